@@ -1,0 +1,238 @@
+package resolve
+
+import (
+	"net/netip"
+	"time"
+
+	"weir/pf/token"
+)
+
+// Ruleset is a configuration after expansion: what pfctl would hand to the
+// kernel. It is the only form of a configuration that internal/ruleset
+// (the compiler) and internal/model (the judge) see.
+type Ruleset struct {
+	Options Options
+	Tables  []*Table
+	Rules   []*Rule // in order; Rules[i].Nr == i
+}
+
+// Options are the values of the set statements, defaults filled in.
+type Options struct {
+	Timeouts     Timeouts
+	MaxStates    uint32   // set limit states; default 100000
+	Skip         []string // set skip on: interface or group names, in order
+	ImplicitPass bool     // set implicit-pass; default true
+}
+
+// Timeouts of states by phase of the connection, in seconds, as in pf.conf(5).
+type Timeouts struct {
+	TCPFirst, TCPOpening, TCPEstablished, TCPClosing, TCPFinWait, TCPClosed uint32
+	UDPFirst, UDPSingle, UDPMultiple                                        uint32
+	ICMPFirst, ICMPError                                                    uint32
+	OtherFirst, OtherSingle, OtherMultiple                                  uint32
+	Frag                                                                    uint32
+	Interval, SrcTrack, TCPTSDiff                                           uint32 // read and printed; weir's sweep has its own pace
+	AdaptiveStart, AdaptiveEnd                                              uint32 // states; both 0: no adaptive timeouts
+}
+
+// Table is a named set of addresses; an element with Not excludes what a
+// shorter prefix includes (longest prefix wins).
+type Table struct {
+	Name    string
+	Entries []TableEntry
+	Pos     token.Pos
+}
+
+// TableEntry is one element of a table.
+type TableEntry struct {
+	Prefix netip.Prefix // IPv4 as IPv4, not mapped
+	Not    bool
+}
+
+// Action is what a rule does with the packet.
+type Action uint8
+
+// The three actions of pf.
+const (
+	Pass Action = iota
+	Block
+	Match
+)
+
+// Direction is a packet's direction through an interface, as seen by the firewall.
+type Direction uint8
+
+// AnyDirection stands in a rule that gives none.
+const (
+	AnyDirection Direction = iota
+	In
+	Out
+)
+
+// Family is an address family; AnyFamily stands in a rule that gives none.
+type Family uint8
+
+// Families.
+const (
+	AnyFamily Family = 0
+	Inet      Family = 4
+	Inet6     Family = 6
+)
+
+// Rule is one line of the configuration after expansion: every field holds a
+// single value. The zero value of a field means that the rule does not ask.
+type Rule struct {
+	Nr        int
+	Pos       token.Pos // where it stands in the file: under the list element that made it
+	Text      string    // canonical form, as weir rules and pfctl -nv print it
+	Action    Action
+	Direction Direction
+	Quick     bool
+	Log       bool
+	Interface Interface
+	Family    Family
+	Proto     uint8 // 0: any (protocol 0 itself cannot be asked for)
+	From, To  Endpoint
+	Flags     TCPFlags
+	ICMP      ICMPType
+	State     StatePolicy
+	AllowOpts bool
+	Label     string // macros ($if, $srcaddr, …) already replaced
+	Tag       string // set on the packet when the rule matches; sticky
+	Tagged    string // asked of the packet
+	NotTagged bool   // ! tagged
+	Nat       *Translation // nat-to
+	Rdr       *Translation // rdr-to
+}
+
+// Interface is the "on" clause. Names lists the interfaces it stands for now:
+// the interface itself, or the members of the group Name; it may be empty (the
+// interface does not exist yet). Any is true where the rule has no "on".
+type Interface struct {
+	Any   bool
+	Name  string // as written
+	Not   bool
+	Group bool // Name is a group
+}
+
+// Endpoint is one side of from/to.
+type Endpoint struct {
+	Addr Address
+	Port PortRange
+}
+
+// AddressKind says which field of an Address is valid.
+type AddressKind uint8
+
+// Kinds of addresses in rules.
+const (
+	AnyAddress       AddressKind = iota
+	PrefixAddress                // Prefix
+	TableAddress                 // Table
+	InterfaceAddress             // (if): Interface, Modifier, Bits; follows the interface's addresses at run time
+)
+
+// Modifier is what follows an interface name in (if:network).
+type Modifier uint8
+
+// Modifiers of dynamic interface addresses.
+const (
+	NoModifier Modifier = iota
+	NetworkModifier
+)
+
+// Address is an address in a rule. Names of interfaces without parentheses,
+// "self" and host names are resolved to prefixes before they get here.
+type Address struct {
+	Kind      AddressKind
+	Not       bool
+	Prefix    netip.Prefix // IPv4 as IPv4
+	Table     string
+	Interface string
+	Modifier  Modifier
+	NoAlias   bool // :0, the first address only
+	Bits      int  // (if)/Bits, 0: none
+}
+
+// PortOp is an operator on ports.
+type PortOp uint8
+
+// Operators. For binary ones Low and High hold the operands as written.
+const (
+	AnyPort      PortOp = iota
+	PortEq              // = Low
+	PortNe              // != Low
+	PortLt              // < Low
+	PortLe              // <= Low
+	PortGt              // > Low
+	PortGe              // >= Low
+	PortRangeInc        // Low:High, both included
+	PortInside          // Low >< High, both excluded
+	PortOutside         // Low <> High: below Low or above High
+)
+
+// PortRange is a condition on a port.
+type PortRange struct {
+	Op        PortOp
+	Low, High uint16
+}
+
+// Match reports whether port p satisfies the condition.
+func (r PortRange) Match(p uint16) bool {
+	switch r.Op {
+	case PortEq:
+		return p == r.Low
+	case PortNe:
+		return p != r.Low
+	case PortLt:
+		return p < r.Low
+	case PortLe:
+		return p <= r.Low
+	case PortGt:
+		return p > r.Low
+	case PortGe:
+		return p >= r.Low
+	case PortRangeInc:
+		return p >= r.Low && p <= r.High
+	case PortInside:
+		return p > r.Low && p < r.High
+	case PortOutside:
+		return p < r.Low || p > r.High
+	}
+	return true
+}
+
+// TCPFlags is "flags Set/Mask"; Mask 0 asks nothing ("flags any"). Bits are
+// those of the TCP header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128.
+type TCPFlags struct {
+	Set, Mask uint8
+}
+
+// ICMPType is icmp-type or icmp6-type, by the rule's Family.
+type ICMPType struct {
+	Asked   bool
+	Type    uint8
+	HasCode bool
+	Code    uint8
+}
+
+// StatePolicy says whether a pass rule keeps state.
+type StatePolicy uint8
+
+// Policies. Block rules have NoState.
+const (
+	KeepState StatePolicy = iota
+	NoState
+)
+
+// Translation is the target of nat-to or rdr-to: Addrs in order, used
+// round-robin if there are several.
+type Translation struct {
+	Addrs       []Address // PrefixAddress (single addresses or networks) or InterfaceAddress
+	PortLow     uint16    // rdr-to port, or the nat-to range's start; 0: none given
+	PortHigh    uint16    // 0: single port; nat-to without a range: 50001–65535
+	StaticPort  bool
+}
+
+// Seconds converts a timeout to a duration.
+func Seconds(s uint32) time.Duration { return time.Duration(s) * time.Second }
