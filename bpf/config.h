@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Settings and limits of the dataplane. Settings are const volatile: the loader
+ * writes them before the verifier runs, which then removes the dead branches.
+ */
+#ifndef WEIR_CONFIG_H
+#define WEIR_CONFIG_H
+
+#include <linux/types.h>
+
+/* Time. One tick is 10 ms; ticks are 32 bits and compared by signed difference,
+ * so spans up to 248 days are told apart. */
+#define TICK_NS		 10000000ULL
+#define TICKS_PER_SECOND 100
+
+/* An index into interfaces[]; the kernel numbers interfaces per network
+ * namespace from 1, so only a host that created 16,383 of them exceeds it. */
+#define MAX_IFINDEX	 16384
+/* Next hops known at once: 64 bytes each. */
+#define MAX_NEXTHOPS	 32768
+/* Distinct sets of matched rules that are counted apart. */
+#define MAX_PATHS	 16384
+/* Rules of one set, after expansion. */
+#define MAX_RULES	 32768
+/* Rules that one crossing of one packet is counted under. */
+#define MAX_MATCHES	 8
+
+/* Offset of the L4 header from the frame's start: Ethernet, IPv4 with options
+ * (60) or IPv6 with IPV6_EXT_MAX_CHAIN headers within IPV6_EXT_MAX_BYTES. */
+#define IPV6_EXT_MAX_CHAIN 8
+#define IPV6_EXT_MAX_BYTES 512
+#define MAX_L4_OFFSET	   (14 + 40 + IPV6_EXT_MAX_BYTES)
+#define TCP_MAX_OPTIONS	   40
+#define CACHE_WAYS	   8
+#define NAT_PORT_TRIES	   1024
+
+/* A state is released this many ticks after it was marked dead: by then no
+ * packet on any core still holds a pointer to it. */
+#define DEAD_GRACE	   10
+/* States looked at by one run of the sweeping timer, every SWEEP_NS. */
+#define SWEEP_SLICE	   4096
+#define SWEEP_NS	   10000000ULL
+/* A next hop is looked up again by the packet that meets it when it is older. */
+#define NEXTHOP_FRESH	   (1 * TICKS_PER_SECOND)
+/* Without the daemon, one packet per next hop and this span goes by the stack,
+ * which then probes the neighbour. */
+#define NEXTHOP_PROBE	   (30 * TICKS_PER_SECOND)
+/* The daemon is taken for dead when its heartbeat is older. */
+#define DAEMON_DEAD	   (3 * TICKS_PER_SECOND)
+
+/*
+ * skb->mark between our own hooks: the verdict and the state of a packet that
+ * goes by the stack. It arrives from XDP as metadata, is set by TCX ingress and
+ * read by TCX egress and by the guard (nftables table inet weir).
+ */
+#define MARK_MASK	   0xf0000000u /* tells our marks from others'	   */
+#define MARK_MAGIC	   0xa0000000u
+#define MARK_REPLY	   0x08000000u /* the packet goes in direction 1	   */
+#define MARK_REDIRECTED	   0x04000000u /* whole already; egress lets it by */
+#define MARK_STATE	   0x03ffffffu /* index of the state, 0: none	   */
+#define MAX_STATES	   MARK_STATE
+
+/* Set by the loader. */
+extern const volatile __u64 hash_seed;	  /* kept over a reload: the look-up cache depends on it */
+extern const volatile __u32 random_seed;  /* 0: from the kernel; tests set another	       */
+extern const volatile __u32 cache_mask;	  /* number of buckets of the look-up cache, minus 1   */
+extern const volatile __u32 max_states;	  /* set limit states				       */
+extern const volatile __u32 rule_base;	  /* global id of rule 0 of this set		       */
+extern const volatile __u32 rule_chunks;  /* 512-rule chunks of this set, 1 to 64	       */
+extern const volatile __u8 implicit_pass; /* set implicit-pass			       */
+extern const volatile __u8 unloaded;	  /* the built-in set: no file has been loaded	       */
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Every map but those of the rules (rule_maps.h): what it holds, who writes it,
+ * who reads it, how it is emptied.
+ *
+ * "kept" maps outlive a reload: the new programs are loaded over them and the
+ * loader compares STATE_LAYOUT. The others belong to one generation.
+ */
+#ifndef WEIR_MAPS_H
+#define WEIR_MAPS_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "config.h"
+#include "reason.h"
+#include "state.h"
+
+/* Bits of interface.flags, written by the daemon only. */
+#define INTERFACE_PRESENT 0x01 /* weir's programs are attached		     */
+#define INTERFACE_SKIP	  0x02 /* set skip on				     */
+#define INTERFACE_L3	  0x04 /* no Ethernet header (tun, WireGuard, ppp)    */
+#define INTERFACE_XDP	  0x08 /* XDP judges what comes in; TCX ingress only marks */
+#define INTERFACE_TARGET  0x10 /* can be reached by an XDP redirect	     */
+#define INTERFACE_LO	  0x20 /* loopback: no sanity			     */
+#define INTERFACE_STATIC4 0x40 /* has a static IPv4 address: no implicit DHCP   */
+#define INTERFACE_STATIC6 0x80 /* has a static global IPv6 address: no DHCPv6   */
+
+struct interface {
+	__u8 mac[6];
+	__u8 flags; /* INTERFACE_* */
+	__u8 pad0;
+	__u32 slot; /* of its counters in interface_counters, times REASON_COUNT */
+	__u32 mtu;
+};
+
+/* Where packets go next. Changed in place: by the packet that finds it stale
+ * (all fields), by the daemon (nothing). A state holds its index. */
+struct nexthop {
+	__u8 dst[6]; /* MACs in the order of the frame */
+	__u8 src[6];
+	__u16 mtu;
+	__u16 vlan; /* 0: none */
+	__u32 ifindex;
+	__u32 checked; /* tick of the last look-up					*/
+	__u32 probed;  /* tick at which a packet last went by the stack		*/
+	__u32 used;    /* tick; the daemon probes neighbours in use		*/
+	__u8 flags;    /* NEXTHOP_*						*/
+	__u8 family;   /* of gateway						*/
+	__u8 pad0[2];
+	struct addr gateway; /* the neighbour's address			*/
+	__u32 spare[3];
+};
+_Static_assert(sizeof(struct nexthop) == 64, "a next hop is one cache line");
+
+#define NEXTHOP_VALID 0x01 /* the MACs are known and the device is there		*/
+#define NEXTHOP_XDP   0x02 /* XDP can redirect to the device			*/
+#define NEXTHOP_L3    0x04 /* the device takes packets without Ethernet header	*/
+
+/*
+ * What every packet reads, in one place and without a map look-up. One writer
+ * for each cache line: the timer, the daemon, the packets.
+ */
+struct shared {
+	/* written by the sweeping timer */
+	__u32 now;		     /* ticks					*/
+	__u32 timeout[PHASE_COUNT];  /* ticks, adaptive scaling applied		*/
+	__u32 timeout_frag;	     /* ticks					*/
+	__u32 swept;		     /* cursor of the sweep			*/
+	__u32 states;		     /* in use, as of the last tick		*/
+	__u8 pad0[56];
+	/* written by the daemon */
+	__u32 heartbeat;	     /* tick at which the daemon was last alive	*/
+	__u32 route_generation;	     /* bumped at route events, also by packets that see one */
+	__u32 timeout_set[PHASE_COUNT]; /* ticks, as configured			*/
+	__u32 timeout_frag_set;
+	__u32 adaptive_start;	     /* states; 0 with adaptive_end 0: off		*/
+	__u32 adaptive_end;
+	__u32 pad1[13];
+	/* written by packets that make states, next hops or paths */
+	__u32 states_high;	     /* states[1 .. states_high] have been used	*/
+	__u32 states_made;	     /* counts up					*/
+	__u32 states_released;	     /* counts up; by the sweep			*/
+	__u32 nexthops_high;
+	__u32 paths_high;
+	__u32 paths_full;	     /* states that found no free path		*/
+	__u32 round_robin;
+	__u32 pad2[9];
+	struct interface interfaces[MAX_IFINDEX];
+	struct nexthop nexthops[MAX_NEXTHOPS];
+};
+
+/* kept; mmapped by the daemon and by reading commands. */
+extern struct shared shared;
+
+/* kept; the states themselves, index 0 unused. mmapped for reading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* set limit states + 1, by the loader */
+	__type(key, __u32);
+	__type(value, struct state);
+} states SEC(".maps");
+
+/* kept; tuple -> index << 1 | direction, the authority on who owns a tuple.
+ * Preallocated, never LRU: losing one half of a NAT pair strands the other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* twice that, by the loader */
+	__type(key, struct tuple);
+	__type(value, __u32);
+} tuples SEC(".maps");
+
+/* kept; indices of released states, last out first. Filled by the sweep. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 1); /* set limit states, by the loader */
+	__type(value, __u32);
+} free_states SEC(".maps");
+
+/* kept; the look-up cache in front of tuples: a bucket is a cache line of eight
+ * slots, tag << 32 | index << 1 | direction, 0 if empty. Losing a slot costs
+ * time, never correctness: every hit is compared with the state's tuple. */
+struct bucket {
+	__u64 slot[CACHE_WAYS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* a power of two, by the loader */
+	__type(key, __u32);
+	__type(value, struct bucket);
+} cache SEC(".maps");
+
+/* kept; (interface, gateway) -> index into shared.nexthops. */
+struct nexthop_key {
+	struct addr gateway;
+	__u32 ifindex;
+	__u32 pad0;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_NEXTHOPS);
+	__type(key, struct nexthop_key);
+	__type(value, __u32);
+} nexthop_index SEC(".maps");
+
+struct counter {
+	__u64 packets;
+	__u64 bytes; /* of whole IP packets */
+};
+
+/* kept; by interface.slot + reason. Written by packets, read by info. */
+#define MAX_INTERFACES 256
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, (MAX_INTERFACES + 1) * REASON_COUNT); /* the last: interfaces beyond */
+	__type(key, __u32);
+	__type(value, struct counter);
+} interface_counters SEC(".maps");
+
+/* kept; a path is the set of rules that a packet is counted under. [0] counts
+ * packets that no rule matched. */
+struct path {
+	__u32 rule[2 * MAX_MATCHES]; /* global ids + 1 in order, first in then out; 0: none */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MAX_PATHS);
+	__type(key, __u32);
+	__type(value, struct counter);
+} path_counters SEC(".maps");
+
+/* kept; which path stands for which rules. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PATHS);
+	__type(key, struct path);
+	__type(value, __u32);
+} paths SEC(".maps");
+
+/* kept; evaluations and states per rule slot of this generation are counted at
+ * new connections only. [rule number] */
+struct rule_counter {
+	__u64 evaluations; /* new connections that reached the rule */
+	__u64 states;	   /* states it made as the deciding rule   */
+	__u64 packets;	   /* counted here only for STATE_SPLIT     */
+	__u64 bytes;
+};
+
+/* Addresses of the box: source addresses no frame may come in with.
+ * kept; written by the daemon. value: ifindex. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct addr);
+	__type(value, __u32);
+} addresses SEC(".maps");
+
+/* The fragments of one packet. kept; LRU: a lost entry costs one packet. */
+struct fragment_key {
+	struct addr src;
+	struct addr dst;
+	__u32 id;
+	__u8 proto;
+	__u8 family;
+	__u16 zone;
+};
+
+#define FRAGMENT_RANGES 8
+struct fragment_entry {
+	struct bpf_spin_lock lock;
+	__u32 state;   /* index << 1 | direction; 0: the first was passed without a state */
+	__u32 path;    /* counted under, if state is 0			   */
+	__u32 started; /* tick							   */
+	__u32 ranges;  /* number of ranges in use				   */
+	struct {
+		__u16 start, end; /* in units of 8 bytes, end excluded; last: to the end */
+	} range[FRAGMENT_RANGES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct fragment_key);
+	__type(value, struct fragment_entry);
+} fragments SEC(".maps");
+
+/* One timer that sweeps. */
+struct sweeper {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sweeper);
+} sweepers SEC(".maps");
+
+#endif
