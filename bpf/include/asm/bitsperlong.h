@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* weir: the BPF target is 64-bit little-endian whatever machine builds it. */
+#define __BITS_PER_LONG 64
+#include <asm-generic/bitsperlong.h>
