@@ -1,0 +1,38 @@
+package cli
+
+import "errors"
+
+// Exit statuses of every command.
+const (
+	exitDone    = 0 // what was asked for was done
+	exitRefused = 1 // it was refused, or a check failed
+	exitUsage   = 2 // wrong usage, or the machine lacks a capability
+)
+
+// UsageError is an error in the command line.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// ErrSilent ends a command with status 1 after it has said itself why.
+var ErrSilent = errors.New("refused")
+
+// missing is implemented by errors that name a capability the machine lacks:
+// no root, no BPF, too old a kernel.
+type missing interface{ MissingCapability() bool }
+
+// status is the exit status for what a command returned.
+func status(err error) int {
+	var usage *UsageError
+	var lacks missing
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &lacks) && lacks.MissingCapability():
+		return exitUsage
+	}
+	return exitRefused
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// Run runs the command that args name and returns the exit status: 0 done,
+// 1 refused, 2 wrong usage or a missing capability. An error is printed to
+// env.Stderr, on one line unless it is a list of diagnostics.
+func Run(ctx context.Context, env *Env, args []string) int {
+	root := newRootCommand(env)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !errors.Is(err, ErrSilent) {
+		fmt.Fprintf(env.Stderr, "weir: %v\n", err)
+	}
+	return status(err)
+}
+
+// newRootCommand joins the commands. Usage errors of all of them end with
+// status 2, whoever finds them.
+func newRootCommand(env *Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "weir",
+		Short:         "a firewall and router that runs pf.conf rules in XDP and TCX",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          usageArgs(cobra.NoArgs),
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	root.PersistentFlags().StringVar(&env.Netns, "netns", "", "network namespace to act in: a `name` of ip netns, or a path")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
+	root.AddCommand(newVersionCommand(env))
+	return root
+}
+
+// usageArgs makes the errors of an argument check usage errors.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return &UsageError{err}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func newVersionCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "print the version of weir and the Go it was built with",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(env.Stdout, version())
+			return err
+		},
+	}
+}
+
+// version names the build: the module's version or the commit, where the
+// build knows them.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "weir (unknown build)"
+	}
+	name := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			name = s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return fmt.Sprintf("weir %s %s", name, info.GoVersion)
+}
