@@ -1,0 +1,134 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// A Filter selects states; its zero value selects all. All that it asks for
+// must hold.
+type Filter struct {
+	Proto string         // name or number as View has it
+	Hosts []netip.Prefix // each must hold an address of either end, before or after translation
+	Port  uint16         // of either end, before or after translation
+	Phase string
+	Rule  *int // number of either deciding rule
+}
+
+// ParseFilter reads a filter from the words of a command line: any of
+//
+//	proto NAME  host ADDRESS|NETWORK  port NUMBER  phase NAME  rule NUMBER
+//
+// each followed by its value; host may be given twice, for the two ends.
+func ParseFilter(words []string) (Filter, error) {
+	var f Filter
+	for i := 0; i < len(words); i += 2 {
+		if i+1 == len(words) {
+			return Filter{}, fmt.Errorf("%q must be followed by a value", words[i])
+		}
+		if err := f.set(words[i], words[i+1]); err != nil {
+			return Filter{}, fmt.Errorf("%s %s: %w", words[i], words[i+1], err)
+		}
+	}
+	return f, nil
+}
+
+var errKeyword = errors.New("expected proto, host, port, phase or rule")
+
+func (f *Filter) set(keyword, value string) error {
+	switch keyword {
+	case "proto":
+		return f.setProto(value)
+	case "host":
+		return f.addHost(value)
+	case "port":
+		port, err := strconv.ParseUint(value, 10, 16)
+		if err != nil || port == 0 {
+			return errors.New("a port is a number from 1 to 65535")
+		}
+		f.Port = uint16(port)
+	case "phase":
+		if _, err := ParsePhase(value); err != nil {
+			return err
+		}
+		f.Phase = value
+	case "rule":
+		nr, err := strconv.Atoi(value)
+		if err != nil || nr < 0 {
+			return errors.New("a rule is a number from 0")
+		}
+		f.Rule = &nr
+	default:
+		return errKeyword
+	}
+	return nil
+}
+
+func (f *Filter) setProto(value string) error {
+	if value == "icmp6" {
+		value = protoName(protoICMPv6) // pf.conf's name for it
+	}
+	for p := range 256 {
+		if name := protoName(uint8(p)); name == value || strconv.Itoa(p) == value {
+			f.Proto = name
+			return nil
+		}
+	}
+	return errors.New("unknown protocol; give its number")
+}
+
+func (f *Filter) addHost(value string) error {
+	if !strings.Contains(value, "/") {
+		addr, err := netip.ParseAddr(value)
+		if err != nil {
+			return errors.New("not an address")
+		}
+		f.Hosts = append(f.Hosts, netip.PrefixFrom(addr, addr.BitLen()))
+		return nil
+	}
+	prefix, err := netip.ParsePrefix(value)
+	if err != nil {
+		return errors.New("not a network")
+	}
+	f.Hosts = append(f.Hosts, prefix.Masked())
+	return nil
+}
+
+// Match reports whether the filter selects v.
+func (f *Filter) Match(v *View) bool {
+	if f.Proto != "" && f.Proto != v.Proto || f.Phase != "" && f.Phase != v.Phase {
+		return false
+	}
+	if f.Port != 0 && !v.Src.hasPort(f.Port) && !v.Dst.hasPort(f.Port) {
+		return false
+	}
+	if f.Rule != nil && !v.RuleIn.is(*f.Rule) && !v.RuleOut.is(*f.Rule) {
+		return false
+	}
+	return f.matchHosts(v)
+}
+
+// matchHosts wants each host to be at an end of its own if two are given.
+func (f *Filter) matchHosts(v *View) bool {
+	if len(f.Hosts) == 2 {
+		a, b := f.Hosts[0], f.Hosts[1]
+		return v.Src.within(a) && v.Dst.within(b) || v.Src.within(b) && v.Dst.within(a)
+	}
+	for _, h := range f.Hosts {
+		if !v.Src.within(h) && !v.Dst.within(h) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *End) within(p netip.Prefix) bool {
+	return p.Contains(e.Addr) || e.NewAddr.IsValid() && p.Contains(e.NewAddr)
+}
+
+func (e *End) hasPort(port uint16) bool { return e.Port == port || e.NewPort == port }
+
+func (r *RuleRef) is(nr int) bool { return r != nil && !r.Old && r.Nr == nr }

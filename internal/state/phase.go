@@ -1,0 +1,105 @@
+package state
+
+import "fmt"
+
+// A Phase is how far a connection is; it chooses the timeout. Numbers are
+// those of enum phase in bpf/state.h, names those of "set timeout".
+type Phase uint8
+
+// Phases.
+const (
+	TCPFirst Phase = iota
+	TCPOpening
+	TCPEstablished
+	TCPClosing
+	TCPFinWait
+	TCPClosed
+	UDPFirst
+	UDPSingle
+	UDPMultiple
+	ICMPFirst
+	ICMPError
+	OtherFirst
+	OtherSingle
+	OtherMultiple
+	PhaseCount
+)
+
+var phaseNames = [PhaseCount]string{
+	"tcp.first", "tcp.opening", "tcp.established", "tcp.closing", "tcp.finwait", "tcp.closed",
+	"udp.first", "udp.single", "udp.multiple",
+	"icmp.first", "icmp.error",
+	"other.first", "other.single", "other.multiple",
+}
+
+// String returns the name of the phase's timeout.
+func (p Phase) String() string {
+	if p >= PhaseCount {
+		return fmt.Sprintf("phase-%d", uint8(p))
+	}
+	return phaseNames[p]
+}
+
+// ParsePhase returns the phase of that name.
+func ParsePhase(name string) (Phase, error) {
+	for p := range PhaseCount {
+		if phaseNames[p] == name {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("unknown phase %q", name)
+}
+
+// A Peer is how far one end of a connection is. Numbers are those of enum peer
+// in bpf/state.h.
+type Peer uint8
+
+// Peers. UDP and the other protocols use the first three: no traffic, one
+// packet, answered.
+const (
+	PeerClosed Peer = iota
+	PeerSynSent
+	PeerEstablished
+	PeerClosing
+	PeerFinWait2
+	PeerTimeWait
+)
+
+// name returns what pfctl calls the peer of a connection of that protocol.
+func (p Peer) name(proto uint8) string {
+	names := []string{"NO_TRAFFIC", "SINGLE", "MULTIPLE"}
+	switch proto {
+	case protoTCP:
+		names = []string{"CLOSED", "SYN_SENT", "ESTABLISHED", "CLOSING", "FIN_WAIT_2", "TIME_WAIT"}
+	case protoICMP, protoICMPv6:
+		return "0" // queries have no levels; pf prints its numbers, which never change
+	}
+	if int(p) >= len(names) {
+		return fmt.Sprint(uint8(p))
+	}
+	return names[p]
+}
+
+// Flags are the bits STATE_* of bpf/state.h.
+type Flags uint8
+
+// Flags of a state.
+const (
+	In       Flags = 1 << iota // direction 0 crossed rules "in" and may enter
+	Out                        // direction 0 crossed rules "out" and may leave
+	NAT                        // the two tuples are not each other's mirror
+	JudgeIn                    // the in crossing keeps no state: every packet is judged
+	JudgeOut                   // likewise the out crossing
+	Split                      // counted under its two deciding rules only
+	Options                    // packets with IP options may pass
+)
+
+// FlowFlags are the bits FLOW_* of bpf/state.h.
+type FlowFlags uint8
+
+// Flags of a flow.
+const (
+	FlowSeen    FlowFlags = 1 << iota // SeqLo and SeqHi hold something
+	FlowGranted                       // Grant holds something
+	FlowScaled                        // this end offered a window scale
+)

@@ -1,0 +1,94 @@
+package state
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// String returns the line of pfctl -ss, without its line feed:
+//
+//	all tcp 203.0.113.5:50001 (192.168.1.10:40000) -> 198.51.100.7:443       ESTABLISHED:ESTABLISHED
+//
+// The address after translation comes first, the one before it in brackets.
+// States to the box itself print their destination first and use "<-". A
+// forwarded connection, which pf prints twice, has one line, with "->".
+func (v *View) String() string {
+	first, second, arrow := v.printed()
+	return fmt.Sprintf("%s %s %s %s %s       %s:%s",
+		v.Interface, v.Proto, first.hosts(), arrow, second.hosts(), first.State, second.State)
+}
+
+// Verbose returns String and the lines that pfctl -ss -v adds.
+func (v *View) Verbose() string {
+	var b strings.Builder
+	b.WriteString(v.String())
+	first, second, _ := v.printed()
+	if first.Sequence != nil {
+		fmt.Fprintf(&b, "\n   %s  %s", first.Sequence, second.Sequence)
+	}
+	fmt.Fprintf(&b, "\n   age %s, expires in %s, %d:%d pkts, %d:%d bytes%s",
+		clock(v.Age), clock(v.Expires), v.Src.Packets, v.Dst.Packets, v.Src.Bytes, v.Dst.Bytes, v.rules())
+	return b.String()
+}
+
+func (v *View) printed() (first, second *End, arrow string) {
+	if v.Direction == DirectionIn {
+		return &v.Dst, &v.Src, "<-"
+	}
+	return &v.Src, &v.Dst, "->"
+}
+
+// rules prints ", rule N" for the crossing that a rule decided, and the out
+// crossing's apart if it is another: ", rule 3, out rule 7".
+func (v *View) rules() string {
+	switch {
+	case v.RuleIn == nil && v.RuleOut == nil:
+		return ""
+	case v.RuleIn == nil:
+		return ", rule " + v.RuleOut.String()
+	case v.RuleOut == nil || *v.RuleOut == *v.RuleIn:
+		return ", rule " + v.RuleIn.String()
+	}
+	return fmt.Sprintf(", rule %s, out rule %s", v.RuleIn, v.RuleOut)
+}
+
+// String returns the rule's number, or "old" for one of an earlier ruleset.
+func (r *RuleRef) String() string {
+	if r.Old {
+		return "old"
+	}
+	return fmt.Sprint(r.Nr)
+}
+
+// String returns the window as pfctl prints it.
+func (q *Sequence) String() string {
+	if !q.Scaled {
+		return fmt.Sprintf("[%d + %d]", q.Low, q.Size)
+	}
+	return fmt.Sprintf("[%d + %d] wscale %d", q.Low, q.Size, q.Scale)
+}
+
+func (e *End) hosts() string {
+	if !e.NewAddr.IsValid() {
+		return host(e.Addr, e.Port)
+	}
+	return fmt.Sprintf("%s (%s)", host(e.NewAddr, e.NewPort), host(e.Addr, e.Port))
+}
+
+func host(addr netip.Addr, port uint16) string {
+	switch {
+	case port == 0:
+		return addr.String()
+	case addr.Is4():
+		return fmt.Sprintf("%s:%d", addr, port)
+	}
+	return fmt.Sprintf("%s[%d]", addr, port)
+}
+
+// clock prints a span as hours, minutes and seconds, all with two digits at least.
+func clock(d time.Duration) string {
+	s := int(d / time.Second)
+	return fmt.Sprintf("%02d:%02d:%02d", s/3600, s/60%60, s%60)
+}

@@ -1,0 +1,74 @@
+package state
+
+import "net/netip"
+
+// TicksPerSecond is the resolution of the dataplane's clock (bpf/config.h).
+const TicksPerSecond = 100
+
+// A Tick is a time of the dataplane's clock in units of 10 ms. It wraps;
+// ticks are compared by Since, which tells spans up to 248 days apart.
+type Tick uint32
+
+// Since returns the ticks from earlier to t, negative if earlier is later.
+func (t Tick) Since(earlier Tick) int32 { return int32(t - earlier) }
+
+// A State is one connection. Direction 0 is that of the packet that made it.
+type State struct {
+	Index    uint32   // its place in the dataplane's array; tells states that live at the same time apart
+	Tuple    [2]Tuple // what packets of each direction arrive with
+	Phase    Phase
+	Flags    Flags
+	RuleIn   uint32 // global number of the rule that decided the in crossing, plus 1; 0: none
+	RuleOut  uint32 // likewise for the out crossing
+	Created  Tick
+	Flow     [2]Flow
+	NextHops [2]uint16 // index of each direction's next hop; 0: none yet, 1: the box itself
+}
+
+// A Tuple is what tells connections apart, as it stands in a packet's headers.
+// ICMP queries have their id as the asking side's port and the request's type
+// as the other port; protocols without ports have 0.
+type Tuple struct {
+	Src, Dst     netip.Addr // IPv4 as IPv4, not mapped
+	SPort, DPort uint16     // host order
+	Proto        uint8
+	Zone         uint16 // the interface's index if an address is link-local, else 0
+}
+
+// Reverse returns the tuple that an answer to t arrives with.
+func (t Tuple) Reverse() Tuple {
+	t.Src, t.Dst = t.Dst, t.Src
+	t.SPort, t.DPort = t.DPort, t.SPort
+	return t
+}
+
+// A Flow is what packets of one direction have left behind.
+type Flow struct {
+	Packets uint64
+	Bytes   uint64 // of whole IP packets
+	Last    Tick   // of the last packet
+	SeqLo   uint32 // TCP: highest sequence number sent, plus 1
+	SeqHi   uint32 // TCP: highest it may send by its own first packet
+	Grant   uint32 // TCP: highest sequence number it allows the other end
+	MaxWin  uint32 // TCP: largest window offered, in bytes
+	WScale  uint8  // TCP: window scale, 0 to 14
+	Peer    Peer
+	Flags   FlowFlags
+}
+
+// Last returns the tick of the last packet of either direction.
+func (s *State) Last() Tick {
+	if s.Flow[1].Last.Since(s.Flow[0].Last) > 0 {
+		return s.Flow[1].Last
+	}
+	return s.Flow[0].Last
+}
+
+// Expires returns the ticks until the state expires, by the timeouts in force;
+// 0 or less if it has.
+func (s *State) Expires(now Tick, timeouts *Timeouts) int64 {
+	return int64(timeouts[s.Phase]) - int64(now.Since(s.Last()))
+}
+
+// Translated reports whether the two tuples are not each other's mirror.
+func (s *State) Translated() bool { return s.Tuple[1] != s.Tuple[0].Reverse() }

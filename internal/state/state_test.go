@@ -1,0 +1,197 @@
+package state
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/pf/resolve"
+)
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// context sees rules 1 to 100 as numbers 0 to 99, and older ones above.
+func context(now Tick) *Context {
+	c := &Context{
+		Now:       now,
+		Rule:      func(global uint32) (int, bool) { return int(global) - 1, global <= 100 },
+		Interface: func(uint16) string { return "em0" },
+	}
+	c.Timeouts[TCPEstablished] = 86400 * TicksPerSecond
+	c.Timeouts[UDPSingle] = 30 * TicksPerSecond
+	return c
+}
+
+// natted is a forwarded TCP connection behind source translation.
+func natted() *State {
+	forth := Tuple{
+		Src: addr("192.168.1.10"), SPort: 40000, Dst: addr("198.51.100.7"), DPort: 443, Proto: protoTCP,
+	}
+	back := forth.Reverse()
+	back.Dst, back.DPort = addr("203.0.113.5"), 50001
+	return &State{
+		Index: 7, Tuple: [2]Tuple{forth, back}, Phase: TCPEstablished, Flags: In | Out | NAT,
+		RuleIn: 4, RuleOut: 8, Created: 1000,
+		Flow: [2]Flow{
+			{Packets: 6, Bytes: 455, Last: 1400, SeqLo: 5000, SeqHi: 5100, MaxWin: 1 << 16, WScale: 7,
+				Peer: PeerEstablished, Flags: FlowSeen | FlowScaled},
+			{Packets: 4, Bytes: 311, Last: 1300, SeqLo: 9000, SeqHi: 9100, Grant: 71000, MaxWin: 1 << 16, WScale: 6,
+				Peer: PeerEstablished, Flags: FlowSeen | FlowScaled | FlowGranted},
+		},
+	}
+}
+
+func TestPrint(t *testing.T) {
+	local := &State{
+		Tuple: [2]Tuple{{Src: addr("192.0.2.1"), SPort: 51000, Dst: addr("192.0.2.2"), DPort: 22, Proto: protoTCP}},
+		Flags: In, Phase: TCPEstablished, RuleIn: 5,
+		Flow: [2]Flow{{Peer: PeerEstablished, SeqLo: 10, SeqHi: 11}, {Peer: PeerSynSent}},
+	}
+	local.Tuple[1] = local.Tuple[0].Reverse()
+	redirected := &State{
+		Tuple: [2]Tuple{
+			{Src: addr("198.51.100.7"), SPort: 5353, Dst: addr("203.0.113.5"), DPort: 8053, Proto: protoUDP},
+			{Src: addr("192.168.1.2"), SPort: 53, Dst: addr("198.51.100.7"), DPort: 5353, Proto: protoUDP},
+		},
+		Flags: In | Out | NAT, Phase: UDPSingle, RuleIn: 101, RuleOut: 3,
+		Flow: [2]Flow{{Peer: PeerSynSent, Packets: 1, Bytes: 60}, {}},
+	}
+	ping6 := &State{
+		Tuple: [2]Tuple{{Src: addr("fe80::1"), SPort: 77, Dst: addr("fe80::2"), DPort: 128, Proto: protoICMPv6, Zone: 3}},
+		Flags: Out, Flow: [2]Flow{{Peer: PeerSynSent}, {}},
+	}
+	ping6.Tuple[1] = ping6.Tuple[0].Reverse()
+	gre := &State{
+		Tuple: [2]Tuple{{Src: addr("10.0.0.1"), Dst: addr("10.0.0.2"), Proto: 47}},
+		Flags: In | Out, Flow: [2]Flow{{Peer: PeerEstablished}, {Peer: PeerEstablished}},
+	}
+	gre.Tuple[1] = gre.Tuple[0].Reverse()
+	for _, c := range []struct {
+		state *State
+		want  string
+	}{
+		{natted(), `
+all tcp 203.0.113.5:50001 (192.168.1.10:40000) -> 198.51.100.7:443       ESTABLISHED:ESTABLISHED
+   [5000 + 66000] wscale 7  [9000 + 100] wscale 6
+   age 00:00:05, expires in 23:59:59, 6:4 pkts, 455:311 bytes, rule 3, out rule 7`},
+		{local, `
+all tcp 192.0.2.2:22 <- 192.0.2.1:51000       SYN_SENT:ESTABLISHED
+   [0 + 0]  [10 + 1]
+   age 00:00:15, expires in 23:59:45, 0:0 pkts, 0:0 bytes, rule 4`},
+		{redirected, `
+all udp 198.51.100.7:5353 -> 192.168.1.2:53 (203.0.113.5:8053)       SINGLE:NO_TRAFFIC
+   age 00:00:15, expires in 00:00:15, 1:0 pkts, 60:0 bytes, rule old, out rule 2`},
+		{ping6, `
+em0 ipv6-icmp fe80::1[77] -> fe80::2[128]       0:0
+   age 00:00:15, expires in 00:00:00, 0:0 pkts, 0:0 bytes`},
+		{gre, `
+all gre 10.0.0.1 -> 10.0.0.2       MULTIPLE:MULTIPLE
+   age 00:00:15, expires in 00:00:00, 0:0 pkts, 0:0 bytes`},
+	} {
+		v := c.state.View(context(1500))
+		if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), v.Verbose()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	v := natted().View(context(1500))
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back View
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(v, back, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		t.Errorf("through JSON (-before +after):\n%s", diff)
+	}
+	for _, want := range []string{
+		`"proto":"tcp"`, `"direction":"forward"`, `"phase":"tcp.established"`,
+		`"src":{"addr":"192.168.1.10","port":40000,"new_addr":"203.0.113.5","new_port":50001,"state":"ESTABLISHED"`,
+		`"dst":{"addr":"198.51.100.7","port":443,"state":"ESTABLISHED","packets":4`, `"rule_out":{"nr":7}`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
+}
+
+func TestFilter(t *testing.T) {
+	v := natted().View(context(1500))
+	for words, want := range map[string]bool{
+		"":                                   true,
+		"proto tcp":                          true,
+		"proto 6 port 50001":                 true,
+		"proto udp":                          false,
+		"host 192.168.1.10":                  true,
+		"host 203.0.113.0/24":                true,
+		"host 203.0.113.5 host 198.51.100.7": true,
+		"host 203.0.113.5 host 192.168.1.10": false, // both are the source
+		"host 10.0.0.1":                      false,
+		"port 443 rule 7":                    true,
+		"rule 4":                             false,
+		"phase tcp.established":              true,
+		"phase tcp.closed":                   false,
+		"port 80":                            false,
+	} {
+		f, err := ParseFilter(strings.Fields(words))
+		if err != nil {
+			t.Errorf("%q: %v", words, err)
+		} else if got := f.Match(&v); got != want {
+			t.Errorf("%q: %v, want %v", words, got, want)
+		}
+	}
+}
+
+func TestFilterErrors(t *testing.T) {
+	for words, want := range map[string]string{
+		"proto":          `"proto" must be followed by a value`,
+		"proto quick":    "proto quick: unknown protocol; give its number",
+		"host localhost": "host localhost: not an address",
+		"host 10.0.0/8":  "host 10.0.0/8: not a network",
+		"port 0":         "port 0: a port is a number from 1 to 65535",
+		"phase tcp":      `phase tcp: unknown phase "tcp"`,
+		"rule -1":        "rule -1: a rule is a number from 0",
+		"state x":        "state x: expected proto, host, port, phase or rule",
+	} {
+		_, err := ParseFilter(strings.Fields(words))
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", words, err, want)
+		}
+	}
+}
+
+func TestTimeouts(t *testing.T) {
+	set := TimeoutsOf(&resolve.Timeouts{TCPFirst: 120, OtherMultiple: 60, ICMPError: 10})
+	if set[TCPFirst] != 12000 || set[OtherMultiple] != 6000 || set[ICMPError] != 1000 || set[UDPFirst] != 0 {
+		t.Errorf("in ticks: %v", set)
+	}
+	for _, c := range []struct{ n, start, end, want uint32 }{
+		{100, 0, 0, 12000}, {60000, 60000, 120000, 12000}, {90000, 60000, 120000, 6000},
+		{119999, 60000, 120000, 0}, {120000, 60000, 120000, 0}, {200000, 60000, 120000, 0}, {0, 0, 10, 12000}, {5, 0, 10, 6000},
+	} {
+		if got := set.Adapt(c.n, c.start, c.end)[TCPFirst]; got != c.want {
+			t.Errorf("%d states, adaptive %d to %d: %d ticks, want %d", c.n, c.start, c.end, got, c.want)
+		}
+	}
+}
+
+// The clock wraps after 497 days; spans across the wrap stay right.
+func TestWrap(t *testing.T) {
+	s := &State{Created: ^Tick(0) - 99, Phase: UDPSingle}
+	s.Flow[0].Last, s.Flow[1].Last = ^Tick(0)-49, 100
+	if s.Last() != 100 {
+		t.Errorf("last %d", s.Last())
+	}
+	v := s.View(context(200))
+	if v.Age != 3*time.Second || v.Expires != 29*time.Second {
+		t.Errorf("age %v, expires in %v", v.Age, v.Expires)
+	}
+}

@@ -1,0 +1,191 @@
+package state
+
+import (
+	"net/netip"
+	"strconv"
+	"time"
+)
+
+// Protocol numbers that print differently from the rest.
+const (
+	protoICMP   = 1
+	protoTCP    = 6
+	protoUDP    = 17
+	protoICMPv6 = 58
+)
+
+// A Context is what printing a state needs to know of the moment.
+type Context struct {
+	Now       Tick
+	Timeouts  Timeouts                              // in force, adaptive scaling applied
+	Rule      func(global uint32) (nr int, ok bool) // number in the ruleset in force; not ok: of an earlier one
+	Interface func(index uint16) string
+}
+
+// A View is a state for people and programs: the JSON form of "weir states",
+// and the source of its printed forms.
+type View struct {
+	ID        uint32        `json:"id"`
+	Interface string        `json:"interface"` // "all", or the interface of link-local addresses
+	Proto     string        `json:"proto"`     // name, or number
+	Direction Direction     `json:"direction"`
+	Src       End           `json:"src"`
+	Dst       End           `json:"dst"`
+	Phase     string        `json:"phase"` // names the timeout
+	Age       time.Duration `json:"age_ns"`
+	Expires   time.Duration `json:"expires_ns"`
+	RuleIn    *RuleRef      `json:"rule_in,omitempty"`
+	RuleOut   *RuleRef      `json:"rule_out,omitempty"`
+	Options   bool          `json:"allow_opts,omitempty"`
+}
+
+// A Direction says which crossings a state stands for.
+type Direction string
+
+// Directions of states.
+const (
+	DirectionIn      Direction = "in"      // to the box itself
+	DirectionOut     Direction = "out"     // from the box itself
+	DirectionForward Direction = "forward" // through the box
+)
+
+// An End is one side of a connection: Src is the one that sent the first packet.
+type End struct {
+	Addr     netip.Addr `json:"addr"` // as the first packet had it
+	Port     uint16     `json:"port"`
+	NewAddr  netip.Addr `json:"new_addr,omitzero"` // after translation, if any
+	NewPort  uint16     `json:"new_port,omitempty"`
+	State    string     `json:"state"`
+	Packets  uint64     `json:"packets"` // sent by this end
+	Bytes    uint64     `json:"bytes"`
+	Sequence *Sequence  `json:"sequence,omitempty"` // TCP only
+}
+
+// A Sequence is the window in which an end may send.
+type Sequence struct {
+	Low    uint32 `json:"low"`
+	Size   uint32 `json:"size"`
+	Scale  uint8  `json:"wscale"`
+	Scaled bool   `json:"scaled"` // both ends offered a scale
+}
+
+// A RuleRef is a rule by number. Old: the ruleset it was in has been replaced.
+type RuleRef struct {
+	Nr  int  `json:"nr"`
+	Old bool `json:"old,omitempty"`
+}
+
+// View returns the state's form for the outside.
+func (s *State) View(c *Context) View {
+	v := View{
+		ID:        s.Index,
+		Interface: "all",
+		Proto:     protoName(s.Tuple[0].Proto),
+		Direction: s.direction(),
+		Phase:     s.Phase.String(),
+		Age:       ticks(int64(c.Now.Since(s.Created))),
+		Expires:   ticks(s.Expires(c.Now, &c.Timeouts)),
+		RuleIn:    c.rule(s.RuleIn),
+		RuleOut:   c.rule(s.RuleOut),
+		Options:   s.Flags&Options != 0,
+	}
+	if zone := s.Tuple[0].Zone; zone != 0 {
+		v.Interface = c.Interface(zone)
+	}
+	forth, back := s.Tuple[0], s.Tuple[1]
+	v.Src = s.end(0, forth.Src, forth.SPort, back.Dst, back.DPort)
+	v.Dst = s.end(1, forth.Dst, forth.DPort, back.Src, back.SPort)
+	return v
+}
+
+func (s *State) end(d int, addr netip.Addr, port uint16, newAddr netip.Addr, newPort uint16) End {
+	f := &s.Flow[d]
+	e := End{
+		Addr: addr, Port: port,
+		State:   f.Peer.name(s.Tuple[0].Proto),
+		Packets: f.Packets, Bytes: f.Bytes,
+	}
+	if newAddr != addr || newPort != port {
+		e.NewAddr, e.NewPort = newAddr, newPort
+	}
+	if s.Tuple[0].Proto == protoTCP {
+		e.Sequence = s.sequence(d)
+	}
+	return e
+}
+
+// sequence returns what end d may send: up to what its peer granted, or else
+// up to what its own first packet promised.
+func (s *State) sequence(d int) *Sequence {
+	f, peer := &s.Flow[d], &s.Flow[1-d]
+	high := f.SeqHi
+	if peer.Flags&FlowGranted != 0 && int32(peer.Grant-high) > 0 {
+		high = peer.Grant
+	}
+	return &Sequence{
+		Low: f.SeqLo, Size: high - f.SeqLo, Scale: f.WScale,
+		Scaled: f.Flags&peer.Flags&FlowScaled != 0,
+	}
+}
+
+func (s *State) direction() Direction {
+	switch s.Flags & (In | Out) {
+	case In:
+		return DirectionIn
+	case Out:
+		return DirectionOut
+	}
+	return DirectionForward
+}
+
+func (c *Context) rule(global uint32) *RuleRef {
+	if global == 0 {
+		return nil
+	}
+	nr, ok := c.Rule(global)
+	if !ok {
+		return &RuleRef{Old: true}
+	}
+	return &RuleRef{Nr: nr}
+}
+
+// ticks converts a span; a negative one (a clock read a moment apart) is 0.
+func ticks(n int64) time.Duration {
+	return time.Duration(max(n, 0)) * (time.Second / TicksPerSecond)
+}
+
+// protoName returns the names of OpenBSD's /etc/protocols that pass a gateway,
+// or the number.
+func protoName(proto uint8) string {
+	switch proto {
+	case protoICMP:
+		return "icmp"
+	case 2:
+		return "igmp"
+	case 4:
+		return "ipencap"
+	case protoTCP:
+		return "tcp"
+	case protoUDP:
+		return "udp"
+	case 41:
+		return "ipv6"
+	case 47:
+		return "gre"
+	case 50:
+		return "esp"
+	case 51:
+		return "ah"
+	case protoICMPv6:
+		return "ipv6-icmp"
+	case 89:
+		return "ospf"
+	case 112:
+		return "carp"
+	case 132:
+		return "sctp"
+	case 136:
+		return "udplite"
+	}
+	return strconv.Itoa(int(proto))
+}
