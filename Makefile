@@ -1,0 +1,128 @@
+# What can be made here; script/demo and script/test do the set-up of a bare
+# machine first and then call this file.
+#
+#   make           build ./weir
+#   make demo      a home gateway in network namespaces, shown and measured
+#   make test      all tests of this machine's kernel (root; under 10 minutes)
+#   make bench     weir, nftables and the kernel side by side
+#   make install   into DESTDIR and PREFIX
+#
+# For whoever works on weir:
+#
+#   make generate      rebuild generated files (needs clang 19)
+#   make lint          Go and C, warnings are errors (needs clang 19)
+#   make test-kernels  the same programs on another kernel, emulated
+#   make fuzz          fuzz targets, FUZZTIME each
+#   make clean
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+BENCH   ?= forward
+FUZZTIME ?= 1m
+
+# The C compiler of the committed BPF objects. Another release makes other
+# bytes, so there is no fallback.
+CLANG      := clang-19
+LLVM_STRIP := llvm-strip-19
+# Paths in the debug information are those of the tree, wherever it stands.
+BPF_CFLAGS := -O2 -mcpu=v3 -Wall -Wextra -Werror -nostdinc -ffile-prefix-map=$(CURDIR)=. \
+	-I$(CURDIR)/bpf/include -I$(CURDIR)/bpf
+
+GOLANGCI_VERSION := v2.15.0
+BUILD := .build
+GOLANGCI := $(BUILD)/golangci-lint-$(GOLANGCI_VERSION)
+
+# Go: the machine's where it is new enough, else what script/bootstrap fetched.
+ifndef GO
+GO := $(shell ./script/find-go)
+endif
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false -trimpath)
+ifndef HOME
+export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
+endif
+
+VERSION := $(shell ./script/version)
+LDFLAGS := -s -w -X weir/internal/cli.release=$(VERSION)
+
+.PHONY: all
+all: weir
+
+# Go knows what is up to date; make does not.
+.PHONY: weir
+weir: need-go
+	$(GO) build -ldflags '$(LDFLAGS)' -o weir ./cmd/weir
+
+.PHONY: need-go
+need-go:
+	@test -n '$(GO)' || { echo 'make: no Go that is new enough (go.mod); script/bootstrap installs one' >&2; exit 2; }
+
+.PHONY: demo
+demo: weir
+	./weir demo
+
+.PHONY: bench
+bench: weir
+	./weir bench $(BENCH)
+
+# Packages with namespaces and timing run one after the other: two at a time
+# would measure each other.
+.PHONY: test
+test: weir
+	$(GO) test -count=1 -p 1 -timeout 10m ./...
+
+.PHONY: test-kernels
+test-kernels: weir
+	test/kernels/run
+
+.PHONY: fuzz
+fuzz: need-go
+	script/fuzz '$(GO)' '$(FUZZTIME)'
+
+.PHONY: generate
+generate: need-go need-clang
+	BPF2GO_CC=$(CLANG) BPF2GO_STRIP=$(LLVM_STRIP) BPF2GO_CFLAGS='$(BPF_CFLAGS)' $(GO) generate ./...
+
+.PHONY: need-clang
+need-clang:
+	@for tool in $(CLANG) $(LLVM_STRIP); do \
+		command -v $$tool >/dev/null || { \
+			echo "make: $$tool is missing; it is in the packages clang-19 and llvm-19" >&2; exit 2; }; \
+	done
+
+.PHONY: lint lint-go lint-bpf lint-shell
+lint: lint-go lint-bpf lint-shell
+
+lint-go: need-go $(GOLANGCI)
+	$(GO) vet ./...
+	$(GOLANGCI) run
+
+$(GOLANGCI): | need-go
+	GOBIN='$(CURDIR)/$(BUILD)' $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(BUILD)/golangci-lint $@
+
+lint-bpf: need-clang
+	@set -e; for source in $$(find . -name '*.bpf.c'); do \
+		echo "$(CLANG) $$source"; \
+		$(CLANG) -target bpfel -g $(BPF_CFLAGS) -c "$$source" -o /dev/null; \
+	done
+
+lint-shell:
+	@command -v shellcheck >/dev/null || { echo 'make: shellcheck is missing; the package has the same name' >&2; exit 2; }
+	shellcheck $$(script/shell-files)
+
+.PHONY: install
+install: weir
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/lib/systemd/system' \
+		'$(DESTDIR)$(PREFIX)/share/man/man8' '$(DESTDIR)$(PREFIX)/share/doc/weir/examples' \
+		'$(DESTDIR)$(PREFIX)/share/bash-completion/completions'
+	install -m 0755 weir '$(DESTDIR)$(PREFIX)/bin/weir'
+	sed 's|@PREFIX@|$(PREFIX)|g' packaging/systemd/weir.service >'$(DESTDIR)$(PREFIX)/lib/systemd/system/weir.service'
+	install -m 0644 examples/* '$(DESTDIR)$(PREFIX)/share/doc/weir/examples'
+	install -m 0644 README.md LICENSE docs/*.md '$(DESTDIR)$(PREFIX)/share/doc/weir'
+	./weir completion bash >'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/weir'
+	./weir man '$(DESTDIR)$(PREFIX)/share/man/man8'
+
+.PHONY: clean
+clean:
+	rm -rf weir dist $(BUILD)

@@ -1,0 +1,123 @@
+# shellcheck shell=sh disable=SC2154 # the caller sets $me, $root and $log
+# What each kind of work needs beyond a bare Debian or Ubuntu, and installing
+# it with apt. Nothing here starts a service, and nothing installed is upgraded.
+
+# needs SET prints one line per need: what to look for, the package that brings
+# it, and what it is for. "python3:NAME" is a module of Python, a path is a file.
+needs() {
+	case $1 in
+	build) cat <<-'END' ;;
+		make make runs the build
+	END
+	demo) needs build && cat <<-'END' ;;
+		nft nftables is the guard behind weir, and what the benchmark compares with
+		ping iputils-ping is used by the demo
+		curl curl is used by the demo
+		iperf3 iperf3 is used by the demo
+	END
+	test) needs demo && cat <<-'END' ;;
+		ip iproute2 looks from outside at what weir set up
+		tc iproute2 shapes links in the tests
+		ethtool ethtool switches offloads in the tests
+		tcpdump tcpdump looks at what crosses a link
+		socat socat makes connections of every kind
+		traceroute traceroute is one of the tests
+		scapy python3-scapy makes broken packets
+	END
+	lint) needs build && cat <<-'END' ;;
+		clang-19 clang-19 compiles the BPF programs
+		llvm-strip-19 llvm-19 strips the BPF objects
+		shellcheck shellcheck checks the scripts
+	END
+	kernels) needs test && cat <<-'END' ;;
+		qemu-system-x86_64 qemu-system-x86 emulates a machine for another kernel
+		depmod kmod indexes that kernel's modules
+		python3 python3 runs virtme-ng
+		python3:ensurepip python3-venv installs virtme-ng apart from the system
+	END
+	*) fail "no such set of needs: $1 (build, demo, test, lint, kernels)" ;;
+	esac
+}
+
+have() {
+	case $1 in
+	python3:*) python3 -c "import ${1#python3:}" 2>/dev/null ;;
+	/*) [ -s "$1" ] ;;
+	*) command -v "$1" >/dev/null ;;
+	esac
+}
+
+# missing SET prints the needs that are not met, in the form of needs.
+missing() {
+	needs "$1" | while read -r thing package purpose; do
+		have "$thing" || echo "$thing $package $purpose"
+	done
+}
+
+apt_quiet() {
+	# needrestart, which Ubuntu installs, would restart services after us.
+	DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 NEEDRESTART_MODE=l \
+		apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" </dev/null >"$log" 2>&1
+}
+
+apt_failed() {
+	cat "$log" >&2
+	fail "$*"
+}
+
+can_install() {
+	[ "$(id -u)" = 0 ] || refuse "run this as root, to install: $*"
+	command -v apt-get >/dev/null ||
+		refuse "there is no apt-get here to install $* with: install what brings them on this system, then start again"
+}
+
+# apt_update refreshes the package lists once per run. A source that fails is
+# no reason to end: the packages may be in another.
+apt_update() {
+	[ -z "${lists_fresh:-}" ] || return 0
+	say "reading the package lists"
+	apt_quiet update || apt_quiet update || say "a package source cannot be read; going on with the others"
+	lists_fresh=yes
+}
+
+apt_install() {
+	apt_quiet install --no-install-recommends --no-upgrade --no-remove "$@" ||
+		apt_failed "installing $* failed"
+}
+
+# install_certificates comes before everything else that is fetched: sources of
+# apt may be https, and Go's modules are.
+install_certificates() {
+	[ -z "${SSL_CERT_FILE:-}" ] || return 0
+	! have /etc/ssl/certs/ca-certificates.crt || return 0
+	can_install ca-certificates
+	apt_update
+	say "installing ca-certificates, to know whom we fetch from"
+	apt_install ca-certificates
+	lists_fresh=
+}
+
+# install_packages SET... installs what is missing of the sets.
+install_packages() {
+	packages=
+	lines=$(for set in "$@"; do missing "$set"; done)
+	[ -n "$lines" ] || return 0
+	while read -r _ package _; do
+		case " $packages " in
+		*" $package "*) ;;
+		*) packages="$packages $package" ;;
+		esac
+	done <<-END
+		$lines
+	END
+	packages=${packages# }
+	can_install "$packages"
+	apt_update
+	# Each package once, with the purpose of what is missed first.
+	printf '%s\n' "$lines" | awk -v me="$me" '!seen[$2]++ {
+		package = $2; $1 = ""; $2 = ""; sub(/^ */, ""); print me ": installing " package ", which " $0 }'
+	# shellcheck disable=SC2086 # a list of names
+	apt_install $packages
+	lines=$(for set in "$@"; do missing "$set"; done)
+	[ -z "$lines" ] || fail "installed $packages, but still missing: $(printf '%s\n' "$lines" | cut -d' ' -f1 | sort -u | tr '\n' ' ')"
+}
