@@ -1,0 +1,31 @@
+package dataplane
+
+import "weir/pf/resolve"
+
+// A Config says what Build makes.
+type Config struct {
+	// Netns is the file of the network namespace whose interfaces are meant
+	// ("/run/netns/NAME", "/proc/PID/ns/net"); "": that of the process.
+	Netns string
+	// Dir is the namespace's folder in the bpffs (see Folder). It need not
+	// exist; Commit makes it.
+	Dir string
+	// Program is the compiled ruleset, a *ruleset.Program.
+	Program any
+	// Options are the set statements: timeouts, limits, implicit passes.
+	Options resolve.Options
+	// RuleBase is the global id of rule 0: what NextRuleBase returned before
+	// the texts of these rules were stored under it.
+	RuleBase uint32
+	// Unloaded says that Program is the built-in set: blocks count as "unloaded".
+	Unloaded bool
+	// RandomSeed makes the choice of NAT ports repeatable, for tests. 0: from
+	// the kernel.
+	RandomSeed uint32
+	// HashSeed keys the look-up cache where there is none to be kept, for tests.
+	// 0: random.
+	HashSeed uint64
+	// Frozen leaves the sweeping timer unarmed: the clock stands still until a
+	// test sets it, and no state is swept.
+	Frozen bool
+}
