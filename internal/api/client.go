@@ -1,0 +1,84 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoDaemon says that no daemon answers in this network namespace.
+var ErrNoDaemon = errors.New("no daemon runs in this network namespace")
+
+// Client asks the daemon of one run folder.
+type Client struct {
+	http   http.Client
+	socket string
+}
+
+// NewClient makes a client; it connects when it asks.
+func NewClient(f Folder) *Client {
+	socket := f.Socket()
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}
+	return &Client{http: http.Client{Transport: &http.Transport{DialContext: dial}}, socket: socket}
+}
+
+// Status asks who answers. The error is ErrNoDaemon if nobody does.
+func (c *Client) Status(ctx context.Context) (*Status, error) {
+	var s Status
+	return &s, c.ask(ctx, http.MethodGet, "/status", nil, &s)
+}
+
+// Load replaces the ruleset. Any error but a broken connection means that
+// nothing has changed; ErrNoDaemon that nobody answers.
+func (c *Client) Load(ctx context.Context, r LoadRequest) (*LoadAnswer, error) {
+	var a LoadAnswer
+	return &a, c.ask(ctx, http.MethodPost, "/load", r, &a)
+}
+
+// Leave asks the daemon to end, and returns who it was. It has not ended yet
+// when this returns: the folder's lock tells when it has.
+func (c *Client) Leave(ctx context.Context, why string) (*Status, error) {
+	var s Status
+	return &s, c.ask(ctx, http.MethodPost, "/leave", LeaveRequest{why}, &s)
+}
+
+func (c *Client) ask(ctx context.Context, method, path string, body, into any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("ask the daemon: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://weir"+path, bytes.NewReader(b))
+	if err != nil {
+		return fmt.Errorf("ask the daemon: %w", err)
+	}
+	response, err := c.http.Do(r)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
+		return ErrNoDaemon
+	}
+	if err != nil {
+		return fmt.Errorf("ask the daemon: %w", err)
+	}
+	defer response.Body.Close()
+	d := json.NewDecoder(response.Body)
+	if response.StatusCode != http.StatusOK {
+		var f failure
+		if err := d.Decode(&f); err != nil {
+			return fmt.Errorf("ask the daemon: it answered %s", response.Status)
+		}
+		return errors.New(f.Error)
+	}
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("read the daemon's answer: %w", err)
+	}
+	return nil
+}

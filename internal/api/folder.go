@@ -1,0 +1,101 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Root holds one folder for each network namespace that weir runs in.
+const Root = "/run/weir"
+
+// Folder is the run folder of one network namespace. The daemon writes it;
+// everything in it may be read at any time.
+type Folder string
+
+// FolderOf is the folder of the network namespace with that cookie.
+func FolderOf(cookie uint64) Folder {
+	return Folder(filepath.Join(Root, strconv.FormatUint(cookie, 10)))
+}
+
+// Files of a run folder.
+func (f Folder) Socket() string     { return filepath.Join(string(f), "control.sock") }
+func (f Folder) Found() string      { return filepath.Join(string(f), "found.json") }      // what weir stop gives back
+func (f Folder) Interfaces() string { return filepath.Join(string(f), "interfaces.json") } // []Interface
+func (f Folder) Loaded() string     { return filepath.Join(string(f), "loaded.json") }     // Loaded
+func (f Folder) Rules() string      { return filepath.Join(string(f), "rules") }           // one file for each ruleset whose rules are still counted
+func (f Folder) lock() string       { return filepath.Join(string(f), "lock") }
+
+// Make makes the folder and those in it, for root alone.
+func (f Folder) Make() error {
+	for _, dir := range []string{Root, string(f), f.Rules()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("make the run folder: %w", err)
+		}
+	}
+	return nil
+}
+
+// ErrLocked says that another process holds a folder's lock.
+var ErrLocked = errors.New("another weir holds the run folder")
+
+// lockPause is how long Lock waits before it tries again.
+const lockPause = 20 * time.Millisecond
+
+// Lock takes the folder for this process until the returned file is closed or
+// the process ends, however it ends. It waits for at most patience; then the
+// error is ErrLocked. The daemon holds the lock as long as it lives.
+func (f Folder) Lock(patience time.Duration) (*os.File, error) {
+	file, err := os.OpenFile(f.lock(), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the run folder: %w", err)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(lockPause) {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return file, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			file.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return nil, ErrLocked
+			}
+			return nil, fmt.Errorf("lock the run folder: %w", err)
+		}
+	}
+}
+
+// WriteJSON replaces the file at path by v's JSON in one step, so that readers
+// see the old or the new.
+func WriteJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, append(b, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// ReadJSON reads what WriteJSON wrote.
+func ReadJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}

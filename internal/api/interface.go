@@ -1,0 +1,64 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"text/tabwriter"
+)
+
+// Interfaces is the answer of weir interfaces: the form in which weir check
+// --host takes a machine, and what weir does on it.
+type Interfaces struct {
+	Interfaces []Interface `json:"interfaces"`
+	// ForeignDrops are forward chains of other firewalls with policy drop, as
+	// "family table chain": they see what weir hands to the stack.
+	ForeignDrops []string `json:"foreign_forward_drops,omitempty"`
+}
+
+// Interface is one interface and the hook that its packets are judged at.
+type Interface struct {
+	Name      string         `json:"name"`
+	Groups    []string       `json:"groups"`
+	Addresses []netip.Prefix `json:"addresses"` // in the interface's order
+	Index     int            `json:"index"`
+	Kind      string         `json:"kind"` // physical, or the kernel's name of the kind
+	Up        bool           `json:"up"`
+	Hook      string         `json:"hook"`             // xdp, tcx or none
+	Mode      string         `json:"mode,omitempty"`   // native, for hook xdp
+	Why       string         `json:"why"`              // why this hook
+	Driver    string         `json:"driver,omitempty"` // "" for devices without one
+	Queues    int            `json:"queues"`           // receive queues in use
+	MTU       int            `json:"mtu"`              // bytes
+	Skip      bool           `json:"skip,omitempty"`   // set skip on
+}
+
+// Print writes a table, one interface a line, then the foreign chains.
+func (x *Interfaces) Print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "INTERFACE\tHOOK\tMODE\tDRIVER\tQUEUES\tMTU\tWHY")
+	for i := range x.Interfaces {
+		n := &x.Interfaces[i]
+		why := n.Why
+		if n.Skip {
+			why = "set skip; " + why
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", n.Name, n.Hook, dash(n.Mode), dash(n.Driver), n.Queues, n.MTU, why)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, chain := range x.ForeignDrops {
+		if _, err := fmt.Fprintf(w, "nft chain %s drops what is forwarded unless it accepts it: it sees the packets that weir hands to the stack\n", chain); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,60 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// Loaded is the record of the ruleset in force.
+type Loaded struct {
+	File     string    `json:"file"`     // "" for the built-in ruleset
+	Unloaded bool      `json:"unloaded"` // the built-in ruleset: nothing has been loaded
+	Time     time.Time `json:"time"`
+	Base     uint32    `json:"base"`    // global number of rule 0
+	Rules    int       `json:"rules"`   // how many
+	Limit    uint32    `json:"limit"`   // set limit states
+	PID      int       `json:"pid"`     // of the daemon that loaded it
+	Mode     string    `json:"mode"`    // --hook
+	Started  time.Time `json:"started"` // since when packets are judged without a break
+}
+
+// RuleText is a rule as the record of its ruleset keeps it.
+type RuleText struct {
+	Nr    int    `json:"nr"`
+	Text  string `json:"text"`
+	File  string `json:"file"`
+	Line  int    `json:"line"`
+	Label string `json:"label,omitempty"`
+}
+
+// Rule is a rule and what it has counted.
+type Rule struct {
+	RuleText
+	Evaluations    uint64 `json:"evaluations"` // new connections that reached it
+	Packets        uint64 `json:"packets"`
+	Bytes          uint64 `json:"bytes"`
+	States         uint64 `json:"states"`          // that it made and that live
+	StateCreations uint64 `json:"state_creations"` // that it ever made
+}
+
+// PrintRules writes rules as pfctl -sr does, with their counters as pfctl -sr -v
+// does if verbose.
+func PrintRules(w io.Writer, rules []Rule, verbose bool, pid int) error {
+	for i := range rules {
+		r := &rules[i]
+		if _, err := fmt.Fprintln(w, r.Text); err != nil {
+			return err
+		}
+		if !verbose {
+			continue
+		}
+		_, err := fmt.Fprintf(w, "  [ Evaluations: %-8d  Packets: %-8d  Bytes: %-10d  States: %-6d]\n"+
+			"  [ Inserted: uid 0 pid %d State Creations: %-6d]\n",
+			r.Evaluations, r.Packets, r.Bytes, r.States, pid, r.StateCreations)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxBody is the largest request in bytes: a ruleset with a million table
+// entries is 20 MB.
+const maxBody = 256 << 20
+
+// Control is what a daemon does when asked over the socket.
+type Control interface {
+	// Status says who answers.
+	Status() Status
+	// Load replaces the ruleset. An error means that nothing has changed.
+	Load(ctx context.Context, r LoadRequest) (*LoadAnswer, error)
+	// Leave ends the daemon and nothing else.
+	Leave(why string)
+}
+
+// Status is the answer to GET /status.
+type Status struct {
+	PID     int       `json:"pid"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Loaded  Loaded    `json:"loaded"`
+}
+
+// LoadRequest is the body of POST /load.
+type LoadRequest struct {
+	File string `json:"file"` // name for messages
+	Text string `json:"text"`
+}
+
+// LoadAnswer is the answer to a load that was done.
+type LoadAnswer struct {
+	Rules    int      `json:"rules"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// LeaveRequest is the body of POST /leave.
+type LeaveRequest struct {
+	Why string `json:"why"`
+}
+
+// failure is the body of every answer that is not a success.
+type failure struct {
+	Error string `json:"error"`
+}
+
+// Listen opens the control socket at path for root alone, in the place of one
+// that a dead daemon left. The caller holds the folder's lock.
+func Listen(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remove the old control socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("open the control socket: %w", err)
+	}
+	// The folder is closed to others already, so nobody comes before this.
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("close the control socket to others: %w", err)
+	}
+	return rootListener{l}, nil
+}
+
+// rootListener lets nobody but root connect, also through a descriptor or a
+// mount that passed the folder by.
+type rootListener struct{ net.Listener }
+
+func (l rootListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if peerIsRoot(c) {
+			return c, nil
+		}
+		c.Close()
+	}
+}
+
+func peerIsRoot(c net.Conn) bool {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return false
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return false
+	}
+	root := false
+	err = raw.Control(func(fd uintptr) {
+		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		root = err == nil && cred.Uid == 0
+	})
+	return err == nil && root
+}
+
+// Serve answers on l until ctx ends.
+func Serve(ctx context.Context, l net.Listener, c Control) error {
+	s := &http.Server{Handler: Handler(c), ReadHeaderTimeout: 5 * time.Second}
+	stopped := context.AfterFunc(ctx, func() {
+		last, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		s.Shutdown(last) //nolint:errcheck // the process ends: nobody is left to be told
+	})
+	defer stopped()
+	err := s.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve the control socket: %w", err)
+}
+
+// Handler routes requests to c.
+func Handler(c Control) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, c.Status())
+	})
+	mux.HandleFunc("POST /load", func(w http.ResponseWriter, r *http.Request) {
+		var body LoadRequest
+		if !read(w, r, &body) {
+			return
+		}
+		done, err := c.Load(r.Context(), body)
+		if err != nil {
+			answer(w, http.StatusUnprocessableEntity, failure{err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, done)
+	})
+	mux.HandleFunc("POST /leave", func(w http.ResponseWriter, r *http.Request) {
+		var body LeaveRequest
+		if !read(w, r, &body) {
+			return
+		}
+		answer(w, http.StatusOK, c.Status())
+		c.Leave(body.Why)
+	})
+	return mux
+}
+
+func read(w http.ResponseWriter, r *http.Request, body any) bool {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(body); err != nil {
+		answer(w, http.StatusBadRequest, failure{"read the request: " + err.Error()})
+		return false
+	}
+	return true
+}
+
+func answer(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	json.NewEncoder(w).Encode(body) //nolint:errcheck // the peer is gone: nobody is left to be told
+}

@@ -1,0 +1,152 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"weir/internal/api"
+	"weir/internal/netif"
+)
+
+// Found is what the machine was like before weir changed it: one entry for each
+// setting, with the value that weir stop gives back. It is written to disk
+// before the change it belongs to is made, and an entry that exists is never
+// overwritten: a later start finds weir's own values.
+type Found struct {
+	Sysctls  []FoundSysctl   `json:"sysctls"`
+	Features []FoundFeatures `json:"features"`
+
+	path string
+}
+
+// FoundSysctl is a setting below /proc/sys. Where it belongs to an interface,
+// Format has %s in the place of its name, which may change while weir runs.
+type FoundSysctl struct {
+	Format string `json:"format"`
+	Index  int    `json:"index,omitempty"` // interface; 0: none
+	Value  string `json:"value"`
+}
+
+// FoundFeatures are the offloads of an interface.
+type FoundFeatures struct {
+	Index    int            `json:"index"`
+	Features netif.Features `json:"features"`
+}
+
+// readFound reads the record at path; a missing one is empty.
+func readFound(path string) (*Found, error) {
+	f := &Found{path: path}
+	err := api.ReadJSON(path, f)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read what was found: %w", err)
+	}
+	return f, nil
+}
+
+// empty reports whether weir has changed nothing yet.
+func (f *Found) empty() bool { return len(f.Sysctls) == 0 && len(f.Features) == 0 }
+
+func (f *Found) hasSysctl(format string, index int) bool {
+	return slices.ContainsFunc(f.Sysctls, func(s FoundSysctl) bool {
+		return s.Format == format && s.Index == index
+	})
+}
+
+// record notes the value that a sysctl has, once. index and name are those of
+// the interface that format speaks of, or 0 and "".
+func (f *Found) record(format string, index int, name string) error {
+	if f.hasSysctl(format, index) {
+		return nil
+	}
+	now, err := netif.Sysctl(sysctlPath(format, name))
+	if err != nil {
+		return err
+	}
+	f.Sysctls = append(f.Sysctls, FoundSysctl{Format: format, Index: index, Value: now})
+	return f.save()
+}
+
+// sysctl sets a sysctl after recording the value that it had.
+func (f *Found) sysctl(format string, index int, name, value string) error {
+	path := sysctlPath(format, name)
+	now, err := netif.Sysctl(path)
+	if err != nil || now == value {
+		return err
+	}
+	if err := f.record(format, index, name); err != nil {
+		return err
+	}
+	return netif.SetSysctl(path, value)
+}
+
+// features sets offloads of an interface after recording those that it had.
+func (f *Found) features(index int, name string, was, want netif.Features) error {
+	known := slices.ContainsFunc(f.Features, func(x FoundFeatures) bool { return x.Index == index })
+	if !known {
+		f.Features = append(f.Features, FoundFeatures{Index: index, Features: was})
+		if err := f.save(); err != nil {
+			return err
+		}
+	}
+	return netif.SetFeatures(name, want)
+}
+
+// forget drops the entries of interfaces that are gone: a new interface may
+// get the number of an old one.
+func (f *Found) forget(names map[int]string) error {
+	sysctls := slices.DeleteFunc(slices.Clone(f.Sysctls), func(s FoundSysctl) bool {
+		return s.Index != 0 && names[s.Index] == ""
+	})
+	features := slices.DeleteFunc(slices.Clone(f.Features), func(x FoundFeatures) bool {
+		return names[x.Index] == ""
+	})
+	if len(sysctls) == len(f.Sysctls) && len(features) == len(f.Features) {
+		return nil
+	}
+	f.Sysctls, f.Features = sysctls, features
+	return f.save()
+}
+
+// restoreForwarding gives back the sysctls, the last changed first. names are
+// the interfaces that exist. All are tried; the errors are joined.
+func (f *Found) restoreForwarding(names map[int]string) error {
+	var errs []error
+	for _, s := range slices.Backward(f.Sysctls) {
+		name := names[s.Index]
+		if s.Index != 0 && name == "" {
+			continue
+		}
+		err := netif.SetSysctl(sysctlPath(s.Format, name), s.Value)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// restoreFeatures gives back the offloads, as restoreForwarding does sysctls.
+func (f *Found) restoreFeatures(names map[int]string) error {
+	var errs []error
+	for _, x := range f.Features {
+		name := names[x.Index]
+		if name == "" {
+			continue
+		}
+		if err := netif.SetFeatures(name, x.Features); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// save replaces the record in one step.
+func (f *Found) save() error { return api.WriteJSON(f.path, f) }
+
+func sysctlPath(format, name string) string {
+	if name == "" {
+		return format
+	}
+	return fmt.Sprintf(format, name)
+}

@@ -1,0 +1,174 @@
+package netif
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sort"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Kind is what sort of device a link is.
+type Kind string
+
+// Kinds that weir treats differently. Other virtual devices bear the kernel's
+// name of their kind (dummy, vxlan, gre, …).
+const (
+	Physical  Kind = "physical"
+	Loopback  Kind = "loopback"
+	Veth      Kind = "veth"
+	Bridge    Kind = "bridge"
+	Bond      Kind = "bond"
+	Team      Kind = "team"
+	VLAN      Kind = "vlan"
+	TUN       Kind = "tun"
+	TAP       Kind = "tap"
+	WireGuard Kind = "wireguard"
+	PPP       Kind = "ppp"
+)
+
+// Link is an interface as weir sees it.
+type Link struct {
+	Index     int
+	Name      string
+	Kind      Kind
+	MAC       net.HardwareAddr // empty on devices without Ethernet header
+	MTU       int              // bytes
+	Ethernet  bool             // frames begin with an Ethernet header
+	Up        bool
+	Master    int    // index of the bridge, bond, … that it is a port of; 0: none
+	MasterOf  string // kind of the master, "" if there is none
+	Parent    int    // index of a VLAN device's parent; 0: none
+	RxQueues  int
+	XDP       uint32 // id of the XDP program attached, whoever's; 0: none
+	Addresses []Address
+}
+
+// Address is an address of a link.
+type Address struct {
+	Prefix     netip.Prefix
+	Static     bool // without end of life, so not from DHCP or router advertisements
+	Deprecated bool // not for new connections
+	Tentative  bool // not yet known to be unique
+}
+
+// Port reports whether the link's frames are its master's business, so that it
+// has no hooks of its own.
+func (l *Link) Port() bool {
+	switch Kind(l.MasterOf) {
+	case Bridge, Bond, Team:
+		return true
+	}
+	return false
+}
+
+// dumpTries is how often a dump is asked for again that changed under way.
+const dumpTries = 5
+
+// Links lists the interfaces of the namespace by index, with their addresses in
+// the interface's order.
+func Links() ([]Link, error) {
+	raw, err := dump(netlink.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	addresses, err := linkAddresses()
+	if err != nil {
+		return nil, err
+	}
+	links := make([]Link, 0, len(raw))
+	kinds := make(map[int]string, len(raw))
+	for _, r := range raw {
+		kinds[r.Attrs().Index] = r.Type()
+	}
+	for _, r := range raw {
+		l := newLink(r, kinds)
+		l.Addresses = addresses[l.Index]
+		links = append(links, l)
+	}
+	sort.Slice(links, func(i, j int) bool { return links[i].Index < links[j].Index })
+	return links, nil
+}
+
+func newLink(r netlink.Link, kinds map[int]string) Link {
+	a := r.Attrs()
+	l := Link{
+		Index:    a.Index,
+		Name:     a.Name,
+		Kind:     kind(r),
+		MTU:      a.MTU,
+		Ethernet: a.EncapType == "ether",
+		Up:       a.RawFlags&unix.IFF_UP != 0,
+		Master:   a.MasterIndex,
+		MasterOf: kinds[a.MasterIndex],
+		RxQueues: a.NumRxQueues,
+	}
+	if l.Ethernet {
+		l.MAC = a.HardwareAddr
+	}
+	if l.Kind == VLAN {
+		l.Parent = a.ParentIndex
+	}
+	if a.Xdp != nil && a.Xdp.Attached {
+		l.XDP = a.Xdp.ProgId
+	}
+	return l
+}
+
+func kind(r netlink.Link) Kind {
+	if r.Attrs().Flags&net.FlagLoopback != 0 {
+		return Loopback
+	}
+	switch v := r.(type) {
+	case *netlink.Tuntap:
+		if v.Mode == netlink.TUNTAP_MODE_TAP {
+			return TAP
+		}
+		return TUN
+	case *netlink.Device:
+		if r.Attrs().EncapType == "ppp" {
+			return PPP
+		}
+		return Physical
+	}
+	return Kind(r.Type())
+}
+
+// linkAddresses gives the addresses of every link by its index.
+func linkAddresses() (map[int][]Address, error) {
+	raw, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	all := make(map[int][]Address)
+	for _, r := range raw {
+		ip, ok := netip.AddrFromSlice(r.IP)
+		if !ok {
+			return nil, fmt.Errorf("list addresses: the kernel gave %q for one", r.IP)
+		}
+		bits, _ := r.Mask.Size()
+		all[r.LinkIndex] = append(all[r.LinkIndex], Address{
+			Prefix:     netip.PrefixFrom(ip.Unmap(), bits),
+			Static:     r.Flags&unix.IFA_F_PERMANENT != 0,
+			Deprecated: r.Flags&unix.IFA_F_DEPRECATED != 0,
+			Tentative:  r.Flags&unix.IFA_F_TENTATIVE != 0,
+		})
+	}
+	return all, nil
+}
+
+// dump asks again while the kernel says that the list changed under way.
+func dump[T any](list func() ([]T, error)) ([]T, error) {
+	var all []T
+	var err error
+	for range dumpTries {
+		all, err = list()
+		if !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return all, err
+}

@@ -1,0 +1,119 @@
+package netif
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Change says what changed in the namespace; whoever needs more lists it anew.
+type Change uint8
+
+// Changes, as bits.
+const (
+	ChangedLinks Change = 1 << iota
+	ChangedAddresses
+	ChangedRoutes
+	ChangedNeighbours // another link-layer address, or none any more
+
+	changedAll = ChangedLinks | ChangedAddresses | ChangedRoutes | ChangedNeighbours
+)
+
+// watchBuffer is the size of the socket's buffer in bytes: a flap of a full
+// table is 200 MB of messages, and losing some only means to list all anew.
+const watchBuffer = 1 << 20
+
+// Watcher hears the kernel's events of links, addresses, routes and neighbours.
+type Watcher struct {
+	socket     *nl.NetlinkSocket
+	neighbours map[neighbour]string
+}
+
+type neighbour struct {
+	link int
+	addr netip.Addr
+}
+
+// Watch starts to listen. Events from here on are not lost: what the kernel
+// could not deliver is reported as a change of everything.
+func Watch() (*Watcher, error) {
+	s, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK,
+		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
+		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
+		unix.RTNLGRP_NEIGH)
+	if err != nil {
+		return nil, fmt.Errorf("listen to the kernel's network events: %w", err)
+	}
+	if err := s.SetReceiveBufferSize(watchBuffer, true); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("size the buffer of network events: %w", err)
+	}
+	return &Watcher{socket: s, neighbours: make(map[neighbour]string)}, nil
+}
+
+// Close ends a Next that waits.
+func (w *Watcher) Close() { w.socket.Close() }
+
+// Next waits for events and says what changed; 0 for events that change
+// nothing here. It fails only when the watcher is closed or the socket breaks.
+func (w *Watcher) Next() (Change, error) {
+	messages, _, err := w.socket.Receive()
+	if errors.Is(err, unix.ENOBUFS) {
+		clear(w.neighbours)
+		return changedAll, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("hear network events: %w", err)
+	}
+	var c Change
+	for _, m := range messages {
+		c |= w.change(&m)
+	}
+	return c, nil
+}
+
+func (w *Watcher) change(m *syscall.NetlinkMessage) Change {
+	switch m.Header.Type {
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		return ChangedLinks
+	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
+		return ChangedAddresses
+	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		return ChangedRoutes
+	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
+		return w.neighbourChange(m)
+	}
+	return 0
+}
+
+// neighbourChange tells a new link-layer address from the many events that only
+// move a neighbour between reachable and stale.
+func (w *Watcher) neighbourChange(m *syscall.NetlinkMessage) Change {
+	n, err := netlink.NeighDeserialize(m.Data)
+	if err != nil {
+		return ChangedNeighbours
+	}
+	ip, ok := netip.AddrFromSlice(n.IP)
+	if !ok {
+		return 0 // a bridge's forwarding entry
+	}
+	key := neighbour{n.LinkIndex, ip.Unmap()}
+	before, known := w.neighbours[key]
+	if m.Header.Type == unix.RTM_DELNEIGH || n.State&(unix.NUD_FAILED|unix.NUD_INCOMPLETE) != 0 {
+		delete(w.neighbours, key)
+		if known {
+			return ChangedNeighbours
+		}
+		return 0
+	}
+	w.neighbours[key] = string(n.HardwareAddr)
+	if known && before == string(n.HardwareAddr) {
+		return 0
+	}
+	return ChangedNeighbours
+}
