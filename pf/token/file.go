@@ -1,0 +1,144 @@
+package token
+
+import (
+	"bytes"
+	"sort"
+)
+
+// FileSet is all sources of a configuration: its files and the uses of its
+// macros. It is not safe for concurrent use while sources are added.
+type FileSet struct {
+	sources []source // by ascending base
+	next    Pos
+}
+
+// source is a range of positions: a file's, or those of one use of a macro.
+type source struct {
+	base Pos
+	size int
+	file *File // nil for an expansion
+	use  Span  // an expansion: where the macro was used
+	text Pos   // an expansion: where the text at base stands
+}
+
+// File is one file and its text.
+type File struct {
+	Name     string
+	Src      []byte
+	Included Span // the include statement that read it; invalid for the first
+
+	base  Pos
+	lines []int // offset of the first byte of each line
+}
+
+// NewFileSet makes an empty set.
+func NewFileSet() *FileSet { return &FileSet{next: 1} }
+
+// AddFile adds a file. A file has one position more than bytes: its end.
+func (s *FileSet) AddFile(name string, src []byte) *File {
+	f := &File{Name: name, Src: src, base: s.add(source{size: len(src)}), lines: []int{0}}
+	s.sources[len(s.sources)-1].file = f
+	for i, c := range src {
+		if c == '\n' {
+			f.lines = append(f.lines, i+1)
+		}
+	}
+	return f
+}
+
+// Expand adds the use of a macro: it returns the position, in the use, of the
+// size bytes that stand at text.
+func (s *FileSet) Expand(use Span, text Pos, size int) Pos {
+	return s.add(source{size: size, use: use, text: text})
+}
+
+func (s *FileSet) add(src source) Pos {
+	src.base = s.next
+	s.next += Pos(src.size) + 1
+	s.sources = append(s.sources, src)
+	return src.base
+}
+
+// find gives the source that p lies in, nil for none.
+func (s *FileSet) find(p Pos) *source {
+	if s == nil || p < 1 || p >= s.next {
+		return nil
+	}
+	i := sort.Search(len(s.sources), func(i int) bool { return s.sources[i].base > p })
+	return &s.sources[i-1]
+}
+
+// InMacro reports whether p lies in text that came out of a macro.
+func (s *FileSet) InMacro(p Pos) bool {
+	src := s.find(p)
+	return src != nil && src.file == nil
+}
+
+// Use is the part of a file that shows sp to its reader: where sp touches text
+// that came out of a macro, the outermost use of that macro.
+func (s *FileSet) Use(sp Span) Span {
+	for src := s.find(sp.Pos); src != nil && src.file == nil; src = s.find(sp.Pos) {
+		sp.Pos = src.use.Pos
+	}
+	for src := s.find(sp.End); src != nil && src.file == nil; src = s.find(sp.End) {
+		sp.End = src.use.End
+	}
+	return sp
+}
+
+// Spelling is the part of a file in which the text of sp is written. It
+// differs from Use where sp came out of a macro.
+func (s *FileSet) Spelling(sp Span) Span {
+	for src := s.find(sp.Pos); src != nil && src.file == nil; src = s.find(sp.Pos) {
+		end := sp.End
+		if end < sp.Pos || end > src.base+Pos(src.size) {
+			end = src.base + Pos(src.size)
+		}
+		sp = Span{src.text + (sp.Pos - src.base), src.text + (end - src.base)}
+	}
+	return sp
+}
+
+// File gives the file that shows p to its reader, nil where p is unknown.
+func (s *FileSet) File(p Pos) *File {
+	if src := s.find(s.Use(Span{p, p}).Pos); src != nil {
+		return src.file
+	}
+	return nil
+}
+
+// Position gives file, line and column of p; of the macro's outermost use
+// where p came out of a macro.
+func (s *FileSet) Position(p Pos) Position {
+	p = s.Use(Span{p, p}).Pos
+	src := s.find(p)
+	if src == nil {
+		return Position{}
+	}
+	return src.file.Position(p)
+}
+
+// Pos is the position of the byte at offset.
+func (f *File) Pos(offset int) Pos { return f.base + Pos(offset) }
+
+// Offset is the inverse of Pos.
+func (f *File) Offset(p Pos) int { return int(p - f.base) }
+
+// Position gives line and column of a position in f.
+func (f *File) Position(p Pos) Position {
+	offset := f.Offset(p)
+	line := sort.SearchInts(f.lines, offset+1)
+	return Position{File: f.Name, Line: line, Column: offset - f.lines[line-1] + 1}
+}
+
+// Line is the text of a line, counted from 1, without its end.
+func (f *File) Line(n int) []byte {
+	if n < 1 || n > len(f.lines) {
+		return nil
+	}
+	line := f.Src[f.lines[n-1]:]
+	if end := bytes.IndexByte(line, '\n'); end >= 0 {
+		line = line[:end]
+	}
+	return bytes.TrimSuffix(line, []byte("\r"))
+}

@@ -1,0 +1,58 @@
+package token
+
+import "fmt"
+
+// Pos is a place in the sources of a FileSet. The zero value is NoPos.
+type Pos int
+
+// NoPos is the place of what stands in no source.
+const NoPos Pos = 0
+
+// IsValid reports whether p is a place at all.
+func (p Pos) IsValid() bool { return p != NoPos }
+
+// Span is the text from Pos up to, but not including, End.
+type Span struct {
+	Pos, End Pos
+}
+
+// IsValid reports whether s is a place at all.
+func (s Span) IsValid() bool { return s.Pos.IsValid() }
+
+// Start gives the place where the span starts.
+func (s Span) Start() Pos { return s.Pos }
+
+// Whole gives the span itself; with Start it lets everything that embeds a
+// Span be asked for its place.
+func (s Span) Whole() Span { return s }
+
+// To is the span from the start of s to the end of t.
+func (s Span) To(t Span) Span {
+	if !t.IsValid() {
+		return s
+	}
+	if !s.IsValid() {
+		return t
+	}
+	return Span{s.Pos, t.End}
+}
+
+// Position is a Pos as people read it.
+type Position struct {
+	File   string
+	Line   int // from 1; 0 where the place is unknown
+	Column int // in bytes, from 1
+}
+
+// String gives file:line:column, without the file where it has no name.
+func (p Position) String() string {
+	switch {
+	case p.Line == 0 && p.File == "":
+		return "-"
+	case p.Line == 0:
+		return p.File
+	case p.File == "":
+		return fmt.Sprintf("%d:%d", p.Line, p.Column)
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
