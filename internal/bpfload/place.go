@@ -1,0 +1,94 @@
+package bpfload
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrMounts is returned (wrapped) where the mounts of process 1 cannot be
+// joined. What is pinned in a mount namespace of ip netns exec is seen by nobody
+// and ends with its process, programs and all.
+var ErrMounts = errors.New("these mounts are private, and what is pinned in them dies with the process: use --netns NAME instead of ip netns exec")
+
+// A Place is where BPF objects are pinned and attached: a network namespace,
+// seen with the mounts of process 1.
+type Place struct {
+	netns string
+}
+
+// At returns the place of a network namespace given by its file
+// ("/run/netns/NAME", "/proc/PID/ns/net"); "": that of the calling thread.
+func At(netns string) Place { return Place{netns: netns} }
+
+// Do calls f in the place. f must not hand work to other goroutines that is
+// meant to be done there. Where another namespace has to be joined, f runs on a
+// thread of its own, which ends with it.
+func (p Place) Do(f func() error) error {
+	private, err := mountsPrivate()
+	if err != nil {
+		return err
+	}
+	if p.netns == "" && !private {
+		return f()
+	}
+	if p.netns == "" {
+		// Other threads of this process may be in other network namespaces.
+		p.netns = "/proc/thread-self/ns/net"
+	}
+	netns, err := os.Open(p.netns)
+	if err != nil {
+		return fmt.Errorf("open network namespace: %w", err)
+	}
+	defer netns.Close()
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread is not fit for others
+		done <- enter(netns, private, f)
+	}()
+	return <-done
+}
+
+func enter(netns *os.File, private bool, f func() error) error {
+	if private {
+		if err := joinMounts(); err != nil {
+			return err
+		}
+	}
+	if err := unix.Setns(int(netns.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("join network namespace %s: %w", netns.Name(), err)
+	}
+	return f()
+}
+
+// mountsPrivate reports whether this process sees other mounts than process 1.
+func mountsPrivate() (bool, error) {
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return false, fmt.Errorf("find the mount namespace: %w", err)
+	}
+	first, err := os.Readlink("/proc/1/ns/mnt")
+	if err != nil {
+		return false, fmt.Errorf("find the mount namespace of process 1: %w", err)
+	}
+	return own != first, nil
+}
+
+func joinMounts() error {
+	mounts, err := os.Open("/proc/1/ns/mnt")
+	if err != nil {
+		return fmt.Errorf("%w (%w)", ErrMounts, err)
+	}
+	defer mounts.Close()
+	// A thread that shares its root and working directory may not join.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("part from the other threads' working directory: %w", err)
+	}
+	if err := unix.Setns(int(mounts.Fd()), unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("%w (%w)", ErrMounts, err)
+	}
+	return nil
+}
