@@ -45,7 +45,7 @@ need_bpf() {
 need_namespaces() {
 	[ -e /proc/self/ns/net ] ||
 		refuse "this kernel has no network namespaces (CONFIG_NET_NS)"
-	unshare --net --mount true 2>/dev/null ||
+	unshare --net true 2>/dev/null ||
 		refuse "this machine does not let root make network namespaces (unshare --net fails)"
 }
 
