@@ -19,9 +19,10 @@ const (
 	ChangedLinks Change = 1 << iota
 	ChangedAddresses
 	ChangedRoutes
+	ChangedDefault    // a default route, so perhaps the group egress
 	ChangedNeighbours // another link-layer address, or none any more
 
-	changedAll = ChangedLinks | ChangedAddresses | ChangedRoutes | ChangedNeighbours
+	ChangedAll = ChangedLinks | ChangedAddresses | ChangedRoutes | ChangedDefault | ChangedNeighbours
 )
 
 // watchBuffer is the size of the socket's buffer in bytes: a flap of a full
@@ -31,12 +32,7 @@ const watchBuffer = 1 << 20
 // Watcher hears the kernel's events of links, addresses, routes and neighbours.
 type Watcher struct {
 	socket     *nl.NetlinkSocket
-	neighbours map[neighbour]string
-}
-
-type neighbour struct {
-	link int
-	addr netip.Addr
+	neighbours map[Neighbour]string
 }
 
 // Watch starts to listen. Events from here on are not lost: what the kernel
@@ -53,7 +49,7 @@ func Watch() (*Watcher, error) {
 		s.Close()
 		return nil, fmt.Errorf("size the buffer of network events: %w", err)
 	}
-	return &Watcher{socket: s, neighbours: make(map[neighbour]string)}, nil
+	return &Watcher{socket: s, neighbours: make(map[Neighbour]string)}, nil
 }
 
 // Close ends a Next that waits.
@@ -65,7 +61,7 @@ func (w *Watcher) Next() (Change, error) {
 	messages, _, err := w.socket.Receive()
 	if errors.Is(err, unix.ENOBUFS) {
 		clear(w.neighbours)
-		return changedAll, nil
+		return ChangedAll, nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("hear network events: %w", err)
@@ -84,6 +80,9 @@ func (w *Watcher) change(m *syscall.NetlinkMessage) Change {
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
 		return ChangedAddresses
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		if len(m.Data) > 1 && m.Data[1] == 0 { // rtmsg.rtm_dst_len
+			return ChangedRoutes | ChangedDefault
+		}
 		return ChangedRoutes
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
 		return w.neighbourChange(m)
@@ -102,7 +101,7 @@ func (w *Watcher) neighbourChange(m *syscall.NetlinkMessage) Change {
 	if !ok {
 		return 0 // a bridge's forwarding entry
 	}
-	key := neighbour{n.LinkIndex, ip.Unmap()}
+	key := Neighbour{n.LinkIndex, ip.Unmap()}
 	before, known := w.neighbours[key]
 	if m.Header.Type == unix.RTM_DELNEIGH || n.State&(unix.NUD_FAILED|unix.NUD_INCOMPLETE) != 0 {
 		delete(w.neighbours, key)
