@@ -1,0 +1,98 @@
+package lab
+
+import "net/netip"
+
+// Names of the hosts of [Gateway].
+const (
+	LAN = "lan"
+	FW  = "fw"
+	WAN = "wan"
+)
+
+// Topology says which hosts a lab has and how they are joined.
+type Topology struct {
+	Hosts []Host
+	Wires []Wire
+}
+
+// Host is one network namespace.
+type Host struct {
+	Name     string
+	Forwards bool // the firewall; its ends of the wires show what crosses them
+	Routes   []Route
+}
+
+// Route leads to a network by a neighbour on one of the host's wires.
+type Route struct {
+	To  netip.Prefix
+	Via netip.Addr
+}
+
+// Wire is a veth pair between two hosts.
+type Wire [2]End
+
+// End is one device of a pair.
+type End struct {
+	Host      string
+	Device    string
+	MAC       string         // locally administered, so that labs are alike
+	Addresses []netip.Prefix // with the network's length
+}
+
+// Gateway is the network that examples/gateway.conf is written for: a LAN, the
+// firewall, and the internet as one host.
+func Gateway() Topology {
+	return Topology{
+		Hosts: []Host{
+			{Name: LAN, Routes: defaultRoutes("192.168.1.1", "fd00:1::1")},
+			{Name: FW, Forwards: true, Routes: defaultRoutes("203.0.113.1", "2001:db8:113::1")},
+			{Name: WAN},
+		},
+		Wires: []Wire{
+			{
+				newEnd(FW, "lan0", "02:77:65:00:00:01", "192.168.1.1/24", "fd00:1::1/64"),
+				newEnd(LAN, "eth0", "02:77:65:00:00:02", "192.168.1.10/24", "fd00:1::10/64"),
+			}, {
+				newEnd(FW, "wan0", "02:77:65:00:01:01", "203.0.113.2/24", "2001:db8:113::2/64"),
+				newEnd(WAN, "eth0", "02:77:65:00:01:02", "203.0.113.1/24", "2001:db8:113::1/64"),
+			},
+		},
+	}
+}
+
+// end finds the end of a wire by host and device.
+func (t *Topology) end(host, device string) (own, peer *End) {
+	for i := range t.Wires {
+		for side := range t.Wires[i] {
+			if e := &t.Wires[i][side]; e.Host == host && e.Device == device {
+				return e, &t.Wires[i][1-side]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// forwards reports whether a host stands between others.
+func (t *Topology) forwards(host string) bool {
+	for _, h := range t.Hosts {
+		if h.Name == host {
+			return h.Forwards
+		}
+	}
+	return false
+}
+
+func newEnd(host, device, mac string, addresses ...string) End {
+	e := End{Host: host, Device: device, MAC: mac}
+	for _, a := range addresses {
+		e.Addresses = append(e.Addresses, netip.MustParsePrefix(a))
+	}
+	return e
+}
+
+func defaultRoutes(via4, via6 string) []Route {
+	return []Route{
+		{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParseAddr(via4)},
+		{netip.MustParsePrefix("::/0"), netip.MustParseAddr(via6)},
+	}
+}
