@@ -28,6 +28,7 @@ needs() {
 		clang-19 clang-19 compiles the BPF programs
 		llvm-strip-19 llvm-19 strips the BPF objects
 		shellcheck shellcheck checks the scripts
+		git git tells whether generated files are the committed ones
 	END
 	kernels) needs test && cat <<-'END' ;;
 		qemu-system-x86_64 qemu-system-x86 emulates a machine for another kernel
