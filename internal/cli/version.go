@@ -19,12 +19,18 @@ func newVersionCommand(env *Env) *cobra.Command {
 	}
 }
 
-// version names the build: the module's version or the commit, where the
-// build knows them.
+// release is the version that the Makefile stamps; empty in other builds.
+var release string
+
+// version names the build: the release that was stamped, else the module's
+// version or the commit, where the build knows them.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "weir (unknown build)"
+	}
+	if release != "" {
+		return fmt.Sprintf("weir %s %s", release, info.GoVersion)
 	}
 	name := info.Main.Version
 	for _, s := range info.Settings {
