@@ -121,7 +121,7 @@ install: weir
 	install -m 0644 examples/* '$(DESTDIR)$(PREFIX)/share/doc/weir/examples'
 	install -m 0644 README.md LICENSE docs/*.md '$(DESTDIR)$(PREFIX)/share/doc/weir'
 	./weir completion bash >'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/weir'
-	./weir man '$(DESTDIR)$(PREFIX)/share/man/man8'
+	$(GO) run ./internal/cli/manual '$(DESTDIR)$(PREFIX)/share/man/man8'
 
 .PHONY: clean
 clean:
