@@ -25,8 +25,8 @@ FUZZTIME ?= 1m
 CLANG      := clang-19
 LLVM_STRIP := llvm-strip-19
 # Paths in the debug information are those of the tree, wherever it stands.
-BPF_CFLAGS := -O2 -mcpu=v3 -Wall -Wextra -Werror -nostdinc -ffile-prefix-map=$(CURDIR)=. \
-	-I$(CURDIR)/bpf/include -I$(CURDIR)/bpf
+BPF_CFLAGS := -O2 -mcpu=v3 -Wall -Wextra -Werror -nostdinc "-ffile-prefix-map=$(CURDIR)=." \
+	"-I$(CURDIR)/bpf/include" "-I$(CURDIR)/bpf"
 
 GOLANGCI_VERSION := v2.15.0
 BUILD := .build
@@ -102,7 +102,7 @@ $(GOLANGCI): | need-go
 	mv $(BUILD)/golangci-lint $@
 
 lint-bpf: need-clang
-	@set -e; for source in $$(find . -name '*.bpf.c'); do \
+	@set -e; for source in $$(find bpf internal -name '*.bpf.c'); do \
 		echo "$(CLANG) $$source"; \
 		$(CLANG) -target bpfel -g $(BPF_CFLAGS) -c "$$source" -o /dev/null; \
 	done
