@@ -56,9 +56,17 @@
 #define MARK_MASK	   0xf0000000u /* tells our marks from others'	   */
 #define MARK_MAGIC	   0xa0000000u
 #define MARK_REPLY	   0x08000000u /* the packet goes in direction 1	   */
-#define MARK_REDIRECTED	   0x04000000u /* whole already; egress lets it by */
+#define MARK_REDIRECT	   0x04000000u /* metadata: TCX ingress shall redirect it;
+					* mark: TCX ingress did, it is whole	   */
 #define MARK_STATE	   0x03ffffffu /* index of the state, 0: none	   */
 #define MAX_STATES	   MARK_STATE
+
+/* What XDP leaves in front of a frame for TCX ingress of the same device. */
+struct metadata {
+	__u32 magic;
+	__u32 mark; /* 0: judged, and passed to the box */
+};
+#define METADATA_MAGIC	   0x77656972u
 
 /* Set by the loader. */
 extern const volatile __u64 hash_seed;	  /* kept over a reload: the look-up cache depends on it */

@@ -47,9 +47,9 @@ struct nexthop {
 	__u32 used;    /* tick; the daemon probes neighbours in use		*/
 	__u8 flags;    /* NEXTHOP_*						*/
 	__u8 family;   /* of gateway						*/
-	__u8 pad0[2];
+	__u8 pad0[6];
 	struct addr gateway; /* the neighbour's address			*/
-	__u32 spare[3];
+	__u32 spare[2];
 };
 _Static_assert(sizeof(struct nexthop) == 64, "a next hop is one cache line");
 
@@ -82,10 +82,9 @@ struct shared {
 	__u32 states_made;	     /* counts up					*/
 	__u32 states_released;	     /* counts up; by the sweep			*/
 	__u32 nexthops_high;
-	__u32 paths_high;
-	__u32 paths_full;	     /* states that found no free path		*/
-	__u32 round_robin;
-	__u32 pad2[9];
+	__u32 paths_high;	     /* paths in use, the reserved ones apart	*/
+	__u32 paths_reserved;	     /* reserved paths in use			*/
+	__u32 pad2[10];
 	struct interface interfaces[MAX_IFINDEX];
 	struct nexthop nexthops[MAX_NEXTHOPS];
 };
@@ -162,7 +161,13 @@ struct {
 } interface_counters SEC(".maps");
 
 /* kept; a path is the set of rules that a packet is counted under. [0] counts
- * packets that no rule matched. */
+ * packets that no rule matched, [1] those for which no path was free. The last
+ * PATHS_RESERVED are for paths of deciding rules alone, taken when the others
+ * are used up. */
+#define PATH_NONE	0
+#define PATH_OVERFLOW	1
+#define PATH_FIRST	2
+#define PATHS_RESERVED	4096
 struct path {
 	__u32 rule[2 * MAX_MATCHES]; /* global ids + 1 in order, first in then out; 0: none */
 };
@@ -181,15 +186,6 @@ struct {
 	__type(key, struct path);
 	__type(value, __u32);
 } paths SEC(".maps");
-
-/* kept; evaluations and states per rule slot of this generation are counted at
- * new connections only. [rule number] */
-struct rule_counter {
-	__u64 evaluations; /* new connections that reached the rule */
-	__u64 states;	   /* states it made as the deciding rule   */
-	__u64 packets;	   /* counted here only for STATE_SPLIT     */
-	__u64 bytes;
-};
 
 /* Addresses of the box: source addresses no frame may come in with.
  * kept; written by the daemon. value: ifindex. */

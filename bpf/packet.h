@@ -6,7 +6,9 @@
 #ifndef WEIR_PACKET_H
 #define WEIR_PACKET_H
 
-#include <linux/types.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
 
 /* An address of either family; IPv4 as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2). */
 struct addr {
@@ -39,8 +41,10 @@ enum fragment {
 /* Bits of packet.flags. */
 #define PACKET_OPTIONS	  0x01 /* IPv4 options or IPv6 hop-by-hop/destination options */
 #define PACKET_ICMP_ERROR 0x02 /* quotes another packet, which is at l4_offset + 8	  */
-#define PACKET_MULTICAST  0x04 /* to an IP multicast or the limited broadcast address */
-#define PACKET_CSUM_NONE  0x08 /* IPv4/UDP sent without a checksum		  */
+#define PACKET_CSUM_NONE  0x08 /* UDP sent without a checksum			  */
+#define PACKET_GROUP	  0x10 /* the frame is for a group of stations: never forwarded */
+#define PACKET_MORE	  0x20 /* more fragments follow				  */
+#define PACKET_FRAGMENT_HEADER 0x40 /* IPv6: a fragment header stood in the chain	  */
 
 struct packet {
 	struct tuple tuple;
@@ -48,6 +52,7 @@ struct packet {
 	__u32 length;	 /* bytes from the IP header's first to the packet's last */
 	__u32 fragment_id; /* valid iff fragment != FRAGMENT_NONE		  */
 	__u16 fragment_offset; /* bytes; valid iff fragment != FRAGMENT_NONE	  */
+	__u16 fragment_length; /* bytes of the whole packet's payload in this one; likewise */
 	__u16 l3_offset; /* of the IP header from the frame's start; 0 on devices without L2 */
 	__u16 l4_offset; /* of the L4 header, or of the fragment's payload	  */
 	__u16 payload;	 /* bytes of TCP data; valid iff proto is TCP		  */
@@ -59,6 +64,8 @@ struct packet {
 	__u8 icmp_type;	 /* valid iff proto is ICMP or ICMPv6			  */
 	__u8 icmp_code;
 	__u8 tcp_header; /* bytes						  */
+	__u8 gso;	 /* a super-packet, to be cut later; TCX only		  */
+	__u8 pad[1];
 	__u32 seq;	 /* host order						  */
 	__u32 ack;
 	__u32 window;	 /* as in the header, unscaled				  */
@@ -71,9 +78,7 @@ struct packet {
 
 #define ADDR4_PREFIX bpf_htonl(0xffff)
 
-#define always_inline static inline __attribute__((always_inline))
-
-always_inline void addr_set4(struct addr *a, __be32 v4)
+static __always_inline void addr_set4(struct addr *a, __be32 v4)
 {
 	a->word[0] = 0;
 	a->word[1] = 0;
@@ -81,7 +86,7 @@ always_inline void addr_set4(struct addr *a, __be32 v4)
 	a->word[3] = v4;
 }
 
-always_inline void addr_set6(struct addr *a, const __be32 v6[4])
+static __always_inline void addr_set6(struct addr *a, const __be32 v6[4])
 {
 	a->word[0] = v6[0];
 	a->word[1] = v6[1];
@@ -89,19 +94,19 @@ always_inline void addr_set6(struct addr *a, const __be32 v6[4])
 	a->word[3] = v6[3];
 }
 
-always_inline int addr_equal(const struct addr *a, const struct addr *b)
+static __always_inline int addr_equal(const struct addr *a, const struct addr *b)
 {
 	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
 
 	return !((x[0] ^ y[0]) | (x[1] ^ y[1]));
 }
 
-always_inline int addr_is4(const struct addr *a)
+static __always_inline int addr_is4(const struct addr *a)
 {
 	return !(a->word[0] | a->word[1]) && a->word[2] == ADDR4_PREFIX;
 }
 
-always_inline int tuple_equal(const struct tuple *a, const struct tuple *b)
+static __always_inline int tuple_equal(const struct tuple *a, const struct tuple *b)
 {
 	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
 
@@ -109,7 +114,7 @@ always_inline int tuple_equal(const struct tuple *a, const struct tuple *b)
 }
 
 /* The tuple that an answer to t arrives with. */
-always_inline void tuple_reverse(struct tuple *r, const struct tuple *t)
+static __always_inline void tuple_reverse(struct tuple *r, const struct tuple *t)
 {
 	r->src = t->dst;
 	r->dst = t->src;

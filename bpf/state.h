@@ -60,9 +60,8 @@ enum peer {
 #define STATE_IN	0x01 /* direction 0 crossed rules `in' and may enter	       */
 #define STATE_OUT	0x02 /* direction 0 crossed rules `out' and may leave	       */
 #define STATE_NAT	0x04 /* the two tuples are not each other's mirror	       */
-#define STATE_JUDGE_IN	0x08 /* the in crossing keeps no state: judge every packet    */
-#define STATE_JUDGE_OUT 0x10 /* likewise the out crossing			       */
-#define STATE_SPLIT	0x20 /* no path was free: count under rule_in and rule_out    */
+#define STATE_JUDGE_IN	0x08 /* the side where direction 0 came in keeps no state:    */
+#define STATE_JUDGE_OUT 0x10 /* every packet is judged there; likewise where it left  */
 #define STATE_OPTIONS	0x40 /* allow-opts: packets with IP options may pass	       */
 
 /* Bits of flow.flags. */

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * A packet of a live state that the hit path did not finish: its next hop must
+ * be looked up, or a side that keeps no state wants to judge it. Ingress only.
+ */
+#ifndef WEIR_CARRY_H
+#define WEIR_CARRY_H
+
+#include "admit.h"
+
+/* The packet as it will leave, in the order of its own direction. */
+static __always_inline void tuple_leaving(struct tuple *t, const struct state *st, __u32 d)
+{
+	tuple_reverse(t, d ? &st->forth.tuple : &st->back.tuple);
+}
+
+/*
+ * The kernel's routes for this direction, and its answer into the state. The
+ * source is the packet's own: source routing is asked about what came in.
+ */
+static __noinline enum route carry_route(hook_ctx *ctx, struct scratch *s, struct state *st)
+{
+	struct route_query q = {};
+	enum route r;
+	struct course *c;
+	__u32 d;
+
+	if (!s || !st)
+		return ROUTE_LOCAL;
+	d = STATE_DIRECTION(s->state);
+	c = state_course(st, d);
+	tuple_leaving(&s->tuple, st, d);
+	q.src = s->packet.tuple.src;
+	q.dst = s->tuple.dst;
+	q.sport = s->packet.tuple.sport;
+	q.dport = s->tuple.dport;
+	q.ifindex = s->packet.ifindex;
+	q.proto = s->packet.tuple.proto;
+	q.family = s->packet.family;
+	r = route_lookup(ctx, &q);
+	s->nexthop = r == ROUTE_FORWARD ? q.number : 0;
+	s->out_ifindex = q.ifindex;
+	/* A packet that sees a route moved tells the others, where no daemon does. */
+	if (c->nexthop >= NEXTHOP_FIRST && c->nexthop != s->nexthop &&
+	    c->nexthop_generation == (__u16)shared.route_generation &&
+	    shared.now - shared.heartbeat >= DAEMON_DEAD)
+		__sync_fetch_and_add(&shared.route_generation, 1);
+	c->nexthop = s->nexthop;
+	c->nexthop_generation = shared.route_generation;
+	return r;
+}
+
+/* The sides of the state that keep none judge this packet anew. */
+static __noinline enum reason carry_judge(struct scratch *s, struct state *st)
+{
+	enum reason r, why;
+	__u32 d, options;
+	__u8 in, out;
+
+	if (!s || !st)
+		return REASON_INTERNAL;
+	d = STATE_DIRECTION(s->state);
+	in = d ? STATE_JUDGE_OUT : STATE_JUDGE_IN;
+	out = d ? STATE_JUDGE_IN : STATE_JUDGE_OUT;
+	options = s->packet.flags & PACKET_OPTIONS;
+	s->in.tag = 0;
+	if (st->flags & in) {
+		judge_ask(&s->in, &s->packet, DIRECTION_IN, s->packet.ifindex, 0);
+		r = crossing(&s->in, options, &why);
+		if (r != UNDECIDED)
+			return r;
+	}
+	if (st->flags & out && s->out_ifindex) {
+		judge_ask(&s->out, &s->packet, DIRECTION_OUT, s->out_ifindex, s->in.tag);
+		tuple_leaving(&s->tuple, st, d);
+		s->out.dst = s->tuple.dst;
+		s->out.dport = s->tuple.dport;
+		if (d) {
+			s->out.src = s->tuple.src;
+			s->out.sport = s->tuple.sport;
+		}
+		r = crossing(&s->out, options, &why);
+		if (r != UNDECIDED)
+			return r;
+	}
+	return UNDECIDED;
+}
+
+/*
+ * Where the packet of s->state goes next. UNDECIDED: redirect it to the next
+ * hop in s->nexthop. Else the reason under which it goes up or is dropped.
+ */
+static __noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
+{
+	struct state *st;
+	struct nexthop *n;
+	struct course *c;
+	enum reason r = UNDECIDED;
+	enum route route;
+
+	if (!s)
+		return REASON_INTERNAL;
+	st = state_get(STATE_INDEX(s->state));
+	if (!st)
+		return REASON_INTERNAL;
+	c = state_course(st, STATE_DIRECTION(s->state));
+	s->out_ifindex = 0;
+	s->nexthop = c->nexthop;
+	if (c->nexthop == NEXTHOP_LOCAL) {
+		r = REASON_LOCAL;
+	} else if (c->nexthop == NEXTHOP_NONE || nexthop_stale(c, nexthop_get(c->nexthop))) {
+		route = carry_route(ctx, s, st);
+		if (route == ROUTE_LOCAL)
+			r = REASON_UP_ROUTE;
+		else if (route == ROUTE_NEIGHBOUR)
+			r = REASON_UP_NEIGHBOUR;
+	} else {
+		s->out_ifindex = nexthop_get(c->nexthop)->ifindex;
+	}
+	if (!s->judged && st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT) &&
+	    s->packet.fragment != FRAGMENT_LATER) {
+		enum reason judged = carry_judge(s, st);
+
+		if (judged != UNDECIDED)
+			return judged;
+	}
+	if (r == UNDECIDED) {
+		n = nexthop_get(s->nexthop);
+		n->used = shared.now;
+		if (nexthop_probe(n))
+			r = REASON_UP_PROBE;
+	}
+	return r;
+}
+
+/* The rest of the way of a packet of s->state, counted already in the state. */
+static __noinline int carry(hook_ctx *ctx, struct scratch *s)
+{
+	const struct interface *i;
+	const struct packet *p;
+	struct headers h;
+	struct state *st;
+	enum reason r;
+
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	st = state_get(STATE_INDEX(s->state));
+	if (!i || !st)
+		return HOOK_DROP;
+	r = carry_next(ctx, s);
+	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return finish(i, REASON_INTERNAL, p->length);
+	if (r != UNDECIDED && r > REASON_LAST_PASS)
+		return finish(i, r, p->length);
+	count_path(st->path, p->length);
+	if (p->flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS))
+		return finish(i, REASON_OPTIONS, p->length);
+	if (r == REASON_LOCAL)
+		return hand_local(ctx, &h, p, i, st, s->state, r);
+	if (r == REASON_UP_ROUTE)
+		return hand_unreached(ctx, &h, p, i, st, s->state);
+	if (r != UNDECIDED)
+		return hand_up(ctx, &h, p, i, st, s->state, r);
+	return forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why);
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Counting: every verdict under its interface and reason, every packet that
+ * rules let pass under their path. */
+#ifndef WEIR_COUNT_H
+#define WEIR_COUNT_H
+
+
+#include "maps.h"
+
+static __always_inline void count(struct counter *c, __u32 bytes)
+{
+	if (c) {
+		c->packets++;
+		c->bytes += bytes;
+	}
+}
+
+static __always_inline void count_reason(const struct interface *i, enum reason r, __u32 bytes)
+{
+	__u32 key = i->slot + r;
+
+	count(bpf_map_lookup_elem(&interface_counters, &key), bytes);
+}
+
+static __always_inline void count_path(__u32 path, __u32 bytes)
+{
+	count(bpf_map_lookup_elem(&path_counters, &path), bytes);
+}
+
+/* The end of a packet's way that is not a redirect. */
+static __always_inline int finish(const struct interface *i, enum reason r, __u32 bytes)
+{
+	count_reason(i, r, bytes);
+	return r > REASON_LAST_PASS ? HOOK_DROP : HOOK_PASS;
+}
+
+static __always_inline const struct interface *interface_get(__u32 ifindex)
+{
+	return ifindex < MAX_IFINDEX ? &shared.interfaces[ifindex] : 0;
+}
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Making a state: a free slot, the reservation of both tuples, a port for NAT.
+ *
+ * The order is what makes it safe without a lock: the slot is filled while it
+ * is NEW; the reply's tuple is entered with BPF_NOEXIST, which reserves the
+ * port; then the slot goes LIVE; then the first tuple is entered. Whoever loses
+ * the last step undoes its own and uses the winner's.
+ */
+#ifndef WEIR_CREATE_H
+#define WEIR_CREATE_H
+
+#include "csum.h"
+#include "lookup.h"
+#include "scratch.h"
+#include "track.h"
+
+#define EEXIST_KERNEL 17
+
+/* Port range of nat-to without one: pf's. */
+#define NAT_LOW	 50001
+#define NAT_HIGH 65535
+
+static __always_inline __u32 random_next(struct scratch *s)
+{
+	__u32 x = s->random;
+
+	if (!x)
+		x = (random_seed ? random_seed + bpf_get_smp_processor_id() : bpf_get_prandom_u32()) | 1;
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	s->random = x;
+	return x;
+}
+
+/* An unused slot; 0 if set limit states is reached. */
+static __always_inline __u32 slot_take(void)
+{
+	__u32 index;
+
+	if (!bpf_map_pop_elem(&free_states, &index))
+		return index;
+	if (shared.states_high >= max_states)
+		return 0;
+	index = __sync_fetch_and_add(&shared.states_high, 1) + 1;
+	if (index > max_states) {
+		__sync_fetch_and_add(&shared.states_high, -1);
+		return 0;
+	}
+	return index;
+}
+
+/* The owner of a tuple we want: gives way if it is dead or has expired. */
+static __always_inline int owner_yields(__u32 owner)
+{
+	struct state *s = state_get(STATE_INDEX(owner));
+
+	if (!s || s->status == STATUS_NEW)
+		return 0;
+	if (s->status == STATUS_LIVE) {
+		if (!state_expired(s, STATE_DIRECTION(owner)))
+			return 0;
+		state_kill(s);
+	}
+	return 1;
+}
+
+/*
+ * Enters a tuple for a state number. UNDECIDED: done. REASON_TUPLE_TAKEN: a
+ * live state owns it; *owner is its number.
+ */
+static __noinline enum reason tuple_reserve(struct tuple *t, __u32 number, __u32 *owner)
+{
+	__u32 *entry, old;
+	long rc;
+
+	if (!t || !owner)
+		return REASON_INTERNAL;
+	rc = bpf_map_update_elem(&tuples, t, &number, BPF_NOEXIST);
+	if (!rc)
+		return UNDECIDED;
+	if (rc != -EEXIST_KERNEL)
+		return REASON_TUPLE_ERROR;
+	entry = bpf_map_lookup_elem(&tuples, t);
+	if (!entry)
+		return REASON_STATE_BUSY;
+	old = *(volatile __u32 *)entry;
+	*owner = old;
+	if (old == TOMBSTONE)
+		return REASON_STATE_BUSY;
+	if (!owner_yields(old))
+		return REASON_TUPLE_TAKEN;
+	if (__sync_val_compare_and_swap(entry, old, number) != old)
+		return REASON_STATE_BUSY;
+	return UNDECIDED;
+}
+
+/* Takes a tuple out of the table if it is still this number's. */
+static __noinline int tuple_release(struct tuple *t, __u32 number)
+{
+	__u32 *entry;
+
+	if (!t)
+		return 0;
+	entry = bpf_map_lookup_elem(&tuples, t);
+	if (!entry || __sync_val_compare_and_swap(entry, number, TOMBSTONE) != number)
+		return 0;
+	bpf_map_delete_elem(&tuples, t);
+	return 0;
+}
+
+struct port_search {
+	struct tuple *reply;
+	__u32 number;
+	__u32 owner;
+	__u16 low;
+	__u16 span; /* high - low; 0xffff is the whole range */
+	__u16 at;
+	__u8 reason;
+};
+
+/* One try of the search for a free port; 1 ends it. */
+static long port_try(__u32 n, void *data)
+{
+	struct port_search *search = data;
+	enum reason r;
+
+	if (n > search->span)
+		return 1;
+	search->reply->dport = bpf_htons(search->low + search->at);
+	r = tuple_reserve(search->reply, search->number, &search->owner);
+	search->reason = r;
+	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY)
+		return 1;
+	search->at = search->at == search->span ? 0 : search->at + 1;
+	return 0;
+}
+
+/* Reserves s->tuple with the first free port of low..high, from a random one on. */
+static __noinline enum reason port_reserve(struct scratch *s, __u32 number, __u16 low, __u16 high)
+{
+	struct port_search search = {};
+
+	if (!s || low > high)
+		return REASON_INTERNAL;
+	search.reply = &s->tuple;
+	search.number = number;
+	search.low = low;
+	search.span = high - low;
+	search.at = random_next(s) % ((__u32)search.span + 1);
+	search.reason = REASON_NAT_PORTS;
+	bpf_loop(NAT_PORT_TRIES, port_try, &search, 0);
+	if (search.reason == REASON_TUPLE_TAKEN || search.reason == REASON_STATE_BUSY)
+		return REASON_NAT_PORTS;
+	return search.reason;
+}
+
+static __always_inline int has_ports(const struct packet *p)
+{
+	int reply;
+
+	if (p->tuple.proto == IPPROTO_TCP || p->tuple.proto == IPPROTO_UDP)
+		return 1;
+	return is_icmp(p->family, p->tuple.proto) &&
+	       icmp_query(p->family, p->icmp_type, &reply) >= 0 && !reply;
+}
+
+/* Reserves the reply's tuple, with another source port where the rules or a
+ * collision ask for one. own: the box's own packet. */
+static __always_inline enum reason reply_reserve(struct scratch *s, __u32 number, int own)
+{
+	const struct packet *p = &s->packet;
+	const struct judge *out = &s->out;
+	__u32 owner = 0;
+	enum reason r;
+
+	if (out->flags & JUDGE_NAT && has_ports(p) && !(out->flags & JUDGE_NAT_STATIC))
+		return port_reserve(s, number, out->nat_low ? out->nat_low : NAT_LOW,
+				    out->nat_high ? out->nat_high : NAT_HIGH);
+	r = tuple_reserve(&s->tuple, number, &owner);
+	if (r == REASON_TUPLE_TAKEN && own && has_ports(p) && !(out->flags & JUDGE_NAT_STATIC))
+		return port_reserve(s, number, NAT_LOW, NAT_HIGH);
+	return r;
+}
+
+static __always_inline void flow_start(struct flow *f)
+{
+	f->packets = 0;
+	f->bytes = 0;
+	f->last = shared.now;
+	f->seqlo = 0;
+	f->seqhi = 0;
+	f->grant = 0;
+	f->max_win = 1;
+	f->peer = PEER_CLOSED;
+	f->wscale = 0;
+	f->flags = 0;
+}
+
+static __always_inline void course_start(struct course *c, const struct tuple *t)
+{
+	c->tuple = *t;
+	c->nexthop = NEXTHOP_NONE;
+	c->csum_addr = 0;
+	c->csum_port = 0;
+	c->nexthop_generation = 0;
+}
+
+/* The first segment sets what its end may send and what it allows the other. */
+static __always_inline void tcp_start(struct flow *f, const struct packet *p, int wscale)
+{
+	__u32 end = p->seq + p->payload + (p->tcp_flags & TCP_SYN ? 1 : 0) +
+		    (p->tcp_flags & TCP_FIN ? 1 : 0);
+
+	f->seqlo = end;
+	f->seqhi = end;
+	f->max_win = at_least_1(p->window);
+	f->flags = FLOW_SEEN;
+	f->peer = p->tcp_flags & TCP_FIN ? PEER_CLOSING : PEER_SYN_SENT;
+	if (p->tcp_flags & TCP_SYN && wscale >= 0) {
+		f->wscale = wscale;
+		f->flags |= FLOW_SCALED;
+	}
+	if (p->tcp_flags & TCP_ACK) {
+		f->grant = p->ack + f->max_win;
+		f->flags |= FLOW_GRANTED;
+	}
+}
+
+static __always_inline __u8 first_phase(const struct packet *p)
+{
+	if (p->tuple.proto == IPPROTO_TCP)
+		return PHASE_TCP_FIRST;
+	if (p->tuple.proto == IPPROTO_UDP)
+		return PHASE_UDP_FIRST;
+	return is_icmp(p->family, p->tuple.proto) ? PHASE_ICMP_FIRST : PHASE_OTHER_FIRST;
+}
+
+/* Differences for both directions, from the tuples as they now stand. */
+static __always_inline void courses_differ(struct state *st)
+{
+	struct tuple *f = &st->forth.tuple, *b = &st->back.tuple;
+
+	st->forth.csum_addr = csum_fold(csum_addr_diff(&f->src, &b->dst) + csum_addr_diff(&f->dst, &b->src));
+	st->forth.csum_port = csum_fold(csum_word_diff(f->sport, b->dport) + csum_word_diff(f->dport, b->sport));
+	st->back.csum_addr = csum_fold(csum_addr_diff(&b->src, &f->dst) + csum_addr_diff(&b->dst, &f->src));
+	st->back.csum_port = csum_fold(csum_word_diff(b->sport, f->dport) + csum_word_diff(b->dport, f->sport));
+}
+
+static __always_inline int tuples_mirror(const struct state *st)
+{
+	struct tuple r;
+
+	tuple_reverse(&r, &st->forth.tuple);
+	return tuple_equal(&r, &st->back.tuple);
+}
+
+/* Fills a NEW slot but for the reply's port and what depends on it. */
+static __always_inline void state_fill(struct state *st, const struct scratch *s, __u8 flags, int wscale)
+{
+	const struct packet *p = &s->packet;
+
+	course_start(&st->forth, &p->tuple);
+	course_start(&st->back, &s->tuple);
+	st->forth.nexthop = s->nexthop;
+	st->forth.nexthop_generation = shared.route_generation;
+	if (!(flags & STATE_IN))
+		st->back.nexthop = NEXTHOP_LOCAL; /* answers to the box's own packets */
+	st->path = s->path;
+	st->rule_in = flags & STATE_IN ? s->in.rule : 0;
+	st->rule_out = flags & STATE_OUT ? s->out.rule : 0;
+	st->created = shared.now;
+	st->check_at = shared.now;
+	st->phase = first_phase(p);
+	st->flags = flags;
+	st->layout = STATE_LAYOUT;
+	flow_start(&st->flow[0]);
+	flow_start(&st->flow[1]);
+	st->flow[0].packets = 1;
+	st->flow[0].bytes = p->length;
+	if (p->tuple.proto == IPPROTO_TCP)
+		tcp_start(&st->flow[0], p, wscale);
+	else
+		st->flow[0].peer = PEER_SYN_SENT;
+}
+
+/* Gives a slot back that never had a tuple in the table. */
+static __always_inline void slot_return(struct state *st, __u32 index)
+{
+	__sync_lock_test_and_set(&st->status, STATUS_FREE);
+	__sync_fetch_and_add(&shared.states_released, 1);
+	bpf_map_push_elem(&free_states, &index, 0);
+}
+
+/*
+ * Makes the state of s->packet; s->tuple holds the reply's tuple (its port may
+ * still change), s->path where it counts. Returns UNDECIDED and the number in
+ * s->state, or the reason to drop. s->state may be another core's.
+ */
+static __noinline enum reason state_create(struct scratch *s, __u8 flags, int wscale, int own)
+{
+	__u32 index, owner = 0;
+	struct state *st;
+	enum reason r;
+
+	if (!s)
+		return REASON_INTERNAL;
+	index = slot_take();
+	if (!index)
+		return REASON_STATE_LIMIT;
+	st = state_get(index);
+	if (!st)
+		return REASON_INTERNAL;
+	__sync_fetch_and_add(&shared.states_made, 1);
+	__sync_lock_test_and_set(&st->status, STATUS_NEW);
+	state_fill(st, s, flags, wscale);
+	r = reply_reserve(s, STATE_NUMBER(index, 1), own);
+	if (r != UNDECIDED) {
+		slot_return(st, index);
+		return r;
+	}
+	st->back.tuple.dport = s->tuple.dport;
+	if (!tuples_mirror(st)) {
+		st->flags |= STATE_NAT;
+		courses_differ(st);
+	}
+	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
+	r = tuple_reserve(&st->forth.tuple, STATE_NUMBER(index, 0), &owner);
+	s->state = STATE_NUMBER(index, 0);
+	if (r == UNDECIDED)
+		return UNDECIDED;
+	state_kill(st);
+	tuple_release(&st->back.tuple, STATE_NUMBER(index, 1));
+	if (r != REASON_TUPLE_TAKEN)
+		return r;
+	/* The same connection on another core, a moment earlier: use its state. */
+	s->state = owner;
+	return STATE_DIRECTION(owner) ? REASON_TUPLE_TAKEN : UNDECIDED;
+}
+
+#endif

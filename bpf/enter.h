@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The programs behind the tail call, at ingress: one function for each slot.
+ * XDP and TCX share them; the entry files give them their sections.
+ */
+#ifndef WEIR_ENTER_H
+#define WEIR_ENTER_H
+
+#include "admit.h"
+#include "carry.h"
+#include "error.h"
+#include "fragment.h"
+#include "hit.h"
+
+/* Where the destination leads before any route is asked. */
+static __always_inline enum reason destination_class(const struct scratch *s)
+{
+	const struct packet *p = &s->packet;
+	const struct addr *dst = &s->tuple.dst;
+
+	if (addr_is_multicast(dst) || is_limited_broadcast(dst))
+		return REASON_UP_MULTICAST;
+	if (p->family == 4 && addr_v4(dst) >> 28 == 0xf)
+		return REASON_MARTIAN_DEST;
+	if (p->flags & PACKET_GROUP || p->tuple.zone)
+		return REASON_LOCAL;
+	return UNDECIDED;
+}
+
+/* Sanity, implicit passes, rules in. UNDECIDED: the packet may enter. */
+static __noinline enum reason admit_in(struct scratch *s)
+{
+	const struct interface *i;
+	const struct packet *p;
+	enum reason r, why = REASON_NO_RULE;
+
+	if (!s)
+		return REASON_INTERNAL;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	if (!i)
+		return REASON_INTERFACE;
+	r = sanity(p, i);
+	if (r != UNDECIDED)
+		return r;
+	if (is_implicit(p, i, 1))
+		return REASON_IMPLICIT;
+	judge_ask(&s->in, p, DIRECTION_IN, p->ifindex, 0);
+	judge_ask(&s->out, p, DIRECTION_OUT, 0, 0);
+	s->skip_in = i->flags & INTERFACE_SKIP;
+	s->skip_out = 0;
+	r = crossing(&s->in, p->flags & PACKET_OPTIONS, &why);
+	s->why = why;
+	return r;
+}
+
+/* Route and rules out. UNDECIDED: forwarded; a pass reason: goes to the box. */
+static __noinline enum reason admit_out(hook_ctx *ctx, struct scratch *s)
+{
+	struct route_query q = {};
+	const struct packet *p;
+	const struct interface *o;
+	enum reason r, why = REASON_NO_RULE;
+
+	if (!s)
+		return REASON_INTERNAL;
+	p = &s->packet;
+	redirect_destination(s);
+	r = destination_class(s);
+	if (r != UNDECIDED)
+		return r;
+	q.src = p->tuple.src;
+	q.dst = s->tuple.dst;
+	q.sport = p->tuple.sport;
+	q.dport = s->tuple.dport;
+	q.ifindex = p->ifindex;
+	q.proto = p->tuple.proto;
+	q.family = p->family;
+	if (route_lookup(ctx, &q) == ROUTE_LOCAL)
+		return REASON_LOCAL;
+	s->nexthop = q.number;
+	s->out_ifindex = q.ifindex;
+	judge_ask(&s->out, p, DIRECTION_OUT, q.ifindex, s->in.tag);
+	s->out.dst = s->tuple.dst;
+	s->out.dport = s->tuple.dport;
+	o = interface_get(q.ifindex);
+	s->skip_out = o && o->flags & INTERFACE_SKIP;
+	r = crossing(&s->out, p->flags & PACKET_OPTIONS, &why);
+	if (r == UNDECIDED && why != REASON_SKIP)
+		s->why = why;
+	return r;
+}
+
+/* What passed the rules: with a state from now on, or alone. */
+static __noinline enum reason admit_state(hook_ctx *ctx, struct scratch *s, __u8 crossed)
+{
+	struct state *st;
+	enum reason r;
+
+	if (!s)
+		return REASON_INTERNAL;
+	s->path = path_index(s, crossed);
+	s->judged = 1;
+	if (s->state) { /* lives, but had not crossed here */
+		st = state_get(STATE_INDEX(s->state));
+		if (st && s->in.flags & JUDGE_KEEP_STATE)
+			st->flags |= STATE_IN;
+		s->state = 0;
+	} else if (wants_state(s)) {
+		reply_tuple(s);
+		r = state_create(s, state_flags(s, crossed, s->skip_in, s->skip_out), tcp_wscale(ctx, s),
+				 0);
+		if (r != UNDECIDED)
+			return r;
+	}
+	return s->packet.fragment == FRAGMENT_FIRST ? fragment_remember(s) : UNDECIDED;
+}
+
+/* A packet for the box that has no state. */
+static __noinline int admit_local(hook_ctx *ctx, struct scratch *s, enum reason why)
+{
+	const struct packet *p;
+	const struct interface *i;
+	struct headers h;
+	struct state *st;
+	enum reason r;
+
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	if (!i)
+		return HOOK_DROP;
+	s->out.flags = 0;
+	s->nexthop = NEXTHOP_LOCAL;
+	r = admit_state(ctx, s, STATE_IN);
+	if (r != UNDECIDED)
+		return finish(i, r, p->length);
+	count_path(s->path, p->length);
+	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return finish(i, REASON_INTERNAL, p->length);
+	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
+	return hand_local(ctx, &h, p, i, st, s->state, why);
+}
+
+static __always_inline int miss_in(hook_ctx *ctx)
+{
+	struct scratch *s = scratch_get();
+	const struct interface *i;
+	enum reason r;
+
+	if (!s)
+		return HOOK_DROP;
+	i = interface_get(s->packet.ifindex);
+	if (!i)
+		return HOOK_DROP;
+	r = admit_in(s);
+	if (r == REASON_IMPLICIT)
+		hook_hand_up(ctx, 0);
+	if (r != UNDECIDED)
+		return finish(i, r, s->packet.length);
+	r = admit_out(ctx, s);
+	if (r != UNDECIDED && r <= REASON_LAST_PASS)
+		return admit_local(ctx, s, r);
+	if (r == UNDECIDED)
+		r = admit_state(ctx, s, STATE_IN | STATE_OUT);
+	if (r != UNDECIDED)
+		return finish(i, r, s->packet.length);
+	return s->state ? carry(ctx, s) : forward_alone(ctx, s, s->why);
+}
+
+/* A SYN, in a state: opens a new connection, is repeated, or answers. Returns
+ * UNDECIDED, why it is dropped, or REASON_LAST_PASS for "a miss". */
+static __noinline enum reason turn_track(hook_ctx *ctx, struct scratch *s)
+{
+	const struct packet *p;
+	struct state *st;
+	enum reason r;
+	__u32 d;
+
+	if (!s)
+		return REASON_INTERNAL;
+	p = &s->packet;
+	d = STATE_DIRECTION(s->state);
+	st = state_get(STATE_INDEX(s->state));
+	if (!st)
+		return REASON_INTERNAL;
+	if (tcp_opens(p) && tcp_over(st)) {
+		state_kill(st);
+		s->state = 0;
+		return REASON_LAST_PASS;
+	}
+	if (!(tcp_opens(p) && tcp_established(st))) {
+		r = track_tcp(st, d, p, tcp_wscale(ctx, s));
+		if (r != UNDECIDED)
+			return r;
+	}
+	track_count(st, d, p);
+	return UNDECIDED;
+}
+
+static __always_inline int turn_in(hook_ctx *ctx, void *slots)
+{
+	struct scratch *s = scratch_get();
+	const struct interface *i;
+	enum reason r = UNDECIDED;
+
+	if (!s)
+		return HOOK_DROP;
+	i = interface_get(s->packet.ifindex);
+	if (!i)
+		return HOOK_DROP;
+	if (!s->tracked)
+		r = turn_track(ctx, s);
+	if (r == REASON_LAST_PASS) {
+		bpf_tail_call(ctx, slots, SLOT_MISS);
+		r = REASON_INTERNAL;
+	}
+	if (r == UNDECIDED && s->packet.fragment == FRAGMENT_FIRST)
+		r = fragment_remember(s);
+	if (r != UNDECIDED)
+		return finish(i, r, s->packet.length);
+	return carry(ctx, s);
+}
+
+/* A later fragment of a packet that was passed without a state. */
+static __noinline int fragment_alone(hook_ctx *ctx, struct scratch *s)
+{
+	const struct packet *p;
+	const struct interface *i;
+	struct route_query q = {};
+
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	if (!i)
+		return HOOK_DROP;
+	s->tuple = p->tuple;
+	q.src = p->tuple.src;
+	q.dst = p->tuple.dst;
+	q.ifindex = p->ifindex;
+	q.proto = p->tuple.proto;
+	q.family = p->family;
+	if (destination_class(s) != UNDECIDED || route_lookup(ctx, &q) == ROUTE_LOCAL) {
+		count_path(s->path, p->length);
+		hook_hand_up(ctx, 0);
+		return finish(i, REASON_LOCAL, p->length);
+	}
+	s->nexthop = q.number;
+	return forward_alone(ctx, s, REASON_RULE);
+}
+
+static __always_inline int fragment_in(hook_ctx *ctx)
+{
+	struct scratch *s = scratch_get();
+	const struct interface *i;
+	struct state *st;
+	enum reason r;
+
+	if (!s)
+		return HOOK_DROP;
+	i = interface_get(s->packet.ifindex);
+	if (!i)
+		return HOOK_DROP;
+	r = fragment_follow(s);
+	if (r != UNDECIDED)
+		return finish(i, r, s->packet.length);
+	if (!s->state)
+		return fragment_alone(ctx, s);
+	st = state_get(STATE_INDEX(s->state));
+	if (!st)
+		return finish(i, REASON_INTERNAL, s->packet.length);
+	track_count(st, STATE_DIRECTION(s->state), &s->packet);
+	return carry(ctx, s);
+}
+
+/* An error of a known connection, translated already, on its way. */
+static __noinline int error_carry(hook_ctx *ctx, struct scratch *s)
+{
+	const struct interface *i;
+	const struct packet *p;
+	struct state *st;
+	struct headers h;
+	enum reason r;
+
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	st = state_get(STATE_INDEX(s->state));
+	if (!i || !st)
+		return HOOK_DROP;
+	s->path = st->path;
+	s->judged = 1;
+	r = carry_next(ctx, s);
+	if (r == UNDECIDED)
+		return forward_alone(ctx, s, REASON_STATE);
+	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return finish(i, REASON_INTERNAL, p->length);
+	count_path(s->path, p->length);
+	if (r == REASON_LOCAL)
+		return hand_local(ctx, &h, p, i, 0, 0, r);
+	return hand_up(ctx, &h, p, i, 0, 0, r);
+}
+
+static __always_inline int error_in(hook_ctx *ctx, void *slots)
+{
+	struct scratch *s = scratch_get();
+	const struct interface *i;
+	struct state *st;
+	enum reason r;
+
+	if (!s)
+		return HOOK_DROP;
+	i = interface_get(s->packet.ifindex);
+	if (!i)
+		return HOOK_DROP;
+	r = error_find(ctx, s, 1);
+	if (r != UNDECIDED)
+		return finish(i, r, s->packet.length);
+	if (!s->state) {
+		bpf_tail_call(ctx, slots, SLOT_MISS);
+		return finish(i, REASON_INTERNAL, s->packet.length);
+	}
+	st = state_get(STATE_INDEX(s->state));
+	if (!st || error_rewrite(ctx, s, st))
+		return finish(i, REASON_INTERNAL, s->packet.length);
+	return error_carry(ctx, s);
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Fragments. The first one meets state and rules like any packet and is
+ * remembered once it passed; the others follow it. What overlaps is dropped, as
+ * the end would otherwise see another packet than we judged (RFC 1858, RFC 5722).
+ */
+#ifndef WEIR_FRAGMENT_H
+#define WEIR_FRAGMENT_H
+
+#include "lookup.h"
+#include "scratch.h"
+
+static __always_inline void fragment_key_of(struct fragment_key *k, const struct packet *p)
+{
+	k->src = p->tuple.src;
+	k->dst = p->tuple.dst;
+	k->id = p->fragment_id;
+	k->proto = p->family == 4 ? p->tuple.proto : 0; /* RFC 8200, 4.5: the id is enough */
+	k->family = p->family;
+	k->zone = p->tuple.zone;
+}
+
+static __always_inline int fragment_fresh(const struct fragment_entry *e)
+{
+	return shared.now - e->started < shared.timeout_frag;
+}
+
+/* In units of 8 bytes, rounded up: only the last fragment ends between two. */
+static __always_inline __u32 fragment_end(const struct packet *p)
+{
+	return (p->fragment_offset + p->fragment_length + 7) >> 3;
+}
+
+/* Remembers a first fragment that passes: under s->state, or s->path without one. */
+static __noinline enum reason fragment_remember(struct scratch *s)
+{
+	struct fragment_entry fresh = {}, *e;
+	struct fragment_key key;
+
+	if (!s)
+		return REASON_INTERNAL;
+	fragment_key_of(&key, &s->packet);
+	e = bpf_map_lookup_elem(&fragments, &key);
+	if (e && fragment_fresh(e))
+		return REASON_FRAGMENT_OVERLAP;
+	fresh.state = s->state;
+	fresh.path = s->path;
+	fresh.started = shared.now;
+	fresh.ranges = 1;
+	fresh.range[0].end = fragment_end(&s->packet);
+	if (bpf_map_update_elem(&fragments, &key, &fresh, BPF_ANY))
+		return REASON_FRAGMENT_MEMORY;
+	return UNDECIDED;
+}
+
+/* Adds start..end to the ranges seen. Called under the entry's lock. */
+static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 start, __u32 end)
+{
+	int i, before = -1, after = -1;
+
+	for (i = 0; i < FRAGMENT_RANGES; i++) {
+		if ((__u32)i >= e->ranges)
+			break;
+		if (start < e->range[i].end && e->range[i].start < end)
+			return REASON_FRAGMENT_OVERLAP;
+		if (e->range[i].end == start)
+			before = i;
+		if (e->range[i].start == end)
+			after = i;
+	}
+	if (before >= 0 && before < FRAGMENT_RANGES) {
+		if (after < 0) {
+			e->range[before].end = end;
+			return UNDECIDED;
+		}
+		if (after >= FRAGMENT_RANGES)
+			return REASON_INTERNAL;
+		/* closes the hole between two ranges: they become one */
+		e->range[before].end = e->range[after].end;
+		e->ranges--;
+		if (e->ranges < FRAGMENT_RANGES)
+			e->range[after] = e->range[e->ranges];
+		return UNDECIDED;
+	}
+	if (after >= 0 && after < FRAGMENT_RANGES) {
+		e->range[after].start = start;
+		return UNDECIDED;
+	}
+	if (e->ranges >= FRAGMENT_RANGES)
+		return REASON_FRAGMENT_MEMORY;
+	e->range[e->ranges].start = start;
+	e->range[e->ranges].end = end;
+	e->ranges++;
+	return UNDECIDED;
+}
+
+/* The state that the first fragment had, if it is still the same connection's. */
+static __always_inline int fragment_state_holds(const struct scratch *s, const struct fragment_entry *e)
+{
+	struct state *st = state_get(STATE_INDEX(e->state));
+	const struct tuple *t, *p = &s->packet.tuple;
+
+	if (!st || st->status != STATUS_LIVE || state_expired(st, STATE_DIRECTION(e->state)))
+		return 0;
+	t = &state_course(st, STATE_DIRECTION(e->state))->tuple;
+	return addr_equal(&t->src, &p->src) && addr_equal(&t->dst, &p->dst) && t->zone == p->zone &&
+	       (__s32)(e->started - st->created) >= 0;
+}
+
+/* Finds the first of a later fragment; sets s->state and s->path. */
+static __noinline enum reason fragment_follow(struct scratch *s)
+{
+	struct fragment_entry *e;
+	struct fragment_key key;
+	enum reason r;
+	__u32 start, end;
+
+	if (!s)
+		return REASON_INTERNAL;
+	fragment_key_of(&key, &s->packet);
+	e = bpf_map_lookup_elem(&fragments, &key);
+	if (!e || !fragment_fresh(e))
+		return REASON_FRAGMENT_ORPHAN;
+	if (e->state && !fragment_state_holds(s, e))
+		return REASON_FRAGMENT_ORPHAN;
+	start = s->packet.fragment_offset >> 3;
+	end = fragment_end(&s->packet);
+	s->state = e->state;
+	s->path = e->path;
+	bpf_spin_lock(&e->lock);
+	r = fragment_add(e, start, end);
+	bpf_spin_unlock(&e->lock);
+	return r;
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the other headers ask of the hook, for TCX; see hook_xdp.h. */
+#ifndef WEIR_HOOK_H
+#define WEIR_HOOK_H
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "csum.h"
+#include "parse.h"
+
+typedef struct __sk_buff hook_ctx;
+
+#define HOOK_IS_XDP 0
+#define HOOK_PASS   TCX_NEXT /* let others see it too */
+#define HOOK_DROP   TCX_DROP
+
+#define hook_data(ctx)	   ((void *)(long)(ctx)->data)
+#define hook_data_end(ctx) ((void *)(long)(ctx)->data_end)
+#define hook_ifindex(ctx)  ((ctx)->ifindex)
+#define hook_length(ctx)   ((ctx)->len)
+#define hook_mark(ctx)	   ((ctx)->mark)
+#define hook_gso_size(ctx) ((ctx)->gso_size)
+#define hook_redirect(i)   bpf_redirect((i), 0)
+
+#define HOOK_MOVES 1
+
+/* Makes the headers linear. Returns < 0 if the frame holds no more than it shows. */
+#define PULL_LENGTH 768
+static __always_inline int hook_pull(hook_ctx *ctx)
+{
+	__u32 want = ctx->len < PULL_LENGTH ? ctx->len : PULL_LENGTH;
+
+	if (hook_data(ctx) + want <= hook_data_end(ctx))
+		return -1;
+	return bpf_skb_pull_data(ctx, want);
+}
+
+static __always_inline int hook_load(hook_ctx *ctx, __u32 offset, void *to, __u32 length)
+{
+	return bpf_skb_load_bytes(ctx, offset, to, length);
+}
+
+static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, __u32 length)
+{
+	return bpf_skb_store_bytes(ctx, offset, from, length, 0);
+}
+
+/* The kernel knows whether the checksum is whole or left to the device. */
+static __always_inline void hook_l4_csum(hook_ctx *ctx, void *l4, __u32 l4_offset, __u32 off, __u32 addr_diff,
+				__u32 port_diff, int udp)
+{
+	__u64 flags = udp ? BPF_F_MARK_MANGLED_0 : 0;
+
+	(void)l4;
+	if (addr_diff)
+		bpf_l4_csum_replace(ctx, l4_offset + off, 0, addr_diff, BPF_F_PSEUDO_HDR | flags);
+	if (port_diff)
+		bpf_l4_csum_replace(ctx, l4_offset + off, 0, port_diff, flags);
+}
+
+/* Writes the MACs; a packet from a device without Ethernet header gets one. */
+static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const struct nexthop *n, int from_l3,
+			     __u8 family)
+{
+	const __u32 *mac = (const __u32 *)n->dst;
+	struct ethhdr *eth;
+	__u32 *to;
+
+	ctx->mark = MARK_MAGIC | MARK_REDIRECT;
+	if (n->flags & NEXTHOP_L3)
+		return 0;
+	if (from_l3) {
+		if (bpf_skb_change_head(ctx, sizeof(*eth), 0))
+			return -1;
+		h->eth = hook_data(ctx);
+		h->end = hook_data_end(ctx);
+	}
+	eth = header_eth(h);
+	if (!eth)
+		return -1;
+	to = (__u32 *)eth;
+	to[0] = mac[0];
+	to[1] = mac[1];
+	to[2] = mac[2];
+	if (from_l3)
+		eth->h_proto = family == 4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
+	return 0;
+}
+
+/* TCX runs where the mark can be set at once. */
+static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
+{
+	if (mark)
+		ctx->mark = mark;
+	return 0;
+}
+
+/* What XDP of the same device left in front of the frame; < 0: nothing. */
+static __always_inline int hook_metadata(hook_ctx *ctx, __u32 *mark)
+{
+	struct metadata *m = (void *)(long)ctx->data_meta;
+
+	if ((void *)(m + 1) > hook_data(ctx) || m->magic != METADATA_MAGIC)
+		return -1;
+	*mark = m->mark;
+	return 0;
+}
+
+#endif

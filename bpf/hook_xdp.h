@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the other headers ask of the hook, for XDP. hook_tc.h gives the same
+ * names for TCX; an entry file includes one of the two, and nothing else knows
+ * which.
+ */
+#ifndef WEIR_HOOK_H
+#define WEIR_HOOK_H
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "csum.h"
+#include "parse.h"
+
+typedef struct xdp_md hook_ctx;
+
+#define HOOK_IS_XDP 1
+#define HOOK_PASS   XDP_PASS
+#define HOOK_DROP   XDP_DROP
+
+#define hook_data(ctx)	    ((void *)(long)(ctx)->data)
+#define hook_data_end(ctx)  ((void *)(long)(ctx)->data_end)
+#define hook_ifindex(ctx)   ((ctx)->ingress_ifindex)
+#define hook_length(ctx)    ((__u32)((ctx)->data_end - (ctx)->data))
+#define hook_mark(ctx)	    0
+#define hook_gso_size(ctx)  0
+#define hook_redirect(i)    bpf_redirect((i), 0)
+
+/* Whether fix_l4_csum() moves the frame, so that pointers must be loaded anew. */
+#define HOOK_MOVES 0
+
+/* XDP frames are linear: what is not there now will not come. */
+static __always_inline int hook_pull(hook_ctx *ctx)
+{
+	(void)ctx;
+	return -1;
+}
+
+static __always_inline int hook_load(hook_ctx *ctx, __u32 offset, void *to, __u32 length)
+{
+	return bpf_xdp_load_bytes(ctx, offset, to, length);
+}
+
+static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, __u32 length)
+{
+	return bpf_xdp_store_bytes(ctx, offset, from, length);
+}
+
+/* Fixes a checksum at off behind the L4 header. udp: 0 means none. */
+static __always_inline void hook_l4_csum(hook_ctx *ctx, void *l4, __u32 l4_offset, __u32 off, __u32 addr_diff,
+				__u32 port_diff, int udp)
+{
+	__u16 *check = l4 + off, sum;
+
+	(void)ctx;
+	(void)l4_offset;
+	if (udp && !*check)
+		return;
+	sum = csum_apply(*check, addr_diff + port_diff);
+	*check = udp && !sum ? 0xffff : sum;
+}
+
+/* Writes the MACs. Interfaces with XDP have Ethernet headers on both sides. */
+static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const struct nexthop *n, int from_l3,
+			     __u8 family)
+{
+	struct ethhdr *eth = header_eth(h);
+	const __u32 *mac = (const __u32 *)n->dst;
+	__u32 *to = (__u32 *)eth;
+
+	(void)ctx;
+	(void)from_l3;
+	(void)family;
+	if (!eth)
+		return -1;
+	to[0] = mac[0];
+	to[1] = mac[1];
+	to[2] = mac[2];
+	return 0;
+}
+
+/*
+ * The verdict and the state of a packet that the stack takes over, left in front
+ * of the frame for TCX ingress of the same device. Returns < 0 where the driver
+ * has no metadata: then TCX ingress judges the packet itself.
+ */
+static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
+{
+	struct metadata *m;
+
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
+		return -1;
+	m = (void *)(long)ctx->data_meta;
+	if ((void *)(m + 1) > hook_data(ctx))
+		return -1;
+	m->magic = METADATA_MAGIC;
+	m->mark = mark;
+	return 0;
+}
+
+#endif

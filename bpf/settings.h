@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Definitions of what config.h and maps.h declare; each entry file includes it once. */
+#ifndef WEIR_SETTINGS_H
+#define WEIR_SETTINGS_H
+
+#include "config.h"
+#include "maps.h"
+
+const volatile __u64 hash_seed = 0;
+const volatile __u32 random_seed = 0;
+const volatile __u32 cache_mask = 0;
+const volatile __u32 max_states = 0;
+const volatile __u32 rule_base = 0;
+const volatile __u32 rule_chunks = 1;
+const volatile __u8 implicit_pass = 1;
+const volatile __u8 unloaded = 0;
+
+struct shared shared SEC(".bss.weir");
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#endif

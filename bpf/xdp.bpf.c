@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * XDP: packets that come in by a NIC, before the kernel has spent anything on
+ * them. docs/packet-path.md has the picture.
+ *
+ *   weir_xdp           parse, sanity of the frame, state look-up, track,
+ *                      rewrite, redirect           (states, cache, shared)
+ *   weir_xdp_miss      no state: sanity, implicit passes, rules in, route,
+ *                      rules out, NAT, creation    (rules, tuples, states)
+ *   weir_xdp_error     ICMP errors                 (tuples, states)
+ *   weir_xdp_fragment  later fragments             (fragments, states)
+ *   weir_xdp_turn      SYNs in a state, stale next hops, sides that keep no
+ *                      state                       (states, nexthop_index)
+ *
+ * Every program may end in a drop, in a redirect, or in XDP_PASS with metadata
+ * that tells TCX ingress of the same device what was decided.
+ */
+#include "hook_xdp.h"
+#include "settings.h"
+#include "enter.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, SLOT_COUNT);
+	__type(key, __u32);
+	__type(value, __u32);
+} slots SEC(".maps");
+
+SEC("xdp")
+int weir_xdp(struct xdp_md *ctx)
+{
+	const struct interface *i = interface_get(hook_ifindex(ctx));
+	struct headers h;
+	struct packet p;
+	enum reason r;
+
+	if (!i || !(i->flags & INTERFACE_PRESENT))
+		return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
+	p.ifindex = hook_ifindex(ctx);
+	r = parse(&p, &h, i, hook_data(ctx), hook_data_end(ctx), hook_length(ctx), 0, 1, 0);
+	if (r != UNDECIDED)
+		return finish(i, r, hook_length(ctx));
+	return hit_in(ctx, &slots, &p, &h, i);
+}
+
+SEC("xdp")
+int weir_xdp_miss(struct xdp_md *ctx)
+{
+	return miss_in(ctx);
+}
+
+SEC("xdp")
+int weir_xdp_error(struct xdp_md *ctx)
+{
+	return error_in(ctx, &slots);
+}
+
+SEC("xdp")
+int weir_xdp_fragment(struct xdp_md *ctx)
+{
+	return fragment_in(ctx);
+}
+
+SEC("xdp")
+int weir_xdp_turn(struct xdp_md *ctx)
+{
+	return turn_in(ctx, &slots);
+}
