@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the timer does; see sweep.bpf.c. */
+#ifndef WEIR_SWEEP_H
+#define WEIR_SWEEP_H
+
+#include "lookup.h"
+#include "release.h"
+
+#define CLOCK_MONOTONIC_KERNEL 1
+/* However long its timeout, a state is looked at this often, so that a shorter
+ * timeout set meanwhile takes hold. */
+#define SWEEP_REVISIT (10 * TICKS_PER_SECOND)
+
+static __always_inline void clock_set(void)
+{
+	shared.now = bpf_ktime_get_ns() / TICK_NS;
+}
+
+/*
+ * pf's adaptive timeouts: from adaptive.start states on they shrink, to nothing
+ * at adaptive.end. What packets compare with is worked out here, once per tick.
+ */
+static __always_inline void timeouts_scale(void)
+{
+	__u32 start = shared.adaptive_start, end = shared.adaptive_end, part = 1024, i;
+
+	shared.states = shared.states_made - shared.states_released;
+	if (end > start && shared.states > start)
+		part = shared.states >= end ? 0 : (__u64)(end - shared.states) * 1024 / (end - start);
+	for (i = 0; i < PHASE_COUNT; i++)
+		shared.timeout[i] = (__u64)shared.timeout_set[i] * part / 1024;
+	shared.timeout_frag = shared.timeout_frag_set;
+}
+
+/* No daemon hears of routes that move: once a second every state asks again. */
+static __always_inline void generation_bump(void)
+{
+	if (shared.now - shared.heartbeat >= DAEMON_DEAD && shared.now - shared.bumped >= TICKS_PER_SECOND) {
+		shared.bumped = shared.now;
+		__sync_fetch_and_add(&shared.route_generation, 1);
+	}
+}
+
+struct sweep_run {
+	__u32 cursor; /* last index looked at */
+	__u32 count;
+	__u32 high;
+	__u32 hurry; /* under pressure: look at every state */
+};
+
+static __always_inline void sweep_begin(struct sweep_run *run)
+{
+	run->high = shared.states_high;
+	run->cursor = shared.swept;
+	run->count = run->high < SWEEP_SLICE ? run->high : SWEEP_SLICE;
+	run->hurry = shared.adaptive_end && shared.states > shared.adaptive_start;
+}
+
+static __always_inline void state_release(struct state *st, __u32 index)
+{
+	tuple_release(&st->forth.tuple, STATE_NUMBER(index, 0));
+	tuple_release(&st->back.tuple, STATE_NUMBER(index, 1));
+	slot_return(st, index);
+}
+
+/* Ticks until a live state expires; <= 0: it has. */
+static __always_inline __s32 state_left(const struct state *st)
+{
+	__u32 a = flow_age(st, 0), b = flow_age(st, 1);
+	__u32 timeout = st->phase < PHASE_COUNT ? shared.timeout[st->phase] : 0;
+
+	return (__s32)(timeout - ((__s32)a < (__s32)b ? a : b));
+}
+
+static long sweep_one(__u32 n, void *data)
+{
+	struct sweep_run *run = data;
+	struct state *st;
+	__s32 left;
+
+	(void)n;
+	run->cursor = run->cursor >= run->high ? 1 : run->cursor + 1;
+	st = state_get(run->cursor);
+	if (!st)
+		return 1;
+	switch (st->status) {
+	case STATUS_LIVE:
+		if (!run->hurry && (__s32)(shared.now - st->check_at) < 0)
+			return 0;
+		left = state_left(st);
+		if (left <= 0)
+			state_kill(st);
+		else
+			st->check_at = shared.now + (left < SWEEP_REVISIT ? left : SWEEP_REVISIT);
+		return 0;
+	case STATUS_DEAD:
+		st->check_at = shared.now + DEAD_GRACE;
+		__sync_val_compare_and_swap(&st->status, STATUS_DEAD, STATUS_DYING);
+		return 0;
+	case STATUS_DYING:
+		/* During a reload two generations sweep: one of them gets it. */
+		if ((__s32)(shared.now - st->check_at) >= 0 &&
+		    __sync_val_compare_and_swap(&st->status, STATUS_DYING, STATUS_NEW) == STATUS_DYING)
+			state_release(st, run->cursor);
+		return 0;
+	}
+	return 0;
+}
+
+#endif
