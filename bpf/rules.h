@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * One crossing's rules: which of them match a packet, and what follows.
+ *
+ * The packet's fields are looked up to classes, the classes' vectors are
+ * intersected. Of the rules whose bits are left, the stations are visited in
+ * order; of the plain ones only the last is looked for, from the end. rule_maps.h
+ * says what is in the maps, docs/rules.md why.
+ */
+#ifndef WEIR_RULES_H
+#define WEIR_RULES_H
+
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "judge.h"
+#include "pool.h"
+#include "reason.h"
+#include "rule_maps.h"
+
+#define NO_RULE MAX_RULES /* as a rule's number: none */
+
+/* A walk through the rules. One per CPU: the stack does not hold it. */
+struct walk {
+	struct rule_class class[FIELD_COUNT]; /* what the packet is now	*/
+	__u64 bits[CHUNK_WORDS]; /* of the chunk at hand: rules that match	*/
+	__u64 todo;		 /* chunks not yet looked at			*/
+	__u32 chunk;		 /* the one at hand				*/
+	__u32 words;		 /* bit i: bits[i] is not 0			*/
+	__u32 from;		 /* rules before it were judged by other addresses */
+	__u32 last;		 /* deciding so far, or NO_RULE			*/
+	__u32 stop;		 /* asked no further than here, or NO_RULE	*/
+	__u32 failed;		 /* a translation had no address		*/
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk);
+} walks SEC(".maps");
+
+/* How many of a node's keys are at or below x. Without branches, which would be
+ * mispredicted: each term is the borrow of x - key. */
+static __always_inline __u32 node_rank(const struct rule_node *n, __u64 x)
+{
+	__u64 above = 0;
+	int i;
+
+	for (i = 0; i < NODE_KEYS; i++) {
+		__u64 key = n->key[i];
+
+		above += ((~x & key) | ((~x | key) & (x - key))) >> 63;
+	}
+	return NODE_KEYS - above;
+}
+
+/* The value of the span that x is in. */
+__noinline __u32 tree_find(__u32 tree, __u64 x)
+{
+	const struct rule_tree *t = bpf_map_lookup_elem(&rule_trees, &tree);
+	__u32 level, at, rank, node = 0, found = 0, slot = 0;
+	const struct rule_spans *spans;
+	const struct rule_node *n;
+
+	if (!t)
+		return 0;
+	for (level = 0; level < TREE_LEVELS && node < t->nodes; level++) {
+		at = t->first + node;
+		n = bpf_map_lookup_elem(&rule_nodes, &at);
+		if (!n)
+			return 0;
+		rank = node_rank(n, x);
+		if (rank) {
+			found = at;
+			slot = rank - 1;
+		}
+		node = (NODE_KEYS + 1) * node + 1 + rank;
+	}
+	spans = bpf_map_lookup_elem(&rule_spans, &found);
+	return spans ? spans->value[slot % NODE_KEYS] : 0;
+}
+
+static __always_inline __u32 addr_find(__u32 tree4, __u32 tree6, const struct addr *a, __u8 family)
+{
+	const __be64 *half = (const __be64 *)a;
+	__u32 value;
+
+	if (family == 4)
+		return tree_find(tree4, bpf_ntohl(a->word[3]));
+	value = tree_find(tree6, bpf_be64_to_cpu(half[0]));
+	if (value & SPAN_TREE)
+		value = tree_find(value & ~SPAN_TREE, bpf_be64_to_cpu(half[1]));
+	return value;
+}
+
+/* TCP flags in the order SYN ACK RST FIN PSH URG ECE CWR: what rules ask of them
+ * is then a few spans, "flags S/SA" a single one. */
+static __always_inline __u32 flags_key(__u8 f)
+{
+	return (f & TCP_SYN) << 6 | (f & TCP_ACK) << 2 | (f & TCP_RST) << 3 | (f & TCP_FIN) << 4 |
+	       (f & 0x08) | (f & 0xe0) >> 5;
+}
+
+static __always_inline __u32 protocol_key(const struct judge *j)
+{
+	__u32 key = (j->family == 6) << 24 | j->proto << 16;
+
+	if (j->proto == IPPROTO_TCP)
+		return key | flags_key(j->tcp_flags);
+	if (j->proto == (j->family == 6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP))
+		return key | j->icmp_type << 8 | j->icmp_code;
+	return key;
+}
+
+static __always_inline int judge_has_ports(const struct judge *j)
+{
+	return j->proto == IPPROTO_TCP || j->proto == IPPROTO_UDP;
+}
+
+static __always_inline void walk_set_class(struct walk *w, enum field f, __u32 index)
+{
+	const struct rule_class *c = bpf_map_lookup_elem(&rule_classes, &index);
+
+	if (c)
+		w->class[f] = *c;
+	else /* cannot happen: then no rule matches */
+		w->class[f].filled = 0;
+}
+
+static __always_inline void walk_set_dst(struct walk *w, const struct judge *j)
+{
+	walk_set_class(w, FIELD_DST, addr_find(TREE_DST4, TREE_DST6, &j->dst, j->family));
+}
+
+static __always_inline void walk_set_src(struct walk *w, const struct judge *j)
+{
+	walk_set_class(w, FIELD_SRC, addr_find(TREE_SRC4, TREE_SRC6, &j->src, j->family));
+}
+
+static __always_inline void walk_set_dport(struct walk *w, const struct judge *j)
+{
+	__u32 key = judge_has_ports(j) ? bpf_ntohs(j->dport) : NO_PORT;
+
+	walk_set_class(w, FIELD_DPORT, tree_find(TREE_DPORT, key));
+}
+
+static __always_inline void walk_start(struct walk *w, const struct judge *j)
+{
+	walk_set_class(w, FIELD_INTERFACE,
+		       tree_find(TREE_INTERFACE, (__u64)j->direction << 32 | j->ifindex));
+	walk_set_class(w, FIELD_PROTOCOL, tree_find(TREE_PROTOCOL, protocol_key(j)));
+	walk_set_src(w, j);
+	walk_set_dst(w, j);
+	walk_set_dport(w, j);
+	walk_set_class(w, FIELD_SPORT,
+		       tree_find(TREE_SPORT, judge_has_ports(j) ? bpf_ntohs(j->sport) : NO_PORT));
+	w->from = 0;
+	w->last = NO_RULE;
+	w->stop = NO_RULE;
+	w->failed = 0;
+	w->words = 0;
+}
+
+/* Chunks in which every field has a rule that it allows. */
+static __always_inline __u64 walk_chunks(const struct walk *w)
+{
+	__u64 chunks = ~0ULL;
+	int f;
+
+	for (f = 0; f < FIELD_COUNT; f++)
+		chunks &= w->class[f].filled;
+	return chunks;
+}
+
+/* Intersects w->bits with a chunk of one field's vector. */
+static __always_inline void bits_intersect(struct walk *w, const struct rule_class *c, __u32 chunk)
+{
+	__u64 bit = 1ULL << (chunk % 64);
+	const struct rule_bits *common, *own;
+	__u32 at = c->common + chunk;
+	int i;
+
+	if (c->full & bit)
+		return;
+	common = bpf_map_lookup_elem(&rule_vectors, &at);
+	if (!common)
+		return;
+	if (!(c->differs & bit)) {
+		for (i = 0; i < CHUNK_WORDS; i++)
+			w->bits[i] &= common->word[i];
+		return;
+	}
+	at = c->own + __builtin_popcountll(c->differs & (bit - 1));
+	own = bpf_map_lookup_elem(&rule_vectors, &at);
+	if (!own)
+		return;
+	for (i = 0; i < CHUNK_WORDS; i++)
+		w->bits[i] &= common->word[i] ^ own->word[i];
+}
+
+/*
+ * Leaves in w->bits the rules of a chunk that match, are of the kind whose vector
+ * stands at kind, and have low <= number <= high; w->words says in which words.
+ */
+__noinline int walk_match(struct walk *w, __u32 chunk, __u32 kind, __u32 low, __u32 high)
+{
+	__u32 at = kind + chunk, i, first;
+	const struct rule_bits *mask;
+
+	if (!w)
+		return 0;
+	mask = bpf_map_lookup_elem(&rule_vectors, &at);
+	w->words = 0;
+	if (!mask)
+		return 0;
+	for (i = 0; i < CHUNK_WORDS; i++)
+		w->bits[i] = mask->word[i];
+	for (i = 0; i < FIELD_COUNT; i++)
+		bits_intersect(w, &w->class[i], chunk);
+	for (i = 0; i < CHUNK_WORDS; i++) {
+		first = chunk * CHUNK_RULES + i * 64;
+		if (low > first)
+			w->bits[i] &= low - first < 64 ? ~0ULL << ((low - first) & 63) : 0;
+		if (high < first + 63)
+			w->bits[i] &= high >= first ? ~0ULL >> ((first + 63 - high) & 63) : 0;
+		w->words |= !!w->bits[i] << i;
+	}
+	return 0;
+}
+
+struct visit {
+	struct judge *j;
+	struct walk *w;
+	const struct rule_set *set;
+};
+
+/* The next of the chunks, from the end, in which a plain rule might be the last. */
+static long walk_last_step(__u32 n, void *data)
+{
+	struct visit *v = data;
+	struct walk *w = v->w;
+	__u32 word;
+
+	(void)n;
+	if (!w->todo)
+		return 1;
+	w->chunk = 63 - __builtin_clzll(w->todo);
+	w->todo &= ~(1ULL << (w->chunk % 64));
+	walk_match(w, w->chunk, v->set->plains_at, w->from, w->stop);
+	if (!w->words)
+		return 0;
+	word = 31 - __builtin_clz(w->words);
+	w->last = w->chunk * CHUNK_RULES + word * 64 + 63 -
+		  __builtin_clzll(w->bits[word % CHUNK_WORDS]);
+	return 1;
+}
+
+/* Makes w->last the last plain rule that matches from w->from to w->stop, if it
+ * comes after the w->last that is known. */
+static __noinline int walk_last(struct visit *v)
+{
+	struct walk *w = v->w;
+
+	if (w->last != NO_RULE && w->last >= w->from)
+		w->from = w->last + 1;
+	w->todo = walk_chunks(w) & v->set->plains;
+	w->todo &= ~0ULL << ((w->from / CHUNK_RULES) & 63);
+	if (w->stop < MAX_RULES)
+		w->todo &= ~0ULL >> (63 - w->stop / CHUNK_RULES);
+	bpf_loop(rule_chunks, walk_last_step, v, 0);
+	return 0;
+}
+
+static __always_inline void matched_add(struct judge *j, __u32 number)
+{
+	if (j->matches < MAX_MATCHES)
+		j->matched[j->matches++ % MAX_MATCHES] = rule_base + number + 1;
+}
+
+/* The new destination port of rdr-to, whose range repeats (pf.conf(5)). */
+static __always_inline __be16 rdr_port(const struct rule *r, __be16 dport)
+{
+	__u16 span = r->rdr_high - r->rdr_low + 1, offset = bpf_ntohs(dport) - r->rdr_base;
+
+	return bpf_htons(r->rdr_low + (span ? offset % span : offset));
+}
+
+/* Notes what the rule's translation makes of this packet. -1: no address. */
+static __noinline int judge_translate(struct judge *j, const struct rule *r)
+{
+	if (j->direction == DIRECTION_OUT && r->nat_pool) {
+		if (pool_take(r->nat_pool - 1, j->family, &j->nat_addr))
+			return -1;
+		j->nat_low = r->nat_low;
+		j->nat_high = r->nat_high;
+		j->flags &= ~JUDGE_NAT_STATIC;
+		j->flags |= JUDGE_NAT | (r->flags & RULE_STATIC_PORT ? JUDGE_NAT_STATIC : 0);
+	}
+	if (j->direction == DIRECTION_IN && r->rdr_pool) {
+		if (pool_take(r->rdr_pool - 1, j->family, &j->rdr_addr))
+			return -1;
+		j->flags &= ~JUDGE_RDR_PORT;
+		j->flags |= JUDGE_RDR;
+		if (r->rdr_low && judge_has_ports(j)) {
+			j->rdr_port = rdr_port(r, j->dport);
+			j->flags |= JUDGE_RDR_PORT;
+		}
+	}
+	return 0;
+}
+
+/*
+ * A match rule translates: what it leaves is what later rules see. The plain
+ * rules before it are judged now, as long as the classes are theirs.
+ */
+static __noinline int walk_translate(struct visit *v, const struct rule *r, __u32 number)
+{
+	struct judge *j = v->j;
+	struct walk *w = v->w;
+
+	if (judge_translate(j, r)) {
+		w->failed = 1;
+		w->last = number;
+		return 1;
+	}
+	w->stop = number;
+	walk_last(v);
+	w->stop = NO_RULE;
+	if (j->direction == DIRECTION_OUT) {
+		j->src = j->nat_addr;
+		walk_set_src(w, j);
+	} else {
+		j->dst = j->rdr_addr;
+		walk_set_dst(w, j);
+		if (j->flags & JUDGE_RDR_PORT) {
+			j->dport = j->rdr_port;
+			walk_set_dport(w, j);
+		}
+	}
+	w->from = number + 1;
+	w->words = 0;
+	w->todo = walk_chunks(w) & v->set->stations;
+	w->todo &= w->from < MAX_RULES ? ~0ULL << ((w->from / CHUNK_RULES) & 63) : 0;
+	return 0;
+}
+
+/* Whether the rule translates in this direction. */
+static __always_inline int rule_translates(const struct rule *r, const struct judge *j)
+{
+	return j->direction == DIRECTION_OUT ? r->nat_pool : r->rdr_pool;
+}
+
+/* A station whose fields match. 1: the rules are asked no further. */
+static __always_inline int walk_visit(struct visit *v, __u32 number)
+{
+	const struct rule *r = bpf_map_lookup_elem(&rules, &number);
+	struct judge *j = v->j;
+	struct walk *w = v->w;
+	int stopped = 0;
+
+	if (!r)
+		return 1;
+	if (r->tagged && (j->tag == r->tagged) == !!(r->flags & RULE_NOT_TAGGED))
+		return 0;
+	if (r->tag)
+		j->tag = r->tag;
+	if (r->flags & RULE_MATCH) {
+		if (j->matches < MAX_MATCHES - 1)
+			matched_add(j, number);
+		if (rule_translates(r, j))
+			stopped = walk_translate(v, r, number);
+	} else {
+		w->last = number;
+	}
+	if (stopped || r->flags & RULE_QUICK) {
+		w->stop = number;
+		return 1;
+	}
+	return 0;
+}
+
+/* The next station, or the next chunk of them. */
+static long walk_step(__u32 n, void *data)
+{
+	struct visit *v = data;
+	struct walk *w = v->w;
+	__u32 word, bit;
+	__u64 bits;
+
+	(void)n;
+	if (!w->words) {
+		if (!w->todo)
+			return 1;
+		w->chunk = __builtin_ctzll(w->todo);
+		w->todo &= w->todo - 1;
+		walk_match(w, w->chunk, v->set->stations_at, w->from, NO_RULE);
+		return 0;
+	}
+	word = __builtin_ctz(w->words) % CHUNK_WORDS;
+	bits = w->bits[word];
+	bit = __builtin_ctzll(bits);
+	bits &= bits - 1;
+	w->bits[word] = bits;
+	if (!bits)
+		w->words &= w->words - 1;
+	return walk_visit(v, w->chunk * CHUNK_RULES + word * 64 + bit);
+}
+
+static __always_inline void count_stop(const struct rule_set *set, __u32 stop)
+{
+	__u32 key = stop == NO_RULE ? set->rules : stop;
+	struct rule_counter *c = bpf_map_lookup_elem(&rule_counters, &key);
+
+	if (c)
+		c->stops++;
+}
+
+/* Counts a state under the rule that decided it: judge.rule. */
+static __always_inline void rule_count_state(__u32 rule)
+{
+	__u32 key = rule - 1 - rule_base;
+	struct rule_counter *c = bpf_map_lookup_elem(&rule_counters, &key);
+
+	if (c)
+		c->states++;
+}
+
+/* Fills the answers from the rule that decided. */
+static __always_inline enum reason judge_answer(struct judge *j, struct walk *w)
+{
+	const struct rule *r;
+
+	if (w->last == NO_RULE)
+		return REASON_NO_RULE;
+	r = bpf_map_lookup_elem(&rules, &w->last);
+	if (!r)
+		return REASON_INTERNAL;
+	j->rule = rule_base + w->last + 1;
+	if (!w->failed) {
+		matched_add(j, w->last);
+		if (r->flags & RULE_BLOCK) {
+			j->action = ACTION_BLOCK;
+			return REASON_BLOCK;
+		}
+		w->failed = judge_translate(j, r);
+	}
+	if (w->failed) {
+		j->flags |= JUDGE_NO_ADDRESS;
+		return REASON_NAT_ADDRESS;
+	}
+	if (r->flags & RULE_KEEP_STATE)
+		j->flags |= JUDGE_KEEP_STATE;
+	if (r->flags & RULE_ALLOW_OPTIONS)
+		j->flags |= JUDGE_ALLOW_OPTIONS;
+	return REASON_RULE;
+}
+
+/*
+ * The rules' answers for one crossing (docs/packet-path.md, 5): REASON_RULE or
+ * REASON_NO_RULE if it passes, REASON_BLOCK or REASON_NAT_ADDRESS if not.
+ */
+__noinline enum reason rules_judge(struct judge *j)
+{
+	struct visit v = {};
+	__u32 zero = 0;
+
+	if (!j)
+		return REASON_INTERNAL;
+	v.j = j;
+	v.w = bpf_map_lookup_elem(&walks, &zero);
+	v.set = bpf_map_lookup_elem(&rule_sets, &zero);
+	if (!v.w || !v.set)
+		return REASON_INTERNAL;
+	j->rule = 0;
+	j->action = ACTION_PASS;
+	j->flags = 0;
+	j->matches = 0;
+	walk_start(v.w, j);
+	v.w->todo = walk_chunks(v.w) & v.set->stations;
+	bpf_loop(rule_chunks * (CHUNK_RULES + 1), walk_step, &v, 0);
+	if (v.w->stop == NO_RULE || v.w->last != v.w->stop)
+		walk_last(&v);
+	count_stop(v.set, v.w->stop);
+	return judge_answer(j, v.w);
+}
+
+#endif
