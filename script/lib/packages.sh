@@ -34,6 +34,7 @@ needs() {
 		qemu-system-x86_64 qemu-system-x86 emulates a machine for another kernel
 		depmod kmod indexes that kernel's modules
 		busybox busybox-static mounts its root file system
+		file file tells virtme-ng what busybox is
 		python3 python3 runs virtme-ng
 		python3:ensurepip python3-venv installs virtme-ng apart from the system
 	END
