@@ -142,3 +142,12 @@ func (f *File) Line(n int) []byte {
 	}
 	return bytes.TrimSuffix(line, []byte("\r"))
 }
+
+// Text is the text of a span of a file; empty where sp lies in a macro's use.
+func (s *FileSet) Text(sp Span) string {
+	src := s.find(sp.Pos)
+	if src == nil || src.file == nil || sp.End < sp.Pos || sp.End > src.base+Pos(src.size) {
+		return ""
+	}
+	return string(src.file.Src[sp.Pos-src.base : sp.End-src.base])
+}

@@ -1,0 +1,201 @@
+package ast
+
+import (
+	"net/netip"
+
+	"weir/pf/token"
+)
+
+// Action is the first word of a rule.
+type Action uint8
+
+// Actions.
+const (
+	Pass Action = iota
+	Block
+	Match
+)
+
+// Direction of a rule.
+type Direction uint8
+
+// Directions.
+const (
+	AnyDirection Direction = iota
+	In
+	Out
+)
+
+// Family is an address family.
+type Family uint8
+
+// Families.
+const (
+	AnyFamily Family = 0
+	Inet      Family = 4
+	Inet6     Family = 6
+)
+
+// String is the family's word in a rule; empty for none.
+func (f Family) String() string {
+	switch f {
+	case Inet:
+		return "inet"
+	case Inet6:
+		return "inet6"
+	}
+	return ""
+}
+
+// Of gives the family of an address.
+func Of(a netip.Addr) Family {
+	switch {
+	case a.Is4():
+		return Inet
+	case a.Is6():
+		return Inet6
+	}
+	return AnyFamily
+}
+
+// Rule is a pass, block or match rule. A clause that is not there is nil or
+// zero.
+type Rule struct {
+	token.Span
+	Origin     token.Span // in an expanded rule: the list element that made it
+	Action     Action
+	Direction  Direction
+	Quick      bool
+	On         []Interface
+	Family     Family
+	FamilySpan token.Span // of inet or inet6; invalid if it follows from an address
+	Protos     []Proto
+	From, To   Endpoint
+	Flags      *Flags
+	ICMP       []ICMP
+	State      *State
+	AllowOpts  token.Span // of the word
+	Label      *Word
+	Tag        *Word
+	Tagged     *Tagged
+	Nat        *Pool
+	Rdr        *Pool
+}
+
+// Interface is one name of an "on" clause or of set skip on.
+type Interface struct {
+	token.Span
+	Not  bool
+	Name string
+}
+
+// Proto is one protocol of a "proto" clause.
+type Proto struct {
+	Word
+	Number uint8 // known after resolving
+}
+
+// Endpoint is what "from" or "to" says.
+type Endpoint struct {
+	Hosts []Host // none: any
+	Ports []Port
+}
+
+// HostKind says how the text of a host is meant.
+type HostKind uint8
+
+// Kinds of hosts.
+const (
+	HostAny     HostKind = iota
+	HostName             // an address, an interface, self or a host name, as written
+	HostPrefix           // an address or network; HostName becomes this by resolving
+	HostTable            // <Name>
+	HostDynamic          // (Name)
+)
+
+// Host is an address in a rule or a table.
+type Host struct {
+	token.Span
+	Kind    HostKind
+	Not     bool
+	Name    string // without modifiers
+	Network bool   // :network
+	NoAlias bool   // :0
+	Bits    int    // what stands behind the slash; -1 for nothing
+	Prefix  netip.Prefix
+	Zone    string // the interface that a link-local address belongs to
+}
+
+// PortOp is an operator on ports.
+type PortOp uint8
+
+// Operators.
+const (
+	PortEqual PortOp = iota
+	PortNotEqual
+	PortLess
+	PortLessEqual
+	PortGreater
+	PortGreaterEqual
+	PortRange   // a:b
+	PortInside  // a >< b
+	PortOutside // a <> b
+)
+
+// Port is one condition of a "port" clause.
+type Port struct {
+	token.Span
+	Op        PortOp
+	Low, High Number // High for the last three operators only
+}
+
+// Number is a number that may be written as a name.
+type Number struct {
+	Word
+	Value uint16 // known after resolving
+}
+
+// Flags is the "flags" clause; Mask 0 is "flags any".
+type Flags struct {
+	token.Span
+	Set, Mask uint8
+	Implied   bool // the default of rules that keep state, not written
+}
+
+// ICMP is one element of an icmp-type or icmp6-type clause.
+type ICMP struct {
+	token.Span
+	Family Family // Inet for icmp-type, Inet6 for icmp6-type
+	Type   Number
+	Code   *Number
+}
+
+// State is "keep state" or "no state".
+type State struct {
+	token.Span
+	Keep bool
+}
+
+// Tagged is "tagged" or "! tagged".
+type Tagged struct {
+	token.Span
+	Not  bool
+	Name Word
+}
+
+// Pool is the target of nat-to or rdr-to.
+type Pool struct {
+	token.Span // from the keyword on
+	Hosts      []Host
+	Port       *PoolPort
+	RoundRobin bool
+	StaticPort bool
+}
+
+// PoolPort is the port, or range of ports, of a Pool.
+type PoolPort struct {
+	token.Span
+	Low, High Number
+	Range     bool // Low:High
+	Star      bool // Low:*
+}

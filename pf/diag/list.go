@@ -1,0 +1,133 @@
+package diag
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/pf/token"
+)
+
+// Severity says whether a configuration can be used.
+type Severity uint8
+
+// Severities.
+const (
+	Error   Severity = iota // it cannot
+	Warning                 // it can, but may not mean what its author thinks
+)
+
+// String is "error" or "warning".
+func (s Severity) String() string {
+	if s == Warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// Diagnostic is one thing that there is to say.
+type Diagnostic struct {
+	Severity Severity
+	Span     token.Span // what is at fault
+	Message  string     // lower case, no full stop
+	Suggest  string     // the word that was probably meant, or empty
+	Related  []Related
+}
+
+// Related is a place that explains a diagnostic.
+type Related struct {
+	Span token.Span
+	Note string // may be empty
+}
+
+// Text is the message with the suggestion.
+func (d *Diagnostic) Text() string {
+	if d.Suggest == "" {
+		return d.Message
+	}
+	return fmt.Sprintf("%s; did you mean %q?", d.Message, d.Suggest)
+}
+
+// List is what there is to say about a configuration, in no order until Sort.
+// The zero value is an empty list that is ready to use.
+type List struct {
+	Files *token.FileSet // where the spans lie
+	Items []Diagnostic
+
+	seen map[key]struct{}
+}
+
+// key is what makes two diagnostics the same: a list in a rule would else
+// report a fault once for each rule that it expands to.
+type key struct {
+	span    token.Span
+	message string
+}
+
+// Add appends a diagnostic unless the same was said of the same text before.
+func (l *List) Add(d Diagnostic) {
+	k := key{d.Span, d.Message}
+	if _, said := l.seen[k]; said {
+		return
+	}
+	if l.seen == nil {
+		l.seen = make(map[key]struct{})
+	}
+	l.seen[k] = struct{}{}
+	l.Items = append(l.Items, d)
+}
+
+// Errorf appends an error about the text of span.
+func (l *List) Errorf(span token.Span, format string, args ...any) {
+	l.Add(Diagnostic{Severity: Error, Span: span, Message: fmt.Sprintf(format, args...)})
+}
+
+// Warnf appends a warning about the text of span.
+func (l *List) Warnf(span token.Span, format string, args ...any) {
+	l.Add(Diagnostic{Severity: Warning, Span: span, Message: fmt.Sprintf(format, args...)})
+}
+
+// Count gives the number of diagnostics of a severity.
+func (l *List) Count(s Severity) int {
+	n := 0
+	for i := range l.Items {
+		if l.Items[i].Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// HasErrors reports whether the configuration is refused.
+func (l *List) HasErrors() bool {
+	return slices.ContainsFunc(l.Items, func(d Diagnostic) bool { return d.Severity == Error })
+}
+
+// Sort puts errors before warnings, and each in the order of the text.
+func (l *List) Sort() {
+	slices.SortStableFunc(l.Items, func(a, b Diagnostic) int {
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity),
+			cmp.Compare(l.Files.Use(a.Span).Pos, l.Files.Use(b.Span).Pos),
+			cmp.Compare(a.Span.Pos, b.Span.Pos))
+	})
+}
+
+// Err is nil if the list holds no error, else an error whose text is what
+// Fprint prints.
+func (l *List) Err() error {
+	if !l.HasErrors() {
+		return nil
+	}
+	return &Failure{List: *l}
+}
+
+// Failure is a refused configuration as an error.
+type Failure struct{ List List }
+
+// Error gives all errors, with source lines, without a final newline.
+func (f *Failure) Error() string {
+	var b strings.Builder
+	_ = f.List.Fprint(&b) // a Builder does not fail
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,42 @@
+package diag
+
+// Nearest gives the candidate that word was probably meant to be, or "" if
+// none is near: at most one edit for each three characters, one at least. Of
+// equally near ones the first is taken.
+func Nearest(word string, candidates []string) string {
+	limit := max(1, len(word)/3)
+	best, bestDistance := "", limit+1
+	for _, c := range candidates {
+		if c == word || len(c) > len(word)+limit || len(word) > len(c)+limit {
+			continue
+		}
+		if d := distance(word, c); d < bestDistance && d < len(word) {
+			best, bestDistance = c, d
+		}
+	}
+	return best
+}
+
+// distance is the number of single characters to insert, delete, replace or
+// swap with their neighbour that make b of a.
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

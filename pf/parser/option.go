@@ -1,0 +1,122 @@
+package parser
+
+import (
+	"strings"
+
+	"weir/pf/ast"
+	"weir/pf/token"
+)
+
+// flagLetters are the TCP flags in the order of their bits.
+const flagLetters = "FSRPAUEW"
+
+// flags reads set/mask or any; at is the word flags.
+func (p *parser) flags(r *ast.Rule, at token.Span) {
+	f := &ast.Flags{}
+	if !p.acceptWord("any") {
+		if !p.is(token.Slash) {
+			f.Set = p.flagSet()
+		}
+		p.expect(token.Slash, "the flags that must be set")
+		f.Mask = p.flagSet()
+	}
+	f.Span = at.To(p.last)
+	if r.Flags != nil {
+		p.twice(f.Span, r.Flags.Span, "flags")
+		return
+	}
+	r.Flags = f
+}
+
+func (p *parser) flagSet() uint8 {
+	if !p.is(token.Word) {
+		p.expected("TCP flags")
+	}
+	set := uint8(0)
+	for _, c := range p.tok.Text {
+		i := strings.IndexRune(flagLetters, c)
+		if i < 0 {
+			p.fail(p.tok.Span, "there is no TCP flag %q; they are %s", c, flagLetters)
+		}
+		set |= 1 << i
+	}
+	p.advance()
+	return set
+}
+
+// icmp reads icmp-type or icmp6-type.
+func (p *parser) icmp(r *ast.Rule) {
+	keyword := p.tok
+	family := ast.Inet
+	if p.isWord("icmp6-type") {
+		family = ast.Inet6
+	}
+	p.advance()
+	first := len(r.ICMP) == 0
+	var types []ast.ICMP
+	p.list(func() { types = append(types, p.icmpType(family)) })
+	if !first {
+		p.twice(keyword.Span, r.ICMP[0].Span, keyword.Text)
+		return
+	}
+	r.ICMP = types
+}
+
+func (p *parser) icmpType(family ast.Family) ast.ICMP {
+	t := ast.ICMP{Family: family, Type: ast.Number{Word: p.word("an ICMP type")}}
+	t.Span = t.Type.Span
+	if p.acceptWord("code") {
+		t.Code = &ast.Number{Word: p.word("an ICMP code")}
+		t.Span = t.Span.To(p.last)
+	}
+	return t
+}
+
+// unsupportedClauses goes past clauses that are not supported yet.
+func (p *parser) unsupportedClauses() {
+	for p.unsupportedClause() {
+	}
+}
+
+// unsupportedClause reports a clause that pf knows and this version does not,
+// and goes to the next clause.
+func (p *parser) unsupportedClause() bool {
+	start := p.tok.Span
+	if p.is(token.Not) && p.peek().Kind == token.Word && p.peek().Text == "received-on" {
+		p.advance()
+	}
+	word := p.tok.Text
+	if !p.is(token.Word) || !unsupportedClauseWords[word] {
+		return false
+	}
+	p.advance()
+	if word == "set" && p.is(token.Word) {
+		word += " " + p.tok.Text
+		p.advance()
+	}
+	p.faults.Errorf(start.To(p.last), "%s is not supported yet", word)
+	p.skipClause(word == "af-to")
+	return true
+}
+
+// skipClause goes to the next clause, or with all to the end of the statement.
+func (p *parser) skipClause(all bool) {
+	for depth := 0; ; p.advance() {
+		switch p.tok.Kind {
+		case token.EOF, token.Newline:
+			if depth == 0 || p.is(token.EOF) {
+				return
+			}
+		case token.LeftParen, token.LeftBrace:
+			depth++
+		case token.RightParen, token.RightBrace:
+			if depth--; depth < 0 {
+				return
+			}
+		case token.Word, token.Not:
+			if depth == 0 && !all && (p.is(token.Not) || isClauseWord(p.tok.Text)) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package parser
+
+import (
+	"fmt"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/scanner"
+	"weir/pf/token"
+)
+
+// Bounds of what is read.
+const (
+	maxErrors  = 100 // then reading ends
+	maxNesting = 64  // of lists in lists
+)
+
+// Parse reads a configuration. name is how messages call it. The file holds
+// the statements that could be read; it can be used only if the list has no
+// errors.
+func Parse(name string, src []byte) (*ast.File, diag.List) {
+	files := token.NewFileSet()
+	list := &diag.List{Files: files}
+	p := &parser{faults: list, stream: scanner.NewStream(files, files.AddFile(name, src), list)}
+	p.advance()
+	file := &ast.File{Files: files}
+	for p.tok.Kind != token.EOF && list.Count(diag.Error) < maxErrors {
+		if s := p.line(); s != nil {
+			file.Stmts = append(file.Stmts, s)
+		}
+	}
+	for _, c := range p.stream.Comments() {
+		file.Comments = append(file.Comments, ast.Comment(c))
+	}
+	return file, *list
+}
+
+type parser struct {
+	stream *scanner.Stream
+	faults *diag.List
+	tok    token.Token   // the current token
+	ahead  []token.Token // at most one, behind tok
+	last   token.Span    // of the token before tok
+	lists  int           // braces of lists that are open
+	blocks int           // braces of blocks that are open
+}
+
+// bailout is panicked with when a statement cannot be read on; line catches it.
+type bailout struct{}
+
+func (p *parser) advance() {
+	p.last = p.tok.Span
+	if len(p.ahead) > 0 {
+		p.tok, p.ahead = p.ahead[0], p.ahead[:0]
+		return
+	}
+	p.tok = p.stream.Next()
+}
+
+// peek gives the token behind the current one.
+func (p *parser) peek() token.Token {
+	if len(p.ahead) == 0 {
+		p.ahead = append(p.ahead, p.stream.Next())
+	}
+	return p.ahead[0]
+}
+
+// line reads a statement and the end of its line; nil for an empty line and
+// where nothing could be read.
+func (p *parser) line() (s ast.Stmt) {
+	p.lists = 0
+	if p.tok.Kind == token.Newline {
+		p.advance()
+		return nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(bailout); !ok {
+				panic(r)
+			}
+			p.resume()
+			s = nil
+		}
+	}()
+	s = p.statement()
+	p.end()
+	return s
+}
+
+// end asks for the end of the statement: of the line, the file or the block.
+func (p *parser) end() {
+	switch p.tok.Kind {
+	case token.EOF, token.Newline:
+	case token.RightBrace:
+		if p.blocks == 0 {
+			p.unexpected()
+		}
+	default:
+		p.unexpected()
+	}
+}
+
+// resume goes to where the next statement may start: the end of the line, but
+// of a line behind the list if one is open. A word that starts statements ends
+// a list that was never closed.
+func (p *parser) resume() {
+	for {
+		switch p.tok.Kind {
+		case token.EOF:
+			return
+		case token.Newline:
+			if next := p.peek(); p.lists == 0 || next.Kind == token.Word && startsStatement[next.Text] {
+				return
+			}
+		case token.LeftBrace:
+			p.lists++
+		case token.RightBrace:
+			if p.lists == 0 && p.blocks > 0 {
+				return
+			}
+			p.lists = max(0, p.lists-1)
+		}
+		p.advance()
+	}
+}
+
+// fail reports an error and gives the statement up. What was reported by the
+// scanner is not reported again.
+func (p *parser) fail(sp token.Span, format string, args ...any) {
+	p.failWith(diag.Diagnostic{Span: sp, Message: fmt.Sprintf(format, args...)})
+}
+
+func (p *parser) failWith(d diag.Diagnostic) {
+	if p.tok.Kind != token.Bad {
+		p.faults.Add(d)
+	}
+	panic(bailout{})
+}
+
+// describe names the current token in a message.
+func (p *parser) describe() string {
+	switch p.tok.Kind {
+	case token.EOF, token.Newline:
+		return p.tok.Kind.String()
+	case token.String:
+		return fmt.Sprintf("string %q", p.tok.Text)
+	}
+	return fmt.Sprintf("%q", p.tok.Text)
+}
+
+// expected fails because something else stands where what is asked for.
+func (p *parser) expected(what string) {
+	p.fail(p.tok.Span, "expected %s, found %s", what, p.describe())
+}
+
+func (p *parser) is(kind token.Kind) bool { return p.tok.Kind == kind }
+
+// isWord reports whether the current token is the keyword w.
+func (p *parser) isWord(w string) bool { return p.tok.Kind == token.Word && p.tok.Text == w }
+
+// accept goes past a token of a kind, if it is one.
+func (p *parser) accept(kind token.Kind) bool {
+	if p.tok.Kind != kind {
+		return false
+	}
+	p.advance()
+	return true
+}
+
+// acceptWord goes past the keyword w, if it stands here.
+func (p *parser) acceptWord(w string) bool {
+	if !p.isWord(w) {
+		return false
+	}
+	p.advance()
+	return true
+}
+
+// expect goes past a token of a kind, which must stand here behind after.
+func (p *parser) expect(kind token.Kind, after string) token.Token {
+	if p.tok.Kind != kind {
+		p.expected(fmt.Sprintf("%q after %s", kind.String(), after))
+	}
+	t := p.tok
+	p.advance()
+	return t
+}
+
+// expectWord goes past the keyword w, which must stand here behind after.
+func (p *parser) expectWord(w, after string) {
+	if !p.isWord(w) {
+		p.expected(fmt.Sprintf("%q after %s", w, after))
+	}
+	p.advance()
+}
+
+// word reads a name or value; what says what it is. Keywords must be quoted.
+func (p *parser) word(what string) ast.Word {
+	if !p.tok.IsText() {
+		p.expected(what)
+	}
+	if p.tok.Kind == token.Word && keywords[p.tok.Text] {
+		p.fail(p.tok.Span, "expected %s, found the keyword %q; quote it if it is meant as a name", what, p.tok.Text)
+	}
+	w := ast.Word{Span: p.tok.Span, Text: p.tok.Text}
+	p.advance()
+	return w
+}
+
+// list reads one item, or several in braces, between which commas and line
+// ends may stand; lists may hold lists.
+func (p *parser) list(item func()) {
+	if !p.is(token.LeftBrace) {
+		item()
+		return
+	}
+	p.braces(false, item)
+}
+
+// braces reads a list in braces.
+func (p *parser) braces(mayBeEmpty bool, item func()) {
+	open := p.tok.Span
+	p.advance()
+	if p.lists++; p.lists > maxNesting {
+		p.fail(open, "lists are nested more than %d deep", maxNesting)
+	}
+	p.lineEnds()
+	if p.is(token.RightBrace) && !mayBeEmpty {
+		p.fail(open.To(p.tok.Span), "the list is empty")
+	}
+	for !p.is(token.RightBrace) {
+		if p.is(token.EOF) {
+			p.failWith(diag.Diagnostic{Span: open, Message: "the list is not closed"})
+		}
+		p.list(item)
+		p.lineEnds()
+		p.accept(token.Comma)
+		p.lineEnds()
+	}
+	p.advance()
+	p.lists--
+}
+
+func (p *parser) lineEnds() {
+	for p.accept(token.Newline) {
+	}
+}

@@ -1,0 +1,268 @@
+package parser
+
+import (
+	"slices"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/token"
+)
+
+var actions = map[string]ast.Action{"pass": ast.Pass, "block": ast.Block, "match": ast.Match}
+
+// rule reads a pass, block or match rule. The clauses up to from and to stand
+// in this order, the options behind them in any.
+func (p *parser) rule() ast.Stmt {
+	r := &ast.Rule{Span: p.tok.Span, Action: actions[p.tok.Text]}
+	p.advance()
+	p.blockReturn(r)
+	p.direction(r)
+	p.quick(r)
+	p.on(r)
+	p.unsupportedClauses()
+	r.Family, r.FamilySpan = p.family()
+	p.unsupportedClauses()
+	p.proto(r)
+	p.fromTo(r)
+	p.ruleOptions(r)
+	r.Span = r.Span.To(p.last)
+	return r
+}
+
+// blockReturn reads what a block rule does with the packet.
+func (p *parser) blockReturn(r *ast.Rule) {
+	if r.Action != ast.Block || p.acceptWord("drop") {
+		return
+	}
+	for _, word := range []string{"return", "return-rst", "return-icmp", "return-icmp6"} {
+		if p.isWord(word) {
+			p.faults.Errorf(p.tok.Span, "block %s is not supported yet", word)
+			p.advance()
+			p.parentheses()
+			return
+		}
+	}
+}
+
+// parentheses goes past what stands in parentheses here, if there is such.
+func (p *parser) parentheses() {
+	if !p.is(token.LeftParen) {
+		return
+	}
+	open := p.tok.Span
+	for depth := 0; ; p.advance() {
+		switch p.tok.Kind {
+		case token.LeftParen:
+			depth++
+		case token.RightParen:
+			if depth--; depth == 0 {
+				p.advance()
+				return
+			}
+		case token.Newline, token.EOF:
+			p.failWith(diag.Diagnostic{Span: open, Message: "the parenthesis is not closed"})
+		}
+	}
+}
+
+func (p *parser) direction(r *ast.Rule) {
+	switch {
+	case p.acceptWord("in"):
+		r.Direction = ast.In
+	case p.acceptWord("out"):
+		r.Direction = ast.Out
+	}
+}
+
+// quick reads quick, before or behind log.
+func (p *parser) quick(r *ast.Rule) {
+	for p.unsupportedClause() || p.isWord("quick") {
+		if at := p.tok.Span; p.acceptWord("quick") {
+			if r.Quick {
+				p.faults.Errorf(at, "quick is given twice")
+			}
+			r.Quick = true
+		}
+	}
+}
+
+// on reads the interfaces of a rule.
+func (p *parser) on(r *ast.Rule) {
+	if !p.acceptWord("on") {
+		return
+	}
+	if p.is(token.Not) && p.peek().Text == "rdomain" {
+		p.advance()
+	}
+	for _, word := range []string{"any", "rdomain"} {
+		if p.isWord(word) {
+			p.faults.Errorf(p.tok.Span, "on %s is not supported yet", word)
+			p.advance()
+			p.accept(token.Number)
+			return
+		}
+	}
+	p.list(func() { r.On = append(r.On, p.interfaceName()) })
+}
+
+// maxInterfaceName is IFNAMSIZ without the NUL.
+const maxInterfaceName = 15
+
+// interfaceName reads the name of an interface or group, with a ! before it.
+func (p *parser) interfaceName() ast.Interface {
+	start := p.tok.Span
+	not := p.accept(token.Not)
+	name := p.word("the name of an interface")
+	if len(name.Text) > maxInterfaceName {
+		p.faults.Errorf(name.Span, "the name of an interface has at most %d characters", maxInterfaceName)
+	}
+	return ast.Interface{Span: start.To(name.Span), Not: not, Name: name.Text}
+}
+
+func (p *parser) family() (ast.Family, token.Span) {
+	at := p.tok.Span
+	switch {
+	case p.acceptWord("inet"):
+		return ast.Inet, at
+	case p.acceptWord("inet6"):
+		return ast.Inet6, at
+	}
+	return ast.AnyFamily, token.Span{}
+}
+
+func (p *parser) proto(r *ast.Rule) {
+	if !p.acceptWord("proto") {
+		return
+	}
+	p.list(func() { r.Protos = append(r.Protos, ast.Proto{Word: p.word("a protocol")}) })
+}
+
+// fromTo reads all, or from and to.
+func (p *parser) fromTo(r *ast.Rule) {
+	if p.acceptWord("all") {
+		p.unsupportedClauses()
+		return
+	}
+	if p.acceptWord("from") {
+		p.endpoint(&r.From, "from")
+	}
+	p.unsupportedClauses() // os stands before to
+	if p.acceptWord("to") {
+		p.endpoint(&r.To, "to")
+	}
+}
+
+// endpoint reads addresses, ports or both.
+func (p *parser) endpoint(e *ast.Endpoint, after string) {
+	if !p.isWord("port") {
+		if p.is(token.Newline) || p.is(token.EOF) {
+			p.expected("an address or port after " + after)
+		}
+		p.list(func() {
+			if at := p.tok.Span; p.unsupportedHost() {
+				e.Hosts = append(e.Hosts, ast.Host{Span: at, Bits: -1})
+				return
+			}
+			e.Hosts = append(e.Hosts, p.host())
+		})
+	}
+	if p.acceptWord("port") {
+		p.list(func() { e.Ports = append(e.Ports, p.port()) })
+	}
+}
+
+// ruleOptions reads the options of a rule, in any order, commas between them
+// or not.
+func (p *parser) ruleOptions(r *ast.Rule) {
+	for {
+		at := p.tok.Span
+		switch {
+		case p.unsupportedClause():
+		case p.acceptWord("flags"):
+			p.flags(r, at)
+		case p.isWord("icmp-type"), p.isWord("icmp6-type"):
+			p.icmp(r)
+		case p.isWord("keep"), p.isWord("no"):
+			p.state(r)
+		case p.acceptWord("allow-opts"):
+			r.AllowOpts = at
+		case p.acceptWord("label"):
+			p.once(&r.Label, at, "label")
+		case p.acceptWord("tag"):
+			p.once(&r.Tag, at, "tag")
+		case p.isWord("tagged"), p.is(token.Not):
+			p.tagged(r)
+		case p.acceptWord("nat-to"):
+			p.pool(&r.Nat, at, "nat-to")
+		case p.acceptWord("rdr-to"):
+			p.pool(&r.Rdr, at, "rdr-to")
+		default:
+			return
+		}
+		p.accept(token.Comma)
+	}
+}
+
+// once reads the value of an option that may be given once.
+func (p *parser) once(target **ast.Word, at token.Span, name string) {
+	value := p.word("a " + name)
+	if *target != nil {
+		p.twice(at, (*target).Span, name)
+		return
+	}
+	*target = &value
+}
+
+func (p *parser) twice(at, first token.Span, name string) {
+	p.faults.Add(diag.Diagnostic{Span: at, Message: name + " is given twice", Related: []diag.Related{{Span: first}}})
+}
+
+// tagged reads tagged, with or without !.
+func (p *parser) tagged(r *ast.Rule) {
+	start := p.tok.Span
+	not := p.accept(token.Not)
+	p.expectWord("tagged", "!")
+	t := &ast.Tagged{Not: not, Name: p.word("a tag")}
+	t.Span = start.To(p.last)
+	if r.Tagged != nil {
+		p.twice(t.Span, r.Tagged.Span, "tagged")
+		return
+	}
+	r.Tagged = t
+}
+
+func (p *parser) state(r *ast.Rule) {
+	start := p.tok.Span
+	s := &ast.State{Keep: p.isWord("keep")}
+	word := p.tok.Text
+	p.advance()
+	p.expectWord("state", word)
+	s.Span = start.To(p.last)
+	if p.is(token.LeftParen) {
+		p.faults.Errorf(p.tok.Span, "options of states are not supported yet")
+		p.parentheses()
+	}
+	if r.State != nil {
+		p.twice(s.Span, r.State.Span, "state")
+		return
+	}
+	r.State = s
+}
+
+// unexpected fails at a token that no clause took.
+func (p *parser) unexpected() {
+	if !p.is(token.Word) {
+		p.fail(p.tok.Span, "unexpected %s", p.describe())
+	}
+	if slices.Contains(headWords, p.tok.Text) {
+		p.fail(p.tok.Span, "%q is out of place: a rule has its action, in or out, quick, on, inet or inet6, proto, from and to, then its options", p.tok.Text)
+	}
+	if keywords[p.tok.Text] {
+		p.fail(p.tok.Span, "unexpected %s", p.describe())
+	}
+	p.failWith(diag.Diagnostic{
+		Span:    p.tok.Span,
+		Message: "unexpected word " + p.describe(),
+		Suggest: diag.Nearest(p.tok.Text, clauseWords),
+	})
+}

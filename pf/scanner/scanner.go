@@ -1,0 +1,302 @@
+package scanner
+
+import (
+	"sort"
+	"strings"
+
+	"weir/pf/token"
+)
+
+// Comment is the text of a comment, from # to the end of the line.
+type Comment struct {
+	token.Span
+	Text string
+}
+
+// Scanner reads one text.
+type Scanner struct {
+	Comments []Comment // those read so far
+
+	text   string
+	base   token.Pos // of text[0]
+	shifts []shift   // where text lost bytes of its source
+	whole  token.Span
+	inside bool // the text of a macro, in which $ has no meaning
+	off    int
+	report func(sp token.Span, format string, args ...any)
+}
+
+// shift says that text from at on stands by more bytes further in its source
+// than its offset tells.
+type shift struct{ at, by int }
+
+// New makes a scanner of a file. Faults are handed to report; the token that
+// stands for the faulty text is of kind Bad.
+func New(file *token.File, report func(token.Span, string, ...any)) *Scanner {
+	return &Scanner{text: string(file.Src), base: file.Pos(0), report: report}
+}
+
+// span is the place of text[from:to].
+func (s *Scanner) span(from, to int) token.Span {
+	if s.whole.IsValid() {
+		return s.whole
+	}
+	return token.Span{Pos: s.base + token.Pos(from+s.shifted(from)), End: s.base + token.Pos(to+s.shifted(to-1))}
+}
+
+func (s *Scanner) shifted(off int) int {
+	i := sort.Search(len(s.shifts), func(i int) bool { return s.shifts[i].at > off })
+	if i == 0 {
+		return 0
+	}
+	return s.shifts[i-1].by
+}
+
+// peek is the byte n further on, 0 behind the end.
+func (s *Scanner) peek(n int) byte {
+	if s.off+n >= len(s.text) {
+		return 0
+	}
+	return s.text[s.off+n]
+}
+
+// continuation gives the length of a backslash and line end here, 0 for none.
+func (s *Scanner) continuation() int {
+	if s.peek(0) != '\\' {
+		return 0
+	}
+	switch {
+	case s.peek(1) == '\n':
+		return 2
+	case s.peek(1) == '\r' && s.peek(2) == '\n':
+		return 3
+	}
+	return 0
+}
+
+// Next gives the next token, EOF again and again at the end.
+func (s *Scanner) Next() token.Token {
+	s.skip()
+	start := s.off
+	if start >= len(s.text) {
+		return s.make(token.EOF, start, "")
+	}
+	switch c := s.text[start]; {
+	case c == '\n':
+		s.off++
+		return s.make(token.Newline, start, "")
+	case c == '"' || c == '\'':
+		return s.quoted(c)
+	case c == '$' && !s.inside && isName(s.peek(1)):
+		return s.macro()
+	case c == '$' && isName(s.peek(1)):
+		return s.macroInside()
+	case isAlnum(c) || c == ':' || c == '_':
+		return s.word()
+	}
+	return s.sign()
+}
+
+func (s *Scanner) make(kind token.Kind, start int, text string) token.Token {
+	return token.Token{Kind: kind, Text: text, Span: s.span(start, s.off)}
+}
+
+func (s *Scanner) bad(start int, format string, args ...any) token.Token {
+	t := s.make(token.Bad, start, "")
+	s.report(t.Span, format, args...)
+	return t
+}
+
+// skip goes past blanks, continued line ends and a comment.
+func (s *Scanner) skip() {
+	for s.off < len(s.text) {
+		switch c := s.text[s.off]; {
+		case c == ' ' || c == '\t' || c == '\r':
+			s.off++
+		case s.continuation() > 0:
+			s.off += s.continuation()
+		case c == '#':
+			s.comment()
+		default:
+			return
+		}
+	}
+}
+
+// comment goes to the end of the line; as in pf, a backslash there continues
+// the comment.
+func (s *Scanner) comment() {
+	start := s.off
+	for s.off < len(s.text) && s.text[s.off] != '\n' {
+		s.off += max(1, s.continuation())
+	}
+	text := strings.TrimRight(s.text[start:s.off], " \t\r")
+	s.Comments = append(s.Comments, Comment{s.span(start, start+len(text)), text})
+}
+
+func (s *Scanner) macro() token.Token {
+	start := s.off
+	for s.off++; isName(s.peek(0)); s.off++ {
+	}
+	return s.make(token.Macro, start, s.text[start+1:s.off])
+}
+
+func (s *Scanner) macroInside() token.Token {
+	start := s.off
+	for s.off++; isName(s.peek(0)); s.off++ {
+	}
+	return s.bad(start, "%s inside a quoted macro value is not replaced; write it outside of the quotes", s.text[start:s.off])
+}
+
+// word reads a word; a continued line end inside it is dropped.
+func (s *Scanner) word() token.Token {
+	start := s.off
+	text := s.tail()
+	return s.make(wordKind(text), start, text)
+}
+
+// tail reads the rest of a word from here; it is empty where no word goes on.
+func (s *Scanner) tail() string {
+	start, joined := s.off, ""
+	for s.off < len(s.text) {
+		if n := s.continuation(); n > 0 && inWord(s.peek(n)) && s.off > start {
+			joined += s.text[start:s.off]
+			s.off += n
+			start = s.off
+			continue
+		}
+		if !inWord(s.text[s.off]) {
+			break
+		}
+		s.off++
+	}
+	return joined + s.text[start:s.off]
+}
+
+// wordKind tells numbers from other words.
+func wordKind(text string) token.Kind {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return token.Word
+		}
+	}
+	return token.Number
+}
+
+// quoted reads a string. A line end inside it is dropped, as in pf.
+func (s *Scanner) quoted(quote byte) token.Token {
+	start := s.off
+	for s.off++; s.off < len(s.text); s.off++ {
+		switch s.text[s.off] {
+		case quote:
+			text, _ := cook(s.text[start+1:s.off], quote)
+			s.off++
+			return s.make(token.String, start, text)
+		case '\\':
+			if s.peek(1) == quote {
+				s.off++
+			}
+		case 0:
+			at := s.off
+			s.off += len(s.text[at:])
+			if end := strings.IndexByte(s.text[at:], '\n'); end >= 0 {
+				s.off = at + end
+			}
+			t := s.make(token.Bad, start, "")
+			s.report(s.span(at, at+1), "NUL byte in a string")
+			return t
+		}
+	}
+	s.off = len(s.text)
+	t := s.make(token.Bad, start, "")
+	s.report(token.Span{Pos: t.Pos, End: t.Pos + 1}, "string is not closed")
+	return t
+}
+
+// cook gives the text that a string's source between its quotes stands for,
+// and where bytes were dropped.
+func cook(raw string, quote byte) (string, []shift) {
+	if !strings.ContainsAny(raw, "\\\n") {
+		return raw, nil
+	}
+	var b strings.Builder
+	var shifts []shift
+	for i := 0; i < len(raw); {
+		n := dropped(raw[i:], quote)
+		if i += n; n > 0 {
+			shifts = append(shifts, shift{at: b.Len(), by: i - b.Len()})
+			if escape := n == 1 && raw[i-1] == '\\'; !escape {
+				continue
+			}
+		}
+		b.WriteByte(raw[i])
+		i++
+	}
+	return b.String(), shifts
+}
+
+// dropped is the number of bytes that stand for nothing at the start of raw: a
+// line end, continued or not, or the backslash before an escaped character.
+func dropped(raw string, quote byte) int {
+	switch {
+	case raw == "":
+		return 0
+	case raw[0] == '\n':
+		return 1
+	case strings.HasPrefix(raw, "\\\n"):
+		return 2
+	case strings.HasPrefix(raw, "\\\r\n"):
+		return 3
+	case strings.HasPrefix(raw, "\r\n"):
+		return 2
+	case raw[0] == '\\' && len(raw) > 1 && (raw[1] == quote || raw[1] == ' ' || raw[1] == '\t'):
+		return 1
+	}
+	return 0
+}
+
+// signs of two characters come first.
+var signs = []struct {
+	text string
+	kind token.Kind
+}{
+	{"!=", token.NotEqual}, {"<=", token.LessEqual}, {">=", token.GreaterEqual},
+	{"<>", token.Outside}, {"><", token.Inside}, {"->", token.Arrow},
+	{"{", token.LeftBrace}, {"}", token.RightBrace}, {"(", token.LeftParen}, {")", token.RightParen},
+	{",", token.Comma}, {"/", token.Slash}, {"!", token.Not}, {"=", token.Equal},
+	{"<", token.Less}, {">", token.Greater}, {"-", token.Minus},
+}
+
+func (s *Scanner) sign() token.Token {
+	start := s.off
+	for _, sign := range signs {
+		if strings.HasPrefix(s.text[start:], sign.text) {
+			s.off += len(sign.text)
+			return s.make(sign.kind, start, sign.text)
+		}
+	}
+	c := s.text[start]
+	s.off++
+	switch {
+	case c == '\\':
+		return s.bad(start, "a backslash continues a line only as its last character")
+	case c < ' ' || c >= 0x7f:
+		for s.off < len(s.text) && s.text[s.off] >= 0x80 {
+			s.off++
+		}
+		return s.bad(start, "unexpected character %q", s.text[start:s.off])
+	}
+	return s.make(token.Char, start, s.text[start:s.off])
+}
+
+func isAlnum(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// isName is for the names of macros.
+func isName(c byte) bool { return isAlnum(c) || c == '_' }
+
+// inWord reports whether c goes on a word that has begun.
+func inWord(c byte) bool {
+	return isAlnum(c) || c > ' ' && c < 0x7f && strings.IndexByte("(){}<>!=/#,\"'\\$", c) < 0
+}
