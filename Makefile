@@ -95,6 +95,7 @@ lint: lint-go lint-bpf lint-shell
 
 lint-go: need-go $(GOLANGCI)
 	$(GO) vet ./...
+	GOARCH=arm64 $(GO) build -o /dev/null ./cmd/weir
 	$(GOLANGCI) run
 
 $(GOLANGCI): | need-go
