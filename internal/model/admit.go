@@ -1,0 +1,133 @@
+package model
+
+import (
+	"weir/internal/reason"
+	"weir/internal/state"
+	"weir/pf/resolve"
+)
+
+// admit is a packet that no state lets by: sanity, implicit passes, rules,
+// route. c is a state that lives but may not cross here, else nil.
+func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcome {
+	if why := m.sanity(p); why != nil {
+		return p.drop(*why)
+	}
+	if m.implicit(p) {
+		return p.pass(reason.Implicit)
+	}
+	in, out, r, why := m.cross(p, made)
+	switch {
+	case why != nil:
+		return p.drop(*why)
+	case c != nil:
+		c.widen(p, d, in, out)
+	case wantsState(p, in, out):
+		return m.admitWithState(p, in, out, made)
+	}
+	return m.remember(p, nil, 0, func() Outcome { return m.alone(p, r, passReason(in, out)) })
+}
+
+// widen adds the crossing that was missing, if its rule keeps state, for the
+// packets to come; this one goes on alone.
+func (c *connection) widen(p *packet, d int, in, out *crossing) {
+	here := in
+	if p.egress() {
+		here = out
+	}
+	if here.rule != nil && here.rule.State == resolve.KeepState {
+		c.Flags |= crossingNeeded(d, p.egress())
+	}
+}
+
+// cross lets the rules judge every crossing that is due: at egress, for the
+// box's own packets, the out crossing; at ingress the in crossing, and the out
+// crossing where the route leads out again.
+func (m *Model) cross(p *packet, made *state.State) (in, out *crossing, r routed, why *reason.Reason) {
+	in, out = &crossing{}, &crossing{}
+	if p.egress() {
+		*out = m.evaluate(ask(p), made)
+		return in, out, r, m.verdict(out, p)
+	}
+	*in = m.evaluate(ask(p), made)
+	if why := m.verdict(in, p); why != nil {
+		return in, out, r, why
+	}
+	inside := translated(p, in, out)
+	r = m.route(p, inside)
+	if p.group && r.drop == nil && r.up == nil {
+		r.up = because(reason.Local) // frames for a group of stations are never forwarded
+	}
+	if r.drop != nil || r.up != nil {
+		return in, out, r, r.drop
+	}
+	a := ask(p)
+	a.direction, a.iface, a.tag = resolve.Out, m.box.byIndex(r.route.Interface), in.tag
+	a.tuple.Dst, a.tuple.DPort = inside.Dst, inside.DPort
+	*out = m.evaluate(a, made)
+	return in, out, r, m.verdict(out, p)
+}
+
+func (m *Model) admitWithState(p *packet, in, out *crossing, made *state.State) Outcome {
+	c, why := m.create(p, in, out, made)
+	if why != nil {
+		return p.drop(*why)
+	}
+	return m.remember(p, c, 0, func() Outcome { return m.onward(p, c, 0, passReason(in, out), true) })
+}
+
+// ask is what the rules see of a packet where it stands.
+func ask(p *packet) asked {
+	a := asked{
+		direction: resolve.In, iface: p.iface, family: p.family, tuple: p.tuple,
+		tcpFlags: p.tcp.flags, icmpType: p.icmpType, icmpCode: p.icmpCode,
+	}
+	if p.egress() {
+		a.direction = resolve.Out
+	}
+	return a
+}
+
+// alone lets a packet go on that nothing will be remembered of.
+func (m *Model) alone(p *packet, r routed, why reason.Reason) Outcome {
+	switch {
+	case p.egress():
+		return p.out(why)
+	case r.up != nil:
+		return p.upLocal(*r.up)
+	}
+	return m.forwardAlone(p, r.route, why)
+}
+
+func (p *packet) pass(r reason.Reason) Outcome {
+	if p.egress() {
+		return p.out(r)
+	}
+	return p.upLocal(r)
+}
+
+// routed is where a packet goes: up, nowhere, or along a route.
+type routed struct {
+	up, drop *reason.Reason
+	route    Route
+}
+
+// route finds where a packet goes that will carry the tuple inside, behind
+// rdr-to and before nat-to.
+func (m *Model) route(p *packet, inside state.Tuple) routed {
+	dst := inside.Dst
+	switch {
+	case dst.IsMulticast() || dst == limited:
+		return routed{up: because(reason.UpMulticast)}
+	case m.box.owns(dst) || m.box.broadcast(dst):
+		return routed{up: because(reason.Local)}
+	case p.family == 4 && reserved4.Contains(dst):
+		return routed{drop: because(reason.MartianDest)}
+	case p.tuple.Zone != 0, p.family == 6 && dst.IsLinkLocalUnicast():
+		return routed{up: because(reason.Local)}
+	}
+	route := m.box.Route(dst)
+	if route.Kind != RouteForward {
+		return routed{up: because(reason.Local)}
+	}
+	return routed{route: route}
+}

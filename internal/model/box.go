@@ -1,0 +1,103 @@
+package model
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// A Box is the machine between its interfaces, as far as packets notice.
+type Box struct {
+	Interfaces []Interface
+	Route      func(dst netip.Addr) Route // after the box's own addresses were excluded
+}
+
+// An Interface is one of the box's.
+type Interface struct {
+	Index     uint32
+	Name      string
+	Groups    []string
+	MAC       [6]byte
+	Addresses []netip.Prefix // in the interface's order
+	L3        bool           // no Ethernet header
+	Loopback  bool
+	XDPTarget bool // can be reached by a redirect from XDP
+	Static4   bool // has a static IPv4 address
+	Static6   bool // has a static global IPv6 address
+}
+
+// RouteKind says what the kernel would do with a destination.
+type RouteKind uint8
+
+// Kinds of routes.
+const (
+	RouteForward RouteKind = iota
+	RouteLocal             // the box's own address, or a broadcast of it
+	RouteNone              // no route, blackhole, unreachable, prohibit: the stack answers
+)
+
+// A Route is the kernel's answer for a destination. All but Kind is valid only
+// for RouteForward.
+type Route struct {
+	Kind      RouteKind
+	Interface uint32
+	MTU       int
+	Neighbour bool // its MAC is known
+	Dst, Src  [6]byte
+}
+
+func (b *Box) byIndex(index uint32) *Interface {
+	for i := range b.Interfaces {
+		if b.Interfaces[i].Index == index {
+			return &b.Interfaces[i]
+		}
+	}
+	return nil
+}
+
+// named returns the interface of that name, or the members of that group.
+func (b *Box) named(name string) []*Interface {
+	var found []*Interface
+	for i := range b.Interfaces {
+		if b.Interfaces[i].is(name) {
+			found = append(found, &b.Interfaces[i])
+		}
+	}
+	return found
+}
+
+func (i *Interface) is(name string) bool {
+	return i.Name == name || slices.Contains(i.Groups, name)
+}
+
+// owns reports whether a is an address of the box.
+func (b *Box) owns(a netip.Addr) bool {
+	for i := range b.Interfaces {
+		for _, p := range b.Interfaces[i].Addresses {
+			if p.Addr() == a {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// broadcast reports whether a is the broadcast address of one of its networks.
+func (b *Box) broadcast(a netip.Addr) bool {
+	for i := range b.Interfaces {
+		for _, p := range b.Interfaces[i].Addresses {
+			if p.Addr().Is4() && p.Bits() < 31 && lastOf(p) == a {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lastOf returns the highest address of an IPv4 network.
+func lastOf(p netip.Prefix) netip.Addr {
+	a := p.Masked().Addr().As4()
+	for bit := p.Bits(); bit < 32; bit++ {
+		a[bit/8] |= 0x80 >> (bit % 8)
+	}
+	return netip.AddrFrom4(a)
+}

@@ -1,0 +1,138 @@
+package model
+
+import (
+	"weir/internal/reason"
+	"weir/internal/state"
+)
+
+// create is step 6. It returns the new connection, or the reason to drop.
+func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connection, *reason.Reason) {
+	if len(m.states) >= int(m.rules.Options.MaxStates) {
+		return nil, because(reason.StateLimit)
+	}
+	reply, why := m.reserve(p, translated(p, in, out).Reverse(), out, made)
+	if why != nil {
+		return nil, why
+	}
+	c := &connection{State: state.State{
+		Tuple:   [2]state.Tuple{p.tuple, reply},
+		Phase:   firstPhase(p),
+		Flags:   stateFlags(in, out),
+		RuleIn:  m.number(in),
+		RuleOut: m.number(out),
+		Created: m.now,
+	}}
+	if made != nil {
+		c.Index = made.Index
+	}
+	if c.Translated() {
+		c.Flags |= state.NAT
+	}
+	c.Flow[0] = state.Flow{Packets: 1, Bytes: uint64(p.length()), Last: m.now, MaxWin: 1, Peer: state.PeerSynSent}
+	c.Flow[1] = state.Flow{Last: m.now, MaxWin: 1}
+	if p.tuple.Proto == protoTCP {
+		startTCP(&c.Flow[0], p)
+	}
+	m.states = append(m.states, c)
+	return c, nil
+}
+
+// translated returns the packet's tuple as it will leave, but for the source
+// port, which reserve chooses.
+func translated(p *packet, in, out *crossing) state.Tuple {
+	t := p.tuple
+	if in.rdr != nil {
+		t.Dst, t.DPort = in.rdr.addr, in.rdr.port(t)
+	}
+	if out.nat != nil {
+		t.Src = out.nat.addr
+	}
+	return t
+}
+
+// reserve finds the reply's tuple: the one given, or with another port where
+// the rules, or an owner of that tuple, ask for one.
+func (m *Model) reserve(p *packet, reply state.Tuple, out *crossing, made *state.State) (state.Tuple, *reason.Reason) {
+	own := p.egress()
+	static := out.nat != nil && out.nat.translation.StaticPort
+	low, high := uint16(natPortLow), uint16(natPortHigh)
+	choose := out.nat != nil
+	if choose {
+		low, high = portRange(out.nat)
+	} else {
+		choose = own && !m.free(reply)
+	}
+	if choose && !static && p.hasPortToChoose() {
+		reply, ok := m.choosePort(reply, low, high, made)
+		if !ok {
+			return reply, because(reason.NATPorts)
+		}
+		return reply, nil
+	}
+	if !m.free(reply) {
+		return reply, because(reason.TupleTaken)
+	}
+	return reply, nil
+}
+
+func portRange(t *target) (low, high uint16) {
+	low, high = t.translation.PortLow, t.translation.PortHigh
+	switch {
+	case low == 0:
+		return natPortLow, natPortHigh
+	case high == 0:
+		return low, low
+	}
+	return low, high
+}
+
+// hasPortToChoose: TCP and UDP have ports, an ICMP request has its id; a reply
+// answers with the id it was asked with.
+func (p *packet) hasPortToChoose() bool {
+	if p.tuple.Proto == protoTCP || p.tuple.Proto == protoUDP {
+		return true
+	}
+	request, query := icmpQuery(p.family, p.icmpType)
+	return p.isICMP() && query && request == p.icmpType
+}
+
+func firstPhase(p *packet) state.Phase {
+	switch {
+	case p.tuple.Proto == protoTCP:
+		return state.TCPFirst
+	case p.tuple.Proto == protoUDP:
+		return state.UDPFirst
+	case p.isICMP():
+		return state.ICMPFirst
+	}
+	return state.OtherFirst
+}
+
+func stateFlags(in, out *crossing) state.Flags {
+	var flags state.Flags
+	if in.due {
+		flags |= state.In
+	}
+	if out.due {
+		flags |= state.Out
+	}
+	if in.due && !in.skipped && !in.keeps() {
+		flags |= state.JudgeIn
+	}
+	if out.due && !out.skipped && !out.keeps() {
+		flags |= state.JudgeOut
+	}
+	if in.allowsOptions() && out.allowsOptions() {
+		flags |= state.Options
+	}
+	return flags
+}
+
+// wantsState reports whether a packet that passed is to be remembered. ICMP
+// messages that belong to no exchange never are.
+func wantsState(p *packet, in, out *crossing) bool {
+	if _, query := icmpQuery(p.family, p.icmpType); p.isICMP() && !query {
+		return false
+	}
+	return in.keeps() || out.keeps()
+}

@@ -1,0 +1,156 @@
+package model
+
+import (
+	"net/netip"
+
+	"weir/internal/reason"
+	"weir/internal/state"
+	"weir/pf/resolve"
+)
+
+// An asked packet is what the rules see of one: as translated so far.
+type asked struct {
+	direction resolve.Direction
+	iface     *Interface
+	family    int
+	tuple     state.Tuple
+	tcpFlags  uint8
+	icmpType  uint8
+	icmpCode  uint8
+	tag       string
+}
+
+// A crossing is the rules' answer for one interface and direction.
+type crossing struct {
+	due     bool // false: there was nothing to judge (local packets have no out crossing)
+	skipped bool // set skip
+	rule    *resolve.Rule
+	tag     string // set by the last tagging rule that matched, or given
+	nat     *target
+	rdr     *target
+}
+
+// A target is a translation that applies, with its pool's next address.
+type target struct {
+	translation *resolve.Translation
+	addr        netip.Addr // invalid: the pool has no address of the family
+}
+
+// passes reports whether the crossing lets the packet by.
+func (c *crossing) passes() bool { return c.rule == nil || c.rule.Action != resolve.Block }
+
+// keeps reports whether the crossing wants a state: by its deciding rule, or
+// because it translates.
+func (c *crossing) keeps() bool {
+	return c.rule != nil && c.rule.State == resolve.KeepState || c.nat != nil || c.rdr != nil
+}
+
+// allowsOptions reports whether packets with IP options may cross.
+func (c *crossing) allowsOptions() bool {
+	return !c.due || c.skipped || c.rule != nil && c.rule.AllowOpts
+}
+
+// number returns the deciding rule's global number plus 1; 0: none.
+func (m *Model) number(c *crossing) uint32 {
+	if c.rule == nil {
+		return 0
+	}
+	return m.ruleBase + uint32(c.rule.Nr) + 1
+}
+
+// passReason returns why a packet that met the rules may go on: the last
+// crossing that the rules judged says so.
+func passReason(in, out *crossing) reason.Reason {
+	last := in
+	if out.due && !(out.skipped && in.due) {
+		last = out
+	}
+	switch {
+	case last.skipped:
+		return reason.Skip
+	case last.rule == nil:
+		return reason.NoRule
+	}
+	return reason.Rule
+}
+
+// evaluate is step 5: the rules in order. The last match decides, one with
+// quick at once; match rules apply what they carry and decide nothing.
+func (m *Model) evaluate(a asked, made *state.State) crossing {
+	c := crossing{due: true, tag: a.tag}
+	if m.skips(a.iface) {
+		c.skipped = true
+		return c
+	}
+	for _, r := range m.rules.Rules {
+		if !m.matches(r, &a) {
+			continue
+		}
+		if r.Tag != "" {
+			a.tag, c.tag = r.Tag, r.Tag
+		}
+		if r.Action == resolve.Match {
+			m.translate(&c, r, &a, made)
+			continue
+		}
+		c.rule = r
+		if r.Quick {
+			break
+		}
+	}
+	if c.rule != nil && c.rule.Action == resolve.Pass {
+		m.translate(&c, c.rule, &a, made)
+	}
+	return c
+}
+
+// translate notes a rule's translation: rdr-to on in, nat-to on out. Later
+// rules of the crossing see the new address.
+func (m *Model) translate(c *crossing, r *resolve.Rule, a *asked, made *state.State) {
+	if a.direction == resolve.In && r.Rdr != nil {
+		c.rdr = &target{r.Rdr, m.chooseAddress(r.Rdr, a.family, rdrSeen(made))}
+		if c.rdr.addr.IsValid() {
+			a.tuple.Dst = c.rdr.addr
+			a.tuple.DPort = c.rdr.port(a.tuple)
+		}
+	}
+	if a.direction == resolve.Out && r.Nat != nil {
+		c.nat = &target{r.Nat, m.chooseAddress(r.Nat, a.family, natSeen(made))}
+		if c.nat.addr.IsValid() {
+			a.tuple.Src = c.nat.addr
+		}
+	}
+}
+
+// port returns the destination port after rdr-to.
+func (t *target) port(before state.Tuple) uint16 {
+	hasPorts := before.Proto == protoTCP || before.Proto == protoUDP
+	if t.translation.PortLow == 0 || !hasPorts {
+		return before.DPort
+	}
+	return t.translation.PortLow
+}
+
+// verdict returns why the crossing ends the packet's way, or nil.
+func (m *Model) verdict(c *crossing, p *packet) *reason.Reason {
+	switch {
+	case !c.passes() && m.unloaded:
+		return because(reason.Unloaded)
+	case !c.passes():
+		return because(reason.Block)
+	case c.nat != nil && !c.nat.addr.IsValid(), c.rdr != nil && !c.rdr.addr.IsValid():
+		return because(reason.NATAddress)
+	case p.options && !c.allowsOptions():
+		return because(reason.Options)
+	}
+	return nil
+}
+
+func (m *Model) skips(i *Interface) bool {
+	for _, name := range m.rules.Options.Skip {
+		if i.is(name) {
+			return true
+		}
+	}
+	return false
+}

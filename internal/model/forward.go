@@ -1,0 +1,149 @@
+package model
+
+import (
+	"slices"
+
+	"weir/internal/reason"
+	"weir/internal/state"
+	"weir/pf/resolve"
+)
+
+// onward is step 10: a packet of a connection's direction d, tracked already.
+// why is the reason it passes with; judged: it has met the rules of every
+// crossing.
+func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judged bool) Outcome {
+	leaves := c.leaving(d)
+	r := m.destination(p, c, d, leaves)
+	if r.up == nil && !p.egress() && !judged {
+		if why := m.judgeAnew(p, c, d, r.route.Interface); why != nil {
+			return p.drop(*why)
+		}
+	}
+	switch {
+	case p.options && c.Flags&state.Options == 0:
+		return p.drop(reason.Options)
+	case p.egress():
+		p.ip().write(leaves)
+		return p.out(why)
+	case r.up != nil && *r.up == reason.UpRoute:
+		p.ip().write(halfWay(p.tuple, leaves))
+		return p.upLocal(reason.UpRoute)
+	case r.up != nil:
+		p.ip().write(leaves)
+		return p.upLocal(*r.up)
+	}
+	return m.forward(p, c, d, r.route, why)
+}
+
+// destination finds where a connection's packets go. One that has not crossed
+// out of the box ends in it; one that did and has no route any more goes up, so
+// that the stack answers.
+func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple) routed {
+	if p.egress() {
+		return routed{}
+	}
+	if c.Flags&crossingNeeded(d, true) == 0 {
+		return routed{up: because(reason.Local)}
+	}
+	r := m.route(p, leaves)
+	if r.up != nil {
+		return routed{up: because(reason.UpRoute)}
+	}
+	return r
+}
+
+// halfWay is a packet for the stack to forward: its destination is translated,
+// its source is not (one that is the box's own would be a martian to the stack).
+func halfWay(came, leaves state.Tuple) state.Tuple {
+	came.Dst, came.DPort = leaves.Dst, leaves.DPort
+	return came
+}
+
+// leaving returns the tuple that packets of direction d have behind the box.
+func (c *connection) leaving(d int) state.Tuple { return c.Tuple[1-d].Reverse() }
+
+// judgeAnew lets the rules see a packet at the sides of its connection that
+// keep no state. What those rules would translate is not: the state has decided.
+func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *reason.Reason {
+	came, left := state.JudgeIn, state.JudgeOut
+	if d == 1 {
+		came, left = left, came
+	}
+	a := ask(p)
+	if c.Flags&came != 0 {
+		in := m.evaluate(a, nil)
+		if why := m.verdict(&in, p); why != nil {
+			return why
+		}
+	}
+	if c.Flags&left != 0 {
+		a.direction, a.iface = resolve.Out, m.box.byIndex(to)
+		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
+		out := m.evaluate(a, nil)
+		return m.verdict(&out, p)
+	}
+	return nil
+}
+
+// forward sends a packet of a connection to its next hop, or up where only the
+// stack can; TCX egress then translates the source.
+func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Reason) Outcome {
+	obstacle := m.obstacle(p, r)
+	switch {
+	case p.group:
+		return p.upLocal(reason.Local)
+	case obstacle == nil:
+		p.ip().write(c.leaving(d))
+		return m.redirect(p, r, why)
+	case *obstacle == reason.UpDevice:
+		return p.up(*obstacle, c.mark(d)|MarkRedirect)
+	}
+	p.ip().write(halfWay(p.tuple, c.leaving(d)))
+	return p.up(*obstacle, c.mark(d))
+}
+
+// forwardAlone does the same with a packet that no state remembers.
+func (m *Model) forwardAlone(p *packet, r Route, why reason.Reason) Outcome {
+	obstacle := m.obstacle(p, r)
+	switch {
+	case p.group:
+		return p.upLocal(reason.Local)
+	case obstacle != nil:
+		return p.up(*obstacle, MarkMagic)
+	}
+	return m.redirect(p, r, why)
+}
+
+// obstacle returns why a packet cannot be redirected at once.
+func (m *Model) obstacle(p *packet, r Route) *reason.Reason {
+	switch {
+	case !r.Neighbour:
+		return because(reason.UpNeighbour)
+	case p.options:
+		return because(reason.UpOptions)
+	case p.ttl <= 1:
+		return because(reason.UpTTL)
+	case p.length() > r.MTU:
+		return because(reason.UpMTU)
+	case p.hook == XDP && !m.box.byIndex(r.Interface).XDPTarget:
+		return because(reason.UpDevice)
+	}
+	return nil
+}
+
+// redirect puts a packet on the wire of its next hop.
+func (m *Model) redirect(p *packet, r Route, why reason.Reason) Outcome {
+	p.ip().decrementTTL()
+	if p.iface.L3 && !m.box.byIndex(r.Interface).L3 {
+		etherType := []byte{0x08, 0x00}
+		if p.family == 6 {
+			etherType = []byte{0x86, 0xdd}
+		}
+		p.frame = slices.Concat(make([]byte, 12), etherType, p.frame)
+	}
+	if !m.box.byIndex(r.Interface).L3 {
+		copy(p.frame, r.Dst[:])
+		copy(p.frame[6:], r.Src[:])
+	}
+	return Outcome{Verdict: Redirect, Reason: why, Interface: r.Interface, Mark: MarkMagic | MarkRedirect, Frame: p.frame}
+}

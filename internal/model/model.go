@@ -1,0 +1,252 @@
+package model
+
+import (
+	"weir/internal/reason"
+	"weir/internal/state"
+	"weir/pf/resolve"
+)
+
+// Hook is where a frame is seen.
+type Hook uint8
+
+// Hooks. A frame is judged by one of the first two, never by both.
+const (
+	XDP Hook = iota
+	TCXIngress
+	TCXEgress
+)
+
+// Bits of the mark by which weir's hooks know each other's packets (bpf/config.h).
+const (
+	MarkMask     = 0xf0000000
+	MarkMagic    = 0xa0000000
+	MarkReply    = 0x08000000 // the packet goes in direction 1
+	MarkRedirect = 0x04000000 // TCX ingress shall redirect it, or did
+	MarkState    = 0x03ffffff // index of the state, 0: none
+)
+
+// A Frame is what a hook is shown.
+type Frame struct {
+	Hook      Hook
+	Interface uint32 // index of the interface whose hook runs
+	From      uint32 // TCXEgress: where the stack received it; 0: the box's own
+	Mark      uint32
+	Bytes     []byte
+}
+
+// A Verdict says where a frame goes.
+type Verdict uint8
+
+// Verdicts.
+const (
+	Drop     Verdict = iota
+	Up               // to the stack
+	Redirect         // to the wire of Interface
+	Out              // TCXEgress: out of the interface it was seen on
+)
+
+// An Outcome is a frame's fate.
+type Outcome struct {
+	Verdict   Verdict
+	Reason    reason.Reason
+	Interface uint32 // Redirect
+	Mark      uint32 // 0: none set
+	Frame     []byte // as it goes on; nil for Drop
+}
+
+// A Model judges frames one after the other.
+type Model struct {
+	box      *Box
+	rules    *resolve.Ruleset
+	ruleBase uint32 // global number of rule 0
+	unloaded bool
+
+	now       state.Tick
+	timeouts  state.Timeouts
+	states    []*connection
+	fragments []*fragmented
+}
+
+// A connection is a state and what of it only the model knows by name.
+type connection struct {
+	state.State
+	dead bool
+}
+
+// New returns a model without states.
+func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
+	m := &Model{box: box, rules: rules, ruleBase: ruleBase}
+	m.SetClock(0)
+	return m
+}
+
+// SetClock sets the time, and scales the timeouts by the states there are then.
+func (m *Model) SetClock(now state.Tick) {
+	o := &m.rules.Options
+	m.now = now
+	m.timeouts = state.TimeoutsOf(&o.Timeouts).
+		Adapt(uint32(len(m.states)), o.Timeouts.AdaptiveStart, o.Timeouts.AdaptiveEnd)
+}
+
+// SetUnloaded tells the model that its rules are the built-in ones.
+func (m *Model) SetUnloaded(unloaded bool) { m.unloaded = unloaded }
+
+// Sweep releases what is dead or has expired.
+func (m *Model) Sweep() {
+	var kept []*connection
+	for _, c := range m.states {
+		if !m.expired(c) && !c.dead {
+			kept = append(kept, c)
+		}
+	}
+	m.states = kept
+}
+
+// States returns the live states in the order of their creation, expired ones
+// that no packet has met included.
+func (m *Model) States() []state.State {
+	var live []state.State
+	for _, c := range m.states {
+		if !c.dead {
+			live = append(live, c.State)
+		}
+	}
+	return live
+}
+
+// Judge sends a frame through the steps of docs/packet-path.md. made is the
+// state that the dataplane made for it, nil if none or not known.
+func (m *Model) Judge(f *Frame, made *state.State) Outcome {
+	i := m.box.byIndex(f.Interface)
+	if i == nil {
+		return Outcome{Verdict: Drop, Reason: reason.Interface}
+	}
+	f = &Frame{Hook: f.Hook, Interface: f.Interface, From: f.From, Mark: f.Mark, Bytes: append([]byte(nil), f.Bytes...)}
+	if f.Mark&MarkMask == MarkMagic {
+		return m.marked(f, i)
+	}
+	p, why := parse(f, i)
+	if why != nil {
+		return f.end(*why)
+	}
+	if f.Hook == TCXEgress && f.From != 0 {
+		return p.drop(reason.Guard)
+	}
+	switch {
+	case p.fragment == fragmentLater:
+		return m.followFirst(p)
+	case p.icmpError && p.fragment == fragmentNone:
+		return m.icmpErrorOf(p, made)
+	}
+	return m.lookUp(p, made)
+}
+
+// lookUp is step 2.
+func (m *Model) lookUp(p *packet, made *state.State) Outcome {
+	c, d := m.find(p.tuple)
+	if c == nil || !c.mayCross(d, p.egress()) {
+		return m.admit(p, c, d, made)
+	}
+	switch m.track(p, c, d) {
+	case over:
+		c.dead = true
+		return m.admit(p, nil, 0, made)
+	case mismatch:
+		return p.drop(reason.StateMismatch)
+	}
+	return m.remember(p, c, d, func() Outcome { return m.onward(p, c, d, reason.State, false) })
+}
+
+// find returns the live state that holds a tuple, and the direction. One that
+// has expired dies of it.
+func (m *Model) find(t state.Tuple) (*connection, int) {
+	for _, c := range m.states {
+		for d := range c.Tuple {
+			if c.dead || c.Tuple[d] != t {
+				continue
+			}
+			if m.expired(c) {
+				c.dead = true
+				continue
+			}
+			return c, d
+		}
+	}
+	return nil, 0
+}
+
+func (m *Model) expired(c *connection) bool { return c.Expires(m.now, &m.timeouts) <= 0 }
+
+// crossingNeeded returns the crossing that packets of direction d need to have
+// behind them where they are seen.
+func crossingNeeded(d int, egress bool) state.Flags {
+	if (d == 0) != egress {
+		return state.In
+	}
+	return state.Out
+}
+
+func (c *connection) mayCross(d int, egress bool) bool {
+	return c.Flags&crossingNeeded(d, egress) != 0
+}
+
+// mark returns the mark of a packet that goes by the stack.
+func (c *connection) mark(d int) uint32 {
+	mark := MarkMagic | c.Index&MarkState
+	if d == 1 {
+		mark |= MarkReply
+	}
+	return mark
+}
+
+// marked is what has been judged before: TCX egress gives it the source that
+// its state says, and judges nothing.
+func (m *Model) marked(f *Frame, i *Interface) Outcome {
+	index := f.Mark & MarkState
+	if f.Hook != TCXEgress || f.Mark&MarkRedirect != 0 || index == 0 {
+		return f.end(reason.Marked)
+	}
+	p, why := parse(f, i)
+	if why != nil {
+		return f.end(*why)
+	}
+	d := 0
+	if f.Mark&MarkReply != 0 {
+		d = 1
+	}
+	for _, c := range m.states {
+		if c.Index == index && !c.dead {
+			half := p.tuple
+			half.Src, half.SPort = c.leaving(d).Src, c.leaving(d).SPort
+			p.ip().write(half)
+		}
+	}
+	return p.out(reason.Marked)
+}
+
+// end is the end of a frame's way where it stands.
+func (f *Frame) end(r reason.Reason) Outcome {
+	switch {
+	case !r.IsPass():
+		return Outcome{Verdict: Drop, Reason: r}
+	case f.Hook == TCXEgress:
+		return Outcome{Verdict: Out, Reason: r, Mark: f.Mark, Frame: f.Bytes}
+	}
+	return Outcome{Verdict: Up, Reason: r, Mark: f.Mark, Frame: f.Bytes}
+}
+
+func (p *packet) drop(r reason.Reason) Outcome { return Outcome{Verdict: Drop, Reason: r} }
+
+func (p *packet) out(r reason.Reason) Outcome {
+	return Outcome{Verdict: Out, Reason: r, Frame: p.frame}
+}
+
+// upLocal passes a packet to the box itself.
+func (p *packet) upLocal(r reason.Reason) Outcome {
+	return Outcome{Verdict: Up, Reason: r, Frame: p.frame}
+}
+
+// up hands a packet to the stack, to be forwarded by it.
+func (p *packet) up(r reason.Reason, mark uint32) Outcome {
+	return Outcome{Verdict: Up, Reason: r, Mark: mark, Frame: p.frame}
+}
