@@ -127,3 +127,25 @@ func (l *Link) Detach() error {
 
 // Close releases the link. The program stays attached if the link is pinned.
 func (l *Link) Close() error { return l.link.Close() }
+
+// MapIDs returns the ids of the maps that the link's program uses.
+func (l *Link) MapIDs() ([]uint32, error) {
+	p, err := l.Program()
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	info, err := p.Info()
+	if err != nil {
+		return nil, fmt.Errorf("ask about a program: %w", err)
+	}
+	used, ok := info.MapIDs()
+	if !ok {
+		return nil, errors.New("this kernel does not tell which maps a program uses")
+	}
+	ids := make([]uint32, len(used))
+	for i, id := range used {
+		ids[i] = uint32(id)
+	}
+	return ids, nil
+}

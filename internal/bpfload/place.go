@@ -3,8 +3,10 @@ package bpfload
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -65,16 +67,38 @@ func enter(netns *os.File, private bool, f func() error) error {
 }
 
 // mountsPrivate reports whether this process sees other mounts than process 1.
+// Where its namespace may not be read, the number of the root's mount tells:
+// another namespace has other numbers.
 func mountsPrivate() (bool, error) {
 	own, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
 		return false, fmt.Errorf("find the mount namespace: %w", err)
 	}
 	first, err := os.Readlink("/proc/1/ns/mnt")
+	if errors.Is(err, fs.ErrPermission) {
+		return rootsDiffer()
+	}
 	if err != nil {
 		return false, fmt.Errorf("find the mount namespace of process 1: %w", err)
 	}
 	return own != first, nil
+}
+
+func rootsDiffer() (bool, error) {
+	var ids [2]string
+	for i, file := range []string{"/proc/self/mountinfo", "/proc/1/mountinfo"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return false, fmt.Errorf("find the mounts of process 1: %w", err)
+		}
+		for line := range strings.Lines(string(text)) {
+			// id, parent's id, device, root, mount point (proc_pid_mountinfo(5))
+			if field := strings.Fields(line); len(field) > 4 && field[4] == "/" {
+				ids[i] = field[0]
+			}
+		}
+	}
+	return ids[0] != ids[1], nil
 }
 
 func joinMounts() error {

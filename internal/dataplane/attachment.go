@@ -1,20 +1,35 @@
 package dataplane
 
-import "errors"
+import (
+	"fmt"
+
+	"weir/internal/bpfload"
+)
 
 // An Attachment is an interface that packets are judged on. Every one has TCX
 // programs at its ingress (first of all) and its egress (last of all).
 type Attachment struct {
 	Ifindex int
-	Name    string // for errors and names of pins only
+	Name    string // for errors only
 	XDP     bool   // also an XDP program, in the driver
 }
 
-// ErrForeign is returned (wrapped, with the program's name, id and owners) for
-// an interface that has an XDP program which is not weir's.
-var ErrForeign = errors.New("the interface has another XDP program")
+// ErrForeign is in an AttachError (with the program's name, id and holders)
+// where the interface has an XDP program that is not weir's.
+var ErrForeign = bpfload.ErrForeign
 
-// ErrNative is returned (wrapped) for an interface whose driver refuses the XDP
-// program: no native XDP, an MTU beyond its buffers, too few queues. The caller
-// may attach without XDP.
-var ErrNative = errors.New("the driver refuses XDP")
+// ErrNative is in an AttachError where the driver refuses the XDP program: no
+// native XDP, an MTU beyond its buffers, too few queues. The caller may attach
+// without XDP.
+var ErrNative = bpfload.ErrNative
+
+// An AttachError says which interface a program could not be attached to.
+type AttachError struct {
+	Attachment Attachment
+	Err        error
+}
+
+func (e *AttachError) Error() string { return fmt.Sprintf("%s: %v", e.Attachment.Name, e.Err) }
+
+// Unwrap returns what happened.
+func (e *AttachError) Unwrap() error { return e.Err }

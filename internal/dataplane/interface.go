@@ -1,6 +1,12 @@
 package dataplane
 
-import "net"
+import (
+	"fmt"
+	"net"
+	"sync/atomic"
+
+	"weir/internal/reason"
+)
 
 // InterfaceFlags are what the programs must know of an interface: the bits
 // INTERFACE_* of bpf/maps.h.
@@ -31,4 +37,70 @@ type Interface struct {
 	MAC   net.HardwareAddr // 6 bytes; empty where the device has no Ethernet header
 	MTU   uint32           // bytes of an IP packet
 	Flags InterfaceFlags
+}
+
+// SetInterface tells the programs of an interface, and gives it counters of its
+// own at the first call.
+func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
+	raw, err := d.interfaceAt(ifindex)
+	if err != nil {
+		return err
+	}
+	if raw.Slot == 0 {
+		if raw.Slot, err = d.freeSlot(); err != nil {
+			return err
+		}
+	}
+	copy(raw.Mac[:], i.MAC)
+	atomic.StoreUint32(&raw.Mtu, i.MTU)
+	raw.Flags = uint8(i.Flags)
+	return nil
+}
+
+// RemoveInterface forgets an interface that is gone. Its counters are another's
+// next.
+func (d *Dataplane) RemoveInterface(ifindex int) error {
+	raw, err := d.interfaceAt(ifindex)
+	if err != nil {
+		return err
+	}
+	*raw = xdpInterface{}
+	return nil
+}
+
+func (d *Dataplane) interfaceAt(ifindex int) (*xdpInterface, error) {
+	all := &d.tables.shared.Interfaces
+	if ifindex < 1 || ifindex >= len(all) {
+		return nil, fmt.Errorf("interface %d: index must be 1 to %d", ifindex, len(all)-1)
+	}
+	return (*xdpInterface)(&all[ifindex]), nil
+}
+
+// freeSlot returns the first counter of a slot that no interface has, emptied;
+// or that of the last slot, which the interfaces beyond share. Slot 0 stays
+// empty: it is that of interfaces nobody has told of.
+func (d *Dataplane) freeSlot() (uint32, error) {
+	used := make([]bool, MaxInterfaces+1)
+	for i := range d.tables.shared.Interfaces {
+		used[d.tables.shared.Interfaces[i].Slot/uint32(reason.Count)] = true
+	}
+	for slot := uint32(1); slot < MaxInterfaces; slot++ {
+		if !used[slot] {
+			return slot * uint32(reason.Count), d.emptySlot(slot)
+		}
+	}
+	return MaxInterfaces * uint32(reason.Count), nil
+}
+
+func (d *Dataplane) emptySlot(slot uint32) error {
+	empty, err := newPerCPU[xdpCounter]()
+	if err != nil {
+		return err
+	}
+	for r := range uint32(reason.Count) {
+		if err := d.tables.maps[mapInterfaceCounters].Put(slot*uint32(reason.Count)+r, empty); err != nil {
+			return fmt.Errorf("empty an interface's counters: %w", err)
+		}
+	}
+	return nil
 }

@@ -1,0 +1,43 @@
+package bpfload
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// liveFrames is BPF_F_TEST_XDP_LIVE_FRAMES (linux/bpf.h).
+const liveFrames = 1 << 1
+
+// xdpContext is struct xdp_md of linux/bpf.h.
+type xdpContext struct {
+	Data, DataEnd, DataMeta      uint32
+	IngressIfindex, RxQueueIndex uint32
+	EgressIfindex                uint32
+}
+
+// RunLive runs an XDP program n times on frames that look as if they had just
+// come in by a device of the calling thread's network namespace, and does with
+// them what the program says (XDP_TX sends them out of that device). New frames
+// are copies of frame; later ones have what earlier runs wrote into them. It
+// returns when all runs are done; a signal to the thread starts them anew.
+func RunLive(p *Program, frame []byte, ifindex int, n uint32) error {
+	_, err := p.Run(&ebpf.RunOptions{
+		Data:    frame,
+		Context: xdpContext{DataEnd: uint32(len(frame)), IngressIfindex: uint32(ifindex)},
+		Repeat:  n,
+		Flags:   liveFrames,
+	})
+	if err != nil {
+		return fmt.Errorf("run on live frames of interface %d: %w", ifindex, err)
+	}
+	return nil
+}
+
+// PutDevice sets an entry of a device map.
+func PutDevice(m *Map, key, ifindex uint32) error {
+	if err := m.Put(key, ifindex); err != nil {
+		return fmt.Errorf("put interface %d into %s: %w", ifindex, m, err)
+	}
+	return nil
+}

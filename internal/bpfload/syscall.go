@@ -1,0 +1,31 @@
+package bpfload
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// OnlyNew is the flag of a map's update that refuses a key which is there.
+const OnlyNew = ebpf.UpdateNoExist
+
+// RunSyscall runs a program of type syscall once and returns what it returns.
+func RunSyscall(p *Program) (uint32, error) {
+	if p == nil {
+		return 0, fmt.Errorf("run: no such program")
+	}
+	result, err := p.Run(&ebpf.RunOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("run: %w", err)
+	}
+	return result, nil
+}
+
+// CPUs returns the number of values that a per-CPU map has for a key.
+func CPUs() (int, error) {
+	n, err := ebpf.PossibleCPU()
+	if err != nil {
+		return 0, fmt.Errorf("count the CPUs: %w", err)
+	}
+	return n, nil
+}

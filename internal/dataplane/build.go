@@ -1,0 +1,221 @@
+package dataplane
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+
+	"weir/internal/bpfload"
+)
+
+// Build loads a new generation beside the running one, over the states, next
+// hops and counters that it finds pinned in cfg.Dir, or over new ones. Nothing
+// is attached or pinned yet, and nothing running is changed. Where the limit of
+// states or the tables' layout differs, new tables are made; Commit copies into
+// them. Until Commit or Close no other process can build in the folder (ErrBusy).
+// The caller closes the Dataplane, whether committed or not.
+func Build(cfg Config) (_ *Dataplane, err error) {
+	if n := cfg.Options.MaxStates; n < 1 || n > maxStates {
+		return nil, fmt.Errorf("limit of states %d: must be 1 to %d", n, maxStates)
+	}
+	d := &Dataplane{config: cfg, place: bpfload.At(cfg.Netns)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	return d, d.place.Do(d.build)
+}
+
+func (d *Dataplane) build() (err error) {
+	if d.lock, err = lockFolder(d.config.Dir, false); err != nil {
+		return err
+	}
+	if err := repair(d.config.Dir); err != nil {
+		return err
+	}
+	if err := d.openLedger(); err != nil {
+		return err
+	}
+	if err := d.openTables(); err != nil {
+		return err
+	}
+	if err := d.load(); err != nil {
+		return err
+	}
+	return d.fill()
+}
+
+// openLedger takes over what earlier generations left.
+func (d *Dataplane) openLedger() error {
+	found, err := readLedger(d.config.Dir)
+	if err != nil && !isMissing(err) {
+		return err
+	}
+	d.ledger = ledger{
+		HashSeed:   found.HashSeed,
+		Generation: found.Generation + 1,
+		Layout:     found.Layout,
+		NextRule:   max(found.NextRule, d.config.RuleBase+uint32(d.config.rules())),
+		RuleBase:   d.config.RuleBase,
+		Rules:      uint32(d.config.rules()),
+	}
+	if d.config.Unloaded {
+		d.ledger.Unloaded = 1
+	}
+	if isMissing(err) {
+		d.ledger.HashSeed, err = newSeed(d.config.HashSeed)
+		return err
+	}
+	return nil
+}
+
+func newSeed(fixed uint64) (uint64, error) {
+	if fixed != 0 {
+		return fixed, nil
+	}
+	var seed [8]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return 0, fmt.Errorf("choose a hash seed: %w", err)
+	}
+	return binary.NativeEndian.Uint64(seed[:]), nil
+}
+
+// openTables opens the tables to be kept, or those to be copied from.
+func (d *Dataplane) openTables() error {
+	found, err := openTables(filepath.Join(d.config.Dir, tablesDir))
+	switch {
+	case isMissing(err):
+		return nil
+	case errors.Is(err, ErrLayout):
+		d.lost = true
+		return nil
+	case err != nil:
+		return err
+	}
+	if d.ledger.Layout != stateLayout {
+		d.lost = true
+		return found.close()
+	}
+	if found.limit() == d.config.Options.MaxStates {
+		d.tables, d.kept = found, true
+	} else {
+		d.old = found
+	}
+	return nil
+}
+
+func (d *Dataplane) load() error {
+	specs, err := loadSpecs()
+	if err != nil {
+		return err
+	}
+	options := bpfload.Options{
+		Maps:    d.reused(),
+		Entries: sizes(d.config.Options.MaxStates),
+		Values:  d.values(),
+		Shared:  []string{mapShared},
+	}
+	if d.objects, err = bpfload.Load(specs, options); err != nil {
+		return err
+	}
+	if d.kept {
+		return nil
+	}
+	d.ledger.Layout = stateLayout
+	d.tables, err = takeTables(d.objects.Maps)
+	return err
+}
+
+// reused returns the maps that programs are loaded over: all tables, or those
+// whose size does not follow the limit of states.
+func (d *Dataplane) reused() map[string]*bpfload.Map {
+	switch {
+	case d.kept:
+		return d.tables.maps
+	case d.old == nil:
+		return nil
+	}
+	reused := maps.Clone(d.old.maps)
+	delete(reused, mapShared)
+	for name := range sizes(d.old.limit()) {
+		delete(reused, name)
+	}
+	return reused
+}
+
+func loadSpecs() ([]*bpfload.Spec, error) {
+	var specs []*bpfload.Spec
+	for _, load := range []func() (*bpfload.Spec, error){loadXdp, loadTc, loadSweep} {
+		spec, err := load()
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, spec)
+	}
+	return specs, nil
+}
+
+// values are the settings of bpf/config.h.
+func (d *Dataplane) values() map[string]any {
+	return map[string]any{
+		"hash_seed":     d.ledger.HashSeed,
+		"random_seed":   d.config.RandomSeed,
+		"cache_mask":    cacheBuckets(d.config.Options.MaxStates) - 1,
+		"max_states":    d.config.Options.MaxStates,
+		"rule_base":     d.config.RuleBase,
+		"rule_chunks":   d.config.ruleChunks(),
+		"implicit_pass": flag(d.config.Options.ImplicitPass),
+		"unloaded":      flag(d.config.Unloaded),
+	}
+}
+
+func flag(set bool) uint8 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// fill fills the maps of this generation.
+func (d *Dataplane) fill() error {
+	if err := d.fillSlots(); err != nil {
+		return err
+	}
+	if d.config.Frozen {
+		setTimeouts(d.tables.shared, &d.config.Options)
+		d.tables.shared.Timeout = d.tables.shared.TimeoutSet
+		d.tables.shared.TimeoutFrag = d.tables.shared.TimeoutFragSet
+	}
+	return d.fillRules()
+}
+
+// slots are the programs behind the entry programs' tail calls, by enum slot of
+// bpf/slots.h.
+var slots = map[string][]string{
+	"slots":     {"weir_xdp_miss", "weir_xdp_error", "weir_xdp_fragment", "weir_xdp_turn"},
+	"in_slots":  {"weir_tc_in_miss", "weir_tc_in_error", "weir_tc_in_fragment", "weir_tc_in_turn"},
+	"out_slots": {"weir_tc_out_miss", "weir_tc_out_error", "weir_tc_out_fragment"},
+}
+
+func (d *Dataplane) fillSlots() error {
+	for array, names := range slots {
+		m := d.objects.Maps[array]
+		if m == nil {
+			return fmt.Errorf("the objects have no map %s", array)
+		}
+		for i, name := range names {
+			p := d.objects.Programs[name]
+			if p == nil {
+				return fmt.Errorf("the objects have no program %s", name)
+			}
+			if err := m.Put(uint32(i), p); err != nil {
+				return fmt.Errorf("put %s into %s: %w", name, array, err)
+			}
+		}
+	}
+	return nil
+}

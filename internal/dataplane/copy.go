@@ -1,0 +1,161 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"weir/internal/bpfload"
+)
+
+// Values of enum status in bpf/state.h.
+const (
+	statusFree = iota
+	statusNew
+	statusLive
+	statusDead
+)
+
+// A copier copies states into tables of another size while both are in use:
+// first the old ones by the old generation, then the new ones by the new. It is
+// run again and again, until the old generation sees no more packets.
+type copier struct {
+	old, new *tables
+	moved    []move // by index in old
+	copied   int
+	lost     int
+}
+
+// A move is where a state went, and what it had counted then.
+type move struct {
+	index   uint32 // in new; 0: not copied
+	lost    bool
+	packets [2]uint64
+}
+
+// copyStates copies what is new in the old tables; nothing if there are none.
+func (d *Dataplane) copyStates() error {
+	if d.old == nil {
+		return nil
+	}
+	if d.copier == nil {
+		copyShared(d.tables.shared, d.old.shared)
+		d.copier = &copier{old: d.old, new: d.tables, moved: make([]move, len(d.old.states))}
+	}
+	return d.copier.run()
+}
+
+// slack are the numbers of paths left out, for those that the old generation
+// gives away while both run.
+const slack = 64
+
+// copyShared copies what is not of states: interfaces, routes, next hops.
+func copyShared(to, from *xdpShared) {
+	to.Now = from.Now
+	to.Heartbeat = from.Heartbeat
+	to.RouteGeneration = from.RouteGeneration
+	to.NexthopsHigh = min(from.NexthopsHigh+slack, uint32(len(from.Nexthops)))
+	to.PathsHigh = min(from.PathsHigh+slack, maxPaths)
+	to.PathsReserved = from.PathsReserved
+	to.Interfaces = from.Interfaces
+	to.Nexthops = from.Nexthops
+}
+
+func (c *copier) run() error {
+	high := min(atomic.LoadUint32(&c.old.shared.StatesHigh), c.old.limit())
+	for i := uint32(1); i <= high; i++ {
+		s, m := &c.old.states[i], &c.moved[i]
+		live := atomic.LoadUint32(&s.Status) == statusLive
+		if m.index != 0 && c.follow(s, m, live) {
+			continue
+		}
+		if !live || m.lost {
+			continue
+		}
+		if err := c.move(s, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// move enters a state into the new tables.
+func (c *copier) move(s *xdpState, m *move) error {
+	index, ok := c.take()
+	if !ok {
+		m.lost = true
+		c.lost++
+		return nil
+	}
+	n := &c.new.states[index]
+	*n = *s
+	atomic.StoreUint32(&n.Status, statusNew)
+	// In the order of bpf/create.h: the reply's tuple is the one that is reserved.
+	err := c.enter(&n.Back.Tuple, index<<1|1)
+	if err == nil {
+		atomic.StoreUint32(&n.Status, statusLive)
+		if err = c.enter(&n.Forth.Tuple, index<<1); err != nil {
+			// the sweep releases the slot and the tuple that was entered
+			atomic.StoreUint32(&n.Status, statusDead)
+		}
+	} else {
+		atomic.StoreUint32(&n.Status, statusDead)
+	}
+	if errors.Is(err, bpfload.ErrHasKey) { // a packet has made the state anew
+		m.lost = true
+		c.lost++
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	*m = move{index: index, packets: [2]uint64{n.Flow[0].Packets, n.Flow[1].Packets}}
+	c.copied++
+	return nil
+}
+
+// take takes a slot that was never used, as slot_take() of bpf/create.h does.
+func (c *copier) take() (uint32, bool) {
+	high := &c.new.shared.StatesHigh
+	if atomic.LoadUint32(high) >= c.new.limit() {
+		return 0, false
+	}
+	index := atomic.AddUint32(high, 1)
+	if index > c.new.limit() {
+		atomic.AddUint32(high, ^uint32(0))
+		return 0, false
+	}
+	atomic.AddUint32(&c.new.shared.StatesMade, 1)
+	return index, true
+}
+
+func (c *copier) enter(t *xdpTuple, number uint32) error {
+	err := c.new.maps[mapTuples].Update(t, number, bpfload.OnlyNew)
+	if err != nil {
+		return fmt.Errorf("enter a tuple: %w", err)
+	}
+	return nil
+}
+
+// follow brings a copy up to date, unless packets of the new generation have
+// used it already. It returns false if another connection has its slot now.
+func (c *copier) follow(s *xdpState, m *move, live bool) bool {
+	n := &c.new.states[m.index]
+	same := n.Forth.Tuple == s.Forth.Tuple && n.Created == s.Created
+	untouched := n.Flow[0].Packets == m.packets[0] && n.Flow[1].Packets == m.packets[1]
+	if !live || !same {
+		if untouched {
+			atomic.CompareAndSwapUint32(&n.Status, statusLive, statusDead)
+		}
+		if !same {
+			*m = move{}
+		}
+		return same
+	}
+	if untouched {
+		n.Flow = s.Flow
+		n.Phase, n.CheckAt = s.Phase, s.CheckAt
+		m.packets = [2]uint64{n.Flow[0].Packets, n.Flow[1].Packets}
+	}
+	return true
+}

@@ -1,0 +1,61 @@
+package dataplane
+
+import (
+	"errors"
+	"os"
+	"slices"
+
+	"weir/internal/bpfload"
+)
+
+// A Dataplane is one generation of programs, loaded by this process.
+type Dataplane struct {
+	config  Config
+	place   bpfload.Place
+	objects *bpfload.Objects
+	tables  *tables
+	old     *tables  // to be copied from at Commit, if their size is another; else nil
+	copier  *copier  // from old to tables; nil before Commit, and if there is no old
+	kept    bool     // tables are those of the generation before
+	lost    bool     // there were tables that cannot be read
+	swept   bool     // the sweep runs
+	ledger  ledger   // as it will be when this generation is live
+	lock    *os.File // held from Build to the end of Commit
+}
+
+// Close releases what the process holds. What is pinned goes on.
+func (d *Dataplane) Close() error {
+	var errs []error
+	if d.objects != nil {
+		errs = append(errs, d.objects.Close())
+	}
+	for _, t := range []*tables{d.tables, d.old} {
+		if t != nil {
+			errs = append(errs, t.close())
+		}
+	}
+	errs = append(errs, d.unlock())
+	d.objects, d.tables, d.old = nil, nil, nil
+	return errors.Join(errs...)
+}
+
+func (d *Dataplane) unlock() error {
+	if d.lock == nil {
+		return nil
+	}
+	err := d.lock.Close()
+	d.lock = nil
+	return err
+}
+
+// generationMaps returns the maps that belong to this generation alone: they
+// end with its pins.
+func (d *Dataplane) generationMaps() map[string]*bpfload.Map {
+	own := make(map[string]*bpfload.Map)
+	for name, m := range d.objects.Maps {
+		if !slices.Contains(keptMaps, name) {
+			own[name] = m
+		}
+	}
+	return own
+}

@@ -1,0 +1,211 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/bpfload"
+	"weir/internal/netif"
+)
+
+// Base is where weir's own bpffs is mounted, with one folder per network
+// namespace, named by its cookie.
+const Base = "/run/weir/bpf"
+
+// What a folder holds. Generations and tables are pinned under a "next" name
+// first and renamed when they are live; rename is what a crash cannot divide.
+const (
+	tablesDir         = "tables"
+	nextTablesDir     = "next_tables"
+	oldTablesDir      = "old_tables"
+	generationDir     = "generation"
+	nextGenerationDir = "next_generation"
+	oldGenerationDir  = "old_generation"
+	linksDir          = "links"
+)
+
+// ErrBusy is returned (wrapped) by Build while another process is replacing
+// the same folder's dataplane.
+var ErrBusy = errors.New("the dataplane is being replaced by another process")
+
+// Folder returns the namespace's folder in weir's own bpffs and mounts that
+// bpffs if it is not there: with the mounts of process 1, where it outlives the
+// caller. The folder itself is made by Build. netns is as in Config.
+func Folder(netns string) (string, error) {
+	var dir string
+	err := bpfload.At(netns).Do(func() error {
+		cookie, err := netif.Cookie()
+		if err != nil {
+			return err
+		}
+		dir = filepath.Join(Base, strconv.FormatUint(cookie, 10))
+		return bpfload.MountFS(Base)
+	})
+	return dir, err
+}
+
+// Folders returns the folders of all namespaces that weir has run in.
+func Folders() ([]string, error) {
+	var folders []string
+	err := bpfload.At("").Do(func() error {
+		entries, err := os.ReadDir(Base)
+		if err != nil && !isMissing(err) {
+			return fmt.Errorf("list the namespaces' folders: %w", err)
+		}
+		for _, e := range entries {
+			folders = append(folders, filepath.Join(Base, e.Name()))
+		}
+		return nil
+	})
+	return folders, err
+}
+
+// Leftover reports whether the folder's network namespace is gone: links are
+// pinned there, and every one has lost its interface. Such a folder is for
+// Remove.
+func Leftover(dir string) (bool, error) {
+	var leftover bool
+	err := bpfload.At("").Do(func() error {
+		links, err := openLinks(dir)
+		if err != nil {
+			return err
+		}
+		defer closeLinks(links)
+		for _, l := range links {
+			if !l.gone {
+				return nil
+			}
+		}
+		leftover = len(links) > 0
+		return nil
+	})
+	return leftover, err
+}
+
+// Remove detaches every program pinned in the folder and removes the folder
+// with all that is in it, states included. It is no error if there is none.
+func Remove(dir string) error {
+	return bpfload.At("").Do(func() error {
+		links, err := openLinks(dir)
+		if err != nil {
+			return err
+		}
+		defer closeLinks(links)
+		for _, l := range links {
+			if err := l.remove(); err != nil {
+				return err
+			}
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("remove pins: %w", err)
+		}
+		return nil
+	})
+}
+
+// lockFolder makes the folder if it is missing and returns it open and locked
+// against other processes (and other Dataplanes of this one). wait says whether
+// to wait for them; else the error wraps ErrBusy.
+func lockFolder(dir string, wait bool) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder for pins: %w", err)
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of pins: %w", err)
+	}
+	how := unix.LOCK_EX
+	if !wait {
+		how |= unix.LOCK_NB
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = ErrBusy
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// repair finishes or forgets a Commit that was cut off: pins of a generation
+// that links hold already become the live ones, others are removed.
+func repair(dir string) error {
+	if err := removeAll(dir, oldTablesDir, oldGenerationDir); err != nil {
+		return err
+	}
+	live, err := nextIsLive(dir)
+	if err != nil {
+		return err
+	}
+	if !live {
+		return removeAll(dir, nextTablesDir, nextGenerationDir)
+	}
+	return promote(dir)
+}
+
+// nextIsLive reports whether any link's program uses the maps of the generation
+// that has not been renamed.
+func nextIsLive(dir string) (bool, error) {
+	next, err := bpfload.MapIDs(filepath.Join(dir, nextGenerationDir))
+	if err != nil || len(next) == 0 {
+		return false, err
+	}
+	links, err := openLinks(dir)
+	if err != nil {
+		return false, err
+	}
+	defer closeLinks(links)
+	for _, l := range links {
+		used, err := l.link.MapIDs()
+		if err != nil {
+			return false, err
+		}
+		for _, id := range used {
+			if next[id] {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// promote gives the pins of the next generation the place of the live one's.
+func promote(dir string) error {
+	for _, name := range [][3]string{
+		{nextTablesDir, tablesDir, oldTablesDir},
+		{nextGenerationDir, generationDir, oldGenerationDir},
+	} {
+		next, live, old := filepath.Join(dir, name[0]), filepath.Join(dir, name[1]), filepath.Join(dir, name[2])
+		if _, err := os.Stat(next); isMissing(err) {
+			continue
+		}
+		if err := os.Rename(live, old); err != nil && !isMissing(err) {
+			return fmt.Errorf("replace pins: %w", err)
+		}
+		if err := os.Rename(next, live); err != nil {
+			return fmt.Errorf("replace pins: %w", err)
+		}
+	}
+	return removeAll(dir, oldTablesDir, oldGenerationDir)
+}
+
+func removeAll(dir string, names ...string) error {
+	for _, name := range names {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("remove pins: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/bits"
+	"os"
+	"path/filepath"
+
+	"weir/internal/bpfload"
+)
+
+// Names of the maps that outlive a reload. The section of the programs' only
+// global variable is a map too.
+const (
+	mapShared            = ".bss"
+	mapStates            = "states"
+	mapTuples            = "tuples"
+	mapFree              = "free_states"
+	mapCache             = "cache"
+	mapNexthopIndex      = "nexthop_index"
+	mapInterfaceCounters = "interface_counters"
+	mapPathCounters      = "path_counters"
+	mapPaths             = "paths"
+	mapAddresses         = "addresses"
+	mapFragments         = "fragments"
+)
+
+var keptMaps = []string{
+	mapShared, mapStates, mapTuples, mapFree, mapCache, mapNexthopIndex,
+	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments,
+}
+
+// tables are the maps that outlive a reload, and what of them is memory.
+type tables struct {
+	maps   map[string]*bpfload.Map
+	shared *xdpShared
+	states []xdpState // [0] is unused
+	memory []*bpfload.Memory
+}
+
+// pinName is a map's name in the bpffs, which allows no dots.
+func pinName(name string) string {
+	if name == mapShared {
+		return "shared"
+	}
+	return name
+}
+
+// openTables opens the tables pinned in dir. The error wraps fs.ErrNotExist if
+// there are none, ErrLayout if they are another version's.
+func openTables(dir string) (_ *tables, err error) {
+	t := &tables{maps: make(map[string]*bpfload.Map, len(keptMaps))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	for _, name := range keptMaps {
+		m, err := bpfload.OpenMap(filepath.Join(dir, pinName(name)))
+		if err != nil {
+			return nil, err
+		}
+		t.maps[name] = m
+	}
+	return t, t.mapMemory()
+}
+
+// takeTables makes tables of freshly loaded maps; they share the descriptors.
+func takeTables(loaded map[string]*bpfload.Map) (_ *tables, err error) {
+	t := &tables{maps: make(map[string]*bpfload.Map, len(keptMaps))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	for _, name := range keptMaps {
+		if loaded[name] == nil {
+			return nil, fmt.Errorf("the objects have no map %s", name)
+		}
+		if t.maps[name], err = loaded[name].Clone(); err != nil {
+			return nil, fmt.Errorf("keep map %s: %w", name, err)
+		}
+	}
+	return t, t.mapMemory()
+}
+
+func (t *tables) mapMemory() error {
+	for name, m := range t.maps {
+		if err := checkLayout(name, m); err != nil {
+			return err
+		}
+	}
+	shared, err := mapValues[xdpShared](t, mapShared)
+	if err != nil {
+		return err
+	}
+	t.shared = &shared[0]
+	t.states, err = mapValues[xdpState](t, mapStates)
+	return err
+}
+
+func mapValues[T any](t *tables, name string) ([]T, error) {
+	memory, err := bpfload.MapMemory(t.maps[name])
+	if err != nil {
+		return nil, err
+	}
+	t.memory = append(t.memory, memory)
+	return bpfload.Values[T](memory)
+}
+
+// pin pins the tables in dir, which is made.
+func (t *tables) pin(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make a folder for pins: %w", err)
+	}
+	for name, m := range t.maps {
+		if err := bpfload.PinMap(m, filepath.Join(dir, pinName(name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tables) close() error {
+	var errs []error
+	for _, m := range t.memory {
+		errs = append(errs, m.Close())
+	}
+	for _, m := range t.maps {
+		errs = append(errs, m.Close())
+	}
+	t.memory, t.shared, t.states = nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// limit is the number of states that fit.
+func (t *tables) limit() uint32 { return uint32(len(t.states) - 1) }
+
+// sizes returns the sizes of the maps whose size follows the limit of states.
+func sizes(limit uint32) map[string]uint32 {
+	return map[string]uint32{
+		mapStates: limit + 1,
+		mapTuples: 2 * limit,
+		mapFree:   limit,
+		mapCache:  cacheBuckets(limit),
+	}
+}
+
+// cacheBuckets returns the number of buckets of the look-up cache, a power of
+// two. A bucket has eight slots and a state needs two, so a full table fills the
+// cache by half to whole: a cache twice as large is touched in twice as many
+// places, which costs more than the misses it saves.
+func cacheBuckets(limit uint32) uint32 {
+	const least = 64
+	return max(least, uint32(1)<<bits.Len32((limit-1)/4))
+}
+
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
