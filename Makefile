@@ -69,7 +69,7 @@ bench: weir
 # would measure each other.
 .PHONY: test
 test: weir
-	$(GO) test -count=1 -p 1 -timeout 10m ./...
+	WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -p 1 -timeout 10m ./...
 
 .PHONY: test-kernels
 test-kernels: weir
