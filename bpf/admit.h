@@ -37,7 +37,7 @@ static __always_inline void judge_ask(struct judge *j, const struct packet *p, _
 
 /* One crossing. Returns UNDECIDED if it passes, else the reason to drop; *why
  * becomes the reason under which it passed. */
-static __noinline enum reason crossing(struct judge *j, __u32 options, enum reason *why)
+static __always_inline enum reason crossing(struct judge *j, __u32 options, enum reason *why)
 {
 	const struct interface *i;
 	enum reason r;
@@ -97,7 +97,7 @@ static __always_inline int keeps_no_state(const struct packet *p)
 }
 
 /* The index under which packets of these matched rules are counted. */
-static __noinline __u32 path_index(struct scratch *s, __u8 both)
+__noinline __u32 path_index(struct scratch *s, __u8 both)
 {
 	__u32 *known, index, n;
 	struct path *key;
@@ -173,7 +173,7 @@ static __always_inline int wants_state(const struct scratch *s)
 
 /* The window scale of a SYN (RFC 7323, 2), or -1. The options are copied, as the
  * verifier follows bytes of a buffer better than those of a frame. */
-static __noinline int tcp_wscale(hook_ctx *ctx, struct scratch *s)
+__noinline int tcp_wscale(hook_ctx *ctx, struct scratch *s)
 {
 	__u32 length, at = 0;
 	int i;
@@ -208,14 +208,18 @@ static __noinline int tcp_wscale(hook_ctx *ctx, struct scratch *s)
 }
 
 /* What a packet without a state leaves as, if nothing is to be remembered. */
-static __noinline int forward_alone(hook_ctx *ctx, struct scratch *s, enum reason why)
+__noinline int forward_alone(hook_ctx *ctx, struct scratch *s, enum reason why)
 {
-	const struct packet *p = &s->packet;
-	const struct interface *i = interface_get(p->ifindex);
+	const struct interface *i;
+	const struct packet *p;
 	struct headers h;
 	struct nexthop *n;
 	enum reason r;
 
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
 	if (!i || packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return HOOK_DROP;
 	count_path(s->path, p->length);

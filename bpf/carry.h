@@ -18,7 +18,7 @@ static __always_inline void tuple_leaving(struct tuple *t, const struct state *s
  * The kernel's routes for this direction, and its answer into the state. The
  * source is the packet's own: source routing is asked about what came in.
  */
-static __noinline enum route carry_route(hook_ctx *ctx, struct scratch *s, struct state *st)
+static __always_inline enum route carry_route(hook_ctx *ctx, struct scratch *s, struct state *st)
 {
 	struct route_query q = {};
 	enum route r;
@@ -51,7 +51,7 @@ static __noinline enum route carry_route(hook_ctx *ctx, struct scratch *s, struc
 }
 
 /* The sides of the state that keep none judge this packet anew. */
-static __noinline enum reason carry_judge(struct scratch *s, struct state *st)
+static __always_inline enum reason carry_judge(struct scratch *s, struct state *st)
 {
 	enum reason r, why;
 	__u32 d, options;
@@ -90,7 +90,7 @@ static __noinline enum reason carry_judge(struct scratch *s, struct state *st)
  * Where the packet of s->state goes next. UNDECIDED: redirect it to the next
  * hop in s->nexthop. Else the reason under which it goes up or is dropped.
  */
-static __noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
+__noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
 {
 	struct state *st;
 	struct nexthop *n;
@@ -134,7 +134,7 @@ static __noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
 }
 
 /* The rest of the way of a packet of s->state, counted already in the state. */
-static __noinline int carry(hook_ctx *ctx, struct scratch *s)
+static __always_inline int carry(hook_ctx *ctx, struct scratch *s)
 {
 	const struct interface *i;
 	const struct packet *p;

@@ -36,7 +36,7 @@ static __always_inline int finish(const struct interface *i, enum reason r, __u3
 
 static __always_inline const struct interface *interface_get(__u32 ifindex)
 {
-	return ifindex < MAX_IFINDEX ? &shared.interfaces[ifindex] : 0;
+	return ifindex < MAX_IFINDEX ? &shared.interfaces[ifindex & (MAX_IFINDEX - 1)] : 0;
 }
 
 #endif

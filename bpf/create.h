@@ -12,6 +12,7 @@
 
 #include "csum.h"
 #include "lookup.h"
+#include "release.h"
 #include "scratch.h"
 #include "track.h"
 
@@ -96,40 +97,24 @@ static __noinline enum reason tuple_reserve(struct tuple *t, __u32 number, __u32
 	return UNDECIDED;
 }
 
-/* Takes a tuple out of the table if it is still this number's. */
-static __noinline int tuple_release(struct tuple *t, __u32 number)
-{
-	__u32 *entry;
-
-	if (!t)
-		return 0;
-	entry = bpf_map_lookup_elem(&tuples, t);
-	if (!entry || __sync_val_compare_and_swap(entry, number, TOMBSTONE) != number)
-		return 0;
-	bpf_map_delete_elem(&tuples, t);
-	return 0;
-}
-
-struct port_search {
-	struct tuple *reply;
-	__u32 number;
-	__u32 owner;
-	__u16 low;
-	__u16 span; /* high - low; 0xffff is the whole range */
-	__u16 at;
-	__u8 reason;
-};
-
-/* One try of the search for a free port; 1 ends it. */
+/*
+ * One try of the search for a free port; 1 ends it. What it works on lies in the
+ * scratch: on the stack the verifier would walk every value of it.
+ */
 static long port_try(__u32 n, void *data)
 {
-	struct port_search *search = data;
+	struct scratch *s = scratch_get();
+	struct port_search *search;
 	enum reason r;
 
+	(void)data;
+	if (!s)
+		return 1;
+	search = &s->search;
 	if (n > search->span)
 		return 1;
-	search->reply->dport = bpf_htons(search->low + search->at);
-	r = tuple_reserve(search->reply, search->number, &search->owner);
+	s->tuple.dport = bpf_htons(search->low + search->at);
+	r = tuple_reserve(&s->tuple, search->number, &search->owner);
 	search->reason = r;
 	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY)
 		return 1;
@@ -138,22 +123,23 @@ static long port_try(__u32 n, void *data)
 }
 
 /* Reserves s->tuple with the first free port of low..high, from a random one on. */
-static __noinline enum reason port_reserve(struct scratch *s, __u32 number, __u16 low, __u16 high)
+static __always_inline enum reason port_reserve(struct scratch *s, __u32 number, __u16 low, __u16 high)
 {
-	struct port_search search = {};
+	struct port_search *search;
 
 	if (!s || low > high)
 		return REASON_INTERNAL;
-	search.reply = &s->tuple;
-	search.number = number;
-	search.low = low;
-	search.span = high - low;
-	search.at = random_next(s) % ((__u32)search.span + 1);
-	search.reason = REASON_NAT_PORTS;
-	bpf_loop(NAT_PORT_TRIES, port_try, &search, 0);
-	if (search.reason == REASON_TUPLE_TAKEN || search.reason == REASON_STATE_BUSY)
+	search = &s->search;
+	search->number = number;
+	search->owner = 0;
+	search->low = low;
+	search->span = high - low;
+	search->at = random_next(s) % ((__u32)search->span + 1);
+	search->reason = REASON_NAT_PORTS;
+	bpf_loop(NAT_PORT_TRIES, port_try, 0, 0);
+	if (search->reason == REASON_TUPLE_TAKEN || search->reason == REASON_STATE_BUSY)
 		return REASON_NAT_PORTS;
-	return search.reason;
+	return search->reason;
 }
 
 static __always_inline int has_ports(const struct packet *p)
@@ -285,20 +271,12 @@ static __always_inline void state_fill(struct state *st, const struct scratch *s
 		st->flow[0].peer = PEER_SYN_SENT;
 }
 
-/* Gives a slot back that never had a tuple in the table. */
-static __always_inline void slot_return(struct state *st, __u32 index)
-{
-	__sync_lock_test_and_set(&st->status, STATUS_FREE);
-	__sync_fetch_and_add(&shared.states_released, 1);
-	bpf_map_push_elem(&free_states, &index, 0);
-}
-
 /*
  * Makes the state of s->packet; s->tuple holds the reply's tuple (its port may
  * still change), s->path where it counts. Returns UNDECIDED and the number in
  * s->state, or the reason to drop. s->state may be another core's.
  */
-static __noinline enum reason state_create(struct scratch *s, __u8 flags, int wscale, int own)
+__noinline enum reason state_create(struct scratch *s, __u8 flags, int wscale, int own)
 {
 	__u32 index, owner = 0;
 	struct state *st;

@@ -28,7 +28,7 @@ static __always_inline enum reason destination_class(const struct scratch *s)
 }
 
 /* Sanity, implicit passes, rules in. UNDECIDED: the packet may enter. */
-static __noinline enum reason admit_in(struct scratch *s)
+__noinline enum reason admit_in(struct scratch *s)
 {
 	const struct interface *i;
 	const struct packet *p;
@@ -55,7 +55,7 @@ static __noinline enum reason admit_in(struct scratch *s)
 }
 
 /* Route and rules out. UNDECIDED: forwarded; a pass reason: goes to the box. */
-static __noinline enum reason admit_out(hook_ctx *ctx, struct scratch *s)
+__noinline enum reason admit_out(hook_ctx *ctx, struct scratch *s)
 {
 	struct route_query q = {};
 	const struct packet *p;
@@ -92,7 +92,7 @@ static __noinline enum reason admit_out(hook_ctx *ctx, struct scratch *s)
 }
 
 /* What passed the rules: with a state from now on, or alone. */
-static __noinline enum reason admit_state(hook_ctx *ctx, struct scratch *s, __u8 crossed)
+__noinline enum reason admit_state(hook_ctx *ctx, struct scratch *s, __u8 crossed)
 {
 	struct state *st;
 	enum reason r;
@@ -117,7 +117,7 @@ static __noinline enum reason admit_state(hook_ctx *ctx, struct scratch *s, __u8
 }
 
 /* A packet for the box that has no state. */
-static __noinline int admit_local(hook_ctx *ctx, struct scratch *s, enum reason why)
+__noinline int admit_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 {
 	const struct packet *p;
 	const struct interface *i;
@@ -139,8 +139,13 @@ static __noinline int admit_local(hook_ctx *ctx, struct scratch *s, enum reason 
 	count_path(s->path, p->length);
 	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return finish(i, REASON_INTERNAL, p->length);
-	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
-	return hand_local(ctx, &h, p, i, st, s->state, why);
+	if (s->state) {
+		st = state_get(STATE_INDEX(s->state));
+		if (st)
+			return hand_local(ctx, &h, p, i, st, s->state, why);
+	}
+	hook_hand_up(ctx, 0);
+	return finish(i, why, p->length);
 }
 
 static __always_inline int miss_in(hook_ctx *ctx)
@@ -171,7 +176,7 @@ static __always_inline int miss_in(hook_ctx *ctx)
 
 /* A SYN, in a state: opens a new connection, is repeated, or answers. Returns
  * UNDECIDED, why it is dropped, or REASON_LAST_PASS for "a miss". */
-static __noinline enum reason turn_track(hook_ctx *ctx, struct scratch *s)
+__noinline enum reason turn_track(hook_ctx *ctx, struct scratch *s)
 {
 	const struct packet *p;
 	struct state *st;
@@ -224,7 +229,7 @@ static __always_inline int turn_in(hook_ctx *ctx, void *slots)
 }
 
 /* A later fragment of a packet that was passed without a state. */
-static __noinline int fragment_alone(hook_ctx *ctx, struct scratch *s)
+__noinline int fragment_alone(hook_ctx *ctx, struct scratch *s)
 {
 	const struct packet *p;
 	const struct interface *i;
@@ -276,7 +281,7 @@ static __always_inline int fragment_in(hook_ctx *ctx)
 }
 
 /* An error of a known connection, translated already, on its way. */
-static __noinline int error_carry(hook_ctx *ctx, struct scratch *s)
+static __always_inline int error_carry(hook_ctx *ctx, struct scratch *s)
 {
 	const struct interface *i;
 	const struct packet *p;

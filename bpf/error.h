@@ -59,7 +59,7 @@ static __always_inline enum reason quote_ip6(hook_ctx *ctx, struct quote *q, str
 }
 
 /* Reads the quoted packet into s->quote. */
-static __noinline enum reason quote_read(hook_ctx *ctx, struct scratch *s)
+__noinline enum reason quote_read(hook_ctx *ctx, struct scratch *s)
 {
 	const struct packet *p;
 	struct quote *q;
@@ -176,7 +176,7 @@ static __always_inline void quote_l3(struct quote *q, const struct tuple *to, __
  * Gives the error the face that the sender of the quoted packet knows: to is
  * that packet's tuple as it was sent. src: the error's new source.
  */
-static __noinline int error_translate(hook_ctx *ctx, struct scratch *s, struct tuple *to, struct addr *src)
+__noinline int error_translate(hook_ctx *ctx, struct scratch *s, struct tuple *to, struct addr *src)
 {
 	struct quote *q;
 	struct packet *p;
@@ -229,7 +229,7 @@ static __noinline int error_translate(hook_ctx *ctx, struct scratch *s, struct t
 }
 
 /* The state of the quoted packet; sets s->state to the error's own number. */
-static __noinline enum reason error_find(hook_ctx *ctx, struct scratch *s, int in)
+__noinline enum reason error_find(hook_ctx *ctx, struct scratch *s, int in)
 {
 	struct state *st;
 	enum reason r;
@@ -238,6 +238,7 @@ static __noinline enum reason error_find(hook_ctx *ctx, struct scratch *s, int i
 	if (!s)
 		return REASON_INTERNAL;
 	s->state = 0;
+	s->quoted_forth = 0;
 	r = quote_read(ctx, s);
 	if (r != UNDECIDED)
 		return r;
@@ -247,6 +248,7 @@ static __noinline enum reason error_find(hook_ctx *ctx, struct scratch *s, int i
 		/* quoted as it came in: the stack had it before its source was translated */
 		st = state_lookup(&s->quote.tuple, &number);
 		number ^= 1;
+		s->quoted_forth = 1;
 	}
 	if (!st)
 		return UNDECIDED;

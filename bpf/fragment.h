@@ -32,7 +32,7 @@ static __always_inline __u32 fragment_end(const struct packet *p)
 }
 
 /* Remembers a first fragment that passes: under s->state, or s->path without one. */
-static __noinline enum reason fragment_remember(struct scratch *s)
+__noinline enum reason fragment_remember(struct scratch *s)
 {
 	struct fragment_entry fresh = {}, *e;
 	struct fragment_key key;
@@ -53,7 +53,20 @@ static __noinline enum reason fragment_remember(struct scratch *s)
 	return UNDECIDED;
 }
 
-/* Adds start..end to the ranges seen. Called under the entry's lock. */
+/* LRU maps hold no bpf_spin_lock. The holder needs some 50 ns, this waits for
+ * some microseconds, then gives the fragment up. */
+#define FRAGMENT_LOCK_TRIES 1024
+static __always_inline int fragment_lock(struct fragment_entry *e)
+{
+	int i;
+
+	for (i = 0; i < FRAGMENT_LOCK_TRIES; i++)
+		if (!__sync_lock_test_and_set(&e->busy, 1))
+			return 1;
+	return 0;
+}
+
+/* Adds start..end to the ranges seen. Called with the entry locked. */
 static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 start, __u32 end)
 {
 	int i, before = -1, after = -1;
@@ -108,7 +121,7 @@ static __always_inline int fragment_state_holds(const struct scratch *s, const s
 }
 
 /* Finds the first of a later fragment; sets s->state and s->path. */
-static __noinline enum reason fragment_follow(struct scratch *s)
+__noinline enum reason fragment_follow(struct scratch *s)
 {
 	struct fragment_entry *e;
 	struct fragment_key key;
@@ -127,9 +140,10 @@ static __noinline enum reason fragment_follow(struct scratch *s)
 	end = fragment_end(&s->packet);
 	s->state = e->state;
 	s->path = e->path;
-	bpf_spin_lock(&e->lock);
+	if (!fragment_lock(e))
+		return REASON_STATE_BUSY;
 	r = fragment_add(e, start, end);
-	bpf_spin_unlock(&e->lock);
+	__sync_lock_test_and_set(&e->busy, 0);
 	return r;
 }
 

@@ -9,17 +9,26 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "csum.h"
-#include "parse.h"
+#include "config.h"
+#include "packet.h"
 
 typedef struct __sk_buff hook_ctx;
+
+/* The context says these are 32 bits wide, and clang would spill them so; the
+ * verifier knows them as pointers. The empty asm hides the width (any kernel). */
+#define as_pointer(field)                       \
+	({                                      \
+		void *pointer = (void *)(long)(field); \
+		asm volatile("" : "+r"(pointer));  \
+		pointer;                        \
+	})
+#define hook_data(ctx)	   as_pointer((ctx)->data)
+#define hook_data_end(ctx) as_pointer((ctx)->data_end)
 
 #define HOOK_IS_XDP 0
 #define HOOK_PASS   TCX_NEXT /* let others see it too */
 #define HOOK_DROP   TCX_DROP
 
-#define hook_data(ctx)	   ((void *)(long)(ctx)->data)
-#define hook_data_end(ctx) ((void *)(long)(ctx)->data_end)
 #define hook_ifindex(ctx)  ((ctx)->ifindex)
 #define hook_length(ctx)   ((ctx)->len)
 #define hook_mark(ctx)	   ((ctx)->mark)
@@ -48,6 +57,29 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 {
 	return bpf_skb_store_bytes(ctx, offset, from, length, 0);
 }
+
+/* TCX runs where the mark can be set at once. */
+static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
+{
+	if (mark)
+		ctx->mark = mark;
+	return 0;
+}
+
+/* What XDP of the same device left in front of the frame; < 0: nothing. */
+static __always_inline int hook_metadata(hook_ctx *ctx, __u32 *mark)
+{
+	struct metadata *m = (void *)(long)ctx->data_meta;
+
+	if ((void *)(m + 1) > hook_data(ctx) || m->magic != METADATA_MAGIC)
+		return -1;
+	*mark = m->mark;
+	return 0;
+}
+
+/* What needs the parser's types follows. */
+#include "csum.h"
+#include "parse.h"
 
 /* The kernel knows whether the checksum is whole or left to the device. */
 static __always_inline void hook_l4_csum(hook_ctx *ctx, void *l4, __u32 l4_offset, __u32 off, __u32 addr_diff,
@@ -88,25 +120,6 @@ static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const st
 	to[2] = mac[2];
 	if (from_l3)
 		eth->h_proto = family == 4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
-	return 0;
-}
-
-/* TCX runs where the mark can be set at once. */
-static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
-{
-	if (mark)
-		ctx->mark = mark;
-	return 0;
-}
-
-/* What XDP of the same device left in front of the frame; < 0: nothing. */
-static __always_inline int hook_metadata(hook_ctx *ctx, __u32 *mark)
-{
-	struct metadata *m = (void *)(long)ctx->data_meta;
-
-	if ((void *)(m + 1) > hook_data(ctx) || m->magic != METADATA_MAGIC)
-		return -1;
-	*mark = m->mark;
 	return 0;
 }
 

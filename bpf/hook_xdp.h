@@ -12,17 +12,26 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "csum.h"
-#include "parse.h"
+#include "config.h"
+#include "packet.h"
 
 typedef struct xdp_md hook_ctx;
+
+/* The context says these are 32 bits wide, and clang would spill them so; the
+ * verifier knows them as pointers. The empty asm hides the width (any kernel). */
+#define as_pointer(field)                       \
+	({                                      \
+		void *pointer = (void *)(long)(field); \
+		asm volatile("" : "+r"(pointer));  \
+		pointer;                        \
+	})
+#define hook_data(ctx)	   as_pointer((ctx)->data)
+#define hook_data_end(ctx) as_pointer((ctx)->data_end)
 
 #define HOOK_IS_XDP 1
 #define HOOK_PASS   XDP_PASS
 #define HOOK_DROP   XDP_DROP
 
-#define hook_data(ctx)	    ((void *)(long)(ctx)->data)
-#define hook_data_end(ctx)  ((void *)(long)(ctx)->data_end)
 #define hook_ifindex(ctx)   ((ctx)->ingress_ifindex)
 #define hook_length(ctx)    ((__u32)((ctx)->data_end - (ctx)->data))
 #define hook_mark(ctx)	    0
@@ -48,6 +57,29 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 {
 	return bpf_xdp_store_bytes(ctx, offset, from, length);
 }
+
+/*
+ * The verdict and the state of a packet that the stack takes over, left in front
+ * of the frame for TCX ingress of the same device. Returns < 0 where the driver
+ * has no metadata: then TCX ingress judges the packet itself.
+ */
+static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
+{
+	struct metadata *m;
+
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
+		return -1;
+	m = (void *)(long)ctx->data_meta;
+	if ((void *)(m + 1) > hook_data(ctx))
+		return -1;
+	m->magic = METADATA_MAGIC;
+	m->mark = mark;
+	return 0;
+}
+
+/* What needs the parser's types follows. */
+#include "csum.h"
+#include "parse.h"
 
 /* Fixes a checksum at off behind the L4 header. udp: 0 means none. */
 static __always_inline void hook_l4_csum(hook_ctx *ctx, void *l4, __u32 l4_offset, __u32 off, __u32 addr_diff,
@@ -79,25 +111,6 @@ static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const st
 	to[0] = mac[0];
 	to[1] = mac[1];
 	to[2] = mac[2];
-	return 0;
-}
-
-/*
- * The verdict and the state of a packet that the stack takes over, left in front
- * of the frame for TCX ingress of the same device. Returns < 0 where the driver
- * has no metadata: then TCX ingress judges the packet itself.
- */
-static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
-{
-	struct metadata *m;
-
-	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
-		return -1;
-	m = (void *)(long)ctx->data_meta;
-	if ((void *)(m + 1) > hook_data(ctx))
-		return -1;
-	m->magic = METADATA_MAGIC;
-	m->mark = mark;
 	return 0;
 }
 

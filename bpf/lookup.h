@@ -117,6 +117,21 @@ static __noinline __u32 tuple_find(const struct tuple *t, struct bucket *b, __u3
 	return n;
 }
 
+/* The number whose tag stands in the bucket; 0: none. Two tuples of one tag in
+ * one bucket are one in 2^32: the second is found in the table. */
+static __always_inline __u32 cache_find(const struct bucket *b, __u32 tag)
+{
+	int i;
+
+	for (i = 0; i < CACHE_WAYS; i++) {
+		__u64 slot = *(const volatile __u64 *)&b->slot[i];
+
+		if ((__u32)(slot >> 32) == tag)
+			return slot;
+	}
+	return 0;
+}
+
 /* The live state that holds the tuple, expired or not, and its number. */
 static __always_inline struct state *state_lookup(const struct tuple *t, __u32 *number)
 {
@@ -124,21 +139,13 @@ static __always_inline struct state *state_lookup(const struct tuple *t, __u32 *
 	__u32 key = cache_bucket(hash), tag = cache_tag(hash);
 	struct bucket *b = bpf_map_lookup_elem(&cache, &key);
 	struct state *s;
-	int i;
 
 	if (!b)
 		return 0;
-	for (i = 0; i < CACHE_WAYS; i++) {
-		__u64 slot = *(volatile __u64 *)&b->slot[i];
-
-		if ((__u32)(slot >> 32) != tag)
-			continue;
-		s = state_verify((__u32)slot, t);
-		if (s) {
-			*number = (__u32)slot;
-			return s;
-		}
-	}
+	*number = cache_find(b, tag);
+	s = state_verify(*number, t);
+	if (s)
+		return s;
 	*number = tuple_find(t, b, tag);
 	return *number ? state_verify(*number, t) : 0;
 }

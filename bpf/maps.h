@@ -68,7 +68,8 @@ struct shared {
 	__u32 timeout_frag;	     /* ticks					*/
 	__u32 swept;		     /* cursor of the sweep			*/
 	__u32 states;		     /* in use, as of the last tick		*/
-	__u8 pad0[56];
+	__u32 bumped;		     /* tick of the last bump without a daemon	*/
+	__u8 pad0[52];
 	/* written by the daemon */
 	__u32 heartbeat;	     /* tick at which the daemon was last alive	*/
 	__u32 route_generation;	     /* bumped at route events, also by packets that see one */
@@ -208,13 +209,13 @@ struct fragment_key {
 
 #define FRAGMENT_RANGES 8
 struct fragment_entry {
-	struct bpf_spin_lock lock;
+	__u32 busy; /* a core works on it: fragments of one packet may spread over cores */
 	__u32 state;   /* index << 1 | direction; 0: the first was passed without a state */
 	__u32 path;    /* counted under, if state is 0			   */
 	__u32 started; /* tick							   */
 	__u32 ranges;  /* number of ranges in use				   */
 	struct {
-		__u16 start, end; /* in units of 8 bytes, end excluded; last: to the end */
+		__u16 start, end; /* in units of 8 bytes, end excluded */
 	} range[FRAGMENT_RANGES];
 };
 

@@ -107,7 +107,7 @@ static __always_inline void fib_gateway(struct nexthop_key *key, const struct bp
 }
 
 /* Asks the kernel. Not before a packet needs it: 38 ns and more. */
-static __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
+__noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 {
 	struct bpf_fib_lookup f;
 	struct nexthop_key key;
@@ -115,6 +115,8 @@ static __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	__u32 number;
 	long rc;
 
+	if (!q)
+		return ROUTE_LOCAL;
 	fib_ask(&f, q);
 	rc = bpf_fib_lookup(ctx, &f, sizeof(f), 0);
 	if (rc != BPF_FIB_LKUP_RET_SUCCESS && rc != BPF_FIB_LKUP_RET_NO_NEIGH)

@@ -246,69 +246,133 @@ static __always_inline int is_extension(__u8 next)
 	       next == NEXT_AUTH || next == NEXT_DESTINATION;
 }
 
-/* Walks the extension headers that start at offset bytes behind the fixed header (RFC 8200, 4). */
-static __always_inline enum reason parse_extensions(struct packet *p, struct headers *h)
+/* A walk through a chain of extension headers: asked and answered. */
+struct extensions {
+	__u32 offset; /* of the first header from the frame's start; then behind the last */
+	__u32 length; /* bytes from there to the packet's end; then what is left */
+	__u8 next;    /* its kind; then the protocol behind the chain		*/
+	__u8 flags;   /* PACKET_* to add					*/
+	__u8 fragment; /* enum fragment						*/
+	__u8 more;
+	__u16 fragment_offset;
+	__u16 fragment_length;
+	__u32 fragment_id;
+};
+
+struct extension {
+	__u8 next;
+	__u8 length;
+	__be16 fragment; /* in a routing header: its type and segments left */
+	__be32 id;
+};
+
+/* The fragment header; UNDECIDED, or why the packet is dropped. */
+static __always_inline enum reason extension_fragment(struct extensions *e, const struct extension *x)
 {
-	struct extension {
-		__u8 next;
-		__u8 length;
-		__be16 fragment; /* or, in a routing header, its type and segments left */
-		__be32 id;
-	} *x;
-	__u8 next = p->tuple.proto;
-	__u32 offset = 0, size;
-	__u16 fragment;
+	__u16 fragment = bpf_ntohs(x->fragment);
+	__u32 payload = e->length - sizeof(*x);
+
+	if (e->flags & PACKET_FRAGMENT_HEADER)
+		return REASON_MALFORMED;
+	e->flags |= PACKET_FRAGMENT_HEADER;
+	if (!(fragment & ~6))
+		return UNDECIDED; /* atomic (RFC 6946) */
+	e->more = fragment & 1;
+	e->fragment_offset = fragment & ~7;
+	e->fragment_length = payload;
+	e->fragment_id = x->id;
+	e->fragment = e->fragment_offset ? FRAGMENT_LATER : FRAGMENT_FIRST;
+	if ((e->more && payload & 7) || e->fragment_offset + payload > 65535)
+		return REASON_MALFORMED;
+	return UNDECIDED;
+}
+
+/* One header of the chain; i is its place in it. */
+static __always_inline enum reason extension_step(struct extensions *e, const struct extension *x, int i)
+{
+	__u32 size = (x->length + 1) * 8;
 	enum reason r;
+
+	switch (e->next) {
+	case NEXT_HOP_BY_HOP:
+		if (i)
+			return REASON_MALFORMED;
+		e->flags |= PACKET_OPTIONS;
+		break;
+	case NEXT_DESTINATION:
+		e->flags |= PACKET_OPTIONS;
+		break;
+	case NEXT_ROUTING:
+		if (!(bpf_ntohs(x->fragment) >> 8))
+			return REASON_ROUTING_HEADER;
+		break;
+	case NEXT_AUTH:
+		size = (x->length + 2) * 4;
+		break;
+	case NEXT_FRAGMENT:
+		size = sizeof(*x);
+		r = extension_fragment(e, x);
+		if (r != UNDECIDED)
+			return r;
+		break;
+	}
+	if (size > e->length)
+		return e->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
+	e->next = x->next;
+	e->offset += size;
+	e->length -= size;
+	return UNDECIDED;
+}
+
+/* Walks the chain (RFC 8200, 4). Verified apart from its callers: headers are
+ * copied, as pointers into the frame do not cross this boundary. */
+__noinline enum reason extensions_walk(hook_ctx *ctx, struct extensions *e)
+{
+	struct extension x;
+	enum reason r;
+	__u32 start;
 	int i;
 
-	for (i = 0; i < IPV6_EXT_MAX_CHAIN && is_extension(next); i++) {
-		if (offset > IPV6_EXT_MAX_BYTES)
-			return REASON_EXTENSION_CHAIN;
-		x = h->l3 + sizeof(struct ipv6hdr) + offset;
-		if ((void *)(x + 1) > h->end || sizeof(struct ipv6hdr) + offset + 8 > p->length)
-			return REASON_SHORT;
-		size = (x->length + 1) * 8;
-		if (next == NEXT_HOP_BY_HOP) {
-			if (i)
-				return REASON_MALFORMED;
-			p->flags |= PACKET_OPTIONS;
-		} else if (next == NEXT_DESTINATION) {
-			p->flags |= PACKET_OPTIONS;
-		} else if (next == NEXT_ROUTING) {
-			if (!(bpf_ntohs(x->fragment) >> 8))
-				return REASON_ROUTING_HEADER;
-		} else if (next == NEXT_AUTH) {
-			size = (x->length + 2) * 4;
-		} else {
-			size = 8;
-			fragment = bpf_ntohs(x->fragment);
-			if (p->flags & PACKET_FRAGMENT_HEADER)
-				return REASON_MALFORMED;
-			p->flags |= PACKET_FRAGMENT_HEADER;
-			if (fragment & ~6) { /* neither atomic nor reserved bits alone */
-				if (sizeof(struct ipv6hdr) + offset + 8 > p->length)
-					return REASON_SHORT;
-				p->fragment_id = x->id;
-				r = parse_fragment(p, fragment & ~7, fragment & 1,
-						   p->length - sizeof(struct ipv6hdr) - offset - 8);
-				if (r != UNDECIDED)
-					return r;
-			}
-		}
-		next = x->next;
-		offset += size;
-		if (p->fragment == FRAGMENT_LATER)
+	if (!e)
+		return REASON_INTERNAL;
+	start = e->offset;
+	for (i = 0; i < IPV6_EXT_MAX_CHAIN; i++) {
+		if (!is_extension(e->next) || e->fragment == FRAGMENT_LATER)
 			break;
+		if (e->length < sizeof(x) || hook_load(ctx, e->offset, &x, sizeof(x)))
+			return e->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
+		r = extension_step(e, &x, i);
+		if (r != UNDECIDED)
+			return r;
+		if (e->offset - start > IPV6_EXT_MAX_BYTES)
+			return REASON_EXTENSION_CHAIN;
 	}
-	if (p->fragment != FRAGMENT_LATER && is_extension(next))
+	if (e->fragment != FRAGMENT_LATER && is_extension(e->next))
 		return REASON_EXTENSION_CHAIN;
-	if (offset > IPV6_EXT_MAX_BYTES)
+	return UNDECIDED;
+}
+
+static __always_inline enum reason parse_extensions(hook_ctx *ctx, struct packet *p, struct headers *h)
+{
+	struct extensions e = {};
+	enum reason r;
+
+	e.offset = p->l4_offset;
+	e.length = p->length - sizeof(struct ipv6hdr);
+	e.next = p->tuple.proto;
+	r = extensions_walk(ctx, &e);
+	p->fragment = e.fragment;
+	p->flags |= e.flags | (e.more ? PACKET_MORE : 0);
+	if (r != UNDECIDED)
+		return r;
+	p->fragment_id = e.fragment_id;
+	p->fragment_offset = e.fragment_offset;
+	p->fragment_length = e.fragment_length;
+	p->tuple.proto = e.next;
+	if (e.offset > MAX_L4_OFFSET)
 		return REASON_EXTENSION_CHAIN;
-	if (sizeof(struct ipv6hdr) + offset > p->length)
-		return parse_short(p);
-	p->tuple.proto = next;
-	p->l4_offset += offset;
-	h->l4 = h->l3 + sizeof(struct ipv6hdr) + offset;
+	p->l4_offset = e.offset;
+	h->l4 = (void *)h->eth + e.offset;
 	return UNDECIDED;
 }
 
@@ -317,7 +381,8 @@ static __always_inline int addr_is_link_local(const struct addr *a)
 	return (a->word[0] & bpf_htonl(0xffc00000)) == bpf_htonl(0xfe800000);
 }
 
-static __always_inline enum reason parse_ip6(struct packet *p, struct headers *h, __u32 frame)
+static __always_inline enum reason parse_ip6(hook_ctx *ctx, struct packet *p, struct headers *h,
+					     __u32 frame)
 {
 	struct ipv6hdr *ip = h->l3;
 	__u32 length;
@@ -342,7 +407,7 @@ static __always_inline enum reason parse_ip6(struct packet *p, struct headers *h
 	p->l4_offset = p->l3_offset + sizeof(*ip);
 	h->l4 = h->l3 + sizeof(*ip);
 	if (is_extension(ip->nexthdr))
-		return parse_extensions(p, h);
+		return parse_extensions(ctx, p, h);
 	return UNDECIDED;
 }
 
@@ -369,11 +434,12 @@ static __always_inline enum reason parse_eth(struct packet *p, struct headers *h
 	return UNDECIDED;
 }
 
-/* From the bytes between data and end; frame: bytes of the whole frame, of which
- * more than end - data may exist. in: at ingress. gso: a super-packet. */
-static __always_inline enum reason parse(struct packet *p, struct headers *h, const struct interface *i,
-				void *data, void *end, __u32 frame, __be16 proto, int in, int gso)
+/* proto: EtherType where the frame does not say. in: at ingress. gso: a
+ * super-packet, whose length fields may not hold its length. */
+static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct headers *h,
+					 const struct interface *i, __be16 proto, int in, int gso)
 {
+	__u32 frame = hook_length(ctx);
 	enum reason r;
 
 	p->l3_offset = 0;
@@ -385,20 +451,20 @@ static __always_inline enum reason parse(struct packet *p, struct headers *h, co
 	p->icmp_code = 0;
 	p->tuple.pad = 0;
 	p->tuple.zone = 0;
-	h->eth = data;
-	h->l3 = data;
-	h->end = end;
+	h->eth = hook_data(ctx);
+	h->l3 = h->eth;
+	h->end = hook_data_end(ctx);
 	if (!(i->flags & INTERFACE_L3)) {
 		r = parse_eth(p, h, i, in, &proto);
 		if (r != UNDECIDED)
 			return r;
-		h->l3 = data + sizeof(struct ethhdr);
+		h->l3 = h->eth + 1;
 		frame -= sizeof(struct ethhdr);
 	}
 	if (proto == bpf_htons(ETH_P_IP))
 		r = parse_ip4(p, h, frame);
 	else if (proto == bpf_htons(ETH_P_IPV6))
-		r = parse_ip6(p, h, frame);
+		r = parse_ip6(ctx, p, h, frame);
 	else
 		return REASON_IMPLICIT;
 	return r == UNDECIDED ? parse_l4(p, h) : r;

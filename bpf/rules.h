@@ -32,7 +32,6 @@ struct walk {
 	__u32 from;		 /* rules before it were judged by other addresses */
 	__u32 last;		 /* deciding so far, or NO_RULE			*/
 	__u32 stop;		 /* asked no further than here, or NO_RULE	*/
-	__u32 failed;		 /* a translation had no address		*/
 };
 
 struct {
@@ -160,7 +159,6 @@ static __always_inline void walk_start(struct walk *w, const struct judge *j)
 	w->from = 0;
 	w->last = NO_RULE;
 	w->stop = NO_RULE;
-	w->failed = 0;
 	w->words = 0;
 }
 
@@ -288,27 +286,44 @@ static __always_inline __be16 rdr_port(const struct rule *r, __be16 dport)
 	return bpf_htons(r->rdr_low + (span ? offset % span : offset));
 }
 
-/* Notes what the rule's translation makes of this packet. -1: no address. */
+/* Whether the rule translates in this direction. */
+static __always_inline int rule_translates(const struct rule *r, const struct judge *j)
+{
+	return j->direction == DIRECTION_OUT ? r->nat_pool : r->rdr_pool;
+}
+
+static __always_inline void judge_nat(struct judge *j, const struct rule *r)
+{
+	j->nat_low = r->nat_low;
+	j->nat_high = r->nat_high;
+	j->flags |= JUDGE_NAT | (r->flags & RULE_STATIC_PORT ? JUDGE_NAT_STATIC : 0);
+}
+
+static __always_inline void judge_rdr(struct judge *j, const struct rule *r)
+{
+	j->flags |= JUDGE_RDR;
+	if (r->rdr_low && judge_has_ports(j)) {
+		j->rdr_port = rdr_port(r, j->dport);
+		j->flags |= JUDGE_RDR_PORT;
+	}
+}
+
+/* Notes a rule's translation in the place of an earlier one. -1: it has no
+ * address for this packet. */
 static __noinline int judge_translate(struct judge *j, const struct rule *r)
 {
-	if (j->direction == DIRECTION_OUT && r->nat_pool) {
-		if (pool_take(r->nat_pool - 1, j->family, &j->nat_addr))
-			return -1;
-		j->nat_low = r->nat_low;
-		j->nat_high = r->nat_high;
-		j->flags &= ~JUDGE_NAT_STATIC;
-		j->flags |= JUDGE_NAT | (r->flags & RULE_STATIC_PORT ? JUDGE_NAT_STATIC : 0);
+	int out = j->direction == DIRECTION_OUT;
+
+	j->flags &= ~(JUDGE_NAT | JUDGE_NAT_STATIC | JUDGE_RDR | JUDGE_RDR_PORT | JUDGE_NO_ADDRESS);
+	if (pool_take((out ? r->nat_pool : r->rdr_pool) - 1, j->family,
+		      out ? &j->nat_addr : &j->rdr_addr)) {
+		j->flags |= JUDGE_NO_ADDRESS;
+		return -1;
 	}
-	if (j->direction == DIRECTION_IN && r->rdr_pool) {
-		if (pool_take(r->rdr_pool - 1, j->family, &j->rdr_addr))
-			return -1;
-		j->flags &= ~JUDGE_RDR_PORT;
-		j->flags |= JUDGE_RDR;
-		if (r->rdr_low && judge_has_ports(j)) {
-			j->rdr_port = rdr_port(r, j->dport);
-			j->flags |= JUDGE_RDR_PORT;
-		}
-	}
+	if (out)
+		judge_nat(j, r);
+	else
+		judge_rdr(j, r);
 	return 0;
 }
 
@@ -321,15 +336,12 @@ static __noinline int walk_translate(struct visit *v, const struct rule *r, __u3
 	struct judge *j = v->j;
 	struct walk *w = v->w;
 
-	if (judge_translate(j, r)) {
-		w->failed = 1;
-		w->last = number;
-		return 1;
-	}
 	w->stop = number;
 	walk_last(v);
 	w->stop = NO_RULE;
-	if (j->direction == DIRECTION_OUT) {
+	if (judge_translate(j, r)) {
+		/* go on as before, but walk_last has used bits and todo */
+	} else if (j->direction == DIRECTION_OUT) {
 		j->src = j->nat_addr;
 		walk_set_src(w, j);
 	} else {
@@ -342,15 +354,8 @@ static __noinline int walk_translate(struct visit *v, const struct rule *r, __u3
 	}
 	w->from = number + 1;
 	w->words = 0;
-	w->todo = walk_chunks(w) & v->set->stations;
-	w->todo &= w->from < MAX_RULES ? ~0ULL << ((w->from / CHUNK_RULES) & 63) : 0;
+	w->todo = walk_chunks(w) & v->set->stations & ~0ULL << ((w->from / CHUNK_RULES) & 63);
 	return 0;
-}
-
-/* Whether the rule translates in this direction. */
-static __always_inline int rule_translates(const struct rule *r, const struct judge *j)
-{
-	return j->direction == DIRECTION_OUT ? r->nat_pool : r->rdr_pool;
 }
 
 /* A station whose fields match. 1: the rules are asked no further. */
@@ -359,7 +364,6 @@ static __always_inline int walk_visit(struct visit *v, __u32 number)
 	const struct rule *r = bpf_map_lookup_elem(&rules, &number);
 	struct judge *j = v->j;
 	struct walk *w = v->w;
-	int stopped = 0;
 
 	if (!r)
 		return 1;
@@ -367,19 +371,18 @@ static __always_inline int walk_visit(struct visit *v, __u32 number)
 		return 0;
 	if (r->tag)
 		j->tag = r->tag;
-	if (r->flags & RULE_MATCH) {
+	if (!(r->flags & RULE_MATCH)) {
+		w->last = number;
+	} else {
 		if (j->matches < MAX_MATCHES - 1)
 			matched_add(j, number);
 		if (rule_translates(r, j))
-			stopped = walk_translate(v, r, number);
-	} else {
-		w->last = number;
+			walk_translate(v, r, number);
 	}
-	if (stopped || r->flags & RULE_QUICK) {
-		w->stop = number;
-		return 1;
-	}
-	return 0;
+	if (!(r->flags & RULE_QUICK))
+		return 0;
+	w->stop = number;
+	return 1;
 }
 
 /* The next station, or the next chunk of them. */
@@ -429,33 +432,28 @@ static __always_inline void rule_count_state(__u32 rule)
 }
 
 /* Fills the answers from the rule that decided. */
-static __always_inline enum reason judge_answer(struct judge *j, struct walk *w)
+static __always_inline enum reason judge_answer(struct judge *j, __u32 last)
 {
 	const struct rule *r;
 
-	if (w->last == NO_RULE)
-		return REASON_NO_RULE;
-	r = bpf_map_lookup_elem(&rules, &w->last);
+	if (last == NO_RULE)
+		return j->flags & JUDGE_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_NO_RULE;
+	r = bpf_map_lookup_elem(&rules, &last);
 	if (!r)
 		return REASON_INTERNAL;
-	j->rule = rule_base + w->last + 1;
-	if (!w->failed) {
-		matched_add(j, w->last);
-		if (r->flags & RULE_BLOCK) {
-			j->action = ACTION_BLOCK;
-			return REASON_BLOCK;
-		}
-		w->failed = judge_translate(j, r);
-	}
-	if (w->failed) {
-		j->flags |= JUDGE_NO_ADDRESS;
-		return REASON_NAT_ADDRESS;
+	j->rule = rule_base + last + 1;
+	matched_add(j, last);
+	if (r->flags & RULE_BLOCK) {
+		j->action = ACTION_BLOCK;
+		return REASON_BLOCK;
 	}
 	if (r->flags & RULE_KEEP_STATE)
 		j->flags |= JUDGE_KEEP_STATE;
 	if (r->flags & RULE_ALLOW_OPTIONS)
 		j->flags |= JUDGE_ALLOW_OPTIONS;
-	return REASON_RULE;
+	if (rule_translates(r, j))
+		judge_translate(j, r);
+	return j->flags & JUDGE_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_RULE;
 }
 
 /*
@@ -484,7 +482,7 @@ __noinline enum reason rules_judge(struct judge *j)
 	if (v.w->stop == NO_RULE || v.w->last != v.w->stop)
 		walk_last(&v);
 	count_stop(v.set, v.w->stop);
-	return judge_answer(j, v.w);
+	return judge_answer(j, v.w->last);
 }
 
 #endif

@@ -28,6 +28,17 @@ struct quote {
 	__u8 l4_new[QUOTE_L4_MAX];
 };
 
+/* The search for a free port of a translation. */
+struct port_search {
+	__u32 number; /* of the state that wants it */
+	__u32 owner;  /* of the last one tried	    */
+	__u32 reason; /* of the last try	    */
+	__u16 low;
+	__u16 span; /* high - low		    */
+	__u16 at;   /* offset of the next try	    */
+	__u16 pad;
+};
+
 struct scratch {
 	struct packet packet;	 /* as the hit program parsed it			*/
 	__u32 state;		 /* index << 1 | direction; 0: none			*/
@@ -40,11 +51,13 @@ struct scratch {
 	__u16 nexthop;		 /* found by the route step				*/
 	__u8 skip_in;		 /* the crossing is under set skip			*/
 	__u8 skip_out;
+	__u8 quoted_forth;	 /* the quoted packet stands as it came in	*/
 	struct judge in;
 	struct judge out;
 	struct tuple tuple;	 /* the reply's, while it is reserved		*/
 	struct path path_key;
 	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a SYN				*/
+	struct port_search search;
 	struct quote quote;
 	struct addr quoter;	 /* source of an ICMP error, translated			*/
 };

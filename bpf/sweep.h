@@ -41,19 +41,18 @@ static __always_inline void generation_bump(void)
 	}
 }
 
-struct sweep_run {
-	__u32 cursor; /* last index looked at */
-	__u32 count;
-	__u32 high;
-	__u32 hurry; /* under pressure: look at every state */
-};
-
-static __always_inline void sweep_begin(struct sweep_run *run)
+/* How many states this run looks at. */
+static __always_inline __u32 sweep_count(void)
 {
-	run->high = shared.states_high;
-	run->cursor = shared.swept;
-	run->count = run->high < SWEEP_SLICE ? run->high : SWEEP_SLICE;
-	run->hurry = shared.adaptive_end && shared.states > shared.adaptive_start;
+	__u32 high = shared.states_high;
+
+	return high < SWEEP_SLICE ? high : SWEEP_SLICE;
+}
+
+/* Under pressure timeouts shrink from tick to tick: every state is looked at. */
+static __always_inline int sweep_hurries(void)
+{
+	return shared.adaptive_end && shared.states > shared.adaptive_start;
 }
 
 static __always_inline void state_release(struct state *st, __u32 index)
@@ -72,20 +71,24 @@ static __always_inline __s32 state_left(const struct state *st)
 	return (__s32)(timeout - ((__s32)a < (__s32)b ? a : b));
 }
 
+/* The loop's cursor lives in shared memory: on the stack the verifier would walk
+ * every value of it. */
 static long sweep_one(__u32 n, void *data)
 {
-	struct sweep_run *run = data;
 	struct state *st;
+	__u32 index;
 	__s32 left;
 
 	(void)n;
-	run->cursor = run->cursor >= run->high ? 1 : run->cursor + 1;
-	st = state_get(run->cursor);
+	(void)data;
+	index = shared.swept >= shared.states_high ? 1 : shared.swept + 1;
+	shared.swept = index;
+	st = state_get(index);
 	if (!st)
 		return 1;
 	switch (st->status) {
 	case STATUS_LIVE:
-		if (!run->hurry && (__s32)(shared.now - st->check_at) < 0)
+		if (!sweep_hurries() && (__s32)(shared.now - st->check_at) < 0)
 			return 0;
 		left = state_left(st);
 		if (left <= 0)
@@ -101,7 +104,7 @@ static long sweep_one(__u32 n, void *data)
 		/* During a reload two generations sweep: one of them gets it. */
 		if ((__s32)(shared.now - st->check_at) >= 0 &&
 		    __sync_val_compare_and_swap(&st->status, STATUS_DYING, STATUS_NEW) == STATUS_DYING)
-			state_release(st, run->cursor);
+			state_release(st, index);
 		return 0;
 	}
 	return 0;

@@ -37,7 +37,7 @@ int weir_xdp(struct xdp_md *ctx)
 	if (!i || !(i->flags & INTERFACE_PRESENT))
 		return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
 	p.ifindex = hook_ifindex(ctx);
-	r = parse(&p, &h, i, hook_data(ctx), hook_data_end(ctx), hook_length(ctx), 0, 1, 0);
+	r = parse(ctx, &p, &h, i, 0, 1, 0);
 	if (r != UNDECIDED)
 		return finish(i, r, hook_length(ctx));
 	return hit_in(ctx, &slots, &p, &h, i);

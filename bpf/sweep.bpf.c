@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The clock and the sweep: a bpf_timer that runs every 10 ms without the help
+ * of user space, so the state table lives on when the daemon is dead.
+ *
+ *   weir_sweep_start   run once by the loader: arms the timer
+ *   sweep              sets shared.now, scales the timeouts, walks a slice of
+ *                      the states: expired -> dead -> dying -> free
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "settings.h"
+#include "sweep.h"
+
+/* The callback of the timer. */
+static int sweep(void *map, int *key, struct sweeper *s)
+{
+	(void)map;
+	(void)key;
+	clock_set();
+	timeouts_scale();
+	generation_bump();
+	bpf_loop(sweep_count(), sweep_one, 0, 0);
+	bpf_timer_start(&s->timer, SWEEP_NS, 0);
+	return 0;
+}
+
+SEC("syscall")
+int weir_sweep_start(void *ctx)
+{
+	__u32 zero = 0;
+	struct sweeper *s = bpf_map_lookup_elem(&sweepers, &zero);
+
+	(void)ctx;
+	if (!s)
+		return 1;
+	clock_set();
+	timeouts_scale();
+	bpf_timer_init(&s->timer, &sweepers, CLOCK_MONOTONIC_KERNEL);
+	bpf_timer_set_callback(&s->timer, sweep);
+	return bpf_timer_start(&s->timer, 0, 0);
+}

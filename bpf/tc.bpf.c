@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * TCX: the same way for devices that XDP does not serve, and the box's own
+ * packets. docs/packet-path.md has the picture.
+ *
+ *   weir_tc_in   what comes in. Where XDP judged it, only its metadata becomes
+ *                the mark; else as weir_xdp, with the programs of in_slots
+ *   weir_tc_out  what leaves: marked packets are completed, unmarked forwarded
+ *                ones dropped, the box's own judged, with those of out_slots
+ */
+#include "hook_tc.h"
+#include "settings.h"
+#include "leave.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, SLOT_COUNT);
+	__type(key, __u32);
+	__type(value, __u32);
+} in_slots SEC(".maps"), out_slots SEC(".maps");
+
+#define VLAN_ID_MASK 0x0fff
+
+/* A tag sits in the skb, not in the frame; the VLAN device's own hooks judge it. */
+static __always_inline int is_tagged(const struct __sk_buff *skb)
+{
+	return skb->vlan_present && skb->vlan_tci & VLAN_ID_MASK;
+}
+
+static __always_inline int is_marked(__u32 mark)
+{
+	return (mark & MARK_MASK) == MARK_MAGIC;
+}
+
+static __noinline enum reason tc_parse_once(struct __sk_buff *skb, struct packet *p, int in)
+{
+	const struct interface *i;
+	struct headers h;
+
+	if (!p)
+		return REASON_INTERNAL;
+	i = interface_get(p->ifindex);
+	if (!i)
+		return REASON_INTERFACE;
+	return parse(skb, p, &h, i, skb->protocol, in, skb->gso_size != 0);
+}
+
+/* Parses; where the headers are not linear, makes them so and parses again. */
+static __always_inline enum reason tc_parse(struct __sk_buff *skb, struct packet *p, int in)
+{
+	enum reason r = tc_parse_once(skb, p, in);
+
+	if ((r == REASON_SHORT || r == REASON_FRAGMENT_SHORT) && !hook_pull(skb))
+		r = tc_parse_once(skb, p, in);
+	return r;
+}
+
+/* XDP judged the packet but cannot reach its device: TCX can. */
+static __noinline int redirect_marked(struct __sk_buff *skb, struct packet *p, __u32 mark)
+{
+	const struct interface *i;
+	struct headers h;
+	struct state *st;
+	__u32 number;
+
+	if (!p)
+		return HOOK_DROP;
+	i = interface_get(p->ifindex);
+	st = state_get(mark & MARK_STATE);
+	if (!i || !st || st->status == STATUS_FREE || st->status == STATUS_NEW)
+		return HOOK_DROP;
+	number = STATE_NUMBER(mark & MARK_STATE, mark & MARK_REPLY ? 1 : 0);
+	if (packet_reload(&h, p, hook_data(skb), hook_data_end(skb)))
+		return finish(i, REASON_INTERNAL, p->length);
+	return forward(skb, &h, p, i, st, number,
+		       nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop), REASON_MARKED);
+}
+
+SEC("tcx/ingress")
+int weir_tc_in(struct __sk_buff *skb)
+{
+	const struct interface *i = interface_get(hook_ifindex(skb));
+	struct headers h;
+	struct packet p;
+	enum reason r;
+	__u32 mark;
+
+	if (!i || !(i->flags & INTERFACE_PRESENT))
+		return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
+	if (is_marked(skb->mark))
+		skb->mark = 0; /* marks are ours to give: nothing comes in with one */
+	if (is_tagged(skb))
+		return HOOK_PASS;
+	p.ifindex = hook_ifindex(skb);
+	if (i->flags & INTERFACE_XDP && !hook_metadata(skb, &mark)) {
+		if (!(mark & MARK_REDIRECT)) {
+			skb->mark = mark ? mark : skb->mark;
+			return HOOK_PASS;
+		}
+		r = tc_parse(skb, &p, 1);
+		return r == UNDECIDED ? redirect_marked(skb, &p, mark) : finish(i, r, hook_length(skb));
+	}
+	r = tc_parse(skb, &p, 1);
+	if (r != UNDECIDED)
+		return finish(i, r, hook_length(skb));
+	if (packet_reload(&h, &p, hook_data(skb), hook_data_end(skb)))
+		return finish(i, REASON_INTERNAL, p.length);
+	return hit_in(skb, &in_slots, &p, &h, i);
+}
+
+SEC("tcx/ingress")
+int weir_tc_in_miss(struct __sk_buff *skb)
+{
+	return miss_in(skb);
+}
+
+SEC("tcx/ingress")
+int weir_tc_in_error(struct __sk_buff *skb)
+{
+	return error_in(skb, &in_slots);
+}
+
+SEC("tcx/ingress")
+int weir_tc_in_fragment(struct __sk_buff *skb)
+{
+	return fragment_in(skb);
+}
+
+SEC("tcx/ingress")
+int weir_tc_in_turn(struct __sk_buff *skb)
+{
+	return turn_in(skb, &in_slots);
+}
+
+SEC("tcx/egress")
+int weir_tc_out(struct __sk_buff *skb)
+{
+	const struct interface *i = interface_get(hook_ifindex(skb));
+	struct packet p;
+	enum reason r;
+
+	if (!i || !(i->flags & INTERFACE_PRESENT))
+		return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
+	if (is_tagged(skb) || (is_marked(skb->mark) && skb->mark & MARK_REDIRECT))
+		return HOOK_PASS;
+	p.ifindex = hook_ifindex(skb);
+	r = tc_parse(skb, &p, 0);
+	if (r != UNDECIDED)
+		return finish(i, r, hook_length(skb));
+	if (is_marked(skb->mark))
+		return leave_marked(skb, &p);
+	if (skb->ingress_ifindex)
+		return finish(i, REASON_GUARD, p.length);
+	return hit_out(skb, &out_slots, &p, i);
+}
+
+SEC("tcx/egress")
+int weir_tc_out_miss(struct __sk_buff *skb)
+{
+	return miss_out(skb);
+}
+
+SEC("tcx/egress")
+int weir_tc_out_error(struct __sk_buff *skb)
+{
+	return error_out(skb, &out_slots);
+}
+
+SEC("tcx/egress")
+int weir_tc_out_fragment(struct __sk_buff *skb)
+{
+	return fragment_out(skb);
+}
+
+SEC("tcx/egress")
+int weir_tc_out_turn(struct __sk_buff *skb)
+{
+	return turn_out(skb, &out_slots);
+}
