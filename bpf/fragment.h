@@ -88,11 +88,15 @@ static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 
 		}
 		if (after >= FRAGMENT_RANGES)
 			return REASON_INTERNAL;
-		/* closes the hole between two ranges: they become one */
+		/* Closes the hole between two ranges: they become one. The number that
+		 * is tested must be the one that indexes: before Linux 6.13 the
+		 * verifier does not carry a bound from one to the other. */
+		__u32 last = e->ranges - 1;
+		if (last >= FRAGMENT_RANGES)
+			return REASON_INTERNAL;
 		e->range[before].end = e->range[after].end;
-		e->ranges--;
-		if (e->ranges < FRAGMENT_RANGES)
-			e->range[after] = e->range[e->ranges];
+		e->range[after] = e->range[last];
+		e->ranges = last;
 		return UNDECIDED;
 	}
 	if (after >= 0 && after < FRAGMENT_RANGES) {

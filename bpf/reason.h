@@ -50,8 +50,6 @@ enum reason {
 	REASON_NAT_PORTS,	/* nat-ports: no free port found in the translation's range */
 	REASON_NAT_ADDRESS,	/* nat-address: the translation has no address of this family */
 	REASON_ICMP_MISMATCH,	/* icmp-mismatch: an ICMP error about nothing we know */
-	REASON_NO_ROUTE,	/* no-route: the route is a blackhole, unreachable or prohibited */
-	REASON_DEVICE_GONE,	/* device-gone: the next hop's device does not exist any more */
 	REASON_GUARD,		/* guard: forwarded by the stack without having been judged */
 	REASON_INTERFACE,	/* interface: the interface's index is beyond the table */
 	REASON_INTERNAL,	/* internal: cannot happen; please report it */

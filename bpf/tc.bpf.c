@@ -101,6 +101,8 @@ int weir_tc_in(struct __sk_buff *skb)
 		return r == UNDECIDED ? redirect_marked(skb, &p, mark) : finish(i, r, hook_length(skb));
 	}
 	r = tc_parse(skb, &p, 1);
+	if (i->flags & INTERFACE_XDP && r <= REASON_LAST_PASS)
+		return HOOK_PASS; /* XDP counted it */
 	if (r != UNDECIDED)
 		return finish(i, r, hook_length(skb));
 	if (packet_reload(&h, &p, hook_data(skb), hook_data_end(skb)))

@@ -42,8 +42,6 @@ const (
 	NATPorts                      // no free port found in the translation's range
 	NATAddress                    // the translation has no address of this family
 	ICMPMismatch                  // an ICMP error about nothing we know
-	NoRoute                       // the route is a blackhole, unreachable or prohibited
-	DeviceGone                    // the next hop's device does not exist any more
 	Guard                         // forwarded by the stack without having been judged
 	Interface                     // the interface's index is beyond the table
 	Internal                      // cannot happen; please report it
@@ -93,8 +91,6 @@ var table = [Count]struct{ name, text string }{
 	NATPorts:        {"nat-ports", "no free port found in the translation's range"},
 	NATAddress:      {"nat-address", "the translation has no address of this family"},
 	ICMPMismatch:    {"icmp-mismatch", "an ICMP error about nothing we know"},
-	NoRoute:         {"no-route", "the route is a blackhole, unreachable or prohibited"},
-	DeviceGone:      {"device-gone", "the next hop's device does not exist any more"},
 	Guard:           {"guard", "forwarded by the stack without having been judged"},
 	Interface:       {"interface", "the interface's index is beyond the table"},
 	Internal:        {"internal", "cannot happen; please report it"},
