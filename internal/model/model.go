@@ -122,17 +122,22 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 		return Outcome{Verdict: Drop, Reason: reason.Interface}
 	}
 	f = &Frame{Hook: f.Hook, Interface: f.Interface, From: f.From, Mark: f.Mark, Bytes: append([]byte(nil), f.Bytes...)}
-	if f.Mark&MarkMask == MarkMagic {
-		return m.marked(f, i)
+	if f.Hook != TCXEgress {
+		f.Mark = 0 // marks are weir's to give: nothing comes in with one
+	}
+	marked := f.Mark&MarkMask == MarkMagic
+	if marked && f.Mark&MarkRedirect != 0 {
+		return f.end(reason.Marked)
 	}
 	p, why := parse(f, i)
 	if why != nil {
 		return f.end(*why)
 	}
-	if f.Hook == TCXEgress && f.From != 0 {
-		return p.drop(reason.Guard)
-	}
 	switch {
+	case marked:
+		return m.marked(f, p)
+	case f.Hook == TCXEgress && f.From != 0:
+		return p.drop(reason.Guard)
 	case p.fragment == fragmentLater:
 		return m.followFirst(p)
 	case p.icmpError && p.fragment == fragmentNone:
@@ -201,27 +206,24 @@ func (c *connection) mark(d int) uint32 {
 
 // marked is what has been judged before: TCX egress gives it the source that
 // its state says, and judges nothing.
-func (m *Model) marked(f *Frame, i *Interface) Outcome {
+func (m *Model) marked(f *Frame, p *packet) Outcome {
 	index := f.Mark & MarkState
-	if f.Hook != TCXEgress || f.Mark&MarkRedirect != 0 || index == 0 {
+	if index == 0 {
 		return f.end(reason.Marked)
-	}
-	p, why := parse(f, i)
-	if why != nil {
-		return f.end(*why)
 	}
 	d := 0
 	if f.Mark&MarkReply != 0 {
 		d = 1
 	}
 	for _, c := range m.states {
-		if c.Index == index && !c.dead {
-			half := p.tuple
-			half.Src, half.SPort = c.leaving(d).Src, c.leaving(d).SPort
-			p.ip().write(half)
+		if c.Index == index {
+			whole := p.tuple
+			whole.Src, whole.SPort = c.leaving(d).Src, c.leaving(d).SPort
+			p.ip().write(whole)
+			return p.out(reason.Marked)
 		}
 	}
-	return p.out(reason.Marked)
+	return p.drop(reason.Guard)
 }
 
 // end is the end of a frame's way where it stands.
