@@ -1,0 +1,200 @@
+package ruleset
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Limits of what is made of the rules, so that a file cannot fill the memory.
+// In bytes: classes 32 MiB, vectors 64 MiB, nodes and their spans 96 MiB.
+const (
+	maxClasses = 1 << 20
+	maxVectors = 1 << 20
+	maxNodes   = 1 << 20
+)
+
+// A condition is something that rules ask of a field: the numbers that meet it,
+// in each of the field's spaces, and the rules that ask it or its contrary.
+type condition struct {
+	spans [2][]span
+	rules []int
+}
+
+// A field is all conditions on one field. Rules that ask nothing of it have no
+// condition, and their bit set in common, as have those that ask for the
+// contrary of their condition.
+type field struct {
+	conditions []*condition
+	common     []uint64
+}
+
+// A classifier finds the classes of a field's numbers.
+type classifier struct {
+	program *Program
+	field   *field
+	chunks  int
+	at      uint32               // of field.common in program.Vectors
+	all     []uint64             // the vector of all rules
+	known   map[[2]uint64]uint32 // classes by the hash of the conditions met
+	met     []int                // conditions that hold for the number at hand
+	places  []int                // of conditions in met, or -1
+	hash    [2]uint64            // of met
+}
+
+func newClassifier(p *Program, f *field) *classifier {
+	c := &classifier{
+		program: p, field: f, chunks: p.Chunks(),
+		at:     uint32(len(p.Vectors)),
+		all:    newVector(len(p.Rules)),
+		known:  map[[2]uint64]uint32{},
+		places: slices.Repeat([]int{-1}, len(f.conditions)),
+	}
+	for i := range p.Rules {
+		c.all[i/64] |= 1 << (i % 64)
+	}
+	p.Vectors = appendVector(p.Vectors, f.common)
+	return c
+}
+
+func newVector(rules int) []uint64 { return make([]uint64, chunks(rules)*chunkWords) }
+
+func appendVector(vectors []Bits, v []uint64) []Bits {
+	for chunk := range slices.Chunk(v, chunkWords) {
+		vectors = append(vectors, Bits(chunk))
+	}
+	return vectors
+}
+
+// A stretch is a number from which on all numbers are of a class, up to the next.
+type stretch struct {
+	from  number
+	class uint32
+}
+
+// An edge is where a condition begins or ceases to be met.
+type edge struct {
+	at        number
+	condition int
+}
+
+// stretches goes over one of the field's spaces.
+func (c *classifier) stretches(space int) ([]stretch, error) {
+	var edges []edge
+	for i, condition := range c.field.conditions {
+		for _, s := range condition.spans[space] {
+			edges = append(edges, edge{s.first, i})
+			if next, ok := s.last.next(); ok {
+				edges = append(edges, edge{next, i})
+			}
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return a.at.compare(b.at) })
+	c.reset()
+	var found []stretch
+	at := number{}
+	for {
+		for len(edges) > 0 && edges[0].at == at {
+			c.toggle(edges[0].condition)
+			edges = edges[1:]
+		}
+		class, err := c.class()
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 || found[len(found)-1].class != class {
+			found = append(found, stretch{at, class})
+		}
+		if len(edges) == 0 {
+			return found, nil
+		}
+		at = edges[0].at
+	}
+}
+
+func (c *classifier) reset() {
+	for _, i := range c.met {
+		c.places[i] = -1
+	}
+	c.met, c.hash = c.met[:0], [2]uint64{}
+}
+
+func (c *classifier) toggle(condition int) {
+	if at := c.places[condition]; at >= 0 {
+		last := c.met[len(c.met)-1]
+		c.met[at], c.places[last] = last, at
+		c.met, c.places[condition] = c.met[:len(c.met)-1], -1
+	} else {
+		c.places[condition] = len(c.met)
+		c.met = append(c.met, condition)
+	}
+	c.hash[0] ^= mix(2 * uint64(condition))
+	c.hash[1] ^= mix(2*uint64(condition) + 1)
+}
+
+// mix makes a random-looking number of another (splitmix64). Of two sets of
+// conditions among a million, the chance that their 128 bits of hash are the same
+// is below 2^-88.
+func mix(n uint64) uint64 {
+	n = (n + 1) * 0x9e3779b97f4a7c15
+	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9
+	n = (n ^ n>>27) * 0x94d049bb133111eb
+	return n ^ n>>31
+}
+
+// class returns the class of numbers that meet the conditions at hand, those and
+// no others.
+func (c *classifier) class() (uint32, error) {
+	if class, ok := c.known[c.hash]; ok {
+		return class, nil
+	}
+	p := c.program
+	class := uint32(len(p.Classes))
+	own := c.differing()
+	if len(p.Classes) == maxClasses || len(p.Vectors)+len(own) > maxVectors {
+		return 0, c.tooMany()
+	}
+	made := Class{Common: c.at, Own: uint32(len(p.Vectors))}
+	for chunk := range c.chunks {
+		vector := Bits(c.field.common[chunk*chunkWords:])
+		if bits := own[chunk]; bits != nil {
+			made.Differs |= 1 << chunk
+			p.Vectors = append(p.Vectors, *bits)
+			for i := range vector {
+				vector[i] ^= bits[i]
+			}
+		}
+		if vector != (Bits{}) {
+			made.Filled |= 1 << chunk
+		}
+		if vector == Bits(c.all[chunk*chunkWords:]) {
+			made.Full |= 1 << chunk
+		}
+	}
+	p.Classes = append(p.Classes, made)
+	c.known[c.hash] = class
+	return class, nil
+}
+
+// differing returns the rules of the conditions met, by chunk: their bits are not
+// those of common.
+func (c *classifier) differing() map[int]*Bits {
+	own := map[int]*Bits{}
+	for _, i := range c.met {
+		for _, rule := range c.field.conditions[i].rules {
+			chunk := own[rule/ChunkRules]
+			if chunk == nil {
+				chunk = new(Bits)
+				own[rule/ChunkRules] = chunk
+			}
+			chunk[rule%ChunkRules/64] |= 1 << (rule % 64)
+		}
+	}
+	return own
+}
+
+func (c *classifier) tooMany() error {
+	return &Error{
+		Rule: c.field.conditions[c.met[len(c.met)-1]].rules[0],
+		What: fmt.Sprintf("its conditions overlap those of other rules in too many ways (more than %d classes or %d chunks of vectors)", maxClasses, maxVectors),
+	}
+}

@@ -1,0 +1,150 @@
+package ruleset
+
+import (
+	"errors"
+	"fmt"
+
+	"weir/pf/resolve"
+)
+
+// MaxRules is the number of rules that a ruleset may have, after expansion.
+const MaxRules = 32768
+
+const maxTags = 1<<16 - 1
+
+// Compile compiles the rules for the host as it is now. What a rule says of an
+// interface that does not exist is met by no packet. An error that a rule causes
+// is an *Error.
+func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) {
+	c := &compiler{
+		rules: rs.Rules, snapshot: s,
+		tables:  map[string]addresses{},
+		tags:    map[string]uint16{},
+		program: &Program{Rules: make([]Rule, min(len(rs.Rules), MaxRules))},
+	}
+	for _, t := range rs.Tables {
+		c.tables[t.Name] = append(c.tables[t.Name], t.Entries...)
+	}
+	if err := c.compile(); err != nil {
+		return nil, c.locate(err)
+	}
+	return c.program, nil
+}
+
+type compiler struct {
+	rules    []*resolve.Rule
+	snapshot Snapshot
+	tables   map[string]addresses
+	tags     map[string]uint16
+	program  *Program
+}
+
+// locate tells an Error where its rule stands.
+func (c *compiler) locate(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.Pos, e.Text = c.rules[e.Rule].Pos, c.rules[e.Rule].Text
+	}
+	return err
+}
+
+func (c *compiler) compile() error {
+	if len(c.rules) > MaxRules {
+		return &Error{Rule: MaxRules, What: fmt.Sprintf("there are %d rules, more than %d", len(c.rules), MaxRules)}
+	}
+	for i, r := range c.rules {
+		if err := c.check(r); err != nil {
+			return &Error{Rule: i, What: err.Error()}
+		}
+		c.program.Rules[i] = c.action(r)
+		if len(c.program.Rows) > maxRows {
+			return &Error{Rule: i, What: fmt.Sprintf("the translations' targets are more than %d", maxRows)}
+		}
+	}
+	if len(c.tags) > maxTags {
+		return &Error{Rule: len(c.rules) - 1, What: fmt.Sprintf("there are more than %d tags", maxTags)}
+	}
+	c.program.Trees = make([]Tree, treeFirstLow)
+	if err := c.fields(); err != nil {
+		return err
+	}
+	c.kinds()
+	return nil
+}
+
+// check refuses what no rule of a resolved file has.
+func (c *compiler) check(r *resolve.Rule) error {
+	for _, e := range []*resolve.Endpoint{&r.From, &r.To} {
+		if e.Addr.Kind == resolve.PrefixAddress && !e.Addr.Prefix.IsValid() {
+			return errors.New("an address is missing")
+		}
+	}
+	for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
+		if t == nil {
+			continue
+		}
+		for _, a := range t.Addrs {
+			if a.Kind != resolve.InterfaceAddress && (a.Kind != resolve.PrefixAddress || !a.Prefix.IsValid()) {
+				return errors.New("the target of a translation is neither an address nor an interface")
+			}
+		}
+	}
+	return nil
+}
+
+// action returns what the rule does once its conditions are met.
+func (c *compiler) action(r *resolve.Rule) Rule {
+	a := Rule{Tag: c.tag(r.Tag), Tagged: c.tag(r.Tagged)}
+	set := func(flag Flags, when bool) {
+		if when {
+			a.Flags |= flag
+		}
+	}
+	set(Block, r.Action == resolve.Block)
+	set(Match, r.Action == resolve.Match)
+	set(Quick, r.Quick)
+	set(KeepState, r.Action == resolve.Pass && r.State == resolve.KeepState)
+	set(AllowOptions, r.AllowOpts)
+	set(NotTagged, r.NotTagged)
+	if t := r.Nat; t != nil {
+		set(StaticPort, t.StaticPort)
+		a.NatPool = c.pool(t)
+		a.NatLow, a.NatHigh = t.PortLow, max(t.PortLow, t.PortHigh)
+	}
+	if t := r.Rdr; t != nil {
+		a.RdrPool = c.pool(t)
+		a.RdrLow, a.RdrHigh = t.PortLow, max(t.PortLow, t.PortHigh)
+		a.RdrBase = r.To.Port.Low
+	}
+	return a
+}
+
+func (c *compiler) tag(name string) uint16 {
+	if name == "" {
+		return 0
+	}
+	number, ok := c.tags[name]
+	if !ok {
+		c.program.Tags = append(c.program.Tags, name)
+		number = uint16(len(c.program.Tags))
+		c.tags[name] = number
+	}
+	return number
+}
+
+// kinds makes the vectors of stations and of plain rules.
+func (c *compiler) kinds() {
+	p := c.program
+	stations, plains := newVector(len(p.Rules)), newVector(len(p.Rules))
+	for i, r := range p.Rules {
+		kind, chunks := plains, &p.Set.Plains
+		if r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 {
+			kind, chunks = stations, &p.Set.Stations
+		}
+		kind[i/64] |= 1 << (i % 64)
+		*chunks |= 1 << (i / ChunkRules)
+	}
+	p.Set.StationsAt = uint32(len(p.Vectors))
+	p.Vectors = appendVector(p.Vectors, stations)
+	p.Set.PlainsAt = uint32(len(p.Vectors))
+	p.Vectors = appendVector(p.Vectors, plains)
+}

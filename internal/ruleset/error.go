@@ -1,0 +1,19 @@
+package ruleset
+
+import (
+	"fmt"
+
+	"weir/pf/token"
+)
+
+// An Error is what keeps rules from being compiled.
+type Error struct {
+	Rule int       // number of the rule at which it showed
+	Pos  token.Pos // of that rule
+	Text string    // of that rule
+	What string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("compile rule %d (%s): %s", e.Rule, e.Text, e.What)
+}

@@ -1,0 +1,64 @@
+package ruleset
+
+import "weir/pf/resolve"
+
+// A place is what a rule asks of the interface and of the packet's direction.
+type place struct {
+	on        resolve.Interface
+	direction resolve.Direction
+}
+
+func (p *place) asksNothing() bool { return p.on.Any && p.direction == resolve.AnyDirection }
+
+// spans returns the places that meet the conditions, among all indices that
+// interfaces may have.
+func (p *place) spans(s *Snapshot) []span {
+	var indices []span
+	switch {
+	case p.on.Any:
+		indices = []span{smallSpan(0, anyIndex)}
+	case p.on.Not:
+		indices = others(s.indices(p.on.Name))
+	default:
+		indices = s.indices(p.on.Name)
+	}
+	var spans []span
+	for i, direction := range []resolve.Direction{resolve.In, resolve.Out} {
+		if p.direction != resolve.AnyDirection && p.direction != direction {
+			continue
+		}
+		for _, s := range indices {
+			base := uint64(i) << 32
+			spans = append(spans, smallSpan(base|s.first.lo, base|s.last.lo))
+		}
+	}
+	return spans
+}
+
+// anyIndex is the largest number in the place of an interface's index.
+const anyIndex = 1<<32 - 1
+
+// indices returns those of the interfaces that have the name or are in the group.
+func (s *Snapshot) indices(name string) []span {
+	var spans []span
+	for _, i := range s.named(name) {
+		spans = append(spans, smallSpan(uint64(i.Index), uint64(i.Index)))
+	}
+	return join(spans)
+}
+
+// others returns the indices between spans.
+func others(spans []span) []span {
+	var between []span
+	next := uint64(0)
+	for _, s := range spans {
+		if s.first.lo > next {
+			between = append(between, smallSpan(next, s.first.lo-1))
+		}
+		next = s.last.lo + 1
+	}
+	if next <= anyIndex {
+		between = append(between, smallSpan(next, anyIndex))
+	}
+	return between
+}

@@ -1,0 +1,164 @@
+package ruleset
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"slices"
+
+	"weir/pf/resolve"
+)
+
+// A Row is addresses in a row, of which a pool gives one after the other. Turn
+// counts the pool's addresses before it.
+type Row struct {
+	First       netip.Addr
+	Turn, Count uint64
+}
+
+// A Run is where the rows of a pool and family stand in Program.Rows.
+type Run struct {
+	First, Count uint32
+}
+
+// A Pool is what a translation takes its addresses from.
+type Pool struct {
+	Rows4, Rows6 Run
+}
+
+// maxRows is POOL_MAX_ROWS of bpf/pool.h.
+const maxRows = 65536
+
+// ErrPoolFull is returned (wrapped) by Refill where an interface has more
+// addresses than its pool has places for: the rules have to be compiled anew.
+var ErrPoolFull = errors.New("more addresses than the pool has places for")
+
+// A poolLayout is where a pool's rows may stand.
+type poolLayout struct {
+	translation *resolve.Translation
+	dynamic     bool // holds an interface in parentheses: has places for two sets of rows
+	places      [2]Run
+}
+
+// pool appends the pool of a translation and returns its number, from 1.
+func (c *compiler) pool(t *resolve.Translation) uint32 {
+	p := c.program
+	l := poolLayout{translation: t, dynamic: slices.ContainsFunc(t.Addrs, isDynamic)}
+	var pool Pool
+	for family, run := range []*Run{&pool.Rows4, &pool.Rows6} {
+		rows := c.snapshot.rows(t, family == 0)
+		places := len(rows)
+		if l.dynamic {
+			places = 2*len(rows) + sparePlaces
+		}
+		l.places[family] = Run{uint32(len(p.Rows)), uint32(places)}
+		*run = Run{uint32(len(p.Rows)), uint32(len(rows))}
+		p.Rows = append(p.Rows, rows...)
+		p.Rows = append(p.Rows, make([]Row, places-len(rows))...)
+		if l.dynamic {
+			p.Rows = append(p.Rows, make([]Row, places)...)
+		}
+	}
+	p.Pools = append(p.Pools, pool)
+	p.layouts = append(p.layouts, l)
+	return uint32(len(p.Pools))
+}
+
+// sparePlaces is for the addresses that an interface may yet be given.
+const sparePlaces = 8
+
+func isDynamic(a resolve.Address) bool { return a.Kind == resolve.InterfaceAddress }
+
+// rows returns what a translation chooses from in a family, in order.
+func (s *Snapshot) rows(t *resolve.Translation, is4 bool) []Row {
+	var rows []Row
+	turn := uint64(0)
+	for i := range t.Addrs {
+		for _, p := range s.targets(&t.Addrs[i]) {
+			if p.Addr().Is4() != is4 || turn == ^uint64(0) {
+				continue
+			}
+			count := uint64(1) << min(p.Addr().BitLen()-p.Bits(), 63)
+			sum, carry := bits.Add64(turn, count, 0)
+			if carry != 0 {
+				sum, count = ^uint64(0), ^uint64(0)-turn
+			}
+			rows = append(rows, Row{p.Masked().Addr(), turn, count})
+			turn = sum
+		}
+	}
+	return rows
+}
+
+// targets returns what an address in a translation stands for now.
+func (s *Snapshot) targets(a *resolve.Address) []netip.Prefix {
+	if isDynamic(*a) {
+		return s.dynamic(a, Address.usable)
+	}
+	return []netip.Prefix{a.Prefix}
+}
+
+// A PoolChange is what has to be written where an interface's addresses have
+// changed: first the rows, none of which is in use, then the pool.
+type PoolChange struct {
+	Index int // of the pool
+	Pool  Pool
+	Rows  map[uint32]Row // by index
+}
+
+// Refill makes the pools those of the host as it is now, and returns what has to
+// be written into the maps of a dataplane that runs the program.
+func (p *Program) Refill(s Snapshot) ([]PoolChange, error) {
+	var changes []PoolChange
+	for i := range p.layouts {
+		if !p.layouts[i].dynamic {
+			continue
+		}
+		change, err := p.refill(i, &s)
+		if err != nil {
+			return nil, fmt.Errorf("refill pool %d: %w", i, err)
+		}
+		if change.Pool != p.Pools[i] {
+			changes = append(changes, change)
+		}
+	}
+	for _, c := range changes {
+		p.Pools[c.Index] = c.Pool
+		for at, row := range c.Rows {
+			p.Rows[at] = row
+		}
+	}
+	return changes, nil
+}
+
+func (p *Program) refill(index int, s *Snapshot) (PoolChange, error) {
+	change := PoolChange{Index: index, Pool: p.Pools[index], Rows: map[uint32]Row{}}
+	l := &p.layouts[index]
+	for family, run := range []*Run{&change.Pool.Rows4, &change.Pool.Rows6} {
+		rows, places := s.rows(l.translation, family == 0), l.places[family]
+		if slices.Equal(rows, p.Rows[run.First:run.First+run.Count]) {
+			continue
+		}
+		if len(rows) > int(places.Count) {
+			return change, ErrPoolFull
+		}
+		first := places.First
+		if run.First == first {
+			first += places.Count
+		}
+		*run = Run{first, uint32(len(rows))}
+		for i, row := range rows {
+			change.Rows[first+uint32(i)] = row
+		}
+	}
+	return change, nil
+}
+
+// EqualRules reports whether two programs, compiled from the same rules, differ
+// in nothing but what their pools hold, so that Refill makes one the other.
+func (p *Program) EqualRules(q *Program) bool {
+	return p.Set == q.Set && slices.Equal(p.Rules, q.Rules) && slices.Equal(p.Trees, q.Trees) &&
+		slices.Equal(p.Nodes, q.Nodes) && slices.Equal(p.Spans, q.Spans) &&
+		slices.Equal(p.Classes, q.Classes) && slices.Equal(p.Vectors, q.Vectors)
+}

@@ -1,0 +1,118 @@
+package ruleset
+
+import "weir/pf/resolve"
+
+// Protocols whose packets have details that rules ask for.
+const (
+	icmp   = 1
+	tcp    = 6
+	icmpv6 = 58
+)
+
+// A protocol is what a rule asks of family, protocol and its details.
+type protocol struct {
+	families families
+	proto    uint8 // 0: any
+	flags    resolve.TCPFlags
+	icmp     resolve.ICMPType
+}
+
+// A families is a set of address families.
+type families uint8
+
+const (
+	family4 families = 1 << iota
+	family6
+	familyAny = family4 | family6
+)
+
+func familiesOf(f resolve.Family) families {
+	switch f {
+	case resolve.Inet:
+		return family4
+	case resolve.Inet6:
+		return family6
+	}
+	return familyAny
+}
+
+// protocolOf returns what the rule asks.
+func protocolOf(r *resolve.Rule) protocol {
+	p := protocol{familiesOf(r.Family), r.Proto, r.Flags, r.ICMP}
+	for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
+		if t != nil {
+			p.families &= translated(t)
+		}
+	}
+	return p
+}
+
+// translated returns the families that a translation has addresses of, or may
+// have: a rule never matches packets of another.
+func translated(t *resolve.Translation) families {
+	var f families
+	for _, a := range t.Addrs {
+		switch {
+		case a.Kind == resolve.InterfaceAddress:
+			return familyAny
+		case a.Prefix.Addr().Is4():
+			f |= family4
+		default:
+			f |= family6
+		}
+	}
+	return f
+}
+
+func (p *protocol) asksNothing() bool {
+	return p.families == familyAny && p.proto == 0 && p.flags.Mask == 0 && p.flags.Set == 0 && !p.icmp.Asked
+}
+
+// spans returns the numbers that meet the conditions: see enum field.
+func (p *protocol) spans() []span {
+	var spans []span
+	for i, family := range []families{family4, family6} {
+		if p.families&family == 0 {
+			continue
+		}
+		for proto := range uint64(256) {
+			if p.proto == 0 || uint64(p.proto) == proto {
+				spans = p.appendDetails(spans, family, uint64(i)<<24|proto<<16)
+			}
+		}
+	}
+	return spans
+}
+
+// appendDetails adds the numbers of one family and protocol, which begin with base.
+func (p *protocol) appendDetails(spans []span, family families, base uint64) []span {
+	isICMP := base>>16 == icmp || base>>16 == 1<<8|icmpv6
+	switch {
+	case p.icmp.Asked && !isICMP:
+		return spans
+	case p.icmp.Asked && p.icmp.HasCode:
+		base |= uint64(p.icmp.Type)<<8 | uint64(p.icmp.Code)
+		return appendSpan(spans, smallSpan(base, base))
+	case p.icmp.Asked:
+		base |= uint64(p.icmp.Type) << 8
+		return appendSpan(spans, smallSpan(base, base|0xff))
+	case base>>16&0xff == tcp && p.flags != (resolve.TCPFlags{}):
+		return p.appendFlags(spans, base)
+	}
+	return appendSpan(spans, smallSpan(base, base|0xffff))
+}
+
+func (p *protocol) appendFlags(spans []span, base uint64) []span {
+	for key := range uint64(256) {
+		if flagsOf(uint8(key))&p.flags.Mask == p.flags.Set {
+			spans = appendSpan(spans, smallSpan(base|key, base|key))
+		}
+	}
+	return spans
+}
+
+// flagsOf returns the TCP flags whose flags_key() is key.
+func flagsOf(key uint8) uint8 {
+	syn, ack, rst, fin := key>>6&0x02, key>>2&0x10, key>>3&0x04, key>>4&0x01
+	return syn | ack | rst | fin | key&0x08 | key<<5&0xe0
+}

@@ -1,0 +1,46 @@
+package ruleset
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// A Snapshot is what rules ask about the host: its interfaces as they are now.
+type Snapshot struct {
+	Interfaces []Interface
+}
+
+// An Interface is one of the host's.
+type Interface struct {
+	Name      string
+	Index     uint32
+	Groups    []string
+	Addresses []Address // in the interface's order, without tentative ones
+}
+
+// An Address is an interface's, with the length of its network's prefix.
+type Address struct {
+	Prefix     netip.Prefix
+	Deprecated bool // not for new connections: no translation uses it
+}
+
+// usable reports whether a translation may use the address. Nobody beyond the
+// link could answer to a link-local one.
+func (a Address) usable() bool {
+	return !a.Deprecated && !a.Prefix.Addr().IsLinkLocalUnicast()
+}
+
+// named returns the interface of that name and the members of that group.
+func (s *Snapshot) named(name string) []*Interface {
+	var found []*Interface
+	for i := range s.Interfaces {
+		if s.Interfaces[i].is(name) {
+			found = append(found, &s.Interfaces[i])
+		}
+	}
+	return found
+}
+
+func (i *Interface) is(name string) bool {
+	return i.Name == name || slices.Contains(i.Groups, name)
+}
