@@ -1,0 +1,118 @@
+package tree_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"weir/internal/testenv"
+)
+
+// maxLines is the longest a C file may be; the linter has the same limit for Go.
+const maxLines = 600
+
+// TestImportOrder finds packages that the linter's import order forgets: they
+// could import anything.
+func TestImportOrder(t *testing.T) {
+	root := testenv.Root(t)
+	rules, err := os.ReadFile(filepath.Join(root, ".golangci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders, err := os.ReadDir(filepath.Join(root, "internal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		name := "internal/" + folder.Name()
+		if !bytes.Contains(rules, []byte(name+"/**")) && !bytes.Contains(rules, []byte("weir/"+name+",")) {
+			t.Errorf("%s has no place in the import order of .golangci.yml", name)
+		}
+		if !bytes.Contains(shape, []byte(folder.Name())) {
+			t.Errorf("%s is not named in docs/architecture.md, Shape", name)
+		}
+	}
+}
+
+// TestPackageDocs asks for doc.go of every package but commands and those of a
+// single file, which have their comment in main.go or in that file; that there
+// is a comment is the linter's business.
+func TestPackageDocs(t *testing.T) {
+	root := testenv.Root(t)
+	files := make(map[string]int)
+	walk(t, root, ".go", func(path string, _ []byte) {
+		if !strings.HasSuffix(path, "_test.go") {
+			files[filepath.Dir(path)]++
+		}
+	})
+	for folder, n := range files {
+		if n == 1 || exists(filepath.Join(folder, "main.go")) {
+			continue
+		}
+		if !exists(filepath.Join(folder, "doc.go")) {
+			t.Errorf("%s has no doc.go", relative(t, root, folder))
+		}
+	}
+}
+
+func TestSourceLength(t *testing.T) {
+	root := testenv.Root(t)
+	for _, suffix := range []string{".h", ".c"} {
+		walk(t, filepath.Join(root, "bpf"), suffix, func(path string, text []byte) {
+			if lines := bytes.Count(text, []byte("\n")); lines > maxLines {
+				t.Errorf("%s has %d lines, more than %d", relative(t, root, path), lines, maxLines)
+			}
+		})
+	}
+}
+
+// walk calls f for every file with the suffix, but for vendored, hidden and
+// test data.
+func walk(t *testing.T, root, suffix string, f func(path string, text []byte)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() {
+			if path != root && (strings.HasPrefix(name, ".") || name == "testdata" || path == filepath.Join(root, "include")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, suffix) {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		f(path, text)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func relative(t *testing.T, root, path string) string {
+	t.Helper()
+	name, err := filepath.Rel(root, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
