@@ -174,8 +174,8 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	return s->state ? carry(ctx, s) : forward_alone(ctx, s, s->why);
 }
 
-/* A SYN, in a state: opens a new connection, is repeated, or answers. Returns
- * UNDECIDED, why it is dropped, or REASON_LAST_PASS for "a miss". */
+/* A SYN in a state opens a new connection, is repeated, or answers; at egress
+ * first fragments come here too. Returns UNDECIDED, why it is dropped, or REASON_LAST_PASS for "a miss". */
 __noinline enum reason turn_track(hook_ctx *ctx, struct scratch *s)
 {
 	const struct packet *p;
@@ -190,6 +190,11 @@ __noinline enum reason turn_track(hook_ctx *ctx, struct scratch *s)
 	st = state_get(STATE_INDEX(s->state));
 	if (!st)
 		return REASON_INTERNAL;
+	if (p->tuple.proto != IPPROTO_TCP) {
+		track_other(st, d, p);
+		track_count(st, d, p);
+		return UNDECIDED;
+	}
 	if (tcp_opens(p) && tcp_over(st)) {
 		state_kill(st);
 		s->state = 0;
