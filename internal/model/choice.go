@@ -2,6 +2,7 @@ package model
 
 import (
 	"net/netip"
+	"slices"
 
 	"weir/internal/state"
 	"weir/pf/resolve"
@@ -51,19 +52,11 @@ func (m *Model) chooseAddress(t *resolve.Translation, family int, seen netip.Add
 // pool returns what a translation's address stands for in a family. (if) leaves
 // out link-local addresses: nobody beyond the link could answer them.
 func (m *Model) pool(a *resolve.Address, family int) []netip.Prefix {
-	var found []netip.Prefix
-	if a.Kind != resolve.InterfaceAddress {
-		found = []netip.Prefix{a.Prefix.Masked()}
-	} else {
-		found = m.box.dynamic(a)
+	found := []netip.Prefix{a.Prefix.Masked()}
+	if a.Kind == resolve.InterfaceAddress {
+		found = m.box.dynamic(a, func(has netip.Addr) bool { return !has.IsLinkLocalUnicast() })
 	}
-	var usable []netip.Prefix
-	for _, p := range found {
-		if familyOf(p.Addr()) == family && !(a.Kind == resolve.InterfaceAddress && p.Addr().IsLinkLocalUnicast()) {
-			usable = append(usable, p)
-		}
-	}
-	return usable
+	return slices.DeleteFunc(found, func(p netip.Prefix) bool { return familyOf(p.Addr()) != family })
 }
 
 // choosePort gives reply the port seen if it lies in the range and is free,

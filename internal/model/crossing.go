@@ -34,6 +34,7 @@ type crossing struct {
 type target struct {
 	translation *resolve.Translation
 	addr        netip.Addr // invalid: the pool has no address of the family
+	base        uint16     // rdr-to: the port that becomes the range's first
 }
 
 // passes reports whether the crossing lets the packet by.
@@ -91,9 +92,9 @@ func (m *Model) evaluate(a asked, made *state.State) crossing {
 		}
 		if r.Action == resolve.Match {
 			m.translate(&c, r, &a, made)
-			continue
+		} else {
+			c.rule = r
 		}
-		c.rule = r
 		if r.Quick {
 			break
 		}
@@ -108,27 +109,28 @@ func (m *Model) evaluate(a asked, made *state.State) crossing {
 // rules of the crossing see the new address.
 func (m *Model) translate(c *crossing, r *resolve.Rule, a *asked, made *state.State) {
 	if a.direction == resolve.In && r.Rdr != nil {
-		c.rdr = &target{r.Rdr, m.chooseAddress(r.Rdr, a.family, rdrSeen(made))}
+		c.rdr = &target{r.Rdr, m.chooseAddress(r.Rdr, a.family, rdrSeen(made)), r.To.Port.Low}
 		if c.rdr.addr.IsValid() {
 			a.tuple.Dst = c.rdr.addr
 			a.tuple.DPort = c.rdr.port(a.tuple)
 		}
 	}
 	if a.direction == resolve.Out && r.Nat != nil {
-		c.nat = &target{r.Nat, m.chooseAddress(r.Nat, a.family, natSeen(made))}
+		c.nat = &target{r.Nat, m.chooseAddress(r.Nat, a.family, natSeen(made)), 0}
 		if c.nat.addr.IsValid() {
 			a.tuple.Src = c.nat.addr
 		}
 	}
 }
 
-// port returns the destination port after rdr-to.
+// port returns the destination port after rdr-to, whose range repeats.
 func (t *target) port(before state.Tuple) uint16 {
 	hasPorts := before.Proto == protoTCP || before.Proto == protoUDP
 	if t.translation.PortLow == 0 || !hasPorts {
 		return before.DPort
 	}
-	return t.translation.PortLow
+	low, high := t.translation.PortLow, max(t.translation.PortLow, t.translation.PortHigh)
+	return low + (before.DPort-t.base)%(high-low+1)
 }
 
 // verdict returns why the crossing ends the packet's way, or nil.

@@ -56,7 +56,7 @@ func (m *Model) matchesAddress(a *resolve.Address, addr netip.Addr) bool {
 	case resolve.TableAddress:
 		return m.matchesTable(a.Table, addr)
 	case resolve.InterfaceAddress:
-		for _, p := range m.box.dynamic(a) {
+		for _, p := range m.box.dynamic(a, anyAddress) {
 			if p.Contains(addr) {
 				return true
 			}
@@ -83,15 +83,18 @@ func (m *Model) matchesTable(name string, addr netip.Addr) bool {
 	return in
 }
 
-// dynamic returns what an (if) stands for now: with :network its networks
-// (link-local ones left out, as in pf), else its addresses, cut to /bits if given.
-func (b *Box) dynamic(a *resolve.Address) []netip.Prefix {
+func anyAddress(netip.Addr) bool { return true }
+
+// dynamic returns what an (if) stands for now, of the addresses that suit: with
+// :network its networks (link-local ones left out, as in pf), else its addresses,
+// cut to /bits if given; with :0 the first of each family.
+func (b *Box) dynamic(a *resolve.Address, suits func(netip.Addr) bool) []netip.Prefix {
 	var found []netip.Prefix
 	for _, i := range b.named(a.Interface) {
 		seen := map[bool]bool{} // by family, for :0
 		for _, p := range i.Addresses {
 			is4 := p.Addr().Is4()
-			if a.Modifier == resolve.NetworkModifier && p.Addr().IsLinkLocalUnicast() && !is4 || a.NoAlias && seen[is4] {
+			if a.Modifier == resolve.NetworkModifier && p.Addr().IsLinkLocalUnicast() && !is4 || a.NoAlias && seen[is4] || !suits(p.Addr()) {
 				continue
 			}
 			seen[is4] = true
