@@ -199,7 +199,7 @@ func (p *parser) poolOptions(pool *ast.Pool) {
 		case p.isWord("source-hash"):
 			p.faults.Errorf(p.tok.Span, "source-hash is not supported yet")
 			p.advance()
-			if p.tok.IsText() && !(p.is(token.Word) && keywords[p.tok.Text]) {
+			if p.tok.IsText() && !(p.is(token.Word) && token.IsKeyword(p.tok.Text)) {
 				p.advance()
 			}
 		default:

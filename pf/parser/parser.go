@@ -199,7 +199,7 @@ func (p *parser) word(what string) ast.Word {
 	if !p.tok.IsText() {
 		p.expected(what)
 	}
-	if p.tok.Kind == token.Word && keywords[p.tok.Text] {
+	if p.tok.Kind == token.Word && token.IsKeyword(p.tok.Text) {
 		p.fail(p.tok.Span, "expected %s, found the keyword %q; quote it if it is meant as a name", what, p.tok.Text)
 	}
 	w := ast.Word{Span: p.tok.Span, Text: p.tok.Text}

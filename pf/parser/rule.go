@@ -257,7 +257,7 @@ func (p *parser) unexpected() {
 	if slices.Contains(headWords, p.tok.Text) {
 		p.fail(p.tok.Span, "%q is out of place: a rule has its action, in or out, quick, on, inet or inet6, proto, from and to, then its options", p.tok.Text)
 	}
-	if keywords[p.tok.Text] {
+	if token.IsKeyword(p.tok.Text) {
 		p.fail(p.tok.Span, "unexpected %s", p.describe())
 	}
 	p.failWith(diag.Diagnostic{

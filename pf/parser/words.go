@@ -39,23 +39,6 @@ var (
 		"other.first", "other.single", "other.multiple", "frag", "interval", "src.track",
 		"adaptive.start", "adaptive.end",
 	}
-
-	// keywords cannot stand for names without quotes. They are OpenBSD's.
-	keywords = setOf(
-		"af-to", "all", "allow-opts", "anchor", "antispoof", "any", "bandwidth", "binat-to", "bitmask", "block",
-		"block-policy", "burst", "code", "debug", "default", "delay", "divert-packet", "divert-reply", "divert-to",
-		"drop", "dup-to", "file", "fingerprints", "flags", "floating", "flows", "flush", "for", "fragment", "from",
-		"global", "group", "hostid", "icmp-type", "icmp6-type", "if-bound", "in", "include", "inet", "inet6", "keep",
-		"label", "least-states", "limit", "load", "log", "loginterface", "match", "matches", "max", "max-mss",
-		"max-pkt-rate", "max-src-conn", "max-src-conn-rate", "max-src-nodes", "max-src-states", "min", "min-ttl",
-		"modulate", "nat-to", "no", "no-df", "no-route", "no-sync", "on", "once", "optimization", "os", "out",
-		"overload", "parent", "pass", "pflow", "port", "prio", "probability", "proto", "qlimit", "quantum", "queue",
-		"quick", "random", "random-id", "rdomain", "rdr-to", "reassemble", "received-on", "reply-to", "return",
-		"return-icmp", "return-icmp6", "return-rst", "round-robin", "route", "route-to", "rtable", "rule",
-		"ruleset-optimization", "scrub", "set", "skip", "sloppy", "source-hash", "source-track", "state",
-		"state-defaults", "state-policy", "static-port", "sticky-address", "syncookies", "synproxy", "table", "tag",
-		"tagged", "timeout", "to", "tos", "ttl", "urpf-failed", "user", "weight",
-	)
 )
 
 func setOf(words ...string) map[string]bool {

@@ -1,6 +1,13 @@
 package resolve
 
-import "net/netip"
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+)
 
 // Host is what the resolver asks about the machine that a file is meant for.
 // internal/netif fills it from the kernel; weir check --host reads it from a
@@ -17,4 +24,63 @@ type HostInterface struct {
 	Name      string         `json:"name"`
 	Groups    []string       `json:"groups"`
 	Addresses []netip.Prefix `json:"addresses"`
+}
+
+// ReadHost reads a Host from a JSON file. Fields that it does not know are
+// left alone: weir interfaces --json writes more.
+func ReadHost(path string) (*Host, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read host: %w", err)
+	}
+	host := &Host{}
+	if err := json.Unmarshal(data, host); err != nil {
+		return nil, fmt.Errorf("read host %s: %w", path, err)
+	}
+	return host, nil
+}
+
+// Interface gives the interface of that name, nil if there is none.
+func (h *Host) Interface(name string) *HostInterface {
+	for i := range h.Interfaces {
+		if h.Interfaces[i].Name == name {
+			return &h.Interfaces[i]
+		}
+	}
+	return nil
+}
+
+// Members gives the interfaces of a group: those that list it, and those whose
+// names are the group's with a number behind it, as eth0 is of group eth.
+func (h *Host) Members(group string) []*HostInterface {
+	var members []*HostInterface
+	for i := range h.Interfaces {
+		if h.Interfaces[i].in(group) {
+			members = append(members, &h.Interfaces[i])
+		}
+	}
+	return members
+}
+
+func (i *HostInterface) in(group string) bool {
+	if slices.Contains(i.Groups, group) {
+		return true
+	}
+	number, ok := strings.CutPrefix(i.Name, group)
+	return ok && number != "" && group != "" && strings.Trim(number, "0123456789") == ""
+}
+
+// loopback reports whether the interface is one of the host's own loops.
+func (i *HostInterface) loopback() bool { return i.Name == "lo" || i.in("lo") }
+
+// names gives the names of all interfaces and groups, for suggestions.
+func (h *Host) names() []string {
+	var names []string
+	for i := range h.Interfaces {
+		names = append(names, h.Interfaces[i].Name)
+	}
+	for i := range h.Interfaces {
+		names = append(names, h.Interfaces[i].Groups...)
+	}
+	return names
 }

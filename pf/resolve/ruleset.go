@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"weir/pf/ast"
 	"weir/pf/token"
 )
 
@@ -14,6 +15,8 @@ type Ruleset struct {
 	Options Options
 	Tables  []*Table
 	Rules   []*Rule // in order; Rules[i].Nr == i
+
+	Source *ast.File // the file after expansion, as weir check prints it; holds where each Pos lies
 }
 
 // Options are the values of the set statements, defaults filled in.
@@ -97,10 +100,10 @@ type Rule struct {
 	ICMP      ICMPType
 	State     StatePolicy
 	AllowOpts bool
-	Label     string // macros ($if, $srcaddr, …) already replaced
-	Tag       string // set on the packet when the rule matches; sticky
-	Tagged    string // asked of the packet
-	NotTagged bool   // ! tagged
+	Label     string       // macros ($if, $srcaddr, …) already replaced
+	Tag       string       // set on the packet when the rule matches; sticky
+	Tagged    string       // asked of the packet
+	NotTagged bool         // ! tagged
 	Nat       *Translation // nat-to
 	Rdr       *Translation // rdr-to
 }
@@ -228,10 +231,10 @@ const (
 // Translation is the target of nat-to or rdr-to: Addrs in order, used
 // round-robin if there are several.
 type Translation struct {
-	Addrs       []Address // PrefixAddress (single addresses or networks) or InterfaceAddress
-	PortLow     uint16    // rdr-to port, or the nat-to range's start; 0: none given
-	PortHigh    uint16    // 0: single port; nat-to without a range: 50001–65535
-	StaticPort  bool
+	Addrs      []Address // PrefixAddress (single addresses or networks) or InterfaceAddress
+	PortLow    uint16    // rdr-to port, or the nat-to range's start; 0: none given
+	PortHigh   uint16    // 0: single port; nat-to without a range: 50001–65535
+	StaticPort bool
 }
 
 // Seconds converts a timeout to a duration.

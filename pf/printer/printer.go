@@ -1,0 +1,178 @@
+package printer
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"weir/pf/ast"
+	"weir/pf/token"
+)
+
+// Fprint prints a file, a statement a line. Rules stand behind everything
+// else, as with pfctl, which prints them when the whole file has been read.
+func Fprint(w io.Writer, file *ast.File) error {
+	b := bufio.NewWriter(w)
+	for _, s := range file.Stmts {
+		if _, isRule := s.(*ast.Rule); !isRule {
+			statement(b, s)
+		}
+	}
+	for _, s := range file.Stmts {
+		if r, isRule := s.(*ast.Rule); isRule {
+			fmt.Fprintln(b, Rule(r))
+		}
+	}
+	return b.Flush()
+}
+
+func statement(w io.Writer, s ast.Stmt) {
+	switch s := s.(type) {
+	case *ast.Macro:
+		fmt.Fprintf(w, "%s = %s\n", s.Name.Text, quote(s.Value))
+	case *ast.Timeout:
+		for _, i := range s.Items {
+			fmt.Fprintf(w, "set timeout %s %d\n", i.Name.Text, i.Count)
+		}
+	case *ast.Limit:
+		for _, i := range s.Items {
+			fmt.Fprintf(w, "set limit %s %d\n", i.Name.Text, i.Count)
+		}
+	case *ast.BlockPolicy:
+		fmt.Fprintf(w, "set block-policy %s\n", s.Policy.Text)
+	case *ast.ImplicitPass:
+		fmt.Fprintf(w, "set implicit-pass %s\n", map[bool]string{true: "yes", false: "no"}[s.Yes])
+	case *ast.Skip:
+		fmt.Fprint(w, "set skip on {")
+		for _, i := range s.Interfaces {
+			fmt.Fprintf(w, " %s", name(i.Name))
+		}
+		fmt.Fprintln(w, " }")
+	case *ast.Table:
+		fmt.Fprintln(w, table(s))
+	case *ast.Antispoof:
+		fmt.Fprintln(w, antispoof(s))
+	}
+}
+
+// table prints a table; as with pfctl, its lists as one.
+func table(t *ast.Table) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "table <%s>", name(t.Name.Text))
+	if t.Const {
+		b.WriteString(" const")
+	}
+	if t.Persist {
+		b.WriteString(" persist")
+	}
+	if t.Listed {
+		b.WriteString(" {")
+		for i := range t.Hosts {
+			b.WriteByte(' ')
+			if t.Hosts[i].Not {
+				b.WriteByte('!')
+			}
+			b.WriteString(address(&t.Hosts[i]))
+		}
+		b.WriteString(" }")
+	}
+	return b.String()
+}
+
+func antispoof(a *ast.Antispoof) string {
+	c := clauses{"antispoof"}
+	c.addIf(a.Quick, "quick")
+	c.add("for", list(a.Interfaces, func(i *ast.AntispoofInterface) string {
+		if i.Dynamic {
+			return "(" + name(i.Name) + ")"
+		}
+		return name(i.Name)
+	}))
+	c.add(a.Family.String())
+	if a.Label != nil {
+		c.add("label", quote(a.Label.Text))
+	}
+	return c.String()
+}
+
+// clauses are the parts of a line.
+type clauses []string
+
+// add appends what is not empty.
+func (c *clauses) add(parts ...string) {
+	for _, p := range parts {
+		if p != "" {
+			*c = append(*c, p)
+		}
+	}
+}
+
+func (c *clauses) addIf(yes bool, parts ...string) {
+	if yes {
+		c.add(parts...)
+	}
+}
+
+func (c clauses) String() string { return strings.Join(c, " ") }
+
+// list prints one item as it is and several in braces.
+func list[T any](items []T, text func(*T) string) string {
+	texts := make([]string, len(items))
+	for i := range items {
+		texts[i] = text(&items[i])
+	}
+	switch len(texts) {
+	case 0:
+		return ""
+	case 1:
+		return texts[0]
+	}
+	return "{ " + strings.Join(texts, ", ") + " }"
+}
+
+// quote puts s in quotes that read back to s.
+func quote(s string) string {
+	q := `"`
+	if strings.Contains(s, `"`) && !strings.Contains(s, "'") {
+		q = "'"
+	}
+	var b strings.Builder
+	b.WriteString(q)
+	for i := range len(s) {
+		if escaped(s, i, q[0]) {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	b.WriteString(q)
+	return b.String()
+}
+
+// escaped reports whether s[i] needs a backslash between quotes: the quote
+// itself, and a blank that would else be taken to be escaped by the backslash
+// before it.
+func escaped(s string, i int, q byte) bool {
+	switch s[i] {
+	case q:
+		return true
+	case ' ', '\t':
+		return i > 0 && s[i-1] == '\\'
+	}
+	return false
+}
+
+// name prints a name, in quotes where it would not be read as one word.
+func name(s string) string {
+	if s == "" || token.IsKeyword(s) {
+		return quote(s)
+	}
+	for i := range len(s) {
+		c := s[i]
+		alnum := c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !alnum && (i == 0 && c != ':' || c <= ' ' || c >= 0x7f || strings.IndexByte("(){}<>!=/#,\"'\\$", c) >= 0) {
+			return quote(s)
+		}
+	}
+	return s
+}

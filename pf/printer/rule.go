@@ -1,0 +1,207 @@
+package printer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"weir/pf/ast"
+)
+
+// Rule prints a rule without a line end.
+func Rule(r *ast.Rule) string {
+	c := clauses{action(r.Action)}
+	c.add(direction(r.Direction))
+	c.addIf(r.Quick, "quick")
+	c.addIf(len(r.On) > 0, "on", list(r.On, onInterface))
+	c.add(r.Family.String())
+	c.addIf(len(r.Protos) > 0, "proto", list(r.Protos, func(p *ast.Proto) string { return name(p.Text) }))
+	fromTo(&c, r)
+	flags(&c, r.Flags)
+	icmp(&c, r.ICMP)
+	if r.State != nil {
+		c.add(map[bool]string{true: "keep state", false: "no state"}[r.State.Keep])
+	}
+	c.addIf(r.AllowOpts.IsValid(), "allow-opts")
+	if r.Label != nil {
+		c.add("label", quote(r.Label.Text))
+	}
+	if r.Tag != nil {
+		c.add("tag", name(r.Tag.Text))
+	}
+	if r.Tagged != nil {
+		c.addIf(r.Tagged.Not, "!")
+		c.add("tagged", name(r.Tagged.Name.Text))
+	}
+	pool(&c, "nat-to", r.Nat)
+	pool(&c, "rdr-to", r.Rdr)
+	return c.String()
+}
+
+func action(a ast.Action) string {
+	return [...]string{ast.Pass: "pass", ast.Block: "block drop", ast.Match: "match"}[a]
+}
+
+func direction(d ast.Direction) string {
+	return [...]string{ast.AnyDirection: "", ast.In: "in", ast.Out: "out"}[d]
+}
+
+func onInterface(i *ast.Interface) string {
+	if i.Not {
+		return "! " + name(i.Name)
+	}
+	return name(i.Name)
+}
+
+func fromTo(c *clauses, r *ast.Rule) {
+	if anywhere(&r.From) && anywhere(&r.To) {
+		c.add("all")
+		return
+	}
+	c.add("from")
+	endpoint(c, &r.From)
+	c.add("to")
+	endpoint(c, &r.To)
+}
+
+// anywhere reports whether an endpoint asks nothing.
+func anywhere(e *ast.Endpoint) bool {
+	return len(e.Ports) == 0 && (len(e.Hosts) == 0 || len(e.Hosts) == 1 && isAny(&e.Hosts[0]))
+}
+
+// isAny reports whether every address of the rule's family is meant.
+func isAny(h *ast.Host) bool {
+	return h.Kind == ast.HostAny || h.Kind == ast.HostPrefix && h.Prefix.Bits() == 0 && !h.Not
+}
+
+func endpoint(c *clauses, e *ast.Endpoint) {
+	if len(e.Hosts) == 0 {
+		c.add("any")
+	}
+	c.add(list(e.Hosts, Host))
+	c.addIf(len(e.Ports) > 0, "port", list(e.Ports, Port))
+}
+
+// Host prints an address as it stands in a rule.
+func Host(h *ast.Host) string {
+	switch {
+	case isAny(h):
+		return "any"
+	case h.Not:
+		return "! " + address(h)
+	}
+	return address(h)
+}
+
+// address prints a host without its !; a network of length 0 in digits.
+func address(h *ast.Host) string {
+	switch h.Kind {
+	case ast.HostAny:
+		return "any"
+	case ast.HostTable:
+		return "<" + name(h.Name) + ">"
+	case ast.HostPrefix:
+		if h.Prefix.IsSingleIP() {
+			return h.Prefix.Addr().String()
+		}
+		return h.Prefix.String()
+	case ast.HostDynamic:
+		return "(" + name(named(h)) + ")" + bits(h.Bits)
+	}
+	return name(named(h)) + bits(h.Bits)
+}
+
+// named is the name of a host with its modifiers.
+func named(h *ast.Host) string {
+	s := h.Name
+	if h.Network {
+		s += ":network"
+	}
+	if h.NoAlias {
+		s += ":0"
+	}
+	return s
+}
+
+func bits(n int) string {
+	if n < 0 {
+		return ""
+	}
+	return "/" + strconv.Itoa(n)
+}
+
+// Port prints a condition on a port.
+func Port(p *ast.Port) string {
+	low, high := name(p.Low.Text), name(p.High.Text)
+	switch p.Op {
+	case ast.PortRange:
+		return p.Low.Text + ":" + p.High.Text
+	case ast.PortInside:
+		return low + " >< " + high
+	case ast.PortOutside:
+		return low + " <> " + high
+	}
+	return [...]string{
+		ast.PortEqual: "=", ast.PortNotEqual: "!=", ast.PortLess: "<", ast.PortLessEqual: "<=",
+		ast.PortGreater: ">", ast.PortGreaterEqual: ">=",
+	}[p.Op] + " " + low
+}
+
+func flags(c *clauses, f *ast.Flags) {
+	switch {
+	case f == nil:
+	case f.Mask == 0:
+		c.add("flags", "any")
+	default:
+		c.add("flags", letters(f.Set)+"/"+letters(f.Mask))
+	}
+}
+
+// letters prints TCP flags in the order of their bits.
+func letters(set uint8) string {
+	var b strings.Builder
+	for i, c := range "FSRPAUEW" {
+		if set&(1<<i) != 0 {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+func icmp(c *clauses, types []ast.ICMP) {
+	if len(types) == 0 {
+		return
+	}
+	keyword := "icmp-type"
+	if types[0].Family == ast.Inet6 {
+		keyword = "icmp6-type"
+	}
+	c.add(keyword, list(types, func(t *ast.ICMP) string {
+		if t.Code == nil {
+			return name(t.Type.Text)
+		}
+		return name(t.Type.Text) + " code " + name(t.Code.Text)
+	}))
+}
+
+func pool(c *clauses, keyword string, p *ast.Pool) {
+	if p == nil {
+		return
+	}
+	c.add(keyword, list(p.Hosts, address))
+	if p.Port != nil {
+		c.add("port", poolPort(p.Port))
+	}
+	c.addIf(p.RoundRobin, "round-robin")
+	c.addIf(p.StaticPort, "static-port")
+}
+
+func poolPort(p *ast.PoolPort) string {
+	switch {
+	case p.Star:
+		return p.Low.Text + ":*"
+	case p.Range:
+		return fmt.Sprintf("%s:%s", p.Low.Text, p.High.Text)
+	}
+	return name(p.Low.Text)
+}

@@ -1,0 +1,231 @@
+package resolve
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+)
+
+// place says where an address stands, which decides what it may be.
+type place uint8
+
+const (
+	ruleHost place = iota
+	tableHost
+	poolHost
+)
+
+// hosts resolves a list of addresses, each to as many as it stands for.
+func (r *resolver) hosts(list []ast.Host, where place) []ast.Host {
+	var all []ast.Host
+	for i := range list {
+		all = append(all, r.resolve(&list[i], where)...)
+	}
+	return all
+}
+
+// resolve gives the addresses that h stands for; none where it reported an
+// error. A word is an interface or group if the machine has it, else an
+// address, else a host, in pfctl's order.
+func (r *resolver) resolve(h *ast.Host, where place) []ast.Host {
+	switch h.Kind {
+	case ast.HostTable:
+		if where != tableHost {
+			r.uses = append(r.uses, *h)
+		}
+		return []ast.Host{*h}
+	case ast.HostDynamic:
+		if h.Name != "self" {
+			r.known(ast.Word{Span: h.Span, Text: h.Name})
+		}
+		return []ast.Host{*h}
+	case ast.HostName:
+		return r.word(h)
+	}
+	return []ast.Host{*h}
+}
+
+func (r *resolver) word(h *ast.Host) []ast.Host {
+	if members := r.named(h.Name); members != nil {
+		return r.ofInterface(h, members)
+	}
+	if p, zone, fault := literal(h); fault != "" {
+		r.faults.Errorf(h.Span, "%s", fault)
+		return nil
+	} else if p.IsValid() {
+		return []ast.Host{prefixHost(h, p, zone)}
+	}
+	if addrs := r.host.Hosts[h.Name]; len(addrs) > 0 {
+		return r.ofHost(h, addrs)
+	}
+	r.faults.Add(diag.Diagnostic{
+		Span:    h.Span,
+		Message: fmt.Sprintf("%q is no address, and no interface or host of that name is known", h.Name),
+		Suggest: diag.Nearest(h.Name, append(r.host.names(), sortedKeys(r.host.Hosts)...)),
+	})
+	return nil
+}
+
+// named gives the interfaces that a name stands for: itself, the members of a
+// group, or all with self. Nil if there is no such name.
+func (r *resolver) named(name string) []*HostInterface {
+	if name == "self" {
+		all := []*HostInterface{}
+		for i := range r.host.Interfaces {
+			all = append(all, &r.host.Interfaces[i])
+		}
+		return all
+	}
+	if i := r.host.Interface(name); i != nil {
+		return []*HostInterface{i}
+	}
+	return r.host.Members(name)
+}
+
+// ofInterface gives the addresses, or networks, of interfaces.
+func (r *resolver) ofInterface(h *ast.Host, interfaces []*HostInterface) []ast.Host {
+	if h.Network && h.Bits >= 0 {
+		r.faults.Errorf(h.Span, ":network has a length of its own; leave /%d out", h.Bits)
+		return nil
+	}
+	var found []ast.Host
+	for _, i := range interfaces {
+		found = append(found, addresses(h, i)...)
+	}
+	if len(found) == 0 {
+		r.faults.Errorf(h.Span, "%q has no address now; write (%s) to follow its addresses", h.Name, h.Name)
+	}
+	return found
+}
+
+// addresses gives the addresses of one interface that h asks for: with
+// :network the networks but for link-local ones, with :0 the first of each
+// family.
+func addresses(h *ast.Host, i *HostInterface) []ast.Host {
+	var found []ast.Host
+	seen := map[ast.Family]bool{}
+	for _, p := range i.Addresses {
+		family := ast.Of(p.Addr())
+		if h.Network && p.Addr().IsLinkLocalUnicast() && family == ast.Inet6 || h.NoAlias && seen[family] {
+			continue
+		}
+		seen[family] = true
+		zone := ""
+		if p.Addr().IsLinkLocalUnicast() && family == ast.Inet6 {
+			zone = i.Name
+		}
+		bits := p.Addr().BitLen()
+		switch {
+		case h.Network:
+			bits = p.Bits()
+		case h.Bits >= 0:
+			bits = min(h.Bits, bits)
+		}
+		found = append(found, prefixHost(h, netip.PrefixFrom(p.Addr(), bits), zone))
+	}
+	return found
+}
+
+func (r *resolver) ofHost(h *ast.Host, addrs []netip.Addr) []ast.Host {
+	var found []ast.Host
+	seen := map[ast.Family]bool{}
+	if h.Network {
+		r.faults.Errorf(h.Span, "%q is a host; only interfaces have a :network", h.Name)
+		return nil
+	}
+	for _, a := range addrs {
+		bits := a.BitLen()
+		if h.Bits >= 0 {
+			bits = min(h.Bits, bits)
+		}
+		if !h.NoAlias || !seen[ast.Of(a)] {
+			found = append(found, prefixHost(h, netip.PrefixFrom(a, bits), a.Zone()))
+		}
+		seen[ast.Of(a)] = true
+	}
+	return found
+}
+
+// prefixHost gives h as the prefix p.
+func prefixHost(h *ast.Host, p netip.Prefix, zone string) ast.Host {
+	resolved := *h
+	resolved.Kind = ast.HostPrefix
+	resolved.Prefix = netip.PrefixFrom(p.Addr().WithZone(""), p.Bits()).Masked()
+	resolved.Zone = zone
+	resolved.Name, resolved.Network, resolved.NoAlias, resolved.Bits = "", false, false, -1
+	return resolved
+}
+
+// literal reads an address or network; the prefix is invalid if h is none. A
+// fault is an address that cannot be.
+func literal(h *ast.Host) (p netip.Prefix, zone, fault string) {
+	addr, err := netip.ParseAddr(h.Name)
+	if err != nil && h.Bits >= 0 {
+		addr, err = shortAddress(h.Name)
+	}
+	if err != nil {
+		return p, "", ""
+	}
+	bits := addr.BitLen()
+	switch {
+	case h.Network || h.NoAlias:
+		return p, "", fmt.Sprintf("%s is an address; only interfaces take modifiers", h.Name)
+	case h.Bits > bits:
+		return p, "", fmt.Sprintf("an IPv4 network has a length of at most 32, not %d", h.Bits)
+	case h.Bits >= 0:
+		bits = h.Bits
+	}
+	return netip.PrefixFrom(addr.WithZone(""), bits), addr.Zone(), ""
+}
+
+// shortAddress reads an IPv4 network that leaves zeros at its end out: 10/8.
+func shortAddress(s string) (netip.Addr, error) {
+	var octets [4]byte
+	parts := strings.Split(s, ".")
+	if len(parts) > len(octets) {
+		return netip.Addr{}, fmt.Errorf("%q has more than four numbers", s)
+	}
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 8)
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		octets[i] = byte(n)
+	}
+	return netip.AddrFrom4(octets), nil
+}
+
+// known warns, once for a name, that neither an interface nor a group has it.
+func (r *resolver) known(w ast.Word) {
+	if r.host.Interface(w.Text) != nil || r.isGroup(w.Text) || r.unknown[w.Text] {
+		return
+	}
+	r.unknown[w.Text] = true
+	what := "interface"
+	if groupName(w.Text) {
+		what = "interface or group"
+	}
+	r.faults.Add(diag.Diagnostic{
+		Severity: diag.Warning,
+		Span:     w.Span,
+		Message:  fmt.Sprintf("there is no %s %q yet", what, w.Text),
+		Suggest:  diag.Nearest(w.Text, r.host.names()),
+	})
+}
+
+// isGroup reports whether name is a group. egress always is one, if at times
+// an empty one.
+func (r *resolver) isGroup(name string) bool {
+	return name == "egress" || r.host.Interface(name) == nil && len(r.host.Members(name)) > 0
+}
+
+// groupName reports whether a name that nothing bears yet can be a group's:
+// unlike an interface's, it does not end in a digit.
+func groupName(name string) bool {
+	last := name[len(name)-1]
+	return last < '0' || last > '9'
+}

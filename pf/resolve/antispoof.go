@@ -1,0 +1,50 @@
+package resolve
+
+import (
+	"weir/pf/ast"
+)
+
+// antispoof expands to the rules that pf.conf(5) says: block what comes from
+// the network of an interface but not in by it, and what comes from its own
+// addresses, unless it is a loopback.
+func (r *resolver) antispoof(a *ast.Antispoof) {
+	for i := range a.Interfaces {
+		of := &a.Interfaces[i]
+		r.known(ast.Word{Span: of.Span, Text: of.Name})
+		members := r.named(of.Name)
+		if len(members) == 0 && !of.Dynamic {
+			continue // pfctl makes no rules then; known has warned
+		}
+		on := []ast.Interface{{Span: of.Span, Name: of.Name, Not: true}}
+		r.spoofed(a, of, members, on, true)
+		if len(members) == 0 || !members[0].loopback() {
+			r.spoofed(a, of, members, nil, false)
+		}
+	}
+}
+
+// spoofed adds the rules against one kind of spoofed sources of an interface.
+func (r *resolver) spoofed(a *ast.Antispoof, of *ast.AntispoofInterface, members []*HostInterface, on []ast.Interface, network bool) {
+	h := ast.Host{Span: of.Span, Kind: ast.HostDynamic, Name: of.Name, Network: network, Bits: -1}
+	sources := []ast.Host{h}
+	if !of.Dynamic {
+		sources = nil
+		for _, m := range members {
+			sources = append(sources, addresses(&h, m)...)
+		}
+	}
+	for _, source := range sources {
+		if f := familyOf(&source); f != ast.AnyFamily && a.Family != ast.AnyFamily && f != a.Family {
+			continue
+		}
+		rule := &ast.Rule{
+			Span: a.Span, Action: ast.Block, Direction: ast.In, Quick: a.Quick,
+			On: on, Family: a.Family, Label: a.Label,
+		}
+		rule.From.Hosts = []ast.Host{source}
+		rule.Origin = of.Span
+		if r.agree(rule, &lists{}) {
+			r.add(rule)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package resolve
+
+import (
+	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/token"
+)
+
+// maxText is the length of labels and tags: RULE_LABEL_SIZE and
+// PF_TAG_NAME_SIZE of 64 without the NUL.
+const maxText = 63
+
+// checkOnce checks what does not depend on the elements of the rule's lists.
+func (r *resolver) checkOnce(in *ast.Rule) {
+	if in.Action != ast.Pass {
+		if in.AllowOpts.IsValid() {
+			r.faults.Errorf(in.AllowOpts, "allow-opts stands in pass rules only")
+		}
+		if in.State != nil && in.State.Keep {
+			r.faults.Errorf(in.State.Span, "keep state stands in pass rules only")
+		}
+	}
+	if in.Flags != nil && in.Flags.Set&^in.Flags.Mask != 0 {
+		r.faults.Errorf(in.Flags.Span, "never true: flags must be set that are not looked at")
+	}
+	r.translation(in, in.Nat, "nat-to", ast.Out, ast.In, "in")
+	r.translation(in, in.Rdr, "rdr-to", ast.In, ast.Out, "out")
+	if in.Rdr != nil && in.Rdr.StaticPort {
+		r.faults.Errorf(in.Rdr.Span, "static-port stands behind nat-to only")
+	}
+	if in.Nat != nil && in.Nat.Port != nil {
+		switch {
+		case in.Nat.StaticPort:
+			r.faults.Errorf(in.Nat.Port.Span, "static-port and a port exclude each other")
+		case in.Nat.Port.Star:
+			r.faults.Errorf(in.Nat.Port.Span, "nat-to takes a port or a range of ports, not :*")
+		}
+	}
+}
+
+// translation checks where nat-to or rdr-to stands.
+func (r *resolver) translation(in *ast.Rule, p *ast.Pool, name string, natural, other ast.Direction, word string) {
+	if p == nil {
+		return
+	}
+	switch keeps := in.State == nil || in.State.Keep; {
+	case in.Action == ast.Block || in.Action == ast.Pass && !keeps:
+		r.faults.Errorf(p.Span, "%s needs a match rule or a pass rule that keeps state", name)
+	case in.Direction == ast.AnyDirection:
+		r.faults.Errorf(p.Span, "%s needs a rule with a direction, %s", name, map[ast.Direction]string{ast.In: "in", ast.Out: "out"}[natural])
+	case in.Direction == other:
+		r.faults.Errorf(p.Span, "%s in %s rules is not supported yet", name, word)
+	}
+}
+
+// consistent checks what a combination asks for against its protocol and
+// address family.
+func (r *resolver) consistent(out *ast.Rule) bool {
+	var proto ast.Proto
+	if len(out.Protos) > 0 {
+		proto = out.Protos[0]
+	}
+	before := len(r.faults.Items)
+	if proto.Number != protoTCP && proto.Number != protoUDP {
+		for _, ports := range [][]ast.Port{out.From.Ports, out.To.Ports} {
+			if len(ports) > 0 {
+				r.conflict(ports[0].Span, "ports need proto tcp or udp", proto.Span)
+			}
+		}
+	}
+	if proto.Number == protoICMP && out.Family == ast.Inet6 {
+		r.conflict(proto.Span, "proto icmp is not of inet6; its protocol is icmp6", out.FamilySpan)
+	}
+	if proto.Number == protoICMP6 && out.Family == ast.Inet {
+		r.conflict(proto.Span, "proto icmp6 is not of inet; its protocol is icmp", out.FamilySpan)
+	}
+	r.icmpConsistent(out, proto)
+	r.networkFits(out)
+	return len(r.faults.Items) == before
+}
+
+func (r *resolver) icmpConsistent(out *ast.Rule, proto ast.Proto) {
+	if len(out.ICMP) == 0 {
+		return
+	}
+	t := out.ICMP[0]
+	keyword, name, number := "icmp-type", "icmp", uint8(protoICMP)
+	if t.Family == ast.Inet6 {
+		keyword, name, number = "icmp6-type", "icmp6", protoICMP6
+	}
+	switch {
+	case proto.Number != number:
+		r.conflict(t.Span, keyword+" needs proto "+name, proto.Span)
+	case out.Family == ast.AnyFamily:
+		r.faults.Errorf(t.Span, "%s needs %s", keyword, t.Family)
+	}
+}
+
+// networkFits checks the length of (if)/bits, which is known to be of IPv4
+// only here.
+func (r *resolver) networkFits(out *ast.Rule) {
+	for _, hosts := range [][]ast.Host{out.From.Hosts, out.To.Hosts} {
+		if len(hosts) > 0 && hosts[0].Kind == ast.HostDynamic && hosts[0].Network && hosts[0].Bits >= 0 {
+			r.faults.Errorf(hosts[0].Span, ":network has a length of its own; leave /%d out", hosts[0].Bits)
+		}
+	}
+}
+
+// conflict reports an error with the place of what it conflicts with.
+func (r *resolver) conflict(at token.Span, message string, with token.Span) {
+	d := diag.Diagnostic{Span: at, Message: message}
+	if with.IsValid() {
+		d.Related = []diag.Related{{Span: with}}
+	}
+	r.faults.Add(d)
+}

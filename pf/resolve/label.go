@@ -1,0 +1,84 @@
+package resolve
+
+import (
+	"strconv"
+	"strings"
+
+	"weir/pf/ast"
+	"weir/pf/printer"
+)
+
+// texts replaces the macros in the labels and tags of a combination, which
+// becomes the next rule, and checks their lengths.
+func (r *resolver) texts(out *ast.Rule) bool {
+	values := &ruleTexts{rule: out, number: len(r.rules)}
+	ok := true
+	replace := func(w *ast.Word, what string) *ast.Word {
+		if w == nil {
+			return nil
+		}
+		replaced := ast.Word{Span: w.Span, Text: values.replace(w.Text)}
+		if len(replaced.Text) > maxText {
+			r.faults.Errorf(w.Span, "%s is too long: %d characters, at most %d", what, len(replaced.Text), maxText)
+			ok = false
+		}
+		return &replaced
+	}
+	out.Label = replace(out.Label, "the label")
+	out.Tag = replace(out.Tag, "the tag")
+	if out.Tagged != nil {
+		tagged := *out.Tagged
+		tagged.Name = *replace(&tagged.Name, "the tag")
+		out.Tagged = &tagged
+	}
+	return ok
+}
+
+// ruleTexts gives what the macros of labels stand for in a rule.
+type ruleTexts struct {
+	rule   *ast.Rule
+	number int
+}
+
+func (t *ruleTexts) replace(s string) string {
+	if !strings.Contains(s, "$") {
+		return s
+	}
+	return strings.NewReplacer(
+		"$if", t.interfaceName(),
+		"$srcaddr", address(t.rule.From.Hosts), "$dstaddr", address(t.rule.To.Hosts),
+		"$srcport", port(t.rule.From.Ports), "$dstport", port(t.rule.To.Ports),
+		"$proto", t.proto(), "$nr", strconv.Itoa(t.number),
+	).Replace(s)
+}
+
+func (t *ruleTexts) interfaceName() string {
+	if len(t.rule.On) == 0 {
+		return "any"
+	}
+	return t.rule.On[0].Name
+}
+
+func (t *ruleTexts) proto() string {
+	if len(t.rule.Protos) == 0 {
+		return "ip"
+	}
+	return t.rule.Protos[0].Text
+}
+
+func address(hosts []ast.Host) string {
+	if len(hosts) == 0 {
+		return "any"
+	}
+	return printer.Host(&hosts[0])
+}
+
+// port prints a condition on a port without blanks, and without the sign for
+// equality.
+func port(ports []ast.Port) string {
+	if len(ports) == 0 {
+		return ""
+	}
+	s := strings.ReplaceAll(printer.Port(&ports[0]), " ", "")
+	return strings.TrimPrefix(s, "=")
+}

@@ -1,0 +1,127 @@
+package resolve
+
+import (
+	"maps"
+	"slices"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/parser"
+)
+
+// MaxRules is the number of rules that a configuration may expand to.
+const MaxRules = 1_000_000
+
+// Load reads a configuration and resolves it for host; nil is a machine
+// without interfaces. name is how messages call it. The ruleset is nil if the
+// list has errors.
+func Load(name string, src []byte, host *Host) (*Ruleset, diag.List) {
+	file, list := parser.Parse(name, src)
+	if list.HasErrors() {
+		_, more := Resolve(file, host)
+		for _, d := range more.Items {
+			list.Add(d)
+		}
+		list.Sort()
+		return nil, list
+	}
+	return Resolve(file, host)
+}
+
+// Resolve expands a parsed file for host. The ruleset is nil if the list has
+// errors.
+func Resolve(file *ast.File, host *Host) (*Ruleset, diag.List) {
+	r := newResolver(file, host, MaxRules)
+	for _, s := range file.Stmts {
+		r.statement(s)
+	}
+	r.checkTables()
+	r.checkAdaptive()
+	r.faults.Sort()
+	if r.faults.HasErrors() {
+		return nil, *r.faults
+	}
+	return r.ruleset(), *r.faults
+}
+
+// resolver holds what is known while a file is expanded.
+type resolver struct {
+	host     *Host
+	faults   *diag.List
+	out      *ast.File // statements but for the rules
+	rules    []*ast.Rule
+	maxRules int
+
+	tables    map[string]*ast.Table // by name, those in the file
+	uses      []ast.Host            // tables named in rules
+	automatic int                   // number of the next automatic table
+	unknown   map[string]bool       // interfaces that were warned of
+	options   Options
+	adaptive  map[string]ast.Setting // adaptive timeouts that are set
+}
+
+func newResolver(file *ast.File, host *Host, maxRules int) *resolver {
+	if host == nil {
+		host = &Host{}
+	}
+	r := &resolver{
+		host:     host,
+		faults:   &diag.List{Files: file.Files},
+		out:      &ast.File{Files: file.Files, Comments: file.Comments},
+		maxRules: maxRules,
+		tables:   make(map[string]*ast.Table),
+		unknown:  make(map[string]bool),
+		options:  defaults(),
+		adaptive: make(map[string]ast.Setting),
+	}
+	for _, s := range file.Stmts { // rules may name tables that are defined behind them
+		if t, ok := s.(*ast.Table); ok {
+			r.declare(t)
+		}
+	}
+	return r
+}
+
+func (r *resolver) statement(s ast.Stmt) {
+	switch s := s.(type) {
+	case *ast.Timeout:
+		r.timeout(s)
+	case *ast.Limit:
+		r.limit(s)
+	case *ast.Skip:
+		r.skip(s)
+	case *ast.ImplicitPass:
+		r.options.ImplicitPass = s.Yes
+		r.out.Stmts = append(r.out.Stmts, s)
+	case *ast.Macro, *ast.BlockPolicy:
+		r.out.Stmts = append(r.out.Stmts, s)
+	case *ast.Table:
+		r.table(s)
+	case *ast.Rule:
+		r.rule(s)
+	case *ast.Antispoof:
+		r.antispoof(s)
+	}
+}
+
+// ruleset lowers what was expanded.
+func (r *resolver) ruleset() *Ruleset {
+	rs := &Ruleset{Options: r.options, Source: r.out, Rules: make([]*Rule, len(r.rules))}
+	for _, s := range r.out.Stmts {
+		if t, ok := s.(*ast.Table); ok {
+			rs.Tables = append(rs.Tables, lowerTable(t))
+		}
+	}
+	for i, rule := range r.rules {
+		rs.Rules[i] = r.lower(i, rule)
+		r.out.Stmts = append(r.out.Stmts, rule)
+	}
+	return rs
+}
+
+// suggest reports an error about a word that may be misspelt.
+func (r *resolver) suggest(w ast.Word, message string, candidates []string) {
+	r.faults.Add(diag.Diagnostic{Span: w.Span, Message: message, Suggest: diag.Nearest(w.Text, candidates)})
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

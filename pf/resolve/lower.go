@@ -1,0 +1,167 @@
+package resolve
+
+import (
+	"net/netip"
+
+	"weir/pf/ast"
+	"weir/pf/printer"
+)
+
+// lower turns an expanded rule into the form that is compiled.
+func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
+	out := &Rule{
+		Nr:        nr,
+		Pos:       in.Origin.Pos,
+		Text:      printer.Rule(in),
+		Action:    [...]Action{ast.Pass: Pass, ast.Block: Block, ast.Match: Match}[in.Action],
+		Direction: [...]Direction{ast.AnyDirection: AnyDirection, ast.In: In, ast.Out: Out}[in.Direction],
+		Quick:     in.Quick,
+		Interface: r.lowerInterface(in.On),
+		Family:    Family(in.Family),
+		From:      lowerEndpoint(&in.From),
+		To:        lowerEndpoint(&in.To),
+		ICMP:      lowerICMP(in.ICMP),
+		State:     NoState,
+		AllowOpts: in.AllowOpts.IsValid(),
+		Nat:       r.lowerPool(in.Nat, in.Family),
+		Rdr:       r.lowerPool(in.Rdr, in.Family),
+	}
+	if len(in.Protos) > 0 {
+		out.Proto = in.Protos[0].Number
+	}
+	if in.Flags != nil {
+		out.Flags = TCPFlags{Set: in.Flags.Set, Mask: in.Flags.Mask}
+	}
+	if in.Action == ast.Pass && in.State == nil {
+		out.State = KeepState
+	}
+	if in.Label != nil {
+		out.Label = in.Label.Text
+	}
+	if in.Tag != nil {
+		out.Tag = in.Tag.Text
+	}
+	if in.Tagged != nil {
+		out.Tagged, out.NotTagged = in.Tagged.Name.Text, in.Tagged.Not
+	}
+	return out
+}
+
+func (r *resolver) lowerInterface(on []ast.Interface) Interface {
+	if len(on) == 0 {
+		return Interface{Any: true}
+	}
+	name := on[0].Name
+	group := r.host.Interface(name) == nil && (r.isGroup(name) || groupName(name))
+	return Interface{Name: name, Not: on[0].Not, Group: group}
+}
+
+func lowerEndpoint(e *ast.Endpoint) Endpoint {
+	var out Endpoint
+	if len(e.Hosts) > 0 {
+		out.Addr = lowerHost(&e.Hosts[0])
+	}
+	if len(e.Ports) > 0 {
+		out.Port = lowerPort(&e.Ports[0])
+	}
+	return out
+}
+
+func lowerHost(h *ast.Host) Address {
+	switch h.Kind {
+	case ast.HostPrefix:
+		if h.Prefix.Bits() == 0 && !h.Not {
+			return Address{}
+		}
+		return Address{Kind: PrefixAddress, Not: h.Not, Prefix: h.Prefix}
+	case ast.HostTable:
+		return Address{Kind: TableAddress, Not: h.Not, Table: h.Name}
+	case ast.HostDynamic:
+		a := Address{Kind: InterfaceAddress, Not: h.Not, Interface: h.Name, NoAlias: h.NoAlias, Bits: max(h.Bits, 0)}
+		if h.Network {
+			a.Modifier = NetworkModifier
+		}
+		return a
+	}
+	return Address{}
+}
+
+func lowerPort(p *ast.Port) PortRange {
+	ops := [...]PortOp{
+		ast.PortEqual: PortEq, ast.PortNotEqual: PortNe, ast.PortLess: PortLt, ast.PortLessEqual: PortLe,
+		ast.PortGreater: PortGt, ast.PortGreaterEqual: PortGe,
+		ast.PortRange: PortRangeInc, ast.PortInside: PortInside, ast.PortOutside: PortOutside,
+	}
+	return PortRange{Op: ops[p.Op], Low: p.Low.Value, High: p.High.Value}
+}
+
+func lowerICMP(types []ast.ICMP) ICMPType {
+	if len(types) == 0 {
+		return ICMPType{}
+	}
+	t := types[0]
+	out := ICMPType{Asked: true, Type: uint8(t.Type.Value)}
+	if t.Code != nil {
+		out.HasCode, out.Code = true, uint8(t.Code.Value)
+	}
+	return out
+}
+
+// lowerPool gives the addresses of a pool, those of a table one by one.
+func (r *resolver) lowerPool(p *ast.Pool, family ast.Family) *Translation {
+	if p == nil {
+		return nil
+	}
+	out := &Translation{StaticPort: p.StaticPort}
+	for i := range p.Hosts {
+		if h := &p.Hosts[i]; h.Kind == ast.HostTable {
+			out.Addrs = append(out.Addrs, r.tableAddrs(h.Name, family)...)
+		} else {
+			out.Addrs = append(out.Addrs, poolAddress(h))
+		}
+	}
+	if p.Port == nil {
+		return out
+	}
+	out.PortLow = p.Port.Low.Value
+	if p.Port.Range {
+		out.PortLow, out.PortHigh = min(p.Port.Low.Value, p.Port.High.Value), max(p.Port.Low.Value, p.Port.High.Value)
+	}
+	return out
+}
+
+// poolAddress lowers an address to translate to; a network of length 0 is one
+// too.
+func poolAddress(h *ast.Host) Address {
+	if h.Kind == ast.HostPrefix {
+		return Address{Kind: PrefixAddress, Prefix: h.Prefix}
+	}
+	return lowerHost(h)
+}
+
+// tableAddrs gives the addresses of a family in a table. What the table
+// excludes cannot be translated to.
+func (r *resolver) tableAddrs(name string, family ast.Family) []Address {
+	t := r.tables[name]
+	if t == nil {
+		return nil
+	}
+	var addrs []Address
+	for i := range t.Hosts {
+		h := &t.Hosts[i]
+		if !h.Not && (family == ast.AnyFamily || familyOf(h) == family) {
+			addrs = append(addrs, Address{Kind: PrefixAddress, Prefix: h.Prefix})
+		}
+	}
+	return addrs
+}
+
+func lowerTable(t *ast.Table) *Table {
+	out := &Table{Name: t.Name.Text, Pos: t.Name.Pos, Entries: make([]TableEntry, 0, len(t.Hosts))}
+	for i := range t.Hosts {
+		if p := t.Hosts[i].Prefix; p != (netip.Prefix{}) {
+			out.Entries = append(out.Entries, TableEntry{Prefix: p, Not: t.Hosts[i].Not})
+		}
+	}
+	return out
+}

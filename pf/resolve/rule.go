@@ -1,0 +1,236 @@
+package resolve
+
+import (
+	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/token"
+)
+
+// lists are the clauses of a rule that lists can stand in, resolved.
+type lists struct {
+	on        []ast.Interface
+	protos    []ast.Proto
+	icmp      []ast.ICMP
+	from, to  []ast.Host
+	fromPorts []ast.Port
+	toPorts   []ast.Port
+	nat, rdr  []ast.Host
+	natPort   *ast.PoolPort
+	rdrPort   *ast.PoolPort
+	family    ast.Family
+	why       []diag.Related // why the last combination that was left out was
+	accepted  int            // combinations
+}
+
+// rule expands a rule into one for each combination of the elements of its
+// lists. As in pfctl, combinations of different address families are left out.
+func (r *resolver) rule(in *ast.Rule) {
+	before := r.faults.Count(diag.Error)
+	r.checkOnce(in)
+	l := r.lists(in)
+	if r.faults.Count(diag.Error) > before {
+		return
+	}
+	sizes := [...]int{len(l.on), len(l.protos), len(l.icmp), len(l.from), len(l.to), len(l.fromPorts), len(l.toPorts)}
+	total := 1
+	for _, n := range sizes {
+		if total *= max(n, 1); total > r.maxRules-len(r.rules) {
+			r.faults.Errorf(in.Span, "the configuration expands to more than %d rules here", r.maxRules)
+			return
+		}
+	}
+	for i := range total {
+		r.combination(in, l, split(i, sizes))
+	}
+	if l.accepted == 0 && r.faults.Count(diag.Error) == before {
+		r.faults.Add(diag.Diagnostic{Span: in.Span, Message: "the rule expands to no valid combination", Related: l.why})
+	}
+}
+
+// split gives the element of each list that combination i has; the last list
+// varies fastest.
+func split(i int, sizes [7]int) (at [7]int) {
+	for k := len(sizes) - 1; k >= 0; k-- {
+		n := max(sizes[k], 1)
+		at[k] = i % n
+		i /= n
+	}
+	return at
+}
+
+// lists resolves the clauses of a rule.
+func (r *resolver) lists(in *ast.Rule) *lists {
+	l := &lists{
+		on:        in.On,
+		protos:    r.protos(in.Protos),
+		icmp:      r.icmp(in.ICMP),
+		from:      r.hosts(in.From.Hosts, ruleHost),
+		to:        r.hosts(in.To.Hosts, ruleHost),
+		fromPorts: r.ports(in.From.Ports),
+		toPorts:   r.ports(in.To.Ports),
+		family:    in.Family,
+	}
+	for _, i := range in.On {
+		r.known(ast.Word{Span: i.Span, Text: i.Name})
+	}
+	if in.Nat != nil {
+		l.nat, l.natPort = r.hosts(in.Nat.Hosts, poolHost), r.poolPort(in.Nat)
+	}
+	if in.Rdr != nil {
+		l.rdr, l.rdrPort = r.hosts(in.Rdr.Hosts, poolHost), r.poolPort(in.Rdr)
+	}
+	if l.family == ast.AnyFamily {
+		l.family = common(l.from)
+	}
+	if l.family == ast.AnyFamily {
+		l.family = common(l.to)
+	}
+	return l
+}
+
+// common gives the family that all addresses of a list have which have one.
+func common(hosts []ast.Host) ast.Family {
+	family := ast.AnyFamily
+	for i := range hosts {
+		f := familyOf(&hosts[i])
+		if f != ast.AnyFamily && family != ast.AnyFamily && f != family {
+			return ast.AnyFamily
+		}
+		family = max(family, f)
+	}
+	return family
+}
+
+// familyOf gives the family of an address; tables and changing addresses have
+// none.
+func familyOf(h *ast.Host) ast.Family {
+	if h.Kind != ast.HostPrefix {
+		return ast.AnyFamily
+	}
+	return ast.Of(h.Prefix.Addr())
+}
+
+// combination adds the rule of one combination, unless it is left out.
+func (r *resolver) combination(in *ast.Rule, l *lists, at [7]int) {
+	out := *in
+	out.Origin = in.Span
+	out.On = one(l.on, at[0], &out.Origin)
+	out.Protos = one(l.protos, at[1], &out.Origin)
+	out.ICMP = one(l.icmp, at[2], &out.Origin)
+	out.From.Hosts = one(l.from, at[3], &out.Origin)
+	out.To.Hosts = one(l.to, at[4], &out.Origin)
+	out.From.Ports = one(l.fromPorts, at[5], &out.Origin)
+	out.To.Ports = one(l.toPorts, at[6], &out.Origin)
+	out.Family = l.family
+	if !r.agree(&out, l) || !r.pools(&out, l) {
+		return
+	}
+	l.accepted++
+	r.add(&out)
+}
+
+// add fills a rule in whose lists have one element each, checks it, and makes
+// it the next of the configuration.
+func (r *resolver) add(out *ast.Rule) {
+	if len(r.rules) >= r.maxRules {
+		r.faults.Errorf(out.Span, "the configuration expands to more than %d rules here", r.maxRules)
+		return
+	}
+	if !out.Origin.IsValid() {
+		out.Origin = out.Span
+	}
+	fitBits(out)
+	r.fill(out)
+	if r.consistent(out) && r.texts(out) {
+		r.rules = append(r.rules, out)
+	}
+}
+
+// one gives the i-th element of a list as a list. If the list has several,
+// origin becomes the element's place.
+func one[T interface{ Whole() token.Span }](list []T, i int, origin *token.Span) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	if len(list) > 1 {
+		*origin = list[i].Whole()
+	}
+	return list[i : i+1 : i+1]
+}
+
+// agree settles the family and interface of a combination, and reports
+// whether its addresses belong to them.
+func (r *resolver) agree(out *ast.Rule, l *lists) bool {
+	for _, hosts := range [][]ast.Host{out.From.Hosts, out.To.Hosts} {
+		if len(hosts) == 0 {
+			continue
+		}
+		h := &hosts[0]
+		f := familyOf(h)
+		if f != ast.AnyFamily && out.Family != ast.AnyFamily && f != out.Family {
+			l.why = because(h.Span, "is of another address family than the rest of the rule")
+			return false
+		}
+		out.Family = max(out.Family, f)
+		if h.Zone == "" {
+			continue
+		}
+		if len(out.On) == 0 {
+			out.On = []ast.Interface{{Span: h.Span, Name: h.Zone}}
+		} else if out.On[0].Name != h.Zone {
+			l.why = because(h.Span, "is an address on the link of "+h.Zone)
+			return false
+		}
+	}
+	return true
+}
+
+func because(sp token.Span, note string) []diag.Related {
+	return []diag.Related{{Span: sp, Note: note}}
+}
+
+// fitBits drops the length of (if)/bits where the rule's family has none such.
+func fitBits(out *ast.Rule) {
+	for _, hosts := range []*[]ast.Host{&out.From.Hosts, &out.To.Hosts} {
+		if len(*hosts) == 0 {
+			continue
+		}
+		h := (*hosts)[0]
+		limit := 128
+		if out.Family == ast.Inet {
+			limit = 32
+		}
+		if h.Kind == ast.HostDynamic && h.Bits >= limit {
+			h.Bits = -1
+			*hosts = []ast.Host{h}
+		}
+	}
+}
+
+// fill gives a rule what follows from what it says: pass rules keep state, and
+// such for TCP ask for flags S/SA.
+func (r *resolver) fill(out *ast.Rule) {
+	keeps := out.Action == ast.Pass && (out.State == nil || out.State.Keep)
+	if out.State != nil && out.State.Keep == (out.Action == ast.Pass) {
+		out.State = nil // says what is so anyway
+	}
+	tcp := len(out.Protos) == 0 || out.Protos[0].Number == protoTCP
+	switch {
+	case !tcp:
+		out.Flags = nil
+	case out.Flags == nil && keeps:
+		out.Flags = &ast.Flags{Set: flagSYN, Mask: flagSYN | flagACK, Implied: true}
+	case out.Flags != nil && out.Flags.Mask == 0 && !keeps:
+		out.Flags = nil
+	}
+}
+
+const (
+	protoICMP  = 1
+	protoTCP   = 6
+	protoUDP   = 17
+	protoICMP6 = 58
+
+	flagSYN = 1 << 1
+	flagACK = 1 << 4
+)

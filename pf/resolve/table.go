@@ -1,0 +1,61 @@
+package resolve
+
+import (
+	"fmt"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+)
+
+// declare remembers a table that the file defines.
+func (r *resolver) declare(t *ast.Table) {
+	if first := r.tables[t.Name.Text]; first != nil {
+		r.faults.Add(diag.Diagnostic{
+			Span:    t.Name.Span,
+			Message: fmt.Sprintf("table <%s> is defined twice", t.Name.Text),
+			Related: []diag.Related{{Span: first.Name.Span, Note: "first defined here"}},
+		})
+		return
+	}
+	r.tables[t.Name.Text] = t
+}
+
+// table resolves the addresses of a table.
+func (r *resolver) table(t *ast.Table) {
+	resolved := *t
+	resolved.Hosts = r.hosts(t.Hosts, tableHost)
+	if r.tables[t.Name.Text] == t {
+		r.tables[t.Name.Text] = &resolved
+	}
+	r.out.Stmts = append(r.out.Stmts, &resolved)
+}
+
+// checkTables warns of tables that rules name and the file does not define. In
+// pf they come into being empty.
+func (r *resolver) checkTables() {
+	for _, use := range r.uses {
+		if r.tables[use.Name] != nil {
+			continue
+		}
+		r.faults.Add(diag.Diagnostic{
+			Severity: diag.Warning,
+			Span:     use.Span,
+			Message:  fmt.Sprintf("table <%s> is not defined and will be empty", use.Name),
+			Suggest:  diag.Nearest(use.Name, sortedKeys(r.tables)),
+		})
+	}
+}
+
+// newTable makes a table of a list of addresses to translate to, as pfctl does.
+func (r *resolver) newTable(hosts []ast.Host) ast.Host {
+	name := ""
+	for name == "" || r.tables[name] != nil {
+		name = fmt.Sprintf("__automatic_%d", r.automatic)
+		r.automatic++
+	}
+	span := hosts[0].Span.To(hosts[len(hosts)-1].Span)
+	t := &ast.Table{Span: span, Name: ast.Word{Span: span, Text: name}, Const: true, Listed: true, Hosts: hosts}
+	r.tables[name] = t
+	r.out.Stmts = append(r.out.Stmts, t)
+	return ast.Host{Span: span, Kind: ast.HostTable, Name: name, Bits: -1}
+}
