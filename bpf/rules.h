@@ -95,7 +95,7 @@ static __always_inline __u32 addr_find(__u32 tree4, __u32 tree6, const struct ad
 	return value;
 }
 
-/* TCP flags in the order SYN ACK RST FIN PSH URG ECE CWR: what rules ask of them
+/* TCP flags in the order SYN ACK RST FIN PSH CWR ECE URG: what rules ask of them
  * is then a few spans, "flags S/SA" a single one. */
 static __always_inline __u32 flags_key(__u8 f)
 {
