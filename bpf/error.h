@@ -41,8 +41,8 @@ static __always_inline enum reason quote_ip6(hook_ctx *ctx, struct quote *q, str
 		return REASON_SHORT;
 	if (ip->version != 6)
 		return REASON_MALFORMED;
-	addr_set6(&t->src, ip->saddr.in6_u.u6_addr32);
-	addr_set6(&t->dst, ip->daddr.in6_u.u6_addr32);
+	addr_set6(&t->src, &ip->saddr);
+	addr_set6(&t->dst, &ip->daddr);
 	next = ip->nexthdr;
 	for (i = 0; i < IPV6_EXT_MAX_CHAIN && is_extension(next); i++) {
 		if (at > IPV6_EXT_MAX_BYTES || at + sizeof(header) > rest ||

@@ -21,7 +21,7 @@
  */
 static __always_inline __u64 tuple_hash(const struct tuple *t)
 {
-	const __u64 *w = (const __u64 *)t;
+	const word64 *w = (const word64 *)t;
 	__u64 s = hash_seed, h;
 
 	h = (w[0] ^ s) * 0x9e3779b97f4a7c15ULL;

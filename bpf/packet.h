@@ -78,25 +78,25 @@ struct packet {
 
 #define ADDR4_PREFIX bpf_htonl(0xffff)
 
+/* Tuples are hashed and compared as 64-bit words, so they are written as such: a
+ * load that spans two narrower stores waits for both to reach the cache. */
+typedef __u64 __attribute__((may_alias)) word64;
+
 static __always_inline void addr_set4(struct addr *a, __be32 v4)
 {
-	a->word[0] = 0;
-	a->word[1] = 0;
-	a->word[2] = ADDR4_PREFIX;
-	a->word[3] = v4;
+	((word64 *)a)[0] = 0;
+	((word64 *)a)[1] = (__u64)v4 << 32 | ADDR4_PREFIX;
 }
 
-static __always_inline void addr_set6(struct addr *a, const __be32 v6[4])
+static __always_inline void addr_set6(struct addr *a, const void *v6)
 {
-	a->word[0] = v6[0];
-	a->word[1] = v6[1];
-	a->word[2] = v6[2];
-	a->word[3] = v6[3];
+	((word64 *)a)[0] = ((const word64 *)v6)[0];
+	((word64 *)a)[1] = ((const word64 *)v6)[1];
 }
 
 static __always_inline int addr_equal(const struct addr *a, const struct addr *b)
 {
-	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
+	const word64 *x = (const word64 *)a, *y = (const word64 *)b;
 
 	return !((x[0] ^ y[0]) | (x[1] ^ y[1]));
 }
@@ -108,9 +108,17 @@ static __always_inline int addr_is4(const struct addr *a)
 
 static __always_inline int tuple_equal(const struct tuple *a, const struct tuple *b)
 {
-	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
+	const word64 *x = (const word64 *)a, *y = (const word64 *)b;
 
 	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4]));
+}
+
+/* All but the addresses. */
+static __always_inline void tuple_set_ports(struct tuple *t, __be16 sport, __be16 dport, __u8 proto,
+					    __u16 zone)
+{
+	*(word64 *)&t->sport = (__u64)sport | (__u64)dport << 16 | (__u64)proto << 32 |
+			       (__u64)zone << 48;
 }
 
 /* The tuple that an answer to t arrives with. */

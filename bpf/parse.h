@@ -116,8 +116,7 @@ static __always_inline enum reason parse_tcp(struct packet *p, struct headers *h
 		return REASON_MALFORMED;
 	if (header > rest)
 		return REASON_FRAGMENT_SHORT;
-	p->tuple.sport = tcp->source;
-	p->tuple.dport = tcp->dest;
+	tuple_set_ports(&p->tuple, tcp->source, tcp->dest, IPPROTO_TCP, p->tuple.zone);
 	p->tcp_flags = ((__u8 *)tcp)[13];
 	p->tcp_header = header;
 	p->payload = rest - header;
@@ -137,8 +136,7 @@ static __always_inline enum reason parse_udp(struct packet *p, struct headers *h
 	length = bpf_ntohs(udp->len);
 	if (p->fragment == FRAGMENT_NONE && (length < sizeof(*udp) || length > rest) && !p->gso)
 		return REASON_MALFORMED;
-	p->tuple.sport = udp->source;
-	p->tuple.dport = udp->dest;
+	tuple_set_ports(&p->tuple, udp->source, udp->dest, IPPROTO_UDP, p->tuple.zone);
 	if (!udp->check)
 		p->flags |= PACKET_CSUM_NONE;
 	return UNDECIDED;
@@ -172,8 +170,7 @@ static __always_inline enum reason parse_l4(struct packet *p, struct headers *h)
 {
 	__u32 rest = p->length - (p->l4_offset - p->l3_offset);
 
-	p->tuple.sport = 0;
-	p->tuple.dport = 0;
+	tuple_set_ports(&p->tuple, 0, 0, p->tuple.proto, p->tuple.zone);
 	if (p->fragment == FRAGMENT_LATER)
 		return UNDECIDED;
 	if (p->tuple.proto == IPPROTO_TCP)
@@ -400,8 +397,8 @@ static __always_inline enum reason parse_ip6(hook_ctx *ctx, struct packet *p, st
 	p->family = 6;
 	p->ttl = ip->hop_limit;
 	p->tuple.proto = ip->nexthdr;
-	addr_set6(&p->tuple.src, ip->saddr.in6_u.u6_addr32);
-	addr_set6(&p->tuple.dst, ip->daddr.in6_u.u6_addr32);
+	addr_set6(&p->tuple.src, &ip->saddr);
+	addr_set6(&p->tuple.dst, &ip->daddr);
 	if (addr_is_link_local(&p->tuple.src) || addr_is_link_local(&p->tuple.dst))
 		p->tuple.zone = p->ifindex;
 	p->l4_offset = p->l3_offset + sizeof(*ip);
