@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"weir/internal/bpfload"
+	"weir/internal/ruleset"
 )
 
 // Build loads a new generation beside the running one, over the states, next
@@ -59,9 +60,9 @@ func (d *Dataplane) openLedger() error {
 		HashSeed:   found.HashSeed,
 		Generation: found.Generation + 1,
 		Layout:     found.Layout,
-		NextRule:   max(found.NextRule, d.config.RuleBase+uint32(d.config.rules())),
+		NextRule:   max(found.NextRule, d.config.RuleBase+uint32(len(d.config.Program.Rules))),
 		RuleBase:   d.config.RuleBase,
-		Rules:      uint32(d.config.rules()),
+		Rules:      uint32(len(d.config.Program.Rules)),
 	}
 	if d.config.Unloaded {
 		d.ledger.Unloaded = 1
@@ -115,7 +116,7 @@ func (d *Dataplane) load() error {
 	}
 	options := bpfload.Options{
 		Maps:    d.reused(),
-		Entries: sizes(d.config.Options.MaxStates),
+		Entries: d.sizes(),
 		Values:  d.values(),
 		Shared:  []string{mapShared},
 	}
@@ -130,6 +131,19 @@ func (d *Dataplane) load() error {
 	return err
 }
 
+// chunks is the number of chunks that vectors of rules have.
+func (d *Dataplane) chunks() uint32 {
+	rules := len(d.config.Program.Rules) + d.config.Room
+	return uint32(max(1, (rules+ruleset.ChunkRules-1)/ruleset.ChunkRules))
+}
+
+// sizes returns the sizes of all maps that have no fixed one.
+func (d *Dataplane) sizes() map[string]uint32 {
+	all := ruleEntries(d.config.Program, d.config.Room)
+	maps.Copy(all, tableSizes(d.config.Options.MaxStates))
+	return all
+}
+
 // reused returns the maps that programs are loaded over: all tables, or those
 // whose size does not follow the limit of states.
 func (d *Dataplane) reused() map[string]*bpfload.Map {
@@ -141,7 +155,7 @@ func (d *Dataplane) reused() map[string]*bpfload.Map {
 	}
 	reused := maps.Clone(d.old.maps)
 	delete(reused, mapShared)
-	for name := range sizes(d.old.limit()) {
+	for name := range tableSizes(d.old.limit()) {
 		delete(reused, name)
 	}
 	return reused
@@ -167,7 +181,7 @@ func (d *Dataplane) values() map[string]any {
 		"cache_mask":    cacheBuckets(d.config.Options.MaxStates) - 1,
 		"max_states":    d.config.Options.MaxStates,
 		"rule_base":     d.config.RuleBase,
-		"rule_chunks":   d.config.ruleChunks(),
+		"rule_chunks":   d.chunks(),
 		"implicit_pass": flag(d.config.Options.ImplicitPass),
 		"unloaded":      flag(d.config.Unloaded),
 	}
@@ -190,7 +204,7 @@ func (d *Dataplane) fill() error {
 		d.tables.shared.Timeout = d.tables.shared.TimeoutSet
 		d.tables.shared.TimeoutFrag = d.tables.shared.TimeoutFragSet
 	}
-	return d.fillRules()
+	return writeProgram(d.objects.Maps, d.config.Program)
 }
 
 // slots are the programs behind the entry programs' tail calls, by enum slot of

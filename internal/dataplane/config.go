@@ -1,6 +1,9 @@
 package dataplane
 
-import "weir/pf/resolve"
+import (
+	"weir/internal/ruleset"
+	"weir/pf/resolve"
+)
 
 // A Config says what Build makes.
 type Config struct {
@@ -10,8 +13,8 @@ type Config struct {
 	// Dir is the namespace's folder in the bpffs (see Folder). It need not
 	// exist; Commit makes it.
 	Dir string
-	// Program is the compiled ruleset, a *ruleset.Program.
-	Program any
+	// Program is the compiled ruleset.
+	Program *ruleset.Program
 	// Options are the set statements: timeouts, limits, implicit passes.
 	Options resolve.Options
 	// RuleBase is the global id of rule 0: what NextRuleBase returned before
@@ -25,6 +28,9 @@ type Config struct {
 	// HashSeed keys the look-up cache where there is none to be kept, for tests.
 	// 0: random.
 	HashSeed uint64
+	// Room is how many rules there is room for beyond Program's, for tests that
+	// put one ruleset after another into the same generation.
+	Room int
 	// Frozen leaves the sweeping timer unarmed: the clock stands still until a
 	// test sets it, and no state is swept.
 	Frozen bool

@@ -138,8 +138,8 @@ func (t *tables) close() error {
 // limit is the number of states that fit.
 func (t *tables) limit() uint32 { return uint32(len(t.states) - 1) }
 
-// sizes returns the sizes of the maps whose size follows the limit of states.
-func sizes(limit uint32) map[string]uint32 {
+// tableSizes returns the sizes of the maps whose size follows the limit of states.
+func tableSizes(limit uint32) map[string]uint32 {
 	return map[string]uint32{
 		mapStates: limit + 1,
 		mapTuples: 2 * limit,

@@ -1,0 +1,306 @@
+package dataplane
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/vishvananda/netlink"
+
+	"weir/internal/bpfload"
+	"weir/internal/ruleset"
+	"weir/internal/state"
+	"weir/pf/resolve"
+)
+
+// options are small, so that loading is quick.
+func testOptions() resolve.Options {
+	return resolve.Options{
+		MaxStates:    1024,
+		ImplicitPass: true,
+		Timeouts: resolve.Timeouts{
+			TCPFirst: 120, TCPOpening: 30, TCPEstablished: 86400, TCPClosing: 900, TCPFinWait: 45, TCPClosed: 90,
+			UDPFirst: 60, UDPSingle: 30, UDPMultiple: 60, ICMPFirst: 20, ICMPError: 10,
+			OtherFirst: 60, OtherSingle: 30, OtherMultiple: 60, Frag: 60,
+		},
+	}
+}
+
+func (n *testNet) config() Config {
+	return Config{Dir: n.dir, Program: must(ruleset.Compile(&resolve.Ruleset{}, ruleset.Snapshot{}))(n.tb), Options: testOptions()}
+}
+
+func build(tb testing.TB, cfg Config) *Dataplane {
+	tb.Helper()
+	d, err := Build(cfg)
+	if err != nil {
+		tb.Fatalf("%+v", err)
+	}
+	tb.Cleanup(func() { check(tb, d.Close()) })
+	return d
+}
+
+func commit(tb testing.TB, d *Dataplane, attachments []Attachment) Report {
+	tb.Helper()
+	r, err := d.Commit(attachments)
+	check(tb, err)
+	return r
+}
+
+// linkIDs tells whether links were replaced or kept.
+func linkPrograms(tb testing.TB, dir string) map[linkKey]string {
+	tb.Helper()
+	links := must(openLinks(dir))(tb)
+	defer closeLinks(links)
+	names := make(map[linkKey]string)
+	for key, l := range links {
+		p := must(l.link.Program())(tb)
+		info := must(p.Info())(tb)
+		names[key] = info.Name
+		p.Close()
+	}
+	return names
+}
+
+func TestCommit(t *testing.T) {
+	n := newNet(t)
+	d := build(t, n.config())
+	r := commit(t, d, n.attachments(true))
+	if r.Generation != 1 {
+		t.Errorf("generation %d, want 1", r.Generation)
+	}
+	want := map[linkKey]string{}
+	for _, ifindex := range []int{n.lan0, n.wan0} {
+		for hook, program := range programs {
+			want[linkKey{ifindex, hook}] = program
+		}
+	}
+	if diff := cmp.Diff(want, linkPrograms(t, n.dir)); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+	check(t, d.Close())
+
+	next := build(t, n.config())
+	if r := commit(t, next, n.attachments(false)[:1]); r.Generation != 2 {
+		t.Errorf("generation %d, want 2", r.Generation)
+	}
+	want = map[linkKey]string{
+		{n.lan0, bpfload.Ingress}: "weir_tc_in",
+		{n.lan0, bpfload.Egress}:  "weir_tc_out",
+	}
+	if diff := cmp.Diff(want, linkPrograms(t, n.dir)); diff != "" {
+		t.Errorf("links after the second (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"generation", "ledger", "links", "tables"}, list(t, n.dir)); diff != "" {
+		t.Errorf("pins (-want +got):\n%s", diff)
+	}
+}
+
+func list(tb testing.TB, dir string) []string {
+	tb.Helper()
+	var names []string
+	for _, e := range must(os.ReadDir(dir))(tb) {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// The clock is kept by the kernel, and by one generation at a time.
+func TestSweepRuns(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.config())
+	commit(t, first, n.attachments(false))
+	check(t, first.Close())
+	second := build(t, n.config())
+	commit(t, second, n.attachments(false))
+	now := &second.tables.shared.Now
+	before := atomic.LoadUint32(now)
+	time.Sleep(200 * time.Millisecond)
+	if ticks := atomic.LoadUint32(now) - before; ticks < 10 || ticks > 40 {
+		t.Errorf("the clock went %d ticks in 0.2 s", ticks)
+	}
+	check(t, second.Close())
+	check(t, Remove(n.dir))
+	if _, err := Open(n.dir); !errors.Is(err, ErrNotLoaded) {
+		t.Errorf("open after remove: %v", err)
+	}
+}
+
+func TestBuildIsExclusive(t *testing.T) {
+	n := newNet(t)
+	d := build(t, n.config())
+	if _, err := Build(n.config()); !errors.Is(err, ErrBusy) {
+		t.Errorf("second build: %v, want ErrBusy", err)
+	}
+	commit(t, d, nil)
+	build(t, n.config())
+}
+
+// A foreign XDP program ends the commit, and every link has its former program.
+func TestCommitFailsWhole(t *testing.T) {
+	n := newNet(t)
+	elsewhere := n.config()
+	elsewhere.Dir += "2"
+	foreign := build(t, elsewhere)
+	link := must(bpfload.Attach(foreign.objects.Programs["weir_xdp_miss"], bpfload.XDP, n.wan0))(t)
+	defer link.Close()
+
+	first := build(t, n.config())
+	commit(t, first, n.attachments(false))
+	before := linkIDs(t, n.dir)
+	second := build(t, n.config())
+	_, err := second.Commit(n.attachments(true))
+	var attach *AttachError
+	if !errors.As(err, &attach) || attach.Attachment.Name != "wan0" || !errors.Is(err, ErrForeign) {
+		t.Fatalf("commit over a foreign program: %v", err)
+	}
+	if diff := cmp.Diff(before, linkIDs(t, n.dir)); diff != "" {
+		t.Errorf("links after the failure (-before +after):\n%s", diff)
+	}
+	if r := commit(t, second, n.attachments(false)); r.Generation != 2 {
+		t.Errorf("generation %d after another try, want 2", r.Generation)
+	}
+}
+
+// linkIDs returns the program id of every link.
+func linkIDs(tb testing.TB, dir string) map[linkKey]uint32 {
+	tb.Helper()
+	links := must(openLinks(dir))(tb)
+	defer closeLinks(links)
+	ids := make(map[linkKey]uint32)
+	for key, l := range links {
+		p := must(l.link.Program())(tb)
+		id, _ := must(p.Info())(tb).ID()
+		ids[key] = uint32(id)
+		p.Close()
+	}
+	return ids
+}
+
+func TestRuleIDsAreNotReused(t *testing.T) {
+	n := newNet(t)
+	if base := must(NextRuleBase(n.dir))(t); base != 0 {
+		t.Errorf("first base %d, want 0", base)
+	}
+	commit(t, build(t, n.config()), nil)
+	l := must(readLedger(n.dir))(t)
+	l.NextRule = 70
+	check(t, writeLedger(n.dir, l))
+	if base := must(NextRuleBase(n.dir))(t); base != 70 {
+		t.Errorf("base %d, want 70", base)
+	}
+	d := build(t, n.config())
+	commit(t, d, nil)
+	if base := must(NextRuleBase(n.dir))(t); base != 70 {
+		t.Errorf("base after a reload %d, want 70", base)
+	}
+}
+
+func TestLeftover(t *testing.T) {
+	n := newNet(t)
+	commit(t, build(t, n.config()), n.attachments(true))
+	if is := must(Leftover(n.dir))(t); is {
+		t.Error("a live folder is a leftover")
+	}
+	for _, name := range []string{"lan0", "wan0"} {
+		check(t, netlink.LinkDel(must(netlink.LinkByName(name))(t)))
+	}
+	if is := must(Leftover(n.dir))(t); !is {
+		t.Error("a folder whose interfaces are gone is no leftover")
+	}
+	check(t, Remove(n.dir))
+	check(t, Remove(n.dir))
+	if is := must(Leftover(n.dir))(t); is {
+		t.Error("no folder is a leftover")
+	}
+}
+
+func TestAttachDetach(t *testing.T) {
+	n := newNet(t)
+	d := build(t, n.config())
+	commit(t, d, n.attachments(false)[:1])
+	check(t, d.Attach(n.attachments(true)[1]))
+	check(t, d.Attach(n.attachments(false)[1]))
+	check(t, d.Detach(n.lan0))
+	check(t, d.Detach(n.lan0))
+	want := map[linkKey]string{
+		{n.wan0, bpfload.Ingress}: "weir_tc_in",
+		{n.wan0, bpfload.Egress}:  "weir_tc_out",
+	}
+	if diff := cmp.Diff(want, linkPrograms(t, n.dir)); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+	commit(t, build(t, n.config()), nil)
+	if err := d.Attach(n.attachments(false)[0]); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("attach an old generation: %v", err)
+	}
+}
+
+// An interface that is gone when it is to be attached is reported, not an error.
+func TestCommitWithoutInterface(t *testing.T) {
+	n := newNet(t)
+	attachments := append(n.attachments(false), Attachment{Ifindex: 4711, Name: "ghost0"})
+	if diff := cmp.Diff([]string{"ghost0"}, commit(t, build(t, n.config()), attachments).Gone); diff != "" {
+		t.Errorf("gone (-want +got):\n%s", diff)
+	}
+}
+
+// States move into tables of another size; what does not fit is told.
+func TestResizeCopiesStates(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.config())
+	commit(t, first, n.attachments(false))
+	enterStates(t, first.tables, 1000)
+	wanted := collect(first.View())
+
+	larger := n.config()
+	larger.Options.MaxStates = 5000
+	second := build(t, larger)
+	if r := commit(t, second, n.attachments(false)); r.Copied != 1000 || r.Lost != 0 {
+		t.Errorf("copied %d, lost %d; want 1000, 0", r.Copied, r.Lost)
+	}
+	if diff := cmp.Diff(wanted, collect(second.View()), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Errorf("states (-before +after):\n%s", diff)
+	}
+	smaller := n.config()
+	smaller.Options.MaxStates = 100
+	third := build(t, smaller)
+	if r := commit(t, third, n.attachments(false)); r.Copied != 100 || r.Lost != 900 {
+		t.Errorf("copied %d, lost %d; want 100, 900", r.Copied, r.Lost)
+	}
+}
+
+func collect(v *View) map[state.Tuple]state.State {
+	all := make(map[state.Tuple]state.State)
+	for s := range v.States() {
+		all[s.Tuple[0]] = *s
+	}
+	return all
+}
+
+// enterStates enters UDP states with different tuples.
+func enterStates(tb testing.TB, to *tables, count int) {
+	tb.Helper()
+	from := &tables{states: make([]xdpState, count+1), shared: &xdpShared{StatesHigh: uint32(count)}}
+	for i := range from.states {
+		s := &from.states[i]
+		s.Status = statusLive
+		s.Phase = uint8(state.UDPMultiple)
+		s.Forth.Tuple = xdpTuple{Sport: uint16(i), Dport: 0xffff, Proto: 17}
+		s.Back.Tuple = xdpTuple{Sport: 0xffff, Dport: uint16(i), Proto: 17}
+		s.Created = to.shared.Now
+		s.CheckAt = to.shared.Now + 1000
+		s.Flow[0].Last, s.Flow[1].Last = to.shared.Now, to.shared.Now
+		s.Flow[0].Packets = uint64(i)
+	}
+	c := &copier{old: from, new: to, moved: make([]move, count+1)}
+	check(tb, c.run())
+	if c.copied != count {
+		tb.Fatalf("entered %d states of %d", c.copied, count)
+	}
+}

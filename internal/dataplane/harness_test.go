@@ -1,0 +1,308 @@
+package dataplane
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+
+	"weir/internal/bpfload"
+	"weir/internal/reason"
+	"weir/internal/ruleset"
+	"weir/internal/state"
+	"weir/pf/resolve"
+)
+
+// A harness is a dataplane in a network of the test's own, given frames one by
+// one. Nothing else happens there: programs are loaded but not attached, the
+// clock stands still, nobody sweeps.
+type harness struct {
+	tb      testing.TB
+	net     *testNet
+	dp      *Dataplane
+	counted map[int][reason.Count]uint64 // packets, by interface
+}
+
+// defaultStates is the limit that a file has which sets none; tests make do with
+// less.
+const defaultStates = 100000
+
+// start is the clock's first tick: late enough that nothing lies before 0.
+const start = 1_000_000
+
+func newHarness(tb testing.TB, rules string, change ...func(*Config)) *harness {
+	tb.Helper()
+	h := &harness{tb: tb, net: newNet(tb), counted: make(map[int][reason.Count]uint64)}
+	cfg := h.net.config()
+	cfg.Frozen = true
+	cfg.RandomSeed = 1
+	cfg.HashSeed = 1
+	for _, c := range change {
+		c(&cfg)
+	}
+	rs := h.parse(rules)
+	cfg.Program = must(ruleset.Compile(rs, h.snapshot()))(tb)
+	options := rs.Options
+	if options.MaxStates == defaultStates {
+		options.MaxStates = cfg.Options.MaxStates
+	}
+	cfg.Options = options
+	h.dp = build(tb, cfg)
+	for _, i := range []struct {
+		index int
+		mac   string
+	}{{h.net.lan0, lan0MAC}, {h.net.wan0, wan0MAC}} {
+		h.setInterface(i.index, InterfacePresent|InterfaceTarget|InterfaceStatic4|InterfaceStatic6, i.mac)
+		h.enableXDP(i.index)
+	}
+	h.setInterface(1, InterfacePresent|InterfaceLoopback, "")
+	check(tb, h.dp.SetAddresses(h.net.addresses()))
+	h.dp.tables.shared.Now = start
+	h.dp.Heartbeat()
+	return h
+}
+
+// parse reads rules as the user writes them.
+func (h *harness) parse(rules string) *resolve.Ruleset {
+	h.tb.Helper()
+	host := &resolve.Host{}
+	for _, i := range h.snapshot().Interfaces {
+		face := resolve.HostInterface{Name: i.Name, Groups: i.Groups}
+		for _, a := range i.Addresses {
+			face.Addresses = append(face.Addresses, a.Prefix)
+		}
+		host.Interfaces = append(host.Interfaces, face)
+	}
+	rs, faults := resolve.Load("test.conf", []byte(rules+"\n"), host)
+	if faults.HasErrors() {
+		h.tb.Fatalf("%s\n%v", rules, faults)
+	}
+	return rs
+}
+
+// snapshot is the host as the compiler sees it.
+func (h *harness) snapshot() ruleset.Snapshot {
+	address := func(text string) ruleset.Address { return ruleset.Address{Prefix: netip.MustParsePrefix(text)} }
+	return ruleset.Snapshot{Interfaces: []ruleset.Interface{
+		{Name: "lo", Index: 1, Addresses: []ruleset.Address{address("127.0.0.1/8"), address("::1/128")}},
+		{Name: "lan0", Index: uint32(h.net.lan0), Groups: []string{"lan"},
+			Addresses: []ruleset.Address{address("192.168.1.1/24"), address("fd00:1::1/64")}},
+		{Name: "wan0", Index: uint32(h.net.wan0), Groups: []string{"wan", "egress"},
+			Addresses: []ruleset.Address{address("203.0.113.2/24"), address("2001:db8:113::2/64")}},
+	}}
+}
+
+// load puts another ruleset into the place of the loaded one (Config.Room says
+// how large it may be) and forgets all states.
+func (h *harness) load(rules string) {
+	h.tb.Helper()
+	p := must(ruleset.Compile(h.parse(rules), h.snapshot()))(h.tb)
+	for name, n := range ruleEntries(p, 0) {
+		if room := h.dp.objects.Maps[name].MaxEntries(); n > room {
+			h.tb.Fatalf("%d entries of %s, room for %d", n, name, room)
+		}
+	}
+	check(h.tb, writeProgram(h.dp.objects.Maps, p))
+	h.forget()
+}
+
+func (h *harness) setInterface(ifindex int, flags InterfaceFlags, mac string) {
+	h.tb.Helper()
+	i := Interface{MTU: 1500, Flags: flags}
+	if mac != "" {
+		i.MAC = must(net.ParseMAC(mac))(h.tb)
+	}
+	check(h.tb, h.dp.SetInterface(ifindex, i))
+}
+
+// enableXDP has the device make receive queues that XDP programs can be run for.
+// No frame comes in by it.
+func (h *harness) enableXDP(ifindex int) {
+	h.tb.Helper()
+	link := must(bpfload.Attach(h.dp.objects.Programs["weir_xdp"], bpfload.XDP, ifindex))(h.tb)
+	h.tb.Cleanup(func() { link.Close() })
+}
+
+// advance lets time go by.
+func (h *harness) advance(seconds float64) {
+	h.dp.tables.shared.Now += uint32(seconds * state.TicksPerSecond)
+	h.dp.Heartbeat()
+}
+
+// A verdict is what becomes of a frame.
+type verdict string
+
+const (
+	drop     verdict = "drop"
+	up       verdict = "up"      // to the stack; at egress: out
+	redirect verdict = "forward" // to the device whose MACs the frame has
+	aborted  verdict = "aborted" // no program may do that
+)
+
+// A result is what a hook did with a frame.
+type result struct {
+	verdict verdict
+	reason  string // names of all reasons counted at the interface: one
+	frame   []byte
+	mark    uint32 // in the metadata (XDP) or on the packet (TCX)
+	meta    bool   // XDP: there are metadata
+}
+
+// packet prints what the frame holds, with "lan " or "wan " before it if it is
+// addressed to a station there.
+func (r *result) packet() string {
+	if len(r.frame) < 34 {
+		return fmt.Sprintf("%x", r.frame)
+	}
+	prefix := ""
+	switch net.HardwareAddr(r.frame[:6]).String() {
+	case lanHostMAC:
+		prefix = "lan "
+	case wanHostMAC:
+		prefix = "wan "
+	}
+	return prefix + decodePkt(r.frame[14:]).String()
+}
+
+// xdp has a frame come in by an interface with XDP.
+func (h *harness) xdp(ifindex int, frame []byte) result {
+	h.tb.Helper()
+	o, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: ifindex})
+	check(h.tb, err)
+	verdicts := map[uint32]verdict{0: aborted, 1: drop, 2: up, 4: redirect}
+	r := result{verdict: verdicts[o.Result], frame: o.Frame, reason: h.counts(ifindex)}
+	if len(o.Meta) == 8 && binary.NativeEndian.Uint32(o.Meta) == metadataMagic {
+		r.meta, r.mark = true, binary.NativeEndian.Uint32(o.Meta[4:])
+	}
+	return r
+}
+
+// metadataMagic is METADATA_MAGIC of bpf/config.h.
+const metadataMagic = 0x77656972
+
+// tcIn has a frame come in by an interface with TCX.
+func (h *harness) tcIn(ifindex int, frame []byte) result {
+	h.tb.Helper()
+	return h.tc("weir_tc_in", bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex})
+}
+
+// tcOut has a frame leave by an interface: the box's own, or with the mark that
+// it got where it came in.
+func (h *harness) tcOut(ifindex int, frame []byte, mark uint32) result {
+	h.tb.Helper()
+	return h.tcFrom(ifindex, frame, mark, 0)
+}
+
+// tcFrom has a frame leave by an interface that the stack forwarded from another.
+func (h *harness) tcFrom(ifindex int, frame []byte, mark uint32, from int) result {
+	h.tb.Helper()
+	return h.tc("weir_tc_out", bpfload.Run{Frame: frame, Ifindex: ifindex, Mark: mark, From: from})
+}
+
+func (h *harness) tc(program string, run bpfload.Run) result {
+	h.tb.Helper()
+	o, err := bpfload.RunTC(h.dp.objects.Programs[program], run)
+	check(h.tb, err)
+	verdicts := map[uint32]verdict{0xffffffff: up, 2: drop, 7: redirect}
+	v, ok := verdicts[o.Result]
+	if !ok {
+		v = aborted
+	}
+	return result{verdict: v, frame: o.Frame, mark: o.Mark, reason: h.counts(run.Ifindex)}
+}
+
+// counts returns the reasons counted at the interface since the last call.
+func (h *harness) counts(ifindex int) string {
+	h.tb.Helper()
+	var text string
+	var now [reason.Count]uint64
+	c := InterfaceCounters{Ifindex: ifindex}
+	check(h.tb, h.dp.View().readReasons(&c, h.dp.tables.shared.Interfaces[ifindex].Slot))
+	before := h.counted[ifindex]
+	for r := range now {
+		now[r] = c.Reasons[r].Packets
+		for range now[r] - before[r] {
+			text += " " + reason.Reason(r).String()
+		}
+	}
+	h.counted[ifindex] = now
+	if text == "" {
+		return ""
+	}
+	return text[1:]
+}
+
+// in builds a frame from a text as parsePkt reads it, has it come in by lan0 or
+// wan0 and returns what became of it.
+func (h *harness) in(hook func(int, []byte) result, from, text string) result {
+	h.tb.Helper()
+	ifindex, frame := h.arrive(from, text)
+	return hook(ifindex, frame)
+}
+
+// arrive returns the frame of a packet that comes from "lan" or "wan".
+func (h *harness) arrive(from, text string) (int, []byte) {
+	h.tb.Helper()
+	switch from {
+	case "lan":
+		return h.net.lan0, parsePkt(text).frame(lanHostMAC, lan0MAC)
+	case "wan":
+		return h.net.wan0, parsePkt(text).frame(wanHostMAC, wan0MAC)
+	}
+	h.tb.Fatalf("nothing comes from %q", from)
+	return 0, nil
+}
+
+// states prints the live states, one a line, as tests compare them.
+func (h *harness) states() []string {
+	var all []string
+	for s := range h.dp.View().States() {
+		all = append(all, stateText(s))
+	}
+	return all
+}
+
+// stateText prints both tuples, the phase, the peers and the packets of a state.
+func stateText(s *state.State) string {
+	f := s.Tuple[0]
+	text := fmt.Sprintf("%d %s:%d > %s:%d", f.Proto, f.Src, f.SPort, f.Dst, f.DPort)
+	if s.Translated() {
+		b := s.Tuple[1].Reverse()
+		text += fmt.Sprintf(" as %s:%d > %s:%d", b.Src, b.SPort, b.Dst, b.DPort)
+	}
+	return fmt.Sprintf("%s %s %d:%d %d/%d", text, s.Phase, s.Flow[0].Peer, s.Flow[1].Peer, s.Flow[0].Packets, s.Flow[1].Packets)
+}
+
+// raw returns the state that a packet's tuple belongs to.
+func (h *harness) raw(match func(*state.State) bool) *xdpState {
+	h.tb.Helper()
+	for s := range h.dp.View().States() {
+		if match(s) {
+			return &h.dp.tables.states[s.Index]
+		}
+	}
+	h.tb.Fatal("there is no such state")
+	return nil
+}
+
+// forget empties the state table, the look-up cache and the fragments.
+func (h *harness) forget() {
+	h.tb.Helper()
+	t := h.dp.tables
+	high := t.shared.StatesHigh
+	for i := range high {
+		s := &t.states[i+1]
+		for _, tuple := range []*xdpTuple{&s.Forth.Tuple, &s.Back.Tuple} {
+			_ = t.maps[mapTuples].Delete(tuple) // one that was not entered is not there
+		}
+		*s = xdpState{}
+	}
+	for t.maps[mapFree].LookupAndDelete(nil, new(uint32)) == nil {
+	}
+	var key xdpFragmentKey
+	for all := t.maps[mapFragments].Iterate(); all.Next(&key, new(xdpFragmentEntry)); {
+		check(h.tb, t.maps[mapFragments].Delete(&key))
+	}
+	t.shared.StatesHigh, t.shared.StatesMade, t.shared.StatesReleased = 0, 0, 0
+}
