@@ -172,15 +172,18 @@ func (l *Lab) setNeighbours(e, peer *End, permanent bool) error {
 	return nil
 }
 
-// AddNeighbour makes a permanent entry that maps an address to the device at
-// the other end of the wire: one device may stand for many hosts.
-func (l *Lab) AddNeighbour(host, device string, addr netip.Addr) error {
+// AddNeighbours makes permanent entries that map addresses to the device at the
+// other end of the wire: one device may stand for many hosts.
+func (l *Lab) AddNeighbours(host, device string, addrs []netip.Addr) error {
 	own, peer := l.topology.end(host, device)
 	if own == nil {
-		return fmt.Errorf("neighbour %s: %s has no device %s", addr, l.Namespace(host), device)
+		return fmt.Errorf("add neighbours: %s has no device %s", l.Namespace(host), device)
 	}
-	return l.setNeighbours(own, &End{Host: peer.Host, Device: peer.Device, MAC: peer.MAC,
-		Addresses: []netip.Prefix{netip.PrefixFrom(addr, addr.BitLen())}}, true)
+	many := End{Host: peer.Host, Device: peer.Device, MAC: peer.MAC}
+	for _, a := range addrs {
+		many.Addresses = append(many.Addresses, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return l.setNeighbours(own, &many, true)
 }
 
 // AddRoute leads a network to a device of a host, on link or by a neighbour.

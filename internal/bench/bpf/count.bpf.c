@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The sink that counts, and the programs at the router's door: the bare
+ * redirect, in both of its forms, and one that only passes.
+ */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+
+#include "frame.h"
+
+const volatile __u16 ethertype; /* host order; others are not counted */
+
+/* redirect: the device that frames leave by, and their new addresses. */
+const volatile __u32 leave_by;
+const volatile __u64 addresses_low;  /* the first 8 bytes of the frame */
+const volatile __u32 addresses_high; /* the next 4 */
+
+/* Every so many frames the time is taken: rates are those between the first
+ * and the last time, so the start and the end of a run do not enter them. */
+#define STAMP_MASK 1023
+
+struct counter {
+	__u64 frames;
+	__u64 first_frames;
+	__u64 first_ns;
+	__u64 last_frames;
+	__u64 last_ns;
+	__u64 unused[3]; /* one cache line for each core */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct counter);
+	__uint(max_entries, 1); /* set to the number of cores */
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 1);
+} devices SEC(".maps");
+
+static __always_inline int is_ours(const void *frame, const void *end)
+{
+	return frame + ETH_LEN <= end && get16(frame + 12) == ethertype;
+}
+
+static __always_inline void count_one(void)
+{
+	__u32 core = bpf_get_smp_processor_id();
+	struct counter *c = bpf_map_lookup_elem(&counters, &core);
+
+	if (!c)
+		return;
+	c->frames++;
+	if (c->frames & STAMP_MASK)
+		return;
+	c->last_ns = bpf_ktime_get_ns();
+	c->last_frames = c->frames;
+	if (!c->first_ns) {
+		c->first_ns = c->last_ns;
+		c->first_frames = c->frames;
+	}
+}
+
+SEC("xdp")
+int count(struct xdp_md *ctx)
+{
+	if (!is_ours((void *)(long)ctx->data, (void *)(long)ctx->data_end))
+		return XDP_PASS;
+	count_one();
+	return XDP_DROP;
+}
+
+SEC("tcx/egress")
+int count_egress(struct __sk_buff *skb)
+{
+	if (!is_ours((void *)(long)skb->data, (void *)(long)skb->data_end))
+		return TCX_NEXT;
+	count_one();
+	return TCX_DROP;
+}
+
+SEC("xdp")
+int pass(struct xdp_md *ctx)
+{
+	(void)ctx;
+	return XDP_PASS;
+}
+
+static __always_inline int readdress(struct xdp_md *ctx)
+{
+	void *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	if (!is_ours(frame, end))
+		return 0;
+	*(__u64 *)frame = addresses_low;
+	*(__u32 *)(frame + 8) = addresses_high;
+	return 1;
+}
+
+SEC("xdp")
+int redirect(struct xdp_md *ctx)
+{
+	return readdress(ctx) ? bpf_redirect(leave_by, 0) : XDP_PASS;
+}
+
+SEC("xdp")
+int redirect_map(struct xdp_md *ctx)
+{
+	return readdress(ctx) ? bpf_redirect_map(&devices, 0, 0) : XDP_PASS;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Flows are numbered, and a number is all that a flow is made of: its address
+ * and port at the far end hold the number, scattered, so that whoever sees a
+ * frame there knows the flow. flow.go says the same in Go.
+ */
+#ifndef WEIR_BENCH_FLOW_H
+#define WEIR_BENCH_FLOW_H
+
+#include <linux/types.h>
+
+#define FLOW_BITS	  24
+#define FLOW_MASK	  ((1u << FLOW_BITS) - 1)
+#define FLOW_SCATTER	  0x9e3779u /* odd: a bijection of FLOW_BITS bits	     */
+#define FLOW_GATHER	  0xb382c9u /* its inverse: the product is 1 mod 2^FLOW_BITS */
+#define TARGET_BITS	  12	    /* 4,096 hosts at the far end		     */
+#define TARGET_MASK	  ((1u << TARGET_BITS) - 1)
+#define SOURCE_MASK	  63u	    /* 64 hosts at the near end			     */
+#define FIRST_PORT	  1024
+#define SOURCE_PORT_MASK  0x7fff
+
+struct flow {
+	__u32 source; /* numbers of the hosts, to be joined with their network */
+	__u32 target;
+	__u16 source_port; /* host order */
+	__u16 target_port;
+};
+
+/* What the far end saw of a flow: where its answers go. */
+struct answer {
+	__u32 addr; /* the lowest 32 bits, host order */
+	__u16 port; /* host order */
+	__u8 out;   /* arrived at the far end  */
+	__u8 back;  /* arrived at the near end */
+};
+
+static __always_inline struct flow flow_of(__u32 number)
+{
+	__u32 scattered = (number * FLOW_SCATTER) & FLOW_MASK;
+	__u32 hash = scattered * 0x9e3779b1u;
+
+	return (struct flow){
+		.source = hash >> 26,
+		.target = scattered & TARGET_MASK,
+		.source_port = FIRST_PORT + ((hash >> 8) & SOURCE_PORT_MASK),
+		.target_port = FIRST_PORT + (scattered >> TARGET_BITS),
+	};
+}
+
+/* The number of the flow with that far end; any number if there is none. */
+static __always_inline __u32 flow_number(__u32 target, __u16 target_port)
+{
+	__u32 scattered = (target & TARGET_MASK) | ((__u32)(target_port - FIRST_PORT) << TARGET_BITS);
+
+	return (scattered * FLOW_GATHER) & FLOW_MASK;
+}
+
+#endif

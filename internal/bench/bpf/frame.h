@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Where things stand in a frame: Ethernet, IPv4 without options or IPv6
+ * without extension headers, UDP or TCP.
+ */
+#ifndef WEIR_BENCH_FRAME_H
+#define WEIR_BENCH_FRAME_H
+
+#include <linux/types.h>
+#include <bpf/bpf_endian.h>
+
+#define ETH_LEN		14
+#define IP4_SUM		24
+#define IP4_SOURCE	26
+#define IP4_TARGET	30
+#define IP4_L4		34
+#define IP6_SOURCE_LOW	34
+#define IP6_TARGET_LOW	50
+#define IP6_L4		54
+#define TCP_SEQ		4 /* from the L4 header on */
+#define TCP_SUM		16
+#define UDP_SUM		6
+
+/* The longest header written: IPv6 and TCP with eight bytes of options. */
+#define HEADER_WORDS	11
+
+static __always_inline __u16 fold(__u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+static __always_inline void put16(void *at, __u16 value)
+{
+	*(__be16 *)at = bpf_htons(value);
+}
+
+static __always_inline void put32(void *at, __u32 value)
+{
+	*(__be32 *)at = bpf_htonl(value);
+}
+
+static __always_inline __u16 get16(const void *at)
+{
+	return bpf_ntohs(*(const __be16 *)at);
+}
+
+static __always_inline __u32 get32(const void *at)
+{
+	return bpf_ntohl(*(const __be32 *)at);
+}
+
+#endif

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The frame generator: run on live frames (BPF_PROG_TEST_RUN), it writes one
+ * frame of the next flow and sends it out of the device that it is run on.
+ * Frames are recycled with whatever the router wrote into them, so the whole
+ * header is written each time. One loaded copy belongs to one thread.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "flow.h"
+#include "frame.h"
+
+/* The header with zeroes where flows differ, and its length, which is even. */
+const volatile __u64 header[HEADER_WORDS];
+const volatile __u32 header_len;
+const volatile __u8 ipv6;
+const volatile __u8 tcp;
+const volatile __u8 back; /* from the far end to the near one */
+
+/* Sums of what all frames have in common, 16 bits by 16 bits. */
+const volatile __u32 ip_sum;
+const volatile __u32 l4_sum;
+
+/* The lowest 32 bits of the hosts' networks. */
+const volatile __u32 source_net;
+const volatile __u32 target_net;
+
+/* This copy's flows, in which steps it goes through them, and how often. */
+const volatile __u32 first_flow;
+const volatile __u32 flows;
+const volatile __u32 step;
+const volatile __u64 limit; /* frames; 0: no end */
+
+/* TCP: the sequence number moves by this each time all flows had their turn,
+ * and starts again after 256 of them, so that it stays in the window. */
+const volatile __u32 sequence;
+const volatile __u32 sequence_step;
+#define ROUND_MASK 0xff
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct answer);
+	__uint(max_entries, 1);
+} answers SEC(".maps");
+
+static __u64 sent;
+static __u32 position;
+static __u32 rounds;
+
+struct ends {
+	__u32 source, target;
+	__u16 source_port, target_port;
+};
+
+static __always_inline __u32 next_flow(void)
+{
+	__u32 now = position, next = now + step;
+
+	if (next >= flows) {
+		next -= flows;
+		rounds++;
+	}
+	position = next;
+	return first_flow + now;
+}
+
+static __always_inline struct ends ends_of(__u32 number)
+{
+	struct flow flow = flow_of(number);
+	struct ends ends = {
+		.source = source_net | flow.source,
+		.target = target_net | flow.target,
+		.source_port = flow.source_port,
+		.target_port = flow.target_port,
+	};
+	struct answer *answer;
+
+	if (!back)
+		return ends;
+	answer = bpf_map_lookup_elem(&answers, &number);
+	if (answer && answer->out) {
+		ends.source = answer->addr;
+		ends.source_port = answer->port;
+	}
+	return (struct ends){ ends.target, ends.source, ends.target_port, ends.source_port };
+}
+
+/* Copies one step of the header; len is known to the verifier, so that only
+ * what is needed remains of this. */
+#define COPY(type, frame, at) (*(type *)((frame) + (at)) = *(const volatile type *)((const volatile __u8 *)header + (at)))
+
+static __always_inline void copy_header(void *frame, __u32 len)
+{
+	__u32 at = 0;
+
+#pragma unroll
+	for (int i = 0; i < HEADER_WORDS; i++) {
+		if (at + 8 <= len) {
+			COPY(__u64, frame, at);
+			at += 8;
+		}
+	}
+	if (len & 4)
+		COPY(__u32, frame, len & ~7u);
+	if (len & 2)
+		COPY(__u16, frame, len & ~3u);
+}
+
+static __always_inline __u32 halves(__u32 value)
+{
+	return (value >> 16) + (value & 0xffff);
+}
+
+static __always_inline void write_l4(void *l4, const struct ends *ends, __u32 addresses)
+{
+	__u32 sum = l4_sum + addresses + ends->source_port + ends->target_port;
+	__u16 check;
+
+	put16(l4, ends->source_port);
+	put16(l4 + 2, ends->target_port);
+	if (tcp) {
+		__u32 seq = sequence + (rounds & ROUND_MASK) * sequence_step;
+
+		put32(l4 + TCP_SEQ, seq);
+		put16(l4 + TCP_SUM, ~fold(sum + halves(seq)));
+		return;
+	}
+	check = ~fold(sum);
+	put16(l4 + UDP_SUM, check ? check : 0xffff); /* 0 means none (RFC 768) */
+}
+
+SEC("xdp")
+int generate(struct xdp_md *ctx)
+{
+	void *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u32 len = header_len, addresses;
+	struct ends ends;
+
+	if (limit && sent >= limit)
+		return XDP_DROP;
+	if (frame + len > end)
+		return XDP_ABORTED;
+	sent++;
+	ends = ends_of(next_flow());
+	addresses = halves(ends.source) + halves(ends.target);
+	copy_header(frame, len);
+	if (ipv6) {
+		put32(frame + IP6_SOURCE_LOW, ends.source);
+		put32(frame + IP6_TARGET_LOW, ends.target);
+		write_l4(frame + IP6_L4, &ends, addresses);
+	} else {
+		put32(frame + IP4_SOURCE, ends.source);
+		put32(frame + IP4_TARGET, ends.target);
+		put16(frame + IP4_SUM, ~fold(ip_sum + addresses));
+		write_l4(frame + IP4_L4, &ends, addresses);
+	}
+	return XDP_TX;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,54 @@
+package bench
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Words for the keys of a [Case].
+const (
+	UDP = "udp"
+	TCP = "tcp"
+
+	OneWay = "one"  // frames go from the LAN to the internet
+	Both   = "both" // and as many threads send the answers
+
+	Far    = "far"    // frames cross the last wire and are dropped by its receiver
+	Egress = "egress" // frames are dropped where the firewall sends them
+)
+
+// Case is one setting that all paths are measured in.
+type Case struct {
+	Frame     int    `json:"frame"` // bytes, with the frame's checksum
+	Flows     int    `json:"flows"`
+	Family    int    `json:"family"` // 4 or 6
+	Protocol  string `json:"proto"`
+	Cores     int    `json:"cores"`
+	Direction string `json:"direction"`
+	Sink      string `json:"sink"`
+}
+
+func (c Case) ipv6() bool { return c.Family == 6 }
+func (c Case) tcp() bool  { return c.Protocol == TCP }
+func (c Case) both() bool { return c.Direction == Both }
+
+func (c Case) String() string {
+	return fmt.Sprintf("%d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", c.Frame, thousands(c.Flows), c.Family,
+		c.Protocol, plural(c.Cores, "core"), c.Direction, c.Sink)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

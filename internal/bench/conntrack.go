@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"weir/internal/netif"
+)
+
+// Sysctls of conntrack, common to all network namespaces.
+const (
+	conntrackMax     = "net/netfilter/nf_conntrack_max"
+	conntrackBuckets = "net/netfilter/nf_conntrack_buckets"
+)
+
+// Conntrack are the machine's limits for connections that the nft paths need.
+type Conntrack struct {
+	Max     int `json:"max"`
+	Buckets int `json:"buckets"`
+}
+
+// readConntrack reads the limits. The error is fs.ErrNotExist where the kernel
+// has no conntrack, or has not loaded it yet.
+func readConntrack() (Conntrack, error) {
+	var c Conntrack
+	for _, s := range []struct {
+		name  string
+		value *int
+	}{{conntrackMax, &c.Max}, {conntrackBuckets, &c.Buckets}} {
+		text, err := netif.Sysctl(s.name)
+		if err != nil {
+			return c, err
+		}
+		if *s.value, err = strconv.Atoi(text); err != nil {
+			return c, fmt.Errorf("read sysctl %s: %w", s.name, err)
+		}
+	}
+	return c, nil
+}
+
+func (c Conntrack) set() error {
+	return errors.Join(netif.SetSysctl(conntrackMax, strconv.Itoa(c.Max)), setBuckets(c.Buckets))
+}
+
+// setBuckets accepts that the kernel rounds the number up.
+func setBuckets(n int) error {
+	err := netif.SetSysctl(conntrackBuckets, strconv.Itoa(n))
+	if now, read := readConntrack(); read == nil && now.Buckets >= n && now.Buckets < n+4096 {
+		return nil
+	}
+	return err
+}
+
+// needed is how many connections a case has at once.
+func (c Case) needed() int { return c.Flows + newFlows }
+
+// raiseConntrack makes room for twice the connections of the largest case.
+// What was there before is noted in a file, so that the next run can restore it
+// if this one is killed.
+func raiseConntrack(dir string, cases []Case) (restore func() error, err error) {
+	before, err := readConntrack()
+	if err != nil {
+		return nil, fmt.Errorf("raise conntrack's limits: %w", err)
+	}
+	after := before
+	for _, c := range cases {
+		after.Max, after.Buckets = max(after.Max, 2*c.Flows, c.needed()), max(after.Buckets, 2*c.Flows)
+	}
+	note := filepath.Join(dir, "conntrack.json")
+	b, err := json.Marshal(before)
+	if err != nil {
+		return nil, fmt.Errorf("note conntrack's limits: %w", err)
+	}
+	if err := os.WriteFile(note, b, 0o600); err != nil {
+		return nil, fmt.Errorf("note conntrack's limits: %w", err)
+	}
+	restore = func() error { return restoreConntrack(dir) }
+	if err := after.set(); err != nil {
+		return nil, errors.Join(fmt.Errorf("raise conntrack's limits: %w", err), restore())
+	}
+	return restore, nil
+}
+
+// restoreConntrack sets the limits that a run noted before it raised them; it
+// does nothing where there is no such note.
+func restoreConntrack(dir string) error {
+	note := filepath.Join(dir, "conntrack.json")
+	b, err := os.ReadFile(note)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read conntrack's former limits: %w", err)
+	}
+	var before Conntrack
+	if err := json.Unmarshal(b, &before); err != nil {
+		return fmt.Errorf("read conntrack's former limits from %s: %w", note, err)
+	}
+	if err := before.set(); err != nil {
+		return fmt.Errorf("restore conntrack's limits to %+v: %w", before, err)
+	}
+	if err := os.Remove(note); err != nil {
+		return fmt.Errorf("forget conntrack's former limits: %w", err)
+	}
+	return nil
+}

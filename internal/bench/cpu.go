@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ticksPerSecond is the unit of /proc/stat, USER_HZ.
+const ticksPerSecond = 100
+
+// coreTime is how a core has spent its time since the machine started, in
+// seconds.
+type coreTime struct {
+	idle    float64 // idle, or waiting for a disk
+	foreign float64 // on programs in user mode, or stolen by the hypervisor
+}
+
+// readCores adds up the times of some cores. The generator works in the
+// kernel only, so time in user mode is another program's.
+func readCores(cores []int) (coreTime, error) {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return coreTime{}, fmt.Errorf("read the cores' times: %w", err)
+	}
+	return sumCores(string(b), cores)
+}
+
+func sumCores(stat string, cores []int) (sum coreTime, err error) {
+	found := 0
+	for line := range strings.Lines(stat) {
+		fields := strings.Fields(line)
+		if len(fields) < 9 || !strings.HasPrefix(fields[0], "cpu") {
+			continue
+		}
+		core, err := strconv.Atoi(fields[0][3:])
+		if err != nil || !slices.Contains(cores, core) {
+			continue
+		}
+		found++
+		// user nice system idle iowait irq softirq steal
+		sum.foreign += ticks(fields[1]) + ticks(fields[2]) + ticks(fields[8])
+		sum.idle += ticks(fields[4]) + ticks(fields[5])
+	}
+	if found != len(cores) {
+		return sum, fmt.Errorf("read the cores' times: %d of %d cores found", found, len(cores))
+	}
+	return sum, nil
+}
+
+func ticks(field string) float64 {
+	n, err := strconv.ParseUint(field, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return float64(n) / ticksPerSecond
+}
+
+// disturbed is the share of a run's time that its cores were idle or worked for
+// others. A run's setting up and taking down is idle by itself: what the run
+// took beyond the time in which it was seen to work does not count.
+func disturbed(before, after coreTime, took, worked float64) float64 {
+	if worked <= 0 {
+		return 1
+	}
+	idle := max(0, after.idle-before.idle-(took-worked))
+	return (idle + after.foreign - before.foreign) / worked
+}

@@ -1,0 +1,305 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weir/examples"
+)
+
+// stateDir holds what a benchmark needs to know of a killed one.
+const stateDir = "/run/weir-bench"
+
+// setting is what all cases have in common.
+type setting struct {
+	options *Options
+	program string // the weir to measure
+	dir     string
+	net     *network
+	cores   []int // that may be used, in the order of use
+	random  *rand.Rand
+	report  *Report
+	missing map[string]string // why a path cannot run here at all
+	begun   time.Time
+	done    int // runs
+	planned int
+}
+
+// Forward measures forwarding: each path in each case, several times, in random
+// order. It ends with an error at the first thing that cannot be set up, or that
+// does not do to frames what it is measured for; what it built is removed in any
+// case. Only one benchmark runs at a time on a machine.
+func Forward(ctx context.Context, o Options) (report *Report, err error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if unix.Geteuid() != 0 {
+		return nil, &missingError{"a benchmark needs root: it builds network namespaces and loads BPF programs"}
+	}
+	s, err := newSetting(&o)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := lock(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if err := s.cleanUp(); err != nil {
+		return nil, err
+	}
+	if s.net, err = newNetwork(ctx); s.net != nil {
+		defer func() { err = errors.Join(err, s.net.lab.Close()) }()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("build the benchmark's network: %w", err)
+	}
+	if err := s.measure(ctx); err != nil {
+		return nil, err
+	}
+	return s.report, nil
+}
+
+func newSetting(o *Options) (*setting, error) {
+	machine, err := describeMachine()
+	if err != nil {
+		return nil, err
+	}
+	cores, err := availableCores()
+	if err != nil {
+		return nil, err
+	}
+	s := &setting{
+		options: o, program: o.Program, dir: stateDir, cores: cores, missing: map[string]string{},
+		random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)),
+		report: &Report{Command: o.Command, Started: time.Now().UTC().Truncate(time.Second), Machine: machine,
+			Rules: map[string]string{"gateway.conf": examples.GatewayConf, "gateway.nft": examples.GatewayNft}},
+	}
+	if s.program == "" {
+		s.program = "/proc/self/exe"
+	}
+	return s, nil
+}
+
+// cleanUp removes what a killed benchmark left behind. The network is removed
+// when it is built anew.
+func (s *setting) cleanUp() error {
+	if err := restoreConntrack(s.dir); err != nil {
+		return err
+	}
+	return stopLeftover(s, labName+"-fw")
+}
+
+// measure measures all cases.
+func (s *setting) measure(ctx context.Context) (err error) {
+	cases := s.options.Cases()
+	if s.uses(PathNft, PathNftNAT) {
+		if why := nftMissing(ctx, s.net); why != "" {
+			s.missing[PathNft], s.missing[PathNftNAT] = why, why
+		}
+	}
+	if s.options.RaiseConntrack && len(s.missing) == 0 && s.uses(PathNft, PathNftNAT) {
+		restore, err := raiseConntrack(s.dir, cases)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, restore()) }()
+	}
+	for _, name := range Paths {
+		if why := s.missing[name]; why != "" && s.uses(name) {
+			s.skip(name, nil, why)
+		}
+	}
+	s.begun, s.planned = time.Now(), s.options.Runs*(len(s.options.Paths)+1)*len(cases)
+	s.report.Control.OK = true
+	for i, c := range cases {
+		s.say("case %d of %d: %s", i+1, len(cases), c)
+		if err := s.measureCase(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", c, err)
+		}
+	}
+	return nil
+}
+
+// measureCase measures all paths in one case.
+func (s *setting) measureCase(ctx context.Context, c Case) error {
+	if c.Cores > len(s.cores) {
+		s.skip("all", &c, fmt.Sprintf("this machine has %s for it", plural(len(s.cores), "core")))
+		return nil
+	}
+	all, err := s.prepare(ctx, c)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	control := s.control(all)
+	entries := append(slices.Clone(all), control)
+	for round := range s.options.Runs {
+		s.random.Shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] })
+		for _, e := range entries {
+			if err := s.measureOnce(ctx, c, e); err != nil {
+				return fmt.Errorf("%s: %w", e.path.name, err)
+			}
+		}
+		s.sayRound(round + 1)
+	}
+	s.conclude(c, all, control)
+	return nil
+}
+
+// prepare finds the paths that can run in a case, and the better flavour of
+// those that have several.
+func (s *setting) prepare(ctx context.Context, c Case) ([]*samples, error) {
+	var all []*samples
+	for _, name := range Paths {
+		if !s.uses(name) || s.missing[name] != "" {
+			continue
+		}
+		p, err := newPath(name, s.options.Hook)
+		if err != nil {
+			return nil, err
+		}
+		if why := s.tooSmall(p, c); why != "" {
+			s.skip(name, &c, why)
+			continue
+		}
+		e := &samples{path: p}
+		if e.flavour, err = s.chooseFlavour(ctx, c, p); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// tooSmall says why a path cannot hold the connections of a case.
+func (s *setting) tooSmall(p *path, c Case) string {
+	if p.name != PathNft && p.name != PathNftNAT {
+		return ""
+	}
+	limit, err := readConntrack()
+	if err != nil {
+		return err.Error()
+	}
+	s.report.Machine.Conntrack = &limit
+	if limit.Max < c.needed() {
+		return fmt.Sprintf("conntrack holds %s connections, this case has %s: --raise-conntrack makes room",
+			thousands(limit.Max), thousands(c.needed()))
+	}
+	return ""
+}
+
+// chooseFlavour tries each flavour for a moment.
+func (s *setting) chooseFlavour(ctx context.Context, c Case, p *path) (string, error) {
+	if len(p.flavours) == 1 {
+		return p.flavours[0].name, nil
+	}
+	const seconds = 0.25
+	best, bestRate := "", 0.0
+	for _, f := range p.flavours {
+		res, err := s.runPath(ctx, c, p, f.name, seconds)
+		if err != nil {
+			return "", fmt.Errorf("by %s: %w", f.name, err)
+		}
+		if res.mpps > bestRate {
+			best, bestRate = f.name, res.mpps
+		}
+	}
+	return best, nil
+}
+
+// control is the last path once more, under the same name.
+func (s *setting) control(all []*samples) *samples {
+	last := all[len(all)-1]
+	return &samples{path: last.path, flavour: last.flavour}
+}
+
+func (s *setting) measureOnce(ctx context.Context, c Case, e *samples) error {
+	res, err := s.runPath(ctx, c, e.path, e.flavour, s.options.Seconds.Seconds())
+	if err != nil {
+		return err
+	}
+	s.done++
+	e.mpps = append(e.mpps, res.mpps)
+	if res.newPerS > 0 {
+		e.newPerS = append(e.newPerS, res.newPerS)
+	}
+	if res.disturbed > disturbance {
+		s.report.Control.OK = false
+		s.report.Control.Why = "other programs used the cores that were measured"
+		s.note(fmt.Sprintf("%s, %s: %.0f %% of the time the cores were idle or worked for other programs",
+			e.path.name, c, res.disturbed*100))
+	}
+	return nil
+}
+
+// runPath builds a path, measures it and takes it down.
+func (s *setting) runPath(ctx context.Context, c Case, p *path, name string, seconds float64) (res result, err error) {
+	if err := ctx.Err(); err != nil {
+		return res, err
+	}
+	i := slices.IndexFunc(p.flavours, func(f flavour) bool { return f.name == name })
+	w := &way{net: s.net, c: c, path: p}
+	stop, err := p.flavours[i].start(ctx, s, w)
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	r := &run{way: w, cores: s.cores[:c.Cores], seconds: seconds}
+	return r.measure(ctx)
+}
+
+// conclude turns what was measured in a case into rows.
+func (s *setting) conclude(c Case, all []*samples, control *samples) {
+	found := rows(c, all)
+	s.report.Rows = append(s.report.Rows, found...)
+	s.report.Ratios = append(s.report.Ratios, ratios(c, found)...)
+	difference := Difference(all[len(all)-1].mpps, control.mpps)
+	k := &s.report.Control
+	if difference >= k.Difference {
+		k.Path, k.Difference = control.path.name, round(difference)
+	}
+	if difference > maxControl {
+		k.OK = false
+		k.Why = fmt.Sprintf("%s differs from itself by %.1f %%", control.path.name, difference*100)
+	}
+}
+
+func (s *setting) uses(names ...string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(s.options.Paths, n) })
+}
+
+func (s *setting) skip(name string, c *Case, why string) {
+	s.report.Skipped = append(s.report.Skipped, Skip{name, c, why})
+	s.say("skipped: %s: %s", name, why)
+}
+
+func (s *setting) note(text string) {
+	if !slices.Contains(s.report.Notes, text) {
+		s.report.Notes = append(s.report.Notes, text)
+	}
+}
+
+func (s *setting) sayRound(round int) {
+	left := time.Duration(float64(time.Since(s.begun)) / float64(s.done) * float64(max(0, s.planned-s.done)))
+	s.say("  round %d of %d, %s left", round, s.options.Runs, left.Round(time.Second))
+}
+
+func (s *setting) say(format string, args ...any) {
+	if s.options.Progress != nil {
+		fmt.Fprintf(s.options.Progress, format+"\n", args...)
+	}
+}
+
+// missingError names a capability that the machine lacks.
+type missingError struct{ what string }
+
+func (e *missingError) Error() string { return e.what }
+
+// MissingCapability tells the command line which exit status this is.
+func (e *missingError) MissingCapability() bool { return true }

@@ -1,0 +1,47 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// errRunning says that the machine is being measured already.
+var errRunning = errors.New("another benchmark is running on this machine")
+
+// lock makes the benchmark's folder and makes sure that only one benchmark uses
+// it. Unlocking removes the folder with all that is in it.
+func lock(dir string) (unlock func() error, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the benchmark's folder: %w", err)
+	}
+	name := filepath.Join(dir, "lock")
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil && !sameFile(f, name) {
+		err = unix.EWOULDBLOCK // another one removed it meanwhile, and may have made a new one
+	}
+	if err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errRunning
+		}
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	return func() error { return errors.Join(os.RemoveAll(dir), f.Close()) }, nil
+}
+
+func sameFile(f *os.File, name string) bool {
+	open, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(name)
+	return err == nil && os.SameFile(open, named)
+}

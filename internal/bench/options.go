@@ -1,0 +1,138 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options say what to measure. Lists multiply: every combination is a case.
+type Options struct {
+	Frames     []int // bytes, with the frame's checksum; raised to what a kind of frame needs
+	Flows      []int
+	Families   []int // 4, 6
+	Protocols  []string
+	Cores      []int
+	Directions []string
+	Sinks      []string
+
+	Paths   []string
+	Hook    string        // of weir: xdp or tcx
+	Runs    int           // of each path in each case
+	Seconds time.Duration // of steady traffic in each run
+
+	// RaiseConntrack makes room for the flows in conntrack, which is common to
+	// the whole machine, as long as the benchmark runs.
+	RaiseConntrack bool
+	// Command is what repeats this benchmark, for the report.
+	Command string
+	// Program is the weir to measure; "": the one that runs.
+	Program string
+	// Progress hears what is going on; nil: nobody.
+	Progress io.Writer
+}
+
+// Defaults measure all paths in the case that the README shows.
+func Defaults() Options {
+	return Options{
+		Frames: []int{64}, Flows: []int{1000}, Families: []int{4}, Protocols: []string{UDP}, Cores: []int{1},
+		Directions: []string{OneWay}, Sinks: []string{Far},
+		Paths: slices.Clone(Paths), Hook: "xdp", Runs: 5, Seconds: time.Second,
+	}
+}
+
+// Bounds of options.
+const (
+	maxFrame   = 1518
+	maxFlows   = 1<<flowBits - newFlows
+	maxRuns    = 1000
+	maxSeconds = 60 * time.Second
+)
+
+// Check tells the first thing that is wrong with the options.
+func (o *Options) Check() error {
+	for _, check := range []error{
+		each("--frame", o.Frames, func(n int) bool { return n >= minimum && n <= maxFrame }, "64 to 1518"),
+		each("--flows", o.Flows, func(n int) bool { return n >= 1 && n <= maxFlows }, fmt.Sprintf("1 to %d", maxFlows)),
+		each("--family", o.Families, func(n int) bool { return n == 4 || n == 6 }, "4 or 6"),
+		each("--proto", o.Protocols, oneOf(UDP, TCP), "udp or tcp"),
+		each("--cores", o.Cores, func(n int) bool { return n >= 1 }, "1 or more"),
+		each("--direction", o.Directions, oneOf(OneWay, Both), "one or both"),
+		each("--sink", o.Sinks, oneOf(Far, Egress), "far or egress"),
+		each("--paths", o.Paths, oneOf(Paths...), strings.Join(Paths, ", ")),
+		each("--hook", []string{o.Hook}, oneOf("xdp", "tcx"), "xdp or tcx"),
+		each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= maxRuns }, "1 to 1000"),
+		each("--seconds", []time.Duration{o.Seconds},
+			func(d time.Duration) bool { return d >= 50*time.Millisecond && d <= maxSeconds }, "0.05 to 60"),
+	} {
+		if check != nil {
+			return check
+		}
+	}
+	return nil
+}
+
+func each[T any](option string, values []T, good func(T) bool, want string) error {
+	if len(values) == 0 {
+		return fmt.Errorf("%s: nothing given, want %s", option, want)
+	}
+	for _, v := range values {
+		if !good(v) {
+			return fmt.Errorf("%s %v: want %s", option, v, want)
+		}
+	}
+	return nil
+}
+
+func oneOf(words ...string) func(string) bool {
+	return func(s string) bool { return slices.Contains(words, s) }
+}
+
+// Cases are all combinations. Frame sizes below what a kind of frame needs
+// become that size, and those that become the same are one.
+func (o *Options) Cases() []Case {
+	var cases []Case
+	for _, family := range o.Families {
+		for _, protocol := range o.Protocols {
+			for _, frame := range o.Frames {
+				for _, flows := range o.Flows {
+					for _, cores := range o.Cores {
+						for _, direction := range o.Directions {
+							for _, sink := range o.Sinks {
+								cases = append(cases, Case{trueSize(frame, family == 6, protocol == TCP), flows, family,
+									protocol, cores, direction, sink})
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	return unique(cases)
+}
+
+func unique(cases []Case) []Case {
+	var kept []Case
+	for _, c := range cases {
+		if !slices.Contains(kept, c) {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// Estimate is about how long the benchmark takes.
+func (o *Options) Estimate() time.Duration {
+	const (
+		start   = 1.3  // seconds to build, open, learn the rate and take down
+		perFlow = 8e-6 // to open a connection and check it, both ways
+	)
+	total := 3.0
+	for _, c := range o.Cases() {
+		runs := float64(o.Runs*(len(o.Paths)+1)) + 4 // the control; flavours to choose from
+		total += runs * (start + o.Seconds.Seconds()*1.1 + float64(c.Flows)*perFlow)
+	}
+	return time.Duration(total * float64(time.Second))
+}

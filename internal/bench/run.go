@@ -1,0 +1,294 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"weir/internal/bpfload"
+)
+
+const (
+	// firstFrames are what a generator sends to learn how fast a path is.
+	firstFrames = 1 << 16
+	// newFlows are the connections whose opening is timed: no more than fit
+	// conntrack on small machines, a multiple of the frames between time stamps.
+	newFlows = 48 << 10
+	// disturbance is the share of a run's time that its cores may spend idle
+	// or on other programs; beyond it the run does not count.
+	disturbance = 0.02
+	// attempts are made to get a run that is not disturbed.
+	attempts = 4
+)
+
+// run measures one path once: open connections, steady traffic, new ones.
+type run struct {
+	way     *way
+	cores   []int // of the case
+	seconds float64
+	answers *bpfload.Map
+	sinks   map[bool]*countSink // by direction: back or not
+}
+
+// result is what a run measured.
+type result struct {
+	mpps      float64
+	newPerS   float64 // 0: the path knows no connections
+	disturbed float64 // share of the cores' time that others took
+}
+
+// measure runs everything on a path that is in place.
+func (r *run) measure(ctx context.Context) (res result, err error) {
+	base, err := r.makeAnswers()
+	if err != nil {
+		return res, err
+	}
+	defer base.Close()
+	if err := r.open(ctx); err != nil {
+		return res, err
+	}
+	if err := r.attachSinks(); err != nil {
+		return res, errors.Join(err, r.detachSinks())
+	}
+	res, err = r.count(ctx)
+	return res, errors.Join(err, r.detachSinks())
+}
+
+// makeAnswers makes the table in which the far end notes where answers go.
+func (r *run) makeAnswers() (*bpfload.Objects, error) {
+	object, err := loadCheck()
+	if err != nil {
+		return nil, fmt.Errorf("read the examiner: %w", err)
+	}
+	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
+		Entries: map[string]uint32{"answers": uint32(r.way.c.Flows)},
+		Values:  map[string]any{"frame_len": uint32(minimum - fcsLen)}, // else the program is refused
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the table of flows: %w", err)
+	}
+	r.answers = objects.Maps["answers"]
+	return objects, nil
+}
+
+func (r *run) directions() []bool {
+	if r.way.c.both() {
+		return []bool{false, true}
+	}
+	return []bool{false}
+}
+
+func (r *run) attachSinks() error {
+	r.sinks = map[bool]*countSink{}
+	for _, back := range r.directions() {
+		sink, err := newCountSink(r.way, back)
+		if err != nil {
+			return err
+		}
+		r.sinks[back] = sink
+	}
+	return nil
+}
+
+func (r *run) detachSinks() error {
+	var errs []error
+	for _, sink := range r.sinks {
+		errs = append(errs, sink.close())
+	}
+	return errors.Join(errs...)
+}
+
+// count counts steady traffic, and then new connections.
+func (r *run) count(ctx context.Context) (res result, err error) {
+	gs, err := r.generators()
+	if err != nil {
+		return res, err
+	}
+	defer closeAll(gs)
+	if res, err = r.steady(ctx, gs); err != nil {
+		return res, err
+	}
+	if r.way.path.connects {
+		res.newPerS, err = r.connect()
+	}
+	return res, err
+}
+
+// generators loads those of the case. With both directions and several cores,
+// one half of the cores sends each; on one core two threads take turns.
+func (r *run) generators() ([]*generator, error) {
+	var gs []*generator
+	flows := uint32(r.way.c.Flows)
+	all := flowRange{0, flows, stride(flows)}
+	for _, back := range r.directions() {
+		cores := r.coresOf(back)
+		for i, part := range all.split(len(cores)) {
+			part.step = stride(part.count)
+			s := step{back, r.way.data(back), r.way.length()}
+			g, err := newGenerator(r.way, s, part, cores[i], 0, r.answers)
+			if err != nil {
+				closeAll(gs)
+				return nil, err
+			}
+			gs = append(gs, g)
+		}
+	}
+	return gs, nil
+}
+
+func (r *run) coresOf(back bool) []int {
+	half := len(r.cores) / 2
+	switch {
+	case !r.way.c.both() || half == 0:
+		return r.cores
+	case back:
+		return r.cores[half:]
+	}
+	return r.cores[:half]
+}
+
+// steady sends as many frames as take the wanted time, and gives their rate.
+func (r *run) steady(ctx context.Context, gs []*generator) (best result, err error) {
+	frames := make([]uint32, len(gs))
+	for i := range frames {
+		frames[i] = firstFrames
+	}
+	if _, err := r.send(gs, frames); err != nil {
+		return best, err
+	}
+	best.disturbed = math.Inf(1)
+	for range attempts {
+		if err := ctx.Err(); err != nil {
+			return best, err
+		}
+		for i, g := range gs {
+			frames[i] = r.framesFor(g)
+		}
+		res, err := r.send(gs, frames)
+		if err != nil {
+			return best, err
+		}
+		if r.shortest() < 0.9*r.seconds {
+			continue // faster than at first: now the rate is known better
+		}
+		if res.disturbed < best.disturbed {
+			best = res
+		}
+		if best.disturbed <= disturbance {
+			break
+		}
+	}
+	if math.IsInf(best.disturbed, 1) {
+		return best, fmt.Errorf("the rate changes too fast to measure it for %.1f s", r.seconds)
+	}
+	return best, nil
+}
+
+// framesFor is what a generator can send in the wanted time and a little more.
+func (r *run) framesFor(g *generator) uint32 {
+	const reserve = 1.05
+	n := r.sinks[g.back].on(g.core).rate * r.seconds * reserve
+	return uint32(min(max(n, firstFrames), math.MaxUint32/2))
+}
+
+func (r *run) shortest() float64 {
+	least := math.Inf(1)
+	for _, sink := range r.sinks {
+		for _, w := range sink.windows() {
+			least = min(least, w.seconds)
+		}
+	}
+	return least
+}
+
+// send runs the generators and evaluates what the sinks saw of it.
+func (r *run) send(gs []*generator, frames []uint32) (res result, err error) {
+	for _, sink := range r.sinks {
+		sink.reset()
+	}
+	before, err := readCores(r.cores)
+	if err != nil {
+		return res, err
+	}
+	begin := time.Now()
+	if err := runAll(gs, frames); err != nil {
+		return res, err
+	}
+	took := time.Since(begin).Seconds()
+	after, err := readCores(r.cores)
+	if err != nil {
+		return res, err
+	}
+	time.Sleep(2 * time.Millisecond) // for what still waits in a queue
+	total := uint64(0)
+	for i := range frames {
+		total += uint64(frames[i])
+	}
+	if err := r.allArrived(total); err != nil {
+		return res, err
+	}
+	rate, seconds := r.rate()
+	res.mpps = rate / 1e6
+	res.disturbed = disturbed(before, after, took, seconds)
+	return res, nil
+}
+
+// allArrived refuses a run in which frames were lost: what the path dropped
+// cost it less than what it forwarded.
+func (r *run) allArrived(sent uint64) error {
+	const most = 0.01
+	arrived := uint64(0)
+	for _, sink := range r.sinks {
+		for _, w := range sink.windows() {
+			arrived += w.frames
+		}
+	}
+	if float64(arrived) < (1-most)*float64(sent) {
+		return fmt.Errorf("%s of %s frames arrived: more than %.0f %% were lost", thousands(int(arrived)), thousands(int(sent)), most*100)
+	}
+	return nil
+}
+
+// rate is the sum of the rates of all cores, and the longest time that one of
+// them was seen to work.
+func (r *run) rate() (perSecond, seconds float64) {
+	for _, core := range r.cores {
+		var frames, first, last uint64
+		for _, sink := range r.sinks {
+			c := &sink.counters[core]
+			if c.LastNs == c.FirstNs {
+				continue
+			}
+			frames += c.LastFrames - c.FirstFrames
+			last = max(last, c.LastNs)
+			if first == 0 || c.FirstNs < first {
+				first = c.FirstNs
+			}
+		}
+		if last > first {
+			s := float64(last-first) / 1e9
+			perSecond += float64(frames) / s
+			seconds = max(seconds, s)
+		}
+	}
+	return perSecond, seconds
+}
+
+// connect opens connections that are not known yet and gives how many were
+// opened in a second.
+func (r *run) connect() (perSecond float64, err error) {
+	for _, sink := range r.sinks {
+		sink.reset()
+	}
+	if err := r.sendOnce(r.way.opening()[0], flowRange{uint32(r.way.c.Flows), newFlows, 1}); err != nil {
+		return 0, err
+	}
+	time.Sleep(2 * time.Millisecond)
+	if err := r.allArrived(newFlows); err != nil {
+		return 0, fmt.Errorf("open %s connections: %w", thousands(newFlows), err)
+	}
+	perSecond, _ = r.rate()
+	return perSecond, nil
+}

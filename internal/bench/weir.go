@@ -1,0 +1,142 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/examples"
+)
+
+const (
+	// weirStart is how long the daemon may take until it forwards.
+	weirStart = 20 * time.Second
+	// weirStop is how long it may take to end after weir stop.
+	weirStop = 10 * time.Second
+)
+
+// defaultStates is pf's "set limit states" where a file says nothing.
+const defaultStates = 100_000
+
+// limitLine finds the limit of states in a rule file.
+var limitLine = regexp.MustCompile(`(?m)^(set limit states[ \t]+)([0-9]+)[ \t]*$`)
+
+// weirRules is examples/gateway.conf with room for twice the flows.
+func weirRules(flows int) string {
+	text := examples.GatewayConf
+	want := max(2*flows, flows+newFlows)
+	m := limitLine.FindStringSubmatch(text)
+	switch {
+	case m == nil && want <= defaultStates:
+		return text
+	case m == nil:
+		return fmt.Sprintf("set limit states %d\n", want) + text
+	}
+	if have, err := strconv.Atoi(m[2]); err == nil && have >= want {
+		return text
+	}
+	return limitLine.ReplaceAllString(text, fmt.Sprintf("${1}%d", want))
+}
+
+// startWeir runs this program as the firewall's daemon.
+func startWeir(ctx context.Context, s *setting, w *way) (func() error, error) {
+	file := filepath.Join(s.dir, "gateway.conf")
+	if err := os.WriteFile(file, []byte(weirRules(w.c.Flows)), 0o600); err != nil {
+		return nil, fmt.Errorf("write the rules: %w", err)
+	}
+	// Not bound to ctx: it is stopped in its own way, which cleans up.
+	cmd := exec.Command(s.program, "run", "-f", file, "--netns", w.net.firewall(), "--hook", w.path.hook)
+	var messages bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &messages, &messages
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start weir: %w", err)
+	}
+	d := &daemon{setting: s, netns: w.net.firewall(), ended: make(chan error, 1), messages: &messages, process: cmd.Process}
+	go func() { d.ended <- cmd.Wait() }()
+	if err := d.waitUntilLoaded(ctx); err != nil {
+		return nil, errors.Join(err, d.stop())
+	}
+	return d.stop, nil
+}
+
+// daemon is a running weir.
+type daemon struct {
+	setting  *setting
+	netns    string
+	process  *os.Process
+	ended    chan error
+	over     bool
+	messages *bytes.Buffer // may be read once it has ended
+}
+
+func (d *daemon) waitUntilLoaded(ctx context.Context) error {
+	deadline := time.After(weirStart)
+	for {
+		if exec.CommandContext(ctx, d.setting.program, "info", "--netns", d.netns).Run() == nil {
+			return nil
+		}
+		select {
+		case err := <-d.ended:
+			d.over = true
+			return fmt.Errorf("weir run ended: %w: %s", orEnded(err), strings.TrimSpace(d.messages.String()))
+		case <-deadline:
+			return fmt.Errorf("weir run did not load its rules within %v", weirStart)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// stop ends the daemon with weir stop; one that does not end is killed, which
+// is an error.
+func (d *daemon) stop() error {
+	if d.over {
+		return nil
+	}
+	out, err := exec.Command(d.setting.program, "stop", "--netns", d.netns).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("weir stop: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	select {
+	case <-d.ended:
+		d.over = true
+		return err
+	case <-time.After(weirStop):
+	}
+	if kill := d.process.Kill(); kill == nil {
+		<-d.ended
+	}
+	d.over = true
+	return errors.Join(err, fmt.Errorf("weir run did not end within %v of weir stop, and was killed", weirStop))
+}
+
+func orEnded(err error) error {
+	if err == nil {
+		return errors.New("exit status 0")
+	}
+	return err
+}
+
+// stopLeftover stops a weir that a killed benchmark left in its namespace.
+func stopLeftover(s *setting, netns string) error {
+	if _, err := os.Stat(filepath.Join("/run/netns", netns)); err != nil {
+		return nil
+	}
+	if exec.Command(s.program, "info", "--netns", netns).Run() != nil {
+		return nil // nothing is loaded there
+	}
+	out, err := exec.Command(s.program, "stop", "--netns", netns).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("stop the weir of an earlier run: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
