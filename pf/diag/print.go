@@ -45,6 +45,9 @@ func (l *List) Fprint(w io.Writer) error {
 	return p.err
 }
 
+// inMacro is said of the text in a macro's definition that a fault came from.
+const inMacro = "in this macro"
+
 type printer struct {
 	w     io.Writer
 	files *token.FileSet
@@ -67,7 +70,7 @@ func (p *printer) diagnostic(d *Diagnostic) {
 	fault := p.files.Use(d.Span)
 	related := d.Related
 	if p.files.InMacro(d.Span.Pos) {
-		related = append([]Related{{Span: p.files.Spelling(d.Span), Note: "in this macro"}}, related...)
+		related = append([]Related{{Span: p.files.Spelling(d.Span), Note: inMacro}}, related...)
 	}
 	beside := p.beside(fault, related)
 	p.excerpt(fault, '^', "", beside)

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/netif"
+	"weir/pf/diag"
+	"weir/pf/printer"
+	"weir/pf/resolve"
+)
+
+// checkOptions are the flags of check.
+type checkOptions struct {
+	host     string
+	optimize string
+	enforce  bool
+	json     bool
+}
+
+func newCheckCommand(env *Env) *cobra.Command {
+	o := &checkOptions{}
+	c := &cobra.Command{
+		Use:   "check FILE",
+		Short: "say whether a rule file is right, and print it as it is understood",
+		Long: `check reads a rule file and prints it with its lists expanded, its names
+resolved and its defaults filled in, a rule a line, as "pfctl -o none -nv" does.
+What is printed can be loaded, and means the same.
+
+Interfaces and addresses are those of this machine, or with --host those that
+a file names, in the form of "weir interfaces --json". Exit status 0: the file
+is accepted, perhaps with warnings; 1: it is refused.`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error { return check(env, o, args[0]) },
+	}
+	c.Flags().StringVarP(&o.optimize, "optimize", "o", "none", "optimize the rules: none")
+	c.Flags().StringVar(&o.host, "host", "", "check for the machine that a JSON `file` describes")
+	c.Flags().BoolVar(&o.enforce, "enforce", false, "refuse also what this version reads but does not enforce")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON: whether it is accepted, its lines, errors and warnings")
+	return c
+}
+
+// check reads a file and prints it. All that this version reads it enforces
+// too, so --enforce refuses nothing more.
+func check(env *Env, o *checkOptions, name string) error {
+	switch o.optimize {
+	case "none":
+	case "basic", "profile":
+		return &UsageError{fmt.Errorf("-o %s is not supported yet", o.optimize)}
+	default:
+		return &UsageError{fmt.Errorf("-o takes none, not %q", o.optimize)}
+	}
+	host, err := o.machine()
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("read the rules: %w", err)
+	}
+	rules, list := resolve.Load(name, text, host)
+	if o.json {
+		return printCheckJSON(env, rules, &list)
+	}
+	if err := list.Fprint(env.Stderr); err != nil {
+		return fmt.Errorf("print errors and warnings: %w", err)
+	}
+	if rules == nil {
+		return ErrSilent
+	}
+	if err := printer.Fprint(env.Stdout, rules.Source); err != nil {
+		return fmt.Errorf("print the rules: %w", err)
+	}
+	return nil
+}
+
+// machine gives the host that the file is checked for.
+func (o *checkOptions) machine() (*resolve.Host, error) {
+	if o.host != "" {
+		return resolve.ReadHost(o.host)
+	}
+	links, err := netif.Links()
+	if err != nil {
+		return nil, err
+	}
+	return netif.Host(links)
+}
+
+// checkResult is what check prints with --json.
+type checkResult struct {
+	Accepted    bool          `json:"accepted"`
+	Lines       []string      `json:"lines"`
+	Diagnostics []diag.Record `json:"diagnostics"`
+}
+
+func printCheckJSON(env *Env, rules *resolve.Ruleset, list *diag.List) error {
+	result := checkResult{Accepted: rules != nil, Lines: []string{}, Diagnostics: list.Records()}
+	if rules != nil {
+		var text strings.Builder
+		if err := printer.Fprint(&text, rules.Source); err != nil {
+			return fmt.Errorf("print the rules: %w", err)
+		}
+		if text.Len() > 0 {
+			result.Lines = strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+		}
+	}
+	encoder := json.NewEncoder(env.Stdout)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(result); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	if rules == nil {
+		return ErrSilent
+	}
+	return nil
+}
