@@ -16,6 +16,11 @@ import (
 // ErrNoDaemon says that no daemon answers in this network namespace.
 var ErrNoDaemon = errors.New("no daemon runs in this network namespace")
 
+// RefusedError is what the daemon said when it refused.
+type RefusedError struct{ Text string }
+
+func (e *RefusedError) Error() string { return e.Text }
+
 // Client asks the daemon of one run folder.
 type Client struct {
 	http   http.Client
@@ -75,7 +80,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body, into any) e
 		if err := d.Decode(&f); err != nil {
 			return fmt.Errorf("ask the daemon: it answered %s", response.Status)
 		}
-		return errors.New(f.Error)
+		return &RefusedError{f.Error}
 	}
 	if err := d.Decode(into); err != nil {
 		return fmt.Errorf("read the daemon's answer: %w", err)

@@ -30,7 +30,11 @@ func (f Folder) Found() string      { return filepath.Join(string(f), "found.jso
 func (f Folder) Interfaces() string { return filepath.Join(string(f), "interfaces.json") } // []Interface
 func (f Folder) Loaded() string     { return filepath.Join(string(f), "loaded.json") }     // Loaded
 func (f Folder) Rules() string      { return filepath.Join(string(f), "rules") }           // one file for each ruleset whose rules are still counted
-func (f Folder) lock() string       { return filepath.Join(string(f), "lock") }
+// RulesOf is the record of the ruleset whose rule 0 has that global number: []RuleText.
+func (f Folder) RulesOf(base uint32) string {
+	return filepath.Join(f.Rules(), strconv.FormatUint(uint64(base), 10)+".json")
+}
+func (f Folder) lock() string { return filepath.Join(string(f), "lock") }
 
 // Make makes the folder and those in it, for root alone.
 func (f Folder) Make() error {
@@ -52,23 +56,42 @@ const lockPause = 20 * time.Millisecond
 // the process ends, however it ends. It waits for at most patience; then the
 // error is ErrLocked. The daemon holds the lock as long as it lives.
 func (f Folder) Lock(patience time.Duration) (*os.File, error) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(lockPause) {
+		file, err := f.tryLock()
+		if err == nil || !errors.Is(err, ErrLocked) || time.Now().After(deadline) {
+			return file, err
+		}
+	}
+}
+
+// tryLock makes the folder too: weir stop removes it under its lock, so a lock
+// is good only if its file still is the one in the folder.
+func (f Folder) tryLock() (*os.File, error) {
+	if err := f.Make(); err != nil {
+		return nil, err
+	}
 	file, err := os.OpenFile(f.lock(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the run folder: %w", err)
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(lockPause) {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return file, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
-			file.Close()
-			if errors.Is(err, unix.EWOULDBLOCK) {
-				return nil, ErrLocked
-			}
-			return nil, fmt.Errorf("lock the run folder: %w", err)
-		}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil && f.current(file) {
+		return file, nil
 	}
+	file.Close()
+	if err == nil || errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, ErrLocked
+	}
+	return nil, fmt.Errorf("lock the run folder: %w", err)
+}
+
+func (f Folder) current(file *os.File) bool {
+	held, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(f.lock())
+	return err == nil && os.SameFile(held, named)
 }
 
 // WriteJSON replaces the file at path by v's JSON in one step, so that readers

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/netip"
 	"text/tabwriter"
+
+	"weir/internal/netif"
 )
 
 // Interfaces is the answer of weir interfaces: the form in which weir check
@@ -31,6 +33,19 @@ type Interface struct {
 	Queues    int            `json:"queues"`           // receive queues in use
 	MTU       int            `json:"mtu"`              // bytes
 	Skip      bool           `json:"skip,omitempty"`   // set skip on
+}
+
+// NewInterface is the part of an Interface that the machine tells.
+func NewInterface(l *netif.Link, groups []string) Interface {
+	n := Interface{
+		Name: l.Name, Groups: groups, Addresses: []netip.Prefix{},
+		Index: l.Index, Kind: string(l.Kind), Up: l.Up,
+		Driver: netif.Driver(l.Name), Queues: netif.Queues(l), MTU: l.MTU,
+	}
+	for _, a := range l.Addresses {
+		n.Addresses = append(n.Addresses, a.Prefix)
+	}
+	return n
 }
 
 // Print writes a table, one interface a line, then the foreign chains.

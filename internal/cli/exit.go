@@ -18,6 +18,15 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // ErrSilent ends a command with status 1 after it has said itself why.
 var ErrSilent = errors.New("refused")
 
+// MissingError is an error that names a capability the machine or the user lacks.
+type MissingError struct{ Err error }
+
+func (e *MissingError) Error() string           { return e.Err.Error() }
+func (e *MissingError) Unwrap() error           { return e.Err }
+func (e *MissingError) MissingCapability() bool { return true }
+
+var errNotRoot = &MissingError{errors.New("must be run as root: it loads BPF programs and changes the network")}
+
 // missing is implemented by errors that name a capability the machine lacks:
 // no root, no BPF, too old a kernel.
 type missing interface{ MissingCapability() bool }

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
+
+	"weir/internal/api"
+	"weir/pf/diag"
 )
 
 // Run runs the command that args name and returns the exit status: 0 done,
@@ -15,10 +19,22 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	root := newRootCommand(env)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err != nil && !errors.Is(err, ErrSilent) {
-		fmt.Fprintf(env.Stderr, "weir: %v\n", err)
-	}
+	say(env.Stderr, err)
 	return status(err)
+}
+
+// say prints an error. Faults in a rule file begin with their place, so that
+// editors find it.
+func say(w io.Writer, err error) {
+	var faults *diag.Failure
+	var refusal *api.RefusedError
+	switch {
+	case err == nil, errors.Is(err, ErrSilent):
+	case errors.As(err, &faults), errors.As(err, &refusal):
+		fmt.Fprintln(w, err)
+	default:
+		fmt.Fprintf(w, "weir: %v\n", err)
+	}
 }
 
 // newRootCommand joins the commands. Usage errors of all of them end with
@@ -38,7 +54,11 @@ func newRootCommand(env *Env) *cobra.Command {
 	root.PersistentFlags().StringVar(&env.Netns, "netns", "", "network namespace to act in: a `name` of ip netns, or a path")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return env.enter() }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
-	root.AddCommand(newVersionCommand(env))
+	root.AddCommand(
+		newCheckCommand(env), newRunCommand(env), newStopCommand(env), newLoadCommand(env),
+		newRulesCommand(env), newStatesCommand(env), newInfoCommand(env), newInterfacesCommand(env),
+		newLabCommand(env), newVersionCommand(env),
+	)
 	return root
 }
 

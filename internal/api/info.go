@@ -1,0 +1,219 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"weir/internal/reason"
+	"weir/internal/state"
+)
+
+// Info is weir's condition in one network namespace.
+type Info struct {
+	Enabled    bool              `json:"enabled"` // packets are judged here
+	Since      time.Time         `json:"since,omitzero"`
+	Loaded     *Loaded           `json:"loaded,omitempty"`
+	Daemon     DaemonInfo        `json:"daemon"`
+	States     StatesInfo        `json:"states"`
+	Paths      uint32            `json:"paths"`      // sets of matched rules that are counted apart
+	PathsFull  Counter           `json:"paths_full"` // counted under their deciding rules only
+	NextHops   uint32            `json:"nexthops"`
+	Timeouts   map[string]string `json:"timeouts"`
+	Interfaces []InterfaceInfo   `json:"interfaces"`
+}
+
+// DaemonInfo says whether the daemon lives.
+type DaemonInfo struct {
+	Alive     bool          `json:"alive"`
+	PID       int           `json:"pid,omitempty"` // of the last one
+	Heartbeat time.Duration `json:"heartbeat_ns"`  // since its last
+}
+
+// StatesInfo is about the state table.
+type StatesInfo struct {
+	Current  uint32 `json:"current"`
+	Limit    uint32 `json:"limit"`
+	Inserts  uint32 `json:"inserts"` // modulo 2³²
+	Removals uint32 `json:"removals"`
+}
+
+// InterfaceInfo is what packets met at one interface.
+type InterfaceInfo struct {
+	Name    string        `json:"name"`
+	Passed  Counter       `json:"passed"`
+	Blocked Counter       `json:"blocked"`
+	Reasons []ReasonCount `json:"reasons"` // those that were met
+}
+
+// ReasonCount is how often one reason was met.
+type ReasonCount struct {
+	Reason reason.Reason `json:"reason"`
+	Counter
+}
+
+// Counter counts packets, and bytes of whole IP packets.
+type Counter struct {
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
+}
+
+func (c *Counter) add(packets, bytes uint64) {
+	c.Packets += packets
+	c.Bytes += bytes
+}
+
+// daemonDead is the age of a heartbeat at which the daemon is taken for dead
+// (DAEMON_DEAD in bpf/config.h).
+const daemonDead = 3 * time.Second
+
+// Info gathers weir's condition.
+func (r *Reader) Info() (*Info, error) {
+	i, loaded := r.info, r.loaded
+	info := &Info{
+		Enabled: true, Since: loaded.Started, Loaded: &loaded,
+		Daemon:   DaemonInfo{Alive: i.Heartbeat < daemonDead, PID: loaded.PID, Heartbeat: i.Heartbeat},
+		States:   StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
+		Paths:    i.Paths,
+		NextHops: i.NextHops,
+		Timeouts: make(map[string]string),
+	}
+	for phase, ticks := range i.Timeouts {
+		span := time.Duration(ticks) * (time.Second / state.TicksPerSecond)
+		info.Timeouts[state.Phase(phase).String()] = span.String()
+	}
+	paths, err := r.view.Paths()
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of the paths: %w", err)
+	}
+	for n := range paths {
+		if paths[n].Full {
+			info.PathsFull.add(paths[n].Counter.Packets, paths[n].Counter.Bytes)
+		}
+	}
+	info.Interfaces, err = r.interfaces()
+	return info, err
+}
+
+func (r *Reader) interfaces() ([]InterfaceInfo, error) {
+	counters, err := r.view.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of the interfaces: %w", err)
+	}
+	all := make([]InterfaceInfo, 0, len(counters))
+	for n := range counters {
+		c := &counters[n]
+		one := InterfaceInfo{Name: r.interfaceName(c.Ifindex)}
+		for _, why := range reason.All() {
+			packets, bytes := c.Reasons[why].Packets, c.Reasons[why].Bytes
+			if packets == 0 {
+				continue
+			}
+			one.Reasons = append(one.Reasons, ReasonCount{why, Counter{packets, bytes}})
+			if why.IsPass() {
+				one.Passed.add(packets, bytes)
+			} else {
+				one.Blocked.add(packets, bytes)
+			}
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (r *Reader) interfaceName(index int) string {
+	if index == 0 {
+		return "(others)"
+	}
+	if name := r.names[index]; name != "" {
+		return name
+	}
+	return "interface " + strconv.Itoa(index)
+}
+
+// Print writes the condition in the form of pfctl -si, with reasons under each
+// interface.
+func (i *Info) Print(w io.Writer) error {
+	p := &printer{w: w}
+	if !i.Enabled {
+		p.line("Status: Disabled")
+		return p.err
+	}
+	now := time.Now()
+	p.line("%-49sDaemon: %s", "Status: Enabled for "+span(now.Sub(i.Since)), i.Daemon.String())
+	p.line("Ruleset: %s", i.Loaded.String())
+	p.line("")
+	seconds := now.Sub(i.Since).Seconds()
+	p.line("State Table                          Total             Rate")
+	p.line("  %-25s %14d %14s", "current entries", i.States.Current, "")
+	p.line("  %-25s %14d %14.1f/s", "inserts", i.States.Inserts, rate(i.States.Inserts, seconds))
+	p.line("  %-25s %14d %14.1f/s", "removals", i.States.Removals, rate(i.States.Removals, seconds))
+	p.line("Limits")
+	p.line("  %-13s hard limit %8d", "states", i.States.Limit)
+	if i.PathsFull.Packets > 0 {
+		p.line("  %d packets count under their deciding rules only: no path was free", i.PathsFull.Packets)
+	}
+	for n := range i.Interfaces {
+		i.Interfaces[n].print(p)
+	}
+	return p.err
+}
+
+func (n *InterfaceInfo) print(p *printer) {
+	p.line("")
+	p.line("%-27s %14s %16s", "Interface Stats for "+n.Name, "Packets", "Bytes")
+	p.line("  %-25s %14d %16d", "Passed", n.Passed.Packets, n.Passed.Bytes)
+	for _, c := range n.Reasons {
+		if c.Reason.IsPass() {
+			p.line("    %-23s %14d %16d", c.Reason, c.Packets, c.Bytes)
+		}
+	}
+	p.line("  %-25s %14d %16d", "Blocked", n.Blocked.Packets, n.Blocked.Bytes)
+	for _, c := range n.Reasons {
+		if !c.Reason.IsPass() {
+			p.line("    %-23s %14d %16d", c.Reason, c.Packets, c.Bytes)
+		}
+	}
+}
+
+// String says which ruleset is in force.
+func (l *Loaded) String() string {
+	if l.Unloaded {
+		return "none loaded: everything is blocked but the management port"
+	}
+	return fmt.Sprintf("%s, %d rules, loaded %s", l.File, l.Rules, l.Time.Format(time.DateTime))
+}
+
+// String says whether the daemon lives.
+func (d *DaemonInfo) String() string {
+	if d.Alive {
+		return fmt.Sprintf("process %d", d.PID)
+	}
+	return fmt.Sprintf("dead for %s", span(d.Heartbeat))
+}
+
+func rate(count uint32, seconds float64) float64 {
+	if seconds < 1 {
+		return 0
+	}
+	return float64(count) / seconds
+}
+
+// span prints a time as pfctl does: days, then hours, minutes and seconds.
+func span(d time.Duration) string {
+	s := int(d / time.Second)
+	return fmt.Sprintf("%d days %02d:%02d:%02d", s/86400, s/3600%24, s/60%60, s%60)
+}
+
+// printer writes lines until one fails.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}

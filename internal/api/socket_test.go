@@ -1,0 +1,159 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/testenv"
+)
+
+// control is a daemon that refuses one file and remembers what it was told.
+type control struct {
+	loaded LoadRequest
+	left   chan string
+}
+
+func (c *control) Status() Status   { return Status{PID: 7, Version: "v1"} }
+func (c *control) Leave(why string) { c.left <- why }
+func (c *control) Load(_ context.Context, r LoadRequest) (*LoadAnswer, error) {
+	if r.File == "bad.conf" {
+		return nil, errors.New("bad.conf:1:1: syntax error\nblok\n^")
+	}
+	c.loaded = r
+	return &LoadAnswer{Rules: 3, Warnings: []string{"w"}}, nil
+}
+
+func serveControl(t *testing.T) (*Client, *control, Folder) {
+	t.Helper()
+	testenv.NeedRoot(t)
+	f := Folder(filepath.Join(t.TempDir(), "1"))
+	if err := os.Mkdir(string(f), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(f.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &control{left: make(chan string, 1)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- Serve(ctx, l, c) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return NewClient(f), c, f
+}
+
+func TestClientAndServer(t *testing.T) {
+	client, c, _ := serveControl(t)
+	ctx := t.Context()
+	s, err := client.Status(ctx)
+	if err != nil || s.PID != 7 {
+		t.Errorf("Status = %+v, %v", s, err)
+	}
+	want := LoadRequest{File: "good.conf", Text: "pass\n"}
+	a, err := client.Load(ctx, want)
+	if err != nil || a.Rules != 3 || c.loaded != want {
+		t.Errorf("Load = %+v, %v; the daemon got %+v", a, err, c.loaded)
+	}
+	_, err = client.Load(ctx, LoadRequest{File: "bad.conf"})
+	if err == nil || err.Error() != "bad.conf:1:1: syntax error\nblok\n^" {
+		t.Errorf("Load of a bad file: %v, want the daemon's words", err)
+	}
+	if s, err := client.Leave(ctx, "because"); err != nil || s.PID != 7 || <-c.left != "because" {
+		t.Errorf("Leave = %+v, %v", s, err)
+	}
+}
+
+func TestNoDaemon(t *testing.T) {
+	f := Folder(t.TempDir())
+	if _, err := NewClient(f).Status(t.Context()); !errors.Is(err, ErrNoDaemon) {
+		t.Errorf("without a socket: %v, want ErrNoDaemon", err)
+	}
+	// A daemon that was killed leaves its socket behind.
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: f.Socket(), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	if _, err := NewClient(f).Status(t.Context()); !errors.Is(err, ErrNoDaemon) {
+		t.Errorf("with a dead socket: %v, want ErrNoDaemon", err)
+	}
+	again, err := Listen(f.Socket())
+	if err != nil {
+		t.Fatalf("Listen over a dead socket: %v", err)
+	}
+	again.Close()
+}
+
+func TestSocketIsForRootAlone(t *testing.T) {
+	_, _, f := serveControl(t)
+	i, err := os.Stat(f.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := i.Mode().Perm(); got != 0o600 {
+		t.Errorf("mode of the socket is %o, want 600", got)
+	}
+}
+
+func TestLockIsHeldByOne(t *testing.T) {
+	testenv.NeedRoot(t)
+	f := testFolder(t)
+	first, err := f.Lock(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Lock(50 * time.Millisecond); !errors.Is(err, ErrLocked) {
+		t.Errorf("second Lock: %v, want ErrLocked", err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() {
+		os.RemoveAll(string(f)) // as weir stop does, under its lock
+		first.Close()
+	})
+	second, err := f.Lock(5 * time.Second)
+	if err != nil {
+		t.Fatalf("Lock after the first was let go: %v", err)
+	}
+	defer second.Close()
+	if !f.current(second) {
+		t.Error("the lock is that of a folder that was removed")
+	}
+}
+
+// testFolder is a run folder that cannot be a namespace's: cookies are numbers.
+func testFolder(t *testing.T) Folder {
+	t.Helper()
+	f := Folder(filepath.Join(Root, "test-"+filepath.Base(t.TempDir())+"-"+time.Now().Format("150405.000000")))
+	t.Cleanup(func() { os.RemoveAll(string(f)) })
+	return f
+}
+
+func TestJSONFilesAreReplacedWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.json")
+	want := Loaded{File: "a.conf", Rules: 3, Time: time.Unix(1, 0).UTC()}
+	if err := WriteJSON(path, want); err != nil {
+		t.Fatal(err)
+	}
+	var got Loaded
+	if err := ReadJSON(path, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-written +read):\n%s", diff)
+	}
+	if err := ReadJSON(path+"x", &got); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("ReadJSON of nothing: %v", err)
+	}
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/api"
+	"weir/internal/daemon"
+	"weir/internal/dataplane"
+	"weir/internal/netif"
+	"weir/internal/state"
+)
+
+// reader opens what the reading commands read; where weir does not run the
+// error says so in one sentence.
+func (e *Env) reader() (*api.Reader, error) {
+	folder, err := e.folder()
+	if err != nil {
+		return nil, err
+	}
+	r, err := api.Open(folder)
+	if errors.Is(err, dataplane.ErrNotLoaded) {
+		return nil, errNothingLoaded
+	}
+	return r, err
+}
+
+var errNothingLoaded = errors.New("nothing is loaded: weir does not run in this network namespace")
+
+// jsonFlag adds --json to a reading command.
+func jsonFlag(c *cobra.Command, asJSON *bool) {
+	c.Flags().BoolVar(asJSON, "json", false, "print JSON")
+}
+
+func (e *Env) printJSON(v any) error {
+	encoder := json.NewEncoder(e.Stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}
+
+func newRulesCommand(env *Env) *cobra.Command {
+	var verbose, asJSON bool
+	c := &cobra.Command{
+		Use:   "rules",
+		Short: "print the rules in force, with -v what each has counted",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			r, err := env.reader()
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			rules, err := r.Rules()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return env.printJSON(rules)
+			}
+			return api.PrintRules(env.Stdout, rules, verbose, r.Loaded().PID)
+		},
+	}
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print evaluations, packets, bytes and states")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func newStatesCommand(env *Env) *cobra.Command {
+	var verbose, asJSON bool
+	c := &cobra.Command{
+		Use:   "states [proto NAME] [host ADDRESS] [port NUMBER] [phase NAME] [rule NUMBER]",
+		Short: "print the connections that are known, with -v their windows, ages and counters",
+		RunE: func(_ *cobra.Command, words []string) error {
+			filter, err := state.ParseFilter(words)
+			if err != nil {
+				return &UsageError{err}
+			}
+			r, err := env.reader()
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return env.printStates(r, &filter, verbose, asJSON)
+		},
+	}
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print TCP windows, age, packets, bytes and rules")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func (e *Env) printStates(r *api.Reader, filter *state.Filter, verbose, asJSON bool) error {
+	if asJSON {
+		all := []*state.View{}
+		for v := range r.States(filter) {
+			all = append(all, v)
+		}
+		return e.printJSON(all)
+	}
+	for v := range r.States(filter) {
+		line := v.String()
+		if verbose {
+			line = v.Verbose()
+		}
+		if _, err := fmt.Fprintln(e.Stdout, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newInfoCommand(env *Env) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "info",
+		Short: "print weir's condition and counters; exit status 1 where no rules are loaded",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			info, err := env.info()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = env.printJSON(info)
+			} else {
+				err = info.Print(env.Stdout)
+			}
+			if err == nil && (info.Loaded == nil || info.Loaded.Unloaded) {
+				return ErrSilent
+			}
+			return err
+		},
+	}
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func (e *Env) info() (*api.Info, error) {
+	r, err := e.reader()
+	if errors.Is(err, errNothingLoaded) {
+		return &api.Info{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return r.Info()
+}
+
+func newInterfacesCommand(env *Env) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "interfaces",
+		Short: "print the interfaces and the hook at which packets of each are judged, and why there",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			folder, err := env.folder()
+			if err != nil {
+				return err
+			}
+			all, err := api.ReadInterfaces(folder, wouldChoose)
+			if err != nil {
+				return err
+			}
+			if all.ForeignDrops, err = daemon.ForeignDrops(); err != nil {
+				return err
+			}
+			if asJSON {
+				return env.printJSON(all)
+			}
+			return all.Print(env.Stdout)
+		},
+	}
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+// wouldChoose says of an interface without weir which hook a run would take.
+func wouldChoose(l *netif.Link) string {
+	c := daemon.Choose(l, daemon.Auto)
+	if c.Hook == daemon.NoHook {
+		return c.Why
+	}
+	return fmt.Sprintf("weir does not run; it would take %s: %s", c.Hook, c.Why)
+}

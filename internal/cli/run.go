@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/api"
+	"weir/internal/daemon"
+	"weir/internal/netif"
+)
+
+func newRunCommand(env *Env) *cobra.Command {
+	var file, hook string
+	var management uint16
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "judge and forward packets by the rules in a file, as a daemon in the foreground",
+		Long: `run loads the rules, attaches weir to every interface of the network namespace
+and switches forwarding on. It stays in the foreground and follows the machine:
+interfaces, addresses, routes, neighbours.
+
+The end of the daemon, also by SIGKILL, ends nothing else: packets go on being
+judged. A second run takes over from the first without losing one. weir stop
+ends it all. Without -f and without ` + daemon.DefaultFile + ` everything is
+blocked but the management port to this box.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := env.daemonConfig()
+			if err != nil {
+				return err
+			}
+			if cfg.Mode, err = daemon.ParseMode(hook); err != nil {
+				return &UsageError{err}
+			}
+			cfg.File, cfg.Optional = file, !c.Flags().Changed("file")
+			cfg.Management = management
+			return daemon.Run(c.Context(), cfg)
+		},
+	}
+	c.Flags().StringVarP(&file, "file", "f", daemon.DefaultFile, "rule `file`")
+	c.Flags().StringVar(&hook, "hook", string(daemon.Auto), "where packets are judged as they come in: auto, xdp or tcx")
+	c.Flags().Uint16Var(&management, "management", daemon.DefaultManagement, "TCP `port` of this box that stays open while no rules are loaded")
+	return c
+}
+
+func newStopCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "stop",
+		Short: "end the daemon, detach from every interface and give back what was found",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := env.daemonConfig()
+			if err != nil {
+				return err
+			}
+			return daemon.Stop(c.Context(), cfg)
+		},
+	}
+}
+
+func newLoadCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "load FILE",
+		Short: "replace the rules by those in a file; a file that does not load changes nothing",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			folder, err := env.folder()
+			if err != nil {
+				return err
+			}
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return fmt.Errorf("read the rules: %w", err)
+			}
+			a, err := api.NewClient(folder).Load(c.Context(), api.LoadRequest{File: args[0], Text: string(text)})
+			if err != nil {
+				return err
+			}
+			for _, w := range a.Warnings {
+				fmt.Fprintln(env.Stderr, w)
+			}
+			fmt.Fprintf(env.Stdout, "%s: %s in force\n", args[0], rulesCount(a.Rules))
+			return nil
+		},
+	}
+}
+
+func rulesCount(n int) string {
+	if n == 1 {
+		return "1 rule"
+	}
+	return strconv.Itoa(n) + " rules"
+}
+
+// daemonConfig is what the daemon's commands have in common.
+func (e *Env) daemonConfig() (*daemon.Config, error) {
+	if os.Geteuid() != 0 {
+		return nil, errNotRoot
+	}
+	folder, err := e.folder()
+	if err != nil {
+		return nil, err
+	}
+	return &daemon.Config{
+		Folder: folder, Version: version(), Mode: daemon.Auto,
+		Log: slog.New(slog.NewTextHandler(e.Stderr, nil)), Stdout: e.Stdout,
+	}, nil
+}
+
+// folder is the run folder of the network namespace.
+func (e *Env) folder() (api.Folder, error) {
+	if os.Geteuid() != 0 {
+		return "", errNotRoot
+	}
+	cookie, err := netif.Cookie()
+	if err != nil {
+		return "", err
+	}
+	return api.FolderOf(cookie), nil
+}

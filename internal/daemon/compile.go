@@ -1,0 +1,79 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/api"
+	"weir/internal/netif"
+	"weir/internal/ruleset"
+	"weir/pf/resolve"
+)
+
+// compiled is a source resolved for one machine and compiled.
+type compiled struct {
+	base     uint32 // global number of rule 0
+	program  *ruleset.Program
+	options  resolve.Options
+	texts    []api.RuleText
+	warnings []string // with their places, ready to print
+}
+
+// compile resolves and compiles a source for a machine. The error of a text
+// that is wrong shows every fault with its place.
+func (s *Source) compile(m *machine) (*compiled, error) {
+	rules, list := resolve.Load(s.Name, []byte(s.Text), m.host)
+	if err := list.Err(); err != nil {
+		return nil, err
+	}
+	program, err := ruleset.Compile(rules, m.snapshot())
+	if err != nil {
+		return nil, fmt.Errorf("compile the rules: %w", err)
+	}
+	c := &compiled{program: program, options: rules.Options}
+	for _, r := range rules.Rules {
+		at := list.Files.Position(r.Pos)
+		c.texts = append(c.texts, api.RuleText{Nr: r.Nr, Text: r.Text, File: at.File, Line: at.Line, Label: r.Label})
+	}
+	var said strings.Builder
+	if err := list.Fprint(&said); err != nil {
+		return nil, fmt.Errorf("print the warnings: %w", err)
+	}
+	if said.Len() > 0 {
+		c.warnings = append(c.warnings, strings.TrimSuffix(said.String(), "\n"))
+	}
+	return c, nil
+}
+
+// snapshot is what rules ask about the machine while packets come.
+func (m *machine) snapshot() ruleset.Snapshot {
+	var s ruleset.Snapshot
+	for i := range m.links {
+		l := &m.links[i]
+		n := ruleset.Interface{Name: l.Name, Index: uint32(l.Index), Groups: m.host.Interfaces[i].Groups}
+		for _, a := range l.Addresses {
+			if !a.Tentative {
+				n.Addresses = append(n.Addresses, ruleset.Address{Prefix: a.Prefix, Deprecated: a.Deprecated})
+			}
+		}
+		s.Interfaces = append(s.Interfaces, n)
+	}
+	return s
+}
+
+// sameRules reports whether two rulesets differ in nothing but the addresses
+// that translations choose from.
+func (c *compiled) sameRules(other *compiled) bool {
+	return slices.Equal(c.texts, other.texts) && c.program.EqualRules(other.program)
+}
+
+// skips reports whether an interface is under set skip, by its name or a group.
+func (c *compiled) skips(l *netif.Link, host *resolve.Host) bool {
+	named := func(name string) bool { return slices.Contains(c.options.Skip, name) }
+	if named(l.Name) {
+		return true
+	}
+	n := host.Interface(l.Name)
+	return n != nil && slices.ContainsFunc(n.Groups, named)
+}

@@ -1,0 +1,27 @@
+package daemon
+
+import (
+	"io"
+	"log/slog"
+
+	"weir/internal/api"
+)
+
+// DefaultFile is the rule file of weir run without -f.
+const DefaultFile = "/etc/weir/weir.conf"
+
+// DefaultManagement is the TCP port that stays open to the box while nothing is
+// loaded.
+const DefaultManagement = 22
+
+// Config is what weir run was asked for.
+type Config struct {
+	Folder     api.Folder // run folder of this network namespace
+	File       string     // rule file
+	Optional   bool       // a missing File means the built-in ruleset
+	Mode       Mode
+	Management uint16 // port of the built-in ruleset
+	Version    string
+	Log        *slog.Logger
+	Stdout     io.Writer // says what weir does on the box; Log has the rest
+}

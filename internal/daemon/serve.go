@@ -1,0 +1,166 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"weir/internal/api"
+	"weir/internal/netif"
+)
+
+// serve runs the daemon's tasks until ctx ends or somebody asks it to leave.
+func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	tasks := []Task{
+		&follower{readiness: newReadiness(), box: b, watcher: watcher},
+		&heart{readiness: newReadiness(), box: b},
+		&prober{readiness: newReadiness(), box: b},
+		&controller{readiness: newReadiness(), box: b, leave: leave, started: time.Now()},
+	}
+	err := serve(ctx, tasks, b.sayReady)
+	if cause := context.Cause(ctx); err == nil && cause != nil && cause != context.Canceled {
+		b.say("%v; packets go on by the rules in force", cause)
+		return nil
+	}
+	if err == nil {
+		b.say("the daemon ends; packets go on by the rules in force, weir stop ends that")
+	}
+	return err
+}
+
+// say tells the user what weir does on the box.
+func (b *box) say(format string, args ...any) {
+	fmt.Fprintf(b.cfg.Stdout, "weir: "+format+"\n", args...)
+}
+
+func (b *box) sayReady() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range b.links {
+		if h, ok := b.hooks[l.Index]; ok {
+			b.say("%s: %s (%s)", l.Name, h.Hook, h.Why)
+		}
+	}
+	if b.source.Builtin {
+		b.say("no rules at %s: everything is blocked but tcp port %d to this box", b.cfg.File, b.cfg.Management)
+	} else {
+		b.say("%s: %d rules in force", b.source.Name, len(b.rules.texts))
+	}
+	b.say("ready")
+	b.notify("READY=1")
+}
+
+// close releases what the process holds of the dataplane, which goes on.
+func (b *box) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.dp.Close(); err != nil {
+		b.cfg.Log.Error("close the dataplane", "error", err)
+	}
+}
+
+// heartbeatPause is how often the dataplane is told that the daemon lives; it
+// waits for three seconds (DAEMON_DEAD in bpf/config.h).
+const heartbeatPause = time.Second
+
+// heart tells the dataplane that the daemon lives, and looks at what no event
+// tells of.
+type heart struct {
+	readiness
+	box *box
+}
+
+func (*heart) String() string { return "heartbeat" }
+
+func (h *heart) Run(ctx context.Context) error {
+	h.box.beat()
+	h.set()
+	return every(ctx, heartbeatPause, h.box.beat)
+}
+
+func (b *box) beat() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dp.Heartbeat()
+	b.retell()
+}
+
+// retell tells of interfaces that an XDP redirect reaches now and did not a
+// moment ago, or the other way about: a program or offload at a veth's other
+// end decides that, and nobody announces it.
+func (b *box) retell() {
+	for i := range b.links {
+		l := &b.links[i]
+		if _, ok := b.hooks[l.Index]; !ok {
+			continue
+		}
+		if err := b.tellInterface(l); err != nil {
+			b.cfg.Log.Debug("look at an interface again", "interface", l.Name, "error", err)
+		}
+	}
+}
+
+// proberPause is how often neighbours in use are asked whether they still have
+// the link-layer address that is known of them.
+const proberPause = 10 * time.Second
+
+// prober asks the neighbours that packets go to.
+type prober struct {
+	readiness
+	box *box
+}
+
+func (*prober) String() string { return "prober of neighbours" }
+
+func (p *prober) Run(ctx context.Context) error {
+	p.set()
+	return every(ctx, proberPause, p.box.probe)
+}
+
+func (b *box) probe() {
+	b.mu.Lock()
+	wanted := make(map[netif.Neighbour]bool)
+	for _, n := range b.dp.View().Neighbours(uint32(2 * proberPause / (10 * time.Millisecond))) {
+		wanted[netif.Neighbour{Link: n.Ifindex, Addr: n.Address}] = true
+	}
+	b.mu.Unlock()
+	if err := netif.ProbeNeighbours(wanted); err != nil {
+		b.cfg.Log.Warn("probe neighbours", "error", err)
+	}
+}
+
+func every(ctx context.Context, pause time.Duration, do func()) error {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			do()
+		}
+	}
+}
+
+// controller answers the control socket.
+type controller struct {
+	readiness
+	box     *box
+	leave   context.CancelCauseFunc
+	started time.Time
+	once    sync.Once
+}
+
+func (*controller) String() string { return "control socket" }
+
+func (c *controller) Run(ctx context.Context) error {
+	l, err := api.Listen(c.box.cfg.Folder.Socket())
+	if err != nil {
+		return err
+	}
+	c.set()
+	return api.Serve(ctx, l, c)
+}

@@ -1,0 +1,233 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"weir/internal/api"
+	"weir/internal/dataplane"
+	"weir/internal/netif"
+)
+
+// leavePatience is how long a daemon that was asked to leave may take.
+const leavePatience = 10 * time.Second
+
+// Run is weir run: it returns when ctx ends or another daemon takes over, and
+// leaves the dataplane forwarding. An error before the daemon was ready means
+// that the box is as it was.
+func Run(ctx context.Context, cfg *Config) error {
+	source, err := readSource(cfg)
+	if err != nil {
+		return err
+	}
+	dir, err := dataplane.Folder("")
+	if err != nil {
+		return err
+	}
+	removeLeftovers(cfg)
+	// From here on no event is lost: what changes while the start looks at the
+	// machine is looked at again by the first task.
+	watcher, err := netif.Watch()
+	if err != nil {
+		return err
+	}
+	defer watcher.Close()
+	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked)}
+	lock, err := b.start(ctx, source)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	defer b.close()
+	return b.serve(ctx, watcher)
+}
+
+// start climbs the ladder: when it returns an error, every rung is undone.
+func (b *box) start(ctx context.Context, source Source) (*os.File, error) {
+	m, err := look()
+	if err != nil {
+		return nil, err
+	}
+	if err := b.cfg.Folder.Make(); err != nil {
+		return nil, err
+	}
+	dp, rules, err := b.build(source, m)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := takeOver(ctx, b.cfg)
+	if err != nil {
+		dp.Close() //nolint:errcheck // it was never live
+		return nil, err
+	}
+	var undo ladder
+	if err := b.climb(ctx, &undo, dp, source, rules, m); err != nil {
+		err = errors.Join(err, undo.down())
+		dp.Close() //nolint:errcheck // it was never live, or is not any more
+		lock.Close()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// climb changes the box, one rung after the other. Where a dataplane runs
+// already, what is told before the commit is of interfaces that it does not
+// have yet: the old programs read the same tables.
+func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) error {
+	before, err := b.readBefore(m)
+	if err != nil {
+		return err
+	}
+	first := len(before) == 0
+	if err := b.guard(undo, first); err != nil {
+		return err
+	}
+	if first {
+		undo.add(func() error { return b.found.restoreFeatures(m.names()) })
+		undo.add(func() error { return dataplane.Remove(b.dir) })
+	}
+	b.choose(m)
+	b.dp, b.source, b.rules, b.host = dp, source, rules, m.host
+	if err := b.tellNew(m, before); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	report, err := b.commit(dp, m)
+	if err != nil {
+		return fmt.Errorf("attach the dataplane: %w", err)
+	}
+	b.noteStates(report)
+	if first {
+		undo.add(func() error { return b.found.restoreForwarding(m.names()) })
+	}
+	if err := b.found.forwardOn(m.hooked(b.hooks), m.links); err != nil {
+		return err
+	}
+	if err := b.tell(m); err != nil {
+		return err
+	}
+	b.noteLoaded(first)
+	return nil
+}
+
+// readBefore reads what an earlier daemon left: the record of the box as it was
+// found, and the interfaces that its dataplane is attached to, by index.
+func (b *box) readBefore(m *machine) (map[int]bool, error) {
+	var err error
+	if b.found, err = readFound(b.cfg.Folder.Found()); err != nil {
+		return nil, err
+	}
+	if err := b.found.forget(m.names()); err != nil {
+		return nil, err
+	}
+	view, err := dataplane.Open(b.dir)
+	if errors.Is(err, dataplane.ErrNotLoaded) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at the running dataplane: %w", err)
+	}
+	defer view.Close()
+	var recorded []api.Interface
+	if err := api.ReadJSON(b.cfg.Folder.Interfaces(), &recorded); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	before := make(map[int]bool)
+	for _, n := range recorded {
+		before[n.Index] = n.Hook != string(NoHook)
+	}
+	return before, nil
+}
+
+// guard raises the guard. Without nftables the box goes without: the programs
+// at TCX egress drop the same packets, on interfaces that have them.
+func (b *box) guard(undo *ladder, first bool) error {
+	stood := guardStands()
+	err := raiseGuard()
+	if errors.Is(err, errNoNft) {
+		b.cfg.Log.Warn("nothing drops what is forwarded past weir's programs", "reason", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("raise the guard: %w", err)
+	}
+	if first && !stood {
+		undo.add(lowerGuard)
+	}
+	return nil
+}
+
+func (b *box) noteStates(r dataplane.Report) {
+	if r.Unreadable {
+		b.cfg.Log.Warn("the states were another version's: all connections are new")
+	}
+	if r.Copied > 0 || r.Lost > 0 {
+		b.cfg.Log.Info("states were copied into new tables", "copied", r.Copied, "lost", r.Lost)
+	}
+}
+
+// takeOver takes the run folder for this process, from a daemon that lives if
+// there is one: that ends, and its dataplane goes on.
+func takeOver(ctx context.Context, cfg *Config) (*os.File, error) {
+	lock, err := cfg.Folder.Lock(0)
+	if !errors.Is(err, api.ErrLocked) {
+		return lock, err
+	}
+	why := fmt.Sprintf("weir run (process %d) takes over", os.Getpid())
+	other, err := api.NewClient(cfg.Folder).Leave(ctx, why)
+	if err != nil {
+		return nil, fmt.Errorf("take over from the daemon that runs: %w", err)
+	}
+	lock, err = cfg.Folder.Lock(leavePatience)
+	if err != nil {
+		return nil, fmt.Errorf("take over from process %d, which was asked to leave: %w", other.PID, err)
+	}
+	cfg.Log.Info("took over", "from", other.PID)
+	return lock, nil
+}
+
+// removeLeftovers removes what namespaces that are gone have left.
+func removeLeftovers(cfg *Config) {
+	folders, err := dataplane.Folders()
+	if err != nil {
+		cfg.Log.Warn("look for leftovers of network namespaces that are gone", "error", err)
+		return
+	}
+	for _, dir := range folders {
+		if _, err := strconv.ParseUint(filepath.Base(dir), 10, 64); err != nil {
+			continue // bpffs has files of its own
+		}
+		gone, err := dataplane.Leftover(dir)
+		if err == nil && gone {
+			err = errors.Join(dataplane.Remove(dir), os.RemoveAll(filepath.Join(api.Root, filepath.Base(dir))))
+		}
+		if err != nil {
+			cfg.Log.Warn("remove leftovers of a network namespace that is gone", "folder", dir, "error", err)
+		}
+	}
+}
+
+// ladder holds what undoes each rung that was climbed.
+type ladder []func() error
+
+func (l *ladder) add(undo func() error) { *l = append(*l, undo) }
+
+// down undoes all, the last rung first, and joins the errors.
+func (l *ladder) down() error {
+	var errs []error
+	for _, undo := range slices.Backward(*l) {
+		if err := undo(); err != nil {
+			errs = append(errs, fmt.Errorf("undo: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,91 @@
+package lib
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"weir/internal/lab"
+	"weir/internal/testenv"
+)
+
+// Binary is the weir that stories run, built by Main.
+type Binary string
+
+// Main builds weir, runs the tests of a package with it and returns their exit
+// status. Where WEIR_BINARY names a weir, that one is used: an emulated machine
+// has no time for building.
+func Main(m *testing.M, binary *Binary) int {
+	if path := os.Getenv("WEIR_BINARY"); path != "" {
+		*binary = Binary(path)
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "weir-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "make a folder for the binary:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "weir")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "weir/cmd/weir")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "build weir:", err)
+		return 1
+	}
+	*binary = Binary(path)
+	return m.Run()
+}
+
+// stories numbers the labs of this process, so that their names are unique.
+var stories atomic.Uint32
+
+// A Box is the lab of one story: lan - fw - wan, with weir in the middle.
+type Box struct {
+	*lab.Lab
+	testing.TB
+	Hook string // xdp or tcx
+	weir Binary
+	dir  string
+}
+
+// Both tells a story twice, under each hook. The lab is new for each.
+func (w Binary) Both(t *testing.T, story func(b *Box)) {
+	for _, hook := range []string{"tcx", "xdp"} {
+		t.Run(hook, func(t *testing.T) { story(w.Box(t, hook)) })
+	}
+}
+
+// Box builds a lab for one hook: offloads are on for tcx and off for xdp.
+func (w Binary) Box(t testing.TB, hook string) *Box {
+	t.Helper()
+	testenv.NeedRoot(t)
+	o := lab.Options{Name: fmt.Sprintf("wt%d-%d", os.Getpid(), stories.Add(1))}
+	if hook == "xdp" {
+		o.Offloads = lab.OffloadsOff
+	}
+	t.Cleanup(func() {
+		if _, err := lab.Remove(o.Name, lab.Topology{}); err != nil {
+			t.Errorf("remove the lab: %v", err)
+		}
+	})
+	l, err := lab.Up(t.Context(), o)
+	if err != nil {
+		t.Fatalf("build the lab: %v", err)
+	}
+	b := &Box{Lab: l, TB: t, Hook: hook, weir: w, dir: t.TempDir()}
+	// weir first: its pins and run folder would outlive the namespace.
+	t.Cleanup(b.stopWeir)
+	return b
+}
+
+// stopWeir ends what the story left running.
+func (b *Box) stopWeir() {
+	out, err := exec.Command(string(b.weir), "--netns", b.Namespace(lab.FW), "stop").CombinedOutput()
+	if err != nil && !notRunning(out) {
+		b.Errorf("weir stop at the end: %v: %s", err, out)
+	}
+}

@@ -1,0 +1,147 @@
+package lib
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"weir/internal/api"
+	"weir/internal/lab"
+	"weir/internal/reason"
+	"weir/internal/state"
+)
+
+// notRunningText is what weir stop says where there is nothing to stop.
+const notRunningText = "weir does not run here"
+
+func notRunning(out []byte) bool { return bytes.Contains(out, []byte(notRunningText)) }
+
+// Rules writes a rule file and returns its path.
+func (b *Box) Rules(text string) string {
+	b.Helper()
+	f, err := os.CreateTemp(b.dir, "rules-*.conf")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		b.Fatal(err)
+	}
+	return f.Name()
+}
+
+// WeirRun starts weir run in fw with these rules and waits until it is ready.
+func (b *Box) WeirRun(rules string, args ...string) *Process {
+	b.Helper()
+	p := b.WeirStart(rules, args...)
+	b.Until(20*time.Second, "weir run is ready", func() bool {
+		if !p.Running() {
+			b.Fatalf("weir run ended:\n%s", p.Said())
+		}
+		return strings.Contains(p.Said(), "weir: ready")
+	})
+	return p
+}
+
+// WeirStart starts weir run and does not wait for it.
+func (b *Box) WeirStart(rules string, args ...string) *Process {
+	b.Helper()
+	file := rules
+	if strings.Contains(rules, "\n") {
+		file = b.Rules(rules)
+	}
+	all := append([]string{"--netns", b.Namespace(lab.FW), "run", "--hook", b.Hook, "-f", file}, args...)
+	return b.start("", exec.Command(string(b.weir), all...))
+}
+
+// Weir runs a command of weir in fw, which must succeed, and returns its output.
+func (b *Box) Weir(args ...string) string {
+	b.Helper()
+	out, status := b.WeirStatus(args...)
+	if status != 0 {
+		b.Fatalf("weir %s: exit status %d:\n%s", strings.Join(args, " "), status, out)
+	}
+	return out
+}
+
+// WeirStatus runs a command of weir in fw and returns what it wrote, to
+// standard output and error, and its exit status.
+func (b *Box) WeirStatus(args ...string) (string, int) {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), string(b.weir), append([]string{"--netns", b.Namespace(lab.FW)}, args...)...)
+	cmd.Dir = b.dir
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		b.Fatalf("weir %s: %v", strings.Join(args, " "), err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+func weirJSON[T any](b *Box, args ...string) T {
+	b.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(b.Weir(append(args, "--json")...)), &v); err != nil {
+		b.Fatalf("weir %s --json: %v", strings.Join(args, " "), err)
+	}
+	return v
+}
+
+// Rule is the rule whose text contains a part; there must be one.
+func (b *Box) Rule(part string) api.Rule {
+	b.Helper()
+	var found []api.Rule
+	for _, r := range weirJSON[[]api.Rule](b, "rules") {
+		if strings.Contains(r.Text, part) {
+			found = append(found, r)
+		}
+	}
+	if len(found) != 1 {
+		b.Fatalf("%d rules contain %q:\n%s", len(found), part, b.Weir("rules"))
+	}
+	return found[0]
+}
+
+// States are the connections that a filter selects.
+func (b *Box) States(filter ...string) []state.View {
+	b.Helper()
+	return weirJSON[[]state.View](b, append([]string{"states"}, filter...)...)
+}
+
+// Info is weir's condition.
+func (b *Box) Info() api.Info {
+	b.Helper()
+	return weirJSON[api.Info](b, "info")
+}
+
+// Packets is how many packets met a reason at an interface.
+func (b *Box) Packets(device string, why reason.Reason) uint64 {
+	b.Helper()
+	for _, n := range b.Info().Interfaces {
+		if n.Name != device {
+			continue
+		}
+		for _, c := range n.Reasons {
+			if c.Reason == why {
+				return c.Packets
+			}
+		}
+	}
+	return 0
+}
+
+// Dump writes what weir knows to the test's log, for a story that failed.
+func (b *Box) Dump() {
+	for _, command := range [][]string{{"info"}, {"rules", "-v"}, {"states", "-v"}, {"interfaces"}} {
+		out, _ := b.WeirStatus(command...)
+		b.Logf("weir %s:\n%s", strings.Join(command, " "), out)
+	}
+}
+
+// Example is the path of a file of examples/.
+func Example(root, name string) string { return filepath.Join(root, "examples", name) }
