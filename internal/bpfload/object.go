@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sync/errgroup"
 )
 
 // Names for what other packages hold of the library, so that they need not
@@ -47,50 +48,77 @@ type Objects struct {
 	own      []*ebpf.Collection
 }
 
-// Load loads the objects in order. A map declared by several of them is one map.
-// A program that the kernel refuses is an error that wraps *Refusal. Specs are
-// changed.
+// Load loads the objects, all at a time: what takes long is the verifier. A map
+// declared by several of them is one map. A program that the kernel refuses is
+// an error that wraps *Refusal. Specs are changed.
 func Load(specs []*Spec, o Options) (*Objects, error) {
 	loaded := &Objects{Programs: map[string]*Program{}, Maps: map[string]*Map{}}
 	if err := checkValues(specs, o.Values); err != nil {
 		return nil, err
 	}
 	for _, spec := range specs {
-		if err := loaded.add(spec, o); err != nil {
+		if err := loaded.addMaps(spec, o); err != nil {
 			return nil, errors.Join(err, loaded.Close())
 		}
+	}
+	if err := loaded.addPrograms(specs); err != nil {
+		return nil, errors.Join(err, loaded.Close())
 	}
 	return loaded, nil
 }
 
-func (l *Objects) add(spec *Spec, o Options) error {
+// addMaps makes the maps of an object that none before it has.
+func (l *Objects) addMaps(spec *Spec, o Options) error {
 	if err := adapt(spec, o); err != nil {
 		return err
 	}
-	replace := map[string]*Map{}
-	for name := range spec.Maps {
-		if isPrivate(name, o.Shared) {
-			continue
-		}
-		if m := o.Maps[name]; m != nil {
-			replace[name] = m
-		}
-		if m := l.Maps[name]; m != nil {
-			replace[name] = m
-		}
-	}
-	collection, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replace})
+	only := spec.Copy()
+	only.Programs = nil
+	maps.DeleteFunc(only.Maps, func(name string, _ *MapSpec) bool {
+		return l.Maps[name] != nil || isPrivate(name, o.Shared)
+	})
+	maps.DeleteFunc(only.Variables, func(_ string, v *ebpf.VariableSpec) bool { return only.Maps[v.SectionName] == nil })
+	made, err := ebpf.NewCollectionWithOptions(only, ebpf.CollectionOptions{MapReplacements: among(o.Maps, only)})
 	if err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
-	l.own = append(l.own, collection)
-	maps.Copy(l.Programs, collection.Programs)
-	for name, m := range collection.Maps {
-		if l.Maps[name] == nil && !isPrivate(name, o.Shared) {
-			l.Maps[name] = m
+	l.own = append(l.own, made)
+	maps.Copy(l.Maps, made.Maps)
+	return nil
+}
+
+// addPrograms loads the programs of all objects over the maps.
+func (l *Objects) addPrograms(specs []*Spec) error {
+	loaded := make([]*ebpf.Collection, len(specs))
+	var group errgroup.Group
+	for i, spec := range specs {
+		group.Go(func() (err error) {
+			loaded[i], err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: among(l.Maps, spec)})
+			if err != nil {
+				return fmt.Errorf("load: %w", err)
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	for _, c := range loaded {
+		if c != nil {
+			l.own = append(l.own, c)
+			maps.Copy(l.Programs, c.Programs)
 		}
 	}
-	return nil
+	return err
+}
+
+// among returns those of the maps that the object has.
+func among(all map[string]*Map, spec *Spec) map[string]*Map {
+	found := make(map[string]*Map)
+	for name := range spec.Maps {
+		if m := all[name]; m != nil {
+			found[name] = m
+		}
+	}
+	return found
 }
 
 // isPrivate tells sections of constants and variables from maps that objects share.

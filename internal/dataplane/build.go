@@ -182,12 +182,12 @@ func (d *Dataplane) values() map[string]any {
 		"max_states":    d.config.Options.MaxStates,
 		"rule_base":     d.config.RuleBase,
 		"rule_chunks":   d.chunks(),
-		"implicit_pass": flag(d.config.Options.ImplicitPass),
-		"unloaded":      flag(d.config.Unloaded),
+		"implicit_pass": asByte(d.config.Options.ImplicitPass),
+		"unloaded":      asByte(d.config.Unloaded),
 	}
 }
 
-func flag(set bool) uint8 {
+func asByte(set bool) uint8 {
 	if set {
 		return 1
 	}
@@ -207,21 +207,21 @@ func (d *Dataplane) fill() error {
 	return writeProgram(d.objects.Maps, d.config.Program)
 }
 
-// slots are the programs behind the entry programs' tail calls, by enum slot of
-// bpf/slots.h.
-var slots = map[string][]string{
-	"slots":     {"weir_xdp_miss", "weir_xdp_error", "weir_xdp_fragment", "weir_xdp_turn"},
-	"in_slots":  {"weir_tc_in_miss", "weir_tc_in_error", "weir_tc_in_fragment", "weir_tc_in_turn"},
-	"out_slots": {"weir_tc_out_miss", "weir_tc_out_error", "weir_tc_out_fragment"},
-}
+// slots are the arrays of programs behind the entry programs' tail calls, and
+// what the programs' names begin with.
+var slots = map[string]string{"slots": "weir_xdp_", "in_slots": "weir_tc_in_", "out_slots": "weir_tc_out_"}
+
+// slotNames are what the programs' names end with, by enum slot of bpf/slots.h.
+var slotNames = []string{"miss", "error", "fragment", "turn"}
 
 func (d *Dataplane) fillSlots() error {
-	for array, names := range slots {
+	for array, prefix := range slots {
 		m := d.objects.Maps[array]
 		if m == nil {
 			return fmt.Errorf("the objects have no map %s", array)
 		}
-		for i, name := range names {
+		for i, suffix := range slotNames {
+			name := prefix + suffix
 			p := d.objects.Programs[name]
 			if p == nil {
 				return fmt.Errorf("the objects have no program %s", name)

@@ -16,7 +16,6 @@ const stateLayout = 1
 const (
 	maxStates  = 0x03ffffff
 	maxPaths   = 16384
-	maxMatches = 8
 	pathNone   = 0 // counts packets that no rule matched
 	pathFull   = 1 // counts packets of states that found no path
 )
