@@ -25,7 +25,7 @@ struct pool {
 	__u64 rows6;
 };
 
-#define POOL_MAX_ROWS 65536 /* of all pools */
+#define POOL_MAX_ROWS 65536 /* of one pool and family */
 #define POOL_SEARCH   17 /* steps: log2(POOL_MAX_ROWS) + 1 */
 
 /* One generation's; written by the daemon at load, and again when the addresses

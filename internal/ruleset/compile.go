@@ -56,8 +56,8 @@ func (c *compiler) compile() error {
 			return &Error{Rule: i, What: err.Error()}
 		}
 		c.program.Rules[i] = c.action(r)
-		if len(c.program.Rows) > maxRows {
-			return &Error{Rule: i, What: fmt.Sprintf("the translations' targets are more than %d", maxRows)}
+		if err := c.translations(r, &c.program.Rules[i]); err != nil {
+			return &Error{Rule: i, What: err.Error()}
 		}
 	}
 	if len(c.tags) > maxTags {
@@ -105,17 +105,26 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	set(KeepState, r.Action == resolve.Pass && r.State == resolve.KeepState)
 	set(AllowOptions, r.AllowOpts)
 	set(NotTagged, r.NotTagged)
+	set(StaticPort, r.Nat != nil && r.Nat.StaticPort)
+	return a
+}
+
+// translations adds the rule's translations to what it does.
+func (c *compiler) translations(r *resolve.Rule, a *Rule) (err error) {
+	if a.NatPool, err = c.pool(r.Nat); err != nil {
+		return err
+	}
+	if a.RdrPool, err = c.pool(r.Rdr); err != nil {
+		return err
+	}
 	if t := r.Nat; t != nil {
-		set(StaticPort, t.StaticPort)
-		a.NatPool = c.pool(t)
 		a.NatLow, a.NatHigh = t.PortLow, max(t.PortLow, t.PortHigh)
 	}
 	if t := r.Rdr; t != nil {
-		a.RdrPool = c.pool(t)
 		a.RdrLow, a.RdrHigh = t.PortLow, max(t.PortLow, t.PortHigh)
 		a.RdrBase = r.To.Port.Low
 	}
-	return a
+	return nil
 }
 
 func (c *compiler) tag(name string) uint16 {

@@ -27,8 +27,11 @@ type Pool struct {
 	Rows4, Rows6 Run
 }
 
-// maxRows is POOL_MAX_ROWS of bpf/pool.h.
-const maxRows = 65536
+// maxPoolRows is POOL_MAX_ROWS of bpf/pool.h, maxRows 32 MiB.
+const (
+	maxPoolRows = 65536
+	maxRows     = 1 << 20
+)
 
 // ErrPoolFull is returned (wrapped) by Refill where an interface has more
 // addresses than its pool has places for: the rules have to be compiled anew.
@@ -41,16 +44,23 @@ type poolLayout struct {
 	places      [2]Run
 }
 
-// pool appends the pool of a translation and returns its number, from 1.
-func (c *compiler) pool(t *resolve.Translation) uint32 {
+// pool appends the pool of a translation and returns its number, from 1; 0 if
+// there is none.
+func (c *compiler) pool(t *resolve.Translation) (uint32, error) {
+	if t == nil {
+		return 0, nil
+	}
 	p := c.program
 	l := poolLayout{translation: t, dynamic: slices.ContainsFunc(t.Addrs, isDynamic)}
 	var pool Pool
 	for family, run := range []*Run{&pool.Rows4, &pool.Rows6} {
 		rows := c.snapshot.rows(t, family == 0)
+		if len(rows) > maxPoolRows || len(p.Rows)+len(rows) > maxRows {
+			return 0, fmt.Errorf("its translation's targets are more than %d, or all translations' more than %d", maxPoolRows, maxRows)
+		}
 		places := len(rows)
 		if l.dynamic {
-			places = 2*len(rows) + sparePlaces
+			places += sparePlaces
 		}
 		l.places[family] = Run{uint32(len(p.Rows)), uint32(places)}
 		*run = Run{uint32(len(p.Rows)), uint32(len(rows))}
@@ -62,7 +72,7 @@ func (c *compiler) pool(t *resolve.Translation) uint32 {
 	}
 	p.Pools = append(p.Pools, pool)
 	p.layouts = append(p.layouts, l)
-	return uint32(len(p.Pools))
+	return uint32(len(p.Pools)), nil
 }
 
 // sparePlaces is for the addresses that an interface may yet be given.

@@ -69,9 +69,11 @@ type Judge struct {
 	turns    map[turnKey]uint64
 }
 
+// A turnKey is a rule's pool of one family and direction.
 type turnKey struct {
-	t   *resolve.Translation
-	is4 bool
+	rule *resolve.Rule
+	is4  bool
+	nat  bool
 }
 
 // NewJudge returns a Judge whose pools have given out nothing yet.
@@ -128,7 +130,7 @@ func (j *Judge) decide(a *Answer, p *Packet, failed bool) {
 func (j *Judge) translate(a *Answer, r *resolve.Rule, p *Packet, failed *bool) {
 	switch {
 	case p.Direction == resolve.Out && r.Nat != nil:
-		a.Nat = j.take(r.Nat, p.Src.Is4())
+		a.Nat = j.take(r, r.Nat, p.Src.Is4())
 		*failed = a.Nat == nil
 		if a.Nat != nil {
 			p.Src = a.Nat.Addr
@@ -136,7 +138,7 @@ func (j *Judge) translate(a *Answer, r *resolve.Rule, p *Packet, failed *bool) {
 			a.Nat.StaticPort = r.Nat.StaticPort
 		}
 	case p.Direction == resolve.In && r.Rdr != nil:
-		a.Rdr = j.take(r.Rdr, p.Dst.Is4())
+		a.Rdr = j.take(r, r.Rdr, p.Dst.Is4())
 		*failed = a.Rdr == nil
 		if a.Rdr != nil {
 			p.Dst = a.Rdr.Addr
@@ -154,7 +156,8 @@ func rdrPort(r *resolve.Rule, port uint16) uint16 {
 }
 
 // take returns the next address of a translation's pool, nil if it has none.
-func (j *Judge) take(t *resolve.Translation, is4 bool) *Target {
+func (j *Judge) take(r *resolve.Rule, t *resolve.Translation, is4 bool) *Target {
+	key := turnKey{r, is4, t == r.Nat}
 	var pool []netip.Prefix
 	total := new(big.Int)
 	for _, a := range t.Addrs {
@@ -168,8 +171,8 @@ func (j *Judge) take(t *resolve.Translation, is4 bool) *Target {
 	if len(pool) == 0 {
 		return nil
 	}
-	turn := new(big.Int).SetUint64(j.turns[turnKey{t, is4}])
-	j.turns[turnKey{t, is4}]++
+	turn := new(big.Int).SetUint64(j.turns[key])
+	j.turns[key]++
 	turn.Mod(turn, total)
 	for _, p := range pool {
 		if turn.Cmp(sizeOf(p)) < 0 {
