@@ -59,10 +59,10 @@ enum tree {
 
 /* A search tree whose nodes are cache lines: rule_nodes[first .. first + nodes - 1],
  * level by level. The child of node n (counted from first) to the right of i of its
- * keys is node 9 n + 1 + i. */
+ * keys is node 9 n + 1 + i. Without nodes all numbers have the value first. */
 struct rule_tree {
 	__u32 first;
-	__u32 nodes; /* at least 1 */
+	__u32 nodes;
 };
 
 #define NODE_KEYS   8

@@ -66,6 +66,8 @@ __noinline __u32 tree_find(__u32 tree, __u64 x)
 
 	if (!t)
 		return 0;
+	if (!t->nodes)
+		return t->first;
 	for (level = 0; level < TREE_LEVELS && node < t->nodes; level++) {
 		at = t->first + node;
 		n = bpf_map_lookup_elem(&rule_nodes, &at);

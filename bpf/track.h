@@ -97,6 +97,9 @@ static __always_inline void tcp_update(struct flow *f, const struct segment *g, 
 		f->max_win = g->win;
 	if (seq_after(g->end, f->seqlo))
 		f->seqlo = g->end;
+	/* what was allowed at the start must not come back after 2 GiB, as a future */
+	if (seq_after(f->seqlo, f->seqhi))
+		f->seqhi = f->seqlo;
 	if (ack && (!(f->flags & FLOW_GRANTED) || seq_after(grant, f->grant))) {
 		f->grant = grant;
 		f->flags |= FLOW_GRANTED;
