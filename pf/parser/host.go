@@ -18,7 +18,9 @@ func (p *parser) host() ast.Host {
 		h.Span = start
 		return h
 	}
-	h.Not = p.accept(token.Not)
+	if h.Not = p.accept(token.Not); h.Not && p.isWord("any") {
+		p.fail(start.To(p.tok.Span), "no address is not any")
+	}
 	switch {
 	case p.accept(token.Less):
 		h.Kind = ast.HostTable
@@ -122,7 +124,7 @@ func (p *parser) port() ast.Port {
 	}
 	low := p.word("a port")
 	port := ast.Port{Op: op, Low: ast.Number{Word: low}}
-	if from, to, isRange := splitRange(low); isRange {
+	if from, to, isRange := p.splitRange(low); isRange {
 		port.Op, port.Low, port.High = ast.PortRange, from, to
 		if _, binary := binaryPortOps[p.tok.Kind]; unary || binary {
 			p.fail(low.Span, "a range of ports takes no operator")
@@ -137,10 +139,13 @@ func (p *parser) port() ast.Port {
 }
 
 // splitRange takes low:high apart.
-func splitRange(w ast.Word) (low, high ast.Number, ok bool) {
+func (p *parser) splitRange(w ast.Word) (low, high ast.Number, ok bool) {
 	i := strings.IndexByte(w.Text, ':')
 	if i < 0 {
 		return low, high, false
+	}
+	if i == 0 || i == len(w.Text)-1 {
+		p.fail(w.Span, "a range of ports needs a port on each side of the colon")
 	}
 	low.Word = ast.Word{Span: w.Span, Text: w.Text[:i]}
 	high.Word = ast.Word{Span: w.Span, Text: w.Text[i+1:]}
@@ -175,7 +180,7 @@ func (p *parser) pool(target **ast.Pool, keyword token.Span, name string) {
 
 func (p *parser) poolPort() *ast.PoolPort {
 	w := p.word("a port")
-	low, high, isRange := splitRange(w)
+	low, high, isRange := p.splitRange(w)
 	switch {
 	case !isRange:
 		return &ast.PoolPort{Low: ast.Number{Word: w}}

@@ -229,8 +229,8 @@ func (p *parser) braces(mayBeEmpty bool, item func()) {
 		p.fail(open.To(p.tok.Span), "the list is empty")
 	}
 	for !p.is(token.RightBrace) {
-		if p.is(token.EOF) {
-			p.failWith(diag.Diagnostic{Span: open, Message: "the list is not closed"})
+		if p.is(token.EOF) || p.is(token.Newline) {
+			p.fail(open, "the list is not closed")
 		}
 		p.list(item)
 		p.lineEnds()
@@ -241,7 +241,13 @@ func (p *parser) braces(mayBeEmpty bool, item func()) {
 	p.lists--
 }
 
+// lineEnds goes past line ends in a list, but not to a word that starts a
+// statement: there the list was forgotten to be closed.
 func (p *parser) lineEnds() {
-	for p.accept(token.Newline) {
+	for p.is(token.Newline) {
+		if next := p.peek(); next.Kind == token.Word && startsStatement[next.Text] && token.IsKeyword(next.Text) {
+			return
+		}
+		p.advance()
 	}
 }

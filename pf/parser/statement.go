@@ -53,7 +53,12 @@ func (p *parser) statement() ast.Stmt {
 // unsupportedStatement reports the statement and goes to the end of its line.
 // The statements of a block that it opens are read as usual.
 func (p *parser) unsupportedStatement() ast.Stmt {
-	p.faults.Errorf(p.tok.Span, "%s is not supported yet", p.tok.Text)
+	name, at := p.tok.Text, p.tok.Span
+	if next := p.peek(); next.Kind == token.Word && (name == "no" || name == "load" || name == "state" || name == "source") {
+		p.advance()
+		name, at = name+" "+next.Text, at.To(next.Span)
+	}
+	p.faults.Errorf(at, "%s is not supported yet", name)
 	for !p.is(token.Newline) && !p.is(token.EOF) {
 		switch p.tok.Kind {
 		case token.LeftBrace:
@@ -108,6 +113,9 @@ func (p *parser) set() ast.Stmt {
 	if method := options[name.Text]; method != nil && p.is(token.Word) {
 		p.advance()
 		return method(p, start)
+	}
+	if !p.tok.IsText() {
+		p.expected("the name of an option after set")
 	}
 	for _, word := range unsupportedOptions {
 		if p.isWord(word) {

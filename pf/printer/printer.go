@@ -59,7 +59,7 @@ func statement(w io.Writer, s ast.Stmt) {
 // table prints a table; as with pfctl, its lists as one.
 func table(t *ast.Table) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "table <%s>", name(t.Name.Text))
+	fmt.Fprintf(&b, "table <%s>", word(t.Name.Text))
 	if t.Const {
 		b.WriteString(" const")
 	}
@@ -162,15 +162,24 @@ func escaped(s string, i int, q byte) bool {
 	return false
 }
 
-// name prints a name, in quotes where it would not be read as one word.
+// name prints a name, in quotes where it would not be read as one.
 func name(s string) string {
-	if s == "" || token.IsKeyword(s) {
+	if token.IsKeyword(s) {
+		return quote(s)
+	}
+	return word(s)
+}
+
+// word prints a word, in quotes where it would not be read as one. Unlike a
+// name it may be a keyword.
+func word(s string) string {
+	if s == "" {
 		return quote(s)
 	}
 	for i := range len(s) {
 		c := s[i]
 		alnum := c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !alnum && (i == 0 && c != ':' || c <= ' ' || c >= 0x7f || strings.IndexByte("(){}<>!=/#,\"'\\$", c) >= 0) {
+		if !alnum && (i == 0 && c != ':' || c <= ' ' || c >= 0x7f || strings.IndexByte("(){}<>!=/#,\"'\\", c) >= 0) {
 			return quote(s)
 		}
 	}

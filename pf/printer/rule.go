@@ -99,7 +99,7 @@ func address(h *ast.Host) string {
 	case ast.HostAny:
 		return "any"
 	case ast.HostTable:
-		return "<" + name(h.Name) + ">"
+		return "<" + word(h.Name) + ">"
 	case ast.HostPrefix:
 		if h.Prefix.IsSingleIP() {
 			return h.Prefix.Addr().String()

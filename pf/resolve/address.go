@@ -39,6 +39,10 @@ func (r *resolver) resolve(h *ast.Host, where place) []ast.Host {
 		}
 		return []ast.Host{*h}
 	case ast.HostDynamic:
+		if _, err := netip.ParseAddr(h.Name); err == nil {
+			r.faults.Errorf(h.Span, "parentheses are for interfaces, whose addresses change")
+			return nil
+		}
 		if h.Name != "self" {
 			r.known(ast.Word{Span: h.Span, Text: h.Name})
 		}
@@ -61,6 +65,10 @@ func (r *resolver) word(h *ast.Host) []ast.Host {
 	}
 	if addrs := r.host.Hosts[h.Name]; len(addrs) > 0 {
 		return r.ofHost(h, addrs)
+	}
+	if name, modifier, ok := strings.Cut(h.Name, ":"); ok && r.named(name) != nil {
+		r.faults.Errorf(h.Span, "there is no modifier :%s of interfaces; there are :network and :0", modifier)
+		return nil
 	}
 	r.faults.Add(diag.Diagnostic{
 		Span:    h.Span,

@@ -15,6 +15,9 @@ func (r *resolver) antispoof(a *ast.Antispoof) {
 		if len(members) == 0 && !of.Dynamic {
 			continue // pfctl makes no rules then; known has warned
 		}
+		if len(sources(of, members, false)) == 0 {
+			r.faults.Warnf(of.Span, "%q has no address now, so antispoof does nothing for it; write (%s) to follow its addresses", of.Name, of.Name)
+		}
 		on := []ast.Interface{{Span: of.Span, Name: of.Name, Not: true}}
 		r.spoofed(a, of, members, on, true)
 		if len(members) == 0 || !members[0].loopback() {
@@ -25,15 +28,7 @@ func (r *resolver) antispoof(a *ast.Antispoof) {
 
 // spoofed adds the rules against one kind of spoofed sources of an interface.
 func (r *resolver) spoofed(a *ast.Antispoof, of *ast.AntispoofInterface, members []*HostInterface, on []ast.Interface, network bool) {
-	h := ast.Host{Span: of.Span, Kind: ast.HostDynamic, Name: of.Name, Network: network, Bits: -1}
-	sources := []ast.Host{h}
-	if !of.Dynamic {
-		sources = nil
-		for _, m := range members {
-			sources = append(sources, addresses(&h, m)...)
-		}
-	}
-	for _, source := range sources {
+	for _, source := range sources(of, members, network) {
 		if f := familyOf(&source); f != ast.AnyFamily && a.Family != ast.AnyFamily && f != a.Family {
 			continue
 		}
@@ -47,4 +42,17 @@ func (r *resolver) spoofed(a *ast.Antispoof, of *ast.AntispoofInterface, members
 			r.add(rule)
 		}
 	}
+}
+
+// sources gives the addresses or networks of an interface, or what follows them.
+func sources(of *ast.AntispoofInterface, members []*HostInterface, network bool) []ast.Host {
+	h := ast.Host{Span: of.Span, Kind: ast.HostDynamic, Name: of.Name, Network: network, Bits: -1}
+	if of.Dynamic {
+		return []ast.Host{h}
+	}
+	var found []ast.Host
+	for _, m := range members {
+		found = append(found, addresses(&h, m)...)
+	}
+	return found
 }

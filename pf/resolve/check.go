@@ -23,8 +23,14 @@ func (r *resolver) checkOnce(in *ast.Rule) {
 	if in.Flags != nil && in.Flags.Set&^in.Flags.Mask != 0 {
 		r.faults.Errorf(in.Flags.Span, "never true: flags must be set that are not looked at")
 	}
-	r.translation(in, in.Nat, "nat-to", ast.Out, ast.In, "in")
-	r.translation(in, in.Rdr, "rdr-to", ast.In, ast.Out, "out")
+	r.translation(in, in.Nat, "nat-to", ast.Out, "incoming")
+	r.translation(in, in.Rdr, "rdr-to", ast.In, "outgoing")
+	if in.Tag != nil && in.Tag.Text == "" {
+		r.faults.Errorf(in.Tag.Span, "the tag is empty")
+	}
+	if in.Tagged != nil && in.Tagged.Name.Text == "" {
+		r.faults.Errorf(in.Tagged.Span, "the tag is empty")
+	}
 	if in.Rdr != nil && in.Rdr.StaticPort {
 		r.faults.Errorf(in.Rdr.Span, "static-port stands behind nat-to only")
 	}
@@ -39,7 +45,7 @@ func (r *resolver) checkOnce(in *ast.Rule) {
 }
 
 // translation checks where nat-to or rdr-to stands.
-func (r *resolver) translation(in *ast.Rule, p *ast.Pool, name string, natural, other ast.Direction, word string) {
+func (r *resolver) translation(in *ast.Rule, p *ast.Pool, name string, natural ast.Direction, others string) {
 	if p == nil {
 		return
 	}
@@ -48,8 +54,8 @@ func (r *resolver) translation(in *ast.Rule, p *ast.Pool, name string, natural, 
 		r.faults.Errorf(p.Span, "%s needs a match rule or a pass rule that keeps state", name)
 	case in.Direction == ast.AnyDirection:
 		r.faults.Errorf(p.Span, "%s needs a rule with a direction, %s", name, map[ast.Direction]string{ast.In: "in", ast.Out: "out"}[natural])
-	case in.Direction == other:
-		r.faults.Errorf(p.Span, "%s in %s rules is not supported yet", name, word)
+	case in.Direction != natural:
+		r.faults.Errorf(p.Span, "%s for %s packets is not supported yet", name, others)
 	}
 }
 

@@ -25,6 +25,9 @@ func (r *resolver) texts(out *ast.Rule) bool {
 		return &replaced
 	}
 	out.Label = replace(out.Label, "the label")
+	if out.Label != nil && out.Label.Text == "" {
+		out.Label = nil // as in pf
+	}
 	out.Tag = replace(out.Tag, "the tag")
 	if out.Tagged != nil {
 		tagged := *out.Tagged

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"fmt"
 	"strconv"
 
 	"weir/pf/ast"
@@ -42,10 +43,7 @@ func (r *resolver) pools(out *ast.Rule, l *lists) bool {
 	if nat != nil {
 		natPorts(nat)
 	}
-	if rdr != nil {
-		rdrPorts(rdr, out)
-	}
-	return true
+	return rdr == nil || r.rdrPorts(rdr, out)
 }
 
 // pool gives the part of a pool that fits a combination: one address, or a
@@ -125,17 +123,23 @@ func natPorts(p *ast.Pool) {
 }
 
 // rdrPorts gives low:* the end that the rule's range of ports makes it have.
-func rdrPorts(p *ast.Pool, out *ast.Rule) {
+// It reports false where there are no such ports.
+func (r *resolver) rdrPorts(p *ast.Pool, out *ast.Rule) bool {
 	if p.Port == nil {
-		return
+		return true
 	}
 	port := *p.Port
 	if port.Star {
 		port.Star = false
 		if len(out.To.Ports) == 1 && out.To.Ports[0].Op == ast.PortRange {
 			asked := out.To.Ports[0]
+			end := int(port.Low.Value) + int(asked.High.Value) - int(asked.Low.Value)
+			if end < 0 || end > 65535 {
+				r.conflict(port.Span, fmt.Sprintf("the range would end at port %d", end), asked.Span)
+				return false
+			}
 			port.Range = true
-			port.High.Value = port.Low.Value + asked.High.Value - asked.Low.Value
+			port.High.Value = uint16(end)
 			port.High.Text = strconv.Itoa(int(port.High.Value))
 		}
 	}
@@ -143,4 +147,5 @@ func rdrPorts(p *ast.Pool, out *ast.Rule) {
 		port.Range = false
 	}
 	p.Port = &port
+	return true
 }

@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"slices"
+
 	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/token"
@@ -70,6 +72,9 @@ func (r *resolver) lists(in *ast.Rule) *lists {
 		toPorts:   r.ports(in.To.Ports),
 		family:    in.Family,
 	}
+	if in.Flags != nil && in.Flags.Mask != 0 && len(l.protos) > 0 && !slices.ContainsFunc(l.protos, isTCP) {
+		r.conflict(in.Flags.Span, "flags need proto tcp", l.protos[0].Span)
+	}
 	for _, i := range in.On {
 		r.known(ast.Word{Span: i.Span, Text: i.Name})
 	}
@@ -87,6 +92,8 @@ func (r *resolver) lists(in *ast.Rule) *lists {
 	}
 	return l
 }
+
+func isTCP(p ast.Proto) bool { return p.Number == protoTCP }
 
 // common gives the family that all addresses of a list have which have one.
 func common(hosts []ast.Host) ast.Family {

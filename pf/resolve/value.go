@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -11,8 +12,8 @@ import (
 func (r *resolver) protos(list []ast.Proto) []ast.Proto {
 	resolved := make([]ast.Proto, 0, len(list))
 	for _, p := range list {
-		n, err := strconv.ParseUint(p.Text, 10, 64)
-		if err != nil {
+		n, isNumber := number(p.Text)
+		if !isNumber {
 			number, ok := protocolByName(p.Text)
 			if !ok {
 				r.suggest(p.Word, fmt.Sprintf("there is no protocol %q", p.Text), protocolNames())
@@ -55,8 +56,8 @@ func (r *resolver) ports(list []ast.Port) []ast.Port {
 
 // port looks a port up and makes its text a number.
 func (r *resolver) port(n *ast.Number) bool {
-	value, err := strconv.ParseUint(n.Text, 10, 64)
-	if err != nil {
+	value, isNumber := number(n.Text)
+	if !isNumber {
 		port, known := services[n.Text]
 		if !known {
 			r.suggest(n.Word, fmt.Sprintf("there is no port %q", n.Text), sortedKeys(services))
@@ -77,48 +78,62 @@ func (r *resolver) port(n *ast.Number) bool {
 func (r *resolver) icmp(list []ast.ICMP) []ast.ICMP {
 	resolved := make([]ast.ICMP, 0, len(list))
 	for _, t := range list {
-		kind, ok := r.icmpNumber(&t.Type, "type", icmpNames(icmpTypes(t.Family), -1), func(name string) (uint8, bool) {
-			return icmpTypeByName(t.Family, name)
-		})
-		if !ok {
-			continue
+		if r.icmpType(&t) && (t.Code == nil || r.icmpCode(&t)) {
+			resolved = append(resolved, t)
 		}
-		if name := icmpTypeName(t.Family, kind); name != "" {
-			t.Type.Text = name
-		}
-		if t.Code != nil {
-			code := *t.Code
-			n, ok := r.icmpNumber(&code, "code", icmpNames(icmpCodes(t.Family), int(kind)), func(name string) (uint8, bool) {
-				return icmpCodeByName(t.Family, kind, name)
-			})
-			if !ok {
-				continue
-			}
-			if name := icmpCodeName(t.Family, kind, n); name != "" {
-				code.Text = name
-			}
-			t.Code = &code
-		}
-		resolved = append(resolved, t)
 	}
 	return resolved
 }
 
-// icmpNumber reads a number up to 255 or looks a name up; what is type or code.
-func (r *resolver) icmpNumber(n *ast.Number, what string, names []string, byName func(string) (uint8, bool)) (uint8, bool) {
-	value, err := strconv.ParseUint(n.Text, 10, 64)
-	if err != nil {
+func (r *resolver) icmpType(t *ast.ICMP) bool {
+	names := icmpNames(icmpTypes(t.Family), -1)
+	byName := func(name string) (uint8, bool) { return icmpTypeByName(t.Family, name) }
+	if !r.icmpNumber(&t.Type, "there is no ICMP type", names, byName) {
+		return false
+	}
+	if name := icmpTypeName(t.Family, uint8(t.Type.Value)); name != "" {
+		t.Type.Text = name
+	}
+	return true
+}
+
+func (r *resolver) icmpCode(t *ast.ICMP) bool {
+	kind := uint8(t.Type.Value)
+	names := icmpNames(icmpCodes(t.Family), int(kind))
+	byName := func(name string) (uint8, bool) { return icmpCodeByName(t.Family, kind, name) }
+	code := *t.Code
+	if !r.icmpNumber(&code, "ICMP type "+t.Type.Text+" has no code", names, byName) {
+		return false
+	}
+	if name := icmpCodeName(t.Family, kind, uint8(code.Value)); name != "" {
+		code.Text = name
+	}
+	t.Code = &code
+	return true
+}
+
+// icmpNumber reads a number up to 255 or looks a name up; none is said where
+// there is no such name.
+func (r *resolver) icmpNumber(n *ast.Number, none string, names []string, byName func(string) (uint8, bool)) bool {
+	value, isNumber := number(n.Text)
+	if !isNumber {
 		named, ok := byName(n.Text)
 		if !ok {
-			r.suggest(n.Word, fmt.Sprintf("there is no ICMP %s %q here", what, n.Text), names)
-			return 0, false
+			r.suggest(n.Word, fmt.Sprintf("%s %q", none, n.Text), names)
+			return false
 		}
 		value = uint64(named)
 	}
 	if value > 255 {
-		r.faults.Errorf(n.Span, "ICMP %ss have numbers up to 255", what)
-		return 0, false
+		r.faults.Errorf(n.Span, "types and codes of ICMP have numbers up to 255")
+		return false
 	}
 	n.Value, n.Text = uint16(value), strconv.FormatUint(value, 10)
-	return uint8(value), true
+	return true
+}
+
+// number reads a decimal number; one that is too large is as large as can be.
+func number(s string) (n uint64, ok bool) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }

@@ -151,12 +151,13 @@ func (s *Scanner) macroInside() token.Token {
 // word reads a word; a continued line end inside it is dropped.
 func (s *Scanner) word() token.Token {
 	start := s.off
-	text := s.tail()
+	text := s.rest("")
 	return s.make(wordKind(text), start, text)
 }
 
-// tail reads the rest of a word from here; it is empty where no word goes on.
-func (s *Scanner) tail() string {
+// rest reads the rest of a word from here, up to one of the bytes in stop; it
+// is empty where no word goes on.
+func (s *Scanner) rest(stop string) string {
 	start, joined := s.off, ""
 	for s.off < len(s.text) {
 		if n := s.continuation(); n > 0 && inWord(s.peek(n)) && s.off > start {
@@ -165,7 +166,7 @@ func (s *Scanner) tail() string {
 			start = s.off
 			continue
 		}
-		if !inWord(s.text[s.off]) {
+		if c := s.text[s.off]; !inWord(c) || strings.IndexByte(stop, c) >= 0 {
 			break
 		}
 		s.off++
@@ -298,5 +299,5 @@ func isName(c byte) bool { return isAlnum(c) || c == '_' }
 
 // inWord reports whether c goes on a word that has begun.
 func inWord(c byte) bool {
-	return isAlnum(c) || c > ' ' && c < 0x7f && strings.IndexByte("(){}<>!=/#,\"'\\$", c) < 0
+	return isAlnum(c) || c > ' ' && c < 0x7f && strings.IndexByte("(){}<>!=/#,\"'\\", c) < 0
 }

@@ -132,7 +132,7 @@ func (s *Stream) expand(use token.Token) token.Token {
 }
 
 // glue joins text right behind a use of a macro to the macro's last word, as
-// in $if:network.
+// in $if:network. Another macro there is a word of its own.
 func (s *Stream) glue(use token.Token) {
 	if len(s.pending) == 0 {
 		return
@@ -141,7 +141,7 @@ func (s *Stream) glue(use token.Token) {
 	if last.Kind != token.Word && last.Kind != token.Number {
 		return
 	}
-	if tail := s.scanner.tail(); tail != "" {
+	if tail := s.scanner.rest("$"); tail != "" {
 		last.Text += tail
 		last.Kind = wordKind(last.Text)
 		last.Span = token.Span{Pos: use.Pos, End: use.End + token.Pos(len(tail))}
