@@ -57,7 +57,7 @@ func newRootCommand(env *Env) *cobra.Command {
 	root.AddCommand(
 		newCheckCommand(env), newRunCommand(env), newStopCommand(env), newLoadCommand(env),
 		newRulesCommand(env), newStatesCommand(env), newInfoCommand(env), newInterfacesCommand(env),
-		newLabCommand(env), newVersionCommand(env),
+		newBenchCommand(env), newLabCommand(env), newDemoCommand(env), newVersionCommand(env),
 	)
 	return root
 }

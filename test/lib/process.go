@@ -3,8 +3,6 @@ package lib
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -122,41 +120,12 @@ func (p *Process) Running() bool {
 func (b *Box) Listen(host string, port uint16, program string, args ...string) *Process {
 	b.Helper()
 	p := b.Start(host, program, args...)
-	b.Until(10*time.Second, fmt.Sprintf("%s listens on port %d", p.name, port), func() bool {
-		return b.listens(host, port)
-	})
-	return p
-}
-
-// listens looks for a listening TCP or an unconnected UDP socket in the
-// kernel's tables, because a connection would disturb the server.
-func (b *Box) listens(host string, port uint16) bool {
-	found := false
-	err := b.Do(host, func() error {
-		for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
-			text, err := os.ReadFile("/proc/thread-self/net/" + table)
-			if err != nil {
-				return err
-			}
-			found = found || tableListens(string(text), table[:3], port)
-		}
-		return nil
-	})
-	return err == nil && found
-}
-
-// tableListens reads /proc/net/tcp and udp: local address, remote address and
-// state stand in columns 2 to 4; state 0A listens, 07 is an unconnected socket.
-func tableListens(text, proto string, port uint16) bool {
-	suffix := fmt.Sprintf(":%04X", port)
-	want := map[string]string{"tcp": "0A", "udp": "07"}[proto]
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) > 3 && strings.HasSuffix(f[1], suffix) && f[3] == want {
-			return true
-		}
+	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Second)
+	defer cancel()
+	if err := b.AwaitListener(ctx, host, port); err != nil {
+		b.Fatalf("%v; %s said:\n%s", err, p.name, p.Said())
 	}
-	return false
+	return p
 }
 
 // Until waits until something is so, for at most patience.

@@ -1,0 +1,168 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"weir/examples"
+	"weir/internal/lab"
+)
+
+// labName keeps the demo out of a lab that the user has built for himself.
+const labName = "weir-demo"
+
+// programs are those that the demo uses, each with its package.
+var programs = [...]struct{ name, from string }{
+	{"ping", "iputils-ping"}, {"iperf3", "iperf3"}, {"curl", "curl"},
+}
+
+// Options say what to show.
+type Options struct {
+	Stdout io.Writer
+	Stderr io.Writer
+	Weir   string // the binary to run; "": this one
+}
+
+// missingError names what the machine lacks.
+type missingError struct{ what string }
+
+func (e *missingError) Error() string { return e.what }
+
+// MissingCapability tells the command line which exit status this is.
+func (e *missingError) MissingCapability() bool { return true }
+
+// Run shows weir under both hooks. An error says which check failed.
+func Run(ctx context.Context, o Options) error {
+	for _, p := range programs {
+		if _, err := exec.LookPath(p.name); err != nil {
+			return &missingError{fmt.Sprintf("the demo uses the program %s: install %s", p.name, p.from)}
+		}
+	}
+	if o.Weir == "" {
+		o.Weir = "/proc/self/exe"
+	}
+	for _, hook := range []string{"tcx", "xdp"} {
+		if err := show(ctx, o, hook); err != nil {
+			return fmt.Errorf("under %s: %w", hook, err)
+		}
+	}
+	return nil
+}
+
+// show builds the lab for one hook, goes through the checks and removes it.
+func show(ctx context.Context, o Options, hook string) (err error) {
+	// What an earlier demo left that was killed.
+	if _, err := lab.Remove(labName, lab.Topology{}); err != nil {
+		return err
+	}
+	options := lab.Options{Name: labName}
+	if hook == "xdp" {
+		options.Offloads = lab.OffloadsOff
+	}
+	g := &gateway{Options: o, hook: hook}
+	defer func() {
+		if again := g.down(); err == nil {
+			err = again
+		}
+	}()
+	if g.lab, err = lab.Up(ctx, options); err != nil {
+		return err
+	}
+	if err := g.up(ctx); err != nil {
+		return err
+	}
+	return g.checks(ctx)
+}
+
+// gateway is weir in the middle of the lab.
+type gateway struct {
+	Options
+	hook   string
+	lab    *lab.Lab
+	folder string
+	daemon *exec.Cmd
+}
+
+// up starts weir run and waits until it is ready.
+func (g *gateway) up(ctx context.Context) error {
+	fmt.Fprintf(g.Stdout, "\n%s: lan --- fw --- wan, offloads %s, rules examples/gateway.conf\n", g.hook, offloads(g.hook))
+	folder, err := os.MkdirTemp("", "weir-demo-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the rules: %w", err)
+	}
+	g.folder = folder
+	rules := filepath.Join(folder, "gateway.conf")
+	if err := os.WriteFile(rules, []byte(examples.GatewayConf), 0o600); err != nil {
+		return fmt.Errorf("write the rules: %w", err)
+	}
+	log, err := os.Create(filepath.Join(folder, "log"))
+	if err != nil {
+		return fmt.Errorf("make the log: %w", err)
+	}
+	defer log.Close()
+	g.daemon = g.weir(context.WithoutCancel(ctx), "run", "-f", rules, "--hook", g.hook)
+	g.daemon.Stdout, g.daemon.Stderr = log, log
+	if err := g.daemon.Start(); err != nil {
+		return fmt.Errorf("start weir run: %w", err)
+	}
+	return g.ready(ctx, log.Name())
+}
+
+func offloads(hook string) string {
+	if hook == "xdp" {
+		return "off, as on a wire"
+	}
+	return "on"
+}
+
+// readyPatience is how long weir run may take until its rules are in force.
+const readyPatience = 30 * time.Second
+
+// ready waits until weir info says that rules are loaded.
+func (g *gateway) ready(ctx context.Context, log string) error {
+	ctx, cancel := context.WithTimeout(ctx, readyPatience)
+	defer cancel()
+	for g.weir(ctx, "info").Run() != nil {
+		select {
+		case <-ctx.Done():
+			said, _ := os.ReadFile(log) //nolint:errcheck // what there is of it
+			return fmt.Errorf("weir run did not become ready: %w\n%s", ctx.Err(), said)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// weir is a command of weir in the gateway's namespace.
+func (g *gateway) weir(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, g.Weir, append([]string{"--netns", g.lab.Namespace(lab.FW)}, args...)...)
+}
+
+// down ends weir and removes all that the demo made, also when the demo was
+// interrupted.
+func (g *gateway) down() error {
+	var failed error
+	keep := func(err error) {
+		if failed == nil {
+			failed = err
+		}
+	}
+	if g.daemon != nil && g.daemon.Process != nil {
+		if out, err := g.weir(context.Background(), "stop").CombinedOutput(); err != nil {
+			keep(fmt.Errorf("weir stop: %w: %s", err, out))
+			keep(g.daemon.Process.Kill())
+		}
+		g.daemon.Wait() //nolint:errcheck // stop has said whether it went well
+	}
+	_, err := lab.Remove(labName, lab.Topology{})
+	keep(err)
+	if g.folder != "" {
+		keep(os.RemoveAll(g.folder))
+	}
+	return failed
+}
