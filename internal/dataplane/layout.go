@@ -14,10 +14,10 @@ const stateLayout = 1
 
 // Limits of bpf/config.h and bpf/maps.h.
 const (
-	maxStates  = 0x03ffffff
-	maxPaths   = 16384
-	pathNone   = 0 // counts packets that no rule matched
-	pathFull   = 1 // counts packets of states that found no path
+	maxStates = 0x03ffffff
+	maxPaths  = 16384
+	pathNone  = 0 // counts packets that no rule matched
+	pathFull  = 1 // counts packets of states that found no path
 )
 
 // ErrLayout is returned (wrapped) where pinned maps hold values of another form

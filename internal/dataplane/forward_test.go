@@ -1,0 +1,97 @@
+package dataplane
+
+import "testing"
+
+const (
+	masquerade = "match out on wan0 inet nat-to (wan0)\nmatch out on wan0 inet6 nat-to (wan0)\n"
+	rdr        = "match in on wan0 inet proto tcp to (wan0) port 8080 rdr-to 192.168.1.10 port 80\n"
+)
+
+// Connections through the box, without and with translation.
+func TestForward(t *testing.T) {
+	plays(t, []play{
+		{"tcp without translation", "pass", []step{
+			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 5", "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 5 ttl 63"},
+			{"xdp wan", "tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 9 ack 6", "forward state lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 9 ack 6 ttl 63"},
+			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 A seq 6 ack 10 len 7", "forward state wan tcp 192.168.1.10:4000 > 198.51.100.9:80 A seq 6 ack 10 len 7 ttl 63"},
+			{"states", "", "6 192.168.1.10:4000 > 198.51.100.9:80 tcp.established 2:2 2/1"},
+		}},
+		{"tcp, v4, source translated", masquerade + "pass", []step{
+			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 5", "forward rule wan tcp 203.0.113.2:$p > 198.51.100.9:80 S seq 5 ttl 63"},
+			{"xdp wan", "tcp 198.51.100.9:80 > 203.0.113.2:$p SA seq 9 ack 6", "forward state lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 9 ack 6 ttl 63"},
+			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 A seq 6 ack 10 len 7", "forward state wan tcp 203.0.113.2:$p > 198.51.100.9:80 A seq 6 ack 10 len 7 ttl 63"},
+			{"tcx lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 A seq 13 ack 10 len 7", "forward state wan tcp 203.0.113.2:$p > 198.51.100.9:80 A seq 13 ack 10 len 7 ttl 63"},
+			{"states", "", "6 192.168.1.10:4000 > 198.51.100.9:80 as 203.0.113.2:$p > 198.51.100.9:80 tcp.established 2:2 3/1"},
+		}},
+		{"udp, v6, source translated", masquerade + "pass", []step{
+			{"xdp lan", "udp [fd00:1::10]:4000 > [2001:db8:9::1]:53 len 5", "forward rule wan udp [2001:db8:113::2]:$p > [2001:db8:9::1]:53 len 5 ttl 63"},
+			{"xdp wan", "udp [2001:db8:9::1]:53 > [2001:db8:113::2]:$p len 9", "forward state lan udp [2001:db8:9::1]:53 > [fd00:1::10]:4000 len 9 ttl 63"},
+			{"states", "", "17 fd00:1::10:4000 > 2001:db8:9::1:53 as 2001:db8:113::2:$p > 2001:db8:9::1:53 udp.single 2:1 1/1"},
+			{"xdp lan", "udp [fd00:1::10]:4000 > [2001:db8:9::1]:53", "forward state wan udp [2001:db8:113::2]:$p > [2001:db8:9::1]:53 ttl 63"},
+			{"states", "", "17 fd00:1::10:4000 > 2001:db8:9::1:53 as 2001:db8:113::2:$p > 2001:db8:9::1:53 udp.multiple 2:2 2/1"},
+		}},
+		{"udp without checksum stays so", masquerade + "pass", []step{
+			{"xdp lan", "udp 192.168.1.10:4000 > 198.51.100.9:53 nosum", "forward rule wan udp 203.0.113.2:$p > 198.51.100.9:53 ttl 63 nosum"},
+			{"xdp wan", "udp 198.51.100.9:53 > 203.0.113.2:$p nosum", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:4000 ttl 63 nosum"},
+			{"tcx lan", "udp 192.168.1.10:4000 > 198.51.100.9:53 nosum", "forward state wan udp 203.0.113.2:$p > 198.51.100.9:53 ttl 63 nosum"},
+		}},
+		{"ping, v4 and v6, source translated", masquerade + "pass", []step{
+			{"xdp lan", "icmp 192.168.1.10 > 198.51.100.9 type 8 id 3", "forward rule wan icmp 203.0.113.2 > 198.51.100.9 type 8 id $p ttl 63"},
+			{"xdp wan", "icmp 198.51.100.9 > 203.0.113.2 id $p", "forward state lan icmp 198.51.100.9 > 192.168.1.10 id 3 ttl 63"},
+			{"xdp lan", "icmp6 fd00:1::10 > 2001:db8:9::1 type 128 id 3", "forward rule wan icmp6 2001:db8:113::2 > 2001:db8:9::1 type 128 id $q ttl 63"},
+			{"xdp wan", "icmp6 2001:db8:9::1 > 2001:db8:113::2 type 129 id $q", "forward state lan icmp6 2001:db8:9::1 > fd00:1::10 type 129 id 3 ttl 63"},
+			{"tcx lan", "icmp6 fd00:1::10 > 2001:db8:9::1 type 128 id 3", "forward state wan icmp6 2001:db8:113::2 > 2001:db8:9::1 type 128 id $q ttl 63"},
+		}},
+		{"destination translated", rdr + "pass", []step{
+			{"xdp wan", "tcp 198.51.100.9:4000 > 203.0.113.2:8080 S seq 5", "forward rule lan tcp 198.51.100.9:4000 > 192.168.1.10:80 S seq 5 ttl 63"},
+			{"xdp lan", "tcp 192.168.1.10:80 > 198.51.100.9:4000 SA seq 7 ack 6", "forward state wan tcp 203.0.113.2:8080 > 198.51.100.9:4000 SA seq 7 ack 6 ttl 63"},
+		}},
+		{"destination and source translated, out by where it came in", "match in on lan0 inet proto tcp to 203.0.113.2 port 8080 rdr-to 192.168.1.10 port 80\nmatch out on lan0 inet proto tcp to 192.168.1.10 port 80 nat-to (lan0)\npass", []step{
+			{"xdp lan", "tcp 192.168.1.20:4000 > 203.0.113.2:8080 S seq 5", "forward rule lan tcp 192.168.1.1:$p > 192.168.1.10:80 S seq 5 ttl 63"},
+			{"states", "", "6 192.168.1.20:4000 > 203.0.113.2:8080 as 192.168.1.1:$p > 192.168.1.10:80 tcp.first 1:0 1/0"},
+		}},
+		{"another protocol by its addresses", "match out on wan0 inet nat-to (wan0)\npass", []step{
+			{"xdp lan", "47 192.168.1.10 > 198.51.100.9 len 20", "forward rule wan 47 203.0.113.2 > 198.51.100.9 len 20 ttl 63"},
+			{"xdp wan", "47 198.51.100.9 > 203.0.113.2 len 20", "forward state lan 47 198.51.100.9 > 192.168.1.10 len 20 ttl 63"},
+		}},
+		{"a static port stays, and collides", "match out on wan0 inet nat-to (wan0) static-port\npass", []step{
+			{"xdp lan", "udp 192.168.1.10:4000 > 198.51.100.9:53", "forward rule wan udp 203.0.113.2:4000 > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.20:4000 > 198.51.100.9:53", "drop tuple-taken"},
+		}},
+		{"a range of ports, until there is none", "match out on wan0 inet proto udp nat-to (wan0) port 6000:6001\npass", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 203.0.113.2:$p > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:2 > 198.51.100.9:53", "forward rule wan udp 203.0.113.2:$q > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:3 > 198.51.100.9:53", "drop nat-ports"},
+			{"xdp lan", "udp 192.168.1.10:3 > 198.51.100.8:53", "forward rule wan udp 203.0.113.2:$r > 198.51.100.8:53 ttl 63"},
+		}},
+		{"a translation without address of the family", "match out on wan0 inet6 nat-to (ppp9)\npass", []step{
+			{"xdp lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53", "drop nat-address"},
+		}},
+		{"blocked", "block\npass out", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "drop block"},
+			{"tcx lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "drop block"},
+			{"states", "", ""},
+		}},
+		{"blocked where it leaves", "pass in\nblock out", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "drop block"},
+			{"states", "", ""},
+		}},
+		{"no rule, no state", "match in on lan0 from 10.0.0.0/8 tag x", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward no-rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+			{"states", "", ""},
+		}},
+		{"no state", "pass no state", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+			{"states", "", ""},
+		}},
+		{"one side keeps no state and is judged anew", "pass in on lan0 no state\npass out on wan0\npass in on wan0 no state\nblock out on lan0", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward state wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+			{"xdp wan", "udp 198.51.100.9:53 > 192.168.1.10:1", "drop block"},
+		}},
+		{"a tag is seen where the packet leaves", "block out\npass in tag good\npass out tagged good", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+		}},
+	})
+}

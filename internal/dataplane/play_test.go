@@ -1,0 +1,191 @@
+package dataplane
+
+import (
+	"fmt"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netns"
+)
+
+// A play is what happens to a dataplane with some rules, step by step.
+type play struct {
+	name  string
+	rules string
+	steps []step
+}
+
+// A step is a packet at a hook and what becomes of it, or a change of the scene.
+//
+//	{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S", "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S ttl 63"}
+//	{"tcx wan", packet, "drop block"}
+//	{"out wan", packet, "up rule s1 …"}      leaves by TCX egress, the box's own
+//	{"out wan s1", packet, "…"}              … forwarded by the stack, with that mark
+//	{"wait", "30", ""}                       seconds
+//	{"states", "", "line; line"}
+//
+// What becomes of a packet is the verdict, the reason, the mark (s1: state 1; s1r:
+// in direction 1; m: judged, no state; +redirect) and the packet, if it is another
+// than before. $x stands for a number; the same number wherever it stands again.
+type step struct{ at, packet, want string }
+
+const (
+	markMask     = 0xf0000000
+	markMagic    = 0xa0000000
+	markReply    = 0x08000000
+	markRedirect = 0x04000000
+)
+
+// plays runs plays on one dataplane, each with its own rules and no states.
+func plays(t *testing.T, all []play) {
+	h := newHarness(t, "pass", func(c *Config) { c.Room = 100 })
+	for _, p := range all {
+		h.sub(t, p.name, func(h *harness) {
+			h.load(p.rules)
+			s := scene{harness: h, numbers: map[string]string{}}
+			for i, step := range p.steps {
+				s.play(i, step)
+			}
+		})
+	}
+}
+
+// sub runs a test of the harness as a subtest, which has another thread.
+func (h *harness) sub(t *testing.T, name string, f func(*harness)) {
+	inside := must(netns.Get())(t)
+	defer inside.Close()
+	t.Run(name, func(t *testing.T) {
+		runtime.LockOSThread() // never unlocked: the thread ends with the subtest
+		check(t, netns.Set(inside))
+		sub := *h
+		sub.tb = t
+		f(&sub)
+	})
+}
+
+type scene struct {
+	*harness
+	numbers map[string]string
+}
+
+func (s *scene) play(i int, step step) {
+	s.tb.Helper()
+	got := s.act(step.at, s.fill(step.packet))
+	if !s.matches(step.want, got) {
+		s.tb.Errorf("step %d: %s %s\n got %s\nwant %s\nstates %q", i, step.at, step.packet, got, s.fill(step.want), s.states())
+	}
+}
+
+func (s *scene) act(at, packet string) string {
+	s.tb.Helper()
+	words := strings.Fields(at)
+	switch words[0] {
+	case "wait":
+		seconds := must(strconv.ParseFloat(packet, 64))(s.tb)
+		s.advance(seconds)
+		return ""
+	case "states":
+		return strings.Join(s.states(), "; ")
+	case "xdp":
+		return s.outcome(packet, s.in(s.xdp, words[1], packet))
+	case "tcx":
+		return s.outcome(packet, s.in(s.tcIn, words[1], packet))
+	case "out":
+		return s.outcome(packet, s.leave(words[1:], packet))
+	}
+	s.tb.Fatalf("no such hook: %s", at)
+	return ""
+}
+
+// leave has a packet leave by an interface, with its MACs as the stack sets them.
+func (s *scene) leave(words []string, packet string) result {
+	s.tb.Helper()
+	var mark uint32
+	if len(words) > 1 {
+		mark = parseMark(words[1])
+	}
+	if words[0] == "lan" {
+		return s.tcOut(s.net.lan0, parsePkt(packet).frame(lan0MAC, lanHostMAC), mark)
+	}
+	return s.tcOut(s.net.wan0, parsePkt(packet).frame(wan0MAC, wanHostMAC), mark)
+}
+
+func parseMark(text string) uint32 {
+	mark := uint32(markMagic)
+	if strings.HasSuffix(text, "r") {
+		mark |= markReply
+	}
+	if n, err := strconv.Atoi(strings.Trim(text, "smr")); err == nil {
+		mark |= uint32(n)
+	}
+	return mark
+}
+
+func markText(mark uint32) string {
+	if mark&markMask != markMagic {
+		return fmt.Sprintf(" mark %#x", mark)
+	}
+	text := " m"
+	if n := mark & maxStates; n != 0 {
+		text = fmt.Sprintf(" s%d", n)
+	}
+	if mark&markReply != 0 {
+		text += "r"
+	}
+	if mark&markRedirect != 0 {
+		text += "+redirect"
+	}
+	return text
+}
+
+// outcome prints a result as steps have it.
+func (s *scene) outcome(sent string, r result) string {
+	text := fmt.Sprintf("%s %s", r.verdict, r.reason)
+	if r.verdict == drop {
+		return text
+	}
+	if r.mark != 0 && r.verdict == up {
+		text += markText(r.mark)
+	} else if r.meta {
+		text += " judged"
+	}
+	packet := r.packet()
+	if r.verdict == up {
+		packet = strings.TrimPrefix(strings.TrimPrefix(packet, "wan "), "lan ")
+		if packet == parsePkt(sent).String() {
+			return text
+		}
+	}
+	return text + " " + packet
+}
+
+var variable = regexp.MustCompile(`\$[a-z]+`)
+
+// fill replaces the variables that have a value.
+func (s *scene) fill(text string) string {
+	return variable.ReplaceAllStringFunc(text, func(name string) string {
+		if value, ok := s.numbers[name]; ok {
+			return value
+		}
+		return name
+	})
+}
+
+// matches compares, and notes the values of new variables.
+func (s *scene) matches(want, got string) bool {
+	want = s.fill(want)
+	names := variable.FindAllString(want, -1)
+	pattern := "^" + variable.ReplaceAllString(regexp.QuoteMeta(strings.ReplaceAll(want, "$", "@@")), "") + "$"
+	pattern = regexp.MustCompile(`@@[a-z]+`).ReplaceAllString(pattern, `([0-9]+)`)
+	values := regexp.MustCompile(pattern).FindStringSubmatch(got)
+	if values == nil {
+		return false
+	}
+	for i, name := range names {
+		s.numbers[name] = values[i+1]
+	}
+	return true
+}
