@@ -55,8 +55,13 @@ type List struct {
 	Files *token.FileSet // where the spans lie
 	Items []Diagnostic
 
-	seen map[key]struct{}
+	errors  int // in Items
+	dropped int // errors that came when the list was full
+	seen    map[key]struct{}
 }
+
+// maxKept is how many errors a list keeps; more are only counted.
+const maxKept = 100
 
 // key is what makes two diagnostics the same: a list in a rule would else
 // report a fault once for each rule that it expands to.
@@ -65,8 +70,16 @@ type key struct {
 	message string
 }
 
+// Full reports whether there are so many errors that it is no use to look for
+// more.
+func (l *List) Full() bool { return l.errors >= maxKept }
+
 // Add appends a diagnostic unless the same was said of the same text before.
 func (l *List) Add(d Diagnostic) {
+	if d.Severity == Error && l.Full() {
+		l.dropped++
+		return
+	}
 	k := key{d.Span, d.Message}
 	if _, said := l.seen[k]; said {
 		return
@@ -76,7 +89,13 @@ func (l *List) Add(d Diagnostic) {
 	}
 	l.seen[k] = struct{}{}
 	l.Items = append(l.Items, d)
+	if d.Severity == Error {
+		l.errors++
+	}
 }
+
+// Errors gives the number of errors so far.
+func (l *List) Errors() int { return l.errors + l.dropped }
 
 // Errorf appends an error about the text of span.
 func (l *List) Errorf(span token.Span, format string, args ...any) {
@@ -88,21 +107,8 @@ func (l *List) Warnf(span token.Span, format string, args ...any) {
 	l.Add(Diagnostic{Severity: Warning, Span: span, Message: fmt.Sprintf(format, args...)})
 }
 
-// Count gives the number of diagnostics of a severity.
-func (l *List) Count(s Severity) int {
-	n := 0
-	for i := range l.Items {
-		if l.Items[i].Severity == s {
-			n++
-		}
-	}
-	return n
-}
-
 // HasErrors reports whether the configuration is refused.
-func (l *List) HasErrors() bool {
-	return slices.ContainsFunc(l.Items, func(d Diagnostic) bool { return d.Severity == Error })
-}
+func (l *List) HasErrors() bool { return l.errors > 0 }
 
 // Sort puts errors before warnings, and each in the order of the text.
 func (l *List) Sort() {

@@ -39,8 +39,14 @@ func (l *List) Fprint(w io.Writer) error {
 		}
 		printed++
 	}
-	if printed > MaxErrors {
-		p.printf("%d more %ss\n", printed-MaxErrors, severity)
+	if severity == Error {
+		printed += l.dropped
+	}
+	switch more := printed - MaxErrors; {
+	case more == 1:
+		p.printf("1 more %s\n", severity)
+	case more > 1:
+		p.printf("%d more %ss\n", more, severity)
 	}
 	return p.err
 }

@@ -9,10 +9,10 @@ import (
 	"weir/pf/token"
 )
 
-// Bounds of what is read.
+// Bounds of what is read. Reading also ends when the list of errors is full.
 const (
-	maxErrors  = 100 // then reading ends
-	maxNesting = 64  // of lists in lists
+	maxNesting = 64      // of lists in lists
+	maxItems   = 1 << 20 // of one statement's lists
 )
 
 // Parse reads a configuration. name is how messages call it. The file holds
@@ -24,7 +24,7 @@ func Parse(name string, src []byte) (*ast.File, diag.List) {
 	p := &parser{faults: list, stream: scanner.NewStream(files, files.AddFile(name, src), list)}
 	p.advance()
 	file := &ast.File{Files: files}
-	for p.tok.Kind != token.EOF && list.Count(diag.Error) < maxErrors {
+	for p.tok.Kind != token.EOF && !list.Full() {
 		if s := p.line(); s != nil {
 			file.Stmts = append(file.Stmts, s)
 		}
@@ -42,6 +42,7 @@ type parser struct {
 	ahead  []token.Token // at most one, behind tok
 	last   token.Span    // of the token before tok
 	lists  int           // braces of lists that are open
+	items  int           // of the statement's lists
 	blocks int           // braces of blocks that are open
 }
 
@@ -68,7 +69,7 @@ func (p *parser) peek() token.Token {
 // line reads a statement and the end of its line; nil for an empty line and
 // where nothing could be read.
 func (p *parser) line() (s ast.Stmt) {
-	p.lists = 0
+	p.lists, p.items = 0, 0
 	if p.tok.Kind == token.Newline {
 		p.advance()
 		return nil
@@ -231,6 +232,9 @@ func (p *parser) braces(mayBeEmpty bool, item func()) {
 	for !p.is(token.RightBrace) {
 		if p.is(token.EOF) || p.is(token.Newline) {
 			p.fail(open, "the list is not closed")
+		}
+		if p.items++; p.items > maxItems {
+			p.fail(p.tok.Span, "the lists of a statement have more than %d elements", maxItems)
 		}
 		p.list(item)
 		p.lineEnds()

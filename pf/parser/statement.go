@@ -83,11 +83,11 @@ func (p *parser) macro() ast.Stmt {
 	for ; p.tok.IsText(); p.advance() { // no token behind the line is read before the macro is there
 		values = append(values, p.tok)
 	}
-	if len(values) == 0 {
-		p.expected("a value after " + name.Text + " =")
-	}
-	if p.tok.Kind != token.Newline && p.tok.Kind != token.EOF {
+	switch {
+	case p.tok.Kind != token.Newline && p.tok.Kind != token.EOF:
 		p.fail(p.tok.Span, "%s must be quoted in the value of a macro", p.describe())
+	case len(values) == 0:
+		p.expected("a value after " + name.Text + " =")
 	}
 	return &ast.Macro{
 		Span:  name.Span.To(p.last),

@@ -70,11 +70,9 @@ func (r *resolver) word(h *ast.Host) []ast.Host {
 		r.faults.Errorf(h.Span, "there is no modifier :%s of interfaces; there are :network and :0", modifier)
 		return nil
 	}
-	r.faults.Add(diag.Diagnostic{
-		Span:    h.Span,
-		Message: fmt.Sprintf("%q is no address, and no interface or host of that name is known", h.Name),
-		Suggest: diag.Nearest(h.Name, append(r.host.names(), sortedKeys(r.host.Hosts)...)),
-	})
+	r.suggest(ast.Word{Span: h.Span, Text: h.Name},
+		fmt.Sprintf("%q is no address, and no interface or host of that name is known", h.Name),
+		append(r.host.names(), sortedKeys(r.host.Hosts)...))
 	return nil
 }
 

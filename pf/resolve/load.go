@@ -16,23 +16,34 @@ const MaxRules = 1_000_000
 // without interfaces. name is how messages call it. The ruleset is nil if the
 // list has errors.
 func Load(name string, src []byte, host *Host) (*Ruleset, diag.List) {
+	return load(name, src, host, MaxRules)
+}
+
+func load(name string, src []byte, host *Host, maxRules int) (*Ruleset, diag.List) {
 	file, list := parser.Parse(name, src)
 	if list.HasErrors() {
-		_, more := Resolve(file, host)
+		_, more := resolve(file, host, maxRules)
 		for _, d := range more.Items {
 			list.Add(d)
 		}
 		list.Sort()
 		return nil, list
 	}
-	return Resolve(file, host)
+	return resolve(file, host, maxRules)
 }
 
 // Resolve expands a parsed file for host. The ruleset is nil if the list has
 // errors.
 func Resolve(file *ast.File, host *Host) (*Ruleset, diag.List) {
-	r := newResolver(file, host, MaxRules)
+	return resolve(file, host, MaxRules)
+}
+
+func resolve(file *ast.File, host *Host, maxRules int) (*Ruleset, diag.List) {
+	r := newResolver(file, host, maxRules)
 	for _, s := range file.Stmts {
+		if r.faults.Full() {
+			break
+		}
 		r.statement(s)
 	}
 	r.checkTables()
@@ -121,6 +132,9 @@ func (r *resolver) ruleset() *Ruleset {
 
 // suggest reports an error about a word that may be misspelt.
 func (r *resolver) suggest(w ast.Word, message string, candidates []string) {
+	if r.faults.Full() {
+		candidates = nil // to look through them for thousands of errors takes seconds
+	}
 	r.faults.Add(diag.Diagnostic{Span: w.Span, Message: message, Suggest: diag.Nearest(w.Text, candidates)})
 }
 

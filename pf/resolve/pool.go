@@ -66,7 +66,7 @@ func (r *resolver) pool(in *ast.Pool, hosts []ast.Host, port *ast.PoolPort, out 
 	pool.Port = port
 	switch {
 	case len(fitting) == 0:
-		l.why = because(in.Span, "has no address of the rule's family")
+		l.whySpan, l.why, l.whyNot = in.Span, "this has no address of the rule's family", out.FamilySpan
 		return nil, false
 	case len(fitting) == 1:
 		pool.Hosts = fitting

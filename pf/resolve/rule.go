@@ -10,27 +10,28 @@ import (
 
 // lists are the clauses of a rule that lists can stand in, resolved.
 type lists struct {
-	on        []ast.Interface
-	protos    []ast.Proto
-	icmp      []ast.ICMP
-	from, to  []ast.Host
-	fromPorts []ast.Port
-	toPorts   []ast.Port
-	nat, rdr  []ast.Host
-	natPort   *ast.PoolPort
-	rdrPort   *ast.PoolPort
-	family    ast.Family
-	why       []diag.Related // why the last combination that was left out was
-	accepted  int            // combinations
+	on                 []ast.Interface
+	protos             []ast.Proto
+	icmp               []ast.ICMP
+	from, to           []ast.Host
+	fromPorts, toPorts []ast.Port
+	nat, rdr           []ast.Host
+	natPort, rdrPort   *ast.PoolPort
+	family             ast.Family
+
+	accepted int        // combinations
+	why      string     // the last one that was left out was
+	whySpan  token.Span // what why is said of
+	whyNot   token.Span // what it conflicts with
 }
 
 // rule expands a rule into one for each combination of the elements of its
 // lists. As in pfctl, combinations of different address families are left out.
 func (r *resolver) rule(in *ast.Rule) {
-	before := r.faults.Count(diag.Error)
+	before := r.faults.Errors()
 	r.checkOnce(in)
 	l := r.lists(in)
-	if r.faults.Count(diag.Error) > before {
+	if r.faults.Errors() > before {
 		return
 	}
 	sizes := [...]int{len(l.on), len(l.protos), len(l.icmp), len(l.from), len(l.to), len(l.fromPorts), len(l.toPorts)}
@@ -44,9 +45,21 @@ func (r *resolver) rule(in *ast.Rule) {
 	for i := range total {
 		r.combination(in, l, split(i, sizes))
 	}
-	if l.accepted == 0 && r.faults.Count(diag.Error) == before {
-		r.faults.Add(diag.Diagnostic{Span: in.Span, Message: "the rule expands to no valid combination", Related: l.why})
+	if l.accepted == 0 && r.faults.Errors() == before {
+		r.noCombination(in, l)
 	}
+}
+
+// noCombination reports that nothing is left of a rule, and why.
+func (r *resolver) noCombination(in *ast.Rule, l *lists) {
+	d := diag.Diagnostic{Span: in.Span, Message: "the rule expands to no valid combination"}
+	if l.why != "" {
+		d.Span, d.Message = l.whySpan, d.Message+": "+l.why
+		if l.whyNot.IsValid() && !l.whyNot.Overlaps(l.whySpan) {
+			d.Related = []diag.Related{{Span: l.whyNot}}
+		}
+	}
+	r.faults.Add(d)
 }
 
 // split gives the element of each list that combination i has; the last list
@@ -168,6 +181,7 @@ func one[T interface{ Whole() token.Span }](list []T, i int, origin *token.Span)
 // agree settles the family and interface of a combination, and reports
 // whether its addresses belong to them.
 func (r *resolver) agree(out *ast.Rule, l *lists) bool {
+	settled := out.FamilySpan // what the family comes from
 	for _, hosts := range [][]ast.Host{out.From.Hosts, out.To.Hosts} {
 		if len(hosts) == 0 {
 			continue
@@ -175,25 +189,23 @@ func (r *resolver) agree(out *ast.Rule, l *lists) bool {
 		h := &hosts[0]
 		f := familyOf(h)
 		if f != ast.AnyFamily && out.Family != ast.AnyFamily && f != out.Family {
-			l.why = because(h.Span, "is of another address family than the rest of the rule")
+			l.whySpan, l.why, l.whyNot = h.Span, "this is of another address family than the rest of the rule", settled
 			return false
 		}
-		out.Family = max(out.Family, f)
+		if out.Family = max(out.Family, f); f != ast.AnyFamily && !settled.IsValid() {
+			settled = h.Span
+		}
 		if h.Zone == "" {
 			continue
 		}
 		if len(out.On) == 0 {
 			out.On = []ast.Interface{{Span: h.Span, Name: h.Zone}}
 		} else if out.On[0].Name != h.Zone {
-			l.why = because(h.Span, "is an address on the link of "+h.Zone)
+			l.whySpan, l.why, l.whyNot = h.Span, "this is an address on the link of "+h.Zone, out.On[0].Span
 			return false
 		}
 	}
 	return true
-}
-
-func because(sp token.Span, note string) []diag.Related {
-	return []diag.Related{{Span: sp, Note: note}}
 }
 
 // fitBits drops the length of (if)/bits where the rule's family has none such.

@@ -37,6 +37,9 @@ func (s Span) To(t Span) Span {
 	return Span{s.Pos, t.End}
 }
 
+// Overlaps reports whether the spans share text.
+func (s Span) Overlaps(t Span) bool { return s.Pos < t.End && t.Pos < s.End }
+
 // Position is a Pos as people read it.
 type Position struct {
 	File   string
