@@ -44,7 +44,7 @@ func MapIDs(dir string) (map[uint32]bool, error) {
 	}
 	ids := make(map[uint32]bool, len(entries))
 	for _, e := range entries {
-		id, err := mapID(filepath.Join(dir, e.Name()))
+		id, err := MapID(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +53,8 @@ func MapIDs(dir string) (map[uint32]bool, error) {
 	return ids, nil
 }
 
-func mapID(path string) (uint32, error) {
+// MapID returns the id of a pinned map.
+func MapID(path string) (uint32, error) {
 	m, err := OpenMap(path)
 	if err != nil {
 		return 0, err

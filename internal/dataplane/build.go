@@ -110,7 +110,11 @@ func (d *Dataplane) openTables() error {
 }
 
 func (d *Dataplane) load() error {
-	specs, err := loadSpecs()
+	read := d.config.specs
+	if read == nil {
+		read = loadSpecs
+	}
+	specs, err := read()
 	if err != nil {
 		return err
 	}

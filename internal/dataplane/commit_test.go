@@ -35,6 +35,19 @@ func (n *testNet) config() Config {
 	return Config{Dir: n.dir, Program: must(ruleset.Compile(&resolve.Ruleset{}, ruleset.Snapshot{}))(n.tb), Options: testOptions()}
 }
 
+// blank is a configuration whose programs pass everything and are loaded at once.
+func (n *testNet) blank() Config {
+	cfg := n.config()
+	cfg.specs = func() ([]*bpfload.Spec, error) {
+		specs, err := loadSpecs()
+		for _, s := range specs {
+			bpfload.Blank(s)
+		}
+		return specs, err
+	}
+	return cfg
+}
+
 func build(tb testing.TB, cfg Config) *Dataplane {
 	tb.Helper()
 	d, err := Build(cfg)
@@ -85,7 +98,7 @@ func TestCommit(t *testing.T) {
 	}
 	check(t, d.Close())
 
-	next := build(t, n.config())
+	next := build(t, n.blank())
 	if r := commit(t, next, n.attachments(false)[:1]); r.Generation != 2 {
 		t.Errorf("generation %d, want 2", r.Generation)
 	}
@@ -113,10 +126,10 @@ func list(tb testing.TB, dir string) []string {
 // The clock is kept by the kernel, and by one generation at a time.
 func TestSweepRuns(t *testing.T) {
 	n := newNet(t)
-	first := build(t, n.config())
+	first := build(t, n.blank())
 	commit(t, first, n.attachments(false))
 	check(t, first.Close())
-	second := build(t, n.config())
+	second := build(t, n.blank())
 	commit(t, second, n.attachments(false))
 	now := &second.tables.shared.Now
 	before := atomic.LoadUint32(now)
@@ -133,27 +146,27 @@ func TestSweepRuns(t *testing.T) {
 
 func TestBuildIsExclusive(t *testing.T) {
 	n := newNet(t)
-	d := build(t, n.config())
-	if _, err := Build(n.config()); !errors.Is(err, ErrBusy) {
+	d := build(t, n.blank())
+	if _, err := Build(n.blank()); !errors.Is(err, ErrBusy) {
 		t.Errorf("second build: %v, want ErrBusy", err)
 	}
 	commit(t, d, nil)
-	build(t, n.config())
+	build(t, n.blank())
 }
 
 // A foreign XDP program ends the commit, and every link has its former program.
 func TestCommitFailsWhole(t *testing.T) {
 	n := newNet(t)
-	elsewhere := n.config()
+	elsewhere := n.blank()
 	elsewhere.Dir += "2"
 	foreign := build(t, elsewhere)
 	link := must(bpfload.Attach(foreign.objects.Programs["weir_xdp_miss"], bpfload.XDP, n.wan0))(t)
 	defer link.Close()
 
-	first := build(t, n.config())
+	first := build(t, n.blank())
 	commit(t, first, n.attachments(false))
 	before := linkIDs(t, n.dir)
-	second := build(t, n.config())
+	second := build(t, n.blank())
 	_, err := second.Commit(n.attachments(true))
 	var attach *AttachError
 	if !errors.As(err, &attach) || attach.Attachment.Name != "wan0" || !errors.Is(err, ErrForeign) {
@@ -187,14 +200,14 @@ func TestRuleIDsAreNotReused(t *testing.T) {
 	if base := must(NextRuleBase(n.dir))(t); base != 0 {
 		t.Errorf("first base %d, want 0", base)
 	}
-	commit(t, build(t, n.config()), nil)
+	commit(t, build(t, n.blank()), nil)
 	l := must(readLedger(n.dir))(t)
 	l.NextRule = 70
 	check(t, writeLedger(n.dir, l))
 	if base := must(NextRuleBase(n.dir))(t); base != 70 {
 		t.Errorf("base %d, want 70", base)
 	}
-	d := build(t, n.config())
+	d := build(t, n.blank())
 	commit(t, d, nil)
 	if base := must(NextRuleBase(n.dir))(t); base != 70 {
 		t.Errorf("base after a reload %d, want 70", base)
@@ -203,7 +216,7 @@ func TestRuleIDsAreNotReused(t *testing.T) {
 
 func TestLeftover(t *testing.T) {
 	n := newNet(t)
-	commit(t, build(t, n.config()), n.attachments(true))
+	commit(t, build(t, n.blank()), n.attachments(true))
 	if is := must(Leftover(n.dir))(t); is {
 		t.Error("a live folder is a leftover")
 	}
@@ -222,7 +235,7 @@ func TestLeftover(t *testing.T) {
 
 func TestAttachDetach(t *testing.T) {
 	n := newNet(t)
-	d := build(t, n.config())
+	d := build(t, n.blank())
 	commit(t, d, n.attachments(false)[:1])
 	check(t, d.Attach(n.attachments(true)[1]))
 	check(t, d.Attach(n.attachments(false)[1]))
@@ -235,7 +248,7 @@ func TestAttachDetach(t *testing.T) {
 	if diff := cmp.Diff(want, linkPrograms(t, n.dir)); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
-	commit(t, build(t, n.config()), nil)
+	commit(t, build(t, n.blank()), nil)
 	if err := d.Attach(n.attachments(false)[0]); !errors.Is(err, ErrSuperseded) {
 		t.Errorf("attach an old generation: %v", err)
 	}
@@ -245,7 +258,7 @@ func TestAttachDetach(t *testing.T) {
 func TestCommitWithoutInterface(t *testing.T) {
 	n := newNet(t)
 	attachments := append(n.attachments(false), Attachment{Ifindex: 4711, Name: "ghost0"})
-	if diff := cmp.Diff([]string{"ghost0"}, commit(t, build(t, n.config()), attachments).Gone); diff != "" {
+	if diff := cmp.Diff([]string{"ghost0"}, commit(t, build(t, n.blank()), attachments).Gone); diff != "" {
 		t.Errorf("gone (-want +got):\n%s", diff)
 	}
 }
@@ -253,12 +266,12 @@ func TestCommitWithoutInterface(t *testing.T) {
 // States move into tables of another size; what does not fit is told.
 func TestResizeCopiesStates(t *testing.T) {
 	n := newNet(t)
-	first := build(t, n.config())
+	first := build(t, n.blank())
 	commit(t, first, n.attachments(false))
 	enterStates(t, first.tables, 1000)
 	wanted := collect(first.View())
 
-	larger := n.config()
+	larger := n.blank()
 	larger.Options.MaxStates = 5000
 	second := build(t, larger)
 	if r := commit(t, second, n.attachments(false)); r.Copied != 1000 || r.Lost != 0 {
@@ -267,7 +280,7 @@ func TestResizeCopiesStates(t *testing.T) {
 	if diff := cmp.Diff(wanted, collect(second.View()), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("states (-before +after):\n%s", diff)
 	}
-	smaller := n.config()
+	smaller := n.blank()
 	smaller.Options.MaxStates = 100
 	third := build(t, smaller)
 	if r := commit(t, third, n.attachments(false)); r.Copied != 100 || r.Lost != 900 {

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"weir/internal/bpfload"
 	"weir/internal/ruleset"
 	"weir/pf/resolve"
 )
@@ -34,4 +35,6 @@ type Config struct {
 	// Frozen leaves the sweeping timer unarmed: the clock stands still until a
 	// test sets it, and no state is swept.
 	Frozen bool
+
+	specs func() ([]*bpfload.Spec, error) // nil: loadSpecs; tests may have smaller ones
 }

@@ -1,0 +1,88 @@
+package dataplane
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Fragments follow their first.
+func TestFragments(t *testing.T) {
+	first := "udp 192.168.1.10:4000 > 198.51.100.9:53 frag 0+ id 9 len 1472"
+	later := func(offset int, rest string) string {
+		return fmt.Sprintf("udp 192.168.1.10 > 198.51.100.9 frag %d%s", offset, rest)
+	}
+	const passed = "forward rule wan udp 192.168.1.10:4000 > 198.51.100.9:53 frag 0+ id 9 len 1472 ttl 63"
+	goes := func(offset int, rest string) string {
+		return fmt.Sprintf("forward state wan udp 192.168.1.10 > 198.51.100.9 frag %d%s ttl 63", offset, rest)
+	}
+	plays(t, []play{
+		{"in order", "pass", []step{
+			{"xdp lan", first, passed},
+			{"xdp lan", later(1480, "+ id 9 len 1480"), goes(1480, "+ id 9 len 1480")},
+			{"xdp lan", later(2960, " id 9 len 100"), goes(2960, " id 9 len 100")},
+			{"states", "", "17 192.168.1.10:4000 > 198.51.100.9:53 udp.first 1:0 3/0"},
+		}},
+		{"translated", masquerade + "pass", []step{
+			{"xdp lan", first, "forward rule wan udp 203.0.113.2:$p > 198.51.100.9:53 frag 0+ id 9 len 1472 ttl 63"},
+			{"xdp lan", later(1480, " id 9 len 100"), "forward state wan udp 203.0.113.2 > 198.51.100.9 frag 1480 id 9 len 100 ttl 63"},
+			{"tcx lan", later(1584, " id 9 len 100"), "forward state wan udp 203.0.113.2 > 198.51.100.9 frag 1584 id 9 len 100 ttl 63"},
+			{"xdp wan", "udp 198.51.100.9:53 > 203.0.113.2:$p frag 0+ id 7 len 72", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:4000 frag 0+ id 7 len 72 ttl 63"},
+			{"xdp wan", "udp 198.51.100.9 > 203.0.113.2 frag 80 id 7 len 72", "forward state lan udp 198.51.100.9 > 192.168.1.10 frag 80 id 7 len 72 ttl 63"},
+		}},
+		{"v6, translated", masquerade + "pass", []step{
+			{"xdp lan", "udp [fd00:1::10]:4000 > [2001:db8:9::1]:53 frag 0+ id 9 len 1440", "forward rule wan udp [2001:db8:113::2]:$p > [2001:db8:9::1]:53 frag 0+ id 9 len 1440 ttl 63"},
+			{"xdp lan", "udp fd00:1::10 > 2001:db8:9::1 frag 1448 id 9 len 100", "forward state wan udp 2001:db8:113::2 > 2001:db8:9::1 frag 1448 id 9 len 100 ttl 63"},
+		}},
+		{"without state", "pass no state", []step{
+			{"xdp lan", first, passed},
+			{"xdp lan", later(1480, " id 9 len 100"), "forward rule wan udp 192.168.1.10 > 198.51.100.9 frag 1480 id 9 len 100 ttl 63"},
+		}},
+		{"before its first", "pass", []step{
+			{"xdp lan", later(1480, " id 9 len 100"), "drop fragment-orphan"},
+			{"xdp lan", first, passed},
+			{"xdp lan", later(1480, " id 8 len 100"), "drop fragment-orphan"},
+			{"xdp wan", "udp 198.51.100.9 > 192.168.1.10 frag 1480 id 9 len 100", "drop fragment-orphan"},
+		}},
+		{"blocked firsts are not remembered", "block", []step{
+			{"xdp lan", first, "drop block"},
+			{"xdp lan", later(1480, " id 9 len 100"), "drop fragment-orphan"},
+		}},
+		{"overlap", "pass", []step{
+			{"xdp lan", first, passed},
+			{"xdp lan", later(1472, " id 9 len 100"), "drop fragment-overlap"},
+			{"xdp lan", later(2960, "+ id 9 len 80"), goes(2960, "+ id 9 len 80")},
+			{"xdp lan", later(2952, "+ id 9 len 16"), "drop fragment-overlap"},
+			{"xdp lan", later(3032, "+ id 9 len 16"), "drop fragment-overlap"},
+			{"xdp lan", later(2960, "+ id 9 len 80"), "drop fragment-overlap"},
+			{"xdp lan", first, "drop fragment-overlap"},
+		}},
+		{"holes", "pass", []step{
+			{"xdp lan", first, passed},
+			{"xdp lan", later(2000, "+ id 9 len 8"), goes(2000, "+ id 9 len 8")},
+			{"xdp lan", later(3000, "+ id 9 len 8"), goes(3000, "+ id 9 len 8")},
+			{"xdp lan", later(4000, "+ id 9 len 8"), goes(4000, "+ id 9 len 8")},
+			{"xdp lan", later(5000, "+ id 9 len 8"), goes(5000, "+ id 9 len 8")},
+			{"xdp lan", later(6000, "+ id 9 len 8"), goes(6000, "+ id 9 len 8")},
+			{"xdp lan", later(7000, "+ id 9 len 8"), goes(7000, "+ id 9 len 8")},
+			{"xdp lan", later(8000, "+ id 9 len 8"), goes(8000, "+ id 9 len 8")},
+			{"xdp lan", later(9000, "+ id 9 len 8"), "drop fragment-memory"},
+			{"xdp lan", later(2008, "+ id 9 len 8"), goes(2008, "+ id 9 len 8")},
+		}},
+		{"timeout frag", "pass", []step{
+			{"xdp lan", first, passed},
+			{"wait", "59", ""},
+			{"xdp lan", later(1480, "+ id 9 len 8"), goes(1480, "+ id 9 len 8")},
+			{"wait", "1", ""},
+			{"xdp lan", later(1488, "+ id 9 len 8"), "drop fragment-orphan"},
+		}},
+		{"of an expired state", "set timeout udp.first 5\npass", []step{
+			{"xdp lan", first, passed},
+			{"wait", "60", ""},
+			{"xdp lan", later(1480, "+ id 9 len 8"), "drop fragment-orphan"},
+		}},
+		{"to the box", "pass", []step{
+			{"xdp lan", "udp 192.168.1.10:4000 > 192.168.1.1:53 frag 0+ id 9 len 72", "up local judged"},
+			{"xdp lan", "udp 192.168.1.10 > 192.168.1.1 frag 80 id 9 len 72", "up local judged"},
+		}},
+	})
+}

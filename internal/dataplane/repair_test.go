@@ -1,0 +1,51 @@
+package dataplane
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"weir/internal/bpfload"
+)
+
+// A Commit that is cut off before any link was replaced leaves nothing behind;
+// one cut off after that is finished by the next Build.
+func TestRepair(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	for _, test := range []struct {
+		name string
+		cfg  Config
+		stop func(*transaction) error
+		live bool
+	}{
+		{"before the links", n.blank(), (*transaction).prepare, false},
+		{"after the links", n.config(), func(t *transaction) error {
+			if err := t.prepare(); err != nil {
+				return err
+			}
+			return t.attach(n.attachments(false))
+		}, true},
+	} {
+		d := build(t, test.cfg)
+		id := must(d.objects.Maps["slots"].Info())(t)
+		cut := transaction{d: d, dir: n.dir}
+		var err error
+		cut.found, err = openLinks(n.dir)
+		check(t, err)
+		check(t, test.stop(&cut))
+		closeLinks(cut.found)
+		check(t, d.Close())
+
+		check(t, build(t, n.blank()).Close())
+		pinned := must(bpfload.MapID(filepath.Join(n.dir, generationDir, "slots")))(t)
+		want, _ := id.ID()
+		if is := pinned == uint32(want); is != test.live {
+			t.Errorf("%s: the generation is live: %v, want %v", test.name, is, test.live)
+		}
+		if _, err := os.Stat(filepath.Join(n.dir, nextGenerationDir)); !isMissing(err) {
+			t.Errorf("%s: its pins are left: %v", test.name, err)
+		}
+	}
+}
