@@ -37,7 +37,7 @@ type checkSink struct {
 	findings []checkFinding
 }
 
-func newCheckSink(w *way, s step, answers *bpfload.Map) (*checkSink, error) {
+func newCheckSink(w *way, s step, turn int, answers *bpfload.Map) (*checkSink, error) {
 	spec, err := w.arrival(s.back, s.seg, s.length)
 	if err != nil {
 		return nil, err
@@ -56,6 +56,7 @@ func newCheckSink(w *way, s step, answers *bpfload.Map) (*checkSink, error) {
 			"ipv6": flag(spec.ipv6), "tcp": flag(spec.tcp != nil), "back": flag(s.back),
 			"translated": flag(w.path.translates), "router_addr": low32(w.router()),
 			"source_net": low32(w.sources()), "target_net": low32(w.targets()), "flows": uint32(w.c.Flows),
+			"turn": uint8(turn),
 		},
 	})
 	if err != nil {
@@ -103,15 +104,15 @@ func (k *checkSink) verdict() (flows uint64, err error) {
 // open sends the opening frames of all flows and checks each that arrives.
 func (r *run) open(ctx context.Context) error {
 	for i, s := range r.way.opening() {
-		if err := r.openStep(ctx, s); err != nil {
+		if err := r.openStep(ctx, s, i+1); err != nil {
 			return fmt.Errorf("frame %d of the connections' beginning: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-func (r *run) openStep(ctx context.Context, s step) error {
-	sink, err := newCheckSink(r.way, s, r.answers)
+func (r *run) openStep(ctx context.Context, s step, turn int) error {
+	sink, err := newCheckSink(r.way, s, turn, r.answers)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,7 @@ const (
 	checkVarTargetNet  = "target_net"
 	checkVarTcp        = "tcp"
 	checkVarTranslated = "translated"
+	checkVarTurn       = "turn"
 )
 
 // loadCheck returns the embedded CollectionSpec for check.
@@ -121,6 +122,7 @@ type checkVariableSpecs struct {
 	TargetNet  *ebpf.VariableSpec `ebpf:"target_net"`
 	Tcp        *ebpf.VariableSpec `ebpf:"tcp"`
 	Translated *ebpf.VariableSpec `ebpf:"translated"`
+	Turn       *ebpf.VariableSpec `ebpf:"turn"`
 }
 
 // checkObjects contains all objects after they have been loaded into the kernel.
@@ -171,6 +173,7 @@ type checkVariables struct {
 	TargetNet  *ebpf.Variable `ebpf:"target_net"`
 	Tcp        *ebpf.Variable `ebpf:"tcp"`
 	Translated *ebpf.Variable `ebpf:"translated"`
+	Turn       *ebpf.Variable `ebpf:"turn"`
 }
 
 // checkPrograms contains all programs after they have been loaded into the kernel.

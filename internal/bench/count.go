@@ -95,7 +95,8 @@ func loadCountObjectsFor(w *way, values map[string]any) (*bpfload.Objects, error
 	if err != nil {
 		return nil, fmt.Errorf("read the counting programs: %w", err)
 	}
-	all := map[string]any{"ethertype": (&frameSpec{ipv6: w.c.ipv6()}).ethertype()}
+	kind := &frameSpec{ipv6: w.c.ipv6(), tcp: w.data(false)}
+	all := map[string]any{"ethertype": kind.ethertype(), "protocol": kind.protocol()}
 	for name, value := range values {
 		all[name] = value
 	}

@@ -38,6 +38,7 @@ const (
 	countVarAddressesLow  = "addresses_low"
 	countVarEthertype     = "ethertype"
 	countVarLeaveBy       = "leave_by"
+	countVarProtocol      = "protocol"
 )
 
 // loadCount returns the embedded CollectionSpec for count.
@@ -105,6 +106,7 @@ type countVariableSpecs struct {
 	AddressesLow  *ebpf.VariableSpec `ebpf:"addresses_low"`
 	Ethertype     *ebpf.VariableSpec `ebpf:"ethertype"`
 	LeaveBy       *ebpf.VariableSpec `ebpf:"leave_by"`
+	Protocol      *ebpf.VariableSpec `ebpf:"protocol"`
 }
 
 // countObjects contains all objects after they have been loaded into the kernel.
@@ -146,6 +148,7 @@ type countVariables struct {
 	AddressesLow  *ebpf.Variable `ebpf:"addresses_low"`
 	Ethertype     *ebpf.Variable `ebpf:"ethertype"`
 	LeaveBy       *ebpf.Variable `ebpf:"leave_by"`
+	Protocol      *ebpf.Variable `ebpf:"protocol"`
 }
 
 // countPrograms contains all programs after they have been loaded into the kernel.

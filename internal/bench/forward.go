@@ -27,8 +27,11 @@ type setting struct {
 	report  *Report
 	missing map[string]string // why a path cannot run here at all
 	begun   time.Time
-	done    int // runs
-	planned int
+	// disturbed are the shares of time that were lost in runs that are void, but
+	// that no attempt brought a better one for.
+	disturbed []float64
+	done      int // runs
+	planned   int
 }
 
 // Forward measures forwarding: each path in each case, several times, in random
@@ -124,6 +127,7 @@ func (s *setting) measure(ctx context.Context) (err error) {
 			return fmt.Errorf("%s: %w", c, err)
 		}
 	}
+	s.judgeDisturbance()
 	return nil
 }
 
@@ -230,10 +234,7 @@ func (s *setting) measureOnce(ctx context.Context, c Case, e *samples) error {
 		e.newPerS = append(e.newPerS, res.newPerS)
 	}
 	if res.disturbed > disturbance {
-		s.report.Control.OK = false
-		s.report.Control.Why = "other programs used the cores that were measured"
-		s.note(fmt.Sprintf("%s, %s: %.0f %% of the time the cores were idle or worked for other programs",
-			e.path.name, c, res.disturbed*100))
+		s.disturbed = append(s.disturbed, res.disturbed)
 	}
 	return nil
 }
@@ -256,9 +257,7 @@ func (s *setting) runPath(ctx context.Context, c Case, p *path, name string, sec
 
 // conclude turns what was measured in a case into rows.
 func (s *setting) conclude(c Case, all []*samples, control *samples) {
-	found := rows(c, all)
-	s.report.Rows = append(s.report.Rows, found...)
-	s.report.Ratios = append(s.report.Ratios, ratios(c, found)...)
+	s.report.add(c, rows(c, all))
 	difference := Difference(all[len(all)-1].mpps, control.mpps)
 	k := &s.report.Control
 	if difference >= k.Difference {
@@ -279,10 +278,14 @@ func (s *setting) skip(name string, c *Case, why string) {
 	s.say("skipped: %s: %s", name, why)
 }
 
-func (s *setting) note(text string) {
-	if !slices.Contains(s.report.Notes, text) {
-		s.report.Notes = append(s.report.Notes, text)
+// judgeDisturbance refuses a verdict where runs had to be taken that are void.
+func (s *setting) judgeDisturbance() {
+	if len(s.disturbed) == 0 {
+		return
 	}
+	s.report.Control.OK = false
+	s.report.Control.Why = fmt.Sprintf("in %d of %s the cores were idle or worked for other programs, for up to %.0f %% of the time",
+		len(s.disturbed), plural(s.done, "run"), slices.Max(s.disturbed)*100)
 }
 
 func (s *setting) sayRound(round int) {

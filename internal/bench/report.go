@@ -1,11 +1,10 @@
 package bench
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
-
-	"encoding/json"
 )
 
 // Report is what a benchmark found.
@@ -18,7 +17,21 @@ type Report struct {
 	Ratios  []Ratio           `json:"ratios"`
 	Control Control           `json:"control"`
 	Skipped []Skip            `json:"skipped,omitempty"`
-	Notes   []string          `json:"notes,omitempty"`
+
+	sections []section
+}
+
+// section are the rows of one case.
+type section struct {
+	c        Case
+	from, to int
+}
+
+// add adds the rows of one case, and their ratios.
+func (r *Report) add(c Case, found []Row) {
+	r.sections = append(r.sections, section{c, len(r.Rows), len(r.Rows) + len(found)})
+	r.Rows = append(r.Rows, found...)
+	r.Ratios = append(r.Ratios, ratios(c, found)...)
 }
 
 // Row is what one path did in one case.

@@ -17,7 +17,7 @@ const volatile __u64 header[HEADER_WORDS];
 const volatile __u64 compared[HEADER_WORDS];
 const volatile __u32 header_len;
 const volatile __u32 frame_len;
-const volatile __u16 ethertype; /* host order; others are not ours */
+const volatile __u16 ethertype; /* host order */
 const volatile __u8 ipv6;
 const volatile __u8 tcp;
 const volatile __u8 back;
@@ -26,6 +26,7 @@ const volatile __u32 source_net;  /* as in generate.bpf.c */
 const volatile __u32 target_net;
 const volatile __u32 router_addr; /* what sources are translated to */
 const volatile __u32 flows;	  /* known ones: 0 to flows - 1 */
+const volatile __u8 turn;	  /* number of this frame within a connection, from 1 */
 
 /* Why a frame is wrong; check.go has a text for each. */
 enum fault {
@@ -45,7 +46,7 @@ enum fault {
 
 struct finding {
 	__u64 frames[FAULTS]; /* by fault; without one: right ones */
-	__u64 flows;	      /* seen for the first time */
+	__u64 flows;	      /* seen for the first time in this turn */
 	__u64 shown_fault;    /* of the first wrong frame, and its beginning */
 	__u64 shown[SHOWN_WORDS];
 };
@@ -127,9 +128,9 @@ static __always_inline enum fault examine_out(struct answer *answer, const struc
 		return FAULT_PORT;
 	answer->addr = addr;
 	answer->port = port;
-	if (!answer->out)
+	if (answer->out != turn)
 		finding->flows++;
-	answer->out = 1;
+	answer->out = turn;
 	return FAULT_NONE;
 }
 
@@ -140,9 +141,9 @@ static __always_inline enum fault examine_back(struct answer *answer, const stru
 		return FAULT_SOURCE;
 	if (port != flow->source_port)
 		return FAULT_PORT;
-	if (!answer->back)
+	if (answer->back != turn)
 		finding->flows++;
-	answer->back = 1;
+	answer->back = turn;
 	return FAULT_NONE;
 }
 
@@ -195,7 +196,7 @@ int check(struct xdp_md *ctx)
 	struct finding *finding;
 	enum fault fault;
 
-	if (frame + ETH_LEN > end || get16(frame + 12) != ethertype)
+	if (!is_ours(frame, end, ethertype, tcp ? 6 : 17))
 		return XDP_PASS;
 	finding = bpf_map_lookup_elem(&findings, &core);
 	if (!finding)

@@ -9,7 +9,8 @@
 
 #include "frame.h"
 
-const volatile __u16 ethertype; /* host order; others are not counted */
+const volatile __u16 ethertype; /* host order */
+const volatile __u8 protocol;	/* others are not counted */
 
 /* redirect: the device that frames leave by, and their new addresses. */
 const volatile __u32 leave_by;
@@ -44,11 +45,6 @@ struct {
 	__uint(max_entries, 1);
 } devices SEC(".maps");
 
-static __always_inline int is_ours(const void *frame, const void *end)
-{
-	return frame + ETH_LEN <= end && get16(frame + 12) == ethertype;
-}
-
 static __always_inline void count_one(void)
 {
 	__u32 core = bpf_get_smp_processor_id();
@@ -70,7 +66,7 @@ static __always_inline void count_one(void)
 SEC("xdp")
 int count(struct xdp_md *ctx)
 {
-	if (!is_ours((void *)(long)ctx->data, (void *)(long)ctx->data_end))
+	if (!is_ours((void *)(long)ctx->data, (void *)(long)ctx->data_end, ethertype, protocol))
 		return XDP_PASS;
 	count_one();
 	return XDP_DROP;
@@ -79,7 +75,7 @@ int count(struct xdp_md *ctx)
 SEC("tcx/egress")
 int count_egress(struct __sk_buff *skb)
 {
-	if (!is_ours((void *)(long)skb->data, (void *)(long)skb->data_end))
+	if (!is_ours((void *)(long)skb->data, (void *)(long)skb->data_end, ethertype, protocol))
 		return TCX_NEXT;
 	count_one();
 	return TCX_DROP;
@@ -96,7 +92,7 @@ static __always_inline int readdress(struct xdp_md *ctx)
 {
 	void *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
-	if (!is_ours(frame, end))
+	if (!is_ours(frame, end, ethertype, protocol))
 		return 0;
 	*(__u64 *)frame = addresses_low;
 	*(__u32 *)(frame + 8) = addresses_high;

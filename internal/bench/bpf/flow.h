@@ -30,8 +30,8 @@ struct flow {
 struct answer {
 	__u32 addr; /* the lowest 32 bits, host order */
 	__u16 port; /* host order */
-	__u8 out;   /* arrived at the far end  */
-	__u8 back;  /* arrived at the near end */
+	__u8 out;   /* which of its frames came last to the far end; 0: none */
+	__u8 back;  /* and to the near end */
 };
 
 static __always_inline struct flow flow_of(__u32 number)

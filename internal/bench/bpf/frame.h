@@ -33,6 +33,18 @@ static __always_inline __u16 fold(__u64 sum)
 	return sum;
 }
 
+#define IP4_PROTOCOL	23
+#define IP6_PROTOCOL	20
+
+/* Whether a frame can be one of ours: the kernel sends some of its own account
+ * (neighbours, multicast groups), which are neither wrong nor counted. */
+static __always_inline int is_ours(const void *frame, const void *end, __u16 ethertype, __u8 protocol)
+{
+	if (frame + IP4_L4 > end || *(const __be16 *)(frame + 12) != bpf_htons(ethertype))
+		return 0;
+	return *(const __u8 *)(frame + (ethertype == 0x86dd ? IP6_PROTOCOL : IP4_PROTOCOL)) == protocol;
+}
+
 static __always_inline void put16(void *at, __u16 value)
 {
 	*(__be16 *)at = bpf_htons(value);

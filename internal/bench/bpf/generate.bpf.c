@@ -54,16 +54,13 @@ struct ends {
 	__u16 source_port, target_port;
 };
 
-static __always_inline __u32 next_flow(void)
+static __always_inline void move_on(void)
 {
-	__u32 now = position, next = now + step;
-
-	if (next >= flows) {
-		next -= flows;
+	position += step;
+	if (position >= flows) {
+		position -= flows;
 		rounds++;
 	}
-	position = next;
-	return first_flow + now;
 }
 
 static __always_inline struct ends ends_of(__u32 number)
@@ -143,7 +140,7 @@ int generate(struct xdp_md *ctx)
 	if (frame + len > end)
 		return XDP_ABORTED;
 	sent++;
-	ends = ends_of(next_flow());
+	ends = ends_of(first_flow + position);
 	addresses = halves(ends.source) + halves(ends.target);
 	copy_header(frame, len);
 	if (ipv6) {
@@ -156,6 +153,7 @@ int generate(struct xdp_md *ctx)
 		put16(frame + IP4_SUM, ~fold(ip_sum + addresses));
 		write_l4(frame + IP4_L4, &ends, addresses);
 	}
+	move_on();
 	return XDP_TX;
 }
 
