@@ -27,12 +27,12 @@ func (p *parser) host() ast.Host {
 		h.Name = p.tableName().Text
 	case p.accept(token.LeftParen):
 		h.Kind = ast.HostDynamic
-		p.name(&h, "the name of an interface")
+		p.hostName(&h, "the name of an interface")
 		p.expect(token.RightParen, "the name of an interface")
 		p.bits(&h)
 	default:
 		h.Kind = ast.HostName
-		p.name(&h, "an address")
+		p.hostName(&h, "an address")
 		p.bits(&h)
 	}
 	h.Span = start.To(p.last)
@@ -40,9 +40,9 @@ func (p *parser) host() ast.Host {
 	return h
 }
 
-// name reads the word of a host and takes the modifiers off it.
-func (p *parser) name(h *ast.Host, what string) {
-	w := p.word(what)
+// hostName reads the word of a host and takes the modifiers off it.
+func (p *parser) hostName(h *ast.Host, what string) {
+	w := p.name(what)
 	h.Name = w.Text
 	if _, err := netip.ParseAddr(w.Text); err == nil {
 		return // the :0 at the end of an address is no modifier
@@ -61,6 +61,9 @@ func (p *parser) name(h *ast.Host, what string) {
 			p.faults.Errorf(w.Span, "%s is not supported yet", h.Name[i:])
 		default:
 			return
+		}
+		if i == 0 {
+			p.fail(w.Span, "%s stands behind the name of an interface", w.Text)
 		}
 		h.Name = h.Name[:i]
 	}
@@ -122,7 +125,7 @@ func (p *parser) port() ast.Port {
 	if unary {
 		p.advance()
 	}
-	low := p.word("a port")
+	low := p.name("a port")
 	port := ast.Port{Op: op, Low: ast.Number{Word: low}}
 	if from, to, isRange := p.splitRange(low); isRange {
 		port.Op, port.Low, port.High = ast.PortRange, from, to
@@ -132,7 +135,7 @@ func (p *parser) port() ast.Port {
 	}
 	if binary, ok := binaryPortOps[p.tok.Kind]; ok && !unary {
 		p.advance()
-		port.Op, port.High = binary, ast.Number{Word: p.word("a port")}
+		port.Op, port.High = binary, ast.Number{Word: p.name("a port")}
 	}
 	port.Span = start.To(p.last)
 	return port
@@ -179,7 +182,7 @@ func (p *parser) pool(target **ast.Pool, keyword token.Span, name string) {
 }
 
 func (p *parser) poolPort() *ast.PoolPort {
-	w := p.word("a port")
+	w := p.name("a port")
 	low, high, isRange := p.splitRange(w)
 	switch {
 	case !isRange:

@@ -63,10 +63,10 @@ func (p *parser) icmp(r *ast.Rule) {
 }
 
 func (p *parser) icmpType(family ast.Family) ast.ICMP {
-	t := ast.ICMP{Family: family, Type: ast.Number{Word: p.word("an ICMP type")}}
+	t := ast.ICMP{Family: family, Type: ast.Number{Word: p.name("an ICMP type")}}
 	t.Span = t.Type.Span
 	if p.acceptWord("code") {
-		t.Code = &ast.Number{Word: p.word("an ICMP code")}
+		t.Code = &ast.Number{Word: p.name("an ICMP code")}
 		t.Span = t.Span.To(p.last)
 	}
 	return t

@@ -195,6 +195,14 @@ func (p *parser) expectWord(w, after string) {
 	p.advance()
 }
 
+// name reads a name, which is a word that is not empty.
+func (p *parser) name(what string) ast.Word {
+	if p.tok.IsText() && p.tok.Text == "" {
+		p.expected(what)
+	}
+	return p.word(what)
+}
+
 // word reads a name or value; what says what it is. Keywords must be quoted.
 func (p *parser) word(what string) ast.Word {
 	if !p.tok.IsText() {

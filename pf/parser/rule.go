@@ -112,7 +112,7 @@ const maxInterfaceName = 15
 func (p *parser) interfaceName() ast.Interface {
 	start := p.tok.Span
 	not := p.accept(token.Not)
-	name := p.word("the name of an interface")
+	name := p.name("the name of an interface")
 	if len(name.Text) > maxInterfaceName {
 		p.faults.Errorf(name.Span, "the name of an interface has at most %d characters", maxInterfaceName)
 	}
@@ -134,7 +134,7 @@ func (p *parser) proto(r *ast.Rule) {
 	if !p.acceptWord("proto") {
 		return
 	}
-	p.list(func() { r.Protos = append(r.Protos, ast.Proto{Word: p.word("a protocol")}) })
+	p.list(func() { r.Protos = append(r.Protos, ast.Proto{Word: p.name("a protocol")}) })
 }
 
 // fromTo reads all, or from and to.
@@ -222,7 +222,7 @@ func (p *parser) tagged(r *ast.Rule) {
 	start := p.tok.Span
 	not := p.accept(token.Not)
 	p.expectWord("tagged", "!")
-	t := &ast.Tagged{Not: not, Name: p.word("a tag")}
+	t := &ast.Tagged{Not: not, Name: p.name("a tag")}
 	t.Span = start.To(p.last)
 	if r.Tagged != nil {
 		p.twice(t.Span, r.Tagged.Span, "tagged")

@@ -81,7 +81,9 @@ func (p *parser) macro() ast.Stmt {
 	p.advance()
 	var values []token.Token
 	for ; p.tok.IsText(); p.advance() { // no token behind the line is read before the macro is there
-		values = append(values, p.tok)
+		if values = append(values, p.tok); len(values) > maxItems {
+			p.fail(p.tok.Span, "the value of a macro has more than %d words", maxItems)
+		}
 	}
 	switch {
 	case p.tok.Kind != token.Newline && p.tok.Kind != token.EOF:
@@ -92,7 +94,7 @@ func (p *parser) macro() ast.Stmt {
 	return &ast.Macro{
 		Span:  name.Span.To(p.last),
 		Name:  ast.Word{Span: name.Span, Text: name.Text},
-		Value: p.stream.Define(name, values),
+		Value: p.stream.Define(name.Text, values),
 	}
 }
 
@@ -265,7 +267,7 @@ func (p *parser) table() ast.Stmt {
 
 // tableName reads a table's name and the > behind it.
 func (p *parser) tableName() ast.Word {
-	if !p.tok.IsText() {
+	if !p.tok.IsText() || p.tok.Text == "" {
 		p.expected("the name of a table")
 	}
 	name := ast.Word{Span: p.tok.Span, Text: p.tok.Text}

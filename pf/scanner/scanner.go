@@ -1,7 +1,6 @@
 package scanner
 
 import (
-	"sort"
 	"strings"
 
 	"weir/pf/token"
@@ -19,16 +18,10 @@ type Scanner struct {
 
 	text   string
 	base   token.Pos // of text[0]
-	shifts []shift   // where text lost bytes of its source
-	whole  token.Span
-	inside bool // the text of a macro, in which $ has no meaning
+	inside bool      // the text of a macro, in which $ has no meaning
 	off    int
 	report func(sp token.Span, format string, args ...any)
 }
-
-// shift says that text from at on stands by more bytes further in its source
-// than its offset tells.
-type shift struct{ at, by int }
 
 // New makes a scanner of a file. Faults are handed to report; the token that
 // stands for the faulty text is of kind Bad.
@@ -38,18 +31,7 @@ func New(file *token.File, report func(token.Span, string, ...any)) *Scanner {
 
 // span is the place of text[from:to].
 func (s *Scanner) span(from, to int) token.Span {
-	if s.whole.IsValid() {
-		return s.whole
-	}
-	return token.Span{Pos: s.base + token.Pos(from+s.shifted(from)), End: s.base + token.Pos(to+s.shifted(to-1))}
-}
-
-func (s *Scanner) shifted(off int) int {
-	i := sort.Search(len(s.shifts), func(i int) bool { return s.shifts[i].at > off })
-	if i == 0 {
-		return 0
-	}
-	return s.shifts[i-1].by
+	return token.Span{Pos: s.base + token.Pos(from), End: s.base + token.Pos(to)}
 }
 
 // peek is the byte n further on, 0 behind the end.
@@ -215,17 +197,17 @@ func (s *Scanner) quoted(quote byte) token.Token {
 }
 
 // cook gives the text that a string's source between its quotes stands for,
-// and where bytes were dropped.
-func cook(raw string, quote byte) (string, []shift) {
+// and from where in the source its parts are.
+func cook(raw string, quote byte) (string, []token.Origin) {
+	from := []token.Origin{{}}
 	if !strings.ContainsAny(raw, "\\\n") {
-		return raw, nil
+		return raw, from
 	}
 	var b strings.Builder
-	var shifts []shift
 	for i := 0; i < len(raw); {
 		n := dropped(raw[i:], quote)
 		if i += n; n > 0 {
-			shifts = append(shifts, shift{at: b.Len(), by: i - b.Len()})
+			from = append(from, token.Origin{At: b.Len(), Pos: token.Pos(i)})
 			if escape := n == 1 && raw[i-1] == '\\'; !escape {
 				continue
 			}
@@ -233,7 +215,7 @@ func cook(raw string, quote byte) (string, []shift) {
 		b.WriteByte(raw[i])
 		i++
 	}
-	return b.String(), shifts
+	return b.String(), from
 }
 
 // dropped is the number of bytes that stand for nothing at the start of raw: a

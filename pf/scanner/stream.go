@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"weir/pf/diag"
@@ -18,21 +19,15 @@ type Stream struct {
 	list    *diag.List
 	scanner *Scanner
 	macros  map[string]*macro
-	pending []token.Token // of a macro's use, not yet given out
-	left    int           // bytes that macros may still come to
+	inner   *Scanner    // of the text of the macro that is being used
+	use     token.Token // of that macro
+	left    int         // bytes that macros may still come to
 }
 
-// macro is a name and the tokens that it stands for.
+// macro is what a name stands for, and where that stands.
 type macro struct {
-	name   token.Token
-	text   string
-	pieces []piece
-}
-
-// piece is a part of a macro's value whose text stands in one place.
-type piece struct {
-	span   token.Span
-	tokens []token.Token
+	text string
+	from []token.Origin
 }
 
 // NewStream makes a stream of a file of files. Faults go to list.
@@ -52,100 +47,101 @@ func (s *Stream) Comments() []Comment { return s.scanner.Comments }
 // Next gives the next token; never one of kind Macro.
 func (s *Stream) Next() token.Token {
 	for {
-		if len(s.pending) > 0 {
-			t := s.pending[0]
-			s.pending = s.pending[1:]
-			return t
+		if s.inner != nil {
+			if t := s.inner.Next(); t.Kind != token.EOF {
+				return s.glue(t)
+			}
+			s.inner = nil
 		}
 		t := s.scanner.Next()
 		if t.Kind != token.Macro {
 			return t
 		}
-		if bad := s.expand(t); bad.Kind == token.Bad {
-			return bad
+		if !s.enter(t) {
+			return token.Token{Kind: token.Bad, Span: t.Span}
 		}
 	}
 }
 
-// Define sets the macro name to the values, of kinds Word, Number and String.
-// A later definition replaces an earlier one for the text behind it. It
-// returns the value as text.
-func (s *Stream) Define(name token.Token, values []token.Token) string {
-	m := &macro{name: name}
-	texts := make([]string, 0, len(values))
-	for _, v := range values {
-		texts = append(texts, v.Text)
-		m.pieces = append(m.pieces, s.piece(v))
+// Define sets the macro name to the values, of kinds Word, Number and String,
+// with blanks between them. A later definition replaces an earlier one for the
+// text behind it. It returns the value as text.
+func (s *Stream) Define(name string, values []token.Token) string {
+	var text strings.Builder
+	m := &macro{}
+	for i, v := range values {
+		if i > 0 {
+			text.WriteByte(' ')
+		}
+		for _, o := range s.origins(v) {
+			m.add(text.Len()+o.At, o.Pos)
+		}
+		text.WriteString(v.Text)
 	}
-	m.text = strings.Join(texts, " ")
-	s.macros[name.Text] = m
+	m.text = text.String()
+	s.macros[name] = m
 	return m.text
 }
 
-// piece takes one value of a macro apart into tokens.
-func (s *Stream) piece(v token.Token) piece {
-	if v.Kind != token.String {
-		return piece{v.Span, []token.Token{v}}
+// add appends an origin, unless it says what the last one says too.
+func (m *macro) add(at int, pos token.Pos) {
+	if n := len(m.from); n > 0 && pos-m.from[n-1].Pos == token.Pos(at-m.from[n-1].At) {
+		return
 	}
-	sub := &Scanner{text: v.Text, inside: true, report: s.list.Errorf}
-	if source := s.files.Text(v.Span); len(source) < 2 {
-		sub.whole = v.Span // quoted inside another macro: its parts have no place of their own
-	} else {
-		sub.base = v.Pos + 1
-		_, sub.shifts = cook(source[1:len(source)-1], source[0])
-	}
-	p := piece{span: v.Span}
-	for t := sub.Next(); t.Kind != token.EOF; t = sub.Next() {
-		p.tokens = append(p.tokens, t)
-	}
-	return p
+	m.from = append(m.from, token.Origin{At: at, Pos: pos})
 }
 
-// expand puts the tokens of a use of a macro into pending, each with a
-// position that leads to the use and to the definition. It returns a token of
-// kind Bad if there is nothing to put there.
-func (s *Stream) expand(use token.Token) token.Token {
-	bad := token.Token{Kind: token.Bad, Span: use.Span}
+// origins says where the text of a value stands. What a string in the text of
+// another macro has escaped is not followed; its places are a few bytes off.
+func (s *Stream) origins(v token.Token) []token.Origin {
+	source := s.files.Text(v.Span)
+	switch {
+	case v.Kind != token.String:
+		return []token.Origin{{Pos: v.Pos}}
+	case len(source) < 2:
+		return []token.Origin{{Pos: v.Pos + 1}}
+	}
+	_, from := cook(source[1:len(source)-1], source[0])
+	for i := range from {
+		from[i].Pos += v.Pos + 1
+	}
+	return from
+}
+
+// enter goes into the text of a macro, if there is such a macro.
+func (s *Stream) enter(use token.Token) bool {
 	m := s.macros[use.Text]
 	if m == nil {
 		s.list.Add(diag.Diagnostic{
 			Span:    use.Span,
-			Message: "macro " + quote(use.Text) + " is not defined",
+			Message: "macro " + strconv.Quote(use.Text) + " is not defined",
 			Suggest: diag.Nearest(use.Text, s.names()),
 		})
-		return bad
+		return false
 	}
 	if s.left -= len(m.text) + 1; s.left < 0 {
 		s.list.Errorf(use.Span, "macros come to more than %d MiB", MaxExpansion>>20)
 		s.scanner.off = len(s.scanner.text)
-		return bad
+		return false
 	}
-	for _, p := range m.pieces {
-		base := s.files.Expand(use.Span, p.span.Pos, int(p.span.End-p.span.Pos))
-		for _, t := range p.tokens {
-			t.Span = token.Span{Pos: base + t.Pos - p.span.Pos, End: base + t.End - p.span.Pos}
-			s.pending = append(s.pending, t)
-		}
-	}
-	s.glue(use)
-	return token.Token{}
+	s.use = use
+	s.inner = &Scanner{text: m.text, base: s.files.Expand(use.Span, m.from, len(m.text)), inside: true, report: s.list.Errorf}
+	return true
 }
 
-// glue joins text right behind a use of a macro to the macro's last word, as
+// glue joins text right behind the use of a macro to the macro's last word, as
 // in $if:network. Another macro there is a word of its own.
-func (s *Stream) glue(use token.Token) {
-	if len(s.pending) == 0 {
-		return
-	}
-	last := &s.pending[len(s.pending)-1]
-	if last.Kind != token.Word && last.Kind != token.Number {
-		return
+func (s *Stream) glue(t token.Token) token.Token {
+	last := s.inner.off == len(s.inner.text)
+	if !last || t.Kind != token.Word && t.Kind != token.Number {
+		return t
 	}
 	if tail := s.scanner.rest("$"); tail != "" {
-		last.Text += tail
-		last.Kind = wordKind(last.Text)
-		last.Span = token.Span{Pos: use.Pos, End: use.End + token.Pos(len(tail))}
+		t.Text += tail
+		t.Kind = wordKind(t.Text)
+		t.Span = token.Span{Pos: s.use.Pos, End: s.use.End + token.Pos(len(tail))}
 	}
+	return t
 }
 
 // names gives the macros' names, for suggestions.
@@ -157,5 +153,3 @@ func (s *Stream) names() []string {
 	slices.Sort(names) // so that of equally near names the same is always suggested
 	return names
 }
-
-func quote(s string) string { return `"` + s + `"` }

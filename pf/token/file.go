@@ -18,7 +18,14 @@ type source struct {
 	size int
 	file *File // nil for an expansion
 	use  Span  // an expansion: where the macro was used
-	text Pos   // an expansion: where the text at base stands
+	from []Origin
+}
+
+// Origin says where a part of a macro's text stands: the byte at offset At,
+// and those behind it up to the next origin, at Pos and behind it.
+type Origin struct {
+	At  int
+	Pos Pos
 }
 
 // File is one file and its text.
@@ -47,9 +54,10 @@ func (s *FileSet) AddFile(name string, src []byte) *File {
 }
 
 // Expand adds the use of a macro: it returns the position, in the use, of the
-// size bytes that stand at text.
-func (s *FileSet) Expand(use Span, text Pos, size int) Pos {
-	return s.add(source{size: size, use: use, text: text})
+// size bytes of the macro's text. from says where they stand, by ascending
+// offsets from 0; it is not copied.
+func (s *FileSet) Expand(use Span, from []Origin, size int) Pos {
+	return s.add(source{size: size, use: use, from: from})
 }
 
 func (s *FileSet) add(src source) Pos {
@@ -90,13 +98,20 @@ func (s *FileSet) Use(sp Span) Span {
 // differs from Use where sp came out of a macro.
 func (s *FileSet) Spelling(sp Span) Span {
 	for src := s.find(sp.Pos); src != nil && src.file == nil; src = s.find(sp.Pos) {
-		end := sp.End
-		if end < sp.Pos || end > src.base+Pos(src.size) {
-			end = src.base + Pos(src.size)
-		}
-		sp = Span{src.text + (sp.Pos - src.base), src.text + (end - src.base)}
+		last := min(max(sp.End-1, sp.Pos), src.base+Pos(src.size))
+		sp = Span{src.origin(sp.Pos), src.origin(last) + 1}
 	}
 	return sp
+}
+
+// origin is where the text at p, which lies in src, stands.
+func (src *source) origin(p Pos) Pos {
+	off := int(p - src.base)
+	i := sort.Search(len(src.from), func(i int) bool { return src.from[i].At > off })
+	if i == 0 {
+		return src.use.Pos
+	}
+	return src.from[i-1].Pos + Pos(off-src.from[i-1].At)
 }
 
 // File gives the file that shows p to its reader, nil where p is unknown.
