@@ -22,7 +22,7 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 	case c != nil:
 		c.widen(p, d, in, out)
 	case wantsState(p, in, out):
-		return m.admitWithState(p, in, out, made)
+		return m.admitWithState(p, in, out, r, made)
 	}
 	return m.remember(p, nil, 0, func() Outcome { return m.alone(p, r, passReason(in, out)) })
 }
@@ -52,6 +52,9 @@ func (m *Model) cross(p *packet, made *state.State) (in, out *crossing, r routed
 	if why := m.verdict(in, p); why != nil {
 		return in, out, r, why
 	}
+	if !p.belongsToExchange() {
+		in.rdr = nil // what no state remembers is not translated
+	}
 	inside := translated(p, in, out)
 	r = m.route(p, inside)
 	if p.group && r.drop == nil && r.up == nil {
@@ -67,12 +70,18 @@ func (m *Model) cross(p *packet, made *state.State) (in, out *crossing, r routed
 	return in, out, r, m.verdict(out, p)
 }
 
-func (m *Model) admitWithState(p *packet, in, out *crossing, made *state.State) Outcome {
+func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *state.State) Outcome {
 	c, why := m.create(p, in, out, made)
 	if why != nil {
 		return p.drop(*why)
 	}
-	return m.remember(p, c, 0, func() Outcome { return m.onward(p, c, 0, passReason(in, out), true) })
+	return m.remember(p, c, 0, func() Outcome {
+		if r.up != nil {
+			p.ip().write(c.leaving(0))
+			return p.upLocal(*r.up)
+		}
+		return m.onward(p, c, 0, passReason(in, out), true)
+	})
 }
 
 // ask is what the rules see of a packet where it stands.

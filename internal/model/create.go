@@ -22,6 +22,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		RuleOut: m.number(out),
 		Created: m.now,
 	}}
+	c.ends = [2]bool{!out.due, !in.due}
 	if made != nil {
 		c.Index = made.Index
 	}
@@ -128,11 +129,14 @@ func stateFlags(in, out *crossing) state.Flags {
 	return flags
 }
 
-// wantsState reports whether a packet that passed is to be remembered. ICMP
-// messages that belong to no exchange never are.
+// wantsState reports whether a packet that passed is to be remembered.
 func wantsState(p *packet, in, out *crossing) bool {
-	if _, query := icmpQuery(p.family, p.icmpType); p.isICMP() && !query {
-		return false
-	}
-	return in.keeps() || out.keeps()
+	return p.belongsToExchange() && (in.keeps() || out.keeps())
+}
+
+// belongsToExchange: all packets do, but ICMP messages that are neither queries
+// nor their replies.
+func (p *packet) belongsToExchange() bool {
+	_, query := icmpQuery(p.family, p.icmpType)
+	return query || !p.isICMP()
 }

@@ -20,11 +20,11 @@ func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judge
 		}
 	}
 	switch {
-	case p.options && c.Flags&state.Options == 0:
-		return p.drop(reason.Options)
 	case p.egress():
 		p.ip().write(leaves)
 		return p.out(why)
+	case p.options && c.Flags&state.Options == 0:
+		return p.drop(reason.Options)
 	case r.up != nil && *r.up == reason.UpRoute:
 		p.ip().write(halfWay(p.tuple, leaves))
 		return p.upLocal(reason.UpRoute)
@@ -35,14 +35,13 @@ func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judge
 	return m.forward(p, c, d, r.route, why)
 }
 
-// destination finds where a connection's packets go. One that has not crossed
-// out of the box ends in it; one that did and has no route any more goes up, so
-// that the stack answers.
+// destination finds where a connection's packets go. Where it once led out of
+// the box and no route does any more, they go up, so that the stack answers.
 func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple) routed {
 	if p.egress() {
 		return routed{}
 	}
-	if c.Flags&crossingNeeded(d, true) == 0 {
+	if c.ends[d] {
 		return routed{up: because(reason.Local)}
 	}
 	r := m.route(p, leaves)

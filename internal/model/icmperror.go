@@ -28,7 +28,7 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	if q.tuple.Proto == protoTCP && !sequenceFits(&c.Flow[1-d], &c.Flow[d], q.seq) {
 		return p.drop(reason.ICMPMismatch)
 	}
-	if p.options && c.Flags&state.Options == 0 {
+	if p.options && c.Flags&state.Options == 0 && !p.egress() {
 		return p.drop(reason.Options)
 	}
 	if !asSent {

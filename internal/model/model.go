@@ -71,6 +71,7 @@ type Model struct {
 type connection struct {
 	state.State
 	dead bool
+	ends [2]bool // the box itself is where packets of the direction go
 }
 
 // New returns a model without states.

@@ -123,6 +123,12 @@ func (p *packet) parseIPv6() *reason.Reason {
 		Dst:   netip.AddrFrom16([16]byte(ip[24:40])),
 		Proto: ip[6],
 	}
+	switch {
+	case p.tuple.Src.Is4In6():
+		return because(reason.MartianSource)
+	case p.tuple.Dst.Is4In6():
+		return because(reason.MartianDest)
+	}
 	if p.tuple.Src.IsLinkLocalUnicast() || p.tuple.Dst.IsLinkLocalUnicast() {
 		p.tuple.Zone = uint16(p.iface.Index)
 	}

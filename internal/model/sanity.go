@@ -43,11 +43,11 @@ func martianSource6(p *packet) bool {
 	if src.IsUnspecified() {
 		return !p.isND() && !p.isMLD()
 	}
-	return src.IsLoopback() || src.IsMulticast() || src.Is4In6()
+	return src.IsLoopback() || src.IsMulticast()
 }
 
 func martianDestination(dst netip.Addr) bool {
-	return thisNetwork.Contains(dst) || dst.IsLoopback() || dst.IsUnspecified() || dst.Is4In6()
+	return thisNetwork.Contains(dst) || dst.IsLoopback() || dst.IsUnspecified()
 }
 
 // isND reports whether the packet is a neighbour or router discovery message

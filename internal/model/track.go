@@ -237,6 +237,9 @@ func (g *trial) update(s, t *state.Flow, inWindow bool) {
 	if after(g.end, s.SeqLo) {
 		s.SeqLo = g.end
 	}
+	if after(s.SeqLo, s.SeqHi) {
+		s.SeqHi = s.SeqLo // else it would lie in the future again 2 GiB later
+	}
 	if grant := g.ack + max(g.window, 1); g.hasAck && (s.Flags&state.FlowGranted == 0 || after(grant, s.Grant)) {
 		s.Grant = grant
 		s.Flags |= state.FlowGranted
