@@ -76,7 +76,8 @@ func text(t *testing.T, file *ast.File) string {
 	return b.String()
 }
 
-// addSeeds adds the golden files, the lines of the rules files and the example.
+// addSeeds adds the golden files, the lines of the rules files, the collected
+// cases and the example.
 func addSeeds(f *testing.F) {
 	goldens, _ := filepath.Glob("testdata/*.txtar")
 	for _, name := range goldens {
@@ -96,6 +97,14 @@ func addSeeds(f *testing.F) {
 			source, _, _ := strings.Cut(line, ";")
 			f.Add([]byte(source))
 		}
+	}
+	cases, _ := filepath.Glob("../../../shared/pf-cases/*/*.in") // where they are
+	for _, name := range cases {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
 	}
 	example, err := os.ReadFile("../../examples/gateway.conf")
 	if err != nil {

@@ -1,0 +1,67 @@
+package resolve
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestBounds checks that small inputs that ask for much are refused with an
+// error at the place that exceeds the bound.
+func TestBounds(t *testing.T) {
+	many := func(n int, item string) string { return strings.Repeat(item+" ", n) }
+	for _, test := range []struct {
+		name, src, want string
+	}{
+		{"one rule", "pass from { " + many(40, "10.0.0.1") + "} to { " + many(40, "10.0.0.2") + "}",
+			"in:1:1: the configuration expands to more than 1000 rules here"},
+		{"product beyond 64 bits", "pass proto { " + many(9000, "tcp") + "} from { " + many(9000, "10.0.0.1") + "} to { " +
+			many(9000, "10.0.0.2") + "} port { " + many(9000, "1") + "}",
+			"in:1:1: the configuration expands to more than 1000 rules here"},
+		{"several rules", strings.Repeat("pass from { "+many(400, "10.0.0.1")+"}\n", 4),
+			"in:3:1: the configuration expands to more than 1000 rules here"},
+		{"antispoof", strings.Repeat("antispoof for em1\n", 300),
+			"in:251:1: the configuration expands to more than 1000 rules here"},
+		{"nested lists", "pass from " + strings.Repeat("{", 10_000), "in:1:75: lists are nested more than 64 deep"},
+		{"parentheses", "pass keep state " + strings.Repeat("(", 10_000), "in:1:17: options of states are not supported yet"},
+		{"macros of macros", "m0 = \"10.0.0.1 10.0.0.2\"\n" + chain(30) + "pass from { $m30 }",
+			"in:20:12: macros come to more than 16 MiB"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			host, err := ReadHost("testdata/host.json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules, list := load("in", []byte(test.src), host, 1000)
+			if rules != nil {
+				t.Fatalf("accepted with %d rules", len(rules.Rules))
+			}
+			message, _, _ := strings.Cut(list.Err().Error(), "\n")
+			if message != test.want {
+				t.Errorf("%s, want %s", message, test.want)
+			}
+		})
+	}
+}
+
+// chain defines macros that are twice as long as the one before.
+func chain(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "m%d = $m%d $m%d\n", i+1, i, i)
+	}
+	return b.String()
+}
+
+// TestManyErrors checks that a file with thousands of faults is refused at
+// once, and its errors counted.
+func TestManyErrors(t *testing.T) {
+	var names strings.Builder
+	for i := range 9000 {
+		fmt.Fprintf(&names, "nosuch%d ", i)
+	}
+	_, list := Load("in", []byte("pass proto tcp to port { "+names.String()+"}"), nil)
+	if text := list.Err().Error(); !strings.HasSuffix(text, "\n8990 more errors") {
+		t.Errorf("ends with %q", text[len(text)-40:])
+	}
+}

@@ -1,0 +1,135 @@
+package resolve_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/testenv"
+	"weir/pf/resolve"
+)
+
+// TestCases runs the cases of test/pf-cases.txt: what OpenBSD's pfctl prints of
+// a file, and which lines it refuses.
+func TestCases(t *testing.T) {
+	folder := testenv.Shared(t, "pf-cases")
+	host, err := resolve.ReadHost(filepath.Join(folder, "host.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range caseNames(t) {
+		t.Run(name, func(t *testing.T) {
+			src := read(t, filepath.Join(folder, name+".in"))
+			want := read(t, filepath.Join(folder, name+".ok"))
+			if refused := refusedLines(want); len(refused) > 0 || strings.HasPrefix(want, "pfctl:") {
+				refuses(t, src, host, refused)
+				return
+			}
+			out, faults, ok := check(t, src, host)
+			if !ok {
+				t.Fatalf("refused:\n%s", faults)
+			}
+			if diff := cmp.Diff(sortedLines(want), sortedLines(out)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			printsItself(t, out, host)
+		})
+	}
+}
+
+func caseNames(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for line := range strings.Lines(read(t, filepath.Join(testenv.Root(t), "test/pf-cases.txt"))) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			names = append(names, line)
+		}
+	}
+	if len(names) == 0 {
+		t.Fatal("test/pf-cases.txt names no case")
+	}
+	return names
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+var stdinLine = regexp.MustCompile(`(?m)^stdin:(\d+):`)
+
+// refusedLines gives the lines that pfctl's errors name.
+func refusedLines(text string) []int {
+	var lines []int
+	for _, m := range stdinLine.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(m[1]) // digits
+		lines = append(lines, n)
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
+}
+
+// refuses checks that the errors are on the lines that pfctl's are on.
+func refuses(t *testing.T, src string, host *resolve.Host, want []int) {
+	t.Helper()
+	rules, list := resolve.Load("stdin", []byte(src), host)
+	if rules != nil {
+		t.Fatal("accepted what pfctl refuses")
+	}
+	var got []int
+	for _, r := range list.Records() {
+		if r.Severity == "error" {
+			got = append(got, r.Line)
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+		t.Errorf("lines with errors (-want +got):\n%s%s", diff, render(t, &list))
+	}
+}
+
+var automatic = regexp.MustCompile(`<__automatic_\w+>`)
+
+// sortedLines gives the lines of a printed configuration, with automatic tables
+// first, those that no rule uses left out, and the others numbered by use:
+// pfctl also numbers those of combinations that it then leaves out.
+func sortedLines(text string) []string {
+	var tables, rest []string
+	for line := range strings.Lines(text) {
+		switch line = strings.TrimSpace(line); {
+		case strings.HasPrefix(line, "table <__automatic_"):
+			tables = append(tables, line)
+		case line != "":
+			rest = append(rest, line)
+		}
+	}
+	numbers := map[string]string{}
+	renumber := func(line string) string {
+		return automatic.ReplaceAllStringFunc(line, func(name string) string {
+			if numbers[name] == "" {
+				numbers[name] = fmt.Sprintf("<__automatic_%d>", len(numbers))
+			}
+			return numbers[name]
+		})
+	}
+	for i := range rest {
+		rest[i] = renumber(rest[i])
+	}
+	tables = slices.DeleteFunc(tables, func(line string) bool { return numbers[automatic.FindString(line)] == "" })
+	for i := range tables {
+		tables[i] = renumber(tables[i])
+	}
+	slices.Sort(tables)
+	return append(tables, rest...)
+}
