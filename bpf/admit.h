@@ -143,6 +143,23 @@ __noinline __u32 path_index(struct scratch *s, __u8 both)
 	return index;
 }
 
+/* A packet that goes no further: where rules blocked it, they count it. */
+static __always_inline int refuse(struct scratch *s, const struct interface *i, enum reason r, __u8 crossed)
+{
+	if (r == REASON_BLOCK || r == REASON_UNLOADED)
+		count_path(path_index(s, crossed), s->packet.length);
+	return finish(i, r, s->packet.length);
+}
+
+/* Counts a state under the rules that made it. */
+static __always_inline void count_made(const struct scratch *s, __u8 crossed)
+{
+	if (crossed & STATE_IN && s->in.flags & JUDGE_KEEP_STATE)
+		rule_count_state(s->in.rule);
+	if (crossed & STATE_OUT && s->out.flags & JUDGE_KEEP_STATE)
+		rule_count_state(s->out.rule);
+}
+
 /* STATE_* of a new state; crossed: the crossings that were due. */
 static __always_inline __u8 state_flags(const struct scratch *s, __u8 crossed, int skip_in, int skip_out)
 {

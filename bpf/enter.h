@@ -112,6 +112,7 @@ __noinline enum reason admit_state(hook_ctx *ctx, struct scratch *s, __u8 crosse
 				 0);
 		if (r != UNDECIDED)
 			return r;
+		count_made(s, crossed);
 	}
 	return s->packet.fragment == FRAGMENT_FIRST ? fragment_remember(s) : UNDECIDED;
 }
@@ -163,14 +164,14 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	if (r == REASON_IMPLICIT)
 		hook_hand_up(ctx, 0);
 	if (r != UNDECIDED)
-		return finish(i, r, s->packet.length);
+		return refuse(s, i, r, STATE_IN);
 	r = admit_out(ctx, s);
 	if (r != UNDECIDED && r <= REASON_LAST_PASS)
 		return admit_local(ctx, s, r);
 	if (r == UNDECIDED)
 		r = admit_state(ctx, s, STATE_IN | STATE_OUT);
 	if (r != UNDECIDED)
-		return finish(i, r, s->packet.length);
+		return refuse(s, i, r, STATE_IN | STATE_OUT);
 	return s->state ? carry(ctx, s) : forward_alone(ctx, s, s->why);
 }
 

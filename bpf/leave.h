@@ -131,6 +131,7 @@ __noinline enum reason own_state(hook_ctx *ctx, struct scratch *s)
 		r = state_create(s, state_flags(s, STATE_OUT, 0, s->skip_out), tcp_wscale(ctx, s), 1);
 		if (r != UNDECIDED)
 			return r;
+		count_made(s, STATE_OUT);
 	}
 	return s->packet.fragment == FRAGMENT_FIRST ? fragment_remember(s) : UNDECIDED;
 }
@@ -151,7 +152,7 @@ static __always_inline int miss_out(hook_ctx *ctx)
 	if (r == UNDECIDED)
 		r = own_state(ctx, s);
 	if (r != UNDECIDED)
-		return finish(i, r, s->packet.length);
+		return refuse(s, i, r, STATE_OUT);
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
 	if (st)
 		return leave(ctx, &s->packet, i, st, s->state, s->why);

@@ -41,6 +41,12 @@ func TestUp(t *testing.T) {
 			{"out wan s1", "udp 192.168.1.10:1 > 198.51.100.9:53 len 30 ttl 63", "up marked s1 udp 203.0.113.2:$p > 198.51.100.9:53 len 30 ttl 63"},
 			{"xdp wan", "udp 198.51.100.9:53 > 203.0.113.2:$p", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:1 ttl 63"},
 		}},
+		{"link-local addresses are the interface's own", "pass", []step{
+			{"xdp lan", "udp [fe80::10]:1 > [fe80::1]:53", "up local judged"},
+			{"tcx wan", "udp [fe80::10]:1 > [fe80::1]:53", "up local"},
+			{"states", "", "17 fe80::10:1 > fe80::1:53 udp.first 1:0 1/0; 17 fe80::10:1 > fe80::1:53 udp.first 1:0 1/0"},
+			{"out lan", "udp [fe80::1]:53 > [fe80::10]:1", "up state"},
+		}},
 		{"no neighbour", "pass", []step{
 			{"xdp wan", "udp 198.51.100.9:53 > 192.168.1.77:1", "up up-neighbour s1"},
 		}},

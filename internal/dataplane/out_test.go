@@ -1,0 +1,94 @@
+package dataplane
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+)
+
+// What leaves by TCX egress.
+func TestOut(t *testing.T) {
+	plays(t, []play{
+		{"the box's own", "block\npass out on wan0", []step{
+			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "up rule"},
+			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "up state"},
+			{"xdp wan", "udp 198.51.100.9:53 > 203.0.113.2:5000", "up local judged"},
+			{"states", "", "17 203.0.113.2:5000 > 198.51.100.9:53 udp.single 2:1 2/1"},
+			{"out lan", "udp 192.168.1.1:5000 > 192.168.1.10:53", "drop block"},
+		}},
+		{"translated", "match out on wan0 inet from 10.9.9.9 nat-to (wan0)\npass", []step{
+			{"out wan", "udp 10.9.9.9:5000 > 198.51.100.9:53", "up rule udp 203.0.113.2:$p > 198.51.100.9:53"},
+			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:$p", "up local udp 198.51.100.9:53 > 10.9.9.9:5000"},
+		}},
+		{"a port that a translation has taken", "match out on wan0 inet from 192.168.1.0/24 nat-to (wan0) static-port\npass", []step{
+			{"xdp lan", "udp 192.168.1.10:5000 > 198.51.100.9:53", "forward rule wan udp 203.0.113.2:5000 > 198.51.100.9:53 ttl 63"},
+			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "up rule udp 203.0.113.2:$p > 198.51.100.9:53"},
+			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:$p", "up local udp 198.51.100.9:53 > 203.0.113.2:5000"},
+			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:5000", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:5000 ttl 63"},
+		}},
+		{"answers of the box", "block\npass in on lan0", []step{
+			{"xdp lan", "tcp 192.168.1.10:4000 > 192.168.1.1:22 S seq 7", "up local judged"},
+			{"out lan", "tcp 192.168.1.1:22 > 192.168.1.10:4000 SA seq 9 ack 8", "up state"},
+			{"out wan", "tcp 192.168.1.1:22 > 192.168.1.10:4000 SA seq 9 ack 8", "up state"},
+			{"out lan", "tcp 192.168.1.1:22 > 192.168.1.10:4001 SA seq 9 ack 8", "drop block"},
+		}},
+		{"ping to the box", "block\npass in on lan0 inet proto icmp", []step{
+			{"xdp lan", "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "up local judged"},
+			{"out lan", "icmp 192.168.1.1 > 192.168.1.10 id 3", "up state"},
+		}},
+		{"no sanity here", "pass", []step{
+			{"out wan", "udp 127.0.0.1:1 > 198.51.100.9:53", "up rule"},
+		}},
+		{"fragments of the box's own", "pass out", []step{
+			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53 frag 0+ id 9 len 1472", "up rule"},
+			{"out wan", "udp 203.0.113.2 > 198.51.100.9 frag 1480 id 9 len 20", "up state"},
+			{"out wan", "udp 203.0.113.2 > 198.51.100.9 frag 1480 id 8 len 20", "drop fragment-orphan"},
+		}},
+	})
+}
+
+// What the stack forwards without our mark has come past us.
+func TestGuard(t *testing.T) {
+	h := newHarness(t, "pass")
+	frame := parsePkt("udp 192.168.1.10:1 > 198.51.100.9:53").frame(wan0MAC, wanHostMAC)
+	if r := h.tcFrom(h.net.wan0, frame, 0, h.net.lan0); r.verdict != drop || r.reason != "guard" {
+		t.Errorf("unmarked: %s %s", r.verdict, r.reason)
+	}
+	if r := h.tcFrom(h.net.wan0, frame, markMagic, h.net.lan0); r.verdict != up || r.reason != "marked" {
+		t.Errorf("marked: %s %s", r.verdict, r.reason)
+	}
+}
+
+// An interface that XDP cannot redirect to, one that nobody has told of, one
+// that disappears.
+func TestDevices(t *testing.T) {
+	h := newHarness(t, "pass", func(c *Config) { c.Room = 1 })
+	send := func(what, want string) {
+		t.Helper()
+		r := h.in(h.xdp, "lan", "udp 192.168.1.10:1 > 198.51.100.9:53")
+		if got := fmt.Sprintf("%s %s", r.verdict, r.reason); got != want {
+			t.Errorf("%s: got %s, want %s", what, got, want)
+		}
+	}
+	h.setInterface(h.net.wan0, InterfacePresent, wan0MAC)
+	send("no target of XDP redirects", "up up-device")
+	r := h.in(h.tcIn, "lan", "udp 192.168.1.10:1 > 198.51.100.9:53")
+	if got := fmt.Sprintf("%s %s", r.verdict, r.reason); got != "forward state" {
+		t.Errorf("no target of XDP redirects, at TCX: %s", got)
+	}
+	h.setInterface(h.net.wan0, InterfacePresent|InterfaceTarget, wan0MAC)
+	h.advance(2)
+	send("a target, after the next hop was looked up again", "forward state")
+	h.setInterface(h.net.lan0, 0, lan0MAC)
+	if r := h.in(h.xdp, "lan", "udp 192.168.1.10:1 > 198.51.100.9:53"); r.verdict != drop {
+		t.Errorf("an interface that is not present: %s", r.verdict)
+	}
+	h.setInterface(h.net.lan0, InterfacePresent|InterfaceTarget, lan0MAC)
+	check(t, netlink.LinkDel(must(netlink.LinkByName("wan0"))(t)))
+	h.dp.BumpRoutes()
+	r = h.in(h.xdp, "lan", "udp 192.168.1.10:1 > 198.51.100.9:53")
+	if r.verdict == redirect {
+		t.Errorf("a device that is gone: %s %s", r.verdict, r.reason)
+	}
+}
