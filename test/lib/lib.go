@@ -78,8 +78,27 @@ func (w Binary) Box(t testing.TB, hook string) *Box {
 	}
 	b := &Box{Lab: l, TB: t, Hook: hook, weir: w, dir: t.TempDir()}
 	// weir first: its pins and run folder would outlive the namespace.
-	t.Cleanup(b.stopWeir)
+	t.Cleanup(func() {
+		if t.Failed() {
+			b.Dump()
+		}
+		b.stopWeir()
+	})
 	return b
+}
+
+// Tell tells a part of a story in the same lab, as a test of its own.
+func (b *Box) Tell(name string, part func(b *Box)) {
+	b.Helper()
+	t, ok := b.TB.(*testing.T)
+	if !ok {
+		b.Fatal("only a test tells parts")
+	}
+	t.Run(name, func(t *testing.T) {
+		copied := *b
+		copied.TB = t
+		part(&copied)
+	})
 }
 
 // stopWeir ends what the story left running.

@@ -56,6 +56,9 @@ func (b *Box) start(host string, cmd *exec.Cmd) *Process {
 	b.Helper()
 	p := &Process{b: b, cmd: cmd, name: strings.Join(cmd.Args, " "), done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.out, &p.out
+	// Children that a program leaves behind hold its output open.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second
 	var err error
 	if host == "" {
 		err = cmd.Start()
@@ -73,9 +76,10 @@ func (b *Box) start(host string, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// Kill ends the process at once, as SIGKILL does, and waits for its end.
+// Kill ends the process and its children at once, by SIGKILL, and waits for
+// its end.
 func (p *Process) Kill() {
-	p.cmd.Process.Kill() //nolint:errcheck // it may have ended by itself
+	syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may have ended by itself
 	<-p.done
 }
 

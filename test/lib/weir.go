@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -39,13 +38,18 @@ func (b *Box) Rules(text string) string {
 func (b *Box) WeirRun(rules string, args ...string) *Process {
 	b.Helper()
 	p := b.WeirStart(rules, args...)
-	b.Until(20*time.Second, "weir run is ready", func() bool {
+	b.awaitReady(p)
+	return p
+}
+
+func (b *Box) awaitReady(p *Process) {
+	b.Helper()
+	b.Until(30*time.Second, "weir run is ready", func() bool {
 		if !p.Running() {
 			b.Fatalf("weir run ended:\n%s", p.Said())
 		}
 		return strings.Contains(p.Said(), "weir: ready")
 	})
-	return p
 }
 
 // WeirStart starts weir run and does not wait for it.
@@ -142,6 +146,3 @@ func (b *Box) Dump() {
 		b.Logf("weir %s:\n%s", strings.Join(command, " "), out)
 	}
 }
-
-// Example is the path of a file of examples/.
-func Example(root, name string) string { return filepath.Join(root, "examples", name) }

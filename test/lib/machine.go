@@ -1,0 +1,80 @@
+package lib
+
+import (
+	"fmt"
+	"os/exec"
+	"sort"
+	"strings"
+
+	"weir/internal/lab"
+	"weir/internal/netif"
+)
+
+// sysctls are those that weir may change, below net/.
+var sysctls = [...]string{
+	"ipv4/conf/%s/forwarding", "ipv6/conf/%s/forwarding",
+	"ipv6/conf/%s/force_forwarding", "ipv6/conf/%s/accept_ra",
+}
+
+// Machine describes everything that weir may change in a host: sysctls,
+// offloads, nftables, programs at interfaces.
+func (b *Box) Machine(host string) string {
+	b.Helper()
+	var all []string
+	err := b.Do(host, func() error {
+		links, err := netif.Links()
+		if err != nil {
+			return err
+		}
+		names := []string{"all", "default"}
+		for _, l := range links {
+			names = append(names, l.Name)
+			stripping, err := netif.VLANStripping(l.Name)
+			if err != nil {
+				return err
+			}
+			all = append(all, fmt.Sprintf("%s strips %v, has XDP program %v", l.Name, stripping, l.XDP != 0))
+		}
+		for _, name := range names {
+			for _, format := range sysctls {
+				path := "net/" + fmt.Sprintf(format, name)
+				if value, err := netif.Sysctl(path); err == nil {
+					all = append(all, path+" "+value)
+				}
+			}
+		}
+		ruleset, err := exec.Command("nft", "list", "ruleset").CombinedOutput()
+		all = append(all, "nft "+string(ruleset))
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	sort.Strings(all)
+	return strings.Join(all, "\n")
+}
+
+// SameMachine compares a host with what Machine said of it.
+func (b *Box) SameMachine(host, was, when string) {
+	b.Helper()
+	if now := b.Machine(host); now != was {
+		b.Errorf("%s the box is not as it was:\n%s\n--- now:\n%s", when, was, now)
+	}
+}
+
+// Sysctl sets a sysctl of a host.
+func (b *Box) Sysctl(host, name, value string) {
+	b.Helper()
+	if err := b.Do(host, func() error { return netif.SetSysctl(name, value) }); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// WeirBuiltin starts weir run without a rule file and waits until it is ready.
+func (b *Box) WeirBuiltin(args ...string) *Process {
+	b.Helper()
+	all := append([]string{"--netns", b.Namespace(lab.FW), "run", "--hook", b.Hook}, args...)
+	p := b.start("", exec.Command(string(b.weir), all...))
+	b.awaitReady(p)
+	return p
+}

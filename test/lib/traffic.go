@@ -1,0 +1,90 @@
+package lib
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Ping pings an address; every packet must be answered.
+func (b *Box) Ping(host, to string, packets int) {
+	b.Helper()
+	out := b.Run(host, "ping", "-n", "-c", strconv.Itoa(packets), "-i", "0.1", "-W", "2", to)
+	if sent, answered := pinged(out); sent != packets || answered != packets {
+		b.Fatalf("ping %s from %s:\n%s", to, host, out)
+	}
+}
+
+// pingSummary is the line that ping ends with.
+var pingSummary = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`)
+
+func pinged(out string) (sent, answered int) {
+	m := pingSummary.FindStringSubmatch(out)
+	if m == nil {
+		return 0, 0
+	}
+	sent, _ = strconv.Atoi(m[1])     //nolint:errcheck // digits by the pattern
+	answered, _ = strconv.Atoi(m[2]) //nolint:errcheck // digits by the pattern
+	return sent, answered
+}
+
+// A Flood is a ping that runs beside the story, a packet every 2 ms, numbered.
+type Flood struct{ *Process }
+
+// Flood starts one.
+func (b *Box) Flood(host, to string, packets int) *Flood {
+	b.Helper()
+	return &Flood{b.Start(host, "ping", "-n", "-q", "-c", strconv.Itoa(packets), "-i", "0.002", "-W", "2", to)}
+}
+
+// AllAnswered waits for the end; every packet must have been answered.
+func (f *Flood) AllAnswered(packets int) {
+	f.b.Helper()
+	<-f.done
+	if sent, answered := pinged(f.Said()); sent != packets || answered != packets {
+		f.b.Errorf("%d of %d packets were answered:\n%s", answered, packets, f.Said())
+	}
+}
+
+// ManyUDP sends one packet each from so many sockets, at that rate per second:
+// each is a connection of its own.
+func (b *Box) ManyUDP(host, to string, port uint16, connections, rate int) {
+	b.Helper()
+	var destination unix.SockaddrInet4
+	var a [4]int
+	if _, err := fmt.Sscanf(to, "%d.%d.%d.%d", &a[0], &a[1], &a[2], &a[3]); err != nil {
+		b.Fatal(err)
+	}
+	for i := range a {
+		destination.Addr[i] = byte(a[i])
+	}
+	destination.Port = int(port)
+	err := b.Do(host, func() error {
+		started := time.Now()
+		for i := range connections {
+			if err := sendOne(&destination); err != nil {
+				return err
+			}
+			time.Sleep(time.Until(started.Add(time.Duration(i+1) * time.Second / time.Duration(rate))))
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func sendOne(to unix.Sockaddr) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open a socket: %w", err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Sendto(fd, []byte("x"), 0, to); err != nil {
+		return fmt.Errorf("send a packet: %w", err)
+	}
+	return nil
+}

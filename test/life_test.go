@@ -1,0 +1,218 @@
+package test
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+//	lan ═══ ping -i 0.002 ═══▶ wan        fw: weir A is killed, weir B starts,
+//	                                          weir C takes over from B
+//
+// Neither the death of a daemon nor a start of another loses a packet.
+func TestDeathAndTakeOverLoseNothing(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		a := b.WeirRun(gatewayConf(t))
+		b.Ping(lab.LAN, wanHost, 2) // neighbours are known
+		const packets = 4000
+		ping := b.Flood(lab.LAN, wanHost, packets)
+		time.Sleep(500 * time.Millisecond)
+		a.Kill()
+		time.Sleep(500 * time.Millisecond)
+		second := b.WeirRun(gatewayConf(t))
+		time.Sleep(500 * time.Millisecond)
+		third := b.WeirRun(gatewayConf(t))
+		if said := second.Wait(10*time.Second, 0); !strings.Contains(said, "takes over") {
+			b.Errorf("the second daemon did not say who took over:\n%s", said)
+		}
+		if !third.Running() {
+			b.Errorf("the third daemon ended:\n%s", third.Said())
+		}
+		ping.AllAnswered(packets)
+	})
+}
+
+//	lan ═══ ping ═══▶ wan                 fw: weir load, ten times
+//
+// A load loses no packet either, and the connection's state stays.
+func TestLoadLosesNothing(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		b.WeirRun(gatewayConf(t))
+		b.Ping(lab.LAN, wanHost, 2)
+		const packets = 2000
+		ping := b.Flood(lab.LAN, wanHost, packets)
+		for range 10 {
+			time.Sleep(200 * time.Millisecond)
+			b.Weir("load", gatewayConf(t))
+		}
+		ping.AllAnswered(packets)
+	})
+}
+
+//	lan ─── an idle TCP connection ─── wan      fw: load, kill -9, start
+//
+// A connection on which nobody spoke for a while, as ssh's, goes on after all
+// that.
+func TestIdleConnectionSurvives(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		a := b.WeirRun(gatewayConf(t))
+		b.Listen(lab.WAN, 2200, "socat", "TCP4-LISTEN:2200,fork", "EXEC:cat")
+		// Three lines with silence between: the connection is idle meanwhile.
+		talk := b.Start(lab.LAN, "sh", "-c",
+			"(echo one; sleep 4; echo two; sleep 4; echo three; sleep 1) | socat -t 5 - TCP4:"+wanHost+":2200")
+		b.Until(5*time.Second, "the first line is echoed", func() bool { return talk.Said() == "one\n" })
+		b.Weir("load", gatewayConf(t))
+		b.Until(10*time.Second, "the second line is echoed", func() bool { return talk.Said() == "one\ntwo\n" })
+		a.Kill()
+		b.WeirRun(gatewayConf(t))
+		if got := talk.Wait(20*time.Second, 0); got != "one\ntwo\nthree\n" {
+			b.Errorf("the echo said %q", got)
+		}
+	})
+}
+
+//	lan ═══ 20 × set limit states connections ═══▶ wan     fw: kill -9
+//
+// Without a daemon states are still made, expire and are swept, without end.
+func TestStatesTurnOverWithoutDaemon(t *testing.T) {
+	const limit = 500
+	rules := strings.Replace(gatewayText(t), "set limit states 100000",
+		"set limit states 500\nset timeout { udp.first 1, udp.single 1, udp.multiple 1 }", 1)
+	weir.Both(t, func(b *lib.Box) {
+		a := b.WeirRun(rules)
+		b.Listen(lab.WAN, 9, "socat", "-u", "UDP4-RECVFROM:9,fork,reuseaddr", "/dev/null")
+		a.Kill()
+		made := b.Info().States.Inserts
+		b.ManyUDP(lab.LAN, wanHost, 9, 20*limit, limit/3)
+		info := b.Info()
+		if got := info.States.Inserts - made; got < 20*limit {
+			b.Errorf("%d states were made, want %d: %+v\n%s", got, 20*limit, info.States, b.Weir("info"))
+		}
+		if info.Daemon.Alive {
+			b.Error("info says that the killed daemon lives")
+		}
+	})
+}
+
+//	fw: load of a file that is wrong, of one that is missing; with a dead daemon
+//
+// A file that does not load changes nothing, and says where it is wrong.
+func TestBadFileChangesNothing(t *testing.T) {
+	b := weir.Box(t, "tcx")
+	a := b.WeirRun(gatewayConf(t))
+	before := b.Weir("rules")
+	bad := b.Rules("block all\npass in on lan0 proto tpc\n")
+	out, status := b.WeirStatus("load", bad)
+	if status != 1 || !strings.HasPrefix(out, bad+":2:") || !strings.Contains(out, "^") {
+		t.Errorf("load of a bad file: status %d, said\n%s", status, out)
+	}
+	if out, status := b.WeirStatus("load", bad+".missing"); status != 1 {
+		t.Errorf("load of a missing file: status %d, said\n%s", status, out)
+	}
+	if after := b.Weir("rules"); after != before {
+		t.Errorf("the rules changed to\n%s", after)
+	}
+	second := b.WeirStart(bad)
+	if said := second.Wait(20*time.Second, 1); !strings.Contains(said, bad+":2:") {
+		t.Errorf("a second start with a bad file said\n%s", said)
+	}
+	if !a.Running() || b.Weir("rules") != before {
+		t.Errorf("a second start with a bad file changed something:\n%s", a.Said())
+	}
+	a.Kill()
+	if out, status := b.WeirStatus("load", gatewayConf(t)); status != 1 || !strings.Contains(out, "no daemon") {
+		t.Errorf("load without a daemon: status %d, said\n%s", status, out)
+	}
+	if b.Weir("rules") != before {
+		t.Error("the rules are gone with the daemon")
+	}
+}
+
+//	fw: weir run (bad file), weir run, Ctrl-C, weir stop
+//
+// What a first start finds it gives back: after a bad file at once, else when
+// it is stopped. Between, the reading commands need no daemon.
+func TestStopGivesBackWhatWasFound(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		if out, status := b.WeirStatus("info"); status != 1 || !strings.Contains(out, "Disabled") {
+			b.Errorf("info before all: status %d, said\n%s", status, out)
+		}
+		b.Sysctl(lab.FW, "net/ipv4/conf/lan0/forwarding", "1")
+		b.Sysctl(lab.FW, "net/ipv6/conf/wan0/accept_ra", "1")
+		found := b.Machine(lab.FW)
+		b.WeirStart("block all\nnonsense\n").Wait(20*time.Second, 1)
+		b.SameMachine(lab.FW, found, "after a first start with a bad file")
+		a := b.WeirRun(gatewayConf(t))
+		if b.Machine(lab.FW) == found {
+			b.Error("weir run changed nothing on the box")
+		}
+		a.Signal(syscall.SIGINT)
+		a.Wait(10*time.Second, 0)
+		b.Ping(lab.LAN, wanHost, 2)
+		b.Weir("rules", "-v")
+		b.Weir("states", "-v")
+		b.Weir("info")
+		out := b.Weir("stop")
+		if !strings.Contains(out, "this box forwards IPv4 as it did before") {
+			b.Errorf("stop said %q", out)
+		}
+		b.SameMachine(lab.FW, found, "after weir stop")
+		if out, status := b.WeirStatus("stop"); status != 1 {
+			b.Errorf("a second stop: status %d, said\n%s", status, out)
+		}
+	})
+}
+
+//	fw: weir run is killed at moments of its start
+//
+// However far a start came, the box forwards nothing unjudged.
+func TestKilledAtStartForwardsNothing(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		for _, after := range []time.Duration{50, 100, 200, 400, 800} {
+			p := b.WeirStart("block all\n")
+			time.Sleep(after * time.Millisecond)
+			p.Kill()
+			if out, err := b.Try(lab.LAN, "ping", "-n", "-c", "2", "-i", "0.1", "-W", "1", wanHost); err == nil {
+				b.Errorf("killed %d ms after its start, under block all, the box forwards:\n%s", after, out)
+			}
+		}
+	})
+}
+
+//	lan ─── fw ─── wan          fw: no rule file
+//
+// Without rules nothing passes but neighbour discovery and the management port.
+func TestNothingLoaded(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		b.WeirBuiltin("--management", "2222")
+		if out, status := b.WeirStatus("info"); status != 1 || !strings.Contains(out, "none loaded") {
+			b.Errorf("info: status %d, said\n%s", status, out)
+		}
+		b.Listen(lab.FW, 2222, "socat", "TCP-LISTEN:2222,fork", "EXEC:cat")
+		if got := b.Run(lab.LAN, "sh", "-c", "echo hello | socat -t 2 - TCP4:"+fwLAN+":2222"); got != "hello\n" {
+			b.Errorf("the management port said %q", got)
+		}
+		for _, to := range []string{fwLAN, wanHost, wanHost6} {
+			if out, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", to); err == nil {
+				b.Errorf("ping %s is answered:\n%s", to, out)
+			}
+		}
+		b.Weir("load", gatewayConf(t))
+		b.Ping(lab.LAN, wanHost, 2)
+	})
+}
+
+// gatewayText is the example's text.
+func gatewayText(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(gatewayConf(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
