@@ -40,16 +40,15 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 // about finds the connection that a quote belongs to and the direction in which
 // the error goes. asSent: the quote is as its sender sent it already.
 func (m *Model) about(p *packet, q *quote) (c *connection, d int, asSent bool) {
-	if c, d := m.find(q.tuple.Reverse()); c != nil && c.mayCross(d, p.egress()) {
-		return c, d, false
+	c, d = m.find(q.tuple.Reverse())
+	if c == nil && p.egress() {
+		c, d = m.find(q.tuple)
+		d, asSent = 1-d, true
 	}
-	if !p.egress() {
+	if c == nil || !c.mayCross(d, p.egress()) {
 		return nil, 0, false
 	}
-	if c, d := m.find(q.tuple); c != nil && c.mayCross(1-d, true) {
-		return c, 1 - d, true
-	}
-	return nil, 0, false
+	return c, d, asSent
 }
 
 // quoted parses the packet behind the ICMP header.

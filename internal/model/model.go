@@ -217,12 +217,15 @@ func (m *Model) marked(f *Frame, p *packet) Outcome {
 		d = 1
 	}
 	for _, c := range m.states {
-		if c.Index == index {
+		if c.Index != index {
+			continue
+		}
+		if c.Flags&state.NAT != 0 {
 			whole := p.tuple
 			whole.Src, whole.SPort = c.leaving(d).Src, c.leaving(d).SPort
 			p.ip().write(whole)
-			return p.out(reason.Marked)
 		}
+		return p.out(reason.Marked)
 	}
 	return p.drop(reason.Guard)
 }
