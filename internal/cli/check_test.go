@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"weir/pf/diag"
+)
+
+// checkHost is a machine with one interface.
+const checkHost = `{"interfaces": [{"name": "em0", "groups": [], "addresses": ["192.0.2.1/24"], "mtu": 1500}]}`
+
+// runCheck runs weir check with a rule file of this text and flags.
+func runCheck(t *testing.T, text string, flags ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, content := range map[string]string{"pf.conf": text, "host.json": checkHost} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, faults bytes.Buffer
+	env := &Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &faults}
+	status = Run(context.Background(), env, append([]string{"check"}, flags...))
+	return status, out.String(), faults.String()
+}
+
+func TestCheck(t *testing.T) {
+	host := []string{"--host", "host.json", "pf.conf"}
+	for _, test := range []struct {
+		name   string
+		text   string
+		flags  []string
+		status int
+		stdout string
+		stderr string
+	}{
+		{"accepted", "pass in from em0\n", host, exitDone, "pass in inet from 192.0.2.1 to any flags S/SA\n", ""},
+		{"warned", "block on em1\n", host, exitDone, "block drop on em1 all\n",
+			"pf.conf:1:10: warning: there is no interface \"em1\" yet; did you mean \"em0\"?\n    1 | block on em1\n      |          ^^^\n"},
+		{"refused", "pas in\n", host, exitRefused, "",
+			"pf.conf:1:1: no statement starts with \"pas\"; did you mean \"pass\"?\n    1 | pas in\n      | ^^^\n"},
+		{"optimizer off", "pass\n", append([]string{"-o", "none"}, host...), exitDone, "pass all flags S/SA\n", ""},
+		{"optimizer on", "pass\n", append([]string{"-o", "basic"}, host...), exitUsage, "", "weir: -o basic is not supported yet\n"},
+		{"no such optimizer", "pass\n", append([]string{"-o", "some"}, host...), exitUsage, "", "weir: -o takes none, not \"some\"\n"},
+		{"enforced", "pass\n", append([]string{"--enforce"}, host...), exitDone, "pass all flags S/SA\n", ""},
+		{"no file", "", nil, exitUsage, "", "weir: accepts 1 arg(s), received 0\n"},
+		{"missing file", "", []string{"--host", "host.json", "none.conf"}, exitRefused, "",
+			"weir: read the rules: open none.conf: no such file or directory\n"},
+		{"missing host", "", []string{"--host", "none.json", "pf.conf"}, exitRefused, "",
+			"weir: read host: open none.json: no such file or directory\n"},
+		{"no host", "", []string{"--host", "pf.conf", "pf.conf"}, exitRefused, "",
+			"weir: read host pf.conf: unexpected end of JSON input\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			status, stdout, stderr := runCheck(t, test.text, test.flags...)
+			if status != test.status {
+				t.Errorf("status %d, want %d", status, test.status)
+			}
+			if stdout != test.stdout {
+				t.Errorf("stdout:\n%s\nwant:\n%s", stdout, test.stdout)
+			}
+			if stderr != test.stderr {
+				t.Errorf("stderr:\n%s\nwant:\n%s", stderr, test.stderr)
+			}
+		})
+	}
+}
+
+func TestCheckJSON(t *testing.T) {
+	type result struct {
+		Accepted    bool
+		Lines       []string
+		Diagnostics []diag.Record
+	}
+	for _, test := range []struct {
+		text   string
+		status int
+		lines  int
+		faults string
+	}{
+		{"x = em0\npass on $x\n", exitDone, 2, ""},
+		{"block on em1\n", exitDone, 1, "warning"},
+		{"pas in\n", exitRefused, 0, "error"},
+	} {
+		status, stdout, stderr := runCheck(t, test.text, "--json", "--host", "host.json", "pf.conf")
+		if status != test.status || stderr != "" {
+			t.Errorf("%q: status %d, standard error %q", test.text, status, stderr)
+		}
+		var got result
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+			t.Fatalf("%q: %v in %s", test.text, err, stdout)
+		}
+		faults := ""
+		for _, d := range got.Diagnostics {
+			faults += d.Severity
+		}
+		if got.Accepted != (status == exitDone) || len(got.Lines) != test.lines || faults != test.faults {
+			t.Errorf("%q: %+v", test.text, got)
+		}
+	}
+}
+
+// TestCheckExample checks the example for a machine that it does not know: it
+// must be accepted anywhere, if with warnings.
+func TestCheckExample(t *testing.T) {
+	example, err := os.ReadFile("../../examples/gateway.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := runCheck(t, string(example), "--host", "host.json", "pf.conf")
+	if status != exitDone || !strings.Contains(stdout, "nat-to (wan0)") || strings.Contains(stderr, " error") {
+		t.Errorf("status %d\n%s\n%s", status, stdout, stderr)
+	}
+}

@@ -1,0 +1,88 @@
+package parser_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/pf/parser"
+	"weir/pf/printer"
+)
+
+// TestStatements checks that each statement knows its own text, also behind
+// ones that do not parse, and that comments are kept.
+func TestStatements(t *testing.T) {
+	file, list := parser.Parse("in", []byte(`# first
+x = "em0" # second
+set skip on { lo0, lo1 }
+pass in on $x proto tcp from any \
+	to { 10.0.0.1, 10.0.0.2 } port ssh keep state # third
+psas
+set timeout { tcp.first 1
+	udp.first 2 }
+table <t> const { 10.0.0.1 } # fourth
+antispoof quick for { em0 (em1) } inet label "l"
+block drop out log
+`))
+	var got []string
+	for _, s := range file.Stmts {
+		got = append(got, fmt.Sprintf("%T %s", s, file.Files.Text(file.Files.Use(s.Whole()))))
+	}
+	want := []string{
+		`*ast.Macro x = "em0"`,
+		"*ast.Skip set skip on { lo0, lo1 }",
+		"*ast.Rule pass in on $x proto tcp from any \\\n\tto { 10.0.0.1, 10.0.0.2 } port ssh keep state",
+		"*ast.Timeout set timeout { tcp.first 1\n\tudp.first 2 }",
+		"*ast.Table table <t> const { 10.0.0.1 }",
+		`*ast.Antispoof antispoof quick for { em0 (em1) } inet label "l"`,
+		"*ast.Rule block drop out log",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("statements (-want +got):\n%s", diff)
+	}
+	if list.Errors() != 2 {
+		t.Errorf("%d errors, want 2: %v", list.Errors(), list.Err())
+	}
+	var comments []string
+	for _, c := range file.Comments {
+		comments = append(comments, c.Text)
+	}
+	if diff := cmp.Diff([]string{"# first", "# second", "# third", "# fourth"}, comments); diff != "" {
+		t.Errorf("comments (-want +got):\n%s", diff)
+	}
+}
+
+// TestPrintUnresolved checks the form of a file whose lists and names stay as
+// they were written.
+func TestPrintUnresolved(t *testing.T) {
+	for src, want := range map[string]string{
+		"pass": "pass all",
+		"pass in quick on {em0,!em1} inet proto {tcp 17} from {10/8 !<t>} port {ssh 1:5 >9} to (em0:network) port != www flags any": "pass in quick on { em0, ! em1 } inet proto { tcp, 17 } " +
+			"from { 10/8, ! <t> } port { = ssh, 1:5, > 9 } to (em0:network) port != www flags any",
+		"match out from em1:0/24 nat-to {a b} port 5:9 static-port":     "match out from em1:0/24 to any nat-to { a, b } port 5:9 static-port",
+		"match in rdr-to x port 80:* round-robin":                       "match in all rdr-to x port 80:* round-robin",
+		"pass inet proto icmp icmp-type {8 unreach code 4} keep state":  "pass inet proto icmp all icmp-type { 8, unreach code 4 } keep state",
+		"block icmp6-type 1 allow-opts label 'x y' tag a ! tagged 'b,'": `block drop all icmp6-type 1 allow-opts label "x y" tag a ! tagged "b,"`,
+		"antispoof quick for {em0 (em1)} inet6 label l":                 `antispoof quick for { em0, (em1) } inet6 label "l"`,
+		"table <t> persist {a !b}":                                      "table <t> persist { a !b }",
+		"pass on 'in' tag \"\\\"'\"":                                    `pass on "in" all tag "\"'"`,
+		"x = 'a\"b'":                                                    `x = 'a"b'`,
+		"set skip on lo0":                                               "set skip on { lo0 }",
+		"set implicit-pass no":                                          "set implicit-pass no",
+	} {
+		file, list := parser.Parse("in", []byte(src))
+		if err := list.Err(); err != nil {
+			t.Errorf("%s: %v", src, err)
+			continue
+		}
+		var b strings.Builder
+		if err := printer.Fprint(&b, file); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want+"\n", b.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", src, diff)
+		}
+	}
+}
