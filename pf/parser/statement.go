@@ -171,9 +171,6 @@ func (p *parser) setLimit(start token.Span) ast.Stmt {
 
 var unsupportedLimits = []string{"anchors", "frags", "pktdelay-pkts", "src-nodes", "table-entries", "tables"}
 
-// list0 reads one item or a list of them.
-func (p *parser) list0(item func()) { p.list(item) }
-
 // setting reads one of names and a number.
 func (p *parser) setting(names []string, kind string) ast.Setting {
 	name := p.word("the name of a " + kind)

@@ -102,7 +102,11 @@ func (r *resolver) ofInterface(h *ast.Host, interfaces []*HostInterface) []ast.H
 	for _, i := range interfaces {
 		found = append(found, addresses(h, i)...)
 	}
-	if len(found) == 0 {
+	switch {
+	case len(found) > 0:
+	case h.Name == "self" && !h.Not:
+		r.faults.Warnf(h.Span, "this machine has no address yet, so nothing is matched")
+	default:
 		r.faults.Errorf(h.Span, "%q has no address now; write (%s) to follow its addresses", h.Name, h.Name)
 	}
 	return found

@@ -248,3 +248,22 @@ func TestPortRange(t *testing.T) {
 		}
 	}
 }
+
+// TestSelfWithoutAddresses checks that a rule about a machine without any
+// address matches nothing, rather than everything.
+func TestSelfWithoutAddresses(t *testing.T) {
+	rules, list := resolve.Load("in", []byte("block\npass in proto tcp to self port 22\npass from { self, 10.0.0.1 }\n"), nil)
+	if rules == nil {
+		t.Fatal(list.Err())
+	}
+	var got []string
+	for _, r := range rules.Rules {
+		got = append(got, r.Text)
+	}
+	if diff := cmp.Diff([]string{"block drop all", "pass inet from 10.0.0.1 to any flags S/SA"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(list.Items) != 2 {
+		t.Errorf("%d warnings, want 2", len(list.Items))
+	}
+}

@@ -34,6 +34,9 @@ func (r *resolver) rule(in *ast.Rule) {
 	if r.faults.Errors() > before {
 		return
 	}
+	if len(in.From.Hosts) > len(l.from) && len(l.from) == 0 || len(in.To.Hosts) > len(l.to) && len(l.to) == 0 {
+		return // self without an address, of which there was a warning; no host would mean any
+	}
 	sizes := [...]int{len(l.on), len(l.protos), len(l.icmp), len(l.from), len(l.to), len(l.fromPorts), len(l.toPorts)}
 	total := 1
 	for _, n := range sizes {
