@@ -37,7 +37,20 @@ type checkSink struct {
 	findings []checkFinding
 }
 
+// newCheckSink attaches an examiner of the frames of one step, the turn-th of
+// their connection.
 func newCheckSink(w *way, s step, turn int, answers *bpfload.Map) (*checkSink, error) {
+	k, err := newExaminer(w, s, turn, answers)
+	if err != nil {
+		return nil, err
+	}
+	if k.link, err = w.net.attach(w.end(s.back), bpfload.XDP, k.objects.Programs["check"]); err != nil {
+		return nil, errors.Join(err, k.close())
+	}
+	return k, nil
+}
+
+func newExaminer(w *way, s step, turn int, answers *bpfload.Map) (*checkSink, error) {
 	spec, err := w.arrival(s.back, s.seg, s.length)
 	if err != nil {
 		return nil, err
@@ -67,9 +80,6 @@ func newCheckSink(w *way, s step, turn int, answers *bpfload.Map) (*checkSink, e
 		return nil, errors.Join(err, k.close())
 	}
 	if k.findings, err = bpfload.Values[checkFinding](k.memory); err != nil {
-		return nil, errors.Join(err, k.close())
-	}
-	if k.link, err = w.net.attach(w.end(s.back), bpfload.XDP, objects.Programs["check"]); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
 	return k, nil

@@ -43,7 +43,18 @@ func readConntrack() (Conntrack, error) {
 	return c, nil
 }
 
-func (c Conntrack) set() error {
+// conntrackLimits reads and sets the limits; tests have others than the
+// machine's.
+type conntrackLimits struct {
+	read func() (Conntrack, error)
+	set  func(Conntrack) error
+}
+
+func machineConntrack() conntrackLimits {
+	return conntrackLimits{read: readConntrack, set: setConntrack}
+}
+
+func setConntrack(c Conntrack) error {
 	return errors.Join(netif.SetSysctl(conntrackMax, strconv.Itoa(c.Max)), setBuckets(c.Buckets))
 }
 
@@ -59,11 +70,11 @@ func setBuckets(n int) error {
 // needed is how many connections a case has at once.
 func (c Case) needed() int { return c.Flows + newFlows }
 
-// raiseConntrack makes room for twice the connections of the largest case.
+// raise makes room for twice the connections of the largest case.
 // What was there before is noted in a file, so that the next run can restore it
 // if this one is killed.
-func raiseConntrack(dir string, cases []Case) (restore func() error, err error) {
-	before, err := readConntrack()
+func (l conntrackLimits) raise(dir string, cases []Case) (restore func() error, err error) {
+	before, err := l.read()
 	if err != nil {
 		return nil, fmt.Errorf("raise conntrack's limits: %w", err)
 	}
@@ -79,16 +90,16 @@ func raiseConntrack(dir string, cases []Case) (restore func() error, err error) 
 	if err := os.WriteFile(note, b, 0o600); err != nil {
 		return nil, fmt.Errorf("note conntrack's limits: %w", err)
 	}
-	restore = func() error { return restoreConntrack(dir) }
-	if err := after.set(); err != nil {
+	restore = func() error { return l.restore(dir) }
+	if err := l.set(after); err != nil {
 		return nil, errors.Join(fmt.Errorf("raise conntrack's limits: %w", err), restore())
 	}
 	return restore, nil
 }
 
-// restoreConntrack sets the limits that a run noted before it raised them; it
+// restore sets the limits that a run noted before it raised them; it
 // does nothing where there is no such note.
-func restoreConntrack(dir string) error {
+func (l conntrackLimits) restore(dir string) error {
 	note := filepath.Join(dir, "conntrack.json")
 	b, err := os.ReadFile(note)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +112,7 @@ func restoreConntrack(dir string) error {
 	if err := json.Unmarshal(b, &before); err != nil {
 		return fmt.Errorf("read conntrack's former limits from %s: %w", note, err)
 	}
-	if err := before.set(); err != nil {
+	if err := l.set(before); err != nil {
 		return fmt.Errorf("restore conntrack's limits to %+v: %w", before, err)
 	}
 	if err := os.Remove(note); err != nil {

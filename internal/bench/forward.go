@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -13,20 +14,18 @@ import (
 	"weir/examples"
 )
 
-// stateDir holds what a benchmark needs to know of a killed one.
-const stateDir = "/run/weir-bench"
-
 // setting is what all cases have in common.
 type setting struct {
-	options *Options
-	program string // the weir to measure
-	dir     string
-	net     *network
-	cores   []int // that may be used, in the order of use
-	random  *rand.Rand
-	report  *Report
-	missing map[string]string // why a path cannot run here at all
-	begun   time.Time
+	options   *Options
+	program   string // the weir to measure
+	dir       string // what a run needs to know of one that was killed
+	net       *network
+	cores     []int // that may be used, in the order of use
+	random    *rand.Rand
+	report    *Report
+	missing   map[string]string // why a path cannot run here at all
+	conntrack conntrackLimits
+	begun     time.Time
 	// disturbed are the shares of time that were lost in runs that are void, but
 	// that no attempt brought a better one for.
 	disturbed []float64
@@ -41,6 +40,9 @@ type setting struct {
 func Forward(ctx context.Context, o Options) (report *Report, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
+	}
+	if o.name == "" {
+		o.name = defaultName
 	}
 	if unix.Geteuid() != 0 {
 		return nil, &missingError{"a benchmark needs root: it builds network namespaces and loads BPF programs"}
@@ -57,7 +59,7 @@ func Forward(ctx context.Context, o Options) (report *Report, err error) {
 	if err := s.cleanUp(); err != nil {
 		return nil, err
 	}
-	if s.net, err = newNetwork(ctx); s.net != nil {
+	if s.net, err = newNetwork(ctx, o.name); s.net != nil {
 		defer func() { err = errors.Join(err, s.net.lab.Close()) }()
 	}
 	if err != nil {
@@ -79,7 +81,7 @@ func newSetting(o *Options) (*setting, error) {
 		return nil, err
 	}
 	s := &setting{
-		options: o, program: o.Program, dir: stateDir, cores: cores, missing: map[string]string{},
+		options: o, program: o.Program, dir: filepath.Join("/run", o.name), cores: cores, missing: map[string]string{}, conntrack: machineConntrack(),
 		random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)),
 		report: &Report{Command: o.Command, Started: time.Now().UTC().Truncate(time.Second), Machine: machine,
 			Rules: map[string]string{"gateway.conf": examples.GatewayConf, "gateway.nft": examples.GatewayNft}},
@@ -93,10 +95,10 @@ func newSetting(o *Options) (*setting, error) {
 // cleanUp removes what a killed benchmark left behind. The network is removed
 // when it is built anew.
 func (s *setting) cleanUp() error {
-	if err := restoreConntrack(s.dir); err != nil {
+	if err := s.conntrack.restore(s.dir); err != nil {
 		return err
 	}
-	return stopLeftover(s, labName+"-fw")
+	return stopLeftover(s, s.options.name+"-fw")
 }
 
 // measure measures all cases.
@@ -108,7 +110,7 @@ func (s *setting) measure(ctx context.Context) (err error) {
 		}
 	}
 	if s.options.RaiseConntrack && len(s.missing) == 0 && s.uses(PathNft, PathNftNAT) {
-		restore, err := raiseConntrack(s.dir, cases)
+		restore, err := s.conntrack.raise(s.dir, cases)
 		if err != nil {
 			return err
 		}
@@ -186,7 +188,7 @@ func (s *setting) tooSmall(p *path, c Case) string {
 	if p.name != PathNft && p.name != PathNftNAT {
 		return ""
 	}
-	limit, err := readConntrack()
+	limit, err := s.conntrack.read()
 	if err != nil {
 		return err.Error()
 	}

@@ -9,8 +9,9 @@ import (
 	"weir/internal/lab"
 )
 
-// labName is the prefix of the benchmark's own namespaces.
-const labName = "weir-bench"
+// defaultName is the prefix of the benchmark's own namespaces, and the name of
+// its folder in /run.
+const defaultName = "weir-bench"
 
 // Networks of the hosts that frames come from and go to. The lowest bits, which
 // tell hosts apart, are zero. Targets are those set aside for benchmarks (RFC
@@ -50,11 +51,11 @@ type network struct {
 }
 
 // newNetwork builds the lab; leftovers of a killed run are removed first.
-func newNetwork(ctx context.Context) (*network, error) {
-	if _, err := lab.Remove(labName, lab.Topology{}); err != nil {
+func newNetwork(ctx context.Context, name string) (*network, error) {
+	if _, err := lab.Remove(name, lab.Topology{}); err != nil {
 		return nil, fmt.Errorf("remove what an earlier run left: %w", err)
 	}
-	l, err := lab.Up(ctx, lab.Options{Name: labName, Offloads: lab.OffloadsOff, Neighbours: true})
+	l, err := lab.Up(ctx, lab.Options{Name: name, Offloads: lab.OffloadsOff, Neighbours: true})
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	Program string
 	// Progress hears what is going on; nil: nobody.
 	Progress io.Writer
+
+	name string // of namespaces and folder; "": the default
 }
 
 // Defaults measure all paths in the case that the README shows.
@@ -41,6 +43,14 @@ func Defaults() Options {
 		Directions: []string{OneWay}, Sinks: []string{Far},
 		Paths: slices.Clone(Paths), Hook: "xdp", Runs: 5, Seconds: time.Second,
 	}
+}
+
+// Short are the options of a benchmark that takes less than a minute and shows
+// what the whole one would, less exactly.
+func Short() Options {
+	o := Defaults()
+	o.Runs, o.Seconds = 3, 300*time.Millisecond
+	return o
 }
 
 // Bounds of options.

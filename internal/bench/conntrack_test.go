@@ -1,0 +1,80 @@
+package bench
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// fakeConntrack is a machine's limits that are no machine's.
+func fakeConntrack(now *Conntrack) conntrackLimits {
+	return conntrackLimits{
+		read: func() (Conntrack, error) { return *now, nil },
+		set:  func(c Conntrack) error { *now = c; return nil },
+	}
+}
+
+func TestRaiseAndRestore(t *testing.T) {
+	before := Conntrack{Max: 262144, Buckets: 65536}
+	now, dir := before, t.TempDir()
+	restore, err := fakeConntrack(&now).raise(dir, []Case{{Flows: 1000}, {Flows: 1_000_000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (Conntrack{Max: 2_000_000, Buckets: 2_000_000}); now != want {
+		t.Errorf("raised to %+v, want %+v", now, want)
+	}
+	if err := restore(); err != nil || now != before {
+		t.Errorf("restored to %+v, %v; want %+v", now, err, before)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "conntrack.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the note is left: %v", err)
+	}
+}
+
+// A run that was killed leaves the note; the next one restores before it
+// measures.
+func TestRestoreAfterKill(t *testing.T) {
+	before := Conntrack{Max: 65536, Buckets: 16384}
+	now, dir := before, t.TempDir()
+	if _, err := fakeConntrack(&now).raise(dir, []Case{{Flows: 100_000}}); err != nil {
+		t.Fatal(err)
+	}
+	if now == before {
+		t.Fatal("nothing was raised")
+	}
+	if err := fakeConntrack(&now).restore(dir); err != nil || now != before {
+		t.Errorf("restored to %+v, %v; want %+v", now, err, before)
+	}
+	now = Conntrack{Max: 1, Buckets: 1}
+	if err := fakeConntrack(&now).restore(dir); err != nil || now.Max != 1 {
+		t.Errorf("restored twice: %+v, %v", now, err)
+	}
+}
+
+func TestRaiseFails(t *testing.T) {
+	before := Conntrack{Max: 65536, Buckets: 16384}
+	now, dir := before, t.TempDir()
+	limits := fakeConntrack(&now)
+	limits.set = func(c Conntrack) error {
+		now = c
+		if c != before {
+			return errors.New("refused")
+		}
+		return nil
+	}
+	if _, err := limits.raise(dir, []Case{{Flows: 100_000}}); err == nil {
+		t.Error("no error")
+	}
+	if now != before {
+		t.Errorf("left at %+v, want %+v", now, before)
+	}
+}
+
+// Small limits are no reason to skip the default case.
+func TestNeeded(t *testing.T) {
+	if n := (Case{Flows: 1000}).needed(); n > 65536 {
+		t.Errorf("1,000 flows need %d connections, more than small machines hold", n)
+	}
+}

@@ -1,0 +1,44 @@
+package bench
+
+import (
+	"math"
+	"testing"
+)
+
+const stat = `cpu  100 0 100 1000 0 0 0 0 0 0
+cpu0 50 5 40 500 10 0 3 2 0 0
+cpu1 60 0 50 500 0 0 3 0 0 0
+cpu10 70 0 50 500 0 0 3 0 0 0
+intr 1 2 3
+`
+
+func TestSumCores(t *testing.T) {
+	got, err := sumCores(stat, []int{1, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (coreTime{idle: 10.1, foreign: 1.17}); math.Abs(got.idle-want.idle) > 1e-9 || math.Abs(got.foreign-want.foreign) > 1e-9 {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if _, err := sumCores(stat, []int{0, 7}); err == nil {
+		t.Error("a core that is not there is not missed")
+	}
+}
+
+func TestDisturbed(t *testing.T) {
+	for _, c := range []struct {
+		what          string
+		idle, foreign float64
+		took, worked  float64
+		want          float64
+	}{
+		{"only its own setting up was idle", 0.03, 0, 1.03, 1, 0},
+		{"idle while it should work", 0.08, 0, 1.03, 1, 0.05},
+		{"another program", 0.03, 0.1, 1.03, 1, 0.1},
+		{"nothing came", 0, 0, 1, 0, 1},
+	} {
+		if got := disturbed(coreTime{1, 1}, coreTime{1 + c.idle, 1 + c.foreign}, c.took, c.worked); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+}

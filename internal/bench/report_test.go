@@ -1,0 +1,141 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// example is a report of one case and three paths.
+func example(t *testing.T) *Report {
+	t.Helper()
+	c := Case{64, 1000, 4, UDP, 1, OneWay, Egress}
+	sample := func(name string, mpps Sample, newPerS ...float64) *samples {
+		p, err := newPath(name, "xdp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &samples{path: p, mpps: mpps, newPerS: newPerS}
+	}
+	r := &Report{Command: "weir bench forward", Machine: Machine{CPU: "Test", Cores: 2, Kernel: "6.18", Governor: "none"},
+		Control: Control{Path: PathWeirNAT, Difference: 0.012, OK: true}}
+	r.add(c, rows(c, []*samples{
+		sample(PathGenerator, Sample{10, 10.5, 9.5}),
+		sample(PathNftNAT, Sample{0.5, 0.5, 0.4}, 200_000),
+		sample(PathWeirNAT, Sample{4, 5, 3}, 600_000),
+	}))
+	return r
+}
+
+func TestRows(t *testing.T) {
+	r := example(t)
+	weir := r.Rows[2]
+	if weir.NS != 250 || *weir.NetNS != 150 {
+		t.Errorf("weir-nat: %v ns, %v net; want 250 and 150", weir.NS, *weir.NetNS)
+	}
+	if weir.Sink != Far || r.Rows[1].Sink != Egress {
+		t.Errorf("sinks %s and %s: an XDP path has no egress", weir.Sink, r.Rows[1].Sink)
+	}
+	if len(r.Ratios) != 1 {
+		t.Fatalf("%d ratios, want 1", len(r.Ratios))
+	}
+	if ratio := r.Ratios[0]; ratio.Mpps != 8 || *ratio.NewPerS != 3 || *ratio.NetNS != round(150.0/1900) {
+		t.Errorf("weir-nat to nft-nat: %v, %v, %v", ratio.Mpps, *ratio.NewPerS, *ratio.NetNS)
+	}
+}
+
+func TestTwoCoresShareTime(t *testing.T) {
+	if got := nanoseconds(Case{Cores: 2}, Sample{4}); got != 500 {
+		t.Errorf("4 Mpps on two cores: %v ns of one core, want 500", got)
+	}
+}
+
+// The keys are an interface: other programs read them.
+func TestJSONKeys(t *testing.T) {
+	var b bytes.Buffer
+	if err := example(t).WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var v struct {
+		Machine map[string]any   `json:"machine"`
+		Rows    []map[string]any `json:"rows"`
+		Ratios  []map[string]any `json:"ratios"`
+		Control map[string]any   `json:"control"`
+	}
+	if err := json.Unmarshal(b.Bytes(), &v); err != nil {
+		t.Fatal(err)
+	}
+	keys := func(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+	shared := []string{"cores", "direction", "family", "flows", "frame", "mpps", "net_ns", "new_per_s", "proto", "sink"}
+	row := append([]string{"hook", "ns", "path"}, shared...)
+	ratio := append([]string{"of", "to"}, shared...)
+	slices.Sort(row)
+	slices.Sort(ratio)
+	for _, c := range []struct {
+		what      string
+		got, want []string
+	}{
+		{"row", keys(v.Rows[0]), row},
+		{"ratio", keys(v.Ratios[0]), ratio},
+		{"control", keys(v.Control), []string{"difference", "ok", "path"}},
+		{"mpps", keys(v.Rows[0]["mpps"].(map[string]any)), []string{"max", "median", "min", "runs"}},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("keys of a %s (-want +got):\n%s", c.what, diff)
+		}
+	}
+	if v.Rows[0]["net_ns"] != nil {
+		t.Error("the generator has a net cost")
+	}
+}
+
+func TestText(t *testing.T) {
+	r := example(t)
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Test, 2 cores",
+		"64 bytes, 1,000 flows, IPv4, udp, 1 core, one direction, sink egress",
+		"weir-nat   xdp     4.000   50.0 %       250     150  600,000",
+		"weir-nat : nft-nat = 8.00 in frames",
+		"weir-nat measured twice differs by 1.2 %",
+		"flatters XDP",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in:\n%s", want, b.String())
+		}
+	}
+}
+
+// A run whose control failed concludes nothing.
+func TestNoVerdict(t *testing.T) {
+	r := example(t)
+	r.Control.OK, r.Control.Why = false, "the reason"
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(b.String(), "weir-nat : nft-nat") || !strings.Contains(b.String(), "no verdict: the reason") {
+		t.Errorf("a verdict without a control:\n%s", b.String())
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	var b strings.Builder
+	if err := example(t).WriteMarkdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| weir-nat | 4.00 (3.00 – 5.00) | 250 | 150 | 600,000 |\n", "| generator | 10.00 (9.50 – 10.50) | 100 | – | – |\n",
+		"Command: `weir bench forward`"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in:\n%s", want, b.String())
+		}
+	}
+}
