@@ -18,8 +18,12 @@ func (r *resolver) texts(out *ast.Rule) bool {
 			return nil
 		}
 		replaced := ast.Word{Span: w.Span, Text: values.replace(w.Text)}
-		if len(replaced.Text) > maxText {
+		switch {
+		case len(replaced.Text) > maxText:
 			r.faults.Errorf(w.Span, "%s is too long: %d characters, at most %d", what, len(replaced.Text), maxText)
+			ok = false
+		case values.replace(replaced.Text) != replaced.Text:
+			r.faults.Errorf(w.Span, "%s becomes %q, which holds a macro again", what, replaced.Text)
 			ok = false
 		}
 		return &replaced
