@@ -56,20 +56,15 @@ static __always_inline __u32 node_rank(const struct rule_node *n, __u64 x)
 	return NODE_KEYS - above;
 }
 
-/* The value of the span that x is in. */
-__noinline __u32 tree_find(__u32 tree, __u64 x)
+/* The value of the span that x is in, of the tree in rule_nodes[first ..]. */
+__noinline __u32 tree_search(__u32 first, __u32 nodes, __u64 x)
 {
-	const struct rule_tree *t = bpf_map_lookup_elem(&rule_trees, &tree);
-	__u32 level, at, rank, node = 0, found = 0, slot = 0;
+	__u32 level, at, rank, node = 0, found = first, slot = 0;
 	const struct rule_spans *spans;
 	const struct rule_node *n;
 
-	if (!t)
-		return 0;
-	if (!t->nodes)
-		return t->first;
-	for (level = 0; level < TREE_LEVELS && node < t->nodes; level++) {
-		at = t->first + node;
+	for (level = 0; level < TREE_LEVELS && node < nodes; level++) {
+		at = first + node;
 		n = bpf_map_lookup_elem(&rule_nodes, &at);
 		if (!n)
 			return 0;
@@ -84,14 +79,23 @@ __noinline __u32 tree_find(__u32 tree, __u64 x)
 	return spans ? spans->value[slot % NODE_KEYS] : 0;
 }
 
+/* The value of x in a tree. */
+static __always_inline __u32 tree_find(__u32 tree, __u64 x)
+{
+	const struct rule_tree *t = bpf_map_lookup_elem(&rule_trees, &tree);
+
+	if (!t)
+		return 0;
+	return t->nodes ? tree_search(t->first, t->nodes, x) : t->first;
+}
+
+/* The value of an address, in the trees of its side. */
 static __always_inline __u32 addr_find(__u32 tree4, __u32 tree6, const struct addr *a, __u8 family)
 {
 	const __be64 *half = (const __be64 *)a;
-	__u32 value;
+	__u32 value = tree_find(family == 4 ? tree4 : tree6,
+				family == 4 ? bpf_ntohl(a->word[3]) : bpf_be64_to_cpu(half[0]));
 
-	if (family == 4)
-		return tree_find(tree4, bpf_ntohl(a->word[3]));
-	value = tree_find(tree6, bpf_be64_to_cpu(half[0]));
 	if (value & SPAN_TREE)
 		value = tree_find(value & ~SPAN_TREE, bpf_be64_to_cpu(half[1]));
 	return value;
@@ -131,6 +135,7 @@ static __always_inline void walk_set_class(struct walk *w, enum field f, __u32 i
 		w->class[f].filled = 0;
 }
 
+/* The addresses and the destination port are what match rules may change. */
 static __always_inline void walk_set_dst(struct walk *w, const struct judge *j)
 {
 	walk_set_class(w, FIELD_DST, addr_find(TREE_DST4, TREE_DST6, &j->dst, j->family));
@@ -146,6 +151,20 @@ static __always_inline void walk_set_dport(struct walk *w, const struct judge *j
 	__u32 key = judge_has_ports(j) ? bpf_ntohs(j->dport) : NO_PORT;
 
 	walk_set_class(w, FIELD_DPORT, tree_find(TREE_DPORT, key));
+}
+
+/* Looks up anew what a translation has changed. */
+__noinline int walk_set_changed(struct walk *w, const struct judge *j)
+{
+	if (!w || !j)
+		return 0;
+	if (j->direction == DIRECTION_OUT) {
+		walk_set_src(w, j);
+	} else {
+		walk_set_dst(w, j);
+		walk_set_dport(w, j);
+	}
+	return 0;
 }
 
 static __always_inline void walk_start(struct walk *w, const struct judge *j)
@@ -201,77 +220,94 @@ static __always_inline void bits_intersect(struct walk *w, const struct rule_cla
 		w->bits[i] &= common->word[i] ^ own->word[i];
 }
 
-/*
- * Leaves in w->bits the rules of a chunk that match, are of the kind whose vector
- * stands at kind, and have low <= number <= high; w->words says in which words.
- */
-__noinline int walk_match(struct walk *w, __u32 chunk, __u32 kind, __u32 low, __u32 high)
+/* Takes the rules before w->from and after w->stop out of w->bits. */
+__noinline int bits_limit(struct walk *w, __u32 chunk)
 {
-	__u32 at = kind + chunk, i, first;
-	const struct rule_bits *mask;
+	__u32 i, first;
 
 	if (!w)
 		return 0;
-	mask = bpf_map_lookup_elem(&rule_vectors, &at);
-	w->words = 0;
-	if (!mask)
-		return 0;
-	for (i = 0; i < CHUNK_WORDS; i++)
-		w->bits[i] = mask->word[i];
-	for (i = 0; i < FIELD_COUNT; i++)
-		bits_intersect(w, &w->class[i], chunk);
 	for (i = 0; i < CHUNK_WORDS; i++) {
 		first = chunk * CHUNK_RULES + i * 64;
-		if (low > first)
-			w->bits[i] &= low - first < 64 ? ~0ULL << ((low - first) & 63) : 0;
-		if (high < first + 63)
-			w->bits[i] &= high >= first ? ~0ULL >> ((first + 63 - high) & 63) : 0;
-		w->words |= !!w->bits[i] << i;
+		if (w->from > first)
+			w->bits[i] &= w->from - first < 64 ? ~0ULL << ((w->from - first) & 63) : 0;
+		if (w->stop < first + 63)
+			w->bits[i] &= w->stop >= first ? ~0ULL >> ((first + 63 - w->stop) & 63) : 0;
 	}
 	return 0;
 }
 
+/*
+ * Leaves in w->bits the rules of a chunk that match, are of the kind whose vector
+ * stands at kind, and stand from w->from to w->stop; w->words says in which words.
+ */
+static __always_inline void walk_match(struct walk *w, __u32 chunk, __u32 kind)
+{
+	const struct rule_bits *mask;
+	__u32 at = kind + chunk, i;
+
+	mask = bpf_map_lookup_elem(&rule_vectors, &at);
+	w->words = 0;
+	if (!mask)
+		return;
+	for (i = 0; i < CHUNK_WORDS; i++)
+		w->bits[i] = mask->word[i];
+	for (i = 0; i < FIELD_COUNT; i++)
+		bits_intersect(w, &w->class[i], chunk);
+	if (w->from > chunk * CHUNK_RULES || w->stop < (chunk + 1) * CHUNK_RULES)
+		bits_limit(w, chunk);
+	for (i = 0; i < CHUNK_WORDS; i++)
+		w->words |= !!w->bits[i] << i;
+}
+
+/* What a step of a walk needs. */
 struct visit {
 	struct judge *j;
 	struct walk *w;
 	const struct rule_set *set;
 };
 
-/* The next of the chunks, from the end, in which a plain rule might be the last. */
-static long walk_last_step(__u32 n, void *data)
+/* Looks for the last plain rule in the last of the chunks to do. 1: there is one. */
+static __always_inline int walk_last_in(struct walk *w, const struct rule_set *set)
 {
-	struct visit *v = data;
-	struct walk *w = v->w;
-	__u32 word;
+	__u32 chunk = 63 - __builtin_clzll(w->todo), word;
 
-	(void)n;
-	if (!w->todo)
-		return 1;
-	w->chunk = 63 - __builtin_clzll(w->todo);
-	w->todo &= ~(1ULL << (w->chunk % 64));
-	walk_match(w, w->chunk, v->set->plains_at, w->from, w->stop);
+	w->todo &= ~(1ULL << (chunk % 64));
+	walk_match(w, chunk, set->plains_at);
 	if (!w->words)
 		return 0;
 	word = 31 - __builtin_clz(w->words);
-	w->last = w->chunk * CHUNK_RULES + word * 64 + 63 -
-		  __builtin_clzll(w->bits[word % CHUNK_WORDS]);
+	w->last = chunk * CHUNK_RULES + word * 64 + 63 - __builtin_clzll(w->bits[word % CHUNK_WORDS]);
 	return 1;
 }
 
-/* Makes w->last the last plain rule that matches from w->from to w->stop, if it
- * comes after the w->last that is known. */
-static __noinline int walk_last(struct visit *v)
+static long walk_last_step(__u32 n, void *data)
 {
-	struct walk *w = v->w;
+	struct visit *v = data;
 
+	(void)n;
+	return !v->w->todo || walk_last_in(v->w, v->set);
+}
+
+/* The chunks in which a plain rule may match from w->from to w->stop and later
+ * than the w->last that is known; nothing before that is looked for. */
+static __always_inline void walk_last_start(struct walk *w, const struct rule_set *set)
+{
 	if (w->last != NO_RULE && w->last >= w->from)
 		w->from = w->last + 1;
-	w->todo = walk_chunks(w) & v->set->plains;
+	w->todo = walk_chunks(w) & set->plains;
 	w->todo &= ~0ULL << ((w->from / CHUNK_RULES) & 63);
 	if (w->stop < MAX_RULES)
 		w->todo &= ~0ULL >> (63 - w->stop / CHUNK_RULES);
-	bpf_loop(rule_chunks, walk_last_step, v, 0);
-	return 0;
+}
+
+/* Makes w->last the last plain rule that matches, if it comes after w->last. */
+static __always_inline void walk_last(struct visit *v)
+{
+	walk_last_start(v->w, v->set);
+	/* mostly the first is it: without a call */
+	if (v->w->todo && !walk_last_in(v->w, v->set))
+		bpf_loop(rule_chunks, walk_last_step, v, 0);
 }
 
 static __always_inline void matched_add(struct judge *j, __u32 number)
@@ -310,19 +346,20 @@ static __always_inline void judge_rdr(struct judge *j, const struct rule *r)
 	}
 }
 
-/* Notes a rule's translation in the place of an earlier one. -1: it has no
- * address for this packet. */
-static __noinline int judge_translate(struct judge *j, const struct rule *r)
+/* Notes a rule's translation in the place of an earlier one: JUDGE_NAT, JUDGE_RDR
+ * or JUDGE_NO_ADDRESS. */
+__noinline int judge_translate(struct judge *j, const struct rule *r)
 {
-	int out = j->direction == DIRECTION_OUT;
+	int out;
 
+	if (!j || !r)
+		return 0;
+	out = j->direction == DIRECTION_OUT;
 	j->flags &= ~(JUDGE_NAT | JUDGE_NAT_STATIC | JUDGE_RDR | JUDGE_RDR_PORT | JUDGE_NO_ADDRESS);
 	if (pool_take((out ? r->nat_pool : r->rdr_pool) - 1, j->family,
-		      out ? &j->nat_addr : &j->rdr_addr)) {
+		      out ? &j->nat_addr : &j->rdr_addr))
 		j->flags |= JUDGE_NO_ADDRESS;
-		return -1;
-	}
-	if (out)
+	else if (out)
 		judge_nat(j, r);
 	else
 		judge_rdr(j, r);
@@ -339,21 +376,17 @@ static __noinline int walk_translate(struct visit *v, const struct rule *r, __u3
 	struct walk *w = v->w;
 
 	w->stop = number;
-	walk_last(v);
+	walk_last_start(w, v->set);
+	bpf_loop(rule_chunks, walk_last_step, v, 0);
 	w->stop = NO_RULE;
-	if (judge_translate(j, r)) {
-		/* go on as before, but walk_last has used bits and todo */
-	} else if (j->direction == DIRECTION_OUT) {
+	judge_translate(j, r);
+	if (j->flags & JUDGE_NAT)
 		j->src = j->nat_addr;
-		walk_set_src(w, j);
-	} else {
+	if (j->flags & JUDGE_RDR)
 		j->dst = j->rdr_addr;
-		walk_set_dst(w, j);
-		if (j->flags & JUDGE_RDR_PORT) {
-			j->dport = j->rdr_port;
-			walk_set_dport(w, j);
-		}
-	}
+	if (j->flags & JUDGE_RDR_PORT)
+		j->dport = j->rdr_port;
+	walk_set_changed(w, j);
 	w->from = number + 1;
 	w->words = 0;
 	w->todo = walk_chunks(w) & v->set->stations & ~0ULL << ((w->from / CHUNK_RULES) & 63);
@@ -401,8 +434,9 @@ static long walk_step(__u32 n, void *data)
 			return 1;
 		w->chunk = __builtin_ctzll(w->todo);
 		w->todo &= w->todo - 1;
-		walk_match(w, w->chunk, v->set->stations_at, w->from, NO_RULE);
-		return 0;
+		walk_match(w, w->chunk, v->set->stations_at);
+		if (!w->words)
+			return 0;
 	}
 	word = __builtin_ctz(w->words) % CHUNK_WORDS;
 	bits = w->bits[word];
@@ -480,7 +514,8 @@ __noinline enum reason rules_judge(struct judge *j)
 	j->matches = 0;
 	walk_start(v.w, j);
 	v.w->todo = walk_chunks(v.w) & v.set->stations;
-	bpf_loop(rule_chunks * (CHUNK_RULES + 1), walk_step, &v, 0);
+	if (v.w->todo)
+		bpf_loop(rule_chunks * (CHUNK_RULES + 1), walk_step, &v, 0);
 	if (v.w->stop == NO_RULE || v.w->last != v.w->stop)
 		walk_last(&v);
 	count_stop(v.set, v.w->stop);

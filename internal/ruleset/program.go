@@ -62,7 +62,8 @@ type Rule struct {
 	NatPool, RdrPool         uint32
 }
 
-// A Tree is a search tree's place in Nodes.
+// A Tree is a search tree's place in Nodes; without nodes, First is the value of
+// all numbers.
 type Tree struct {
 	First, Nodes uint32
 }

@@ -212,6 +212,9 @@ func (r *reader) findAddr(tree4, tree6 uint32, a netip.Addr) uint32 {
 // find looks at all keys of a tree for the largest that is not above x.
 func (r *reader) find(tree uint32, x uint64) uint32 {
 	t := r.Trees[tree]
+	if t.Nodes == 0 {
+		return t.First
+	}
 	var key uint64
 	var value uint32
 	for n := t.First; n < t.First+t.Nodes; n++ {

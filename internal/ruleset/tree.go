@@ -6,8 +6,12 @@ type leaf struct {
 	value uint32
 }
 
-// addTree appends a tree of leaves, which are in order and begin with key 0.
+// addTree appends a tree of leaves, which are in order and begin with key 0. A
+// single leaf needs no nodes.
 func (p *Program) addTree(leaves []leaf) Tree {
+	if len(leaves) == 1 {
+		return Tree{First: leaves[0].value}
+	}
 	t := Tree{First: uint32(len(p.Nodes)), Nodes: uint32((len(leaves) + nodeKeys - 1) / nodeKeys)}
 	p.Nodes = append(p.Nodes, make([]Node, t.Nodes)...)
 	p.Spans = append(p.Spans, make([]Spans, t.Nodes)...)
