@@ -129,6 +129,15 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH && !(shared.interfaces[f.ifindex].flags & INTERFACE_L3))
 		return ROUTE_NEIGHBOUR;
 	fib_gateway(&key, &f);
+	/* so they are one next hop, however many hosts are behind them; without a
+	 * neighbour the kernel leaves tot_len where it would write the MTU */
+	if (shared.interfaces[f.ifindex].flags & INTERFACE_L3) {
+		key.gateway = (struct addr){};
+		if (q->family == 4)
+			addr_set4(&key.gateway, 0);
+		if (rc == BPF_FIB_LKUP_RET_NO_NEIGH)
+			f.mtu_result = 0;
+	}
 	number = nexthop_number(&key);
 	if (!number || number >= MAX_NEXTHOPS)
 		return ROUTE_NEIGHBOUR;

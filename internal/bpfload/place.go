@@ -70,7 +70,7 @@ func enter(netns *os.File, private bool, f func() error) error {
 // Where its namespace may not be read, the number of the root's mount tells:
 // another namespace has other numbers.
 func mountsPrivate() (bool, error) {
-	own, err := os.Readlink("/proc/self/ns/mnt")
+	own, err := os.Readlink("/proc/thread-self/ns/mnt")
 	if err != nil {
 		return false, fmt.Errorf("find the mount namespace: %w", err)
 	}
@@ -86,7 +86,7 @@ func mountsPrivate() (bool, error) {
 
 func rootsDiffer() (bool, error) {
 	var ids [2]string
-	for i, file := range []string{"/proc/self/mountinfo", "/proc/1/mountinfo"} {
+	for i, file := range []string{"/proc/thread-self/mountinfo", "/proc/1/mountinfo"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return false, fmt.Errorf("find the mounts of process 1: %w", err)

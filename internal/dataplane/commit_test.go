@@ -2,8 +2,10 @@ package dataplane
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -162,6 +164,7 @@ func TestCommitFailsWhole(t *testing.T) {
 	foreign := build(t, elsewhere)
 	link := must(bpfload.Attach(foreign.objects.Programs["weir_xdp_miss"], bpfload.XDP, n.wan0))(t)
 	defer link.Close()
+	id, _ := must(foreign.objects.Programs["weir_xdp_miss"].Info())(t).ID()
 
 	first := build(t, n.blank())
 	commit(t, first, n.attachments(false))
@@ -171,6 +174,9 @@ func TestCommitFailsWhole(t *testing.T) {
 	var attach *AttachError
 	if !errors.As(err, &attach) || attach.Attachment.Name != "wan0" || !errors.Is(err, ErrForeign) {
 		t.Fatalf("commit over a foreign program: %v", err)
+	}
+	if holder := fmt.Sprintf("weir_xdp_miss (id %d), held by ", id); !strings.Contains(err.Error(), holder) || !strings.Contains(err.Error(), fmt.Sprintf("[%d]", os.Getpid())) {
+		t.Errorf("the error does not name the program and this process: %v", err)
 	}
 	if diff := cmp.Diff(before, linkIDs(t, n.dir)); diff != "" {
 		t.Errorf("links after the failure (-before +after):\n%s", diff)

@@ -17,6 +17,7 @@ const (
 	maxStates = 0x03ffffff
 	maxPaths  = 16384
 	pathNone  = 0 // counts packets that no rule matched
+	nexthopL3 = 0x04
 	pathFull  = 1 // counts packets of states that found no path
 )
 

@@ -22,6 +22,7 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{config, "MARK_STATE", maxStates},
 		{config, "METADATA_MAGIC", metadataMagic},
 		{maps, "MAX_INTERFACES", MaxInterfaces},
+		{maps, "NEXTHOP_L3", nexthopL3},
 		{maps, "PATH_NONE", pathNone},
 		{maps, "PATH_OVERFLOW", pathFull},
 		{maps, "INTERFACE_PRESENT", int(InterfacePresent)},

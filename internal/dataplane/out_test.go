@@ -2,9 +2,12 @@ package dataplane
 
 import (
 	"fmt"
+	"net"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+
+	"weir/internal/bpfload"
 )
 
 // What leaves by TCX egress.
@@ -57,6 +60,62 @@ func TestGuard(t *testing.T) {
 	}
 	if r := h.tcFrom(h.net.wan0, frame, markMagic, h.net.lan0); r.verdict != up || r.reason != "marked" {
 		t.Errorf("marked: %s %s", r.verdict, r.reason)
+	}
+}
+
+// Super-packets are as long as the segments they are to be cut into.
+func TestSegments(t *testing.T) {
+	h := newHarness(t, "pass")
+	ifindex, frame := h.arrive("lan", "tcp 192.168.1.10:1 > 198.51.100.9:80 A len 3000")
+	for _, test := range []struct {
+		gso  uint32
+		want string
+	}{{0, "up up-mtu"}, {1460, "forward no-rule"}, {1461, "up up-mtu"}} {
+		r := h.tc("weir_tc_in", bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex, GSO: test.gso})
+		if got := fmt.Sprintf("%s %s", r.verdict, r.reason); got != test.want {
+			t.Errorf("segments of %d bytes: got %s, want %s", test.gso, got, test.want)
+		}
+	}
+}
+
+// Devices without Ethernet header: it is taken off and put on.
+func TestLayer3(t *testing.T) {
+	h := newHarness(t, masquerade+"pass")
+	h.setInterface(h.net.lan0, InterfacePresent|InterfaceL3, "")
+	// BPF_PROG_TEST_RUN takes the bytes where an EtherType would stand for one:
+	// those of the source, which therefore begins with 8.0.
+	_, host, _ := net.ParseCIDR("8.0.0.10/32")
+	check(t, netlink.RouteAdd(&netlink.Route{LinkIndex: h.net.lan0, Dst: host, Scope: netlink.SCOPE_LINK}))
+	packet := parsePkt("udp 8.0.0.10:1 > 198.51.100.9:53 len 30")
+	r := h.tcIn(h.net.lan0, packet.encode())
+	if r.verdict != redirect || r.reason != "rule" {
+		t.Fatalf("from a device without: %s %s", r.verdict, r.reason)
+	}
+	forth := decodePkt(r.frame[14:])
+	if text := r.packet(); text != fmt.Sprintf("wan udp 203.0.113.2:%d > 198.51.100.9:53 len 30 ttl 63", forth.src.Port()) {
+		t.Errorf("from a device without: %s", text)
+	}
+	answer := fmt.Sprintf("udp 198.51.100.9:53 > 203.0.113.2:%d len 20", forth.src.Port())
+	if r := h.in(h.xdp, "wan", answer); r.verdict != up || r.reason != "up-device" {
+		t.Errorf("to a device without, from XDP: %s %s", r.verdict, r.reason)
+	}
+	r = h.in(h.tcIn, "wan", answer)
+	if r.verdict != redirect || r.reason != "state" {
+		t.Fatalf("to a device without: %s %s", r.verdict, r.reason)
+	}
+	// the redirect itself takes the header off
+	if text := decodePkt(r.frame[14:]).String(); text != "udp 198.51.100.9:53 > 8.0.0.10:1 len 20 ttl 63" {
+		t.Errorf("to a device without: %s", text)
+	}
+	// However many hosts there are behind it, it is one next hop.
+	_, hosts, _ := net.ParseCIDR("8.1.0.0/16")
+	check(t, netlink.RouteAdd(&netlink.Route{LinkIndex: h.net.lan0, Dst: hosts, Scope: netlink.SCOPE_LINK}))
+	before := h.dp.tables.shared.NexthopsHigh
+	for i := range 9 {
+		h.in(h.tcIn, "wan", fmt.Sprintf("udp 198.51.100.9:53 > 8.1.0.%d:1", i))
+	}
+	if made := h.dp.tables.shared.NexthopsHigh - before; made != 0 {
+		t.Errorf("%d next hops were made for 9 hosts behind one device", made)
 	}
 }
 

@@ -113,13 +113,14 @@ type Neighbour struct {
 	Used    state.Tick // of the last packet
 }
 
-// Neighbours returns the next hops that packets went to in the last span of ticks.
+// Neighbours returns the next hops that packets went to in the last span of
+// ticks. Devices without Ethernet header have none.
 func (v *View) Neighbours(span uint32) []Neighbour {
 	var found []Neighbour
 	now := atomic.LoadUint32(&v.tables.shared.Now)
 	for i := range v.tables.shared.Nexthops {
 		n := &v.tables.shared.Nexthops[i]
-		if n.Ifindex == 0 || now-n.Used > span {
+		if n.Ifindex == 0 || n.Flags&nexthopL3 != 0 || now-n.Used > span {
 			continue
 		}
 		found = append(found, Neighbour{int(n.Ifindex), (*xdpAddr)(&n.Gateway).addr(), state.Tick(n.Used)})
