@@ -94,6 +94,14 @@ func (l *List) Add(d Diagnostic) {
 	}
 }
 
+// Append adds what another list of the same files holds.
+func (l *List) Append(other *List) {
+	for _, d := range other.Items {
+		l.Add(d)
+	}
+	l.dropped += other.dropped
+}
+
 // Errors gives the number of errors so far.
 func (l *List) Errors() int { return l.errors + l.dropped }
 

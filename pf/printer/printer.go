@@ -10,19 +10,11 @@ import (
 	"weir/pf/token"
 )
 
-// Fprint prints a file, a statement a line. Rules stand behind everything
-// else, as with pfctl, which prints them when the whole file has been read.
+// Fprint prints a file, a statement a line.
 func Fprint(w io.Writer, file *ast.File) error {
 	b := bufio.NewWriter(w)
 	for _, s := range file.Stmts {
-		if _, isRule := s.(*ast.Rule); !isRule {
-			statement(b, s)
-		}
-	}
-	for _, s := range file.Stmts {
-		if r, isRule := s.(*ast.Rule); isRule {
-			fmt.Fprintln(b, Rule(r))
-		}
+		statement(b, s)
 	}
 	return b.Flush()
 }
@@ -42,7 +34,7 @@ func statement(w io.Writer, s ast.Stmt) {
 	case *ast.BlockPolicy:
 		fmt.Fprintf(w, "set block-policy %s\n", s.Policy.Text)
 	case *ast.ImplicitPass:
-		fmt.Fprintf(w, "set implicit-pass %s\n", map[bool]string{true: "yes", false: "no"}[s.Yes])
+		fmt.Fprintf(w, "set implicit-pass %s\n", pick(s.Yes, "yes", "no"))
 	case *ast.Skip:
 		fmt.Fprint(w, "set skip on {")
 		for _, i := range s.Interfaces {
@@ -53,7 +45,16 @@ func statement(w io.Writer, s ast.Stmt) {
 		fmt.Fprintln(w, table(s))
 	case *ast.Antispoof:
 		fmt.Fprintln(w, antispoof(s))
+	case *ast.Rule:
+		fmt.Fprintln(w, Rule(s))
 	}
+}
+
+func pick(yes bool, a, b string) string {
+	if yes {
+		return a
+	}
+	return b
 }
 
 // table prints a table; as with pfctl, its lists as one.

@@ -20,7 +20,7 @@ func Rule(r *ast.Rule) string {
 	flags(&c, r.Flags)
 	icmp(&c, r.ICMP)
 	if r.State != nil {
-		c.add(map[bool]string{true: "keep state", false: "no state"}[r.State.Keep])
+		c.add(pick(r.State.Keep, "keep state", "no state"))
 	}
 	c.addIf(r.AllowOpts.IsValid(), "allow-opts")
 	if r.Label != nil {

@@ -21,15 +21,13 @@ func Load(name string, src []byte, host *Host) (*Ruleset, diag.List) {
 
 func load(name string, src []byte, host *Host, maxRules int) (*Ruleset, diag.List) {
 	file, list := parser.Parse(name, src)
+	rules, more := resolve(file, host, maxRules)
+	list.Append(&more)
+	list.Sort()
 	if list.HasErrors() {
-		_, more := resolve(file, host, maxRules)
-		for _, d := range more.Items {
-			list.Add(d)
-		}
-		list.Sort()
 		return nil, list
 	}
-	return resolve(file, host, maxRules)
+	return rules, list
 }
 
 // Resolve expands a parsed file for host. The ruleset is nil if the list has
@@ -115,7 +113,8 @@ func (r *resolver) statement(s ast.Stmt) {
 	}
 }
 
-// ruleset lowers what was expanded.
+// ruleset lowers what was expanded. In the source rules stand behind all else,
+// as with pfctl, which prints them when it has read the whole file.
 func (r *resolver) ruleset() *Ruleset {
 	rs := &Ruleset{Options: r.options, Source: r.out, Rules: make([]*Rule, len(r.rules))}
 	for _, s := range r.out.Stmts {
