@@ -95,7 +95,7 @@ func TestStream(t *testing.T) {
 // TestStreamIsBounded checks that macros of macros cannot fill the memory.
 func TestStreamIsBounded(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("m0 = \"x x x x x x x x\"\n")
+	fmt.Fprintf(&b, "m0 = %s\n", strings.Repeat("x", 1000))
 	for i := range 60 {
 		fmt.Fprintf(&b, "m%d = $m%d $m%d\n", i+1, i, i)
 	}
