@@ -77,13 +77,15 @@ func address(hosts []ast.Host) string {
 	if len(hosts) == 0 {
 		return "any"
 	}
-	return printer.Host(&hosts[0])
+	h := hosts[0]
+	h.Network, h.NoAlias, h.Bits = false, false, -1 // as in pf
+	return printer.Host(&h)
 }
 
 // port prints a condition on a port without blanks, and without the sign for
-// equality.
+// equality; as in pf, nothing of a range a:b.
 func port(ports []ast.Port) string {
-	if len(ports) == 0 {
+	if len(ports) == 0 || ports[0].Op == ast.PortRange {
 		return ""
 	}
 	s := strings.ReplaceAll(printer.Port(&ports[0]), " ", "")

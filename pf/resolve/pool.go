@@ -52,7 +52,7 @@ func (r *resolver) pool(in *ast.Pool, hosts []ast.Host, port *ast.PoolPort, out 
 	if in == nil {
 		return nil, true
 	}
-	if out.Family == ast.AnyFamily && anyFamily(hosts) {
+	if l.family == ast.AnyFamily && bothFamilies(hosts) {
 		r.faults.Errorf(in.Span, "inet or inet6 must be given: the addresses to translate to are of both families")
 		return nil, false
 	}
@@ -83,8 +83,8 @@ func (r *resolver) pool(in *ast.Pool, hosts []ast.Host, port *ast.PoolPort, out 
 	return &pool, true
 }
 
-// anyFamily reports whether hosts holds addresses of both families.
-func anyFamily(hosts []ast.Host) bool {
+// bothFamilies reports whether hosts holds addresses of both families.
+func bothFamilies(hosts []ast.Host) bool {
 	seen := map[ast.Family]bool{}
 	for i := range hosts {
 		seen[familyOf(&hosts[i])] = true
@@ -129,6 +129,10 @@ func (r *resolver) rdrPorts(p *ast.Pool, out *ast.Rule) bool {
 		return true
 	}
 	port := *p.Port
+	if port.Range && port.Low.Value > port.High.Value {
+		r.faults.Errorf(port.Span, "the range ends before it begins")
+		return false
+	}
 	if port.Star {
 		port.Star = false
 		if len(out.To.Ports) == 1 && out.To.Ports[0].Op == ast.PortRange {

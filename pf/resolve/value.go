@@ -47,11 +47,25 @@ func (r *resolver) ports(list []ast.Port) []ast.Port {
 		case ast.PortRange, ast.PortInside, ast.PortOutside:
 			ok = r.port(&p.High) && ok
 		}
-		if ok {
+		if ok && r.inOrder(&p) {
 			resolved = append(resolved, p)
 		}
 	}
 	return resolved
+}
+
+// inOrder checks that a range of ports is not empty, nor the outside of one.
+func (r *resolver) inOrder(p *ast.Port) bool {
+	low, high := p.Low.Value, p.High.Value
+	switch {
+	case p.Op == ast.PortRange && low > high, p.Op == ast.PortOutside && low > high:
+		r.faults.Errorf(p.Span, "the range ends before it begins")
+		return false
+	case p.Op == ast.PortInside && low >= high:
+		r.faults.Errorf(p.Span, "there is no port between %d and %d", low, high)
+		return false
+	}
+	return true
 }
 
 // port looks a port up and makes its text a number.
