@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"strings"
+
 	"weir/pf/ast"
 )
 
@@ -15,13 +17,15 @@ func (r *resolver) antispoof(a *ast.Antispoof) {
 		if len(members) == 0 && !of.Dynamic {
 			continue // pfctl makes no rules then; known has warned
 		}
-		if len(sources(of, members, false)) == 0 {
-			r.faults.Warnf(of.Span, "%q has no address now, so antispoof does nothing for it; write (%s) to follow its addresses", of.Name, of.Name)
-		}
+		before := len(r.rules)
 		on := []ast.Interface{{Span: of.Span, Name: of.Name, Not: true}}
 		r.spoofed(a, of, members, on, true)
 		if len(members) == 0 || !members[0].loopback() {
 			r.spoofed(a, of, members, nil, false)
+		}
+		if len(r.rules) == before && !r.faults.HasErrors() {
+			r.faults.Warnf(of.Span, "%q has no %saddress now, so antispoof does nothing for it; write (%s) to follow its addresses",
+				of.Name, strings.TrimLeft(a.Family.String()+" ", " "), of.Name)
 		}
 	}
 }
