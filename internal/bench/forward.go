@@ -253,7 +253,7 @@ func (s *setting) runPath(ctx context.Context, c Case, p *path, name string, sec
 		return res, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	r := &run{way: w, cores: s.cores[:c.Cores], seconds: seconds}
+	r := &run{way: w, cores: s.cores[:c.Cores], seconds: seconds, quick: s.options.quick}
 	return r.measure(ctx)
 }
 

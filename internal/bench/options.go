@@ -33,7 +33,8 @@ type Options struct {
 	// Progress hears what is going on; nil: nobody.
 	Progress io.Writer
 
-	name string // of namespaces and folder; "": the default
+	name  string // of namespaces and folder; "": the default
+	quick bool   // take the first run, disturbed or not
 }
 
 // Defaults measure all paths in the case that the README shows.

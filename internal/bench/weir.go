@@ -46,8 +46,24 @@ func weirRules(flows int) string {
 	return limitLine.ReplaceAllString(text, fmt.Sprintf("${1}%d", want))
 }
 
-// startWeir runs this program as the firewall's daemon.
+// startWeir runs this program as the firewall's daemon. At the TCX hook frames
+// enter by GRO, as they do for the kernel's paths.
 func startWeir(ctx context.Context, s *setting, w *way) (func() error, error) {
+	var undo undoList
+	if w.path.hook == "tcx" {
+		if err := enterGRO(w, &undo); err != nil {
+			return nil, errors.Join(err, undo.run())
+		}
+	}
+	stop, err := startDaemon(ctx, s, w)
+	if err != nil {
+		return nil, errors.Join(err, undo.run())
+	}
+	undo.add(stop)
+	return undo.run, nil
+}
+
+func startDaemon(ctx context.Context, s *setting, w *way) (stop func() error, err error) {
 	file := filepath.Join(s.dir, "gateway.conf")
 	if err := os.WriteFile(file, []byte(weirRules(w.c.Flows)), 0o600); err != nil {
 		return nil, fmt.Errorf("write the rules: %w", err)
