@@ -43,7 +43,7 @@ func (r *resolver) resolve(h *ast.Host, where place) []ast.Host {
 			r.faults.Errorf(h.Span, "parentheses are for interfaces, whose addresses change")
 			return nil
 		}
-		if h.Name != "self" {
+		if h.Name != Self {
 			r.known(ast.Word{Span: h.Span, Text: h.Name})
 		}
 		return []ast.Host{*h}
@@ -79,7 +79,7 @@ func (r *resolver) word(h *ast.Host) []ast.Host {
 // named gives the interfaces that a name stands for: itself, the members of a
 // group, or all with self. Nil if there is no such name.
 func (r *resolver) named(name string) []*HostInterface {
-	if name == "self" {
+	if name == Self {
 		all := []*HostInterface{}
 		for i := range r.host.Interfaces {
 			all = append(all, &r.host.Interfaces[i])
@@ -104,7 +104,7 @@ func (r *resolver) ofInterface(h *ast.Host, interfaces []*HostInterface) []ast.H
 	}
 	switch {
 	case len(found) > 0:
-	case h.Name == "self" && !h.Not:
+	case h.Name == Self && !h.Not:
 		r.faults.Warnf(h.Span, "this machine has no address yet, so nothing is matched")
 	default:
 		r.faults.Errorf(h.Span, "%q has no address now; write (%s) to follow its addresses", h.Name, h.Name)

@@ -108,9 +108,9 @@ type Rule struct {
 	Rdr       *Translation // rdr-to
 }
 
-// Interface is the "on" clause. Names lists the interfaces it stands for now:
-// the interface itself, or the members of the group Name; it may be empty (the
-// interface does not exist yet). Any is true where the rule has no "on".
+// Interface is the "on" clause. What Name stands for is looked up when the rule
+// is compiled: the interface, or the members of the group; there may be none
+// yet. Any is true where the rule has no "on".
 type Interface struct {
 	Any   bool
 	Name  string // as written
@@ -145,7 +145,8 @@ const (
 )
 
 // Address is an address in a rule. Names of interfaces without parentheses,
-// "self" and host names are resolved to prefixes before they get here.
+// "self" and host names are resolved to prefixes before they get here; (self)
+// is an InterfaceAddress whose Interface is Self.
 type Address struct {
 	Kind      AddressKind
 	Not       bool
@@ -156,6 +157,9 @@ type Address struct {
 	NoAlias   bool // :0, the first address only
 	Bits      int  // (if)/Bits, 0: none
 }
+
+// Self names all interfaces in an InterfaceAddress.
+const Self = "self"
 
 // PortOp is an operator on ports.
 type PortOp uint8
@@ -229,7 +233,9 @@ const (
 )
 
 // Translation is the target of nat-to or rdr-to: Addrs in order, used
-// round-robin if there are several.
+// round-robin if there are several. There may be none: of a table without an
+// address of the rule's family. A range of rdr-to's ports is counted from the
+// start of the rule's range (To.Port): the n-th port becomes the n-th.
 type Translation struct {
 	Addrs      []Address // PrefixAddress (single addresses or networks) or InterfaceAddress
 	PortLow    uint16    // rdr-to port, or the nat-to range's start; 0: none given
