@@ -19,8 +19,12 @@ func (r *resolver) poolPort(p *ast.Pool) *ast.PoolPort {
 		return nil
 	}
 	resolved := *p.Port
-	if r.port(&resolved.Low) && resolved.Range {
-		r.port(&resolved.High)
+	ok := r.port(&resolved.Low)
+	if resolved.Range {
+		ok = r.port(&resolved.High) && ok
+	}
+	if ok && (resolved.Low.Value == 0 || resolved.Range && resolved.High.Value == 0) {
+		r.faults.Errorf(resolved.Span, "nothing is translated to port 0")
 	}
 	return &resolved
 }

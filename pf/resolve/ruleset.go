@@ -235,7 +235,8 @@ const (
 // Translation is the target of nat-to or rdr-to: Addrs in order, used
 // round-robin if there are several. There may be none: of a table without an
 // address of the rule's family. A range of rdr-to's ports is counted from the
-// start of the rule's range (To.Port): the n-th port becomes the n-th.
+// start of the rule's range (To.Port): the n-th port becomes the n-th; a shorter
+// range repeats.
 type Translation struct {
 	Addrs      []Address // PrefixAddress (single addresses or networks) or InterfaceAddress
 	PortLow    uint16    // rdr-to port, or the nat-to range's start; 0: none given
