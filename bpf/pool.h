@@ -11,7 +11,8 @@
 
 #include "packet.h"
 
-/* Addresses in a row. turn counts the addresses of the pool before the first. */
+/* Addresses in a row: a prefix. turn counts the addresses of the pool before the
+ * first. */
 struct pool_address {
 	struct addr first;
 	__u64 turn;
@@ -63,14 +64,15 @@ static __always_inline __u64 pool_turn(__u32 pool, __u32 is6)
 	return turn ? __sync_fetch_and_add(turn, 1) : 0;
 }
 
-static __always_inline void addr_add(struct addr *to, const struct addr *from, __u64 n)
+/* The n-th address from a row's first. A row is a prefix, so nothing is carried
+ * into the upper half. */
+static __always_inline void row_address(struct addr *to, const struct pool_address *row, __u64 n)
 {
-	const __be64 *a = (const __be64 *)from;
-	__be64 *sum = (__be64 *)to;
-	__u64 low = bpf_be64_to_cpu(a[1]) + n;
+	const __be64 *first = (const __be64 *)&row->first;
+	__be64 *half = (__be64 *)to;
 
-	sum[0] = bpf_cpu_to_be64(bpf_be64_to_cpu(a[0]) + (low < n));
-	sum[1] = bpf_cpu_to_be64(low);
+	half[0] = first[0];
+	half[1] = bpf_cpu_to_be64(bpf_be64_to_cpu(first[1]) + n);
 }
 
 /* The row that holds a turn: the last of rows[first .. first + count - 1] that
@@ -121,7 +123,7 @@ __noinline int pool_take(__u32 number, __u32 family, struct addr *to)
 	row = pool_row(first, count, turn);
 	if (!row)
 		return -1;
-	addr_add(to, &row->first, turn - row->turn);
+	row_address(to, row, turn - row->turn);
 	return 0;
 }
 

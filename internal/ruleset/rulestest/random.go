@@ -120,7 +120,7 @@ func repeat(t *rapid.T, templates []*resolve.Rule) []*resolve.Rule {
 			idle.Interface = resolve.Interface{Name: "gone0"}
 			rules = append(rules, &idle)
 		}
-		for range rapid.IntRange(0, 4).Draw(t, "busy") {
+		for range rapid.IntRange(0, 12).Draw(t, "busy") {
 			busy := *pick(t, templates, "template")
 			rules = append(rules, &busy)
 		}
@@ -140,8 +140,12 @@ func drawTable(t *rapid.T, name string, entries int) *resolve.Table {
 }
 
 func drawRule(t *rapid.T) *resolve.Rule {
+	actions := []resolve.Action{resolve.Pass, resolve.Pass, resolve.Block, resolve.Match}
+	if oneIn(t, 6, "asks nothing") {
+		return &resolve.Rule{Action: pick(t, actions[1:], "action"), Interface: resolve.Interface{Any: true}}
+	}
 	r := &resolve.Rule{
-		Action:    pick(t, []resolve.Action{resolve.Pass, resolve.Pass, resolve.Block, resolve.Match}, "action"),
+		Action:    pick(t, actions, "action"),
 		Direction: pick(t, []resolve.Direction{resolve.AnyDirection, resolve.In, resolve.Out}, "direction"),
 		Quick:     oneIn(t, 6, "quick"),
 		Interface: drawInterface(t),
