@@ -1,13 +1,11 @@
 package dataplane
 
-import "testing"
-
 // ICMP errors about connections, and those about nothing known.
-func TestICMPErrors(t *testing.T) {
+func testICMPErrors(h *harness) {
 	const open = masquerade + "block\npass in on lan0\npass out on wan0"
 	udpOut := step{"xdp lan", "udp 192.168.1.10:4000 > 198.51.100.9:53", "forward rule wan udp 203.0.113.2:$p > 198.51.100.9:53 ttl 63"}
 	tcpOut := step{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 1000", "forward rule wan tcp 203.0.113.2:$p > 198.51.100.9:80 S seq 1000 ttl 63"}
-	plays(t, []play{
+	h.plays([]play{
 		{"a router's about udp", open, []step{
 			udpOut,
 			{"xdp wan", "icmp 203.0.113.77 > 203.0.113.2 type 11 quote udp 203.0.113.2:$p > 198.51.100.9:53 ttl 1 len 20",

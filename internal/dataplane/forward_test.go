@@ -1,15 +1,13 @@
 package dataplane
 
-import "testing"
-
 const (
 	masquerade = "match out on wan0 inet nat-to (wan0)\nmatch out on wan0 inet6 nat-to (wan0)\n"
 	rdr        = "match in on wan0 inet proto tcp to (wan0) port 8080 rdr-to 192.168.1.10 port 80\n"
 )
 
 // Connections through the box, without and with translation.
-func TestForward(t *testing.T) {
-	plays(t, []play{
+func testForward(h *harness) {
+	h.plays([]play{
 		{"tcp without translation", "pass", []step{
 			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 5", "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 5 ttl 63"},
 			{"xdp wan", "tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 9 ack 6", "forward state lan tcp 198.51.100.9:80 > 192.168.1.10:4000 SA seq 9 ack 6 ttl 63"},

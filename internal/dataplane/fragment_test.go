@@ -1,12 +1,9 @@
 package dataplane
 
-import (
-	"fmt"
-	"testing"
-)
+import "fmt"
 
 // Fragments follow their first.
-func TestFragments(t *testing.T) {
+func testFragments(h *harness) {
 	first := "udp 192.168.1.10:4000 > 198.51.100.9:53 frag 0+ id 9 len 1472"
 	later := func(offset int, rest string) string {
 		return fmt.Sprintf("udp 192.168.1.10 > 198.51.100.9 frag %d%s", offset, rest)
@@ -15,7 +12,7 @@ func TestFragments(t *testing.T) {
 	goes := func(offset int, rest string) string {
 		return fmt.Sprintf("forward state wan udp 192.168.1.10 > 198.51.100.9 frag %d%s ttl 63", offset, rest)
 	}
-	plays(t, []play{
+	h.plays([]play{
 		{"in order", "pass", []step{
 			{"xdp lan", first, passed},
 			{"xdp lan", later(1480, "+ id 9 len 1480"), goes(1480, "+ id 9 len 1480")},

@@ -24,6 +24,18 @@ type harness struct {
 	counted map[int][reason.Count]uint64 // packets, by interface
 }
 
+// reset sets the clock and the interfaces as they are at first.
+func (h *harness) reset() {
+	h.tb.Helper()
+	for ifindex, mac := range map[int]string{h.net.lan0: lan0MAC, h.net.wan0: wan0MAC} {
+		h.setInterface(ifindex, InterfacePresent|InterfaceTarget|InterfaceStatic4|InterfaceStatic6, mac)
+	}
+	h.setInterface(1, InterfacePresent|InterfaceLoopback, "")
+	h.dp.tables.shared.Now = start
+	h.dp.Heartbeat()
+	h.forget()
+}
+
 // defaultStates is the limit that a file has which sets none; tests make do with
 // less.
 const defaultStates = 100000
@@ -49,17 +61,10 @@ func newHarness(tb testing.TB, rules string, change ...func(*Config)) *harness {
 	}
 	cfg.Options = options
 	h.dp = build(tb, cfg)
-	for _, i := range []struct {
-		index int
-		mac   string
-	}{{h.net.lan0, lan0MAC}, {h.net.wan0, wan0MAC}} {
-		h.setInterface(i.index, InterfacePresent|InterfaceTarget|InterfaceStatic4|InterfaceStatic6, i.mac)
-		h.enableXDP(i.index)
-	}
-	h.setInterface(1, InterfacePresent|InterfaceLoopback, "")
+	h.enableXDP(h.net.lan0)
+	h.enableXDP(h.net.wan0)
+	h.reset()
 	check(tb, h.dp.SetAddresses(h.net.addresses()))
-	h.dp.tables.shared.Now = start
-	h.dp.Heartbeat()
 	return h
 }
 

@@ -3,7 +3,6 @@ package dataplane
 import (
 	"fmt"
 	"net"
-	"testing"
 
 	"github.com/vishvananda/netlink"
 
@@ -11,8 +10,8 @@ import (
 )
 
 // What leaves by TCX egress.
-func TestOut(t *testing.T) {
-	plays(t, []play{
+func testOut(h *harness) {
+	h.plays([]play{
 		{"the box's own", "block\npass out on wan0", []step{
 			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "up rule"},
 			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "up state"},
@@ -52,8 +51,9 @@ func TestOut(t *testing.T) {
 }
 
 // What the stack forwards without our mark has come past us.
-func TestGuard(t *testing.T) {
-	h := newHarness(t, "pass")
+func testGuard(h *harness) {
+	t := h.tb
+	h.load("pass")
 	frame := parsePkt("udp 192.168.1.10:1 > 198.51.100.9:53").frame(wan0MAC, wanHostMAC)
 	if r := h.tcFrom(h.net.wan0, frame, 0, h.net.lan0); r.verdict != drop || r.reason != "guard" {
 		t.Errorf("unmarked: %s %s", r.verdict, r.reason)
@@ -64,8 +64,9 @@ func TestGuard(t *testing.T) {
 }
 
 // Super-packets are as long as the segments they are to be cut into.
-func TestSegments(t *testing.T) {
-	h := newHarness(t, "pass")
+func testSegments(h *harness) {
+	t := h.tb
+	h.load("pass")
 	ifindex, frame := h.arrive("lan", "tcp 192.168.1.10:1 > 198.51.100.9:80 A len 3000")
 	for _, test := range []struct {
 		gso  uint32
@@ -79,8 +80,9 @@ func TestSegments(t *testing.T) {
 }
 
 // Devices without Ethernet header: it is taken off and put on.
-func TestLayer3(t *testing.T) {
-	h := newHarness(t, masquerade+"pass")
+func testLayer3(h *harness) {
+	t := h.tb
+	h.load(masquerade + "pass")
 	h.setInterface(h.net.lan0, InterfacePresent|InterfaceL3, "")
 	// BPF_PROG_TEST_RUN takes the bytes where an EtherType would stand for one:
 	// those of the source, which therefore begins with 8.0.
@@ -121,8 +123,9 @@ func TestLayer3(t *testing.T) {
 
 // An interface that XDP cannot redirect to, one that nobody has told of, one
 // that disappears.
-func TestDevices(t *testing.T) {
-	h := newHarness(t, "pass", func(c *Config) { c.Room = 1 })
+func testDevices(h *harness) {
+	t := h.tb
+	h.load("pass")
 	send := func(what, want string) {
 		t.Helper()
 		r := h.in(h.xdp, "lan", "udp 192.168.1.10:1 > 198.51.100.9:53")

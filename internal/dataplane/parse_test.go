@@ -1,9 +1,6 @@
 package dataplane
 
-import (
-	"strings"
-	"testing"
-)
+import "strings"
 
 // set8 and set16 change bytes of a packet, counted from its IP header.
 func set8(at int, value byte) func([]byte) []byte {
@@ -30,7 +27,8 @@ func destination(mac string) func([]byte) []byte {
 func ethertype(t uint16) func([]byte) []byte { return set16(-2, t) }
 
 // What parse.h lets through and what not, at both hooks.
-func TestParse(t *testing.T) {
+func testParse(h *harness) {
+	t := h.tb
 	const (
 		tcp4  = "tcp 192.168.1.10:4000 > 198.51.100.9:80 S len 20"
 		udp4  = "udp 192.168.1.10:4000 > 198.51.100.9:80 len 20"
@@ -41,7 +39,7 @@ func TestParse(t *testing.T) {
 		gre4  = "47 192.168.1.10 > 198.51.100.9 len 20"
 	)
 	same := func(b []byte) []byte { return b }
-	h := newHarness(t, "pass allow-opts")
+	h.load("pass allow-opts")
 	for _, test := range []struct {
 		name   string
 		packet string
@@ -121,8 +119,9 @@ func TestParse(t *testing.T) {
 }
 
 // Addresses that cannot come in, or cannot be meant.
-func TestSanity(t *testing.T) {
-	h := newHarness(t, "pass")
+func testSanity(h *harness) {
+	t := h.tb
+	h.load("pass")
 	for _, test := range []struct{ packet, want string }{
 		{"udp 192.168.1.10:1 > 192.168.1.10:1", "drop land"},
 		{"udp [fd00:1::10]:1 > [fd00:1::10]:1", "drop land"},

@@ -39,11 +39,42 @@ const (
 	markRedirect = 0x04000000
 )
 
-// plays runs plays on one dataplane, each with its own rules and no states.
-func plays(t *testing.T, all []play) {
+// TestPackets gives frames to programs that are loaded once, since the verifier
+// takes seconds: each section has rules of its own, and begins without states.
+func TestPackets(t *testing.T) {
 	h := newHarness(t, "pass", func(c *Config) { c.Room = 100 })
+	for _, section := range []struct {
+		name string
+		run  func(*harness)
+	}{
+		{"parse", testParse},
+		{"sanity", testSanity},
+		{"implicit", testImplicit},
+		{"forward", testForward},
+		{"up", testUp},
+		{"skip", testSkip},
+		{"life", testStateLife},
+		{"track", testTrack},
+		{"wrap", testSequenceNumbersWrap},
+		{"errors", testICMPErrors},
+		{"fragments", testFragments},
+		{"out", testOut},
+		{"guard", testGuard},
+		{"segments", testSegments},
+		{"layer 3", testLayer3},
+		{"devices", testDevices}, // the last: one of them is gone afterwards
+	} {
+		h.sub(section.name, func(h *harness) {
+			h.reset()
+			section.run(h)
+		})
+	}
+}
+
+// plays runs plays, each with its own rules and no states.
+func (h *harness) plays(all []play) {
 	for _, p := range all {
-		h.sub(t, p.name, func(h *harness) {
+		h.sub(p.name, func(h *harness) {
 			h.load(p.rules)
 			s := scene{harness: h, numbers: map[string]string{}}
 			for i, step := range p.steps {
@@ -54,7 +85,8 @@ func plays(t *testing.T, all []play) {
 }
 
 // sub runs a test of the harness as a subtest, which has another thread.
-func (h *harness) sub(t *testing.T, name string, f func(*harness)) {
+func (h *harness) sub(name string, f func(*harness)) {
+	t := h.tb.(*testing.T)
 	inside := must(netns.Get())(t)
 	defer inside.Close()
 	t.Run(name, func(t *testing.T) {

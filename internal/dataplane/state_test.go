@@ -8,8 +8,8 @@ import (
 )
 
 // Where packets of a connection go when they are not like the others.
-func TestUp(t *testing.T) {
-	plays(t, []play{
+func testUp(h *harness) {
+	h.plays([]play{
 		{"to the box", "pass", []step{
 			{"xdp lan", "udp 192.168.1.10:1 > 192.168.1.1:53", "up local judged"},
 			{"tcx lan", "udp 192.168.1.10:2 > 192.168.1.1:53", "up local"},
@@ -71,8 +71,9 @@ func TestUp(t *testing.T) {
 }
 
 // Passed before the rules.
-func TestImplicit(t *testing.T) {
-	h := newHarness(t, "block")
+func testImplicit(h *harness) {
+	t := h.tb
+	h.load("block")
 	dynamic := InterfacePresent | InterfaceTarget
 	for _, test := range []struct{ at, packet, want string }{
 		{"in", "icmp6 fe80::1 > ff02::1 type 134 len 8 ttl 255", "up implicit"},
@@ -119,38 +120,42 @@ func TestImplicit(t *testing.T) {
 	}
 }
 
-func TestNoImplicit(t *testing.T) {
-	h := newHarness(t, "set implicit-pass no\nblock")
-	for _, packet := range []string{
-		"icmp6 fe80::1 > ff02::1 type 134 len 8 ttl 255", "2 192.168.1.10 > 224.0.0.1 ttl 1 len 8",
-	} {
-		if r := h.in(h.xdp, "lan", packet); r.reason != "block" {
-			t.Errorf("%s: %s %s", packet, r.verdict, r.reason)
-		}
-	}
-	_, frame := h.arrive("lan", "udp 192.168.1.10:1 > 198.51.100.9:53")
-	if r := h.xdp(h.net.lan0, ethertype(0x0806)(frame)); r.verdict != up || r.reason != "implicit" {
-		t.Errorf("ARP: %s %s", r.verdict, r.reason)
-	}
-}
-
-// Nothing loaded: blocked, and counted apart.
-func TestUnloaded(t *testing.T) {
-	h := newHarness(t, "block\npass in proto tcp to port 22", func(c *Config) { c.Unloaded = true })
+// What is set when programs are loaded, other than usual: nothing but the
+// built-in rules, no implicit passes, three states.
+func TestSettings(t *testing.T) {
+	h := newHarness(t, "set implicit-pass no\nset limit states 3\nblock\npass in proto tcp to port 22\npass in on lan0 proto udp\npass out on wan0",
+		func(c *Config) { c.Unloaded = true })
 	for _, test := range []struct{ packet, want string }{
-		{"udp 192.168.1.10:1 > 198.51.100.9:53", "drop unloaded"},
+		{"icmp6 fe80::1 > ff02::1 type 134 len 8 ttl 255", "drop unloaded"},
+		{"2 192.168.1.10 > 224.0.0.1 ttl 1 len 8", "drop unloaded"},
+		{"icmp 192.168.1.10 > 198.51.100.9 type 8", "drop unloaded"},
 		{"tcp 192.168.1.10:1 > 192.168.1.1:22 S", "up local"},
+		{"udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule"},
+		{"udp 192.168.1.10:2 > 198.51.100.9:53", "forward rule"},
+		{"udp 192.168.1.10:3 > 198.51.100.9:53", "drop state-limit"},
+		{"udp 192.168.1.10:2 > 198.51.100.9:53", "forward state"},
 	} {
 		r := h.in(h.xdp, "lan", test.packet)
 		if got := fmt.Sprintf("%s %s", r.verdict, r.reason); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.packet, got, test.want)
 		}
 	}
+	_, frame := h.arrive("lan", "udp 192.168.1.10:1 > 198.51.100.9:53")
+	if r := h.xdp(h.net.lan0, ethertype(0x0806)(frame)); r.verdict != up || r.reason != "implicit" {
+		t.Errorf("ARP: %s %s", r.verdict, r.reason)
+	}
+	if n := h.dp.View().KillStates(func(s *state.State) bool { return s.Tuple[0].SPort == 2 }); n != 1 {
+		t.Errorf("killed %d states, want 1", n)
+	}
+	if r := h.in(h.xdp, "wan", "udp 198.51.100.9:53 > 192.168.1.10:2"); r.reason != "unloaded" {
+		t.Errorf("a packet of a killed state: %s %s", r.verdict, r.reason)
+	}
 }
 
 // Interfaces under set skip are not judged, but their pair is.
-func TestSkip(t *testing.T) {
-	h := newHarness(t, "block\npass out on wan0", func(c *Config) { c.Room = 10 })
+func testSkip(h *harness) {
+	t := h.tb
+	h.load("block\npass out on wan0")
 	h.setInterface(h.net.lan0, InterfacePresent|InterfaceTarget|InterfaceSkip, lan0MAC)
 	for _, test := range []struct{ from, packet, want string }{
 		{"lan", "udp 192.168.1.10:1 > 192.168.1.1:53", "up local"},
@@ -166,12 +171,12 @@ func TestSkip(t *testing.T) {
 }
 
 // States end.
-func TestStateLife(t *testing.T) {
+func testStateLife(h *harness) {
 	const forth, back = "udp 192.168.1.10:1 > 198.51.100.9:53", "udp 198.51.100.9:53 > 192.168.1.10:1"
 	const passed = " wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"
 	const rules = "block\npass in on lan0\npass out on wan0"
 	const returned = "forward state lan udp 198.51.100.9:53 > 192.168.1.10:1 ttl 63"
-	plays(t, []play{
+	h.plays([]play{
 		{"udp.first is 60 s", rules, []step{
 			{"xdp lan", forth, "forward rule" + passed},
 			{"wait", "59.99", ""},
@@ -225,27 +230,4 @@ func TestStateLife(t *testing.T) {
 			{"xdp wan", "tcp 198.51.100.9:80 > 192.168.1.10:1 SA ack 1", "drop block"},
 		}},
 	})
-}
-
-// The table is full; a state that was killed is none.
-func TestFullAndKilled(t *testing.T) {
-	h := newHarness(t, "set limit states 3\nblock\npass in on lan0\npass out on wan0")
-	send := func(port int, want string) {
-		t.Helper()
-		r := h.in(h.xdp, "lan", fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53", port))
-		if got := fmt.Sprintf("%s %s", r.verdict, r.reason); got != want {
-			t.Errorf("port %d: got %s, want %s", port, got, want)
-		}
-	}
-	for port := 1; port <= 3; port++ {
-		send(port, "forward rule")
-	}
-	send(4, "drop state-limit")
-	send(2, "forward state")
-	if n := h.dp.View().KillStates(func(s *state.State) bool { return s.Tuple[0].SPort == 2 }); n != 1 {
-		t.Errorf("killed %d states, want 1", n)
-	}
-	if r := h.in(h.xdp, "wan", "udp 198.51.100.9:53 > 192.168.1.10:2"); r.reason != "block" {
-		t.Errorf("a packet of a killed state: %s %s", r.verdict, r.reason)
-	}
 }

@@ -1,9 +1,7 @@
 package dataplane
 
-import "testing"
-
 // TCP connections: windows, flags, phases.
-func TestTrack(t *testing.T) {
+func testTrack(h *harness) {
 	const (
 		rules = "block\npass in on lan0\npass out on wan0"
 		c     = "tcp 192.168.1.10:4000 > 198.51.100.9:80 " // the client's
@@ -19,7 +17,7 @@ func TestTrack(t *testing.T) {
 		{"states", "", id + "tcp.established 2:2 2/1"},
 	}
 	after := func(steps ...step) []step { return append(open[:len(open):len(open)], steps...) }
-	plays(t, []play{
+	h.plays([]play{
 		{"phases until it is closed", rules, after(
 			step{"xdp lan", c + "FA seq 101 ack 501", cOut + "FA seq 101 ack 501 ttl 63"},
 			step{"states", "", id + "tcp.closing 3:2 3/1"},

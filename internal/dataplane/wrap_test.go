@@ -1,12 +1,10 @@
 package dataplane
 
-import "testing"
-
 // Sequence numbers wrap. Steps of 10⁹ bytes fit a window of 16 bits scaled by 14;
 // after three of them what the handshake allowed would lie in the future again.
-func TestSequenceNumbersWrap(t *testing.T) {
+func testSequenceNumbersWrap(h *harness) {
 	const there, back = "tcp 192.168.1.10:4000 > 198.51.100.9:80 ", "tcp 198.51.100.9:80 > 192.168.1.10:4000 "
-	plays(t, []play{
+	h.plays([]play{
 		{"a long download", "pass", []step{
 			{"xdp lan", there + "S seq 0 wscale 14", "forward rule wan " + there + "S wscale 14 ttl 63"},
 			{"xdp wan", back + "SA seq 0 ack 1 wscale 14", "forward state lan " + back + "SA ack 1 wscale 14 ttl 63"},
