@@ -19,8 +19,7 @@ func TestDeathAndTakeOverLoseNothing(t *testing.T) {
 	weir.Both(t, func(b *lib.Box) {
 		a := b.WeirRun(gatewayConf(t))
 		b.Ping(lab.LAN, wanHost, 2) // neighbours are known
-		const packets = 4000
-		ping := b.Flood(lab.LAN, wanHost, packets)
+		ping := b.Flood(lab.LAN, wanHost)
 		time.Sleep(500 * time.Millisecond)
 		a.Kill()
 		time.Sleep(500 * time.Millisecond)
@@ -33,24 +32,23 @@ func TestDeathAndTakeOverLoseNothing(t *testing.T) {
 		if !third.Running() {
 			b.Errorf("the third daemon ended:\n%s", third.Said())
 		}
-		ping.AllAnswered(packets)
+		time.Sleep(500 * time.Millisecond)
+		ping.AllAnswered(1000)
 	})
 }
 
-//	lan ═══ ping ═══▶ wan                 fw: weir load, ten times
+//	lan ═══ ping ═══▶ wan                 fw: weir load, three times
 //
 // A load loses no packet either, and the connection's state stays.
 func TestLoadLosesNothing(t *testing.T) {
 	weir.Both(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
 		b.Ping(lab.LAN, wanHost, 2)
-		const packets = 2000
-		ping := b.Flood(lab.LAN, wanHost, packets)
-		for range 10 {
-			time.Sleep(200 * time.Millisecond)
+		ping := b.Flood(lab.LAN, wanHost)
+		for range 3 {
 			b.Weir("load", gatewayConf(t))
 		}
-		ping.AllAnswered(packets)
+		ping.AllAnswered(500)
 	})
 }
 
@@ -80,15 +78,16 @@ func TestIdleConnectionSurvives(t *testing.T) {
 //
 // Without a daemon states are still made, expire and are swept, without end.
 func TestStatesTurnOverWithoutDaemon(t *testing.T) {
-	const limit = 500
+	const limit = 200
 	rules := strings.Replace(gatewayText(t), "set limit states 100000",
-		"set limit states 500\nset timeout { udp.first 1, udp.single 1, udp.multiple 1 }", 1)
-	weir.Both(t, func(b *lib.Box) {
+		"set limit states 200\nset timeout { udp.first 1, udp.single 1, udp.multiple 1 }", 1)
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		a := b.WeirRun(rules)
 		b.Listen(lab.WAN, 9, "socat", "-u", "UDP4-RECVFROM:9,fork,reuseaddr", "/dev/null")
 		a.Kill()
 		made := b.Info().States.Inserts
-		b.ManyUDP(lab.LAN, wanHost, 9, 20*limit, limit/3)
+		// A few sockets get the port of one whose state still lives.
+		b.ManyUDP(lab.LAN, wanHost, 9, 21*limit, limit/2)
 		info := b.Info()
 		if got := info.States.Inserts - made; got < 20*limit {
 			b.Errorf("%d states were made, want %d: %+v\n%s", got, 20*limit, info.States, b.Weir("info"))

@@ -24,7 +24,6 @@ var programs = [...]struct{ name, from string }{
 // Options say what to show.
 type Options struct {
 	Stdout io.Writer
-	Stderr io.Writer
 	Weir   string // the binary to run; "": this one
 }
 

@@ -59,6 +59,16 @@ func (w Binary) Both(t *testing.T, story func(b *Box)) {
 	}
 }
 
+// BothAtOnce is Both for stories that mostly wait: the two run side by side.
+func (w Binary) BothAtOnce(t *testing.T, story func(b *Box)) {
+	for _, hook := range []string{"tcx", "xdp"} {
+		t.Run(hook, func(t *testing.T) {
+			t.Parallel()
+			story(w.Box(t, hook))
+		})
+	}
+}
+
 // Box builds a lab for one hook: offloads are on for tcx and off for xdp.
 func (w Binary) Box(t testing.TB, hook string) *Box {
 	t.Helper()

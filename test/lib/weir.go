@@ -2,6 +2,7 @@ package lib
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -77,7 +78,10 @@ func (b *Box) Weir(args ...string) string {
 // standard output and error, and its exit status.
 func (b *Box) WeirStatus(args ...string) (string, int) {
 	b.Helper()
-	cmd := exec.CommandContext(b.Context(), string(b.weir), append([]string{"--netns", b.Namespace(lab.FW)}, args...)...)
+	// Also after the test's end, when its context is done.
+	ctx, cancel := context.WithTimeout(context.Background(), programTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, string(b.weir), append([]string{"--netns", b.Namespace(lab.FW)}, args...)...)
 	cmd.Dir = b.dir
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
