@@ -83,7 +83,8 @@ func (ip *ipPacket) headerSum() *checksum {
 // l4Sum is the checksum of the protocols that translation knows; nil for
 // others, and where the field is not quoted.
 func (ip *ipPacket) l4Sum() *checksum {
-	at, pseudo := 0, true
+	var at int
+	pseudo := true
 	switch {
 	case ip.proto == protoTCP:
 		at = 16

@@ -14,6 +14,9 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	if why != nil {
 		return nil, why
 	}
+	if reply == p.tuple {
+		return nil, because(reason.TupleTaken) // by itself: its answers look like it
+	}
 	c := &connection{State: state.State{
 		Tuple:   [2]state.Tuple{p.tuple, reply},
 		Phase:   firstPhase(p),

@@ -45,7 +45,7 @@ func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple)
 		return routed{up: because(reason.Local)}
 	}
 	r := m.route(p, leaves)
-	if r.up != nil {
+	if r.up != nil || r.drop != nil {
 		return routed{up: because(reason.UpRoute)}
 	}
 	return r

@@ -88,7 +88,11 @@ func (m *Model) followFirst(p *packet) Outcome {
 		m.count(p, c, f.direction)
 		return m.onward(p, c, f.direction, reason.State, true)
 	}
-	return m.alone(p, m.route(p, p.tuple), reason.Rule)
+	r := m.route(p, p.tuple)
+	if r.up != nil {
+		r.up = because(reason.Local)
+	}
+	return m.alone(p, r, reason.Rule)
 }
 
 // add notes bytes as seen; overlapping ones (RFC 5722), and more pieces than

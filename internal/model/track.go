@@ -139,7 +139,7 @@ func trackTCP(p *packet, c *connection, d int) tracked {
 			return goesOn
 		}
 	}
-	g := newTrial(p, s, t) // 2
+	g := newTrial(p, t) // 2
 	if s.Flags&state.FlowSeen == 0 {
 		if !g.ackFits(t, 0) {
 			return mismatch
@@ -177,7 +177,7 @@ type trial struct {
 	scale    uint8
 }
 
-func newTrial(p *packet, s, t *state.Flow) *trial {
+func newTrial(p *packet, t *state.Flow) *trial {
 	g := &trial{
 		flags: p.tcp.flags, original: p.tcp.seq, seq: p.tcp.seq, end: sequenceEnd(&p.tcp),
 		ack: p.tcp.ack, window: p.tcp.window,
