@@ -14,7 +14,7 @@ import (
 func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judged bool) Outcome {
 	leaves := c.leaving(d)
 	r := m.destination(p, c, d, leaves)
-	if r.up == nil && !p.egress() && !judged {
+	if !p.egress() && !judged {
 		if why := m.judgeAnew(p, c, d, r.route.Interface); why != nil {
 			return p.drop(*why)
 		}
@@ -62,7 +62,8 @@ func halfWay(came, leaves state.Tuple) state.Tuple {
 func (c *connection) leaving(d int) state.Tuple { return c.Tuple[1-d].Reverse() }
 
 // judgeAnew lets the rules see a packet at the sides of its connection that
-// keep no state. What those rules would translate is not: the state has decided.
+// keep no state; to is where it would leave, 0 if no route leads on. What those
+// rules would translate is not: the state has decided.
 func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *reason.Reason {
 	came, left := state.JudgeIn, state.JudgeOut
 	if d == 1 {
@@ -75,7 +76,7 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *reason.Re
 			return why
 		}
 	}
-	if c.Flags&left != 0 {
+	if c.Flags&left != 0 && to != 0 {
 		a.direction, a.iface = resolve.Out, m.box.byIndex(to)
 		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
 		out := m.evaluate(a, nil)
