@@ -53,7 +53,9 @@ func (d *Dataplane) build() (err error) {
 // openLedger takes over what earlier generations left.
 func (d *Dataplane) openLedger() error {
 	found, err := readLedger(d.config.Dir)
-	if err != nil && !isMissing(err) {
+	d.lost = errors.Is(err, ErrLayout)
+	fresh := d.lost || isMissing(err)
+	if err != nil && !fresh {
 		return err
 	}
 	d.ledger = ledger{
@@ -67,7 +69,7 @@ func (d *Dataplane) openLedger() error {
 	if d.config.Unloaded {
 		d.ledger.Unloaded = 1
 	}
-	if isMissing(err) {
+	if fresh {
 		d.ledger.HashSeed, err = newSeed(d.config.HashSeed)
 		return err
 	}
@@ -91,15 +93,14 @@ func (d *Dataplane) openTables() error {
 	switch {
 	case isMissing(err):
 		return nil
+	case err == nil && d.ledger.Layout != stateLayout:
+		d.lost = true
+		return found.close()
 	case errors.Is(err, ErrLayout):
 		d.lost = true
 		return nil
 	case err != nil:
 		return err
-	}
-	if d.ledger.Layout != stateLayout {
-		d.lost = true
-		return found.close()
 	}
 	if found.limit() == d.config.Options.MaxStates {
 		d.tables, d.kept = found, true

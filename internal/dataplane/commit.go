@@ -89,7 +89,7 @@ func (t *transaction) prepare() error {
 
 func (t *transaction) reserveRules() error {
 	l, err := readLedger(t.dir)
-	if isMissing(err) {
+	if isMissing(err) || errors.Is(err, ErrLayout) {
 		return nil
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -321,5 +322,43 @@ func enterStates(tb testing.TB, to *tables, count int) {
 	check(tb, c.run())
 	if c.copied != count {
 		tb.Fatalf("entered %d states of %d", c.copied, count)
+	}
+}
+
+// Tables of another version are not read: the states are lost, and it is said.
+func TestOtherLayout(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	enterStates(t, first.tables, 10)
+	l := must(readLedger(n.dir))(t)
+	l.Layout++
+	check(t, writeLedger(n.dir, l))
+	second := build(t, n.blank())
+	if r := commit(t, second, n.attachments(false)); !r.Unreadable || r.Generation != 2 {
+		t.Errorf("report %+v, want generation 2, unreadable", r)
+	}
+	if left := len(collect(second.View())); left != 0 {
+		t.Errorf("%d states of another layout", left)
+	}
+
+	check(t, os.Remove(filepath.Join(n.dir, ledgerName)))
+	other := must(bpfload.NewTable(ledgerName, 8))(t)
+	defer other.Close()
+	check(t, bpfload.PinMap(other, filepath.Join(n.dir, ledgerName)))
+	if r := commit(t, build(t, n.blank()), n.attachments(false)); !r.Unreadable || r.Generation != 1 {
+		t.Errorf("report %+v after another version's ledger, want generation 1, unreadable", r)
+	}
+	if r := commit(t, build(t, n.blank()), n.attachments(false)); r.Unreadable || r.Generation != 2 {
+		t.Errorf("report %+v after that, want generation 2", r)
+	}
+}
+
+// A generation that is not committed leaves nothing behind.
+func TestCloseWithoutCommit(t *testing.T) {
+	n := newNet(t)
+	check(t, build(t, n.blank()).Close())
+	if _, err := os.Stat(n.dir); !isMissing(err) {
+		t.Errorf("the folder is left: %v", err)
 	}
 }

@@ -34,6 +34,9 @@ func (d *Dataplane) Close() error {
 			errs = append(errs, t.close())
 		}
 	}
+	if d.lock != nil { // never committed: what Build made goes, if it is empty
+		_ = d.place.Do(func() error { return os.Remove(d.config.Dir) })
+	}
 	errs = append(errs, d.unlock())
 	d.objects, d.tables, d.old = nil, nil, nil
 	return errors.Join(errs...)

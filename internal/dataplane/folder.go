@@ -91,6 +91,14 @@ func Leftover(dir string) (bool, error) {
 // with all that is in it, states included. It is no error if there is none.
 func Remove(dir string) error {
 	return bpfload.At("").Do(func() error {
+		if _, err := os.Stat(dir); isMissing(err) {
+			return nil
+		}
+		lock, err := lockFolder(dir, true)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
 		links, err := openLinks(dir)
 		if err != nil {
 			return err

@@ -1,7 +1,9 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 	"unsafe"
@@ -20,6 +22,7 @@ type ledger struct {
 	RuleBase   uint32 // of the live generation
 	Rules      uint32 // of the live generation
 	Unloaded   uint32 // 1: the live generation is the built-in set
+	Spare      [6]uint32
 }
 
 const ledgerName = "ledger"
@@ -42,7 +45,10 @@ func readLedger(dir string) (ledger, error) {
 // writeLedger writes the ledger pinned in dir, and pins one if there is none.
 func writeLedger(dir string, l ledger) error {
 	m, err := openLedger(dir)
-	if isMissing(err) {
+	if errors.Is(err, ErrLayout) {
+		err = os.Remove(filepath.Join(dir, ledgerName))
+	}
+	if m == nil && (err == nil || isMissing(err)) {
 		m, err = newLedger(dir)
 	}
 	if err != nil {
@@ -87,8 +93,8 @@ func NextRuleBase(dir string) (uint32, error) {
 	var base uint32
 	err := bpfload.At("").Do(func() error {
 		l, err := readLedger(dir)
-		if isMissing(err) {
-			return nil
+		if isMissing(err) || errors.Is(err, ErrLayout) {
+			return nil // no state that can be read holds an id
 		}
 		base = l.NextRule
 		return err
