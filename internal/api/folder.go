@@ -24,12 +24,21 @@ func FolderOf(cookie uint64) Folder {
 	return Folder(filepath.Join(Root, strconv.FormatUint(cookie, 10)))
 }
 
-// Files of a run folder.
-func (f Folder) Socket() string     { return filepath.Join(string(f), "control.sock") }
-func (f Folder) Found() string      { return filepath.Join(string(f), "found.json") }      // what weir stop gives back
-func (f Folder) Interfaces() string { return filepath.Join(string(f), "interfaces.json") } // []Interface
-func (f Folder) Loaded() string     { return filepath.Join(string(f), "loaded.json") }     // Loaded
-func (f Folder) Rules() string      { return filepath.Join(string(f), "rules") }           // one file for each ruleset whose rules are still counted
+// Socket is the daemon's control socket.
+func (f Folder) Socket() string { return filepath.Join(string(f), "control.sock") }
+
+// Found is the file of what weir stop gives back.
+func (f Folder) Found() string { return filepath.Join(string(f), "found.json") }
+
+// Interfaces is the file of the interfaces that were judged last: []Interface.
+func (f Folder) Interfaces() string { return filepath.Join(string(f), "interfaces.json") }
+
+// Loaded is the file that names the rules in force: a Loaded.
+func (f Folder) Loaded() string { return filepath.Join(string(f), "loaded.json") }
+
+// Rules is the folder with one file for each ruleset whose rules are still counted.
+func (f Folder) Rules() string { return filepath.Join(string(f), "rules") }
+
 // RulesOf is the record of the ruleset whose rule 0 has that global number: []RuleText.
 func (f Folder) RulesOf(base uint32) string {
 	return filepath.Join(f.Rules(), strconv.FormatUint(uint64(base), 10)+".json")

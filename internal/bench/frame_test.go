@@ -115,7 +115,7 @@ func TestGeneratedFrames(t *testing.T) {
 	}
 }
 
-func checkFrame(t *testing.T, w *way, s step, number uint32, frame []byte) {
+func checkFrame(t *testing.T, _ *way, s step, number uint32, frame []byte) {
 	t.Helper()
 	if len(frame) != s.length {
 		t.Fatalf("%d bytes, want %d", len(frame), s.length)

@@ -37,7 +37,7 @@ func describeMachine() (Machine, error) {
 	if err := unix.Sysinfo(&info); err != nil {
 		return m, fmt.Errorf("ask for the memory's size: %w", err)
 	}
-	m.Memory = int(uint64(info.Totalram) * uint64(info.Unit) >> 20)
+	m.Memory = int(info.Totalram * uint64(info.Unit) >> 20)
 	cpuinfo, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return m, fmt.Errorf("read the CPU's name: %w", err)

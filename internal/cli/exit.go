@@ -21,8 +21,10 @@ var ErrSilent = errors.New("refused")
 // MissingError is an error that names a capability the machine or the user lacks.
 type MissingError struct{ Err error }
 
-func (e *MissingError) Error() string           { return e.Err.Error() }
-func (e *MissingError) Unwrap() error           { return e.Err }
+func (e *MissingError) Error() string { return e.Err.Error() }
+func (e *MissingError) Unwrap() error { return e.Err }
+
+// MissingCapability makes the exit status 2.
 func (e *MissingError) MissingCapability() bool { return true }
 
 var errNotRoot = &MissingError{errors.New("must be run as root: it loads BPF programs and changes the network")}

@@ -75,7 +75,7 @@ func newLabExecCommand(name *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "exec lan|fw|wan -- COMMAND [ARGUMENT]...",
 		Short: "run a command in one host of the lab",
-		Args: func(c *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return &UsageError{errors.New("lab exec: say a host (lan, fw or wan) and a command")}
 			}

@@ -2,8 +2,8 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"weir/internal/api"
@@ -21,7 +21,7 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 		&controller{readiness: newReadiness(), box: b, leave: leave, started: time.Now()},
 	}
 	err := serve(ctx, tasks, b.sayReady)
-	if cause := context.Cause(ctx); err == nil && cause != nil && cause != context.Canceled {
+	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		b.say("%v; packets go on by the rules in force", cause)
 		return nil
 	}
@@ -151,7 +151,6 @@ type controller struct {
 	box     *box
 	leave   context.CancelCauseFunc
 	started time.Time
-	once    sync.Once
 }
 
 func (*controller) String() string { return "control socket" }

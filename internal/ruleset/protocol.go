@@ -77,7 +77,7 @@ func (p *protocol) spans() []span {
 		}
 		for proto := range uint64(256) {
 			if p.proto == 0 || uint64(p.proto) == proto {
-				spans = p.appendDetails(spans, family, uint64(i)<<24|proto<<16)
+				spans = p.appendDetails(spans, uint64(i)<<24|proto<<16)
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func (p *protocol) spans() []span {
 }
 
 // appendDetails adds the numbers of one family and protocol, which begin with base.
-func (p *protocol) appendDetails(spans []span, family families, base uint64) []span {
+func (p *protocol) appendDetails(spans []span, base uint64) []span {
 	isICMP := base>>16 == icmp || base>>16 == 1<<8|icmpv6
 	switch {
 	case p.icmp.Asked && !isICMP:
