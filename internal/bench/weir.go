@@ -5,18 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"weir/examples"
 )
 
 const (
+	// Files in the benchmark's folder.
+	rulesFile = "gateway.conf"
+	pidFile   = "weir.pid"
 	// weirStart is how long the daemon may take until it forwards.
 	weirStart = 20 * time.Second
 	// weirStop is how long it may take to end after weir stop.
@@ -64,7 +69,7 @@ func startWeir(ctx context.Context, s *setting, w *way) (func() error, error) {
 }
 
 func startDaemon(ctx context.Context, s *setting, w *way) (stop func() error, err error) {
-	file := filepath.Join(s.dir, "gateway.conf")
+	file := filepath.Join(s.dir, rulesFile)
 	if err := os.WriteFile(file, []byte(weirRules(w.c.Flows)), 0o600); err != nil {
 		return nil, fmt.Errorf("write the rules: %w", err)
 	}
@@ -72,11 +77,10 @@ func startDaemon(ctx context.Context, s *setting, w *way) (stop func() error, er
 	cmd := exec.Command(s.program, "run", "-f", file, "--netns", w.net.firewall(), "--hook", w.path.hook)
 	var messages bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &messages, &messages
-	if err := cmd.Start(); err != nil {
+	d := &daemon{setting: s, netns: w.net.firewall(), ended: make(chan error, 1), messages: &messages}
+	if err := d.start(cmd); err != nil {
 		return nil, fmt.Errorf("start weir: %w", err)
 	}
-	d := &daemon{setting: s, netns: w.net.firewall(), ended: make(chan error, 1), messages: &messages, process: cmd.Process}
-	go func() { d.ended <- cmd.Wait() }()
 	if err := d.waitUntilLoaded(ctx); err != nil {
 		return nil, errors.Join(err, d.stop())
 	}
@@ -91,6 +95,21 @@ type daemon struct {
 	ended    chan error
 	over     bool
 	messages *bytes.Buffer // may be read once it has ended
+}
+
+// start starts the daemon and notes its number, so that the next run can end it
+// if this one is killed.
+func (d *daemon) start(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	d.process = cmd.Process
+	go func() { d.ended <- cmd.Wait() }()
+	note := []byte(strconv.Itoa(cmd.Process.Pid))
+	if err := os.WriteFile(filepath.Join(d.setting.dir, pidFile), note, 0o600); err != nil {
+		return errors.Join(err, cmd.Process.Kill())
+	}
+	return nil
 }
 
 func (d *daemon) waitUntilLoaded(ctx context.Context) error {
@@ -142,8 +161,12 @@ func orEnded(err error) error {
 	return err
 }
 
-// stopLeftover stops a weir that a killed benchmark left in its namespace.
+// stopLeftover ends the weir of a killed benchmark and takes down what it left
+// in its namespace.
 func stopLeftover(s *setting, netns string) error {
+	if err := endLeftover(s.dir); err != nil {
+		return err
+	}
 	if _, err := os.Stat(filepath.Join("/run/netns", netns)); err != nil {
 		return nil
 	}
@@ -155,4 +178,34 @@ func stopLeftover(s *setting, netns string) error {
 		return fmt.Errorf("stop the weir of an earlier run: %w: %s", err, strings.TrimSpace(string(out)))
 	}
 	return nil
+}
+
+// endLeftover kills the daemon that is noted in dir, if the process of that
+// number is still the one that reads its rules there.
+func endLeftover(dir string) error {
+	b, err := os.ReadFile(filepath.Join(dir, pidFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find the weir of an earlier run: %w", err)
+	}
+	pid, err := strconv.Atoi(string(b))
+	if err != nil {
+		return fmt.Errorf("find the weir of an earlier run: %w", err)
+	}
+	for deadline := time.Now().Add(weirStop); isDaemon(pid, dir); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the weir of an earlier run, process %d, does not end", pid)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("end the weir of an earlier run: %w", err)
+		}
+	}
+	return nil
+}
+
+func isDaemon(pid int, dir string) bool {
+	arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err == nil && bytes.Contains(arguments, []byte(filepath.Join(dir, rulesFile)))
 }
