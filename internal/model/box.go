@@ -3,6 +3,8 @@ package model
 import (
 	"net/netip"
 	"slices"
+
+	"weir/pf/resolve"
 )
 
 // A Box is the machine between its interfaces, as far as packets notice.
@@ -58,7 +60,7 @@ func (b *Box) byIndex(index uint32) *Interface {
 func (b *Box) named(name string) []*Interface {
 	var found []*Interface
 	for i := range b.Interfaces {
-		if b.Interfaces[i].is(name) {
+		if name == resolve.Self || b.Interfaces[i].is(name) {
 			found = append(found, &b.Interfaces[i])
 		}
 	}

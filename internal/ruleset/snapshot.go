@@ -3,6 +3,8 @@ package ruleset
 import (
 	"net/netip"
 	"slices"
+
+	"weir/pf/resolve"
 )
 
 // A Snapshot is what rules ask about the host: its interfaces as they are now.
@@ -34,7 +36,7 @@ func (a Address) usable() bool {
 func (s *Snapshot) named(name string) []*Interface {
 	var found []*Interface
 	for i := range s.Interfaces {
-		if s.Interfaces[i].is(name) {
+		if name == resolve.Self || s.Interfaces[i].is(name) {
 			found = append(found, &s.Interfaces[i])
 		}
 	}
