@@ -32,8 +32,8 @@ func (m *Model) sanity(p *packet) *reason.Reason {
 func martianSource4(p *packet) bool {
 	src := p.tuple.Src
 	if thisNetwork.Contains(src) {
-		asking := src == unspecified && p.tuple.Dst == limited // a DHCP client's request
-		return !asking && p.tuple.Proto != protoIGMP
+		asking := p.tuple.Dst == limited || p.tuple.Proto == protoIGMP // before it has an address
+		return src != unspecified || !asking
 	}
 	return src.IsLoopback() || src.IsMulticast() || reserved4.Contains(src)
 }
