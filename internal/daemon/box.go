@@ -137,6 +137,9 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 	}
 	b.noteStates(report)
 	b.noteLoaded(false)
+	if err := b.pruneRules(); err != nil {
+		b.say("records of old rules stay: %v", err)
+	}
 	return b.tell(m)
 }
 
