@@ -10,8 +10,6 @@
 #ifndef WEIR_RULES_H
 #define WEIR_RULES_H
 
-#include <linux/in.h>
-#include <linux/in6.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
@@ -19,6 +17,7 @@
 #include "pool.h"
 #include "reason.h"
 #include "rule_maps.h"
+#include "rule_tree.h"
 
 #define NO_RULE MAX_RULES /* as a rule's number: none */
 
@@ -32,6 +31,7 @@ struct walk {
 	__u32 from;		 /* rules before it were judged by other addresses */
 	__u32 last;		 /* deciding so far, or NO_RULE			*/
 	__u32 stop;		 /* asked no further than here, or NO_RULE	*/
+	__u32 broken;		 /* the tables contradict each other		*/
 };
 
 struct {
@@ -41,98 +41,14 @@ struct {
 	__type(value, struct walk);
 } walks SEC(".maps");
 
-/* How many of a node's keys are at or below x. Without branches, which would be
- * mispredicted: each term is the borrow of x - key. */
-static __always_inline __u32 node_rank(const struct rule_node *n, __u64 x)
-{
-	__u64 above = 0;
-	int i;
-
-	for (i = 0; i < NODE_KEYS; i++) {
-		__u64 key = n->key[i];
-
-		above += ((~x & key) | ((~x | key) & (x - key))) >> 63;
-	}
-	return NODE_KEYS - above;
-}
-
-/* The value of the span that x is in, of the tree in rule_nodes[first ..]. */
-__noinline __u32 tree_search(__u32 first, __u32 nodes, __u64 x)
-{
-	__u32 level, at, rank, node = 0, found = first, slot = 0;
-	const struct rule_spans *spans;
-	const struct rule_node *n;
-
-	for (level = 0; level < TREE_LEVELS && node < nodes; level++) {
-		at = first + node;
-		n = bpf_map_lookup_elem(&rule_nodes, &at);
-		if (!n)
-			return 0;
-		rank = node_rank(n, x);
-		if (rank) {
-			found = at;
-			slot = rank - 1;
-		}
-		node = (NODE_KEYS + 1) * node + 1 + rank;
-	}
-	spans = bpf_map_lookup_elem(&rule_spans, &found);
-	return spans ? spans->value[slot % NODE_KEYS] : 0;
-}
-
-/* The value of x in a tree. */
-static __always_inline __u32 tree_find(__u32 tree, __u64 x)
-{
-	const struct rule_tree *t = bpf_map_lookup_elem(&rule_trees, &tree);
-
-	if (!t)
-		return 0;
-	return t->nodes ? tree_search(t->first, t->nodes, x) : t->first;
-}
-
-/* The value of an address, in the trees of its side. */
-static __always_inline __u32 addr_find(__u32 tree4, __u32 tree6, const struct addr *a, __u8 family)
-{
-	const __be64 *half = (const __be64 *)a;
-	__u32 value = tree_find(family == 4 ? tree4 : tree6,
-				family == 4 ? bpf_ntohl(a->word[3]) : bpf_be64_to_cpu(half[0]));
-
-	if (value & SPAN_TREE)
-		value = tree_find(value & ~SPAN_TREE, bpf_be64_to_cpu(half[1]));
-	return value;
-}
-
-/* TCP flags in the order SYN ACK RST FIN PSH CWR ECE URG: what rules ask of them
- * is then a few spans, "flags S/SA" a single one. */
-static __always_inline __u32 flags_key(__u8 f)
-{
-	return (f & TCP_SYN) << 6 | (f & TCP_ACK) << 2 | (f & TCP_RST) << 3 | (f & TCP_FIN) << 4 |
-	       (f & 0x08) | (f & 0xe0) >> 5;
-}
-
-static __always_inline __u32 protocol_key(const struct judge *j)
-{
-	__u32 key = (j->family == 6) << 24 | j->proto << 16;
-
-	if (j->proto == IPPROTO_TCP)
-		return key | flags_key(j->tcp_flags);
-	if (j->proto == (j->family == 6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP))
-		return key | j->icmp_type << 8 | j->icmp_code;
-	return key;
-}
-
-static __always_inline int judge_has_ports(const struct judge *j)
-{
-	return j->proto == IPPROTO_TCP || j->proto == IPPROTO_UDP;
-}
-
 static __always_inline void walk_set_class(struct walk *w, enum field f, __u32 index)
 {
 	const struct rule_class *c = bpf_map_lookup_elem(&rule_classes, &index);
 
 	if (c)
 		w->class[f] = *c;
-	else /* cannot happen: then no rule matches */
-		w->class[f].filled = 0;
+	else
+		w->broken = 1;
 }
 
 /* The addresses and the destination port are what match rules may change. */
@@ -169,6 +85,7 @@ __noinline int walk_set_changed(struct walk *w, const struct judge *j)
 
 static __always_inline void walk_start(struct walk *w, const struct judge *j)
 {
+	w->broken = 0;
 	walk_set_class(w, FIELD_INTERFACE,
 		       tree_find(TREE_INTERFACE, (__u64)j->direction << 32 | j->ifindex));
 	walk_set_class(w, FIELD_PROTOCOL, tree_find(TREE_PROTOCOL, protocol_key(j)));
@@ -205,8 +122,10 @@ static __always_inline void bits_intersect(struct walk *w, const struct rule_cla
 	if (c->full & bit)
 		return;
 	common = bpf_map_lookup_elem(&rule_vectors, &at);
-	if (!common)
+	if (!common) {
+		w->broken = 1;
 		return;
+	}
 	if (!(c->differs & bit)) {
 		for (i = 0; i < CHUNK_WORDS; i++)
 			w->bits[i] &= common->word[i];
@@ -214,8 +133,10 @@ static __always_inline void bits_intersect(struct walk *w, const struct rule_cla
 	}
 	at = c->own + __builtin_popcountll(c->differs & (bit - 1));
 	own = bpf_map_lookup_elem(&rule_vectors, &at);
-	if (!own)
+	if (!own) {
+		w->broken = 1;
 		return;
+	}
 	for (i = 0; i < CHUNK_WORDS; i++)
 		w->bits[i] &= common->word[i] ^ own->word[i];
 }
@@ -248,8 +169,10 @@ static __always_inline void walk_match(struct walk *w, __u32 chunk, __u32 kind)
 
 	mask = bpf_map_lookup_elem(&rule_vectors, &at);
 	w->words = 0;
-	if (!mask)
+	if (!mask) {
+		w->broken = 1;
 		return;
+	}
 	for (i = 0; i < CHUNK_WORDS; i++)
 		w->bits[i] = mask->word[i];
 	for (i = 0; i < FIELD_COUNT; i++)
@@ -400,8 +323,10 @@ static __always_inline int walk_visit(struct visit *v, __u32 number)
 	struct judge *j = v->j;
 	struct walk *w = v->w;
 
-	if (!r)
+	if (!r) {
+		w->broken = 1;
 		return 1;
+	}
 	if (r->tagged && (j->tag == r->tagged) == !!(r->flags & RULE_NOT_TAGGED))
 		return 0;
 	if (r->tag)
@@ -494,7 +419,8 @@ static __always_inline enum reason judge_answer(struct judge *j, __u32 last)
 
 /*
  * The rules' answers for one crossing (docs/packet-path.md, 5): REASON_RULE or
- * REASON_NO_RULE if it passes, REASON_BLOCK or REASON_NAT_ADDRESS if not.
+ * REASON_NO_RULE if it passes, REASON_BLOCK or REASON_NAT_ADDRESS if not; if the
+ * tables contradict each other, which they never do, REASON_INTERNAL.
  */
 __noinline enum reason rules_judge(struct judge *j)
 {
@@ -519,7 +445,7 @@ __noinline enum reason rules_judge(struct judge *j)
 	if (v.w->stop == NO_RULE || v.w->last != v.w->stop)
 		walk_last(&v);
 	count_stop(v.set, v.w->stop);
-	return judge_answer(j, v.w->last);
+	return v.w->broken ? REASON_INTERNAL : judge_answer(j, v.w->last);
 }
 
 #endif

@@ -130,16 +130,16 @@ type RulesRuleTree struct {
 }
 
 type RulesWalk struct {
-	_     structs.HostLayout
-	Class [6]RulesRuleClass
-	Bits  [8]uint64
-	Todo  uint64
-	Chunk uint32
-	Words uint32
-	From  uint32
-	Last  uint32
-	Stop  uint32
-	_     [4]byte
+	_      structs.HostLayout
+	Class  [6]RulesRuleClass
+	Bits   [8]uint64
+	Todo   uint64
+	Chunk  uint32
+	Words  uint32
+	From   uint32
+	Last   uint32
+	Stop   uint32
+	Broken uint32
 }
 
 // Names of all BPF objects in the ELF.
