@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"reflect"
@@ -105,10 +107,40 @@ func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled,
 // base is the global number of rule 0: that of the ruleset in force if its rules
 // are the same, so that they go on counting, else one past all others.
 func (b *box) base(rules *compiled) (uint32, error) {
-	if b.rules != nil && slices.Equal(rules.texts, b.rules.texts) {
-		return b.rules.base, nil
+	texts, base, err := b.inForce()
+	if err != nil {
+		return 0, err
+	}
+	if texts != nil && slices.Equal(rules.texts, texts) {
+		return base, nil
 	}
 	return dataplane.NextRuleBase(b.dir)
+}
+
+// inForce gives the texts of the ruleset in force, which may be an earlier
+// daemon's, and the global number of its rule 0; nil if there is none.
+func (b *box) inForce() ([]api.RuleText, uint32, error) {
+	if b.rules != nil {
+		return b.rules.texts, b.rules.base, nil
+	}
+	view, err := dataplane.Open(b.dir)
+	if errors.Is(err, dataplane.ErrNotLoaded) || errors.Is(err, dataplane.ErrLayout) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("look at the running dataplane: %w", err)
+	}
+	defer view.Close()
+	info, err := view.Info()
+	if err != nil {
+		return nil, 0, err
+	}
+	var texts []api.RuleText
+	err = api.ReadJSON(b.cfg.Folder.RulesOf(info.RuleBase), &texts)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, err
+	}
+	return texts, info.RuleBase, nil
 }
 
 // replace puts a source in force on the interfaces that have programs.

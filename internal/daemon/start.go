@@ -81,11 +81,10 @@ func (b *box) start(ctx context.Context, source Source) (*os.File, error) {
 // already, what is told before the commit is of interfaces that it does not
 // have yet: the old programs read the same tables.
 func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) error {
-	before, err := b.readBefore(m)
+	first, before, err := b.readBefore(m)
 	if err != nil {
 		return err
 	}
-	first := len(before) == 0
 	if err := b.guard(undo, first); err != nil {
 		return err
 	}
@@ -120,32 +119,33 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 }
 
 // readBefore reads what an earlier daemon left: the record of the box as it was
-// found, and the interfaces that its dataplane is attached to, by index.
-func (b *box) readBefore(m *machine) (map[int]bool, error) {
-	var err error
+// found, and the interfaces that its dataplane is attached to, by index. first
+// says that there is no dataplane yet.
+func (b *box) readBefore(m *machine) (first bool, before map[int]bool, err error) {
 	if b.found, err = readFound(b.cfg.Folder.Found()); err != nil {
-		return nil, err
+		return false, nil, err
 	}
 	if err := b.found.forget(m.names()); err != nil {
-		return nil, err
+		return false, nil, err
 	}
 	view, err := dataplane.Open(b.dir)
-	if errors.Is(err, dataplane.ErrNotLoaded) {
-		return nil, nil
+	switch {
+	case errors.Is(err, dataplane.ErrNotLoaded):
+		return true, nil, nil
+	case err == nil:
+		view.Close() //nolint:errcheck // it was only to see whether it is there
+	case !errors.Is(err, dataplane.ErrLayout): // another version's, which is replaced all the same
+		return false, nil, fmt.Errorf("look at the running dataplane: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("look at the running dataplane: %w", err)
-	}
-	defer view.Close()
 	var recorded []api.Interface
 	if err := api.ReadJSON(b.cfg.Folder.Interfaces(), &recorded); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return false, nil, err
 	}
-	before := make(map[int]bool)
+	before = make(map[int]bool)
 	for _, n := range recorded {
 		before[n.Index] = n.Hook != string(NoHook)
 	}
-	return before, nil
+	return false, before, nil
 }
 
 // guard raises the guard. Without nftables the box goes without: the programs

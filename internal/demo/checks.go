@@ -28,10 +28,10 @@ func (g *gateway) checks(ctx context.Context) error {
 		{"the LAN cannot use telnet", g.forbiddenOut},
 		{"packets go on without the daemon", g.withoutDaemon},
 	} {
-		if err := ctx.Err(); err != nil {
+		found, err := within(ctx, check.try)
+		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
-		found, err := within(ctx, check.try)
 		if err != nil {
 			fmt.Fprintf(g.Stdout, "  FAIL  %s\n", check.what)
 			return fmt.Errorf("%s: %w", check.what, err)

@@ -150,3 +150,16 @@ func (b *Box) Dump() {
 		b.Logf("weir %s:\n%s", strings.Join(command, " "), out)
 	}
 }
+
+// AwaitHook waits until weir has attached to an interface.
+func (b *Box) AwaitHook(device string) {
+	b.Helper()
+	b.Until(10*time.Second, "weir is attached to "+device, func() bool {
+		for _, n := range weirJSON[api.Interfaces](b, "interfaces").Interfaces {
+			if n.Name == device && n.Hook != "none" {
+				return true
+			}
+		}
+		return false
+	})
+}

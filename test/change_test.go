@@ -1,0 +1,95 @@
+package test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+//	lan ─── fw ─── wan (its eth0 gets another MAC)
+//
+// Under XDP the kernel sees none of what is forwarded and would never ask the
+// neighbour again: weir has it ask.
+func TestNeighbourChangesItsMAC(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		b.WeirRun(gatewayConf(t))
+		b.Ping(lab.LAN, wanHost, 2)
+		_, old := b.MACs(lab.FW, "wan0")
+		b.Run(lab.WAN, "ip", "link", "set", "eth0", "address", "02:77:65:00:02:99")
+		flood := b.Start(lab.LAN, "ping", "-n", "-i", "0.1", wanHost) // traffic, so that it is in use
+		b.Until(30*time.Second, "packets reach the neighbour that was at "+old, func() bool {
+			return strings.Contains(flood.Said(), "bytes from "+wanHost)
+		})
+		if now := b.Run(lab.FW, "ip", "neighbour", "show", wanHost); !strings.Contains(now, "02:77:65:00:02:99") {
+			b.Errorf("the kernel still knows %s", now)
+		}
+	})
+}
+
+//	lan eth0 ─── lan0 fw wan0 ─── wan
+//	    eth1 ─── dmz0            (appears while weir runs, is renamed, goes)
+//
+// An interface that appears is judged from the first packet, by the rules that
+// name it; one that goes leaves the others alone.
+func TestInterfaceAppears(t *testing.T) {
+	const rules = `
+set skip on lo
+block all
+pass in on dmz0 inet proto icmp
+pass out on wan0 inet proto icmp
+match out on wan0 inet from 10.9.0.0/24 nat-to (wan0)
+`
+	weir.Both(t, func(b *lib.Box) {
+		a := b.WeirRun(rules)
+		lan := b.Namespace(lab.LAN)
+		b.Run(lab.FW, "ip", "link", "add", "new0", "type", "veth", "peer", "name", "eth1", "netns", lan)
+		if b.Hook == "xdp" { // what crosses is what a wire would carry
+			b.Run(lab.FW, "ethtool", "-K", "new0", "tx", "off", "gro", "off")
+			b.Run(lab.LAN, "ethtool", "-K", "eth1", "tx", "off", "gro", "on")
+		}
+		b.Run(lab.FW, "ip", "address", "add", "10.9.0.1/24", "dev", "new0")
+		b.Run(lab.FW, "ip", "link", "set", "new0", "up")
+		b.Run(lab.LAN, "ip", "address", "add", "10.9.0.2/24", "dev", "eth1")
+		b.Run(lab.LAN, "ip", "link", "set", "eth1", "up")
+		b.Run(lab.LAN, "ip", "route", "add", wanHost, "via", "10.9.0.1", "dev", "eth1")
+		b.AwaitHook("new0")
+		if out, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", wanHost); err == nil {
+			b.Errorf("no rule names new0, and it forwards:\n%s", out)
+		}
+		b.Run(lab.FW, "ip", "link", "set", "new0", "down")
+		b.Run(lab.FW, "ip", "link", "set", "new0", "name", "dmz0", "up")
+		b.Until(30*time.Second, "rules for dmz0 pass ping", func() bool {
+			_, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", wanHost)
+			return err == nil
+		})
+		b.Run(lab.FW, "ip", "link", "del", "dmz0")
+		b.Until(10*time.Second, "dmz0 is forgotten", func() bool { return !strings.Contains(b.Weir("info"), "dmz0") })
+		b.Ping(lab.FW, fwLAN, 1)
+		if !a.Running() {
+			b.Errorf("the daemon ended:\n%s", a.Said())
+		}
+	})
+}
+
+//	lan ─── fw (wan0 gets another address) ─── wan
+//
+// (wan0) follows the interface's address; new connections are translated to the
+// new one without a load.
+func TestAddressOfTranslationChanges(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		b.WeirRun(gatewayConf(t))
+		b.Run(lab.FW, "ip", "address", "del", fwWAN+"/24", "dev", "wan0")
+		b.Run(lab.FW, "ip", "address", "add", "203.0.113.7/24", "dev", "wan0")
+		b.Run(lab.FW, "ip", "route", "replace", "default", "via", wanHost)
+		b.Until(10*time.Second, "ping is translated to the new address", func() bool {
+			b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", wanHost) //nolint:errcheck // it is tried until it is so
+			for _, s := range b.States("proto", "icmp", "host", "203.0.113.7") {
+				return s.Dst.Packets > 0
+			}
+			return false
+		})
+	})
+}
