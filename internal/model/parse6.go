@@ -96,11 +96,11 @@ func (p *packet) parseExtension(chain *extensionChain) *reason.Reason {
 			return why
 		}
 	}
-	if chain.bytes > maxExtensionBytes {
-		return because(reason.ExtensionChain)
-	}
 	if size > len(x) {
 		return p.short()
+	}
+	if chain.bytes > maxExtensionBytes {
+		return because(reason.ExtensionChain)
 	}
 	p.tuple.Proto = x[0]
 	p.l4 += size
