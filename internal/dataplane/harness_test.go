@@ -227,8 +227,10 @@ func (h *harness) counts(ifindex int) string {
 	before := h.counted[ifindex]
 	for r := range now {
 		now[r] = c.Reasons[r].Packets
-		for range now[r] - before[r] {
+		if n := now[r] - before[r]; n == 1 {
 			text += " " + reason.Reason(r).String()
+		} else if n > 1 {
+			text += fmt.Sprintf(" %d*%s", n, reason.Reason(r))
 		}
 	}
 	h.counted[ifindex] = now

@@ -62,6 +62,10 @@ func TestPackets(t *testing.T) {
 		{"guard", testGuard},
 		{"segments", testSegments},
 		{"layer 3", testLayer3},
+		{"next hops", testNextHops},
+		{"checksums", testChecksums},
+		{"pools", testPools},
+		{"addresses", testAddresses},
 		{"devices", testDevices}, // the last: one of them is gone afterwards
 	} {
 		h.sub(section.name, func(h *harness) {
