@@ -145,7 +145,7 @@ func (p *pkt) encodeL4() []byte {
 		return payload
 	}
 	var head []byte
-	at := -1
+	var at int
 	switch p.proto {
 	case "tcp":
 		head, at = p.encodeTCP(), 16
