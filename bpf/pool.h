@@ -33,6 +33,7 @@ struct pool {
  * of an interface in parentheses change. Read by pool_take. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* pools, by the loader */
 	__type(key, __u32);
 	__type(value, struct pool);
@@ -42,6 +43,7 @@ struct {
  * for two sets of rows: the daemon writes those not in use, then the pool. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* rows, by the loader */
 	__type(key, __u32);
 	__type(value, struct pool_address);

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"weir/internal/bpfload"
 	"weir/internal/ruleset"
@@ -72,13 +73,27 @@ func rawPool(p *ruleset.Pool) xdpPool {
 
 func rawRun(r ruleset.Run) uint64 { return uint64(r.First) | uint64(r.Count)<<32 }
 
+// fillArray writes the first values of an array.
 func fillArray[From, To any](m *bpfload.Map, values []From, convert func(*From) To) error {
-	for i := range values {
-		raw := convert(&values[i])
-		if err := m.Put(uint32(i), &raw); err != nil {
-			return fmt.Errorf("write entry %d of %s: %w", i, m, err)
+	return changeArray(m, func(array []To) {
+		for i := range values {
+			array[i] = convert(&values[i])
 		}
+	})
+}
+
+// changeArray gives an array's values to change.
+func changeArray[T any](m *bpfload.Map, change func([]T)) error {
+	memory, err := bpfload.MapMemory(m)
+	if err != nil {
+		return err
 	}
+	defer memory.Close()
+	array, err := bpfload.Values[T](memory)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", m, err)
+	}
+	change(array)
 	return nil
 }
 
@@ -87,17 +102,21 @@ func fillArray[From, To any](m *bpfload.Map, values []From, convert func(*From) 
 // old addresses or the new ones.
 func (d *Dataplane) SetPools(changes []ruleset.PoolChange) error {
 	rows, pools := d.objects.Maps["pool_addresses"], d.objects.Maps["pools"]
-	for _, c := range changes {
-		for index, row := range c.Rows {
-			raw := rawRow(&row)
-			if err := rows.Put(index, &raw); err != nil {
-				return fmt.Errorf("write address %d of pool %d: %w", index, c.Index, err)
+	err := changeArray(rows, func(array []xdpPoolAddress) {
+		for _, c := range changes {
+			for index, row := range c.Rows {
+				array[index] = rawRow(&row)
 			}
 		}
-		raw := rawPool(&c.Pool)
-		if err := pools.Put(uint32(c.Index), &raw); err != nil {
-			return fmt.Errorf("write pool %d: %w", c.Index, err)
-		}
+	})
+	if err != nil {
+		return err
 	}
-	return nil
+	return changeArray(pools, func(array []xdpPool) {
+		for _, c := range changes {
+			raw := rawPool(&c.Pool)
+			atomic.StoreUint64(&array[c.Index].Rows4, raw.Rows4)
+			atomic.StoreUint64(&array[c.Index].Rows6, raw.Rows6)
+		}
+	})
 }
