@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -59,6 +61,9 @@ from them, and the exit status is 1. docs/measuring.md describes the method.`,
 			}
 			fmt.Fprintf(env.Stderr, "this takes about %s\n", o.Estimate().Round(time.Second))
 			report, err := bench.Forward(c.Context(), o)
+			if errors.Is(err, context.Canceled) {
+				return fmt.Errorf("bench forward: interrupted (%w)", err)
+			}
 			if err != nil {
 				return fmt.Errorf("bench forward: %w", err)
 			}
