@@ -15,7 +15,7 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 	if m.implicit(p) {
 		return p.pass(reason.Implicit)
 	}
-	in, out, r, why := m.cross(p, made)
+	in, out, r, why := m.cross(p, c == nil, made)
 	switch {
 	case why != nil:
 		return p.drop(*why)
@@ -41,8 +41,8 @@ func (c *connection) widen(p *packet, d int, in, out *crossing) {
 
 // cross lets the rules judge every crossing that is due: at egress, for the
 // box's own packets, the out crossing; at ingress the in crossing, and the out
-// crossing where the route leads out again.
-func (m *Model) cross(p *packet, made *state.State) (in, out *crossing, r routed, why *reason.Reason) {
+// crossing where the route leads out again. fresh: no state holds the tuple yet.
+func (m *Model) cross(p *packet, fresh bool, made *state.State) (in, out *crossing, r routed, why *reason.Reason) {
 	in, out = &crossing{}, &crossing{}
 	if p.egress() {
 		*out = m.evaluate(ask(p), made)
@@ -52,7 +52,7 @@ func (m *Model) cross(p *packet, made *state.State) (in, out *crossing, r routed
 	if why := m.verdict(in, p); why != nil {
 		return in, out, r, why
 	}
-	if !p.belongsToExchange() {
+	if !fresh || !p.belongsToExchange() {
 		in.rdr = nil // what no state remembers is not translated
 	}
 	inside := translated(p, in, out)

@@ -48,16 +48,17 @@ func (m *Model) remember(p *packet, c *connection, d int, onward func() Outcome)
 	if p.fragment != fragmentFirst {
 		return onward()
 	}
-	if m.remembered(p) != nil {
+	o := onward()
+	switch {
+	case o.Verdict == Drop:
+		return o
+	case m.remembered(p) != nil:
 		return p.drop(reason.FragmentOverlap)
 	}
-	o := onward()
-	if o.Verdict != Drop {
-		m.fragments = append(m.fragments, &fragmented{
-			src: p.tuple.Src, dst: p.tuple.Dst, id: p.fragmentID, proto: p.fragmentProto, zone: p.tuple.Zone,
-			connection: c, direction: d, started: m.now, seen: []span{p.span()},
-		})
-	}
+	m.fragments = append(m.fragments, &fragmented{
+		src: p.tuple.Src, dst: p.tuple.Dst, id: p.fragmentID, proto: p.fragmentProto, zone: p.tuple.Zone,
+		connection: c, direction: d, started: m.now, seen: []span{p.span()},
+	})
 	return o
 }
 
