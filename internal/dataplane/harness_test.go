@@ -281,18 +281,6 @@ func stateText(s *state.State) string {
 	return fmt.Sprintf("%s %s %d:%d %d/%d", text, s.Phase, s.Flow[0].Peer, s.Flow[1].Peer, s.Flow[0].Packets, s.Flow[1].Packets)
 }
 
-// raw returns the state that a packet's tuple belongs to.
-func (h *harness) raw(match func(*state.State) bool) *xdpState {
-	h.tb.Helper()
-	for s := range h.dp.View().States() {
-		if match(s) {
-			return &h.dp.tables.states[s.Index]
-		}
-	}
-	h.tb.Fatal("there is no such state")
-	return nil
-}
-
 // forget empties the state table, the look-up cache and the fragments.
 func (h *harness) forget() {
 	h.tb.Helper()
