@@ -117,7 +117,7 @@ func TestBadFileChangesNothing(t *testing.T) {
 		t.Errorf("the rules changed to\n%s", after)
 	}
 	second := b.WeirStart(bad)
-	if said := second.Wait(20*time.Second, 1); !strings.Contains(said, bad+":2:") {
+	if said := second.Wait(lib.StartPatience, 1); !strings.Contains(said, bad+":2:") {
 		t.Errorf("a second start with a bad file said\n%s", said)
 	}
 	if !a.Running() || b.Weir("rules") != before {
@@ -144,7 +144,7 @@ func TestStopGivesBackWhatWasFound(t *testing.T) {
 		b.Sysctl(lab.FW, "net/ipv4/conf/lan0/forwarding", "1")
 		b.Sysctl(lab.FW, "net/ipv6/conf/wan0/accept_ra", "1")
 		found := b.Machine(lab.FW)
-		b.WeirStart("block all\nnonsense\n").Wait(20*time.Second, 1)
+		b.WeirStart("block all\nnonsense\n").Wait(lib.StartPatience, 1)
 		b.SameMachine(lab.FW, found, "after a first start with a bad file")
 		a := b.WeirRun(gatewayConf(t))
 		if b.Machine(lab.FW) == found {

@@ -1,6 +1,10 @@
 package cli
 
-import "errors"
+import (
+	"errors"
+
+	"weir/internal/bpfload"
+)
 
 // Exit statuses of every command.
 const (
@@ -40,7 +44,7 @@ func status(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.Is(err, bpfload.ErrMounts):
 		return exitUsage
 	case errors.As(err, &lacks) && lacks.MissingCapability():
 		return exitUsage

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"weir/internal/api"
@@ -70,7 +71,6 @@ func (b *box) start(ctx context.Context, source Source) (*os.File, error) {
 	var undo ladder
 	if err := b.climb(ctx, &undo, dp, source, rules, m); err != nil {
 		err = errors.Join(err, undo.down())
-		dp.Close() //nolint:errcheck // it was never live, or is not any more
 		lock.Close()
 		return nil, err
 	}
@@ -81,6 +81,8 @@ func (b *box) start(ctx context.Context, source Source) (*os.File, error) {
 // already, what is told before the commit is of interfaces that it does not
 // have yet: the old programs read the same tables.
 func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) error {
+	closing := sync.OnceValue(dp.Close)
+	undo.add(closing)
 	first, before, err := b.readBefore(m)
 	if err != nil {
 		return err
@@ -91,6 +93,7 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 	if first {
 		undo.add(func() error { return b.found.restoreFeatures(m.names()) })
 		undo.add(func() error { return dataplane.Remove(b.dir) })
+		undo.add(closing) // it holds the folder that is removed
 	}
 	b.choose(m)
 	b.dp, b.source, b.rules, b.host = dp, source, rules, m.host

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"weir/internal/lab"
+	"weir/internal/netif"
 	"weir/internal/testenv"
 )
 
@@ -111,8 +112,11 @@ func (b *Box) Tell(name string, part func(b *Box)) {
 	})
 }
 
-// stopWeir ends what the story left running.
+// stopWeir ends what the story left running, unless its lab is gone.
 func (b *Box) stopWeir() {
+	if _, err := netif.NamespacePath(b.Namespace(lab.FW)); err != nil {
+		return
+	}
 	out, err := exec.Command(string(b.weir), "--netns", b.Namespace(lab.FW), "stop").CombinedOutput()
 	if err != nil && !notRunning(out) {
 		b.Errorf("weir stop at the end: %v: %s", err, out)

@@ -21,6 +21,9 @@ const notRunningText = "weir does not run here"
 
 func notRunning(out []byte) bool { return bytes.Contains(out, []byte(notRunningText)) }
 
+// StartPatience is how long a start of weir may take on a busy machine.
+const StartPatience = 30 * time.Second
+
 // Rules writes a rule file and returns its path.
 func (b *Box) Rules(text string) string {
 	b.Helper()
@@ -45,7 +48,7 @@ func (b *Box) WeirRun(rules string, args ...string) *Process {
 
 func (b *Box) awaitReady(p *Process) {
 	b.Helper()
-	b.Until(30*time.Second, "weir run is ready", func() bool {
+	b.Until(StartPatience, "weir run is ready", func() bool {
 		if !p.Running() {
 			b.Fatalf("weir run ended:\n%s", p.Said())
 		}

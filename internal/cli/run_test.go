@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"weir/internal/api"
+	"weir/internal/bpfload"
+	"weir/internal/testenv"
+)
+
+// run runs a command as main does, without the machine: none of these comes as
+// far as changing it.
+func run(t *testing.T, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	var out, said bytes.Buffer
+	status = Run(t.Context(), &Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &said}, args)
+	return out.String(), said.String(), status
+}
+
+func TestUsageErrorsEndWithTwo(t *testing.T) {
+	testenv.NeedRoot(t)
+	for _, test := range []struct {
+		args []string
+		want string // part of what is said
+	}{
+		{[]string{"bogus"}, "bogus"},
+		{[]string{"run", "--bogus"}, "unknown flag"},
+		{[]string{"run", "--hook", "generic"}, `hook "generic": expected auto, xdp or tcx`},
+		{[]string{"run", "--management", "70000"}, "invalid argument"},
+		{[]string{"load"}, "accepts 1 arg"},
+		{[]string{"states", "proto"}, `"proto" must be followed by a value`},
+		{[]string{"states", "colour", "red"}, "expected proto, host"},
+		{[]string{"--netns", "no-such-namespace", "info"}, `network namespace "no-such-namespace"`},
+	} {
+		stdout, stderr, status := run(t, test.args...)
+		if status != 2 || stdout != "" || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("weir %s: status %d, stdout %q, stderr %q; want status 2 and one sentence with %q",
+				strings.Join(test.args, " "), status, stdout, stderr, test.want)
+		}
+	}
+}
+
+func TestEveryReadingCommandHasJSON(t *testing.T) {
+	root := Commands()
+	for _, name := range []string{"rules", "states", "info", "interfaces", "check"} {
+		c, _, err := root.Find([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Flags().Lookup("json") == nil {
+			t.Errorf("weir %s has no --json", name)
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want int
+	}{
+		{nil, 0},
+		{ErrSilent, 1},
+		{errors.New("x"), 1},
+		{&api.RefusedError{Text: "x"}, 1},
+		{fmt.Errorf("y: %w", &UsageError{fs.ErrNotExist}), 2},
+		{fmt.Errorf("y: %w", errNotRoot), 2},
+		{fmt.Errorf("y: %w", bpfload.ErrMounts), 2},
+	} {
+		if got := status(test.err); got != test.want {
+			t.Errorf("status(%v) = %d, want %d", test.err, got, test.want)
+		}
+	}
+}
+
+func TestSay(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{nil, ""},
+		{ErrSilent, ""},
+		{errors.New("attach xdp to eth0: no"), "weir: attach xdp to eth0: no\n"},
+		{&api.RefusedError{Text: "a.conf:1:2: syntax error\nx\n^"}, "a.conf:1:2: syntax error\nx\n^\n"}, // for editors
+	} {
+		var b strings.Builder
+		say(&b, test.err)
+		if b.String() != test.want {
+			t.Errorf("say(%v) wrote %q, want %q", test.err, b.String(), test.want)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	stdout, _, status := run(t, "version")
+	if status != 0 || !strings.HasPrefix(stdout, "weir ") || !strings.Contains(stdout, "go1.") {
+		t.Errorf("version: status %d, said %q", status, stdout)
+	}
+}
+
+// Tests run inside namespaces that others made: the program must not be taken
+// for one that Enter has started anew because its parent was.
+func TestEnteredMarkIsNotInherited(t *testing.T) {
+	t.Setenv("WEIR_ENTERED", fmt.Sprint(os.Getppid()))
+	_, stderr, status := run(t, "--netns", "/nonexistent/net", "version")
+	if status != 2 || !strings.Contains(stderr, "/nonexistent/net") {
+		t.Errorf("status %d, said %q", status, stderr)
+	}
+}

@@ -1,0 +1,99 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/dataplane"
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+//	fw A: weir run, kill -9, the namespace goes      fw B: weir run
+//
+// What is pinned for a namespace that is gone is removed by the next start
+// anywhere.
+func TestLeftoversAreRemoved(t *testing.T) {
+	a := weir.Box(t, "tcx")
+	first := a.WeirRun("block all\n")
+	folder := a.RunFolder()
+	pins := filepath.Join("/run/weir/bpf", filepath.Base(folder))
+	first.Kill()
+	for _, path := range []string{folder, pins} {
+		if _, err := os.Stat(path); err != nil {
+			t.Fatalf("nothing was left of the killed daemon: %v", err)
+		}
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.Until(10*time.Second, "the kernel has taken the namespace down", func() bool {
+		gone, err := dataplane.Leftover(pins)
+		return err == nil && gone
+	})
+	b := weir.Box(t, "tcx")
+	b.WeirRun("block all\n")
+	for _, path := range []string{folder, pins} {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s is still there", path)
+		}
+	}
+}
+
+//	fw: lan0 has an XDP program that is not weir's
+//
+// A foreign program is named, and the start changes nothing.
+func TestForeignProgramIsNamed(t *testing.T) {
+	b := weir.Box(t, "xdp")
+	b.ForeignXDP(lab.FW, "lan0")
+	found := b.Machine(lab.FW)
+	said := b.WeirStart("block all\n").Wait(lib.StartPatience, 1)
+	if !strings.Contains(said, "lan0") || !strings.Contains(said, "another XDP program") {
+		t.Errorf("weir run said\n%s", said)
+	}
+	b.SameMachine(lab.FW, found, "after a start that a foreign program prevented")
+}
+
+//	fw: weir run inside "ip netns exec", whose mounts end with it
+//
+// What it pins is seen from outside and outlives it; where the mounts of
+// process 1 cannot be joined, it refuses and names --netns.
+func TestRunInPrivateMounts(t *testing.T) {
+	b := weir.Box(t, "tcx")
+	found := b.Machine(lab.FW)
+	p := b.WeirInside("run", "-f", gatewayConf(t))
+	b.Until(lib.StartPatience, "weir is ready, or has refused", func() bool {
+		return strings.Contains(p.Said(), "weir: ready") || !p.Running()
+	})
+	if !p.Running() {
+		if said := p.Wait(0, 2); !strings.Contains(said, "use --netns NAME") {
+			t.Errorf("weir run said\n%s", said)
+		}
+		b.SameMachine(lab.FW, found, "after a start that was refused")
+		return
+	}
+	p.Kill()
+	b.Ping(lab.LAN, wanHost, 3)
+	if !strings.Contains(b.Weir("info"), "gateway.conf") {
+		t.Error("info from outside does not know the rules")
+	}
+}
+
+//	fw: interfaces in JSON ──▶ weir check --host
+//
+// What weir says of a machine is what it takes a machine from.
+func TestInterfacesAreAHost(t *testing.T) {
+	b := weir.Box(t, "tcx")
+	file := filepath.Join(t.TempDir(), "host.json")
+	if err := os.WriteFile(file, []byte(b.Weir("interfaces", "--json")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	here := b.Weir("check", gatewayConf(t))
+	there, status := weir.Run("check", "--host", file, gatewayConf(t))
+	if status != 0 || there != here {
+		t.Errorf("check --host: status %d, said\n%s\nand in the namespace\n%s", status, there, here)
+	}
+}

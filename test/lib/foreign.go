@@ -1,0 +1,89 @@
+package lib
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"unsafe"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/api"
+	"weir/internal/lab"
+	"weir/internal/netif"
+	"weir/internal/testenv"
+)
+
+// RunFolder is weir's run folder of fw's namespace.
+func (b *Box) RunFolder() string {
+	b.Helper()
+	var folder string
+	err := b.Do(lab.FW, func() error {
+		cookie, err := netif.Cookie()
+		folder = filepath.Join(api.Root, strconv.FormatUint(cookie, 10))
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return folder
+}
+
+// WeirInside starts a command of weir by ip netns exec, as somebody would who
+// does not know --netns.
+func (b *Box) WeirInside(args ...string) *Process {
+	b.Helper()
+	ip := testenv.NeedProgram(b, "ip")
+	all := append([]string{"netns", "exec", b.Namespace(lab.FW), string(b.weir)}, args...)
+	return b.start("", exec.Command(ip, all...))
+}
+
+// Run runs a command of weir in the test's own namespace.
+func (w Binary) Run(args ...string) (said string, status int) {
+	cmd := exec.Command(string(w), args...)
+	out, _ := cmd.CombinedOutput() //nolint:errcheck // the status tells
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// passAll is an XDP program of two instructions: r0 = XDP_PASS; exit.
+var passAll = [2]uint64{0x00000002_000000b7, 0x00000000_00000095}
+
+// ForeignXDP attaches an XDP program to a device that is not weir's.
+func (b *Box) ForeignXDP(host, device string) {
+	b.Helper()
+	fd, err := loadXDP()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer unix.Close(fd)
+	err = b.Do(host, func() error {
+		l, err := netlink.LinkByName(device)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetXdpFdWithFlags(l, fd, unix.XDP_FLAGS_DRV_MODE)
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// loadXDP loads passAll by bpf(2).
+func loadXDP() (int, error) {
+	license := [...]byte{'B', 'S', 'D', 0}
+	attr := struct {
+		kind, count    uint32
+		insns, license uint64
+		_              [96]byte
+	}{
+		kind: unix.BPF_PROG_TYPE_XDP, count: uint32(len(passAll)),
+		insns: uint64(uintptr(unsafe.Pointer(&passAll[0]))), license: uint64(uintptr(unsafe.Pointer(&license[0]))),
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	if errno != 0 {
+		return 0, fmt.Errorf("load an XDP program: %w", errno)
+	}
+	return int(fd), nil
+}
