@@ -68,3 +68,11 @@ func disturbed(before, after coreTime, took, worked float64) float64 {
 	idle := max(0, after.idle-before.idle-(took-worked))
 	return (idle + after.foreign - before.foreign) / worked
 }
+
+// busy is the share of a time span in which n cores were not idle.
+func busy(before, after coreTime, took float64, n int) float64 {
+	if n == 0 || took <= 0 {
+		return 0
+	}
+	return min(max(1-(after.idle-before.idle)/(took*float64(n)), 0), 1)
+}

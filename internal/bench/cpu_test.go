@@ -42,3 +42,15 @@ func TestDisturbed(t *testing.T) {
 		}
 	}
 }
+
+func TestBusy(t *testing.T) {
+	for _, c := range []struct {
+		idle float64
+		n    int
+		want float64
+	}{{2, 1, 0}, {1, 1, 0.5}, {1, 2, 0.75}, {2.02, 1, 0}, {0, 0, 0}} {
+		if got := busy(coreTime{idle: 5}, coreTime{idle: 5 + c.idle}, 2, c.n); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("idle for %v s of 2 on %d cores: %v, want %v", c.idle, c.n, got, c.want)
+		}
+	}
+}

@@ -29,7 +29,8 @@ type setting struct {
 	// disturbed are the shares of time that were lost in runs that are void, but
 	// that no attempt brought a better one for.
 	disturbed []float64
-	done      int // runs
+	elsewhere float64 // the largest share of time that the other cores were busy
+	done      int     // runs
 	planned   int
 }
 
@@ -235,6 +236,7 @@ func (s *setting) measureOnce(ctx context.Context, c Case, e *samples) error {
 	if res.newPerS > 0 {
 		e.newPerS = append(e.newPerS, res.newPerS)
 	}
+	s.elsewhere = max(s.elsewhere, res.elsewhere)
 	if res.disturbed > disturbance {
 		s.disturbed = append(s.disturbed, res.disturbed)
 	}
@@ -253,7 +255,7 @@ func (s *setting) runPath(ctx context.Context, c Case, p *path, name string, sec
 		return res, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	r := &run{way: w, cores: s.cores[:c.Cores], seconds: seconds, quick: s.options.quick}
+	r := &run{way: w, cores: s.cores[:c.Cores], others: s.cores[c.Cores:], seconds: seconds, quick: s.options.quick}
 	return r.measure(ctx)
 }
 
@@ -282,6 +284,10 @@ func (s *setting) skip(name string, c *Case, why string) {
 
 // judgeDisturbance refuses a verdict where runs had to be taken that are void.
 func (s *setting) judgeDisturbance() {
+	if s.elsewhere > quietElsewhere {
+		s.report.Notes = append(s.report.Notes, fmt.Sprintf("the cores that were not measured were busy for up to %.0f %% of a run; "+
+			"where two share one core's units, as threads or as a virtual machine's cores, that slows the other", s.elsewhere*100))
+	}
 	if len(s.disturbed) == 0 {
 		return
 	}

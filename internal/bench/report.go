@@ -17,6 +17,7 @@ type Report struct {
 	Ratios  []Ratio           `json:"ratios"`
 	Control Control           `json:"control"`
 	Skipped []Skip            `json:"skipped,omitempty"`
+	Notes   []string          `json:"notes,omitempty"`
 
 	sections []section
 }

@@ -19,6 +19,9 @@ const (
 	// disturbance is the share of a run's time that its cores may spend idle
 	// or on other programs; beyond it the run does not count.
 	disturbance = 0.02
+	// quietElsewhere is the share of time that other cores may be busy without
+	// being named in the report.
+	quietElsewhere = 0.1
 	// attempts are made to get a run that is not disturbed.
 	attempts = 4
 )
@@ -27,6 +30,7 @@ const (
 type run struct {
 	way     *way
 	cores   []int // of the case
+	others  []int // that the machine has besides
 	seconds float64
 	quick   bool // take the first attempt
 	answers *bpfload.Map
@@ -38,6 +42,7 @@ type result struct {
 	mpps      float64
 	newPerS   float64 // 0: the path knows no connections
 	disturbed float64 // share of the cores' time that others took
+	elsewhere float64 // share of their time that the other cores were busy
 }
 
 // measure runs everything on a path that is in place.
@@ -206,7 +211,7 @@ func (r *run) send(gs []*generator, frames []uint32) (res result, err error) {
 	for _, sink := range r.sinks {
 		sink.reset()
 	}
-	before, err := readCores(r.cores)
+	before, othersBefore, err := r.readCores()
 	if err != nil {
 		return res, err
 	}
@@ -215,7 +220,7 @@ func (r *run) send(gs []*generator, frames []uint32) (res result, err error) {
 		return res, err
 	}
 	took := time.Since(begin).Seconds()
-	after, err := readCores(r.cores)
+	after, othersAfter, err := r.readCores()
 	if err != nil {
 		return res, err
 	}
@@ -230,7 +235,16 @@ func (r *run) send(gs []*generator, frames []uint32) (res result, err error) {
 	rate, seconds := r.rate()
 	res.mpps = rate / 1e6
 	res.disturbed = disturbed(before, after, took, seconds)
+	res.elsewhere = busy(othersBefore, othersAfter, took, len(r.others))
 	return res, nil
+}
+
+func (r *run) readCores() (own, others coreTime, err error) {
+	if own, err = readCores(r.cores); err != nil {
+		return own, others, err
+	}
+	others, err = readCores(r.others)
+	return own, others, err
 }
 
 // allArrived refuses a run in which frames were lost: what the path dropped

@@ -29,6 +29,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, s := range r.Skipped {
 		out.line("skipped: %s: %s", s.Path, s.Reason)
 	}
+	for _, n := range r.Notes {
+		out.line("note: %s", n)
+	}
 	out.line("%s", r.Control)
 	out.line("%s", caveat)
 	return out.err
