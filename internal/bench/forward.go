@@ -26,6 +26,7 @@ type setting struct {
 	missing   map[string]string // why a path cannot run here at all
 	conntrack conntrackLimits
 	begun     time.Time
+	retries   int // see run
 	// disturbed are the shares of time that were lost in runs that are void, but
 	// that no attempt brought a better one for.
 	disturbed []float64
@@ -123,6 +124,9 @@ func (s *setting) measure(ctx context.Context) (err error) {
 		}
 	}
 	s.begun, s.planned = time.Now(), s.options.Runs*(len(s.options.Paths)+1)*len(cases)
+	if !s.options.quick {
+		s.retries = s.planned / 2
+	}
 	s.report.Control.OK = true
 	for i, c := range cases {
 		s.say("case %d of %d: %s", i+1, len(cases), c)
@@ -255,7 +259,7 @@ func (s *setting) runPath(ctx context.Context, c Case, p *path, name string, sec
 		return res, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	r := &run{way: w, cores: s.cores[:c.Cores], others: s.cores[c.Cores:], seconds: seconds, quick: s.options.quick}
+	r := &run{way: w, cores: s.cores[:c.Cores], others: s.cores[c.Cores:], seconds: seconds, retries: &s.retries}
 	return r.measure(ctx)
 }
 

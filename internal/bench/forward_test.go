@@ -123,7 +123,7 @@ func TestForwardFindsWrongPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	r := &run{way: w, cores: []int{0}, seconds: 0.05}
+	r := &run{way: w, cores: []int{0}, seconds: 0.05, retries: new(int)}
 	if _, err := r.measure(context.Background()); !errors.Is(err, errWrongFrames) || !strings.Contains(err.Error(), "not translated") {
 		t.Errorf("error %v, want %v", err, errWrongFrames)
 	}

@@ -22,7 +22,8 @@ const (
 	// quietElsewhere is the share of time that other cores may be busy without
 	// being named in the report.
 	quietElsewhere = 0.1
-	// attempts are made to get a run that is not disturbed.
+	// attempts are made to get a run that is not disturbed, as long as not too
+	// many were needed before: half as many as there are runs in all.
 	attempts = 4
 )
 
@@ -32,7 +33,7 @@ type run struct {
 	cores   []int // of the case
 	others  []int // that the machine has besides
 	seconds float64
-	quick   bool // take the first attempt
+	retries *int // further attempts that may be made, in all runs together
 	answers *bpfload.Map
 	sinks   map[bool]*countSink // by direction: back or not
 }
@@ -182,9 +183,10 @@ func (r *run) steady(ctx context.Context, gs []*generator) (best result, err err
 		if res.disturbed < best.disturbed {
 			best = res
 		}
-		if best.disturbed <= disturbance || r.quick {
+		if best.disturbed <= disturbance || *r.retries == 0 {
 			break
 		}
+		*r.retries--
 	}
 	return best, nil
 }
