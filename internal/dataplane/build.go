@@ -15,8 +15,8 @@ import (
 // Build loads a new generation beside the running one, over the states, next
 // hops and counters that it finds pinned in cfg.Dir, or over new ones. Nothing
 // is attached or pinned yet, and nothing running is changed. Where the limit of
-// states or the tables' layout differs, new tables are made; Commit copies into
-// them. Until Commit or Close no other process can build in the folder (ErrBusy).
+// states or the tables' layout differs, or their numbers are nearly used up, new
+// tables are made; Commit copies into them. Until Commit or Close no other process can build in the folder (ErrBusy).
 // The caller closes the Dataplane, whether committed or not.
 func Build(cfg Config) (_ *Dataplane, err error) {
 	if n := cfg.Options.MaxStates; n < 1 || n > maxStates {
@@ -102,12 +102,20 @@ func (d *Dataplane) openTables() error {
 	case err != nil:
 		return err
 	}
-	if found.limit() == d.config.Options.MaxStates {
+	d.crowded = crowded(found.shared)
+	if found.limit() == d.config.Options.MaxStates && !d.crowded {
 		d.tables, d.kept = found, true
 	} else {
 		d.old = found
 	}
 	return nil
+}
+
+// crowded reports whether the numbers of paths or of next hops are used up by
+// three quarters. Packets only ever add to them, so a reload makes new tables,
+// into which only what states still hold is copied.
+func crowded(s *xdpShared) bool {
+	return s.PathsHigh > (maxPaths-reservedPaths)/4*3 || int(s.NexthopsHigh) > len(s.Nexthops)/4*3
 }
 
 func (d *Dataplane) load() error {
@@ -162,6 +170,11 @@ func (d *Dataplane) reused() map[string]*bpfload.Map {
 	delete(reused, mapShared)
 	for name := range tableSizes(d.old.limit()) {
 		delete(reused, name)
+	}
+	if d.crowded {
+		for _, name := range []string{mapPaths, mapPathCounters, mapNexthopIndex} {
+			delete(reused, name)
+		}
 	}
 	return reused
 }

@@ -325,6 +325,47 @@ func enterStates(tb testing.TB, to *tables, count int) {
 	}
 }
 
+// Numbers of paths and next hops that no state holds are free again after a
+// reload, before they are used up.
+func TestCrowdedTablesAreRenewed(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	check(t, first.tables.maps[mapPaths].Put(&xdpPath{Rule: [16]uint32{3, 9}}, uint32(9000)))
+	check(t, first.tables.maps[mapPaths].Put(&xdpPath{Rule: [16]uint32{4}}, uint32(9001)))
+	values := must(newPerCPU[xdpCounter]())(t)
+	values[0] = xdpCounter{Packets: 5, Bytes: 500}
+	check(t, first.tables.maps[mapPathCounters].Put(uint32(9000), values))
+	enterStates(t, first.tables, 3)
+	states := first.tables.states
+	states[2].Path, states[3].Path = 9000, 9000
+	states[3].Forth.Nexthop, states[3].Back.Nexthop = 4711, nexthopLocal
+	first.tables.shared.PathsHigh = 9300
+
+	second := build(t, n.blank())
+	if r := commit(t, second, n.attachments(false)); r.Copied != 3 || r.Lost != 0 {
+		t.Errorf("report %+v, want 3 copied", r)
+	}
+	if high := second.tables.shared.PathsHigh; high != 1 {
+		t.Errorf("%d paths are in use, want 1", high)
+	}
+	want := []Path{{}, {Full: true}, {Rules: []uint32{2, 8}, Counter: Counter{5, 500}}}
+	if diff := cmp.Diff(want, must(second.View().Paths())(t)); diff != "" {
+		t.Errorf("paths (-want +got):\n%s", diff)
+	}
+	for i, path := range map[int]uint32{1: 0, 2: firstPath, 3: firstPath} {
+		if s := &second.tables.states[i]; s.Path != path || s.Forth.Nexthop != 0 {
+			t.Errorf("state %d has path %d and next hop %d, want path %d and none", i, s.Path, s.Forth.Nexthop, path)
+		}
+	}
+	if hop := second.tables.states[3].Back.Nexthop; hop != nexthopLocal {
+		t.Errorf("the box itself became next hop %d", hop)
+	}
+	if third := build(t, n.blank()); !third.kept {
+		t.Error("the tables are crowded again")
+	}
+}
+
 // Tables of another version are not read: the states are lost, and it is said.
 func TestOtherLayout(t *testing.T) {
 	n := newNet(t)

@@ -21,7 +21,8 @@ const (
 // run again and again, until the old generation sees no more packets.
 type copier struct {
 	old, new *tables
-	moved    []move // by index in old
+	moved    []move      // by index in old
+	paths    *pathCopier // nil if paths and next hops keep their numbers
 	copied   int
 	lost     int
 }
@@ -39,8 +40,13 @@ func (d *Dataplane) copyStates() error {
 		return nil
 	}
 	if d.copier == nil {
-		copyShared(d.tables.shared, d.old.shared)
 		d.copier = &copier{old: d.old, new: d.tables, moved: make([]move, len(d.old.states))}
+		copyShared(d.tables.shared, d.old.shared)
+		if !d.crowded {
+			copyNumbers(d.tables.shared, d.old.shared)
+		} else if err := d.copier.renumber(); err != nil {
+			return err
+		}
 	}
 	return d.copier.run()
 }
@@ -49,15 +55,20 @@ func (d *Dataplane) copyStates() error {
 // gives away while both run.
 const slack = 64
 
-// copyShared copies what is not of states: interfaces, routes, next hops.
+// copyShared copies what is not of states.
 func copyShared(to, from *xdpShared) {
 	to.Now = from.Now
 	to.Heartbeat = from.Heartbeat
 	to.RouteGeneration = from.RouteGeneration
-	to.NexthopsHigh = min(from.NexthopsHigh+slack, uint32(len(from.Nexthops)))
-	to.PathsHigh = min(from.PathsHigh+slack, maxPaths)
-	to.PathsReserved = from.PathsReserved
 	to.Interfaces = from.Interfaces
+}
+
+// copyNumbers copies next hops, and which numbers of them and of paths are used:
+// the maps that lead to them stay the same.
+func copyNumbers(to, from *xdpShared) {
+	to.NexthopsHigh = min(from.NexthopsHigh+slack, uint32(len(from.Nexthops)))
+	to.PathsHigh = min(from.PathsHigh+slack, maxPaths-reservedPaths-firstPath)
+	to.PathsReserved = from.PathsReserved
 	to.Nexthops = from.Nexthops
 }
 
@@ -90,6 +101,9 @@ func (c *copier) move(s *xdpState, m *move) error {
 	n := &c.new.states[index]
 	*n = *s
 	atomic.StoreUint32(&n.Status, statusNew)
+	if err := c.renumberState(n); err != nil {
+		return err
+	}
 	// In the order of bpf/create.h: the reply's tuple is the one that is reserved.
 	err := c.enter(&n.Back.Tuple, index<<1|1)
 	if err == nil {

@@ -14,9 +14,10 @@ type Dataplane struct {
 	place   bpfload.Place
 	objects *bpfload.Objects
 	tables  *tables
-	old     *tables  // to be copied from at Commit, if their size is another; else nil
+	old     *tables  // to be copied from at Commit, if they cannot be kept; else nil
 	copier  *copier  // from old to tables; nil before Commit, and if there is no old
 	kept    bool     // tables are those of the generation before
+	crowded bool     // old has used up its numbers of paths or next hops
 	lost    bool     // there were tables that cannot be read
 	swept   bool     // the sweep runs
 	ledger  ledger   // as it will be when this generation is live

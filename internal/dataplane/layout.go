@@ -17,8 +17,12 @@ const (
 	maxStates = 0x03ffffff
 	maxPaths  = 16384
 	pathNone  = 0 // counts packets that no rule matched
-	nexthopL3 = 0x04
 	pathFull  = 1 // counts packets of states that found no path
+	firstPath = 2
+	// the last paths, for deciding rules alone
+	reservedPaths = 4096
+	nexthopLocal  = 1 // the box itself
+	nexthopL3     = 0x04
 )
 
 // ErrLayout is returned (wrapped) where pinned maps hold values of another form

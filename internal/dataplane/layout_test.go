@@ -19,6 +19,9 @@ func TestNumbersMatchHeaders(t *testing.T) {
 	}{
 		{config, "MAX_IFINDEX", MaxIfindex},
 		{config, "MAX_PATHS", maxPaths},
+		{maps, "PATHS_RESERVED", reservedPaths},
+		{maps, "PATH_FIRST", firstPath},
+		{states, "NEXTHOP_LOCAL", nexthopLocal},
 		{config, "MARK_STATE", maxStates},
 		{config, "METADATA_MAGIC", metadataMagic},
 		{maps, "MAX_INTERFACES", MaxInterfaces},

@@ -1,0 +1,106 @@
+package dataplane
+
+import (
+	"fmt"
+	"sync/atomic"
+)
+
+// A pathCopier gives the paths that states hold new numbers, and copies what
+// they have counted.
+type pathCopier struct {
+	keys    map[uint32]xdpPath // of the old numbers
+	numbers map[uint32]uint32  // new by old
+	values  []xdpCounter       // of one counter, by CPU
+}
+
+// renumber begins with no path and no next hop in use.
+func (c *copier) renumber() error {
+	p := &pathCopier{keys: make(map[uint32]xdpPath), numbers: make(map[uint32]uint32)}
+	var err error
+	if p.values, err = newPerCPU[xdpCounter](); err != nil {
+		return err
+	}
+	var key xdpPath
+	var number uint32
+	each := c.old.maps[mapPaths].Iterate()
+	for each.Next(&key, &number) {
+		p.keys[number] = key
+	}
+	if err := each.Err(); err != nil {
+		return fmt.Errorf("list the paths: %w", err)
+	}
+	c.paths = p
+	for number := range uint32(firstPath) {
+		if err := c.copyCounter(number, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renumberState has a copied state count under its path's new number, and look
+// up its next hops again.
+func (c *copier) renumberState(s *xdpState) error {
+	if c.paths == nil {
+		return nil
+	}
+	for _, course := range []*xdpCourse{&s.Forth, &s.Back} {
+		if course.Nexthop != nexthopLocal {
+			course.Nexthop = 0
+		}
+	}
+	if s.Path < firstPath {
+		return nil
+	}
+	number, err := c.newPath(s.Path)
+	s.Path = number
+	return err
+}
+
+// newPath returns the new number of an old path.
+func (c *copier) newPath(old uint32) (uint32, error) {
+	if number, ok := c.paths.numbers[old]; ok {
+		return number, nil
+	}
+	key, ok := c.paths.keys[old]
+	if !ok { // given away after the paths were listed
+		return pathFull, nil
+	}
+	number, err := c.enterPath(&key)
+	if err != nil {
+		return 0, err
+	}
+	c.paths.numbers[old] = number
+	if number == pathFull {
+		return number, nil
+	}
+	return number, c.copyCounter(old, number)
+}
+
+// enterPath gives a path a number, as path_index() of bpf/admit.h does, or finds
+// the one that a packet of the new generation has given it.
+func (c *copier) enterPath(key *xdpPath) (uint32, error) {
+	paths := c.new.maps[mapPaths]
+	var number uint32
+	if paths.Lookup(key, &number) == nil {
+		return number, nil
+	}
+	number = atomic.AddUint32(&c.new.shared.PathsHigh, 1) - 1 + firstPath
+	if number >= maxPaths-reservedPaths {
+		return pathFull, nil
+	}
+	if err := paths.Put(key, number); err != nil {
+		return 0, fmt.Errorf("enter a path: %w", err)
+	}
+	return number, nil
+}
+
+func (c *copier) copyCounter(from, to uint32) error {
+	if err := c.old.maps[mapPathCounters].Lookup(from, c.paths.values); err != nil {
+		return fmt.Errorf("read the counter of path %d: %w", from, err)
+	}
+	if err := c.new.maps[mapPathCounters].Put(to, c.paths.values); err != nil {
+		return fmt.Errorf("write the counter of path %d: %w", to, err)
+	}
+	return nil
+}
