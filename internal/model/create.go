@@ -46,7 +46,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 func translated(p *packet, in, out *crossing) state.Tuple {
 	t := p.tuple
 	if in.rdr != nil {
-		t.Dst, t.DPort = in.rdr.addr, in.rdr.port(t)
+		t.Dst, t.DPort = in.rdr.addr, in.rdr.dport
 	}
 	if out.nat != nil {
 		t.Src = out.nat.addr

@@ -34,7 +34,7 @@ type crossing struct {
 type target struct {
 	translation *resolve.Translation
 	addr        netip.Addr // invalid: the pool has no address of the family
-	base        uint16     // rdr-to: the port that becomes the range's first
+	dport       uint16     // rdr-to: the new port, or the one so far
 }
 
 // passes reports whether the crossing lets the packet by.
@@ -109,10 +109,9 @@ func (m *Model) evaluate(a asked, made *state.State) crossing {
 // rules of the crossing see the new address.
 func (m *Model) translate(c *crossing, r *resolve.Rule, a *asked, made *state.State) {
 	if a.direction == resolve.In && r.Rdr != nil {
-		c.rdr = &target{r.Rdr, m.chooseAddress(r.Rdr, a.family, rdrSeen(made)), r.To.Port.Low}
+		c.rdr = &target{r.Rdr, m.chooseAddress(r.Rdr, a.family, rdrSeen(made)), rdrPort(r, a.tuple)}
 		if c.rdr.addr.IsValid() {
-			a.tuple.Dst = c.rdr.addr
-			a.tuple.DPort = c.rdr.port(a.tuple)
+			a.tuple.Dst, a.tuple.DPort = c.rdr.addr, c.rdr.dport
 		}
 	}
 	if a.direction == resolve.Out && r.Nat != nil {
@@ -123,14 +122,14 @@ func (m *Model) translate(c *crossing, r *resolve.Rule, a *asked, made *state.St
 	}
 }
 
-// port returns the destination port after rdr-to, whose range repeats.
-func (t *target) port(before state.Tuple) uint16 {
+// rdrPort returns the destination port after rdr-to, whose range repeats.
+func rdrPort(r *resolve.Rule, before state.Tuple) uint16 {
 	hasPorts := before.Proto == protoTCP || before.Proto == protoUDP
-	if t.translation.PortLow == 0 || !hasPorts {
+	if r.Rdr.PortLow == 0 || !hasPorts {
 		return before.DPort
 	}
-	low, high := t.translation.PortLow, max(t.translation.PortLow, t.translation.PortHigh)
-	return low + (before.DPort-t.base)%(high-low+1)
+	low, high := r.Rdr.PortLow, max(r.Rdr.PortLow, r.Rdr.PortHigh)
+	return low + (before.DPort-r.To.Port.Low)%(high-low+1)
 }
 
 // verdict returns why the crossing ends the packet's way, or nil.
