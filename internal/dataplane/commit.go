@@ -84,6 +84,7 @@ func (t *transaction) prepare() error {
 	if err := t.d.startSweep(); err != nil {
 		return err
 	}
+	t.d.Heartbeat()
 	return t.d.copyStates()
 }
 

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -401,5 +403,27 @@ func TestCloseWithoutCommit(t *testing.T) {
 	check(t, build(t, n.blank()).Close())
 	if _, err := os.Stat(n.dir); !isMissing(err) {
 		t.Errorf("the folder is left: %v", err)
+	}
+}
+
+// The bpffs has files of the kernel's own, which are no namespaces' folders.
+func TestFolders(t *testing.T) {
+	n := newNet(t)
+	dir := must(Folder(""))(t)
+	if filepath.Dir(dir) != Base {
+		t.Errorf("folder %s is not in %s", dir, Base)
+	}
+	cfg := n.blank()
+	cfg.Dir = dir
+	commit(t, build(t, cfg), n.attachments(false))
+	defer func() { check(t, Remove(dir)) }()
+	all := must(Folders())(t)
+	if !slices.Contains(all, dir) {
+		t.Errorf("%s is not among %v", dir, all)
+	}
+	for _, f := range all {
+		if _, err := strconv.ParseUint(filepath.Base(f), 10, 64); err != nil {
+			t.Errorf("%s is no namespace's folder", f)
+		}
 	}
 }

@@ -58,7 +58,9 @@ func Folders() ([]string, error) {
 			return fmt.Errorf("list the namespaces' folders: %w", err)
 		}
 		for _, e := range entries {
-			folders = append(folders, filepath.Join(Base, e.Name()))
+			if e.IsDir() { // the kernel puts files of its own beside them
+				folders = append(folders, filepath.Join(Base, e.Name()))
+			}
 		}
 		return nil
 	})
