@@ -158,6 +158,7 @@ func (r *run) coresOf(back bool) []int {
 
 // steady sends as many frames as take the wanted time, and gives their rate.
 func (r *run) steady(ctx context.Context, gs []*generator) (best result, err error) {
+	attempt := 0
 	frames := make([]uint32, len(gs))
 	for i := range frames {
 		frames[i] = firstFrames
@@ -166,7 +167,7 @@ func (r *run) steady(ctx context.Context, gs []*generator) (best result, err err
 		return best, err
 	}
 	best.disturbed = math.Inf(1)
-	for range attempts {
+	for {
 		if err := ctx.Err(); err != nil {
 			return best, err
 		}
@@ -177,18 +178,17 @@ func (r *run) steady(ctx context.Context, gs []*generator) (best result, err err
 		if err != nil {
 			return best, err
 		}
-		if r.shortest() < 0.9*r.seconds {
-			res.disturbed = 1 // faster than before: now the rate is known better
-		}
-		if res.disturbed < best.disturbed {
+		// A run that was over early was faster than the one before it; it is
+		// right, but the next will be as long as it should be.
+		early := r.shortest() < 0.9*r.seconds
+		if res.disturbed <= best.disturbed {
 			best = res
 		}
-		if best.disturbed <= disturbance || *r.retries == 0 {
-			break
+		if attempt++; attempt == attempts || *r.retries == 0 || best.disturbed <= disturbance && !early {
+			return best, nil
 		}
 		*r.retries--
 	}
-	return best, nil
 }
 
 // framesFor is what a generator can send in the wanted time and a little more.
