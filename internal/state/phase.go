@@ -90,7 +90,6 @@ const (
 	NAT                        // the two tuples are not each other's mirror
 	JudgeIn                    // the in crossing keeps no state: every packet is judged
 	JudgeOut                   // likewise the out crossing
-	Split                      // counted under its two deciding rules only
 	Options                    // packets with IP options may pass
 )
 
