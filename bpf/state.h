@@ -62,7 +62,7 @@ enum peer {
 #define STATE_NAT	0x04 /* the two tuples are not each other's mirror	       */
 #define STATE_JUDGE_IN	0x08 /* the side where direction 0 came in keeps no state:    */
 #define STATE_JUDGE_OUT 0x10 /* every packet is judged there; likewise where it left  */
-#define STATE_OPTIONS	0x40 /* allow-opts: packets with IP options may pass	       */
+#define STATE_OPTIONS	0x20 /* allow-opts: packets with IP options may pass	       */
 
 /* Bits of flow.flags. */
 #define FLOW_SEEN    0x01 /* TCP: seqlo and seqhi hold something		       */
