@@ -14,7 +14,7 @@ import (
 // Under XDP the kernel sees none of what is forwarded and would never ask the
 // neighbour again: weir has it ask.
 func TestNeighbourChangesItsMAC(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
 		b.Ping(lab.LAN, wanHost, 2)
 		_, old := b.MACs(lab.FW, "wan0")
@@ -42,7 +42,7 @@ pass in on dmz0 inet proto icmp
 pass out on wan0 inet proto icmp
 match out on wan0 inet from 10.9.0.0/24 nat-to (wan0)
 `
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		a := b.WeirRun(rules)
 		lan := b.Namespace(lab.LAN)
 		b.Run(lab.FW, "ip", "link", "add", "new0", "type", "veth", "peer", "name", "eth1", "netns", lan)
@@ -79,7 +79,7 @@ match out on wan0 inet from 10.9.0.0/24 nat-to (wan0)
 // (wan0) follows the interface's address; new connections are translated to the
 // new one without a load.
 func TestAddressOfTranslationChanges(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
 		b.Run(lab.FW, "ip", "address", "del", fwWAN+"/24", "dev", "wan0")
 		b.Run(lab.FW, "ip", "address", "add", "203.0.113.7/24", "dev", "wan0")

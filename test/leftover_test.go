@@ -69,7 +69,7 @@ func TestRunInPrivateMounts(t *testing.T) {
 		return strings.Contains(p.Said(), "weir: ready") || !p.Running()
 	})
 	if !p.Running() {
-		if said := p.Wait(0, 2); !strings.Contains(said, "use --netns NAME") {
+		if said := p.Wait(time.Second, 2); !strings.Contains(said, "use --netns NAME") {
 			t.Errorf("weir run said\n%s", said)
 		}
 		b.SameMachine(lab.FW, found, "after a start that was refused")

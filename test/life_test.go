@@ -57,7 +57,7 @@ func TestLoadLosesNothing(t *testing.T) {
 // A connection on which nobody spoke for a while, as ssh's, goes on after all
 // that.
 func TestIdleConnectionSurvives(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		a := b.WeirRun(gatewayConf(t))
 		b.Listen(lab.WAN, 2200, "socat", "TCP4-LISTEN:2200,fork", "EXEC:cat")
 		// Three lines with silence between: the connection is idle meanwhile.
@@ -137,7 +137,7 @@ func TestBadFileChangesNothing(t *testing.T) {
 // What a first start finds it gives back: after a bad file at once, else when
 // it is stopped. Between, the reading commands need no daemon.
 func TestStopGivesBackWhatWasFound(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		if out, status := b.WeirStatus("info"); status != 1 || !strings.Contains(out, "Disabled") {
 			b.Errorf("info before all: status %d, said\n%s", status, out)
 		}
@@ -171,7 +171,7 @@ func TestStopGivesBackWhatWasFound(t *testing.T) {
 //
 // However far a start came, the box forwards nothing unjudged.
 func TestKilledAtStartForwardsNothing(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		for _, after := range []time.Duration{50, 100, 200, 400, 800} {
 			p := b.WeirStart("block all\n")
 			time.Sleep(after * time.Millisecond)
@@ -187,7 +187,7 @@ func TestKilledAtStartForwardsNothing(t *testing.T) {
 //
 // Without rules nothing passes but neighbour discovery and the management port.
 func TestNothingLoaded(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirBuiltin("--management", "2222")
 		if out, status := b.WeirStatus("info"); status != 1 || !strings.Contains(out, "none loaded") {
 			b.Errorf("info: status %d, said\n%s", status, out)

@@ -45,6 +45,9 @@ func readFound(path string) (*Found, error) {
 	return f, nil
 }
 
+// empty reports whether weir has changed nothing.
+func (f *Found) empty() bool { return len(f.Sysctls) == 0 && len(f.Features) == 0 }
+
 func (f *Found) hasSysctl(format string, index int) bool {
 	return slices.ContainsFunc(f.Sysctls, func(s FoundSysctl) bool {
 		return s.Format == format && s.Index == index

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -51,28 +49,37 @@ func Run(ctx context.Context, cfg *Config) error {
 }
 
 // start climbs the ladder: when it returns an error, every rung is undone.
-func (b *box) start(ctx context.Context, source Source) (*os.File, error) {
+func (b *box) start(ctx context.Context, source Source) (lock *os.File, err error) {
 	m, err := look()
 	if err != nil {
 		return nil, err
 	}
-	if err := b.cfg.Folder.Make(); err != nil {
+	// Held from here on unless a daemon lives: two starts would mix, and a
+	// start elsewhere would take the folder for abandoned.
+	lock, err = b.cfg.Folder.Lock(0)
+	if err != nil && !errors.Is(err, api.ErrLocked) {
 		return nil, err
 	}
+	defer func() {
+		if err != nil && lock != nil {
+			err = errors.Join(err, removeAbandoned(b.cfg.Folder, b.dir))
+			lock.Close()
+			lock = nil
+		}
+	}()
 	dp, rules, err := b.build(source, m)
 	if err != nil {
-		return nil, err
+		return lock, err
 	}
-	lock, err := takeOver(ctx, b.cfg)
-	if err != nil {
-		dp.Close() //nolint:errcheck // it was never live
-		return nil, err
+	if lock == nil {
+		if lock, err = takeOver(ctx, b.cfg); err != nil {
+			dp.Close() //nolint:errcheck // it was never live
+			return nil, err
+		}
 	}
 	var undo ladder
 	if err := b.climb(ctx, &undo, dp, source, rules, m); err != nil {
-		err = errors.Join(err, undo.down())
-		lock.Close()
-		return nil, err
+		return lock, errors.Join(err, undo.down())
 	}
 	return lock, nil
 }
@@ -178,45 +185,20 @@ func (b *box) noteStates(r dataplane.Report) {
 	}
 }
 
-// takeOver takes the run folder for this process, from a daemon that lives if
-// there is one: that ends, and its dataplane goes on.
+// takeOver takes the run folder from the daemon that lives: that ends, and its
+// dataplane goes on.
 func takeOver(ctx context.Context, cfg *Config) (*os.File, error) {
-	lock, err := cfg.Folder.Lock(0)
-	if !errors.Is(err, api.ErrLocked) {
-		return lock, err
-	}
 	why := fmt.Sprintf("weir run (process %d) takes over", os.Getpid())
 	other, err := api.NewClient(cfg.Folder).Leave(ctx, why)
 	if err != nil {
 		return nil, fmt.Errorf("take over from the daemon that runs: %w", err)
 	}
-	lock, err = cfg.Folder.Lock(leavePatience)
+	lock, err := cfg.Folder.Lock(leavePatience)
 	if err != nil {
 		return nil, fmt.Errorf("take over from process %d, which was asked to leave: %w", other.PID, err)
 	}
 	cfg.Log.Info("took over", "from", other.PID)
 	return lock, nil
-}
-
-// removeLeftovers removes what namespaces that are gone have left.
-func removeLeftovers(cfg *Config) {
-	folders, err := dataplane.Folders()
-	if err != nil {
-		cfg.Log.Warn("look for leftovers of network namespaces that are gone", "error", err)
-		return
-	}
-	for _, dir := range folders {
-		if _, err := strconv.ParseUint(filepath.Base(dir), 10, 64); err != nil {
-			continue // bpffs has files of its own
-		}
-		gone, err := dataplane.Leftover(dir)
-		if err == nil && gone {
-			err = errors.Join(dataplane.Remove(dir), os.RemoveAll(filepath.Join(api.Root, filepath.Base(dir))))
-		}
-		if err != nil {
-			cfg.Log.Warn("remove leftovers of a network namespace that is gone", "folder", dir, "error", err)
-		}
-	}
 }
 
 // ladder holds what undoes each rung that was climbed.
