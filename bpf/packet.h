@@ -41,7 +41,6 @@ enum fragment {
 /* Bits of packet.flags. */
 #define PACKET_OPTIONS	  0x01 /* IPv4 options or IPv6 hop-by-hop/destination options */
 #define PACKET_ICMP_ERROR 0x02 /* quotes another packet, which is at l4_offset + 8	  */
-#define PACKET_CSUM_NONE  0x08 /* UDP sent without a checksum			  */
 #define PACKET_GROUP	  0x10 /* the frame is for a group of stations: never forwarded */
 #define PACKET_MORE	  0x20 /* more fragments follow				  */
 #define PACKET_FRAGMENT_HEADER 0x40 /* IPv6: a fragment header stood in the chain	  */

@@ -137,8 +137,6 @@ static __always_inline enum reason parse_udp(struct packet *p, struct headers *h
 	if (p->fragment == FRAGMENT_NONE && (length < sizeof(*udp) || length > rest) && !p->gso)
 		return REASON_MALFORMED;
 	tuple_set_ports(&p->tuple, udp->source, udp->dest, IPPROTO_UDP, p->tuple.zone);
-	if (!udp->check)
-		p->flags |= PACKET_CSUM_NONE;
 	return UNDECIDED;
 }
 
