@@ -29,10 +29,24 @@ static __always_inline void judge_ask(struct judge *j, const struct packet *p, _
 	j->icmp_type = p->icmp_type;
 	j->icmp_code = p->icmp_code;
 	j->tag = tag;
+	j->known = 0;
 	j->rule = 0;
 	j->action = ACTION_PASS;
 	j->flags = 0;
 	j->matches = 0;
+}
+
+/* Takes over what the way in has found out about a packet and the way out would
+ * find out again: another interface, and where it was redirected another
+ * destination. */
+static __always_inline void judge_share(struct judge *out, const struct judge *in)
+{
+	__u8 known = in->known & ~(1 << FIELD_INTERFACE);
+
+	if (in->flags & JUDGE_RDR)
+		known &= ~(1 << FIELD_DST | 1 << FIELD_DPORT);
+	__builtin_memcpy(out->class, in->class, sizeof(out->class));
+	out->known = known;
 }
 
 /* One crossing. Returns UNDECIDED if it passes, else the reason to drop; *why

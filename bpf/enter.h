@@ -83,6 +83,7 @@ __noinline enum reason admit_out(hook_ctx *ctx, struct scratch *s)
 	judge_ask(&s->out, p, DIRECTION_OUT, q.ifindex, s->in.tag);
 	s->out.dst = s->tuple.dst;
 	s->out.dport = s->tuple.dport;
+	judge_share(&s->out, &s->in);
 	o = interface_get(q.ifindex);
 	s->skip_out = o && o->flags & INTERFACE_SKIP;
 	r = crossing(&s->out, p->flags & PACKET_OPTIONS, &why);

@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "packet.h"
+#include "rule_maps.h"
 
 enum direction {
 	DIRECTION_IN,
@@ -43,12 +44,15 @@ struct judge {
 	__u8 icmp_type;
 	__u8 icmp_code;
 	__u16 tag; /* asked and answered; 0: none */
+	/* Classes of the fields as they are now; known has a bit for each that has
+	 * been looked up, or was taken from the other crossing. */
+	__u32 class[FIELD_COUNT];
 	/* answered */
 	__u32 rule; /* global id of the deciding rule + 1, 0: none matched */
 	__u8 action;
 	__u8 flags;
 	__u8 matches; /* how many of matched[] are valid */
-	__u8 pad0;
+	__u8 known;
 	/* Global ids + 1 of all rules that matched and count this packet, in
 	 * order, the deciding one last (match rules beyond MAX_MATCHES - 1 are
 	 * left out; pass and block rules that were overruled do not count). */

@@ -18,8 +18,7 @@
 #include "reason.h"
 #include "rule_maps.h"
 #include "rule_tree.h"
-
-#define NO_RULE MAX_RULES /* as a rule's number: none */
+#include "stretch.h"
 
 /* A walk through the rules. One per CPU: the stack does not hold it. */
 struct walk {
@@ -31,6 +30,7 @@ struct walk {
 	__u32 from;		 /* rules before it were judged by other addresses */
 	__u32 last;		 /* deciding so far, or NO_RULE			*/
 	__u32 stop;		 /* asked no further than here, or NO_RULE	*/
+	__u32 translates;	 /* the station that a stretch ended at, or NO_RULE */
 	__u32 broken;		 /* the tables contradict each other		*/
 };
 
@@ -41,62 +41,64 @@ struct {
 	__type(value, struct walk);
 } walks SEC(".maps");
 
-static __always_inline void walk_set_class(struct walk *w, enum field f, __u32 index)
+static __always_inline __u32 class_find(const struct judge *j, enum field f)
 {
-	const struct rule_class *c = bpf_map_lookup_elem(&rule_classes, &index);
-
-	if (c)
-		w->class[f] = *c;
-	else
-		w->broken = 1;
+	switch (f) {
+	case FIELD_DST:
+		return addr_find(TREE_DST4, TREE_DST6, &j->dst, j->family);
+	case FIELD_SRC:
+		return addr_find(TREE_SRC4, TREE_SRC6, &j->src, j->family);
+	case FIELD_DPORT:
+		return tree_find(TREE_DPORT, judge_has_ports(j) ? bpf_ntohs(j->dport) : NO_PORT);
+	case FIELD_SPORT:
+		return tree_find(TREE_SPORT, judge_has_ports(j) ? bpf_ntohs(j->sport) : NO_PORT);
+	case FIELD_PROTOCOL:
+		return tree_find(TREE_PROTOCOL, protocol_key(j));
+	default:
+		return tree_find(TREE_INTERFACE, (__u64)j->direction << 32 | j->ifindex);
+	}
 }
 
-/* The addresses and the destination port are what match rules may change. */
-static __always_inline void walk_set_dst(struct walk *w, const struct judge *j)
+/* Looks up the classes that are not known. */
+static __always_inline void judge_classify(struct judge *j)
 {
-	walk_set_class(w, FIELD_DST, addr_find(TREE_DST4, TREE_DST6, &j->dst, j->family));
-}
+	int f;
 
-static __always_inline void walk_set_src(struct walk *w, const struct judge *j)
-{
-	walk_set_class(w, FIELD_SRC, addr_find(TREE_SRC4, TREE_SRC6, &j->src, j->family));
-}
-
-static __always_inline void walk_set_dport(struct walk *w, const struct judge *j)
-{
-	__u32 key = judge_has_ports(j) ? bpf_ntohs(j->dport) : NO_PORT;
-
-	walk_set_class(w, FIELD_DPORT, tree_find(TREE_DPORT, key));
+#pragma unroll
+	for (f = 0; f < FIELD_COUNT; f++)
+		if (!(j->known & 1 << f))
+			j->class[f] = class_find(j, f);
+	j->known = (1 << FIELD_COUNT) - 1;
 }
 
 /* Looks up anew what a translation has changed. */
-__noinline int walk_set_changed(struct walk *w, const struct judge *j)
+__noinline int classify_changed(struct judge *j)
 {
-	if (!w || !j)
+	if (!j)
 		return 0;
 	if (j->direction == DIRECTION_OUT) {
-		walk_set_src(w, j);
+		j->class[FIELD_SRC] = class_find(j, FIELD_SRC);
 	} else {
-		walk_set_dst(w, j);
-		walk_set_dport(w, j);
+		j->class[FIELD_DST] = class_find(j, FIELD_DST);
+		j->class[FIELD_DPORT] = class_find(j, FIELD_DPORT);
 	}
 	return 0;
 }
 
+/* Fetches the classes that a walk works with. */
 static __always_inline void walk_start(struct walk *w, const struct judge *j)
 {
-	w->broken = 0;
-	walk_set_class(w, FIELD_INTERFACE,
-		       tree_find(TREE_INTERFACE, (__u64)j->direction << 32 | j->ifindex));
-	walk_set_class(w, FIELD_PROTOCOL, tree_find(TREE_PROTOCOL, protocol_key(j)));
-	walk_set_src(w, j);
-	walk_set_dst(w, j);
-	walk_set_dport(w, j);
-	walk_set_class(w, FIELD_SPORT,
-		       tree_find(TREE_SPORT, judge_has_ports(j) ? bpf_ntohs(j->sport) : NO_PORT));
-	w->from = 0;
-	w->last = NO_RULE;
-	w->stop = NO_RULE;
+	const struct rule_class *c;
+	__u32 f, index;
+
+	for (f = 0; f < FIELD_COUNT; f++) {
+		index = j->class[f];
+		c = bpf_map_lookup_elem(&rule_classes, &index);
+		if (c)
+			w->class[f] = *c;
+		else
+			w->broken = 1;
+	}
 	w->words = 0;
 }
 
@@ -289,33 +291,6 @@ __noinline int judge_translate(struct judge *j, const struct rule *r)
 	return 0;
 }
 
-/*
- * A match rule translates: what it leaves is what later rules see. The plain
- * rules before it are judged now, as long as the classes are theirs.
- */
-static __noinline int walk_translate(struct visit *v, const struct rule *r, __u32 number)
-{
-	struct judge *j = v->j;
-	struct walk *w = v->w;
-
-	w->stop = number;
-	walk_last_start(w, v->set);
-	bpf_loop(rule_chunks, walk_last_step, v, 0);
-	w->stop = NO_RULE;
-	judge_translate(j, r);
-	if (j->flags & JUDGE_NAT)
-		j->src = j->nat_addr;
-	if (j->flags & JUDGE_RDR)
-		j->dst = j->rdr_addr;
-	if (j->flags & JUDGE_RDR_PORT)
-		j->dport = j->rdr_port;
-	walk_set_changed(w, j);
-	w->from = number + 1;
-	w->words = 0;
-	w->todo = walk_chunks(w) & v->set->stations & ~0ULL << ((w->from / CHUNK_RULES) & 63);
-	return 0;
-}
-
 /* A station whose fields match. 1: the rules are asked no further. */
 static __always_inline int walk_visit(struct visit *v, __u32 number)
 {
@@ -336,8 +311,10 @@ static __always_inline int walk_visit(struct visit *v, __u32 number)
 	} else {
 		if (j->matches < MAX_MATCHES - 1)
 			matched_add(j, number);
-		if (rule_translates(r, j))
-			walk_translate(v, r, number);
+		if (rule_translates(r, j)) {
+			w->translates = number;
+			return 1;
+		}
 	}
 	if (!(r->flags & RULE_QUICK))
 		return 0;
@@ -373,6 +350,42 @@ static long walk_step(__u32 n, void *data)
 	return walk_visit(v, w->chunk * CHUNK_RULES + word * 64 + bit);
 }
 
+/* A match rule translates: what it leaves is what later rules see. */
+static __always_inline void translate_matched(struct judge *j, const struct rule *r)
+{
+	judge_translate(j, r);
+	if (j->flags & JUDGE_NAT)
+		j->src = j->nat_addr;
+	if (j->flags & JUDGE_RDR)
+		j->dst = j->rdr_addr;
+	if (j->flags & JUDGE_RDR_PORT)
+		j->dport = j->rdr_port;
+	classify_changed(j);
+}
+
+/*
+ * From w->from on to the end, or to the next station that translates: what that
+ * leaves is what later rules see. The plain rules before it are judged now, as
+ * long as the classes are theirs.
+ */
+static __always_inline void walk_go(struct judge *j, struct walk *w, const struct rule_set *set)
+{
+	struct visit v = {j, w, set};
+
+	walk_start(w, j);
+	w->todo = walk_chunks(w) & set->stations & ~0ULL << ((w->from / CHUNK_RULES) & 63);
+	if (w->todo)
+		bpf_loop(rule_chunks * (CHUNK_RULES + 1), walk_step, &v, 0);
+	if (w->stop != NO_RULE && w->last == w->stop)
+		return;
+	if (w->translates != NO_RULE)
+		w->stop = w->translates;
+	walk_last(&v);
+	if (w->translates != NO_RULE)
+		w->stop = NO_RULE;
+}
+
+/* Counts where the rules were asked no further; without a stop behind the last. */
 static __always_inline void count_stop(const struct rule_set *set, __u32 stop)
 {
 	__u32 key = stop == NO_RULE ? set->rules : stop;
@@ -417,6 +430,103 @@ static __always_inline enum reason judge_answer(struct judge *j, __u32 last)
 	return j->flags & JUDGE_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_RULE;
 }
 
+static __always_inline void stretch_ask(struct stretch_key *key, const struct judge *j, const struct walk *w)
+{
+	__builtin_memcpy(key->class, j->class, sizeof(key->class));
+	key->from = w->from;
+	key->last = w->last;
+	key->tag = j->tag;
+	key->matches = j->matches;
+	key->asked = 2 + j->direction;
+}
+
+static __always_inline void stretch_recall(const struct stretch *s, struct judge *j, struct walk *w)
+{
+	int i;
+
+	w->last = s->last;
+	w->stop = s->stop;
+	w->translates = s->translates;
+	j->tag = s->tag;
+	for (i = 0; i < MAX_MATCHES - 1 && i < s->matches; i++)
+		if (i >= s->key.matches)
+			j->matched[i] = rule_base + s->matched[i] + 1;
+	j->matches = s->matches;
+}
+
+static __always_inline void stretch_note(struct stretch *s, const struct stretch_key *key,
+					 const struct judge *j, const struct walk *w)
+{
+	int i;
+
+	s->last = w->last;
+	s->stop = w->stop;
+	s->translates = w->translates;
+	s->tag = j->tag;
+	for (i = 0; i < MAX_MATCHES - 1; i++)
+		s->matched[i] = j->matched[i] - 1 - rule_base;
+	s->matches = j->matches;
+	s->key = *key;
+}
+
+/*
+ * One stretch of a crossing: from w->from to the end of the rules, or to a match
+ * rule that translates, which is then w->translates.
+ */
+__noinline int stretch(struct judge *j, struct walk *w, const struct rule_set *set)
+{
+	struct stretch_key key;
+	struct stretch *s;
+
+	if (!j || !w || !set)
+		return 0;
+	stretch_ask(&key, j, w);
+	s = stretch_get(&key);
+	if (!s) {
+		w->broken = 1;
+		return 0;
+	}
+	if (stretch_is(s, &key)) {
+		stretch_recall(s, j, w);
+		return 0;
+	}
+	walk_go(j, w, set);
+	if (!w->broken)
+		stretch_note(s, &key, j, w);
+	return 0;
+}
+
+/* Goes on behind the match rule that ended the last stretch. 1: that was all. */
+static __always_inline long stretch_next(struct judge *j, struct walk *w, const struct rule_set *set)
+{
+	__u32 number = w->translates;
+	const struct rule *r;
+
+	if (number == NO_RULE || w->broken)
+		return 1;
+	r = bpf_map_lookup_elem(&rules, &number);
+	if (!r) {
+		w->broken = 1;
+		return 1;
+	}
+	translate_matched(j, r);
+	w->translates = NO_RULE;
+	w->from = number + 1;
+	if (r->flags & RULE_QUICK)
+		w->stop = number;
+	else
+		stretch(j, w, set);
+	return 0;
+}
+
+static long stretch_step(__u32 n, void *data)
+{
+	struct visit *v = data;
+
+	(void)n;
+	return stretch_next(v->j, v->w, v->set);
+}
+
 /*
  * The rules' answers for one crossing (docs/packet-path.md, 5): REASON_RULE or
  * REASON_NO_RULE if it passes, REASON_BLOCK or REASON_NAT_ADDRESS if not; if the
@@ -425,27 +535,36 @@ static __always_inline enum reason judge_answer(struct judge *j, __u32 last)
 __noinline enum reason rules_judge(struct judge *j)
 {
 	struct visit v = {};
+	const struct rule_set *set;
+	struct walk *w;
 	__u32 zero = 0;
 
 	if (!j)
 		return REASON_INTERNAL;
-	v.j = j;
-	v.w = bpf_map_lookup_elem(&walks, &zero);
-	v.set = bpf_map_lookup_elem(&rule_sets, &zero);
-	if (!v.w || !v.set)
+	w = bpf_map_lookup_elem(&walks, &zero);
+	set = bpf_map_lookup_elem(&rule_sets, &zero);
+	if (!w || !set)
 		return REASON_INTERNAL;
 	j->rule = 0;
 	j->action = ACTION_PASS;
 	j->flags = 0;
 	j->matches = 0;
-	walk_start(v.w, j);
-	v.w->todo = walk_chunks(v.w) & v.set->stations;
-	if (v.w->todo)
-		bpf_loop(rule_chunks * (CHUNK_RULES + 1), walk_step, &v, 0);
-	if (v.w->stop == NO_RULE || v.w->last != v.w->stop)
-		walk_last(&v);
-	count_stop(v.set, v.w->stop);
-	return v.w->broken ? REASON_INTERNAL : judge_answer(j, v.w->last);
+	judge_classify(j);
+	w->broken = 0;
+	w->from = 0;
+	w->last = NO_RULE;
+	w->stop = NO_RULE;
+	w->translates = NO_RULE;
+	stretch(j, w, set);
+	/* mostly one translation is all: without a call */
+	if (!stretch_next(j, w, set) && w->translates != NO_RULE) {
+		v.j = j;
+		v.w = w;
+		v.set = set;
+		bpf_loop(MAX_RULES, stretch_step, &v, 0);
+	}
+	count_stop(set, w->stop);
+	return w->broken ? REASON_INTERNAL : judge_answer(j, w->last);
 }
 
 #endif

@@ -109,6 +109,7 @@ func (h *harness) load(rules string) {
 		}
 	}
 	check(h.tb, writeProgram(h.dp.objects.Maps, p))
+	check(h.tb, forgetStretches(h.dp.objects.Maps["stretches"]))
 	h.forget()
 }
 

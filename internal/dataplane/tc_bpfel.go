@@ -39,6 +39,7 @@ const (
 	tcMapRules              = "rules"
 	tcMapScratches          = "scratches"
 	tcMapStates             = "states"
+	tcMapStretches          = "stretches"
 	tcMapSweepers           = "sweepers"
 	tcMapTuples             = "tuples"
 	tcMapWalks              = "walks"
@@ -144,6 +145,7 @@ type tcMapSpecs struct {
 	Rules             *ebpf.MapSpec `ebpf:"rules"`
 	Scratches         *ebpf.MapSpec `ebpf:"scratches"`
 	States            *ebpf.MapSpec `ebpf:"states"`
+	Stretches         *ebpf.MapSpec `ebpf:"stretches"`
 	Sweepers          *ebpf.MapSpec `ebpf:"sweepers"`
 	Tuples            *ebpf.MapSpec `ebpf:"tuples"`
 	Walks             *ebpf.MapSpec `ebpf:"walks"`
@@ -207,6 +209,7 @@ type tcMaps struct {
 	Rules             *ebpf.Map `ebpf:"rules"`
 	Scratches         *ebpf.Map `ebpf:"scratches"`
 	States            *ebpf.Map `ebpf:"states"`
+	Stretches         *ebpf.Map `ebpf:"stretches"`
 	Sweepers          *ebpf.Map `ebpf:"sweepers"`
 	Tuples            *ebpf.Map `ebpf:"tuples"`
 	Walks             *ebpf.Map `ebpf:"walks"`
@@ -237,6 +240,7 @@ func (m *tcMaps) Close() error {
 		m.Rules,
 		m.Scratches,
 		m.States,
+		m.Stretches,
 		m.Sweepers,
 		m.Tuples,
 		m.Walks,

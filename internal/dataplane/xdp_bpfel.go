@@ -243,11 +243,12 @@ type xdpScratch struct {
 		IcmpType  uint8
 		IcmpCode  uint8
 		Tag       uint16
+		Class     [6]uint32
 		Rule      uint32
 		Action    uint8
 		Flags     uint8
 		Matches   uint8
-		Pad0      uint8
+		Known     uint8
 		Matched   [8]uint32
 		NatAddr   xdpAddr
 		RdrAddr   xdpAddr
@@ -270,11 +271,12 @@ type xdpScratch struct {
 		IcmpType  uint8
 		IcmpCode  uint8
 		Tag       uint16
+		Class     [6]uint32
 		Rule      uint32
 		Action    uint8
 		Flags     uint8
 		Matches   uint8
-		Pad0      uint8
+		Known     uint8
 		Matched   [8]uint32
 		NatAddr   xdpAddr
 		RdrAddr   xdpAddr
@@ -385,6 +387,26 @@ type xdpState struct {
 	Flow    [2]xdpFlow
 }
 
+type xdpStretch struct {
+	_   structs.HostLayout
+	Key struct {
+		_       structs.HostLayout
+		Class   [6]uint32
+		From    uint16
+		Last    uint16
+		Tag     uint16
+		Matches uint8
+		Asked   uint8
+	}
+	Last       uint16
+	Stop       uint16
+	Translates uint16
+	Tag        uint16
+	Matched    [7]uint16
+	Matches    uint16
+	Pad0       [2]uint32
+}
+
 type xdpSweeper struct {
 	_     structs.HostLayout
 	Timer struct {
@@ -405,16 +427,18 @@ type xdpTuple struct {
 }
 
 type xdpWalk struct {
-	_      structs.HostLayout
-	Class  [6]xdpRuleClass
-	Bits   [8]uint64
-	Todo   uint64
-	Chunk  uint32
-	Words  uint32
-	From   uint32
-	Last   uint32
-	Stop   uint32
-	Broken uint32
+	_          structs.HostLayout
+	Class      [6]xdpRuleClass
+	Bits       [8]uint64
+	Todo       uint64
+	Chunk      uint32
+	Words      uint32
+	From       uint32
+	Last       uint32
+	Stop       uint32
+	Translates uint32
+	Broken     uint32
+	_          [4]byte
 }
 
 // Names of all BPF objects in the ELF.
@@ -443,6 +467,7 @@ const (
 	xdpMapScratches         = "scratches"
 	xdpMapSlots             = "slots"
 	xdpMapStates            = "states"
+	xdpMapStretches         = "stretches"
 	xdpMapSweepers          = "sweepers"
 	xdpMapTuples            = "tuples"
 	xdpMapWalks             = "walks"
@@ -537,6 +562,7 @@ type xdpMapSpecs struct {
 	Scratches         *ebpf.MapSpec `ebpf:"scratches"`
 	Slots             *ebpf.MapSpec `ebpf:"slots"`
 	States            *ebpf.MapSpec `ebpf:"states"`
+	Stretches         *ebpf.MapSpec `ebpf:"stretches"`
 	Sweepers          *ebpf.MapSpec `ebpf:"sweepers"`
 	Tuples            *ebpf.MapSpec `ebpf:"tuples"`
 	Walks             *ebpf.MapSpec `ebpf:"walks"`
@@ -599,6 +625,7 @@ type xdpMaps struct {
 	Scratches         *ebpf.Map `ebpf:"scratches"`
 	Slots             *ebpf.Map `ebpf:"slots"`
 	States            *ebpf.Map `ebpf:"states"`
+	Stretches         *ebpf.Map `ebpf:"stretches"`
 	Sweepers          *ebpf.Map `ebpf:"sweepers"`
 	Tuples            *ebpf.Map `ebpf:"tuples"`
 	Walks             *ebpf.Map `ebpf:"walks"`
@@ -628,6 +655,7 @@ func (m *xdpMaps) Close() error {
 		m.Scratches,
 		m.Slots,
 		m.States,
+		m.Stretches,
 		m.Sweepers,
 		m.Tuples,
 		m.Walks,

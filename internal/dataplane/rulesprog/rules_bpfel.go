@@ -33,11 +33,12 @@ type RulesJudge struct {
 	IcmpType  uint8
 	IcmpCode  uint8
 	Tag       uint16
+	Class     [6]uint32
 	Rule      uint32
 	Action    uint8
 	Flags     uint8
 	Matches   uint8
-	Pad0      uint8
+	Known     uint8
 	Matched   [8]uint32
 	NatAddr   struct {
 		_    structs.HostLayout
@@ -129,17 +130,39 @@ type RulesRuleTree struct {
 	Nodes uint32
 }
 
+type RulesStretch struct {
+	_   structs.HostLayout
+	Key struct {
+		_       structs.HostLayout
+		Class   [6]uint32
+		From    uint16
+		Last    uint16
+		Tag     uint16
+		Matches uint8
+		Asked   uint8
+	}
+	Last       uint16
+	Stop       uint16
+	Translates uint16
+	Tag        uint16
+	Matched    [7]uint16
+	Matches    uint16
+	Pad0       [2]uint32
+}
+
 type RulesWalk struct {
-	_      structs.HostLayout
-	Class  [6]RulesRuleClass
-	Bits   [8]uint64
-	Todo   uint64
-	Chunk  uint32
-	Words  uint32
-	From   uint32
-	Last   uint32
-	Stop   uint32
-	Broken uint32
+	_          structs.HostLayout
+	Class      [6]RulesRuleClass
+	Bits       [8]uint64
+	Todo       uint64
+	Chunk      uint32
+	Words      uint32
+	From       uint32
+	Last       uint32
+	Stop       uint32
+	Translates uint32
+	Broken     uint32
+	_          [4]byte
 }
 
 // Names of all BPF objects in the ELF.
@@ -159,6 +182,7 @@ const (
 	RulesMapRuleTrees     = "rule_trees"
 	RulesMapRuleVectors   = "rule_vectors"
 	RulesMapRules         = "rules"
+	RulesMapStretches     = "stretches"
 	RulesMapWalks         = "walks"
 	RulesProgDraw         = "draw"
 	RulesProgJudge        = "judge"
@@ -232,6 +256,7 @@ type RulesMapSpecs struct {
 	RuleTrees     *ebpf.MapSpec `ebpf:"rule_trees"`
 	RuleVectors   *ebpf.MapSpec `ebpf:"rule_vectors"`
 	Rules         *ebpf.MapSpec `ebpf:"rules"`
+	Stretches     *ebpf.MapSpec `ebpf:"stretches"`
 	Walks         *ebpf.MapSpec `ebpf:"walks"`
 }
 
@@ -277,6 +302,7 @@ type RulesMaps struct {
 	RuleTrees     *ebpf.Map `ebpf:"rule_trees"`
 	RuleVectors   *ebpf.Map `ebpf:"rule_vectors"`
 	Rules         *ebpf.Map `ebpf:"rules"`
+	Stretches     *ebpf.Map `ebpf:"stretches"`
 	Walks         *ebpf.Map `ebpf:"walks"`
 }
 
@@ -295,6 +321,7 @@ func (m *RulesMaps) Close() error {
 		m.RuleTrees,
 		m.RuleVectors,
 		m.Rules,
+		m.Stretches,
 		m.Walks,
 	)
 }

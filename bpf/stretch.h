@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What was found out about a stretch of rules: from a place in them to their end,
+ * or to a match rule that translates. Rules do not change within a generation, so
+ * packets of the same classes get the same answer, and most packets are of a few
+ * classes: for them the vectors are not intersected again.
+ */
+#ifndef WEIR_STRETCH_H
+#define WEIR_STRETCH_H
+
+#include <bpf/bpf_helpers.h>
+
+#include "judge.h"
+#include "rule_maps.h"
+
+#define NO_RULE MAX_RULES /* as a rule's number: none */
+
+/* Kept per CPU: a cache line each. */
+#define STRETCHES 1024
+
+/* What the answer depends on. */
+struct stretch_key {
+	__u32 class[FIELD_COUNT];
+	__u16 from;
+	__u16 last;
+	__u16 tag;
+	__u8 matches; /* rules that matched before: MAX_MATCHES is the limit	*/
+	__u8 asked;   /* 2 + direction; 0: an empty place			*/
+};
+_Static_assert(sizeof(struct stretch_key) == 32, "compared as four words");
+
+struct stretch {
+	struct stretch_key key;
+	__u16 last;
+	__u16 stop;
+	__u16 translates;
+	__u16 tag;
+	__u16 matched[MAX_MATCHES - 1]; /* those before it included, but not noted */
+	__u16 matches;			/* judge.matches at its end		    */
+	__u32 pad0[2];
+};
+_Static_assert(sizeof(struct stretch) == 64, "a stretch is one cache line");
+_Static_assert(NO_RULE <= 0xffff, "numbers of rules are kept in 16 bits");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, STRETCHES);
+	__type(key, __u32);
+	__type(value, struct stretch);
+} stretches SEC(".maps");
+
+typedef __u64 __attribute__((may_alias)) key_word;
+
+/* The place where the answer to the key is kept, or would be. */
+static __always_inline struct stretch *stretch_get(const struct stretch_key *key)
+{
+	const key_word *k = (const key_word *)key;
+	__u64 h = (k[0] * 0x9e3779b97f4a7c15ULL) ^ (k[1] * 0xc2b2ae3d27d4eb4fULL);
+	__u32 at;
+
+	h += (k[2] * 0x165667b19e3779f9ULL) ^ (k[3] * 0x27d4eb2f165667c5ULL);
+	at = (h ^ h >> 29) >> 22 & (STRETCHES - 1);
+	return bpf_map_lookup_elem(&stretches, &at);
+}
+
+static __always_inline int stretch_is(const struct stretch *s, const struct stretch_key *key)
+{
+	const key_word *a = (const key_word *)&s->key, *b = (const key_word *)key;
+
+	return !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]));
+}
+
+#endif
