@@ -110,6 +110,17 @@ static __always_inline int keeps_no_state(const struct packet *p)
 	       icmp_query(p->family, p->icmp_type, &reply) < 0;
 }
 
+static __always_inline int path_equal(const struct path *a, const struct path *b)
+{
+	const word64 *x = (const word64 *)a, *y = (const word64 *)b;
+	__u64 differ = 0;
+	int i;
+
+	for (i = 0; i < MAX_MATCHES; i++)
+		differ |= x[i] ^ y[i];
+	return !differ;
+}
+
 /* The index under which packets of these matched rules are counted. */
 __noinline __u32 path_index(struct scratch *s, __u8 both)
 {
@@ -130,9 +141,14 @@ __noinline __u32 path_index(struct scratch *s, __u8 both)
 			key->rule[n++ & (2 * MAX_MATCHES - 1)] = s->out.matched[i];
 	if (!n)
 		return PATH_NONE;
+	if (path_equal(key, &s->path_last))
+		return s->path_last_index;
 	known = bpf_map_lookup_elem(&paths, key);
-	if (known)
+	if (known) {
+		s->path_last = *key;
+		s->path_last_index = *known;
 		return *known;
+	}
 	if (shared.paths_high < MAX_PATHS - PATHS_RESERVED - PATH_FIRST) {
 		index = __sync_fetch_and_add(&shared.paths_high, 1) + PATH_FIRST;
 		if (index >= MAX_PATHS - PATHS_RESERVED)

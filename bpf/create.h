@@ -98,21 +98,14 @@ static __noinline enum reason tuple_reserve(struct tuple *t, __u32 number, __u32
 }
 
 /*
- * One try of the search for a free port; 1 ends it. What it works on lies in the
- * scratch: on the stack the verifier would walk every value of it.
+ * Tries the port at which the search stands; 1 ends it. What it works on lies in
+ * the scratch: on the stack the verifier would walk every value of it.
  */
-static long port_try(__u32 n, void *data)
+static __always_inline long port_try(struct scratch *s)
 {
-	struct scratch *s = scratch_get();
-	struct port_search *search;
+	struct port_search *search = &s->search;
 	enum reason r;
 
-	(void)data;
-	if (!s)
-		return 1;
-	search = &s->search;
-	if (n > search->span)
-		return 1;
 	s->tuple.dport = bpf_htons(search->low + search->at);
 	r = tuple_reserve(&s->tuple, search->number, &search->owner);
 	search->reason = r;
@@ -120,6 +113,14 @@ static long port_try(__u32 n, void *data)
 		return 1;
 	search->at = search->at == search->span ? 0 : search->at + 1;
 	return 0;
+}
+
+static long port_step(__u32 n, void *data)
+{
+	struct scratch *s = scratch_get();
+
+	(void)data;
+	return !s || n >= s->search.span || port_try(s);
 }
 
 /* Reserves s->tuple with the first free port of low..high, from a random one on. */
@@ -135,8 +136,9 @@ static __always_inline enum reason port_reserve(struct scratch *s, __u32 number,
 	search->low = low;
 	search->span = high - low;
 	search->at = random_next(s) % ((__u32)search->span + 1);
-	search->reason = REASON_NAT_PORTS;
-	bpf_loop(NAT_PORT_TRIES, port_try, 0, 0);
+	/* mostly the first is free: without a call */
+	if (!port_try(s))
+		bpf_loop(NAT_PORT_TRIES - 1, port_step, 0, 0);
 	if (search->reason == REASON_TUPLE_TAKEN || search->reason == REASON_STATE_BUSY)
 		return REASON_NAT_PORTS;
 	return search->reason;

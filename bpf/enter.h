@@ -109,8 +109,8 @@ __noinline enum reason admit_state(hook_ctx *ctx, struct scratch *s, __u8 crosse
 		s->state = 0;
 	} else if (wants_state(s)) {
 		reply_tuple(s);
-		r = state_create(s, state_flags(s, crossed, s->skip_in, s->skip_out), tcp_wscale(ctx, s),
-				 0);
+		r = state_create(s, state_flags(s, crossed, s->skip_in, s->skip_out),
+				 s->packet.tuple.proto == IPPROTO_TCP ? tcp_wscale(ctx, s) : -1, 0);
 		if (r != UNDECIDED)
 			return r;
 		count_made(s, crossed);

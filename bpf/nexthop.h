@@ -56,21 +56,38 @@ static __noinline __u32 nexthop_number(struct nexthop_key *key)
 	return number;
 }
 
-static __always_inline void nexthop_fill(struct nexthop *n, const struct bpf_fib_lookup *f,
-				const struct nexthop_key *key, __u8 flags)
+static __always_inline __u8 nexthop_flags(__u32 ifindex)
+{
+	__u8 flags = NEXTHOP_VALID;
+
+	if (ifindex >= MAX_IFINDEX)
+		return flags;
+	if (shared.interfaces[ifindex].flags & INTERFACE_TARGET)
+		flags |= NEXTHOP_XDP;
+	if (shared.interfaces[ifindex].flags & INTERFACE_L3)
+		flags |= NEXTHOP_L3;
+	return flags;
+}
+
+/* Notes the kernel's answer. Every core reads the line of a next hop, so it is not
+ * written for each new connection, but once a tick or when something differs. */
+static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib_lookup *f,
+				const struct nexthop_key *key)
 {
 	const struct interface *i = f->ifindex < MAX_IFINDEX ? &shared.interfaces[f->ifindex] : 0;
+	__u16 mtu = f->mtu_result ? f->mtu_result : i ? i->mtu : 0;
+	const __u16 *a = (const __u16 *)n->dst, *b = (const __u16 *)f->dmac;
+	__u8 flags = nexthop_flags(f->ifindex);
 
+	if (n->checked == shared.now && n->flags == flags && n->mtu == mtu &&
+	    !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2])))
+		return;
 	__builtin_memcpy(n->dst, f->dmac, 6);
 	__builtin_memcpy(n->src, f->smac, 6);
 	n->gateway = key->gateway;
 	n->family = f->family == AF_INET_KERNEL ? 4 : 6;
 	n->ifindex = f->ifindex;
-	n->mtu = f->mtu_result ? f->mtu_result : i ? i->mtu : 0;
-	if (i && i->flags & INTERFACE_TARGET)
-		flags |= NEXTHOP_XDP;
-	if (i && i->flags & INTERFACE_L3)
-		flags |= NEXTHOP_L3;
+	n->mtu = mtu;
 	n->flags = flags;
 	n->used = shared.now;
 	n->checked = shared.now;
@@ -142,7 +159,7 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	if (!number || number >= MAX_NEXTHOPS)
 		return ROUTE_NEIGHBOUR;
 	n = &shared.nexthops[number];
-	nexthop_fill(n, &f, &key, NEXTHOP_VALID);
+	nexthop_note(n, &f, &key);
 	q->number = number;
 	return ROUTE_FORWARD;
 }

@@ -56,6 +56,8 @@ struct scratch {
 	struct judge out;
 	struct tuple tuple;	 /* the reply's, while it is reserved		*/
 	struct path path_key;
+	struct path path_last;	 /* the one that was looked up last, and its index	*/
+	__u32 path_last_index;
 	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a SYN				*/
 	struct port_search search;
 	struct quote quote;

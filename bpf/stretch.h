@@ -49,12 +49,10 @@ struct {
 	__type(value, struct stretch);
 } stretches SEC(".maps");
 
-typedef __u64 __attribute__((may_alias)) key_word;
-
 /* The place where the answer to the key is kept, or would be. */
 static __always_inline struct stretch *stretch_get(const struct stretch_key *key)
 {
-	const key_word *k = (const key_word *)key;
+	const word64 *k = (const word64 *)key;
 	__u64 h = (k[0] * 0x9e3779b97f4a7c15ULL) ^ (k[1] * 0xc2b2ae3d27d4eb4fULL);
 	__u32 at;
 
@@ -65,7 +63,7 @@ static __always_inline struct stretch *stretch_get(const struct stretch_key *key
 
 static __always_inline int stretch_is(const struct stretch *s, const struct stretch_key *key)
 {
-	const key_word *a = (const key_word *)&s->key, *b = (const key_word *)key;
+	const word64 *a = (const word64 *)&s->key, *b = (const word64 *)key;
 
 	return !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]));
 }

@@ -1,8 +1,11 @@
 package bpfload
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,6 +22,38 @@ func MountFS(dir string) error {
 	}
 	if err := unix.Mount("weir", dir, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
 		return fmt.Errorf("mount a bpffs at %s: %w", dir, err)
+	}
+	return nil
+}
+
+// UnmountFS takes a bpffs away and removes the folder that it was mounted at,
+// unless there are folders in it or another process has files of it open. It is
+// no error if there is none. It is called within a Place.
+func UnmountFS(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look into the bpffs: %w", err)
+	}
+	// The kernel puts files of its own into one.
+	if slices.ContainsFunc(entries, fs.DirEntry.IsDir) {
+		return nil
+	}
+	is, err := isFS(dir)
+	if err != nil {
+		return err
+	}
+	if is {
+		if err := unix.Unmount(dir, 0); errors.Is(err, unix.EBUSY) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("unmount the bpffs at %s: %w", dir, err)
+		}
+	}
+	if err := os.Remove(dir); err != nil {
+		return fmt.Errorf("remove the folder of the bpffs: %w", err)
 	}
 	return nil
 }

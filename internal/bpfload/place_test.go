@@ -3,7 +3,9 @@ package bpfload
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -90,10 +92,25 @@ func TestMountFS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := unix.Unmount(dir, 0); err != nil {
+	used := filepath.Join(dir, "used")
+	if err := os.Mkdir(used, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if is, err := isFS(dir); is || err != nil {
-		t.Errorf("mounted twice (%v)", err)
+	if err := UnmountFS(dir); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := isFS(dir); !is || err != nil {
+		t.Fatalf("unmounted with a folder in it (%v)", err)
+	}
+	if err := os.Remove(used); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := UnmountFS(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("mounted twice, or its folder is left (%v)", err)
 	}
 }

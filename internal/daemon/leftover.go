@@ -51,7 +51,7 @@ func removeLeftover(f api.Folder, dir string) error {
 		return err
 	}
 	if gone {
-		return errors.Join(dataplane.Remove(dir), os.RemoveAll(string(f)))
+		return removeFolders(f, dir)
 	}
 	lock, err := f.Lock(0) // whoever starts or runs there holds it
 	if errors.Is(err, api.ErrLocked) {
@@ -78,5 +78,14 @@ func removeAbandoned(f api.Folder, dir string) error {
 	if err != nil || !found.empty() {
 		return err
 	}
-	return errors.Join(dataplane.Remove(dir), os.RemoveAll(string(f)))
+	return removeFolders(f, dir)
+}
+
+// removeFolders detaches what is pinned for a namespace and removes its run
+// folder, and what all namespaces share if it was the last.
+func removeFolders(f api.Folder, dir string) error {
+	if err := errors.Join(dataplane.Remove(dir), os.RemoveAll(string(f))); err != nil {
+		return err
+	}
+	return leaveRoot()
 }

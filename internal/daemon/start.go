@@ -8,15 +8,11 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"time"
 
 	"weir/internal/api"
 	"weir/internal/dataplane"
 	"weir/internal/netif"
 )
-
-// leavePatience is how long a daemon that was asked to leave may take.
-const leavePatience = 10 * time.Second
 
 // Run is weir run: it returns when ctx ends or another daemon takes over, and
 // leaves the dataplane forwarding. An error before the daemon was ready means
@@ -56,8 +52,7 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 	}
 	// Held from here on unless a daemon lives: two starts would mix, and a
 	// start elsewhere would take the folder for abandoned.
-	lock, err = b.cfg.Folder.Lock(0)
-	if err != nil && !errors.Is(err, api.ErrLocked) {
+	if lock, err = takeFolder(ctx, b.cfg); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -72,7 +67,7 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 		return lock, err
 	}
 	if lock == nil {
-		if lock, err = takeOver(ctx, b.cfg); err != nil {
+		if lock, err = takeOver(ctx, b.cfg, "weir run (process %d) takes over"); err != nil {
 			dp.Close() //nolint:errcheck // it was never live
 			return nil, err
 		}
@@ -183,22 +178,6 @@ func (b *box) noteStates(r dataplane.Report) {
 	if r.Copied > 0 || r.Lost > 0 {
 		b.cfg.Log.Info("states were copied into new tables", "copied", r.Copied, "lost", r.Lost)
 	}
-}
-
-// takeOver takes the run folder from the daemon that lives: that ends, and its
-// dataplane goes on.
-func takeOver(ctx context.Context, cfg *Config) (*os.File, error) {
-	why := fmt.Sprintf("weir run (process %d) takes over", os.Getpid())
-	other, err := api.NewClient(cfg.Folder).Leave(ctx, why)
-	if err != nil {
-		return nil, fmt.Errorf("take over from the daemon that runs: %w", err)
-	}
-	lock, err := cfg.Folder.Lock(leavePatience)
-	if err != nil {
-		return nil, fmt.Errorf("take over from process %d, which was asked to leave: %w", other.PID, err)
-	}
-	cfg.Log.Info("took over", "from", other.PID)
-	return lock, nil
 }
 
 // ladder holds what undoes each rung that was climbed.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 
-	"weir/internal/api"
 	"weir/internal/dataplane"
 )
 
@@ -48,8 +47,8 @@ func Stop(ctx context.Context, cfg *Config) error {
 	if err != nil {
 		return err // the records stay, so that stop can be tried again
 	}
-	if err := os.RemoveAll(string(cfg.Folder)); err != nil {
-		return fmt.Errorf("remove the run folder: %w", err)
+	if err := removeFolders(cfg.Folder, dir); err != nil {
+		return err
 	}
 	fmt.Fprintf(cfg.Stdout, "weir: detached from every interface; %s\n", afterwards(m))
 	return nil
@@ -63,22 +62,11 @@ func somethingRuns(cfg *Config, dir string) bool {
 
 // endDaemon asks a living daemon to leave and takes the run folder's lock.
 func endDaemon(ctx context.Context, cfg *Config) (*os.File, error) {
-	if err := cfg.Folder.Make(); err != nil {
-		return nil, err
-	}
-	lock, err := cfg.Folder.Lock(0)
-	if !errors.Is(err, api.ErrLocked) {
+	lock, err := takeFolder(ctx, cfg)
+	if lock != nil || err != nil {
 		return lock, err
 	}
-	other, err := api.NewClient(cfg.Folder).Leave(ctx, fmt.Sprintf("weir stop (process %d) ends it", os.Getpid()))
-	if err != nil {
-		return nil, fmt.Errorf("end the daemon: %w", err)
-	}
-	lock, err = cfg.Folder.Lock(leavePatience)
-	if err != nil {
-		return nil, fmt.Errorf("wait for the daemon (process %d) to end: %w", other.PID, err)
-	}
-	return lock, nil
+	return takeOver(ctx, cfg, "weir stop (process %d) ends it")
 }
 
 // afterwards says what the box does without weir.

@@ -413,6 +413,8 @@ func TestFolders(t *testing.T) {
 	if filepath.Dir(dir) != Base {
 		t.Errorf("folder %s is not in %s", dir, Base)
 	}
+	check(t, Mount())
+	defer func() { check(t, Unmount()) }()
 	cfg := n.blank()
 	cfg.Dir = dir
 	commit(t, build(t, cfg), n.attachments(false))

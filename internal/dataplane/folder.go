@@ -33,20 +33,28 @@ const (
 // the same folder's dataplane.
 var ErrBusy = errors.New("the dataplane is being replaced by another process")
 
-// Folder returns the namespace's folder in weir's own bpffs and mounts that
-// bpffs if it is not there: with the mounts of process 1, where it outlives the
-// caller. The folder itself is made by Build. netns is as in Config.
+// Folder returns the path of the namespace's folder in weir's own bpffs, which
+// Build makes. netns is as in Config.
 func Folder(netns string) (string, error) {
 	var dir string
 	err := bpfload.At(netns).Do(func() error {
 		cookie, err := netif.Cookie()
-		if err != nil {
-			return err
-		}
 		dir = filepath.Join(Base, strconv.FormatUint(cookie, 10))
-		return bpfload.MountFS(Base)
+		return err
 	})
 	return dir, err
+}
+
+// Mount mounts weir's own bpffs if it is not there: with the mounts of process
+// 1, where it outlives the caller. Build needs it for folders in Base.
+func Mount() error {
+	return bpfload.At("").Do(func() error { return bpfload.MountFS(Base) })
+}
+
+// Unmount takes weir's own bpffs away, unless a namespace has a folder in it. The
+// caller sees to it that nobody mounts it or makes a folder meanwhile.
+func Unmount() error {
+	return bpfload.At("").Do(func() error { return bpfload.UnmountFS(Base) })
 }
 
 // Folders returns the folders of all namespaces that weir has run in.

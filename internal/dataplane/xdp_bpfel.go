@@ -285,10 +285,12 @@ type xdpScratch struct {
 		RdrPort   uint16
 		Pad1      uint16
 	}
-	Tuple   xdpTuple
-	PathKey xdpPath
-	Options [48]uint8
-	Search  struct {
+	Tuple         xdpTuple
+	PathKey       xdpPath
+	PathLast      xdpPath
+	PathLastIndex uint32
+	Options       [48]uint8
+	Search        struct {
 		_      structs.HostLayout
 		Number uint32
 		Owner  uint32
@@ -298,7 +300,6 @@ type xdpScratch struct {
 		At     uint16
 		Pad    uint16
 	}
-	_     [4]byte
 	Quote struct {
 		_        structs.HostLayout
 		Tuple    xdpTuple
