@@ -1,6 +1,8 @@
 package test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -163,6 +165,40 @@ func TestStopGivesBackWhatWasFound(t *testing.T) {
 		b.SameMachine(lab.FW, found, "after weir stop")
 		if out, status := b.WeirStatus("stop"); status != 1 {
 			b.Errorf("a second stop: status %d, said\n%s", status, out)
+		}
+	})
+}
+
+//	fw: weir A and weir B start at the same moment, weir C starts, weir stop
+//
+// Starts and stops of one namespace wait for each other: two starts end as a
+// takeover does, and a stop ends the daemon that is still starting.
+func TestStartsAndStopsMeet(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		found := b.Machine(lab.FW)
+		both := []*lib.Process{b.WeirStart(gatewayConf(t)), b.WeirStart(gatewayConf(t))}
+		b.Until(2*lib.StartPatience, "one of two has ended", func() bool { return !both[0].Running() || !both[1].Running() })
+		first, second := both[0], both[1]
+		if first.Running() {
+			first, second = second, first
+		}
+		if said := first.Wait(time.Second, 0); !strings.Contains(said, "takes over") {
+			b.Errorf("the first of two that started said\n%s", said)
+		}
+		b.Until(lib.StartPatience, "the second of two is ready", func() bool { return strings.Contains(second.Said(), "weir: ready") })
+		b.Weir("stop")
+		second.Wait(10*time.Second, 0)
+
+		third := b.WeirStart(gatewayConf(t))
+		b.Until(lib.StartPatience, "the third has its run folder", func() bool {
+			_, err := os.Stat(b.RunFolder())
+			return err == nil
+		})
+		b.Weir("stop")
+		third.Wait(10*time.Second, 0)
+		b.SameMachine(lab.FW, found, "after a stop that met a start")
+		if _, err := os.Stat(b.RunFolder()); !errors.Is(err, fs.ErrNotExist) {
+			b.Errorf("the run folder is left: %v", err)
 		}
 	})
 }

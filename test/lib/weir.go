@@ -21,7 +21,8 @@ const notRunningText = "weir does not run here"
 
 func notRunning(out []byte) bool { return bytes.Contains(out, []byte(notRunningText)) }
 
-// StartPatience is how long a start of weir may take on a busy machine.
+// StartPatience is how long a start of weir may take on a busy machine, and with
+// a daemon that has to be waited for.
 const StartPatience = 30 * time.Second
 
 // Rules writes a rule file and returns its path.
@@ -82,7 +83,7 @@ func (b *Box) Weir(args ...string) string {
 func (b *Box) WeirStatus(args ...string) (string, int) {
 	b.Helper()
 	// Also after the test's end, when its context is done.
-	ctx, cancel := context.WithTimeout(context.Background(), programTime)
+	ctx, cancel := context.WithTimeout(context.Background(), scaled(programTime))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, string(b.weir), append([]string{"--netns", b.Namespace(lab.FW)}, args...)...)
 	cmd.Dir = b.dir

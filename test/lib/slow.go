@@ -1,0 +1,25 @@
+package lib
+
+import (
+	"os"
+	"strconv"
+	"time"
+)
+
+// Slow is the environment variable that says how many times slower than others
+// a machine is: one that is emulated in software. Every patience of a story is
+// stretched by it; what a story asserts is not.
+const Slow = "WEIR_TEST_SLOW"
+
+// scaled is a patience on this machine.
+func scaled(patience time.Duration) time.Duration {
+	text := os.Getenv(Slow)
+	if text == "" {
+		return patience
+	}
+	factor, err := strconv.Atoi(text)
+	if err != nil || factor < 1 {
+		panic(Slow + " has to be a whole number, 1 or more, and is " + text)
+	}
+	return time.Duration(factor) * patience
+}
