@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,6 +36,19 @@ func NewClient(f Folder) *Client {
 		return d.DialContext(ctx, "unix", socket)
 	}
 	return &Client{http: http.Client{Transport: &http.Transport{DialContext: dial}}, socket: socket}
+}
+
+// answerPatience is how long a daemon may take to be connected to.
+const answerPatience = time.Second
+
+// answers reports whether a process holds the control socket.
+func (f Folder) answers() bool {
+	c, err := net.DialTimeout("unix", f.Socket(), answerPatience)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
 }
 
 // Status asks who answers. The error is ErrNoDaemon if nobody does.

@@ -24,7 +24,8 @@ type Info struct {
 	Interfaces []InterfaceInfo   `json:"interfaces"`
 }
 
-// DaemonInfo says whether the daemon lives.
+// DaemonInfo says whether the daemon lives: its heart beats and its socket is
+// open. The latter tells of its death at once.
 type DaemonInfo struct {
 	Alive     bool          `json:"alive"`
 	PID       int           `json:"pid,omitempty"` // of the last one
@@ -68,12 +69,17 @@ func (c *Counter) add(packets, bytes uint64) {
 // (DAEMON_DEAD in bpf/config.h).
 const daemonDead = 3 * time.Second
 
+// Disabled is weir's condition where it does not run.
+func Disabled() *Info {
+	return &Info{Timeouts: map[string]string{}, Interfaces: []InterfaceInfo{}}
+}
+
 // Info gathers weir's condition.
 func (r *Reader) Info() (*Info, error) {
 	i, loaded := r.info, r.loaded
 	info := &Info{
 		Enabled: true, Since: loaded.Started, Loaded: &loaded,
-		Daemon:   DaemonInfo{Alive: i.Heartbeat < daemonDead, PID: loaded.PID, Heartbeat: i.Heartbeat},
+		Daemon:   DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.answers(), PID: loaded.PID, Heartbeat: i.Heartbeat},
 		States:   StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
 		Paths:    i.Paths,
 		NextHops: i.NextHops,
@@ -104,7 +110,7 @@ func (r *Reader) interfaces() ([]InterfaceInfo, error) {
 	all := make([]InterfaceInfo, 0, len(counters))
 	for n := range counters {
 		c := &counters[n]
-		one := InterfaceInfo{Name: r.interfaceName(c.Ifindex)}
+		one := InterfaceInfo{Name: r.interfaceName(c.Ifindex), Reasons: []ReasonCount{}}
 		for _, why := range reason.All() {
 			packets, bytes := c.Reasons[why].Packets, c.Reasons[why].Bytes
 			if packets == 0 {

@@ -25,14 +25,21 @@ pass out on wan0 all flags S/SA
   [ Inserted: uid 0 pid 42 State Creations: 4     ]
 `
 	var b strings.Builder
-	if err := PrintRules(&b, rules, true, 42); err != nil {
+	if err := PrintRules(&b, rules, 1, 42); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("rules -v (-want +got):\n%s", diff)
 	}
 	b.Reset()
-	if err := PrintRules(&b, rules, false, 42); err != nil {
+	if err := PrintRules(&b, rules[1:], 2, 42); err != nil {
+		t.Fatal(err)
+	}
+	if line, _, _ := strings.Cut(b.String(), "\n"); line != "@1 pass out on wan0 all flags S/SA" {
+		t.Errorf("rules -vv begins with %q", line)
+	}
+	b.Reset()
+	if err := PrintRules(&b, rules, 0, 42); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff("block drop all\npass out on wan0 all flags S/SA\n", b.String()); diff != "" {

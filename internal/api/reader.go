@@ -15,6 +15,7 @@ import (
 // Reader reads what weir does in the process's network namespace, from the run
 // folder and the pinned maps: it needs no daemon.
 type Reader struct {
+	folder Folder
 	loaded Loaded
 	texts  []RuleText
 	view   *dataplane.View
@@ -33,7 +34,7 @@ func Open(f Folder) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{view: view, names: make(map[int]string)}
+	r := &Reader{folder: f, view: view, names: make(map[int]string)}
 	if err := r.read(f); err != nil {
 		return nil, errors.Join(err, view.Close())
 	}

@@ -39,14 +39,18 @@ type Rule struct {
 }
 
 // PrintRules writes rules as pfctl -sr does, with their counters as pfctl -sr -v
-// does if verbose.
-func PrintRules(w io.Writer, rules []Rule, verbose bool, pid int) error {
+// does if verbose is 1, and with their numbers as -vv does if it is more.
+func PrintRules(w io.Writer, rules []Rule, verbose, pid int) error {
 	for i := range rules {
 		r := &rules[i]
-		if _, err := fmt.Fprintln(w, r.Text); err != nil {
+		text := r.Text
+		if verbose > 1 {
+			text = fmt.Sprintf("@%d %s", r.Nr, text)
+		}
+		if _, err := fmt.Fprintln(w, text); err != nil {
 			return err
 		}
-		if !verbose {
+		if verbose == 0 {
 			continue
 		}
 		_, err := fmt.Fprintf(w, "  [ Evaluations: %-8d  Packets: %-8d  Bytes: %-10d  States: %-6d]\n"+

@@ -59,6 +59,9 @@ from them, and the exit status is 1. docs/measuring.md describes the method.`,
 			if err := o.Check(); err != nil {
 				return &UsageError{err}
 			}
+			if err := needRoot(); err != nil {
+				return err
+			}
 			fmt.Fprintf(env.Stderr, "this takes about %s\n", o.Estimate().Round(time.Second))
 			report, err := bench.Forward(c.Context(), o)
 			if errors.Is(err, context.Canceled) {

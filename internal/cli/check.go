@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -108,9 +107,7 @@ func printCheckJSON(env *Env, rules *resolve.Ruleset, list *diag.List) error {
 			result.Lines = strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 		}
 	}
-	encoder := json.NewEncoder(env.Stdout)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(result); err != nil {
+	if err := env.printJSON(result); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	if rules == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,8 +24,8 @@ measures weir beside nftables and the bare kernel. It needs root and leaves
 nothing behind.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if os.Geteuid() != 0 {
-				return errNotRoot
+			if err := needRoot(); err != nil {
+				return err
 			}
 			if err := demo.Run(c.Context(), demo.Options{Stdout: env.Stdout}); err != nil || noBench {
 				return err

@@ -1,7 +1,14 @@
 package cli
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/netif"
 )
@@ -14,14 +21,39 @@ type Env struct {
 	Netns  string    // --netns as given; commands run inside it already
 }
 
-// enter joins the network namespace that --netns names.
+var errNoNamespace = errors.New("--netns is empty: a name of ip netns, or a path")
+
+// enter joins the network namespace that --netns names. An empty name is an
+// error: a script whose variable is unset does not mean the machine's own.
 func (e *Env) enter() error {
 	if e.Netns == "" {
-		return nil
+		return &UsageError{errNoNamespace}
 	}
 	path, err := netif.NamespacePath(e.Netns)
 	if err != nil {
 		return &UsageError{err}
 	}
-	return netif.Enter(path)
+	switch err := netif.Enter(path); {
+	case errors.Is(err, fs.ErrPermission):
+		return &MissingError{err}
+	case errors.Is(err, unix.EINVAL):
+		return &UsageError{fmt.Errorf("%s is no network namespace", path)}
+	default:
+		return err
+	}
+}
+
+func needRoot() error {
+	if os.Geteuid() != 0 {
+		return errNotRoot
+	}
+	return nil
+}
+
+// printJSON prints v. Rules are full of < and >, which stay readable.
+func (e *Env) printJSON(v any) error {
+	encoder := json.NewEncoder(e.Stdout)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
 }

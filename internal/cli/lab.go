@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,14 @@ examples/gateway.conf uses (lan0, wan0). Nothing outside of them is touched.`,
 	return c
 }
 
+// checkLab is what all commands of the lab ask for.
+func checkLab(name string) error {
+	if err := lab.CheckName(name); err != nil {
+		return &UsageError{err}
+	}
+	return needRoot()
+}
+
 func newLabUpCommand(env *Env, name *string) *cobra.Command {
 	var offloads string
 	c := &cobra.Command{
@@ -34,6 +43,9 @@ func newLabUpCommand(env *Env, name *string) *cobra.Command {
 		Short: "build the lab",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkLab(*name); err != nil {
+				return err
+			}
 			opts := lab.Options{Name: *name}
 			switch offloads {
 			case "on":
@@ -62,6 +74,9 @@ func newLabDownCommand(env *Env, name *string) *cobra.Command {
 		Short: "remove the lab, whole or half",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
+			if err := checkLab(*name); err != nil {
+				return err
+			}
 			found, err := lab.Remove(*name, lab.Topology{})
 			if err == nil && !found {
 				fmt.Fprintf(env.Stderr, "weir: no lab %s was there\n", *name)
@@ -82,12 +97,15 @@ func newLabExecCommand(name *string) *cobra.Command {
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkLab(*name); err != nil {
+				return err
+			}
 			l, err := lab.Open(*name, lab.Topology{})
 			if err != nil {
 				return fmt.Errorf("%w; weir lab up builds it", err)
 			}
 			if !l.Has(args[0]) {
-				return &UsageError{fmt.Errorf("lab exec: no host %q; there are %v", args[0], l.Hosts())}
+				return &UsageError{fmt.Errorf("lab exec: no host %q; there are %s", args[0], strings.Join(l.Hosts(), ", "))}
 			}
 			return l.Exec(args[0], args[1:])
 		},

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -35,17 +34,12 @@ func jsonFlag(c *cobra.Command, asJSON *bool) {
 	c.Flags().BoolVar(asJSON, "json", false, "print JSON")
 }
 
-func (e *Env) printJSON(v any) error {
-	encoder := json.NewEncoder(e.Stdout)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
-}
-
 func newRulesCommand(env *Env) *cobra.Command {
-	var verbose, asJSON bool
+	var verbose int
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "rules",
-		Short: "print the rules in force, with -v what each has counted",
+		Short: "print the rules in force, with -v what each has counted, with -vv its number too",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			r, err := env.reader()
@@ -63,7 +57,7 @@ func newRulesCommand(env *Env) *cobra.Command {
 			return api.PrintRules(env.Stdout, rules, verbose, r.Loaded().PID)
 		},
 	}
-	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print evaluations, packets, bytes and states")
+	c.Flags().CountVarP(&verbose, "verbose", "v", "also print evaluations, packets, bytes and states; twice: the numbers by which weir states names rules")
 	jsonFlag(c, &asJSON)
 	return c
 }
@@ -140,7 +134,7 @@ func newInfoCommand(env *Env) *cobra.Command {
 func (e *Env) info() (*api.Info, error) {
 	r, err := e.reader()
 	if errors.Is(err, errNothingLoaded) {
-		return &api.Info{}, nil
+		return api.Disabled(), nil
 	}
 	if err != nil {
 		return nil, err

@@ -52,7 +52,12 @@ func newRootCommand(env *Env) *cobra.Command {
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.PersistentFlags().StringVar(&env.Netns, "netns", "", "network namespace to act in: a `name` of ip netns, or a path")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return env.enter() }
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if !c.Flags().Changed("netns") {
+			return nil
+		}
+		return env.enter()
+	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
 	root.AddCommand(
 		newCheckCommand(env), newRunCommand(env), newStopCommand(env), newLoadCommand(env),

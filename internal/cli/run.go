@@ -98,8 +98,8 @@ func rulesCount(n int) string {
 
 // daemonConfig is what the daemon's commands have in common.
 func (e *Env) daemonConfig() (*daemon.Config, error) {
-	if os.Geteuid() != 0 {
-		return nil, errNotRoot
+	if err := needRoot(); err != nil {
+		return nil, err
 	}
 	folder, err := e.folder()
 	if err != nil {
@@ -113,8 +113,8 @@ func (e *Env) daemonConfig() (*daemon.Config, error) {
 
 // folder is the run folder of the network namespace.
 func (e *Env) folder() (api.Folder, error) {
-	if os.Geteuid() != 0 {
-		return "", errNotRoot
+	if err := needRoot(); err != nil {
+		return "", err
 	}
 	cookie, err := netif.Cookie()
 	if err != nil {

@@ -37,6 +37,10 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 		{[]string{"states", "proto"}, `"proto" must be followed by a value`},
 		{[]string{"states", "colour", "red"}, "expected proto, host"},
 		{[]string{"--netns", "no-such-namespace", "info"}, `network namespace "no-such-namespace"`},
+		{[]string{"--netns", "", "info"}, "--netns is empty"},
+		{[]string{"--netns", "/etc/passwd", "info"}, "/etc/passwd is no network namespace"},
+		{[]string{"lab", "up", "--name", "../x"}, `lab name "../x"`},
+		{[]string{"lab", "down", "--name", ""}, `lab name ""`},
 	} {
 		stdout, stderr, status := run(t, test.args...)
 		if status != 2 || stdout != "" || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 1 {

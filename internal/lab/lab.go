@@ -159,12 +159,20 @@ func (l *Lab) MACs(host, device string) (own, peer string) {
 	return e.MAC, p.MAC
 }
 
+// CheckName says what is wrong with the name of a lab.
+func CheckName(name string) error {
+	if !validName.MatchString(name) {
+		return fmt.Errorf("lab name %q: small letters, digits and -, beginning with a letter, at most 32", name)
+	}
+	return nil
+}
+
 func newLab(name string, topology Topology) (*Lab, error) {
 	if name == "" {
 		name = DefaultName
 	}
-	if !validName.MatchString(name) {
-		return nil, fmt.Errorf("lab name %q: small letters, digits and -, beginning with a letter, at most 32", name)
+	if err := CheckName(name); err != nil {
+		return nil, err
 	}
 	if len(topology.Hosts) == 0 {
 		topology = Gateway()
