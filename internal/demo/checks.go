@@ -30,7 +30,7 @@ func (g *gateway) checks(ctx context.Context) error {
 	} {
 		found, err := within(ctx, check.try)
 		if ctx.Err() != nil {
-			return errors.New("interrupted")
+			return ctx.Err()
 		}
 		if err != nil {
 			fmt.Fprintf(g.Stdout, "  FAIL  %s\n", check.what)

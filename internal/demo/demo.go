@@ -1,7 +1,9 @@
 package demo
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,9 +67,10 @@ func show(ctx context.Context, o Options, hook string) (err error) {
 	}
 	g := &gateway{Options: o, hook: hook}
 	defer func() {
-		if again := g.down(); err == nil {
-			err = again
+		if ctx.Err() != nil { // whatever failed then, failed by it
+			err = errors.New("interrupted")
 		}
+		err = errors.Join(err, g.down())
 	}()
 	if g.lab, err = lab.Up(ctx, options); err != nil {
 		return err
@@ -142,26 +145,24 @@ func (g *gateway) weir(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, g.Weir, append([]string{"--netns", g.lab.Namespace(lab.FW)}, args...)...)
 }
 
+// nothingToStop is what weir stop says where a start that was interrupted has
+// undone itself.
+const nothingToStop = "nothing to stop"
+
 // down ends weir and removes all that the demo made, also when the demo was
 // interrupted.
 func (g *gateway) down() error {
-	var failed error
-	keep := func(err error) {
-		if failed == nil {
-			failed = err
-		}
-	}
+	var errs []error
 	if g.daemon != nil && g.daemon.Process != nil {
-		if out, err := g.weir(context.Background(), "stop").CombinedOutput(); err != nil {
-			keep(fmt.Errorf("weir stop: %w: %s", err, out))
-			keep(g.daemon.Process.Kill())
+		if out, err := g.weir(context.Background(), "stop").CombinedOutput(); err != nil && !bytes.Contains(out, []byte(nothingToStop)) {
+			errs = append(errs, fmt.Errorf("weir stop: %w: %s", err, out), g.daemon.Process.Kill())
 		}
 		g.daemon.Wait() //nolint:errcheck // stop has said whether it went well
 	}
 	_, err := lab.Remove(labName, lab.Topology{})
-	keep(err)
+	errs = append(errs, err)
 	if g.folder != "" {
-		keep(os.RemoveAll(g.folder))
+		errs = append(errs, os.RemoveAll(g.folder))
 	}
-	return failed
+	return errors.Join(errs...)
 }
