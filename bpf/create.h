@@ -71,7 +71,7 @@ static __always_inline int owner_yields(__u32 owner)
  * Enters a tuple for a state number. UNDECIDED: done. REASON_TUPLE_TAKEN: a
  * live state owns it; *owner is its number.
  */
-static __noinline enum reason tuple_reserve(struct tuple *t, __u32 number, __u32 *owner)
+static __always_inline enum reason tuple_reserve(struct tuple *t, __u32 number, __u32 *owner)
 {
 	__u32 *entry, old;
 	long rc;

@@ -147,6 +147,14 @@ struct {
 	__type(value, __u32);
 } nexthop_index SEC(".maps");
 
+/* Numbers of next hops by a hash of their keys; whoever uses one compares. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 256);
+	__type(key, __u32);
+	__type(value, __u32);
+} nexthop_hints SEC(".maps");
+
 struct counter {
 	__u64 packets;
 	__u64 bytes; /* of whole IP packets */

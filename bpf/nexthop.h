@@ -56,6 +56,23 @@ static __noinline __u32 nexthop_number(struct nexthop_key *key)
 	return number;
 }
 
+/* The same, but that the table is not asked where the hint is right. */
+static __always_inline __u32 nexthop_find(struct nexthop_key *key)
+{
+	__u32 at = (key->gateway.word[3] ^ key->gateway.word[2] ^ key->ifindex) * 0x9e3779b1u >> 24;
+	__u32 *hint = bpf_map_lookup_elem(&nexthop_hints, &at), number;
+	const struct nexthop *n;
+
+	if (!hint)
+		return 0;
+	n = &shared.nexthops[*hint & (MAX_NEXTHOPS - 1)];
+	if (n->ifindex == key->ifindex && addr_equal(&n->gateway, &key->gateway))
+		return *hint & (MAX_NEXTHOPS - 1);
+	number = nexthop_number(key);
+	*hint = number;
+	return number;
+}
+
 static __always_inline __u8 nexthop_flags(__u32 ifindex)
 {
 	__u8 flags = NEXTHOP_VALID;
@@ -126,7 +143,7 @@ static __always_inline void fib_gateway(struct nexthop_key *key, const struct bp
 /* Asks the kernel. Not before a packet needs it: 38 ns and more. */
 __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 {
-	struct bpf_fib_lookup f;
+	struct bpf_fib_lookup f __attribute__((aligned(8))); /* its addresses are read by 64 bits */
 	struct nexthop_key key;
 	struct nexthop *n;
 	__u32 number;
@@ -155,7 +172,7 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 		if (rc == BPF_FIB_LKUP_RET_NO_NEIGH)
 			f.mtu_result = 0;
 	}
-	number = nexthop_number(&key);
+	number = nexthop_find(&key);
 	if (!number || number >= MAX_NEXTHOPS)
 		return ROUTE_NEIGHBOUR;
 	n = &shared.nexthops[number];

@@ -100,15 +100,13 @@ static __always_inline const struct pool_address *pool_row(__u32 first, __u32 co
 }
 
 /* The pool's next address of the family (4 or 6). 0: done, -1: it has none. */
-__noinline int pool_take(__u32 number, __u32 family, struct addr *to)
+static __always_inline int pool_take(__u32 number, __u32 family, struct addr *to)
 {
 	const struct pool_address *row;
 	__u32 first, count, last;
 	struct pool *pool;
 	__u64 rows, turn = 0;
 
-	if (!to)
-		return -1;
 	pool = bpf_map_lookup_elem(&pools, &number);
 	if (!pool)
 		return -1;

@@ -31,49 +31,40 @@ static __always_inline __u32 node_rank(const struct rule_node *n, __u64 x)
 	return NODE_KEYS - above;
 }
 
-/* The value of the span that x is in, of the tree in rule_nodes[first ..]. */
-__noinline __u32 tree_search(__u32 first, __u32 nodes, __u64 x)
+/*
+ * Puts the value of x in a tree into *value: that of the last key at or below x on
+ * the way down. value points into a map: what is written there and read again has
+ * no history for the verifier, which would follow every way that leads to it.
+ */
+static __always_inline void tree_find(__u32 tree, __u64 x, volatile __u32 *value)
 {
-	__u32 level, at, rank, node = 0, found = first, slot = 0;
+	const struct rule_tree *t = bpf_map_lookup_elem(&rule_trees, &tree);
+	__u32 level, at, rank, node = 0, key = 0;
 	const struct rule_spans *spans;
 	const struct rule_node *n;
 
-	for (level = 0; level < TREE_LEVELS && node < nodes; level++) {
-		at = first + node;
+	*value = NO_VALUE;
+	if (!t)
+		return;
+	if (!t->nodes) {
+		*value = t->first;
+		return;
+	}
+	for (level = 0; level < TREE_LEVELS && node < t->nodes; level++) {
+		at = t->first + node;
 		n = bpf_map_lookup_elem(&rule_nodes, &at);
 		if (!n)
-			return NO_VALUE;
+			return;
 		rank = node_rank(n, x);
-		if (rank) {
-			found = at;
-			slot = rank - 1;
-		}
+		if (rank)
+			key = at * NODE_KEYS + rank - 1;
 		node = (NODE_KEYS + 1) * node + 1 + rank;
 	}
-	spans = bpf_map_lookup_elem(&rule_spans, &found);
-	return spans ? spans->value[slot % NODE_KEYS] : NO_VALUE;
-}
-
-/* The value of x in a tree. */
-static __always_inline __u32 tree_find(__u32 tree, __u64 x)
-{
-	const struct rule_tree *t = bpf_map_lookup_elem(&rule_trees, &tree);
-
-	if (!t)
-		return NO_VALUE;
-	return t->nodes ? tree_search(t->first, t->nodes, x) : t->first;
-}
-
-/* The value of an address, in the trees of its side. */
-static __always_inline __u32 addr_find(__u32 tree4, __u32 tree6, const struct addr *a, __u8 family)
-{
-	const __be64 *half = (const __be64 *)a;
-	__u32 value = tree_find(family == 4 ? tree4 : tree6,
-				family == 4 ? bpf_ntohl(a->word[3]) : bpf_be64_to_cpu(half[0]));
-
-	if (value & SPAN_TREE)
-		value = tree_find(value & ~SPAN_TREE, bpf_be64_to_cpu(half[1]));
-	return value;
+	*value = key;
+	key = *value;
+	at = key / NODE_KEYS;
+	spans = bpf_map_lookup_elem(&rule_spans, &at);
+	*value = spans ? spans->value[key % NODE_KEYS] : NO_VALUE;
 }
 
 /* TCP flags in the order SYN ACK RST FIN PSH CWR ECE URG: what rules ask of them
@@ -98,6 +89,63 @@ static __always_inline __u32 protocol_key(const struct judge *j)
 static __always_inline int judge_has_ports(const struct judge *j)
 {
 	return j->proto == IPPROTO_TCP || j->proto == IPPROTO_UDP;
+}
+
+/* A field's tree, and the value that is looked up in it. */
+struct question {
+	__u64 value;
+	__u64 tree;
+};
+
+static __always_inline void ask_address(struct question *q, const struct addr *a, __u32 tree4, __u32 tree6,
+					__u8 family)
+{
+	const __be64 *half = (const __be64 *)a;
+
+	q->tree = family == 4 ? tree4 : tree6;
+	q->value = family == 4 ? bpf_ntohl(a->word[3]) : bpf_be64_to_cpu(half[0]);
+}
+
+/* Where the upper half of an address did not decide, its lower half does. */
+__noinline int classify_low(struct judge *j)
+{
+	if (!j)
+		return 0;
+	if (j->class[FIELD_DST] & SPAN_TREE)
+		tree_find(j->class[FIELD_DST] & ~SPAN_TREE, bpf_be64_to_cpu(((const __be64 *)&j->dst)[1]),
+			  &j->class[FIELD_DST]);
+	if (j->class[FIELD_SRC] & SPAN_TREE)
+		tree_find(j->class[FIELD_SRC] & ~SPAN_TREE, bpf_be64_to_cpu(((const __be64 *)&j->src)[1]),
+			  &j->class[FIELD_SRC]);
+	return 0;
+}
+
+/* Looks up the classes that are not known. All trees in one function: a call
+ * costs as much as a search. */
+__noinline int judge_classify(struct judge *j)
+{
+	struct question q[FIELD_COUNT];
+	__u32 f;
+
+	if (!j)
+		return 0;
+	ask_address(&q[FIELD_DST], &j->dst, TREE_DST4, TREE_DST6, j->family);
+	ask_address(&q[FIELD_SRC], &j->src, TREE_SRC4, TREE_SRC6, j->family);
+	q[FIELD_DPORT].tree = TREE_DPORT;
+	q[FIELD_DPORT].value = judge_has_ports(j) ? bpf_ntohs(j->dport) : NO_PORT;
+	q[FIELD_SPORT].tree = TREE_SPORT;
+	q[FIELD_SPORT].value = judge_has_ports(j) ? bpf_ntohs(j->sport) : NO_PORT;
+	q[FIELD_PROTOCOL].tree = TREE_PROTOCOL;
+	q[FIELD_PROTOCOL].value = protocol_key(j);
+	q[FIELD_INTERFACE].tree = TREE_INTERFACE;
+	q[FIELD_INTERFACE].value = (__u64)j->direction << 32 | j->ifindex;
+	for (f = 0; f < FIELD_COUNT; f++)
+		if (!(j->known & 1 << f))
+			tree_find(q[f].tree, q[f].value, &j->class[f]);
+	if (j->family == 6 && (j->class[FIELD_DST] | j->class[FIELD_SRC]) & SPAN_TREE)
+		classify_low(j);
+	j->known = (1 << FIELD_COUNT) - 1;
+	return 0;
 }
 
 #endif

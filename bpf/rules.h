@@ -41,50 +41,6 @@ struct {
 	__type(value, struct walk);
 } walks SEC(".maps");
 
-static __always_inline __u32 class_find(const struct judge *j, enum field f)
-{
-	switch (f) {
-	case FIELD_DST:
-		return addr_find(TREE_DST4, TREE_DST6, &j->dst, j->family);
-	case FIELD_SRC:
-		return addr_find(TREE_SRC4, TREE_SRC6, &j->src, j->family);
-	case FIELD_DPORT:
-		return tree_find(TREE_DPORT, judge_has_ports(j) ? bpf_ntohs(j->dport) : NO_PORT);
-	case FIELD_SPORT:
-		return tree_find(TREE_SPORT, judge_has_ports(j) ? bpf_ntohs(j->sport) : NO_PORT);
-	case FIELD_PROTOCOL:
-		return tree_find(TREE_PROTOCOL, protocol_key(j));
-	default:
-		return tree_find(TREE_INTERFACE, (__u64)j->direction << 32 | j->ifindex);
-	}
-}
-
-/* Looks up the classes that are not known. */
-static __always_inline void judge_classify(struct judge *j)
-{
-	int f;
-
-#pragma unroll
-	for (f = 0; f < FIELD_COUNT; f++)
-		if (!(j->known & 1 << f))
-			j->class[f] = class_find(j, f);
-	j->known = (1 << FIELD_COUNT) - 1;
-}
-
-/* Looks up anew what a translation has changed. */
-__noinline int classify_changed(struct judge *j)
-{
-	if (!j)
-		return 0;
-	if (j->direction == DIRECTION_OUT) {
-		j->class[FIELD_SRC] = class_find(j, FIELD_SRC);
-	} else {
-		j->class[FIELD_DST] = class_find(j, FIELD_DST);
-		j->class[FIELD_DPORT] = class_find(j, FIELD_DPORT);
-	}
-	return 0;
-}
-
 /* Fetches the classes that a walk works with. */
 static __always_inline void walk_start(struct walk *w, const struct judge *j)
 {
@@ -360,7 +316,8 @@ static __always_inline void translate_matched(struct judge *j, const struct rule
 		j->dst = j->rdr_addr;
 	if (j->flags & JUDGE_RDR_PORT)
 		j->dport = j->rdr_port;
-	classify_changed(j);
+	j->known &= j->direction == DIRECTION_OUT ? ~(1 << FIELD_SRC) : ~(1 << FIELD_DST | 1 << FIELD_DPORT);
+	judge_classify(j);
 }
 
 /*
@@ -469,11 +426,8 @@ static __always_inline void stretch_note(struct stretch *s, const struct stretch
 	s->key = *key;
 }
 
-/*
- * One stretch of a crossing: from w->from to the end of the rules, or to a match
- * rule that translates, which is then w->translates.
- */
-__noinline int stretch(struct judge *j, struct walk *w, const struct rule_set *set)
+/* Walks through a stretch that is not remembered, and remembers it. */
+__noinline int stretch_learn(struct judge *j, struct walk *w, const struct rule_set *set)
 {
 	struct stretch_key key;
 	struct stretch *s;
@@ -481,19 +435,28 @@ __noinline int stretch(struct judge *j, struct walk *w, const struct rule_set *s
 	if (!j || !w || !set)
 		return 0;
 	stretch_ask(&key, j, w);
-	s = stretch_get(&key);
-	if (!s) {
-		w->broken = 1;
-		return 0;
-	}
-	if (stretch_is(s, &key)) {
-		stretch_recall(s, j, w);
-		return 0;
-	}
 	walk_go(j, w, set);
-	if (!w->broken)
+	s = stretch_get(&key);
+	if (s && !w->broken)
 		stretch_note(s, &key, j, w);
 	return 0;
+}
+
+/*
+ * One stretch of a crossing: from w->from to the end of the rules, or to a match
+ * rule that translates, which is then w->translates.
+ */
+static __always_inline void stretch(struct judge *j, struct walk *w, const struct rule_set *set)
+{
+	struct stretch_key key;
+	struct stretch *s;
+
+	stretch_ask(&key, j, w);
+	s = stretch_get(&key);
+	if (s && stretch_is(s, &key))
+		stretch_recall(s, j, w);
+	else
+		stretch_learn(j, w, set);
 }
 
 /* Goes on behind the match rule that ended the last stretch. 1: that was all. */

@@ -21,6 +21,7 @@ const (
 	sweepMapFragments         = "fragments"
 	sweepMapFreeStates        = "free_states"
 	sweepMapInterfaceCounters = "interface_counters"
+	sweepMapNexthopHints      = "nexthop_hints"
 	sweepMapNexthopIndex      = "nexthop_index"
 	sweepMapPathCounters      = "path_counters"
 	sweepMapPaths             = "paths"
@@ -93,6 +94,7 @@ type sweepMapSpecs struct {
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	FreeStates        *ebpf.MapSpec `ebpf:"free_states"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
+	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
@@ -141,6 +143,7 @@ type sweepMaps struct {
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	FreeStates        *ebpf.Map `ebpf:"free_states"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
+	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
@@ -156,6 +159,7 @@ func (m *sweepMaps) Close() error {
 		m.Fragments,
 		m.FreeStates,
 		m.InterfaceCounters,
+		m.NexthopHints,
 		m.NexthopIndex,
 		m.PathCounters,
 		m.Paths,

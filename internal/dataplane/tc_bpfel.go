@@ -22,6 +22,7 @@ const (
 	tcMapFreeStates         = "free_states"
 	tcMapInSlots            = "in_slots"
 	tcMapInterfaceCounters  = "interface_counters"
+	tcMapNexthopHints       = "nexthop_hints"
 	tcMapNexthopIndex       = "nexthop_index"
 	tcMapOutSlots           = "out_slots"
 	tcMapPathCounters       = "path_counters"
@@ -128,6 +129,7 @@ type tcMapSpecs struct {
 	FreeStates        *ebpf.MapSpec `ebpf:"free_states"`
 	InSlots           *ebpf.MapSpec `ebpf:"in_slots"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
+	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	OutSlots          *ebpf.MapSpec `ebpf:"out_slots"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
@@ -192,6 +194,7 @@ type tcMaps struct {
 	FreeStates        *ebpf.Map `ebpf:"free_states"`
 	InSlots           *ebpf.Map `ebpf:"in_slots"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
+	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	OutSlots          *ebpf.Map `ebpf:"out_slots"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
@@ -223,6 +226,7 @@ func (m *tcMaps) Close() error {
 		m.FreeStates,
 		m.InSlots,
 		m.InterfaceCounters,
+		m.NexthopHints,
 		m.NexthopIndex,
 		m.OutSlots,
 		m.PathCounters,

@@ -451,6 +451,7 @@ const (
 	xdpMapFragments         = "fragments"
 	xdpMapFreeStates        = "free_states"
 	xdpMapInterfaceCounters = "interface_counters"
+	xdpMapNexthopHints      = "nexthop_hints"
 	xdpMapNexthopIndex      = "nexthop_index"
 	xdpMapPathCounters      = "path_counters"
 	xdpMapPaths             = "paths"
@@ -546,6 +547,7 @@ type xdpMapSpecs struct {
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	FreeStates        *ebpf.MapSpec `ebpf:"free_states"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
+	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
@@ -609,6 +611,7 @@ type xdpMaps struct {
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	FreeStates        *ebpf.Map `ebpf:"free_states"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
+	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
@@ -639,6 +642,7 @@ func (m *xdpMaps) Close() error {
 		m.Fragments,
 		m.FreeStates,
 		m.InterfaceCounters,
+		m.NexthopHints,
 		m.NexthopIndex,
 		m.PathCounters,
 		m.Paths,
