@@ -71,6 +71,7 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 			dp.Close() //nolint:errcheck // it was never live
 			return nil, err
 		}
+		b.cfg.Log.Info("took over from another daemon")
 	}
 	var undo ladder
 	if err := b.climb(ctx, &undo, dp, source, rules, m); err != nil {

@@ -67,8 +67,5 @@ func takeOver(ctx context.Context, cfg *Config, why string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wait for the daemon (process %d) to leave: %w", other.PID, err)
 	}
-	if other.PID != 0 {
-		cfg.Log.Info("another daemon was asked to leave", "process", other.PID)
-	}
 	return lock, nil
 }
