@@ -15,7 +15,8 @@ import (
 
 // What all namespaces share, the folder of run folders and the bpffs, is made by
 // the first start and removed with the last run folder. The lock of api.Root
-// keeps one from coming between the parts of the other.
+// keeps starts and ends from coming between the parts of one another: two that
+// mount at once would hide one bpffs under the other.
 
 // shareRoot makes what all namespaces share and calls f, which makes a run
 // folder: from then on nobody removes it.
@@ -23,7 +24,7 @@ func shareRoot(f func() error) error {
 	if err := os.MkdirAll(api.Root, 0o700); err != nil {
 		return fmt.Errorf("make the folder of run folders: %w", err)
 	}
-	root, err := lockRoot(unix.LOCK_SH)
+	root, err := lockRoot()
 	if errors.Is(err, fs.ErrNotExist) { // somebody has just removed it
 		return shareRoot(f)
 	}
@@ -39,7 +40,7 @@ func shareRoot(f func() error) error {
 
 // leaveRoot removes what all namespaces share, if no run folder is left.
 func leaveRoot() error {
-	root, err := lockRoot(unix.LOCK_EX)
+	root, err := lockRoot()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -67,12 +68,12 @@ func leaveRoot() error {
 
 // lockRoot opens api.Root and takes its lock, until it is closed. The error
 // wraps fs.ErrNotExist if there is none, or none any more.
-func lockRoot(how int) (*os.File, error) {
+func lockRoot() (*os.File, error) {
 	root, err := os.Open(api.Root)
 	if err != nil {
 		return nil, fmt.Errorf("open the folder of run folders: %w", err)
 	}
-	if err = flock(root, how); err == nil {
+	if err = flock(root); err == nil {
 		err = stillThere(root)
 	}
 	if err != nil {
@@ -82,9 +83,9 @@ func lockRoot(how int) (*os.File, error) {
 	return root, nil
 }
 
-func flock(f *os.File, how int) error {
+func flock(f *os.File) error {
 	for {
-		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}
