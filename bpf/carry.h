@@ -126,7 +126,8 @@ __noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
 	}
 	if (r == UNDECIDED) {
 		n = nexthop_get(s->nexthop);
-		n->used = shared.now;
+		if (n->used != shared.now) /* all cores read this line */
+			n->used = shared.now;
 		if (nexthop_probe(n))
 			r = REASON_UP_PROBE;
 	}

@@ -35,12 +35,19 @@ static __always_inline __u32 random_next(struct scratch *s)
 	return x;
 }
 
+/* Whether the stack of released slots may hold one: as many have been used as are
+ * in use, or fewer are. Asking the stack itself takes a lock. */
+static __always_inline int slots_free(void)
+{
+	return shared.states_high != shared.states_made - shared.states_released;
+}
+
 /* An unused slot; 0 if set limit states is reached. */
 static __always_inline __u32 slot_take(void)
 {
 	__u32 index;
 
-	if (!bpf_map_pop_elem(&free_states, &index))
+	if ((slots_free() || shared.states_high >= max_states) && !bpf_map_pop_elem(&free_states, &index))
 		return index;
 	if (shared.states_high >= max_states)
 		return 0;
