@@ -30,12 +30,8 @@ func load(name string, src []byte, host *Host, maxRules int) (*Ruleset, diag.Lis
 	return rules, list
 }
 
-// Resolve expands a parsed file for host. The ruleset is nil if the list has
+// resolve expands a parsed file for host. The ruleset is nil if the list has
 // errors.
-func Resolve(file *ast.File, host *Host) (*Ruleset, diag.List) {
-	return resolve(file, host, MaxRules)
-}
-
 func resolve(file *ast.File, host *Host, maxRules int) (*Ruleset, diag.List) {
 	r := newResolver(file, host, maxRules)
 	for _, s := range file.Stmts {

@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"net/netip"
-	"time"
 
 	"weir/pf/ast"
 	"weir/pf/token"
@@ -243,6 +242,3 @@ type Translation struct {
 	PortHigh   uint16    // 0: single port; nat-to without a range: 50001–65535
 	StaticPort bool
 }
-
-// Seconds converts a timeout to a duration.
-func Seconds(s uint32) time.Duration { return time.Duration(s) * time.Second }
