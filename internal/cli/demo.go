@@ -43,6 +43,9 @@ func measure(ctx context.Context, env *Env) error {
 	o := bench.Short()
 	fmt.Fprintf(env.Stdout, "\nhow fast, on this machine (weir bench forward, short form, about %s):\n", o.Estimate().Round(time.Second))
 	report, err := bench.Forward(ctx, o)
+	if errors.Is(err, context.Canceled) {
+		return errors.New("measure: interrupted")
+	}
 	if err != nil {
 		return fmt.Errorf("measure: %w", err)
 	}
