@@ -188,7 +188,7 @@ func (l *Loaded) String() string {
 	if l.Unloaded {
 		return "none loaded: everything is blocked but the management port"
 	}
-	return fmt.Sprintf("%s, %d rules, loaded %s", l.File, l.Rules, l.Time.Format(time.DateTime))
+	return fmt.Sprintf("%s, %s, loaded %s", l.File, RuleCount(l.Rules), l.Time.Format(time.DateTime))
 }
 
 // String says whether the daemon lives.

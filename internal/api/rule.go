@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 )
 
@@ -17,6 +18,14 @@ type Loaded struct {
 	PID      int       `json:"pid"`     // of the daemon that loaded it
 	Mode     string    `json:"mode"`    // --hook
 	Started  time.Time `json:"started"` // since when packets are judged without a break
+}
+
+// RuleCount says how many rules there are.
+func RuleCount(n int) string {
+	if n == 1 {
+		return "1 rule"
+	}
+	return strconv.Itoa(n) + " rules"
 }
 
 // RuleText is a rule as the record of its ruleset keeps it.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -83,17 +82,10 @@ func newLoadCommand(env *Env) *cobra.Command {
 			for _, w := range a.Warnings {
 				fmt.Fprintln(env.Stderr, w)
 			}
-			fmt.Fprintf(env.Stdout, "%s: %s in force\n", args[0], rulesCount(a.Rules))
+			fmt.Fprintf(env.Stdout, "%s: %s in force\n", args[0], api.RuleCount(a.Rules))
 			return nil
 		},
 	}
-}
-
-func rulesCount(n int) string {
-	if n == 1 {
-		return "1 rule"
-	}
-	return strconv.Itoa(n) + " rules"
 }
 
 // daemonConfig is what the daemon's commands have in common.
