@@ -188,6 +188,7 @@ const (
 	RulesProgJudge        = "judge"
 	RulesProgJudgeDrawn   = "judge_drawn"
 	RulesVarCrossingCount = "crossing_count"
+	RulesVarNeverAlike    = "never_alike"
 	RulesVarRuleBase      = "rule_base"
 	RulesVarRuleChunks    = "rule_chunks"
 )
@@ -265,6 +266,7 @@ type RulesMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type RulesVariableSpecs struct {
 	CrossingCount *ebpf.VariableSpec `ebpf:"crossing_count"`
+	NeverAlike    *ebpf.VariableSpec `ebpf:"never_alike"`
 	RuleBase      *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks    *ebpf.VariableSpec `ebpf:"rule_chunks"`
 }
@@ -331,6 +333,7 @@ func (m *RulesMaps) Close() error {
 // It can be passed to LoadRulesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RulesVariables struct {
 	CrossingCount *ebpf.Variable `ebpf:"crossing_count"`
+	NeverAlike    *ebpf.Variable `ebpf:"never_alike"`
 	RuleBase      *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks    *ebpf.Variable `ebpf:"rule_chunks"`
 }
