@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -134,8 +135,20 @@ func (s *setting) measure(ctx context.Context) (err error) {
 			return fmt.Errorf("%s: %w", c, err)
 		}
 	}
+	if len(s.report.Rows) == 0 {
+		return s.nothingMeasured()
+	}
 	s.judgeDisturbance()
 	return nil
+}
+
+// nothingMeasured says why there is no report.
+func (s *setting) nothingMeasured() error {
+	var why []string
+	for _, skip := range s.report.Skipped {
+		why = append(why, skip.Path+": "+skip.Reason)
+	}
+	return &missingError{"no path could be measured: " + strings.Join(why, "; ")}
 }
 
 // measureCase measures all paths in one case.

@@ -52,6 +52,19 @@ func checkRows(t *testing.T, o Options, r *Report) {
 	}
 }
 
+// TestNothingMeasured asks for more cores than there are.
+func TestNothingMeasured(t *testing.T) {
+	testenv.NeedRoot(t)
+	o := shortOptions(PathRedirect)
+	o.Cores = []int{1024}
+	_, err := Forward(t.Context(), o)
+	var missing *missingError
+	if !errors.As(err, &missing) {
+		t.Fatalf("got %v, want what is missing", err)
+	}
+	nothingLeft(t, o.name)
+}
+
 // TestForward sends frames in both directions by the paths that need no weir.
 func TestForward(t *testing.T) {
 	testenv.NeedRoot(t)
