@@ -1,14 +1,19 @@
 package test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"weir/internal/api"
 	"weir/internal/dataplane"
 	"weir/internal/lab"
+	"weir/internal/testenv"
 	"weir/test/lib"
 )
 
@@ -40,6 +45,24 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		if _, err := os.Stat(path); err == nil {
 			t.Errorf("%s is still there", path)
 		}
+	}
+}
+
+//	fw: weir run, weir stop
+//
+// The last weir of the machine takes the bpffs and its folder away; where others
+// run, they keep theirs.
+func TestLastStopLeavesNothing(t *testing.T) {
+	b := weir.Box(t, "tcx")
+	b.WeirRun("block all\n")
+	b.Weir("stop")
+	entries, err := os.ReadDir(api.Root)
+	if err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != filepath.Base(dataplane.Base) }) {
+		testenv.Skip(t, "another weir runs on this machine")
+	}
+	mounts, unread := os.ReadFile("/proc/1/mounts")
+	if !errors.Is(err, fs.ErrNotExist) || unread != nil || strings.Contains(string(mounts), dataplane.Base) {
+		t.Errorf("%s: %v (%v); mounts: %v\n%s", api.Root, entries, err, unread, mounts)
 	}
 }
 
