@@ -71,7 +71,7 @@ func (r *Reader) Close() error { return r.view.Close() }
 func (r *Reader) Loaded() Loaded { return r.loaded }
 
 // Rules gives the rules in force and what they have counted: a rule counts the
-// packets of every path that it stands in.
+// packets and states of every path that it stands in, match rules too.
 func (r *Reader) Rules() ([]Rule, error) {
 	counters, err := r.view.Rules()
 	if err != nil {
@@ -94,29 +94,11 @@ func (r *Reader) Rules() ([]Rule, error) {
 			if nr, ok := r.number(global); ok {
 				rules[nr].Packets += paths[i].Counter.Packets
 				rules[nr].Bytes += paths[i].Counter.Bytes
-			}
-		}
-	}
-	for s := range r.view.States() {
-		for _, global := range deciding(s) {
-			if nr, ok := r.number(global); ok {
-				rules[nr].States++
+				rules[nr].States += paths[i].States
 			}
 		}
 	}
 	return rules, nil
-}
-
-// deciding gives the global numbers of the rules that decided a state, each once.
-func deciding(s *state.State) []uint32 {
-	var rules []uint32
-	if s.RuleIn != 0 {
-		rules = append(rules, s.RuleIn-1)
-	}
-	if s.RuleOut != 0 && s.RuleOut != s.RuleIn {
-		rules = append(rules, s.RuleOut-1)
-	}
-	return rules
 }
 
 // number is a rule's number in the ruleset in force; not ok for a rule of an

@@ -43,7 +43,7 @@ type Rule struct {
 	Evaluations    uint64 `json:"evaluations"` // new connections that reached it
 	Packets        uint64 `json:"packets"`
 	Bytes          uint64 `json:"bytes"`
-	States         uint64 `json:"states"`          // that it made and that live
+	States         uint64 `json:"states"`          // live ones that it matched, or decided
 	StateCreations uint64 `json:"state_creations"` // that it ever made
 }
 

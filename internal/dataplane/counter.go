@@ -67,6 +67,7 @@ func (v *View) readReasons(c *InterfaceCounters, slot uint32) error {
 type Path struct {
 	Rules   []uint32 // global ids in order, those of the in crossing first
 	Full    bool     // stands for all sets that found no path of their own
+	States  uint64   // live ones that count under it
 	Counter Counter
 }
 
@@ -89,12 +90,22 @@ func (v *View) Paths() ([]Path, error) {
 	if err := each.Err(); err != nil {
 		return nil, fmt.Errorf("list the paths: %w", err)
 	}
+	states := v.statesByPath()
 	for i := range all {
+		all[i].States = states[indices[i]]
 		if all[i].Counter, err = sumCounter(v.tables.maps[mapPathCounters], indices[i], values); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
+}
+
+func (v *View) statesByPath() map[uint32]uint64 {
+	states := make(map[uint32]uint64)
+	for i := range v.live() {
+		states[v.tables.states[i].Path]++
+	}
+	return states
 }
 
 // rules returns the global ids of a path; the programs keep them plus 1.

@@ -68,6 +68,11 @@ func TestView(t *testing.T) {
 	if diff := cmp.Diff(map[string]Counter{"[41 42]": {2, 200}, "[41 40]": {1, 40}, "[40]": {1, 28}}, counted); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
+	for _, p := range must(v.Paths())(t) {
+		if want := fmt.Sprint(p.Rules) == "[41 42]"; (p.States == 1) != want {
+			t.Errorf("%d states under the rules %v", p.States, p.Rules)
+		}
+	}
 	rules := must(v.Rules())(t)
 	if diff := cmp.Diff([]RuleCounter{{5, 0}, {5, 1}, {5, 1}}, rules); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
