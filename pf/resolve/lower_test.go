@@ -190,7 +190,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{"", options{100_000, 60_000, 120_000, true, ""}},
 		{"set limit states 10", options{10, 6, 12, true, ""}},
-		{"set limit states 4294967295", options{4294967295, 2576980377, 4294967295, true, ""}},
+		{"set limit states 67108863", options{67108863, 40265317, 80530635, true, ""}},
 		{"set timeout adaptive.start 70000", options{100_000, 70_000, 120_000, true, ""}},
 		{"set timeout { adaptive.start 0, adaptive.end 0 }", options{100_000, 0, 0, true, ""}},
 		{"set implicit-pass no\nset skip on { lo wg0 }\nset skip on tun0", options{100_000, 60_000, 120_000, false, "lo wg0 tun0"}},

@@ -5,6 +5,10 @@ import (
 	"weir/pf/diag"
 )
 
+// MostStates is the largest limit of states: a packet's mark has 26 bits for the
+// number of its state (docs/packet-path.md).
+const MostStates = 1<<26 - 1
+
 // defaults are the values in pf.conf(5), seconds and states.
 func defaults() Options {
 	return Options{
@@ -87,8 +91,11 @@ func (r *resolver) timeout(s *ast.Timeout) {
 
 func (r *resolver) limit(s *ast.Limit) {
 	for _, item := range s.Items {
-		if item.Count == 0 {
+		switch {
+		case item.Count == 0:
 			r.faults.Errorf(item.Value.Span, "the limit of %s must be 1 at least", item.Name.Text)
+		case item.Count > MostStates:
+			r.faults.Errorf(item.Value.Span, "the limit of %s must be %d at most", item.Name.Text, MostStates)
 		}
 		r.options.MaxStates = item.Count
 	}
