@@ -4,11 +4,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"weir/internal/api"
 	"weir/internal/lab"
 	"weir/test/lib"
 )
@@ -221,7 +223,8 @@ func TestKilledAtStartForwardsNothing(t *testing.T) {
 
 //	lan ─── fw ─── wan          fw: no rule file
 //
-// Without rules nothing passes but neighbour discovery and the management port.
+// Without rules nothing passes but neighbour discovery, the management port and
+// what the box's programs say to each other.
 func TestNothingLoaded(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirBuiltin("--management", "2222")
@@ -232,12 +235,22 @@ func TestNothingLoaded(t *testing.T) {
 		if got := b.Run(lab.LAN, "sh", "-c", "echo hello | socat -t 2 - TCP4:"+fwLAN+":2222"); got != "hello\n" {
 			b.Errorf("the management port said %q", got)
 		}
+		for _, to := range []string{"127.0.0.1", "::1", fwLAN} {
+			b.Run(lab.FW, "ping", "-n", "-c", "1", "-W", "1", to)
+		}
+		if r := b.Rule("block"); r.File != api.Builtin || r.Line != 2 {
+			b.Errorf("the rule that blocks is said to stand in %q, line %d", r.File, r.Line)
+		}
 		for _, to := range []string{fwLAN, wanHost, wanHost6} {
 			if out, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", to); err == nil {
 				b.Errorf("ping %s is answered:\n%s", to, out)
 			}
 		}
-		b.Weir("load", gatewayConf(t))
+		file := b.Rules(gatewayText(t))
+		b.Weir("load", filepath.Base(file)) // commands run where the file is
+		if got := b.Info().Loaded.File; got != file {
+			b.Errorf("info names the file %q, want %q", got, file)
+		}
 		b.Ping(lab.LAN, wanHost, 2)
 	})
 }

@@ -186,7 +186,7 @@ func (n *InterfaceInfo) print(p *printer) {
 // String says which ruleset is in force.
 func (l *Loaded) String() string {
 	if l.Unloaded {
-		return "none loaded: everything is blocked but the management port"
+		return "none loaded: everything is blocked but lo and the management port"
 	}
 	return fmt.Sprintf("%s, %s, loaded %s", l.File, RuleCount(l.Rules), l.Time.Format(time.DateTime))
 }

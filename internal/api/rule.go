@@ -7,9 +7,13 @@ import (
 	"time"
 )
 
+// Builtin is in the place of a file's path for the rules that hold while nothing
+// has been loaded.
+const Builtin = "built-in"
+
 // Loaded is the record of the ruleset in force.
 type Loaded struct {
-	File     string    `json:"file"`     // "" for the built-in ruleset
+	File     string    `json:"file"`     // absolute; Builtin for the built-in ruleset
 	Unloaded bool      `json:"unloaded"` // the built-in ruleset: nothing has been loaded
 	Time     time.Time `json:"time"`
 	Base     uint32    `json:"base"`    // global number of rule 0
@@ -32,7 +36,7 @@ func RuleCount(n int) string {
 type RuleText struct {
 	Nr    int    `json:"nr"`
 	Text  string `json:"text"`
-	File  string `json:"file"`
+	File  string `json:"file"` // as in Loaded
 	Line  int    `json:"line"`
 	Label string `json:"label,omitempty"`
 }

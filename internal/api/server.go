@@ -38,7 +38,8 @@ type Status struct {
 
 // LoadRequest is the body of POST /load.
 type LoadRequest struct {
-	File string `json:"file"` // name for messages
+	File string `json:"file"` // name for diagnostics
+	Path string `json:"path"` // absolute, for records
 	Text string `json:"text"`
 }
 

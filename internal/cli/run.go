@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,7 @@ interfaces, addresses, routes, neighbours.
 The end of the daemon, also by SIGKILL, ends nothing else: packets go on being
 judged. A second run takes over from the first without losing one. weir stop
 ends it all. Without -f and without ` + daemon.DefaultFile + ` everything is
-blocked but the management port to this box.`,
+blocked but lo and the management port to this box.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := env.daemonConfig()
@@ -75,7 +76,11 @@ func newLoadCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("read the rules: %w", err)
 			}
-			a, err := api.NewClient(folder).Load(c.Context(), api.LoadRequest{File: args[0], Text: string(text)})
+			path, err := filepath.Abs(args[0])
+			if err != nil {
+				return fmt.Errorf("find the rule file's folder: %w", err)
+			}
+			a, err := api.NewClient(folder).Load(c.Context(), api.LoadRequest{File: args[0], Path: path, Text: string(text)})
 			if err != nil {
 				return err
 			}

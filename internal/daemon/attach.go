@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"weir/internal/api"
 	"weir/internal/dataplane"
@@ -66,10 +67,20 @@ func (b *box) refused(err error) bool {
 	if !ok || h.Hook != XDP {
 		return false
 	}
-	h.Choice = Choice{TCX, err.Error()}
+	h.Choice = Choice{TCX, dataplane.ErrNative.Error()}
 	b.hooks[a.Ifindex] = h
 	b.cfg.Log.Warn("the driver refuses XDP; TCX instead", "interface", a.Name, "error", err)
 	return true
+}
+
+// from is an error's text from the words of one of its causes on: without what
+// was tried.
+func from(err, cause error) string {
+	text := err.Error()
+	if i := strings.Index(text, cause.Error()); i >= 0 {
+		return text[i:]
+	}
+	return text
 }
 
 // commit makes a dataplane live, with TCX where a driver refuses XDP.
@@ -98,7 +109,7 @@ func (b *box) attach(l *netif.Link) error {
 		}
 		if errors.Is(err, dataplane.ErrForeign) {
 			b.cfg.Log.Error("another XDP program sees packets before weir", "interface", l.Name, "error", err)
-			h.Choice = Choice{TCX, err.Error()}
+			h.Choice = Choice{TCX, from(err, dataplane.ErrForeign)}
 			b.hooks[l.Index] = h
 			continue
 		}

@@ -276,7 +276,7 @@ func (b *box) noteLoaded(first bool) {
 		started = before.Started
 	}
 	b.loaded = api.Loaded{
-		File: b.source.Name, Unloaded: b.source.Builtin, Time: time.Now(),
+		File: b.source.Path, Unloaded: b.source.Builtin, Time: time.Now(),
 		Base: b.rules.base, Rules: len(b.rules.texts), Limit: b.rules.options.MaxStates,
 		PID: os.Getpid(), Mode: string(b.cfg.Mode), Started: started,
 	}

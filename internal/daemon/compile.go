@@ -34,7 +34,7 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 	c := &compiled{program: program, options: rules.Options}
 	for _, r := range rules.Rules {
 		at := list.Files.Position(r.Pos)
-		c.texts = append(c.texts, api.RuleText{Nr: r.Nr, Text: r.Text, File: at.File, Line: at.Line, Label: r.Label})
+		c.texts = append(c.texts, api.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label})
 	}
 	var said strings.Builder
 	if err := list.Fprint(&said); err != nil {

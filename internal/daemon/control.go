@@ -26,7 +26,7 @@ func (c *controller) Load(_ context.Context, r api.LoadRequest) (*api.LoadAnswer
 	if err != nil {
 		return nil, err
 	}
-	if err := b.replace(Source{Name: r.File, Text: r.Text}, m); err != nil {
+	if err := b.replace(Source{Name: r.File, Path: r.Path, Text: r.Text}, m); err != nil {
 		return nil, err
 	}
 	b.cfg.Log.Info("loaded", "file", r.File, "rules", len(b.rules.texts))

@@ -196,14 +196,24 @@ func TestLadderGoesDownBackwards(t *testing.T) {
 }
 
 func TestReadSource(t *testing.T) {
-	missing := filepath.Join(t.TempDir(), "weir.conf")
+	dir := t.TempDir()
+	t.Chdir(dir)
+	missing := filepath.Join(dir, "weir.conf")
 	cfg := &Config{File: missing, Optional: true, Management: 2222}
 	s, err := readSource(cfg)
-	if err != nil || !s.Builtin || s.Text != "block\npass in proto tcp to self port 2222\n" {
+	if err != nil || !s.Builtin || s.Path != "built-in" || s.Text != "set skip on lo\nblock\npass in proto tcp to self port 2222\n" {
 		t.Errorf("without a file: %+v, %v; want the built-in rules", s, err)
 	}
 	cfg.Optional = false
 	if _, err := readSource(cfg); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that was named and is missing: %v, want that it does not exist", err)
+	}
+	if err := os.WriteFile("a.conf", []byte("pass\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg.File = "a.conf"
+	want := Source{Name: "a.conf", Path: filepath.Join(dir, "a.conf"), Text: "pass\n"}
+	if s, err := readSource(cfg); err != nil || s != want {
+		t.Errorf("of a relative path: %+v, %v; want %+v", s, err, want)
 	}
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"strings"
 
 	"weir/internal/netif"
 )
@@ -48,7 +49,7 @@ type Choice struct {
 func Choose(l *netif.Link, m Mode) Choice {
 	switch {
 	case l.Port():
-		return Choice{NoHook, fmt.Sprintf("port of a %s: its master's hooks see its packets", l.MasterOf)}
+		return Choice{NoHook, fmt.Sprintf("port of %s: its master's hooks see its packets", oneOf(l.MasterOf))}
 	case l.Kind == netif.Loopback:
 		return Choice{TCX, "loopback has no driver"}
 	case m == ForceTCX:
@@ -68,7 +69,7 @@ func Choose(l *netif.Link, m Mode) Choice {
 	case netif.Veth, netif.TAP:
 		return Choice{TCX, "sockets at the other end send frames whose checksum only TCX can complete"}
 	}
-	return Choice{TCX, fmt.Sprintf("a %s device has no driver of its own", l.Kind)}
+	return Choice{TCX, fmt.Sprintf("%s device has no driver of its own", oneOf(string(l.Kind)))}
 }
 
 // cannotXDP says why a link can never run native XDP, "" if it may.
@@ -77,7 +78,15 @@ func cannotXDP(l *netif.Link) string {
 	case !l.Ethernet:
 		return "no Ethernet header"
 	case l.Kind == netif.Bridge, l.Kind == netif.VLAN:
-		return fmt.Sprintf("a %s device has no native XDP", l.Kind)
+		return fmt.Sprintf("%s device has no native XDP", oneOf(string(l.Kind)))
 	}
 	return ""
+}
+
+// oneOf puts the article before the kernel's name of a kind of device.
+func oneOf(kind string) string {
+	if kind != "" && strings.ContainsRune("aeio", rune(kind[0])) {
+		return "an " + kind
+	}
+	return "a " + kind
 }

@@ -1,8 +1,13 @@
 package daemon
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
+	"weir/internal/dataplane"
 	"weir/internal/netif"
 )
 
@@ -36,5 +41,46 @@ func TestChoose(t *testing.T) {
 				t.Errorf("Choose = %+v, want hook %s and a reason", got, test.want)
 			}
 		})
+	}
+}
+
+func TestWhyReadsWell(t *testing.T) {
+	for _, test := range []struct {
+		link netif.Link
+		want string
+	}{
+		{netif.Link{Kind: "ifb", Ethernet: true}, "an ifb device has no driver of its own"},
+		{netif.Link{Kind: netif.Bridge, Ethernet: true}, "a bridge device has no native XDP"},
+		{netif.Link{Kind: netif.Veth, Ethernet: true, MasterOf: "bond"}, "port of a bond: its master's hooks see its packets"},
+	} {
+		if got := Choose(&test.link, Auto).Why; got != test.want {
+			t.Errorf("%s: %q, want %q", test.link.Kind, got, test.want)
+		}
+	}
+}
+
+// What weir interfaces says of a refusal is one sentence: the log has the rest.
+func TestWhyOfRefusal(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("attach xdp to interface 4: %w: %w", dataplane.ErrNative, errors.New("failed to attach link: operation not supported")),
+			"the driver refuses XDP"},
+		{errors.New("something else"), ""},
+	} {
+		var log strings.Builder
+		b := &box{
+			cfg:   &Config{Log: slog.New(slog.NewTextHandler(&log, nil))},
+			hooks: map[int]hooked{4: {Choice: Choice{XDP, "physical device"}}},
+		}
+		refusal := &dataplane.AttachError{Attachment: dataplane.Attachment{Ifindex: 4, Name: "eth0", XDP: true}, Err: test.err}
+		refused := b.refused(fmt.Errorf("commit: %w", refusal))
+		if refused != (test.want != "") {
+			t.Errorf("%v: refused = %v", test.err, refused)
+		}
+		if refused && (b.hooks[4].Choice != Choice{TCX, test.want} || !strings.Contains(log.String(), "failed to attach link")) {
+			t.Errorf("%v: %+v, log %s", test.err, b.hooks[4].Choice, log.String())
+		}
 	}
 }
