@@ -189,7 +189,9 @@ func TestStartsAndStopsMeet(t *testing.T) {
 		}
 		b.Until(lib.StartPatience, "the second of two is ready", func() bool { return strings.Contains(second.Said(), "weir: ready") })
 		b.Weir("stop")
-		second.Wait(10*time.Second, 0)
+		if said := second.Wait(10*time.Second, 0); !strings.Contains(said, "weir stop") || strings.Contains(said, "packets go on") {
+			b.Errorf("the daemon that weir stop ended said\n%s", said)
+		}
 
 		third := b.WeirStart(gatewayConf(t))
 		b.Until(lib.StartPatience, "the third has its run folder", func() bool {

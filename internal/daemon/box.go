@@ -170,7 +170,7 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 	b.noteStates(report)
 	b.noteLoaded(false)
 	if err := b.pruneRules(); err != nil {
-		b.say("records of old rules stay: %v", err)
+		b.cfg.Log.Warn("records of old rules stay", "error", err)
 	}
 	return b.tell(m)
 }

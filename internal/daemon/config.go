@@ -22,6 +22,6 @@ type Config struct {
 	Mode       Mode
 	Management uint16 // port of the built-in ruleset
 	Version    string
-	Log        *slog.Logger
-	Stdout     io.Writer // says what weir does on the box; Log has the rest
+	Log        *slog.Logger // what the daemon has to say
+	Stdout     io.Writer    // what weir stop has done
 }

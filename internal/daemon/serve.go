@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"weir/internal/api"
@@ -22,18 +21,13 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 	}
 	err := serve(ctx, tasks, b.sayReady)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
-		b.say("%v; packets go on by the rules in force", cause)
+		b.cfg.Log.Info("the daemon ends", "why", cause)
 		return nil
 	}
 	if err == nil {
-		b.say("the daemon ends; packets go on by the rules in force, weir stop ends that")
+		b.cfg.Log.Info("the daemon ends; packets go on by the rules in force, until weir stop")
 	}
 	return err
-}
-
-// say tells the user what weir does on the box.
-func (b *box) say(format string, args ...any) {
-	fmt.Fprintf(b.cfg.Stdout, "weir: "+format+"\n", args...)
 }
 
 func (b *box) sayReady() {
@@ -41,15 +35,15 @@ func (b *box) sayReady() {
 	defer b.mu.Unlock()
 	for _, l := range b.links {
 		if h, ok := b.hooks[l.Index]; ok {
-			b.say("%s: %s (%s)", l.Name, h.Hook, h.Why)
+			b.cfg.Log.Info("attached", "interface", l.Name, "hook", h.Hook, "why", h.Why)
 		}
 	}
 	if b.source.Builtin {
-		b.say("no rules at %s: everything is blocked but tcp port %d to this box", b.cfg.File, b.cfg.Management)
+		b.cfg.Log.Warn("no rules: everything is blocked but lo and the management port", "file", b.cfg.File, "port", b.cfg.Management)
 	} else {
-		b.say("%s: %d rules in force", b.source.Name, len(b.rules.texts))
+		b.cfg.Log.Info("loaded", "file", b.source.Name, "rules", len(b.rules.texts))
 	}
-	b.say("ready")
+	b.cfg.Log.Info("ready")
 	b.notify("READY=1")
 }
 

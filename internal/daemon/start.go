@@ -67,7 +67,7 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 		return lock, err
 	}
 	if lock == nil {
-		if lock, err = takeOver(ctx, b.cfg, "weir run (process %d) takes over"); err != nil {
+		if lock, err = takeOver(ctx, b.cfg, "weir run (process %d) takes over; packets go on by the rules in force"); err != nil {
 			dp.Close() //nolint:errcheck // it was never live
 			return nil, err
 		}

@@ -66,7 +66,7 @@ func endDaemon(ctx context.Context, cfg *Config) (*os.File, error) {
 	if lock != nil || err != nil {
 		return lock, err
 	}
-	return takeOver(ctx, cfg, "weir stop (process %d) ends it")
+	return takeOver(ctx, cfg, "weir stop (process %d) ends it and detaches from every interface")
 }
 
 // afterwards says what the box does without weir.

@@ -1,0 +1,39 @@
+package daemon
+
+import (
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The service manager is told that the daemon is ready also where nothing is
+// loaded: a boot must not wait for rules that nobody wrote.
+func TestReadyWithoutRules(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	var log strings.Builder
+	b := &box{
+		cfg:    &Config{File: DefaultFile, Management: 22, Log: slog.New(slog.NewTextHandler(&log, nil))},
+		source: builtin(22),
+	}
+	b.sayReady()
+	if !strings.Contains(log.String(), "everything is blocked but lo and the management port") {
+		t.Errorf("said\n%s", log.String())
+	}
+	if err := manager.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	told := make([]byte, 64)
+	n, err := manager.Read(told)
+	if err != nil || string(told[:n]) != "READY=1" {
+		t.Errorf("the service manager was told %q, %v", told[:n], err)
+	}
+}
