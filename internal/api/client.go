@@ -18,7 +18,10 @@ import (
 var ErrNoDaemon = errors.New("no daemon runs in this network namespace")
 
 // RefusedError is what the daemon said when it refused.
-type RefusedError struct{ Text string }
+type RefusedError struct {
+	Text   string
+	Faults bool // diagnostics of the rules, each beginning with its place
+}
 
 func (e *RefusedError) Error() string { return e.Text }
 
@@ -57,11 +60,31 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return &s, c.ask(ctx, http.MethodGet, "/status", nil, &s)
 }
 
+// nextPatience is how long after a daemon was asked to leave its successor may
+// take to answer.
+const nextPatience = 10 * time.Second
+
 // Load replaces the ruleset. Any error but a broken connection means that
-// nothing has changed; ErrNoDaemon that nobody answers.
+// nothing has changed; ErrNoDaemon that nobody answers. Where a daemon is
+// about to leave, the one that takes over is asked.
 func (c *Client) Load(ctx context.Context, r LoadRequest) (*LoadAnswer, error) {
 	var a LoadAnswer
-	return &a, c.ask(ctx, http.MethodPost, "/load", r, &a)
+	err := c.ask(ctx, http.MethodPost, "/load", r, &a)
+	if !errors.Is(err, ErrLeaving) {
+		return &a, err
+	}
+	for deadline := time.Now().Add(nextPatience); time.Now().Before(deadline); {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lockPause):
+		}
+		err = c.ask(ctx, http.MethodPost, "/load", r, &a)
+		if !errors.Is(err, ErrLeaving) && !errors.Is(err, ErrNoDaemon) {
+			break
+		}
+	}
+	return &a, err
 }
 
 // Leave asks the daemon to end, and returns who it was. It has not ended yet
@@ -94,7 +117,10 @@ func (c *Client) ask(ctx context.Context, method, path string, body, into any) e
 		if err := d.Decode(&f); err != nil {
 			return fmt.Errorf("ask the daemon: it answered %s", response.Status)
 		}
-		return &RefusedError{f.Error}
+		if response.StatusCode == http.StatusServiceUnavailable {
+			return ErrLeaving
+		}
+		return &RefusedError{f.Error, f.Faults}
 	}
 	if err := d.Decode(into); err != nil {
 		return fmt.Errorf("read the daemon's answer: %w", err)

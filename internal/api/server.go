@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"weir/pf/diag"
 )
 
 // maxBody is the largest request in bytes: a ruleset with a million table
@@ -22,7 +24,8 @@ const maxBody = 256 << 20
 type Control interface {
 	// Status says who answers.
 	Status() Status
-	// Load replaces the ruleset. An error means that nothing has changed.
+	// Load replaces the ruleset. An error means that nothing has changed;
+	// ErrLeaving that another daemon takes over, which may be asked.
 	Load(ctx context.Context, r LoadRequest) (*LoadAnswer, error)
 	// Leave ends the daemon and nothing else.
 	Leave(why string)
@@ -54,9 +57,23 @@ type LeaveRequest struct {
 	Why string `json:"why"`
 }
 
+// ErrLeaving says that a daemon ends and loads nothing any more.
+var ErrLeaving = errors.New("the daemon ends")
+
 // failure is the body of every answer that is not a success.
 type failure struct {
-	Error string `json:"error"`
+	Error  string `json:"error"`
+	Faults bool   `json:"faults,omitempty"` // diagnostics of the rules, with their places
+}
+
+// refuse answers a load that was not done.
+func refuse(w http.ResponseWriter, err error) {
+	code := http.StatusUnprocessableEntity
+	if errors.Is(err, ErrLeaving) {
+		code = http.StatusServiceUnavailable
+	}
+	var faults *diag.Failure
+	answer(w, code, failure{err.Error(), errors.As(err, &faults)})
 }
 
 // Listen opens the control socket at path for root alone, in the place of one
@@ -140,7 +157,7 @@ func Handler(c Control) http.Handler {
 		}
 		done, err := c.Load(r.Context(), body)
 		if err != nil {
-			answer(w, http.StatusUnprocessableEntity, failure{err.Error()})
+			refuse(w, err)
 			return
 		}
 		answer(w, http.StatusOK, done)
@@ -160,7 +177,7 @@ func read(w http.ResponseWriter, r *http.Request, body any) bool {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	d.DisallowUnknownFields()
 	if err := d.Decode(body); err != nil {
-		answer(w, http.StatusBadRequest, failure{"read the request: " + err.Error()})
+		answer(w, http.StatusBadRequest, failure{Error: "read the request: " + err.Error()})
 		return false
 	}
 	return true

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,19 +13,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir/internal/testenv"
+	"weir/pf/resolve"
 )
 
 // control is a daemon that refuses one file and remembers what it was told.
 type control struct {
-	loaded LoadRequest
-	left   chan string
+	loaded  LoadRequest
+	left    chan string
+	leaving int // so many loads meet a daemon that leaves
 }
 
 func (c *control) Status() Status   { return Status{PID: 7, Version: "v1"} }
 func (c *control) Leave(why string) { c.left <- why }
 func (c *control) Load(_ context.Context, r LoadRequest) (*LoadAnswer, error) {
-	if r.File == "bad.conf" {
-		return nil, errors.New("bad.conf:1:1: syntax error\nblok\n^")
+	switch {
+	case r.File == "bad.conf":
+		_, list := resolve.Load(r.File, []byte("blok\n"), nil)
+		return nil, list.Err()
+	case r.File == "busy.conf":
+		return nil, errors.New("build the dataplane: no memory")
+	case c.leaving > 0:
+		c.leaving--
+		return nil, fmt.Errorf("wait: %w", ErrLeaving)
 	}
 	c.loaded = r
 	return &LoadAnswer{Rules: 3, Warnings: []string{"w"}}, nil
@@ -66,9 +76,19 @@ func TestClientAndServer(t *testing.T) {
 	if err != nil || a.Rules != 3 || c.loaded != want {
 		t.Errorf("Load = %+v, %v; the daemon got %+v", a, err, c.loaded)
 	}
-	_, err = client.Load(ctx, LoadRequest{File: "bad.conf"})
-	if err == nil || err.Error() != "bad.conf:1:1: syntax error\nblok\n^" {
-		t.Errorf("Load of a bad file: %v, want the daemon's words", err)
+	for file, want := range map[string]RefusedError{
+		"bad.conf": {"bad.conf:1:1: no statement starts with \"blok\"; did you mean \"block\"?\n" +
+			"    1 | blok\n      | ^^^^", true},
+		"busy.conf": {"build the dataplane: no memory", false},
+	} {
+		var got *RefusedError
+		if _, err := client.Load(ctx, LoadRequest{File: file}); !errors.As(err, &got) || *got != want {
+			t.Errorf("Load of %s: %v, want the daemon's words:\n%v", file, err, want)
+		}
+	}
+	c.leaving = 2
+	if _, err := client.Load(ctx, want); err != nil || c.leaving != 0 {
+		t.Errorf("Load from a daemon that leaves: %v; want that it is tried again", err)
 	}
 	if s, err := client.Leave(ctx, "because"); err != nil || s.PID != 7 || <-c.left != "because" {
 		t.Errorf("Leave = %+v, %v", s, err)

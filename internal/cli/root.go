@@ -30,7 +30,7 @@ func say(w io.Writer, err error) {
 	var refusal *api.RefusedError
 	switch {
 	case err == nil, errors.Is(err, ErrSilent):
-	case errors.As(err, &faults), errors.As(err, &refusal):
+	case errors.As(err, &faults), errors.As(err, &refusal) && refusal.Faults:
 		fmt.Fprintln(w, err)
 	default:
 		fmt.Fprintf(w, "weir: %v\n", err)

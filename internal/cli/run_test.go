@@ -90,7 +90,8 @@ func TestSay(t *testing.T) {
 		{nil, ""},
 		{ErrSilent, ""},
 		{errors.New("attach xdp to eth0: no"), "weir: attach xdp to eth0: no\n"},
-		{&api.RefusedError{Text: "a.conf:1:2: syntax error\nx\n^"}, "a.conf:1:2: syntax error\nx\n^\n"}, // for editors
+		{&api.RefusedError{Text: "build the dataplane: no"}, "weir: build the dataplane: no\n"},
+		{&api.RefusedError{Text: "a.conf:1:2: syntax error\nx\n^", Faults: true}, "a.conf:1:2: syntax error\nx\n^\n"}, // for editors
 	} {
 		var b strings.Builder
 		say(&b, test.err)
