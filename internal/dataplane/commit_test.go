@@ -351,7 +351,7 @@ func TestCrowdedTablesAreRenewed(t *testing.T) {
 	if high := second.tables.shared.PathsHigh; high != 1 {
 		t.Errorf("%d paths are in use, want 1", high)
 	}
-	want := []Path{{}, {Full: true}, {Rules: []uint32{2, 8}, Counter: Counter{5, 500}}}
+	want := []Path{{States: 1}, {Full: true}, {Rules: []uint32{2, 8}, States: 2, Counter: Counter{5, 500}}}
 	if diff := cmp.Diff(want, must(second.View().Paths())(t)); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
