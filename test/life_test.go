@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir/internal/api"
+	"weir/internal/dataplane"
 	"weir/internal/lab"
 	"weir/test/lib"
 )
@@ -205,6 +206,35 @@ func TestStartsAndStopsMeet(t *testing.T) {
 			b.Errorf("the run folder is left: %v", err)
 		}
 	})
+}
+
+//	fw: weir A runs, another process replaces the dataplane, weir load, weir B starts
+//
+// Who finds the dataplane in another's hands waits, and nobody waits for someone
+// who waits for him: whichever comes first, the load succeeds and B takes over.
+func TestLoadAndStartWaitForAnother(t *testing.T) {
+	b := weir.Box(t, "tcx")
+	first := b.WeirRun(gatewayConf(t))
+	pins, err := os.Open(filepath.Join(dataplane.Base, filepath.Base(b.RunFolder())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pins.Close()
+	if err := syscall.Flock(int(pins.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	load := b.WeirCommand("load", b.Rules("pass\n"))
+	second := b.WeirStart(gatewayConf(t))
+	time.Sleep(time.Second)
+	if !first.Running() || !load.Running() || !second.Running() {
+		t.Fatalf("one did not wait: the daemon said\n%s\nload\n%s\nrun\n%s", first.Said(), load.Said(), second.Said())
+	}
+	if err := syscall.Flock(int(pins.Fd()), syscall.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	first.Wait(lib.StartPatience, 0)
+	load.Wait(lib.StartPatience, 0)
+	b.Until(lib.StartPatience, "the second daemon is ready", func() bool { return strings.Contains(second.Said(), "weir: ready") })
 }
 
 //	fw: weir run is killed at moments of its start

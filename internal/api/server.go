@@ -128,10 +128,12 @@ func peerIsRoot(c net.Conn) bool {
 	return err == nil && root
 }
 
-// Serve answers on l until ctx ends.
+// Serve answers on l until ctx ends, and what was asked before that is answered.
 func Serve(ctx context.Context, l net.Listener, c Control) error {
 	s := &http.Server{Handler: Handler(c), ReadHeaderTimeout: 5 * time.Second}
+	done := make(chan struct{})
 	stopped := context.AfterFunc(ctx, func() {
+		defer close(done)
 		last, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		s.Shutdown(last) //nolint:errcheck // the process ends: nobody is left to be told
@@ -139,6 +141,7 @@ func Serve(ctx context.Context, l net.Listener, c Control) error {
 	defer stopped()
 	err := s.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
+		<-done
 		return nil
 	}
 	return fmt.Errorf("serve the control socket: %w", err)

@@ -77,31 +77,44 @@ func (m *machine) hooked(hooks map[int]hooked) []netif.Link {
 
 // build compiles a source for a machine and loads it beside what runs. Nothing
 // running is changed; only the record of the new rules is written, under
-// numbers that no other ruleset has had.
+// numbers that no other ruleset has had. The error wraps dataplane.ErrBusy where
+// another process is about the same.
 func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled, error) {
 	rules, err := source.compile(m)
 	if err != nil {
 		return nil, nil, err
 	}
-	base, err := b.base(rules)
-	if err != nil {
-		return nil, nil, err
-	}
-	rules.base = base
-	if err := writeRules(b.cfg.Folder, rules); err != nil {
+	if rules.base, err = b.base(rules); err != nil {
 		return nil, nil, err
 	}
 	dp, err := dataplane.Build(dataplane.Config{
 		Dir:      b.dir,
 		Program:  rules.program,
 		Options:  rules.options,
-		RuleBase: base,
+		RuleBase: rules.base,
 		Unloaded: source.Builtin,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("build the dataplane: %w", err)
 	}
+	if err := b.record(rules); err != nil {
+		dp.Close() //nolint:errcheck // it was never live
+		return nil, nil, err
+	}
 	return dp, rules, nil
+}
+
+// record writes the rules' record. Nobody else changes the numbers of rules
+// now, but somebody may have while the dataplane was not yet this process's.
+func (b *box) record(rules *compiled) error {
+	base, err := b.base(rules)
+	if err != nil {
+		return err
+	}
+	if base != rules.base {
+		return fmt.Errorf("number the rules: %w", dataplane.ErrBusy)
+	}
+	return writeRules(b.cfg.Folder, rules)
 }
 
 // base is the global number of rule 0: that of the ruleset in force if its rules

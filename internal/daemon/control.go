@@ -17,19 +17,32 @@ func (c *controller) Status() api.Status {
 	return api.Status{PID: os.Getpid(), Version: b.cfg.Version, Started: c.started, Loaded: b.loaded}
 }
 
-// Load puts a ruleset in force; an error leaves the old one.
-func (c *controller) Load(_ context.Context, r api.LoadRequest) (*api.LoadAnswer, error) {
-	b := c.box
+// Load puts a ruleset in force; an error leaves the old one. While another
+// process is replacing the dataplane it waits, and holds nothing meanwhile: that
+// process may be one that takes over, and asks this daemon to leave.
+func (c *controller) Load(ctx context.Context, r api.LoadRequest) (*api.LoadAnswer, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.living, func() { cancel(api.ErrLeaving) })()
+	var done *api.LoadAnswer
+	err := untilFree(ctx, busyPatience, func() (err error) {
+		done, err = c.box.load(Source{Name: r.File, Path: r.Path, Text: r.Text})
+		return err
+	})
+	return done, err
+}
+
+func (b *box) load(source Source) (*api.LoadAnswer, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m, err := look()
 	if err != nil {
 		return nil, err
 	}
-	if err := b.replace(Source{Name: r.File, Path: r.Path, Text: r.Text}, m); err != nil {
+	if err := b.replace(source, m); err != nil {
 		return nil, err
 	}
-	b.cfg.Log.Info("loaded", "file", r.File, "rules", len(b.rules.texts))
+	b.cfg.Log.Info("loaded", "file", source.Name, "rules", len(b.rules.texts))
 	return &api.LoadAnswer{Rules: len(b.rules.texts), Warnings: b.rules.warnings}, nil
 }
 

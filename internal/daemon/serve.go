@@ -17,7 +17,7 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 		&follower{readiness: newReadiness(), box: b, watcher: watcher},
 		&heart{readiness: newReadiness(), box: b},
 		&prober{readiness: newReadiness(), box: b},
-		&controller{readiness: newReadiness(), box: b, leave: leave, started: time.Now()},
+		&controller{readiness: newReadiness(), box: b, living: ctx, leave: leave, started: time.Now()},
 	}
 	err := serve(ctx, tasks, b.sayReady)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
@@ -143,6 +143,7 @@ func every(ctx context.Context, pause time.Duration, do func()) error {
 type controller struct {
 	readiness
 	box     *box
+	living  context.Context // ends when the daemon is to end
 	leave   context.CancelCauseFunc
 	started time.Time
 }

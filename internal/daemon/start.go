@@ -62,7 +62,12 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 			lock = nil
 		}
 	}()
-	dp, rules, err := b.build(source, m)
+	var dp *dataplane.Dataplane
+	var rules *compiled
+	err = untilFree(ctx, busyPatience, func() (err error) {
+		dp, rules, err = b.build(source, m)
+		return err
+	})
 	if err != nil {
 		return lock, err
 	}

@@ -6,7 +6,6 @@ import (
 	"sort"
 	"strings"
 
-	"weir/internal/lab"
 	"weir/internal/netif"
 )
 
@@ -73,8 +72,7 @@ func (b *Box) Sysctl(host, name, value string) {
 // WeirBuiltin starts weir run without a rule file and waits until it is ready.
 func (b *Box) WeirBuiltin(args ...string) *Process {
 	b.Helper()
-	all := append([]string{"--netns", b.Namespace(lab.FW), "run", "--hook", b.Hook}, args...)
-	p := b.start("", exec.Command(string(b.weir), all...))
+	p := b.WeirCommand(append([]string{"run", "--hook", b.Hook}, args...)...)
 	b.awaitReady(p)
 	return p
 }

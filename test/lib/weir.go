@@ -64,8 +64,13 @@ func (b *Box) WeirStart(rules string, args ...string) *Process {
 	if strings.Contains(rules, "\n") {
 		file = b.Rules(rules)
 	}
-	all := append([]string{"--netns", b.Namespace(lab.FW), "run", "--hook", b.Hook, "-f", file}, args...)
-	return b.start("", exec.Command(string(b.weir), all...))
+	return b.WeirCommand(append([]string{"run", "--hook", b.Hook, "-f", file}, args...)...)
+}
+
+// WeirCommand starts a command of weir in fw and does not wait for it.
+func (b *Box) WeirCommand(args ...string) *Process {
+	b.Helper()
+	return b.start("", exec.Command(string(b.weir), append([]string{"--netns", b.Namespace(lab.FW)}, args...)...))
 }
 
 // Weir runs a command of weir in fw, which must succeed, and returns its output.
