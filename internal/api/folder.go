@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -47,10 +48,8 @@ func (f Folder) lock() string { return filepath.Join(string(f), "lock") }
 
 // Make makes the folder and those in it, for root alone.
 func (f Folder) Make() error {
-	for _, dir := range []string{Root, string(f), f.Rules()} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("make the run folder: %w", err)
-		}
+	if err := os.MkdirAll(f.Rules(), 0o700); err != nil {
+		return fmt.Errorf("make the run folder: %w", err)
 	}
 	return nil
 }
@@ -73,9 +72,32 @@ func (f Folder) Lock(patience time.Duration) (*os.File, error) {
 	}
 }
 
-// tryLock makes the folder too: weir stop removes it under its lock, so a lock
-// is good only if its file still is the one in the folder.
+// tryLock makes the folder too. Whoever holds the lock may remove the folder
+// while others make it: what vanishes meanwhile is another's, a lock is good only
+// if its file still is the one in the folder, and the folder is whole only if it
+// is made under the lock.
 func (f Folder) tryLock() (*os.File, error) {
+	file, err := f.openLock()
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+		return nil, ErrLocked
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil && f.current(file) {
+		err = f.Make()
+		if err == nil {
+			return file, nil
+		}
+	} else if err == nil || errors.Is(err, unix.EWOULDBLOCK) {
+		err = ErrLocked
+	}
+	file.Close()
+	return nil, fmt.Errorf("lock the run folder: %w", err)
+}
+
+func (f Folder) openLock() (*os.File, error) {
 	if err := f.Make(); err != nil {
 		return nil, err
 	}
@@ -83,15 +105,7 @@ func (f Folder) tryLock() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the run folder: %w", err)
 	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil && f.current(file) {
-		return file, nil
-	}
-	file.Close()
-	if err == nil || errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, ErrLocked
-	}
-	return nil, fmt.Errorf("lock the run folder: %w", err)
+	return file, nil
 }
 
 func (f Folder) current(file *os.File) bool {
@@ -101,6 +115,31 @@ func (f Folder) current(file *os.File) bool {
 	}
 	named, err := os.Stat(f.lock())
 	return err == nil && os.SameFile(held, named)
+}
+
+// Remove removes the folder, its lock last. The caller holds the lock, or the
+// folder's namespace is gone. What others have made in it meanwhile stays theirs.
+func (f Folder) Remove() error {
+	entries, err := os.ReadDir(string(f))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the run folder: %w", err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(string(f), e.Name())
+		if path == f.lock() {
+			continue
+		}
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove the run folder: %w", err)
+		}
+	}
+	for _, path := range []string{f.lock(), string(f)} {
+		err := os.Remove(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
+			return fmt.Errorf("remove the run folder: %w", err)
+		}
+	}
+	return nil
 }
 
 // WriteJSON replaces the file at path by v's JSON in one step, so that readers

@@ -3,7 +3,6 @@ package daemon
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -84,7 +83,7 @@ func removeAbandoned(f api.Folder, dir string) error {
 // removeFolders detaches what is pinned for a namespace and removes its run
 // folder, and what all namespaces share if it was the last.
 func removeFolders(f api.Folder, dir string) error {
-	if err := errors.Join(dataplane.Remove(dir), os.RemoveAll(string(f))); err != nil {
+	if err := errors.Join(dataplane.Remove(dir), f.Remove()); err != nil {
 		return err
 	}
 	return leaveRoot()
