@@ -74,19 +74,6 @@ static __always_inline enum reason crossing(struct judge *j, __u32 options, enum
 	return UNDECIDED;
 }
 
-/* The destination after rdr-to, as the route and the out crossing see it. */
-static __always_inline void redirect_destination(struct scratch *s)
-{
-	const struct judge *in = &s->in;
-
-	s->tuple = s->packet.tuple;
-	if (in->flags & JUDGE_RDR) {
-		s->tuple.dst = in->rdr_addr;
-		if (in->flags & JUDGE_RDR_PORT && has_ports(&s->packet))
-			s->tuple.dport = in->rdr_port;
-	}
-}
-
 /* From "the packet as it will leave, but for the source" in s->tuple to the
  * reply's tuple. */
 static __always_inline void reply_tuple(struct scratch *s)
@@ -108,6 +95,20 @@ static __always_inline int keeps_no_state(const struct packet *p)
 
 	return is_icmp(p->family, p->tuple.proto) &&
 	       icmp_query(p->family, p->icmp_type, &reply) < 0;
+}
+
+/* The destination after rdr-to, as the route and the out crossing see it. Only a
+ * packet that makes a state is redirected. */
+static __always_inline void redirect_destination(struct scratch *s)
+{
+	const struct judge *in = &s->in;
+
+	s->tuple = s->packet.tuple;
+	if (in->flags & JUDGE_RDR && !s->state && !keeps_no_state(&s->packet)) {
+		s->tuple.dst = in->rdr_addr;
+		if (in->flags & JUDGE_RDR_PORT && has_ports(&s->packet))
+			s->tuple.dport = in->rdr_port;
+	}
 }
 
 static __always_inline int path_equal(const struct path *a, const struct path *b)

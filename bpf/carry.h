@@ -39,7 +39,7 @@ static __always_inline enum route carry_route(hook_ctx *ctx, struct scratch *s, 
 	q.family = s->packet.family;
 	r = route_lookup(ctx, &q);
 	s->nexthop = r == ROUTE_FORWARD ? q.number : 0;
-	s->out_ifindex = q.ifindex;
+	s->out_ifindex = r == ROUTE_LOCAL ? 0 : q.ifindex;
 	/* A packet that sees a route moved tells the others, where no daemon does. */
 	if (c->nexthop >= NEXTHOP_FIRST && c->nexthop != s->nexthop &&
 	    c->nexthop_generation == (__u16)shared.route_generation &&
@@ -155,9 +155,18 @@ static __always_inline int carry(hook_ctx *ctx, struct scratch *s)
 		return finish(i, REASON_INTERNAL, p->length);
 	if (r != UNDECIDED && r > REASON_LAST_PASS)
 		return finish(i, r, p->length);
-	count_path(st->path, p->length);
-	if (p->flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS))
+	if (p->flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS)) {
+		count_path(st->path, p->length);
 		return finish(i, REASON_OPTIONS, p->length);
+	}
+	/* Not before it is known to pass: what is dropped shall have no followers. */
+	if (p->fragment == FRAGMENT_FIRST && !s->judged) {
+		enum reason remembered = fragment_remember(s);
+
+		if (remembered != UNDECIDED)
+			return finish(i, remembered, p->length);
+	}
+	count_path(st->path, p->length);
 	if (r == REASON_LOCAL)
 		return hand_local(ctx, &h, p, i, st, s->state, r);
 	if (r == REASON_UP_ROUTE)

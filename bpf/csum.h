@@ -15,7 +15,9 @@ static __always_inline __u16 csum_fold(__u64 sum)
 	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
+	/* Nothing changes: of the two zeros the one that leaves every checksum as it is,
+	 * also the 0xffff of an ICMP message that is all zeros. */
+	return sum == 0xffff ? 0 : sum;
 }
 
 static __always_inline __u64 csum_addr_sum(const struct addr *a)

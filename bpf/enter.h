@@ -105,7 +105,7 @@ __noinline enum reason admit_state(hook_ctx *ctx, struct scratch *s, __u8 crosse
 	if (s->state) { /* lives, but had not crossed here */
 		st = state_get(STATE_INDEX(s->state));
 		if (st && s->in.flags & JUDGE_KEEP_STATE)
-			st->flags |= STATE_IN;
+			st->flags |= crossing_needed(STATE_DIRECTION(s->state), 1);
 		s->state = 0;
 	} else if (wants_state(s)) {
 		reply_tuple(s);
@@ -228,8 +228,6 @@ static __always_inline int turn_in(hook_ctx *ctx, void *slots)
 		bpf_tail_call(ctx, slots, SLOT_MISS);
 		r = REASON_INTERNAL;
 	}
-	if (r == UNDECIDED && s->packet.fragment == FRAGMENT_FIRST)
-		r = fragment_remember(s);
 	if (r != UNDECIDED)
 		return finish(i, r, s->packet.length);
 	return carry(ctx, s);
@@ -311,7 +309,7 @@ static __always_inline int error_carry(hook_ctx *ctx, struct scratch *s)
 	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return finish(i, REASON_INTERNAL, p->length);
 	count_path(s->path, p->length);
-	if (r == REASON_LOCAL)
+	if (r == REASON_LOCAL || r == REASON_UP_ROUTE)
 		return hand_local(ctx, &h, p, i, 0, 0, r);
 	return hand_up(ctx, &h, p, i, 0, 0, r);
 }
@@ -336,6 +334,8 @@ static __always_inline int error_in(hook_ctx *ctx, void *slots)
 		return finish(i, REASON_INTERNAL, s->packet.length);
 	}
 	st = state_get(STATE_INDEX(s->state));
+	if (st && s->packet.flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS))
+		return finish(i, REASON_OPTIONS, s->packet.length);
 	if (!st || error_rewrite(ctx, s, st))
 		return finish(i, REASON_INTERNAL, s->packet.length);
 	return error_carry(ctx, s);

@@ -228,7 +228,7 @@ static __always_inline int forward_up(hook_ctx *ctx, struct headers *h, const st
 {
 	if (why == REASON_UP_OPTIONS && !(s->flags & STATE_OPTIONS))
 		return finish(i, REASON_OPTIONS, p->length);
-	if (why != REASON_UP_DEVICE)
+	if (why != REASON_UP_DEVICE || p->flags & PACKET_GROUP)
 		return hand_up(ctx, h, p, i, s, number, why);
 	hook_hand_up(ctx, MARK_MAGIC | MARK_REDIRECT | STATE_INDEX(number) |
 				  (STATE_DIRECTION(number) ? MARK_REPLY : 0));

@@ -123,7 +123,7 @@ __noinline enum reason own_state(hook_ctx *ctx, struct scratch *s)
 	if (s->state) {
 		st = state_get(STATE_INDEX(s->state));
 		if (st && s->out.flags & JUDGE_KEEP_STATE)
-			st->flags |= STATE_OUT;
+			st->flags |= crossing_needed(STATE_DIRECTION(s->state), 0);
 		s->state = 0;
 	} else if (wants_state(s)) {
 		s->tuple = s->packet.tuple;

@@ -397,6 +397,11 @@ static __always_inline enum reason parse_ip6(hook_ctx *ctx, struct packet *p, st
 	p->tuple.proto = ip->nexthdr;
 	addr_set6(&p->tuple.src, &ip->saddr);
 	addr_set6(&p->tuple.dst, &ip->daddr);
+	/* The tuple would be an IPv4 packet's, and find its state. */
+	if (addr_is4(&p->tuple.src))
+		return REASON_MARTIAN_SOURCE;
+	if (addr_is4(&p->tuple.dst))
+		return REASON_MARTIAN_DEST;
 	if (addr_is_link_local(&p->tuple.src) || addr_is_link_local(&p->tuple.dst))
 		p->tuple.zone = p->ifindex;
 	p->l4_offset = p->l3_offset + sizeof(*ip);

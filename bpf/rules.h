@@ -228,7 +228,8 @@ static __always_inline void judge_rdr(struct judge *j, const struct rule *r)
 }
 
 /* Notes a rule's translation in the place of an earlier one: JUDGE_NAT, JUDGE_RDR
- * or JUDGE_NO_ADDRESS. */
+ * or JUDGE_NO_ADDRESS. The port of an earlier rdr-to stays where this has none, as
+ * in pf. */
 __noinline int judge_translate(struct judge *j, const struct rule *r)
 {
 	int out;
@@ -236,7 +237,7 @@ __noinline int judge_translate(struct judge *j, const struct rule *r)
 	if (!j || !r)
 		return 0;
 	out = j->direction == DIRECTION_OUT;
-	j->flags &= ~(JUDGE_NAT | JUDGE_NAT_STATIC | JUDGE_RDR | JUDGE_RDR_PORT | JUDGE_NO_ADDRESS);
+	j->flags &= ~(JUDGE_NAT | JUDGE_NAT_STATIC | JUDGE_RDR | JUDGE_NO_ADDRESS);
 	if (pool_take((out ? r->nat_pool : r->rdr_pool) - 1, j->family,
 		      out ? &j->nat_addr : &j->rdr_addr))
 		j->flags |= JUDGE_NO_ADDRESS;

@@ -66,7 +66,7 @@ static __always_inline int martian_source6(const struct packet *p)
 
 	if (addr6_is_low(a, 0))
 		return !(p->tuple.proto == IPPROTO_ICMPV6 && (is_nd(p->icmp_type) || is_mld(p->icmp_type)));
-	return addr6_is_low(a, 1) || addr_is_multicast(a) || addr_is4(a);
+	return addr6_is_low(a, 1) || addr_is_multicast(a);
 }
 
 static __always_inline int martian_destination(const struct packet *p)
@@ -75,7 +75,7 @@ static __always_inline int martian_destination(const struct packet *p)
 
 	if (p->family == 4)
 		return addr_v4(a) >> 24 == 0 || addr_v4(a) >> 24 == 127;
-	return addr6_is_low(a, 0) || addr6_is_low(a, 1) || addr_is4(a);
+	return addr6_is_low(a, 0) || addr6_is_low(a, 1);
 }
 
 /* The addresses of a packet that comes in. */

@@ -71,6 +71,15 @@ func newHarness(tb testing.TB, rules string, change ...func(*Config)) *harness {
 // parse reads rules as the user writes them.
 func (h *harness) parse(rules string) *resolve.Ruleset {
 	h.tb.Helper()
+	rs, faults := resolve.Load("test.conf", []byte(rules+"\n"), h.host())
+	if faults.HasErrors() {
+		h.tb.Fatalf("%s\n%v", rules, faults)
+	}
+	return rs
+}
+
+// host is the host as the resolver sees it.
+func (h *harness) host() *resolve.Host {
 	host := &resolve.Host{}
 	for _, i := range h.snapshot().Interfaces {
 		face := resolve.HostInterface{Name: i.Name, Groups: i.Groups}
@@ -79,11 +88,7 @@ func (h *harness) parse(rules string) *resolve.Ruleset {
 		}
 		host.Interfaces = append(host.Interfaces, face)
 	}
-	rs, faults := resolve.Load("test.conf", []byte(rules+"\n"), host)
-	if faults.HasErrors() {
-		h.tb.Fatalf("%s\n%v", rules, faults)
-	}
-	return rs
+	return host
 }
 
 // snapshot is the host as the compiler sees it.
@@ -176,8 +181,22 @@ func (h *harness) xdp(ifindex int, frame []byte) result {
 	h.tb.Helper()
 	o, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: ifindex})
 	check(h.tb, err)
-	verdicts := map[uint32]verdict{0: aborted, 1: drop, 2: up, 4: redirect}
-	r := result{verdict: verdicts[o.Result], frame: o.Frame, reason: h.counts(ifindex)}
+	r := xdpResult(&o)
+	r.reason = h.counts(ifindex)
+	return r
+}
+
+// xdpResult reads what an XDP program answered, but for the reason.
+func xdpResult(o *bpfload.Outcome) result {
+	r := result{verdict: aborted, frame: o.Frame}
+	switch o.Result {
+	case 1:
+		r.verdict = drop
+	case 2:
+		r.verdict = up
+	case 4:
+		r.verdict = redirect
+	}
 	if len(o.Meta) == 8 && binary.NativeEndian.Uint32(o.Meta) == metadataMagic {
 		r.meta, r.mark = true, binary.NativeEndian.Uint32(o.Meta[4:])
 	}
@@ -210,12 +229,23 @@ func (h *harness) tc(program string, run bpfload.Run) result {
 	h.tb.Helper()
 	o, err := bpfload.RunTC(h.dp.objects.Programs[program], run)
 	check(h.tb, err)
-	verdicts := map[uint32]verdict{0xffffffff: up, 2: drop, 7: redirect}
-	v, ok := verdicts[o.Result]
-	if !ok {
-		v = aborted
+	r := tcResult(&o)
+	r.reason = h.counts(run.Ifindex)
+	return r
+}
+
+// tcResult reads what a TCX program answered, but for the reason.
+func tcResult(o *bpfload.Outcome) result {
+	r := result{verdict: aborted, frame: o.Frame, mark: o.Mark}
+	switch o.Result {
+	case 0xffffffff:
+		r.verdict = up
+	case 2:
+		r.verdict = drop
+	case 7:
+		r.verdict = redirect
 	}
-	return result{verdict: v, frame: o.Frame, mark: o.Mark, reason: h.counts(run.Ifindex)}
+	return r
 }
 
 // counts returns the reasons counted at the interface since the last call.

@@ -15,16 +15,20 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 	if m.implicit(p) {
 		return p.pass(reason.Implicit)
 	}
-	in, out, r, why := m.cross(p, c == nil, made)
+	in, out, r, why := m.cross(p, c == nil)
+	p.path = pathOf(in, out)
 	switch {
 	case why != nil:
+		if *why == reason.Block || *why == reason.Unloaded {
+			m.countPath(p.path, p)
+		}
 		return p.drop(*why)
 	case c != nil:
 		c.widen(p, d, in, out)
 	case wantsState(p, in, out):
 		return m.admitWithState(p, in, out, r, made)
 	}
-	return m.remember(p, nil, 0, func() Outcome { return m.alone(p, r, passReason(in, out)) })
+	return m.alone(p, r, passReason(in, out))
 }
 
 // widen adds the crossing that was missing, if its rule keeps state, for the
@@ -42,13 +46,13 @@ func (c *connection) widen(p *packet, d int, in, out *crossing) {
 // cross lets the rules judge every crossing that is due: at egress, for the
 // box's own packets, the out crossing; at ingress the in crossing, and the out
 // crossing where the route leads out again. fresh: no state holds the tuple yet.
-func (m *Model) cross(p *packet, fresh bool, made *state.State) (in, out *crossing, r routed, why *reason.Reason) {
+func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *reason.Reason) {
 	in, out = &crossing{}, &crossing{}
 	if p.egress() {
-		*out = m.evaluate(ask(p), made)
+		*out = m.evaluate(ask(p))
 		return in, out, r, m.verdict(out, p)
 	}
-	*in = m.evaluate(ask(p), made)
+	*in = m.evaluate(ask(p))
 	if why := m.verdict(in, p); why != nil {
 		return in, out, r, why
 	}
@@ -66,7 +70,7 @@ func (m *Model) cross(p *packet, fresh bool, made *state.State) (in, out *crossi
 	a := ask(p)
 	a.direction, a.iface, a.tag = resolve.Out, m.box.byIndex(r.route.Interface), in.tag
 	a.tuple.Dst, a.tuple.DPort = inside.Dst, inside.DPort
-	*out = m.evaluate(a, made)
+	*out = m.evaluate(a)
 	return in, out, r, m.verdict(out, p)
 }
 
@@ -75,13 +79,15 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	if why != nil {
 		return p.drop(*why)
 	}
-	return m.remember(p, c, 0, func() Outcome {
-		if r.up != nil {
-			p.ip().write(c.leaving(0))
-			return p.upLocal(*r.up)
-		}
+	if r.up == nil {
 		return m.onward(p, c, 0, passReason(in, out), true)
-	})
+	}
+	if why := m.remember(p, c, 0); why != nil {
+		return p.drop(*why)
+	}
+	m.countPath(c.path, p)
+	p.ip().write(c.leaving(0))
+	return p.upLocal(*r.up)
 }
 
 // ask is what the rules see of a packet where it stands.
@@ -98,6 +104,10 @@ func ask(p *packet) asked {
 
 // alone lets a packet go on that nothing will be remembered of.
 func (m *Model) alone(p *packet, r routed, why reason.Reason) Outcome {
+	if why := m.remember(p, nil, 0); why != nil {
+		return p.drop(*why)
+	}
+	m.countPath(p.path, p)
 	switch {
 	case p.egress():
 		return p.out(why)

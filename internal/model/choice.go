@@ -8,9 +8,10 @@ import (
 	"weir/pf/resolve"
 )
 
-// What the dataplane may choose: which address of a pool, and which source
-// port. Where the caller shows the state that the dataplane made, the model
-// adopts its choice if the rules allow it, else takes the first that they allow.
+// What the dataplane may choose is which source port a translation gets. Where
+// the caller shows the state that the dataplane made, the model adopts its
+// choice if the rules allow it, else takes the first that they allow. Addresses
+// of pools are no choice: they are used in turn.
 
 // natPortLow and natPortHigh are pf's range for nat-to without one.
 const (
@@ -18,35 +19,54 @@ const (
 	natPortHigh = 65535
 )
 
-func natSeen(made *state.State) netip.Addr {
-	if made == nil {
-		return netip.Addr{}
-	}
-	return made.Tuple[1].Dst
+// A turn tells how many addresses of a family a translation has given out.
+type turn struct {
+	of     *resolve.Translation
+	family int
 }
 
-func rdrSeen(made *state.State) netip.Addr {
-	if made == nil {
-		return netip.Addr{}
-	}
-	return made.Tuple[1].Src
-}
-
-// chooseAddress returns the address seen if the pool holds it, else the pool's
-// first of the family; an invalid one if there is none.
-func (m *Model) chooseAddress(t *resolve.Translation, family int, seen netip.Addr) netip.Addr {
-	var first netip.Addr
+// takeAddress returns the next address of the pool; an invalid one if it has
+// none of the family. A pool of one address has no turns.
+func (m *Model) takeAddress(t *resolve.Translation, family int) netip.Addr {
+	var rows []netip.Prefix
 	for i := range t.Addrs {
-		for _, p := range m.pool(&t.Addrs[i], family) {
-			if seen.IsValid() && p.Contains(seen) {
-				return seen
+		rows = append(rows, m.pool(&t.Addrs[i], family)...)
+	}
+	if len(rows) == 0 {
+		return netip.Addr{}
+	}
+	if len(rows) == 1 && rows[0].IsSingleIP() {
+		return rows[0].Addr()
+	}
+	n := m.turns[turn{t, family}]
+	m.turns[turn{t, family}]++
+	return inTurn(rows, n)
+}
+
+// inTurn returns the n-th address of all rows, from the beginning again after
+// the last.
+func inTurn(rows []netip.Prefix, n uint64) netip.Addr {
+	for {
+		for _, p := range rows {
+			size := uint64(1) << min(p.Addr().BitLen()-p.Bits(), 63)
+			if n < size {
+				return nth(p.Addr(), n)
 			}
-			if !first.IsValid() {
-				first = p.Addr()
-			}
+			n -= size
 		}
 	}
-	return first
+}
+
+// nth returns the n-th address from first on.
+func nth(first netip.Addr, n uint64) netip.Addr {
+	b := first.AsSlice()
+	for i := len(b) - 1; n > 0; i-- {
+		n += uint64(b[i])
+		b[i] = byte(n)
+		n >>= 8
+	}
+	a, _ := netip.AddrFromSlice(b)
+	return a
 }
 
 // pool returns what a translation's address stands for in a family. (if) leaves

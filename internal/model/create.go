@@ -15,7 +15,9 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		return nil, why
 	}
 	if reply == p.tuple {
-		return nil, because(reason.TupleTaken) // by itself: its answers look like it
+		// by itself: its answers look like it. The place stays taken until the sweep.
+		m.states = append(m.states, &connection{dead: true})
+		return nil, because(reason.TupleTaken)
 	}
 	c := &connection{State: state.State{
 		Tuple:   [2]state.Tuple{p.tuple, reply},
@@ -24,7 +26,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		RuleIn:  m.number(in),
 		RuleOut: m.number(out),
 		Created: m.now,
-	}}
+	}, path: pathOf(in, out)}
 	c.ends = [2]bool{!out.due, !in.due}
 	if made != nil {
 		c.Index = made.Index
@@ -38,6 +40,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		startTCP(&c.Flow[0], p)
 	}
 	m.states = append(m.states, c)
+	m.countMade(in, out)
 	return c, nil
 }
 

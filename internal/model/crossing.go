@@ -28,6 +28,7 @@ type crossing struct {
 	tag     string // set by the last tagging rule that matched, or given
 	nat     *target
 	rdr     *target
+	matched []uint32 // global numbers plus 1 of the rules that count the packet
 }
 
 // A target is a translation that applies, with its pool's next address.
@@ -77,13 +78,14 @@ func passReason(in, out *crossing) reason.Reason {
 
 // evaluate is step 5: the rules in order. The last match decides, one with
 // quick at once; match rules apply what they carry and decide nothing.
-func (m *Model) evaluate(a asked, made *state.State) crossing {
+func (m *Model) evaluate(a asked) crossing {
 	c := crossing{due: true, tag: a.tag}
 	if m.skips(a.iface) {
 		c.skipped = true
 		return c
 	}
 	for _, r := range m.rules.Rules {
+		m.ruleCounters[r.Nr].Evaluations++
 		if !m.matches(r, &a) {
 			continue
 		}
@@ -91,7 +93,10 @@ func (m *Model) evaluate(a asked, made *state.State) crossing {
 			a.tag, c.tag = r.Tag, r.Tag
 		}
 		if r.Action == resolve.Match {
-			m.translate(&c, r, &a, made)
+			m.translate(&c, r, &a)
+			if len(c.matched) < pathMatches {
+				c.matched = append(c.matched, m.ruleBase+uint32(r.Nr)+1)
+			}
 		} else {
 			c.rule = r
 		}
@@ -99,23 +104,26 @@ func (m *Model) evaluate(a asked, made *state.State) crossing {
 			break
 		}
 	}
+	if c.rule != nil {
+		c.matched = append(c.matched, m.number(&c))
+	}
 	if c.rule != nil && c.rule.Action == resolve.Pass {
-		m.translate(&c, c.rule, &a, made)
+		m.translate(&c, c.rule, &a)
 	}
 	return c
 }
 
 // translate notes a rule's translation: rdr-to on in, nat-to on out. Later
 // rules of the crossing see the new address.
-func (m *Model) translate(c *crossing, r *resolve.Rule, a *asked, made *state.State) {
+func (m *Model) translate(c *crossing, r *resolve.Rule, a *asked) {
 	if a.direction == resolve.In && r.Rdr != nil {
-		c.rdr = &target{r.Rdr, m.chooseAddress(r.Rdr, a.family, rdrSeen(made)), rdrPort(r, a.tuple)}
+		c.rdr = &target{r.Rdr, m.takeAddress(r.Rdr, a.family), rdrPort(r, a.tuple)}
 		if c.rdr.addr.IsValid() {
 			a.tuple.Dst, a.tuple.DPort = c.rdr.addr, c.rdr.dport
 		}
 	}
 	if a.direction == resolve.Out && r.Nat != nil {
-		c.nat = &target{r.Nat, m.chooseAddress(r.Nat, a.family, natSeen(made)), 0}
+		c.nat = &target{r.Nat, m.takeAddress(r.Nat, a.family), 0}
 		if c.nat.addr.IsValid() {
 			a.tuple.Src = c.nat.addr
 		}

@@ -9,7 +9,7 @@
 // goes on, and keeps states. It parses frames itself, searches states one after
 // the other, and computes sums over all bytes that they cover.
 //
-// Where the dataplane may choose (a source port, a member of a pool), the model
-// adopts the choice if it is one of those allowed; see choice.go. It does not
-// model the sweep of old states, only what expiry means for packets, nor cores.
+// Where the dataplane may choose (a source port), the model adopts the choice if
+// it is one of those allowed; see choice.go. It does not model when old states
+// are swept, only what that means for packets, nor cores.
 package model

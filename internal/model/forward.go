@@ -19,12 +19,18 @@ func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judge
 			return p.drop(*why)
 		}
 	}
+	if !p.egress() && p.options && c.Flags&state.Options == 0 {
+		m.countPath(c.path, p)
+		return p.drop(reason.Options)
+	}
+	if why := m.remember(p, c, d); why != nil {
+		return p.drop(*why)
+	}
+	m.countPath(c.path, p)
 	switch {
 	case p.egress():
 		p.ip().write(leaves)
 		return p.out(why)
-	case p.options && c.Flags&state.Options == 0:
-		return p.drop(reason.Options)
 	case r.up != nil && *r.up == reason.UpRoute:
 		p.ip().write(halfWay(p.tuple, leaves))
 		return p.upLocal(reason.UpRoute)
@@ -71,7 +77,7 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *reason.Re
 	}
 	a := ask(p)
 	if c.Flags&came != 0 {
-		in := m.evaluate(a, nil)
+		in := m.evaluate(a)
 		if why := m.verdict(&in, p); why != nil {
 			return why
 		}
@@ -79,7 +85,7 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *reason.Re
 	if c.Flags&left != 0 && to != 0 {
 		a.direction, a.iface = resolve.Out, m.box.byIndex(to)
 		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
-		out := m.evaluate(a, nil)
+		out := m.evaluate(a)
 		return m.verdict(&out, p)
 	}
 	return nil

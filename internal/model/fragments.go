@@ -21,6 +21,7 @@ type fragmented struct {
 
 	connection *connection // nil: the first was passed without a state
 	direction  int
+	path       Path // counted under, where there is no connection
 	started    state.Tick
 	seen       []span // in order, apart from each other
 }
@@ -42,24 +43,19 @@ func (m *Model) fresh(f *fragmented) bool {
 	return m.now.Since(f.started) < int32(m.rules.Options.Timeouts.Frag*state.TicksPerSecond)
 }
 
-// remember sends a packet on its way and, if it is a first fragment that
-// passes, notes it. A second first is dropped.
-func (m *Model) remember(p *packet, c *connection, d int, onward func() Outcome) Outcome {
+// remember notes a first fragment that passes. A second first is dropped.
+func (m *Model) remember(p *packet, c *connection, d int) *reason.Reason {
 	if p.fragment != fragmentFirst {
-		return onward()
+		return nil
 	}
-	o := onward()
-	switch {
-	case o.Verdict == Drop:
-		return o
-	case m.remembered(p) != nil:
-		return p.drop(reason.FragmentOverlap)
+	if m.remembered(p) != nil {
+		return because(reason.FragmentOverlap)
 	}
 	m.fragments = append(m.fragments, &fragmented{
 		src: p.tuple.Src, dst: p.tuple.Dst, id: p.fragmentID, proto: p.fragmentProto, zone: p.tuple.Zone,
-		connection: c, direction: d, started: m.now, seen: []span{p.span()},
+		connection: c, direction: d, path: p.path, started: m.now, seen: []span{p.span()},
 	})
-	return o
+	return nil
 }
 
 // span returns the bytes of the unfragmented packet that p holds. Only the last
@@ -89,6 +85,7 @@ func (m *Model) followFirst(p *packet) Outcome {
 		m.count(p, c, f.direction)
 		return m.onward(p, c, f.direction, reason.State, true)
 	}
+	p.path = f.path
 	r := m.route(p, p.tuple)
 	if r.up != nil {
 		r.up = because(reason.Local)

@@ -34,6 +34,7 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	if !asSent {
 		p.rewriteError(q, c, d)
 	}
+	p.path = c.path
 	return m.alone(p, m.destination(p, c, d, c.leaving(d)), reason.State)
 }
 

@@ -52,6 +52,8 @@ type Outcome struct {
 	Interface uint32 // Redirect
 	Mark      uint32 // 0: none set
 	Frame     []byte // as it goes on; nil for Drop
+	Judged    bool   // a packet that went the whole way: XDP tells TCX ingress, which judges it no more
+	Length    int    // bytes that are counted with it: of the IP packet, or of a frame that holds none
 }
 
 // A Model judges frames one after the other.
@@ -65,18 +67,26 @@ type Model struct {
 	timeouts  state.Timeouts
 	states    []*connection
 	fragments []*fragmented
+
+	turns        map[turn]uint64
+	paths        map[Path]Counter
+	ruleCounters []RuleCounter
 }
 
 // A connection is a state and what of it only the model knows by name.
 type connection struct {
 	state.State
+	path Path
 	dead bool
 	ends [2]bool // the box itself is where packets of the direction go
 }
 
 // New returns a model without states.
 func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
-	m := &Model{box: box, rules: rules, ruleBase: ruleBase}
+	m := &Model{
+		box: box, rules: rules, ruleBase: ruleBase,
+		turns: make(map[turn]uint64), paths: make(map[Path]Counter), ruleCounters: make([]RuleCounter, len(rules.Rules)),
+	}
 	m.SetClock(0)
 	return m
 }
@@ -98,6 +108,8 @@ func (m *Model) Sweep() {
 	for _, c := range m.states {
 		if !m.expired(c) && !c.dead {
 			kept = append(kept, c)
+		} else {
+			c.dead = true // fragments may still point to it
 		}
 	}
 	m.states = kept
@@ -134,6 +146,14 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 	if why != nil {
 		return f.end(*why)
 	}
+	o := m.judge(f, p, made)
+	o.Length, o.Judged = p.length(), true
+	return o
+}
+
+// judge is the way of a frame that holds a packet, from step 2 on.
+func (m *Model) judge(f *Frame, p *packet, made *state.State) Outcome {
+	marked := f.Mark&MarkMask == MarkMagic
 	switch {
 	case marked:
 		return m.marked(f, p)
@@ -160,7 +180,7 @@ func (m *Model) lookUp(p *packet, made *state.State) Outcome {
 	case mismatch:
 		return p.drop(reason.StateMismatch)
 	}
-	return m.remember(p, c, d, func() Outcome { return m.onward(p, c, d, reason.State, false) })
+	return m.onward(p, c, d, reason.State, false)
 }
 
 // find returns the live state that holds a tuple, and the direction. One that
@@ -234,11 +254,11 @@ func (m *Model) marked(f *Frame, p *packet) Outcome {
 func (f *Frame) end(r reason.Reason) Outcome {
 	switch {
 	case !r.IsPass():
-		return Outcome{Verdict: Drop, Reason: r}
+		return Outcome{Verdict: Drop, Reason: r, Length: len(f.Bytes)}
 	case f.Hook == TCXEgress:
-		return Outcome{Verdict: Out, Reason: r, Mark: f.Mark, Frame: f.Bytes}
+		return Outcome{Verdict: Out, Reason: r, Mark: f.Mark, Frame: f.Bytes, Length: len(f.Bytes)}
 	}
-	return Outcome{Verdict: Up, Reason: r, Mark: f.Mark, Frame: f.Bytes}
+	return Outcome{Verdict: Up, Reason: r, Mark: f.Mark, Frame: f.Bytes, Length: len(f.Bytes)}
 }
 
 func (p *packet) drop(r reason.Reason) Outcome { return Outcome{Verdict: Drop, Reason: r} }

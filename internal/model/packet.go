@@ -54,6 +54,8 @@ type packet struct {
 
 	icmpType, icmpCode uint8 // of ICMP and ICMPv6
 	tcp                segment
+
+	path Path // counted under, if no state carries it
 }
 
 // A segment is a TCP header.

@@ -67,6 +67,7 @@ type Judge struct {
 	Rules    *resolve.Ruleset
 	Snapshot ruleset.Snapshot
 	turns    map[turnKey]uint64
+	port     uint16 // that an rdr-to of this crossing has set; 0: none has
 }
 
 // A turnKey is a rule's pool of one family and direction.
@@ -85,6 +86,7 @@ func NewJudge(rs *resolve.Ruleset, s ruleset.Snapshot) *Judge {
 func (j *Judge) Judge(p Packet) Answer {
 	a := Answer{Rule: None, Stop: None, Tag: p.Tag}
 	failed := false
+	j.port = 0
 	for i, r := range j.Rules.Rules {
 		if !j.matches(r, &p, a.Tag) {
 			continue
@@ -144,8 +146,9 @@ func (j *Judge) translate(a *Answer, r *resolve.Rule, p *Packet, failed *bool) {
 			p.Dst = a.Rdr.Addr
 			if r.Rdr.PortLow != 0 && p.hasPorts() {
 				p.DPort = rdrPort(r, p.DPort)
-				a.Rdr.Low = p.DPort
+				j.port = p.DPort
 			}
+			a.Rdr.Low = j.port // a later rdr-to without a port leaves it, as pf does
 		}
 	}
 }

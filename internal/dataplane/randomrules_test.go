@@ -1,0 +1,246 @@
+package dataplane
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"weir/pf/resolve"
+)
+
+// A drawing draws rulesets, as text of pf.conf, and packets.
+type drawing struct {
+	*rand.Rand
+	host *resolve.Host
+}
+
+// one returns one of several.
+func one[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
+
+// some returns a text once in n times.
+func (d *drawing) some(n int, text string) string {
+	if d.IntN(n) != 0 {
+		return ""
+	}
+	return text
+}
+
+// What rules and packets name: the more often the same, the more often they meet.
+var (
+	hosts4 = []string{
+		"192.168.1.10", "192.168.1.10", "192.168.1.10", "192.168.1.11", "192.168.1.1", "203.0.113.2", "203.0.113.1",
+		"203.0.113.9", "198.51.100.7", "198.51.100.7", "198.51.100.8", "9.9.9.9", "198.18.0.5", "203.0.113.64", "10.9.9.9",
+	}
+	hosts6 = []string{
+		"fd00:1::10", "fd00:1::10", "fd00:1::10", "fd00:1::11", "fd00:1::1", "2001:db8:113::2", "2001:db8:113::1",
+		"2001:db8:113::9", "2001:db8:7::7", "2001:db8:7::7", "2001:db8:7::8", "2001:db8:dead::1", "2001:db8:113::64",
+	}
+	nets4   = []string{"192.168.1.0/24", "192.168.0.0/16", "198.51.100.0/24", "203.0.113.0/24", "203.0.113.64/30", "10.0.0.0/8", "0.0.0.0/0"}
+	nets6   = []string{"fd00:1::/64", "fd00::/8", "2001:db8::/32", "2001:db8:7::/48", "2001:db8:113::/64", "::/0"}
+	ports   = []int{22, 53, 53, 80, 80, 443, 8080, 8081, 4000, 4001, 1000, 1001, 1003, 50001, 65535}
+	tags    = []string{"A", "B", "C"}
+	targets = map[int][]string{
+		4: {"192.168.1.10", "192.168.1.11", "192.168.1.1", "198.51.100.8", "203.0.113.2", "203.0.113.64"},
+		6: {"fd00:1::10", "fd00:1::11", "fd00:1::1", "2001:db8:7::8", "2001:db8:113::2", "2001:db8:113::64"},
+	}
+)
+
+// ruleset draws a file, one line each.
+func (d *drawing) ruleset() []string {
+	lines := []string{fmt.Sprintf("set limit states %d", twinStates), d.timeouts()}
+	if d.IntN(12) == 0 {
+		lines = append(lines, "set skip on "+one(d.Rand, "lan0", "wan0", "{ lan0 lo }", "egress"))
+	}
+	if d.IntN(8) == 0 {
+		lines = append(lines, "set block-policy drop")
+	}
+	lines = append(lines, d.table("t1"), d.table("t2"))
+	if d.IntN(10) == 0 {
+		lines = append(lines, "antispoof "+d.some(2, "quick ")+"for "+one(d.Rand, "lan0", "wan0", "{ lan0, wan0 }", "(lan0)")+d.some(3, " inet"))
+	}
+	if d.IntN(3) == 0 {
+		lines = append(lines, "block"+d.some(3, " in"))
+	}
+	for range 1 + d.IntN(4)*d.IntN(5) {
+		lines = append(lines, d.valid(lines, d.rule))
+	}
+	if d.IntN(3) == 0 { // what nearly every gateway has
+		lines = append(lines, d.valid(lines, func() string { return "match out on wan0 inet" + d.some(2, " from (lan0:network)") + d.nat(4) }))
+	}
+	for range 1 + d.IntN(8) {
+		lines = append(lines, d.valid(lines, d.rule))
+	}
+	return lines
+}
+
+// timeouts are short, so that states expire while packets go on.
+func (d *drawing) timeouts() string {
+	var items []string
+	for _, name := range []string{
+		"tcp.first", "tcp.opening", "tcp.established", "tcp.closing", "tcp.finwait", "tcp.closed", "udp.first", "udp.single",
+		"udp.multiple", "icmp.first", "icmp.error", "other.first", "other.single", "other.multiple", "frag",
+	} {
+		items = append(items, fmt.Sprintf("%s %d", name, one(d.Rand, 1, 2, 5, 10, 30, 60, 600)))
+	}
+	if d.IntN(3) == 0 {
+		items = append(items, fmt.Sprintf("adaptive.start %d", 10+d.IntN(40)), fmt.Sprintf("adaptive.end %d", 60+d.IntN(100)))
+	}
+	return "set timeout { " + strings.Join(items, ", ") + " }"
+}
+
+func (d *drawing) table(name string) string {
+	var entries []string
+	for range 1 + d.IntN(4) {
+		entries = append(entries, d.some(4, "!")+one(d.Rand, one(d.Rand, hosts4...), one(d.Rand, hosts6...), one(d.Rand, nets4[:6]...), one(d.Rand, nets6[:5]...)))
+	}
+	return fmt.Sprintf("table <%s> const { %s }", name, strings.Join(entries, ", "))
+}
+
+// valid draws until a line goes with those before it.
+func (d *drawing) valid(before []string, draw func() string) string {
+	for range 30 {
+		line := draw()
+		text := strings.Join(append(before[:len(before):len(before)], line), "\n")
+		if rs, faults := resolve.Load("drawn.conf", []byte(text+"\n"), d.host); !faults.HasErrors() && len(rs.Rules) < twinRoom/2 {
+			return line
+		}
+	}
+	return "pass"
+}
+
+// rule draws a rule, which need not be valid.
+func (d *drawing) rule() string {
+	family := one(d.Rand, 0, 4, 4, 4, 6, 6)
+	action := one(d.Rand, "pass", "pass", "pass", "pass", "block", "block", "match")
+	direction := one(d.Rand, "", "in", "in", "out", "out")
+	words := []string{action, d.some(8, "drop"), direction, d.some(5, "quick"), d.on(), []string{"", "", "", "", "inet", "", "inet6"}[family]}
+	if action != "block" {
+		words[1] = ""
+	}
+	proto := d.proto(family)
+	if d.IntN(6) == 0 {
+		words = append(words, proto, "all")
+	} else {
+		ports := strings.Contains(proto, "tcp") && !strings.Contains(proto, "icmp") && !strings.Contains(proto, "47") || proto == "proto udp"
+		words = append(words, proto, d.end("from", family, ports), d.end("to", family, ports))
+	}
+	words = append(words, d.options(action, direction, proto, family))
+	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+}
+
+func (d *drawing) on() string {
+	return one(d.Rand, "", "", "on lan0", "on lan0", "on wan0", "on wan0", "on !lan0", "on egress", "on lan", "on { lan0, wan0 }")
+}
+
+func (d *drawing) proto(family int) string {
+	if d.IntN(3) == 0 {
+		return ""
+	}
+	icmp := map[int]string{0: "icmp", 4: "icmp", 6: "icmp6"}[family]
+	return "proto " + one(d.Rand, "tcp", "tcp", "udp", "udp", "{ tcp, udp }", "{ tcp, udp, "+icmp+" }", icmp, "47", "{ 47, udp }")
+}
+
+// end draws one side of from and to.
+func (d *drawing) end(word string, family int, ports bool) string {
+	address := ""
+	if d.IntN(3) != 0 {
+		address = d.address(family)
+	}
+	port := ""
+	if ports && d.IntN(2) == 0 {
+		port = " port " + d.port()
+	}
+	switch {
+	case address == "" && port == "":
+		return ""
+	case address == "" && d.IntN(2) == 0:
+		address = "any"
+	}
+	return word + " " + address + port
+}
+
+func (d *drawing) address(family int) string {
+	hosts, nets := hosts4, nets4
+	if family == 6 || family == 0 && d.IntN(2) == 0 {
+		hosts, nets = hosts6, nets6
+	}
+	not := d.some(5, "! ")
+	switch d.IntN(9) {
+	case 0, 1, 2:
+		return not + one(d.Rand, hosts...)
+	case 3:
+		return not + one(d.Rand, nets...)
+	case 4:
+		return not + one(d.Rand, "<t1>", "<t2>")
+	case 5:
+		return not + one(d.Rand, "(lan0)", "(wan0)", "(lan0:network)", "(wan0:network)", "(wan0:0)", "(egress)", "(self)", "(wan0)/28")
+	case 6:
+		return one(d.Rand, "lan0", "wan0", "lan0:network", "wan0:network", "self", "egress")
+	case 7:
+		return "{ " + one(d.Rand, hosts...) + ", " + one(d.Rand, nets...) + " }"
+	}
+	return "{ " + one(d.Rand, nets...) + ", !" + one(d.Rand, hosts...) + " }"
+}
+
+func (d *drawing) port() string {
+	p, q := one(d.Rand, ports...), one(d.Rand, ports...)
+	low, high := min(p, q), max(p, q)
+	return one(d.Rand,
+		fmt.Sprint(p), fmt.Sprint(p), fmt.Sprintf("{ %d, %d }", p, q), fmt.Sprintf("!= %d", p), fmt.Sprintf("< %d", p),
+		fmt.Sprintf(">= %d", p), fmt.Sprintf("> %d", p), fmt.Sprintf("<= %d", p), fmt.Sprintf("%d:%d", low, high),
+		fmt.Sprintf("%d >< %d", low, high), fmt.Sprintf("%d <> %d", low, high))
+}
+
+// options draws what stands behind from and to.
+func (d *drawing) options(action, direction, proto string, family int) string {
+	var words []string
+	add := func(n int, texts ...string) {
+		if d.IntN(n) == 0 {
+			words = append(words, one(d.Rand, texts...))
+		}
+	}
+	switch proto {
+	case "proto tcp":
+		add(3, "flags S/SA", "flags any", "flags A/A", "flags /RF", "flags SA/SAFR")
+	case "proto icmp":
+		add(2, "icmp-type echoreq", "icmp-type { echoreq, unreach }", "icmp-type timex code 0", "icmp-type echorep", "icmp-type unreach code 4")
+	case "proto icmp6":
+		add(2, "icmp6-type echoreq", "icmp6-type { echoreq, toobig }", "icmp6-type timex code 0", "icmp6-type neighbrsol")
+	}
+	if action == "pass" {
+		add(4, "no state", "keep state")
+		add(3, "allow-opts")
+	}
+	add(5, "tag "+one(d.Rand, tags...))
+	add(6, "tagged "+one(d.Rand, tags...), "! tagged "+one(d.Rand, tags...))
+	add(20, `label "$if:$nr"`)
+	if action != "block" && direction == "out" && d.IntN(3) == 0 {
+		words = append(words, d.nat(family))
+	}
+	if action != "block" && direction == "in" && d.IntN(3) == 0 {
+		words = append(words, d.rdr(family))
+	}
+	return strings.Join(words, " ")
+}
+
+func (d *drawing) nat(family int) string {
+	pool := one(d.Rand, "(wan0)", "(wan0)", "wan0", "lan0", "<t1>", "{ 203.0.113.64, 203.0.113.66 }", "203.0.113.64/30", "203.0.113.2", "(lan0)", "(egress)")
+	if family == 6 {
+		pool = one(d.Rand, "(wan0)", "(wan0)", "wan0", "lan0", "<t2>", "{ 2001:db8:113::64, 2001:db8:113::66 }", "2001:db8:113::64/126", "2001:db8:113::2", "(lan0)")
+	}
+	return " nat-to " + pool + one(d.Rand, "", "", "", "", " static-port", " port 1000:1003", " port 50001:50004", " port 4000", " round-robin")
+}
+
+func (d *drawing) rdr(family int) string {
+	if family == 0 {
+		family = 4
+	}
+	pool := one(d.Rand, targets[family]...)
+	switch d.IntN(6) {
+	case 0:
+		pool = "{ " + pool + ", " + one(d.Rand, targets[family]...) + " }"
+	case 1:
+		pool = one(d.Rand, "<t1>", "(lan0)", "lan0", "(wan0)")
+	}
+	return " rdr-to " + pool + one(d.Rand, "", "", " port 8080", " port 80", " port 1000:1003", " port 1000:*", " port 53")
+}
