@@ -73,7 +73,26 @@ func (d *Dataplane) openLedger() error {
 		d.ledger.HashSeed, err = newSeed(d.config.HashSeed)
 		return err
 	}
+	if found.RuleBase == d.ledger.RuleBase && found.Rules == d.ledger.Rules {
+		return d.openCounters()
+	}
 	return nil
+}
+
+// openCounters opens what new connections have done to the same rules: it goes
+// on, as packets and bytes do.
+func (d *Dataplane) openCounters() (err error) {
+	if d.rules, err = openRuleCounters(d.config.Dir); err != nil {
+		return err
+	}
+	if err := checkLayout(mapRuleCounters, d.rules); err != nil {
+		return err
+	}
+	if d.rules.MaxEntries() != ruleEntries(d.config.Program, d.config.Room)[mapRuleCounters] {
+		err = d.rules.Close()
+		d.rules = nil
+	}
+	return err
 }
 
 func newSeed(fixed uint64) (uint64, error) {
@@ -157,14 +176,23 @@ func (d *Dataplane) sizes() map[string]uint32 {
 	return all
 }
 
-// reused returns the maps that programs are loaded over: all tables, or those
-// whose size does not follow the limit of states.
+// reused returns the maps that programs are loaded over: the counters of rules
+// that stay the same, and all tables, or those whose size does not follow the
+// limit of states.
 func (d *Dataplane) reused() map[string]*bpfload.Map {
+	reused := d.reusedTables()
+	if d.rules != nil {
+		reused[mapRuleCounters] = d.rules
+	}
+	return reused
+}
+
+func (d *Dataplane) reusedTables() map[string]*bpfload.Map {
 	switch {
 	case d.kept:
-		return d.tables.maps
+		return maps.Clone(d.tables.maps)
 	case d.old == nil:
-		return nil
+		return make(map[string]*bpfload.Map)
 	}
 	reused := maps.Clone(d.old.maps)
 	delete(reused, mapShared)

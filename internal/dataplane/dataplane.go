@@ -14,14 +14,15 @@ type Dataplane struct {
 	place   bpfload.Place
 	objects *bpfload.Objects
 	tables  *tables
-	old     *tables  // to be copied from at Commit, if they cannot be kept; else nil
-	copier  *copier  // from old to tables; nil before Commit, and if there is no old
-	kept    bool     // tables are those of the generation before
-	crowded bool     // old has used up its numbers of paths or next hops
-	lost    bool     // there were tables that cannot be read
-	swept   bool     // the sweep runs
-	ledger  ledger   // as it will be when this generation is live
-	lock    *os.File // held from Build to the end of Commit
+	old     *tables      // to be copied from at Commit, if they cannot be kept; else nil
+	copier  *copier      // from old to tables; nil before Commit, and if there is no old
+	kept    bool         // tables are those of the generation before
+	rules   *bpfload.Map // counters of the same rules in the generation before; nil if they are others
+	crowded bool         // old has used up its numbers of paths or next hops
+	lost    bool         // there were tables that cannot be read
+	swept   bool         // the sweep runs
+	ledger  ledger       // as it will be when this generation is live
+	lock    *os.File     // held from Build to the end of Commit
 }
 
 // Close releases what the process holds. What is pinned goes on.
@@ -35,11 +36,14 @@ func (d *Dataplane) Close() error {
 			errs = append(errs, t.close())
 		}
 	}
+	if d.rules != nil {
+		errs = append(errs, d.rules.Close())
+	}
 	if d.lock != nil { // never committed: what Build made goes, if it is empty
 		_ = d.place.Do(func() error { return os.Remove(d.config.Dir) })
 	}
 	errs = append(errs, d.unlock())
-	d.objects, d.tables, d.old = nil, nil, nil
+	d.objects, d.tables, d.old, d.rules = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

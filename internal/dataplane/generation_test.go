@@ -3,6 +3,8 @@ package dataplane
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"weir/internal/ruleset"
 	"weir/internal/state"
 )
@@ -50,5 +52,34 @@ func TestTwoGenerations(t *testing.T) {
 	}
 	if l := must(readLedger(h.net.dir))(t); l.HashSeed != 1 || l.NextRule != 5 {
 		t.Errorf("ledger %+v: the hash seed must stay, and 5 ids be used", l)
+	}
+}
+
+// Loading the same rules again loses none of their counts; other rules begin at 0.
+func TestSameRulesCountOn(t *testing.T) {
+	h := newHarness(t, "block\npass in on lan0\npass out on wan0")
+	commit(t, h.dp, nil)
+	h.reset()
+	older := scene{harness: h, numbers: map[string]string{}}
+	older.play(0, step{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53",
+		"forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"})
+	cfg := h.dp.config
+	cfg.RuleBase = h.dp.ledger.RuleBase
+
+	next := *h
+	next.dp = build(t, cfg)
+	older.play(1, step{"xdp lan", "udp 192.168.1.10:2 > 198.51.100.9:53",
+		"forward rule wan udp 192.168.1.10:2 > 198.51.100.9:53 ttl 63"})
+	commit(t, next.dp, nil)
+	want := []RuleCounter{{4, 0}, {4, 2}, {4, 2}}
+	if diff := cmp.Diff(want, must(next.dp.View().Rules())(t)); diff != "" {
+		t.Errorf("the same rules (-want +got):\n%s", diff)
+	}
+
+	cfg.RuleBase = must(NextRuleBase(h.net.dir))(t)
+	last := build(t, cfg)
+	commit(t, last, nil)
+	if diff := cmp.Diff(make([]RuleCounter, 3), must(last.View().Rules())(t)); diff != "" {
+		t.Errorf("other rules (-want +got):\n%s", diff)
 	}
 }
