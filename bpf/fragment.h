@@ -16,7 +16,8 @@ static __always_inline void fragment_key_of(struct fragment_key *k, const struct
 	k->dst = p->tuple.dst;
 	k->id = p->fragment_id;
 	k->proto = p->family == 4 ? p->tuple.proto : 0; /* RFC 8200, 4.5: the id is enough */
-	k->family = p->family;
+	/* what comes in follows nothing that the box has sent */
+	k->family = p->family | (p->flags & PACKET_EGRESS ? FRAGMENT_EGRESS : 0);
 	k->zone = p->tuple.zone;
 }
 

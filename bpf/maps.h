@@ -211,10 +211,11 @@ struct fragment_key {
 	struct addr dst;
 	__u32 id;
 	__u8 proto;
-	__u8 family;
+	__u8 family; /* | FRAGMENT_EGRESS: the box's own packet */
 	__u16 zone;
 };
 
+#define FRAGMENT_EGRESS 0x80
 #define FRAGMENT_RANGES 8
 struct fragment_entry {
 	__u32 busy; /* a core works on it: fragments of one packet may spread over cores */

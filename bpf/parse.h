@@ -444,7 +444,7 @@ static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct
 
 	p->l3_offset = 0;
 	p->fragment = FRAGMENT_NONE;
-	p->flags = 0;
+	p->flags = in ? 0 : PACKET_EGRESS;
 	p->gso = gso;
 	p->tcp_flags = 0;
 	p->icmp_type = 0;

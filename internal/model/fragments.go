@@ -18,6 +18,7 @@ type fragmented struct {
 	id       uint32
 	proto    uint8
 	zone     uint16
+	egress   bool // the box\'s own: nothing that comes in follows it
 
 	connection *connection // nil: the first was passed without a state
 	direction  int
@@ -32,7 +33,7 @@ type span struct{ start, end int }
 func (m *Model) remembered(p *packet) *fragmented {
 	for _, f := range m.fragments {
 		if f.src == p.tuple.Src && f.dst == p.tuple.Dst && f.id == p.fragmentID &&
-			f.proto == p.fragmentProto && f.zone == p.tuple.Zone && m.fresh(f) {
+			f.proto == p.fragmentProto && f.zone == p.tuple.Zone && f.egress == p.egress() && m.fresh(f) {
 			return f
 		}
 	}
@@ -52,7 +53,7 @@ func (m *Model) remember(p *packet, c *connection, d int) *reason.Reason {
 		return because(reason.FragmentOverlap)
 	}
 	m.fragments = append(m.fragments, &fragmented{
-		src: p.tuple.Src, dst: p.tuple.Dst, id: p.fragmentID, proto: p.fragmentProto, zone: p.tuple.Zone,
+		src: p.tuple.Src, dst: p.tuple.Dst, id: p.fragmentID, proto: p.fragmentProto, zone: p.tuple.Zone, egress: p.egress(),
 		connection: c, direction: d, path: p.path, started: m.now, seen: []span{p.span()},
 	})
 	return nil
