@@ -204,12 +204,17 @@ func (t *twin) tellTime(now uint32) {
 	t.dp.Heartbeat()
 }
 
-// wait lets ticks go by. What has expired is dead first: nothing revives it where
-// fewer states let timeouts grow again.
-func (t *twin) wait(ticks uint32) {
+// bury marks dead what has expired: nothing revives it where fewer states let
+// timeouts grow again.
+func (t *twin) bury() {
 	timeouts, before := t.model.Timeouts(), state.Tick(t.dp.tables.shared.Now)
 	t.dp.View().KillStates(func(s *state.State) bool { return s.Expires(before, &timeouts) <= 0 })
 	t.model.Bury()
+}
+
+// wait lets ticks go by.
+func (t *twin) wait(ticks uint32) {
+	t.bury()
 	now := t.dp.tables.shared.Now + ticks
 	t.model.SetClock(state.Tick(now))
 	t.tellTime(now)
@@ -217,7 +222,7 @@ func (t *twin) wait(ticks uint32) {
 
 // sweep releases what has died, as sweep.h does.
 func (t *twin) sweep() {
-	t.wait(0)
+	t.bury()
 	shared, tables := t.dp.tables.shared, t.dp.tables.maps
 	for i := uint32(1); i <= shared.StatesHigh; i++ {
 		s := &t.dp.tables.states[i]
@@ -236,6 +241,7 @@ func (t *twin) sweep() {
 	}
 	t.model.Sweep()
 	t.look()
+	t.wait(1) // no slot is used again within a tick (DEAD_GRACE)
 }
 
 // forgetPaths empties the paths, so that their indices begin anew.
