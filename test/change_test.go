@@ -44,6 +44,9 @@ match out on wan0 inet from 10.9.0.0/24 nat-to (wan0)
 `
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		a := b.WeirRun(rules)
+		if want := `warning: there is no interface "dmz0" yet`; !strings.Contains(a.Said(), want) {
+			b.Errorf("the daemon did not say %s:\n%s", want, a.Said())
+		}
 		lan := b.Namespace(lab.LAN)
 		b.Run(lab.FW, "ip", "link", "add", "new0", "type", "veth", "peer", "name", "eth1", "netns", lan)
 		if b.Hook == "xdp" { // what crosses is what a wire would carry

@@ -104,7 +104,7 @@ func (e *Env) daemonConfig() (*daemon.Config, error) {
 	}
 	return &daemon.Config{
 		Folder: folder, Version: version(), Mode: daemon.Auto,
-		Log: slog.New(newVoice(e.Stderr)), Stdout: e.Stdout,
+		Log: slog.New(newVoice(e.Stderr)), Stdout: e.Stdout, Stderr: e.Stderr,
 	}, nil
 }
 

@@ -24,4 +24,5 @@ type Config struct {
 	Version    string
 	Log        *slog.Logger // what the daemon has to say
 	Stdout     io.Writer    // what weir stop has done
+	Stderr     io.Writer    // warnings of a rule file, with their places
 }

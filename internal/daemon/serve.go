@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"weir/internal/api"
@@ -41,6 +42,9 @@ func (b *box) sayReady() {
 	if b.source.Builtin {
 		b.cfg.Log.Warn("no rules: everything is blocked but lo and the management port", "file", b.cfg.File, "port", b.cfg.Management)
 	} else {
+		for _, w := range b.rules.warnings {
+			fmt.Fprintln(b.cfg.Stderr, w)
+		}
 		b.cfg.Log.Info("loaded", "file", b.source.Name, "rules", len(b.rules.texts))
 	}
 	b.cfg.Log.Info("ready")
