@@ -12,6 +12,7 @@
 #   make generate      rebuild generated files (needs clang 19)
 #   make lint          Go and C, warnings are errors (needs clang 19)
 #   make test-kernels  the same programs on another kernel, emulated
+#   make test-long     dataplane and model on PACKETS random packets
 #   make fuzz          fuzz targets, FUZZTIME each
 #   make clean
 
@@ -19,6 +20,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 BENCH   ?= forward
 FUZZTIME ?= 1m
+PACKETS  ?= 10000000
 
 # The C compiler of the committed BPF objects. Another release makes other
 # bytes, so there is no fallback.
@@ -70,6 +72,12 @@ bench: weir
 .PHONY: test
 test: weir
 	WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -p 1 -timeout 10m ./...
+
+# Another seed each time; a failure prints it, and WEIR_RANDOM_SEED repeats it.
+.PHONY: test-long
+test-long: need-go
+	WEIR_RANDOM_SEED=$${WEIR_RANDOM_SEED:-$$(date +%s)} WEIR_RANDOM_PACKETS=$(PACKETS) \
+		$(GO) test -count=1 -timeout 60m -v -run 'TestRandom$$' ./internal/dataplane
 
 .PHONY: test-kernels
 test-kernels: weir

@@ -36,7 +36,7 @@ const shrinking = 30 * time.Second
 func TestRandom(t *testing.T) {
 	oneCPU(t)
 	seed := number(t, seedVariable, 1)
-	packets := int(number(t, packetsVariable, 150_000))
+	packets := int(number(t, packetsVariable, 500_000))
 	stages := []*stage{newStage(t, true), newStage(t, false)}
 	begin, shots := time.Now(), 0
 	t.Logf("%s=%d", seedVariable, seed)

@@ -3,7 +3,6 @@ package dataplane
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -15,7 +14,6 @@ import (
 
 	"weir/internal/bpfload"
 	"weir/internal/model"
-	"weir/internal/reason"
 	"weir/internal/state"
 	"weir/pf/resolve"
 )
@@ -35,12 +33,6 @@ type twin struct {
 	tally  map[tallyKey]Counter
 	values []xdpCounter  // room to read a counter into
 	rules0 []RuleCounter // counters of the rules at the beginning
-}
-
-// A tallyKey is one of the counters of interfaces.
-type tallyKey struct {
-	ifindex int
-	reason  reason.Reason
 }
 
 // twinBase is the global id of rule 0, so that numbers and ids differ.
@@ -196,76 +188,6 @@ func (t *twin) forget() {
 	t.rules0 = t.ruleCounters()
 }
 
-// tellTime sets the dataplane's clock, and its timeouts as the sweeping timer
-// would scale them then.
-func (t *twin) tellTime(now uint32) {
-	t.dp.tables.shared.Now = now
-	t.dp.tables.shared.Timeout = t.model.Timeouts()
-	t.dp.Heartbeat()
-}
-
-// bury marks dead what has expired: nothing revives it where fewer states let
-// timeouts grow again.
-func (t *twin) bury() {
-	timeouts, before := t.model.Timeouts(), state.Tick(t.dp.tables.shared.Now)
-	t.dp.View().KillStates(func(s *state.State) bool { return s.Expires(before, &timeouts) <= 0 })
-	t.model.Bury()
-}
-
-// wait lets ticks go by.
-func (t *twin) wait(ticks uint32) {
-	t.bury()
-	now := t.dp.tables.shared.Now + ticks
-	t.model.SetClock(state.Tick(now))
-	t.tellTime(now)
-}
-
-// sweep releases what has died, as sweep.h does.
-func (t *twin) sweep() {
-	t.bury()
-	shared, tables := t.dp.tables.shared, t.dp.tables.maps
-	for i := uint32(1); i <= shared.StatesHigh; i++ {
-		s := &t.dp.tables.states[i]
-		if s.Status != statusDead {
-			continue
-		}
-		for d, tuple := range []*xdpTuple{&s.Forth.Tuple, &s.Back.Tuple} {
-			var owner uint32
-			if tables[mapTuples].Lookup(tuple, &owner) == nil && owner == i<<1|uint32(d) {
-				check(t.tb, tables[mapTuples].Delete(tuple))
-			}
-		}
-		s.Status = statusFree
-		check(t.tb, tables[mapFree].Put(nil, i))
-		shared.StatesReleased++
-	}
-	t.model.Sweep()
-	t.look()
-	t.wait(1) // no slot is used again within a tick (DEAD_GRACE)
-}
-
-// forgetPaths empties the paths, so that their indices begin anew.
-func (t *twin) forgetPaths() {
-	t.tb.Helper()
-	tables := t.dp.tables
-	var keys []xdpPath
-	var key xdpPath
-	for all := tables.maps[mapPaths].Iterate(); all.Next(&key, new(uint32)); {
-		keys = append(keys, key)
-	}
-	for i := range keys {
-		check(t.tb, tables.maps[mapPaths].Delete(&keys[i]))
-	}
-	clear(t.values)
-	for i := range tables.shared.PathsHigh + pathFirst {
-		check(t.tb, tables.maps[mapPathCounters].Put(i, t.values))
-	}
-	tables.shared.PathsHigh = 0
-}
-
-// pathFirst is PATH_FIRST of bpf/maps.h.
-const pathFirst = 2
-
 // reseed makes the dataplane's choices start anew: a random number of 0 is
 // seeded, and pools begin with their first address.
 func (t *twin) reseed() {
@@ -351,196 +273,12 @@ func (t *twin) run(s *shot) result {
 	return tcResult(&o)
 }
 
-// counted returns the reason that the frame was counted under: the model's, if
-// that counter has gone up as it should, else what all counters say.
-func (t *twin) counted(s *shot, want *model.Outcome) string {
-	t.tb.Helper()
-	key := tallyKey{s.ifindex, want.Reason}
-	if s.uncounted() {
-		return want.Reason.String()
-	}
-	expected := t.tally[key]
-	expected.Packets++
-	expected.Bytes += uint64(want.Length)
-	if t.tallyOf(key) == expected {
-		t.tally[key] = expected
-		return want.Reason.String()
-	}
-	now := t.tallies()
-	defer func() { t.tally = now }()
-	return differTallies(t.tally, now)
-}
-
-// uncounted: what was redirected passes egress without a trace.
-func (s *shot) uncounted() bool {
-	return s.hook == model.TCXEgress && s.mark&model.MarkMask == model.MarkMagic && s.mark&model.MarkRedirect != 0
-}
-
-// differTallies prints what has been counted since.
-func differTallies(before, now map[tallyKey]Counter) string {
-	var all []string
-	for key, c := range now {
-		if c != before[key] {
-			all = append(all, fmt.Sprintf("%d*%s (%d bytes) at interface %d",
-				c.Packets-before[key].Packets, key.reason, c.Bytes-before[key].Bytes, key.ifindex))
-		}
-	}
-	slices.Sort(all)
-	return "counted " + strings.Join(all, ", ")
-}
-
-func (t *twin) tallyOf(key tallyKey) Counter {
-	t.tb.Helper()
-	index := t.dp.tables.shared.Interfaces[key.ifindex].Slot + uint32(key.reason)
-	return must(sumCounter(t.dp.tables.maps[mapInterfaceCounters], index, t.values))(t.tb)
-}
-
-// tallies reads the counters of all interfaces; 0 stands for those not known.
-func (t *twin) tallies() map[tallyKey]Counter {
-	t.tb.Helper()
-	all := make(map[tallyKey]Counter)
-	for _, ifindex := range []int{0, t.net.lan0, t.net.wan0} {
-		for r := range reason.Reason(reason.Count) {
-			all[tallyKey{ifindex, r}] = t.tallyOf(tallyKey{ifindex, r})
-		}
-	}
-	return all
-}
-
-// differCounters compares, after many frames, all that both have counted.
-func (t *twin) differCounters() error {
-	t.tb.Helper()
-	now := t.tallies()
-	var texts []string
-	if !maps.Equal(now, t.tally) {
-		texts = append(texts, "counted besides: "+differTallies(t.tally, now))
-	}
-	t.tally = now
-	made := t.dp.tables.shared.StatesMade - t.dp.tables.shared.StatesReleased
-	if used := t.model.Used(); used != int(made) {
-		texts = append(texts, fmt.Sprintf("model: %d places of states are used, dataplane: %d", used, made))
-	}
-	return errorsOf(append(texts, t.differPaths(), t.differRules())...)
-}
-
-func (t *twin) differPaths() string {
-	t.tb.Helper()
-	key, index := xdpPath{}, uint32(0)
-	got := map[model.Path]model.Counter{{}: t.pathCounter(0)}
-	for all := t.dp.tables.maps[mapPaths].Iterate(); all.Next(&key, &index); {
-		got[key.Rule] = t.pathCounter(index)
-	}
-	var b strings.Builder
-	for path, c := range got {
-		if want := t.model.Paths()[path]; want != c {
-			fmt.Fprintf(&b, "packets of rules %v, model: %+v, dataplane: %+v\n", path, want, c)
-		}
-	}
-	for path, want := range t.model.Paths() {
-		if _, ok := got[path]; !ok {
-			fmt.Fprintf(&b, "packets of rules %v, model: %+v, dataplane: none\n", path, want)
-		}
-	}
-	return b.String()
-}
-
-func (t *twin) pathCounter(index uint32) model.Counter {
-	t.tb.Helper()
-	return model.Counter(must(sumCounter(t.dp.tables.maps[mapPathCounters], index, t.values))(t.tb))
-}
-
-// ruleCounters are the counters of the rules in use.
-func (t *twin) ruleCounters() []RuleCounter {
-	t.tb.Helper()
-	values := must(newPerCPU[xdpRuleCounter]())(t.tb)
-	all := make([]RuleCounter, len(t.rules.Rules)+1)
-	for i := range all { // Evaluations: how often they ended here
-		check(t.tb, t.dp.objects.Maps[mapRuleCounters].Lookup(uint32(i), values))
-		for _, v := range values {
-			all[i].Evaluations += v.Stops
-			all[i].States += v.States
-		}
-	}
-	for i := len(all) - 2; i >= 0; i-- {
-		all[i].Evaluations += all[i+1].Evaluations
-	}
-	return all[:len(all)-1]
-}
-
-func (t *twin) differRules() string {
-	t.tb.Helper()
-	var b strings.Builder
-	for i, c := range t.ruleCounters() {
-		got := model.RuleCounter{Evaluations: c.Evaluations - t.rules0[i].Evaluations, States: c.States - t.rules0[i].States}
-		if want := t.model.Rules()[i]; want != got {
-			fmt.Fprintf(&b, "rule %d, model: %+v, dataplane: %+v\n", i, want, got)
-		}
-	}
-	return b.String()
-}
-
 func errorsOf(texts ...string) error {
 	texts = slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 	if len(texts) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%s", strings.Join(texts, "\n"))
-}
-
-// holds reports whether a mark's state is the one with that tuple.
-func (t *twin) holds(mark uint32, tuple state.Tuple) bool {
-	return t.known[mark&model.MarkState].Tuple[0] == tuple
-}
-
-// look reads the states that have changed since the last look, and returns the
-// one that was made, nil if none.
-func (t *twin) look() *state.State {
-	var made *state.State
-	for i := uint32(1); i <= min(t.dp.tables.shared.StatesHigh, twinStates); i++ {
-		now, before := &t.dp.tables.states[i], &t.raw[i]
-		if *now == *before {
-			continue
-		}
-		was := before.Status
-		*before = *now
-		if now.Status != statusLive {
-			t.known[i].Index = 0
-			continue
-		}
-		now.decode(&t.known[i], i)
-		t.known[i].NextHops = [2]uint16{}
-		if was != statusLive {
-			made = &t.known[i]
-		}
-	}
-	return made
-}
-
-// differStates compares the states that have not expired.
-func (t *twin) differStates() string {
-	now, timeouts := state.Tick(t.dp.tables.shared.Now), t.model.Timeouts()
-	live := func(s *state.State) bool { return s.Index != 0 && s.Expires(now, &timeouts) > 0 }
-	var b strings.Builder
-	n := 0
-	want := t.model.States()
-	for i := range want {
-		if !live(&want[i]) && want[i].Index != 0 {
-			continue
-		}
-		n++
-		if got := &t.known[want[i].Index]; *got != want[i] {
-			fmt.Fprintf(&b, "state, model:     %+v\nstate, dataplane: %+v\n", want[i], *got)
-		}
-	}
-	for i := range t.known {
-		if live(&t.known[i]) {
-			n--
-		}
-	}
-	if n != 0 && b.Len() == 0 {
-		fmt.Fprintf(&b, "states, model:     %+v\nstates, dataplane: %+v\n", want, t.known)
-	}
-	return b.String()
 }
 
 func differOutcome(s *shot, want *model.Outcome, got *result) string {

@@ -1,0 +1,113 @@
+package dataplane
+
+import (
+	"fmt"
+	"strings"
+
+	"weir/internal/model"
+	"weir/internal/state"
+)
+
+// tellTime sets the dataplane's clock, and its timeouts as the sweeping timer
+// would scale them then.
+func (t *twin) tellTime(now uint32) {
+	t.dp.tables.shared.Now = now
+	t.dp.tables.shared.Timeout = t.model.Timeouts()
+	t.dp.Heartbeat()
+}
+
+// bury marks dead what has expired: nothing revives it where fewer states let
+// timeouts grow again.
+func (t *twin) bury() {
+	timeouts, before := t.model.Timeouts(), state.Tick(t.dp.tables.shared.Now)
+	t.dp.View().KillStates(func(s *state.State) bool { return s.Expires(before, &timeouts) <= 0 })
+	t.model.Bury()
+}
+
+// wait lets ticks go by.
+func (t *twin) wait(ticks uint32) {
+	t.bury()
+	now := t.dp.tables.shared.Now + ticks
+	t.model.SetClock(state.Tick(now))
+	t.tellTime(now)
+}
+
+// sweep releases what has died, as sweep.h does.
+func (t *twin) sweep() {
+	t.bury()
+	shared, tables := t.dp.tables.shared, t.dp.tables.maps
+	for i := uint32(1); i <= shared.StatesHigh; i++ {
+		s := &t.dp.tables.states[i]
+		if s.Status != statusDead {
+			continue
+		}
+		for d, tuple := range []*xdpTuple{&s.Forth.Tuple, &s.Back.Tuple} {
+			var owner uint32
+			if tables[mapTuples].Lookup(tuple, &owner) == nil && owner == i<<1|uint32(d) {
+				check(t.tb, tables[mapTuples].Delete(tuple))
+			}
+		}
+		s.Status = statusFree
+		check(t.tb, tables[mapFree].Put(nil, i))
+		shared.StatesReleased++
+	}
+	t.model.Sweep()
+	t.look()
+	t.wait(1) // no slot is used again within a tick (DEAD_GRACE)
+}
+
+// holds reports whether a mark's state is the one with that tuple.
+func (t *twin) holds(mark uint32, tuple state.Tuple) bool {
+	return t.known[mark&model.MarkState].Tuple[0] == tuple
+}
+
+// look reads the states that have changed since the last look, and returns the
+// one that was made, nil if none.
+func (t *twin) look() *state.State {
+	var made *state.State
+	for i := uint32(1); i <= min(t.dp.tables.shared.StatesHigh, twinStates); i++ {
+		now, before := &t.dp.tables.states[i], &t.raw[i]
+		if *now == *before {
+			continue
+		}
+		was := before.Status
+		*before = *now
+		if now.Status != statusLive {
+			t.known[i].Index = 0
+			continue
+		}
+		now.decode(&t.known[i], i)
+		t.known[i].NextHops = [2]uint16{}
+		if was != statusLive {
+			made = &t.known[i]
+		}
+	}
+	return made
+}
+
+// differStates compares the states that have not expired.
+func (t *twin) differStates() string {
+	now, timeouts := state.Tick(t.dp.tables.shared.Now), t.model.Timeouts()
+	live := func(s *state.State) bool { return s.Index != 0 && s.Expires(now, &timeouts) > 0 }
+	var b strings.Builder
+	n := 0
+	want := t.model.States()
+	for i := range want {
+		if !live(&want[i]) && want[i].Index != 0 {
+			continue
+		}
+		n++
+		if got := &t.known[want[i].Index]; *got != want[i] {
+			fmt.Fprintf(&b, "state, model:     %+v\nstate, dataplane: %+v\n", want[i], *got)
+		}
+	}
+	for i := range t.known {
+		if live(&t.known[i]) {
+			n--
+		}
+	}
+	if n != 0 && b.Len() == 0 {
+		fmt.Fprintf(&b, "states, model:     %+v\nstates, dataplane: %+v\n", want, t.known)
+	}
+	return b.String()
+}
