@@ -134,6 +134,7 @@ static __always_inline __u32 quote_check_offset(const struct quote *q, __u8 fami
 static __always_inline void quote_l4(struct quote *q, const struct tuple *to, __u8 family, __u32 addr_diff)
 {
 	__u32 at = quote_check_offset(q, family), diff;
+	__u16 check;
 	int reply;
 
 	__builtin_memcpy(q->l4_new, q->l4, QUOTE_L4_MAX);
@@ -151,7 +152,10 @@ static __always_inline void quote_l4(struct quote *q, const struct tuple *to, __
 			 csum_word_diff(q->tuple.dport, to->dport));
 	if (!(family == 4 && q->tuple.proto == IPPROTO_ICMP))
 		diff += addr_diff;
-	*(__u16 *)&q->l4_new[at & 31] = csum_apply(*(__u16 *)&q->l4[at & 31], diff);
+	check = csum_apply(*(__u16 *)&q->l4[at & 31], diff);
+	if (q->tuple.proto == IPPROTO_UDP && !check)
+		check = 0xffff; /* 0 would say that there is none (RFC 768) */
+	*(__u16 *)&q->l4_new[at & 31] = check;
 }
 
 /* The quoted IP header likewise, into l3_new. */
