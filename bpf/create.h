@@ -114,7 +114,10 @@ static __always_inline long port_try(struct scratch *s)
 	enum reason r;
 
 	s->tuple.dport = bpf_htons(search->low + search->at);
-	r = tuple_reserve(&s->tuple, search->number, &search->owner);
+	if (s->tuple.dport == s->packet.tuple.dport && tuple_equal(&s->tuple, &s->packet.tuple))
+		r = REASON_TUPLE_TAKEN; /* by itself: its answers would look like it */
+	else
+		r = tuple_reserve(&s->tuple, search->number, &search->owner);
 	search->reason = r;
 	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY)
 		return 1;

@@ -248,6 +248,8 @@ __noinline enum reason error_find(hook_ctx *ctx, struct scratch *s, int in)
 		return r;
 	tuple_reverse(&s->tuple, &s->quote.tuple);
 	st = state_lookup(&s->tuple, &number);
+	if (st && state_expired(st, STATE_DIRECTION(number)))
+		st = 0;
 	if (!st && !in) {
 		/* quoted as it came in: the stack had it before its source was translated */
 		st = state_lookup(&s->quote.tuple, &number);

@@ -2,9 +2,11 @@ package dataplane
 
 import (
 	"net/netip"
+	"slices"
 
 	"weir/internal/model"
 	"weir/internal/state"
+	"weir/pf/resolve"
 )
 
 // An event is a frame, or a change of the scene.
@@ -128,7 +130,11 @@ func (f *traffic) special(p *pkt, family int) {
 		"224.0.0.251", "255.255.255.255", "192.168.1.255", "192.168.1.0", "240.0.0.1", "127.0.0.1", "0.0.0.0", "0.1.2.3", "203.0.113.255",
 	}
 	if family == 6 {
-		all = []string{"ff02::1", "fe80::5", "fe80::6", "::", "::1", "::ffff:1.2.3.4", "fd00:1::", "ff0e::7"}
+		all = []string{"fe80::5", "fe80::6", "::", "::1", "::ffff:1.2.3.4", "fd00:1::", "ff02::1", "ff0e::7"}
+		// redirected, errors about it would come from a group: the kernel has no route for that
+		if slices.ContainsFunc(f.rules.Rules, func(r *resolve.Rule) bool { return r.Rdr != nil }) {
+			all = all[:6]
+		}
 	}
 	a := netip.AddrPortFrom(netip.MustParseAddr(one(f.Rand, all...)), 0)
 	switch f.IntN(5) {

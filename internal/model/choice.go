@@ -80,17 +80,18 @@ func (m *Model) pool(a *resolve.Address, family int) []netip.Prefix {
 }
 
 // choosePort gives reply the port seen if it lies in the range and is free,
-// else the range's first free one; false if none is.
-func (m *Model) choosePort(reply state.Tuple, low, high uint16, made *state.State) (state.Tuple, bool) {
+// else the range's first free one; false if none is. The reply must not look like
+// asked, the packet that makes the state.
+func (m *Model) choosePort(asked, reply state.Tuple, low, high uint16, made *state.State) (state.Tuple, bool) {
 	if made != nil && made.Tuple[1].DPort >= low && made.Tuple[1].DPort <= high {
 		reply.DPort = made.Tuple[1].DPort
-		if m.free(reply) {
+		if reply != asked && m.free(reply) {
 			return reply, true
 		}
 	}
 	for port := int(low); port <= int(high); port++ {
 		reply.DPort = uint16(port)
-		if m.free(reply) {
+		if reply != asked && m.free(reply) {
 			return reply, true
 		}
 	}

@@ -70,7 +70,7 @@ func (m *Model) reserve(p *packet, reply state.Tuple, out *crossing, made *state
 		choose = own && !m.free(reply)
 	}
 	if choose && !static && p.hasPortToChoose() {
-		reply, ok := m.choosePort(reply, low, high, made)
+		reply, ok := m.choosePort(p.tuple, reply, low, high, made)
 		if !ok {
 			return reply, because(reason.NATPorts)
 		}
