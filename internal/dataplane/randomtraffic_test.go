@@ -252,8 +252,8 @@ func (f *traffic) side(a netip.Addr) int {
 // place puts a packet where one with such a source is seen, mostly.
 func (f *traffic) place(p *pkt) *shot {
 	s := &shot{hook: one(f.Rand, model.XDP, model.XDP, model.TCXIngress), ifindex: f.side(p.src.Addr())}
-	// the box sends nothing from a group's address: its routes have none for that
-	if own := f.owns(p.src.Addr()); own && f.IntN(20) != 0 || f.IntN(50) == 0 && !p.src.Addr().IsMulticast() {
+	// with sources that are not its own the box sends nothing from or to a group
+	if own := f.owns(p.src.Addr()); own && f.IntN(20) != 0 || f.IntN(50) == 0 && !grouped(p) {
 		s.hook, s.ifindex = model.TCXEgress, f.side(p.dst.Addr())
 		if f.IntN(60) == 0 {
 			s.from = f.net.lan0
@@ -264,6 +264,11 @@ func (f *traffic) place(p *pkt) *shot {
 	}
 	s.frame = f.framed(p, s)
 	return s
+}
+
+// grouped reports whether a packet is from or to a group of stations.
+func grouped(p *pkt) bool {
+	return p.src.Addr().IsMulticast() || p.dst.Addr().IsMulticast() || p.dst.Addr() == netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
 // framed gives a packet the MACs that it has at the hook.
