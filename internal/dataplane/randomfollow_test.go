@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"slices"
 
@@ -198,8 +197,7 @@ func (f *traffic) handedUp(s *shot, o *model.Outcome) {
 		ip[7]--
 	} else {
 		ip[8]--
-		ip[10], ip[11] = 0, 0
-		binary.BigEndian.PutUint16(ip[10:], ^fold(sum(ip[:20+p.opts])))
+		setHeaderSum(ip[:20+p.opts])
 	}
 	e := event{shot: out}
 	for _, s := range f.model.States() {

@@ -67,6 +67,14 @@ func (d *drawing) ruleset() []string {
 	if d.IntN(3) == 0 { // what nearly every gateway has
 		lines = append(lines, d.valid(lines, func() string { return "match out on wan0 inet" + d.some(2, " from (lan0:network)") + d.nat(4) }))
 	}
+	if d.IntN(3) == 0 { // later rules see the new destination
+		lines = append(lines, d.valid(lines, func() string {
+			return "match in" + d.some(3, " on wan0") + " inet proto " + one(d.Rand, "tcp", "udp", "{ tcp, udp }") +
+				d.some(2, " to port "+d.port()) + d.rdr(4)
+		}), d.valid(lines, func() string {
+			return one(d.Rand, "pass", "block", "block") + " in inet proto { tcp, udp } to port " + d.port() + d.some(4, " no state")
+		}))
+	}
 	for range 1 + d.IntN(8) {
 		lines = append(lines, d.valid(lines, d.rule))
 	}

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"slices"
 
@@ -151,6 +152,8 @@ func (f *traffic) dhcp(p *pkt, family int) {
 	client, server := uint16(68), uint16(67)
 	if family == 6 {
 		client, server = 546, 547
+	}
+	if family == 6 && f.IntN(3) != 0 {
 		p.src = netip.MustParseAddrPort("[fe80::5]:0")
 	}
 	if f.IntN(2) == 0 {
@@ -252,7 +255,7 @@ func (f *traffic) side(a netip.Addr) int {
 // place puts a packet where one with such a source is seen, mostly.
 func (f *traffic) place(p *pkt) *shot {
 	s := &shot{hook: one(f.Rand, model.XDP, model.XDP, model.TCXIngress), ifindex: f.side(p.src.Addr())}
-	// with sources that are not its own the box sends nothing from or to a group
+	// with sources that are not its own the box sends nothing from or to these
 	if own := f.owns(p.src.Addr()); own && f.IntN(20) != 0 || f.IntN(50) == 0 && !grouped(p) {
 		s.hook, s.ifindex = model.TCXEgress, f.side(p.dst.Addr())
 		if f.IntN(60) == 0 {
@@ -266,9 +269,11 @@ func (f *traffic) place(p *pkt) *shot {
 	return s
 }
 
-// grouped reports whether a packet is from or to a group of stations.
+// grouped reports whether a packet is from or to a group of stations, or an address
+// that is nobody's (240/4).
 func grouped(p *pkt) bool {
-	return p.src.Addr().IsMulticast() || p.dst.Addr().IsMulticast() || p.dst.Addr() == netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	group := func(a netip.Addr) bool { return a.IsMulticast() || a.Is4() && a.As4()[0] >= 224 }
+	return group(p.src.Addr()) || group(p.dst.Addr())
 }
 
 // framed gives a packet the MACs that it has at the hook.
@@ -280,5 +285,16 @@ func (f *traffic) framed(p *pkt, s *shot) []byte {
 	if s.hook == model.TCXEgress {
 		from, to = to, from
 	}
-	return p.frame(from, to)
+	frame := p.frame(from, to)
+	if ip := frame[14:]; !p.is6() && p.frag < 0 { // so that every header's checksum comes to pass
+		binary.BigEndian.PutUint16(ip[4:], uint16(f.Uint32()))
+		setHeaderSum(ip[:20+p.opts])
+	}
+	return frame
+}
+
+// setHeaderSum makes the checksum of an IPv4 header right.
+func setHeaderSum(header []byte) {
+	header[10], header[11] = 0, 0
+	binary.BigEndian.PutUint16(header[10:], ^fold(sum(header)))
 }
