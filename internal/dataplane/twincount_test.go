@@ -87,7 +87,7 @@ func (t *twin) tallies() map[tallyKey]Counter {
 	t.tb.Helper()
 	all := make(map[tallyKey]Counter)
 	for _, ifindex := range []int{0, t.net.lan0, t.net.wan0} {
-		for r := range reason.Reason(reason.Count) {
+		for r := range reason.Count {
 			all[tallyKey{ifindex, r}] = t.tallyOf(tallyKey{ifindex, r})
 		}
 	}
