@@ -75,6 +75,11 @@ func (d *drawing) ruleset() []string {
 			return one(d.Rand, "pass", "block", "block") + " in inet proto { tcp, udp } to port " + d.port() + d.some(4, " no state")
 		}))
 	}
+	if d.IntN(8) == 0 { // more than are counted
+		for range 6 + d.IntN(4) {
+			lines = append(lines, "match"+one(d.Rand, "", "", " in", " out", " on wan0", " inet", " inet6"))
+		}
+	}
 	for range 1 + d.IntN(8) {
 		lines = append(lines, d.valid(lines, d.rule))
 	}
