@@ -255,13 +255,21 @@ func (t *twin) shoot(s shot) (model.Outcome, error) {
 	return want, errorsOf(differOutcome(&s, &want, &got), t.differStates())
 }
 
+// ran ends the test where the kernel does not take a frame.
+func (t *twin) ran(s *shot, err error) {
+	t.tb.Helper()
+	if err != nil {
+		t.tb.Fatalf("%s (%d bytes): %v", s, len(s.frame), err)
+	}
+}
+
 // run gives a frame to the dataplane; what it was counted under is not read.
 func (t *twin) run(s *shot) result {
 	t.tb.Helper()
 	run := bpfload.Run{Frame: s.frame, Ifindex: s.ifindex, Mark: s.mark, From: s.from}
 	if s.hook == model.XDP {
 		o, err := bpfload.RunXDP(t.dp.objects.Programs["weir_xdp"], run)
-		check(t.tb, err)
+		t.ran(s, err)
 		return xdpResult(&o)
 	}
 	program := "weir_tc_out"
@@ -269,7 +277,7 @@ func (t *twin) run(s *shot) result {
 		program, run.From = "weir_tc_in", s.ifindex
 	}
 	o, err := bpfload.RunTC(t.dp.objects.Programs[program], run)
-	check(t.tb, err)
+	t.ran(s, err)
 	return tcResult(&o)
 }
 
