@@ -71,7 +71,7 @@ bench: weir
 # would measure each other.
 .PHONY: test
 test: weir
-	WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -p 1 -timeout 10m ./...
+	WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -p 1 -timeout 20m ./...
 
 # Another seed each time; a failure prints it, and WEIR_RANDOM_SEED repeats it.
 .PHONY: test-long
