@@ -31,8 +31,12 @@
 #define IPV6_EXT_MAX_BYTES 512
 #define MAX_L4_OFFSET	   (14 + 40 + IPV6_EXT_MAX_BYTES)
 #define TCP_MAX_OPTIONS	   40
-#define CACHE_WAYS	   8
+#define BUCKET_SLOTS	   7
+#define ENTER_TRIES	   64 /* at a bucket that others are at	*/
 #define NAT_PORT_TRIES	   1024
+/* Places that a new state tries, from its home on. Three of four are taken at most,
+ * so that it finds none happens once in 10^8 times at the limit. */
+#define SLOT_TRIES	   64
 
 /* A state is released this many ticks after it was marked dead: by then no
  * packet on any core still holds a pointer to it. */
@@ -69,10 +73,11 @@ struct metadata {
 #define METADATA_MAGIC	   0x77656972u
 
 /* Set by the loader. */
-extern const volatile __u64 hash_seed;	  /* kept over a reload: the look-up cache depends on it */
+extern const volatile __u64 hash_seed;	  /* kept over a reload: the tuple table depends on it    */
 extern const volatile __u32 random_seed;  /* 0: from the kernel; tests set another	       */
-extern const volatile __u32 cache_mask;	  /* number of buckets of the look-up cache, minus 1   */
+extern const volatile __u32 bucket_mask;  /* number of buckets of the tuple table, minus 1      */
 extern const volatile __u32 max_states;	  /* set limit states				       */
+extern const volatile __u32 state_slots;  /* places for them, a third more		       */
 extern const volatile __u32 rule_base;	  /* global id of rule 0 of this set		       */
 extern const volatile __u32 rule_chunks;  /* 512-rule chunks of this set, 1 to 64	       */
 extern const volatile __u8 implicit_pass; /* set implicit-pass			       */

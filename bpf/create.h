@@ -3,8 +3,7 @@
  * Making a state: a free slot, the reservation of both tuples, a port for NAT.
  *
  * The order is what makes it safe without a lock: the slot is filled while it
- * is NEW; the reply's tuple is entered with BPF_NOEXIST, which reserves the
- * port; then the slot goes LIVE; then the first tuple is entered. Whoever loses
+ * is NEW; the reply's tuple is entered, which reserves the port; then the slot goes LIVE; then the first tuple is entered. Whoever loses
  * the last step undoes its own and uses the winner's.
  */
 #ifndef WEIR_CREATE_H
@@ -15,8 +14,6 @@
 #include "release.h"
 #include "scratch.h"
 #include "track.h"
-
-#define EEXIST_KERNEL 17
 
 /* Port range of nat-to without one: pf's. */
 #define NAT_LOW	 50001
@@ -35,28 +32,44 @@ static __always_inline __u32 random_next(struct scratch *s)
 	return x;
 }
 
-/* Whether the stack of released slots may hold one: as many have been used as are
- * in use, or fewer are. Asking the stack itself takes a lock. */
-static __always_inline int slots_free(void)
+/* Counts a state more, unless set limit states is reached. */
+static __always_inline int state_count(void)
 {
-	return shared.states_high != shared.states_made - shared.states_released;
+	__u32 made = __sync_fetch_and_add(&shared.states_made, 1) + 1;
+
+	if (made - shared.states_released <= max_states)
+		return 1;
+	__sync_fetch_and_add(&shared.states_made, -1);
+	return 0;
 }
 
-/* An unused slot; 0 if set limit states is reached. */
-static __always_inline __u32 slot_take(void)
+/* Takes the slot that s->slot names if it is free; else the next is named. */
+static __always_inline int slot_try(struct scratch *s)
 {
-	__u32 index;
+	struct state *st = state_get(s->slot);
 
-	if ((slots_free() || shared.states_high >= max_states) && !bpf_map_pop_elem(&free_states, &index))
-		return index;
-	if (shared.states_high >= max_states)
-		return 0;
-	index = __sync_fetch_and_add(&shared.states_high, 1) + 1;
-	if (index > max_states) {
-		__sync_fetch_and_add(&shared.states_high, -1);
-		return 0;
-	}
-	return index;
+	if (st && __sync_val_compare_and_swap(&st->status, STATUS_FREE, STATUS_NEW) == STATUS_FREE)
+		return 1;
+	s->slot = s->slot >= state_slots ? 1 : s->slot + 1;
+	return 0;
+}
+
+static long slot_step(__u32 n, void *data)
+{
+	struct scratch *s = scratch_get();
+
+	(void)data;
+	return !s || n == SLOT_TRIES - 2 || slot_try(s); /* the last step gives up */
+}
+
+/* A free slot for the state of s->packet, NEW from now on; 0: none. */
+static __always_inline __u32 slot_take(struct scratch *s)
+{
+	s->slot = state_home(tuple_hash(&s->packet.tuple));
+	/* mostly the home is free: without a call */
+	if (slot_try(s))
+		return s->slot;
+	return bpf_loop(SLOT_TRIES - 1, slot_step, 0, 0) < SLOT_TRIES - 1 ? s->slot : 0;
 }
 
 /* The owner of a tuple we want: gives way if it is dead or has expired. */
@@ -75,33 +88,62 @@ static __always_inline int owner_yields(__u32 owner)
 }
 
 /*
- * Enters a tuple for a state number. UNDECIDED: done. REASON_TUPLE_TAKEN: a
- * live state owns it; *owner is its number.
+ * Enters the tuple of s->entry.number, which stands in its state already.
+ * UNDECIDED: done. REASON_TUPLE_TAKEN: a live state owns it, s->entry.owner is its
+ * number. REASON_STATE_BUSY: somebody else is at the bucket.
  */
-static __always_inline enum reason tuple_reserve(struct tuple *t, __u32 number, __u32 *owner)
+static __noinline enum reason tuple_try(struct scratch *s)
 {
-	__u32 *entry, old;
-	long rc;
+	__u32 number = s->entry.number, version, old;
+	struct state *st = state_get(STATE_INDEX(number));
+	struct bucket *b;
+	struct tuple *t;
+	enum reason r;
+	__u64 hash;
 
-	if (!t || !owner)
+	if (!st)
 		return REASON_INTERNAL;
-	rc = bpf_map_update_elem(&tuples, t, &number, BPF_NOEXIST);
-	if (!rc)
-		return UNDECIDED;
-	if (rc != -EEXIST_KERNEL)
-		return REASON_TUPLE_ERROR;
-	entry = bpf_map_lookup_elem(&tuples, t);
-	if (!entry)
-		return REASON_STATE_BUSY;
-	old = *(volatile __u32 *)entry;
-	*owner = old;
-	if (old == TOMBSTONE)
-		return REASON_STATE_BUSY;
-	if (!owner_yields(old))
+	t = &state_course(st, STATE_DIRECTION(number))->tuple;
+	hash = tuple_hash(t);
+	b = bucket_get(hash);
+	if (!b)
+		return REASON_INTERNAL;
+	version = bucket_version(b);
+	old = tuple_owner(b, t, hash);
+	if (old && !owner_yields(old)) {
+		s->entry.owner = old;
 		return REASON_TUPLE_TAKEN;
-	if (__sync_val_compare_and_swap(entry, old, number) != old)
+	}
+	if (!bucket_lock(b, version))
 		return REASON_STATE_BUSY;
-	return UNDECIDED;
+	r = old ? bucket_replace(b, t, hash, old, number) : bucket_add(b, t, hash, number);
+	bucket_unlock(b, version);
+	return r;
+}
+
+static long tuple_step(__u32 n, void *data)
+{
+	struct scratch *s = scratch_get();
+
+	(void)n;
+	(void)data;
+	if (!s)
+		return 1;
+	s->entry.reason = tuple_try(s);
+	return s->entry.reason != REASON_STATE_BUSY;
+}
+
+/* tuple_try(), again while others are at the bucket. */
+static __always_inline enum reason tuple_enter(struct scratch *s, __u32 number)
+{
+	enum reason r;
+
+	s->entry.number = number;
+	r = tuple_try(s);
+	if (r != REASON_STATE_BUSY)
+		return r;
+	bpf_loop(ENTER_TRIES, tuple_step, 0, 0);
+	return s->entry.reason;
 }
 
 /*
@@ -111,13 +153,18 @@ static __always_inline enum reason tuple_reserve(struct tuple *t, __u32 number, 
 static __always_inline long port_try(struct scratch *s)
 {
 	struct port_search *search = &s->search;
+	struct state *st = state_get(STATE_INDEX(search->number));
+	struct tuple *t;
 	enum reason r;
 
-	s->tuple.dport = bpf_htons(search->low + search->at);
-	if (s->tuple.dport == s->packet.tuple.dport && tuple_equal(&s->tuple, &s->packet.tuple))
+	if (!st)
+		return 1;
+	t = &st->back.tuple;
+	t->dport = bpf_htons(search->low + search->at);
+	if (t->dport == s->packet.tuple.dport && tuple_equal(t, &s->packet.tuple))
 		r = REASON_TUPLE_TAKEN; /* by itself: its answers would look like it */
 	else
-		r = tuple_reserve(&s->tuple, search->number, &search->owner);
+		r = tuple_enter(s, search->number);
 	search->reason = r;
 	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY)
 		return 1;
@@ -133,7 +180,7 @@ static long port_step(__u32 n, void *data)
 	return !s || n >= s->search.span || port_try(s);
 }
 
-/* Reserves s->tuple with the first free port of low..high, from a random one on. */
+/* Reserves the reply's tuple with the first free port of low..high, from a random one on. */
 static __always_inline enum reason port_reserve(struct scratch *s, __u32 number, __u16 low, __u16 high)
 {
 	struct port_search *search;
@@ -142,7 +189,6 @@ static __always_inline enum reason port_reserve(struct scratch *s, __u32 number,
 		return REASON_INTERNAL;
 	search = &s->search;
 	search->number = number;
-	search->owner = 0;
 	search->low = low;
 	search->span = high - low;
 	search->at = random_next(s) % ((__u32)search->span + 1);
@@ -170,13 +216,12 @@ static __always_inline enum reason reply_reserve(struct scratch *s, __u32 number
 {
 	const struct packet *p = &s->packet;
 	const struct judge *out = &s->out;
-	__u32 owner = 0;
 	enum reason r;
 
 	if (out->flags & JUDGE_NAT && has_ports(p) && !(out->flags & JUDGE_NAT_STATIC))
 		return port_reserve(s, number, out->nat_low ? out->nat_low : NAT_LOW,
 				    out->nat_high ? out->nat_high : NAT_HIGH);
-	r = tuple_reserve(&s->tuple, number, &owner);
+	r = tuple_enter(s, number);
 	if (r == REASON_TUPLE_TAKEN && own && has_ports(p) && !(out->flags & JUDGE_NAT_STATIC))
 		return port_reserve(s, number, NAT_LOW, NAT_HIGH);
 	return r;
@@ -266,6 +311,7 @@ static __always_inline void state_fill(struct state *st, const struct scratch *s
 	if (!(flags & STATE_IN))
 		st->back.nexthop = NEXTHOP_LOCAL; /* answers to the box's own packets */
 	st->path = s->path;
+	st->entered = 0;
 	st->rule_in = flags & STATE_IN ? s->in.rule : 0;
 	st->rule_out = flags & STATE_OUT ? s->out.rule : 0;
 	st->created = shared.now;
@@ -290,43 +336,44 @@ static __always_inline void state_fill(struct state *st, const struct scratch *s
  */
 __noinline enum reason state_create(struct scratch *s, __u8 flags, int wscale, int own)
 {
-	__u32 index, owner = 0;
+	__u32 index;
 	struct state *st;
 	enum reason r;
 
 	if (!s)
 		return REASON_INTERNAL;
-	index = slot_take();
-	if (!index)
+	if (!state_count())
 		return REASON_STATE_LIMIT;
+	index = slot_take(s);
 	st = state_get(index);
-	if (!st)
-		return REASON_INTERNAL;
-	__sync_fetch_and_add(&shared.states_made, 1);
-	__sync_lock_test_and_set(&st->status, STATUS_NEW);
+	if (!index || !st) {
+		__sync_fetch_and_add(&shared.states_released, 1);
+		return REASON_STATE_LIMIT;
+	}
 	state_fill(st, s, flags, wscale);
 	r = reply_reserve(s, STATE_NUMBER(index, 1), own);
 	if (r != UNDECIDED) {
-		slot_return(st, index);
+		slot_return(st);
 		return r;
 	}
-	st->back.tuple.dport = s->tuple.dport;
 	if (!tuples_mirror(st)) {
 		st->flags |= STATE_NAT;
 		courses_differ(st);
 	}
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
-	r = tuple_reserve(&st->forth.tuple, STATE_NUMBER(index, 0), &owner);
+	r = tuple_enter(s, STATE_NUMBER(index, 0));
 	s->state = STATE_NUMBER(index, 0);
-	if (r == UNDECIDED)
+	if (r == UNDECIDED) {
+		st->entered = 1;
 		return UNDECIDED;
+	}
 	state_kill(st);
 	tuple_release(&st->back.tuple, STATE_NUMBER(index, 1));
 	if (r != REASON_TUPLE_TAKEN)
 		return r;
 	/* The same connection on another core, a moment earlier: use its state. */
-	s->state = owner;
-	return STATE_DIRECTION(owner) ? REASON_TUPLE_TAKEN : UNDECIDED;
+	s->state = s->entry.owner;
+	return STATE_DIRECTION(s->state) ? REASON_TUPLE_TAKEN : UNDECIDED;
 }
 
 #endif

@@ -1,50 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * From a tuple to its state: the bucket cache first, then the tuple table,
- * which is the authority. A state number is index << 1 | direction.
+ * From a tuple to its state: at its home first, then by the tuple table. A state
+ * number is index << 1 | direction.
  */
 #ifndef WEIR_LOOKUP_H
 #define WEIR_LOOKUP_H
 
-#include "maps.h"
+#include "tuples.h"
 
-#define STATE_NUMBER(index, direction) ((index) << 1 | (direction))
-#define STATE_INDEX(number)	       ((number) >> 1)
-#define STATE_DIRECTION(number)	       ((number) & 1)
-/* Stands in the tuple table while the sweep removes an entry. */
-#define TOMBSTONE 0xffffffffu
-
-/*
- * Multilinear hashing: each pair of words is keyed and multiplied, the products
- * are independent of each other, so the CPU overlaps them. Keyed by hash_seed,
- * so that nobody outside can aim at one bucket.
- */
-static __always_inline __u64 tuple_hash(const struct tuple *t)
-{
-	const word64 *w = (const word64 *)t;
-	__u64 s = hash_seed, h;
-
-	h = (w[0] ^ s) * 0x9e3779b97f4a7c15ULL;
-	h ^= (w[1] + s) * 0xc2b2ae3d27d4eb4fULL;
-	h += (w[2] ^ (s >> 7)) * 0x165667b19e3779f9ULL;
-	h ^= (w[3] + (s >> 13)) * 0x27d4eb2f165667c5ULL;
-	h += (w[4] ^ (s >> 21)) * 0x85ebca77c2b2ae63ULL;
-	h ^= h >> 32;
-	h *= 0xd6e8feb86659fd93ULL;
-	h ^= h >> 29;
-	return h;
-}
-
-static __always_inline struct state *state_get(__u32 index)
-{
-	return bpf_map_lookup_elem(&states, &index);
-}
-
-static __always_inline struct course *state_course(struct state *s, __u32 direction)
-{
-	return direction ? &s->back : &s->forth;
-}
-
+/* Places at which a tuple is looked for before the table is asked. */
+#define HOME_LOOKS 3
 /* Ticks since the last packet of direction d. */
 static __always_inline __u32 flow_age(const struct state *s, __u32 d)
 {
@@ -78,56 +43,34 @@ static __always_inline struct state *state_verify(__u32 number, const struct tup
 	return s;
 }
 
-/* One 64-bit store, so that a slot never pairs a tag with another's number. */
-static __always_inline void cache_fill(struct bucket *b, __u32 tag, __u32 number)
+/* The number that a tuple is entered for, where the bucket's first slot of its
+ * tag does not say. */
+static __noinline __u32 tuple_find(const struct tuple *t)
 {
-	__u64 slot = (__u64)tag << 32 | number;
-	int i, victim = tag & (CACHE_WAYS - 1);
+	__u64 hash = tuple_hash(t);
+	struct bucket *b = bucket_get(hash);
 
-	for (i = 0; i < CACHE_WAYS; i++) {
-		if (!b->slot[i] || (__u32)(b->slot[i] >> 32) == tag) {
-			victim = i;
-			break;
-		}
-	}
-	*(volatile __u64 *)&b->slot[victim & (CACHE_WAYS - 1)] = slot;
+	return b ? tuple_owner(b, t, hash) : 0;
 }
 
-static __always_inline __u32 cache_bucket(__u64 hash)
+/* The place where the state of a first packet's tuple lies if it is free: 1 to state_slots. */
+static __always_inline __u32 state_home(__u64 hash)
 {
-	return hash & cache_mask;
+	return 1 + (__u32)((hash >> 32) * state_slots >> 32);
 }
 
-static __always_inline __u32 cache_tag(__u64 hash)
+/* The state at its home, or behind it, if it holds the tuple as its first. */
+static __always_inline struct state *home_find(__u64 hash, const struct tuple *t, __u32 *number)
 {
-	return hash >> 32;
-}
-
-/* The tuple table, which knows. Fills the cache. Its lines are cold: the hit
- * path comes here once per direction and eviction. */
-static __noinline __u32 tuple_find(const struct tuple *t, struct bucket *b, __u32 tag)
-{
-	__u32 *number = bpf_map_lookup_elem(&tuples, t);
-	__u32 n = number ? *(volatile __u32 *)number : 0;
-
-	if (!n || n == TOMBSTONE)
-		return 0;
-	if (b)
-		cache_fill(b, tag, n);
-	return n;
-}
-
-/* The number whose tag stands in the bucket; 0: none. Two tuples of one tag in
- * one bucket are one in 2^32: the second is found in the table. */
-static __always_inline __u32 cache_find(const struct bucket *b, __u32 tag)
-{
+	__u32 home = state_home(hash);
+	struct state *s;
 	int i;
 
-	for (i = 0; i < CACHE_WAYS; i++) {
-		__u64 slot = *(const volatile __u64 *)&b->slot[i];
-
-		if ((__u32)(slot >> 32) == tag)
-			return slot;
+	for (i = 0; i < HOME_LOOKS; i++) {
+		*number = STATE_NUMBER(home + i, 0);
+		s = state_verify(*number, t);
+		if (s && s->entered)
+			return s;
 	}
 	return 0;
 }
@@ -136,17 +79,20 @@ static __always_inline __u32 cache_find(const struct bucket *b, __u32 tag)
 static __always_inline struct state *state_lookup(const struct tuple *t, __u32 *number)
 {
 	__u64 hash = tuple_hash(t);
-	__u32 key = cache_bucket(hash), tag = cache_tag(hash);
-	struct bucket *b = bpf_map_lookup_elem(&cache, &key);
-	struct state *s;
+	struct bucket *b = bucket_get(hash);
+	struct state *s = home_find(hash, t, number);
 
+	if (s)
+		return s;
 	if (!b)
 		return 0;
-	*number = cache_find(b, tag);
+	*number = bucket_find(b, hash);
 	s = state_verify(*number, t);
 	if (s)
 		return s;
-	*number = tuple_find(t, b, tag);
+	if (!*number && !*(volatile __u32 *)&b->spilled)
+		return 0;
+	*number = tuple_find(t);
 	return *number ? state_verify(*number, t) : 0;
 }
 

@@ -77,15 +77,15 @@ struct shared {
 	__u32 timeout_frag_set;
 	__u32 adaptive_start;	     /* states; 0 with adaptive_end 0: off		*/
 	__u32 adaptive_end;
-	__u32 pad1[13];
+	__u32 limit;		     /* set limit states				*/
+	__u32 pad1[12];
 	/* written by packets that make states, next hops or paths */
-	__u32 states_high;	     /* states[1 .. states_high] have been used	*/
 	__u32 states_made;	     /* counts up					*/
 	__u32 states_released;	     /* counts up; by the sweep			*/
 	__u32 nexthops_high;
 	__u32 paths_high;	     /* paths in use, the reserved ones apart	*/
 	__u32 paths_reserved;	     /* reserved paths in use			*/
-	__u32 pad2[10];
+	__u32 pad2[11];
 	struct interface interfaces[MAX_IFINDEX];
 	struct nexthop nexthops[MAX_NEXTHOPS];
 };
@@ -97,33 +97,21 @@ extern struct shared shared;
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* set limit states + 1, by the loader */
+	__uint(max_entries, 1); /* state_slots + 1, by the loader */
 	__type(key, __u32);
 	__type(value, struct state);
 } states SEC(".maps");
 
-/* kept; tuple -> index << 1 | direction, the authority on who owns a tuple.
- * Preallocated, never LRU: losing one half of a NAT pair strands the other. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1); /* twice that, by the loader */
-	__type(key, struct tuple);
-	__type(value, __u32);
-} tuples SEC(".maps");
-
-/* kept; indices of released states, last out first. Filled by the sweep. */
-struct {
-	__uint(type, BPF_MAP_TYPE_STACK);
-	__uint(max_entries, 1); /* set limit states, by the loader */
-	__type(value, __u32);
-} free_states SEC(".maps");
-
-/* kept; the look-up cache in front of tuples: a bucket is a cache line of eight
- * slots, tag << 32 | index << 1 | direction, 0 if empty. Losing a slot costs
- * time, never correctness: every hit is compared with the state's tuple. */
+/* kept; the tuple table (tuples.h), which knows whose a tuple is: a bucket is a
+ * cache line. A slot is tag << 32 | index << 1 | direction, 0: empty. */
 struct bucket {
-	__u64 slot[CACHE_WAYS];
+	__u64 slot[BUCKET_SLOTS];
+	__u32 version; /* counts what is entered; BUCKET_LOCKED: somebody enters	*/
+	__u32 spilled; /* tuples of this bucket in spilled_tuples			*/
 };
+_Static_assert(sizeof(struct bucket) == 64, "a bucket is one cache line");
+
+#define BUCKET_LOCKED 1
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -131,7 +119,16 @@ struct {
 	__uint(max_entries, 1); /* a power of two, by the loader */
 	__type(key, __u32);
 	__type(value, struct bucket);
-} cache SEC(".maps");
+} tuples SEC(".maps");
+
+/* kept; what does not fit into its bucket: tuple -> index << 1 | direction. Never
+ * LRU: losing one half of a NAT pair strands the other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* by the loader */
+	__type(key, struct tuple);
+	__type(value, __u32);
+} spilled_tuples SEC(".maps");
 
 /* kept; (interface, gateway) -> index into shared.nexthops. */
 struct nexthop_key {

@@ -20,9 +20,6 @@
 #include "packet.h"
 #include "reason.h"
 
-/* No verdict yet: the next step decides. */
-#define UNDECIDED REASON_COUNT
-
 /* Pointers into the frame; valid until something moves it. */
 struct headers {
 	struct ethhdr *eth; /* not on devices without Ethernet header */

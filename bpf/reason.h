@@ -56,4 +56,7 @@ enum reason {
 	REASON_COUNT,
 };
 
+/* No verdict yet: the next step decides. */
+#define UNDECIDED REASON_COUNT
+
 #endif

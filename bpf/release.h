@@ -5,26 +5,11 @@
 
 #include "lookup.h"
 
-/* Takes a tuple out of the table if it is still this number's. */
-static __noinline int tuple_release(struct tuple *t, __u32 number)
-{
-	__u32 *entry;
-
-	if (!t)
-		return 0;
-	entry = bpf_map_lookup_elem(&tuples, t);
-	if (!entry || __sync_val_compare_and_swap(entry, number, TOMBSTONE) != number)
-		return 0;
-	bpf_map_delete_elem(&tuples, t);
-	return 0;
-}
-
 /* Gives a slot back whose tuples are not, or no longer, in the table. */
-static __always_inline void slot_return(struct state *st, __u32 index)
+static __always_inline void slot_return(struct state *st)
 {
 	__sync_lock_test_and_set(&st->status, STATUS_FREE);
 	__sync_fetch_and_add(&shared.states_released, 1);
-	bpf_map_push_elem(&free_states, &index, 0);
 }
 
 #endif

@@ -8,8 +8,9 @@
 
 const volatile __u64 hash_seed = 0;
 const volatile __u32 random_seed = 0;
-const volatile __u32 cache_mask = 0;
+const volatile __u32 bucket_mask = 0;
 const volatile __u32 max_states = 0;
+const volatile __u32 state_slots = 0;
 const volatile __u32 rule_base = 0;
 const volatile __u32 rule_chunks = 1;
 const volatile __u8 implicit_pass = 1;

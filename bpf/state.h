@@ -7,17 +7,20 @@
  *
  * Direction 0 is that of the packet which made the state.
  *
+ * A state lies at the place that its first tuple's hash names, its home, or in one of
+ * the next: there most packets of direction 0 find it with one look at memory.
+ *
  * Life: FREE -> NEW (one core fills it) -> LIVE -> DEAD (by anyone, one
- * compare-and-exchange) -> DYING (by the sweep, which notes the time) -> FREE
- * (by the sweep, DEAD_GRACE ticks later, after its tuples have left the tuple
- * table). User space writes nothing into a state but status LIVE -> DEAD.
+ * compare-and-exchange) -> DYING (by the sweep, which notes the time) -> LEAVING
+ * (by the sweep, DEAD_GRACE ticks later: it takes the tuples out of the tuple
+ * table) -> FREE. User space writes nothing into a state but status LIVE -> DEAD.
  */
 #ifndef WEIR_STATE_H
 #define WEIR_STATE_H
 
 #include "packet.h"
 
-#define STATE_LAYOUT 1 /* changes when struct state does; a reload then copies states */
+#define STATE_LAYOUT 2 /* changes when struct state does; a reload then copies states */
 
 enum status {
 	STATUS_FREE,
@@ -25,6 +28,7 @@ enum status {
 	STATUS_LIVE,
 	STATUS_DEAD,
 	STATUS_DYING,
+	STATUS_LEAVING,
 };
 
 /* The connection's phase chooses its timeout; names are those of set timeout. */
@@ -109,7 +113,7 @@ struct state {
 	__u8 phase;	/* enum phase						*/
 	__u8 flags;	/* STATE_*						*/
 	__u8 layout;	/* STATE_LAYOUT						*/
-	__u8 pad0;
+	__u8 entered;	/* 1: the tuple of direction 0 is in the tuple table	*/
 	/* lines 2 and 3 */
 	struct flow flow[2];
 } __attribute__((aligned(64)));

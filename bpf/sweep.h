@@ -44,9 +44,9 @@ static __always_inline void generation_bump(void)
 /* How many states this run looks at. */
 static __always_inline __u32 sweep_count(void)
 {
-	__u32 high = shared.states_high;
-
-	return high < SWEEP_SLICE ? high : SWEEP_SLICE;
+	if (shared.states_made == shared.states_released)
+		return 0;
+	return state_slots < SWEEP_SLICE ? state_slots : SWEEP_SLICE;
 }
 
 /* Under pressure timeouts shrink from tick to tick: every state is looked at. */
@@ -57,9 +57,11 @@ static __always_inline int sweep_hurries(void)
 
 static __always_inline void state_release(struct state *st, __u32 index)
 {
-	tuple_release(&st->forth.tuple, STATE_NUMBER(index, 0));
-	tuple_release(&st->back.tuple, STATE_NUMBER(index, 1));
-	slot_return(st, index);
+	if (tuple_release(&st->forth.tuple, STATE_NUMBER(index, 0)) &&
+	    tuple_release(&st->back.tuple, STATE_NUMBER(index, 1)))
+		slot_return(st);
+	else /* the next pass tries again */
+		__sync_lock_test_and_set(&st->status, STATUS_DYING);
 }
 
 /* Ticks until a live state expires; <= 0: it has. */
@@ -81,7 +83,7 @@ static long sweep_one(__u32 n, void *data)
 
 	(void)n;
 	(void)data;
-	index = shared.swept >= shared.states_high ? 1 : shared.swept + 1;
+	index = shared.swept >= state_slots ? 1 : shared.swept + 1;
 	shared.swept = index;
 	st = state_get(index);
 	if (!st)
@@ -103,7 +105,7 @@ static long sweep_one(__u32 n, void *data)
 	case STATUS_DYING:
 		/* During a reload two generations sweep: one of them gets it. */
 		if ((__s32)(shared.now - st->check_at) >= 0 &&
-		    __sync_val_compare_and_swap(&st->status, STATUS_DYING, STATUS_NEW) == STATUS_DYING)
+		    __sync_val_compare_and_swap(&st->status, STATUS_DYING, STATUS_LEAVING) == STATUS_DYING)
 			state_release(st, index);
 		return 0;
 	}

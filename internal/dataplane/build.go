@@ -159,8 +159,11 @@ func (d *Dataplane) load() error {
 		return nil
 	}
 	d.ledger.Layout = stateLayout
-	d.tables, err = takeTables(d.objects.Maps)
-	return err
+	if d.tables, err = takeTables(d.objects.Maps); err != nil {
+		return err
+	}
+	d.tables.shared.Limit = d.config.Options.MaxStates
+	return nil
 }
 
 // chunks is the number of chunks that vectors of rules have.
@@ -224,8 +227,9 @@ func (d *Dataplane) values() map[string]any {
 	return map[string]any{
 		"hash_seed":     d.ledger.HashSeed,
 		"random_seed":   d.config.RandomSeed,
-		"cache_mask":    cacheBuckets(d.config.Options.MaxStates) - 1,
+		"bucket_mask":   bucketCount(d.config.Options.MaxStates) - 1,
 		"max_states":    d.config.Options.MaxStates,
+		"state_slots":   stateSlots(d.config.Options.MaxStates),
 		"rule_base":     d.config.RuleBase,
 		"rule_chunks":   d.chunks(),
 		"implicit_pass": asByte(d.config.Options.ImplicitPass),

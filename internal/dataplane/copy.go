@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"weir/internal/bpfload"
@@ -22,6 +21,7 @@ const (
 type copier struct {
 	old, new *tables
 	moved    []move      // by index in old
+	seed     uint64      // of the tuples' hash
 	paths    *pathCopier // nil if paths and next hops keep their numbers
 	copied   int
 	lost     int
@@ -40,7 +40,7 @@ func (d *Dataplane) copyStates() error {
 		return nil
 	}
 	if d.copier == nil {
-		d.copier = &copier{old: d.old, new: d.tables, moved: make([]move, len(d.old.states))}
+		d.copier = &copier{old: d.old, new: d.tables, seed: d.ledger.HashSeed, moved: make([]move, len(d.old.states))}
 		copyShared(d.tables.shared, d.old.shared)
 		if !d.crowded {
 			copyNumbers(d.tables.shared, d.old.shared)
@@ -73,8 +73,7 @@ func copyNumbers(to, from *xdpShared) {
 }
 
 func (c *copier) run() error {
-	high := min(atomic.LoadUint32(&c.old.shared.StatesHigh), c.old.limit())
-	for i := uint32(1); i <= high; i++ {
+	for i := 1; i < len(c.old.states); i++ {
 		s, m := &c.old.states[i], &c.moved[i]
 		live := atomic.LoadUint32(&s.Status) == statusLive
 		if m.index != 0 && c.follow(s, m, live) {
@@ -92,25 +91,28 @@ func (c *copier) run() error {
 
 // move enters a state into the new tables.
 func (c *copier) move(s *xdpState, m *move) error {
-	index, ok := c.take()
+	index, ok := c.take(&s.Forth.Tuple)
 	if !ok {
 		m.lost = true
 		c.lost++
 		return nil
 	}
 	n := &c.new.states[index]
-	*n = *s
-	atomic.StoreUint32(&n.Status, statusNew)
+	copied := *s
+	copied.Status, copied.Entered = statusNew, 0
+	*n = copied
 	if err := c.renumberState(n); err != nil {
 		return err
 	}
 	// In the order of bpf/create.h: the reply's tuple is the one that is reserved.
-	err := c.enter(&n.Back.Tuple, index<<1|1)
+	err := c.new.enter(&n.Back.Tuple, index<<1|1, c.seed)
 	if err == nil {
 		atomic.StoreUint32(&n.Status, statusLive)
-		if err = c.enter(&n.Forth.Tuple, index<<1); err != nil {
+		if err = c.new.enter(&n.Forth.Tuple, index<<1, c.seed); err != nil {
 			// the sweep releases the slot and the tuple that was entered
 			atomic.StoreUint32(&n.Status, statusDead)
+		} else {
+			n.Entered = 1
 		}
 	} else {
 		atomic.StoreUint32(&n.Status, statusDead)
@@ -128,27 +130,24 @@ func (c *copier) move(s *xdpState, m *move) error {
 	return nil
 }
 
-// take takes a slot that was never used, as slot_take() of bpf/create.h does.
-func (c *copier) take() (uint32, bool) {
-	high := &c.new.shared.StatesHigh
-	if atomic.LoadUint32(high) >= c.new.limit() {
+// take counts a state and takes a slot for it, as state_count() and slot_take() of
+// bpf/create.h do.
+func (c *copier) take(first *xdpTuple) (uint32, bool) {
+	shared := c.new.shared
+	if atomic.AddUint32(&shared.StatesMade, 1)-atomic.LoadUint32(&shared.StatesReleased) > c.new.limit() {
+		atomic.AddUint32(&shared.StatesMade, ^uint32(0))
 		return 0, false
 	}
-	index := atomic.AddUint32(high, 1)
-	if index > c.new.limit() {
-		atomic.AddUint32(high, ^uint32(0))
-		return 0, false
+	slots := uint32(len(c.new.states) - 1)
+	index := first.home(c.seed, slots)
+	for range slotTries {
+		if atomic.CompareAndSwapUint32(&c.new.states[index].Status, statusFree, statusNew) {
+			return index, true
+		}
+		index = index%slots + 1
 	}
-	atomic.AddUint32(&c.new.shared.StatesMade, 1)
-	return index, true
-}
-
-func (c *copier) enter(t *xdpTuple, number uint32) error {
-	err := c.new.maps[mapTuples].Update(t, number, bpfload.OnlyNew)
-	if err != nil {
-		return fmt.Errorf("enter a tuple: %w", err)
-	}
-	return nil
+	atomic.AddUint32(&shared.StatesReleased, 1)
+	return 0, false
 }
 
 // follow brings a copy up to date, unless packets of the new generation have

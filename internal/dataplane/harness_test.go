@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"weir/internal/bpfload"
@@ -298,6 +299,7 @@ func (h *harness) states() []string {
 	for s := range h.dp.View().States() {
 		all = append(all, stateText(s))
 	}
+	slices.Sort(all)
 	return all
 }
 
@@ -312,23 +314,25 @@ func stateText(s *state.State) string {
 	return fmt.Sprintf("%s %s %d:%d %d/%d", text, s.Phase, s.Flow[0].Peer, s.Flow[1].Peer, s.Flow[0].Packets, s.Flow[1].Packets)
 }
 
-// forget empties the state table, the look-up cache and the fragments.
+// forget empties the state table, the tuple table and the fragments.
 func (h *harness) forget() {
 	h.tb.Helper()
 	t := h.dp.tables
-	high := t.shared.StatesHigh
-	for i := range high {
-		s := &t.states[i+1]
-		for _, tuple := range []*xdpTuple{&s.Forth.Tuple, &s.Back.Tuple} {
-			_ = t.maps[mapTuples].Delete(tuple) // one that was not entered is not there
+	for i := range t.states {
+		s := &t.states[i]
+		if s.Status == statusFree {
+			continue
 		}
 		*s = xdpState{}
 	}
-	for t.maps[mapFree].LookupAndDelete(nil, new(uint32)) == nil {
+	clear(t.buckets)
+	var tuple xdpTuple
+	for all := t.maps[mapSpilled].Iterate(); all.Next(&tuple, new(uint32)); {
+		check(h.tb, t.maps[mapSpilled].Delete(&tuple))
 	}
 	var key xdpFragmentKey
 	for all := t.maps[mapFragments].Iterate(); all.Next(&key, new(xdpFragmentEntry)); {
 		check(h.tb, t.maps[mapFragments].Delete(&key))
 	}
-	t.shared.StatesHigh, t.shared.StatesMade, t.shared.StatesReleased = 0, 0, 0
+	t.shared.StatesMade, t.shared.StatesReleased = 0, 0
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // stateLayout is STATE_LAYOUT of bpf/state.h.
-const stateLayout = 1
+const stateLayout = 2
 
 // Limits of bpf/config.h and bpf/maps.h.
 const (
@@ -33,9 +33,8 @@ var ErrLayout = errors.New("the maps' layout is another version's")
 var layouts = map[string][2]uintptr{
 	mapShared:            {4, unsafe.Sizeof(xdpShared{})},
 	mapStates:            {4, unsafe.Sizeof(xdpState{})},
-	mapTuples:            {unsafe.Sizeof(xdpTuple{}), 4},
-	mapFree:              {0, 4},
-	mapCache:             {4, unsafe.Sizeof(xdpBucket{})},
+	mapTuples:            {4, unsafe.Sizeof(xdpBucket{})},
+	mapSpilled:           {unsafe.Sizeof(xdpTuple{}), 4},
 	mapNexthopIndex:      {unsafe.Sizeof(xdpNexthopKey{}), 4},
 	mapInterfaceCounters: {4, unsafe.Sizeof(xdpCounter{})},
 	mapPathCounters:      {4, unsafe.Sizeof(xdpCounter{})},

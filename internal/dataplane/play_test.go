@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ type play struct {
 //	{"wait", "30", ""}                       seconds
 //	{"states", "", "line; line"}
 //
-// What becomes of a packet is the verdict, the reason, the mark (s1: state 1; s1r:
+// What becomes of a packet is the verdict, the reason, the mark (s1: the first state that was made; s1r:
 // in direction 1; m: judged, no state; +redirect) and the packet, if it is another
 // than before. $x stands for a number; the same number wherever it stands again.
 type step struct{ at, packet, want string }
@@ -80,7 +81,7 @@ func (h *harness) plays(all []play) {
 	for _, p := range all {
 		h.sub(p.name, func(h *harness) {
 			h.load(p.rules)
-			s := scene{harness: h, numbers: map[string]string{}}
+			s := scene{harness: h, numbers: map[string]string{}, order: []uint32{0}}
 			for i, step := range p.steps {
 				s.play(i, step)
 			}
@@ -105,11 +106,22 @@ func (h *harness) sub(name string, f func(*harness)) {
 type scene struct {
 	*harness
 	numbers map[string]string
+	order   []uint32 // indices of states in the order in which they were made, from 1 on
+}
+
+// note numbers the states that are new.
+func (s *scene) note() {
+	for st := range s.dp.View().States() {
+		if !slices.Contains(s.order, st.Index) {
+			s.order = append(s.order, st.Index)
+		}
+	}
 }
 
 func (s *scene) play(i int, step step) {
 	s.tb.Helper()
 	got := s.act(step.at, s.fill(step.packet))
+	s.note()
 	if !s.matches(step.want, got) {
 		s.tb.Errorf("step %d: %s %s\n got %s\nwant %s\nstates %q", i, step.at, step.packet, got, s.fill(step.want), s.states())
 	}
@@ -141,7 +153,7 @@ func (s *scene) leave(words []string, packet string) result {
 	s.tb.Helper()
 	var mark uint32
 	if len(words) > 1 {
-		mark = parseMark(words[1])
+		mark = s.parseMark(words[1])
 	}
 	if words[0] == "lan" {
 		return s.tcOut(s.net.lan0, parsePkt(packet).frame(lan0MAC, lanHostMAC), mark)
@@ -149,24 +161,25 @@ func (s *scene) leave(words []string, packet string) result {
 	return s.tcOut(s.net.wan0, parsePkt(packet).frame(wan0MAC, wanHostMAC), mark)
 }
 
-func parseMark(text string) uint32 {
+func (s *scene) parseMark(text string) uint32 {
 	mark := uint32(markMagic)
 	if strings.HasSuffix(text, "r") {
 		mark |= markReply
 	}
 	if n, err := strconv.Atoi(strings.Trim(text, "smr")); err == nil {
-		mark |= uint32(n)
+		mark |= s.order[n]
 	}
 	return mark
 }
 
-func markText(mark uint32) string {
+func (s *scene) markText(mark uint32) string {
 	if mark&markMask != markMagic {
 		return fmt.Sprintf(" mark %#x", mark)
 	}
 	text := " m"
 	if n := mark & maxStates; n != 0 {
-		text = fmt.Sprintf(" s%d", n)
+		s.note()
+		text = fmt.Sprintf(" s%d", slices.Index(s.order, n))
 	}
 	if mark&markReply != 0 {
 		text += "r"
@@ -184,7 +197,7 @@ func (s *scene) outcome(sent string, r result) string {
 		return text
 	}
 	if r.mark != 0 && r.verdict == up {
-		text += markText(r.mark)
+		text += s.markText(r.mark)
 	} else if r.meta {
 		text += " judged"
 	}

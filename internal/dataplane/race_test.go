@@ -77,17 +77,13 @@ func (h *harness) checkTuples(connections int) {
 	if states != connections {
 		h.tb.Errorf("%d live states of %d connections", states, connections)
 	}
-	var tuple xdpTuple
-	var number uint32
 	entered := 0
-	all := h.dp.tables.maps[mapTuples].Iterate()
-	for all.Next(&tuple, &number) {
+	for tuple, number := range h.dp.tables.entered() {
 		if live[tuple] != number {
 			h.tb.Errorf("%+v leads to state %d, not %d", tuple.decode(), number>>1, live[tuple]>>1)
 		}
 		entered++
 	}
-	check(h.tb, all.Err())
 	if entered != 2*connections {
 		h.tb.Errorf("%d tuples are entered, want %d", entered, 2*connections)
 	}

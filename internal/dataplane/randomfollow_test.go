@@ -134,7 +134,7 @@ func (f *traffic) odd() *shot {
 		s.frame = append(s.frame, make([]byte, f.IntN(40))...) // padding
 	case 4:
 		if s.hook == model.TCXEgress {
-			s.mark = model.MarkMagic | one[uint32](f.Rand, 0, model.MarkReply, model.MarkRedirect, twinStates+1)
+			s.mark = model.MarkMagic | one[uint32](f.Rand, 0, model.MarkReply, model.MarkRedirect, uint32(len(f.twin.raw)))
 			s.from = f.net.lan0
 		}
 	default:

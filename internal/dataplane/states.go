@@ -44,8 +44,7 @@ func (v *View) KillStates(match func(*state.State) bool) int {
 // live returns the indices of the live states.
 func (v *View) live() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		high := min(atomic.LoadUint32(&v.tables.shared.StatesHigh), v.tables.limit())
-		for i := uint32(1); i <= high; i++ {
+		for i := uint32(1); i < uint32(len(v.tables.states)); i++ {
 			if atomic.LoadUint32(&v.tables.states[i].Status) == statusLive && !yield(i) {
 				return
 			}

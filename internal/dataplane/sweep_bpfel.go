@@ -17,19 +17,18 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	sweepMapAddresses         = "addresses"
-	sweepMapCache             = "cache"
 	sweepMapFragments         = "fragments"
-	sweepMapFreeStates        = "free_states"
 	sweepMapInterfaceCounters = "interface_counters"
 	sweepMapNexthopHints      = "nexthop_hints"
 	sweepMapNexthopIndex      = "nexthop_index"
 	sweepMapPathCounters      = "path_counters"
 	sweepMapPaths             = "paths"
+	sweepMapSpilledTuples     = "spilled_tuples"
 	sweepMapStates            = "states"
 	sweepMapSweepers          = "sweepers"
 	sweepMapTuples            = "tuples"
 	sweepProgWeirSweepStart   = "weir_sweep_start"
-	sweepVarCacheMask         = "cache_mask"
+	sweepVarBucketMask        = "bucket_mask"
 	sweepVarHashSeed          = "hash_seed"
 	sweepVarImplicitPass      = "implicit_pass"
 	sweepVarMaxStates         = "max_states"
@@ -37,6 +36,7 @@ const (
 	sweepVarRuleBase          = "rule_base"
 	sweepVarRuleChunks        = "rule_chunks"
 	sweepVarShared            = "shared"
+	sweepVarStateSlots        = "state_slots"
 	sweepVarUnloaded          = "unloaded"
 )
 
@@ -90,14 +90,13 @@ type sweepProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type sweepMapSpecs struct {
 	Addresses         *ebpf.MapSpec `ebpf:"addresses"`
-	Cache             *ebpf.MapSpec `ebpf:"cache"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
-	FreeStates        *ebpf.MapSpec `ebpf:"free_states"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
+	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
 	Sweepers          *ebpf.MapSpec `ebpf:"sweepers"`
 	Tuples            *ebpf.MapSpec `ebpf:"tuples"`
@@ -107,7 +106,7 @@ type sweepMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type sweepVariableSpecs struct {
-	CacheMask    *ebpf.VariableSpec `ebpf:"cache_mask"`
+	BucketMask   *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	HashSeed     *ebpf.VariableSpec `ebpf:"hash_seed"`
 	ImplicitPass *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	MaxStates    *ebpf.VariableSpec `ebpf:"max_states"`
@@ -115,6 +114,7 @@ type sweepVariableSpecs struct {
 	RuleBase     *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks   *ebpf.VariableSpec `ebpf:"rule_chunks"`
 	Shared       *ebpf.VariableSpec `ebpf:"shared"`
+	StateSlots   *ebpf.VariableSpec `ebpf:"state_slots"`
 	Unloaded     *ebpf.VariableSpec `ebpf:"unloaded"`
 }
 
@@ -139,14 +139,13 @@ func (o *sweepObjects) Close() error {
 // It can be passed to loadSweepObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sweepMaps struct {
 	Addresses         *ebpf.Map `ebpf:"addresses"`
-	Cache             *ebpf.Map `ebpf:"cache"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
-	FreeStates        *ebpf.Map `ebpf:"free_states"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
+	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
 	Sweepers          *ebpf.Map `ebpf:"sweepers"`
 	Tuples            *ebpf.Map `ebpf:"tuples"`
@@ -155,14 +154,13 @@ type sweepMaps struct {
 func (m *sweepMaps) Close() error {
 	return _SweepClose(
 		m.Addresses,
-		m.Cache,
 		m.Fragments,
-		m.FreeStates,
 		m.InterfaceCounters,
 		m.NexthopHints,
 		m.NexthopIndex,
 		m.PathCounters,
 		m.Paths,
+		m.SpilledTuples,
 		m.States,
 		m.Sweepers,
 		m.Tuples,
@@ -173,7 +171,7 @@ func (m *sweepMaps) Close() error {
 //
 // It can be passed to loadSweepObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sweepVariables struct {
-	CacheMask    *ebpf.Variable `ebpf:"cache_mask"`
+	BucketMask   *ebpf.Variable `ebpf:"bucket_mask"`
 	HashSeed     *ebpf.Variable `ebpf:"hash_seed"`
 	ImplicitPass *ebpf.Variable `ebpf:"implicit_pass"`
 	MaxStates    *ebpf.Variable `ebpf:"max_states"`
@@ -181,6 +179,7 @@ type sweepVariables struct {
 	RuleBase     *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks   *ebpf.Variable `ebpf:"rule_chunks"`
 	Shared       *ebpf.Variable `ebpf:"shared"`
+	StateSlots   *ebpf.Variable `ebpf:"state_slots"`
 	Unloaded     *ebpf.Variable `ebpf:"unloaded"`
 }
 

@@ -37,9 +37,7 @@ func (h *harness) waitEmpty() {
 			h.tb.Fatalf("%d states made, %d released", s.StatesMade, s.StatesReleased)
 		}
 	}
-	var tuple xdpTuple
-	var number uint32
-	if h.dp.tables.maps[mapTuples].Iterate().Next(&tuple, &number) {
+	for _, number := range h.dp.tables.entered() {
 		h.tb.Fatalf("a tuple of state %d is left", number>>1)
 	}
 }

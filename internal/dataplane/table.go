@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/bits"
 	"os"
 	"path/filepath"
 
@@ -17,8 +16,7 @@ const (
 	mapShared            = ".bss"
 	mapStates            = "states"
 	mapTuples            = "tuples"
-	mapFree              = "free_states"
-	mapCache             = "cache"
+	mapSpilled           = "spilled_tuples"
 	mapNexthopIndex      = "nexthop_index"
 	mapInterfaceCounters = "interface_counters"
 	mapPathCounters      = "path_counters"
@@ -28,16 +26,17 @@ const (
 )
 
 var keptMaps = []string{
-	mapShared, mapStates, mapTuples, mapFree, mapCache, mapNexthopIndex,
+	mapShared, mapStates, mapTuples, mapSpilled, mapNexthopIndex,
 	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments,
 }
 
 // tables are the maps that outlive a reload, and what of them is memory.
 type tables struct {
-	maps   map[string]*bpfload.Map
-	shared *xdpShared
-	states []xdpState // [0] is unused
-	memory []*bpfload.Memory
+	maps    map[string]*bpfload.Map
+	shared  *xdpShared
+	states  []xdpState  // [0] is unused
+	buckets []xdpBucket // of the tuple table
+	memory  []*bpfload.Memory
 }
 
 // pinName is a map's name in the bpffs, which allows no dots.
@@ -97,7 +96,10 @@ func (t *tables) mapMemory() error {
 		return err
 	}
 	t.shared = &shared[0]
-	t.states, err = mapValues[xdpState](t, mapStates)
+	if t.states, err = mapValues[xdpState](t, mapStates); err != nil {
+		return err
+	}
+	t.buckets, err = mapValues[xdpBucket](t, mapTuples)
 	return err
 }
 
@@ -131,30 +133,20 @@ func (t *tables) close() error {
 	for _, m := range t.maps {
 		errs = append(errs, m.Close())
 	}
-	t.memory, t.shared, t.states = nil, nil, nil
+	t.memory, t.shared, t.states, t.buckets = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
-// limit is the number of states that fit.
-func (t *tables) limit() uint32 { return uint32(len(t.states) - 1) }
+// limit is the number of states that there may be.
+func (t *tables) limit() uint32 { return t.shared.Limit }
 
 // tableSizes returns the sizes of the maps whose size follows the limit of states.
 func tableSizes(limit uint32) map[string]uint32 {
 	return map[string]uint32{
-		mapStates: limit + 1,
-		mapTuples: 2 * limit,
-		mapFree:   limit,
-		mapCache:  cacheBuckets(limit),
+		mapStates:  stateSlots(limit) + 1,
+		mapTuples:  bucketCount(limit),
+		mapSpilled: spillSize(limit),
 	}
-}
-
-// cacheBuckets returns the number of buckets of the look-up cache, a power of
-// two. A bucket has eight slots and a state needs two, so a full table fills the
-// cache by half to whole: a cache twice as large is touched in twice as many
-// places, which costs more than the misses it saves.
-func cacheBuckets(limit uint32) uint32 {
-	const least = 64
-	return max(least, uint32(1)<<bits.Len32((limit-1)/4))
 }
 
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

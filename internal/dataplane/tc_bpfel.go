@@ -17,9 +17,7 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	tcMapAddresses          = "addresses"
-	tcMapCache              = "cache"
 	tcMapFragments          = "fragments"
-	tcMapFreeStates         = "free_states"
 	tcMapInSlots            = "in_slots"
 	tcMapInterfaceCounters  = "interface_counters"
 	tcMapNexthopHints       = "nexthop_hints"
@@ -39,6 +37,7 @@ const (
 	tcMapRuleVectors        = "rule_vectors"
 	tcMapRules              = "rules"
 	tcMapScratches          = "scratches"
+	tcMapSpilledTuples      = "spilled_tuples"
 	tcMapStates             = "states"
 	tcMapStretches          = "stretches"
 	tcMapSweepers           = "sweepers"
@@ -54,7 +53,7 @@ const (
 	tcProgWeirTcOutFragment = "weir_tc_out_fragment"
 	tcProgWeirTcOutMiss     = "weir_tc_out_miss"
 	tcProgWeirTcOutTurn     = "weir_tc_out_turn"
-	tcVarCacheMask          = "cache_mask"
+	tcVarBucketMask         = "bucket_mask"
 	tcVarHashSeed           = "hash_seed"
 	tcVarImplicitPass       = "implicit_pass"
 	tcVarMaxStates          = "max_states"
@@ -62,6 +61,7 @@ const (
 	tcVarRuleBase           = "rule_base"
 	tcVarRuleChunks         = "rule_chunks"
 	tcVarShared             = "shared"
+	tcVarStateSlots         = "state_slots"
 	tcVarUnloaded           = "unloaded"
 )
 
@@ -124,9 +124,7 @@ type tcProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcMapSpecs struct {
 	Addresses         *ebpf.MapSpec `ebpf:"addresses"`
-	Cache             *ebpf.MapSpec `ebpf:"cache"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
-	FreeStates        *ebpf.MapSpec `ebpf:"free_states"`
 	InSlots           *ebpf.MapSpec `ebpf:"in_slots"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
@@ -146,6 +144,7 @@ type tcMapSpecs struct {
 	RuleVectors       *ebpf.MapSpec `ebpf:"rule_vectors"`
 	Rules             *ebpf.MapSpec `ebpf:"rules"`
 	Scratches         *ebpf.MapSpec `ebpf:"scratches"`
+	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
 	Stretches         *ebpf.MapSpec `ebpf:"stretches"`
 	Sweepers          *ebpf.MapSpec `ebpf:"sweepers"`
@@ -157,7 +156,7 @@ type tcMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcVariableSpecs struct {
-	CacheMask    *ebpf.VariableSpec `ebpf:"cache_mask"`
+	BucketMask   *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	HashSeed     *ebpf.VariableSpec `ebpf:"hash_seed"`
 	ImplicitPass *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	MaxStates    *ebpf.VariableSpec `ebpf:"max_states"`
@@ -165,6 +164,7 @@ type tcVariableSpecs struct {
 	RuleBase     *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks   *ebpf.VariableSpec `ebpf:"rule_chunks"`
 	Shared       *ebpf.VariableSpec `ebpf:"shared"`
+	StateSlots   *ebpf.VariableSpec `ebpf:"state_slots"`
 	Unloaded     *ebpf.VariableSpec `ebpf:"unloaded"`
 }
 
@@ -189,9 +189,7 @@ func (o *tcObjects) Close() error {
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcMaps struct {
 	Addresses         *ebpf.Map `ebpf:"addresses"`
-	Cache             *ebpf.Map `ebpf:"cache"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
-	FreeStates        *ebpf.Map `ebpf:"free_states"`
 	InSlots           *ebpf.Map `ebpf:"in_slots"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
@@ -211,6 +209,7 @@ type tcMaps struct {
 	RuleVectors       *ebpf.Map `ebpf:"rule_vectors"`
 	Rules             *ebpf.Map `ebpf:"rules"`
 	Scratches         *ebpf.Map `ebpf:"scratches"`
+	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
 	Stretches         *ebpf.Map `ebpf:"stretches"`
 	Sweepers          *ebpf.Map `ebpf:"sweepers"`
@@ -221,9 +220,7 @@ type tcMaps struct {
 func (m *tcMaps) Close() error {
 	return _TcClose(
 		m.Addresses,
-		m.Cache,
 		m.Fragments,
-		m.FreeStates,
 		m.InSlots,
 		m.InterfaceCounters,
 		m.NexthopHints,
@@ -243,6 +240,7 @@ func (m *tcMaps) Close() error {
 		m.RuleVectors,
 		m.Rules,
 		m.Scratches,
+		m.SpilledTuples,
 		m.States,
 		m.Stretches,
 		m.Sweepers,
@@ -255,7 +253,7 @@ func (m *tcMaps) Close() error {
 //
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcVariables struct {
-	CacheMask    *ebpf.Variable `ebpf:"cache_mask"`
+	BucketMask   *ebpf.Variable `ebpf:"bucket_mask"`
 	HashSeed     *ebpf.Variable `ebpf:"hash_seed"`
 	ImplicitPass *ebpf.Variable `ebpf:"implicit_pass"`
 	MaxStates    *ebpf.Variable `ebpf:"max_states"`
@@ -263,6 +261,7 @@ type tcVariables struct {
 	RuleBase     *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks   *ebpf.Variable `ebpf:"rule_chunks"`
 	Shared       *ebpf.Variable `ebpf:"shared"`
+	StateSlots   *ebpf.Variable `ebpf:"state_slots"`
 	Unloaded     *ebpf.Variable `ebpf:"unloaded"`
 }
 

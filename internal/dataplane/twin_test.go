@@ -73,7 +73,8 @@ func newTwin(tb testing.TB, implicit bool) *twin {
 		check(tb, netlink.RouteAdd(&netlink.Route{Dst: dst, Type: unix.RTN_UNREACHABLE}))
 	}
 	t := &twin{harness: h, implicit: implicit, flags: make(map[string]InterfaceFlags)}
-	t.raw, t.known = make([]xdpState, twinStates+1), make([]state.State, twinStates+1)
+	slots := len(t.dp.tables.states)
+	t.raw, t.known = make([]xdpState, slots), make([]state.State, slots)
 	t.values = must(newPerCPU[xdpCounter]())(tb)
 	t.use("")
 	return t

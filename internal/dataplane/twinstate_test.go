@@ -35,21 +35,17 @@ func (t *twin) wait(ticks uint32) {
 // sweep releases what has died, as sweep.h does.
 func (t *twin) sweep() {
 	t.bury()
-	shared, tables := t.dp.tables.shared, t.dp.tables.maps
-	for i := uint32(1); i <= shared.StatesHigh; i++ {
-		s := &t.dp.tables.states[i]
+	tables := t.dp.tables
+	for i := range tables.states {
+		s := &tables.states[i]
 		if s.Status != statusDead {
 			continue
 		}
 		for d, tuple := range []*xdpTuple{&s.Forth.Tuple, &s.Back.Tuple} {
-			var owner uint32
-			if tables[mapTuples].Lookup(tuple, &owner) == nil && owner == i<<1|uint32(d) {
-				check(t.tb, tables[mapTuples].Delete(tuple))
-			}
+			check(t.tb, tables.release(tuple, uint32(i<<1|d), t.dp.ledger.HashSeed))
 		}
 		s.Status = statusFree
-		check(t.tb, tables[mapFree].Put(nil, i))
-		shared.StatesReleased++
+		tables.shared.StatesReleased++
 	}
 	t.model.Sweep()
 	t.look()
@@ -65,7 +61,7 @@ func (t *twin) holds(mark uint32, tuple state.Tuple) bool {
 // one that was made, nil if none.
 func (t *twin) look() *state.State {
 	var made *state.State
-	for i := uint32(1); i <= min(t.dp.tables.shared.StatesHigh, twinStates); i++ {
+	for i := range t.raw {
 		now, before := &t.dp.tables.states[i], &t.raw[i]
 		if *now == *before {
 			continue
@@ -76,7 +72,7 @@ func (t *twin) look() *state.State {
 			t.known[i].Index = 0
 			continue
 		}
-		now.decode(&t.known[i], i)
+		now.decode(&t.known[i], uint32(i))
 		t.known[i].NextHops = [2]uint16{}
 		if was != statusLive {
 			made = &t.known[i]

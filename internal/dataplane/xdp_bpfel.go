@@ -19,8 +19,10 @@ type xdpAddr struct {
 }
 
 type xdpBucket struct {
-	_    structs.HostLayout
-	Slot [8]uint64
+	_       structs.HostLayout
+	Slot    [7]uint64
+	Version uint32
+	Spilled uint32
 }
 
 type xdpCounter struct {
@@ -220,6 +222,7 @@ type xdpScratch struct {
 	State       uint32
 	Path        uint32
 	OutIfindex  uint32
+	Slot        uint32
 	Random      uint32
 	Why         uint32
 	Tracked     uint8
@@ -228,7 +231,7 @@ type xdpScratch struct {
 	SkipIn      uint8
 	SkipOut     uint8
 	QuotedForth uint8
-	_           [5]byte
+	_           [1]byte
 	In          struct {
 		_         structs.HostLayout
 		Src       xdpAddr
@@ -293,12 +296,17 @@ type xdpScratch struct {
 	Search        struct {
 		_      structs.HostLayout
 		Number uint32
-		Owner  uint32
 		Reason uint32
 		Low    uint16
 		Span   uint16
 		At     uint16
 		Pad    uint16
+	}
+	Entry struct {
+		_      structs.HostLayout
+		Number uint32
+		Owner  uint32
+		Reason uint32
 	}
 	Quote struct {
 		_        structs.HostLayout
@@ -333,14 +341,14 @@ type xdpShared struct {
 	TimeoutFragSet  uint32
 	AdaptiveStart   uint32
 	AdaptiveEnd     uint32
-	Pad1            [13]uint32
-	StatesHigh      uint32
+	Limit           uint32
+	Pad1            [12]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
 	PathsHigh       uint32
 	PathsReserved   uint32
-	Pad2            [10]uint32
+	Pad2            [11]uint32
 	Interfaces      [16384]struct {
 		_     structs.HostLayout
 		Mac   [6]uint8
@@ -384,7 +392,7 @@ type xdpState struct {
 	Phase   uint8
 	Flags   uint8
 	Layout  uint8
-	Pad0    uint8
+	Entered uint8
 	Flow    [2]xdpFlow
 }
 
@@ -447,9 +455,7 @@ type xdpWalk struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	xdpMapAddresses         = "addresses"
-	xdpMapCache             = "cache"
 	xdpMapFragments         = "fragments"
-	xdpMapFreeStates        = "free_states"
 	xdpMapInterfaceCounters = "interface_counters"
 	xdpMapNexthopHints      = "nexthop_hints"
 	xdpMapNexthopIndex      = "nexthop_index"
@@ -468,6 +474,7 @@ const (
 	xdpMapRules             = "rules"
 	xdpMapScratches         = "scratches"
 	xdpMapSlots             = "slots"
+	xdpMapSpilledTuples     = "spilled_tuples"
 	xdpMapStates            = "states"
 	xdpMapStretches         = "stretches"
 	xdpMapSweepers          = "sweepers"
@@ -478,7 +485,7 @@ const (
 	xdpProgWeirXdpFragment  = "weir_xdp_fragment"
 	xdpProgWeirXdpMiss      = "weir_xdp_miss"
 	xdpProgWeirXdpTurn      = "weir_xdp_turn"
-	xdpVarCacheMask         = "cache_mask"
+	xdpVarBucketMask        = "bucket_mask"
 	xdpVarHashSeed          = "hash_seed"
 	xdpVarImplicitPass      = "implicit_pass"
 	xdpVarMaxStates         = "max_states"
@@ -486,6 +493,7 @@ const (
 	xdpVarRuleBase          = "rule_base"
 	xdpVarRuleChunks        = "rule_chunks"
 	xdpVarShared            = "shared"
+	xdpVarStateSlots        = "state_slots"
 	xdpVarUnloaded          = "unloaded"
 )
 
@@ -543,9 +551,7 @@ type xdpProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpMapSpecs struct {
 	Addresses         *ebpf.MapSpec `ebpf:"addresses"`
-	Cache             *ebpf.MapSpec `ebpf:"cache"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
-	FreeStates        *ebpf.MapSpec `ebpf:"free_states"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
@@ -564,6 +570,7 @@ type xdpMapSpecs struct {
 	Rules             *ebpf.MapSpec `ebpf:"rules"`
 	Scratches         *ebpf.MapSpec `ebpf:"scratches"`
 	Slots             *ebpf.MapSpec `ebpf:"slots"`
+	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
 	Stretches         *ebpf.MapSpec `ebpf:"stretches"`
 	Sweepers          *ebpf.MapSpec `ebpf:"sweepers"`
@@ -575,7 +582,7 @@ type xdpMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpVariableSpecs struct {
-	CacheMask    *ebpf.VariableSpec `ebpf:"cache_mask"`
+	BucketMask   *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	HashSeed     *ebpf.VariableSpec `ebpf:"hash_seed"`
 	ImplicitPass *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	MaxStates    *ebpf.VariableSpec `ebpf:"max_states"`
@@ -583,6 +590,7 @@ type xdpVariableSpecs struct {
 	RuleBase     *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks   *ebpf.VariableSpec `ebpf:"rule_chunks"`
 	Shared       *ebpf.VariableSpec `ebpf:"shared"`
+	StateSlots   *ebpf.VariableSpec `ebpf:"state_slots"`
 	Unloaded     *ebpf.VariableSpec `ebpf:"unloaded"`
 }
 
@@ -607,9 +615,7 @@ func (o *xdpObjects) Close() error {
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpMaps struct {
 	Addresses         *ebpf.Map `ebpf:"addresses"`
-	Cache             *ebpf.Map `ebpf:"cache"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
-	FreeStates        *ebpf.Map `ebpf:"free_states"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
@@ -628,6 +634,7 @@ type xdpMaps struct {
 	Rules             *ebpf.Map `ebpf:"rules"`
 	Scratches         *ebpf.Map `ebpf:"scratches"`
 	Slots             *ebpf.Map `ebpf:"slots"`
+	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
 	Stretches         *ebpf.Map `ebpf:"stretches"`
 	Sweepers          *ebpf.Map `ebpf:"sweepers"`
@@ -638,9 +645,7 @@ type xdpMaps struct {
 func (m *xdpMaps) Close() error {
 	return _XdpClose(
 		m.Addresses,
-		m.Cache,
 		m.Fragments,
-		m.FreeStates,
 		m.InterfaceCounters,
 		m.NexthopHints,
 		m.NexthopIndex,
@@ -659,6 +664,7 @@ func (m *xdpMaps) Close() error {
 		m.Rules,
 		m.Scratches,
 		m.Slots,
+		m.SpilledTuples,
 		m.States,
 		m.Stretches,
 		m.Sweepers,
@@ -671,7 +677,7 @@ func (m *xdpMaps) Close() error {
 //
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpVariables struct {
-	CacheMask    *ebpf.Variable `ebpf:"cache_mask"`
+	BucketMask   *ebpf.Variable `ebpf:"bucket_mask"`
 	HashSeed     *ebpf.Variable `ebpf:"hash_seed"`
 	ImplicitPass *ebpf.Variable `ebpf:"implicit_pass"`
 	MaxStates    *ebpf.Variable `ebpf:"max_states"`
@@ -679,6 +685,7 @@ type xdpVariables struct {
 	RuleBase     *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks   *ebpf.Variable `ebpf:"rule_chunks"`
 	Shared       *ebpf.Variable `ebpf:"shared"`
+	StateSlots   *ebpf.Variable `ebpf:"state_slots"`
 	Unloaded     *ebpf.Variable `ebpf:"unloaded"`
 }
 
