@@ -50,12 +50,20 @@ static __always_inline enum route carry_route(hook_ctx *ctx, struct scratch *s, 
 	return r;
 }
 
+/* Counts what a rule has blocked. */
+static __always_inline enum reason carry_refuse(struct scratch *s, enum reason r, __u8 crossed)
+{
+	if (r == REASON_BLOCK || r == REASON_UNLOADED)
+		count_path(path_index(s, crossed), s->packet.length);
+	return r;
+}
+
 /* The sides of the state that keep none judge this packet anew. */
 static __always_inline enum reason carry_judge(struct scratch *s, struct state *st)
 {
 	enum reason r, why;
+	__u8 in, out, crossed = 0;
 	__u32 d, options;
-	__u8 in, out;
 
 	if (!s || !st)
 		return REASON_INTERNAL;
@@ -63,15 +71,15 @@ static __always_inline enum reason carry_judge(struct scratch *s, struct state *
 	in = d ? STATE_JUDGE_OUT : STATE_JUDGE_IN;
 	out = d ? STATE_JUDGE_IN : STATE_JUDGE_OUT;
 	options = s->packet.flags & PACKET_OPTIONS;
-	s->in.tag = 0;
 	if (st->flags & in) {
 		judge_ask(&s->in, &s->packet, DIRECTION_IN, s->packet.ifindex, 0);
 		r = crossing(&s->in, options, &why);
 		if (r != UNDECIDED)
-			return r;
+			return carry_refuse(s, r, STATE_IN);
+		crossed = STATE_IN;
 	}
 	if (st->flags & out && s->out_ifindex) {
-		judge_ask(&s->out, &s->packet, DIRECTION_OUT, s->out_ifindex, s->in.tag);
+		judge_ask(&s->out, &s->packet, DIRECTION_OUT, s->out_ifindex, crossed ? s->in.tag : st->tag);
 		tuple_leaving(&s->tuple, st, d);
 		s->out.dst = s->tuple.dst;
 		s->out.dport = s->tuple.dport;
@@ -81,7 +89,7 @@ static __always_inline enum reason carry_judge(struct scratch *s, struct state *
 		}
 		r = crossing(&s->out, options, &why);
 		if (r != UNDECIDED)
-			return r;
+			return carry_refuse(s, r, crossed | STATE_OUT);
 	}
 	return UNDECIDED;
 }

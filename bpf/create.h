@@ -299,6 +299,17 @@ static __always_inline int tuples_mirror(const struct state *st)
 	return tuple_equal(&r, &st->back.tuple);
 }
 
+/* The tag that the side which keeps state gives to all packets of the connection,
+ * where the other side judges them. */
+static __always_inline __u16 kept_tag(const struct scratch *s, __u8 flags)
+{
+	if (flags & STATE_JUDGE_OUT)
+		return s->in.tag;
+	if (flags & STATE_JUDGE_IN && s->out.tag != s->in.tag)
+		return s->out.tag;
+	return 0;
+}
+
 /* Fills a NEW slot but for the reply's port and what depends on it. */
 static __always_inline void state_fill(struct state *st, const struct scratch *s, __u8 flags, int wscale)
 {
@@ -312,6 +323,7 @@ static __always_inline void state_fill(struct state *st, const struct scratch *s
 		st->back.nexthop = NEXTHOP_LOCAL; /* answers to the box's own packets */
 	st->path = s->path;
 	st->entered = 0;
+	st->tag = kept_tag(s, flags);
 	st->rule_in = flags & STATE_IN ? s->in.rule : 0;
 	st->rule_out = flags & STATE_OUT ? s->out.rule : 0;
 	st->created = shared.now;

@@ -104,7 +104,8 @@ struct state {
 	__u32 path;	/* index into path_counters				*/
 	__u32 rule_in;	/* global id of the rule that decided, 0: none		*/
 	__u32 rule_out;
-	__u32 spare0;
+	__u16 tag;	/* set by the side that keeps state; 0: none			*/
+	__u16 spare0;
 	/* line 1 */
 	struct course back;
 	__u32 created;	/* tick							*/

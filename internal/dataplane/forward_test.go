@@ -95,5 +95,17 @@ func testForward(h *harness) {
 		{"a tag is seen where the packet leaves", "block out\npass in tag good\npass out tagged good", []step{
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
 		}},
+		{"the state keeps the tag of the side that keeps it", "block\npass in on lan0 tag good\npass out on wan0 tagged good no state", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward state wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+		}},
+		{"answers bear the tag of the out side", "block\npass in on lan0 no state\npass out on wan0 tag good\npass out on lan0 tagged good no state", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+			{"xdp wan", "udp 198.51.100.9:53 > 192.168.1.10:1", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:1 ttl 63"},
+		}},
+		{"but not what the in side had set", "block\npass in on lan0 tag good no state\npass out on wan0\npass out on lan0 tagged good no state", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule wan udp 192.168.1.10:1 > 198.51.100.9:53 ttl 63"},
+			{"xdp wan", "udp 198.51.100.9:53 > 192.168.1.10:1", "drop block"},
+		}},
 	})
 }

@@ -88,11 +88,21 @@ func (h *rulesHarness) judge(tb rapid.TB, p rulestest.Packet) rulestest.Answer {
 	return h.answer(tb, reason.Reason(verdict), &answered, p.Src.Is4())
 }
 
+// tag returns the number of a tag; 0: none, or one that no rule knows.
+func (h *rulesHarness) tag(name string) uint16 {
+	for number, known := range h.program.Tags {
+		if known == name {
+			return number
+		}
+	}
+	return 0
+}
+
 func (h *rulesHarness) ask(p rulestest.Packet) rulesprog.RulesJudge {
 	j := rulesprog.RulesJudge{
 		Ifindex: p.Ifindex, Proto: p.Proto, Family: 4, TcpFlags: p.TCPFlags,
 		IcmpType: p.ICMPType, IcmpCode: p.ICMPCode, Sport: swap(p.SPort), Dport: swap(p.DPort),
-		Tag: uint16(slices.Index(h.program.Tags, p.Tag) + 1),
+		Tag: h.tag(p.Tag),
 	}
 	if p.Tag != "" && j.Tag == 0 {
 		j.Tag = 0xffff // a tag that no rule knows
@@ -149,7 +159,7 @@ func (h *rulesHarness) answer(tb rapid.TB, why reason.Reason, j *rulesprog.Rules
 	case j.Tag == 0xffff:
 		a.Tag = "unknown"
 	case j.Tag != 0:
-		a.Tag = h.program.Tags[j.Tag-1]
+		a.Tag = h.program.Tags[j.Tag]
 	}
 	if verdict == rulestest.Blocked {
 		return a

@@ -384,7 +384,8 @@ type xdpState struct {
 	Path    uint32
 	RuleIn  uint32
 	RuleOut uint32
-	Spare0  uint32
+	Tag     uint16
+	Spare0  uint16
 	Back    xdpCourse
 	Created uint32
 	CheckAt uint32

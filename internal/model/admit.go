@@ -19,9 +19,7 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 	p.path = pathOf(in, out)
 	switch {
 	case why != nil:
-		if *why == reason.Block || *why == reason.Unloaded {
-			m.countPath(p.path, p)
-		}
+		m.countBlocked(why, in, out, p)
 		return p.drop(*why)
 	case c != nil:
 		c.widen(p, d, in, out)

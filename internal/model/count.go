@@ -1,6 +1,7 @@
 package model
 
 import (
+	"weir/internal/reason"
 	"weir/internal/state"
 	"weir/pf/resolve"
 )
@@ -34,6 +35,13 @@ func (m *Model) countPath(path Path, p *packet) {
 	c.Packets++
 	c.Bytes += uint64(p.length())
 	m.paths[path] = c
+}
+
+// countBlocked counts a packet under what the crossings matched if a rule dropped it.
+func (m *Model) countBlocked(why *reason.Reason, in, out *crossing, p *packet) {
+	if why != nil && (*why == reason.Block || *why == reason.Unloaded) {
+		m.countPath(pathOf(in, out), p)
+	}
 }
 
 // pathOf is the path of what the crossings matched.

@@ -27,6 +27,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		RuleOut: m.number(out),
 		Created: m.now,
 	}, path: pathOf(in, out)}
+	c.tag = keptTag(c.Flags, in, out)
 	c.ends = [2]bool{!out.due, !in.due}
 	if made != nil {
 		c.Index = made.Index
@@ -42,6 +43,18 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	m.states = append(m.states, c)
 	m.countMade(in, out)
 	return c, nil
+}
+
+// keptTag is the tag that packets of a connection bear where one side judges them
+// anew: that of the side which keeps state.
+func keptTag(flags state.Flags, in, out *crossing) string {
+	switch {
+	case flags&state.JudgeOut != 0:
+		return in.tag
+	case flags&state.JudgeIn != 0 && out.tag != in.tag:
+		return out.tag
+	}
+	return ""
 }
 
 // translated returns the packet's tuple as it will leave, but for the source

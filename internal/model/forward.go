@@ -76,17 +76,23 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *reason.Re
 		came, left = left, came
 	}
 	a := ask(p)
+	tag, in := c.tag, crossing{}
 	if c.Flags&came != 0 {
-		in := m.evaluate(a)
+		in = m.evaluate(a)
 		if why := m.verdict(&in, p); why != nil {
+			m.countBlocked(why, &in, &crossing{}, p)
 			return why
 		}
+		tag = in.tag
 	}
 	if c.Flags&left != 0 && to != 0 {
 		a.direction, a.iface = resolve.Out, m.box.byIndex(to)
 		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
+		a.tag = tag
 		out := m.evaluate(a)
-		return m.verdict(&out, p)
+		why := m.verdict(&out, p)
+		m.countBlocked(why, &in, &out, p)
+		return why
 	}
 	return nil
 }

@@ -77,6 +77,7 @@ type Model struct {
 type connection struct {
 	state.State
 	path Path
+	tag  string // of the side that keeps state
 	dead bool
 	ends [2]bool // the box itself is where packets of the direction go
 }

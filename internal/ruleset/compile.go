@@ -3,6 +3,7 @@ package ruleset
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 
 	"weir/pf/resolve"
 )
@@ -20,7 +21,7 @@ func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) {
 		rules: rs.Rules, snapshot: s,
 		tables:  map[string]addresses{},
 		tags:    map[string]uint16{},
-		program: &Program{Rules: make([]Rule, min(len(rs.Rules), MaxRules))},
+		program: &Program{Rules: make([]Rule, min(len(rs.Rules), MaxRules)), Tags: map[uint16]string{}},
 	}
 	for _, t := range rs.Tables {
 		c.tables[t.Name] = append(c.tables[t.Name], t.Entries...)
@@ -127,14 +128,28 @@ func (c *compiler) translations(r *resolve.Rule, a *Rule) (err error) {
 	return nil
 }
 
+// tagNumber chooses a number by the name: states keep the numbers of tags over
+// reloads, so a tag has mostly the same in the next file.
+func (c *compiler) tagNumber(name string) uint16 {
+	hash := fnv.New32a()
+	hash.Write([]byte(name))
+	number := uint16(hash.Sum32()%maxTags) + 1
+	for c.program.Tags[number] != "" {
+		number = number%maxTags + 1
+	}
+	return number
+}
+
 func (c *compiler) tag(name string) uint16 {
 	if name == "" {
 		return 0
 	}
 	number, ok := c.tags[name]
 	if !ok {
-		c.program.Tags = append(c.program.Tags, name)
-		number = uint16(len(c.program.Tags))
+		if len(c.tags) < maxTags {
+			number = c.tagNumber(name)
+			c.program.Tags[number] = name
+		}
 		c.tags[name] = number
 	}
 	return number

@@ -13,8 +13,8 @@ type Program struct {
 	Pools   []Pool
 	Rows    []Row
 
-	// Tags are the names of tags: Tags[n-1] is that of number n.
-	Tags []string
+	// Tags are the names of tags by their numbers.
+	Tags map[uint16]string
 
 	layouts []poolLayout
 }

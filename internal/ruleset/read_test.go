@@ -38,11 +38,11 @@ func (r *reader) judge(p rulestest.Packet) rulestest.Answer {
 		if !r.has(r.classes(p), n) {
 			continue
 		}
-		if rule.Tagged != 0 && (a.Tag == r.Tags[rule.Tagged-1]) == (rule.Flags&ruleset.NotTagged != 0) {
+		if rule.Tagged != 0 && (a.Tag == r.Tags[rule.Tagged]) == (rule.Flags&ruleset.NotTagged != 0) {
 			continue
 		}
 		if rule.Tag != 0 {
-			a.Tag = r.Tags[rule.Tag-1]
+			a.Tag = r.Tags[rule.Tag]
 		}
 		if rule.Flags&ruleset.Match != 0 {
 			if len(a.Matched) < rulestest.MaxMatches-1 {
