@@ -34,8 +34,11 @@
 #define BUCKET_SLOTS	   7
 #define ENTER_TRIES	   64 /* at a bucket that others are at	*/
 #define NAT_PORT_TRIES	   1024
-/* Places that a new state tries, from its home on. Three of four are taken at most,
- * so that it finds none happens once in 10^8 times at the limit. */
+/* A state's home, and the places next to it, at which a tuple is looked for before
+ * the tuple table is asked. */
+#define HOME_LOOKS	   3
+/* Places that a new state tries, those first and then any. Three of four are taken
+ * at most, so that it finds none happens once in 10^8 times at the limit. */
 #define SLOT_TRIES	   64
 
 /* A state is released this many ticks after it was marked dead: by then no
@@ -73,7 +76,8 @@ struct metadata {
 #define METADATA_MAGIC	   0x77656972u
 
 /* Set by the loader. */
-extern const volatile __u64 hash_seed;	  /* kept over a reload: the tuple table depends on it    */
+#define HASH_KEYS	   10
+extern const volatile __u32 hash_keys[HASH_KEYS]; /* kept over a reload, as the tuple table is */
 extern const volatile __u32 random_seed;  /* 0: from the kernel; tests set another	       */
 extern const volatile __u32 bucket_mask;  /* number of buckets of the tuple table, minus 1      */
 extern const volatile __u32 max_states;	  /* set limit states				       */

@@ -2,16 +2,15 @@
 /*
  * Making a state: a free slot, the reservation of both tuples, a port for NAT.
  *
- * The order is what makes it safe without a lock: the slot is filled while it
- * is NEW; the reply's tuple is entered, which reserves the port; then the slot goes LIVE; then the first tuple is entered. Whoever loses
- * the last step undoes its own and uses the winner's.
+ * The order is what makes it safe: the slot is filled while it is NEW; the reply's
+ * tuple is entered, which reserves the port; then the slot goes LIVE; then the first
+ * tuple is entered. Whoever loses the last step kills its own and uses the winner's.
  */
 #ifndef WEIR_CREATE_H
 #define WEIR_CREATE_H
 
 #include "csum.h"
-#include "lookup.h"
-#include "release.h"
+#include "place.h"
 #include "scratch.h"
 #include "track.h"
 
@@ -25,125 +24,8 @@ static __always_inline __u32 random_next(struct scratch *s)
 
 	if (!x)
 		x = (random_seed ? random_seed + bpf_get_smp_processor_id() : bpf_get_prandom_u32()) | 1;
-	x ^= x << 13;
-	x ^= x >> 17;
-	x ^= x << 5;
-	s->random = x;
-	return x;
-}
-
-/* Counts a state more, unless set limit states is reached. */
-static __always_inline int state_count(void)
-{
-	__u32 made = __sync_fetch_and_add(&shared.states_made, 1) + 1;
-
-	if (made - shared.states_released <= max_states)
-		return 1;
-	__sync_fetch_and_add(&shared.states_made, -1);
-	return 0;
-}
-
-/* Takes the slot that s->slot names if it is free; else the next is named. */
-static __always_inline int slot_try(struct scratch *s)
-{
-	struct state *st = state_get(s->slot);
-
-	if (st && __sync_val_compare_and_swap(&st->status, STATUS_FREE, STATUS_NEW) == STATUS_FREE)
-		return 1;
-	s->slot = s->slot >= state_slots ? 1 : s->slot + 1;
-	return 0;
-}
-
-static long slot_step(__u32 n, void *data)
-{
-	struct scratch *s = scratch_get();
-
-	(void)data;
-	return !s || n == SLOT_TRIES - 2 || slot_try(s); /* the last step gives up */
-}
-
-/* A free slot for the state of s->packet, NEW from now on; 0: none. */
-static __always_inline __u32 slot_take(struct scratch *s)
-{
-	s->slot = state_home(tuple_hash(&s->packet.tuple));
-	/* mostly the home is free: without a call */
-	if (slot_try(s))
-		return s->slot;
-	return bpf_loop(SLOT_TRIES - 1, slot_step, 0, 0) < SLOT_TRIES - 1 ? s->slot : 0;
-}
-
-/* The owner of a tuple we want: gives way if it is dead or has expired. */
-static __always_inline int owner_yields(__u32 owner)
-{
-	struct state *s = state_get(STATE_INDEX(owner));
-
-	if (!s || s->status == STATUS_NEW)
-		return 0;
-	if (s->status == STATUS_LIVE) {
-		if (!state_expired(s, STATE_DIRECTION(owner)))
-			return 0;
-		state_kill(s);
-	}
-	return 1;
-}
-
-/*
- * Enters the tuple of s->entry.number, which stands in its state already.
- * UNDECIDED: done. REASON_TUPLE_TAKEN: a live state owns it, s->entry.owner is its
- * number. REASON_STATE_BUSY: somebody else is at the bucket.
- */
-static __noinline enum reason tuple_try(struct scratch *s)
-{
-	__u32 number = s->entry.number, version, old;
-	struct state *st = state_get(STATE_INDEX(number));
-	struct bucket *b;
-	struct tuple *t;
-	enum reason r;
-	__u64 hash;
-
-	if (!st)
-		return REASON_INTERNAL;
-	t = &state_course(st, STATE_DIRECTION(number))->tuple;
-	hash = tuple_hash(t);
-	b = bucket_get(hash);
-	if (!b)
-		return REASON_INTERNAL;
-	version = bucket_version(b);
-	old = tuple_owner(b, t, hash);
-	if (old && !owner_yields(old)) {
-		s->entry.owner = old;
-		return REASON_TUPLE_TAKEN;
-	}
-	if (!bucket_lock(b, version))
-		return REASON_STATE_BUSY;
-	r = old ? bucket_replace(b, t, hash, old, number) : bucket_add(b, t, hash, number);
-	bucket_unlock(b, version);
-	return r;
-}
-
-static long tuple_step(__u32 n, void *data)
-{
-	struct scratch *s = scratch_get();
-
-	(void)n;
-	(void)data;
-	if (!s)
-		return 1;
-	s->entry.reason = tuple_try(s);
-	return s->entry.reason != REASON_STATE_BUSY;
-}
-
-/* tuple_try(), again while others are at the bucket. */
-static __always_inline enum reason tuple_enter(struct scratch *s, __u32 number)
-{
-	enum reason r;
-
-	s->entry.number = number;
-	r = tuple_try(s);
-	if (r != REASON_STATE_BUSY)
-		return r;
-	bpf_loop(ENTER_TRIES, tuple_step, 0, 0);
-	return s->entry.reason;
+	s->random = random_step(x);
+	return s->random;
 }
 
 /*
@@ -156,6 +38,7 @@ static __always_inline long port_try(struct scratch *s)
 	struct state *st = state_get(STATE_INDEX(search->number));
 	struct tuple *t;
 	enum reason r;
+	__u32 owner;
 
 	if (!st)
 		return 1;
@@ -164,9 +47,10 @@ static __always_inline long port_try(struct scratch *s)
 	if (t->dport == s->packet.tuple.dport && tuple_equal(t, &s->packet.tuple))
 		r = REASON_TUPLE_TAKEN; /* by itself: its answers would look like it */
 	else
-		r = tuple_enter(s, search->number);
+		r = tuple_enter(search->number, &owner);
 	search->reason = r;
-	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY)
+	/* REASON_TUPLE_ERROR: another port's bucket may have room */
+	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY && r != REASON_TUPLE_ERROR)
 		return 1;
 	search->at = search->at == search->span ? 0 : search->at + 1;
 	return 0;
@@ -212,7 +96,7 @@ static __always_inline int has_ports(const struct packet *p)
 
 /* Reserves the reply's tuple, with another source port where the rules or a
  * collision ask for one. own: the box's own packet. */
-static __always_inline enum reason reply_reserve(struct scratch *s, __u32 number, int own)
+static __always_inline enum reason reply_reserve(struct scratch *s, __u32 number, int own, __u32 *owner)
 {
 	const struct packet *p = &s->packet;
 	const struct judge *out = &s->out;
@@ -221,7 +105,7 @@ static __always_inline enum reason reply_reserve(struct scratch *s, __u32 number
 	if (out->flags & JUDGE_NAT && has_ports(p) && !(out->flags & JUDGE_NAT_STATIC))
 		return port_reserve(s, number, out->nat_low ? out->nat_low : NAT_LOW,
 				    out->nat_high ? out->nat_high : NAT_HIGH);
-	r = tuple_enter(s, number);
+	r = tuple_enter(number, owner);
 	if (r == REASON_TUPLE_TAKEN && own && has_ports(p) && !(out->flags & JUDGE_NAT_STATIC))
 		return port_reserve(s, number, NAT_LOW, NAT_HIGH);
 	return r;
@@ -341,14 +225,24 @@ static __always_inline void state_fill(struct state *st, const struct scratch *s
 		st->flow[0].peer = PEER_SYN_SENT;
 }
 
+/* Whether a live state holds the packet's tuple, which another core has made a
+ * moment earlier. Then it is used. */
+static __always_inline int state_shared(struct scratch *s, __u32 number)
+{
+	if (STATE_DIRECTION(number) || !state_verify(number, &s->packet.tuple))
+		return 0;
+	s->state = number;
+	return 1;
+}
+
 /*
- * Makes the state of s->packet; s->tuple holds the reply's tuple (its port may
- * still change), s->path where it counts. Returns UNDECIDED and the number in
- * s->state, or the reason to drop. s->state may be another core's.
+ * Makes the state of s->packet; s->tuple holds the reply's tuple, but for a port
+ * that is chosen here; s->path where it counts. Returns UNDECIDED and the number
+ * in s->state, or the reason to drop. s->state may be another core's.
  */
 __noinline enum reason state_create(struct scratch *s, __u8 flags, int wscale, int own)
 {
-	__u32 index;
+	__u32 index, owner = 0;
 	struct state *st;
 	enum reason r;
 
@@ -356,36 +250,32 @@ __noinline enum reason state_create(struct scratch *s, __u8 flags, int wscale, i
 		return REASON_INTERNAL;
 	if (!state_count())
 		return REASON_STATE_LIMIT;
-	index = slot_take(s);
+	index = slot_take(tuple_hash(&s->packet.tuple), random_next(s));
 	st = state_get(index);
 	if (!index || !st) {
 		__sync_fetch_and_add(&shared.states_released, 1);
 		return REASON_STATE_LIMIT;
 	}
 	state_fill(st, s, flags, wscale);
-	r = reply_reserve(s, STATE_NUMBER(index, 1), own);
+	r = reply_reserve(s, STATE_NUMBER(index, 1), own, &owner);
 	if (r != UNDECIDED) {
 		slot_return(st);
-		return r;
+		/* owner ^ 1: the other direction of the state that has the reply's tuple */
+		return r == REASON_TUPLE_TAKEN && state_shared(s, owner ^ 1) ? UNDECIDED : r;
 	}
 	if (!tuples_mirror(st)) {
 		st->flags |= STATE_NAT;
 		courses_differ(st);
 	}
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
-	r = tuple_enter(s, STATE_NUMBER(index, 0));
+	r = tuple_enter(STATE_NUMBER(index, 0), &owner);
 	s->state = STATE_NUMBER(index, 0);
 	if (r == UNDECIDED) {
 		st->entered = 1;
 		return UNDECIDED;
 	}
-	state_kill(st);
-	tuple_release(&st->back.tuple, STATE_NUMBER(index, 1));
-	if (r != REASON_TUPLE_TAKEN)
-		return r;
-	/* The same connection on another core, a moment earlier: use its state. */
-	s->state = s->entry.owner;
-	return STATE_DIRECTION(s->state) ? REASON_TUPLE_TAKEN : UNDECIDED;
+	state_kill(st); /* the sweep takes the reply's tuple out */
+	return r == REASON_TUPLE_TAKEN && state_shared(s, owner) ? UNDECIDED : r;
 }
 
 #endif

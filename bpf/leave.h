@@ -42,7 +42,7 @@ static __always_inline int leave(hook_ctx *ctx, const struct packet *p, const st
 static __noinline int leave_marked(hook_ctx *ctx, struct packet *p)
 {
 	const struct interface *i;
-	const struct tuple *other, *t;
+	const struct tuple *own, *other, *t;
 	struct headers h;
 	struct state *st;
 	__u32 mark = ctx->mark;
@@ -60,7 +60,11 @@ static __noinline int leave_marked(hook_ctx *ctx, struct packet *p)
 	if (!(st->flags & STATE_NAT))
 		return finish(i, REASON_MARKED, p->length);
 	t = &p->tuple;
+	own = mark & MARK_REPLY ? &st->back.tuple : &st->forth.tuple;
 	other = mark & MARK_REPLY ? &st->forth.tuple : &st->back.tuple;
+	/* It may have waited for long, and the slot be another connection's now. */
+	if (!addr_equal(&own->src, &t->src) || !addr_equal(&other->src, &t->dst))
+		return finish(i, REASON_GUARD, p->length);
 	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)) ||
 	    translate_to(ctx, &h, p, &other->dst, &t->dst, other->dport, t->dport))
 		return finish(i, REASON_INTERNAL, p->length);

@@ -8,8 +8,6 @@
 
 #include "tuples.h"
 
-/* Places at which a tuple is looked for before the table is asked. */
-#define HOME_LOOKS 3
 /* Ticks since the last packet of direction d. */
 static __always_inline __u32 flow_age(const struct state *s, __u32 d)
 {

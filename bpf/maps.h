@@ -80,8 +80,8 @@ struct shared {
 	__u32 limit;		     /* set limit states				*/
 	__u32 pad1[12];
 	/* written by packets that make states, next hops or paths */
-	__u32 states_made;	     /* counts up					*/
-	__u32 states_released;	     /* counts up; by the sweep			*/
+	__u32 states_made;	     /* wraps; minus those released: in use		*/
+	__u32 states_released;	     /* wraps; mostly by the sweep			*/
 	__u32 nexthops_high;
 	__u32 paths_high;	     /* paths in use, the reserved ones apart	*/
 	__u32 paths_reserved;	     /* reserved paths in use			*/
@@ -106,12 +106,10 @@ struct {
  * cache line. A slot is tag << 32 | index << 1 | direction, 0: empty. */
 struct bucket {
 	__u64 slot[BUCKET_SLOTS];
-	__u32 version; /* counts what is entered; BUCKET_LOCKED: somebody enters	*/
+	__u32 lock;    /* 1: somebody enters a tuple, or takes out a spilled one	*/
 	__u32 spilled; /* tuples of this bucket in spilled_tuples			*/
 };
 _Static_assert(sizeof(struct bucket) == 64, "a bucket is one cache line");
-
-#define BUCKET_LOCKED 1
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

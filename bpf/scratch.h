@@ -38,19 +38,11 @@ struct port_search {
 	__u16 pad;
 };
 
-/* A tuple that is entered into the tuple table. */
-struct entry {
-	__u32 number; /* of the state whose tuple it is		  */
-	__u32 owner;  /* number of the state that has it already  */
-	__u32 reason; /* of the last try			  */
-};
-
 struct scratch {
 	struct packet packet;	 /* as the hit program parsed it			*/
 	__u32 state;		 /* index << 1 | direction; 0: none			*/
 	__u32 path;		 /* counted under, if there is no state		*/
 	__u32 out_ifindex;	 /* where it leaves; 0: not known			*/
-	__u32 slot;		 /* that a new state may take				*/
 	__u32 random;		 /* xorshift32; 0: not seeded				*/
 	__u32 why;		 /* enum reason under which the packet passes		*/
 	__u8 tracked;		 /* the state has been updated by this packet		*/
@@ -67,7 +59,6 @@ struct scratch {
 	__u32 path_last_index;
 	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a SYN				*/
 	struct port_search search;
-	struct entry entry;
 	struct quote quote;
 	struct addr quoter;	 /* source of an ICMP error, translated			*/
 };

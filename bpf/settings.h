@@ -6,7 +6,7 @@
 #include "config.h"
 #include "maps.h"
 
-const volatile __u64 hash_seed = 0;
+const volatile __u32 hash_keys[HASH_KEYS] = { 0 };
 const volatile __u32 random_seed = 0;
 const volatile __u32 bucket_mask = 0;
 const volatile __u32 max_states = 0;

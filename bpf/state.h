@@ -13,14 +13,16 @@
  * Life: FREE -> NEW (one core fills it) -> LIVE -> DEAD (by anyone, one
  * compare-and-exchange) -> DYING (by the sweep, which notes the time) -> LEAVING
  * (by the sweep, DEAD_GRACE ticks later: it takes the tuples out of the tuple
- * table) -> FREE. User space writes nothing into a state but status LIVE -> DEAD.
+ * table) -> FREE. User space writes nothing into a state but status LIVE -> DEAD,
+ * but for copies that no packet has used yet (copy.go).
  */
 #ifndef WEIR_STATE_H
 #define WEIR_STATE_H
 
 #include "packet.h"
 
-#define STATE_LAYOUT 2 /* changes when struct state does; a reload then copies states */
+#define STATE_LAYOUT 3 /* changes when states, their places or the tuple table do: a
+			  reload then begins without states */
 
 enum status {
 	STATUS_FREE,

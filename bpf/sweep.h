@@ -3,8 +3,7 @@
 #ifndef WEIR_SWEEP_H
 #define WEIR_SWEEP_H
 
-#include "lookup.h"
-#include "release.h"
+#include "place.h"
 
 #define CLOCK_MONOTONIC_KERNEL 1
 /* However long its timeout, a state is looked at this often, so that a shorter
@@ -53,6 +52,47 @@ static __always_inline __u32 sweep_count(void)
 static __always_inline int sweep_hurries(void)
 {
 	return shared.adaptive_end && shared.states > shared.adaptive_start;
+}
+
+/* Takes a number's spilled tuple out of the table. 0: it may still be there. */
+static __always_inline int spilled_release(struct bucket *b, struct tuple *t, __u32 number)
+{
+	__u32 *entry;
+	int gone = 1;
+
+	if (!bucket_lock(b))
+		return 0;
+	entry = bpf_map_lookup_elem(&spilled_tuples, t);
+	if (entry && *(volatile __u32 *)entry == number) {
+		gone = !bpf_map_delete_elem(&spilled_tuples, t);
+		if (gone)
+			__sync_fetch_and_add(&b->spilled, -1);
+	}
+	bucket_unlock(b);
+	return gone;
+}
+
+/* Takes a tuple out of the table if it is this number's. 0: it may still be
+ * there, because somebody is at the bucket. */
+static __noinline int tuple_release(struct tuple *t, __u32 number)
+{
+	struct bucket *b;
+	__u64 hash;
+	int i;
+
+	if (!t)
+		return 1;
+	hash = tuple_hash(t);
+	b = bucket_get(hash);
+	if (!b)
+		return 1;
+	for (i = 0; i < BUCKET_SLOTS; i++) {
+		__u64 slot = bucket_slot(hash, number);
+
+		if (__sync_val_compare_and_swap(&b->slot[i], slot, 0) == slot)
+			return 1;
+	}
+	return b->spilled ? spilled_release(b, t, number) : 1;
 }
 
 static __always_inline void state_release(struct state *st, __u32 index)

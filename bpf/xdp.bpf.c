@@ -4,7 +4,7 @@
  * them. docs/packet-path.md has the picture.
  *
  *   weir_xdp           parse, sanity of the frame, state look-up, track,
- *                      rewrite, redirect           (states, cache, shared)
+ *                      rewrite, redirect           (states, tuples, shared)
  *   weir_xdp_miss      no state: sanity, implicit passes, rules in, route,
  *                      rules out, NAT, creation    (rules, tuples, states)
  *   weir_xdp_error     ICMP errors                 (tuples, states)

@@ -9,12 +9,13 @@ import (
 // OnlyNew is the flag of a map's update that refuses a key which is there.
 const OnlyNew = ebpf.UpdateNoExist
 
-// RunSyscall runs a program of type syscall once and returns what it returns.
-func RunSyscall(p *Program) (uint32, error) {
+// RunSyscall runs a program of type syscall once and returns what it returns. ctx
+// is nil or points to what the program reads and writes.
+func RunSyscall(p *Program, ctx any) (uint32, error) {
 	if p == nil {
 		return 0, fmt.Errorf("run: no such program")
 	}
-	result, err := p.Run(&ebpf.RunOptions{})
+	result, err := p.Run(&ebpf.RunOptions{Context: ctx, ContextOut: ctx})
 	if err != nil {
 		return 0, fmt.Errorf("run: %w", err)
 	}

@@ -225,7 +225,7 @@ func loadSpecs() ([]*bpfload.Spec, error) {
 // values are the settings of bpf/config.h.
 func (d *Dataplane) values() map[string]any {
 	return map[string]any{
-		"hash_seed":     d.ledger.HashSeed,
+		"hash_keys":     newHashKeys(d.ledger.HashSeed),
 		"random_seed":   d.config.RandomSeed,
 		"bucket_mask":   bucketCount(d.config.Options.MaxStates) - 1,
 		"max_states":    d.config.Options.MaxStates,

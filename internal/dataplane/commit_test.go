@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -277,7 +278,7 @@ func TestResizeCopiesStates(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())
 	commit(t, first, n.attachments(false))
-	enterStates(t, first.tables, 1000)
+	enterStates(t, first, 1000)
 	wanted := collect(first.View())
 
 	larger := n.blank()
@@ -312,8 +313,9 @@ func entered(t *tables, n uint16) *xdpState {
 }
 
 // enterStates enters UDP states with different tuples.
-func enterStates(tb testing.TB, to *tables, count int) {
+func enterStates(tb testing.TB, d *Dataplane, count int) {
 	tb.Helper()
+	to := d.tables
 	from := &tables{states: make([]xdpState, count+1), shared: &xdpShared{}}
 	for i := range from.states {
 		s := &from.states[i]
@@ -326,7 +328,7 @@ func enterStates(tb testing.TB, to *tables, count int) {
 		s.Flow[0].Last, s.Flow[1].Last = to.shared.Now, to.shared.Now
 		s.Flow[0].Packets = uint64(i)
 	}
-	c := &copier{old: from, new: to, moved: make([]move, count+1)}
+	c := &copier{old: from, new: to, adopt: d.objects.Programs["weir_adopt"], seed: maphash.MakeSeed(), moved: make([]move, count+1)}
 	check(tb, c.run())
 	if c.copied != count {
 		tb.Fatalf("entered %d states of %d", c.copied, count)
@@ -344,7 +346,7 @@ func TestCrowdedTablesAreRenewed(t *testing.T) {
 	values := must(newPerCPU[xdpCounter]())(t)
 	values[0] = xdpCounter{Packets: 5, Bytes: 500}
 	check(t, first.tables.maps[mapPathCounters].Put(uint32(9000), values))
-	enterStates(t, first.tables, 3)
+	enterStates(t, first, 3)
 	entered(first.tables, 2).Path, entered(first.tables, 3).Path = 9000, 9000
 	entered(first.tables, 3).Forth.Nexthop, entered(first.tables, 3).Back.Nexthop = 4711, nexthopLocal
 	first.tables.shared.PathsHigh = 9300
@@ -378,7 +380,7 @@ func TestOtherLayout(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())
 	commit(t, first, n.attachments(false))
-	enterStates(t, first.tables, 10)
+	enterStates(t, first, 10)
 	l := must(readLedger(n.dir))(t)
 	l.Layout++
 	check(t, writeLedger(n.dir, l))

@@ -26,7 +26,7 @@ type Config struct {
 	// RandomSeed makes the choice of NAT ports repeatable, for tests. 0: from
 	// the kernel.
 	RandomSeed uint32
-	// HashSeed keys the look-up cache where there is none to be kept, for tests.
+	// HashSeed keys the tuple table where there is none to be kept, for tests.
 	// 0: random.
 	HashSeed uint64
 	// Room is how many rules there is room for beyond Program's, for tests that

@@ -1,7 +1,8 @@
 package dataplane
 
 import (
-	"errors"
+	"fmt"
+	"hash/maphash"
 	"sync/atomic"
 
 	"weir/internal/bpfload"
@@ -20,9 +21,10 @@ const (
 // run again and again, until the old generation sees no more packets.
 type copier struct {
 	old, new *tables
-	moved    []move      // by index in old
-	seed     uint64      // of the tuples' hash
-	paths    *pathCopier // nil if paths and next hops keep their numbers
+	moved    []move // by index in old
+	adopt    *bpfload.Program
+	seed     maphash.Seed // of the prints
+	paths    *pathCopier  // nil if paths and next hops keep their numbers
 	copied   int
 	lost     int
 }
@@ -30,6 +32,7 @@ type copier struct {
 // A move is where a state went, and what it had counted then.
 type move struct {
 	index   uint32 // in new; 0: not copied
+	print   uint32 // of the connection
 	lost    bool
 	packets [2]uint64
 }
@@ -40,7 +43,7 @@ func (d *Dataplane) copyStates() error {
 		return nil
 	}
 	if d.copier == nil {
-		d.copier = &copier{old: d.old, new: d.tables, seed: d.ledger.HashSeed, moved: make([]move, len(d.old.states))}
+		d.copier = &copier{old: d.old, new: d.tables, adopt: d.objects.Programs["weir_adopt"], seed: maphash.MakeSeed(), moved: make([]move, len(d.old.states))}
 		copyShared(d.tables.shared, d.old.shared)
 		if !d.crowded {
 			copyNumbers(d.tables.shared, d.old.shared)
@@ -89,73 +92,57 @@ func (c *copier) run() error {
 	return nil
 }
 
-// move enters a state into the new tables.
+// move enters a state into the new tables. What is refused there is lost: packets
+// have made it anew, or there is no room.
 func (c *copier) move(s *xdpState, m *move) error {
-	index, ok := c.take(&s.Forth.Tuple)
-	if !ok {
+	a := adoption{State: *s}
+	if !sameState(s, &a.State) {
+		return nil // another connection has its slot now
+	}
+	if err := c.renumberState(&a.State); err != nil {
+		return err
+	}
+	if _, err := bpfload.RunSyscall(c.adopt, &a); err != nil {
+		return fmt.Errorf("copy a state: %w", err)
+	}
+	if a.Index == 0 {
 		m.lost = true
 		c.lost++
 		return nil
 	}
-	n := &c.new.states[index]
-	copied := *s
-	copied.Status, copied.Entered = statusNew, 0
-	*n = copied
-	if err := c.renumberState(n); err != nil {
-		return err
+	*m = move{
+		index: a.Index, print: c.print(&a.State),
+		packets: [2]uint64{a.State.Flow[0].Packets, a.State.Flow[1].Packets},
 	}
-	// In the order of bpf/create.h: the reply's tuple is the one that is reserved.
-	err := c.new.enter(&n.Back.Tuple, index<<1|1, c.seed)
-	if err == nil {
-		atomic.StoreUint32(&n.Status, statusLive)
-		if err = c.new.enter(&n.Forth.Tuple, index<<1, c.seed); err != nil {
-			// the sweep releases the slot and the tuple that was entered
-			atomic.StoreUint32(&n.Status, statusDead)
-		} else {
-			n.Entered = 1
-		}
-	} else {
-		atomic.StoreUint32(&n.Status, statusDead)
-	}
-	if errors.Is(err, bpfload.ErrHasKey) { // a packet has made the state anew
-		m.lost = true
-		c.lost++
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	*m = move{index: index, packets: [2]uint64{n.Flow[0].Packets, n.Flow[1].Packets}}
 	c.copied++
 	return nil
 }
 
-// take counts a state and takes a slot for it, as state_count() and slot_take() of
-// bpf/create.h do.
-func (c *copier) take(first *xdpTuple) (uint32, bool) {
-	shared := c.new.shared
-	if atomic.AddUint32(&shared.StatesMade, 1)-atomic.LoadUint32(&shared.StatesReleased) > c.new.limit() {
-		atomic.AddUint32(&shared.StatesMade, ^uint32(0))
-		return 0, false
-	}
-	slots := uint32(len(c.new.states) - 1)
-	index := first.home(c.seed, slots)
-	for range slotTries {
-		if atomic.CompareAndSwapUint32(&c.new.states[index].Status, statusFree, statusNew) {
-			return index, true
-		}
-		index = index%slots + 1
-	}
-	atomic.AddUint32(&shared.StatesReleased, 1)
-	return 0, false
+// print tells a connection from the one that has its slot next.
+func (c *copier) print(s *xdpState) uint32 {
+	return uint32(maphash.Comparable(c.seed, s.Forth.Tuple)) ^ s.Created
+}
+
+// An adoption is struct adoption of bpf/adopt.h.
+type adoption struct {
+	State xdpState
+	Index uint32
+	_     [15]uint32
+}
+
+// sameState reports whether what was read of a state is of one connection, which
+// still lives.
+func sameState(s, read *xdpState) bool {
+	return atomic.LoadUint32(&s.Status) == statusLive && s.Created == read.Created &&
+		s.Forth.Tuple == read.Forth.Tuple && s.Back.Tuple == read.Back.Tuple
 }
 
 // follow brings a copy up to date, unless packets of the new generation have
 // used it already. It returns false if another connection has its slot now.
 func (c *copier) follow(s *xdpState, m *move, live bool) bool {
 	n := &c.new.states[m.index]
-	same := n.Forth.Tuple == s.Forth.Tuple && n.Created == s.Created
-	untouched := n.Flow[0].Packets == m.packets[0] && n.Flow[1].Packets == m.packets[1]
+	same := c.print(s) == m.print
+	untouched := c.print(n) == m.print && n.Flow[0].Packets == m.packets[0] && n.Flow[1].Packets == m.packets[1]
 	if !live || !same {
 		if untouched {
 			atomic.CompareAndSwapUint32(&n.Status, statusLive, statusDead)

@@ -14,7 +14,7 @@ import (
 // A ledger is what generations hand on to each other beside the tables. It is
 // pinned as a map of one value; programs do not read it.
 type ledger struct {
-	HashSeed   uint64 // of the look-up cache
+	HashSeed   uint64 // of the tuples' hash
 	Loaded     int64  // of the live generation, nanoseconds since 1970
 	Generation uint32 // counts up
 	Layout     uint32 // stateLayout of the tables

@@ -27,9 +27,10 @@ const (
 	sweepMapStates            = "states"
 	sweepMapSweepers          = "sweepers"
 	sweepMapTuples            = "tuples"
+	sweepProgWeirAdopt        = "weir_adopt"
 	sweepProgWeirSweepStart   = "weir_sweep_start"
 	sweepVarBucketMask        = "bucket_mask"
-	sweepVarHashSeed          = "hash_seed"
+	sweepVarHashKeys          = "hash_keys"
 	sweepVarImplicitPass      = "implicit_pass"
 	sweepVarMaxStates         = "max_states"
 	sweepVarRandomSeed        = "random_seed"
@@ -82,6 +83,7 @@ type sweepSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type sweepProgramSpecs struct {
+	WeirAdopt      *ebpf.ProgramSpec `ebpf:"weir_adopt"`
 	WeirSweepStart *ebpf.ProgramSpec `ebpf:"weir_sweep_start"`
 }
 
@@ -107,7 +109,7 @@ type sweepMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type sweepVariableSpecs struct {
 	BucketMask   *ebpf.VariableSpec `ebpf:"bucket_mask"`
-	HashSeed     *ebpf.VariableSpec `ebpf:"hash_seed"`
+	HashKeys     *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	MaxStates    *ebpf.VariableSpec `ebpf:"max_states"`
 	RandomSeed   *ebpf.VariableSpec `ebpf:"random_seed"`
@@ -172,7 +174,7 @@ func (m *sweepMaps) Close() error {
 // It can be passed to loadSweepObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sweepVariables struct {
 	BucketMask   *ebpf.Variable `ebpf:"bucket_mask"`
-	HashSeed     *ebpf.Variable `ebpf:"hash_seed"`
+	HashKeys     *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass *ebpf.Variable `ebpf:"implicit_pass"`
 	MaxStates    *ebpf.Variable `ebpf:"max_states"`
 	RandomSeed   *ebpf.Variable `ebpf:"random_seed"`
@@ -187,11 +189,13 @@ type sweepVariables struct {
 //
 // It can be passed to loadSweepObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sweepPrograms struct {
+	WeirAdopt      *ebpf.Program `ebpf:"weir_adopt"`
 	WeirSweepStart *ebpf.Program `ebpf:"weir_sweep_start"`
 }
 
 func (p *sweepPrograms) Close() error {
 	return _SweepClose(
+		p.WeirAdopt,
 		p.WeirSweepStart,
 	)
 }

@@ -37,7 +37,7 @@ func (h *harness) waitEmpty() {
 			h.tb.Fatalf("%d states made, %d released", s.StatesMade, s.StatesReleased)
 		}
 	}
-	for _, number := range h.dp.tables.entered() {
+	for number := range h.dp.tables.entered(h.tb) {
 		h.tb.Fatalf("a tuple of state %d is left", number>>1)
 	}
 }

@@ -58,6 +58,9 @@ func openTables(dir string) (_ *tables, err error) {
 	}()
 	for _, name := range keptMaps {
 		m, err := bpfload.OpenMap(filepath.Join(dir, pinName(name)))
+		if isMissing(err) && len(t.maps) > 0 {
+			return nil, fmt.Errorf("there is no map %s: %w", name, ErrLayout)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -54,7 +54,7 @@ const (
 	tcProgWeirTcOutMiss     = "weir_tc_out_miss"
 	tcProgWeirTcOutTurn     = "weir_tc_out_turn"
 	tcVarBucketMask         = "bucket_mask"
-	tcVarHashSeed           = "hash_seed"
+	tcVarHashKeys           = "hash_keys"
 	tcVarImplicitPass       = "implicit_pass"
 	tcVarMaxStates          = "max_states"
 	tcVarRandomSeed         = "random_seed"
@@ -157,7 +157,7 @@ type tcMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcVariableSpecs struct {
 	BucketMask   *ebpf.VariableSpec `ebpf:"bucket_mask"`
-	HashSeed     *ebpf.VariableSpec `ebpf:"hash_seed"`
+	HashKeys     *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	MaxStates    *ebpf.VariableSpec `ebpf:"max_states"`
 	RandomSeed   *ebpf.VariableSpec `ebpf:"random_seed"`
@@ -254,7 +254,7 @@ func (m *tcMaps) Close() error {
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcVariables struct {
 	BucketMask   *ebpf.Variable `ebpf:"bucket_mask"`
-	HashSeed     *ebpf.Variable `ebpf:"hash_seed"`
+	HashKeys     *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass *ebpf.Variable `ebpf:"implicit_pass"`
 	MaxStates    *ebpf.Variable `ebpf:"max_states"`
 	RandomSeed   *ebpf.Variable `ebpf:"random_seed"`

@@ -6,9 +6,101 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
+
+// hash is tuple_hash() of bpf/tuples.h.
+func (t *xdpTuple) hash(keys hashKeys) (h uint64) {
+	for i, w := range *(*[unsafe.Sizeof(*t) / 8]uint64)(unsafe.Pointer(t)) {
+		h += uint64(uint32(w)+keys[2*i]) * uint64(uint32(w>>32)+keys[2*i+1])
+	}
+	h ^= h >> 32
+	h *= 0xd6e8feb86659fd93
+	return h ^ h>>29
+}
+
+// bucket returns the tuple's bucket, and the tag its slot has there.
+func (t *tables) bucket(tuple *xdpTuple, seed uint64) (b *xdpBucket, tag uint64) {
+	hash := tuple.hash(newHashKeys(seed))
+	return &t.buckets[hash&uint64(len(t.buckets)-1)], (hash>>32 | 1) << 32
+}
+
+// owner is tuple_owner() of bpf/tuples.h.
+func (t *tables) owner(tuple *xdpTuple, seed uint64) uint32 {
+	b, tag := t.bucket(tuple, seed)
+	for _, slot := range b.Slot {
+		if slot>>32<<32 == tag && *t.tupleOf(uint32(slot)) == *tuple {
+			return uint32(slot)
+		}
+	}
+	var number uint32
+	if b.Spilled == 0 || t.maps[mapSpilled].Lookup(tuple, &number) != nil {
+		return 0
+	}
+	return number
+}
+
+func (t *tables) tupleOf(number uint32) *xdpTuple {
+	s := &t.states[number>>1]
+	if number&1 != 0 {
+		return &s.Back.Tuple
+	}
+	return &s.Forth.Tuple
+}
+
+// entered returns what stands in the tuple table.
+func (t *tables) entered(tb testing.TB) map[uint32]xdpTuple {
+	tb.Helper()
+	all := make(map[uint32]xdpTuple)
+	for i := range t.buckets {
+		for _, slot := range t.buckets[i].Slot {
+			if slot != 0 {
+				all[uint32(slot)] = *t.tupleOf(uint32(slot))
+			}
+		}
+	}
+	var tuple xdpTuple
+	var number uint32
+	entries := t.maps[mapSpilled].Iterate()
+	for entries.Next(&tuple, &number) {
+		all[number] = tuple
+	}
+	check(tb, entries.Err())
+	return all
+}
+
+// Tuples that differ little have different hashes: hosts of two networks that all
+// speak with each other, ports in a row, prefixes of one provider.
+func TestHashCollisions(t *testing.T) {
+	for name, vary := range map[string]func(*xdpTuple, byte, byte){
+		"hosts": func(t *xdpTuple, a, b byte) {
+			t.Src = rawAddr(netip.AddrFrom4([4]byte{10, 0, 0, a}))
+			t.Dst = rawAddr(netip.AddrFrom4([4]byte{10, 0, 1, b}))
+		},
+		"host and port": func(t *xdpTuple, a, b byte) {
+			t.Src = rawAddr(netip.AddrFrom4([4]byte{10, 0, 0, a}))
+			t.Sport = fromWire(uint16(b))
+		},
+		"ports": func(t *xdpTuple, a, b byte) { t.Sport, t.Dport = fromWire(uint16(a)), fromWire(uint16(b)) },
+		"prefix and host": func(t *xdpTuple, a, b byte) {
+			t.Src = rawAddr(netip.AddrFrom16([16]byte{0: 0x20, 1: 1, 7: a, 15: b}))
+		},
+	} {
+		for seed := range uint64(3) {
+			keys, seen := newHashKeys(seed), make(map[uint64]bool)
+			for i := range 1 << 16 {
+				tuple := xdpTuple{Proto: unix.IPPROTO_UDP, Sport: fromWire(123), Dport: fromWire(123)}
+				vary(&tuple, byte(i), byte(i>>8))
+				seen[tuple.hash(keys)] = true
+			}
+			if lost := 1<<16 - len(seen); lost > 4 { // of 2^31 pairs
+				t.Errorf("%s, seed %d: %d of 65536 tuples share a hash with another", name, seed, lost)
+			}
+		}
+	}
+}
 
 // release is tuple_release() of bpf/tuples.h, where nobody else is at the bucket.
 func (t *tables) release(tuple *xdpTuple, number uint32, seed uint64) error {
@@ -83,8 +175,8 @@ func TestCrowdedBucket(t *testing.T) {
 	check(t, h.dp.startSweep())
 	h.waitEmpty()
 	for i := range h.dp.tables.buckets {
-		if b := &h.dp.tables.buckets[i]; b.Spilled != 0 || b.Version&bucketLocked != 0 {
-			t.Errorf("bucket %d: %d spilled, version %d", i, b.Spilled, b.Version)
+		if b := &h.dp.tables.buckets[i]; b.Spilled != 0 || b.Lock != 0 {
+			t.Errorf("bucket %d: %d spilled, lock %d", i, b.Spilled, b.Lock)
 		}
 	}
 }
@@ -105,7 +197,7 @@ func TestLockedBucket(t *testing.T) {
 		tuple = h.dp.tables.states[i].Forth.Tuple
 	}
 	b, _ := h.dp.tables.bucket(&tuple, h.dp.ledger.HashSeed)
-	b.Version |= bucketLocked
+	b.Lock = 1
 	if r := h.in(h.xdp, "lan", packet(11)); r.verdict != drop || r.reason != "state-busy" {
 		t.Errorf("a new connection: %s %s", r.verdict, r.reason)
 	}
@@ -118,6 +210,6 @@ func TestLockedBucket(t *testing.T) {
 	if s := h.dp.tables.shared; s.StatesMade == s.StatesReleased {
 		t.Error("states whose tuples may still be entered were released")
 	}
-	atomic.AddUint32(&b.Version, 1)
+	atomic.StoreUint32(&b.Lock, 0)
 	h.waitEmpty()
 }

@@ -21,7 +21,7 @@ type xdpAddr struct {
 type xdpBucket struct {
 	_       structs.HostLayout
 	Slot    [7]uint64
-	Version uint32
+	Lock    uint32
 	Spilled uint32
 }
 
@@ -222,7 +222,6 @@ type xdpScratch struct {
 	State       uint32
 	Path        uint32
 	OutIfindex  uint32
-	Slot        uint32
 	Random      uint32
 	Why         uint32
 	Tracked     uint8
@@ -231,7 +230,7 @@ type xdpScratch struct {
 	SkipIn      uint8
 	SkipOut     uint8
 	QuotedForth uint8
-	_           [1]byte
+	_           [5]byte
 	In          struct {
 		_         structs.HostLayout
 		Src       xdpAddr
@@ -302,12 +301,7 @@ type xdpScratch struct {
 		At     uint16
 		Pad    uint16
 	}
-	Entry struct {
-		_      structs.HostLayout
-		Number uint32
-		Owner  uint32
-		Reason uint32
-	}
+	_     [4]byte
 	Quote struct {
 		_        structs.HostLayout
 		Tuple    xdpTuple
@@ -487,7 +481,7 @@ const (
 	xdpProgWeirXdpMiss      = "weir_xdp_miss"
 	xdpProgWeirXdpTurn      = "weir_xdp_turn"
 	xdpVarBucketMask        = "bucket_mask"
-	xdpVarHashSeed          = "hash_seed"
+	xdpVarHashKeys          = "hash_keys"
 	xdpVarImplicitPass      = "implicit_pass"
 	xdpVarMaxStates         = "max_states"
 	xdpVarRandomSeed        = "random_seed"
@@ -584,7 +578,7 @@ type xdpMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpVariableSpecs struct {
 	BucketMask   *ebpf.VariableSpec `ebpf:"bucket_mask"`
-	HashSeed     *ebpf.VariableSpec `ebpf:"hash_seed"`
+	HashKeys     *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass *ebpf.VariableSpec `ebpf:"implicit_pass"`
 	MaxStates    *ebpf.VariableSpec `ebpf:"max_states"`
 	RandomSeed   *ebpf.VariableSpec `ebpf:"random_seed"`
@@ -679,7 +673,7 @@ func (m *xdpMaps) Close() error {
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpVariables struct {
 	BucketMask   *ebpf.Variable `ebpf:"bucket_mask"`
-	HashSeed     *ebpf.Variable `ebpf:"hash_seed"`
+	HashKeys     *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass *ebpf.Variable `ebpf:"implicit_pass"`
 	MaxStates    *ebpf.Variable `ebpf:"max_states"`
 	RandomSeed   *ebpf.Variable `ebpf:"random_seed"`
