@@ -76,7 +76,7 @@ func mountsPrivate() (bool, error) {
 	}
 	first, err := os.Readlink("/proc/1/ns/mnt")
 	if errors.Is(err, fs.ErrPermission) {
-		return rootsDiffer()
+		return mountsApart()
 	}
 	if err != nil {
 		return false, fmt.Errorf("find the mount namespace of process 1: %w", err)
@@ -84,21 +84,25 @@ func mountsPrivate() (bool, error) {
 	return own != first, nil
 }
 
-func rootsDiffer() (bool, error) {
-	var ids [2]string
-	for i, file := range []string{"/proc/thread-self/mountinfo", "/proc/1/mountinfo"} {
+// mountsApart finds the same where the namespace of process 1 may not be looked at:
+// no mount of one namespace has the number of another's, and this process sees at
+// least its own /proc. Roots say nothing: that of a chroot is no mount.
+func mountsApart() (bool, error) {
+	seen := make(map[string]int)
+	for _, file := range []string{"/proc/1/mountinfo", "/proc/thread-self/mountinfo"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return false, fmt.Errorf("find the mounts of process 1: %w", err)
 		}
 		for line := range strings.Lines(string(text)) {
 			// id, parent's id, device, root, mount point (proc_pid_mountinfo(5))
-			if field := strings.Fields(line); len(field) > 4 && field[4] == "/" {
-				ids[i] = field[0]
+			id, _, _ := strings.Cut(line, " ")
+			if seen[id]++; seen[id] == 2 {
+				return false, nil
 			}
 		}
 	}
-	return ids[0] != ids[1], nil
+	return true, nil
 }
 
 func joinMounts() error {

@@ -73,7 +73,11 @@ func showNamespace(name string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("part from the machine's mounts: %w", err)
 	}
-	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+	err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, "")
+	if errors.Is(err, unix.EINVAL) { // in a chroot / is no mount, but /sys is
+		err = unix.Mount("", "/sys", "", unix.MS_SLAVE|unix.MS_REC, "")
+	}
+	if err != nil {
 		return fmt.Errorf("follow the machine's mounts: %w", err)
 	}
 	if err := remountSys(name); err != nil {
