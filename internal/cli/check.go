@@ -33,7 +33,7 @@ What is printed can be loaded, and means the same.
 Interfaces and addresses are those of this machine, or with --host those that
 a file names, in the form of "weir interfaces --json". Exit status 0: the file
 is accepted, perhaps with warnings; 1: it is refused.`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: usageArgs(oneFile),
 		RunE: func(_ *cobra.Command, args []string) error { return check(env, o, args[0]) },
 	}
 	c.Flags().StringVarP(&o.optimize, "optimize", "o", "none", "optimize the rules: none")

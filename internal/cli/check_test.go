@@ -50,7 +50,7 @@ func TestCheck(t *testing.T) {
 		{"optimizer on", "pass\n", append([]string{"-o", "basic"}, host...), exitUsage, "", "weir: -o basic is not supported yet\n"},
 		{"no such optimizer", "pass\n", append([]string{"-o", "some"}, host...), exitUsage, "", "weir: -o takes none, not \"some\"\n"},
 		{"enforced", "pass\n", append([]string{"--enforce"}, host...), exitDone, "pass all flags S/SA\n", ""},
-		{"no file", "", nil, exitUsage, "", "weir: accepts 1 arg(s), received 0\n"},
+		{"no file", "", nil, exitUsage, "", "weir: name one rule file, not 0\n"},
 		{"missing file", "", []string{"--host", "host.json", "none.conf"}, exitRefused, "",
 			"weir: read the rules: open none.conf: no such file or directory\n"},
 		{"missing host", "", []string{"--host", "none.json", "pf.conf"}, exitRefused, "",

@@ -45,7 +45,7 @@ func newRootCommand(env *Env) *cobra.Command {
 		Short:         "a firewall and router that runs pf.conf rules in XDP and TCX",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          usageArgs(cobra.NoArgs),
+		Args:          usageArgs(knownCommand),
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetIn(env.Stdin)
@@ -65,6 +65,25 @@ func newRootCommand(env *Env) *cobra.Command {
 		newBenchCommand(env), newLabCommand(env), newDemoCommand(env), newVersionCommand(env),
 	)
 	return root
+}
+
+// knownCommand refuses what is no command, and names the one that was meant.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	c.SuggestionsMinimumDistance = 2
+	if meant := c.SuggestionsFor(args[0]); len(meant) > 0 {
+		return fmt.Errorf("unknown command %q; did you mean %q?", args[0], meant[0])
+	}
+	return fmt.Errorf("unknown command %q; weir --help lists the commands", args[0])
+}
+
+func oneFile(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("name one rule file, not %d", len(args))
+	}
+	return nil
 }
 
 // usageArgs makes the errors of an argument check usage errors.

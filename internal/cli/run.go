@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -38,7 +40,11 @@ blocked but lo and the management port to this box.`,
 			}
 			cfg.File, cfg.Optional = file, !c.Flags().Changed("file")
 			cfg.Management = management
-			return daemon.Run(c.Context(), cfg)
+			err = daemon.Run(c.Context(), cfg)
+			if errors.Is(err, context.Canceled) {
+				return errors.New("interrupted while it started")
+			}
+			return err
 		},
 	}
 	c.Flags().StringVarP(&file, "file", "f", daemon.DefaultFile, "rule `file`")
@@ -66,7 +72,7 @@ func newLoadCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "load FILE",
 		Short: "replace the rules by those in a file; a file that does not load changes nothing",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  usageArgs(oneFile),
 		RunE: func(c *cobra.Command, args []string) error {
 			folder, err := env.folder()
 			if err != nil {

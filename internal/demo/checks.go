@@ -207,7 +207,7 @@ func (g *gateway) withoutDaemon(ctx context.Context) (string, error) {
 	if err := g.daemon.Process.Kill(); err != nil {
 		return "", fmt.Errorf("kill the daemon: %w", err)
 	}
-	g.daemon.Wait() //nolint:errcheck // it was killed
+	<-g.ended
 	to := g.lab.Addr(lab.WAN, "eth0", false).String()
 	if _, err := g.lab.Run(ctx, lab.LAN, "ping", "-n", "-c", "20", "-i", "0.02", "-W", "2", to); err != nil {
 		return "", err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"weir/examples"
@@ -88,6 +89,7 @@ type gateway struct {
 	lab    *lab.Lab
 	folder string
 	daemon *exec.Cmd
+	ended  chan struct{} // closed when it has
 }
 
 // up starts weir run and waits until it is ready.
@@ -112,6 +114,11 @@ func (g *gateway) up(ctx context.Context) error {
 	if err := g.daemon.Start(); err != nil {
 		return fmt.Errorf("start weir run: %w", err)
 	}
+	g.ended = make(chan struct{})
+	go func() {
+		defer close(g.ended)
+		g.daemon.Wait() //nolint:errcheck // whoever waits for it knows why it ends
+	}()
 	return g.ready(ctx, log.Name())
 }
 
@@ -131,13 +138,20 @@ func (g *gateway) ready(ctx context.Context, log string) error {
 	defer cancel()
 	for g.weir(ctx, "info").Run() != nil {
 		select {
+		case <-g.ended:
+			return fmt.Errorf("weir run ended: %s", read(log))
 		case <-ctx.Done():
-			said, _ := os.ReadFile(log) //nolint:errcheck // what there is of it
-			return fmt.Errorf("weir run did not become ready: %w\n%s", ctx.Err(), said)
+			return fmt.Errorf("weir run did not become ready: %w\n%s", ctx.Err(), read(log))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 	return nil
+}
+
+// read returns what there is of a file.
+func read(file string) string {
+	text, _ := os.ReadFile(file) //nolint:errcheck // see above
+	return strings.TrimSpace(string(text))
 }
 
 // weir is a command of weir in the gateway's namespace.
@@ -157,7 +171,7 @@ func (g *gateway) down() error {
 		if out, err := g.weir(context.Background(), "stop").CombinedOutput(); err != nil && !bytes.Contains(out, []byte(nothingToStop)) {
 			errs = append(errs, fmt.Errorf("weir stop: %w: %s", err, out), g.daemon.Process.Kill())
 		}
-		g.daemon.Wait() //nolint:errcheck // stop has said whether it went well
+		<-g.ended
 	}
 	_, err := lab.Remove(labName, lab.Topology{})
 	errs = append(errs, err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,6 +27,9 @@ type Filter struct {
 func ParseFilter(words []string) (Filter, error) {
 	var f Filter
 	for i := 0; i < len(words); i += 2 {
+		if !slices.Contains(keywords, words[i]) {
+			return Filter{}, fmt.Errorf("%q: %w", words[i], errKeyword)
+		}
 		if i+1 == len(words) {
 			return Filter{}, fmt.Errorf("%q must be followed by a value", words[i])
 		}
@@ -35,6 +39,8 @@ func ParseFilter(words []string) (Filter, error) {
 	}
 	return f, nil
 }
+
+var keywords = []string{"proto", "host", "port", "phase", "rule"}
 
 var errKeyword = errors.New("expected proto, host, port, phase or rule")
 

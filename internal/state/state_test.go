@@ -159,7 +159,7 @@ func TestFilterErrors(t *testing.T) {
 		"port 0":         "port 0: a port is a number from 1 to 65535",
 		"phase tcp":      `phase tcp: unknown phase "tcp"`,
 		"rule -1":        "rule -1: a rule is a number from 0",
-		"state x":        "state x: expected proto, host, port, phase or rule",
+		"state x":        `"state": expected proto, host, port, phase or rule`,
 	} {
 		_, err := ParseFilter(strings.Fields(words))
 		if err == nil || err.Error() != want {
