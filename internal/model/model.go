@@ -242,6 +242,9 @@ func (m *Model) marked(f *Frame, p *packet) Outcome {
 			continue
 		}
 		if c.Flags&state.NAT != 0 {
+			if p.tuple.Src != c.Tuple[d].Src || p.tuple.Dst != c.leaving(d).Dst {
+				return p.drop(reason.Guard) // it has waited, and its place is another's now
+			}
 			whole := p.tuple
 			whole.Src, whole.SPort = c.leaving(d).Src, c.leaving(d).SPort
 			p.ip().write(whole)
