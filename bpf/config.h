@@ -38,7 +38,7 @@
  * the tuple table is asked. */
 #define HOME_LOOKS	   3
 /* Places that a new state tries, those first and then any. Three of four are taken
- * at most, so that it finds none happens once in 10^8 times at the limit. */
+ * at most, so that it finds none happens once in 10^7 times at the limit. */
 #define SLOT_TRIES	   64
 
 /* A state is released this many ticks after it was marked dead: by then no

@@ -67,8 +67,6 @@ func enter(netns *os.File, private bool, f func() error) error {
 }
 
 // mountsPrivate reports whether this process sees other mounts than process 1.
-// Where its namespace may not be read, the number of the root's mount tells:
-// another namespace has other numbers.
 func mountsPrivate() (bool, error) {
 	own, err := os.Readlink("/proc/thread-self/ns/mnt")
 	if err != nil {

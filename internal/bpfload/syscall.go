@@ -6,9 +6,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// OnlyNew is the flag of a map's update that refuses a key which is there.
-const OnlyNew = ebpf.UpdateNoExist
-
 // RunSyscall runs a program of type syscall once and returns what it returns. ctx
 // is nil or points to what the program reads and writes.
 func RunSyscall(p *Program, ctx any) (uint32, error) {
