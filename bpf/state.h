@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * A state: what is remembered of one connection. 256 bytes, four cache lines:
- * line 0 and 1 are read by every packet and written seldom; line 2 is written
- * by packets in direction 0, line 3 by those in direction 1, so that two cores
- * that carry the two directions do not fight.
+ * line 0 is read by every packet, line 1 by those of direction 1 and of translated
+ * connections, and both are written seldom; line 2 is written by packets in
+ * direction 0, line 3 by those in direction 1, so that two cores that carry the two
+ * directions do not fight.
  *
  * Direction 0 is that of the packet which made the state.
  *
@@ -21,7 +22,7 @@
 
 #include "packet.h"
 
-#define STATE_LAYOUT 3 /* changes when states, their places or the tuple table do: a
+#define STATE_LAYOUT 4 /* changes when states, their places or the tuple table do: a
 			  reload then begins without states */
 
 enum status {
@@ -101,22 +102,22 @@ struct flow {
 };
 
 struct state {
-	/* line 0 */
+	/* line 0: all that packets of direction 0 read, but for NAT */
 	struct course forth;
 	__u32 path;	/* index into path_counters				*/
-	__u32 rule_in;	/* global id of the rule that decided, 0: none		*/
-	__u32 rule_out;
-	__u16 tag;	/* set by the side that keeps state; 0: none			*/
-	__u16 spare0;
-	/* line 1 */
-	struct course back;
-	__u32 created;	/* tick							*/
-	__u32 check_at; /* tick before which it cannot expire; DYING: be released */
 	__u32 status;	/* enum status; changed by compare-and-exchange only	*/
 	__u8 phase;	/* enum phase						*/
 	__u8 flags;	/* STATE_*						*/
 	__u8 layout;	/* STATE_LAYOUT						*/
 	__u8 entered;	/* 1: the tuple of direction 0 is in the tuple table	*/
+	__u32 check_at; /* tick before which it cannot expire; DYING: be released */
+	/* line 1 */
+	struct course back;
+	__u32 created;	/* tick							*/
+	__u32 rule_in;	/* global id of the rule that decided, 0: none		*/
+	__u32 rule_out;
+	__u16 tag;	/* set by the side that keeps state; 0: none			*/
+	__u16 spare0;
 	/* lines 2 and 3 */
 	struct flow flow[2];
 } __attribute__((aligned(64)));
