@@ -74,6 +74,9 @@ func (c *compiler) compile() error {
 
 // check refuses what no rule of a resolved file has.
 func (c *compiler) check(r *resolve.Rule) error {
+	if r.Answer != (resolve.Answer{}) {
+		return errors.New("block return is not enforced yet")
+	}
 	for _, e := range []*resolve.Endpoint{&r.From, &r.To} {
 		if e.Addr.Kind == resolve.PrefixAddress && !e.Addr.Prefix.IsValid() {
 			return errors.New("an address is missing")

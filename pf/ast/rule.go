@@ -64,6 +64,7 @@ type Rule struct {
 	token.Span
 	Origin     token.Span // in an expanded rule: the list element that made it
 	Action     Action
+	Return     *Return // of block; nil: as set block-policy says
 	Direction  Direction
 	Quick      bool
 	On         []Interface
@@ -80,6 +81,26 @@ type Rule struct {
 	Tagged     *Tagged
 	Nat        *Pool
 	Rdr        *Pool
+}
+
+// ReturnKind says how a block rule answers.
+type ReturnKind uint8
+
+// Kinds of answers.
+const (
+	Drop       ReturnKind = iota
+	ReturnAll             // return: TCP by a reset, all else by an ICMP error
+	ReturnRST             // return-rst: TCP only
+	ReturnICMP            // return-icmp, return-icmp6: all by an ICMP error
+)
+
+// Return is what a block rule does with the sender of a packet.
+type Return struct {
+	token.Span
+	Kind  ReturnKind
+	TTL   uint8   // of return-rst; 0: not given
+	Code  *Number // of the ICMP error "unreachable"; nil: not given
+	Code6 *Number // of the ICMPv6 error
 }
 
 // Interface is one name of an "on" clause or of set skip on.

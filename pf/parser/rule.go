@@ -29,21 +29,6 @@ func (p *parser) rule() ast.Stmt {
 	return r
 }
 
-// blockReturn reads what a block rule does with the packet.
-func (p *parser) blockReturn(r *ast.Rule) {
-	if r.Action != ast.Block || p.acceptWord("drop") {
-		return
-	}
-	for _, word := range []string{"return", "return-rst", "return-icmp", "return-icmp6"} {
-		if p.isWord(word) {
-			p.faults.Errorf(p.tok.Span, "block %s is not supported yet", word)
-			p.advance()
-			p.parentheses()
-			return
-		}
-	}
-}
-
 // parentheses goes past what stands in parentheses here, if there is such.
 func (p *parser) parentheses() {
 	if !p.is(token.LeftParen) {

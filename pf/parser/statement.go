@@ -216,11 +216,10 @@ func (p *parser) setSkip(start token.Span) ast.Stmt {
 }
 
 func (p *parser) setBlockPolicy(start token.Span) ast.Stmt {
-	if p.isWord("return") {
-		p.fail(start.To(p.tok.Span), "set block-policy return is not supported yet")
-	}
 	policy := p.tok
-	p.expectWord("drop", "set block-policy")
+	if !p.acceptWord("drop") && !p.acceptWord("return") {
+		p.expected(`"drop" or "return" after set block-policy`)
+	}
 	return &ast.BlockPolicy{Span: start.To(p.last), Policy: ast.Word{Span: policy.Span, Text: policy.Text}}
 }
 

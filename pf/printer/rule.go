@@ -10,7 +10,7 @@ import (
 
 // Rule prints a rule without a line end.
 func Rule(r *ast.Rule) string {
-	c := clauses{action(r.Action)}
+	c := clauses{action(r)}
 	c.add(direction(r.Direction))
 	c.addIf(r.Quick, "quick")
 	c.addIf(len(r.On) > 0, "on", list(r.On, onInterface))
@@ -38,8 +38,38 @@ func Rule(r *ast.Rule) string {
 	return c.String()
 }
 
-func action(a ast.Action) string {
-	return [...]string{ast.Pass: "pass", ast.Block: "block drop", ast.Match: "match"}[a]
+func action(r *ast.Rule) string {
+	if r.Action == ast.Block {
+		return "block " + blockReturn(r.Return, r.Family)
+	}
+	return pick(r.Action == ast.Pass, "pass", "match")
+}
+
+// blockReturn prints how a block rule of a family answers; of the two codes of
+// ICMP, those that the family has.
+func blockReturn(r *ast.Return, family ast.Family) string {
+	switch {
+	case r == nil || r.Kind == ast.Drop:
+		return "drop"
+	case r.Kind == ast.ReturnAll:
+		return "return"
+	case r.Kind == ast.ReturnRST && r.TTL == 0:
+		return "return-rst"
+	case r.Kind == ast.ReturnRST:
+		return fmt.Sprintf("return-rst(ttl %d)", r.TTL)
+	case family == ast.Inet:
+		return "return-icmp(" + code(r.Code) + ")"
+	case family == ast.Inet6:
+		return "return-icmp6(" + code(r.Code6) + ")"
+	}
+	return "return-icmp(" + code(r.Code) + ", " + code(r.Code6) + ")"
+}
+
+func code(n *ast.Number) string {
+	if n == nil {
+		return "port-unr"
+	}
+	return name(n.Text)
 }
 
 func direction(d ast.Direction) string {

@@ -81,6 +81,7 @@ func (r *resolver) consistent(out *ast.Rule) bool {
 		r.conflict(proto.Span, "proto icmp6 is not of inet; its protocol is icmp", out.FamilySpan)
 	}
 	r.icmpConsistent(out, proto)
+	r.returnConsistent(out, proto)
 	r.networkFits(out)
 	return len(r.faults.Items) == before
 }

@@ -38,7 +38,7 @@ var icmp6Types = []icmpName{
 }
 
 var icmp6Codes = []icmpName{
-	{"admin-unr", 1, 1}, {"noroute-unr", 1, 0}, {"notnbr-unr", 1, 2}, {"beyond-unr", 1, 2}, {"addr-unr", 1, 3},
+	{"admin-unr", 1, 1}, {"noroute-unr", 1, 0}, {"beyond-unr", 1, 2}, {"notnbr-unr", 1, 2}, {"addr-unr", 1, 3},
 	{"port-unr", 1, 4}, {"transit", 3, 0}, {"reassemb", 3, 1}, {"badhead", 4, 0}, {"nxthdr", 4, 1},
 	{"redironlink", 137, 0}, {"redirrouter", 137, 1},
 }

@@ -62,6 +62,7 @@ type resolver struct {
 	automatic int                   // number of the next automatic table
 	unknown   map[string]bool       // interfaces that were warned of
 	options   Options
+	policy    *ast.BlockPolicy       // in force where the resolver stands; nil: drop
 	adaptive  map[string]ast.Setting // adaptive timeouts that are set
 }
 
@@ -98,7 +99,10 @@ func (r *resolver) statement(s ast.Stmt) {
 	case *ast.ImplicitPass:
 		r.options.ImplicitPass = s.Yes
 		r.out.Stmts = append(r.out.Stmts, s)
-	case *ast.Macro, *ast.BlockPolicy:
+	case *ast.BlockPolicy:
+		r.policy = s
+		r.out.Stmts = append(r.out.Stmts, s)
+	case *ast.Macro:
 		r.out.Stmts = append(r.out.Stmts, s)
 	case *ast.Table:
 		r.table(s)

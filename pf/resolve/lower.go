@@ -14,6 +14,7 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 		Pos:       in.Origin.Pos,
 		Text:      printer.Rule(in),
 		Action:    [...]Action{ast.Pass: Pass, ast.Block: Block, ast.Match: Match}[in.Action],
+		Answer:    lowerReturn(in.Return),
 		Direction: [...]Direction{ast.AnyDirection: AnyDirection, ast.In: In, ast.Out: Out}[in.Direction],
 		Quick:     in.Quick,
 		Interface: r.lowerInterface(in.On),

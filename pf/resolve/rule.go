@@ -30,6 +30,7 @@ type lists struct {
 func (r *resolver) rule(in *ast.Rule) {
 	before := r.faults.Errors()
 	r.checkOnce(in)
+	returns := r.blockReturn(in)
 	l := r.lists(in)
 	if r.faults.Errors() > before {
 		return
@@ -45,8 +46,10 @@ func (r *resolver) rule(in *ast.Rule) {
 			return
 		}
 	}
+	resolved := *in
+	resolved.Return = returns
 	for i := range total {
-		r.combination(in, l, split(i, sizes))
+		r.combination(&resolved, l, split(i, sizes))
 	}
 	if l.accepted == 0 && r.faults.Errors() == before {
 		r.noCombination(in, l)

@@ -88,6 +88,7 @@ type Rule struct {
 	Pos       token.Pos // where it stands in the file: under the list element that made it
 	Text      string    // canonical form, as weir rules and pfctl -nv print it
 	Action    Action
+	Answer    Answer // of Block
 	Direction Direction
 	Quick     bool
 	Log       bool
