@@ -172,3 +172,13 @@ func (b *Box) AwaitHook(device string) {
 		return false
 	})
 }
+
+// Hooks are the interfaces of fw as weir interfaces has them, by name.
+func (b *Box) Hooks() map[string]api.Interface {
+	b.Helper()
+	all := make(map[string]api.Interface)
+	for _, n := range weirJSON[api.Interfaces](b, "interfaces").Interfaces {
+		all[n.Name] = n
+	}
+	return all
+}

@@ -1,0 +1,91 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/internal/reason"
+	"weir/test/lib"
+)
+
+// What comes from 10 on a path of the LAN keeps its address, what comes from 20
+// is translated to that of fw where it leaves.
+const pairRules = `
+block all
+pass in on { LAN }
+pass out on { WAN }
+`
+
+func rulesFor(lan, wan []lib.Path) string {
+	names := func(paths []lib.Path) string {
+		var all []string
+		for _, p := range paths {
+			all = append(all, p.Device)
+		}
+		return strings.Join(all, " ")
+	}
+	var text strings.Builder
+	for _, w := range wan {
+		for _, l := range lan {
+			fmt.Fprintf(&text, "match out on %s inet from %s nat-to (%s)\n", w.Device, l.Addr(20, false), w.Device)
+			fmt.Fprintf(&text, "match out on %s inet6 from %s nat-to (%s)\n", w.Device, l.Addr(20, true), w.Device)
+		}
+	}
+	text.WriteString(strings.NewReplacer("LAN", names(lan), "WAN", names(wan)).Replace(pairRules))
+	return text.String()
+}
+
+//	lan ══ wire, bridge, tun ══ fw ══ wire, bridge, tun ══ wan
+//	ping, iperf3                                  iperf3 -s
+//
+// Whatever hooks the two sides have, packets of both families cross, in both
+// directions, with and without translation. Under XDP the wires have XDP and the
+// others TCX, so each pair of hooks is there; under TCX offloads are on, and
+// super-packets cross.
+func TestEveryPairOfHooks(t *testing.T) {
+	weir.Both(t, func(b *lib.Box) {
+		lan, wan := b.Paths(lib.Wire, lib.Bridge, lib.Tunnel)
+		b.WeirRun(rulesFor(lan, wan))
+		hooks := b.Hooks()
+		for _, p := range append(lan, wan...) {
+			want := "tcx"
+			if b.Hook == "xdp" && p.Medium == lib.Wire {
+				want = "xdp"
+			}
+			if h := hooks[p.Device]; h.Hook != want {
+				b.Errorf("%s has hook %s (%s), want %s", p.Device, h.Hook, h.Why, want)
+			}
+		}
+		for i, l := range lan {
+			for k, w := range wan {
+				b.Tell(string(l.Medium)+" to "+string(w.Medium), func(b *lib.Box) { crosses(b, &l, &w, uint16(5201+i*len(wan)+k)) })
+			}
+		}
+		for _, p := range append(lan, wan...) {
+			if n := b.Packets(p.Device, reason.Guard); n != 0 {
+				b.Errorf("%d packets came past the programs to %s", n, p.Device)
+			}
+		}
+	})
+}
+
+// crosses has ping and iperf3 go from one path to another.
+func crosses(b *lib.Box, from, to *lib.Path, port uint16) {
+	b.Helper()
+	for _, ipv6 := range []bool{false, true} {
+		for own, seen := range map[string]string{
+			from.Addr(10, ipv6): from.Addr(10, ipv6),
+			from.Addr(20, ipv6): to.Addr(1, ipv6),
+		} {
+			b.Run(lab.LAN, "ping", "-n", "-c", "2", "-i", "0.1", "-W", "2", "-I", own, to.Addr(10, ipv6))
+			server := b.Listen(lab.WAN, port, "iperf3", "-s", "-1", "-p", fmt.Sprint(port))
+			b.Run(lab.LAN, "iperf3", "-c", to.Addr(10, ipv6), "-p", fmt.Sprint(port), "-B", own, "--bidir", "-n", "500K")
+			if said := server.Wait(10*time.Second, 0); !strings.Contains(said, "Accepted connection from "+seen+",") {
+				b.Errorf("%s to %s: the server did not see %s:\n%s", own, to.Addr(10, ipv6), seen, said)
+			}
+		}
+	}
+}

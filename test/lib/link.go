@@ -1,0 +1,107 @@
+package lib
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/lab"
+)
+
+// IP runs commands of ip in a host, one after the other.
+func (b *Box) IP(host string, commands ...string) {
+	b.Helper()
+	for _, c := range commands {
+		b.Run(host, "ip", strings.Fields(c)...)
+	}
+}
+
+// Address gives a device addresses and sets it up.
+func (b *Box) Address(host, device string, addresses ...string) {
+	b.Helper()
+	for _, a := range addresses {
+		command := "address replace " + a + " dev " + device
+		if strings.Contains(a, ":") {
+			command += " nodad"
+		}
+		b.IP(host, command)
+	}
+	b.IP(host, "link set "+device+" up")
+}
+
+// Wire joins fw to another host by a new veth pair, with the offloads that the
+// story's hook wants.
+func (b *Box) Wire(device, peer, peerDevice string) {
+	b.Helper()
+	b.IP(lab.FW, "link add "+device+" type veth peer name "+peerDevice+" netns "+b.Namespace(peer))
+	if b.Hook != "xdp" {
+		return
+	}
+	for _, e := range []struct{ host, device, gro string }{{lab.FW, device, "off"}, {peer, peerDevice, "on"}} {
+		b.Run(e.host, "ethtool", "-K", e.device, "tx", "off", "rx", "off", "sg", "off", "tso", "off",
+			"gso", "off", "txvlan", "off", "rxvlan", "off", "gro", e.gro)
+	}
+}
+
+// Tunnel joins two hosts by a pair of tun devices, as a VPN's program has them.
+// This process carries the packets from one to the other until the story ends.
+func (b *Box) Tunnel(host, device, peer, peerDevice string) {
+	b.Helper()
+	near, far := b.tun(host, device), b.tun(peer, peerDevice)
+	done := make(chan error, 2)
+	go func() { done <- carry(near, far) }()
+	go func() { done <- carry(far, near) }()
+	b.Cleanup(func() {
+		near.Close()
+		far.Close()
+		for range cap(done) {
+			if err := <-done; err != nil && !errors.Is(err, os.ErrClosed) {
+				b.Errorf("tunnel between %s and %s: %v", host, peer, err)
+			}
+		}
+	})
+}
+
+// tun makes a tun device in a host; it goes when the file is closed.
+func (b *Box) tun(host, device string) *os.File {
+	b.Helper()
+	var file *os.File
+	err := b.Do(host, func() error {
+		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open /dev/net/tun: %w", err)
+		}
+		request, err := unix.NewIfreq(device)
+		if err != nil {
+			return err
+		}
+		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+		if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
+			unix.Close(fd)
+			return fmt.Errorf("make %s: %w", device, err)
+		}
+		file = os.NewFile(uintptr(fd), device) // not before the device is there: only then can it be waited for
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return file
+}
+
+// carry carries packets until a file is closed. A device that is down takes none.
+func carry(from, to *os.File) error {
+	packet := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(packet)
+		if err != nil {
+			return err
+		}
+		if _, err := to.Write(packet[:n]); err != nil && !errors.Is(err, unix.EIO) {
+			return err
+		}
+	}
+}

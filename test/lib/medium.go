@@ -1,0 +1,100 @@
+package lib
+
+import (
+	"fmt"
+	"strings"
+
+	"weir/internal/lab"
+)
+
+// A Medium is a kind of link between fw and another host.
+type Medium string
+
+// Media.
+const (
+	Wire   Medium = "wire"   // a veth pair
+	Bridge Medium = "bridge" // a veth pair, fw's end the port of a bridge that has the addresses
+	Tunnel Medium = "tun"    // packets without Ethernet header
+)
+
+// A Path is a way between fw and another host, by one medium.
+type Path struct {
+	Medium Medium
+	Host   string // at the far end
+	Device string // of fw
+	number int    // of the path, from 1 on: it is in the addresses
+}
+
+// side is 1 for the LAN and 2 for the WAN, in addresses.
+func (p *Path) side() int {
+	if p.Host == lab.LAN {
+		return 1
+	}
+	return 2
+}
+
+// Addr is an address on the path's network, of IPv4 or IPv6: fw has 1, the host 10 and 20.
+func (p *Path) Addr(host int, ipv6 bool) string {
+	if ipv6 {
+		return fmt.Sprintf("fd77:%d:%d::%d", p.side(), p.number, host)
+	}
+	return fmt.Sprintf("10.%d.%d.%d", p.side(), p.number, host)
+}
+
+func (p *Path) with(hosts ...int) []string {
+	var all []string
+	for _, n := range hosts {
+		all = append(all, p.Addr(n, false)+"/24", p.Addr(n, true)+"/64")
+	}
+	return all
+}
+
+// Paths joins lan and wan to fw by each of the media: fw's devices are called
+// lan-MEDIUM and wan-MEDIUM. What a host sends from an address of a path takes
+// that path.
+func (b *Box) Paths(media ...Medium) (lan, wan []Path) {
+	b.Helper()
+	for i, m := range media {
+		lan = append(lan, Path{m, lab.LAN, "lan-" + string(m), i + 1})
+		wan = append(wan, Path{m, lab.WAN, "wan-" + string(m), i + 1})
+	}
+	for i := range media {
+		b.join(&lan[i])
+		b.join(&wan[i])
+	}
+	return lan, wan
+}
+
+func (b *Box) join(p *Path) {
+	b.Helper()
+	far := string(p.Medium)
+	switch p.Medium {
+	case Wire:
+		b.Wire(p.Device, p.Host, far)
+	case Bridge:
+		port := "port-" + p.Host
+		b.Wire(port, p.Host, far)
+		b.IP(lab.FW, "link add "+p.Device+" type bridge", "link set "+port+" master "+p.Device, "link set "+port+" up")
+	case Tunnel:
+		b.Tunnel(lab.FW, p.Device, p.Host, far)
+	default:
+		b.Fatalf("no such medium: %s", p.Medium)
+	}
+	b.Address(lab.FW, p.Device, p.with(1)...)
+	b.Address(p.Host, far, p.with(10, 20)...)
+	b.takePath(p, far)
+}
+
+// takePath gives a host routes by a path for what it sends from its addresses there.
+func (b *Box) takePath(p *Path, device string) {
+	b.Helper()
+	table := fmt.Sprint(100 + p.number)
+	for _, ipv6 := range []bool{false, true} {
+		family, network := "-4", p.Addr(0, false)+"/24"
+		if ipv6 {
+			family, network = "-6", p.Addr(0, true)+"/64"
+		}
+		b.IP(p.Host, family+" rule add from "+network+" table "+table,
+			strings.Join([]string{family, "route add default via", p.Addr(1, ipv6), "dev", device, "table", table}, " "))
+	}
+}
