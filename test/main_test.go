@@ -24,6 +24,7 @@ func gatewayConf(t testing.TB) string {
 const (
 	lanHost  = "192.168.1.10"
 	lanHost6 = "fd00:1::10"
+	fwLAN6   = "fd00:1::1"
 	fwLAN    = "192.168.1.1"
 	fwWAN    = "203.0.113.2"
 	fwWAN6   = "2001:db8:113::2"

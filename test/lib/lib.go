@@ -73,13 +73,18 @@ func (w Binary) BothAtOnce(t *testing.T, story func(b *Box)) {
 // Box builds a lab for one hook: offloads are on for tcx and off for xdp.
 func (w Binary) Box(t testing.TB, hook string) *Box {
 	t.Helper()
+	return w.build(t, hook, lab.Topology{})
+}
+
+func (w Binary) build(t testing.TB, hook string, topology lab.Topology) *Box {
+	t.Helper()
 	testenv.NeedRoot(t)
-	o := lab.Options{Name: fmt.Sprintf("wt%d-%d", os.Getpid(), stories.Add(1))}
+	o := lab.Options{Name: fmt.Sprintf("wt%d-%d", os.Getpid(), stories.Add(1)), Topology: topology}
 	if hook == "xdp" {
 		o.Offloads = lab.OffloadsOff
 	}
 	t.Cleanup(func() {
-		if _, err := lab.Remove(o.Name, lab.Topology{}); err != nil {
+		if _, err := lab.Remove(o.Name, topology); err != nil {
 			t.Errorf("remove the lab: %v", err)
 		}
 	})

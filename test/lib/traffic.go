@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"weir/internal/testenv"
 )
 
 // Ping pings an address; every packet must be answered.
@@ -51,6 +53,14 @@ func (f *Flood) AllAnswered(least int) {
 	if sent < least || answered < sent-1 {
 		f.b.Errorf("%d of %d packets were answered, and %d at least should have been sent:\n%s", answered, sent, least, f.Said())
 	}
+}
+
+// Scapy runs statements of Python in a host, with all names of scapy; they have to
+// end without an exception.
+func (b *Box) Scapy(host, statements string) string {
+	b.Helper()
+	testenv.NeedProgram(b, "scapy")
+	return b.Run(host, "/usr/bin/python3", "-c", "from scapy.all import *\n"+statements) // the one scapy is installed for
 }
 
 // ManyUDP sends one packet each from so many sockets, at that rate per second:

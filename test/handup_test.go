@@ -1,0 +1,169 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+// handUpRules translate all that the LAN sends, and let options by.
+const handUpRules = `
+set skip on lo
+match out on wan0 inet from (lan0:network) nat-to (wan0)
+match out on wan0 inet6 from (lan0:network) nat-to (wan0)
+block all
+pass in on lan0 allow-opts label "in"
+pass out on wan0 allow-opts label "out"
+`
+
+//	lan ───────── fw ───────── wan ───────── far
+//	              weir, NAT    routes
+//
+// What the stack has to do for weir it does with translated packets too, in both
+// families: each packet is judged and counted once, and what the stack says of
+// it is said of the packet that the client has sent.
+func TestHandingUp(t *testing.T) {
+	weir.BothFar(t, func(b *lib.Box) {
+		b.WeirRun(handUpRules)
+		for _, part := range []struct {
+			name string
+			tell func(*lib.Box)
+		}{
+			{"traceroute", everyTraceroute},
+			{"neighbour", neighbourIsUnresolved},
+			{"options", optionsAreKept},
+			{"mtu beyond", mtuBeyond},
+			{"mtu", mtuOfTheBox},
+		} {
+			b.Tell(part.name, part.tell)
+		}
+	})
+}
+
+//	lan ── fw ── wan ── far
+//	traceroute, -I, -T: 1. fw  2. wan  3. far
+//
+// The box shows itself with its inner address, by whatever the way is sounded.
+func everyTraceroute(b *lib.Box) {
+	for _, how := range [][]string{nil, {"-I"}, {"-T", "-p", "9"}} {
+		for _, test := range [][]string{{fwLAN, wanHost, lib.FarHost}, {fwLAN6, wanHost6, lib.FarHost6}} {
+			args := append([]string{"-n", "-q", "1", "-w", "2", "-m", "5"}, how...)
+			out := b.Run(lab.LAN, "traceroute", append(args, test[2])...)
+			if got := hops(out); fmt.Sprint(got) != fmt.Sprint(test) {
+				b.Errorf("traceroute %v to %s went by %q, want %q:\n%s", how, test[2], got, test, out)
+			}
+		}
+	}
+}
+
+//	lan ═══ 20 pings at once ═══▶ fw ── who has wan? ──▶ wan
+//
+// Packets to a neighbour that must be found first wait for it in the kernel,
+// which loses none of them; likewise the answers.
+func neighbourIsUnresolved(b *lib.Box) {
+	const pings = 20
+	for _, test := range []struct{ to, flush string }{
+		{wanHost, "wan0"}, {wanHost6, "wan0"}, {wanHost, "lan0"}, {wanHost6, "lan0"},
+	} {
+		before := b.Rule(`label "in"`)
+		b.Run(lab.FW, "ip", "neighbour", "flush", "dev", test.flush)
+		out := b.Run(lab.LAN, "ping", "-n", "-c", fmt.Sprint(pings), "-l", fmt.Sprint(pings), "-i", "0.1", "-W", "3", test.to)
+		if !strings.Contains(out, fmt.Sprintf(" %d received", pings)) {
+			b.Errorf("with no neighbour known at %s, %s:\n%s", test.flush, test.to, out)
+		}
+		if got := b.Rule(`label "in"`).Packets - before.Packets; got != 2*pings {
+			b.Errorf("%s, %s: %d pings and answers counted as %d packets", test.flush, test.to, pings, got)
+		}
+	}
+}
+
+//	lan ── ping -R ──▶ fw ──▶ wan          lan ── hop-by-hop ──▶ fw ──▶ wan
+//
+// Options that a rule allows are processed by the stack and arrive translated:
+// the route that is recorded names the box.
+func optionsAreKept(b *lib.Box) {
+	out := b.Run(lab.LAN, "ping", "-n", "-R", "-c", "1", "-W", "2", wanHost)
+	if !strings.Contains(out, "1 received") || !strings.Contains(out, fwWAN) {
+		b.Errorf("ping -R:\n%s", out)
+	}
+	before := b.Rule(`label "in"`)
+	b.Scapy(lab.LAN, `
+padding = IPv6ExtHdrHopByHop(options=[PadN(optdata=bytes(4))])
+send(IPv6(dst="`+wanHost6+`")/padding/ICMPv6EchoRequest(id=77, data=b"x"*9), verbose=0)
+`)
+	b.Until(5*time.Second, "the packet with a hop-by-hop header is answered", func() bool {
+		for _, s := range b.States("host", wanHost6) {
+			if s.Src.Port == 77 && s.Src.NewAddr.String() == fwWAN6 && s.Src.Packets == 1 && s.Dst.Packets == 1 {
+				return true
+			}
+		}
+		return false
+	})
+	if got := b.Rule(`label "in"`).Packets - before.Packets; got != 2 {
+		b.Errorf("a packet with a hop-by-hop header and its answer count as %d packets", got)
+	}
+}
+
+//	lan ───── fw ───── wan ──(1300)── far
+//
+// A router on the way has a smaller MTU: its errors find the client, and TCP in
+// both directions goes on with smaller segments.
+func mtuBeyond(b *lib.Box) {
+	b.Run(lab.WAN, "ip", "link", "set", "far0", "mtu", "1300")
+	b.Run(lib.Far, "ip", "link", "set", "eth0", "mtu", "1300")
+	tooBig(b, lib.FarHost, wanHost, "mtu = 1300")
+	tooBig(b, lib.FarHost6, wanHost6, "mtu=1300")
+	for _, to := range []string{lib.FarHost, lib.FarHost6} {
+		bulk(b, lib.Far, to)
+	}
+}
+
+//	lan ───── fw ──(1400)── wan
+//
+// The box's own link is the smaller one: the stack says so to the client, and
+// what may be fragmented it fragments. Each counts once.
+func mtuOfTheBox(b *lib.Box) {
+	b.Run(lab.FW, "ip", "link", "set", "wan0", "mtu", "1400")
+	b.Run(lab.WAN, "ip", "link", "set", "eth0", "mtu", "1400")
+	tooBig(b, wanHost6, fwLAN6, "mtu=1400")
+	before := b.Rule(`label "in"`)
+	b.Run(lab.LAN, "ping", "-n", "-M", "dont", "-c", "2", "-i", "0.1", "-s", "1400", "-W", "2", wanHost)
+	if got := b.Rule(`label "in"`).Packets - before.Packets; got != 2+2*2 { // wan sends its answers in two pieces
+		b.Errorf("two pings that the stack fragments, and their answers, count as %d packets", got)
+	}
+	tooBig(b, wanHost, fwLAN, "mtu = 1400")
+	for _, to := range []string{wanHost, wanHost6} {
+		bulk(b, lab.WAN, to)
+	}
+}
+
+// tooBig has the LAN send a packet that may not be fragmented: who reports it, and
+// what, is what ping says.
+func tooBig(b *lib.Box, to, by, mtu string) {
+	b.Helper()
+	var out string
+	b.Until(5*time.Second, "a router says "+mtu, func() bool { // weir hears of a new MTU a moment later
+		out, _ = b.Try(lab.LAN, "ping", "-n", "-M", "do", "-c", "1", "-s", "1400", "-W", "1", to) //nolint:errcheck // what it says tells
+		return strings.Contains(strings.ToLower(out), mtu)
+	})
+	if !strings.Contains(strings.ToLower(out), "from "+by+" icmp_seq=1") {
+		b.Errorf("ping of a packet that is too big said\n%s", out)
+	}
+}
+
+// bulk sends TCP from the LAN, and back.
+func bulk(b *lib.Box, host, to string) {
+	b.Helper()
+	for _, way := range []string{"-4", "-R"} {
+		if way == "-4" && strings.Contains(to, ":") {
+			way = "-6"
+		}
+		server := b.Listen(host, 5201, "iperf3", "-s", "-1")
+		b.Run(lab.LAN, "iperf3", "-c", to, way, "-n", "4M")
+		server.Wait(10*time.Second, 0)
+	}
+}

@@ -1,0 +1,48 @@
+package lib
+
+import (
+	"net/netip"
+	"testing"
+
+	"weir/internal/lab"
+)
+
+// Far is a host behind wan, which routes to it.
+const Far = "far"
+
+// Addresses of far.
+const (
+	FarHost  = "198.51.100.9"
+	FarHost6 = "2001:db8:9::9"
+)
+
+// BothFar tells a story twice in a lab with one host more, side by side:
+// lan - fw - wan - far.
+func (w Binary) BothFar(t *testing.T, story func(b *Box)) {
+	for _, hook := range []string{"tcx", "xdp"} {
+		t.Run(hook, func(t *testing.T) {
+			t.Parallel()
+			b := w.build(t, hook, farther())
+			b.Sysctl(lab.WAN, "net/ipv4/ip_forward", "1")
+			b.Sysctl(lab.WAN, "net/ipv6/conf/all/forwarding", "1")
+			story(b)
+		})
+	}
+}
+
+func farther() lab.Topology {
+	t := lab.Gateway()
+	t.Hosts = append(t.Hosts, lab.Host{Name: Far, Routes: []lab.Route{
+		{To: netip.MustParsePrefix("0.0.0.0/0"), Via: netip.MustParseAddr("198.51.100.1")},
+		{To: netip.MustParsePrefix("::/0"), Via: netip.MustParseAddr("2001:db8:9::1")},
+	}})
+	t.Wires = append(t.Wires, lab.Wire{
+		{Host: lab.WAN, Device: "far0", MAC: "02:77:65:00:02:01", Addresses: []netip.Prefix{
+			netip.MustParsePrefix("198.51.100.1/24"), netip.MustParsePrefix("2001:db8:9::1/64"),
+		}},
+		{Host: Far, Device: "eth0", MAC: "02:77:65:00:02:02", Addresses: []netip.Prefix{
+			netip.MustParsePrefix(FarHost + "/24"), netip.MustParsePrefix(FarHost6 + "/64"),
+		}},
+	})
+	return t
+}
