@@ -146,7 +146,7 @@ func wellFormed(b []byte) bool {
 // FuzzXDP gives any bytes as a frame to both engines, after a few connections
 // were opened. go test -fuzz=FuzzXDP ./internal/dataplane
 func FuzzXDP(f *testing.F) {
-	oneCPU(f)
+	oneCPU(f, 0)
 	fuzz := newFuzzer(f)
 	for _, s := range fuzzSeeds {
 		f.Add(fuzz.input(s.at, s.packet))
@@ -161,7 +161,7 @@ func FuzzXDP(f *testing.F) {
 
 // TestMutatedFrames is a short, repeatable run of the same.
 func TestMutatedFrames(t *testing.T) {
-	oneCPU(t)
+	oneCPU(t, 0)
 	f := newFuzzer(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

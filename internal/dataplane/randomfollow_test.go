@@ -130,8 +130,10 @@ func (f *traffic) odd() *shot {
 		copy(s.frame[12:], one(f.Rand, "\x08\x06", "\x81\x00", "\x86\xdd", "\x08\x00", "\x88\x63"))
 	case 2:
 		s.frame = s.frame[:14+f.IntN(len(s.frame)-14)]
-	case 3:
-		s.frame = append(s.frame, make([]byte, f.IntN(40))...) // padding
+	case 3: // padding, which shall not be read
+		for range f.IntN(40) {
+			s.frame = append(s.frame, byte(f.Uint32()))
+		}
 	case 4:
 		if s.hook == model.TCXEgress {
 			s.mark = model.MarkMagic | one[uint32](f.Rand, 0, model.MarkReply, model.MarkRedirect, uint32(len(f.twin.raw)))
@@ -200,7 +202,7 @@ func (f *traffic) handedUp(s *shot, o *model.Outcome) {
 		setHeaderSum(ip[:20+p.opts])
 	}
 	e := event{shot: out}
-	for _, s := range f.model.States() {
+	for s := range f.model.Live() {
 		if s.Index == o.Mark&model.MarkState {
 			e.of = &s.Tuple[0]
 		}

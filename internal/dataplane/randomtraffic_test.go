@@ -168,7 +168,7 @@ func (f *traffic) dhcp(p *pkt, family int) {
 
 // follow draws a packet of a state, in either direction; nil if there are none.
 func (f *traffic) follow() *pkt {
-	states := f.model.States()
+	states := slices.Collect(f.model.Live())
 	if len(states) == 0 {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (f *traffic) follow() *pkt {
 	if f.IntN(3) != 0 {
 		s = states[f.IntN(len(states))]
 	}
-	return f.packetOf(&s, d, s.Tuple[d])
+	return f.packetOf(s, d, s.Tuple[d])
 }
 
 // packetOf draws a packet of a state's direction d, with the addresses of t.

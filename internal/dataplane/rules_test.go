@@ -62,12 +62,12 @@ func forgetStretches(m *bpfload.Map) error {
 	if err != nil {
 		return err
 	}
-	for i := range m.MaxEntries() {
-		if err := m.Put(i, make([]xdpStretch, cpus)); err != nil {
-			return err
-		}
+	places := make([]uint32, m.MaxEntries())
+	for i := range places {
+		places[i] = uint32(i)
 	}
-	return nil
+	_, err = m.BatchUpdate(places, make([]xdpStretch, len(places)*cpus), nil)
+	return err
 }
 
 // judge asks about a packet.

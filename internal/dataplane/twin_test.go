@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -38,15 +39,28 @@ type twin struct {
 // twinBase is the global id of rule 0, so that numbers and ids differ.
 const twinBase = 500
 
-// oneCPU keeps the test on one CPU, so that the dataplane's random numbers, which
-// each CPU has of its own, repeat.
-func oneCPU(t testing.TB) {
+// oneCPU keeps the test on one thread and that on the n-th CPU, or that modulo
+// their number: the dataplane's random numbers, which each CPU has of its own,
+// repeat.
+func oneCPU(t testing.TB, n int) {
 	t.Helper()
+	runtime.LockOSThread()
 	var before, one unix.CPUSet
 	check(t, unix.SchedGetaffinity(0, &before))
-	one.Set(0)
+	n %= before.Count()
+	for cpu := 0; one.Count() == 0; cpu++ {
+		if before.IsSet(cpu) {
+			if n == 0 {
+				one.Set(cpu)
+			}
+			n--
+		}
+	}
 	check(t, unix.SchedSetaffinity(0, &one))
-	t.Cleanup(func() { check(t, unix.SchedSetaffinity(0, &before)) })
+	t.Cleanup(func() {
+		check(t, unix.SchedSetaffinity(0, &before))
+		runtime.UnlockOSThread()
+	})
 }
 
 // twinRoom is for more rules than random files have.
@@ -246,27 +260,25 @@ func describe(frame []byte) (text string) {
 // shoot gives a frame to both and returns what the model says, and an error if
 // the dataplane does not agree.
 func (t *twin) shoot(s shot) (model.Outcome, error) {
-	t.tb.Helper()
 	got := t.run(&s)
 	made := t.look()
 	want := t.model.Judge(&model.Frame{
 		Hook: s.hook, Interface: uint32(s.ifindex), From: uint32(s.from), Mark: s.mark, Bytes: s.frame,
 	}, made)
 	got.reason = t.counted(&s, &want)
-	return want, errorsOf(differOutcome(&s, &want, &got), t.differStates())
+	return want, errorsOf(differOutcome(&s, &want, &got), t.differNextHop(&s, &want), t.differStates())
 }
 
 // ran ends the test where the kernel does not take a frame.
 func (t *twin) ran(s *shot, err error) {
-	t.tb.Helper()
 	if err != nil {
+		t.tb.Helper()
 		t.tb.Fatalf("%s (%d bytes): %v", s, len(s.frame), err)
 	}
 }
 
 // run gives a frame to the dataplane; what it was counted under is not read.
 func (t *twin) run(s *shot) result {
-	t.tb.Helper()
 	run := bpfload.Run{Frame: s.frame, Ifindex: s.ifindex, Mark: s.mark, From: s.from}
 	if s.hook == model.XDP {
 		o, err := bpfload.RunXDP(t.dp.objects.Programs["weir_xdp"], run)
@@ -280,6 +292,28 @@ func (t *twin) run(s *shot) result {
 	o, err := bpfload.RunTC(t.dp.objects.Programs[program], run)
 	t.ran(s, err)
 	return tcResult(&o)
+}
+
+// nexthopFirst is NEXTHOP_FIRST of bpf/state.h.
+const nexthopFirst = 2
+
+// differNextHop compares the device that a frame is redirected to, which a test
+// run does not tell: the next hop with the frame's MACs must be of that device.
+func (t *twin) differNextHop(s *shot, want *model.Outcome) string {
+	if want.Verdict != model.Redirect {
+		return ""
+	}
+	shared := t.dp.tables.shared
+	for i := range min(int(shared.NexthopsHigh)+nexthopFirst, len(shared.Nexthops)) {
+		n := &shared.Nexthops[i]
+		if n.Flags != 0 && bytes.Equal(n.Dst[:], want.Frame[:6]) && bytes.Equal(n.Src[:], want.Frame[6:12]) {
+			if n.Ifindex != want.Interface {
+				return fmt.Sprintf("model: to interface %d, dataplane: %d", want.Interface, n.Ifindex)
+			}
+			return ""
+		}
+	}
+	return fmt.Sprintf("model: to interface %d, %x; dataplane: no such next hop", want.Interface, want.Frame[:12])
 }
 
 func errorsOf(texts ...string) error {

@@ -41,7 +41,6 @@ const pathFirst = 2
 // counted returns the reason that the frame was counted under: the model's, if
 // that counter has gone up as it should, else what all counters say.
 func (t *twin) counted(s *shot, want *model.Outcome) string {
-	t.tb.Helper()
 	key := tallyKey{s.ifindex, want.Reason}
 	if s.uncounted() {
 		return want.Reason.String()
@@ -77,7 +76,6 @@ func differTallies(before, now map[tallyKey]Counter) string {
 }
 
 func (t *twin) tallyOf(key tallyKey) Counter {
-	t.tb.Helper()
 	index := t.dp.tables.shared.Interfaces[key.ifindex].Slot + uint32(key.reason)
 	return must(sumCounter(t.dp.tables.maps[mapInterfaceCounters], index, t.values))(t.tb)
 }

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"iter"
+
 	"weir/internal/reason"
 	"weir/internal/state"
 	"weir/pf/resolve"
@@ -119,13 +121,23 @@ func (m *Model) Sweep() {
 // States returns the live states in the order of their creation, expired ones
 // that no packet has met included.
 func (m *Model) States() []state.State {
-	var live []state.State
-	for _, c := range m.states {
-		if !c.dead {
-			live = append(live, c.State)
-		}
+	live := make([]state.State, 0, len(m.states))
+	for s := range m.Live() {
+		live = append(live, *s)
 	}
 	return live
+}
+
+// Live goes through the same states without copying them. They are the model's
+// and not to be changed.
+func (m *Model) Live() iter.Seq[*state.State] {
+	return func(yield func(*state.State) bool) {
+		for _, c := range m.states {
+			if !c.dead && !yield(&c.State) {
+				return
+			}
+		}
+	}
 }
 
 // Judge sends a frame through the steps of docs/packet-path.md. made is the
