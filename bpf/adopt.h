@@ -44,8 +44,8 @@ static __always_inline enum reason adopt(struct adoption *a)
 	st->flags = a->state.flags;
 	st->layout = STATE_LAYOUT;
 	st->entered = 0;
-	st->flow[0] = a->state.flow[0];
-	st->flow[1] = a->state.flow[1];
+	st->flow_forth = a->state.flow_forth;
+	st->flow_back = a->state.flow_back;
 	r = tuple_enter(STATE_NUMBER(index, 1), &owner);
 	if (r != UNDECIDED) {
 		slot_return(st);

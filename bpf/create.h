@@ -215,14 +215,14 @@ static __always_inline void state_fill(struct state *st, const struct scratch *s
 	st->phase = first_phase(p);
 	st->flags = flags;
 	st->layout = STATE_LAYOUT;
-	flow_start(&st->flow[0]);
-	flow_start(&st->flow[1]);
-	st->flow[0].packets = 1;
-	st->flow[0].bytes = p->length;
+	flow_start(&st->flow_forth);
+	flow_start(&st->flow_back);
+	st->flow_forth.packets = 1;
+	st->flow_forth.bytes = p->length;
 	if (p->tuple.proto == IPPROTO_TCP)
-		tcp_start(&st->flow[0], p, wscale);
+		tcp_start(&st->flow_forth, p, wscale);
 	else
-		st->flow[0].peer = PEER_SYN_SENT;
+		st->flow_forth.peer = PEER_SYN_SENT;
 }
 
 /* Whether a live state holds the packet's tuple, which another core has made a

@@ -112,7 +112,7 @@ __noinline enum reason quote_read(hook_ctx *ctx, struct scratch *s)
 /* What the quoted segment's sender may have sent. */
 static __always_inline int quote_in_window(const struct state *st, __u32 sender, __u32 seq)
 {
-	const struct flow *f = &st->flow[sender & 1], *t = &st->flow[!sender];
+	const struct flow *f = state_flow(st, sender), *t = state_flow(st, !sender);
 
 	if (!(f->flags & FLOW_SEEN))
 		return 0;

@@ -11,7 +11,7 @@
 /* Ticks since the last packet of direction d. */
 static __always_inline __u32 flow_age(const struct state *s, __u32 d)
 {
-	return shared.now - s->flow[d & 1].last;
+	return shared.now - state_flow(s, d)->last;
 }
 
 /* Asks its own direction first: while that is fresh, the other's cache line is

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * A state: what is remembered of one connection. 256 bytes, four cache lines:
- * line 0 is read by every packet, line 1 by those of direction 1 and of translated
- * connections, and both are written seldom; line 2 is written by packets in
+ * line 0 is read by every packet, line 2 by those of direction 1 and of translated
+ * connections, and both are written seldom; line 1 is written by packets in
  * direction 0, line 3 by those in direction 1, so that two cores that carry the two
- * directions do not fight.
+ * directions do not fight. What one direction reads and what it writes are
+ * neighbours: the second comes sooner then.
  *
  * Direction 0 is that of the packet which made the state.
  *
@@ -22,7 +23,7 @@
 
 #include "packet.h"
 
-#define STATE_LAYOUT 4 /* changes when states, their places or the tuple table do: a
+#define STATE_LAYOUT 5 /* changes when states, their places or the tuple table do: a
 			  reload then begins without states */
 
 enum status {
@@ -112,19 +113,33 @@ struct state {
 	__u8 entered;	/* 1: the tuple of direction 0 is in the tuple table	*/
 	__u32 check_at; /* tick before which it cannot expire; DYING: be released */
 	/* line 1 */
+	struct flow flow_forth;
+	/* line 2 */
 	struct course back;
 	__u32 created;	/* tick							*/
 	__u32 rule_in;	/* global id of the rule that decided, 0: none		*/
 	__u32 rule_out;
 	__u16 tag;	/* set by the side that keeps state; 0: none			*/
 	__u16 spare0;
-	/* lines 2 and 3 */
-	struct flow flow[2];
+	/* line 3 */
+	struct flow flow_back;
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct course) == 48, "course");
 _Static_assert(sizeof(struct flow) == 64, "a flow is one cache line");
 _Static_assert(sizeof(struct state) == 256, "a state is four cache lines");
+_Static_assert(__builtin_offsetof(struct state, flow_back) == __builtin_offsetof(struct state, flow_forth) + 128,
+	       "state_flow()");
+
+static __always_inline struct course *state_course(struct state *s, __u32 direction)
+{
+	return direction ? &s->back : &s->forth;
+}
+
+static __always_inline struct flow *state_flow(const struct state *s, __u32 direction)
+{
+	return (struct flow *)((char *)&s->flow_forth + (direction & 1) * 128);
+}
 
 #define NEXTHOP_NONE  0 /* not looked up yet					*/
 #define NEXTHOP_LOCAL 1 /* the box itself, or the stack decides			*/

@@ -146,7 +146,7 @@ static __always_inline void tcp_peers(struct flow *f, struct flow *t, const stru
  */
 static __always_inline enum reason track_tcp(struct state *s, __u32 d, const struct packet *p, int wscale)
 {
-	struct flow *f = &s->flow[d & 1], *t = &s->flow[!d];
+	struct flow *f = state_flow(s, d), *t = state_flow(s, !d);
 	__u32 seq = p->seq, limit, low;
 	struct segment g;
 	int in_window, has_ack = p->tcp_flags & TCP_ACK;
@@ -196,7 +196,7 @@ static __always_inline enum reason track_tcp(struct state *s, __u32 d, const str
 /* UDP and everything else but TCP. */
 static __always_inline void track_other(struct state *s, __u32 d, const struct packet *p)
 {
-	struct flow *f = &s->flow[d & 1], *t = &s->flow[!d];
+	struct flow *f = state_flow(s, d), *t = state_flow(s, !d);
 	__u8 first = p->tuple.proto == IPPROTO_UDP ? PHASE_UDP_FIRST : PHASE_OTHER_FIRST;
 
 	if (is_icmp(p->family, p->tuple.proto)) {
@@ -214,7 +214,7 @@ static __always_inline void track_other(struct state *s, __u32 d, const struct p
 
 static __always_inline void track_count(struct state *s, __u32 d, const struct packet *p)
 {
-	struct flow *f = &s->flow[d & 1];
+	struct flow *f = state_flow(s, d);
 
 	f->last = shared.now;
 	f->packets++;
@@ -230,12 +230,12 @@ static __always_inline int tcp_opens(const struct packet *p)
 /* Both ends are done: a new connection may take the tuple. */
 static __always_inline int tcp_over(const struct state *s)
 {
-	return s->flow[0].peer >= PEER_FIN_WAIT_2 && s->flow[1].peer >= PEER_FIN_WAIT_2;
+	return s->flow_forth.peer >= PEER_FIN_WAIT_2 && s->flow_back.peer >= PEER_FIN_WAIT_2;
 }
 
 static __always_inline int tcp_established(const struct state *s)
 {
-	return s->flow[0].peer >= PEER_ESTABLISHED && s->flow[1].peer >= PEER_ESTABLISHED;
+	return s->flow_forth.peer >= PEER_ESTABLISHED && s->flow_back.peer >= PEER_ESTABLISHED;
 }
 
 #endif

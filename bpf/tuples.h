@@ -42,11 +42,6 @@ static __always_inline struct state *state_get(__u32 index)
 	return bpf_map_lookup_elem(&states, &index);
 }
 
-static __always_inline struct course *state_course(struct state *s, __u32 direction)
-{
-	return direction ? &s->back : &s->forth;
-}
-
 static __always_inline struct bucket *bucket_get(__u64 hash)
 {
 	__u32 key = hash & bucket_mask;

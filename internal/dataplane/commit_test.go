@@ -325,8 +325,8 @@ func enterStates(tb testing.TB, d *Dataplane, count int) {
 		s.Back.Tuple = xdpTuple{Sport: 0xffff, Dport: uint16(i), Proto: 17}
 		s.Created = to.shared.Now
 		s.CheckAt = to.shared.Now + 1000
-		s.Flow[0].Last, s.Flow[1].Last = to.shared.Now, to.shared.Now
-		s.Flow[0].Packets = uint64(i)
+		s.FlowForth.Last, s.FlowBack.Last = to.shared.Now, to.shared.Now
+		s.FlowForth.Packets = uint64(i)
 	}
 	c := &copier{old: from, new: to, adopt: d.objects.Programs["weir_adopt"], seed: maphash.MakeSeed(), moved: make([]move, count+1)}
 	check(tb, c.run())

@@ -112,7 +112,7 @@ func (c *copier) move(s *xdpState, m *move) error {
 	}
 	*m = move{
 		index: a.Index, print: c.print(&a.State),
-		packets: [2]uint64{a.State.Flow[0].Packets, a.State.Flow[1].Packets},
+		packets: [2]uint64{a.State.FlowForth.Packets, a.State.FlowBack.Packets},
 	}
 	c.copied++
 	return nil
@@ -142,7 +142,7 @@ func sameState(s, read *xdpState) bool {
 func (c *copier) follow(s *xdpState, m *move, live bool) bool {
 	n := &c.new.states[m.index]
 	same := c.print(s) == m.print
-	untouched := c.print(n) == m.print && n.Flow[0].Packets == m.packets[0] && n.Flow[1].Packets == m.packets[1]
+	untouched := c.print(n) == m.print && n.FlowForth.Packets == m.packets[0] && n.FlowBack.Packets == m.packets[1]
 	if !live || !same {
 		if untouched {
 			atomic.CompareAndSwapUint32(&n.Status, statusLive, statusDead)
@@ -153,9 +153,9 @@ func (c *copier) follow(s *xdpState, m *move, live bool) bool {
 		return same
 	}
 	if untouched {
-		n.Flow = s.Flow
+		n.FlowForth, n.FlowBack = s.FlowForth, s.FlowBack
 		n.Phase, n.CheckAt = s.Phase, s.CheckAt
-		m.packets = [2]uint64{n.Flow[0].Packets, n.Flow[1].Packets}
+		m.packets = [2]uint64{n.FlowForth.Packets, n.FlowBack.Packets}
 	}
 	return true
 }

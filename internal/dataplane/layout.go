@@ -10,7 +10,7 @@ import (
 )
 
 // stateLayout is STATE_LAYOUT of bpf/state.h.
-const stateLayout = 4
+const stateLayout = 5
 
 // Limits of bpf/config.h and bpf/maps.h.
 const (

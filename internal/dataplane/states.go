@@ -62,7 +62,7 @@ func (raw *xdpState) decode(s *state.State, index uint32) {
 		RuleIn:   raw.RuleIn,
 		RuleOut:  raw.RuleOut,
 		Created:  state.Tick(raw.Created),
-		Flow:     [2]state.Flow{raw.Flow[0].decode(), raw.Flow[1].decode()},
+		Flow:     [2]state.Flow{raw.FlowForth.decode(), raw.FlowBack.decode()},
 		NextHops: [2]uint16{raw.Forth.Nexthop, raw.Back.Nexthop},
 	}
 }

@@ -373,22 +373,23 @@ type xdpShared struct {
 }
 
 type xdpState struct {
-	_       structs.HostLayout
-	Forth   xdpCourse
-	Path    uint32
-	Status  uint32
-	Phase   uint8
-	Flags   uint8
-	Layout  uint8
-	Entered uint8
-	CheckAt uint32
-	Back    xdpCourse
-	Created uint32
-	RuleIn  uint32
-	RuleOut uint32
-	Tag     uint16
-	Spare0  uint16
-	Flow    [2]xdpFlow
+	_         structs.HostLayout
+	Forth     xdpCourse
+	Path      uint32
+	Status    uint32
+	Phase     uint8
+	Flags     uint8
+	Layout    uint8
+	Entered   uint8
+	CheckAt   uint32
+	FlowForth xdpFlow
+	Back      xdpCourse
+	Created   uint32
+	RuleIn    uint32
+	RuleOut   uint32
+	Tag       uint16
+	Spare0    uint16
+	FlowBack  xdpFlow
 }
 
 type xdpStretch struct {
