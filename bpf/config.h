@@ -67,6 +67,9 @@
 					* mark: TCX ingress did, it is whole	   */
 #define MARK_STATE	   0x03ffffffu /* index of the state, 0: none	   */
 #define MAX_STATES	   MARK_STATE
+/* Of no state: the stack routes it by multicast, to any number of interfaces; it
+ * came in by the rules, and TCX egress judges how it leaves. */
+#define MARK_MULTICAST	   (MARK_MAGIC | MARK_REPLY)
 
 /* What XDP leaves in front of a frame for TCX ingress of the same device. */
 struct metadata {

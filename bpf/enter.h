@@ -146,8 +146,7 @@ __noinline int admit_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 		if (st)
 			return hand_local(ctx, &h, p, i, st, s->state, why);
 	}
-	hook_hand_up(ctx, 0);
-	return finish(i, why, p->length);
+	return hand_local(ctx, &h, p, i, 0, 0, why);
 }
 
 static __always_inline int miss_in(hook_ctx *ctx)
@@ -254,7 +253,7 @@ __noinline int fragment_alone(hook_ctx *ctx, struct scratch *s)
 	q.family = p->family;
 	if (destination_class(s) != UNDECIDED || route_lookup(ctx, &q) == ROUTE_LOCAL) {
 		count_path(s->path, p->length);
-		hook_hand_up(ctx, 0);
+		hook_hand_up(ctx, local_mark(p, &p->tuple.dst));
 		return finish(i, REASON_LOCAL, p->length);
 	}
 	s->nexthop = q.number;

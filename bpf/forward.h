@@ -10,6 +10,7 @@
 #include "csum.h"
 #include "lookup.h"
 #include "parse.h"
+#include "sanity.h"
 
 /* The L4 checksum; addr_diff only where a pseudo header is in its range. */
 static __always_inline void fix_l4_csum(hook_ctx *ctx, struct headers *h, const struct packet *p,
@@ -162,19 +163,28 @@ static __always_inline int hand_up(hook_ctx *ctx, struct headers *h, const struc
 	return finish(i, why, p->length);
 }
 
+/* The mark of a packet for the box itself: the stack may route it on if it is for a
+ * group, but not off a link to which its source is local. */
+static __always_inline __u32 local_mark(const struct packet *p, const struct addr *dst)
+{
+	return addr_is_multicast(dst) && !p->tuple.zone ? MARK_MULTICAST : 0;
+}
+
 /* Up to the box itself. */
 static __always_inline int hand_local(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			     const struct interface *i, const struct state *s, __u32 number,
 			     enum reason why)
 {
+	const struct addr *dst = &p->tuple.dst;
 	const struct tuple *other;
 
 	if (s && s->flags & STATE_NAT) {
 		other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
-		if (translate_to(ctx, h, p, &other->dst, &other->src, other->dport, other->sport))
+		dst = &other->src;
+		if (translate_to(ctx, h, p, &other->dst, dst, other->dport, other->sport))
 			return finish(i, REASON_INTERNAL, p->length);
 	}
-	hook_hand_up(ctx, 0);
+	hook_hand_up(ctx, local_mark(p, dst));
 	return finish(i, why, p->length);
 }
 

@@ -149,10 +149,13 @@ int weir_tc_out(struct __sk_buff *skb)
 	r = tc_parse(skb, &p, 0);
 	if (r != UNDECIDED)
 		return finish(i, r, hook_length(skb));
-	if (is_marked(skb->mark))
-		return leave_marked(skb, &p);
-	if (skb->ingress_ifindex)
-		return finish(i, REASON_GUARD, p.length);
+	if (skb->ingress_ifindex) { /* the box's own are judged, whatever mark they bear */
+		if (!is_marked(skb->mark))
+			return finish(i, REASON_GUARD, p.length);
+		if (skb->mark != MARK_MULTICAST)
+			return leave_marked(skb, &p);
+		p.tuple.zone = p.ifindex; /* it leaves elsewhere too, and may be translated otherwise there */
+	}
 	return hit_out(skb, &out_slots, &p, i);
 }
 

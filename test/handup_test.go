@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ match out on wan0 inet6 from (lan0:network) nat-to (wan0)
 block all
 pass in on lan0 allow-opts label "in"
 pass out on wan0 allow-opts label "out"
+block out on wan0 to { 239.9.9.9, ff0e::9 } label "unwanted"
 `
 
 //	lan ───────── fw ───────── wan ───────── far
@@ -36,6 +38,7 @@ func TestHandingUp(t *testing.T) {
 			{"traceroute", everyTraceroute},
 			{"neighbour", neighbourIsUnresolved},
 			{"options", optionsAreKept},
+			{"multicast", multicast},
 			{"mtu beyond", mtuBeyond},
 			{"mtu", mtuOfTheBox},
 		} {
@@ -106,6 +109,58 @@ send(IPv6(dst="`+wanHost6+`")/padding/ICMPv6EchoRequest(id=77, data=b"x"*9), ver
 	if got := b.Rule(`label "in"`).Packets - before.Packets; got != 2 {
 		b.Errorf("a packet with a hop-by-hop header and its answer count as %d packets", got)
 	}
+}
+
+//	lan ── to 239.1.2.3 ──▶ fw ── the stack routes it ──▶ wan
+//
+// Multicast that the stack routes is judged where it enters and where it leaves,
+// and translated there; what the rules for its way out block stays.
+func multicast(b *lib.Box) {
+	port := uint16(5000)
+	for _, test := range []struct{ source, group, unwanted, own, proto, join string }{
+		{lanHost, "239.1.2.3", "239.9.9.9", fwWAN, "UDP4", "ip-add-membership=%s:eth0"},
+		{lanHost6, "ff0e::7", "ff0e::9", fwWAN6, "UDP6", "ipv6-join-group=[%s]:eth0"},
+	} {
+		in, out := b.Rule(`label "in"`), b.Rule(`label "out"`)
+		b.RouteMulticast(lab.FW, test.source, "lan0", "wan0", test.group, test.unwanted)
+		for _, group := range []string{test.group, test.unwanted} {
+			port++
+			join := fmt.Sprintf("%s-RECVFROM:%d,fork,"+test.join, test.proto, port, group)
+			heard := b.Listen(lab.WAN, port, "socat", "-u", join, "SYSTEM:echo $SOCAT_PEERADDR; cat")
+			to := fmt.Sprintf("%s-DATAGRAM:[%s]:%d,setsockopt-int=41:18:8", test.proto, group, port)
+			if test.proto == "UDP4" {
+				to = fmt.Sprintf("UDP4-DATAGRAM:%s:%d,ip-multicast-ttl=8", group, port)
+			}
+			b.Run(lab.LAN, "sh", "-c", "(echo one; sleep 0.2; echo two) | socat -u - "+to)
+			if group == test.unwanted {
+				if r := b.Rule("to " + group); r.Packets != 2 || heard.Said() != "" {
+					b.Errorf("what is blocked on its way out counts %d packets, and wan heard %q", r.Packets, heard.Said())
+				}
+				continue
+			}
+			b.Until(5*time.Second, "wan hears both packets", func() bool { return strings.Contains(heard.Said(), "two") })
+			if froms := addresses(heard.Said()); len(froms) != 2 || froms[0] != test.own || froms[1] != test.own {
+				b.Errorf("what was sent to %s did not come from %s:\n%s", group, test.own, heard.Said())
+			}
+		}
+		if got := b.Rule(`label "in"`).Packets - in.Packets; got != 4 {
+			b.Errorf("4 packets that came in are counted as %d", got)
+		}
+		if got := b.Rule(`label "out"`).Packets - out.Packets; got != 2 {
+			b.Errorf("2 packets that left are counted as %d", got)
+		}
+	}
+}
+
+// addresses are the lines of a text that hold one, in its short form.
+func addresses(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		if a, err := netip.ParseAddr(strings.Trim(line, "[]\n")); err == nil {
+			all = append(all, a.String())
+		}
+	}
+	return all
 }
 
 //	lan ───── fw ───── wan ──(1300)── far

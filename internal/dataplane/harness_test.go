@@ -217,7 +217,10 @@ func (h *harness) tcIn(ifindex int, frame []byte) result {
 // it got where it came in.
 func (h *harness) tcOut(ifindex int, frame []byte, mark uint32) result {
 	h.tb.Helper()
-	return h.tcFrom(ifindex, frame, mark, 0)
+	if mark != 0 {
+		return h.tcFrom(ifindex, frame, mark, h.net.lan0)
+	}
+	return h.tcFrom(ifindex, frame, 0, 0)
 }
 
 // tcFrom has a frame leave by an interface that the stack forwarded from another.

@@ -55,6 +55,14 @@ func testGuard(h *harness) {
 	t := h.tb
 	h.load("pass")
 	frame := parsePkt("udp 192.168.1.10:1 > 198.51.100.9:53").frame(wan0MAC, wanHostMAC)
+	h.load("block")
+	for _, mark := range []uint32{0, markMagic, markMagic | markReply} { // programs can set any
+		own := parsePkt("udp 203.0.113.2:1 > 198.51.100.9:53").frame(wan0MAC, wanHostMAC)
+		if r := h.tcFrom(h.net.wan0, own, mark, 0); r.reason != "block" {
+			t.Errorf("the box's own with mark %#x: %s %s", mark, r.verdict, r.reason)
+		}
+	}
+	h.load("pass")
 	if r := h.tcFrom(h.net.wan0, frame, 0, h.net.lan0); r.verdict != drop || r.reason != "guard" {
 		t.Errorf("unmarked: %s %s", r.verdict, r.reason)
 	}

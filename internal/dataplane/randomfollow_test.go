@@ -136,7 +136,7 @@ func (f *traffic) odd() *shot {
 		}
 	case 4:
 		if s.hook == model.TCXEgress {
-			s.mark = model.MarkMagic | one[uint32](f.Rand, 0, model.MarkReply, model.MarkRedirect, uint32(len(f.twin.raw)))
+			s.mark = model.MarkMagic | one[uint32](f.Rand, 0, model.MarkReply, model.MarkReply, model.MarkRedirect, uint32(len(f.twin.raw)))
 			s.from = f.net.lan0
 		}
 	default:
@@ -188,6 +188,9 @@ func (f *traffic) handedUp(s *shot, o *model.Outcome) {
 	f.met = append(f.met, all...)
 	p := *all[0].packet
 	r := f.route(p.dst.Addr())
+	if o.Mark == model.MarkMulticast { // out of any interface, that of its entry included
+		r = model.Route{Kind: model.RouteForward, Interface: uint32(one(f.Rand, f.net.lan0, f.net.wan0))}
+	}
 	if r.Kind != model.RouteForward || p.ttl <= 1 {
 		return
 	}

@@ -41,6 +41,17 @@ func testUp(h *harness) {
 			{"out wan s1", "udp 192.168.1.10:1 > 198.51.100.9:53 len 30 ttl 63", "up marked s1 udp 203.0.113.2:$p > 198.51.100.9:53 len 30 ttl 63"},
 			{"xdp wan", "udp 198.51.100.9:53 > 203.0.113.2:$p", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:1 ttl 63"},
 		}},
+		{"multicast that the stack routes", masquerade + "pass\nblock out on wan0 to 239.9.9.9", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 239.1.2.3:9", "up up-multicast mr"},
+			{"tcx lan", "udp 192.168.1.10:1 > 239.1.2.3:9", "up local mr"},
+			{"out wan mr", "udp 192.168.1.10:1 > 239.1.2.3:9 ttl 63", "up rule mr udp 203.0.113.2:$p > 239.1.2.3:9 ttl 63"},
+			{"out lan mr", "udp 192.168.1.10:1 > 239.1.2.3:9 ttl 63", "up rule mr"}, // each way out has its own
+			{"out wan mr", "udp 192.168.1.10:1 > 239.1.2.3:9 ttl 63", "up state mr udp 203.0.113.2:$p > 239.1.2.3:9 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:1 > 239.9.9.9:9", "up up-multicast mr"},
+			{"out wan mr", "udp 192.168.1.10:1 > 239.9.9.9:9 ttl 63", "drop block"},
+			{"xdp lan", "udp [fe80::10]:1 > [ff0e::7]:9", "up up-multicast judged"}, // whose source is local to the link
+			{"xdp lan", "udp 192.168.1.10:1 > 255.255.255.255:9", "up up-multicast judged"},
+		}},
 		{"link-local addresses are the interface's own", "pass", []step{
 			{"xdp lan", "udp [fe80::10]:1 > [fe80::1]:53", "up local judged"},
 			{"tcx wan", "udp [fe80::10]:1 > [fe80::1]:53", "up local"},

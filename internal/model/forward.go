@@ -36,7 +36,7 @@ func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judge
 		return p.upLocal(reason.UpRoute)
 	case r.up != nil:
 		p.ip().write(leaves)
-		return p.upLocal(*r.up)
+		return p.upGroup(*r.up, leaves.Dst)
 	}
 	return m.forward(p, c, d, r.route, why)
 }

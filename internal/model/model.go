@@ -2,6 +2,7 @@ package model
 
 import (
 	"iter"
+	"net/netip"
 
 	"weir/internal/reason"
 	"weir/internal/state"
@@ -25,6 +26,8 @@ const (
 	MarkReply    = 0x08000000 // the packet goes in direction 1
 	MarkRedirect = 0x04000000 // TCX ingress shall redirect it, or did
 	MarkState    = 0x03ffffff // index of the state, 0: none
+
+	MarkMulticast = MarkMagic | MarkReply // the stack routes it by multicast; its way out is judged at TCXEgress
 )
 
 // A Frame is what a hook is shown.
@@ -167,11 +170,15 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 // judge is the way of a frame that holds a packet, from step 2 on.
 func (m *Model) judge(f *Frame, p *packet, made *state.State) Outcome {
 	marked := f.Mark&MarkMask == MarkMagic
-	switch {
-	case marked:
+	switch forwarded := f.Hook == TCXEgress && f.From != 0; {
+	case forwarded && f.Mark == MarkMulticast:
+		p.tuple.Zone = uint16(f.Interface) // each interface has a state of its own for it
+	case forwarded && marked:
 		return m.marked(f, p)
-	case f.Hook == TCXEgress && f.From != 0:
+	case forwarded:
 		return p.drop(reason.Guard)
+	}
+	switch {
 	case p.fragment == fragmentLater:
 		return m.followFirst(p)
 	case p.icmpError && p.fragment == fragmentNone:
@@ -286,6 +293,16 @@ func (p *packet) out(r reason.Reason) Outcome {
 // upLocal passes a packet to the box itself.
 func (p *packet) upLocal(r reason.Reason) Outcome {
 	return Outcome{Verdict: Up, Reason: r, Frame: p.frame}
+}
+
+// upGroup does the same where the destination may be a group of hosts: the stack
+// may route such a packet on, unless its source is local to a link.
+func (p *packet) upGroup(r reason.Reason, dst netip.Addr) Outcome {
+	o := p.upLocal(r)
+	if dst.IsMulticast() && p.tuple.Zone == 0 {
+		o.Mark = MarkMulticast
+	}
+	return o
 }
 
 // up hands a packet to the stack, to be forwarded by it.
