@@ -9,6 +9,7 @@
 #include "create.h"
 #include "forward.h"
 #include "fragment.h"
+#include "log.h"
 #include "nexthop.h"
 #include "rules.h"
 #include "sanity.h"

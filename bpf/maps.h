@@ -78,7 +78,8 @@ struct shared {
 	__u32 adaptive_start;	     /* states; 0 with adaptive_end 0: off		*/
 	__u32 adaptive_end;
 	__u32 limit;		     /* set limit states				*/
-	__u32 pad1[12];
+	__u32 recording;	     /* 1 << enum ring (record.h): somebody reads it	*/
+	__u32 pad1[11];
 	/* written by packets that make states, next hops or paths */
 	__u32 states_made;	     /* wraps; minus those released: in use		*/
 	__u32 states_released;	     /* wraps; mostly by the sweep			*/

@@ -11,6 +11,7 @@
 
 #include "judge.h"
 #include "packet.h"
+#include "record.h"
 
 /* The packet that an ICMP error quotes. */
 #define QUOTE_L4_MAX 20
@@ -61,6 +62,7 @@ struct scratch {
 	struct port_search search;
 	struct quote quote;
 	struct addr quoter;	 /* source of an ICMP error, translated			*/
+	struct record log;	 /* the head of records of the crossing at hand		*/
 };
 
 struct {

@@ -42,6 +42,9 @@ var layouts = map[string][2]uintptr{
 	mapAddresses:         {unsafe.Sizeof(xdpAddr{}), 4},
 	mapRuleCounters:      {4, unsafe.Sizeof(xdpRuleCounter{})},
 	mapFragments:         {unsafe.Sizeof(xdpFragmentKey{}), unsafe.Sizeof(xdpFragmentEntry{})},
+	mapLogRing:           {0, 0},
+	mapCaptureRing:       {0, 0},
+	mapRecordsLost:       {4, 8},
 }
 
 // checkLayout compares the sizes of a map's keys and values with the Go types'.

@@ -44,6 +44,43 @@ func TestNumbersMatchHeaders(t *testing.T) {
 	}
 }
 
+// The enums and flags of records are those of the header, in its order.
+func TestRecordsMatchHeader(t *testing.T) {
+	records := header(t, "record.h")
+	for _, test := range []struct {
+		enum string
+		want []string
+	}{
+		{"record_kind", []string{"RECORD_LOG", "RECORD_BEFORE", "RECORD_AFTER"}},
+		{"verdict", []string{"VERDICT_PASS", "VERDICT_DROP", "VERDICT_REDIRECT", "VERDICT_UP"}},
+		{"ring", []string{"RING_LOG", "RING_CAPTURE", "RING_COUNT"}},
+	} {
+		if diff := cmp.Diff(test.want, enumerators(t, records, test.enum)); diff != "" {
+			t.Errorf("enum %s (-Go +header):\n%s", test.enum, diff)
+		}
+	}
+	for name, want := range map[string]int{"RECORD_L3": RecordL3, "RECORD_ALL": RecordAll} {
+		if got := define(t, records, name); got != want {
+			t.Errorf("%s is %d in the header, %d in Go", name, got, want)
+		}
+	}
+}
+
+// enumerators returns the names of an enum, in order.
+func enumerators(tb testing.TB, header, enum string) []string {
+	tb.Helper()
+	_, body, found := strings.Cut(header, "enum "+enum+" {")
+	if !found {
+		tb.Fatalf("no enum %s", enum)
+	}
+	body, _, _ = strings.Cut(body, "};")
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^\s*([A-Z0-9_]+),`).FindAllStringSubmatch(body, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
 func TestSlotsMatchHeader(t *testing.T) {
 	_, body, _ := strings.Cut(header(t, "slots.h"), "enum slot {")
 	body, _, _ = strings.Cut(body, "SLOT_COUNT")

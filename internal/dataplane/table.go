@@ -23,11 +23,15 @@ const (
 	mapPaths             = "paths"
 	mapAddresses         = "addresses"
 	mapFragments         = "fragments"
+	mapLogRing           = "log_ring"
+	mapCaptureRing       = "capture_ring"
+	mapRecordsLost       = "records_lost"
 )
 
 var keptMaps = []string{
 	mapShared, mapStates, mapTuples, mapSpilled, mapNexthopIndex,
 	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments,
+	mapLogRing, mapCaptureRing, mapRecordsLost,
 }
 
 // tables are the maps that outlive a reload, and what of them is memory.

@@ -17,9 +17,11 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	tcMapAddresses          = "addresses"
+	tcMapCaptureRing        = "capture_ring"
 	tcMapFragments          = "fragments"
 	tcMapInSlots            = "in_slots"
 	tcMapInterfaceCounters  = "interface_counters"
+	tcMapLogRing            = "log_ring"
 	tcMapNexthopHints       = "nexthop_hints"
 	tcMapNexthopIndex       = "nexthop_index"
 	tcMapOutSlots           = "out_slots"
@@ -28,6 +30,7 @@ const (
 	tcMapPoolAddresses      = "pool_addresses"
 	tcMapPoolTurns          = "pool_turns"
 	tcMapPools              = "pools"
+	tcMapRecordsLost        = "records_lost"
 	tcMapRuleClasses        = "rule_classes"
 	tcMapRuleCounters       = "rule_counters"
 	tcMapRuleNodes          = "rule_nodes"
@@ -124,9 +127,11 @@ type tcProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcMapSpecs struct {
 	Addresses         *ebpf.MapSpec `ebpf:"addresses"`
+	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	InSlots           *ebpf.MapSpec `ebpf:"in_slots"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
+	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	OutSlots          *ebpf.MapSpec `ebpf:"out_slots"`
@@ -135,6 +140,7 @@ type tcMapSpecs struct {
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.MapSpec `ebpf:"pool_turns"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
+	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
 	RuleClasses       *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.MapSpec `ebpf:"rule_counters"`
 	RuleNodes         *ebpf.MapSpec `ebpf:"rule_nodes"`
@@ -189,9 +195,11 @@ func (o *tcObjects) Close() error {
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcMaps struct {
 	Addresses         *ebpf.Map `ebpf:"addresses"`
+	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	InSlots           *ebpf.Map `ebpf:"in_slots"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
+	LogRing           *ebpf.Map `ebpf:"log_ring"`
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	OutSlots          *ebpf.Map `ebpf:"out_slots"`
@@ -200,6 +208,7 @@ type tcMaps struct {
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.Map `ebpf:"pool_turns"`
 	Pools             *ebpf.Map `ebpf:"pools"`
+	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
 	RuleClasses       *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.Map `ebpf:"rule_counters"`
 	RuleNodes         *ebpf.Map `ebpf:"rule_nodes"`
@@ -220,9 +229,11 @@ type tcMaps struct {
 func (m *tcMaps) Close() error {
 	return _TcClose(
 		m.Addresses,
+		m.CaptureRing,
 		m.Fragments,
 		m.InSlots,
 		m.InterfaceCounters,
+		m.LogRing,
 		m.NexthopHints,
 		m.NexthopIndex,
 		m.OutSlots,
@@ -231,6 +242,7 @@ func (m *tcMaps) Close() error {
 		m.PoolAddresses,
 		m.PoolTurns,
 		m.Pools,
+		m.RecordsLost,
 		m.RuleClasses,
 		m.RuleCounters,
 		m.RuleNodes,

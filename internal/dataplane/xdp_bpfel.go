@@ -131,6 +131,24 @@ type xdpPoolAddress struct {
 	Count uint64
 }
 
+type xdpRecord struct {
+	_           structs.HostLayout
+	Time        uint64
+	Ifindex     uint32
+	Rule        uint32
+	State       uint32
+	Length      uint32
+	Captured    uint16
+	Kind        uint8
+	Reason      uint8
+	Verdict     uint8
+	Direction   uint8
+	Flags       uint8
+	Family      uint8
+	PeerIfindex uint32
+	Pad0        uint32
+}
+
 type xdpRule struct {
 	_       structs.HostLayout
 	Flags   uint16
@@ -318,6 +336,7 @@ type xdpScratch struct {
 		_        [4]byte
 	}
 	Quoter xdpAddr
+	Log    xdpRecord
 }
 
 type xdpShared struct {
@@ -336,7 +355,8 @@ type xdpShared struct {
 	AdaptiveStart   uint32
 	AdaptiveEnd     uint32
 	Limit           uint32
-	Pad1            [12]uint32
+	Recording       uint32
+	Pad1            [11]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
@@ -451,8 +471,10 @@ type xdpWalk struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	xdpMapAddresses         = "addresses"
+	xdpMapCaptureRing       = "capture_ring"
 	xdpMapFragments         = "fragments"
 	xdpMapInterfaceCounters = "interface_counters"
+	xdpMapLogRing           = "log_ring"
 	xdpMapNexthopHints      = "nexthop_hints"
 	xdpMapNexthopIndex      = "nexthop_index"
 	xdpMapPathCounters      = "path_counters"
@@ -460,6 +482,7 @@ const (
 	xdpMapPoolAddresses     = "pool_addresses"
 	xdpMapPoolTurns         = "pool_turns"
 	xdpMapPools             = "pools"
+	xdpMapRecordsLost       = "records_lost"
 	xdpMapRuleClasses       = "rule_classes"
 	xdpMapRuleCounters      = "rule_counters"
 	xdpMapRuleNodes         = "rule_nodes"
@@ -547,8 +570,10 @@ type xdpProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpMapSpecs struct {
 	Addresses         *ebpf.MapSpec `ebpf:"addresses"`
+	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
+	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
@@ -556,6 +581,7 @@ type xdpMapSpecs struct {
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.MapSpec `ebpf:"pool_turns"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
+	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
 	RuleClasses       *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.MapSpec `ebpf:"rule_counters"`
 	RuleNodes         *ebpf.MapSpec `ebpf:"rule_nodes"`
@@ -611,8 +637,10 @@ func (o *xdpObjects) Close() error {
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpMaps struct {
 	Addresses         *ebpf.Map `ebpf:"addresses"`
+	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
+	LogRing           *ebpf.Map `ebpf:"log_ring"`
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
@@ -620,6 +648,7 @@ type xdpMaps struct {
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.Map `ebpf:"pool_turns"`
 	Pools             *ebpf.Map `ebpf:"pools"`
+	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
 	RuleClasses       *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.Map `ebpf:"rule_counters"`
 	RuleNodes         *ebpf.Map `ebpf:"rule_nodes"`
@@ -641,8 +670,10 @@ type xdpMaps struct {
 func (m *xdpMaps) Close() error {
 	return _XdpClose(
 		m.Addresses,
+		m.CaptureRing,
 		m.Fragments,
 		m.InterfaceCounters,
+		m.LogRing,
 		m.NexthopHints,
 		m.NexthopIndex,
 		m.PathCounters,
@@ -650,6 +681,7 @@ func (m *xdpMaps) Close() error {
 		m.PoolAddresses,
 		m.PoolTurns,
 		m.Pools,
+		m.RecordsLost,
 		m.RuleClasses,
 		m.RuleCounters,
 		m.RuleNodes,
