@@ -109,6 +109,8 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	set(KeepState, r.Action == resolve.Pass && r.State == resolve.KeepState)
 	set(AllowOptions, r.AllowOpts)
 	set(NotTagged, r.NotTagged)
+	set(Log, r.Log)
+	set(LogAll, r.LogAll)
 	set(StaticPort, r.Nat != nil && r.Nat.StaticPort)
 	return a
 }

@@ -50,6 +50,8 @@ const (
 	AllowOptions
 	NotTagged
 	StaticPort
+	Log    // log what it matches
+	LogAll // and every packet of its states; Log is set too
 )
 
 // A Rule is what a rule does once its conditions are met. Tags and pools are

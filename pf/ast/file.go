@@ -87,6 +87,7 @@ type Table struct {
 type Antispoof struct {
 	token.Span
 	Quick      bool
+	Log        *Log
 	Interfaces []AntispoofInterface
 	Family     Family
 	Label      *Word

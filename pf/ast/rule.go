@@ -67,6 +67,7 @@ type Rule struct {
 	Return     *Return // of block; nil: as set block-policy says
 	Direction  Direction
 	Quick      bool
+	Log        *Log
 	On         []Interface
 	Family     Family
 	FamilySpan token.Span // of inet or inet6; invalid if it follows from an address
@@ -101,6 +102,12 @@ type Return struct {
 	TTL   uint8   // of return-rst; 0: not given
 	Code  *Number // of the ICMP error "unreachable"; nil: not given
 	Code6 *Number // of the ICMPv6 error
+}
+
+// Log is the "log" clause.
+type Log struct {
+	token.Span
+	All bool // log (all)
 }
 
 // Interface is one name of an "on" clause or of set skip on.

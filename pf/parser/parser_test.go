@@ -42,8 +42,8 @@ block drop out log
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("statements (-want +got):\n%s", diff)
 	}
-	if list.Errors() != 2 {
-		t.Errorf("%d errors, want 2: %v", list.Errors(), list.Err())
+	if list.Errors() != 1 {
+		t.Errorf("%d errors, want 1: %v", list.Errors(), list.Err())
 	}
 	var comments []string
 	for _, c := range file.Comments {

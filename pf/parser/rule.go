@@ -17,7 +17,7 @@ func (p *parser) rule() ast.Stmt {
 	p.advance()
 	p.blockReturn(r)
 	p.direction(r)
-	p.quick(r)
+	p.logQuick(&r.Log, &r.Quick)
 	p.on(r)
 	p.unsupportedClauses()
 	r.Family, r.FamilySpan = p.family()
@@ -59,16 +59,57 @@ func (p *parser) direction(r *ast.Rule) {
 	}
 }
 
-// quick reads quick, before or behind log.
-func (p *parser) quick(r *ast.Rule) {
-	for p.unsupportedClause() || p.isWord("quick") {
-		if at := p.tok.Span; p.acceptWord("quick") {
-			if r.Quick {
+// logQuick reads log and quick, in either order.
+func (p *parser) logQuick(log **ast.Log, quick *bool) {
+	for {
+		at := p.tok.Span
+		switch {
+		case p.acceptWord("log"):
+			l := p.logOptions(at)
+			if *log != nil {
+				p.twice(at, (*log).Span, "log")
+				continue
+			}
+			*log = l
+		case p.acceptWord("quick"):
+			if *quick {
 				p.faults.Errorf(at, "quick is given twice")
 			}
-			r.Quick = true
+			*quick = true
+		case p.unsupportedClause():
+		default:
+			return
 		}
 	}
+}
+
+// logOptions reads what stands in parentheses behind log.
+func (p *parser) logOptions(at token.Span) *ast.Log {
+	l := &ast.Log{Span: at}
+	if !p.accept(token.LeftParen) {
+		return l
+	}
+	for {
+		option := p.tok.Span
+		switch {
+		case p.acceptWord("all"):
+			l.All = true
+		case p.isWord("matches"), p.isWord("user"):
+			p.faults.Errorf(option, "log (%s) is not supported yet", p.tok.Text)
+			p.advance()
+		case p.acceptWord("to"):
+			to := p.interfaceName()
+			p.faults.Errorf(option.To(to.Span), "log (to %s) is not supported yet", to.Name)
+		default:
+			p.expected("all after log (")
+		}
+		if !p.accept(token.Comma) {
+			break
+		}
+	}
+	p.expect(token.RightParen, "the options of log")
+	l.Span = at.To(p.last)
+	return l
 }
 
 // on reads the interfaces of a rule.
@@ -240,7 +281,7 @@ func (p *parser) unexpected() {
 		p.fail(p.tok.Span, "unexpected %s", p.describe())
 	}
 	if slices.Contains(headWords, p.tok.Text) {
-		p.fail(p.tok.Span, "%q is out of place: a rule has its action, in or out, quick, on, inet or inet6, proto, from and to, then its options", p.tok.Text)
+		p.fail(p.tok.Span, "%q is out of place: a rule has its action, in or out, log, quick, on, inet or inet6, proto, from and to, then its options", p.tok.Text)
 	}
 	if token.IsKeyword(p.tok.Text) {
 		p.fail(p.tok.Span, "unexpected %s", p.describe())

@@ -295,9 +295,7 @@ func (p *parser) tableHost() ast.Host {
 func (p *parser) antispoof() ast.Stmt {
 	a := &ast.Antispoof{Span: p.tok.Span}
 	p.advance()
-	for p.unsupportedClause() || p.isWord("quick") {
-		a.Quick = p.acceptWord("quick") || a.Quick
-	}
+	p.logQuick(&a.Log, &a.Quick)
 	p.expectWord("for", "antispoof")
 	p.list(func() {
 		start := p.tok.Span

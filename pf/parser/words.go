@@ -9,7 +9,7 @@ import (
 // supported yet from what is misspelt.
 var (
 	// headWords start the clauses of a rule that have a fixed place.
-	headWords = []string{"in", "out", "quick", "on", "inet", "inet6", "proto", "all", "from", "to"}
+	headWords = []string{"in", "out", "log", "quick", "on", "inet", "inet6", "proto", "all", "from", "to"}
 
 	// optionalWords start the options of a rule.
 	optionalWords = []string{
@@ -18,7 +18,7 @@ var (
 
 	// unsupportedClauseWords start clauses that are not read yet.
 	unsupportedClauseWords = setOf(
-		"log", "os", "user", "group", "tos", "modulate", "synproxy", "fragment", "once", "max-pkt-rate", "max-pkt-size",
+		"os", "user", "group", "tos", "modulate", "synproxy", "fragment", "once", "max-pkt-rate", "max-pkt-size",
 		"probability", "prio", "set", "queue", "rtable", "rdomain", "divert-to", "divert-reply", "divert-packet", "scrub",
 		"af-to", "binat-to", "route-to", "reply-to", "dup-to", "received-on", "ridentifier", "fastroute",
 	)

@@ -83,6 +83,7 @@ func table(t *ast.Table) string {
 
 func antispoof(a *ast.Antispoof) string {
 	c := clauses{"antispoof"}
+	logs(&c, a.Log)
 	c.addIf(a.Quick, "quick")
 	c.add("for", list(a.Interfaces, func(i *ast.AntispoofInterface) string {
 		if i.Dynamic {

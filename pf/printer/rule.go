@@ -12,6 +12,7 @@ import (
 func Rule(r *ast.Rule) string {
 	c := clauses{action(r)}
 	c.add(direction(r.Direction))
+	logs(&c, r.Log)
 	c.addIf(r.Quick, "quick")
 	c.addIf(len(r.On) > 0, "on", list(r.On, onInterface))
 	c.add(r.Family.String())
@@ -74,6 +75,11 @@ func code(n *ast.Number) string {
 
 func direction(d ast.Direction) string {
 	return [...]string{ast.AnyDirection: "", ast.In: "in", ast.Out: "out"}[d]
+}
+
+func logs(c *clauses, l *ast.Log) {
+	c.addIf(l != nil, "log")
+	c.addIf(l != nil && l.All, "(all)")
 }
 
 func onInterface(i *ast.Interface) string {

@@ -37,7 +37,7 @@ func (r *resolver) spoofed(a *ast.Antispoof, of *ast.AntispoofInterface, members
 			continue
 		}
 		rule := &ast.Rule{
-			Span: a.Span, Action: ast.Block, Direction: ast.In, Quick: a.Quick,
+			Span: a.Span, Action: ast.Block, Direction: ast.In, Quick: a.Quick, Log: a.Log,
 			On: on, Family: a.Family, Label: a.Label,
 		}
 		rule.From.Hosts = []ast.Host{source}

@@ -17,6 +17,8 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 		Answer:    lowerReturn(in.Return),
 		Direction: [...]Direction{ast.AnyDirection: AnyDirection, ast.In: In, ast.Out: Out}[in.Direction],
 		Quick:     in.Quick,
+		Log:       in.Log != nil,
+		LogAll:    in.Log != nil && in.Log.All,
 		Interface: r.lowerInterface(in.On),
 		Family:    Family(in.Family),
 		From:      lowerEndpoint(&in.From),

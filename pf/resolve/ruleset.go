@@ -91,7 +91,8 @@ type Rule struct {
 	Answer    Answer // of Block
 	Direction Direction
 	Quick     bool
-	Log       bool
+	Log       bool // log the packets that it decides without a state, and those that make one
+	LogAll    bool // log (all): each packet of its states too; Log is set
 	Interface Interface
 	Family    Family
 	Proto     uint8 // 0: any (protocol 0 itself cannot be asked for)
