@@ -35,6 +35,17 @@ static __always_inline void judge_ask(struct judge *j, const struct packet *p, _
 	j->action = ACTION_PASS;
 	j->flags = 0;
 	j->matches = 0;
+	j->logs = 0;
+	j->asked = 0;
+}
+
+/* Nothing has been asked about the packet yet. */
+static __always_inline void judge_none(struct scratch *s)
+{
+	s->in.logs = 0;
+	s->in.asked = 0;
+	s->out.logs = 0;
+	s->out.asked = 0;
 }
 
 /* Takes over what the way in has found out about a packet and the way out would
@@ -64,6 +75,7 @@ static __always_inline enum reason crossing(struct judge *j, __u32 options, enum
 		*why = REASON_SKIP;
 		return UNDECIDED;
 	}
+	j->asked = 1;
 	r = rules_judge(j);
 	if (r == REASON_BLOCK)
 		return unloaded ? REASON_UNLOADED : REASON_BLOCK;
@@ -87,6 +99,13 @@ static __always_inline void reply_tuple(struct scratch *s)
 	s->tuple.dst = src;
 	s->tuple.sport = s->tuple.dport;
 	s->tuple.dport = s->packet.tuple.sport;
+}
+
+/* Lets the packets of a live state's direction cross here from now on. */
+static __always_inline void state_widen(struct state *st, const struct judge *j, __u8 side)
+{
+	log_widen(st, j, side);
+	st->flags |= side;
 }
 
 /* Messages that belong to no exchange make no state. */
@@ -209,7 +228,7 @@ static __always_inline __u8 state_flags(const struct scratch *s, __u8 crossed, i
 	if ((!(crossed & STATE_IN) || skip_in || s->in.flags & JUDGE_ALLOW_OPTIONS) &&
 	    (!(crossed & STATE_OUT) || skip_out || s->out.flags & JUDGE_ALLOW_OPTIONS))
 		flags |= STATE_OPTIONS;
-	return flags;
+	return flags | log_flag(s, flags);
 }
 
 static __always_inline int wants_state(const struct scratch *s)

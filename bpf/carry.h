@@ -8,12 +8,6 @@
 
 #include "admit.h"
 
-/* The packet as it will leave, in the order of its own direction. */
-static __always_inline void tuple_leaving(struct tuple *t, const struct state *st, __u32 d)
-{
-	tuple_reverse(t, d ? &st->forth.tuple : &st->back.tuple);
-}
-
 /*
  * The kernel's routes for this direction, and its answer into the state. The
  * source is the packet's own: source routing is asked about what came in.
@@ -142,6 +136,54 @@ __noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
 	return r;
 }
 
+/* Records of a packet of a state: by the sides that have judged it now, and by the
+ * rules that log all. r: as carry_next() says, or why it is dropped all the same. */
+__noinline int log_carried(hook_ctx *ctx, struct scratch *s, enum reason r)
+{
+	const struct state *st;
+	int dropped = r != UNDECIDED && r > REASON_LAST_PASS;
+	__u32 d;
+
+	if (!s)
+		return 0;
+	st = state_get(STATE_INDEX(s->state));
+	if (!st)
+		return 0;
+	d = STATE_DIRECTION(s->state);
+	if (!s->in.asked && (!dropped || s->out.asked)) {
+		s->leaves = 0;
+		log_side(ctx, s, crossing_needed(d, 1), DIRECTION_IN, s->packet.ifindex);
+	}
+	log_judged(ctx, s, r);
+	if (!s->out.asked && !dropped && s->out_ifindex && !(s->packet.flags & PACKET_GROUP)) {
+		tuple_leaving(&s->tuple, st, d);
+		s->leaves = 1;
+		log_side(ctx, s, crossing_needed(d, 0), DIRECTION_OUT, s->out_ifindex);
+	}
+	return 0;
+}
+
+/* Why the packet is dropped all the same; else r, as carry_next() says. */
+static __always_inline enum reason carry_refused(struct scratch *s, const struct state *st, enum reason r)
+{
+	const struct packet *p = &s->packet;
+	enum reason remembered;
+
+	if (r != UNDECIDED && r > REASON_LAST_PASS)
+		return r;
+	if (p->flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS)) {
+		count_path(st->path, p->length);
+		return REASON_OPTIONS;
+	}
+	/* Not before it is known to pass: what is dropped shall have no followers. */
+	if (p->fragment == FRAGMENT_FIRST && !s->judged) {
+		remembered = fragment_remember(s);
+		if (remembered != UNDECIDED)
+			return remembered;
+	}
+	return r;
+}
+
 /* The rest of the way of a packet of s->state, counted already in the state. */
 static __always_inline int carry(hook_ctx *ctx, struct scratch *s)
 {
@@ -158,22 +200,15 @@ static __always_inline int carry(hook_ctx *ctx, struct scratch *s)
 	st = state_get(STATE_INDEX(s->state));
 	if (!i || !st)
 		return HOOK_DROP;
-	r = carry_next(ctx, s);
-	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
-		return finish(i, REASON_INTERNAL, p->length);
+	if (!s->judged)
+		judge_none(s);
+	r = carry_refused(s, st, carry_next(ctx, s));
+	if (!s->judged && st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT | STATE_LOG) && is_recording(RING_LOG))
+		log_carried(ctx, s, r);
 	if (r != UNDECIDED && r > REASON_LAST_PASS)
 		return finish(i, r, p->length);
-	if (p->flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS)) {
-		count_path(st->path, p->length);
-		return finish(i, REASON_OPTIONS, p->length);
-	}
-	/* Not before it is known to pass: what is dropped shall have no followers. */
-	if (p->fragment == FRAGMENT_FIRST && !s->judged) {
-		enum reason remembered = fragment_remember(s);
-
-		if (remembered != UNDECIDED)
-			return finish(i, remembered, p->length);
-	}
+	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return finish(i, REASON_INTERNAL, p->length);
 	count_path(st->path, p->length);
 	if (r == REASON_LOCAL)
 		return hand_local(ctx, &h, p, i, st, s->state, r);

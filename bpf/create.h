@@ -10,6 +10,7 @@
 #define WEIR_CREATE_H
 
 #include "csum.h"
+#include "log.h"
 #include "place.h"
 #include "scratch.h"
 #include "track.h"
@@ -217,6 +218,7 @@ static __always_inline void state_fill(struct state *st, const struct scratch *s
 	st->layout = STATE_LAYOUT;
 	flow_start(&st->flow_forth);
 	flow_start(&st->flow_back);
+	log_fill(st, s, flags);
 	st->flow_forth.packets = 1;
 	st->flow_forth.bytes = p->length;
 	if (p->tuple.proto == IPPROTO_TCP)

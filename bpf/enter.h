@@ -40,6 +40,7 @@ __noinline enum reason admit_in(struct scratch *s)
 	i = interface_get(p->ifindex);
 	if (!i)
 		return REASON_INTERFACE;
+	judge_none(s);
 	r = sanity(p, i);
 	if (r != UNDECIDED)
 		return r;
@@ -105,7 +106,7 @@ __noinline enum reason admit_state(hook_ctx *ctx, struct scratch *s, __u8 crosse
 	if (s->state) { /* lives, but had not crossed here */
 		st = state_get(STATE_INDEX(s->state));
 		if (st && s->in.flags & JUDGE_KEEP_STATE)
-			st->flags |= crossing_needed(STATE_DIRECTION(s->state), 1);
+			state_widen(st, &s->in, crossing_needed(STATE_DIRECTION(s->state), 1));
 		s->state = 0;
 	} else if (wants_state(s)) {
 		reply_tuple(s);
@@ -136,6 +137,7 @@ __noinline int admit_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	s->out.flags = 0;
 	s->nexthop = NEXTHOP_LOCAL;
 	r = admit_state(ctx, s, STATE_IN);
+	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return finish(i, r, p->length);
 	count_path(s->path, p->length);
@@ -163,13 +165,16 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	r = admit_in(s);
 	if (r == REASON_IMPLICIT)
 		hook_hand_up(ctx, 0);
-	if (r != UNDECIDED)
+	if (r != UNDECIDED) {
+		log_packet(ctx, s, r);
 		return refuse(s, i, r, STATE_IN);
+	}
 	r = admit_out(ctx, s);
 	if (r != UNDECIDED && r <= REASON_LAST_PASS)
 		return admit_local(ctx, s, r);
 	if (r == UNDECIDED)
 		r = admit_state(ctx, s, STATE_IN | STATE_OUT);
+	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return refuse(s, i, r, STATE_IN | STATE_OUT);
 	return s->state ? carry(ctx, s) : forward_alone(ctx, s, s->why);
@@ -284,6 +289,16 @@ static __always_inline int fragment_in(hook_ctx *ctx)
 	return carry(ctx, s);
 }
 
+/* Records of an ICMP error of a state as it stands, by the rules that log all. */
+static __always_inline void log_error(hook_ctx *ctx, struct scratch *s, const struct state *st, __u8 direction,
+				      __u32 ifindex)
+{
+	if (!(st->flags & STATE_LOG) || !is_recording(RING_LOG))
+		return;
+	s->leaves = 0;
+	log_side(ctx, s, crossing_needed(STATE_DIRECTION(s->state), direction == DIRECTION_IN), direction, ifindex);
+}
+
 /* An error of a known connection, translated already, on its way. */
 static __always_inline int error_carry(hook_ctx *ctx, struct scratch *s)
 {
@@ -303,6 +318,8 @@ static __always_inline int error_carry(hook_ctx *ctx, struct scratch *s)
 	s->path = st->path;
 	s->judged = 1;
 	r = carry_next(ctx, s);
+	if (s->out_ifindex)
+		log_error(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
 	if (r == UNDECIDED)
 		return forward_alone(ctx, s, REASON_STATE);
 	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
@@ -335,6 +352,8 @@ static __always_inline int error_in(hook_ctx *ctx, void *slots)
 	st = state_get(STATE_INDEX(s->state));
 	if (st && s->packet.flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS))
 		return finish(i, REASON_OPTIONS, s->packet.length);
+	if (st)
+		log_error(ctx, s, st, DIRECTION_IN, s->packet.ifindex);
 	if (!st || error_rewrite(ctx, s, st))
 		return finish(i, REASON_INTERNAL, s->packet.length);
 	return error_carry(ctx, s);

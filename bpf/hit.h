@@ -31,14 +31,6 @@ static __always_inline int hand_over(hook_ctx *ctx, void *slots, const struct pa
 	return finish(i, REASON_INTERNAL, p->length);
 }
 
-/* The crossing that a packet of this direction makes at this hook. */
-static __always_inline __u8 crossing_needed(__u32 direction, int in)
-{
-	if (in)
-		return direction ? STATE_OUT : STATE_IN;
-	return direction ? STATE_IN : STATE_OUT;
-}
-
 /* Finds the state that carries the packet here. NULL: a miss, with *number 0, or
  * that of a state which lives but may not cross here. */
 static __always_inline struct state *hit_state(const struct packet *p, int in, __u32 *number)
@@ -109,7 +101,7 @@ static __always_inline int hit_in(hook_ctx *ctx, void *slots, struct packet *p, 
 	c = state_course(st, d);
 	n = nexthop_get(c->nexthop);
 	if (c->nexthop < NEXTHOP_FIRST || nexthop_stale(c, n) || p->fragment != FRAGMENT_NONE ||
-	    st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT))
+	    st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT | STATE_LOG))
 		return hand_over(ctx, slots, p, i, SLOT_TURN, number, 1);
 	count_path(st->path, p->length);
 	return forward(ctx, h, p, i, st, number, n, REASON_STATE);

@@ -30,6 +30,10 @@ enum action {
 #define JUDGE_RDR_PORT	    0x20 /* rdr_port is valid					*/
 #define JUDGE_NO_ADDRESS    0x40 /* a translation that applies has no address: drop	*/
 
+/* Bits of judge.logs: those of rule.flags, from RULE_LOG on. */
+#define JUDGE_LOG     0x01
+#define JUDGE_LOG_ALL 0x02
+
 struct judge {
 	/* asked; src and dst follow the translations of match rules */
 	struct addr src;
@@ -62,7 +66,8 @@ struct judge {
 	__u16 nat_low; /* host order */
 	__u16 nat_high;
 	__be16 rdr_port;
-	__u16 pad1;
+	__u8 logs;  /* JUDGE_LOG* of all rules that matched */
+	__u8 asked; /* the rules were asked about this packet here */
 };
 
 #endif

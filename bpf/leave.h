@@ -71,6 +71,18 @@ static __noinline int leave_marked(hook_ctx *ctx, struct packet *p)
 	return finish(i, REASON_MARKED, p->length);
 }
 
+/* Records of what the box sends in a state, by the rules that log all. */
+static __always_inline void log_leaving(hook_ctx *ctx, struct scratch *s, const struct state *st)
+{
+	__u32 d = STATE_DIRECTION(s->state);
+
+	if (!(st->flags & STATE_LOG) || !is_recording(RING_LOG))
+		return;
+	tuple_leaving(&s->tuple, st, d);
+	s->leaves = 1;
+	log_side(ctx, s, crossing_needed(d, 0), DIRECTION_OUT, s->packet.ifindex);
+}
+
 /* A parsed packet of the box itself. */
 static __always_inline int hit_out(hook_ctx *ctx, void *slots, struct packet *p, const struct interface *i)
 {
@@ -83,7 +95,7 @@ static __always_inline int hit_out(hook_ctx *ctx, void *slots, struct packet *p,
 	st = hit_state(p, 0, &number);
 	if (!st)
 		return hand_over(ctx, slots, p, i, SLOT_MISS, number, 0);
-	if (is_rare(p) || p->fragment != FRAGMENT_NONE)
+	if (is_rare(p) || p->fragment != FRAGMENT_NONE || st->flags & STATE_LOG)
 		return hand_over(ctx, slots, p, i, SLOT_TURN, number, 0);
 	d = STATE_DIRECTION(number);
 	if (hit_track(st, d, p) != UNDECIDED)
@@ -104,6 +116,7 @@ __noinline enum reason judge_own(struct scratch *s)
 	i = interface_get(p->ifindex);
 	if (!i)
 		return REASON_INTERFACE;
+	judge_none(s);
 	if (is_implicit(p, i, 0))
 		return REASON_IMPLICIT;
 	judge_ask(&s->in, p, DIRECTION_IN, 0, 0);
@@ -127,7 +140,7 @@ __noinline enum reason own_state(hook_ctx *ctx, struct scratch *s)
 	if (s->state) {
 		st = state_get(STATE_INDEX(s->state));
 		if (st && s->out.flags & JUDGE_KEEP_STATE)
-			st->flags |= crossing_needed(STATE_DIRECTION(s->state), 0);
+			state_widen(st, &s->out, crossing_needed(STATE_DIRECTION(s->state), 0));
 		s->state = 0;
 	} else if (wants_state(s)) {
 		s->tuple = s->packet.tuple;
@@ -155,6 +168,7 @@ static __always_inline int miss_out(hook_ctx *ctx)
 	r = judge_own(s);
 	if (r == UNDECIDED)
 		r = own_state(ctx, s);
+	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return refuse(s, i, r, STATE_OUT);
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
@@ -186,6 +200,7 @@ static __always_inline int turn_out(hook_ctx *ctx, void *slots)
 	st = state_get(STATE_INDEX(s->state));
 	if (r != UNDECIDED || !st)
 		return finish(i, r == UNDECIDED ? REASON_INTERNAL : r, s->packet.length);
+	log_leaving(ctx, s, st);
 	return leave(ctx, &s->packet, i, st, s->state, REASON_STATE);
 }
 
@@ -212,6 +227,7 @@ static __always_inline int fragment_out(hook_ctx *ctx)
 	if (!st)
 		return finish(i, REASON_INTERNAL, s->packet.length);
 	track_count(st, STATE_DIRECTION(s->state), &s->packet);
+	log_leaving(ctx, s, st);
 	return leave(ctx, &s->packet, i, st, s->state, REASON_STATE);
 }
 
@@ -237,6 +253,7 @@ static __always_inline int error_out(hook_ctx *ctx, void *slots)
 	st = state_get(STATE_INDEX(s->state));
 	if (!st || (!s->quoted_forth && error_rewrite(ctx, s, st)))
 		return finish(i, REASON_INTERNAL, s->packet.length);
+	log_error(ctx, s, st, DIRECTION_OUT, s->packet.ifindex);
 	count_path(st->path, s->packet.length);
 	return finish(i, REASON_STATE, s->packet.length);
 }

@@ -73,6 +73,20 @@ static __always_inline struct state *home_find(__u64 hash, const struct tuple *t
 	return 0;
 }
 
+/* The crossing that a packet of this direction makes at this hook. */
+static __always_inline __u8 crossing_needed(__u32 direction, int in)
+{
+	if (in)
+		return direction ? STATE_OUT : STATE_IN;
+	return direction ? STATE_IN : STATE_OUT;
+}
+
+/* The packet as it will leave, in the order of its own direction. */
+static __always_inline void tuple_leaving(struct tuple *t, const struct state *st, __u32 d)
+{
+	tuple_reverse(t, d ? &st->forth.tuple : &st->back.tuple);
+}
+
 /* The live state that holds the tuple, expired or not, and its number. */
 static __always_inline struct state *state_lookup(const struct tuple *t, __u32 *number)
 {

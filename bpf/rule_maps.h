@@ -124,7 +124,7 @@ struct rule_set {
 #define RULE_NOT_TAGGED	   0x20 /* tagged asks for any tag but this	*/
 #define RULE_STATIC_PORT   0x40
 #define RULE_LOG	   0x80
-#define RULE_LOG_ALL	   0x100 /* with RULE_LOG			*/
+#define RULE_LOG_ALL	   0x100 /* with RULE_LOG				*/
 
 /* What a rule does once its fields match. Ports are in host order. */
 struct rule {

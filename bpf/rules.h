@@ -248,6 +248,12 @@ __noinline int judge_translate(struct judge *j, const struct rule *r)
 	return 0;
 }
 
+/* JUDGE_LOG* of a rule. */
+static __always_inline __u8 rule_logs(const struct rule *r)
+{
+	return r->flags / RULE_LOG & (JUDGE_LOG | JUDGE_LOG_ALL);
+}
+
 /* A station whose fields match. 1: the rules are asked no further. */
 static __always_inline int walk_visit(struct visit *v, __u32 number)
 {
@@ -266,6 +272,7 @@ static __always_inline int walk_visit(struct visit *v, __u32 number)
 	if (!(r->flags & RULE_MATCH)) {
 		w->last = number;
 	} else {
+		j->logs |= rule_logs(r);
 		if (j->matches < MAX_MATCHES - 1)
 			matched_add(j, number);
 		if (rule_translates(r, j)) {
@@ -375,6 +382,7 @@ static __always_inline enum reason judge_answer(struct judge *j, __u32 last)
 		return REASON_INTERNAL;
 	j->rule = rule_base + last + 1;
 	matched_add(j, last);
+	j->logs |= rule_logs(r);
 	if (r->flags & RULE_BLOCK) {
 		j->action = ACTION_BLOCK;
 		return REASON_BLOCK;
@@ -406,6 +414,7 @@ static __always_inline void stretch_recall(const struct stretch *s, struct judge
 	w->stop = s->stop;
 	w->translates = s->translates;
 	j->tag = s->tag;
+	j->logs |= s->logs;
 	for (i = 0; i < MAX_MATCHES - 1 && i < s->matches; i++)
 		if (i >= s->key.matches)
 			j->matched[i] = rule_base + s->matched[i] + 1;
@@ -421,6 +430,7 @@ static __always_inline void stretch_note(struct stretch *s, const struct stretch
 	s->stop = w->stop;
 	s->translates = w->translates;
 	s->tag = j->tag;
+	s->logs = j->logs;
 	for (i = 0; i < MAX_MATCHES - 1; i++)
 		s->matched[i] = j->matched[i] - 1 - rule_base;
 	s->matches = j->matches;
@@ -432,14 +442,18 @@ __noinline int stretch_learn(struct judge *j, struct walk *w, const struct rule_
 {
 	struct stretch_key key;
 	struct stretch *s;
+	__u8 before;
 
 	if (!j || !w || !set)
 		return 0;
 	stretch_ask(&key, j, w);
+	before = j->logs; /* not of this stretch */
+	j->logs = 0;
 	walk_go(j, w, set);
 	s = stretch_get(&key);
 	if (s && !w->broken)
 		stretch_note(s, &key, j, w);
+	j->logs |= before;
 	return 0;
 }
 

@@ -52,6 +52,7 @@ struct scratch {
 	__u8 skip_in;		 /* the crossing is under set skip			*/
 	__u8 skip_out;
 	__u8 quoted_forth;	 /* the quoted packet stands as it came in	*/
+	__u8 leaves;		 /* records show the packet with s->tuple, not as it came	*/
 	struct judge in;
 	struct judge out;
 	struct tuple tuple;	 /* the reply's, while it is reserved		*/

@@ -72,6 +72,11 @@ enum peer {
 #define STATE_JUDGE_OUT 0x10 /* every packet is judged there; likewise where it left  */
 #define STATE_OPTIONS	0x20 /* allow-opts: packets with IP options may pass	       */
 
+#define STATE_LOG	0x40 /* a rule logs all packets: flow_forth.log has those of the side */
+			     /* where direction 0 came in, flow_back.log of where it left   */
+/* Rules of one side that log all packets of a state. */
+#define STATE_LOGS	4
+
 /* Bits of flow.flags. */
 #define FLOW_SEEN    0x01 /* TCP: seqlo and seqhi hold something		       */
 #define FLOW_GRANTED 0x02 /* TCP: grant holds something			       */
@@ -99,7 +104,8 @@ struct flow {
 	__u8 wscale;	/* TCP: window scale, 0 to 14				*/
 	__u8 flags;	/* FLOW_*						*/
 	__u8 pad0;
-	__u32 spare[6];
+	__u32 log[STATE_LOGS]; /* STATE_LOG: global ids + 1 of rules that log all packets */
+	__u32 spare[2];
 };
 
 struct state {

@@ -37,7 +37,8 @@ struct stretch {
 	__u16 tag;
 	__u16 matched[MAX_MATCHES - 1]; /* those before it included, but not noted */
 	__u16 matches;			/* judge.matches at its end		    */
-	__u32 pad0[2];
+	__u8 logs;			/* JUDGE_LOG* of its own match rules	    */
+	__u8 pad0[7];
 };
 _Static_assert(sizeof(struct stretch) == 64, "a stretch is one cache line");
 _Static_assert(NO_RULE <= 0xffff, "numbers of rules are kept in 16 bits");

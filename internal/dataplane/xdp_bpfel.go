@@ -53,7 +53,8 @@ type xdpFlow struct {
 	Wscale  uint8
 	Flags   uint8
 	Pad0    uint8
-	Spare   [6]uint32
+	Log     [4]uint32
+	Spare   [2]uint32
 }
 
 type xdpFragmentEntry struct {
@@ -248,7 +249,8 @@ type xdpScratch struct {
 	SkipIn      uint8
 	SkipOut     uint8
 	QuotedForth uint8
-	_           [5]byte
+	Leaves      uint8
+	_           [4]byte
 	In          struct {
 		_         structs.HostLayout
 		Src       xdpAddr
@@ -275,7 +277,8 @@ type xdpScratch struct {
 		NatLow    uint16
 		NatHigh   uint16
 		RdrPort   uint16
-		Pad1      uint16
+		Logs      uint8
+		Asked     uint8
 	}
 	Out struct {
 		_         structs.HostLayout
@@ -303,7 +306,8 @@ type xdpScratch struct {
 		NatLow    uint16
 		NatHigh   uint16
 		RdrPort   uint16
-		Pad1      uint16
+		Logs      uint8
+		Asked     uint8
 	}
 	Tuple         xdpTuple
 	PathKey       xdpPath
@@ -429,7 +433,8 @@ type xdpStretch struct {
 	Tag        uint16
 	Matched    [7]uint16
 	Matches    uint16
-	Pad0       [2]uint32
+	Logs       uint8
+	Pad0       [7]uint8
 }
 
 type xdpSweeper struct {

@@ -51,7 +51,8 @@ type RulesJudge struct {
 	NatLow  uint16
 	NatHigh uint16
 	RdrPort uint16
-	Pad1    uint16
+	Logs    uint8
+	Asked   uint8
 }
 
 type RulesPool struct {
@@ -147,7 +148,8 @@ type RulesStretch struct {
 	Tag        uint16
 	Matched    [7]uint16
 	Matches    uint16
-	Pad0       [2]uint32
+	Logs       uint8
+	Pad0       [7]uint8
 }
 
 type RulesWalk struct {
