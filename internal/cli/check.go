@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -24,11 +25,12 @@ type checkOptions struct {
 func newCheckCommand(env *Env) *cobra.Command {
 	o := &checkOptions{}
 	c := &cobra.Command{
-		Use:   "check FILE",
+		Use:   "check FILE|-",
 		Short: "say whether a rule file is right, and print it as it is understood",
 		Long: `check reads a rule file and prints it with its lists expanded, its names
 resolved and its defaults filled in, a rule a line, as "pfctl -o none -nv" does.
-What is printed can be loaded, and means the same.
+What is printed can be loaded, and means the same. With - for FILE it reads
+the standard input.
 
 Interfaces and addresses are those of this machine, or with --host those that
 a file names, in the form of "weir interfaces --json". Exit status 0: the file
@@ -57,7 +59,7 @@ func check(env *Env, o *checkOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(name)
+	name, text, err := readRules(env, name)
 	if err != nil {
 		return fmt.Errorf("read the rules: %w", err)
 	}
@@ -75,6 +77,16 @@ func check(env *Env, o *checkOptions, name string) error {
 		return fmt.Errorf("print the rules: %w", err)
 	}
 	return nil
+}
+
+// readRules reads a file, or the standard input, which it gives a name.
+func readRules(env *Env, name string) (string, []byte, error) {
+	if name == "-" {
+		text, err := io.ReadAll(env.Stdin)
+		return "stdin", text, err
+	}
+	text, err := os.ReadFile(name)
+	return name, text, err
 }
 
 // machine gives the host that the file is checked for.

@@ -26,7 +26,7 @@ func runCheck(t *testing.T, text string, flags ...string) (status int, stdout, s
 		}
 	}
 	var out, faults bytes.Buffer
-	env := &Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &faults}
+	env := &Env{Stdin: strings.NewReader(text), Stdout: &out, Stderr: &faults}
 	status = Run(context.Background(), env, append([]string{"check"}, flags...))
 	return status, out.String(), faults.String()
 }
@@ -44,6 +44,10 @@ func TestCheck(t *testing.T) {
 		{"accepted", "pass in from em0\n", host, exitDone, "pass in inet from 192.0.2.1 to any flags S/SA\n", ""},
 		{"warned", "block on em1\n", host, exitDone, "block drop on em1 all\n",
 			"pf.conf:1:10: warning: there is no interface \"em1\" yet; did you mean \"em0\"?\n    1 | block on em1\n      |          ^^^\n"},
+		{"standard input", "pass in from em0\n", []string{"--host", "host.json", "-"}, exitDone, "pass in inet from 192.0.2.1 to any flags S/SA\n", ""},
+		{"standard input refused", "pass in proto tpc port 22\n", []string{"--host", "host.json", "-"}, exitRefused, "",
+			"stdin:1:15: there is no protocol \"tpc\"; did you mean \"tcp\"?\n    1 | pass in proto tpc port 22\n      |               ^^^\n" +
+				"stdin:1:19: port stands behind from or to: did you mean \"to port\"?\n    1 | pass in proto tpc port 22\n      |                   ^^^^\n"},
 		{"refused", "pas in\n", host, exitRefused, "",
 			"pf.conf:1:1: no statement starts with \"pas\"; did you mean \"pass\"?\n    1 | pas in\n      | ^^^\n"},
 		{"optimizer off", "pass\n", append([]string{"-o", "none"}, host...), exitDone, "pass all flags S/SA\n", ""},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,14 +41,21 @@ func say(w io.Writer, err error) {
 // newRootCommand joins the commands. Usage errors of all of them end with
 // status 2, whoever finds them.
 func newRootCommand(env *Env) *cobra.Command {
+	asked := false // for the version
 	root := &cobra.Command{
 		Use:           "weir",
 		Short:         "a firewall and router that runs pf.conf rules in XDP and TCX",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          usageArgs(knownCommand),
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if asked {
+				return printVersion(env)
+			}
+			return c.Help()
+		},
 	}
+	root.Flags().BoolVar(&asked, "version", false, "print the version, as weir version does")
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
@@ -64,7 +72,34 @@ func newRootCommand(env *Env) *cobra.Command {
 		newRulesCommand(env), newStatesCommand(env), newInfoCommand(env), newInterfacesCommand(env),
 		newBenchCommand(env), newLabCommand(env), newDemoCommand(env), newVersionCommand(env),
 	)
+	root.SetHelpCommand(newHelpCommand(root))
 	return root
+}
+
+// newHelpCommand makes help, which unlike cobra's refuses what is no command.
+func newHelpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "explain a command",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var names []string
+			for _, c := range root.Commands() {
+				names = append(names, c.Name())
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, rest, err := root.Find(args)
+			switch {
+			case c == root && len(args) > 0, err != nil:
+				return &UsageError{knownCommand(root, args)}
+			case len(rest) > 0:
+				return &UsageError{fmt.Errorf("weir help %s: name one command", strings.Join(args, " "))}
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	}
 }
 
 // knownCommand refuses what is no command, and names the one that was meant.

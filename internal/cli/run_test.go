@@ -35,6 +35,10 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 		{[]string{"run", "--management", "70000"}, "invalid argument"},
 		{[]string{"load"}, "name one rule file"},
 		{[]string{"chekc"}, `did you mean "check"?`},
+		{[]string{"help", "nosuch"}, `unknown command "nosuch"; weir --help lists the commands`},
+		{[]string{"help", "chekc"}, `did you mean "check"?`},
+		{[]string{"help", "check", "more"}, `weir help check more: name one command`},
+		{[]string{"run", "--version"}, "unknown flag"},
 		{[]string{"states", "extra"}, "expected proto, host, port, phase or rule"},
 		{[]string{"states", "proto"}, `"proto" must be followed by a value`},
 		{[]string{"states", "colour", "red"}, "expected proto, host"},
@@ -104,9 +108,27 @@ func TestSay(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	stdout, _, status := run(t, "version")
-	if status != 0 || !strings.HasPrefix(stdout, "weir ") || !strings.Contains(stdout, "go1.") {
-		t.Errorf("version: status %d, said %q", status, stdout)
+	for _, word := range []string{"version", "--version"} {
+		stdout, _, status := run(t, word)
+		if status != 0 || !strings.HasPrefix(stdout, "weir ") || !strings.Contains(stdout, "go1.") || strings.Count(stdout, "\n") != 1 {
+			t.Errorf("%s: status %d, said %q", word, status, stdout)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"help"}, "weir [command]"},
+		{[]string{"help", "check"}, "weir check FILE"},
+		{[]string{"help", "lab", "up"}, "weir lab up"},
+	} {
+		stdout, stderr, status := run(t, test.args...)
+		if status != 0 || !strings.Contains(stdout, test.want) || stderr != "" {
+			t.Errorf("weir %s: status %d, said %q and %q", strings.Join(test.args, " "), status, stdout, stderr)
+		}
 	}
 }
 

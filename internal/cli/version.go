@@ -12,11 +12,13 @@ func newVersionCommand(env *Env) *cobra.Command {
 		Use:   "version",
 		Short: "print the version of weir and the Go it was built with",
 		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(env.Stdout, version())
-			return err
-		},
+		RunE:  func(*cobra.Command, []string) error { return printVersion(env) },
 	}
+}
+
+func printVersion(env *Env) error {
+	_, err := fmt.Fprintln(env.Stdout, version())
+	return err
 }
 
 // release is the version that the Makefile stamps; empty in other builds.

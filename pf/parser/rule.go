@@ -176,6 +176,18 @@ func (p *parser) fromTo(r *ast.Rule) {
 	if p.acceptWord("to") {
 		p.endpoint(&r.To, "to")
 	}
+	p.loosePort(r)
+}
+
+// loosePort reads a port that lacks its from or to, so that faults of the rule's
+// other words are found too.
+func (p *parser) loosePort(r *ast.Rule) {
+	at := p.tok.Span
+	if r.From.Ports != nil || r.To.Ports != nil || !p.acceptWord("port") {
+		return
+	}
+	p.faults.Errorf(at, "port stands behind from or to: did you mean \"to port\"?")
+	p.list(func() { r.To.Ports = append(r.To.Ports, p.port()) })
 }
 
 // endpoint reads addresses, ports or both.
