@@ -25,6 +25,12 @@ const (
 	nexthopL3     = 0x04
 )
 
+// What there is room for.
+const (
+	MaxNextHops = 32768 - 2                            // known at once
+	MaxPaths    = maxPaths - reservedPaths - firstPath // sets of matched rules that are counted apart
+)
+
 // ErrLayout is returned (wrapped) where pinned maps hold values of another form
 // than this program's: another version of weir made them.
 var ErrLayout = errors.New("the maps' layout is another version's")

@@ -19,6 +19,7 @@ func TestNumbersMatchHeaders(t *testing.T) {
 	}{
 		{config, "MAX_IFINDEX", MaxIfindex},
 		{config, "MAX_PATHS", maxPaths},
+		{config, "MAX_NEXTHOPS", MaxNextHops + nexthopFirst},
 		{maps, "PATHS_RESERVED", reservedPaths},
 		{maps, "PATH_FIRST", firstPath},
 		{states, "NEXTHOP_LOCAL", nexthopLocal},

@@ -64,6 +64,8 @@ func TestPackets(t *testing.T) {
 		{"segments", testSegments},
 		{"layer 3", testLayer3},
 		{"next hops", testNextHops},
+		{"next hops full", testNextHopsFull},
+		{"paths full", testPathsFull},
 		{"checksums", testChecksums},
 		{"pools", testPools},
 		{"addresses", testAddresses},
