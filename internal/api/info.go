@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"weir/internal/dataplane"
 	"weir/internal/reason"
 	"weir/internal/state"
 )
@@ -18,7 +19,7 @@ type Info struct {
 	Daemon     DaemonInfo        `json:"daemon"`
 	States     StatesInfo        `json:"states"`
 	Paths      uint32            `json:"paths"`      // sets of matched rules that are counted apart
-	PathsFull  Counter           `json:"paths_full"` // counted under their deciding rules only
+	PathsFull  Counter           `json:"paths_full"` // counted under no rule, as no path was free
 	NextHops   uint32            `json:"nexthops"`
 	Timeouts   map[string]string `json:"timeouts"`
 	Interfaces []InterfaceInfo   `json:"interfaces"`
@@ -157,13 +158,25 @@ func (i *Info) Print(w io.Writer) error {
 	p.line("  %-25s %14d %14.1f/s", "removals", i.States.Removals, rate(i.States.Removals, seconds))
 	p.line("Limits")
 	p.line("  %-13s hard limit %8d", "states", i.States.Limit)
-	if i.PathsFull.Packets > 0 {
-		p.line("  %d packets count under their deciding rules only: no path was free", i.PathsFull.Packets)
-	}
+	i.printLimits(p)
 	for n := range i.Interfaces {
 		i.Interfaces[n].print(p)
 	}
 	return p.err
+}
+
+// printLimits names the tables that are full, besides that of states: what is
+// dropped for want of a state has a reason of its own.
+func (i *Info) printLimits(p *printer) {
+	if i.NextHops >= dataplane.MaxNextHops {
+		p.line("  %-13s hard limit %8d, reached: packets to others go by the stack (up-neighbour)", "next hops", dataplane.MaxNextHops)
+	}
+	if i.Paths >= dataplane.MaxPaths {
+		p.line("  %-13s hard limit %8d, reached: packets of others count under their deciding rules alone", "paths", dataplane.MaxPaths)
+	}
+	if i.PathsFull.Packets > 0 {
+		p.line("  %-13s %d packets count under no rule: no path was free", "", i.PathsFull.Packets)
+	}
 }
 
 func (n *InterfaceInfo) print(p *printer) {

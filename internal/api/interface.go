@@ -14,7 +14,8 @@ import (
 type Interfaces struct {
 	Interfaces []Interface `json:"interfaces"`
 	// ForeignDrops are forward chains of other firewalls with policy drop, as
-	// "family table chain": they see what weir hands to the stack.
+	// "nftables family table chain" or "iptables table chain": they see what
+	// weir hands to the stack.
 	ForeignDrops []string `json:"foreign_forward_drops,omitempty"`
 }
 
@@ -64,11 +65,16 @@ func (x *Interfaces) Print(w io.Writer) error {
 		return err
 	}
 	for _, chain := range x.ForeignDrops {
-		if _, err := fmt.Fprintf(w, "nft chain %s drops what is forwarded unless it accepts it: it sees the packets that weir hands to the stack\n", chain); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\n", DropsForwarded(chain)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// DropsForwarded says what a foreign forward chain means.
+func DropsForwarded(chain string) string {
+	return fmt.Sprintf("another firewall's chain, %s, drops what is forwarded unless it accepts it: it sees the packets that weir hands to the stack", chain)
 }
 
 func dash(s string) string {

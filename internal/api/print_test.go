@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir/internal/dataplane"
 	"weir/internal/reason"
 )
 
@@ -85,6 +86,18 @@ Interface Stats for wan0           Packets            Bytes
 		t.Errorf("info (-want +got):\n%s", diff)
 	}
 	b.Reset()
+	info.NextHops, info.Paths, info.PathsFull = dataplane.MaxNextHops, dataplane.MaxPaths+3, Counter{Packets: 7}
+	const full = `Limits
+  states        hard limit   100000
+  next hops     hard limit    32766, reached: packets to others go by the stack (up-neighbour)
+  paths         hard limit    12286, reached: packets of others count under their deciding rules alone
+                7 packets count under no rule: no path was free
+
+`
+	if err := info.Print(&b); err != nil || !strings.Contains(b.String(), full) {
+		t.Errorf("info of full tables (%v):\n%s\nwant\n%s", err, b.String(), full)
+	}
+	b.Reset()
 	if err := (&Info{}).Print(&b); err != nil || b.String() != "Status: Disabled\n" {
 		t.Errorf("info without weir: %q, %v", b.String(), err)
 	}
@@ -96,12 +109,12 @@ func TestPrintInterfaces(t *testing.T) {
 			{Name: "eth0", Hook: "xdp", Mode: "native", Why: "physical device", Driver: "igc", Queues: 4, MTU: 1500},
 			{Name: "lo", Hook: "tcx", Why: "loopback has no driver", Queues: 1, MTU: 65536, Skip: true, Addresses: []netip.Prefix{}},
 		},
-		ForeignDrops: []string{"ip filter FORWARD"},
+		ForeignDrops: []string{"nftables ip filter FORWARD"},
 	}
 	const want = `INTERFACE  HOOK  MODE    DRIVER  QUEUES  MTU    WHY
 eth0       xdp   native  igc     4       1500   physical device
 lo         tcx   -       -       1       65536  set skip; loopback has no driver
-nft chain ip filter FORWARD drops what is forwarded unless it accepts it: it sees the packets that weir hands to the stack
+another firewall's chain, nftables ip filter FORWARD, drops what is forwarded unless it accepts it: it sees the packets that weir hands to the stack
 `
 	var b strings.Builder
 	if err := all.Print(&b); err != nil {

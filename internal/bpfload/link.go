@@ -8,6 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"weir/internal/netif"
 )
 
 // A Hook is a place at an interface where a program runs.
@@ -24,8 +26,24 @@ const (
 // an interface that has an XDP program already.
 var ErrForeign = errors.New("the interface has another XDP program")
 
-// ErrNative is returned (wrapped) where a driver refuses an XDP program.
+// ErrNative is in a RefusalError.
 var ErrNative = errors.New("the driver refuses XDP")
+
+// A RefusalError is returned (wrapped) where a driver refuses an XDP program.
+type RefusalError struct {
+	Said string // by the driver, for people; "": nothing
+	Err  error
+}
+
+func (e *RefusalError) Error() string {
+	if e.Said == "" {
+		return fmt.Sprintf("%v: %v", ErrNative, e.Err)
+	}
+	return fmt.Sprintf("%v: %s (%v)", ErrNative, e.Said, e.Err)
+}
+
+// Unwrap returns ErrNative and the kernel's error.
+func (e *RefusalError) Unwrap() []error { return []error{ErrNative, e.Err} }
 
 // A Link holds a program to an interface's hook until it is detached, or until
 // it is closed without having been pinned.
@@ -65,7 +83,11 @@ func attachXDP(p *Program, ifindex int) (*Link, error) {
 	if errors.Is(err, unix.ENODEV) {
 		return nil, fmt.Errorf("attach xdp to interface %d: %w", ifindex, err)
 	}
-	return nil, fmt.Errorf("attach xdp to interface %d: %w: %w", ifindex, ErrNative, err)
+	refusal := &RefusalError{Err: err}
+	if said, err := netif.XDPRefusal(ifindex, p.FD()); err == nil { // else the number alone has to do
+		refusal.Said = said
+	}
+	return nil, fmt.Errorf("attach xdp to interface %d: %w", ifindex, refusal)
 }
 
 // OpenLink opens a pinned link.

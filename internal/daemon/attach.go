@@ -58,16 +58,21 @@ func (b *box) keepTags(l *netif.Link) error {
 // refused notes that an interface's driver refused XDP, so that it gets TCX
 // alone. It returns false for any other error.
 func (b *box) refused(err error) bool {
-	var refusal *dataplane.AttachError
-	if !errors.Is(err, dataplane.ErrNative) || !errors.As(err, &refusal) {
+	var refusal *dataplane.RefusalError
+	var failed *dataplane.AttachError
+	if !errors.As(err, &refusal) || !errors.As(err, &failed) {
 		return false
 	}
-	a := refusal.Attachment
+	a := failed.Attachment
 	h, ok := b.hooks[a.Ifindex]
 	if !ok || h.Hook != XDP {
 		return false
 	}
-	h.Choice = Choice{TCX, dataplane.ErrNative.Error()}
+	why := dataplane.ErrNative.Error()
+	if refusal.Said != "" {
+		why += ": " + refusal.Said
+	}
+	h.Choice = Choice{TCX, why}
 	b.hooks[a.Ifindex] = h
 	b.cfg.Log.Warn("the driver refuses XDP; TCX instead", "interface", a.Name, "error", err)
 	return true
@@ -83,10 +88,14 @@ func from(err, cause error) string {
 	return text
 }
 
-// commit makes a dataplane live, with TCX where a driver refuses XDP.
+// commit makes a dataplane live, with TCX where a driver refuses XDP, unless the
+// user wants XDP and nothing else.
 func (b *box) commit(dp *dataplane.Dataplane, m *machine) (dataplane.Report, error) {
 	for {
 		report, err := dp.Commit(b.attachments(m))
+		if err != nil && b.cfg.Mode == ForceXDP && errors.Is(err, dataplane.ErrNative) {
+			return report, fmt.Errorf("%w; --hook auto takes TCX there", err)
+		}
 		if err == nil || !b.refused(err) {
 			return report, err
 		}
@@ -96,7 +105,8 @@ func (b *box) commit(dp *dataplane.Dataplane, m *machine) (dataplane.Report, err
 	}
 }
 
-// attach gives programs to an interface that appeared.
+// attach gives programs to an interface that appeared: with TCX where a driver
+// refuses XDP, under --hook xdp too, since without programs nothing filters it.
 func (b *box) attach(l *netif.Link) error {
 	for {
 		h := b.hooks[l.Index]

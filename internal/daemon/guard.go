@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+
+	"weir/internal/api"
+	"weir/internal/netif"
 )
 
 // The guard stands behind the dataplane: what the stack forwards without
@@ -64,20 +67,38 @@ func guardStands() bool {
 }
 
 // ForeignDrops names the forward chains of others whose policy is drop, as
-// "family table chain": they see what weir hands to the stack (Docker, ufw,
-// firewalld). Without nft there are none to be seen.
+// "nftables family table chain", "iptables table chain" or "ip6tables table
+// chain": they see what weir hands to the stack (Docker, ufw, firewalld). Those
+// of nftables are seen by the nft program alone.
 func ForeignDrops() ([]string, error) {
+	names, err := netif.LegacyForwardDrops()
+	if err != nil {
+		return nil, err
+	}
 	if _, err := exec.LookPath("nft"); err != nil {
-		return nil, nil
+		return names, nil
 	}
 	out, err := nft("", "-j", "list", "chains")
 	if errors.Is(err, errNoNft) {
-		return nil, nil
+		return names, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return foreignDrops(out)
+	found, err := foreignDrops(out)
+	return append(found, names...), err
+}
+
+// noteForeignDrops warns of such chains at the start: what a user then misses
+// has not been lost by weir.
+func (b *box) noteForeignDrops() {
+	names, err := ForeignDrops()
+	if err != nil {
+		b.cfg.Log.Warn("cannot see whether another firewall drops what is forwarded", "error", err)
+	}
+	for _, name := range names {
+		b.cfg.Log.Warn(api.DropsForwarded(name))
+	}
 }
 
 func foreignDrops(list []byte) ([]string, error) {
@@ -95,7 +116,7 @@ func foreignDrops(list []byte) ([]string, error) {
 		if c == nil || c.Hook != "forward" || c.Policy != "drop" || c.Family+" "+c.Table == guardTable {
 			continue
 		}
-		names = append(names, strings.Join([]string{c.Family, c.Table, c.Name}, " "))
+		names = append(names, strings.Join([]string{"nftables", c.Family, c.Table, c.Name}, " "))
 	}
 	return names, nil
 }

@@ -38,7 +38,7 @@ func TestForeignDrops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"ip filter FORWARD"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"nftables ip filter FORWARD"}, got); diff != "" {
 		t.Errorf("foreign chains (-want +got):\n%s", diff)
 	}
 	if _, err := foreignDrops([]byte("no json")); err == nil {

@@ -13,7 +13,7 @@ type Mode string
 // Modes.
 const (
 	Auto     Mode = "auto" // XDP on physical NICs, TCX elsewhere
-	ForceXDP Mode = "xdp"  // XDP wherever the device can
+	ForceXDP Mode = "xdp"  // XDP wherever the device can; one that could and refuses is an error
 	ForceTCX Mode = "tcx"  // TCX everywhere
 )
 

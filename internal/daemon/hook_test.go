@@ -65,8 +65,10 @@ func TestWhyOfRefusal(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("attach xdp to interface 4: %w: %w", dataplane.ErrNative, errors.New("failed to attach link: operation not supported")),
+		{fmt.Errorf("attach xdp to interface 4: %w", &dataplane.RefusalError{Err: errors.New("failed to attach link: operation not supported")}),
 			"the driver refuses XDP"},
+		{fmt.Errorf("attach xdp to interface 4: %w", &dataplane.RefusalError{Said: "veth: too large", Err: errors.New("failed to attach link: numerical result out of range")}),
+			"the driver refuses XDP: veth: too large"},
 		{errors.New("something else"), ""},
 	} {
 		var log strings.Builder

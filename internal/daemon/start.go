@@ -95,6 +95,7 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 	if err != nil {
 		return err
 	}
+	b.noteForeignDrops()
 	if err := b.guard(undo, first); err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (b *box) guard(undo *ladder, first bool) error {
 	stood := guardStands()
 	err := raiseGuard()
 	if errors.Is(err, errNoNft) {
-		b.cfg.Log.Warn("nothing drops what is forwarded past weir's programs", "reason", err)
+		b.cfg.Log.Warn("the guard is left to the programs at TCX egress: only they drop what is forwarded past weir", "reason", err)
 		return nil
 	}
 	if err != nil {

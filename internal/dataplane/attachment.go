@@ -18,10 +18,13 @@ type Attachment struct {
 // where the interface has an XDP program that is not weir's.
 var ErrForeign = bpfload.ErrForeign
 
-// ErrNative is in an AttachError where the driver refuses the XDP program: no
-// native XDP, an MTU beyond its buffers, too few queues. The caller may attach
-// without XDP.
+// ErrNative is in an AttachError, as a RefusalError, where the driver refuses the
+// XDP program: no native XDP, an MTU beyond its buffers, too few queues. The caller
+// may attach without XDP.
 var ErrNative = bpfload.ErrNative
+
+// A RefusalError has what the driver says.
+type RefusalError = bpfload.RefusalError
 
 // An AttachError says which interface a program could not be attached to.
 type AttachError struct {
