@@ -22,6 +22,7 @@ needs() {
 		tcpdump tcpdump looks at what crosses a link
 		socat socat makes connections of every kind
 		traceroute traceroute is one of the tests
+		iptables-legacy iptables is another firewall, which weir has to name
 		scapy python3-scapy makes broken packets
 	END
 	lint) needs build && cat <<-'END' ;;

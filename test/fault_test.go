@@ -1,0 +1,135 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/internal/reason"
+	"weir/test/lib"
+)
+
+//	lan ═══ more connections than there are places or ports ═══▶ wan
+//
+// What finds no state or no port is dropped and counted; who has one goes on, and
+// when others end there is room again.
+func TestFullTables(t *testing.T) {
+	const rules = `
+set limit states 100
+set timeout { udp.first 2, udp.single 2, udp.multiple 2, icmp.first 2, icmp.error 2 }
+match out on wan0 inet proto udp to port { 9, 10 } nat-to (wan0) port 1000:1003
+match out on wan0 inet proto icmp nat-to (wan0)
+pass keep state
+`
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.WeirRun(rules)
+		ping := b.Flood(lab.LAN, wanHost)
+		b.ManyUDP(lab.LAN, wanHost, 9, 6, 100)
+		b.ManyUDP(lab.LAN, wanHost, 10, 4, 100) // the ports are free towards another destination
+		if n := b.Packets("lan0", reason.NATPorts); n != 2 {
+			b.Errorf("%d packets found no port, want 2:\n%s", n, b.Weir("info"))
+		}
+		b.ManyUDP(lab.LAN, wanHost, 11, 200, 2000)
+		if info := b.Info(); info.States.Current > 100 || b.Packets("lan0", reason.StateLimit) < 50 {
+			b.Errorf("200 connections where there is room for 100:\n%s", b.Weir("info"))
+		}
+		b.Until(10*time.Second, "there is room again", func() bool {
+			before := b.Packets("lan0", reason.StateLimit)
+			b.ManyUDP(lab.LAN, wanHost, 12, 1, 1000)
+			return b.Packets("lan0", reason.StateLimit) == before
+		})
+		ping.AllAnswered(50)
+	})
+}
+
+//	lan ─── fw (wan0's peer has an MTU of 9000) ─── wan
+//
+// A driver that refuses XDP is quoted. Who asked for XDP gets an error; an interface
+// that appears later gets TCX, and weir interfaces says why.
+func TestDriverRefusesXDP(t *testing.T) {
+	const words = "veth: Peer MTU is too large to set XDP"
+	b := weir.Box(t, "xdp")
+	b.IP(lab.WAN, "link set eth0 mtu 9000")
+	found := b.Machine(lab.FW)
+	said := b.WeirStart("pass\n").Wait(lib.StartPatience, 1)
+	if !strings.Contains(said, "wan0") || !strings.Contains(said, words) || !strings.Contains(said, "--hook auto") {
+		t.Errorf("weir run --hook xdp said\n%s", said)
+	}
+	b.SameMachine(lab.FW, found, "after a start that a driver's refusal prevented")
+
+	b.IP(lab.WAN, "link set eth0 mtu 1500")
+	b.WeirRun("pass\n")
+	b.IP(lab.FW, "link add dmz0 type veth peer name eth1 netns "+b.Namespace(lab.LAN))
+	b.IP(lab.LAN, "link set eth1 mtu 9000", "link set eth1 up")
+	b.IP(lab.FW, "link set dmz0 up")
+	b.Until(10*time.Second, "weir interfaces says why dmz0 has TCX", func() bool {
+		return strings.Contains(b.Weir("interfaces"), "the driver refuses XDP: "+words)
+	})
+}
+
+//	lan ─── fw, without nft or with it; weir's programs are taken off lan0 ─── wan
+//
+// What is forwarded past weir is dropped: by nftables, or by TCX egress where there
+// is no nft, which weir says.
+func TestGuard(t *testing.T) {
+	for name, run := range map[string]func(*lib.Box) *lib.Process{
+		"nft":    func(b *lib.Box) *lib.Process { return b.WeirRun(gatewayConf(t)) },
+		"no nft": func(b *lib.Box) *lib.Process { return b.WeirRunWithout(gatewayConf(t)) },
+	} {
+		nft := name == "nft"
+		story := func(b *lib.Box) {
+			p := run(b)
+			if said := strings.Contains(p.Said(), "the nft program is not installed"); said == nft {
+				b.Errorf("nft is there: %t, and weir run said\n%s", nft, p.Said())
+			}
+			tables := b.Run(lab.FW, "nft", "list", "tables")
+			if stands := strings.Contains(tables, "inet weir"); stands != nft {
+				b.Errorf("nft is there: %t, and its tables are\n%s", nft, tables)
+			}
+			b.Ping(lab.LAN, wanHost, 2)
+			p.Kill()
+			b.TakeOff("lan0")
+			if out, err := b.Try(lab.LAN, "ping", "-n", "-c", "3", "-i", "0.1", "-W", "1", wanHost); err == nil {
+				b.Errorf("past weir, the box forwards:\n%s", out)
+			}
+			if n := b.Packets("wan0", reason.Guard); nft != (n == 0) || !nft && n < 3 {
+				b.Errorf("nft is there: %t, and %d packets are counted as dropped by TCX egress\n%s", nft, n, b.Weir("info"))
+			}
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			weir.BothAtOnce(t, story)
+		})
+	}
+}
+
+//	fw: forward chains of others, with policy drop
+//
+// They see what weir hands to the stack, so they are named: at the start, and by
+// weir interfaces.
+func TestForeignForwardChains(t *testing.T) {
+	b := weir.Box(t, "tcx")
+	none := b.Weir("interfaces", "--json")
+	if strings.Contains(none, "foreign_forward_drops") {
+		t.Errorf("chains without any:\n%s", none)
+	}
+	b.Run(lab.FW, "nft", "add table ip docker; add chain ip docker FORWARD { type filter hook forward priority filter; policy drop; }")
+	b.Run(lab.FW, "iptables-legacy", "-P", "FORWARD", "DROP")
+	b.Run(lab.FW, "ip6tables-legacy", "-P", "FORWARD", "DROP")
+	said := b.WeirRun("pass\n").Said()
+	text, json := b.Weir("interfaces"), b.Weir("interfaces", "--json")
+	for _, chain := range []string{"nftables ip docker FORWARD", "iptables filter FORWARD", "ip6tables filter FORWARD"} {
+		want := fmt.Sprintf("another firewall's chain, %s, drops what is forwarded", chain)
+		if !strings.Contains(said, want) || !strings.Contains(text, want) || !strings.Contains(json, `"`+chain+`"`) {
+			t.Errorf("%s is not named:\n%s\n%s\n%s", chain, said, text, json)
+		}
+	}
+	b.Run(lab.FW, "nft", "delete table ip docker")
+	b.Run(lab.FW, "iptables-legacy", "-P", "FORWARD", "ACCEPT")
+	b.Run(lab.FW, "iptables-legacy", "-A", "FORWARD", "-p", "tcp", "-j", "DROP") // a rule, not the policy
+	if text := b.Weir("interfaces"); strings.Contains(text, ", iptables filter FORWARD") || !strings.Contains(text, "ip6tables filter FORWARD") {
+		t.Errorf("weir interfaces after policies have changed:\n%s", text)
+	}
+}
