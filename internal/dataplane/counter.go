@@ -16,12 +16,13 @@ type Counter struct {
 
 // An InterfaceCounters is how many packets met each end at one interface.
 type InterfaceCounters struct {
-	Ifindex int // 0: all interfaces that have no counters of their own
+	Ifindex int // 0: all interfaces that have no counters of their own, or that are not known
 	Reasons [reason.Count]Counter
 }
 
 // Interfaces returns the counters of all interfaces, by index. Interfaces
-// beyond MaxInterfaces are counted together and come last, with index 0.
+// beyond MaxInterfaces are counted together and come last, with index 0, and so
+// are those that weir's programs run at without knowing them.
 func (v *View) Interfaces() ([]InterfaceCounters, error) {
 	const shared = MaxInterfaces * uint32(reason.Count)
 	var all []InterfaceCounters
@@ -40,15 +41,19 @@ func (v *View) Interfaces() ([]InterfaceCounters, error) {
 		}
 		all = append(all, c)
 	}
-	if beyond {
-		var c InterfaceCounters
-		if err := v.readReasons(&c, shared); err != nil {
+	var others InterfaceCounters
+	for _, slot := range []uint32{shared, 0} {
+		if err := v.readReasons(&others, slot); err != nil {
 			return nil, err
 		}
-		all = append(all, c)
+	}
+	if beyond || others.Reasons != [reason.Count]Counter{} {
+		all = append(all, others)
 	}
 	return all, nil
 }
+
+// readReasons adds the counters of a slot.
 
 func (v *View) readReasons(c *InterfaceCounters, slot uint32) error {
 	values, err := newPerCPU[xdpCounter]()
@@ -56,9 +61,12 @@ func (v *View) readReasons(c *InterfaceCounters, slot uint32) error {
 		return err
 	}
 	for r := range c.Reasons {
-		if c.Reasons[r], err = sumCounter(v.tables.maps[mapInterfaceCounters], slot+uint32(r), values); err != nil {
+		counted, err := sumCounter(v.tables.maps[mapInterfaceCounters], slot+uint32(r), values)
+		if err != nil {
 			return err
 		}
+		c.Reasons[r].Packets += counted.Packets
+		c.Reasons[r].Bytes += counted.Bytes
 	}
 	return nil
 }

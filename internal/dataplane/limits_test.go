@@ -1,10 +1,16 @@
 package dataplane
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
+	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+
+	"weir/internal/bpfload"
+	"weir/internal/reason"
 )
 
 // full runs a test while a table has no room left: its number of entries in use
@@ -82,6 +88,23 @@ func testPathsFull(h *harness) {
 	}
 }
 
+// Of more fragmented packets than are remembered the oldest are forgotten.
+func testFragmentsFull(h *harness) {
+	h.load("pass no state")
+	const packets = 20000
+	fragment := func(id int, rest string) string {
+		return fmt.Sprintf("udp 192.168.1.10%s id %d len 16", rest, id)
+	}
+	frame := parsePkt(fragment(1, ":1 > 198.51.100.9:53 frag 0+")).frame(lanHostMAC, lan0MAC)
+	for id := 1; id <= packets; id++ {
+		binary.BigEndian.PutUint16(frame[18:], uint16(id))
+		must(bpfload.RunTC(h.dp.objects.Programs["weir_tc_in"], bpfload.Run{Frame: frame, Ifindex: h.net.lan0, From: h.net.lan0}))(h.tb)
+	}
+	h.counts(h.net.lan0)
+	h.expect("xdp lan", fragment(packets, " > 198.51.100.9 frag 24"), "forward rule")
+	h.expect("xdp lan", fragment(1, " > 198.51.100.9 frag 24"), "drop fragment-orphan")
+}
+
 func countedPaths(h *harness) map[string]uint64 {
 	packets := make(map[string]uint64)
 	for _, p := range must(h.dp.View().Paths())(h.tb) {
@@ -94,4 +117,32 @@ func countedPaths(h *harness) map[string]uint64 {
 		}
 	}
 	return packets
+}
+
+// TestManyInterfaces: beyond so many, interfaces are counted together; one that
+// there is no room for at all is dropped, and counted with them.
+func TestManyInterfaces(t *testing.T) {
+	h := newHarness(t, "pass")
+	for i := range MaxInterfaces {
+		h.setInterface(1000+i, InterfacePresent, lan0MAC)
+	}
+	if err := h.dp.SetInterface(MaxIfindex, Interface{}); err == nil {
+		t.Errorf("interface %d is known", MaxIfindex)
+	}
+	const beyond = 2 * MaxIfindex
+	for name, ifindex := range map[string]int{"far0": beyond, "last0": 1000 + MaxInterfaces - 1} {
+		check(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name, Index: ifindex}, PeerName: name + "-far"}))
+	}
+	frame := parsePkt("udp 192.168.1.10:1 > 198.51.100.9:53 len 12").frame(lanHostMAC, lan0MAC)
+	for ifindex, want := range map[int]verdict{beyond: drop, 1000 + MaxInterfaces - 1: redirect} {
+		o := must(bpfload.RunTC(h.dp.objects.Programs["weir_tc_in"], bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex}))(t)
+		if r := tcResult(&o); r.verdict != want {
+			t.Errorf("a packet at interface %d: %s, want %s", ifindex, r.verdict, want)
+		}
+	}
+	all := must(h.dp.View().Interfaces())(t)
+	others := all[len(all)-1]
+	if len(all) != MaxInterfaces || others.Ifindex != 0 || others.Reasons[reason.Interface].Packets != 1 || others.Reasons[reason.Rule].Packets != 1 {
+		t.Errorf("%d interfaces are counted, the last as %+v", len(all), others)
+	}
 }

@@ -66,6 +66,7 @@ func TestPackets(t *testing.T) {
 		{"next hops", testNextHops},
 		{"next hops full", testNextHopsFull},
 		{"paths full", testPathsFull},
+		{"fragments full", testFragmentsFull},
 		{"checksums", testChecksums},
 		{"pools", testPools},
 		{"addresses", testAddresses},
