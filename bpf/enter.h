@@ -318,7 +318,7 @@ static __always_inline int error_carry(hook_ctx *ctx, struct scratch *s)
 	s->path = st->path;
 	s->judged = 1;
 	r = carry_next(ctx, s);
-	if (s->out_ifindex)
+	if (s->out_ifindex && !(p->flags & PACKET_GROUP))
 		log_error(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
 	if (r == UNDECIDED)
 		return forward_alone(ctx, s, REASON_STATE);

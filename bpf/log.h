@@ -120,13 +120,14 @@ __noinline int log_write(hook_ctx *ctx, struct scratch *s, __u32 rule)
 }
 
 /* Begins the records of one crossing. */
-static __always_inline void log_begin(struct scratch *s, __u8 direction, __u32 ifindex, enum reason r, __u8 flags)
+static __always_inline void log_begin(struct scratch *s, __u8 direction, __u32 ifindex, __u32 state, enum reason r,
+				      __u8 flags)
 {
 	struct record *head = &s->log;
 
 	__builtin_memset(head, 0, sizeof(*head));
 	head->ifindex = ifindex;
-	head->state = STATE_INDEX(s->state);
+	head->state = STATE_INDEX(state);
 	head->length = s->packet.length;
 	head->kind = RECORD_LOG;
 	head->reason = r;
@@ -145,8 +146,8 @@ static __always_inline const struct rule *rule_by_id(__u32 id)
 }
 
 /* Records of a crossing that the rules were asked at: for each that matched and
- * logs. r: the reason it passes or is dropped with. */
-__noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, enum reason r)
+ * logs. r: the reason it passes or is dropped with; state: the packet's, or 0. */
+__noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, __u32 state, enum reason r)
 {
 	const struct rule *rule;
 	const struct judge *j;
@@ -155,7 +156,7 @@ __noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, enum reas
 	if (!s)
 		return 0;
 	j = out ? &s->out : &s->in;
-	log_begin(s, j->direction, j->ifindex, r, 0);
+	log_begin(s, j->direction, j->ifindex, state, r, 0);
 	for (i = 0; i < MAX_MATCHES && i < j->matches; i++) {
 		rule = rule_by_id(j->matched[i]);
 		if (rule && rule->flags & RULE_LOG)
@@ -176,12 +177,14 @@ __noinline int log_judged(hook_ctx *ctx, struct scratch *s, enum reason r)
 {
 	int dropped = r != UNDECIDED && r > REASON_LAST_PASS;
 	const struct state *st;
+	__u32 state;
 
 	if (!s)
 		return 0;
+	state = dropped ? 0 : s->state;
 	if (s->in.asked && s->in.logs) {
 		s->leaves = 0;
-		log_crossing(ctx, s, 0, dropped && !s->out.asked ? r : judge_passed(&s->in));
+		log_crossing(ctx, s, 0, state, dropped && !s->out.asked ? r : judge_passed(&s->in));
 	}
 	if (!s->out.asked || !s->out.logs)
 		return 0;
@@ -191,12 +194,12 @@ __noinline int log_judged(hook_ctx *ctx, struct scratch *s, enum reason r)
 		s->tuple.src = s->out.src;
 		s->tuple.dst = s->out.dst;
 		tuple_set_ports(&s->tuple, s->out.sport, s->out.dport, s->out.proto, 0);
-	} else if (s->state && st) {
+	} else if (state && st) {
 		tuple_leaving(&s->tuple, st, STATE_DIRECTION(s->state));
 	} else {
 		s->leaves = 0;
 	}
-	return log_crossing(ctx, s, 1, dropped ? r : judge_passed(&s->out));
+	return log_crossing(ctx, s, 1, state, dropped ? r : judge_passed(&s->out));
 }
 
 /* Records of what the rules have just judged. */
@@ -218,7 +221,7 @@ __noinline int log_side(hook_ctx *ctx, struct scratch *s, __u8 side, __u8 direct
 	st = state_get(STATE_INDEX(s->state));
 	if (!st || !(st->flags & STATE_LOG))
 		return 0;
-	log_begin(s, direction, ifindex, REASON_STATE, RECORD_ALL);
+	log_begin(s, direction, ifindex, s->state, REASON_STATE, RECORD_ALL);
 	for (i = 0; i < STATE_LOGS; i++) {
 		rule = state_flow(st, side != STATE_IN)->log[i];
 		if (rule)

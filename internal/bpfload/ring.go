@@ -43,5 +43,8 @@ func (r *Ring) Read(patience time.Duration, each func([]byte)) error {
 	}
 }
 
+// Pending is how many bytes of the ring are unread.
+func (r *Ring) Pending() int { return r.reader.AvailableBytes() }
+
 // Close ends the reader, and a Read that waits.
 func (r *Ring) Close() error { return r.reader.Close() }

@@ -126,7 +126,7 @@ func (d *drawing) rule() string {
 	family := one(d.Rand, 0, 4, 4, 4, 6, 6)
 	action := one(d.Rand, "pass", "pass", "pass", "pass", "block", "block", "match")
 	direction := one(d.Rand, "", "in", "in", "out", "out")
-	words := []string{action, d.some(8, "drop"), direction, d.some(5, "quick"), d.on(), []string{"", "", "", "", "inet", "", "inet6"}[family]}
+	words := []string{action, d.some(8, "drop"), direction, d.log(), d.some(5, "quick"), d.on(), []string{"", "", "", "", "inet", "", "inet6"}[family]}
 	if action != "block" {
 		words[1] = ""
 	}
@@ -140,6 +140,8 @@ func (d *drawing) rule() string {
 	words = append(words, d.options(action, direction, proto, family))
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
+
+func (d *drawing) log() string { return one(d.Rand, "", "", "", "", "log", "log (all)") }
 
 func (d *drawing) on() string {
 	return one(d.Rand, "", "", "on lan0", "on lan0", "on wan0", "on wan0", "on !lan0", "on egress", "on lan", "on { lan0, wan0 }")

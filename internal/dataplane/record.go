@@ -121,6 +121,9 @@ func (r *Ring) Read(patience time.Duration, each func(Record)) error {
 	return errors.Join(err, broken)
 }
 
+// Pending reports whether the ring holds records.
+func (r *Ring) Pending() bool { return r.ring.Pending() > 0 }
+
 // Close ends the reader, and a Read that waits.
 func (r *Ring) Close() error { return r.ring.Close() }
 

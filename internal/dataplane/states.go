@@ -65,6 +65,9 @@ func (raw *xdpState) decode(s *state.State, index uint32) {
 		Flow:     [2]state.Flow{raw.FlowForth.decode(), raw.FlowBack.decode()},
 		NextHops: [2]uint16{raw.Forth.Nexthop, raw.Back.Nexthop},
 	}
+	if s.Flags&state.Log != 0 {
+		s.Logs = [2][4]uint32{raw.FlowForth.Log, raw.FlowBack.Log}
+	}
 }
 
 func (t *xdpTuple) decode() state.Tuple {

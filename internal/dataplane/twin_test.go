@@ -27,6 +27,7 @@ type twin struct {
 	flags    map[string]InterfaceFlags // of both interfaces, but for set skip
 	rules    *resolve.Ruleset
 	model    *model.Model
+	ring     *Ring // of records
 
 	// What the dataplane held after the last frame.
 	raw    []xdpState    // by index
@@ -90,6 +91,7 @@ func newTwin(tb testing.TB, implicit bool) *twin {
 	slots := len(t.dp.tables.states)
 	t.raw, t.known = make([]xdpState, slots), make([]state.State, slots)
 	t.values = must(newPerCPU[xdpCounter]())(tb)
+	t.readRecords()
 	t.use("")
 	return t
 }
@@ -266,7 +268,8 @@ func (t *twin) shoot(s shot) (model.Outcome, error) {
 		Hook: s.hook, Interface: uint32(s.ifindex), From: uint32(s.from), Mark: s.mark, Bytes: s.frame,
 	}, made)
 	got.reason = t.counted(&s, &want)
-	return want, errorsOf(differOutcome(&s, &want, &got), t.differNextHop(&s, &want), t.differStates())
+	logged := t.logged()
+	return want, errorsOf(differOutcome(&s, &want, &got), t.differNextHop(&s, &want), t.differStates(), differRecords(want.Records, logged))
 }
 
 // ran ends the test where the kernel does not take a frame.

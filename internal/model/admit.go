@@ -17,27 +17,37 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 	}
 	in, out, r, why := m.cross(p, c == nil)
 	p.path = pathOf(in, out)
+	var o Outcome
 	switch {
 	case why != nil:
 		m.countBlocked(why, in, out, p)
-		return p.drop(*why)
-	case c != nil:
-		c.widen(p, d, in, out)
-	case wantsState(p, in, out):
-		return m.admitWithState(p, in, out, r, made)
+		o = p.drop(*why)
+	case c == nil && wantsState(p, in, out):
+		o = m.admitWithState(p, in, out, r, made)
+	default:
+		if c != nil {
+			m.widen(c, p, d, in, out)
+		}
+		o = m.alone(p, r, passReason(in, out))
 	}
-	return m.alone(p, r, passReason(in, out))
+	m.logJudged(p, in, out, &o)
+	return o
 }
 
 // widen adds the crossing that was missing, if its rule keeps state, for the
 // packets to come; this one goes on alone.
-func (c *connection) widen(p *packet, d int, in, out *crossing) {
+func (m *Model) widen(c *connection, p *packet, d int, in, out *crossing) {
 	here := in
 	if p.egress() {
 		here = out
 	}
 	if here.rule != nil && here.rule.State == resolve.KeepState {
-		c.Flags |= crossingNeeded(d, p.egress())
+		side := crossingNeeded(d, p.egress())
+		c.Flags |= side
+		if here.logAll {
+			c.Flags |= state.Log
+			c.Logs[side>>1] = m.logging(here)
+		}
 	}
 }
 
@@ -77,6 +87,7 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	if why != nil {
 		return p.drop(*why)
 	}
+	p.carrier, p.direction = c, 0
 	if r.up == nil {
 		return m.onward(p, c, 0, passReason(in, out), true)
 	}

@@ -32,6 +32,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	if made != nil {
 		c.Index = made.Index
 	}
+	m.noteLogs(c, in, out)
 	if c.Translated() {
 		c.Flags |= state.NAT
 	}

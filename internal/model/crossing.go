@@ -29,6 +29,11 @@ type crossing struct {
 	nat     *target
 	rdr     *target
 	matched []uint32 // global numbers plus 1 of the rules that count the packet
+	iface   uint32
+	out     bool
+	seen    state.Tuple // the packet as match rules have left it
+	log     bool        // a rule that matched logs
+	logAll  bool        // with log (all)
 }
 
 // A target is a translation that applies, with its pool's next address.
@@ -79,7 +84,7 @@ func passReason(in, out *crossing) reason.Reason {
 // evaluate is step 5: the rules in order. The last match decides, one with
 // quick at once; match rules apply what they carry and decide nothing.
 func (m *Model) evaluate(a asked) crossing {
-	c := crossing{due: true, tag: a.tag}
+	c := crossing{due: true, tag: a.tag, iface: a.iface.Index, out: a.direction == resolve.Out}
 	if m.skips(a.iface) {
 		c.skipped = true
 		return c
@@ -93,6 +98,7 @@ func (m *Model) evaluate(a asked) crossing {
 			a.tag, c.tag = r.Tag, r.Tag
 		}
 		if r.Action == resolve.Match {
+			c.logged(r)
 			m.translate(&c, r, &a)
 			if len(c.matched) < pathMatches {
 				c.matched = append(c.matched, m.ruleBase+uint32(r.Nr)+1)
@@ -104,7 +110,9 @@ func (m *Model) evaluate(a asked) crossing {
 			break
 		}
 	}
+	c.seen = a.tuple
 	if c.rule != nil {
+		c.logged(c.rule)
 		c.matched = append(c.matched, m.number(&c))
 	}
 	if c.rule != nil && c.rule.Action == resolve.Pass {

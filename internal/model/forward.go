@@ -14,6 +14,7 @@ import (
 func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judged bool) Outcome {
 	leaves := c.leaving(d)
 	r := m.destination(p, c, d, leaves)
+	p.carrier, p.direction, p.to = c, d, r.route.Interface
 	if !p.egress() && !judged {
 		if why := m.judgeAnew(p, c, d, r.route.Interface); why != nil {
 			return p.drop(*why)
@@ -79,6 +80,7 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *reason.Re
 	tag, in := c.tag, crossing{}
 	if c.Flags&came != 0 {
 		in = m.evaluate(a)
+		p.anew[0] = &in
 		if why := m.verdict(&in, p); why != nil {
 			m.countBlocked(why, &in, &crossing{}, p)
 			return why
@@ -90,6 +92,7 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *reason.Re
 		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
 		a.tag = tag
 		out := m.evaluate(a)
+		p.anew[1] = &out
 		why := m.verdict(&out, p)
 		m.countBlocked(why, &in, &out, p)
 		return why

@@ -84,7 +84,9 @@ func (m *Model) followFirst(p *packet) Outcome {
 	}
 	if c != nil {
 		m.count(p, c, f.direction)
-		return m.onward(p, c, f.direction, reason.State, true)
+		o := m.onward(p, c, f.direction, reason.State, true)
+		m.logCarried(p, &o)
+		return o
 	}
 	p.path = f.path
 	r := m.route(p, p.tuple)

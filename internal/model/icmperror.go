@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"weir/internal/reason"
 	"weir/internal/state"
@@ -31,11 +32,21 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	if p.options && c.Flags&state.Options == 0 && !p.egress() {
 		return p.drop(reason.Options)
 	}
+	p.carrier, p.direction = c, d
+	if !p.egress() {
+		p.logSide(c, d, false, p.iface.Index, p.came)
+	}
 	if !asSent {
 		p.rewriteError(q, c, d)
 	}
 	p.path = c.path
-	return m.alone(p, m.destination(p, c, d, c.leaving(d)), reason.State)
+	r := m.destination(p, c, d, c.leaving(d))
+	if leaves := slices.Clone(p.frame[p.l3:p.end]); p.egress() {
+		p.logSide(c, d, true, p.iface.Index, leaves)
+	} else if r.up == nil && !p.group {
+		p.logSide(c, d, true, r.route.Interface, leaves)
+	}
+	return m.alone(p, r, reason.State)
 }
 
 // about finds the connection that a quote belongs to and the direction in which

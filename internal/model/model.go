@@ -54,11 +54,12 @@ const (
 type Outcome struct {
 	Verdict   Verdict
 	Reason    reason.Reason
-	Interface uint32 // Redirect
-	Mark      uint32 // 0: none set
-	Frame     []byte // as it goes on; nil for Drop
-	Judged    bool   // a packet that went the whole way: XDP tells TCX ingress, which judges it no more
-	Length    int    // bytes that are counted with it: of the IP packet, or of a frame that holds none
+	Interface uint32   // Redirect
+	Mark      uint32   // 0: none set
+	Frame     []byte   // as it goes on; nil for Drop
+	Judged    bool     // a packet that went the whole way: XDP tells TCX ingress, which judges it no more
+	Length    int      // bytes that are counted with it: of the IP packet, or of a frame that holds none
+	Records   []Record // what rules have logged of it, in order
 }
 
 // A Model judges frames one after the other.
@@ -163,7 +164,7 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 		return f.end(*why)
 	}
 	o := m.judge(f, p, made)
-	o.Length, o.Judged = p.length(), true
+	o.Length, o.Judged, o.Records = p.length(), true, p.records
 	return o
 }
 
@@ -200,7 +201,9 @@ func (m *Model) lookUp(p *packet, made *state.State) Outcome {
 	case mismatch:
 		return p.drop(reason.StateMismatch)
 	}
-	return m.onward(p, c, d, reason.State, false)
+	o := m.onward(p, c, d, reason.State, false)
+	m.logCarried(p, &o)
+	return o
 }
 
 // find returns the live state that holds a tuple, and the direction. One that

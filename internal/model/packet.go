@@ -56,6 +56,13 @@ type packet struct {
 	tcp                segment
 
 	path Path // counted under, if no state carries it
+
+	came      []byte       // the IP packet before anything was rewritten
+	carrier   *connection  // whose packet it is; nil: none
+	direction int          // of carrier
+	anew      [2]*crossing // in and out, where sides of carrier judge its packet anew
+	to        uint32       // carrier's packet: index of the interface that it would leave by; 0: none
+	records   []Record
 }
 
 // A segment is a TCP header.

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"weir/internal/reason"
 	"weir/internal/state"
@@ -36,6 +37,7 @@ func parse(f *Frame, i *Interface) (*packet, *reason.Reason) {
 	if why := p.parseL4(); why != nil {
 		return nil, why
 	}
+	p.came = slices.Clone(p.frame[p.l3:p.end])
 	return p, nil
 }
 

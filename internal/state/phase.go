@@ -91,6 +91,7 @@ const (
 	JudgeIn                    // the in crossing keeps no state: every packet is judged
 	JudgeOut                   // likewise the out crossing
 	Options                    // packets with IP options may pass
+	Log                        // rules log all packets: Logs
 )
 
 // FlowFlags are the bits FLOW_* of bpf/state.h.

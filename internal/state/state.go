@@ -22,7 +22,8 @@ type State struct {
 	RuleOut  uint32 // likewise for the out crossing
 	Created  Tick
 	Flow     [2]Flow
-	NextHops [2]uint16 // index of each direction's next hop; 0: none yet, 1: the box itself
+	Logs     [2][4]uint32 // Flags&Log: global numbers plus 1 of the rules that log all packets, of the in and the out crossing
+	NextHops [2]uint16    // index of each direction's next hop; 0: none yet, 1: the box itself
 }
 
 // A Tuple is what tells connections apart, as it stands in a packet's headers.
