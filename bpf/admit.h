@@ -292,9 +292,9 @@ __noinline int forward_alone(hook_ctx *ctx, struct scratch *s, enum reason why)
 		return HOOK_DROP;
 	count_path(s->path, p->length);
 	if (!s->nexthop)
-		return hand_up(ctx, &h, p, i, 0, 0, REASON_UP_NEIGHBOUR);
+		return hand_up(ctx, &h, p, i, 0, 0, s->no_nexthop);
 	n = nexthop_get(s->nexthop);
-	r = forward_obstacle(ctx, p, n);
+	r = nexthop_probe(n) ? REASON_UP_PROBE : forward_obstacle(ctx, p, n);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return hand_up(ctx, &h, p, i, 0, 0, r);
 	ttl_decrement(&h, p);

@@ -116,6 +116,8 @@ __noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
 			r = REASON_UP_ROUTE;
 		else if (route == ROUTE_NEIGHBOUR)
 			r = REASON_UP_NEIGHBOUR;
+		else if (route == ROUTE_FULL)
+			r = REASON_UP_NEXTHOP;
 	} else {
 		s->out_ifindex = nexthop_get(c->nexthop)->ifindex;
 	}

@@ -52,6 +52,13 @@
 /* Without the daemon, one packet per next hop and this span goes by the stack,
  * which then probes the neighbour. */
 #define NEXTHOP_PROBE	   (30 * TICKS_PER_SECOND)
+/* A next hop that no packet has used for this long gives its number back, in walks
+ * over the table that begin this long after the last one ended; so many are looked at
+ * by one run of the sweeping timer. */
+#define NEXTHOP_IDLE	   (60 * TICKS_PER_SECOND)
+#define NEXTHOP_WALK	   50
+#define NEXTHOP_SLICE	   64
+_Static_assert(NEXTHOP_WALK > DEAD_GRACE, "between two walks packets end");
 /* The daemon is taken for dead when its heartbeat is older. */
 #define DAEMON_DEAD	   (3 * TICKS_PER_SECOND)
 

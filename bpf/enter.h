@@ -62,6 +62,7 @@ __noinline enum reason admit_out(hook_ctx *ctx, struct scratch *s)
 	const struct packet *p;
 	const struct interface *o;
 	enum reason r, why = REASON_NO_RULE;
+	enum route route;
 
 	if (!s)
 		return REASON_INTERNAL;
@@ -77,9 +78,11 @@ __noinline enum reason admit_out(hook_ctx *ctx, struct scratch *s)
 	q.ifindex = p->ifindex;
 	q.proto = p->tuple.proto;
 	q.family = p->family;
-	if (route_lookup(ctx, &q) == ROUTE_LOCAL)
+	route = route_lookup(ctx, &q);
+	if (route == ROUTE_LOCAL)
 		return REASON_LOCAL;
 	s->nexthop = q.number;
+	s->no_nexthop = route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
 	s->out_ifindex = q.ifindex;
 	judge_ask(&s->out, p, DIRECTION_OUT, q.ifindex, s->in.tag);
 	s->out.dst = s->tuple.dst;
@@ -243,6 +246,7 @@ __noinline int fragment_alone(hook_ctx *ctx, struct scratch *s)
 	const struct packet *p;
 	const struct interface *i;
 	struct route_query q = {};
+	enum route route = ROUTE_LOCAL;
 
 	if (!s)
 		return HOOK_DROP;
@@ -256,12 +260,15 @@ __noinline int fragment_alone(hook_ctx *ctx, struct scratch *s)
 	q.ifindex = p->ifindex;
 	q.proto = p->tuple.proto;
 	q.family = p->family;
-	if (destination_class(s) != UNDECIDED || route_lookup(ctx, &q) == ROUTE_LOCAL) {
+	if (destination_class(s) == UNDECIDED)
+		route = route_lookup(ctx, &q);
+	if (route == ROUTE_LOCAL) {
 		count_path(s->path, p->length);
 		hook_hand_up(ctx, local_mark(p, &p->tuple.dst));
 		return finish(i, REASON_LOCAL, p->length);
 	}
 	s->nexthop = q.number;
+	s->no_nexthop = route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
 	return forward_alone(ctx, s, REASON_RULE);
 }
 

@@ -49,9 +49,18 @@ struct nexthop {
 	__u8 family;   /* of gateway						*/
 	__u8 pad0[6];
 	struct addr gateway; /* the neighbour's address			*/
-	__u32 spare[2];
+	__u32 stage;	     /* enum nexthop_stage; changed by compare-and-exchange	*/
+	__u32 spare;
 };
 _Static_assert(sizeof(struct nexthop) == 64, "a next hop is one cache line");
+
+/* How a number of a next hop is given back (age.h). */
+enum nexthop_stage {
+	NEXTHOP_LISTED,	   /* in nexthop_index, or about to be				*/
+	NEXTHOP_UNLISTED,  /* no longer: no look-up finds it, states may hold it	*/
+	NEXTHOP_FORGOTTEN, /* no state uses it: routes have another generation		*/
+	NEXTHOP_FREE,	   /* in nexthops_free					*/
+};
 
 #define NEXTHOP_VALID 0x01 /* the MACs are known and the device is there		*/
 #define NEXTHOP_XDP   0x02 /* XDP can redirect to the device			*/
@@ -69,7 +78,10 @@ struct shared {
 	__u32 swept;		     /* cursor of the sweep			*/
 	__u32 states;		     /* in use, as of the last tick		*/
 	__u32 bumped;		     /* tick of the last bump without a daemon	*/
-	__u8 pad0[52];
+	__u32 aged;		     /* cursor of the walk over next hops, 0: none	*/
+	__u32 aged_at;		     /* tick at which the last one ended		*/
+	__u32 unlisted;		     /* it has taken next hops out of nexthop_index	*/
+	__u8 pad0[40];
 	/* written by the daemon */
 	__u32 heartbeat;	     /* tick at which the daemon was last alive	*/
 	__u32 route_generation;	     /* bumped at route events, also by packets that see one */
@@ -83,10 +95,11 @@ struct shared {
 	/* written by packets that make states, next hops or paths */
 	__u32 states_made;	     /* wraps; minus those released: in use		*/
 	__u32 states_released;	     /* wraps; mostly by the sweep			*/
-	__u32 nexthops_high;
+	__u32 nexthops_high;	     /* numbers of next hops ever given		*/
+	__u32 nexthops_unused;	     /* those in nexthops_free				*/
 	__u32 paths_high;	     /* paths in use, the reserved ones apart	*/
 	__u32 paths_reserved;	     /* reserved paths in use			*/
-	__u32 pad2[11];
+	__u32 pad2[10];
 	struct interface interfaces[MAX_IFINDEX];
 	struct nexthop nexthops[MAX_NEXTHOPS];
 };
@@ -142,6 +155,14 @@ struct {
 	__type(key, struct nexthop_key);
 	__type(value, __u32);
 } nexthop_index SEC(".maps");
+
+/* kept; numbers that next hops have given back. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, MAX_NEXTHOPS);
+	__uint(key_size, 0);
+	__type(value, __u32);
+} nexthops_free SEC(".maps");
 
 /* Numbers of next hops by a hash of their keys; whoever uses one compares. */
 struct {

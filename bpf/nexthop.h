@@ -18,6 +18,7 @@
 enum route {
 	ROUTE_FORWARD,	 /* number is a next hop that is valid			*/
 	ROUTE_NEIGHBOUR, /* ifindex is known, the neighbour's address is not	*/
+	ROUTE_FULL,	 /* likewise, because there is no number for it		*/
 	ROUTE_LOCAL,	 /* the box itself, or nothing that XDP could forward	*/
 };
 
@@ -33,6 +34,25 @@ struct route_query {
 	__u8 family;
 };
 
+/* A number that is nobody's; 0: there is none. */
+static __always_inline __u32 nexthop_take(void)
+{
+	struct nexthop *n;
+	__u32 number;
+
+	if (shared.nexthops_unused && !bpf_map_pop_elem(&nexthops_free, &number)) {
+		__sync_fetch_and_add(&shared.nexthops_unused, -1);
+		n = &shared.nexthops[number & (MAX_NEXTHOPS - 1)];
+		n->used = shared.now;
+		n->stage = NEXTHOP_LISTED;
+		return number;
+	}
+	if (shared.nexthops_high >= MAX_NEXTHOPS - NEXTHOP_FIRST)
+		return 0;
+	number = __sync_fetch_and_add(&shared.nexthops_high, 1) + NEXTHOP_FIRST;
+	return number < MAX_NEXTHOPS ? number : 0;
+}
+
 /* The number of (interface, gateway), made if need be; 0: the table is full. */
 static __noinline __u32 nexthop_number(struct nexthop_key *key)
 {
@@ -43,13 +63,14 @@ static __noinline __u32 nexthop_number(struct nexthop_key *key)
 	known = bpf_map_lookup_elem(&nexthop_index, key);
 	if (known)
 		return *known;
-	if (shared.nexthops_high >= MAX_NEXTHOPS - NEXTHOP_FIRST)
-		return 0;
-	number = __sync_fetch_and_add(&shared.nexthops_high, 1) + NEXTHOP_FIRST;
-	if (number >= MAX_NEXTHOPS)
+	number = nexthop_take();
+	if (!number)
 		return 0;
 	if (bpf_map_update_elem(&nexthop_index, key, &number, BPF_NOEXIST)) {
-		/* another core was first: its number is the one, ours stays unused */
+		/* another core was first: its number is the one */
+		shared.nexthops[number & (MAX_NEXTHOPS - 1)].stage = NEXTHOP_FREE;
+		if (!bpf_map_push_elem(&nexthops_free, &number, 0))
+			__sync_fetch_and_add(&shared.nexthops_unused, 1);
 		known = bpf_map_lookup_elem(&nexthop_index, key);
 		return known ? *known : 0;
 	}
@@ -66,7 +87,7 @@ static __always_inline __u32 nexthop_find(struct nexthop_key *key)
 	if (!hint)
 		return 0;
 	n = &shared.nexthops[*hint & (MAX_NEXTHOPS - 1)];
-	if (n->ifindex == key->ifindex && addr_equal(&n->gateway, &key->gateway))
+	if (n->stage == NEXTHOP_LISTED && n->ifindex == key->ifindex && addr_equal(&n->gateway, &key->gateway))
 		return *hint & (MAX_NEXTHOPS - 1);
 	number = nexthop_number(key);
 	*hint = number;
@@ -174,7 +195,7 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	}
 	number = nexthop_find(&key);
 	if (!number || number >= MAX_NEXTHOPS)
-		return ROUTE_NEIGHBOUR;
+		return ROUTE_FULL;
 	n = &shared.nexthops[number];
 	nexthop_note(n, &f, &key);
 	q->number = number;

@@ -24,6 +24,7 @@ enum reason {
 	REASON_UP_MULTICAST,	/* up-multicast: multicast is routed by the stack */
 	REASON_UP_PROBE,	/* up-probe: goes by the stack so that it probes the neighbour */
 	REASON_UP_DEVICE,	/* up-device: the next hop's device cannot be reached by this hook */
+	REASON_UP_NEXTHOP,	/* up-nexthop: the table of next hops is full; the stack forwards */
 	REASON_UP_ROUTE,	/* up-route: no route leads on; the stack answers */
 	REASON_MARKED,		/* marked: judged at its ingress already */
 	REASON_LAST_PASS = REASON_MARKED,

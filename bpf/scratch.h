@@ -53,6 +53,7 @@ struct scratch {
 	__u8 skip_out;
 	__u8 quoted_forth;	 /* the quoted packet stands as it came in	*/
 	__u8 leaves;		 /* records show the packet with s->tuple, not as it came	*/
+	__u8 no_nexthop;	 /* enum reason why nexthop is 0	*/
 	struct judge in;
 	struct judge out;
 	struct tuple tuple;	 /* the reply's, while it is reserved		*/

@@ -5,13 +5,15 @@
  *
  *   weir_sweep_start   run once by the loader: arms the timer
  *   sweep              sets shared.now, scales the timeouts, walks a slice of
- *                      the states: expired -> dead -> dying -> leaving -> free
+ *                      the states: expired -> dead -> dying -> leaving -> free,
+ *                      and has next hops age
  *   weir_adopt         run by the loader on each state of a table that it copies
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
 #include "adopt.h"
+#include "age.h"
 #include "settings.h"
 #include "sweep.h"
 
@@ -24,6 +26,7 @@ static int sweep(void *map, int *key, struct sweeper *s)
 	timeouts_scale();
 	generation_bump();
 	bpf_loop(sweep_count(), sweep_one, 0, 0);
+	nexthops_age();
 	bpf_timer_start(&s->timer, SWEEP_NS, 0);
 	return 0;
 }

@@ -113,6 +113,14 @@ static __always_inline __s32 state_left(const struct state *st)
 	return (__s32)(timeout - ((__s32)a < (__s32)b ? a : b));
 }
 
+/* A number that was found under an earlier generation is not used again, so it is
+ * forgotten before generations, 16 bits of them, come round. */
+static __always_inline void course_forget(struct course *c)
+{
+	if (c->nexthop >= NEXTHOP_FIRST && c->nexthop_generation != (__u16)shared.route_generation)
+		c->nexthop = NEXTHOP_NONE;
+}
+
 /* The loop's cursor lives in shared memory: on the stack the verifier would walk
  * every value of it. */
 static long sweep_one(__u32 n, void *data)
@@ -133,10 +141,13 @@ static long sweep_one(__u32 n, void *data)
 		if (!sweep_hurries() && (__s32)(shared.now - st->check_at) < 0)
 			return 0;
 		left = state_left(st);
-		if (left <= 0)
+		if (left <= 0) {
 			state_kill(st);
-		else
-			st->check_at = shared.now + (left < SWEEP_REVISIT ? left : SWEEP_REVISIT);
+			return 0;
+		}
+		course_forget(&st->forth);
+		course_forget(&st->back);
+		st->check_at = shared.now + (left < SWEEP_REVISIT ? left : SWEEP_REVISIT);
 		return 0;
 	case STATUS_DEAD:
 		st->check_at = shared.now + DEAD_GRACE;

@@ -169,7 +169,7 @@ func (i *Info) Print(w io.Writer) error {
 // dropped for want of a state has a reason of its own.
 func (i *Info) printLimits(p *printer) {
 	if i.NextHops >= dataplane.MaxNextHops {
-		p.line("  %-13s hard limit %8d, reached: packets to others go by the stack (up-neighbour)", "next hops", dataplane.MaxNextHops)
+		p.line("  %-13s hard limit %8d, reached: packets to others go by the stack (up-nexthop)", "next hops", dataplane.MaxNextHops)
 	}
 	if i.Paths >= dataplane.MaxPaths {
 		p.line("  %-13s hard limit %8d, reached: packets of others count under their deciding rules alone", "paths", dataplane.MaxPaths)

@@ -89,7 +89,7 @@ Interface Stats for wan0           Packets            Bytes
 	info.NextHops, info.Paths, info.PathsFull = dataplane.MaxNextHops, dataplane.MaxPaths+3, Counter{Packets: 7}
 	const full = `Limits
   states        hard limit   100000
-  next hops     hard limit    32766, reached: packets to others go by the stack (up-neighbour)
+  next hops     hard limit    32766, reached: packets to others go by the stack (up-nexthop)
   paths         hard limit    12286, reached: packets of others count under their deciding rules alone
                 7 packets count under no rule: no path was free
 

@@ -130,11 +130,10 @@ func (d *Dataplane) openTables() error {
 	return nil
 }
 
-// crowded reports whether the numbers of paths or of next hops are used up by
-// three quarters. Packets only ever add to them, so a reload makes new tables,
+// crowded reports whether the numbers of paths are used up by three quarters. Packets only ever add to them, so a reload makes new tables,
 // into which only what states still hold is copied.
 func crowded(s *xdpShared) bool {
-	return s.PathsHigh > (maxPaths-reservedPaths)/4*3 || int(s.NexthopsHigh) > len(s.Nexthops)/4*3
+	return s.PathsHigh > (maxPaths-reservedPaths)/4*3
 }
 
 func (d *Dataplane) load() error {
@@ -202,10 +201,11 @@ func (d *Dataplane) reusedTables() map[string]*bpfload.Map {
 	for name := range tableSizes(d.old.limit()) {
 		delete(reused, name)
 	}
+	delete(reused, mapNexthopIndex) // copied states ask for their next hops anew
+	delete(reused, mapNexthopsFree)
 	if d.crowded {
-		for _, name := range []string{mapPaths, mapPathCounters, mapNexthopIndex} {
-			delete(reused, name)
-		}
+		delete(reused, mapPaths)
+		delete(reused, mapPathCounters)
 	}
 	return reused
 }

@@ -24,7 +24,7 @@ type copier struct {
 	moved    []move // by index in old
 	adopt    *bpfload.Program
 	seed     maphash.Seed // of the prints
-	paths    *pathCopier  // nil if paths and next hops keep their numbers
+	paths    *pathCopier  // nil if paths keep their numbers
 	copied   int
 	lost     int
 }
@@ -66,13 +66,11 @@ func copyShared(to, from *xdpShared) {
 	to.Interfaces = from.Interfaces
 }
 
-// copyNumbers copies next hops, and which numbers of them and of paths are used:
-// the maps that lead to them stay the same.
+// copyNumbers copies which numbers of paths are used: the map that leads to them
+// stays the same.
 func copyNumbers(to, from *xdpShared) {
-	to.NexthopsHigh = min(from.NexthopsHigh+slack, uint32(len(from.Nexthops)))
 	to.PathsHigh = min(from.PathsHigh+slack, maxPaths-reservedPaths-firstPath)
 	to.PathsReserved = from.PathsReserved
-	to.Nexthops = from.Nexthops
 }
 
 func (c *copier) run() error {

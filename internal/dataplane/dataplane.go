@@ -18,7 +18,7 @@ type Dataplane struct {
 	copier  *copier      // from old to tables; nil before Commit, and if there is no old
 	kept    bool         // tables are those of the generation before
 	rules   *bpfload.Map // counters of the same rules in the generation before; nil if they are others
-	crowded bool         // old has used up its numbers of paths or next hops
+	crowded bool         // old has used up its numbers of paths
 	lost    bool         // there were tables that cannot be read
 	swept   bool         // the sweep runs
 	ledger  ledger       // as it will be when this generation is live

@@ -10,7 +10,7 @@ import (
 )
 
 // stateLayout is STATE_LAYOUT of bpf/state.h.
-const stateLayout = 5
+const stateLayout = 6
 
 // Limits of bpf/config.h and bpf/maps.h.
 const (
@@ -42,6 +42,7 @@ var layouts = map[string][2]uintptr{
 	mapTuples:            {4, unsafe.Sizeof(xdpBucket{})},
 	mapSpilled:           {unsafe.Sizeof(xdpTuple{}), 4},
 	mapNexthopIndex:      {unsafe.Sizeof(xdpNexthopKey{}), 4},
+	mapNexthopsFree:      {0, 4},
 	mapInterfaceCounters: {4, unsafe.Sizeof(xdpCounter{})},
 	mapPathCounters:      {4, unsafe.Sizeof(xdpCounter{})},
 	mapPaths:             {unsafe.Sizeof(xdpPath{}), 4},

@@ -45,7 +45,7 @@ func testNextHopsFull(h *harness) {
 		h.expect("xdp lan", "udp 192.168.1.10:2 > 198.51.100.9:53", "forward rule")
 		for range 3 {
 			const handed = "udp 192.168.1.10:3 > 203.0.113.77:53 ttl 63"
-			r := h.expect("xdp lan", "udp 192.168.1.10:3 > 203.0.113.77:53", "up up-neighbour")
+			r := h.expect("xdp lan", "udp 192.168.1.10:3 > 203.0.113.77:53", "up up-nexthop")
 			r = h.tcFrom(h.net.wan0, parsePkt(handed).frame(wan0MAC, wanHostMAC), r.mark, h.net.lan0)
 			if r.verdict != up || r.reason != "marked" {
 				h.tb.Errorf("by the stack: %s %s, want up marked", r.verdict, r.reason)

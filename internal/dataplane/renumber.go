@@ -13,7 +13,7 @@ type pathCopier struct {
 	values  []xdpCounter       // of one counter, by CPU
 }
 
-// renumber begins with no path and no next hop in use.
+// renumber begins with no path in use.
 func (c *copier) renumber() error {
 	p := &pathCopier{keys: make(map[uint32]xdpPath), numbers: make(map[uint32]uint32)}
 	var err error
@@ -41,15 +41,12 @@ func (c *copier) renumber() error {
 // renumberState has a copied state count under its path's new number, and look
 // up its next hops again.
 func (c *copier) renumberState(s *xdpState) error {
-	if c.paths == nil {
-		return nil
-	}
 	for _, course := range []*xdpCourse{&s.Forth, &s.Back} {
 		if course.Nexthop != nexthopLocal {
 			course.Nexthop = 0
 		}
 	}
-	if s.Path < firstPath {
+	if c.paths == nil || s.Path < firstPath {
 		return nil
 	}
 	number, err := c.newPath(s.Path)

@@ -21,6 +21,7 @@ const (
 	sweepMapInterfaceCounters = "interface_counters"
 	sweepMapNexthopHints      = "nexthop_hints"
 	sweepMapNexthopIndex      = "nexthop_index"
+	sweepMapNexthopsFree      = "nexthops_free"
 	sweepMapPathCounters      = "path_counters"
 	sweepMapPaths             = "paths"
 	sweepMapSpilledTuples     = "spilled_tuples"
@@ -96,6 +97,7 @@ type sweepMapSpecs struct {
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
+	NexthopsFree      *ebpf.MapSpec `ebpf:"nexthops_free"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
@@ -145,6 +147,7 @@ type sweepMaps struct {
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
+	NexthopsFree      *ebpf.Map `ebpf:"nexthops_free"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
@@ -160,6 +163,7 @@ func (m *sweepMaps) Close() error {
 		m.InterfaceCounters,
 		m.NexthopHints,
 		m.NexthopIndex,
+		m.NexthopsFree,
 		m.PathCounters,
 		m.Paths,
 		m.SpilledTuples,

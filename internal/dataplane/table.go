@@ -18,6 +18,7 @@ const (
 	mapTuples            = "tuples"
 	mapSpilled           = "spilled_tuples"
 	mapNexthopIndex      = "nexthop_index"
+	mapNexthopsFree      = "nexthops_free"
 	mapInterfaceCounters = "interface_counters"
 	mapPathCounters      = "path_counters"
 	mapPaths             = "paths"
@@ -29,7 +30,7 @@ const (
 )
 
 var keptMaps = []string{
-	mapShared, mapStates, mapTuples, mapSpilled, mapNexthopIndex,
+	mapShared, mapStates, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree,
 	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments,
 	mapLogRing, mapCaptureRing, mapRecordsLost,
 }

@@ -24,6 +24,7 @@ const (
 	tcMapLogRing            = "log_ring"
 	tcMapNexthopHints       = "nexthop_hints"
 	tcMapNexthopIndex       = "nexthop_index"
+	tcMapNexthopsFree       = "nexthops_free"
 	tcMapOutSlots           = "out_slots"
 	tcMapPathCounters       = "path_counters"
 	tcMapPaths              = "paths"
@@ -134,6 +135,7 @@ type tcMapSpecs struct {
 	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
+	NexthopsFree      *ebpf.MapSpec `ebpf:"nexthops_free"`
 	OutSlots          *ebpf.MapSpec `ebpf:"out_slots"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
@@ -202,6 +204,7 @@ type tcMaps struct {
 	LogRing           *ebpf.Map `ebpf:"log_ring"`
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
+	NexthopsFree      *ebpf.Map `ebpf:"nexthops_free"`
 	OutSlots          *ebpf.Map `ebpf:"out_slots"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
@@ -236,6 +239,7 @@ func (m *tcMaps) Close() error {
 		m.LogRing,
 		m.NexthopHints,
 		m.NexthopIndex,
+		m.NexthopsFree,
 		m.OutSlots,
 		m.PathCounters,
 		m.Paths,

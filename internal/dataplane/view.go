@@ -97,7 +97,7 @@ func (v *View) Info() (Info, error) {
 		MaxStates:  v.tables.limit(),
 		Made:       atomic.LoadUint32(&s.StatesMade),
 		Paths:      s.PathsHigh + s.PathsReserved,
-		NextHops:   s.NexthopsHigh,
+		NextHops:   s.NexthopsHigh - s.NexthopsUnused,
 		Now:        state.Tick(now),
 		Heartbeat:  time.Duration(now-atomic.LoadUint32(&s.Heartbeat)) * (time.Second / state.TicksPerSecond),
 		Timeouts:   s.Timeout,

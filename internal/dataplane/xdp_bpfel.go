@@ -104,7 +104,8 @@ type xdpNexthop struct {
 	Family  uint8
 	Pad0    [6]uint8
 	Gateway xdpAddr
-	Spare   [2]uint32
+	Stage   uint32
+	Spare   uint32
 }
 
 type xdpNexthopKey struct {
@@ -250,7 +251,8 @@ type xdpScratch struct {
 	SkipOut     uint8
 	QuotedForth uint8
 	Leaves      uint8
-	_           [4]byte
+	NoNexthop   uint8
+	_           [3]byte
 	In          struct {
 		_         structs.HostLayout
 		Src       xdpAddr
@@ -351,7 +353,10 @@ type xdpShared struct {
 	Swept           uint32
 	States          uint32
 	Bumped          uint32
-	Pad0            [52]uint8
+	Aged            uint32
+	AgedAt          uint32
+	Unlisted        uint32
+	Pad0            [40]uint8
 	Heartbeat       uint32
 	RouteGeneration uint32
 	TimeoutSet      [14]uint32
@@ -364,9 +369,10 @@ type xdpShared struct {
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
+	NexthopsUnused  uint32
 	PathsHigh       uint32
 	PathsReserved   uint32
-	Pad2            [11]uint32
+	Pad2            [10]uint32
 	Interfaces      [16384]struct {
 		_     structs.HostLayout
 		Mac   [6]uint8
@@ -392,7 +398,8 @@ type xdpShared struct {
 			_    structs.HostLayout
 			Word [4]uint32
 		}
-		Spare [2]uint32
+		Stage uint32
+		Spare uint32
 	}
 }
 
@@ -482,6 +489,7 @@ const (
 	xdpMapLogRing           = "log_ring"
 	xdpMapNexthopHints      = "nexthop_hints"
 	xdpMapNexthopIndex      = "nexthop_index"
+	xdpMapNexthopsFree      = "nexthops_free"
 	xdpMapPathCounters      = "path_counters"
 	xdpMapPaths             = "paths"
 	xdpMapPoolAddresses     = "pool_addresses"
@@ -581,6 +589,7 @@ type xdpMapSpecs struct {
 	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
+	NexthopsFree      *ebpf.MapSpec `ebpf:"nexthops_free"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
@@ -648,6 +657,7 @@ type xdpMaps struct {
 	LogRing           *ebpf.Map `ebpf:"log_ring"`
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
+	NexthopsFree      *ebpf.Map `ebpf:"nexthops_free"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
@@ -681,6 +691,7 @@ func (m *xdpMaps) Close() error {
 		m.LogRing,
 		m.NexthopHints,
 		m.NexthopIndex,
+		m.NexthopsFree,
 		m.PathCounters,
 		m.Paths,
 		m.PoolAddresses,

@@ -18,6 +18,7 @@ const (
 	UpMulticast                   // multicast is routed by the stack
 	UpProbe                       // goes by the stack so that it probes the neighbour
 	UpDevice                      // the next hop's device cannot be reached by this hook
+	UpNexthop                     // the table of next hops is full; the stack forwards
 	UpRoute                       // no route leads on; the stack answers
 	Marked                        // judged at its ingress already
 	Block                         // blocked by a rule
@@ -67,6 +68,7 @@ var table = [Count]struct{ name, text string }{
 	UpMulticast:     {"up-multicast", "multicast is routed by the stack"},
 	UpProbe:         {"up-probe", "goes by the stack so that it probes the neighbour"},
 	UpDevice:        {"up-device", "the next hop's device cannot be reached by this hook"},
+	UpNexthop:       {"up-nexthop", "the table of next hops is full; the stack forwards"},
 	UpRoute:         {"up-route", "no route leads on; the stack answers"},
 	Marked:          {"marked", "judged at its ingress already"},
 	Block:           {"block", "blocked by a rule"},
