@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"weir/internal/steps"
 )
 
 // Root holds one folder for each network namespace that weir runs in.
@@ -37,6 +39,15 @@ func (f Folder) Interfaces() string { return filepath.Join(string(f), "interface
 // Loaded is the file that names the rules in force: a Loaded.
 func (f Folder) Loaded() string { return filepath.Join(string(f), "loaded.json") }
 
+// Sources is the folder with the text of the rules in force.
+func (f Folder) Sources() string { return filepath.Join(string(f), "sources") }
+
+// SourceOf is the record of the text that a generation of the dataplane was made
+// from: a Source.
+func (f Folder) SourceOf(generation uint32) string {
+	return filepath.Join(f.Sources(), strconv.FormatUint(uint64(generation), 10)+".json")
+}
+
 // Rules is the folder with one file for each ruleset whose rules are still counted.
 func (f Folder) Rules() string { return filepath.Join(string(f), "rules") }
 
@@ -48,8 +59,10 @@ func (f Folder) lock() string { return filepath.Join(string(f), "lock") }
 
 // Make makes the folder and those in it, for root alone.
 func (f Folder) Make() error {
-	if err := os.MkdirAll(f.Rules(), 0o700); err != nil {
-		return fmt.Errorf("make the run folder: %w", err)
+	for _, dir := range []string{f.Rules(), f.Sources()} {
+		if err := steps.MkdirAll(dir); err != nil {
+			return fmt.Errorf("make the run folder: %w", err)
+		}
 	}
 	return nil
 }
@@ -129,12 +142,12 @@ func (f Folder) Remove() error {
 		if path == f.lock() {
 			continue
 		}
-		if err := os.RemoveAll(path); err != nil {
+		if err := steps.RemoveAll(path); err != nil {
 			return fmt.Errorf("remove the run folder: %w", err)
 		}
 	}
 	for _, path := range []string{f.lock(), string(f)} {
-		err := os.Remove(path)
+		err := steps.Remove(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
 			return fmt.Errorf("remove the run folder: %w", err)
 		}
@@ -150,11 +163,33 @@ func WriteJSON(path string, v any) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	temporary := path + ".new"
-	if err := os.WriteFile(temporary, append(b, '\n'), 0o600); err != nil {
+	if err := writeSynced(temporary, append(b, '\n')); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if err := os.Rename(temporary, path); err != nil {
+	if err := steps.Rename(temporary, path); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// writeSynced writes a file that is whole on its disk before it gets its name.
+func writeSynced(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// syncFolder brings the names in a folder to its disk.
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("sync a folder: %w", err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("sync the folder %s: %w", path, err)
 	}
 	return nil
 }

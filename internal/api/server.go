@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/internal/steps"
 	"weir/pf/diag"
 )
 
@@ -79,13 +80,14 @@ func refuse(w http.ResponseWriter, err error) {
 // Listen opens the control socket at path for root alone, in the place of one
 // that a dead daemon left. The caller holds the folder's lock.
 func Listen(path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := steps.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the old control socket: %w", err)
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("open the control socket: %w", err)
 	}
+	steps.Done("open the control socket")
 	// The folder is closed to others already, so nobody comes before this.
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/netif"
+	"weir/internal/steps"
 )
 
 // A Hook is a place at an interface where a program runs.
@@ -65,6 +66,7 @@ func Attach(p *Program, hook Hook, ifindex int) (*Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("attach to %s of interface %d: %w", hook, ifindex, err)
 	}
+	steps.Done("attach to %s of interface %d", hook, ifindex)
 	return &Link{link: l}, nil
 }
 
@@ -73,6 +75,7 @@ func Attach(p *Program, hook Hook, ifindex int) (*Link, error) {
 func attachXDP(p *Program, ifindex int) (*Link, error) {
 	l, err := link.AttachXDP(link.XDPOptions{Program: p, Interface: ifindex, Flags: link.XDPDriverMode})
 	if err == nil {
+		steps.Done("attach to %s of interface %d", XDP, ifindex)
 		return &Link{link: l}, nil
 	}
 	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
@@ -128,19 +131,29 @@ func (l *Link) Program() (*Program, error) {
 }
 
 // Replace puts another program in the place of the link's, between two packets.
-func (l *Link) Replace(p *Program) error { return l.link.Update(p) }
+func (l *Link) Replace(p *Program) error {
+	if err := l.link.Update(p); err != nil {
+		return err
+	}
+	steps.Done("replace a program")
+	return nil
+}
 
 // Pin keeps the link at path when the process ends.
 func (l *Link) Pin(path string) error {
 	if err := l.link.Pin(path); err != nil {
 		return fmt.Errorf("pin the link: %w", err)
 	}
+	steps.Done("pin %s", path)
 	return nil
 }
 
 // Detach takes the program off the interface; it is no error if that is gone.
 func (l *Link) Detach() error {
 	err := l.link.Detach()
+	if err == nil {
+		steps.Done("detach")
+	}
 	if err == nil || errors.Is(err, unix.ENOLINK) || errors.Is(err, unix.ENODEV) || errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -8,12 +8,14 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"weir/internal/steps"
 )
 
 // MountFS mounts a bpffs at dir, which is made if missing, unless one is there.
 // It is called within a Place.
 func MountFS(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := steps.MkdirAll(dir); err != nil {
 		return fmt.Errorf("make the bpffs folder: %w", err)
 	}
 	is, err := isFS(dir)
@@ -23,6 +25,7 @@ func MountFS(dir string) error {
 	if err := unix.Mount("weir", dir, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
 		return fmt.Errorf("mount a bpffs at %s: %w", dir, err)
 	}
+	steps.Done("mount %s", dir)
 	return nil
 }
 
@@ -51,8 +54,9 @@ func UnmountFS(dir string) error {
 		} else if err != nil {
 			return fmt.Errorf("unmount the bpffs at %s: %w", dir, err)
 		}
+		steps.Done("unmount %s", dir)
 	}
-	if err := os.Remove(dir); err != nil {
+	if err := steps.Remove(dir); err != nil {
 		return fmt.Errorf("remove the folder of the bpffs: %w", err)
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/cilium/ebpf"
+
+	"weir/internal/steps"
 )
 
 // OpenMap opens a pinned map. The error is fs.ErrNotExist if there is none.
@@ -30,6 +32,7 @@ func PinMap(m *Map, path string) error {
 	if err := clone.Pin(path); err != nil {
 		return fmt.Errorf("pin a map: %w", err)
 	}
+	steps.Done("pin %s", path)
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 func newRunCommand(env *Env) *cobra.Command {
 	var file, hook string
 	var management uint16
+	var orBlock bool
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "judge and forward packets by the rules in a file, as a daemon in the foreground",
@@ -27,8 +28,15 @@ interfaces, addresses, routes, neighbours.
 
 The end of the daemon, also by SIGKILL, ends nothing else: packets go on being
 judged. A second run takes over from the first without losing one. weir stop
-ends it all. Without -f and without ` + daemon.DefaultFile + ` everything is
-blocked but lo and the management port to this box.`,
+ends it all.
+
+A file that does not load ends the start and changes nothing. Without -f and
+without ` + daemon.DefaultFile + ` the rules in force stay, if an earlier
+daemon has left any; else everything is blocked but lo and the management port
+to this box. With --or-block the same holds for a file that is missing, wrong or
+refused by the kernel; if it is the machine that it does not fit, whose
+interfaces and addresses may be still to come, it is tried again when that
+changes. weir load ends it.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := env.daemonConfig()
@@ -39,7 +47,7 @@ blocked but lo and the management port to this box.`,
 				return &UsageError{err}
 			}
 			cfg.File, cfg.Optional = file, !c.Flags().Changed("file")
-			cfg.Management = management
+			cfg.Management, cfg.OrBlock = management, orBlock
 			err = daemon.Run(c.Context(), cfg)
 			if errors.Is(err, context.Canceled) {
 				return errors.New("interrupted while it started")
@@ -49,6 +57,7 @@ blocked but lo and the management port to this box.`,
 	}
 	c.Flags().StringVarP(&file, "file", "f", daemon.DefaultFile, "rule `file`")
 	c.Flags().StringVar(&hook, "hook", string(daemon.Auto), "where packets are judged as they come in: auto, xdp or tcx")
+	c.Flags().BoolVar(&orBlock, "or-block", false, "start also with a file that does not load: with the rules in force or, without any, all blocked but the management port")
 	c.Flags().Uint16Var(&management, "management", daemon.DefaultManagement, "TCP `port` of this box that stays open while no rules are loaded")
 	return c
 }

@@ -89,8 +89,13 @@ func from(err, cause error) string {
 }
 
 // commit makes a dataplane live, with TCX where a driver refuses XDP, unless the
-// user wants XDP and nothing else.
-func (b *box) commit(dp *dataplane.Dataplane, m *machine) (dataplane.Report, error) {
+// user wants XDP and nothing else. The text
+// that it was made from is recorded before, so that whoever finds it live finds
+// that too.
+func (b *box) commit(dp *dataplane.Dataplane, source Source, m *machine) (dataplane.Report, error) {
+	if err := b.recordSource(&source, dp.Generation()); err != nil {
+		return dataplane.Report{}, err
+	}
 	for {
 		report, err := dp.Commit(b.attachments(m))
 		if err != nil && b.cfg.Mode == ForceXDP && errors.Is(err, dataplane.ErrNative) {

@@ -24,15 +24,18 @@ type box struct {
 	cfg   *Config
 	dir   string // folder of pins
 	found *Found
+	first bool // nothing was loaded when this daemon started
 
-	mu     sync.Mutex
-	dp     *dataplane.Dataplane
-	source Source
-	rules  *compiled
-	host   *resolve.Host
-	links  []netif.Link
-	hooks  map[int]hooked // by interface index, those that have programs
-	loaded api.Loaded
+	mu      sync.Mutex
+	dp      *dataplane.Dataplane
+	source  Source
+	instead bool   // source is not the file that the start was asked to load
+	wanted  Source // that file, if its text does not fit the machine yet; no Text: none
+	rules   *compiled
+	host    *resolve.Host
+	links   []netif.Link
+	hooks   map[int]hooked // by interface index, those that have programs
+	loaded  api.Loaded
 }
 
 // hooked is an interface that has programs.
@@ -171,7 +174,7 @@ func (b *box) replace(source Source, m *machine) error {
 
 // swap makes a dataplane that was built live, and the old one is closed.
 func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) error {
-	report, err := b.commit(dp, m)
+	report, err := b.commit(dp, source, m)
 	if err != nil {
 		return fmt.Errorf("replace the dataplane: %w", err)
 	}
@@ -182,7 +185,7 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 	}
 	b.noteStates(report)
 	b.noteLoaded(false)
-	if err := b.pruneRules(); err != nil {
+	if err := errors.Join(b.pruneRules(), b.pruneSources(dp.Generation())); err != nil {
 		b.cfg.Log.Warn("records of old rules stay", "error", err)
 	}
 	return b.tell(m)

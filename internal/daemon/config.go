@@ -18,7 +18,8 @@ const DefaultManagement = 22
 type Config struct {
 	Folder     api.Folder // run folder of this network namespace
 	File       string     // rule file
-	Optional   bool       // a missing File means the built-in ruleset
+	Optional   bool       // a missing File means the rules in force, or the built-in ones
+	OrBlock    bool       // so does one that does not load
 	Mode       Mode
 	Management uint16 // port of the built-in ruleset
 	Version    string

@@ -42,6 +42,7 @@ func (b *box) load(source Source) (*api.LoadAnswer, error) {
 	if err := b.replace(source, m); err != nil {
 		return nil, err
 	}
+	b.wanted = Source{}
 	b.cfg.Log.Info("loaded", "file", source.Name, "rules", len(b.rules.texts))
 	return &api.LoadAnswer{Rules: len(b.rules.texts), Warnings: b.rules.warnings}, nil
 }

@@ -175,6 +175,9 @@ func (b *box) attachNew(m *machine) error {
 // else is the dataplane replaced. Rules that do not load for the new machine
 // leave the old ones.
 func (b *box) resolveAgain(m *machine) error {
+	if loaded, err := b.loadWanted(m); loaded || err != nil {
+		return err
+	}
 	rules, err := b.source.compile(m)
 	if err != nil {
 		return errors.Join(fmt.Errorf("the rules do not fit the machine any more, the old ones stay: %w", err), b.tell(m))

@@ -15,6 +15,7 @@ import (
 // before the change it belongs to is made, and an entry that exists is never
 // overwritten: a later start finds weir's own values.
 type Found struct {
+	Guard    bool            `json:"guard"` // none stood: weir raised it
 	Sysctls  []FoundSysctl   `json:"sysctls"`
 	Features []FoundFeatures `json:"features"`
 
@@ -46,7 +47,32 @@ func readFound(path string) (*Found, error) {
 }
 
 // empty reports whether weir has changed nothing.
-func (f *Found) empty() bool { return len(f.Sysctls) == 0 && len(f.Features) == 0 }
+func (f *Found) empty() bool { return !f.Guard && len(f.Sysctls) == 0 && len(f.Features) == 0 }
+
+// note changes the record on disk, and in memory if that was done: a change that
+// was not written down must not be made.
+func (f *Found) note(change func(*Found)) error {
+	next := Found{f.Guard, slices.Clone(f.Sysctls), slices.Clone(f.Features), f.path}
+	change(&next)
+	if err := api.WriteJSON(f.path, &next); err != nil {
+		return fmt.Errorf("write down what was found: %w", err)
+	}
+	*f = next
+	return nil
+}
+
+// guard notes that weir raises the guard, which did not stand.
+func (f *Found) guard() error {
+	if f.Guard {
+		return nil
+	}
+	return f.note(func(f *Found) { f.Guard = true })
+}
+
+// restored notes that all has been given back.
+func (f *Found) restored() error {
+	return f.note(func(f *Found) { *f = Found{path: f.path} })
+}
 
 func (f *Found) hasSysctl(format string, index int) bool {
 	return slices.ContainsFunc(f.Sysctls, func(s FoundSysctl) bool {
@@ -64,8 +90,9 @@ func (f *Found) record(format string, index int, name string) error {
 	if err != nil {
 		return err
 	}
-	f.Sysctls = append(f.Sysctls, FoundSysctl{Format: format, Index: index, Value: now})
-	return f.save()
+	return f.note(func(f *Found) {
+		f.Sysctls = append(f.Sysctls, FoundSysctl{Format: format, Index: index, Value: now})
+	})
 }
 
 // sysctl sets a sysctl after recording the value that it had.
@@ -85,8 +112,8 @@ func (f *Found) sysctl(format string, index int, name, value string) error {
 func (f *Found) features(index int, name string, was, want netif.Features) error {
 	known := slices.ContainsFunc(f.Features, func(x FoundFeatures) bool { return x.Index == index })
 	if !known {
-		f.Features = append(f.Features, FoundFeatures{Index: index, Features: was})
-		if err := f.save(); err != nil {
+		err := f.note(func(f *Found) { f.Features = append(f.Features, FoundFeatures{Index: index, Features: was}) })
+		if err != nil {
 			return err
 		}
 	}
@@ -105,8 +132,7 @@ func (f *Found) forget(names map[int]string) error {
 	if len(sysctls) == len(f.Sysctls) && len(features) == len(f.Features) {
 		return nil
 	}
-	f.Sysctls, f.Features = sysctls, features
-	return f.save()
+	return f.note(func(f *Found) { f.Sysctls, f.Features = sysctls, features })
 }
 
 // restoreForwarding gives back the sysctls, the last changed first. names are
@@ -140,9 +166,6 @@ func (f *Found) restoreFeatures(names map[int]string) error {
 	}
 	return errors.Join(errs...)
 }
-
-// save replaces the record in one step.
-func (f *Found) save() error { return api.WriteJSON(f.path, f) }
 
 func sysctlPath(format, name string) string {
 	if name == "" {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"weir/internal/api"
 	"weir/internal/lab"
 	"weir/internal/netif"
 	"weir/internal/testenv"
@@ -199,13 +201,14 @@ func TestReadSource(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	missing := filepath.Join(dir, "weir.conf")
-	cfg := &Config{File: missing, Optional: true, Management: 2222}
-	s, err := readSource(cfg)
+	cfg := &Config{Folder: api.Folder(dir), File: missing, Optional: true, Management: 2222, Log: slog.New(slog.DiscardHandler)}
+	b := &box{cfg: cfg, dir: filepath.Join(dir, "pins")}
+	s, err := b.readSource()
 	if err != nil || !s.Builtin || s.Path != "built-in" || s.Text != "set skip on lo\nblock\npass in proto tcp to self port 2222\n" {
 		t.Errorf("without a file: %+v, %v; want the built-in rules", s, err)
 	}
 	cfg.Optional = false
-	if _, err := readSource(cfg); !errors.Is(err, os.ErrNotExist) {
+	if _, err := b.readSource(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that was named and is missing: %v, want that it does not exist", err)
 	}
 	if err := os.WriteFile("a.conf", []byte("pass\n"), 0o600); err != nil {
@@ -213,7 +216,47 @@ func TestReadSource(t *testing.T) {
 	}
 	cfg.File = "a.conf"
 	want := Source{Name: "a.conf", Path: filepath.Join(dir, "a.conf"), Text: "pass\n"}
-	if s, err := readSource(cfg); err != nil || s != want {
+	if s, err := b.readSource(); err != nil || s != want {
 		t.Errorf("of a relative path: %+v, %v; want %+v", s, err, want)
 	}
+}
+
+// What could not be written down is not remembered either: it must not be
+// changed.
+func TestFoundIsWrittenDownFirst(t *testing.T) {
+	inLab(t, "wnote", func() {
+		const setting = "net/ipv4/conf/lan0/forwarding"
+		was := readSysctl(t, setting)
+		other := map[string]string{"0": "1", "1": "0"}[was]
+		path := filepath.Join(t.TempDir(), "missing", "found.json")
+		f, err := readFound(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := f.sysctl(forwarding4, 1, "lan0", other); err == nil {
+				t.Fatal("a change is made that cannot be written down")
+			}
+		}
+		if now := readSysctl(t, setting); now != was || !f.empty() {
+			t.Errorf("%s is %s, was %s; remembered: %+v", setting, now, was, f)
+		}
+		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.sysctl(forwarding4, 1, "lan0", other); err != nil {
+			t.Fatal(err)
+		}
+		// A later start, which finds weir's own value.
+		if f, err = readFound(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.sysctl(forwarding4, 1, "lan0", was); err != nil {
+			t.Fatal(err)
+		}
+		want := []FoundSysctl{{Format: forwarding4, Index: 1, Value: was}}
+		if diff := cmp.Diff(want, f.Sysctls); diff != "" {
+			t.Errorf("the record (-want +got):\n%s", diff)
+		}
+	})
 }

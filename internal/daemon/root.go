@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/dataplane"
+	"weir/internal/steps"
 )
 
 // What all namespaces share, the folder of run folders and the bpffs, is made by
@@ -21,7 +22,7 @@ import (
 // shareRoot makes what all namespaces share and calls f, which makes a run
 // folder: from then on nobody removes it.
 func shareRoot(f func() error) error {
-	if err := os.MkdirAll(api.Root, 0o700); err != nil {
+	if err := steps.MkdirAll(api.Root); err != nil {
 		return fmt.Errorf("make the folder of run folders: %w", err)
 	}
 	root, err := lockRoot()
@@ -60,7 +61,7 @@ func leaveRoot() error {
 	if err := dataplane.Unmount(); err != nil {
 		return err
 	}
-	if err := os.Remove(api.Root); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
+	if err := steps.Remove(api.Root); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
 		return fmt.Errorf("remove the folder of run folders: %w", err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/dataplane"
+	"weir/internal/steps"
 )
 
 // writeRules records the texts of a ruleset under its base, before any packet
@@ -45,7 +46,7 @@ func (b *box) pruneRules() error {
 			continue
 		}
 		if !anyWithin(used, base, uint32(len(texts))) {
-			errs = append(errs, os.Remove(path))
+			errs = append(errs, steps.Remove(path))
 		}
 	}
 	err = errors.Join(errs...)

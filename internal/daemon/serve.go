@@ -39,9 +39,12 @@ func (b *box) sayReady() {
 			b.cfg.Log.Info("attached", "interface", l.Name, "hook", h.Hook, "why", h.Why)
 		}
 	}
-	if b.source.Builtin {
-		b.cfg.Log.Warn("no rules: everything is blocked but lo and the management port", "file", b.cfg.File, "port", b.cfg.Management)
-	} else {
+	switch {
+	case b.source.Builtin:
+		b.cfg.Log.Warn("no rules: everything is blocked but lo and the management port, until weir load", "file", b.cfg.File, "port", b.cfg.Management)
+	case b.instead:
+		b.cfg.Log.Warn("the rules in force stay, until weir load", "file", b.source.Path, "rules", len(b.rules.texts))
+	default:
 		for _, w := range b.rules.warnings {
 			fmt.Fprintln(b.cfg.Stderr, w)
 		}

@@ -6,8 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"weir/internal/api"
+	"weir/internal/dataplane"
+	"weir/internal/steps"
 )
 
 // Source is the text of a ruleset. It is resolved anew whenever the machine
@@ -32,11 +35,13 @@ func builtin(management uint16) Source {
 	return Source{Name: api.Builtin, Path: api.Builtin, Text: fmt.Sprintf(builtinRules, management), Builtin: true}
 }
 
-// readSource reads the rule file of a start.
-func readSource(cfg *Config) (Source, error) {
+// readSource reads the rule file of a start. A missing file that was not named
+// is none to be loaded: what is in force stays, or nothing is.
+func (b *box) readSource() (Source, error) {
+	cfg := b.cfg
 	text, err := os.ReadFile(cfg.File)
 	if cfg.Optional && errors.Is(err, fs.ErrNotExist) {
-		return builtin(cfg.Management), nil
+		return b.withoutFile(), nil
 	}
 	if err != nil {
 		return Source{}, fmt.Errorf("read the rules: %w", err)
@@ -48,10 +53,96 @@ func readSource(cfg *Config) (Source, error) {
 	return Source{Name: cfg.File, Path: path, Text: string(text)}, nil
 }
 
+// withoutFile is what a start loads that has no file to load: the rules in force
+// where there are any, else the built-in ones.
+func (b *box) withoutFile() Source {
+	source, err := b.sourceInForce()
+	b.instead = err == nil && !source.Builtin
+	if err == nil {
+		return source
+	}
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, dataplane.ErrNotLoaded) && !errors.Is(err, dataplane.ErrLayout) {
+		b.cfg.Log.Warn("the rules in force cannot be read again", "error", err)
+	}
+	return builtin(b.cfg.Management)
+}
+
+// sourceInForce is the text of the rules that the dataplane runs by, which an
+// earlier daemon may have loaded.
+func (b *box) sourceInForce() (Source, error) {
+	view, err := dataplane.Open(b.dir)
+	if err != nil {
+		return Source{}, err
+	}
+	defer view.Close()
+	info, err := view.Info()
+	if err != nil {
+		return Source{}, err
+	}
+	var r api.Source
+	if err := api.ReadJSON(b.cfg.Folder.SourceOf(info.Generation), &r); err != nil {
+		return Source{}, err
+	}
+	if r.Builtin { // the management port may be another now
+		return builtin(b.cfg.Management), nil
+	}
+	return Source{Name: r.Name, Path: r.Path, Text: r.Text}, nil
+}
+
+// recordSource writes down what a generation is made from, before it is live.
+func (b *box) recordSource(s *Source, generation uint32) error {
+	err := api.WriteJSON(b.cfg.Folder.SourceOf(generation), api.Source{
+		Name: s.Name, Path: s.Path, Text: s.Text, Builtin: s.Builtin, Time: time.Now(), Generation: generation,
+	})
+	if err != nil {
+		return fmt.Errorf("record the text of the rules: %w", err)
+	}
+	return nil
+}
+
+// pruneSources removes the texts of all generations but one.
+func (b *box) pruneSources(generation uint32) error {
+	files, err := os.ReadDir(b.cfg.Folder.Sources())
+	if err != nil {
+		return fmt.Errorf("list the texts of rules: %w", err)
+	}
+	keep := b.cfg.Folder.SourceOf(generation)
+	var errs []error
+	for _, f := range files {
+		if path := filepath.Join(b.cfg.Folder.Sources(), f.Name()); path != keep {
+			errs = append(errs, steps.Remove(path))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // path is what records call a file that messages call name.
 func (s *Source) path(name string) string {
 	if name == s.Name {
 		return s.Path
 	}
 	return name
+}
+
+// loadWanted loads the file that did not fit the machine when the daemon
+// started, if it fits now.
+func (b *box) loadWanted(m *machine) (loaded bool, err error) {
+	if b.wanted.Text == "" {
+		return false, nil
+	}
+	if _, err := b.wanted.compile(m); err != nil {
+		return false, nil
+	}
+	wanted := b.wanted
+	err = b.replace(wanted, m)
+	if errors.Is(err, dataplane.ErrBusy) {
+		return false, err
+	}
+	b.wanted = Source{} // not again: nothing on the machine helps
+	if err != nil {
+		b.cfg.Log.Error("the rules do not load", "file", wanted.Name, "error", err)
+		return false, nil
+	}
+	b.cfg.Log.Info("loaded", "file", wanted.Name, "rules", len(b.rules.texts))
+	return true, nil
 }

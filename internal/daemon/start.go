@@ -18,14 +18,11 @@ import (
 // leaves the dataplane forwarding. An error before the daemon was ready means
 // that the box is as it was.
 func Run(ctx context.Context, cfg *Config) error {
-	source, err := readSource(cfg)
-	if err != nil {
-		return err
-	}
 	dir, err := dataplane.Folder("")
 	if err != nil {
 		return err
 	}
+	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked)}
 	removeLeftovers(cfg)
 	// From here on no event is lost: what changes while the start looks at the
 	// machine is looked at again by the first task.
@@ -34,14 +31,38 @@ func Run(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	defer watcher.Close()
-	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked)}
-	lock, err := b.start(ctx, source)
+	lock, err := b.startFile(ctx)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
 	defer b.close()
 	return b.serve(ctx, watcher)
+}
+
+// startFile starts with the rule file or, under --or-block, without one that does
+// not load: what is in force stays; where nothing is, all is blocked. The file is
+// tried again when the machine changes: at boot its interfaces and their
+// addresses are still to come.
+func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
+	wanted, err := b.readSource()
+	if err == nil {
+		b.cfg.Log.Info("starting; the kernel takes seconds to check the programs")
+		lock, err = b.start(ctx, wanted)
+	}
+	if err == nil || !b.cfg.OrBlock || ctx.Err() != nil {
+		return lock, err
+	}
+	b.cfg.Log.Error("the rules do not load; starting without them", "file", b.cfg.File)
+	fmt.Fprintln(b.cfg.Stderr, err)
+	b.wanted = wanted
+	other := b.withoutFile()
+	lock, err = b.start(ctx, other)
+	if err != nil && !other.Builtin && ctx.Err() == nil {
+		b.cfg.Log.Error("the rules in force do not load again", "file", other.Path, "error", err)
+		lock, err = b.start(ctx, builtin(b.cfg.Management))
+	}
+	return lock, err
 }
 
 // start climbs the ladder: when it returns an error, every rung is undone.
@@ -80,9 +101,22 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 	}
 	var undo ladder
 	if err := b.climb(ctx, &undo, dp, source, rules, m); err != nil {
-		return lock, errors.Join(err, undo.down())
+		return lock, errors.Join(err, b.undo(undo))
 	}
 	return lock, nil
+}
+
+// undo takes back what a climb has done. If nothing was loaded before, the box
+// then is as it was found, and the record of that is for nobody.
+func (b *box) undo(done ladder) error {
+	b.dp, b.rules, b.hooks = nil, nil, make(map[int]hooked)
+	if err := done.down(); err != nil {
+		return err
+	}
+	if b.first {
+		return b.found.restored()
+	}
+	return nil
 }
 
 // climb changes the box, one rung after the other. Where a dataplane runs
@@ -91,15 +125,15 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) error {
 	closing := sync.OnceValue(dp.Close)
 	undo.add(closing)
-	first, before, err := b.readBefore(m)
+	before, err := b.readBefore(m)
 	if err != nil {
 		return err
 	}
 	b.noteForeignDrops()
-	if err := b.guard(undo, first); err != nil {
+	if err := b.guard(undo); err != nil {
 		return err
 	}
-	if first {
+	if b.first {
 		undo.add(func() error { return b.found.restoreFeatures(m.names()) })
 		undo.add(func() error { return dataplane.Remove(b.dir) })
 		undo.add(closing) // it holds the folder that is removed
@@ -112,12 +146,12 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	report, err := b.commit(dp, m)
+	report, err := b.commit(dp, source, m)
 	if err != nil {
 		return fmt.Errorf("attach the dataplane: %w", err)
 	}
 	b.noteStates(report)
-	if first {
+	if b.first {
 		undo.add(func() error { return b.found.restoreForwarding(m.names()) })
 	}
 	if err := b.found.forwardOn(m.hooked(b.hooks), m.links); err != nil {
@@ -126,44 +160,50 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 	if err := b.tell(m); err != nil {
 		return err
 	}
-	b.noteLoaded(first)
+	b.noteLoaded(b.first)
 	return nil
 }
 
 // readBefore reads what an earlier daemon left: the record of the box as it was
-// found, and the interfaces that its dataplane is attached to, by index. first
-// says that there is no dataplane yet.
-func (b *box) readBefore(m *machine) (first bool, before map[int]bool, err error) {
+// found, and the interfaces that its dataplane is attached to, by index.
+func (b *box) readBefore(m *machine) (before map[int]bool, err error) {
+	b.first = false
 	if b.found, err = readFound(b.cfg.Folder.Found()); err != nil {
-		return false, nil, err
+		return nil, err
 	}
 	if err := b.found.forget(m.names()); err != nil {
-		return false, nil, err
+		return nil, err
 	}
 	view, err := dataplane.Open(b.dir)
 	switch {
 	case errors.Is(err, dataplane.ErrNotLoaded):
-		return true, nil, nil
+		b.first = true
+		return nil, nil
 	case err == nil:
 		view.Close() //nolint:errcheck // it was only to see whether it is there
 	case !errors.Is(err, dataplane.ErrLayout): // another version's, which is replaced all the same
-		return false, nil, fmt.Errorf("look at the running dataplane: %w", err)
+		return nil, fmt.Errorf("look at the running dataplane: %w", err)
 	}
 	var recorded []api.Interface
 	if err := api.ReadJSON(b.cfg.Folder.Interfaces(), &recorded); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, nil, err
+		return nil, err
 	}
 	before = make(map[int]bool)
 	for _, n := range recorded {
 		before[n.Index] = n.Hook != string(NoHook)
 	}
-	return false, before, nil
+	return before, nil
 }
 
 // guard raises the guard. Without nftables the box goes without: the programs
 // at TCX egress drop the same packets, on interfaces that have them.
-func (b *box) guard(undo *ladder, first bool) error {
+func (b *box) guard(undo *ladder) error {
 	stood := guardStands()
+	if !stood {
+		if err := b.found.guard(); err != nil {
+			return err
+		}
+	}
 	err := raiseGuard()
 	if errors.Is(err, errNoNft) {
 		b.cfg.Log.Warn("the guard is left to the programs at TCX egress: only they drop what is forwarded past weir", "reason", err)
@@ -172,7 +212,7 @@ func (b *box) guard(undo *ladder, first bool) error {
 	if err != nil {
 		return fmt.Errorf("raise the guard: %w", err)
 	}
-	if first && !stood {
+	if b.first && b.found.Guard {
 		undo.add(lowerGuard)
 	}
 	return nil

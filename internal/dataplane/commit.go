@@ -3,13 +3,13 @@ package dataplane
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"weir/internal/bpfload"
+	"weir/internal/steps"
 )
 
 // A Report is what a Commit has done.
@@ -110,7 +110,7 @@ func (t *transaction) pinGeneration() error {
 		}
 	}
 	dir := filepath.Join(t.dir, nextGenerationDir)
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := steps.Mkdir(dir); err != nil {
 		return fmt.Errorf("make a folder for pins: %w", err)
 	}
 	for name, m := range t.d.generationMaps() {
@@ -118,7 +118,8 @@ func (t *transaction) pinGeneration() error {
 			return err
 		}
 	}
-	return nil
+	t.d.ledger.Loaded = time.Now().UnixNano()
+	return pinLedger(dir, t.d.ledger)
 }
 
 // attach replaces the program of every link that is there and makes the others.
@@ -175,7 +176,7 @@ func (t *transaction) add(key linkKey, p *bpfload.Program) error {
 }
 
 func (t *transaction) pinLinks() error {
-	if err := os.MkdirAll(filepath.Join(t.dir, linksDir), 0o700); err != nil {
+	if err := steps.MkdirAll(filepath.Join(t.dir, linksDir)); err != nil {
 		return fmt.Errorf("make a folder for links: %w", err)
 	}
 	for _, c := range t.changes {
@@ -184,7 +185,7 @@ func (t *transaction) pinLinks() error {
 		}
 		path := c.key.path(t.dir)
 		if t.found[c.key] != nil { // of an interface that is gone, with the same index
-			if err := os.Remove(path); err != nil {
+			if err := steps.Remove(path); err != nil {
 				return fmt.Errorf("unpin a link: %w", err)
 			}
 		}
@@ -206,10 +207,6 @@ func (t *transaction) finish() error {
 				return err
 			}
 		}
-	}
-	t.d.ledger.Loaded = time.Now().UnixNano()
-	if err := writeLedger(t.dir, t.d.ledger); err != nil {
-		return err
 	}
 	setTimeouts(t.d.tables.shared, &t.d.config.Options)
 	t.report.Generation = t.d.ledger.Generation
@@ -237,7 +234,7 @@ func (t *transaction) undo() error {
 			errs = append(errs, fmt.Errorf("give interface %d its former program back: %w", c.key.ifindex, err))
 		}
 		if c.old == nil {
-			if err := os.Remove(c.key.path(t.dir)); err != nil && !isMissing(err) {
+			if err := steps.Remove(c.key.path(t.dir)); err != nil && !isMissing(err) {
 				errs = append(errs, fmt.Errorf("unpin a link: %w", err))
 			}
 		}

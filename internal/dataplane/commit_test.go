@@ -392,10 +392,10 @@ func TestOtherLayout(t *testing.T) {
 		t.Errorf("%d states of another layout", left)
 	}
 
-	check(t, os.Remove(filepath.Join(n.dir, ledgerName)))
+	check(t, os.Remove(filepath.Join(n.dir, generationDir, ledgerName)))
 	other := must(bpfload.NewTable(ledgerName, 8))(t)
 	defer other.Close()
-	check(t, bpfload.PinMap(other, filepath.Join(n.dir, ledgerName)))
+	check(t, bpfload.PinMap(other, filepath.Join(n.dir, generationDir, ledgerName)))
 	if r := commit(t, build(t, n.blank()), n.attachments(false)); !r.Unreadable || r.Generation != 1 {
 		t.Errorf("report %+v after another version's ledger, want generation 1, unreadable", r)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/bpfload"
 	"weir/internal/state"
+	"weir/internal/steps"
 	"weir/pf/resolve"
 )
 
@@ -20,6 +21,7 @@ func setTimeouts(s *xdpShared, o *resolve.Options) {
 	atomic.StoreUint32(&s.TimeoutFragSet, t.Frag*state.TicksPerSecond)
 	atomic.StoreUint32(&s.AdaptiveStart, t.AdaptiveStart)
 	atomic.StoreUint32(&s.AdaptiveEnd, t.AdaptiveEnd)
+	steps.Done("set the timeouts")
 }
 
 // startSweep arms the timer that keeps the clock and sweeps dead states. It ends
@@ -37,6 +39,7 @@ func (d *Dataplane) startSweep() error {
 		return fmt.Errorf("start the sweep: the program returned %d", int32(result))
 	}
 	d.swept = true
+	steps.Done("start the sweep")
 	return nil
 }
 
@@ -72,6 +75,7 @@ func (d *Dataplane) SetAddresses(addresses map[netip.Addr]int) error {
 		if err := m.Put(&key, uint32(ifindex)); err != nil {
 			return fmt.Errorf("add %s to the box's addresses: %w", a, err)
 		}
+		steps.Done("add an address")
 	}
 	for key := range stale {
 		if err := m.Delete(&key); err != nil && !errors.Is(err, bpfload.ErrNoKey) {

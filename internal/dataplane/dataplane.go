@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"weir/internal/bpfload"
+	"weir/internal/steps"
 )
 
 // A Dataplane is one generation of programs, loaded by this process.
@@ -40,12 +41,15 @@ func (d *Dataplane) Close() error {
 		errs = append(errs, d.rules.Close())
 	}
 	if d.lock != nil { // never committed: what Build made goes, if it is empty
-		_ = d.place.Do(func() error { return os.Remove(d.config.Dir) })
+		_ = d.place.Do(func() error { return steps.Remove(d.config.Dir) })
 	}
 	errs = append(errs, d.unlock())
 	d.objects, d.tables, d.old, d.rules = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
+
+// Generation is the number that this generation has once it is live.
+func (d *Dataplane) Generation() uint32 { return d.ledger.Generation }
 
 func (d *Dataplane) unlock() error {
 	if d.lock == nil {

@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/bpfload"
 	"weir/internal/netif"
+	"weir/internal/steps"
 )
 
 // Base is where weir's own bpffs is mounted, with one folder per network
@@ -119,7 +120,7 @@ func Remove(dir string) error {
 				return err
 			}
 		}
-		if err := os.RemoveAll(dir); err != nil {
+		if err := steps.RemoveAll(dir); err != nil {
 			return fmt.Errorf("remove pins: %w", err)
 		}
 		return nil
@@ -130,7 +131,7 @@ func Remove(dir string) error {
 // against other processes (and other Dataplanes of this one). wait says whether
 // to wait for them; else the error wraps ErrBusy.
 func lockFolder(dir string, wait bool) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := steps.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("make the folder for pins: %w", err)
 	}
 	f, err := os.Open(dir)
@@ -199,6 +200,21 @@ func nextIsLive(dir string) (bool, error) {
 	return false, nil
 }
 
+// livePins is the folder of what is in force: that of the live name, or where a
+// promotion was cut off between its renames, that of the next one.
+func livePins(dir, live, next, old string) string {
+	_, noLive := os.Stat(filepath.Join(dir, live))
+	_, noOld := os.Stat(filepath.Join(dir, old))
+	if isMissing(noLive) && noOld == nil {
+		return filepath.Join(dir, next)
+	}
+	return filepath.Join(dir, live)
+}
+
+func liveGeneration(dir string) string {
+	return livePins(dir, generationDir, nextGenerationDir, oldGenerationDir)
+}
+
 // promote gives the pins of the next generation the place of the live one's.
 func promote(dir string) error {
 	for _, name := range [][3]string{
@@ -209,10 +225,10 @@ func promote(dir string) error {
 		if _, err := os.Stat(next); isMissing(err) {
 			continue
 		}
-		if err := os.Rename(live, old); err != nil && !isMissing(err) {
+		if err := steps.Rename(live, old); err != nil && !isMissing(err) {
 			return fmt.Errorf("replace pins: %w", err)
 		}
-		if err := os.Rename(next, live); err != nil {
+		if err := steps.Rename(next, live); err != nil {
 			return fmt.Errorf("replace pins: %w", err)
 		}
 	}
@@ -221,7 +237,7 @@ func promote(dir string) error {
 
 func removeAll(dir string, names ...string) error {
 	for _, name := range names {
-		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+		if err := steps.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("remove pins: %w", err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"weir/internal/reason"
+	"weir/internal/steps"
 )
 
 // InterfaceFlags are what the programs must know of an interface: the bits
@@ -54,6 +55,7 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 	copy(raw.Mac[:], i.MAC)
 	atomic.StoreUint32(&raw.Mtu, i.MTU)
 	raw.Flags = uint8(i.Flags)
+	steps.Done("tell of interface %d", ifindex)
 	return nil
 }
 
@@ -65,6 +67,7 @@ func (d *Dataplane) RemoveInterface(ifindex int) error {
 		return err
 	}
 	*raw = xdpInterface{}
+	steps.Done("forget interface %d", ifindex)
 	return nil
 }
 

@@ -3,16 +3,17 @@ package dataplane
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 	"unsafe"
 
 	"weir/internal/bpfload"
+	"weir/internal/steps"
 )
 
 // A ledger is what generations hand on to each other beside the tables. It is
-// pinned as a map of one value; programs do not read it.
+// pinned as a map of one value among the generation's maps, so that it is the
+// live one's from the moment that those are; programs do not read it.
 type ledger struct {
 	HashSeed   uint64 // of the tuples' hash
 	Loaded     int64  // of the live generation, nanoseconds since 1970
@@ -27,8 +28,8 @@ type ledger struct {
 
 const ledgerName = "ledger"
 
-// readLedger reads the ledger pinned in dir. The error wraps fs.ErrNotExist if
-// there is none.
+// readLedger reads the ledger of the live generation in dir. The error wraps
+// fs.ErrNotExist if there is none.
 func readLedger(dir string) (ledger, error) {
 	var l ledger
 	m, err := openLedger(dir)
@@ -42,15 +43,9 @@ func readLedger(dir string) (ledger, error) {
 	return l, nil
 }
 
-// writeLedger writes the ledger pinned in dir, and pins one if there is none.
+// writeLedger changes the ledger of the live generation in dir.
 func writeLedger(dir string, l ledger) error {
 	m, err := openLedger(dir)
-	if errors.Is(err, ErrLayout) {
-		err = os.Remove(filepath.Join(dir, ledgerName))
-	}
-	if m == nil && (err == nil || isMissing(err)) {
-		m, err = newLedger(dir)
-	}
 	if err != nil {
 		return err
 	}
@@ -58,11 +53,12 @@ func writeLedger(dir string, l ledger) error {
 	if err := m.Put(uint32(0), &l); err != nil {
 		return fmt.Errorf("write the ledger: %w", err)
 	}
+	steps.Done("write the ledger")
 	return nil
 }
 
 func openLedger(dir string) (*bpfload.Map, error) {
-	m, err := bpfload.OpenMap(filepath.Join(dir, ledgerName))
+	m, err := bpfload.OpenMap(filepath.Join(liveGeneration(dir), ledgerName))
 	if err != nil {
 		return nil, err
 	}
@@ -73,16 +69,17 @@ func openLedger(dir string) (*bpfload.Map, error) {
 	return m, nil
 }
 
-func newLedger(dir string) (*bpfload.Map, error) {
-	m, err := bpfload.NewTable(ledgerName, uint32(unsafe.Sizeof(ledger{})))
+// pinLedger pins a generation's ledger in the folder of its other pins.
+func pinLedger(generation string, l ledger) error {
+	m, err := bpfload.NewTable(ledgerName, uint32(unsafe.Sizeof(l)))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := bpfload.PinMap(m, filepath.Join(dir, ledgerName)); err != nil {
-		m.Close()
-		return nil, err
+	defer m.Close()
+	if err := m.Put(uint32(0), &l); err != nil {
+		return fmt.Errorf("write the ledger: %w", err)
 	}
-	return m, nil
+	return bpfload.PinMap(m, filepath.Join(generation, ledgerName))
 }
 
 func (l *ledger) loaded() time.Time { return time.Unix(0, l.Loaded) }

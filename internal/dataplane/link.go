@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"weir/internal/bpfload"
+	"weir/internal/steps"
 )
 
 // A pinnedLink is a link found in the folder.
@@ -92,7 +93,7 @@ func (l *pinnedLink) remove() error {
 	if err := l.link.Detach(); err != nil {
 		return fmt.Errorf("interface %d, %s: %w", l.ifindex, l.hook, err)
 	}
-	if err := os.Remove(l.path); err != nil && !isMissing(err) {
+	if err := steps.Remove(l.path); err != nil && !isMissing(err) {
 		return fmt.Errorf("unpin the link: %w", err)
 	}
 	return nil

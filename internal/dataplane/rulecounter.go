@@ -46,5 +46,5 @@ func (v *View) Rules() ([]RuleCounter, error) {
 }
 
 func openRuleCounters(dir string) (*bpfload.Map, error) {
-	return bpfload.OpenMap(filepath.Join(dir, generationDir, mapRuleCounters))
+	return bpfload.OpenMap(filepath.Join(liveGeneration(dir), mapRuleCounters))
 }

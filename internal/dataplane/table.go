@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"weir/internal/bpfload"
+	"weir/internal/steps"
 )
 
 // Names of the maps that outlive a reload. The section of the programs' only
@@ -122,7 +122,7 @@ func mapValues[T any](t *tables, name string) ([]T, error) {
 
 // pin pins the tables in dir, which is made.
 func (t *tables) pin(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := steps.Mkdir(dir); err != nil {
 		return fmt.Errorf("make a folder for pins: %w", err)
 	}
 	for name, m := range t.maps {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +27,7 @@ type View struct {
 func Open(dir string) (*View, error) {
 	v := &View{dir: dir}
 	err := bpfload.At("").Do(func() (err error) {
-		if v.tables, err = openTables(filepath.Join(dir, tablesDir)); err != nil {
+		if v.tables, err = openTables(livePins(dir, tablesDir, nextTablesDir, oldTablesDir)); err != nil {
 			return err
 		}
 		v.rules, err = openRuleCounters(dir)

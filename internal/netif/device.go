@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/safchain/ethtool"
+
+	"weir/internal/steps"
 )
 
 // vlanStrip are the features by which a device moves a VLAN tag out of the
@@ -78,6 +80,7 @@ func SetFeatures(name string, want Features) error {
 	if err := e.Change(name, want); err != nil {
 		return fmt.Errorf("set offloads of %s: %w", name, err)
 	}
+	steps.Done("set offloads of %s", name)
 	now, err := e.Features(name)
 	if err != nil {
 		return fmt.Errorf("read back the offloads of %s: %w", name, err)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"weir/internal/steps"
 )
 
 // sysctlRoot holds the sysctls; those under net are the reader's namespace's.
@@ -28,6 +30,7 @@ func SetSysctl(name, value string) error {
 	if err := os.WriteFile(filepath.Join(sysctlRoot, name), []byte(value), 0); err != nil {
 		return fmt.Errorf("set sysctl: %w", err)
 	}
+	steps.Done("set %s to %s", name, value)
 	got, err := Sysctl(name)
 	if err != nil {
 		return err

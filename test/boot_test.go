@@ -1,0 +1,118 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"weir/internal/api"
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+//	lan ─── ssh port, ping ─── fw         fw: weir run --or-block, file wrong
+//
+// The boot unit's weir stays up with a file that does not load: all is blocked
+// but the management port until a file loads. Where rules are in force, they
+// stay instead.
+func TestOrBlock(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		first := b.WeirRun("block all\nnonsense\n", "--or-block", "--management", "2222")
+		for _, part := range []string{":2:1: ", "do not load", "blocked but lo and the management port"} {
+			if !strings.Contains(first.Said(), part) {
+				b.Errorf("weir run does not say %q:\n%s", part, first.Said())
+			}
+		}
+		b.Listen(lab.FW, 2222, "socat", "TCP-LISTEN:2222,fork", "EXEC:cat")
+		if got := b.Run(lab.LAN, "sh", "-c", "echo hello | socat -t 2 - TCP4:"+fwLAN+":2222"); got != "hello\n" {
+			b.Errorf("the management port said %q", got)
+		}
+		for _, to := range []string{fwLAN, wanHost} {
+			if out, err := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", to); err == nil {
+				b.Errorf("ping %s is answered:\n%s", to, out)
+			}
+		}
+		if out, status := b.WeirStatus("load", b.Rules("nonsense\n")); status != 1 {
+			b.Errorf("load of another wrong file: status %d, said\n%s", status, out)
+		}
+		b.Weir("load", gatewayConf(t))
+		b.Ping(lab.LAN, wanHost, 2)
+
+		first.Kill()
+		second := b.WeirRun(filepath.Join(t.TempDir(), "missing.conf"), "--or-block")
+		if !strings.Contains(second.Said(), "rules in force stay") {
+			b.Errorf("weir run over rules in force said\n%s", second.Said())
+		}
+		if got := b.Info().Loaded.File; got != gatewayConf(t) {
+			b.Errorf("info names the file %q, want %q", got, gatewayConf(t))
+		}
+		b.Ping(lab.LAN, wanHost, 2)
+	})
+}
+
+//	fw: weir load a file, rm the file, kill -9, weir run without a file
+//
+// What was loaded lies beside the pins: it needs its file no more.
+func TestRulesOutliveTheirFile(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		first := b.WeirBuiltin()
+		file := b.Rules(gatewayText(t))
+		b.Weir("load", file)
+		rules := b.Weir("rules")
+		if err := os.Remove(file); err != nil {
+			b.Fatal(err)
+		}
+		first.Kill()
+		b.WeirBuiltin()
+		if b.Weir("rules") != rules || b.Info().Loaded.File != file {
+			b.Errorf("a start without a file has other rules:\n%s", b.Weir("info"))
+		}
+		b.Ping(lab.LAN, wanHost, 2)
+	})
+}
+
+//	fw: weir run --or-block, then dmz0 appears and gets its address
+//
+// At boot a file speaks of interfaces and networks that are still to come: it
+// loads by itself when they are there.
+func TestFileWaitsForItsInterfaces(t *testing.T) {
+	b := weir.Box(t, "tcx")
+	p := b.WeirRun("pass from dmz0:network\n", "--or-block")
+	if out, _ := b.WeirStatus("info"); !strings.Contains(out, "none loaded") {
+		b.Fatalf("the file loaded without its interface:\n%s\n%s", p.Said(), out)
+	}
+	b.Run(lab.FW, "ip", "link", "add", "dmz0", "type", "veth", "peer", "name", "dmz1")
+	b.Run(lab.FW, "ip", "address", "add", "10.9.9.1/24", "dev", "dmz0")
+	b.Run(lab.FW, "ip", "link", "set", "dmz0", "up")
+	b.Until(lib.StartPatience, "the file has loaded", func() bool { return strings.Contains(p.Said(), "weir: loaded") })
+	if r := b.Rule("10.9.9.0/24"); r.Line != 1 {
+		b.Errorf("the rule is %+v", r)
+	}
+}
+
+//	fw: weir run is killed once it has raised the guard, weir stop
+//
+// What a start has changed is given back even if it came no further.
+func TestStopAfterAKilledStart(t *testing.T) {
+	b := weir.Box(t, "tcx")
+	found := b.Machine(lab.FW)
+	p := b.WeirStart("block all\n")
+	b.Until(lib.StartPatience, "the guard stands", func() bool {
+		_, err := b.Try(lab.FW, "nft", "list", "table", "inet", "weir")
+		return err == nil
+	})
+	p.Kill()
+	if _, err := os.Stat(filepath.Join(b.RunFolder(), "found.json")); err != nil {
+		b.Errorf("nothing was written down: %v", err)
+	}
+	b.Weir("stop")
+	b.SameMachine(lab.FW, found, "after a start that was killed, and weir stop")
+	if entries, err := os.ReadDir(api.Root); err == nil {
+		for _, e := range entries {
+			if e.Name() == filepath.Base(b.RunFolder()) {
+				b.Error("the run folder is left")
+			}
+		}
+	}
+}
