@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * A state of another table, brought into this one by the loader: where the table
- * changes its size, states are copied while packets use both.
+ * A state brought into the table by the loader: of another table, where it changes
+ * its size and states are copied while packets use both; or, at the first start, of
+ * a TCP connection that the box has already.
  */
 #ifndef WEIR_ADOPT_H
 #define WEIR_ADOPT_H
@@ -10,7 +11,7 @@
 
 /* What weir_adopt is run on. */
 struct adoption {
-	struct state state; /* as it was read, its path and next hops renumbered */
+	struct state state; /* as it was read, its path and next hops renumbered; or made from a socket */
 	__u32 index;	    /* answered: where it lies now; 0: there is no room, or it is made anew */
 	__u32 pad0[15];
 };

@@ -162,7 +162,9 @@ static __always_inline enum reason track_tcp(struct state *s, __u32 d, const str
 		has_ack = 0;
 	}
 	if (!(f->flags & FLOW_SEEN)) {
-		/* whoever answers must know what was asked: no blind SYN-ACK sets a window */
+		/* whoever answers must know what was asked: no blind SYN-ACK sets a window.
+		 * Both scale already where the state was adopted from a socket. */
+		g.scale = tcp_scaled(f, t) ? f->wscale : 0;
 		if (!tcp_ack_fits(t, &g))
 			return REASON_STATE_MISMATCH;
 		tcp_first(f, t, &g, wscale);
@@ -179,7 +181,7 @@ static __always_inline enum reason track_tcp(struct state *s, __u32 d, const str
 		return REASON_STATE_MISMATCH;
 	in_window = !seq_after(g.end, limit) && !seq_before(g.seq, low) && tcp_ack_fits(t, &g);
 	if (!in_window) {
-		if (t->peer >= PEER_SYN_SENT && t->peer < PEER_FIN_WAIT_2 && f->peer < PEER_FIN_WAIT_2)
+		if (t->flags & FLOW_SEEN && t->peer < PEER_FIN_WAIT_2 && f->peer < PEER_FIN_WAIT_2)
 			return REASON_STATE_MISMATCH;
 		if (seq_after(g.end, limit + MAX_ACK_WINDOW) ||
 		    seq_before(g.seq, f->seqlo - MAX_ACK_WINDOW))

@@ -28,7 +28,7 @@ func (e *RefusedError) Error() string { return e.Text }
 // Client asks the daemon of one run folder.
 type Client struct {
 	http   http.Client
-	socket string
+	folder Folder
 }
 
 // NewClient makes a client; it connects when it asks.
@@ -38,7 +38,7 @@ func NewClient(f Folder) *Client {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
-	return &Client{http: http.Client{Transport: &http.Transport{DialContext: dial}}, socket: socket}
+	return &Client{http: http.Client{Transport: &http.Transport{DialContext: dial}}, folder: f}
 }
 
 // answerPatience is how long a daemon may take to be connected to.

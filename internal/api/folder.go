@@ -55,6 +55,9 @@ func (f Folder) Rules() string { return filepath.Join(string(f), "rules") }
 func (f Folder) RulesOf(base uint32) string {
 	return filepath.Join(f.Rules(), strconv.FormatUint(uint64(base), 10)+".json")
 }
+
+func (f Folder) path(name string) string { return filepath.Join(string(f), name) }
+
 func (f Folder) lock() string { return filepath.Join(string(f), "lock") }
 
 // Make makes the folder and those in it, for root alone.

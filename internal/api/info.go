@@ -16,6 +16,7 @@ type Info struct {
 	Enabled    bool              `json:"enabled"` // packets are judged here
 	Since      time.Time         `json:"since,omitzero"`
 	Loaded     *Loaded           `json:"loaded,omitempty"`
+	Rollback   *RollbackInfo     `json:"rollback,omitempty"`
 	Daemon     DaemonInfo        `json:"daemon"`
 	States     StatesInfo        `json:"states"`
 	Paths      uint32            `json:"paths"`      // sets of matched rules that are counted apart
@@ -23,6 +24,12 @@ type Info struct {
 	NextHops   uint32            `json:"nexthops"`
 	Timeouts   map[string]string `json:"timeouts"`
 	Interfaces []InterfaceInfo   `json:"interfaces"`
+}
+
+// RollbackInfo is about a load that waits for its confirmation.
+type RollbackInfo struct {
+	Until  time.Time `json:"until"`
+	Before string    `json:"before"` // file of the rules that come back
 }
 
 // DaemonInfo says whether the daemon lives: its heart beats and its socket is
@@ -90,6 +97,13 @@ func (r *Reader) Info() (*Info, error) {
 		span := time.Duration(ticks) * (time.Second / state.TicksPerSecond)
 		info.Timeouts[state.Phase(phase).String()] = span.String()
 	}
+	waits, err := r.folder.ReadRollback()
+	if err != nil {
+		return nil, err
+	}
+	if waits != nil {
+		info.Rollback = &RollbackInfo{waits.Until, waits.Before.Path}
+	}
 	paths, err := r.view.Paths()
 	if err != nil {
 		return nil, fmt.Errorf("read the counters of the paths: %w", err)
@@ -150,6 +164,9 @@ func (i *Info) Print(w io.Writer) error {
 	now := time.Now()
 	p.line("%-49sDaemon: %s", "Status: Enabled for "+span(now.Sub(i.Since)), i.Daemon.String())
 	p.line("Ruleset: %s", i.Loaded.String())
+	if i.Rollback != nil {
+		p.line("Rollback: %s", i.Rollback.text(i.Daemon.Alive, now))
+	}
 	p.line("")
 	seconds := now.Sub(i.Since).Seconds()
 	p.line("State Table                          Total             Rate")
@@ -202,6 +219,15 @@ func (l *Loaded) String() string {
 		return "none loaded: everything is blocked but lo and the management port"
 	}
 	return fmt.Sprintf("%s, %s, loaded %s", l.File, RuleCount(l.Rules), l.Time.Format(time.DateTime))
+}
+
+// text says when which rules come back.
+func (r *RollbackInfo) text(alive bool, now time.Time) string {
+	when := "when the daemon starts"
+	if alive {
+		when = fmt.Sprintf("in %v", max(0, r.Until.Sub(now)).Round(time.Second))
+	}
+	return fmt.Sprintf("to %s %s, unless weir confirm keeps these rules", r.Before, when)
 }
 
 // String says whether the daemon lives.

@@ -28,6 +28,9 @@ type Control interface {
 	// Load replaces the ruleset. An error means that nothing has changed;
 	// ErrLeaving that another daemon takes over, which may be asked.
 	Load(ctx context.Context, r LoadRequest) (*LoadAnswer, error)
+	// Confirm keeps rules in force that would be rolled back. The error is
+	// ErrNothingWaits if there are none.
+	Confirm() (*ConfirmAnswer, error)
 	// Leave ends the daemon and nothing else.
 	Leave(why string)
 }
@@ -42,15 +45,17 @@ type Status struct {
 
 // LoadRequest is the body of POST /load.
 type LoadRequest struct {
-	File string `json:"file"` // name for diagnostics
-	Path string `json:"path"` // absolute, for records
-	Text string `json:"text"`
+	File    string        `json:"file"` // name for diagnostics
+	Path    string        `json:"path"` // absolute, for records
+	Text    string        `json:"text"`
+	Confirm time.Duration `json:"confirm_ns,omitempty"` // the rules before come back unless confirmed in time
 }
 
 // LoadAnswer is the answer to a load that was done.
 type LoadAnswer struct {
 	Rules    int      `json:"rules"`
 	Warnings []string `json:"warnings,omitempty"`
+	Before   string   `json:"before,omitempty"` // file of the rules that come back unless confirmed
 }
 
 // LeaveRequest is the body of POST /leave.
@@ -161,6 +166,14 @@ func Handler(c Control) http.Handler {
 			return
 		}
 		done, err := c.Load(r.Context(), body)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		answer(w, http.StatusOK, done)
+	})
+	mux.HandleFunc("POST /confirm", func(w http.ResponseWriter, _ *http.Request) {
+		done, err := c.Confirm()
 		if err != nil {
 			refuse(w, err)
 			return

@@ -23,7 +23,13 @@ type control struct {
 	leaving int // so many loads meet a daemon that leaves
 }
 
-func (c *control) Status() Status   { return Status{PID: 7, Version: "v1"} }
+func (c *control) Status() Status { return Status{PID: 7, Version: "v1"} }
+func (c *control) Confirm() (*ConfirmAnswer, error) {
+	if c.loaded.Confirm == 0 {
+		return nil, ErrNothingWaits
+	}
+	return &ConfirmAnswer{c.loaded.Path}, nil
+}
 func (c *control) Leave(why string) { c.left <- why }
 func (c *control) Load(_ context.Context, r LoadRequest) (*LoadAnswer, error) {
 	switch {

@@ -68,7 +68,7 @@ func newRootCommand(env *Env) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
 	root.AddCommand(
-		newCheckCommand(env), newRunCommand(env), newStopCommand(env), newLoadCommand(env),
+		newCheckCommand(env), newRunCommand(env), newStopCommand(env), newLoadCommand(env), newConfirmCommand(env),
 		newRulesCommand(env), newStatesCommand(env), newInfoCommand(env), newInterfacesCommand(env),
 		newBenchCommand(env), newLabCommand(env), newDemoCommand(env), newVersionCommand(env),
 	)

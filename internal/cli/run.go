@@ -3,10 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -73,37 +70,6 @@ func newStopCommand(env *Env) *cobra.Command {
 				return err
 			}
 			return daemon.Stop(c.Context(), cfg)
-		},
-	}
-}
-
-func newLoadCommand(env *Env) *cobra.Command {
-	return &cobra.Command{
-		Use:   "load FILE",
-		Short: "replace the rules by those in a file; a file that does not load changes nothing",
-		Args:  usageArgs(oneFile),
-		RunE: func(c *cobra.Command, args []string) error {
-			folder, err := env.folder()
-			if err != nil {
-				return err
-			}
-			text, err := os.ReadFile(args[0])
-			if err != nil {
-				return fmt.Errorf("read the rules: %w", err)
-			}
-			path, err := filepath.Abs(args[0])
-			if err != nil {
-				return fmt.Errorf("find the rule file's folder: %w", err)
-			}
-			a, err := api.NewClient(folder).Load(c.Context(), api.LoadRequest{File: args[0], Path: path, Text: string(text)})
-			if err != nil {
-				return err
-			}
-			for _, w := range a.Warnings {
-				fmt.Fprintln(env.Stderr, w)
-			}
-			fmt.Fprintf(env.Stdout, "%s: %s in force\n", args[0], api.RuleCount(a.Rules))
-			return nil
 		},
 	}
 }

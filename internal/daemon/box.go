@@ -29,8 +29,10 @@ type box struct {
 	mu      sync.Mutex
 	dp      *dataplane.Dataplane
 	source  Source
-	instead bool   // source is not the file that the start was asked to load
-	wanted  Source // that file, if its text does not fit the machine yet; no Text: none
+	instead bool          // source is not the file that the start was asked to load
+	waiting *waiting      // the load of source; nil: it was confirmed, or needs not be
+	waits   chan struct{} // waiting has changed
+	wanted  Source        // that file, if its text does not fit the machine yet; no Text: none
 	rules   *compiled
 	host    *resolve.Host
 	links   []netif.Link

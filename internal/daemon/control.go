@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"time"
 
 	"weir/internal/api"
 )
@@ -26,25 +27,30 @@ func (c *controller) Load(ctx context.Context, r api.LoadRequest) (*api.LoadAnsw
 	defer context.AfterFunc(c.living, func() { cancel(api.ErrLeaving) })()
 	var done *api.LoadAnswer
 	err := untilFree(ctx, busyPatience, func() (err error) {
-		done, err = c.box.load(Source{Name: r.File, Path: r.Path, Text: r.Text})
+		done, err = c.box.load(Source{Name: r.File, Path: r.Path, Text: r.Text}, r.Confirm)
 		return err
 	})
 	return done, err
 }
 
-func (b *box) load(source Source) (*api.LoadAnswer, error) {
+func (b *box) load(source Source, confirm time.Duration) (*api.LoadAnswer, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m, err := look()
 	if err != nil {
 		return nil, err
 	}
-	if err := b.replace(source, m); err != nil {
+	if err := b.loadUntil(source, m, confirm); err != nil {
 		return nil, err
 	}
 	b.wanted = Source{}
 	b.cfg.Log.Info("loaded", "file", source.Name, "rules", len(b.rules.texts))
-	return &api.LoadAnswer{Rules: len(b.rules.texts), Warnings: b.rules.warnings}, nil
+	done := &api.LoadAnswer{Rules: len(b.rules.texts), Warnings: b.rules.warnings}
+	if b.waiting != nil {
+		b.cfg.Log.Warn("rolls back unless confirmed", "within", confirm, "before", b.waiting.before.Path)
+		done.Before = b.waiting.before.Path
+	}
+	return done, nil
 }
 
 // Leave ends the daemon and nothing else.

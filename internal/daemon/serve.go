@@ -16,6 +16,7 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 	defer leave(nil)
 	tasks := []Task{
 		&follower{readiness: newReadiness(), box: b, watcher: watcher},
+		&roller{readiness: newReadiness(), box: b},
 		&heart{readiness: newReadiness(), box: b},
 		&prober{readiness: newReadiness(), box: b},
 		&controller{readiness: newReadiness(), box: b, living: ctx, leave: leave, started: time.Now()},

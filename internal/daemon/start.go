@@ -22,7 +22,7 @@ func Run(ctx context.Context, cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked)}
+	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked), waits: make(chan struct{}, 1)}
 	removeLeftovers(cfg)
 	// From here on no event is lost: what changes while the start looks at the
 	// machine is looked at again by the first task.
@@ -45,9 +45,16 @@ func Run(ctx context.Context, cfg *Config) error {
 // tried again when the machine changes: at boot its interfaces and their
 // addresses are still to come.
 func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
+	before, err := b.sourceToRollBackTo()
+	if err != nil {
+		return nil, err
+	}
+	if before != nil {
+		return b.startBack(ctx, *before)
+	}
 	wanted, err := b.readSource()
 	if err == nil {
-		b.cfg.Log.Info("starting; the kernel takes seconds to check the programs")
+		b.sayStarting()
 		lock, err = b.start(ctx, wanted)
 	}
 	if err == nil || !b.cfg.OrBlock || ctx.Err() != nil {
@@ -59,10 +66,34 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	other := b.withoutFile()
 	lock, err = b.start(ctx, other)
 	if err != nil && !other.Builtin && ctx.Err() == nil {
-		b.cfg.Log.Error("the rules in force do not load again", "file", other.Path, "error", err)
-		lock, err = b.start(ctx, builtin(b.cfg.Management))
+		return b.startBlocked(ctx, other, err)
 	}
 	return lock, err
+}
+
+// startBack starts with the rules from before a load that was not confirmed.
+func (b *box) startBack(ctx context.Context, before Source) (*os.File, error) {
+	b.instead = !before.Builtin
+	b.sayStarting()
+	lock, err := b.start(ctx, before)
+	if err != nil && b.cfg.OrBlock && !before.Builtin && ctx.Err() == nil {
+		lock, err = b.startBlocked(ctx, before, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; weir confirm keeps the rules that were loaded last", err)
+	}
+	b.logError("forget the load that was not confirmed", b.cfg.Folder.RemoveRollback())
+	return lock, nil
+}
+
+// startBlocked starts with all blocked, where rules from before do not load again.
+func (b *box) startBlocked(ctx context.Context, before Source, why error) (*os.File, error) {
+	b.cfg.Log.Error("the rules from before do not load again", "file", before.Path, "error", why)
+	return b.start(ctx, builtin(b.cfg.Management))
+}
+
+func (b *box) sayStarting() {
+	b.cfg.Log.Info("starting; the kernel takes seconds to check the programs")
 }
 
 // start climbs the ladder: when it returns an error, every rung is undone.
@@ -144,6 +175,9 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 		return err
 	}
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := b.adopt(m); err != nil {
 		return err
 	}
 	report, err := b.commit(dp, source, m)

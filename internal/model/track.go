@@ -141,7 +141,7 @@ func trackTCP(p *packet, c *connection, d int) tracked {
 	}
 	g := newTrial(p, t) // 2
 	if s.Flags&state.FlowSeen == 0 {
-		if !g.ackFits(t, 0) {
+		if !g.ackFits(t, scaleOf(s, t)) {
 			return mismatch
 		}
 		firstOf(s, t, p) // 3
@@ -191,15 +191,21 @@ func newTrial(p *packet, t *state.Flow) *trial {
 
 // place scales the window, and gives a segment without data its sender's place.
 func (g *trial) place(s, t *state.Flow) {
-	if s.Flags&t.Flags&state.FlowScaled != 0 {
-		g.scale = s.WScale
-	}
+	g.scale = scaleOf(s, t)
 	if g.flags&flagSYN == 0 {
 		g.window <<= g.scale
 	}
 	if g.seq == g.end {
 		g.seq, g.end = s.SeqLo, s.SeqLo
 	}
+}
+
+// scaleOf is the scale of this end's windows: both ends must have offered one.
+func scaleOf(s, t *state.Flow) uint8 {
+	if s.Flags&t.Flags&state.FlowScaled == 0 {
+		return 0
+	}
+	return s.WScale
 }
 
 func (g *trial) ackFits(t *state.Flow, scale uint8) bool {
@@ -228,7 +234,7 @@ func (g *trial) inWindow(s, t *state.Flow) bool {
 
 // loose: the other end has not been seen, or the connection is closing.
 func (g *trial) loose(s, t *state.Flow) bool {
-	may := t.Peer < state.PeerSynSent || t.Peer >= state.PeerFinWait2 || s.Peer >= state.PeerFinWait2
+	may := t.Flags&state.FlowSeen == 0 || t.Peer >= state.PeerFinWait2 || s.Peer >= state.PeerFinWait2
 	return may && !after(g.end, limit(s, t)+maxAck) && !before(g.seq, s.SeqLo-maxAck) && g.resetFits(s)
 }
 

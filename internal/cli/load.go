@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/api"
+)
+
+// Spans that load --confirm takes: nobody types weir confirm faster, and a
+// rollback the next day surprises.
+const (
+	minConfirm = time.Second
+	maxConfirm = 24 * time.Hour
+)
+
+var errConfirm = errors.New("--confirm takes 1s to 24h")
+
+func newLoadCommand(env *Env) *cobra.Command {
+	var confirm time.Duration
+	c := &cobra.Command{
+		Use:   "load FILE",
+		Short: "replace the rules by those in a file; a file that does not load changes nothing",
+		Long: `load puts the rules in a file in force; connections go on. A file that does not
+load changes nothing.
+
+With --confirm the rules before come back by themselves unless weir confirm
+comes in time: from another session, to see that one still gets in. The daemon
+keeps the time, so the end of the session that typed it changes nothing. If the
+daemon dies or is replaced meanwhile, its next start loads the rules before,
+not its file. A second load --confirm starts the time anew, and what comes back
+are still the rules that were confirmed last. A load without --confirm stays, and
+nothing comes back any more. weir info says what waits.`,
+		Args: usageArgs(oneFile),
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("confirm") && (confirm < minConfirm || confirm > maxConfirm) {
+				return &UsageError{errConfirm}
+			}
+			return env.load(c, args[0], confirm)
+		},
+	}
+	c.Flags().DurationVar(&confirm, "confirm", 0, "roll back by itself after this `span`, such as 60s, unless weir confirm comes before")
+	return c
+}
+
+func (e *Env) load(c *cobra.Command, file string, confirm time.Duration) error {
+	folder, err := e.folder()
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read the rules: %w", err)
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return fmt.Errorf("find the rule file's folder: %w", err)
+	}
+	request := api.LoadRequest{File: file, Path: path, Text: string(text), Confirm: confirm}
+	a, err := api.NewClient(folder).Load(c.Context(), request)
+	if err != nil {
+		return err
+	}
+	for _, w := range a.Warnings {
+		fmt.Fprintln(e.Stderr, w)
+	}
+	fmt.Fprintf(e.Stdout, "%s: %s in force\n", file, api.RuleCount(a.Rules))
+	if a.Before != "" {
+		fmt.Fprintf(e.Stdout, "unless weir confirm comes within %v, %s comes back\n", confirm, a.Before)
+	}
+	return nil
+}
+
+func newConfirmCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "confirm",
+		Short: "keep the rules that weir load --confirm has loaded",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			folder, err := env.folder()
+			if err != nil {
+				return err
+			}
+			a, err := api.NewClient(folder).Confirm(c.Context())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(env.Stdout, "%s stays in force\n", a.File)
+			return nil
+		},
+	}
+}
