@@ -119,6 +119,9 @@ func (p *Process) Running() bool {
 	}
 }
 
+// Killed reports whether the process has ended by a signal.
+func (p *Process) Killed() bool { return !p.Running() && p.cmd.ProcessState.ExitCode() == -1 }
+
 // Listen starts a server in a host and waits until it listens on a port, TCP or
 // UDP.
 func (b *Box) Listen(host string, port uint16, program string, args ...string) *Process {

@@ -73,6 +73,14 @@ func (b *Box) WeirCommand(args ...string) *Process {
 	return b.start("", exec.Command(string(b.weir), append([]string{"--netns", b.Namespace(lab.FW)}, args...)...))
 }
 
+// WeirUnder is WeirCommand with a variable more in the environment.
+func (b *Box) WeirUnder(variable string, args ...string) *Process {
+	b.Helper()
+	cmd := exec.Command(string(b.weir), append([]string{"--netns", b.Namespace(lab.FW)}, args...)...)
+	cmd.Env = append(os.Environ(), variable)
+	return b.start("", cmd)
+}
+
 // Weir runs a command of weir in fw, which must succeed, and returns its output.
 func (b *Box) Weir(args ...string) string {
 	b.Helper()

@@ -1,0 +1,325 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/internal/netif"
+	"weir/internal/steps"
+	"weir/test/lib"
+)
+
+// Two rulesets that pass ping and not much else.
+const (
+	onlyPing  = "set skip on lo\nblock\npass proto { icmp, icmp6 }\n"
+	onlyPing2 = "set skip on lo\nset limit states 5000\nblock\npass quick proto { icmp, icmp6 }\npass proto udp to port 7\n"
+)
+
+// everyStep is the environment variable under which weir is killed at every
+// step; else at some of each operation, others each time.
+const everyStep = "WEIR_KILL_EVERY_STEP"
+
+// someSteps are how many that is: each costs a start or two.
+const someSteps = 3
+
+// An ordeal is an operation of weir that is killed at one of its steps.
+type ordeal struct {
+	*lib.Box
+	list  string // of steps (internal/steps)
+	found string // the machine before weir
+}
+
+// under is the environment of a process whose steps are counted.
+func (o *ordeal) under() string { return steps.Variable + "=" + o.list }
+
+// killAt has the next process, or the daemon from now on, die at a step; 0: none.
+func (o *ordeal) killAt(n int) {
+	o.Helper()
+	if err := os.WriteFile(o.list, []byte(strconv.Itoa(n)+"\n"), 0o600); err != nil {
+		o.Fatal(err)
+	}
+}
+
+// taken are the steps taken since killAt.
+func (o *ordeal) taken() []string {
+	o.Helper()
+	text, err := os.ReadFile(o.list)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n")[1:]
+}
+
+// forget ends the counting.
+func (o *ordeal) forget() {
+	o.Helper()
+	if err := os.Remove(o.list); err != nil {
+		o.Fatal(err)
+	}
+}
+
+// open are ends that are blocked by all rulesets here and answer: beyond the box
+// and, if weir judges what comes to it, at the box.
+func (o *ordeal) open(toBox bool) []string {
+	o.Helper()
+	targets := []string{net.JoinHostPort(wanHost, "9"), net.JoinHostPort(wanHost6, "9")}
+	if toBox {
+		targets = append(targets, net.JoinHostPort(fwLAN, "9"), net.JoinHostPort("fd00:1::1", "9"))
+	}
+	var reached []string
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, to := range targets {
+		all.Go(func() {
+			err := o.Do(lab.LAN, func() error {
+				d := net.Dialer{Timeout: 300 * time.Millisecond}
+				c, err := d.DialContext(context.Background(), "tcp", to)
+				if err == nil {
+					c.Close()
+				}
+				return err
+			})
+			if err == nil {
+				mu.Lock()
+				reached = append(reached, to)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return reached
+}
+
+// closed checks that nothing forbidden passes, and that nothing could: where the
+// kernel forwards, the guard stands.
+func (o *ordeal) closed(when string, toBox bool) {
+	o.Helper()
+	if reached := o.open(toBox); len(reached) > 0 {
+		o.Errorf("%s: %v can be reached", when, reached)
+	}
+	forwards := false
+	err := o.Do(lab.FW, func() error {
+		for _, name := range []string{"net/ipv4/conf/lan0/forwarding", "net/ipv4/conf/wan0/forwarding", "net/ipv6/conf/all/forwarding", "net/ipv6/conf/lan0/force_forwarding"} {
+			value, err := netif.Sysctl(name)
+			forwards = forwards || err == nil && value == "1"
+		}
+		return nil
+	})
+	if err != nil {
+		o.Fatal(err)
+	}
+	if _, err := o.Try(lab.FW, "nft", "list", "table", "inet", "weir"); forwards && err != nil {
+		o.Errorf("%s: the kernel forwards, and no guard stands", when)
+	}
+}
+
+// right checks that weir does what it is for, after a start.
+func (o *ordeal) right(when string) {
+	o.Helper()
+	o.closed(when, true)
+	for _, to := range []string{wanHost, wanHost6} {
+		if out, err := o.Try(lab.LAN, "ping", "-n", "-c", "2", "-i", "0.2", "-W", "2", to); err != nil {
+			o.Errorf("%s: ping %s: %v\n%s", when, to, err, out)
+		}
+	}
+	o.Weir("info")
+	o.Weir("rules")
+}
+
+// An operation starts what is to be killed, and says what must hold after.
+type operation struct {
+	name string
+	// prepare makes the box ready; the operation is what comes then.
+	prepare func(o *ordeal)
+	// run starts the operation; ended waits for its end, whatever end that is.
+	run func(o *ordeal) (ended func() (killed bool))
+	// judged says that weir's programs judge what comes to the box, also if the
+	// operation is killed.
+	judged bool
+	// repair starts weir again.
+	repair func(o *ordeal)
+}
+
+// kill kills an operation at a step. It returns false if there are fewer steps.
+func (op *operation) kill(o *ordeal, n int) bool {
+	o.Helper()
+	op.prepare(o)
+	o.killAt(n)
+	killed := op.run(o)()
+	all := o.taken()
+	o.forget()
+	if !killed {
+		return false
+	}
+	when := fmt.Sprintf("%s, killed at step %d, %s", op.name, n, all[len(all)-1])
+	o.closed(when, op.judged)
+	if op.judged {
+		o.Ping(lab.LAN, wanHost, 2)
+	}
+	op.repair(o)
+	o.right(when + ", and started again")
+	return true
+}
+
+// steps counts the steps of an operation.
+func (op *operation) steps(o *ordeal) []string {
+	o.Helper()
+	op.prepare(o)
+	o.killAt(0)
+	op.run(o)()
+	all := o.taken()
+	o.forget()
+	return all
+}
+
+// endure kills an operation at all steps, or at some.
+func (op *operation) endure(o *ordeal) {
+	o.Helper()
+	if os.Getenv(everyStep) != "" {
+		n := 1
+		for op.kill(o, n) {
+			n++
+		}
+		o.Logf("%s: killed at %d steps", op.name, n-1)
+		return
+	}
+	all := op.steps(o)
+	if len(all) < 10 {
+		o.Fatalf("%s: only these steps: %q", op.name, all)
+	}
+	picked := rand.Perm(len(all))[:someSteps]
+	slices.Sort(picked)
+	o.Logf("%s has %d steps; killed at %v", op.name, len(all), picked)
+	for _, i := range picked {
+		op.kill(o, i+1)
+	}
+}
+
+// ended waits for a process that is killed, or gets as far as it can.
+func ended(o *ordeal, p *lib.Process, far func() bool) func() bool {
+	return func() bool {
+		o.Helper()
+		o.Until(2*lib.StartPatience, "it is killed, or done", func() bool { return !p.Running() || far() })
+		if p.Running() {
+			p.Kill()
+			return false
+		}
+		return p.Killed()
+	}
+}
+
+func ready(p *lib.Process) func() bool {
+	return func() bool { return strings.Contains(p.Said(), "weir: ready") }
+}
+
+// operations are those that change the kernel.
+func operations(rules, other string) []operation {
+	var daemon *lib.Process
+	start := func(o *ordeal) { daemon = o.WeirRun(rules) }
+	again := func(o *ordeal) {
+		if daemon != nil && daemon.Running() {
+			daemon.Kill()
+		}
+		daemon = o.WeirRun(rules)
+	}
+	return []operation{
+		{
+			name: "start",
+			prepare: func(o *ordeal) {
+				if _, err := os.Stat(o.RunFolder()); err == nil {
+					o.Weir("stop")
+				}
+				o.SameMachine(lab.FW, o.found, "after weir stop")
+			},
+			run: func(o *ordeal) func() bool {
+				p := o.WeirUnder(o.under(), "run", "--hook", o.Hook, "-f", rules)
+				return ended(o, p, ready(p))
+			},
+			repair: start,
+		},
+		{
+			name:    "load",
+			prepare: func(o *ordeal) { daemon = counted(o, daemon, rules) },
+			run: func(o *ordeal) func() bool {
+				load := o.WeirCommand("load", other)
+				return ended(o, daemon, func() bool { return !load.Running() })
+			},
+			judged: true, repair: again,
+		},
+		{
+			name:    "takeover",
+			prepare: again,
+			run: func(o *ordeal) func() bool {
+				p := o.WeirUnder(o.under(), "run", "--hook", o.Hook, "-f", other)
+				return ended(o, p, ready(p))
+			},
+			judged: true, repair: again,
+		},
+		{
+			name: "stop",
+			prepare: func(o *ordeal) {
+				if daemon == nil || !daemon.Running() {
+					again(o)
+				}
+			},
+			run: func(o *ordeal) func() bool {
+				p := o.WeirUnder(o.under(), "stop")
+				return ended(o, p, func() bool { return false })
+			},
+			repair: again,
+		},
+	}
+}
+
+// counted starts a daemon whose steps are counted from the next list on, in the
+// place of one that may live.
+func counted(o *ordeal, before *lib.Process, rules string) *lib.Process {
+	o.Helper()
+	if before != nil && before.Running() {
+		before.Kill()
+	}
+	p := o.WeirUnder(o.under(), "run", "--hook", o.Hook, "-f", rules)
+	o.Until(lib.StartPatience, "weir run is ready", ready(p))
+	return p
+}
+
+//	lan ─── fw ─── wan           fw: kill -9 between two changes of the kernel
+//
+// Wherever a start, a load, a takeover or a stop is killed, what is forbidden
+// does not pass, and the next start makes all right.
+func TestKilledBetweenTwoChanges(t *testing.T) {
+	for i, name := range []string{"start", "load", "takeover", "stop"} {
+		hooks := []string{[]string{"tcx", "xdp"}[i%2]}
+		if os.Getenv(everyStep) != "" {
+			hooks = []string{"tcx", "xdp"}
+		}
+		for _, hook := range hooks {
+			t.Run(name+"/"+hook, func(t *testing.T) {
+				t.Parallel()
+				b := weir.Box(t, hook)
+				b.Run(lab.WAN, "ip", "route", "add", "192.168.1.0/24", "via", fwWAN)
+				b.Run(lab.WAN, "ip", "route", "add", "fd00:1::/64", "via", fwWAN6)
+				for _, host := range []string{lab.FW, lab.WAN} {
+					b.Listen(host, 9, "socat", "TCP6-LISTEN:9,ipv6only=0,fork,reuseaddr", "EXEC:cat")
+				}
+				o := &ordeal{Box: b, list: filepath.Join(t.TempDir(), "steps")}
+				o.found = b.Machine(lab.FW)
+				op := operations(b.Rules(onlyPing), b.Rules(onlyPing2))[i]
+				op.endure(o)
+				b.Weir("stop")
+				b.SameMachine(lab.FW, o.found, "after weir stop in the end")
+			})
+		}
+	}
+}
