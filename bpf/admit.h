@@ -295,6 +295,11 @@ __noinline int forward_alone(hook_ctx *ctx, struct scratch *s, enum reason why)
 		return hand_up(ctx, &h, p, i, 0, 0, s->no_nexthop);
 	n = nexthop_get(s->nexthop);
 	r = nexthop_probe(n) ? REASON_UP_PROBE : forward_obstacle(ctx, p, n);
+	/* not by the stack, which takes an error that is translated to our address for a martian */
+	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP)) {
+		hook_hand_up(ctx, MARK_MAGIC | MARK_REDIRECT);
+		return finish(i, r, p->length);
+	}
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return hand_up(ctx, &h, p, i, 0, 0, r);
 	ttl_decrement(&h, p);

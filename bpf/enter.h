@@ -349,7 +349,9 @@ static __always_inline int error_in(hook_ctx *ctx, void *slots)
 	i = interface_get(s->packet.ifindex);
 	if (!i)
 		return HOOK_DROP;
-	r = error_find(ctx, s, 1);
+	r = sanity(&s->packet, i);
+	if (r == UNDECIDED)
+		r = error_find(ctx, s, 1);
 	if (r != UNDECIDED)
 		return finish(i, r, s->packet.length);
 	if (!s->state) {

@@ -76,6 +76,48 @@ static __noinline int redirect_marked(struct __sk_buff *skb, struct packet *p, _
 		       nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop), REASON_MARKED);
 }
 
+/* The next hop of a packet that no state remembers, 0: none is known. On its own,
+ * for the sake of the stack. */
+static __noinline __u32 nexthop_alone(struct __sk_buff *skb, struct packet *p)
+{
+	struct route_query q = {};
+
+	if (!p)
+		return 0;
+	q.src = p->tuple.src;
+	q.dst = p->tuple.dst;
+	q.sport = p->tuple.sport;
+	q.dport = p->tuple.dport;
+	q.ifindex = p->ifindex;
+	q.proto = p->tuple.proto;
+	q.family = p->family;
+	return route_lookup(skb, &q) == ROUTE_FORWARD ? q.number : 0;
+}
+
+/* As redirect_marked(), without a state, or for an ICMP error of one: it is as it
+ * shall leave but for its TTL and MACs. */
+static __noinline int redirect_alone(struct __sk_buff *skb, struct packet *p, __u32 number)
+{
+	const struct interface *i;
+	struct headers h;
+	struct nexthop *n;
+	enum reason r;
+
+	if (!p)
+		return HOOK_DROP;
+	i = interface_get(p->ifindex);
+	if (!i)
+		return HOOK_DROP;
+	if (packet_reload(&h, p, hook_data(skb), hook_data_end(skb)))
+		return finish(i, REASON_INTERNAL, p->length);
+	n = nexthop_get(number);
+	r = number ? forward_obstacle(skb, p, n) : REASON_UP_NEIGHBOUR;
+	if (r != UNDECIDED)
+		return hand_up(skb, &h, p, i, 0, 0, r);
+	ttl_decrement(&h, p);
+	return emit(skb, &h, p, i, n, REASON_MARKED);
+}
+
 SEC("tcx/ingress")
 int weir_tc_in(struct __sk_buff *skb)
 {
@@ -98,7 +140,11 @@ int weir_tc_in(struct __sk_buff *skb)
 			return HOOK_PASS;
 		}
 		r = tc_parse(skb, &p, 1);
-		return r == UNDECIDED ? redirect_marked(skb, &p, mark) : finish(i, r, hook_length(skb));
+		if (r != UNDECIDED)
+			return finish(i, r, hook_length(skb));
+		if (mark & MARK_STATE)
+			return redirect_marked(skb, &p, mark);
+		return redirect_alone(skb, &p, nexthop_alone(skb, &p));
 	}
 	r = tc_parse(skb, &p, 1);
 	if (i->flags & INTERFACE_XDP && r <= REASON_LAST_PASS)

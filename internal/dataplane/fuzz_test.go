@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/vishvananda/netns"
@@ -41,12 +42,14 @@ var fuzzOpening = []struct{ from, packet string }{
 	{"lan", "47 192.168.1.10 > 198.51.100.7 len 20"},
 }
 
-// fuzzSeeds are frames to start from: one of every kind. The first byte of an
-// input says where the rest is seen, see fuzzShot.
-var fuzzSeeds = []struct {
+type fuzzSeed struct {
 	at     byte
 	packet string
-}{
+}
+
+// fuzzSeeds are frames to start from: one of every kind. The first byte of an
+// input says where the rest is seen and with which mark, see shot and mark.
+var fuzzSeeds = []fuzzSeed{
 	{0, "tcp 192.168.1.10:4000 > 198.51.100.7:443 A seq 1001 ack 5001 len 10"},
 	{0, "tcp [fd00:1::10]:4000 > [2001:db8:7::7]:443 A seq 1001 ack 5001"},
 	{1, "tcp [2001:db8:7::7]:443 > [fd00:1::10]:4000 A seq 5001 ack 1001 len 100"},
@@ -62,6 +65,9 @@ var fuzzSeeds = []struct {
 	{2, "udp 192.168.1.10:4000 > 198.51.100.7:53 len 20"},
 	{3, "tcp 198.51.100.8:4000 > 203.0.113.2:80 A seq 1001"},
 	{4, "udp 203.0.113.2:5000 > 198.51.100.7:53 len 20"},
+	{4 + 6*4, "udp 192.168.1.10:4000 > 198.51.100.7:53 len 20"},
+	{4 + 6*8, "udp 192.168.1.10:4000 > 198.51.100.7:53 len 20"},
+	{5 + 6*29, "tcp 198.51.100.8:4000 > 192.168.1.10:8080 A seq 1001"},
 	{5, "icmp 192.168.1.1 > 192.168.1.10 type 11 quote udp 192.168.1.10:4000 > 198.51.100.7:53 len 20"},
 	{1, "47 198.51.100.7 > 203.0.113.2 len 20"},
 }
@@ -118,13 +124,58 @@ func (f *fuzzer) try(tb testing.TB, input []byte) {
 			tb.Fatalf("%s: %v", o.packet, err)
 		}
 	}
+	if s.hook != model.XDP {
+		s.mark = f.mark(input[0] / 6)
+	}
 	o, err := f.shoot(s)
 	if err != nil {
 		tb.Fatalf("%s\n%v", &s, err)
 	}
+	if o.Verdict == model.Out && s.mark&(model.MarkMask|model.MarkRedirect) == model.MarkMagic && !whole(o.Frame) {
+		tb.Fatalf("a malformed packet left that was handed up: %x", o.Frame)
+	}
 	if o.Verdict == model.Redirect && !wellFormed(o.Frame) {
 		tb.Fatalf("a malformed packet was forwarded: %x", o.Frame)
 	}
+}
+
+// mark is one of weir's own marks, or one like them, by the number that an input
+// has for it; 0: none. Nothing but the programs of its ingress can have given it to
+// a frame, but for memory that is not what it was.
+func (f *fuzzer) mark(n byte) uint32 {
+	if n == 0 {
+		return 0
+	}
+	states := slices.Collect(f.model.Live())
+	mark := uint32(model.MarkMagic)
+	if n&1 != 0 {
+		mark |= model.MarkReply
+	}
+	if n&2 != 0 {
+		mark |= model.MarkRedirect
+	}
+	switch i := int(n >> 2); {
+	case i == 0: // judged, without a state
+	case i <= len(states):
+		mark |= states[i-1].Index
+	case i == len(states)+1:
+		mark |= model.MarkState // beyond the table
+	default:
+		mark |= uint32(len(f.raw) - 1)
+	}
+	return mark
+}
+
+// whole reports whether a frame holds the IP packet that it says, if it is one.
+func whole(b []byte) bool {
+	ip := b[14:]
+	switch {
+	case bytes.Equal(b[12:14], []byte{8, 0}):
+		return len(ip) >= 20 && ip[0]>>4 == 4 && int(binary.BigEndian.Uint16(ip[2:])) <= len(ip) && ip[0]&15 >= 5
+	case bytes.Equal(b[12:14], []byte{0x86, 0xdd}):
+		return len(ip) >= 40 && ip[0]>>4 == 6 && 40+int(binary.BigEndian.Uint16(ip[4:])) <= len(ip)
+	}
+	return true
 }
 
 // wellFormed reports whether a forwarded frame is one that a router may send.
@@ -166,17 +217,24 @@ func TestMutatedFrames(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		seed := fuzzSeeds[random.IntN(len(fuzzSeeds))]
-		input := f.input(seed.at, seed.packet)
-		for range random.IntN(4) {
-			at := 1 + random.IntN(min(len(input)-1, 100))
-			input[at] = []byte{0, 1, 0xff, 4, 0x45, 0x46, 0x60, 44, 43, 60, byte(random.Uint32())}[random.IntN(11)]
-		}
-		switch random.IntN(8) {
-		case 0:
-			input = input[:1+random.IntN(len(input))]
-		case 1:
-			input = append(input, make([]byte, random.IntN(60))...)
-		}
-		f.try(t, input)
+		at := seed.at + 6*byte(max(0, random.IntN(84)-42)) // a mark with every second
+		f.try(t, mutate(random, f.input(at, seed.packet)))
 	}
+}
+
+// mutate changes few bytes of an input, cuts it or lengthens it.
+func mutate(random *rand.Rand, input []byte) []byte {
+	for range random.IntN(4) {
+		at := 1 + random.IntN(min(len(input)-1, 100))
+		input[at] = []byte{0, 1, 0xff, 4, 0x45, 0x46, 0x60, 44, 43, 60, byte(random.Uint32())}[random.IntN(11)]
+	}
+	switch random.IntN(8) {
+	case 0:
+		input = input[:1+random.IntN(len(input))]
+	case 1:
+		for range random.IntN(60) { // padding, which nothing shall read
+			input = append(input, byte(random.Uint32()))
+		}
+	}
+	return input
 }

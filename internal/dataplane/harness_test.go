@@ -46,7 +46,13 @@ const start = 1_000_000
 
 func newHarness(tb testing.TB, rules string, change ...func(*Config)) *harness {
 	tb.Helper()
-	h := &harness{tb: tb, net: newNet(tb), counted: make(map[int][reason.Count]uint64)}
+	return newHarnessIn(newNet(tb), rules, change...)
+}
+
+func newHarnessIn(n *testNet, rules string, change ...func(*Config)) *harness {
+	tb := n.tb
+	tb.Helper()
+	h := &harness{tb: tb, net: n, counted: make(map[int][reason.Count]uint64)}
 	cfg := h.net.config()
 	cfg.Frozen = true
 	cfg.RandomSeed = 1

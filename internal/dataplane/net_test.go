@@ -38,12 +38,18 @@ const (
 // in the namespace until the test ends.
 func newNet(tb testing.TB) *testNet {
 	tb.Helper()
+	return newNetOf(tb, addWire)
+}
+
+// newNetOf makes the network of other devices, which add makes.
+func newNetOf(tb testing.TB, add func(tb testing.TB, name, mac, farMAC string, addrs ...string) int) *testNet {
+	tb.Helper()
 	testenv.NeedRoot(tb)
 	n := &testNet{tb: tb, dir: filepath.Join(mountBPF(tb), "ns")}
 	enterNetns(tb)
 	setUp(tb, must(netlink.LinkByName("lo"))(tb))
-	n.lan0 = addWire(tb, "lan0", lan0MAC, lanHostMAC, "192.168.1.1/24", "fd00:1::1/64")
-	n.wan0 = addWire(tb, "wan0", wan0MAC, wanHostMAC, "203.0.113.2/24", "2001:db8:113::2/64")
+	n.lan0 = add(tb, "lan0", lan0MAC, lanHostMAC, "192.168.1.1/24", "fd00:1::1/64")
+	n.wan0 = add(tb, "wan0", wan0MAC, wanHostMAC, "203.0.113.2/24", "2001:db8:113::2/64")
 	addNeighbour(tb, n.lan0, "192.168.1.10", lanHostMAC)
 	addNeighbour(tb, n.lan0, "fd00:1::10", lanHostMAC)
 	addNeighbour(tb, n.wan0, "203.0.113.1", wanHostMAC)
@@ -110,6 +116,12 @@ func addWire(tb testing.TB, name, mac, farMAC string, addrs ...string) int {
 	peer := must(netlink.LinkByName(veth.PeerName))(tb)
 	setSysctl(tb, "net/ipv6/conf/"+veth.PeerName+"/disable_ipv6", "1")
 	setUp(tb, peer)
+	return address(tb, link, addrs)
+}
+
+// address gives a device addresses, sets it up and returns its index.
+func address(tb testing.TB, link netlink.Link, addrs []string) int {
+	tb.Helper()
 	for _, text := range addrs {
 		a := must(netlink.ParseAddr(text))(tb)
 		if a.IP.To4() == nil {

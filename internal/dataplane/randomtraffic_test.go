@@ -242,12 +242,6 @@ func (f *traffic) dress(p *pkt) *pkt {
 	return p
 }
 
-// owns reports whether an address is the box's.
-func (f *traffic) owns(a netip.Addr) bool {
-	_, own := f.net.addresses()[a]
-	return own
-}
-
 // side returns the interface behind which an address is.
 func (f *traffic) side(a netip.Addr) int {
 	if r := f.route(a); r.Interface != 0 {

@@ -73,11 +73,17 @@ const twinStates = 100
 // newTwin loads the dataplane without rules. implicit is set implicit-pass.
 func newTwin(tb testing.TB, implicit bool) *twin {
 	tb.Helper()
+	return newTwinIn(newNet(tb), implicit)
+}
+
+func newTwinIn(n *testNet, implicit bool) *twin {
+	tb := n.tb
+	tb.Helper()
 	text := "set implicit-pass no\n"
 	if implicit {
 		text = "set implicit-pass yes\n"
 	}
-	h := newHarness(tb, text, func(c *Config) {
+	h := newHarnessIn(n, text, func(c *Config) {
 		c.Options.MaxStates = twinStates
 		c.RuleBase = twinBase
 		c.Room = twinRoom

@@ -123,6 +123,8 @@ func (m *Model) forwardAlone(p *packet, r Route, why reason.Reason) Outcome {
 	switch {
 	case p.group:
 		return p.upLocal(reason.Local)
+	case obstacle != nil && *obstacle == reason.UpDevice:
+		return p.up(*obstacle, MarkMagic|MarkRedirect)
 	case obstacle != nil:
 		return p.up(*obstacle, MarkMagic)
 	}

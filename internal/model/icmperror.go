@@ -18,6 +18,9 @@ type quote struct {
 
 // icmpErrorOf is step 7.
 func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
+	if why := m.sanity(p); why != nil {
+		return p.drop(*why)
+	}
 	q, why := p.quoted()
 	if why != nil {
 		return p.drop(*why)
@@ -159,4 +162,5 @@ func (p *packet) rewriteError(q *quote, c *connection, d int) {
 	}
 	keep(func() { q.ip.write(c.Tuple[1-d]) }, p.ip().l4Sum())
 	p.ip().write(leaves)
+	p.tuple = leaves
 }
