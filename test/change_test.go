@@ -9,26 +9,6 @@ import (
 	"weir/test/lib"
 )
 
-//	lan ─── fw ─── wan (its eth0 gets another MAC)
-//
-// Under XDP the kernel sees none of what is forwarded and would never ask the
-// neighbour again: weir has it ask.
-func TestNeighbourChangesItsMAC(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
-		b.WeirRun(gatewayConf(t))
-		b.Ping(lab.LAN, wanHost, 2)
-		_, old := b.MACs(lab.FW, "wan0")
-		b.Run(lab.WAN, "ip", "link", "set", "eth0", "address", "02:77:65:00:02:99")
-		flood := b.Start(lab.LAN, "ping", "-n", "-i", "0.1", wanHost) // traffic, so that it is in use
-		b.Until(30*time.Second, "packets reach the neighbour that was at "+old, func() bool {
-			return strings.Contains(flood.Said(), "bytes from "+wanHost)
-		})
-		if now := b.Run(lab.FW, "ip", "neighbour", "show", wanHost); !strings.Contains(now, "02:77:65:00:02:99") {
-			b.Errorf("the kernel still knows %s", now)
-		}
-	})
-}
-
 //	lan eth0 ─── lan0 fw wan0 ─── wan
 //	    eth1 ─── dmz0            (appears while weir runs, is renamed, goes)
 //
@@ -74,25 +54,5 @@ match out on wan0 inet from 10.9.0.0/24 nat-to (wan0)
 		if !a.Running() {
 			b.Errorf("the daemon ended:\n%s", a.Said())
 		}
-	})
-}
-
-//	lan ─── fw (wan0 gets another address) ─── wan
-//
-// (wan0) follows the interface's address; new connections are translated to the
-// new one without a load.
-func TestAddressOfTranslationChanges(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
-		b.WeirRun(gatewayConf(t))
-		b.Run(lab.FW, "ip", "address", "del", fwWAN+"/24", "dev", "wan0")
-		b.Run(lab.FW, "ip", "address", "add", "203.0.113.7/24", "dev", "wan0")
-		b.Run(lab.FW, "ip", "route", "replace", "default", "via", wanHost)
-		b.Until(10*time.Second, "ping is translated to the new address", func() bool {
-			b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", wanHost) //nolint:errcheck // it is tried until it is so
-			for _, s := range b.States("proto", "icmp", "host", "203.0.113.7") {
-				return s.Dst.Packets > 0
-			}
-			return false
-		})
 	})
 }

@@ -42,18 +42,28 @@ func TestDeathAndTakeOverLoseNothing(t *testing.T) {
 	})
 }
 
-//	lan ═══ ping ═══▶ wan                 fw: weir load, three times
+//	lan ═══ 2,000 pings a second ═══▶ wan     fw: 20 loads, 5 take-overs
 //
-// A load loses no packet either, and the connection's state stays.
-func TestLoadLosesNothing(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+// Neither loads, of other rules and of the same, nor take-overs lose a packet.
+func TestReloadsAndTakeOversLoseNothing(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
-		b.Ping(lab.LAN, wanHost, 2)
-		ping := b.Flood(lab.LAN, wanHost)
-		for range 3 {
+		other := b.Rules(gatewayText(t) + "block in on wan0 inet proto tcp to (wan0) port 4711\n")
+		var floods []*lib.Flood
+		for _, to := range []string{wanHost, wanHost6} {
+			b.Ping(lab.LAN, to, 2) // neighbours are known
+			floods = append(floods, b.FloodEvery(lab.LAN, to, time.Millisecond))
+		}
+		for range 10 {
+			b.Weir("load", other)
 			b.Weir("load", gatewayConf(t))
 		}
-		ping.AllAnswered(500)
+		for range 5 {
+			b.WeirRun(gatewayConf(t))
+		}
+		for _, f := range floods {
+			f.AllAnswered(2000)
+		}
 	})
 }
 

@@ -22,6 +22,8 @@ func gatewayConf(t testing.TB) string {
 
 // Addresses of the lab (internal/lab, Gateway).
 const (
+	lanMAC   = "02:77:65:00:00:02"
+	fwLANMAC = "02:77:65:00:00:01"
 	lanHost  = "192.168.1.10"
 	lanHost6 = "fd00:1::10"
 	fwLAN6   = "fd00:1::1"

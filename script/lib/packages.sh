@@ -24,6 +24,10 @@ needs() {
 		traceroute traceroute is one of the tests
 		iptables-legacy iptables is another firewall, which weir has to name
 		scapy python3-scapy makes broken packets
+		nmap nmap looks for open ports from outside
+		busybox busybox-static has a DHCP client and a web server for the tests
+		dnsmasq dnsmasq-base gives out addresses by DHCP and router advertisements
+		dropbear dropbear-bin has an SSH server and client that touch no keys of this machine
 	END
 	lint) needs build && cat <<-'END' ;;
 		clang-19 clang-19 compiles the BPF programs

@@ -29,7 +29,7 @@ func (b *Box) Run(host, program string, args ...string) string {
 func (b *Box) Try(host, program string, args ...string) (string, error) {
 	b.Helper()
 	testenv.NeedProgram(b, program)
-	ctx, cancel := context.WithTimeout(b.Context(), scaled(programTime))
+	ctx, cancel := context.WithTimeout(b.Context(), Scaled(programTime))
 	defer cancel()
 	out, err := b.Lab.Run(ctx, host, program, args...)
 	return string(out), err
@@ -97,8 +97,8 @@ func (p *Process) Wait(patience time.Duration, status int) string {
 	p.b.Helper()
 	select {
 	case <-p.done:
-	case <-time.After(scaled(patience)):
-		p.b.Fatalf("%s: still running after %v:\n%s", p.name, scaled(patience), p.out.String())
+	case <-time.After(Scaled(patience)):
+		p.b.Fatalf("%s: still running after %v:\n%s", p.name, Scaled(patience), p.out.String())
 	}
 	if got := p.cmd.ProcessState.ExitCode(); got != status {
 		p.b.Fatalf("%s: exit status %d, want %d (%v):\n%s", p.name, got, status, p.err, p.out.String())
@@ -127,7 +127,7 @@ func (p *Process) Killed() bool { return !p.Running() && p.cmd.ProcessState.Exit
 func (b *Box) Listen(host string, port uint16, program string, args ...string) *Process {
 	b.Helper()
 	p := b.Start(host, program, args...)
-	ctx, cancel := context.WithTimeout(b.Context(), scaled(10*time.Second))
+	ctx, cancel := context.WithTimeout(b.Context(), Scaled(10*time.Second))
 	defer cancel()
 	if err := b.AwaitListener(ctx, host, port); err != nil {
 		b.Fatalf("%v; %s said:\n%s", err, p.name, p.Said())
@@ -138,9 +138,9 @@ func (b *Box) Listen(host string, port uint16, program string, args ...string) *
 // Until waits until something is so, for at most patience.
 func (b *Box) Until(patience time.Duration, what string, so func() bool) {
 	b.Helper()
-	for deadline := time.Now().Add(scaled(patience)); !so(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(Scaled(patience)); !so(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			b.Fatalf("not so after %v: %s", scaled(patience), what)
+			b.Fatalf("not so after %v: %s", Scaled(patience), what)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 // stretched by it; what a story asserts is not.
 const Slow = "WEIR_TEST_SLOW"
 
-// scaled is a patience on this machine.
-func scaled(patience time.Duration) time.Duration {
+// Scaled is a patience on this machine.
+func Scaled(patience time.Duration) time.Duration {
 	text := os.Getenv(Slow)
 	if text == "" {
 		return patience

@@ -34,13 +34,19 @@ func pinged(out string) (sent, answered int) {
 	return sent, answered
 }
 
-// A Flood is a ping that runs beside the story, a packet every 2 ms, numbered.
+// A Flood is a ping that runs beside the story, of numbered packets.
 type Flood struct{ *Process }
 
-// Flood starts one.
+// Flood starts one that sends a packet every 2 ms.
 func (b *Box) Flood(host, to string) *Flood {
 	b.Helper()
-	return &Flood{b.Start(host, "ping", "-n", "-q", "-i", "0.002", "-W", "2", to)}
+	return b.FloodEvery(host, to, 2*time.Millisecond)
+}
+
+// FloodEvery starts one with another pause between packets, of whole milliseconds.
+func (b *Box) FloodEvery(host, to string, pause time.Duration) *Flood {
+	b.Helper()
+	return &Flood{b.Start(host, "ping", "-n", "-q", "-i", fmt.Sprint(pause.Seconds()), "-W", "2", to)}
 }
 
 // AllAnswered ends the flood; at least so many packets must have been sent, and

@@ -96,7 +96,7 @@ func (b *Box) Weir(args ...string) string {
 func (b *Box) WeirStatus(args ...string) (string, int) {
 	b.Helper()
 	// Also after the test's end, when its context is done.
-	ctx, cancel := context.WithTimeout(context.Background(), scaled(programTime))
+	ctx, cancel := context.WithTimeout(context.Background(), Scaled(programTime))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, string(b.weir), append([]string{"--netns", b.Namespace(lab.FW)}, args...)...)
 	cmd.Dir = b.dir
