@@ -6,6 +6,7 @@
 #ifndef WEIR_ADMIT_H
 #define WEIR_ADMIT_H
 
+#include "answer.h"
 #include "create.h"
 #include "forward.h"
 #include "fragment.h"
@@ -194,12 +195,22 @@ __noinline __u32 path_index(struct scratch *s, __u8 both)
 	return index;
 }
 
-/* A packet that goes no further: where rules blocked it, they count it. */
-static __always_inline int refuse(struct scratch *s, const struct interface *i, enum reason r, __u8 crossed)
+/* Counts and notes what rules blocked at the last of the crossings. */
+static __always_inline void note_blocked(struct scratch *s, enum reason r, __u8 crossed)
 {
-	if (r == REASON_BLOCK || r == REASON_UNLOADED)
-		count_path(path_index(s, crossed), s->packet.length);
-	return finish(i, r, s->packet.length);
+	if (r != REASON_BLOCK && r != REASON_UNLOADED)
+		return;
+	count_path(path_index(s, crossed), s->packet.length);
+	s->blocked = crossed & STATE_OUT ? s->out.rule : s->in.rule;
+}
+
+/* A packet that goes no further: where rules blocked it, they count it and say
+ * whether its sender hears of it. */
+static __always_inline int refuse(hook_ctx *ctx, struct scratch *s, const struct interface *i, enum reason r,
+				  __u8 crossed)
+{
+	note_blocked(s, r, crossed);
+	return r == REASON_BLOCK ? answer(ctx, s) : finish(i, r, s->packet.length);
 }
 
 /* Counts a state under the rules that made it. */

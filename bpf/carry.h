@@ -44,14 +44,6 @@ static __always_inline enum route carry_route(hook_ctx *ctx, struct scratch *s, 
 	return r;
 }
 
-/* Counts what a rule has blocked. */
-static __always_inline enum reason carry_refuse(struct scratch *s, enum reason r, __u8 crossed)
-{
-	if (r == REASON_BLOCK || r == REASON_UNLOADED)
-		count_path(path_index(s, crossed), s->packet.length);
-	return r;
-}
-
 /* The sides of the state that keep none judge this packet anew. */
 static __always_inline enum reason carry_judge(struct scratch *s, struct state *st)
 {
@@ -68,8 +60,10 @@ static __always_inline enum reason carry_judge(struct scratch *s, struct state *
 	if (st->flags & in) {
 		judge_ask(&s->in, &s->packet, DIRECTION_IN, s->packet.ifindex, 0);
 		r = crossing(&s->in, options, &why);
-		if (r != UNDECIDED)
-			return carry_refuse(s, r, STATE_IN);
+		if (r != UNDECIDED) {
+			note_blocked(s, r, STATE_IN);
+			return r;
+		}
 		crossed = STATE_IN;
 	}
 	if (st->flags & out && s->out_ifindex) {
@@ -83,7 +77,8 @@ static __always_inline enum reason carry_judge(struct scratch *s, struct state *
 		}
 		r = crossing(&s->out, options, &why);
 		if (r != UNDECIDED)
-			return carry_refuse(s, r, crossed | STATE_OUT);
+			note_blocked(s, r, crossed | STATE_OUT);
+		return r;
 	}
 	return UNDECIDED;
 }
@@ -207,6 +202,8 @@ static __always_inline int carry(hook_ctx *ctx, struct scratch *s)
 	r = carry_refused(s, st, carry_next(ctx, s));
 	if (!s->judged && st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT | STATE_LOG) && is_recording(RING_LOG))
 		log_carried(ctx, s, r);
+	if (r == REASON_BLOCK)
+		return answer(ctx, s);
 	if (r != UNDECIDED && r > REASON_LAST_PASS)
 		return finish(i, r, p->length);
 	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))

@@ -62,6 +62,11 @@ _Static_assert(NEXTHOP_WALK > DEAD_GRACE, "between two walks packets end");
 /* The daemon is taken for dead when its heartbeat is older. */
 #define DAEMON_DEAD	   (3 * TICKS_PER_SECOND)
 
+/* Answers to blocked packets (block return) that a core gives in a second, and at
+ * once after a pause. */
+#define ANSWER_RATE	   1000
+#define ANSWER_BURST	   200
+
 /*
  * skb->mark between our own hooks: the verdict and the state of a packet that
  * goes by the stack. It arrives from XDP as metadata, is set by TCX ingress and
@@ -73,6 +78,8 @@ _Static_assert(NEXTHOP_WALK > DEAD_GRACE, "between two walks packets end");
 #define MARK_REDIRECT	   0x04000000u /* metadata: TCX ingress shall redirect it;
 					* mark: TCX ingress did, it is whole	   */
 #define MARK_STATE	   0x03ffffffu /* index of the state, 0: none	   */
+/* No packet of a state: our answer to the box itself, which is not judged. */
+#define MARK_ANSWER	   (MARK_MAGIC | MARK_REDIRECT | MARK_REPLY | MARK_STATE)
 #define MAX_STATES	   MARK_STATE
 /* Of no state: the stack routes it by multicast, to any number of interfaces; it
  * came in by the rules, and TCX egress judges how it leaves. */

@@ -170,7 +170,7 @@ static __always_inline int miss_in(hook_ctx *ctx)
 		hook_hand_up(ctx, 0);
 	if (r != UNDECIDED) {
 		log_packet(ctx, s, r);
-		return refuse(s, i, r, STATE_IN);
+		return refuse(ctx, s, i, r, STATE_IN);
 	}
 	r = admit_out(ctx, s);
 	if (r != UNDECIDED && r <= REASON_LAST_PASS)
@@ -179,7 +179,7 @@ static __always_inline int miss_in(hook_ctx *ctx)
 		r = admit_state(ctx, s, STATE_IN | STATE_OUT);
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
-		return refuse(s, i, r, STATE_IN | STATE_OUT);
+		return refuse(ctx, s, i, r, STATE_IN | STATE_OUT);
 	return s->state ? carry(ctx, s) : forward_alone(ctx, s, s->why);
 }
 

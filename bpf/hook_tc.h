@@ -77,6 +77,38 @@ static __always_inline int hook_metadata(hook_ctx *ctx, __u32 *mark)
 	return 0;
 }
 
+/* Whether a checksum, at offset, is left to the device to complete: then the kernel
+ * does not correct it for changes outside the pseudo header. */
+static __always_inline int hook_partial(hook_ctx *ctx, __u32 offset)
+{
+	__u16 before, after;
+
+	if (bpf_skb_load_bytes(ctx, offset, &before, sizeof(before)) ||
+	    bpf_l4_csum_replace(ctx, offset, 0, 1, sizeof(before)) ||
+	    bpf_skb_load_bytes(ctx, offset, &after, sizeof(after)) ||
+	    bpf_skb_store_bytes(ctx, offset, &before, sizeof(before), 0))
+		return 0;
+	return before == after;
+}
+
+/* Makes the frame end behind so many bytes, then longer by room in front of the IP
+ * header. It is one segment afterwards, whatever it was. */
+static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
+{
+	if (bpf_skb_change_tail(ctx, end, 0))
+		return -1;
+	return room ? bpf_skb_adjust_room(ctx, room, BPF_ADJ_ROOM_MAC, 0) : 0;
+}
+
+/* Sends the frame back to where it came from: out, or up to the box's own socket.
+ * lo brings back what it sends, and the route with it, without which the stack
+ * would take such addresses for martians. */
+static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, int egress, int lo)
+{
+	ctx->mark = egress || lo ? MARK_ANSWER : MARK_MAGIC | MARK_REDIRECT;
+	return bpf_redirect(ifindex, egress && !lo ? BPF_F_INGRESS : 0);
+}
+
 /* What needs the parser's types follows. */
 #include "csum.h"
 #include "parse.h"

@@ -77,6 +77,34 @@ static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
 	return 0;
 }
 
+/* XDP sees checksums that are whole. */
+static __always_inline int hook_partial(hook_ctx *ctx, __u32 offset)
+{
+	(void)ctx;
+	(void)offset;
+	return 0;
+}
+
+/* Makes the frame end behind so many bytes, then longer in front by room. */
+static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
+{
+	int more = (int)end - (int)hook_length(ctx);
+
+	if (more && bpf_xdp_adjust_tail(ctx, more))
+		return -1;
+	return room ? bpf_xdp_adjust_head(ctx, -(int)room) : 0;
+}
+
+/* Sends the frame back to where it came from. */
+static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, int egress, int lo)
+{
+	(void)ctx;
+	(void)ifindex;
+	(void)egress;
+	(void)lo;
+	return XDP_TX;
+}
+
 /* What needs the parser's types follows. */
 #include "csum.h"
 #include "parse.h"

@@ -170,7 +170,7 @@ static __always_inline int miss_out(hook_ctx *ctx)
 		r = own_state(ctx, s);
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
-		return refuse(s, i, r, STATE_OUT);
+		return refuse(ctx, s, i, r, STATE_OUT);
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
 	if (st)
 		return leave(ctx, &s->packet, i, st, s->state, s->why);

@@ -222,6 +222,52 @@ struct {
 	__type(value, __u32);
 } addresses SEC(".maps");
 
+/* What answers to blocked packets (answer.h) must know of the box's addresses. kept;
+ * written by the daemon. The first: which address they come from; of interface 0
+ * where the interface has none. */
+enum answer_source_kind {
+	SOURCE_IP4 = 4,
+	SOURCE_IP6 = 6,
+	SOURCE_LINK_LOCAL = 10,
+};
+
+struct answer_source_key {
+	__u32 ifindex;
+	__u32 kind;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct answer_source_key);
+	__type(value, struct addr);
+} answer_sources SEC(".maps");
+
+/* Broadcast addresses of the box's networks; value: 1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct addr);
+	__type(value, __u32);
+} broadcasts SEC(".maps");
+
+/* What became of blocked packets whose rule has them answered. kept; read by info. */
+enum answered {
+	ANSWERED_RST,
+	ANSWERED_ICMP,
+	ANSWERED_LAST_GIVEN = ANSWERED_ICMP,
+	ANSWERED_LIMIT, /* not, because of ANSWER_RATE			*/
+	ANSWERED_NOT,	/* not, because it could not be made or sent	*/
+	ANSWERED_COUNT,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, ANSWERED_COUNT);
+	__type(key, __u32);
+	__type(value, struct counter);
+} answer_counters SEC(".maps");
+
 /* The fragments of one packet. kept; LRU: a lost entry costs one packet. */
 struct fragment_key {
 	struct addr src;

@@ -125,6 +125,8 @@ struct rule_set {
 #define RULE_STATIC_PORT   0x40
 #define RULE_LOG	   0x80
 #define RULE_LOG_ALL	   0x100 /* with RULE_LOG				*/
+#define RULE_RETURN_RST	   0x200 /* block: TCP is answered by a reset	*/
+#define RULE_RETURN_ICMP   0x400 /* what is not, by "unreachable"	*/
 
 /* What a rule does once its fields match. Ports are in host order. */
 struct rule {
@@ -138,6 +140,10 @@ struct rule {
 	__u16 rdr_base; /* the port that becomes rdr_low		*/
 	__u32 nat_pool; /* index into pools + 1; 0: no nat-to		*/
 	__u32 rdr_pool; /* likewise					*/
+	__u8 return_ttl; /* of a reset; 0: ANSWER_TTL			*/
+	__u8 return_code4; /* of "unreachable"				*/
+	__u8 return_code6;
+	__u8 pad0[5]; /* arrays that are mapped have elements of 8 bytes */
 };
 
 /* The one ruleset of this generation. Read by rules.h. */

@@ -46,6 +46,7 @@ struct scratch {
 	__u32 out_ifindex;	 /* where it leaves; 0: not known			*/
 	__u32 random;		 /* xorshift32; 0: not seeded				*/
 	__u32 why;		 /* enum reason under which the packet passes		*/
+	__u32 blocked;		 /* global id + 1 of the rule that blocked it		*/
 	__u8 tracked;		 /* the state has been updated by this packet		*/
 	__u8 judged;		 /* this packet was judged at all crossings		*/
 	__u16 nexthop;		 /* found by the route step				*/

@@ -129,8 +129,12 @@ int weir_tc_in(struct __sk_buff *skb)
 
 	if (!i || !(i->flags & INTERFACE_PRESENT))
 		return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
-	if (is_marked(skb->mark))
+	if (is_marked(skb->mark)) {
+		mark = skb->mark;
 		skb->mark = 0; /* marks are ours to give: nothing comes in with one */
+		if (mark == MARK_ANSWER)
+			return HOOK_PASS;
+	}
 	if (is_tagged(skb))
 		return HOOK_PASS;
 	p.ifindex = hook_ifindex(skb);

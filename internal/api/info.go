@@ -21,6 +21,7 @@ type Info struct {
 	States     StatesInfo        `json:"states"`
 	Paths      uint32            `json:"paths"`      // sets of matched rules that are counted apart
 	PathsFull  Counter           `json:"paths_full"` // counted under no rule, as no path was free
+	Answers    Answers           `json:"answers"`
 	NextHops   uint32            `json:"nexthops"`
 	Timeouts   map[string]string `json:"timeouts"`
 	Interfaces []InterfaceInfo   `json:"interfaces"`
@@ -30,6 +31,15 @@ type Info struct {
 type RollbackInfo struct {
 	Until  time.Time `json:"until"`
 	Before string    `json:"before"` // file of the rules that come back
+}
+
+// Answers are how many blocked packets their senders were told of, by the rules
+// that say return.
+type Answers struct {
+	Resets   uint64 `json:"resets"`    // TCP
+	Errors   uint64 `json:"errors"`    // ICMP "unreachable"
+	KeptBack uint64 `json:"kept_back"` // not told: there were too many at once
+	Failed   uint64 `json:"failed"`    // not told: the answer could not be made
 }
 
 // DaemonInfo says whether the daemon lives: its heart beats and its socket is
@@ -113,6 +123,14 @@ func (r *Reader) Info() (*Info, error) {
 			info.PathsFull.add(paths[n].Counter.Packets, paths[n].Counter.Bytes)
 		}
 	}
+	answers, err := r.view.Answers()
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of answers: %w", err)
+	}
+	info.Answers = Answers{
+		Resets: answers.RST.Packets, Errors: answers.ICMP.Packets,
+		KeptBack: answers.Limited.Packets, Failed: answers.Failed.Packets,
+	}
 	info.Interfaces, err = r.interfaces()
 	return info, err
 }
@@ -176,6 +194,7 @@ func (i *Info) Print(w io.Writer) error {
 	p.line("Limits")
 	p.line("  %-13s hard limit %8d", "states", i.States.Limit)
 	i.printLimits(p)
+	i.Answers.print(p, seconds)
 	for n := range i.Interfaces {
 		i.Interfaces[n].print(p)
 	}
@@ -193,6 +212,20 @@ func (i *Info) printLimits(p *printer) {
 	}
 	if i.PathsFull.Packets > 0 {
 		p.line("  %-13s %d packets count under no rule: no path was free", "", i.PathsFull.Packets)
+	}
+}
+
+// print writes nothing where no rule has answered.
+func (a *Answers) print(p *printer, seconds float64) {
+	if *a == (Answers{}) {
+		return
+	}
+	p.line("Answers to blocked packets           Total             Rate")
+	for _, c := range []struct {
+		name  string
+		count uint64
+	}{{"TCP resets", a.Resets}, {"ICMP errors", a.Errors}, {"kept back by the limit", a.KeptBack}, {"failed", a.Failed}} {
+		p.line("  %-25s %14d %14.1f/s", c.name, c.count, float64(c.count)/max(seconds, 1))
 	}
 }
 

@@ -52,9 +52,10 @@ func TestPrintInfo(t *testing.T) {
 	loaded := Loaded{File: "/etc/weir/weir.conf", Rules: 21, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)}
 	info := &Info{
 		Enabled: true, Since: time.Now().Add(-(3*24*time.Hour + 4*time.Hour + 5*time.Minute + 6500*time.Millisecond)),
-		Loaded: &loaded,
-		Daemon: DaemonInfo{Alive: true, PID: 99},
-		States: StatesInfo{Current: 42, Limit: 100000, Inserts: 678, Removals: 636},
+		Loaded:  &loaded,
+		Daemon:  DaemonInfo{Alive: true, PID: 99},
+		States:  StatesInfo{Current: 42, Limit: 100000, Inserts: 678, Removals: 636},
+		Answers: Answers{Resets: 27360, Errors: 1, KeptBack: 2736},
 		Interfaces: []InterfaceInfo{{
 			Name:    "wan0",
 			Passed:  Counter{100, 123456},
@@ -71,6 +72,11 @@ State Table                          Total             Rate
   removals                             636            0.0/s
 Limits
   states        hard limit   100000
+Answers to blocked packets           Total             Rate
+  TCP resets                         27360            0.1/s
+  ICMP errors                            1            0.0/s
+  kept back by the limit              2736            0.0/s
+  failed                                 0            0.0/s
 
 Interface Stats for wan0           Packets            Bytes
   Passed                               100           123456

@@ -222,10 +222,10 @@ func (b *box) tellNew(m *machine, known map[int]bool) error {
 			return err
 		}
 	}
-	addresses := make(map[netip.Addr]int)
+	var addresses []dataplane.Address
 	for _, l := range m.links {
 		for _, a := range l.Addresses {
-			addresses[a.Prefix.Addr()] = l.Index
+			addresses = append(addresses, dataplane.Address{Prefix: a.Prefix, Ifindex: l.Index})
 		}
 	}
 	if err := b.dp.SetAddresses(addresses); err != nil {

@@ -1,9 +1,7 @@
 package dataplane
 
 import (
-	"errors"
 	"fmt"
-	"net/netip"
 	"sync/atomic"
 
 	"weir/internal/bpfload"
@@ -51,36 +49,4 @@ func (d *Dataplane) BumpRoutes() { atomic.AddUint32(&d.tables.shared.RouteGenera
 func (d *Dataplane) Heartbeat() {
 	s := d.tables.shared
 	atomic.StoreUint32(&s.Heartbeat, atomic.LoadUint32(&s.Now))
-}
-
-// SetAddresses replaces the addresses of the box (each with the index of its
-// interface): no frame may come in with one of them as its source.
-func (d *Dataplane) SetAddresses(addresses map[netip.Addr]int) error {
-	m := d.tables.maps[mapAddresses]
-	stale := make(map[xdpAddr]bool)
-	var key xdpAddr
-	var ifindex uint32
-	for all := m.Iterate(); ; {
-		if !all.Next(&key, &ifindex) {
-			if err := all.Err(); err != nil {
-				return fmt.Errorf("list the box's addresses: %w", err)
-			}
-			break
-		}
-		stale[key] = true
-	}
-	for a, ifindex := range addresses {
-		key := rawAddr(a.WithZone(""))
-		delete(stale, key)
-		if err := m.Put(&key, uint32(ifindex)); err != nil {
-			return fmt.Errorf("add %s to the box's addresses: %w", a, err)
-		}
-		steps.Done("add an address")
-	}
-	for key := range stale {
-		if err := m.Delete(&key); err != nil && !errors.Is(err, bpfload.ErrNoKey) {
-			return fmt.Errorf("remove %s from the box's addresses: %w", key.addr(), err)
-		}
-	}
-	return nil
 }

@@ -155,6 +155,7 @@ const (
 	drop     verdict = "drop"
 	up       verdict = "up"      // to the stack; at egress: out
 	redirect verdict = "forward" // to the device whose MACs the frame has
+	answered verdict = "answer"  // back to where it came from
 	aborted  verdict = "aborted" // no program may do that
 )
 
@@ -201,6 +202,8 @@ func xdpResult(o *bpfload.Outcome) result {
 		r.verdict = drop
 	case 2:
 		r.verdict = up
+	case 3:
+		r.verdict = answered
 	case 4:
 		r.verdict = redirect
 	}

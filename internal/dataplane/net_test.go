@@ -152,12 +152,12 @@ func addDefault(tb testing.TB, ifindex int, gateway string) {
 }
 
 // addresses are those of the box, with their interfaces.
-func (n *testNet) addresses() map[netip.Addr]int {
-	return map[netip.Addr]int{
-		netip.MustParseAddr("192.168.1.1"):     n.lan0,
-		netip.MustParseAddr("fd00:1::1"):       n.lan0,
-		netip.MustParseAddr("203.0.113.2"):     n.wan0,
-		netip.MustParseAddr("2001:db8:113::2"): n.wan0,
+func (n *testNet) addresses() []Address {
+	return []Address{
+		{netip.MustParsePrefix("192.168.1.1/24"), n.lan0},
+		{netip.MustParsePrefix("fd00:1::1/64"), n.lan0},
+		{netip.MustParsePrefix("203.0.113.2/24"), n.wan0},
+		{netip.MustParsePrefix("2001:db8:113::2/64"), n.wan0},
 	}
 }
 

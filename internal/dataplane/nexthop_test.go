@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"weir/internal/bpfload"
 	"weir/internal/ruleset"
@@ -129,7 +130,7 @@ func testAddresses(h *harness) {
 	}
 	send("martian-source")
 	addresses := h.net.addresses()
-	delete(addresses, netip.MustParseAddr("192.168.1.1"))
+	addresses = slices.DeleteFunc(addresses, func(a Address) bool { return a.Addr() == netip.MustParseAddr("192.168.1.1") })
 	check(t, h.dp.SetAddresses(addresses))
 	send("rule")
 	check(t, h.dp.SetAddresses(h.net.addresses()))

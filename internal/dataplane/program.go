@@ -56,6 +56,7 @@ func rawRule(r *ruleset.Rule) xdpRule {
 		NatLow: r.NatLow, NatHigh: r.NatHigh,
 		RdrLow: r.RdrLow, RdrHigh: r.RdrHigh, RdrBase: r.RdrBase,
 		NatPool: r.NatPool, RdrPool: r.RdrPool,
+		ReturnTtl: r.ReturnTTL, ReturnCode4: r.ReturnCode4, ReturnCode6: r.ReturnCode6,
 	}
 }
 

@@ -52,14 +52,14 @@ func (d *drawing) ruleset() []string {
 		lines = append(lines, "set skip on "+one(d.Rand, "lan0", "wan0", "{ lan0 lo }", "egress"))
 	}
 	if d.IntN(8) == 0 {
-		lines = append(lines, "set block-policy drop")
+		lines = append(lines, "set block-policy "+one(d.Rand, "drop", "return"))
 	}
 	lines = append(lines, d.table("t1"), d.table("t2"))
 	if d.IntN(10) == 0 {
 		lines = append(lines, "antispoof "+d.some(2, "quick ")+"for "+one(d.Rand, "lan0", "wan0", "{ lan0, wan0 }", "(lan0)")+d.some(3, " inet"))
 	}
 	if d.IntN(3) == 0 {
-		lines = append(lines, "block"+d.some(3, " in"))
+		lines = append(lines, "block"+d.some(3, " return")+d.some(3, " in"))
 	}
 	for range 1 + d.IntN(4)*d.IntN(5) {
 		lines = append(lines, d.valid(lines, d.rule))
@@ -126,7 +126,8 @@ func (d *drawing) rule() string {
 	family := one(d.Rand, 0, 4, 4, 4, 6, 6)
 	action := one(d.Rand, "pass", "pass", "pass", "pass", "block", "block", "match")
 	direction := one(d.Rand, "", "in", "in", "out", "out")
-	words := []string{action, d.some(8, "drop"), direction, d.log(), d.some(5, "quick"), d.on(), []string{"", "", "", "", "inet", "", "inet6"}[family]}
+	block := one(d.Rand, "", "", "drop", "return", "return", "return-rst", "return-rst (ttl 7)", "return-icmp", "return-icmp (net-unr, 1)", "return-icmp6 (addr-unr)")
+	words := []string{action, block, direction, d.log(), d.some(5, "quick"), d.on(), []string{"", "", "", "", "inet", "", "inet6"}[family]}
 	if action != "block" {
 		words[1] = ""
 	}

@@ -17,6 +17,9 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	sweepMapAddresses         = "addresses"
+	sweepMapAnswerCounters    = "answer_counters"
+	sweepMapAnswerSources     = "answer_sources"
+	sweepMapBroadcasts        = "broadcasts"
 	sweepMapFragments         = "fragments"
 	sweepMapInterfaceCounters = "interface_counters"
 	sweepMapNexthopHints      = "nexthop_hints"
@@ -93,6 +96,9 @@ type sweepProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type sweepMapSpecs struct {
 	Addresses         *ebpf.MapSpec `ebpf:"addresses"`
+	AnswerCounters    *ebpf.MapSpec `ebpf:"answer_counters"`
+	AnswerSources     *ebpf.MapSpec `ebpf:"answer_sources"`
+	Broadcasts        *ebpf.MapSpec `ebpf:"broadcasts"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
@@ -143,6 +149,9 @@ func (o *sweepObjects) Close() error {
 // It can be passed to loadSweepObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sweepMaps struct {
 	Addresses         *ebpf.Map `ebpf:"addresses"`
+	AnswerCounters    *ebpf.Map `ebpf:"answer_counters"`
+	AnswerSources     *ebpf.Map `ebpf:"answer_sources"`
+	Broadcasts        *ebpf.Map `ebpf:"broadcasts"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
@@ -159,6 +168,9 @@ type sweepMaps struct {
 func (m *sweepMaps) Close() error {
 	return _SweepClose(
 		m.Addresses,
+		m.AnswerCounters,
+		m.AnswerSources,
+		m.Broadcasts,
 		m.Fragments,
 		m.InterfaceCounters,
 		m.NexthopHints,

@@ -27,12 +27,16 @@ const (
 	mapLogRing           = "log_ring"
 	mapCaptureRing       = "capture_ring"
 	mapRecordsLost       = "records_lost"
+	mapAnswerSources     = "answer_sources"
+	mapBroadcasts        = "broadcasts"
+	mapAnswerCounters    = "answer_counters"
 )
 
 var keptMaps = []string{
 	mapShared, mapStates, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree,
 	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments,
 	mapLogRing, mapCaptureRing, mapRecordsLost,
+	mapAnswerSources, mapBroadcasts, mapAnswerCounters,
 }
 
 // tables are the maps that outlive a reload, and what of them is memory.

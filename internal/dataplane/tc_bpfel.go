@@ -17,6 +17,10 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	tcMapAddresses          = "addresses"
+	tcMapAnswerCounters     = "answer_counters"
+	tcMapAnswerSources      = "answer_sources"
+	tcMapAnswers            = "answers"
+	tcMapBroadcasts         = "broadcasts"
 	tcMapCaptureRing        = "capture_ring"
 	tcMapFragments          = "fragments"
 	tcMapInSlots            = "in_slots"
@@ -128,6 +132,10 @@ type tcProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcMapSpecs struct {
 	Addresses         *ebpf.MapSpec `ebpf:"addresses"`
+	AnswerCounters    *ebpf.MapSpec `ebpf:"answer_counters"`
+	AnswerSources     *ebpf.MapSpec `ebpf:"answer_sources"`
+	Answers           *ebpf.MapSpec `ebpf:"answers"`
+	Broadcasts        *ebpf.MapSpec `ebpf:"broadcasts"`
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	InSlots           *ebpf.MapSpec `ebpf:"in_slots"`
@@ -197,6 +205,10 @@ func (o *tcObjects) Close() error {
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcMaps struct {
 	Addresses         *ebpf.Map `ebpf:"addresses"`
+	AnswerCounters    *ebpf.Map `ebpf:"answer_counters"`
+	AnswerSources     *ebpf.Map `ebpf:"answer_sources"`
+	Answers           *ebpf.Map `ebpf:"answers"`
+	Broadcasts        *ebpf.Map `ebpf:"broadcasts"`
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	InSlots           *ebpf.Map `ebpf:"in_slots"`
@@ -232,6 +244,10 @@ type tcMaps struct {
 func (m *tcMaps) Close() error {
 	return _TcClose(
 		m.Addresses,
+		m.AnswerCounters,
+		m.AnswerSources,
+		m.Answers,
+		m.Broadcasts,
 		m.CaptureRing,
 		m.Fragments,
 		m.InSlots,

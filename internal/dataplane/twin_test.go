@@ -222,6 +222,7 @@ func (t *twin) reseed() {
 		empty[i] = make([]byte, scratches.ValueSize())
 	}
 	check(t.tb, scratches.Put(uint32(0), empty))
+	t.noAnswers()
 	turns := t.dp.objects.Maps["pool_turns"]
 	for i := range min(turns.MaxEntries(), uint32(4*len(t.rules.Rules))) { // two pools a rule at most
 		check(t.tb, turns.Put(i, uint64(0)))
@@ -334,7 +335,10 @@ func errorsOf(texts ...string) error {
 }
 
 func differOutcome(s *shot, want *model.Outcome, got *result) string {
-	verdicts := map[model.Verdict]verdict{model.Drop: drop, model.Up: up, model.Out: up, model.Redirect: redirect}
+	if got.verdict == redirect && want.Verdict == model.Answer {
+		got.verdict = answered // TCX answers by a redirect too
+	}
+	verdicts := map[model.Verdict]verdict{model.Drop: drop, model.Up: up, model.Out: up, model.Redirect: redirect, model.Answer: answered}
 	if verdicts[want.Verdict] != got.verdict || want.Reason.String() != got.reason {
 		return fmt.Sprintf("model: %s (%s), dataplane: %s (%s)", verdicts[want.Verdict], want.Reason, got.verdict, got.reason)
 	}
@@ -344,7 +348,7 @@ func differOutcome(s *shot, want *model.Outcome, got *result) string {
 	if !bytes.Equal(want.Frame, got.frame) {
 		return fmt.Sprintf("frame after, model:     %s\nframe after, dataplane: %s", describe(want.Frame), describe(got.frame))
 	}
-	if marks := s.hook == model.TCXIngress || s.hook == model.XDP && want.Verdict == model.Up; marks && want.Mark != got.mark {
+	if marks := s.hook == model.TCXIngress || want.Verdict == model.Answer || s.hook == model.XDP && want.Verdict == model.Up; marks && want.Mark != got.mark {
 		return fmt.Sprintf("model: mark %#x, dataplane: %#x", want.Mark, got.mark)
 	}
 	if s.hook == model.XDP && want.Verdict == model.Up && want.Judged != got.meta {

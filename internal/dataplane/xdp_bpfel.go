@@ -18,6 +18,26 @@ type xdpAddr struct {
 	Word [4]uint32
 }
 
+type xdpAnswer struct {
+	_      structs.HostLayout
+	Tokens uint32
+	Filled uint32
+	Eth    struct {
+		_        structs.HostLayout
+		H_dest   [6]uint8
+		H_source [6]uint8
+		H_proto  uint16
+	}
+	Pad0 [2]uint8
+	Data [1288]uint8
+}
+
+type xdpAnswerSourceKey struct {
+	_       structs.HostLayout
+	Ifindex uint32
+	Kind    uint32
+}
+
 type xdpBucket struct {
 	_       structs.HostLayout
 	Slot    [7]uint64
@@ -152,17 +172,21 @@ type xdpRecord struct {
 }
 
 type xdpRule struct {
-	_       structs.HostLayout
-	Flags   uint16
-	Tag     uint16
-	Tagged  uint16
-	NatLow  uint16
-	NatHigh uint16
-	RdrLow  uint16
-	RdrHigh uint16
-	RdrBase uint16
-	NatPool uint32
-	RdrPool uint32
+	_           structs.HostLayout
+	Flags       uint16
+	Tag         uint16
+	Tagged      uint16
+	NatLow      uint16
+	NatHigh     uint16
+	RdrLow      uint16
+	RdrHigh     uint16
+	RdrBase     uint16
+	NatPool     uint32
+	RdrPool     uint32
+	ReturnTtl   uint8
+	ReturnCode4 uint8
+	ReturnCode6 uint8
+	Pad0        [5]uint8
 }
 
 type xdpRuleBits struct {
@@ -244,6 +268,7 @@ type xdpScratch struct {
 	OutIfindex  uint32
 	Random      uint32
 	Why         uint32
+	Blocked     uint32
 	Tracked     uint8
 	Judged      uint8
 	Nexthop     uint16
@@ -252,7 +277,7 @@ type xdpScratch struct {
 	QuotedForth uint8
 	Leaves      uint8
 	NoNexthop   uint8
-	_           [3]byte
+	_           [7]byte
 	In          struct {
 		_         structs.HostLayout
 		Src       xdpAddr
@@ -483,6 +508,10 @@ type xdpWalk struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	xdpMapAddresses         = "addresses"
+	xdpMapAnswerCounters    = "answer_counters"
+	xdpMapAnswerSources     = "answer_sources"
+	xdpMapAnswers           = "answers"
+	xdpMapBroadcasts        = "broadcasts"
 	xdpMapCaptureRing       = "capture_ring"
 	xdpMapFragments         = "fragments"
 	xdpMapInterfaceCounters = "interface_counters"
@@ -583,6 +612,10 @@ type xdpProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpMapSpecs struct {
 	Addresses         *ebpf.MapSpec `ebpf:"addresses"`
+	AnswerCounters    *ebpf.MapSpec `ebpf:"answer_counters"`
+	AnswerSources     *ebpf.MapSpec `ebpf:"answer_sources"`
+	Answers           *ebpf.MapSpec `ebpf:"answers"`
+	Broadcasts        *ebpf.MapSpec `ebpf:"broadcasts"`
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
@@ -651,6 +684,10 @@ func (o *xdpObjects) Close() error {
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpMaps struct {
 	Addresses         *ebpf.Map `ebpf:"addresses"`
+	AnswerCounters    *ebpf.Map `ebpf:"answer_counters"`
+	AnswerSources     *ebpf.Map `ebpf:"answer_sources"`
+	Answers           *ebpf.Map `ebpf:"answers"`
+	Broadcasts        *ebpf.Map `ebpf:"broadcasts"`
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
@@ -685,6 +722,10 @@ type xdpMaps struct {
 func (m *xdpMaps) Close() error {
 	return _XdpClose(
 		m.Addresses,
+		m.AnswerCounters,
+		m.AnswerSources,
+		m.Answers,
+		m.Broadcasts,
 		m.CaptureRing,
 		m.Fragments,
 		m.InterfaceCounters,

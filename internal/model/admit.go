@@ -20,8 +20,7 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 	var o Outcome
 	switch {
 	case why != nil:
-		m.countBlocked(why, in, out, p)
-		o = p.drop(*why)
+		o = m.refuse(p, *why, in, out)
 	case c == nil && wantsState(p, in, out):
 		o = m.admitWithState(p, in, out, r, made)
 	default:

@@ -16,8 +16,8 @@ func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judge
 	r := m.destination(p, c, d, leaves)
 	p.carrier, p.direction, p.to = c, d, r.route.Interface
 	if !p.egress() && !judged {
-		if why := m.judgeAnew(p, c, d, r.route.Interface); why != nil {
-			return p.drop(*why)
+		if refused := m.judgeAnew(p, c, d, r.route.Interface); refused != nil {
+			return *refused
 		}
 	}
 	if !p.egress() && p.options && c.Flags&state.Options == 0 {
@@ -70,8 +70,9 @@ func (c *connection) leaving(d int) state.Tuple { return c.Tuple[1-d].Reverse() 
 
 // judgeAnew lets the rules see a packet at the sides of its connection that
 // keep no state; to is where it would leave, 0 if no route leads on. What those
-// rules would translate is not: the state has decided.
-func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *reason.Reason {
+// rules would translate is not: the state has decided. It returns what becomes of a
+// packet that does not pass, else nil.
+func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *Outcome {
 	came, left := state.JudgeIn, state.JudgeOut
 	if d == 1 {
 		came, left = left, came
@@ -82,8 +83,8 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *reason.Re
 		in = m.evaluate(a)
 		p.anew[0] = &in
 		if why := m.verdict(&in, p); why != nil {
-			m.countBlocked(why, &in, &crossing{}, p)
-			return why
+			refused := m.refuse(p, *why, &in, &crossing{})
+			return &refused
 		}
 		tag = in.tag
 	}
@@ -93,9 +94,10 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *reason.Re
 		a.tag = tag
 		out := m.evaluate(a)
 		p.anew[1] = &out
-		why := m.verdict(&out, p)
-		m.countBlocked(why, &in, &out, p)
-		return why
+		if why := m.verdict(&out, p); why != nil {
+			refused := m.refuse(p, *why, &in, &out)
+			return &refused
+		}
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (m *Model) noteLogs(c *connection, in, out *crossing) {
 func (m *Model) logJudged(p *packet, in, out *crossing, o *Outcome) {
 	if in.asked() {
 		why := in.passedBy()
-		if o.Verdict == Drop && !out.asked() {
+		if o.dropped() && !out.asked() {
 			why = o.Reason
 		}
 		m.logCrossing(p, in, o, why, p.came)
@@ -76,7 +76,7 @@ func (m *Model) logJudged(p *packet, in, out *crossing, o *Outcome) {
 		return
 	}
 	switch {
-	case o.Verdict == Drop:
+	case o.dropped():
 		m.logCrossing(p, out, o, o.Reason, p.cameAs(out.seen))
 	case p.carrier != nil:
 		m.logCrossing(p, out, o, out.passedBy(), p.cameAs(p.carrier.leaving(p.direction)))
@@ -95,7 +95,7 @@ func (c *crossing) passedBy() reason.Reason {
 // logCrossing writes a record for each rule that matched and logs.
 func (m *Model) logCrossing(p *packet, c *crossing, o *Outcome, why reason.Reason, data []byte) {
 	r := Record{Interface: c.iface, Out: c.out, Reason: why}
-	if p.carrier != nil && o.Verdict != Drop {
+	if p.carrier != nil && !o.dropped() {
 		r.State = p.carrier.Index
 	}
 	for _, r.Rule = range c.matched {
@@ -109,7 +109,7 @@ func (m *Model) logCrossing(p *packet, c *crossing, o *Outcome, why reason.Reaso
 // judged it now, and by the rules that log all where the packet has passed.
 func (m *Model) logCarried(p *packet, o *Outcome) {
 	c, d, in, out := p.carrier, p.direction, p.anew[0], p.anew[1]
-	dropped := o.Verdict == Drop
+	dropped := o.dropped()
 	to := p.to
 	if p.egress() {
 		to = p.iface.Index

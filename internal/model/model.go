@@ -48,6 +48,7 @@ const (
 	Up               // to the stack
 	Redirect         // to the wire of Interface
 	Out              // TCXEgress: out of the interface it was seen on
+	Answer           // dropped; an answer goes back out of Interface, or for TCXEgress in by it
 )
 
 // An Outcome is a frame's fate.
@@ -56,7 +57,7 @@ type Outcome struct {
 	Reason    reason.Reason
 	Interface uint32   // Redirect
 	Mark      uint32   // 0: none set
-	Frame     []byte   // as it goes on; nil for Drop
+	Frame     []byte   // as it goes on, or the answer; nil for Drop
 	Judged    bool     // a packet that went the whole way: XDP tells TCX ingress, which judges it no more
 	Length    int      // bytes that are counted with it: of the IP packet, or of a frame that holds none
 	Records   []Record // what rules have logged of it, in order
@@ -73,6 +74,8 @@ type Model struct {
 	timeouts  state.Timeouts
 	states    []*connection
 	fragments []*fragmented
+	bucket    bucket
+	answers   Answers
 
 	turns        map[turn]uint64
 	paths        map[Path]Counter
@@ -286,6 +289,9 @@ func (f *Frame) end(r reason.Reason) Outcome {
 	}
 	return Outcome{Verdict: Up, Reason: r, Mark: f.Mark, Frame: f.Bytes, Length: len(f.Bytes)}
 }
+
+// dropped reports whether the packet goes no further, answered or not.
+func (o *Outcome) dropped() bool { return o.Verdict == Drop || o.Verdict == Answer }
 
 func (p *packet) drop(r reason.Reason) Outcome { return Outcome{Verdict: Drop, Reason: r} }
 

@@ -74,9 +74,6 @@ func (c *compiler) compile() error {
 
 // check refuses what no rule of a resolved file has.
 func (c *compiler) check(r *resolve.Rule) error {
-	if r.Answer != (resolve.Answer{}) {
-		return errors.New("block return is not enforced yet")
-	}
 	for _, e := range []*resolve.Endpoint{&r.From, &r.To} {
 		if e.Addr.Kind == resolve.PrefixAddress && !e.Addr.Prefix.IsValid() {
 			return errors.New("an address is missing")
@@ -97,7 +94,10 @@ func (c *compiler) check(r *resolve.Rule) error {
 
 // action returns what the rule does once its conditions are met.
 func (c *compiler) action(r *resolve.Rule) Rule {
-	a := Rule{Tag: c.tag(r.Tag), Tagged: c.tag(r.Tagged)}
+	a := Rule{
+		Tag: c.tag(r.Tag), Tagged: c.tag(r.Tagged),
+		ReturnTTL: r.Answer.TTL, ReturnCode4: r.Answer.Code, ReturnCode6: r.Answer.Code6,
+	}
 	set := func(flag Flags, when bool) {
 		if when {
 			a.Flags |= flag
@@ -111,6 +111,8 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	set(NotTagged, r.NotTagged)
 	set(Log, r.Log)
 	set(LogAll, r.LogAll)
+	set(ReturnRST, r.Answer.RST)
+	set(ReturnICMP, r.Answer.ICMP)
 	set(StaticPort, r.Nat != nil && r.Nat.StaticPort)
 	return a
 }

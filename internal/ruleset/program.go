@@ -52,6 +52,8 @@ const (
 	StaticPort
 	Log    // log what it matches
 	LogAll // and every packet of its states; Log is set too
+	ReturnRST
+	ReturnICMP
 )
 
 // A Rule is what a rule does once its conditions are met. Tags and pools are
@@ -62,6 +64,8 @@ type Rule struct {
 	NatLow, NatHigh          uint16 // 0: no range given
 	RdrLow, RdrHigh, RdrBase uint16 // 0: the port stays
 	NatPool, RdrPool         uint32
+	ReturnTTL                uint8 // of a reset; 0: the usual
+	ReturnCode4, ReturnCode6 uint8 // of the ICMP error "unreachable"
 }
 
 // A Tree is a search tree's place in Nodes; without nodes, First is the value of

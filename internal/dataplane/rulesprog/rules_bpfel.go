@@ -72,17 +72,21 @@ type RulesPoolAddress struct {
 }
 
 type RulesRule struct {
-	_       structs.HostLayout
-	Flags   uint16
-	Tag     uint16
-	Tagged  uint16
-	NatLow  uint16
-	NatHigh uint16
-	RdrLow  uint16
-	RdrHigh uint16
-	RdrBase uint16
-	NatPool uint32
-	RdrPool uint32
+	_           structs.HostLayout
+	Flags       uint16
+	Tag         uint16
+	Tagged      uint16
+	NatLow      uint16
+	NatHigh     uint16
+	RdrLow      uint16
+	RdrHigh     uint16
+	RdrBase     uint16
+	NatPool     uint32
+	RdrPool     uint32
+	ReturnTtl   uint8
+	ReturnCode4 uint8
+	ReturnCode6 uint8
+	Pad0        [5]uint8
 }
 
 type RulesRuleBits struct {

@@ -1,0 +1,278 @@
+package test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+// answerRules refuse most of what the LAN wants, each in one of the ways that
+// there are.
+const answerRules = `
+set skip on lo
+set block-policy return
+match out on wan0 inet from (lan0:network) nat-to (wan0)
+block all label "refused"
+block drop in on lan0 proto { tcp, udp } to port 1001
+block return-rst (ttl 77) in on lan0 proto tcp to port 1002
+block return-icmp (host-prohib, admin-unr) in on lan0 proto { tcp, udp } to port 1003
+pass in on lan0 proto { tcp, udp } to port { 7, 1004, 1005 }
+pass in on lan0 proto { icmp, icmp6 }
+pass out on wan0 proto { tcp, udp } to port 7
+pass out on wan0 proto { icmp, icmp6 }
+block return-icmp in on lan0 inet proto icmp to 198.51.100.1
+block drop out on wan0 proto tcp to port 1005
+`
+
+//	lan ──── who is there? ───▶ fw ──── wan
+//	    ◀─── "nobody" ─────────
+//
+// What a rule refuses the client learns at once, and from real programs.
+func TestAnswers(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		b.WeirRun(answerRules)
+		for _, part := range []struct {
+			name string
+			tell func(*lib.Box)
+		}{
+			{"nmap", nmapSeesClosed},
+			{"curl", curlIsRefused},
+			{"ping", pingIsRefused},
+			{"own", ownProgramsAreRefused},
+			{"bytes", answersAreWellFormed},
+			{"tcpdump", checksumsAreRight},
+			{"flood", floodIsLimited},
+		} {
+			b.Tell(part.name, part.tell)
+		}
+	})
+}
+
+// portState is a line of nmap's report.
+var portState = regexp.MustCompile(`(?m)^(\d+/\w+) +(\S+) +\S+ +(\S+)`)
+
+// scan returns what nmap sees of ports, "PORT/PROTO STATE REASON" each.
+func scan(b *lib.Box, to string, args ...string) []string {
+	b.Helper()
+	all := append([]string{"-n", "-Pn", "--reason", "--max-retries", "2", "--host-timeout", "30s"}, args...)
+	if strings.Contains(to, ":") {
+		all = append(all, "-6")
+	}
+	var found []string
+	for _, m := range portState.FindAllStringSubmatch(b.Run(lab.LAN, "nmap", append(all, to)...), -1) {
+		found = append(found, strings.Join(m[1:], " "))
+	}
+	return found
+}
+
+//	lan ── nmap -sS -sU ──▶ fw ──▶ wan
+//
+// A refused port looks closed, on the box as behind it; one that is dropped looks
+// filtered; an open one open.
+func nmapSeesClosed(b *lib.Box) {
+	b.Listen(lab.WAN, 7, "socat", "TCP6-LISTEN:7,fork,ipv6only=0", "EXEC:cat")
+	for _, to := range []string{wanHost, wanHost6} {
+		errored := "admin-prohibited"
+		if to == wanHost {
+			errored = "host-prohibited"
+		}
+		want := []string{
+			"7/tcp open syn-ack", "22/tcp closed reset", "1001/tcp filtered no-response", "1002/tcp closed reset",
+			"1003/tcp filtered " + errored, "1004/tcp closed reset", "1005/tcp filtered no-response",
+		}
+		if got := scan(b, to, "-sS", "-p", "7,22,1001-1005"); fmt.Sprint(got) != fmt.Sprint(want) {
+			b.Errorf("nmap -sS %s\n got %q\nwant %q", to, got, want)
+		}
+	}
+	for _, to := range []string{fwLAN, fwLAN6} {
+		want := []string{"22/tcp closed reset", "53/udp closed port-unreach", "1001/udp open|filtered no-response"}
+		if got := scan(b, to, "-sS", "-sU", "-p", "T:22,U:53,1001"); fmt.Sprint(got) != fmt.Sprint(want) {
+			b.Errorf("nmap -sS -sU %s\n got %q\nwant %q", to, got, want)
+		}
+	}
+}
+
+// curl's exit statuses.
+const curlRefused = "exit status 7"
+
+//	lan ── curl ──▶ fw ✕
+//
+// Connections are refused at once: where they enter, and where they would leave.
+func curlIsRefused(b *lib.Box) {
+	for _, url := range []string{
+		"http://" + wanHost + ":22", "http://[" + wanHost6 + "]:22", "http://" + wanHost + ":1004", "http://[" + wanHost6 + "]:1004",
+		"http://" + fwLAN + ":22", "http://[" + fwLAN6 + "]:1002", "http://" + wanHost + ":1003",
+	} {
+		began := time.Now()
+		out, err := b.Try(lab.LAN, "curl", "-sS", "--connect-timeout", "20", url)
+		if err == nil || !strings.Contains(err.Error(), curlRefused) || time.Since(began) > 10*time.Second {
+			b.Errorf("curl %s after %v: %v %s", url, time.Since(began), err, out)
+		}
+	}
+}
+
+// lan ── ping ──▶ fw ✕        ◀── unreachable
+func pingIsRefused(b *lib.Box) {
+	out, _ := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "198.51.100.1") //nolint:errcheck // that it fails is told by its words
+	if !strings.Contains(out, "From "+fwLAN) || !strings.Contains(out, "Destination Port Unreachable") {
+		b.Errorf("ping of what is refused:\n%s", out)
+	}
+}
+
+//	fw: curl, socat ──✕ wan0
+//
+// The box's own programs learn of it too, whatever their offloads are.
+func ownProgramsAreRefused(b *lib.Box) {
+	for _, url := range []string{"http://" + wanHost + ":22", "http://[" + wanHost6 + "]:22"} {
+		out, err := b.Try(lab.FW, "curl", "-sS", "--connect-timeout", "20", url)
+		if err == nil || !strings.Contains(err.Error(), curlRefused) {
+			b.Errorf("curl %s by the box: %v %s", url, err, out)
+		}
+	}
+	for _, to := range []string{"UDP4:" + wanHost + ":53", "UDP6:[" + wanHost6 + "]:53"} {
+		_, err := b.Try(lab.FW, "sh", "-c", "(echo one; sleep 0.3; echo two; sleep 0.3) | socat - "+to)
+		if err == nil || !strings.Contains(err.Error(), "Connection refused") {
+			b.Errorf("socat to %s by the box: %v", to, err)
+		}
+	}
+}
+
+// answerChecks sends packets and compares each answer with one that scapy builds
+// itself, checksums and all. The Ethernet header must be turned around.
+const answerChecks = `
+def answer(p, more=""):
+    conf.verb = 0
+    a = srp1(Ether(src=get_if_hwaddr("eth0"), dst=gateway)/p, iface="eth0", timeout=3, filter="icmp or icmp6 or tcp[13] & 4 != 0 or ip6[53] & 4 != 0")
+    assert a is not None, "no answer to " + p.summary()
+    assert a.src == gateway and a.dst == get_if_hwaddr("eth0")
+    raw_ip = bytes(a.payload)[:(a.payload.len if IP in a else a.payload.plen + 40)]
+    return a.payload.__class__(raw_ip)
+
+def whole(p):
+    "The packet with lengths and checksums made anew."
+    p = p.copy()
+    for l in (IP, TCP, ICMP, ICMPv6DestUnreach):
+        if l in p:
+            for f in ("chksum", "cksum"):
+                if hasattr(p[l], f):
+                    delattr(p[l], f)
+            break_at = l
+            if l in (ICMP, ICMPv6DestUnreach):
+                quoted = bytes(p[l].payload)
+                p[l].remove_payload()
+                p = p/Raw(quoted)
+                break
+    return bytes(p)
+
+for ip, ttl in ((lambda **k: IP(dst=wan, **k), "ttl"), (lambda **k: IPv6(dst=wan6, **({"hlim": k["ttl"]} if k else {})), "hlim")):
+    six = ttl == "hlim"
+    # SYN with data: all of it is acknowledged
+    sent = ip()/TCP(sport=4000, dport=22, seq=0xfffffffe, flags="S", options=[("MSS", 1400)])/b"hello"
+    a = answer(sent)
+    assert bytes(a) == whole(a), "checksums of " + repr(a)
+    assert (a[TCP].flags, a[TCP].seq, a[TCP].ack, a[TCP].sport, a[TCP].dport) == ("RA", 0, 4, 22, 4000), repr(a)
+    assert a.src == sent.dst and getattr(a, ttl) == 64 and a[TCP].window == 0
+    # a segment in the middle of nothing
+    a = answer(ip()/TCP(sport=4000, dport=22, seq=5, ack=0x12345678, flags="A"))
+    assert bytes(a) == whole(a) and (a[TCP].flags, a[TCP].seq, a[TCP].ack) == ("R", 0x12345678, 0), repr(a)
+    a = answer(ip()/TCP(sport=4000, dport=1002, seq=5, flags="FPU")/b"xyz")
+    assert bytes(a) == whole(a) and (a[TCP].flags, a[TCP].ack, getattr(a, ttl)) == ("RA", 9, 77), repr(a)
+    # errors quote what was sent, as far as they may
+    for size in (0, 1, 2, 3, 100, 1400):
+        sent = ip(ttl=33)/UDP(sport=4000, dport=1003)/bytes(i & 255 for i in range(size))
+        a = answer(sent)
+        assert bytes(a) == whole(a), "checksums of " + repr(a)
+        error = a[ICMPv6DestUnreach] if six else a[ICMP]
+        assert (error.type, error.code) == ((1, 1) if six else (3, 10)), repr(a)
+        quoted = bytes(sent)[:1232 if six else 548]
+        assert bytes(error.payload) == quoted, (bytes(error.payload).hex(), quoted.hex())
+        assert a.src == (own6 if six else own), a.src
+    # what must not be answered
+    for silent in (
+        ip()/TCP(sport=4000, dport=22, flags="R"), ip()/TCP(sport=4000, dport=22, flags="RA", ack=9),
+        ip()/UDP(sport=4000, dport=1001)/b"x",
+        (IPv6(dst=wan6)/ICMPv6DestUnreach(code=4)/IPv6(src=wan6, dst=lan6)/UDP(sport=9, dport=9)) if six else
+        (IP(dst="198.51.100.1")/ICMP(type=3, code=3)/IP(src="198.51.100.1", dst=lan)/UDP(sport=9, dport=9)),
+        (IPv6(dst="ff0e::7", hlim=8) if six else IP(dst="239.1.2.3", ttl=8))/UDP(sport=4000, dport=9)/b"x",
+        (IPv6(dst=wan6)/IPv6ExtHdrFragment(offset=10, m=0, id=7, nh=17) if six else IP(dst=wan, frag=10, proto=17))/b"later one",
+    ):
+        a = srp1(Ether(src=get_if_hwaddr("eth0"), dst=gateway)/silent, iface="eth0", timeout=0.3, filter="icmp[0] == 3 or icmp6[0] == 1 or tcp[13] & 4 != 0 or ip6[53] & 4 != 0", verbose=0)
+        assert a is None, "an answer to " + silent.summary() + ": " + a.summary()
+`
+
+//	lan: scapy ── packets with whole checksums ──▶ fw
+//	           ◀── is every byte what it has to be?
+//
+// Answers by the byte: sequence numbers, checksums, quotes, sources; and silence
+// where it is due.
+func answersAreWellFormed(b *lib.Box) {
+	values := fmt.Sprintf("gateway, wan, wan6, own, own6, lan, lan6 = %q, %q, %q, %q, %q, %q, %q\n",
+		"02:77:65:00:00:01", wanHost, wanHost6, fwLAN, fwLAN6, lanHost, lanHost6)
+	b.Scapy(lab.LAN, values+answerChecks)
+}
+
+//	lan ── curl, socat ──▶ fw
+//	    tcpdump -vv: (correct)
+//
+// What a socket sends has no checksum yet where veth has offloads. Answers to it
+// are right for the sender; and on the wire, where fw's device completes them.
+func checksumsAreRight(b *lib.Box) {
+	b.Run(lab.FW, "ethtool", "-K", "lan0", "tx", "off")
+	dump := b.Start(lab.LAN, "tcpdump", "-n", "-vv", "-l", "-i", "eth0", "icmp or icmp6 or tcp[13] & 4 != 0 or (ip6 and ip6[53] & 4 != 0)")
+	b.Until(5*time.Second, "tcpdump listens", func() bool { return strings.Contains(dump.Said(), "listening on") })
+	for _, to := range []string{wanHost, "[" + wanHost6 + "]"} {
+		b.Try(lab.LAN, "curl", "-sS", "--connect-timeout", "5", "http://"+to+":22")                                                  //nolint:errcheck // refused, see above
+		b.Try(lab.LAN, "curl", "-sS", "--connect-timeout", "5", "http://"+to+":1003")                                                //nolint:errcheck // likewise
+		b.Try(lab.LAN, "sh", "-c", "head -c 1400 /dev/zero | socat -b 1400 - UDP:"+to+":1003; echo hello | socat - UDP:"+to+":1003") //nolint:errcheck // likewise
+	}
+	b.Until(5*time.Second, "tcpdump has seen all answers", func() bool {
+		said := dump.Said()
+		return strings.Count(said, "Flags [R") >= 2 && strings.Count(said, "nreachable") >= 6
+	})
+	for line := range strings.Lines(dump.Said()) {
+		// the packet that an error quotes is printed behind it
+		if strings.HasPrefix(line, "\t  ") {
+			continue
+		}
+		if strings.Contains(line, "incorrect") || strings.Contains(line, "wrong") || strings.Contains(line, "bad cksum") {
+			b.Errorf("tcpdump: %s", line)
+		}
+	}
+	b.Run(lab.FW, "ethtool", "-K", "lan0", "tx", map[string]string{"tcx": "on", "xdp": "off"}[b.Hook])
+}
+
+// answersASecond and answersAtOnce are ANSWER_RATE and ANSWER_BURST of bpf/config.h.
+const (
+	answersASecond = 1000
+	answersAtOnce  = 200
+)
+
+//	lan ══ nping, as fast as it can ══▶ fw ✕
+//	lan ── ping ─────────────────────▶ fw ──▶ wan
+//
+// Under a flood of refused packets no more answers leave than is documented, and
+// connections do not notice.
+func floodIsLimited(b *lib.Box) {
+	const packets = 100_000
+	flow := b.Flood(lab.LAN, wanHost)
+	before, began := b.Info().Answers, time.Now()
+	b.Run(lab.LAN, "nping", "--udp", "-p", "53", "--rate", "100000", "-c", fmt.Sprint(packets), "-H", "-q", "-N", wanHost)
+	b.Until(20*time.Second, "all packets of the flood are judged", func() bool {
+		a := b.Info().Answers
+		return a.Errors+a.KeptBack-before.Errors-before.KeptBack >= packets*9/10
+	})
+	took := time.Since(began)
+	a := b.Info().Answers
+	given, kept := a.Errors-before.Errors, a.KeptBack-before.KeptBack
+	limit := uint64(2 * (took.Seconds()*answersASecond + answersAtOnce)) // of two cores
+	if given > limit || kept == 0 {
+		b.Errorf("%d answers in %v, and %d kept back; %d are allowed", given, took, kept, limit)
+	}
+	b.Logf("%d packets in %v: %d answers, %d kept back", packets, took, given, kept)
+	flow.AllAnswered(500)
+}
