@@ -392,7 +392,7 @@ __noinline int answer(hook_ctx *ctx, struct scratch *s)
 		answer_count(what, p->length);
 	if (what > ANSWERED_LAST_GIVEN)
 		return HOOK_DROP;
-	return hook_reply(ctx, p->ifindex, p->flags & PACKET_EGRESS, i->flags & INTERFACE_LO);
+	return hook_reply(ctx, p->ifindex, i, p->flags & PACKET_EGRESS);
 }
 
 #endif

@@ -100,18 +100,20 @@ static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
 	return room ? bpf_skb_adjust_room(ctx, room, BPF_ADJ_ROOM_MAC, 0) : 0;
 }
 
-/* Sends the frame back to where it came from: out, or up to the box's own socket.
- * lo brings back what it sends, and the route with it, without which the stack
- * would take such addresses for martians. */
-static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, int egress, int lo)
-{
-	ctx->mark = egress || lo ? MARK_ANSWER : MARK_MAGIC | MARK_REDIRECT;
-	return bpf_redirect(ifindex, egress && !lo ? BPF_F_INGRESS : 0);
-}
-
 /* What needs the parser's types follows. */
 #include "csum.h"
 #include "parse.h"
+
+/* Sends the frame back to where it came from: out, or up to the box's own socket.
+ * lo brings back what it sends, and the route with it, without which the stack
+ * would take such addresses for martians. */
+static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct interface *i, int egress)
+{
+	int lo = i->flags & INTERFACE_LO;
+
+	ctx->mark = egress || lo ? MARK_ANSWER : MARK_MAGIC | MARK_REDIRECT;
+	return bpf_redirect(ifindex, egress && !lo ? BPF_F_INGRESS : 0);
+}
 
 /* The kernel knows whether the checksum is whole or left to the device. */
 static __always_inline void hook_l4_csum(hook_ctx *ctx, void *l4, __u32 l4_offset, __u32 off, __u32 addr_diff,

@@ -95,19 +95,18 @@ static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
 	return room ? bpf_xdp_adjust_head(ctx, -(int)room) : 0;
 }
 
-/* Sends the frame back to where it came from. */
-static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, int egress, int lo)
-{
-	(void)ctx;
-	(void)ifindex;
-	(void)egress;
-	(void)lo;
-	return XDP_TX;
-}
-
 /* What needs the parser's types follows. */
 #include "csum.h"
 #include "parse.h"
+
+/* Sends the frame back to where it came from. By a redirect where that is possible:
+ * veth leaves what XDP_TX gives to a peer without XDP program lying in its ring. */
+static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct interface *i, int egress)
+{
+	(void)ctx;
+	(void)egress;
+	return i->flags & INTERFACE_TARGET ? bpf_redirect(ifindex, 0) : XDP_TX;
+}
 
 /* Fixes a checksum at off behind the L4 header. udp: 0 means none. */
 static __always_inline void hook_l4_csum(hook_ctx *ctx, void *l4, __u32 l4_offset, __u32 off, __u32 addr_diff,

@@ -336,7 +336,7 @@ func errorsOf(texts ...string) error {
 
 func differOutcome(s *shot, want *model.Outcome, got *result) string {
 	if got.verdict == redirect && want.Verdict == model.Answer {
-		got.verdict = answered // TCX answers by a redirect too
+		got.verdict = answered // mostly by a redirect
 	}
 	verdicts := map[model.Verdict]verdict{model.Drop: drop, model.Up: up, model.Out: up, model.Redirect: redirect, model.Answer: answered}
 	if verdicts[want.Verdict] != got.verdict || want.Reason.String() != got.reason {
