@@ -98,8 +98,7 @@ Interface Stats for wan0           Packets            Bytes
   next hops     hard limit    32766, reached: packets to others go by the stack (up-nexthop)
   paths         hard limit    12286, reached: packets of others count under their deciding rules alone
                 7 packets count under no rule: no path was free
-
-`
+Answers`
 	if err := info.Print(&b); err != nil || !strings.Contains(b.String(), full) {
 		t.Errorf("info of full tables (%v):\n%s\nwant\n%s", err, b.String(), full)
 	}
