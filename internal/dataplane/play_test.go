@@ -61,6 +61,7 @@ func TestPackets(t *testing.T) {
 		{"fragments", testFragments},
 		{"out", testOut},
 		{"guard", testGuard},
+		{"answers", testAnswers},
 		{"segments", testSegments},
 		{"layer 3", testLayer3},
 		{"next hops", testNextHops},
