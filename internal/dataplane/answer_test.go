@@ -60,7 +60,7 @@ func testAnswers(h *harness) {
 			{"out wan", "tcp 203.0.113.2:4000 > 198.51.100.9:80 S seq 7", "forward block tcp 198.51.100.9:80 > 203.0.113.2:4000 RA ack 8 win 0"},
 			{"out wan", "udp [2001:db8:113::2]:4000 > [2001:db8:9::1]:80", "forward block icmp6 2001:db8:9::1 > 2001:db8:113::2 type 1 code 4 quote udp [2001:db8:113::2]:4000 > [2001:db8:9::1]:80"},
 			{"xdp lan", "udp 192.168.1.10:4000 > 192.168.1.1:80", "forward block lan icmp 192.168.1.1 > 192.168.1.10 type 3 code 3 quote udp 192.168.1.10:4000 > 192.168.1.1:80"},
-			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 7 frag 0+ id 9 len 12", "?"},
+			{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 7 frag 0+ id 9 len 12", "forward block lan tcp 198.51.100.9:80 > 192.168.1.10:4000 RA ack 20 win 0"},
 			{"xdp lan", "udp 192.168.1.10:4000 > 198.51.100.9:80 opts 8", "forward block lan icmp 192.168.1.1 > 192.168.1.10 type 3 code 3 quote udp 192.168.1.10:4000 > 198.51.100.9:80 opts 8"},
 			{"xdp lan", "udp 192.168.1.10:4000 > 192.168.1.255:80", "drop block"},
 			{"xdp lan", "icmp 192.168.1.10 > 198.51.100.9 type 3 code 3 quote udp 198.51.100.9:5 > 192.168.1.10:9", "drop block"},
