@@ -232,8 +232,7 @@ func (w *way) own(l left) bool {
 
 // owns reports whether an address is the box's.
 func (t *twin) owns(a netip.Addr) bool {
-	_, own := t.net.addresses()[a]
-	return own
+	return slices.ContainsFunc(t.net.addresses(), func(own Address) bool { return own.Addr() == a })
 }
 
 // sameAddresses reports whether two packets are of one family and have the same
