@@ -15,11 +15,29 @@ static __always_inline void count(struct counter *c, __u32 bytes)
 	}
 }
 
+static __always_inline __u32 *noted_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&noted, &zero);
+}
+
+/* Tells the capturing program why. */
+static __noinline void note_reason(enum reason r)
+{
+	__u32 *note = noted_get();
+
+	if (note)
+		*note = r;
+}
+
 static __always_inline void count_reason(const struct interface *i, enum reason r, __u32 bytes)
 {
 	__u32 key = i->slot + r;
 
 	count(bpf_map_lookup_elem(&interface_counters, &key), bytes);
+	if (i->flags & INTERFACE_CAPTURE)
+		note_reason(r);
 }
 
 static __always_inline void count_path(__u32 path, __u32 bytes)
@@ -37,6 +55,17 @@ static __always_inline int finish(const struct interface *i, enum reason r, __u3
 static __always_inline const struct interface *interface_get(__u32 ifindex)
 {
 	return ifindex < MAX_IFINDEX ? &shared.interfaces[ifindex & (MAX_IFINDEX - 1)] : 0;
+}
+
+static __always_inline int is_present(const struct interface *i)
+{
+	return i && i->flags & INTERFACE_PRESENT;
+}
+
+/* Present, and nobody captures its packets: one test for both. */
+static __always_inline int is_unwatched(const struct interface *i)
+{
+	return i && (i->flags & (INTERFACE_PRESENT | INTERFACE_CAPTURE)) == INTERFACE_PRESENT;
 }
 
 #endif

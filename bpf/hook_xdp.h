@@ -33,7 +33,7 @@ typedef struct xdp_md hook_ctx;
 #define HOOK_DROP   XDP_DROP
 
 #define hook_ifindex(ctx)   ((ctx)->ingress_ifindex)
-#define hook_length(ctx)    ((__u32)((ctx)->data_end - (ctx)->data))
+#define hook_length(ctx)    ((__u32)(hook_data_end(ctx) - hook_data(ctx)))
 #define hook_mark(ctx)	    0
 #define hook_gso_size(ctx)  0
 #define hook_redirect(i)    bpf_redirect((i), 0)

@@ -25,11 +25,11 @@
 #define INTERFACE_LO	  0x20 /* loopback: no sanity			     */
 #define INTERFACE_STATIC4 0x40 /* has a static IPv4 address: no implicit DHCP   */
 #define INTERFACE_STATIC6 0x80 /* has a static global IPv6 address: no DHCPv6   */
+#define INTERFACE_CAPTURE 0x100 /* packets go by the capturing programs (capture.h) */
 
 struct interface {
 	__u8 mac[6];
-	__u8 flags; /* INTERFACE_* */
-	__u8 pad0;
+	__u16 flags; /* INTERFACE_* */
 	__u32 slot; /* of its counters in interface_counters, times REASON_COUNT */
 	__u32 mtu;
 };
@@ -185,6 +185,15 @@ struct {
 	__type(key, __u32);
 	__type(value, struct counter);
 } interface_counters SEC(".maps");
+
+/* The enum reason under which this core counted a packet last, where
+ * INTERFACE_CAPTURE is set. Written by count_reason(), read by capture.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} noted SEC(".maps");
 
 /* kept; a path is the set of rules that a packet is counted under. [0] counts
  * packets that no rule matched, [1] those for which no path was free. The last

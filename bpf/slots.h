@@ -4,7 +4,8 @@
  * a known connection needs; whatever is rarer lives here, where the stack and
  * the instruction cache of the hit path do not pay for it. One level deep:
  * no program behind a slot calls another, but for ICMP errors about nothing
- * known, which go on as ordinary misses.
+ * known, which go on as ordinary misses, and for the one that captures, which
+ * goes the entry program's way.
  */
 #ifndef WEIR_SLOTS_H
 #define WEIR_SLOTS_H
@@ -14,6 +15,7 @@ enum slot {
 	SLOT_ERROR,    /* ICMP errors: the state is that of the quoted packet	       */
 	SLOT_FRAGMENT, /* fragments but the first: the state is that of the first      */
 	SLOT_TURN,     /* a state, but: SYN, next hop to look up, crossing to judge    */
+	SLOT_CAPTURE,  /* entered from the entry program: the whole way, watched       */
 	SLOT_COUNT,
 };
 

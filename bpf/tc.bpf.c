@@ -7,9 +7,11 @@
  *                the mark; else as weir_xdp, with the programs of in_slots
  *   weir_tc_out  what leaves: marked packets are completed, unmarked forwarded
  *                ones dropped, the box's own judged, with those of out_slots
+ *   weir_tc_*_capture  the whole way, watched (capture_filters, capture_ring)
  */
 #include "hook_tc.h"
 #include "settings.h"
+#include "capture.h"
 #include "leave.h"
 
 struct {
@@ -81,6 +83,7 @@ static __noinline int redirect_marked(struct __sk_buff *skb, struct packet *p, _
 static __noinline __u32 nexthop_alone(struct __sk_buff *skb, struct packet *p)
 {
 	struct route_query q = {};
+	struct scratch *s;
 
 	if (!p)
 		return 0;
@@ -91,7 +94,12 @@ static __noinline __u32 nexthop_alone(struct __sk_buff *skb, struct packet *p)
 	q.ifindex = p->ifindex;
 	q.proto = p->tuple.proto;
 	q.family = p->family;
-	return route_lookup(skb, &q) == ROUTE_FORWARD ? q.number : 0;
+	if (route_lookup(skb, &q) != ROUTE_FORWARD)
+		return 0;
+	s = scratch_get();
+	if (s)
+		s->nexthop = q.number; /* whoever captures asks for it */
+	return q.number;
 }
 
 /* As redirect_marked(), without a state, or for an ICMP error of one: it is as it
@@ -118,17 +126,12 @@ static __noinline int redirect_alone(struct __sk_buff *skb, struct packet *p, __
 	return emit(skb, &h, p, i, n, REASON_MARKED);
 }
 
-SEC("tcx/ingress")
-int weir_tc_in(struct __sk_buff *skb)
+static __always_inline int tc_in_way(struct __sk_buff *skb, const struct interface *i, struct packet *p)
 {
-	const struct interface *i = interface_get(hook_ifindex(skb));
 	struct headers h;
-	struct packet p;
 	enum reason r;
 	__u32 mark;
 
-	if (!i || !(i->flags & INTERFACE_PRESENT))
-		return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
 	if (is_marked(skb->mark)) {
 		mark = skb->mark;
 		skb->mark = 0; /* marks are ours to give: nothing comes in with one */
@@ -137,27 +140,65 @@ int weir_tc_in(struct __sk_buff *skb)
 	}
 	if (is_tagged(skb))
 		return HOOK_PASS;
-	p.ifindex = hook_ifindex(skb);
+	p->ifindex = hook_ifindex(skb);
 	if (i->flags & INTERFACE_XDP && !hook_metadata(skb, &mark)) {
 		if (!(mark & MARK_REDIRECT)) {
 			skb->mark = mark ? mark : skb->mark;
 			return HOOK_PASS;
 		}
-		r = tc_parse(skb, &p, 1);
+		r = tc_parse(skb, p, 1);
 		if (r != UNDECIDED)
 			return finish(i, r, hook_length(skb));
 		if (mark & MARK_STATE)
-			return redirect_marked(skb, &p, mark);
-		return redirect_alone(skb, &p, nexthop_alone(skb, &p));
+			return redirect_marked(skb, p, mark);
+		return redirect_alone(skb, p, nexthop_alone(skb, p));
 	}
-	r = tc_parse(skb, &p, 1);
+	r = tc_parse(skb, p, 1);
 	if (i->flags & INTERFACE_XDP && r <= REASON_LAST_PASS)
 		return HOOK_PASS; /* XDP counted it */
 	if (r != UNDECIDED)
 		return finish(i, r, hook_length(skb));
-	if (packet_reload(&h, &p, hook_data(skb), hook_data_end(skb)))
-		return finish(i, REASON_INTERNAL, p.length);
-	return hit_in(skb, &in_slots, &p, &h, i);
+	if (packet_reload(&h, p, hook_data(skb), hook_data_end(skb)))
+		return finish(i, REASON_INTERNAL, p->length);
+	return hit_in(skb, &in_slots, p, &h, i);
+}
+
+SEC("tcx/ingress")
+int weir_tc_in(struct __sk_buff *skb)
+{
+	const struct interface *i = interface_get(hook_ifindex(skb));
+	struct packet p;
+
+	if (!is_unwatched(i)) {
+		if (!is_present(i))
+			return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
+		bpf_tail_call(skb, &in_slots, SLOT_CAPTURE);
+	}
+	return tc_in_way(skb, i, &p);
+}
+
+/* What the programs behind the tail calls return, comes back to its caller. */
+static __noinline int tc_in_watched(struct __sk_buff *skb)
+{
+	const struct interface *i = interface_get(hook_ifindex(skb));
+	struct packet p = {};
+	int action;
+
+	if (!i)
+		return HOOK_DROP;
+	action = tc_in_way(skb, i, &p);
+	capture_state(&p.tuple);
+	return action;
+}
+
+SEC("tcx/ingress")
+int weir_tc_in_capture(struct __sk_buff *skb)
+{
+	int unread = capture_before(skb, 0), action = tc_in_watched(skb);
+
+	if (!unread)
+		capture_after(skb, action, 0);
+	return action;
 }
 
 SEC("tcx/ingress")
@@ -184,29 +225,61 @@ int weir_tc_in_turn(struct __sk_buff *skb)
 	return turn_in(skb, &in_slots);
 }
 
+static __always_inline int tc_out_way(struct __sk_buff *skb, const struct interface *i, struct packet *p)
+{
+	enum reason r;
+
+	if (is_tagged(skb) || (is_marked(skb->mark) && skb->mark & MARK_REDIRECT))
+		return HOOK_PASS;
+	p->ifindex = hook_ifindex(skb);
+	r = tc_parse(skb, p, 0);
+	if (r != UNDECIDED)
+		return finish(i, r, hook_length(skb));
+	if (skb->ingress_ifindex) { /* the box's own are judged, whatever mark they bear */
+		if (!is_marked(skb->mark))
+			return finish(i, REASON_GUARD, p->length);
+		if (skb->mark != MARK_MULTICAST)
+			return leave_marked(skb, p);
+		p->tuple.zone = p->ifindex; /* it leaves elsewhere too, and may be translated otherwise there */
+	}
+	return hit_out(skb, &out_slots, p, i);
+}
+
 SEC("tcx/egress")
 int weir_tc_out(struct __sk_buff *skb)
 {
 	const struct interface *i = interface_get(hook_ifindex(skb));
 	struct packet p;
-	enum reason r;
 
-	if (!i || !(i->flags & INTERFACE_PRESENT))
-		return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
-	if (is_tagged(skb) || (is_marked(skb->mark) && skb->mark & MARK_REDIRECT))
-		return HOOK_PASS;
-	p.ifindex = hook_ifindex(skb);
-	r = tc_parse(skb, &p, 0);
-	if (r != UNDECIDED)
-		return finish(i, r, hook_length(skb));
-	if (skb->ingress_ifindex) { /* the box's own are judged, whatever mark they bear */
-		if (!is_marked(skb->mark))
-			return finish(i, REASON_GUARD, p.length);
-		if (skb->mark != MARK_MULTICAST)
-			return leave_marked(skb, &p);
-		p.tuple.zone = p.ifindex; /* it leaves elsewhere too, and may be translated otherwise there */
+	if (!is_unwatched(i)) {
+		if (!is_present(i))
+			return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
+		bpf_tail_call(skb, &out_slots, SLOT_CAPTURE);
 	}
-	return hit_out(skb, &out_slots, &p, i);
+	return tc_out_way(skb, i, &p);
+}
+
+static __noinline int tc_out_watched(struct __sk_buff *skb)
+{
+	const struct interface *i = interface_get(hook_ifindex(skb));
+	struct packet p = {};
+	int action;
+
+	if (!i)
+		return HOOK_DROP;
+	action = tc_out_way(skb, i, &p);
+	capture_state(&p.tuple);
+	return action;
+}
+
+SEC("tcx/egress")
+int weir_tc_out_capture(struct __sk_buff *skb)
+{
+	int unread = capture_before(skb, 1), action = tc_out_watched(skb);
+
+	if (!unread)
+		capture_after(skb, action, 1);
+	return action;
 }
 
 SEC("tcx/egress")

@@ -11,6 +11,7 @@
  *   weir_xdp_fragment  later fragments             (fragments, states)
  *   weir_xdp_turn      SYNs in a state, stale next hops, sides that keep no
  *                      state                       (states, nexthop_index)
+ *   weir_xdp_capture   the whole way, watched      (capture_filters, capture_ring)
  *
  * Every program may end in a drop, in a redirect, or in XDP_PASS with metadata
  * that tells TCX ingress of the same device what was decided.
@@ -18,6 +19,7 @@
 #include "hook_xdp.h"
 #include "settings.h"
 #include "enter.h"
+#include "capture.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -26,21 +28,54 @@ struct {
 	__type(value, __u32);
 } slots SEC(".maps");
 
+static __always_inline int xdp_way(struct xdp_md *ctx, const struct interface *i, struct packet *p)
+{
+	struct headers h;
+	enum reason r;
+
+	p->ifindex = hook_ifindex(ctx);
+	r = parse(ctx, p, &h, i, 0, 1, 0);
+	if (r != UNDECIDED)
+		return finish(i, r, hook_length(ctx));
+	return hit_in(ctx, &slots, p, &h, i);
+}
+
 SEC("xdp")
 int weir_xdp(struct xdp_md *ctx)
 {
 	const struct interface *i = interface_get(hook_ifindex(ctx));
-	struct headers h;
 	struct packet p;
-	enum reason r;
 
-	if (!i || !(i->flags & INTERFACE_PRESENT))
-		return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
-	p.ifindex = hook_ifindex(ctx);
-	r = parse(ctx, &p, &h, i, 0, 1, 0);
-	if (r != UNDECIDED)
-		return finish(i, r, hook_length(ctx));
-	return hit_in(ctx, &slots, &p, &h, i);
+	if (!is_unwatched(i)) {
+		if (!is_present(i))
+			return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
+		bpf_tail_call(ctx, &slots, SLOT_CAPTURE);
+	}
+	return xdp_way(ctx, i, &p);
+}
+
+/* What the programs behind the tail calls return, comes back to its caller. */
+static __noinline int xdp_watched(struct xdp_md *ctx)
+{
+	const struct interface *i = interface_get(hook_ifindex(ctx));
+	struct packet p = {};
+	int action;
+
+	if (!i)
+		return HOOK_DROP;
+	action = xdp_way(ctx, i, &p);
+	capture_state(&p.tuple);
+	return action;
+}
+
+SEC("xdp")
+int weir_xdp_capture(struct xdp_md *ctx)
+{
+	int unread = capture_before(ctx, 0), action = xdp_watched(ctx);
+
+	if (!unread)
+		capture_after(ctx, action, 0);
+	return action;
 }
 
 SEC("xdp")

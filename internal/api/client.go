@@ -111,19 +111,23 @@ func (c *Client) ask(ctx context.Context, method, path string, body, into any) e
 		return fmt.Errorf("ask the daemon: %w", err)
 	}
 	defer response.Body.Close()
-	d := json.NewDecoder(response.Body)
 	if response.StatusCode != http.StatusOK {
-		var f failure
-		if err := d.Decode(&f); err != nil {
-			return fmt.Errorf("ask the daemon: it answered %s", response.Status)
-		}
-		if response.StatusCode == http.StatusServiceUnavailable {
-			return ErrLeaving
-		}
-		return &RefusedError{f.Error, f.Faults}
+		return refusal(response)
 	}
-	if err := d.Decode(into); err != nil {
+	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
 		return fmt.Errorf("read the daemon's answer: %w", err)
 	}
 	return nil
+}
+
+// refusal is the error of an answer that is none.
+func refusal(response *http.Response) error {
+	var f failure
+	if err := json.NewDecoder(response.Body).Decode(&f); err != nil {
+		return fmt.Errorf("ask the daemon: it answered %s", response.Status)
+	}
+	if response.StatusCode == http.StatusServiceUnavailable {
+		return ErrLeaving
+	}
+	return &RefusedError{f.Error, f.Faults}
 }

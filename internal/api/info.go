@@ -19,6 +19,7 @@ type Info struct {
 	Rollback   *RollbackInfo     `json:"rollback,omitempty"`
 	Daemon     DaemonInfo        `json:"daemon"`
 	States     StatesInfo        `json:"states"`
+	Capturing  bool              `json:"capturing"`  // weir capture runs
 	Paths      uint32            `json:"paths"`      // sets of matched rules that are counted apart
 	PathsFull  Counter           `json:"paths_full"` // counted under no rule, as no path was free
 	Answers    Answers           `json:"answers"`
@@ -97,11 +98,12 @@ func (r *Reader) Info() (*Info, error) {
 	i, loaded := r.info, r.loaded
 	info := &Info{
 		Enabled: true, Since: loaded.Started, Loaded: &loaded,
-		Daemon:   DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.answers(), PID: loaded.PID, Heartbeat: i.Heartbeat},
-		States:   StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
-		Paths:    i.Paths,
-		NextHops: i.NextHops,
-		Timeouts: make(map[string]string),
+		Daemon:    DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.answers(), PID: loaded.PID, Heartbeat: i.Heartbeat},
+		States:    StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
+		Capturing: i.Capturing,
+		Paths:     i.Paths,
+		NextHops:  i.NextHops,
+		Timeouts:  make(map[string]string),
 	}
 	for phase, ticks := range i.Timeouts {
 		span := time.Duration(ticks) * (time.Second / state.TicksPerSecond)
@@ -184,6 +186,9 @@ func (i *Info) Print(w io.Writer) error {
 	p.line("Ruleset: %s", i.Loaded.String())
 	if i.Rollback != nil {
 		p.line("Rollback: %s", i.Rollback.text(i.Daemon.Alive, now))
+	}
+	if i.Capturing {
+		p.line("Packets are being captured")
 	}
 	p.line("")
 	seconds := now.Sub(i.Since).Seconds()

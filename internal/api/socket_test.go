@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 type control struct {
 	loaded  LoadRequest
 	left    chan string
+	packets *packets
 	leaving int // so many loads meet a daemon that leaves
 }
 
@@ -31,6 +34,56 @@ func (c *control) Confirm() (*ConfirmAnswer, error) {
 	return &ConfirmAnswer{c.loaded.Path}, nil
 }
 func (c *control) Leave(why string) { c.left <- why }
+
+// Capture refuses one interface, and ends after two parts.
+func (c *control) Capture(q *CaptureRequest) (Packets, error) {
+	if q.Interface == "nowhere" {
+		return nil, errors.New("there is no interface nowhere")
+	}
+	c.packets = &packets{parts: []string{q.Interface + " ", q.Filter}}
+	return c.packets, nil
+}
+
+type packets struct {
+	parts  []string
+	closed atomic.Bool
+}
+
+func (p *packets) Next(context.Context) ([]byte, error) {
+	if len(p.parts) == 0 {
+		return nil, io.EOF
+	}
+	part := p.parts[0]
+	p.parts = p.parts[1:]
+	return []byte(part), nil
+}
+
+func (p *packets) Close() error {
+	p.closed.Store(true)
+	return nil
+}
+
+func TestCapture(t *testing.T) {
+	client, c, _ := serveControl(t)
+	body, err := client.Capture(t.Context(), &CaptureRequest{Interface: "any", Filter: "proto tcp", Snap: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	got, err := io.ReadAll(body)
+	if err != nil || string(got) != "any proto tcp" {
+		t.Errorf("the stream is %q, %v", got, err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); !c.packets.closed.Load() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	if !c.packets.closed.Load() {
+		t.Error("the capture goes on without a reader")
+	}
+	if _, err := client.Capture(t.Context(), &CaptureRequest{Interface: "nowhere"}); err == nil || err.Error() != "there is no interface nowhere" {
+		t.Errorf("a refusal arrives as %v", err)
+	}
+}
 func (c *control) Load(_ context.Context, r LoadRequest) (*LoadAnswer, error) {
 	switch {
 	case r.File == "bad.conf":

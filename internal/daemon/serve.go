@@ -14,12 +14,14 @@ import (
 func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
+	capturer := newCapturer(b)
 	tasks := []Task{
+		capturer,
 		&follower{readiness: newReadiness(), box: b, watcher: watcher},
 		&roller{readiness: newReadiness(), box: b},
 		&heart{readiness: newReadiness(), box: b},
 		&prober{readiness: newReadiness(), box: b},
-		&controller{readiness: newReadiness(), box: b, living: ctx, leave: leave, started: time.Now()},
+		&controller{readiness: newReadiness(), box: b, capturer: capturer, living: ctx, leave: leave, started: time.Now()},
 	}
 	err := serve(ctx, tasks, b.sayReady)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
@@ -150,10 +152,11 @@ func every(ctx context.Context, pause time.Duration, do func()) error {
 // controller answers the control socket.
 type controller struct {
 	readiness
-	box     *box
-	living  context.Context // ends when the daemon is to end
-	leave   context.CancelCauseFunc
-	started time.Time
+	box      *box
+	capturer *capturer
+	living   context.Context // ends when the daemon is to end
+	leave    context.CancelCauseFunc
+	started  time.Time
 }
 
 func (*controller) String() string { return "control socket" }

@@ -262,7 +262,7 @@ func (d *Dataplane) fill() error {
 var slots = map[string]string{"slots": "weir_xdp_", "in_slots": "weir_tc_in_", "out_slots": "weir_tc_out_"}
 
 // slotNames are what the programs' names end with, by enum slot of bpf/slots.h.
-var slotNames = []string{"miss", "error", "fragment", "turn"}
+var slotNames = []string{"miss", "error", "fragment", "turn", "capture"}
 
 func (d *Dataplane) fillSlots() error {
 	for array, prefix := range slots {

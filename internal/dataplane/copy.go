@@ -63,6 +63,7 @@ func copyShared(to, from *xdpShared) {
 	to.Now = from.Now
 	to.Heartbeat = from.Heartbeat
 	to.RouteGeneration = from.RouteGeneration
+	to.Recording = from.Recording
 	to.Interfaces = from.Interfaces
 }
 

@@ -11,7 +11,7 @@ import (
 
 // InterfaceFlags are what the programs must know of an interface: the bits
 // INTERFACE_* of bpf/maps.h.
-type InterfaceFlags uint8
+type InterfaceFlags uint16
 
 // Flags of an interface.
 const (
@@ -23,6 +23,7 @@ const (
 	InterfaceLoopback                            // no sanity
 	InterfaceStatic4                             // has a static IPv4 address: no implicit DHCP
 	InterfaceStatic6                             // has a static global IPv6 address: no implicit DHCPv6
+	interfaceCapture                             // packets go by the capturing programs
 )
 
 // MaxIfindex is one more than the highest index of an interface that can be
@@ -54,7 +55,7 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 	}
 	copy(raw.Mac[:], i.MAC)
 	atomic.StoreUint32(&raw.Mtu, i.MTU)
-	raw.Flags = uint8(i.Flags)
+	raw.Flags = uint16(d.withCapture(i.Flags))
 	steps.Done("tell of interface %d", ifindex)
 	return nil
 }

@@ -55,6 +55,7 @@ var layouts = map[string][2]uintptr{
 	mapLogRing:           {0, 0},
 	mapCaptureRing:       {0, 0},
 	mapRecordsLost:       {4, 8},
+	mapCaptureFilters:    {4, unsafe.Sizeof(xdpCaptureSetting{})},
 }
 
 // checkLayout compares the sizes of a map's keys and values with the Go types'.

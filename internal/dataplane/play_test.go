@@ -71,6 +71,7 @@ func TestPackets(t *testing.T) {
 		{"checksums", testChecksums},
 		{"pools", testPools},
 		{"addresses", testAddresses},
+		{"capture", testCapture},
 		{"devices", testDevices}, // the last: one of them is gone afterwards
 	} {
 		h.sub(section.name, func(h *harness) {

@@ -91,6 +91,7 @@ func (s *stage) play() {
 	s.failed, s.shots, s.events = nil, 0, nil
 	s.lines = s.ruleset()
 	s.drawFlags()
+	s.drawCapture()
 	s.twin.use(strings.Join(s.lines, "\n"))
 	f := &traffic{drawing: s.drawing, twin: s.twin}
 	for range episodeLength {
@@ -118,6 +119,15 @@ func (s *stage) drawFlags() {
 		}
 		s.twin.flags[name] = flags
 	}
+}
+
+// drawCapture has the packets of some episodes captured: that changes nothing.
+func (s *stage) drawCapture() {
+	var all []CaptureFilter
+	if s.IntN(4) == 0 {
+		all = []CaptureFilter{{Readers: 1, All: true}}
+	}
+	check(s.twin.tb, s.twin.dp.SetCapture(CaptureBytes, all))
 }
 
 // act has an event happen. f, if any, learns what became of it.

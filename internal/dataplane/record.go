@@ -52,14 +52,16 @@ type Record struct {
 	Flags   uint8
 	Family  uint8  // 4, 6; 0: not IP
 	Peer    uint32 // RecordAfter: index of the interface that it leaves by
+	Readers uint32 // captured: 1 << n for each reader n that wants it
 	Data    []byte // the first bytes of the frame; at most Length
 }
 
 // ErrRecord is returned (wrapped) for bytes that are no record.
 var ErrRecord = errors.New("not a record of this version")
 
-// parseRecord reads a record's bytes. Data is part of them.
-func parseRecord(b []byte) (Record, error) {
+// ParseRecord reads a record's bytes, as Ring.ReadRaw gives them. Data is part of
+// them.
+func ParseRecord(b []byte) (Record, error) {
 	if len(b) < int(unsafe.Sizeof(xdpRecord{})) {
 		return Record{}, fmt.Errorf("%d bytes: %w", len(b), ErrRecord)
 	}
@@ -72,7 +74,7 @@ func parseRecord(b []byte) (Record, error) {
 	return Record{
 		Time: raw.Time, Ifindex: raw.Ifindex, Rule: raw.Rule, State: raw.State, Length: raw.Length,
 		Kind: RecordKind(raw.Kind), Reason: reason.Reason(raw.Reason), Verdict: Verdict(raw.Verdict),
-		Out: raw.Direction != 0, Flags: raw.Flags, Family: raw.Family, Peer: raw.PeerIfindex,
+		Out: raw.Direction != 0, Flags: raw.Flags, Family: raw.Family, Peer: raw.PeerIfindex, Readers: raw.Readers,
 		Data: data[:raw.Captured],
 	}, nil
 }
@@ -111,7 +113,7 @@ func (d *Dataplane) OpenRing(name RingName) (*Ring, error) {
 func (r *Ring) Read(patience time.Duration, each func(Record)) error {
 	var broken error
 	err := r.ring.Read(patience, func(b []byte) {
-		record, err := parseRecord(b)
+		record, err := ParseRecord(b)
 		if err != nil {
 			broken = err
 			return
@@ -123,6 +125,16 @@ func (r *Ring) Read(patience time.Duration, each func(Record)) error {
 
 // Pending reports whether the ring holds records.
 func (r *Ring) Pending() bool { return r.ring.Pending() > 0 }
+
+// ReadRaw is Read, but that each is given the records' bytes and who of the
+// readers wants them, for whoever only hands them on.
+func (r *Ring) ReadRaw(patience time.Duration, each func(raw []byte, readers uint32)) error {
+	return r.ring.Read(patience, func(b []byte) {
+		if len(b) >= int(unsafe.Sizeof(xdpRecord{})) {
+			each(b, (*xdpRecord)(unsafe.Pointer(unsafe.SliceData(b))).Readers)
+		}
+	})
+}
 
 // Close ends the reader, and a Read that waits.
 func (r *Ring) Close() error { return r.ring.Close() }

@@ -25,6 +25,7 @@ const (
 	sweepMapNexthopHints      = "nexthop_hints"
 	sweepMapNexthopIndex      = "nexthop_index"
 	sweepMapNexthopsFree      = "nexthops_free"
+	sweepMapNoted             = "noted"
 	sweepMapPathCounters      = "path_counters"
 	sweepMapPaths             = "paths"
 	sweepMapSpilledTuples     = "spilled_tuples"
@@ -104,6 +105,7 @@ type sweepMapSpecs struct {
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.MapSpec `ebpf:"nexthops_free"`
+	Noted             *ebpf.MapSpec `ebpf:"noted"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
@@ -157,6 +159,7 @@ type sweepMaps struct {
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.Map `ebpf:"nexthops_free"`
+	Noted             *ebpf.Map `ebpf:"noted"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
@@ -176,6 +179,7 @@ func (m *sweepMaps) Close() error {
 		m.NexthopHints,
 		m.NexthopIndex,
 		m.NexthopsFree,
+		m.Noted,
 		m.PathCounters,
 		m.Paths,
 		m.SpilledTuples,

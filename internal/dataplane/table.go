@@ -30,6 +30,7 @@ const (
 	mapAnswerSources     = "answer_sources"
 	mapBroadcasts        = "broadcasts"
 	mapAnswerCounters    = "answer_counters"
+	mapCaptureFilters    = "capture_filters"
 )
 
 var keptMaps = []string{
@@ -37,6 +38,7 @@ var keptMaps = []string{
 	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments,
 	mapLogRing, mapCaptureRing, mapRecordsLost,
 	mapAnswerSources, mapBroadcasts, mapAnswerCounters,
+	mapCaptureFilters,
 }
 
 // tables are the maps that outlive a reload, and what of them is memory.

@@ -21,7 +21,9 @@ const (
 	tcMapAnswerSources      = "answer_sources"
 	tcMapAnswers            = "answers"
 	tcMapBroadcasts         = "broadcasts"
+	tcMapCaptureFilters     = "capture_filters"
 	tcMapCaptureRing        = "capture_ring"
+	tcMapCaptures           = "captures"
 	tcMapFragments          = "fragments"
 	tcMapInSlots            = "in_slots"
 	tcMapInterfaceCounters  = "interface_counters"
@@ -29,6 +31,7 @@ const (
 	tcMapNexthopHints       = "nexthop_hints"
 	tcMapNexthopIndex       = "nexthop_index"
 	tcMapNexthopsFree       = "nexthops_free"
+	tcMapNoted              = "noted"
 	tcMapOutSlots           = "out_slots"
 	tcMapPathCounters       = "path_counters"
 	tcMapPaths              = "paths"
@@ -52,11 +55,13 @@ const (
 	tcMapTuples             = "tuples"
 	tcMapWalks              = "walks"
 	tcProgWeirTcIn          = "weir_tc_in"
+	tcProgWeirTcInCapture   = "weir_tc_in_capture"
 	tcProgWeirTcInError     = "weir_tc_in_error"
 	tcProgWeirTcInFragment  = "weir_tc_in_fragment"
 	tcProgWeirTcInMiss      = "weir_tc_in_miss"
 	tcProgWeirTcInTurn      = "weir_tc_in_turn"
 	tcProgWeirTcOut         = "weir_tc_out"
+	tcProgWeirTcOutCapture  = "weir_tc_out_capture"
 	tcProgWeirTcOutError    = "weir_tc_out_error"
 	tcProgWeirTcOutFragment = "weir_tc_out_fragment"
 	tcProgWeirTcOutMiss     = "weir_tc_out_miss"
@@ -116,11 +121,13 @@ type tcSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcProgramSpecs struct {
 	WeirTcIn          *ebpf.ProgramSpec `ebpf:"weir_tc_in"`
+	WeirTcInCapture   *ebpf.ProgramSpec `ebpf:"weir_tc_in_capture"`
 	WeirTcInError     *ebpf.ProgramSpec `ebpf:"weir_tc_in_error"`
 	WeirTcInFragment  *ebpf.ProgramSpec `ebpf:"weir_tc_in_fragment"`
 	WeirTcInMiss      *ebpf.ProgramSpec `ebpf:"weir_tc_in_miss"`
 	WeirTcInTurn      *ebpf.ProgramSpec `ebpf:"weir_tc_in_turn"`
 	WeirTcOut         *ebpf.ProgramSpec `ebpf:"weir_tc_out"`
+	WeirTcOutCapture  *ebpf.ProgramSpec `ebpf:"weir_tc_out_capture"`
 	WeirTcOutError    *ebpf.ProgramSpec `ebpf:"weir_tc_out_error"`
 	WeirTcOutFragment *ebpf.ProgramSpec `ebpf:"weir_tc_out_fragment"`
 	WeirTcOutMiss     *ebpf.ProgramSpec `ebpf:"weir_tc_out_miss"`
@@ -136,7 +143,9 @@ type tcMapSpecs struct {
 	AnswerSources     *ebpf.MapSpec `ebpf:"answer_sources"`
 	Answers           *ebpf.MapSpec `ebpf:"answers"`
 	Broadcasts        *ebpf.MapSpec `ebpf:"broadcasts"`
+	CaptureFilters    *ebpf.MapSpec `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
+	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	InSlots           *ebpf.MapSpec `ebpf:"in_slots"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
@@ -144,6 +153,7 @@ type tcMapSpecs struct {
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.MapSpec `ebpf:"nexthops_free"`
+	Noted             *ebpf.MapSpec `ebpf:"noted"`
 	OutSlots          *ebpf.MapSpec `ebpf:"out_slots"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
@@ -209,7 +219,9 @@ type tcMaps struct {
 	AnswerSources     *ebpf.Map `ebpf:"answer_sources"`
 	Answers           *ebpf.Map `ebpf:"answers"`
 	Broadcasts        *ebpf.Map `ebpf:"broadcasts"`
+	CaptureFilters    *ebpf.Map `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
+	Captures          *ebpf.Map `ebpf:"captures"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	InSlots           *ebpf.Map `ebpf:"in_slots"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
@@ -217,6 +229,7 @@ type tcMaps struct {
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.Map `ebpf:"nexthops_free"`
+	Noted             *ebpf.Map `ebpf:"noted"`
 	OutSlots          *ebpf.Map `ebpf:"out_slots"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
@@ -248,7 +261,9 @@ func (m *tcMaps) Close() error {
 		m.AnswerSources,
 		m.Answers,
 		m.Broadcasts,
+		m.CaptureFilters,
 		m.CaptureRing,
+		m.Captures,
 		m.Fragments,
 		m.InSlots,
 		m.InterfaceCounters,
@@ -256,6 +271,7 @@ func (m *tcMaps) Close() error {
 		m.NexthopHints,
 		m.NexthopIndex,
 		m.NexthopsFree,
+		m.Noted,
 		m.OutSlots,
 		m.PathCounters,
 		m.Paths,
@@ -302,11 +318,13 @@ type tcVariables struct {
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcPrograms struct {
 	WeirTcIn          *ebpf.Program `ebpf:"weir_tc_in"`
+	WeirTcInCapture   *ebpf.Program `ebpf:"weir_tc_in_capture"`
 	WeirTcInError     *ebpf.Program `ebpf:"weir_tc_in_error"`
 	WeirTcInFragment  *ebpf.Program `ebpf:"weir_tc_in_fragment"`
 	WeirTcInMiss      *ebpf.Program `ebpf:"weir_tc_in_miss"`
 	WeirTcInTurn      *ebpf.Program `ebpf:"weir_tc_in_turn"`
 	WeirTcOut         *ebpf.Program `ebpf:"weir_tc_out"`
+	WeirTcOutCapture  *ebpf.Program `ebpf:"weir_tc_out_capture"`
 	WeirTcOutError    *ebpf.Program `ebpf:"weir_tc_out_error"`
 	WeirTcOutFragment *ebpf.Program `ebpf:"weir_tc_out_fragment"`
 	WeirTcOutMiss     *ebpf.Program `ebpf:"weir_tc_out_miss"`
@@ -316,11 +334,13 @@ type tcPrograms struct {
 func (p *tcPrograms) Close() error {
 	return _TcClose(
 		p.WeirTcIn,
+		p.WeirTcInCapture,
 		p.WeirTcInError,
 		p.WeirTcInFragment,
 		p.WeirTcInMiss,
 		p.WeirTcInTurn,
 		p.WeirTcOut,
+		p.WeirTcOutCapture,
 		p.WeirTcOutError,
 		p.WeirTcOutFragment,
 		p.WeirTcOutMiss,

@@ -67,6 +67,7 @@ type Info struct {
 	Made       uint32 // states made since the start, modulo 2³²
 	Paths      uint32 // sets of matched rules that are counted apart
 	NextHops   uint32
+	Capturing  bool // somebody reads the ring of captured packets
 	Now        state.Tick
 	Heartbeat  time.Duration  // since the daemon's last
 	Timeouts   state.Timeouts // in force, adaptive scaling applied
@@ -97,6 +98,7 @@ func (v *View) Info() (Info, error) {
 		Made:       atomic.LoadUint32(&s.StatesMade),
 		Paths:      s.PathsHigh + s.PathsReserved,
 		NextHops:   s.NexthopsHigh - s.NexthopsUnused,
+		Capturing:  atomic.LoadUint32(&s.Recording)&(1<<CaptureRing) != 0,
 		Now:        state.Tick(now),
 		Heartbeat:  time.Duration(now-atomic.LoadUint32(&s.Heartbeat)) * (time.Second / state.TicksPerSecond),
 		Timeouts:   s.Timeout,

@@ -45,6 +45,66 @@ type xdpBucket struct {
 	Spilled uint32
 }
 
+type xdpCapture struct {
+	_      structs.HostLayout
+	Head   xdpRecord
+	Data   [9216]uint8
+	Before struct {
+		_      structs.HostLayout
+		Src    xdpAddr
+		Dst    xdpAddr
+		Sport  uint16
+		Dport  uint16
+		Family uint8
+		Proto  uint8
+		Ports  uint8
+		Pad    uint8
+	}
+	After struct {
+		_      structs.HostLayout
+		Src    xdpAddr
+		Dst    xdpAddr
+		Sport  uint16
+		Dport  uint16
+		Family uint8
+		Proto  uint8
+		Ports  uint8
+		Pad    uint8
+	}
+	Headers [1024]uint8
+	There   uint32
+	Bare    uint32
+	At      uint32
+	Next    uint8
+	Later   uint8
+	Pad     [2]uint8
+}
+
+type xdpCaptureFilter struct {
+	_         structs.HostLayout
+	Src       xdpAddr
+	SrcMask   xdpAddr
+	Dst       xdpAddr
+	DstMask   xdpAddr
+	SportLow  uint16
+	SportHigh uint16
+	DportLow  uint16
+	DportHigh uint16
+	Ifindex   uint32
+	Readers   uint32
+	Family    uint8
+	Proto     uint8
+	Flags     uint8
+	Pad       [5]uint8
+}
+
+type xdpCaptureSetting struct {
+	_      structs.HostLayout
+	Snap   uint32
+	Count  uint32
+	Filter [64]xdpCaptureFilter
+}
+
 type xdpCounter struct {
 	_       structs.HostLayout
 	Packets uint64
@@ -104,8 +164,7 @@ type xdpFragmentKey struct {
 type xdpInterface struct {
 	_     structs.HostLayout
 	Mac   [6]uint8
-	Flags uint8
-	Pad0  uint8
+	Flags uint16
 	Slot  uint32
 	Mtu   uint32
 }
@@ -168,7 +227,7 @@ type xdpRecord struct {
 	Flags       uint8
 	Family      uint8
 	PeerIfindex uint32
-	Pad0        uint32
+	Readers     uint32
 }
 
 type xdpRule struct {
@@ -401,8 +460,7 @@ type xdpShared struct {
 	Interfaces      [16384]struct {
 		_     structs.HostLayout
 		Mac   [6]uint8
-		Flags uint8
-		Pad0  uint8
+		Flags uint16
 		Slot  uint32
 		Mtu   uint32
 	}
@@ -512,13 +570,16 @@ const (
 	xdpMapAnswerSources     = "answer_sources"
 	xdpMapAnswers           = "answers"
 	xdpMapBroadcasts        = "broadcasts"
+	xdpMapCaptureFilters    = "capture_filters"
 	xdpMapCaptureRing       = "capture_ring"
+	xdpMapCaptures          = "captures"
 	xdpMapFragments         = "fragments"
 	xdpMapInterfaceCounters = "interface_counters"
 	xdpMapLogRing           = "log_ring"
 	xdpMapNexthopHints      = "nexthop_hints"
 	xdpMapNexthopIndex      = "nexthop_index"
 	xdpMapNexthopsFree      = "nexthops_free"
+	xdpMapNoted             = "noted"
 	xdpMapPathCounters      = "path_counters"
 	xdpMapPaths             = "paths"
 	xdpMapPoolAddresses     = "pool_addresses"
@@ -542,6 +603,7 @@ const (
 	xdpMapTuples            = "tuples"
 	xdpMapWalks             = "walks"
 	xdpProgWeirXdp          = "weir_xdp"
+	xdpProgWeirXdpCapture   = "weir_xdp_capture"
 	xdpProgWeirXdpError     = "weir_xdp_error"
 	xdpProgWeirXdpFragment  = "weir_xdp_fragment"
 	xdpProgWeirXdpMiss      = "weir_xdp_miss"
@@ -601,6 +663,7 @@ type xdpSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpProgramSpecs struct {
 	WeirXdp         *ebpf.ProgramSpec `ebpf:"weir_xdp"`
+	WeirXdpCapture  *ebpf.ProgramSpec `ebpf:"weir_xdp_capture"`
 	WeirXdpError    *ebpf.ProgramSpec `ebpf:"weir_xdp_error"`
 	WeirXdpFragment *ebpf.ProgramSpec `ebpf:"weir_xdp_fragment"`
 	WeirXdpMiss     *ebpf.ProgramSpec `ebpf:"weir_xdp_miss"`
@@ -616,13 +679,16 @@ type xdpMapSpecs struct {
 	AnswerSources     *ebpf.MapSpec `ebpf:"answer_sources"`
 	Answers           *ebpf.MapSpec `ebpf:"answers"`
 	Broadcasts        *ebpf.MapSpec `ebpf:"broadcasts"`
+	CaptureFilters    *ebpf.MapSpec `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
+	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
 	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.MapSpec `ebpf:"nexthops_free"`
+	Noted             *ebpf.MapSpec `ebpf:"noted"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
@@ -688,13 +754,16 @@ type xdpMaps struct {
 	AnswerSources     *ebpf.Map `ebpf:"answer_sources"`
 	Answers           *ebpf.Map `ebpf:"answers"`
 	Broadcasts        *ebpf.Map `ebpf:"broadcasts"`
+	CaptureFilters    *ebpf.Map `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
+	Captures          *ebpf.Map `ebpf:"captures"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
 	LogRing           *ebpf.Map `ebpf:"log_ring"`
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.Map `ebpf:"nexthops_free"`
+	Noted             *ebpf.Map `ebpf:"noted"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
@@ -726,13 +795,16 @@ func (m *xdpMaps) Close() error {
 		m.AnswerSources,
 		m.Answers,
 		m.Broadcasts,
+		m.CaptureFilters,
 		m.CaptureRing,
+		m.Captures,
 		m.Fragments,
 		m.InterfaceCounters,
 		m.LogRing,
 		m.NexthopHints,
 		m.NexthopIndex,
 		m.NexthopsFree,
+		m.Noted,
 		m.PathCounters,
 		m.Paths,
 		m.PoolAddresses,
@@ -779,6 +851,7 @@ type xdpVariables struct {
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpPrograms struct {
 	WeirXdp         *ebpf.Program `ebpf:"weir_xdp"`
+	WeirXdpCapture  *ebpf.Program `ebpf:"weir_xdp_capture"`
 	WeirXdpError    *ebpf.Program `ebpf:"weir_xdp_error"`
 	WeirXdpFragment *ebpf.Program `ebpf:"weir_xdp_fragment"`
 	WeirXdpMiss     *ebpf.Program `ebpf:"weir_xdp_miss"`
@@ -788,6 +861,7 @@ type xdpPrograms struct {
 func (p *xdpPrograms) Close() error {
 	return _XdpClose(
 		p.WeirXdp,
+		p.WeirXdpCapture,
 		p.WeirXdpError,
 		p.WeirXdpFragment,
 		p.WeirXdpMiss,

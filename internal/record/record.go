@@ -1,5 +1,3 @@
-// Package record is what people see of packets that rules log or that are
-// captured: one record for each, with the rule that decided in words.
 package record
 
 import (

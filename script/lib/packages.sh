@@ -20,6 +20,7 @@ needs() {
 		tc iproute2 shapes links in the tests
 		ethtool ethtool switches offloads in the tests
 		tcpdump tcpdump looks at what crosses a link
+		tshark tshark reads what weir captures, comments too
 		socat socat makes connections of every kind
 		traceroute traceroute is one of the tests
 		iptables-legacy iptables is another firewall, which weir has to name

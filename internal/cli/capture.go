@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/api"
+	"weir/internal/dataplane"
+	"weir/internal/netif"
+	"weir/internal/record"
+)
+
+// errDaemonEnded ends a command that follows what the daemon tells.
+var errDaemonEnded = errors.New("the daemon has ended")
+
+func newCaptureCommand(env *Env) *cobra.Command {
+	var form packetForm
+	var q api.CaptureRequest
+	var limit uint64
+	c := &cobra.Command{
+		Use:   "capture INTERFACE|any [FILTER]",
+		Short: "show packets as they came and as they leave, with what was decided and why",
+		Long: `capture shows packets that weir judges: each as it came, before anything was
+changed, and as it leaves – translated, with the interface it leaves by – or why
+it does not. tcpdump cannot: what XDP takes never reaches the place where it
+listens.
+
+Packets are shown that come or leave by INTERFACE, and fit FILTER as they came
+or as they leave. FILTER is the part of a rule of pf.conf that tells addresses
+and ports:
+
+    weir capture any inet proto tcp from 192.0.2.0/24 to any port { 80 443 }
+
+Lists are alternatives; all running captures together may have 64 of them. A
+filter selects one direction, as a rule does; with --replies also the other. An
+empty filter selects everything, what is malformed or not IP too.
+
+Without -w, a line is printed for each, in the form of tcpdump on pflog. With -w,
+pcapng is written, which tcpdump and Wireshark read; a packet's comments tell
+what was decided, why, and the rule with its file and line:
+
+    weir capture any -w - | tcpdump -nr -
+    weir capture wan proto icmp -w icmp.pcapng
+
+Captured packets go through a ring of 8 MiB. What finds no room is counted as
+lost; no packet is delayed or dropped for it. The capture ends with the command,
+however that ends.`,
+		Args: usageArgs(captureArgs),
+		RunE: func(c *cobra.Command, args []string) error {
+			q.Interface, q.Filter = args[0], strings.Join(args[1:], " ")
+			if q.Snap < 1 || q.Snap > dataplane.CaptureBytes {
+				return &UsageError{fmt.Errorf("-s %d: a frame's bytes are 1 to %d", q.Snap, dataplane.CaptureBytes)}
+			}
+			if err := form.check(env.Stdout); err != nil {
+				return err
+			}
+			return env.capture(c.Context(), &q, &form, limit)
+		},
+	}
+	formFlags(c, &form)
+	c.Flags().IntVarP(&q.Snap, "snaplen", "s", dataplane.CaptureBytes, "show at most so many `bytes` of a frame")
+	c.Flags().Uint64VarP(&limit, "count", "c", 0, "end after so many records; each packet makes `two`")
+	c.Flags().BoolVar(&q.Replies, "replies", false, "also packets that go the other way")
+	return c
+}
+
+func formFlags(c *cobra.Command, form *packetForm) {
+	c.Flags().StringVarP(&form.file, "write", "w", "", "write pcapng to `file`; - is standard output")
+	c.Flags().BoolVar(&form.json, "json", false, "print JSON, one object a line")
+}
+
+func captureArgs(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("name an interface, or %q", api.AnyInterface)
+	}
+	return nil
+}
+
+// capture prints captured packets until ctx ends.
+func (e *Env) capture(ctx context.Context, q *api.CaptureRequest, form *packetForm, limit uint64) error {
+	folder, err := e.folder()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	body, err := api.NewClient(folder).Capture(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	f := &follower{stream: record.NewStream(body), limit: limit}
+	if f.names, err = api.NewNames(folder); err != nil {
+		return err
+	}
+	shown, err := shownInterfaces(q.Interface)
+	if err != nil {
+		return err
+	}
+	f.to, err = form.printer(e.Stdout, &record.Form{Snap: q.Snap + etherHeader, Application: "weir " + version(), Interfaces: shown})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.Stderr, "weir: capturing on %s\n", q.Interface)
+	err = errors.Join(f.follow(ctx), f.to.end(f.stream.Lost()))
+	fmt.Fprintf(e.Stderr, "weir: %d records, %d lost\n", f.to.count, f.stream.Lost())
+	return err
+}
+
+// etherHeader is what a frame's bytes may be more by in a file: the header that a
+// packet without one gets.
+const etherHeader = 14
+
+// shownInterfaces are those that a capture's file begins with.
+func shownInterfaces(name string) ([]string, error) {
+	if name != api.AnyInterface {
+		return []string{name}, nil
+	}
+	links, err := netif.Links()
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, l := range links {
+		all = append(all, l.Name)
+	}
+	return all, nil
+}
+
+// follower prints a stream of packets.
+type follower struct {
+	stream *record.Stream
+	names  *api.Names
+	to     *packetPrinter
+	limit  uint64 // of records; 0: none
+	boot   time.Time
+}
+
+// follow prints until ctx ends, which is no error, or the stream does.
+func (f *follower) follow(ctx context.Context) error {
+	for f.limit == 0 || f.to.count < f.limit {
+		if !f.stream.Pending() {
+			if err := f.to.flush(); err != nil {
+				return ended(err)
+			}
+		}
+		raw, err := f.stream.Next()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return errDaemonEnded
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.print(raw); err != nil {
+			return ended(err)
+		}
+	}
+	return nil
+}
+
+// ended is the error of printing; that nobody reads any more is none.
+func ended(err error) error {
+	if errors.Is(err, unix.EPIPE) {
+		return nil
+	}
+	return err
+}
+
+func (f *follower) print(raw []byte) error {
+	r, err := dataplane.ParseRecord(raw)
+	if err != nil {
+		return err
+	}
+	if err := f.setBoot(); err != nil {
+		return err
+	}
+	named := record.Name(&r, f.boot, f.names)
+	return f.to.print(&named)
+}
+
+// bootSlack is by how much the wall clock may have moved before records follow it.
+const bootSlack = time.Millisecond
+
+// setBoot sets when CLOCK_BOOTTIME was 0. It stays the same unless somebody sets
+// the clock, so that times between records are what they were.
+func (f *follower) setBoot() error {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return fmt.Errorf("read the clock: %w", err)
+	}
+	boot := time.Now().Round(0).Add(-time.Duration(now.Nano()))
+	if boot.Sub(f.boot).Abs() > bootSlack {
+		f.boot = boot
+	}
+	return nil
+}

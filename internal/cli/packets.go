@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/record"
+)
+
+// packetForm is in which form weir log and weir capture print packets.
+type packetForm struct {
+	file string // of pcapng; "-" is standard output, "" text
+	json bool
+}
+
+var (
+	errTwoForms = errors.New("--json and -w exclude each other")
+	errTerminal = errors.New("-w - writes bytes for a program: lead them into one (| tcpdump -nr -) or into a file")
+)
+
+// check refuses what cannot be.
+func (f *packetForm) check(stdout io.Writer) error {
+	if f.json && f.file != "" {
+		return &UsageError{errTwoForms}
+	}
+	if f.file == "-" && isTerminal(stdout) {
+		return &UsageError{errTerminal}
+	}
+	return nil
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// packetPrinter prints packets in one of the forms. What it was given lies in a
+// buffer until Flush.
+type packetPrinter struct {
+	json  bool
+	to    *bufio.Writer
+	pcap  *record.Writer // nil: text or JSON
+	close func() error   // of the file
+	count uint64
+}
+
+// printer opens what packets are printed to.
+func (f *packetForm) printer(stdout io.Writer, form *record.Form) (*packetPrinter, error) {
+	p := &packetPrinter{json: f.json, close: func() error { return nil }}
+	to := stdout
+	if f.file != "" && f.file != "-" {
+		file, err := os.OpenFile(f.file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("write packets: %w", err)
+		}
+		to, p.close = file, file.Close
+	}
+	p.to = bufio.NewWriterSize(to, 1<<16)
+	if f.file == "" {
+		return p, nil
+	}
+	var err error
+	if p.pcap, err = record.NewWriter(p.to, form); err == nil {
+		err = p.to.Flush()
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+func (p *packetPrinter) print(r *record.Record) error {
+	p.count++
+	switch {
+	case p.pcap != nil:
+		return p.pcap.Write(r)
+	case p.json:
+		return r.PrintJSON(p.to)
+	}
+	_, err := fmt.Fprintln(p.to, r.Line())
+	return err
+}
+
+// flush shows what was printed to whoever reads along.
+func (p *packetPrinter) flush() error {
+	if p.pcap != nil {
+		if err := p.pcap.Flush(); err != nil {
+			return err
+		}
+	}
+	return p.to.Flush()
+}
+
+// end writes what stands behind the last packet. A reader that is gone already
+// has all that it wanted.
+func (p *packetPrinter) end(lost uint64) error {
+	var err error
+	if p.pcap != nil {
+		err = p.pcap.Close(lost)
+	}
+	err = errors.Join(err, p.to.Flush(), p.close())
+	if errors.Is(err, unix.EPIPE) {
+		return nil
+	}
+	return err
+}
