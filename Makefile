@@ -12,7 +12,8 @@
 #   make generate      rebuild generated files (needs clang 19)
 #   make lint          Go and C, warnings are errors (needs clang 19)
 #   make test-kernels  the same programs on another kernel, emulated
-#   make test-long     dataplane and model on PACKETS random packets
+#   make test-long     dataplane and model on PACKETS random packets; weir killed
+#                      at every step
 #   make fuzz          fuzz targets, FUZZTIME each
 #   make clean
 
@@ -75,9 +76,11 @@ test: weir
 
 # Another seed each time; a failure prints it, and WEIR_RANDOM_SEED repeats it.
 .PHONY: test-long
-test-long: need-go
+test-long: weir
 	WEIR_RANDOM_SEED=$${WEIR_RANDOM_SEED:-$$(date +%s)} WEIR_RANDOM_PACKETS=$(PACKETS) \
 		$(GO) test -count=1 -timeout 60m -v -run 'TestRandom$$' ./internal/dataplane
+	WEIR_BINARY='$(CURDIR)/weir' WEIR_KILL_EVERY_STEP=1 \
+		$(GO) test -count=1 -timeout 120m -v -run 'TestKilledBetweenTwoChanges$$' ./test
 
 .PHONY: test-kernels
 test-kernels: weir

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 
+	"weir/internal/steps"
+
 	"weir/internal/api"
 	"weir/internal/netif"
 )
@@ -45,6 +47,9 @@ func raiseGuard() error {
 		return fmt.Errorf("%w: the nft program is not installed", errNoNft)
 	}
 	_, err := nft(fmt.Sprintf(guardRules, uint32(markMask), uint32(markMagic)), "-f", "-")
+	if err == nil {
+		steps.Done("raise the guard")
+	}
 	return err
 }
 
@@ -57,6 +62,9 @@ func lowerGuard() error {
 		return nil
 	}
 	_, err := nft("", "delete", "table", "inet", "weir")
+	if err == nil {
+		steps.Done("lower the guard")
+	}
 	return err
 }
 

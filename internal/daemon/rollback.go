@@ -36,7 +36,7 @@ func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 	}
 	err := b.replace(source, m)
 	if err != nil && b.source != source {
-		b.logError("forget the load", b.recordWaiting(earlier, b.source.Path))
+		b.logError(b.recordWaiting(earlier, b.source.Path))
 		return err
 	}
 	next.until = time.Now().Add(span)
@@ -164,9 +164,10 @@ func (b *box) rollBack() error {
 	return b.stopWaiting()
 }
 
-// logError says what could not be done beside an error that counts more.
-func (b *box) logError(what string, err error) {
+// logError says that the record of a load that waits is not as it should be,
+// beside what counts more.
+func (b *box) logError(err error) {
 	if err != nil {
-		b.cfg.Log.Error(what, "error", err)
+		b.cfg.Log.Error("the next start may roll back in vain", "error", err)
 	}
 }

@@ -82,7 +82,7 @@ func (b *box) startBack(ctx context.Context, before Source) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; weir confirm keeps the rules that were loaded last", err)
 	}
-	b.logError("forget the load that was not confirmed", b.cfg.Folder.RemoveRollback())
+	b.logError(b.cfg.Folder.RemoveRollback())
 	return lock, nil
 }
 

@@ -23,7 +23,7 @@ func notRunning(out []byte) bool { return bytes.Contains(out, []byte(notRunningT
 
 // StartPatience is how long a start of weir may take on a busy machine, and with
 // a daemon that has to be waited for.
-const StartPatience = 30 * time.Second
+const StartPatience = time.Minute
 
 // Rules writes a rule file and returns its path.
 func (b *Box) Rules(text string) string {
