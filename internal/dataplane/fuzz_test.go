@@ -18,7 +18,8 @@ import (
 const fuzzRules = `
 match out on wan0 inet from (lan0:network) nat-to (wan0)
 match in on wan0 inet proto tcp to (wan0) port 80 rdr-to 192.168.1.10 port 8080
-block all
+block return
+block return-icmp (filter-prohib, admin-unr) on wan0
 pass in on lan0 allow-opts
 pass out on wan0
 pass in on wan0 inet proto tcp to 192.168.1.10 port 8080

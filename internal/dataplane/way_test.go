@@ -125,7 +125,7 @@ func (w *way) differ(want *model.Outcome, expected *left, all []left) error {
 			(bytes.Equal(l.frame, expected.frame) || rewritten(want) && sameAddresses(l.frame, expected.frame))
 	}
 	found := slices.ContainsFunc(all, matches)
-	due := expected != nil && (want.Verdict == model.Redirect || want.Reason == reason.UpDevice)
+	due := expected != nil && (want.Verdict == model.Redirect || want.Verdict == model.Answer || want.Reason == reason.UpDevice)
 	strange := slices.ContainsFunc(all, func(l left) bool { return !wellFormed(l.frame) && !w.own(l) || !matches(l) && !w.own(l) })
 	if !strange && (found || !due) {
 		return nil
@@ -149,7 +149,7 @@ func rewritten(want *model.Outcome) bool {
 // expected is what leaves the box of a frame, nil if nothing shall.
 func (w *way) expected(ifindex int, want *model.Outcome) *left {
 	switch {
-	case want.Verdict == model.Redirect:
+	case want.Verdict == model.Redirect || want.Verdict == model.Answer:
 		return &left{int(want.Interface), want.Frame}
 	case want.Verdict != model.Up || want.Mark&model.MarkMask != model.MarkMagic || want.Mark&model.MarkRedirect != 0:
 		return nil

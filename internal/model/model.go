@@ -155,6 +155,10 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 		return Outcome{Verdict: Drop, Reason: reason.Interface}
 	}
 	f = &Frame{Hook: f.Hook, Interface: f.Interface, From: f.From, Mark: f.Mark, Bytes: append([]byte(nil), f.Bytes...)}
+	if f.Hook == TCXIngress && f.Mark == MarkAnswer {
+		f.Mark = 0
+		return f.end(reason.Marked) // the box's own answer to itself
+	}
 	if f.Hook != TCXEgress {
 		f.Mark = 0 // marks are weir's to give: nothing comes in with one
 	}
