@@ -54,6 +54,68 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
+// mediaRules refuse what comes in by some devices and leaves by them, and on lo.
+const mediaRules = `
+block return quick on { DEVICES }
+block return out quick on lo proto tcp to port 81
+block return in quick on lo proto { tcp, udp } to port 82
+pass
+`
+
+//	lan ══ bridge, tun ══ fw ══ lo
+//
+// It is the same with a bridge, with packets that have no Ethernet header, and
+// with what the box sends to itself.
+func TestAnswersByOtherDevices(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		paths, _ := b.Paths(lib.Bridge, lib.Tunnel)
+		b.WeirRun(strings.ReplaceAll(mediaRules, "DEVICES", paths[0].Device+" "+paths[1].Device))
+		for _, p := range paths {
+			for _, ipv6 := range []bool{false, true} {
+				refused(b, lab.LAN, p.Addr(10, ipv6), p.Addr(1, ipv6), 80)
+				refused(b, lab.FW, p.Addr(1, ipv6), p.Addr(10, ipv6), 80)
+			}
+		}
+		for _, port := range []uint16{81, 82} { // what is open would not refuse by itself
+			b.Listen(lab.FW, port, "socat", fmt.Sprintf("TCP6-LISTEN:%d,fork,ipv6only=0", port), "EXEC:cat")
+		}
+		b.Listen(lab.FW, 83, "socat", "TCP6-LISTEN:83,fork,ipv6only=0", "EXEC:cat")
+		for _, own := range []string{"127.0.0.1", "::1", fwLAN} {
+			refusedTCP(b, lab.FW, own, own, 81)
+			refused(b, lab.FW, own, own, 82)
+			if out, err := b.Try(lab.FW, "sh", "-c", "echo hello | socat -t 2 - TCP:"+bracketed(own)+":83"); err != nil || out != "hello\n" {
+				b.Errorf("what is not refused on %s: %v %s", own, err, out)
+			}
+		}
+	})
+}
+
+func bracketed(address string) string {
+	if strings.Contains(address, ":") {
+		return "[" + address + "]"
+	}
+	return address
+}
+
+// refused checks that TCP and UDP are refused at once.
+func refused(b *lib.Box, host, from, to string, port uint16) {
+	b.Helper()
+	refusedTCP(b, host, from, to, port)
+	_, err := b.Try(host, "sh", "-c", fmt.Sprintf("(echo one; sleep 0.1; echo two; sleep 0.2) | socat - UDP:%s:%d,bind=%s", bracketed(to), port, bracketed(from)))
+	if err == nil || !strings.Contains(err.Error(), "Connection refused") {
+		b.Errorf("UDP from %s to %s, port %d: %v", from, to, port, err)
+	}
+}
+
+func refusedTCP(b *lib.Box, host, from, to string, port uint16) {
+	b.Helper()
+	url := fmt.Sprintf("http://%s:%d", bracketed(to), port)
+	out, err := b.Try(host, "curl", "-sS", "--connect-timeout", "20", "--interface", from, url)
+	if err == nil || !strings.Contains(err.Error(), curlRefused) {
+		b.Errorf("curl %s from %s: %v %s", url, from, err, out)
+	}
+}
+
 // portState is a line of nmap's report.
 var portState = regexp.MustCompile(`(?m)^(\d+/\w+) +(\S+) +\S+ +(\S+)`)
 
