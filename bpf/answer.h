@@ -117,9 +117,10 @@ static __always_inline int answer_allowed(struct answer *a)
 }
 
 /*
- * The address that an ICMP error comes from: the packet's destination where that
- * is the box, or would be a martian if it were; else one of the interface that
- * the packet came in by (RFC 1812, 4.3.2.4), of the box if it has none. NULL: none.
+ * The address that an ICMP error comes from: the packet's destination where that is
+ * the box, and where the box has sent the packet, which takes its own addresses for
+ * martians; else one of the interface that the packet came in by (RFC 1812, 4.3.2.4),
+ * or of the box if it has none. NULL: none.
  */
 static __always_inline const struct addr *answer_source(const struct packet *p, const struct interface *i)
 {
@@ -137,7 +138,7 @@ static __always_inline const struct addr *answer_source(const struct packet *p, 
 	return bpf_map_lookup_elem(&answer_sources, &key);
 }
 
-/* The sum of so many bytes of the answer, of them whole words. */
+/* The sum of so many bytes of the answer, less what is no whole word at their end. */
 static __always_inline __u64 answer_sum(const struct answer *a, __u32 from, __u32 length)
 {
 	__u64 sum = 0;
@@ -329,7 +330,7 @@ static __always_inline int answer_error(hook_ctx *ctx, struct answer *a, const s
 	settled = answer_settle(ctx, a, p, front, quoted);
 	if (settled < 0 || hook_resize(ctx, p->l3_offset + quoted, front))
 		return -1;
-	if (settled && hook_store(ctx, p->l3_offset + settled, &a->data[settled & 2047], 2))
+	if (settled && hook_store(ctx, p->l3_offset + settled, &a->data[settled], 2))
 		return -1;
 	if (p->family == 4) {
 		answer_icmp(a, sizeof(struct iphdr), quoted, ICMP_UNREACH, r->return_code4, 0);
@@ -342,7 +343,7 @@ static __always_inline int answer_error(hook_ctx *ctx, struct answer *a, const s
 	return answer_store(ctx, a, p, ANSWER_FRONT6);
 }
 
-/* Turns the packet into its answer. Returns ANSWERED_*. */
+/* Turns the packet into its answer. Returns what became of that; ANSWERED_COUNT: none is due. */
 static __always_inline enum answered answer_make(hook_ctx *ctx, struct answer *a, const struct packet *p,
 						 const struct interface *i, const struct rule *r)
 {
