@@ -294,6 +294,7 @@ __noinline int forward_alone(hook_ctx *ctx, struct scratch *s, enum reason why)
 	struct headers h;
 	struct nexthop *n;
 	enum reason r;
+	int action;
 
 	if (!s)
 		return HOOK_DROP;
@@ -306,11 +307,16 @@ __noinline int forward_alone(hook_ctx *ctx, struct scratch *s, enum reason why)
 		return hand_up(ctx, &h, p, i, 0, 0, s->no_nexthop);
 	n = nexthop_get(s->nexthop);
 	r = nexthop_probe(n) ? REASON_UP_PROBE : forward_obstacle(ctx, p, n);
-	/* not by the stack, which takes an error that is translated to our address for a martian */
-	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP)) {
-		hook_hand_up(ctx, MARK_MAGIC | MARK_REDIRECT);
-		return finish(i, r, p->length);
+	if (wants_tag(p, n, r)) {
+		action = forward_tagged(ctx, p, 0, n, why);
+		if (action >= 0)
+			return action;
+		if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+			return finish(i, REASON_INTERNAL, p->length);
 	}
+	/* not by the stack, which takes an error that is translated to our address for a martian */
+	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP))
+		return pass_up(ctx, i, MARK_MAGIC | MARK_REDIRECT, r, p->length);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return hand_up(ctx, &h, p, i, 0, 0, r);
 	ttl_decrement(&h, p);

@@ -107,6 +107,8 @@ __noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
 		r = REASON_LOCAL;
 	} else if (c->nexthop == NEXTHOP_NONE || nexthop_stale(c, nexthop_get(c->nexthop))) {
 		route = carry_route(ctx, s, st);
+		if (route == ROUTE_CLOSED)
+			return REASON_INTERFACE;
 		if (route == ROUTE_LOCAL)
 			r = REASON_UP_ROUTE;
 		else if (route == ROUTE_NEIGHBOUR)

@@ -31,6 +31,7 @@
 #define IPV6_EXT_MAX_BYTES 512
 #define MAX_L4_OFFSET	   (14 + 40 + IPV6_EXT_MAX_BYTES)
 #define TCP_MAX_OPTIONS	   40
+#define TAG_LENGTH	   4 /* of an 802.1Q tag */
 #define BUCKET_SLOTS	   7
 #define ENTER_TRIES	   64 /* at a bucket that others are at	*/
 #define NAT_PORT_TRIES	   1024

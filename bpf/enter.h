@@ -81,6 +81,8 @@ __noinline enum reason admit_out(hook_ctx *ctx, struct scratch *s)
 	route = route_lookup(ctx, &q);
 	if (route == ROUTE_LOCAL)
 		return REASON_LOCAL;
+	if (route == ROUTE_CLOSED)
+		return REASON_INTERFACE;
 	s->nexthop = q.number;
 	s->no_nexthop = route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
 	s->out_ifindex = q.ifindex;
@@ -262,10 +264,11 @@ __noinline int fragment_alone(hook_ctx *ctx, struct scratch *s)
 	q.family = p->family;
 	if (destination_class(s) == UNDECIDED)
 		route = route_lookup(ctx, &q);
+	if (route == ROUTE_CLOSED)
+		return finish(i, REASON_INTERFACE, p->length);
 	if (route == ROUTE_LOCAL) {
 		count_path(s->path, p->length);
-		hook_hand_up(ctx, local_mark(p, &p->tuple.dst));
-		return finish(i, REASON_LOCAL, p->length);
+		return pass_up(ctx, i, local_mark(p, &p->tuple.dst), REASON_LOCAL, p->length);
 	}
 	s->nexthop = q.number;
 	s->no_nexthop = route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
@@ -329,6 +332,8 @@ static __always_inline int error_carry(hook_ctx *ctx, struct scratch *s)
 		log_error(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
 	if (r == UNDECIDED)
 		return forward_alone(ctx, s, REASON_STATE);
+	if (r > REASON_LAST_PASS)
+		return finish(i, r, p->length);
 	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return finish(i, REASON_INTERNAL, p->length);
 	count_path(s->path, p->length);

@@ -138,6 +138,21 @@ static __always_inline __u32 packet_wire_length(hook_ctx *ctx, const struct pack
 }
 
 /*
+ * Up to the stack, with the mark that TCX ingress is to set. A driver without room
+ * for that may not have XDP: what XDP has decided would be decided again. So the
+ * packet is dropped, and from now on TCX judges what comes in there.
+ */
+static __always_inline int pass_up(hook_ctx *ctx, const struct interface *i, __u32 mark, enum reason why,
+			  __u32 length)
+{
+	if (hook_hand_up(ctx, mark)) {
+		__sync_fetch_and_or(&((struct interface *)i)->flags, INTERFACE_BARE);
+		return finish(i, REASON_METADATA, length);
+	}
+	return finish(i, why, length);
+}
+
+/*
  * Up to the stack, to be forwarded by it: the destination is translated, the
  * source is not (a source that is our own address would be a martian), and the
  * mark tells TCX egress and the guard what was decided.
@@ -149,18 +164,15 @@ static __always_inline int hand_up(hook_ctx *ctx, struct headers *h, const struc
 	__u32 mark = MARK_MAGIC | STATE_INDEX(number) | (STATE_DIRECTION(number) ? MARK_REPLY : 0);
 	const struct tuple *t = &p->tuple, *other;
 
-	if (p->flags & PACKET_GROUP) {
-		hook_hand_up(ctx, 0);
-		return finish(i, REASON_LOCAL, p->length);
-	}
+	if (p->flags & PACKET_GROUP)
+		return pass_up(ctx, i, 0, REASON_LOCAL, p->length);
 	if (s && s->flags & STATE_NAT) {
 		other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
 		if (!addr_equal(&other->src, &t->dst) || other->sport != t->dport)
 			if (translate_to(ctx, h, p, &t->src, &other->src, t->sport, other->sport))
 				return finish(i, REASON_INTERNAL, p->length);
 	}
-	hook_hand_up(ctx, mark);
-	return finish(i, why, p->length);
+	return pass_up(ctx, i, mark, why, p->length);
 }
 
 /* The mark of a packet for the box itself: the stack may route it on if it is for a
@@ -184,8 +196,7 @@ static __always_inline int hand_local(hook_ctx *ctx, struct headers *h, const st
 		if (translate_to(ctx, h, p, &other->dst, dst, other->dport, other->sport))
 			return finish(i, REASON_INTERNAL, p->length);
 	}
-	hook_hand_up(ctx, local_mark(p, dst));
-	return finish(i, why, p->length);
+	return pass_up(ctx, i, local_mark(p, dst), why, p->length);
 }
 
 /* Up to the stack because no route leads on: it answers, quoting what the client
@@ -200,8 +211,7 @@ static __always_inline int hand_unreached(hook_ctx *ctx, struct headers *h, cons
 		if (translate_to(ctx, h, p, &t->src, &other->src, t->sport, other->sport))
 			return finish(i, REASON_INTERNAL, p->length);
 	}
-	hook_hand_up(ctx, 0);
-	return finish(i, REASON_UP_ROUTE, p->length);
+	return pass_up(ctx, i, 0, REASON_UP_ROUTE, p->length);
 }
 
 /* Onto the wire. The frame is whole but for its MACs. */
@@ -231,6 +241,51 @@ static __always_inline enum reason forward_obstacle(hook_ctx *ctx, const struct 
 	return UNDECIDED;
 }
 
+/*
+ * Towards a VLAN device, which XDP cannot reach: its parent can be, by a frame
+ * with the tag in it. number: of the packet's state, 0: none. Apart from forward(),
+ * so that frames without a tag do not pay for it. Returns < 0, and nothing is
+ * changed, if the frame has no room for a tag.
+ */
+__noinline int forward_tagged(hook_ctx *ctx, const struct packet *p, __u32 number,
+			      const struct nexthop *n, enum reason why)
+{
+	const struct interface *i;
+	const struct tuple *other;
+	const struct state *s = 0;
+	struct headers h;
+
+	if (!p || !n)
+		return HOOK_DROP;
+	i = interface_get(p->ifindex);
+	if (number)
+		s = state_get(STATE_INDEX(number));
+	if (!i || (number && !s))
+		return HOOK_DROP;
+	if (hook_tag_room(ctx))
+		return -1;
+	/* the tag's room is in front of what has been parsed */
+	if (packet_reload(&h, p, hook_data(ctx) + TAG_LENGTH, hook_data_end(ctx)))
+		return finish(i, REASON_INTERNAL, p->length);
+	if (s && s->flags & STATE_NAT) {
+		other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
+		if (translate_to(ctx, &h, p, &other->dst, &other->src, other->dport, other->sport))
+			return finish(i, REASON_INTERNAL, p->length);
+	}
+	ttl_decrement(&h, p);
+	if (hook_frame_tagged(ctx, n))
+		return finish(i, REASON_INTERNAL, p->length);
+	count_reason(i, why, p->length);
+	return hook_redirect(n->parent);
+}
+
+/* Whether forward_tagged() takes a packet that this hook cannot redirect. */
+static __always_inline int wants_tag(const struct packet *p, const struct nexthop *n, enum reason obstacle)
+{
+	return HOOK_IS_XDP && obstacle == REASON_UP_DEVICE && n->flags & NEXTHOP_TAGGED &&
+	       !(p->flags & PACKET_GROUP);
+}
+
 /* A packet of a live state cannot be redirected: up to the stack it goes. */
 static __always_inline int forward_up(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			     const struct interface *i, const struct state *s, __u32 number,
@@ -240,9 +295,8 @@ static __always_inline int forward_up(hook_ctx *ctx, struct headers *h, const st
 		return finish(i, REASON_OPTIONS, p->length);
 	if (why != REASON_UP_DEVICE || p->flags & PACKET_GROUP)
 		return hand_up(ctx, h, p, i, s, number, why);
-	hook_hand_up(ctx, MARK_MAGIC | MARK_REDIRECT | STATE_INDEX(number) |
-				  (STATE_DIRECTION(number) ? MARK_REPLY : 0));
-	return finish(i, why, p->length);
+	return pass_up(ctx, i, MARK_MAGIC | MARK_REDIRECT | STATE_INDEX(number) |
+				       (STATE_DIRECTION(number) ? MARK_REPLY : 0), why, p->length);
 }
 
 /* A packet of a live state to a known next hop: the end of the hit path. */
@@ -252,7 +306,15 @@ static __always_inline int forward(hook_ctx *ctx, struct headers *h, const struc
 {
 	enum reason r = forward_obstacle(ctx, p, n);
 	const struct course *own, *other;
+	int action;
 
+	if (wants_tag(p, n, r)) {
+		action = forward_tagged(ctx, p, number, n, why);
+		if (action >= 0)
+			return action;
+		if (packet_reload(h, p, hook_data(ctx), hook_data_end(ctx)))
+			return finish(i, REASON_INTERNAL, p->length);
+	}
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return forward_up(ctx, h, p, i, s, number, r);
 	if (s->flags & STATE_NAT) {

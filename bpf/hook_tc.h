@@ -157,4 +157,18 @@ static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const st
 	return 0;
 }
 
+/* TCX redirects to VLAN devices themselves. */
+static __always_inline int hook_tag_room(hook_ctx *ctx)
+{
+	(void)ctx;
+	return -1;
+}
+
+static __always_inline int hook_frame_tagged(hook_ctx *ctx, const struct nexthop *n)
+{
+	(void)ctx;
+	(void)n;
+	return -1;
+}
+
 #endif

@@ -61,7 +61,7 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 /*
  * The verdict and the state of a packet that the stack takes over, left in front
  * of the frame for TCX ingress of the same device. Returns < 0 where the driver
- * has no metadata: then TCX ingress judges the packet itself.
+ * has no metadata.
  */
 static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
 {
@@ -138,6 +138,27 @@ static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const st
 	to[0] = mac[0];
 	to[1] = mac[1];
 	to[2] = mac[2];
+	return 0;
+}
+
+/* Makes room for a tag; < 0, and nothing changed, where the driver has none. */
+static __always_inline int hook_tag_room(hook_ctx *ctx)
+{
+	return bpf_xdp_adjust_head(ctx, -TAG_LENGTH);
+}
+
+/* Writes the MACs and the tag in front of an EtherType that stays where it is. */
+static __always_inline int hook_frame_tagged(hook_ctx *ctx, const struct nexthop *n)
+{
+	__u32 *to = hook_data(ctx);
+	const __u32 *mac = (const __u32 *)n->dst;
+
+	if ((void *)(to + 4) > hook_data_end(ctx))
+		return -1;
+	to[0] = mac[0];
+	to[1] = mac[1];
+	to[2] = mac[2];
+	to[3] = bpf_htonl(ETH_P_8021Q << 16 | n->tag);
 	return 0;
 }
 

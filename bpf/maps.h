@@ -16,7 +16,7 @@
 #include "reason.h"
 #include "state.h"
 
-/* Bits of interface.flags, written by the daemon only. */
+/* Bits of interface.flags. */
 #define INTERFACE_PRESENT 0x01 /* weir's programs are attached		     */
 #define INTERFACE_SKIP	  0x02 /* set skip on				     */
 #define INTERFACE_L3	  0x04 /* no Ethernet header (tun, WireGuard, ppp)    */
@@ -26,13 +26,20 @@
 #define INTERFACE_STATIC4 0x40 /* has a static IPv4 address: no implicit DHCP   */
 #define INTERFACE_STATIC6 0x80 /* has a static global IPv6 address: no DHCPv6   */
 #define INTERFACE_CAPTURE 0x100 /* packets go by the capturing programs (capture.h) */
+#define INTERFACE_BARE	  0x200 /* XDP found no room for metadata and does no more;
+				* set by the packet that meets it		     */
 
 struct interface {
 	__u8 mac[6];
-	__u16 flags; /* INTERFACE_* */
+	__u8 pad0[2];
+	__u32 flags; /* INTERFACE_*: by the daemon, but for INTERFACE_BARE */
 	__u32 slot; /* of its counters in interface_counters, times REASON_COUNT */
 	__u32 mtu;
+	__u32 parent; /* of a VLAN device: index of the interface that carries it; 0: none */
+	__u16 tag;    /* that the parent's frames then bear: 802.1Q, priority and VID */
+	__u8 pad1[6];
 };
+_Static_assert(sizeof(struct interface) == 32, "an index into interfaces[] is a shift");
 
 /* Where packets go next. Changed in place: by the packet that finds it stale
  * (all fields), by the daemon (nothing). A state holds its index. */
@@ -40,7 +47,7 @@ struct nexthop {
 	__u8 dst[6]; /* MACs in the order of the frame */
 	__u8 src[6];
 	__u16 mtu;
-	__u16 vlan; /* 0: none */
+	__u16 tag;  /* 802.1Q; valid iff NEXTHOP_TAGGED				*/
 	__u32 ifindex;
 	__u32 checked; /* tick of the last look-up					*/
 	__u32 probed;  /* tick at which a packet last went by the stack		*/
@@ -50,7 +57,7 @@ struct nexthop {
 	__u8 pad0[6];
 	struct addr gateway; /* the neighbour's address			*/
 	__u32 stage;	     /* enum nexthop_stage; changed by compare-and-exchange	*/
-	__u32 spare;
+	__u32 parent;	     /* of a VLAN device; valid iff NEXTHOP_TAGGED		*/
 };
 _Static_assert(sizeof(struct nexthop) == 64, "a next hop is one cache line");
 
@@ -65,6 +72,7 @@ enum nexthop_stage {
 #define NEXTHOP_VALID 0x01 /* the MACs are known and the device is there		*/
 #define NEXTHOP_XDP   0x02 /* XDP can redirect to the device			*/
 #define NEXTHOP_L3    0x04 /* the device takes packets without Ethernet header	*/
+#define NEXTHOP_TAGGED 0x08 /* a VLAN device: XDP can redirect to its parent, with the tag */
 
 /*
  * What every packet reads, in one place and without a map look-up. One writer

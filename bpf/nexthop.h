@@ -20,6 +20,7 @@ enum route {
 	ROUTE_NEIGHBOUR, /* ifindex is known, the neighbour's address is not	*/
 	ROUTE_FULL,	 /* likewise, because there is no number for it		*/
 	ROUTE_LOCAL,	 /* the box itself, or nothing that XDP could forward	*/
+	ROUTE_CLOSED,	 /* the interface has no programs of ours: nothing leaves by it */
 };
 
 /* What a look-up asks and answers. */
@@ -94,30 +95,29 @@ static __always_inline __u32 nexthop_find(struct nexthop_key *key)
 	return number;
 }
 
-static __always_inline __u8 nexthop_flags(__u32 ifindex)
+static __always_inline __u8 nexthop_flags(const struct interface *i)
 {
 	__u8 flags = NEXTHOP_VALID;
 
-	if (ifindex >= MAX_IFINDEX)
-		return flags;
-	if (shared.interfaces[ifindex].flags & INTERFACE_TARGET)
+	if (i->flags & INTERFACE_TARGET)
 		flags |= NEXTHOP_XDP;
-	if (shared.interfaces[ifindex].flags & INTERFACE_L3)
+	if (i->flags & INTERFACE_L3)
 		flags |= NEXTHOP_L3;
+	if (i->parent && shared.interfaces[i->parent & (MAX_IFINDEX - 1)].flags & INTERFACE_TARGET)
+		flags |= NEXTHOP_TAGGED;
 	return flags;
 }
 
 /* Notes the kernel's answer. Every core reads the line of a next hop, so it is not
  * written for each new connection, but once a tick or when something differs. */
 static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib_lookup *f,
-				const struct nexthop_key *key)
+				const struct nexthop_key *key, const struct interface *i)
 {
-	const struct interface *i = f->ifindex < MAX_IFINDEX ? &shared.interfaces[f->ifindex] : 0;
-	__u16 mtu = f->mtu_result ? f->mtu_result : i ? i->mtu : 0;
+	__u16 mtu = f->mtu_result ? f->mtu_result : i->mtu;
 	const __u16 *a = (const __u16 *)n->dst, *b = (const __u16 *)f->dmac;
-	__u8 flags = nexthop_flags(f->ifindex);
+	__u8 flags = nexthop_flags(i);
 
-	if (n->checked == shared.now && n->flags == flags && n->mtu == mtu &&
+	if (n->checked == shared.now && n->flags == flags && n->mtu == mtu && n->tag == i->tag &&
 	    !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2])))
 		return;
 	__builtin_memcpy(n->dst, f->dmac, 6);
@@ -126,6 +126,8 @@ static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib
 	n->family = f->family == AF_INET_KERNEL ? 4 : 6;
 	n->ifindex = f->ifindex;
 	n->mtu = mtu;
+	n->tag = i->tag;
+	n->parent = i->parent;
 	n->flags = flags;
 	n->used = shared.now;
 	n->checked = shared.now;
@@ -165,6 +167,7 @@ static __always_inline void fib_gateway(struct nexthop_key *key, const struct bp
 __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 {
 	struct bpf_fib_lookup f __attribute__((aligned(8))); /* its addresses are read by 64 bits */
+	const struct interface *i;
 	struct nexthop_key key;
 	struct nexthop *n;
 	__u32 number;
@@ -179,14 +182,17 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	q->ifindex = f.ifindex;
 	q->number = 0;
 	if (f.ifindex >= MAX_IFINDEX)
-		return ROUTE_NEIGHBOUR;
+		return ROUTE_CLOSED;
+	i = &shared.interfaces[f.ifindex];
+	if (!(i->flags & INTERFACE_PRESENT))
+		return ROUTE_CLOSED;
 	/* devices without Ethernet header have no neighbours to know */
-	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH && !(shared.interfaces[f.ifindex].flags & INTERFACE_L3))
+	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH && !(i->flags & INTERFACE_L3))
 		return ROUTE_NEIGHBOUR;
 	fib_gateway(&key, &f);
 	/* so they are one next hop, however many hosts are behind them; without a
 	 * neighbour the kernel leaves tot_len where it would write the MTU */
-	if (shared.interfaces[f.ifindex].flags & INTERFACE_L3) {
+	if (i->flags & INTERFACE_L3) {
 		key.gateway = (struct addr){};
 		if (q->family == 4)
 			addr_set4(&key.gateway, 0);
@@ -197,7 +203,7 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	if (!number || number >= MAX_NEXTHOPS)
 		return ROUTE_FULL;
 	n = &shared.nexthops[number];
-	nexthop_note(n, &f, &key);
+	nexthop_note(n, &f, &key, i);
 	q->number = number;
 	return ROUTE_FORWARD;
 }

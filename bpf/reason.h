@@ -52,7 +52,8 @@ enum reason {
 	REASON_NAT_ADDRESS,	/* nat-address: the translation has no address of this family */
 	REASON_ICMP_MISMATCH,	/* icmp-mismatch: an ICMP error about nothing we know */
 	REASON_GUARD,		/* guard: forwarded by the stack without having been judged */
-	REASON_INTERFACE,	/* interface: the interface's index is beyond the table */
+	REASON_METADATA,	/* metadata: the driver has no room for XDP's verdict; TCX judges from now on */
+	REASON_INTERFACE,	/* interface: weir's programs are not attached to the interface */
 	REASON_INTERNAL,	/* internal: cannot happen; please report it */
 	REASON_COUNT,
 };

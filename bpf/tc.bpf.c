@@ -154,7 +154,7 @@ static __always_inline int tc_in_way(struct __sk_buff *skb, const struct interfa
 		return redirect_alone(skb, p, nexthop_alone(skb, p));
 	}
 	r = tc_parse(skb, p, 1);
-	if (i->flags & INTERFACE_XDP && r <= REASON_LAST_PASS)
+	if ((i->flags & (INTERFACE_XDP | INTERFACE_BARE)) == INTERFACE_XDP && r <= REASON_LAST_PASS)
 		return HOOK_PASS; /* XDP counted it */
 	if (r != UNDECIDED)
 		return finish(i, r, hook_length(skb));

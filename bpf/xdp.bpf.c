@@ -46,9 +46,12 @@ int weir_xdp(struct xdp_md *ctx)
 	const struct interface *i = interface_get(hook_ifindex(ctx));
 	struct packet p;
 
-	if (!is_unwatched(i)) {
+	/* one test for all */
+	if (!i || (i->flags & (INTERFACE_PRESENT | INTERFACE_CAPTURE | INTERFACE_BARE)) != INTERFACE_PRESENT) {
 		if (!is_present(i))
 			return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
+		if (i->flags & INTERFACE_BARE)
+			return HOOK_PASS; /* TCX captures, too */
 		bpf_tail_call(ctx, &slots, SLOT_CAPTURE);
 	}
 	return xdp_way(ctx, i, &p);

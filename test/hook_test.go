@@ -8,16 +8,22 @@ import (
 
 	"weir/internal/lab"
 	"weir/internal/reason"
+	"weir/internal/testenv"
 	"weir/test/lib"
 )
 
 // What comes from 10 on a path of the LAN keeps its address, what comes from 20
 // is translated to that of fw where it leaves.
-const pairRules = `
+const (
+	pairRules = `
 block all
 pass in on { LAN }
 pass out on { WAN }
 `
+	wireGuardRules = `
+pass on %s inet proto udp from any port %d to any port %[2]d
+`
+)
 
 func rulesFor(lan, wan []lib.Path) string {
 	names := func(paths []lib.Path) string {
@@ -35,6 +41,11 @@ func rulesFor(lan, wan []lib.Path) string {
 		}
 	}
 	text.WriteString(strings.NewReplacer("LAN", names(lan), "WAN", names(wan)).Replace(pairRules))
+	for _, p := range append(lan, wan...) {
+		if p.Medium == lib.WireGuard {
+			fmt.Fprintf(&text, wireGuardRules, p.Under, p.WireGuardPort())
+		}
+	}
 	return text.String()
 }
 
@@ -88,4 +99,41 @@ func crosses(b *lib.Box, from, to *lib.Path, port uint16) {
 			}
 		}
 	}
+}
+
+//	lan ══ wire, bridge, VLAN, WireGuard, ppp ══ fw ══ the same ══ wan
+//
+// The same on devices that not every kernel has. From XDP the way to a VLAN device
+// leads by XDP too: its parent sends the frame with the tag in it.
+func TestEveryDevice(t *testing.T) {
+	media := []lib.Medium{lib.Wire, lib.Bridge, lib.VLAN, lib.WireGuard, lib.PPP}
+	for _, m := range media {
+		if !lib.Has(m) {
+			testenv.SkipOutside(t, "this kernel has no %s devices; the emulated one has", m)
+		}
+	}
+	weir.Both(t, func(b *lib.Box) {
+		lan, wan := b.Paths(media...)
+		b.WeirRun(rulesFor(lan, wan))
+		for i := range media {
+			// each from a wire and to one, and each to the next
+			pairs := [][2]int{{0, i}, {i, 0}, {i, (i + 1) % len(media)}}
+			switch i {
+			case 0:
+				pairs = pairs[:1]
+			case len(media) - 1:
+				pairs = pairs[:2]
+			}
+			for _, pair := range pairs {
+				l, w := &lan[pair[0]], &wan[pair[1]]
+				b.Tell(string(l.Medium)+" to "+string(w.Medium), func(b *lib.Box) {
+					up := b.Packets(l.Device, reason.UpDevice)
+					crosses(b, l, w, uint16(5201+pair[0]*len(media)+pair[1]))
+					if n := b.Packets(l.Device, reason.UpDevice) - up; n != 0 && (w.Medium == lib.VLAN || w.Medium == lib.Wire) {
+						b.Errorf("%d packets went up on their way to %s", n, w.Device)
+					}
+				})
+			}
+		}
+	})
 }

@@ -65,20 +65,6 @@ func TestLastStopLeavesNothing(t *testing.T) {
 	}
 }
 
-//	fw: lan0 has an XDP program that is not weir's
-//
-// A foreign program is named, and the start changes nothing.
-func TestForeignProgramIsNamed(t *testing.T) {
-	b := weir.Box(t, "xdp")
-	b.ForeignXDP(lab.FW, "lan0")
-	found := b.Machine(lab.FW)
-	said := b.WeirStart("block all\n").Wait(lib.StartPatience, 1)
-	if !strings.Contains(said, "lan0") || !strings.Contains(said, "another XDP program") {
-		t.Errorf("weir run said\n%s", said)
-	}
-	b.SameMachine(lab.FW, found, "after a start that a foreign program prevented")
-}
-
 //	fw: weir run inside "ip netns exec", whose mounts end with it
 //
 // What it pins is seen from outside and outlives it; where the mounts of

@@ -124,7 +124,7 @@ func (b *box) attach(l *netif.Link) error {
 		}
 		if errors.Is(err, dataplane.ErrForeign) {
 			b.cfg.Log.Error("another XDP program sees packets before weir", "interface", l.Name, "error", err)
-			h.Choice = Choice{TCX, from(err, dataplane.ErrForeign)}
+			h.Choice, h.foreign = Choice{TCX, from(err, dataplane.ErrForeign)}, l.XDP
 			b.hooks[l.Index] = h
 			continue
 		}

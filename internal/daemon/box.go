@@ -43,7 +43,8 @@ type box struct {
 // hooked is an interface that has programs.
 type hooked struct {
 	Choice
-	told dataplane.Interface // what the dataplane was last told of it
+	told    dataplane.Interface // what the dataplane was last told of it
+	foreign uint32              // id of an XDP program that sees packets before weir; 0: none
 }
 
 // machine is the network as it is at one moment.
@@ -274,7 +275,11 @@ func describe(l *netif.Link, hook Hook, skip bool) (dataplane.Interface, error) 
 			flags |= f.flag
 		}
 	}
-	return dataplane.Interface{MAC: l.MAC, MTU: uint32(l.MTU), Flags: flags}, nil
+	i := dataplane.Interface{MAC: l.MAC, MTU: uint32(l.MTU), Flags: flags}
+	if l.Tag != 0 {
+		i.Parent, i.Tag = l.Parent, l.Tag
+	}
+	return i, nil
 }
 
 func hasStatic(l *netif.Link, family func(netip.Addr) bool) bool {

@@ -112,28 +112,35 @@ func (b *box) follow(c netif.Change) error {
 	b.dropGone(m)
 	// Programs first: until they are attached the guard drops what the new
 	// interface would have forwarded.
-	if err := b.attachNew(m); err != nil {
-		return err
-	}
-	return b.resolveAgain(m)
+	err = errors.Join(b.attachNew(m), b.keepHooks(m), b.resolveAgain(m))
+	// What packets found out meanwhile may be about interfaces that were not known.
+	b.dp.BumpRoutes()
+	return err
 }
 
-// dropGone forgets interfaces that are gone, or became ports of a bridge.
+// dropGone forgets interfaces that are gone, or became ports of a bridge. One
+// that is gone and whose index another has by now is gone all the same.
 func (b *box) dropGone(m *machine) {
-	exists := make(map[int]bool)
+	names := m.names()
+	lost, err := b.dp.Lost()
+	if err != nil {
+		b.cfg.Log.Error("look which interfaces lost their programs", "error", err)
+	}
+	for _, index := range lost {
+		delete(names, index) // what has the name now is another device
+	}
+	for index := range b.hooks {
+		if names[index] == "" {
+			b.forgetInterface(index, b.dp.Detach(index))
+		}
+	}
 	for i := range m.links {
 		l := &m.links[i]
-		exists[l.Index] = true
 		if _, ok := b.hooks[l.Index]; ok && l.Port() {
 			b.forgetInterface(l.Index, b.dp.Detach(l.Index))
 		}
 	}
-	for index := range b.hooks {
-		if !exists[index] {
-			b.forgetInterface(index, b.dp.Detach(index))
-		}
-	}
-	if err := b.found.forget(m.names()); err != nil {
+	if err := b.found.forget(names); err != nil {
 		b.cfg.Log.Error("forget what was found on interfaces that are gone", "error", err)
 	}
 }

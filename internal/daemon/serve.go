@@ -89,7 +89,26 @@ func (b *box) beat() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.dp.Heartbeat()
+	b.demote()
 	b.retell()
+}
+
+// demote takes XDP from interfaces whose driver has turned out to have no room
+// for its verdicts.
+func (b *box) demote() {
+	for i := range b.links {
+		l := &b.links[i]
+		h, ok := b.hooks[l.Index]
+		if !ok || h.Hook != XDP || !b.dp.Bare(l.Index) {
+			continue
+		}
+		h.Choice = Choice{TCX, "its driver has no room for XDP's verdicts (metadata)"}
+		b.hooks[l.Index] = h
+		b.cfg.Log.Warn("TCX instead of XDP", "interface", l.Name, "reason", h.Why)
+		if err := b.attach(l); err != nil {
+			b.cfg.Log.Error("take XDP from an interface", "interface", l.Name, "error", err)
+		}
+	}
 }
 
 // retell tells of interfaces that an XDP redirect reaches now and did not a

@@ -114,6 +114,9 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 			lock = nil
 		}
 	}()
+	if err := b.refuseForeign(m); err != nil {
+		return lock, err
+	}
 	var dp *dataplane.Dataplane
 	var rules *compiled
 	err = untilFree(ctx, busyPatience, func() (err error) {

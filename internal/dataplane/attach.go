@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"weir/internal/bpfload"
 )
@@ -71,6 +72,46 @@ func (d *Dataplane) detach(ifindex int) error {
 		}
 	}
 	return nil
+}
+
+// Lost returns the interfaces whose programs went with their device. Another
+// device may have its index by now, without any.
+func (d *Dataplane) Lost() ([]int, error) {
+	var lost []int
+	err := d.place.Do(func() error {
+		links, err := openLinks(d.config.Dir)
+		if err != nil {
+			return err
+		}
+		defer closeLinks(links)
+		for key, l := range links {
+			if l.gone && !slices.Contains(lost, key.ifindex) {
+				lost = append(lost, key.ifindex)
+			}
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// OwnXDP returns the interfaces whose XDP program is weir's, by what is pinned in
+// dir; none if nothing is.
+func OwnXDP(dir string) (map[int]bool, error) {
+	own := make(map[int]bool)
+	err := bpfload.At("").Do(func() error {
+		links, err := openLinks(dir)
+		if err != nil {
+			return err
+		}
+		defer closeLinks(links)
+		for key, l := range links {
+			if key.hook == bpfload.XDP && !l.gone {
+				own[key.ifindex] = true
+			}
+		}
+		return nil
+	})
+	return own, err
 }
 
 // whileLive calls f while no other process can commit, if this generation is

@@ -18,6 +18,19 @@ type Attachment struct {
 // where the interface has an XDP program that is not weir's.
 var ErrForeign = bpfload.ErrForeign
 
+// DescribeProgram names a BPF program, where it is pinned and who has it open.
+func DescribeProgram(id uint32) string {
+	var text string
+	err := bpfload.At("").Do(func() error {
+		text = bpfload.DescribeProgram(id)
+		return nil
+	})
+	if err != nil {
+		return fmt.Sprintf("program %d", id)
+	}
+	return text
+}
+
 // ErrNative is in an AttachError, as a RefusalError, where the driver refuses the
 // XDP program: no native XDP, an MTU beyond its buffers, too few queues. The caller
 // may attach without XDP.

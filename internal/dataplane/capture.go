@@ -81,7 +81,7 @@ func (d *Dataplane) flagCapture() {
 		raw := &d.tables.shared.Interfaces[i]
 		flags := InterfaceFlags(raw.Flags)
 		if flags&InterfacePresent != 0 {
-			raw.Flags = uint16(d.withCapture(flags))
+			raw.Flags = uint32(d.withCapture(flags))
 		}
 	}
 }

@@ -6,12 +6,13 @@ import (
 	"sync/atomic"
 
 	"weir/internal/reason"
+	"weir/internal/state"
 	"weir/internal/steps"
 )
 
 // InterfaceFlags are what the programs must know of an interface: the bits
 // INTERFACE_* of bpf/maps.h.
-type InterfaceFlags uint16
+type InterfaceFlags uint32
 
 // Flags of an interface.
 const (
@@ -24,6 +25,7 @@ const (
 	InterfaceStatic4                             // has a static IPv4 address: no implicit DHCP
 	InterfaceStatic6                             // has a static global IPv6 address: no implicit DHCPv6
 	interfaceCapture                             // packets go by the capturing programs
+	interfaceBare                                // XDP found no room for metadata
 )
 
 // MaxIfindex is one more than the highest index of an interface that can be
@@ -39,6 +41,10 @@ type Interface struct {
 	MAC   net.HardwareAddr // 6 bytes; empty where the device has no Ethernet header
 	MTU   uint32           // bytes of an IP packet
 	Flags InterfaceFlags
+	// Parent is the interface that carries this one's frames with Tag in them,
+	// where XDP may send them there itself; 0: none.
+	Parent int
+	Tag    uint16 // 802.1Q: priority and VLAN id
 }
 
 // SetInterface tells the programs of an interface, and gives it counters of its
@@ -48,6 +54,9 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 	if err != nil {
 		return err
 	}
+	if i.Parent < 0 || i.Parent >= MaxIfindex {
+		return fmt.Errorf("interface %d: its parent's index is %d, must be less than %d", ifindex, i.Parent, MaxIfindex)
+	}
 	if raw.Slot == 0 {
 		if raw.Slot, err = d.freeSlot(); err != nil {
 			return err
@@ -55,21 +64,32 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 	}
 	copy(raw.Mac[:], i.MAC)
 	atomic.StoreUint32(&raw.Mtu, i.MTU)
-	raw.Flags = uint16(d.withCapture(i.Flags))
+	raw.Tag = i.Tag
+	atomic.StoreUint32(&raw.Parent, uint32(i.Parent))
+	atomic.StoreUint32(&raw.Flags, uint32(d.withCapture(i.Flags)))
 	steps.Done("tell of interface %d", ifindex)
 	return nil
 }
 
 // RemoveInterface forgets an interface that is gone. Its counters are another's
-// next.
+// next, and so may its index be: the states of link-local addresses, which are
+// the interface's own, end with it.
 func (d *Dataplane) RemoveInterface(ifindex int) error {
 	raw, err := d.interfaceAt(ifindex)
 	if err != nil {
 		return err
 	}
 	*raw = xdpInterface{}
+	d.View().KillStates(func(s *state.State) bool { return int(s.Tuple[0].Zone) == ifindex })
 	steps.Done("forget interface %d", ifindex)
 	return nil
+}
+
+// Bare reports whether XDP has found out that an interface's driver has no room
+// for its verdicts. TCX judges there since, and XDP is of no use.
+func (d *Dataplane) Bare(ifindex int) bool {
+	raw, err := d.interfaceAt(ifindex)
+	return err == nil && InterfaceFlags(atomic.LoadUint32(&raw.Flags))&interfaceBare != 0
 }
 
 func (d *Dataplane) interfaceAt(ifindex int) (*xdpInterface, error) {

@@ -22,7 +22,9 @@ const (
 	// the last paths, for deciding rules alone
 	reservedPaths = 4096
 	nexthopLocal  = 1 // the box itself
+	nexthopXDP    = 0x02
 	nexthopL3     = 0x04
+	nexthopTagged = 0x08
 )
 
 // What there is room for.

@@ -37,6 +37,9 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{maps, "INTERFACE_LO", int(InterfaceLoopback)},
 		{maps, "INTERFACE_STATIC4", int(InterfaceStatic4)},
 		{maps, "INTERFACE_STATIC6", int(InterfaceStatic6)},
+		{maps, "INTERFACE_BARE", int(interfaceBare)},
+		{maps, "NEXTHOP_XDP", nexthopXDP},
+		{maps, "NEXTHOP_TAGGED", nexthopTagged},
 		{states, "STATE_LAYOUT", stateLayout},
 	} {
 		if got := define(t, test.header, test.name); got != test.want {

@@ -72,6 +72,10 @@ func TestPackets(t *testing.T) {
 		{"pools", testPools},
 		{"addresses", testAddresses},
 		{"capture", testCapture},
+		{"tags", testTags},
+		{"tagged", testTagged},
+		{"closed", testClosed},
+		{"bare", testBare},
 		{"devices", testDevices}, // the last: one of them is gone afterwards
 	} {
 		h.sub(section.name, func(h *harness) {

@@ -110,6 +110,7 @@ func (s *stage) play() {
 // drawFlags draws what the interfaces are able to.
 func (s *stage) drawFlags() {
 	clear(s.twin.flags)
+	clear(s.twin.tags)
 	for _, name := range []string{"lan0", "wan0"} {
 		flags := allFlags
 		for _, f := range []InterfaceFlags{InterfaceTarget, InterfaceStatic4, InterfaceStatic6} {
@@ -118,6 +119,10 @@ func (s *stage) drawFlags() {
 			}
 		}
 		s.twin.flags[name] = flags
+		if s.IntN(8) == 0 {
+			s.twin.flags[name] &^= InterfaceTarget // no VLAN device is one
+			s.twin.tags[name] = uint16(s.Uint32())
+		}
 	}
 }
 
@@ -203,7 +208,7 @@ func (s *stage) cut(n int, deadline time.Time, without func(from, to int) ([]str
 // String prints rules, events and difference.
 func (s *stage) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "set implicit-pass %t; interfaces %v; lan0 is %d, wan0 is %d\n%s\n", s.twin.implicit, s.twin.flags,
+	fmt.Fprintf(&b, "set implicit-pass %t; interfaces %v; tags %v; lan0 is %d, wan0 is %d\n%s\n", s.twin.implicit, s.twin.flags, s.twin.tags,
 		s.twin.net.lan0, s.twin.net.wan0, strings.Join(s.lines, "\n"))
 	for i, e := range s.events {
 		switch {

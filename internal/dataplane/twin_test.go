@@ -25,6 +25,7 @@ type twin struct {
 	*harness
 	implicit bool
 	flags    map[string]InterfaceFlags // of both interfaces, but for set skip
+	tags     map[string]uint16         // of those whose frames the other carries
 	rules    *resolve.Ruleset
 	model    *model.Model
 	ring     *Ring // of records
@@ -93,7 +94,7 @@ func newTwinIn(n *testNet, implicit bool) *twin {
 		check(tb, err)
 		check(tb, netlink.RouteAdd(&netlink.Route{Dst: dst, Type: unix.RTN_UNREACHABLE}))
 	}
-	t := &twin{harness: h, implicit: implicit, flags: make(map[string]InterfaceFlags)}
+	t := &twin{harness: h, implicit: implicit, flags: make(map[string]InterfaceFlags), tags: make(map[string]uint16)}
 	slots := len(t.dp.tables.states)
 	t.raw, t.known = make([]xdpState, slots), make([]state.State, slots)
 	t.values = must(newPerCPU[xdpCounter]())(tb)
@@ -121,7 +122,11 @@ func (t *twin) use(rules string) {
 				flags |= InterfaceSkip
 			}
 		}
-		t.setInterface(int(i.Index), flags, map[string]string{"lan0": lan0MAC, "wan0": wan0MAC}[i.Name])
+		n := Interface{MAC: mac(macs[i.Name]), MTU: 1500, Flags: flags}
+		if tag, ok := t.tags[i.Name]; ok {
+			n.Parent, n.Tag = t.net.lan0+t.net.wan0-int(i.Index), tag
+		}
+		check(t.tb, t.dp.SetInterface(int(i.Index), n))
 	}
 	t.load(rules)
 	t.forget()
@@ -146,13 +151,19 @@ func (t *twin) box() *model.Box {
 			n.Loopback = true
 		} else {
 			flags := t.interfaceFlags(h.Name)
-			n.MAC = [6]byte(mac(map[string]string{"lan0": lan0MAC, "wan0": wan0MAC}[h.Name]))
+			n.MAC = [6]byte(mac(macs[h.Name]))
+			if tag, ok := t.tags[h.Name]; ok {
+				n.Parent, n.Tag = uint32(t.net.lan0+t.net.wan0)-h.Index, tag
+			}
 			n.XDPTarget, n.Static4, n.Static6 = flags&InterfaceTarget != 0, flags&InterfaceStatic4 != 0, flags&InterfaceStatic6 != 0
 		}
 		b.Interfaces = append(b.Interfaces, n)
 	}
 	return b
 }
+
+// macs are the two interfaces' own.
+var macs = map[string]string{"lan0": lan0MAC, "wan0": wan0MAC}
 
 func mac(text string) []byte { return ethernet(text, text, 0)[:6] }
 
@@ -314,11 +325,19 @@ func (t *twin) differNextHop(s *shot, want *model.Outcome) string {
 		return ""
 	}
 	shared := t.dp.tables.shared
+	family := uint8(4)
+	if want.Frame[0x0c] == 0x86 || want.Frame[0x10] == 0x86 && want.Frame[0x0c] == 0x81 {
+		family = 6
+	}
 	for i := range min(int(shared.NexthopsHigh)+nexthopFirst, len(shared.Nexthops)) {
 		n := &shared.Nexthops[i]
-		if n.Flags != 0 && bytes.Equal(n.Dst[:], want.Frame[:6]) && bytes.Equal(n.Src[:], want.Frame[6:12]) {
-			if n.Ifindex != want.Interface {
-				return fmt.Sprintf("model: to interface %d, dataplane: %d", want.Interface, n.Ifindex)
+		if n.Flags != 0 && n.Family == family && bytes.Equal(n.Dst[:], want.Frame[:6]) && bytes.Equal(n.Src[:], want.Frame[6:12]) {
+			to := n.Ifindex
+			if s.hook == model.XDP && n.Flags&nexthopTagged != 0 && n.Flags&nexthopXDP == 0 {
+				to = n.Parent
+			}
+			if to != want.Interface {
+				return fmt.Sprintf("model: to interface %d, dataplane: %d", want.Interface, to)
 			}
 			return ""
 		}

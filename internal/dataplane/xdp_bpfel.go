@@ -162,11 +162,15 @@ type xdpFragmentKey struct {
 }
 
 type xdpInterface struct {
-	_     structs.HostLayout
-	Mac   [6]uint8
-	Flags uint16
-	Slot  uint32
-	Mtu   uint32
+	_      structs.HostLayout
+	Mac    [6]uint8
+	Pad0   [2]uint8
+	Flags  uint32
+	Slot   uint32
+	Mtu    uint32
+	Parent uint32
+	Tag    uint16
+	Pad1   [6]uint8
 }
 
 type xdpNexthop struct {
@@ -174,7 +178,7 @@ type xdpNexthop struct {
 	Dst     [6]uint8
 	Src     [6]uint8
 	Mtu     uint16
-	Vlan    uint16
+	Tag     uint16
 	Ifindex uint32
 	Checked uint32
 	Probed  uint32
@@ -184,7 +188,7 @@ type xdpNexthop struct {
 	Pad0    [6]uint8
 	Gateway xdpAddr
 	Stage   uint32
-	Spare   uint32
+	Parent  uint32
 }
 
 type xdpNexthopKey struct {
@@ -458,18 +462,22 @@ type xdpShared struct {
 	PathsReserved   uint32
 	Pad2            [10]uint32
 	Interfaces      [16384]struct {
-		_     structs.HostLayout
-		Mac   [6]uint8
-		Flags uint16
-		Slot  uint32
-		Mtu   uint32
+		_      structs.HostLayout
+		Mac    [6]uint8
+		Pad0   [2]uint8
+		Flags  uint32
+		Slot   uint32
+		Mtu    uint32
+		Parent uint32
+		Tag    uint16
+		Pad1   [6]uint8
 	}
 	Nexthops [32768]struct {
 		_       structs.HostLayout
 		Dst     [6]uint8
 		Src     [6]uint8
 		Mtu     uint16
-		Vlan    uint16
+		Tag     uint16
 		Ifindex uint32
 		Checked uint32
 		Probed  uint32
@@ -481,8 +489,8 @@ type xdpShared struct {
 			_    structs.HostLayout
 			Word [4]uint32
 		}
-		Stage uint32
-		Spare uint32
+		Stage  uint32
+		Parent uint32
 	}
 }
 

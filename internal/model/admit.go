@@ -71,6 +71,7 @@ func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *
 	if p.group && r.drop == nil && r.up == nil {
 		r.up = because(reason.Local) // frames for a group of stations are never forwarded
 	}
+	r = m.open(r)
 	if r.drop != nil || r.up != nil {
 		return in, out, r, r.drop
 	}
@@ -112,6 +113,9 @@ func ask(p *packet) asked {
 
 // alone lets a packet go on that nothing will be remembered of.
 func (m *Model) alone(p *packet, r routed, why reason.Reason) Outcome {
+	if r.drop != nil {
+		return p.drop(*r.drop)
+	}
 	if why := m.remember(p, nil, 0); why != nil {
 		return p.drop(*why)
 	}
@@ -157,4 +161,13 @@ func (m *Model) route(p *packet, inside state.Tuple) routed {
 		return routed{up: because(reason.Local)}
 	}
 	return routed{route: route}
+}
+
+// open drops what would leave by an interface that the box does not know: one
+// without weir's programs.
+func (m *Model) open(r routed) routed {
+	if r.up == nil && r.drop == nil && m.box.byIndex(r.route.Interface) == nil {
+		r.drop = because(reason.Interface)
+	}
+	return r
 }

@@ -23,8 +23,12 @@ type Interface struct {
 	L3        bool           // no Ethernet header
 	Loopback  bool
 	XDPTarget bool // can be reached by a redirect from XDP
-	Static4   bool // has a static IPv4 address
-	Static6   bool // has a static global IPv6 address
+	// Parent is the index of the interface that carries this one's frames with
+	// Tag in them, where XDP may send them there itself; 0: none.
+	Parent  uint32
+	Tag     uint16
+	Static4 bool // has a static IPv4 address
+	Static6 bool // has a static global IPv6 address
 }
 
 // RouteKind says what the kernel would do with a destination.
@@ -54,6 +58,12 @@ func (b *Box) byIndex(index uint32) *Interface {
 		}
 	}
 	return nil
+}
+
+// tagged reports whether XDP reaches an interface by its parent.
+func (b *Box) tagged(i *Interface) bool {
+	parent := b.byIndex(i.Parent)
+	return !i.XDPTarget && parent != nil && parent.XDPTarget
 }
 
 // named returns the interface of that name, or the members of that group.

@@ -14,6 +14,9 @@ import (
 func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judged bool) Outcome {
 	leaves := c.leaving(d)
 	r := m.destination(p, c, d, leaves)
+	if r.drop != nil {
+		return p.drop(*r.drop)
+	}
 	p.carrier, p.direction, p.to = c, d, r.route.Interface
 	if !p.egress() && !judged {
 		if refused := m.judgeAnew(p, c, d, r.route.Interface); refused != nil {
@@ -55,7 +58,7 @@ func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple)
 	if r.up != nil || r.drop != nil {
 		return routed{up: because(reason.UpRoute)}
 	}
-	return r
+	return m.open(r)
 }
 
 // halfWay is a packet for the stack to forward: its destination is translated,
@@ -144,7 +147,7 @@ func (m *Model) obstacle(p *packet, r Route) *reason.Reason {
 		return because(reason.UpTTL)
 	case p.length() > r.MTU:
 		return because(reason.UpMTU)
-	case p.hook == XDP && !m.box.byIndex(r.Interface).XDPTarget:
+	case p.hook == XDP && !m.box.byIndex(r.Interface).XDPTarget && !m.box.tagged(m.box.byIndex(r.Interface)):
 		return because(reason.UpDevice)
 	}
 	return nil
@@ -153,16 +156,22 @@ func (m *Model) obstacle(p *packet, r Route) *reason.Reason {
 // redirect puts a packet on the wire of its next hop.
 func (m *Model) redirect(p *packet, r Route, why reason.Reason) Outcome {
 	p.ip().decrementTTL()
-	if p.iface.L3 && !m.box.byIndex(r.Interface).L3 {
+	to := m.box.byIndex(r.Interface)
+	if p.iface.L3 && !to.L3 {
 		etherType := []byte{0x08, 0x00}
 		if p.family == 6 {
 			etherType = []byte{0x86, 0xdd}
 		}
 		p.frame = slices.Concat(make([]byte, 12), etherType, p.frame)
 	}
-	if !m.box.byIndex(r.Interface).L3 {
+	if !to.L3 {
 		copy(p.frame, r.Dst[:])
 		copy(p.frame[6:], r.Src[:])
+	}
+	if p.hook == XDP && m.box.tagged(to) {
+		tag := []byte{0x81, 0x00, byte(to.Tag >> 8), byte(to.Tag)}
+		p.frame = slices.Concat(p.frame[:12], tag, p.frame[12:])
+		r.Interface = to.Parent
 	}
 	return Outcome{Verdict: Redirect, Reason: why, Interface: r.Interface, Mark: MarkMagic | MarkRedirect, Frame: p.frame}
 }

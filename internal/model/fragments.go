@@ -93,6 +93,9 @@ func (m *Model) followFirst(p *packet) Outcome {
 	if r.up != nil {
 		r.up = because(reason.Local)
 	}
+	if !p.group {
+		r = m.open(r)
+	}
 	return m.alone(p, r, reason.Rule)
 }
 

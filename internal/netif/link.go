@@ -41,7 +41,8 @@ type Link struct {
 	Up        bool
 	Master    int    // index of the bridge, bond, … that it is a port of; 0: none
 	MasterOf  string // kind of the master, "" if there is none
-	Parent    int    // index of a VLAN device's parent; 0: none
+	Parent    int    // index of a VLAN device's parent; 0: none, or in another namespace
+	Tag       uint16 // of a VLAN device: the 802.1Q tag that its parent's frames bear; 0: another kind of tag
 	RxQueues  int
 	XDP       uint32 // id of the XDP program attached, whoever's; 0: none
 	Addresses []Address
@@ -109,13 +110,26 @@ func newLink(r netlink.Link, kinds map[int]string) Link {
 	if l.Ethernet {
 		l.MAC = a.HardwareAddr
 	}
-	if l.Kind == VLAN {
-		l.Parent = a.ParentIndex
+	if v, ok := r.(*netlink.Vlan); ok {
+		l.Parent, l.Tag = carrier(v)
 	}
 	if a.Xdp != nil && a.Xdp.Attached {
 		l.XDP = a.Xdp.ProgId
 	}
 	return l
+}
+
+// carrier gives a VLAN device's parent and the tag of what is forwarded by it. A
+// priority that the device maps packets of no priority to is in the tag.
+func carrier(v *netlink.Vlan) (parent int, tag uint16) {
+	const priorityShift = 13
+	if v.NetNsID >= 0 { // the parent's index is one of another namespace
+		return 0, 0
+	}
+	if v.VlanProtocol == netlink.VLAN_PROTOCOL_8021Q {
+		tag = uint16(v.VlanId) | uint16(v.EgressQosMap[0])<<priorityShift
+	}
+	return v.ParentIndex, tag
 }
 
 func kind(r netlink.Link) Kind {

@@ -43,6 +43,8 @@ needs() {
 		file file tells virtme-ng what busybox is
 		python3 python3 runs virtme-ng
 		python3:ensurepip python3-venv installs virtme-ng apart from the system
+		wg wireguard-tools is one of the tests there
+		pppd ppp is one of the tests there
 	END
 	*) fail "no such set of needs: $1 (build, demo, test, lint, kernels)" ;;
 	esac

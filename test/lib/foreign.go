@@ -54,15 +54,40 @@ func (w Binary) Run(args ...string) (said string, status int) {
 // passAll is an XDP program of two instructions: r0 = XDP_PASS; exit.
 var passAll = [2]uint64{0x00000002_000000b7, 0x00000000_00000095}
 
-// ForeignXDP attaches an XDP program to a device that is not weir's.
-func (b *Box) ForeignXDP(host, device string) {
+// ForeignName is the name of the program that ForeignXDP attaches.
+const ForeignName = "intruder"
+
+// ForeignXDP attaches an XDP program to a device that is not weir's, and returns
+// the path at which it is pinned. This process has it open until the story ends.
+func (b *Box) ForeignXDP(host, device string) (pin string) {
 	b.Helper()
 	fd, err := loadXDP()
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer unix.Close(fd)
-	err = b.Do(host, func() error {
+	b.Cleanup(func() { unix.Close(fd) })
+	dir := b.TempDir()
+	if err := unix.Mount("bpf", dir, "bpf", 0, ""); err != nil {
+		b.Fatalf("mount a bpffs: %v", err)
+	}
+	b.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) }) //nolint:errcheck // the folder's removal would tell
+	pin = filepath.Join(dir, ForeignName)
+	if err := pinProgram(fd, pin); err != nil {
+		b.Fatal(err)
+	}
+	b.setXDP(host, device, fd)
+	return pin
+}
+
+// NoXDP takes off the program that ForeignXDP attached.
+func (b *Box) NoXDP(host, device string) {
+	b.Helper()
+	b.setXDP(host, device, -1)
+}
+
+func (b *Box) setXDP(host, device string, fd int) {
+	b.Helper()
+	err := b.Do(host, func() error {
 		l, err := netlink.LinkByName(device)
 		if err != nil {
 			return err
@@ -80,14 +105,31 @@ func loadXDP() (int, error) {
 	attr := struct {
 		kind, count    uint32
 		insns, license uint64
-		_              [96]byte
+		_              [24]byte // the verifier's log, the kernel's version, flags
+		name           [16]byte
+		_              [56]byte
 	}{
 		kind: unix.BPF_PROG_TYPE_XDP, count: uint32(len(passAll)),
 		insns: uint64(uintptr(unsafe.Pointer(&passAll[0]))), license: uint64(uintptr(unsafe.Pointer(&license[0]))),
 	}
+	copy(attr.name[:], ForeignName)
 	fd, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
 	if errno != 0 {
 		return 0, fmt.Errorf("load an XDP program: %w", errno)
 	}
 	return int(fd), nil
+}
+
+// pinProgram pins a program by bpf(2).
+func pinProgram(fd int, path string) error {
+	name := append([]byte(path), 0)
+	attr := struct {
+		path      uint64
+		fd, flags uint32
+	}{path: uint64(uintptr(unsafe.Pointer(&name[0]))), fd: uint32(fd)}
+	_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_OBJ_PIN, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	if errno != 0 {
+		return fmt.Errorf("pin a program: %w", errno)
+	}
+	return nil
 }

@@ -2,6 +2,8 @@ package lib
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 
 	"weir/internal/lab"
@@ -15,13 +17,35 @@ const (
 	Wire   Medium = "wire"   // a veth pair
 	Bridge Medium = "bridge" // a veth pair, fw's end the port of a bridge that has the addresses
 	Tunnel Medium = "tun"    // packets without Ethernet header
+
+	// VLAN and those after it not every kernel has: see Has.
+	VLAN      Medium = "vlan"      // a VLAN on a veth pair, which bears nothing else
+	WireGuard Medium = "wireguard" // over a veth pair
+	PPP       Medium = "ppp"       // over a serial line: a pair of pseudo terminals
 )
+
+// modules are what the kernel needs for a medium.
+var modules = map[Medium][]string{VLAN: {"8021q"}, WireGuard: {"wireguard"}, PPP: {"ppp_async"}}
+
+// Has reports whether this machine's kernel has what a medium needs.
+func Has(m Medium) bool {
+	for _, module := range modules[m] {
+		if _, err := os.Stat("/sys/module/" + module); err == nil {
+			continue
+		}
+		if exec.Command("modprobe", "--quiet", module).Run() != nil {
+			return false
+		}
+	}
+	return true
+}
 
 // A Path is a way between fw and another host, by one medium.
 type Path struct {
 	Medium Medium
 	Host   string // at the far end
 	Device string // of fw
+	Under  string // the device of fw that carries Device's packets; ""
 	number int    // of the path, from 1 on: it is in the addresses
 }
 
@@ -55,8 +79,8 @@ func (p *Path) with(hosts ...int) []string {
 func (b *Box) Paths(media ...Medium) (lan, wan []Path) {
 	b.Helper()
 	for i, m := range media {
-		lan = append(lan, Path{m, lab.LAN, "lan-" + string(m), i + 1})
-		wan = append(wan, Path{m, lab.WAN, "wan-" + string(m), i + 1})
+		lan = append(lan, Path{Medium: m, Host: lab.LAN, Device: "lan-" + string(m), number: i + 1})
+		wan = append(wan, Path{Medium: m, Host: lab.WAN, Device: "wan-" + string(m), number: i + 1})
 	}
 	for i := range media {
 		b.join(&lan[i])
@@ -77,6 +101,18 @@ func (b *Box) join(p *Path) {
 		b.IP(lab.FW, "link add "+p.Device+" type bridge", "link set "+port+" master "+p.Device, "link set "+port+" up")
 	case Tunnel:
 		b.Tunnel(lab.FW, p.Device, p.Host, far)
+	case VLAN:
+		p.Under = "trunk-" + p.Host
+		b.Wire(p.Under, p.Host, "trunk")
+		for host, names := range map[string][2]string{lab.FW: {p.Under, p.Device}, p.Host: {"trunk", far}} {
+			b.IP(host, "link set "+names[0]+" up", "link add link "+names[0]+" name "+names[1]+" type vlan id 10")
+		}
+	case WireGuard:
+		p.Under = "outer-" + p.Host
+		b.Wire(p.Under, p.Host, "outer")
+		b.wireGuard(p, far)
+	case PPP:
+		b.ppp(p, far)
 	default:
 		b.Fatalf("no such medium: %s", p.Medium)
 	}
