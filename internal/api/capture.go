@@ -25,12 +25,12 @@ type CaptureRequest struct {
 	Snap      int    `json:"snap"`      // bytes of a frame
 }
 
-// Packets are what is captured for one reader.
+// Packets are what is captured, or logged, for one reader.
 type Packets interface {
 	// Next waits for a part of the stream, good until the next call. The error is
 	// io.EOF when there will be no more.
 	Next(ctx context.Context) ([]byte, error)
-	// Close ends the capture for this reader.
+	// Close ends it for this reader.
 	Close() error
 }
 
@@ -45,6 +45,11 @@ func serveCapture(w http.ResponseWriter, r *http.Request, c Control) {
 		refuse(w, err)
 		return
 	}
+	sendPackets(w, r, packets)
+}
+
+// sendPackets answers with the stream until it ends or the reader goes away.
+func sendPackets(w http.ResponseWriter, r *http.Request, packets Packets) {
 	defer packets.Close() //nolint:errcheck // the peer is gone: nobody is left to be told
 	flusher := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "application/octet-stream")
@@ -66,11 +71,16 @@ func serveCapture(w http.ResponseWriter, r *http.Request, c Control) {
 // Capture asks for packets. The stream (record.Stream) begins at once and ends
 // with ctx, with the daemon, or when it is closed. ErrNoDaemon: nobody answers.
 func (c *Client) Capture(ctx context.Context, q *CaptureRequest) (io.ReadCloser, error) {
-	b, err := json.Marshal(q)
+	return c.stream(ctx, http.MethodPost, "/capture", q)
+}
+
+// stream asks and returns the answer's body.
+func (c *Client) stream(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
+	b, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("ask the daemon: %w", err)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://weir/capture", bytes.NewReader(b))
+	r, err := http.NewRequestWithContext(ctx, method, "http://weir"+path, bytes.NewReader(b))
 	if err != nil {
 		return nil, fmt.Errorf("ask the daemon: %w", err)
 	}

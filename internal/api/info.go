@@ -24,6 +24,7 @@ type Info struct {
 	PathsFull  Counter           `json:"paths_full"` // counted under no rule, as no path was free
 	Answers    Answers           `json:"answers"`
 	NextHops   uint32            `json:"nexthops"`
+	Lost       LostInfo          `json:"lost_records"`
 	Timeouts   map[string]string `json:"timeouts"`
 	Interfaces []InterfaceInfo   `json:"interfaces"`
 }
@@ -57,6 +58,12 @@ type StatesInfo struct {
 	Limit    uint32 `json:"limit"`
 	Inserts  uint32 `json:"inserts"` // modulo 2³²
 	Removals uint32 `json:"removals"`
+}
+
+// LostInfo is how many records found no room in their ring, ever.
+type LostInfo struct {
+	Log     uint64 `json:"log"`     // of rules that log
+	Capture uint64 `json:"capture"` // of captured packets
 }
 
 // InterfaceInfo is what packets met at one interface.
@@ -133,6 +140,13 @@ func (r *Reader) Info() (*Info, error) {
 		Resets: answers.RST.Packets, Errors: answers.ICMP.Packets,
 		KeptBack: answers.Limited.Packets, Failed: answers.Failed.Packets,
 	}
+	for name, count := range map[dataplane.RingName]*uint64{
+		dataplane.LogRing: &info.Lost.Log, dataplane.CaptureRing: &info.Lost.Capture,
+	} {
+		if *count, err = r.view.RecordsLost(name); err != nil {
+			return nil, err
+		}
+	}
 	info.Interfaces, err = r.interfaces()
 	return info, err
 }
@@ -199,6 +213,7 @@ func (i *Info) Print(w io.Writer) error {
 	p.line("Limits")
 	p.line("  %-13s hard limit %8d", "states", i.States.Limit)
 	i.printLimits(p)
+	i.Lost.print(p)
 	i.Answers.print(p, seconds)
 	for n := range i.Interfaces {
 		i.Interfaces[n].print(p)
@@ -231,6 +246,17 @@ func (a *Answers) print(p *printer, seconds float64) {
 		count uint64
 	}{{"TCP resets", a.Resets}, {"ICMP errors", a.Errors}, {"kept back by the limit", a.KeptBack}, {"failed", a.Failed}} {
 		p.line("  %-25s %14d %14.1f/s", c.name, c.count, float64(c.count)/max(seconds, 1))
+	}
+}
+
+func (l *LostInfo) print(p *printer) {
+	for _, ring := range []struct {
+		name string
+		lost uint64
+	}{{"log", l.Log}, {"capture", l.Capture}} {
+		if ring.lost > 0 {
+			p.line("  %-13s %d records lost: the ring was full", ring.name, ring.lost)
+		}
 	}
 }
 

@@ -92,12 +92,14 @@ Interface Stats for wan0           Packets            Bytes
 		t.Errorf("info (-want +got):\n%s", diff)
 	}
 	b.Reset()
+	info.Lost = LostInfo{Log: 12}
 	info.NextHops, info.Paths, info.PathsFull = dataplane.MaxNextHops, dataplane.MaxPaths+3, Counter{Packets: 7}
 	const full = `Limits
   states        hard limit   100000
   next hops     hard limit    32766, reached: packets to others go by the stack (up-nexthop)
   paths         hard limit    12286, reached: packets of others count under their deciding rules alone
                 7 packets count under no rule: no path was free
+  log           12 records lost: the ring was full
 Answers`
 	if err := info.Print(&b); err != nil || !strings.Contains(b.String(), full) {
 		t.Errorf("info of full tables (%v):\n%s\nwant\n%s", err, b.String(), full)

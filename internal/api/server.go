@@ -31,6 +31,8 @@ type Control interface {
 	// Confirm keeps rules in force that would be rolled back. The error is
 	// ErrNothingWaits if there are none.
 	Confirm() (*ConfirmAnswer, error)
+	// Log begins to hand what rules log to one reader.
+	Log() (Packets, error)
 	// Capture begins to capture packets for one reader.
 	Capture(q *CaptureRequest) (Packets, error)
 	// Leave ends the daemon and nothing else.
@@ -182,6 +184,7 @@ func Handler(c Control) http.Handler {
 		}
 		answer(w, http.StatusOK, done)
 	})
+	mux.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) { serveLog(w, r, c) })
 	mux.HandleFunc("POST /capture", func(w http.ResponseWriter, r *http.Request) { serveCapture(w, r, c) })
 	mux.HandleFunc("POST /leave", func(w http.ResponseWriter, r *http.Request) {
 		var body LeaveRequest

@@ -44,6 +44,12 @@ func (c *control) Capture(q *CaptureRequest) (Packets, error) {
 	return c.packets, nil
 }
 
+// Log ends after one part.
+func (c *control) Log() (Packets, error) {
+	c.packets = &packets{parts: []string{"logged"}}
+	return c.packets, nil
+}
+
 type packets struct {
 	parts  []string
 	closed atomic.Bool
@@ -84,6 +90,19 @@ func TestCapture(t *testing.T) {
 		t.Errorf("a refusal arrives as %v", err)
 	}
 }
+
+func TestLog(t *testing.T) {
+	client, _, _ := serveControl(t)
+	body, err := client.Log(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	if got, err := io.ReadAll(body); err != nil || string(got) != "logged" {
+		t.Errorf("the stream is %q, %v", got, err)
+	}
+}
+
 func (c *control) Load(_ context.Context, r LoadRequest) (*LoadAnswer, error) {
 	switch {
 	case r.File == "bad.conf":

@@ -56,12 +56,17 @@ func (b *box) pruneRules() error {
 	return err
 }
 
-// usedRules are the global numbers of the rules that live states were made by,
-// in order.
+// usedRules are the global numbers of the rules that live states were made by, or
+// are logged by, in order.
 func usedRules(v *dataplane.View) []uint32 {
 	seen := make(map[uint32]bool)
 	for s := range v.States() {
 		seen[s.RuleIn], seen[s.RuleOut] = true, true
+		for _, side := range s.Logs {
+			for _, global := range side {
+				seen[global] = true
+			}
+		}
 	}
 	used := make([]uint32, 0, len(seen))
 	for global := range seen {

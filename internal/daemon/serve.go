@@ -14,14 +14,15 @@ import (
 func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	capturer := newCapturer(b)
+	capturer, logger := newCapturer(b), newLogger(b)
 	tasks := []Task{
 		capturer,
+		logger,
 		&follower{readiness: newReadiness(), box: b, watcher: watcher},
 		&roller{readiness: newReadiness(), box: b},
 		&heart{readiness: newReadiness(), box: b},
 		&prober{readiness: newReadiness(), box: b},
-		&controller{readiness: newReadiness(), box: b, capturer: capturer, living: ctx, leave: leave, started: time.Now()},
+		&controller{readiness: newReadiness(), box: b, capturer: capturer, logger: logger, living: ctx, leave: leave, started: time.Now()},
 	}
 	err := serve(ctx, tasks, b.sayReady)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
@@ -173,6 +174,7 @@ type controller struct {
 	readiness
 	box      *box
 	capturer *capturer
+	logger   *logger
 	living   context.Context // ends when the daemon is to end
 	leave    context.CancelCauseFunc
 	started  time.Time

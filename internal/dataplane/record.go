@@ -95,16 +95,24 @@ var ringMaps = [ringCount]string{mapLogRing, mapCaptureRing}
 func (n RingName) String() string { return ringMaps[n] }
 
 // A Ring reads the records of one ring. It goes on over reloads.
-type Ring struct{ ring *bpfload.Ring }
+type Ring struct {
+	ring *bpfload.Ring
+	name RingName
+	lost *bpfload.Map
+}
 
 // OpenRing returns the reader of a ring. There should be one at a time: what it
 // reads, no other sees. The caller closes it.
 func (d *Dataplane) OpenRing(name RingName) (*Ring, error) {
+	lost, err := d.tables.maps[mapRecordsLost].Clone()
+	if err != nil {
+		return nil, fmt.Errorf("keep the count of lost records: %w", err)
+	}
 	ring, err := bpfload.OpenRing(d.tables.maps[ringMaps[name]])
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, lost.Close())
 	}
-	return &Ring{ring}, nil
+	return &Ring{ring, name, lost}, nil
 }
 
 // Read calls each with every record in the ring, and waits for more for at most
@@ -136,8 +144,11 @@ func (r *Ring) ReadRaw(patience time.Duration, each func(raw []byte, readers uin
 	})
 }
 
-// Close ends the reader, and a Read that waits.
-func (r *Ring) Close() error { return r.ring.Close() }
+// Lost returns how many records found no room in the ring, ever.
+func (r *Ring) Lost() (uint64, error) { return recordsLost(r.lost, r.name) }
+
+// Close ends the reader. Nobody may be reading.
+func (r *Ring) Close() error { return errors.Join(r.ring.Close(), r.lost.Close()) }
 
 // SetRecording says whether anybody reads a ring: else nothing is written into it.
 func (d *Dataplane) SetRecording(name RingName, on bool) {
@@ -151,11 +162,15 @@ func (d *Dataplane) SetRecording(name RingName, on bool) {
 
 // RecordsLost returns how many records found no room in a ring, ever.
 func (v *View) RecordsLost(name RingName) (uint64, error) {
+	return recordsLost(v.tables.maps[mapRecordsLost], name)
+}
+
+func recordsLost(m *bpfload.Map, name RingName) (uint64, error) {
 	values, err := newPerCPU[uint64]()
 	if err != nil {
 		return 0, err
 	}
-	if err := v.tables.maps[mapRecordsLost].Lookup(uint32(name), values); err != nil {
+	if err := m.Lookup(uint32(name), values); err != nil {
 		return 0, fmt.Errorf("read the count of lost records: %w", err)
 	}
 	var sum uint64
