@@ -85,30 +85,47 @@ func captureArgs(_ *cobra.Command, args []string) error {
 
 // capture prints captured packets until ctx ends.
 func (e *Env) capture(ctx context.Context, q *api.CaptureRequest, form *packetForm, limit uint64) error {
+	shown, err := shownInterfaces(q.Interface)
+	if err != nil {
+		return err
+	}
+	v := packetView{
+		form: form, file: record.Form{Snap: q.Snap + etherHeader, Interfaces: shown}, limit: limit,
+		begun: "capturing on " + q.Interface,
+	}
+	return e.show(ctx, &v, func(ctx context.Context, c *api.Client) (io.ReadCloser, error) { return c.Capture(ctx, q) })
+}
+
+// packetView is how a stream of packets is shown.
+type packetView struct {
+	form  *packetForm
+	file  record.Form
+	limit uint64 // of records; 0: none
+	begun string // said when nothing is missed any more
+}
+
+// show prints the packets of a stream until ctx ends.
+func (e *Env) show(ctx context.Context, v *packetView, open func(context.Context, *api.Client) (io.ReadCloser, error)) error {
 	folder, err := e.folder()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	body, err := api.NewClient(folder).Capture(ctx, q)
+	body, err := open(ctx, api.NewClient(folder))
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	f := &follower{stream: record.NewStream(body), limit: limit}
+	f := &follower{stream: record.NewStream(body), limit: v.limit}
 	if f.names, err = api.NewNames(folder); err != nil {
 		return err
 	}
-	shown, err := shownInterfaces(q.Interface)
-	if err != nil {
+	v.file.Application = "weir " + version()
+	if f.to, err = v.form.printer(e.Stdout, &v.file); err != nil {
 		return err
 	}
-	f.to, err = form.printer(e.Stdout, &record.Form{Snap: q.Snap + etherHeader, Application: "weir " + version(), Interfaces: shown})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(e.Stderr, "weir: capturing on %s\n", q.Interface)
+	fmt.Fprintf(e.Stderr, "weir: %s\n", v.begun)
 	err = errors.Join(f.follow(ctx), f.to.end(f.stream.Lost()))
 	fmt.Fprintf(e.Stderr, "weir: %d records, %d lost\n", f.to.count, f.stream.Lost())
 	return err

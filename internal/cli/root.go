@@ -70,7 +70,7 @@ func newRootCommand(env *Env) *cobra.Command {
 	root.AddCommand(
 		newCheckCommand(env), newRunCommand(env), newStopCommand(env), newLoadCommand(env), newConfirmCommand(env),
 		newRulesCommand(env), newStatesCommand(env), newInfoCommand(env), newInterfacesCommand(env),
-		newCaptureCommand(env),
+		newLogCommand(env), newCaptureCommand(env),
 		newBenchCommand(env), newLabCommand(env), newDemoCommand(env), newVersionCommand(env),
 	)
 	root.SetHelpCommand(newHelpCommand(root))

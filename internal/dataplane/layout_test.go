@@ -63,6 +63,9 @@ func TestRecordsMatchHeader(t *testing.T) {
 			t.Errorf("enum %s (-Go +header):\n%s", test.enum, diff)
 		}
 	}
+	if got := define(t, header(t, "log.h"), "LOG_BYTES"); got != LogBytes {
+		t.Errorf("LOG_BYTES is %d in the header, %d in Go", got, LogBytes)
+	}
 	for name, want := range map[string]int{"RECORD_L3": RecordL3, "RECORD_ALL": RecordAll} {
 		if got := define(t, records, name); got != want {
 			t.Errorf("%s is %d in the header, %d in Go", name, got, want)

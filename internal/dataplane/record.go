@@ -56,6 +56,10 @@ type Record struct {
 	Data    []byte // the first bytes of the frame; at most Length
 }
 
+// LogBytes is how much of a packet the record of a rule holds (LOG_BYTES of
+// bpf/log.h).
+const LogBytes = 216
+
 // ErrRecord is returned (wrapped) for bytes that are no record.
 var ErrRecord = errors.New("not a record of this version")
 
