@@ -95,13 +95,11 @@ func (n *Names) Interface(index uint32) string {
 	return name
 }
 
-// Rule is the rule of that global number; nil if no record of it is left.
+// Rule is the rule of that global number; nil if no record of it is left. Which
+// ruleset is in force is looked up each second, for rules of others are old.
 func (n *Names) Rule(global uint32) *record.Rule {
-	r := n.rule(global)
-	if r == nil && n.again() {
-		r = n.rule(global)
-	}
-	return r
+	n.again()
+	return n.rule(global)
 }
 
 func (n *Names) rule(global uint32) *record.Rule {
