@@ -15,6 +15,7 @@ type Run struct {
 	Meta    []byte // XDP: in front of the frame, a multiple of 4 bytes
 	Mark    uint32 // TCX
 	From    int    // TCX egress: index of the interface that it came in by; 0: the box's own
+	Repeat  uint32 // times that the program is run on what the last time left; 0: once
 	GSO     uint32 // TCX: bytes of a segment's payload, of a frame that is to be cut; 0: it is not
 }
 
@@ -37,6 +38,7 @@ func RunXDP(p *Program, r Run) (Outcome, error) {
 	o := ebpf.RunOptions{
 		Data:    data,
 		DataOut: out,
+		Repeat:  r.Repeat,
 		Context: xdpContext{
 			Data: uint32(len(r.Meta)), DataEnd: uint32(len(data)), IngressIfindex: uint32(r.Ifindex),
 		},
@@ -75,6 +77,7 @@ func RunTC(p *Program, r Run) (Outcome, error) {
 	o := ebpf.RunOptions{
 		Data:    r.Frame,
 		DataOut: out,
+		Repeat:  r.Repeat,
 		Context: skbContext{
 			Ifindex: uint32(r.Ifindex), IngressIfindex: uint32(r.From), Mark: r.Mark, GSOSize: r.GSO,
 		},
