@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What rules log (docs/packet-path.md, 12): a record for each crossing and rule
+ * What rules log (docs/packet-path.md, 11): a record for each crossing and rule
  * that logs. Only the programs behind the tail call write any.
  */
 #ifndef WEIR_LOG_H

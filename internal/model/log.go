@@ -12,7 +12,7 @@ import (
 const logBytes = 216
 
 // A Record is what a rule that logs has written about a packet at one crossing
-// (docs/packet-path.md, 12).
+// (docs/packet-path.md, 11).
 type Record struct {
 	Interface uint32
 	Out       bool
