@@ -62,7 +62,7 @@ func (f Folder) lock() string { return filepath.Join(string(f), "lock") }
 
 // Make makes the folder and those in it, for root alone.
 func (f Folder) Make() error {
-	for _, dir := range []string{f.Rules(), f.Sources()} {
+	for _, dir := range []string{string(f), f.Rules(), f.Sources()} {
 		if err := steps.MkdirAll(dir); err != nil {
 			return fmt.Errorf("make the run folder: %w", err)
 		}

@@ -22,6 +22,7 @@ needs() {
 		tcpdump tcpdump looks at what crosses a link
 		tshark tshark reads what weir captures, comments too
 		socat socat makes connections of every kind
+		strace strace sees every change that weir makes of the kernel
 		traceroute traceroute is one of the tests
 		iptables-legacy iptables is another firewall, which weir has to name
 		scapy python3-scapy makes broken packets

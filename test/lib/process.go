@@ -52,6 +52,12 @@ func (b *Box) Start(host, program string, args ...string) *Process {
 	return b.start(host, exec.Command(program, args...))
 }
 
+// StartHere starts a program outside of the lab; it is killed with the story.
+func (b *Box) StartHere(cmd *exec.Cmd) *Process {
+	b.Helper()
+	return b.start("", cmd)
+}
+
 func (b *Box) start(host string, cmd *exec.Cmd) *Process {
 	b.Helper()
 	p := &Process{b: b, cmd: cmd, name: strings.Join(cmd.Args, " "), done: make(chan struct{})}
