@@ -133,3 +133,42 @@ func TestForeignForwardChains(t *testing.T) {
 		t.Errorf("weir interfaces after policies have changed:\n%s", text)
 	}
 }
+
+//	lan ─── fw ─── wan
+//	          dmz0 ─── eth1       (goes while a connection leads there, and returns)
+//
+// Packets of a state whose interface is gone meet the stack, which says that nothing
+// leads there; other connections lose nothing. With the interface the state's packets
+// go on.
+func TestInterfaceGoneWithStates(t *testing.T) {
+	const dmzHost = "10.8.0.2"
+	join := func(b *lib.Box) {
+		b.Wire("dmz0", lab.WAN, "eth1")
+		b.Address(lab.WAN, "eth1", dmzHost+"/24")
+		b.IP(lab.WAN, "route replace 192.168.1.0/24 via 10.8.0.1")
+		b.Address(lab.FW, "dmz0", "10.8.0.1/24")
+	}
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		join(b)
+		b.IP(lab.FW, "route add unreachable 10.8.0.0/16")
+		b.WeirRun("match out on wan0 inet nat-to (wan0)\npass keep state\n")
+		other := b.Flood(lab.LAN, wanHost)
+		ping := b.Start(lab.LAN, "ping", "-n", "-i", "0.1", dmzHost)
+		answers := func() int { return strings.Count(ping.Said(), "bytes from "+dmzHost) }
+		b.Until(10*time.Second, "the host behind dmz0 answers", func() bool { return answers() > 2 })
+		b.IP(lab.FW, "link del dmz0")
+		b.Until(10*time.Second, "the stack says that it is gone", func() bool {
+			return strings.Contains(ping.Said(), "Unreachable") && b.Packets("lan0", reason.UpRoute) > 0
+		})
+		if n := len(b.States("host", dmzHost)); n != 1 {
+			b.Errorf("%d states of the connection, want the one", n)
+		}
+		before := answers()
+		join(b)
+		b.Until(10*time.Second, "the host behind dmz0 answers again", func() bool { return answers() > before+2 })
+		if n := len(b.States("host", dmzHost)); n != 1 {
+			b.Errorf("%d states of the connection, want the one that there was", n)
+		}
+		other.AllAnswered(100)
+	})
+}
