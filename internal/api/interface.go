@@ -65,16 +65,11 @@ func (x *Interfaces) Print(w io.Writer) error {
 		return err
 	}
 	for _, chain := range x.ForeignDrops {
-		if _, err := fmt.Fprintf(w, "%s\n", DropsForwarded(chain)); err != nil {
+		if _, err := fmt.Fprintf(w, "another firewall's chain, %s, drops what is forwarded unless it accepts it: it sees the packets that weir hands to the stack\n", chain); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// DropsForwarded says what a foreign forward chain means.
-func DropsForwarded(chain string) string {
-	return fmt.Sprintf("another firewall's chain, %s, drops what is forwarded unless it accepts it: it sees the packets that weir hands to the stack", chain)
 }
 
 func dash(s string) string {

@@ -8,10 +8,8 @@ import (
 	"os/exec"
 	"strings"
 
-	"weir/internal/steps"
-
-	"weir/internal/api"
 	"weir/internal/netif"
+	"weir/internal/steps"
 )
 
 // The guard stands behind the dataplane: what the stack forwards without
@@ -105,7 +103,7 @@ func (b *box) noteForeignDrops() {
 		b.cfg.Log.Warn("cannot see whether another firewall drops what is forwarded", "error", err)
 	}
 	for _, name := range names {
-		b.cfg.Log.Warn(api.DropsForwarded(name))
+		b.cfg.Log.Warn("another firewall drops what is forwarded unless it accepts it: it sees the packets that weir hands to the stack", "chain", name)
 	}
 }
 
