@@ -105,6 +105,37 @@ func testFragmentsFull(h *harness) {
 	h.expect("xdp lan", fragment(1, " > 198.51.100.9 frag 24"), "drop fragment-orphan")
 }
 
+// A full ring costs no packet: what found no room in it is counted, and the rest can
+// be read.
+func testLogRingFull(h *harness) {
+	h.load("pass in log on lan0 no state\npass in on wan0 no state\npass out no state")
+	ring := must(h.dp.OpenRing(LogRing))(h.tb)
+	defer ring.Close()
+	h.dp.SetRecording(LogRing, true)
+	defer h.dp.SetRecording(LogRing, false)
+	before := must(h.dp.View().RecordsLost(LogRing))(h.tb)
+	const packets = 30000
+	frame := parsePkt("udp 192.168.1.10:1 > 198.51.100.9:53 len 500").frame(lanHostMAC, lan0MAC)
+	for range packets {
+		r := must(bpfload.RunTC(h.dp.objects.Programs["weir_tc_in"], bpfload.Run{Frame: frame, Ifindex: h.net.lan0, From: h.net.lan0}))(h.tb)
+		if tcResult(&r).verdict != redirect {
+			h.tb.Fatalf("a packet that was to be logged was not forwarded: %+v", r)
+		}
+	}
+	h.counts(h.net.lan0)
+	lost := must(h.dp.View().RecordsLost(LogRing))(h.tb) - before
+	h.expect("xdp wan", "udp 198.51.100.9:1 > 192.168.1.10:9", "forward rule")
+	var read uint64
+	check(h.tb, ring.Read(0, func(Record) { read++ }))
+	if lost == 0 || read == 0 || read+lost != packets {
+		h.tb.Errorf("of %d records %d were lost and %d read", packets, lost, read)
+	}
+	h.expect("xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53", "forward rule")
+	if now := must(h.dp.View().RecordsLost(LogRing))(h.tb) - before; now != lost || !ring.Pending() {
+		h.tb.Errorf("%d records are lost after the ring was read, want %d and one in the ring", now, lost)
+	}
+}
+
 func countedPaths(h *harness) map[string]uint64 {
 	packets := make(map[string]uint64)
 	for _, p := range must(h.dp.View().Paths())(h.tb) {

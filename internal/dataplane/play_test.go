@@ -68,6 +68,7 @@ func TestPackets(t *testing.T) {
 		{"next hops full", testNextHopsFull},
 		{"paths full", testPathsFull},
 		{"fragments full", testFragmentsFull},
+		{"log ring full", testLogRingFull},
 		{"checksums", testChecksums},
 		{"pools", testPools},
 		{"addresses", testAddresses},
