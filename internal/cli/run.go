@@ -33,7 +33,11 @@ daemon has left any; else everything is blocked but lo and the management port
 to this box. With --or-block the same holds for a file that is missing, wrong or
 refused by the kernel; if it is the machine that it does not fit, whose
 interfaces and addresses may be still to come, it is tried again when that
-changes. weir load ends it.`,
+changes. weir load ends it.
+
+--hook auto takes XDP on physical cards and TCX elsewhere, also where a driver
+refuses XDP. --hook xdp takes XDP on every device that may have it, and a driver
+that refuses ends the start, unless --or-block is given.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := env.daemonConfig()

@@ -89,8 +89,8 @@ func from(err, cause error) string {
 }
 
 // commit makes a dataplane live, with TCX where a driver refuses XDP, unless the
-// user wants XDP and nothing else. The text
-// that it was made from is recorded before, so that whoever finds it live finds
+// user wants XDP and nothing else; with --or-block a box that filters is wanted more.
+// The text that it was made from is recorded before, so that whoever finds it live finds
 // that too.
 func (b *box) commit(dp *dataplane.Dataplane, source Source, m *machine) (dataplane.Report, error) {
 	if err := b.recordSource(&source, dp.Generation()); err != nil {
@@ -98,7 +98,7 @@ func (b *box) commit(dp *dataplane.Dataplane, source Source, m *machine) (datapl
 	}
 	for {
 		report, err := dp.Commit(b.attachments(m))
-		if err != nil && b.cfg.Mode == ForceXDP && errors.Is(err, dataplane.ErrNative) {
+		if err != nil && b.cfg.Mode == ForceXDP && !b.cfg.OrBlock && errors.Is(err, dataplane.ErrNative) {
 			return report, fmt.Errorf("%w; --hook auto takes TCX there", err)
 		}
 		if err == nil || !b.refused(err) {
