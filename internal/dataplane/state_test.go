@@ -132,9 +132,9 @@ func testImplicit(h *harness) {
 }
 
 // What is set when programs are loaded, other than usual: nothing but the
-// built-in rules, no implicit passes, three states.
+// built-in rules, which answer nobody; no implicit passes, three states.
 func TestSettings(t *testing.T) {
-	h := newHarness(t, "set implicit-pass no\nset limit states 3\nblock\npass in proto tcp to port 22\npass in on lan0 proto udp\npass out on wan0",
+	h := newHarness(t, "set implicit-pass no\nset limit states 3\nblock return\npass in proto tcp to port 22\npass in on lan0 proto udp\npass out on wan0",
 		func(c *Config) { c.Unloaded = true })
 	for _, test := range []struct{ packet, want string }{
 		{"icmp6 fe80::1 > ff02::1 type 134 len 8 ttl 255", "drop unloaded"},
