@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -176,7 +177,7 @@ func TestWriter(t *testing.T) {
 	var got []packet
 	for {
 		data, ci, o, err := r.ReadPacketDataWithOptions()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
