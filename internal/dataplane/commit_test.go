@@ -114,7 +114,7 @@ func TestCommit(t *testing.T) {
 	if diff := cmp.Diff(want, linkPrograms(t, n.dir)); diff != "" {
 		t.Errorf("links after the second (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"generation", "ledger", "links", "tables"}, list(t, n.dir)); diff != "" {
+	if diff := cmp.Diff([]string{"generation", "links", "tables"}, list(t, n.dir)); diff != "" {
 		t.Errorf("pins (-want +got):\n%s", diff)
 	}
 }

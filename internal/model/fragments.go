@@ -89,6 +89,9 @@ func (m *Model) followFirst(p *packet) Outcome {
 		return o
 	}
 	p.path = f.path
+	if p.egress() {
+		return m.alone(p, routed{}, reason.Rule) // the box has routed it
+	}
 	r := m.route(p, p.tuple)
 	if r.up != nil {
 		r.up = because(reason.Local)

@@ -29,7 +29,7 @@ func TestNumbersMatchHeader(t *testing.T) {
 	}
 	flags := map[string]int{
 		"IN": int(In), "OUT": int(Out), "NAT": int(NAT), "JUDGE_IN": int(JudgeIn), "JUDGE_OUT": int(JudgeOut),
-		"OPTIONS": int(Options),
+		"OPTIONS": int(Options), "LOG": int(Log),
 	}
 	if diff := cmp.Diff(flags, defines(t, header, "STATE")); diff != "" {
 		t.Errorf("STATE_* (-package +header):\n%s", diff)
