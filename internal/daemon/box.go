@@ -162,17 +162,19 @@ func (b *box) inForce() ([]api.RuleText, uint32, error) {
 	return texts, info.RuleBase, nil
 }
 
-// replace puts a source in force on the interfaces that have programs.
+// replace puts a source in force on the interfaces that have programs. After an
+// error it is in force only if b.source is that source: what came after the
+// commit has failed.
 func (b *box) replace(source Source, m *machine) error {
 	dp, rules, err := b.build(source, m)
 	if err != nil {
 		return err
 	}
-	if err := b.swap(dp, source, rules, m); err != nil {
+	err = b.swap(dp, source, rules, m)
+	if b.dp != dp {
 		dp.Close() //nolint:errcheck // it was never live
-		return err
 	}
-	return nil
+	return err
 }
 
 // swap makes a dataplane that was built live, and the old one is closed.
