@@ -16,6 +16,9 @@ type Ring struct {
 	record ringbuf.Record
 }
 
+// recordHead are the bytes in front of a record in the ring (BPF_RINGBUF_HDR_SZ).
+const recordHead = 8
+
 // OpenRing returns a reader of the ring buffer. The caller closes it; the map may
 // be closed before.
 func OpenRing(m *Map) (*Ring, error) {
@@ -27,11 +30,13 @@ func OpenRing(m *Map) (*Ring, error) {
 }
 
 // Read calls each with every record that is in the ring and waits for more for at
-// most patience, or until a program wakes the reader. The bytes are good until
-// each returns. The error wraps os.ErrClosed after Close.
+// most patience, or until a program wakes the reader. It ends after as many bytes
+// as the ring holds, however fast programs write: what the caller does between two
+// calls it does during a flood too. The bytes are good until each returns. The
+// error wraps os.ErrClosed after Close.
 func (r *Ring) Read(patience time.Duration, each func([]byte)) error {
 	r.reader.SetDeadline(time.Now().Add(patience))
-	for {
+	for left := r.reader.BufferSize(); left > 0; left -= len(r.record.RawSample) + recordHead {
 		err := r.reader.ReadInto(&r.record)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil
@@ -41,6 +46,7 @@ func (r *Ring) Read(patience time.Duration, each func([]byte)) error {
 		}
 		each(r.record.RawSample)
 	}
+	return nil
 }
 
 // Pending is how many bytes of the ring are unread.
