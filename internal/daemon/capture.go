@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir/internal/api"
@@ -27,8 +27,8 @@ type capturer struct {
 	readiness
 	box *box
 
-	mu      sync.Mutex
-	readers [dataplane.CaptureReaders]*captureReader
+	mu      sync.Mutex // held while readers change
+	readers [dataplane.CaptureReaders]atomic.Pointer[captureReader]
 	changed chan struct{} // holds one when readers have changed
 	ended   chan struct{} // closed when the task ends
 }
@@ -57,8 +57,8 @@ func (*capturer) String() string { return "capture" }
 
 // Run reads the ring as long as somebody wants what is in it. What a daemon that
 // was killed has left on is switched off first.
-func (c *capturer) Run(ctx context.Context) error {
-	defer close(c.ended)
+func (c *capturer) Run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, c.end()) }()
 	if err := c.set(nil, 0); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (c *capturer) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return c.set(nil, 0)
+			return nil
 		case <-c.changed:
 		}
 		if err := c.read(ctx); err != nil {
@@ -75,7 +75,19 @@ func (c *capturer) Run(ctx context.Context) error {
 	}
 }
 
-// read reads the ring until nobody wants it any more.
+// end ends the capture for all.
+func (c *capturer) end() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.readers {
+		c.readers[i].Store(nil)
+	}
+	close(c.ended)
+	return c.set(nil, 0)
+}
+
+// read reads the ring until nobody wants it any more. Nothing old is left in it
+// then for who comes next.
 func (c *capturer) read(ctx context.Context) error {
 	c.box.mu.Lock()
 	ring, err := c.box.dp.OpenRing(dataplane.CaptureRing)
@@ -88,21 +100,16 @@ func (c *capturer) read(ctx context.Context) error {
 	for ctx.Err() == nil {
 		readers := c.list()
 		if len(readers) == 0 {
-			return nil
+			return ring.ReadRaw(0, c.hand)
 		}
-		err := ring.ReadRaw(capturePause, func(raw []byte, wanted uint32) {
-			for _, r := range readers {
-				if wanted&(1<<r.number) != 0 {
-					r.add(raw)
-				}
-			}
-		})
-		if err != nil {
+		if err := ring.ReadRaw(capturePause, c.hand); err != nil {
 			return err
 		}
 		if time.Since(told) > time.Second {
 			told = time.Now()
-			c.tellLost(readers)
+			if err := tellLost(ring, readers); err != nil {
+				return err
+			}
 		}
 		for _, r := range readers {
 			r.announce()
@@ -111,10 +118,26 @@ func (c *capturer) read(ctx context.Context) error {
 	return nil
 }
 
+// hand gives a record to those of the present readers that want it.
+func (c *capturer) hand(raw []byte, wanted uint32) {
+	for i := range c.readers {
+		if wanted&(1<<i) == 0 {
+			continue
+		}
+		if r := c.readers[i].Load(); r != nil {
+			r.add(raw)
+		}
+	}
+}
+
 func (c *capturer) list() []*captureReader {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(c.readers[:]), func(r *captureReader) bool { return r == nil })
+	var all []*captureReader
+	for i := range c.readers {
+		if r := c.readers[i].Load(); r != nil {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // lost is what the ring has lost, ever.
@@ -124,17 +147,19 @@ func (c *capturer) lost() (uint64, error) {
 	return c.box.dp.View().RecordsLost(dataplane.CaptureRing)
 }
 
-func (c *capturer) tellLost(readers []*captureReader) {
-	lost, err := c.lost()
+// tellLost tells readers what the ring has lost. It does not wait for the box: a
+// load holds that for seconds, in which the ring would fill.
+func tellLost(ring *dataplane.Ring, readers []*captureReader) error {
+	lost, err := ring.Lost()
 	if err != nil {
-		c.box.cfg.Log.Warn("count what the capture lost", "error", err)
-		return
+		return err
 	}
 	for _, r := range readers {
 		r.mu.Lock()
 		r.ring = lost
 		r.mu.Unlock()
 	}
+	return nil
 }
 
 // set tells the dataplane what is wanted.
@@ -148,10 +173,8 @@ func (c *capturer) set(filters []dataplane.CaptureFilter, snap int) error {
 func (c *capturer) update() error {
 	var all []dataplane.CaptureFilter
 	snap := 0
-	for _, r := range c.readers {
-		if r != nil {
-			all, snap = append(all, r.filters...), max(snap, r.snap)
-		}
+	for _, r := range c.list() {
+		all, snap = append(all, r.filters...), max(snap, r.snap)
 	}
 	return c.set(all, snap)
 }
@@ -171,16 +194,22 @@ func (c *capturer) open(q *api.CaptureRequest) (*captureReader, error) {
 	r.ring = r.before
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.number = slices.Index(c.readers[:], nil)
-	if r.number < 0 {
-		return nil, errCaptureReaders
+	select {
+	case <-c.ended:
+		return nil, api.ErrLeaving
+	default:
+	}
+	for c.readers[r.number].Load() != nil {
+		if r.number++; r.number == len(c.readers) {
+			return nil, errCaptureReaders
+		}
 	}
 	for i := range r.filters {
 		r.filters[i].Readers = 1 << r.number
 	}
-	c.readers[r.number] = r
+	c.readers[r.number].Store(r)
 	if err := c.update(); err != nil {
-		c.readers[r.number] = nil
+		c.readers[r.number].Store(nil)
 		return nil, err
 	}
 	c.signal(c.changed)
@@ -253,11 +282,14 @@ func (r *captureReader) Next(ctx context.Context) ([]byte, error) {
 	return r.spare, nil
 }
 
-// Close ends the capture for this reader, and with the last one for all packets.
+// Close ends the capture for this reader, and with the last one for all packets,
+// unless the daemon has ended it.
 func (r *captureReader) Close() error {
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
-	r.of.readers[r.number] = nil
+	if !r.of.readers[r.number].CompareAndSwap(r, nil) {
+		return nil
+	}
 	return r.of.update()
 }
 

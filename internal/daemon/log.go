@@ -87,7 +87,7 @@ func (l *logger) read(ctx context.Context, ring *dataplane.Ring) error {
 			lost = now
 		}
 	}
-	return nil
+	return ring.ReadRaw(0, func(raw []byte, _ uint32) { l.hand(raw) }) // nothing old is left for who comes next
 }
 
 func (l *logger) wanted() bool {
@@ -144,12 +144,15 @@ func (l *logger) add(r *logReader) bool {
 	return !l.ended
 }
 
-// Close ends the log for this reader.
+// Close ends the log for this reader, unless the daemon has.
 func (r *logReader) Close() error {
 	r.of.mu.Lock()
+	present := r.of.readers[r]
 	delete(r.of.readers, r)
 	r.of.mu.Unlock()
-	r.of.tell()
+	if present {
+		r.of.tell()
+	}
 	return nil
 }
 
