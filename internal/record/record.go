@@ -38,8 +38,7 @@ type Record struct {
 	Length    int           `json:"length"`          // bytes of the frame; L3: of the IP packet
 	L3        bool          `json:"l3,omitempty"`    // Data begins with the IP header
 	Family    int           `json:"family,omitempty"`
-	Data      []byte        `json:"data"`           // the first bytes
-	Lost      uint64        `json:"lost,omitempty"` // records that this reader lost just before, because it was slow
+	Data      []byte        `json:"data"` // the first bytes
 }
 
 // A Rule is the rule of a record.
