@@ -18,7 +18,7 @@ import (
 )
 
 // errDaemonEnded ends a command that follows what the daemon tells.
-var errDaemonEnded = errors.New("the daemon has ended")
+var errDaemonEnded = errors.New("the daemon has ended, or another has taken over: ask again when weir info says that one is alive")
 
 func newCaptureCommand(env *Env) *cobra.Command {
 	var form packetForm

@@ -179,7 +179,7 @@ func (c *capturer) update() error {
 	return c.set(all, snap)
 }
 
-var errCaptureReaders = errors.New("capture: too many readers at a time")
+var errCaptureReaders = fmt.Errorf("capture: %d are running, which is all that there may be: end one", dataplane.CaptureReaders)
 
 // open begins to capture for one more reader.
 func (c *capturer) open(q *api.CaptureRequest) (*captureReader, error) {
