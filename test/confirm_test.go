@@ -37,14 +37,14 @@ func TestLoadRollsBack(t *testing.T) {
 		idle := startTalk(b, "idle", lab.WAN, "TCP4-LISTEN:2201", lab.LAN, "TCP4:"+wanHost+":2201", 2201)
 		idle.say(0, "one")
 
-		load := b.WeirCommand("load", "--confirm", "3s", lockout)
+		load := b.WeirCommand("load", "--confirm", "6s", lockout)
 		b.Until(lib.StartPatience, "the rules are in force", func() bool { return inForce(b) == lockout })
 		load.Kill() // with the session that typed it
-		if reaches(b) {
-			b.Error("a new connection passes under block all")
-		}
 		if info := b.Info(); info.Rollback == nil || info.Rollback.Before != gatewayConf(t) {
 			b.Errorf("info knows of no rollback: %+v", info.Rollback)
+		}
+		if reaches(b) {
+			b.Error("a new connection passes under block all")
 		}
 		idle.say(0, "two") // its state lives under the new rules
 		b.Until(lib.StartPatience, "the rules before are back", func() bool { return inForce(b) == gatewayConf(t) })
