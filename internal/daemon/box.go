@@ -25,6 +25,7 @@ type box struct {
 	dir   string // folder of pins
 	found *Found
 	first bool // nothing was loaded when this daemon started
+	back  bool // the start rolls back a load that was not confirmed
 
 	mu      sync.Mutex
 	dp      *dataplane.Dataplane

@@ -80,6 +80,22 @@ func (b *box) sourceToRollBackTo() (*Source, error) {
 	return &Source{Name: s.Name, Path: s.Path, Text: s.Text}, nil
 }
 
+// errConfirmed ends a start that was to roll back a load.
+var errConfirmed = errors.New("the load has been confirmed meanwhile")
+
+// stillBack fails if a load that this start is to roll back has been confirmed
+// while it was building: the daemon that lived until now has answered so.
+func (b *box) stillBack() error {
+	if !b.back {
+		return nil
+	}
+	r, err := b.cfg.Folder.ReadRollback()
+	if r == nil && err == nil {
+		return errConfirmed
+	}
+	return err
+}
+
 // Confirm ends the waiting of a load.
 func (c *controller) Confirm() (*api.ConfirmAnswer, error) {
 	b := c.box

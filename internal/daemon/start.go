@@ -37,6 +37,7 @@ func Run(ctx context.Context, cfg *Config) error {
 	}
 	defer lock.Close()
 	defer b.close()
+	b.logError(cfg.Folder.RemoveRollback()) // of what this start has put in force nothing waits
 	return b.serve(ctx, watcher)
 }
 
@@ -49,8 +50,13 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if before != nil {
-		return b.startBack(ctx, *before)
+	b.back, b.instead = before != nil, false
+	if b.back {
+		lock, err = b.startBack(ctx, *before)
+		if errors.Is(err, errConfirmed) {
+			return b.startFile(ctx)
+		}
+		return lock, err
 	}
 	wanted, err := b.readSource()
 	if err == nil {
@@ -76,13 +82,15 @@ func (b *box) startBack(ctx context.Context, before Source) (*os.File, error) {
 	b.instead = !before.Builtin
 	b.sayStarting()
 	lock, err := b.start(ctx, before)
+	if errors.Is(err, errConfirmed) {
+		return nil, err
+	}
 	if err != nil && b.cfg.OrBlock && !before.Builtin && ctx.Err() == nil {
 		lock, err = b.startBlocked(ctx, before, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w; weir confirm keeps the rules that were loaded last", err)
 	}
-	b.logError(b.cfg.Folder.RemoveRollback())
 	return lock, nil
 }
 
@@ -132,6 +140,10 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 			return nil, err
 		}
 		b.cfg.Log.Info("took over from another daemon")
+		if err := b.stillBack(); err != nil {
+			dp.Close() //nolint:errcheck // it was never live
+			return lock, err
+		}
 	}
 	var undo ladder
 	if err := b.climb(ctx, &undo, dp, source, rules, m); err != nil {
