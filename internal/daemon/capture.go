@@ -47,6 +47,7 @@ type captureReader struct {
 	spare   []byte
 	lost    uint64 // it was too slow for
 	ring    uint64 // lost by the ring, ever
+	told    uint64 // of what was lost
 }
 
 func newCapturer(b *box) *capturer {
@@ -252,16 +253,25 @@ func (r *captureReader) add(raw []byte) {
 		return
 	}
 	if len(r.waiting) == 0 { // a reader that has the last record waits for nothing behind it
-		r.waiting = record.AppendLost(r.waiting, r.lost+r.ring-r.before)
+		r.tell()
 	}
 	r.waiting = record.AppendStream(r.waiting, raw)
 }
+
+// tell puts what was lost into the stream, if that is more than before. r.mu is held.
+func (r *captureReader) tell() {
+	if lost := r.allLost(); lost != r.told {
+		r.waiting, r.told = record.AppendLost(r.waiting, lost), lost
+	}
+}
+
+func (r *captureReader) allLost() uint64 { return r.lost + r.ring - r.before }
 
 // announce says that something waits.
 func (r *captureReader) announce() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) > 0 {
+	if len(r.waiting) > 0 || r.allLost() != r.told {
 		r.of.signal(r.arrived)
 	}
 }
@@ -278,6 +288,7 @@ func (r *captureReader) Next(ctx context.Context) ([]byte, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.tell()
 	r.waiting, r.spare = r.spare[:0], r.waiting
 	return r.spare, nil
 }
