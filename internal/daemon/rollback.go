@@ -21,10 +21,11 @@ type waiting struct {
 func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 	earlier := b.waiting
 	if span == 0 {
-		if err := b.replace(source, m); err != nil {
+		err := b.replace(source, m)
+		if err != nil && b.source != source {
 			return err
 		}
-		return b.stopWaiting()
+		return errors.Join(err, b.stopWaiting())
 	}
 	next := &waiting{time.Now().Add(span), b.source}
 	if earlier != nil {
