@@ -33,6 +33,12 @@ func TestForeignProgramIsNamed(t *testing.T) {
 			b.Errorf("weir run said\n%s", said)
 		}
 		b.SameMachine(lab.FW, found, "after a start that a foreign program prevented")
+		said = b.WeirRun(gatewayConf(b), "--or-block").Said()
+		if h := b.Hooks()["lan0"]; h.Hook != "tcx" || !names(said, pin) {
+			b.Errorf("with --or-block weir run said\n%s\nlan0 has %+v", said, h)
+		}
+		b.Ping(lab.LAN, wanHost, 2)
+		b.Weir("stop")
 		b.NoXDP(lab.FW, "lan0")
 		b.WeirRun(gatewayConf(b))
 		b.Ping(lab.LAN, wanHost, 2)

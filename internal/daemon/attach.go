@@ -101,7 +101,7 @@ func (b *box) commit(dp *dataplane.Dataplane, source Source, m *machine) (datapl
 		if err != nil && b.cfg.Mode == ForceXDP && !b.cfg.OrBlock && errors.Is(err, dataplane.ErrNative) {
 			return report, fmt.Errorf("%w; --hook auto takes TCX there", err)
 		}
-		if err == nil || !b.refused(err) {
+		if err == nil || !b.refused(err) && !b.yields(err, m) {
 			return report, err
 		}
 		if err := b.tellNew(m, nil); err != nil {
@@ -123,9 +123,7 @@ func (b *box) attach(l *netif.Link) error {
 			return nil
 		}
 		if errors.Is(err, dataplane.ErrForeign) {
-			b.cfg.Log.Error("another XDP program sees packets before weir", "interface", l.Name, "error", err)
-			h.Choice, h.foreign = Choice{TCX, from(err, dataplane.ErrForeign)}, l.XDP
-			b.hooks[l.Index] = h
+			b.leaveXDP(l, err)
 			continue
 		}
 		if !b.refused(err) {

@@ -10,6 +10,8 @@ import (
 
 // refuseForeign refuses a machine with XDP programs of others: they see packets
 // before weir does, whatever hook it would have there, and may send them past it.
+// With --or-block they are only named: a box that filters what they leave is better
+// than one that does not filter.
 func (b *box) refuseForeign(m *machine) error {
 	own, err := dataplane.OwnXDP(b.dir)
 	if err != nil {
@@ -21,7 +23,37 @@ func (b *box) refuseForeign(m *machine) error {
 			errs = append(errs, fmt.Errorf("%s: %w", l.Name, foreign(l)))
 		}
 	}
-	return errors.Join(errs...)
+	if !b.cfg.OrBlock {
+		return errors.Join(errs...)
+	}
+	for _, err := range errs {
+		b.cfg.Log.Error("another XDP program sees packets before weir", "error", err)
+	}
+	return nil
+}
+
+// leaveXDP gives an interface TCX, since its XDP hook is another program's.
+func (b *box) leaveXDP(l *netif.Link, err error) {
+	h := b.hooks[l.Index]
+	b.cfg.Log.Error("another XDP program sees packets before weir", "interface", l.Name, "error", err)
+	h.Choice, h.foreign = Choice{TCX, from(err, dataplane.ErrForeign)}, l.XDP
+	b.hooks[l.Index] = h
+}
+
+// yields reports whether a commit failed at another XDP program that --or-block
+// puts up with; the interface then gets TCX.
+func (b *box) yields(err error, m *machine) bool {
+	var failed *dataplane.AttachError
+	if !b.cfg.OrBlock || !errors.Is(err, dataplane.ErrForeign) || !errors.As(err, &failed) {
+		return false
+	}
+	for i := range m.links {
+		if l := &m.links[i]; l.Index == failed.Attachment.Ifindex && b.hooks[l.Index].Hook == XDP {
+			b.leaveXDP(l, err)
+			return true
+		}
+	}
+	return false
 }
 
 // foreign names the XDP program of a link that is not weir's, and its owner.
