@@ -5,6 +5,7 @@
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -75,6 +76,14 @@ static __always_inline int hook_metadata(hook_ctx *ctx, __u32 *mark)
 		return -1;
 	*mark = m->mark;
 	return 0;
+}
+
+/* Whether the stack, too, takes a frame for another station's whose destination is not
+ * the address that we know of the device: a bridge has those of its ports as well, a
+ * bond may have those of its links, and a device's own may just have changed. */
+static __always_inline int hook_for_others(hook_ctx *ctx)
+{
+	return ctx->pkt_type == PACKET_OTHERHOST;
 }
 
 /* Whether a checksum, at offset, is left to the device to complete: then the kernel

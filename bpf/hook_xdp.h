@@ -77,6 +77,13 @@ static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
 	return 0;
 }
 
+/* TCX ingress looks again, and knows. */
+static __always_inline int hook_for_others(hook_ctx *ctx)
+{
+	(void)ctx;
+	return 1;
+}
+
 /* XDP sees checksums that are whole. */
 static __always_inline int hook_partial(hook_ctx *ctx, __u32 offset)
 {

@@ -412,8 +412,8 @@ static __always_inline enum reason parse_ip6(hook_ctx *ctx, struct packet *p, st
  * Ethernet. Sets l3_offset and returns UNDECIDED with *proto, or the reason to
  * leave the frame to the stack.
  */
-static __always_inline enum reason parse_eth(struct packet *p, struct headers *h, const struct interface *i,
-				    int in, __be16 *proto)
+static __always_inline enum reason parse_eth(hook_ctx *ctx, struct packet *p, struct headers *h,
+					     const struct interface *i, int in, __be16 *proto)
 {
 	const __u16 *mac = (const __u16 *)i->mac, *dst;
 
@@ -423,7 +423,7 @@ static __always_inline enum reason parse_eth(struct packet *p, struct headers *h
 	if (in && !(i->flags & INTERFACE_LO)) {
 		if (h->eth->h_dest[0] & 1)
 			p->flags |= PACKET_GROUP;
-		else if ((dst[0] ^ mac[0]) | (dst[1] ^ mac[1]) | (dst[2] ^ mac[2]))
+		else if (((dst[0] ^ mac[0]) | (dst[1] ^ mac[1]) | (dst[2] ^ mac[2])) && hook_for_others(ctx))
 			return REASON_OTHER_MAC;
 	}
 	*proto = h->eth->h_proto;
@@ -452,7 +452,7 @@ static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct
 	h->l3 = h->eth;
 	h->end = hook_data_end(ctx);
 	if (!(i->flags & INTERFACE_L3)) {
-		r = parse_eth(p, h, i, in, &proto);
+		r = parse_eth(ctx, p, h, i, in, &proto);
 		if (r != UNDECIDED)
 			return r;
 		h->l3 = h->eth + 1;
