@@ -29,9 +29,32 @@ static __always_inline int is_tagged(const struct __sk_buff *skb)
 	return skb->vlan_present && skb->vlan_tci & VLAN_ID_MASK;
 }
 
+/* Behind a priority tag in the skb stands another in the frame. The stack takes off both
+ * without asking TCX again; only what stands behind a tag with an id goes to a VLAN
+ * device, whose hooks judge it. */
+static __always_inline int is_tagged_twice(struct __sk_buff *skb)
+{
+	__be16 tci;
+
+	if (!skb->vlan_present ||
+	    (skb->protocol != bpf_htons(ETH_P_8021Q) && skb->protocol != bpf_htons(ETH_P_8021AD)))
+		return 0;
+	return hook_load(skb, sizeof(struct ethhdr), &tci, sizeof(tci)) || !(tci & bpf_htons(VLAN_ID_MASK));
+}
+
 static __always_inline int is_marked(__u32 mark)
 {
 	return (mark & MARK_MASK) == MARK_MAGIC;
+}
+
+/* TCX ingress has redirected the packet, whole, or answers the box itself on lo. The mark
+ * alone does not say so: programs of the box can set it, and what a tunnel makes of a
+ * redirected packet keeps it. */
+static __always_inline int is_whole(const struct __sk_buff *skb, const struct interface *i)
+{
+	if (!is_marked(skb->mark) || !(skb->mark & MARK_REDIRECT))
+		return 0;
+	return skb->ingress_ifindex || (i->flags & INTERFACE_LO && skb->mark == MARK_ANSWER);
 }
 
 static __noinline enum reason tc_parse_once(struct __sk_buff *skb, struct packet *p, int in)
@@ -140,8 +163,11 @@ static __always_inline int tc_in_way(struct __sk_buff *skb, const struct interfa
 	}
 	if (is_tagged(skb))
 		return HOOK_PASS;
+	if (is_tagged_twice(skb))
+		return finish(i, REASON_MALFORMED, hook_length(skb));
 	p->ifindex = hook_ifindex(skb);
-	if (i->flags & INTERFACE_XDP && !hook_metadata(skb, &mark)) {
+	/* XDP judges no frame with a tag: metadata of such are not ours */
+	if (i->flags & INTERFACE_XDP && !skb->vlan_present && !hook_metadata(skb, &mark)) {
 		if (!(mark & MARK_REDIRECT)) {
 			skb->mark = mark ? mark : skb->mark;
 			return HOOK_PASS;
@@ -229,7 +255,7 @@ static __always_inline int tc_out_way(struct __sk_buff *skb, const struct interf
 {
 	enum reason r;
 
-	if (is_tagged(skb) || (is_marked(skb->mark) && skb->mark & MARK_REDIRECT))
+	if (is_tagged(skb) || is_whole(skb, i))
 		return HOOK_PASS;
 	p->ifindex = hook_ifindex(skb);
 	r = tc_parse(skb, p, 0);

@@ -7,6 +7,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"weir/internal/bpfload"
+	"weir/internal/model"
 )
 
 // What leaves by TCX egress.
@@ -56,7 +57,7 @@ func testGuard(h *harness) {
 	h.load("pass")
 	frame := parsePkt("udp 192.168.1.10:1 > 198.51.100.9:53").frame(wan0MAC, wanHostMAC)
 	h.load("block")
-	for _, mark := range []uint32{0, markMagic, markMagic | markReply} { // programs can set any
+	for _, mark := range []uint32{0, markMagic, markMagic | markReply, markMagic | markRedirect, model.MarkAnswer} { // programs can set any
 		own := parsePkt("udp 203.0.113.2:1 > 198.51.100.9:53").frame(wan0MAC, wanHostMAC)
 		if r := h.tcFrom(h.net.wan0, own, mark, 0); r.reason != "block" {
 			t.Errorf("the box's own with mark %#x: %s %s", mark, r.verdict, r.reason)

@@ -60,7 +60,7 @@ func (t *twin) counted(s *shot, want *model.Outcome) string {
 // uncounted: what was redirected passes egress without a trace, as an answer to the
 // box itself passes ingress.
 func (s *shot) uncounted() bool {
-	return s.hook == model.TCXIngress && s.mark == model.MarkAnswer || s.hook == model.TCXEgress && s.mark&model.MarkMask == model.MarkMagic && s.mark&model.MarkRedirect != 0
+	return s.hook == model.TCXIngress && s.mark == model.MarkAnswer || s.hook == model.TCXEgress && s.from != 0 && s.mark&model.MarkMask == model.MarkMagic && s.mark&model.MarkRedirect != 0
 }
 
 // differTallies prints what has been counted since.

@@ -163,7 +163,9 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 		f.Mark = 0 // marks are weir's to give: nothing comes in with one
 	}
 	marked := f.Mark&MarkMask == MarkMagic
-	if marked && f.Mark&MarkRedirect != 0 {
+	// programs of the box can set any mark, and tunnels keep that of what they carry
+	whole := f.From != 0 || i.Loopback && f.Mark == MarkAnswer
+	if marked && f.Mark&MarkRedirect != 0 && whole {
 		return f.end(reason.Marked)
 	}
 	p, why := parse(f, i)
