@@ -15,12 +15,14 @@
 static __always_inline enum route carry_route(hook_ctx *ctx, struct scratch *s, struct state *st)
 {
 	struct route_query q = {};
+	__u16 generation;
 	enum route r;
 	struct course *c;
 	__u32 d;
 
 	if (!s || !st)
 		return ROUTE_LOCAL;
+	generation = shared.route_generation; /* before the question: routes may move meanwhile */
 	d = STATE_DIRECTION(s->state);
 	c = state_course(st, d);
 	tuple_leaving(&s->tuple, st, d);
@@ -40,7 +42,7 @@ static __always_inline enum route carry_route(hook_ctx *ctx, struct scratch *s, 
 	    shared.now - shared.heartbeat >= DAEMON_DEAD)
 		__sync_fetch_and_add(&shared.route_generation, 1);
 	c->nexthop = s->nexthop;
-	c->nexthop_generation = shared.route_generation;
+	c->nexthop_generation = generation;
 	return r;
 }
 

@@ -203,7 +203,7 @@ static __always_inline void state_fill(struct state *st, const struct scratch *s
 	course_start(&st->forth, &p->tuple);
 	course_start(&st->back, &s->tuple);
 	st->forth.nexthop = s->nexthop;
-	st->forth.nexthop_generation = shared.route_generation;
+	st->forth.nexthop_generation = s->generation;
 	if (!(flags & STATE_IN))
 		st->back.nexthop = NEXTHOP_LOCAL; /* answers to the box's own packets */
 	st->path = s->path;

@@ -78,6 +78,7 @@ __noinline enum reason admit_out(hook_ctx *ctx, struct scratch *s)
 	q.ifindex = p->ifindex;
 	q.proto = p->tuple.proto;
 	q.family = p->family;
+	s->generation = shared.route_generation;
 	route = route_lookup(ctx, &q);
 	if (route == ROUTE_LOCAL)
 		return REASON_LOCAL;

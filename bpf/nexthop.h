@@ -87,9 +87,10 @@ static __always_inline __u32 nexthop_find(struct nexthop_key *key)
 
 	if (!hint)
 		return 0;
-	n = &shared.nexthops[*hint & (MAX_NEXTHOPS - 1)];
+	number = *(volatile __u32 *)hint & (MAX_NEXTHOPS - 1); /* other cores write it, for other keys */
+	n = &shared.nexthops[number];
 	if (n->stage == NEXTHOP_LISTED && n->ifindex == key->ifindex && addr_equal(&n->gateway, &key->gateway))
-		return *hint & (MAX_NEXTHOPS - 1);
+		return number;
 	number = nexthop_number(key);
 	*hint = number;
 	return number;

@@ -50,6 +50,7 @@ struct scratch {
 	__u8 tracked;		 /* the state has been updated by this packet		*/
 	__u8 judged;		 /* this packet was judged at all crossings		*/
 	__u16 nexthop;		 /* found by the route step				*/
+	__u16 generation;	 /* of the routes, before they were asked for nexthop	*/
 	__u8 skip_in;		 /* the crossing is under set skip			*/
 	__u8 skip_out;
 	__u8 quoted_forth;	 /* the quoted packet stands as it came in	*/
