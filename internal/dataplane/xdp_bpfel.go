@@ -335,12 +335,13 @@ type xdpScratch struct {
 	Tracked     uint8
 	Judged      uint8
 	Nexthop     uint16
+	Generation  uint16
 	SkipIn      uint8
 	SkipOut     uint8
 	QuotedForth uint8
 	Leaves      uint8
 	NoNexthop   uint8
-	_           [7]byte
+	_           [5]byte
 	In          struct {
 		_         structs.HostLayout
 		Src       xdpAddr
