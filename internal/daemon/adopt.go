@@ -9,14 +9,20 @@ import (
 )
 
 // adopt gives states to the TCP connections that the box has, where no states
-// are to be kept: the session that starts weir is among them.
+// are to be kept: the session that starts weir is among them. A kernel that cannot
+// list them ends the start, but with --or-block: at boot there is no session yet.
 func (b *box) adopt(m *machine) error {
 	if !b.dp.Fresh() {
 		return nil
 	}
 	sockets, err := netif.Connections()
 	if err != nil {
-		return fmt.Errorf("look for connections of the box: %w", err)
+		err = fmt.Errorf("look for connections of the box: %w", err)
+		if !b.cfg.OrBlock {
+			return err
+		}
+		b.cfg.Log.Warn("TCP connections of this box do not go on", "error", err)
+		return nil
 	}
 	connections := connectionsOf(sockets, m.links)
 	entered, err := b.dp.Adopt(connections)
