@@ -45,8 +45,7 @@ is accepted, perhaps with warnings; 1: it is refused.`,
 	return c
 }
 
-// check reads a file and prints it. All that this version reads it enforces
-// too, so --enforce refuses nothing more.
+// check reads a file and prints it.
 func check(env *Env, o *checkOptions, name string) error {
 	switch o.optimize {
 	case "none":
@@ -64,6 +63,13 @@ func check(env *Env, o *checkOptions, name string) error {
 		return fmt.Errorf("read the rules: %w", err)
 	}
 	rules, list := resolve.Load(name, text, host)
+	if o.enforce {
+		if list.Enforce(); list.HasErrors() {
+			rules = nil
+		}
+	} else {
+		list.Fold()
+	}
 	if o.json {
 		return printCheckJSON(env, rules, &list)
 	}

@@ -24,6 +24,7 @@ type compiled struct {
 // that is wrong shows every fault with its place.
 func (s *Source) compile(m *machine) (*compiled, error) {
 	rules, list := resolve.Load(s.Name, []byte(s.Text), m.host)
+	list.Enforce()
 	if err := list.Err(); err != nil {
 		return nil, err
 	}

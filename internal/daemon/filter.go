@@ -28,6 +28,7 @@ func parseFilter(text string, replies bool, host *resolve.Host) ([]dataplane.Cap
 		return nil, errFilter
 	}
 	rules, list := resolve.Load("filter", []byte(filterHead+text+"\n"), host)
+	list.Enforce()
 	if err := list.Err(); err != nil {
 		return nil, err
 	}

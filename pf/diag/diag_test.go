@@ -3,6 +3,7 @@ package diag_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -144,5 +145,50 @@ func TestNearest(t *testing.T) {
 		if got := diag.Nearest(word, words); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
+	}
+}
+
+// TestUnenforced checks that a construct which is read and not enforced is
+// warned of once, and refused at each place where it has to be enforced.
+func TestUnenforced(t *testing.T) {
+	list := func() *diag.List {
+		files := token.NewFileSet()
+		base := files.AddFile("in", []byte("once prio once once\n")).Pos(0)
+		l := &diag.List{Files: files}
+		for _, at := range []token.Pos{10, 0, 15} {
+			l.Unenforced(token.Span{Pos: base + at, End: base + at + 4}, "once")
+		}
+		l.Unenforced(token.Span{Pos: base + 5, End: base + 9}, "prio")
+		return l
+	}
+	said := func(l *diag.List) (messages []string) {
+		for _, r := range l.Records() {
+			messages = append(messages, fmt.Sprintf("%d %s: %s", r.Column, r.Severity, r.Message))
+		}
+		return messages
+	}
+	folded := list()
+	folded.Fold()
+	want := []string{
+		"1 warning: once is read, but this version does not enforce it (nor in 2 other places)",
+		"6 warning: prio is read, but this version does not enforce it",
+	}
+	if diff := cmp.Diff(want, said(folded)); diff != "" {
+		t.Errorf("folded (-want +got):\n%s", diff)
+	}
+	if folded.HasErrors() {
+		t.Error("warnings refuse the file")
+	}
+	enforced := list()
+	enforced.Enforce()
+	want = []string{
+		"1 error: this version does not enforce once", "6 error: this version does not enforce prio",
+		"11 error: this version does not enforce once", "16 error: this version does not enforce once",
+	}
+	if diff := cmp.Diff(want, said(enforced)); diff != "" {
+		t.Errorf("enforced (-want +got):\n%s", diff)
+	}
+	if !enforced.HasErrors() {
+		t.Error("what is not enforced does not refuse the file")
 	}
 }

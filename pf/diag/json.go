@@ -11,6 +11,7 @@ type Record struct {
 	Severity   string `json:"severity"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion,omitempty"`
+	Unenforced string `json:"unenforced,omitempty"` // the construct that is read and not enforced
 	Place
 	Related []RelatedRecord `json:"related,omitempty"`
 }
@@ -38,7 +39,7 @@ func (l *List) Records() []Record {
 	records := make([]Record, 0, len(sorted.Items))
 	for i := range sorted.Items {
 		d := &sorted.Items[i]
-		r := Record{Severity: d.Severity.String(), Message: d.Message, Suggestion: d.Suggest, Place: l.place(l.Files.Use(d.Span))}
+		r := Record{Severity: d.Severity.String(), Message: d.Message, Suggestion: d.Suggest, Unenforced: d.Construct, Place: l.place(l.Files.Use(d.Span))}
 		if l.Files.InMacro(d.Span.Pos) {
 			r.Related = append(r.Related, RelatedRecord{Note: inMacro, Place: l.place(l.Files.Spelling(d.Span))})
 		}

@@ -28,11 +28,12 @@ func (s Severity) String() string {
 
 // Diagnostic is one thing that there is to say.
 type Diagnostic struct {
-	Severity Severity
-	Span     token.Span // what is at fault
-	Message  string     // lower case, no full stop
-	Suggest  string     // the word that was probably meant, or empty
-	Related  []Related
+	Severity  Severity
+	Span      token.Span // what is at fault
+	Message   string     // lower case, no full stop
+	Suggest   string     // the word that was probably meant, or empty
+	Related   []Related
+	Construct string // a warning: this construct is read and not enforced; else empty
 }
 
 // Related is a place that explains a diagnostic.
@@ -58,6 +59,7 @@ type List struct {
 	errors  int // in Items
 	dropped int // errors that came when the list was full
 	seen    map[key]struct{}
+	places  map[string]int // of each construct that is not enforced
 }
 
 // maxKept is how many errors a list keeps; more are only counted.
@@ -100,6 +102,12 @@ func (l *List) Append(other *List) {
 		l.Add(d)
 	}
 	l.dropped += other.dropped
+	for construct, n := range other.places {
+		if l.places == nil {
+			l.places = make(map[string]int)
+		}
+		l.places[construct] += n
+	}
 }
 
 // Errors gives the number of errors so far.
@@ -113,6 +121,56 @@ func (l *List) Errorf(span token.Span, format string, args ...any) {
 // Warnf appends a warning about the text of span.
 func (l *List) Warnf(span token.Span, format string, args ...any) {
 	l.Add(Diagnostic{Severity: Warning, Span: span, Message: fmt.Sprintf(format, args...)})
+}
+
+// Unenforced warns that a construct of the language is read, but that this
+// version does not do what it says. construct is what a user calls it, such as
+// "route-to"; of each construct at most 100 places are kept, the rest counted.
+func (l *List) Unenforced(span token.Span, construct string) {
+	if l.places == nil {
+		l.places = make(map[string]int)
+	}
+	if l.places[construct]++; l.places[construct] > maxKept {
+		return
+	}
+	l.Add(Diagnostic{
+		Severity: Warning, Span: span, Construct: construct,
+		Message: construct + " is read, but this version does not enforce it",
+	})
+}
+
+// Enforce turns the warnings of constructs that are not enforced into errors:
+// to load such a configuration would not do what it says.
+func (l *List) Enforce() {
+	for i := range l.Items {
+		if d := &l.Items[i]; d.Construct != "" && d.Severity == Warning {
+			d.Severity, d.Message = Error, "this version does not enforce "+d.Construct
+			l.errors++
+		}
+	}
+	l.Sort()
+}
+
+// Fold leaves one warning of each construct that is not enforced: the first in
+// the text, which says how many places more there are.
+func (l *List) Fold() {
+	l.Sort()
+	said := make(map[string]bool)
+	l.Items = slices.DeleteFunc(l.Items, func(d Diagnostic) bool {
+		again := d.Construct != "" && said[d.Construct]
+		said[d.Construct] = true
+		return again
+	})
+	for i := range l.Items {
+		d := &l.Items[i]
+		switch more := l.places[d.Construct] - 1; {
+		case d.Construct == "" || more < 1:
+		case more == 1:
+			d.Message += " (nor in 1 other place)"
+		default:
+			d.Message += fmt.Sprintf(" (nor in %d other places)", more)
+		}
+	}
 }
 
 // HasErrors reports whether the configuration is refused.
