@@ -49,6 +49,7 @@ type Route struct {
 	MTU       int
 	Neighbour bool // its MAC is known
 	Dst, Src  [6]byte
+	Gateway   netip.Addr // who forwards on; invalid: the destination is on the link
 }
 
 func (b *Box) byIndex(index uint32) *Interface {

@@ -17,6 +17,9 @@ type Host struct {
 	Hosts      map[string][]netip.Addr `json:"hosts,omitempty"`
 	Users      map[string]uint32       `json:"users,omitempty"`
 	Groups     map[string]uint32       `json:"groups,omitempty"`
+
+	// Tables are what tables hold at run time besides what the file says.
+	Tables map[string][]TableEntry `json:"tables,omitempty"`
 }
 
 // HostInterface is one interface, its addresses in the interface's order.
@@ -24,6 +27,27 @@ type HostInterface struct {
 	Name      string         `json:"name"`
 	Groups    []string       `json:"groups"`
 	Addresses []netip.Prefix `json:"addresses"`
+
+	// Default are the gateways of the default routes that leave by it, at most
+	// one of each family. The language does not ask for them; weir check --expect
+	// does.
+	Default Gateways `json:"default_route,omitempty"`
+}
+
+// Gateways are addresses; in JSON one of them may stand without brackets.
+type Gateways []netip.Addr
+
+// UnmarshalJSON reads an address or a list of them.
+func (g *Gateways) UnmarshalJSON(data []byte) error {
+	var one netip.Addr
+	if json.Unmarshal(data, &one) == nil {
+		*g = nil
+		if one.IsValid() {
+			*g = Gateways{one}
+		}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]netip.Addr)(g))
 }
 
 // ReadHost reads a Host from a JSON file. Fields that it does not know are

@@ -122,6 +122,7 @@ func (r *resolver) ruleset() *Ruleset {
 			rs.Tables = append(rs.Tables, lowerTable(t))
 		}
 	}
+	rs.fillTables(r.host)
 	for i, rule := range r.rules {
 		rs.Rules[i] = r.lower(i, rule)
 		r.out.Stmts = append(r.out.Stmts, rule)

@@ -145,15 +145,18 @@ func poolAddress(h *ast.Host) Address {
 // tableAddrs gives the addresses of a family in a table. What the table
 // excludes cannot be translated to.
 func (r *resolver) tableAddrs(name string, family ast.Family) []Address {
-	t := r.tables[name]
-	if t == nil {
-		return nil
-	}
 	var addrs []Address
-	for i := range t.Hosts {
-		h := &t.Hosts[i]
-		if !h.Not && (family == ast.AnyFamily || familyOf(h) == family) {
-			addrs = append(addrs, Address{Kind: PrefixAddress, Prefix: h.Prefix})
+	if t := r.tables[name]; t != nil {
+		for i := range t.Hosts {
+			h := &t.Hosts[i]
+			if !h.Not && (family == ast.AnyFamily || familyOf(h) == family) {
+				addrs = append(addrs, Address{Kind: PrefixAddress, Prefix: h.Prefix})
+			}
+		}
+	}
+	for _, e := range r.host.Tables[name] {
+		if !e.Not && (family == ast.AnyFamily || ast.Of(e.Prefix.Addr()) == family) {
+			addrs = append(addrs, Address{Kind: PrefixAddress, Prefix: e.Prefix})
 		}
 	}
 	return addrs

@@ -1,7 +1,9 @@
 package resolve
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 
 	"weir/pf/ast"
 	"weir/pf/token"
@@ -49,6 +51,34 @@ type Table struct {
 type TableEntry struct {
 	Prefix netip.Prefix // IPv4 as IPv4, not mapped
 	Not    bool
+}
+
+// MarshalText gives an entry as a table's list has it.
+func (e TableEntry) MarshalText() ([]byte, error) {
+	text := e.Prefix.String()
+	if e.Prefix.IsSingleIP() {
+		text = e.Prefix.Addr().String()
+	}
+	if e.Not {
+		text = "!" + text
+	}
+	return []byte(text), nil
+}
+
+// UnmarshalText reads an address or network, behind ! for an excluded one.
+func (e *TableEntry) UnmarshalText(text []byte) error {
+	s, not := strings.CutPrefix(string(text), "!")
+	s = strings.TrimSpace(s)
+	prefix, err := netip.ParsePrefix(s)
+	if err != nil {
+		addr, wrong := netip.ParseAddr(s)
+		if wrong != nil || addr.Zone() != "" {
+			return fmt.Errorf("%q is neither an address nor a network", text)
+		}
+		prefix = netip.PrefixFrom(addr, addr.BitLen())
+	}
+	*e = TableEntry{Prefix: prefix.Masked(), Not: not}
+	return nil
 }
 
 // Action is what a rule does with the packet.

@@ -34,7 +34,7 @@ func (r *resolver) table(t *ast.Table) {
 // pf they come into being empty.
 func (r *resolver) checkTables() {
 	for _, use := range r.uses {
-		if r.tables[use.Name] != nil {
+		if r.tables[use.Name] != nil || r.host.Tables[use.Name] != nil {
 			continue
 		}
 		r.faults.Add(diag.Diagnostic{
@@ -43,6 +43,22 @@ func (r *resolver) checkTables() {
 			Message:  fmt.Sprintf("table <%s> is not defined and will be empty", use.Name),
 			Suggest:  diag.Nearest(use.Name, sortedKeys(r.tables)),
 		})
+	}
+}
+
+// fillTables adds what the host's tables hold besides what the file says.
+func (rs *Ruleset) fillTables(host *Host) {
+	places := make(map[string]*Table, len(rs.Tables))
+	for _, t := range rs.Tables {
+		places[t.Name] = t
+	}
+	for _, name := range sortedKeys(host.Tables) {
+		t := places[name]
+		if t == nil {
+			t = &Table{Name: name}
+			rs.Tables = append(rs.Tables, t)
+		}
+		t.Entries = append(t.Entries, host.Tables[name]...)
 	}
 }
 

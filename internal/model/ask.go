@@ -1,0 +1,178 @@
+package model
+
+import (
+	"net/netip"
+
+	"weir/internal/reason"
+	"weir/internal/state"
+	"weir/pf/resolve"
+)
+
+// A Forwarding is what becomes of a packet that no state knows, and why: the
+// answer to weir check --expect. Unlike an Outcome it also tells what rules
+// decide that the dataplane does not enforce yet.
+type Forwarding struct {
+	Pass      bool
+	Reason    reason.Reason
+	In, Out   Judgement
+	State     bool       // a state is made of it
+	Tag       string     // that it bears at the end
+	Local     bool       // the box itself is where it ends
+	NoRoute   bool       // it may pass, and no route leads on
+	Interface uint32     // index of the one it leaves by; 0: none
+	NextHop   netip.Addr // who it is handed to there: a gateway or the destination
+	Src, Dst  End        // as it leaves; of a blocked one, as the rules that blocked it saw it
+	Answer    []byte     // the IP packet that a block rule answers with; nil: none
+}
+
+// A Judgement is what the rules have said at one crossing.
+type Judgement struct {
+	Asked   bool // false: the packet has no such crossing
+	Skipped bool // set skip
+	Rule    *resolve.Rule
+	Log     bool
+}
+
+// An End is what one end of a packet can become: any of the addresses, with any
+// port from Low to High. Ports of ICMP and of protocols without are 0.
+type End struct {
+	Addrs     []netip.Prefix
+	Low, High uint16
+}
+
+// Rule is the one that decided, nil if none did: the one that blocked a packet,
+// else the one that let it in, else the one that let it out.
+func (f *Forwarding) Rule() *resolve.Rule {
+	switch {
+	case !f.Pass && f.Out.Rule != nil:
+		return f.Out.Rule
+	case f.In.Rule != nil:
+		return f.In.Rule
+	}
+	return f.Out.Rule
+}
+
+// Ask tells what would become of a packet if nothing were known of its
+// connection. Interface is where it comes in, at any hook but TCXEgress; 0 is a
+// packet of the box itself, whose frame is the bare IP packet. The rules are also asked about what is dropped before
+// them, so that the answer can name the one which blocks it too.
+func (m *Model) Ask(f *Frame) Forwarding {
+	asked, i, end := m.shown(f)
+	if end != nil {
+		return *end
+	}
+	p, why := parse(asked, i)
+	if why != nil {
+		return Forwarding{Pass: why.IsPass(), Reason: *why}
+	}
+	m.bucket = bucket{tokens: 1, filled: m.now}
+	before := m.sanity(p)
+	passes := before == nil && m.implicit(p)
+	in, out, r, refused := m.cross(p, true)
+	w := m.told(p, in, out, r)
+	switch {
+	case before != nil:
+		w.Pass, w.Reason, w.State = false, *before, false
+		if refused == nil {
+			w.In.Rule, w.Out.Rule = nil, nil
+		}
+	case passes:
+		w.Pass, w.Reason, w.State = true, reason.Implicit, false
+		if refused != nil {
+			w.In.Rule, w.Out.Rule = nil, nil
+		}
+	case refused != nil:
+		o := m.refuse(p, *refused, in, out)
+		w.Pass, w.Reason, w.State = false, *refused, false
+		if o.Verdict == Answer {
+			w.Answer = o.Frame[p.l3:]
+		}
+	case r.drop != nil:
+		w.Pass, w.Reason, w.State = false, *r.drop, false
+	}
+	return w
+}
+
+// shown is the frame as its hook sees it, and the interface of that hook: of a
+// packet of the box itself the one that it would leave by. end is the answer if
+// there is none.
+func (m *Model) shown(f *Frame) (asked *Frame, i *Interface, end *Forwarding) {
+	asked = &Frame{Hook: f.Hook, Interface: f.Interface, Bytes: append([]byte(nil), f.Bytes...)}
+	if f.Interface != 0 {
+		if i = m.box.byIndex(f.Interface); i == nil {
+			return nil, nil, &Forwarding{Reason: reason.Interface}
+		}
+		return asked, i, nil
+	}
+	p, why := parse(asked, &Interface{L3: true})
+	if why != nil {
+		return nil, nil, &Forwarding{Pass: why.IsPass(), Reason: *why}
+	}
+	asked.Hook = TCXEgress
+	route := m.box.Route(p.tuple.Dst)
+	if i = m.box.byIndex(route.Interface); route.Kind != RouteForward || i == nil {
+		local := m.box.owns(p.tuple.Dst)
+		return nil, nil, &Forwarding{Pass: true, Reason: reason.NoRule, Local: local, NoRoute: !local}
+	}
+	asked.Interface = i.Index
+	bare := *i
+	bare.L3 = true
+	return asked, &bare, nil
+}
+
+// told is what the crossings and the route say of a packet that passes both.
+func (m *Model) told(p *packet, in, out *crossing, r routed) Forwarding {
+	w := Forwarding{
+		Pass: true, Reason: passReason(in, out), In: in.told(), Out: out.told(),
+		State: wantsState(p, in, out), Tag: out.tag,
+		Src: End{[]netip.Prefix{single(p.tuple.Src)}, p.tuple.SPort, p.tuple.SPort},
+		Dst: End{[]netip.Prefix{single(p.tuple.Dst)}, p.tuple.DPort, p.tuple.DPort},
+	}
+	if !out.due {
+		w.Tag = in.tag
+	}
+	if in.rdr != nil && in.rdr.addr.IsValid() {
+		w.Dst = End{m.candidates(in.rdr, p.family), in.rdr.dport, in.rdr.dport}
+	}
+	if out.nat != nil && out.nat.addr.IsValid() {
+		w.Src.Addrs = m.candidates(out.nat, p.family)
+		if !out.nat.translation.StaticPort && p.hasPortToChoose() {
+			w.Src.Low, w.Src.High = portRange(out.nat)
+		}
+	}
+	inside := translated(p, in, out)
+	switch {
+	case p.egress():
+		route := m.box.Route(inside.Dst)
+		w.Interface, w.NextHop = p.iface.Index, route.hop(inside)
+	case r.up != nil:
+		w.Local = m.box.owns(inside.Dst) || m.box.broadcast(inside.Dst) || inside.Dst.IsMulticast() || inside.Dst == limited
+		w.NoRoute = !w.Local
+	case r.drop == nil && r.route.Interface != 0:
+		w.Interface, w.NextHop = r.route.Interface, r.route.hop(inside)
+	}
+	return w
+}
+
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// hop is who a packet is handed to: the gateway, or its destination itself.
+func (r *Route) hop(inside state.Tuple) netip.Addr {
+	if r.Gateway.IsValid() {
+		return r.Gateway
+	}
+	return inside.Dst
+}
+
+// candidates are all addresses of a family that a translation may choose.
+func (m *Model) candidates(t *target, family int) []netip.Prefix {
+	var rows []netip.Prefix
+	for i := range t.translation.Addrs {
+		rows = append(rows, m.pool(&t.translation.Addrs[i], family)...)
+	}
+	return rows
+}
+
+func (c *crossing) told() Judgement {
+	return Judgement{Asked: c.due, Skipped: c.skipped, Rule: c.rule, Log: c.log}
+}
