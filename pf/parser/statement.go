@@ -12,7 +12,7 @@ import (
 // that are not read yet.
 var unsupportedStatements = []string{
 	"anchor", "include", "load", "queue", "state", "source",
-	"nat", "rdr", "binat", "no", "scrub", "nat-anchor", "rdr-anchor", "binat-anchor",
+	"scrub",
 	"altq", "ether", "dnpipe", "dnqueue",
 }
 
@@ -32,6 +32,10 @@ func (p *parser) statement() ast.Stmt {
 		switch word := p.tok.Text; {
 		case word == "pass", word == "block", word == "match":
 			return p.rule()
+		case word == "nat", word == "rdr", word == "binat", word == "no" && p.startsNo("nat", "rdr", "binat"):
+			return p.translation()
+		case word == "nat-anchor", word == "rdr-anchor", word == "binat-anchor":
+			return p.translationAnchor()
 		case word == "antispoof":
 			return p.antispoof()
 		case word == "table":

@@ -26,7 +26,10 @@ var (
 	// clauseWords are all words that a clause can start with.
 	clauseWords = slices.Concat(headWords, optionalWords, []string{"port"}, slices.Sorted(maps.Keys(unsupportedClauseWords)))
 
-	statementWords = append([]string{"pass", "block", "match", "antispoof", "table", "set"}, unsupportedStatements...)
+	statementWords = append([]string{
+		"pass", "block", "match", "antispoof", "table", "set",
+		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor",
+	}, unsupportedStatements...)
 
 	startsStatement = setOf(statementWords...)
 

@@ -47,6 +47,8 @@ func statement(w io.Writer, s ast.Stmt) {
 		fmt.Fprintln(w, antispoof(s))
 	case *ast.Rule:
 		fmt.Fprintln(w, Rule(s))
+	case *ast.Translation:
+		fmt.Fprintln(w, Translation(s))
 	}
 }
 

@@ -25,12 +25,7 @@ func (r *resolver) checkOnce(in *ast.Rule) {
 	}
 	r.translation(in, in.Nat, "nat-to", ast.Out, "incoming")
 	r.translation(in, in.Rdr, "rdr-to", ast.In, "outgoing")
-	if in.Tag != nil && in.Tag.Text == "" {
-		r.faults.Errorf(in.Tag.Span, "the tag is empty")
-	}
-	if in.Tagged != nil && in.Tagged.Name.Text == "" {
-		r.faults.Errorf(in.Tagged.Span, "the tag is empty")
-	}
+	r.textsGiven(in)
 	if in.Rdr != nil && in.Rdr.StaticPort {
 		r.faults.Errorf(in.Rdr.Span, "static-port stands behind nat-to only")
 	}
@@ -41,6 +36,16 @@ func (r *resolver) checkOnce(in *ast.Rule) {
 		case in.Nat.Port.Star:
 			r.faults.Errorf(in.Nat.Port.Span, "nat-to takes a port or a range of ports, not :*")
 		}
+	}
+}
+
+// textsGiven checks that no tag is empty.
+func (r *resolver) textsGiven(in *ast.Rule) {
+	if in.Tag != nil && in.Tag.Text == "" {
+		r.faults.Errorf(in.Tag.Span, "the tag is empty")
+	}
+	if in.Tagged != nil && in.Tagged.Name.Text == "" {
+		r.faults.Errorf(in.Tagged.Span, "the tag is empty")
 	}
 }
 

@@ -57,6 +57,8 @@ type resolver struct {
 	rules    []*ast.Rule
 	maxRules int
 
+	translations []*ast.Translation
+
 	tables    map[string]*ast.Table // by name, those in the file
 	uses      []ast.Host            // tables named in rules
 	automatic int                   // number of the next automatic table
@@ -110,6 +112,8 @@ func (r *resolver) statement(s ast.Stmt) {
 		r.rule(s)
 	case *ast.Antispoof:
 		r.antispoof(s)
+	case *ast.Translation:
+		r.translationRule(s)
 	}
 }
 
@@ -123,6 +127,10 @@ func (r *resolver) ruleset() *Ruleset {
 		}
 	}
 	rs.fillTables(r.host)
+	for i, t := range r.translations {
+		rs.Translations = append(rs.Translations, r.lowerTranslation(i, t))
+		r.out.Stmts = append(r.out.Stmts, t)
+	}
 	for i, rule := range r.rules {
 		rs.Rules[i] = r.lower(i, rule)
 		r.out.Stmts = append(r.out.Stmts, rule)

@@ -18,6 +18,7 @@ type lists struct {
 	nat, rdr           []ast.Host
 	natPort, rdrPort   *ast.PoolPort
 	family             ast.Family
+	accept             func(out *ast.Rule) bool // takes a combination, unless it is to be left out
 
 	accepted int        // combinations
 	why      string     // the last one that was left out was
@@ -30,26 +31,38 @@ type lists struct {
 func (r *resolver) rule(in *ast.Rule) {
 	before := r.faults.Errors()
 	r.checkOnce(in)
-	returns := r.blockReturn(in)
+	resolved := *in
+	resolved.Return = r.blockReturn(in)
 	l := r.lists(in)
 	if r.faults.Errors() > before {
 		return
 	}
+	l.accept = func(out *ast.Rule) bool {
+		if !r.pools(out, l) {
+			return false
+		}
+		r.add(out)
+		return true
+	}
+	r.expand(&resolved, l)
+}
+
+// expand hands over each combination of the lists of a rule.
+func (r *resolver) expand(in *ast.Rule, l *lists) {
+	before := r.faults.Errors()
 	if len(in.From.Hosts) > len(l.from) && len(l.from) == 0 || len(in.To.Hosts) > len(l.to) && len(l.to) == 0 {
 		return // self without an address, of which there was a warning; no host would mean any
 	}
 	sizes := [...]int{len(l.on), len(l.protos), len(l.icmp), len(l.from), len(l.to), len(l.fromPorts), len(l.toPorts)}
 	total := 1
 	for _, n := range sizes {
-		if total *= max(n, 1); total > r.maxRules-len(r.rules) {
+		if total *= max(n, 1); total > r.maxRules-r.count() {
 			r.faults.Errorf(in.Span, "the configuration expands to more than %d rules here", r.maxRules)
 			return
 		}
 	}
-	resolved := *in
-	resolved.Return = returns
 	for i := range total {
-		r.combination(&resolved, l, split(i, sizes))
+		r.combination(in, l, split(i, sizes))
 	}
 	if l.accepted == 0 && r.faults.Errors() == before {
 		r.noCombination(in, l)
@@ -148,17 +161,18 @@ func (r *resolver) combination(in *ast.Rule, l *lists, at [7]int) {
 	out.From.Ports = one(l.fromPorts, at[5], &out.Origin)
 	out.To.Ports = one(l.toPorts, at[6], &out.Origin)
 	out.Family = l.family
-	if !r.agree(&out, l) || !r.pools(&out, l) {
-		return
+	if r.agree(&out, l) && l.accept(&out) {
+		l.accepted++
 	}
-	l.accepted++
-	r.add(&out)
 }
+
+// count gives the number of rules so far.
+func (r *resolver) count() int { return len(r.rules) + len(r.translations) }
 
 // add fills a rule in whose lists have one element each, checks it, and makes
 // it the next of the configuration.
 func (r *resolver) add(out *ast.Rule) {
-	if len(r.rules) >= r.maxRules {
+	if r.count() >= r.maxRules {
 		r.faults.Errorf(out.Span, "the configuration expands to more than %d rules here", r.maxRules)
 		return
 	}

@@ -17,6 +17,8 @@ type Ruleset struct {
 	Tables  []*Table
 	Rules   []*Rule // in order; Rules[i].Nr == i
 
+	Translations []*TranslationRule // FreeBSD's, in order; asked before Rules
+
 	Source *ast.File // the file after expansion, as weir check prints it; holds where each Pos lies
 }
 

@@ -1,0 +1,102 @@
+package parser
+
+import (
+	"strings"
+
+	"weir/pf/ast"
+	"weir/pf/token"
+)
+
+var translations = map[string]ast.TranslationKind{"nat": ast.NatRule, "rdr": ast.RdrRule, "binat": ast.BinatRule}
+
+// translation reads a translation rule of FreeBSD's: [no] nat, rdr or binat.
+func (p *parser) translation() ast.Stmt {
+	t := &ast.Translation{Keyword: p.tok.Span}
+	t.Span = p.tok.Span
+	t.No = p.acceptWord("no")
+	t.Kind = translations[p.tok.Text]
+	t.Keyword = t.Keyword.To(p.tok.Span)
+	p.advance()
+	at := p.tok.Span
+	t.Pass = p.acceptWord("pass")
+	if t.No && t.Pass {
+		p.faults.Errorf(at, "what is not translated cannot be passed by its translation: no %s takes no pass", t.Kind)
+	}
+	if at = p.tok.Span; p.acceptWord("log") {
+		t.Log = p.logOptions(at)
+	}
+	p.translationHead(t)
+	p.translationOptions(t)
+	p.target(t)
+	t.Span = t.Span.To(p.last)
+	return t
+}
+
+// translationHead reads what a translation rule asks of packets.
+func (p *parser) translationHead(t *ast.Translation) {
+	p.on(&t.Rule)
+	t.Family, t.FamilySpan = p.family()
+	p.proto(&t.Rule)
+	p.fromTo(&t.Rule)
+}
+
+// translationOptions reads the options of a translation rule.
+func (p *parser) translationOptions(t *ast.Translation) {
+	for {
+		at := p.tok.Span
+		switch {
+		case p.acceptWord("tag"):
+			p.once(&t.Tag, at, "tag")
+		case p.isWord("tagged"), p.is(token.Not):
+			p.tagged(&t.Rule)
+		default:
+			return
+		}
+		p.accept(token.Comma)
+	}
+}
+
+// target reads -> and what is translated to.
+func (p *parser) target(t *ast.Translation) {
+	at := p.tok.Span
+	found := p.accept(token.Arrow)
+	switch {
+	case t.No && found:
+		p.fail(at, "what is not translated has no address to translate to: no %s takes no ->", t.Kind)
+	case t.No:
+		return
+	case !found && !p.is(token.Newline) && !p.is(token.EOF) && !p.is(token.RightBrace):
+		p.unexpected()
+	case !found:
+		p.expected(`"->" and an address`)
+	}
+	p.pool(&t.Target, at, "->")
+}
+
+// translationAnchor reads nat-anchor, rdr-anchor or binat-anchor.
+func (p *parser) translationAnchor() ast.Stmt {
+	word := p.tok.Text
+	t := &ast.Translation{Keyword: p.tok.Span, Kind: translations[strings.TrimSuffix(word, "-anchor")]}
+	t.Span = p.tok.Span
+	p.advance()
+	name := p.name("the name of an anchor")
+	t.Anchor = &name
+	p.translationHead(t)
+	p.translationOptions(t)
+	if p.is(token.Arrow) {
+		p.fail(p.tok.Span, "the rules in an anchor translate, %s itself does not", word)
+	}
+	t.Span = t.Span.To(p.last)
+	return t
+}
+
+// startsNo reports whether no, here, starts a statement that kinds holds.
+func (p *parser) startsNo(kinds ...string) bool {
+	next := p.peek()
+	for _, kind := range kinds {
+		if next.Kind == token.Word && next.Text == kind {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,225 @@
+package resolve
+
+import (
+	"fmt"
+
+	"weir/pf/ast"
+	"weir/pf/printer"
+)
+
+// TranslationKind is the list that a translation rule stands in.
+type TranslationKind uint8
+
+// Kinds of translation rules.
+const (
+	NatRule   TranslationKind = iota // the source of outgoing packets
+	RdrRule                          // the destination of incoming packets
+	BinatRule                        // From for Target on the way out, Target for From on the way in
+)
+
+// TranslationRule is one rule of FreeBSD's translation lists, or an anchor in
+// such a list. For a packet that goes in, the rules of binat and then those of
+// rdr are asked, for one that goes out those of binat and then those of nat. The
+// first rule that matches ends its list.
+//
+// Of the embedded Rule, the fields that ask are used, and Log and Tag; Nr is
+// the place in Ruleset.Translations.
+type TranslationRule struct {
+	Rule
+	Kind   TranslationKind
+	No     bool         // translates nothing, and ends the list
+	Pass   bool         // the filter rules are not asked
+	Target *Translation // nil with No and in an anchor; of binat one network, as long as From's
+	Anchor string       // the anchor that is asked here; empty: this is a rule
+}
+
+// translationRule expands a translation rule as rule does a filter rule.
+func (r *resolver) translationRule(in *ast.Translation) {
+	before := r.faults.Errors()
+	r.faults.Unenforced(in.Keyword, translationName(in))
+	r.checkTranslation(in)
+	l := r.lists(&in.Rule)
+	var target []ast.Host
+	var port *ast.PoolPort
+	if in.Target != nil {
+		target, port = r.hosts(in.Target.Hosts, poolHost), r.poolPort(in.Target)
+	}
+	if r.faults.Errors() > before {
+		return
+	}
+	l.accept = func(out *ast.Rule) bool {
+		t := *in
+		t.Rule = *out
+		if in.Target != nil && !r.fitTarget(&t, target, port, l) {
+			return false
+		}
+		r.addTranslation(&t)
+		return true
+	}
+	r.expand(&in.Rule, l)
+}
+
+// translationName is what a user calls the statement.
+func translationName(in *ast.Translation) string {
+	switch {
+	case in.Anchor != nil:
+		return in.Kind.String() + "-anchor"
+	case in.No:
+		return "no " + in.Kind.String()
+	}
+	return in.Kind.String()
+}
+
+// checkTranslation checks what does not depend on the elements of lists.
+func (r *resolver) checkTranslation(in *ast.Translation) {
+	r.textsGiven(&in.Rule)
+	if in.Target == nil {
+		return
+	}
+	p := in.Target
+	switch {
+	case p.StaticPort && in.Kind != ast.NatRule:
+		r.faults.Errorf(p.Span, "static-port stands behind the target of nat only")
+	case p.Port == nil:
+	case in.Kind == ast.BinatRule:
+		r.faults.Errorf(p.Port.Span, "binat translates addresses and no ports")
+	case p.StaticPort:
+		r.faults.Errorf(p.Port.Span, "static-port and a port exclude each other")
+	case p.Port.Star && in.Kind == ast.NatRule:
+		r.faults.Errorf(p.Port.Span, "nat takes a port or a range of ports, not :*")
+	}
+	if in.Kind == ast.BinatRule {
+		r.checkBinat(in)
+	}
+}
+
+// checkBinat checks that one network is exchanged for one.
+func (r *resolver) checkBinat(in *ast.Translation) {
+	for _, hosts := range [][]ast.Host{in.From.Hosts, in.Target.Hosts} {
+		for i := range hosts {
+			h := &hosts[i]
+			switch {
+			case h.Kind == ast.HostTable:
+				r.faults.Errorf(h.Span, "binat translates one address or network, not those of a table")
+			case h.Not:
+				r.faults.Errorf(h.Span, "binat translates one address or network, not all others")
+			}
+		}
+	}
+	for _, ports := range [][]ast.Port{in.From.Ports, in.To.Ports} {
+		if len(ports) > 0 {
+			r.faults.Errorf(ports[0].Span, "binat translates addresses; it asks for no ports")
+		}
+	}
+}
+
+// fitTarget gives a combination the part of the target that is of its family.
+// It reports false if there is none, so that the combination is left out.
+func (r *resolver) fitTarget(t *ast.Translation, target []ast.Host, port *ast.PoolPort, l *lists) bool {
+	if t.Family == ast.AnyFamily {
+		t.Family = r.firstFamily(target)
+	}
+	pool := *t.Target
+	pool.Port, pool.Hosts = port, nil
+	for _, h := range target {
+		if f := familyOf(&h); f == ast.AnyFamily || t.Family == ast.AnyFamily || f == t.Family {
+			pool.Hosts = append(pool.Hosts, h)
+		}
+	}
+	t.Target = &pool
+	if len(pool.Hosts) == 0 {
+		l.whySpan, l.why, l.whyNot = pool.Span, "this has no address of the rule's family", t.FamilySpan
+		return false
+	}
+	switch t.Kind {
+	case ast.NatRule:
+		natPorts(&pool)
+	case ast.RdrRule:
+		if !r.rdrPorts(&pool, &t.Rule) {
+			return false
+		}
+	case ast.BinatRule:
+		return r.fitBinat(t)
+	}
+	pool.RoundRobin = pool.RoundRobin || len(pool.Hosts) > 1 || changing(&pool.Hosts[0])
+	return true
+}
+
+// firstFamily gives the family that a rule gets from what it translates to. As
+// in pf, the first address decides.
+func (r *resolver) firstFamily(target []ast.Host) ast.Family {
+	family := ast.AnyFamily
+	for i := range target {
+		f := familyOf(&target[i])
+		if family != ast.AnyFamily && f != ast.AnyFamily && f != family {
+			r.faults.Warnf(target[i].Span, "this address is never used: the rule is one of %s, as the first address to translate to; write inet or inet6 to choose", family)
+			return family
+		}
+		family = max(family, f)
+	}
+	return family
+}
+
+// fitBinat checks that both networks of a binat have one length.
+func (r *resolver) fitBinat(t *ast.Translation) bool {
+	if len(t.Target.Hosts) > 1 {
+		r.conflict(t.Target.Hosts[1].Span, "binat translates to one address or network", t.Target.Hosts[0].Span)
+		return false
+	}
+	if len(t.From.Hosts) == 0 {
+		return true
+	}
+	from, to := &t.From.Hosts[0], &t.Target.Hosts[0]
+	if from.Kind == ast.HostPrefix && to.Kind == ast.HostPrefix && from.Prefix.Bits() != to.Prefix.Bits() {
+		r.conflict(to.Span, fmt.Sprintf("binat exchanges networks of one length, not /%d for /%d", from.Prefix.Bits(), to.Prefix.Bits()), from.Span)
+		return false
+	}
+	return true
+}
+
+// addTranslation makes an expanded translation rule the next.
+func (r *resolver) addTranslation(t *ast.Translation) {
+	fitBits(&t.Rule)
+	asks := t.Rule
+	if t.Kind != ast.RdrRule || t.Anchor != nil {
+		asks.From.Ports, asks.To.Ports = nil, nil // may stand without a protocol: any that has ports
+	}
+	if r.consistent(&asks) && r.rdrConsistent(t) && r.texts(&t.Rule) {
+		r.translations = append(r.translations, t)
+	}
+}
+
+// rdrConsistent checks that the port that rdr asks for can be counted from.
+func (r *resolver) rdrConsistent(t *ast.Translation) bool {
+	if t.Kind != ast.RdrRule || t.Anchor != nil {
+		return true
+	}
+	if t.Target != nil && t.Target.Port != nil && (len(t.Protos) == 0 || t.Protos[0].Number != protoTCP && t.Protos[0].Number != protoUDP) {
+		r.faults.Errorf(t.Target.Port.Span, "ports need proto tcp or udp")
+		return false
+	}
+	for _, p := range t.To.Ports {
+		if p.Op != ast.PortEqual && p.Op != ast.PortRange {
+			r.faults.Errorf(p.Span, "rdr takes a port or a range a:b")
+			return false
+		}
+	}
+	return true
+}
+
+// lowerTranslation turns an expanded translation rule into the form that is
+// judged.
+func (r *resolver) lowerTranslation(nr int, in *ast.Translation) *TranslationRule {
+	out := &TranslationRule{
+		Rule:   *r.lower(nr, &in.Rule),
+		Kind:   [...]TranslationKind{ast.NatRule: NatRule, ast.RdrRule: RdrRule, ast.BinatRule: BinatRule}[in.Kind],
+		No:     in.No,
+		Pass:   in.Pass,
+		Target: r.lowerPool(in.Target, in.Family),
+	}
+	out.Text = printer.Translation(in)
+	if in.Anchor != nil {
+		out.Anchor = in.Anchor.Text
+	}
+	return out
+}
