@@ -1,11 +1,14 @@
 package bpfload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sync/errgroup"
@@ -39,16 +42,28 @@ type Options struct {
 	// Shared names the data sections that all objects have in common, as they
 	// have all maps of one name; other sections are each object's own.
 	Shared []string
+	// Programs are those that are loaded at once, the others when they are needed; nil: all.
+	Programs []string
 }
 
-// Objects are the loaded programs and maps of several object files.
+// Objects are the maps of several object files, and those of their programs that
+// were needed so far.
 type Objects struct {
 	Programs map[string]*Program
 	Maps     map[string]*Map
-	own      []*ebpf.Collection
+
+	mutex   sync.Mutex // of the programs
+	objects []object
+	own     []*ebpf.Collection
 }
 
-// Load loads the objects, all at a time: what takes long is the verifier. A map
+// object is one file: what it declares, and its maps, its own sections among them.
+type object struct {
+	spec *Spec
+	maps map[string]*Map
+}
+
+// Load makes the maps of the objects, and loads the programs that o names. A map
 // declared by several of them is one map. A program that the kernel refuses is
 // an error that wraps *Refusal. Specs are changed.
 func Load(specs []*Spec, o Options) (*Objects, error) {
@@ -61,43 +76,60 @@ func Load(specs []*Spec, o Options) (*Objects, error) {
 			return nil, errors.Join(err, loaded.Close())
 		}
 	}
-	if err := loaded.addPrograms(specs); err != nil {
+	now := o.Programs
+	if now == nil {
+		for _, spec := range specs {
+			now = slices.AppendSeq(now, maps.Keys(spec.Programs))
+		}
+	}
+	if err := loaded.Need(now...); err != nil {
 		return nil, errors.Join(err, loaded.Close())
 	}
 	return loaded, nil
 }
 
-// addMaps makes the maps of an object that none before it has.
+// addMaps makes the maps of an object that none before it has, and the sections
+// that are its own.
 func (l *Objects) addMaps(spec *Spec, o Options) error {
 	if err := adapt(spec, o); err != nil {
 		return err
 	}
 	only := spec.Copy()
 	only.Programs = nil
-	maps.DeleteFunc(only.Maps, func(name string, _ *MapSpec) bool {
-		return l.Maps[name] != nil || isPrivate(name, o.Shared)
-	})
-	maps.DeleteFunc(only.Variables, func(_ string, v *ebpf.VariableSpec) bool { return only.Maps[v.SectionName] == nil })
-	made, err := ebpf.NewCollectionWithOptions(only, ebpf.CollectionOptions{MapReplacements: among(o.Maps, only)})
+	made, err := ebpf.NewCollectionWithOptions(only, ebpf.CollectionOptions{MapReplacements: among(o.Maps, l.Maps, only)})
 	if err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
 	l.own = append(l.own, made)
-	maps.Copy(l.Maps, made.Maps)
+	for name, m := range made.Maps {
+		if l.Maps[name] == nil && !isPrivate(name, o.Shared) {
+			l.Maps[name] = m
+		}
+	}
+	l.objects = append(l.objects, object{spec, made.Maps})
 	return nil
 }
 
-// addPrograms loads the programs of all objects over the maps.
-func (l *Objects) addPrograms(specs []*Spec) error {
-	loaded := make([]*ebpf.Collection, len(specs))
+// Need loads those of the programs that are not loaded yet, as many at a time as
+// there are processors: what takes long is the verifier. It may be called from
+// several goroutines, but not while others read Programs.
+func (l *Objects) Need(names ...string) error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	var missing []string
+	for _, name := range names {
+		if l.Programs[name] == nil && !slices.Contains(missing, name) {
+			missing = append(missing, name)
+		}
+	}
+	slices.SortStableFunc(missing, func(a, b string) int { return cmp.Compare(l.weight(b), l.weight(a)) })
+	loaded := make([]*ebpf.Collection, len(missing))
 	var group errgroup.Group
-	for i, spec := range specs {
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range missing {
 		group.Go(func() (err error) {
-			loaded[i], err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: among(l.Maps, spec)})
-			if err != nil {
-				return fmt.Errorf("load: %w", err)
-			}
-			return nil
+			loaded[i], err = l.program(name)
+			return err
 		})
 	}
 	err := group.Wait()
@@ -110,11 +142,44 @@ func (l *Objects) addPrograms(specs []*Spec) error {
 	return err
 }
 
-// among returns those of the maps that the object has.
-func among(all map[string]*Map, spec *Spec) map[string]*Map {
+// weight is what the verifier has to read of a program. The heaviest are loaded
+// first, so that none is begun when all else is done.
+func (l *Objects) weight(program string) int {
+	for i := range l.objects {
+		if p := l.objects[i].spec.Programs[program]; p != nil {
+			return len(p.Instructions)
+		}
+	}
+	return 0
+}
+
+// program loads one program over its object's maps.
+func (l *Objects) program(name string) (*ebpf.Collection, error) {
+	for i := range l.objects {
+		o := &l.objects[i]
+		p := o.spec.Programs[name]
+		if p == nil {
+			continue
+		}
+		only := &Spec{
+			Maps: o.spec.Maps, Programs: map[string]*ebpf.ProgramSpec{name: p},
+			Types: o.spec.Types, ByteOrder: o.spec.ByteOrder,
+		}
+		c, err := ebpf.NewCollectionWithOptions(only, ebpf.CollectionOptions{MapReplacements: o.maps})
+		if err != nil {
+			return nil, fmt.Errorf("load: %w", err)
+		}
+		return c, nil
+	}
+	return nil, fmt.Errorf("load: the objects have no program %s", name)
+}
+
+// among returns those of the maps that the object has: given ones, else those
+// of objects before it.
+func among(given, earlier map[string]*Map, spec *Spec) map[string]*Map {
 	found := make(map[string]*Map)
 	for name := range spec.Maps {
-		if m := all[name]; m != nil {
+		if m := cmp.Or(given[name], earlier[name]); m != nil {
 			found[name] = m
 		}
 	}

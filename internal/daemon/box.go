@@ -100,6 +100,7 @@ func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled,
 		Options:  rules.options,
 		RuleBase: rules.base,
 		Unloaded: source.Builtin,
+		XDP:      b.wantsXDP(m),
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("build the dataplane: %w", err)
@@ -195,6 +196,16 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 		b.cfg.Log.Warn("records of old rules stay", "error", err)
 	}
 	return b.tell(m)
+}
+
+// wantsXDP reports whether the choice of hooks falls on XDP for an interface.
+func (b *box) wantsXDP(m *machine) bool {
+	for i := range m.links {
+		if Choose(&m.links[i], b.cfg.Mode).Hook == XDP {
+			return true
+		}
+	}
+	return false
 }
 
 // attachments are the interfaces that have programs, as the dataplane wants them.

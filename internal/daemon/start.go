@@ -101,7 +101,7 @@ func (b *box) startBlocked(ctx context.Context, before Source, why error) (*os.F
 }
 
 func (b *box) sayStarting() {
-	b.cfg.Log.Info("starting; the kernel takes seconds to check the programs")
+	b.cfg.Log.Info("starting; the kernel takes a second or more to check the programs")
 }
 
 // start climbs the ladder: when it returns an error, every rung is undone.

@@ -41,9 +41,12 @@ func (d *Dataplane) Adopt(connections []Connection) (entered int, err error) {
 		if err := d.startSweep(); err != nil { // it sets the clock
 			return err
 		}
+		if err := d.need(programAdopt); err != nil {
+			return err
+		}
 		for i := range connections {
 			a := adoption{State: connections[i].state(atomic.LoadUint32(&d.tables.shared.Now))}
-			if _, err := bpfload.RunSyscall(d.objects.Programs["weir_adopt"], &a); err != nil {
+			if _, err := bpfload.RunSyscall(d.objects.Programs[programAdopt], &a); err != nil {
 				return fmt.Errorf("make a state of a connection from before: %w", err)
 			}
 			if a.Index != 0 {

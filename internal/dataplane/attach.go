@@ -30,6 +30,9 @@ func (d *Dataplane) attach(a Attachment) error {
 	}
 	defer closeLinks(t.found)
 	defer t.closeChanges()
+	if err := d.needXDP(a); err != nil {
+		return err
+	}
 	err = t.attachOne(a)
 	if err == nil {
 		err = t.pinLinks()

@@ -146,10 +146,11 @@ func (d *Dataplane) load() error {
 		return err
 	}
 	options := bpfload.Options{
-		Maps:    d.reused(),
-		Entries: d.sizes(),
-		Values:  d.values(),
-		Shared:  []string{mapShared},
+		Maps:     d.reused(),
+		Entries:  d.sizes(),
+		Values:   d.values(),
+		Shared:   []string{mapShared},
+		Programs: d.atOnce(),
 	}
 	if d.objects, err = bpfload.Load(specs, options); err != nil {
 		return err
@@ -255,31 +256,4 @@ func (d *Dataplane) fill() error {
 		d.tables.shared.TimeoutFrag = d.tables.shared.TimeoutFragSet
 	}
 	return writeProgram(d.objects.Maps, d.config.Program)
-}
-
-// slots are the arrays of programs behind the entry programs' tail calls, and
-// what the programs' names begin with.
-var slots = map[string]string{"slots": "weir_xdp_", "in_slots": "weir_tc_in_", "out_slots": "weir_tc_out_"}
-
-// slotNames are what the programs' names end with, by enum slot of bpf/slots.h.
-var slotNames = []string{"miss", "error", "fragment", "turn", "capture"}
-
-func (d *Dataplane) fillSlots() error {
-	for array, prefix := range slots {
-		m := d.objects.Maps[array]
-		if m == nil {
-			return fmt.Errorf("the objects have no map %s", array)
-		}
-		for i, suffix := range slotNames {
-			name := prefix + suffix
-			p := d.objects.Programs[name]
-			if p == nil {
-				return fmt.Errorf("the objects have no program %s", name)
-			}
-			if err := m.Put(uint32(i), p); err != nil {
-				return fmt.Errorf("put %s into %s: %w", name, array, err)
-			}
-		}
-	}
-	return nil
 }

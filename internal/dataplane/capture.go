@@ -66,6 +66,9 @@ func (d *Dataplane) SetCapture(snap int, filters []CaptureFilter) error {
 	for i := range filters {
 		raw.Filter[i] = filters[i].raw()
 	}
+	if err := d.needCapture(); err != nil {
+		return err
+	}
 	if err := d.tables.maps[mapCaptureFilters].Put(uint32(0), &raw); err != nil {
 		return fmt.Errorf("set what is captured: %w", err)
 	}

@@ -59,6 +59,9 @@ func (t *transaction) run(attachments []Attachment) (err error) {
 	}
 	defer closeLinks(t.found)
 	defer t.closeChanges()
+	if err := t.d.needXDP(attachments...); err != nil {
+		return err
+	}
 	if err := t.prepare(); err != nil {
 		return errors.Join(err, t.forget())
 	}

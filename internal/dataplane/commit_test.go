@@ -37,7 +37,7 @@ func testOptions() resolve.Options {
 }
 
 func (n *testNet) config() Config {
-	return Config{Dir: n.dir, Program: must(ruleset.Compile(&resolve.Ruleset{}, ruleset.Snapshot{}))(n.tb), Options: testOptions()}
+	return Config{Dir: n.dir, Program: must(ruleset.Compile(&resolve.Ruleset{}, ruleset.Snapshot{}))(n.tb), Options: testOptions(), XDP: true}
 }
 
 // blank is a configuration whose programs pass everything and are loaded at once.

@@ -21,6 +21,9 @@ type Config struct {
 	// RuleBase is the global id of rule 0: what NextRuleBase returned before
 	// the texts of these rules were stored under it.
 	RuleBase uint32
+	// XDP says that an interface is going to have the XDP hook. Where it is not
+	// said the hook's programs are loaded when the first such comes.
+	XDP bool
 	// Unloaded says that Program is the built-in set: blocks count as "unloaded".
 	Unloaded bool
 	// RandomSeed makes the choice of NAT ports repeatable, for tests. 0: from

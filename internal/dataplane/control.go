@@ -29,7 +29,7 @@ func (d *Dataplane) startSweep() error {
 	if d.swept || d.config.Frozen {
 		return nil
 	}
-	result, err := bpfload.RunSyscall(d.objects.Programs["weir_sweep_start"], nil)
+	result, err := bpfload.RunSyscall(d.objects.Programs[programStart], nil)
 	if err != nil {
 		return fmt.Errorf("start the sweep: %w", err)
 	}

@@ -43,7 +43,10 @@ func (d *Dataplane) copyStates() error {
 		return nil
 	}
 	if d.copier == nil {
-		d.copier = &copier{old: d.old, new: d.tables, adopt: d.objects.Programs["weir_adopt"], seed: maphash.MakeSeed(), moved: make([]move, len(d.old.states))}
+		if err := d.need(programAdopt); err != nil {
+			return err
+		}
+		d.copier = &copier{old: d.old, new: d.tables, adopt: d.objects.Programs[programAdopt], seed: maphash.MakeSeed(), moved: make([]move, len(d.old.states))}
 		copyShared(d.tables.shared, d.old.shared)
 		if !d.crowded {
 			copyNumbers(d.tables.shared, d.old.shared)
