@@ -198,12 +198,6 @@ type ICMP struct {
 	Code   *Number
 }
 
-// State is "keep state" or "no state".
-type State struct {
-	token.Span
-	Keep bool
-}
-
 // Tagged is "tagged" or "! tagged".
 type Tagged struct {
 	token.Span

@@ -29,27 +29,6 @@ func (p *parser) rule() ast.Stmt {
 	return r
 }
 
-// parentheses goes past what stands in parentheses here, if there is such.
-func (p *parser) parentheses() {
-	if !p.is(token.LeftParen) {
-		return
-	}
-	open := p.tok.Span
-	for depth := 0; ; p.advance() {
-		switch p.tok.Kind {
-		case token.LeftParen:
-			depth++
-		case token.RightParen:
-			if depth--; depth == 0 {
-				p.advance()
-				return
-			}
-		case token.Newline, token.EOF:
-			p.failWith(diag.Diagnostic{Span: open, Message: "the parenthesis is not closed"})
-		}
-	}
-}
-
 func (p *parser) direction(r *ast.Rule) {
 	switch {
 	case p.acceptWord("in"):
@@ -220,7 +199,7 @@ func (p *parser) ruleOptions(r *ast.Rule) {
 			p.flags(r, at)
 		case p.isWord("icmp-type"), p.isWord("icmp6-type"):
 			p.icmp(r)
-		case p.isWord("keep"), p.isWord("no"):
+		case p.isWord("keep"), p.isWord("modulate"), p.isWord("synproxy"), p.isWord("no"):
 			p.state(r)
 		case p.acceptWord("allow-opts"):
 			r.AllowOpts = at
@@ -267,24 +246,6 @@ func (p *parser) tagged(r *ast.Rule) {
 		return
 	}
 	r.Tagged = t
-}
-
-func (p *parser) state(r *ast.Rule) {
-	start := p.tok.Span
-	s := &ast.State{Keep: p.isWord("keep")}
-	word := p.tok.Text
-	p.advance()
-	p.expectWord("state", word)
-	s.Span = start.To(p.last)
-	if p.is(token.LeftParen) {
-		p.faults.Errorf(p.tok.Span, "options of states are not supported yet")
-		p.parentheses()
-	}
-	if r.State != nil {
-		p.twice(s.Span, r.State.Span, "state")
-		return
-	}
-	r.State = s
 }
 
 // unexpected fails at a token that no clause took.

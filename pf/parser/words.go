@@ -13,12 +13,12 @@ var (
 
 	// optionalWords start the options of a rule.
 	optionalWords = []string{
-		"flags", "icmp-type", "icmp6-type", "keep", "no", "allow-opts", "label", "tag", "tagged", "nat-to", "rdr-to",
+		"flags", "icmp-type", "icmp6-type", "keep", "modulate", "synproxy", "no", "allow-opts", "label", "tag", "tagged", "nat-to", "rdr-to",
 	}
 
 	// unsupportedClauseWords start clauses that are not read yet.
 	unsupportedClauseWords = setOf(
-		"os", "user", "group", "tos", "modulate", "synproxy", "fragment", "once", "max-pkt-rate", "max-pkt-size",
+		"os", "user", "group", "tos", "fragment", "once", "max-pkt-rate", "max-pkt-size",
 		"probability", "prio", "set", "queue", "rtable", "rdomain", "divert-to", "divert-reply", "divert-packet", "scrub",
 		"af-to", "binat-to", "route-to", "reply-to", "dup-to", "received-on", "ridentifier", "fastroute",
 	)

@@ -20,9 +20,7 @@ func Rule(r *ast.Rule) string {
 	fromTo(&c, r)
 	flags(&c, r.Flags)
 	icmp(&c, r.ICMP)
-	if r.State != nil {
-		c.add(pick(r.State.Keep, "keep state", "no state"))
-	}
+	state(&c, r.State)
 	c.addIf(r.AllowOpts.IsValid(), "allow-opts")
 	if r.Label != nil {
 		c.add("label", quote(r.Label.Text))

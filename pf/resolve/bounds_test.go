@@ -23,7 +23,7 @@ func TestBounds(t *testing.T) {
 		{"antispoof", strings.Repeat("antispoof for em1\n", 300),
 			"in:251:1: the configuration expands to more than 1000 rules here"},
 		{"nested lists", "pass from " + strings.Repeat("{", 10_000), "in:1:75: lists are nested more than 64 deep"},
-		{"parentheses", "pass keep state " + strings.Repeat("(", 10_000), "in:1:17: options of states are not supported yet"},
+		{"parentheses", "pass keep state " + strings.Repeat("(", 10_000), `in:1:18: expected an option of the state, found "("`},
 		{"macros of macros", "m0 = " + strings.Repeat("x", 1000) + "\n" + chain(30) + "pass from { $m30 }",
 			"in:15:7: macros come to more than 16 MiB"},
 	} {

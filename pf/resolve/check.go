@@ -17,7 +17,7 @@ func (r *resolver) checkOnce(in *ast.Rule) {
 			r.faults.Errorf(in.AllowOpts, "allow-opts stands in pass rules only")
 		}
 		if in.State != nil && in.State.Keep {
-			r.faults.Errorf(in.State.Span, "keep state stands in pass rules only")
+			r.faults.Errorf(in.State.Span, "state is kept by pass rules only")
 		}
 	}
 	if in.Flags != nil && in.Flags.Set&^in.Flags.Mask != 0 {

@@ -66,6 +66,9 @@ type resolver struct {
 	options   Options
 	policy    *ast.BlockPolicy       // in force where the resolver stands; nil: drop
 	adaptive  map[string]ast.Setting // adaptive timeouts that are set
+
+	stateDefaults []ast.StateOption // of pass rules that say nothing of state: set state-defaults
+	ifBound       bool              // set state-policy if-bound
 }
 
 func newResolver(file *ast.File, host *Host, maxRules int) *resolver {

@@ -35,7 +35,7 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 	if in.Flags != nil {
 		out.Flags = TCPFlags{Set: in.Flags.Set, Mask: in.Flags.Mask}
 	}
-	if in.Action == ast.Pass && in.State == nil {
+	if in.Action == ast.Pass && (in.State == nil || in.State.Keep) {
 		out.State = KeepState
 	}
 	if in.Label != nil {

@@ -33,6 +33,7 @@ func (r *resolver) rule(in *ast.Rule) {
 	r.checkOnce(in)
 	resolved := *in
 	resolved.Return = r.blockReturn(in)
+	resolved.State = r.state(in)
 	l := r.lists(in)
 	if r.faults.Errors() > before {
 		return
@@ -250,10 +251,10 @@ func fitBits(out *ast.Rule) {
 // such for TCP ask for flags S/SA.
 func (r *resolver) fill(out *ast.Rule) {
 	keeps := out.Action == ast.Pass && (out.State == nil || out.State.Keep)
-	if out.State != nil && out.State.Keep == (out.Action == ast.Pass) {
-		out.State = nil // says what is so anyway
-	}
 	tcp := len(out.Protos) == 0 || out.Protos[0].Number == protoTCP
+	if !tcp {
+		out.State = plainState(out.State)
+	}
 	switch {
 	case !tcp:
 		out.Flags = nil

@@ -1,0 +1,197 @@
+package resolve
+
+import (
+	"cmp"
+	"slices"
+
+	"weir/pf/ast"
+)
+
+// state gives how a rule keeps state in full: with the options that set
+// state-defaults and set state-policy give it, and those that follow from
+// others. It is nil where pfctl prints nothing: for pass rules that keep state
+// and say no more of it, and for others that keep none.
+func (r *resolver) state(in *ast.Rule) *ast.State {
+	switch {
+	case in.State != nil && !in.State.Keep:
+		if in.Action != ast.Pass {
+			return nil // says what is so anyway
+		}
+		return in.State
+	case in.Action != ast.Pass:
+		return nil
+	}
+	out := &ast.State{Span: in.Span, Keep: true, Options: r.stateDefaults}
+	if in.State != nil {
+		*out = *in.State
+	}
+	r.unenforcedState(in)
+	r.checkSynproxy(in)
+	out.Options = r.stateOptions(out.Options)
+	if out.Kind == ast.PlainState && len(out.Options) == 0 {
+		return nil
+	}
+	return out
+}
+
+// plainState drops what modulate state and synproxy state add: other protocols
+// than TCP have no sequence numbers and no handshakes.
+func plainState(s *ast.State) *ast.State {
+	if s == nil || s.Kind == ast.PlainState {
+		return s
+	}
+	plain := *s
+	plain.Kind = ast.PlainState
+	if len(plain.Options) == 0 {
+		return nil
+	}
+	return &plain
+}
+
+// unenforcedState says what of the rule's state is not enforced. What the
+// options of set state-defaults lack is said there.
+func (r *resolver) unenforcedState(in *ast.Rule) {
+	s := in.State
+	if s == nil {
+		return
+	}
+	switch {
+	case s.Kind == ast.ModulatedState:
+		r.faults.Unenforced(s.Span, "modulate state")
+	case s.Kind == ast.SynproxyState && in.Direction != ast.Out:
+		r.faults.Unenforced(s.Span, "synproxy state")
+	}
+	r.unenforcedOptions(s.Options)
+}
+
+// unenforcedOptions says which options of states are not enforced. All states
+// float, and none is told to other machines.
+func (r *resolver) unenforcedOptions(options []ast.StateOption) {
+	for i := range options {
+		switch o := &options[i]; o.Kind {
+		case ast.StateFloating, ast.StateNoSync:
+		case ast.StateTimeout:
+			r.faults.Unenforced(o.Span, "a timeout of a rule's states")
+		default:
+			r.faults.Unenforced(o.Span, "state option "+o.Kind.String())
+		}
+	}
+}
+
+// checkSynproxy checks what synproxy state and modulate state stand with.
+func (r *resolver) checkSynproxy(in *ast.Rule) {
+	s := in.State
+	if s == nil || s.Kind == ast.PlainState {
+		return
+	}
+	if s.Kind == ast.SynproxyState && in.Direction != ast.In {
+		r.faults.Warnf(s.Span, "synproxy state is for incoming packets; for outgoing ones it is keep state")
+	}
+	if sloppy := stateOption(s.Options, ast.StateSloppy); sloppy != nil {
+		r.faults.Errorf(sloppy.Span, "sloppy stands behind keep state only")
+	}
+}
+
+func stateOption(options []ast.StateOption, kind ast.StateOptionKind) *ast.StateOption {
+	i := slices.IndexFunc(options, func(o ast.StateOption) bool { return o.Kind == kind })
+	if i < 0 {
+		return nil
+	}
+	return &options[i]
+}
+
+// stateOptions checks options against each other and gives them in the order
+// and with the additions of pfctl.
+func (r *resolver) stateOptions(given []ast.StateOption) []ast.StateOption {
+	r.checkOptions(given)
+	out := slices.DeleteFunc(slices.Clone(given), func(o ast.StateOption) bool {
+		return o.Kind == ast.StateFloating && !r.ifBound || o.Kind == ast.StateSourceTrack ||
+			o.N == 0 && (o.Kind == ast.StateMax || o.Kind == ast.StateTimeout)
+	})
+	if track := sourceTrack(given); track != nil {
+		out = append(out, *track)
+	}
+	if r.ifBound && stateOption(given, ast.StateIfBound) == nil && stateOption(given, ast.StateFloating) == nil {
+		out = append(out, ast.StateOption{Kind: ast.StateIfBound})
+	}
+	out = adaptTimeouts(out)
+	slices.SortStableFunc(out, func(a, b ast.StateOption) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(timeoutOrder(a.Name), timeoutOrder(b.Name)))
+	})
+	return out
+}
+
+// perRule are the limits that ask for the sources of each rule to be counted
+// for themselves.
+var perRule = []ast.StateOptionKind{ast.StateMaxSrcNodes, ast.StateMaxSrcConn, ast.StateMaxSrcConnRate}
+
+func (r *resolver) checkOptions(options []ast.StateOption) {
+	track := stateOption(options, ast.StateSourceTrack)
+	for _, kind := range perRule {
+		o := stateOption(options, kind)
+		if o != nil && track != nil && track.Track == ast.TrackGlobal {
+			r.conflict(o.Span, kind.String()+" counts the sources of one rule, not of all", track.Span)
+		}
+	}
+	overload := stateOption(options, ast.StateOverload)
+	if overload != nil && stateOption(options, ast.StateMaxSrcConn) == nil && stateOption(options, ast.StateMaxSrcConnRate) == nil {
+		r.faults.Errorf(overload.Span, "overload needs max-src-conn or max-src-conn-rate")
+	}
+}
+
+// sourceTrack gives the extent of source tracking that options come to, nil for
+// none.
+func sourceTrack(options []ast.StateOption) *ast.StateOption {
+	track := stateOption(options, ast.StateSourceTrack)
+	if track == nil && stateOption(options, ast.StateMaxSrcStates) == nil && !slices.ContainsFunc(options, isPerRule) {
+		return nil
+	}
+	out := ast.StateOption{Kind: ast.StateSourceTrack, Track: ast.TrackGlobal}
+	if track != nil {
+		out.Span = track.Span
+	}
+	if track != nil && track.Track == ast.TrackRule || slices.ContainsFunc(options, isPerRule) {
+		out.Track = ast.TrackRule
+	}
+	return &out
+}
+
+func isPerRule(o ast.StateOption) bool { return slices.Contains(perRule, o.Kind) }
+
+// adaptTimeouts adds the timeouts that follow from limits: adaptive ones from
+// max, and a memory of sources that is as long as max-src-conn-rate asks for.
+func adaptTimeouts(options []ast.StateOption) []ast.StateOption {
+	adaptive := func(o ast.StateOption) bool { return o.Name == "adaptive.start" || o.Name == "adaptive.end" }
+	if most := stateOption(options, ast.StateMax); most != nil && !slices.ContainsFunc(options, adaptive) {
+		for _, t := range []ast.StateOption{
+			{Kind: ast.StateTimeout, Name: "adaptive.start", N: most.N / 10 * 6},
+			{Kind: ast.StateTimeout, Name: "adaptive.end", N: uint32(min(uint64(most.N)/10*12, 1<<32-1))},
+		} {
+			if t.N > 0 {
+				options = append(options, t)
+			}
+		}
+	}
+	rate := stateOption(options, ast.StateMaxSrcConnRate)
+	if rate == nil {
+		return options
+	}
+	i := slices.IndexFunc(options, func(o ast.StateOption) bool { return o.Name == "src.track" })
+	switch {
+	case i < 0:
+		return append(options, ast.StateOption{Kind: ast.StateTimeout, Name: "src.track", N: rate.Seconds})
+	case options[i].N < rate.Seconds:
+		options[i].N = rate.Seconds
+	}
+	return options
+}
+
+// timeoutNames are the timeouts of states in pfctl's order.
+var timeoutNames = []string{
+	"tcp.first", "tcp.opening", "tcp.established", "tcp.closing", "tcp.finwait", "tcp.closed",
+	"sctp.first", "sctp.opening", "sctp.established", "sctp.closing", "sctp.closed",
+	"udp.first", "udp.single", "udp.multiple", "icmp.first", "icmp.error",
+	"other.first", "other.single", "other.multiple", "adaptive.start", "adaptive.end", "src.track", "tcp.tsdiff",
+}
+
+func timeoutOrder(name string) int { return slices.Index(timeoutNames, name) }
