@@ -91,6 +91,8 @@ type Antispoof struct {
 	Interfaces []AntispoofInterface
 	Family     Family
 	Label      *Word
+	MoreLabels []Word
+	Identifier *Word
 }
 
 // AntispoofInterface is an interface of antispoof.

@@ -78,6 +78,9 @@ type Rule struct {
 	State      *State
 	AllowOpts  token.Span // of the word
 	Label      *Word
+	MoreLabels []Word // FreeBSD takes several
+	Identifier *Word  // ridentifier of FreeBSD, tracker of pfSense: a number
+	Dummynet   *Dummynet
 	Tag        *Word
 	Tagged     *Tagged
 	Nat        *Pool

@@ -19,6 +19,9 @@ func (p *parser) rule() ast.Stmt {
 	p.direction(r)
 	p.logQuick(&r.Log, &r.Quick)
 	p.on(r)
+	if at := p.tok.Span; p.acceptWord("fastroute") {
+		p.faults.Warnf(at, "fastroute does nothing, as in FreeBSD")
+	}
 	p.unsupportedClauses()
 	r.Family, r.FamilySpan = p.family()
 	p.unsupportedClauses()
@@ -204,7 +207,11 @@ func (p *parser) ruleOptions(r *ast.Rule) {
 		case p.acceptWord("allow-opts"):
 			r.AllowOpts = at
 		case p.acceptWord("label"):
-			p.once(&r.Label, at, "label")
+			p.label(&r.Label, &r.MoreLabels)
+		case p.isIdentifier():
+			p.identifier(&r.Identifier, at)
+		case p.isWord("dnpipe"), p.isWord("dnqueue"):
+			p.dummynet(r)
 		case p.acceptWord("tag"):
 			p.once(&r.Tag, at, "tag")
 		case p.isWord("tagged"), p.is(token.Not):

@@ -315,10 +315,12 @@ func (p *parser) antispoof() ast.Stmt {
 		a.Interfaces = append(a.Interfaces, ast.AntispoofInterface{Interface: i, Dynamic: dynamic})
 	})
 	a.Family, _ = p.family()
-	for p.unsupportedClause() || p.isWord("label") {
-		if p.acceptWord("label") {
-			label := p.word("a label")
-			a.Label = &label
+	for p.unsupportedClause() || p.isWord("label") || p.isIdentifier() {
+		switch at := p.tok.Span; {
+		case p.acceptWord("label"):
+			p.label(&a.Label, &a.MoreLabels)
+		case p.isIdentifier():
+			p.identifier(&a.Identifier, at)
 		}
 	}
 	a.Span = a.Span.To(p.last)

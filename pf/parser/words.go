@@ -16,15 +16,18 @@ var (
 		"flags", "icmp-type", "icmp6-type", "keep", "modulate", "synproxy", "no", "allow-opts", "label", "tag", "tagged", "nat-to", "rdr-to",
 	}
 
+	// freebsdWords start the options that only FreeBSD's rules have.
+	freebsdWords = []string{"ridentifier", "tracker", "dnpipe", "dnqueue", "fastroute"}
+
 	// unsupportedClauseWords start clauses that are not read yet.
 	unsupportedClauseWords = setOf(
 		"os", "user", "group", "tos", "fragment", "once", "max-pkt-rate", "max-pkt-size",
 		"probability", "prio", "set", "queue", "rtable", "rdomain", "divert-to", "divert-reply", "divert-packet", "scrub",
-		"af-to", "binat-to", "route-to", "reply-to", "dup-to", "received-on", "ridentifier", "fastroute",
+		"af-to", "binat-to", "route-to", "reply-to", "dup-to", "received-on",
 	)
 
 	// clauseWords are all words that a clause can start with.
-	clauseWords = slices.Concat(headWords, optionalWords, []string{"port"}, slices.Sorted(maps.Keys(unsupportedClauseWords)))
+	clauseWords = slices.Concat(headWords, optionalWords, freebsdWords, []string{"port"}, slices.Sorted(maps.Keys(unsupportedClauseWords)))
 
 	statementWords = append([]string{
 		"pass", "block", "match", "antispoof", "table", "set",

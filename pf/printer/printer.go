@@ -94,9 +94,7 @@ func antispoof(a *ast.Antispoof) string {
 		return name(i.Name)
 	}))
 	c.add(a.Family.String())
-	if a.Label != nil {
-		c.add("label", quote(a.Label.Text))
-	}
+	names(&c, a.Label, a.MoreLabels, a.Identifier)
 	return c.String()
 }
 

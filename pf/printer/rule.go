@@ -22,9 +22,7 @@ func Rule(r *ast.Rule) string {
 	icmp(&c, r.ICMP)
 	state(&c, r.State)
 	c.addIf(r.AllowOpts.IsValid(), "allow-opts")
-	if r.Label != nil {
-		c.add("label", quote(r.Label.Text))
-	}
+	names(&c, r.Label, r.MoreLabels, r.Identifier)
 	if r.Tag != nil {
 		c.add("tag", name(r.Tag.Text))
 	}
@@ -32,6 +30,7 @@ func Rule(r *ast.Rule) string {
 		c.addIf(r.Tagged.Not, "!")
 		c.add("tagged", name(r.Tagged.Name.Text))
 	}
+	dummynet(&c, r.Dummynet)
 	pool(&c, "nat-to", r.Nat)
 	pool(&c, "rdr-to", r.Rdr)
 	return c.String()

@@ -38,7 +38,7 @@ func (r *resolver) spoofed(a *ast.Antispoof, of *ast.AntispoofInterface, members
 		}
 		rule := &ast.Rule{
 			Span: a.Span, Action: ast.Block, Direction: ast.In, Quick: a.Quick, Log: a.Log,
-			On: on, Family: a.Family, Label: a.Label,
+			On: on, Family: a.Family, Label: a.Label, MoreLabels: a.MoreLabels, Identifier: a.Identifier,
 		}
 		rule.From.Hosts = []ast.Host{source}
 		rule.Origin = of.Span

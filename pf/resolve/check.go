@@ -23,6 +23,9 @@ func (r *resolver) checkOnce(in *ast.Rule) {
 	if in.Flags != nil && in.Flags.Set&^in.Flags.Mask != 0 {
 		r.faults.Errorf(in.Flags.Span, "never true: flags must be set that are not looked at")
 	}
+	if in.Dummynet != nil {
+		r.faults.Unenforced(in.Dummynet.Span, map[bool]string{false: "dnpipe", true: "dnqueue"}[in.Dummynet.Queue])
+	}
 	r.translation(in, in.Nat, "nat-to", ast.Out, "incoming")
 	r.translation(in, in.Rdr, "rdr-to", ast.In, "outgoing")
 	r.textsGiven(in)
@@ -72,7 +75,7 @@ func (r *resolver) consistent(out *ast.Rule) bool {
 		proto = out.Protos[0]
 	}
 	before := len(r.faults.Items)
-	if proto.Number != protoTCP && proto.Number != protoUDP {
+	if !hasPorts(proto.Number) {
 		for _, ports := range [][]ast.Port{out.From.Ports, out.To.Ports} {
 			if len(ports) > 0 {
 				r.conflict(ports[0].Span, "ports need proto tcp or udp", proto.Span)

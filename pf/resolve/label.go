@@ -32,6 +32,15 @@ func (r *resolver) texts(out *ast.Rule) bool {
 	if out.Label != nil && out.Label.Text == "" {
 		out.Label = nil // as in pf
 	}
+	more := make([]ast.Word, 0, len(out.MoreLabels))
+	for i := range out.MoreLabels {
+		if l := replace(&out.MoreLabels[i], "the label"); l.Text != "" {
+			more = append(more, *l)
+		}
+	}
+	if out.MoreLabels = more; out.Label == nil && len(more) > 0 {
+		out.Label, out.MoreLabels = &more[0], more[1:]
+	}
 	out.Tag = replace(out.Tag, "the tag")
 	if out.Tagged != nil {
 		tagged := *out.Tagged

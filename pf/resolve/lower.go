@@ -41,6 +41,9 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 	if in.Label != nil {
 		out.Label = in.Label.Text
 	}
+	for _, l := range in.MoreLabels {
+		out.MoreLabels = append(out.MoreLabels, l.Text)
+	}
 	if in.Tag != nil {
 		out.Tag = in.Tag.Text
 	}

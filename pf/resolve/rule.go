@@ -182,6 +182,7 @@ func (r *resolver) add(out *ast.Rule) {
 	}
 	fitBits(out)
 	r.fill(out)
+	r.sctpPorts(out)
 	if r.consistent(out) && r.texts(out) {
 		r.rules = append(r.rules, out)
 	}

@@ -116,29 +116,30 @@ const (
 // Rule is one line of the configuration after expansion: every field holds a
 // single value. The zero value of a field means that the rule does not ask.
 type Rule struct {
-	Nr        int
-	Pos       token.Pos // where it stands in the file: under the list element that made it
-	Text      string    // canonical form, as weir rules and pfctl -nv print it
-	Action    Action
-	Answer    Answer // of Block
-	Direction Direction
-	Quick     bool
-	Log       bool // log the packets that it decides without a state, and those that make one
-	LogAll    bool // log (all): each packet of its states too; Log is set
-	Interface Interface
-	Family    Family
-	Proto     uint8 // 0: any (protocol 0 itself cannot be asked for)
-	From, To  Endpoint
-	Flags     TCPFlags
-	ICMP      ICMPType
-	State     StatePolicy
-	AllowOpts bool
-	Label     string       // macros ($if, $srcaddr, …) already replaced
-	Tag       string       // set on the packet when the rule matches; sticky
-	Tagged    string       // asked of the packet
-	NotTagged bool         // ! tagged
-	Nat       *Translation // nat-to
-	Rdr       *Translation // rdr-to
+	Nr         int
+	Pos        token.Pos // where it stands in the file: under the list element that made it
+	Text       string    // canonical form, as weir rules and pfctl -nv print it
+	Action     Action
+	Answer     Answer // of Block
+	Direction  Direction
+	Quick      bool
+	Log        bool // log the packets that it decides without a state, and those that make one
+	LogAll     bool // log (all): each packet of its states too; Log is set
+	Interface  Interface
+	Family     Family
+	Proto      uint8 // 0: any (protocol 0 itself cannot be asked for)
+	From, To   Endpoint
+	Flags      TCPFlags
+	ICMP       ICMPType
+	State      StatePolicy
+	AllowOpts  bool
+	Label      string       // macros ($if, $srcaddr, …) already replaced
+	MoreLabels []string     // labels behind the first, which FreeBSD allows
+	Tag        string       // set on the packet when the rule matches; sticky
+	Tagged     string       // asked of the packet
+	NotTagged  bool         // ! tagged
+	Nat        *Translation // nat-to
+	Rdr        *Translation // rdr-to
 }
 
 // Interface is the "on" clause. What Name stands for is looked up when the rule

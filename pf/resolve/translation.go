@@ -194,7 +194,7 @@ func (r *resolver) rdrConsistent(t *ast.Translation) bool {
 	if t.Kind != ast.RdrRule || t.Anchor != nil {
 		return true
 	}
-	if t.Target != nil && t.Target.Port != nil && (len(t.Protos) == 0 || t.Protos[0].Number != protoTCP && t.Protos[0].Number != protoUDP) {
+	if t.Target != nil && t.Target.Port != nil && (len(t.Protos) == 0 || !hasPorts(t.Protos[0].Number)) {
 		r.faults.Errorf(t.Target.Port.Span, "ports need proto tcp or udp")
 		return false
 	}

@@ -1,0 +1,71 @@
+package parser
+
+import (
+	"strconv"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/token"
+)
+
+// maxLabels is how many labels a rule may have, as in FreeBSD.
+const maxLabels = 5
+
+// label reads a label of a rule, the first or a further one.
+func (p *parser) label(first **ast.Word, more *[]ast.Word) {
+	w := p.word("a label")
+	switch {
+	case *first == nil:
+		*first = &w
+	case len(*more) < maxLabels-1:
+		*more = append(*more, w)
+	default:
+		p.faults.Add(diag.Diagnostic{
+			Span:    w.Span,
+			Message: "a rule has at most " + strconv.Itoa(maxLabels) + " labels",
+			Related: []diag.Related{{Span: (*first).Span}},
+		})
+	}
+}
+
+// isIdentifier reports whether the number of a rule is given here.
+func (p *parser) isIdentifier() bool { return p.isWord("ridentifier") || p.isWord("tracker") }
+
+// identifier reads the number that FreeBSD and pfSense give a rule; at is where
+// its keyword stands.
+func (p *parser) identifier(target **ast.Word, at token.Span) {
+	name := p.tok.Text
+	p.advance()
+	w, n := p.number("the number of a rule", 1<<32-1)
+	if *target != nil {
+		p.twice(at, (*target).Span, name)
+		return
+	}
+	w.Text = strconv.FormatUint(n, 10)
+	*target = &w
+}
+
+// dummynet reads dnpipe or dnqueue and one number or two in parentheses, which
+// may be 0.
+func (p *parser) dummynet(r *ast.Rule) {
+	d := &ast.Dummynet{Span: p.tok.Span, Queue: p.isWord("dnqueue")}
+	word := p.tok.Text
+	p.advance()
+	number := func() { w, _ := p.number("the number of a "+word[2:], 1<<16-1); d.Numbers = append(d.Numbers, w) }
+	if p.accept(token.LeftParen) {
+		number()
+		p.accept(token.Comma)
+		if !p.is(token.RightParen) {
+			number()
+		}
+		p.expect(token.RightParen, "the numbers of "+word)
+	} else {
+		number()
+	}
+	d.Span = d.Span.To(p.last)
+	if r.Dummynet != nil {
+		p.twice(d.Span, r.Dummynet.Span, "dnpipe or dnqueue")
+		return
+	}
+	r.Dummynet = d
+}
