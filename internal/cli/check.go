@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/internal/expect"
 	"weir/internal/netif"
 	"weir/pf/diag"
 	"weir/pf/printer"
@@ -20,6 +21,7 @@ type checkOptions struct {
 	optimize string
 	enforce  bool
 	json     bool
+	expect   string
 }
 
 func newCheckCommand(env *Env) *cobra.Command {
@@ -33,14 +35,20 @@ What is printed can be loaded, and means the same. With - for FILE it reads
 the standard input.
 
 Interfaces and addresses are those of this machine, or with --host those that
-a file names, in the form of "weir interfaces --json". Exit status 0: the file
-is accepted, perhaps with warnings; 1: it is refused.`,
+a file names, in the form of "weir interfaces --json".
+
+With --expect it says instead whether the rules do with packets what a JSON file
+expects of them: docs/expectations.md.
+
+Exit status 0: the file is accepted, perhaps with warnings, and all expectations
+hold; 1: it is refused, or an expectation does not hold; 2: wrong usage.`,
 		Args: usageArgs(oneFile),
 		RunE: func(_ *cobra.Command, args []string) error { return check(env, o, args[0]) },
 	}
 	c.Flags().StringVarP(&o.optimize, "optimize", "o", "none", "optimize the rules: none")
 	c.Flags().StringVar(&o.host, "host", "", "check for the machine that a JSON `file` describes")
 	c.Flags().BoolVar(&o.enforce, "enforce", false, "refuse also what this version reads but does not enforce")
+	c.Flags().StringVar(&o.expect, "expect", "", "judge the packets of a JSON `file`, and say which fare otherwise than expected there")
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON: whether it is accepted, its lines, errors and warnings")
 	return c
 }
@@ -62,6 +70,10 @@ func check(env *Env, o *checkOptions, name string) error {
 	if err != nil {
 		return fmt.Errorf("read the rules: %w", err)
 	}
+	expected, err := o.readExpectations()
+	if err != nil {
+		return err
+	}
 	rules, list := resolve.Load(name, text, host)
 	if o.enforce {
 		if list.Enforce(); list.HasErrors() {
@@ -70,8 +82,14 @@ func check(env *Env, o *checkOptions, name string) error {
 	} else {
 		list.Fold()
 	}
+	var report *expect.Report
+	if rules != nil && expected != nil {
+		if report, err = o.judge(rules, host, expected); err != nil {
+			return err
+		}
+	}
 	if o.json {
-		return printCheckJSON(env, rules, &list)
+		return printCheckJSON(env, rules, &list, report)
 	}
 	if err := list.Fprint(env.Stderr); err != nil {
 		return fmt.Errorf("print errors and warnings: %w", err)
@@ -79,8 +97,21 @@ func check(env *Env, o *checkOptions, name string) error {
 	if rules == nil {
 		return ErrSilent
 	}
+	if report != nil {
+		return printReport(env, report)
+	}
 	if err := printer.Fprint(env.Stdout, rules.Source); err != nil {
 		return fmt.Errorf("print the rules: %w", err)
+	}
+	return nil
+}
+
+func printReport(env *Env, report *expect.Report) error {
+	if err := report.Fprint(env.Stdout); err != nil {
+		return fmt.Errorf("print the report: %w", err)
+	}
+	if report.Failed() > 0 {
+		return ErrSilent
 	}
 	return nil
 }
@@ -112,9 +143,11 @@ type checkResult struct {
 	Accepted    bool          `json:"accepted"`
 	Lines       []string      `json:"lines"`
 	Diagnostics []diag.Record `json:"diagnostics"`
+
+	Expectations []expect.Record `json:"expectations,omitempty"` // with --expect
 }
 
-func printCheckJSON(env *Env, rules *resolve.Ruleset, list *diag.List) error {
+func printCheckJSON(env *Env, rules *resolve.Ruleset, list *diag.List, report *expect.Report) error {
 	result := checkResult{Accepted: rules != nil, Lines: []string{}, Diagnostics: list.Records()}
 	if rules != nil {
 		var text strings.Builder
@@ -125,10 +158,13 @@ func printCheckJSON(env *Env, rules *resolve.Ruleset, list *diag.List) error {
 			result.Lines = strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 		}
 	}
+	if report != nil {
+		result.Expectations = report.Records()
+	}
 	if err := env.printJSON(result); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
-	if rules == nil {
+	if rules == nil || report != nil && report.Failed() > 0 {
 		return ErrSilent
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/internal/api"
+	"weir/internal/expect"
 	"weir/pf/diag"
 )
 
@@ -29,9 +30,10 @@ func Run(ctx context.Context, env *Env, args []string) int {
 func say(w io.Writer, err error) {
 	var faults *diag.Failure
 	var refusal *api.RefusedError
+	var wrong expect.Faults
 	switch {
 	case err == nil, errors.Is(err, ErrSilent):
-	case errors.As(err, &faults), errors.As(err, &refusal) && refusal.Faults:
+	case errors.As(err, &faults), errors.As(err, &wrong), errors.As(err, &refusal) && refusal.Faults:
 		fmt.Fprintln(w, err)
 	default:
 		fmt.Fprintf(w, "weir: %v\n", err)

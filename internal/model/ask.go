@@ -54,7 +54,8 @@ func (f *Forwarding) Rule() *resolve.Rule {
 
 // Ask tells what would become of a packet if nothing were known of its
 // connection. Interface is where it comes in, at any hook but TCXEgress; 0 is a
-// packet of the box itself, whose frame is the bare IP packet. The rules are also asked about what is dropped before
+// packet of the box itself, whose frame is the bare IP packet. One to itself is
+// not judged. The rules are also asked about what is dropped before
 // them, so that the answer can name the one which blocks it too.
 func (m *Model) Ask(f *Frame) Forwarding {
 	asked, i, end := m.shown(f)
@@ -78,6 +79,7 @@ func (m *Model) Ask(f *Frame) Forwarding {
 		}
 	case passes:
 		w.Pass, w.Reason, w.State = true, reason.Implicit, false
+		w.Local, w.NoRoute = !p.egress(), false
 		if refused != nil {
 			w.In.Rule, w.Out.Rule = nil, nil
 		}
@@ -109,10 +111,14 @@ func (m *Model) shown(f *Frame) (asked *Frame, i *Interface, end *Forwarding) {
 		return nil, nil, &Forwarding{Pass: why.IsPass(), Reason: *why}
 	}
 	asked.Hook = TCXEgress
+	stays := Forwarding{Pass: true, Reason: reason.Local, Local: true, Src: fixed(p.tuple.Src, p.tuple.SPort), Dst: fixed(p.tuple.Dst, p.tuple.DPort)}
+	if m.box.owns(p.tuple.Dst) {
+		return nil, nil, &stays
+	}
 	route := m.box.Route(p.tuple.Dst)
 	if i = m.box.byIndex(route.Interface); route.Kind != RouteForward || i == nil {
-		local := m.box.owns(p.tuple.Dst)
-		return nil, nil, &Forwarding{Pass: true, Reason: reason.NoRule, Local: local, NoRoute: !local}
+		stays.Reason, stays.Local, stays.NoRoute = reason.UpRoute, false, true
+		return nil, nil, &stays
 	}
 	asked.Interface = i.Index
 	bare := *i
@@ -125,8 +131,7 @@ func (m *Model) told(p *packet, in, out *crossing, r routed) Forwarding {
 	w := Forwarding{
 		Pass: true, Reason: passReason(in, out), In: in.told(), Out: out.told(),
 		State: wantsState(p, in, out), Tag: out.tag,
-		Src: End{[]netip.Prefix{single(p.tuple.Src)}, p.tuple.SPort, p.tuple.SPort},
-		Dst: End{[]netip.Prefix{single(p.tuple.Dst)}, p.tuple.DPort, p.tuple.DPort},
+		Src: fixed(p.tuple.Src, p.tuple.SPort), Dst: fixed(p.tuple.Dst, p.tuple.DPort),
 	}
 	if !out.due {
 		w.Tag = in.tag
@@ -154,7 +159,10 @@ func (m *Model) told(p *packet, in, out *crossing, r routed) Forwarding {
 	return w
 }
 
-func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+// fixed is an end that nothing translates.
+func fixed(a netip.Addr, port uint16) End {
+	return End{Addrs: []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}, Low: port, High: port}
+}
 
 // hop is who a packet is handed to: the gateway, or its destination itself.
 func (r *Route) hop(inside state.Tuple) netip.Addr {

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+
+	"weir/internal/expect"
+	"weir/internal/netif"
+	"weir/pf/resolve"
+)
+
+// readExpectations reads the file of --expect.
+func (o *checkOptions) readExpectations() ([]*expect.Expectation, error) {
+	if o.expect == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(o.expect)
+	if err != nil {
+		return nil, fmt.Errorf("read the expectations: %w", err)
+	}
+	return expect.Read(o.expect, data)
+}
+
+// judge says whether rules do what is expected of them. Packets are routed as
+// the host's description says or, without one, as this machine does.
+func (o *checkOptions) judge(rules *resolve.Ruleset, host *resolve.Host, all []*expect.Expectation) (*expect.Report, error) {
+	route := expect.Described(host)
+	if o.host == "" {
+		routes, err := netif.Routes()
+		if err != nil {
+			return nil, err
+		}
+		route = func(dst netip.Addr) (string, netip.Addr, bool) {
+			r, ok := routes.To(dst)
+			return r.Interface, r.Gateway, ok
+		}
+	}
+	return expect.NewJudge(rules, host, route).Run(o.expect, all)
+}

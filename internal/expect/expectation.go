@@ -1,0 +1,182 @@
+package expect
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"weir/pf/diag"
+)
+
+// An Expectation is a packet and what is to become of it. Of what it does not
+// name, anything may.
+type Expectation struct {
+	Line   int // of its file, where it begins
+	In     string
+	Packet Packet
+	Text   string // of the packet
+
+	Verdict     string // Pass or Block
+	Out         *string
+	Local       *bool
+	NextHop     netip.Addr // invalid: not named
+	Source      Ends
+	Destination Ends
+	Answer      *Answer
+	Label       *string
+	Rule        *string
+	At          *Place
+	State       *bool
+	Log         *bool
+	Tag         *string
+	Why         string
+}
+
+// Verdicts.
+const (
+	Pass  = "pass"
+	Block = "block"
+)
+
+// fields are an expectation in JSON.
+type fields struct {
+	In          string    `json:"in"`
+	Packet      string    `json:"packet"`
+	Verdict     string    `json:"verdict"`
+	Out         *string   `json:"out"`
+	Local       *bool     `json:"local"`
+	NextHop     *textAddr `json:"next_hop"`
+	Source      Ends      `json:"source_after"`
+	Destination Ends      `json:"destination_after"`
+	Answer      *Answer   `json:"answer"`
+	Label       *string   `json:"label"`
+	Rule        *string   `json:"rule"`
+	Line        *Place    `json:"line"`
+	State       *bool     `json:"state"`
+	Log         *bool     `json:"log"`
+	Tag         *string   `json:"tag"`
+	Why         string    `json:"why"`
+}
+
+var fieldNames = []string{
+	"in", "packet", "verdict", "out", "local", "next_hop", "source_after", "destination_after", "answer",
+	"label", "rule", "line", "state", "log", "tag", "why",
+}
+
+// textAddr is an address in JSON, with an error that says what is wrong.
+type textAddr struct{ netip.Addr }
+
+func (a *textAddr) UnmarshalText(text []byte) error {
+	var err error
+	if a.Addr, err = netip.ParseAddr(string(text)); err != nil {
+		return fmt.Errorf("%q is no address", text)
+	}
+	return nil
+}
+
+// A Place is the line of a rule, perhaps with the file: 12 or "lan.conf:12".
+type Place struct {
+	File string // empty: any
+	Line int
+}
+
+// UnmarshalJSON reads a number or a text.
+func (p *Place) UnmarshalJSON(data []byte) error {
+	*p = Place{}
+	if json.Unmarshal(data, &p.Line) == nil {
+		return nil
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return errors.New(`a line is a number, or "FILE:NUMBER"`)
+	}
+	colon := strings.LastIndexByte(text, ':')
+	p.File = text[:max(colon, 0)]
+	if json.Unmarshal([]byte(text[colon+1:]), &p.Line) != nil {
+		return fmt.Errorf(`%q is no line: it is a number, or "FILE:NUMBER"`, text)
+	}
+	return nil
+}
+
+// String is the text that reads as the place.
+func (p Place) String() string {
+	if p.File == "" {
+		return fmt.Sprint(p.Line)
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
+
+// parse reads an expectation out of its JSON object.
+func parse(object []byte, line int) (*Expectation, error) {
+	if err := known(object); err != nil {
+		return nil, err
+	}
+	var f fields
+	if err := json.Unmarshal(object, &f); err != nil {
+		return nil, plainly(err)
+	}
+	switch {
+	case f.Packet == "":
+		return nil, errors.New(`"packet" is missing`)
+	case f.Verdict == "":
+		return nil, fmt.Errorf(`"verdict" is missing: %q or %q`, Pass, Block)
+	case f.Verdict != Pass && f.Verdict != Block:
+		return nil, fmt.Errorf("the verdict is %q or %q, not %q", Pass, Block, f.Verdict)
+	}
+	p, err := ParsePacket(f.Packet)
+	if err != nil {
+		return nil, fmt.Errorf("packet %q: %w", f.Packet, err)
+	}
+	e := &Expectation{
+		Line: line, In: f.In, Packet: *p, Text: f.Packet, Verdict: f.Verdict, Out: f.Out, Local: f.Local,
+		Source: f.Source, Destination: f.Destination, Answer: f.Answer, Label: f.Label, Rule: f.Rule,
+		At: f.Line, State: f.State, Log: f.Log, Tag: f.Tag, Why: f.Why,
+	}
+	if f.NextHop != nil {
+		e.NextHop = f.NextHop.Addr
+	}
+	return e, nil
+}
+
+// known refuses names of fields that mean nothing: what is misspelt would never
+// be compared.
+func known(object []byte) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(object, &all); err != nil {
+		return plainly(err)
+	}
+	for name := range all {
+		for _, known := range fieldNames {
+			if name == known {
+				delete(all, name)
+			}
+		}
+	}
+	for name := range all { // the first of the text
+		for other := range all {
+			if bytes.Index(object, []byte(other)) < bytes.Index(object, []byte(name)) {
+				name = other
+			}
+		}
+		if meant := diag.Nearest(name, fieldNames); meant != "" {
+			return fmt.Errorf("there is no field %q; did you mean %q?", name, meant)
+		}
+		return fmt.Errorf("there is no field %q; there are %s", name, strings.Join(fieldNames, ", "))
+	}
+	return nil
+}
+
+// plainly says what encoding/json says without its Go names.
+func plainly(err error) error {
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind) && kind.Field != "":
+		return fmt.Errorf("%q cannot be a JSON %s", kind.Field, kind.Value)
+	case errors.As(err, &kind):
+		return fmt.Errorf("an expectation is a JSON object, not a %s", kind.Value)
+	}
+	return err
+}
