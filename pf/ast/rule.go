@@ -85,6 +85,9 @@ type Rule struct {
 	Tagged     *Tagged
 	Nat        *Pool
 	Rdr        *Pool
+	Binat      *Pool // expands to a rule with Nat and one with Rdr
+	AfTo       *AfTo
+	Route      *Route
 }
 
 // ReturnKind says how a block rule answers.
@@ -155,6 +158,7 @@ type Host struct {
 	Bits    int    // what stands behind the slash; -1 for nothing
 	Prefix  netip.Prefix
 	Zone    string // the interface that a link-local address belongs to
+	Via     string // of a next hop as FreeBSD writes it, (Via host): the interface that leads to it
 }
 
 // PortOp is an operator on ports.
@@ -206,21 +210,4 @@ type Tagged struct {
 	token.Span
 	Not  bool
 	Name Word
-}
-
-// Pool is the target of nat-to or rdr-to.
-type Pool struct {
-	token.Span // from the keyword on
-	Hosts      []Host
-	Port       *PoolPort
-	RoundRobin bool
-	StaticPort bool
-}
-
-// PoolPort is the port, or range of ports, of a Pool.
-type PoolPort struct {
-	token.Span
-	Low, High Number
-	Range     bool // Low:High
-	Star      bool // Low:*
 }

@@ -23,6 +23,9 @@ func (p *parser) rule() ast.Stmt {
 		p.faults.Warnf(at, "fastroute does nothing, as in FreeBSD")
 	}
 	p.unsupportedClauses()
+	if p.route(r, true) {
+		p.unsupportedClauses()
+	}
 	r.Family, r.FamilySpan = p.family()
 	p.unsupportedClauses()
 	p.proto(r)
@@ -217,9 +220,14 @@ func (p *parser) ruleOptions(r *ast.Rule) {
 		case p.isWord("tagged"), p.is(token.Not):
 			p.tagged(r)
 		case p.acceptWord("nat-to"):
-			p.pool(&r.Nat, at, "nat-to")
+			p.natTo(r, &r.Nat, at, "nat-to")
 		case p.acceptWord("rdr-to"):
-			p.pool(&r.Rdr, at, "rdr-to")
+			p.natTo(r, &r.Rdr, at, "rdr-to")
+		case p.acceptWord("binat-to"):
+			p.natTo(r, &r.Binat, at, "binat-to")
+		case p.acceptWord("af-to"):
+			p.afTo(r, at)
+		case p.route(r, false):
 		default:
 			return
 		}

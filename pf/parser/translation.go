@@ -70,7 +70,7 @@ func (p *parser) target(t *ast.Translation) {
 	case !found:
 		p.expected(`"->" and an address`)
 	}
-	p.pool(&t.Target, at, "->")
+	t.Target = p.pool(at, "->")
 }
 
 // translationAnchor reads nat-anchor, rdr-anchor or binat-anchor.

@@ -13,7 +13,8 @@ var (
 
 	// optionalWords start the options of a rule.
 	optionalWords = []string{
-		"flags", "icmp-type", "icmp6-type", "keep", "modulate", "synproxy", "no", "allow-opts", "label", "tag", "tagged", "nat-to", "rdr-to",
+		"flags", "icmp-type", "icmp6-type", "keep", "modulate", "synproxy", "no", "allow-opts", "label", "tag", "tagged",
+		"nat-to", "rdr-to", "binat-to", "af-to", "route-to", "reply-to", "dup-to",
 	}
 
 	// freebsdWords start the options that only FreeBSD's rules have.
@@ -23,7 +24,7 @@ var (
 	unsupportedClauseWords = setOf(
 		"os", "user", "group", "tos", "fragment", "once", "max-pkt-rate", "max-pkt-size",
 		"probability", "prio", "set", "queue", "rtable", "rdomain", "divert-to", "divert-reply", "divert-packet", "scrub",
-		"af-to", "binat-to", "route-to", "reply-to", "dup-to", "received-on",
+		"received-on",
 	)
 
 	// clauseWords are all words that a clause can start with.

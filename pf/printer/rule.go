@@ -15,6 +15,7 @@ func Rule(r *ast.Rule) string {
 	logs(&c, r.Log)
 	c.addIf(r.Quick, "quick")
 	c.addIf(len(r.On) > 0, "on", list(r.On, onInterface))
+	routeBefore(&c, r.Route)
 	c.add(r.Family.String())
 	c.addIf(len(r.Protos) > 0, "proto", list(r.Protos, func(p *ast.Proto) string { return name(p.Text) }))
 	fromTo(&c, r)
@@ -31,8 +32,8 @@ func Rule(r *ast.Rule) string {
 		c.add("tagged", name(r.Tagged.Name.Text))
 	}
 	dummynet(&c, r.Dummynet)
-	pool(&c, "nat-to", r.Nat)
-	pool(&c, "rdr-to", r.Rdr)
+	translations(&c, r)
+	routeBehind(&c, r.Route)
 	return c.String()
 }
 
@@ -215,26 +216,4 @@ func icmp(c *clauses, types []ast.ICMP) {
 		}
 		return name(t.Type.Text) + " code " + name(t.Code.Text)
 	}))
-}
-
-func pool(c *clauses, keyword string, p *ast.Pool) {
-	if p == nil {
-		return
-	}
-	c.add(keyword, list(p.Hosts, address))
-	if p.Port != nil {
-		c.add("port", poolPort(p.Port))
-	}
-	c.addIf(p.RoundRobin, "round-robin")
-	c.addIf(p.StaticPort, "static-port")
-}
-
-func poolPort(p *ast.PoolPort) string {
-	switch {
-	case p.Star:
-		return p.Low.Text + ":*"
-	case p.Range:
-		return fmt.Sprintf("%s:%s", p.Low.Text, p.High.Text)
-	}
-	return name(p.Low.Text)
 }

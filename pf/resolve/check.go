@@ -26,20 +26,9 @@ func (r *resolver) checkOnce(in *ast.Rule) {
 	if in.Dummynet != nil {
 		r.faults.Unenforced(in.Dummynet.Span, map[bool]string{false: "dnpipe", true: "dnqueue"}[in.Dummynet.Queue])
 	}
-	r.translation(in, in.Nat, "nat-to", ast.Out, "incoming")
-	r.translation(in, in.Rdr, "rdr-to", ast.In, "outgoing")
+	r.checkTranslations(in)
+	r.checkRoute(in)
 	r.textsGiven(in)
-	if in.Rdr != nil && in.Rdr.StaticPort {
-		r.faults.Errorf(in.Rdr.Span, "static-port stands behind nat-to only")
-	}
-	if in.Nat != nil && in.Nat.Port != nil {
-		switch {
-		case in.Nat.StaticPort:
-			r.faults.Errorf(in.Nat.Port.Span, "static-port and a port exclude each other")
-		case in.Nat.Port.Star:
-			r.faults.Errorf(in.Nat.Port.Span, "nat-to takes a port or a range of ports, not :*")
-		}
-	}
 }
 
 // textsGiven checks that no tag is empty.
@@ -49,21 +38,6 @@ func (r *resolver) textsGiven(in *ast.Rule) {
 	}
 	if in.Tagged != nil && in.Tagged.Name.Text == "" {
 		r.faults.Errorf(in.Tagged.Span, "the tag is empty")
-	}
-}
-
-// translation checks where nat-to or rdr-to stands.
-func (r *resolver) translation(in *ast.Rule, p *ast.Pool, name string, natural ast.Direction, others string) {
-	if p == nil {
-		return
-	}
-	switch keeps := in.State == nil || in.State.Keep; {
-	case in.Action == ast.Block || in.Action == ast.Pass && !keeps:
-		r.faults.Errorf(p.Span, "%s needs a match rule or a pass rule that keeps state", name)
-	case in.Direction == ast.AnyDirection:
-		r.faults.Errorf(p.Span, "%s needs a rule with a direction, %s", name, map[ast.Direction]string{ast.In: "in", ast.Out: "out"}[natural])
-	case in.Direction != natural:
-		r.faults.Errorf(p.Span, "%s for %s packets is not supported yet", name, others)
 	}
 }
 

@@ -53,7 +53,7 @@ func (r *resolver) texts(out *ast.Rule) bool {
 // ruleTexts gives what the macros of labels stand for in a rule.
 type ruleTexts struct {
 	rule   *ast.Rule
-	number int
+	number int // -1: not known yet, $nr stays
 }
 
 func (t *ruleTexts) replace(s string) string {
@@ -64,8 +64,33 @@ func (t *ruleTexts) replace(s string) string {
 		"$if", t.interfaceName(),
 		"$srcaddr", address(t.rule.From.Hosts), "$dstaddr", address(t.rule.To.Hosts),
 		"$srcport", port(t.rule.From.Ports), "$dstport", port(t.rule.To.Ports),
-		"$proto", t.proto(), "$nr", strconv.Itoa(t.number),
+		"$proto", t.proto(), "$nr", t.nr(),
 	).Replace(s)
+}
+
+func (t *ruleTexts) nr() string {
+	if t.number < 0 {
+		return "$nr"
+	}
+	return strconv.Itoa(t.number)
+}
+
+// settleTexts replaces what a combination alone decides, for further rules that
+// are made of it: all macros but the number.
+func settleTexts(out *ast.Rule) {
+	values := &ruleTexts{rule: out, number: -1}
+	replace := func(w *ast.Word) *ast.Word {
+		if w == nil {
+			return nil
+		}
+		return &ast.Word{Span: w.Span, Text: values.replace(w.Text)}
+	}
+	out.Label, out.Tag = replace(out.Label), replace(out.Tag)
+	if out.Tagged != nil {
+		tagged := *out.Tagged
+		tagged.Name = *replace(&tagged.Name)
+		out.Tagged = &tagged
+	}
 }
 
 func (t *ruleTexts) interfaceName() string {

@@ -13,6 +13,177 @@ const (
 	natHigh = 65535
 )
 
+// pools are the pools of a rule, nil where there is none.
+type pools struct {
+	rdr, nat, route *targets
+}
+
+// targets is a pool with the addresses that its rule can use.
+type targets struct {
+	pool  ast.Pool // without Hosts
+	hosts []ast.Host
+	name  string // of its keyword
+	rdr   bool   // it replaces the destination
+	hops  bool   // it holds next hops
+}
+
+// pools resolves the pools of a rule and settles the rule's family by them, in
+// pfctl's order.
+func (r *resolver) pools(in *ast.Rule, l *lists) {
+	p := &l.pools
+	if a := in.AfTo; a != nil {
+		r.afToPools(a, l)
+	} else {
+		p.rdr = r.targets(in.Rdr, "rdr-to")
+		p.nat = r.targets(in.Nat, "nat-to")
+		if in.Binat != nil {
+			p.nat = r.targets(in.Binat, "binat-to")
+		}
+	}
+	if in.Route != nil {
+		p.route = r.targets(&in.Route.Pool, in.Route.Kind.String())
+		p.route.hops = true
+		r.checkHops(p.route)
+	}
+	for _, t := range []*targets{p.rdr, p.nat, p.route} {
+		if t == nil {
+			continue
+		}
+		t.rdr = t == p.rdr
+		if in.AfTo == nil {
+			r.settleFamily(t, l)
+		}
+		r.checkPool(t)
+	}
+}
+
+// targets resolves the addresses, ports and key of a pool.
+func (r *resolver) targets(p *ast.Pool, name string) *targets {
+	if p == nil {
+		return nil
+	}
+	t := &targets{pool: *p, name: name, hosts: r.hosts(p.Hosts, poolHost)}
+	t.pool.Hosts, t.pool.Port = nil, r.poolPort(p)
+	if p.Type == ast.SourceHash {
+		t.pool.Key = r.hashKey(p)
+	}
+	return t
+}
+
+// afToPools resolves the pools of af-to, whose addresses are of the family that
+// packets go on in. Those that come are of the other.
+func (r *resolver) afToPools(a *ast.AfTo, l *lists) {
+	l.pools.rdr = r.targets(a.To, "af-to")
+	l.pools.nat = r.targets(a.From, "af-to")
+	for _, t := range []*targets{l.pools.rdr, l.pools.nat} {
+		if t == nil {
+			continue
+		}
+		for i := range t.hosts {
+			if f := familyOf(&t.hosts[i]); f != ast.AnyFamily && f != a.Family {
+				r.faults.Errorf(t.hosts[i].Span, "af-to %s takes addresses of %s", a.Family, a.Family)
+			}
+		}
+	}
+	switch l.family {
+	case ast.AnyFamily:
+		l.family, l.familySpan = turned(a.Family), a.Span
+	case a.Family:
+		r.conflict(a.Span, fmt.Sprintf("af-to %s needs a rule of %s", a.Family, turned(a.Family)), l.familySpan)
+	}
+}
+
+// turned is the other family.
+func turned(f ast.Family) ast.Family {
+	if f == ast.Inet {
+		return ast.Inet6
+	}
+	return ast.Inet
+}
+
+// settleFamily leaves a pool the addresses of the rule's family. A rule that has
+// none gets that of the pool.
+func (r *resolver) settleFamily(t *targets, l *lists) {
+	family, at := l.family, l.familySpan
+	var fitting []ast.Host
+	for _, h := range t.hosts {
+		f := familyOf(&h)
+		switch {
+		case f == ast.AnyFamily || f == family:
+		case l.family != ast.AnyFamily:
+			continue
+		case family != ast.AnyFamily:
+			r.faults.Errorf(t.pool.Span, "inet or inet6 must be given: the addresses to translate to are of both families")
+			return
+		default:
+			family, at = f, t.pool.Span
+		}
+		fitting = append(fitting, h)
+	}
+	if len(fitting) == 0 && len(t.hosts) > 0 {
+		r.conflict(t.pool.Span, fmt.Sprintf("%s has no address of the rule's family, %s", t.name, family), at)
+	}
+	t.hosts, l.family, l.familySpan = fitting, family, at
+}
+
+// checkPool checks that a pool's type suits its addresses, and gives a pool of
+// several the type round-robin if it has none.
+func (r *resolver) checkPool(t *targets) {
+	if len(t.hosts) == 0 {
+		return // an error has been reported
+	}
+	p := &t.pool
+	several := len(t.hosts) > 1 || changing(&t.hosts[0])
+	if p.Type == ast.NoPoolType && several {
+		p.Type = ast.RoundRobin
+	}
+	for i := range t.hosts {
+		if h := &t.hosts[i]; len(t.hosts) > 1 && h.Kind != ast.HostPrefix && h.Via == "" {
+			r.faults.Errorf(h.Span, "among several addresses to choose from there can be no table and no interface in parentheses")
+		}
+	}
+	if p.Type == ast.Bitmask && several {
+		r.faults.Errorf(p.Span, "bitmask takes one network, not several addresses")
+	}
+	switch {
+	case p.StaticPort && (t.rdr || t.hops):
+		r.faults.Errorf(p.Span, "static-port stands behind nat-to only")
+	case p.StaticPort && p.Port != nil && !defaultPorts(p.Port):
+		r.faults.Errorf(p.Port.Span, "static-port and a port exclude each other")
+	}
+	if !t.rdr {
+		natPorts(p)
+	}
+	r.unenforcedPool(t)
+}
+
+// unenforcedPool warns of a way to choose that the dataplane does not know. Of
+// one address there is nothing to choose.
+func (r *resolver) unenforcedPool(t *targets) {
+	if t.hops || len(t.hosts) == 1 && fixed(&t.hosts[0]) {
+		return
+	}
+	switch t.pool.Type {
+	case ast.Bitmask, ast.Random, ast.SourceHash, ast.LeastStates:
+		r.faults.Unenforced(t.pool.Span, t.pool.Type.String())
+	}
+	if t.pool.Sticky {
+		r.faults.Unenforced(t.pool.Span, "sticky-address")
+	}
+}
+
+// fixed reports whether a pool of this one element has one address.
+func fixed(h *ast.Host) bool { return h.Kind == ast.HostPrefix && h.Prefix.IsSingleIP() }
+
+// checkHops checks what addresses of interfaces next hops are.
+func (r *resolver) checkHops(t *targets) {
+	for i := range t.hosts {
+		if h := &t.hosts[i]; h.Kind == ast.HostDynamic && h.Via == "" {
+			r.faults.Errorf(h.Span, "a next hop is never an address of this machine; (%s:peer) is the other end of a link", h.Name)
+		}
+	}
+}
+
 // poolPort looks the ports of a pool up; nil if there are none.
 func (r *resolver) poolPort(p *ast.Pool) *ast.PoolPort {
 	if p.Port == nil {
@@ -29,71 +200,40 @@ func (r *resolver) poolPort(p *ast.Pool) *ast.PoolPort {
 	return &resolved
 }
 
-// pools gives a combination the addresses of its translations that are of its
-// family. It reports false if there are none, so that it is left out.
-func (r *resolver) pools(out *ast.Rule, l *lists) bool {
-	if out.Family == ast.AnyFamily {
-		out.Family = max(common(l.nat), common(l.rdr))
+// choose gives a combination its pools. As in pfctl, several addresses become a
+// table, a table for each combination; pairs of FreeBSD's stay a list, because a
+// table holds no interfaces.
+func (r *resolver) choose(out *ast.Rule, l *lists) {
+	if l.pools == (pools{}) {
+		return
 	}
-	nat, ok := r.pool(out.Nat, l.nat, l.natPort, out, l)
-	if !ok {
-		return false
-	}
-	rdr, ok := r.pool(out.Rdr, l.rdr, l.rdrPort, out, l)
-	if !ok {
-		return false
-	}
-	out.Nat, out.Rdr = nat, rdr
-	if nat != nil {
-		natPorts(nat)
-	}
-	return rdr == nil || r.rdrPorts(rdr, out)
-}
-
-// pool gives the part of a pool that fits a combination: one address, or a
-// table of them as in pfctl.
-func (r *resolver) pool(in *ast.Pool, hosts []ast.Host, port *ast.PoolPort, out *ast.Rule, l *lists) (*ast.Pool, bool) {
-	if in == nil {
-		return nil, true
-	}
-	if l.family == ast.AnyFamily && bothFamilies(hosts) {
-		r.faults.Errorf(in.Span, "inet or inet6 must be given: the addresses to translate to are of both families")
-		return nil, false
-	}
-	var fitting []ast.Host
-	for _, h := range hosts {
-		if f := familyOf(&h); f == ast.AnyFamily || f == out.Family {
-			fitting = append(fitting, h)
-		}
-	}
-	pool := *in
-	pool.Port = port
+	rdr, nat, route := r.pool(l.pools.rdr), r.pool(l.pools.nat), r.pool(l.pools.route)
 	switch {
-	case len(fitting) == 0:
-		l.whySpan, l.why, l.whyNot = in.Span, "this has no address of the rule's family", out.FamilySpan
-		return nil, false
-	case len(fitting) == 1:
-		pool.Hosts = fitting
-		pool.RoundRobin = in.RoundRobin || changing(&fitting[0])
-		return &pool, true
+	case out.AfTo != nil:
+		a := *out.AfTo
+		a.From, a.To = nat, rdr
+		out.AfTo = &a
+	case out.Binat != nil:
+		out.Binat = nat
+	default:
+		out.Nat, out.Rdr = nat, rdr
 	}
-	for _, h := range fitting {
-		if h.Kind != ast.HostPrefix {
-			r.faults.Errorf(h.Span, "among several addresses to translate to there can be no table and no interface in parentheses")
-			return nil, false
-		}
+	if route != nil {
+		out.Route = &ast.Route{Kind: out.Route.Kind, Pool: *route}
 	}
-	pool.Hosts, pool.RoundRobin = []ast.Host{r.newTable(fitting)}, true
-	return &pool, true
 }
 
-// bothFamilies reports whether hosts holds addresses of both families.
-func bothFamilies(hosts []ast.Host) bool {
-	seen := map[ast.Family]bool{}
-	for i := range hosts {
-		seen[familyOf(&hosts[i])] = true
+// pool gives a pool for one combination.
+func (r *resolver) pool(t *targets) *ast.Pool {
+	if t == nil {
+		return nil
 	}
-	return seen[ast.Inet] && seen[ast.Inet6]
+	p := t.pool
+	p.Hosts = t.hosts
+	if len(t.hosts) > 1 && t.hosts[0].Via == "" {
+		p.Hosts = []ast.Host{r.newTable(t.hosts)}
+	}
+	return &p
 }
 
 // changing reports whether a pool of this one element can have several
@@ -109,15 +249,22 @@ func changing(h *ast.Host) bool {
 	return false
 }
 
+// defaultPorts reports whether a range of ports is the one that nat-to uses by
+// itself.
+func defaultPorts(p *ast.PoolPort) bool {
+	return p.Range && p.Low.Value == natLow && p.High.Value == natHigh
+}
+
 // natPorts leaves a range out that is the default, and writes a range of one
-// port as a port.
+// port as a port. As in pf, low:* is the one port low here.
 func natPorts(p *ast.Pool) {
-	if p.Port == nil || !p.Port.Range {
+	if p.Port == nil {
 		return
 	}
 	port := *p.Port
+	port.Star = false
 	switch {
-	case port.Low.Value == natLow && port.High.Value == natHigh:
+	case defaultPorts(&port):
 		p.Port = nil
 		return
 	case port.Low.Value == port.High.Value:
@@ -129,7 +276,7 @@ func natPorts(p *ast.Pool) {
 // rdrPorts gives low:* the end that the rule's range of ports makes it have.
 // It reports false where there are no such ports.
 func (r *resolver) rdrPorts(p *ast.Pool, out *ast.Rule) bool {
-	if p.Port == nil {
+	if p == nil || p.Port == nil {
 		return true
 	}
 	port := *p.Port
@@ -137,23 +284,29 @@ func (r *resolver) rdrPorts(p *ast.Pool, out *ast.Rule) bool {
 		r.faults.Errorf(port.Span, "the range ends before it begins")
 		return false
 	}
-	if port.Star {
-		port.Star = false
-		if len(out.To.Ports) == 1 && out.To.Ports[0].Op == ast.PortRange {
-			asked := out.To.Ports[0]
-			end := int(port.Low.Value) + int(asked.High.Value) - int(asked.Low.Value)
-			if end < 0 || end > 65535 {
-				r.conflict(port.Span, fmt.Sprintf("the range would end at port %d", end), asked.Span)
-				return false
-			}
-			port.Range = true
-			port.High.Value = uint16(end)
-			port.High.Text = strconv.Itoa(int(port.High.Value))
-		}
+	if port.Star && !r.starPort(&port, out) {
+		return false
 	}
 	if port.Range && port.High.Value == port.Low.Value {
 		port.Range = false
 	}
 	p.Port = &port
+	return true
+}
+
+// starPort makes low:* a range as long as that of the rule.
+func (r *resolver) starPort(port *ast.PoolPort, out *ast.Rule) bool {
+	port.Star = false
+	if len(out.To.Ports) != 1 || out.To.Ports[0].Op != ast.PortRange {
+		return true
+	}
+	asked := out.To.Ports[0]
+	end := int(port.Low.Value) + int(asked.High.Value) - int(asked.Low.Value)
+	if end > 65535 {
+		r.conflict(port.Span, fmt.Sprintf("the range would end at port %d", end), asked.Span)
+		return false
+	}
+	port.Range = true
+	port.High = ast.Number{Word: ast.Word{Span: port.Span, Text: strconv.Itoa(end)}, Value: uint16(end)}
 	return true
 }

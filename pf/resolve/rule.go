@@ -15,10 +15,12 @@ type lists struct {
 	icmp               []ast.ICMP
 	from, to           []ast.Host
 	fromPorts, toPorts []ast.Port
-	nat, rdr           []ast.Host
-	natPort, rdrPort   *ast.PoolPort
+	pools              pools
 	family             ast.Family
-	accept             func(out *ast.Rule) bool // takes a combination, unless it is to be left out
+	familySpan         token.Span // what the family comes from; invalid for the addresses of from and to
+
+	// accept takes a combination, of the elements at, unless it is to be left out.
+	accept func(out *ast.Rule, at [7]int) bool
 
 	accepted int        // combinations
 	why      string     // the last one that was left out was
@@ -38,11 +40,15 @@ func (r *resolver) rule(in *ast.Rule) {
 	if r.faults.Errors() > before {
 		return
 	}
-	l.accept = func(out *ast.Rule) bool {
-		if !r.pools(out, l) {
+	l.accept = func(out *ast.Rule, at [7]int) bool {
+		switch {
+		case !r.rdrPorts(out.Rdr, out):
 			return false
+		case out.Binat != nil:
+			r.binat(out, l, at)
+		default:
+			r.add(out)
 		}
-		r.add(out)
 		return true
 	}
 	r.expand(&resolved, l)
@@ -63,6 +69,9 @@ func (r *resolver) expand(in *ast.Rule, l *lists) {
 		}
 	}
 	for i := range total {
+		if r.faults.Full() {
+			return
+		}
 		r.combination(in, l, split(i, sizes))
 	}
 	if l.accepted == 0 && r.faults.Errors() == before {
@@ -111,32 +120,30 @@ func (r *resolver) lists(in *ast.Rule) *lists {
 	for _, i := range in.On {
 		r.known(ast.Word{Span: i.Span, Text: i.Name})
 	}
-	if in.Nat != nil {
-		l.nat, l.natPort = r.hosts(in.Nat.Hosts, poolHost), r.poolPort(in.Nat)
-	}
-	if in.Rdr != nil {
-		l.rdr, l.rdrPort = r.hosts(in.Rdr.Hosts, poolHost), r.poolPort(in.Rdr)
-	}
+	l.familySpan = in.FamilySpan
 	if l.family == ast.AnyFamily {
 		l.family = common(l.from)
 	}
 	if l.family == ast.AnyFamily {
 		l.family = common(l.to)
 	}
+	r.pools(in, l)
 	return l
 }
 
 func isTCP(p ast.Proto) bool { return p.Number == protoTCP }
 
-// common gives the family that all addresses of a list have which have one.
+// common gives the family that all addresses of a list have; none if one has
+// none.
 func common(hosts []ast.Host) ast.Family {
-	family := ast.AnyFamily
+	if len(hosts) == 0 {
+		return ast.AnyFamily
+	}
+	family := familyOf(&hosts[0])
 	for i := range hosts {
-		f := familyOf(&hosts[i])
-		if f != ast.AnyFamily && family != ast.AnyFamily && f != family {
+		if familyOf(&hosts[i]) != family {
 			return ast.AnyFamily
 		}
-		family = max(family, f)
 	}
 	return family
 }
@@ -162,7 +169,8 @@ func (r *resolver) combination(in *ast.Rule, l *lists, at [7]int) {
 	out.From.Ports = one(l.fromPorts, at[5], &out.Origin)
 	out.To.Ports = one(l.toPorts, at[6], &out.Origin)
 	out.Family = l.family
-	if r.agree(&out, l) && l.accept(&out) {
+	r.choose(&out, l) // pfctl makes the tables of a combination that it leaves out, too
+	if r.agree(&out, l) && l.accept(&out, at) {
 		l.accepted++
 	}
 }
@@ -203,7 +211,7 @@ func one[T interface{ Whole() token.Span }](list []T, i int, origin *token.Span)
 // agree settles the family and interface of a combination, and reports
 // whether its addresses belong to them.
 func (r *resolver) agree(out *ast.Rule, l *lists) bool {
-	settled := out.FamilySpan // what the family comes from
+	settled := l.familySpan // what the family comes from
 	for _, hosts := range [][]ast.Host{out.From.Hosts, out.To.Hosts} {
 		if len(hosts) == 0 {
 			continue

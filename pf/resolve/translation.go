@@ -47,7 +47,7 @@ func (r *resolver) translationRule(in *ast.Translation) {
 	if r.faults.Errors() > before {
 		return
 	}
-	l.accept = func(out *ast.Rule) bool {
+	l.accept = func(out *ast.Rule, _ [7]int) bool {
 		t := *in
 		t.Rule = *out
 		if in.Target != nil && !r.fitTarget(&t, target, port, l) {
@@ -141,7 +141,9 @@ func (r *resolver) fitTarget(t *ast.Translation, target []ast.Host, port *ast.Po
 	case ast.BinatRule:
 		return r.fitBinat(t)
 	}
-	pool.RoundRobin = pool.RoundRobin || len(pool.Hosts) > 1 || changing(&pool.Hosts[0])
+	if pool.Type == ast.NoPoolType && (len(pool.Hosts) > 1 || changing(&pool.Hosts[0])) {
+		pool.Type = ast.RoundRobin
+	}
 	return true
 }
 

@@ -1,0 +1,84 @@
+package ast
+
+import "weir/pf/token"
+
+// Pool is what nat-to, rdr-to and their kin choose an address from.
+type Pool struct {
+	token.Span // from the keyword on
+	Hosts      []Host
+	Port       *PoolPort
+	Type       PoolType
+	Key        *Word // of source-hash: 0x and 32 digits, or any text; nil: one is drawn
+	Sticky     bool  // sticky-address
+	StaticPort bool
+	Binat      bool // in an expanded rule: one half of binat-to
+}
+
+// PoolType says how an address is chosen.
+type PoolType uint8
+
+// Types of pools.
+const (
+	NoPoolType PoolType = iota // not given
+	Bitmask
+	Random
+	SourceHash
+	RoundRobin
+	LeastStates
+)
+
+var poolTypes = [...]string{
+	Bitmask: "bitmask", Random: "random", SourceHash: "source-hash", RoundRobin: "round-robin", LeastStates: "least-states",
+}
+
+// String is the type's word in a rule; empty for none.
+func (t PoolType) String() string { return poolTypes[t] }
+
+// PoolPort is the port, or range of ports, of a Pool.
+type PoolPort struct {
+	token.Span
+	Low, High Number
+	Range     bool // Low:High
+	Star      bool // Low:*
+}
+
+// AfTo is af-to: packets go on in the other address family.
+type AfTo struct {
+	token.Span
+	Family Family // that they go on in
+	From   *Pool
+	To     *Pool // nil: the address is taken out of the IPv6 address, or put into the rule's IPv6 network
+}
+
+// RouteKind is what a rule does with the way of a packet.
+type RouteKind uint8
+
+// Kinds of routes.
+const (
+	RouteTo RouteKind = iota
+	ReplyTo
+	DupTo
+)
+
+// String is the kind's word in a rule.
+func (k RouteKind) String() string {
+	return [...]string{RouteTo: "route-to", ReplyTo: "reply-to", DupTo: "dup-to"}[k]
+}
+
+// Route is route-to, reply-to or dup-to. Its pool holds next hops and has no
+// ports.
+type Route struct {
+	Pool
+	Kind RouteKind
+}
+
+// Pairs reports whether the next hops are written as FreeBSD does, with their
+// interfaces.
+func (r *Route) Pairs() bool {
+	for i := range r.Hosts {
+		if r.Hosts[i].Via != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,230 @@
+package parser
+
+import (
+	"net/netip"
+	"strings"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/token"
+)
+
+// natTo reads nat-to, rdr-to or binat-to, at keyword, into target.
+func (p *parser) natTo(r *ast.Rule, target **ast.Pool, keyword token.Span, name string) {
+	pool := p.pool(keyword, name)
+	if r.AfTo != nil {
+		p.exclude(keyword, name, r.AfTo.Span, "af-to")
+		return
+	}
+	for _, other := range []struct {
+		pool *ast.Pool
+		name string
+	}{{r.Nat, "nat-to"}, {r.Binat, "binat-to"}, {r.Rdr, "rdr-to"}} {
+		switch {
+		case other.pool == nil:
+		case other.name == name:
+			p.twice(keyword, other.pool.Span, name)
+			return
+		case name == "binat-to", other.name == "binat-to":
+			p.exclude(keyword, name, other.pool.Span, other.name)
+			return
+		}
+	}
+	*target = pool
+}
+
+// exclude reports that two options of a rule cannot stand together.
+func (p *parser) exclude(at token.Span, name string, first token.Span, other string) {
+	p.faults.Add(diag.Diagnostic{
+		Span: at, Message: name + " and " + other + " exclude each other", Related: []diag.Related{{Span: first}},
+	})
+}
+
+// pool reads the addresses that a translation, at keyword, chooses from, and how.
+func (p *parser) pool(keyword token.Span, name string) *ast.Pool {
+	pool := &ast.Pool{}
+	p.poolHosts(pool, name)
+	if at := p.tok.Span; p.acceptWord("port") {
+		pool.Port = p.poolPort()
+		pool.Port.Span = at.To(p.last)
+	}
+	p.poolOptions(pool)
+	pool.Span = keyword.To(p.last)
+	return pool
+}
+
+func (p *parser) poolHosts(pool *ast.Pool, name string) {
+	p.list(func() {
+		h := p.host()
+		if h.Not || h.Kind == ast.HostAny {
+			p.faults.Errorf(h.Span, "%s takes an address, not ! or any", name)
+		}
+		pool.Hosts = append(pool.Hosts, h)
+	})
+}
+
+func (p *parser) poolPort() *ast.PoolPort {
+	w := p.name("a port")
+	low, high, isRange := p.splitRange(w)
+	switch {
+	case !isRange:
+		return &ast.PoolPort{Low: ast.Number{Word: w}}
+	case high.Text == "*":
+		return &ast.PoolPort{Low: low, Star: true}
+	}
+	return &ast.PoolPort{Low: low, High: high, Range: true}
+}
+
+var poolTypes = map[string]ast.PoolType{
+	"bitmask": ast.Bitmask, "random": ast.Random, "source-hash": ast.SourceHash,
+	"round-robin": ast.RoundRobin, "least-states": ast.LeastStates,
+}
+
+// poolOptions reads how addresses are chosen from a pool, in any order.
+func (p *parser) poolOptions(pool *ast.Pool) {
+	for {
+		at := p.tok.Span
+		kind := ast.NoPoolType
+		if p.is(token.Word) {
+			kind = poolTypes[p.tok.Text]
+		}
+		switch {
+		case kind != ast.NoPoolType:
+			p.advance()
+			if pool.Type != ast.NoPoolType {
+				p.faults.Errorf(at, "%s: the pool has a type already, %s", kind, pool.Type)
+			}
+			pool.Type = kind
+			if kind == ast.SourceHash {
+				pool.Key = p.hashKey()
+			}
+		case p.acceptWord("static-port"):
+			p.flag(&pool.StaticPort, at, "static-port")
+		case p.acceptWord("sticky-address"):
+			p.flag(&pool.Sticky, at, "sticky-address")
+		default:
+			return
+		}
+	}
+}
+
+// flag sets an option that may be given once.
+func (p *parser) flag(target *bool, at token.Span, name string) {
+	if *target {
+		p.faults.Errorf(at, "%s is given twice", name)
+	}
+	*target = true
+}
+
+// hashKey reads the key of source-hash, nil if there is none: words up to the
+// next option, with a blank between them.
+func (p *parser) hashKey() *ast.Word {
+	var words []string
+	start := p.tok.Span
+	for p.is(token.String) || p.is(token.Word) && !token.IsKeyword(p.tok.Text) && !isClauseWord(p.tok.Text) {
+		words = append(words, p.tok.Text)
+		p.advance()
+	}
+	if words == nil {
+		return nil
+	}
+	return &ast.Word{Span: start.To(p.last), Text: strings.Join(words, " ")}
+}
+
+// afTo reads af-to, at keyword.
+func (p *parser) afTo(r *ast.Rule, keyword token.Span) {
+	a := &ast.AfTo{}
+	if a.Family, _ = p.family(); a.Family == ast.AnyFamily {
+		p.expected(`"inet" or "inet6" after af-to`)
+	}
+	from := p.tok.Span
+	p.expectWord("from", "af-to "+a.Family.String())
+	a.From = p.pool(from, "af-to")
+	if to := p.tok.Span; p.acceptWord("to") {
+		a.To = p.pool(to, "af-to")
+	}
+	a.Span = keyword.To(p.last)
+	switch {
+	case r.AfTo != nil:
+		p.twice(keyword, r.AfTo.Span, "af-to")
+	case r.Nat != nil:
+		p.exclude(keyword, "af-to", r.Nat.Span, "nat-to")
+	case r.Binat != nil:
+		p.exclude(keyword, "af-to", r.Binat.Span, "binat-to")
+	case r.Rdr != nil:
+		p.exclude(keyword, "af-to", r.Rdr.Span, "rdr-to")
+	default:
+		r.AfTo = a
+	}
+}
+
+var routeKinds = map[string]ast.RouteKind{"route-to": ast.RouteTo, "reply-to": ast.ReplyTo, "dup-to": ast.DupTo}
+
+// route reads route-to, reply-to or dup-to, if one stands here. Where early is
+// true, before the rule's family, FreeBSD has it: there a word is an interface.
+func (p *parser) route(r *ast.Rule, early bool) bool {
+	kind, ok := routeKinds[p.tok.Text]
+	if !ok || !p.is(token.Word) {
+		return false
+	}
+	keyword := p.tok.Span
+	p.advance()
+	route := &ast.Route{Kind: kind}
+	p.list(func() { route.Hosts = append(route.Hosts, p.nextHop(kind, early)) })
+	p.poolOptions(&route.Pool)
+	route.Span = keyword.To(p.last)
+	switch {
+	case r.Route == nil:
+		r.Route = route
+	case r.Route.Kind == kind:
+		p.twice(keyword, r.Route.Span, kind.String())
+	default:
+		p.exclude(keyword, kind.String(), r.Route.Span, r.Route.Kind.String())
+	}
+	return true
+}
+
+// nextHop reads an address that packets are sent to, or FreeBSD's pair of an
+// interface and such an address in parentheses.
+func (p *parser) nextHop(kind ast.RouteKind, early bool) ast.Host {
+	start := p.tok.Span
+	if early && p.tok.IsText() && !isAddress(p.tok.Text) && !p.isWord("any") {
+		i := p.interfaceName()
+		return ast.Host{Span: i.Span, Via: i.Name, Bits: -1}
+	}
+	if p.is(token.LeftParen) {
+		return p.pair(kind)
+	}
+	h := p.host()
+	if h.Not || h.Kind == ast.HostAny {
+		p.faults.Errorf(start.To(h.Span), "%s takes an address, not ! or any", kind)
+	}
+	return h
+}
+
+// pair reads (if) or (if host).
+func (p *parser) pair(kind ast.RouteKind) ast.Host {
+	start := p.tok.Span
+	p.advance()
+	dynamic := ast.Host{Kind: ast.HostDynamic, Bits: -1}
+	name := p.tok
+	p.hostName(&dynamic, "the name of an interface")
+	if p.accept(token.RightParen) {
+		p.bits(&dynamic)
+		dynamic.Span = start.To(p.last)
+		return dynamic
+	}
+	h := p.host()
+	if h.Not || h.Kind == ast.HostAny {
+		p.faults.Errorf(h.Span, "%s takes an address, not ! or any", kind)
+	}
+	p.expect(token.RightParen, "the next hop")
+	h.Span, h.Via = start.To(p.last), name.Text
+	return h
+}
+
+// isAddress reports whether a word begins as an address does.
+func isAddress(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil || s != "" && s[0] >= '0' && s[0] <= '9'
+}

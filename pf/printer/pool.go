@@ -1,0 +1,71 @@
+package printer
+
+import (
+	"fmt"
+
+	"weir/pf/ast"
+)
+
+func translations(c *clauses, r *ast.Rule) {
+	if a := r.AfTo; a != nil {
+		c.add("af-to", a.Family.String())
+		pool(c, "from", a.From)
+		pool(c, "to", a.To)
+	}
+	pool(c, "nat-to", r.Nat)
+	pool(c, "binat-to", r.Binat)
+	pool(c, "rdr-to", r.Rdr)
+}
+
+func pool(c *clauses, keyword string, p *ast.Pool) {
+	if p == nil {
+		return
+	}
+	c.add(keyword, list(p.Hosts, target))
+	if p.Port != nil {
+		c.add("port", poolPort(p.Port))
+	}
+	c.add(p.Type.String())
+	if p.Key != nil {
+		c.add(name(p.Key.Text))
+	}
+	c.addIf(p.Sticky, "sticky-address")
+	c.addIf(p.StaticPort, "static-port")
+}
+
+// target prints an address of a pool: a network of length 0 in digits, an
+// interface and next hop as a pair.
+func target(h *ast.Host) string {
+	switch {
+	case h.Via == "":
+		return address(h)
+	case h.Kind == ast.HostAny:
+		return name(h.Via)
+	}
+	return "(" + name(h.Via) + " " + address(h) + ")"
+}
+
+// routeBefore prints route-to and its kin where FreeBSD has them, if they name
+// interfaces.
+func routeBefore(c *clauses, r *ast.Route) {
+	if r != nil && r.Pairs() {
+		pool(c, r.Kind.String(), &r.Pool)
+	}
+}
+
+// routeBehind prints those of OpenBSD, which name addresses only.
+func routeBehind(c *clauses, r *ast.Route) {
+	if r != nil && !r.Pairs() {
+		pool(c, r.Kind.String(), &r.Pool)
+	}
+}
+
+func poolPort(p *ast.PoolPort) string {
+	switch {
+	case p.Star:
+		return p.Low.Text + ":*"
+	case p.Range:
+		return fmt.Sprintf("%s:%s", p.Low.Text, p.High.Text)
+	}
+	return name(p.Low.Text)
+}

@@ -1,0 +1,145 @@
+package resolve
+
+import (
+	"weir/pf/ast"
+)
+
+// checkTranslations checks where nat-to and its kin stand, and with what.
+func (r *resolver) checkTranslations(in *ast.Rule) {
+	r.translation(in, in.Nat, "nat-to")
+	r.translation(in, in.Rdr, "rdr-to")
+	r.translation(in, in.Binat, "binat-to")
+	if in.AfTo != nil {
+		r.afTo(in)
+	}
+	if in.Nat != nil && in.Direction == ast.In {
+		r.faults.Unenforced(in.Nat.Span, "nat-to for incoming packets")
+	}
+	if in.Rdr != nil && in.Direction == ast.Out {
+		r.faults.Unenforced(in.Rdr.Span, "rdr-to for outgoing packets")
+	}
+}
+
+// translation checks where one of them stands.
+func (r *resolver) translation(in *ast.Rule, p *ast.Pool, name string) {
+	if p == nil {
+		return
+	}
+	switch {
+	case in.Action == ast.Block || in.Action == ast.Pass && !keepsState(in):
+		r.faults.Errorf(p.Span, "%s needs a match rule or a pass rule that keeps state", name)
+	case name == "binat-to" && in.Direction != ast.AnyDirection:
+		r.faults.Errorf(p.Span, "binat-to stands in rules without in or out: it makes a rule for each")
+	case name == "binat-to":
+	case in.Direction == ast.AnyDirection:
+		r.faults.Errorf(p.Span, "%s needs a rule with a direction, %s", name, map[bool]string{false: "out", true: "in"}[name == "rdr-to"])
+	}
+}
+
+// keepsState reports whether a rule says that it keeps state, or does so as
+// rules do that pass.
+func keepsState(in *ast.Rule) bool {
+	if in.State != nil {
+		return in.State.Keep
+	}
+	return in.Action == ast.Pass
+}
+
+func (r *resolver) afTo(in *ast.Rule) {
+	a := in.AfTo
+	switch {
+	case in.Action != ast.Pass || !keepsState(in):
+		r.faults.Errorf(a.Span, "af-to needs a pass rule that keeps state")
+	case in.Direction == ast.AnyDirection:
+		r.faults.Errorf(a.Span, "af-to needs a rule with a direction, in")
+	}
+	r.faults.Unenforced(a.Span, "af-to")
+}
+
+// checkRoute checks where route-to, reply-to or dup-to stands.
+func (r *resolver) checkRoute(in *ast.Rule) {
+	if in.Route == nil {
+		return
+	}
+	kind := in.Route.Kind
+	switch {
+	case in.Action != ast.Pass:
+		r.faults.Errorf(in.Route.Span, "%s stands in pass rules only", kind)
+	case !keepsState(in) && !in.Route.Pairs():
+		r.faults.Errorf(in.Route.Span, "%s needs a rule that keeps state", kind)
+	case in.Direction == ast.AnyDirection && kind != ast.DupTo:
+		r.faults.Errorf(in.Route.Span, "%s needs a rule with a direction", kind)
+	}
+	r.faults.Unenforced(in.Route.Span, kind.String())
+}
+
+// binat adds the two rules that binat-to stands for: nat-to for what goes out,
+// and rdr-to for what comes in to the addresses that it translates to.
+func (r *resolver) binat(out *ast.Rule, l *lists, at [7]int) {
+	before := r.faults.Errors()
+	source := r.binatSource(out)
+	if r.faults.Errors() > before {
+		return
+	}
+	nat, back := *out.Binat, *out.Binat
+	nat.StaticPort, nat.Binat, back.Binat = true, true, true
+	out.Binat = nil
+
+	outgoing := *out
+	outgoing.Direction, outgoing.Nat = ast.Out, &nat
+	r.add(&outgoing)
+
+	incoming := *out
+	settleTexts(&incoming)
+	incoming.Direction, incoming.Rdr = ast.In, &back
+	back.Hosts = []ast.Host{source}
+	incoming.From, incoming.To = out.To, ast.Endpoint{Hosts: nat.Hosts, Ports: out.From.Ports}
+	// as in pfctl, of the lists all elements from this combination's on
+	r.expand(&incoming, &lists{
+		on: from(l.on, at[0]), protos: from(l.protos, at[1]), icmp: from(l.icmp, at[2]),
+		from: from(l.to, at[4]), to: nat.Hosts, fromPorts: from(l.toPorts, at[6]), toPorts: from(l.fromPorts, at[5]),
+		family: out.Family, familySpan: l.familySpan,
+		accept: func(out *ast.Rule, _ [7]int) bool {
+			r.add(out)
+			return true
+		},
+	})
+}
+
+// from gives a list from the i-th element on.
+func from[T any](list []T, i int) []T { return list[min(i, len(list)):] }
+
+// binatSource checks the two sides of a combination with binat-to, and gives
+// the source.
+func (r *resolver) binatSource(out *ast.Rule) ast.Host {
+	pool := out.Binat
+	if len(out.From.Hosts) == 0 || out.From.Hosts[0].Kind == ast.HostAny {
+		r.faults.Errorf(pool.Span, "binat-to needs a source address: from any cannot be turned round")
+		return ast.Host{}
+	}
+	source := out.From.Hosts[0]
+	target := pool.Hosts[0]
+	for _, h := range []*ast.Host{&source, &target} {
+		switch {
+		case h.Kind == ast.HostDynamic && changing(h):
+			r.faults.Errorf(h.Span, "binat-to takes one address of an interface: (%s:0)", h.Name)
+		case h.Kind == ast.HostDynamic:
+		case h.Kind != ast.HostPrefix:
+			r.faults.Errorf(h.Span, "binat-to needs an address or network on both sides")
+		case h.Prefix.Bits() == 0:
+			r.faults.Errorf(h.Span, "binat-to needs a network with a length on both sides")
+		}
+	}
+	if pool.StaticPort {
+		r.faults.Errorf(pool.Span, "binat-to never changes ports; leave static-port out")
+	}
+	if pool.Port != nil {
+		r.faults.Errorf(pool.Port.Span, "binat-to never changes ports; leave port out")
+	}
+	if source.Kind == ast.HostPrefix && target.Kind == ast.HostPrefix && source.Prefix.Bits() != target.Prefix.Bits() {
+		r.faults.Warnf(pool.Span, "the source and what it is translated to are of different lengths, /%d and /%d",
+			source.Prefix.Bits(), target.Prefix.Bits())
+	}
+	source.Not = false
+	return source
+}
