@@ -28,7 +28,7 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 	if err := list.Err(); err != nil {
 		return nil, err
 	}
-	program, err := ruleset.Compile(rules, m.snapshot())
+	program, err := ruleset.Compile(rules, m.snapshot(rules.Options.Groups))
 	if err != nil {
 		return nil, fmt.Errorf("compile the rules: %w", err)
 	}
@@ -47,12 +47,18 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 	return c, nil
 }
 
-// snapshot is what rules ask about the machine while packets come.
-func (m *machine) snapshot() ruleset.Snapshot {
+// snapshot is what rules ask about the machine while packets come. groups are
+// those that the rules make, by the names of their members.
+func (m *machine) snapshot(groups map[string][]string) ruleset.Snapshot {
 	var s ruleset.Snapshot
 	for i := range m.links {
 		l := &m.links[i]
-		n := ruleset.Interface{Name: l.Name, Index: uint32(l.Index), Groups: m.host.Interfaces[i].Groups}
+		n := ruleset.Interface{Name: l.Name, Index: uint32(l.Index), Groups: slices.Clone(m.host.Interfaces[i].Groups)}
+		for group, members := range groups {
+			if slices.Contains(members, l.Name) {
+				n.Groups = append(n.Groups, group)
+			}
+		}
 		for _, a := range l.Addresses {
 			if !a.Tentative {
 				n.Addresses = append(n.Addresses, ruleset.Address{Prefix: a.Prefix, Deprecated: a.Deprecated})
@@ -74,6 +80,11 @@ func (c *compiled) skips(l *netif.Link, host *resolve.Host) bool {
 	named := func(name string) bool { return slices.Contains(c.options.Skip, name) }
 	if named(l.Name) {
 		return true
+	}
+	for group, members := range c.options.Groups {
+		if named(group) && slices.Contains(members, l.Name) {
+			return true
+		}
 	}
 	n := host.Interface(l.Name)
 	return n != nil && slices.ContainsFunc(n.Groups, named)

@@ -192,7 +192,7 @@ func (b *box) resolveAgain(m *machine) error {
 	if !rules.sameRules(b.rules) {
 		return b.replace(b.source, m)
 	}
-	changes, err := b.rules.program.Refill(m.snapshot())
+	changes, err := b.rules.program.Refill(m.snapshot(b.rules.options.Groups))
 	if errors.Is(err, ruleset.ErrPoolFull) {
 		return b.replace(b.source, m)
 	}

@@ -15,8 +15,8 @@ type Comment struct {
 	Text string
 }
 
-// Stmt is a statement: *Macro, *Timeout, *Limit, *BlockPolicy, *Skip,
-// *ImplicitPass, *Table, *Rule or *Antispoof.
+// Stmt is a statement: *Macro, *Table, *Rule, *Antispoof or one of the set
+// statements in option.go.
 type Stmt interface {
 	Start() token.Pos
 	Whole() token.Span
@@ -33,53 +33,6 @@ type Macro struct {
 	token.Span
 	Name  Word
 	Value string
-}
-
-// Timeout is set timeout.
-type Timeout struct {
-	token.Span
-	Items []Setting
-}
-
-// Limit is set limit.
-type Limit struct {
-	token.Span
-	Items []Setting
-}
-
-// Setting is a name and its number.
-type Setting struct {
-	Name  Word
-	Value Word
-	Count uint32 // Value as a number
-}
-
-// BlockPolicy is set block-policy.
-type BlockPolicy struct {
-	token.Span
-	Policy Word
-}
-
-// ImplicitPass is set implicit-pass, which pf does not have.
-type ImplicitPass struct {
-	token.Span
-	Yes bool
-}
-
-// Skip is set skip on.
-type Skip struct {
-	token.Span
-	Interfaces []Interface
-}
-
-// Table is the definition of a table.
-type Table struct {
-	token.Span
-	Name    Word
-	Const   bool
-	Persist bool
-	Listed  bool // there is at least one list, if an empty one
-	Hosts   []Host
 }
 
 // Antispoof stands for the rules that block packets with an interface's

@@ -37,14 +37,19 @@ var (
 
 	startsStatement = setOf(statementWords...)
 
-	optionWords = append([]string{"timeout", "limit", "skip", "block-policy", "implicit-pass"}, unsupportedOptions...)
-
 	// timeoutNames are the names in set timeout.
 	timeoutNames = []string{
 		"tcp.first", "tcp.opening", "tcp.established", "tcp.closing", "tcp.finwait", "tcp.closed", "tcp.tsdiff",
 		"udp.first", "udp.single", "udp.multiple", "icmp.first", "icmp.error",
 		"other.first", "other.single", "other.multiple", "frag", "interval", "src.track",
 		"adaptive.start", "adaptive.end",
+		"sctp.first", "sctp.opening", "sctp.established", "sctp.closing", "sctp.closed", // FreeBSD's
+	}
+
+	// limitNames are the names in set limit.
+	limitNames = []string{
+		"states", "src-nodes", "frags", "tables", "table-entries", "pktdelay-pkts", "anchors",
+		"eth-anchors", // FreeBSD's
 	}
 )
 

@@ -23,24 +23,6 @@ func statement(w io.Writer, s ast.Stmt) {
 	switch s := s.(type) {
 	case *ast.Macro:
 		fmt.Fprintf(w, "%s = %s\n", s.Name.Text, quote(s.Value))
-	case *ast.Timeout:
-		for _, i := range s.Items {
-			fmt.Fprintf(w, "set timeout %s %d\n", i.Name.Text, i.Count)
-		}
-	case *ast.Limit:
-		for _, i := range s.Items {
-			fmt.Fprintf(w, "set limit %s %d\n", i.Name.Text, i.Count)
-		}
-	case *ast.BlockPolicy:
-		fmt.Fprintf(w, "set block-policy %s\n", s.Policy.Text)
-	case *ast.ImplicitPass:
-		fmt.Fprintf(w, "set implicit-pass %s\n", pick(s.Yes, "yes", "no"))
-	case *ast.Skip:
-		fmt.Fprint(w, "set skip on {")
-		for _, i := range s.Interfaces {
-			fmt.Fprintf(w, " %s", name(i.Name))
-		}
-		fmt.Fprintln(w, " }")
 	case *ast.Table:
 		fmt.Fprintln(w, table(s))
 	case *ast.Antispoof:
@@ -49,6 +31,8 @@ func statement(w io.Writer, s ast.Stmt) {
 		fmt.Fprintln(w, Rule(s))
 	case *ast.Translation:
 		fmt.Fprintln(w, Translation(s))
+	default:
+		option(w, s)
 	}
 }
 
@@ -57,30 +41,6 @@ func pick(yes bool, a, b string) string {
 		return a
 	}
 	return b
-}
-
-// table prints a table; as with pfctl, its lists as one.
-func table(t *ast.Table) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "table <%s>", word(t.Name.Text))
-	if t.Const {
-		b.WriteString(" const")
-	}
-	if t.Persist {
-		b.WriteString(" persist")
-	}
-	if t.Listed {
-		b.WriteString(" {")
-		for i := range t.Hosts {
-			b.WriteByte(' ')
-			if t.Hosts[i].Not {
-				b.WriteByte('!')
-			}
-			b.WriteString(address(&t.Hosts[i]))
-		}
-		b.WriteString(" }")
-	}
-	return b.String()
 }
 
 func antispoof(a *ast.Antispoof) string {

@@ -74,6 +74,18 @@ func (h *Host) Interface(name string) *HostInterface {
 	return nil
 }
 
+// withGroups gives a copy of h in which interfaces are members of more groups:
+// those that each has in groups.
+func (h *Host) withGroups(groups map[string][]string) *Host {
+	out := *h
+	out.Interfaces = slices.Clone(h.Interfaces)
+	for i := range out.Interfaces {
+		of := &out.Interfaces[i]
+		of.Groups = slices.Concat(of.Groups, groups[of.Name])
+	}
+	return &out
+}
+
 // Members gives the interfaces of a group: those that list it, and those whose
 // names are the group's with a number behind it, as eth0 is of group eth.
 func (h *Host) Members(group string) []*HostInterface {

@@ -7,6 +7,7 @@ import (
 	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/parser"
+	"weir/pf/token"
 )
 
 // MaxRules is the number of rules that a configuration may expand to.
@@ -42,6 +43,7 @@ func resolve(file *ast.File, host *Host, maxRules int) (*Ruleset, diag.List) {
 	}
 	r.checkTables()
 	r.checkAdaptive()
+	r.checkLimits()
 	r.faults.Sort()
 	if r.faults.HasErrors() {
 		return nil, *r.faults
@@ -66,8 +68,10 @@ type resolver struct {
 	options   Options
 	policy    *ast.BlockPolicy       // in force where the resolver stands; nil: drop
 	adaptive  map[string]ast.Setting // adaptive timeouts that are set
+	limits    map[string]ast.Setting // that are set, but for that of states
 
 	stateDefaults []ast.StateOption // of pass rules that say nothing of state: set state-defaults
+	defaultsAt    token.Span        // of set state-defaults
 	ifBound       bool              // set state-policy if-bound
 }
 
@@ -84,7 +88,9 @@ func newResolver(file *ast.File, host *Host, maxRules int) *resolver {
 		unknown:  make(map[string]bool),
 		options:  defaults(),
 		adaptive: make(map[string]ast.Setting),
+		limits:   make(map[string]ast.Setting),
 	}
+	r.declareGroups(file.Stmts)
 	for _, s := range file.Stmts { // rules may name tables that are defined behind them
 		if t, ok := s.(*ast.Table); ok {
 			r.declare(t)
@@ -95,18 +101,6 @@ func newResolver(file *ast.File, host *Host, maxRules int) *resolver {
 
 func (r *resolver) statement(s ast.Stmt) {
 	switch s := s.(type) {
-	case *ast.Timeout:
-		r.timeout(s)
-	case *ast.Limit:
-		r.limit(s)
-	case *ast.Skip:
-		r.skip(s)
-	case *ast.ImplicitPass:
-		r.options.ImplicitPass = s.Yes
-		r.out.Stmts = append(r.out.Stmts, s)
-	case *ast.BlockPolicy:
-		r.policy = s
-		r.out.Stmts = append(r.out.Stmts, s)
 	case *ast.Macro:
 		r.out.Stmts = append(r.out.Stmts, s)
 	case *ast.Table:
@@ -117,6 +111,8 @@ func (r *resolver) statement(s ast.Stmt) {
 		r.antispoof(s)
 	case *ast.Translation:
 		r.translationRule(s)
+	default:
+		r.option(s)
 	}
 }
 

@@ -1,8 +1,6 @@
 package resolve
 
 import (
-	"net/netip"
-
 	"weir/pf/ast"
 	"weir/pf/printer"
 )
@@ -150,14 +148,14 @@ func poolAddress(h *ast.Host) Address {
 func (r *resolver) tableAddrs(name string, family ast.Family) []Address {
 	var addrs []Address
 	if t := r.tables[name]; t != nil {
-		for i := range t.Hosts {
-			h := &t.Hosts[i]
-			if !h.Not && (family == ast.AnyFamily || familyOf(h) == family) {
-				addrs = append(addrs, Address{Kind: PrefixAddress, Prefix: h.Prefix})
-			}
-		}
+		addrs = inFamily(addrs, t.Entries, family)
 	}
-	for _, e := range r.host.Tables[name] {
+	return inFamily(addrs, r.host.Tables[name], family)
+}
+
+// inFamily appends the addresses of a family that a table does not exclude.
+func inFamily(addrs []Address, entries []TableEntry, family ast.Family) []Address {
+	for _, e := range entries {
 		if !e.Not && (family == ast.AnyFamily || ast.Of(e.Prefix.Addr()) == family) {
 			addrs = append(addrs, Address{Kind: PrefixAddress, Prefix: e.Prefix})
 		}
@@ -166,11 +164,5 @@ func (r *resolver) tableAddrs(name string, family ast.Family) []Address {
 }
 
 func lowerTable(t *ast.Table) *Table {
-	out := &Table{Name: t.Name.Text, Pos: t.Name.Pos, Entries: make([]TableEntry, 0, len(t.Hosts))}
-	for i := range t.Hosts {
-		if p := t.Hosts[i].Prefix; p != (netip.Prefix{}) {
-			out.Entries = append(out.Entries, TableEntry{Prefix: p, Not: t.Hosts[i].Not})
-		}
-	}
-	return out
+	return &Table{Name: t.Name.Text, Pos: t.Name.Pos, Entries: t.Entries}
 }

@@ -169,7 +169,7 @@ func TestTables(t *testing.T) {
 			{Prefix: prefix("10.0.0.0/8")}, {Prefix: prefix("10.1.0.0/16"), Not: true},
 			{Prefix: prefix("10.1.1.1/32")}, {Prefix: prefix("10.1.1.2/32")}, {Prefix: prefix("2001:db8::/32")},
 		}},
-		{Name: "b", Entries: []resolve.TableEntry{}},
+		{Name: "b"},
 	}
 	if diff := cmp.Diff(want, rules.Tables, cmpopts.IgnoreFields(resolve.Table{}, "Pos"), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -5,131 +5,36 @@ import (
 	"weir/pf/diag"
 )
 
-// MostStates is the largest limit of states: a packet's mark has 26 bits for the
-// number of its state (docs/packet-path.md).
-const MostStates = 1<<26 - 1
-
-// defaults are the values in pf.conf(5), seconds and states.
-func defaults() Options {
-	return Options{
-		MaxStates:    100_000,
-		ImplicitPass: true,
-		Timeouts: Timeouts{
-			TCPFirst: 120, TCPOpening: 30, TCPEstablished: 86400, TCPClosing: 900, TCPFinWait: 45, TCPClosed: 90,
-			UDPFirst: 60, UDPSingle: 30, UDPMultiple: 60,
-			ICMPFirst: 20, ICMPError: 10,
-			OtherFirst: 60, OtherSingle: 30, OtherMultiple: 60,
-			Frag: 60, Interval: 10, SrcTrack: 0, TCPTSDiff: 30,
-		},
-	}
-}
-
-// named gives the timeout of that name in pf.conf(5), nil if there is none.
-func (t *Timeouts) named(name string) *uint32 {
-	switch name {
-	case "tcp.first":
-		return &t.TCPFirst
-	case "tcp.opening":
-		return &t.TCPOpening
-	case "tcp.established":
-		return &t.TCPEstablished
-	case "tcp.closing":
-		return &t.TCPClosing
-	case "tcp.finwait":
-		return &t.TCPFinWait
-	case "tcp.closed":
-		return &t.TCPClosed
-	case "tcp.tsdiff":
-		return &t.TCPTSDiff
-	case "udp.first":
-		return &t.UDPFirst
-	case "udp.single":
-		return &t.UDPSingle
-	case "udp.multiple":
-		return &t.UDPMultiple
-	case "icmp.first":
-		return &t.ICMPFirst
-	case "icmp.error":
-		return &t.ICMPError
-	}
-	return t.namedOther(name)
-}
-
-func (t *Timeouts) namedOther(name string) *uint32 {
-	switch name {
-	case "other.first":
-		return &t.OtherFirst
-	case "other.single":
-		return &t.OtherSingle
-	case "other.multiple":
-		return &t.OtherMultiple
-	case "frag":
-		return &t.Frag
-	case "interval":
-		return &t.Interval
-	case "src.track":
-		return &t.SrcTrack
-	case "adaptive.start":
-		return &t.AdaptiveStart
-	case "adaptive.end":
-		return &t.AdaptiveEnd
-	}
-	return nil
-}
-
-func (r *resolver) timeout(s *ast.Timeout) {
-	for _, item := range s.Items {
-		if item.Name.Text == "adaptive.start" || item.Name.Text == "adaptive.end" {
-			r.adaptive[item.Name.Text] = item
-		}
-		if target := r.options.Timeouts.named(item.Name.Text); target != nil {
-			*target = item.Count
+// option notes what a set statement says.
+func (r *resolver) option(s ast.Stmt) {
+	switch s := s.(type) {
+	case *ast.Timeout:
+		r.timeout(s)
+	case *ast.Limit:
+		r.limit(s)
+	case *ast.Skip:
+		r.skip(s)
+	case *ast.ImplicitPass:
+		r.options.ImplicitPass = s.Yes
+	case *ast.BlockPolicy:
+		r.policy = s
+	case *ast.Reassemble:
+		r.reassemble(s)
+	case *ast.Syncookies:
+		r.out.Stmts = append(r.out.Stmts, r.syncookies(s))
+		return
+	case *ast.InterfaceGroup:
+		r.group(s)
+	case *ast.StateDefaults:
+		r.setStateDefaults(s)
+		return // not printed, as with pfctl: the rules that it holds for say it
+	case *ast.Option:
+		r.wordOption(s)
+		if s.Name.Text == "ruleset-optimization" {
+			return // not printed, as with pfctl: what is printed is what came of it
 		}
 	}
 	r.out.Stmts = append(r.out.Stmts, s)
-}
-
-func (r *resolver) limit(s *ast.Limit) {
-	for _, item := range s.Items {
-		switch {
-		case item.Count == 0:
-			r.faults.Errorf(item.Value.Span, "the limit of %s must be 1 at least", item.Name.Text)
-		case item.Count > MostStates:
-			r.faults.Errorf(item.Value.Span, "the limit of %s must be %d at most", item.Name.Text, MostStates)
-		}
-		r.options.MaxStates = item.Count
-	}
-	r.out.Stmts = append(r.out.Stmts, s)
-}
-
-// checkAdaptive fills in the adaptive timeouts that are not set: as in pf, 60
-// and 120 per cent of the limit of states.
-func (r *resolver) checkAdaptive() {
-	t := &r.options.Timeouts
-	start, startSet := r.adaptive["adaptive.start"]
-	end, endSet := r.adaptive["adaptive.end"]
-	if startSet && endSet && t.AdaptiveStart == 0 && t.AdaptiveEnd == 0 {
-		return
-	}
-	limit := uint64(r.options.MaxStates)
-	if !startSet {
-		t.AdaptiveStart = uint32(limit * 6 / 10)
-	}
-	if !endSet {
-		t.AdaptiveEnd = uint32(min(limit*12/10, 1<<32-1))
-	}
-	if t.AdaptiveStart < t.AdaptiveEnd || !startSet && !endSet {
-		return
-	}
-	at, other := end, start
-	if !endSet {
-		at, other = start, end
-	}
-	d := diag.Diagnostic{Span: at.Name.Span.To(at.Value.Span), Message: "adaptive.end must be greater than adaptive.start"}
-	if startSet && endSet {
-		d.Related = []diag.Related{{Span: other.Name.Span.To(other.Value.Span)}}
-	}
-	r.faults.Add(d)
 }
 
 func (r *resolver) skip(s *ast.Skip) {
@@ -137,5 +42,110 @@ func (r *resolver) skip(s *ast.Skip) {
 		r.options.Skip = append(r.options.Skip, i.Name)
 		r.known(ast.Word{Span: i.Span, Text: i.Name})
 	}
-	r.out.Stmts = append(r.out.Stmts, s)
+}
+
+// setStateDefaults notes the options of states of the rules behind it.
+func (r *resolver) setStateDefaults(s *ast.StateDefaults) {
+	if first := r.defaultsAt; first.IsValid() {
+		r.faults.Add(diag.Diagnostic{
+			Span: s.Span, Message: "set state-defaults stands twice",
+			Related: []diag.Related{{Span: first, Note: "first here"}},
+		})
+		return
+	}
+	r.defaultsAt, r.stateDefaults = s.Span, s.Options
+	r.checkOptions(s.Options)
+	r.unenforcedOptions(s.Options)
+}
+
+// reassemble notes what becomes of fragments. weir lets them pass as they are,
+// each as its first was judged, which for the rules is as if they had been put
+// together.
+func (r *resolver) reassemble(s *ast.Reassemble) {
+	if !s.Yes {
+		r.faults.Unenforced(s.Span, "set reassemble no")
+	}
+	if s.NoDF.IsValid() {
+		r.faults.Unenforced(s.NoDF, "set reassemble no-df")
+	}
+}
+
+// syncookieStart is the default of set syncookies adaptive: per cent of the
+// limit of states.
+const syncookieStart = 25
+
+// syncookies fills the marks in that are not given, if one is.
+func (r *resolver) syncookies(s *ast.Syncookies) *ast.Syncookies {
+	if s.Mode.Text != "never" {
+		r.faults.Unenforced(s.Span, "set syncookies "+s.Mode.Text)
+	}
+	if !s.Marks.IsValid() {
+		return s
+	}
+	out := *s
+	if out.High == 0 {
+		out.High = syncookieStart
+	}
+	if out.Low == 0 {
+		out.Low = out.High / 2
+	}
+	switch {
+	case s.Mode.Text != "adaptive":
+		r.conflict(s.Marks, "start and end are for set syncookies adaptive", s.Mode.Span)
+	case out.Low >= out.High:
+		r.faults.Errorf(s.Marks, "start must be greater than end: they are %d%% and %d%%", out.High, out.Low)
+	}
+	return &out
+}
+
+// wordOption notes an option of one word.
+func (r *resolver) wordOption(s *ast.Option) {
+	switch s.Name.Text {
+	case "optimization":
+		r.optimization(s.Value.Text)
+	case "ruleset-optimization":
+		r.options.Optimization = s.Value.Text
+	case "state-policy":
+		r.ifBound = s.Value.Text == "if-bound"
+		if r.ifBound {
+			r.faults.Unenforced(s.Span, "set state-policy if-bound")
+		}
+	case "fail-policy":
+		if s.Value.Text == "return" {
+			r.faults.Unenforced(s.Span, "set fail-policy return")
+		}
+	}
+}
+
+// group notes a group of interfaces; declareGroups has made it.
+func (r *resolver) group(s *ast.InterfaceGroup) {
+	if r.options.Groups == nil {
+		r.options.Groups = make(map[string][]string)
+	}
+	for _, i := range s.Interfaces {
+		r.known(ast.Word{Span: i.Span, Text: i.Name})
+		r.options.Groups[s.Name.Text] = append(r.options.Groups[s.Name.Text], i.Name)
+	}
+}
+
+// declareGroups puts interfaces into the groups that the file makes, in a copy
+// of the host: rules may name groups that are made behind them.
+func (r *resolver) declareGroups(stmts []ast.Stmt) {
+	groups := make(map[string][]string) // of each interface
+	for _, s := range stmts {
+		g, ok := s.(*ast.InterfaceGroup)
+		if !ok {
+			continue
+		}
+		if r.host.Interface(g.Name.Text) != nil {
+			r.faults.Errorf(g.Name.Span, "%q is an interface and cannot be a group", g.Name.Text)
+			continue
+		}
+		for _, i := range g.Interfaces {
+			groups[i.Name] = append(groups[i.Name], g.Name.Text)
+		}
+	}
+	if len(groups) > 0 {
+		r.host = r.host.withGroups(groups)
+	}
 }

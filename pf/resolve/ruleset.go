@@ -1,9 +1,7 @@
 package resolve
 
 import (
-	"fmt"
 	"net/netip"
-	"strings"
 
 	"weir/pf/ast"
 	"weir/pf/token"
@@ -28,6 +26,14 @@ type Options struct {
 	MaxStates    uint32   // set limit states; default 100000
 	Skip         []string // set skip on: interface or group names, in order
 	ImplicitPass bool     // set implicit-pass; default true
+
+	// Optimization is what set ruleset-optimization says: none, basic or
+	// profile; empty where it is not set.
+	Optimization string
+
+	// Groups are the members of the groups that set interface-group makes,
+	// besides those that the machine has.
+	Groups map[string][]string
 }
 
 // Timeouts of states by phase of the connection, in seconds, as in pf.conf(5).
@@ -50,38 +56,7 @@ type Table struct {
 }
 
 // TableEntry is one element of a table.
-type TableEntry struct {
-	Prefix netip.Prefix // IPv4 as IPv4, not mapped
-	Not    bool
-}
-
-// MarshalText gives an entry as a table's list has it.
-func (e TableEntry) MarshalText() ([]byte, error) {
-	text := e.Prefix.String()
-	if e.Prefix.IsSingleIP() {
-		text = e.Prefix.Addr().String()
-	}
-	if e.Not {
-		text = "!" + text
-	}
-	return []byte(text), nil
-}
-
-// UnmarshalText reads an address or network, behind ! for an excluded one.
-func (e *TableEntry) UnmarshalText(text []byte) error {
-	s, not := strings.CutPrefix(string(text), "!")
-	s = strings.TrimSpace(s)
-	prefix, err := netip.ParsePrefix(s)
-	if err != nil {
-		addr, wrong := netip.ParseAddr(s)
-		if wrong != nil || addr.Zone() != "" {
-			return fmt.Errorf("%q is neither an address nor a network", text)
-		}
-		prefix = netip.PrefixFrom(addr, addr.BitLen())
-	}
-	*e = TableEntry{Prefix: prefix.Masked(), Not: not}
-	return nil
-}
+type TableEntry = ast.TableEntry
 
 // Action is what a rule does with the packet.
 type Action uint8

@@ -23,11 +23,30 @@ func (r *resolver) declare(t *ast.Table) {
 // table resolves the addresses of a table.
 func (r *resolver) table(t *ast.Table) {
 	resolved := *t
-	resolved.Hosts = r.hosts(t.Hosts, tableHost)
+	resolved.Sources = make([]ast.TableSource, len(t.Sources))
+	for i, source := range t.Sources {
+		if source.File != nil {
+			r.faults.Unenforced(source.Span, "table file")
+		}
+		source.Hosts = r.hosts(source.Hosts, tableHost)
+		resolved.Sources[i] = source
+		resolved.Entries = append(resolved.Entries, entries(source.Hosts)...)
+	}
 	if r.tables[t.Name.Text] == t {
 		r.tables[t.Name.Text] = &resolved
 	}
 	r.out.Stmts = append(r.out.Stmts, &resolved)
+}
+
+// entries gives resolved addresses as elements of a table.
+func entries(hosts []ast.Host) []ast.TableEntry {
+	list := make([]ast.TableEntry, 0, len(hosts))
+	for i := range hosts {
+		if hosts[i].Kind == ast.HostPrefix {
+			list = append(list, ast.TableEntry{Prefix: hosts[i].Prefix, Not: hosts[i].Not})
+		}
+	}
+	return list
 }
 
 // checkTables warns of tables that rules name and the file does not define. In
@@ -70,7 +89,10 @@ func (r *resolver) newTable(hosts []ast.Host) ast.Host {
 		r.automatic++
 	}
 	span := hosts[0].Span.To(hosts[len(hosts)-1].Span)
-	t := &ast.Table{Span: span, Name: ast.Word{Span: span, Text: name}, Const: true, Listed: true, Hosts: hosts}
+	t := &ast.Table{
+		Span: span, Name: ast.Word{Span: span, Text: name}, Flags: ast.TableFlags{Const: true},
+		Sources: []ast.TableSource{{Span: span, Hosts: hosts}}, Entries: entries(hosts),
+	}
 	r.tables[name] = t
 	r.out.Stmts = append(r.out.Stmts, t)
 	return ast.Host{Span: span, Kind: ast.HostTable, Name: name, Bits: -1}

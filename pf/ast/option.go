@@ -1,0 +1,84 @@
+package ast
+
+import "weir/pf/token"
+
+// Timeout is set timeout.
+type Timeout struct {
+	token.Span
+	Items []Setting
+}
+
+// Limit is set limit.
+type Limit struct {
+	token.Span
+	Items []Setting
+}
+
+// Setting is a name and its number.
+type Setting struct {
+	Name  Word
+	Value Word
+	Count uint32 // Value as a number
+}
+
+// Option is a set statement of a name and one word, or none: optimization,
+// ruleset-optimization, state-policy, loginterface, debug, fingerprints and, of
+// FreeBSD, require-order, fail-policy and keepcounters.
+type Option struct {
+	token.Span
+	Name, Value Word
+}
+
+// BlockPolicy is set block-policy.
+type BlockPolicy struct {
+	token.Span
+	Policy Word
+}
+
+// ImplicitPass is set implicit-pass, which pf does not have.
+type ImplicitPass struct {
+	token.Span
+	Yes bool
+}
+
+// Skip is set skip on.
+type Skip struct {
+	token.Span
+	Interfaces []Interface
+}
+
+// InterfaceGroup is set interface-group, which pf does not have: there
+// ifconfig puts an interface into a group.
+type InterfaceGroup struct {
+	token.Span
+	Name       Word
+	Interfaces []Interface
+}
+
+// HostID is set hostid.
+type HostID struct {
+	token.Span
+	ID uint32
+}
+
+// Reassemble is set reassemble.
+type Reassemble struct {
+	token.Span
+	Yes  bool
+	NoDF token.Span // of the word no-df
+}
+
+// Syncookies is set syncookies.
+type Syncookies struct {
+	token.Span
+	Mode      Word
+	Marks     token.Span // of the list in parentheses
+	High, Low uint8      // start and end, percent of the states; 0: not given
+}
+
+// StateDefaults is set state-defaults: the options of states that rules make
+// which say nothing of state.
+type StateDefaults struct {
+	token.Span
+	Options []StateOption
+}

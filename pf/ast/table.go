@@ -1,0 +1,64 @@
+package ast
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"weir/pf/token"
+)
+
+// Table is the definition of a table.
+type Table struct {
+	token.Span
+	Name    Word
+	Flags   TableFlags
+	Sources []TableSource // in order; none: the table was not given addresses
+	Entries []TableEntry  // what all sources hold; known after resolving
+}
+
+// TableEntry is one element of a table.
+type TableEntry struct {
+	Prefix netip.Prefix // IPv4 as IPv4, not mapped
+	Not    bool
+}
+
+// TableFlags are the words of a table.
+type TableFlags struct {
+	Const, Persist, Counters bool
+}
+
+// TableSource is where a table's addresses come from: a list, or a file.
+type TableSource struct {
+	token.Span
+	Hosts []Host
+	File  *Word // the file's name; nil for a list
+}
+
+// MarshalText gives an entry as a table's list has it.
+func (e TableEntry) MarshalText() ([]byte, error) {
+	text := e.Prefix.String()
+	if e.Prefix.IsSingleIP() {
+		text = e.Prefix.Addr().String()
+	}
+	if e.Not {
+		text = "!" + text
+	}
+	return []byte(text), nil
+}
+
+// UnmarshalText reads an address or network, behind ! for an excluded one.
+func (e *TableEntry) UnmarshalText(text []byte) error {
+	s, not := strings.CutPrefix(string(text), "!")
+	s = strings.TrimSpace(s)
+	prefix, err := netip.ParsePrefix(s)
+	if err != nil {
+		addr, wrong := netip.ParseAddr(s)
+		if wrong != nil || addr.Zone() != "" {
+			return fmt.Errorf("%q is neither an address nor a network", text)
+		}
+		prefix = netip.PrefixFrom(addr, addr.BitLen())
+	}
+	*e = TableEntry{Prefix: prefix.Masked(), Not: not}
+	return nil
+}

@@ -1,0 +1,287 @@
+package parser
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/token"
+)
+
+// set reads an option.
+func (p *parser) set() ast.Stmt {
+	start := p.tok.Span
+	p.advance()
+	name := p.tok
+	if !p.tok.IsText() {
+		p.expected("the name of an option after set")
+	}
+	if p.is(token.Word) {
+		if method := options[name.Text]; method != nil {
+			p.advance()
+			return method(p, start)
+		}
+		if values := optionValues[name.Text]; values != nil {
+			return p.option(start, values)
+		}
+	}
+	p.failWith(diag.Diagnostic{
+		Span:    name.Span,
+		Message: "there is no option " + p.describe(),
+		Suggest: diag.Nearest(name.Text, optionWords()),
+	})
+	return nil
+}
+
+// options are those that have a form of their own.
+var options = map[string]func(*parser, token.Span) ast.Stmt{
+	"timeout":         (*parser).setTimeout,
+	"limit":           (*parser).setLimit,
+	"skip":            (*parser).setSkip,
+	"interface-group": (*parser).setInterfaceGroup,
+	"block-policy":    (*parser).setBlockPolicy,
+	"implicit-pass":   (*parser).setImplicitPass,
+	"reassemble":      (*parser).setReassemble,
+	"hostid":          (*parser).setHostID,
+	"syncookies":      (*parser).setSyncookies,
+	"state-defaults":  (*parser).setStateDefaults,
+	"loginterface":    (*parser).setLoginterface,
+	"fingerprints":    (*parser).setFingerprints,
+	"keepcounters":    (*parser).setKeepcounters,
+}
+
+// optionValues are the options of one word, and what that may be.
+var optionValues = map[string][]string{
+	"optimization":         {"default", "normal", "satellite", "high-latency", "conservative", "aggressive"},
+	"ruleset-optimization": {"none", "basic", "profile"},
+	"state-policy":         {"if-bound", "floating"},
+	"debug": {
+		"emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
+		"none", "urgent", "misc", "loud", // FreeBSD's
+	},
+	"require-order": {"yes", "no"},
+	"fail-policy":   {"drop", "return"},
+}
+
+// optionWords gives the names of all options.
+func optionWords() []string {
+	return slices.Concat(slices.Sorted(maps.Keys(options)), slices.Sorted(maps.Keys(optionValues)))
+}
+
+// option reads an option, whose name is the current token, and its word.
+func (p *parser) option(start token.Span, values []string) ast.Stmt {
+	name := ast.Word{Span: p.tok.Span, Text: p.tok.Text}
+	p.advance()
+	if !p.tok.IsText() {
+		p.expected("a value after set " + name.Text)
+	}
+	value := ast.Word{Span: p.tok.Span, Text: p.tok.Text}
+	if !slices.Contains(values, value.Text) {
+		p.failWith(diag.Diagnostic{
+			Span:    value.Span,
+			Message: "set " + name.Text + " takes " + alternatives(values) + ", not " + p.describe(),
+			Suggest: diag.Nearest(value.Text, values),
+		})
+	}
+	p.advance()
+	return &ast.Option{Span: start.To(p.last), Name: name, Value: value}
+}
+
+// alternatives gives words as in "a, b or c".
+func alternatives(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+func (p *parser) setTimeout(start token.Span) ast.Stmt {
+	s := &ast.Timeout{}
+	p.list(func() { s.Items = append(s.Items, p.setting(timeoutNames, "timeout")) })
+	s.Span = start.To(p.last)
+	return s
+}
+
+func (p *parser) setLimit(start token.Span) ast.Stmt {
+	s := &ast.Limit{}
+	p.list(func() { s.Items = append(s.Items, p.setting(limitNames, "limit")) })
+	s.Span = start.To(p.last)
+	return s
+}
+
+// setting reads one of names and a number.
+func (p *parser) setting(names []string, kind string) ast.Setting {
+	name := p.word("the name of a " + kind)
+	if !slices.Contains(names, name.Text) {
+		p.failWith(diag.Diagnostic{
+			Span:    name.Span,
+			Message: "there is no " + kind + " " + strconv.Quote(name.Text),
+			Suggest: diag.Nearest(name.Text, names),
+		})
+	}
+	value, n := p.number("the value of "+name.Text, 1<<32-1)
+	return ast.Setting{Name: name, Value: value, Count: uint32(n)}
+}
+
+// number reads a number that is not greater than limit.
+func (p *parser) number(what string, limit uint64) (ast.Word, uint64) {
+	if p.tok.Kind != token.Number {
+		p.expected("a number for " + what)
+	}
+	n, err := strconv.ParseUint(p.tok.Text, 10, 64)
+	if err != nil || n > limit {
+		p.fail(p.tok.Span, "%s is too large: at most %d", what, limit)
+	}
+	return p.word(what), n
+}
+
+func (p *parser) setSkip(start token.Span) ast.Stmt {
+	p.expectWord("on", "set skip")
+	return &ast.Skip{Interfaces: p.plainInterfaces("set skip on"), Span: start.To(p.last)}
+}
+
+func (p *parser) setInterfaceGroup(start token.Span) ast.Stmt {
+	s := &ast.InterfaceGroup{Name: p.name("the name of a group")}
+	if last := s.Name.Text[len(s.Name.Text)-1]; last >= '0' && last <= '9' {
+		p.faults.Errorf(s.Name.Span, "the name of a group does not end in a digit, as those of interfaces do")
+	}
+	s.Interfaces = p.plainInterfaces("set interface-group")
+	s.Span = start.To(p.last)
+	return s
+}
+
+// plainInterfaces reads the names of interfaces, none of them with a !.
+func (p *parser) plainInterfaces(of string) []ast.Interface {
+	var list []ast.Interface
+	p.list(func() {
+		i := p.interfaceName()
+		if i.Not {
+			p.faults.Errorf(i.Span, "%s takes no !", of)
+		}
+		list = append(list, i)
+	})
+	return list
+}
+
+func (p *parser) setBlockPolicy(start token.Span) ast.Stmt {
+	policy := p.tok
+	if !p.acceptWord("drop") && !p.acceptWord("return") {
+		p.expected(`"drop" or "return" after set block-policy`)
+	}
+	return &ast.BlockPolicy{Span: start.To(p.last), Policy: ast.Word{Span: policy.Span, Text: policy.Text}}
+}
+
+func (p *parser) setImplicitPass(start token.Span) ast.Stmt {
+	yes := p.yesNo("set implicit-pass")
+	return &ast.ImplicitPass{Span: start.To(p.last), Yes: yes}
+}
+
+func (p *parser) setReassemble(start token.Span) ast.Stmt {
+	s := &ast.Reassemble{Yes: p.yesNo("set reassemble")}
+	if at := p.tok.Span; p.acceptWord("no-df") {
+		s.NoDF = at
+	}
+	s.Span = start.To(p.last)
+	return s
+}
+
+// yesNo reads yes or no; after names what stands before.
+func (p *parser) yesNo(after string) bool {
+	yes := p.isWord("yes")
+	if !yes && !p.isWord("no") {
+		p.expected(`"yes" or "no" after ` + after)
+	}
+	p.advance()
+	return yes
+}
+
+func (p *parser) setHostID(start token.Span) ast.Stmt {
+	w := p.name("a number after set hostid")
+	n, err := strconv.ParseUint(w.Text, 0, 32)
+	if err != nil || n == 0 {
+		p.fail(w.Span, "a hostid is a number from 1 to 0xffffffff, not %q", w.Text)
+	}
+	return &ast.HostID{Span: start.To(p.last), ID: uint32(n)}
+}
+
+func (p *parser) setLoginterface(start token.Span) ast.Stmt {
+	o := &ast.Option{Name: ast.Word{Span: p.last, Text: "loginterface"}}
+	if p.isWord("all") {
+		o.Value = ast.Word{Span: p.tok.Span, Text: "all"}
+		p.advance()
+	} else {
+		o.Value = p.name("the name of an interface, or none")
+	}
+	o.Span = start.To(p.last)
+	return o
+}
+
+func (p *parser) setFingerprints(start token.Span) ast.Stmt {
+	o := &ast.Option{Name: ast.Word{Span: p.last, Text: "fingerprints"}}
+	o.Value = p.name("the name of a file")
+	o.Span = start.To(p.last)
+	return o
+}
+
+func (p *parser) setKeepcounters(start token.Span) ast.Stmt {
+	return &ast.Option{Span: start.To(p.last), Name: ast.Word{Span: p.last, Text: "keepcounters"}}
+}
+
+func (p *parser) setStateDefaults(start token.Span) ast.Stmt {
+	s := &ast.StateDefaults{}
+	for more := true; more; more = p.accept(token.Comma) || p.tok.IsText() {
+		s.Options = p.stateOption(s.Options)
+	}
+	s.Span = start.To(p.last)
+	return s
+}
+
+var syncookieModes = []string{"never", "always", "adaptive"}
+
+func (p *parser) setSyncookies(start token.Span) ast.Stmt {
+	if !p.tok.IsText() || !slices.Contains(syncookieModes, p.tok.Text) {
+		p.expected(alternatives(syncookieModes) + " after set syncookies")
+	}
+	s := &ast.Syncookies{Mode: p.word("a mode")}
+	if p.is(token.LeftParen) {
+		p.syncookieMarks(s)
+	}
+	s.Span = start.To(p.last)
+	return s
+}
+
+// syncookieMarks reads (start N%, end N%).
+func (p *parser) syncookieMarks(s *ast.Syncookies) {
+	open := p.tok.Span
+	p.advance()
+	for {
+		switch {
+		case p.acceptWord("start"):
+			s.High = p.percent()
+		case p.acceptWord("end"):
+			s.Low = p.percent()
+		default:
+			p.expected(`"start" or "end"`)
+		}
+		p.accept(token.Comma)
+		if p.accept(token.RightParen) {
+			break
+		}
+	}
+	s.Marks = open.To(p.last)
+}
+
+// percent reads a whole number from 1 to 100 with a % behind it.
+func (p *parser) percent() uint8 {
+	w := p.name("a percentage")
+	number, ok := strings.CutSuffix(w.Text, "%")
+	n, err := strconv.ParseUint(number, 10, 8)
+	if !ok || err != nil || n < 1 || n > 100 {
+		p.fail(w.Span, "%q is no percentage from 1%% to 100%%", w.Text)
+	}
+	return uint8(n)
+}

@@ -1,0 +1,60 @@
+package resolve
+
+import (
+	"fmt"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/token"
+)
+
+// MostStates is the largest limit of states: a packet's mark has 26 bits for the
+// number of its state (docs/packet-path.md).
+const MostStates = 1<<26 - 1
+
+// limit notes what set limit says. There are no source nodes, reassembled
+// fragments and delayed packets here that could be limited.
+func (r *resolver) limit(s *ast.Limit) {
+	for _, item := range s.Items {
+		switch name := item.Name.Text; {
+		case item.Count == 0:
+			r.faults.Errorf(item.Value.Span, "the limit of %s must be 1 at least", name)
+		case name == "states" && item.Count > MostStates:
+			r.faults.Errorf(item.Value.Span, "the limit of %s must be %d at most", name, MostStates)
+		case name == "states":
+			r.options.MaxStates = item.Count
+		default:
+			r.limits[name] = item
+		}
+	}
+}
+
+// checkLimits asks whether the tables keep to the limits that the file sets.
+// Without one there is none but the memory of the machine.
+func (r *resolver) checkLimits() {
+	tables, entries := uint64(0), uint64(0)
+	for _, s := range r.out.Stmts {
+		t, ok := s.(*ast.Table)
+		if !ok {
+			continue
+		}
+		tables++
+		entries += uint64(len(t.Entries))
+		r.within("tables", tables, t.Name.Span)
+		r.within("table-entries", entries, t.Name.Span)
+	}
+}
+
+// within reports an error at the first place where there is more than a limit.
+func (r *resolver) within(name string, count uint64, at token.Span) {
+	limit, set := r.limits[name]
+	if !set || count <= uint64(limit.Count) {
+		return
+	}
+	delete(r.limits, name)
+	r.faults.Add(diag.Diagnostic{
+		Span:    at,
+		Message: fmt.Sprintf("more %s than set limit %s allows: %d", name, name, limit.Count),
+		Related: []diag.Related{{Span: limit.Name.Span.To(limit.Value.Span), Note: "set here"}},
+	})
+}
