@@ -73,6 +73,7 @@ type resolver struct {
 	stateDefaults []ast.StateOption // of pass rules that say nothing of state: set state-defaults
 	defaultsAt    token.Span        // of set state-defaults
 	ifBound       bool              // set state-policy if-bound
+	endsIfBound   bool              // the last one of the file: when it is printed it holds for all rules
 }
 
 func newResolver(file *ast.File, host *Host, maxRules int) *resolver {
@@ -92,8 +93,13 @@ func newResolver(file *ast.File, host *Host, maxRules int) *resolver {
 	}
 	r.declareGroups(file.Stmts)
 	for _, s := range file.Stmts { // rules may name tables that are defined behind them
-		if t, ok := s.(*ast.Table); ok {
-			r.declare(t)
+		switch s := s.(type) {
+		case *ast.Table:
+			r.declare(s)
+		case *ast.Option:
+			if s.Name.Text == "state-policy" {
+				r.endsIfBound = s.Value.Text == "if-bound"
+			}
 		}
 	}
 	return r

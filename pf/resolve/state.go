@@ -105,14 +105,16 @@ func stateOption(options []ast.StateOption, kind ast.StateOptionKind) *ast.State
 func (r *resolver) stateOptions(given []ast.StateOption) []ast.StateOption {
 	r.checkOptions(given)
 	out := slices.DeleteFunc(slices.Clone(given), func(o ast.StateOption) bool {
-		return o.Kind == ast.StateFloating && !r.ifBound || o.Kind == ast.StateSourceTrack ||
+		return o.Kind == ast.StateFloating || o.Kind == ast.StateSourceTrack ||
 			o.N == 0 && (o.Kind == ast.StateMax || o.Kind == ast.StateTimeout)
 	})
 	if track := sourceTrack(given); track != nil {
 		out = append(out, *track)
 	}
-	if r.ifBound && stateOption(given, ast.StateIfBound) == nil && stateOption(given, ast.StateFloating) == nil {
+	if bound := stateOption(given, ast.StateIfBound) != nil; r.ifBound && !bound && stateOption(given, ast.StateFloating) == nil {
 		out = append(out, ast.StateOption{Kind: ast.StateIfBound})
+	} else if r.endsIfBound && !bound {
+		out = append(out, ast.StateOption{Kind: ast.StateFloating})
 	}
 	out = adaptTimeouts(out)
 	slices.SortStableFunc(out, func(a, b ast.StateOption) int {
