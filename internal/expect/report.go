@@ -52,19 +52,23 @@ func (r *Report) Fprint(w io.Writer) error {
 	}
 	switch failed, all := r.Failed(), len(r.Results); {
 	case failed == 0:
-		fmt.Fprintf(&b, "%s hold\n", count(all))
+		fmt.Fprintf(&b, "%s\n", count(all, "holds", "hold"))
+	case failed == 1:
+		fmt.Fprintf(&b, "1 of %s does not hold\n", count(all, "", ""))
 	default:
-		fmt.Fprintf(&b, "%d of %s do not hold\n", failed, count(all))
+		fmt.Fprintf(&b, "%d of %s do not hold\n", failed, count(all, "", ""))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func count(n int) string {
+// count gives a number of expectations with the verb that fits.
+func count(n int, one, several string) string {
+	text := fmt.Sprintf("%d expectations %s", n, several)
 	if n == 1 {
-		return "1 expectation"
+		text = "1 expectation " + one
 	}
-	return fmt.Sprintf("%d expectations", n)
+	return strings.TrimSpace(text)
 }
 
 // write tells a result that is not as expected.
