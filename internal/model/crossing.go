@@ -89,9 +89,15 @@ func (m *Model) evaluate(a asked) crossing {
 		c.skipped = true
 		return c
 	}
-	for _, r := range m.rules.Rules {
+	var open calls
+	for nr := 0; nr < len(m.rules.Rules) && !open.end(nr, &c); nr++ {
+		r := m.rules.Rules[nr]
 		m.ruleCounters[r.Nr].Evaluations++
-		if !m.matches(r, &a) {
+		matches := m.matches(r, &a)
+		if r.Anchor != nil {
+			nr = open.call(r, matches, &c)
+		}
+		if !matches {
 			continue
 		}
 		if r.Tag != "" {

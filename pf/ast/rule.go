@@ -64,6 +64,7 @@ type Rule struct {
 	token.Span
 	Origin     token.Span // in an expanded rule: the list element that made it
 	Action     Action
+	Anchor     *Anchor // the rule is an anchor
 	Return     *Return // of block; nil: as set block-policy says
 	Direction  Direction
 	Quick      bool

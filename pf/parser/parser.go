@@ -44,6 +44,8 @@ type parser struct {
 	lists  int           // braces of lists that are open
 	items  int           // of the statement's lists
 	blocks int           // braces of blocks that are open
+	depth  int           // anchors that are open
+	gaveUp bool          // the rest of the file is not read
 }
 
 // bailout is panicked with when a statement cannot be read on; line catches it.

@@ -16,6 +16,14 @@ func (p *parser) rule() ast.Stmt {
 	r := &ast.Rule{Span: p.tok.Span, Action: actions[p.tok.Text]}
 	p.advance()
 	p.blockReturn(r)
+	p.clauses(r)
+	r.Span = r.Span.To(p.last)
+	return r
+}
+
+// clauses reads what a rule has behind its action, and an anchor behind its
+// name.
+func (p *parser) clauses(r *ast.Rule) {
 	p.direction(r)
 	p.logQuick(&r.Log, &r.Quick)
 	p.on(r)
@@ -31,8 +39,6 @@ func (p *parser) rule() ast.Stmt {
 	p.proto(r)
 	p.fromTo(r)
 	p.ruleOptions(r)
-	r.Span = r.Span.To(p.last)
-	return r
 }
 
 func (p *parser) direction(r *ast.Rule) {

@@ -14,6 +14,9 @@ import (
 // set reads an option.
 func (p *parser) set() ast.Stmt {
 	start := p.tok.Span
+	if p.depth > 0 {
+		p.fail(start, "options stand outside of anchors")
+	}
 	p.advance()
 	name := p.tok
 	if !p.tok.IsText() {

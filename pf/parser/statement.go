@@ -9,7 +9,7 @@ import (
 // unsupportedStatements start statements of OpenBSD's pf, or of FreeBSD's,
 // that are not read yet.
 var unsupportedStatements = []string{
-	"anchor", "include", "load", "queue", "state", "source",
+	"include", "load", "queue", "state", "source",
 	"scrub",
 	"altq", "ether", "dnpipe", "dnqueue",
 }
@@ -34,6 +34,8 @@ func (p *parser) statement() ast.Stmt {
 			return p.translation()
 		case word == "nat-anchor", word == "rdr-anchor", word == "binat-anchor":
 			return p.translationAnchor()
+		case word == "anchor":
+			return p.anchor()
 		case word == "antispoof":
 			return p.antispoof()
 		case word == "table":

@@ -28,7 +28,9 @@ func statement(w io.Writer, s ast.Stmt) {
 	case *ast.Antispoof:
 		fmt.Fprintln(w, antispoof(s))
 	case *ast.Rule:
-		fmt.Fprintln(w, Rule(s))
+		fmt.Fprint(w, Rule(s))
+		block(w, s.Anchor)
+		fmt.Fprintln(w)
 	case *ast.Translation:
 		fmt.Fprintln(w, Translation(s))
 	default:

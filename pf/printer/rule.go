@@ -8,7 +8,8 @@ import (
 	"weir/pf/ast"
 )
 
-// Rule prints a rule without a line end.
+// Rule prints a rule without a line end; of an anchor what stands before its
+// braces.
 func Rule(r *ast.Rule) string {
 	c := clauses{action(r)}
 	c.add(direction(r.Direction))
@@ -38,6 +39,9 @@ func Rule(r *ast.Rule) string {
 }
 
 func action(r *ast.Rule) string {
+	if r.Anchor != nil {
+		return anchor(r.Anchor)
+	}
 	if r.Action == ast.Block {
 		return "block " + blockReturn(r.Return, r.Family)
 	}

@@ -35,7 +35,7 @@ func (r *resolver) resolve(h *ast.Host, where place) []ast.Host {
 	switch h.Kind {
 	case ast.HostTable:
 		if where != tableHost {
-			r.uses = append(r.uses, *h)
+			r.uses = append(r.uses, use{*h, r.scope})
 		}
 		return []ast.Host{*h}
 	case ast.HostDynamic:

@@ -12,6 +12,10 @@ const maxText = 63
 
 // checkOnce checks what does not depend on the elements of the rule's lists.
 func (r *resolver) checkOnce(in *ast.Rule) {
+	if in.Anchor != nil {
+		r.checkAnchor(in)
+		return
+	}
 	if in.Action != ast.Pass {
 		if in.AllowOpts.IsValid() {
 			r.faults.Errorf(in.AllowOpts, "allow-opts stands in pass rules only")

@@ -35,36 +35,35 @@ func load(name string, src []byte, host *Host, maxRules int) (*Ruleset, diag.Lis
 // errors.
 func resolve(file *ast.File, host *Host, maxRules int) (*Ruleset, diag.List) {
 	r := newResolver(file, host, maxRules)
-	for _, s := range file.Stmts {
-		if r.faults.Full() {
-			break
-		}
-		r.statement(s)
-	}
+	r.inScope(r.main, file.Stmts)
 	r.checkTables()
 	r.checkAdaptive()
 	r.checkLimits()
+	rules := r.ruleset()
 	r.faults.Sort()
 	if r.faults.HasErrors() {
 		return nil, *r.faults
 	}
-	return r.ruleset(), *r.faults
+	return rules, *r.faults
 }
 
 // resolver holds what is known while a file is expanded.
 type resolver struct {
 	host     *Host
 	faults   *diag.List
-	out      *ast.File // statements but for the rules
-	rules    []*ast.Rule
 	maxRules int
+	total    int // rules so far, those of anchors too
 
-	translations []*ast.Translation
+	*scope  // that statements are expanded into
+	main    *scope
+	anchors map[string]*scope      // by path, those with rules in the file
+	places  map[string]token.Span  // where their names stand
+	bodies  map[*ast.Anchor]*scope // of expanded anchors with braces
+	unnamed int                    // anchors so far
 
-	tables    map[string]*ast.Table // by name, those in the file
-	uses      []ast.Host            // tables named in rules
-	automatic int                   // number of the next automatic table
-	unknown   map[string]bool       // interfaces that were warned of
+	uses      []use           // tables named in rules
+	automatic int             // number of the next automatic table
+	unknown   map[string]bool // interfaces that were warned of
 	options   Options
 	policy    *ast.BlockPolicy       // in force where the resolver stands; nil: drop
 	adaptive  map[string]ast.Setting // adaptive timeouts that are set
@@ -83,23 +82,21 @@ func newResolver(file *ast.File, host *Host, maxRules int) *resolver {
 	r := &resolver{
 		host:     host,
 		faults:   &diag.List{Files: file.Files},
-		out:      &ast.File{Files: file.Files, Comments: file.Comments},
 		maxRules: maxRules,
-		tables:   make(map[string]*ast.Table),
+		main:     newScope("", &ast.File{Files: file.Files, Comments: file.Comments}),
+		anchors:  make(map[string]*scope),
+		places:   make(map[string]token.Span),
+		bodies:   make(map[*ast.Anchor]*scope),
 		unknown:  make(map[string]bool),
 		options:  defaults(),
 		adaptive: make(map[string]ast.Setting),
 		limits:   make(map[string]ast.Setting),
 	}
+	r.scope = r.main
 	r.declareGroups(file.Stmts)
-	for _, s := range file.Stmts { // rules may name tables that are defined behind them
-		switch s := s.(type) {
-		case *ast.Table:
-			r.declare(s)
-		case *ast.Option:
-			if s.Name.Text == "state-policy" {
-				r.endsIfBound = s.Value.Text == "if-bound"
-			}
+	for _, s := range file.Stmts {
+		if s, ok := s.(*ast.Option); ok && s.Name.Text == "state-policy" {
+			r.endsIfBound = s.Value.Text == "if-bound"
 		}
 	}
 	return r
@@ -122,24 +119,23 @@ func (r *resolver) statement(s ast.Stmt) {
 	}
 }
 
-// ruleset lowers what was expanded. In the source rules stand behind all else,
-// as with pfctl, which prints them when it has read the whole file.
+// ruleset lowers what was expanded, nil if there were errors. In the source rules
+// stand behind all else, as with pfctl, which prints them when it has read the
+// whole file.
 func (r *resolver) ruleset() *Ruleset {
-	rs := &Ruleset{Options: r.options, Source: r.out, Rules: make([]*Rule, len(r.rules))}
-	for _, s := range r.out.Stmts {
-		if t, ok := s.(*ast.Table); ok {
-			rs.Tables = append(rs.Tables, lowerTable(t))
-		}
+	if r.faults.HasErrors() {
+		return nil
 	}
+	rs := &Ruleset{Options: r.options, Source: r.out, Rules: make([]*Rule, 0, r.total)}
+	f := &flattener{resolver: r, rules: rs.Rules, open: make(map[string]bool)}
+	rs.Tables = r.allTables()
 	rs.fillTables(r.host)
 	for i, t := range r.translations {
 		rs.Translations = append(rs.Translations, r.lowerTranslation(i, t))
-		r.out.Stmts = append(r.out.Stmts, t)
 	}
-	for i, rule := range r.rules {
-		rs.Rules[i] = r.lower(i, rule)
-		r.out.Stmts = append(r.out.Stmts, rule)
-	}
+	f.scope(r.main)
+	rs.Rules = f.rules
+	r.out.Stmts = r.stmts()
 	return rs
 }
 

@@ -147,7 +147,7 @@ func poolAddress(h *ast.Host) Address {
 // excludes cannot be translated to.
 func (r *resolver) tableAddrs(name string, family ast.Family) []Address {
 	var addrs []Address
-	if t := r.tables[name]; t != nil {
+	if t := r.tableOf(r.scope, name); t != nil {
 		addrs = inFamily(addrs, t.Entries, family)
 	}
 	return inFamily(addrs, r.host.Tables[name], family)

@@ -34,6 +34,7 @@ func (r *resolver) rule(in *ast.Rule) {
 	before := r.faults.Errors()
 	r.checkOnce(in)
 	resolved := *in
+	resolved.Anchor = r.body(in.Anchor)
 	resolved.Return = r.blockReturn(in)
 	resolved.State = r.state(in)
 	l := r.lists(in)
@@ -49,6 +50,7 @@ func (r *resolver) rule(in *ast.Rule) {
 		default:
 			r.add(out)
 		}
+		resolved.Anchor = resolved.Anchor.Again()
 		return true
 	}
 	r.expand(&resolved, l)
@@ -63,7 +65,7 @@ func (r *resolver) expand(in *ast.Rule, l *lists) {
 	sizes := [...]int{len(l.on), len(l.protos), len(l.icmp), len(l.from), len(l.to), len(l.fromPorts), len(l.toPorts)}
 	total := 1
 	for _, n := range sizes {
-		if total *= max(n, 1); total > r.maxRules-r.count() {
+		if total *= max(n, 1); total > r.maxRules-r.total {
 			r.faults.Errorf(in.Span, "the configuration expands to more than %d rules here", r.maxRules)
 			return
 		}
@@ -175,13 +177,10 @@ func (r *resolver) combination(in *ast.Rule, l *lists, at [7]int) {
 	}
 }
 
-// count gives the number of rules so far.
-func (r *resolver) count() int { return len(r.rules) + len(r.translations) }
-
 // add fills a rule in whose lists have one element each, checks it, and makes
 // it the next of the configuration.
 func (r *resolver) add(out *ast.Rule) {
-	if r.count() >= r.maxRules {
+	if r.total >= r.maxRules {
 		r.faults.Errorf(out.Span, "the configuration expands to more than %d rules here", r.maxRules)
 		return
 	}
@@ -193,6 +192,7 @@ func (r *resolver) add(out *ast.Rule) {
 	r.sctpPorts(out)
 	if r.consistent(out) && r.texts(out) {
 		r.rules = append(r.rules, out)
+		r.total++
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 type Ruleset struct {
 	Options Options
 	Tables  []*Table
-	Rules   []*Rule // in order; Rules[i].Nr == i
+	Rules   []*Rule // in order, those of an anchor behind it; Rules[i].Nr == i
 
 	Translations []*TranslationRule // FreeBSD's, in order; asked before Rules
 
@@ -95,6 +95,7 @@ type Rule struct {
 	Pos        token.Pos // where it stands in the file: under the list element that made it
 	Text       string    // canonical form, as weir rules and pfctl -nv print it
 	Action     Action
+	Anchor     *Call  // the rule is an anchor; its Action is Match
 	Answer     Answer // of Block
 	Direction  Direction
 	Quick      bool

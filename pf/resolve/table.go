@@ -7,7 +7,32 @@ import (
 	"weir/pf/diag"
 )
 
-// declare remembers a table that the file defines.
+// A use is a table that a rule names, and where the rule stands.
+type use struct {
+	ast.Host
+	in *scope
+}
+
+// declareAll remembers the tables among statements of the scope: rules may name
+// tables that are defined behind them.
+func (r *resolver) declareAll(stmts []ast.Stmt) {
+	for _, s := range stmts {
+		if t, ok := s.(*ast.Table); ok {
+			r.declare(t)
+		}
+	}
+}
+
+// tableOf gives the table that a name stands for in a scope: an anchor's own
+// table hides the configuration's. Nil if there is none.
+func (r *resolver) tableOf(s *scope, name string) *ast.Table {
+	if t := s.tables[name]; t != nil {
+		return t
+	}
+	return r.main.tables[name]
+}
+
+// declare remembers a table that the scope defines.
 func (r *resolver) declare(t *ast.Table) {
 	if first := r.tables[t.Name.Text]; first != nil {
 		r.faults.Add(diag.Diagnostic{
@@ -53,7 +78,7 @@ func entries(hosts []ast.Host) []ast.TableEntry {
 // pf they come into being empty.
 func (r *resolver) checkTables() {
 	for _, use := range r.uses {
-		if r.tables[use.Name] != nil || r.host.Tables[use.Name] != nil {
+		if r.tableOf(use.in, use.Name) != nil || r.host.Tables[use.Name] != nil {
 			continue
 		}
 		r.faults.Add(diag.Diagnostic{
@@ -84,7 +109,7 @@ func (rs *Ruleset) fillTables(host *Host) {
 // newTable makes a table of a list of addresses to translate to, as pfctl does.
 func (r *resolver) newTable(hosts []ast.Host) ast.Host {
 	name := ""
-	for name == "" || r.tables[name] != nil {
+	for name == "" || r.tableOf(r.scope, name) != nil {
 		name = fmt.Sprintf("__automatic_%d", r.automatic)
 		r.automatic++
 	}
@@ -93,7 +118,36 @@ func (r *resolver) newTable(hosts []ast.Host) ast.Host {
 		Span: span, Name: ast.Word{Span: span, Text: name}, Flags: ast.TableFlags{Const: true},
 		Sources: []ast.TableSource{{Span: span, Hosts: hosts}}, Entries: entries(hosts),
 	}
-	r.tables[name] = t
-	r.out.Stmts = append(r.out.Stmts, t)
+	r.main.tables[name] = t
+	r.main.out.Stmts = append(r.main.out.Stmts, t)
 	return ast.Host{Span: span, Kind: ast.HostTable, Name: name, Bits: -1}
+}
+
+// allTables lowers the tables, those of anchors under the names that qualified
+// gives them.
+func (r *resolver) allTables() []*Table {
+	var tables []*Table
+	scopes := []*scope{r.main}
+	for _, path := range sortedKeys(r.anchors) {
+		scopes = append(scopes, r.anchors[path])
+	}
+	for _, s := range scopes {
+		for _, stmt := range s.out.Stmts {
+			if t, ok := stmt.(*ast.Table); ok {
+				lowered := lowerTable(t)
+				lowered.Name = s.qualified(t.Name.Text)
+				tables = append(tables, lowered)
+			}
+		}
+	}
+	return tables
+}
+
+// qualified is the name by which a table of the scope is told from others: as
+// pf writes it, name@anchor.
+func (s *scope) qualified(name string) string {
+	if s.path == "" || s.tables[name] == nil {
+		return name
+	}
+	return name + "@" + s.path
 }

@@ -188,6 +188,7 @@ func (r *resolver) addTranslation(t *ast.Translation) {
 	}
 	if r.consistent(&asks) && r.rdrConsistent(t) && r.texts(&t.Rule) {
 		r.translations = append(r.translations, t)
+		r.total++
 	}
 }
 

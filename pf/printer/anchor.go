@@ -1,0 +1,56 @@
+package printer
+
+import (
+	"bytes"
+	"io"
+
+	"weir/pf/ast"
+)
+
+// anchor prints the first words of an anchor.
+func anchor(a *ast.Anchor) string {
+	if a.Name.Text == "" {
+		return "anchor"
+	}
+	return "anchor " + quote(a.Name.Text)
+}
+
+// block prints the braces of an anchor, if it has any, and what stands in them.
+func block(w io.Writer, a *ast.Anchor) {
+	if a == nil || !a.Braces.IsValid() {
+		return
+	}
+	io.WriteString(w, " {\n")
+	inside := &indenter{w: w, fresh: true}
+	for _, s := range a.Body {
+		statement(inside, s)
+	}
+	io.WriteString(w, "}")
+}
+
+// An indenter writes each line with two blanks before it.
+type indenter struct {
+	w     io.Writer
+	fresh bool // at the start of a line
+}
+
+// Write indents the lines of text.
+func (i *indenter) Write(text []byte) (int, error) {
+	for rest := text; len(rest) > 0; {
+		if i.fresh && rest[0] != '\n' {
+			if _, err := io.WriteString(i.w, "  "); err != nil {
+				return 0, err
+			}
+		}
+		end := bytes.IndexByte(rest, '\n') + 1
+		i.fresh = end > 0
+		if end == 0 {
+			end = len(rest)
+		}
+		if _, err := i.w.Write(rest[:end]); err != nil {
+			return 0, err
+		}
+		rest = rest[end:]
+	}
+	return len(text), nil
+}

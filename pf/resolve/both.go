@@ -1,0 +1,171 @@
+package resolve
+
+import (
+	"reflect"
+	"slices"
+)
+
+// A merger says what became of the conditions of an anchor and of a rule in it.
+type merger uint8
+
+const (
+	oneRule    merger = iota // one rule asks for both
+	notOneRule               // no one rule asks for both
+	neverBoth                // no packet has both
+)
+
+// both gives a rule that asks for what a rule in an anchor asks for, and for what
+// the anchor does.
+func both(call, in *Rule) (*Rule, merger) {
+	out := *in
+	return &out, max(
+		mergeDirection(call, &out), mergeInterface(call, &out), mergeFamily(call, &out), mergeProto(call, &out),
+		mergeTagged(call, &out),
+		mergeAddress(&call.From.Addr, &out.From.Addr), mergePort(call.From.Port, &out.From.Port),
+		mergeAddress(&call.To.Addr, &out.To.Addr), mergeToPort(call, &out),
+	)
+}
+
+// mergeable reports whether both knows all conditions of an anchor, and whether
+// they still hold for a packet when the rules before another in its body were
+// judged: match rules can translate it, and any can tag it.
+func mergeable(call *Rule, body []*Rule) bool {
+	rest := *call
+	rest.Nr, rest.Pos, rest.Text, rest.Action, rest.State, rest.Anchor, rest.Tag, rest.Label = 0, 0, "", 0, 0, nil, "", ""
+	rest.Direction, rest.Interface, rest.Family, rest.Proto = 0, Interface{}, 0, 0
+	rest.From, rest.To, rest.Tagged, rest.NotTagged = Endpoint{}, Endpoint{}, "", false
+	if !reflect.ValueOf(rest).IsZero() {
+		return false
+	}
+	translates := func(r *Rule) bool { return r.Action == Match && (r.Nat != nil || r.Rdr != nil) }
+	if (call.From != Endpoint{} || call.To != Endpoint{}) && slices.ContainsFunc(body, translates) {
+		return false
+	}
+	tags := func(r *Rule) bool { return r.Tag != "" }
+	return call.Tagged == "" || call.Tag == "" && !slices.ContainsFunc(body, tags)
+}
+
+func mergeDirection(call, out *Rule) merger {
+	switch {
+	case call.Direction == AnyDirection || call.Direction == out.Direction:
+	case out.Direction == AnyDirection:
+		out.Direction = call.Direction
+	default:
+		return neverBoth
+	}
+	return oneRule
+}
+
+func mergeFamily(call, out *Rule) merger {
+	switch {
+	case call.Family == AnyFamily || call.Family == out.Family:
+	case out.Family == AnyFamily:
+		out.Family = call.Family
+	default:
+		return neverBoth
+	}
+	return oneRule
+}
+
+func mergeProto(call, out *Rule) merger {
+	switch {
+	case call.Proto == 0 || call.Proto == out.Proto:
+	case out.Proto == 0:
+		out.Proto = call.Proto
+	default:
+		return neverBoth
+	}
+	return oneRule
+}
+
+func mergeTagged(call, out *Rule) merger {
+	switch {
+	case call.Tagged == "" || call.Tagged == out.Tagged && call.NotTagged == out.NotTagged:
+	case out.Tagged == "":
+		out.Tagged, out.NotTagged = call.Tagged, call.NotTagged
+	default:
+		return notOneRule
+	}
+	return oneRule
+}
+
+// mergeInterface knows that interfaces of different names are different ones. Of
+// groups it knows nothing: their members change.
+func mergeInterface(call, out *Rule) merger {
+	a, b := call.Interface, out.Interface
+	switch {
+	case a.Any || a == b:
+	case b.Any:
+		out.Interface = a
+	case a.Group || b.Group:
+		return notOneRule
+	case a.Name == b.Name, !a.Not && !b.Not:
+		return neverBoth
+	case a.Not && b.Not:
+		return notOneRule
+	case b.Not:
+		out.Interface = a
+	}
+	return oneRule
+}
+
+func mergeAddress(call, out *Address) merger {
+	switch {
+	case call.Kind == AnyAddress || *call == *out:
+		return oneRule
+	case out.Kind == AnyAddress:
+		*out = *call
+		return oneRule
+	case call.Kind != PrefixAddress || out.Kind != PrefixAddress || call.Not && out.Not:
+		return notOneRule
+	case call.Not || out.Not:
+		return mergeExcluded(call, out)
+	case !call.Prefix.Overlaps(out.Prefix):
+		return neverBoth
+	case call.Prefix.Bits() > out.Prefix.Bits():
+		*out = *call
+	}
+	return oneRule
+}
+
+// mergeExcluded merges two prefixes of which one must not hold the address.
+func mergeExcluded(call, out *Address) merger {
+	asked, excluded := call, out
+	if call.Not {
+		asked, excluded = out, call
+	}
+	switch {
+	case !asked.Prefix.Overlaps(excluded.Prefix):
+		*out = *asked
+		return oneRule
+	case excluded.Prefix.Bits() <= asked.Prefix.Bits():
+		return neverBoth
+	}
+	return notOneRule
+}
+
+func mergePort(call PortRange, out *PortRange) merger {
+	switch {
+	case call.Op == AnyPort || call == *out:
+	case out.Op == AnyPort:
+		*out = call
+	case out.Op == PortEq && call.Match(out.Low):
+	case call.Op == PortEq && out.Match(call.Low):
+		*out = call
+	case out.Op == PortEq || call.Op == PortEq:
+		return neverBoth
+	default:
+		return notOneRule
+	}
+	return oneRule
+}
+
+// mergeToPort leaves the ports of a rule alone from which rdr-to counts its own.
+func mergeToPort(call, out *Rule) merger {
+	before := out.To.Port
+	verdict := mergePort(call.To.Port, &out.To.Port)
+	if out.To.Port != before && out.Rdr != nil && out.Rdr.PortHigh != 0 {
+		return max(verdict, notOneRule)
+	}
+	return verdict
+}

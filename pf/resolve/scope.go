@@ -1,0 +1,136 @@
+package resolve
+
+import (
+	"fmt"
+	"strings"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/token"
+)
+
+// A scope is one ruleset while it is filled: the configuration's own, or an
+// anchor's.
+type scope struct {
+	path         string             // of the anchor; empty: the configuration's own
+	out          *ast.File          // statements but for the rules
+	translations []*ast.Translation // expanded
+	rules        []*ast.Rule
+	tables       map[string]*ast.Table // by name, those that it defines
+}
+
+func newScope(path string, out *ast.File) *scope {
+	return &scope{path: path, out: out, tables: make(map[string]*ast.Table)}
+}
+
+// child is the path of an anchor of that name in the scope.
+func (s *scope) child(name string) string {
+	if s.path == "" {
+		return name
+	}
+	return s.path + "/" + name
+}
+
+// stmts gives the expanded statements, the rules behind all else.
+func (s *scope) stmts() []ast.Stmt {
+	stmts := s.out.Stmts
+	for _, t := range s.translations {
+		stmts = append(stmts, t)
+	}
+	for _, rule := range s.rules {
+		stmts = append(stmts, rule)
+	}
+	return stmts
+}
+
+// body expands the rules in the braces of an anchor, as a scope of its own. An
+// anchor without braces is left as it is.
+func (r *resolver) body(in *ast.Anchor) *ast.Anchor {
+	if in == nil || !in.Braces.IsValid() {
+		return in
+	}
+	name := in.Name.Text
+	if name == "" {
+		name = fmt.Sprintf("_%d", r.unnamed)
+		r.unnamed++
+	}
+	s := newScope(r.child(name), &ast.File{Files: r.out.Files})
+	r.inScope(s, in.Body)
+	r.define(s, in)
+	out := *in
+	out.Body = s.stmts()
+	r.bodies[&out] = s
+	if len(out.Body) == 0 {
+		return out.Again() // as pfctl prints it
+	}
+	return &out
+}
+
+// inScope expands statements into a scope.
+func (r *resolver) inScope(s *scope, stmts []ast.Stmt) {
+	outer, policy := r.scope, r.policy
+	r.scope = s
+	r.declareAll(stmts)
+	for _, stmt := range stmts {
+		if r.faults.Full() {
+			break
+		}
+		r.statement(stmt)
+	}
+	r.scope, r.policy = outer, policy
+}
+
+// define makes a scope known by its path. Only one anchor of a name may have
+// rules.
+func (r *resolver) define(s *scope, in *ast.Anchor) {
+	first, ok := r.anchors[s.path]
+	if ok && len(first.rules) > 0 {
+		r.faults.Add(diag.Diagnostic{
+			Span:    in.Name.Span,
+			Message: fmt.Sprintf("the anchor %q has rules already", s.path),
+			Related: []diag.Related{{Span: r.places[s.path], Note: "these"}},
+		})
+		return
+	}
+	r.anchors[s.path], r.places[s.path] = s, in.Name.Span
+}
+
+// callee gives the path that an anchor in a scope calls, and whether it is of
+// all anchors in it. It reports false where there are too many "..".
+func (s *scope) callee(name string) (path string, all, ok bool) {
+	path, absolute := strings.CutPrefix(name, "/")
+	if !absolute {
+		from := s.path
+		for strings.HasPrefix(path, "../") {
+			if from == "" {
+				return "", false, false
+			}
+			path = path[len("../"):]
+			from = from[:max(strings.LastIndexByte(from, '/'), 0)]
+		}
+		path = (&scope{path: from}).child(path)
+	}
+	path, all = strings.CutSuffix(path, "/*")
+	return path, all, true
+}
+
+// checkAnchor refuses what an anchor cannot do: its rules do it.
+func (r *resolver) checkAnchor(in *ast.Rule) {
+	refuse := func(at token.Span, what string) {
+		if at.IsValid() {
+			r.faults.Errorf(at, "an anchor %s; its rules can", what)
+		}
+	}
+	if in.State != nil {
+		refuse(in.State.Span, "keeps no state")
+	}
+	for _, pool := range []*ast.Pool{in.Nat, in.Rdr} {
+		if pool != nil {
+			refuse(pool.Span, "translates nothing")
+		}
+	}
+	refuse(in.AllowOpts, "allows no options")
+	if in.Flags != nil && in.Flags.Set&^in.Flags.Mask != 0 {
+		r.faults.Errorf(in.Flags.Span, "never true: flags must be set that are not looked at")
+	}
+}
