@@ -61,7 +61,7 @@ func (m *machine) snapshot(groups map[string][]string) ruleset.Snapshot {
 		}
 		for _, a := range l.Addresses {
 			if !a.Tentative {
-				n.Addresses = append(n.Addresses, ruleset.Address{Prefix: a.Prefix, Deprecated: a.Deprecated})
+				n.Addresses = append(n.Addresses, ruleset.Address{Prefix: a.Prefix, Peer: a.Peer, Deprecated: a.Deprecated})
 			}
 		}
 		s.Interfaces = append(s.Interfaces, n)

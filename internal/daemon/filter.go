@@ -98,12 +98,15 @@ func captureEnds(e *resolve.Endpoint, family resolve.Family, host *resolve.Host)
 	case resolve.InterfaceAddress:
 		return interfaceEnds(&e.Addr, ports, family, host)
 	default:
-		return nil, errors.New("filter: a table has no place in it")
+		return nil, errors.New("filter: only addresses, networks and interfaces have a place in it")
 	}
 }
 
 // interfaceEnds has the addresses that an interface has now, or its networks.
 func interfaceEnds(a *resolve.Address, end dataplane.CaptureEnd, family resolve.Family, host *resolve.Host) ([]dataplane.CaptureEnd, error) {
+	if a.Modifier != resolve.NoModifier && a.Modifier != resolve.NetworkModifier {
+		return nil, errors.New("filter: interfaces have no modifier in it but :network and :0")
+	}
 	var all []dataplane.CaptureEnd
 	for _, i := range host.Interfaces {
 		if a.Interface != resolve.Self && a.Interface != i.Name {

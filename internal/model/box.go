@@ -20,6 +20,7 @@ type Interface struct {
 	Groups    []string
 	MAC       [6]byte
 	Addresses []netip.Prefix // in the interface's order
+	Peers     []netip.Addr   // the other ends of its point-to-point links
 	L3        bool           // no Ethernet header
 	Loopback  bool
 	XDPTarget bool // can be reached by a redirect from XDP

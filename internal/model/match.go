@@ -13,8 +13,9 @@ func (m *Model) matches(r *resolve.Rule, a *asked) bool {
 		(r.Family == resolve.AnyFamily || int(r.Family) == a.family) &&
 		matchesTranslation(r.Nat, a.family) && matchesTranslation(r.Rdr, a.family) &&
 		(r.Proto == 0 || r.Proto == a.tuple.Proto) &&
-		m.matchesEndpoint(&r.From, a.tuple.Src, a.tuple.SPort, a.tuple.Proto) &&
-		m.matchesEndpoint(&r.To, a.tuple.Dst, a.tuple.DPort, a.tuple.Proto) &&
+		m.matchesEndpoint(&r.From, a.tuple.Src, a.tuple.SPort, a) &&
+		m.matchesEndpoint(&r.To, a.tuple.Dst, a.tuple.DPort, a) &&
+		matchesSender(r, a) &&
 		matchesFlags(r.Flags, a) && matchesICMP(&r.ICMP, a) &&
 		(r.Tagged == "" || (r.Tagged == a.tag) != r.NotTagged)
 }
@@ -44,26 +45,56 @@ func familyOf(a netip.Addr) int {
 	return 6
 }
 
-func (m *Model) matchesEndpoint(e *resolve.Endpoint, addr netip.Addr, port uint16, proto uint8) bool {
+func (m *Model) matchesEndpoint(e *resolve.Endpoint, addr netip.Addr, port uint16, a *asked) bool {
+	proto := a.tuple.Proto
 	if e.Port.Op != resolve.AnyPort && (proto != protoTCP && proto != protoUDP || !e.Port.Match(port)) {
 		return false
 	}
-	return e.Addr.Kind == resolve.AnyAddress || m.matchesAddress(&e.Addr, addr) != e.Addr.Not
+	return e.Addr.Kind == resolve.AnyAddress || m.matchesAddress(&e.Addr, addr, a) != e.Addr.Not
 }
 
-func (m *Model) matchesAddress(a *resolve.Address, addr netip.Addr) bool {
-	switch a.Kind {
+func (m *Model) matchesAddress(e *resolve.Address, addr netip.Addr, a *asked) bool {
+	switch e.Kind {
 	case resolve.TableAddress:
-		return m.matchesTable(a.Table, addr)
+		return m.matchesTable(e.Table, addr)
 	case resolve.InterfaceAddress:
-		for _, p := range m.box.dynamic(a, anyAddress) {
+		for _, p := range m.box.dynamic(e, anyAddress) {
 			if p.Contains(addr) {
 				return true
 			}
 		}
 		return false
+	case resolve.RangeAddress:
+		first := e.Prefix.Addr()
+		return addr.Is4() == first.Is4() && !addr.Less(first) && !e.Last.Less(addr)
+	case resolve.NoRouteAddress:
+		return !m.box.reaches(addr)
+	case resolve.URPFFailedAddress:
+		back := m.box.Route(addr)
+		return back.Kind != RouteForward || back.Interface != a.iface.Index
+	case resolve.RouteAddress:
+		return false // the box's routes have no labels
 	}
-	return a.Prefix.Contains(addr)
+	return e.Prefix.Contains(addr)
+}
+
+// reaches reports whether there is a route to an address; the box's own are
+// routed to itself.
+func (b *Box) reaches(addr netip.Addr) bool {
+	return b.owns(addr) || b.broadcast(addr) || addr.IsMulticast() || b.Route(addr).Kind != RouteNone
+}
+
+// unknownSystem is the operating system of senders that no fingerprint fits.
+const unknownSystem = "unknown"
+
+// matchesSender asks who sends. The model knows of no sockets, so that nobody of
+// this machine does, as with all packets that are forwarded, and of no
+// fingerprints, which are taken of SYNs.
+func matchesSender(r *resolve.Rule, a *asked) bool {
+	const syn, ack = 1 << 1, 1 << 4
+	begins := a.tuple.Proto == protoTCP && a.tcpFlags&(syn|ack) == syn
+	return (r.OS == "" || r.OS == unknownSystem && begins) &&
+		r.User.Match(resolve.Nobody) && r.Group.Match(resolve.Nobody)
 }
 
 // matchesTable looks for the longest prefix that holds the address; the
@@ -92,14 +123,40 @@ func (b *Box) dynamic(a *resolve.Address, suits func(netip.Addr) bool) []netip.P
 	var found []netip.Prefix
 	for _, i := range b.named(a.Interface) {
 		seen := map[bool]bool{} // by family, for :0
-		for _, p := range i.Addresses {
+		for _, p := range i.asked(a.Modifier) {
 			is4 := p.Addr().Is4()
-			if a.Modifier == resolve.NetworkModifier && p.Addr().IsLinkLocalUnicast() && !is4 || a.NoAlias && seen[is4] || !suits(p.Addr()) {
+			if a.NoAlias && seen[is4] || !suits(p.Addr()) {
 				continue
 			}
 			seen[is4] = true
 			found = append(found, cut(p, a))
 		}
+	}
+	return found
+}
+
+// asked returns the addresses, with their networks, that a modifier asks for.
+func (i *Interface) asked(m resolve.Modifier) []netip.Prefix {
+	var found []netip.Prefix
+	switch m {
+	case resolve.PeerModifier:
+		for _, peer := range i.Peers {
+			found = append(found, whole(peer))
+		}
+	case resolve.BroadcastModifier:
+		for _, p := range i.Addresses {
+			if p.Addr().Is4() && p.Bits() < 31 && !i.Loopback {
+				found = append(found, whole(lastOf(p)))
+			}
+		}
+	case resolve.NetworkModifier:
+		for _, p := range i.Addresses {
+			if p.Addr().Is4() || !p.Addr().IsLinkLocalUnicast() {
+				found = append(found, p)
+			}
+		}
+	default:
+		return i.Addresses
 	}
 	return found
 }
@@ -125,3 +182,6 @@ func matchesICMP(t *resolve.ICMPType, a *asked) bool {
 	}
 	return isICMP(a.family, a.tuple.Proto) && a.icmpType == t.Type && (!t.HasCode || a.icmpCode == t.Code)
 }
+
+// whole returns the prefix that holds one address.
+func whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -23,11 +23,15 @@ func Host(links []Link) (*resolve.Host, error) {
 	host := &resolve.Host{}
 	for _, l := range links {
 		addresses := make([]netip.Prefix, 0, len(l.Addresses))
+		var peers []netip.Addr
 		for _, a := range l.Addresses {
 			addresses = append(addresses, a.Prefix)
+			if a.Peer.IsValid() {
+				peers = append(peers, a.Peer)
+			}
 		}
 		host.Interfaces = append(host.Interfaces, resolve.HostInterface{
-			Name: l.Name, Groups: Groups(&l, egress[l.Index]), Addresses: addresses,
+			Name: l.Name, Groups: Groups(&l, egress[l.Index]), Addresses: addresses, Peers: peers,
 		})
 	}
 	return host, nil

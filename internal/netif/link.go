@@ -51,9 +51,10 @@ type Link struct {
 // Address is an address of a link.
 type Address struct {
 	Prefix     netip.Prefix
-	Static     bool // without end of life, so not from DHCP or router advertisements
-	Deprecated bool // not for new connections
-	Tentative  bool // not yet known to be unique
+	Peer       netip.Addr // the other end of a point-to-point link; not valid elsewhere
+	Static     bool       // without end of life, so not from DHCP or router advertisements
+	Deprecated bool       // not for new connections
+	Tentative  bool       // not yet known to be unique
 }
 
 // Port reports whether the link's frames are its master's business, so that it
@@ -166,12 +167,22 @@ func linkAddresses() (map[int][]Address, error) {
 		bits, _ := r.Mask.Size()
 		all[r.LinkIndex] = append(all[r.LinkIndex], Address{
 			Prefix:     netip.PrefixFrom(ip.Unmap(), bits),
+			Peer:       peerOf(&r),
 			Static:     r.Flags&unix.IFA_F_PERMANENT != 0,
 			Deprecated: r.Flags&unix.IFA_F_DEPRECATED != 0,
 			Tentative:  r.Flags&unix.IFA_F_TENTATIVE != 0,
 		})
 	}
 	return all, nil
+}
+
+// peerOf gives the other end of a point-to-point link.
+func peerOf(a *netlink.Addr) netip.Addr {
+	if a.Peer == nil || a.Peer.IP.Equal(a.IP) {
+		return netip.Addr{}
+	}
+	peer, _ := netip.AddrFromSlice(a.Peer.IP)
+	return peer.Unmap()
 }
 
 // dump asks again while the kernel says that the list changed under way.

@@ -26,23 +26,51 @@ func (c *compiler) resolve(a *resolve.Address) addresses {
 }
 
 // dynamic returns what (if) stands for, of the addresses that suit: with :network
-// the networks (without link-local ones, as in pf), else the addresses, cut to
-// the bits given; with :0 the first of each interface and family.
+// the networks (without link-local ones, as in pf), with :broadcast and :peer
+// those addresses, else the interface's, cut to the bits given; with :0 the first
+// of each interface and family.
 func (s *Snapshot) dynamic(a *resolve.Address, suits func(Address) bool) []netip.Prefix {
 	var found []netip.Prefix
 	for _, i := range s.named(a.Interface) {
 		seen := map[bool]bool{}
 		for _, has := range i.Addresses {
-			addr := has.Prefix.Addr()
-			linkLocal := addr.Is6() && addr.IsLinkLocalUnicast()
-			if a.Modifier == resolve.NetworkModifier && linkLocal || a.NoAlias && seen[addr.Is4()] || !suits(has) {
+			asked, ok := i.asked(has.Prefix, has.Peer, a.Modifier)
+			if !ok || a.NoAlias && seen[asked.Addr().Is4()] || !suits(has) {
 				continue
 			}
-			seen[addr.Is4()] = true
-			found = append(found, cut(has.Prefix, a))
+			seen[asked.Addr().Is4()] = true
+			found = append(found, cut(asked, a))
 		}
 	}
 	return found
+}
+
+// asked returns what a modifier makes of an address of the interface.
+func (i *Interface) asked(p netip.Prefix, peer netip.Addr, m resolve.Modifier) (_ netip.Prefix, ok bool) {
+	switch m {
+	case resolve.NetworkModifier:
+		return p, p.Addr().Is4() || !p.Addr().IsLinkLocalUnicast()
+	case resolve.BroadcastModifier:
+		last, ok := resolve.Broadcast(p)
+		return netip.PrefixFrom(last, last.BitLen()), ok && !i.loopback()
+	case resolve.PeerModifier:
+		return netip.PrefixFrom(peer, peer.BitLen()), peer.IsValid()
+	}
+	return p, true
+}
+
+// spans returns the addresses that an address in a rule stands for now, IPv4's
+// and IPv6's.
+func (c *compiler) spans(a *resolve.Address) [2][]span {
+	if a.Kind == resolve.RangeAddress {
+		s := []span{{numberOf(a.Prefix.Addr()), numberOf(a.Last)}}
+		if a.Last.Is4() {
+			return [2][]span{s, nil}
+		}
+		return [2][]span{nil, s}
+	}
+	held := c.resolve(a)
+	return [2][]span{held.spans(true), held.spans(false)}
 }
 
 func cut(p netip.Prefix, a *resolve.Address) netip.Prefix {

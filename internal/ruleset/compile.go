@@ -75,9 +75,17 @@ func (c *compiler) compile() error {
 // check refuses what no rule of a resolved file has.
 func (c *compiler) check(r *resolve.Rule) error {
 	for _, e := range []*resolve.Endpoint{&r.From, &r.To} {
-		if e.Addr.Kind == resolve.PrefixAddress && !e.Addr.Prefix.IsValid() {
-			return errors.New("an address is missing")
+		switch e.Addr.Kind {
+		case resolve.NoRouteAddress, resolve.URPFFailedAddress, resolve.RouteAddress:
+			return errors.New("addresses by their routes are not known here")
+		case resolve.PrefixAddress, resolve.RangeAddress:
+			if !e.Addr.Prefix.IsValid() {
+				return errors.New("an address is missing")
+			}
 		}
+	}
+	if r.OS != "" || r.User != (resolve.Owner{}) || r.Group != (resolve.Owner{}) {
+		return errors.New("senders are not known here")
 	}
 	for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
 		if t == nil {

@@ -97,10 +97,7 @@ func (c *compiler) addresses(side func(*resolve.Rule) *resolve.Endpoint) *field 
 		key.Not = false
 		q.key = key
 		return q
-	}, func(a resolve.Address) [2][]span {
-		held := c.resolve(&a)
-		return [2][]span{held.spans(true), held.spans(false)}
-	})
+	}, func(a resolve.Address) [2][]span { return c.spans(&a) })
 }
 
 func (c *compiler) ports(side func(*resolve.Rule) *resolve.Endpoint) *field {

@@ -23,7 +23,8 @@ type Interface struct {
 // An Address is an interface's, with the length of its network's prefix.
 type Address struct {
 	Prefix     netip.Prefix
-	Deprecated bool // not for new connections: no translation uses it
+	Peer       netip.Addr // the other end of a point-to-point link; else not valid
+	Deprecated bool       // not for new connections: no translation uses it
 }
 
 // usable reports whether a translation may use the address. Nobody beyond the
@@ -42,6 +43,9 @@ func (s *Snapshot) named(name string) []*Interface {
 	}
 	return found
 }
+
+// loopback reports whether the interface is one of the host's own loops.
+func (i *Interface) loopback() bool { return i.is("lo") }
 
 func (i *Interface) is(name string) bool {
 	return i.Name == name || slices.Contains(i.Groups, name)

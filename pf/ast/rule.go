@@ -74,6 +74,8 @@ type Rule struct {
 	FamilySpan token.Span // of inet or inet6; invalid if it follows from an address
 	Protos     []Proto
 	From, To   Endpoint
+	User       []Owner
+	Group      []Owner
 	Flags      *Flags
 	ICMP       []ICMP
 	State      *State
@@ -134,6 +136,7 @@ type Proto struct {
 type Endpoint struct {
 	Hosts []Host // none: any
 	Ports []Port
+	OS    []Word // of "from" only: the sender's operating systems
 }
 
 // HostKind says how the text of a host is meant.
@@ -141,25 +144,34 @@ type HostKind uint8
 
 // Kinds of hosts.
 const (
-	HostAny     HostKind = iota
-	HostName             // an address, an interface, self or a host name, as written
-	HostPrefix           // an address or network; HostName becomes this by resolving
-	HostTable            // <Name>
-	HostDynamic          // (Name)
+	HostAny        HostKind = iota
+	HostName                // an address, an interface, self or a host name, as written
+	HostPrefix              // an address or network; HostName becomes this by resolving
+	HostTable               // <Name>
+	HostDynamic             // (Name)
+	HostRange               // Name - LastName; by resolving, Prefix is the first address and Last the last
+	HostNoRoute             // no-route
+	HostURPFFailed          // urpf-failed
+	HostRouteLabel          // route "Name"
 )
 
 // Host is an address in a rule or a table.
 type Host struct {
 	token.Span
-	Kind    HostKind
-	Not     bool
-	Name    string // without modifiers
-	Network bool   // :network
-	NoAlias bool   // :0
-	Bits    int    // what stands behind the slash; -1 for nothing
-	Prefix  netip.Prefix
-	Zone    string // the interface that a link-local address belongs to
-	Via     string // of a next hop as FreeBSD writes it, (Via host): the interface that leads to it
+	Kind      HostKind
+	Not       bool
+	Name      string // without modifiers
+	Network   bool   // :network
+	Broadcast bool   // :broadcast
+	Peer      bool   // :peer
+	NoAlias   bool   // :0
+	Bits      int    // what stands behind the slash; -1 for nothing
+	Prefix    netip.Prefix
+	Zone      string     // the interface that a link-local address belongs to
+	Via       string     // of a next hop as FreeBSD writes it, (Via host): the interface that leads to it
+	LastName  string     // of a range as written
+	Last      netip.Addr // of a range
+	Weight    uint16     // its share of a pool; 0: not given
 }
 
 // PortOp is an operator on ports.

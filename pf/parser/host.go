@@ -30,14 +30,87 @@ func (p *parser) host() ast.Host {
 		p.hostName(&h, "the name of an interface")
 		p.expect(token.RightParen, "the name of an interface")
 		p.bits(&h)
+	case p.acceptWord("route"):
+		h.Kind = ast.HostRouteLabel
+		h.Name = p.routeLabel()
 	default:
 		h.Kind = ast.HostName
 		p.hostName(&h, "an address")
 		p.bits(&h)
+		p.rangeEnd(&h, start)
 	}
 	h.Span = start.To(p.last)
-	p.unsupportedHostTail()
 	return h
+}
+
+// ruleHost reads an address of a rule's from or to.
+func (p *parser) ruleHost() ast.Host {
+	start, not := p.tok.Span, p.is(token.Not)
+	word := p.tok
+	if not {
+		word = p.peek()
+	}
+	kind, special := specialHosts[word.Text]
+	if !special || word.Kind != token.Word {
+		h := p.host()
+		if p.isWord("weight") {
+			p.fail(p.tok.Span, "weight stands behind addresses to translate to only")
+		}
+		return h
+	}
+	if not {
+		p.advance()
+	}
+	p.advance()
+	return ast.Host{Span: start.To(p.last), Kind: kind, Not: not, Bits: -1}
+}
+
+// noURPF refuses urpf-failed where it cannot be asked.
+func (p *parser) noURPF(to *ast.Endpoint) {
+	for _, h := range to.Hosts {
+		if h.Kind == ast.HostURPFFailed {
+			p.faults.Errorf(h.Span, "urpf-failed is asked of a packet's source only")
+		}
+	}
+}
+
+// specialHosts are the words that stand for addresses by what the routes say.
+var specialHosts = map[string]ast.HostKind{"no-route": ast.HostNoRoute, "urpf-failed": ast.HostURPFFailed}
+
+// rangeEnd reads the last address of a range, whose first is h.
+func (p *parser) rangeEnd(h *ast.Host, start token.Span) {
+	if !p.accept(token.Minus) {
+		return
+	}
+	last := p.name("the last address of the range")
+	if h.Bits >= 0 || p.is(token.Slash) {
+		p.fail(start.To(p.tok.Span), "a range goes from an address to an address, not to a network")
+	}
+	h.Kind, h.LastName = ast.HostRange, last.Text
+}
+
+// maxRouteLabel is RTLABEL_LEN without the NUL.
+const maxRouteLabel = 31
+
+func (p *parser) routeLabel() string {
+	label := p.name("the label of a route")
+	if len(label.Text) > maxRouteLabel {
+		p.fail(label.Span, "the label of a route has at most %d characters", maxRouteLabel)
+	}
+	return label.Text
+}
+
+// weight reads the share that an address of a pool has.
+func (p *parser) weight(h *ast.Host) {
+	if !p.acceptWord("weight") {
+		return
+	}
+	w, n := p.number("the weight", 1<<16-1)
+	if n == 0 {
+		p.fail(w.Span, "a weight is at least 1")
+	}
+	h.Weight = uint16(n)
+	h.Span = h.Span.To(p.last)
 }
 
 // hostName reads the word of a host and takes the modifiers off it.
@@ -47,6 +120,7 @@ func (p *parser) hostName(h *ast.Host, what string) {
 	if _, err := netip.ParseAddr(w.Text); err == nil {
 		return // the :0 at the end of an address is no modifier
 	}
+	defer p.oneModifier(h, w)
 	for {
 		i := strings.LastIndexByte(h.Name, ':')
 		if i < 0 {
@@ -57,8 +131,10 @@ func (p *parser) hostName(h *ast.Host, what string) {
 			h.Network = true
 		case "0":
 			h.NoAlias = true
-		case "broadcast", "peer":
-			p.faults.Errorf(w.Span, "%s is not supported yet", h.Name[i:])
+		case "broadcast":
+			h.Broadcast = true
+		case "peer":
+			h.Peer = true
 		default:
 			return
 		}
@@ -66,6 +142,19 @@ func (p *parser) hostName(h *ast.Host, what string) {
 			p.fail(w.Span, "%s stands behind the name of an interface", w.Text)
 		}
 		h.Name = h.Name[:i]
+	}
+}
+
+// oneModifier checks that not several modifiers say which addresses are meant.
+func (p *parser) oneModifier(h *ast.Host, w ast.Word) {
+	modes := 0
+	for _, mode := range []bool{h.Network, h.Broadcast, h.Peer} {
+		if mode {
+			modes++
+		}
+	}
+	if modes > 1 {
+		p.faults.Errorf(w.Span, ":network, :broadcast and :peer exclude each other")
 	}
 }
 
@@ -79,35 +168,6 @@ func (p *parser) bits(h *ast.Host) {
 	}
 	_, n := p.number("the length of a prefix", 128)
 	h.Bits = int(n)
-}
-
-// unsupportedHost goes past an address of a kind that is not supported yet.
-func (p *parser) unsupportedHost() bool {
-	for _, word := range []string{"no-route", "urpf-failed", "route"} {
-		if p.isWord(word) {
-			p.faults.Errorf(p.tok.Span, "%s is not supported yet", word)
-			p.advance()
-			if word == "route" {
-				p.word("the label of a route")
-			}
-			return true
-		}
-	}
-	return false
-}
-
-// unsupportedHostTail goes past what may stand behind an address.
-func (p *parser) unsupportedHostTail() {
-	if p.is(token.Minus) {
-		p.faults.Errorf(p.tok.Span, "ranges of addresses are not supported yet")
-		p.advance()
-		p.word("an address")
-	}
-	if p.isWord("weight") {
-		p.faults.Errorf(p.tok.Span, "weight is not supported yet")
-		p.advance()
-		p.number("the weight", 1<<16-1)
-	}
 }
 
 var unaryPortOps = map[token.Kind]ast.PortOp{

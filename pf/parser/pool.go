@@ -56,6 +56,7 @@ func (p *parser) pool(keyword token.Span, name string) *ast.Pool {
 func (p *parser) poolHosts(pool *ast.Pool, name string) {
 	p.list(func() {
 		h := p.host()
+		p.weight(&h)
 		if h.Not || h.Kind == ast.HostAny {
 			p.faults.Errorf(h.Span, "%s takes an address, not ! or any", name)
 		}
@@ -170,7 +171,11 @@ func (p *parser) route(r *ast.Rule, early bool) bool {
 	keyword := p.tok.Span
 	p.advance()
 	route := &ast.Route{Kind: kind}
-	p.list(func() { route.Hosts = append(route.Hosts, p.nextHop(kind, early)) })
+	p.list(func() {
+		h := p.nextHop(kind, early)
+		p.weight(&h)
+		route.Hosts = append(route.Hosts, h)
+	})
 	p.poolOptions(&route.Pool)
 	route.Span = keyword.To(p.last)
 	switch {

@@ -163,9 +163,10 @@ func (p *parser) fromTo(r *ast.Rule) {
 	if p.acceptWord("from") {
 		p.endpoint(&r.From, "from")
 	}
-	p.unsupportedClauses() // os stands before to
+	p.systems(&r.From)
 	if p.acceptWord("to") {
 		p.endpoint(&r.To, "to")
+		p.noURPF(&r.To)
 	}
 	p.loosePort(r)
 }
@@ -187,13 +188,7 @@ func (p *parser) endpoint(e *ast.Endpoint, after string) {
 		if p.is(token.Newline) || p.is(token.EOF) {
 			p.expected("an address or port after " + after)
 		}
-		p.list(func() {
-			if at := p.tok.Span; p.unsupportedHost() {
-				e.Hosts = append(e.Hosts, ast.Host{Span: at, Bits: -1})
-				return
-			}
-			e.Hosts = append(e.Hosts, p.host())
-		})
+		p.list(func() { e.Hosts = append(e.Hosts, p.ruleHost()) })
 	}
 	if p.acceptWord("port") {
 		p.list(func() { e.Ports = append(e.Ports, p.port()) })
@@ -207,6 +202,10 @@ func (p *parser) ruleOptions(r *ast.Rule) {
 		at := p.tok.Span
 		switch {
 		case p.unsupportedClause():
+		case p.acceptWord("user"):
+			p.owners(&r.User, "user")
+		case p.acceptWord("group"):
+			p.owners(&r.Group, "group")
 		case p.acceptWord("flags"):
 			p.flags(r, at)
 		case p.isWord("icmp-type"), p.isWord("icmp6-type"):

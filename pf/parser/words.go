@@ -9,11 +9,11 @@ import (
 // supported yet from what is misspelt.
 var (
 	// headWords start the clauses of a rule that have a fixed place.
-	headWords = []string{"in", "out", "log", "quick", "on", "inet", "inet6", "proto", "all", "from", "to"}
+	headWords = []string{"in", "out", "log", "quick", "on", "inet", "inet6", "proto", "all", "from", "os", "to"}
 
 	// optionalWords start the options of a rule.
 	optionalWords = []string{
-		"flags", "icmp-type", "icmp6-type", "keep", "modulate", "synproxy", "no", "allow-opts", "label", "tag", "tagged",
+		"user", "group", "flags", "icmp-type", "icmp6-type", "keep", "modulate", "synproxy", "no", "allow-opts", "label", "tag", "tagged",
 		"nat-to", "rdr-to", "binat-to", "af-to", "route-to", "reply-to", "dup-to",
 	}
 
@@ -22,7 +22,7 @@ var (
 
 	// unsupportedClauseWords start clauses that are not read yet.
 	unsupportedClauseWords = setOf(
-		"os", "user", "group", "tos", "fragment", "once", "max-pkt-rate", "max-pkt-size",
+		"tos", "fragment", "once", "max-pkt-rate", "max-pkt-size",
 		"probability", "prio", "set", "queue", "rtable", "rdomain", "divert-to", "divert-reply", "divert-packet", "scrub",
 		"received-on",
 	)

@@ -2,6 +2,7 @@ package printer
 
 import (
 	"fmt"
+	"strconv"
 
 	"weir/pf/ast"
 )
@@ -33,9 +34,17 @@ func pool(c *clauses, keyword string, p *ast.Pool) {
 	c.addIf(p.StaticPort, "static-port")
 }
 
-// target prints an address of a pool: a network of length 0 in digits, an
-// interface and next hop as a pair.
+// target prints an address of a pool with its weight.
 func target(h *ast.Host) string {
+	if h.Weight == 0 {
+		return place(h)
+	}
+	return place(h) + " weight " + strconv.Itoa(int(h.Weight))
+}
+
+// place prints an address of a pool: a network of length 0 in digits, an
+// interface and next hop as a pair.
+func place(h *ast.Host) string {
 	switch {
 	case h.Via == "":
 		return address(h)

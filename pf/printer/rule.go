@@ -2,7 +2,6 @@ package printer
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"weir/pf/ast"
@@ -20,6 +19,8 @@ func Rule(r *ast.Rule) string {
 	c.add(r.Family.String())
 	c.addIf(len(r.Protos) > 0, "proto", list(r.Protos, func(p *ast.Proto) string { return name(p.Text) }))
 	fromTo(&c, r)
+	owners(&c, "user", r.User)
+	owners(&c, "group", r.Group)
 	flags(&c, r.Flags)
 	icmp(&c, r.ICMP)
 	state(&c, r.State)
@@ -104,7 +105,7 @@ func fromTo(c *clauses, r *ast.Rule) {
 
 // anywhere reports whether an endpoint asks nothing.
 func anywhere(e *ast.Endpoint) bool {
-	return len(e.Ports) == 0 && (len(e.Hosts) == 0 || len(e.Hosts) == 1 && isAny(&e.Hosts[0]))
+	return len(e.Ports) == 0 && len(e.OS) == 0 && (len(e.Hosts) == 0 || len(e.Hosts) == 1 && isAny(&e.Hosts[0]))
 }
 
 // isAny reports whether every address of the rule's family is meant.
@@ -118,71 +119,26 @@ func endpoint(c *clauses, e *ast.Endpoint) {
 	}
 	c.add(list(e.Hosts, Host))
 	c.addIf(len(e.Ports) > 0, "port", list(e.Ports, Port))
-}
-
-// Host prints an address as it stands in a rule.
-func Host(h *ast.Host) string {
-	switch {
-	case isAny(h):
-		return "any"
-	case h.Not:
-		return "! " + address(h)
-	}
-	return address(h)
-}
-
-// address prints a host without its !; a network of length 0 in digits.
-func address(h *ast.Host) string {
-	switch h.Kind {
-	case ast.HostAny:
-		return "any"
-	case ast.HostTable:
-		return "<" + word(h.Name) + ">"
-	case ast.HostPrefix:
-		if h.Prefix.IsSingleIP() {
-			return h.Prefix.Addr().String()
-		}
-		return h.Prefix.String()
-	case ast.HostDynamic:
-		return "(" + name(named(h)) + ")" + bits(h.Bits)
-	}
-	return name(named(h)) + bits(h.Bits)
-}
-
-// named is the name of a host with its modifiers.
-func named(h *ast.Host) string {
-	s := h.Name
-	if h.Network {
-		s += ":network"
-	}
-	if h.NoAlias {
-		s += ":0"
-	}
-	return s
-}
-
-func bits(n int) string {
-	if n < 0 {
-		return ""
-	}
-	return "/" + strconv.Itoa(n)
+	c.addIf(len(e.OS) > 0, "os", list(e.OS, func(w *ast.Word) string { return quote(w.Text) }))
 }
 
 // Port prints a condition on a port.
-func Port(p *ast.Port) string {
-	low, high := name(p.Low.Text), name(p.High.Text)
-	switch p.Op {
+func Port(p *ast.Port) string { return compared(p.Op, p.Low.Text, p.High.Text) }
+
+// compared prints a condition on a number or name.
+func compared(op ast.PortOp, low, high string) string {
+	switch op {
 	case ast.PortRange:
-		return p.Low.Text + ":" + p.High.Text
+		return low + ":" + high
 	case ast.PortInside:
-		return low + " >< " + high
+		return name(low) + " >< " + name(high)
 	case ast.PortOutside:
-		return low + " <> " + high
+		return name(low) + " <> " + name(high)
 	}
 	return [...]string{
 		ast.PortEqual: "=", ast.PortNotEqual: "!=", ast.PortLess: "<", ast.PortLessEqual: "<=",
 		ast.PortGreater: ">", ast.PortGreaterEqual: ">=",
-	}[p.Op] + " " + low
+	}[op] + " " + name(low)
 }
 
 func flags(c *clauses, f *ast.Flags) {

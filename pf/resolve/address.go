@@ -23,6 +23,9 @@ const (
 func (r *resolver) hosts(list []ast.Host, where place) []ast.Host {
 	var all []ast.Host
 	for i := range list {
+		if list[i].Weight > 0 {
+			r.faults.Unenforced(list[i].Span, "weight")
+		}
 		all = append(all, r.resolve(&list[i], where)...)
 	}
 	return all
@@ -49,8 +52,24 @@ func (r *resolver) resolve(h *ast.Host, where place) []ast.Host {
 		return []ast.Host{*h}
 	case ast.HostName:
 		return r.word(h)
+	case ast.HostRange:
+		return r.addressRange(h, where)
+	case ast.HostNoRoute:
+		r.faults.Unenforced(h.Span, "no-route")
+	case ast.HostURPFFailed:
+		r.faults.Unenforced(h.Span, "urpf-failed")
+	case ast.HostRouteLabel:
+		r.routeLabel(h, where)
 	}
 	return []ast.Host{*h}
+}
+
+func (r *resolver) routeLabel(h *ast.Host, where place) {
+	if where != ruleHost {
+		r.faults.Errorf(h.Span, "the label of a route stands behind from or to only")
+		return
+	}
+	r.faults.Unenforced(h.Span, "route")
 }
 
 func (r *resolver) word(h *ast.Host) []ast.Host {
@@ -67,7 +86,7 @@ func (r *resolver) word(h *ast.Host) []ast.Host {
 		return r.ofHost(h, addrs)
 	}
 	if name, modifier, ok := strings.Cut(h.Name, ":"); ok && r.named(name) != nil {
-		r.faults.Errorf(h.Span, "there is no modifier :%s of interfaces; there are :network and :0", modifier)
+		r.faults.Errorf(h.Span, "there is no modifier :%s of interfaces; there are :network, :broadcast, :peer and :0", modifier)
 		return nil
 	}
 	r.suggest(ast.Word{Span: h.Span, Text: h.Name},
@@ -94,8 +113,8 @@ func (r *resolver) named(name string) []*HostInterface {
 
 // ofInterface gives the addresses, or networks, of interfaces.
 func (r *resolver) ofInterface(h *ast.Host, interfaces []*HostInterface) []ast.Host {
-	if h.Network && h.Bits >= 0 {
-		r.faults.Errorf(h.Span, ":network has a length of its own; leave /%d out", h.Bits)
+	if (h.Network || h.Broadcast) && h.Bits >= 0 {
+		r.faults.Errorf(h.Span, "%s has a length of its own; leave /%d out", modifier(h), h.Bits)
 		return nil
 	}
 	var found []ast.Host
@@ -106,21 +125,37 @@ func (r *resolver) ofInterface(h *ast.Host, interfaces []*HostInterface) []ast.H
 	case len(found) > 0:
 	case h.Name == Self && !h.Not:
 		r.faults.Warnf(h.Span, "this machine has no address yet, so nothing is matched")
+	case h.Broadcast || h.Peer:
+		r.faults.Errorf(h.Span, "%q has no %s address now", h.Name, strings.TrimPrefix(modifier(h), ":"))
 	default:
 		r.faults.Errorf(h.Span, "%q has no address now; write (%s) to follow its addresses", h.Name, h.Name)
 	}
 	return found
 }
 
+// modifier is the word that says which addresses of an interface h asks for.
+func modifier(h *ast.Host) string {
+	switch {
+	case h.Network:
+		return ":network"
+	case h.Broadcast:
+		return ":broadcast"
+	case h.Peer:
+		return ":peer"
+	}
+	return ""
+}
+
 // addresses gives the addresses of one interface that h asks for: with
-// :network the networks but for link-local ones, with :0 the first of each
+// :network the networks but for link-local ones, with :broadcast those of its
+// networks, with :peer the other ends of its links, with :0 the first of each
 // family.
 func addresses(h *ast.Host, i *HostInterface) []ast.Host {
 	var found []ast.Host
 	seen := map[ast.Family]bool{}
-	for _, p := range i.Addresses {
+	for _, p := range i.asked(h) {
 		family := ast.Of(p.Addr())
-		if h.Network && p.Addr().IsLinkLocalUnicast() && family == ast.Inet6 || h.NoAlias && seen[family] {
+		if h.NoAlias && seen[family] {
 			continue
 		}
 		seen[family] = true
@@ -143,8 +178,8 @@ func addresses(h *ast.Host, i *HostInterface) []ast.Host {
 func (r *resolver) ofHost(h *ast.Host, addrs []netip.Addr) []ast.Host {
 	var found []ast.Host
 	seen := map[ast.Family]bool{}
-	if h.Network {
-		r.faults.Errorf(h.Span, "%q is a host; only interfaces have a :network", h.Name)
+	if h.Network || h.Broadcast || h.Peer {
+		r.faults.Errorf(h.Span, "%q is a host; only interfaces have a :network, :broadcast or :peer", h.Name)
 		return nil
 	}
 	for _, a := range addrs {
@@ -166,7 +201,8 @@ func prefixHost(h *ast.Host, p netip.Prefix, zone string) ast.Host {
 	resolved.Kind = ast.HostPrefix
 	resolved.Prefix = netip.PrefixFrom(p.Addr().WithZone(""), p.Bits()).Masked()
 	resolved.Zone = zone
-	resolved.Name, resolved.Network, resolved.NoAlias, resolved.Bits = "", false, false, -1
+	resolved.Network, resolved.Broadcast, resolved.Peer, resolved.NoAlias = false, false, false, false
+	resolved.Name, resolved.Bits = "", -1
 	return resolved
 }
 
@@ -182,7 +218,7 @@ func literal(h *ast.Host) (p netip.Prefix, zone, fault string) {
 	}
 	bits := addr.BitLen()
 	switch {
-	case h.Network || h.NoAlias:
+	case h.Network || h.Broadcast || h.Peer || h.NoAlias:
 		return p, "", fmt.Sprintf("%s is an address; only interfaces take modifiers", h.Name)
 	case h.Bits > bits:
 		return p, "", fmt.Sprintf("an IPv4 network has a length of at most 32, not %d", h.Bits)

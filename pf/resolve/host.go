@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"weir/pf/ast"
 )
 
 // Host is what the resolver asks about the machine that a file is meant for.
@@ -27,6 +29,7 @@ type HostInterface struct {
 	Name      string         `json:"name"`
 	Groups    []string       `json:"groups"`
 	Addresses []netip.Prefix `json:"addresses"`
+	Peers     []netip.Addr   `json:"peers,omitempty"` // the other ends of its point-to-point links
 
 	// Default are the gateways of the default routes that leave by it, at most
 	// one of each family. The language does not ask for them; weir check --expect
@@ -119,4 +122,41 @@ func (h *Host) names() []string {
 		names = append(names, h.Interfaces[i].Groups...)
 	}
 	return names
+}
+
+// asked gives the addresses of the interface that the modifiers of h ask for.
+func (i *HostInterface) asked(h *ast.Host) []netip.Prefix {
+	var found []netip.Prefix
+	switch {
+	case h.Peer:
+		for _, p := range i.Peers {
+			found = append(found, netip.PrefixFrom(p, p.BitLen()))
+		}
+		return found
+	case h.Broadcast && i.loopback():
+		return nil
+	}
+	for _, p := range i.Addresses {
+		switch last, ok := Broadcast(p); {
+		case h.Broadcast && ok:
+			found = append(found, netip.PrefixFrom(last, last.BitLen()))
+		case h.Broadcast, h.Network && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast():
+		default:
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// Broadcast gives the broadcast address of an IPv4 network with room for one.
+func Broadcast(p netip.Prefix) (netip.Addr, bool) {
+	const tooLong = 31 // RFC 3021: both addresses are hosts
+	if !p.Addr().Is4() || p.Bits() >= tooLong {
+		return netip.Addr{}, false
+	}
+	a := p.Masked().Addr().As4()
+	for bit := p.Bits(); bit < p.Addr().BitLen(); bit++ {
+		a[bit/8] |= 0x80 >> (bit % 8)
+	}
+	return netip.AddrFrom4(a), true
 }

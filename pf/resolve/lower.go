@@ -21,6 +21,8 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 		Family:    Family(in.Family),
 		From:      lowerEndpoint(&in.From),
 		To:        lowerEndpoint(&in.To),
+		User:      lowerOwner(in.User),
+		Group:     lowerOwner(in.Group),
 		ICMP:      lowerICMP(in.ICMP),
 		State:     NoState,
 		AllowOpts: in.AllowOpts.IsValid(),
@@ -29,6 +31,9 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 	}
 	if len(in.Protos) > 0 {
 		out.Proto = in.Protos[0].Number
+	}
+	if len(in.From.OS) > 0 {
+		out.OS = in.From.OS[0].Text
 	}
 	if in.Flags != nil {
 		out.Flags = TCPFlags{Set: in.Flags.Set, Mask: in.Flags.Mask}
@@ -82,21 +87,45 @@ func lowerHost(h *ast.Host) Address {
 		return Address{Kind: TableAddress, Not: h.Not, Table: h.Name}
 	case ast.HostDynamic:
 		a := Address{Kind: InterfaceAddress, Not: h.Not, Interface: h.Name, NoAlias: h.NoAlias, Bits: max(h.Bits, 0)}
-		if h.Network {
+		switch {
+		case h.Network:
 			a.Modifier = NetworkModifier
+		case h.Broadcast:
+			a.Modifier = BroadcastModifier
+		case h.Peer:
+			a.Modifier = PeerModifier
 		}
 		return a
+	case ast.HostRange:
+		return Address{Kind: RangeAddress, Not: h.Not, Prefix: h.Prefix, Last: h.Last}
+	case ast.HostNoRoute:
+		return Address{Kind: NoRouteAddress, Not: h.Not}
+	case ast.HostURPFFailed:
+		return Address{Kind: URPFFailedAddress, Not: h.Not}
+	case ast.HostRouteLabel:
+		return Address{Kind: RouteAddress, Not: h.Not, Route: h.Name}
 	}
 	return Address{}
 }
 
 func lowerPort(p *ast.Port) PortRange {
-	ops := [...]PortOp{
+	return PortRange{Op: lowerOp(p.Op), Low: p.Low.Value, High: p.High.Value}
+}
+
+func lowerOwner(conditions []ast.Owner) Owner {
+	if len(conditions) == 0 {
+		return Owner{}
+	}
+	o := &conditions[0]
+	return Owner{Op: lowerOp(o.Op), Low: o.Low.Value, High: o.High.Value}
+}
+
+func lowerOp(op ast.PortOp) PortOp {
+	return [...]PortOp{
 		ast.PortEqual: PortEq, ast.PortNotEqual: PortNe, ast.PortLess: PortLt, ast.PortLessEqual: PortLe,
 		ast.PortGreater: PortGt, ast.PortGreaterEqual: PortGe,
 		ast.PortRange: PortRangeInc, ast.PortInside: PortInside, ast.PortOutside: PortOutside,
-	}
-	return PortRange{Op: ops[p.Op], Low: p.Low.Value, High: p.High.Value}
+	}[op]
 }
 
 func lowerICMP(types []ast.ICMP) ICMPType {

@@ -94,7 +94,7 @@ func TestLower(t *testing.T) {
 				t.Fatalf("%d rules", len(rules.Rules))
 			}
 			ignored := cmpopts.IgnoreFields(resolve.Rule{}, "Pos", "Text")
-			if diff := cmp.Diff(&test.want, rules.Rules[0], ignored, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+			if diff := cmp.Diff(&test.want, rules.Rules[0], ignored, cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -133,7 +133,7 @@ func TestLowerTranslations(t *testing.T) {
 		t.Run(test.rule, func(t *testing.T) {
 			rules := load(t, "table <pool> { 192.0.2.9 !192.0.2.17 192.0.2.16/28 2001:db8::9 }\n"+test.rule)
 			got := rules.Rules[0]
-			equal := cmpopts.EquateComparable(netip.Prefix{})
+			equal := cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})
 			if diff := cmp.Diff(test.nat, got.Nat, equal); diff != "" {
 				t.Errorf("nat (-want +got):\n%s", diff)
 			}
@@ -171,7 +171,7 @@ func TestTables(t *testing.T) {
 		}},
 		{Name: "b"},
 	}
-	if diff := cmp.Diff(want, rules.Tables, cmpopts.IgnoreFields(resolve.Table{}, "Pos"), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+	if diff := cmp.Diff(want, rules.Tables, cmpopts.IgnoreFields(resolve.Table{}, "Pos"), cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -75,7 +75,7 @@ func (r *resolver) checkRoute(in *ast.Rule) {
 
 // binat adds the two rules that binat-to stands for: nat-to for what goes out,
 // and rdr-to for what comes in to the addresses that it translates to.
-func (r *resolver) binat(out *ast.Rule, l *lists, at [7]int) {
+func (r *resolver) binat(out *ast.Rule, l *lists, at [listed]int) {
 	before := r.faults.Errors()
 	source := r.binatSource(out)
 	if r.faults.Errors() > before {
@@ -97,9 +97,10 @@ func (r *resolver) binat(out *ast.Rule, l *lists, at [7]int) {
 	// as in pfctl, of the lists all elements from this combination's on
 	r.expand(&incoming, &lists{
 		on: from(l.on, at[0]), protos: from(l.protos, at[1]), icmp: from(l.icmp, at[2]),
-		from: from(l.to, at[4]), to: nat.Hosts, fromPorts: from(l.toPorts, at[6]), toPorts: from(l.fromPorts, at[5]),
+		from: from(l.to, at[4]), to: nat.Hosts, fromPorts: from(l.toPorts, at[7]), toPorts: from(l.fromPorts, at[5]),
+		users: from(l.users, at[8]), groups: from(l.groups, at[9]),
 		family: out.Family, familySpan: l.familySpan,
-		accept: func(out *ast.Rule, _ [7]int) bool {
+		accept: func(out *ast.Rule, _ [listed]int) bool {
 			r.add(out)
 			return true
 		},

@@ -15,12 +15,14 @@ type lists struct {
 	icmp               []ast.ICMP
 	from, to           []ast.Host
 	fromPorts, toPorts []ast.Port
+	systems            []ast.Word
+	users, groups      []ast.Owner
 	pools              pools
 	family             ast.Family
 	familySpan         token.Span // what the family comes from; invalid for the addresses of from and to
 
 	// accept takes a combination, of the elements at, unless it is to be left out.
-	accept func(out *ast.Rule, at [7]int) bool
+	accept func(out *ast.Rule, at [listed]int) bool
 
 	accepted int        // combinations
 	why      string     // the last one that was left out was
@@ -41,7 +43,7 @@ func (r *resolver) rule(in *ast.Rule) {
 	if r.faults.Errors() > before {
 		return
 	}
-	l.accept = func(out *ast.Rule, at [7]int) bool {
+	l.accept = func(out *ast.Rule, at [listed]int) bool {
 		switch {
 		case !r.rdrPorts(out.Rdr, out):
 			return false
@@ -62,7 +64,10 @@ func (r *resolver) expand(in *ast.Rule, l *lists) {
 	if len(in.From.Hosts) > len(l.from) && len(l.from) == 0 || len(in.To.Hosts) > len(l.to) && len(l.to) == 0 {
 		return // self without an address, of which there was a warning; no host would mean any
 	}
-	sizes := [...]int{len(l.on), len(l.protos), len(l.icmp), len(l.from), len(l.to), len(l.fromPorts), len(l.toPorts)}
+	sizes := [...]int{
+		len(l.on), len(l.protos), len(l.icmp), len(l.from), len(l.to), len(l.fromPorts), len(l.systems), len(l.toPorts),
+		len(l.users), len(l.groups),
+	}
 	total := 1
 	for _, n := range sizes {
 		if total *= max(n, 1); total > r.maxRules-r.total {
@@ -93,9 +98,12 @@ func (r *resolver) noCombination(in *ast.Rule, l *lists) {
 	r.faults.Add(d)
 }
 
+// listed is the number of lists that a rule expands by.
+const listed = 10
+
 // split gives the element of each list that combination i has; the last list
 // varies fastest.
-func split(i int, sizes [7]int) (at [7]int) {
+func split(i int, sizes [listed]int) (at [listed]int) {
 	for k := len(sizes) - 1; k >= 0; k-- {
 		n := max(sizes[k], 1)
 		at[k] = i % n
@@ -114,11 +122,15 @@ func (r *resolver) lists(in *ast.Rule) *lists {
 		to:        r.hosts(in.To.Hosts, ruleHost),
 		fromPorts: r.ports(in.From.Ports),
 		toPorts:   r.ports(in.To.Ports),
+		systems:   r.systems(in),
+		users:     r.owners(in.User, "user", r.host.Users),
+		groups:    r.owners(in.Group, "group", r.host.Groups),
 		family:    in.Family,
 	}
 	if in.Flags != nil && in.Flags.Mask != 0 && len(l.protos) > 0 && !slices.ContainsFunc(l.protos, isTCP) {
 		r.conflict(in.Flags.Span, "flags need proto tcp", l.protos[0].Span)
 	}
+	l.from, l.to = anyOf(l.from), anyOf(l.to)
 	for _, i := range in.On {
 		r.known(ast.Word{Span: i.Span, Text: i.Name})
 	}
@@ -153,14 +165,24 @@ func common(hosts []ast.Host) ast.Family {
 // familyOf gives the family of an address; tables and changing addresses have
 // none.
 func familyOf(h *ast.Host) ast.Family {
-	if h.Kind != ast.HostPrefix {
+	if h.Kind != ast.HostPrefix && h.Kind != ast.HostRange {
 		return ast.AnyFamily
 	}
 	return ast.Of(h.Prefix.Addr())
 }
 
+// anyOf makes a list of addresses any where one of them is, as in pf.
+func anyOf(hosts []ast.Host) []ast.Host {
+	for i := range hosts {
+		if hosts[i].Kind == ast.HostAny {
+			return hosts[i : i+1 : i+1]
+		}
+	}
+	return hosts
+}
+
 // combination adds the rule of one combination, unless it is left out.
-func (r *resolver) combination(in *ast.Rule, l *lists, at [7]int) {
+func (r *resolver) combination(in *ast.Rule, l *lists, at [listed]int) {
 	out := *in
 	out.Origin = in.Span
 	out.On = one(l.on, at[0], &out.Origin)
@@ -169,8 +191,14 @@ func (r *resolver) combination(in *ast.Rule, l *lists, at [7]int) {
 	out.From.Hosts = one(l.from, at[3], &out.Origin)
 	out.To.Hosts = one(l.to, at[4], &out.Origin)
 	out.From.Ports = one(l.fromPorts, at[5], &out.Origin)
-	out.To.Ports = one(l.toPorts, at[6], &out.Origin)
+	out.From.OS = one(l.systems, at[6], &out.Origin)
+	out.To.Ports = one(l.toPorts, at[7], &out.Origin)
+	out.User = one(l.users, at[8], &out.Origin)
+	out.Group = one(l.groups, at[9], &out.Origin)
 	out.Family = l.family
+	if len(out.From.OS) > 0 && len(out.Protos) > 0 && !isTCP(out.Protos[0]) {
+		return // no packet of another protocol shows its sender's system
+	}
 	r.choose(&out, l) // pfctl makes the tables of a combination that it leaves out, too
 	if r.agree(&out, l) && l.accept(&out, at) {
 		l.accepted++

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"math"
 	"net/netip"
 
 	"weir/pf/ast"
@@ -105,6 +106,9 @@ type Rule struct {
 	Family     Family
 	Proto      uint8 // 0: any (protocol 0 itself cannot be asked for)
 	From, To   Endpoint
+	OS         string // the sender's operating system
+	User       Owner
+	Group      Owner
 	Flags      TCPFlags
 	ICMP       ICMPType
 	State      StatePolicy
@@ -139,10 +143,14 @@ type AddressKind uint8
 
 // Kinds of addresses in rules.
 const (
-	AnyAddress       AddressKind = iota
-	PrefixAddress                // Prefix
-	TableAddress                 // Table
-	InterfaceAddress             // (if): Interface, Modifier, Bits; follows the interface's addresses at run time
+	AnyAddress        AddressKind = iota
+	PrefixAddress                 // Prefix
+	TableAddress                  // Table
+	InterfaceAddress              // (if): Interface, Modifier, Bits; follows the interface's addresses at run time
+	RangeAddress                  // from the address of Prefix to Last
+	NoRouteAddress                // any that no route leads to
+	URPFFailedAddress             // of From: any that the route back from leaves by another interface
+	RouteAddress                  // any that a route with the label Route leads to
 )
 
 // Modifier is what follows an interface name in (if:network).
@@ -152,6 +160,8 @@ type Modifier uint8
 const (
 	NoModifier Modifier = iota
 	NetworkModifier
+	BroadcastModifier // IPv4, not of loopbacks
+	PeerModifier      // the other ends of point-to-point links
 )
 
 // Address is an address in a rule. Names of interfaces without parentheses,
@@ -166,6 +176,8 @@ type Address struct {
 	Modifier  Modifier
 	NoAlias   bool // :0, the first address only
 	Bits      int  // (if)/Bits, 0: none
+	Last      netip.Addr
+	Route     string
 }
 
 // Self names all interfaces in an InterfaceAddress.
@@ -195,28 +207,51 @@ type PortRange struct {
 }
 
 // Match reports whether port p satisfies the condition.
-func (r PortRange) Match(p uint16) bool {
-	switch r.Op {
+func (r PortRange) Match(p uint16) bool { return compare(r.Op, r.Low, r.High, p) }
+
+// compare reports whether n satisfies a condition.
+func compare[T uint16 | uint32](op PortOp, low, high, n T) bool {
+	switch op {
 	case PortEq:
-		return p == r.Low
+		return n == low
 	case PortNe:
-		return p != r.Low
+		return n != low
 	case PortLt:
-		return p < r.Low
+		return n < low
 	case PortLe:
-		return p <= r.Low
+		return n <= low
 	case PortGt:
-		return p > r.Low
+		return n > low
 	case PortGe:
-		return p >= r.Low
+		return n >= low
 	case PortRangeInc:
-		return p >= r.Low && p <= r.High
+		return n >= low && n <= high
 	case PortInside:
-		return p > r.Low && p < r.High
+		return n > low && n < high
 	case PortOutside:
-		return p < r.Low || p > r.High
+		return n < low || n > high
 	}
 	return true
+}
+
+// Nobody owns packets that are of no socket of this machine, as those that are
+// forwarded.
+const Nobody = math.MaxUint32
+
+// Owner is a condition on who owns a packet's socket; Op is AnyPort where there
+// is none.
+type Owner struct {
+	Op        PortOp
+	Low, High uint32
+}
+
+// Match reports whether the owner id satisfies the condition. Nobody is asked
+// for by name only: "= unknown", "!= root".
+func (o Owner) Match(id uint32) bool {
+	if id == Nobody && o.Op != AnyPort && o.Op != PortEq && o.Op != PortNe {
+		return false
+	}
+	return compare(o.Op, o.Low, o.High, id)
 }
 
 // TCPFlags is "flags Set/Mask"; Mask 0 asks nothing ("flags any"). Bits are

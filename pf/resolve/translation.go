@@ -47,7 +47,7 @@ func (r *resolver) translationRule(in *ast.Translation) {
 	if r.faults.Errors() > before {
 		return
 	}
-	l.accept = func(out *ast.Rule, _ [7]int) bool {
+	l.accept = func(out *ast.Rule, _ [listed]int) bool {
 		t := *in
 		t.Rule = *out
 		if in.Target != nil && !r.fitTarget(&t, target, port, l) {

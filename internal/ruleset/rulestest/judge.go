@@ -250,6 +250,9 @@ func (j *Judge) holds(a resolve.Address, addr netip.Addr) bool {
 	case resolve.InterfaceAddress:
 		in := slices.ContainsFunc(j.dynamic(a, false), func(p netip.Prefix) bool { return p.Contains(addr) })
 		return in != a.Not
+	case resolve.RangeAddress:
+		first := a.Prefix.Addr()
+		return (addr.Is4() == first.Is4() && first.Compare(addr) <= 0 && addr.Compare(a.Last) <= 0) != a.Not
 	}
 	return a.Prefix.Contains(addr) != a.Not
 }
@@ -286,6 +289,20 @@ func (j *Judge) dynamic(a resolve.Address, translating bool) []netip.Prefix {
 			}
 			switch {
 			case translating && (has.Deprecated || addr.IsLinkLocalUnicast()):
+			case a.Modifier == resolve.PeerModifier:
+				if seen = &seen6; has.Peer.Is4() {
+					seen = &seen4
+				}
+				if has.Peer.IsValid() && !(a.NoAlias && *seen) {
+					*seen = true
+					found = append(found, netip.PrefixFrom(has.Peer, has.Peer.BitLen()))
+				}
+			case a.Modifier == resolve.BroadcastModifier && (addr.Is6() || has.Prefix.Bits() > 30 || i.Name == "lo"):
+			case a.Modifier == resolve.BroadcastModifier && !(a.NoAlias && *seen):
+				*seen = true
+				size := new(big.Int).Sub(sizeOf(has.Prefix), big.NewInt(1))
+				last := nth(has.Prefix, size)
+				found = append(found, netip.PrefixFrom(last, 32))
 			case a.Modifier == resolve.NetworkModifier && addr.Is6() && addr.IsLinkLocalUnicast():
 			case a.NoAlias && *seen:
 			case a.Modifier == resolve.NetworkModifier:

@@ -85,6 +85,9 @@ func drawAddresses(t *rapid.T) []ruleset.Address {
 			addr = netip.MustParseAddr("fe80::1")
 		}
 		a.Prefix = netip.PrefixFrom(addr, pick(t, []int{0, 8, 24, 31, 32}, "length"))
+		if oneIn(t, 4, "point to point") {
+			a.Peer = drawAddr(t, is4, "peer")
+		}
 		addresses = append(addresses, a)
 	}
 	return addresses
@@ -202,22 +205,36 @@ func drawEndpoint(t *rapid.T) resolve.Endpoint {
 
 func drawAddress(t *rapid.T) resolve.Address {
 	a := resolve.Address{Not: oneIn(t, 4, "not")}
-	switch rapid.IntRange(0, 3).Draw(t, "kind") {
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
 	case 0:
 		a.Kind, a.Table = resolve.TableAddress, pick(t, tableNames, "table")
 	case 1:
 		drawDynamic(t, &a)
+	case 2:
+		drawRange(t, &a)
 	default:
 		a.Kind, a.Prefix = resolve.PrefixAddress, drawPrefix(t, rapid.Bool().Draw(t, "is4"), "prefix")
 	}
 	return a
 }
 
+// drawRange draws a range whose ends may lie anywhere in two networks.
+func drawRange(t *rapid.T, a *resolve.Address) {
+	is4 := rapid.Bool().Draw(t, "is4")
+	first := drawPrefix(t, is4, "first").Masked().Addr()
+	last := drawPrefix(t, is4, "last").Masked().Addr()
+	if last.Less(first) {
+		first, last = last, first
+	}
+	a.Kind, a.Prefix, a.Last = resolve.RangeAddress, netip.PrefixFrom(first, first.BitLen()), last
+}
+
 func drawDynamic(t *rapid.T, a *resolve.Address) {
 	a.Kind, a.Interface = resolve.InterfaceAddress, pick(t, names, "(if)")
 	a.NoAlias = oneIn(t, 4, ":0")
-	if oneIn(t, 3, ":network") {
-		a.Modifier = resolve.NetworkModifier
+	if oneIn(t, 3, "modifier") {
+		modifiers := []resolve.Modifier{resolve.NetworkModifier, resolve.BroadcastModifier, resolve.PeerModifier}
+		a.Modifier = pick(t, modifiers, "which")
 	} else if oneIn(t, 4, "has bits") {
 		a.Bits = pick(t, []int{8, 24, 31, 64, 128}, "bits")
 	}

@@ -1,0 +1,54 @@
+package parser
+
+import (
+	"weir/pf/ast"
+	"weir/pf/token"
+)
+
+// owners reads the conditions of user or group, which what says. As in pf,
+// those of a later clause come before those of an earlier one.
+func (p *parser) owners(target *[]ast.Owner, what string) {
+	var list []ast.Owner
+	p.list(func() { list = append(list, p.owner(what)) })
+	*target = append(list, *target...)
+}
+
+func (p *parser) owner(what string) ast.Owner {
+	start := p.tok.Span
+	op, unary := unaryPortOps[p.tok.Kind]
+	if unary {
+		p.advance()
+	}
+	low := p.name("a " + what)
+	o := ast.Owner{Op: op, Low: ast.ID{Word: low}}
+	binary, inside := binaryPortOps[p.tok.Kind]
+	if from, to, isRange := p.splitRange(low); isRange {
+		if o.Op, o.Low.Word, o.High.Word = ast.PortRange, from.Word, to.Word; unary || inside {
+			p.fail(low.Span, "a range takes no operator")
+		}
+	} else if inside && !unary {
+		p.advance()
+		o.Op, o.High = binary, ast.ID{Word: p.name("a " + what)}
+	}
+	o.Span = start.To(p.last)
+	return o
+}
+
+// systems reads the names of operating systems behind os.
+func (p *parser) systems(e *ast.Endpoint) {
+	if !p.acceptWord("os") {
+		return
+	}
+	p.list(func() { e.OS = append(e.OS, p.systemName()) })
+}
+
+// systemName reads the name of an operating system, of one word or several in
+// quotes.
+func (p *parser) systemName() ast.Word {
+	if p.is(token.Word) && p.tok.Text == "any" {
+		w := ast.Word{Span: p.tok.Span, Text: p.tok.Text}
+		p.advance()
+		return w
+	}
+	return p.name("the name of an operating system")
+}

@@ -1,0 +1,79 @@
+package resolve
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"weir/pf/ast"
+)
+
+// nobody is the name of a packet's owner where it is of no socket of this
+// machine, as with packets that are forwarded.
+const nobody = "unknown"
+
+// owners looks the users or groups of a rule up, which what says.
+func (r *resolver) owners(list []ast.Owner, what string, names map[string]uint32) []ast.Owner {
+	resolved := make([]ast.Owner, 0, len(list))
+	for _, o := range list {
+		r.faults.Unenforced(o.Span, what)
+		ok := r.owner(&o.Low, what, names)
+		binary := o.Op == ast.PortRange || o.Op == ast.PortInside || o.Op == ast.PortOutside
+		if binary {
+			ok = r.owner(&o.High, what, names) && ok
+		}
+		if o.Low.Unknown || o.High.Unknown {
+			if o.Op != ast.PortEqual && o.Op != ast.PortNotEqual {
+				r.faults.Errorf(o.Span, "%s %s takes the operators = and != only", what, nobody)
+				continue
+			}
+		}
+		if ok {
+			resolved = append(resolved, o)
+		}
+	}
+	return resolved
+}
+
+// owner looks a user or group up and makes its text a number.
+func (r *resolver) owner(id *ast.ID, what string, names map[string]uint32) bool {
+	if id.Text == nobody {
+		id.Unknown, id.Value = true, math.MaxUint32
+		return true
+	}
+	value, isNumber := number(id.Text)
+	if !isNumber {
+		known, ok := names[id.Text]
+		if !ok {
+			r.suggest(id.Word, fmt.Sprintf("there is no %s %q", what, id.Text), sortedKeys(names))
+			return false
+		}
+		value = uint64(known)
+	}
+	if value >= math.MaxUint32 {
+		r.faults.Errorf(id.Span, "%ss have numbers up to %d", what, math.MaxUint32-1)
+		return false
+	}
+	id.Value, id.Text = uint32(value), strconv.FormatUint(value, 10)
+	return true
+}
+
+// anySystem is the operating system that asks nothing.
+const anySystem = "any"
+
+// systems checks the operating systems of a rule.
+func (r *resolver) systems(in *ast.Rule) []ast.Word {
+	if len(in.From.OS) == 0 {
+		return nil
+	}
+	at := in.From.OS[0].Span.To(in.From.OS[len(in.From.OS)-1].Span)
+	r.faults.Unenforced(at, "os")
+	if len(in.Protos) > 0 && !slices.ContainsFunc(r.protos(in.Protos), isTCP) {
+		r.conflict(at, "os needs proto tcp", in.Protos[0].Span)
+	}
+	if slices.ContainsFunc(in.From.OS, func(w ast.Word) bool { return w.Text == anySystem }) && len(in.From.OS) == 1 {
+		return nil
+	}
+	return in.From.OS
+}

@@ -1,0 +1,50 @@
+package resolve
+
+import (
+	"net/netip"
+
+	"weir/pf/ast"
+)
+
+// addressRange resolves first - last, each an address or a name that stands
+// for one.
+func (r *resolver) addressRange(h *ast.Host, where place) []ast.Host {
+	switch where {
+	case tableHost:
+		r.faults.Errorf(h.Span, "a table cannot hold a range of addresses; write networks")
+		return nil
+	case poolHost:
+		r.faults.Errorf(h.Span, "nothing is translated to a range of addresses; write a network")
+		return nil
+	}
+	first, last := *h, ast.Host{Span: h.Span, Kind: ast.HostName, Name: h.LastName, Bits: -1}
+	first.Kind = ast.HostName
+	from, to := r.word(&first), r.word(&last)
+	if len(from) == 0 || len(to) == 0 {
+		return nil // said
+	}
+	low, ok := single(from)
+	high, also := single(to)
+	switch {
+	case !ok || !also:
+		r.faults.Errorf(h.Span, "the ends of a range are single addresses")
+		return nil
+	case low.Is4() != high.Is4():
+		r.faults.Errorf(h.Span, "the ends of the range are of two address families")
+		return nil
+	case high.Less(low):
+		r.faults.Errorf(h.Span, "the range ends before it begins")
+		return nil
+	}
+	resolved := from[0]
+	resolved.Kind, resolved.Last, resolved.LastName = ast.HostRange, high, ""
+	return []ast.Host{resolved}
+}
+
+// single gives the address that a list of one address holds.
+func single(hosts []ast.Host) (netip.Addr, bool) {
+	if len(hosts) != 1 || hosts[0].Kind != ast.HostPrefix || !hosts[0].Prefix.IsSingleIP() {
+		return netip.Addr{}, false
+	}
+	return hosts[0].Prefix.Addr(), true
+}
