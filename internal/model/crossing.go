@@ -33,7 +33,9 @@ type crossing struct {
 	out     bool
 	seen    state.Tuple // the packet as match rules have left it
 	log     bool        // a rule that matched logs
-	logAll  bool        // with log (all)
+
+	translation *resolve.TranslationRule // of FreeBSD's lists, nil if none has translated
+	logAll      bool                     // with log (all)
 }
 
 // A target is a translation that applies, with its pool's next address.
@@ -87,6 +89,10 @@ func (m *Model) evaluate(a asked) crossing {
 	c := crossing{due: true, tag: a.tag, iface: a.iface.Index, out: a.direction == resolve.Out}
 	if m.skips(a.iface) {
 		c.skipped = true
+		return c
+	}
+	if m.translateFirst(&c, &a) {
+		c.seen = a.tuple
 		return c
 	}
 	var open calls

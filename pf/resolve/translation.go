@@ -22,15 +22,16 @@ const (
 // rdr are asked, for one that goes out those of binat and then those of nat. The
 // first rule that matches ends its list.
 //
-// Of the embedded Rule, the fields that ask are used, and Log and Tag; Nr is
-// the place in Ruleset.Translations.
+// Of the embedded Rule, the fields that ask are used, Log and Tag, and by its
+// kind Nat or Rdr, which are nil with No and in an anchor; Nr is the place in
+// Ruleset.Translations.
 type TranslationRule struct {
 	Rule
 	Kind   TranslationKind
-	No     bool         // translates nothing, and ends the list
-	Pass   bool         // the filter rules are not asked
-	Target *Translation // nil with No and in an anchor; of binat one network, as long as From's
-	Anchor string       // the anchor that is asked here; empty: this is a rule
+	No     bool    // translates nothing, and ends the list
+	Pass   bool    // the filter rules are not asked
+	Binat  Address // of binat: one network, as long as From's
+	Anchor string  // the anchor that is asked here; empty: this is a rule
 }
 
 // translationRule expands a translation rule as rule does a filter rule.
@@ -218,7 +219,15 @@ func (r *resolver) lowerTranslation(nr int, in *ast.Translation) *TranslationRul
 		Kind:   [...]TranslationKind{ast.NatRule: NatRule, ast.RdrRule: RdrRule, ast.BinatRule: BinatRule}[in.Kind],
 		No:     in.No,
 		Pass:   in.Pass,
-		Target: r.lowerPool(in.Target, in.Family),
+	}
+	switch {
+	case in.Target == nil:
+	case in.Kind == ast.NatRule:
+		out.Nat = r.lowerPool(in.Target, in.Family)
+	case in.Kind == ast.RdrRule:
+		out.Rdr = r.lowerPool(in.Target, in.Family)
+	default:
+		out.Binat = poolAddress(&in.Target.Hosts[0])
 	}
 	out.Text = printer.Translation(in)
 	if in.Anchor != nil {
