@@ -215,10 +215,10 @@ func (r *resolver) rdrConsistent(t *ast.Translation) bool {
 // judged.
 func (r *resolver) lowerTranslation(nr int, in *ast.Translation) *TranslationRule {
 	out := &TranslationRule{
-		Rule:   *r.lower(nr, &in.Rule),
-		Kind:   [...]TranslationKind{ast.NatRule: NatRule, ast.RdrRule: RdrRule, ast.BinatRule: BinatRule}[in.Kind],
-		No:     in.No,
-		Pass:   in.Pass,
+		Rule: *r.lower(nr, &in.Rule),
+		Kind: [...]TranslationKind{ast.NatRule: NatRule, ast.RdrRule: RdrRule, ast.BinatRule: BinatRule}[in.Kind],
+		No:   in.No,
+		Pass: in.Pass,
 	}
 	switch {
 	case in.Target == nil:
