@@ -61,9 +61,11 @@ type resolver struct {
 	bodies  map[*ast.Anchor]*scope // of expanded anchors with braces
 	unnamed int                    // anchors so far
 
-	uses      []use           // tables named in rules
-	automatic int             // number of the next automatic table
-	unknown   map[string]bool // interfaces that were warned of
+	uses      []use                 // tables named in rules
+	automatic int                   // number of the next automatic table
+	listed    int                   // addresses in the automatic tables
+	lowered   map[lowered][]Address // of tables that translations choose from
+	unknown   map[string]bool       // interfaces that were warned of
 	options   Options
 	policy    *ast.BlockPolicy       // in force where the resolver stands; nil: drop
 	adaptive  map[string]ast.Setting // adaptive timeouts that are set
@@ -88,6 +90,7 @@ func newResolver(file *ast.File, host *Host, maxRules int) *resolver {
 		places:   make(map[string]token.Span),
 		bodies:   make(map[*ast.Anchor]*scope),
 		unknown:  make(map[string]bool),
+		lowered:  make(map[lowered][]Address),
 		options:  defaults(),
 		adaptive: make(map[string]ast.Setting),
 		limits:   make(map[string]ast.Setting),

@@ -28,6 +28,8 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 		AllowOpts: in.AllowOpts.IsValid(),
 		Nat:       r.lowerPool(in.Nat, in.Family),
 		Rdr:       r.lowerPool(in.Rdr, in.Family),
+		AfTo:      r.lowerAfTo(in.AfTo),
+		Route:     r.lowerRoute(in.Route, in.Family),
 	}
 	if len(in.Protos) > 0 {
 		out.Proto = in.Protos[0].Number
@@ -138,58 +140,6 @@ func lowerICMP(types []ast.ICMP) ICMPType {
 		out.HasCode, out.Code = true, uint8(t.Code.Value)
 	}
 	return out
-}
-
-// lowerPool gives the addresses of a pool, those of a table one by one.
-func (r *resolver) lowerPool(p *ast.Pool, family ast.Family) *Translation {
-	if p == nil {
-		return nil
-	}
-	out := &Translation{StaticPort: p.StaticPort}
-	for i := range p.Hosts {
-		if h := &p.Hosts[i]; h.Kind == ast.HostTable {
-			out.Addrs = append(out.Addrs, r.tableAddrs(h.Name, family)...)
-		} else {
-			out.Addrs = append(out.Addrs, poolAddress(h))
-		}
-	}
-	if p.Port == nil {
-		return out
-	}
-	out.PortLow = p.Port.Low.Value
-	if p.Port.Range {
-		out.PortLow, out.PortHigh = min(p.Port.Low.Value, p.Port.High.Value), max(p.Port.Low.Value, p.Port.High.Value)
-	}
-	return out
-}
-
-// poolAddress lowers an address to translate to; a network of length 0 is one
-// too.
-func poolAddress(h *ast.Host) Address {
-	if h.Kind == ast.HostPrefix {
-		return Address{Kind: PrefixAddress, Prefix: h.Prefix}
-	}
-	return lowerHost(h)
-}
-
-// tableAddrs gives the addresses of a family in a table. What the table
-// excludes cannot be translated to.
-func (r *resolver) tableAddrs(name string, family ast.Family) []Address {
-	var addrs []Address
-	if t := r.tableOf(r.scope, name); t != nil {
-		addrs = inFamily(addrs, t.Entries, family)
-	}
-	return inFamily(addrs, r.host.Tables[name], family)
-}
-
-// inFamily appends the addresses of a family that a table does not exclude.
-func inFamily(addrs []Address, entries []TableEntry, family ast.Family) []Address {
-	for _, e := range entries {
-		if !e.Not && (family == ast.AnyFamily || ast.Of(e.Prefix.Addr()) == family) {
-			addrs = append(addrs, Address{Kind: PrefixAddress, Prefix: e.Prefix})
-		}
-	}
-	return addrs
 }
 
 func lowerTable(t *ast.Table) *Table {

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"weir/pf/ast"
@@ -22,9 +23,10 @@ type pools struct {
 type targets struct {
 	pool  ast.Pool // without Hosts
 	hosts []ast.Host
-	name  string // of its keyword
-	rdr   bool   // it replaces the destination
-	hops  bool   // it holds next hops
+	table []ast.TableEntry // hosts as those of a table, if there are several
+	name  string           // of its keyword
+	rdr   bool             // it replaces the destination
+	hops  bool             // it holds next hops
 }
 
 // pools resolves the pools of a rule and settles the rule's family by them, in
@@ -231,9 +233,24 @@ func (r *resolver) pool(t *targets) *ast.Pool {
 	p := t.pool
 	p.Hosts = t.hosts
 	if len(t.hosts) > 1 && t.hosts[0].Via == "" {
-		p.Hosts = []ast.Host{r.newTable(t.hosts)}
+		p.Hosts = []ast.Host{r.listTable(t)}
 	}
 	return &p
+}
+
+// maxListed is how many addresses all tables together may hold that stand for
+// the lists of pools.
+const maxListed = 1 << 22
+
+// listTable makes the table of a list; all tables of it share the addresses.
+func (r *resolver) listTable(t *targets) ast.Host {
+	if t.table == nil {
+		t.table = slices.Clip(entries(t.hosts))
+	}
+	if r.listed += len(t.hosts); r.listed > maxListed {
+		r.faults.Errorf(t.pool.Span, "the lists to choose from become tables of more than %d addresses here", maxListed)
+	}
+	return r.newTable(t.hosts, t.table)
 }
 
 // changing reports whether a pool of this one element can have several

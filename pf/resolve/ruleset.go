@@ -120,6 +120,8 @@ type Rule struct {
 	NotTagged  bool         // ! tagged
 	Nat        *Translation // nat-to
 	Rdr        *Translation // rdr-to
+	AfTo       *AfTo        // af-to, of a pass rule
+	Route      *Route       // of a pass rule
 }
 
 // Interface is the "on" clause. What Name stands for is looked up when the rule
@@ -276,15 +278,3 @@ const (
 	KeepState StatePolicy = iota
 	NoState
 )
-
-// Translation is the target of nat-to or rdr-to: Addrs in order, used
-// round-robin if there are several. There may be none: of a table without an
-// address of the rule's family. A range of rdr-to's ports is counted from the
-// start of the rule's range (To.Port): the n-th port becomes the n-th; a shorter
-// range repeats.
-type Translation struct {
-	Addrs      []Address // PrefixAddress (single addresses or networks) or InterfaceAddress
-	PortLow    uint16    // rdr-to port, or the nat-to range's start; 0: none given
-	PortHigh   uint16    // 0: single port; nat-to without a range: 50001–65535
-	StaticPort bool
-}

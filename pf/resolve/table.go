@@ -107,7 +107,7 @@ func (rs *Ruleset) fillTables(host *Host) {
 }
 
 // newTable makes a table of a list of addresses to translate to, as pfctl does.
-func (r *resolver) newTable(hosts []ast.Host) ast.Host {
+func (r *resolver) newTable(hosts []ast.Host, elements []ast.TableEntry) ast.Host {
 	name := ""
 	for name == "" || r.tableOf(r.scope, name) != nil {
 		name = fmt.Sprintf("__automatic_%d", r.automatic)
@@ -116,7 +116,7 @@ func (r *resolver) newTable(hosts []ast.Host) ast.Host {
 	span := hosts[0].Span.To(hosts[len(hosts)-1].Span)
 	t := &ast.Table{
 		Span: span, Name: ast.Word{Span: span, Text: name}, Flags: ast.TableFlags{Const: true},
-		Sources: []ast.TableSource{{Span: span, Hosts: hosts}}, Entries: entries(hosts),
+		Sources: []ast.TableSource{{Span: span, Hosts: hosts}}, Entries: elements,
 	}
 	r.main.tables[name] = t
 	r.main.out.Stmts = append(r.main.out.Stmts, t)
