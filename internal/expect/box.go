@@ -18,15 +18,16 @@ type Router func(dst netip.Addr) (iface string, gateway netip.Addr, ok bool)
 // mtu is that of every interface: the packets of expectations are smaller.
 const mtu = 1500
 
-// box makes the machine of a host's description. Interfaces are numbered from 1
+// box makes the machine of a host's description, with the groups that the rules
+// add to it. Interfaces are numbered from 1
 // and have no Ethernet header: no MAC address is of importance here.
-func box(host *resolve.Host, route Router) *model.Box {
+func box(host *resolve.Host, more map[string][]string, route Router) *model.Box {
 	b := &model.Box{}
 	index := make(map[string]uint32)
 	for n := range host.Interfaces {
 		h := &host.Interfaces[n]
 		i := model.Interface{
-			Index: uint32(n + 1), Name: h.Name, Groups: groups(h), Addresses: h.Addresses, L3: true, XDPTarget: true,
+			Index: uint32(n + 1), Name: h.Name, Groups: groups(h, more), Addresses: h.Addresses, L3: true, XDPTarget: true,
 		}
 		i.Loopback = slices.Contains(append(i.Groups, i.Name), "lo")
 		for _, p := range h.Addresses {
@@ -47,9 +48,15 @@ func box(host *resolve.Host, route Router) *model.Box {
 }
 
 // groups are the names that rules may call an interface by besides its own: those
-// of the description, and its name without the number.
-func groups(i *resolve.HostInterface) []string {
+// of the description, its name without the number, and the groups that the rules
+// make it a member of.
+func groups(i *resolve.HostInterface, more map[string][]string) []string {
 	all := slices.Clone(i.Groups)
+	for group, members := range more {
+		if slices.Contains(members, i.Name) {
+			all = append(all, group)
+		}
+	}
 	if kind := strings.TrimRight(i.Name, "0123456789"); kind != i.Name && !slices.Contains(all, kind) {
 		all = append(all, kind)
 	}

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"weir/internal/model"
 	"weir/pf/resolve"
@@ -23,7 +25,7 @@ func NewJudge(rules *resolve.Ruleset, host *resolve.Host, route Router) *Judge {
 	if host == nil {
 		host = &resolve.Host{}
 	}
-	return &Judge{host: host, rules: rules, box: box(host, route)}
+	return &Judge{host: host, rules: rules, box: box(host, rules.Options.Groups, route)}
 }
 
 // A Result is what became of an expectation's packet.
@@ -61,10 +63,11 @@ type Outcome struct {
 
 // A Rule is one that decided at a crossing.
 type Rule struct {
-	File  string `json:"file"`
-	Line  int    `json:"line"`
-	Label string `json:"label,omitempty"`
-	Text  string `json:"text"`
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Text string `json:"text"`
+
+	Labels []string `json:"labels,omitempty"`
 }
 
 // Judge asks the rules about the packet of an expectation. The error is one of
@@ -102,7 +105,11 @@ func (j *Judge) rule(r *resolve.Rule) *Rule {
 		return nil
 	}
 	at := j.rules.Source.Files.Position(r.Pos)
-	return &Rule{File: at.File, Line: at.Line, Label: r.Label, Text: r.Text}
+	told := &Rule{File: at.File, Line: at.Line, Text: r.Text}
+	if r.Label != "" {
+		told.Labels = append([]string{r.Label}, r.MoreLabels...)
+	}
+	return told
 }
 
 // compare gives the fields of an expectation that do not hold.
@@ -156,8 +163,8 @@ func compareRule(e *Expectation, r *Rule) []Failure {
 	if none {
 		r = &Rule{}
 	}
-	if e.Label != nil && *e.Label != r.Label {
-		failed = append(failed, Failure{"label", *e.Label, r.Label})
+	if e.Label != nil && !slices.Contains(r.Labels, *e.Label) && (*e.Label != "" || r.Labels != nil) {
+		failed = append(failed, Failure{"label", *e.Label, strings.Join(r.Labels, ", ")})
 	}
 	if e.Rule != nil && *e.Rule != r.Text {
 		failed = append(failed, Failure{"rule", *e.Rule, r.Text})
