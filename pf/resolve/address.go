@@ -91,7 +91,7 @@ func (r *resolver) word(h *ast.Host) []ast.Host {
 	}
 	r.suggest(ast.Word{Span: h.Span, Text: h.Name},
 		fmt.Sprintf("%q is no address, and no interface or host of that name is known", h.Name),
-		append(r.host.names(), sortedKeys(r.host.Hosts)...))
+		func() []string { return append(r.host.names(), sortedKeys(r.host.Hosts)...) })
 	return nil
 }
 
@@ -259,7 +259,7 @@ func (r *resolver) known(w ast.Word) {
 		Severity: diag.Warning,
 		Span:     w.Span,
 		Message:  fmt.Sprintf("there is no %s %q yet", what, w.Text),
-		Suggest:  diag.Nearest(w.Text, r.host.names()),
+		Suggest:  r.nearest(w.Text, r.host.names),
 	})
 }
 

@@ -30,6 +30,7 @@ var costly = []costlyText{
 	{"unknown interfaces", "", "pass on nosuch%d\n", ""},
 	{"unknown tables", "", "pass from <t%d>\n", ""},
 	{"tables", "", "table <t%d> { 10.0.0.0/8 }\n", ""},
+	{"other tables than known", "", "table <t%d>\npass from <u%d>\n", ""},
 	{"a table twice", "", "table <t> { 10.0.0.0/8 }\n", ""},
 	{"a table of many", "table <t> { ", "10.0.%d ", "}\n"},
 	{"macros", "", "m%d = x\n", ""},

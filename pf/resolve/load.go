@@ -52,7 +52,9 @@ type resolver struct {
 	host     *Host
 	faults   *diag.List
 	maxRules int
-	total    int // rules so far, those of anchors too
+
+	suggestions int // looked for so far
+	total       int // rules so far, those of anchors too
 
 	*scope  // that statements are expanded into
 	main    *scope
@@ -143,11 +145,25 @@ func (r *resolver) ruleset() *Ruleset {
 }
 
 // suggest reports an error about a word that may be misspelt.
-func (r *resolver) suggest(w ast.Word, message string, candidates []string) {
-	if r.faults.Full() {
-		candidates = nil // to look through them for thousands of errors takes seconds
+func (r *resolver) suggest(w ast.Word, message string, candidates func() []string) {
+	r.faults.Add(diag.Diagnostic{Span: w.Span, Message: message, Suggest: r.nearest(w.Text, candidates)})
+}
+
+// maxSuggestions is how many words are looked for among those that may have
+// been meant: to do it for all of thousands takes seconds.
+const maxSuggestions = 200
+
+// nearest gives the word that was probably meant, "" if none is near.
+func (r *resolver) nearest(word string, candidates func() []string) string {
+	if r.suggestions++; r.suggestions > maxSuggestions {
+		return ""
 	}
-	r.faults.Add(diag.Diagnostic{Span: w.Span, Message: message, Suggest: diag.Nearest(w.Text, candidates)})
+	return diag.Nearest(word, candidates())
+}
+
+// keysOf gives the keys of a map when they are asked for.
+func keysOf[V any](m map[string]V) func() []string {
+	return func() []string { return sortedKeys(m) }
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -46,7 +46,7 @@ func (r *resolver) owner(id *ast.ID, what string, names map[string]uint32) bool 
 	if !isNumber {
 		known, ok := names[id.Text]
 		if !ok {
-			r.suggest(id.Word, fmt.Sprintf("there is no %s %q", what, id.Text), sortedKeys(names))
+			r.suggest(id.Word, fmt.Sprintf("there is no %s %q", what, id.Text), keysOf(names))
 			return false
 		}
 		value = uint64(known)

@@ -85,7 +85,7 @@ func (r *resolver) checkTables() {
 			Severity: diag.Warning,
 			Span:     use.Span,
 			Message:  fmt.Sprintf("table <%s> is not defined and will be empty", use.Name),
-			Suggest:  diag.Nearest(use.Name, sortedKeys(r.tables)),
+			Suggest:  r.nearest(use.Name, keysOf(r.tables)),
 		})
 	}
 }

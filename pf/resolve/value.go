@@ -16,7 +16,7 @@ func (r *resolver) protos(list []ast.Proto) []ast.Proto {
 		if !isNumber {
 			number, ok := protocolByName(p.Text)
 			if !ok {
-				r.suggest(p.Word, fmt.Sprintf("there is no protocol %q", p.Text), protocolNames())
+				r.suggest(p.Word, fmt.Sprintf("there is no protocol %q", p.Text), protocolNames)
 				continue
 			}
 			n = uint64(number)
@@ -74,7 +74,7 @@ func (r *resolver) port(n *ast.Number) bool {
 	if !isNumber {
 		port, known := services[n.Text]
 		if !known {
-			r.suggest(n.Word, fmt.Sprintf("there is no port %q", n.Text), sortedKeys(services))
+			r.suggest(n.Word, fmt.Sprintf("there is no port %q", n.Text), keysOf(services))
 			return false
 		}
 		value = uint64(port)
@@ -133,7 +133,7 @@ func (r *resolver) icmpNumber(n *ast.Number, none string, names []string, byName
 	if !isNumber {
 		named, ok := byName(n.Text)
 		if !ok {
-			r.suggest(n.Word, fmt.Sprintf("%s %q", none, n.Text), names)
+			r.suggest(n.Word, fmt.Sprintf("%s %q", none, n.Text), func() []string { return names })
 			return false
 		}
 		value = uint64(named)
