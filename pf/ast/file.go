@@ -7,6 +7,7 @@ type File struct {
 	Files    *token.FileSet // its sources
 	Stmts    []Stmt
 	Comments []Comment
+	Partial  bool // there are errors: statements may be missing
 }
 
 // Comment is a comment, from # to the end of the line.

@@ -32,6 +32,7 @@ func Parse(name string, src []byte) (*ast.File, diag.List) {
 	for _, c := range p.stream.Comments() {
 		file.Comments = append(file.Comments, ast.Comment(c))
 	}
+	file.Partial = list.HasErrors()
 	return file, *list
 }
 

@@ -9,9 +9,9 @@ import (
 // unsupportedStatements start statements of OpenBSD's pf, or of FreeBSD's,
 // that are not read yet.
 var unsupportedStatements = []string{
-	"include", "load", "queue", "state", "source",
+	"include", "load", "state", "source",
 	"scrub",
-	"altq", "ether", "dnpipe", "dnqueue",
+	"ether",
 }
 
 func (p *parser) statement() ast.Stmt {
@@ -42,6 +42,10 @@ func (p *parser) statement() ast.Stmt {
 			return p.table()
 		case word == "set":
 			return p.set()
+		case word == "queue":
+			return p.queue()
+		case word == "altq":
+			return p.altq()
 		case startsStatement[word]:
 			return p.unsupportedStatement()
 		}

@@ -31,7 +31,7 @@ var (
 	clauseWords = slices.Concat(headWords, optionalWords, freebsdWords, []string{"port"}, slices.Sorted(maps.Keys(unsupportedClauseWords)))
 
 	statementWords = append([]string{
-		"pass", "block", "match", "anchor", "antispoof", "table", "set",
+		"pass", "block", "match", "anchor", "antispoof", "table", "set", "queue", "altq",
 		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor",
 	}, unsupportedStatements...)
 

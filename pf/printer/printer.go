@@ -33,6 +33,10 @@ func statement(w io.Writer, s ast.Stmt) {
 		fmt.Fprintln(w)
 	case *ast.Translation:
 		fmt.Fprintln(w, Translation(s))
+	case *ast.Queue:
+		fmt.Fprintln(w, queue(s))
+	case *ast.Discipline:
+		fmt.Fprintln(w, discipline(s))
 	default:
 		option(w, s)
 	}

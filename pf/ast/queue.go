@@ -1,0 +1,63 @@
+package ast
+
+import "weir/pf/token"
+
+// Queue is the definition of a queue: OpenBSD's, or a queue of FreeBSD's ALTQ.
+type Queue struct {
+	token.Span
+	Name       Word
+	On         []Interface
+	Parent     *Word
+	Flows      uint16     // 0: not given
+	Quantum    uint16     // bytes; 0: not given
+	Bandwidth  *Bandwidth // nil: not given
+	Min, Max   *Bandwidth
+	Default    token.Span // of the word
+	QueueLimit *uint16    // qlimit, packets
+
+	ALTQ ALTQ // of FreeBSD's queues
+}
+
+// ALTQ is what FreeBSD's queues have besides a bandwidth and a qlimit, and is
+// zero for OpenBSD's.
+type ALTQ struct {
+	Scheduler *Scheduler
+	Priority  *uint8
+	Bucket    *uint16 // tbrsize, bytes
+	Queues    []Word  // those that share this one
+}
+
+// Discipline is FreeBSD's altq on: how an interface's queues are served. Its
+// Name, Parent and the like are zero.
+type Discipline struct {
+	token.Span
+	Queue Queue
+}
+
+// Scheduler is cbq, priq, hfsc, fairq or codel with its options.
+type Scheduler struct {
+	token.Span
+	Name    Word
+	Options []SchedulerOption
+}
+
+// SchedulerOption is a word, and the values behind it or in parentheses.
+type SchedulerOption struct {
+	Name   Word
+	Values []Word
+	Listed bool // the values stand in parentheses
+}
+
+// Bandwidth is an amount of bits in a second, or a share of the parent's.
+type Bandwidth struct {
+	token.Span
+	Rate    uint64 // bits in a second
+	Percent uint8  // 0: Rate is meant
+	Burst   *Burst // nil: none
+}
+
+// Burst is a bandwidth that holds for the first milliseconds of traffic.
+type Burst struct {
+	Rate uint64 // bits in a second
+	For  uint32 // milliseconds
+}

@@ -1,0 +1,104 @@
+package printer
+
+import (
+	"fmt"
+	"strconv"
+
+	"weir/pf/ast"
+)
+
+// queue prints the definition of a queue.
+func queue(q *ast.Queue) string {
+	c := clauses{"queue", name(q.Name.Text)}
+	queueOptions(&c, q)
+	return c.String()
+}
+
+// discipline prints FreeBSD's altq on.
+func discipline(d *ast.Discipline) string {
+	c := clauses{"altq"}
+	queueOptions(&c, &d.Queue)
+	return c.String()
+}
+
+func queueOptions(c *clauses, q *ast.Queue) {
+	c.addIf(len(q.On) > 0, "on", list(q.On, onInterface))
+	if q.Parent != nil {
+		c.add("parent", name(q.Parent.Text))
+	}
+	if q.ALTQ.Scheduler != nil {
+		c.add(scheduler(q.ALTQ.Scheduler))
+	}
+	number(c, "flows", uint64(q.Flows), q.Flows > 0)
+	number(c, "quantum", uint64(q.Quantum), q.Quantum > 0)
+	if q.Bandwidth != nil {
+		text := "bandwidth " + bandwidth(q.Bandwidth)
+		if q.Min != nil {
+			text += ", min " + bandwidth(q.Min)
+		}
+		if q.Max != nil {
+			text += ", max " + bandwidth(q.Max)
+		}
+		c.add(text)
+	}
+	c.addIf(q.Default.IsValid(), "default")
+	if q.QueueLimit != nil {
+		number(c, "qlimit", uint64(*q.QueueLimit), *q.QueueLimit > 0)
+	}
+	altq(c, &q.ALTQ)
+}
+
+// altq prints what only FreeBSD's queues have.
+func altq(c *clauses, a *ast.ALTQ) {
+	if a.Priority != nil {
+		number(c, "priority", uint64(*a.Priority), true)
+	}
+	if a.Bucket != nil {
+		number(c, "tbrsize", uint64(*a.Bucket), true)
+	}
+	c.addIf(len(a.Queues) > 0, "queue", list(a.Queues, func(w *ast.Word) string { return name(w.Text) }))
+}
+
+func number(c *clauses, word string, n uint64, given bool) {
+	c.addIf(given, word, strconv.FormatUint(n, 10))
+}
+
+func bandwidth(b *ast.Bandwidth) string {
+	if b.Percent > 0 {
+		return fmt.Sprintf("%d%%", b.Percent)
+	}
+	if b.Burst == nil {
+		return rate(b.Rate)
+	}
+	return fmt.Sprintf("%s burst %s for %dms", rate(b.Rate), rate(b.Burst.Rate), b.Burst.For)
+}
+
+// rate prints bits in a second in the largest unit that leaves them whole. As
+// with pfctl, there is a blank where there is no unit.
+func rate(n uint64) string {
+	unit := 0
+	for ; n >= 1000 && n%1000 == 0 && unit < 3; unit++ {
+		n /= 1000
+	}
+	return fmt.Sprintf("%d%c", n, " KMG"[unit])
+}
+
+func scheduler(s *ast.Scheduler) string {
+	if len(s.Options) == 0 {
+		return s.Name.Text
+	}
+	var c clauses
+	for _, o := range s.Options {
+		c.add(o.Name.Text)
+		values := make(clauses, len(o.Values))
+		for i := range o.Values {
+			values[i] = word(o.Values[i].Text)
+		}
+		if o.Listed {
+			c.add("(" + values.String() + ")")
+		} else {
+			c.add(values.String())
+		}
+	}
+	return s.Name.Text + "(" + c.String() + ")"
+}

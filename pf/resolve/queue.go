@@ -1,0 +1,239 @@
+package resolve
+
+import (
+	"fmt"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+)
+
+// maxQueues is how many queues there can be on all interfaces: a queue without
+// an interface is one of each that has its parent.
+const maxQueues = 65536
+
+// queues are the definitions of queues.
+type queues struct {
+	named    map[string]bool
+	roots    []*ast.Queue            // by interface, one each
+	children map[string][]*ast.Queue // by the name of their parent
+	listed   []*ast.Queue            // the children, in order
+	altq     bool                    // there is an altq on
+	refused  bool                    // one was left out, so that those below it have no parent
+	placed   map[*ast.Queue]bool
+	ordered  []*ast.Queue // as they are printed: a root, then what is below it
+	count    int          // on all interfaces
+}
+
+// queue takes a definition: one root for each of its interfaces, or a child.
+func (r *resolver) queue(q *ast.Queue) {
+	r.faults.Unenforced(q.Span, "queue")
+	for _, i := range q.On {
+		r.known(ast.Word{Span: i.Span, Text: i.Name})
+	}
+	switch {
+	case r.queues.altq || q.ALTQ.Scheduler != nil || q.ALTQ.Priority != nil || q.ALTQ.Bucket != nil || len(q.ALTQ.Queues) > 0:
+		r.altqQueue(q)
+		return
+	case q.Parent == nil && len(q.On) == 0:
+		r.queues.refused = true
+		r.faults.Errorf(q.Span, "a queue needs an interface or a parent")
+		return
+	case q.Bandwidth == nil && q.Flows == 0:
+		r.queues.refused = true
+		r.faults.Errorf(q.Span, "a queue needs a bandwidth or flows")
+		return
+	}
+	r.checkBandwidth(q)
+	if len(q.On) == 0 {
+		r.queues.add(q)
+		return
+	}
+	for i := range q.On {
+		one := *q
+		one.On = q.On[i : i+1 : i+1]
+		if q.Parent == nil {
+			r.root(&one)
+		} else {
+			r.queues.add(&one)
+		}
+	}
+}
+
+// checkBandwidth checks what a queue of OpenBSD can say of its bandwidth.
+func (r *resolver) checkBandwidth(q *ast.Queue) {
+	for _, b := range []*ast.Bandwidth{q.Bandwidth, q.Min, q.Max} {
+		if b != nil && b.Percent > 0 {
+			r.faults.Errorf(b.Span, "a bandwidth in %% is for altq only")
+		}
+		if b != nil && q.Bandwidth == nil {
+			r.faults.Errorf(b.Span, "min and max stand behind a bandwidth")
+		}
+	}
+	if q.Parent != nil && (q.Bandwidth == nil || q.Bandwidth.Rate == 0 && q.Bandwidth.Percent == 0 && q.Bandwidth.Burst == nil) {
+		r.faults.Errorf(q.Span, "a queue with a parent needs a bandwidth")
+	}
+}
+
+func (q *queues) define(name string) {
+	if q.named == nil {
+		q.named = make(map[string]bool)
+	}
+	q.named[name] = true
+}
+
+func (q *queues) add(child *ast.Queue) {
+	if q.children == nil {
+		q.children = make(map[string][]*ast.Queue)
+	}
+	q.children[child.Parent.Text] = append(q.children[child.Parent.Text], child)
+	q.listed = append(q.listed, child)
+}
+
+// root takes the root of an interface's queues.
+func (r *resolver) root(q *ast.Queue) {
+	for _, other := range r.queues.roots {
+		if other.On[0].Name == q.On[0].Name {
+			r.faults.Add(diag.Diagnostic{
+				Span:    q.On[0].Span,
+				Message: fmt.Sprintf("%s has a root queue already", q.On[0].Name),
+				Related: []diag.Related{{Span: other.Name.Span, Note: "this one"}},
+			})
+			return
+		}
+	}
+	r.queues.roots = append(r.queues.roots, q)
+}
+
+// checkQueues puts the queues below their roots, checks them, and appends them
+// to the statements in the order in which pfctl prints them.
+func (r *resolver) checkQueues() {
+	q := &r.queues
+	if q.refused {
+		return
+	}
+	q.placed = make(map[*ast.Queue]bool)
+	for _, root := range q.roots {
+		hasDefault := r.below(root, root, map[string]bool{})
+		switch {
+		case q.count > maxQueues || hasDefault:
+		case root.Bandwidth != nil:
+			r.faults.Errorf(root.Span, "no queue on %s is the default", root.On[0].Name)
+		}
+	}
+	if q.count > maxQueues {
+		return
+	}
+	for _, child := range q.listed {
+		if !q.placed[child] {
+			r.suggest(*child.Parent, fmt.Sprintf("no queue %q can be the parent", child.Parent.Text), func() []string { return sortedKeys(q.named) })
+		}
+	}
+	for _, queue := range q.ordered {
+		r.out.Stmts = append(r.out.Stmts, queue)
+	}
+}
+
+// below places a queue of root and all that are below it; path are the names
+// above. It reports whether there is a default among them.
+func (r *resolver) below(queue, root *ast.Queue, path map[string]bool) bool {
+	q := &r.queues
+	if q.count++; q.count > maxQueues {
+		if q.count == maxQueues+1 {
+			r.faults.Errorf(queue.Span, "there are more than %d queues", maxQueues)
+		}
+		return true
+	}
+	if path[queue.Name.Text] {
+		q.placed[queue] = true
+		r.faults.Errorf(queue.Span, "queue %s is below itself", queue.Name.Text)
+		return true
+	}
+	path[queue.Name.Text] = true
+	defer delete(path, queue.Name.Text)
+	q.place(queue)
+	children := r.childrenOf(queue, root)
+	hasDefault := queue.Default.IsValid()
+	for _, child := range children {
+		hasDefault = r.below(child, root, path) || hasDefault
+	}
+	switch {
+	case len(children) == 0:
+	case queue == root && root.Bandwidth == nil:
+		r.faults.Errorf(queue.Span, "queue %s has flows and no bandwidth, so none can be below it", queue.Name.Text)
+	case queue.Default.IsValid():
+		r.faults.Errorf(queue.Default, "queue %s has queues below it and cannot be the default", queue.Name.Text)
+	case queue.Flows > 0:
+		r.faults.Errorf(queue.Span, "queue %s has queues below it and cannot have flows", queue.Name.Text)
+	}
+	return hasDefault
+}
+
+// place notes that a queue is below a root; the first time, it is printed. Which
+// interface it belongs to follows from its parent if there is one root only.
+func (q *queues) place(queue *ast.Queue) {
+	if q.placed[queue] {
+		return
+	}
+	q.placed[queue] = true
+	printed := *queue
+	if queue.Parent != nil && len(q.roots) == 1 {
+		printed.On = nil
+	}
+	q.ordered = append(q.ordered, &printed)
+}
+
+// childrenOf gives the queues right below one; of two of the same name, that
+// which names the interface.
+func (r *resolver) childrenOf(queue, root *ast.Queue) []*ast.Queue {
+	var children []*ast.Queue
+	at := make(map[string]int)
+	for _, child := range r.queues.children[queue.Name.Text] {
+		if len(child.On) > 0 && child.On[0].Name != root.On[0].Name {
+			continue
+		}
+		i, again := at[child.Name.Text]
+		switch {
+		case !again:
+			at[child.Name.Text] = len(children)
+			children = append(children, child)
+		case (len(child.On) > 0) == (len(children[i].On) > 0):
+			r.faults.Add(diag.Diagnostic{
+				Span:    child.Name.Span,
+				Message: fmt.Sprintf("queue %s is defined twice", child.Name.Text),
+				Related: []diag.Related{{Span: children[i].Name.Span, Note: "first defined here"}},
+			})
+			r.queues.placed[child] = true
+		case len(child.On) > 0:
+			r.queues.placed[children[i]] = true
+			children[i] = child
+		default:
+			r.queues.placed[child] = true
+		}
+	}
+	return children
+}
+
+// altqQueue takes a queue of FreeBSD's ALTQ.
+func (r *resolver) altqQueue(q *ast.Queue) {
+	switch {
+	case !r.queues.altq:
+		r.faults.Errorf(q.Span, "there is no altq on that this queue could belong to")
+	case q.Parent != nil:
+		r.faults.Errorf(q.Parent.Span, "with altq a parent names its queues in braces, not the queue its parent")
+	case q.Flows > 0 || q.Quantum > 0 || q.Min != nil || q.Max != nil:
+		r.faults.Errorf(q.Span, "flows, quantum, min and max are not for altq")
+	}
+	r.out.Stmts = append(r.out.Stmts, q)
+}
+
+// discipline takes an altq on.
+func (r *resolver) discipline(d *ast.Discipline) {
+	r.faults.Unenforced(d.Span, "altq")
+	for _, i := range d.Queue.On {
+		r.known(ast.Word{Span: i.Span, Text: i.Name})
+	}
+	if d.Queue.ALTQ.Scheduler == nil {
+		r.faults.Errorf(d.Span, "altq needs a scheduler: cbq, priq, hfsc, fairq or codel")
+	}
+	r.out.Stmts = append(r.out.Stmts, d)
+}
