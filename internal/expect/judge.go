@@ -59,6 +59,7 @@ type Outcome struct {
 	Decided     *Rule      `json:"decided_by,omitempty"`
 	In          *Rule      `json:"rule_in,omitempty"`
 	OutRule     *Rule      `json:"rule_out,omitempty"`
+	Translated  []*Rule    `json:"translated_by,omitempty"` // rules of FreeBSD's lists
 }
 
 // A Rule is one that decided at a crossing.
@@ -87,7 +88,12 @@ func (j *Judge) outcome(f *model.Forwarding, p *Packet) *Outcome {
 	o := &Outcome{
 		Verdict: Block, Reason: f.Reason.String(), Answer: answerOf(f.Answer),
 		State: f.State, Tag: f.Tag, Log: f.In.Log || f.Out.Log,
-		Decided: j.rule(f.Rule()), In: j.rule(f.In.Rule), OutRule: j.rule(f.Out.Rule),
+		Decided: j.rule(f.Rule()), In: j.rule(f.In.Decided()), OutRule: j.rule(f.Out.Decided()),
+	}
+	for _, t := range []*resolve.TranslationRule{f.In.Translation, f.Out.Translation} {
+		if t != nil {
+			o.Translated = append(o.Translated, j.rule(&t.Rule))
+		}
 	}
 	if !f.Pass {
 		return o

@@ -3,6 +3,7 @@ package expect
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -133,6 +134,11 @@ func (o *Outcome) rules() []string {
 	}
 	if o.OutRule != nil {
 		all = append(all, "out: "+o.OutRule.String())
+	}
+	for _, t := range o.Translated {
+		if !slices.ContainsFunc([]*Rule{o.In, o.OutRule}, func(r *Rule) bool { return r != nil && r.Text == t.Text }) {
+			all = append(all, "translated by "+t.String())
+		}
 	}
 	if all == nil {
 		all = append(all, "no rule decided")

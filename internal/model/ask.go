@@ -31,6 +31,10 @@ type Judgement struct {
 	Skipped bool // set skip
 	Rule    *resolve.Rule
 	Log     bool
+
+	// Translation is the rule of FreeBSD's lists that has translated, nil if none.
+	// Where it has Pass, no other rule was asked.
+	Translation *resolve.TranslationRule
 }
 
 // An End is what one end of a packet can become: any of the addresses, with any
@@ -43,13 +47,19 @@ type End struct {
 // Rule is the one that decided, nil if none did: the one that blocked a packet,
 // else the one that let it in, else the one that let it out.
 func (f *Forwarding) Rule() *resolve.Rule {
-	switch {
-	case !f.Pass && f.Out.Rule != nil:
-		return f.Out.Rule
-	case f.In.Rule != nil:
-		return f.In.Rule
+	in, out := f.In.Decided(), f.Out.Decided()
+	if in == nil || !f.Pass && out != nil {
+		return out
 	}
-	return f.Out.Rule
+	return in
+}
+
+// Decided is the rule that decided at a crossing, nil if none did.
+func (j *Judgement) Decided() *resolve.Rule {
+	if j.Rule == nil && j.Translation != nil && j.Translation.Pass {
+		return &j.Translation.Rule
+	}
+	return j.Rule
 }
 
 // Ask tells what would become of a packet if nothing were known of its
@@ -182,5 +192,5 @@ func (m *Model) candidates(t *target, family int) []netip.Prefix {
 }
 
 func (c *crossing) told() Judgement {
-	return Judgement{Asked: c.due, Skipped: c.skipped, Rule: c.rule, Log: c.log}
+	return Judgement{Asked: c.due, Skipped: c.skipped, Rule: c.rule, Log: c.log, Translation: c.translation}
 }
