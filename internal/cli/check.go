@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"weir/internal/expect"
 	"weir/internal/netif"
+	"weir/pf/compare"
 	"weir/pf/diag"
 	"weir/pf/printer"
 	"weir/pf/resolve"
@@ -22,6 +24,7 @@ type checkOptions struct {
 	enforce  bool
 	json     bool
 	expect   string
+	diff     string
 }
 
 func newCheckCommand(env *Env) *cobra.Command {
@@ -38,7 +41,8 @@ Interfaces and addresses are those of this machine, or with --host those that
 a file names, in the form of "weir interfaces --json".
 
 With --expect it says instead whether the rules do with packets what a JSON file
-expects of them: docs/expectations.md.
+expects of them: docs/expectations.md. With --diff it says what changes from
+an old file to this one: options, the addresses of tables, rules.
 
 Exit status 0: the file is accepted, perhaps with warnings, and all expectations
 hold; 1: it is refused, or an expectation does not hold; 2: wrong usage.`,
@@ -49,7 +53,8 @@ hold; 1: it is refused, or an expectation does not hold; 2: wrong usage.`,
 	c.Flags().StringVar(&o.host, "host", "", "check for the machine that a JSON `file` describes")
 	c.Flags().BoolVar(&o.enforce, "enforce", false, "refuse also what this version reads but does not enforce")
 	c.Flags().StringVar(&o.expect, "expect", "", "judge the packets of a JSON `file`, and say which fare otherwise than expected there")
-	c.Flags().BoolVar(&o.json, "json", false, "print JSON: whether it is accepted, its lines, errors and warnings")
+	c.Flags().StringVar(&o.diff, "diff", "", "say what changes from the rule `file` OLD")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON: whether it is accepted, its lines, all errors and warnings, the changes")
 	return c
 }
 
@@ -61,6 +66,9 @@ func check(env *Env, o *checkOptions, name string) error {
 		return &UsageError{fmt.Errorf("-o %s is not supported yet", o.optimize)}
 	default:
 		return &UsageError{fmt.Errorf("-o takes none, not %q", o.optimize)}
+	}
+	if o.diff != "" && o.expect != "" {
+		return &UsageError{errors.New("--diff and --expect exclude each other")}
 	}
 	host, err := o.machine()
 	if err != nil {
@@ -88,8 +96,14 @@ func check(env *Env, o *checkOptions, name string) error {
 			return err
 		}
 	}
+	var changes []compare.Change
+	if rules != nil {
+		if changes, err = o.changes(env, rules, host); err != nil {
+			return err
+		}
+	}
 	if o.json {
-		return printCheckJSON(env, rules, &list, report)
+		return printCheckJSON(env, rules, &list, report, changes)
 	}
 	if err := list.Fprint(env.Stderr); err != nil {
 		return fmt.Errorf("print errors and warnings: %w", err)
@@ -99,6 +113,9 @@ func check(env *Env, o *checkOptions, name string) error {
 	}
 	if report != nil {
 		return printReport(env, report)
+	}
+	if o.diff != "" {
+		return printChanges(env, changes)
 	}
 	if err := printer.Fprint(env.Stdout, rules.Source); err != nil {
 		return fmt.Errorf("print the rules: %w", err)
@@ -144,11 +161,12 @@ type checkResult struct {
 	Lines       []string      `json:"lines"`
 	Diagnostics []diag.Record `json:"diagnostics"`
 
-	Expectations []expect.Record `json:"expectations,omitempty"` // with --expect
+	Expectations []expect.Record  `json:"expectations,omitempty"` // with --expect
+	Changes      []compare.Change `json:"changes,omitzero"`       // with --diff
 }
 
-func printCheckJSON(env *Env, rules *resolve.Ruleset, list *diag.List, report *expect.Report) error {
-	result := checkResult{Accepted: rules != nil, Lines: []string{}, Diagnostics: list.Records()}
+func printCheckJSON(env *Env, rules *resolve.Ruleset, list *diag.List, report *expect.Report, changes []compare.Change) error {
+	result := checkResult{Accepted: rules != nil, Lines: []string{}, Diagnostics: list.Records(), Changes: changes}
 	if rules != nil {
 		var text strings.Builder
 		if err := printer.Fprint(&text, rules.Source); err != nil {

@@ -20,7 +20,7 @@ func runCheck(t *testing.T, text string, flags ...string) (status int, stdout, s
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
-	for name, content := range map[string]string{"pf.conf": text, "host.json": checkHost} {
+	for name, content := range map[string]string{"pf.conf": text, "host.json": checkHost, "empty.conf": ""} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -54,6 +54,11 @@ func TestCheck(t *testing.T) {
 		{"optimizer on", "pass\n", append([]string{"-o", "basic"}, host...), exitUsage, "", "weir: -o basic is not supported yet\n"},
 		{"no such optimizer", "pass\n", append([]string{"-o", "some"}, host...), exitUsage, "", "weir: -o takes none, not \"some\"\n"},
 		{"enforced", "pass\n", append([]string{"--enforce"}, host...), exitDone, "pass all flags S/SA\n", ""},
+		{"changes", "pass\n", append([]string{"--diff", "-"}, host...), exitDone, "nothing changes\n", ""},
+		{"changes and expectations", "pass\n", append([]string{"--diff", "-", "--expect", "x"}, host...), exitUsage, "",
+			"weir: --diff and --expect exclude each other\n"},
+		{"changes from what is refused", "pas\n", []string{"--host", "host.json", "--diff", "-", "empty.conf"}, exitRefused, "",
+			"stdin:1:1: no statement starts with \"pas\"; did you mean \"pass\"?\n    1 | pas\n      | ^^^\n"},
 		{"no file", "", nil, exitUsage, "", "weir: name one rule file, not 0\n"},
 		{"missing file", "", []string{"--host", "host.json", "none.conf"}, exitRefused, "",
 			"weir: read the rules: open none.conf: no such file or directory\n"},

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"fmt"
+
+	"weir/pf/compare"
+	"weir/pf/resolve"
+)
+
+// changes says what changes from the file of --diff to the rules, on the same
+// machine. It gives nil without --diff, and ErrSilent, with the errors printed,
+// where that file is refused.
+func (o *checkOptions) changes(env *Env, rules *resolve.Ruleset, host *resolve.Host) ([]compare.Change, error) {
+	if o.diff == "" {
+		return nil, nil
+	}
+	name, text, err := readRules(env, o.diff)
+	if err != nil {
+		return nil, fmt.Errorf("read the old rules: %w", err)
+	}
+	old, list := resolve.Load(name, text, host)
+	if old == nil {
+		if err := list.Fprint(env.Stderr); err != nil {
+			return nil, fmt.Errorf("print errors: %w", err)
+		}
+		return nil, ErrSilent
+	}
+	changes := compare.Rulesets(old, rules)
+	if changes == nil {
+		changes = []compare.Change{}
+	}
+	return changes, nil
+}
+
+// printChanges prints what changes.
+func printChanges(env *Env, changes []compare.Change) error {
+	if err := compare.Fprint(env.Stdout, changes); err != nil {
+		return fmt.Errorf("print the changes: %w", err)
+	}
+	return nil
+}
