@@ -56,18 +56,25 @@ func (m *Model) widen(c *connection, p *packet, d int, in, out *crossing) {
 func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *reason.Reason) {
 	in, out = &crossing{}, &crossing{}
 	if p.egress() {
-		*out = m.evaluate(ask(p))
+		out, r = m.leave(ask(p), p.tuple, r)
 		return in, out, r, m.verdict(out, p)
 	}
 	*in = m.evaluate(ask(p))
 	if why := m.verdict(in, p); why != nil {
 		return in, out, r, why
 	}
+	in.other = m.turnOver(in, p)
 	if !fresh || !p.belongsToExchange() {
 		in.rdr = nil // what no state remembers is not translated
 	}
 	inside := translated(p, in, out)
+	if in.other != nil && (!inside.Src.IsValid() || !inside.Dst.IsValid()) {
+		return in, out, r, because(reason.NATAddress)
+	}
 	r = m.route(p, inside)
+	if detour := m.detour(in, inside); detour != nil {
+		r = *detour
+	}
 	if p.group && r.drop == nil && r.up == nil {
 		r.up = because(reason.Local) // frames for a group of stations are never forwarded
 	}
@@ -77,9 +84,16 @@ func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *
 	}
 	a := ask(p)
 	a.direction, a.iface, a.tag = resolve.Out, m.box.byIndex(r.route.Interface), in.tag
-	a.tuple.Dst, a.tuple.DPort = inside.Dst, inside.DPort
-	*out = m.evaluate(a)
-	return in, out, r, m.verdict(out, p)
+	a.tuple.Src, a.tuple.Dst, a.tuple.DPort = inside.Src, inside.Dst, inside.DPort
+	if in.other != nil {
+		a.family, a.tuple.Proto = in.other.family, in.other.tuple.Proto
+		a.icmpType = turnedType(a.family, a.icmpType)
+	}
+	out, r = m.leave(a, inside, r)
+	if why := m.verdict(out, p); why != nil {
+		return in, out, r, why
+	}
+	return in, out, r, r.drop
 }
 
 func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *state.State) Outcome {

@@ -146,17 +146,11 @@ func (m *Model) told(p *packet, in, out *crossing, r routed) Forwarding {
 	if !out.due {
 		w.Tag = in.tag
 	}
-	if in.rdr != nil && in.rdr.addr.IsValid() {
-		w.Dst = End{m.candidates(in.rdr, p.family), in.rdr.dport, in.rdr.dport}
-	}
-	if out.nat != nil && out.nat.addr.IsValid() {
-		w.Src.Addrs = m.candidates(out.nat, p.family)
-		if !out.nat.translation.StaticPort && p.hasPortToChoose() {
-			w.Src.Low, w.Src.High = portRange(out.nat)
-		}
-	}
+	m.ends(&w, p, in, out)
 	inside := translated(p, in, out)
 	switch {
+	case p.egress() && r.route.Interface != 0:
+		w.Interface, w.NextHop = r.route.Interface, r.route.hop(inside)
 	case p.egress():
 		route := m.box.Route(inside.Dst)
 		w.Interface, w.NextHop = p.iface.Index, route.hop(inside)
@@ -182,8 +176,29 @@ func (r *Route) hop(inside state.Tuple) netip.Addr {
 	return inside.Dst
 }
 
+// ends tells what a packet's addresses and ports become.
+func (m *Model) ends(w *Forwarding, p *packet, in, out *crossing) {
+	family := p.family
+	if in.other != nil {
+		family = in.other.family
+		w.Src, w.Dst = in.other.src, in.other.dst
+	}
+	if rdr := destination(in, out); rdr != nil && rdr.addr.IsValid() {
+		w.Dst = End{m.candidates(rdr, family), rdr.dport, rdr.dport}
+	}
+	if nat := source(in, out); nat != nil && nat.addr.IsValid() {
+		w.Src.Addrs = m.candidates(nat, family)
+		if !nat.translation.StaticPort && p.hasPortToChoose() {
+			w.Src.Low, w.Src.High = portRange(nat)
+		}
+	}
+}
+
 // candidates are all addresses of a family that a translation may choose.
 func (m *Model) candidates(t *target, family int) []netip.Prefix {
+	if t.translation.Choice.Type == resolve.Bitmask {
+		return []netip.Prefix{netip.PrefixFrom(t.addr, t.addr.BitLen())}
+	}
 	var rows []netip.Prefix
 	for i := range t.translation.Addrs {
 		rows = append(rows, m.pool(&t.translation.Addrs[i], family)...)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"hash/fnv"
 	"net/netip"
 	"slices"
 
@@ -21,32 +22,67 @@ const (
 
 // A turn tells how many addresses of a family a translation has given out.
 type turn struct {
-	of     *resolve.Translation
+	of     any // *resolve.Translation or *resolve.Route
 	family int
 }
 
-// takeAddress returns the next address of the pool; an invalid one if it has
-// none of the family. A pool of one address has no turns.
-func (m *Model) takeAddress(t *resolve.Translation, family int) netip.Addr {
+// takeAddress returns the address of the pool that replaces one of a packet from
+// src; an invalid one if the pool has none of the family.
+func (m *Model) takeAddress(t *resolve.Translation, family int, src, replaced netip.Addr) netip.Addr {
 	var rows []netip.Prefix
 	for i := range t.Addrs {
 		rows = append(rows, m.pool(&t.Addrs[i], family)...)
 	}
-	if len(rows) == 0 {
+	return m.choose(rows, &t.Choice, turn{t, family}, src, replaced)
+}
+
+// choose takes an address out of rows. A pool of one address has no turns. Where
+// any address will do, or the one with the fewest states, the model takes turns.
+func (m *Model) choose(rows []netip.Prefix, how *resolve.Choice, turn turn, src, replaced netip.Addr) netip.Addr {
+	switch {
+	case len(rows) == 0:
+		return netip.Addr{}
+	case len(rows) == 1 && rows[0].IsSingleIP():
+		return rows[0].Addr()
+	case how.Type == resolve.Bitmask:
+		return inNetwork(rows[0], replaced)
+	case how.Type == resolve.SourceHash:
+		return inTurn(rows, hashOf(how, src))
+	}
+	n := m.turns[turn]
+	m.turns[turn]++
+	return inTurn(rows, n)
+}
+
+// hashOf is a hash of a source address, the same for the same key.
+func hashOf(how *resolve.Choice, src netip.Addr) uint64 {
+	h := fnv.New64a()
+	h.Write(how.Key[:])
+	h.Write(src.AsSlice())
+	return h.Sum64() >> 1
+}
+
+// inNetwork returns a with the bits of a network before its own.
+func inNetwork(network netip.Prefix, a netip.Addr) netip.Addr {
+	if network.Addr().BitLen() != a.BitLen() {
 		return netip.Addr{}
 	}
-	if len(rows) == 1 && rows[0].IsSingleIP() {
-		return rows[0].Addr()
+	first, host := network.Masked().Addr().AsSlice(), a.AsSlice()
+	for bit := network.Bits(); bit < len(host)*8; bit++ {
+		first[bit/8] |= host[bit/8] & (0x80 >> (bit % 8))
 	}
-	n := m.turns[turn{t, family}]
-	m.turns[turn{t, family}]++
-	return inTurn(rows, n)
+	joined, _ := netip.AddrFromSlice(first)
+	return joined
 }
 
 // inTurn returns the n-th address of all rows, from the beginning again after
 // the last.
 func inTurn(rows []netip.Prefix, n uint64) netip.Addr {
-	for {
+	total := uint64(0)
+	for _, p := range rows {
+		total = min(total, 1<<62) + 1<<min(p.Addr().BitLen()-p.Bits(), 62)
+	}
+	for n %= total; ; {
 		for _, p := range rows {
 			size := uint64(1) << min(p.Addr().BitLen()-p.Bits(), 63)
 			if n < size {

@@ -10,7 +10,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	if len(m.states) >= int(m.rules.Options.MaxStates) {
 		return nil, because(reason.StateLimit)
 	}
-	reply, why := m.reserve(p, translated(p, in, out).Reverse(), out, made)
+	reply, why := m.reserve(p, translated(p, in, out).Reverse(), source(in, out), made)
 	if why != nil {
 		return nil, why
 	}
@@ -62,24 +62,27 @@ func keptTag(flags state.Flags, in, out *crossing) string {
 // port, which reserve chooses.
 func translated(p *packet, in, out *crossing) state.Tuple {
 	t := p.tuple
-	if in.rdr != nil {
-		t.Dst, t.DPort = in.rdr.addr, in.rdr.dport
+	if in.other != nil {
+		t = in.other.tuple
 	}
-	if out.nat != nil {
-		t.Src = out.nat.addr
+	if rdr := destination(in, out); rdr != nil {
+		t.Dst, t.DPort = rdr.addr, rdr.dport
+	}
+	if nat := source(in, out); nat != nil {
+		t.Src = nat.addr
 	}
 	return t
 }
 
 // reserve finds the reply's tuple: the one given, or with another port where
 // the rules, or an owner of that tuple, ask for one.
-func (m *Model) reserve(p *packet, reply state.Tuple, out *crossing, made *state.State) (state.Tuple, *reason.Reason) {
+func (m *Model) reserve(p *packet, reply state.Tuple, nat *target, made *state.State) (state.Tuple, *reason.Reason) {
 	own := p.egress()
-	static := out.nat != nil && out.nat.translation.StaticPort
+	static := nat != nil && nat.translation.StaticPort
 	low, high := uint16(natPortLow), uint16(natPortHigh)
-	choose := out.nat != nil
+	choose := nat != nil
 	if choose {
-		low, high = portRange(out.nat)
+		low, high = portRange(nat)
 	} else {
 		choose = own && !m.free(reply)
 	}

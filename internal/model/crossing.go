@@ -28,6 +28,7 @@ type crossing struct {
 	tag     string // set by the last tagging rule that matched, or given
 	nat     *target
 	rdr     *target
+	other   *turned  // the packet has become one of the other family
 	matched []uint32 // global numbers plus 1 of the rules that count the packet
 	iface   uint32
 	out     bool
@@ -51,7 +52,7 @@ func (c *crossing) passes() bool { return c.rule == nil || c.rule.Action != reso
 // keeps reports whether the crossing wants a state: by its deciding rule, or
 // because it translates.
 func (c *crossing) keeps() bool {
-	return c.rule != nil && c.rule.State == resolve.KeepState || c.nat != nil || c.rdr != nil
+	return c.rule != nil && c.rule.State == resolve.KeepState || c.nat != nil || c.rdr != nil || c.other != nil
 }
 
 // allowsOptions reports whether packets with IP options may cross.
@@ -133,21 +134,38 @@ func (m *Model) evaluate(a asked) crossing {
 	return c
 }
 
-// translate notes a rule's translation: rdr-to on in, nat-to on out. Later
-// rules of the crossing see the new address.
+// translate notes a rule's translation: rdr-to on in, nat-to on out, and of a
+// rule that has a direction the other way too. Later rules of the crossing see
+// the new address.
 func (m *Model) translate(c *crossing, r *resolve.Rule, a *asked) {
-	if a.direction == resolve.In && r.Rdr != nil {
-		c.rdr = &target{r.Rdr, m.takeAddress(r.Rdr, a.family), rdrPort(r, a.tuple)}
+	if r.Rdr != nil && (a.direction == resolve.In || r.Direction == resolve.Out) {
+		c.rdr = &target{r.Rdr, m.takeAddress(r.Rdr, a.family, a.tuple.Src, a.tuple.Dst), rdrPort(r, a.tuple)}
 		if c.rdr.addr.IsValid() {
 			a.tuple.Dst, a.tuple.DPort = c.rdr.addr, c.rdr.dport
 		}
 	}
-	if a.direction == resolve.Out && r.Nat != nil {
-		c.nat = &target{r.Nat, m.takeAddress(r.Nat, a.family), 0}
+	if r.Nat != nil && (a.direction == resolve.Out || r.Direction == resolve.In) {
+		c.nat = &target{r.Nat, m.takeAddress(r.Nat, a.family, a.tuple.Src, a.tuple.Src), 0}
 		if c.nat.addr.IsValid() {
 			a.tuple.Src = c.nat.addr
 		}
 	}
+}
+
+// source is the translation of the source that holds behind both crossings,
+// destination that of the destination; nil: there is none.
+func source(in, out *crossing) *target {
+	if out.nat != nil {
+		return out.nat
+	}
+	return in.nat
+}
+
+func destination(in, out *crossing) *target {
+	if out.rdr != nil {
+		return out.rdr
+	}
+	return in.rdr
 }
 
 // rdrPort returns the destination port after rdr-to, whose range repeats.
