@@ -304,7 +304,7 @@ __noinline int forward_alone(hook_ctx *ctx, struct scratch *s, enum reason why)
 		return HOOK_DROP;
 	count_path(s->path, p->length);
 	if (!s->nexthop)
-		return hand_up(ctx, &h, p, i, 0, 0, s->no_nexthop);
+		return hand_up(ctx, p, i, 0, 0, s->no_nexthop);
 	n = nexthop_get(s->nexthop);
 	r = nexthop_probe(n) ? REASON_UP_PROBE : forward_obstacle(ctx, p, n);
 	if (wants_tag(p, n, r)) {
@@ -318,7 +318,7 @@ __noinline int forward_alone(hook_ctx *ctx, struct scratch *s, enum reason why)
 	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP))
 		return pass_up(ctx, i, MARK_MAGIC | MARK_REDIRECT, r, p->length);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
-		return hand_up(ctx, &h, p, i, 0, 0, r);
+		return hand_up(ctx, p, i, 0, 0, r);
 	ttl_decrement(&h, p);
 	if (hook_frame(ctx, &h, n, i->flags & INTERFACE_L3, p->family))
 		return finish(i, REASON_INTERNAL, p->length);

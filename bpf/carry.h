@@ -216,9 +216,9 @@ static __always_inline int carry(hook_ctx *ctx, struct scratch *s)
 	if (r == REASON_LOCAL)
 		return hand_local(ctx, &h, p, i, st, s->state, r);
 	if (r == REASON_UP_ROUTE)
-		return hand_unreached(ctx, &h, p, i, st, s->state);
+		return hand_unreached(ctx, p, i, st, s->state);
 	if (r != UNDECIDED)
-		return hand_up(ctx, &h, p, i, st, s->state, r);
+		return hand_up(ctx, p, i, st, s->state, r);
 	return forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why);
 }
 

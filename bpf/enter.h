@@ -340,7 +340,7 @@ static __always_inline int error_carry(hook_ctx *ctx, struct scratch *s)
 	count_path(s->path, p->length);
 	if (r == REASON_LOCAL || r == REASON_UP_ROUTE)
 		return hand_local(ctx, &h, p, i, 0, 0, r);
-	return hand_up(ctx, &h, p, i, 0, 0, r);
+	return hand_up(ctx, p, i, 0, 0, r);
 }
 
 static __always_inline int error_in(hook_ctx *ctx, void *slots)

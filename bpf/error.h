@@ -256,6 +256,11 @@ __noinline enum reason error_find(hook_ctx *ctx, struct scratch *s, int in)
 		number ^= 1;
 		s->quoted_forth = 1;
 	}
+	if (!st && !in) {
+		st = handed_find(&s->quote.tuple, &number);
+		number ^= 1;
+		s->quoted_forth = 0;
+	}
 	if (!st)
 		return UNDECIDED;
 	d = STATE_DIRECTION(number);

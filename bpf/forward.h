@@ -8,6 +8,7 @@
 
 #include "count.h"
 #include "csum.h"
+#include "handed.h"
 #include "lookup.h"
 #include "parse.h"
 #include "sanity.h"
@@ -153,25 +154,42 @@ static __always_inline int pass_up(hook_ctx *ctx, const struct interface *i, __u
 }
 
 /*
- * Up to the stack, to be forwarded by it: the destination is translated, the
- * source is not (a source that is our own address would be a martian), and the
- * mark tells TCX egress and the guard what was decided.
+ * Makes a packet of a translated state what the stack is to forward, or to answer:
+ * the destination is translated, the source is not (a source that is our own
+ * address would be a martian). Apart from what is not translated, so that this
+ * does not pay for it in stack. Returns < 0 if the frame is gone.
  */
-static __always_inline int hand_up(hook_ctx *ctx, struct headers *h, const struct packet *p,
-			  const struct interface *i, const struct state *s, __u32 number,
-			  enum reason why)
+__noinline int translate_half(hook_ctx *ctx, const struct packet *p, __u32 number)
+{
+	const struct tuple *t, *other;
+	const struct state *s;
+	struct headers h;
+
+	if (!p)
+		return -1;
+	s = state_get(STATE_INDEX(number));
+	if (!s || packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return -1;
+	t = &p->tuple;
+	other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
+	if (addr_equal(&other->src, &t->dst) && other->sport == t->dport)
+		return 0;
+	if (!addr_equal(&other->dst, &t->src) || other->dport != t->sport)
+		handed_note(t, other, number);
+	return translate_to(ctx, &h, p, &t->src, &other->src, t->sport, other->sport);
+}
+
+/* Up to the stack, to be forwarded by it; the mark tells TCX egress and the guard
+ * what was decided. */
+static __always_inline int hand_up(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+				   const struct state *s, __u32 number, enum reason why)
 {
 	__u32 mark = MARK_MAGIC | STATE_INDEX(number) | (STATE_DIRECTION(number) ? MARK_REPLY : 0);
-	const struct tuple *t = &p->tuple, *other;
 
 	if (p->flags & PACKET_GROUP)
 		return pass_up(ctx, i, 0, REASON_LOCAL, p->length);
-	if (s && s->flags & STATE_NAT) {
-		other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
-		if (!addr_equal(&other->src, &t->dst) || other->sport != t->dport)
-			if (translate_to(ctx, h, p, &t->src, &other->src, t->sport, other->sport))
-				return finish(i, REASON_INTERNAL, p->length);
-	}
+	if (s && s->flags & STATE_NAT && translate_half(ctx, p, number))
+		return finish(i, REASON_INTERNAL, p->length);
 	return pass_up(ctx, i, mark, why, p->length);
 }
 
@@ -201,16 +219,11 @@ static __always_inline int hand_local(hook_ctx *ctx, struct headers *h, const st
 
 /* Up to the stack because no route leads on: it answers, quoting what the client
  * sent but for the destination; without our mark it cannot forward the packet. */
-static __always_inline int hand_unreached(hook_ctx *ctx, struct headers *h, const struct packet *p,
-				 const struct interface *i, const struct state *s, __u32 number)
+static __always_inline int hand_unreached(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+					  const struct state *s, __u32 number)
 {
-	const struct tuple *t = &p->tuple, *other;
-
-	if (s->flags & STATE_NAT) {
-		other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
-		if (translate_to(ctx, h, p, &t->src, &other->src, t->sport, other->sport))
-			return finish(i, REASON_INTERNAL, p->length);
-	}
+	if (s->flags & STATE_NAT && translate_half(ctx, p, number))
+		return finish(i, REASON_INTERNAL, p->length);
 	return pass_up(ctx, i, 0, REASON_UP_ROUTE, p->length);
 }
 
@@ -287,14 +300,14 @@ static __always_inline int wants_tag(const struct packet *p, const struct nextho
 }
 
 /* A packet of a live state cannot be redirected: up to the stack it goes. */
-static __always_inline int forward_up(hook_ctx *ctx, struct headers *h, const struct packet *p,
+static __always_inline int forward_up(hook_ctx *ctx, const struct packet *p,
 			     const struct interface *i, const struct state *s, __u32 number,
 			     enum reason why)
 {
 	if (why == REASON_UP_OPTIONS && !(s->flags & STATE_OPTIONS))
 		return finish(i, REASON_OPTIONS, p->length);
 	if (why != REASON_UP_DEVICE || p->flags & PACKET_GROUP)
-		return hand_up(ctx, h, p, i, s, number, why);
+		return hand_up(ctx, p, i, s, number, why);
 	return pass_up(ctx, i, MARK_MAGIC | MARK_REDIRECT | STATE_INDEX(number) |
 				       (STATE_DIRECTION(number) ? MARK_REPLY : 0), why, p->length);
 }
@@ -316,7 +329,7 @@ static __always_inline int forward(hook_ctx *ctx, struct headers *h, const struc
 			return finish(i, REASON_INTERNAL, p->length);
 	}
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
-		return forward_up(ctx, h, p, i, s, number, r);
+		return forward_up(ctx, p, i, s, number, r);
 	if (s->flags & STATE_NAT) {
 		own = STATE_DIRECTION(number) ? &s->back : &s->forth;
 		other = STATE_DIRECTION(number) ? &s->forth : &s->back;

@@ -66,6 +66,7 @@ struct scratch {
 	struct port_search search;
 	struct quote quote;
 	struct addr quoter;	 /* source of an ICMP error, translated			*/
+	struct tuple handed;	 /* of the packet at hand on its way through the stack	*/
 	struct record log;	 /* the head of records of the crossing at hand		*/
 };
 

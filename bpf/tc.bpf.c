@@ -144,7 +144,7 @@ static __noinline int redirect_alone(struct __sk_buff *skb, struct packet *p, __
 	n = nexthop_get(number);
 	r = number ? forward_obstacle(skb, p, n) : REASON_UP_NEIGHBOUR;
 	if (r != UNDECIDED)
-		return hand_up(skb, &h, p, i, 0, 0, r);
+		return hand_up(skb, p, i, 0, 0, r);
 	ttl_decrement(&h, p);
 	return emit(skb, &h, p, i, n, REASON_MARKED);
 }

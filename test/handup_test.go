@@ -17,6 +17,8 @@ set skip on lo
 match out on wan0 inet from (lan0:network) nat-to (wan0)
 match out on wan0 inet6 from (lan0:network) nat-to (wan0)
 block all
+match in on lan0 inet to 203.0.113.2 rdr-to 198.51.100.9
+match in on lan0 inet6 to 2001:db8:113::2 rdr-to 2001:db8:9::9
 pass in on lan0 allow-opts label "in"
 pass out on wan0 allow-opts label "out"
 block out on wan0 to { 239.9.9.9, ff0e::9 } label "unwanted"
@@ -36,6 +38,7 @@ func TestHandingUp(t *testing.T) {
 			tell func(*lib.Box)
 		}{
 			{"traceroute", everyTraceroute},
+			{"traceroute to a redirected address", redirectedTraceroute},
 			{"neighbour", neighbourIsUnresolved},
 			{"options", optionsAreKept},
 			{"multicast", multicast},
@@ -54,6 +57,22 @@ func TestHandingUp(t *testing.T) {
 func everyTraceroute(b *lib.Box) {
 	for _, how := range [][]string{nil, {"-I"}, {"-T", "-p", "9"}} {
 		for _, test := range [][]string{{fwLAN, wanHost, lib.FarHost}, {fwLAN6, wanHost6, lib.FarHost6}} {
+			args := append([]string{"-n", "-q", "1", "-w", "2", "-m", "5"}, how...)
+			out := b.Run(lab.LAN, "traceroute", append(args, test[2])...)
+			if got := hops(out); fmt.Sprint(got) != fmt.Sprint(test) {
+				b.Errorf("traceroute %v to %s went by %q, want %q:\n%s", how, test[2], got, test, out)
+			}
+		}
+	}
+}
+
+//	lan ── to fw's outer address ──▶ fw ── rdr-to far, nat-to ──▶ wan ── far
+//
+// Where both addresses are translated the client is told of packets to the
+// address that it has asked for; no other answer would reach its socket.
+func redirectedTraceroute(b *lib.Box) {
+	for _, how := range [][]string{nil, {"-I"}, {"-T", "-p", "9"}} {
+		for _, test := range [][]string{{fwLAN, wanHost, fwWAN}, {fwLAN6, wanHost6, fwWAN6}} {
 			args := append([]string{"-n", "-q", "1", "-w", "2", "-m", "5"}, how...)
 			out := b.Run(lab.LAN, "traceroute", append(args, test[2])...)
 			if got := hops(out); fmt.Sprint(got) != fmt.Sprint(test) {

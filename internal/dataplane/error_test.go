@@ -3,6 +3,7 @@ package dataplane
 // ICMP errors about connections, and those about nothing known.
 func testICMPErrors(h *harness) {
 	const open = masquerade + "block\npass in on lan0\npass out on wan0"
+	const bothWays = masquerade + "match in on lan0 inet proto udp to 192.168.1.1 port 5353 rdr-to 198.51.100.9 port 53\n"
 	udpOut := step{"xdp lan", "udp 192.168.1.10:4000 > 198.51.100.9:53", "forward rule wan udp 203.0.113.2:$p > 198.51.100.9:53 ttl 63"}
 	tcpOut := step{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S seq 1000", "forward rule wan tcp 203.0.113.2:$p > 198.51.100.9:80 S seq 1000 ttl 63"}
 	h.plays([]play{
@@ -82,6 +83,16 @@ func testICMPErrors(h *harness) {
 			{"xdp wan", "tcp 198.51.100.9:4000 > 203.0.113.2:8080 S ttl 1", "up up-ttl s1 tcp 198.51.100.9:4000 > 192.168.1.10:80 S ttl 1"},
 			{"out wan", "icmp 203.0.113.2 > 198.51.100.9 type 11 quote tcp 198.51.100.9:4000 > 192.168.1.10:80 S ttl 1",
 				"up state icmp 203.0.113.2 > 198.51.100.9 type 11 quote tcp 198.51.100.9:4000 > 203.0.113.2:8080 S ttl 1"},
+		}},
+		{"the box's own, about what has both addresses translated", bothWays + "pass", []step{
+			{"xdp lan", "udp 192.168.1.10:4000 > 192.168.1.1:5353 ttl 1", "up up-ttl s1 udp 192.168.1.10:4000 > 198.51.100.9:53 ttl 1"},
+			{"out lan", "icmp 192.168.1.1 > 192.168.1.10 type 11 quote udp 192.168.1.10:4000 > 198.51.100.9:53 ttl 1",
+				"up state icmp 192.168.1.1 > 192.168.1.10 type 11 quote udp 192.168.1.10:4000 > 192.168.1.1:5353 ttl 1"},
+			{"xdp lan", "udp 192.168.1.10:4000 > 192.168.1.1:5353 ttl 2", "forward state wan udp 203.0.113.2:$p > 198.51.100.9:53 ttl 1"},
+			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:$p ttl 1", "up up-ttl s1r udp 198.51.100.9:53 > 192.168.1.10:4000 ttl 1"},
+			{"out wan", "icmp 203.0.113.2 > 198.51.100.9 type 11 quote udp 198.51.100.9:53 > 192.168.1.10:4000 ttl 1",
+				"up state icmp 203.0.113.2 > 198.51.100.9 type 11 quote udp 198.51.100.9:53 > 203.0.113.2:$p ttl 1"},
+			{"out lan", "icmp 192.168.1.1 > 192.168.1.10 type 11 quote udp 192.168.1.10:4001 > 198.51.100.9:53 ttl 1", "up rule"},
 		}},
 		{"expired", open, []step{
 			udpOut,

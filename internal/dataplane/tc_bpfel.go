@@ -25,6 +25,7 @@ const (
 	tcMapCaptureRing        = "capture_ring"
 	tcMapCaptures           = "captures"
 	tcMapFragments          = "fragments"
+	tcMapHanded             = "handed"
 	tcMapInSlots            = "in_slots"
 	tcMapInterfaceCounters  = "interface_counters"
 	tcMapLogRing            = "log_ring"
@@ -147,6 +148,7 @@ type tcMapSpecs struct {
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
+	Handed            *ebpf.MapSpec `ebpf:"handed"`
 	InSlots           *ebpf.MapSpec `ebpf:"in_slots"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
 	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
@@ -223,6 +225,7 @@ type tcMaps struct {
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
+	Handed            *ebpf.Map `ebpf:"handed"`
 	InSlots           *ebpf.Map `ebpf:"in_slots"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
 	LogRing           *ebpf.Map `ebpf:"log_ring"`
@@ -265,6 +268,7 @@ func (m *tcMaps) Close() error {
 		m.CaptureRing,
 		m.Captures,
 		m.Fragments,
+		m.Handed,
 		m.InSlots,
 		m.InterfaceCounters,
 		m.LogRing,

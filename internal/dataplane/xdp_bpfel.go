@@ -431,6 +431,7 @@ type xdpScratch struct {
 		_        [4]byte
 	}
 	Quoter xdpAddr
+	Handed xdpTuple
 	Log    xdpRecord
 }
 
@@ -583,6 +584,7 @@ const (
 	xdpMapCaptureRing       = "capture_ring"
 	xdpMapCaptures          = "captures"
 	xdpMapFragments         = "fragments"
+	xdpMapHanded            = "handed"
 	xdpMapInterfaceCounters = "interface_counters"
 	xdpMapLogRing           = "log_ring"
 	xdpMapNexthopHints      = "nexthop_hints"
@@ -692,6 +694,7 @@ type xdpMapSpecs struct {
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
+	Handed            *ebpf.MapSpec `ebpf:"handed"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
 	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
@@ -767,6 +770,7 @@ type xdpMaps struct {
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
+	Handed            *ebpf.Map `ebpf:"handed"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
 	LogRing           *ebpf.Map `ebpf:"log_ring"`
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
@@ -808,6 +812,7 @@ func (m *xdpMaps) Close() error {
 		m.CaptureRing,
 		m.Captures,
 		m.Fragments,
+		m.Handed,
 		m.InterfaceCounters,
 		m.LogRing,
 		m.NexthopHints,

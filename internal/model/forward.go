@@ -36,7 +36,7 @@ func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judge
 		p.ip().write(leaves)
 		return p.out(why)
 	case r.up != nil && *r.up == reason.UpRoute:
-		p.ip().write(halfWay(p.tuple, leaves))
+		p.ip().write(m.halfWay(p, c, d))
 		return p.upLocal(reason.UpRoute)
 	case r.up != nil:
 		p.ip().write(leaves)
@@ -63,9 +63,15 @@ func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple)
 
 // halfWay is a packet for the stack to forward: its destination is translated,
 // its source is not (one that is the box's own would be a martian to the stack).
-func halfWay(came, leaves state.Tuple) state.Tuple {
-	came.Dst, came.DPort = leaves.Dst, leaves.DPort
-	return came
+// Where both change it is neither of the connection's tuples, and noted.
+func (m *Model) halfWay(p *packet, c *connection, d int) state.Tuple {
+	came, leaves := p.tuple, c.leaving(d)
+	half := came
+	half.Dst, half.DPort = leaves.Dst, leaves.DPort
+	if half != came && half != leaves {
+		m.handed[half] = passage{c, d}
+	}
+	return half
 }
 
 // leaving returns the tuple that packets of direction d have behind the box.
@@ -118,7 +124,7 @@ func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Rea
 	case *obstacle == reason.UpDevice:
 		return p.up(*obstacle, c.mark(d)|MarkRedirect)
 	}
-	p.ip().write(halfWay(p.tuple, c.leaving(d)))
+	p.ip().write(m.halfWay(p, c, d))
 	return p.up(*obstacle, c.mark(d))
 }
 

@@ -60,6 +60,11 @@ func (m *Model) about(p *packet, q *quote) (c *connection, d int, asSent bool) {
 		c, d = m.find(q.tuple)
 		d, asSent = 1-d, true
 	}
+	if c == nil && p.egress() {
+		if up := m.handed[q.tuple]; up.c != nil && !up.c.dead && !m.expired(up.c) {
+			c, d, asSent = up.c, 1-up.d, false
+		}
+	}
 	if c == nil || !c.mayCross(d, p.egress()) {
 		return nil, 0, false
 	}

@@ -74,6 +74,7 @@ type Model struct {
 	timeouts  state.Timeouts
 	states    []*connection
 	fragments []*fragmented
+	handed    map[state.Tuple]passage
 	bucket    bucket
 	answers   Answers
 
@@ -91,11 +92,17 @@ type connection struct {
 	ends [2]bool // the box itself is where packets of the direction go
 }
 
+// A passage is a direction of a connection.
+type passage struct {
+	c *connection
+	d int
+}
+
 // New returns a model without states.
 func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 	m := &Model{
 		box: box, rules: rules, ruleBase: ruleBase,
-		turns: make(map[turn]uint64), paths: make(map[Path]Counter), ruleCounters: make([]RuleCounter, len(rules.Rules)),
+		handed: make(map[state.Tuple]passage), turns: make(map[turn]uint64), paths: make(map[Path]Counter), ruleCounters: make([]RuleCounter, len(rules.Rules)),
 	}
 	m.SetClock(0)
 	return m
