@@ -10,7 +10,6 @@ import (
 // that are not read yet.
 var unsupportedStatements = []string{
 	"include", "load", "state", "source",
-	"scrub",
 	"ether",
 }
 
@@ -30,10 +29,8 @@ func (p *parser) statement() ast.Stmt {
 		switch word := p.tok.Text; {
 		case word == "pass", word == "block", word == "match":
 			return p.rule()
-		case word == "nat", word == "rdr", word == "binat", word == "no" && p.startsNo("nat", "rdr", "binat"):
-			return p.translation()
-		case word == "nat-anchor", word == "rdr-anchor", word == "binat-anchor":
-			return p.translationAnchor()
+		case freebsdStatements[p.statementWord()] != nil:
+			return freebsdStatements[p.statementWord()](p)
 		case word == "anchor":
 			return p.anchor()
 		case word == "antispoof":

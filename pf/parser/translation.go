@@ -90,13 +90,3 @@ func (p *parser) translationAnchor() ast.Stmt {
 	return t
 }
 
-// startsNo reports whether no, here, starts a statement that kinds holds.
-func (p *parser) startsNo(kinds ...string) bool {
-	next := p.peek()
-	for _, kind := range kinds {
-		if next.Kind == token.Word && next.Text == kind {
-			return true
-		}
-	}
-	return false
-}

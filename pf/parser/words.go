@@ -32,7 +32,7 @@ var (
 
 	statementWords = append([]string{
 		"pass", "block", "match", "anchor", "antispoof", "table", "set", "queue", "altq",
-		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor",
+		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor", "scrub",
 	}, unsupportedStatements...)
 
 	startsStatement = setOf(statementWords...)

@@ -128,6 +128,8 @@ func (r *resolver) statement(s ast.Stmt) {
 		r.rule(s)
 	case *ast.Antispoof:
 		r.antispoof(s)
+	case *ast.ScrubRule:
+		r.scrubRule(s)
 	case *ast.Translation:
 		r.translationRule(s)
 	case *ast.Queue:

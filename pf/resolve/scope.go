@@ -14,7 +14,8 @@ import (
 type scope struct {
 	path         string             // of the anchor; empty: the configuration's own
 	out          *ast.File          // statements but for the rules
-	translations []*ast.Translation // expanded
+	scrubs       []*ast.ScrubRule   // expanded, as the translations and rules
+	translations []*ast.Translation
 	rules        []*ast.Rule
 	tables       map[string]*ast.Table // by name, those that it defines
 }
@@ -34,6 +35,9 @@ func (s *scope) child(name string) string {
 // stmts gives the expanded statements, the rules behind all else.
 func (s *scope) stmts() []ast.Stmt {
 	stmts := s.out.Stmts
+	for _, scrub := range s.scrubs {
+		stmts = append(stmts, scrub)
+	}
 	for _, t := range s.translations {
 		stmts = append(stmts, t)
 	}

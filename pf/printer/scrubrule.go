@@ -1,0 +1,32 @@
+package printer
+
+import "weir/pf/ast"
+
+// scrubRule prints a scrub rule of FreeBSD's.
+func scrubRule(s *ast.ScrubRule) string {
+	var c clauses
+	c.addIf(s.No, "no")
+	c.add("scrub", direction(s.Direction))
+	logs(&c, s.Log)
+	c.addIf(len(s.On) > 0, "on", list(s.On, onInterface))
+	c.add(s.Family.String())
+	c.addIf(len(s.Protos) > 0, "proto", list(s.Protos, func(p *ast.Proto) string { return name(p.Text) }))
+	fromTo(&c, &s.Rule)
+	if s.Tagged != nil {
+		c.addIf(s.Tagged.Not, "!")
+		c.add("tagged", name(s.Tagged.Name.Text))
+	}
+	c.addIf(s.NoDF, "no-df")
+	c.addIf(s.RandomID, "random-id")
+	for _, o := range []struct {
+		name  string
+		value *ast.Word
+	}{{"min-ttl", s.MinTTL}, {"max-mss", s.MaxMSS}, {"set-tos", s.SetTOS}} {
+		if o.value != nil {
+			c.add(o.name, name(o.value.Text))
+		}
+	}
+	c.addIf(s.ReassembleTCP, "reassemble tcp")
+	c.addIf(s.Fragment != "", "fragment", s.Fragment)
+	return c.String()
+}
