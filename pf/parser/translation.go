@@ -89,4 +89,3 @@ func (p *parser) translationAnchor() ast.Stmt {
 	t.Span = t.Span.To(p.last)
 	return t
 }
-

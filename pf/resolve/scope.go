@@ -12,9 +12,9 @@ import (
 // A scope is one ruleset while it is filled: the configuration's own, or an
 // anchor's.
 type scope struct {
-	path         string             // of the anchor; empty: the configuration's own
-	out          *ast.File          // statements but for the rules
-	scrubs       []*ast.ScrubRule   // expanded, as the translations and rules
+	path         string           // of the anchor; empty: the configuration's own
+	out          *ast.File        // statements but for the rules
+	scrubs       []*ast.ScrubRule // expanded, as the translations and rules
 	translations []*ast.Translation
 	rules        []*ast.Rule
 	tables       map[string]*ast.Table // by name, those that it defines
