@@ -7,12 +7,20 @@ import (
 	"text/tabwriter"
 
 	"weir/internal/netif"
+	"weir/pf/resolve"
 )
 
 // Interfaces is the answer of weir interfaces: the form in which weir check
 // --host takes a machine, and what weir does on it.
 type Interfaces struct {
 	Interfaces []Interface `json:"interfaces"`
+	// The machine's names, for weir check --host. Services and protocols that
+	// weir knows without are left out.
+	Hosts     map[string][]netip.Addr `json:"hosts,omitempty"`
+	Users     map[string]uint32       `json:"users,omitempty"`
+	Groups    map[string]uint32       `json:"groups,omitempty"`
+	Services  []resolve.Service       `json:"services,omitempty"`
+	Protocols []resolve.Protocol      `json:"protocols,omitempty"`
 	// ForeignDrops are forward chains of other firewalls with policy drop, as
 	// "nftables family table chain" or "iptables table chain": they see what
 	// weir hands to the stack.
@@ -23,7 +31,8 @@ type Interfaces struct {
 type Interface struct {
 	Name      string         `json:"name"`
 	Groups    []string       `json:"groups"`
-	Addresses []netip.Prefix `json:"addresses"` // in the interface's order
+	Addresses []netip.Prefix `json:"addresses"`       // in the interface's order
+	Peers     []netip.Addr   `json:"peers,omitempty"` // the other ends of its point-to-point links
 	Index     int            `json:"index"`
 	Kind      string         `json:"kind"` // physical, or the kernel's name of the kind
 	Up        bool           `json:"up"`
@@ -45,6 +54,9 @@ func NewInterface(l *netif.Link, groups []string) Interface {
 	}
 	for _, a := range l.Addresses {
 		n.Addresses = append(n.Addresses, a.Prefix)
+		if a.Peer.IsValid() {
+			n.Peers = append(n.Peers, a.Peer)
+		}
 	}
 	return n
 }

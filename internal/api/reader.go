@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"os"
 	"strconv"
 
 	"weir/internal/dataplane"
+	"weir/internal/names"
 	"weir/internal/netif"
 	"weir/internal/state"
 )
@@ -149,7 +151,11 @@ func ReadInterfaces(f Folder, choose func(*netif.Link) (why string)) (*Interface
 	for i := range recorded {
 		known[recorded[i].Index] = &recorded[i]
 	}
-	all := &Interfaces{Interfaces: []Interface{}}
+	if err := names.Fill(host, os.DirFS("/")); err != nil {
+		return nil, err
+	}
+	all := &Interfaces{Interfaces: []Interface{}, Hosts: host.Hosts, Users: host.Users, Groups: host.Groups}
+	all.Services, all.Protocols = host.Unusual()
 	for i := range links {
 		n := NewInterface(&links[i], host.Interfaces[i].Groups)
 		n.Hook, n.Why = "none", choose(&links[i])

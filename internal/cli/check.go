@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/internal/expect"
+	"weir/internal/names"
 	"weir/internal/netif"
 	"weir/pf/compare"
 	"weir/pf/diag"
@@ -22,6 +23,8 @@ type checkOptions struct {
 	host     string
 	optimize string
 	enforce  bool
+	names    bool
+	noDNS    bool
 	json     bool
 	expect   string
 	diff     string
@@ -51,6 +54,8 @@ hold; 1: it is refused, or an expectation does not hold; 2: wrong usage.`,
 	}
 	c.Flags().StringVarP(&o.optimize, "optimize", "o", "none", "optimize the rules: none")
 	c.Flags().StringVar(&o.host, "host", "", "check for the machine that a JSON `file` describes")
+	c.Flags().BoolVarP(&o.names, "port-names", "P", false, "print ports by their names")
+	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, "do not look hosts up in the DNS")
 	c.Flags().BoolVar(&o.enforce, "enforce", false, "refuse also what this version reads but does not enforce")
 	c.Flags().StringVar(&o.expect, "expect", "", "judge the packets of a JSON `file`, and say which fare otherwise than expected there")
 	c.Flags().StringVar(&o.diff, "diff", "", "say what changes from the rule `file` OLD")
@@ -89,6 +94,9 @@ func check(env *Env, o *checkOptions, name string) error {
 		}
 	} else {
 		list.Fold()
+	}
+	if rules != nil && o.names {
+		resolve.NamePorts(rules.Source, host)
 	}
 	var report *expect.Report
 	if rules != nil && expected != nil {
@@ -152,7 +160,14 @@ func (o *checkOptions) machine() (*resolve.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return netif.Host(links)
+	host, err := netif.Host(links)
+	if err != nil {
+		return nil, err
+	}
+	if !o.noDNS {
+		host.Lookup = names.NewDNS().Lookup
+	}
+	return host, names.Fill(host, os.DirFS("/"))
 }
 
 // checkResult is what check prints with --json.

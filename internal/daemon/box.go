@@ -13,6 +13,7 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/dataplane"
+	"weir/internal/names"
 	"weir/internal/netif"
 	"weir/pf/resolve"
 )
@@ -63,7 +64,7 @@ func look() (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &machine{links, host}, nil
+	return &machine{links, host}, names.Fill(host, os.DirFS("/"))
 }
 
 func (m *machine) names() map[int]string {

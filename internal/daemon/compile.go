@@ -23,7 +23,12 @@ type compiled struct {
 // compile resolves and compiles a source for a machine. The error of a text
 // that is wrong shows every fault with its place.
 func (s *Source) compile(m *machine) (*compiled, error) {
-	rules, list := resolve.Load(s.Name, []byte(s.Text), m.host)
+	host := *m.host
+	if s.hosts != nil {
+		s.hosts.Again()
+		host.Lookup = s.hosts.Lookup
+	}
+	rules, list := resolve.Load(s.Name, []byte(s.Text), &host)
 	list.Enforce()
 	if err := list.Err(); err != nil {
 		return nil, err

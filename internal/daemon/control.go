@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/api"
+	"weir/internal/names"
 )
 
 // Status says who answers.
@@ -27,7 +28,7 @@ func (c *controller) Load(ctx context.Context, r api.LoadRequest) (*api.LoadAnsw
 	defer context.AfterFunc(c.living, func() { cancel(api.ErrLeaving) })()
 	var done *api.LoadAnswer
 	err := untilFree(ctx, busyPatience, func() (err error) {
-		done, err = c.box.load(Source{Name: r.File, Path: r.Path, Text: r.Text}, r.Confirm)
+		done, err = c.box.load(Source{Name: r.File, Path: r.Path, Text: r.Text, hosts: names.NewDNS()}, r.Confirm)
 		return err
 	})
 	return done, err

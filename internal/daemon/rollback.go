@@ -54,7 +54,7 @@ func (b *box) recordWaiting(w *waiting, file string) error {
 	s := &w.before
 	return api.WriteJSON(b.cfg.Folder.Rollback(), api.Rollback{
 		Until: w.until, File: file,
-		Before: api.Source{Name: s.Name, Path: s.Path, Text: s.Text, Builtin: s.Builtin},
+		Before: api.Source{Name: s.Name, Path: s.Path, Text: s.Text, Builtin: s.Builtin, Hosts: s.hosts.Known()},
 	})
 }
 
@@ -78,7 +78,7 @@ func (b *box) sourceToRollBackTo() (*Source, error) {
 		own := builtin(b.cfg.Management)
 		return &own, nil
 	}
-	return &Source{Name: s.Name, Path: s.Path, Text: s.Text}, nil
+	return restored(s), nil
 }
 
 // errConfirmed ends a start that was to roll back a load.

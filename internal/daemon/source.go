@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/dataplane"
+	"weir/internal/names"
 	"weir/internal/steps"
 )
 
@@ -20,6 +21,7 @@ type Source struct {
 	Path    string // absolute, for records; api.Builtin for the built-in ruleset
 	Text    string
 	Builtin bool
+	hosts   *names.DNS // looks the file's hosts up, and remembers what it found; nil: nobody is asked
 }
 
 // builtinRules let nothing through and nobody in but for the administrator; the
@@ -50,7 +52,7 @@ func (b *box) readSource() (Source, error) {
 	if err != nil {
 		return Source{}, fmt.Errorf("find the rule file's folder: %w", err)
 	}
-	return Source{Name: cfg.File, Path: path, Text: string(text)}, nil
+	return Source{Name: cfg.File, Path: path, Text: string(text), hosts: names.NewDNS()}, nil
 }
 
 // withoutFile is what a start loads that has no file to load: the rules in force
@@ -86,13 +88,21 @@ func (b *box) sourceInForce() (Source, error) {
 	if r.Builtin { // the management port may be another now
 		return builtin(b.cfg.Management), nil
 	}
-	return Source{Name: r.Name, Path: r.Path, Text: r.Text}, nil
+	return *restored(&r), nil
+}
+
+// restored is a source that was written down. Its hosts are where they were when
+// it was loaded.
+func restored(r *api.Source) *Source {
+	s := &Source{Name: r.Name, Path: r.Path, Text: r.Text, hosts: names.NewDNS()}
+	s.hosts.Remember(r.Hosts)
+	return s
 }
 
 // recordSource writes down what a generation is made from, before it is live.
 func (b *box) recordSource(s *Source, generation uint32) error {
 	err := api.WriteJSON(b.cfg.Folder.SourceOf(generation), api.Source{
-		Name: s.Name, Path: s.Path, Text: s.Text, Builtin: s.Builtin, Time: time.Now(), Generation: generation,
+		Name: s.Name, Path: s.Path, Text: s.Text, Builtin: s.Builtin, Hosts: s.hosts.Known(), Time: time.Now(), Generation: generation,
 	})
 	if err != nil {
 		return fmt.Errorf("record the text of the rules: %w", err)

@@ -3,11 +3,13 @@ package netif
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 
+	"weir/internal/names"
 	"weir/pf/resolve"
 )
 
@@ -17,6 +19,10 @@ const Egress = "egress"
 // Host is what the resolver asks about this machine.
 func Host(links []Link) (*resolve.Host, error) {
 	egress, err := DefaultRoutes()
+	if err != nil {
+		return nil, err
+	}
+	named, err := names.LinkGroups(os.DirFS("/"))
 	if err != nil {
 		return nil, err
 	}
@@ -31,16 +37,17 @@ func Host(links []Link) (*resolve.Host, error) {
 			}
 		}
 		host.Interfaces = append(host.Interfaces, resolve.HostInterface{
-			Name: l.Name, Groups: Groups(&l, egress[l.Index]), Addresses: addresses, Peers: peers,
+			Name: l.Name, Groups: Groups(&l, egress[l.Index], named[l.Group]), Addresses: addresses, Peers: peers,
 		})
 	}
 	return host, nil
 }
 
 // Groups are the names under which rules may speak of a link besides its own:
-// its name without the number (pf: the driver's), its driver or kind, and
-// egress where a default route leaves by it.
-func Groups(l *Link, egress bool) []string {
+// its name without the number (pf: the driver's), its driver or kind, egress
+// where a default route leaves by it, and named, what iproute2 calls its group,
+// "" for none.
+func Groups(l *Link, egress bool, named string) []string {
 	groups := []string{}
 	add := func(name string) {
 		if name != "" && name != l.Name && !slices.Contains(groups, name) {
@@ -56,6 +63,7 @@ func Groups(l *Link, egress bool) []string {
 	if egress {
 		add(Egress)
 	}
+	add(named)
 	return groups
 }
 

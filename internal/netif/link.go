@@ -42,6 +42,7 @@ type Link struct {
 	Master    int    // index of the bridge, bond, … that it is a port of; 0: none
 	MasterOf  string // kind of the master, "" if there is none
 	Parent    int    // index of a VLAN device's parent; 0: none, or in another namespace
+	Group     uint32 // its group's number; 0: the default one
 	Tag       uint16 // of a VLAN device: the 802.1Q tag that its parent's frames bear; 0: another kind of tag
 	RxQueues  int
 	XDP       uint32 // id of the XDP program attached, whoever's; 0: none
@@ -107,6 +108,7 @@ func newLink(r netlink.Link, kinds map[int]string) Link {
 		Master:   a.MasterIndex,
 		MasterOf: kinds[a.MasterIndex],
 		RxQueues: a.NumRxQueues,
+		Group:    a.Group,
 	}
 	if l.Ethernet {
 		l.MAC = a.HardwareAddr

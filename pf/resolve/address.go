@@ -82,15 +82,19 @@ func (r *resolver) word(h *ast.Host) []ast.Host {
 	} else if p.IsValid() {
 		return []ast.Host{prefixHost(h, p, zone)}
 	}
-	if addrs := r.host.Hosts[h.Name]; len(addrs) > 0 {
+	addrs, err := r.host.lookup(h.Name)
+	if len(addrs) > 0 {
 		return r.ofHost(h, addrs)
 	}
 	if name, modifier, ok := strings.Cut(h.Name, ":"); ok && r.named(name) != nil {
 		r.faults.Errorf(h.Span, "there is no modifier :%s of interfaces; there are :network, :broadcast, :peer and :0", modifier)
 		return nil
 	}
-	r.suggest(ast.Word{Span: h.Span, Text: h.Name},
-		fmt.Sprintf("%q is no address, and no interface or host of that name is known", h.Name),
+	message := fmt.Sprintf("%q is no address, and no interface or host of that name is known", h.Name)
+	if err != nil {
+		message = fmt.Sprintf("%q is no address and no interface, and as a host it was not found: %v", h.Name, err)
+	}
+	r.suggest(ast.Word{Span: h.Span, Text: h.Name}, message,
 		func() []string { return append(r.host.names(), sortedKeys(r.host.Hosts)...) })
 	return nil
 }

@@ -19,6 +19,12 @@ type Host struct {
 	Hosts      map[string][]netip.Addr `json:"hosts,omitempty"`
 	Users      map[string]uint32       `json:"users,omitempty"`
 	Groups     map[string]uint32       `json:"groups,omitempty"`
+	Services   []Service               `json:"services,omitempty"`  // behind them stand those of a built-in list
+	Protocols  []Protocol              `json:"protocols,omitempty"` // likewise
+
+	// Lookup asks for the addresses of a host that is not in Hosts; none and no
+	// error if there is no such host. Nil: nobody is asked.
+	Lookup func(name string) ([]netip.Addr, error) `json:"-"`
 
 	// Tables are what tables hold at run time besides what the file says.
 	Tables map[string][]TableEntry `json:"tables,omitempty"`
@@ -65,6 +71,15 @@ func ReadHost(path string) (*Host, error) {
 		return nil, fmt.Errorf("read host %s: %w", path, err)
 	}
 	return host, nil
+}
+
+// lookup gives the addresses of a host, none if it is not known. The error says
+// why that could not be found out.
+func (h *Host) lookup(name string) ([]netip.Addr, error) {
+	if addrs := h.Hosts[name]; len(addrs) > 0 || h.Lookup == nil {
+		return addrs, nil
+	}
+	return h.Lookup(name)
 }
 
 // Interface gives the interface of that name, nil if there is none.

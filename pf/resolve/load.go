@@ -51,6 +51,7 @@ func resolve(file *ast.File, host *Host, maxRules int) (*Ruleset, diag.List) {
 // resolver holds what is known while a file is expanded.
 type resolver struct {
 	host     *Host
+	names    database
 	faults   *diag.List
 	maxRules int
 
@@ -88,6 +89,7 @@ func newResolver(file *ast.File, host *Host, maxRules int) *resolver {
 	}
 	r := &resolver{
 		host:     host,
+		names:    newDatabase(host),
 		faults:   &diag.List{Files: file.Files},
 		maxRules: maxRules,
 		main:     newScope("", &ast.File{Files: file.Files, Comments: file.Comments}),

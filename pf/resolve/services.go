@@ -1,5 +1,37 @@
 package resolve
 
+// namesOfPorts gives the name that is printed of a port with several; with UDP
+// that of udpNames counts first.
+var (
+	namesOfPorts = map[uint16]string{
+		21: "ftp", 25: "smtp", 37: "time", 43: "whois", 80: "http", 88: "kerberos", 110: "pop3", 111: "sunrpc", 113: "auth",
+		119: "nntp", 135: "epmap", 143: "imap", 162: "snmptrap", 210: "z3950", 464: "kpasswd", 465: "submissions",
+		500: "isakmp", 512: "exec", 513: "login", 514: "shell", 515: "printer", 520: "router", 540: "uucp", 563: "nntps",
+		587: "submission", 631: "ipp", 750: "kerberos-iv", 751: "kerberos-master", 752: "passwd-server", 754: "krb-prop",
+		760: "krbupdate", 853: "domain-s", 1701: "l2tp", 1813: "radius-acct", 2049: "nfs", 3389: "ms-wbt-server",
+		3478: "stun", 4500: "ipsec-nat-t", 5061: "sip-tls", 5353: "mdns", 6667: "ircd", 7100: "font-service",
+		8080: "http-alt", 22273: "wnn6",
+	}
+	udpNames = map[uint16]string{21: "fsp", 512: "biff", 513: "who", 514: "syslog"}
+)
+
+// serviceName gives the built-in name that is printed of a port, "" if it has
+// none.
+func serviceName(port uint16, udp bool) string {
+	if name := udpNames[port]; udp && name != "" {
+		return name
+	}
+	if name := namesOfPorts[port]; name != "" {
+		return name
+	}
+	for name, n := range services {
+		if n == port {
+			return name
+		}
+	}
+	return ""
+}
+
 // services are the ports that have names, from IANA's register and the names
 // that BSD and Linux systems have used for them.
 var services = map[string]uint16{

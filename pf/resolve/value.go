@@ -14,7 +14,7 @@ func (r *resolver) protos(list []ast.Proto) []ast.Proto {
 	for _, p := range list {
 		n, isNumber := number(p.Text)
 		if !isNumber {
-			number, ok := protocolByName(p.Text)
+			number, ok := r.names.protocol(p.Text)
 			if !ok {
 				r.suggest(p.Word, fmt.Sprintf("there is no protocol %q", p.Text), protocolNames)
 				continue
@@ -30,9 +30,7 @@ func (r *resolver) protos(list []ast.Proto) []ast.Proto {
 			continue
 		}
 		p.Number = uint8(n)
-		if p.Text = protocolName(p.Number); p.Text == "" {
-			p.Text = strconv.Itoa(int(n))
-		}
+		p.Text = r.names.protocolText(p.Number)
 		resolved = append(resolved, p)
 	}
 	return resolved
@@ -72,7 +70,7 @@ func (r *resolver) inOrder(p *ast.Port) bool {
 func (r *resolver) port(n *ast.Number) bool {
 	value, isNumber := number(n.Text)
 	if !isNumber {
-		port, known := services[n.Text]
+		port, known := r.names.port(n.Text)
 		if !known {
 			r.suggest(n.Word, fmt.Sprintf("there is no port %q", n.Text), keysOf(services))
 			return false

@@ -1,0 +1,22 @@
+package resolve
+
+import "testing"
+
+// TestServiceNames finds ports with several names of which none is the one that
+// is printed: it would be another each time.
+func TestServiceNames(t *testing.T) {
+	count := make(map[uint16]int)
+	for _, port := range services {
+		count[port]++
+	}
+	for port, n := range count {
+		if n > 1 && services[namesOfPorts[port]] != port {
+			t.Errorf("port %d has %d names", port, n)
+		}
+	}
+	for port, name := range udpNames {
+		if services[name] != port {
+			t.Errorf("%s is not port %d", name, port)
+		}
+	}
+}
