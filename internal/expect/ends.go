@@ -1,7 +1,6 @@
 package expect
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -30,10 +29,7 @@ type span struct {
 // UnmarshalJSON reads a text or a list of them.
 func (e *Ends) UnmarshalJSON(data []byte) error {
 	var texts []string
-	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
-		data = slices.Concat([]byte("["), data, []byte("]"))
-	}
-	if err := json.Unmarshal(data, &texts); err != nil {
+	if err := json.Unmarshal(inList(data), &texts); err != nil {
 		return fmt.Errorf("%s is neither an address nor a list of them", data)
 	}
 	*e = nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"weir/pf/diag"
@@ -20,9 +21,9 @@ type Expectation struct {
 	Text   string // of the packet
 
 	Verdict     string // Pass or Block
-	Out         *string
+	Out         Any
 	Local       *bool
-	NextHop     netip.Addr // invalid: not named
+	NextHop     Any // addresses
 	Source      Ends
 	Destination Ends
 	Answer      *Answer
@@ -43,22 +44,22 @@ const (
 
 // fields are an expectation in JSON.
 type fields struct {
-	In          string    `json:"in"`
-	Packet      string    `json:"packet"`
-	Verdict     string    `json:"verdict"`
-	Out         *string   `json:"out"`
-	Local       *bool     `json:"local"`
-	NextHop     *textAddr `json:"next_hop"`
-	Source      Ends      `json:"source_after"`
-	Destination Ends      `json:"destination_after"`
-	Answer      *Answer   `json:"answer"`
-	Label       *string   `json:"label"`
-	Rule        *string   `json:"rule"`
-	Line        *Place    `json:"line"`
-	State       *bool     `json:"state"`
-	Log         *bool     `json:"log"`
-	Tag         *string   `json:"tag"`
-	Why         string    `json:"why"`
+	In          string  `json:"in"`
+	Packet      string  `json:"packet"`
+	Verdict     string  `json:"verdict"`
+	Out         Any     `json:"out"`
+	Local       *bool   `json:"local"`
+	NextHop     Any     `json:"next_hop"`
+	Source      Ends    `json:"source_after"`
+	Destination Ends    `json:"destination_after"`
+	Answer      *Answer `json:"answer"`
+	Label       *string `json:"label"`
+	Rule        *string `json:"rule"`
+	Line        *Place  `json:"line"`
+	State       *bool   `json:"state"`
+	Log         *bool   `json:"log"`
+	Tag         *string `json:"tag"`
+	Why         string  `json:"why"`
 }
 
 var fieldNames = []string{
@@ -66,15 +67,24 @@ var fieldNames = []string{
 	"label", "rule", "line", "state", "log", "tag", "why",
 }
 
-// textAddr is an address in JSON, with an error that says what is wrong.
-type textAddr struct{ netip.Addr }
+// Any are texts, one of which holds. In JSON one may stand without a list; nil is
+// none.
+type Any []string
 
-func (a *textAddr) UnmarshalText(text []byte) error {
-	var err error
-	if a.Addr, err = netip.ParseAddr(string(text)); err != nil {
-		return fmt.Errorf("%q is no address", text)
+// UnmarshalJSON reads a text or a list of them.
+func (a *Any) UnmarshalJSON(data []byte) error {
+	if err := json.Unmarshal(inList(data), (*[]string)(a)); err != nil {
+		return fmt.Errorf("%s is neither a text nor a list of them", data)
 	}
 	return nil
+}
+
+// inList makes a list of a JSON text that stands alone.
+func inList(data []byte) []byte {
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
+		return slices.Concat([]byte("["), data, []byte("]"))
+	}
+	return data
 }
 
 // A Place is the line of a rule, perhaps with the file: 12 or "lan.conf:12".
@@ -135,9 +145,14 @@ func parse(object []byte, line int) (*Expectation, error) {
 		Source: f.Source, Destination: f.Destination, Answer: f.Answer, Label: f.Label, Rule: f.Rule,
 		At: f.Line, State: f.State, Log: f.Log, Tag: f.Tag, Why: f.Why,
 	}
-	if f.NextHop != nil {
-		e.NextHop = f.NextHop.Addr
+	for i, hop := range f.NextHop {
+		a, err := netip.ParseAddr(hop)
+		if err != nil {
+			return nil, fmt.Errorf("next_hop: %q is no address", hop)
+		}
+		f.NextHop[i] = a.String()
 	}
+	e.NextHop = f.NextHop
 	return e, nil
 }
 

@@ -96,6 +96,8 @@ func quoted(v any) string {
 			return "none"
 		}
 		return fmt.Sprintf("%q", v)
+	case Any:
+		return `"` + strings.Join(v, `" or "`) + `"`
 	case Ends:
 		if len(v) == 0 {
 			return "none"

@@ -105,6 +105,18 @@ func (m *Model) Ask(f *Frame) Forwarding {
 	return w
 }
 
+// AskAll tells it for each next hop that rules let a packet go by: one answer
+// where there is nothing to choose. Pools begin with their first address.
+func (m *Model) AskAll(f *Frame) []Forwarding {
+	var all []Forwarding
+	for m.way, m.ways = 0, 1; m.way < m.ways; m.way++ {
+		clear(m.turns)
+		all = append(all, m.Ask(f))
+	}
+	m.way = 0
+	return all
+}
+
 // shown is the frame as its hook sees it, and the interface of that hook: of a
 // packet of the box itself the one that it would leave by. end is the answer if
 // there is none.

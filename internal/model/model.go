@@ -79,6 +79,7 @@ type Model struct {
 	answers   Answers
 
 	turns        map[turn]uint64
+	way, ways    uint64 // of AskAll: which of as many next hops is meant
 	paths        map[Path]Counter
 	ruleCounters []RuleCounter
 }

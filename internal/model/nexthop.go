@@ -27,12 +27,13 @@ func (m *Model) detour(c *crossing, inside state.Tuple) *routed {
 		return &routed{drop: because(reason.NATAddress)}
 	}
 	at := turn{r, familyOf(inside.Dst)}
-	n := m.turns[at]
+	n := m.turns[at] + m.way
 	if r.Choice.Type == resolve.SourceHash {
-		n = hashOf(&r.Choice, inside.Src)
+		n = hashOf(&r.Choice, inside.Src) + m.way
 	} else {
 		m.turns[at]++
 	}
+	m.ways = max(m.ways, uint64(len(hops)))
 	return m.toHop(hops[n%uint64(len(hops))], inside)
 }
 
