@@ -91,6 +91,7 @@ type Rule struct {
 	Binat      *Pool // expands to a rule with Nat and one with Rdr
 	AfTo       *AfTo
 	Route      *Route
+	Filter
 }
 
 // ReturnKind says how a block rule answers.
@@ -116,15 +117,22 @@ type Return struct {
 // Log is the "log" clause.
 type Log struct {
 	token.Span
-	All bool // log (all)
+	All     bool   // log (all)
+	Matches bool   // log (matches)
+	User    bool   // log (user)
+	To      *Count // log (to pflogN); nil for pflog0
 }
 
 // Interface is one name of an "on" clause or of set skip on.
 type Interface struct {
 	token.Span
-	Not  bool
-	Name string
+	Not     bool
+	Name    string
+	RDomain *Count // a routing domain instead of a name
 }
+
+// AnyInterface is the name of all interfaces that are no loopback.
+const AnyInterface = "any"
 
 // Proto is one protocol of a "proto" clause.
 type Proto struct {

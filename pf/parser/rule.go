@@ -30,12 +30,8 @@ func (p *parser) clauses(r *ast.Rule) {
 	if at := p.tok.Span; p.acceptWord("fastroute") {
 		p.faults.Warnf(at, "fastroute does nothing, as in FreeBSD")
 	}
-	p.unsupportedClauses()
-	if p.route(r, true) {
-		p.unsupportedClauses()
-	}
+	p.route(r, true)
 	r.Family, r.FamilySpan = p.family()
-	p.unsupportedClauses()
 	p.proto(r)
 	p.fromTo(r)
 	p.ruleOptions(r)
@@ -48,92 +44,6 @@ func (p *parser) direction(r *ast.Rule) {
 	case p.acceptWord("out"):
 		r.Direction = ast.Out
 	}
-}
-
-// logQuick reads log and quick, in either order.
-func (p *parser) logQuick(log **ast.Log, quick *bool) {
-	for {
-		at := p.tok.Span
-		switch {
-		case p.acceptWord("log"):
-			l := p.logOptions(at)
-			if *log != nil {
-				p.twice(at, (*log).Span, "log")
-				continue
-			}
-			*log = l
-		case p.acceptWord("quick"):
-			if *quick {
-				p.faults.Errorf(at, "quick is given twice")
-			}
-			*quick = true
-		case p.unsupportedClause():
-		default:
-			return
-		}
-	}
-}
-
-// logOptions reads what stands in parentheses behind log.
-func (p *parser) logOptions(at token.Span) *ast.Log {
-	l := &ast.Log{Span: at}
-	if !p.accept(token.LeftParen) {
-		return l
-	}
-	for {
-		option := p.tok.Span
-		switch {
-		case p.acceptWord("all"):
-			l.All = true
-		case p.isWord("matches"), p.isWord("user"):
-			p.faults.Errorf(option, "log (%s) is not supported yet", p.tok.Text)
-			p.advance()
-		case p.acceptWord("to"):
-			to := p.interfaceName()
-			p.faults.Errorf(option.To(to.Span), "log (to %s) is not supported yet", to.Name)
-		default:
-			p.expected("all after log (")
-		}
-		if !p.accept(token.Comma) {
-			break
-		}
-	}
-	p.expect(token.RightParen, "the options of log")
-	l.Span = at.To(p.last)
-	return l
-}
-
-// on reads the interfaces of a rule.
-func (p *parser) on(r *ast.Rule) {
-	if !p.acceptWord("on") {
-		return
-	}
-	if p.is(token.Not) && p.peek().Text == "rdomain" {
-		p.advance()
-	}
-	for _, word := range []string{"any", "rdomain"} {
-		if p.isWord(word) {
-			p.faults.Errorf(p.tok.Span, "on %s is not supported yet", word)
-			p.advance()
-			p.accept(token.Number)
-			return
-		}
-	}
-	p.list(func() { r.On = append(r.On, p.interfaceName()) })
-}
-
-// maxInterfaceName is IFNAMSIZ without the NUL.
-const maxInterfaceName = 15
-
-// interfaceName reads the name of an interface or group, with a ! before it.
-func (p *parser) interfaceName() ast.Interface {
-	start := p.tok.Span
-	not := p.accept(token.Not)
-	name := p.name("the name of an interface")
-	if len(name.Text) > maxInterfaceName {
-		p.faults.Errorf(name.Span, "the name of an interface has at most %d characters", maxInterfaceName)
-	}
-	return ast.Interface{Span: start.To(name.Span), Not: not, Name: name.Text}
 }
 
 func (p *parser) family() (ast.Family, token.Span) {
@@ -157,7 +67,6 @@ func (p *parser) proto(r *ast.Rule) {
 // fromTo reads all, or from and to.
 func (p *parser) fromTo(r *ast.Rule) {
 	if p.acceptWord("all") {
-		p.unsupportedClauses()
 		return
 	}
 	if p.acceptWord("from") {
@@ -201,7 +110,7 @@ func (p *parser) ruleOptions(r *ast.Rule) {
 	for {
 		at := p.tok.Span
 		switch {
-		case p.unsupportedClause():
+		case p.filterOption(r):
 		case p.acceptWord("user"):
 			p.owners(&r.User, "user")
 		case p.acceptWord("group"):

@@ -131,7 +131,7 @@ func (p *parser) antispoof() ast.Stmt {
 		a.Interfaces = append(a.Interfaces, ast.AntispoofInterface{Interface: i, Dynamic: dynamic})
 	})
 	a.Family, _ = p.family()
-	for p.unsupportedClause() || p.isWord("label") || p.isIdentifier() {
+	for p.isWord("label") || p.isIdentifier() {
 		switch at := p.tok.Span; {
 		case p.acceptWord("label"):
 			p.label(&a.Label, &a.MoreLabels)

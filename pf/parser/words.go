@@ -20,15 +20,8 @@ var (
 	// freebsdWords start the options that only FreeBSD's rules have.
 	freebsdWords = []string{"ridentifier", "tracker", "dnpipe", "dnqueue", "fastroute"}
 
-	// unsupportedClauseWords start clauses that are not read yet.
-	unsupportedClauseWords = setOf(
-		"tos", "fragment", "once", "max-pkt-rate", "max-pkt-size",
-		"probability", "prio", "set", "queue", "rtable", "rdomain", "divert-to", "divert-reply", "divert-packet", "scrub",
-		"received-on",
-	)
-
 	// clauseWords are all words that a clause can start with.
-	clauseWords = slices.Concat(headWords, optionalWords, freebsdWords, []string{"port"}, slices.Sorted(maps.Keys(unsupportedClauseWords)))
+	clauseWords = slices.Concat(headWords, optionalWords, freebsdWords, slices.Sorted(maps.Keys(filterWords)), []string{"port"})
 
 	statementWords = append([]string{
 		"pass", "block", "match", "anchor", "antispoof", "table", "set", "queue", "altq",

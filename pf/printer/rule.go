@@ -19,13 +19,22 @@ func Rule(r *ast.Rule) string {
 	c.add(r.Family.String())
 	c.addIf(len(r.Protos) > 0, "proto", list(r.Protos, func(p *ast.Proto) string { return name(p.Text) }))
 	fromTo(&c, r)
+	receivedOn(&c, r.ReceivedOn)
 	owners(&c, "user", r.User)
 	owners(&c, "group", r.Group)
 	flags(&c, r.Flags)
 	icmp(&c, r.ICMP)
+	asks(&c, &r.Filter)
+	sets(&c, &r.Set)
+	limiter(&c, "state", r.StateLimiter)
+	limiter(&c, "source", r.SourceLimiter)
 	state(&c, r.State)
+	probability(&c, r.Probability)
+	c.addIf(r.Fragment.IsValid(), "fragment")
+	scrub(&c, r.Scrub)
 	c.addIf(r.AllowOpts.IsValid(), "allow-opts")
 	names(&c, r.Label, r.MoreLabels, r.Identifier)
+	c.addIf(r.Once.IsValid(), "once")
 	if r.Tag != nil {
 		c.add("tag", name(r.Tag.Text))
 	}
@@ -33,6 +42,10 @@ func Rule(r *ast.Rule) string {
 		c.addIf(r.Tagged.Not, "!")
 		c.add("tagged", name(r.Tagged.Name.Text))
 	}
+	if r.RTable != nil {
+		c.add(fmt.Sprintf("rtable %d", r.RTable.N))
+	}
+	divert(&c, r.Divert)
 	dummynet(&c, r.Dummynet)
 	translations(&c, r)
 	routeBehind(&c, r.Route)
@@ -81,13 +94,38 @@ func direction(d ast.Direction) string {
 }
 
 func logs(c *clauses, l *ast.Log) {
-	c.addIf(l != nil, "log")
-	c.addIf(l != nil && l.All, "(all)")
+	if l == nil {
+		return
+	}
+	c.add("log")
+	var options []string
+	for _, o := range []struct {
+		is   bool
+		name string
+	}{{l.All, "all"}, {l.Matches, "matches"}, {l.User, "user"}} {
+		if o.is {
+			options = append(options, o.name)
+		}
+	}
+	if l.To != nil {
+		options = append(options, fmt.Sprintf("to pflog%d", l.To.N))
+	}
+	c.addIf(len(options) > 0, "("+strings.Join(options, ", ")+")")
 }
 
 func onInterface(i *ast.Interface) string {
 	if i.Not {
-		return "! " + name(i.Name)
+		return "! " + interfaceName(i)
+	}
+	return interfaceName(i)
+}
+
+func interfaceName(i *ast.Interface) string {
+	switch {
+	case i.RDomain != nil:
+		return fmt.Sprintf("rdomain %d", i.RDomain.N)
+	case i.Name == ast.AnyInterface:
+		return i.Name
 	}
 	return name(i.Name)
 }

@@ -1,0 +1,114 @@
+package printer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"weir/pf/ast"
+)
+
+func receivedOn(c *clauses, i *ast.Interface) {
+	if i != nil {
+		c.add(pick(i.Not, "!received-on", "received-on"), interfaceName(i))
+	}
+}
+
+// asks prints what a rule asks of packets besides their addresses.
+func asks(c *clauses, f *ast.Filter) {
+	if f.TOS != nil {
+		c.add("tos", tos(f.TOS))
+	}
+	if f.Prio != nil {
+		c.add(fmt.Sprintf("prio %d", f.Prio.N))
+	}
+	if r := f.MaxPktRate; r != nil {
+		c.add(fmt.Sprintf("max-pkt-rate %d/%d", r.N, r.Seconds))
+	}
+	if f.MaxPktSize != nil {
+		c.add(fmt.Sprintf("max-pkt-size %d", f.MaxPktSize.N))
+	}
+}
+
+func tos(n *ast.Count) string { return fmt.Sprintf("0x%02x", n.N) }
+
+// sets prints what a rule gives packets, always in parentheses.
+func sets(c *clauses, s *ast.Set) {
+	var texts []string
+	add := func(format string, args ...any) { texts = append(texts, fmt.Sprintf(format, args...)) }
+	switch p := s.Prio; {
+	case p == nil:
+	case p.N == p.Ack:
+		add("prio %d", p.N)
+	default:
+		add("prio(%d, %d)", p.N, p.Ack)
+	}
+	switch q := s.Queue; {
+	case q == nil:
+	case q.Ack == nil:
+		add("queue %s", name(q.Name.Text))
+	default:
+		add("queue(%s, %s)", name(q.Name.Text), name(q.Ack.Text))
+	}
+	if s.TOS != nil {
+		add("tos %s", tos(s.TOS))
+	}
+	if s.Delay != nil {
+		add("delay %d", s.Delay.N)
+	}
+	c.addIf(len(texts) > 0, "set ("+strings.Join(texts, ", ")+")")
+}
+
+func limiter(c *clauses, kind string, l *ast.Limiter) {
+	if l == nil {
+		return
+	}
+	c.add(kind + " limiter")
+	c.addIf(l.ByID, "id", l.Name.Text)
+	c.addIf(!l.ByID, name(l.Name.Text))
+	c.addIf(l.Block, "(block)")
+}
+
+// probability prints per cent with at most six digits behind the point.
+func probability(c *clauses, p *ast.Count) {
+	if p == nil {
+		return
+	}
+	s := strconv.FormatFloat(float64(p.N)*100/(1<<32), 'f', 6, 64)
+	c.add("probability", strings.TrimSuffix(strings.TrimRight(s, "0"), ".")+"%")
+}
+
+func scrub(c *clauses, s *ast.Scrub) {
+	if s == nil {
+		return
+	}
+	var o clauses
+	o.addIf(s.NoDF, "no-df")
+	o.addIf(s.RandomID, "random-id")
+	if s.MinTTL != nil {
+		o.add(fmt.Sprintf("min-ttl %d", s.MinTTL.N))
+	}
+	o.addIf(s.ReassembleTCP, "reassemble tcp")
+	if s.MaxMSS != nil {
+		o.add(fmt.Sprintf("max-mss %d", s.MaxMSS.N))
+	}
+	c.addIf(len(o) > 0, "scrub ("+o.String()+")")
+}
+
+func divert(c *clauses, d *ast.Divert) {
+	if d == nil {
+		return
+	}
+	switch {
+	case d.Kind == ast.DivertReply:
+		c.add("divert-reply")
+		return
+	case d.Kind == ast.DivertPacket:
+		c.add("divert-packet port", name(d.Port.Text))
+		return
+	case d.Host == nil:
+		c.add("divert-to", d.Port.Text)
+		return
+	}
+	c.add("divert-to", address(d.Host), "port", name(d.Port.Text))
+}
