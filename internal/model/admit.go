@@ -64,6 +64,9 @@ func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *
 		return in, out, r, why
 	}
 	in.other = m.turnOver(in, p)
+	if in.rule != nil && in.rule.Divert.Kind == resolve.DivertTo {
+		return in, out, routed{up: because(reason.Local)}, nil
+	}
 	if !fresh || !p.belongsToExchange() {
 		in.rdr = nil // what no state remembers is not translated
 	}
@@ -118,6 +121,7 @@ func ask(p *packet) asked {
 	a := asked{
 		direction: resolve.In, iface: p.iface, family: p.family, tuple: p.tuple,
 		tcpFlags: p.tcp.flags, icmpType: p.icmpType, icmpCode: p.icmpCode,
+		tos: p.tos, length: p.length(), received: p.from,
 	}
 	if p.egress() {
 		a.direction = resolve.Out

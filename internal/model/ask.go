@@ -76,6 +76,7 @@ func (m *Model) Ask(f *Frame) Forwarding {
 	if why != nil {
 		return Forwarding{Pass: why.IsPass(), Reason: *why}
 	}
+	p.from = m.receivedBy(asked)
 	m.bucket = bucket{tokens: 1, filled: m.now}
 	before := m.sanity(p)
 	passes := before == nil && m.implicit(p)

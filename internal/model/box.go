@@ -28,8 +28,9 @@ type Interface struct {
 	// Tag in them, where XDP may send them there itself; 0: none.
 	Parent  uint32
 	Tag     uint16
-	Static4 bool // has a static IPv4 address
-	Static6 bool // has a static global IPv6 address
+	Static4 bool   // has a static IPv4 address
+	Static6 bool   // has a static global IPv6 address
+	RDomain uint32 // routing domain
 }
 
 // RouteKind says what the kernel would do with a destination.

@@ -18,6 +18,9 @@ type asked struct {
 	icmpType  uint8
 	icmpCode  uint8
 	tag       string
+	tos       uint8
+	length    int        // bytes of the IP packet
+	received  *Interface // where it came into the box; nil: a packet of the box itself
 }
 
 // A crossing is the rules' answer for one interface and direction.

@@ -17,11 +17,8 @@ func (m *Model) matches(r *resolve.Rule, a *asked) bool {
 		m.matchesEndpoint(&r.To, a.tuple.Dst, a.tuple.DPort, a) &&
 		matchesSender(r, a) &&
 		matchesFlags(r.Flags, a) && matchesICMP(&r.ICMP, a) &&
-		(r.Tagged == "" || (r.Tagged == a.tag) != r.NotTagged)
-}
-
-func matchesInterface(on *resolve.Interface, i *Interface) bool {
-	return on.Any || i.is(on.Name) != on.Not
+		(r.Tagged == "" || (r.Tagged == a.tag) != r.NotTagged) &&
+		m.matchesFilter(r, a)
 }
 
 // matchesTranslation keeps a rule with a translation of one family from

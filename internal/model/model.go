@@ -69,6 +69,7 @@ type Model struct {
 	rules    *resolve.Ruleset
 	ruleBase uint32 // global number of rule 0
 	unloaded bool
+	chance   func(*resolve.Rule) bool
 
 	now       state.Tick
 	timeouts  state.Timeouts
@@ -180,9 +181,18 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 	if why != nil {
 		return f.end(*why)
 	}
+	p.from = m.receivedBy(f)
 	o := m.judge(f, p, made)
 	o.Length, o.Judged, o.Records = p.length(), true, p.records
 	return o
+}
+
+// receivedBy returns where a frame came into the box; nil for the box's own.
+func (m *Model) receivedBy(f *Frame) *Interface {
+	if f.Hook == TCXEgress {
+		return m.box.byIndex(f.From)
+	}
+	return m.box.byIndex(f.Interface)
 }
 
 // judge is the way of a frame that holds a packet, from step 2 on.

@@ -33,12 +33,14 @@ type packet struct {
 	frame []byte // the whole frame; rewriting changes it in place
 	iface *Interface
 	hook  Hook
+	from  *Interface // where it came into the box; nil: a packet of the box itself
 
 	l3     int // offset of the IP header
 	l4     int // offset of the L4 header, or of a later fragment's payload
 	end    int // offset behind the packet's last byte; padding follows
 	family int // 4 or 6
 	ttl    uint8
+	tos    uint8 // of IPv6 without its bits for congestion, as pf sees it
 	tuple  state.Tuple
 
 	options   bool // IPv4 options, IPv6 hop-by-hop or destination options

@@ -76,7 +76,7 @@ func (p *packet) parseIPv4() *reason.Reason {
 		return because(reason.Malformed)
 	}
 	p.family = 4
-	p.ttl = ip[8]
+	p.ttl, p.tos = ip[8], ip[1]
 	p.l4 = p.l3 + header
 	p.end = p.l3 + total
 	p.options = header > 20
@@ -117,7 +117,7 @@ func (p *packet) parseIPv6() *reason.Reason {
 		return because(reason.Malformed)
 	}
 	p.family = 6
-	p.ttl = ip[7]
+	p.ttl, p.tos = ip[7], (ip[0]<<4|ip[1]>>4)&0xfc
 	p.l4 = p.l3 + 40
 	p.end = p.l3 + total
 	p.tuple = state.Tuple{

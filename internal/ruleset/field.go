@@ -120,7 +120,7 @@ func (c *compiler) protocols() *field {
 
 func (c *compiler) places() *field {
 	return collect(c.rules, func(r *resolve.Rule) question[place] {
-		p := place{r.Interface, r.Direction}
+		p := placeOf(r)
 		return question[place]{asked: !p.asksNothing(), key: p}
 	}, func(p place) [2][]span {
 		return [2][]span{p.spans(&c.snapshot)}

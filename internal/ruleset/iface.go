@@ -8,6 +8,13 @@ type place struct {
 	direction resolve.Direction
 }
 
+func placeOf(r *resolve.Rule) place {
+	if r.Fragment {
+		return place{direction: r.Direction} // of no interface: a packet that rules see is whole
+	}
+	return place{r.Interface, r.Direction}
+}
+
 func (p *place) asksNothing() bool { return p.on.Any && p.direction == resolve.AnyDirection }
 
 // spans returns the places that meet the conditions, among all indices that

@@ -35,7 +35,11 @@ func (p *parser) divertPort(after string) *ast.Number {
 
 func (p *parser) divert(r *ast.Rule, d *ast.Divert, at token.Span) {
 	d.Span = at.To(p.last)
-	single(p, &r.Divert, at, "divert", d)
+	if r.Divert != nil {
+		p.twice(d.Span, r.Divert.Span, "where packets are diverted to")
+		return
+	}
+	r.Divert = d
 }
 
 // scrub reads how packets are cleaned. set-tos is FreeBSD's set tos.

@@ -10,6 +10,7 @@ import (
 // the network of an interface but not in by it, and what comes from its own
 // addresses, unless it is a loopback.
 func (r *resolver) antispoof(a *ast.Antispoof) {
+	r.log(a.Log)
 	for i := range a.Interfaces {
 		of := &a.Interfaces[i]
 		r.known(ast.Word{Span: of.Span, Text: of.Name})

@@ -69,6 +69,7 @@ func (r *resolver) consistent(out *ast.Rule) bool {
 	r.icmpConsistent(out, proto)
 	r.returnConsistent(out, proto)
 	r.networkFits(out)
+	r.filterConsistent(out)
 	return len(r.faults.Items) == before
 }
 

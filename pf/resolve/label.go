@@ -94,7 +94,7 @@ func settleTexts(out *ast.Rule) {
 }
 
 func (t *ruleTexts) interfaceName() string {
-	if len(t.rule.On) == 0 {
+	if len(t.rule.On) == 0 || t.rule.On[0].RDomain != nil {
 		return "any"
 	}
 	return t.rule.On[0].Name

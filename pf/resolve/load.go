@@ -81,6 +81,7 @@ type resolver struct {
 	defaultsAt    token.Span        // of set state-defaults
 	ifBound       bool              // set state-policy if-bound
 	endsIfBound   bool              // the last one of the file: when it is printed it holds for all rules
+	noReassembly  bool              // set reassemble no
 }
 
 func newResolver(file *ast.File, host *Host, maxRules int) *resolver {

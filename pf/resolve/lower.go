@@ -17,7 +17,7 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 		Quick:     in.Quick,
 		Log:       in.Log != nil,
 		LogAll:    in.Log != nil && in.Log.All,
-		Interface: r.lowerInterface(in.On),
+		Interface: r.lowerOn(in.On),
 		Family:    Family(in.Family),
 		From:      lowerEndpoint(&in.From),
 		To:        lowerEndpoint(&in.To),
@@ -30,6 +30,7 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 		Rdr:       r.lowerPool(in.Rdr, in.Family),
 		AfTo:      r.lowerAfTo(in.AfTo),
 		Route:     r.lowerRoute(in.Route, in.Family),
+		Filter:    r.lowerFilter(&in.Filter),
 	}
 	if len(in.Protos) > 0 {
 		out.Proto = in.Protos[0].Number
@@ -58,13 +59,26 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 	return out
 }
 
-func (r *resolver) lowerInterface(on []ast.Interface) Interface {
+func (r *resolver) lowerOn(on []ast.Interface) Interface {
 	if len(on) == 0 {
 		return Interface{Any: true}
 	}
-	name := on[0].Name
-	group := r.host.Interface(name) == nil && (r.isGroup(name) || groupName(name))
-	return Interface{Name: name, Not: on[0].Not, Group: group}
+	return r.lowerInterface(&on[0])
+}
+
+// loopbacks is the group of the machine's own loops, and on Linux the name of
+// the only one.
+const loopbacks = "lo"
+
+func (r *resolver) lowerInterface(i *ast.Interface) Interface {
+	switch {
+	case i.RDomain != nil:
+		return Interface{Not: i.Not, RDomain: &i.RDomain.N}
+	case i.Name == ast.AnyInterface:
+		return Interface{Name: loopbacks, Not: !i.Not, Group: true}
+	}
+	group := r.host.Interface(i.Name) == nil && (r.isGroup(i.Name) || groupName(i.Name))
+	return Interface{Name: i.Name, Not: i.Not, Group: group}
 }
 
 func lowerEndpoint(e *ast.Endpoint) Endpoint {

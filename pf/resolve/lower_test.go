@@ -82,6 +82,27 @@ func TestLower(t *testing.T) {
 		{"pass inet6 proto icmp6 icmp6-type echoreq", resolve.Rule{
 			Interface: anyInterface, Family: resolve.Inet6, Proto: 58, ICMP: resolve.ICMPType{Asked: true, Type: 128},
 		}},
+		{"pass out on ! any received-on any tos 0x10 max-pkt-size 100 probability 50% once", resolve.Rule{
+			Direction: resolve.Out, Interface: resolve.Interface{Name: "lo", Group: true},
+			Flags: resolve.TCPFlags{Set: 2, Mask: 18},
+			Filter: resolve.Filter{
+				ReceivedOn: resolve.ReceivedOn{Asked: true, On: resolve.Interface{Name: "lo", Not: true, Group: true}},
+				TOS:        16, MaxPktSize: 100, Probability: 1 << 31, Once: true,
+			},
+		}},
+		{"block on rdomain 0 ! received-on em0 prio 0 fragment", resolve.Rule{
+			Action: resolve.Block, Interface: resolve.Interface{RDomain: new(uint32)}, State: resolve.NoState,
+			Filter: resolve.Filter{
+				ReceivedOn: resolve.ReceivedOn{Asked: true, On: resolve.Interface{Name: "em0"}, Not: true},
+				Prio:       resolve.Prio{Asked: true}, Fragment: true,
+			},
+		}},
+		{"pass in proto udp divert-to localhost port domain rtable 0", resolve.Rule{
+			Direction: resolve.In, Interface: anyInterface, Family: resolve.Inet, Proto: 17,
+			Filter: resolve.Filter{
+				Divert: resolve.Divert{Kind: resolve.DivertTo, Addr: netip.MustParseAddr("127.0.0.1"), Port: 53}, RTable: new(uint32),
+			},
+		}},
 		{`block label "l $if" tag a ! tagged b`, resolve.Rule{
 			Action: resolve.Block, Interface: anyInterface, State: resolve.NoState,
 			Label: "l any", Tag: "a", Tagged: "b", NotTagged: true,

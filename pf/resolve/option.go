@@ -62,6 +62,7 @@ func (r *resolver) setStateDefaults(s *ast.StateDefaults) {
 // each as its first was judged, which for the rules is as if they had been put
 // together.
 func (r *resolver) reassemble(s *ast.Reassemble) {
+	r.noReassembly = !s.Yes
 	if !s.Yes {
 		r.faults.Unenforced(s.Span, "set reassemble no")
 	}

@@ -39,7 +39,9 @@ func (r *resolver) rule(in *ast.Rule) {
 	resolved.Anchor = r.body(in.Anchor)
 	resolved.Return = r.blockReturn(in)
 	resolved.State = r.state(in)
+	resolved.Filter = r.filter(in)
 	l := r.lists(in)
+	resolved.Divert = r.divert(in, l)
 	if r.faults.Errors() > before {
 		return
 	}
@@ -131,8 +133,8 @@ func (r *resolver) lists(in *ast.Rule) *lists {
 		r.conflict(in.Flags.Span, "flags need proto tcp", l.protos[0].Span)
 	}
 	l.from, l.to = anyOf(l.from), anyOf(l.to)
-	for _, i := range in.On {
-		r.known(ast.Word{Span: i.Span, Text: i.Name})
+	for i := range in.On {
+		r.onInterface(&in.On[i])
 	}
 	l.familySpan = in.FamilySpan
 	if l.family == ast.AnyFamily {
@@ -293,7 +295,7 @@ func (r *resolver) fill(out *ast.Rule) {
 		out.State = plainState(out.State)
 	}
 	switch {
-	case !tcp:
+	case !tcp, out.Fragment.IsValid() && (out.Flags == nil || out.Flags.Mask == 0):
 		out.Flags = nil
 	case out.Flags == nil && keeps:
 		out.Flags = &ast.Flags{Set: flagSYN, Mask: flagSYN | flagACK, Implied: true}

@@ -122,6 +122,7 @@ type Rule struct {
 	Rdr        *Translation // rdr-to
 	AfTo       *AfTo        // af-to, of a pass rule
 	Route      *Route       // of a pass rule
+	Filter
 }
 
 // Interface is the "on" clause. What Name stands for is looked up when the rule
@@ -132,6 +133,8 @@ type Interface struct {
 	Name  string // as written
 	Not   bool
 	Group bool // Name is a group
+
+	RDomain *uint32 // the interfaces of a routing domain, instead of those of a name
 }
 
 // Endpoint is one side of from/to.

@@ -209,7 +209,7 @@ func (p *Packet) hasPorts() bool { return p.Proto == 6 || p.Proto == 17 }
 func (j *Judge) matches(r *resolve.Rule, p *Packet, tag string) bool {
 	is4 := p.Src.Is4()
 	return (r.Direction == resolve.AnyDirection || r.Direction == p.Direction) &&
-		(r.Interface.Any || j.isOn(r.Interface.Name, p.Ifindex) != r.Interface.Not) &&
+		!r.Fragment && (r.Interface.Any || j.isOn(r.Interface.Name, p.Ifindex) != r.Interface.Not) &&
 		(r.Family == resolve.AnyFamily || (r.Family == resolve.Inet) == is4) &&
 		j.translates(r.Nat, is4) && j.translates(r.Rdr, is4) &&
 		(r.Proto == 0 || r.Proto == p.Proto) &&

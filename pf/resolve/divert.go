@@ -1,0 +1,95 @@
+package resolve
+
+import (
+	"net/netip"
+
+	"weir/pf/ast"
+)
+
+// divertName is what a user calls a divert clause.
+func divertName(d *ast.Divert) string {
+	return [...]string{
+		ast.DivertTo: "divert-to", ast.DivertReply: "divert-reply", ast.DivertPacket: "divert-packet",
+	}[d.Kind]
+}
+
+// divert resolves where a rule diverts to, and checks that the rule can. The
+// address that packets are diverted to settles the rule's family if nothing
+// else does; of several the first counts, as with pfctl.
+func (r *resolver) divert(in *ast.Rule, l *lists) *ast.Divert {
+	if in.Divert == nil {
+		return nil
+	}
+	out := *in.Divert
+	switch {
+	case in.Action == ast.Match:
+		r.faults.Errorf(out.Span, "%s does not stand in match rules", divertName(&out))
+	case out.Kind == ast.DivertTo && in.Direction == ast.Out:
+		r.faults.Errorf(out.Span, "divert-to is for incoming packets")
+	case out.Kind == ast.DivertReply && in.Direction == ast.In:
+		r.faults.Errorf(out.Span, "divert-reply is for outgoing packets")
+	}
+	if out.Port != nil {
+		port := *out.Port
+		if r.port(&port) && port.Value == 0 {
+			r.faults.Errorf(port.Span, "nothing is diverted to port 0")
+		}
+		out.Port = &port
+	}
+	if out.Host != nil {
+		out.Host = r.divertHost(out.Host, in, l)
+	}
+	return &out
+}
+
+// divertHost gives the address of the rule's family that a host stands for.
+func (r *resolver) divertHost(h *ast.Host, in *ast.Rule, l *lists) *ast.Host {
+	found := r.hosts([]ast.Host{*h}, poolHost)
+	for i := range found {
+		f := familyOf(&found[i])
+		if l.family == ast.AnyFamily {
+			l.family = f
+		}
+		if f == l.family {
+			return &found[i]
+		}
+	}
+	if len(found) > 0 {
+		r.conflict(h.Span, "divert-to has no address of the rule's family", in.FamilySpan)
+	}
+	return h
+}
+
+// Divert says where packets that a rule passes are diverted to.
+type Divert struct {
+	Kind DivertKind
+	Addr netip.Addr // of DivertTo; invalid where it has a port only
+	Port uint16     // not of DivertReply
+}
+
+// DivertKind says what a rule diverts to.
+type DivertKind uint8
+
+// Kinds of diverting.
+const (
+	NoDivert     DivertKind = iota
+	DivertTo                // a socket of this machine, for incoming packets
+	DivertReply             // the socket that is bound to the connection's address
+	DivertPacket            // a program that gets and gives packets
+)
+
+func lowerDivert(in *ast.Divert) Divert {
+	if in == nil {
+		return Divert{}
+	}
+	out := Divert{Kind: [...]DivertKind{
+		ast.DivertTo: DivertTo, ast.DivertReply: DivertReply, ast.DivertPacket: DivertPacket,
+	}[in.Kind]}
+	if in.Host != nil {
+		out.Addr = in.Host.Prefix.Addr()
+	}
+	if in.Port != nil {
+		out.Port = in.Port.Value
+	}
+	return out
+}

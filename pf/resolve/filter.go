@@ -1,0 +1,187 @@
+package resolve
+
+import (
+	"fmt"
+
+	"weir/pf/ast"
+	"weir/pf/token"
+)
+
+// filter checks what a rule asks of packets and does with them besides passing
+// or blocking them, says what of it is not enforced, and drops what asks for
+// nothing.
+func (r *resolver) filter(in *ast.Rule) ast.Filter {
+	out := in.Filter
+	out.TOS = asked(out.TOS)
+	if out.MaxPktRate != nil && out.MaxPktRate.N == 0 {
+		out.MaxPktRate = nil
+	}
+	out.Scrub = r.scrub(in)
+	r.unenforcedFilter(&out)
+	r.unenforcedSet(&out.Set)
+	r.assigned(out.Set.Queue)
+	r.fragment(in)
+	if out.Once.IsValid() && in.Action == ast.Match {
+		r.faults.Errorf(out.Once, "once stands in pass and block rules only")
+	}
+	r.log(in.Log)
+	return out
+}
+
+// asked drops a number that as 0 asks for nothing.
+func asked(n *ast.Count) *ast.Count {
+	if n != nil && n.N == 0 {
+		return nil
+	}
+	return n
+}
+
+// scrub gives what a rule cleans of packets. As with pfctl, what is diverted
+// as packets is reassembled, if anything is.
+func (r *resolver) scrub(in *ast.Rule) *ast.Scrub {
+	out := &ast.Scrub{}
+	if in.Scrub != nil {
+		*out = *in.Scrub
+	}
+	out.MinTTL, out.MaxMSS = asked(out.MinTTL), asked(out.MaxMSS)
+	r.unenforcedScrub(out)
+	if in.Divert != nil && in.Divert.Kind == ast.DivertPacket && !r.noReassembly {
+		out.ReassembleTCP = true
+	}
+	if out.NoDF || out.RandomID || out.ReassembleTCP || out.MinTTL != nil || out.MaxMSS != nil {
+		return out
+	}
+	return nil
+}
+
+// fragment checks a rule for fragments. Packets are judged whole: fragments of
+// one follow the first.
+func (r *resolver) fragment(in *ast.Rule) {
+	switch {
+	case !in.Fragment.IsValid():
+	case r.noReassembly:
+		r.faults.Unenforced(in.Fragment, "fragment")
+	default:
+		r.faults.Warnf(in.Fragment, "this rule matches nothing: fragments are reassembled before the rules see them")
+	}
+}
+
+// assigned checks that queues are defined before the rule, as pfctl does.
+func (r *resolver) assigned(q *ast.SetQueue) {
+	if q == nil || r.queues.refused {
+		return
+	}
+	for _, name := range []*ast.Word{&q.Name, q.Ack} {
+		if name != nil && !r.queues.named[name.Text] {
+			r.suggest(*name, fmt.Sprintf("queue %q is not defined", name.Text), keysOf(r.queues.named))
+		}
+	}
+}
+
+// log says what of a rule's log is not enforced.
+func (r *resolver) log(l *ast.Log) {
+	switch {
+	case l == nil:
+		return
+	case l.Matches:
+		r.faults.Unenforced(l.Span, "log (matches)")
+	case l.User:
+		r.faults.Unenforced(l.Span, "log (user)")
+	}
+	if l.To != nil {
+		r.faults.Unenforced(l.To.Span, fmt.Sprintf("log (to pflog%d)", l.To.N))
+	}
+}
+
+func (r *resolver) unenforcedFilter(f *ast.Filter) {
+	if f.ReceivedOn != nil {
+		r.onInterface(f.ReceivedOn)
+		r.faults.Unenforced(f.ReceivedOn.Span, "received-on")
+	}
+	r.unenforcedCount(f.TOS, "tos")
+	r.unenforcedCount(f.Prio, "prio")
+	if f.MaxPktRate != nil {
+		r.faults.Unenforced(f.MaxPktRate.Span, "max-pkt-rate")
+	}
+	r.unenforcedCount(f.MaxPktSize, "max-pkt-size")
+	if f.StateLimiter != nil {
+		r.faults.Unenforced(f.StateLimiter.Span, "state limiter")
+	}
+	if f.SourceLimiter != nil {
+		r.faults.Unenforced(f.SourceLimiter.Span, "source limiter")
+	}
+	r.unenforcedCount(f.Probability, "probability")
+	if f.Once.IsValid() {
+		r.faults.Unenforced(f.Once, "once")
+	}
+	r.unenforcedCount(f.RTable, "rtable")
+	if f.Divert != nil {
+		r.faults.Unenforced(f.Divert.Span, divertName(f.Divert))
+	}
+}
+
+func (r *resolver) unenforcedCount(n *ast.Count, name string) {
+	if n != nil {
+		r.faults.Unenforced(n.Span, name)
+	}
+}
+
+func (r *resolver) unenforcedSet(s *ast.Set) {
+	if s.Prio != nil {
+		r.faults.Unenforced(s.Prio.Span, "set prio")
+	}
+	if s.Queue != nil {
+		r.faults.Unenforced(s.Queue.Span, "set queue")
+	}
+	r.unenforcedCount(s.TOS, "set tos")
+	r.unenforcedCount(s.Delay, "set delay")
+}
+
+func (r *resolver) unenforcedScrub(s *ast.Scrub) {
+	for _, option := range []struct {
+		is   bool
+		name string
+	}{
+		{s.NoDF, "no-df"}, {s.RandomID, "random-id"}, {s.MinTTL != nil, "min-ttl"},
+		{s.ReassembleTCP, "reassemble tcp"}, {s.MaxMSS != nil, "max-mss"},
+	} {
+		if option.is {
+			r.faults.Unenforced(s.Span, "scrub ("+option.name+")")
+		}
+	}
+}
+
+// onInterface warns of an interface of a rule that the host does not have.
+func (r *resolver) onInterface(i *ast.Interface) {
+	switch {
+	case i.RDomain != nil:
+		r.faults.Unenforced(i.Span, "rdomain")
+	case i.Name != ast.AnyInterface:
+		r.known(ast.Word{Span: i.Span, Text: i.Name})
+	}
+}
+
+// filterConsistent checks what a combination asks of packets against its
+// protocol and address family.
+func (r *resolver) filterConsistent(out *ast.Rule) {
+	if s := out.Scrub; s != nil && out.Family == ast.Inet6 && (s.NoDF || s.RandomID) {
+		r.conflict(s.Span, "inet6 has no flag no-df, and no id to make random", out.FamilySpan)
+	}
+	if !out.Fragment.IsValid() {
+		return
+	}
+	with := token.Span{}
+	switch {
+	case len(out.From.Ports) > 0:
+		with = out.From.Ports[0].Span
+	case len(out.To.Ports) > 0:
+		with = out.To.Ports[0].Span
+	case out.Flags != nil:
+		with = out.Flags.Span
+	case len(out.ICMP) > 0:
+		with = out.ICMP[0].Span
+	default:
+		return
+	}
+	r.conflict(out.Fragment, "of fragments only the IP header can be asked for", with)
+}
