@@ -14,6 +14,7 @@ import (
 	"weir/internal/netif"
 	"weir/pf/compare"
 	"weir/pf/diag"
+	"weir/pf/lint"
 	"weir/pf/printer"
 	"weir/pf/resolve"
 )
@@ -88,11 +89,15 @@ func check(env *Env, o *checkOptions, name string) error {
 		return err
 	}
 	rules, list := resolve.Load(name, text, host)
+	if rules != nil {
+		lint.Warn(rules, &list)
+	}
 	if o.enforce {
 		if list.Enforce(); list.HasErrors() {
 			rules = nil
 		}
-	} else {
+	}
+	if !o.json { // an editor wants all places
 		list.Fold()
 	}
 	if rules != nil && o.names {

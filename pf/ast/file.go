@@ -34,6 +34,7 @@ type Macro struct {
 	token.Span
 	Name  Word
 	Value string
+	Used  bool // somewhere in the configuration
 }
 
 // Antispoof stands for the rules that block packets with an interface's

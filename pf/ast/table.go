@@ -15,6 +15,7 @@ type Table struct {
 	Flags   TableFlags
 	Sources []TableSource // in order; none: the table was not given addresses
 	Entries []TableEntry  // what all sources hold; known after resolving
+	Used    bool          // by a rule; known after resolving
 }
 
 // TableEntry is one element of a table.

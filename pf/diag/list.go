@@ -34,6 +34,7 @@ type Diagnostic struct {
 	Suggest   string     // the word that was probably meant, or empty
 	Related   []Related
 	Construct string // a warning: this construct is read and not enforced; else empty
+	Kind      string // of a warning of which there may be many: Fold leaves the first of a kind
 }
 
 // Related is a place that explains a diagnostic.
@@ -151,26 +152,37 @@ func (l *List) Enforce() {
 	l.Sort()
 }
 
-// Fold leaves one warning of each construct that is not enforced: the first in
-// the text, which says how many places more there are.
+// Fold leaves one warning of each construct that is not enforced, and of each
+// kind: the first in the text, which says how many places more there are.
 func (l *List) Fold() {
 	l.Sort()
-	said := make(map[string]bool)
+	constructs, kinds := make(map[string]bool), make(map[string]int)
 	l.Items = slices.DeleteFunc(l.Items, func(d Diagnostic) bool {
-		again := d.Construct != "" && said[d.Construct]
-		said[d.Construct] = true
+		again := d.Construct != "" && constructs[d.Construct] || d.Kind != "" && kinds[d.Kind] > 0
+		constructs[d.Construct] = true
+		kinds[d.Kind]++
 		return again
 	})
 	for i := range l.Items {
 		d := &l.Items[i]
-		switch more := l.places[d.Construct] - 1; {
-		case d.Construct == "" || more < 1:
-		case more == 1:
-			d.Message += " (nor in 1 other place)"
-		default:
-			d.Message += fmt.Sprintf(" (nor in %d other places)", more)
+		switch {
+		case d.Construct != "":
+			d.Message += more(l.places[d.Construct]-1, " (nor in %d other place)", " (nor in %d other places)")
+		case d.Kind != "":
+			d.Message += more(kinds[d.Kind]-1, " (and %d more like it)", " (and %d more like it)")
 		}
 	}
+}
+
+// more puts a number above 0 into the format for it.
+func more(n int, one, several string) string {
+	switch {
+	case n < 1:
+		return ""
+	case n == 1:
+		return fmt.Sprintf(one, n)
+	}
+	return fmt.Sprintf(several, n)
 }
 
 // HasErrors reports whether the configuration is refused.

@@ -32,6 +32,7 @@ func Parse(name string, src []byte) (*ast.File, diag.List) {
 	for _, c := range p.stream.Comments() {
 		file.Comments = append(file.Comments, ast.Comment(c))
 	}
+	p.markUsed(file.Stmts)
 	file.Partial = list.HasErrors()
 	return file, *list
 }
@@ -264,5 +265,19 @@ func (p *parser) lineEnds() {
 			return
 		}
 		p.advance()
+	}
+}
+
+// markUsed notes which macros are used.
+func (p *parser) markUsed(stmts []ast.Stmt) {
+	for _, s := range stmts {
+		switch s := s.(type) {
+		case *ast.Macro:
+			s.Used = p.stream.Used(s.Name.Text)
+		case *ast.Rule:
+			if s.Anchor != nil {
+				p.markUsed(s.Anchor.Body)
+			}
+		}
 	}
 }

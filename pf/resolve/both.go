@@ -3,6 +3,8 @@ package resolve
 import (
 	"reflect"
 	"slices"
+
+	"weir/pf/token"
 )
 
 // A merger says what became of the conditions of an anchor and of a rule in it.
@@ -31,6 +33,7 @@ func both(call, in *Rule) (*Rule, merger) {
 // judged: match rules can translate it, and any can tag it.
 func mergeable(call *Rule, body []*Rule) bool {
 	rest := *call
+	rest.Origin, rest.Stmt = token.Span{}, token.Span{}
 	rest.Nr, rest.Pos, rest.Text, rest.Action, rest.State, rest.Anchor, rest.Tag, rest.Label = 0, 0, "", 0, 0, nil, "", ""
 	rest.Direction, rest.Interface, rest.Family, rest.Proto = 0, Interface{}, 0, 0
 	rest.From, rest.To, rest.Tagged, rest.NotTagged = Endpoint{}, Endpoint{}, "", false

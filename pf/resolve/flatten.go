@@ -16,6 +16,7 @@ type Call struct {
 	Path  string // of the anchor, from the configuration's own rules on; with /* at its end: all anchors in it
 	End   int    // number of the first rule behind the anchor's
 	Quick bool   // nothing behind it is judged if a pass or block rule in it matched
+	Flat  bool   // its rules ask for all that it asks for, and so may be judged without it
 }
 
 // A flattener puts the rules of all scopes in one row, those of an anchor behind
@@ -129,6 +130,7 @@ func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 		f.faults.Unenforced(rule.Span, conditionOfAnchor)
 		return
 	}
+	call.Anchor.Flat = true
 	kept := f.rules[:first]
 	moved := make([]int, len(body)+1) // where each rule of body, and its end, come to stand
 	for i := 0; i < len(body); {
@@ -140,6 +142,7 @@ func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 			next = in.end() - first
 		case notOneRule:
 			f.faults.Unenforced(rule.Span, conditionOfAnchor)
+			call.Anchor.Flat = false
 			kept = append(kept, in)
 		default:
 			kept = append(kept, merged)

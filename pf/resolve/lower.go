@@ -10,6 +10,8 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 	out := &Rule{
 		Nr:        nr,
 		Pos:       in.Origin.Pos,
+		Origin:    in.Origin,
+		Stmt:      in.Span,
 		Text:      printer.Rule(in),
 		Action:    [...]Action{ast.Pass: Pass, ast.Block: Block, ast.Match: Match}[in.Action],
 		Answer:    lowerReturn(in.Return),

@@ -114,7 +114,7 @@ func TestLower(t *testing.T) {
 			if len(rules.Rules) != 1 {
 				t.Fatalf("%d rules", len(rules.Rules))
 			}
-			ignored := cmpopts.IgnoreFields(resolve.Rule{}, "Pos", "Text")
+			ignored := cmpopts.IgnoreFields(resolve.Rule{}, "Origin", "Stmt", "Pos", "Text")
 			if diff := cmp.Diff(&test.want, rules.Rules[0], ignored, cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

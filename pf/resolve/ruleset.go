@@ -93,8 +93,10 @@ const (
 // single value. The zero value of a field means that the rule does not ask.
 type Rule struct {
 	Nr         int
-	Pos        token.Pos // where it stands in the file: under the list element that made it
-	Text       string    // canonical form, as weir rules and pfctl -nv print it
+	Pos        token.Pos  // where it stands in the file: under the list element that made it
+	Origin     token.Span // that element, or the statement
+	Stmt       token.Span
+	Text       string // canonical form, as weir rules and pfctl -nv print it
 	Action     Action
 	Anchor     *Call  // the rule is an anchor; its Action is Match
 	Answer     Answer // of Block

@@ -78,7 +78,11 @@ func entries(hosts []ast.Host) []ast.TableEntry {
 // pf they come into being empty.
 func (r *resolver) checkTables() {
 	for _, use := range r.uses {
-		if r.tableOf(use.in, use.Name) != nil || r.host.Tables[use.Name] != nil {
+		if t := r.tableOf(use.in, use.Name); t != nil {
+			t.Used = true
+			continue
+		}
+		if r.host.Tables[use.Name] != nil {
 			continue
 		}
 		r.faults.Add(diag.Diagnostic{

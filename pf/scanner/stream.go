@@ -19,6 +19,7 @@ type Stream struct {
 	list    *diag.List
 	scanner *Scanner
 	macros  map[string]*macro
+	used    map[string]bool
 	inner   *Scanner    // of the text of the macro that is being used
 	use     token.Token // of that macro
 	left    int         // bytes that macros may still come to
@@ -37,6 +38,7 @@ func NewStream(files *token.FileSet, file *token.File, list *diag.List) *Stream 
 		list:    list,
 		scanner: New(file, list.Errorf),
 		macros:  make(map[string]*macro),
+		used:    make(map[string]bool),
 		left:    MaxExpansion,
 	}
 }
@@ -111,6 +113,7 @@ func (s *Stream) origins(v token.Token) []token.Origin {
 // enter goes into the text of a macro, if there is such a macro.
 func (s *Stream) enter(use token.Token) bool {
 	m := s.macros[use.Text]
+	s.used[use.Text] = true
 	if m == nil {
 		s.list.Add(diag.Diagnostic{
 			Span:    use.Span,
@@ -143,6 +146,9 @@ func (s *Stream) glue(t token.Token) token.Token {
 	}
 	return t
 }
+
+// Used reports whether a macro of that name was used so far.
+func (s *Stream) Used(name string) bool { return s.used[name] }
 
 // names gives the macros' names, for suggestions.
 func (s *Stream) names() []string {

@@ -1,0 +1,90 @@
+package lint
+
+import (
+	"reflect"
+
+	"weir/pf/resolve"
+	"weir/pf/token"
+)
+
+const protoTCP = 6
+
+// takesAll reports whether a rule ends the judging of every packet that has what
+// the index and covers know to compare: it asks for nothing else.
+func takesAll(r *resolve.Rule) bool {
+	if !r.Quick || r.Anchor != nil || (r.Nat != nil || r.Rdr != nil || r.AfTo != nil) && r.Family == resolve.AnyFamily {
+		return false
+	}
+	rest := *r
+	rest.Nr, rest.Pos, rest.Text, rest.Stmt, rest.Origin = 0, 0, "", token.Span{}, token.Span{}
+	rest.Action, rest.Answer, rest.Quick, rest.Log, rest.LogAll = 0, resolve.Answer{}, false, false, false
+	rest.State, rest.AllowOpts, rest.Label, rest.MoreLabels, rest.Tag = 0, false, "", nil, ""
+	rest.Nat, rest.Rdr, rest.AfTo, rest.Route = nil, nil, nil, nil
+	rest.Direction, rest.Interface, rest.Family, rest.Proto = 0, resolve.Interface{}, 0, 0
+	rest.From, rest.To, rest.Flags, rest.ICMP = resolve.Endpoint{}, resolve.Endpoint{}, resolve.TCPFlags{}, resolve.ICMPType{}
+	return reflect.ValueOf(rest).IsZero()
+}
+
+// covers reports whether what q asks of ports, flags and ICMP is true of all
+// packets of which what r asks is.
+func covers(q, r *resolve.Rule) bool {
+	return portCovers(q.From.Port, r.From.Port) && portCovers(q.To.Port, r.To.Port) && flagsCover(q, r) && icmpCovers(q.ICMP, r.ICMP)
+}
+
+// flagsCover: flags are asked of TCP only.
+func flagsCover(q, r *resolve.Rule) bool {
+	if r.Proto != 0 && r.Proto != protoTCP {
+		return true
+	}
+	return r.Flags.Mask&q.Flags.Mask == q.Flags.Mask && r.Flags.Set&q.Flags.Mask == q.Flags.Set
+}
+
+func icmpCovers(q, r resolve.ICMPType) bool {
+	return !q.Asked || q == r || r.Asked && q.Type == r.Type && !q.HasCode
+}
+
+func portCovers(q, r resolve.PortRange) bool {
+	if q.Op == resolve.AnyPort || q == r {
+		return true
+	}
+	if r.Op == resolve.AnyPort {
+		return false // also of protocols that have no ports
+	}
+	outer := stretches(q)
+	for _, s := range stretches(r) {
+		in := false
+		for _, o := range outer {
+			in = in || s[0] > s[1] || o[0] <= s[0] && s[1] <= o[1]
+		}
+		if !in {
+			return false
+		}
+	}
+	return true
+}
+
+// stretches gives the ports of a condition as ranges, first and last.
+func stretches(p resolve.PortRange) [][2]int {
+	low, high := int(p.Low), int(p.High)
+	switch p.Op {
+	case resolve.PortEq:
+		return [][2]int{{low, low}}
+	case resolve.PortNe:
+		return [][2]int{{0, low - 1}, {low + 1, 65535}}
+	case resolve.PortLt:
+		return [][2]int{{0, low - 1}}
+	case resolve.PortLe:
+		return [][2]int{{0, low}}
+	case resolve.PortGt:
+		return [][2]int{{low + 1, 65535}}
+	case resolve.PortGe:
+		return [][2]int{{low, 65535}}
+	case resolve.PortRangeInc:
+		return [][2]int{{low, high}}
+	case resolve.PortInside:
+		return [][2]int{{low + 1, high - 1}}
+	case resolve.PortOutside:
+		return [][2]int{{0, low - 1}, {high + 1, 65535}}
+	}
+	return [][2]int{{0, 65535}}
+}

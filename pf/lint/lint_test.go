@@ -1,0 +1,230 @@
+package lint
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"weir/pf/diag"
+	"weir/pf/resolve"
+)
+
+var update = flag.Bool("update", false, "write what comes out to the files of testdata that say what should")
+
+func load(t testing.TB, src string) (*resolve.Ruleset, diag.List) {
+	t.Helper()
+	host, err := resolve.ReadHost("../resolve/testdata/host.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, list := resolve.Load("in", []byte(src), host)
+	if rules == nil {
+		t.Fatal(list.Err())
+	}
+	return rules, list
+}
+
+// TestGolden checks the files in testdata: what there is to say about "in" is
+// "warnings", folded as weir check does.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules, list := load(t, string(a.Files[0].Data))
+			Warn(rules, &list)
+			list.Fold()
+			var b strings.Builder
+			if err := list.Fprint(&b); err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				a.Files = append(a.Files[:1], txtar.File{Name: "warnings", Data: []byte(b.String())})
+				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(a.Files[1].Data), b.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A packet is one as TestNeverMatches makes them.
+type packet struct {
+	direction    resolve.Direction
+	iface        string
+	family       resolve.Family
+	proto        uint8
+	src, dst     netip.Addr
+	sport, dport uint16
+	flags        uint8
+}
+
+// TestNeverMatches judges random packets by random rules, one after the other,
+// and checks that no packet matches a rule which is said to be out of reach.
+func TestNeverMatches(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 11))
+	said, unsaid := 0, 0
+	for range 300 {
+		var src strings.Builder
+		for range 20 {
+			fmt.Fprintln(&src, randomRule(random, 0))
+		}
+		rules, _ := load(t, src.String())
+		never := map[int]bool{}
+		next := 0
+		walk(rules.Rules, func(r, by *resolve.Rule) {
+			for ; next < r.Nr; next++ {
+				never[next] = true // in an anchor that is passed over
+			}
+			never[r.Nr], next = by != nil, r.Nr+1
+		})
+		for range 300 {
+			for _, nr := range judged(rules.Rules, randomPacket(random)) {
+				if never[nr] {
+					t.Fatalf("%s\nis said never to match, but does, in\n%s", rules.Rules[nr].Text, src.String())
+				}
+			}
+		}
+		for _, n := range never {
+			if n {
+				said++
+			} else {
+				unsaid++
+			}
+		}
+	}
+	if said < 300 || unsaid < 300 {
+		t.Errorf("%d rules are said never to match, %d not: the test shows little", said, unsaid)
+	}
+}
+
+// judged gives the numbers of the rules that match a packet.
+func judged(rules []*resolve.Rule, p packet) (matched []int) {
+	for i := 0; i < len(rules); i++ {
+		r := rules[i]
+		if !matches(r, p) {
+			i = end(r) - 1
+			continue
+		}
+		matched = append(matched, i)
+		if r.Action == resolve.Match && r.Nat != nil && p.direction == resolve.Out {
+			p.src = r.Nat.Addrs[0].Prefix.Addr()
+		}
+		if r.Quick {
+			break
+		}
+	}
+	return matched
+}
+
+func end(r *resolve.Rule) int {
+	if r.Anchor != nil {
+		return r.Anchor.End
+	}
+	return r.Nr + 1
+}
+
+func matches(r *resolve.Rule, p packet) bool {
+	ports := p.proto == 6 || p.proto == 17
+	return (r.Direction == resolve.AnyDirection || r.Direction == p.direction) &&
+		(r.Interface.Any || (r.Interface.Name == p.iface) != r.Interface.Not) &&
+		(r.Family == resolve.AnyFamily || r.Family == p.family) &&
+		(r.Proto == 0 || r.Proto == p.proto) &&
+		holds(&r.From, p.src, p.sport, ports) && holds(&r.To, p.dst, p.dport, ports) &&
+		(p.proto != 6 || p.flags&r.Flags.Mask == r.Flags.Set)
+}
+
+func holds(e *resolve.Endpoint, a netip.Addr, port uint16, ports bool) bool {
+	return (e.Port.Op == resolve.AnyPort || ports && e.Port.Match(port)) &&
+		(e.Addr.Kind == resolve.AnyAddress || e.Addr.Prefix.Contains(a) != e.Addr.Not)
+}
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+func randomRule(r *rand.Rand, depth int) string {
+	if depth < 2 && r.IntN(8) == 0 {
+		return "anchor " + randomHead(r, pick(r, "", "in", "out")) + " {\n" + randomRule(r, depth+1) + "\n" + randomRule(r, depth+1) + "\n}"
+	}
+	if r.IntN(12) == 0 {
+		return "match out " + pick(r, "", "on em0") + " inet nat-to 10.0.0.1"
+	}
+	return pick(r, "pass ", "block ") + pick(r, "", "in ", "out ") + pick(r, "", "quick ") + randomHead(r, "")
+}
+
+func randomHead(r *rand.Rand, direction string) string {
+	words := []string{direction, pick(r, "", "", "on em0", "on em1", "on ! em0"), pick(r, "inet", "inet", "inet", "inet6", "")}
+	v4 := words[2] == "inet"
+	proto := pick(r, "", "proto tcp", "proto udp")
+	words = append(words, proto)
+	for _, side := range []string{"from ", "to "} {
+		host, port := "any", ""
+		if v4 {
+			host = pick(r, "any", "any", "10.0.0.0/8", "10.0.0.1", "10.0.0.0/24", "! 10.0.0.0/24")
+		}
+		if proto != "" {
+			port = pick(r, "", "", " port 1", " port 1:3", " port > 2", " port != 2", " port 1 >< 4", " port 2 <> 3")
+		}
+		words = append(words, side+host+port)
+	}
+	return strings.Join(words, " ")
+}
+
+func randomPacket(r *rand.Rand) packet {
+	p := packet{
+		direction: pick(r, resolve.In, resolve.Out), iface: pick(r, "em0", "em1", "em2"), family: pick(r, resolve.Inet, resolve.Inet6),
+		proto: pick[uint8](r, 6, 6, 17, 1), sport: uint16(r.IntN(6)), dport: uint16(r.IntN(6)), flags: pick[uint8](r, 2, 16, 18),
+	}
+	addr := func() netip.Addr {
+		if p.family == resolve.Inet6 {
+			return netip.MustParseAddr("2001:db8::1")
+		}
+		return netip.MustParseAddr(pick(r, "10.0.0.1", "10.0.0.2", "10.1.0.1", "11.0.0.1"))
+	}
+	p.src, p.dst = addr(), addr()
+	return p
+}
+
+// TestCost checks that the cost is linear also where rules are made to have many
+// forms, and many rules one form.
+func TestCost(t *testing.T) {
+	for name, line := range map[string]func(i int) string{
+		"many forms": func(i int) string {
+			return fmt.Sprintf("pass in quick on em%d proto tcp from 10.0.0.0/%d to 11.0.0.0/%d port %d", i%3, 8+i%24, 8+i/24%24, i%60000)
+		},
+		"one form": func(i int) string { return fmt.Sprintf("pass in quick on em0 proto tcp to port %d", i%60000) },
+		"no state": func(i int) string { return fmt.Sprintf("pass in on em%d proto udp to port %d no state", i, i%60000) },
+		"translations": func(i int) string {
+			return fmt.Sprintf("match out nat-to 10.0.%d.%d", i/250%250, i%250)
+		},
+	} {
+		var src strings.Builder
+		for i := range 5_000 {
+			fmt.Fprintln(&src, line(i))
+		}
+		rules, list := load(t, src.String())
+		start := time.Now()
+		Warn(rules, &list)
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%s: %v for 5,000 rules", name, took)
+		}
+	}
+}

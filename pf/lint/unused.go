@@ -1,0 +1,29 @@
+package lint
+
+import (
+	"fmt"
+
+	"weir/pf/ast"
+	"weir/pf/diag"
+)
+
+// unused warns of macros and tables that nothing uses. A table that persists is
+// kept for others to use.
+func unused(stmts []ast.Stmt, list *diag.List) {
+	for _, s := range stmts {
+		switch s := s.(type) {
+		case *ast.Macro:
+			if !s.Used {
+				warn(list, unusedMacro, diag.Diagnostic{Span: s.Name.Span, Message: fmt.Sprintf("macro %q is never used", s.Name.Text)})
+			}
+		case *ast.Table:
+			if !s.Used && !s.Flags.Persist {
+				warn(list, unusedTable, diag.Diagnostic{Span: s.Name.Span, Message: fmt.Sprintf("table <%s> is never used", s.Name.Text)})
+			}
+		case *ast.Rule:
+			if s.Anchor != nil {
+				unused(s.Anchor.Body, list)
+			}
+		}
+	}
+}
