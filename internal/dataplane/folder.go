@@ -120,10 +120,11 @@ func Remove(dir string) error {
 				return err
 			}
 		}
-		if err := steps.RemoveAll(dir); err != nil {
-			return fmt.Errorf("remove pins: %w", err)
+		// The tables first: without them nothing counts as loaded, whatever else is left.
+		if err := removeAll(dir, tablesDir, nextTablesDir, oldTablesDir); err != nil {
+			return err
 		}
-		return nil
+		return removeAll(dir, "")
 	})
 }
 

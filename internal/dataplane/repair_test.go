@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -47,5 +48,30 @@ func TestRepair(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(n.dir, nextGenerationDir)); !isMissing(err) {
 			t.Errorf("%s: its pins are left: %v", test.name, err)
 		}
+	}
+}
+
+// A removal that is cut short leaves nothing that counts as loaded, whatever is
+// left of the pins.
+func TestRemovalIsCutShort(t *testing.T) {
+	n := newNet(t)
+	d := build(t, n.blank())
+	commit(t, d, n.attachments(false))
+	check(t, d.Close())
+	check(t, removeAll(n.dir, tablesDir, nextTablesDir, oldTablesDir))
+	if _, err := os.Stat(filepath.Join(n.dir, generationDir, ledgerName)); err != nil {
+		t.Fatalf("nothing is left to be mistaken: %v", err)
+	}
+	if v, err := Open(n.dir); !errors.Is(err, ErrNotLoaded) {
+		t.Errorf("what is left counts as loaded: %v, %v", v, err)
+	}
+	next := build(t, n.blank())
+	if !next.Fresh() {
+		t.Error("states are kept of tables that are gone")
+	}
+	check(t, next.Close())
+	check(t, Remove(n.dir))
+	if _, err := os.Stat(n.dir); !isMissing(err) {
+		t.Errorf("the folder is left: %v", err)
 	}
 }
