@@ -11,7 +11,11 @@ type Pool struct {
 	Key        *Word // of source-hash: 0x and 32 digits, or any text; nil: one is drawn
 	Sticky     bool  // sticky-address
 	StaticPort bool
-	Binat      bool // in an expanded rule: one half of binat-to
+
+	EndpointIndependent bool // FreeBSD's: a source keeps its port towards all destinations
+	PreferIPv6NextHop   bool // FreeBSD's: of next hops of both families those of IPv6
+
+	Binat bool // in an expanded rule: one half of binat-to
 }
 
 // PoolType says how an address is chosen.

@@ -58,7 +58,7 @@ func (p *parser) poolHosts(pool *ast.Pool, name string) {
 		h := p.host()
 		p.weight(&h)
 		if h.Not || h.Kind == ast.HostAny {
-			p.faults.Errorf(h.Span, "%s takes an address, not ! or any", name)
+			p.fail(h.Span, "%s takes an address, not ! or any", name)
 		}
 		pool.Hosts = append(pool.Hosts, h)
 	})
@@ -80,6 +80,10 @@ var poolTypes = map[string]ast.PoolType{
 	"bitmask": ast.Bitmask, "random": ast.Random, "source-hash": ast.SourceHash,
 	"round-robin": ast.RoundRobin, "least-states": ast.LeastStates,
 }
+
+// poolWords are options of pools that OpenBSD does not know, so that they are no
+// keywords.
+var poolWords = setOf("endpoint-independent", "prefer-ipv6-nexthop", "map-e-portset")
 
 // poolOptions reads how addresses are chosen from a pool, in any order.
 func (p *parser) poolOptions(pool *ast.Pool) {
@@ -103,6 +107,10 @@ func (p *parser) poolOptions(pool *ast.Pool) {
 			p.flag(&pool.StaticPort, at, "static-port")
 		case p.acceptWord("sticky-address"):
 			p.flag(&pool.Sticky, at, "sticky-address")
+		case p.acceptWord("endpoint-independent"):
+			p.flag(&pool.EndpointIndependent, at, "endpoint-independent")
+		case p.acceptWord("prefer-ipv6-nexthop"):
+			p.flag(&pool.PreferIPv6NextHop, at, "prefer-ipv6-nexthop")
 		default:
 			return
 		}
@@ -122,7 +130,7 @@ func (p *parser) flag(target *bool, at token.Span, name string) {
 func (p *parser) hashKey() *ast.Word {
 	var words []string
 	start := p.tok.Span
-	for p.is(token.String) || p.is(token.Word) && !token.IsKeyword(p.tok.Text) && !isClauseWord(p.tok.Text) {
+	for p.is(token.String) || p.is(token.Word) && !token.IsKeyword(p.tok.Text) && !isClauseWord(p.tok.Text) && !poolWords[p.tok.Text] {
 		words = append(words, p.tok.Text)
 		p.advance()
 	}
@@ -202,12 +210,12 @@ func (p *parser) nextHop(kind ast.RouteKind, early bool) ast.Host {
 	}
 	h := p.host()
 	if h.Not || h.Kind == ast.HostAny {
-		p.faults.Errorf(start.To(h.Span), "%s takes an address, not ! or any", kind)
+		p.fail(start.To(h.Span), "%s takes an address, not ! or any", kind)
 	}
 	return h
 }
 
-// pair reads (if) or (if host).
+// pair reads (if), the interface's changing addresses, or (if host).
 func (p *parser) pair(kind ast.RouteKind) ast.Host {
 	start := p.tok.Span
 	p.advance()
@@ -221,7 +229,7 @@ func (p *parser) pair(kind ast.RouteKind) ast.Host {
 	}
 	h := p.host()
 	if h.Not || h.Kind == ast.HostAny {
-		p.faults.Errorf(h.Span, "%s takes an address, not ! or any", kind)
+		p.fail(h.Span, "%s takes an address, not ! or any", kind)
 	}
 	p.expect(token.RightParen, "the next hop")
 	h.Span, h.Via = start.To(p.last), name.Text

@@ -72,6 +72,7 @@ func (p *parser) tableName() ast.Word {
 // tableHost reads an address that can stand in a table.
 func (p *parser) tableHost() ast.Host {
 	h := p.host()
+	p.weight(&h)
 	switch h.Kind {
 	case ast.HostTable:
 		p.faults.Errorf(h.Span, "a table cannot hold a table")

@@ -2,7 +2,6 @@ package printer
 
 import (
 	"fmt"
-	"strconv"
 
 	"weir/pf/ast"
 )
@@ -32,19 +31,13 @@ func pool(c *clauses, keyword string, p *ast.Pool) {
 	}
 	c.addIf(p.Sticky, "sticky-address")
 	c.addIf(p.StaticPort, "static-port")
+	c.addIf(p.EndpointIndependent, "endpoint-independent")
+	c.addIf(p.PreferIPv6NextHop, "prefer-ipv6-nexthop")
 }
 
-// target prints an address of a pool with its weight.
-func target(h *ast.Host) string {
-	if h.Weight == 0 {
-		return place(h)
-	}
-	return place(h) + " weight " + strconv.Itoa(int(h.Weight))
-}
-
-// place prints an address of a pool: a network of length 0 in digits, an
+// target prints an address of a pool, as in pf without its weight: a network of length 0 in digits, an
 // interface and next hop as a pair.
-func place(h *ast.Host) string {
+func target(h *ast.Host) string {
 	switch {
 	case h.Via == "":
 		return address(h)

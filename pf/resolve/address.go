@@ -23,9 +23,6 @@ const (
 func (r *resolver) hosts(list []ast.Host, where place) []ast.Host {
 	var all []ast.Host
 	for i := range list {
-		if list[i].Weight > 0 {
-			r.faults.Unenforced(list[i].Span, "weight")
-		}
 		all = append(all, r.resolve(&list[i], where)...)
 	}
 	return all

@@ -76,9 +76,8 @@ func (r *resolver) checkRoute(in *ast.Rule) {
 // binat adds the two rules that binat-to stands for: nat-to for what goes out,
 // and rdr-to for what comes in to the addresses that it translates to.
 func (r *resolver) binat(out *ast.Rule, l *lists, at [listed]int) {
-	before := r.faults.Errors()
-	source := r.binatSource(out)
-	if r.faults.Errors() > before {
+	source, ok := r.binatSource(out)
+	if !ok {
 		return
 	}
 	nat, back := *out.Binat, *out.Binat
@@ -98,7 +97,7 @@ func (r *resolver) binat(out *ast.Rule, l *lists, at [listed]int) {
 	r.expand(&incoming, &lists{
 		on: from(l.on, at[0]), protos: from(l.protos, at[1]), icmp: from(l.icmp, at[2]),
 		from: from(l.to, at[4]), to: nat.Hosts, fromPorts: from(l.toPorts, at[7]), toPorts: from(l.fromPorts, at[5]),
-		users: from(l.users, at[8]), groups: from(l.groups, at[9]),
+		systems: from(l.systems, at[6]), users: from(l.users, at[8]), groups: from(l.groups, at[9]),
 		family: out.Family, familySpan: l.familySpan,
 		accept: func(out *ast.Rule, _ [listed]int) bool {
 			r.add(out)
@@ -112,35 +111,50 @@ func from[T any](list []T, i int) []T { return list[min(i, len(list)):] }
 
 // binatSource checks the two sides of a combination with binat-to, and gives
 // the source.
-func (r *resolver) binatSource(out *ast.Rule) ast.Host {
+func (r *resolver) binatSource(out *ast.Rule) (source ast.Host, ok bool) {
 	pool := out.Binat
-	if len(out.From.Hosts) == 0 || out.From.Hosts[0].Kind == ast.HostAny {
-		r.faults.Errorf(pool.Span, "binat-to needs a source address: from any cannot be turned round")
-		return ast.Host{}
-	}
-	source := out.From.Hosts[0]
 	target := pool.Hosts[0]
-	for _, h := range []*ast.Host{&source, &target} {
-		switch {
-		case h.Kind == ast.HostDynamic && changing(h):
-			r.faults.Errorf(h.Span, "binat-to takes one address of an interface: (%s:0)", h.Name)
-		case h.Kind == ast.HostDynamic:
-		case h.Kind != ast.HostPrefix:
-			r.faults.Errorf(h.Span, "binat-to needs an address or network on both sides")
-		case h.Prefix.Bits() == 0:
-			r.faults.Errorf(h.Span, "binat-to needs a network with a length on both sides")
+	switch {
+	case len(out.From.Hosts) == 0, out.From.Hosts[0].Kind == ast.HostAny:
+		r.faults.Errorf(pool.Span, "binat-to needs a source address: from any cannot be turned round")
+		return source, false
+	case pool.StaticPort:
+		r.faults.Errorf(pool.Span, "binat-to never changes ports; leave static-port out")
+		return source, false
+	case pool.Port != nil:
+		r.faults.Errorf(pool.Port.Span, "binat-to never changes ports; leave port out")
+		return source, false
+	}
+	source = out.From.Hosts[0]
+	if !r.binatSide(&source) || !r.binatSide(&target) {
+		return source, false
+	}
+	if source.Kind == ast.HostPrefix && target.Kind == ast.HostPrefix {
+		if source.Prefix.Bits() != target.Prefix.Bits() {
+			r.faults.Warnf(pool.Span, "the source and what it is translated to are of different lengths, /%d and /%d",
+				source.Prefix.Bits(), target.Prefix.Bits())
+		}
+		if !fixed(&source) || !fixed(&target) {
+			r.faults.Unenforced(pool.Span, "binat-to of networks")
 		}
 	}
-	if pool.StaticPort {
-		r.faults.Errorf(pool.Span, "binat-to never changes ports; leave static-port out")
-	}
-	if pool.Port != nil {
-		r.faults.Errorf(pool.Port.Span, "binat-to never changes ports; leave port out")
-	}
-	if source.Kind == ast.HostPrefix && target.Kind == ast.HostPrefix && source.Prefix.Bits() != target.Prefix.Bits() {
-		r.faults.Warnf(pool.Span, "the source and what it is translated to are of different lengths, /%d and /%d",
-			source.Prefix.Bits(), target.Prefix.Bits())
-	}
 	source.Not = false
-	return source
+	return source, true
+}
+
+// binatSide checks one side of binat-to.
+func (r *resolver) binatSide(h *ast.Host) bool {
+	switch {
+	case h.Kind == ast.HostDynamic && changing(h):
+		r.faults.Errorf(h.Span, "binat-to takes one address of an interface: (%s:0)", h.Name)
+	case h.Kind == ast.HostDynamic:
+		return true
+	case h.Kind != ast.HostPrefix:
+		r.faults.Errorf(h.Span, "binat-to needs an address or network on both sides")
+	case h.Prefix.Bits() == 0:
+		r.faults.Errorf(h.Span, "binat-to needs a network with a length on both sides")
+	default:
+		return true
+	}
+	return false
 }

@@ -43,7 +43,7 @@ func (r *resolver) pools(in *ast.Rule, l *lists) {
 		}
 	}
 	if in.Route != nil {
-		p.route = r.targets(&in.Route.Pool, in.Route.Kind.String())
+		p.route = r.targets(r.namedHops(&in.Route.Pool), in.Route.Kind.String())
 		p.route.hops = true
 		r.checkHops(p.route)
 	}
@@ -152,6 +152,10 @@ func (r *resolver) checkPool(t *targets) {
 		r.faults.Errorf(p.Span, "static-port stands behind nat-to only")
 	case p.StaticPort && p.Port != nil && !defaultPorts(p.Port):
 		r.faults.Errorf(p.Port.Span, "static-port and a port exclude each other")
+	case p.EndpointIndependent && (t.rdr || t.hops):
+		r.faults.Errorf(p.Span, "endpoint-independent stands behind nat-to only")
+	case p.PreferIPv6NextHop && !t.hops:
+		r.faults.Errorf(p.Span, "prefer-ipv6-nexthop stands behind route-to, reply-to and dup-to only")
 	}
 	if !t.rdr {
 		natPorts(p)
@@ -162,6 +166,10 @@ func (r *resolver) checkPool(t *targets) {
 // unenforcedPool warns of a way to choose that the dataplane does not know. Of
 // one address there is nothing to choose.
 func (r *resolver) unenforcedPool(t *targets) {
+	if t.pool.EndpointIndependent {
+		r.faults.Unenforced(t.pool.Span, "endpoint-independent")
+	}
+	r.unenforcedWeight(t)
 	if t.hops || len(t.hosts) == 1 && fixed(&t.hosts[0]) {
 		return
 	}
@@ -174,14 +182,55 @@ func (r *resolver) unenforcedPool(t *targets) {
 	}
 }
 
-// fixed reports whether a pool of this one element has one address.
-func fixed(h *ast.Host) bool { return h.Kind == ast.HostPrefix && h.Prefix.IsSingleIP() }
+// unenforcedWeight warns of weights that are not kept: in round-robin those of
+// single addresses are, and of one address there is nothing to weigh.
+func (r *resolver) unenforcedWeight(t *targets) {
+	if len(t.hosts) < 2 || t.pool.Type != ast.RoundRobin {
+		return // other types do not look at weights, or are not enforced
+	}
+	for i := range t.hosts {
+		if h := &t.hosts[i]; h.Weight > 0 && !t.hops && !weighable(t.hosts) {
+			r.faults.Unenforced(h.Span, "weight of networks")
+			return
+		}
+	}
+}
+
+// fixed reports whether a pool of this one element has one address at most.
+func fixed(h *ast.Host) bool {
+	switch h.Kind {
+	case ast.HostPrefix:
+		return h.Prefix.IsSingleIP()
+	case ast.HostDynamic:
+		return !changing(h) && h.Bits < 0 && !h.Network
+	}
+	return false
+}
+
+// namedHops makes hosts of the words before a rule's family, which are taken for
+// interfaces, that no interface has and some host does.
+func (r *resolver) namedHops(p *ast.Pool) *ast.Pool {
+	named := *p
+	named.Hosts = slices.Clone(p.Hosts)
+	for i := range named.Hosts {
+		h := &named.Hosts[i]
+		if h.Via == "" {
+			continue
+		}
+		if h.Kind == ast.HostAny && r.named(h.Via) == nil && len(r.host.Hosts[h.Via]) > 0 {
+			h.Kind, h.Name, h.Via = ast.HostName, h.Via, ""
+			continue
+		}
+		r.known(ast.Word{Span: h.Span, Text: h.Via})
+	}
+	return &named
+}
 
 // checkHops checks what addresses of interfaces next hops are.
 func (r *resolver) checkHops(t *targets) {
 	for i := range t.hosts {
-		if h := &t.hosts[i]; h.Kind == ast.HostDynamic && h.Via == "" {
-			r.faults.Errorf(h.Span, "a next hop is never an address of this machine; (%s:peer) is the other end of a link", h.Name)
+		if h := &t.hosts[i]; h.Kind == ast.HostDynamic && h.Via == "" && (!h.Peer || h.NoAlias) {
+			r.faults.Errorf(h.Span, "a next hop is no address of this machine; (%s:peer) is the other end of a link", h.Name)
 		}
 	}
 }
@@ -249,6 +298,7 @@ func (r *resolver) listTable(t *targets) ast.Host {
 	}
 	if r.listed += len(t.hosts); r.listed > maxListed {
 		r.faults.Errorf(t.pool.Span, "the lists to choose from become tables of more than %d addresses here", maxListed)
+		return t.hosts[0]
 	}
 	return r.newTable(t.hosts, t.table)
 }

@@ -57,6 +57,7 @@ func (r *resolver) table(t *ast.Table) {
 		resolved.Sources[i] = source
 		resolved.Entries = append(resolved.Entries, entries(source.Hosts)...)
 	}
+	r.tableWeights(&resolved)
 	if r.tables[t.Name.Text] == t {
 		r.tables[t.Name.Text] = &resolved
 	}

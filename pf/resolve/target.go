@@ -92,7 +92,7 @@ func lowerChoice(p *ast.Pool) Choice {
 	case ast.LeastStates:
 		out.Type = LeastStates
 	case ast.NoPoolType:
-		if p.Binat && !fixed(&p.Hosts[0]) {
+		if p.Binat && p.Hosts[0].Kind == ast.HostPrefix && !fixed(&p.Hosts[0]) {
 			out.Type = Bitmask // one network for another
 		}
 	}
@@ -173,7 +173,7 @@ func (r *resolver) tableAddrs(name string, family ast.Family) []Address {
 	key := lowered{&t.Entries[0], len(t.Entries), family}
 	addrs, done := r.lowered[key]
 	if !done {
-		addrs = inFamily(nil, t.Entries, family)
+		addrs = weighted(t, family)
 		r.lowered[key] = addrs
 	}
 	return addrs

@@ -1,0 +1,93 @@
+package resolve
+
+import (
+	"weir/pf/ast"
+)
+
+// maxShares is how many places the weights of a table may make of its addresses.
+const maxShares = 1 << 16
+
+// weighable reports whether the weights of these addresses can be kept: all are
+// single ones, and not too many shares come of them.
+func weighable(hosts []ast.Host) bool {
+	for i := range hosts {
+		if !fixed(&hosts[i]) {
+			return false
+		}
+	}
+	return len(shares(hosts)) > 0
+}
+
+// weighted gives the addresses of a table that are of a family, each as often as
+// its weight says.
+func weighted(t *ast.Table, family ast.Family) []Address {
+	var hosts []ast.Host
+	for _, source := range t.Sources {
+		for _, h := range source.Hosts {
+			if !h.Not && (family == ast.AnyFamily || familyOf(&h) == family) {
+				hosts = append(hosts, h)
+			}
+		}
+	}
+	if !hasWeights(hosts) || !weighable(hosts) {
+		return inFamily(nil, t.Entries, family)
+	}
+	order := shares(hosts)
+	addrs := make([]Address, len(order))
+	for i, at := range order {
+		addrs[i] = poolAddress(&hosts[at])
+	}
+	return addrs
+}
+
+// tableWeights warns of weights in a table that cannot be kept.
+func (r *resolver) tableWeights(t *ast.Table) {
+	var hosts []ast.Host
+	for _, source := range t.Sources {
+		hosts = append(hosts, source.Hosts...)
+	}
+	if hasWeights(hosts) && !weighable(hosts) {
+		r.faults.Unenforced(t.Span, "weight of networks")
+	}
+}
+
+func hasWeights(hosts []ast.Host) bool {
+	for i := range hosts {
+		if hosts[i].Weight > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// shares gives the order in which weighted round-robin takes its elements: as in
+// pf, in rounds of falling weight, each of those that weigh as much. It is empty
+// if it would be too long.
+func shares(hosts []ast.Host) []int {
+	top, step, total := 1, 0, 0
+	for i := range hosts {
+		w := weightOf(&hosts[i])
+		top, step, total = max(top, w), gcd(w, step), total+w
+	}
+	if step == 0 || total/step > maxShares {
+		return nil
+	}
+	order := make([]int, 0, total/step)
+	for round := top; round > 0; round -= step {
+		for i := range hosts {
+			if weightOf(&hosts[i]) >= round {
+				order = append(order, i)
+			}
+		}
+	}
+	return order
+}
+
+func weightOf(h *ast.Host) int { return max(int(h.Weight), 1) }
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
