@@ -21,7 +21,7 @@ func (m *Model) translateFirst(c *crossing, a *asked) bool {
 		return false
 	}
 	for _, kind := range listsOf[a.direction] {
-		t := m.firstOf(kind, c, a)
+		t, _ := m.firstOf(m.rules.Translations, kind, c, a)
 		if t == nil {
 			continue
 		}
@@ -37,27 +37,32 @@ func (m *Model) translateFirst(c *crossing, a *asked) bool {
 }
 
 // firstOf returns the first rule of a list that matches; nil if none does, or
-// if it says that nothing is translated.
-func (m *Model) firstOf(kind resolve.TranslationKind, c *crossing, a *asked) *resolve.TranslationRule {
-	for _, t := range m.rules.Translations {
-		if t.Kind != kind || t.Anchor != "" || !m.matchesTranslationRule(t, a) {
+// if it says that nothing is translated. Ended: one of the two was found.
+func (m *Model) firstOf(rules []*resolve.TranslationRule, kind resolve.TranslationKind, c *crossing, a *asked) (first *resolve.TranslationRule, ended bool) {
+	for _, t := range rules {
+		if t.Kind != kind || !m.matchesTranslationRule(t, a) {
 			continue
 		}
 		if t.Tag != "" {
 			a.tag, c.tag = t.Tag, t.Tag
 		}
-		if t.No {
-			return nil
+		switch {
+		case t.No:
+			return nil, true
+		case t.Path == "":
+			return t, true
 		}
-		return t
+		if first, ended := m.firstOf(t.Inside, kind, c, a); ended {
+			return first, true
+		}
 	}
-	return nil
+	return nil, false
 }
 
 // matchesTranslationRule asks a packet that comes in for a binat rule's
 // addresses the other way round: it goes from To to what From is translated to.
 func (m *Model) matchesTranslationRule(t *resolve.TranslationRule, a *asked) bool {
-	if t.Kind != resolve.BinatRule || t.No || a.direction == resolve.Out {
+	if t.Kind != resolve.BinatRule || t.No || t.Path != "" || a.direction == resolve.Out {
 		return m.matches(&t.Rule, a)
 	}
 	back := t.Rule

@@ -28,5 +28,5 @@ type Translation struct {
 	No      bool       // packets that match stay as they are
 	Pass    bool       // packets that match are not shown to the filter rules
 	Target  *Pool      // behind ->; nil with No and in an anchor
-	Anchor  *Word      // of nat-anchor and its like: where the rules are; else nil
+	Ruleset *Word      // of nat-anchor and its like: the anchor whose rules of this kind are asked; else nil
 }

@@ -79,8 +79,11 @@ func (p *parser) translationAnchor() ast.Stmt {
 	t := &ast.Translation{Keyword: p.tok.Span, Kind: translations[strings.TrimSuffix(word, "-anchor")]}
 	t.Span = p.tok.Span
 	p.advance()
-	name := p.name("the name of an anchor")
-	t.Anchor = &name
+	if !p.tok.IsText() {
+		p.expected("the name of an anchor")
+	}
+	name := p.anchorPath()
+	t.Ruleset = &name
 	p.translationHead(t)
 	p.translationOptions(t)
 	if p.is(token.Arrow) {

@@ -7,8 +7,8 @@ import (
 // Translation prints a translation rule of FreeBSD's without a line end.
 func Translation(t *ast.Translation) string {
 	var c clauses
-	if t.Anchor != nil {
-		c.add(t.Kind.String()+"-anchor", quote(t.Anchor.Text))
+	if t.Ruleset != nil {
+		c.add(t.Kind.String()+"-anchor", quote(t.Ruleset.Text))
 	} else {
 		c.addIf(t.No, "no")
 		c.add(t.Kind.String())

@@ -27,6 +27,8 @@ type flattener struct {
 	open     map[string]bool // anchors that are being called
 	children map[string][]string
 	full     bool // there are too many rules
+
+	translated int // translation rules so far
 }
 
 // scope adds the rules of a scope.

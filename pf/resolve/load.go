@@ -155,9 +155,7 @@ func (r *resolver) ruleset() *Ruleset {
 	f := &flattener{resolver: r, rules: rs.Rules, open: make(map[string]bool)}
 	rs.Tables = r.allTables()
 	rs.fillTables(r.host)
-	for i, t := range r.translations {
-		rs.Translations = append(rs.Translations, r.lowerTranslation(i, t))
-	}
+	rs.Translations = f.translationLists(r.main)
 	f.scope(r.main)
 	rs.Rules = f.rules
 	r.out.Stmts = r.stmts()

@@ -23,21 +23,21 @@ const (
 // first rule that matches ends its list.
 //
 // Of the embedded Rule, the fields that ask are used, Log and Tag, and by its
-// kind Nat or Rdr, which are nil with No and in an anchor; Nr is the place in
-// Ruleset.Translations.
+// kind Nat or Rdr, which are nil with No and in an anchor; Nr counts the rules of
+// all lists, those of an anchor wherever it is asked.
 type TranslationRule struct {
 	Rule
 	Kind   TranslationKind
 	No     bool    // translates nothing, and ends the list
 	Pass   bool    // the filter rules are not asked
 	Binat  Address // of binat: one network, as long as From's
-	Anchor string  // the anchor that is asked here; empty: this is a rule
+	Path   string  // of the anchor whose rules are asked here; empty: this is a rule
+	Inside []*TranslationRule
 }
 
 // translationRule expands a translation rule as rule does a filter rule.
 func (r *resolver) translationRule(in *ast.Translation) {
 	before := r.faults.Errors()
-	r.faults.Unenforced(in.Keyword, translationName(in))
 	r.checkTranslation(in)
 	l := r.lists(&in.Rule)
 	var target []ast.Host
@@ -60,12 +60,9 @@ func (r *resolver) translationRule(in *ast.Translation) {
 	r.expand(&in.Rule, l)
 }
 
-// translationName is what a user calls the statement.
+// translationName is what a user calls the rule.
 func translationName(in *ast.Translation) string {
-	switch {
-	case in.Anchor != nil:
-		return in.Kind.String() + "-anchor"
-	case in.No:
+	if in.No {
 		return "no " + in.Kind.String()
 	}
 	return in.Kind.String()
@@ -74,6 +71,9 @@ func translationName(in *ast.Translation) string {
 // checkTranslation checks what does not depend on the elements of lists.
 func (r *resolver) checkTranslation(in *ast.Translation) {
 	r.textsGiven(&in.Rule)
+	if in.Ruleset == nil {
+		r.faults.Unenforced(in.Keyword, translationName(in))
+	}
 	if in.Target == nil {
 		return
 	}
@@ -184,7 +184,7 @@ func (r *resolver) fitBinat(t *ast.Translation) bool {
 func (r *resolver) addTranslation(t *ast.Translation) {
 	fitBits(&t.Rule)
 	asks := t.Rule
-	if t.Kind != ast.RdrRule || t.Anchor != nil {
+	if t.Kind != ast.RdrRule || t.Ruleset != nil {
 		asks.From.Ports, asks.To.Ports = nil, nil // may stand without a protocol: any that has ports
 	}
 	if r.consistent(&asks) && r.rdrConsistent(t) && r.texts(&t.Rule) {
@@ -195,7 +195,7 @@ func (r *resolver) addTranslation(t *ast.Translation) {
 
 // rdrConsistent checks that the port that rdr asks for can be counted from.
 func (r *resolver) rdrConsistent(t *ast.Translation) bool {
-	if t.Kind != ast.RdrRule || t.Anchor != nil {
+	if t.Kind != ast.RdrRule || t.Ruleset != nil {
 		return true
 	}
 	if t.Target != nil && t.Target.Port != nil && (len(t.Protos) == 0 || !hasPorts(t.Protos[0].Number)) {
@@ -209,6 +209,60 @@ func (r *resolver) rdrConsistent(t *ast.Translation) bool {
 		}
 	}
 	return true
+}
+
+// translationLists lowers the translation rules of a scope, and those of the
+// anchors that it asks.
+func (f *flattener) translationLists(s *scope) []*TranslationRule {
+	outer := f.resolver.scope
+	f.resolver.scope = s
+	defer func() { f.resolver.scope = outer }()
+	var rules []*TranslationRule
+	for _, t := range s.translations {
+		if f.translated++; f.translated > f.maxRules {
+			f.faults.Errorf(t.Span, "the configuration expands to more than %d translation rules here, with those of the anchors it asks", f.maxRules)
+			return rules
+		}
+		rule := f.lowerTranslation(f.translated-1, t)
+		f.inTables(s, &rule.Rule)
+		if t.Ruleset != nil {
+			f.askInside(s, t, rule)
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+// askInside gives an anchor the rules of its kind that it asks.
+func (f *flattener) askInside(s *scope, t *ast.Translation, rule *TranslationRule) {
+	path, all, ok := s.callee(t.Ruleset.Text)
+	if !ok {
+		f.faults.Errorf(t.Ruleset.Span, "this leads out of the configuration: there are too many ..")
+		return
+	}
+	rule.Path = path
+	called := []string{path}
+	if all {
+		called, rule.Path = f.in(path), path+"/*"
+	}
+	for _, path := range called {
+		body := f.anchors[path]
+		switch {
+		case body == nil || f.translated > f.maxRules:
+		case f.open[path]:
+			f.faults.Errorf(t.Ruleset.Span, "the anchor %q asks itself", path)
+		case len(f.open) >= maxCalls:
+			f.faults.Errorf(t.Span, "anchors ask anchors more than %d deep", maxCalls)
+		default:
+			f.open[path] = true
+			for _, inside := range f.translationLists(body) {
+				if inside.Kind == rule.Kind {
+					rule.Inside = append(rule.Inside, inside)
+				}
+			}
+			delete(f.open, path)
+		}
+	}
 }
 
 // lowerTranslation turns an expanded translation rule into the form that is
@@ -230,8 +284,5 @@ func (r *resolver) lowerTranslation(nr int, in *ast.Translation) *TranslationRul
 		out.Binat = poolAddress(&in.Target.Hosts[0])
 	}
 	out.Text = printer.Translation(in)
-	if in.Anchor != nil {
-		out.Anchor = in.Anchor.Text
-	}
 	return out
 }
