@@ -45,6 +45,23 @@ func TestGolden(t *testing.T) {
 
 func report(t *testing.T, rules, description, expectations string) string {
 	t.Helper()
+	r, err := run(t, rules, description, expectations)
+	var faults expect.Faults
+	if errors.As(err, &faults) {
+		return err.Error() + "\n"
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := r.Fprint(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func run(t *testing.T, rules, description, expectations string) (*expect.Report, error) {
+	t.Helper()
 	host := &resolve.Host{}
 	if err := json.Unmarshal([]byte(description), host); err != nil {
 		t.Fatal(err)
@@ -53,22 +70,11 @@ func report(t *testing.T, rules, description, expectations string) string {
 	if set == nil {
 		t.Fatalf("the rules are refused: %v", list.Err())
 	}
-	var faults expect.Faults
 	all, err := expect.Read("expect", []byte(expectations))
-	if err == nil {
-		var r *expect.Report
-		if r, err = expect.NewJudge(set, host, expect.Described(host)).Run("expect", all); err == nil {
-			var b strings.Builder
-			if err := r.Fprint(&b); err != nil {
-				t.Fatal(err)
-			}
-			return b.String()
-		}
+	if err != nil {
+		return nil, err
 	}
-	if !errors.As(err, &faults) {
-		t.Fatalf("%v is no fault of the file", err)
-	}
-	return err.Error() + "\n"
+	return expect.NewJudge(set, host, expect.Described(host)).Run("expect", all)
 }
 
 func section(a *txtar.Archive, name string) string {
