@@ -31,8 +31,9 @@ type Interfaces struct {
 type Interface struct {
 	Name      string         `json:"name"`
 	Groups    []string       `json:"groups"`
-	Addresses []netip.Prefix `json:"addresses"`       // in the interface's order
-	Peers     []netip.Addr   `json:"peers,omitempty"` // the other ends of its point-to-point links
+	Addresses []netip.Prefix `json:"addresses"`               // in the interface's order
+	Peers     []netip.Addr   `json:"peers,omitempty"`         // the other ends of its point-to-point links
+	Default   []netip.Addr   `json:"default_route,omitempty"` // the gateways of its default routes
 	Index     int            `json:"index"`
 	Kind      string         `json:"kind"` // physical, or the kernel's name of the kind
 	Up        bool           `json:"up"`

@@ -158,6 +158,7 @@ func ReadInterfaces(f Folder, choose func(*netif.Link) (why string)) (*Interface
 	all.Services, all.Protocols = host.Unusual()
 	for i := range links {
 		n := NewInterface(&links[i], host.Interfaces[i].Groups)
+		n.Default = host.Interfaces[i].Default
 		n.Hook, n.Why = "none", choose(&links[i])
 		if k := known[n.Index]; k != nil {
 			n.Hook, n.Mode, n.Why, n.Skip = k.Hook, k.Mode, k.Why, k.Skip

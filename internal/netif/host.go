@@ -2,6 +2,7 @@ package netif
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -18,7 +19,7 @@ const Egress = "egress"
 
 // Host is what the resolver asks about this machine.
 func Host(links []Link) (*resolve.Host, error) {
-	egress, err := DefaultRoutes()
+	defaults, err := DefaultRoutes()
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +37,12 @@ func Host(links []Link) (*resolve.Host, error) {
 				peers = append(peers, a.Peer)
 			}
 		}
+		gateways, egress := defaults[l.Index]
+		if egress && len(gateways) == 0 {
+			gateways = peers[:min(1, len(peers))] // there is nobody else on such a link
+		}
 		host.Interfaces = append(host.Interfaces, resolve.HostInterface{
-			Name: l.Name, Groups: Groups(&l, egress[l.Index], named[l.Group]), Addresses: addresses, Peers: peers,
+			Name: l.Name, Groups: Groups(&l, egress, named[l.Group]), Addresses: addresses, Peers: peers, Default: gateways,
 		})
 	}
 	return host, nil
@@ -67,26 +72,38 @@ func Groups(l *Link, egress bool, named string) []string {
 	return groups
 }
 
-// DefaultRoutes gives the indices of the interfaces that a default route of
-// either family leaves by.
-func DefaultRoutes() (map[int]bool, error) {
+// DefaultRoutes gives the interfaces that a default route of either family
+// leaves by, by index, with the gateways of these routes, of each family the
+// first; none for a route that has none.
+func DefaultRoutes() (map[int][]netip.Addr, error) {
 	routes, err := dump(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
-	indices := make(map[int]bool)
+	gateways := make(map[int][]netip.Addr)
+	leaves := func(index int, by net.IP) {
+		if index == 0 {
+			return
+		}
+		found := gateways[index]
+		gateway, ok := netip.AddrFromSlice(by)
+		gateway = gateway.Unmap()
+		ofFamily := func(a netip.Addr) bool { return a.Is4() == gateway.Is4() }
+		if ok && !slices.ContainsFunc(found, ofFamily) {
+			found = append(found, gateway)
+		}
+		gateways[index] = found
+	}
 	for _, r := range routes {
 		if !isDefault(&r) {
 			continue
 		}
-		if r.LinkIndex != 0 {
-			indices[r.LinkIndex] = true
-		}
+		leaves(r.LinkIndex, r.Gw)
 		for _, hop := range r.MultiPath {
-			indices[hop.LinkIndex] = true
+			leaves(hop.LinkIndex, hop.Gw)
 		}
 	}
-	return indices, nil
+	return gateways, nil
 }
 
 func isDefault(r *netlink.Route) bool {

@@ -160,8 +160,15 @@ func TestHost(t *testing.T) {
 			return err
 		}
 		groups := make(map[string][]string)
+		gateways := 0
 		for _, n := range h.Interfaces {
 			groups[n.Name] = n.Groups
+			if gateways += len(n.Default); n.Name != "wan0" && len(n.Default) > 0 {
+				t.Errorf("%s has the default route by %v", n.Name, n.Default)
+			}
+		}
+		if gateways == 0 {
+			t.Error("no default route has a gateway")
 		}
 		want := map[string][]string{"lo": {"loopback"}, "lan0": {"lan", "veth"}, "wan0": {"wan", "veth", "egress"}}
 		if diff := cmp.Diff(want, groups); diff != "" {

@@ -27,7 +27,7 @@ func (p *parser) host() ast.Host {
 		h.Name = p.tableName().Text
 	case p.accept(token.LeftParen):
 		h.Kind = ast.HostDynamic
-		p.hostName(&h, "the name of an interface")
+		p.dynamicName(&h)
 		p.expect(token.RightParen, "the name of an interface")
 		p.bits(&h)
 	case p.acceptWord("route"):
@@ -142,6 +142,22 @@ func (p *parser) hostName(h *ast.Host, what string) {
 			p.fail(w.Span, "%s stands behind the name of an interface", w.Text)
 		}
 		h.Name = h.Name[:i]
+	}
+}
+
+// dynamicName reads the name of an interface in parentheses, with modifiers.
+func (p *parser) dynamicName(h *ast.Host) {
+	at := p.tok.Span
+	p.hostName(h, "the name of an interface")
+	name, modifier, colon := strings.Cut(h.Name, ":")
+	switch _, err := netip.ParseAddr(h.Name); {
+	case err == nil: // the resolver says what is wrong with that
+	case colon:
+		p.faults.Errorf(at, "there is no modifier :%s of interfaces; there are :network, :broadcast, :peer and :0", modifier)
+	case name[0] >= '0' && name[0] <= '9':
+		p.faults.Errorf(at, "%q is not the name of an interface or group, which begins with a letter", name)
+	case len(name) > maxInterfaceName:
+		p.faults.Errorf(at, "the name of an interface has at most %d characters", maxInterfaceName)
 	}
 }
 

@@ -77,6 +77,9 @@ func (r *resolver) word(h *ast.Host) []ast.Host {
 		r.faults.Errorf(h.Span, "%s", fault)
 		return nil
 	} else if p.IsValid() {
+		if zone != "" {
+			r.known(ast.Word{Span: h.Span, Text: zone})
+		}
 		return []ast.Host{prefixHost(h, p, zone)}
 	}
 	addrs, err := r.host.lookup(h.Name)
@@ -124,7 +127,7 @@ func (r *resolver) ofInterface(h *ast.Host, interfaces []*HostInterface) []ast.H
 	}
 	switch {
 	case len(found) > 0:
-	case h.Name == Self && !h.Not:
+	case h.Name == Self && !h.Not && !h.Broadcast && !h.Peer:
 		r.faults.Warnf(h.Span, "this machine has no address yet, so nothing is matched")
 	case h.Broadcast || h.Peer:
 		r.faults.Errorf(h.Span, "%q has no %s address now", h.Name, strings.TrimPrefix(modifier(h), ":"))
