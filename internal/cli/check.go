@@ -53,7 +53,7 @@ hold; 1: it is refused, or an expectation does not hold; 2: wrong usage.`,
 		Args: usageArgs(oneFile),
 		RunE: func(_ *cobra.Command, args []string) error { return check(env, o, args[0]) },
 	}
-	c.Flags().StringVarP(&o.optimize, "optimize", "o", "none", "optimize the rules: none")
+	c.Flags().StringVarP(&o.optimize, "optimize", "o", "none", "optimize the rules as pfctl does: none, basic or profile")
 	c.Flags().StringVar(&o.host, "host", "", "check for the machine that a JSON `file` describes")
 	c.Flags().BoolVarP(&o.names, "port-names", "P", false, "print ports by their names")
 	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, "do not look hosts up in the DNS")
@@ -67,11 +67,9 @@ hold; 1: it is refused, or an expectation does not hold; 2: wrong usage.`,
 // check reads a file and prints it.
 func check(env *Env, o *checkOptions, name string) error {
 	switch o.optimize {
-	case "none":
-	case "basic", "profile":
-		return &UsageError{fmt.Errorf("-o %s is not supported yet", o.optimize)}
+	case "none", "basic", "profile":
 	default:
-		return &UsageError{fmt.Errorf("-o takes none, not %q", o.optimize)}
+		return &UsageError{fmt.Errorf("-o takes none, basic or profile, not %q", o.optimize)}
 	}
 	if o.diff != "" && o.expect != "" {
 		return &UsageError{errors.New("--diff and --expect exclude each other")}
@@ -88,7 +86,7 @@ func check(env *Env, o *checkOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	rules, list := resolve.Load(name, text, host)
+	rules, list := resolve.LoadWith(name, text, host, resolve.Settings{Optimize: o.optimize != "none"})
 	if rules != nil {
 		lint.Warn(rules, &list)
 	}

@@ -29,7 +29,20 @@ func (r *resolver) blockReturn(in *ast.Rule) *ast.Return {
 	out := *in.Return
 	out.Code = r.returnCode(out.Code, ast.Inet, unreachable4)
 	out.Code6 = r.returnCode(out.Code6, ast.Inet6, unreachable6)
+	if out.Kind == ast.ReturnICMP {
+		out.Code = orPort(out.Code, portUnreachable4)
+		out.Code6 = orPort(out.Code6, portUnreachable6)
+	}
 	return &out
+}
+
+// orPort gives a code, or where there is none the one that says that the port is
+// unreachable.
+func orPort(code *ast.Number, port uint16) *ast.Number {
+	if code != nil {
+		return code
+	}
+	return &ast.Number{Word: ast.Word{Text: "port-unr"}, Value: port}
 }
 
 // returnCode looks a code of "unreachable" up; nil stays nil.

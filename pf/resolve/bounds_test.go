@@ -36,7 +36,7 @@ func TestBounds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rules, list := load("in", []byte(test.src), host, 1000)
+			rules, list := LoadWith("in", []byte(test.src), host, Settings{MaxRules: 1000})
 			if rules != nil {
 				t.Fatalf("accepted with %d rules", len(rules.Rules))
 			}

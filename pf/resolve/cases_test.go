@@ -40,8 +40,50 @@ func TestCases(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			printsItself(t, out, host)
+			optimizes(t, filepath.Join(folder, name+".optimized"), src, host)
 		})
 	}
+}
+
+// optimizes compares the rules that are left of a case when it is optimized with
+// those that pfctl -o basic hands to the kernel, if there is such a file. It was
+// read back from a kernel, which numbers rules, counts the addresses of tables
+// and interfaces, and does not show what is in anchors.
+func optimizes(t *testing.T, path, src string, host *resolve.Host) {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		return
+	}
+	want := read(t, path)
+	if strings.Contains(want, " anchor ") {
+		return
+	}
+	rules, list := resolve.LoadWith("in", []byte(src), host, resolve.Settings{Optimize: true})
+	if rules == nil {
+		t.Fatalf("refused when optimized:\n%s", render(t, &list))
+	}
+	var got strings.Builder
+	for _, r := range rules.Rules {
+		got.WriteString(r.Text + "\n")
+	}
+	if diff := cmp.Diff(sortedLines(fromKernel(want)), sortedLines(got.String())); diff != "" {
+		t.Errorf("optimized (-want +got):\n%s", diff)
+	}
+}
+
+var (
+	counters    = regexp.MustCompile(`(?m)^ *\[.*\n`)
+	ruleNumber  = regexp.MustCompile(`(?m)^@\d+ `)
+	tableCount  = regexp.MustCompile(`<([^:>]+):[^>]*>`)
+	memberCount = regexp.MustCompile(`\(([^():]+):\d+\)`)
+)
+
+// fromKernel gives the rules that a kernel shows as pfctl prints them of a file.
+func fromKernel(text string) string {
+	text = counters.ReplaceAllString(text, "")
+	text = ruleNumber.ReplaceAllString(text, "")
+	text = tableCount.ReplaceAllString(text, "<$1>")
+	return memberCount.ReplaceAllString(text, "($1)")
 }
 
 func caseNames(t *testing.T) []string {

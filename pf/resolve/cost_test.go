@@ -103,7 +103,7 @@ func cost(src []byte, host *Host) (time.Duration, uint64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	start := time.Now()
-	_, list := load("in", src, host, fuzzRules)
+	_, list := LoadWith("in", src, host, Settings{MaxRules: fuzzRules})
 	_ = list.Fprint(&strings.Builder{})
 	took := time.Since(start)
 	runtime.ReadMemStats(&after)

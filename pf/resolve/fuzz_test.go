@@ -25,7 +25,7 @@ func FuzzLoad(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		rules, list := load("in", src, host, fuzzRules)
+		rules, list := LoadWith("in", src, host, Settings{MaxRules: fuzzRules})
 		if rendered := list.Fprint(&strings.Builder{}); rendered != nil {
 			t.Fatal(rendered)
 		}
@@ -37,7 +37,7 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		first := text(t, rules.Source)
-		again, list := load("in", []byte(first), host, fuzzRules)
+		again, list := LoadWith("in", []byte(first), host, Settings{MaxRules: fuzzRules})
 		if again == nil {
 			t.Fatalf("%s\nis printed of\n%s\nand refused: %v", first, src, list.Err())
 		}

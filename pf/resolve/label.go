@@ -1,31 +1,27 @@
 package resolve
 
 import (
-	"strconv"
 	"strings"
 
 	"weir/pf/ast"
 	"weir/pf/printer"
 )
 
-// texts replaces the macros in the labels and tags of a combination, which
-// becomes the next rule, and checks their lengths.
+// texts replaces the macros in the labels and tags of a combination, but for its
+// number, which complete does, and checks their lengths.
 func (r *resolver) texts(out *ast.Rule) bool {
-	values := &ruleTexts{rule: out, number: len(r.rules)}
+	values := &ruleTexts{rule: out}
 	ok := true
 	replace := func(w *ast.Word, what string) *ast.Word {
 		if w == nil {
 			return nil
 		}
 		replaced := ast.Word{Span: w.Span, Text: values.replace(w.Text)}
-		switch {
-		case len(replaced.Text) > maxText:
-			r.faults.Errorf(w.Span, "%s is too long: %d characters, at most %d", what, len(replaced.Text), maxText)
-			ok = false
-		case values.replace(replaced.Text) != replaced.Text:
+		if values.replace(replaced.Text) != replaced.Text {
 			r.faults.Errorf(w.Span, "%s becomes %q, which holds a macro again", what, replaced.Text)
 			ok = false
 		}
+		ok = r.checkText(&replaced, what) && ok
 		return &replaced
 	}
 	out.Label = replace(out.Label, "the label")
@@ -50,10 +46,18 @@ func (r *resolver) texts(out *ast.Rule) bool {
 	return ok
 }
 
+// checkText checks the length of a label or tag, if its number is in it.
+func (r *resolver) checkText(w *ast.Word, what string) bool {
+	if len(w.Text) <= maxText || strings.Contains(w.Text, numberMacro) {
+		return true
+	}
+	r.faults.Errorf(w.Span, "%s is too long: %d characters, at most %d", what, len(w.Text), maxText)
+	return false
+}
+
 // ruleTexts gives what the macros of labels stand for in a rule.
 type ruleTexts struct {
-	rule   *ast.Rule
-	number int // -1: not known yet, $nr stays
+	rule *ast.Rule
 }
 
 func (t *ruleTexts) replace(s string) string {
@@ -64,21 +68,14 @@ func (t *ruleTexts) replace(s string) string {
 		"$if", t.interfaceName(),
 		"$srcaddr", address(t.rule.From.Hosts), "$dstaddr", address(t.rule.To.Hosts),
 		"$srcport", port(t.rule.From.Ports), "$dstport", port(t.rule.To.Ports),
-		"$proto", t.proto(), "$nr", t.nr(),
+		"$proto", t.proto(),
 	).Replace(s)
-}
-
-func (t *ruleTexts) nr() string {
-	if t.number < 0 {
-		return "$nr"
-	}
-	return strconv.Itoa(t.number)
 }
 
 // settleTexts replaces what a combination alone decides, for further rules that
 // are made of it: all macros but the number.
 func settleTexts(out *ast.Rule) {
-	values := &ruleTexts{rule: out, number: -1}
+	values := &ruleTexts{rule: out}
 	replace := func(w *ast.Word) *ast.Word {
 		if w == nil {
 			return nil

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -17,12 +18,19 @@ const MaxRules = 1_000_000
 // without interfaces. name is how messages call it. The ruleset is nil if the
 // list has errors.
 func Load(name string, src []byte, host *Host) (*Ruleset, diag.List) {
-	return load(name, src, host, MaxRules)
+	return LoadWith(name, src, host, Settings{})
 }
 
-func load(name string, src []byte, host *Host, maxRules int) (*Ruleset, diag.List) {
+// Settings are what a configuration can be read with.
+type Settings struct {
+	Optimize bool // as pfctl -o basic: fewer rules, in an order that pf skips more of
+	MaxRules int  // after expansion; 0: MaxRules
+}
+
+// LoadWith is Load with settings.
+func LoadWith(name string, src []byte, host *Host, s Settings) (*Ruleset, diag.List) {
 	file, list := parser.Parse(name, src)
-	rules, more := resolve(file, host, maxRules)
+	rules, more := resolve(file, host, s)
 	list.Append(&more)
 	list.Sort()
 	if list.HasErrors() {
@@ -33,8 +41,8 @@ func load(name string, src []byte, host *Host, maxRules int) (*Ruleset, diag.Lis
 
 // resolve expands a parsed file for host. The ruleset is nil if the list has
 // errors.
-func resolve(file *ast.File, host *Host, maxRules int) (*Ruleset, diag.List) {
-	r := newResolver(file, host, maxRules)
+func resolve(file *ast.File, host *Host, settings Settings) (*Ruleset, diag.List) {
+	r := newResolver(file, host, settings)
 	r.inScope(r.main, file.Stmts)
 	r.checkTables()
 	r.checkAdaptive()
@@ -54,6 +62,7 @@ type resolver struct {
 	names    database
 	faults   *diag.List
 	maxRules int
+	optimize bool
 
 	suggestions int // looked for so far
 	total       int // rules so far, those of anchors too
@@ -84,7 +93,7 @@ type resolver struct {
 	noReassembly  bool              // set reassemble no
 }
 
-func newResolver(file *ast.File, host *Host, maxRules int) *resolver {
+func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 	if host == nil {
 		host = &Host{}
 	}
@@ -92,7 +101,8 @@ func newResolver(file *ast.File, host *Host, maxRules int) *resolver {
 		host:     host,
 		names:    newDatabase(host),
 		faults:   &diag.List{Files: file.Files},
-		maxRules: maxRules,
+		maxRules: cmp.Or(settings.MaxRules, MaxRules),
+		optimize: settings.Optimize,
 		main:     newScope("", &ast.File{Files: file.Files, Comments: file.Comments}),
 		anchors:  make(map[string]*scope),
 		places:   make(map[string]token.Span),

@@ -81,6 +81,7 @@ func (r *resolver) inScope(s *scope, stmts []ast.Stmt) {
 		}
 		r.statement(stmt)
 	}
+	r.complete()
 	r.scope, r.policy = outer, policy
 }
 

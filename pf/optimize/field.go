@@ -1,0 +1,345 @@
+package optimize
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+
+	"weir/pf/ast"
+	"weir/pf/token"
+)
+
+// class says what a field of ast.Rule means to the optimizer. The classes are
+// those of OpenBSD's pfctl_optimize.c, and so is what is of which.
+type class uint8
+
+const (
+	// barrier: a rule that has it stands alone and is never moved.
+	barrier class = iota + 1
+	// breaks: rules of one superblock have the same.
+	breaks
+	// nomerge: rules that cover each other, or become one, have the same.
+	nomerge
+	// marks: like breaks, but only whether it is there.
+	marks
+	// asked: compared in rule.go, where a rule may cover another.
+	asked
+	// ignored: not compared at all.
+	ignored
+)
+
+// fields gives the class of each field of ast.Rule.
+func fields() map[string]class {
+	return map[string]class{
+		"Span":       ignored, // where it was written
+		"Origin":     ignored,
+		"FamilySpan": ignored,
+
+		"Label":       barrier,
+		"MoreLabels":  barrier,
+		"Anchor":      barrier,
+		"Probability": barrier,
+
+		"Action":        breaks,
+		"Quick":         breaks,
+		"Log":           breaks,
+		"AllowOpts":     breaks,
+		"Tag":           breaks,
+		"ReceivedOn":    breaks,
+		"Prio":          breaks,
+		"MaxPktRate":    breaks,
+		"MaxPktSize":    breaks,
+		"Set":           breaks, // but for what parts says
+		"StateLimiter":  breaks,
+		"SourceLimiter": breaks,
+		"Fragment":      breaks,
+		"Once":          breaks,
+		"RTable":        breaks,
+		"Divert":        breaks,
+		"Scrub":         breaks, // but for what parts says
+		"Binat":         breaks,
+		"AfTo":          breaks, // but for what parts says
+		"Route":         breaks,
+		"Nat":           breaks,
+		"Rdr":           breaks,
+		"State":         breaks, // but for what stateClass says
+		"Dummynet":      breaks,
+		"Identifier":    breaks,
+
+		"ICMP":   nomerge,
+		"Tagged": nomerge,
+		"TOS":    nomerge,
+		"User":   nomerge,
+		"Group":  nomerge,
+		"Return": nomerge, // but for what parts says
+
+		"Direction": asked,
+		"On":        asked,
+		"Family":    asked,
+		"Protos":    asked,
+		"From":      asked,
+		"To":        asked,
+		"Flags":     asked,
+	}
+}
+
+// parts gives the class of fields of a rule's clauses, as clause.field, where it
+// is not the clause's own.
+func parts() map[string]class {
+	return map[string]class{
+		"AfTo.Family": nomerge,
+		"From.OS":     nomerge,
+		"To.OS":       nomerge,
+		"Return.Kind": breaks,
+		"Return.TTL":  breaks,
+
+		// pfctl takes the last of these to be of scrub rules, which are gone.
+		"Set.TOS":      marks,
+		"Scrub.MinTTL": ignored,
+		"Scrub.MaxMSS": ignored,
+	}
+}
+
+// stateClass gives the class of an option of states.
+func stateClass(o *ast.StateOption) class {
+	switch o.Kind {
+	case ast.StateMax, ast.StateMaxSrcStates, ast.StateMaxSrcConn, ast.StateMaxSrcConnRate, ast.StateMaxSrcNodes:
+		return barrier
+	case ast.StateSourceTrack:
+		if o.Track == ast.TrackRule {
+			return barrier
+		}
+	case ast.StateTimeout:
+		return nomerge
+	}
+	return breaks
+}
+
+// states gives the encoder of the parts of a State that are of a class.
+func states(want class) encoder {
+	return func(b []byte, v reflect.Value) []byte {
+		s := v.Interface().(*ast.State)
+		if s == nil {
+			return b
+		}
+		if want == breaks {
+			b = append(b, 1)
+			b = value(b, reflect.ValueOf(s.Keep))
+			b = value(b, reflect.ValueOf(s.Kind))
+		}
+		for i := range s.Options {
+			if o := &s.Options[i]; stateClass(o) == want {
+				b = value(append(b, 2), reflect.ValueOf(*o))
+			}
+		}
+		return b
+	}
+}
+
+// reader reads rules and numbers what has to be the same.
+type reader struct {
+	barriers []encoder
+	breaks   []encoder
+	nomerge  []encoder
+	numbers  map[string]int32
+	buf      []byte
+}
+
+// encoder appends a field of a rule, so that equal ones give equal bytes.
+type encoder func(b []byte, rule reflect.Value) []byte
+
+func newReader() *reader {
+	r := &reader{numbers: make(map[string]int32)}
+	classes, inside := fields(), parts()
+	for _, f := range ruleFields(reflect.TypeFor[ast.Rule](), nil) {
+		own, ok := classes[f.Name]
+		if !ok {
+			own = breaks // as in pfctl; a test checks that there is none
+		}
+		for _, c := range [...]struct {
+			class class
+			to    *[]encoder
+		}{{barrier, &r.barriers}, {breaks, &r.breaks}, {nomerge, &r.nomerge}} {
+			if e := encoderOf(f, own, c.class, inside); e != nil {
+				*c.to = append(*c.to, func(b []byte, rule reflect.Value) []byte { return e(b, rule.FieldByIndex(f.Index)) })
+			}
+		}
+	}
+	return r
+}
+
+// ruleFields gives the fields of a type that lies at this index of ast.Rule, with
+// those of the types that it embeds.
+func ruleFields(t reflect.Type, at []int) []reflect.StructField {
+	var all []reflect.StructField
+	for i := range t.NumField() {
+		f := t.Field(i)
+		f.Index = append(slices.Clone(at), i)
+		if f.Anonymous && f.Type != reflect.TypeFor[token.Span]() {
+			all = append(all, ruleFields(f.Type, f.Index)...)
+		} else {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// encoderOf gives the encoder of what is of a class in a field whose own class
+// is own; nil if nothing is.
+func encoderOf(f reflect.StructField, own, want class, inside map[string]class) encoder {
+	if f.Name == "State" {
+		return states(want)
+	}
+	t := f.Type
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == reflect.TypeFor[token.Span]() {
+		if own != want {
+			return nil
+		}
+		return present
+	}
+	if t.Kind() != reflect.Struct {
+		if own != want {
+			return nil
+		}
+		return value
+	}
+	parts := partsOf(f.Name, t, own, want, inside)
+	switch {
+	case len(parts) == 0:
+		return nil
+	case len(parts) == t.NumField():
+		return value
+	}
+	return func(b []byte, v reflect.Value) []byte {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				v = reflect.New(t) // a clause of which only a part counts may be there without it
+			}
+			v = v.Elem()
+		}
+		for _, p := range parts {
+			b = p(b, v)
+		}
+		return b
+	}
+}
+
+// partsOf gives the encoders of the fields of a clause that are of a class.
+func partsOf(clause string, t reflect.Type, own, want class, inside map[string]class) []encoder {
+	var parts []encoder
+	for i := range t.NumField() {
+		c, ok := inside[clause+"."+t.Field(i).Name]
+		if !ok {
+			c = own
+		}
+		switch {
+		case c == want:
+			parts = append(parts, func(b []byte, v reflect.Value) []byte { return value(b, v.Field(i)) })
+		case c == marks && want == breaks:
+			parts = append(parts, func(b []byte, v reflect.Value) []byte {
+				return value(b, reflect.ValueOf(!v.Field(i).IsZero()))
+			})
+		}
+	}
+	return parts
+}
+
+// present appends whether a clause that is only a word is there.
+func present(b []byte, v reflect.Value) []byte {
+	if v.Interface().(token.Span).IsValid() {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// value appends any value of the syntax tree but for where it was written.
+func value(b []byte, v reflect.Value) []byte {
+	switch v.Kind() {
+	case reflect.Bool:
+		if v.Bool() {
+			return append(b, 1)
+		}
+		return append(b, 0)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return binary.AppendVarint(b, v.Int())
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return binary.AppendUvarint(b, v.Uint())
+	case reflect.String:
+		return append(binary.AppendUvarint(b, uint64(v.Len())), v.String()...)
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return append(b, 0)
+		}
+		return value(append(b, 1), v.Elem())
+	case reflect.Slice, reflect.Array:
+		b = binary.AppendUvarint(b, uint64(v.Len()))
+		for i := range v.Len() {
+			b = value(b, v.Index(i))
+		}
+		return b
+	case reflect.Struct:
+		return structure(b, v)
+	}
+	panic(fmt.Sprintf("optimize: a rule holds a %s", v.Type()))
+}
+
+func structure(b []byte, v reflect.Value) []byte {
+	switch x := v.Interface().(type) {
+	case token.Span:
+		return b
+	case netip.Prefix:
+		return value(b, reflect.ValueOf(x.String()))
+	case netip.Addr:
+		return value(b, reflect.ValueOf(x.String()))
+	}
+	for i := range v.NumField() {
+		b = value(b, v.Field(i))
+	}
+	return b
+}
+
+// barrier reports whether a rule has a field that makes it stand alone.
+func (r *reader) barrier(rule *ast.Rule) bool {
+	v := reflect.ValueOf(rule).Elem()
+	r.buf = r.buf[:0]
+	for _, e := range r.barriers {
+		r.buf = e(r.buf, v)
+	}
+	for _, c := range r.buf {
+		if c != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reader) read(in *ast.Rule) *rule {
+	v := reflect.ValueOf(in).Elem()
+	return &rule{
+		ast:      in,
+		like:     r.number(v, r.breaks, 'b'),
+		question: questionOf(in, r.number(v, r.nomerge, 'n')),
+		from:     addressOf(&in.From),
+		to:       addressOf(&in.To),
+	}
+}
+
+// number gives equal fields of rules the same number. kind tells lists of
+// encoders apart.
+func (r *reader) number(v reflect.Value, of []encoder, kind byte) int32 {
+	r.buf = append(r.buf[:0], kind)
+	for _, e := range of {
+		r.buf = e(r.buf, v)
+	}
+	n, ok := r.numbers[string(r.buf)]
+	if !ok {
+		n = int32(len(r.numbers))
+		r.numbers[string(r.buf)] = n
+	}
+	return n
+}
