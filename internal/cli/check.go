@@ -175,16 +175,21 @@ func (o *checkOptions) machine() (*resolve.Host, error) {
 
 // checkResult is what check prints with --json.
 type checkResult struct {
-	Accepted    bool          `json:"accepted"`
-	Lines       []string      `json:"lines"`
-	Diagnostics []diag.Record `json:"diagnostics"`
+	Accepted    bool                   `json:"accepted"`
+	Lines       []string               `json:"lines"`
+	Rules       []ruleRecord           `json:"rules"`
+	Diagnostics []diag.Record          `json:"diagnostics"`
+	Unenforced  []diag.ConstructRecord `json:"unenforced"`
 
 	Expectations []expect.Record  `json:"expectations,omitempty"` // with --expect
 	Changes      []compare.Change `json:"changes,omitzero"`       // with --diff
 }
 
 func printCheckJSON(env *Env, rules *resolve.Ruleset, list *diag.List, report *expect.Report, changes []compare.Change) error {
-	result := checkResult{Accepted: rules != nil, Lines: []string{}, Diagnostics: list.Records(), Changes: changes}
+	result := checkResult{
+		Accepted: rules != nil, Lines: []string{}, Diagnostics: list.Records(), Changes: changes,
+		Rules: ruleRecords(rules), Unenforced: list.Constructs(),
+	}
 	if rules != nil {
 		var text strings.Builder
 		if err := printer.Fprint(&text, rules.Source); err != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"weir/pf/diag"
 )
 
@@ -126,5 +128,50 @@ func TestCheckExample(t *testing.T) {
 	status, stdout, stderr := runCheck(t, string(example), "--host", "host.json", "pf.conf")
 	if status != exitDone || !strings.Contains(stdout, "nat-to (wan0)") || strings.Contains(stderr, " error") {
 		t.Errorf("status %d\n%s\n%s", status, stdout, stderr)
+	}
+}
+
+// TestCheckJSONComplete checks that JSON tells all places: of rules, of each
+// warning that the text folds, and what changes.
+func TestCheckJSONComplete(t *testing.T) {
+	const rules = "a = 1\nb = 2\nanchor x on em0 {\n\tpass label l\n}\nanchor quick { pass }\nanchor quick { block }\n"
+	status, stdout, stderr := runCheck(t, rules, "--json", "--host", "host.json", "--diff", "empty.conf", "pf.conf")
+	if status != exitDone || stderr != "" {
+		t.Fatalf("status %d, standard error %q", status, stderr)
+	}
+	var got struct {
+		Rules []struct {
+			Number              int
+			Text, Anchor, Label string
+			Line, Column        int
+		}
+		Diagnostics []diag.Record
+		Unenforced  []diag.ConstructRecord
+		Changes     []struct{ Kind, Words, New, Place string }
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(got.Rules); n != 6 {
+		t.Fatalf("%d rules: %+v", n, got.Rules)
+	}
+	if r := got.Rules[0]; r.Anchor != "x" || r.Text != `anchor "x" on em0 all` || r.Line != 3 {
+		t.Errorf("the anchor is %+v", r)
+	}
+	if r := got.Rules[1]; r.Number != 1 || r.Label != "l" || r.Line != 4 || r.Column != 2 {
+		t.Errorf("the rule in the anchor is %+v", r)
+	}
+	var lines []int
+	for _, d := range got.Diagnostics {
+		lines = append(lines, d.Line)
+	}
+	if diff := cmp.Diff([]int{1, 2, 6, 7}, lines); diff != "" {
+		t.Errorf("lines of warnings (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]diag.ConstructRecord{{Construct: "quick of an anchor", Places: 2}}, got.Unenforced); diff != "" {
+		t.Errorf("what is not enforced (-want +got):\n%s", diff)
+	}
+	if len(got.Changes) != 6 || got.Changes[0].Words != "new rule" || got.Changes[0].Place != "pf.conf:3:1" {
+		t.Errorf("changes: %+v", got.Changes)
 	}
 }

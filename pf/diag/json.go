@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"maps"
 	"slices"
 
 	"weir/pf/token"
@@ -46,9 +47,27 @@ func (l *List) Records() []Record {
 		for _, other := range d.Related {
 			r.Related = append(r.Related, RelatedRecord{Note: other.Note, Place: l.place(l.Files.Use(other.Span))})
 		}
+		for file := l.Files.File(l.Files.Use(d.Span).Pos); file != nil && file.Included.IsValid(); file = l.Files.File(file.Included.Pos) {
+			r.Related = append(r.Related, RelatedRecord{Note: "included here", Place: l.place(file.Included)})
+		}
 		records = append(records, r)
 	}
 	return records
+}
+
+// Constructs gives what is read and not enforced, in alphabetical order.
+func (l *List) Constructs() []ConstructRecord {
+	constructs := []ConstructRecord{}
+	for _, name := range slices.Sorted(maps.Keys(l.places)) {
+		constructs = append(constructs, ConstructRecord{name, l.places[name]})
+	}
+	return constructs
+}
+
+// ConstructRecord is a construct that is read and not enforced, in JSON.
+type ConstructRecord struct {
+	Construct string `json:"construct"`
+	Places    int    `json:"places"` // where it stands, counted after lists are expanded
 }
 
 func (l *List) place(sp token.Span) Place {
