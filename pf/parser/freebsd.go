@@ -5,13 +5,20 @@ import (
 	"weir/pf/token"
 )
 
-// freebsdStatements are the statements that only FreeBSD's pf has, by the word
-// that they start with or the one behind no.
-var freebsdStatements = map[string]func(*parser) ast.Stmt{
-	"nat": (*parser).translation, "rdr": (*parser).translation, "binat": (*parser).translation,
-	"nat-anchor": (*parser).translationAnchor, "rdr-anchor": (*parser).translationAnchor,
-	"binat-anchor": (*parser).translationAnchor,
-	"scrub":        (*parser).scrubRule,
+// freebsd reads a statement that only FreeBSD's pf has, told by the word that it
+// starts with or the one behind no. It reports false if none stands here.
+func (p *parser) freebsd() (s ast.Stmt, ok bool) {
+	switch p.statementWord() {
+	case "nat", "rdr", "binat":
+		return p.translation(), true
+	case "nat-anchor", "rdr-anchor", "binat-anchor":
+		return p.translationAnchor(), true
+	case "scrub":
+		return p.scrubRule(), true
+	case "ether":
+		return p.ether(), true
+	}
+	return nil, false
 }
 
 // mayBeNegated are those that no may stand before.

@@ -10,7 +10,6 @@ import (
 // that are not read yet.
 var unsupportedStatements = []string{
 	"include", "load", "state", "source",
-	"ether",
 }
 
 func (p *parser) statement() ast.Stmt {
@@ -26,11 +25,12 @@ func (p *parser) statement() ast.Stmt {
 		return p.macro()
 	}
 	if p.is(token.Word) {
+		if s, ok := p.freebsd(); ok {
+			return s
+		}
 		switch word := p.tok.Text; {
 		case word == "pass", word == "block", word == "match":
 			return p.rule()
-		case freebsdStatements[p.statementWord()] != nil:
-			return freebsdStatements[p.statementWord()](p)
 		case word == "anchor":
 			return p.anchor()
 		case word == "antispoof":

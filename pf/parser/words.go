@@ -25,7 +25,7 @@ var (
 
 	statementWords = append([]string{
 		"pass", "block", "match", "anchor", "antispoof", "table", "set", "queue", "altq",
-		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor", "scrub",
+		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor", "scrub", "ether",
 	}, unsupportedStatements...)
 
 	startsStatement = setOf(statementWords...)

@@ -31,6 +31,8 @@ func statement(w io.Writer, s ast.Stmt) {
 		fmt.Fprint(w, Rule(s))
 		block(w, s.Anchor)
 		fmt.Fprintln(w)
+	case *ast.Ether:
+		ether(w, s)
 	case *ast.ScrubRule:
 		fmt.Fprintln(w, scrubRule(s))
 	case *ast.Translation:

@@ -141,6 +141,8 @@ func (r *resolver) statement(s ast.Stmt) {
 		r.rule(s)
 	case *ast.Antispoof:
 		r.antispoof(s)
+	case *ast.Ether:
+		r.scope.ethers = append(r.scope.ethers, r.ether(s))
 	case *ast.ScrubRule:
 		r.scrubRule(s)
 	case *ast.Translation:

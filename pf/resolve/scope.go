@@ -12,8 +12,9 @@ import (
 // A scope is one ruleset while it is filled: the configuration's own, or an
 // anchor's.
 type scope struct {
-	path         string           // of the anchor; empty: the configuration's own
-	out          *ast.File        // statements but for the rules
+	path         string    // of the anchor; empty: the configuration's own
+	out          *ast.File // statements but for the rules
+	ethers       []*ast.Ether
 	scrubs       []*ast.ScrubRule // expanded, as the translations and rules
 	translations []*ast.Translation
 	rules        []*ast.Rule
@@ -35,6 +36,9 @@ func (s *scope) child(name string) string {
 // stmts gives the expanded statements, the rules behind all else.
 func (s *scope) stmts() []ast.Stmt {
 	stmts := s.out.Stmts
+	for _, e := range s.ethers {
+		stmts = append(stmts, e)
+	}
 	for _, scrub := range s.scrubs {
 		stmts = append(stmts, scrub)
 	}

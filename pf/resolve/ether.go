@@ -1,0 +1,30 @@
+package resolve
+
+import "weir/pf/ast"
+
+// ether resolves the names in a rule for frames, and in the rules of an anchor
+// of such. Their lists stay lists.
+func (r *resolver) ether(in *ast.Ether) *ast.Ether {
+	r.faults.Unenforced(in.Keyword, "ether")
+	r.textsGiven(&in.Rule)
+	out := *in
+	for _, i := range in.On {
+		r.known(ast.Word{Span: i.Span, Text: i.Name})
+	}
+	if in.BridgeTo != nil {
+		r.known(*in.BridgeTo)
+	}
+	out.From.Hosts, out.To.Hosts = r.hosts(in.From.Hosts, ruleHost), r.hosts(in.To.Hosts, ruleHost)
+	r.texts(&out.Rule)
+	if in.Anchor != nil {
+		body := *in.Anchor
+		body.Body = nil
+		for _, s := range in.Anchor.Body {
+			if e, ok := s.(*ast.Ether); ok { // the parser lets nothing else by
+				body.Body = append(body.Body, r.ether(e))
+			}
+		}
+		out.Anchor = &body
+	}
+	return &out
+}
