@@ -64,7 +64,7 @@ func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *
 		return in, out, r, why
 	}
 	in.other = m.turnOver(in, p)
-	if in.rule != nil && in.rule.Divert.Kind == resolve.DivertTo {
+	if in.diverted() {
 		return in, out, routed{up: because(reason.Local)}, nil
 	}
 	if !fresh || !p.belongsToExchange() {

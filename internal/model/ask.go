@@ -106,15 +106,22 @@ func (m *Model) Ask(f *Frame) Forwarding {
 	return w
 }
 
-// AskAll tells it for each next hop that rules let a packet go by: one answer
-// where there is nothing to choose. Pools begin with their first address.
+// AskAll tells it for each next hop that rules let a packet go by, and for each
+// way in which rules with a probability may match it or not: one answer where
+// there is nothing to choose. Pools begin with their first address.
 func (m *Model) AskAll(f *Frame) []Forwarding {
 	var all []Forwarding
 	for m.way, m.ways = 0, 1; m.way < m.ways; m.way++ {
-		clear(m.turns)
-		all = append(all, m.Ask(f))
+		for c := (&chances{}); ; {
+			clear(m.turns)
+			m.chance = c.draw
+			all = append(all, m.Ask(f))
+			if !c.next() {
+				break
+			}
+		}
 	}
-	m.way = 0
+	m.way, m.chance = 0, nil
 	return all
 }
 
@@ -168,7 +175,7 @@ func (m *Model) told(p *packet, in, out *crossing, r routed) Forwarding {
 		route := m.box.Route(inside.Dst)
 		w.Interface, w.NextHop = p.iface.Index, route.hop(inside)
 	case r.up != nil:
-		w.Local = m.box.owns(inside.Dst) || m.box.broadcast(inside.Dst) || inside.Dst.IsMulticast() || inside.Dst == limited
+		w.Local = in.diverted() || m.box.owns(inside.Dst) || m.box.broadcast(inside.Dst) || inside.Dst.IsMulticast() || inside.Dst == limited
 		w.NoRoute = !w.Local
 	case r.drop == nil && r.route.Interface != 0:
 		w.Interface, w.NextHop = r.route.Interface, r.route.hop(inside)

@@ -5,10 +5,6 @@ import "weir/pf/resolve"
 // defaultPrio is the priority of packets that nothing has given another.
 const defaultPrio = 3
 
-// SetChance says who decides whether a rule with a probability matches a packet
-// that has all else it asks for. By default all such rules match.
-func (m *Model) SetChance(chance func(*resolve.Rule) bool) { m.chance = chance }
-
 // matchesFilter reports whether a packet has what a rule asks for besides its
 // addresses. A rule for once, or at a rate, meets each packet as its first.
 func (m *Model) matchesFilter(r *resolve.Rule, a *asked) bool {
@@ -17,7 +13,7 @@ func (m *Model) matchesFilter(r *resolve.Rule, a *asked) bool {
 		(!r.Prio.Asked || r.Prio.N == defaultPrio) &&
 		(r.MaxPktSize == 0 || a.length <= int(r.MaxPktSize)) &&
 		!r.Fragment &&
-		(r.Probability == 0 || m.chance == nil || m.chance(r))
+		(r.Probability == 0 || m.chance == nil || m.chance())
 }
 
 func matchesReceivedOn(asked *resolve.ReceivedOn, from *Interface) bool {
@@ -26,10 +22,51 @@ func matchesReceivedOn(asked *resolve.ReceivedOn, from *Interface) bool {
 
 func matchesInterface(on *resolve.Interface, i *Interface) bool {
 	switch {
-	case on.Any:
-		return true
 	case on.RDomain != nil:
 		return (*on.RDomain == i.RDomain) != on.Not
+	case on.Any:
+		return true
 	}
 	return i.is(on.Name) != on.Not
+}
+
+// diverted reports whether a packet goes to a socket of the box, whatever its
+// destination.
+func (c *crossing) diverted() bool {
+	return c.rule != nil && c.rule.Action == resolve.Pass && c.rule.Divert.Kind == resolve.DivertTo
+}
+
+// mostChances is how many rules with a probability are taken to match or not
+// for one packet; further ones match. Each doubles the answers.
+const mostChances = 8
+
+// chances goes through all that rules with a probability may decide for a
+// packet, beginning with all of them matching.
+type chances struct {
+	decided []bool // the answers, in the order of the questions
+	asked   int
+}
+
+func (c *chances) draw() bool {
+	if c.asked == len(c.decided) {
+		if len(c.decided) == mostChances {
+			return true
+		}
+		c.decided = append(c.decided, true)
+	}
+	c.asked++
+	return c.decided[c.asked-1]
+}
+
+// next goes to the next possibility; false if there is none.
+func (c *chances) next() bool {
+	c.decided, c.asked = c.decided[:c.asked], 0
+	for n := len(c.decided); n > 0; n-- {
+		if c.decided[n-1] {
+			c.decided[n-1] = false
+			c.decided = c.decided[:n]
+			return true
+		}
+	}
+	return false
 }

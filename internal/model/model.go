@@ -69,7 +69,7 @@ type Model struct {
 	rules    *resolve.Ruleset
 	ruleBase uint32 // global number of rule 0
 	unloaded bool
-	chance   func(*resolve.Rule) bool
+	chance   func() bool // decides whether a rule with a probability matches; nil: it does
 
 	now       state.Tick
 	timeouts  state.Timeouts

@@ -80,12 +80,13 @@ func (r *resolver) assigned(q *ast.SetQueue) {
 
 // log says what of a rule's log is not enforced.
 func (r *resolver) log(l *ast.Log) {
-	switch {
-	case l == nil:
+	if l == nil {
 		return
-	case l.Matches:
+	}
+	if l.Matches {
 		r.faults.Unenforced(l.Span, "log (matches)")
-	case l.User:
+	}
+	if l.User {
 		r.faults.Unenforced(l.Span, "log (user)")
 	}
 	if l.To != nil {
