@@ -58,7 +58,7 @@ func parseFilter(text string, replies bool, host *resolve.Host) ([]dataplane.Cap
 // onlyAddresses reports whether a rule asks nothing but what a filter may.
 func onlyAddresses(r *resolve.Rule) bool {
 	asked := resolve.Rule{
-		Nr: r.Nr, Pos: r.Pos, Text: r.Text, Action: r.Action, State: r.State,
+		Nr: r.Nr, Pos: r.Pos, Origin: r.Origin, Stmt: r.Stmt, Text: r.Text, Action: r.Action, State: r.State,
 		Interface: resolve.Interface{Any: true}, Family: r.Family, Proto: r.Proto, From: r.From, To: r.To,
 	}
 	return reflect.DeepEqual(*r, asked)
