@@ -11,11 +11,19 @@ type Pool struct {
 	Key        *Word // of source-hash: 0x and 32 digits, or any text; nil: one is drawn
 	Sticky     bool  // sticky-address
 	StaticPort bool
+	MapE       *MapE // FreeBSD's map-e-portset
 
 	EndpointIndependent bool // FreeBSD's: a source keeps its port towards all destinations
 	PreferIPv6NextHop   bool // FreeBSD's: of next hops of both families those of IPv6
 
 	Binat bool // in an expanded rule: one half of binat-to
+}
+
+// MapE is a set of ports, as RFC 7597 shares them out: those whose bits behind
+// the first Offset, Length of them, are ID.
+type MapE struct {
+	token.Span
+	Offset, Length, ID uint16
 }
 
 // PoolType says how an address is chosen.

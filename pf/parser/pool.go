@@ -107,6 +107,8 @@ func (p *parser) poolOptions(pool *ast.Pool) {
 			p.flag(&pool.StaticPort, at, "static-port")
 		case p.acceptWord("sticky-address"):
 			p.flag(&pool.Sticky, at, "sticky-address")
+		case p.acceptWord("map-e-portset"):
+			p.mapE(pool, at)
 		case p.acceptWord("endpoint-independent"):
 			p.flag(&pool.EndpointIndependent, at, "endpoint-independent")
 		case p.acceptWord("prefer-ipv6-nexthop"):

@@ -58,6 +58,8 @@ func (p *parser) scrubRuleOption(s *ast.ScrubRule, given map[string]token.Span) 
 		s.ReassembleTCP = true
 	case p.acceptWord("fragment"):
 		s.Fragment = p.fragments()
+	case p.acceptWord("rtable"):
+		p.rtable(&s.Rule, at)
 	case p.isWord("tagged"), p.is(token.Not):
 		p.tagged(&s.Rule)
 		return true // says itself if it is given twice

@@ -49,6 +49,8 @@ func (p *parser) translationOptions(t *ast.Translation) {
 			p.once(&t.Tag, at, "tag")
 		case p.isWord("tagged"), p.is(token.Not):
 			p.tagged(&t.Rule)
+		case p.acceptWord("rtable"):
+			p.rtable(&t.Rule, at)
 		default:
 			return
 		}

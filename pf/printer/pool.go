@@ -31,6 +31,9 @@ func pool(c *clauses, keyword string, p *ast.Pool) {
 	}
 	c.addIf(p.Sticky, "sticky-address")
 	c.addIf(p.StaticPort, "static-port")
+	if p.MapE != nil {
+		c.add(fmt.Sprintf("map-e-portset %d/%d/%d", p.MapE.Offset, p.MapE.Length, p.MapE.ID))
+	}
 	c.addIf(p.EndpointIndependent, "endpoint-independent")
 	c.addIf(p.PreferIPv6NextHop, "prefer-ipv6-nexthop")
 }

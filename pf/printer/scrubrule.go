@@ -1,6 +1,10 @@
 package printer
 
-import "weir/pf/ast"
+import (
+	"fmt"
+
+	"weir/pf/ast"
+)
 
 // scrubRule prints a scrub rule of FreeBSD's.
 func scrubRule(s *ast.ScrubRule) string {
@@ -15,6 +19,9 @@ func scrubRule(s *ast.ScrubRule) string {
 	if s.Tagged != nil {
 		c.addIf(s.Tagged.Not, "!")
 		c.add("tagged", name(s.Tagged.Name.Text))
+	}
+	if s.RTable != nil {
+		c.add(fmt.Sprintf("rtable %d", s.RTable.N))
 	}
 	c.addIf(s.NoDF, "no-df")
 	c.addIf(s.RandomID, "random-id")

@@ -1,6 +1,8 @@
 package printer
 
 import (
+	"fmt"
+
 	"weir/pf/ast"
 )
 
@@ -25,6 +27,9 @@ func Translation(t *ast.Translation) string {
 	if t.Tagged != nil {
 		c.addIf(t.Tagged.Not, "!")
 		c.add("tagged", name(t.Tagged.Name.Text))
+	}
+	if t.RTable != nil {
+		c.add(fmt.Sprintf("rtable %d", t.RTable.N))
 	}
 	pool(&c, "->", t.Target)
 	return c.String()

@@ -154,6 +154,10 @@ func (r *resolver) checkPool(t *targets) {
 		r.faults.Errorf(p.Port.Span, "static-port and a port exclude each other")
 	case p.EndpointIndependent && (t.rdr || t.hops):
 		r.faults.Errorf(p.Span, "endpoint-independent stands behind nat-to only")
+	case p.MapE != nil && (t.rdr || t.hops):
+		r.faults.Errorf(p.MapE.Span, "map-e-portset stands behind nat-to only")
+	case p.MapE != nil && (p.StaticPort || p.Port != nil):
+		r.faults.Errorf(p.MapE.Span, "map-e-portset excludes static-port and a port")
 	case p.PreferIPv6NextHop && !t.hops:
 		r.faults.Errorf(p.Span, "prefer-ipv6-nexthop stands behind route-to, reply-to and dup-to only")
 	}
@@ -168,6 +172,9 @@ func (r *resolver) checkPool(t *targets) {
 func (r *resolver) unenforcedPool(t *targets) {
 	if t.pool.EndpointIndependent {
 		r.faults.Unenforced(t.pool.Span, "endpoint-independent")
+	}
+	if t.pool.MapE != nil {
+		r.faults.Unenforced(t.pool.MapE.Span, "map-e-portset")
 	}
 	r.unenforcedWeight(t)
 	if t.hops || len(t.hosts) == 1 && fixed(&t.hosts[0]) {

@@ -70,6 +70,11 @@ func (r *resolver) lowerPool(p *ast.Pool, family ast.Family) *Translation {
 		return nil
 	}
 	out := &Translation{Addrs: r.poolAddrs(p, family), Choice: lowerChoice(p), StaticPort: p.StaticPort}
+	if p.MapE != nil { // its ports lie in this range
+		shift := 16 - p.MapE.Offset
+		out.PortLow, out.PortHigh = 1<<shift|p.MapE.ID<<(shift-p.MapE.Length), 1<<16-1
+		return out
+	}
 	if p.Port == nil {
 		return out
 	}

@@ -40,18 +40,14 @@ func (r *resolver) translationRule(in *ast.Translation) {
 	before := r.faults.Errors()
 	r.checkTranslation(in)
 	l := r.lists(&in.Rule)
-	var target []ast.Host
-	var port *ast.PoolPort
-	if in.Target != nil {
-		target, port = r.hosts(in.Target.Hosts, poolHost), r.poolPort(in.Target)
-	}
+	target := r.targets(in.Target, "->")
 	if r.faults.Errors() > before {
 		return
 	}
 	l.accept = func(out *ast.Rule, _ [listed]int) bool {
 		t := *in
 		t.Rule = *out
-		if in.Target != nil && !r.fitTarget(&t, target, port, l) {
+		if in.Target != nil && !r.fitTarget(&t, target, l) {
 			return false
 		}
 		r.addTranslation(&t)
@@ -77,25 +73,48 @@ func (r *resolver) checkTranslation(in *ast.Translation) {
 	if in.Target == nil {
 		return
 	}
-	p := in.Target
-	switch {
-	case p.StaticPort && in.Kind != ast.NatRule:
-		r.faults.Errorf(p.Span, "static-port stands behind the target of nat only")
-	case p.Port == nil:
-	case in.Kind == ast.BinatRule:
-		r.faults.Errorf(p.Port.Span, "binat translates addresses and no ports")
-	case p.StaticPort:
-		r.faults.Errorf(p.Port.Span, "static-port and a port exclude each other")
-	case p.Port.Star && in.Kind == ast.NatRule:
-		r.faults.Errorf(p.Port.Span, "nat takes a port or a range of ports, not :*")
+	if in.Kind != ast.NatRule {
+		r.onlyNat(in.Target)
+	} else {
+		r.sourcePorts(in.Target)
 	}
 	if in.Kind == ast.BinatRule {
 		r.checkBinat(in)
 	}
 }
 
+// onlyNat refuses the options of a target that choose a source port.
+func (r *resolver) onlyNat(p *ast.Pool) {
+	for _, o := range []struct {
+		given bool
+		name  string
+	}{{p.StaticPort, "static-port"}, {p.EndpointIndependent, "endpoint-independent"}, {p.MapE != nil, "map-e-portset"}} {
+		if o.given {
+			r.faults.Errorf(p.Span, "%s stands behind the target of nat only", o.name)
+		}
+	}
+}
+
+// sourcePorts checks that a target says in one way which source ports are used.
+func (r *resolver) sourcePorts(p *ast.Pool) {
+	switch {
+	case p.MapE != nil && p.StaticPort:
+		r.faults.Errorf(p.MapE.Span, "map-e-portset and static-port exclude each other")
+	case p.Port == nil:
+	case p.Port.Star:
+		r.faults.Errorf(p.Port.Span, "nat takes a port or a range of ports, not :*")
+	case p.StaticPort:
+		r.faults.Errorf(p.Port.Span, "static-port and a port exclude each other")
+	case p.MapE != nil:
+		r.conflict(p.MapE.Span, "map-e-portset and a port exclude each other", p.Port.Span)
+	}
+}
+
 // checkBinat checks that one network is exchanged for one.
 func (r *resolver) checkBinat(in *ast.Translation) {
+	if in.Target.Port != nil {
+		r.faults.Errorf(in.Target.Port.Span, "binat translates addresses and no ports")
+	}
 	for _, hosts := range [][]ast.Host{in.From.Hosts, in.Target.Hosts} {
 		for i := range hosts {
 			h := &hosts[i]
@@ -116,13 +135,12 @@ func (r *resolver) checkBinat(in *ast.Translation) {
 
 // fitTarget gives a combination the part of the target that is of its family.
 // It reports false if there is none, so that the combination is left out.
-func (r *resolver) fitTarget(t *ast.Translation, target []ast.Host, port *ast.PoolPort, l *lists) bool {
+func (r *resolver) fitTarget(t *ast.Translation, target *targets, l *lists) bool {
 	if t.Family == ast.AnyFamily {
-		t.Family = r.firstFamily(target)
+		t.Family = r.firstFamily(target.hosts)
 	}
-	pool := *t.Target
-	pool.Port, pool.Hosts = port, nil
-	for _, h := range target {
+	pool := target.pool
+	for _, h := range target.hosts {
 		if f := familyOf(&h); f == ast.AnyFamily || t.Family == ast.AnyFamily || f == t.Family {
 			pool.Hosts = append(pool.Hosts, h)
 		}
@@ -141,6 +159,9 @@ func (r *resolver) fitTarget(t *ast.Translation, target []ast.Host, port *ast.Po
 		}
 	case ast.BinatRule:
 		return r.fitBinat(t)
+	}
+	if len(pool.Hosts) > 1 && pool.Type == ast.Bitmask {
+		r.faults.Errorf(pool.Span, "bitmask takes one network, not several addresses")
 	}
 	if pool.Type == ast.NoPoolType && (len(pool.Hosts) > 1 || changing(&pool.Hosts[0])) {
 		pool.Type = ast.RoundRobin

@@ -97,7 +97,7 @@ func (s *Scanner) skip() {
 			s.off++
 		case s.continuation() > 0:
 			s.off += s.continuation()
-		case c == '#':
+		case c == '#', c == ';': // FreeBSD has both
 			s.comment()
 		default:
 			return

@@ -55,7 +55,8 @@ func TestScanner(t *testing.T) {
 		{"a \\ b", "word a|error|word b", "a backslash continues a line only as its last character\n"},
 		{"a\x00b", "word a|error|word b", "unexpected character \"\\x00\"\n"},
 		{"\u00e9t\u00e9", "error|word t|error", "unexpected character \"\u00e9\"\nunexpected character \"\u00e9\"\n"},
-		{"50% ; [x]", "word 50%|character ;|character [|word x]", ""},
+		{"50% ^ [x]", "word 50%|character ^|character [|word x]", ""},
+		{"; x { \npass;x", "end of line|word pass;x", ""},
 		{"007 99999999999999999999 5x", "number 007|number 99999999999999999999|word 5x", ""},
 	} {
 		tokens, faults := scan(test.src)
