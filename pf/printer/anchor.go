@@ -2,6 +2,7 @@ package printer
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 
 	"weir/pf/ast"
@@ -20,12 +21,12 @@ func block(w io.Writer, a *ast.Anchor) {
 	if a == nil || !a.Braces.IsValid() {
 		return
 	}
-	io.WriteString(w, " {\n")
+	fmt.Fprintln(w, " {")
 	inside := &indenter{w: w, fresh: true}
 	for _, s := range a.Body {
 		statement(inside, s)
 	}
-	io.WriteString(w, "}")
+	fmt.Fprint(w, "}")
 }
 
 // An indenter writes each line with two blanks before it.

@@ -45,9 +45,9 @@ func ether(w io.Writer, e *ast.Ether) {
 		c.addIf(e.Tagged.Not, "!")
 		c.add("tagged", name(e.Tagged.Name.Text))
 	}
-	io.WriteString(w, c.String())
+	fmt.Fprint(w, c.String())
 	block(w, e.Anchor)
-	io.WriteString(w, "\n")
+	fmt.Fprintln(w)
 }
 
 func macs(all []ast.MAC) string {
