@@ -62,6 +62,7 @@ type resolver struct {
 	names    database
 	faults   *diag.List
 	maxRules int
+	order    order
 	optimize bool
 
 	suggestions int // looked for so far
@@ -132,6 +133,7 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 }
 
 func (r *resolver) statement(s ast.Stmt) {
+	r.checkOrder(s)
 	switch s := s.(type) {
 	case *ast.Macro:
 		r.out.Stmts = append(r.out.Stmts, s)

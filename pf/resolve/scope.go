@@ -33,15 +33,25 @@ func (s *scope) child(name string) string {
 	return s.path + "/" + name
 }
 
-// stmts gives the expanded statements, the rules behind all else.
+// stmts gives the expanded statements, the rules behind all else, in the order
+// that FreeBSD's set require-order asks for.
 func (s *scope) stmts() []ast.Stmt {
-	stmts := s.out.Stmts
+	var queues []ast.Stmt
+	stmts := make([]ast.Stmt, 0, len(s.out.Stmts)+len(s.ethers)+len(s.scrubs)+len(s.translations)+len(s.rules))
+	for _, stmt := range s.out.Stmts {
+		if stageOf(stmt) == queueStage {
+			queues = append(queues, stmt)
+		} else {
+			stmts = append(stmts, stmt)
+		}
+	}
 	for _, e := range s.ethers {
 		stmts = append(stmts, e)
 	}
 	for _, scrub := range s.scrubs {
 		stmts = append(stmts, scrub)
 	}
+	stmts = append(stmts, queues...)
 	for _, t := range s.translations {
 		stmts = append(stmts, t)
 	}

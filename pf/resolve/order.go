@@ -1,0 +1,73 @@
+package resolve
+
+import (
+	"weir/pf/ast"
+	"weir/pf/diag"
+	"weir/pf/token"
+)
+
+// stage is where statements of a kind stand under set require-order yes.
+type stage uint8
+
+const (
+	anyStage stage = iota // macros, tables and what else has no place of its own
+	optionStage
+	etherStage
+	scrubStage
+	queueStage
+	translationStage
+	filterStage
+)
+
+var stageNames = [...]string{
+	optionStage: "options", etherStage: "ether rules", scrubStage: "scrub rules", queueStage: "queues",
+	translationStage: "translation rules", filterStage: "filter rules",
+}
+
+func stageOf(s ast.Stmt) stage {
+	switch s.(type) {
+	case *ast.Timeout, *ast.Limit, *ast.Skip, *ast.ImplicitPass, *ast.BlockPolicy, *ast.Reassemble, *ast.Syncookies,
+		*ast.InterfaceGroup, *ast.StateDefaults, *ast.Option:
+		return optionStage
+	case *ast.Ether:
+		return etherStage
+	case *ast.ScrubRule:
+		return scrubStage
+	case *ast.Queue, *ast.Discipline:
+		return queueStage
+	case *ast.Translation:
+		return translationStage
+	case *ast.Rule, *ast.Antispoof:
+		return filterStage
+	}
+	return anyStage
+}
+
+// order is FreeBSD's set require-order, and the statement that it looks back to.
+type order struct {
+	required bool
+	last     stage
+	at       token.Span
+}
+
+// checkOrder refuses a statement that stands behind one of a later kind, where
+// set require-order asks for that.
+func (r *resolver) checkOrder(s ast.Stmt) {
+	if o, ok := s.(*ast.Option); ok && o.Name.Text == "require-order" {
+		r.order.required = o.Value.Text == "yes"
+		return
+	}
+	now := stageOf(s)
+	if now == anyStage {
+		return
+	}
+	if r.order.required && now < r.order.last {
+		r.faults.Add(diag.Diagnostic{
+			Span:    s.Whole(),
+			Message: "set require-order: " + stageNames[now] + " stand before " + stageNames[r.order.last],
+			Related: []diag.Related{{Span: r.order.at}},
+		})
+		return // those behind it are compared with the later kind
+	}
+	r.order.last, r.order.at = now, s.Whole()
+}
