@@ -24,6 +24,12 @@ func TestBounds(t *testing.T) {
 			"in:1:1: the configuration expands to more than 1000 rules here"},
 		{"lists to choose from", "pass in to { " + many(900, "10.0.0.1") + "} rdr-to { " + many(9000, "10.0.0.2") + "}",
 			"in:1:8116: the lists to choose from become tables of more than 4194304 addresses here"},
+		{"lists to translate to", "rdr inet from any to { " + many(900, "10.0.0.1") + "} -> { " + many(9000, "10.0.0.2") + "}",
+			"in:1:8126: the lists to translate to come to more than 4194304 addresses here"},
+		{"translation rules", "nat from { " + many(1100, "10.0.0.1") + "} -> 192.0.2.1",
+			"in:1:1: the configuration expands to more than 1000 rules here"},
+		{"anchors that ask anchors", "nat-anchor a0\n" + askers(12),
+			"in:4:2: the configuration expands to more than 1000 translation rules here, with those of the anchors it asks"},
 		{"antispoof", strings.Repeat("antispoof for em1\n", 300),
 			"in:251:1: the configuration expands to more than 1000 rules here"},
 		{"nested lists", "pass from " + strings.Repeat("{", 10_000), "in:1:75: lists are nested more than 64 deep"},
@@ -46,6 +52,15 @@ func TestBounds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// askers defines anchors that each ask the next twice.
+func askers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "anchor a%d {\n\tnat-anchor \"/a%d\"\n\tnat-anchor \"/a%d\"\n}\n", i, i+1, i+1)
+	}
+	return b.String()
 }
 
 // chain defines macros that are twice as long as the one before.

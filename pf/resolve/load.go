@@ -75,11 +75,12 @@ type resolver struct {
 	bodies  map[*ast.Anchor]*scope // of expanded anchors with braces
 	unnamed int                    // anchors so far
 
-	uses      []use                 // tables named in rules
-	automatic int                   // number of the next automatic table
-	listed    int                   // addresses in the automatic tables
-	lowered   map[lowered][]Address // of tables that translations choose from
-	unknown   map[string]bool       // interfaces that were warned of
+	uses      []use                   // tables named in rules
+	automatic int                     // number of the next automatic table
+	listed    int                     // addresses in the automatic tables and in the lists of translation rules
+	poolLists map[*ast.Host][]Address // of lists in translation rules, by their first element
+	lowered   map[lowered][]Address   // of tables that translations choose from
+	unknown   map[string]bool         // interfaces that were warned of
 	options   Options
 	policy    *ast.BlockPolicy       // in force where the resolver stands; nil: drop
 	adaptive  map[string]ast.Setting // adaptive timeouts that are set
@@ -110,9 +111,11 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 		bodies:   make(map[*ast.Anchor]*scope),
 		unknown:  make(map[string]bool),
 		lowered:  make(map[lowered][]Address),
-		options:  defaults(),
-		adaptive: make(map[string]ast.Setting),
-		limits:   make(map[string]ast.Setting),
+
+		poolLists: make(map[*ast.Host][]Address),
+		options:   defaults(),
+		adaptive:  make(map[string]ast.Setting),
+		limits:    make(map[string]ast.Setting),
 	}
 	r.scope = r.main
 	r.declareGroups(file.Stmts)

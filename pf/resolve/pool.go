@@ -27,6 +27,8 @@ type targets struct {
 	name  string           // of its keyword
 	rdr   bool             // it replaces the destination
 	hops  bool             // it holds next hops
+
+	byFamily map[ast.Family][]ast.Host // of a translation rule: the hosts that fit
 }
 
 // pools resolves the pools of a rule and settles the rule's family by them, in

@@ -136,15 +136,21 @@ func (r *resolver) lowerRoute(in *ast.Route, family ast.Family) *Route {
 	return out
 }
 
-// poolAddrs gives the addresses of a pool; those of a table are not the caller's
-// to change.
+// poolAddrs gives the addresses of a pool; those of a table or list are not the
+// caller's to change.
 func (r *resolver) poolAddrs(p *ast.Pool, family ast.Family) []Address {
 	if len(p.Hosts) == 1 && p.Hosts[0].Kind == ast.HostTable {
 		return r.tableAddrs(p.Hosts[0].Name, family)
 	}
-	var addrs []Address
+	if addrs, ok := r.poolLists[&p.Hosts[0]]; ok {
+		return addrs
+	}
+	addrs := make([]Address, 0, len(p.Hosts))
 	for i := range p.Hosts {
 		addrs = append(addrs, poolAddress(&p.Hosts[i]))
+	}
+	if len(p.Hosts) > 1 {
+		r.poolLists[&p.Hosts[0]] = addrs
 	}
 	return addrs
 }

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"slices"
 
 	"weir/pf/ast"
 	"weir/pf/printer"
@@ -140,12 +141,12 @@ func (r *resolver) fitTarget(t *ast.Translation, target *targets, l *lists) bool
 		t.Family = r.firstFamily(target.hosts)
 	}
 	pool := target.pool
-	for _, h := range target.hosts {
-		if f := familyOf(&h); f == ast.AnyFamily || t.Family == ast.AnyFamily || f == t.Family {
-			pool.Hosts = append(pool.Hosts, h)
-		}
-	}
+	pool.Hosts = target.fitting(t.Family)
 	t.Target = &pool
+	if r.listed += len(pool.Hosts) - 1; r.listed > maxListed {
+		r.faults.Errorf(pool.Span, "the lists to translate to come to more than %d addresses here", maxListed)
+		return false
+	}
 	if len(pool.Hosts) == 0 {
 		l.whySpan, l.why, l.whyNot = pool.Span, "this has no address of the rule's family", t.FamilySpan
 		return false
@@ -167,6 +168,25 @@ func (r *resolver) fitTarget(t *ast.Translation, target *targets, l *lists) bool
 		pool.Type = ast.RoundRobin
 	}
 	return true
+}
+
+// fitting gives the addresses of a family, and those that are of none. All rules
+// that ask share them.
+func (t *targets) fitting(family ast.Family) []ast.Host {
+	if hosts, ok := t.byFamily[family]; ok {
+		return hosts
+	}
+	var hosts []ast.Host
+	for _, h := range t.hosts {
+		if f := familyOf(&h); f == ast.AnyFamily || family == ast.AnyFamily || f == family {
+			hosts = append(hosts, h)
+		}
+	}
+	if t.byFamily == nil {
+		t.byFamily = make(map[ast.Family][]ast.Host)
+	}
+	t.byFamily[family] = slices.Clip(hosts)
+	return t.byFamily[family]
 }
 
 // firstFamily gives the family that a rule gets from what it translates to. As
