@@ -3,6 +3,7 @@ package test
 import (
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,6 +71,14 @@ func TestLoadRollsBack(t *testing.T) {
 			b.Errorf("confirm where nothing waits: status %d, said\n%s", status, out)
 		}
 		idle.say(0, "four")
+
+		// It is asked to end meanwhile: it rolls back first.
+		b.Weir("load", "--confirm", "1h", lockout)
+		daemon.Signal(syscall.SIGTERM)
+		daemon.Wait(lib.StartPatience, 0)
+		if info := b.Info(); info.Rollback != nil || info.Loaded.File != gatewayConf(t) || !reaches(b) {
+			b.Errorf("a daemon that ended while a load waited left %s in force:\n%s", inForce(b), daemon.Said())
+		}
 	})
 }
 

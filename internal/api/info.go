@@ -32,7 +32,8 @@ type Info struct {
 // RollbackInfo is about a load that waits for its confirmation.
 type RollbackInfo struct {
 	Until  time.Time `json:"until"`
-	Before string    `json:"before"` // file of the rules that come back
+	Before string    `json:"before"`           // file of the rules that come back
+	Failed string    `json:"failed,omitempty"` // why they have not, though the time is up
 }
 
 // Answers are how many blocked packets their senders were told of, by the rules
@@ -121,7 +122,7 @@ func (r *Reader) Info() (*Info, error) {
 		return nil, err
 	}
 	if waits != nil {
-		info.Rollback = &RollbackInfo{waits.Until, waits.Before.Path}
+		info.Rollback = &RollbackInfo{waits.Until, waits.Before.Path, waits.Failed}
 	}
 	paths, err := r.view.Paths()
 	if err != nil {
@@ -287,6 +288,9 @@ func (l *Loaded) String() string {
 
 // text says when which rules come back.
 func (r *RollbackInfo) text(alive bool, now time.Time) string {
+	if r.Failed != "" && alive {
+		return "fails, and is tried each second: " + r.Failed
+	}
 	when := "when the daemon starts"
 	if alive {
 		when = fmt.Sprintf("in %v", max(0, r.Until.Sub(now)).Round(time.Second))

@@ -16,8 +16,9 @@ import (
 // daemon that waits lives.
 type Rollback struct {
 	Until  time.Time `json:"until"`
-	File   string    `json:"file"`   // what was loaded, absolute
-	Before Source    `json:"before"` // what comes back
+	File   string    `json:"file"`             // what was loaded, absolute
+	Before Source    `json:"before"`           // what comes back
+	Failed string    `json:"failed,omitempty"` // why it has not, though its time is up
 }
 
 // Rollback is the file of a load that waits for its confirmation: a Rollback.

@@ -31,8 +31,9 @@ load changes nothing.
 
 With --confirm the rules before come back by themselves unless weir confirm
 comes in time: from another session, to see that one still gets in. The daemon
-keeps the time, so the end of the session that typed it changes nothing. If the
-daemon dies or is replaced meanwhile, its next start loads the rules before,
+keeps the time, so the end of the session that typed it changes nothing. A
+daemon that is asked to end meanwhile rolls back before it does. If it dies or
+is replaced, its next start loads the rules before,
 not its file. A second load --confirm starts the time anew, and what comes back
 are still the rules that were confirmed last. A load without --confirm stays, and
 nothing comes back any more. weir info says what waits.`,

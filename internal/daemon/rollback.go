@@ -13,6 +13,7 @@ import (
 type waiting struct {
 	until  time.Time
 	before Source // comes back then
+	failed string // why it has not, last time
 }
 
 // loadUntil puts a source in force that is to be confirmed within a span; 0:
@@ -27,7 +28,7 @@ func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 		}
 		return errors.Join(err, b.stopWaiting())
 	}
-	next := &waiting{time.Now().Add(span), b.source}
+	next := &waiting{until: time.Now().Add(span), before: b.source}
 	if earlier != nil {
 		next.before = earlier.before
 	}
@@ -53,7 +54,7 @@ func (b *box) recordWaiting(w *waiting, file string) error {
 	}
 	s := &w.before
 	return api.WriteJSON(b.cfg.Folder.Rollback(), api.Rollback{
-		Until: w.until, File: file,
+		Until: w.until, File: file, Failed: w.failed,
 		Before: api.Source{Name: s.Name, Path: s.Path, Text: s.Text, Builtin: s.Builtin, Hosts: s.hosts.Known()},
 	})
 }
@@ -169,16 +170,42 @@ func (b *box) rollBack() error {
 	if b.waiting == nil || time.Until(b.waiting.until) > 0 {
 		return nil
 	}
+	loaded := b.source.Path
+	err := b.restoreBefore()
+	if err != nil {
+		b.waiting.failed = err.Error()
+		return errors.Join(err, b.recordWaiting(b.waiting, loaded))
+	}
+	b.cfg.Log.Warn("not confirmed in time: rolled back", "loaded", loaded, "before", b.source.Path)
+	return b.stopWaiting()
+}
+
+// rollBackAtEnd does so where the daemon is asked to end while a load waits:
+// nobody would roll it back afterwards.
+func (b *box) rollBackAtEnd() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting == nil {
+		return nil
+	}
+	loaded := b.source.Path
+	if err := b.restoreBefore(); err != nil {
+		return fmt.Errorf("roll back a load that was not confirmed: %w", err)
+	}
+	b.cfg.Log.Warn("the daemon ends and the load is not confirmed: rolled back", "loaded", loaded, "before", b.source.Path)
+	return b.stopWaiting()
+}
+
+// restoreBefore puts the rules in force that were before the load that waits.
+func (b *box) restoreBefore() error {
 	m, err := look()
 	if err != nil {
 		return err
 	}
-	loaded := b.source.Path
 	if err := b.replace(b.waiting.before, m); err != nil {
 		return fmt.Errorf("to %s: %w", b.waiting.before.Path, err)
 	}
-	b.cfg.Log.Warn("not confirmed in time: rolled back", "loaded", loaded, "before", b.source.Path)
-	return b.stopWaiting()
+	return nil
 }
 
 // logError says that the record of a load that waits is not as it should be,

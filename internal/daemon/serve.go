@@ -30,6 +30,7 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 		return nil
 	}
 	if err == nil {
+		err = b.rollBackAtEnd()
 		b.cfg.Log.Info("the daemon ends; packets go on by the rules in force, until weir stop")
 	}
 	return err
