@@ -64,13 +64,13 @@ type Rule struct {
 	token.Span
 	Origin     token.Span // in an expanded rule: the list element that made it
 	Action     Action
-	Anchor     *Anchor // the rule is an anchor
-	Return     *Return // of block; nil: as set block-policy says
 	Direction  Direction
 	Quick      bool
+	Family     Family
+	Anchor     *Anchor // the rule is an anchor
+	Return     *Return // of block; nil: as set block-policy says
 	Log        *Log
 	On         []Interface
-	Family     Family
 	FamilySpan token.Span // of inet or inet6; invalid if it follows from an address
 	Protos     []Proto
 	From, To   Endpoint
@@ -168,18 +168,18 @@ type Host struct {
 	token.Span
 	Kind      HostKind
 	Not       bool
-	Name      string // without modifiers
 	Network   bool   // :network
 	Broadcast bool   // :broadcast
 	Peer      bool   // :peer
 	NoAlias   bool   // :0
+	Weight    uint16 // its share of a pool; 0: not given
+	Name      string // without modifiers
 	Bits      int    // what stands behind the slash; -1 for nothing
 	Prefix    netip.Prefix
 	Zone      string     // the interface that a link-local address belongs to
 	Via       string     // of a next hop as FreeBSD writes it, (Via host): the interface that leads to it
 	LastName  string     // of a range as written
 	Last      netip.Addr // of a range
-	Weight    uint16     // its share of a pool; 0: not given
 }
 
 // PortOp is an operator on ports.

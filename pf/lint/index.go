@@ -1,6 +1,8 @@
 package lint
 
 import (
+	"hash/maphash"
+
 	"weir/pf/resolve"
 )
 
@@ -15,7 +17,8 @@ const (
 type index struct {
 	shapes []shape
 	known  map[shape]bool
-	rules  map[shaped][]*resolve.Rule
+	seed   maphash.Seed
+	rules  map[uint64][]*resolve.Rule // by the hash of shape and key, which are large
 }
 
 // A shape says what a rule asks for, but not the values.
@@ -94,7 +97,7 @@ func addressIn(s addressShape, a *resolve.Address) (resolve.Address, bool) {
 }
 
 func newIndex() *index {
-	return &index{known: make(map[shape]bool), rules: make(map[shaped][]*resolve.Rule)}
+	return &index{known: make(map[shape]bool), seed: maphash.MakeSeed(), rules: make(map[uint64][]*resolve.Rule)}
 }
 
 // add enters a rule.
@@ -108,10 +111,16 @@ func (x *index) add(r *resolve.Rule) {
 		x.shapes = append(x.shapes, s)
 	}
 	k, _ := keyOf(s, r)
-	at := shaped{s, k}
+	at := maphash.Comparable(x.seed, shaped{s, k})
 	if len(x.rules[at]) < maxInPlace {
 		x.rules[at] = append(x.rules[at], r)
 	}
+}
+
+// asks reports whether a rule is of that shape and asks for these values.
+func asks(r *resolve.Rule, s shape, k *key) bool {
+	own, _ := keyOf(s, r)
+	return shapeOf(r) == s && own == *k
 }
 
 // find gives a rule of another statement that takes all packets of r, nil if
@@ -122,8 +131,8 @@ func (x *index) find(r *resolve.Rule) *resolve.Rule {
 		if !ok {
 			continue
 		}
-		for _, q := range x.rules[shaped{s, k}] {
-			if q.Stmt != r.Stmt && covers(q, r) {
+		for _, q := range x.rules[maphash.Comparable(x.seed, shaped{s, k})] {
+			if q.Stmt != r.Stmt && covers(q, r) && asks(q, s, &k) {
 				return q
 			}
 		}

@@ -63,8 +63,8 @@ func (r *resolver) divertHost(h *ast.Host, in *ast.Rule, l *lists) *ast.Host {
 // Divert says where packets that a rule passes are diverted to.
 type Divert struct {
 	Kind DivertKind
-	Addr netip.Addr // of DivertTo; invalid where it has a port only
 	Port uint16     // not of DivertReply
+	Addr netip.Addr // of DivertTo; invalid where it has a port only
 }
 
 // DivertKind says what a rule diverts to.

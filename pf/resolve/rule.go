@@ -198,12 +198,22 @@ func (r *resolver) combination(in *ast.Rule, l *lists, at [listed]int) {
 	out.User = one(l.users, at[8], &out.Origin)
 	out.Group = one(l.groups, at[9], &out.Origin)
 	out.Family = l.family
+	dropAny(&out.From)
+	dropAny(&out.To)
 	if len(out.From.OS) > 0 && len(out.Protos) > 0 && !isTCP(out.Protos[0]) {
 		return // no packet of another protocol shows its sender's system
 	}
 	r.choose(&out, l) // pfctl makes the tables of a combination that it leaves out, too
 	if r.agree(&out, l) && l.accept(&out, at) {
 		l.accepted++
+	}
+}
+
+// dropAny makes an endpoint that says any the one that says nothing, which is
+// smaller and means the same.
+func dropAny(e *ast.Endpoint) {
+	if len(e.Hosts) == 1 && e.Hosts[0].Kind == ast.HostAny && !e.Hosts[0].Not {
+		e.Hosts = nil
 	}
 }
 

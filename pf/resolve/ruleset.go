@@ -98,28 +98,28 @@ type Rule struct {
 	Stmt       token.Span
 	Text       string // canonical form, as weir rules and pfctl -nv print it
 	Action     Action
-	Anchor     *Call  // the rule is an anchor; its Action is Match
-	Answer     Answer // of Block
 	Direction  Direction
 	Quick      bool
 	Log        bool // log the packets that it decides without a state, and those that make one
 	LogAll     bool // log (all): each packet of its states too; Log is set
-	Interface  Interface
 	Family     Family
 	Proto      uint8 // 0: any (protocol 0 itself cannot be asked for)
+	State      StatePolicy
+	AllowOpts  bool
+	NotTagged  bool   // ! tagged
+	Answer     Answer // of Block
+	Flags      TCPFlags
+	ICMP       ICMPType
+	Anchor     *Call // the rule is an anchor; its Action is Match
+	Interface  Interface
 	From, To   Endpoint
 	OS         string // the sender's operating system
 	User       Owner
 	Group      Owner
-	Flags      TCPFlags
-	ICMP       ICMPType
-	State      StatePolicy
-	AllowOpts  bool
 	Label      string       // macros ($if, $srcaddr, …) already replaced
 	MoreLabels []string     // labels behind the first, which FreeBSD allows
 	Tag        string       // set on the packet when the rule matches; sticky
 	Tagged     string       // asked of the packet
-	NotTagged  bool         // ! tagged
 	Nat        *Translation // nat-to
 	Rdr        *Translation // rdr-to
 	AfTo       *AfTo        // af-to, of a pass rule
@@ -132,9 +132,9 @@ type Rule struct {
 // yet. Any is true where the rule has no "on".
 type Interface struct {
 	Any   bool
-	Name  string // as written
 	Not   bool
-	Group bool // Name is a group
+	Group bool   // Name is a group
+	Name  string // as written
 
 	RDomain *uint32 // the interfaces of a routing domain, instead of those of a name
 }
@@ -177,12 +177,12 @@ const (
 type Address struct {
 	Kind      AddressKind
 	Not       bool
+	Modifier  Modifier
+	NoAlias   bool         // :0, the first address only
 	Prefix    netip.Prefix // IPv4 as IPv4
 	Table     string
 	Interface string
-	Modifier  Modifier
-	NoAlias   bool // :0, the first address only
-	Bits      int  // (if)/Bits, 0: none
+	Bits      int // (if)/Bits, 0: none
 	Last      netip.Addr
 	Route     string
 }

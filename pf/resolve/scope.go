@@ -89,11 +89,12 @@ func (r *resolver) inScope(s *scope, stmts []ast.Stmt) {
 	outer, policy := r.scope, r.policy
 	r.scope = s
 	r.declareAll(stmts)
-	for _, stmt := range stmts {
+	for i, stmt := range stmts {
 		if r.faults.Full() {
 			break
 		}
 		r.statement(stmt)
+		stmts[i] = nil // nobody needs it as it was written, and there may be 100,000
 	}
 	r.complete()
 	r.scope, r.policy = outer, policy

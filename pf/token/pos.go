@@ -2,8 +2,9 @@ package token
 
 import "fmt"
 
-// Pos is a place in the sources of a FileSet. The zero value is NoPos.
-type Pos int
+// Pos is a place in the sources of a FileSet, which hold 2 GiB at most. The zero
+// value is NoPos. It is small because an expanded rule holds some twenty.
+type Pos int32
 
 // NoPos is the place of what stands in no source.
 const NoPos Pos = 0
