@@ -64,7 +64,7 @@ func groups(i *resolve.HostInterface, more map[string][]string) []string {
 }
 
 // Described routes as the description says: to the networks of the interfaces'
-// addresses and over the default routes; the longest prefix decides, and of
+// addresses, to the other ends of links, and over the default routes; the longest prefix decides, and of
 // equal ones the first.
 func Described(host *resolve.Host) Router {
 	type route struct {
@@ -77,6 +77,11 @@ func Described(host *resolve.Host) Router {
 		i := &host.Interfaces[n]
 		for _, p := range i.Addresses {
 			routes = append(routes, route{to: p.Masked(), iface: i.Name})
+		}
+		for _, a := range i.Peers {
+			if a.IsValid() {
+				routes = append(routes, route{to: netip.PrefixFrom(a, a.BitLen()), iface: i.Name})
+			}
 		}
 		for _, g := range i.Default {
 			all := netip.PrefixFrom(netip.IPv6Unspecified(), 0)

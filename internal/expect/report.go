@@ -82,10 +82,7 @@ func (r *Result) write(b *strings.Builder, name string) {
 	for _, f := range r.Failures {
 		fmt.Fprintf(b, "    %s: expected %s, got %s\n", f.Field, quoted(f.Want), quoted(f.Got))
 	}
-	fmt.Fprintf(b, "    %s\n", r.Outcome.sentence())
-	for _, d := range r.Outcome.rules() {
-		fmt.Fprintf(b, "    %s\n", d)
-	}
+	fmt.Fprintf(b, "    %s\n", strings.ReplaceAll(r.Outcome.String(), "\n", "\n    "))
 }
 
 // quoted is a value of a field as it is told.
@@ -105,6 +102,11 @@ func quoted(v any) string {
 		return v.String()
 	}
 	return fmt.Sprint(v)
+}
+
+// String says what became of a packet, and by which rules, a line each.
+func (o *Outcome) String() string {
+	return strings.Join(append([]string{o.sentence()}, o.rules()...), "\n")
 }
 
 // sentence says what became of a packet.

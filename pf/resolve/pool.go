@@ -235,9 +235,14 @@ func (r *resolver) namedHops(p *ast.Pool) *ast.Pool {
 	return &named
 }
 
-// checkHops checks what addresses of interfaces next hops are.
+// checkHops checks what addresses of interfaces next hops are, and that several
+// can stand together: a table, which addresses become, holds no interfaces.
 func (r *resolver) checkHops(t *targets) {
 	for i := range t.hosts {
+		if first, h := &t.hosts[0], &t.hosts[i]; (h.Via == "") != (first.Via == "") {
+			r.conflict(h.Span, "of several next hops all name an interface, or none does", first.Span)
+			return
+		}
 		if h := &t.hosts[i]; h.Kind == ast.HostDynamic && h.Via == "" && (!h.Peer || h.NoAlias) {
 			r.faults.Errorf(h.Span, "a next hop is no address of this machine; (%s:peer) is the other end of a link", h.Name)
 		}

@@ -120,7 +120,7 @@ func (r *resolver) newTable(hosts []ast.Host, elements []ast.TableEntry) ast.Hos
 	}
 	span := hosts[0].Span.To(hosts[len(hosts)-1].Span)
 	t := &ast.Table{
-		Span: span, Name: ast.Word{Span: span, Text: name}, Flags: ast.TableFlags{Const: true},
+		Span: span, Name: ast.Word{Span: span, Text: name}, Flags: ast.TableFlags{Const: true}, Used: true,
 		Sources: []ast.TableSource{{Span: span, Hosts: hosts}}, Entries: elements,
 	}
 	r.main.tables[name] = t
