@@ -52,6 +52,7 @@ type LoadRequest struct {
 	File    string        `json:"file"` // name for diagnostics
 	Path    string        `json:"path"` // absolute, for records
 	Text    string        `json:"text"`
+	NoDNS   bool          `json:"no_dns,omitempty"`     // hosts are looked up on this machine only
 	Confirm time.Duration `json:"confirm_ns,omitempty"` // the rules before come back unless confirmed in time
 }
 

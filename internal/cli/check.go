@@ -57,7 +57,7 @@ hold; 1: it is refused, or an expectation does not hold; 2: wrong usage.`,
 	c.Flags().StringVarP(&o.optimize, "optimize", "o", "none", "optimize the rules as pfctl does: none, basic or profile")
 	c.Flags().StringVar(&o.host, "host", "", "check for the machine that a JSON `file` describes")
 	c.Flags().BoolVarP(&o.names, "port-names", "P", false, "print ports by their names")
-	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, "do not look hosts up in the DNS")
+	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, noDNSUsage)
 	c.Flags().BoolVar(&o.enforce, "enforce", false, "refuse also what this version reads but does not enforce")
 	c.Flags().StringVar(&o.expect, "expect", "", "judge the packets of a JSON `file`, and say which fare otherwise than expected there")
 	c.Flags().StringVar(&o.diff, "diff", "", "say what changes from the rule `file` OLD")

@@ -19,10 +19,14 @@ const (
 	maxConfirm = 24 * time.Hour
 )
 
+// noDNSUsage is what -N means, of all commands that read rules.
+const noDNSUsage = "do not look hosts up in the DNS"
+
 var errConfirm = errors.New("--confirm takes 1s to 24h")
 
 func newLoadCommand(env *Env) *cobra.Command {
 	var confirm time.Duration
+	var noDNS bool
 	c := &cobra.Command{
 		Use:   "load FILE",
 		Short: "replace the rules by those in a file; a file that does not load changes nothing",
@@ -42,14 +46,15 @@ nothing comes back any more. weir info says what waits.`,
 			if c.Flags().Changed("confirm") && (confirm < minConfirm || confirm > maxConfirm) {
 				return &UsageError{errConfirm}
 			}
-			return env.load(c, args[0], confirm)
+			return env.load(c, args[0], confirm, noDNS)
 		},
 	}
+	c.Flags().BoolVarP(&noDNS, "no-dns", "N", false, noDNSUsage)
 	c.Flags().DurationVar(&confirm, "confirm", 0, "roll back by itself after this `span`, such as 60s, unless weir confirm comes before")
 	return c
 }
 
-func (e *Env) load(c *cobra.Command, file string, confirm time.Duration) error {
+func (e *Env) load(c *cobra.Command, file string, confirm time.Duration, noDNS bool) error {
 	folder, err := e.folder()
 	if err != nil {
 		return err
@@ -62,7 +67,7 @@ func (e *Env) load(c *cobra.Command, file string, confirm time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("find the rule file's folder: %w", err)
 	}
-	request := api.LoadRequest{File: file, Path: path, Text: string(text), Confirm: confirm}
+	request := api.LoadRequest{File: file, Path: path, Text: string(text), Confirm: confirm, NoDNS: noDNS}
 	a, err := api.NewClient(folder).Load(c.Context(), request)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 func newRunCommand(env *Env) *cobra.Command {
 	var file, hook string
 	var management uint16
-	var orBlock bool
+	var orBlock, noDNS bool
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "judge and forward packets by the rules in a file, as a daemon in the foreground",
@@ -48,7 +48,7 @@ that refuses ends the start, unless --or-block is given.`,
 				return &UsageError{err}
 			}
 			cfg.File, cfg.Optional = file, !c.Flags().Changed("file")
-			cfg.Management, cfg.OrBlock = management, orBlock
+			cfg.Management, cfg.OrBlock, cfg.NoDNS = management, orBlock, noDNS
 			err = daemon.Run(c.Context(), cfg)
 			if errors.Is(err, context.Canceled) {
 				return errors.New("interrupted while it started")
@@ -57,6 +57,7 @@ that refuses ends the start, unless --or-block is given.`,
 		},
 	}
 	c.Flags().StringVarP(&file, "file", "f", daemon.DefaultFile, "rule `file`")
+	c.Flags().BoolVarP(&noDNS, "no-dns", "N", false, noDNSUsage)
 	c.Flags().StringVar(&hook, "hook", string(daemon.Auto), "where packets are judged as they come in: auto, xdp or tcx")
 	c.Flags().BoolVar(&orBlock, "or-block", false, "start also with a file that does not load: with the rules in force or, without any, all blocked but the management port")
 	c.Flags().Uint16Var(&management, "management", daemon.DefaultManagement, "TCP `port` of this box that stays open while no rules are loaded")

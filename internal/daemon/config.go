@@ -20,6 +20,7 @@ type Config struct {
 	File       string     // rule file
 	Optional   bool       // a missing File means the rules in force, or the built-in ones
 	OrBlock    bool       // so does one that does not load
+	NoDNS      bool       // hosts in File are looked up on this machine only
 	Mode       Mode
 	Management uint16 // port of the built-in ruleset
 	Version    string

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"weir/internal/api"
-	"weir/internal/names"
 )
 
 // Status says who answers.
@@ -28,7 +27,7 @@ func (c *controller) Load(ctx context.Context, r api.LoadRequest) (*api.LoadAnsw
 	defer context.AfterFunc(c.living, func() { cancel(api.ErrLeaving) })()
 	var done *api.LoadAnswer
 	err := untilFree(ctx, busyPatience, func() (err error) {
-		done, err = c.box.load(Source{Name: r.File, Path: r.Path, Text: r.Text, hosts: names.NewDNS()}, r.Confirm)
+		done, err = c.box.load(Source{Name: r.File, Path: r.Path, Text: r.Text, hosts: lookups(r.NoDNS)}, r.Confirm)
 		return err
 	})
 	return done, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,8 +15,10 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/lab"
+	"weir/internal/names"
 	"weir/internal/netif"
 	"weir/internal/testenv"
+	"weir/pf/resolve"
 )
 
 // inLab calls f on a thread that is in a namespace of its own, in the middle
@@ -217,9 +220,43 @@ func TestReadSource(t *testing.T) {
 	cfg.File = "a.conf"
 	want := Source{Name: "a.conf", Path: filepath.Join(dir, "a.conf"), Text: "pass\n"}
 	s, err = b.readSource()
-	s.hosts = nil // what of the machine it was read with
-	if err != nil || s != want {
+	if s.hosts == nil {
+		t.Error("its hosts are not looked up")
+	}
+	if s.hosts = nil; err != nil || s != want {
 		t.Errorf("of a relative path: %+v, %v; want %+v", s, err, want)
+	}
+	cfg.NoDNS = true
+	if s, err := b.readSource(); err != nil || s != want {
+		t.Errorf("with -N: %+v, %v; want %+v", s, err, want)
+	}
+}
+
+// Hosts that were looked up for a ruleset are where they were when its record is
+// loaded again, whether the DNS answers or not.
+func TestRecordRemembersHosts(t *testing.T) {
+	dir := t.TempDir()
+	b := &box{cfg: &Config{Folder: api.Folder(dir)}}
+	if err := os.MkdirAll(b.cfg.Folder.Sources(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := Source{Name: "a.conf", Text: "pass from db.example.invalid to www.example.invalid\n", hosts: names.NewDNS()}
+	s.hosts.Remember(map[string][]netip.Addr{
+		"db.example.invalid": {netip.MustParseAddr("192.0.2.9")}, "www.example.invalid": {netip.MustParseAddr("192.0.2.7")},
+	})
+	if err := b.recordSource(&s, 7); err != nil {
+		t.Fatal(err)
+	}
+	var record api.Source
+	if err := api.ReadJSON(b.cfg.Folder.SourceOf(7), &record); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := restored(&record).compile(&machine{host: &resolve.Host{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "pass inet from 192.0.2.9 to 192.0.2.7 flags S/SA"; len(rules.texts) != 1 || rules.texts[0].Text != want {
+		t.Errorf("%+v, want %s", rules.texts, want)
 	}
 }
 

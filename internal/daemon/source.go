@@ -52,7 +52,15 @@ func (b *box) readSource() (Source, error) {
 	if err != nil {
 		return Source{}, fmt.Errorf("find the rule file's folder: %w", err)
 	}
-	return Source{Name: cfg.File, Path: path, Text: string(text), hosts: names.NewDNS()}, nil
+	return Source{Name: cfg.File, Path: path, Text: string(text), hosts: lookups(cfg.NoDNS)}, nil
+}
+
+// lookups is what looks the hosts of a new source up.
+func lookups(noDNS bool) *names.DNS {
+	if noDNS {
+		return nil
+	}
+	return names.NewDNS()
 }
 
 // withoutFile is what a start loads that has no file to load: the rules in force
