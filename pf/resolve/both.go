@@ -16,16 +16,26 @@ const (
 	neverBoth                // no packet has both
 )
 
-// both gives a rule that asks for what a rule in an anchor asks for, and for what
-// the anchor does.
-func both(call, in *Rule) (*Rule, merger) {
+// both makes a rule in an anchor ask for what the anchor asks for too, if one
+// rule can; else it leaves it as it is.
+func both(call, in *Rule) merger {
 	out := *in
-	return &out, max(
+	verdict := max(
 		mergeDirection(call, &out), mergeInterface(call, &out), mergeFamily(call, &out), mergeProto(call, &out),
 		mergeTagged(call, &out),
 		mergeAddress(&call.From.Addr, &out.From.Addr), mergePort(call.From.Port, &out.From.Port),
 		mergeAddress(&call.To.Addr, &out.To.Addr), mergeToPort(call, &out),
 	)
+	if verdict == oneRule {
+		*in = out
+	}
+	return verdict
+}
+
+// asksNothing reports whether both would leave all rules as they are.
+func asksNothing(call *Rule) bool {
+	return call.Direction == AnyDirection && call.Interface.Any && call.Family == AnyFamily && call.Proto == 0 &&
+		call.Tagged == "" && call.From == (Endpoint{}) && call.To == (Endpoint{})
 }
 
 // mergeable reports whether both knows all conditions of an anchor, and whether

@@ -32,6 +32,8 @@ func TestBounds(t *testing.T) {
 			"in:4:2: the configuration expands to more than 1000 translation rules here, with those of the anchors it asks"},
 		{"antispoof", strings.Repeat("antispoof for em1\n", 300),
 			"in:251:1: the configuration expands to more than 1000 rules here"},
+		{"nested anchors", strings.Repeat("anchor {\n", 10_000), "in:65:8: anchors are nested more than 64 deep"},
+		{"anchors that call anchors", calls(20), "in:38:1: the configuration expands to more than 1000 rules here, with those of the anchors it calls"},
 		{"nested lists", "pass from " + strings.Repeat("{", 10_000), "in:1:75: lists are nested more than 64 deep"},
 		{"parentheses", "pass keep state " + strings.Repeat("(", 10_000), `in:1:18: expected an option of the state, found "("`},
 		{"macros of macros", "m0 = " + strings.Repeat("x", 1000) + "\n" + chain(30) + "pass from { $m30 }",
@@ -59,6 +61,15 @@ func askers(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "anchor a%d {\n\tnat-anchor \"/a%d\"\n\tnat-anchor \"/a%d\"\n}\n", i, i+1, i+1)
+	}
+	return b.String()
+}
+
+// calls writes anchors that each call the next twice.
+func calls(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "anchor a%d { anchor \"/a%d\"\nanchor \"/a%d\" }\n", i, i+1, i+1)
 	}
 	return b.String()
 }

@@ -1,10 +1,12 @@
 package resolve
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"weir/pf/ast"
+	"weir/pf/diag"
 )
 
 // maxCalls is how deep anchors may call anchors, as in pf.
@@ -103,6 +105,9 @@ func (f *flattener) called(s *scope, rule *ast.Rule) (paths []string, path strin
 	case all:
 		return f.in(path), path + "/*", true
 	}
+	if f.anchors[path] == nil {
+		f.misspelt(rule.Anchor.Name, path)
+	}
 	return []string{path}, path, true
 }
 
@@ -128,8 +133,12 @@ func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 	if call.Anchor.Quick && !allQuick(body) {
 		f.faults.Unenforced(rule.Span, "quick of an anchor")
 	}
-	if len(body) > 0 && !mergeable(call, body) {
+	switch {
+	case len(body) > 0 && !mergeable(call, body):
 		f.faults.Unenforced(rule.Span, conditionOfAnchor)
+		return
+	case asksNothing(call):
+		call.Anchor.Flat = true
 		return
 	}
 	call.Anchor.Flat = true
@@ -138,8 +147,7 @@ func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 	for i := 0; i < len(body); {
 		in := body[i]
 		next := i + 1
-		merged, verdict := both(call, in)
-		switch verdict {
+		switch both(call, in) {
 		case neverBoth:
 			next = in.end() - first
 		case notOneRule:
@@ -147,7 +155,7 @@ func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 			call.Anchor.Flat = false
 			kept = append(kept, in)
 		default:
-			kept = append(kept, merged)
+			kept = append(kept, in)
 		}
 		for i < next {
 			i++
@@ -180,4 +188,17 @@ func (r *Rule) end() int {
 // allQuick reports whether the rules that decide end the judging themselves.
 func allQuick(rules []*Rule) bool {
 	return !slices.ContainsFunc(rules, func(r *Rule) bool { return r.Action != Match && !r.Quick })
+}
+
+// misspelt warns of an anchor without rules in the configuration, if its path is
+// much like that of one with rules.
+func (f *flattener) misspelt(name ast.Word, path string) {
+	meant := f.nearest(path, keysOf(f.anchors))
+	if meant == "" {
+		return
+	}
+	f.faults.Add(diag.Diagnostic{
+		Severity: diag.Warning, Span: name.Span, Suggest: meant,
+		Message: fmt.Sprintf("the anchor %q has no rules here", path),
+	})
 }

@@ -40,7 +40,7 @@ func LoadWith(name string, src []byte, host *Host, s Settings) (*Ruleset, diag.L
 }
 
 // resolve expands a parsed file for host. The ruleset is nil if the list has
-// errors.
+// errors, or the file has.
 func resolve(file *ast.File, host *Host, settings Settings) (*Ruleset, diag.List) {
 	r := newResolver(file, host, settings)
 	r.inScope(r.main, file.Stmts)
@@ -48,7 +48,10 @@ func resolve(file *ast.File, host *Host, settings Settings) (*Ruleset, diag.List
 	r.checkAdaptive()
 	r.checkLimits()
 	r.checkQueues()
-	rules := r.ruleset()
+	var rules *Ruleset
+	if !file.Partial {
+		rules = r.ruleset()
+	}
 	r.faults.Sort()
 	if r.faults.HasErrors() {
 		return nil, *r.faults
