@@ -149,9 +149,15 @@ func (p *parser) hostName(h *ast.Host, what string) {
 func (p *parser) dynamicName(h *ast.Host) {
 	at := p.tok.Span
 	p.hostName(h, "the name of an interface")
-	name, modifier, colon := strings.Cut(h.Name, ":")
-	switch _, err := netip.ParseAddr(h.Name); {
-	case err == nil: // the resolver says what is wrong with that
+	if _, err := netip.ParseAddr(h.Name); err != nil { // else the resolver says what is wrong with that
+		p.checkDynamic(h.Name, at)
+	}
+}
+
+// checkDynamic refuses what cannot be the name of an interface in parentheses.
+func (p *parser) checkDynamic(word string, at token.Span) {
+	name, modifier, colon := strings.Cut(word, ":")
+	switch {
 	case colon:
 		p.faults.Errorf(at, "there is no modifier :%s of interfaces; there are :network, :broadcast, :peer and :0", modifier)
 	case name[0] >= '0' && name[0] <= '9':

@@ -122,6 +122,7 @@ func (p *parser) antispoof() ast.Stmt {
 		dynamic := p.accept(token.LeftParen)
 		i := p.interfaceName()
 		if dynamic {
+			p.checkDynamic(i.Name, i.Span)
 			p.expect(token.RightParen, "the name of an interface")
 			i.Span = start.To(p.last)
 		}
