@@ -10,6 +10,7 @@ type Filter struct {
 	Prio        Prio       // of the packet
 	MaxPktSize  uint16     // bytes of the IP packet at most; 0: not asked
 	Fragment    bool       // the packet is a fragment: none is when the rules see it
+	Limited     bool       // max-pkt-rate or a limiter: it matches while packets are few
 	Probability uint32     // in parts of 2^32 of the packets that match otherwise; 0: all
 	Once        bool       // the rule is gone when it has decided a packet
 	RTable      *uint32    // the routing table; nil: as without the rule
@@ -32,6 +33,7 @@ type Prio struct {
 
 func (r *resolver) lowerFilter(in *ast.Filter) Filter {
 	out := Filter{Fragment: in.Fragment.IsValid(), Once: in.Once.IsValid(), Divert: lowerDivert(in.Divert)}
+	out.Limited = in.MaxPktRate != nil || in.StateLimiter != nil || in.SourceLimiter != nil
 	if in.ReceivedOn != nil {
 		on := *in.ReceivedOn
 		on.Not = false

@@ -68,7 +68,7 @@ func (r *resolver) fragment(in *ast.Rule) {
 
 // assigned checks that queues are defined before the rule, as pfctl does.
 func (r *resolver) assigned(q *ast.SetQueue) {
-	if q == nil || r.queues.refused {
+	if q == nil {
 		return
 	}
 	for _, name := range []*ast.Word{&q.Name, q.Ack} {

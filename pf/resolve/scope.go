@@ -149,7 +149,9 @@ func (r *resolver) checkAnchor(in *ast.Rule) {
 			refuse(pool.Span, "translates nothing")
 		}
 	}
-	refuse(in.AllowOpts, "allows no options")
+	if in.AllowOpts.IsValid() {
+		r.faults.Warnf(in.AllowOpts, "allow-opts does nothing for an anchor; its rules need it")
+	}
 	if in.Flags != nil && in.Flags.Set&^in.Flags.Mask != 0 {
 		r.faults.Errorf(in.Flags.Span, "never true: flags must be set that are not looked at")
 	}

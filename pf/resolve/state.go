@@ -136,6 +136,9 @@ func (r *resolver) checkOptions(options []ast.StateOption) {
 		}
 	}
 	overload := stateOption(options, ast.StateOverload)
+	if overload != nil {
+		r.resolve(&ast.Host{Span: overload.Span, Kind: ast.HostTable, Name: overload.Table}, ruleHost)
+	}
 	if overload != nil && stateOption(options, ast.StateMaxSrcConn) == nil && stateOption(options, ast.StateMaxSrcConnRate) == nil {
 		r.faults.Errorf(overload.Span, "overload needs max-src-conn or max-src-conn-rate")
 	}
