@@ -15,6 +15,7 @@ import (
 
 	"weir/internal/steps"
 	"weir/pf/diag"
+	"weir/pf/source"
 )
 
 // maxBody is the largest request in bytes: a ruleset with a million table
@@ -49,9 +50,10 @@ type Status struct {
 
 // LoadRequest is the body of POST /load.
 type LoadRequest struct {
-	File    string        `json:"file"` // name for diagnostics
-	Path    string        `json:"path"` // absolute, for records
-	Text    string        `json:"text"`
+	File string `json:"file"` // name for diagnostics
+	Path string `json:"path"` // absolute, for records
+	Text string `json:"text"`
+	source.Beside
 	NoDNS   bool          `json:"no_dns,omitempty"`     // hosts are looked up on this machine only
 	Confirm time.Duration `json:"confirm_ns,omitempty"` // the rules before come back unless confirmed in time
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"weir/internal/testenv"
 	"weir/pf/resolve"
+	"weir/pf/source"
 )
 
 // control is a daemon that refuses one file and remembers what it was told.
@@ -149,9 +151,12 @@ func TestClientAndServer(t *testing.T) {
 	if err != nil || s.PID != 7 {
 		t.Errorf("Status = %+v, %v", s, err)
 	}
-	want := LoadRequest{File: "good.conf", Text: "pass\n"}
+	want := LoadRequest{File: "good.conf", Text: "include \"b\"\n", Beside: source.Beside{
+		Files:  source.Files{"b": {Text: "pass\n"}, "c": {Error: "no such file"}},
+		Macros: []source.Macro{{Name: "if", Value: "em0"}},
+	}}
 	a, err := client.Load(ctx, want)
-	if err != nil || a.Rules != 3 || c.loaded != want {
+	if err != nil || a.Rules != 3 || !reflect.DeepEqual(c.loaded, want) {
 		t.Errorf("Load = %+v, %v; the daemon got %+v", a, err, c.loaded)
 	}
 	for file, want := range map[string]RefusedError{

@@ -3,15 +3,18 @@ package api
 import (
 	"net/netip"
 	"time"
+
+	"weir/pf/source"
 )
 
 // Source is the record of a ruleset's text: what was loaded, so that it can be
 // loaded again when its file is another or gone.
 type Source struct {
-	Name    string `json:"name"` // as the user called the file, for diagnostics
-	Path    string `json:"path"` // absolute; Builtin for the built-in ruleset
-	Text    string `json:"text"`
-	Builtin bool   `json:"builtin,omitempty"`
+	Name string `json:"name"` // as the user called the file, for diagnostics
+	Path string `json:"path"` // absolute; Builtin for the built-in ruleset
+	Text string `json:"text"`
+	source.Beside
+	Builtin bool `json:"builtin,omitempty"`
 	// Hosts are the addresses of the hosts in it that were looked up.
 	Hosts      map[string][]netip.Addr `json:"hosts,omitempty"`
 	Time       time.Time               `json:"time"`       // of the load

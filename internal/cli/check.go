@@ -18,6 +18,7 @@ import (
 	"weir/pf/lint"
 	"weir/pf/printer"
 	"weir/pf/resolve"
+	"weir/pf/source"
 )
 
 // checkOptions are the flags of check.
@@ -30,6 +31,12 @@ type checkOptions struct {
 	json     bool
 	expect   string
 	diff     string
+	macros   macrosFlag
+}
+
+// settings are what rules are read with.
+func (o *checkOptions) settings() resolve.Settings {
+	return resolve.Settings{Files: source.Disk{}, Macros: o.macros, Optimize: o.optimize != "none"}
 }
 
 func newCheckCommand(env *Env) *cobra.Command {
@@ -58,6 +65,7 @@ hold; 1: it is refused, or an expectation does not hold; 2: wrong usage.`,
 	c.Flags().StringVar(&o.host, "host", "", "check for the machine that a JSON `file` describes")
 	c.Flags().BoolVarP(&o.names, "port-names", "P", false, "print ports by their names")
 	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, noDNSUsage)
+	c.Flags().VarP(&o.macros, "define", "D", macrosUsage)
 	c.Flags().BoolVar(&o.enforce, "enforce", false, "refuse also what this version reads but does not enforce")
 	c.Flags().StringVar(&o.expect, "expect", "", "judge the packets of a JSON `file`, and say which fare otherwise than expected there")
 	c.Flags().StringVar(&o.diff, "diff", "", "say what changes from the rule `file` OLD")
@@ -92,7 +100,7 @@ func check(env *Env, o *checkOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	rules, list := resolve.LoadWith(name, text, host, resolve.Settings{Optimize: o.optimize != "none"})
+	rules, list := resolve.LoadWith(name, text, host, o.settings())
 	if rules != nil {
 		lint.Warn(rules, &list)
 	}

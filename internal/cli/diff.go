@@ -18,7 +18,7 @@ func (o *checkOptions) changes(env *Env, rules *resolve.Ruleset, host *resolve.H
 	if err != nil {
 		return nil, fmt.Errorf("read the old rules: %w", err)
 	}
-	old, list := resolve.Load(name, text, host)
+	old, list := resolve.LoadWith(name, text, host, o.settings())
 	if old == nil {
 		if err := list.Fprint(env.Stderr); err != nil {
 			return nil, fmt.Errorf("print errors: %w", err)

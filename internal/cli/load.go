@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/internal/api"
+	"weir/pf/parser"
+	"weir/pf/source"
 )
 
 // Spans that load --confirm takes: nobody types weir confirm faster, and a
@@ -27,11 +29,13 @@ var errConfirm = errors.New("--confirm takes 1s to 24h")
 func newLoadCommand(env *Env) *cobra.Command {
 	var confirm time.Duration
 	var noDNS bool
+	var macros macrosFlag
 	c := &cobra.Command{
 		Use:   "load FILE",
 		Short: "replace the rules by those in a file; a file that does not load changes nothing",
 		Long: `load puts the rules in a file in force; connections go on. A file that does not
-load changes nothing.
+load changes nothing. The files that it includes, and those of its tables, are
+read now and sent with it: what changes in them later changes nothing.
 
 With --confirm the rules before come back by themselves unless weir confirm
 comes in time: from another session, to see that one still gets in. The daemon
@@ -46,15 +50,16 @@ nothing comes back any more. weir info says what waits.`,
 			if c.Flags().Changed("confirm") && (confirm < minConfirm || confirm > maxConfirm) {
 				return &UsageError{errConfirm}
 			}
-			return env.load(c, args[0], confirm, noDNS)
+			return env.load(c, args[0], confirm, noDNS, macros)
 		},
 	}
 	c.Flags().BoolVarP(&noDNS, "no-dns", "N", false, noDNSUsage)
 	c.Flags().DurationVar(&confirm, "confirm", 0, "roll back by itself after this `span`, such as 60s, unless weir confirm comes before")
+	c.Flags().VarP(&macros, "define", "D", macrosUsage)
 	return c
 }
 
-func (e *Env) load(c *cobra.Command, file string, confirm time.Duration, noDNS bool) error {
+func (e *Env) load(c *cobra.Command, file string, confirm time.Duration, noDNS bool, macros []source.Macro) error {
 	folder, err := e.folder()
 	if err != nil {
 		return err
@@ -67,7 +72,8 @@ func (e *Env) load(c *cobra.Command, file string, confirm time.Duration, noDNS b
 	if err != nil {
 		return fmt.Errorf("find the rule file's folder: %w", err)
 	}
-	request := api.LoadRequest{File: file, Path: path, Text: string(text), Confirm: confirm, NoDNS: noDNS}
+	beside := parser.Beside(file, text, macros, source.Disk{})
+	request := api.LoadRequest{File: file, Path: path, Text: string(text), Beside: beside, Confirm: confirm, NoDNS: noDNS}
 	a, err := api.NewClient(folder).Load(c.Context(), request)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ func newRunCommand(env *Env) *cobra.Command {
 	var file, hook string
 	var management uint16
 	var orBlock, noDNS bool
+	var macros macrosFlag
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "judge and forward packets by the rules in a file, as a daemon in the foreground",
@@ -48,7 +49,7 @@ that refuses ends the start, unless --or-block is given.`,
 				return &UsageError{err}
 			}
 			cfg.File, cfg.Optional = file, !c.Flags().Changed("file")
-			cfg.Management, cfg.OrBlock, cfg.NoDNS = management, orBlock, noDNS
+			cfg.Management, cfg.OrBlock, cfg.NoDNS, cfg.Macros = management, orBlock, noDNS, macros
 			err = daemon.Run(c.Context(), cfg)
 			if errors.Is(err, context.Canceled) {
 				return errors.New("interrupted while it started")
@@ -58,6 +59,7 @@ that refuses ends the start, unless --or-block is given.`,
 	}
 	c.Flags().StringVarP(&file, "file", "f", daemon.DefaultFile, "rule `file`")
 	c.Flags().BoolVarP(&noDNS, "no-dns", "N", false, noDNSUsage)
+	c.Flags().VarP(&macros, "define", "D", macrosUsage)
 	c.Flags().StringVar(&hook, "hook", string(daemon.Auto), "where packets are judged as they come in: auto, xdp or tcx")
 	c.Flags().BoolVar(&orBlock, "or-block", false, "start also with a file that does not load: with the rules in force or, without any, all blocked but the management port")
 	c.Flags().Uint16Var(&management, "management", daemon.DefaultManagement, "TCP `port` of this box that stays open while no rules are loaded")

@@ -28,7 +28,7 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 		s.hosts.Again()
 		host.Lookup = s.hosts.Lookup
 	}
-	rules, list := resolve.Load(s.Name, []byte(s.Text), &host)
+	rules, list := resolve.LoadWith(s.Name, []byte(s.Text), &host, resolve.Settings{Files: s.Files, Macros: s.Macros})
 	list.Enforce()
 	if err := list.Err(); err != nil {
 		return nil, err

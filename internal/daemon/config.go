@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"weir/internal/api"
+	"weir/pf/source"
 )
 
 // DefaultFile is the rule file of weir run without -f.
@@ -16,11 +17,12 @@ const DefaultManagement = 22
 
 // Config is what weir run was asked for.
 type Config struct {
-	Folder     api.Folder // run folder of this network namespace
-	File       string     // rule file
-	Optional   bool       // a missing File means the rules in force, or the built-in ones
-	OrBlock    bool       // so does one that does not load
-	NoDNS      bool       // hosts in File are looked up on this machine only
+	Folder     api.Folder     // run folder of this network namespace
+	File       string         // rule file
+	Macros     []source.Macro // set from outside
+	Optional   bool           // a missing File means the rules in force, or the built-in ones
+	OrBlock    bool           // so does one that does not load
+	NoDNS      bool           // hosts in File are looked up on this machine only
 	Mode       Mode
 	Management uint16 // port of the built-in ruleset
 	Version    string

@@ -27,7 +27,8 @@ func (c *controller) Load(ctx context.Context, r api.LoadRequest) (*api.LoadAnsw
 	defer context.AfterFunc(c.living, func() { cancel(api.ErrLeaving) })()
 	var done *api.LoadAnswer
 	err := untilFree(ctx, busyPatience, func() (err error) {
-		done, err = c.box.load(Source{Name: r.File, Path: r.Path, Text: r.Text, hosts: lookups(r.NoDNS)}, r.Confirm)
+		source := Source{Name: r.File, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: lookups(r.NoDNS)}
+		done, err = c.box.load(source, r.Confirm)
 		return err
 	})
 	return done, err

@@ -223,11 +223,11 @@ func TestReadSource(t *testing.T) {
 	if s.hosts == nil {
 		t.Error("its hosts are not looked up")
 	}
-	if s.hosts = nil; err != nil || s != want {
+	if s.hosts = nil; err != nil || !s.equal(&want) {
 		t.Errorf("of a relative path: %+v, %v; want %+v", s, err, want)
 	}
 	cfg.NoDNS = true
-	if s, err := b.readSource(); err != nil || s != want {
+	if s, err := b.readSource(); err != nil || !s.equal(&want) {
 		t.Errorf("with -N: %+v, %v; want %+v", s, err, want)
 	}
 }

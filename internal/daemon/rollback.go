@@ -23,7 +23,7 @@ func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 	earlier := b.waiting
 	if span == 0 {
 		err := b.replace(source, m)
-		if err != nil && b.source != source {
+		if err != nil && !b.source.equal(&source) {
 			return err
 		}
 		return errors.Join(err, b.stopWaiting())
@@ -37,7 +37,7 @@ func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 		return err
 	}
 	err := b.replace(source, m)
-	if err != nil && b.source != source {
+	if err != nil && !b.source.equal(&source) {
 		b.logError(b.recordWaiting(earlier, b.source.Path))
 		return err
 	}
@@ -55,7 +55,9 @@ func (b *box) recordWaiting(w *waiting, file string) error {
 	s := &w.before
 	return api.WriteJSON(b.cfg.Folder.Rollback(), api.Rollback{
 		Until: w.until, File: file, Failed: w.failed,
-		Before: api.Source{Name: s.Name, Path: s.Path, Text: s.Text, Builtin: s.Builtin, Hosts: s.hosts.Known()},
+		Before: api.Source{
+			Name: s.Name, Path: s.Path, Text: s.Text, Beside: s.Beside, Builtin: s.Builtin, Hosts: s.hosts.Known(),
+		},
 	})
 }
 

@@ -12,16 +12,25 @@ import (
 	"weir/internal/dataplane"
 	"weir/internal/names"
 	"weir/internal/steps"
+	"weir/pf/parser"
+	"weir/pf/source"
 )
 
 // Source is the text of a ruleset. It is resolved anew whenever the machine
 // changes: interfaces come and go, and groups with them.
 type Source struct {
-	Name    string // as the user called it, for diagnostics
-	Path    string // absolute, for records; api.Builtin for the built-in ruleset
-	Text    string
+	Name string // as the user called it, for diagnostics
+	Path string // absolute, for records; api.Builtin for the built-in ruleset
+	Text string
+	source.Beside
 	Builtin bool
 	hosts   *names.DNS // looks the file's hosts up, and remembers what it found; nil: nobody is asked
+}
+
+// equal reports whether two sources are the same.
+func (s *Source) equal(other *Source) bool {
+	return s.Name == other.Name && s.Path == other.Path && s.Text == other.Text && s.Builtin == other.Builtin &&
+		s.hosts == other.hosts && s.Beside.Equal(&other.Beside)
 }
 
 // builtinRules let nothing through and nobody in but for the administrator; the
@@ -52,7 +61,8 @@ func (b *box) readSource() (Source, error) {
 	if err != nil {
 		return Source{}, fmt.Errorf("find the rule file's folder: %w", err)
 	}
-	return Source{Name: cfg.File, Path: path, Text: string(text), hosts: lookups(cfg.NoDNS)}, nil
+	beside := parser.Beside(cfg.File, text, cfg.Macros, source.Disk{})
+	return Source{Name: cfg.File, Path: path, Text: string(text), Beside: beside, hosts: lookups(cfg.NoDNS)}, nil
 }
 
 // lookups is what looks the hosts of a new source up.
@@ -102,7 +112,7 @@ func (b *box) sourceInForce() (Source, error) {
 // restored is a source that was written down. Its hosts are where they were when
 // it was loaded.
 func restored(r *api.Source) *Source {
-	s := &Source{Name: r.Name, Path: r.Path, Text: r.Text, hosts: names.NewDNS()}
+	s := &Source{Name: r.Name, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: names.NewDNS()}
 	s.hosts.Remember(r.Hosts)
 	return s
 }
@@ -110,7 +120,8 @@ func restored(r *api.Source) *Source {
 // recordSource writes down what a generation is made from, before it is live.
 func (b *box) recordSource(s *Source, generation uint32) error {
 	err := api.WriteJSON(b.cfg.Folder.SourceOf(generation), api.Source{
-		Name: s.Name, Path: s.Path, Text: s.Text, Builtin: s.Builtin, Hosts: s.hosts.Known(), Time: time.Now(), Generation: generation,
+		Name: s.Name, Path: s.Path, Text: s.Text, Beside: s.Beside, Builtin: s.Builtin, Hosts: s.hosts.Known(),
+		Time: time.Now(), Generation: generation,
 	})
 	if err != nil {
 		return fmt.Errorf("record the text of the rules: %w", err)
@@ -136,8 +147,11 @@ func (b *box) pruneSources(generation uint32) error {
 
 // path is what records call a file that messages call name.
 func (s *Source) path(name string) string {
-	if name == s.Name {
+	if name == s.Name || s.Builtin {
 		return s.Path
+	}
+	if beside, err := filepath.Rel(filepath.Dir(s.Name), name); err == nil && !filepath.IsAbs(name) {
+		return filepath.Join(filepath.Dir(s.Path), beside)
 	}
 	return name
 }

@@ -33,7 +33,8 @@ type TableFlags struct {
 type TableSource struct {
 	token.Span
 	Hosts []Host
-	File  *Word // the file's name; nil for a list
+	File  *Word       // the file's name; nil for a list
+	Text  *token.File // what it holds; nil if it could not be read
 }
 
 // MarshalText gives an entry as a table's list has it.

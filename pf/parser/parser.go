@@ -6,6 +6,7 @@ import (
 	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/scanner"
+	"weir/pf/source"
 	"weir/pf/token"
 )
 
@@ -15,15 +16,28 @@ const (
 	maxItems   = 1 << 20 // of one statement's lists
 )
 
-// Parse reads a configuration. name is how messages call it. The file holds
-// the statements that could be read; it can be used only if the list has no
-// errors.
+// Parse reads a configuration of one file. name is how messages call it. The
+// file holds the statements that could be read; it can be used only if the list
+// has no errors.
 func Parse(name string, src []byte) (*ast.File, diag.List) {
-	files := token.NewFileSet()
-	list := &diag.List{Files: files}
-	p := &parser{faults: list, stream: scanner.NewStream(files, files.AddFile(name, src), list)}
+	return ParseInput(&source.Input{Name: name, Text: src})
+}
+
+// ParseInput reads a configuration, and the files that it includes as if their
+// text stood there.
+func ParseInput(in *source.Input) (*ast.File, diag.List) {
+	set := token.NewFileSet()
+	list := &diag.List{Files: set}
+	p := &parser{
+		faults: list,
+		stream: scanner.NewStream(set, set.AddFile(in.Name, in.Text), list),
+		files:  files{open: in.Files, set: set, left: maxText},
+	}
+	for _, m := range in.Macros {
+		p.stream.Fix(m.Name, set.AddFile("-D", []byte(m.Name+"="+m.Value)), m.Value)
+	}
 	p.advance()
-	file := &ast.File{Files: files}
+	file := &ast.File{Files: set}
 	for p.tok.Kind != token.EOF && !list.Full() {
 		if s := p.line(); s != nil {
 			file.Stmts = append(file.Stmts, s)
@@ -48,6 +62,7 @@ type parser struct {
 	blocks int           // braces of blocks that are open
 	depth  int           // anchors that are open
 	gaveUp bool          // the rest of the file is not read
+	files  files
 }
 
 // bailout is panicked with when a statement cannot be read on; line catches it.

@@ -9,7 +9,7 @@ import (
 // unsupportedStatements start statements of OpenBSD's pf, or of FreeBSD's,
 // that are not read yet.
 var unsupportedStatements = []string{
-	"include", "load", "state", "source",
+	"load", "state", "source",
 }
 
 func (p *parser) statement() ast.Stmt {
@@ -39,6 +39,8 @@ func (p *parser) statement() ast.Stmt {
 			return p.table()
 		case word == "set":
 			return p.set()
+		case word == "include":
+			return p.include()
 		case word == "queue":
 			return p.queue()
 		case word == "altq":

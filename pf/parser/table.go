@@ -37,7 +37,9 @@ func (p *parser) tableOption(t *ast.Table) bool {
 		t.Flags.Counters = true
 	case p.acceptWord("file"):
 		file := p.name("the name of a file")
-		t.Sources = append(t.Sources, ast.TableSource{Span: at.To(p.last), File: &file})
+		of := ast.TableSource{Span: at.To(p.last), File: &file}
+		of.Text = p.open(file, of.Span)
+		t.Sources = append(t.Sources, of)
 	case p.is(token.LeftBrace):
 		list := ast.TableSource{}
 		p.braces(true, func() { list.Hosts = append(list.Hosts, p.tableHost()) })

@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/testenv"
 	"weir/pf/resolve"
+	"weir/pf/source"
 )
 
 // TestCases runs the cases of test/pf-cases.txt: what OpenBSD's pfctl prints of
@@ -60,7 +61,7 @@ func optimizes(t *testing.T, path, src string, host *resolve.Host) {
 	if strings.Contains(want, " anchor ") {
 		return
 	}
-	rules, list := resolve.LoadWith("in", []byte(src), host, resolve.Settings{Optimize: true})
+	rules, list := resolve.LoadWith("in", []byte(src), host, resolve.Settings{Optimize: true, Files: source.Disk{}})
 	if rules == nil {
 		t.Fatalf("refused when optimized:\n%s", render(t, &list))
 	}

@@ -13,6 +13,7 @@ import (
 	"weir/pf/diag"
 	"weir/pf/printer"
 	"weir/pf/resolve"
+	"weir/pf/source"
 )
 
 var update = flag.Bool("update", false, "write what comes out to the files of testdata that say what should")
@@ -29,9 +30,13 @@ func testHost(t testing.TB) *resolve.Host {
 
 // check gives what weir check prints: rules to standard output, faults to
 // standard error.
-func check(t testing.TB, src string, host *resolve.Host) (out, faults string, ok bool) {
+func check(t testing.TB, src string, host *resolve.Host, beside ...source.Beside) (out, faults string, ok bool) {
 	t.Helper()
-	rules, list := resolve.Load("in", []byte(src), host)
+	settings := resolve.Settings{Files: source.Disk{}}
+	for i := range beside {
+		settings.Files, settings.Macros = beside[i].Files, beside[i].Macros
+	}
+	rules, list := resolve.LoadWith("in", []byte(src), host, settings)
 	if (rules != nil) == list.HasErrors() {
 		t.Fatalf("a ruleset must come without errors, and errors without one:\n%s", render(t, &list))
 	}
@@ -70,7 +75,8 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			host := testHost(t)
-			out, faults, ok := check(t, section(archive, "in"), host)
+			files := beside(t, archive)
+			out, faults, ok := check(t, section(archive, "in"), host, files)
 			if *update {
 				rewrite(t, file, archive, out, faults)
 				return
@@ -82,10 +88,28 @@ func TestGolden(t *testing.T) {
 				t.Errorf("err (-want +got):\n%s", diff)
 			}
 			if ok {
-				printsItself(t, out, host)
+				printsItself(t, out, host, files)
 			}
 		})
 	}
+}
+
+// beside gives the macros in the section "-D", a line each, and the other
+// sections as files.
+func beside(t *testing.T, a *txtar.Archive) source.Beside {
+	t.Helper()
+	b := source.Beside{Files: source.Files{}}
+	for _, f := range a.Files {
+		b.Files[f.Name] = source.File{Text: string(f.Data)}
+	}
+	for line := range strings.Lines(section(a, "-D")) {
+		m, err := source.ParseMacro(strings.TrimSuffix(line, "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Macros = append(b.Macros, m)
+	}
+	return b
 }
 
 func section(a *txtar.Archive, name string) string {
@@ -99,7 +123,12 @@ func section(a *txtar.Archive, name string) string {
 
 func rewrite(t *testing.T, file string, a *txtar.Archive, out, faults string) {
 	t.Helper()
-	files := []txtar.File{{Name: "in", Data: []byte(section(a, "in"))}}
+	var files []txtar.File
+	for _, f := range a.Files {
+		if f.Name != "out" && f.Name != "err" {
+			files = append(files, f)
+		}
+	}
 	for _, s := range [][2]string{{"out", out}, {"err", faults}} {
 		if s[1] != "" {
 			files = append(files, txtar.File{Name: s[0], Data: []byte(s[1])})
@@ -110,9 +139,9 @@ func rewrite(t *testing.T, file string, a *txtar.Archive, out, faults string) {
 	}
 }
 
-func printsItself(t testing.TB, out string, host *resolve.Host) {
+func printsItself(t testing.TB, out string, host *resolve.Host, beside ...source.Beside) {
 	t.Helper()
-	again, faults, ok := check(t, out, host)
+	again, faults, ok := check(t, out, host, beside...)
 	if !ok {
 		t.Fatalf("what was printed is refused:\n%s\n%s", out, faults)
 	}

@@ -33,11 +33,7 @@ func (r *resolver) limit(s *ast.Limit) {
 // Without one there is none but the memory of the machine.
 func (r *resolver) checkLimits() {
 	tables, entries := uint64(0), uint64(0)
-	for _, s := range r.out.Stmts {
-		t, ok := s.(*ast.Table)
-		if !ok {
-			continue
-		}
+	for _, t := range r.defined {
 		tables++
 		entries += uint64(len(t.Entries))
 		r.within("tables", tables, t.Name.Span)

@@ -8,28 +8,31 @@ import (
 	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/parser"
+	"weir/pf/source"
 	"weir/pf/token"
 )
 
 // MaxRules is the number of rules that a configuration may expand to.
 const MaxRules = 1_000_000
 
-// Load reads a configuration and resolves it for host; nil is a machine
-// without interfaces. name is how messages call it. The ruleset is nil if the
-// list has errors.
+// Load reads a configuration of one file and resolves it for host; nil is a
+// machine without interfaces. name is how messages call it. The ruleset is nil
+// if the list has errors.
 func Load(name string, src []byte, host *Host) (*Ruleset, diag.List) {
 	return LoadWith(name, src, host, Settings{})
 }
 
 // Settings are what a configuration can be read with.
 type Settings struct {
-	Optimize bool // as pfctl -o basic: fewer rules, in an order that pf skips more of
-	MaxRules int  // after expansion; 0: MaxRules
+	Files    source.Opener  // of those that the configuration names; nil: there are none
+	Macros   []source.Macro // set from outside
+	Optimize bool           // as pfctl -o basic: fewer rules, in an order that pf skips more of
+	MaxRules int            // after expansion; 0: MaxRules
 }
 
 // LoadWith is Load with settings.
 func LoadWith(name string, src []byte, host *Host, s Settings) (*Ruleset, diag.List) {
-	file, list := parser.Parse(name, src)
+	file, list := parser.ParseInput(&source.Input{Name: name, Text: src, Macros: s.Macros, Files: s.Files})
 	rules, more := resolve(file, host, s)
 	list.Append(&more)
 	list.Sort()
@@ -88,6 +91,7 @@ type resolver struct {
 	policy    *ast.BlockPolicy       // in force where the resolver stands; nil: drop
 	adaptive  map[string]ast.Setting // adaptive timeouts that are set
 	limits    map[string]ast.Setting // that are set, but for that of states
+	defined   []*ast.Table           // resolved, those of anchors too
 
 	queues queues
 

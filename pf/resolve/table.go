@@ -50,8 +50,8 @@ func (r *resolver) table(t *ast.Table) {
 	resolved := *t
 	resolved.Sources = make([]ast.TableSource, len(t.Sources))
 	for i, source := range t.Sources {
-		if source.File != nil {
-			r.faults.Unenforced(source.Span, "table file")
+		if source.Text != nil {
+			resolved.Entries = append(resolved.Entries, r.fileEntries(source.Text)...)
 		}
 		source.Hosts = r.hosts(source.Hosts, tableHost)
 		resolved.Sources[i] = source
@@ -61,6 +61,7 @@ func (r *resolver) table(t *ast.Table) {
 	if r.tables[t.Name.Text] == t {
 		r.tables[t.Name.Text] = &resolved
 	}
+	r.defined = append(r.defined, &resolved)
 	r.out.Stmts = append(r.out.Stmts, &resolved)
 }
 

@@ -13,11 +13,14 @@ import (
 // configuration may come to.
 const MaxExpansion = 16 << 20
 
-// Stream gives the tokens of a configuration with its macros replaced.
+// Stream gives the tokens of a configuration with its macros replaced, and
+// those of files that it includes in their place.
 type Stream struct {
 	files   *token.FileSet
 	list    *diag.List
 	scanner *Scanner
+	outer   []*Scanner // of the files that include the one that is being read
+	read    []Comment  // of files that are read
 	macros  map[string]*macro
 	used    map[string]bool
 	inner   *Scanner    // of the text of the macro that is being used
@@ -27,8 +30,9 @@ type Stream struct {
 
 // macro is what a name stands for, and where that stands.
 type macro struct {
-	text string
-	from []token.Origin
+	text  string
+	from  []token.Origin
+	fixed bool // set from outside: the configuration cannot change it
 }
 
 // NewStream makes a stream of a file of files. Faults go to list.
@@ -43,8 +47,37 @@ func NewStream(files *token.FileSet, file *token.File, list *diag.List) *Stream 
 	}
 }
 
-// Comments gives the comments read so far.
-func (s *Stream) Comments() []Comment { return s.scanner.Comments }
+// Comments gives the comments read so far, file by file.
+func (s *Stream) Comments() []Comment {
+	all := slices.Clone(s.read)
+	for _, outer := range s.outer {
+		all = append(all, outer.Comments...)
+	}
+	return append(all, s.scanner.Comments...)
+}
+
+// Include gives the tokens of file next. Behind them there is a line end, and
+// then what stands behind the include statement.
+func (s *Stream) Include(file *token.File) {
+	s.outer = append(s.outer, s.scanner)
+	s.scanner = New(file, s.list.Errorf)
+}
+
+// Depth is how many files include the one that is being read.
+func (s *Stream) Depth() int { return len(s.outer) }
+
+// leave goes back to the file that includes the one that is read.
+func (s *Stream) leave() {
+	s.read = append(s.read, s.scanner.Comments...)
+	last := len(s.outer) - 1
+	s.scanner, s.outer = s.outer[last], s.outer[:last]
+}
+
+// Fix sets a macro to the text of file, which the configuration cannot change.
+func (s *Stream) Fix(name string, file *token.File, text string) {
+	from := file.Pos(len(file.Src) - len(text))
+	s.macros[name] = &macro{text: text, from: []token.Origin{{Pos: from}}, fixed: true}
+}
 
 // Next gives the next token; never one of kind Macro.
 func (s *Stream) Next() token.Token {
@@ -56,6 +89,10 @@ func (s *Stream) Next() token.Token {
 			s.inner = nil
 		}
 		t := s.scanner.Next()
+		if t.Kind == token.EOF && len(s.outer) > 0 {
+			s.leave()
+			t.Kind = token.Newline
+		}
 		if t.Kind != token.Macro {
 			return t
 		}
@@ -81,7 +118,9 @@ func (s *Stream) Define(name string, values []token.Token) string {
 		text.WriteString(v.Text)
 	}
 	m.text = text.String()
-	s.macros[name] = m
+	if before := s.macros[name]; before == nil || !before.fixed {
+		s.macros[name] = m
+	}
 	return m.text
 }
 
@@ -124,7 +163,9 @@ func (s *Stream) enter(use token.Token) bool {
 	}
 	if s.left -= len(m.text) + 1; s.left < 0 {
 		s.list.Errorf(use.Span, "macros come to more than %d MiB", MaxExpansion>>20)
-		s.scanner.off = len(s.scanner.text)
+		for _, outer := range append(s.outer, s.scanner) {
+			outer.off = len(outer.text)
+		}
 		return false
 	}
 	s.use = use

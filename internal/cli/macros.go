@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"strings"
+
+	"weir/pf/source"
+)
+
+const macrosUsage = "set a `macro=value`, which the file cannot change; may be given again for others"
+
+// macrosFlag are the macros that -D sets.
+type macrosFlag []source.Macro
+
+// Set adds macro=value.
+func (f *macrosFlag) Set(s string) error {
+	m, err := source.ParseMacro(s)
+	if err != nil {
+		return err
+	}
+	*f = append(*f, m)
+	return nil
+}
+
+// String gives the macros as they were set.
+func (f *macrosFlag) String() string {
+	var all []string
+	for _, m := range *f {
+		all = append(all, m.Name+"="+m.Value)
+	}
+	return strings.Join(all, " ")
+}
+
+// Type is what usage calls a macro.
+func (f *macrosFlag) Type() string { return "macro=value" }

@@ -1,0 +1,96 @@
+package source
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"slices"
+)
+
+// Disk opens files of this machine.
+type Disk struct{}
+
+// Open reads a file, or a device such as /dev/null.
+func (Disk) Open(name string, limit int) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, unwrapPath(err)
+	}
+	if mode := info.Mode(); !mode.IsRegular() && mode&os.ModeDevice == 0 {
+		return nil, errors.New("it is not a regular file")
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, unwrapPath(err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	if err != nil {
+		return nil, unwrapPath(err)
+	}
+	return text, nil
+}
+
+// unwrapPath leaves the file's name out, which messages give anyway.
+func unwrapPath(err error) error {
+	var of *os.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+// Files are the files that a configuration names, by what Path calls them.
+type Files map[string]File
+
+// File is the text of a file, or why it cannot be read.
+type File struct {
+	Text  string `json:"text,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Open gives a file as it was when it was recorded.
+func (f Files) Open(name string, _ int) ([]byte, error) {
+	file, ok := f[name]
+	switch {
+	case !ok:
+		return nil, errors.New("it was not sent with the rules")
+	case file.Error != "":
+		return nil, errors.New(file.Error)
+	}
+	return []byte(file.Text), nil
+}
+
+// Recorder opens files and notes what each was.
+type Recorder struct {
+	From  Opener
+	Files Files
+}
+
+// Open reads a file; a second time it gives the same.
+func (r *Recorder) Open(name string, limit int) ([]byte, error) {
+	if _, known := r.Files[name]; !known {
+		text, err := r.From.Open(name, limit)
+		file := File{Text: string(text)}
+		if err != nil {
+			file = File{Error: err.Error()}
+		}
+		if r.Files == nil {
+			r.Files = make(Files)
+		}
+		r.Files[name] = file
+	}
+	return r.Files.Open(name, limit)
+}
+
+// Beside is what a configuration is made of besides its first file.
+type Beside struct {
+	Files  Files   `json:"files,omitempty"`
+	Macros []Macro `json:"macros,omitempty"`
+}
+
+// Equal reports whether b and other are the same.
+func (b *Beside) Equal(other *Beside) bool {
+	return maps.Equal(b.Files, other.Files) && slices.Equal(b.Macros, other.Macros)
+}

@@ -1,0 +1,49 @@
+package source
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// Input is a configuration before it is read.
+type Input struct {
+	Name   string // as messages call the first file
+	Text   []byte
+	Macros []Macro
+	Files  Opener // nil: statements that name a file are refused
+}
+
+// Macro is a macro that is set from outside; the file cannot change it.
+type Macro struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// ParseMacro reads name=value.
+func ParseMacro(s string) (Macro, error) {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok || name == "" || strings.Trim(name, nameChars) != "" {
+		return Macro{}, fmt.Errorf("%q is not of the form macro=value", s)
+	}
+	return Macro{Name: name, Value: value}, nil
+}
+
+// nameChars are the characters of a macro's name.
+const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
+// Opener gives the texts of files.
+type Opener interface {
+	// Open reads the file that Path has called name. Of a file of more than
+	// limit bytes it may give limit+1.
+	Open(name string, limit int) ([]byte, error)
+}
+
+// Path is where the file is that the file from names as name: what is not
+// absolute is beside from.
+func Path(from, name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(filepath.Dir(from), name)
+}
