@@ -6,8 +6,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// listsOf are FreeBSD's lists of translation rules that are asked in a
-// direction, in this order.
+// listsOf are FreeBSD's lists of translation rules that are asked in a direction,
+// in the order of pf.conf(5).
 var listsOf = map[resolve.Direction][]resolve.TranslationKind{
 	resolve.In:  {resolve.BinatRule, resolve.RdrRule},
 	resolve.Out: {resolve.BinatRule, resolve.NatRule},
