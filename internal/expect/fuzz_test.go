@@ -25,7 +25,7 @@ const fuzzExpectations = `
 `
 
 // FuzzJudge judges packets by any rules that are accepted: there is an answer,
-// and the same one again.
+// the same one again, and the same fate where the rules were optimized.
 func FuzzJudge(f *testing.F) {
 	for _, text := range testenv.RuleFiles(f) {
 		f.Add(text)
@@ -52,6 +52,7 @@ func FuzzJudge(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		sameFate(t, src, host, all, first)
 		for i, r := range first.Results {
 			if v := r.Outcome.Verdict; v != expect.Pass && v != expect.Block {
 				t.Fatalf("%s: %+v", r.Expectation.Text, r.Outcome)
@@ -61,4 +62,28 @@ func FuzzJudge(f *testing.F) {
 			}
 		}
 	})
+}
+
+// sameFate wants the optimized rules to do with packets what the rules do, and
+// returns them.
+func sameFate(t *testing.T, src []byte, host *resolve.Host, all []*expect.Expectation, plain *expect.Report) *resolve.Ruleset {
+	t.Helper()
+	rules, list := resolve.LoadWith("rules", src, host, resolve.Settings{Optimize: true})
+	if rules == nil {
+		t.Fatalf("optimized, the rules are refused: %v", list.Err())
+	}
+	optimized, err := expect.NewJudge(rules, host, expect.Described(host)).Run("expect", all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range plain.Results {
+		want, got := *r.Outcome, *optimized.Results[i].Outcome
+		for _, o := range []*expect.Outcome{&want, &got} {
+			o.Decided, o.In, o.OutRule, o.Translated = nil, nil, nil, nil // their places may change
+		}
+		if diff := cmp.Diff(want.String(), got.String()); diff != "" || want.Tag != got.Tag || want.State != got.State || want.Log != got.Log {
+			t.Fatalf("%s under\n%s\nis %+v, and optimized %+v", r.Expectation.Text, src, want, got)
+		}
+	}
+	return rules
 }
