@@ -9,7 +9,7 @@ import (
 // unsupportedStatements start statements of OpenBSD's pf, or of FreeBSD's,
 // that are not read yet.
 var unsupportedStatements = []string{
-	"load", "state", "source",
+	"load",
 }
 
 func (p *parser) statement() ast.Stmt {
@@ -41,6 +41,8 @@ func (p *parser) statement() ast.Stmt {
 			return p.set()
 		case word == "include":
 			return p.include()
+		case word == "state", word == "source":
+			return p.limiterDef()
 		case word == "queue":
 			return p.queue()
 		case word == "altq":
@@ -61,7 +63,7 @@ func (p *parser) statement() ast.Stmt {
 // The statements of a block that it opens are read as usual.
 func (p *parser) unsupportedStatement() ast.Stmt {
 	name, at := p.tok.Text, p.tok.Span
-	if next := p.peek(); next.Kind == token.Word && (name == "no" || name == "load" || name == "state" || name == "source") {
+	if next := p.peek(); next.Kind == token.Word && (name == "no" || name == "load") {
 		p.advance()
 		name, at = name+" "+next.Text, at.To(next.Span)
 	}

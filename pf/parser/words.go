@@ -24,7 +24,7 @@ var (
 	clauseWords = slices.Concat(headWords, optionalWords, freebsdWords, slices.Sorted(maps.Keys(filterWords)), []string{"port"})
 
 	statementWords = append([]string{
-		"pass", "block", "match", "anchor", "antispoof", "table", "set", "queue", "altq", "include",
+		"pass", "block", "match", "anchor", "antispoof", "table", "set", "queue", "altq", "include", "state", "source",
 		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor", "scrub", "ether",
 	}, unsupportedStatements...)
 

@@ -39,6 +39,8 @@ func statement(w io.Writer, s ast.Stmt) {
 		fmt.Fprintln(w, Translation(s))
 	case *ast.Queue:
 		fmt.Fprintln(w, queue(s))
+	case *ast.LimiterDef:
+		fmt.Fprintln(w, limiterDef(s))
 	case *ast.Discipline:
 		fmt.Fprintln(w, discipline(s))
 	default:

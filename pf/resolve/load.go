@@ -93,7 +93,8 @@ type resolver struct {
 	limits    map[string]ast.Setting // that are set, but for that of states
 	defined   []*ast.Table           // resolved, those of anchors too
 
-	queues queues
+	queues   queues
+	limiters map[limiterKey]*ast.LimiterDef
 
 	stateDefaults []ast.StateOption // of pass rules that say nothing of state: set state-defaults
 	defaultsAt    token.Span        // of set state-defaults
@@ -161,6 +162,8 @@ func (r *resolver) statement(s ast.Stmt) {
 		r.translationRule(s)
 	case *ast.Queue:
 		r.queue(s)
+	case *ast.LimiterDef:
+		r.limiterDef(s)
 	case *ast.Discipline:
 		r.discipline(s)
 	default:

@@ -27,6 +27,9 @@ type queues struct {
 // queue takes a definition: one root for each of its interfaces, or a child.
 func (r *resolver) queue(q *ast.Queue) {
 	r.faults.Unenforced(q.Span, "queue")
+	if r.scope != r.main {
+		r.faults.Errorf(q.Span, "queues are not defined in an anchor")
+	}
 	for _, i := range q.On {
 		r.known(ast.Word{Span: i.Span, Text: i.Name})
 	}
