@@ -15,7 +15,7 @@ import (
 const fuzzRules = 2000
 
 // FuzzLoad checks that no input makes the language panic, that what it prints
-// of an accepted input is accepted and prints itself.
+// of an accepted input is accepted and prints itself, also with names of ports.
 func FuzzLoad(f *testing.F) {
 	for _, text := range testenv.RuleFiles(f) {
 		f.Add(text)
@@ -43,6 +43,15 @@ func FuzzLoad(f *testing.F) {
 		}
 		if diff := cmp.Diff(first, text(t, again.Source)); diff != "" {
 			t.Fatalf("what is printed does not print itself (-first +second):\n%s", diff)
+		}
+		NamePorts(again.Source, host)
+		named := text(t, again.Source)
+		byName, list := LoadWith("in", []byte(named), host, Settings{MaxRules: fuzzRules})
+		if byName == nil {
+			t.Fatalf("%s\nis printed with names of ports and refused: %v", named, list.Err())
+		}
+		if diff := cmp.Diff(first, text(t, byName.Source)); diff != "" {
+			t.Fatalf("ports by name mean something else (-numbers +names):\n%s", diff)
 		}
 	})
 }
