@@ -15,7 +15,8 @@ const (
 // Warn adds warnings about a configuration that is right to list.
 func Warn(rules *resolve.Ruleset, list *diag.List) {
 	unused(rules.Source.Stmts, list)
-	shadows(rules.Rules, list)
+	shadows(rules.Rules, "an earlier one with quick", list)
+	translations(rules.Translations, list)
 	noWayBack(rules.Rules, list)
 	noStateOut(rules.Rules, list)
 	list.Sort()

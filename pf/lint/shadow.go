@@ -76,9 +76,9 @@ type fate struct {
 	by              token.Span // the statement of a rule that shadows one
 }
 
-// shadows warns of rules that no packet reaches: an earlier rule with quick takes
-// all that they could match.
-func shadows(rules []*resolve.Rule, list *diag.List) {
+// shadows warns of rules that no packet reaches: an earlier rule with quick, which
+// is called earlier, takes all that they could match.
+func shadows(rules []*resolve.Rule, earlier string, list *diag.List) {
 	fates := map[maker]*fate{}
 	var makers []maker // in order
 	count := func(m maker, by *resolve.Rule) {
@@ -104,9 +104,9 @@ func shadows(rules []*resolve.Rule, list *diag.List) {
 		switch whole := (maker{stmt: m.stmt}); {
 		case !never(m) || m != whole && never(whole):
 		case m == whole:
-			shadowed(list, m.stmt, fates[m].by, "this rule can never match: an earlier one with quick takes all its packets")
+			shadowed(list, m.stmt, fates[m].by, "this rule can never match: "+earlier+" takes all its packets")
 		default:
-			shadowed(list, m.element, fates[m].by, "with this, the rule can never match: an earlier one with quick takes all its packets")
+			shadowed(list, m.element, fates[m].by, "with this, the rule can never match: "+earlier+" takes all its packets")
 		}
 	}
 }

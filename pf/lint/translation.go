@@ -1,0 +1,25 @@
+package lint
+
+import (
+	"weir/pf/diag"
+	"weir/pf/resolve"
+)
+
+// translations warns of rules in FreeBSD's lists of translation rules that no
+// packet reaches: the first that matches is the last that is asked. Rules of
+// binat ask packets of each direction for something else and are not compared.
+func translations(rules []*resolve.TranslationRule, list *diag.List) {
+	for kind, direction := range map[resolve.TranslationKind]resolve.Direction{
+		resolve.NatRule: resolve.Out, resolve.RdrRule: resolve.In,
+	} {
+		var of []*resolve.Rule
+		for _, t := range rules {
+			if t.Kind == kind && t.Path == "" {
+				r := t.Rule
+				r.Quick, r.Direction = true, direction
+				of = append(of, &r)
+			}
+		}
+		shadows(of, "an earlier one", list)
+	}
+}
