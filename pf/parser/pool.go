@@ -1,7 +1,6 @@
 package parser
 
 import (
-	"net/netip"
 	"strings"
 
 	"weir/pf/ast"
@@ -238,8 +237,8 @@ func (p *parser) pair(kind ast.RouteKind) ast.Host {
 	return h
 }
 
-// isAddress reports whether a word begins as an address does.
+// isAddress reports whether a word cannot be the name of an interface: it begins
+// as an address does, or has a colon as addresses and modifiers have.
 func isAddress(s string) bool {
-	_, err := netip.ParseAddr(s)
-	return err == nil || s != "" && s[0] >= '0' && s[0] <= '9'
+	return s != "" && s[0] >= '0' && s[0] <= '9' || strings.Contains(s, ":")
 }

@@ -143,7 +143,7 @@ func (r *resolver) checkPool(t *targets) {
 	}
 	for i := range t.hosts {
 		if h := &t.hosts[i]; len(t.hosts) > 1 && h.Kind != ast.HostPrefix && h.Via == "" {
-			r.faults.Errorf(h.Span, "among several addresses to choose from there can be no table and no interface in parentheses")
+			r.faults.Errorf(h.Span, "a list to choose from holds addresses and networks only")
 		}
 	}
 	if p.Type == ast.Bitmask && several {

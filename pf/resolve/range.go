@@ -9,12 +9,8 @@ import (
 // addressRange resolves first - last, each an address or a name that stands
 // for one.
 func (r *resolver) addressRange(h *ast.Host, where place) []ast.Host {
-	switch where {
-	case tableHost:
+	if where == tableHost {
 		r.faults.Errorf(h.Span, "a table cannot hold a range of addresses; write networks")
-		return nil
-	case poolHost:
-		r.faults.Errorf(h.Span, "nothing is translated to a range of addresses; write a network")
 		return nil
 	}
 	first, last := *h, ast.Host{Span: h.Span, Kind: ast.HostName, Name: h.LastName, Bits: -1}
@@ -47,4 +43,32 @@ func single(hosts []ast.Host) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	return hosts[0].Prefix.Addr(), true
+}
+
+// networks gives the fewest networks that together are a resolved range.
+func networks(h *ast.Host) []netip.Prefix {
+	var list []netip.Prefix
+	for first := h.Prefix.Addr(); first.IsValid() && first.Compare(h.Last) <= 0; {
+		p := netip.PrefixFrom(first, first.BitLen())
+		for p.Bits() > 0 {
+			wider := netip.PrefixFrom(first, p.Bits()-1)
+			if wider.Masked().Addr() != first || lastOf(wider).Compare(h.Last) > 0 {
+				break
+			}
+			p = wider
+		}
+		list = append(list, p)
+		first = lastOf(p).Next()
+	}
+	return list
+}
+
+// lastOf gives the highest address of a network.
+func lastOf(p netip.Prefix) netip.Addr {
+	octets := p.Masked().Addr().AsSlice()
+	for bit := p.Bits(); bit < len(octets)*8; bit++ {
+		octets[bit/8] |= 0x80 >> (bit % 8)
+	}
+	last, _ := netip.AddrFromSlice(octets)
+	return last
 }

@@ -130,7 +130,9 @@ func (r *resolver) lowerRoute(in *ast.Route, family ast.Family) *Route {
 		case ast.HostAny:
 			out.Hops = append(out.Hops, NextHop{Interface: h.Via})
 		default:
-			out.Hops = append(out.Hops, NextHop{Interface: h.Via, Addr: poolAddress(h)})
+			for _, a := range hostAddrs(h) {
+				out.Hops = append(out.Hops, NextHop{Interface: h.Via, Addr: a})
+			}
 		}
 	}
 	return out
@@ -147,10 +149,22 @@ func (r *resolver) poolAddrs(p *ast.Pool, family ast.Family) []Address {
 	}
 	addrs := make([]Address, 0, len(p.Hosts))
 	for i := range p.Hosts {
-		addrs = append(addrs, poolAddress(&p.Hosts[i]))
+		addrs = append(addrs, hostAddrs(&p.Hosts[i])...)
 	}
 	if len(p.Hosts) > 1 {
 		r.poolLists[&p.Hosts[0]] = addrs
+	}
+	return addrs
+}
+
+// hostAddrs gives what a host of a pool other than a table stands for.
+func hostAddrs(h *ast.Host) []Address {
+	if h.Kind != ast.HostRange {
+		return []Address{poolAddress(h)}
+	}
+	var addrs []Address
+	for _, p := range networks(h) {
+		addrs = append(addrs, Address{Kind: PrefixAddress, Prefix: p})
 	}
 	return addrs
 }

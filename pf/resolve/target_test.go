@@ -36,6 +36,11 @@ func TestLowerTargets(t *testing.T) {
 		{"match out inet nat-to { 192.0.2.1 2001:db8::1 192.0.2.2 } source-hash weir sticky-address static-port", []resolve.Rule{
 			{Nat: &resolve.Translation{Addrs: addrs("192.0.2.1/32", "192.0.2.2/32"), StaticPort: true,
 				Choice: resolve.Choice{Type: resolve.SourceHash, Sticky: true, Key: key}}}}},
+		{"match in rdr-to 10.1.1.5 - 10.1.1.16", []resolve.Rule{
+			{Rdr: &resolve.Translation{Addrs: addrs("10.1.1.5/32", "10.1.1.6/31", "10.1.1.8/29", "10.1.1.16/32")}}}},
+		{"match in rdr-to 0.0.0.0 - 255.255.255.255", []resolve.Rule{{Rdr: &resolve.Translation{Addrs: addrs("0.0.0.0/0")}}}},
+		{"match in rdr-to ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe - ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", []resolve.Rule{
+			{Rdr: &resolve.Translation{Addrs: addrs("ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe/127")}}}},
 		{"match in rdr-to { 10.1.1.5 weight 2 10.1.1.6 }", []resolve.Rule{
 			{Rdr: &resolve.Translation{Addrs: addrs("10.1.1.5/32", "10.1.1.5/32", "10.1.1.6/32")}}}},
 		{"match in inet6 rdr-to <t>\ntable <t> { 10.1.1.5 2001:db8::5 weight 2 2001:db8::6 weight 4 ! 2001:db8::7 }", []resolve.Rule{
