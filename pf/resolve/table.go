@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"sync"
 
 	"weir/pf/ast"
 	"weir/pf/diag"
@@ -79,6 +80,7 @@ func entries(hosts []ast.Host) []ast.TableEntry {
 // checkTables warns of tables that rules name and the file does not define. In
 // pf they come into being empty.
 func (r *resolver) checkTables() {
+	known := sync.OnceValue(keysOf(r.tables))
 	for _, use := range r.uses {
 		if t := r.tableOf(use.in, use.Name); t != nil {
 			t.Used = true
@@ -91,7 +93,7 @@ func (r *resolver) checkTables() {
 			Severity: diag.Warning,
 			Span:     use.Span,
 			Message:  fmt.Sprintf("table <%s> is not defined and will be empty", use.Name),
-			Suggest:  r.nearest(use.Name, keysOf(r.tables)),
+			Suggest:  r.nearest(use.Name, known),
 		})
 	}
 }
