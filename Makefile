@@ -67,6 +67,7 @@ demo: weir
 .PHONY: bench
 bench: weir
 	./weir bench $(BENCH)
+	./weir bench language
 
 # Packages with namespaces and timing run one after the other: two at a time
 # would measure each other.

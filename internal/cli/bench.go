@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func newBenchCommand(env *Env) *cobra.Command {
 		Args:  usageArgs(cobra.NoArgs),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBenchForwardCommand(env))
+	c.AddCommand(newBenchForwardCommand(env), newBenchLanguageCommand(env))
 	return c
 }
 
@@ -112,7 +113,10 @@ func writeReport(env *Env, report *bench.Report, jsonFile string, markdown bool)
 	return nil
 }
 
-func writeFile(name string, report *bench.Report) (err error) {
+// jsonWriter is a report that can be written as JSON.
+type jsonWriter interface{ WriteJSON(w io.Writer) error }
+
+func writeFile(name string, report jsonWriter) (err error) {
 	f, err := os.Create(name)
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)

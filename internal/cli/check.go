@@ -36,7 +36,10 @@ type checkOptions struct {
 
 // settings are what rules are read with.
 func (o *checkOptions) settings() resolve.Settings {
-	return resolve.Settings{Files: source.Disk{}, Macros: o.macros, Optimize: o.optimize != "none"}
+	return resolve.Settings{
+		Files: source.Disk{}, Macros: o.macros,
+		Optimize: o.optimize == "basic" || o.optimize == "profile", AsSet: o.optimize == "",
+	}
 }
 
 func newCheckCommand(env *Env) *cobra.Command {
@@ -61,7 +64,7 @@ hold; 1: it is refused, or an expectation does not hold; 2: wrong usage.`,
 		Args: usageArgs(oneFile),
 		RunE: func(_ *cobra.Command, args []string) error { return check(env, o, args[0]) },
 	}
-	c.Flags().StringVarP(&o.optimize, "optimize", "o", "none", "optimize the rules as pfctl does: none, basic or profile")
+	c.Flags().StringVarP(&o.optimize, "optimize", "o", "", "optimize the rules as pfctl does: none, basic or profile; unless given, as set ruleset-optimization says, or none")
 	c.Flags().StringVar(&o.host, "host", "", "check for the machine that a JSON `file` describes")
 	c.Flags().BoolVarP(&o.names, "port-names", "P", false, "print ports by their names")
 	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, noDNSUsage)
@@ -80,7 +83,7 @@ const checkGarbage = 25
 // check reads a file and prints it.
 func check(env *Env, o *checkOptions, name string) error {
 	switch o.optimize {
-	case "none", "basic", "profile":
+	case "", "none", "basic", "profile":
 	default:
 		return &UsageError{fmt.Errorf("-o takes none, basic or profile, not %q", o.optimize)}
 	}

@@ -15,7 +15,7 @@ func (r *resolver) complete() {
 	if r.faults.HasErrors() {
 		return
 	}
-	if r.optimize {
+	if set := r.options.Optimization; r.optimize || r.asSet && (set == "basic" || set == "profile") {
 		r.rules = optimize.Rules(r.rules, r.prefixTable)
 	}
 	for nr, t := range r.translations {

@@ -27,6 +27,7 @@ type Settings struct {
 	Files    source.Opener  // of those that the configuration names; nil: there are none
 	Macros   []source.Macro // set from outside
 	Optimize bool           // as pfctl -o basic: fewer rules, in an order that pf skips more of
+	AsSet    bool           // Optimize if set ruleset-optimization says so
 	MaxRules int            // after expansion; 0: MaxRules
 }
 
@@ -70,6 +71,7 @@ type resolver struct {
 	maxRules int
 	order    order
 	optimize bool
+	asSet    bool // optimize as set ruleset-optimization says
 
 	suggestions int // looked for so far
 	total       int // rules so far, those of anchors too
@@ -113,6 +115,7 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 		faults:   &diag.List{Files: file.Files},
 		maxRules: cmp.Or(settings.MaxRules, MaxRules),
 		optimize: settings.Optimize,
+		asSet:    settings.AsSet,
 		main:     newScope("", &ast.File{Files: file.Files, Comments: file.Comments}),
 		anchors:  make(map[string]*scope),
 		places:   make(map[string]token.Span),

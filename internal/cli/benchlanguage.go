@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/bench"
+)
+
+// newBenchLanguageCommand is "weir bench language".
+func newBenchLanguageCommand(env *Env) *cobra.Command {
+	runs := 3
+	var jsonFile string
+	c := &cobra.Command{
+		Use:   "language",
+		Short: "what it costs to read rules",
+		Long: `language reads files of 10,000 and of 100,000 rules, with warnings, with and
+without -o basic of "weir check", and a table of 1,000,000 addresses. It says
+how much time of the cores that takes, the best of several runs, and how much
+memory is in use then. Exit status 1: ten times as many rules take more than 13 times as long,
+or a rule takes more than 3,000 bytes.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			if runs < 1 {
+				return &UsageError{errors.New("--runs must be 1 at least")}
+			}
+			report, err := bench.Language(runs, env.Stderr)
+			if err != nil {
+				return fmt.Errorf("bench language: %w", err)
+			}
+			if jsonFile != "" {
+				if err := writeFile(jsonFile, report); err != nil {
+					return err
+				}
+			}
+			if err := report.WriteText(env.Stdout); err != nil {
+				return fmt.Errorf("print the report: %w", err)
+			}
+			if !report.OK() {
+				return ErrSilent
+			}
+			return nil
+		},
+	}
+	c.Flags().IntVar(&runs, "runs", runs, "`number` of runs of each")
+	c.Flags().StringVar(&jsonFile, "json", "", "also write the report to this `file`")
+	return c
+}
