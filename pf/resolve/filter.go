@@ -105,12 +105,8 @@ func (r *resolver) unenforcedFilter(f *ast.Filter) {
 		r.faults.Unenforced(f.MaxPktRate.Span, "max-pkt-rate")
 	}
 	r.unenforcedCount(f.MaxPktSize, "max-pkt-size")
-	if f.StateLimiter != nil {
-		r.faults.Unenforced(f.StateLimiter.Span, "state limiter")
-	}
-	if f.SourceLimiter != nil {
-		r.faults.Unenforced(f.SourceLimiter.Span, "source limiter")
-	}
+	r.useLimiter(f.StateLimiter, false)
+	r.useLimiter(f.SourceLimiter, true)
 	r.unenforcedCount(f.Probability, "probability")
 	if f.Once.IsValid() {
 		r.faults.Unenforced(f.Once, "once")

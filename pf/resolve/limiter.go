@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"slices"
 
 	"weir/pf/ast"
 	"weir/pf/diag"
@@ -12,6 +13,32 @@ type limiterKey struct {
 	source bool
 	name   string // empty: id is meant
 	id     uint32
+}
+
+// useLimiter checks that the limiter that a rule uses is defined before it.
+func (r *resolver) useLimiter(use *ast.Limiter, source bool) {
+	if use == nil {
+		return
+	}
+	kind := map[bool]string{false: "state limiter", true: "source limiter"}[source]
+	r.faults.Unenforced(use.Span, kind)
+	key := limiterKey{source: source, name: use.Name.Text}
+	if id, isNumber := number(use.Name.Text); use.ByID && isNumber {
+		key = limiterKey{source: source, id: uint32(id)}
+	}
+	if r.limiters[key] != nil {
+		return
+	}
+	r.suggest(use.Name, fmt.Sprintf("the %s %q is not defined", kind, use.Name.Text), func() []string {
+		var names []string
+		for k := range r.limiters {
+			if k.source == source && k.name != "" && !use.ByID {
+				names = append(names, k.name)
+			}
+		}
+		slices.Sort(names) // so that of equally near names the same is always suggested
+		return names
+	})
 }
 
 // limiterDef takes the definition of a limiter.
