@@ -51,10 +51,11 @@ func (r *Report) Fprint(w io.Writer) error {
 			result.write(&b, r.Name)
 		}
 	}
-	switch failed, all := r.Failed(), len(r.Results); {
-	case failed == 0:
+	all := len(r.Results)
+	switch failed := r.Failed(); failed {
+	case 0:
 		fmt.Fprintf(&b, "%s\n", count(all, "holds", "hold"))
-	case failed == 1:
+	case 1:
 		fmt.Fprintf(&b, "1 of %s does not hold\n", count(all, "", ""))
 	default:
 		fmt.Fprintf(&b, "%d of %s do not hold\n", failed, count(all, "", ""))

@@ -167,7 +167,7 @@ func (r *resolver) filterConsistent(out *ast.Rule) {
 	if !out.Fragment.IsValid() {
 		return
 	}
-	with := token.Span{}
+	var with token.Span
 	switch {
 	case len(out.From.Ports) > 0:
 		with = out.From.Ports[0].Span
