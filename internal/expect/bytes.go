@@ -23,13 +23,13 @@ func (p *Packet) Bytes() []byte {
 	if p.Src.Is4() {
 		return p.ip4(payload)
 	}
-	header := []byte{6 << 4, 0, 0, 0, 0, 0, p.Proto, p.hopLimit()}
+	header := []byte{6<<4 | p.TOS>>4, p.TOS << 4, 0, 0, 0, 0, p.Proto, p.hopLimit()}
 	binary.BigEndian.PutUint16(header[4:], uint16(len(payload)))
 	return slices.Concat(header, p.Src.AsSlice(), p.Dst.AsSlice(), payload)
 }
 
 func (p *Packet) ip4(payload []byte) []byte {
-	header := slices.Concat([]byte{4<<4 | 5, 0, 0, 0, 0, 0, 0x40, 0, p.hopLimit(), p.Proto, 0, 0}, p.Src.AsSlice(), p.Dst.AsSlice())
+	header := slices.Concat([]byte{4<<4 | 5, p.TOS, 0, 0, 0, 0, 0x40, 0, p.hopLimit(), p.Proto, 0, 0}, p.Src.AsSlice(), p.Dst.AsSlice())
 	binary.BigEndian.PutUint16(header[2:], uint16(len(header)+len(payload)))
 	binary.BigEndian.PutUint16(header[10:], checksum(header))
 	return append(header, payload...)

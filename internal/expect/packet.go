@@ -25,13 +25,14 @@ const (
 //
 //	tcp 192.0.2.1:4000 > [2001:db8::1]:80 SA
 //	icmp 192.0.2.1 > 192.0.2.2 unreach port-unr
-//	gre 192.0.2.1 > 192.0.2.2
+//	gre 192.0.2.1 > 192.0.2.2 tos 0x10
 type Packet struct {
 	Proto        uint8
 	Src, Dst     netip.Addr
 	SPort, DPort uint16
 	Flags        uint8 // of TCP
 	Type, Code   uint8 // of ICMP and ICMPv6
+	TOS          uint8 // of IPv4; the traffic class of IPv6
 }
 
 var errForm = errors.New(`a packet is "PROTOCOL SOURCE > DESTINATION", with :PORT behind the addresses of tcp, udp and sctp`)
@@ -61,7 +62,25 @@ func ParsePacket(text string) (*Packet, error) {
 	case p.Proto == protoICMP6 && p.Src.Is4():
 		return nil, errors.New("icmp6 is of IPv6; the protocol of IPv4 is icmp")
 	}
-	return p, p.details(words[4:])
+	words, err = p.tos(words[4:])
+	if err != nil {
+		return nil, err
+	}
+	return p, p.details(words)
+}
+
+// tos takes "tos NUMBER" from the end of a packet's text.
+func (p *Packet) tos(words []string) ([]string, error) {
+	n := len(words) - 2
+	if n < 0 || words[n] != "tos" {
+		return words, nil
+	}
+	tos, err := strconv.ParseUint(words[n+1], 0, 8)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no tos: it is a number up to 255 or 0xff", words[n+1])
+	}
+	p.TOS = uint8(tos)
+	return words[:n], nil
 }
 
 // protocol reads a protocol's name or number.

@@ -30,8 +30,11 @@ func Read(name string, data []byte) ([]*Expectation, error) {
 	var all []*Expectation
 	var faults Faults
 	objects := split(data)
+	line, counted := 1, 0
 	for object, offset, err := objects(); !errors.Is(err, io.EOF); object, offset, err = objects() {
-		line := 1 + bytes.Count(data[:offset], []byte("\n"))
+		offset = max(offset, counted) // the place of a fault comes from the decoder
+		line += bytes.Count(data[counted:offset], []byte("\n"))
+		counted = offset
 		var e *Expectation
 		if err == nil {
 			e, err = parse(object, line)

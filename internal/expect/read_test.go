@@ -2,7 +2,9 @@ package expect
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"time"
 )
 
 const one = `{"in": "lan0", "packet": "udp 192.0.2.1:1 > 192.0.2.2:2", "verdict": "pass"}`
@@ -38,6 +40,7 @@ func TestReadFaults(t *testing.T) {
 		one + "\n{":            "x:2:2: the file ends before its JSON does",
 		"[" + one + "]\n\n{}":  "x:3:1: the file goes on behind its array",
 		"\n  {\"in\": lan0}":   "x:2:10: invalid character 'l' looking for beginning of value",
+		one + "\n{\"in\": x}":  "x:2:8: invalid character 'x' looking for beginning of value",
 		"7":                    "x:1:1: an expectation is a JSON object, not a number",
 		`{"in": 7, "out": "x"`: "x:1:21: the file ends before its JSON does",
 	} {
@@ -49,13 +52,27 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
+// Reading takes time in proportion to the file.
+func TestReadMany(t *testing.T) {
+	const n = 50_000
+	data := []byte(strings.Repeat(one+"\n", n))
+	start := time.Now()
+	all, err := Read("x", data)
+	if err != nil || len(all) != n || all[n-1].Line != n {
+		t.Fatalf("%d expectations, %v", len(all), err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
 // What a packet's text says is what the model reads in its bytes.
 func TestPacketBytes(t *testing.T) {
 	for _, text := range []string{
 		"tcp 192.0.2.1:4000 > 192.0.2.2:80 SAEW", "tcp [2001:db8::1]:4000 > [2001:db8::2]:80 -", "udp 192.0.2.1:4000 > 192.0.2.2:80",
 		"udp [2001:db8::1]:4000 > [2001:db8::2]:80", "icmp 192.0.2.1 > 192.0.2.2 unreach needfrag", "icmp 192.0.2.1 > 192.0.2.2 8",
 		"icmp6 2001:db8::1 > 2001:db8::2 echoreq", "icmp6 2001:db8::1 > 2001:db8::2 1/4", "icmp6 fe80::1 > ff02::1 neighbrsol",
-		"gre 192.0.2.1 > 192.0.2.2", "sctp 192.0.2.1:1 > 192.0.2.2:2", "esp 2001:db8::1 > 2001:db8::2", "255 192.0.2.1 > 192.0.2.2",
+		"gre 192.0.2.1 > 192.0.2.2 tos 0xfc", "udp [2001:db8::1]:4000 > [2001:db8::2]:80 tos 16", "sctp 192.0.2.1:1 > 192.0.2.2:2", "esp 2001:db8::1 > 2001:db8::2", "255 192.0.2.1 > 192.0.2.2",
 	} {
 		p, err := ParsePacket(text)
 		if err != nil {
