@@ -109,8 +109,14 @@ func address(hosts []ast.Host) string {
 		return "any"
 	}
 	h := hosts[0]
-	h.Network, h.NoAlias, h.Bits = false, false, -1 // as in pf
-	return printer.Host(&h)
+	h.Network, h.Broadcast, h.Peer, h.NoAlias, h.Bits = false, false, false, false, -1 // as in pf
+	switch {
+	case h.Kind != ast.HostRange && h.Kind != ast.HostRouteLabel:
+		return printer.Host(&h)
+	case h.Not:
+		return "! ?"
+	}
+	return "?" // as in pf
 }
 
 // port prints a condition on a port without blanks, and without the sign for

@@ -96,8 +96,8 @@ func (r *resolver) binat(out *ast.Rule, l *lists, at [listed]int) {
 	// as in pfctl, of the lists all elements from this combination's on
 	r.expand(&incoming, &lists{
 		on: from(l.on, at[0]), protos: from(l.protos, at[1]), icmp: from(l.icmp, at[2]),
-		from: from(l.to, at[4]), to: nat.Hosts, fromPorts: from(l.toPorts, at[7]), toPorts: from(l.fromPorts, at[5]),
-		systems: from(l.systems, at[6]), users: from(l.users, at[8]), groups: from(l.groups, at[9]),
+		from: from(l.to, at[4]), to: nat.Hosts, fromPorts: from(l.toPorts, at[6]), toPorts: from(l.fromPorts, at[5]),
+		systems: from(l.systems, at[7]), users: from(l.users, at[8]), groups: from(l.groups, at[9]),
 		family: out.Family, familySpan: l.familySpan,
 		accept: func(out *ast.Rule, _ [listed]int) bool {
 			r.add(out)

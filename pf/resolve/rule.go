@@ -67,7 +67,7 @@ func (r *resolver) expand(in *ast.Rule, l *lists) {
 		return // self without an address, of which there was a warning; no host would mean any
 	}
 	sizes := [...]int{
-		len(l.on), len(l.protos), len(l.icmp), len(l.from), len(l.to), len(l.fromPorts), len(l.systems), len(l.toPorts),
+		len(l.on), len(l.protos), len(l.icmp), len(l.from), len(l.to), len(l.fromPorts), len(l.toPorts), len(l.systems),
 		len(l.users), len(l.groups),
 	}
 	total := 1
@@ -193,8 +193,8 @@ func (r *resolver) combination(in *ast.Rule, l *lists, at [listed]int) {
 	out.From.Hosts = one(l.from, at[3], &out.Origin)
 	out.To.Hosts = one(l.to, at[4], &out.Origin)
 	out.From.Ports = one(l.fromPorts, at[5], &out.Origin)
-	out.From.OS = one(l.systems, at[6], &out.Origin)
-	out.To.Ports = one(l.toPorts, at[7], &out.Origin)
+	out.To.Ports = one(l.toPorts, at[6], &out.Origin)
+	out.From.OS = one(l.systems, at[7], &out.Origin)
 	out.User = one(l.users, at[8], &out.Origin)
 	out.Group = one(l.groups, at[9], &out.Origin)
 	out.Family = l.family
