@@ -5,6 +5,7 @@ import (
 
 	"weir/pf/ast"
 	"weir/pf/diag"
+	"weir/pf/source"
 	"weir/pf/token"
 )
 
@@ -39,6 +40,7 @@ func (p *parser) tableOption(t *ast.Table) bool {
 		file := p.name("the name of a file")
 		of := ast.TableSource{Span: at.To(p.last), File: &file}
 		of.Text = p.open(file, of.Span)
+		file.Text = source.From(p.files.first, p.files.set.Position(file.Pos).File, file.Text)
 		t.Sources = append(t.Sources, of)
 	case p.is(token.LeftBrace):
 		list := ast.TableSource{}

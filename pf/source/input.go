@@ -39,6 +39,20 @@ type Opener interface {
 	Open(name string, limit int) ([]byte, error)
 }
 
+// From is how the first file would name a file that the file from names as
+// name: what is printed of a configuration is one file.
+func From(first, from, name string) string {
+	path := Path(from, name)
+	if path == Path(first, name) || filepath.IsAbs(path) != filepath.IsAbs(first) {
+		return name
+	}
+	beside, err := filepath.Rel(filepath.Dir(first), path)
+	if err != nil {
+		return path
+	}
+	return beside
+}
+
 // Path is where the file is that the file from names as name: what is not
 // absolute is beside from.
 func Path(from, name string) string {
