@@ -19,3 +19,12 @@ func (a *Anchor) Again() *Anchor {
 	}
 	return &Anchor{Name: a.Name}
 }
+
+// LoadAnchor gives an anchor its rules: those of a file or, as such a statement
+// is printed once it is read, those in braces.
+type LoadAnchor struct {
+	token.Span
+	Name Word // the path
+	File Word // empty: the rules stand in braces
+	Body []Stmt
+}

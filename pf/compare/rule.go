@@ -61,6 +61,11 @@ func (l *lister) list(in string, stmts []ast.Stmt) {
 		switch s := s.(type) {
 		case *ast.Macro, *ast.Table:
 			continue
+		case *ast.LoadAnchor:
+			head, _, _ := strings.Cut(shown, " {\n")
+			l.add(in, head, s)
+			l.list(in+s.Name.Text+"/", s.Body)
+			continue
 		case *ast.Rule:
 			if s.Anchor != nil {
 				head, _, _ := strings.Cut(shown, " {\n")

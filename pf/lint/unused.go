@@ -20,6 +20,8 @@ func unused(stmts []ast.Stmt, list *diag.List) {
 			if !s.Used && !s.Flags.Persist {
 				warn(list, unusedTable, diag.Diagnostic{Span: s.Name.Span, Message: fmt.Sprintf("table <%s> is never used", s.Name.Text)})
 			}
+		case *ast.LoadAnchor:
+			unused(s.Body, list)
 		case *ast.Rule:
 			if s.Anchor != nil {
 				unused(s.Anchor.Body, list)

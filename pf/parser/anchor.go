@@ -59,7 +59,7 @@ func (p *parser) unnamed(r *ast.Rule) {
 
 // anchorPath reads the name or path of an anchor.
 func (p *parser) anchorPath() ast.Word {
-	if p.tok.Text == "" {
+	if p.tok.IsText() && p.tok.Text == "" {
 		p.fail(p.tok.Span, "the name of an anchor is empty")
 	}
 	path := p.word("the name of an anchor")
@@ -90,7 +90,7 @@ func (p *parser) block(a *ast.Anchor) {
 	}
 	p.advance()
 	p.blocks++
-	for inside := p.blocks; !p.closes(inside, open); {
+	for !p.closes(open) {
 		if s := p.line(); s != nil {
 			a.Body = append(a.Body, s)
 		}
@@ -102,17 +102,13 @@ func (p *parser) block(a *ast.Anchor) {
 	a.Braces = open.To(p.last)
 }
 
-// closes reports whether the block that was opened as the inside-th ends here.
-func (p *parser) closes(inside int, open token.Span) bool {
-	switch {
-	case p.is(token.EOF):
+// closes reports whether the innermost block, which was opened at open, ends here.
+func (p *parser) closes(open token.Span) bool {
+	if p.is(token.EOF) {
 		p.giveUp(open, "the anchor is not closed")
-	case p.faults.Full():
-	default:
-		return p.is(token.RightBrace) && p.blocks == inside
+		return true
 	}
-	p.blocks = inside
-	return true
+	return p.is(token.RightBrace) || p.faults.Full()
 }
 
 // giveUp reports an error behind which nothing can be read, once.

@@ -288,7 +288,9 @@ func (p *parser) markUsed(stmts []ast.Stmt) {
 	for _, s := range stmts {
 		switch s := s.(type) {
 		case *ast.Macro:
-			s.Used = p.stream.Used(s.Name.Text)
+			s.Used = s.Used || p.stream.Used(s.Name.Text)
+		case *ast.LoadAnchor:
+			p.markUsed(s.Body)
 		case *ast.Rule:
 			if s.Anchor != nil {
 				p.markUsed(s.Anchor.Body)

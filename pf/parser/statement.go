@@ -6,18 +6,7 @@ import (
 	"weir/pf/token"
 )
 
-// unsupportedStatements start statements of OpenBSD's pf, or of FreeBSD's,
-// that are not read yet.
-var unsupportedStatements = []string{
-	"load",
-}
-
 func (p *parser) statement() ast.Stmt {
-	if p.is(token.RightBrace) && p.blocks > 0 {
-		p.blocks--
-		p.advance()
-		return nil
-	}
 	if !p.tok.IsText() {
 		p.expected("a statement")
 	}
@@ -33,6 +22,8 @@ func (p *parser) statement() ast.Stmt {
 			return p.rule()
 		case word == "anchor":
 			return p.anchor()
+		case word == "load":
+			return p.loadAnchor()
 		case word == "antispoof":
 			return p.antispoof()
 		case word == "table":
@@ -47,8 +38,6 @@ func (p *parser) statement() ast.Stmt {
 			return p.queue()
 		case word == "altq":
 			return p.altq()
-		case startsStatement[word]:
-			return p.unsupportedStatement()
 		}
 	}
 	p.failWith(diag.Diagnostic{
@@ -56,27 +45,6 @@ func (p *parser) statement() ast.Stmt {
 		Message: "no statement starts with " + p.describe(),
 		Suggest: diag.Nearest(p.tok.Text, statementWords),
 	})
-	return nil
-}
-
-// unsupportedStatement reports the statement and goes to the end of its line.
-// The statements of a block that it opens are read as usual.
-func (p *parser) unsupportedStatement() ast.Stmt {
-	name, at := p.tok.Text, p.tok.Span
-	if next := p.peek(); next.Kind == token.Word && (name == "no" || name == "load") {
-		p.advance()
-		name, at = name+" "+next.Text, at.To(next.Span)
-	}
-	p.faults.Errorf(at, "%s is not supported yet", name)
-	for !p.is(token.Newline) && !p.is(token.EOF) {
-		switch p.tok.Kind {
-		case token.LeftBrace:
-			p.blocks++
-		case token.RightBrace:
-			p.blocks = max(0, p.blocks-1)
-		}
-		p.advance()
-	}
 	return nil
 }
 

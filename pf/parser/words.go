@@ -23,10 +23,10 @@ var (
 	// clauseWords are all words that a clause can start with.
 	clauseWords = slices.Concat(headWords, optionalWords, freebsdWords, slices.Sorted(maps.Keys(filterWords)), []string{"port"})
 
-	statementWords = append([]string{
-		"pass", "block", "match", "anchor", "antispoof", "table", "set", "queue", "altq", "include", "state", "source",
+	statementWords = []string{
+		"pass", "block", "match", "anchor", "load", "antispoof", "table", "set", "queue", "altq", "include", "state", "source",
 		"nat", "rdr", "binat", "no", "nat-anchor", "rdr-anchor", "binat-anchor", "scrub", "ether",
-	}, unsupportedStatements...)
+	}
 
 	startsStatement = setOf(statementWords...)
 

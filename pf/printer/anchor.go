@@ -21,12 +21,29 @@ func block(w io.Writer, a *ast.Anchor) {
 	if a == nil || !a.Braces.IsValid() {
 		return
 	}
+	body(w, a.Body)
+}
+
+// body prints statements in braces.
+func body(w io.Writer, stmts []ast.Stmt) {
 	fmt.Fprintln(w, " {")
 	inside := &indenter{w: w, fresh: true}
-	for _, s := range a.Body {
+	for _, s := range stmts {
 		statement(inside, s)
 	}
 	fmt.Fprint(w, "}")
+}
+
+// loadAnchor prints load anchor: with the rules in braces where they are known,
+// which pf has no form for.
+func loadAnchor(w io.Writer, l *ast.LoadAnchor) {
+	fmt.Fprintf(w, "load anchor %s", quote(l.Name.Text))
+	if l.File.Text != "" {
+		fmt.Fprintf(w, " from %s\n", quote(l.File.Text))
+		return
+	}
+	body(w, l.Body)
+	fmt.Fprintln(w)
 }
 
 // An indenter writes each line with two blanks before it.

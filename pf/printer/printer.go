@@ -27,6 +27,8 @@ func statement(w io.Writer, s ast.Stmt) {
 		fmt.Fprintln(w, table(s))
 	case *ast.Antispoof:
 		fmt.Fprintln(w, antispoof(s))
+	case *ast.LoadAnchor:
+		loadAnchor(w, s)
 	case *ast.Rule:
 		fmt.Fprint(w, Rule(s))
 		block(w, s.Anchor)

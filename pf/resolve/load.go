@@ -155,6 +155,8 @@ func (r *resolver) statement(s ast.Stmt) {
 		r.table(s)
 	case *ast.Rule:
 		r.rule(s)
+	case *ast.LoadAnchor:
+		r.loadAnchor(s)
 	case *ast.Antispoof:
 		r.antispoof(s)
 	case *ast.Ether:

@@ -74,7 +74,7 @@ func (r *resolver) body(in *ast.Anchor) *ast.Anchor {
 	}
 	s := newScope(r.child(name), &ast.File{Files: r.out.Files})
 	r.inScope(s, in.Body)
-	r.define(s, in)
+	r.define(s, in.Name.Span)
 	out := *in
 	out.Body = s.stmts()
 	r.bodies[&out] = s
@@ -82,6 +82,20 @@ func (r *resolver) body(in *ast.Anchor) *ast.Anchor {
 		return out.Again() // as pfctl prints it
 	}
 	return &out
+}
+
+// loadAnchor expands the rules of a file as an anchor's; set block-policy does
+// not reach there.
+func (r *resolver) loadAnchor(in *ast.LoadAnchor) {
+	s := newScope(r.child(strings.TrimPrefix(in.Name.Text, "/")), &ast.File{Files: r.out.Files})
+	policy := r.policy
+	r.policy = nil
+	r.inScope(s, in.Body)
+	r.policy = policy
+	r.define(s, in.Name.Span)
+	out := *in
+	out.File, out.Body = ast.Word{}, s.stmts()
+	r.out.Stmts = append(r.out.Stmts, &out)
 }
 
 // inScope expands statements into a scope.
@@ -102,17 +116,17 @@ func (r *resolver) inScope(s *scope, stmts []ast.Stmt) {
 
 // define makes a scope known by its path. Only one anchor of a name may have
 // rules.
-func (r *resolver) define(s *scope, in *ast.Anchor) {
+func (r *resolver) define(s *scope, at token.Span) {
 	first, ok := r.anchors[s.path]
 	if ok && len(first.rules) > 0 {
 		r.faults.Add(diag.Diagnostic{
-			Span:    in.Name.Span,
+			Span:    at,
 			Message: fmt.Sprintf("the anchor %q has rules already", s.path),
 			Related: []diag.Related{{Span: r.places[s.path], Note: "these"}},
 		})
 		return
 	}
-	r.anchors[s.path], r.places[s.path] = s, in.Name.Span
+	r.anchors[s.path], r.places[s.path] = s, at
 }
 
 // callee gives the path that an anchor in a scope calls, and whether it is of

@@ -25,7 +25,7 @@ type Stream struct {
 	used    map[string]bool
 	inner   *Scanner    // of the text of the macro that is being used
 	use     token.Token // of that macro
-	left    int         // bytes that macros may still come to
+	left    *int        // bytes that macros may still come to, of all streams of the configuration
 }
 
 // macro is what a name stands for, and where that stands.
@@ -37,14 +37,28 @@ type macro struct {
 
 // NewStream makes a stream of a file of files. Faults go to list.
 func NewStream(files *token.FileSet, file *token.File, list *diag.List) *Stream {
+	left := MaxExpansion
 	return &Stream{
 		files:   files,
 		list:    list,
 		scanner: New(file, list.Errorf),
 		macros:  make(map[string]*macro),
 		used:    make(map[string]bool),
-		left:    MaxExpansion,
+		left:    &left,
 	}
+}
+
+// Apart makes a stream of another file of the configuration, in which only those
+// macros are known that are set from outside.
+func (s *Stream) Apart(file *token.File) *Stream {
+	apart := NewStream(s.files, file, s.list)
+	apart.left = s.left
+	for name, m := range s.macros {
+		if m.fixed {
+			apart.macros[name] = m
+		}
+	}
+	return apart
 }
 
 // Comments gives the comments read so far, file by file.
@@ -161,7 +175,7 @@ func (s *Stream) enter(use token.Token) bool {
 		})
 		return false
 	}
-	if s.left -= len(m.text) + 1; s.left < 0 {
+	if *s.left -= len(m.text) + 1; *s.left < 0 {
 		s.list.Errorf(use.Span, "macros come to more than %d MiB", MaxExpansion>>20)
 		for _, outer := range append(s.outer, s.scanner) {
 			outer.off = len(outer.text)

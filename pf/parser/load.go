@@ -1,0 +1,71 @@
+package parser
+
+import (
+	"slices"
+	"strings"
+
+	"weir/pf/ast"
+	"weir/pf/source"
+	"weir/pf/token"
+)
+
+// loadAnchor reads load anchor, and the file that it names: as in pf, with no
+// macros but those that are set from outside.
+func (p *parser) loadAnchor() ast.Stmt {
+	l := &ast.LoadAnchor{Span: p.tok.Span}
+	p.advance()
+	p.expectWord("anchor", "load")
+	l.Name = p.anchorPath()
+	for name := range strings.SplitSeq(l.Name.Text, "/") {
+		if name == "*" || name == ".." {
+			p.fail(l.Name.Span, "rules are loaded into one anchor, so its path has no %s", name)
+		}
+	}
+	if p.is(token.LeftBrace) { // as it is printed
+		a := &ast.Anchor{}
+		p.block(a)
+		l.Body = a.Body
+	} else {
+		p.expectWord("from", "the name of an anchor")
+		l.File = p.name("the name of a file")
+	}
+	l.Span = l.Span.To(p.last)
+	if l.File.Text != "" {
+		p.loadFile(l)
+	}
+	return l
+}
+
+// loadFile reads the statements of a file into an anchor.
+func (p *parser) loadFile(l *ast.LoadAnchor) {
+	above := p.above(l.File.Pos)
+	if len(above) > maxIncludes {
+		p.fail(l.Span, "files include each other more than %d deep", maxIncludes)
+	}
+	if path := source.Path(above[0], l.File.Text); slices.Contains(above, path) {
+		p.fail(l.File.Span, "%s includes itself", path)
+	}
+	file := p.open(l.File, l.Span)
+	if file == nil {
+		return
+	}
+	inside := &parser{faults: p.faults, files: p.files, depth: p.depth + 1, stream: p.stream.Apart(file)}
+	inside.advance()
+	for inside.tok.Kind != token.EOF && !p.faults.Full() {
+		if s := inside.line(); s != nil {
+			l.Body = append(l.Body, s)
+		}
+	}
+	inside.markUsed(l.Body)
+	p.files = inside.files
+}
+
+// above gives the names of the file that pos lies in, and of those by which it
+// came to be read.
+func (p *parser) above(pos token.Pos) []string {
+	var names []string
+	for f := p.files.set.File(pos); f != nil; f = p.files.set.File(f.Included.Pos) {
+		names = append(names, f.Name)
+	}
+	return names
+}
