@@ -17,26 +17,26 @@ func (p *parser) statement() ast.Stmt {
 		if s, ok := p.freebsd(); ok {
 			return s
 		}
-		switch word := p.tok.Text; {
-		case word == "pass", word == "block", word == "match":
+		switch p.tok.Text {
+		case "pass", "block", "match":
 			return p.rule()
-		case word == "anchor":
+		case "anchor":
 			return p.anchor()
-		case word == "load":
+		case "load":
 			return p.loadAnchor()
-		case word == "antispoof":
+		case "antispoof":
 			return p.antispoof()
-		case word == "table":
+		case "table":
 			return p.table()
-		case word == "set":
+		case "set":
 			return p.set()
-		case word == "include":
+		case "include":
 			return p.include()
-		case word == "state", word == "source":
+		case "state", "source":
 			return p.limiterDef()
-		case word == "queue":
+		case "queue":
 			return p.queue()
-		case word == "altq":
+		case "altq":
 			return p.altq()
 		}
 	}
