@@ -15,6 +15,7 @@ import (
 type reader struct {
 	*ruleset.Program
 	turns map[uint32]uint64
+	port  uint16 // that an rdr-to has given the packet; 0: none
 }
 
 // Fields and trees, as in bpf/rule_maps.h.
@@ -33,6 +34,7 @@ const (
 func (r *reader) judge(p rulestest.Packet) rulestest.Answer {
 	a := rulestest.Answer{Rule: rulestest.None, Stop: rulestest.None, Tag: p.Tag}
 	failed := false
+	r.port = 0
 	for n := range r.Rules {
 		rule := &r.Rules[n]
 		if !r.has(r.classes(p), n) {
@@ -97,8 +99,9 @@ func (r *reader) translate(a *rulestest.Answer, rule *ruleset.Rule, p *rulestest
 		if rule.RdrLow != 0 && hasPorts(p) {
 			span := uint32(rule.RdrHigh-rule.RdrLow) + 1
 			p.DPort = rule.RdrLow + uint16(uint32(p.DPort-rule.RdrBase)%span)
-			a.Rdr.Low = p.DPort
+			r.port = p.DPort
 		}
+		a.Rdr.Low = r.port // a later rdr-to without a port leaves it, as pf does
 	}
 }
 
