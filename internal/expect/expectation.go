@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -121,7 +122,7 @@ func (p Place) String() string {
 
 // parse reads an expectation out of its JSON object.
 func parse(object []byte, line int) (*Expectation, error) {
-	if err := known(object); err != nil {
+	if err := misspelt(object); err != nil {
 		return nil, err
 	}
 	var f fields
@@ -156,30 +157,20 @@ func parse(object []byte, line int) (*Expectation, error) {
 	return e, nil
 }
 
-// known refuses names of fields that mean nothing: what is misspelt would never
-// be compared.
-func known(object []byte) error {
+// misspelt refuses names of fields that look like one of those that mean
+// something: they would never be compared. Others are remarks.
+func misspelt(object []byte) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(object, &all); err != nil {
 		return plainly(err)
 	}
-	for name := range all {
-		for _, known := range fieldNames {
-			if name == known {
-				delete(all, name)
-			}
-		}
-	}
-	for name := range all { // the first of the text
-		for other := range all {
-			if bytes.Index(object, []byte(other)) < bytes.Index(object, []byte(name)) {
-				name = other
-			}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if slices.Contains(fieldNames, name) {
+			continue
 		}
 		if meant := diag.Nearest(name, fieldNames); meant != "" {
 			return fmt.Errorf("there is no field %q; did you mean %q?", name, meant)
 		}
-		return fmt.Errorf("there is no field %q; there are %s", name, strings.Join(fieldNames, ", "))
 	}
 	return nil
 }
