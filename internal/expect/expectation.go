@@ -158,7 +158,7 @@ func parse(object []byte, line int) (*Expectation, error) {
 }
 
 // misspelt refuses names of fields that look like one of those that mean
-// something: they would never be compared. Others are remarks.
+// something and are not there: it would never be compared. Others are remarks.
 func misspelt(object []byte) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(object, &all); err != nil {
@@ -168,11 +168,21 @@ func misspelt(object []byte) error {
 		if slices.Contains(fieldNames, name) {
 			continue
 		}
-		if meant := diag.Nearest(name, fieldNames); meant != "" {
+		if meant := meant(name); meant != "" && all[meant] == nil {
 			return fmt.Errorf("there is no field %q; did you mean %q?", name, meant)
 		}
 	}
 	return nil
+}
+
+// meant is the field that a name was probably meant to be, empty for none.
+func meant(name string) string {
+	for _, field := range fieldNames {
+		if strings.HasPrefix(field, name+"_") {
+			return field
+		}
+	}
+	return diag.Nearest(name, fieldNames)
 }
 
 // plainly says what encoding/json says without its Go names.
