@@ -178,7 +178,7 @@ func TestCaptureFilters(t *testing.T) {
 		want   []string // parts of what is said
 	}{
 		{"proto tpc", []string{"filter:1:", "^"}},
-		{"from <bogons>", []string{"filter: a table has no place in it"}},
+		{"from <bogons>", []string{"only addresses, networks and interfaces have a place"}},
 		{"in proto tcp", []string{"filter: only the part"}},
 		{"proto tcp flags S/SA", []string{"filter: only the part"}},
 		{"proto icmp to port 80", []string{"filter:1:", "^"}},
