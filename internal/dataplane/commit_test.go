@@ -315,6 +315,7 @@ func entered(t *tables, n uint16) *xdpState {
 // enterStates enters UDP states with different tuples.
 func enterStates(tb testing.TB, d *Dataplane, count int) {
 	tb.Helper()
+	check(tb, d.need(programAdopt))
 	to := d.tables
 	from := &tables{states: make([]xdpState, count+1), shared: &xdpShared{}}
 	for i := range from.states {

@@ -95,7 +95,7 @@ func TestSlotsMatchHeader(t *testing.T) {
 	for _, m := range regexp.MustCompile(`SLOT_([A-Z]+),`).FindAllStringSubmatch(body, -1) {
 		names = append(names, strings.ToLower(m[1]))
 	}
-	if diff := cmp.Diff(names, slotNames); diff != "" {
+	if diff := cmp.Diff(names, slotNames[:]); diff != "" {
 		t.Errorf("slots (-header +Go):\n%s", diff)
 	}
 }
@@ -108,7 +108,7 @@ func TestMapsAreClassified(t *testing.T) {
 		kept[name] = true
 	}
 	generation := map[string]bool{
-		"slots": true, "in_slots": true, "out_slots": true, "sweepers": true, "scratches": true, "walks": true, "answers": true, "stretches": true, "nexthop_hints": true, "captures": true, "noted": true,
+		"slots": true, "in_slots": true, "out_slots": true, "sweepers": true, "scratches": true, "walks": true, "answers": true, "stretches": true, "nexthop_hints": true, "captures": true, "noted": true, "handed": true,
 		"rule_sets": true, "rules": true, "rule_trees": true, "rule_nodes": true, "rule_spans": true,
 		"rule_classes": true, "rule_vectors": true, "rule_counters": true,
 		"pools": true, "pool_addresses": true, "pool_turns": true,
