@@ -136,7 +136,18 @@ func crowded(s *xdpShared) bool {
 	return s.PathsHigh > (maxPaths-reservedPaths)/4*3
 }
 
+// load loads what Build needs. Programs of the XDP hook that do not load are left
+// to the first interface that has it, whose error that is.
 func (d *Dataplane) load() error {
+	err := d.loadObjects()
+	if err != nil && d.config.XDP {
+		d.config.XDP = false
+		err = d.loadObjects()
+	}
+	return err
+}
+
+func (d *Dataplane) loadObjects() error {
 	read := d.config.specs
 	if read == nil {
 		read = loadSpecs

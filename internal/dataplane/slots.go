@@ -62,12 +62,18 @@ func (d *Dataplane) captures() bool {
 	return false
 }
 
-// needXDP loads the programs of the XDP hook if an interface is to have it.
+// needXDP loads the programs of the XDP hook if an interface is to have it. Its
+// error is that interface's, as if the driver had refused them: it may be
+// attached without XDP.
 func (d *Dataplane) needXDP(attachments ...Attachment) error {
 	for _, a := range attachments {
-		if a.XDP {
-			return d.need(entryXDP.programs(d.captures())...)
+		if !a.XDP {
+			continue
 		}
+		if err := d.need(entryXDP.programs(d.captures())...); err != nil {
+			return &AttachError{Attachment: a, Err: &RefusalError{Said: "its programs do not load", Err: err}}
+		}
+		break
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"errors"
 	"testing"
 
 	"weir/internal/bpfload"
@@ -48,4 +49,34 @@ func programIn(t *testing.T, slots *bpfload.Map, i uint32) uint32 {
 		return 0
 	}
 	return id
+}
+
+// Where the kernel refuses the programs of the XDP hook, that is an error of the
+// interface that should have it; with TCX all goes on.
+func TestXDPIsRefused(t *testing.T) {
+	n := newNet(t)
+	cfg := n.config()
+	cfg.specs = func() ([]*bpfload.Spec, error) {
+		specs, err := loadSpecs()
+		for _, s := range specs {
+			if p := s.Programs["weir_xdp_turn"]; p != nil {
+				p.Instructions = p.Instructions[:1] // it runs off its end
+			}
+		}
+		return specs, err
+	}
+	d := build(t, cfg)
+	xdp := n.attachments(true)
+	refused := func(err error) {
+		t.Helper()
+		var failed *AttachError
+		if !errors.As(err, &failed) || failed.Attachment != xdp[0] || !errors.Is(err, ErrNative) {
+			t.Errorf("err = %v; want that lan0 cannot have XDP", err)
+		}
+	}
+	_, err := d.Commit(xdp)
+	refused(err)
+	commit(t, d, n.attachments(false))
+	refused(d.Attach(xdp[0]))
+	check(t, d.Attach(n.attachments(false)[0]))
 }
