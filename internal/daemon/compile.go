@@ -1,13 +1,16 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"weir/internal/api"
 	"weir/internal/netif"
 	"weir/internal/ruleset"
+	"weir/pf/diag"
 	"weir/pf/resolve"
 )
 
@@ -20,15 +23,32 @@ type compiled struct {
 	warnings []string // with their places, ready to print
 }
 
-// compile resolves and compiles a source for a machine. The error of a text
-// that is wrong shows every fault with its place.
-func (s *Source) compile(m *machine) (*compiled, error) {
-	host := *m.host
-	if s.hosts != nil {
-		s.hosts.Again()
-		host.Lookup = s.hosts.Lookup
+// lookUp looks the hosts of a source up that is to be loaded, for compile to use.
+// It takes up to names.Limit, so the caller does not hold box.mu. What is wrong
+// with the source compile says.
+func (s *Source) lookUp(ctx context.Context, m *machine) {
+	if s.hosts == nil {
+		return
 	}
-	rules, list := resolve.LoadWith(s.Name, []byte(s.Text), &host, resolve.Settings{Files: s.Files, Macros: s.Macros})
+	s.hosts.Again()
+	s.resolve(m, func(name string) ([]netip.Addr, error) { return s.hosts.LookupContext(ctx, name) })
+}
+
+func (s *Source) resolve(m *machine, lookup func(string) ([]netip.Addr, error)) (*resolve.Ruleset, diag.List) {
+	host := *m.host
+	host.Lookup = lookup
+	return resolve.LoadWith(s.Name, []byte(s.Text), &host, resolve.Settings{Files: s.Files, Macros: s.Macros})
+}
+
+// compile resolves and compiles a source for a machine. The error of a text
+// that is wrong shows every fault with its place. Nobody is asked for hosts: a
+// name that was an interface's at the load must not become somebody else's.
+func (s *Source) compile(m *machine) (*compiled, error) {
+	var recall func(string) ([]netip.Addr, error)
+	if s.hosts != nil {
+		recall = s.hosts.Recall
+	}
+	rules, list := s.resolve(m, recall)
 	list.Enforce()
 	if err := list.Err(); err != nil {
 		return nil, err

@@ -25,9 +25,14 @@ func (c *controller) Load(ctx context.Context, r api.LoadRequest) (*api.LoadAnsw
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.living, func() { cancel(api.ErrLeaving) })()
+	source := Source{Name: r.File, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: lookups(r.NoDNS)}
+	m, err := look()
+	if err != nil {
+		return nil, err
+	}
+	source.lookUp(ctx, m) // before anything waits for the load
 	var done *api.LoadAnswer
-	err := untilFree(ctx, busyPatience, func() (err error) {
-		source := Source{Name: r.File, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: lookups(r.NoDNS)}
+	err = untilFree(ctx, busyPatience, func() (err error) {
 		done, err = c.box.load(source, r.Confirm)
 		return err
 	})

@@ -24,7 +24,7 @@ type Source struct {
 	Text string
 	source.Beside
 	Builtin bool
-	hosts   *names.DNS // looks the file's hosts up, and remembers what it found; nil: nobody is asked
+	hosts   *names.DNS // looks the file's hosts up once, and remembers what it found; nil: nobody is asked
 }
 
 // equal reports whether two sources are the same.
@@ -110,9 +110,9 @@ func (b *box) sourceInForce() (Source, error) {
 }
 
 // restored is a source that was written down. Its hosts are where they were when
-// it was loaded.
+// it was loaded, and nobody is asked for others.
 func restored(r *api.Source) *Source {
-	s := &Source{Name: r.Name, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: names.NewDNS()}
+	s := &Source{Name: r.Name, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: names.Asking(nil)}
 	s.hosts.Remember(r.Hosts)
 	return s
 }

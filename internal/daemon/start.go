@@ -61,7 +61,7 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	wanted, err := b.readSource()
 	if err == nil {
 		b.sayStarting()
-		lock, err = b.start(ctx, wanted)
+		lock, err = b.startNew(ctx, wanted)
 	}
 	if err == nil || !b.cfg.OrBlock || ctx.Err() != nil {
 		return lock, err
@@ -75,6 +75,16 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 		return b.startBlocked(ctx, other, err)
 	}
 	return lock, err
+}
+
+// startNew starts with a file, whose hosts are looked up.
+func (b *box) startNew(ctx context.Context, source Source) (*os.File, error) {
+	m, err := look()
+	if err != nil {
+		return nil, err
+	}
+	source.lookUp(ctx, m)
+	return b.start(ctx, source)
 }
 
 // startBack starts with the rules from before a load that was not confirmed.

@@ -14,8 +14,11 @@ import (
 // Limit is how long all look-ups of one file may take together.
 const Limit = 5 * time.Second
 
-// resolver asks for the addresses of a host; net.Resolver is one.
-type resolver interface {
+// errNotAsked is why a host that may well exist is none that is remembered.
+var errNotAsked = errors.New("it has not been looked up")
+
+// Resolver asks for the addresses of a host; net.Resolver is one.
+type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
@@ -23,7 +26,7 @@ type resolver interface {
 // resolved again mean what they meant; what was not found is asked for again
 // after Again. It is safe for concurrent use.
 type DNS struct {
-	resolver resolver
+	resolver Resolver // nil: nobody is asked
 
 	mu    sync.Mutex
 	left  time.Duration // of the limit
@@ -36,9 +39,11 @@ type answer struct {
 }
 
 // NewDNS makes a DNS that asks as this machine is set up to.
-func NewDNS() *DNS { return newDNS(net.DefaultResolver) }
+func NewDNS() *DNS { return Asking(net.DefaultResolver) }
 
-func newDNS(r resolver) *DNS {
+// Asking makes a DNS that asks r; nil: it asks nobody, and knows what it is told
+// to remember.
+func Asking(r Resolver) *DNS {
 	return &DNS{resolver: r, left: Limit, known: make(map[string]answer)}
 }
 
@@ -79,8 +84,8 @@ func (d *DNS) Remember(hosts map[string][]netip.Addr) {
 	}
 }
 
-// Lookup gives the addresses of a host, in the order that the machine prefers.
-func (d *DNS) Lookup(name string) ([]netip.Addr, error) {
+// Recall gives the addresses of a host that was looked up, and asks nobody.
+func (d *DNS) Recall(name string) ([]netip.Addr, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if a, ok := d.known[name]; ok {
@@ -89,11 +94,32 @@ func (d *DNS) Lookup(name string) ([]netip.Addr, error) {
 	if !hostName(name) {
 		return nil, nil
 	}
+	return nil, errNotAsked
+}
+
+// Lookup gives the addresses of a host, in the order that the machine prefers.
+func (d *DNS) Lookup(name string) ([]netip.Addr, error) {
+	return d.LookupContext(context.Background(), name)
+}
+
+// LookupContext is Lookup for as long as ctx lasts.
+func (d *DNS) LookupContext(ctx context.Context, name string) ([]netip.Addr, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if a, ok := d.known[name]; ok {
+		return a.addrs, a.err
+	}
+	if !hostName(name) {
+		return nil, nil
+	}
+	if d.resolver == nil {
+		return nil, errNotAsked
+	}
 	if d.left <= 0 {
 		return nil, fmt.Errorf("look up %s: names have taken %v already", name, Limit)
 	}
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), d.left)
+	ctx, cancel := context.WithTimeout(ctx, d.left)
 	defer cancel()
 	addrs, err := d.resolver.LookupNetIP(ctx, "ip", name)
 	d.left -= time.Since(start)

@@ -35,7 +35,7 @@ func (f *fakeDNS) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr
 
 func TestLookup(t *testing.T) {
 	f := &fakeDNS{}
-	d := newDNS(f)
+	d := Asking(f)
 	for range 2 {
 		addrs, err := d.Lookup("www.example.net")
 		if err != nil || len(addrs) != 2 || !addrs[0].Is4() {
@@ -62,7 +62,7 @@ func TestLookup(t *testing.T) {
 func TestLookupLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeDNS{slow: Limit - time.Second}
-		d := newDNS(f)
+		d := Asking(f)
 		start := time.Now()
 		_, first := d.Lookup("a.example.net")
 		_, second := d.Lookup("b.example.net")
@@ -85,7 +85,7 @@ func TestLookupLimit(t *testing.T) {
 
 func TestRemember(t *testing.T) {
 	f := &fakeDNS{}
-	d := newDNS(f)
+	d := Asking(f)
 	d.Remember(map[string][]netip.Addr{"db.example.net": {netip.MustParseAddr("192.0.2.9")}})
 	d.Again()
 	if addrs, err := d.Lookup("db.example.net"); err != nil || len(addrs) != 1 || len(f.asked) != 0 {
@@ -96,5 +96,27 @@ func TestRemember(t *testing.T) {
 	}
 	if err := reason(errors.New("x")); err == nil {
 		t.Error("a reason is lost")
+	}
+}
+
+// TestRecall finds hosts that are asked for where only what is remembered may
+// be used.
+func TestRecall(t *testing.T) {
+	f := &fakeDNS{}
+	d := Asking(f)
+	if addrs, err := d.Recall("www.example.net"); addrs != nil || !errors.Is(err, errNotAsked) || len(f.asked) != 0 {
+		t.Errorf("before it was looked up: %v, %v, asked for %q", addrs, err, f.asked)
+	}
+	if addrs, err := d.Recall("10.0.0.256"); addrs != nil || err != nil {
+		t.Errorf("what is no host: %v, %v", addrs, err)
+	}
+	if _, err := d.Lookup("www.example.net"); err != nil {
+		t.Fatal(err)
+	}
+	if addrs, err := d.Recall("www.example.net"); err != nil || len(addrs) != 2 {
+		t.Errorf("after it was looked up: %v, %v", addrs, err)
+	}
+	if addrs, err := Asking(nil).Lookup("www.example.net"); addrs != nil || !errors.Is(err, errNotAsked) {
+		t.Errorf("of nobody: %v, %v", addrs, err)
 	}
 }
