@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"weir/pf/token"
 )
@@ -172,8 +173,13 @@ func (s *Scanner) quoted(quote byte) token.Token {
 	for s.off++; s.off < len(s.text); s.off++ {
 		switch s.text[s.off] {
 		case quote:
-			text, _ := cook(s.text[start+1:s.off], quote)
+			raw := s.text[start+1 : s.off]
 			s.off++
+			if at := invalid(raw); at >= 0 {
+				s.report(s.span(start+1+at, start+2+at), "the byte %q in a string is not UTF-8", raw[at:at+1])
+				return s.make(token.Bad, start, "")
+			}
+			text, _ := cook(raw, quote)
 			return s.make(token.String, start, text)
 		case '\\':
 			if s.peek(1) == quote {
@@ -194,6 +200,19 @@ func (s *Scanner) quoted(quote byte) token.Token {
 	t := s.make(token.Bad, start, "")
 	s.report(token.Span{Pos: t.Pos, End: t.Pos + 1}, "string is not closed")
 	return t
+}
+
+// invalid gives the place of the first byte that is not UTF-8, -1 if there is
+// none. Strings become JSON, in which all such bytes would be the same.
+func invalid(text string) int {
+	for at := 0; at < len(text); {
+		r, size := utf8.DecodeRuneInString(text[at:])
+		if r == utf8.RuneError && size == 1 {
+			return at
+		}
+		at += size
+	}
+	return -1
 }
 
 // cook gives the text that a string's source between its quotes stands for,
