@@ -76,14 +76,10 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 // those that the rules make, by the names of their members.
 func (m *machine) snapshot(groups map[string][]string) ruleset.Snapshot {
 	var s ruleset.Snapshot
+	host := m.host.WithGroups(groups)
 	for i := range m.links {
 		l := &m.links[i]
-		n := ruleset.Interface{Name: l.Name, Index: uint32(l.Index), Groups: slices.Clone(m.host.Interfaces[i].Groups)}
-		for group, members := range groups {
-			if slices.Contains(members, l.Name) {
-				n.Groups = append(n.Groups, group)
-			}
-		}
+		n := ruleset.Interface{Name: l.Name, Index: uint32(l.Index), Groups: host.Interfaces[i].Groups}
 		for _, a := range l.Addresses {
 			if !a.Tentative {
 				n.Addresses = append(n.Addresses, ruleset.Address{Prefix: a.Prefix, Peer: a.Peer, Deprecated: a.Deprecated})
@@ -106,11 +102,6 @@ func (c *compiled) skips(l *netif.Link, host *resolve.Host) bool {
 	if named(l.Name) {
 		return true
 	}
-	for group, members := range c.options.Groups {
-		if named(group) && slices.Contains(members, l.Name) {
-			return true
-		}
-	}
-	n := host.Interface(l.Name)
+	n := host.WithGroups(c.options.Groups).Interface(l.Name)
 	return n != nil && slices.ContainsFunc(n.Groups, named)
 }

@@ -24,10 +24,11 @@ const mtu = 1500
 func box(host *resolve.Host, more map[string][]string, route Router) *model.Box {
 	b := &model.Box{}
 	index := make(map[string]uint32)
+	host = host.WithGroups(more)
 	for n := range host.Interfaces {
 		h := &host.Interfaces[n]
 		i := model.Interface{
-			Index: uint32(n + 1), Name: h.Name, Groups: groups(h, more), Addresses: h.Addresses, L3: true, XDPTarget: true,
+			Index: uint32(n + 1), Name: h.Name, Groups: groups(h), Addresses: h.Addresses, L3: true, XDPTarget: true,
 		}
 		i.Loopback = slices.Contains(append(i.Groups, i.Name), "lo")
 		for _, p := range h.Addresses {
@@ -48,15 +49,10 @@ func box(host *resolve.Host, more map[string][]string, route Router) *model.Box 
 }
 
 // groups are the names that rules may call an interface by besides its own: those
-// of the description, its name without the number, and the groups that the rules
-// make it a member of.
-func groups(i *resolve.HostInterface, more map[string][]string) []string {
+// of the description, with the groups that the rules make it a member of, and its
+// name without the number.
+func groups(i *resolve.HostInterface) []string {
 	all := slices.Clone(i.Groups)
-	for group, members := range more {
-		if slices.Contains(members, i.Name) {
-			all = append(all, group)
-		}
-	}
 	if kind := strings.TrimRight(i.Name, "0123456789"); kind != i.Name && !slices.Contains(all, kind) {
 		all = append(all, kind)
 	}

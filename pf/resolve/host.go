@@ -92,20 +92,48 @@ func (h *Host) Interface(name string) *HostInterface {
 	return nil
 }
 
-// withGroups gives a copy of h in which interfaces are members of more groups:
-// those that each has in groups.
-func (h *Host) withGroups(groups map[string][]string) *Host {
+// WithGroups gives a copy of h in which interfaces are members of more groups
+// too: those of Options.Groups, whose members are interfaces or groups.
+func (h *Host) WithGroups(made map[string][]string) *Host {
+	if len(made) == 0 {
+		return h
+	}
+	holders := make(map[string][]string) // the groups that each member is in
+	for _, group := range sortedKeys(made) {
+		for _, member := range made[group] {
+			holders[member] = append(holders[member], group)
+		}
+	}
 	out := *h
 	out.Interfaces = slices.Clone(h.Interfaces)
 	for i := range out.Interfaces {
-		of := &out.Interfaces[i]
-		of.Groups = slices.Concat(of.Groups, groups[of.Name])
+		out.Interfaces[i].join(holders)
 	}
 	return &out
 }
 
+// join makes the interface a member of the groups that hold it, or a group that
+// it is in. A group is joined once, so this ends even if groups hold each other.
+func (i *HostInterface) join(holders map[string][]string) {
+	names := append([]string{i.Name, i.kind()}, i.Groups...)
+	joined := make(map[string]bool, len(names))
+	for _, name := range names {
+		joined[name] = true
+	}
+	i.Groups = slices.Clip(i.Groups)
+	for n := 0; n < len(names); n++ {
+		for _, group := range holders[names[n]] {
+			if !joined[group] {
+				joined[group] = true
+				names, i.Groups = append(names, group), append(i.Groups, group)
+			}
+		}
+	}
+}
+
 // Members gives the interfaces of a group: those that list it, and those whose
-// names are the group's with a number behind it, as eth0 is of group eth.
+// names are the group's with a number behind it, as eth0 is of group eth. Only
+// a group that is listed can have a name that ends in a digit.
 func (h *Host) Members(group string) []*HostInterface {
 	var members []*HostInterface
 	for i := range h.Interfaces {
@@ -120,8 +148,17 @@ func (i *HostInterface) in(group string) bool {
 	if slices.Contains(i.Groups, group) {
 		return true
 	}
-	number, ok := strings.CutPrefix(i.Name, group)
-	return ok && number != "" && group != "" && strings.Trim(number, "0123456789") == ""
+	return group != "" && group == i.kind()
+}
+
+// kind is the group that an interface is of by its name, empty if it is of
+// none: the name without the number at its end. It ends in no digit, so that
+// eth10 is not of a group eth1.
+func (i *HostInterface) kind() string {
+	if kind := strings.TrimRight(i.Name, "0123456789"); kind != i.Name {
+		return kind
+	}
+	return ""
 }
 
 // loopback reports whether the interface is one of the host's own loops.

@@ -3,6 +3,7 @@ package resolve
 import (
 	"weir/pf/ast"
 	"weir/pf/diag"
+	"weir/pf/token"
 )
 
 // option notes what a set statement says.
@@ -129,24 +130,61 @@ func (r *resolver) group(s *ast.InterfaceGroup) {
 	}
 }
 
+// maxGroups is how deep groups of interfaces may hold groups.
+const maxGroups = 64
+
 // declareGroups puts interfaces into the groups that the file makes, in a copy
 // of the host: rules may name groups that are made behind them.
 func (r *resolver) declareGroups(stmts []ast.Stmt) {
-	groups := make(map[string][]string) // of each interface
+	made := make(map[string][]string)
+	first := make(map[string]token.Span) // where each is made
+	var names []string
 	for _, s := range stmts {
 		g, ok := s.(*ast.InterfaceGroup)
 		if !ok {
 			continue
 		}
-		if r.host.Interface(g.Name.Text) != nil {
-			r.faults.Errorf(g.Name.Span, "%q is an interface and cannot be a group", g.Name.Text)
+		name := g.Name.Text
+		if r.host.Interface(name) != nil {
+			r.faults.Errorf(g.Name.Span, "%q is an interface and cannot be a group", name)
 			continue
 		}
+		if !first[name].IsValid() {
+			first[name] = g.Name.Span
+			names = append(names, name)
+		}
 		for _, i := range g.Interfaces {
-			groups[i.Name] = append(groups[i.Name], g.Name.Text)
+			made[name] = append(made[name], i.Name)
 		}
 	}
-	if len(groups) > 0 {
-		r.host = r.host.withGroups(groups)
+	heights := make(map[string]int)
+	for _, name := range names {
+		if h := height(name, made, heights, 0); h > maxGroups {
+			r.faults.Errorf(first[name], "the group %q holds itself, or groups hold groups more than %d deep", name, maxGroups)
+			return
+		}
 	}
+	r.host = r.host.WithGroups(made)
+}
+
+// height is how deep a group holds groups, 0 for an interface; more than
+// maxGroups if it is deeper, or the group holds itself.
+func height(name string, made map[string][]string, heights map[string]int, depth int) int {
+	members, ok := made[name]
+	switch known := heights[name]; {
+	case !ok:
+		return 0
+	case known > 0:
+		return known
+	case depth > maxGroups:
+		return maxGroups + 1
+	}
+	h := 0
+	for _, m := range members {
+		if h = max(h, height(m, made, heights, depth+1)); h > maxGroups {
+			return h
+		}
+	}
+	heights[name] = h + 1
+	return h + 1
 }

@@ -1,0 +1,52 @@
+package resolve_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/pf/resolve"
+)
+
+// A name that ends in a digit is an interface's, unless a group of that name is
+// listed: eth10 is not of a group eth1.
+func TestNumberedNames(t *testing.T) {
+	host := func(groups ...string) *resolve.Host {
+		return &resolve.Host{Interfaces: []resolve.HostInterface{{
+			Name: "eth10", Groups: groups, Addresses: []netip.Prefix{prefix("192.0.2.1/24")},
+		}}}
+	}
+	for _, test := range []struct {
+		rule        string
+		groups      []string
+		out, faults string
+	}{
+		{"block from eth", nil, "block drop inet from 192.0.2.1 to any\n", ""},
+		{"block from eth1", []string{"eth1"}, "block drop inet from 192.0.2.1 to any\n", ""},
+		{"block from eth1", nil, "", `in:1:12: "eth1" is no address, and no interface or host of that name is known; did you mean "eth10"?
+    1 | block from eth1
+      |            ^^^^
+`},
+		{"match out nat-to eth1", nil, "", `in:1:18: "eth1" is no address, and no interface or host of that name is known; did you mean "eth10"?
+    1 | match out nat-to eth1
+      |                  ^^^^
+`},
+		{"antispoof for eth1", nil, "", `in:1:15: warning: there is no interface "eth1" yet; did you mean "eth10"?
+    1 | antispoof for eth1
+      |               ^^^^
+`},
+		{"block on eth1", nil, "block drop on eth1 all\n", `in:1:10: warning: there is no interface "eth1" yet; did you mean "eth10"?
+    1 | block on eth1
+      |          ^^^^
+`},
+	} {
+		out, faults, _ := check(t, test.rule, host(test.groups...))
+		if diff := cmp.Diff(test.out, out); diff != "" {
+			t.Errorf("%s: out (-want +got):\n%s", test.rule, diff)
+		}
+		if diff := cmp.Diff(test.faults, faults); diff != "" {
+			t.Errorf("%s: faults (-want +got):\n%s", test.rule, diff)
+		}
+	}
+}
