@@ -1,7 +1,6 @@
 package names
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,12 +12,17 @@ import (
 	"weir/pf/resolve"
 )
 
+// ErrUnreadable is why a database that is there has no names.
+var ErrUnreadable = errors.New("read names")
+
 // Fill puts the names of the databases in root, the machine's /, into host. A
 // database that is not there has no names; lines that are none of its are left
-// out, as the C library does.
+// out, as the C library does. An error wraps ErrUnreadable, and host has the
+// names of the other databases.
 func Fill(host *resolve.Host, root fs.FS) error {
 	host.Users, host.Groups = map[string]uint32{}, map[string]uint32{}
 	host.Hosts = map[string][]netip.Addr{}
+	var errs []error
 	for _, database := range []struct {
 		path string
 		line func(host *resolve.Host, line string)
@@ -29,20 +33,19 @@ func Fill(host *resolve.Host, root fs.FS) error {
 		{"etc/services", service},
 		{"etc/protocols", protocol},
 	} {
-		err := lines(root, database.path, func(line string) { database.line(host, line) })
-		if err != nil {
-			return err
-		}
+		errs = append(errs, lines(root, database.path, func(line string) { database.line(host, line) }))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // LinkGroups gives the names of the groups that links have by number, from the
-// first of iproute2's files that is there.
+// first of iproute2's files that is there. An error wraps ErrUnreadable, and the
+// names of the other file are given.
 func LinkGroups(root fs.FS) (map[uint32]string, error) {
 	groups := make(map[uint32]string)
+	var errs []error
 	for _, path := range []string{"usr/share/iproute2/group", "etc/iproute2/group"} {
-		err := lines(root, path, func(line string) {
+		errs = append(errs, lines(root, path, func(line string) {
 			words := fields(line)
 			if len(words) < 2 {
 				return
@@ -50,30 +53,22 @@ func LinkGroups(root fs.FS) (map[uint32]string, error) {
 			if n, err := strconv.ParseUint(words[0], 0, 32); err == nil && n != 0 { // 0 is that of all others
 				groups[uint32(n)] = words[1]
 			}
-		})
-		if err != nil {
-			return nil, err
-		}
+		}))
 	}
-	return groups, nil
+	return groups, errors.Join(errs...)
 }
 
-// lines calls f for each line of a file, if there is one.
+// lines calls f for each line of a file, however long, if there is one.
 func lines(root fs.FS, path string, f func(line string)) error {
-	file, err := root.Open(path)
+	text, err := fs.ReadFile(root, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read names: %w", err)
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	defer file.Close()
-	scanner := bufio.NewScanner(file)
-	for scanner.Scan() {
-		f(scanner.Text())
-	}
-	if err := scanner.Err(); err != nil {
-		return fmt.Errorf("read names from %s: %w", path, err)
+	for line := range strings.Lines(string(text)) {
+		f(strings.TrimRight(line, "\r\n"))
 	}
 	return nil
 }

@@ -1,7 +1,10 @@
 package names
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -54,6 +57,38 @@ func TestFillWithout(t *testing.T) {
 	}
 	if len(host.Users)+len(host.Hosts)+len(host.Services) != 0 {
 		t.Errorf("names out of nothing: %+v", host)
+	}
+}
+
+// TestFillLongLine finds a reader that stops at a line because it is long: a
+// group of many members is one line.
+func TestFillLongLine(t *testing.T) {
+	var members strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&members, "member%d,", i)
+	}
+	host := &resolve.Host{}
+	if err := Fill(host, fstest.MapFS{"etc/group": file("users:x:100:" + members.String() + "\r\nwww:x:67:\n")}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]uint32{"users": 100, "www": 67}, host.Groups); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestFillUnreadable finds databases that are left out because another cannot be
+// read.
+func TestFillUnreadable(t *testing.T) {
+	root := fstest.MapFS{
+		"etc/passwd/x": file(""), "etc/hosts": file("192.0.2.7 www\n"),
+		"usr/share/iproute2/group/x": file(""), "etc/iproute2/group": file("1 lan\n"),
+	}
+	host := &resolve.Host{}
+	if err := Fill(host, root); !errors.Is(err, ErrUnreadable) || len(host.Hosts["www"]) != 1 {
+		t.Errorf("%v, hosts %v", err, host.Hosts)
+	}
+	if groups, err := LinkGroups(root); !errors.Is(err, ErrUnreadable) || groups[1] != "lan" {
+		t.Errorf("%v, groups of links %v", err, groups)
 	}
 }
 

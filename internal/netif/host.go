@@ -17,16 +17,14 @@ import (
 // Egress is the group of the interfaces that a default route leaves by.
 const Egress = "egress"
 
-// Host is what the resolver asks about this machine.
+// Host is what the resolver asks about this machine. With an error that wraps
+// names.ErrUnreadable it gives the host without what that database names.
 func Host(links []Link) (*resolve.Host, error) {
 	defaults, err := DefaultRoutes()
 	if err != nil {
 		return nil, err
 	}
-	named, err := names.LinkGroups(os.DirFS("/"))
-	if err != nil {
-		return nil, err
-	}
+	named, unreadable := names.LinkGroups(os.DirFS("/"))
 	host := &resolve.Host{}
 	for _, l := range links {
 		addresses := make([]netip.Prefix, 0, len(l.Addresses))
@@ -45,7 +43,7 @@ func Host(links []Link) (*resolve.Host, error) {
 			Name: l.Name, Groups: Groups(&l, egress, named[l.Group]), Addresses: addresses, Peers: peers, Default: gateways,
 		})
 	}
-	return host, nil
+	return host, unreadable
 }
 
 // Groups are the names under which rules may speak of a link besides its own:
