@@ -32,9 +32,11 @@ A file that does not load ends the start and changes nothing. Without -f and
 without ` + daemon.DefaultFile + ` the rules in force stay, if an earlier
 daemon has left any; else everything is blocked but lo and the management port
 to this box. With --or-block the same holds for a file that is missing, wrong or
-refused by the kernel; if it is the machine that it does not fit, whose
-interfaces and addresses may be still to come, it is tried again when that
-changes. weir load ends it.
+refused by the kernel; unless the kernel refused it, it is read and tried again
+when the machine changes, whose interfaces and addresses may be still to come,
+and every few seconds. weir load ends it. The start then asks no DNS: hosts in the
+file must stand in /etc/hosts, or be remembered from the rules in force. The tries
+after it ask, but at boot everything is blocked by then, also what this box asks.
 
 --hook auto takes XDP on physical cards and TCX elsewhere, also where a driver
 refuses XDP. --hook xdp takes XDP on every device that may have it, and a driver

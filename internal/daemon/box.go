@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/netip"
 	"os"
 	"reflect"
@@ -32,9 +33,10 @@ type box struct {
 	dp      *dataplane.Dataplane
 	source  Source
 	instead bool          // source is not the file that the start was asked to load
+	wanting bool          // and that file is to be loaded as soon as it can be
+	changed chan struct{} // the machine has, which that file may wait for
 	waiting *waiting      // the load of source; nil: it was confirmed, or needs not be
 	waits   chan struct{} // waiting has changed
-	wanted  Source        // that file, if its text does not fit the machine yet; no Text: none
 	rules   *compiled
 	host    *resolve.Host
 	links   []netif.Link
@@ -55,16 +57,23 @@ type machine struct {
 	host  *resolve.Host
 }
 
-func look() (*machine, error) {
+// look looks at the machine. A database of names that cannot be read is a
+// warning: the box is to be filtered, or blocked, all the same.
+func look(log *slog.Logger) (*machine, error) { return lookIn(os.DirFS("/"), log) }
+
+func lookIn(root fs.FS, log *slog.Logger) (*machine, error) {
 	links, err := netif.Links()
 	if err != nil {
 		return nil, err
 	}
 	host, err := netif.Host(links)
-	if err != nil {
+	if host == nil {
 		return nil, err
 	}
-	return &machine{links, host}, names.Fill(host, os.DirFS("/"))
+	if err := errors.Join(err, names.Fill(host, root)); err != nil {
+		log.Warn("some names are unknown here", "error", err)
+	}
+	return &machine{links, host}, nil
 }
 
 func (m *machine) names() map[int]string {

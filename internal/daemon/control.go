@@ -26,7 +26,7 @@ func (c *controller) Load(ctx context.Context, r api.LoadRequest) (*api.LoadAnsw
 	defer cancel(nil)
 	defer context.AfterFunc(c.living, func() { cancel(api.ErrLeaving) })()
 	source := Source{Name: r.File, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: lookups(r.NoDNS)}
-	m, err := look()
+	m, err := look(c.box.cfg.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -42,14 +42,14 @@ func (c *controller) Load(ctx context.Context, r api.LoadRequest) (*api.LoadAnsw
 func (b *box) load(source Source, confirm time.Duration) (*api.LoadAnswer, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m, err := look()
+	m, err := look(b.cfg.Log)
 	if err != nil {
 		return nil, err
 	}
 	if err := b.loadUntil(source, m, confirm); err != nil {
 		return nil, err
 	}
-	b.wanted = Source{}
+	b.wanting = false
 	b.cfg.Log.Info("loaded", "file", source.Name, "rules", len(b.rules.texts))
 	done := &api.LoadAnswer{Rules: len(b.rules.texts), Warnings: b.rules.warnings}
 	if b.waiting != nil {

@@ -105,7 +105,7 @@ func (b *box) follow(c netif.Change) error {
 	if c&(netif.ChangedLinks|netif.ChangedAddresses|netif.ChangedDefault) == 0 {
 		return nil
 	}
-	m, err := look()
+	m, err := look(b.cfg.Log)
 	if err != nil {
 		return err
 	}
@@ -182,9 +182,7 @@ func (b *box) attachNew(m *machine) error {
 // else is the dataplane replaced. Rules that do not load for the new machine
 // leave the old ones.
 func (b *box) resolveAgain(m *machine) error {
-	if loaded, err := b.loadWanted(m); loaded || err != nil {
-		return err
-	}
+	notice(b.changed)
 	rules, err := b.source.compile(m)
 	if err != nil {
 		return errors.Join(fmt.Errorf("the rules do not fit the machine any more, the old ones stay: %w", err), b.tell(m))

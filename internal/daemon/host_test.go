@@ -2,10 +2,17 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
+	"time"
 
 	"weir/internal/api"
 	"weir/internal/names"
@@ -74,5 +81,123 @@ func TestRestoredAsksNobody(t *testing.T) {
 	s.lookUp(t.Context(), machineWith())
 	if rules, err := textsOf(s, machineWith()); err == nil || !strings.Contains(err.Error(), "has not been looked up") {
 		t.Errorf("%q, %v", rules, err)
+	}
+}
+
+// A start with --or-block asks nobody before the box is filtered, another does.
+func TestStartOrBlockAsksNobody(t *testing.T) {
+	for _, orBlock := range []bool{false, true} {
+		dns := &anybody{}
+		b := &box{cfg: &Config{OrBlock: orBlock, Log: slog.New(slog.DiscardHandler)}, dir: t.TempDir()}
+		s := Source{Name: "a.conf", Text: "pass from db.example.invalid\n", hosts: names.Asking(dns)}
+		if err := b.findHosts(t.Context(), &s); err != nil || (len(dns.asked) == 0) != orBlock {
+			t.Errorf("--or-block %v: %v, asked for %q", orBlock, err, dns.asked)
+		}
+	}
+}
+
+// Nothing that the rest of the daemon waits for is held while hosts are looked up.
+func TestLookUpHoldsNothing(t *testing.T) {
+	asked := make(chan struct{}, 100)
+	usual := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		asked <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	defer func() { net.DefaultResolver = usual }()
+	const text = "pass from db.example.invalid\n"
+	file := filepath.Join(t.TempDir(), "a.conf")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, load := range map[string]func(context.Context, *box) error{
+		"a load": func(ctx context.Context, b *box) error {
+			_, err := (&controller{box: b, living: ctx}).Load(t.Context(), api.LoadRequest{File: "a.conf", Text: text})
+			if errors.Is(err, api.ErrLeaving) {
+				return nil
+			}
+			return err
+		},
+		"the start's file": func(ctx context.Context, b *box) error { return b.loadWanted(ctx) },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		b := &box{cfg: &Config{File: file, Log: slog.New(slog.DiscardHandler)}, wanting: true}
+		b.mu.Lock()
+		done := make(chan error, 1)
+		go func() { done <- load(ctx, b) }()
+		select {
+		case <-asked:
+		case <-time.After(3 * time.Second):
+			t.Fatalf("%s waits for the lock before it asks", what)
+		}
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		case <-time.After(3 * time.Second):
+			t.Fatalf("%s goes on when the daemon ends", what)
+		}
+		b.mu.Unlock()
+	}
+}
+
+// The daemon is ready whatever the file waits for.
+func TestReadyDoesNotWaitForTheFile(t *testing.T) {
+	b := &box{wanting: true}
+	w := &wanter{readiness: newReadiness(), box: b}
+	b.mu.Lock()
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- w.Run(ctx) }()
+	select {
+	case <-w.Ready():
+	case <-time.After(3 * time.Second):
+		t.Error("not ready")
+	}
+	b.wanting = false
+	b.mu.Unlock()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A file that did not load is read again, and what it includes: at boot they may
+// be still to come.
+func TestWantedIsReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	cfg := &Config{File: filepath.Join(dir, "main.conf"), NoDNS: true}
+	for _, step := range []struct {
+		file, text string
+		fits       bool
+	}{
+		{"other", "", false},
+		{"main.conf", "include \"more\"\n", false},
+		{"more", "nonsense\n", false},
+		{"more", "pass from nobody.example.invalid\n", false},
+		{"more", "pass\n", true},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, step.file), []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, fits := cfg.readWanted(t.Context()); fits != step.fits {
+			t.Errorf("after %s is %q: fits %v", step.file, step.text, fits)
+		}
+	}
+}
+
+// A database that cannot be read is a warning, and the others are read.
+func TestLookWithoutADatabase(t *testing.T) {
+	var said strings.Builder
+	root := fstest.MapFS{"etc/group/x": {}, "etc/hosts": {Data: []byte("192.0.2.7 www\n")}}
+	m, err := lookIn(root, slog.New(slog.NewTextHandler(&said, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.host.Hosts["www"]) != 1 || !strings.Contains(said.String(), "etc/group") {
+		t.Errorf("hosts %v, said %q", m.host.Hosts, said.String())
 	}
 }

@@ -200,7 +200,7 @@ func (b *box) rollBackAtEnd() error {
 
 // restoreBefore puts the rules in force that were before the load that waits.
 func (b *box) restoreBefore() error {
-	m, err := look()
+	m, err := look(b.cfg.Log)
 	if err != nil {
 		return err
 	}

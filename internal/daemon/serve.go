@@ -19,6 +19,7 @@ func (b *box) serve(ctx context.Context, watcher *netif.Watcher) error {
 		capturer,
 		logger,
 		&follower{readiness: newReadiness(), box: b, watcher: watcher},
+		&wanter{readiness: newReadiness(), box: b},
 		&roller{readiness: newReadiness(), box: b},
 		&heart{readiness: newReadiness(), box: b},
 		&prober{readiness: newReadiness(), box: b},

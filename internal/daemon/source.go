@@ -49,11 +49,15 @@ func builtin(management uint16) Source {
 // readSource reads the rule file of a start. A missing file that was not named
 // is none to be loaded: what is in force stays, or nothing is.
 func (b *box) readSource() (Source, error) {
-	cfg := b.cfg
-	text, err := os.ReadFile(cfg.File)
-	if cfg.Optional && errors.Is(err, fs.ErrNotExist) {
+	s, err := b.cfg.readFile()
+	if b.cfg.Optional && errors.Is(err, fs.ErrNotExist) {
 		return b.withoutFile(), nil
 	}
+	return s, err
+}
+
+func (cfg *Config) readFile() (Source, error) {
+	text, err := os.ReadFile(cfg.File)
 	if err != nil {
 		return Source{}, fmt.Errorf("read the rules: %w", err)
 	}
@@ -154,27 +158,4 @@ func (s *Source) path(name string) string {
 		return filepath.Join(filepath.Dir(s.Path), beside)
 	}
 	return name
-}
-
-// loadWanted loads the file that did not fit the machine when the daemon
-// started, if it fits now.
-func (b *box) loadWanted(m *machine) (loaded bool, err error) {
-	if b.wanted.Text == "" {
-		return false, nil
-	}
-	if _, err := b.wanted.compile(m); err != nil {
-		return false, nil
-	}
-	wanted := b.wanted
-	err = b.replace(wanted, m)
-	if errors.Is(err, dataplane.ErrBusy) {
-		return false, err
-	}
-	b.wanted = Source{} // not again: nothing on the machine helps
-	if err != nil {
-		b.cfg.Log.Error("the rules do not load", "file", wanted.Name, "error", err)
-		return false, nil
-	}
-	b.cfg.Log.Info("loaded", "file", wanted.Name, "rules", len(b.rules.texts))
-	return true, nil
 }

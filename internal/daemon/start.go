@@ -22,7 +22,7 @@ func Run(ctx context.Context, cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked), waits: make(chan struct{}, 1)}
+	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked), waits: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 	removeLeftovers(cfg)
 	// From here on no event is lost: what changes while the start looks at the
 	// machine is looked at again by the first task.
@@ -43,8 +43,8 @@ func Run(ctx context.Context, cfg *Config) error {
 
 // startFile starts with the rule file or, under --or-block, without one that does
 // not load: what is in force stays; where nothing is, all is blocked. The file is
-// tried again when the machine changes: at boot its interfaces and their
-// addresses are still to come.
+// tried again, by wanter: at boot its interfaces and their addresses are still to
+// come.
 func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	before, err := b.sourceToRollBackTo()
 	if err != nil {
@@ -61,14 +61,17 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	wanted, err := b.readSource()
 	if err == nil {
 		b.sayStarting()
-		lock, err = b.startNew(ctx, wanted)
+		err = b.findHosts(ctx, &wanted)
+	}
+	if err == nil {
+		lock, err = b.start(ctx, wanted)
 	}
 	if err == nil || !b.cfg.OrBlock || ctx.Err() != nil {
 		return lock, err
 	}
 	b.cfg.Log.Error("the rules do not load; starting without them", "file", b.cfg.File)
 	fmt.Fprintln(b.cfg.Stderr, err)
-	b.wanted = wanted
+	b.wanting = true
 	other := b.withoutFile()
 	lock, err = b.start(ctx, other)
 	if err != nil && !other.Builtin && ctx.Err() == nil {
@@ -77,14 +80,26 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	return lock, err
 }
 
-// startNew starts with a file, whose hosts are looked up.
-func (b *box) startNew(ctx context.Context, source Source) (*os.File, error) {
-	m, err := look()
+// findHosts finds the hosts of the file that a start is to load. Under --or-block
+// they must be known already: the DNS is not to be waited for with nothing blocked.
+func (b *box) findHosts(ctx context.Context, source *Source) error {
+	if b.cfg.OrBlock {
+		b.rememberHosts(source)
+		return nil
+	}
+	m, err := look(b.cfg.Log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	source.lookUp(ctx, m)
-	return b.start(ctx, source)
+	return nil
+}
+
+// rememberHosts makes a source know the hosts of the rules in force.
+func (b *box) rememberHosts(source *Source) {
+	if before, err := b.sourceInForce(); err == nil && source.hosts != nil {
+		source.hosts.Remember(before.hosts.Known())
+	}
 }
 
 // startBack starts with the rules from before a load that was not confirmed.
@@ -116,7 +131,7 @@ func (b *box) sayStarting() {
 
 // start climbs the ladder: when it returns an error, every rung is undone.
 func (b *box) start(ctx context.Context, source Source) (lock *os.File, err error) {
-	m, err := look()
+	m, err := look(b.cfg.Log)
 	if err != nil {
 		return nil, err
 	}

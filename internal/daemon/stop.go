@@ -30,7 +30,7 @@ func Stop(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	defer lock.Close()
-	m, err := look()
+	m, err := look(cfg.Log)
 	if err != nil {
 		return err
 	}
