@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"sync"
 
 	"weir/pf/ast"
 	"weir/pf/token"
@@ -150,8 +151,19 @@ type reader struct {
 // encoder appends a field of a rule, so that equal ones give equal bytes.
 type encoder func(b []byte, rule reflect.Value) []byte
 
+// encoders are those of a reader that has read nothing; to find them takes
+// longer than to read a rule, so all rulesets share them.
+var encoders = sync.OnceValue(findEncoders)
+
+// newReader makes a reader of one ruleset.
 func newReader() *reader {
-	r := &reader{numbers: make(map[string]int32)}
+	r := encoders()
+	r.numbers = make(map[string]int32)
+	return &r
+}
+
+func findEncoders() reader {
+	var r reader
 	classes, inside := fields(), parts()
 	for _, f := range ruleFields(reflect.TypeFor[ast.Rule](), nil) {
 		own, ok := classes[f.Name]

@@ -8,6 +8,9 @@ type MakeTable func(hosts []ast.Host) ast.Host
 // Rules gives the optimized form of expanded rules that stand in one ruleset.
 // It leaves the rules themselves alone.
 func Rules(rules []*ast.Rule, table MakeTable) []*ast.Rule {
+	if len(rules) < 2 {
+		return rules // there is nothing to compare
+	}
 	r := newReader()
 	out := make([]*ast.Rule, 0, len(rules))
 	for len(rules) > 0 {

@@ -127,3 +127,16 @@ func drawEnd(r *rand.Rand, e *ast.Endpoint, family ast.Family) {
 		e.Hosts = []ast.Host{{Kind: ast.HostPrefix, Prefix: p, Bits: -1, Not: r.IntN(6) == 0}}
 	}
 }
+
+// A ruleset has a reader of its own, which costs next to nothing: there may be
+// one for each of many anchors.
+func TestReadersShareEncoders(t *testing.T) {
+	newReader()
+	if n := testing.AllocsPerRun(10, func() { newReader() }); n > 10 {
+		t.Errorf("a reader takes %.0f allocations", n)
+	}
+	one := []*ast.Rule{{}}
+	if n := testing.AllocsPerRun(10, func() { Rules(one, nil) }); n > 0 {
+		t.Errorf("a ruleset of one rule takes %.0f allocations", n)
+	}
+}
