@@ -192,3 +192,30 @@ func TestUnenforced(t *testing.T) {
 		t.Error("what is not enforced does not refuse the file")
 	}
 }
+
+// The limit of what is printed hides no construct that is not enforced.
+func TestFprintUnenforced(t *testing.T) {
+	text := strings.Repeat("x\n", 2*diag.MaxErrors) + "late\n"
+	list, find := source(text)
+	x := find("x")
+	for i := range 2 * diag.MaxErrors {
+		at := x.Pos + token.Pos(2*i)
+		list.Unenforced(token.Span{Pos: at, End: at + 1}, fmt.Sprintf("construct%d", i))
+		list.Warnf(token.Span{Pos: at, End: at + 1}, "hm")
+	}
+	list.Unenforced(find("late"), "the last")
+	var b strings.Builder
+	if err := list.Fprint(&b); err != nil {
+		t.Fatal(err)
+	}
+	got := b.String()
+	if n := strings.Count(got, "does not enforce"); n != 2*diag.MaxErrors+1 {
+		t.Errorf("%d of %d constructs are named", n, 2*diag.MaxErrors+1)
+	}
+	if strings.LastIndex(got, "does not enforce") > strings.Index(got, ": hm") {
+		t.Error("a construct that is not enforced is named behind other warnings")
+	}
+	if !strings.HasSuffix(got, "10 more warnings\n") || strings.Count(got, ": hm\n") != diag.MaxErrors {
+		t.Errorf("of the other warnings not the first ten are printed:\n%s", got)
+	}
+}

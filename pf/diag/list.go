@@ -43,6 +43,9 @@ type Related struct {
 	Note string // may be empty
 }
 
+// unenforced reports whether this warns of a construct that is not enforced.
+func (d *Diagnostic) unenforced() bool { return d.Severity == Warning && d.Construct != "" }
+
 // Text is the message with the suggestion.
 func (d *Diagnostic) Text() string {
 	if d.Suggest == "" {

@@ -11,7 +11,8 @@ import (
 )
 
 // MaxErrors is how many errors, or warnings, are printed before the rest is
-// only counted.
+// only counted. Warnings of constructs that are not enforced have no such limit:
+// each is something that the ruleset does not do.
 const MaxErrors = 10
 
 // maxWidth is the number of characters of a source line that are shown; of a
@@ -28,10 +29,15 @@ func (l *List) Fprint(w io.Writer) error {
 		severity = Error
 	}
 	p := printer{w: w, files: l.Files}
+	for i := range sorted.Items {
+		if d := &sorted.Items[i]; d.Severity == severity && d.unenforced() {
+			p.diagnostic(d)
+		}
+	}
 	printed := 0
 	for i := range sorted.Items {
 		d := &sorted.Items[i]
-		if d.Severity != severity {
+		if d.Severity != severity || d.unenforced() {
 			continue
 		}
 		if printed < MaxErrors {
