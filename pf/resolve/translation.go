@@ -42,6 +42,9 @@ func (r *resolver) translationRule(in *ast.Translation) {
 	r.checkTranslation(in)
 	l := r.lists(&in.Rule)
 	target := r.targets(in.Target, "->")
+	if in.Kind == ast.BinatRule && r.faults.Errors() == before {
+		r.binatHosts(l, target)
+	}
 	if r.faults.Errors() > before {
 		return
 	}
@@ -131,6 +134,38 @@ func (r *resolver) checkBinat(in *ast.Translation) {
 		if len(ports) > 0 {
 			r.faults.Errorf(ports[0].Span, "binat translates addresses; it asks for no ports")
 		}
+	}
+}
+
+// binatHosts checks that a binat has one source, one destination at most and one
+// target; as in FreeBSD, of the targets only those of the rule's family count.
+// With no there is no target.
+func (r *resolver) binatHosts(l *lists, target *targets) {
+	r.binatSingle(l.from)
+	r.binatSingle(l.to)
+	if len(l.from) == 1 {
+		r.binatAddress(&l.from[0])
+	}
+	for i := 0; target != nil && i < len(target.hosts); i++ {
+		r.binatAddress(&target.hosts[i])
+	}
+}
+
+// binatSingle refuses several hosts.
+func (r *resolver) binatSingle(hosts []ast.Host) {
+	switch {
+	case len(hosts) < 2:
+	case hosts[0].Span == hosts[1].Span:
+		r.faults.Errorf(hosts[0].Span, "binat takes one address or network; this has several")
+	default:
+		r.conflict(hosts[1].Span, "binat takes one address or network, not several", hosts[0].Span)
+	}
+}
+
+// binatAddress refuses an interface that may have several addresses.
+func (r *resolver) binatAddress(h *ast.Host) {
+	if h.Kind == ast.HostDynamic && changing(h) {
+		r.faults.Errorf(h.Span, "binat takes one address of an interface: (%s:0)", h.Name)
 	}
 }
 
