@@ -141,7 +141,10 @@ func TestLowerTranslations(t *testing.T) {
 		{"match out on em0 nat-to { 192.0.2.1 192.0.2.2 }",
 			&resolve.Translation{Addrs: []resolve.Address{prefixAddress("192.0.2.1/32"), prefixAddress("192.0.2.2/32")}}, nil},
 		{"match out on em0 inet nat-to <pool>",
-			&resolve.Translation{Addrs: []resolve.Address{prefixAddress("192.0.2.9/32"), prefixAddress("192.0.2.16/28")}}, nil},
+			&resolve.Translation{Addrs: []resolve.Address{
+				prefixAddress("192.0.2.9/32"), prefixAddress("192.0.2.16/32"), prefixAddress("192.0.2.18/31"),
+				prefixAddress("192.0.2.20/30"), prefixAddress("192.0.2.24/29"),
+			}}, nil},
 		{"match out on em0 inet6 nat-to <pool>",
 			&resolve.Translation{Addrs: []resolve.Address{prefixAddress("2001:db8::9/128")}}, nil},
 		{"match in proto tcp to port 8000:8010 rdr-to 10.1.1.5 port 9000:*", nil,

@@ -1,6 +1,10 @@
 package resolve
 
-import "weir/pf/ast"
+import (
+	"slices"
+
+	"weir/pf/ast"
+)
 
 // A Translation is the target of nat-to or rdr-to. Addrs are in order; there may
 // be none: of a table without an address of the rule's family. A range of rdr-to's
@@ -124,7 +128,7 @@ func (r *resolver) lowerRoute(in *ast.Route, family ast.Family) *Route {
 		h := &in.Hosts[i]
 		switch h.Kind {
 		case ast.HostTable:
-			for _, a := range r.tableAddrs(h.Name, family) {
+			for _, a := range r.tableAddrs(h, family) {
 				out.Hops = append(out.Hops, NextHop{Interface: h.Via, Addr: a})
 			}
 		case ast.HostAny:
@@ -142,7 +146,7 @@ func (r *resolver) lowerRoute(in *ast.Route, family ast.Family) *Route {
 // caller's to change.
 func (r *resolver) poolAddrs(p *ast.Pool, family ast.Family) []Address {
 	if len(p.Hosts) == 1 && p.Hosts[0].Kind == ast.HostTable {
-		return r.tableAddrs(p.Hosts[0].Name, family)
+		return r.tableAddrs(&p.Hosts[0], family)
 	}
 	if addrs, ok := r.poolLists[&p.Hosts[0]]; ok {
 		return addrs
@@ -186,30 +190,31 @@ type lowered struct {
 	family ast.Family
 }
 
-// tableAddrs gives the addresses of a family in a table. What the table
-// excludes cannot be translated to.
-func (r *resolver) tableAddrs(name string, family ast.Family) []Address {
-	t := r.tableOf(r.scope, name)
-	if more := r.host.Tables[name]; t == nil || len(t.Entries) == 0 {
-		return inFamily(nil, more, family)
+// tableAddrs gives the addresses of a family in the table of a pool. What the
+// table excludes cannot be translated to.
+func (r *resolver) tableAddrs(h *ast.Host, family ast.Family) []Address {
+	t := r.tableOf(r.scope, h.Name)
+	if more := r.host.Tables[h.Name]; t == nil || len(t.Entries) == 0 {
+		return r.withoutExcluded(h, more, family)
 	} else if more != nil {
-		return inFamily(inFamily(nil, t.Entries, family), more, family)
+		return r.withoutExcluded(h, slices.Concat(t.Entries, more), family)
 	}
 	key := lowered{&t.Entries[0], len(t.Entries), family}
 	addrs, done := r.lowered[key]
 	if !done {
-		addrs = weighted(t, family)
+		if addrs = weighted(t, family); addrs == nil {
+			addrs = r.withoutExcluded(h, t.Entries, family)
+		}
 		r.lowered[key] = addrs
 	}
 	return addrs
 }
 
-// inFamily appends the addresses of a family that a table does not exclude.
-func inFamily(addrs []Address, entries []TableEntry, family ast.Family) []Address {
-	for _, e := range entries {
-		if !e.Not && (family == ast.AnyFamily || ast.Of(e.Prefix.Addr()) == family) {
-			addrs = append(addrs, Address{Kind: PrefixAddress, Prefix: e.Prefix})
-		}
+// withoutExcluded gives the addresses of a family in the table of a pool.
+func (r *resolver) withoutExcluded(h *ast.Host, entries []TableEntry, family ast.Family) []Address {
+	addrs, ok := inFamily(entries, family)
+	if !ok {
+		r.faults.Unenforced(h.Span, "so much that a table to choose from excludes")
 	}
 	return addrs
 }

@@ -45,6 +45,14 @@ func TestLowerTargets(t *testing.T) {
 			{Rdr: &resolve.Translation{Addrs: addrs("10.1.1.5/32", "10.1.1.5/32", "10.1.1.6/32")}}}},
 		{"match in inet6 rdr-to <t>\ntable <t> { 10.1.1.5 2001:db8::5 weight 2 2001:db8::6 weight 4 ! 2001:db8::7 }", []resolve.Rule{
 			{Rdr: &resolve.Translation{Addrs: addrs("2001:db8::6/128", "2001:db8::5/128", "2001:db8::6/128")}}}},
+		{"match out nat-to <t>\ntable <t> { 10.0.0.0/30 !10.0.0.2 }", []resolve.Rule{
+			{Nat: &resolve.Translation{Addrs: addrs("10.0.0.0/31", "10.0.0.3/32")}}}},
+		{"match in inet rdr-to <t>\ntable <t> { 10.0.0.8 !10.0.0.8/29 10.0.0.0/28 !10.0.0.1 2001:db8::/64 !2001:db8::/65 }", []resolve.Rule{
+			{Rdr: &resolve.Translation{Addrs: addrs("10.0.0.8/32", "10.0.0.0/32", "10.0.0.2/31", "10.0.0.4/30")}}}},
+		{"match in inet6 rdr-to <t>\ntable <t> { 10.0.0.8 !10.0.0.0/29 2001:db8::/64 !2001:db8::/65 !2001:db8::/64 }", []resolve.Rule{
+			{Rdr: &resolve.Translation{Addrs: addrs("2001:db8::8000:0:0:0/65")}}}},
+		{"match in inet rdr-to <t>\ntable <t> { !10.0.0.1 10.0.0.1 weight 2 10.0.0.2 weight 2 10.0.0.3 }", []resolve.Rule{
+			{Rdr: &resolve.Translation{Addrs: addrs("10.0.0.2/32", "10.0.0.2/32", "10.0.0.3/32")}}}},
 		{"match from 10.0.0.0/24 binat-to 192.0.2.0/24", []resolve.Rule{
 			{Nat: &resolve.Translation{Addrs: addrs("192.0.2.0/24"), StaticPort: true, Choice: resolve.Choice{Type: resolve.Bitmask}}},
 			{Rdr: &resolve.Translation{Addrs: addrs("10.0.0.0/24"), Choice: resolve.Choice{Type: resolve.Bitmask}}}}},

@@ -19,18 +19,19 @@ func weighable(hosts []ast.Host) bool {
 }
 
 // weighted gives the addresses of a table that are of a family, each as often as
-// its weight says.
+// its weight says; nil if there are no weights, or none that can be kept.
 func weighted(t *ast.Table, family ast.Family) []Address {
 	var hosts []ast.Host
+	out := excluded(t.Entries)
 	for _, source := range t.Sources {
 		for _, h := range source.Hosts {
-			if !h.Not && (family == ast.AnyFamily || familyOf(&h) == family) {
+			if !h.Not && (h.Kind != ast.HostPrefix || len(out.of(h.Prefix)) == 0) && (family == ast.AnyFamily || familyOf(&h) == family) {
 				hosts = append(hosts, h)
 			}
 		}
 	}
 	if !hasWeights(hosts) || !weighable(hosts) {
-		return inFamily(nil, t.Entries, family)
+		return nil
 	}
 	order := shares(hosts)
 	addrs := make([]Address, len(order))
