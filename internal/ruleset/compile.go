@@ -17,6 +17,9 @@ const maxTags = 1<<16 - 1
 // interface that does not exist is met by no packet. An error that a rule causes
 // is an *Error.
 func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) {
+	if err := knownLists(rs.Translations); err != nil {
+		return nil, err
+	}
 	c := &compiler{
 		rules: rs.Rules, snapshot: s,
 		tables:  map[string]addresses{},
@@ -97,7 +100,7 @@ func (c *compiler) check(r *resolve.Rule) error {
 			}
 		}
 	}
-	return nil
+	return known(r, c.rules)
 }
 
 // action returns what the rule does once its conditions are met.

@@ -1,0 +1,115 @@
+package ruleset
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"weir/pf/resolve"
+)
+
+// known refuses what a rule says and the programs do not do. It takes what they
+// do out of a copy: what is left, as a field that is new, is not known. Rules
+// that were read to be enforced say nothing of it.
+func known(r *resolve.Rule, rules []*resolve.Rule) error {
+	for _, check := range []error{
+		knownAnchor(r, rules), knownTranslation(r.Nat), knownTranslation(r.Rdr),
+	} {
+		if check != nil {
+			return check
+		}
+	}
+	rest := *r
+	rest.Filter.Fragment = false
+	if name := given(rest.Filter); name != "" {
+		return notKnown(name)
+	}
+	on := r.Interface
+	on.Any, on.Not, on.Group, on.Name = false, false, false, ""
+	if name := given(on); name != "" {
+		return notKnown(name)
+	}
+	rest.Nr, rest.Pos, rest.Text, rest.Label, rest.MoreLabels = 0, 0, "", "", nil
+	rest.Origin, rest.Stmt = resolve.Rule{}.Origin, resolve.Rule{}.Stmt
+	rest.Action, rest.Direction, rest.Quick, rest.State = 0, 0, false, 0
+	rest.Log, rest.LogAll, rest.AllowOpts, rest.Answer = false, false, false, resolve.Answer{}
+	rest.Family, rest.Proto, rest.Flags, rest.ICMP = 0, 0, resolve.TCPFlags{}, resolve.ICMPType{}
+	rest.Interface, rest.From, rest.To = resolve.Interface{}, resolve.Endpoint{}, resolve.Endpoint{}
+	rest.Tag, rest.Tagged, rest.NotTagged = "", "", false
+	rest.Anchor, rest.Nat, rest.Rdr = nil, nil, nil
+	rest.Filter = resolve.Filter{}
+	if name := given(rest); name != "" {
+		return notKnown(name)
+	}
+	return nil
+}
+
+func notKnown(name string) error { return fmt.Errorf("%s is not known here", name) }
+
+// given returns the name of the first field of a struct that is not zero.
+func given(of any) string {
+	v := reflect.ValueOf(of)
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			return v.Type().Field(i).Name
+		}
+	}
+	return ""
+}
+
+// knownAnchor refuses an anchor whose rules cannot be judged without it.
+func knownAnchor(r *resolve.Rule, rules []*resolve.Rule) error {
+	if r.Anchor == nil {
+		return nil
+	}
+	rest := *r.Anchor
+	rest.Path, rest.End, rest.Quick, rest.Flat = "", 0, false, false
+	if name := given(rest); name != "" {
+		return notKnown(name)
+	}
+	if !r.Anchor.Flat {
+		return errors.New("what the anchor asks for is not known here")
+	}
+	for nr := r.Nr + 1; r.Anchor.Quick && nr < min(r.Anchor.End, len(rules)); nr++ {
+		if rules[nr].Action != resolve.Match && !rules[nr].Quick {
+			return errors.New("quick of an anchor is not known here")
+		}
+	}
+	return nil
+}
+
+// knownTranslation refuses ways to choose an address other than one after the
+// other; of one address there is nothing to choose.
+func knownTranslation(t *resolve.Translation) error {
+	if t == nil {
+		return nil
+	}
+	rest := *t
+	rest.Addrs, rest.PortLow, rest.PortHigh, rest.StaticPort = nil, 0, 0, false
+	if len(t.Addrs) == 0 || len(t.Addrs) == 1 && single(&t.Addrs[0]) {
+		rest.Choice = resolve.Choice{}
+	}
+	if name := given(rest); name != "" {
+		return notKnown(name)
+	}
+	return nil
+}
+
+// single reports whether an address to translate to is one at most.
+func single(a *resolve.Address) bool {
+	return a.Kind == resolve.PrefixAddress && a.Prefix.IsSingleIP() ||
+		a.Kind == resolve.InterfaceAddress && a.NoAlias && a.Bits == 0 && a.Modifier != resolve.NetworkModifier
+}
+
+// knownLists refuses FreeBSD's translation rules, but for anchors without any.
+func knownLists(rules []*resolve.TranslationRule) error {
+	for _, t := range rules {
+		if t.Path == "" {
+			return fmt.Errorf("compile translation rule %d (%s): %w", t.Nr, t.Text, notKnown("the list of translations"))
+		}
+		if err := knownLists(t.Inside); err != nil {
+			return err
+		}
+	}
+	return nil
+}
