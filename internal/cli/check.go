@@ -60,7 +60,8 @@ expects of them: docs/expectations.md. With --diff it says what changes from
 an old file to this one: options, the addresses of tables, rules.
 
 Exit status 0: the file is accepted, perhaps with warnings, and all expectations
-hold; 1: it is refused, or an expectation does not hold; 2: wrong usage.`,
+hold; 1: it is refused, an expectation does not hold, or a file that was named
+cannot be read: that of rules, of --diff, --host or --expect; 2: wrong usage.`,
 		Args: usageArgs(oneFile),
 		RunE: func(_ *cobra.Command, args []string) error { return check(env, o, args[0]) },
 	}

@@ -6,7 +6,7 @@ import (
 	"weir/pf/source"
 )
 
-const macrosUsage = "set a `macro=value`, which the file cannot change; may be given again for others"
+const macrosUsage = "define a macro, as `macro=value`; a definition in the file does not change it; may be given again for others"
 
 // macrosFlag are the macros that -D sets.
 type macrosFlag []source.Macro
