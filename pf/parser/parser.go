@@ -209,7 +209,11 @@ func (p *parser) expect(kind token.Kind, after string) token.Token {
 // expectWord goes past the keyword w, which must stand here behind after.
 func (p *parser) expectWord(w, after string) {
 	if !p.isWord(w) {
-		p.expected(fmt.Sprintf("%q after %s", w, after))
+		d := diag.Diagnostic{Span: p.tok.Span, Message: fmt.Sprintf("expected %q after %s, found %s", w, after, p.describe())}
+		if p.is(token.Word) && !token.IsKeyword(p.tok.Text) {
+			d.Suggest = diag.Nearest(p.tok.Text, []string{w})
+		}
+		p.failWith(d)
 	}
 	p.advance()
 }

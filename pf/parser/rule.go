@@ -87,7 +87,11 @@ func (p *parser) loosePort(r *ast.Rule) {
 	if r.From.Ports != nil || r.To.Ports != nil || !p.acceptWord("port") {
 		return
 	}
-	p.faults.Errorf(at, "port stands behind from or to: did you mean \"to port\"?")
+	if r.From.OS != nil {
+		p.faults.Errorf(at, "port stands before os: from ADDRESS port N os NAME")
+	} else {
+		p.faults.Errorf(at, "port stands behind from or to: did you mean \"to port\"?")
+	}
 	p.list(func() { r.To.Ports = append(r.To.Ports, p.port()) })
 }
 
@@ -101,6 +105,8 @@ func (p *parser) endpoint(e *ast.Endpoint, after string) {
 	}
 	if p.acceptWord("port") {
 		p.list(func() { e.Ports = append(e.Ports, p.port()) })
+	} else if near := diag.Nearest(p.tok.Text, []string{"port"}); near != "" && p.is(token.Word) && !token.IsKeyword(p.tok.Text) {
+		p.failWith(diag.Diagnostic{Span: p.tok.Span, Message: "unexpected word " + p.describe(), Suggest: near})
 	}
 }
 

@@ -24,10 +24,18 @@ type Scanner struct {
 	report func(sp token.Span, format string, args ...any)
 }
 
+// byteOrderMark is what some editors write before a text in UTF-8.
+const byteOrderMark = "\ufeff"
+
 // New makes a scanner of a file. Faults are handed to report; the token that
 // stands for the faulty text is of kind Bad.
+// A byte-order mark before the text is no part of it.
 func New(file *token.File, report func(token.Span, string, ...any)) *Scanner {
-	return &Scanner{text: string(file.Src), base: file.Pos(0), report: report}
+	s := &Scanner{text: string(file.Src), base: file.Pos(0), report: report}
+	if strings.HasPrefix(s.text, byteOrderMark) {
+		s.off = len(byteOrderMark)
+	}
+	return s
 }
 
 // span is the place of text[from:to].
@@ -198,7 +206,11 @@ func (s *Scanner) quoted(quote byte) token.Token {
 	}
 	s.off = len(s.text)
 	t := s.make(token.Bad, start, "")
-	s.report(token.Span{Pos: t.Pos, End: t.Pos + 1}, "string is not closed")
+	where := "it runs to the end of the file"
+	if s.inside {
+		where = "it runs to the end of the macro"
+	}
+	s.report(token.Span{Pos: t.Pos, End: t.Pos + 1}, "string is not closed: %s", where)
 	return t
 }
 
