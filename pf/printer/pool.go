@@ -43,11 +43,20 @@ func pool(c *clauses, keyword string, p *ast.Pool) {
 func target(h *ast.Host) string {
 	switch {
 	case h.Via == "":
-		return address(h)
+		return scoped(h)
 	case h.Kind == ast.HostAny:
 		return name(h.Via)
 	}
-	return "(" + name(h.Via) + " " + address(h) + ")"
+	return "(" + name(h.Via) + " " + scoped(h) + ")"
+}
+
+// scoped prints an address with the interface that it belongs to, which in a
+// pool no on of the rule says.
+func scoped(h *ast.Host) string {
+	if h.Zone != "" && h.Kind == ast.HostPrefix && h.Prefix.IsSingleIP() {
+		return address(h) + "%" + h.Zone
+	}
+	return address(h)
 }
 
 // routeBefore prints route-to and its kin where FreeBSD has them, if they name

@@ -66,6 +66,7 @@ func (r *resolver) targets(p *ast.Pool, name string) *targets {
 	if p == nil {
 		return nil
 	}
+	r.weightsLost(p.Hosts)
 	t := &targets{pool: *p, name: name, hosts: r.hosts(p.Hosts, poolHost)}
 	t.pool.Hosts, t.pool.Port = nil, r.poolPort(p)
 	if p.Type == ast.SourceHash {

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"weir/pf/ast"
+	"weir/pf/diag"
 )
 
 // maxShares is how many places the weights of a table may make of its addresses.
@@ -41,12 +42,27 @@ func weighted(t *ast.Table, family ast.Family) []Address {
 	return addrs
 }
 
-// tableWeights warns of weights in a table that cannot be kept.
+// weightsLost warns, once for a configuration, that what is printed has no
+// weights, as in pf: who loads that gets other shares.
+func (r *resolver) weightsLost(hosts []ast.Host) {
+	for i := range hosts {
+		if h := &hosts[i]; h.Weight > 0 {
+			r.faults.Add(diag.Diagnostic{
+				Severity: diag.Warning, Span: h.Span, Kind: "weight",
+				Message: "the rules as printed do not show weight: read again, all addresses weigh the same",
+			})
+			return
+		}
+	}
+}
+
+// tableWeights warns of weights in a table that are not printed or cannot be kept.
 func (r *resolver) tableWeights(t *ast.Table) {
 	var hosts []ast.Host
 	for _, source := range t.Sources {
 		hosts = append(hosts, source.Hosts...)
 	}
+	r.weightsLost(hosts)
 	if hasWeights(hosts) && !weighable(hosts) {
 		r.faults.Unenforced(t.Span, "weight of networks")
 	}

@@ -31,3 +31,32 @@ func TestShares(t *testing.T) {
 		}
 	}
 }
+
+// Weights are not printed, which is said of those that the pool's type ignores too.
+func TestWeightsAreNotPrinted(t *testing.T) {
+	for _, test := range []struct {
+		rules string
+		want  int
+	}{
+		{"pass in on em0 rdr-to { 10.0.0.1 weight 2, 10.0.0.2 }\n", 1},
+		{"pass in on em0 rdr-to { 10.0.0.1 weight 2, 10.0.0.2 } random\n", 1},
+		{"table <t> { 10.0.0.1 weight 2, 10.0.0.2 }\npass in on em0 rdr-to <t>\npass in on em0 rdr-to 10.0.0.1 weight 2\n", 1},
+		{"pass in on em0 rdr-to { 10.0.0.1, 10.0.0.2 }\n", 0},
+	} {
+		host, err := ReadHost("testdata/host.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, list := LoadWith("in", []byte(test.rules), host, Settings{})
+		list.Fold()
+		got := 0
+		for i := range list.Items {
+			if list.Items[i].Kind == "weight" {
+				got++
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s%d warnings, not %d", test.rules, got, test.want)
+		}
+	}
+}
