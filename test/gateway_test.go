@@ -66,13 +66,15 @@ func lanReachesTheInternet(b *lib.Box) {
 }
 
 //	lan ──── fw ──── wan
-//	dig  ──────────▶ socat (answers)
+//	bash ──────────▶ socat (answers)
 //
 // UDP through NAT: the answer finds its way back, and the timeout is that of a
 // connection that was answered.
 func udpThroughNAT(b *lib.Box) {
 	b.Listen(lab.WAN, 7, "socat", "UDP4-LISTEN:7,fork", "EXEC:cat")
-	got := b.Run(lab.LAN, "sh", "-c", "(echo hello; sleep 0.3; echo again) | socat -t 1 - UDP4:"+wanHost+":7")
+	// One datagram for each line, the second when the first has been answered.
+	got := b.Run(lab.LAN, "bash", "-c", "exec 3<>/dev/udp/"+wanHost+"/7; for line in hello again; do "+
+		"echo $line >&3; timeout 10 dd bs=64 count=1 status=none <&3; done")
 	if got != "hello\nagain\n" {
 		b.Errorf("the echo said %q", got)
 	}
