@@ -25,6 +25,9 @@ func weighted(t *ast.Table, family ast.Family) []Address {
 	var hosts []ast.Host
 	out := excluded(t.Entries)
 	for _, source := range t.Sources {
+		if source.File != nil {
+			return nil // they would be left out
+		}
 		for _, h := range source.Hosts {
 			if !h.Not && (h.Kind != ast.HostPrefix || len(out.of(h.Prefix)) == 0) && (family == ast.AnyFamily || familyOf(&h) == family) {
 				hosts = append(hosts, h)
@@ -59,11 +62,17 @@ func (r *resolver) weightsLost(hosts []ast.Host) {
 // tableWeights warns of weights in a table that are not printed or cannot be kept.
 func (r *resolver) tableWeights(t *ast.Table) {
 	var hosts []ast.Host
+	files := false
 	for _, source := range t.Sources {
 		hosts = append(hosts, source.Hosts...)
+		files = files || source.File != nil
 	}
 	r.weightsLost(hosts)
-	if hasWeights(hosts) && !weighable(hosts) {
+	switch {
+	case !hasWeights(hosts):
+	case files:
+		r.faults.Unenforced(t.Span, "weight in a table with files")
+	case !weighable(hosts):
 		r.faults.Unenforced(t.Span, "weight of networks")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir/pf/ast"
+	"weir/pf/source"
 )
 
 // Weighted round-robin takes, in rounds of falling weight, each address that
@@ -58,5 +59,24 @@ func TestWeightsAreNotPrinted(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s%d warnings, not %d", test.rules, got, test.want)
 		}
+	}
+}
+
+// Addresses out of a table's files are not forgotten over the weights of others.
+func TestWeightsBesideFiles(t *testing.T) {
+	host, err := ReadHost("testdata/host.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rules = "table <t> { 10.0.0.1 weight 2 } file \"more\"\npass in on em0 inet proto tcp to port 80 rdr-to <t>\n"
+	read, list := LoadWith("in", []byte(rules), host, Settings{Files: source.Files{"more": {Text: "10.0.0.2\n"}}})
+	if read == nil {
+		t.Fatal(list.Err())
+	}
+	if got := len(read.Rules[0].Rdr.Addrs); got != 2 {
+		t.Errorf("%d addresses to choose from, want both", got)
+	}
+	if list.Enforce(); !list.HasErrors() {
+		t.Error("a weight that is not kept is loaded")
 	}
 }
