@@ -15,6 +15,12 @@ import (
 	"weir/test/lib"
 )
 
+// unfinished is what strace writes of a call during which it saw another thread's.
+const unfinished = "<unfinished ...>"
+
+// succeeded is the end of the line of a call that changed something.
+var succeeded = regexp.MustCompile(` = \d+$`)
+
 // changes are the system calls by which weir changes what outlives it.
 var changes = regexp.MustCompile(`^\d+ +(bpf\(BPF_(OBJ_PIN|LINK_CREATE|LINK_UPDATE|LINK_DETACH)\b.*` +
 	`|(renameat2?|unlink(at)?|mkdirat|mount|umount2)\(.*|openat\(.*"/proc/sys/.*O_WRONLY.*)( = \d+| <unfinished \.\.\.>)$`)
@@ -49,8 +55,21 @@ func TestEveryChangeIsAStep(t *testing.T) {
 		}
 		defer f.Close()
 		before, seen := "", 0
+		begun := make(map[string]string) // by thread: what has not returned yet
 		for lines := bufio.NewScanner(f); lines.Scan(); {
-			switch line := lines.Text(); {
+			line := lines.Text()
+			thread, _, _ := strings.Cut(line, " ")
+			if strings.Contains(line, " resumed>") && begun[thread] != "" {
+				if !succeeded.MatchString(line) {
+					begun[thread] = ""
+					continue
+				}
+				line, begun[thread] = begun[thread], ""
+			} else if strings.HasSuffix(line, unfinished) && changes.MatchString(line) {
+				begun[thread] = line
+				continue
+			}
+			switch {
 			case strings.Contains(line, list):
 				before = ""
 			case changes.MatchString(line):
