@@ -1,0 +1,50 @@
+package stats
+
+import "slices"
+
+// Point of a cumulative distribution: a share of the values is at most Value.
+type Point struct {
+	Value float64 `json:"value"`
+	Share float64 `json:"share"` // 0 to 1
+}
+
+// CDF is the distribution of the values in at most the given number of points
+// (two at least), the smallest and the largest value among them.
+func (s Sample) CDF(points int) []Point {
+	if len(s) == 0 {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	points = min(max(points, 2), len(sorted))
+	cdf := make([]Point, 0, points)
+	for i := range points {
+		at := len(sorted) - 1
+		if points > 1 {
+			at = i * (len(sorted) - 1) / (points - 1)
+		}
+		// Equal values are one step: the share is that at its top.
+		for at+1 < len(sorted) && sorted[at+1] == sorted[at] {
+			at++
+		}
+		p := Point{sorted[at], float64(at+1) / float64(len(sorted))}
+		if n := len(cdf); n == 0 || cdf[n-1] != p {
+			cdf = append(cdf, p)
+		}
+	}
+	return cdf
+}
+
+// AtMost is the share of the values (0 to 1) that are no larger than a limit; 0
+// if nothing was measured.
+func (s Sample) AtMost(limit float64) float64 {
+	if len(s) == 0 {
+		return 0
+	}
+	n := 0
+	for _, v := range s {
+		if v <= limit {
+			n++
+		}
+	}
+	return float64(n) / float64(len(s))
+}

@@ -1,0 +1,73 @@
+package testenv
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// browsers are names under which systems have Chromium or what is built on it.
+var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
+
+// NeedBrowser returns the path of a Chromium that can be run here, and skips the
+// test where there is none. On Ubuntu it does so also if [NoSkip] is set: there
+// Chromium is a snap, which script/bootstrap cannot install, and which neither
+// root nor a process in namespaces of its own can run.
+func NeedBrowser(tb testing.TB) string {
+	tb.Helper()
+	path, why := findBrowser(exec.LookPath)
+	if path != "" {
+		return path
+	}
+	if release, err := os.ReadFile("/etc/os-release"); err == nil && isUbuntu(string(release)) {
+		SkipOutside(tb, "needs Chromium: %s; Ubuntu has it as a snap only", why)
+	}
+	Skip(tb, "needs Chromium: %s", why)
+	return ""
+}
+
+// findBrowser finds a browser that is no snap, or says why there is none.
+func findBrowser(look func(string) (string, error)) (path, why string) {
+	var snaps []string
+	for _, name := range browsers {
+		path, err := look(name)
+		switch {
+		case err != nil:
+		case isSnap(path):
+			snaps = append(snaps, path)
+		default:
+			return path, ""
+		}
+	}
+	if len(snaps) > 0 {
+		return "", fmt.Sprintf("%s is a snap, which does not run for root or in namespaces of one's own", strings.Join(snaps, " and "))
+	}
+	return "", "none of the programs " + strings.Join(browsers, ", ") + " is installed"
+}
+
+// isSnap tells whether a program is one of /snap/bin, which are links to snap, or
+// a script that only calls such a one.
+func isSnap(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	if strings.HasPrefix(path, "/snap/") || strings.HasPrefix(real, "/snap/") || filepath.Base(real) == "snap" {
+		return true
+	}
+	text, err := os.ReadFile(real)
+	return err == nil && bytes.HasPrefix(text, []byte("#!")) && bytes.Contains(text, []byte("/snap/bin/"))
+}
+
+func isUbuntu(release string) bool {
+	for line := range strings.Lines(release) {
+		if strings.TrimSpace(line) == "ID=ubuntu" {
+			return true
+		}
+	}
+	return false
+}
