@@ -47,6 +47,9 @@ func (l *Lab) makeNamespace(host string) error {
 	if err := os.Remove(filepath.Join(netnsDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove a name without a namespace: %w", err)
 	}
+	if err := shareNames(); err != nil {
+		return err
+	}
 	return spoilThread(func() error {
 		ns, err := netns.NewNamed(name)
 		if err != nil {
@@ -55,6 +58,35 @@ func (l *Lab) makeNamespace(host string) error {
 		defer ns.Close()
 		return initialize(name)
 	})
+}
+
+// shareNames makes the folder of names a shared mount, as ip netns add does before
+// its first one. What is mounted there before it would be covered by the folder
+// itself: not to be removed any more until that goes. The lock is ip's.
+func shareNames() error {
+	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+		return fmt.Errorf("make the folder of namespaces' names: %w", err)
+	}
+	lock, err := os.Open(netnsDir)
+	if err != nil {
+		return fmt.Errorf("open the folder of namespaces' names: %w", err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", netnsDir, err)
+	}
+	share := func() error { return unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "") }
+	err = share()
+	if errors.Is(err, unix.EINVAL) { // not a mount yet
+		err = unix.Mount(netnsDir, netnsDir, "none", unix.MS_BIND|unix.MS_REC, "")
+		if err == nil {
+			err = share()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("make %s a shared mount: %w", netnsDir, err)
+	}
+	return nil
 }
 
 // initialize sets up a namespace that the calling thread has just made.

@@ -60,6 +60,18 @@ func (l *Lab) setOffloads(e *End, offloads Offloads) error {
 	})
 }
 
+// SetOffloads changes what the devices of all wires leave undone.
+func (l *Lab) SetOffloads(o Offloads) error {
+	for _, w := range l.topology.Wires {
+		for side := range w {
+			if err := l.setOffloads(&w[side], o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func isWireOffload(feature string) bool {
 	for _, pattern := range wireOffloads {
 		if ok, err := path.Match(pattern, feature); ok && err == nil {

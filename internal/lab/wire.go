@@ -209,6 +209,25 @@ func (l *Lab) AddRoute(host, device string, to netip.Prefix, via netip.Addr) err
 	return nil
 }
 
+// AddLocal makes every address of a network one of a host's own: servers that
+// listen on all addresses answer for each.
+func (l *Lab) AddLocal(host string, network netip.Prefix) error {
+	h, err := l.handle(host)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find lo in %s: %w", l.Namespace(host), err)
+	}
+	r := &netlink.Route{LinkIndex: lo.Attrs().Index, Dst: ipNet(network), Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: netlink.SCOPE_HOST}
+	if err := h.RouteReplace(r); err != nil {
+		return fmt.Errorf("make %s an own network of %s: %w", network, l.Namespace(host), err)
+	}
+	return nil
+}
+
 func (l *Lab) setRoutes(host Host) error {
 	if len(host.Routes) == 0 {
 		return nil

@@ -1,0 +1,96 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// OwnCore makes the kernel receive the frames of a device on one core, whoever
+// sent them and from where: in threads of their own, bound to it and before
+// others in line. Else a veth's frames are received by the core that sent them,
+// which can then never send more than is received. It holds until
+// [Lab.SharedCore], and has to be called anew when an XDP program or receive
+// offload has changed the device's receivers.
+func (l *Lab) OwnCore(host, device string, core int) error {
+	if err := l.SharedCore(host, device); err != nil {
+		return err
+	}
+	before, err := receivers(device)
+	if err != nil {
+		return err
+	}
+	if err := l.setThreaded(host, device, "1"); err != nil {
+		return err
+	}
+	after, err := receivers(device)
+	if err != nil {
+		return err
+	}
+	own := slices.DeleteFunc(after, func(pid int) bool { return slices.Contains(before, pid) })
+	if len(own) == 0 {
+		return fmt.Errorf("%s in %s has no receivers of its own: neither an XDP program nor receive offload is on, or they had threads before",
+			device, l.Namespace(host))
+	}
+	for _, pid := range own {
+		if err := bind(pid, core); err != nil {
+			return fmt.Errorf("the receiver of %s in %s: %w", device, l.Namespace(host), err)
+		}
+	}
+	return nil
+}
+
+// SharedCore takes [Lab.OwnCore] back.
+func (l *Lab) SharedCore(host, device string) error { return l.setThreaded(host, device, "0") }
+
+func (l *Lab) setThreaded(host, device, value string) error {
+	return l.Do(host, func() error {
+		sysfs, err := openSysfs()
+		if err != nil {
+			return err
+		}
+		defer unix.Close(sysfs)
+		if err := writeAt(sysfs, "class/net/"+device+"/threaded", value); err != nil {
+			return fmt.Errorf("give %s in %s threads to receive: %w", device, l.Namespace(host), err)
+		}
+		return nil
+	})
+}
+
+// receivers are the kernel's threads that receive for devices of a name, in all
+// namespaces: a thread says no more of itself.
+func receivers(device string) (pids []int, err error) {
+	names, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	for _, name := range names {
+		comm, err := os.ReadFile(name)
+		if err != nil || !strings.HasPrefix(string(comm), "napi/"+device+"-") {
+			continue // others, or one that ended meanwhile
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err != nil {
+			return nil, fmt.Errorf("list processes: %w", err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
+func bind(pid, core int) error {
+	var set unix.CPUSet
+	set.Set(core)
+	if err := unix.SchedSetaffinity(pid, &set); err != nil {
+		return fmt.Errorf("bind thread %d to core %d: %w", pid, core, err)
+	}
+	if err := unix.Setpriority(unix.PRIO_PROCESS, pid, -20); err != nil {
+		return fmt.Errorf("give thread %d priority: %w", pid, err)
+	}
+	return nil
+}
