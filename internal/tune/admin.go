@@ -1,0 +1,102 @@
+package tune
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ownFile is where weir keeps what it set for the next boot. The number puts it
+// behind the distribution's files.
+const ownFile = "etc/sysctl.d/90-weir-tune.conf"
+
+// A setter is a line of a sysctl file.
+type setter struct {
+	pattern string // the key; * stands for any characters, as in the file
+	value   string
+	at      string // file:line
+}
+
+// admin is what the administrator sets at boot: in /etc, /run and /usr/local, as
+// systemd's sysctl reads them. What the distribution sets below /usr/lib is not his
+// word. A file hides those of the same name in folders behind its own.
+func (h *Host) admin() ([]setter, error) {
+	var all []setter
+	seen := map[string]bool{}
+	for _, folder := range []string{"etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d"} {
+		files, err := filepath.Glob(h.path(folder, "*.conf"))
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(files)
+		for _, file := range files {
+			name := filepath.Base(file)
+			if seen[name] || name == filepath.Base(ownFile) {
+				continue
+			}
+			seen[name] = true
+			if err := h.setters(&all, file, path.Join("/", folder, name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	err := h.setters(&all, h.path("etc/sysctl.conf"), "/etc/sysctl.conf")
+	return all, err
+}
+
+// setters adds the lines of a file; none if it is not there.
+func (h *Host) setters(all *[]setter, file, shown string) error {
+	f, err := os.Open(file)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read what the administrator sets: %w", err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		// A minus says that errors do not matter; alone, that the key is left
+		// as it is, which is the administrator's word as well.
+		name, value, _ := strings.Cut(strings.TrimPrefix(line, "-"), "=")
+		*all = append(*all, setter{dotted(strings.TrimSpace(name)), strings.TrimSpace(value), fmt.Sprintf("%s:%d", shown, n)})
+	}
+	return lines.Err()
+}
+
+// dotted writes a key with dots, as people do: files have slashes, too.
+func dotted(name string) string {
+	first := strings.IndexAny(name, "./")
+	if first < 0 || name[first] == '.' {
+		return name
+	}
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '/':
+			return '.'
+		case '.':
+			return '/'
+		}
+		return r
+	}, name)
+}
+
+// setBy is the last line that sets a key, nil if none does.
+func setBy(all []setter, key string) *setter {
+	var last *setter
+	for i := range all {
+		// In a pattern * matches within one part of the key.
+		if ok, err := path.Match(strings.ReplaceAll(all[i].pattern, ".", "/"), strings.ReplaceAll(key, ".", "/")); err == nil && ok {
+			last = &all[i]
+		}
+	}
+	return last
+}

@@ -1,0 +1,256 @@
+package tune
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/steps"
+)
+
+// errTrial is of a transaction that nobody has confirmed.
+var errTrial = errors.New("the last weir tune apply waits to be confirmed: weir tune confirm keeps it, weir tune revert puts everything back")
+
+// Apply makes a plan's changes and keeps them for the next boot. On an error nothing
+// of the plan holds.
+func (h *Host) Apply(p *Plan) error {
+	unlock, err := h.lock(false)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j, err := h.change(p, time.Time{})
+	if err != nil {
+		return err
+	}
+	return h.finish(j)
+}
+
+// Try makes a plan's changes, and puts back what it changed unless Confirm is called
+// within d, by another process. It also puts back when ctx ends. The error then is
+// ErrUnconfirmed; it is ErrReverted where somebody else ended the trial otherwise.
+func (h *Host) Try(ctx context.Context, p *Plan, d time.Duration) error {
+	deadline := time.Now().Add(d)
+	unlock, err := h.lock(false)
+	if err != nil {
+		return err
+	}
+	j, err := h.change(p, deadline)
+	unlock()
+	if err != nil || len(p.Changes) == 0 {
+		return err
+	}
+	h.await(ctx, j.Trial, deadline)
+	return h.endTrial(j.Trial, p.Changes)
+}
+
+// ErrUnconfirmed is Try's where nobody confirmed: everything is as before.
+var ErrUnconfirmed = errors.New("not confirmed in time: everything is as it was before")
+
+// ErrReverted is Try's where the trial was neither confirmed nor left to its end.
+var ErrReverted = errors.New("reverted meanwhile, or it could not be kept: weir tune status shows what is set")
+
+// look is how often a trial looks whether it has ended.
+const look = 200 * time.Millisecond
+
+// await waits until a trial is no longer under way, the deadline has come, or ctx ends.
+func (h *Host) await(ctx context.Context, trial string, deadline time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			// A journal that cannot be read is endTrial's to report.
+			if j, err := h.readJournal(); err == nil && j.Trial != trial {
+				return
+			}
+		}
+	}
+}
+
+// endTrial puts a trial back that is still under way, and otherwise says how it ended.
+// It waits for the lock: nothing may keep it from putting back.
+func (h *Host) endTrial(trial string, changes []Change) error {
+	unlock, err := h.lock(true)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j, err := h.readJournal()
+	switch {
+	case err != nil:
+		return err
+	case j.Trial == trial:
+		if err := h.rollBack(j); err != nil {
+			return err
+		}
+		return ErrUnconfirmed
+	case j.keeps(changes):
+		return nil
+	}
+	return ErrReverted
+}
+
+// keeps reports whether changes are in the journal for good. What a transaction that
+// is under way has entered is not.
+func (j *journal) keeps(changes []Change) bool {
+	kept := j.Entries
+	if len(j.Changing) > 0 {
+		kept = j.Previous
+	}
+	for _, c := range changes {
+		if e := find(kept, c.Key); e == nil || e.Set != c.To {
+			return false
+		}
+	}
+	return true
+}
+
+// Confirm keeps what the last Try has set.
+func (h *Host) Confirm() error {
+	unlock, err := h.lock(false)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j, err := h.readJournal()
+	switch {
+	case err != nil:
+		return err
+	case j.Confirm.IsZero():
+		return errors.New("nothing waits to be confirmed")
+	case time.Now().After(j.Confirm):
+		return errors.New("too late: the time to confirm is over; weir tune revert puts everything back")
+	}
+	return h.finish(j)
+}
+
+// change journals what a plan is going to change, and changes it. The journal that it
+// returns is not finished.
+func (h *Host) change(p *Plan, confirm time.Time) (*journal, error) {
+	j, err := h.readJournal()
+	if err != nil {
+		return nil, err
+	}
+	if len(j.Changing) > 0 {
+		if !j.Confirm.IsZero() {
+			return nil, errTrial
+		}
+		return nil, errors.New("the last weir tune apply was cut off: weir tune revert puts everything back")
+	}
+	if err := h.unchanged(p, j); err != nil {
+		return nil, err
+	}
+	if err := h.giveUp(j, p.Left); err != nil {
+		return nil, err
+	}
+	j.Entries = slices.DeleteFunc(j.Entries, func(e entry) bool { return slices.Contains(p.Left, e.Key) })
+	if len(p.Changes) == 0 {
+		return j, nil
+	}
+	j.Previous = slices.Clone(j.Entries)
+	for _, c := range p.Changes {
+		j.Changing = append(j.Changing, c.Key)
+		j.set(c)
+	}
+	if !confirm.IsZero() {
+		j.Confirm, j.Trial = confirm, rand.Text()
+	}
+	if err := h.writeJournal(j); err != nil {
+		return nil, err
+	}
+	for _, c := range p.Changes {
+		if err := h.write(c.Key, c.To); err != nil {
+			return nil, errors.Join(err, h.rollBack(j))
+		}
+		steps.Done("set %s", c.Key)
+	}
+	return j, nil
+}
+
+// errChanged is of a plan that is older than what it was made for.
+var errChanged = errors.New("the host has changed since this was planned: plan again")
+
+// unchanged reports, under the lock, whether the host is as it was when the plan was
+// made: its values are what revert will put back. The write of a key that is gone
+// fails by itself.
+func (h *Host) unchanged(p *Plan, j *journal) error {
+	if !slices.Equal(p.entries, j.Entries) {
+		return errChanged
+	}
+	for _, c := range p.Changes {
+		now, err := h.Read(c.Key)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil && now != c.From {
+			return fmt.Errorf("%w; %s was %s and is %s", errChanged, c.Key, oneLine(c.From), oneLine(now))
+		}
+	}
+	return nil
+}
+
+// set enters a change; what was found before the first change of a key stays.
+func (j *journal) set(c Change) {
+	if e := j.entry(c.Key); e != nil {
+		e.Set, e.Why = c.To, c.Why
+		return
+	}
+	j.Entries = append(j.Entries, entry{Key: c.Key, Before: c.From, Set: c.To, Why: c.Why})
+}
+
+// finish ends a transaction: its values are kept for the boot.
+func (h *Host) finish(j *journal) error {
+	if err := h.persist(j.Entries); err != nil {
+		return errors.Join(err, h.rollBack(j))
+	}
+	return h.writeJournal(&journal{Entries: j.Entries})
+}
+
+// rollBack undoes a transaction: each key gets what it had before it, from the last
+// to the first.
+func (h *Host) rollBack(j *journal) error {
+	var left []string
+	var faults []error
+	for _, key := range slices.Backward(j.Changing) {
+		before := j.entry(key).Before
+		if e := find(j.Previous, key); e != nil {
+			before = e.Set
+		}
+		if err := h.putBack(key, before); err != nil {
+			left = append(left, key)
+			faults = append(faults, err)
+		}
+		steps.Done("put back %s", key)
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("put back %s: %w", strings.Join(left, ", "), errors.Join(faults...))
+	}
+	if err := h.persist(j.Previous); err != nil {
+		return err
+	}
+	return h.writeJournal(&journal{Entries: j.Previous})
+}
+
+// putBack sets a key to what it was. A key that is gone, with its module, has
+// nothing to be put back; nor has one that was never changed.
+func (h *Host) putBack(key, before string) error {
+	switch now, err := h.Read(key); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case now == before:
+		return nil
+	}
+	return h.write(key, before)
+}

@@ -1,0 +1,156 @@
+package audit_test
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/testenv"
+	"weir/internal/tune/audit"
+	"weir/internal/tune/db"
+	"weir/internal/tune/target"
+)
+
+// records are read once for all tests.
+var records = sync.OnceValues(db.Load)
+
+func judge(t *testing.T, name string) *audit.Judge {
+	t.Helper()
+	d, err := records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	system, err := target.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &audit.Judge{DB: d, Target: system}
+}
+
+// Lines that set something are found among prose, with their line, and sentences that
+// quote a setting are not.
+func TestRead(t *testing.T) {
+	const text = `The file /boot/loader.conf is read at the start = always.
+# If hw.igb.txd="1024" then set the net.link.ifqmaxlen="2048".
+hw.igb.rxd="4096"  # (default 1024)
+#hw.igb.txd="2048"
+kern.hz=1000 is what we set
+net.inet.tcp.tso = 0
+
+cc_htcp_load="YES"
+gateway_enable = "YES"
+ifconfig_igb0="dhcp -lro -tso"
+	net.inet.ip.redirect=0 # fast
+x=1
+hostname="fw"
+pf_flags=""
+dev.igb.0.fc=0
+# net.inet.tcp.persmin=5000  # (default 5000)
+# pf_load="YES"
+##net.inet6.ip6.accept_rtadv=0
+`
+	known := func(key string) bool { return key == "hostname" }
+	lines, err := audit.Read(strings.NewReader(text), "f", known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []audit.Line{
+		{File: "f", Line: 3, Key: "hw.igb.rxd", Value: "4096"},
+		{File: "f", Line: 4, Key: "hw.igb.txd", Value: "2048", Off: true},
+		{File: "f", Line: 6, Key: "net.inet.tcp.tso", Value: "0"},
+		{File: "f", Line: 8, Key: "cc_htcp_load", Value: "YES"},
+		{File: "f", Line: 10, Key: "ifconfig_igb0", Value: "dhcp -lro -tso"},
+		{File: "f", Line: 11, Key: "net.inet.ip.redirect", Value: "0"},
+		{File: "f", Line: 13, Key: "hostname", Value: "fw"},
+		{File: "f", Line: 14, Key: "pf_flags"},
+		{File: "f", Line: 15, Key: "dev.igb.0.fc", Value: "0"},
+		{File: "f", Line: 16, Key: "net.inet.tcp.persmin", Value: "5000", Off: true},
+		{File: "f", Line: 18, Key: "net.inet6.ip6.accept_rtadv", Value: "0", Off: true},
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+// Each verdict, and how it depends on the value and the target.
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		target, key, value string
+		verdict            audit.Verdict
+		says               string
+	}{
+		{"freebsd-14", "net.inet.ip.redirect", "0", audit.Valid, "ip_tryforward()"},
+		{"freebsd-14", "net.inet.ip.redirect", "1", audit.IsDefault, "the system sets 1 by itself"},
+		{"freebsd-14", "kern.ipc.nmbclusters", "492680", audit.Valid, "sized by memory, leave out"},
+		{"freebsd-14", "kern.ipc.nmbjumbop", "246339", audit.Valid, "sized by memory, leave out"},
+		{"freebsd-14", "net.inet.tcp.tcbhashsize", "65536", audit.Valid, "sized by memory, leave out"},
+		{"opnsense-25.7", "net.inet.ip.redirect", "0", audit.IsDefault, ""},
+		{"pfsense-2.7", "net.inet.ip.redirect", "0", audit.Valid, ""},
+		{"freebsd-12", "hw.igb.rx_process_limit", "-1", audit.Renamed, "renamed to dev.igb.N.iflib.rx_budget: FreeBSD 12 does not have it."},
+		{"pfsense-2.5", "legal.intel_igb.license_ack", "1", audit.Removed, "removed in FreeBSD 12: "},
+		{"pfsense-2.4.5", "hw.igb.rx_process_limit", "-1", audit.Valid, ""},
+		{"pfsense-2.9", "hw.igb.rx_process_limit", "-1", audit.Renamed, ""},
+		{"freebsd-14", "net.inet.ip.fastforwarding", "1", audit.Renamed, "net.inet.ip.redirect"},
+		{"freebsd-13", "aio_load", "YES", audit.Removed, "removed in FreeBSD 11: "},
+		{"freebsd-13", "net.inet.ip.check_interface", "1", audit.Valid, ""},
+		{"freebsd-14", "net.inet.ip.check_interface", "1", audit.Renamed, "rfc1122_strong_es"},
+		{"freebsd-14", "net.inet.ip.maxfragpackets", "0", audit.Dangerous, "EDNS"},
+		{"freebsd-14", "net.inet.ip.maxfragpackets", "1000", audit.EndpointOnly, ""},
+		{"freebsd-14", "net.inet.tcp.syncookies", "0", audit.Dangerous, "flood"},
+		{"freebsd-14", "net.inet.tcp.syncookies", "1", audit.IsDefault, ""},
+		{"freebsd-14", "net.inet.tcp.path_mtu_discovery", "0", audit.Dangerous, "path MTU discovery"},
+		{"freebsd-14", "machdep.hyperthreading_allowed", "0", audit.Contradicted, "E5-2697A"},
+		{"freebsd-14", "hw.ix.rxd", "4096", audit.Renamed, "override_nrxds: FreeBSD 12 does not have it. Larger rings were slower"},
+		{"pfsense-2.4.5", "hw.igb.rxd", "4096", audit.Contradicted, "20 %"},
+		{"pfsense-2.4.5", "hw.igb.rxd", "1024", audit.IsDefault, ""},
+		{"pfsense-2.4.5", "hw.igb.rxd", "2048", audit.Valid, ""},
+		{"freebsd-14", "kern.ipc.maxsockbuf", "16777216", audit.EndpointOnly, "not on what it forwards"},
+		{"freebsd-14", "dev.ix.1.iflib.tx_abdicate", "1", audit.Valid, "sending queue"},
+		{"freebsd-14", "dev.igb.1.fc", "0", audit.Valid, ""},
+		{"freebsd-14", "ifconfig_em2", "up -lro", audit.Valid, "offloads off"},
+		{"freebsd-14", "zfs_load", "YES", audit.Elsewhere, "the boot file system"},
+		{"freebsd-14", "net.inet.ip.nonsense", "1", audit.Unknown, ""},
+		{"freebsd-14", "net.ipv4.ip_early_demux", "0", audit.Unknown, ""},
+	} {
+		f := judge(t, c.target).Judge(audit.Line{Key: c.key, Value: c.value})
+		if f.Verdict != c.verdict || !strings.Contains(f.Says(), c.says) {
+			t.Errorf("%s: %s=%s: %s, want %s with %q", c.target, c.key, c.value, f.Says(), c.verdict, c.says)
+		}
+	}
+}
+
+// The guide for FreeBSD as it stands: all rows of the table that are lines of its
+// files are found, and none of them is unknown.
+func TestGuide(t *testing.T) {
+	file, err := os.Open(testenv.Shared(t, "documents", "001_70d8e997f1a63176.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	j := judge(t, "freebsd-14")
+	lines, err := audit.Read(file, "001", j.Known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, l := range lines {
+		found[l.Key] = true
+		if f := j.Judge(l); f.Verdict == audit.Unknown {
+			t.Errorf("%d: %s=%s: %s", l.Line, l.Key, l.Value, f.Says())
+		}
+	}
+	for _, r := range j.DB.Records {
+		if r.Row == nil || r.Row.Guide != "001" {
+			continue
+		}
+		switch r.Row.OS {
+		case "FreeBSD loader.conf", "FreeBSD sysctl.conf", "FreeBSD rc.conf":
+			if key := strings.Replace(r.Key, ".N.", ".0.", 1); !found[key] {
+				t.Errorf("%s is not found", key)
+			}
+		}
+	}
+}

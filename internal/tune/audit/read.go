@@ -1,0 +1,60 @@
+package audit
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// A Line is one line that sets something.
+type Line struct {
+	File  string `json:"file"`
+	Line  int    `json:"line"`
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	Off   bool   `json:"off"` // it stands there as a comment
+}
+
+// A setting is a key, an equals sign, a value, and nothing else but a comment: so
+// sentences that quote a setting are not taken for one. A line with a comment's mark
+// before it is a setting that is off.
+var settingForm = regexp.MustCompile(`^(#*)\s*([A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_%-]+)*)(\s*)=\s*("[^"]*"|'[^']*'|[^\s"'#]+)?\s*(#.*)?$`)
+
+// Read finds the lines that set something. Known reports whether a name without dots
+// is a setting's: prose has words before equals signs, too.
+func Read(r io.Reader, file string, known func(key string) bool) ([]Line, error) {
+	var lines []Line
+	scanner := bufio.NewScanner(r)
+	scanner.Buffer(nil, 1<<20)
+	for n := 1; scanner.Scan(); n++ {
+		text := strings.TrimRight(scanner.Text(), " \t\r")
+		m := settingForm.FindStringSubmatch(strings.TrimLeft(text, " \t"))
+		if m == nil {
+			continue
+		}
+		key, dotted := m[2], strings.Contains(m[2], ".")
+		// Files that the shell reads have no space before the equals sign, and a
+		// comment that begins with a name is a sentence.
+		if !dotted && (m[3] != "" || strings.HasPrefix(text, "# ") || !isName(key) && !known(key)) {
+			continue
+		}
+		lines = append(lines, Line{File: file, Line: n, Key: key, Value: strings.Trim(m[4], `"'`), Off: m[1] != ""})
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return lines, nil
+}
+
+// isName reports whether a name without dots has the form of those of loader.conf and
+// rc.conf.
+func isName(key string) bool {
+	for _, end := range []string{"_load", "_enable", "_flags", "_program", "_name", "_type"} {
+		if strings.HasSuffix(key, end) {
+			return true
+		}
+	}
+	return strings.HasPrefix(key, "ifconfig_")
+}

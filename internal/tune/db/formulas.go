@@ -1,0 +1,21 @@
+package db
+
+// formulas are the names under which records refer to package arith, with the
+// formula as people write it.
+var formulas = map[string]string{
+	"bdp":            "bandwidth x round-trip time / 8",
+	"socket-buffer":  "2 x bandwidth x round-trip time / 8, in whole pages; window scale = smallest w with 65535 x 2^w >= buffer",
+	"mss":            "MTU - 40 (IPv4) or - 60 (IPv6); PPPoE takes 8 of the MTU; timestamps take 12 of each segment",
+	"initial-window": "65535 / MSS",
+	"queues":         "real cores / ports in use, at least 1",
+	"ifqmaxlen":      "max(256 x ports, packets of 1460 bytes in 50 ms)",
+	"backlog":        "4 x (connections in a burst - those accepted meanwhile), up to a power of two, at least 128",
+	"budget":         "packets in 2 ms at the line's rate of 1500-byte frames, between 300 and 4096",
+	"netdev-backlog": "packets of 1500 bytes in 10 ms at the line's rate, at least 1000",
+	"keepalive":      "keepidle + keepintvl x keepcnt",
+	"power-of-two":   "a power of two",
+	"conntrack":      "1 state per 16 KB of memory, between 65536 and 1048576",
+}
+
+// FormulaText is a formula as people write it, "" for a name that no formula has.
+func FormulaText(name string) string { return formulas[name] }

@@ -1,0 +1,133 @@
+package db
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+//go:embed places.yaml records/*.yaml
+var files embed.FS
+
+// A DB is the database, checked.
+type DB struct {
+	Records []*Record // in the order of the files
+	Places  map[string]Place
+}
+
+// Load reads the embedded database. An error is a fault in weir.
+func Load() (*DB, error) {
+	places, err := readPlaces()
+	if err != nil {
+		return nil, err
+	}
+	d := &DB{Places: places}
+	entries, err := files.ReadDir("records")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		text, err := files.ReadFile("records/" + e.Name())
+		if err != nil {
+			return nil, err
+		}
+		records, err := parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Name(), err)
+		}
+		for _, r := range records {
+			if err := d.check(r); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", e.Name(), r.Key, err)
+			}
+		}
+		d.Records = append(d.Records, records...)
+	}
+	return d, nil
+}
+
+func readPlaces() (map[string]Place, error) {
+	text, err := files.ReadFile("places.yaml")
+	if err != nil {
+		return nil, err
+	}
+	places := map[string]Place{}
+	if err := strict(text, &places); err != nil {
+		return nil, fmt.Errorf("places.yaml: %w", err)
+	}
+	for name, p := range places {
+		if slices.Contains([]string{p.Apply, p.ReadBack, p.Revert}, "") {
+			return nil, fmt.Errorf("places.yaml: %s: apply, readback and revert have to be there", name)
+		}
+		if !slices.Contains(persistences, p.Persistence) {
+			return nil, fmt.Errorf("places.yaml: %s: persistence %q is none of %q", name, p.Persistence, persistences)
+		}
+	}
+	return places, nil
+}
+
+// parse reads the records of one file.
+func parse(text []byte) ([]*Record, error) {
+	var records []*Record
+	if err := strict(text, &records); err != nil {
+		return nil, err
+	}
+	return records, nil
+}
+
+// strict reads one YAML document, in which no member may be unknown.
+func strict(text []byte, into any) error {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return errors.New("more than one document")
+	}
+	return nil
+}
+
+// ByKey is the records with a key; a key may stand in several places. nil if
+// there is none.
+func (d *DB) ByKey(key string) []*Record {
+	var found []*Record
+	for _, r := range d.Records {
+		if r.Key == key {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+var (
+	unitForm   = regexp.MustCompile(`^dev\.([a-z]+)\.[0-9%d]+\.`)
+	driverForm = regexp.MustCompile(`^hw\.(em|ix|ixl)\.`)
+	lineForm   = regexp.MustCompile(`^ifconfig_[a-z]+[0-9]+$`)
+)
+
+// Match is the records for a key as files have it: by the key itself, or with N for a
+// device's number, or as another driver of the same family has it. nil if there is
+// none.
+func (d *DB) Match(key string) []*Record {
+	names := []string{key}
+	if m := unitForm.FindStringSubmatch(key); m != nil {
+		rest := key[len(m[0]):]
+		names = append(names, "dev."+m[1]+".N."+rest, "dev.igb.N."+rest, "dev.DRIVER.N."+rest)
+	}
+	names = append(names, driverForm.ReplaceAllString(key, "hw.igb."), lineForm.ReplaceAllString(key, "ifconfig_igb0"))
+	for _, name := range names {
+		if records := d.ByKey(name); records != nil {
+			return records
+		}
+	}
+	return nil
+}
+
+// Place is where a record's setting is made.
+func (d *DB) Place(r *Record) Place { return d.Places[r.Place] }

@@ -1,0 +1,101 @@
+package tune_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/steps"
+	"weir/internal/tune"
+	"weir/internal/tune/db"
+)
+
+// childRoot is the environment variable by which this test runs itself as a program
+// that applies or reverts in the tree it names.
+const childRoot, childVerb = "WEIR_TUNE_TEST_ROOT", "WEIR_TUNE_TEST_VERB"
+
+func TestMain(m *testing.M) {
+	if root := os.Getenv(childRoot); root != "" {
+		if err := child(&tune.Host{Root: root}, os.Getenv(childVerb)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func child(h *tune.Host, verb string) error {
+	if verb == "revert" {
+		_, err := h.Revert(false)
+		return err
+	}
+	d, err := db.Load()
+	if err != nil {
+		return err
+	}
+	p, err := h.Plan(d, tune.Inputs{Role: db.Forwarder})
+	if err != nil {
+		return err
+	}
+	return h.Apply(p)
+}
+
+// dies runs a child that dies at step n, and reports whether it came so far.
+func dies(t *testing.T, root, verb string, n int) bool {
+	t.Helper()
+	list := filepath.Join(t.TempDir(), "steps")
+	if err := os.WriteFile(list, fmt.Appendln(nil, n), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), childRoot+"="+root, childVerb+"="+verb, steps.Variable+"="+list)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signal() == syscall.SIGKILL {
+			return true
+		}
+	}
+	if err != nil {
+		t.Fatalf("%s, to die at step %d: %v\n%s", verb, n, err, out)
+	}
+	return false
+}
+
+// Whenever apply dies, revert puts every byte back; and whenever revert dies, the next
+// one does.
+func TestKilled(t *testing.T) {
+	for _, verb := range []string{"apply", "revert"} {
+		n := 1
+		for ; ; n++ {
+			h, files := tree(t, nil)
+			before := files()
+			if verb == "revert" {
+				apply(t, h, tune.Inputs{Role: db.Forwarder})
+			}
+			if !dies(t, h.Root, verb, n) {
+				break
+			}
+			if _, err := h.Revert(false); err != nil {
+				t.Errorf("%s died at step %d: revert: %v", verb, n, err)
+			}
+			if diff := cmp.Diff(before, files()); diff != "" {
+				t.Errorf("%s died at step %d, reverted (-before +after):\n%s", verb, n, diff)
+			}
+		}
+		if n < 5 {
+			t.Errorf("%s: %d steps; they are not counted", verb, n-1)
+		}
+	}
+}

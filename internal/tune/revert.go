@@ -1,0 +1,111 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"weir/internal/steps"
+)
+
+// Restored is a key that Revert has dealt with.
+type Restored struct {
+	Key string `json:"key"`
+	To  string `json:"to"` // what was found before weir
+	// Found is what it was, where that was not what weir had set; else "".
+	Found string `json:"found,omitempty"`
+	// Kept is why Found was left as it is; "" where To was put back.
+	Kept string `json:"kept,omitempty"`
+}
+
+// Revert puts back what was found of every key that weir has set, and removes all
+// trace of it. A key that the administrator has set to something else since is left to
+// him, unless all is true. What cannot be put back stays in the journal.
+func (h *Host) Revert(all bool) ([]Restored, error) {
+	unlock, err := h.lock(false)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	j, err := h.readJournal()
+	if err != nil {
+		return nil, err
+	}
+	setters, err := h.admin()
+	if err != nil {
+		return nil, err
+	}
+	restored := []Restored{}
+	var left []entry
+	var faults []error
+	for _, e := range slices.Backward(j.Entries) {
+		r, err := h.restore(j, e, setters, all)
+		if err != nil {
+			left = append(left, e)
+			faults = append(faults, err)
+			continue
+		}
+		steps.Done("put back %s", e.Key)
+		restored = append(restored, r)
+	}
+	slices.Reverse(left)
+	err = errors.Join(append(faults, h.persist(left), h.writeJournal(&journal{Entries: left}))...)
+	return restored, err
+}
+
+// restore puts one key back, unless its value is the administrator's and not all are
+// to be put back.
+func (h *Host) restore(j *journal, e entry, setters []setter, all bool) (Restored, error) {
+	r := Restored{Key: e.Key, To: e.Before}
+	now, err := h.Read(e.Key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	if !j.weirs(e, now) && !same(now, e.Before) {
+		r.Found = now
+		r.Kept = "somebody has set it since"
+	}
+	if s := setBy(setters, e.Key); s != nil && same(now, s.value) && !same(now, e.Before) {
+		r.Found = now
+		r.Kept = fmt.Sprintf("the administrator sets it in %s", s.at)
+	}
+	if r.Kept != "" && !all {
+		return r, nil
+	}
+	r.Kept = ""
+	return r, h.putBack(e.Key, e.Before)
+}
+
+// weirs reports whether a value is one that weir has set: the last, or where the last
+// transaction was cut off, the one before.
+func (j *journal) weirs(e entry, value string) bool {
+	before := find(j.Previous, e.Key)
+	return same(value, e.Set) || before != nil && same(value, before.Set)
+}
+
+// giveUp puts back the keys that the administrator has taken over in a file, where
+// they still have weir's value: his file takes effect when he loads it, and nothing
+// would remember what was found.
+func (h *Host) giveUp(j *journal, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	setters, err := h.admin()
+	if err != nil {
+		return err
+	}
+	for _, e := range j.Entries {
+		if !slices.Contains(keys, e.Key) {
+			continue
+		}
+		if _, err := h.restore(j, e, setters, false); err != nil {
+			return err
+		}
+		steps.Done("put back %s", e.Key)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package tune
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+)
+
+// Status is what weir has set, and what has become of it.
+type Status struct {
+	Keys []KeyStatus `json:"keys"`
+	// Confirm is until when a trial has to be confirmed; nil for none.
+	Confirm *time.Time `json:"confirm,omitempty"`
+	CutOff  bool       `json:"cut_off"` // a transaction did not come to its end
+	Drift   int        `json:"drift"`   // keys that are not as weir set them
+}
+
+// KeyStatus is one key.
+type KeyStatus struct {
+	Key    string `json:"key"`
+	Before string `json:"before"`
+	Set    string `json:"set"`
+	Now    string `json:"now"` // "" for a key that is gone
+	Drift  bool   `json:"drift"`
+}
+
+// Status reads the journal and the host, and changes nothing.
+func (h *Host) Status() (*Status, error) {
+	j, err := h.readJournal()
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{Keys: []KeyStatus{}, CutOff: len(j.Changing) > 0 && (j.Confirm.IsZero() || time.Now().After(j.Confirm))}
+	if !j.Confirm.IsZero() && !s.CutOff {
+		s.Confirm = &j.Confirm
+	}
+	for _, e := range j.Entries {
+		now, err := h.Read(e.Key)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		k := KeyStatus{Key: e.Key, Before: oneLine(e.Before), Set: e.Set, Now: oneLine(now)}
+		k.Drift = err != nil || !same(now, e.Set)
+		if k.Drift {
+			s.Drift++
+		}
+		s.Keys = append(s.Keys, k)
+	}
+	return s, nil
+}
+
+// oneLine is a value with single spaces between its fields.
+func oneLine(value string) string { return strings.Join(strings.Fields(value), " ") }

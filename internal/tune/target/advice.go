@@ -1,0 +1,137 @@
+package target
+
+import (
+	"fmt"
+	"strconv"
+
+	"weir/internal/tune/arith"
+	"weir/internal/tune/db"
+)
+
+// Inputs are what the lines are computed from. What is zero is not known.
+type Inputs struct {
+	Role   db.Role
+	BDP    uint64 // bytes
+	Driver string // of the cards, as igb or ix
+	Cores  int    // real ones
+	Ports  int    // in use
+	PPPoE  bool
+	Burst  int
+	Accept int
+}
+
+// advised is one setting that may be written: for a role, at a place, where wanted
+// says so. Its reasons stand in the database under record.
+type advised struct {
+	record string // the database's key
+	key    string // keys.yaml's; "" if it is record
+	place  string // loader.conf, sysctl.conf or rc.conf
+	role   db.Role
+	wanted func(t Target, in *Inputs) bool
+	value  func(in *Inputs) string // nil: the record's own
+	// try is why a setting is a comment, to be tried; "" or nil where it is not.
+	try func(t Target, in *Inputs) string
+}
+
+func always(Target, *Inputs) bool           { return true }
+func pppoe(_ Target, in *Inputs) bool       { return in.PPPoE }
+func iflib(t Target, in *Inputs) bool       { return in.Driver != "" && (t.Major() >= 12 || t.Major() == 0) }
+func queues(t Target, in *Inputs) bool      { return iflib(t, in) && in.Cores > 0 && in.Ports > 0 }
+func plainFreeBSD(t Target, _ *Inputs) bool { return t.Family() == "freebsd" }
+func longPath(_ Target, in *Inputs) bool    { return in.BDP > 0 }
+func bursts(_ Target, in *Inputs) bool      { return in.Burst > 0 }
+
+// igbLimits are of the list for pfSense 2.4.5 alone: from 2.5 on there is no such
+// option.
+func igbLimits(t Target, in *Inputs) bool {
+	return t.Name == "pfsense-2.4.5" && (in.Driver == "igb" || in.Driver == "")
+}
+
+func fixed(value string) func(*Inputs) string { return func(*Inputs) string { return value } }
+
+func queueCount(in *Inputs) string { return strconv.Itoa(arith.Queues(in.Cores, in.Ports)) }
+
+func product(in *Inputs) string { return strconv.FormatUint(max(in.BDP, 2<<20), 10) }
+
+func backlog(in *Inputs) string { return strconv.Itoa(arith.Backlog(in.Burst, in.Accept)) }
+
+// advice is all that is ever written, in the order of the files.
+var advice = []advised{
+	{record: "net.pf.states_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always},
+	{record: "net.pf.source_nodes_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always, value: fixed("1048576"), try: onlyGuide},
+	{record: "dev.igb.N.iflib.override_nrxqs", key: "dev.DRIVER.N.iflib.override_nrxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, value: queueCount, try: driverDecides},
+	{record: "dev.igb.N.iflib.override_ntxqs", key: "dev.DRIVER.N.iflib.override_ntxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, value: queueCount, try: driverDecides},
+	{record: "hw.igb.rx_process_limit", place: "loader.conf", role: db.Forwarder, wanted: igbLimits, value: fixed("-1")},
+	{record: "hw.igb.tx_process_limit", place: "loader.conf", role: db.Forwarder, wanted: igbLimits, value: fixed("-1")},
+	{record: "net.isr.maxthreads", place: "loader.conf", role: db.Forwarder, wanted: pppoe, value: fixed("-1")},
+	{record: "net.isr.bindthreads", place: "loader.conf", role: db.Forwarder, wanted: pppoe, value: fixed("1")},
+	{record: "net.inet.ip.redirect", place: "sysctl.conf", role: db.Forwarder, wanted: always, value: fixed("0")},
+	{record: "net.inet6.ip6.redirect", place: "sysctl.conf", role: db.Forwarder, wanted: always, value: fixed("0")},
+	{record: "dev.DRIVER.N.iflib.tx_abdicate", place: "sysctl.conf", role: db.Forwarder, wanted: iflib, try: noneOnAPU2},
+	{record: "net.isr.dispatch", place: "sysctl.conf", role: db.Forwarder, wanted: pppoe, value: fixed("deferred")},
+	{record: "net.inet.ip.intr_queue_maxlen", place: "sysctl.conf", role: db.Forwarder, wanted: pppoe, value: fixed("3000")},
+	{record: "gateway_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES")},
+	{record: "pf_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES"), try: needsRules},
+	{record: "kern.ipc.maxsockbuf", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: product},
+	{record: "net.inet.tcp.recvbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: product},
+	{record: "net.inet.tcp.sendbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: product},
+	{record: "kern.ipc.soacceptqueue", place: "sysctl.conf", role: db.Endpoint, wanted: bursts, value: backlog},
+}
+
+func onlyGuide(Target, *Inputs) string { return "Only a guide speaks for it" }
+
+func needsRules(Target, *Inputs) string { return "pf needs a rule set first, in /etc/pf.conf" }
+
+// driverDecides is of igb on pfSense: the list for 2.4.5 is gone with what replaced it.
+func driverDecides(t Target, in *Inputs) string {
+	if t.Family() == "pfsense" && in.Driver == "igb" {
+		return "The driver takes as many queues as there are cores by itself, and nothing measured speaks for fewer"
+	}
+	return ""
+}
+
+// noneOnAPU2 is of igb, for which the record's evidence has no effect.
+func noneOnAPU2(_ Target, in *Inputs) string {
+	if in.Driver == "igb" {
+		return "It was measured to change nothing for igb (an APU2)"
+	}
+	return ""
+}
+
+// setTo is the value that is written.
+func (a *advised) setTo(r *db.Record, in *Inputs) string {
+	if a.value == nil {
+		return r.Value
+	}
+	return a.value(in)
+}
+
+// comment is why a setting is a comment only, "" if it is not.
+func (a *advised) comment(t Target, in *Inputs) string {
+	if a.try == nil {
+		return ""
+	}
+	return a.try(t, in)
+}
+
+// keyName is keys.yaml's name of a setting.
+func (a *advised) keyName() string {
+	if a.key != "" {
+		return a.key
+	}
+	return a.record
+}
+
+// reasons is the record with a setting's reasons: FreeBSD's before a firewall's.
+func (a *advised) reasons(d *db.DB) (*db.Record, error) {
+	records := d.ByKey(a.record)
+	for _, r := range records {
+		if r.System == "freebsd" {
+			return r, nil
+		}
+	}
+	if len(records) == 0 {
+		return nil, fmt.Errorf("the database has no %s", a.record)
+	}
+	return records[0], nil
+}

@@ -1,0 +1,132 @@
+package target
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+)
+
+//go:embed targets.yaml
+var targetsText []byte
+
+//go:embed keys.yaml
+var keysText []byte
+
+// A Target is a system that settings are written for.
+type Target struct {
+	Name string // family-version
+	Base string // the FreeBSD it is built on; "" where that is not known
+}
+
+// Family is freebsd, pfsense or opnsense.
+func (t Target) Family() string {
+	family, _, _ := strings.Cut(t.Name, "-")
+	return family
+}
+
+// Major is the major version of its FreeBSD, 0 where that is not known.
+func (t Target) Major() int {
+	major, _, _ := strings.Cut(t.Base, ".")
+	n, err := strconv.Atoi(major)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+var families = []string{"freebsd", "pfsense", "opnsense"}
+
+var versionForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+){0,2}$`)
+
+// Find is the target with a name. A version of a known family that is not known has
+// no base; anything else is an error.
+func Find(name string) (Target, error) {
+	known, err := Names()
+	if err != nil {
+		return Target{}, err
+	}
+	all, err := load()
+	if err != nil {
+		return Target{}, err
+	}
+	for _, t := range all.targets {
+		if t.Name == name {
+			return t, nil
+		}
+	}
+	family, version, _ := strings.Cut(name, "-")
+	if slices.Contains(families, family) && versionForm.MatchString(version) {
+		return Target{Name: name}, nil
+	}
+	return Target{}, fmt.Errorf("%s: want %s", name, strings.Join(known, ", "))
+}
+
+// Names are the names of the known targets.
+func Names() ([]string, error) {
+	all, err := load()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, t := range all.targets {
+		names = append(names, t.Name)
+	}
+	return names, nil
+}
+
+// A Source is where keys were found, of one major version of FreeBSD.
+type Source struct {
+	Repo    string `yaml:"repo"`
+	Path    string `yaml:"path"`
+	Commit  string `yaml:"commit"`
+	FreeBSD int    `yaml:"freebsd"`
+}
+
+// data is both files.
+type data struct {
+	targets []Target
+	sources map[string]Source
+	keys    map[string][]string // their sources, from the oldest on
+}
+
+var load = sync.OnceValues(func() (*data, error) {
+	var d data
+	if err := strict(targetsText, &d.targets); err != nil {
+		return nil, fmt.Errorf("targets.yaml: %w", err)
+	}
+	var file struct {
+		Sources map[string]Source   `yaml:"sources"`
+		Keys    map[string][]string `yaml:"keys"`
+	}
+	if err := strict(keysText, &file); err != nil {
+		return nil, fmt.Errorf("keys.yaml: %w", err)
+	}
+	d.sources, d.keys = file.Sources, file.Keys
+	return &d, nil
+})
+
+func strict(text []byte, into any) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	return decoder.Decode(into)
+}
+
+// versions are the first and the last major version in which a key was found, 0 for
+// a key that was found nowhere.
+func (d *data) versions(key string) (first, last int) {
+	for _, name := range d.keys[key] {
+		v := d.sources[name].FreeBSD
+		if first == 0 || v < first {
+			first = v
+		}
+		last = max(last, v)
+	}
+	return first, last
+}

@@ -1,0 +1,246 @@
+package target
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"weir/internal/testenv"
+	"weir/internal/tune/db"
+)
+
+// cases are what each golden file has one section for.
+var cases = []struct {
+	name string
+	in   Inputs
+}{
+	{"forwarder", Inputs{Role: db.Forwarder}},
+	{"igb-pppoe", Inputs{Role: db.Forwarder, Driver: "igb", Cores: 4, Ports: 2, PPPoE: true}},
+	{"endpoint", Inputs{Role: db.Endpoint, BDP: 100_000_000, Burst: 250, Accept: 128}},
+}
+
+// records are read once for all tests.
+var records = sync.OnceValues(db.Load)
+
+func write(t *testing.T, target Target, in *Inputs) string {
+	t.Helper()
+	d, err := records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := Write(&b, d, target, in); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// What is written for each target, and for two versions that nobody knows yet.
+func TestGolden(t *testing.T) {
+	names, err := Names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(names, "freebsd-16", "pfsense-2.9") {
+		file := filepath.Join("testdata", name+".txtar")
+		if _, err := os.Stat(file); err != nil && testenv.Updating() {
+			if err := os.WriteFile(file, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	seen := 0
+	testenv.EachGolden(t, "testdata/*.txtar", func(t *testing.T, g *testenv.Golden) {
+		seen++
+		target, err := Find(filepath.Base(strings.TrimPrefix(t.Name(), "TestGolden/")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cases {
+			g.Check(t, c.name, write(t, target, &c.in))
+		}
+	})
+	if seen != len(names)+2 {
+		t.Errorf("%d golden files for %d targets", seen, len(names)+2)
+	}
+}
+
+// effective are the lines that are not comments.
+func effective(text string) []string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// The list for pfSense 2.4.5 and igb is for pfSense 2.4.5.
+func TestProcessLimits(t *testing.T) {
+	in := &Inputs{Role: db.Forwarder, Driver: "igb"}
+	old, err := Find("pfsense-2.4.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := write(t, old, in); !strings.Contains(text, "\nhw.igb.rx_process_limit=\"-1\"\n") || strings.Contains(text, "iflib") {
+		t.Errorf("pfSense 2.4.5:\n%s", text)
+	}
+	names, err := Names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		target, err := Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range []string{"process_limit", "license_ack"} {
+			if name != old.Name && strings.Contains(write(t, target, in), word) {
+				t.Errorf("%s: %s", name, word)
+			}
+		}
+	}
+}
+
+// redirect=0 is offered everywhere, with its mechanism and grade; on OPNsense it is
+// the default.
+func TestRedirect(t *testing.T) {
+	for name, want := range map[string]bool{"freebsd-14": true, "pfsense-2.7": true, "opnsense-25.7": false} {
+		target, err := Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := write(t, target, &Inputs{Role: db.Forwarder})
+		if !strings.Contains(text, "ip_tryforward()") || !strings.Contains(text, "C (vendor or standard): sys/netinet/ip_input.c") {
+			t.Errorf("%s: no mechanism:\n%s", name, text)
+		}
+		for _, key := range []string{"net.inet.ip.redirect=0", "net.inet6.ip6.redirect=0"} {
+			if slices.Contains(effective(text), key) != want {
+				t.Errorf("%s: %s is there: %v", name, key, !want)
+			}
+		}
+	}
+}
+
+// What has no effect on the cards, or needs more than a line, is to be tried only; so
+// are the queues of igb on pfSense.
+func TestToTry(t *testing.T) {
+	for _, c := range []struct {
+		target, driver, line string
+		live                 bool
+	}{
+		{"pfsense-2.8", "igb", `dev.igb.0.iflib.override_nrxqs="2"`, false},
+		{"opnsense-25.7", "ix", `dev.ix.0.iflib.override_nrxqs="2"`, true},
+		{"freebsd-14", "igb", "dev.igb.0.iflib.tx_abdicate=1", false},
+		{"freebsd-14", "ix", "dev.ix.0.iflib.tx_abdicate=1", true},
+		{"freebsd-14", "igb", `pf_enable="YES"`, false},
+		{"freebsd-14", "igb", `gateway_enable="YES"`, true},
+	} {
+		target, err := Find(c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := write(t, target, &Inputs{Role: db.Forwarder, Driver: c.driver, Cores: 4, Ports: 2})
+		if slices.Contains(effective(text), c.line) != c.live || !strings.Contains(text, c.line) {
+			t.Errorf("%s, %s: %s is in force: %v", c.target, c.driver, c.line, !c.live)
+		}
+	}
+}
+
+// From FreeBSD 14 on, redirect=0 is not said to make IPv4 faster.
+func TestRedirectClaimsNoSpeed(t *testing.T) {
+	target, err := Find("freebsd-14")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := write(t, target, &Inputs{Role: db.Forwarder})
+	if !strings.Contains(text, "from 14 on ip_tryforward() runs whenever the host forwards, and this makes nothing faster") {
+		t.Errorf("no bound of the mechanism:\n%s", text)
+	}
+}
+
+// For a version that is not known, nothing is more than a comment.
+func TestUnknownVersion(t *testing.T) {
+	for _, name := range []string{"freebsd-16", "pfsense-2.9", "opnsense-26.7"} {
+		target, err := Find(name)
+		if err != nil || target.Base != "" {
+			t.Fatalf("%s: %+v, %v", name, target, err)
+		}
+		for _, c := range cases {
+			if lines := effective(write(t, target, &c.in)); len(lines) > 0 {
+				t.Errorf("%s: %s: %q", name, c.name, lines)
+			}
+		}
+	}
+	for _, name := range []string{"", "openbsd-7", "freebsd", "freebsd-x", "pfsense-2.7-p1"} {
+		if got, err := Find(name); err == nil || !strings.Contains(err.Error(), "want freebsd-12, freebsd-13, ") {
+			t.Errorf("%q: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// Each key that may be written has sources, each source is a commit of a public
+// repository and is used, and the database has reasons for each setting.
+func TestOrigins(t *testing.T) {
+	known, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := regexp.MustCompile(`^[0-9a-f]{40}$`)
+	used := map[string]bool{}
+	for key, names := range known.keys {
+		for _, name := range names {
+			s, there := known.sources[name]
+			if !there || !commit.MatchString(s.Commit) || strings.Count(s.Repo, "/") != 1 || s.Path == "" || s.FreeBSD < 10 {
+				t.Errorf("%s: source %s: %+v", key, name, s)
+			}
+			used[name] = true
+		}
+	}
+	for name := range known.sources {
+		if !used[name] {
+			t.Errorf("no key has the source %s", name)
+		}
+	}
+	written := map[string]bool{}
+	for i := range advice {
+		a := &advice[i]
+		written[a.keyName()] = true
+		if first, _ := known.versions(a.keyName()); first == 0 {
+			t.Errorf("%s has no source", a.keyName())
+		}
+		r, err := a.reasons(d)
+		if err != nil || reason(r) == "" {
+			t.Fatalf("%s: reasons %+v, %v", a.record, r, err)
+		}
+		if a.setTo(r, &Inputs{Cores: 1, Ports: 1}) == "" {
+			t.Errorf("%s has no value", a.record)
+		}
+	}
+	for key := range known.keys {
+		if !written[key] {
+			t.Errorf("%s is never written", key)
+		}
+	}
+}
+
+// A key is not written beyond its sources.
+func TestNoSource(t *testing.T) {
+	target, err := Find("freebsd-15")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := write(t, target, &Inputs{Role: db.Forwarder, PPPoE: true})
+	if !strings.Contains(text, "# Not written: no public source of FreeBSD 15 was found to have net.inet.ip.intr_queue_maxlen.\n") {
+		t.Errorf("intr_queue_maxlen:\n%s", text)
+	}
+}
