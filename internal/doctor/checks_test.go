@@ -1,0 +1,247 @@
+package doctor
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every check has a page, and every page a check.
+func TestPages(t *testing.T) {
+	var ids []string
+	for _, c := range Checks() {
+		if slices.Contains(ids, c.ID) {
+			t.Errorf("%s twice", c.ID)
+		}
+		ids = append(ids, c.ID)
+		page, err := Explain(strings.ToLower(c.ID))
+		if err != nil || !strings.HasPrefix(page, "# "+c.ID+": ") || len(page) < 200 {
+			t.Errorf("%s: %q, %v", c.ID, page, err)
+		}
+	}
+	entries, err := os.ReadDir("pages")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !slices.Contains(ids, strings.TrimSuffix(e.Name(), ".md")) {
+			t.Errorf("pages/%s belongs to no check", e.Name())
+		}
+	}
+	if _, err := Explain("RSS-99"); err == nil {
+		t.Error("RSS-99 is explained")
+	}
+}
+
+// A snapshot that holds nothing is judged by no check, and nothing is called
+// fine for want of looking.
+func TestNothingRead(t *testing.T) {
+	r, err := Examine(&Snapshot{Format: Format, Version: Version}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Checks {
+		if c.State == Fine || c.State == Found {
+			t.Errorf("%s: %s", c.ID, c.State)
+		}
+		if c.State == Unreadable && len(c.Why) == 0 {
+			t.Errorf("%s does not say what it lacks", c.ID)
+		}
+	}
+	if r.Verdict.Limit != LimitUnknown || strings.Contains(r.Verdict.Sentence, "Nothing is wrong") {
+		t.Errorf("%+v", r.Verdict)
+	}
+}
+
+func TestSkip(t *testing.T) {
+	s := machines[1].build().s
+	r, err := Examine(s, []string{"CPU-1", "RSS-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Verdict.Severity != Notice || r.Verdict.Limit != LimitUnknown {
+		t.Errorf("%+v", r.Verdict)
+	}
+	if _, err := Examine(s, []string{"CPU-9"}); err == nil {
+		t.Error("a check that there is not was skipped")
+	}
+}
+
+// change is a fact of a healthy machine that becomes a finding.
+var changes = []struct {
+	check    string
+	severity Severity
+	change   func(b *box)
+}{
+	{"FWD-1", Critical, func(b *box) {
+		b.weir(0)
+		b.s.Sysctls["net.ipv4.ip_forward"], b.s.Sysctls["net.ipv6.conf.all.forwarding"] = "0", "1"
+	}},
+	{"FWD-1", Critical, func(b *box) {
+		b.weir(0)
+		b.addresses("2001:db8:1::1/64", "2001:db8:2::1/64").s.Sysctls["net.ipv6.conf.all.forwarding"] = "0"
+	}},
+	{"FWD-2", Warning, func(b *box) {
+		b.weir(0)
+		b.s.Chains = []Chain{{Name: "nftables ip filter FORWARD", Hook: "forward", Policy: "drop"}}
+	}},
+	{"FWD-3", Warning, func(b *box) {
+		b.weir(0)
+		b.s.Chains = []Chain{{Name: "nftables ip nat POSTROUTING", Hook: "postrouting", NAT: true}}
+	}},
+	{"RA-1", Warning, func(b *box) {
+		b.s.Routes = []Route{{Interface: "eth0.7", Family: "inet6", Origin: "ra"}}
+		b.s.Sysctls["net.ipv6.conf.eth0/7.accept_ra"], b.s.Sysctls["net.ipv6.conf.eth0/7.forwarding"] = "1", "1"
+	}},
+	{"RPF-1", Warning, func(b *box) {
+		b.s.Routes = []Route{{Interface: "eth0", Family: "inet"}, {Interface: "eth1", Family: "inet"}}
+		b.s.Sysctls["net.ipv4.conf.eth0.rp_filter"], b.s.Sysctls["net.ipv4.conf.eth1.rp_filter"] = "1", "2"
+	}},
+	{"VIRT-1", Warning, func(b *box) {
+		c := b.s.After.CPUs[2]
+		c.Steal, c.Idle = 60, c.Idle-60
+		b.s.After.CPUs[2] = c
+	}},
+	{"CPU-3", Warning, func(b *box) { b.core(1, 12, 4, 84) }},
+	{"IRQ-3", Critical, func(b *box) {
+		b.s.CPUs[0].Siblings, b.s.CPUs[1].Siblings = []int{0, 1}, []int{0, 1}
+		b.s.CPUs[2].Siblings, b.s.CPUs[3].Siblings = []int{2, 3}, []int{2, 3}
+		b.serve("eth0", 2, 0).serve("eth0", 3, 1).serve("eth1", 2, 0).serve("eth1", 3, 1).loaded().cores(95, 0, 1)
+	}},
+	{"SQZ-1", Critical, func(b *box) { b.s.After.Softnet[1] = Softnet{Processed: 90000, Dropped: 900, Squeezed: 50} }},
+	{"FC-1", Warning, func(b *box) { b.s.After.Statistics["eth0"]["rx_flow_control_xoff"] = 5000 }},
+	{"ERR-1", Critical, func(b *box) {
+		b.s.Before.Statistics["eth0"]["rx_crc_errors"], b.s.After.Statistics["eth0"]["rx_crc_errors"] = 0, 4000
+	}},
+	{"QDISC-1", Warning, func(b *box) {
+		b.s.Before.Qdiscs = []Qdisc{{Interface: "eth0", Kind: "mq", Handle: "0:0", Parent: "root"}}
+		b.s.After.Qdiscs = []Qdisc{{Interface: "eth0", Kind: "mq", Handle: "0:0", Parent: "root", Packets: 50000, Drops: 400}}
+	}},
+	{"PATH-1", Warning, func(b *box) {
+		b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "tun0", Kind: "tun", Up: true, MTU: 1400})
+		b.s.After.SNMP["Ip.FragFails"], b.s.After.SNMP["Ip.InReceives"] = 900, 90000
+	}},
+	{"XDP-2", Critical, func(b *box) {
+		b.s.Interfaces[0].XDP = "native"
+		b.s.Before.Statistics["eth0"]["rx_xdp_redirect_errors"], b.s.After.Statistics["eth0"]["rx_xdp_redirect_errors"] = 5, 20000
+	}},
+	{"STATE-1", Warning, func(b *box) { b.weir(85000) }},
+	{"NAT-1", Critical, func(b *box) { b.weir(10); b.s.After.Weir.Reasons["nat-ports"] = 3 }},
+	{"CT-1", Warning, func(b *box) { b.s.After.Conntrack.Count = 230000 }},
+	{"NEIGH-1", Critical, func(b *box) { b.s.After.Neighbours.Full4 = 4 }},
+	{"LINK-1", Warning, func(b *box) { b.s.Interfaces[0].Mbit = 100 }},
+	{"LAG-1", Critical, func(b *box) {
+		b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "bond0", Kind: "bond", Up: true, Bond: &Bond{Mode: "802.3ad", Hash: "layer2", Members: []string{"eth0", "eth1"}}})
+		l := b.s.After.Links["eth0"]
+		l.TxPackets, l.TxBytes = 8200000, 12300e6
+		b.s.After.Links["eth0"] = l
+	}},
+	{"PCI-1", Warning, func(b *box) { b.s.Interfaces[1].PCI.Width = 1 }},
+	{"XDP-1", Warning, func(b *box) { b.s.Interfaces[1].XDP = "generic" }},
+	{"PWR-1", Warning, func(b *box) { b.cores(70, 0, 1, 2, 3); b.s.CPUs[2].MHz, b.s.CPUs[2].Governor = 1200, "schedutil" }},
+	{"THR-1", Warning, func(b *box) { b.s.After.Throttle[3] = 9 }},
+	{"COST-1", Warning, func(b *box) { b.s.Wished = 2 }},
+}
+
+// weir has weir run on the box with so many states of 100,000.
+func (b *box) weir(states int) {
+	b.s.Weir = &Weir{StateLimit: 100000, Interfaces: []WeirInterface{}}
+	b.s.Before.Weir = &WeirCount{States: states, Reasons: map[string]uint64{}}
+	b.s.After.Weir = &WeirCount{States: states, Reasons: map[string]uint64{}}
+}
+
+func (b *box) loaded() *box {
+	return b.traffic("eth0", 800, 20000, 20000, 20000, 20000).traffic("eth1", 800, 20000, 20000, 20000, 20000)
+}
+
+// TestChanges changes one fact of a healthy machine at a time: one check finds it,
+// and without the change it does not.
+func TestChanges(t *testing.T) {
+	healthy := func() *box {
+		b := newBox(4)
+		b.card("eth0", "ixgbe", 10000, 4, 4)
+		b.card("eth1", "ixgbe", 10000, 4, 4)
+		return b
+	}
+	worst := func(b *box, id string) (f Finding, found bool) {
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Findings {
+			if f.Check == id {
+				return f, true
+			}
+		}
+		return f, false
+	}
+	for _, c := range changes {
+		if f, found := worst(healthy().loaded().cores(30, 0, 1, 2, 3), c.check); found && f.Severity > Notice {
+			t.Errorf("%s on a healthy machine: %s", c.check, f.Says)
+		}
+		b := healthy()
+		if c.check != "IRQ-3" {
+			b.loaded().cores(30, 0, 1, 2, 3)
+		}
+		c.change(b)
+		f, found := worst(b, c.check)
+		if !found || f.Severity != c.severity {
+			t.Errorf("%s: found %v, %s: %s; want %s", c.check, found, f.Severity, f.Says, c.severity)
+		}
+		if len(f.Evidence) == 0 || len(f.Remedies) == 0 {
+			t.Errorf("%s lacks evidence or remedy", c.check)
+		}
+	}
+}
+
+func TestQueueNames(t *testing.T) {
+	for name, want := range map[string]int{
+		"rx_queue_3_packets": 3, "rx-12.packets": 12, "rx-0.rx_packets": 0, "rx7_packets": 7, "[2]: rx_ucast_packets": 2, "queue_5_rx_cnt": 5,
+		"rxq1: rx_pkts": 1, "rvec_4_rx_pkts": 4, "6: rcv_pkts": 6, "rx_packets[9]": 9, "Queue[3] InPackets": 3, "q0_rx_pkt_n": 0,
+		"rx_queue_3_bytes": -1, "tx_queue_3_packets": -1, "rx_packets": -1, "rx_queue_0_drops": -1, "rx_64_bytes_packets": -1,
+	} {
+		n, ok := rxQueue(name)
+		if !ok {
+			n = -1
+		}
+		if n != want {
+			t.Errorf("%q: queue %d, want %d", name, n, want)
+		}
+	}
+}
+
+func TestInterruptNames(t *testing.T) {
+	for _, c := range []struct {
+		device, irq, owner string
+		queue              int // that it serves; -1: none
+	}{
+		{"eth1", "eth1-TxRx-3", "", 3}, {"eth1", "eth10-TxRx-3", "", -1}, {"eth1", "i40e-eth1-TxRx-3", "", 3}, {"eth0", "virtio1-input.2", "eth0", 2},
+		{"eth0", "mlx5_comp3@pci:0000:01:00.0", "eth0", 3}, {"ens5", "ens5-Tx-Rx-1", "", 1}, {"eth0", "eth0-tx-0", "", -1}, {"eth0", "eth0-rx-0", "", 0},
+		{"eth0", "virtio1-output.0", "eth0", -1}, {"eth0", "eth0", "", 0}, {"eth0", "eth0-2", "", 2}, {"eth0", "mlx5_async0@pci:0000:01:00.0", "eth0", -1},
+	} {
+		v := newView(&Snapshot{IRQs: []IRQ{{Number: 1, Name: c.irq, Interface: c.owner}}})
+		for q := range 4 {
+			found := v.irqOf(&Interface{Name: c.device}, q) != nil
+			if found != (q == c.queue) {
+				t.Errorf("%s of %s serves queue %d: %v", c.irq, c.device, q, found)
+			}
+		}
+	}
+}
+
+// Queues that are not in use are none, whether their number is known or not.
+func TestListedQueues(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		b := newBox(4)
+		n := b.card("eth0", "ixgbe", 10000, 4, 63)
+		b.listed("eth0", 4, 63).traffic("eth0", 400, 90000, 0, 91000, 89000)
+		b.s.Before.Statistics["eth0"]["rx_queue_1_packets"] = b.s.After.Statistics["eth0"]["rx_queue_1_packets"]
+		if !known {
+			n.Channels, n.RxQueues = nil, 0
+		}
+		if queues := newView(b.s).nics[0].queues; len(queues) != 4 {
+			t.Errorf("number known %v: %d queues: %+v", known, len(queues), queues)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/quantity"
+)
+
+func coreChecks() []Check {
+	return []Check{
+		{ID: "CPU-1", Title: "packets fill some cores while others have room", Reads: []string{"cpus"}, run: oneCoreFull},
+		{ID: "CPU-2", Title: "packets fill all cores", Reads: []string{"cpus"}, run: allCoresFull},
+		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics"}, run: programs},
+		{ID: "VIRT-1", Title: "the hypervisor takes time away", Reads: []string{"cpus"}, run: stolen},
+	}
+}
+
+// exhausted is how busy all cores together are from which on spreading the load
+// helps no more.
+const exhausted = 0.85
+
+func (v *view) noCores(o *outcome) bool {
+	if len(v.cores) == 0 {
+		o.lacks(v, "before.cpus and after.cpus")
+	}
+	return len(v.cores) == 0
+}
+
+func (v *view) meanBusy() float64 {
+	mean, _, _ := v.others(nil)
+	return mean
+}
+
+// spreadable are the full cores if the others have room.
+func (v *view) spreadable() []*core {
+	filled := v.fullCores()
+	if len(filled) == 0 || len(filled) == len(v.cores) || v.meanBusy() >= exhausted {
+		return nil
+	}
+	return filled
+}
+
+func oneCoreFull(v *view) (o outcome) {
+	if v.noCores(&o) {
+		return o
+	}
+	filled := v.spreadable()
+	if len(filled) == 0 {
+		return o
+	}
+	f := Finding{
+		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID,
+		Says:   fmt.Sprintf("%s %s full of %s; %s", cpuNames(filled), isAre(len(filled)), packetWork(filled), v.room(filled)),
+		Expect: "the packets per second that the box forwards grow with the cores that take part",
+	}
+	for _, c := range filled {
+		f.Evidence = append(f.Evidence, c.line())
+	}
+	mean, _, count := v.others(filled)
+	f.Evidence = append(f.Evidence, fmt.Sprintf("the other %s: %s busy on average", plural(count, "core"), percent(mean)))
+	f.Remedies = []Remedy{{Text: "spread the packets: the findings below name the queue, or mask, that brings them to " + cpuNames(filled)}}
+	o.add(f)
+	return o
+}
+
+// packetWork names what packets fill cores with.
+func packetWork(filled []*core) string {
+	for _, c := range filled {
+		if c.threads < c.network()/2 {
+			return "softirq"
+		}
+	}
+	return "receiving in threads (threaded NAPI)"
+}
+
+// room says what the other cores do.
+func (v *view) room(filled []*core) string {
+	mean, idle, count := v.others(filled)
+	if idle == count {
+		return plural(count, "core") + " idle"
+	}
+	return fmt.Sprintf("the other %s %s busy for %s of the time", plural(count, "core"), isAre(count), percent(mean))
+}
+
+func allCoresFull(v *view) (o outcome) {
+	if v.noCores(&o) {
+		return o
+	}
+	filled := v.fullCores()
+	if len(filled) == 0 || len(v.spreadable()) > 0 {
+		return o
+	}
+	f := Finding{
+		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID,
+		Says:   fmt.Sprintf("packets fill the box: its %s are busy for %s of their time, and no core has room", plural(len(v.cores), "core"), percent(v.meanBusy())),
+		Expect: "no setting gives a core that is full more than a tenth or two; the cost of a packet, or the number of cores, decides",
+	}
+	for i := range v.cores {
+		f.Evidence = append(f.Evidence, v.cores[i].line())
+	}
+	if len(v.cores) == 1 {
+		f.Says = fmt.Sprintf("packets fill the box: its only core is busy for %s of its time", percent(v.meanBusy()))
+	}
+	f.Remedies = []Remedy{
+		{Command: "weir interfaces", Text: "see whether packets are judged at XDP: it costs a fraction of what the stack does"},
+		{Text: "take a machine with more or faster cores; do not enlarge rings, which only adds delay"},
+	}
+	o.add(f)
+	return o
+}
+
+func programs(v *view) (o outcome) {
+	if v.noCores(&o) {
+		return o
+	}
+	for i := range v.cores {
+		c := &v.cores[i]
+		if c.busy < full || c.forwards() {
+			continue
+		}
+		served := v.servedBy(c.ID)
+		if len(served) == 0 {
+			continue
+		}
+		o.add(v.otherWork(c, served))
+	}
+	return o
+}
+
+// otherWork tells programs from the kernel's own threads, which no unit's
+// CPUAffinity= binds.
+func (v *view) otherWork(c *core, served []string) Finding {
+	f := Finding{
+		Severity: Warning, Subject: c.name(), core: c.ID, weight: c.user + c.system,
+		Says:     fmt.Sprintf("programs fill %s, which also serves %s", c.name(), join(served)),
+		Evidence: []string{c.line()},
+		Remedies: []Remedy{{Command: "top -1 -H", Text: "find the program, and keep it off " + c.name() + " (CPUAffinity= of its unit, or taskset)"}},
+		Expect:   "packets of these queues no longer wait for it",
+	}
+	if !c.inKernel() {
+		return f
+	}
+	f.Says = fmt.Sprintf("the kernel's threads fill %s, which also serves %s", c.name(), join(served))
+	f.Remedies = []Remedy{{Command: "top -1 -H", Text: "find the thread: the name of a kworker ends with the queue whose work it does"}}
+	if tunnels := v.tunnels(); len(tunnels) > 0 {
+		f.Says += "; WireGuard (" + join(tunnels) + ") encrypts and decrypts in such threads, on all cores"
+		f.Remedies = append(f.Remedies, Remedy{Text: "if it is WireGuard: more or faster cores carry more of it; keep the busiest queues on cores that have room"})
+	}
+	return f
+}
+
+// tunnels are the WireGuard interfaces that are up.
+func (v *view) tunnels() (names []string) {
+	for i := range v.Interfaces {
+		if d := &v.Interfaces[i]; d.Up && d.Kind == "wireguard" {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// servedBy names the queues that come to a core and carry packets.
+func (v *view) servedBy(id int) (names []string) {
+	for i := range v.nics {
+		for _, q := range v.nics[i].active() {
+			if slices.Contains(q.cores, id) {
+				names = append(names, fmt.Sprintf("queue %d of %s", q.n, v.nics[i].Name))
+			}
+		}
+	}
+	return names
+}
+
+func stolen(v *view) (o outcome) {
+	if v.noCores(&o) {
+		return o
+	}
+	const much, some = 0.10, 0.03
+	for i := range v.cores {
+		c := &v.cores[i]
+		if c.steal < some {
+			continue
+		}
+		f := Finding{
+			Severity: Warning, Subject: c.name(), core: c.ID, weight: c.steal,
+			Says:     fmt.Sprintf("the hypervisor takes %s of %s's time away", percent(c.steal), c.name()),
+			Evidence: []string{c.line()},
+			Remedies: []Remedy{{Text: "give the virtual machine cores of its own on the host (pinning), or move it to a host that is less busy"}},
+			Expect:   "the core has that time for packets, and delays stop varying with other machines' load",
+		}
+		switch {
+		case c.steal >= much && c.busy >= full:
+			f.Severity = Critical
+		case c.steal < much && c.busy < quiet: // nothing waits for it
+			f.Severity = Notice
+		}
+		o.add(f)
+	}
+	return o
+}
+
+func (c *core) name() string { return fmt.Sprintf("cpu%d", c.ID) }
+
+// line says how the core spent its time.
+func (c *core) line() string {
+	text := fmt.Sprintf("%s: %s busy, of it softirq %s, irq %s, system %s, programs %s", c.name(), percent(c.busy),
+		percent(c.softirq), percent(c.irq), percent(c.system), percent(c.user))
+	if c.steal > 0 {
+		text += ", stolen " + percent(c.steal)
+	}
+	return text
+}
+
+// cpuNames joins them: "cpu1, cpu2 and cpu5".
+func cpuNames(cores []*core) string {
+	ids := make([]string, len(cores))
+	for i, c := range slices.SortedFunc(slices.Values(cores), func(a, b *core) int { return a.ID - b.ID }) {
+		ids[i] = c.name()
+	}
+	return join(ids)
+}
+
+func join(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func plural(n int, noun string) string { return quantity.Plural(n, noun) }
+
+// percent rounds to whole ones where that loses nothing that matters.
+func percent(share float64) string {
+	if share > 0 && share < 0.095 {
+		return quantity.Digits(100*share, 2) + " %"
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}

@@ -1,0 +1,152 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+)
+
+func forwardingChecks() []Check {
+	return []Check{
+		{ID: "FWD-1", Title: "forwarding is off", Reads: []string{"sysctls", "interfaces", "routes"}, run: forwardingOff},
+		{ID: "FWD-2", Title: "another firewall drops what is forwarded", Reads: []string{"chains"}, run: foreignDrop},
+		{ID: "FWD-3", Title: "another program translates addresses too", Reads: []string{"chains", "weir"}, run: secondNAT},
+		{ID: "RA-1", Title: "router advertisements are no longer heard on the WAN", Reads: []string{"sysctls", "routes"}, run: advertisements},
+		{ID: "RPF-1", Title: "strict source checks with two ways out", Reads: []string{"sysctls", "routes"}, run: reversePath},
+	}
+}
+
+func foreignDrop(v *view) (o outcome) {
+	if v.Chains == nil {
+		o.lacks(v, "chains")
+		return o
+	}
+	if v.Weir == nil {
+		v.noWeir(&o) // a policy of drop is how a filter of its own begins
+		return o
+	}
+	for _, c := range v.Chains {
+		if c.Hook != "forward" || c.Policy != "drop" {
+			continue
+		}
+		o.add(Finding{
+			Severity: Warning, core: -1, Subject: c.Name,
+			Says:     fmt.Sprintf("%s drops what is forwarded unless it accepts it%s", c.Name, owner(c.Name, v.Services)),
+			Evidence: []string{"chain " + c.Name + ": hook forward, policy drop"},
+			Remedies: []Remedy{{Text: "let it accept what weir forwards (it meets what weir hands to the stack), or leave the other firewall out: two judges, and the stricter wins"}},
+			Expect:   "packets that weir passes by the stack arrive",
+		})
+	}
+	return o
+}
+
+// owner names who makes such chains, if it runs.
+func owner(chain string, services []string) string {
+	for _, s := range services {
+		switch {
+		case s == "firewalld" && strings.Contains(chain, "firewalld"), s == "docker" || s == "dockerd",
+			s == "ufw" && strings.Contains(strings.ToLower(chain), "filter forward"):
+			return ", and " + s + " runs here"
+		}
+	}
+	return ""
+}
+
+func secondNAT(v *view) (o outcome) {
+	if v.Chains == nil {
+		o.lacks(v, "chains")
+		return o
+	}
+	if v.noWeir(&o) {
+		return o
+	}
+	for _, c := range v.Chains {
+		if !c.NAT {
+			continue
+		}
+		o.add(Finding{
+			Severity: Warning, core: -1, Subject: c.Name,
+			Says:     fmt.Sprintf("%s translates addresses beside weir: what goes by the stack may be translated twice", c.Name),
+			Evidence: []string{"chain " + c.Name + ": hook " + c.Hook + ", with masquerade or snat"},
+			Remedies: []Remedy{{Text: "translate in one place: take the rule out there, or say in weir's rules no nat-to for those addresses"}},
+			Expect:   "replies find their way back, ports stay as weir chose them",
+		})
+	}
+	return o
+}
+
+// advertisements: with forwarding on, the kernel hears router advertisements only
+// under accept_ra = 2 (ip-sysctl.rst); a default route learnt so runs out.
+func advertisements(v *view) (o outcome) {
+	if v.Routes == nil || v.Sysctls == nil {
+		o.lacks(v, "routes")
+		return o
+	}
+	learnt := 0
+	for _, r := range v.Routes {
+		if r.Origin != "ra" {
+			continue
+		}
+		learnt++
+		key := "net.ipv6.conf." + sysctlName(r.Interface) + "."
+		accept, known := v.number(key + "accept_ra")
+		forwards, knows := v.number(key + "forwarding")
+		if !known || !knows {
+			o.lacks(v, "sysctls."+key+"accept_ra and forwarding")
+			continue
+		}
+		if forwards == 0 || accept != 1 {
+			continue
+		}
+		o.add(Finding{
+			Severity: Warning, Subject: r.Interface, core: -1,
+			Says:     fmt.Sprintf("the default route of IPv6 on %s was learnt by router advertisements, which are no longer heard now that the interface forwards: it will run out", r.Interface),
+			Evidence: []string{key + "accept_ra = 1, forwarding = 1"},
+			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w %saccept_ra=2", key), Text: "hear them although it forwards"}},
+			Expect:   "IPv6 keeps working after the advertised lifetime (30 minutes by default)",
+		})
+	}
+	if learnt == 0 {
+		o.absent = "no default route was learnt by router advertisements"
+	}
+	return o
+}
+
+// sysctlName is an interface's name as sysctl(8) writes it: its dots are slashes.
+func sysctlName(device string) string { return strings.ReplaceAll(device, ".", "/") }
+
+func reversePath(v *view) (o outcome) {
+	if v.Routes == nil {
+		o.lacks(v, "routes")
+		return o
+	}
+	ways := map[string]bool{}
+	for _, r := range v.Routes {
+		if r.Family == "inet" {
+			ways[r.Interface] = true
+		}
+	}
+	if len(ways) < 2 {
+		o.absent = "there are not two default routes of IPv4"
+		return o
+	}
+	all, knownAll := v.number("net.ipv4.conf.all.rp_filter")
+	for _, name := range sortedKeys(ways) {
+		key := "net.ipv4.conf." + sysctlName(name) + ".rp_filter"
+		own, known := v.number(key)
+		if !known || !knownAll {
+			o.lacks(v, "sysctls."+key)
+			continue
+		}
+		if max(own, all) != 1 { // the larger of the two holds (ip-sysctl.rst)
+			continue
+		}
+		o.add(Finding{
+			Severity: Warning, Subject: name, core: -1,
+			Says:     fmt.Sprintf("%s is one of %d ways out, and its packets are dropped unless the way back to their source is the same (rp_filter strict)", name, len(ways)),
+			Evidence: []string{fmt.Sprintf("%s = %d, net.ipv4.conf.all.rp_filter = %d", key, own, all)},
+			Remedies: []Remedy{{Command: "sysctl -w " + key + "=2", Text: "loose: the source must be reachable by any interface; weir's own sanity checks stay"}},
+			Expect:   "replies that come by the other way are taken",
+		})
+	}
+	return o
+}

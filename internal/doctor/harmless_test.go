@@ -1,0 +1,198 @@
+package doctor
+
+import (
+	"net/netip"
+	"testing"
+)
+
+// harmless are facts of a machine that look like a fault and are none. What is
+// one stands beside it, so that a check that sees nothing does not pass.
+var harmless = []struct {
+	name, check   string
+	change, fault func(b *box)
+	severity      Severity // of the fault
+}{
+	{
+		name: "XDP drops by policy on virtio_net", check: "RING-1", severity: Critical,
+		change: func(b *box) {
+			b.counted("eth0", "rx_queue_0_drops", 5000).counted("eth0", "rx_queue_0_xdp_drops", 5000)
+		},
+		fault: func(b *box) { b.counted("eth0", "rx_queue_0_drops", 5000).counted("eth0", "rx_queue_0_xdp_drops", 200) },
+	},
+	{
+		name: "igb had no buffer, and missed nothing", check: "RING-1", severity: Critical,
+		change: func(b *box) {
+			b.counted("eth0", "rx_no_buffer_count", 3000).counted("eth0", "rx_queue_1_alloc_failed", 40)
+		},
+		fault: func(b *box) {
+			b.counted("eth0", "rx_no_buffer_count", 3000)
+			delete(b.s.After.Statistics["eth0"], "rx_missed_errors")
+		},
+	},
+	{
+		name: "a handful of packets is lost", check: "RING-1", severity: Critical,
+		change: func(b *box) { b.lose("eth0", fewLost-1).less("eth0", 300) },
+		fault:  func(b *box) { b.lose("eth0", fewLost).less("eth0", 300) },
+	},
+	{
+		name: "each of four queues loses some", check: "RING-1", severity: Warning,
+		change: func(b *box) { b.counted("eth0", "rx_queue_0_drops", 4) },
+		fault: func(b *box) {
+			for _, key := range []string{"rx_queue_0_drops", "rx_queue_1_drops", "rx_queue_2_drops", "rx_queue_3_drops"} {
+				b.counted("eth0", key, 4)
+			}
+		},
+	},
+	{
+		name: "a filter of the box's own, without weir", check: "FWD-2", severity: Warning,
+		change: func(b *box) { b.chain() },
+		fault:  func(b *box) { b.chain().weir(0) },
+	},
+	{
+		name: "the ports of a bridge", check: "FWD-1", severity: Critical,
+		change: func(b *box) { b.weir(0); b.bridged().s.Sysctls["net.ipv4.ip_forward"] = "0" },
+		fault:  func(b *box) { b.weir(0); b.s.Sysctls["net.ipv4.ip_forward"] = "0" },
+	},
+	{
+		name: "a host with two cards that is no router", check: "FWD-1", severity: Critical,
+		change: func(b *box) { b.s.Sysctls["net.ipv4.ip_forward"] = "0" },
+		fault:  func(b *box) { b.weir(0); b.s.Sysctls["net.ipv4.ip_forward"] = "0" },
+	},
+	{
+		name: "a few packets are too big", check: "PATH-1", severity: Warning,
+		change: func(b *box) { b.s.After.SNMP["Ip.FragFails"], b.s.After.SNMP["Ip.InReceives"] = 10, 201000 },
+		fault:  func(b *box) { b.s.After.SNMP["Ip.FragFails"], b.s.After.SNMP["Ip.InReceives"] = 300, 201000 },
+	},
+	{
+		name: "connection tracking drops, and has room", check: "CT-1", severity: Critical,
+		change: func(b *box) { b.s.After.Conntrack.Drop = 1 },
+		fault:  func(b *box) { b.s.After.Conntrack.Drop, b.s.After.Conntrack.Count = 1, 230000 },
+	},
+	{
+		name: "an active queue management drops", check: "QDISC-1", severity: Warning,
+		change: func(b *box) { b.queueing("fq_codel") },
+		fault:  func(b *box) { b.queueing("pfifo_fast") },
+	},
+	{
+		name: "cards on another node of an idle machine", check: "IRQ-2", severity: Warning,
+		change: func(b *box) { b.far().cores(1, 0, 1, 2, 3) },
+		fault:  func(b *box) { b.far() },
+	},
+	{
+		name: "all cores at their common turbo", check: "PWR-1", severity: Warning,
+		change: func(b *box) { b.cores(70, 0, 1, 2, 3).s.CPUs[2].MHz = 1200 },
+		fault:  func(b *box) { b.cores(70, 0, 1, 2, 3).s.CPUs[2].MHz = 1200; b.s.CPUs[2].Governor = "schedutil" },
+	},
+	{
+		name: "RPS to the only other core", check: "RPS-1", severity: Critical,
+		change: func(b *box) { b.single("1") },
+		fault:  func(b *box) { b.single("0") },
+	},
+	{
+		name: "the hypervisor takes time that nobody misses", check: "VIRT-1", severity: Warning,
+		change: func(b *box) { b.core(2, 2, 0, 0).steal(2, 35) },
+		fault:  func(b *box) { b.core(2, 30, 0, 0).steal(2, 35) },
+	},
+}
+
+// counted has a counter of a card's driver grow from 0.
+func (b *box) counted(name, key string, n uint64) *box {
+	b.s.Before.Statistics[name][key], b.s.After.Statistics[name][key] = 0, n
+	return b
+}
+
+// less leaves a card so few received packets.
+func (b *box) less(name string, packets uint64) *box {
+	l := b.s.After.Links[name]
+	l.RxPackets = packets
+	b.s.After.Links[name] = l
+	return b
+}
+
+func (b *box) chain() *box {
+	b.s.Chains = []Chain{{Name: "nftables inet filter forward", Hook: "forward", Policy: "drop"}}
+	return b
+}
+
+// addresses gives each card one.
+func (b *box) addresses(each ...string) *box {
+	for i, a := range each {
+		b.s.Interfaces[i].Addresses = []netip.Prefix{netip.MustParsePrefix(a)}
+	}
+	return b
+}
+
+// bridged makes all cards ports of one bridge.
+func (b *box) bridged() *box {
+	for i := range b.s.Interfaces {
+		b.s.Interfaces[i].Master = "br0"
+	}
+	b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "br0", Kind: "bridge", Up: true, MTU: 1500})
+	return b
+}
+
+// far puts cpu2 and cpu3 on node 1, and the cards on node 1 with their queues on
+// node 0.
+func (b *box) far() *box {
+	b.nodes()
+	for i := range b.s.Interfaces {
+		n := &b.s.Interfaces[i]
+		n.Node = b.s.CPUs[3].Node
+		for q := range n.RxQueues {
+			b.serve(n.Name, q, q%2)
+		}
+	}
+	for _, c := range []*Counters{b.s.Before, b.s.After} {
+		c.IRQs = map[int]map[int]uint64{}
+	}
+	return b
+}
+
+// single leaves the box one card with one queue, which fills cpu0, and its RPS.
+func (b *box) single(rps string) {
+	fresh := newBox(2)
+	fresh.card("eth0", "igb", 1000, 1, 1).RPS = []string{rps}
+	fresh.traffic("eth0", 400, 80000).cores(96, 0)
+	*b = *fresh
+}
+
+func (b *box) queueing(kind string) {
+	b.s.Before.Qdiscs = []Qdisc{{Interface: "eth0", Kind: kind, Handle: "8001:0", Parent: "root"}}
+	b.s.After.Qdiscs = []Qdisc{{Interface: "eth0", Kind: kind, Handle: "8001:0", Parent: "root", Packets: 800000, Drops: 60}}
+}
+
+// steal has the hypervisor take so many thousandths of a core's time.
+func (b *box) steal(id int, ticks uint64) *box {
+	c := b.s.After.CPUs[id]
+	c.Steal, c.Idle = c.Steal+ticks, c.Idle-ticks
+	b.s.After.CPUs[id] = c
+	return b
+}
+
+func TestHarmless(t *testing.T) {
+	for _, h := range harmless {
+		t.Run(h.name, func(t *testing.T) {
+			for _, c := range []struct {
+				change func(b *box)
+				want   Severity
+			}{{h.change, Notice}, {h.fault, h.severity}} {
+				b := newBox(4)
+				b.card("eth0", "ixgbe", 10000, 4, 4)
+				b.card("eth1", "ixgbe", 10000, 4, 4)
+				b.loaded().cores(30, 0, 1, 2, 3)
+				c.change(b)
+				r, err := Examine(b.s, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := Notice
+				if f := findingOf(r, h.check); f != nil {
+					got = f.Severity
+				}
+				if got != c.want {
+					t.Errorf("%s: %s, want %s: %+v", h.check, got, c.want, findingOf(r, h.check))
+				}
+			}
+		})
+	}
+}

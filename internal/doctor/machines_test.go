@@ -1,0 +1,306 @@
+package doctor
+
+import "fmt"
+
+// machine is a whole machine with what doctor has to say of it.
+type machine struct {
+	name     string
+	build    func() *box
+	check    string // that the verdict rests on; "": nothing is wrong
+	severity Severity
+	limit    Limit
+	says     []string // parts of the verdict
+	also     []string // checks with further findings above a notice; nothing else may be
+}
+
+// machines are the fixtures. Their figures are chosen at will: no rule of a check
+// may depend on them.
+var machines = []machine{
+	{
+		name: "idle", limit: LimitIdle, says: []string{"next to nothing to do"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("eth0", "igb", 1000, 4, 4)
+			b.card("eth1", "igb", 1000, 4, 4)
+			return b.traffic("eth0", 300, 40, 0, 3, 1).traffic("eth1", 300, 5, 50, 0, 2)
+		},
+	},
+	{
+		name: "one-queue-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		says: []string{"cpu3 is full of softirq", "queue 3 of eth1 carries 71 % of the packets", "3 cores idle"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("eth0", "ixgbe", 10000, 4, 4)
+			b.card("eth1", "ixgbe", 10000, 4, 4)
+			return b.traffic("eth0", 64, 3000, 3000, 3000, 3000).traffic("eth1", 800, 40000, 38000, 38000, 284000).
+				cores(11, 0, 1, 2).core(3, 97, 1, 0)
+		},
+	},
+	{
+		name: "other-queue-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		says: []string{"cpu1 is full of softirq", "queue 1 of eth1 carries 71 % of the packets", "3 cores idle"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("eth0", "ixgbe", 10000, 4, 4)
+			b.card("eth1", "ixgbe", 10000, 4, 4)
+			return b.traffic("eth0", 64, 3000, 3000, 3000, 3000).traffic("eth1", 800, 40000, 284000, 38000, 38000).
+				cores(11, 0, 2, 3).core(1, 97, 1, 0)
+		},
+	},
+	{
+		name: "pppoe", check: "PPP-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "PPP-1", "RSS-1"},
+		says: []string{"cpu0 is full of softirq", "queue 0 of wan0 carries 100 % of the packets", "one PPPoE stream", "3 cores idle"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("lan0", "igb", 1000, 4, 4)
+			b.card("wan0", "igb", 1000, 4, 4)
+			b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "ppp0", Kind: "ppp", Up: true, MTU: 1492, Parent: "wan0"})
+			return b.traffic("lan0", 100, 5000, 6000, 5500, 5200).traffic("wan0", 1400, 42000).core(0, 95, 2, 1)
+		},
+	},
+	{
+		name: "one-queue-ifb", check: "IFB-1", severity: Critical, limit: LimitBox, also: []string{"IFB-1"},
+		says: []string{"ifb0 has one queue", "97 % of the received packets"},
+		build: func() *box {
+			b := newBox(2)
+			b.card("lan0", "e1000e", 1000, 2, 2)
+			b.card("wan0", "e1000e", 1000, 2, 2)
+			b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "ifb0", Kind: "ifb", Up: true, MTU: 1500, TxQueues: 1, RxQueues: 1})
+			b.traffic("lan0", 100, 150, 150).traffic("wan0", 1400, 5400, 5200).cores(40, 0, 1)
+			b.s.Before.Links["ifb0"], b.s.After.Links["ifb0"] = Link{}, Link{RxPackets: 106000, TxPackets: 106000}
+			b.s.Before.Qdiscs = []Qdisc{{Interface: "ifb0", Kind: "tbf", Handle: "1:0", Parent: "root", RateBits: 400e6}}
+			b.s.After.Qdiscs = []Qdisc{{Interface: "ifb0", Kind: "tbf", Handle: "1:0", Parent: "root", RateBits: 400e6, Bytes: 150e6, Packets: 106000, Drops: 2100, Requeues: 40}}
+			return b
+		},
+	},
+	{
+		name: "lro", check: "OFF-1", severity: Warning, limit: LimitBox, also: []string{"OFF-1"}, says: []string{"eth0", "LRO"},
+		build: func() *box {
+			b := newBox(8)
+			b.card("eth0", "mlx5_core", 25000, 8, 8).Features["rx-lro"] = true
+			b.card("eth1", "mlx5_core", 25000, 8, 8)
+			return b.traffic("eth0", 900, 20000, 22000, 19000, 20500, 21000, 18000, 20000, 20000).
+				traffic("eth1", 900, 20000, 22000, 19000, 20500, 21000, 18000, 20000, 20000).cores(35, 0, 1, 2, 3, 4, 5, 6, 7)
+		},
+	},
+	{
+		name: "wrong-node", check: "IRQ-2", severity: Warning, limit: LimitBox, also: []string{"IRQ-2"}, says: []string{"eth0 sits on NUMA node 1", "100 %"},
+		build: func() *box {
+			b := newBox(8).nodes()
+			one := 1
+			b.card("eth0", "i40e", 10000, 4, 8).Node = &one
+			return b.traffic("eth0", 500, 50000, 52000, 48000, 51000).cores(42, 0, 1, 2, 3)
+		},
+	},
+	{
+		name: "drops-idle", check: "RING-1", severity: Critical, limit: LimitBox, also: []string{"RING-1"},
+		says: []string{"eth1 loses", "while cores have room"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("eth0", "igb", 1000, 4, 4)
+			b.card("eth1", "igb", 1000, 4, 4).Rings.Rx = 256
+			return b.traffic("eth1", 700, 20000, 19000, 21000, 20000).cores(22, 0, 1, 2, 3).lose("eth1", 9000)
+		},
+	},
+	{
+		name: "drops-full", check: "CPU-2", severity: Critical, limit: LimitBox, also: []string{"CPU-2", "RING-1"},
+		says: []string{"packets fill the box", "eth1 loses"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("eth0", "igb", 10000, 4, 4)
+			b.card("eth1", "igb", 10000, 4, 4).Rings.Rx = 256
+			return b.traffic("eth1", 300, 200000, 190000, 210000, 200000).cores(97, 0, 1, 2, 3).lose("eth1", 90000)
+		},
+	},
+	{
+		name: "split", check: "RSS-2", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-2"},
+		says: []string{"cpu0 is full of softirq", "eth4", "1 queue of the 16", "7 cores idle"},
+		build: func() *box {
+			b := newBox(8)
+			b.card("eth3", "igb", 1000, 4, 4)
+			b.card("eth4", "ixgbe", 10000, 1, 16)
+			return b.traffic("eth3", 200, 200, 210, 190, 200).traffic("eth4", 900, 95000).core(0, 98, 1, 0).
+				core(1, 2, 5, 4).core(2, 1, 9, 4).core(3, 1, 8, 4)
+		},
+	},
+	{
+		name: "apu2-i210", check: "RSS-2", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-2"},
+		says: []string{"cpu0 is full of softirq", "1 queue of the 4"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("enp1s0", "igb", 1000, 1, 4).PCI.ID = "8086:157b"
+			b.card("enp2s0", "igb", 1000, 1, 4).PCI.ID = "8086:157b"
+			return b.serve("enp2s0", 0, 1).traffic("enp1s0", 1450, 60000).traffic("enp2s0", 90, 30000).core(0, 96, 2, 0).core(1, 30, 1, 1)
+		},
+	},
+	{
+		name: "apu2-i211", check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1"},
+		says: []string{"cpu0 and cpu1 are full of softirq", "no more than 2 queues", "2 cores idle"},
+		build: func() *box {
+			b := newBox(4)
+			for _, name := range []string{"enp1s0", "enp2s0"} {
+				b.card(name, "igb", 1000, 2, 2).PCI.ID = "8086:1539"
+			}
+			return b.traffic("enp1s0", 1000, 42000, 40000).traffic("enp2s0", 90, 2000, 2000).cores(94, 0, 1)
+		},
+	},
+	{
+		// The same full queue on a box that tells neither where interrupts go nor RPS.
+		name: "little-told", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		says: []string{"cpu2 is full of softirq", "queue 2 of ens3 carries 83 % of the packets", "5 cores idle"},
+		build: func() *box {
+			b := newBox(6)
+			n := b.card("ens3", "mlx5_core", 40000, 6, 6)
+			n.RPS, n.XPS, n.RSS = nil, nil, nil
+			b.s.IRQs = nil
+			return b.traffic("ens3", 400, 9000, 9000, 210000, 8000, 9000, 8000).cores(4, 0, 1, 3, 4, 5).core(2, 92, 3, 2)
+		},
+	},
+	{
+		// A card without statistics by queue, whose interrupts may go to either core of
+		// the other node.
+		name: "wrong-node-few", check: "IRQ-2", severity: Warning, limit: LimitBox, also: []string{"IRQ-2"}, says: []string{"p1p1 sits on NUMA node 0", "100 %"},
+		build: func() *box {
+			b := newBox(4).nodes()
+			b.card("p1p1", "ixgbe", 10000, 2, 2)
+			for i := range b.s.IRQs {
+				b.s.IRQs[i].Affinity, b.s.IRQs[i].Effective = "2-3", ""
+			}
+			for _, c := range []*Counters{b.s.Before, b.s.After} {
+				c.Statistics["p1p1"] = map[string]uint64{"rx_missed_errors": 4, "rx_flow_control_xoff": 0}
+			}
+			b.s.After.Links["p1p1"] = Link{RxMissed: 12, RxPackets: 900000, RxBytes: 700e6}
+			return b.cores(35, 2, 3)
+		},
+	},
+	{
+		// A link that is full, and a core that nearly is: nothing is lost.
+		name: "link-then-core", check: "RPS-1", severity: Warning, limit: LimitLink, also: []string{"CPU-1", "RPS-1"},
+		says: []string{"The link is the limit: eth0 receives 949 Mbit/s", "the next one is near: cpu0 is full of softirq"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("eth0", "r8169", 1000, 1, 1)
+			b.card("eth1", "r8169", 1000, 1, 1)
+			return b.serve("eth1", 0, 1).traffic("eth0", 1460, 81250).traffic("eth1", 70, 40000).core(0, 90, 2, 0).core(1, 30, 1, 1)
+		},
+	},
+	{
+		name: "busy-link", limit: LimitLink, says: []string{"the link is the limit", "eth0 receives"},
+		build: func() *box {
+			b := newBox(8)
+			b.card("eth0", "i40e", 10000, 8, 8)
+			b.card("eth1", "i40e", 10000, 8, 8)
+			b.traffic("eth0", 1514, 101000, 100500, 99000, 100200, 102000, 98000, 101000, 100000).
+				traffic("eth1", 90, 52000, 50000, 49000, 50200, 51000, 49000, 50000, 50000).cores(71, 0, 1, 2, 3, 4, 5, 6, 7)
+			b.squeeze(300)
+			return b
+		},
+	},
+	{
+		name: "two-queues-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		says: []string{"cpu0 and cpu1 are full of softirq", "queues 0 and 1 of eth1 carry 92 % of the packets", "2 cores idle"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("eth0", "ixgbe", 10000, 4, 4)
+			b.card("eth1", "ixgbe", 10000, 4, 4)
+			return b.traffic("eth0", 400, 40000, 40000, 40000, 40000).traffic("eth1", 400, 120000, 121000, 10000, 11000).
+				cores(96, 0, 1).cores(12, 2, 3)
+		},
+	},
+	{
+		// A full link that has nothing to do with the full core.
+		name: "management-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		says: []string{"cpu3 is full of softirq", "queue 3 of eth1 carries 71 % of the packets"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("eth1", "ixgbe", 10000, 4, 4)
+			b.card("mgmt", "r8169", 100, 1, 1)
+			b.traffic("eth1", 800, 40000, 38000, 38000, 284000).traffic("mgmt", 60, 40).cores(11, 0, 1, 2).core(3, 97, 1, 0)
+			l := b.s.After.Links["mgmt"]
+			l.TxPackets, l.TxBytes = 81000, 81000*1514
+			b.s.After.Links["mgmt"] = l
+			return b
+		},
+	},
+	{
+		name: "rps-targets-full", check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1"},
+		says: []string{"cpu2 and cpu3 are full of softirq", "RPS hands the packets of eth0 to no other core"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("eth0", "igb", 1000, 2, 2).RPS = []string{"2-3", "2-3"}
+			b.traffic("eth0", 400, 80000, 81000).cores(40, 0, 1).cores(97, 2, 3)
+			for _, id := range []int{2, 3} {
+				b.s.After.Softnet[id] = Softnet{Processed: 805000, RPS: 800000, Squeezed: 2}
+			}
+			return b
+		},
+	},
+	{
+		name: "threaded-napi", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		says: []string{"cpu3 is full of receiving in threads", "queue 3 of eth1 carries 90 % of the packets", "3 cores idle"},
+		build: func() *box {
+			b := newBox(4)
+			on := true
+			b.card("eth1", "ixgbe", 10000, 4, 4).Threaded = &on
+			return b.traffic("eth1", 400, 10000, 10000, 10000, 270000).core(0, 2, 8, 0).core(1, 2, 8, 0).core(2, 2, 8, 0).core(3, 2, 96, 0)
+		},
+	},
+	{
+		name: "wireguard", check: "CPU-3", severity: Warning, limit: LimitBox, also: []string{"CPU-3"},
+		says: []string{"the kernel's threads fill cpu1", "queue 1 of eth0", "WireGuard (wg0)"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("eth0", "igc", 2500, 4, 4)
+			b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "wg0", Kind: "wireguard", Up: true, MTU: 1420})
+			return b.traffic("eth0", 1400, 20000, 21000, 20500, 20000).cores(14, 0, 2, 3).core(1, 12, 86, 1)
+		},
+	},
+	{
+		// Counters of 16 queues, of which 4 are in use, as ixgbe has them.
+		name: "busy-listed", check: "CPU-2", severity: Critical, limit: LimitBox, says: []string{"packets fill the box"}, also: []string{"CPU-2"},
+		build: func() *box {
+			b := newBox(4)
+			for _, name := range []string{"eth0", "eth1"} {
+				b.card(name, "ixgbe", 10000, 4, 63)
+				b.listed(name, 4, 15).traffic(name, 400, 90000, 91000, 89000, 90500)
+			}
+			return b.cores(96, 0, 1, 2, 3)
+		},
+	},
+	{
+		name: "busy-far", limit: LimitFar, says: []string{"the far end"},
+		build: func() *box {
+			b := newBox(4)
+			b.card("eth0", "ixgbe", 10000, 4, 4)
+			b.card("eth1", "ixgbe", 10000, 4, 4)
+			// One large flow makes its queue the largest, and no core is at its end.
+			b.traffic("eth0", 1100, 90000, 31000, 30500, 29800).traffic("eth1", 120, 20000, 21000, 60000, 20000)
+			b.core(0, 58, 2, 1).core(1, 33, 2, 2).core(2, 40, 2, 20).core(3, 30, 2, 2)
+			return b
+		},
+	},
+	{
+		name: "busy-programs", limit: LimitFar, says: []string{"programs fill cpu7"},
+		build: func() *box {
+			b := newBox(8)
+			b.card("eth0", "igc", 2500, 4, 4)
+			return b.traffic("eth0", 900, 12000, 11500, 12500, 12000).cores(24, 0, 1, 2, 3).core(7, 0, 3, 97)
+		},
+	},
+}
+
+// squeeze has all cores end rounds by their budget, as busy ones do.
+func (b *box) squeeze(n uint64) *box {
+	for _, c := range b.s.CPUs {
+		b.s.After.Softnet[c.ID] = Softnet{Processed: 105000, Squeezed: n}
+	}
+	return b
+}
+
+// listed has a card's driver count for queues that are not in use too.
+func (b *box) listed(name string, first, last int) *box {
+	for q := first; q <= last; q++ {
+		b.counted(name, fmt.Sprintf("rx_queue_%d_packets", q), 0)
+	}
+	return b
+}

@@ -1,0 +1,278 @@
+package doctor
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// nic is a physical device that is up, with what it did.
+type nic struct {
+	*Interface
+	link    Link
+	counted bool
+	queues  []queue // that receive, in order; nil where the driver does not say
+}
+
+// queue is a receive queue.
+type queue struct {
+	n       int
+	packets uint64
+	share   float64 // of the interface's packets
+	irq     int     // 0: unknown
+	cores   []int   // that serve it, the busiest first
+	burden  float64 // of the packets that the first of these takes
+	allowed []int   // that its interrupt may go to
+}
+
+func newNIC(v *view, i *Interface) nic {
+	n := nic{Interface: i}
+	n.link, n.counted = v.link(i.Name)
+	packets := v.queuePackets(i.Name)
+	v.dropUnused(i, packets)
+	if len(packets) == 0 && n.counted && i.queueCount() == 1 {
+		packets = map[int]uint64{0: n.link.RxPackets}
+	}
+	var sum uint64
+	for _, p := range packets {
+		sum += p
+	}
+	for _, id := range slices.Sorted(maps.Keys(packets)) {
+		q := queue{n: id, packets: packets[id]}
+		if sum > 0 {
+			q.share = float64(q.packets) / float64(sum)
+		}
+		if irq := v.irqOf(i, id); irq != nil {
+			q.irq, q.allowed = irq.Number, irq.allowed()
+			q.cores = v.served(irq)
+		}
+		n.queues = append(n.queues, q)
+	}
+	return n
+}
+
+// queueCount is how many receive queues are in use; 0: unknown.
+func (i *Interface) queueCount() int {
+	if c := i.Channels; c != nil && c.Combined+c.Rx > 0 {
+		return c.Combined + c.Rx
+	}
+	return i.RxQueues
+}
+
+// maxQueues is how many receive queues the device has; 0: unknown.
+func (i *Interface) maxQueues() int {
+	if i.Channels == nil {
+		return 0
+	}
+	return max(i.Channels.MaxCombined, i.Channels.MaxRx)
+}
+
+// queuePackets is what each receive queue took between the samples.
+func (v *view) queuePackets(name string) map[int]uint64 {
+	if !v.sampled {
+		return nil
+	}
+	packets := map[int]uint64{}
+	for key, now := range v.After.Statistics[name] {
+		then, known := v.Before.Statistics[name][key]
+		if n, ok := rxQueue(key); ok && known {
+			packets[n] += grown(now, then)
+		}
+	}
+	return packets
+}
+
+// dropUnused leaves out queues that are not in use: some drivers (ixgbe) count for
+// each queue that the card has. Where their number is not known, the last ones that
+// never counted anything are taken for such.
+func (v *view) dropUnused(i *Interface, packets map[int]uint64) {
+	if count := i.queueCount(); count > 0 {
+		maps.DeleteFunc(packets, func(n int, grew uint64) bool { return n >= count && grew == 0 })
+		return
+	}
+	ever := map[int]bool{}
+	for key, now := range v.countersOf(i.Name) {
+		if n, ok := rxQueue(key); ok && now > 0 {
+			ever[n] = true
+		}
+	}
+	last := -1
+	for n := range ever {
+		last = max(last, n)
+	}
+	if last >= 0 {
+		maps.DeleteFunc(packets, func(n int, _ uint64) bool { return n > last })
+	}
+}
+
+// countersOf are a card's own counters at the second sample.
+func (v *view) countersOf(name string) map[string]uint64 {
+	if !v.sampled {
+		return nil
+	}
+	return v.After.Statistics[name]
+}
+
+// queueOfIRQ finds a queue's number in an interrupt's name, behind the device's:
+// "eth1-TxRx-3", "virtio1-input.0", "mlx5_comp3@pci:…".
+var queueOfIRQ = regexp.MustCompile(`(?i)(?:tx-?rx|rx-?tx|rx|comp|input|queue|fp|-q?)[-_.]?(\d+)(?:@.*)?$`)
+
+// irqOf is the interrupt of a receive queue. A card without a number in its
+// interrupt's name has one queue.
+func (v *view) irqOf(i *Interface, queue int) *IRQ {
+	var only *IRQ
+	for k := range v.IRQs {
+		irq := &v.IRQs[k]
+		rest, ours := strings.CutPrefix(irq.Name, i.Name)
+		if !ours {
+			_, rest, ours = strings.Cut(irq.Name, "-"+i.Name)
+		}
+		if irq.Interface != i.Name && (irq.Interface != "" || !ours || rest != "" && !strings.ContainsAny(rest[:1], "-@_. ")) {
+			continue
+		}
+		if !ours {
+			rest = irq.Name
+		}
+		found := queueOfIRQ.FindStringSubmatch(rest)
+		switch lower := strings.ToLower(rest); {
+		case found == nil && queue == 0 && rest == "":
+			only = irq
+		case found == nil, strings.Contains(lower, "tx") && !strings.Contains(lower, "rx"), strings.Contains(lower, "output"):
+		case found[1] == strconv.Itoa(queue):
+			return irq
+		}
+	}
+	return only
+}
+
+// served are the cores that an interrupt went to, those with a tenth of it or
+// more; where it did not come, those that it may go to if these are few.
+func (v *view) served(irq *IRQ) (cores []int) {
+	counts := map[int]uint64{}
+	var sum uint64
+	if v.sampled {
+		for id, now := range v.After.IRQs[irq.Number] {
+			if n := grown(now, v.Before.IRQs[irq.Number][id]); n > 0 {
+				counts[id] = n
+				sum += n
+			}
+		}
+	}
+	for id, n := range counts {
+		if n*10 >= sum {
+			cores = append(cores, id)
+		}
+	}
+	if len(cores) > 0 {
+		slices.SortFunc(cores, func(a, b int) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+		return cores
+	}
+	if ids := irq.allowed(); len(ids) == 1 {
+		return ids
+	}
+	return nil
+}
+
+// allowed are the cores that an interrupt may go to, by what the hardware made of
+// the list where that is known.
+func (irq *IRQ) allowed() []int {
+	for _, list := range []string{irq.Effective, irq.Affinity} {
+		if ids, err := ParseCPUs(list); err == nil && len(ids) > 0 {
+			return ids
+		}
+	}
+	return nil
+}
+
+// active are the queues that take a part of the packets that is worth a core.
+func (n *nic) active() []*queue {
+	var all []*queue
+	for i := range n.queues {
+		if q := &n.queues[i]; q.share*float64(len(n.queues)) >= 0.25 && q.packets > 0 {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// largest is the queue with the most packets; nil if none has any.
+func (n *nic) largest() *queue {
+	var most *queue
+	for i := range n.queues {
+		if q := &n.queues[i]; q.packets > 0 && (most == nil || q.packets > most.packets) {
+			most = q
+		}
+	}
+	return most
+}
+
+// burdensome is the part of a core's packets from which on a queue counts as a
+// cause of the core's load.
+const burdensome = 0.25
+
+// weigh sets how much of its core's packets each queue brings.
+func (v *view) weigh() {
+	sum := map[int]uint64{}
+	each := func(do func(q *queue, core int)) {
+		for i := range v.nics {
+			for k := range v.nics[i].queues {
+				if q := &v.nics[i].queues[k]; len(q.cores) > 0 && q.packets > 0 {
+					do(q, q.cores[0])
+				}
+			}
+		}
+	}
+	each(func(q *queue, core int) { sum[core] += q.packets })
+	each(func(q *queue, core int) { q.burden = float64(q.packets) / float64(sum[core]) })
+}
+
+// grade is how much a queue's load matters, by the core that serves it. Where
+// nobody knows which core that is, a card that brings half of all packets is taken
+// for what fills a core.
+func (v *view) grade(n *nic, q *queue) (*core, Severity) {
+	if q != nil && len(q.cores) > 0 {
+		c := v.loaded(q)
+		return c, v.severe(c)
+	}
+	if q != nil && len(v.spreadable()) > 0 && v.part(n) >= 0.5 {
+		return nil, v.critical()
+	}
+	return nil, Notice
+}
+
+// part is the part of all received packets that a card brings.
+func (v *view) part(n *nic) float64 {
+	var sum uint64
+	for i := range v.nics {
+		sum += v.nics[i].link.RxPackets
+	}
+	if sum == 0 {
+		return 0
+	}
+	return float64(n.link.RxPackets) / float64(sum)
+}
+
+// loaded is the core that a queue takes a good part of; nil if it does not, or
+// nobody knows which.
+func (v *view) loaded(q *queue) *core {
+	if q == nil || len(q.cores) == 0 || q.burden < burdensome {
+		return nil
+	}
+	return v.core(q.cores[0])
+}
+
+// load is the busiest core that the device takes a good part of.
+func (v *view) load(n *nic) *core {
+	var most *core
+	for i := range n.queues {
+		if c := v.loaded(&n.queues[i]); c != nil && (most == nil || c.busy > most.busy) {
+			most = c
+		}
+	}
+	return most
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	pfStatus  = regexp.MustCompile(`^Status: (Enabled|Disabled)(?: for \d+ days \d\d:\d\d:\d\d)?(?:\s+Debug: \S+)?$`)
+	pfCounter = regexp.MustCompile(`^  ([a-z][a-z0-9 .()_/-]*?)\s{2,}(\d+)(?:\s+(\d+\.\d)/s)?$`)
+	pfLimit   = regexp.MustCompile(`^(states|src-nodes|frags|tables|table-entries|pktdelay-pkts|anchors)\s+hard limit\s+(\d+)$`)
+	pfTimeout = regexp.MustCompile(`^[a-z]+\.[a-z.]+\s+\d+(?:s| states)$`)
+	// Lines without a figure that matters here.
+	pfOther = regexp.MustCompile(`^(?:Hostid:\s+0x[0-9a-f]+|Checksum:\s+0x[0-9a-f]+|Interface Stats for \S+\s+IPv4\s+IPv6|` +
+		`  (?:Bytes|Packets) (?:In|Out)(?:\s+\d+\s+\d+)?|    (?:Passed|Blocked)\s+\d+\s+\d+|(?:Limit |Source Tracking )?Counters(?:\s+Total\s+Rate)?|--- -s[imt] ---)$`)
+	pfTable = regexp.MustCompile(`^(State|Source Tracking) Table\s+Total\s+Rate$`)
+)
+
+// readPF reads the output of pfctl -si, which may be followed by those of -sm and
+// -st.
+func readPF(text string) (*Snapshot, error) {
+	p := &PF{Counters: map[string]int{}}
+	section, began := "", false
+	for number, line := range lines(text) {
+		if !began {
+			status := pfStatus.FindStringSubmatch(line)
+			if status == nil {
+				return nil, errOther
+			}
+			p.Enabled, began = status[1] == "Enabled", true
+			continue
+		}
+		switch table, counter, limit := pfTable.FindStringSubmatch(line), pfCounter.FindStringSubmatch(line), pfLimit.FindStringSubmatch(line); {
+		case table != nil:
+			section = table[1]
+		case limit != nil:
+			if limit[1] == "states" {
+				p.StateLimit = whole(limit[2])
+			}
+		case pfOther.MatchString(line), pfTimeout.MatchString(line):
+			if strings.Contains(line, "Counters") {
+				section = strings.Fields(line)[0]
+			}
+		case counter != nil && section == "State":
+			if counter[1] == "current entries" {
+				p.States = whole(counter[2])
+			}
+		case counter != nil && section != "":
+			p.Counters[counter[1]] = whole(counter[2])
+		default:
+			return nil, fmt.Errorf("line %d: %q", number, line)
+		}
+	}
+	if section == "" {
+		return nil, errOther
+	}
+	return &Snapshot{PF: p}, nil
+}
+
+// whole is a number that a pattern found; one beyond the machine's is the largest.
+func whole(digits string) int {
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return int(^uint(0) >> 1)
+	}
+	return n
+}

@@ -1,0 +1,158 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+)
+
+func powerChecks() []Check {
+	return []Check{
+		{ID: "PWR-1", Title: "cores run below their speed", Reads: []string{"cpus.governor", "cpus.mhz"}, run: governor},
+		{ID: "PWR-2", Title: "idle cores sleep deeply", Reads: []string{"host.idle_states"}, run: sleeps},
+		{ID: "THR-1", Title: "the CPU is throttled by heat or power", Reads: []string{"throttle"}, run: throttled},
+		{ID: "MIT-1", Title: "mitigations of CPU faults cost cycles", Reads: []string{"host.mitigations"}, run: mitigations},
+	}
+}
+
+// ownPace are drivers whose governor "powersave" means that the CPU chooses, from
+// its slowest to its fastest.
+var ownPace = map[string]bool{"intel_pstate": true, "amd-pstate-epp": true, "amd_pstate": true, "amd-pstate": true}
+
+// governor judges busy cores only: an idle one does well to be slow.
+func governor(v *view) (o outcome) {
+	if len(v.CPUs) == 0 {
+		o.lacks(v, "cpus")
+		return o
+	}
+	if v.noCores(&o) {
+		return o
+	}
+	known := 0
+	var slow, pinned []*core
+	for i := range v.cores {
+		c := &v.cores[i]
+		if c.Governor == "" && c.MaxMHz == 0 {
+			continue
+		}
+		known++
+		if c.busy < working {
+			continue
+		}
+		switch {
+		case c.Governor == "powersave" && !ownPace[c.Scaling]:
+			pinned = append(pinned, c)
+		case c.Governor == "performance": // the clock is what heat, power and turbo leave
+		case c.MHz > 0 && c.MaxMHz > 0 && float64(c.MHz) < 0.7*float64(c.MaxMHz):
+			slow = append(slow, c)
+		}
+	}
+	if known == 0 {
+		if v.Host.Hypervisor {
+			o.absent = "a virtual machine: its host decides"
+			return o
+		}
+		o.lacks(v, "cpus.governor")
+		return o
+	}
+	remedy := Remedy{Command: "cpupower frequency-set -g performance", Text: "keep cores at their speed"}
+	if len(pinned) > 0 {
+		o.add(Finding{
+			Severity: Warning, Subject: cpuNames(pinned), core: -1,
+			Says:     fmt.Sprintf("%s %s busy at the lowest clock: governor powersave of %s", cpuNames(pinned), isAre(len(pinned)), orNone(pinned[0].Scaling)),
+			Evidence: clocks(pinned), Remedies: []Remedy{remedy}, Expect: "as many more packets as the clock is faster",
+		})
+	}
+	if len(slow) > 0 {
+		o.add(Finding{
+			Severity: Warning, Subject: cpuNames(slow), core: -1,
+			Says:     fmt.Sprintf("%s %s busy, and below 70 %% of the fastest clock (governor %s)", cpuNames(slow), isAre(len(slow)), orNone(slow[0].Governor)),
+			Evidence: clocks(slow), Remedies: []Remedy{remedy}, Expect: "as many more packets as the clock is faster",
+		})
+	}
+	return o
+}
+
+func clocks(cores []*core) (lines []string) {
+	for _, c := range cores {
+		lines = append(lines, fmt.Sprintf("%s: %d of %d MHz, governor %s, driver %s, %s busy", c.name(), c.MHz, c.MaxMHz, orNone(c.Governor), orNone(c.Scaling), percent(c.busy)))
+	}
+	return lines
+}
+
+func sleeps(v *view) (o outcome) {
+	if v.Host.IdleStates == nil {
+		if v.Host.Hypervisor {
+			o.absent = "a virtual machine: its host decides"
+			return o
+		}
+		o.lacks(v, "host.idle_states")
+		return o
+	}
+	s := v.deepest()
+	if s == nil || s.ExitUsec < 100 {
+		return o
+	}
+	o.add(Finding{
+		Severity: Notice, core: -1,
+		Says:     fmt.Sprintf("idle cores may sleep in %s, from which they wake after %d µs: the first packet after a pause waits, and a short ring may overflow", s.Name, s.ExitUsec),
+		Evidence: []string{fmt.Sprintf("idle state %s: %d µs to wake up", s.Name, s.ExitUsec)},
+		Remedies: []Remedy{{Command: "cpupower idle-set -D 50", Text: "switch off states that take longer than 50 µs; they save power, so only if RING-1 or delays ask for it"}},
+		Expect:   "steadier delays at low load",
+	})
+	return o
+}
+
+func throttled(v *view) (o outcome) {
+	if !v.sampled || v.After.Throttle == nil || v.Before.Throttle == nil {
+		if v.Host.Hypervisor {
+			o.absent = "a virtual machine: its host would know"
+			return o
+		}
+		o.lacks(v, "throttle")
+		return o
+	}
+	for _, id := range sortedKeys(v.After.Throttle) {
+		n := grown(v.After.Throttle[id], v.Before.Throttle[id])
+		if n == 0 {
+			continue
+		}
+		o.add(Finding{
+			Severity: max(Warning, v.severe(v.core(id))), Subject: fmt.Sprintf("cpu%d", id), core: id, weight: float64(n),
+			Says:     fmt.Sprintf("cpu%d was slowed down %d times in %s, by heat or by its power limit", id, n, seconds(v.Seconds)),
+			Evidence: []string{fmt.Sprintf("core_throttle_count of cpu%d grew by %d", id, n)},
+			Remedies: []Remedy{{Text: "see fans, dust, heat sink and the power limits of the BIOS"}},
+			Expect:   "the clock stays at its rate",
+			because:  "it is throttled by heat or power",
+		})
+	}
+	return o
+}
+
+// mitigations are named only where cores are full: elsewhere they cost nothing
+// that is missed. They stay on unless the owner of the box decides.
+func mitigations(v *view) (o outcome) {
+	if v.Host.Mitigations == nil {
+		o.lacks(v, "host.mitigations")
+		return o
+	}
+	if len(v.fullCores()) == 0 {
+		return o
+	}
+	var dear []string
+	for _, name := range sortedKeys(v.Host.Mitigations) {
+		if strings.HasPrefix(v.Host.Mitigations[name], "Mitigation") {
+			dear = append(dear, name+": "+v.Host.Mitigations[name])
+		}
+	}
+	if len(dear) == 0 {
+		return o
+	}
+	o.add(Finding{
+		Severity: Notice, core: -1,
+		Says:     "a core is full, and part of each packet's cost are mitigations of CPU faults",
+		Evidence: dear,
+		Remedies: []Remedy{{Text: "they protect against programs on this box; whether a router without foreign programs needs them is its owner's decision (mitigations= of the kernel's command line). XDP makes fewer of the calls that they make dear"}},
+		Expect:   "up to a third more packets in the stack, less in XDP; measure with weir bench forward",
+	})
+	return o
+}

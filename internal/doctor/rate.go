@@ -1,0 +1,47 @@
+package doctor
+
+import (
+	"fmt"
+
+	"weir/internal/quantity"
+)
+
+// rate writes packets between the samples as a rate.
+func (v *view) rate(packets uint64) string { return packetRate(packets, v.Seconds) }
+
+func packetRate(packets uint64, seconds float64) string {
+	return quantity.Short(float64(packets)/seconds) + " packets/s"
+}
+
+// bitRate writes "9.41 Gbit/s".
+func bitRate(bits float64) string {
+	for _, u := range []struct {
+		factor float64
+		unit   string
+	}{{1e9, "Gbit/s"}, {1e6, "Mbit/s"}, {1e3, "kbit/s"}} {
+		if bits >= u.factor*0.9995 {
+			return quantity.Digits(bits/u.factor, 3) + " " + u.unit
+		}
+	}
+	return fmt.Sprintf("%.0f bit/s", bits)
+}
+
+// framing is what each frame takes on the wire besides what interfaces count:
+// preamble and start 8, frame check sequence 4, gap 12 bytes (IEEE 802.3).
+const framing = 24
+
+// wire is how full a link is in its fuller direction: a share of its speed. ok is
+// false where speed or counters are not known.
+func (n *nic) wire(seconds float64) (share float64, sends, ok bool) {
+	if !n.counted || n.Mbit <= 0 || seconds <= 0 {
+		return 0, false, false
+	}
+	use := func(bytes, packets uint64) float64 {
+		return float64(bytes+framing*packets) * 8 / seconds / (float64(n.Mbit) * 1e6)
+	}
+	rx, tx := use(n.link.RxBytes, n.link.RxPackets), use(n.link.TxBytes, n.link.TxPackets)
+	if tx > rx {
+		return tx, true, true
+	}
+	return rx, false, true
+}

@@ -1,0 +1,118 @@
+package doctor
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"regexp"
+)
+
+// Redact replaces every address of a snapshot by a stand-in: the same one for the
+// same address, so that what belongs together still does, from blocks that belong
+// to nobody (RFC 2544's 198.18.0.0/15, RFC 3849's 2001:db8::/32, MAC addresses of
+// local administration). Lengths of prefixes, names of interfaces, and whether an
+// address is private, are kept.
+func Redact(s *Snapshot) {
+	r := redactor{addresses: map[netip.Addr]netip.Addr{}, macs: map[string]string{}}
+	for i := range s.Interfaces {
+		n := &s.Interfaces[i]
+		for k, p := range n.Addresses {
+			n.Addresses[k] = netip.PrefixFrom(r.address(p.Addr()), p.Bits())
+		}
+		n.MAC = r.mac(n.MAC)
+	}
+	for i := range s.Routes {
+		if g := s.Routes[i].Gateway; g.IsValid() {
+			s.Routes[i].Gateway = r.address(g)
+		}
+	}
+	for name, value := range s.Sysctls {
+		if named[name] {
+			value = "redacted"
+		}
+		s.Sysctls[name] = r.text(value)
+	}
+	for name, why := range s.Unreadable {
+		s.Unreadable[name] = r.text(why)
+	}
+	s.Host.Machine = r.text(s.Host.Machine)
+	s.Redacted = true
+}
+
+// named are sysctls that name the machine.
+var named = map[string]bool{"kernel.hostname": true, "kernel.domainname": true, "kern.hostname": true, "kern.hostuuid": true, "kernel.random.boot_id": true}
+
+// redactor remembers the stand-ins.
+type redactor struct {
+	addresses map[netip.Addr]netip.Addr
+	macs      map[string]string
+}
+
+// address gives private addresses private stand-ins. Those that mean the same on
+// every machine stay.
+func (r *redactor) address(a netip.Addr) netip.Addr {
+	plain := a.WithZone("")
+	if plain.IsUnspecified() || plain.IsLoopback() {
+		return a
+	}
+	if known, ok := r.addresses[plain]; ok {
+		return known
+	}
+	n := uint32(len(r.addresses) + 1)
+	var stand netip.Addr
+	switch {
+	case plain.Is4() && plain.IsPrivate():
+		stand = v4(10, n)
+	case plain.Is4():
+		stand = v4(198, 18<<16|n&0x1ffff)
+	case plain.IsLinkLocalUnicast():
+		stand = v6([]byte{0xfe, 0x80}, n)
+	case plain.IsPrivate():
+		stand = v6([]byte{0xfd, 0}, n)
+	default:
+		stand = v6([]byte{0x20, 0x01, 0x0d, 0xb8}, n)
+	}
+	r.addresses[plain] = stand
+	return stand
+}
+
+func v4(first byte, rest uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte{first, byte(rest >> 16), byte(rest >> 8), byte(rest)})
+}
+
+func v6(head []byte, n uint32) netip.Addr {
+	var b [16]byte
+	copy(b[:], head)
+	binary.BigEndian.PutUint32(b[12:], n)
+	return netip.AddrFrom16(b)
+}
+
+// mac gives stand-ins that no maker of cards has.
+func (r *redactor) mac(mac string) string {
+	if mac == "" || mac == "00:00:00:00:00:00" {
+		return mac
+	}
+	if known, ok := r.macs[mac]; ok {
+		return known
+	}
+	n := len(r.macs) + 1
+	r.macs[mac] = fmt.Sprintf("02:00:00:00:%02x:%02x", n>>8&0xff, n&0xff)
+	return r.macs[mac]
+}
+
+var (
+	macText     = regexp.MustCompile(`(?i)\b[0-9a-f]{2}(?::[0-9a-f]{2}){5}\b`)
+	addressText = regexp.MustCompile(`(?i)\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}\b`)
+)
+
+// text replaces addresses inside of a text; what only looks like one stays.
+func (r *redactor) text(text string) string {
+	text = macText.ReplaceAllStringFunc(text, r.mac)
+	return addressText.ReplaceAllStringFunc(text, func(word string) string {
+		a, err := netip.ParseAddr(word)
+		if err != nil {
+			return word
+		}
+		return r.address(a).String()
+	})
+}

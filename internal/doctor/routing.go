@@ -1,0 +1,117 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// routes reports whether an interface forwards packets of a family, "ipv4" or
+// "ipv6"; known is false where no sysctl says.
+func (v *view) routes(family string) (on, known bool) {
+	for name, value := range v.Sysctls {
+		device, isConf := strings.CutPrefix(name, "net."+family+".conf.")
+		device, isSwitch := strings.CutSuffix(device, ".forwarding")
+		if name != "net."+family+".ip_forward" && (!isConf || !isSwitch || device == "lo" || device == "default") {
+			continue
+		}
+		known = true
+		on = on || strings.TrimSpace(value) == "1"
+	}
+	return on, known
+}
+
+// forwardingOff judges the families apart. weir's programs ask the kernel for the
+// way too, which answers nothing for an interface that does not forward.
+func forwardingOff(v *view) (o outcome) {
+	if v.Sysctls == nil {
+		o.lacks(v, "sysctls")
+		return o
+	}
+	names := v.routed()
+	if len(names) < 2 {
+		o.absent = "fewer than two interfaces that route are up: no router"
+		return o
+	}
+	for _, family := range []struct{ name, key, setting string }{
+		{"IPv4", "ipv4", "net.ipv4.ip_forward"}, {"IPv6", "ipv6", "net.ipv6.conf.all.forwarding"},
+	} {
+		wanted := v.wants(family.key)
+		on, known := v.routes(family.key)
+		switch {
+		case !known && wanted:
+			o.lacks(v, "sysctls."+family.setting)
+		case wanted && !on:
+			o.add(v.notForwarded(family.name, family.setting, names))
+		}
+	}
+	return o
+}
+
+func (v *view) notForwarded(family, setting string, names []string) Finding {
+	f := Finding{
+		Severity: Notice, core: -1,
+		Says:     fmt.Sprintf("forwarding of %s is off: none of its packets goes from one interface to another", family),
+		Evidence: []string{setting + " = 0, and no interface has forwarding on", "interfaces: " + strings.Join(names, ", ")},
+		Remedies: []Remedy{
+			{Command: "weir run", Text: "weir switches it on, behind its rules"},
+			{Command: "sysctl -w " + setting + "=1", Text: "without weir, if this is to be a router: forwards everything that no other filter drops"},
+		},
+		Expect: "the box routes " + family,
+	}
+	if v.Weir != nil { // it switched forwarding on, and somebody switched it off
+		f.Severity = Critical
+		f.Says += ", although weir runs"
+		f.Remedies = []Remedy{{Command: "sysctl -w " + setting + "=1", Text: "weir had switched it on: find what switched it off (UNDO-1 names the usual services)"}}
+	}
+	return f
+}
+
+// wants reports whether the box has to do with a family: two of its interfaces
+// have an address that is not of their link alone. Where no address was read, or
+// weir runs and IPv6 is not it, it is IPv4.
+func (v *view) wants(family string) bool {
+	addressed, any := 0, false
+	for i := range v.Interfaces {
+		d := &v.Interfaces[i]
+		any = any || d.Kind != "loopback" && len(d.Addresses) > 0
+		if d.Up && d.Kind != "loopback" && slices.ContainsFunc(d.Addresses, func(p netip.Prefix) bool {
+			return p.Addr().Is4() == (family == "ipv4") && !p.Addr().IsLinkLocalUnicast()
+		}) {
+			addressed++
+		}
+	}
+	if !any {
+		return family == "ipv4"
+	}
+	return addressed > 1 || family == "ipv4" && v.Weir != nil && !v.wants("ipv6")
+}
+
+// routed are the interfaces between which a router forwards: no ports of a bridge
+// or a bond, but these; where only sysctls were read, those that have some.
+func (v *view) routed() (names []string) {
+	for i := range v.Interfaces {
+		switch d := &v.Interfaces[i]; {
+		case !d.Up || d.Master != "":
+		case d.Kind == "physical", d.Kind == "vlan", d.Kind == "ppp", d.Kind == "wireguard", (d.Kind == "bridge" || d.Kind == "bond") && v.hasPort(d.Name):
+			names = append(names, d.Name)
+		}
+	}
+	if v.Interfaces != nil {
+		return names
+	}
+	for _, key := range sortedKeys(v.Sysctls) {
+		name, isConf := strings.CutPrefix(key, "net.ipv4.conf.")
+		name, isSwitch := strings.CutSuffix(name, ".forwarding")
+		if isConf && isSwitch && name != "all" && name != "default" && name != "lo" {
+			names = append(names, strings.ReplaceAll(name, "/", "."))
+		}
+	}
+	return names
+}
+
+// hasPort reports whether a card is a port of a bridge or bond.
+func (v *view) hasPort(master string) bool {
+	return slices.ContainsFunc(v.nics, func(n nic) bool { return n.Master == master })
+}

@@ -1,0 +1,47 @@
+package doctor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// errOther is returned by a reader of one form for text of another.
+var errOther = errors.New("another form")
+
+// sources are the forms besides bundles, by what prints them.
+var sources = []struct {
+	name string
+	read func(text string) (*Snapshot, error)
+}{
+	{"sysctl -a", readSysctls},
+	{"pfctl -si", readPF},
+	{"fw ctl affinity -l and cpmq get -v", readSplit},
+}
+
+// Read reads a snapshot from a bundle, compressed or not, or from what sysctl -a
+// (Linux, FreeBSD), pfctl -si, or Check Point's fw ctl affinity -l and cpmq get -v
+// print. The error wraps [ErrForeign] if it is none of these, or is one with a line
+// that does not belong there.
+func Read(r io.Reader) (*Snapshot, error) {
+	text, err := readAll(r)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
+		return parseBundle(text)
+	}
+	for _, form := range sources {
+		s, err := form.read(string(text))
+		if errors.Is(err, errOther) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w as the output of %s: %w", ErrForeign, form.name, err)
+		}
+		s.Format, s.Version, s.Source = Format, Version, form.name+s.Source
+		return s, nil
+	}
+	return nil, fmt.Errorf("%w: neither a bundle of weir doctor, nor the output of sysctl -a, of pfctl -si, or of fw ctl affinity -l and cpmq get -v", ErrForeign)
+}

@@ -1,0 +1,198 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/testenv"
+)
+
+const splitText = `Active ixgbe interfaces:
+
+eth4 [On]
+
+The rx_num for ixgbe is: 2 (default)
+
+multi-queue affinity for ixgbe interfaces:
+
+
+irq | cpu | queue
+
+
+210 0 TxRx-0
+
+218 2 TxRx-1
+
+Running fw ctl affinity -l now shows the following:
+
+eth3: CPU 0
+
+fw_0: CPU 5
+
+fw_1: CPU 7
+
+fw_2: CPU 3
+
+fw_3: CPU 1
+
+fw_4: CPU 4
+
+fw_5: CPU 6
+
+Interface eth4: has multi queue enabled`
+
+// TestSplit reads the two tables.
+func TestSplit(t *testing.T) { judgeSplit(t, splitText) }
+
+// TestSplitInProse reads them from the page that they stand in.
+func TestSplitInProse(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(testenv.Shared(t, "documents"), "004_*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	judgeSplit(t, string(text))
+}
+
+func judgeSplit(t *testing.T, text string) {
+	t.Helper()
+	r := examine(t, text)
+	const want = "cpu0 does the work of queue 0 of eth4 and eth3, so it fills first: 2 of 8 cores receive, and 6 run firewall instances"
+	if v := r.Verdict; v.Check != "SPLIT-1" || v.Severity != Warning || v.Sentence != want {
+		t.Errorf("%+v", v)
+	}
+	wantTable := []string{
+		"cpu0: queue 0 of eth4, eth3", "cpu1: fw_3", "cpu2: queue 1 of eth4", "cpu3: fw_2", "cpu4: fw_4", "cpu5: fw_0", "cpu6: fw_5", "cpu7: fw_1",
+	}
+	if diff := cmp.Diff(wantTable, r.Findings[0].Evidence); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func examine(t *testing.T, text string) *Report {
+	t.Helper()
+	s, err := Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Examine(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func findingOf(r *Report, id string) *Finding {
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == id })
+	if i < 0 {
+		return nil
+	}
+	return &r.Findings[i]
+}
+
+const pfText = `Status: Enabled for 3 days 04:05:06              Debug: err
+
+Hostid:   0x1234abcd
+Checksum: 0xc52f181a29e81c7d83300aac4e4003ce
+
+Interface Stats for em0               IPv4             IPv6
+  Bytes In                          123456                0
+  Packets In
+    Passed                             100                0
+    Blocked                            100                0
+
+State Table                          Total             Rate
+  current entries                    %d               
+  half-open tcp                          1               
+  searches                           12345            0.0/s
+  inserts                              678            0.0/s
+Counters
+  match                                700            0.0/s
+  memory                               %d            0.0/s
+`
+
+func TestPF(t *testing.T) {
+	for _, c := range []struct {
+		states, memory int
+		limit          string
+		says           string
+		severity       Severity
+	}{
+		{42, 0, "states        hard limit   100000\ntables        hard limit     1000\n", "Nothing was found", Notice},
+		{99000, 0, "--- -sm ---\nstates        hard limit   100000\n--- -st ---\ntcp.first                   120s\nadaptive.start            60000 states\n", "99,000 of 100,000 (99 %)", Critical},
+		{42, 7, "", "pf has dropped 7 packets", Warning},
+	} {
+		r := examine(t, fmt.Sprintf(pfText, c.states, c.memory)+c.limit)
+		if !strings.Contains(r.Verdict.Sentence, c.says) || r.Verdict.Severity != c.severity {
+			t.Errorf("%+v", r.Verdict)
+		}
+		i := slices.IndexFunc(r.Checks, func(j Judged) bool { return j.ID == "PF-1" })
+		if c.limit == "" != (len(r.Checks[i].Why) > 0) {
+			t.Errorf("limits %q: %+v", c.limit, r.Checks[i])
+		}
+	}
+}
+
+func TestSysctls(t *testing.T) {
+	linux := examine(t, "kernel.osrelease = 6.12.1\nsysctl: permission denied on key 'fs.protected_fifos'\nkernel.domainname =\nnet.ipv4.ip_forward = 0\n"+
+		"net.ipv4.conf.lan0.forwarding = 0\nnet.ipv4.conf.wan0/7.forwarding = 0\nnet.ipv4.conf.all.forwarding = 0\n")
+	if f := findingOf(linux, "FWD-1"); f == nil || f.Severity != Notice || !strings.Contains(strings.Join(f.Evidence, " "), "lan0, wan0.7") {
+		t.Errorf("%+v", linux.Verdict)
+	}
+	bsd := examine(t, "kern.osrelease: 12.3-STABLE\nnet.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 1\nnet.inet.ip.intr_queue_drops: 812\nnet.inet.ip.intr_queue_maxlen: 256\n"+
+		"dev.ix.0.%desc: Intel(R) PRO/10GbE\ndev.ix.0.queue0.rx_packets: 9000000\ndev.ix.0.queue1.rx_packets: 100000\nhw.pci.enable_msix: 0\n")
+	for _, id := range []string{"BSD-1", "BSD-2", "BSD-3"} {
+		if findingOf(bsd, id) == nil {
+			t.Errorf("no %s in %+v", id, bsd.Findings)
+		}
+	}
+	good := examine(t, "net.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 0\nnet.inet6.ip6.forwarding: 1\nnet.inet6.ip6.redirect: 0\n")
+	if len(good.Findings) > 0 {
+		t.Errorf("%+v", good.Findings)
+	}
+	for release, want := range map[string]int{"13.2-RELEASE": 2, "14.1-RELEASE-p3": 1, "15.0-CURRENT": 1, "": 1} {
+		text := "net.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 1\nnet.inet6.ip6.forwarding: 1\nnet.inet6.ip6.redirect: 1\n"
+		if release != "" {
+			text += "kern.osrelease: " + release + "\n"
+		}
+		r := examine(t, text)
+		judged := r.Checks[slices.IndexFunc(r.Checks, func(j Judged) bool { return j.ID == "BSD-1" })]
+		if len(r.Findings) != want || (len(judged.Why) > 0) != (release == "") {
+			t.Errorf("FreeBSD %q: want %d findings: %+v, %+v", release, want, r.Findings, judged)
+		}
+	}
+	full := examine(t, "net.netfilter.nf_conntrack_count = 250000\nnet.netfilter.nf_conntrack_max = 262144\nnet.netfilter.nf_conntrack_buckets = 262144\n")
+	if f := findingOf(full, "CT-1"); f == nil || f.Severity != Warning {
+		t.Errorf("%+v", full.Findings)
+	}
+}
+
+// What is one of the forms but for one line is refused whole.
+func TestAlmost(t *testing.T) {
+	for name, text := range map[string]string{
+		"sysctls of two systems": "net.ipv4.ip_forward = 1\nkern.osrelease: 12.3\n",
+		"sysctls and a word":     "net.ipv4.ip_forward = 1\nhello\n",
+		"no sysctl":              "net.ipv4.ip_forward 1\n",
+		"a table and a word":     strings.Replace(splitText, "fw_2: CPU 3", "fw_2: CPU three", 1),
+		"a queue of nobody":      strings.Replace(splitText, "eth4 [On]", "eth4 [Off]", 1),
+		"another title":          strings.Replace(splitText, "irq | cpu | queue", "irq, cpu, queue", 1),
+		"pf and a word":          fmt.Sprintf(pfText, 1, 0) + "whatever\n",
+		"pf without its table":   "Status: Enabled for 3 days 04:05:06              Debug: err\n",
+		"iperf":                  "[  3]  0.0-59.9 sec   402 GBytes  57.7 Gbits/sec\n",
+		"prose":                  "The verdict is: the router is slow.\n",
+	} {
+		if s, err := Read(strings.NewReader(text)); !errors.Is(err, ErrForeign) {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package doctor
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// rxPackets are the names that drivers have for the packets of one receive
+// queue, in ethtool -S. Where a driver splits them, the parts add up.
+var rxPackets = []*regexp.Regexp{
+	regexp.MustCompile(`^rx_queue_(\d+)_packets$`),                         // igb igc ixgbe ice virtio_net hv_netvsc
+	regexp.MustCompile(`^rx-(\d+)\.(?:rx_)?packets$`),                      // i40e iavf sfc
+	regexp.MustCompile(`^rx_?q?(\d+)_(?:packets|pkts)$`),                   // mlx4 mlx5 ionic
+	regexp.MustCompile(`^\[(\d+)\]: rx_(?:ucast|mcast|bcast)_packets$`),    // bnxt
+	regexp.MustCompile(`^queue_(\d+)_rx_cnt$`),                             // ena
+	regexp.MustCompile(`^rxq_?(\d+)(?:: rx_pkts|_packets|\.packets)$`),     // be2net
+	regexp.MustCompile(`^rvec_(\d+)_rx_pkts$`),                             // nfp
+	regexp.MustCompile(`^(\d+): rcv_pkts$`),                                // qede
+	regexp.MustCompile(`^rx_packets\[(\d+)\]$`),                            // gve
+	regexp.MustCompile(`^Queue\[(\d+)\] InPackets$`),                       // atlantic
+	regexp.MustCompile(`^q(\d+)_rx_pkt_n$`),                                // stmmac
+	regexp.MustCompile(`^\[rxq (\d+)\]: packets$|^rx_ring_(\d+)_packets$`), // others
+}
+
+// rxQueue is the queue that a statistic counts the packets of.
+func rxQueue(name string) (n int, ok bool) {
+	for _, form := range rxPackets {
+		for i, text := range form.FindStringSubmatch(name) {
+			if i == 0 || text == "" {
+				continue
+			}
+			n, err := strconv.Atoi(text)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// Statistics by which drivers count what found no room: the ring was empty of
+// descriptors, or the card's own memory full.
+var noRoom = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_]?(?:missed(?:_errors)?|no_buffer(?:_count)?|no_dma_resources|out_of_buffer|fifo_errors|over_errors|discards_phy|buf_discard|` +
+	`queue_\d+_drops|queue_\d+_alloc_fail.*|no_buf.*|overruns?|overrun_errors|dropped_no_desc.*)$|^rx_dropped\.nic$|^port\.rx_dropped$|^\[\d+\]: rx_discards$`)
+
+// Statistics that some drivers have besides: the packet waits in the card's own
+// memory, or the buffer is asked for again. They stand for a loss only where
+// nothing counts the lost packets themselves.
+var (
+	mayWait = regexp.MustCompile(`(?i)no_buf|alloc_fail`)
+	missed  = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_]?(?:missed(?:_errors)?|no_dma_resources|out_of_buffer)$`)
+)
+
+// queueDrops is what virtio_net calls the drops of a queue. They hold what an XDP
+// program dropped, which a counter beside it says (virtnet_poll, receive_buf).
+var (
+	queueDrops  = regexp.MustCompile(`^(rx_queue_\d+_)drops$`)
+	queueNumber = regexp.MustCompile(`\d+`)
+)
+
+// roomless are the packets that the card had no room for. Several counters may
+// count the same packet, so the largest is taken; those of the queues add up.
+func (v *view) roomless(name string) (most uint64, counter string) {
+	now, then := v.After.Statistics[name], v.Before.Statistics[name]
+	exact := slices.ContainsFunc(sortedKeys(now), missed.MatchString)
+	sums := map[string]uint64{}
+	for _, key := range sortedKeys(now) {
+		before, known := then[key]
+		if !known || !noRoom.MatchString(key) || exact && mayWait.MatchString(key) {
+			continue
+		}
+		lost := grown(now[key], before)
+		if queue := queueDrops.FindStringSubmatch(key); queue != nil {
+			byXDP := queue[1] + "xdp_drops"
+			lost -= min(lost, grown(now[byXDP], then[byXDP]))
+		}
+		sums[queueNumber.ReplaceAllString(key, "*")] += lost
+	}
+	for _, key := range sortedKeys(sums) {
+		if sums[key] > most {
+			most, counter = sums[key], key
+		}
+	}
+	return most, counter
+}
+
+// lost is the same, where the kernel's own counters of the link may say more.
+func (v *view) lost(n *nic) (lost uint64, counter string) {
+	lost, counter = v.roomless(n.Name)
+	if most := max(n.link.RxMissed, n.link.RxFIFO); most > lost {
+		return most, "rx_missed_errors"
+	}
+	return lost, counter
+}
+
+var (
+	pauseIn  = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_](?:flow_control_xoff|link_xoff(?:_rx)?|lxoff|pause|pause_ctrl_phy|pause_frames|xoff.*|global_pause|mac_pause.*)$|^link_xoff_rx$|^port\.link_xoff_rx$`)
+	pauseOut = regexp.MustCompile(`(?i)^(?:port\.)?tx[-_](?:flow_control_xoff|link_xoff(?:_tx)?|lxoff|pause|pause_ctrl_phy|pause_frames|xoff.*|global_pause|mac_pause.*)$|^link_xoff_tx$|^port\.link_xoff_tx$`)
+	// Errors of XDP_REDIRECT and XDP_TX, by driver.
+	xdpErrors = regexp.MustCompile(`(?i)xdp.*(?:redirect|tx|xmit).*(?:err|fail|drop|full)|(?:redirect|xdp).*err`)
+)

@@ -1,0 +1,105 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+)
+
+func systemChecks() []Check {
+	return []Check{
+		{ID: "IRQ-4", Title: "irqbalance moves interrupts", Reads: []string{"services", "irqs"}, run: balancer},
+		{ID: "UNDO-1", Title: "a service may undo settings", Reads: []string{"services"}, run: undoers},
+		{ID: "NAPI-1", Title: "receiving runs in threads of its own", Reads: []string{"interfaces.threaded_napi"}, run: threads},
+		{ID: "COST-1", Title: "doctor itself was held up", Reads: []string{"seconds", "wished_seconds", "cost"}, run: heldUp},
+	}
+}
+
+func balancer(v *view) (o outcome) {
+	if v.Services == nil {
+		o.lacks(v, "services")
+		return o
+	}
+	if !slices.Contains(v.Services, "irqbalance") {
+		return o
+	}
+	o.add(Finding{
+		Severity: Notice, core: -1,
+		Says:     "irqbalance runs: it moves interrupts every 10 s by their load, and knows nothing of queues that belong together",
+		Evidence: []string{"program irqbalance runs"},
+		Remedies: []Remedy{{Command: "systemctl disable --now irqbalance", Text: "before you set affinities by hand, else it takes them back"}},
+		Expect:   "affinities stay as they were set",
+	})
+	return o
+}
+
+// meddlers are services that set what an admin, or weir tune, may have set.
+var meddlers = map[string]string{
+	"tuned":            "applies its profile's sysctls, governor and offloads at its start and at changes of hardware",
+	"NetworkManager":   "sets MTU, offloads and addresses of the interfaces that it manages each time they come up",
+	"systemd-networkd": "sets forwarding, accept_ra and MTU of the interfaces that it manages each time they come up",
+}
+
+func undoers(v *view) (o outcome) {
+	if v.Services == nil {
+		o.lacks(v, "services")
+		return o
+	}
+	for _, s := range v.Services {
+		if what := meddlers[s]; what != "" {
+			o.add(Finding{
+				Severity: Notice, core: -1, Subject: s,
+				Says:     fmt.Sprintf("%s runs: it %s", s, what),
+				Evidence: []string{"program " + s + " runs"},
+				Remedies: []Remedy{{Text: "say there what you want to last, or leave the router's interfaces out of its hands"}},
+				Expect:   "settings last over a change of link",
+			})
+		}
+	}
+	return o
+}
+
+// threads matter where a core is full: a thread can move to an idle core, a
+// softirq cannot.
+func threads(v *view) (o outcome) {
+	if v.noNICs(&o) {
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		if n.Threaded == nil {
+			o.lacks(v, "interfaces."+n.Name+".threaded_napi")
+			continue
+		}
+		c := v.load(n)
+		if *n.Threaded || n.queueCount() != 1 || c == nil || c.busy < full || !c.forwards() {
+			continue
+		}
+		o.add(Finding{
+			Severity: Notice, Subject: n.Name, core: c.ID,
+			Says:     fmt.Sprintf("%s has one queue and fills %s: its receiving could run in a thread that the scheduler moves", n.Name, c.name()),
+			Evidence: []string{n.Name + ": threaded NAPI is off", c.line()},
+			Remedies: []Remedy{{Command: "echo 1 > /sys/class/net/" + n.Name + "/threaded", Text: "run it in a thread, so that programs and other interrupts do not share its core"}},
+			Expect:   "the core's time is all for packets; a queue still uses one core",
+		})
+	}
+	return o
+}
+
+// heldUp takes it for a finding that doctor itself waited for the processor: on a
+// saturated box programs get no time (a stall of 53 s has been seen).
+func heldUp(v *view) (o outcome) {
+	if v.Wished <= 0 || v.Seconds <= 0 {
+		o.lacks(v, "seconds and wished_seconds")
+		return o
+	}
+	if late := v.Seconds - v.Wished; late >= 1 && v.Seconds >= 1.5*v.Wished {
+		o.add(Finding{
+			Severity: Warning, core: -1, weight: late,
+			Says:     fmt.Sprintf("doctor asked for %s and got the processor back after %s: programs on this box get no time", seconds(v.Wished), seconds(v.Seconds)),
+			Evidence: []string{fmt.Sprintf("%s late", seconds(late))},
+			Remedies: []Remedy{{Text: "leave a core to programs: take it out of the interrupts' affinity"}},
+			Expect:   "logins, routing daemons and weir's own commands answer under load",
+		})
+	}
+	return o
+}

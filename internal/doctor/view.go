@@ -1,0 +1,244 @@
+package doctor
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// view is a snapshot with what follows from its two samples.
+type view struct {
+	*Snapshot
+	sampled bool // there are two samples with a time between them
+	cores   []core
+	nics    []nic // physical devices that are up
+}
+
+// core is how one core spent the time between the samples, in shares of it.
+type core struct {
+	CPU
+	busy, softirq, irq, user, system, steal float64
+	processed, dropped, squeezed            uint64
+	received                                uint64 // packets that others gave it (RPS)
+
+	threads float64 // system time in which threaded NAPI worked on packets
+}
+
+// Shares of a core's time from which on it is called full, busy, at work and
+// idle. Full leaves room for what sampling ticks misses; below busy a core has room
+// for the peaks of an uneven load; a core that is idle for four fifths has room for
+// a queue.
+const (
+	full    = 0.90
+	busy    = 0.80
+	working = 0.60
+	quiet   = 0.20
+)
+
+// network is the share of the core's time that packets took.
+func (c *core) network() float64 { return c.softirq + c.irq + c.threads }
+
+// inKernel reports whether the kernel's threads, rather than programs, take what
+// packets leave of the core: programs' calls take system time too, beside their own.
+func (c *core) inKernel() bool { return c.system >= 4*c.user && c.system >= c.busy/2 }
+
+// forwards reports whether packets, rather than programs, fill the core.
+func (c *core) forwards() bool {
+	return c.network() >= c.busy/2 || c.network()+c.system >= 0.75*c.busy && c.user < c.busy/4 && c.network() >= c.busy/4
+}
+
+func newView(s *Snapshot) *view {
+	v := &view{Snapshot: s, sampled: s.Before != nil && s.After != nil && s.Seconds > 0}
+	if v.sampled {
+		v.cores = coresOf(s)
+	}
+	for i := range s.Interfaces {
+		if n := &s.Interfaces[i]; n.Kind == "physical" && n.Up {
+			v.nics = append(v.nics, newNIC(v, n))
+		}
+	}
+	v.weigh()
+	v.bookThreads()
+	return v
+}
+
+// bookThreads counts the system's time as that of packets where cards receive in
+// threads (napi_threaded_poll), which may run on any core.
+func (v *view) bookThreads() {
+	threaded := slices.ContainsFunc(v.nics, func(n nic) bool { return n.Threaded != nil && *n.Threaded && n.link.RxPackets > 0 })
+	for i := range v.cores {
+		if c := &v.cores[i]; threaded && c.inKernel() {
+			c.threads = c.system
+		}
+	}
+}
+
+func coresOf(s *Snapshot) []core {
+	facts := map[int]CPU{}
+	for _, c := range s.CPUs {
+		facts[c.ID] = c
+	}
+	var all []core
+	for _, id := range slices.Sorted(maps.Keys(s.After.CPUs)) {
+		before, known := s.Before.CPUs[id]
+		if !known {
+			continue // it has just come online
+		}
+		c := core{CPU: facts[id]}
+		c.ID = id
+		c.spend(before, s.After.CPUs[id])
+		a, b := s.After.Softnet[id], s.Before.Softnet[id]
+		c.processed, c.dropped = wrapped(a.Processed, b.Processed), wrapped(a.Dropped, b.Dropped)
+		c.squeezed, c.received = wrapped(a.Squeezed, b.Squeezed), wrapped(a.RPS, b.RPS)
+		all = append(all, c)
+	}
+	return all
+}
+
+// spend sets the shares. The kernel corrects idle time backwards at times.
+func (c *core) spend(before, after CPUTimes) {
+	user := grown(after.User, before.User) + grown(after.Nice, before.Nice)
+	system := grown(after.System, before.System)
+	idle := grown(after.Idle, before.Idle) + grown(after.IOWait, before.IOWait)
+	irq, softirq := grown(after.IRQ, before.IRQ), grown(after.Softirq, before.Softirq)
+	steal := grown(after.Steal, before.Steal)
+	total := float64(user + system + idle + irq + softirq + steal)
+	if total == 0 {
+		return
+	}
+	share := func(n uint64) float64 { return float64(n) / total }
+	c.busy = 1 - share(idle)
+	c.user, c.system, c.irq, c.softirq, c.steal = share(user), share(system), share(irq), share(softirq), share(steal)
+}
+
+// grown is how far a counter went; one that went back belongs to something that
+// was made anew.
+func grown(now, then uint64) uint64 {
+	if now < then {
+		return 0
+	}
+	return now - then
+}
+
+// wrapped is the same for the stack's counters of 32 bits.
+func wrapped(now, then uint64) uint64 { return uint64(uint32(now) - uint32(then)) }
+
+func (v *view) core(id int) *core {
+	for i := range v.cores {
+		if v.cores[i].ID == id {
+			return &v.cores[i]
+		}
+	}
+	return nil
+}
+
+// fullCores are those that packets fill, the fullest first.
+func (v *view) fullCores() []*core {
+	var all []*core
+	for i := range v.cores {
+		if c := &v.cores[i]; c.busy >= full && c.forwards() {
+			all = append(all, c)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *core) int { return cmp.Compare(b.network(), a.network()) })
+	return all
+}
+
+// others is how busy the cores besides some are on average, and how many of them
+// are idle.
+func (v *view) others(but []*core) (mean float64, idle, count int) {
+	for i := range v.cores {
+		c := &v.cores[i]
+		if slices.Contains(but, c) {
+			continue
+		}
+		count++
+		mean += c.busy
+		if c.busy < quiet {
+			idle++
+		}
+	}
+	if count > 0 {
+		mean /= float64(count)
+	}
+	return mean, idle, count
+}
+
+// realCores are the cores without counting hyper-threads apart; 0: unknown.
+func (v *view) realCores() int {
+	seen := map[int]bool{}
+	n := 0
+	for _, c := range v.CPUs {
+		if seen[c.ID] {
+			continue
+		}
+		n++
+		for _, s := range c.Siblings {
+			seen[s] = true
+		}
+	}
+	return n
+}
+
+// link is what an interface did between the samples.
+func (v *view) link(name string) (Link, bool) {
+	if !v.sampled {
+		return Link{}, false
+	}
+	a, ok := v.After.Links[name]
+	b, known := v.Before.Links[name]
+	if !ok || !known {
+		return Link{}, false
+	}
+	return Link{
+		RxPackets: grown(a.RxPackets, b.RxPackets), TxPackets: grown(a.TxPackets, b.TxPackets),
+		RxBytes: grown(a.RxBytes, b.RxBytes), TxBytes: grown(a.TxBytes, b.TxBytes),
+		RxErrors: grown(a.RxErrors, b.RxErrors), TxErrors: grown(a.TxErrors, b.TxErrors),
+		RxDropped: grown(a.RxDropped, b.RxDropped), TxDropped: grown(a.TxDropped, b.TxDropped),
+		RxMissed: grown(a.RxMissed, b.RxMissed), RxFIFO: grown(a.RxFIFO, b.RxFIFO),
+	}, true
+}
+
+// statistic sums how far an interface's own counters went whose names match.
+func (v *view) statistic(name string, match func(string) bool) (sum uint64, found bool) {
+	if !v.sampled {
+		return 0, false
+	}
+	before := v.Before.Statistics[name]
+	for key, now := range v.After.Statistics[name] {
+		if then, known := before[key]; known && match(key) {
+			sum += grown(now, then)
+			found = true
+		}
+	}
+	return sum, found
+}
+
+func (v *view) device(name string) *Interface {
+	for i := range v.Interfaces {
+		if v.Interfaces[i].Name == name {
+			return &v.Interfaces[i]
+		}
+	}
+	return nil
+}
+
+// number is a sysctl's value.
+func (v *view) number(name string) (int, bool) {
+	fields := strings.Fields(v.Sysctls[name])
+	if len(fields) == 0 {
+		return 0, false
+	}
+	n, err := strconv.Atoi(fields[0])
+	return n, err == nil
+}
+
+// weirReason is how many packets met a reason of weir's between the samples.
+func (v *view) weirReason(name string) (n uint64, known bool) {
+	if !v.sampled || v.After.Weir == nil || v.Before.Weir == nil {
+		return 0, false
+	}
+	return grown(v.After.Weir.Reasons[name], v.Before.Weir.Reasons[name]), true
+}
