@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"weir/internal/expect"
 	"weir/internal/testenv"
 )
@@ -30,11 +28,8 @@ func TestGateway(t *testing.T) {
 // TestContrary expects of the packets of a file, all of whose expectations hold,
 // the contrary.
 func TestContrary(t *testing.T) {
-	archive, err := txtar.ParseFile("testdata/opnsense.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	holds(t, section(archive, "rules"), section(archive, "host"), section(archive, "expect"))
+	g := testenv.ReadGolden(t, "testdata/opnsense.txtar")
+	holds(t, g.Section("rules"), g.Section("host"), g.Section("expect"))
 }
 
 func holds(t *testing.T, rules, host, expectations string) {

@@ -48,6 +48,7 @@ type Antispoof struct {
 	Label      *Word
 	MoreLabels []Word
 	Identifier *Word
+	RTable     *Count
 }
 
 // AntispoofInterface is an interface of antispoof.

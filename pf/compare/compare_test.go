@@ -1,22 +1,15 @@
 package compare_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
-
+	"weir/internal/testenv"
 	"weir/pf/compare"
 	"weir/pf/resolve"
 )
-
-var update = flag.Bool("update", false, "write what comes out to the files of testdata that say what should")
 
 func load(t testing.TB, name, src string) *resolve.Ruleset {
 	t.Helper()
@@ -34,33 +27,14 @@ func load(t testing.TB, name, src string) *resolve.Ruleset {
 // TestGolden checks the files in testdata: what is said to change from "old" to
 // "new" is "changes".
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var b strings.Builder
-			before, after := load(t, "old", string(a.Files[0].Data)), load(t, "new", string(a.Files[1].Data))
-			if err := compare.Fprint(&b, compare.Rulesets(before, after)); err != nil {
-				t.Fatal(err)
-			}
-			if *update {
-				a.Files = append(a.Files[:2], txtar.File{Name: "changes", Data: []byte(b.String())})
-				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(string(a.Files[2].Data), b.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+	testenv.EachGolden(t, "testdata/*.txtar", func(t *testing.T, g *testenv.Golden) {
+		var b strings.Builder
+		before, after := load(t, "old", g.Section("old")), load(t, "new", g.Section("new"))
+		if err := compare.Fprint(&b, compare.Rulesets(before, after)); err != nil {
+			t.Fatal(err)
+		}
+		g.Check(t, "changes", b.String())
+	})
 }
 
 // TestCost checks that the cost grows with the number of rules and not with its

@@ -1,24 +1,17 @@
 package lint
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
-
+	"weir/internal/testenv"
 	"weir/pf/diag"
 	"weir/pf/resolve"
 )
-
-var update = flag.Bool("update", false, "write what comes out to the files of testdata that say what should")
 
 func load(t testing.TB, src string) (*resolve.Ruleset, diag.List) {
 	t.Helper()
@@ -36,35 +29,16 @@ func load(t testing.TB, src string) (*resolve.Ruleset, diag.List) {
 // TestGolden checks the files in testdata: what there is to say about "in" is
 // "warnings", folded as weir check does.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rules, list := load(t, string(a.Files[0].Data))
-			Warn(rules, &list)
-			list.Fold()
-			var b strings.Builder
-			if err := list.Fprint(&b); err != nil {
-				t.Fatal(err)
-			}
-			if *update {
-				a.Files = append(a.Files[:1], txtar.File{Name: "warnings", Data: []byte(b.String())})
-				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(string(a.Files[1].Data), b.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+	testenv.EachGolden(t, "testdata/*.txtar", func(t *testing.T, g *testenv.Golden) {
+		rules, list := load(t, g.Section("in"))
+		Warn(rules, &list)
+		list.Fold()
+		var b strings.Builder
+		if err := list.Fprint(&b); err != nil {
+			t.Fatal(err)
+		}
+		g.Check(t, "warnings", b.String())
+	})
 }
 
 // A packet is one as TestNeverMatches makes them.

@@ -34,10 +34,10 @@ type block []*rule
 
 // superblock reads the rules of the first superblock, and gives the others.
 func (r *reader) superblock(rules []*ast.Rule) (block, []*ast.Rule) {
-	b := block{r.read(rules[0])}
 	if r.barrier(rules[0]) {
-		return b, rules[1:]
+		return block{{ast: rules[0]}}, rules[1:]
 	}
+	b := block{r.read(rules[0])}
 	for i, next := range rules[1:] {
 		if r.barrier(next) {
 			return b, rules[i+1:]

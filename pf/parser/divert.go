@@ -54,7 +54,7 @@ func (p *parser) scrub(r *ast.Rule, at token.Span) {
 		}
 	}
 	s.Span = at.To(p.last)
-	single(p, &r.Scrub, at, "scrub", s)
+	last(p, &r.Scrub, at, "scrub", s)
 }
 
 func (p *parser) scrubOption(r *ast.Rule, s *ast.Scrub) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"weir/pf/ast"
+	"weir/pf/diag"
 	"weir/pf/token"
 )
 
@@ -69,6 +70,17 @@ func single[T interface{ Whole() token.Span }](p *parser, target **T, at token.S
 	if *target != nil {
 		p.twice(at.To(p.last), (**target).Whole(), name)
 		return
+	}
+	*target = value
+}
+
+// last notes a clause of which, as in pf, the last counts.
+func last[T interface{ Whole() token.Span }](p *parser, target **T, at token.Span, name string, value *T) {
+	if *target != nil {
+		p.faults.Add(diag.Diagnostic{
+			Span: at.To(p.last), Severity: diag.Warning, Message: name + " is given twice: the last counts",
+			Related: []diag.Related{{Span: (**target).Whole()}},
+		})
 	}
 	*target = value
 }
@@ -205,7 +217,7 @@ func (p *parser) limiter(at token.Span) *ast.Limiter {
 	l := &ast.Limiter{}
 	if l.ByID = p.isWord("id") && p.peek().Kind == token.Number; l.ByID {
 		p.advance()
-		l.Name, _ = p.number("the number of a limiter", 1<<32-1)
+		l.Name, _ = p.number("the number of a limiter", maxLimiterID)
 	} else {
 		l.Name = p.name("the name of a limiter")
 	}
@@ -233,9 +245,13 @@ func (p *parser) probability(r *ast.Rule, at token.Span) {
 		p.fail(w.Span, "%q is no probability: from 0 to 1, or from 0%% to 100%%", w.Text)
 	}
 	n := uint32(f*(1<<32-1) + 0.5)
-	single(p, &r.Probability, at, "probability", &ast.Count{Span: at.To(p.last), N: max(n, 1)})
+	last(p, &r.Probability, at, "probability", &ast.Count{Span: at.To(p.last), N: max(n, 1)})
 }
 
 func (p *parser) rtable(r *ast.Rule, at token.Span) {
-	single(p, &r.RTable, at, "rtable", p.count("the number of a routing table", mostRTable))
+	last(p, &r.RTable, at, "rtable", p.rtableNumber())
+}
+
+func (p *parser) rtableNumber() *ast.Count {
+	return p.count("the number of a routing table", mostRTable)
 }

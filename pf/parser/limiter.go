@@ -10,8 +10,9 @@ import (
 
 // Bounds of limiters, as pfctl has them.
 const (
-	maxLimiterName = 15
-	maxLimiterID   = 255
+	maxLimiterName   = 15
+	maxLimiterID     = 255
+	maxLimiterStates = 1 << 24
 )
 
 // limiterDef reads the definition of a state limiter or a source limiter.
@@ -50,7 +51,7 @@ func (p *parser) limiterOption(l *ast.LimiterDef, word string) bool {
 	case "id":
 		l.ID = uint32(p.within("the id", 1, maxLimiterID))
 	case "limit":
-		l.Limit = uint32(p.within("the limit", 1, 1<<32-1))
+		l.Limit = uint32(p.within("the limit", 1, maxLimiterStates))
 	case "rate":
 		l.Rate, l.Seconds = p.rate("the rate")
 	default:
@@ -100,7 +101,7 @@ func (p *parser) limiterNeeds(l *ast.LimiterDef, said map[string]token.Span) {
 			p.faults.Errorf(l.Span, "the limiter needs %s", word)
 		}
 	}
-	if l.Below > 0 && l.Below >= l.Above {
-		p.faults.Errorf(l.Span, "below must be less than above")
+	if l.Below > l.Above {
+		p.faults.Errorf(l.Span, "below must not be more than above")
 	}
 }

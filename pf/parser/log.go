@@ -43,7 +43,7 @@ func (p *parser) logOptions(at token.Span) *ast.Log {
 			l.All = true
 		case p.acceptWord("matches"):
 			l.Matches = true
-		case p.acceptWord("user"):
+		case p.acceptWord("user"), p.acceptWord("group"): // FreeBSD's, for the same
 			l.User = true
 		case p.acceptWord("to"):
 			l.To = p.logInterface()

@@ -37,12 +37,8 @@ func (p *parser) identifier(target **ast.Word, at token.Span) {
 	name := p.tok.Text
 	p.advance()
 	w, n := p.number("the number of a rule", 1<<32-1)
-	if *target != nil {
-		p.twice(at, (*target).Span, name)
-		return
-	}
 	w.Text = strconv.FormatUint(n, 10)
-	*target = &w
+	last(p, target, at, name, &w)
 }
 
 // dummynet reads dnpipe or dnqueue and one number or two in parentheses, which

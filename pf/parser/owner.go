@@ -1,16 +1,19 @@
 package parser
 
 import (
+	"slices"
+
 	"weir/pf/ast"
 	"weir/pf/token"
 )
 
-// owners reads the conditions of user or group, which what says. As in pf,
-// those of a later clause come before those of an earlier one.
+// owners reads the conditions of user or group, which what says, from the last
+// to the first. As in pf, those of a later clause come before those of an
+// earlier one; the rule turns all of them round at its end.
 func (p *parser) owners(target *[]ast.Owner, what string) {
-	var list []ast.Owner
-	p.list(func() { list = append(list, p.owner(what)) })
-	*target = append(list, *target...)
+	first := len(*target)
+	p.list(func() { *target = append(*target, p.owner(what)) })
+	slices.Reverse((*target)[first:])
 }
 
 func (p *parser) owner(what string) ast.Owner {

@@ -35,6 +35,8 @@ func (p *parser) clauses(r *ast.Rule) {
 	p.proto(r)
 	p.fromTo(r)
 	p.ruleOptions(r)
+	slices.Reverse(r.User)
+	slices.Reverse(r.Group)
 }
 
 func (p *parser) direction(r *ast.Rule) {
@@ -136,7 +138,8 @@ func (p *parser) ruleOptions(r *ast.Rule) {
 		case p.isWord("dnpipe"), p.isWord("dnqueue"):
 			p.dummynet(r)
 		case p.acceptWord("tag"):
-			p.once(&r.Tag, at, "tag")
+			w := p.word("a tag")
+			last(p, &r.Tag, at, "tag", &w)
 		case p.isWord("tagged"), p.is(token.Not):
 			p.tagged(r)
 		case p.acceptWord("nat-to"):
@@ -176,11 +179,7 @@ func (p *parser) tagged(r *ast.Rule) {
 	p.expectWord("tagged", "!")
 	t := &ast.Tagged{Not: not, Name: p.name("a tag")}
 	t.Span = start.To(p.last)
-	if r.Tagged != nil {
-		p.twice(t.Span, r.Tagged.Span, "tagged")
-		return
-	}
-	r.Tagged = t
+	last(p, &r.Tagged, start, "tagged", t)
 }
 
 // unexpected fails at a token that no clause took.

@@ -143,8 +143,16 @@ func (p *parser) number(what string, limit uint64) (ast.Word, uint64) {
 }
 
 func (p *parser) setSkip(start token.Span) ast.Stmt {
-	p.expectWord("on", "set skip")
-	return &ast.Skip{Interfaces: p.plainInterfaces("set skip on"), Span: start.To(p.last)}
+	s := &ast.Skip{}
+	if !p.is(token.Newline) && !p.is(token.EOF) {
+		p.expectWord("on", "set skip")
+		s.Interfaces = p.plainInterfaces("set skip on")
+	}
+	if len(s.Interfaces) == 1 && s.Interfaces[0].Name == "none" {
+		s.Interfaces = nil
+	}
+	s.Span = start.To(p.last)
+	return s
 }
 
 func (p *parser) setInterfaceGroup(start token.Span) ast.Stmt {

@@ -104,14 +104,23 @@ func (p *parser) antispoof() ast.Stmt {
 		a.Interfaces = append(a.Interfaces, ast.AntispoofInterface{Interface: i, Dynamic: dynamic})
 	})
 	a.Family, _ = p.family()
-	for p.isWord("label") || p.isIdentifier() {
-		switch at := p.tok.Span; {
-		case p.acceptWord("label"):
-			p.label(&a.Label, &a.MoreLabels)
-		case p.isIdentifier():
-			p.identifier(&a.Identifier, at)
-		}
+	for p.antispoofOption(a) {
 	}
 	a.Span = a.Span.To(p.last)
 	return a
+}
+
+// antispoofOption reads an option of antispoof, if one stands here.
+func (p *parser) antispoofOption(a *ast.Antispoof) bool {
+	switch at := p.tok.Span; {
+	case p.acceptWord("label"):
+		p.label(&a.Label, &a.MoreLabels)
+	case p.isIdentifier():
+		p.identifier(&a.Identifier, at)
+	case p.acceptWord("rtable"):
+		last(p, &a.RTable, at, "rtable", p.rtableNumber())
+	default:
+		return false
+	}
+	return true
 }

@@ -20,7 +20,7 @@ func option(w io.Writer, s ast.Stmt) {
 	case *ast.ImplicitPass:
 		fmt.Fprintf(w, "set implicit-pass %s\n", pick(s.Yes, "yes", "no"))
 	case *ast.Skip:
-		fmt.Fprintf(w, "set skip on %s\n", members(s.Interfaces))
+		fmt.Fprintf(w, "set skip on %s\n", pick(len(s.Interfaces) > 0, members(s.Interfaces), "none"))
 	case *ast.InterfaceGroup:
 		fmt.Fprintf(w, "set interface-group %s %s\n", name(s.Name.Text), members(s.Interfaces))
 	case *ast.HostID:

@@ -69,6 +69,9 @@ func antispoof(a *ast.Antispoof) string {
 	}))
 	c.add(a.Family.String())
 	names(&c, a.Label, a.MoreLabels, a.Identifier)
+	if a.RTable != nil {
+		c.add(fmt.Sprintf("rtable %d", a.RTable.N))
+	}
 	return c.String()
 }
 
@@ -120,6 +123,9 @@ func quote(s string) string {
 			b.WriteByte('\\')
 		}
 		b.WriteByte(s[i])
+	}
+	if strings.HasSuffix(s, "\\") {
+		b.WriteString("\\\n") // a continued line, or the backslash would escape the quote
 	}
 	b.WriteString(q)
 	return b.String()

@@ -11,6 +11,7 @@ import (
 // addresses, unless it is a loopback.
 func (r *resolver) antispoof(a *ast.Antispoof) {
 	r.log(a.Log)
+	r.unenforcedCount(a.RTable, "rtable")
 	for i := range a.Interfaces {
 		of := &a.Interfaces[i]
 		r.known(ast.Word{Span: of.Span, Text: of.Name})
@@ -41,6 +42,7 @@ func (r *resolver) spoofed(a *ast.Antispoof, of *ast.AntispoofInterface, members
 			Span: a.Span, Action: ast.Block, Direction: ast.In, Quick: a.Quick, Log: a.Log,
 			On: on, Family: a.Family, Label: a.Label, MoreLabels: a.MoreLabels, Identifier: a.Identifier,
 		}
+		rule.RTable = a.RTable
 		rule.From.Hosts = []ast.Host{source}
 		rule.Origin = of.Span
 		if r.agree(rule, &lists{}) {

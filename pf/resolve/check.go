@@ -68,7 +68,6 @@ func (r *resolver) consistent(out *ast.Rule) bool {
 	}
 	r.icmpConsistent(out, proto)
 	r.returnConsistent(out, proto)
-	r.networkFits(out)
 	r.filterConsistent(out)
 	return len(r.faults.Items) == before
 }
@@ -87,16 +86,6 @@ func (r *resolver) icmpConsistent(out *ast.Rule, proto ast.Proto) {
 		r.conflict(t.Span, keyword+" needs proto "+name, proto.Span)
 	case out.Family == ast.AnyFamily:
 		r.faults.Errorf(t.Span, "%s needs %s", keyword, t.Family)
-	}
-}
-
-// networkFits checks the length of (if)/bits, which is known to be of IPv4
-// only here.
-func (r *resolver) networkFits(out *ast.Rule) {
-	for _, hosts := range [][]ast.Host{out.From.Hosts, out.To.Hosts} {
-		if len(hosts) > 0 && hosts[0].Kind == ast.HostDynamic && hosts[0].Network && hosts[0].Bits >= 0 {
-			r.faults.Errorf(hosts[0].Span, ":network has a length of its own; leave /%d out", hosts[0].Bits)
-		}
 	}
 }
 

@@ -24,6 +24,11 @@ func (r *resolver) filter(in *ast.Rule) ast.Filter {
 	if out.Once.IsValid() && in.Action == ast.Match {
 		r.faults.Errorf(out.Once, "once stands in pass and block rules only")
 	}
+	for _, l := range []*ast.Limiter{out.StateLimiter, out.SourceLimiter} {
+		if l != nil && in.Action != ast.Pass {
+			r.faults.Errorf(l.Span, "limiters stand in pass rules only")
+		}
+	}
 	r.log(in.Log)
 	return out
 }

@@ -1,22 +1,17 @@
 package resolve_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
 
+	"weir/internal/testenv"
 	"weir/pf/diag"
 	"weir/pf/printer"
 	"weir/pf/resolve"
 	"weir/pf/source"
 )
-
-var update = flag.Bool("update", false, "write what comes out to the files of testdata that say what should")
 
 // testHost is the machine that the files in testdata are checked for.
 func testHost(t testing.TB) *resolve.Host {
@@ -64,45 +59,27 @@ func render(t testing.TB, list *diag.List) string {
 // prints is "out" (pf), what is printed prints itself (selfpf), and what is
 // refused, or warned of, is "err", carets and all (pfail).
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			host := testHost(t)
-			files := beside(t, archive)
-			out, faults, ok := check(t, section(archive, "in"), host, files)
-			if *update {
-				rewrite(t, file, archive, out, faults)
-				return
-			}
-			if diff := cmp.Diff(section(archive, "out"), out); diff != "" {
-				t.Errorf("out (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(section(archive, "err"), faults); diff != "" {
-				t.Errorf("err (-want +got):\n%s", diff)
-			}
-			if ok {
-				printsItself(t, out, host, files)
-			}
-		})
-	}
+	testenv.EachGolden(t, "testdata/*.txtar", func(t *testing.T, g *testenv.Golden) {
+		host := testHost(t)
+		files := beside(t, g)
+		out, faults, ok := check(t, g.Section("in"), host, files)
+		g.Check(t, "out", out)
+		g.Check(t, "err", faults)
+		if ok {
+			printsItself(t, out, host, files)
+		}
+	})
 }
 
 // beside gives the macros in the section "-D", a line each, and the other
 // sections as files.
-func beside(t *testing.T, a *txtar.Archive) source.Beside {
+func beside(t *testing.T, g *testenv.Golden) source.Beside {
 	t.Helper()
 	b := source.Beside{Files: source.Files{}}
-	for _, f := range a.Files {
+	for _, f := range g.Files {
 		b.Files[f.Name] = source.File{Text: string(f.Data)}
 	}
-	for line := range strings.Lines(section(a, "-D")) {
+	for line := range strings.Lines(g.Section("-D")) {
 		m, err := source.ParseMacro(strings.TrimSuffix(line, "\n"))
 		if err != nil {
 			t.Fatal(err)
@@ -110,33 +87,6 @@ func beside(t *testing.T, a *txtar.Archive) source.Beside {
 		b.Macros = append(b.Macros, m)
 	}
 	return b
-}
-
-func section(a *txtar.Archive, name string) string {
-	for _, f := range a.Files {
-		if f.Name == name {
-			return string(f.Data)
-		}
-	}
-	return ""
-}
-
-func rewrite(t *testing.T, file string, a *txtar.Archive, out, faults string) {
-	t.Helper()
-	var files []txtar.File
-	for _, f := range a.Files {
-		if f.Name != "out" && f.Name != "err" {
-			files = append(files, f)
-		}
-	}
-	for _, s := range [][2]string{{"out", out}, {"err", faults}} {
-		if s[1] != "" {
-			files = append(files, txtar.File{Name: s[0], Data: []byte(s[1])})
-		}
-	}
-	if err := os.WriteFile(file, txtar.Format(&txtar.Archive{Comment: a.Comment, Files: files}), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func printsItself(t testing.TB, out string, host *resolve.Host, beside ...source.Beside) {

@@ -29,6 +29,10 @@ func (r *resolver) useLimiter(use *ast.Limiter, source bool) {
 	if r.limiters[key] != nil {
 		return
 	}
+	if key.id > 0 { // as in pf, which looks for names only
+		r.faults.Warnf(use.Name.Span, "no %s has the id %d", kind, key.id)
+		return
+	}
 	r.suggest(use.Name, fmt.Sprintf("the %s %q is not defined", kind, use.Name.Text), func() []string {
 		var names []string
 		for k := range r.limiters {

@@ -201,7 +201,7 @@ func (r *resolver) suggest(w ast.Word, message string, candidates func() []strin
 
 // maxSuggestions is how many words are looked for among those that may have
 // been meant: to do it for all of thousands takes seconds.
-const maxSuggestions = 200
+const maxSuggestions = 100
 
 // nearest gives the word that was probably meant, "" if none is near.
 func (r *resolver) nearest(word string, candidates func() []string) string {

@@ -106,7 +106,7 @@ func lowerHost(h *ast.Host) Address {
 	case ast.HostDynamic:
 		a := Address{Kind: InterfaceAddress, Not: h.Not, Interface: h.Name, NoAlias: h.NoAlias, Bits: max(h.Bits, 0)}
 		switch {
-		case h.Network:
+		case h.Network && h.Bits < 0: // else the length that is given counts
 			a.Modifier = NetworkModifier
 		case h.Broadcast:
 			a.Modifier = BroadcastModifier

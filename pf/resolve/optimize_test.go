@@ -1,14 +1,10 @@
 package resolve_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
-
+	"weir/internal/testenv"
 	"weir/pf/printer"
 	"weir/pf/resolve"
 )
@@ -16,30 +12,11 @@ import (
 // TestOptimized checks the files in testdata/optimized: what is left of "in"
 // when it is optimized is "out", and is what is left of that.
 func TestOptimized(t *testing.T) {
-	files, err := filepath.Glob("testdata/optimized/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out := optimized(t, section(archive, "in"), resolve.Settings{Optimize: true})
-			if *update {
-				archive.Files = append(archive.Files[:1], txtar.File{Name: "out", Data: []byte(out)})
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(section(archive, "out"), out); diff != "" {
-				t.Errorf("out (-want +got):\n%s", diff)
-			}
-			printsItself(t, out, testHost(t))
-		})
-	}
+	testenv.EachGolden(t, "testdata/optimized/*.txtar", func(t *testing.T, g *testenv.Golden) {
+		out := optimized(t, g.Section("in"), resolve.Settings{Optimize: true})
+		g.Check(t, "out", out)
+		printsItself(t, out, testHost(t))
+	})
 }
 
 // TestOptimizedAsSet checks when set ruleset-optimization counts.

@@ -39,6 +39,9 @@ func (r *resolver) option(s ast.Stmt) {
 }
 
 func (r *resolver) skip(s *ast.Skip) {
+	if len(s.Interfaces) == 0 {
+		r.options.Skip = nil
+	}
 	for _, i := range s.Interfaces {
 		r.options.Skip = append(r.options.Skip, i.Name)
 		r.known(ast.Word{Span: i.Span, Text: i.Name})

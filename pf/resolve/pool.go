@@ -57,6 +57,9 @@ func (r *resolver) pools(in *ast.Rule, l *lists) {
 		if in.AfTo == nil {
 			r.settleFamily(t, l)
 		}
+		if t.hops {
+			r.linkHops(t)
+		}
 		r.checkPool(t)
 	}
 }
@@ -215,39 +218,6 @@ func fixed(h *ast.Host) bool {
 		return !changing(h) && h.Bits < 0 && !h.Network
 	}
 	return false
-}
-
-// namedHops makes hosts of the words before a rule's family, which are taken for
-// interfaces, that no interface has and some host does.
-func (r *resolver) namedHops(p *ast.Pool) *ast.Pool {
-	named := *p
-	named.Hosts = slices.Clone(p.Hosts)
-	for i := range named.Hosts {
-		h := &named.Hosts[i]
-		if h.Via == "" {
-			continue
-		}
-		if h.Kind == ast.HostAny && r.named(h.Via) == nil && len(r.host.Hosts[h.Via]) > 0 {
-			h.Kind, h.Name, h.Via = ast.HostName, h.Via, ""
-			continue
-		}
-		r.known(ast.Word{Span: h.Span, Text: h.Via})
-	}
-	return &named
-}
-
-// checkHops checks what addresses of interfaces next hops are, and that several
-// can stand together: a table, which addresses become, holds no interfaces.
-func (r *resolver) checkHops(t *targets) {
-	for i := range t.hosts {
-		if first, h := &t.hosts[0], &t.hosts[i]; (h.Via == "") != (first.Via == "") {
-			r.conflict(h.Span, "of several next hops all name an interface, or none does", first.Span)
-			return
-		}
-		if h := &t.hosts[i]; h.Kind == ast.HostDynamic && h.Via == "" && (!h.Peer || h.NoAlias) {
-			r.faults.Errorf(h.Span, "a next hop is no address of this machine; (%s:peer) is the other end of a link", h.Name)
-		}
-	}
 }
 
 // poolPort looks the ports of a pool up; nil if there are none.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir/internal/testenv"
 	"weir/pf/resolve"
 )
 
@@ -41,7 +42,7 @@ func TestRules(t *testing.T) {
 				source, _, _ := strings.Cut(line, ";")
 				got = append(got, verdict(t, source, host))
 			}
-			if *update {
+			if testenv.Updating() {
 				if err := os.WriteFile(file, []byte(strings.Join(got, "\n")+"\n"), 0o644); err != nil {
 					t.Fatal(err)
 				}

@@ -155,8 +155,11 @@ func (r *resolver) checkAnchor(in *ast.Rule) {
 			r.faults.Errorf(at, "an anchor %s; its rules can", what)
 		}
 	}
-	if in.State != nil {
+	if in.State != nil && in.State.Keep {
 		refuse(in.State.Span, "keeps no state")
+	}
+	if in.Route != nil {
+		refuse(in.Route.Span, "routes nothing")
 	}
 	for _, pool := range []*ast.Pool{in.Nat, in.Rdr} {
 		if pool != nil {

@@ -10,7 +10,7 @@ var (
 		587: "submission", 631: "ipp", 750: "kerberos-iv", 751: "kerberos-master", 752: "passwd-server", 754: "krb-prop",
 		760: "krbupdate", 853: "domain-s", 1701: "l2tp", 1813: "radius-acct", 2049: "nfs", 3389: "ms-wbt-server",
 		3478: "stun", 4500: "ipsec-nat-t", 5061: "sip-tls", 5353: "mdns", 6667: "ircd", 7100: "font-service",
-		8080: "http-alt", 22273: "wnn6",
+		8025: "spamd", 8080: "http-alt", 22273: "wnn6",
 	}
 	udpNames = map[uint16]string{21: "fsp", 512: "biff", 513: "who", 514: "syslog"}
 )
@@ -59,7 +59,7 @@ var services = map[string]uint16{
 	"qmqp": 628, "cups": 631, "ipp": 631, "ldaps": 636, "ldp": 646, "tinc": 655, "iris-beep": 702, "silc": 706,
 	"kerberos-adm": 749, "kerberos-iv": 750, "kerberos4": 750, "kerberos-master": 751, "kerberos_master": 751,
 	"passwd-server": 752, "passwd_server": 752, "krb-prop": 754, "krb_prop": 754, "krbupdate": 760, "kreg": 760,
-	"moira-db": 775, "moira-update": 777, "moira-ureg": 779, "spamd": 783, "dns-over-tls": 853, "domain-s": 853,
+	"moira-db": 775, "moira-update": 777, "moira-ureg": 779, "dns-over-tls": 853, "domain-s": 853,
 	"supfilesrv": 871, "rsync": 873, "ftps-data": 989, "ftps": 990, "telnets": 992, "imaps": 993, "pop3s": 995,
 	"socks": 1080, "proofd": 1093, "rootd": 1094, "rmiregistry": 1099, "supfiledbg": 1127, "skkserv": 1178,
 	"openvpn": 1194, "predict": 1210, "rmtcfg": 1236, "lotusnote": 1352, "ms-sql-s": 1433, "ms-sql-m": 1434,
@@ -81,7 +81,7 @@ var services = map[string]uint16{
 	"gnutella-rtr": 6347, "redis": 6379, "syslog-tls": 6514, "sane-port": 6566, "ircd": 6667, "ircu": 6667,
 	"babel": 6696, "ircs-u": 6697, "afs3-fileserver": 7000, "afs3-callback": 7001, "afs3-prserver": 7002,
 	"afs3-vlserver": 7003, "afs3-kaserver": 7004, "afs3-volser": 7005, "afs3-errors": 7006, "afs3-bos": 7007,
-	"afs3-update": 7008, "afs3-rmtsys": 7009, "font-service": 7100, "xfs": 7100, "spamd-sync": 8025,
+	"afs3-update": 7008, "afs3-rmtsys": 7009, "font-service": 7100, "xfs": 7100, "spamd": 8025, "spamd-sync": 8025,
 	"spamd-cfg": 8026, "http-alt": 8080, "webcache": 8080, "tproxy": 8081, "omniorb": 8088, "puppet": 8140,
 	"jetdirect": 9100, "bacula-dir": 9101, "bacula-fd": 9102, "bacula-sd": 9103, "git": 9418, "webmin": 10000,
 	"zabbix-agent": 10050, "zabbix-trapper": 10051, "amanda": 10080, "kamanda": 10081, "amandaidx": 10082,

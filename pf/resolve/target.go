@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"slices"
 
 	"weir/pf/ast"
@@ -135,7 +136,7 @@ func (r *resolver) lowerRoute(in *ast.Route, family ast.Family) *Route {
 			out.Hops = append(out.Hops, NextHop{Interface: h.Via})
 		default:
 			for _, a := range hostAddrs(h) {
-				out.Hops = append(out.Hops, NextHop{Interface: h.Via, Addr: a})
+				out.Hops = append(out.Hops, NextHop{Interface: cmp.Or(h.Via, h.Zone), Addr: a})
 			}
 		}
 	}

@@ -70,6 +70,10 @@ func TestLowerTargets(t *testing.T) {
 		{"pass out reply-to { 192.0.2.254 192.0.2.253 } random sticky-address", []resolve.Rule{
 			{Route: &resolve.Route{Kind: resolve.ReplyTo, Hops: hops("", "192.0.2.254/32", "192.0.2.253/32"),
 				Choice: resolve.Choice{Type: resolve.Random, Sticky: true}}}}},
+		{"pass in route-to fe80::9%em1", []resolve.Rule{
+			{Route: &resolve.Route{Kind: resolve.RouteTo, Hops: hops("em1", "fe80::9/128")}}}},
+		{"pass in route-to { fe80::9%em1 fe80::8%em0 }", []resolve.Rule{
+			{Route: &resolve.Route{Kind: resolve.RouteTo, Hops: append(hops("em1", "fe80::9/128"), hops("em0", "fe80::8/128")...)}}}},
 		{"pass in dup-to (em1 10.1.1.254) inet", []resolve.Rule{
 			{Route: &resolve.Route{Kind: resolve.DupTo, Hops: hops("em1", "10.1.1.254/32")}}}},
 		{"pass in route-to { (em1 10.1.1.254), (em0 <t>), em2 } inet\ntable <t> { 192.0.2.9 2001:db8::9 }", []resolve.Rule{

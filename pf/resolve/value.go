@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"weir/pf/ast"
 )
@@ -46,6 +47,9 @@ func (r *resolver) ports(list []ast.Port) []ast.Port {
 			ok = r.port(&p.High) && ok
 		}
 		if ok && r.inOrder(&p) {
+			if p.Op == ast.PortRange && p.Low.Value == p.High.Value {
+				p.Op = ast.PortEqual // as pfctl prints it
+			}
 			resolved = append(resolved, p)
 		}
 	}
@@ -66,9 +70,13 @@ func (r *resolver) inOrder(p *ast.Port) bool {
 	return true
 }
 
-// port looks a port up and makes its text a number.
+// port looks a port up and makes its text a number. As in pf, that may be
+// hexadecimal.
 func (r *resolver) port(n *ast.Number) bool {
 	value, isNumber := number(n.Text)
+	if hex, err := strconv.ParseUint(n.Text, 0, 64); err == nil && strings.HasPrefix(n.Text, "0x") {
+		value, isNumber = hex, true
+	}
 	if !isNumber {
 		port, known := r.names.port(n.Text)
 		if !known {

@@ -9,9 +9,11 @@ import (
 	"weir/pf/token"
 )
 
-// MaxExpansion is the number of bytes that all uses of macros in a
-// configuration may come to.
-const MaxExpansion = 16 << 20
+// What all uses of macros in a configuration may come to.
+const (
+	MaxExpansion = 16 << 20 // bytes
+	maxWords     = 1 << 18  // tokens: of one letter each there could be 8 million in these bytes
+)
 
 // Stream gives the tokens of a configuration with its macros replaced, and
 // those of files that it includes in their place.
@@ -25,8 +27,11 @@ type Stream struct {
 	used    map[string]bool
 	inner   *Scanner    // of the text of the macro that is being used
 	use     token.Token // of that macro
-	left    *int        // bytes that macros may still come to, of all streams of the configuration
+	left    *budget     // of all streams of the configuration
 }
+
+// budget is what macros may still come to.
+type budget struct{ bytes, words int }
 
 // macro is what a name stands for, and where that stands.
 type macro struct {
@@ -37,14 +42,13 @@ type macro struct {
 
 // NewStream makes a stream of a file of files. Faults go to list.
 func NewStream(files *token.FileSet, file *token.File, list *diag.List) *Stream {
-	left := MaxExpansion
 	return &Stream{
 		files:   files,
 		list:    list,
 		scanner: New(file, list.Errorf),
 		macros:  make(map[string]*macro),
 		used:    make(map[string]bool),
-		left:    &left,
+		left:    &budget{MaxExpansion, maxWords},
 	}
 }
 
@@ -97,10 +101,15 @@ func (s *Stream) Fix(name string, file *token.File, text string) {
 func (s *Stream) Next() token.Token {
 	for {
 		if s.inner != nil {
-			if t := s.inner.Next(); t.Kind != token.EOF {
+			t := s.inner.Next()
+			switch {
+			case t.Kind == token.EOF:
+				s.inner = nil
+			case s.charge(0, 1):
 				return s.glue(t)
+			default:
+				return token.Token{Kind: token.Bad, Span: s.use.Span}
 			}
-			s.inner = nil
 		}
 		t := s.scanner.Next()
 		if t.Kind == token.EOF && len(s.outer) > 0 {
@@ -175,16 +184,32 @@ func (s *Stream) enter(use token.Token) bool {
 		})
 		return false
 	}
-	if *s.left -= len(m.text) + 1; *s.left < 0 {
-		s.list.Errorf(use.Span, "macros come to more than %d MiB", MaxExpansion>>20)
-		for _, outer := range append(s.outer, s.scanner) {
-			outer.off = len(outer.text)
-		}
+	s.use = use
+	if !s.charge(len(m.text)+1, 0) {
 		return false
 	}
-	s.use = use
 	s.inner = &Scanner{text: m.text, base: s.files.Expand(use.Span, m.from, len(m.text)), inside: true, report: s.list.Errorf}
 	return true
+}
+
+// charge counts what the macro in use comes to. Where that is too much nothing
+// more is read.
+func (s *Stream) charge(bytes, words int) bool {
+	s.left.bytes -= bytes
+	s.left.words -= words
+	switch {
+	case s.left.bytes < 0:
+		s.list.Errorf(s.use.Span, "macros come to more than %d MiB", MaxExpansion>>20)
+	case s.left.words < 0:
+		s.list.Errorf(s.use.Span, "macros come to more than %d words", maxWords)
+	default:
+		return true
+	}
+	for _, outer := range append(s.outer, s.scanner) {
+		outer.off = len(outer.text)
+	}
+	s.inner = nil
+	return false
 }
 
 // glue joins text right behind the use of a macro to the macro's last word, as

@@ -1,0 +1,56 @@
+package resolve
+
+import (
+	"slices"
+
+	"weir/pf/ast"
+)
+
+// namedHops makes hosts of the words before a rule's family, which are taken for
+// interfaces, that no interface has and some host does.
+func (r *resolver) namedHops(p *ast.Pool) *ast.Pool {
+	named := *p
+	named.Hosts = slices.Clone(p.Hosts)
+	for i := range named.Hosts {
+		h := &named.Hosts[i]
+		if h.Via == "" {
+			continue
+		}
+		if h.Kind == ast.HostAny && r.named(h.Via) == nil && len(r.host.Hosts[h.Via]) > 0 {
+			h.Kind, h.Name, h.Via = ast.HostName, h.Via, ""
+			continue
+		}
+		r.known(ast.Word{Span: h.Span, Text: h.Via})
+	}
+	return &named
+}
+
+// linkHops makes of several next hops that name a link, fe80::1%em0, pairs with
+// it: a table would lose the links, as it does beside addresses without one.
+func (r *resolver) linkHops(t *targets) {
+	unlinked := func(h ast.Host) bool { return h.Zone == "" || h.Via != "" }
+	first := slices.IndexFunc(t.hosts, func(h ast.Host) bool { return !unlinked(h) })
+	switch {
+	case len(t.hosts) < 2 || first < 0:
+	case slices.ContainsFunc(t.hosts, unlinked):
+		r.faults.Warnf(t.hosts[first].Span, "the link %%%s is lost in a list with addresses that name none", t.hosts[first].Zone)
+	default:
+		for i := range t.hosts {
+			t.hosts[i].Via, t.hosts[i].Zone = t.hosts[i].Zone, ""
+		}
+	}
+}
+
+// checkHops checks what addresses of interfaces next hops are, and that several
+// can stand together: a table, which addresses become, holds no interfaces.
+func (r *resolver) checkHops(t *targets) {
+	for i := range t.hosts {
+		if first, h := &t.hosts[0], &t.hosts[i]; (h.Via == "") != (first.Via == "") {
+			r.conflict(h.Span, "of several next hops all name an interface, or none does", first.Span)
+			return
+		}
+		if h := &t.hosts[i]; h.Kind == ast.HostDynamic && h.Via == "" && (!h.Peer || h.NoAlias) {
+			r.faults.Errorf(h.Span, "a next hop is no address of this machine; (%s:peer) is the other end of a link", h.Name)
+		}
+	}
+}
