@@ -15,6 +15,7 @@
 #include "rules.h"
 #include "sanity.h"
 #include "scratch.h"
+#include "source.h"
 
 static __always_inline void judge_ask(struct judge *j, const struct packet *p, __u8 direction, __u32 ifindex,
 			     __u16 tag)
@@ -251,10 +252,11 @@ static __always_inline int wants_state(const struct scratch *s)
 }
 
 /* The window scale of a SYN (RFC 7323, 2), or -1. The options are copied, as the
- * verifier follows bytes of a buffer better than those of a frame. */
+ * verifier follows bytes of a buffer better than those of a frame; and where the
+ * walk stands lies beside them, as it would follow every way that leads there. */
 __noinline int tcp_wscale(hook_ctx *ctx, struct scratch *s)
 {
-	__u32 length, at = 0;
+	__u32 length;
 	int i;
 
 	if (!s || s->packet.tuple.proto != IPPROTO_TCP || !(s->packet.tcp_flags & TCP_SYN))
@@ -264,24 +266,24 @@ __noinline int tcp_wscale(hook_ctx *ctx, struct scratch *s)
 		return -1;
 	if (hook_load(ctx, s->packet.l4_offset + sizeof(struct tcphdr), s->options, length))
 		return -1;
+	*(volatile __u32 *)&s->option = 0;
 	for (i = 0; i < TCP_MAX_OPTIONS; i++) {
-		__u8 kind, size;
+		__u32 at = *(volatile __u32 *)&s->option;
+		__u8 kind, size = 1;
 
 		if (at >= length || at >= TCP_MAX_OPTIONS)
 			return -1;
 		kind = s->options[at];
 		if (kind == 0)
 			return -1;
-		if (kind == 1) {
-			at++;
-			continue;
+		if (kind != 1) {
+			size = s->options[at + 1];
+			if (size < 2 || at + size > length)
+				return -1;
+			if (kind == 3 && size == 3)
+				return s->options[at + 2] > 14 ? 14 : s->options[at + 2];
 		}
-		size = s->options[at + 1];
-		if (size < 2 || at + size > length)
-			return -1;
-		if (kind == 3 && size == 3)
-			return s->options[at + 2] > 14 ? 14 : s->options[at + 2];
-		at += size;
+		*(volatile __u32 *)&s->option = at + size;
 	}
 	return -1;
 }

@@ -8,7 +8,7 @@
  * Before the second the route generation changes: from then on no state that holds it
  * uses it without asking anew. The third gives it to the next who asks for one.
  *
- * During a reload two timers walk; compare-and-exchange lets one of them do each step.
+ * During a reload two timers walk, one at a time: the other leaves its part out.
  */
 #ifndef WEIR_AGE_H
 #define WEIR_AGE_H
@@ -74,7 +74,7 @@ static long nexthop_age_one(__u32 i, void *data)
 	return 0;
 }
 
-static __always_inline void nexthops_age(void)
+static __always_inline void walk_on(void)
 {
 	if (!shared.aged) {
 		if (shared.now - shared.aged_at < NEXTHOP_WALK)
@@ -86,6 +86,16 @@ static __always_inline void nexthops_age(void)
 		shared.aged = NEXTHOP_FIRST;
 	}
 	bpf_loop(NEXTHOP_SLICE, nexthop_age_one, 0, 0);
+}
+
+/* Two at once could set the cursor back, and a number would take two steps in one walk.
+ * What holds this lock always ends: no program is killed while it runs. */
+static __always_inline void nexthops_age(void)
+{
+	if (__sync_val_compare_and_swap(&shared.aging, 0, 1))
+		return;
+	walk_on();
+	__sync_lock_test_and_set(&shared.aging, 0);
 }
 
 #endif

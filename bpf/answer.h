@@ -256,8 +256,8 @@ static __always_inline int answer_rst(hook_ctx *ctx, struct answer *a, const str
 	__u32 header = p->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	int partial = hook_partial(ctx, p->l4_offset + 16);
 
-	/* the place that a device will complete does not move */
-	if (partial && p->l4_offset != p->l3_offset + header)
+	/* the place that a device will complete stays where it is: what stands in front goes */
+	if (partial && hook_narrow(ctx, p->l4_offset - p->l3_offset - header))
 		return -1;
 	if (hook_resize(ctx, p->l3_offset + (p->family == 4 ? RST_FRAME4 : RST_FRAME6), 0))
 		return -1;

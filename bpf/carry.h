@@ -38,8 +38,7 @@ static __always_inline enum route carry_route(hook_ctx *ctx, struct scratch *s, 
 	s->out_ifindex = r == ROUTE_LOCAL ? 0 : q.ifindex;
 	/* A packet that sees a route moved tells the others, where no daemon does. */
 	if (c->nexthop >= NEXTHOP_FIRST && c->nexthop != s->nexthop &&
-	    c->nexthop_generation == (__u16)shared.route_generation &&
-	    shared.now - shared.heartbeat >= DAEMON_DEAD)
+	    c->nexthop_generation == (__u16)shared.route_generation && daemon_is_dead())
 		__sync_fetch_and_add(&shared.route_generation, 1);
 	c->nexthop = s->nexthop;
 	c->nexthop_generation = generation;

@@ -63,6 +63,10 @@ _Static_assert(NEXTHOP_WALK > DEAD_GRACE, "between two walks packets end");
 /* The daemon is taken for dead when its heartbeat is older. */
 #define DAEMON_DEAD	   (3 * TICKS_PER_SECOND)
 
+/* So long after a DHCP client of the box has asked, servers' answers come in where the
+ * box has an address without end of life: clients repeat themselves within 64 s. */
+#define DHCP_PATIENCE	   (64 * TICKS_PER_SECOND)
+
 /* Answers to blocked packets (block return) that a core gives in a second, and at
  * once after a pause. */
 #define ANSWER_RATE	   1000

@@ -115,6 +115,7 @@ __noinline enum reason admit_state(hook_ctx *ctx, struct scratch *s, __u8 crosse
 			state_widen(st, &s->in, crossing_needed(STATE_DIRECTION(s->state), 1));
 		s->state = 0;
 	} else if (wants_state(s)) {
+		source_follow(ctx, s);
 		reply_tuple(s);
 		r = state_create(s, state_flags(s, crossed, s->skip_in, s->skip_out),
 				 s->packet.tuple.proto == IPPROTO_TCP ? tcp_wscale(ctx, s) : -1, 0);

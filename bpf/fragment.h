@@ -57,14 +57,27 @@ __noinline enum reason fragment_remember(struct scratch *s)
 /* LRU maps hold no bpf_spin_lock. The holder needs some 50 ns, this waits for
  * some microseconds, then gives the fragment up. */
 #define FRAGMENT_LOCK_TRIES 1024
+
+struct fragment_wait {
+	struct fragment_entry *entry;
+	__u32 held;
+};
+
+static long fragment_lock_step(__u32 n, void *data)
+{
+	struct fragment_wait *w = data;
+
+	(void)n;
+	w->held = !__sync_lock_test_and_set(&w->entry->busy, 1);
+	return w->held;
+}
+
 static __always_inline int fragment_lock(struct fragment_entry *e)
 {
-	int i;
+	struct fragment_wait w = { .entry = e };
 
-	for (i = 0; i < FRAGMENT_LOCK_TRIES; i++)
-		if (!__sync_lock_test_and_set(&e->busy, 1))
-			return 1;
-	return 0;
+	bpf_loop(FRAGMENT_LOCK_TRIES, fragment_lock_step, &w, 0);
+	return w.held;
 }
 
 /* Adds start..end to the ranges seen. Called with the entry locked. */

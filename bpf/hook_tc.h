@@ -109,6 +109,12 @@ static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
 	return room ? bpf_skb_adjust_room(ctx, room, BPF_ADJ_ROOM_MAC, 0) : 0;
 }
 
+/* Takes so many bytes out between the Ethernet header and the end of the IP header. */
+static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
+{
+	return bytes ? bpf_skb_adjust_room(ctx, -(__s32)bytes, BPF_ADJ_ROOM_MAC, 0) : 0;
+}
+
 /* What needs the parser's types follows. */
 #include "csum.h"
 #include "parse.h"

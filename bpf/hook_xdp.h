@@ -102,6 +102,14 @@ static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
 	return room ? bpf_xdp_adjust_head(ctx, -(int)room) : 0;
 }
 
+/* Only asked where a checksum is partial. */
+static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
+{
+	(void)ctx;
+	(void)bytes;
+	return -1;
+}
+
 /* What needs the parser's types follows. */
 #include "csum.h"
 #include "parse.h"

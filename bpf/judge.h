@@ -24,7 +24,7 @@ enum action {
 /* Bits of judge.flags: answers. */
 #define JUDGE_KEEP_STATE    0x01 /* the deciding rule keeps state			*/
 #define JUDGE_ALLOW_OPTIONS 0x02 /* it allows IP options				*/
-#define JUDGE_NAT	    0x04 /* nat_addr, nat_low and nat_high are valid		*/
+#define JUDGE_NAT	    0x04 /* all of nat_* are valid				*/
 #define JUDGE_NAT_STATIC    0x08 /* static-port					*/
 #define JUDGE_RDR	    0x10 /* rdr_addr is valid					*/
 #define JUDGE_RDR_PORT	    0x20 /* rdr_port is valid					*/
@@ -63,6 +63,7 @@ struct judge {
 	__u32 matched[MAX_MATCHES];
 	struct addr nat_addr;
 	struct addr rdr_addr;
+	__u32 nat_ifindex; /* the interface that nat_addr was of when a daemon last looked; 0: of no certain one */
 	__u16 nat_low; /* host order */
 	__u16 nat_high;
 	__be16 rdr_port;

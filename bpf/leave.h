@@ -144,6 +144,7 @@ __noinline enum reason own_state(hook_ctx *ctx, struct scratch *s)
 		s->state = 0;
 	} else if (wants_state(s)) {
 		s->tuple = s->packet.tuple;
+		source_follow(ctx, s);
 		reply_tuple(s);
 		r = state_create(s, state_flags(s, STATE_OUT, 0, s->skip_out), tcp_wscale(ctx, s), 1);
 		if (r != UNDECIDED)

@@ -43,11 +43,15 @@ static __always_inline struct state *state_verify(__u32 number, const struct tup
 
 /* The number that a tuple is entered for, where the bucket's first slot of its
  * tag does not say. */
-static __noinline __u32 tuple_find(const struct tuple *t)
+__noinline __u32 tuple_find(const struct tuple *t)
 {
-	__u64 hash = tuple_hash(t);
-	struct bucket *b = bucket_get(hash);
+	struct bucket *b;
+	__u64 hash;
 
+	if (!t)
+		return 0;
+	hash = tuple_hash(t);
+	b = bucket_get(hash);
 	return b ? tuple_owner(b, t, hash) : 0;
 }
 

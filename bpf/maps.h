@@ -23,8 +23,8 @@
 #define INTERFACE_XDP	  0x08 /* XDP judges what comes in; TCX ingress only marks */
 #define INTERFACE_TARGET  0x10 /* can be reached by an XDP redirect	     */
 #define INTERFACE_LO	  0x20 /* loopback: no sanity			     */
-#define INTERFACE_STATIC4 0x40 /* has a static IPv4 address: no implicit DHCP   */
-#define INTERFACE_STATIC6 0x80 /* has a static global IPv6 address: no DHCPv6   */
+#define INTERFACE_STATIC4 0x40 /* has an IPv4 address without end of life: DHCP only if asked */
+#define INTERFACE_STATIC6 0x80 /* has a global IPv6 address without end of life: likewise */
 #define INTERFACE_CAPTURE 0x100 /* packets go by the capturing programs (capture.h) */
 #define INTERFACE_BARE	  0x200 /* XDP found no room for metadata and does no more;
 				* set by the packet that meets it		     */
@@ -37,7 +37,8 @@ struct interface {
 	__u32 mtu;
 	__u32 parent; /* of a VLAN device: index of the interface that carries it; 0: none */
 	__u16 tag;    /* that the parent's frames then bear: 802.1Q, priority and VID */
-	__u8 pad1[6];
+	__u8 pad1[2];
+	__u32 asked; /* tick at which a DHCP client of the box last asked there, 0: never; by packets */
 };
 _Static_assert(sizeof(struct interface) == 32, "an index into interfaces[] is a shift");
 
@@ -89,7 +90,8 @@ struct shared {
 	__u32 aged;		     /* cursor of the walk over next hops, 0: none	*/
 	__u32 aged_at;		     /* tick at which the last one ended		*/
 	__u32 unlisted;		     /* it has taken next hops out of nexthop_index	*/
-	__u8 pad0[40];
+	__u32 aging;		     /* 1: a timer takes its part of that walk		*/
+	__u8 pad0[36];
 	/* written by the daemon */
 	__u32 heartbeat;	     /* tick at which the daemon was last alive	*/
 	__u32 route_generation;	     /* bumped at route events, also by packets that see one */
@@ -114,6 +116,11 @@ struct shared {
 
 /* kept; mmapped by the daemon and by reading commands. */
 extern struct shared shared;
+
+static __always_inline int daemon_is_dead(void)
+{
+	return shared.now - shared.heartbeat >= DAEMON_DEAD;
+}
 
 /* kept; the states themselves, index 0 unused. mmapped for reading. */
 struct {

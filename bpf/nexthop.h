@@ -230,7 +230,7 @@ static __always_inline int nexthop_probe(struct nexthop *n)
 {
 	__u32 last = n->probed;
 
-	if (shared.now - shared.heartbeat < DAEMON_DEAD || shared.now - last < NEXTHOP_PROBE)
+	if (!daemon_is_dead() || shared.now - last < NEXTHOP_PROBE)
 		return 0;
 	return __sync_val_compare_and_swap(&n->probed, last, shared.now) == last;
 }

@@ -100,9 +100,10 @@ struct entry {
 
 /*
  * Enters the tuple of e->number. UNDECIDED: done. REASON_TUPLE_TAKEN: a live
- * state owns it, e->owner. REASON_STATE_BUSY: somebody else is at the bucket.
+ * state owns it, e->owner. REASON_STATE_BUSY: somebody else is at the bucket. A
+ * global function: the verifier walks it once, not for each of its callers.
  */
-static __noinline enum reason tuple_try(struct entry *e)
+__noinline int tuple_try(struct entry *e)
 {
 	__u32 number, old;
 	struct bucket *b;

@@ -24,6 +24,8 @@ struct pool_address {
 struct pool {
 	__u64 rows4;
 	__u64 rows6;
+	__u32 ifindex; /* of the one interface in parentheses that is all of it; 0: there is none */
+	__u32 pad0;
 };
 
 #define POOL_MAX_ROWS 65536 /* of one pool and family */
@@ -57,6 +59,14 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } pool_turns SEC(".maps");
+
+/* The interface whose addresses the pool is made of, 0: it is made of others too. */
+static __always_inline __u32 pool_interface(__u32 number)
+{
+	const struct pool *pool = bpf_map_lookup_elem(&pools, &number);
+
+	return pool ? pool->ifindex : 0;
+}
 
 static __always_inline __u64 pool_turn(__u32 pool, __u32 is6)
 {

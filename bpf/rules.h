@@ -137,8 +137,14 @@ static __always_inline void walk_match(struct walk *w, __u32 chunk, __u32 kind)
 		bits_intersect(w, &w->class[i], chunk);
 	if (w->from > chunk * CHUNK_RULES || w->stop < (chunk + 1) * CHUNK_RULES)
 		bits_limit(w, chunk);
-	for (i = 0; i < CHUNK_WORDS; i++)
-		w->words |= !!w->bits[i] << i;
+	/* Without branches, of which the verifier would follow all 2^CHUNK_WORDS ways;
+	 * the asm keeps clang from making some. */
+	for (i = 0; i < CHUNK_WORDS; i++) {
+		__u64 sign = w->bits[i] | -w->bits[i];
+
+		asm("" : "+r"(sign));
+		w->words |= sign >> 63 << i;
+	}
 }
 
 /* What a step of a walk needs. */
@@ -213,6 +219,7 @@ static __always_inline int rule_translates(const struct rule *r, const struct ju
 
 static __always_inline void judge_nat(struct judge *j, const struct rule *r)
 {
+	j->nat_ifindex = pool_interface(r->nat_pool - 1);
 	j->nat_low = r->nat_low;
 	j->nat_high = r->nat_high;
 	j->flags |= JUDGE_NAT | (r->flags & RULE_STATIC_PORT ? JUDGE_NAT_STATIC : 0);

@@ -94,17 +94,26 @@ static __always_inline enum reason sanity(const struct packet *p, const struct i
 	return UNDECIDED;
 }
 
+/*
+ * What the box's own DHCP clients ask goes out. What servers say comes in where the box
+ * may have its address from them; elsewhere only as an answer: that an address has no
+ * end of life does not tell who set it.
+ */
 static __always_inline int is_dhcp(const struct packet *p, const struct interface *i, int in)
 {
-	__u16 from = bpf_ntohs(in ? p->tuple.dport : p->tuple.sport); /* the client's side */
-	__u16 to = bpf_ntohs(in ? p->tuple.sport : p->tuple.dport);
+	__u16 client = bpf_ntohs(in ? p->tuple.dport : p->tuple.sport);
+	__u16 server = bpf_ntohs(in ? p->tuple.sport : p->tuple.dport);
+	__u32 fixed = p->family == 4 ? INTERFACE_STATIC4 : INTERFACE_STATIC6, asked = i->asked;
 
 	if (p->tuple.proto != IPPROTO_UDP)
 		return 0;
-	if (p->family == 4)
-		return from == 68 && to == 67 && !(i->flags & INTERFACE_STATIC4);
-	return from == 546 && to == 547 && !(i->flags & INTERFACE_STATIC6) &&
-	       addr_is_link_local(&p->tuple.src);
+	if (p->family == 4 ? client != 68 || server != 67 :
+			     client != 546 || server != 547 || !addr_is_link_local(&p->tuple.src))
+		return 0;
+	if (in)
+		return !(i->flags & fixed) || (asked && shared.now - asked < DHCP_PATIENCE);
+	((struct interface *)i)->asked = shared.now;
+	return 1;
 }
 
 /* What must get through for the box to have an address and neighbours at all. */

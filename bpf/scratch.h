@@ -63,6 +63,7 @@ struct scratch {
 	struct path path_last;	 /* the one that was looked up last, and its index	*/
 	__u32 path_last_index;
 	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a SYN				*/
+	__u32 option;		 /* where the walk through them stands		*/
 	struct port_search search;
 	struct quote quote;
 	struct addr quoter;	 /* source of an ICMP error, translated			*/

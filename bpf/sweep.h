@@ -34,7 +34,7 @@ static __always_inline void timeouts_scale(void)
 /* No daemon hears of routes that move: once a second every state asks again. */
 static __always_inline void generation_bump(void)
 {
-	if (shared.now - shared.heartbeat >= DAEMON_DEAD && shared.now - shared.bumped >= TICKS_PER_SECOND) {
+	if (daemon_is_dead() && shared.now - shared.bumped >= TICKS_PER_SECOND) {
 		shared.bumped = shared.now;
 		__sync_fetch_and_add(&shared.route_generation, 1);
 	}

@@ -80,6 +80,18 @@ static __always_inline enum reason tc_parse(struct __sk_buff *skb, struct packet
 	return r;
 }
 
+/* Whether a packet that XDP found to be of a state is so still. */
+static __always_inline int is_of(const struct packet *p, const struct state *st, __u32 number)
+{
+	const struct tuple *t = &state_course((struct state *)st, STATE_DIRECTION(number))->tuple;
+
+	if (st->status == STATUS_FREE || st->status == STATUS_NEW)
+		return 0;
+	if (p->fragment == FRAGMENT_LATER) /* its tuple has no ports */
+		return addr_equal(&t->src, &p->tuple.src) && addr_equal(&t->dst, &p->tuple.dst);
+	return tuple_equal(t, &p->tuple);
+}
+
 /* XDP judged the packet but cannot reach its device: TCX can. */
 static __noinline int redirect_marked(struct __sk_buff *skb, struct packet *p, __u32 mark)
 {
@@ -92,9 +104,11 @@ static __noinline int redirect_marked(struct __sk_buff *skb, struct packet *p, _
 		return HOOK_DROP;
 	i = interface_get(p->ifindex);
 	st = state_get(mark & MARK_STATE);
-	if (!i || !st || st->status == STATUS_FREE || st->status == STATUS_NEW)
+	if (!i || !st)
 		return HOOK_DROP;
 	number = STATE_NUMBER(mark & MARK_STATE, mark & MARK_REPLY ? 1 : 0);
+	if (!is_of(p, st, number))
+		return finish(i, REASON_GUARD, p->length);
 	if (packet_reload(&h, p, hook_data(skb), hook_data_end(skb)))
 		return finish(i, REASON_INTERNAL, p->length);
 	return forward(skb, &h, p, i, st, number,
@@ -149,6 +163,20 @@ static __noinline int redirect_alone(struct __sk_buff *skb, struct packet *p, __
 	return emit(skb, &h, p, i, n, REASON_MARKED);
 }
 
+/* Whether a frame with MARK_ANSWER is of the kind that answers are (answer.h). The mark alone does not
+ * say so: veth clears it between namespaces, a netkit need not. */
+static __noinline int answers_box(struct __sk_buff *skb, struct packet *p)
+{
+	if (!p)
+		return 0;
+	p->ifindex = hook_ifindex(skb);
+	if (tc_parse(skb, p, 1) != UNDECIDED || p->fragment != FRAGMENT_NONE)
+		return 0;
+	if (p->tuple.proto == IPPROTO_TCP)
+		return (p->tcp_flags & ~TCP_ACK) == TCP_RST && !p->payload;
+	return p->flags & PACKET_ICMP_ERROR && p->icmp_type == (p->family == 4 ? ICMP_UNREACH : ICMP6_UNREACH);
+}
+
 static __always_inline int tc_in_way(struct __sk_buff *skb, const struct interface *i, struct packet *p)
 {
 	struct headers h;
@@ -158,7 +186,7 @@ static __always_inline int tc_in_way(struct __sk_buff *skb, const struct interfa
 	if (is_marked(skb->mark)) {
 		mark = skb->mark;
 		skb->mark = 0; /* marks are ours to give: nothing comes in with one */
-		if (mark == MARK_ANSWER)
+		if (mark == MARK_ANSWER && answers_box(skb, p))
 			return HOOK_PASS;
 	}
 	if (is_tagged(skb))

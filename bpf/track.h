@@ -142,15 +142,22 @@ static __always_inline void tcp_peers(struct flow *f, struct flow *t, const stru
 
 /*
  * A later segment of a connection; wscale is that of a SYN's option or -1.
- * Returns UNDECIDED (goes on) or REASON_STATE_MISMATCH (nothing changed).
+ * Returns UNDECIDED (goes on) or REASON_STATE_MISMATCH (nothing changed). A global
+ * function: the verifier walks its many paths once, not behind each of the caller's.
  */
-static __always_inline enum reason track_tcp(struct state *s, __u32 d, const struct packet *p, int wscale)
+__noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int wscale)
 {
-	struct flow *f = state_flow(s, d), *t = state_flow(s, !d);
-	__u32 seq = p->seq, limit, low;
+	struct flow *f, *t;
+	__u32 seq, limit, low;
 	struct segment g;
-	int in_window, has_ack = p->tcp_flags & TCP_ACK;
+	int in_window, has_ack;
 
+	if (!s || !p)
+		return REASON_INTERNAL;
+	f = state_flow(s, d);
+	t = state_flow(s, !d);
+	seq = p->seq;
+	has_ack = p->tcp_flags & TCP_ACK;
 	g.flags = p->tcp_flags;
 	g.seq = seq;
 	g.end = seq + p->payload + (p->tcp_flags & TCP_SYN ? 1 : 0) + (p->tcp_flags & TCP_FIN ? 1 : 0);

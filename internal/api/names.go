@@ -18,12 +18,14 @@ const namesPause = time.Second
 
 // Names finds the names of what records of packets tell by number, in the run
 // folder and from the kernel. What was found stays, as rules never change their
-// numbers; what was not is looked for again a second later.
+// numbers; what was not is looked for again a second later, and all when another
+// ruleset is in force.
 type Names struct {
 	folder     Folder
 	interfaces map[uint32]string
 	rulesets   map[uint32][]RuleText // by the number of their first rule
 	base       uint32                // of the ruleset in force
+	loaded     fs.FileInfo           // of the file that says which one that is
 	looked     time.Time
 }
 
@@ -46,12 +48,20 @@ func (n *Names) look() error {
 	for _, l := range links {
 		n.interfaces[uint32(l.Index)] = l.Name
 	}
+	// Before it is read: a load in between is seen the next time.
+	file, err := os.Stat(n.folder.Loaded())
+	if err != nil {
+		return fmt.Errorf("read what is loaded: %w", err)
+	}
 	var loaded Loaded
 	if err := ReadJSON(n.folder.Loaded(), &loaded); err != nil {
 		return fmt.Errorf("read what is loaded: %w", err)
 	}
-	n.base = loaded.Base
-	return n.readRules()
+	if err := n.readRules(); err != nil {
+		return err
+	}
+	n.base, n.loaded = loaded.Base, file
+	return nil
 }
 
 func (n *Names) readRules() error {
@@ -95,11 +105,24 @@ func (n *Names) Interface(index uint32) string {
 	return name
 }
 
-// Rule is the rule of that global number; nil if no record of it is left. Which
-// ruleset is in force is looked up each second, for rules of others are old.
+// replaced says whether another ruleset is in force than at the last look. Each
+// load replaces the file by a new one.
+func (n *Names) replaced() bool {
+	now, err := os.Stat(n.folder.Loaded())
+	return err == nil && !(n.loaded != nil && os.SameFile(now, n.loaded) && now.ModTime().Equal(n.loaded.ModTime()))
+}
+
+// Rule is the rule of that global number; nil if no record of it is left. Rules of
+// other rulesets than the one in force are old.
 func (n *Names) Rule(global uint32) *record.Rule {
-	n.again()
-	return n.rule(global)
+	if n.replaced() && n.look() != nil {
+		return nil
+	}
+	r := n.rule(global)
+	if r == nil && n.again() {
+		r = n.rule(global)
+	}
+	return r
 }
 
 func (n *Names) rule(global uint32) *record.Rule {

@@ -2,7 +2,8 @@ package bench
 
 import (
 	"fmt"
-	"strconv"
+
+	"weir/internal/quantity"
 )
 
 // Words for the keys of a [Case].
@@ -33,22 +34,6 @@ func (c Case) tcp() bool  { return c.Protocol == TCP }
 func (c Case) both() bool { return c.Direction == Both }
 
 func (c Case) String() string {
-	return fmt.Sprintf("%d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", c.Frame, thousands(c.Flows), c.Family,
-		c.Protocol, plural(c.Cores, "core"), c.Direction, c.Sink)
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}
-
-// thousands writes a number with commas.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return fmt.Sprintf("%d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", c.Frame, quantity.Thousands(c.Flows), c.Family,
+		c.Protocol, quantity.Plural(c.Cores, "core"), c.Direction, c.Sink)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/internal/bpfload"
+	"weir/internal/quantity"
 )
 
 // faults are texts for enum fault of bpf/check.bpf.c.
@@ -143,7 +144,7 @@ func (r *run) openStep(ctx context.Context, s step, turn int) error {
 		}
 	}
 	return fmt.Errorf("%w: after %d tries %s of %s flows came through", errWrongFrames, passes,
-		thousands(int(flows)), thousands(r.way.c.Flows))
+		quantity.Thousands(int(flows)), quantity.Thousands(r.way.c.Flows))
 }
 
 // settle waits until no more frames arrive; they may wait in a queue.

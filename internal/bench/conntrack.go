@@ -9,63 +9,36 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"weir/internal/machine"
 	"weir/internal/netif"
 )
-
-// Sysctls of conntrack, common to all network namespaces.
-const (
-	conntrackMax     = "net/netfilter/nf_conntrack_max"
-	conntrackBuckets = "net/netfilter/nf_conntrack_buckets"
-)
-
-// Conntrack are the machine's limits for connections that the nft paths need.
-type Conntrack struct {
-	Max     int `json:"max"`
-	Buckets int `json:"buckets"`
-}
-
-// readConntrack reads the limits. The error is fs.ErrNotExist where the kernel
-// has no conntrack, or has not loaded it yet.
-func readConntrack() (Conntrack, error) {
-	var c Conntrack
-	for _, s := range []struct {
-		name  string
-		value *int
-	}{{conntrackMax, &c.Max}, {conntrackBuckets, &c.Buckets}} {
-		text, err := netif.Sysctl(s.name)
-		if err != nil {
-			return c, err
-		}
-		if *s.value, err = strconv.Atoi(text); err != nil {
-			return c, fmt.Errorf("read sysctl %s: %w", s.name, err)
-		}
-	}
-	return c, nil
-}
 
 // conntrackLimits reads and sets the limits; tests have others than the
 // machine's.
 type conntrackLimits struct {
-	read func() (Conntrack, error)
-	set  func(Conntrack) error
+	read func() (machine.Conntrack, error)
+	set  func(machine.Conntrack) error
 }
 
 func machineConntrack() conntrackLimits {
-	return conntrackLimits{read: readConntrack, set: setConntrack}
+	return conntrackLimits{read: machine.ReadConntrack, set: setConntrack}
 }
 
-func setConntrack(c Conntrack) error {
-	return errors.Join(netif.SetSysctl(conntrackMax, strconv.Itoa(c.Max)), setBuckets(c.Buckets))
+func setConntrack(c machine.Conntrack) error {
+	return errors.Join(netif.SetSysctl(machine.ConntrackMax, strconv.Itoa(c.Max)), setBuckets(c.Buckets))
 }
 
 // setBuckets accepts that the kernel rounds the number up.
 func setBuckets(n int) error {
-	err := netif.SetSysctl(conntrackBuckets, strconv.Itoa(n))
-	if now, read := readConntrack(); read == nil && now.Buckets >= n && now.Buckets < n+4096 {
+	err := netif.SetSysctl(machine.ConntrackBuckets, strconv.Itoa(n))
+	if now, read := machine.ReadConntrack(); read == nil && now.Buckets >= n && now.Buckets < n+4096 {
 		return nil
 	}
 	return err
 }
+
+// conntrackNote is the file with the limits from before they were raised.
+func conntrackNote(dir string) string { return filepath.Join(dir, "conntrack.json") }
 
 // needed is how many connections a case has at once.
 func (c Case) needed() int { return c.Flows + newFlows }
@@ -82,7 +55,7 @@ func (l conntrackLimits) raise(dir string, cases []Case) (restore func() error, 
 	for _, c := range cases {
 		after.Max, after.Buckets = max(after.Max, 2*c.Flows, c.needed()), max(after.Buckets, 2*c.Flows)
 	}
-	note := filepath.Join(dir, "conntrack.json")
+	note := conntrackNote(dir)
 	b, err := json.Marshal(before)
 	if err != nil {
 		return nil, fmt.Errorf("note conntrack's limits: %w", err)
@@ -100,7 +73,7 @@ func (l conntrackLimits) raise(dir string, cases []Case) (restore func() error, 
 // restore sets the limits that a run noted before it raised them; it
 // does nothing where there is no such note.
 func (l conntrackLimits) restore(dir string) error {
-	note := filepath.Join(dir, "conntrack.json")
+	note := conntrackNote(dir)
 	b, err := os.ReadFile(note)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -108,7 +81,7 @@ func (l conntrackLimits) restore(dir string) error {
 	if err != nil {
 		return fmt.Errorf("read conntrack's former limits: %w", err)
 	}
-	var before Conntrack
+	var before machine.Conntrack
 	if err := json.Unmarshal(b, &before); err != nil {
 		return fmt.Errorf("read conntrack's former limits from %s: %w", note, err)
 	}

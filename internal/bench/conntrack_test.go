@@ -5,24 +5,26 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"weir/internal/machine"
 )
 
 // fakeConntrack is a machine's limits that are no machine's.
-func fakeConntrack(now *Conntrack) conntrackLimits {
+func fakeConntrack(now *machine.Conntrack) conntrackLimits {
 	return conntrackLimits{
-		read: func() (Conntrack, error) { return *now, nil },
-		set:  func(c Conntrack) error { *now = c; return nil },
+		read: func() (machine.Conntrack, error) { return *now, nil },
+		set:  func(c machine.Conntrack) error { *now = c; return nil },
 	}
 }
 
 func TestRaiseAndRestore(t *testing.T) {
-	before := Conntrack{Max: 262144, Buckets: 65536}
+	before := machine.Conntrack{Max: 262144, Buckets: 65536}
 	now, dir := before, t.TempDir()
 	restore, err := fakeConntrack(&now).raise(dir, []Case{{Flows: 1000}, {Flows: 1_000_000}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Conntrack{Max: 2_000_000, Buckets: 2_000_000}); now != want {
+	if want := (machine.Conntrack{Max: 2_000_000, Buckets: 2_000_000}); now != want {
 		t.Errorf("raised to %+v, want %+v", now, want)
 	}
 	if err := restore(); err != nil || now != before {
@@ -36,7 +38,7 @@ func TestRaiseAndRestore(t *testing.T) {
 // A run that was killed leaves the note; the next one restores before it
 // measures.
 func TestRestoreAfterKill(t *testing.T) {
-	before := Conntrack{Max: 65536, Buckets: 16384}
+	before := machine.Conntrack{Max: 65536, Buckets: 16384}
 	now, dir := before, t.TempDir()
 	if _, err := fakeConntrack(&now).raise(dir, []Case{{Flows: 100_000}}); err != nil {
 		t.Fatal(err)
@@ -47,17 +49,17 @@ func TestRestoreAfterKill(t *testing.T) {
 	if err := fakeConntrack(&now).restore(dir); err != nil || now != before {
 		t.Errorf("restored to %+v, %v; want %+v", now, err, before)
 	}
-	now = Conntrack{Max: 1, Buckets: 1}
+	now = machine.Conntrack{Max: 1, Buckets: 1}
 	if err := fakeConntrack(&now).restore(dir); err != nil || now.Max != 1 {
 		t.Errorf("restored twice: %+v, %v", now, err)
 	}
 }
 
 func TestRaiseFails(t *testing.T) {
-	before := Conntrack{Max: 65536, Buckets: 16384}
+	before := machine.Conntrack{Max: 65536, Buckets: 16384}
 	now, dir := before, t.TempDir()
 	limits := fakeConntrack(&now)
-	limits.set = func(c Conntrack) error {
+	limits.set = func(c machine.Conntrack) error {
 		now = c
 		if c != before {
 			return errors.New("refused")
@@ -69,6 +71,41 @@ func TestRaiseFails(t *testing.T) {
 	}
 	if now != before {
 		t.Errorf("left at %+v, want %+v", now, before)
+	}
+}
+
+// Where the limits could not be restored, the note outlives the run, and the next
+// one restores them.
+func TestRestoreFails(t *testing.T) {
+	before := machine.Conntrack{Max: 65536, Buckets: 16384}
+	now, dir := before, filepath.Join(t.TempDir(), "bench")
+	unlock, err := lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := fakeConntrack(&now)
+	restore, err := limits.raise(dir, []Case{{Flows: 100_000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits.set = func(machine.Conntrack) error { return errors.New("refused") }
+	if err := limits.restore(dir); err == nil {
+		t.Fatal("a failure to restore is not told")
+	}
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if unlock, err = lock(dir); err != nil {
+		t.Fatalf("the next run: %v", err)
+	}
+	if err := restore(); err != nil || now != before {
+		t.Errorf("the next run restored %+v, %v; want %+v", now, err, before)
+	}
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is left: %v", err)
 	}
 }
 

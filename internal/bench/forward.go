@@ -13,6 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/examples"
+	"weir/internal/bench/profile"
+	"weir/internal/bench/progress"
+	"weir/internal/machine"
+	"weir/internal/quantity"
+	"weir/internal/stats"
 )
 
 // setting is what all cases have in common.
@@ -26,14 +31,14 @@ type setting struct {
 	report    *Report
 	missing   map[string]string // why a path cannot run here at all
 	conntrack conntrackLimits
-	begun     time.Time
-	retries   int // see run
+	progress  *progress.Progress
+	profiler  *profiler // of the next run
+	retries   int       // see run
 	// disturbed are the shares of time that were lost in runs that are void, but
 	// that no attempt brought a better one for.
 	disturbed []float64
 	elsewhere float64 // the largest share of time that the other cores were busy
 	done      int     // runs
-	planned   int
 }
 
 // Forward measures forwarding: each path in each case, several times, in random
@@ -75,7 +80,7 @@ func Forward(ctx context.Context, o Options) (report *Report, err error) {
 }
 
 func newSetting(o *Options) (*setting, error) {
-	machine, err := describeMachine()
+	machine, err := machine.Describe()
 	if err != nil {
 		return nil, err
 	}
@@ -119,18 +124,21 @@ func (s *setting) measure(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, restore()) }()
 	}
+	planned := s.options.Runs * (len(s.options.Paths) + 1) * len(cases)
+	if !s.options.quick {
+		s.retries = planned / 2
+	}
+	s.progress = progress.New(s.options.Progress, planned, s.options.Estimate())
+	defer s.progress.End()
 	for _, name := range Paths {
 		if why := s.missing[name]; why != "" && s.uses(name) {
 			s.skip(name, nil, why)
+			s.progress.Drop(s.options.Runs * len(cases))
 		}
 	}
-	s.begun, s.planned = time.Now(), s.options.Runs*(len(s.options.Paths)+1)*len(cases)
-	if !s.options.quick {
-		s.retries = s.planned / 2
-	}
-	s.report.Control.OK = true
+	s.report.Control = stats.NewControl()
 	for i, c := range cases {
-		s.say("case %d of %d: %s", i+1, len(cases), c)
+		s.progress.Say("case %d of %d: %s", i+1, len(cases), c)
 		if err := s.measureCase(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", c, err)
 		}
@@ -154,7 +162,8 @@ func (s *setting) nothingMeasured() error {
 // measureCase measures all paths in one case.
 func (s *setting) measureCase(ctx context.Context, c Case) error {
 	if c.Cores > len(s.cores) {
-		s.skip("all", &c, fmt.Sprintf("this machine has %s for it", plural(len(s.cores), "core")))
+		s.skip("all", &c, fmt.Sprintf("this machine has %s for it", quantity.Plural(len(s.cores), "core")))
+		s.progress.Drop(s.options.Runs * (len(s.options.Paths) + 1))
 		return nil
 	}
 	all, err := s.prepare(ctx, c)
@@ -163,16 +172,17 @@ func (s *setting) measureCase(ctx context.Context, c Case) error {
 	}
 	control := s.control(all)
 	entries := append(slices.Clone(all), control)
-	for round := range s.options.Runs {
-		s.random.Shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] })
-		for _, e := range entries {
-			if err := s.measureOnce(ctx, c, e); err != nil {
-				return fmt.Errorf("%s: %w", e.path.name, err)
-			}
+	for round, e := range stats.Interleave(s.random, s.options.Runs, entries) {
+		s.progress.Step("%s, round %d of %d", e.path.name, round+1, s.options.Runs)
+		if err := s.measureOnce(ctx, c, e); err != nil {
+			return fmt.Errorf("%s: %w", e.path.name, err)
 		}
-		s.sayRound(round + 1)
+		s.progress.Done(1)
 	}
 	s.conclude(c, all, control)
+	if s.options.Flame && s.report.Profile == nil {
+		return s.profile(ctx, c, all[len(all)-1])
+	}
 	return nil
 }
 
@@ -190,6 +200,7 @@ func (s *setting) prepare(ctx context.Context, c Case) ([]*samples, error) {
 		}
 		if why := s.tooSmall(p, c); why != "" {
 			s.skip(name, &c, why)
+			s.progress.Drop(s.options.Runs)
 			continue
 		}
 		e := &samples{path: p}
@@ -213,7 +224,7 @@ func (s *setting) tooSmall(p *path, c Case) string {
 	s.report.Machine.Conntrack = &limit
 	if limit.Max < c.needed() {
 		return fmt.Sprintf("conntrack holds %s connections, this case has %s: --raise-conntrack makes room",
-			thousands(limit.Max), thousands(c.needed()))
+			quantity.Thousands(limit.Max), quantity.Thousands(c.needed()))
 	}
 	return ""
 }
@@ -253,6 +264,9 @@ func (s *setting) measureOnce(ctx context.Context, c Case, e *samples) error {
 	if res.newPerS > 0 {
 		e.newPerS = append(e.newPerS, res.newPerS)
 	}
+	if res.split != nil {
+		e.splits = append(e.splits, res.split)
+	}
 	s.elsewhere = max(s.elsewhere, res.elsewhere)
 	if res.disturbed > disturbance {
 		s.disturbed = append(s.disturbed, res.disturbed)
@@ -272,22 +286,21 @@ func (s *setting) runPath(ctx context.Context, c Case, p *path, name string, sec
 		return res, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	r := &run{way: w, cores: s.cores[:c.Cores], others: s.cores[c.Cores:], seconds: seconds, retries: &s.retries}
+	r := &run{way: w, cores: s.cores[:c.Cores], others: s.cores[c.Cores:], seconds: seconds, retries: &s.retries, profile: s.profiler}
+	if s.options.sampled {
+		if r.sampler, err = profile.NewSampler(r.cores[0]); err != nil {
+			return res, err
+		}
+		defer func() { err = errors.Join(err, r.sampler.Close()) }()
+	}
 	return r.measure(ctx)
 }
 
 // conclude turns what was measured in a case into rows.
 func (s *setting) conclude(c Case, all []*samples, control *samples) {
 	s.report.add(c, rows(c, all))
-	difference := Difference(all[len(all)-1].mpps, control.mpps)
-	k := &s.report.Control
-	if difference >= k.Difference {
-		k.Path, k.Difference = control.path.name, round(difference)
-	}
-	if difference > maxControl {
-		k.OK = false
-		k.Why = fmt.Sprintf("%s differs from itself by %.1f %%", control.path.name, difference*100)
-	}
+	s.report.measured = append(s.report.measured, caseSamples{c, all})
+	s.report.Control.Add(control.path.name, all[len(all)-1].mpps, control.mpps)
 }
 
 func (s *setting) uses(names ...string) bool {
@@ -296,7 +309,7 @@ func (s *setting) uses(names ...string) bool {
 
 func (s *setting) skip(name string, c *Case, why string) {
 	s.report.Skipped = append(s.report.Skipped, Skip{name, c, why})
-	s.say("skipped: %s: %s", name, why)
+	s.progress.Say("skipped: %s: %s", name, why)
 }
 
 // judgeDisturbance refuses a verdict where runs had to be taken that are void.
@@ -308,20 +321,8 @@ func (s *setting) judgeDisturbance() {
 	if len(s.disturbed) == 0 {
 		return
 	}
-	s.report.Control.OK = false
-	s.report.Control.Why = fmt.Sprintf("in %d of %s the cores were idle or worked for other programs, for up to %.0f %% of the time",
-		len(s.disturbed), plural(s.done, "run"), slices.Max(s.disturbed)*100)
-}
-
-func (s *setting) sayRound(round int) {
-	left := time.Duration(float64(time.Since(s.begun)) / float64(s.done) * float64(max(0, s.planned-s.done)))
-	s.say("  round %d of %d, %s left", round, s.options.Runs, left.Round(time.Second))
-}
-
-func (s *setting) say(format string, args ...any) {
-	if s.options.Progress != nil {
-		fmt.Fprintf(s.options.Progress, format+"\n", args...)
-	}
+	s.report.Control.Refuse(fmt.Sprintf("in %d of %s the cores were idle or worked for other programs, for up to %.0f %% of the time",
+		len(s.disturbed), quantity.Plural(s.done, "run"), slices.Max(s.disturbed)*100))
 }
 
 // missingError names a capability that the machine lacks.

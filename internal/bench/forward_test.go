@@ -99,13 +99,20 @@ func TestForwardSinks(t *testing.T) {
 	}
 }
 
-// TestForwardWeir measures this tree's weir at both hooks.
-func TestForwardWeir(t *testing.T) {
-	testenv.NeedRoot(t)
+// buildWeir builds this tree's weir.
+func buildWeir(t *testing.T) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "weir")
 	if out, err := exec.Command("go", "build", "-o", program, "weir/cmd/weir").CombinedOutput(); err != nil {
 		t.Fatalf("build weir: %v\n%s", err, out)
 	}
+	return program
+}
+
+// TestForwardWeir measures this tree's weir at both hooks.
+func TestForwardWeir(t *testing.T) {
+	testenv.NeedRoot(t)
+	program := buildWeir(t)
 	for _, c := range []struct {
 		hook, protocol string
 		family         int

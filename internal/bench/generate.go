@@ -31,11 +31,17 @@ type generator struct {
 	core    int
 	objects *bpfload.Objects
 	frame   []byte
+	batch   uint32 // frames that leave together; 0: as the kernel does it
 }
 
 // newGenerator loads a generator. It ends by itself after limit frames; 0: when
 // its run ends.
 func newGenerator(w *way, s step, flows flowRange, core int, limit uint64, answers *bpfload.Map) (*generator, error) {
+	return newPacedGenerator(w, s, flows, core, limit, answers, pacing{})
+}
+
+// newPacedGenerator loads one that sends at a rate, or with stamps.
+func newPacedGenerator(w *way, s step, flows flowRange, core int, limit uint64, answers *bpfload.Map, pace pacing) (*generator, error) {
 	spec, err := w.spec(s.back, s.seg, s.length)
 	if err != nil {
 		return nil, err
@@ -57,6 +63,7 @@ func newGenerator(w *way, s step, flows flowRange, core int, limit uint64, answe
 		values["sequence"] = spec.tcp.sequence
 		values["sequence_step"] = uint32(spec.length - spec.headerLen())
 	}
+	pace.addTo(values, spec)
 	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
 		Maps:    map[string]*bpfload.Map{"answers": answers},
 		Entries: map[string]uint32{"answers": uint32(w.c.Flows)},
@@ -67,7 +74,7 @@ func newGenerator(w *way, s step, flows flowRange, core int, limit uint64, answe
 	}
 	frame := make([]byte, s.length)
 	copy(frame, header)
-	return &generator{way: w, back: s.back, core: core, objects: objects, frame: frame}, nil
+	return &generator{way: w, back: s.back, core: core, objects: objects, frame: frame, batch: pace.burst}, nil
 }
 
 // run sends n frames, fewer if the generator has a limit, as fast as they go.
@@ -77,7 +84,7 @@ func (g *generator) run(n uint32) error {
 		if err := own(g.core); err != nil {
 			return err
 		}
-		return bpfload.RunLive(g.objects.Programs["generate"], g.frame, g.way.net.indexes[begin], n)
+		return bpfload.RunLive(g.objects.Programs["generate"], g.frame, g.way.net.indexes[begin], n, g.batch)
 	})
 }
 

@@ -21,17 +21,32 @@ type generateAnswer struct {
 	Back uint8
 }
 
+type generatePace struct {
+	_       structs.HostLayout
+	DueNs   uint64
+	FirstNs uint64
+	LastNs  uint64
+	Frames  uint64
+	Late    uint64
+	Unused  [3]uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	generateMapAnswers      = "answers"
+	generateMapPaces        = "paces"
 	generateProgGenerate    = "generate"
 	generateVarBack         = "back"
+	generateVarBurstFrames  = "burst_frames"
+	generateVarBurstNs      = "burst_ns"
 	generateVarFirstFlow    = "first_flow"
 	generateVarFlows        = "flows"
 	generateVarHeader       = "header"
 	generateVarHeaderLen    = "header_len"
+	generateVarIllegalEvery = "illegal_every"
+	generateVarIllegalNet   = "illegal_net"
 	generateVarIpSum        = "ip_sum"
 	generateVarIpv6         = "ipv6"
 	generateVarL4Sum        = "l4_sum"
@@ -39,6 +54,7 @@ const (
 	generateVarSequence     = "sequence"
 	generateVarSequenceStep = "sequence_step"
 	generateVarSourceNet    = "source_net"
+	generateVarStampAt      = "stamp_at"
 	generateVarStep         = "step"
 	generateVarTargetNet    = "target_net"
 	generateVarTcp          = "tcp"
@@ -94,6 +110,7 @@ type generateProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type generateMapSpecs struct {
 	Answers *ebpf.MapSpec `ebpf:"answers"`
+	Paces   *ebpf.MapSpec `ebpf:"paces"`
 }
 
 // generateVariableSpecs contains global variables before they are loaded into the kernel.
@@ -101,10 +118,14 @@ type generateMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type generateVariableSpecs struct {
 	Back         *ebpf.VariableSpec `ebpf:"back"`
+	BurstFrames  *ebpf.VariableSpec `ebpf:"burst_frames"`
+	BurstNs      *ebpf.VariableSpec `ebpf:"burst_ns"`
 	FirstFlow    *ebpf.VariableSpec `ebpf:"first_flow"`
 	Flows        *ebpf.VariableSpec `ebpf:"flows"`
 	Header       *ebpf.VariableSpec `ebpf:"header"`
 	HeaderLen    *ebpf.VariableSpec `ebpf:"header_len"`
+	IllegalEvery *ebpf.VariableSpec `ebpf:"illegal_every"`
+	IllegalNet   *ebpf.VariableSpec `ebpf:"illegal_net"`
 	IpSum        *ebpf.VariableSpec `ebpf:"ip_sum"`
 	Ipv6         *ebpf.VariableSpec `ebpf:"ipv6"`
 	L4Sum        *ebpf.VariableSpec `ebpf:"l4_sum"`
@@ -112,6 +133,7 @@ type generateVariableSpecs struct {
 	Sequence     *ebpf.VariableSpec `ebpf:"sequence"`
 	SequenceStep *ebpf.VariableSpec `ebpf:"sequence_step"`
 	SourceNet    *ebpf.VariableSpec `ebpf:"source_net"`
+	StampAt      *ebpf.VariableSpec `ebpf:"stamp_at"`
 	Step         *ebpf.VariableSpec `ebpf:"step"`
 	TargetNet    *ebpf.VariableSpec `ebpf:"target_net"`
 	Tcp          *ebpf.VariableSpec `ebpf:"tcp"`
@@ -138,11 +160,13 @@ func (o *generateObjects) Close() error {
 // It can be passed to loadGenerateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type generateMaps struct {
 	Answers *ebpf.Map `ebpf:"answers"`
+	Paces   *ebpf.Map `ebpf:"paces"`
 }
 
 func (m *generateMaps) Close() error {
 	return _GenerateClose(
 		m.Answers,
+		m.Paces,
 	)
 }
 
@@ -151,10 +175,14 @@ func (m *generateMaps) Close() error {
 // It can be passed to loadGenerateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type generateVariables struct {
 	Back         *ebpf.Variable `ebpf:"back"`
+	BurstFrames  *ebpf.Variable `ebpf:"burst_frames"`
+	BurstNs      *ebpf.Variable `ebpf:"burst_ns"`
 	FirstFlow    *ebpf.Variable `ebpf:"first_flow"`
 	Flows        *ebpf.Variable `ebpf:"flows"`
 	Header       *ebpf.Variable `ebpf:"header"`
 	HeaderLen    *ebpf.Variable `ebpf:"header_len"`
+	IllegalEvery *ebpf.Variable `ebpf:"illegal_every"`
+	IllegalNet   *ebpf.Variable `ebpf:"illegal_net"`
 	IpSum        *ebpf.Variable `ebpf:"ip_sum"`
 	Ipv6         *ebpf.Variable `ebpf:"ipv6"`
 	L4Sum        *ebpf.Variable `ebpf:"l4_sum"`
@@ -162,6 +190,7 @@ type generateVariables struct {
 	Sequence     *ebpf.Variable `ebpf:"sequence"`
 	SequenceStep *ebpf.Variable `ebpf:"sequence_step"`
 	SourceNet    *ebpf.Variable `ebpf:"source_net"`
+	StampAt      *ebpf.Variable `ebpf:"stamp_at"`
 	Step         *ebpf.Variable `ebpf:"step"`
 	TargetNet    *ebpf.Variable `ebpf:"target_net"`
 	Tcp          *ebpf.Variable `ebpf:"tcp"`

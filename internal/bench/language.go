@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/internal/machine"
 	"weir/pf/lint"
 	"weir/pf/resolve"
 	"weir/pf/source"
@@ -33,9 +34,9 @@ const tableSize = 1_000_000
 
 // LanguageReport is what reading rules costs.
 type LanguageReport struct {
-	Machine Machine        `json:"machine"`
-	Rules   []LanguageCost `json:"rules"`
-	Table   TableCost      `json:"table"`
+	Machine machine.Machine `json:"machine"`
+	Rules   []LanguageCost  `json:"rules"`
+	Table   TableCost       `json:"table"`
 }
 
 // LanguageCost is what files of one kind cost.
@@ -62,7 +63,7 @@ func (r *LanguageReport) OK() bool {
 // Language measures what it costs to read, resolve and check rules, each time
 // the best of several runs.
 func Language(runs int, progress io.Writer) (*LanguageReport, error) {
-	machine, err := describeMachine()
+	machine, err := machine.Describe()
 	if err != nil {
 		return nil, err
 	}

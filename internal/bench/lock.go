@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -13,7 +14,8 @@ import (
 var errRunning = errors.New("another benchmark is running on this machine")
 
 // lock makes the benchmark's folder and makes sure that only one benchmark uses
-// it. Unlocking removes the folder with all that is in it.
+// it. Unlocking removes the folder with all that is in it, but not where settings
+// of the machine are noted there that were not restored: the next run does that.
 func lock(dir string) (unlock func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the benchmark's folder: %w", err)
@@ -34,7 +36,18 @@ func lock(dir string) (unlock func() error, err error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	return func() error { return errors.Join(os.RemoveAll(dir), f.Close()) }, nil
+	return func() error { return errors.Join(removeUnlessNoted(dir), f.Close()) }, nil
+}
+
+func removeUnlessNoted(dir string) error {
+	_, err := os.Stat(conntrackNote(dir))
+	switch {
+	case err == nil:
+		return nil // whoever could not restore it has said so
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("look for settings to restore: %w", err)
+	}
+	return os.RemoveAll(dir)
 }
 
 func sameFile(f *os.File, name string) bool {

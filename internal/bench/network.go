@@ -20,8 +20,10 @@ const defaultName = "weir-bench"
 var (
 	lanHosts    = familyAddr{"192.168.1.64", "fd00:1::40"}
 	routedHosts = familyAddr{"198.51.100.64", "2001:db8:100::40"}
-	targetNet   = familyAddr{"198.18.0.0", "2001:2::"}
-	routedNet   = []string{"198.51.100.0/24", "2001:db8:100::/64"}
+	// illegalHosts have no business at the LAN's side: no rule lets them pass.
+	illegalHosts = familyAddr{"198.51.101.64", "2001:db8:101::40"}
+	targetNet    = familyAddr{"198.18.0.0", "2001:2::"}
+	routedNet    = []string{"198.51.100.0/24", "2001:db8:100::/64"}
 )
 
 // familyAddr is an address in both families.
@@ -50,12 +52,33 @@ type network struct {
 	indexes map[place]int
 }
 
-// newNetwork builds the lab; leftovers of a killed run are removed first.
+// Hosts that some benchmarks have besides those of [lab.Gateway]: a second pair.
+const (
+	LAN2 = "lan2"
+	WAN2 = "wan2"
+)
+
+// everyHost names all hosts that benchmarks build, so that each removes what
+// another one left.
+func everyHost() lab.Topology {
+	t := lab.Gateway()
+	for _, name := range []string{LAN2, WAN2} {
+		t.Hosts = append(t.Hosts, lab.Host{Name: name})
+	}
+	return t
+}
+
+// newNetwork builds the lab that frames of the generator cross.
 func newNetwork(ctx context.Context, name string) (*network, error) {
-	if _, err := lab.Remove(name, lab.Topology{}); err != nil {
+	return newNetworkOf(ctx, lab.Options{Name: name, Offloads: lab.OffloadsOff, Neighbours: true})
+}
+
+// newNetworkOf builds a lab; leftovers of a killed run are removed first.
+func newNetworkOf(ctx context.Context, o lab.Options) (*network, error) {
+	if _, err := lab.Remove(o.Name, everyHost()); err != nil {
 		return nil, fmt.Errorf("remove what an earlier run left: %w", err)
 	}
-	l, err := lab.Up(ctx, lab.Options{Name: name, Offloads: lab.OffloadsOff, Neighbours: true})
+	l, err := lab.Up(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,8 @@ type Options struct {
 	// RaiseConntrack makes room for the flows in conntrack, which is common to
 	// the whole machine, as long as the benchmark runs.
 	RaiseConntrack bool
+	// Flame adds one run with perf, to see where the time goes.
+	Flame bool
 	// Command is what repeats this benchmark, for the report.
 	Command string
 	// Program is the weir to measure; "": the one that runs.
@@ -35,6 +37,8 @@ type Options struct {
 
 	name  string // of namespaces and folder; "": the default
 	quick bool   // take the first run, disturbed or not
+	// sampled asks in which stage the time goes, where frames are forwarded.
+	sampled bool
 }
 
 // Defaults measure all paths in the case that the README shows.

@@ -5,21 +5,27 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"weir/internal/bench/report"
+	"weir/internal/machine"
+	"weir/internal/stats"
 )
 
 // Report is what a benchmark found.
 type Report struct {
 	Command string            `json:"command"`
 	Started time.Time         `json:"started"`
-	Machine Machine           `json:"machine"`
+	Machine machine.Machine   `json:"machine"`
 	Rules   map[string]string `json:"rules"` // text of the rule files, by name
 	Rows    []Row             `json:"rows"`
 	Ratios  []Ratio           `json:"ratios"`
-	Control Control           `json:"control"`
+	Control stats.Control     `json:"control"`
 	Skipped []Skip            `json:"skipped,omitempty"`
 	Notes   []string          `json:"notes,omitempty"`
+	Profile *Profile          `json:"profile,omitempty"` // where a path's time went, if it was asked for
 
 	sections []section
+	measured []caseSamples
 }
 
 // section are the rows of one case.
@@ -35,16 +41,23 @@ func (r *Report) add(c Case, found []Row) {
 	r.Ratios = append(r.Ratios, ratios(c, found)...)
 }
 
+// caseSamples are the samples of all paths in one case.
+type caseSamples struct {
+	c   Case
+	all []*samples
+}
+
 // Row is what one path did in one case.
 type Row struct {
 	Path    string `json:"path"`
 	Hook    string `json:"hook"` // xdp, tcx or stack
 	Flavour string `json:"flavour,omitempty"`
 	Case
-	Mpps    Sample   `json:"mpps"`   // million frames per second, of all cores together
-	NS      float64  `json:"ns"`     // of one core, per frame
-	NetNS   *float64 `json:"net_ns"` // without what the generator path costs; null: not measured
-	NewPerS *float64 `json:"new_per_s"`
+	Mpps    stats.Sample `json:"mpps"`   // million frames per second, of all cores together
+	NS      float64      `json:"ns"`     // of one core, per frame
+	NetNS   *float64     `json:"net_ns"` // without what the generator path costs; null: not measured
+	NewPerS *float64     `json:"new_per_s"`
+	NewRuns stats.Sample `json:"new_per_s_runs,omitempty"` // the runs that NewPerS is the median of
 }
 
 // Ratio compares two paths of one case: the first divided by the second.
@@ -57,13 +70,11 @@ type Ratio struct {
 	NewPerS *float64 `json:"new_per_s"`
 }
 
-// Control is the same path measured twice, as if it were two: the difference
-// is what this run cannot tell from nothing.
-type Control struct {
-	Path       string  `json:"path"`
-	Difference float64 `json:"difference"` // share; the largest of all cases
-	OK         bool    `json:"ok"`
-	Why        string  `json:"why,omitempty"` // why not
+// Profile is where the time of one core went while a path had steady traffic.
+type Profile struct {
+	Path   string         `json:"path"`
+	Case   Case           `json:"case"`
+	Stacks []report.Stack `json:"stacks"`
 }
 
 // Skip is a path that was not measured.
@@ -72,10 +83,6 @@ type Skip struct {
 	Case   *Case  `json:"case,omitempty"` // nil: in no case
 	Reason string `json:"reason"`
 }
-
-// maxControl is the difference of the control beyond which a run says nothing
-// about smaller ones.
-const maxControl = 0.05
 
 // compared are the pairs that a report gives the ratios of.
 var compared = [...]struct{ of, to string }{
@@ -98,8 +105,9 @@ func (r *Report) WriteJSON(w io.Writer) error {
 type samples struct {
 	path    *path
 	flavour string
-	mpps    Sample
-	newPerS Sample
+	mpps    stats.Sample
+	newPerS stats.Sample
+	splits  []map[string]float64 // of each run, where it was sampled
 }
 
 // rows turns the samples of one case into rows; the generator's gives what is
@@ -114,7 +122,7 @@ func rows(c Case, all []*samples) []Row {
 	var out []Row
 	for _, s := range all {
 		row := Row{Path: s.path.name, Hook: s.path.hook, Flavour: s.flavour, Case: c, Mpps: s.mpps,
-			NS: round(nanoseconds(c, s.mpps))}
+			NS: stats.Round(nanoseconds(c, s.mpps))}
 		if !s.path.hasEgress {
 			row.Sink = Far
 		}
@@ -122,7 +130,7 @@ func rows(c Case, all []*samples) []Row {
 			row.NetNS = number(nanoseconds(c, s.mpps) - base)
 		}
 		if len(s.newPerS) > 0 {
-			row.NewPerS = number(s.newPerS.Median())
+			row.NewPerS, row.NewRuns = number(s.newPerS.Median()), s.newPerS
 		}
 		out = append(out, row)
 	}
@@ -130,7 +138,7 @@ func rows(c Case, all []*samples) []Row {
 }
 
 // nanoseconds are what one core spends on a frame.
-func nanoseconds(c Case, mpps Sample) float64 { return float64(c.Cores) * 1000 / mpps.Median() }
+func nanoseconds(c Case, mpps stats.Sample) float64 { return float64(c.Cores) * 1000 / mpps.Median() }
 
 // ratios compares the rows of one case.
 func ratios(c Case, rows []Row) []Ratio {
@@ -144,14 +152,14 @@ func ratios(c Case, rows []Row) []Ratio {
 		if of == nil || to == nil {
 			continue
 		}
-		out = append(out, Ratio{Of: pair.of, To: pair.to, Case: c, Mpps: round(of.Mpps.Median() / to.Mpps.Median()),
+		out = append(out, Ratio{Of: pair.of, To: pair.to, Case: c, Mpps: stats.Round(of.Mpps.Median() / to.Mpps.Median()),
 			NetNS: quotient(of.NetNS, to.NetNS), NewPerS: quotient(of.NewPerS, to.NewPerS)})
 	}
 	return out
 }
 
 func number(v float64) *float64 {
-	v = round(v)
+	v = stats.Round(v)
 	return &v
 }
 

@@ -9,25 +9,28 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/machine"
+	"weir/internal/stats"
 )
 
 // example is a report of one case and three paths.
 func example(t *testing.T) *Report {
 	t.Helper()
 	c := Case{64, 1000, 4, UDP, 1, OneWay, Egress}
-	sample := func(name string, mpps Sample, newPerS ...float64) *samples {
+	sample := func(name string, mpps stats.Sample, newPerS ...float64) *samples {
 		p, err := newPath(name, "xdp")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return &samples{path: p, mpps: mpps, newPerS: newPerS}
 	}
-	r := &Report{Command: "weir bench forward", Machine: Machine{CPU: "Test", Cores: 2, Kernel: "6.18", Governor: "none"},
-		Control: Control{Path: PathWeirNAT, Difference: 0.012, OK: true}}
+	r := &Report{Command: "weir bench forward", Machine: machine.Machine{CPU: "Test", Cores: 2, Kernel: "6.18", Governor: "none"},
+		Control: stats.Control{Path: PathWeirNAT, Difference: 0.012, OK: true}}
 	r.add(c, rows(c, []*samples{
-		sample(PathGenerator, Sample{10, 10.5, 9.5}),
-		sample(PathNftNAT, Sample{0.5, 0.5, 0.4}, 200_000),
-		sample(PathWeirNAT, Sample{4, 5, 3}, 600_000),
+		sample(PathGenerator, stats.Sample{10, 10.5, 9.5}),
+		sample(PathNftNAT, stats.Sample{0.5, 0.5, 0.4}, 200_000),
+		sample(PathWeirNAT, stats.Sample{4, 5, 3}, 600_000),
 	}))
 	return r
 }
@@ -44,13 +47,13 @@ func TestRows(t *testing.T) {
 	if len(r.Ratios) != 1 {
 		t.Fatalf("%d ratios, want 1", len(r.Ratios))
 	}
-	if ratio := r.Ratios[0]; ratio.Mpps != 8 || *ratio.NewPerS != 3 || *ratio.NetNS != round(150.0/1900) {
+	if ratio := r.Ratios[0]; ratio.Mpps != 8 || *ratio.NewPerS != 3 || *ratio.NetNS != stats.Round(150.0/1900) {
 		t.Errorf("weir-nat to nft-nat: %v, %v, %v", ratio.Mpps, *ratio.NewPerS, *ratio.NetNS)
 	}
 }
 
 func TestTwoCoresShareTime(t *testing.T) {
-	if got := nanoseconds(Case{Cores: 2}, Sample{4}); got != 500 {
+	if got := nanoseconds(Case{Cores: 2}, stats.Sample{4}); got != 500 {
 		t.Errorf("4 Mpps on two cores: %v ns of one core, want 500", got)
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"math"
 	"time"
 
+	"weir/internal/bench/profile"
 	"weir/internal/bpfload"
+	"weir/internal/quantity"
 )
 
 const (
@@ -35,7 +37,9 @@ type run struct {
 	seconds float64
 	retries *int // further attempts that may be made, in all runs together
 	answers *bpfload.Map
+	profile *profiler           // nil: nobody looks
 	sinks   map[bool]*countSink // by direction: back or not
+	sampler *profile.Sampler    // of the first core; nil: nobody wants to know
 }
 
 // result is what a run measured.
@@ -44,6 +48,8 @@ type result struct {
 	newPerS   float64 // 0: the path knows no connections
 	disturbed float64 // share of the cores' time that others took
 	elsewhere float64 // share of their time that the other cores were busy
+	stacks    []profile.Stack
+	split     map[string]float64 // ns of a frame by stage; nil: not asked for
 }
 
 // measure runs everything on a path that is in place.
@@ -114,13 +120,30 @@ func (r *run) count(ctx context.Context) (res result, err error) {
 		return res, err
 	}
 	defer closeAll(gs)
-	if res, err = r.steady(ctx, gs); err != nil {
+	if res, err = r.profiled(func() (result, error) { return r.steady(ctx, gs) }); err != nil {
 		return res, err
+	}
+	if r.sampler != nil {
+		if res.split, err = splitFrame(res); err != nil {
+			return res, err
+		}
 	}
 	if r.way.path.connects {
 		res.newPerS, err = r.connect()
 	}
 	return res, err
+}
+
+// profiled does something under the profiler's eyes, if there is one.
+func (r *run) profiled(do func() (result, error)) (res result, err error) {
+	if r.profile == nil {
+		return do()
+	}
+	if err := r.profile.start(r.cores[0]); err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, r.profile.stop()) }()
+	return do()
 }
 
 // generators loads those of the case. With both directions and several cores,
@@ -218,7 +241,7 @@ func (r *run) send(gs []*generator, frames []uint32) (res result, err error) {
 		return res, err
 	}
 	begin := time.Now()
-	if err := runAll(gs, frames); err != nil {
+	if res.stacks, err = r.runSampled(gs, frames); err != nil {
 		return res, err
 	}
 	took := time.Since(begin).Seconds()
@@ -260,7 +283,7 @@ func (r *run) allArrived(sent uint64) error {
 		}
 	}
 	if float64(arrived) < (1-most)*float64(sent) {
-		return fmt.Errorf("%s of %s frames arrived: more than %.0f %% were lost", thousands(int(arrived)), thousands(int(sent)), most*100)
+		return fmt.Errorf("%s of %s frames arrived: more than %.0f %% were lost", quantity.Thousands(int(arrived)), quantity.Thousands(int(sent)), most*100)
 	}
 	return nil
 }
@@ -301,7 +324,7 @@ func (r *run) connect() (perSecond float64, err error) {
 	}
 	time.Sleep(2 * time.Millisecond)
 	if err := r.allArrived(newFlows); err != nil {
-		return 0, fmt.Errorf("open %s connections: %w", thousands(newFlows), err)
+		return 0, fmt.Errorf("open %s connections: %w", quantity.Thousands(newFlows), err)
 	}
 	perSecond, _ = r.rate()
 	return perSecond, nil

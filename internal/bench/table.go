@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
-	"strings"
 	"text/tabwriter"
+
+	"weir/internal/quantity"
 )
 
 // WriteText prints the report for people at a terminal.
@@ -79,36 +79,6 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	return out.err
 }
 
-// String says in one line what the figures depend on.
-func (m Machine) String() string {
-	kind := ""
-	if m.Hypervisor {
-		kind = " (virtual machine)"
-	}
-	text := fmt.Sprintf("%s%s, %s, %d MiB, Linux %s, governor %s", m.CPU, kind, plural(m.Cores, "core"), m.Memory, m.Kernel, m.Governor)
-	var names []string
-	for name, answer := range m.Mitigations {
-		names = append(names, name+": "+answer)
-	}
-	if len(names) > 0 {
-		slices.Sort(names)
-		text += "; " + strings.Join(names, "; ")
-	}
-	if m.Conntrack != nil {
-		text += fmt.Sprintf("; conntrack holds %s in %s buckets", thousands(m.Conntrack.Max), thousands(m.Conntrack.Buckets))
-	}
-	return text
-}
-
-// String is the control's verdict on the run itself.
-func (c Control) String() string {
-	text := fmt.Sprintf("control: %s measured twice differs by %.1f %%", c.Path, c.Difference*100)
-	if c.OK {
-		return text
-	}
-	return text + "; no verdict: " + c.Why
-}
-
 // cases are those that were measured, in order. Paths without an egress have
 // another sink in their rows; the case is the one with the kernel's.
 func (r *Report) cases() []Case {
@@ -139,7 +109,7 @@ func count(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return thousands(int(math.Round(*v/1000) * 1000))
+	return quantity.Thousands(int(math.Round(*v/1000) * 1000))
 }
 
 // printer keeps the first error of many lines.

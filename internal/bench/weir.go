@@ -22,8 +22,9 @@ const (
 	// Files in the benchmark's folder.
 	rulesFile = "gateway.conf"
 	pidFile   = "weir.pid"
-	// weirStart is how long the daemon may take until it forwards.
-	weirStart = 20 * time.Second
+	// weirStart is how long the daemon may take until it forwards; on a machine
+	// with other work the kernel checks its programs for many seconds.
+	weirStart = time.Minute
 	// weirStop is how long it may take to end after weir stop.
 	weirStop = 10 * time.Second
 )
@@ -82,7 +83,12 @@ func startDaemon(ctx context.Context, s *setting, w *way) (stop func() error, er
 		return nil, fmt.Errorf("start weir: %w", err)
 	}
 	if err := d.waitUntilLoaded(ctx); err != nil {
-		return nil, errors.Join(err, d.stop())
+		ended := d.over // then what it said is in the error
+		err = errors.Join(err, d.stop())
+		if said := strings.TrimSpace(messages.String()); !ended && said != "" {
+			err = fmt.Errorf("%w; it said: %s", err, said)
+		}
+		return nil, err
 	}
 	return d.stop, nil
 }
@@ -165,6 +171,9 @@ func orEnded(err error) error {
 // in its namespace.
 func stopLeftover(s *setting, netns string) error {
 	if err := endLeftover(s.dir); err != nil {
+		return err
+	}
+	if err := endStrays(s.options.name); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join("/run/netns", netns)); err != nil {

@@ -52,9 +52,10 @@ type Objects struct {
 	Programs map[string]*Program
 	Maps     map[string]*Map
 
-	mutex   sync.Mutex // of the programs
-	objects []object
-	own     []*ebpf.Collection
+	mutex    sync.Mutex // of the programs and what follows
+	prepared map[string]*Program
+	objects  []object
+	own      []*ebpf.Collection
 }
 
 // object is one file: what it declares, and its maps, its own sections among them.
@@ -67,7 +68,7 @@ type object struct {
 // declared by several of them is one map. A program that the kernel refuses is
 // an error that wraps *Refusal. Specs are changed.
 func Load(specs []*Spec, o Options) (*Objects, error) {
-	loaded := &Objects{Programs: map[string]*Program{}, Maps: map[string]*Map{}}
+	loaded := &Objects{Programs: map[string]*Program{}, Maps: map[string]*Map{}, prepared: map[string]*Program{}}
 	if err := checkValues(specs, o.Values); err != nil {
 		return nil, err
 	}
@@ -110,15 +111,35 @@ func (l *Objects) addMaps(spec *Spec, o Options) error {
 	return nil
 }
 
-// Need loads those of the programs that are not loaded yet, as many at a time as
-// there are processors: what takes long is the verifier. It may be called from
-// several goroutines, but not while others read Programs.
+// Need puts programs into Programs, and loads those that are not loaded yet. It may
+// be called from several goroutines, but not while others read Programs.
 func (l *Objects) Need(names ...string) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	err := l.prepare(names)
+	for _, name := range names {
+		if p := l.prepared[name]; p != nil {
+			l.Programs[name] = p
+			delete(l.prepared, name)
+		}
+	}
+	return err
+}
+
+// Prepare loads programs as Need does, but leaves Programs as it is: others may read
+// it meanwhile, which is for seconds. Need has the rest to do.
+func (l *Objects) Prepare(names ...string) error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.prepare(names)
+}
+
+// prepare loads those of the programs that are not loaded yet, as many at a time as
+// there are processors: what takes long is the verifier. l.mutex is held.
+func (l *Objects) prepare(names []string) error {
 	var missing []string
 	for _, name := range names {
-		if l.Programs[name] == nil && !slices.Contains(missing, name) {
+		if l.Programs[name] == nil && l.prepared[name] == nil && !slices.Contains(missing, name) {
 			missing = append(missing, name)
 		}
 	}
@@ -136,7 +157,7 @@ func (l *Objects) Need(names ...string) error {
 	for _, c := range loaded {
 		if c != nil {
 			l.own = append(l.own, c)
-			maps.Copy(l.Programs, c.Programs)
+			maps.Copy(l.prepared, c.Programs)
 		}
 	}
 	return err
@@ -222,10 +243,12 @@ func checkValues(specs []*Spec, values map[string]any) error {
 
 // Close releases what the process holds of the objects.
 func (l *Objects) Close() error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
 	for _, c := range l.own {
 		c.Close()
 	}
-	l.own = nil
+	l.own, l.objects = nil, nil
 	return nil
 }
 

@@ -20,13 +20,16 @@ type xdpContext struct {
 // come in by a device of the calling thread's network namespace, and does with
 // them what the program says (XDP_TX sends them out of that device). New frames
 // are copies of frame; later ones have what earlier runs wrote into them. It
-// returns when all runs are done; a signal to the thread starts them anew.
-func RunLive(p *Program, frame []byte, ifindex int, n uint32) error {
+// returns when all runs are done; a signal to the thread starts them anew. Frames
+// leave when batch runs (1 to 256) are done, 0: the kernel's 64, or 16 frames wait.
+func RunLive(p *Program, frame []byte, ifindex int, n, batch uint32) error {
 	_, err := p.Run(&ebpf.RunOptions{
 		Data:    frame,
 		Context: xdpContext{DataEnd: uint32(len(frame)), IngressIfindex: uint32(ifindex)},
 		Repeat:  n,
 		Flags:   liveFrames,
+
+		BatchSize: batch,
 	})
 	if err != nil {
 		return fmt.Errorf("run on live frames of interface %d: %w", ifindex, err)

@@ -2,16 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"weir/internal/bench"
+	"weir/internal/bench/report"
+	"weir/internal/bench/rfc"
 )
 
 // newBenchCommand is "weir bench": figures of this machine.
@@ -22,7 +19,11 @@ func newBenchCommand(env *Env) *cobra.Command {
 		Args:  usageArgs(cobra.NoArgs),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBenchForwardCommand(env), newBenchLanguageCommand(env))
+	for _, s := range rfc.Standards() {
+		c.AddCommand(newBenchRFCCommand(env, s))
+	}
+	c.AddCommand(newBenchForwardCommand(env), newBenchCompareCommand(env), newBenchLadderCommand(env), newBenchGateCommand(env), newBenchMemoryCommand(env), newBenchStagesCommand(env), newBenchLanguageCommand(env))
+	c.AddCommand(newBenchServerCommand(env), newBenchClientCommand(env)) // between two machines
 	return c
 }
 
@@ -30,8 +31,7 @@ func newBenchCommand(env *Env) *cobra.Command {
 func newBenchForwardCommand(env *Env) *cobra.Command {
 	o := bench.Defaults()
 	seconds := o.Seconds.Seconds()
-	var jsonFile string
-	var markdown bool
+	var out reportFlags
 	c := &cobra.Command{
 		Use:   "forward",
 		Short: "how many packets per second are forwarded, and at what cost",
@@ -51,27 +51,20 @@ before any are counted, and one path is measured twice as if it were two: if
 these differ by more than 5 %, figures are printed but nothing is concluded
 from them, and the exit status is 1. docs/measuring.md describes the method.`,
 		Example: `  weir bench forward
-  weir bench forward --flows 1000,65536,1000000 --raise-conntrack --json result.json
+  weir bench forward --flows 1000,65536,1000000 --raise-conntrack --html report.html --json result.json
   weir bench forward --proto udp,tcp --family 4,6 --cores 1,2 --direction one,both`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Seconds = time.Duration(seconds * float64(time.Second))
-			o.Progress, o.Command = env.Stderr, "weir "+strings.Join(os.Args[1:], " ")
-			if err := o.Check(); err != nil {
-				return &UsageError{err}
-			}
-			if err := needRoot(); err != nil {
-				return err
-			}
-			fmt.Fprintf(env.Stderr, "this takes about %s\n", o.Estimate().Round(time.Second))
-			report, err := bench.Forward(c.Context(), o)
-			if errors.Is(err, context.Canceled) {
-				return fmt.Errorf("bench forward: interrupted (%w)", err)
-			}
-			if err != nil {
-				return fmt.Errorf("bench forward: %w", err)
-			}
-			return writeReport(env, report, jsonFile, markdown)
+			o.Progress, o.Command = env.Stderr, benchCommand()
+			return benchmark{name: "forward", check: o.Check, estimate: o.Estimate,
+				run: func(ctx context.Context) (*report.Document, ownForms, error) {
+					r, err := bench.Forward(ctx, o)
+					if err != nil {
+						return nil, ownForms{}, err
+					}
+					return r.Document(), ownForms{text: r.WriteText, json: r.WriteJSON}, nil
+				}}.do(c.Context(), env, &out)
 		},
 	}
 	f := c.Flags()
@@ -87,44 +80,7 @@ from them, and the exit status is 1. docs/measuring.md describes the method.`,
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")
 	f.Float64Var(&seconds, "seconds", seconds, "`seconds` of steady traffic in each run")
 	f.BoolVar(&o.RaiseConntrack, "raise-conntrack", false, "make room for the flows in conntrack while the benchmark runs; its limits are the whole machine's")
-	f.StringVar(&jsonFile, "json", "", "also write the report to this `file`")
-	f.BoolVar(&markdown, "markdown", false, "print the table in Markdown")
+	f.BoolVar(&o.Flame, "flame", false, "one run more with perf, to see where the time of the core goes; skipped where perf is missing")
+	out.add(c)
 	return c
-}
-
-// writeReport prints the report; where its control failed that is said by the
-// exit status as well.
-func writeReport(env *Env, report *bench.Report, jsonFile string, markdown bool) error {
-	if jsonFile != "" {
-		if err := writeFile(jsonFile, report); err != nil {
-			return err
-		}
-	}
-	write := report.WriteText
-	if markdown {
-		write = report.WriteMarkdown
-	}
-	if err := write(env.Stdout); err != nil {
-		return fmt.Errorf("print the report: %w", err)
-	}
-	if !report.Control.OK {
-		return ErrSilent
-	}
-	return nil
-}
-
-// jsonWriter is a report that can be written as JSON.
-type jsonWriter interface{ WriteJSON(w io.Writer) error }
-
-func writeFile(name string, report jsonWriter) (err error) {
-	f, err := os.Create(name)
-	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	defer func() {
-		if closing := f.Close(); err == nil && closing != nil {
-			err = fmt.Errorf("write the report: %w", closing)
-		}
-	}()
-	return report.WriteJSON(f)
 }

@@ -24,14 +24,14 @@ or a rule takes more than 3,000 bytes.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if runs < 1 {
-				return &UsageError{errors.New("--runs must be 1 at least")}
+				return &UsageError{benchError("language", errors.New("--runs must be 1 at least"))}
 			}
 			report, err := bench.Language(runs, env.Stderr)
 			if err != nil {
-				return fmt.Errorf("bench language: %w", err)
+				return benchError("language", err)
 			}
 			if jsonFile != "" {
-				if err := writeFile(jsonFile, report); err != nil {
+				if err := writeFile(jsonFile, report.WriteJSON); err != nil {
 					return err
 				}
 			}

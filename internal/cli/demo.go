@@ -49,7 +49,8 @@ func measure(ctx context.Context, env *Env) error {
 	if err != nil {
 		return fmt.Errorf("measure: %w", err)
 	}
-	err = writeReport(env, report, "", false)
+	var only reportFlags // the table on standard output
+	err = only.write(env, report.Document(), ownForms{text: report.WriteText})
 	if errors.Is(err, ErrSilent) {
 		fmt.Fprintln(env.Stdout, "\nevery check above passed; this machine was too busy for the figures to say anything")
 		return nil

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 
 	"weir/internal/bpfload"
 )
@@ -22,6 +23,12 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // ErrSilent ends a command with status 1 after it has said itself why.
 var ErrSilent = errors.New("refused")
 
+// StatusError ends a command with a status of its own, after it has said itself
+// why.
+type StatusError struct{ Status int }
+
+func (e *StatusError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
+
 // MissingError is an error that names a capability the machine or the user lacks.
 type MissingError struct{ Err error }
 
@@ -41,9 +48,12 @@ type missing interface{ MissingCapability() bool }
 func status(err error) int {
 	var usage *UsageError
 	var lacks missing
+	var own *StatusError
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &own):
+		return own.Status
 	case errors.As(err, &usage), errors.Is(err, bpfload.ErrMounts):
 		return exitUsage
 	case errors.As(err, &lacks) && lacks.MissingCapability():

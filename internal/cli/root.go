@@ -15,7 +15,7 @@ import (
 )
 
 // Run runs the command that args name and returns the exit status: 0 done,
-// 1 refused, 2 wrong usage or a missing capability. An error is printed to
+// 1 refused, 2 wrong usage or a missing capability, others as the command says. An error is printed to
 // env.Stderr, on one line unless it is a list of diagnostics.
 func Run(ctx context.Context, env *Env, args []string) int {
 	root := newRootCommand(env)
@@ -31,8 +31,9 @@ func say(w io.Writer, err error) {
 	var faults *diag.Failure
 	var refusal *api.RefusedError
 	var wrong expect.Faults
+	var status *StatusError
 	switch {
-	case err == nil, errors.Is(err, ErrSilent):
+	case err == nil, errors.Is(err, ErrSilent), errors.As(err, &status):
 	case errors.As(err, &faults), errors.As(err, &wrong), errors.As(err, &refusal) && refusal.Faults:
 		fmt.Fprintln(w, err)
 	default:
@@ -72,8 +73,8 @@ func newRootCommand(env *Env) *cobra.Command {
 	root.AddCommand(
 		newCheckCommand(env), newRunCommand(env), newStopCommand(env), newLoadCommand(env), newConfirmCommand(env),
 		newRulesCommand(env), newStatesCommand(env), newInfoCommand(env), newInterfacesCommand(env),
-		newLogCommand(env), newCaptureCommand(env),
-		newBenchCommand(env), newLabCommand(env), newDemoCommand(env), newVersionCommand(env),
+		newLogCommand(env), newCaptureCommand(env), newDoctorCommand(env), newAffinityCommand(env),
+		newTuneCommand(env), newBenchCommand(env), newLabCommand(env), newDemoCommand(env), newVersionCommand(env),
 	)
 	root.SetHelpCommand(newHelpCommand(root))
 	return root

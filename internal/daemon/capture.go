@@ -4,54 +4,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"weir/internal/api"
 	"weir/internal/dataplane"
-	"weir/internal/record"
 )
 
-const (
-	// capturePause is how long captured packets lie in the ring, unless it fills.
-	capturePause = 10 * time.Millisecond
-	// captureBacklog is how many bytes wait for a reader; what comes then, it loses.
-	captureBacklog = 16 << 20
-)
+// capturePause is how long captured packets lie in the ring, unless it fills.
+const capturePause = 10 * time.Millisecond
 
 // capturer reads what the programs capture and hands it to those who asked for
-// it. Nothing is captured while there is nobody.
+// it, each with a queue of its own. Nothing is captured while there is nobody.
 type capturer struct {
 	readiness
 	box *box
 
 	mu      sync.Mutex // held while readers change
 	readers [dataplane.CaptureReaders]atomic.Pointer[captureReader]
+	ended   bool
 	changed chan struct{} // holds one when readers have changed
-	ended   chan struct{} // closed when the task ends
 }
 
 // A captureReader is one that asked.
 type captureReader struct {
+	*queue
 	of      *capturer
 	number  int
 	snap    int
 	filters []dataplane.CaptureFilter
-	before  uint64 // what the ring had lost when it began
-	arrived chan struct{}
-
-	mu      sync.Mutex
-	waiting []byte // of the stream (record.AppendStream)
-	spare   []byte
-	lost    uint64 // it was too slow for
-	ring    uint64 // lost by the ring, ever
-	told    uint64 // of what was lost
 }
 
 func newCapturer(b *box) *capturer {
-	return &capturer{readiness: newReadiness(), box: b, changed: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &capturer{readiness: newReadiness(), box: b, changed: make(chan struct{}, 1)}
 }
 
 func (*capturer) String() string { return "capture" }
@@ -80,15 +66,16 @@ func (c *capturer) Run(ctx context.Context) (err error) {
 func (c *capturer) end() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ended = true
 	for i := range c.readers {
-		c.readers[i].Store(nil)
+		if r := c.readers[i].Swap(nil); r != nil {
+			r.queue.end()
+		}
 	}
-	close(c.ended)
 	return c.set(nil, 0)
 }
 
-// read reads the ring until nobody wants it any more. Nothing old is left in it
-// then for who comes next.
+// read reads the ring until nobody wants it any more.
 func (c *capturer) read(ctx context.Context) error {
 	c.box.mu.Lock()
 	ring, err := c.box.dp.OpenRing(dataplane.CaptureRing)
@@ -97,26 +84,15 @@ func (c *capturer) read(ctx context.Context) error {
 		return err
 	}
 	defer ring.Close()
-	var told time.Time
-	for ctx.Err() == nil {
-		readers := c.list()
-		if len(readers) == 0 {
-			return ring.ReadRaw(0, c.hand)
-		}
-		if err := ring.ReadRaw(capturePause, c.hand); err != nil {
-			return err
-		}
-		if time.Since(told) > time.Second {
-			told = time.Now()
-			if err := tellLost(ring, readers); err != nil {
-				return err
-			}
-		}
-		for _, r := range readers {
-			r.announce()
-		}
+	return follow(ctx, ring, capturePause, c.hand, c.queues)
+}
+
+func (c *capturer) queues() []*queue {
+	var all []*queue
+	for _, r := range c.list() {
+		all = append(all, r.queue)
 	}
-	return nil
+	return all
 }
 
 // hand gives a record to those of the present readers that want it.
@@ -139,28 +115,6 @@ func (c *capturer) list() []*captureReader {
 		}
 	}
 	return all
-}
-
-// lost is what the ring has lost, ever.
-func (c *capturer) lost() (uint64, error) {
-	c.box.mu.Lock()
-	defer c.box.mu.Unlock()
-	return c.box.dp.View().RecordsLost(dataplane.CaptureRing)
-}
-
-// tellLost tells readers what the ring has lost. It does not wait for the box: a
-// load holds that for seconds, in which the ring would fill.
-func tellLost(ring *dataplane.Ring, readers []*captureReader) error {
-	lost, err := ring.Lost()
-	if err != nil {
-		return err
-	}
-	for _, r := range readers {
-		r.mu.Lock()
-		r.ring = lost
-		r.mu.Unlock()
-	}
-	return nil
 }
 
 // set tells the dataplane what is wanted.
@@ -188,17 +142,14 @@ func (c *capturer) open(q *api.CaptureRequest) (*captureReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &captureReader{of: c, filters: filters, snap: q.Snap, arrived: make(chan struct{}, 1)}
-	if r.before, err = c.lost(); err != nil {
-		return nil, err
+	if err := c.box.prepareCapture(); err != nil {
+		c.box.cfg.Log.Debug("load the programs that capture, beforehand", "error", err) // they are again, or that fails
 	}
-	r.ring = r.before
+	r := &captureReader{queue: newQueue(), of: c, filters: filters, snap: q.Snap}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	select {
-	case <-c.ended:
+	if c.ended {
 		return nil, api.ErrLeaving
-	default:
 	}
 	for c.readers[r.number].Load() != nil {
 		if r.number++; r.number == len(c.readers) {
@@ -213,8 +164,17 @@ func (c *capturer) open(q *api.CaptureRequest) (*captureReader, error) {
 		c.readers[r.number].Store(nil)
 		return nil, err
 	}
-	c.signal(c.changed)
+	notice(c.changed)
 	return r, nil
+}
+
+// prepareCapture loads the programs that capture, which takes the verifier seconds,
+// while others may have the box. Rules that are loaded meanwhile make it vain.
+func (b *box) prepareCapture() error {
+	b.mu.Lock()
+	prepare := b.dp.CapturePreparation()
+	b.mu.Unlock()
+	return prepare()
 }
 
 // captureFilters resolves what a reader asks for.
@@ -235,62 +195,6 @@ func (b *box) captureFilters(q *api.CaptureRequest) ([]dataplane.CaptureFilter, 
 		return filters, nil
 	}
 	return nil, fmt.Errorf("capture: there is no interface %s; %q means all", q.Interface, api.AnyInterface)
-}
-
-func (*capturer) signal(to chan struct{}) {
-	select {
-	case to <- struct{}{}:
-	default:
-	}
-}
-
-// add keeps a record for the reader, or counts it as lost.
-func (r *captureReader) add(raw []byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.waiting)+len(raw) > captureBacklog {
-		r.lost++
-		return
-	}
-	if len(r.waiting) == 0 { // a reader that has the last record waits for nothing behind it
-		r.tell()
-	}
-	r.waiting = record.AppendStream(r.waiting, raw)
-}
-
-// tell puts what was lost into the stream, if that is more than before. r.mu is held.
-func (r *captureReader) tell() {
-	if lost := r.allLost(); lost != r.told {
-		r.waiting, r.told = record.AppendLost(r.waiting, lost), lost
-	}
-}
-
-func (r *captureReader) allLost() uint64 { return r.lost + r.ring - r.before }
-
-// announce says that something waits.
-func (r *captureReader) announce() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.waiting) > 0 || r.allLost() != r.told {
-		r.of.signal(r.arrived)
-	}
-}
-
-// Next waits for captured packets and returns them, with what was lost, as a part
-// of the stream; good until the next call. The error is io.EOF when the daemon ends.
-func (r *captureReader) Next(ctx context.Context) ([]byte, error) {
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-r.of.ended:
-		return nil, io.EOF
-	case <-r.arrived:
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.tell()
-	r.waiting, r.spare = r.spare[:0], r.waiting
-	return r.spare, nil
 }
 
 // Close ends the capture for this reader, and with the last one for all packets,

@@ -12,7 +12,7 @@ import (
 // captured reads the next part of what a reader is sent.
 func captured(t *testing.T, r *captureReader) (records []string, lost uint64) {
 	t.Helper()
-	r.announce()
+	r.announce(0)
 	part, err := r.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestCaptureIsHandedOut(t *testing.T) {
 	c := newCapturer(nil)
 	var readers [2]*captureReader
 	for i, number := range []int{0, 3} {
-		readers[i] = &captureReader{of: c, number: number, before: 10, ring: 10, arrived: make(chan struct{}, 1)}
+		readers[i] = &captureReader{queue: newQueue(), of: c, number: number}
 		c.readers[number].Store(readers[i])
 	}
 	c.hand([]byte("for both"), 1<<0|1<<3)
@@ -48,15 +48,16 @@ func TestCaptureIsHandedOut(t *testing.T) {
 	if got, lost := captured(t, readers[1]); len(got) != 2 || lost != 0 {
 		t.Errorf("the second reader has %q and lost %d", got, lost)
 	}
-	readers[0].ring = 15
+	readers[0].announce(5)
 	if got, lost := captured(t, readers[0]); len(got) != 0 || lost != 5 {
 		t.Errorf("after the ring was full the first reader has %q and lost %d, want 5", got, lost)
 	}
-	readers[0].announce()
+	<-readers[0].arrived // that something was lost
+	readers[0].announce(0)
 	if len(readers[0].arrived) != 0 {
 		t.Error("the reader is woken for what it has been told")
 	}
-	large := make([]byte, captureBacklog)
+	large := make([]byte, queueRoom)
 	c.hand([]byte("first"), 1<<0)
 	c.hand(large, 1<<0)
 	if got, lost := captured(t, readers[0]); len(got) != 1 || lost != 6 {

@@ -16,7 +16,7 @@ import (
 // weir's mark, because it came past the programs, is dropped by nftables. Other
 // tables are left alone; an accept here does not overrule their drops.
 const (
-	guardTable = "inet weir"
+	GuardTable = "inet weir"
 	guardRules = `table inet weir
 delete table inet weir
 table inet weir {
@@ -119,7 +119,7 @@ func foreignDrops(list []byte) ([]string, error) {
 	var names []string
 	for _, x := range all.Nftables {
 		c := x.Chain
-		if c == nil || c.Hook != "forward" || c.Policy != "drop" || c.Family+" "+c.Table == guardTable {
+		if c == nil || c.Hook != "forward" || c.Policy != "drop" || c.Family+" "+c.Table == GuardTable {
 			continue
 		}
 		names = append(names, strings.Join([]string{"nftables", c.Family, c.Table, c.Name}, " "))

@@ -70,33 +70,21 @@ func (l *logger) open() (*dataplane.Ring, error) {
 
 // read reads the ring until nobody wants it any more.
 func (l *logger) read(ctx context.Context, ring *dataplane.Ring) error {
-	lost, err := ring.Lost()
-	if err != nil {
-		return err
-	}
-	for ctx.Err() == nil && l.wanted() {
-		if err := ring.ReadRaw(logPause, func(raw []byte, _ uint32) { l.hand(raw) }); err != nil {
-			return err
-		}
-		now, err := ring.Lost()
-		if err != nil {
-			return err
-		}
-		if now != lost {
-			l.lose(now - lost)
-			lost = now
-		}
-	}
-	return ring.ReadRaw(0, func(raw []byte, _ uint32) { l.hand(raw) }) // nothing old is left for who comes next
+	return follow(ctx, ring, logPause, l.hand, l.queues)
 }
 
-func (l *logger) wanted() bool {
+func (l *logger) queues() []*queue {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.readers) > 0
+	all := make([]*queue, 0, len(l.readers))
+	for r := range l.readers {
+		all = append(all, r.queue)
+	}
+	return all
 }
 
-func (l *logger) hand(raw []byte) {
+// hand gives a record to all readers.
+func (l *logger) hand(raw []byte, _ uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for r := range l.readers {
@@ -104,20 +92,11 @@ func (l *logger) hand(raw []byte) {
 	}
 }
 
-// lose tells all readers of records that found no room in the ring.
-func (l *logger) lose(n uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for r := range l.readers {
-		r.queue.lose(n)
-	}
-}
-
 // tell has the programs write records if somebody wants them.
 func (l *logger) tell() {
 	l.box.mu.Lock()
 	defer l.box.mu.Unlock()
-	l.box.dp.SetRecording(dataplane.LogRing, l.wanted())
+	l.box.dp.SetRecording(dataplane.LogRing, len(l.queues()) > 0)
 }
 
 // join adds a reader: what is logged from now on is for it too.
@@ -127,10 +106,7 @@ func (l *logger) join() (*logReader, error) {
 		return nil, api.ErrLeaving
 	}
 	l.tell()
-	select {
-	case l.came <- struct{}{}:
-	default:
-	}
+	notice(l.came)
 	return r, nil
 }
 

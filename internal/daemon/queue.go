@@ -4,7 +4,9 @@ import (
 	"context"
 	"io"
 	"sync"
+	"time"
 
+	"weir/internal/dataplane"
 	"weir/internal/record"
 )
 
@@ -33,18 +35,30 @@ func (q *queue) add(raw []byte) {
 	defer q.mu.Unlock()
 	if len(q.waiting)+len(raw) > queueRoom {
 		q.lost++
-	} else {
-		q.waiting = record.AppendStream(q.waiting, raw)
+		return
 	}
-	q.signal()
+	if len(q.waiting) == 0 { // a reader that has the last record waits for nothing behind it
+		q.tell()
+	}
+	q.waiting = record.AppendStream(q.waiting, raw)
 }
 
-// lose counts records that were lost before they got here.
-func (q *queue) lose(n uint64) {
+// tell puts what was lost into the stream, if that is more than before. q.mu is held.
+func (q *queue) tell() {
+	if q.lost != q.told {
+		q.waiting, q.told = record.AppendLost(q.waiting, q.lost), q.lost
+	}
+}
+
+// announce wakes the reader if there is anything for it: after many records, not
+// after each. lost of them were so before they got here.
+func (q *queue) announce(lost uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lost += n
-	q.signal()
+	q.lost += lost
+	if len(q.waiting) > 0 || q.lost != q.told {
+		notice(q.arrived)
+	}
 }
 
 // end says that nothing will come any more.
@@ -52,14 +66,7 @@ func (q *queue) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ended = true
-	q.signal()
-}
-
-func (q *queue) signal() {
-	select {
-	case q.arrived <- struct{}{}:
-	default:
-	}
+	notice(q.arrived)
 }
 
 // Next waits for records and returns them, and what was lost, as a part of the
@@ -83,10 +90,36 @@ func (q *queue) Next(ctx context.Context) ([]byte, error) {
 func (q *queue) take() (part []byte, ended bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.tell()
 	part = q.waiting
-	if q.lost != q.told {
-		part, q.told = record.AppendLost(part, q.lost), q.lost
-	}
 	q.waiting, q.spare = q.spare[:0], part
 	return part, q.ended
+}
+
+// follow reads a ring, which wakes it at least each pause when something is in it, as
+// long as somebody wants that. hand gives a record to the queues of those that do. At
+// the end nothing old is left in the ring for who comes next.
+func follow(ctx context.Context, ring *dataplane.Ring, pause time.Duration, hand func(raw []byte, wanted uint32), wanted func() []*queue) error {
+	lost, err := ring.Lost()
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		queues := wanted()
+		if len(queues) == 0 {
+			break
+		}
+		if err := ring.ReadRaw(pause, hand); err != nil {
+			return err
+		}
+		now, err := ring.Lost()
+		if err != nil {
+			return err
+		}
+		for _, q := range queues {
+			q.announce(now - lost)
+		}
+		lost = now
+	}
+	return ring.ReadRaw(0, hand)
 }

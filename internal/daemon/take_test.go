@@ -15,19 +15,20 @@ func TestUntilFree(t *testing.T) {
 	busy := fmt.Errorf("lock x: %w", dataplane.ErrBusy)
 	broken := errors.New("broken")
 	for _, test := range []struct {
-		name    string
-		answers []error // of the tries, the last for ever
-		tries   int     // at least
-		want    error
+		name     string
+		patience time.Duration
+		answers  []error // of the tries, the last for ever
+		tries    int     // at least
+		want     error
 	}{
-		{"free", []error{nil}, 1, nil},
-		{"free after a while", []error{busy, busy, nil}, 3, nil},
-		{"broken after a while", []error{busy, broken}, 2, broken},
-		{"never free", []error{busy}, 2, dataplane.ErrBusy},
+		{"free", time.Minute, []error{nil}, 1, nil},
+		{"free after a while", time.Minute, []error{busy, busy, nil}, 3, nil},
+		{"broken after a while", time.Minute, []error{busy, broken}, 2, broken},
+		{"never free", 5 * otherPause, []error{busy}, 2, dataplane.ErrBusy},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tries := 0
-			err := untilFree(t.Context(), 5*otherPause, func() error {
+			err := untilFree(t.Context(), test.patience, func() error {
 				answer := test.answers[min(tries, len(test.answers)-1)]
 				tries++
 				return answer

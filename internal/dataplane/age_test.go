@@ -3,6 +3,7 @@ package dataplane
 import (
 	"fmt"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -33,6 +34,12 @@ func TestNextHopsAge(t *testing.T) {
 	send(1, "rule")
 	first := s.NexthopsHigh
 	s.Nexthops[nexthopFirst].Used -= 60 * 100
+	atomic.StoreUint32(&s.Aging, 1) // as while the other generation's timer walks
+	time.Sleep(700 * time.Millisecond)
+	if stage := s.Nexthops[nexthopFirst].Stage; stage != 0 {
+		t.Errorf("two timers walk at once: the first next hop is in stage %d", stage)
+	}
+	atomic.StoreUint32(&s.Aging, 0)
 	h.until("one number is unused", func() bool { send(1, "state"); return s.NexthopsUnused == 1 })
 	send(2, "rule")
 	if s.NexthopsHigh != first || s.NexthopsUnused != 0 {

@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -10,9 +9,8 @@ import (
 	"testing"
 
 	"weir/internal/bpfload"
+	"weir/internal/testenv"
 )
-
-var update = flag.Bool("update", false, "write what was measured into testdata/budget.txt")
 
 const (
 	budgetFile = "testdata/budget.txt"
@@ -23,8 +21,8 @@ const (
 	budgetGrowth = 1.25
 )
 
-// What the verifier has to go through for each program is on record: go test
-// -run TestBudget -update writes it.
+// What the verifier has to go through for each program is on record: WEIR_TEST_UPDATE=1
+// go test -run TestBudget writes it.
 func TestBudget(t *testing.T) {
 	n := newNet(t)
 	d := build(t, n.config())
@@ -34,7 +32,7 @@ func TestBudget(t *testing.T) {
 	for name, p := range d.objects.Programs {
 		measured[name] = must(bpfload.Instructions(p))(t)
 	}
-	if *update {
+	if testenv.Updating() {
 		writeBudget(t, measured)
 	}
 	recorded := readBudget(t)

@@ -22,8 +22,8 @@ const (
 	InterfaceXDP                                 // XDP judges what comes in; TCX ingress only marks
 	InterfaceTarget                              // can be reached by an XDP redirect
 	InterfaceLoopback                            // no sanity
-	InterfaceStatic4                             // has a static IPv4 address: no implicit DHCP
-	InterfaceStatic6                             // has a static global IPv6 address: no implicit DHCPv6
+	InterfaceStatic4                             // has an IPv4 address without end of life: DHCP only if asked
+	InterfaceStatic6                             // has a global IPv6 address without end of life: likewise
 	interfaceCapture                             // packets go by the capturing programs
 	interfaceBare                                // XDP found no room for metadata
 )

@@ -123,14 +123,24 @@ func addWire(tb testing.TB, name, mac, farMAC string, addrs ...string) int {
 func address(tb testing.TB, link netlink.Link, addrs []string) int {
 	tb.Helper()
 	for _, text := range addrs {
-		a := must(netlink.ParseAddr(text))(tb)
-		if a.IP.To4() == nil {
-			a.Flags = unix.IFA_F_NODAD
-		}
-		check(tb, netlink.AddrAdd(link, a))
+		addAddress(tb, link.Attrs().Index, text)
 	}
 	setUp(tb, link)
 	return link.Attrs().Index
+}
+
+func addAddress(tb testing.TB, ifindex int, text string) {
+	tb.Helper()
+	a := must(netlink.ParseAddr(text))(tb)
+	if a.IP.To4() == nil {
+		a.Flags = unix.IFA_F_NODAD
+	}
+	check(tb, netlink.AddrAdd(must(netlink.LinkByIndex(ifindex))(tb), a))
+}
+
+func dropAddress(tb testing.TB, ifindex int, text string) {
+	tb.Helper()
+	check(tb, netlink.AddrDel(must(netlink.LinkByIndex(ifindex))(tb), must(netlink.ParseAddr(text))(tb)))
 }
 
 func setUp(tb testing.TB, link netlink.Link) {

@@ -118,6 +118,53 @@ func testPools(h *harness) {
 	}
 }
 
+// Without the daemon nobody fills the pool of an interface that has another address:
+// new connections get the one that the kernel sends from, as long as the pool's is not
+// the box's any more.
+func testPoolWithoutDaemon(h *harness) {
+	t := h.tb
+	port := 0
+	source := func(packet string) string {
+		t.Helper()
+		port++
+		r := h.in(h.xdp, "lan", fmt.Sprintf(packet, port))
+		if r.reason == "up-probe" { // once for each next hop
+			port++
+			r = h.in(h.xdp, "lan", fmt.Sprintf(packet, port))
+		}
+		if r.verdict != redirect {
+			t.Fatalf("port %d: %s %s", port, r.verdict, r.reason)
+		}
+		return decodePkt(r.frame[14:]).src.Addr().String()
+	}
+	const packet4, packet6 = "udp 192.168.1.10:%d > 198.51.100.9:53", "udp [fd00:1::10]:%d > [2001:db8:7::7]:53"
+	expect := func(what, want4, want6 string) {
+		t.Helper()
+		if got4, got6 := source(packet4), source(packet6); got4 != want4 || got6 != want6 {
+			t.Errorf("%s: %s and %s, want %s and %s", what, got4, got6, want4, want6)
+		}
+	}
+	setSysctl(t, "net/ipv4/conf/wan0/promote_secondaries", "1")
+	h.load("match out on wan0 nat-to (wan0)\npass")
+	addAddress(t, h.net.wan0, "203.0.113.5/24")
+	addAddress(t, h.net.wan0, "2001:db8:113::5/64")
+	h.dp.tables.shared.Now += 400
+	expect("no daemon, the pool's addresses are there", "203.0.113.2", "2001:db8:113::2")
+	dropAddress(t, h.net.wan0, "203.0.113.2/24")
+	dropAddress(t, h.net.wan0, "2001:db8:113::2/64")
+	expect("they are gone", "203.0.113.5", "2001:db8:113::5")
+	own := h.tcOut(h.net.wan0, parsePkt("udp 203.0.113.5:9 > 198.51.100.9:53").frame(wan0MAC, wanHostMAC), 0)
+	if a := decodePkt(own.frame[14:]).src.Addr().String(); a != "203.0.113.5" {
+		t.Errorf("the box's own packet leaves from %s", a)
+	}
+	h.dp.Heartbeat()
+	expect("the daemon has only not told yet", "203.0.113.2", "2001:db8:113::2")
+	addAddress(t, h.net.wan0, "203.0.113.2/24")
+	addAddress(t, h.net.wan0, "2001:db8:113::2/64")
+	dropAddress(t, h.net.wan0, "203.0.113.5/24")
+	dropAddress(t, h.net.wan0, "2001:db8:113::5/64")
+}
+
 // The box's addresses are those that were told last.
 func testAddresses(h *harness) {
 	t := h.tb

@@ -63,6 +63,19 @@ func testGuard(h *harness) {
 			t.Errorf("the box's own with mark %#x: %s %s", mark, r.verdict, r.reason)
 		}
 	}
+	for packet, want := range map[string]string{ // what comes in may bear one too
+		"udp 192.168.1.10:1 > 192.168.1.1:53":                 "block",
+		"tcp 192.168.1.10:1 > 192.168.1.1:22 S":               "block",
+		"tcp 192.168.1.10:1 > 192.168.1.1:22 RA len 3":        "block",
+		"icmp 192.168.1.10 > 192.168.1.1 type 8 id 3":         "block",
+		"tcp 192.168.1.10:1 > 192.168.1.1:22 RA seq 0 ack 12": "",
+	} {
+		ifindex, frame := h.arrive("lan", packet)
+		r := h.tc("weir_tc_in", bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex, Mark: model.MarkAnswer})
+		if r.reason != want || r.mark != 0 || (r.verdict == up) != (want == "") {
+			t.Errorf("%s with the mark of an answer to the box: %s %q, mark %#x", packet, r.verdict, r.reason, r.mark)
+		}
+	}
 	h.load("pass")
 	if r := h.tcFrom(h.net.wan0, frame, 0, h.net.lan0); r.verdict != drop || r.reason != "guard" {
 		t.Errorf("unmarked: %s %s", r.verdict, r.reason)

@@ -71,6 +71,7 @@ func TestPackets(t *testing.T) {
 		{"log ring full", testLogRingFull},
 		{"checksums", testChecksums},
 		{"pools", testPools},
+		{"pool without daemon", testPoolWithoutDaemon},
 		{"addresses", testAddresses},
 		{"capture", testCapture},
 		{"tags", testTags},

@@ -69,7 +69,7 @@ func rawRow(r *ruleset.Row) xdpPoolAddress {
 }
 
 func rawPool(p *ruleset.Pool) xdpPool {
-	return xdpPool{Rows4: rawRun(p.Rows4), Rows6: rawRun(p.Rows6)}
+	return xdpPool{Rows4: rawRun(p.Rows4), Rows6: rawRun(p.Rows6), Ifindex: p.Interface}
 }
 
 func rawRun(r ruleset.Run) uint64 { return uint64(r.First) | uint64(r.Count)<<32 }
@@ -118,6 +118,7 @@ func (d *Dataplane) SetPools(changes []ruleset.PoolChange) error {
 			raw := rawPool(&c.Pool)
 			atomic.StoreUint64(&array[c.Index].Rows4, raw.Rows4)
 			atomic.StoreUint64(&array[c.Index].Rows6, raw.Rows6)
+			atomic.StoreUint32(&array[c.Index].Ifindex, raw.Ifindex)
 		}
 	})
 }

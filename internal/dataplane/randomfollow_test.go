@@ -139,6 +139,9 @@ func (f *traffic) odd() *shot {
 			s.mark = model.MarkMagic | one[uint32](f.Rand, 0, model.MarkReply, model.MarkReply, model.MarkRedirect, uint32(len(f.twin.raw)))
 			s.from = f.net.lan0
 		}
+		if s.hook == model.TCXIngress { // a netkit may bring it from another namespace
+			s.mark = model.MarkAnswer
+		}
 	default:
 		for range 1 + f.IntN(2) {
 			s.frame[14+f.IntN(min(len(s.frame)-14, 90))] = byte(one(f.Rand, 0, 1, 4, 0x45, 0xff, 60, 44, 43, f.IntN(256)))

@@ -80,14 +80,24 @@ func (d *Dataplane) needXDP(attachments ...Attachment) error {
 
 // needCapture loads the programs that capture, for the hooks whose others are
 // loaded.
-func (d *Dataplane) needCapture() error {
+func (d *Dataplane) needCapture() error { return d.need(d.capturing()...) }
+
+func (d *Dataplane) capturing() []string {
 	var names []string
 	for _, e := range entries {
 		if d.objects.Programs[e.name] != nil {
 			names = append(names, e.programs(true)...)
 		}
 	}
-	return d.need(names...)
+	return names
+}
+
+// CapturePreparation returns a function that has the kernel check the programs which
+// SetCapture will need: it takes seconds, in which the dataplane may be used, or
+// closed.
+func (d *Dataplane) CapturePreparation() func() error {
+	names := d.capturing()
+	return func() error { return d.objects.Prepare(names...) }
 }
 
 // need loads programs unless they are, and puts them into their slots.

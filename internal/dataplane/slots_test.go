@@ -25,6 +25,8 @@ func TestProgramsWhenNeeded(t *testing.T) {
 		}
 	}
 	expect(d, map[string]bool{"weir_tc_in": true, "weir_tc_out_turn": true, "weir_xdp": false, "weir_xdp_miss": false, "weir_tc_in_capture": false, "weir_adopt": false})
+	check(t, d.CapturePreparation()())
+	expect(d, map[string]bool{"weir_tc_in_capture": false}) // nobody who reads the programs meanwhile sees one come
 	check(t, d.SetCapture(64, []CaptureFilter{{Readers: 1, All: true}}))
 	expect(d, map[string]bool{"weir_tc_in_capture": true, "weir_tc_out_capture": true, "weir_xdp": false, "weir_xdp_capture": false})
 	check(t, d.Attach(n.attachments(true)[1]))

@@ -99,6 +99,8 @@ func testImplicit(h *harness) {
 		{"in", "2 192.168.1.10 > 224.0.0.1 ttl 1 len 8 opts 4", "up implicit"},
 		{"in", "2 0.0.0.0 > 224.0.0.1 ttl 1 len 8", "up implicit"},
 		{"in", "2 192.168.1.10 > 224.0.0.1 ttl 2 len 8", "drop block"},
+		{"static", "udp 192.168.1.10:67 > 255.255.255.255:68 len 240", "drop block"},
+		{"static", "udp [fe80::1]:547 > [fe80::2]:546 len 30", "drop block"},
 		{"in", "udp 192.168.1.10:67 > 255.255.255.255:68 len 240", "up implicit"},
 		{"in", "udp 192.168.1.10:68 > 255.255.255.255:67 len 240", "drop block"},
 		{"out", "udp 0.0.0.0:68 > 255.255.255.255:67 len 240", "up implicit"},
@@ -107,9 +109,17 @@ func testImplicit(h *harness) {
 		{"in", "udp [2001:db8:9::1]:547 > [fe80::2]:546 len 30", "drop block"},
 		{"out", "udp [fe80::2]:546 > [ff02::1:2]:547 len 30", "up implicit"},
 		{"out", "icmp6 fe80::2 > ff02::1:ff00:1 type 135 len 16 ttl 255", "up implicit"},
-		{"static", "udp 192.168.1.10:67 > 255.255.255.255:68 len 240", "drop block"},
-		{"static", "udp [fe80::1]:547 > [fe80::2]:546 len 30", "drop block"},
+		{"static", "udp 192.168.1.10:67 > 255.255.255.255:68 len 240", "up implicit"}, // it was asked for
+		{"static", "udp [fe80::1]:547 > [fe80::2]:546 len 30", "up implicit"},
+		{"later", "udp 192.168.1.10:67 > 255.255.255.255:68 len 240", "drop block"},
+		{"later", "udp [fe80::1]:547 > [fe80::2]:546 len 30", "drop block"},
+		{"out", "udp 192.168.1.1:68 > 192.168.1.10:67 len 240", "up implicit"},
+		{"in", "udp 192.168.1.10:67 > 192.168.1.1:68 len 240", "up implicit"},
 	} {
+		if test.at == "later" {
+			h.advance(64)
+			test.at = "static"
+		}
 		h.setInterface(h.net.lan0, dynamic, lan0MAC)
 		if test.at == "static" {
 			h.setInterface(h.net.lan0, dynamic|InterfaceStatic4|InterfaceStatic6, lan0MAC)

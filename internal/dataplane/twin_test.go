@@ -216,6 +216,9 @@ func (t *twin) forget() {
 	t.model.SetClock(start)
 	t.tellTime(start)
 	t.dp.tables.shared.TimeoutFrag = t.rules.Options.Timeouts.Frag * state.TicksPerSecond
+	for i := range t.dp.tables.shared.Interfaces {
+		t.dp.tables.shared.Interfaces[i].Asked = 0
+	}
 	clear(t.raw)
 	clear(t.known)
 	t.tally = t.tallies()

@@ -42,7 +42,7 @@ const pathFirst = 2
 // that counter has gone up as it should, else what all counters say.
 func (t *twin) counted(s *shot, want *model.Outcome) string {
 	key := tallyKey{s.ifindex, want.Reason}
-	if s.uncounted() {
+	if s.uncounted(want.Reason) {
 		return want.Reason.String()
 	}
 	expected := t.tally[key]
@@ -59,8 +59,8 @@ func (t *twin) counted(s *shot, want *model.Outcome) string {
 
 // uncounted: what was redirected passes egress without a trace, as an answer to the
 // box itself passes ingress.
-func (s *shot) uncounted() bool {
-	return s.hook == model.TCXIngress && s.mark == model.MarkAnswer || s.hook == model.TCXEgress && s.from != 0 && s.mark&model.MarkMask == model.MarkMagic && s.mark&model.MarkRedirect != 0
+func (s *shot) uncounted(why reason.Reason) bool {
+	return s.hook == model.TCXIngress && why == reason.Marked || s.hook == model.TCXEgress && s.from != 0 && s.mark&model.MarkMask == model.MarkMagic && s.mark&model.MarkRedirect != 0
 }
 
 // differTallies prints what has been counted since.

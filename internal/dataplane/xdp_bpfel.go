@@ -170,7 +170,8 @@ type xdpInterface struct {
 	Mtu    uint32
 	Parent uint32
 	Tag    uint16
-	Pad1   [6]uint8
+	Pad1   [2]uint8
+	Asked  uint32
 }
 
 type xdpNexthop struct {
@@ -204,9 +205,11 @@ type xdpPath struct {
 }
 
 type xdpPool struct {
-	_     structs.HostLayout
-	Rows4 uint64
-	Rows6 uint64
+	_       structs.HostLayout
+	Rows4   uint64
+	Rows6   uint64
+	Ifindex uint32
+	Pad0    uint32
 }
 
 type xdpPoolAddress struct {
@@ -343,68 +346,73 @@ type xdpScratch struct {
 	NoNexthop   uint8
 	_           [5]byte
 	In          struct {
-		_         structs.HostLayout
-		Src       xdpAddr
-		Dst       xdpAddr
-		Sport     uint16
-		Dport     uint16
-		Ifindex   uint32
-		Proto     uint8
-		Family    uint8
-		Direction uint8
-		TcpFlags  uint8
-		IcmpType  uint8
-		IcmpCode  uint8
-		Tag       uint16
-		Class     [6]uint32
-		Rule      uint32
-		Action    uint8
-		Flags     uint8
-		Matches   uint8
-		Known     uint8
-		Matched   [8]uint32
-		NatAddr   xdpAddr
-		RdrAddr   xdpAddr
-		NatLow    uint16
-		NatHigh   uint16
-		RdrPort   uint16
-		Logs      uint8
-		Asked     uint8
+		_          structs.HostLayout
+		Src        xdpAddr
+		Dst        xdpAddr
+		Sport      uint16
+		Dport      uint16
+		Ifindex    uint32
+		Proto      uint8
+		Family     uint8
+		Direction  uint8
+		TcpFlags   uint8
+		IcmpType   uint8
+		IcmpCode   uint8
+		Tag        uint16
+		Class      [6]uint32
+		Rule       uint32
+		Action     uint8
+		Flags      uint8
+		Matches    uint8
+		Known      uint8
+		Matched    [8]uint32
+		NatAddr    xdpAddr
+		RdrAddr    xdpAddr
+		NatIfindex uint32
+		NatLow     uint16
+		NatHigh    uint16
+		RdrPort    uint16
+		Logs       uint8
+		Asked      uint8
+		_          [4]byte
 	}
 	Out struct {
-		_         structs.HostLayout
-		Src       xdpAddr
-		Dst       xdpAddr
-		Sport     uint16
-		Dport     uint16
-		Ifindex   uint32
-		Proto     uint8
-		Family    uint8
-		Direction uint8
-		TcpFlags  uint8
-		IcmpType  uint8
-		IcmpCode  uint8
-		Tag       uint16
-		Class     [6]uint32
-		Rule      uint32
-		Action    uint8
-		Flags     uint8
-		Matches   uint8
-		Known     uint8
-		Matched   [8]uint32
-		NatAddr   xdpAddr
-		RdrAddr   xdpAddr
-		NatLow    uint16
-		NatHigh   uint16
-		RdrPort   uint16
-		Logs      uint8
-		Asked     uint8
+		_          structs.HostLayout
+		Src        xdpAddr
+		Dst        xdpAddr
+		Sport      uint16
+		Dport      uint16
+		Ifindex    uint32
+		Proto      uint8
+		Family     uint8
+		Direction  uint8
+		TcpFlags   uint8
+		IcmpType   uint8
+		IcmpCode   uint8
+		Tag        uint16
+		Class      [6]uint32
+		Rule       uint32
+		Action     uint8
+		Flags      uint8
+		Matches    uint8
+		Known      uint8
+		Matched    [8]uint32
+		NatAddr    xdpAddr
+		RdrAddr    xdpAddr
+		NatIfindex uint32
+		NatLow     uint16
+		NatHigh    uint16
+		RdrPort    uint16
+		Logs       uint8
+		Asked      uint8
+		_          [4]byte
 	}
 	Tuple         xdpTuple
 	PathKey       xdpPath
 	PathLast      xdpPath
 	PathLastIndex uint32
 	Options       [48]uint8
+	Option        uint32
 	Search        struct {
 		_      structs.HostLayout
 		Number uint32
@@ -414,7 +422,6 @@ type xdpScratch struct {
 		At     uint16
 		Pad    uint16
 	}
-	_     [4]byte
 	Quote struct {
 		_        structs.HostLayout
 		Tuple    xdpTuple
@@ -446,7 +453,8 @@ type xdpShared struct {
 	Aged            uint32
 	AgedAt          uint32
 	Unlisted        uint32
-	Pad0            [40]uint8
+	Aging           uint32
+	Pad0            [36]uint8
 	Heartbeat       uint32
 	RouteGeneration uint32
 	TimeoutSet      [14]uint32
@@ -472,7 +480,8 @@ type xdpShared struct {
 		Mtu    uint32
 		Parent uint32
 		Tag    uint16
-		Pad1   [6]uint8
+		Pad1   [2]uint8
+		Asked  uint32
 	}
 	Nexthops [32768]struct {
 		_       structs.HostLayout

@@ -215,3 +215,16 @@ func ipAround(payload []byte, src, dst netip.Addr, proto, tos, ttl uint8) []byte
 	binary.BigEndian.PutUint16(header[10:], ^uint16(onesSum(header)))
 	return append(header, payload...)
 }
+
+// answersBox reports whether a packet is of the kind that the box's answers to itself
+// are. A mark alone does not tell: it may come from another namespace.
+func (p *packet) answersBox() bool {
+	switch {
+	case p.fragment != fragmentNone:
+		return false
+	case p.tuple.Proto == protoTCP:
+		return p.tcp.flags&^flagACK == flagRST && p.tcp.payload == 0
+	}
+	unreachable := map[int]uint8{4: 3, 6: 1}[p.family]
+	return p.icmpError && p.icmpType == unreachable
+}

@@ -28,8 +28,8 @@ type Interface struct {
 	// Tag in them, where XDP may send them there itself; 0: none.
 	Parent  uint32
 	Tag     uint16
-	Static4 bool   // has a static IPv4 address
-	Static6 bool   // has a static global IPv6 address
+	Static4 bool   // has an IPv4 address without end of life
+	Static6 bool   // has a global IPv6 address without end of life
 	RDomain uint32 // routing domain
 }
 

@@ -14,11 +14,26 @@ func (m *Model) implicit(p *packet) bool {
 	case p.family == 4 && p.tuple.Proto == protoIGMP:
 		return p.ttl == 1
 	case p.tuple.Proto == protoUDP && p.family == 4:
-		return !p.iface.Static4 && p.clientPorts(68, 67)
+		return p.clientPorts(68, 67) && m.dhcp(p, p.iface.Static4)
 	case p.tuple.Proto == protoUDP && p.family == 6:
-		return !p.iface.Static6 && p.tuple.Src.IsLinkLocalUnicast() && p.clientPorts(546, 547)
+		return p.tuple.Src.IsLinkLocalUnicast() && p.clientPorts(546, 547) && m.dhcp(p, p.iface.Static6)
 	}
 	return false
+}
+
+// dhcpPatience is for how long servers may answer.
+const dhcpPatience = 6400 // ticks
+
+// dhcp reports whether a packet between the box's own DHCP client and a server
+// passes: what is asked always, what servers say if the box has no address without
+// end of life there, or has asked.
+func (m *Model) dhcp(p *packet, static bool) bool {
+	if p.egress() {
+		m.asked[p.iface.Index] = m.now
+		return true
+	}
+	asked, ever := m.asked[p.iface.Index]
+	return !static || ever && m.now-asked < dhcpPatience
 }
 
 // clientPorts reports whether the packet is between the box's own DHCP client

@@ -80,7 +80,8 @@ type Model struct {
 	answers   Answers
 
 	turns        map[turn]uint64
-	way, ways    uint64 // of AskAll: which of as many next hops is meant
+	asked        map[uint32]state.Tick // when a DHCP client of the box last asked, by interface
+	way, ways    uint64                // of AskAll: which of as many next hops is meant
 	paths        map[Path]Counter
 	ruleCounters []RuleCounter
 }
@@ -104,7 +105,7 @@ type passage struct {
 func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 	m := &Model{
 		box: box, rules: rules, ruleBase: ruleBase,
-		handed: make(map[state.Tuple]passage), turns: make(map[turn]uint64), paths: make(map[Path]Counter), ruleCounters: make([]RuleCounter, len(rules.Rules)),
+		handed: make(map[state.Tuple]passage), turns: make(map[turn]uint64), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter), ruleCounters: make([]RuleCounter, len(rules.Rules)),
 	}
 	m.SetClock(0)
 	return m
@@ -164,10 +165,7 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 		return Outcome{Verdict: Drop, Reason: reason.Interface}
 	}
 	f = &Frame{Hook: f.Hook, Interface: f.Interface, From: f.From, Mark: f.Mark, Bytes: append([]byte(nil), f.Bytes...)}
-	if f.Hook == TCXIngress && f.Mark == MarkAnswer {
-		f.Mark = 0
-		return f.end(reason.Marked) // the box's own answer to itself
-	}
+	answer := f.Hook == TCXIngress && f.Mark == MarkAnswer
 	if f.Hook != TCXEgress {
 		f.Mark = 0 // marks are weir's to give: nothing comes in with one
 	}
@@ -180,6 +178,9 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 	p, why := parse(f, i)
 	if why != nil {
 		return f.end(*why)
+	}
+	if answer && p.answersBox() {
+		return f.end(reason.Marked) // the box's own answer to itself
 	}
 	p.from = m.receivedBy(f)
 	o := m.judge(f, p, made)

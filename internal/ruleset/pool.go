@@ -25,6 +25,10 @@ type Run struct {
 // A Pool is what a translation takes its addresses from.
 type Pool struct {
 	Rows4, Rows6 Run
+	// Interface is the index of the one interface in parentheses that all of the
+	// pool stands for, 0 if there is none: without a daemon, packets ask the kernel
+	// for its address (bpf/source.h).
+	Interface uint32
 }
 
 // maxPoolRows is POOL_MAX_ROWS of bpf/pool.h, maxRows 32 MiB.
@@ -52,7 +56,7 @@ func (c *compiler) pool(t *resolve.Translation) (uint32, error) {
 	}
 	p := c.program
 	l := poolLayout{translation: t, dynamic: slices.ContainsFunc(t.Addrs, isDynamic)}
-	var pool Pool
+	pool := Pool{Interface: c.snapshot.onlyInterface(t)}
 	for family, run := range []*Run{&pool.Rows4, &pool.Rows6} {
 		rows := c.snapshot.rows(t, family == 0)
 		if len(rows) > maxPoolRows || len(p.Rows)+len(rows) > maxRows {
@@ -73,6 +77,25 @@ func (c *compiler) pool(t *resolve.Translation) (uint32, error) {
 	p.Pools = append(p.Pools, pool)
 	p.layouts = append(p.layouts, l)
 	return uint32(len(p.Pools)), nil
+}
+
+// onlyInterface returns the index of the interface whose addresses, whole and with
+// nothing else, are what a translation chooses from; 0 if there is none.
+func (s *Snapshot) onlyInterface(t *resolve.Translation) uint32 {
+	only := uint32(0)
+	for i := range t.Addrs {
+		a := &t.Addrs[i]
+		if !isDynamic(*a) || a.Modifier != resolve.NoModifier || a.Bits > 0 {
+			return 0
+		}
+		for _, named := range s.named(a.Interface) {
+			if only != 0 && only != named.Index {
+				return 0
+			}
+			only = named.Index
+		}
+	}
+	return only
 }
 
 // sparePlaces is for the addresses that an interface may yet be given.
@@ -145,6 +168,7 @@ func (p *Program) Refill(s Snapshot) ([]PoolChange, error) {
 func (p *Program) refill(index int, s *Snapshot) (PoolChange, error) {
 	change := PoolChange{Index: index, Pool: p.Pools[index], Rows: map[uint32]Row{}}
 	l := &p.layouts[index]
+	change.Pool.Interface = s.onlyInterface(l.translation)
 	for family, run := range []*Run{&change.Pool.Rows4, &change.Pool.Rows6} {
 		rows, places := s.rows(l.translation, family == 0), l.places[family]
 		if slices.Equal(rows, p.Rows[run.First:run.First+run.Count]) {

@@ -102,6 +102,46 @@ func TestRefill(t *testing.T) {
 	}
 }
 
+// A pool knows the interface that all of it stands for, also when another device has
+// the name by now.
+func TestPoolOfOneInterface(t *testing.T) {
+	interfaceAddress := func(name string, m resolve.Modifier) resolve.Address {
+		return resolve.Address{Kind: resolve.InterfaceAddress, Interface: name, Modifier: m}
+	}
+	host := wan("203.0.113.1/24")
+	host.Interfaces[0].Groups = []string{"egress", "both"}
+	host.Interfaces = append(host.Interfaces, ruleset.Interface{Name: "lan0", Index: 3, Groups: []string{"both"}})
+	for _, test := range []struct {
+		of   []resolve.Address
+		want uint32
+	}{
+		{[]resolve.Address{interfaceAddress("wan0", resolve.NoModifier)}, 4},
+		{[]resolve.Address{interfaceAddress("wan0", resolve.NoModifier), interfaceAddress("egress", resolve.NoModifier)}, 4},
+		{[]resolve.Address{interfaceAddress("both", resolve.NoModifier)}, 0},
+		{[]resolve.Address{interfaceAddress("wan0", resolve.NetworkModifier)}, 0},
+		{[]resolve.Address{interfaceAddress("wan0", resolve.NoModifier), address("192.0.2.9/32")}, 0},
+	} {
+		rules := natTo()
+		rules.Rules[0].Nat.Addrs = test.of
+		p, err := ruleset.Compile(rules, host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Pools[0].Interface; got != test.want {
+			t.Errorf("%v: interface %d, want %d", test.of, got, test.want)
+		}
+		if test.want == 0 {
+			continue
+		}
+		renewed := wan("203.0.113.1/24")
+		renewed.Interfaces[0].Index, renewed.Interfaces[0].Groups = 9, []string{"egress"}
+		changes, err := p.Refill(renewed)
+		if err != nil || len(changes) != 1 || changes[0].Pool.Interface != 9 {
+			t.Errorf("%v: %v, %v, want one change to interface 9", test.of, changes, err)
+		}
+	}
+}
+
 // Addresses that are deprecated or of the link are never translated to.
 func TestUnusable(t *testing.T) {
 	host := wan("fe80::1/64", "2001:db8::1/64", "2001:db8::2/64")

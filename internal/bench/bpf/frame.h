@@ -21,6 +21,9 @@
 #define TCP_SUM		16
 #define UDP_SUM		6
 
+/* A time stamp and its complement. */
+#define STAMP_LEN	16
+
 /* The longest header written: IPv6 and TCP with eight bytes of options. */
 #define HEADER_WORDS	11
 
@@ -55,6 +58,15 @@ static __always_inline void put32(void *at, __u32 value)
 	*(__be32 *)at = bpf_htonl(value);
 }
 
+/* Two bytes at a time: a payload may begin at any even place. */
+static __always_inline void put64(void *at, __u64 value)
+{
+	put16(at, value >> 48);
+	put16(at + 2, value >> 32);
+	put16(at + 4, value >> 16);
+	put16(at + 6, value);
+}
+
 static __always_inline __u16 get16(const void *at)
 {
 	return bpf_ntohs(*(const __be16 *)at);
@@ -63,6 +75,11 @@ static __always_inline __u16 get16(const void *at)
 static __always_inline __u32 get32(const void *at)
 {
 	return bpf_ntohl(*(const __be32 *)at);
+}
+
+static __always_inline __u64 get64(const void *at)
+{
+	return (__u64)get32(at) << 32 | get32(at + 4);
 }
 
 #endif

@@ -38,6 +38,44 @@ const volatile __u32 sequence;
 const volatile __u32 sequence_step;
 #define ROUND_MASK 0xff
 
+/* Pacing: so many frames leave together, and these bursts so many ns apart.
+ * 0: as fast as they go. */
+const volatile __u64 burst_ns;
+const volatile __u32 burst_frames;
+
+/* Where the payload begins, into which the time of sending is written; 0: not.
+ * Its complement follows, so that the checksum stays what it is. */
+const volatile __u32 stamp_at;
+
+/* Every so many frames one comes from this network, which no rule lets pass;
+ * 0: none. */
+const volatile __u32 illegal_every;
+const volatile __u32 illegal_net;
+
+/* A burst that is later than this is counted, and no later one makes up for
+ * it: the frames would come too fast. */
+#define LATE_NS 20000
+
+/* ns; one look at the clock takes about 30. */
+#define MAX_LOOKS (1 << 20)
+
+struct pace {
+	__u64 due_ns; /* of the next burst */
+	__u64 first_ns;
+	__u64 last_ns;
+	__u64 frames;
+	__u64 late; /* bursts */
+	__u64 unused[3];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct pace);
+	__uint(max_entries, 1);
+} paces SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
@@ -63,11 +101,16 @@ static __always_inline void move_on(void)
 	}
 }
 
+static __always_inline int illegal(void)
+{
+	return illegal_every && sent % illegal_every == 0;
+}
+
 static __always_inline struct ends ends_of(__u32 number)
 {
 	struct flow flow = flow_of(number);
 	struct ends ends = {
-		.source = source_net | flow.source,
+		.source = (illegal() ? illegal_net : source_net) | flow.source,
 		.target = target_net | flow.target,
 		.source_port = flow.source_port,
 		.target_port = flow.target_port,
@@ -128,17 +171,63 @@ static __always_inline void write_l4(void *l4, const struct ends *ends, __u32 ad
 	put16(l4 + UDP_SUM, check ? check : 0xffff); /* 0 means none (RFC 768) */
 }
 
+static long is_due(__u32 turn, const __u64 *due_ns)
+{
+	(void)turn;
+	return bpf_ktime_get_ns() >= *due_ns;
+}
+
+/* Waits until the next burst is due, busy: the core does nothing else. */
+static __always_inline void keep_pace(struct pace *p)
+{
+	__u64 due_ns;
+
+	p->frames++;
+	if ((p->frames - 1) % burst_frames)
+		return;
+	p->last_ns = bpf_ktime_get_ns();
+	if (!p->due_ns)
+		p->first_ns = p->due_ns = p->last_ns;
+	if (p->last_ns < p->due_ns) {
+		due_ns = p->due_ns;
+		bpf_loop(MAX_LOOKS, is_due, &due_ns, 0);
+		p->last_ns = bpf_ktime_get_ns();
+	} else if (p->last_ns - p->due_ns > LATE_NS) {
+		p->late++;
+		p->due_ns = p->last_ns;
+	}
+	p->due_ns += burst_ns;
+}
+
+/* Illegal frames are stamped with 1, so that one that gets through is known. */
+static __always_inline void stamp(void *frame, const void *end)
+{
+	__u64 now = illegal() ? 1 : bpf_ktime_get_ns();
+
+	if (frame + stamp_at + STAMP_LEN > end)
+		return;
+	put64(frame + stamp_at, now);
+	put64(frame + stamp_at + 8, ~now);
+}
+
 SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
 	void *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u32 len = header_len, addresses;
+	__u32 len = header_len, addresses, zero = 0;
+	struct pace *p;
 	struct ends ends;
 
 	if (limit && sent >= limit)
 		return XDP_DROP;
 	if (frame + len > end)
 		return XDP_ABORTED;
+	if (burst_ns) {
+		p = bpf_map_lookup_elem(&paces, &zero);
+		if (!p)
+			return XDP_ABORTED;
+		keep_pace(p);
+	}
 	sent++;
 	ends = ends_of(first_flow + position);
 	addresses = halves(ends.source) + halves(ends.target);
@@ -153,6 +242,8 @@ int generate(struct xdp_md *ctx)
 		put16(frame + IP4_SUM, ~fold(ip_sum + addresses));
 		write_l4(frame + IP4_L4, &ends, addresses);
 	}
+	if (stamp_at)
+		stamp(frame, end);
 	move_on();
 	return XDP_TX;
 }

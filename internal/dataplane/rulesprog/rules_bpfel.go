@@ -48,17 +48,21 @@ type RulesJudge struct {
 		_    structs.HostLayout
 		Word [4]uint32
 	}
-	NatLow  uint16
-	NatHigh uint16
-	RdrPort uint16
-	Logs    uint8
-	Asked   uint8
+	NatIfindex uint32
+	NatLow     uint16
+	NatHigh    uint16
+	RdrPort    uint16
+	Logs       uint8
+	Asked      uint8
+	_          [4]byte
 }
 
 type RulesPool struct {
-	_     structs.HostLayout
-	Rows4 uint64
-	Rows6 uint64
+	_       structs.HostLayout
+	Rows4   uint64
+	Rows6   uint64
+	Ifindex uint32
+	Pad0    uint32
 }
 
 type RulesPoolAddress struct {

@@ -1,0 +1,160 @@
+package compare
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"weir/internal/bench/report"
+	"weir/internal/stats"
+)
+
+// What is said of one measurement.
+const (
+	Regression  = "regression"  // proven, and worse
+	Improvement = "improvement" // proven, and better
+	Unproven    = "unproven"    // no difference proven
+)
+
+// Bound says which of two figures are no smaller than what was measured, because
+// who measured was the limit.
+type Bound string
+
+// Bounds of a row.
+const (
+	Neither Bound = ""
+	OnlyA   Bound = "a"
+	OnlyB   Bound = "b"
+)
+
+// Result is what two reports say of each other.
+type Result struct {
+	A        *Source  `json:"a"`
+	B        *Source  `json:"b"`
+	Machines []string `json:"machines_differ,omitempty"` // in what
+	Rows     []Row    `json:"comparisons"`
+	OnlyA    []string `json:"only_a,omitempty"` // measurements that the other does not have
+	OnlyB    []string `json:"only_b,omitempty"`
+	// Limited are measurements of which both reports only know the least value.
+	Limited []string `json:"limited,omitempty"`
+	// Regressions are proven by all comparisons together.
+	Regressions int `json:"regressions"`
+}
+
+// Row compares one measurement.
+type Row struct {
+	Name   string       `json:"name"`
+	Unit   string       `json:"unit"`
+	Better string       `json:"better"`
+	A      stats.Sample `json:"a"`
+	B      stats.Sample `json:"b"`
+	// Resolution is the larger of the two, in the unit.
+	Resolution float64          `json:"resolution,omitempty"`
+	AtLeast    Bound            `json:"at_least,omitempty"`
+	Verdict    string           `json:"verdict"`
+	HolmP      float64          `json:"holm_p"` // P, corrected for the number of comparisons
+	Test       stats.Comparison `json:"test"`
+}
+
+// errNothing says that two reports have nothing in common.
+var errNothing = errors.New("the two reports have no measurement in common: were they made with the same subcommand and options?")
+
+// Compare pairs the measurements of two reports by name and tests each pair. It
+// refuses reports whose own control failed.
+func Compare(a, b *Source) (*Result, error) {
+	if err := errors.Join(a.trusted(), b.trusted()); err != nil {
+		return nil, err
+	}
+	r := &Result{A: a, B: b, Machines: differences(a.Machine, b.Machine)}
+	of, to := a.measurements, b.measurements
+	if len(of) == 0 || len(to) == 0 {
+		of, to = a.fromRows(), b.fromRows()
+	}
+	if err := r.pair(of, to); err != nil {
+		return nil, err
+	}
+	if len(r.Rows) == 0 && len(r.Limited) == 0 {
+		return nil, errNothing
+	}
+	r.judge()
+	return r, nil
+}
+
+func (r *Result) pair(of, to []report.Measurement) error {
+	second := map[string]report.Measurement{}
+	for _, m := range to {
+		second[m.Name] = m
+	}
+	for _, m := range of {
+		n, found := second[m.Name]
+		if !found {
+			r.OnlyA = append(r.OnlyA, m.Name)
+			continue
+		}
+		delete(second, m.Name)
+		if m.Unit != n.Unit || m.Better != n.Better {
+			return fmt.Errorf("%s: one report has it in %s (better: %s), the other in %s (%s)", m.Name, m.Unit, m.Better, n.Unit, n.Better)
+		}
+		if m.AtLeast && n.AtLeast {
+			r.Limited = append(r.Limited, m.Name)
+			continue
+		}
+		r.Rows = append(r.Rows, newRow(&m, &n))
+	}
+	for _, m := range to {
+		if _, left := second[m.Name]; left {
+			r.OnlyB = append(r.OnlyB, m.Name)
+		}
+	}
+	return nil
+}
+
+func newRow(m, n *report.Measurement) Row {
+	row := Row{Name: m.Name, Unit: m.Unit, Better: m.Better, A: m.Runs, B: n.Runs, Resolution: max(m.Resolution, n.Resolution)}
+	row.Test = stats.CompareResolved(m.Runs, n.Runs, row.Resolution)
+	switch {
+	case m.AtLeast:
+		row.AtLeast = OnlyA
+	case n.AtLeast:
+		row.AtLeast = OnlyB
+	}
+	return row
+}
+
+// judge gives the verdicts. Twenty comparisons of what is the same prove one
+// difference at 95 % each; Holm's correction bounds the chance that any of all
+// is wrong.
+func (r *Result) judge() {
+	order := make([]*Row, len(r.Rows))
+	for i := range r.Rows {
+		order[i] = &r.Rows[i]
+	}
+	slices.SortStableFunc(order, func(a, b *Row) int { return cmp.Compare(a.Test.P, b.Test.P) })
+	least := 0.0
+	for i, row := range order {
+		least = max(least, min(1, row.Test.P*float64(len(order)-i)))
+		row.HolmP = least
+		row.Verdict = row.verdict()
+		if row.Verdict == Regression {
+			r.Regressions++
+		}
+	}
+}
+
+func (r *Row) verdict() string {
+	worse := (r.Test.Difference < 0) == (r.Better == report.Higher)
+	switch {
+	case !r.Test.Proven || r.HolmP > 1-stats.Confidence || r.open():
+		return Unproven
+	case worse:
+		return Regression
+	}
+	return Improvement
+}
+
+// open tells that the difference may as well be the other way round: of the one
+// whose figure is smaller only the least value is known.
+func (r *Row) open() bool {
+	return r.AtLeast == OnlyA && r.Test.Difference > 0 || r.AtLeast == OnlyB && r.Test.Difference < 0
+}

@@ -1,0 +1,124 @@
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/bench/report"
+	"weir/internal/machine"
+	"weir/internal/quantity"
+	"weir/internal/stats"
+)
+
+// Source is a report as far as it can be compared.
+type Source struct {
+	Name    string          `json:"name"` // of the file
+	Command string          `json:"command,omitempty"`
+	Started time.Time       `json:"started,omitzero"`
+	Machine machine.Machine `json:"machine"`
+	Sketch  bool            `json:"sketch,omitempty"`
+	Control *stats.Control  `json:"control,omitempty"`
+
+	measurements []report.Measurement
+	rows         []row // of forward
+}
+
+// row is what "weir bench forward" says of one path in one case.
+type row struct {
+	Path      string       `json:"path"`
+	Hook      string       `json:"hook"`
+	Frame     int          `json:"frame"`
+	Flows     int          `json:"flows"`
+	Family    int          `json:"family"`
+	Protocol  string       `json:"proto"`
+	Cores     int          `json:"cores"`
+	Direction string       `json:"direction"`
+	Sink      string       `json:"sink"`
+	Mpps      stats.Sample `json:"mpps"`
+	NewPerS   stats.Sample `json:"new_per_s_runs"` // nil where none were opened
+}
+
+// Read reads a report of any subcommand of weir bench.
+func Read(name string, r io.Reader) (*Source, error) {
+	var file struct {
+		Source
+		Measurements []report.Measurement `json:"measurements"`
+		Rows         []row                `json:"rows"`
+	}
+	if err := json.NewDecoder(r).Decode(&file); err != nil {
+		return nil, fmt.Errorf("read %s: it is no report of weir bench: %w", name, err)
+	}
+	s := &file.Source
+	s.Name, s.measurements, s.rows = name, file.Measurements, file.Rows
+	if len(s.measurements) == 0 && len(s.rows) == 0 {
+		return nil, fmt.Errorf("read %s: it has no measurements; --json of a command of weir bench writes them", name)
+	}
+	for _, m := range s.measurements {
+		if m.Better != report.Higher && m.Better != report.Lower {
+			return nil, fmt.Errorf("read %s: measurement %q: better is %q, want %s or %s", name, m.Name, m.Better, report.Higher, report.Lower)
+		}
+	}
+	return s, nil
+}
+
+// trusted refuses a report that proves nothing.
+func (s *Source) trusted() error {
+	if s.Control != nil && !s.Control.OK {
+		return fmt.Errorf("%s proves nothing: its control failed: %s", s.Name, s.Control.Why)
+	}
+	return nil
+}
+
+// fromRows makes measurements of forward's rows, as reports without a list of
+// measurements have them.
+func (s *Source) fromRows() []report.Measurement {
+	var all []report.Measurement
+	for _, r := range s.rows {
+		name := fmt.Sprintf("%s at %s, %d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", r.Path, r.Hook, r.Frame,
+			quantity.Thousands(r.Flows), r.Family, r.Protocol, quantity.Plural(r.Cores, "core"), r.Direction, r.Sink)
+		all = append(all, report.Measurement{Name: name, Unit: "Mpps", Better: report.Higher, Runs: r.Mpps})
+		if len(r.NewPerS) > 0 {
+			all = append(all, report.Measurement{Name: name + ": new connections", Unit: "/s", Better: report.Higher, Runs: r.NewPerS})
+		}
+	}
+	return all
+}
+
+// differences says in what two machines are not the same; nothing if in nothing
+// that is known to matter.
+func differences(a, b machine.Machine) []string {
+	var found []string
+	for _, p := range []struct{ what, a, b string }{
+		{"CPU", a.CPU, b.CPU},
+		{"cores", fmt.Sprint(a.Cores), fmt.Sprint(b.Cores)},
+		{"memory", fmt.Sprintf("%d MiB", a.Memory), fmt.Sprintf("%d MiB", b.Memory)},
+		{"kernel", a.Kernel, b.Kernel},
+		{"governor", a.Governor, b.Governor},
+		{"mitigations", answers(a), answers(b)},
+	} {
+		if p.a != p.b {
+			found = append(found, fmt.Sprintf("%s: %s / %s", p.what, orNone(p.a), orNone(p.b)))
+		}
+	}
+	return found
+}
+
+func answers(m machine.Machine) string {
+	var all []string
+	for name, answer := range m.Mitigations {
+		all = append(all, name+": "+answer)
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; ")
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

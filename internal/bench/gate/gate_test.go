@@ -1,0 +1,223 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/bench"
+	"weir/internal/machine"
+	"weir/internal/stats"
+)
+
+// recorded is what the tests compare with: 0.70 and 6.0.
+func recorded() *File {
+	return &File{Records: []Record{{CPU: "one", Ratios: []Ratio{
+		{Of: bench.PathWeir, To: bench.PathRedirect, Flows: 1000, Mpps: 0.70},
+		{Of: bench.PathWeirNAT, To: bench.PathNftNAT, Flows: 1000, Mpps: 6.0},
+	}}}}
+}
+
+// made is a report with these ratios; noisy ones failed their control.
+type made struct {
+	redirect, nat float64
+	noisy         bool
+}
+
+func (m made) report(cpu string) *bench.Report {
+	control := stats.NewControl()
+	if m.noisy {
+		control.Refuse("weir-nat differs from itself by 9.0 %")
+	}
+	c := bench.Case{Flows: 1000}
+	r := &bench.Report{Machine: machine.Machine{CPU: cpu}, Control: control, Ratios: []bench.Ratio{
+		{Of: bench.PathWeir, To: bench.PathRedirect, Case: c, Mpps: m.redirect},
+		{Of: bench.PathWeirNAT, To: bench.PathRedirect, Case: c, Mpps: 0.5},
+	}}
+	if m.nat > 0 {
+		r.Ratios = append(r.Ratios, bench.Ratio{Of: bench.PathWeirNAT, To: bench.PathNftNAT, Case: c, Mpps: m.nat})
+	} else {
+		r.Skipped = []bench.Skip{{Path: bench.PathNftNAT, Reason: "no nft"}}
+	}
+	return r
+}
+
+// in gives the reports one after the other, and counts them.
+func in(cpu string, runs []made, n *int) measure {
+	return func(context.Context) (*bench.Report, error) {
+		m := runs[min(*n, len(runs)-1)]
+		*n++
+		return m.report(cpu), nil
+	}
+}
+
+func TestWatch(t *testing.T) {
+	good, slow, noisy := made{0.71, 6.1, false}, made{0.71, 5.0, false}, made{0.1, 1, true}
+	for _, c := range []struct {
+		name    string
+		runs    []made
+		made    int // runs that are needed
+		ok      bool
+		states  string
+		notices int
+	}{
+		{"as recorded", []made{good}, 1, true, "fine fine", 0},
+		{"14 % under", []made{{0.603, 5.17, false}}, 1, true, "fine fine", 0},
+		{"faster", []made{{0.9, 9, false}}, 1, true, "fine fine", 0},
+		{"one is slower, three times", []made{slow}, 3, false, "fine slower", 0},
+		{"both are", []made{{0.5, 4, false}}, 3, false, "slower slower", 0},
+		{"slow once", []made{slow, good}, 2, true, "fine fine", 0},
+		{"slow twice", []made{slow, slow, good}, 3, true, "fine fine", 0},
+		{"each slow at another time", []made{{0.5, 6, false}, {0.7, 4, false}}, 2, true, "fine fine", 0},
+		{"noise does not count", []made{noisy, slow, slow, slow}, 4, false, "fine slower", 1},
+		{"nothing but noise is a notice", []made{noisy}, attempts, true, "open open", attempts + 1},
+		{"too few of them", []made{slow, noisy}, attempts, true, "fine open", attempts},
+	} {
+		n := 0
+		r, err := watch(context.Background(), recorded(), in("one", c.runs, &n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var states []string
+		for _, v := range r.Verdicts {
+			states = append(states, v.State)
+		}
+		if n != c.made || r.OK != c.ok || strings.Join(states, " ") != c.states || len(r.Notices) != c.notices {
+			t.Errorf("%s: %d runs, ok %v, %v, notices %q; want %d, %v, %s, %d", c.name, n, r.OK, states, r.Notices, c.made, c.ok, c.states, c.notices)
+		}
+	}
+}
+
+// A gate that cannot measure what it guards is no gate: it fails, also where the
+// control fails besides.
+func TestSkipped(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		report *bench.Report
+		want   string
+	}{
+		{"no nft", made{0.71, 0, false}.report("one"), "nft-nat could not be measured: no nft"},
+		{"no nft, and noise", made{0.71, 0, true}.report("one"), "nft-nat could not be measured: no nft"},
+		{"weir", &bench.Report{Control: stats.NewControl(), Skipped: []bench.Skip{{Path: bench.PathWeir, Reason: "no BPF"}}}, "weir could not be measured: no BPF"},
+		{"nothing at all", &bench.Report{Control: stats.NewControl()}, "weir : redirect at 1,000 flows is recorded, but no run measures it"},
+	} {
+		_, err := watch(context.Background(), recorded(), func(context.Context) (*bench.Report, error) { return c.report, nil })
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+	r := made{0.71, 6.1, false}.report("one")
+	r.Skipped = []bench.Skip{{Path: bench.PathKernel, Reason: "not asked for"}}
+	if got, err := watch(context.Background(), recorded(), func(context.Context) (*bench.Report, error) { return r, nil }); err != nil || !got.OK {
+		t.Errorf("a path that is not watched: %+v, %v", got, err)
+	}
+}
+
+// The record of another CPU is chosen by a ratio's name, whatever stands first.
+func TestFor(t *testing.T) {
+	limit := func(v float64) Ratio {
+		return Ratio{Of: bench.PathWeir, To: bench.PathRedirect, Flows: 1000, Mpps: v}
+	}
+	nat := func(v float64) Ratio {
+		return Ratio{Of: bench.PathWeirNAT, To: bench.PathNftNAT, Flows: 1000, Mpps: v}
+	}
+	f := &File{Records: []Record{{CPU: "one", Ratios: []Ratio{nat(5), limit(0.8)}}, {CPU: "two", Ratios: []Ratio{limit(0.7), nat(6)}},
+		{CPU: "no limit", Ratios: []Ratio{nat(0.1)}}}}
+	if r, same := f.For("three"); r.CPU != "two" || same {
+		t.Errorf("%s was chosen", r.CPU)
+	}
+	if r, same := f.For("no limit"); r.CPU != "no limit" || !same {
+		t.Errorf("%s was chosen", r.CPU)
+	}
+}
+
+// Another CPU is judged by the smallest record, with twice the margin, and that
+// is said.
+func TestForeignCPU(t *testing.T) {
+	f := recorded()
+	f.Put(Record{CPU: "two", Ratios: []Ratio{{Of: bench.PathWeir, To: bench.PathRedirect, Flows: 1000, Mpps: 0.82}}})
+	for ratio, ok := range map[float64]bool{0.5: true, 0.48: false} {
+		n := 0
+		r, err := watch(context.Background(), f, in("three", []made{{ratio, 5, false}}, &n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		if err := r.WriteText(&text); err != nil || r.OK != ok || r.SameCPU || r.Recorded.CPU != "one" || !strings.Contains(text.String(), "notice: this CPU (three) has no record") {
+			t.Errorf("%v: ok %v, %v\n%s", ratio, r.OK, err, text.String())
+		}
+		if strings.Contains(text.String(), "SLOWER: 3 runs, each over 30 % under it") == ok {
+			t.Errorf("%v:\n%s", ratio, text.String())
+		}
+	}
+}
+
+// A run that fails is no verdict; only what the machine lacks, or that none
+// succeeds, is an error.
+func TestFailedRuns(t *testing.T) {
+	failure := errors.New("more than 1 % were lost")
+	for _, c := range []struct {
+		failed int
+		err    error
+	}{{1, nil}, {attempts - 1, nil}, {attempts, failure}} {
+		n := 0
+		r, err := watch(context.Background(), recorded(), func(context.Context) (*bench.Report, error) {
+			if n++; n <= c.failed {
+				return nil, failure
+			}
+			return made{0.71, 6.1, false}.report("one"), nil
+		})
+		if !errors.Is(err, c.err) || err == nil && (!r.OK || len(r.Notices) != c.failed) {
+			t.Errorf("%d failed: %+v, %v", c.failed, r, err)
+		}
+	}
+}
+
+func TestRecord(t *testing.T) {
+	n := 0
+	got, err := record(context.Background(), in("one", []made{{0.7, 6, false}, {0.1, 1, true}, {0.8, 5, false}, {0.72, 5.5, false}}, &n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Record{CPU: "one", Command: "weir bench gate --record", Ratios: []Ratio{{bench.PathWeir, bench.PathRedirect, 1000, 0.72}, {bench.PathWeirNAT, bench.PathNftNAT, 1000, 5.5}}}
+	if !cmp.Equal(got, want) || n != 4 {
+		t.Errorf("after %d runs: %+v", n, got)
+	}
+	n = 0
+	if _, err := record(context.Background(), in("one", []made{{0.7, 6, true}}, &n)); !errors.Is(err, errNoisy) {
+		t.Errorf("of noise: %v", err)
+	}
+	n = 0
+	if _, err := record(context.Background(), in("one", []made{{0.7, 0, false}}, &n)); err == nil {
+		t.Error("a record lacks a ratio")
+	}
+}
+
+func TestFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "gate.json")
+	if _, err := ReadFile(name); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	f := recorded()
+	f.Records[0].Recorded = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if err := f.Write(name); err != nil {
+		t.Fatal(err)
+	}
+	back, err := ReadFile(name)
+	if err != nil || !cmp.Equal(back, f) {
+		t.Errorf("%v: %s", err, cmp.Diff(f, back))
+	}
+	f.Records[0].Ratios[0].Mpps = 0
+	if err := f.Write(name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadFile(name); err == nil {
+		t.Error("a ratio of 0 was read")
+	}
+}

@@ -1,0 +1,93 @@
+package iperf
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Version is that of an iperf3.
+type Version struct{ Major, Minor int }
+
+func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+
+// Threads tells whether each stream has a thread of its own, as since 3.16.
+// Before, one process works on one core.
+func (v Version) Threads() bool { return v.Major > 3 || v.Major == 3 && v.Minor >= 16 }
+
+// versionLine finds the version in "iperf 3.12 (cJSON 1.7.15)" and "3.10.1+".
+var versionLine = regexp.MustCompile(`([0-9]+)\.([0-9]+)`)
+
+// ParseVersion reads the version that iperf3 says of itself.
+func ParseVersion(text string) (Version, error) {
+	m := versionLine.FindStringSubmatch(text)
+	if m == nil {
+		return Version{}, fmt.Errorf("no version of iperf3 in %q", text)
+	}
+	major, err := strconv.Atoi(m[1])
+	if err != nil {
+		return Version{}, fmt.Errorf("version of iperf3: %w", err)
+	}
+	minor, err := strconv.Atoi(m[2])
+	if err != nil {
+		return Version{}, fmt.Errorf("version of iperf3: %w", err)
+	}
+	return Version{major, minor}, nil
+}
+
+// Tool is the iperf3 of this machine.
+type Tool struct {
+	Path    string
+	Version Version
+}
+
+// missingError names a capability that the machine lacks.
+type missingError struct{ what string }
+
+func (e *missingError) Error() string { return e.what }
+
+// MissingCapability tells the command line which exit status this is.
+func (e *missingError) MissingCapability() bool { return true }
+
+// Find finds iperf3. The error of a machine without it, or with one older than
+// 3.9, has MissingCapability.
+func Find(ctx context.Context) (*Tool, error) {
+	path, err := exec.LookPath("iperf3")
+	if err != nil {
+		return nil, &missingError{"the program iperf3 is not installed (package iperf3)"}
+	}
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its version: %w", path, err)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	v, err := ParseVersion(line)
+	if err != nil {
+		return nil, err
+	}
+	if v.Major < 3 || v.Major == 3 && v.Minor < 9 {
+		return nil, &missingError{fmt.Sprintf("%s is version %s; 3.9 or newer is needed", path, v)}
+	}
+	return &Tool{path, v}, nil
+}
+
+// mostStreams is what one iperf3 takes with -P.
+const mostStreams = 128
+
+// processes are the streams of each process that together have as many as
+// wanted, on a machine with that many cores.
+func (v Version) processes(streams, cores int) []int {
+	n := (streams + mostStreams - 1) / mostStreams
+	if !v.Threads() {
+		n = max(n, min(streams, cores))
+	}
+	n = max(n, 1)
+	parts := make([]int, n)
+	for i := range parts {
+		parts[i] = streams*(i+1)/n - streams*i/n
+	}
+	return parts
+}

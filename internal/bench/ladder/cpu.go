@@ -1,0 +1,103 @@
+package ladder
+
+import (
+	"context"
+	"time"
+
+	"weir/internal/bench"
+	"weir/internal/bench/iperf"
+)
+
+const (
+	// reached is the share of a fixed rate that has to arrive for it to count.
+	reached = 0.95
+	// rest is how long interrupts are looked at without traffic, before it and
+	// after it.
+	rest = 400 * time.Millisecond
+	// mostQuiet is the share of one core up to which interrupts without traffic
+	// may be taken off a run. Where other work causes more, what of it falls into
+	// the run is not known.
+	mostQuiet = 0.1
+)
+
+// charge is a run at a fixed rate.
+type charge struct {
+	before, after float64 // cores that interrupts took without traffic
+	interrupts    float64 // seconds of cores that they took while the run lasted
+	took          float64 // seconds that it lasted
+	programs      float64 // seconds of cores that both ends took
+	gigabits      float64 // that arrived
+}
+
+// drowned tells whether other work hides what the run took. It must not be
+// decided by what the run seems to have taken: to leave out only the cheap ones
+// makes the rest dear. Less than nothing is not decided but known to be wrong.
+func (c charge) drowned() bool {
+	return max(c.before, c.after) > mostQuiet || c.seconds() <= 0
+}
+
+// seconds are those of cores, without what interrupts take anyway.
+func (c charge) seconds() float64 {
+	return c.interrupts - (c.before+c.after)/2*c.took + c.programs
+}
+
+// fixedRate measures the CPU time of a gigabit: what the two programs took, and
+// what interrupts took – the wires and the firewall – beyond what they take
+// without traffic, just before and just after. Other programs on the machine do
+// not count.
+func (l *ladder) fixedRate(ctx context.Context, s spot) error {
+	c, rate, err := l.charge(ctx, s)
+	switch {
+	case err != nil:
+		return err
+	case rate < reached*l.options.Rate:
+		l.figures.short[s] = max(l.figures.short[s], rate/1e9)
+	case c.drowned():
+		l.figures.drowned[s]++
+	default:
+		l.figures.cpu[s] = append(l.figures.cpu[s], c.seconds()/c.gigabits)
+	}
+	return nil
+}
+
+func (l *ladder) charge(ctx context.Context, s spot) (c charge, rate float64, err error) {
+	if c.before, err = quiet(ctx); err != nil {
+		return c, 0, err
+	}
+	load := l.load(s, 0, 1)
+	load.Rate = l.options.Rate
+	var found []*iperf.Result
+	c.interrupts, c.took, err = interrupts(func() (err error) {
+		found, err = l.tool.Run(ctx, load)
+		return err
+	})
+	if err != nil {
+		return c, 0, err
+	}
+	r := found[0]
+	c.programs, c.gigabits = (r.HostCPU+r.RemoteCPU)/100*r.Seconds, r.Received*8/1e9
+	c.after, err = quiet(ctx)
+	return c, r.Rate, err
+}
+
+// quiet is how many cores interrupts take without traffic.
+func quiet(ctx context.Context) (cores float64, err error) {
+	used, took, err := interrupts(func() error { time.Sleep(rest); return ctx.Err() })
+	return used / took, err
+}
+
+// interrupts is the time that interrupts took while f ran, in seconds of the
+// cores, and how long f ran.
+func interrupts(f func() error) (used, took float64, err error) {
+	before, err := bench.InterruptTime()
+	if err != nil {
+		return 0, 0, err
+	}
+	begin := time.Now()
+	if err := f(); err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(begin).Seconds()
+	after, err := bench.InterruptTime()
+	return after - before, took, err
+}

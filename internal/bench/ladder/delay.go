@@ -1,0 +1,167 @@
+package ladder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"weir/internal/bench/probe"
+)
+
+// Probes of a line: one each millisecond, of a call's size where it is UDP.
+const (
+	probeInterval = time.Millisecond
+	callLength    = 172 // 20 ms of G.711 with its RTP header (RFC 3551)
+	callPort      = 5390
+	responsePort  = 5443
+	loadStreams   = 4
+)
+
+const (
+	// margin is how long the load goes on before probes begin, and after they
+	// should have ended.
+	margin = time.Second / 2
+	// filled is how many bytes have to be sent for TCP to be at work.
+	filled = 1 << 20
+	// leastSent is the share of its packets that a series has to have sent before
+	// the load ended, to count.
+	leastSent = 0.5
+)
+
+// latency measures round trips of an idle line, and then round trips and the
+// way of datagrams while TCP fills it.
+func (l *ladder) latency(ctx context.Context, s spot) error {
+	n := l.line(s, 0)
+	count := min(int(time.Duration(l.options.Seconds)*time.Second/probeInterval), 1<<16)
+	echo := probe.Echo{From: n.near(), Source: n.from, To: n.to, Interval: probeInterval, Count: count}
+	idle, err := echo.Run(ctx)
+	if err != nil {
+		return err
+	}
+	call := probe.OneWay{From: n.near(), To: n.far(), Source: n.from, Target: netip.AddrPortFrom(n.to, callPort),
+		Interval: probeInterval, Count: count, Length: callLength}
+	var loaded, oneWay *probe.Delays
+	err = l.whileFull(ctx, s, func(until time.Time) error {
+		echo.Until, call.Until = until, until
+		var both errgroup.Group
+		both.Go(func() (err error) { loaded, err = echo.Run(ctx); return err })
+		both.Go(func() (err error) { oneWay, err = call.Run(ctx); return err })
+		return both.Wait()
+	})
+	if err != nil {
+		return fmt.Errorf("while TCP fills the line: %w", err)
+	}
+	f := &l.figures
+	f.idle[s] = append(f.idle[s], idle)
+	if least := leastSent * float64(count); float64(loaded.Sent) < least || float64(oneWay.Sent) < least {
+		f.cut[s]++
+		return nil
+	}
+	f.loaded[s], f.oneWay[s] = append(f.loaded[s], loaded), append(f.oneWay[s], oneWay)
+	return nil
+}
+
+// whileFull fills a line with TCP and calls f when it is full. Until then the
+// load surely goes on: iperf3's time begins with its first byte.
+func (l *ladder) whileFull(ctx context.Context, s spot, f func(until time.Time) error) error {
+	n, load := l.line(s, 0), l.load(s, 0, loadStreams)
+	load.Time += 2 * margin
+	before, err := n.sent()
+	if err != nil {
+		return err
+	}
+	begun := make(chan time.Time, 1)
+	load.Begun = func() { begun <- time.Now() }
+	var running errgroup.Group
+	ended := make(chan struct{})
+	running.Go(func() error {
+		defer close(ended)
+		_, err := l.tool.Run(ctx, load)
+		return err
+	})
+	select {
+	case at := <-begun:
+		if err = n.awaitSent(ctx, before+filled, ended); err == nil {
+			time.Sleep(margin)
+			err = f(at.Add(load.Time))
+		}
+	case <-ended:
+	}
+	return errors.Join(err, running.Wait())
+}
+
+// awaitSent waits until the client's host has sent a number of bytes since it
+// was made, or what sends has ended.
+func (n line) awaitSent(ctx context.Context, bytes uint64, ended <-chan struct{}) error {
+	for {
+		now, err := n.sent()
+		if err != nil || now >= bytes {
+			return err
+		}
+		select {
+		case <-ended:
+			return fmt.Errorf("the load ended before the line was full: %d bytes were sent, %d are wanted", now, bytes)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// sent is how many bytes the devices of the client's host have sent, loopback
+// among them.
+func (n line) sent() (total uint64, err error) {
+	err = n.lab.Do(n.client, func() error {
+		b, err := os.ReadFile("/proc/thread-self/net/dev")
+		if err != nil {
+			return fmt.Errorf("read what was sent: %w", err)
+		}
+		total, err = bytesSent(string(b))
+		return err
+	})
+	return total, err
+}
+
+// bytesSent adds up a column of /proc/net/dev: after the name and the eight
+// figures of reception (proc(5)).
+func bytesSent(text string) (total uint64, err error) {
+	for line := range strings.Lines(text) {
+		_, figures, ok := strings.Cut(line, ":")
+		fields := strings.Fields(figures)
+		if !ok || len(fields) < 9 {
+			continue // a heading
+		}
+		sent, err := strconv.ParseUint(fields[8], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read what was sent: %w", err)
+		}
+		total += sent
+	}
+	return total, nil
+}
+
+// responsiveness measures round-trips per minute in both directions, one after
+// the other. No queue of a lab takes a second to fill: intervals are shorter
+// than the draft's.
+func (l *ladder) responsiveness(ctx context.Context, s spot) error {
+	n := l.line(s, 0)
+	seconds := time.Duration(l.options.Seconds) * time.Second
+	for i, up := range []bool{false, true} {
+		r := probe.Responsiveness{Client: n.near(), Server: n.far(), Source: n.from,
+			Address: netip.AddrPortFrom(n.to, uint16(responsePort+i)), Up: up, Interval: seconds / 10, Most: seconds}
+		found, err := r.Run(ctx)
+		if err != nil {
+			return err
+		}
+		d := direction{s, up}
+		l.figures.respond[d] = append(l.figures.respond[d], found)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package ladder
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"weir/internal/bench"
+	"weir/internal/bench/iperf"
+	"weir/internal/bench/probe"
+	"weir/internal/bench/report"
+	"weir/internal/lab"
+	"weir/internal/stats"
+)
+
+// synthetic are figures of every part: each rung is a tenth slower than the
+// one before it, but for weir, which is as fast as the direct wire.
+func synthetic(o *Options) *ladder {
+	l := &ladder{options: o, figures: newFigures(), tool: &iperf.Tool{Version: iperf.Version{Major: 3, Minor: 12}}}
+	f := &l.figures
+	for _, offloads := range o.modes() {
+		for i, r := range rungs {
+			s, rate := spot{r, offloads}, 10-float64(i)
+			if r.firewall == Weir {
+				rate = 9
+			}
+			for _, n := range o.Connections {
+				f.rates[point{s, n}] = around(rate * 1.1)
+			}
+			if r.route == overLoopback {
+				continue
+			}
+			delay := &probe.Delays{Millis: around(float64(i)), Sent: 6, Lost: 1, Jitter: 0.1}
+			f.pairs[s] = pair(rate, rate/2, rate/2)
+			f.cpu[s] = around(1 / rate)
+			f.idle[s], f.loaded[s], f.oneWay[s] = []*probe.Delays{delay}, []*probe.Delays{delay, delay}, []*probe.Delays{delay}
+			f.respond[direction{s, true}] = []*probe.RPM{{Value: 1000 * rate, Foreign: 1000, Loaded: 2000, Goodput: 1e9, Stable: true}, {Value: 1000 * rate}}
+		}
+		control := point{spot{o.control(), offloads}, o.Connections[0]}
+		f.again[control] = f.rates[control]
+	}
+	f.short[spot{rungOf("nat, nft"), lab.OffloadsOff}] = 0.7
+	f.drowned[spot{rungOf("nat, weir"), lab.OffloadsOff}] = 2
+	f.cut[spot{rungOf("nat, nft"), lab.OffloadsOn}] = 1
+	l.frames = &bench.Report{Control: stats.NewControl()}
+	for path, rate := range map[string]float64{bench.PathGenerator: 5, bench.PathRedirect: 5, bench.PathNftNAT: 1, bench.PathWeirNAT: 4} {
+		row := bench.Row{Path: path, Mpps: around(rate)}
+		row.Frame = 64
+		l.frames.Rows = append(l.frames.Rows, row)
+	}
+	return l
+}
+
+// TestDocument makes a report of all parts, in every form, and finds what it
+// concludes of figures that are known.
+func TestDocument(t *testing.T) {
+	o := Defaults()
+	d := synthetic(&o).document()
+	var page, text, back bytes.Buffer
+	for _, err := range []error{d.WriteHTML(&page), d.WriteText(&text, 120), d.WriteJSON(&back)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	read, err := report.Read(&back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const parts = 2*7*4 + 2*6*(1+1+6+1) + 4 // rates; sum of pairs, CPU, delays, RPM; frames
+	if got := len(read.Measurements); got != parts {
+		t.Errorf("%d measurements, want %d", got, parts)
+	}
+	if !d.Conclusive() {
+		t.Errorf("control: %v", d.Control)
+	}
+	verdicts := strings.Join(d.Verdicts, "\n")
+	for _, want := range []string{
+		"With NAT and offloads off, 1,000 connections: weir carries 9.90 Gbit/s, nft 5.50: +80 ± ",
+		"nat, nft, offloads off, 5.00 Gbit/s by one pair, 2.50 + 2.50 by two: an even split of the single rate: the firewall is the limit.",
+		"nat, weir, offloads on, 9.00 Gbit/s by one pair, 4.50 + 4.50 by two: no more than the same pairs carry without a firewall: the hosts are the limit.",
+		"CPU time with NAT and offloads on, hosts included: weir takes 0.111 s per gigabit, nft 0.200: −44 ± ",
+	} {
+		if !strings.Contains(verdicts, want) {
+			t.Errorf("no verdict %q in\n%s", want, verdicts)
+		}
+	}
+	notes := strings.Join(d.Notes, "\n")
+	for _, want := range []string{
+		"Loopback, which the offloads of the wires do not touch, differs between the two modes by: none proven",
+		"nat, nft, offloads off: runs that did not reach the fixed rate, but 0.700 Gbit/s at most",
+		"nat, weir, offloads off: 2 runs left out of the CPU time",
+		"nat, nft, offloads on: 1 run left out of the loaded delays",
+		"redirect, frames of 64 bytes: the generator is the limit",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no note %q in\n%s", want, notes)
+		}
+	}
+	for _, want := range []string{"the hosts: the direct wire carries no more", "One connection against many", "1 of 2", "16.7"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text does not say %q", want)
+		}
+	}
+}
+
+// TestFramesControl: where frames differ from themselves nothing is concluded,
+// neither in a report with other parts nor in one of frames alone.
+func TestFramesControl(t *testing.T) {
+	for _, parts := range [][]string{Parts, {PartFrames}} {
+		o := Defaults()
+		o.Parts = parts
+		l := synthetic(&o)
+		if len(parts) == 1 {
+			l.figures = newFigures()
+		}
+		if d := l.document(); !d.Conclusive() || d.Control == nil {
+			t.Errorf("%v: control %v, want one that holds", parts, d.Control)
+		}
+		l.frames.Control.Add("redirect", around(5), around(7))
+		d := l.document()
+		if d.Conclusive() || !strings.Contains(d.Control.Why, "frames: redirect differs from itself by 40.0 %") {
+			t.Errorf("%v: control %v", parts, d.Control)
+		}
+		if notes := strings.Join(d.Notes, "\n"); strings.Contains(notes, "the generator is the limit") {
+			t.Errorf("%v: concluded in\n%s", parts, notes)
+		}
+	}
+}
+
+// TestDocumentOfOneRung has no other to compare with.
+func TestDocumentOfOneRung(t *testing.T) {
+	o := Quick()
+	l := &ladder{options: &o, figures: newFigures(), tool: &iperf.Tool{Version: iperf.Version{Major: 3, Minor: 18}}}
+	l.figures.rates[point{spot{rungOf("nat, weir"), lab.OffloadsOff}, 1}] = stats.Sample{1}
+	d := l.document()
+	if err := d.WriteText(new(bytes.Buffer), 80); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Verdicts) != 0 || len(d.Measurements) != 1 || len(d.Sections) != 1 {
+		t.Errorf("verdicts %q, %d measurements, %d sections", d.Verdicts, len(d.Measurements), len(d.Sections))
+	}
+}

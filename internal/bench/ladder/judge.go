@@ -1,0 +1,90 @@
+package ladder
+
+import (
+	"fmt"
+	"math"
+
+	"weir/internal/quantity"
+	"weir/internal/stats"
+)
+
+const (
+	// tie is the difference, as a share, up to which two rates count as the same.
+	tie = 0.05
+	// full is the share of a core above which the program on it is held back by
+	// the core.
+	full = 0.95
+)
+
+// percent writes a share with its sign: "+28 ± 9 %", or that none is proven.
+func percent(c stats.Comparison) string {
+	switch {
+	case c.Test == stats.TooFew:
+		return "too few runs"
+	case !c.Proven:
+		return fmt.Sprintf("none proven (± %s %%)", quantity.Digits(c.RelativeInterval*100, 2))
+	}
+	sign := "+"
+	if c.Relative < 0 {
+		sign = "−"
+	}
+	return fmt.Sprintf("%s%s ± %s %%", sign, quantity.Digits(math.Abs(c.Relative)*100, 2), quantity.Digits(c.RelativeInterval*100, 2))
+}
+
+// versus compares two samples in a sentence: the second against the first.
+func versus(first, second string, a, b stats.Sample, verb, unit string) string {
+	c := stats.Compare(a, b)
+	figures := fmt.Sprintf("%s %s %s %s, %s %s", second, verb, quantity.Digits(b.Median(), 3), unit, first, quantity.Digits(a.Median(), 3))
+	if c.Proven {
+		return figures + ": " + percent(c) + "."
+	}
+	if c.Test == stats.TooFew {
+		return figures + "; too few runs to tell whether they differ."
+	}
+	return fmt.Sprintf("%s: no difference is proven, and this run would have shown one of %s %%.", figures, quantity.Digits(c.Detectable*100, 2))
+}
+
+// standing is how a rate stands to that of the bare wire.
+type standing int
+
+const (
+	undecided standing = iota // the run can prove neither
+	asFast                    // the hosts are the limit: what the firewall costs is not seen
+	slower
+)
+
+// against tells whether traffic is as fast with a firewall as on the bare wire.
+// That no difference is proven is no proof of that.
+func against(direct, through stats.Sample) standing { return within(direct, through, tie) }
+
+// within is [against] with a margin, a share.
+func within(direct, through stats.Sample, margin float64) standing {
+	c := stats.Compare(direct, through)
+	switch verdict := c.Judge(margin); {
+	case verdict == stats.Equal, verdict == stats.Different && c.Relative > 0:
+		return asFast
+	case verdict == stats.Different:
+		return slower
+	}
+	return undecided
+}
+
+// limitOf says what holds the rate of a rung back. core is the largest share of
+// a core that one of the two programs took; NaN: it may use several.
+func limitOf(r *rung, direct, rate stats.Sample, core float64) string {
+	text := "this step"
+	switch stands := against(direct, rate); {
+	case r.route == overLoopback || r.route == overWire:
+		text = "the hosts"
+	case len(direct) == 0:
+		return "not known: the direct wire was not measured"
+	case stands == asFast:
+		text = "the hosts: the direct wire carries no more"
+	case stands == undecided:
+		text = "not decided: the runs spread too much to tell it from the direct wire"
+	}
+	if core >= full {
+		text += fmt.Sprintf("; iperf3 has its core full (%.0f %%)", core*100)
+	}
+	return text
+}

@@ -1,0 +1,143 @@
+package ladder
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/lab"
+)
+
+// Parts of a run.
+const (
+	PartTCP     = "tcp"     // throughput of TCP connections
+	PartPairs   = "pairs"   // two pairs of hosts at the same time
+	PartCPU     = "cpu"     // CPU time per gigabit at a fixed rate
+	PartLatency = "latency" // round trips and UDP, idle and loaded
+	PartRPM     = "rpm"     // round-trips per minute under working conditions
+	PartFrames  = "frames"  // frames per second, by the generator of "weir bench forward"
+)
+
+// Parts are the names of all parts, in the order of the report.
+var Parts = []string{PartTCP, PartPairs, PartCPU, PartLatency, PartRPM, PartFrames}
+
+// Options say what to measure.
+type Options struct {
+	Parts       []string
+	Connections []int    // of TCP, at once
+	Offloads    []string // on, off: of the veth pairs
+	Firewalls   []string // kernel, nft, weir
+	Runs        int      // of each
+	Seconds     int      // of traffic in each run
+	Rate        float64  // bits per second of the part "cpu"
+
+	// Sketch marks a run that is too short to rely on.
+	Sketch bool
+	// ManyAtTop measures more than one connection on the last rung only.
+	ManyAtTop bool
+	// Command is what repeats this benchmark, and Version that of this weir,
+	// for the report.
+	Command, Version string
+	// Program is the weir to measure; "": the one that runs.
+	Program string
+	// Progress hears what is going on; nil: nobody.
+	Progress io.Writer
+
+	name string // of namespaces and folder; "": the default
+}
+
+// Defaults measure everything, in about three quarters of an hour.
+func Defaults() Options {
+	return Options{Parts: slices.Clone(Parts), Connections: []int{1, 4, 64, 1000}, Offloads: []string{"on", "off"},
+		Firewalls: []string{Kernel, Nft, Weir}, Runs: 5, Seconds: 3, Rate: 1e9}
+}
+
+// Quick is a sketch of the ladder in less than 50 seconds.
+func Quick() Options {
+	o := Defaults()
+	o.Parts, o.Connections, o.Offloads = []string{PartTCP}, []int{1, 64}, []string{"off"}
+	o.Runs, o.Seconds, o.Sketch, o.ManyAtTop = 3, 1, true, true
+	return o
+}
+
+// Bounds of options.
+const (
+	mostConnections = 10_000
+	mostRuns        = 1000
+	mostSeconds     = 600
+	leastRate       = 1e6
+	mostRate        = 400e9
+)
+
+// Check tells the first thing that is wrong with the options.
+func (o *Options) Check() error {
+	for _, list := range []struct {
+		flag  string
+		given []string
+		known []string
+	}{{"--parts", o.Parts, Parts}, {"--offloads", o.Offloads, []string{"on", "off"}}, {"--firewalls", o.Firewalls, []string{Kernel, Nft, Weir}}} {
+		if err := oneOf(list.flag, list.given, list.known); err != nil {
+			return err
+		}
+	}
+	if len(o.Connections) == 0 {
+		return errors.New("--connections: nothing given, want numbers of connections")
+	}
+	for _, n := range o.Connections {
+		if n < 1 || n > mostConnections {
+			return fmt.Errorf("--connections %d: want 1 to %d", n, mostConnections)
+		}
+	}
+	switch {
+	case o.Runs < 1 || o.Runs > mostRuns:
+		return fmt.Errorf("--runs %d: want 1 to %d", o.Runs, mostRuns)
+	case o.Seconds < 1 || o.Seconds > mostSeconds:
+		return fmt.Errorf("--seconds %d: want 1 to %d", o.Seconds, mostSeconds)
+	case o.Rate < leastRate || o.Rate > mostRate:
+		return fmt.Errorf("--rate %g: want 0.001 to 400 Gbit/s", o.Rate/1e9)
+	}
+	return nil
+}
+
+func oneOf(flag string, given, known []string) error {
+	if len(given) == 0 {
+		return fmt.Errorf("%s: nothing given, want %s", flag, strings.Join(known, ", "))
+	}
+	for _, word := range given {
+		if !slices.Contains(known, word) {
+			return fmt.Errorf("%s %s: want %s", flag, word, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+func (o *Options) has(part string) bool { return slices.Contains(o.Parts, part) }
+
+// modes are the offloads to measure with, each once.
+func (o *Options) modes() (modes []lab.Offloads) {
+	if slices.Contains(o.Offloads, "on") {
+		modes = append(modes, lab.OffloadsOn)
+	}
+	if slices.Contains(o.Offloads, "off") {
+		modes = append(modes, lab.OffloadsOff)
+	}
+	return modes
+}
+
+// Estimate is about how long the benchmark takes.
+func (o *Options) Estimate() time.Duration {
+	l := &ladder{options: o}
+	l.plan()
+	total := 2.0
+	for _, b := range l.boxes {
+		total += float64(o.Runs) * b.seconds(len(o.modes()) > 1)
+	}
+	if o.has(PartFrames) {
+		f := o.frames()
+		total += f.Estimate().Seconds()
+	}
+	return time.Duration(total * float64(time.Second))
+}

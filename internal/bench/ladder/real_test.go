@@ -1,0 +1,117 @@
+package ladder
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/bench/report"
+	"weir/internal/testenv"
+)
+
+// short measures next to nothing, but everything: these tests ask whether
+// traffic finds its way and becomes a report.
+func short(t *testing.T, parts ...string) Options {
+	t.Helper()
+	o := Quick()
+	o.Parts, o.Runs, o.Connections, o.ManyAtTop = parts, 1, []int{1}, false
+	o.name, o.Command = "weir-test-ladder", "weir bench ladder"
+	o.Program = filepath.Join(t.TempDir(), "weir")
+	if out, err := exec.Command("go", "build", "-o", o.Program, "weir/cmd/weir").CombinedOutput(); err != nil {
+		t.Fatalf("build weir: %v\n%s", err, out)
+	}
+	return o
+}
+
+// climbs runs the benchmark and fails if it leaves anything, or a report that
+// cannot be read back.
+func climbs(t *testing.T, o Options) *report.Document {
+	t.Helper()
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "iperf3")
+	testenv.NeedProgram(t, "nft")
+	d, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{"/run/netns/" + o.name + "-*", "/run/" + o.name} {
+		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v %v", left, err)
+		}
+	}
+	var b bytes.Buffer
+	if err := d.WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := report.Read(&b); err != nil {
+		t.Error(err)
+	}
+	for _, write := range []error{d.WriteHTML(&b), d.WriteText(&b, 100)} {
+		if write != nil {
+			t.Error(write)
+		}
+	}
+	return d
+}
+
+func names(d *report.Document) (found []string) {
+	for _, m := range d.Measurements {
+		found = append(found, m.Name)
+	}
+	return found
+}
+
+// TestLadder climbs all rungs once, with the offloads off and then on.
+func TestLadder(t *testing.T) {
+	o := short(t, PartTCP)
+	o.Offloads = []string{"on", "off"}
+	d := climbs(t, o)
+	var want []string
+	for _, offloads := range []string{"offloads-on", "offloads-off"} {
+		for _, r := range rungs {
+			want = append(want, "tcp/"+offloads+"/"+r.slug()+"/1")
+		}
+	}
+	if got := names(d); !slices.Equal(got, want) {
+		t.Errorf("measured %v, want %v", got, want)
+	}
+	for _, m := range d.Measurements {
+		if v := m.Runs.Median(); !(v > 0.05 && v < 1000) {
+			t.Errorf("%s: %v %s", m.Name, v, m.Unit)
+		}
+	}
+	if !d.Sketch || d.Control == nil || len(d.Verdicts) != 2 || len(d.Sections) != 2 {
+		t.Errorf("sketch %v, control %v, verdicts %q, %d sections", d.Sketch, d.Control, d.Verdicts, len(d.Sections))
+	}
+}
+
+// TestOtherParts measures everything but TCP and frames on the rungs of weir.
+func TestOtherParts(t *testing.T) {
+	o := short(t, PartPairs, PartCPU, PartLatency, PartRPM)
+	o.Firewalls, o.Rate = []string{Weir}, 500e6
+	d := climbs(t, o)
+	if d.Control == nil || d.Control.Path != "direct (offloads off)" {
+		t.Errorf("control: %v", d.Control)
+	}
+	got, notes := strings.Join(names(d), "\n"), strings.Join(d.Notes, "\n")
+	// A busy machine may hide a figure, but has to say so.
+	for want, or := range map[string]string{
+		"pairs/offloads-off/direct/together": "", "pairs/offloads-off/stateful-weir/together": "", "pairs/offloads-off/nat-weir/together": "",
+		"cpu/offloads-off/nat-weir":        "nat, weir, offloads off: 1 run left out of the CPU time",
+		"rtt-idle/offloads-off/direct/p50": "", "rpm/offloads-off/nat-weir/download": "", "rpm/offloads-off/nat-weir/upload": "",
+		"rtt-loaded/offloads-off/nat-weir/p99": "nat, weir, offloads off: 1 run left out of the loaded delays",
+		"udp-loaded/offloads-off/nat-weir/p50": "nat, weir, offloads off: 1 run left out of the loaded delays",
+	} {
+		if !strings.Contains(got, want) && (or == "" || !strings.Contains(notes, or)) {
+			t.Errorf("%s was not measured; there are\n%s\nand the notes\n%s", want, got, notes)
+		}
+	}
+	for _, m := range d.Measurements {
+		if v := m.Runs.Median(); !(v > 0) && !strings.HasPrefix(m.Name, "cpu/") {
+			t.Errorf("%s: %v %s", m.Name, v, m.Unit)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package ladder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"weir/internal/bench"
+	"weir/internal/bench/iperf"
+	"weir/internal/bench/progress"
+	"weir/internal/bench/report"
+	"weir/internal/lab"
+	"weir/internal/machine"
+	"weir/internal/stats"
+)
+
+// ladder is one run of the benchmark.
+type ladder struct {
+	options *Options
+	stage   *bench.Stage
+	tool    *iperf.Tool
+	say     *progress.Progress
+	boxes   []*box
+	figures figures
+	skipped []report.Skip
+	frames  *bench.Report // nil: not measured
+}
+
+// Run climbs the ladder: every task several times, in random order. It ends
+// with an error at the first thing that cannot be set up or measured; what it
+// built is removed in any case.
+func Run(ctx context.Context, o Options) (*report.Document, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	l := &ladder{options: &o, figures: newFigures()}
+	started := time.Now().UTC().Truncate(time.Second)
+	about, err := machine.Describe()
+	if err != nil {
+		return nil, err
+	}
+	if l.tool, err = iperf.Find(ctx); err != nil {
+		return nil, err
+	}
+	if o.has(PartFrames) {
+		if l.frames, err = bench.Forward(ctx, o.frames()); err != nil {
+			return nil, fmt.Errorf("frames: %w", err)
+		}
+	}
+	if err := l.climb(ctx); err != nil {
+		return nil, err
+	}
+	d := l.document()
+	d.Started, d.Machine = started, about
+	return d, nil
+}
+
+// frames are the options of the part that "weir bench forward" does.
+func (o *Options) frames() bench.Options {
+	f := bench.Defaults()
+	f.Frames, f.Runs, f.Program, f.Progress = []int{64, 1518}, o.Runs, o.Program, o.Progress
+	f.Paths = []string{bench.PathGenerator, bench.PathRedirect}
+	for _, r := range rungs {
+		if r.path != "" && slices.Contains(o.Firewalls, r.firewall) {
+			f.Paths = append(f.Paths, r.path)
+		}
+	}
+	return f
+}
+
+func (l *ladder) climb(ctx context.Context) (err error) {
+	l.stage, err = bench.OpenStage(ctx, bench.StageOptions{Name: l.options.name, Topology: topology(), Offloads: lab.OffloadsOn,
+		Program: l.options.Program, Progress: l.options.Progress})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.stage.Close()) }()
+	l.plan()
+	l.leaveOut()
+	l.say = progress.New(l.options.Progress, len(l.tasks())*l.options.Runs, l.options.Estimate())
+	defer l.say.End()
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	for round, b := range stats.Interleave(random, l.options.Runs, l.boxes) {
+		if err := l.in(ctx, b, round, random); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaveOut takes away what this machine cannot do, with the reason.
+func (l *ladder) leaveOut() {
+	why := map[string]string{}
+	if l.options.has(PartPairs) {
+		if err := addSecondPair(l.stage.Lab()); err != nil {
+			why[PartPairs] = err.Error()
+			l.skip("two pairs of hosts", err.Error())
+		}
+	}
+	l.drop(func(t *task) bool {
+		return t.pairs && why[PartPairs] != "" || t.spot.rung.path != "" && l.stage.Missing(t.spot.rung.path) != ""
+	})
+	for _, r := range l.options.chosen() {
+		if r.path == "" {
+			continue
+		}
+		if reason := l.stage.Missing(r.path); reason != "" {
+			l.skip(r.name, reason)
+		}
+	}
+	for _, step := range toCome {
+		l.skip(step, "weir has no such step yet")
+	}
+}
+
+func (l *ladder) skip(what, why string) {
+	l.skipped = append(l.skipped, report.Skip{What: what, Reason: why})
+}

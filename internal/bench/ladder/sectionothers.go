@@ -1,0 +1,220 @@
+package ladder
+
+import (
+	"fmt"
+	"slices"
+
+	"weir/internal/bench/probe"
+	"weir/internal/bench/report"
+	"weir/internal/lab"
+	"weir/internal/quantity"
+	"weir/internal/stats"
+)
+
+func ascending(numbers []int) []int { return slices.Compact(slices.Sorted(slices.Values(numbers))) }
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+// addPairs adds what two pairs carried, and what that says.
+func (l *ladder) addPairs(d *report.Document) {
+	s := report.Section{Title: "Two pairs at the same time", Text: []string{
+		"If two pairs together carry what one does alone, and the hosts could do more without it, the firewall is the limit."}}
+	for _, o := range l.options.modes() {
+		t := report.Table{Title: "Offloads " + o.String(), Columns: []report.Column{{Name: "rung", Words: true}, {Name: "one pair", Unit: "Gbit/s"},
+			{Name: "first of two", Unit: "Gbit/s"}, {Name: "second of two", Unit: "Gbit/s"}, {Name: "together", Unit: "Gbit/s"}, {Name: "verdict", Words: true}}}
+		direct := l.figures.pairs[spot{rungOf("direct"), o}]
+		for i, at := range spots(l, l.figures.pairs, o) {
+			f := l.figures.pairs[at]
+			verdict := "–"
+			if at.rung.route != overWire {
+				verdict = f.verdict(direct)
+				d.Verdicts = append(d.Verdicts, fmt.Sprintf("%s, offloads %s, %s Gbit/s by one pair, %s + %s by two: %s.", at.rung.name, o,
+					figure(f.alone.Median()), figure(f.first.Median()), figure(f.second.Median()), verdict))
+			}
+			t.Rows = append(t.Rows, []string{at.rung.name, withSpread(f.alone), figure(f.first.Median()), figure(f.second.Median()), withSpread(f.sum()), verdict})
+			if ours(at.rung) {
+				t.Marked = append(t.Marked, i)
+			}
+			measured(d, report.Higher, "Gbit/s", f.sum(), "pairs", mode(o), at.rung.slug(), "together")
+		}
+		if len(t.Rows) > 0 {
+			s.Tables = append(s.Tables, t)
+		}
+	}
+	if len(s.Tables) > 0 {
+		d.Sections = append(d.Sections, s)
+	}
+}
+
+// addCPU adds the CPU time of a gigabit.
+func (l *ladder) addCPU(d *report.Document) {
+	s := report.Section{Title: "CPU time per gigabit", Text: []string{
+		fmt.Sprintf("Time of the hosts' programs and of interrupts on all cores while one connection carries %s Gbit/s: what a rung takes beyond the direct wire is its own.", quantity.Digits(l.options.Rate/1e9, 3))}}
+	for _, o := range l.options.modes() {
+		t := report.Table{Title: "Offloads " + o.String(), Columns: []report.Column{{Name: "rung", Words: true}, {Name: "CPU time per gigabit", Unit: "s"},
+			{Name: "beyond the direct wire", Unit: "s"}, {Name: "difference", Words: true}}}
+		bars := report.Bars{Label: "CPU time per gigabit", Unit: "s", Better: report.Lower, Groups: []report.BarGroup{{}}}
+		direct := l.figures.cpu[spot{rungOf("direct"), o}]
+		for i, at := range spots(l, l.figures.cpu, o) {
+			used := l.figures.cpu[at]
+			beyond, difference := "–", "–"
+			if at.rung.route != overWire && len(direct) > 0 {
+				beyond, difference = figure(used.Median()-direct.Median()), percent(stats.Compare(direct, used))
+			}
+			t.Rows = append(t.Rows, []string{at.rung.name, withSpread(used), beyond, difference})
+			if ours(at.rung) {
+				t.Marked = append(t.Marked, i)
+			}
+			bars.Groups[0].Bars = append(bars.Groups[0].Bars, report.Bar{Name: at.rung.name, Runs: used, Ours: ours(at.rung)})
+			measured(d, report.Lower, "s/Gbit", used, "cpu", mode(o), at.rung.slug())
+		}
+		for _, at := range spots(l, l.figures.short, o) {
+			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: runs that did not reach the fixed rate, but %s Gbit/s at most, are left out of the CPU time.", at.rung.name, o, figure(l.figures.short[at])))
+		}
+		for _, at := range spots(l, l.figures.drowned, o) {
+			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: %s left out of the CPU time: other work made interrupts take over %.0f %% of a core without traffic, or more than with it.", at.rung.name, o, quantity.Plural(l.figures.drowned[at], "run"), mostQuiet*100))
+		}
+		if len(t.Rows) > 0 {
+			s.Tables = append(s.Tables, t)
+			s.Charts = append(s.Charts, report.Chart{Title: "CPU time of a gigabit, offloads " + o.String(), Bars: &bars})
+			l.judgeCPU(d, o)
+		}
+	}
+	if len(s.Tables) > 0 {
+		d.Sections = append(d.Sections, s)
+	}
+}
+
+func (l *ladder) judgeCPU(d *report.Document, o lab.Offloads) {
+	a, b := l.figures.cpu[spot{rungOf("nat, nft"), o}], l.figures.cpu[spot{rungOf("nat, weir"), o}]
+	if len(a) > 0 && len(b) > 0 {
+		d.Verdicts = append(d.Verdicts, fmt.Sprintf("CPU time with NAT and offloads %s, hosts included: %s", o, versus("nft", "weir", a, b, "takes", "s per gigabit")))
+	}
+}
+
+// series of delays that the report has.
+type delaySeries struct {
+	title, slug string
+	of          map[spot][]*probe.Delays
+}
+
+// addLatency adds round trips and one-way delays.
+func (l *ladder) addLatency(d *report.Document) {
+	all := []delaySeries{
+		{"round trip, idle", "rtt-idle", l.figures.idle}, {"round trip, loaded", "rtt-loaded", l.figures.loaded}, {"UDP one way, loaded", "udp-loaded", l.figures.oneWay},
+	}
+	for _, o := range l.options.modes() {
+		s := report.Section{Title: "Delay, offloads " + o.String()}
+		for _, series := range all {
+			l.addDelays(d, &s, series, o)
+		}
+		if len(s.Tables) > 0 {
+			d.Sections = append(d.Sections, s)
+		}
+		for _, at := range spots(l, l.figures.cut, o) {
+			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: %s left out of the loaded delays: the machine was too busy to send half of the packets while there was load.", at.rung.name, o, quantity.Plural(l.figures.cut[at], "run")))
+		}
+		l.judgeLatency(d, o)
+	}
+}
+
+// distributionPoints are enough for a smooth curve with its tail.
+const distributionPoints = 400
+
+func (l *ladder) addDelays(d *report.Document, s *report.Section, series delaySeries, o lab.Offloads) {
+	t := report.Table{Title: series.title, Columns: []report.Column{{Name: "rung", Words: true}, {Name: "p50", Unit: "ms"}, {Name: "p99", Unit: "ms"},
+		{Name: "p99.9", Unit: "ms"}, {Name: "jitter", Unit: "ms"}, {Name: "lost", Unit: "%"}, {Name: "packets"}}}
+	cdf := report.CDF{X: report.Axis{Label: series.title, Unit: "ms", Log: true}}
+	for i, at := range spots(l, series.of, o) {
+		runs := series.of[at]
+		joined := probe.Join(runs)
+		p50, p99, p999 := joined.Quantiles()
+		t.Rows = append(t.Rows, []string{at.rung.name, figure(p50), figure(p99), figure(p999), figure(joined.Jitter),
+			figure(joined.LostShare() * 100), quantity.Thousands(joined.Sent)})
+		if ours(at.rung) {
+			t.Marked = append(t.Marked, i)
+		}
+		cdf.Series = append(cdf.Series, report.Distribution{Name: at.rung.name, Ours: ours(at.rung), Points: positive(joined.Millis.CDF(distributionPoints))})
+		measured(d, report.Lower, "ms", quantiles(runs, 0.5), series.slug, mode(o), at.rung.slug(), "p50")
+		measured(d, report.Lower, "ms", quantiles(runs, 0.99), series.slug, mode(o), at.rung.slug(), "p99")
+	}
+	if len(t.Rows) > 0 {
+		s.Tables = append(s.Tables, t)
+		s.Charts = append(s.Charts, report.Chart{Title: fmt.Sprintf("Distribution: %s, offloads %s", series.title, o), CDF: &cdf})
+	}
+}
+
+// positive leaves out what a logarithmic axis cannot show: a wall clock that was
+// set while packets were under way.
+func positive(points []stats.Point) []stats.Point {
+	return slices.DeleteFunc(points, func(p stats.Point) bool { return p.Value <= 0 })
+}
+
+// quantiles are those of each run.
+func quantiles(runs []*probe.Delays, q float64) (s stats.Sample) {
+	for _, r := range runs {
+		s = append(s, r.Millis.Quantile(q))
+	}
+	return s
+}
+
+func (l *ladder) judgeLatency(d *report.Document, o lab.Offloads) {
+	a, b := quantiles(l.figures.loaded[spot{rungOf("nat, nft"), o}], 0.99), quantiles(l.figures.loaded[spot{rungOf("nat, weir"), o}], 0.99)
+	if len(a) > 0 && len(b) > 0 {
+		d.Verdicts = append(d.Verdicts, fmt.Sprintf("Round trips with NAT, offloads %s, under load, 99 of 100 within: %s", o, versus("nft", "weir", a, b, "takes", "ms")))
+	}
+}
+
+// addRPM adds round-trips per minute.
+func (l *ladder) addRPM(d *report.Document) {
+	t := report.Table{Columns: []report.Column{{Name: "rung", Words: true}, {Name: "direction", Words: true}, {Name: "round-trips", Unit: "per minute"},
+		{Name: "on new connections"}, {Name: "on loaded ones"}, {Name: "goodput", Unit: "Gbit/s"}, {Name: "stable", Words: true}}}
+	bars := report.Bars{Label: "round-trips per minute", Unit: "RPM", Better: report.Higher}
+	for _, up := range []bool{false, true} {
+		name := map[bool]string{false: "download", true: "upload"}[up]
+		group := report.BarGroup{Name: name}
+		for _, o := range l.options.modes() {
+			for _, r := range l.options.chosen() {
+				runs := l.figures.respond[direction{spot{r, o}, up}]
+				if len(runs) == 0 {
+					continue
+				}
+				value := each(runs, func(r *probe.RPM) float64 { return r.Value })
+				foreign, loaded := each(runs, func(r *probe.RPM) float64 { return r.Foreign }), each(runs, func(r *probe.RPM) float64 { return r.Loaded })
+				goodput := each(runs, func(r *probe.RPM) float64 { return r.Goodput / 1e9 })
+				t.Rows = append(t.Rows, []string{r.name, name, withSpread(value), figure(foreign.Median()), figure(loaded.Median()), figure(goodput.Median()), stableRuns(runs)})
+				group.Bars = append(group.Bars, report.Bar{Name: r.name, Runs: value, Ours: ours(r)})
+				measured(d, report.Higher, "RPM", value, "rpm", mode(o), r.slug(), name)
+			}
+		}
+		if len(group.Bars) > 0 {
+			bars.Groups = append(bars.Groups, group)
+		}
+	}
+	if len(t.Rows) > 0 {
+		d.Sections = append(d.Sections, report.Section{Title: "Responsiveness under working conditions", Tables: []report.Table{t},
+			Charts: []report.Chart{{Title: "Round-trips per minute", Bars: &bars}}})
+	}
+}
+
+func each(runs []*probe.RPM, value func(*probe.RPM) float64) (s stats.Sample) {
+	for _, r := range runs {
+		s = append(s, value(r))
+	}
+	return s
+}
+
+func stableRuns(runs []*probe.RPM) string {
+	stable := 0
+	for _, r := range runs {
+		if r.Stable {
+			stable++
+		}
+	}
+	return fmt.Sprintf("%d of %d", stable, len(runs))
+}

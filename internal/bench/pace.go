@@ -1,0 +1,81 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"weir/internal/bpfload"
+)
+
+const (
+	// burstTime is how long the frames of a burst would take one by one, and
+	// maxBurst how many they are at most: a quarter of a veth's ring.
+	burstTime = 20e-6
+	maxBurst  = 64
+	// leastRate, in frames per second, keeps the generator's waiting short.
+	leastRate = 1000
+	// stampLen is STAMP_LEN of bpf/frame.h.
+	stampLen = 16
+)
+
+// pacing is how a generator spaces frames and marks them; the zero value sends
+// as fast as it goes, and marks none.
+type pacing struct {
+	gap          time.Duration // between bursts; 0: none
+	burst        uint32        // frames
+	stamps       bool
+	illegalEvery uint32
+}
+
+// paceFor spaces frames for a rate, per second; 0: as fast as they go. Stamped
+// frames leave one by one up to a million per second.
+func paceFor(rate float64, stamps bool) pacing {
+	p := pacing{stamps: stamps}
+	if rate <= 0 {
+		return p
+	}
+	width := burstTime
+	if stamps {
+		width = 1e-6
+	}
+	p.burst = uint32(min(max(rate*width, 1), maxBurst))
+	p.gap = time.Duration(float64(p.burst) / rate * 1e9)
+	return p
+}
+
+// addTo sets the generator's constants.
+func (p pacing) addTo(values map[string]any, spec *frameSpec) {
+	values["burst_ns"], values["burst_frames"] = uint64(p.gap), p.burst
+	values["illegal_every"] = p.illegalEvery
+	if p.illegalEvery > 0 {
+		values["illegal_net"] = low32(illegalHosts.addr(spec.ipv6))
+	}
+	if p.stamps {
+		values["stamp_at"] = uint32(spec.headerLen())
+	}
+}
+
+// StampedSize is the smallest frame, in bytes with its checksum, that is not
+// below size and has room for a time stamp.
+func StampedSize(size int, c Case) int {
+	kind := &frameSpec{ipv6: c.ipv6()}
+	if c.tcp() {
+		kind.tcp = &segment{}
+	}
+	return max(trueSize(size, c.ipv6(), c.tcp()), kind.headerLen()+stampLen+fcsLen)
+}
+
+// paced is what a generator noted of its own pace.
+func (g *generator) paced() (p generatePace, err error) {
+	memory, err := bpfload.MapMemory(g.objects.Maps["paces"])
+	if err != nil {
+		return p, fmt.Errorf("read the generator's pace: %w", err)
+	}
+	defer func() { err = errors.Join(err, memory.Close()) }()
+	values, err := bpfload.Values[generatePace](memory)
+	if err != nil {
+		return p, fmt.Errorf("read the generator's pace: %w", err)
+	}
+	return values[0], nil
+}

@@ -1,0 +1,279 @@
+package probe
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Resources of the server, as the draft's: one without an end, one of a byte,
+// and one that takes whatever comes.
+const (
+	pathLarge = "/large"
+	pathSmall = "/small"
+	pathSlurp = "/slurp"
+)
+
+// blockSize is what is written at once.
+const blockSize = 128 << 10
+
+// server is an HTTP/2 server with a certificate that only its tests trust.
+type server struct {
+	http  *http.Server
+	trust *x509.CertPool
+}
+
+func newServer(at Place, address netip.AddrPort) (*server, error) {
+	certificate, trust, err := makeCertificate(address.Addr())
+	if err != nil {
+		return nil, err
+	}
+	var listener net.Listener
+	err = at(func() (err error) {
+		listener, err = net.Listen("tcp", address.String())
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc(pathLarge, serveLarge)
+	// What fails here ends the client's request, and the client says so.
+	mux.HandleFunc(pathSmall, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{'.'}) })
+	mux.HandleFunc(pathSlurp, func(_ http.ResponseWriter, q *http.Request) { _, _ = io.Copy(io.Discard, q.Body) })
+	s := &server{trust: trust, http: &http.Server{
+		Handler: mux, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
+		ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: 10 * time.Second,
+	}}
+	go func() { _ = s.http.ServeTLS(listener, "", "") }() // ends when it is closed
+	return s, nil
+}
+
+func (s *server) close() { s.http.Close() }
+
+func serveLarge(w http.ResponseWriter, q *http.Request) {
+	block := make([]byte, blockSize)
+	for q.Context().Err() == nil {
+		if _, err := w.Write(block); err != nil {
+			return
+		}
+	}
+}
+
+func makeCertificate(host netip.Addr) (tls.Certificate, *x509.CertPool, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, nil, fmt.Errorf("make a key: %w", err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		IPAddresses: []net.IP{host.AsSlice()}, KeyUsage: x509.KeyUsageDigitalSignature}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return tls.Certificate{}, nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return tls.Certificate{}, nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool, nil
+}
+
+// opened is a connection with what it took to open it.
+type opened struct {
+	conn     *tls.Conn
+	tcp, tls time.Duration
+}
+
+// dial opens a connection to the server. The time in the client's namespace
+// counts, not the way there.
+func (l *load) dial(ctx context.Context) (*opened, error) {
+	t := l.test
+	o := &opened{}
+	var plain net.Conn
+	err := t.Client(func() (err error) {
+		d := net.Dialer{}
+		if t.Source.IsValid() {
+			d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(t.Source, 0))
+		}
+		begin := time.Now()
+		plain, err = d.DialContext(ctx, "tcp", t.Address.String())
+		o.tcp = time.Since(begin)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", t.Address, err)
+	}
+	o.conn = tls.Client(plain, &tls.Config{RootCAs: l.trust, ServerName: t.Address.Addr().String(), NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13})
+	begin := time.Now()
+	if err := o.conn.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("TLS handshake with %s: %w", t.Address, err), plain.Close())
+	}
+	o.tls = time.Since(begin)
+	return o, nil
+}
+
+// client speaks HTTP/2 over one connection.
+type client struct {
+	http *http.Client
+	conn *tls.Conn
+	base string
+}
+
+func newClient(o *opened, address netip.AddrPort) *client {
+	taken := false
+	transport := &http.Transport{
+		ForceAttemptHTTP2: true, DisableCompression: true,
+		DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
+			if taken {
+				return nil, errors.New("its only connection has ended")
+			}
+			taken = true
+			return o.conn, nil
+		},
+	}
+	return &client{http: &http.Client{Transport: transport}, conn: o.conn, base: "https://" + address.String()}
+}
+
+func (c *client) close() {
+	c.http.CloseIdleConnections()
+	c.conn.Close()
+}
+
+// small asks for the byte and gives the time until it is there.
+func (c *client) small(ctx context.Context) (time.Duration, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+pathSmall, nil)
+	if err != nil {
+		return 0, fmt.Errorf("ask for %s: %w", pathSmall, err)
+	}
+	begin := time.Now()
+	answer, err := c.http.Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("ask for %s: %w", pathSmall, err)
+	}
+	defer answer.Body.Close()
+	if answer.ProtoMajor != 2 {
+		return 0, fmt.Errorf("the server answers in %s, not in HTTP/2", answer.Proto)
+	}
+	n, err := io.Copy(io.Discard, answer.Body)
+	if err == nil && (n != 1 || answer.StatusCode != http.StatusOK) {
+		err = fmt.Errorf("%s with %d bytes", answer.Status, n)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", pathSmall, err)
+	}
+	return time.Since(begin), nil
+}
+
+// load are the connections that move data.
+type load struct {
+	test  *Responsiveness
+	trust *x509.CertPool
+	moved atomic.Int64
+
+	mu      sync.Mutex
+	clients []*client
+}
+
+func (l *load) bytes() int64 { return l.moved.Load() }
+
+func (l *load) connections() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.clients)
+}
+
+// nth is one of the loaded connections, in turn.
+func (l *load) nth(i int) *client {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.clients[i%len(l.clients)]
+}
+
+func (l *load) add(ctx context.Context, n int) error {
+	for range n {
+		o, err := l.dial(ctx)
+		if err != nil {
+			return err
+		}
+		c := newClient(o, l.test.Address)
+		if _, err := c.small(ctx); err != nil { // it is set up before it is loaded
+			c.close()
+			return err
+		}
+		l.mu.Lock()
+		l.clients = append(l.clients, c)
+		l.mu.Unlock()
+		go l.move(ctx, c) // ends with ctx, or with the connection
+	}
+	return nil
+}
+
+// move moves data until the connection ends.
+func (l *load) move(ctx context.Context, c *client) {
+	if l.test.Up {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+pathSlurp, endless{ctx, &l.moved})
+		if err != nil {
+			return
+		}
+		if answer, err := c.http.Do(request); err == nil {
+			answer.Body.Close()
+		}
+		return
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+pathLarge, nil)
+	if err != nil {
+		return
+	}
+	answer, err := c.http.Do(request)
+	if err != nil {
+		return
+	}
+	defer answer.Body.Close()
+	block := make([]byte, blockSize)
+	for {
+		n, err := answer.Body.Read(block)
+		l.moved.Add(int64(n))
+		if err != nil {
+			return
+		}
+	}
+}
+
+// endless is a body that is sent until its context ends.
+type endless struct {
+	ctx   context.Context
+	moved *atomic.Int64
+}
+
+func (e endless) Read(b []byte) (int, error) {
+	if e.ctx.Err() != nil {
+		return 0, io.EOF
+	}
+	e.moved.Add(int64(len(b)))
+	return len(b), nil
+}
+
+func (l *load) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.clients {
+		c.close()
+	}
+}

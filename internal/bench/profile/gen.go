@@ -1,0 +1,3 @@
+package profile
+
+//go:generate go run ./functions ../../../bpf functions.txt

@@ -1,0 +1,142 @@
+package profile
+
+import (
+	"bufio"
+	"cmp"
+	"embed"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/internal/bpfload"
+)
+
+// functionsFile says where the functions of weir's sources begin; it is
+// generated from bpf/ together with the programs.
+//
+//go:embed functions.txt
+var functionsFile embed.FS
+
+// function is where a function of a source file begins.
+type function struct {
+	line int
+	name string
+}
+
+// Map knows what lies at which address of the kernel.
+type Map struct {
+	code      []bpfload.Code        // by address
+	kernel    []symbol              // by address
+	functions map[string][]function // by file, by line
+}
+
+type symbol struct {
+	at   uint64
+	name string
+}
+
+// NewMap reads the kernel's symbols and the loaded programs. It is out of date
+// when a program is loaded or ends.
+func NewMap() (*Map, error) {
+	m := &Map{}
+	var err error
+	if m.code, err = bpfload.LoadedCode(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(m.code, func(a, b bpfload.Code) int { return cmp.Compare(a.Start, b.Start) })
+	if m.kernel, err = readSymbols("/proc/kallsyms"); err != nil {
+		return nil, err
+	}
+	if m.functions, err = readFunctions(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func readSymbols(name string) ([]symbol, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the kernel's symbols: %w", err)
+	}
+	defer f.Close()
+	var all []symbol
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 3 || !strings.ContainsAny(fields[1], "tTwW") {
+			continue
+		}
+		if at, err := strconv.ParseUint(fields[0], 16, 64); err == nil && at != 0 {
+			all = append(all, symbol{at, fields[2]})
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read the kernel's symbols: %w", err)
+	}
+	if len(all) == 0 {
+		return nil, &missingError{fmt.Errorf("%s shows no addresses: kernel.kptr_restrict hides them", name)}
+	}
+	slices.SortStableFunc(all, func(a, b symbol) int { return cmp.Compare(a.at, b.at) })
+	return all, nil
+}
+
+func readFunctions() (map[string][]function, error) {
+	f, err := functionsFile.Open("functions.txt")
+	if err != nil {
+		return nil, fmt.Errorf("read the list of functions: %w", err)
+	}
+	defer f.Close()
+	all := map[string][]function{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var file, name string
+		var line int
+		if _, err := fmt.Sscan(lines.Text(), &file, &line, &name); err != nil {
+			return nil, fmt.Errorf("read the list of functions: %q: %w", lines.Text(), err)
+		}
+		all[file] = append(all[file], function{line, name})
+	}
+	return all, lines.Err()
+}
+
+// Place is what an address belongs to: a line of a program, or a function of the
+// kernel.
+type Place struct {
+	Program  string // of BPF; "": the kernel itself
+	File     string // of the program's source
+	Function string
+}
+
+// At finds the place of an address.
+func (m *Map) At(address uint64) Place {
+	i, exact := slices.BinarySearchFunc(m.code, address, func(c bpfload.Code, at uint64) int { return cmp.Compare(c.Start, at) })
+	if !exact {
+		i--
+	}
+	if i >= 0 && address < m.code[i].End {
+		c := m.code[i]
+		return Place{Program: c.Program, File: c.File, Function: m.function(c.File, c.Line)}
+	}
+	i, exact = slices.BinarySearchFunc(m.kernel, address, func(s symbol, at uint64) int { return cmp.Compare(s.at, at) })
+	if !exact {
+		i--
+	}
+	if i < 0 {
+		return Place{}
+	}
+	return Place{Function: m.kernel[i].name}
+}
+
+func (m *Map) function(file string, line int) string {
+	name := ""
+	for _, f := range m.functions[path.Base(file)] {
+		if f.line > line {
+			break
+		}
+		name = f.name
+	}
+	return name
+}

@@ -1,0 +1,172 @@
+package profile
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/bpfload"
+	"weir/internal/testenv"
+)
+
+func TestDecode(t *testing.T) {
+	record := func(kind uint32, words ...uint64) []byte {
+		b := binary.NativeEndian.AppendUint32(nil, kind)
+		b = binary.NativeEndian.AppendUint16(b, 0)
+		b = binary.NativeEndian.AppendUint16(b, uint16(8+8*len(words)))
+		for _, w := range words {
+			b = binary.NativeEndian.AppendUint64(b, w)
+		}
+		return b
+	}
+	kernel := ^uint64(127) // PERF_CONTEXT_KERNEL, -128
+	b := append(record(recordSample, 3, kernel, 0xffff1000, 0xffff2000), record(recordLost, 7, 5)...)
+	b = append(append(b, record(recordSample, 0)...), record(3, 1, 2, 3)...)
+	stacks, lost := decode(append(b, 1, 2, 3)) // and a piece of another
+	if len(stacks) != 1 || len(stacks[0]) != 2 || stacks[0][0] != 0xffff1000 || lost != 5 {
+		t.Errorf("%x, %d lost", stacks, lost)
+	}
+}
+
+// A map of one program and a few functions of the kernel.
+func exampleMap(t *testing.T) *Map {
+	t.Helper()
+	functions, err := readFunctions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := func(file, name string) int {
+		for _, f := range functions[file] {
+			if f.name == name {
+				return f.line + 1
+			}
+		}
+		t.Fatalf("no function %s in %s", name, file)
+		return 0
+	}
+	return &Map{functions: functions, code: []bpfload.Code{
+		{Start: 100, End: 110, Program: hitProgram, File: "parse.h", Line: line("parse.h", "parse")},
+		{Start: 110, End: 120, Program: hitProgram, File: "forward.h", Line: line("forward.h", "write_ports")},
+		{Start: 120, End: 130, Program: hitProgram, File: "forward.h", Line: line("forward.h", "ttl_decrement")},
+		{Start: 130, End: 140, Program: hitProgram, File: "lookup.h", Line: line("lookup.h", "state_verify")},
+		{Start: 140, End: 150, Program: "weir_xdp_miss"},
+		{Start: 150, End: 160, Program: "count"},
+		{Start: 160, End: 170, Program: "generate"},
+		{Start: 170, End: 180, Program: "weir_sweep_star"},
+	}, kernel: []symbol{{1000, "veth_poll"}, {1100, "xdp_do_redirect"}, {1200, "veth_xdp_xmit"}, {1300, "bpf_test_run_xdp_live"},
+		{1400, "srso_safe_ret"}, {1500, "timer"}}}
+}
+
+func TestStage(t *testing.T) {
+	m := exampleMap(t)
+	for _, c := range []struct {
+		stack Stack
+		want  string
+	}{
+		{Stack{105, 1010, 1310}, Parse},
+		{Stack{112, 1010, 1310}, NAT},
+		{Stack{125, 1010, 1310}, Redirect},
+		{Stack{139, 1010, 1310}, LookUp},
+		{Stack{1410, 125, 1010, 1310}, Redirect}, // a return that the kernel makes safe
+		{Stack{1210, 1110, 1010, 1310}, Transmit},
+		{Stack{1210, 1110, 1310}, Generator}, // the generator's own redirect
+		{Stack{165, 1310}, Generator},
+		{Stack{155, 1010, 1310}, Receive},
+		{Stack{1050, 1310}, Receive},
+		{Stack{145, 1010}, Miss},
+		{Stack{175, 1510}, Sweep},
+		{Stack{1510}, Others},
+		{Stack{5}, Others},
+	} {
+		if got := m.Stage(c.stack); got != c.want {
+			t.Errorf("%v: %s, want %s", c.stack, got, c.want)
+		}
+	}
+	if got := m.Split([]Stack{{105}, {106}, {112}}); got[Parse] != 2 || got[NAT] != 1 {
+		t.Errorf("split: %v", got)
+	}
+}
+
+// Every header that the hit program includes belongs to a stage, and every
+// function that is named is there.
+func TestTables(t *testing.T) {
+	functions, err := readFunctions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, list := range functions {
+		for _, f := range list {
+			names[f.name] = true
+		}
+	}
+	for name := range byFunction {
+		if !names[name] && !definedByMacro(t, name) {
+			t.Errorf("bpf/ has no function %s", name)
+		}
+	}
+	for file := range byFile {
+		if _, err := os.Stat(filepath.Join("../../../bpf", file)); err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+	for _, file := range []string{"hit.h", "forward.h", "track.h", "lookup.h"} {
+		b, err := os.ReadFile(filepath.Join("../../../bpf", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^#include "(.*)"`).FindAllStringSubmatch(string(b), -1) {
+			if byFile[m[1]] == "" && m[1] != "handed.h" && m[1] != "record.h" {
+				t.Errorf("%s includes %s, which belongs to no stage", file, m[1])
+			}
+		}
+	}
+}
+
+func definedByMacro(t *testing.T, name string) bool {
+	b, err := os.ReadFile("../../../bpf/hook_xdp.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(b), "#define "+name+"(")
+}
+
+// A core that works is sampled about as often as it is asked to be, and its
+// samples lie in functions that the kernel names.
+func TestSampler(t *testing.T) {
+	testenv.NeedRoot(t)
+	s, err := NewSampler(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	m, err := NewMap()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); time.Since(begin) < 300*time.Millisecond; {
+		if _, err := os.ReadFile("/proc/kallsyms"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stacks, lost, err := s.Stop()
+	if err != nil || lost > 0 {
+		t.Fatalf("%d lost, %v", lost, err)
+	}
+	named := 0
+	for _, stack := range stacks {
+		if m.At(stack[0]) != (Place{}) {
+			named++
+		}
+	}
+	if len(stacks) > 1300 || named < len(stacks)*9/10 {
+		t.Errorf("%d samples in 0.3 s, %d of a known place", len(stacks), named)
+	}
+}

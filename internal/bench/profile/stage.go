@@ -1,0 +1,99 @@
+package profile
+
+import "strings"
+
+// Stages of the way of a packet through weir, in its order.
+const (
+	Entry    = "entry"    // the program's begin, and what joins the stages
+	Parse    = "parse"    // headers and their sanity
+	LookUp   = "look-up"  // hash, home or tuple table, and the wait for the state
+	Track    = "track"    // what the state learns of the packet
+	Counters = "counters" // of reasons and paths
+	NAT      = "NAT"      // addresses, ports and checksums
+	Redirect = "redirect" // TTL, MTU, next hop, MAC addresses, the helper
+	Transmit = "transmit" // the kernel's half of the redirect, to the next device's ring
+	Miss     = "miss"     // programs behind the tail call: none of a known connection
+)
+
+// What else a core does in a benchmark.
+const (
+	Receive   = "receive and count" // both devices' rings, and the program that counts
+	Generator = "generator"         // writing the frames, and sending them
+	Sweep     = "weir's sweep"      // the timer that walks the states, whether frames come or not
+	Others    = "others"            // interrupts, other programs
+)
+
+// Stages are all of weir's, in the order of a packet's way.
+var Stages = []string{Entry, Parse, LookUp, Track, Counters, NAT, Redirect, Transmit, Miss}
+
+// Harness is what is not spent on a frame by weir.
+var Harness = []string{Receive, Generator, Sweep, Others}
+
+// byFunction are functions whose file holds several stages.
+var byFunction = map[string]string{
+	"interface_get": Entry, "is_present": Entry, "is_unwatched": Entry,
+	"addr_equal": LookUp, "tuple_equal": LookUp,
+	"fix_l4_csum": NAT, "write_addresses": NAT, "write_ports": NAT, "translate": NAT, "translate_to": NAT, "hook_l4_csum": NAT,
+	"hook_ifindex": Entry, "hook_data": Parse, "hook_data_end": Parse, "hook_length": Parse,
+	"nexthop_get": Redirect,
+}
+
+// byFile are the files of the others; each is one noun.
+var byFile = map[string]string{
+	"xdp.bpf.c": Entry, "hit.h": Entry, "slots.h": Entry, "scratch.h": Entry, "maps.h": Entry, "settings.h": Entry,
+	"parse.h": Parse, "packet.h": Parse, "sanity.h": Parse, "fragment.h": Parse, "stretch.h": Parse,
+	"lookup.h": LookUp, "tuples.h": LookUp, "state.h": LookUp,
+	"track.h": Track, "count.h": Counters, "csum.h": NAT,
+	"forward.h": Redirect, "nexthop.h": Redirect, "hook_xdp.h": Redirect,
+}
+
+// hitProgram is the one that packets of known connections go through at XDP.
+const hitProgram = "weir_xdp"
+
+// Stage tells what a core was doing, by the innermost place that says so.
+func (m *Map) Stage(stack Stack) string {
+	transmit := false
+	for _, address := range stack {
+		p := m.At(address)
+		switch {
+		case p.Program == hitProgram:
+			return stageOf(p)
+		case strings.HasPrefix(p.Program, "weir_sweep"):
+			return Sweep
+		case strings.HasPrefix(p.Program, "weir_"):
+			return Miss
+		case p.Program == "generate":
+			return Generator
+		case p.Program != "":
+			return Receive // the program that counts, or that redirects only
+		case p.Function == "xdp_do_redirect" || p.Function == "xdp_do_flush" || p.Function == "__xdp_do_flush" || p.Function == "__dev_flush":
+			transmit = true
+		case p.Function == "veth_poll" && transmit:
+			return Transmit
+		case p.Function == "veth_poll":
+			return Receive
+		case strings.HasPrefix(p.Function, "bpf_test_run_xdp_live") || p.Function == "bpf_prog_test_run_xdp":
+			return Generator
+		}
+	}
+	return Others
+}
+
+func stageOf(p Place) string {
+	if stage := byFunction[p.Function]; stage != "" {
+		return stage
+	}
+	if stage := byFile[p.File]; stage != "" {
+		return stage
+	}
+	return Entry
+}
+
+// Split counts the stacks by stage.
+func (m *Map) Split(stacks []Stack) map[string]int {
+	counts := map[string]int{}
+	for _, s := range stacks {
+		counts[m.Stage(s)]++
+	}
+	return counts
+}

@@ -1,0 +1,124 @@
+package remote
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"weir/internal/bench/iperf"
+	"weir/internal/bench/sample"
+)
+
+func TestOptions(t *testing.T) {
+	for name, change := range map[string]func(*Options){
+		"no host": func(o *Options) { o.Host = "" }, "protocol": func(o *Options) { o.Protocols = []string{"icmp"} },
+		"unpaced UDP": func(o *Options) { o.Rates = []Rate{0} }, "frame": func(o *Options) { o.Frames = []int{63} },
+		"connections": func(o *Options) { o.Connections = []int{0} }, "twice": func(o *Options) { o.Connections = []int{4, 4} },
+		"runs": func(o *Options) { o.Runs = 0 }, "time": func(o *Options) { o.Seconds = time.Hour },
+	} {
+		o := Defaults()
+		o.Host = "h"
+		if err := o.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if change(&o); o.Check() == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestRates(t *testing.T) {
+	for text, want := range map[string]Rate{"10M": 10e6, "2.5g": 2.5e9, "0": 0, "64k": 64e3, "1500": 1500} {
+		if got, err := ParseRate(text); err != nil || got != want {
+			t.Errorf("ParseRate(%q) = %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "fast", "-1", "NaN", "1e40", "10MB", "Inf"} {
+		if got, err := ParseRate(text); err == nil {
+			t.Errorf("ParseRate(%q) = %v", text, got)
+		}
+	}
+	for rate, want := range map[Rate]string{0: "unlimited", 941e6: "941 Mbit/s", 1e10: "10 Gbit/s", 950: "950 bit/s"} {
+		if got := rate.String(); got != want {
+			t.Errorf("%f is written %q, want %q", float64(rate), got, want)
+		}
+	}
+}
+
+// TestFrameSizes: a frame of 64 bytes is one on the wire, and IPv6 needs 84.
+func TestFrameSizes(t *testing.T) {
+	for _, test := range []struct {
+		addr         string
+		frame        int
+		payload, got int
+	}{
+		{"192.0.2.1", 64, 18, 64}, {"192.0.2.1", 1518, 1472, 1518}, {"2001:db8::1", 64, 18, 84}, {"2001:db8::1", 1518, 1452, 1518},
+	} {
+		r := Case{UDP, Up, 1, 1e6, test.frame}.request(netip.MustParseAddr(test.addr), time.Second)
+		if r.Payload != test.payload || r.Frame != test.got || r.check() != nil {
+			t.Errorf("%s, %d: %+v, %v", test.addr, test.frame, r, r.check())
+		}
+	}
+}
+
+// TestLimits: whose limit a run met, where most runs met it.
+func TestLimits(t *testing.T) {
+	asked := Case{TCP, Up, 1, 0, 0}.request(netip.MustParseAddr("192.0.2.1"), time.Second)
+	full := []sample.Point{{Took: time.Second, Cores: []sample.Core{{ID: 0, Busy: 0.1}, {ID: 1, Busy: 0.99}}}}
+	made := func(bits uint64, granted float64, points []sample.Point) *result {
+		r := &result{granted: asked, own: points, up: &direction{received: received{Bytes: bits / 8, Window: time.Second}}}
+		r.granted.Rate = granted
+		return r
+	}
+	for name, test := range map[string]struct {
+		results []*result
+		limits  int
+	}{
+		"the path":              {[]*result{made(500e6, 1e9, nil), made(501e6, 1e9, nil)}, 0},
+		"the server":            {[]*result{made(999e6, 1e9, nil), made(990e6, 1e9, nil)}, 1},
+		"the end":               {[]*result{made(500e6, 1e9, full), made(500e6, 1e9, full)}, 1},
+		"the end in one of 3":   {[]*result{made(500e6, 1e9, full), made(500e6, 1e9, nil), made(500e6, 1e9, nil)}, 0},
+		"both":                  {[]*result{made(999e6, 1e9, full)}, 2},
+		"no bound of the other": {[]*result{made(999e6, 0, nil)}, 0},
+	} {
+		f := &findings{entry: entry{Case: Case{TCP, Up, 1, 0, 0}}, results: test.results}
+		if got := f.limits(asked); len(got) != test.limits {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestIPerf3Arguments(t *testing.T) {
+	a := netip.MustParseAddr("192.0.2.1")
+	tcp := Case{TCP, Down, 4, 100e6, 0}.request(a, 2*time.Second)
+	got := iperf3Arguments(a.String(), 5201, &tcp)
+	for _, want := range [][]string{{"-c", "192.0.2.1"}, {"-P", "4"}, {"-b", "25000000"}, {"-R"}, {"-t", "2"}, {"-J"}} {
+		if i := slices.Index(got, want[0]); i < 0 || len(want) > 1 && got[i+1] != want[1] {
+			t.Errorf("%v in %v", want, got)
+		}
+	}
+	udp := Case{UDP, Up, 1, 1518e3, 1518}.request(a, time.Second)
+	got = iperf3Arguments(a.String(), 5201, &udp)
+	for _, want := range [][]string{{"-l", "1472"}, {"-b", "1472000"}, {"-u"}} {
+		if i := slices.Index(got, want[0]); i < 0 || len(want) > 1 && got[i+1] != want[1] {
+			t.Errorf("%v in %v", want, got)
+		}
+	}
+}
+
+func TestFullEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		got     iperf.Result
+		threads bool
+		full    int
+	}{
+		"one thread, one core": {iperf.Result{HostCPU: 98, RemoteCPU: 40, Streams: 4}, false, 1},
+		"four threads":         {iperf.Result{HostCPU: 98, RemoteCPU: 40, Streams: 4}, true, 0},
+		"both":                 {iperf.Result{HostCPU: 99, RemoteCPU: 99, Streams: 1}, true, 2},
+	} {
+		if got := fullEnds(&test.got, test.threads); len(got) != test.full {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package remote
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/bench/sample"
+	"weir/internal/stats"
+)
+
+// aMeasurement is one of TCP in both directions and of UDP, with a server that
+// calls things what it likes.
+func aMeasurement() *measured {
+	o := Defaults()
+	o.Host, o.Runs, o.RouterName = "192.0.2.1", 3, "weir-fw"
+	points := []sample.Point{
+		{At: 250 * time.Millisecond, Took: 250 * time.Millisecond, Cores: []sample.Core{{ID: 0, Busy: 0.5, Softirq: 0.2}},
+			Links: []sample.Link{{Name: "eth0", RxDropped: 7, Queued: 3000}}, Drops: map[string]uint64{"no-rule": 4}, States: 2},
+		{At: time.Second, Took: 900 * time.Millisecond, Cores: []sample.Core{{ID: 0, Busy: 0.6}}},
+	}
+	evil := named(sample.Point{At: 1, Took: 1, Links: []sample.Link{{Name: "<script>\x1b[2J", RxDropped: 1}}})
+	m := &measured{
+		options: &o, server: netip.MustParseAddrPort("192.0.2.1:5202"), own: Host{Name: "here"}, started: time.Now(),
+		welcome: &welcome{Program: "weir", Machine: Host{Name: "<script>\x1b[2J", Cores: 2}}, idle: stats.Sample{1, 2, 3},
+		before: []stats.Sample{{1, 2, 3}}, without: "weir does not run there",
+	}
+	for _, e := range []entry{
+		{Case{TCP, Both, 2, 0, 0}, false}, {Case{TCP, Both, 2, 0, 0}, true}, {Case{UDP, Down, 1, 10e6, 512}, false},
+	} {
+		f := &findings{entry: e}
+		for i := range o.Runs {
+			d := &direction{
+				sent:     sent{Packets: 1000, Bytes: 1e6, Retransmits: 2},
+				received: received{Bytes: uint64(1e6 + i), Window: time.Second, Whole: true, Series: []float64{8e6, 8e6}, Packets: 990},
+			}
+			r := &result{granted: e.request(m.server.Addr(), time.Second), down: d, rtts: stats.Sample{2, 3, 4}, own: points,
+				theirs: []sample.Point{evil}, process: 0.1, remote: 0.2}
+			if e.Direction == Both {
+				r.up = d
+			}
+			f.results = append(f.results, r)
+		}
+		m.entries = append(m.entries, f)
+	}
+	return m
+}
+
+func TestDocument(t *testing.T) {
+	d := aMeasurement().document()
+	if err := d.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if !d.Conclusive() || len(d.Verdicts) < 2 {
+		t.Errorf("control %+v, verdicts %q", d.Control, d.Verdicts)
+	}
+	names := map[string]float64{}
+	for _, m := range d.Measurements {
+		names[m.Name] = m.Runs.Median()
+	}
+	for name, want := range map[string]float64{
+		"tcp.both.2.up.throughput": 8, "tcp.both.2.down.throughput": 8, "udp.down.512.10000000.throughput": 8,
+		"udp.down.512.10000000.loss": 1, "tcp.both.2.rtt.p50": 3, "idle.rtt.p50": 2,
+	} {
+		if got := names[name]; got < 0.99*want || got > 1.01*want {
+			t.Errorf("%s is %g, want %g (of %v)", name, got, want, names)
+		}
+	}
+	var html, text bytes.Buffer
+	if err := d.WriteHTML(&html); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.WriteText(&text, 100); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(html.String(), "<script>?") || strings.Contains(text.String(), "\x1b[2J") {
+		t.Error("what the server calls its machine is written as it came")
+	}
+	for _, want := range []string{"weir: no-rule", "eth0 on reception", "too busy to be read for 900ms", "weir does not run there"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in the report:\n%s", want, text.String())
+		}
+	}
+}
+
+// TestDelayCountsRuns: a thousand probes of one slow run prove nothing of the
+// others, and runs that are all slow prove that load is.
+func TestDelayCountsRuns(t *testing.T) {
+	around := func(v float64) (s stats.Sample) {
+		for i := range 1000 {
+			s = append(s, v*(1+float64(i%10)/100))
+		}
+		return s
+	}
+	m := aMeasurement()
+	f := &findings{entry: m.entries[0].entry}
+	m.before = nil
+	for i := range 5 {
+		m.before = append(m.before, around(1+float64(i)/100))
+		f.results = append(f.results, &result{rtts: around(1 + float64(i)/100)})
+	}
+	if said := m.delay(f); said != "" {
+		t.Errorf("the same times as without load, but: %s", said)
+	}
+	for range 10 { // most of all probes, but of one run in five
+		f.results[0].rtts = append(f.results[0].rtts, around(2)...)
+	}
+	if said := m.delay(f); said != "" {
+		t.Errorf("four of five runs are as fast as without load, but: %s", said)
+	}
+	for i := range f.results {
+		f.results[i].rtts = around(3 + float64(i)/100)
+	}
+	f.results[0].lost = 500
+	said := m.delay(f)
+	for _, want := range []string{"rises from 1.07 to 3.16 ms", "9.1 % of the probes had no echo"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q, want %q", said, want)
+		}
+	}
+	f.results = []*result{{lost: 10}}
+	if said := m.delay(f); !strings.Contains(said, "100 % of the probes had no echo") {
+		t.Errorf("no echo at all: %q", said)
+	}
+}
+
+// TestControlFails: where the first case differs from itself nothing is
+// concluded.
+func TestControlFails(t *testing.T) {
+	m := aMeasurement()
+	for _, r := range m.entries[1].results {
+		other := *r.up
+		other.received.Bytes *= 2
+		r.up = &other
+	}
+	if d := m.document(); d.Conclusive() {
+		t.Errorf("control %+v", d.Control)
+	}
+}

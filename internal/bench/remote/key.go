@@ -1,0 +1,178 @@
+package remote
+
+import (
+	"bufio"
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/big"
+	"os"
+	"strings"
+	"time"
+)
+
+// Key is what both sides know: 256 bits that a machine has chosen. A word that
+// a person has chosen will not do, because the server's certificate lets
+// anybody test guesses.
+type Key [32]byte
+
+// keyPrefix is what a key in text begins with, so that it is told from other
+// secrets, and a later kind of key from this one.
+const keyPrefix = "weirbench1-"
+
+// What is wrong with a key or its file.
+var (
+	ErrKeyText = errors.New("this is no key: a key is " + keyPrefix + " and 43 letters and digits, as weir bench server prints it")
+	errKeyOpen = errors.New("others may read it: chmod 600")
+	errNoKey   = errors.New("the other side has another key")
+)
+
+// NewKey chooses a key.
+func NewKey() Key {
+	var k Key
+	rand.Read(k[:]) //nolint:errcheck // never fails (crypto/rand)
+	return k
+}
+
+// String is the key as [ParseKey] reads it.
+func (k Key) String() string { return keyPrefix + base64.RawURLEncoding.EncodeToString(k[:]) }
+
+// ParseKey reads a key as text. The error is [ErrKeyText].
+func ParseKey(text string) (Key, error) {
+	var k Key
+	encoded, found := strings.CutPrefix(strings.TrimSpace(text), keyPrefix)
+	b, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
+	if !found || err != nil || len(b) != len(k) {
+		return k, ErrKeyText
+	}
+	copy(k[:], b)
+	return k, nil
+}
+
+// ReadKey reads a key from a file that nobody else may read. The error is
+// fs.ErrNotExist if there is none.
+func ReadKey(name string) (Key, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return Key{}, fmt.Errorf("read the key: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Key{}, fmt.Errorf("read the key: %w", err)
+	}
+	if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		return Key{}, fmt.Errorf("read the key from %s: %w", name, errKeyOpen)
+	}
+	k, err := ReadKeyLine(f)
+	if err != nil {
+		return k, fmt.Errorf("read the key from %s: %w", name, err)
+	}
+	return k, nil
+}
+
+// ReadKeyLine reads a key from the first line of r.
+func ReadKeyLine(r io.Reader) (Key, error) {
+	line, err := bufio.NewReader(io.LimitReader(r, 256)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Key{}, err
+	}
+	return ParseKey(line)
+}
+
+// OpenKey reads the key from a file, and chooses one and writes the file if
+// there is none.
+func OpenKey(name string) (k Key, made bool, err error) {
+	k, err = ReadKey(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return k, false, err
+	}
+	k = NewKey()
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return k, false, fmt.Errorf("write a new key: %w", err)
+	}
+	_, err = fmt.Fprintln(f, k)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return k, false, fmt.Errorf("write a new key to %s: %w", name, errors.Join(err, os.Remove(name)))
+	}
+	return k, true, nil
+}
+
+// Roles whose certificates follow from a key.
+const (
+	roleServer = "server"
+	roleClient = "client"
+)
+
+// alpn names the protocol and its version; sides of different versions do not
+// come to an agreement (RFC 7301).
+const alpn = "weir-bench/1"
+
+// signer is the private key of a role: HKDF (RFC 5869) of the common key makes
+// the seed of an Ed25519 key (RFC 8032).
+func (k Key) signer(role string) (ed25519.PrivateKey, error) {
+	seed, err := hkdf.Key(sha256.New, k[:], nil, alpn+" "+role, ed25519.SeedSize)
+	if err != nil {
+		return nil, fmt.Errorf("derive the %s's certificate: %w", role, err)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// certificate is a role's, signed by itself. Its times say nothing: the clock
+// of a router may be wrong, and what counts is the public key.
+func (k Key) certificate(role string) (tls.Certificate, error) {
+	private, err := k.signer(role)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotBefore:    time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
+		KeyUsage: x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("make the %s's certificate: %w", role, err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, nil
+}
+
+// config is the TLS of one role, which talks to the other role and to nobody
+// else: the other's certificate must hold the public key that follows from the
+// common key. TLS itself proves that the other has the private one.
+func (k Key) config(own, other string) (*tls.Config, error) {
+	certificate, err := k.certificate(own)
+	if err != nil {
+		return nil, err
+	}
+	peer, err := k.signer(other)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		NextProtos:             []string{alpn},
+		Certificates:           []tls.Certificate{certificate},
+		ClientAuth:             tls.RequireAnyClientCert,
+		InsecureSkipVerify:     true, // names and issuers say nothing here; VerifyConnection checks the key
+		SessionTicketsDisabled: true,
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if len(s.PeerCertificates) == 0 || s.NegotiatedProtocol != alpn {
+				return errNoKey
+			}
+			if public, ok := s.PeerCertificates[0].PublicKey.(ed25519.PublicKey); !ok || !public.Equal(peer.Public()) {
+				return errNoKey
+			}
+			return nil
+		},
+	}, nil
+}

@@ -1,0 +1,81 @@
+package remote
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Rate is a number of bits per second. It is a flag's value as well: 10M, 2.5G.
+type Rate float64
+
+var rateUnits = []struct {
+	suffix string
+	factor float64
+}{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"K", 1e3}}
+
+// String writes a rate in its best unit.
+func (r Rate) String() string {
+	if r == 0 {
+		return "unlimited"
+	}
+	for _, u := range rateUnits {
+		if float64(r) >= u.factor {
+			return strconv.FormatFloat(float64(r)/u.factor, 'g', 4, 64) + " " + u.suffix + "bit/s"
+		}
+	}
+	return strconv.FormatFloat(float64(r), 'g', 4, 64) + " bit/s"
+}
+
+// ParseRate reads a rate: a number and a unit of K, M, G or T bits per second;
+// 0 is no bound.
+func ParseRate(text string) (Rate, error) {
+	number, factor := strings.ToUpper(strings.TrimSpace(text)), 1.0
+	for _, u := range rateUnits {
+		if rest, found := strings.CutSuffix(number, u.suffix); found {
+			number, factor = rest, u.factor
+			break
+		}
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.IsNaN(v) || v < 0 || v*factor > maxRate {
+		return 0, fmt.Errorf("%q is no rate: a number with K, M or G bits per second, as 100M", text)
+	}
+	return Rate(v * factor), nil
+}
+
+// Set is flag.Value's.
+func (r *Rate) Set(text string) (err error) {
+	*r, err = ParseRate(text)
+	return err
+}
+
+// Type is pflag.Value's.
+func (*Rate) Type() string { return "rate" }
+
+// Bytes is an amount of data as a flag's value: 10G.
+type Bytes uint64
+
+// String writes an amount in its best unit.
+func (b Bytes) String() string {
+	for _, u := range rateUnits {
+		if float64(b) >= u.factor {
+			return strconv.FormatFloat(float64(b)/u.factor, 'g', 4, 64) + " " + u.suffix + "byte"
+		}
+	}
+	return strconv.FormatUint(uint64(b), 10) + " byte"
+}
+
+// Set is flag.Value's.
+func (b *Bytes) Set(text string) error {
+	r, err := ParseRate(text)
+	if err != nil || r < 1 {
+		return fmt.Errorf("%q is no amount: a number with K, M or G bytes, as 10G", text)
+	}
+	*b = Bytes(r)
+	return nil
+}
+
+// Type is pflag.Value's.
+func (*Bytes) Type() string { return "bytes" }

@@ -1,0 +1,187 @@
+package remote
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"weir/internal/bench/report"
+	"weir/internal/bench/sample"
+	"weir/internal/quantity"
+)
+
+// times are sections that show the last run of each case: what arrived, and
+// beside it what the machines did.
+func (m *measured) times() []report.Section {
+	var sections []report.Section
+	for _, f := range m.cases() {
+		if len(f.results) == 0 {
+			continue
+		}
+		r := f.results[len(f.results)-1]
+		s := report.Section{Title: "What happened meanwhile: " + f.String(),
+			Text: []string{"The last run. Beginnings of rates and samples may be apart by a round-trip time."}}
+		s.Charts = append(s.Charts, chart("Seen from "+m.own.Name, r, r.own))
+		if len(r.theirs) > 0 {
+			s.Charts = append(s.Charts, chart("Seen from "+m.otherName(), r, r.theirs))
+		}
+		s.Charts = slices.DeleteFunc(s.Charts, func(c report.Chart) bool { return len(c.Times.Panels) == 0 && len(c.Times.Cores) == 0 })
+		if len(s.Charts) > 0 {
+			sections = append(sections, s)
+		}
+	}
+	return sections
+}
+
+func chart(title string, r *result, points []sample.Point) report.Chart {
+	t := &report.Times{Panels: []report.Panel{}, Cores: cores(points)}
+	add := func(label, unit string, lines []report.TimeLine) {
+		if len(lines) > 0 {
+			t.Panels = append(t.Panels, report.Panel{Label: label, Unit: unit, Series: lines})
+		}
+	}
+	add("throughput", "Mbit/s", rateLines(r))
+	add("kernel's network work, busiest core", "%", softirq(points))
+	add("waiting in the links' queues", "kB", perLink(points, func(l sample.Link) float64 { return float64(l.Queued) / 1e3 }))
+	add("dropped by links and queues", "packets", perLink(points, func(l sample.Link) float64 {
+		return float64(l.RxDropped + l.TxDropped + l.QueueDrops + l.Errors)
+	}))
+	add("kernel's backlog: dropped, and out of time", "times", backlog(points))
+	add("dropped by weir, by reason", "packets", reasons(points))
+	add("weir's states", "", states(points))
+	c := report.Chart{Title: title, Times: t}
+	if longest := sample.Longest(points); longest > 3*sample.Interval {
+		c.Note = fmt.Sprintf("The machine was too busy to be read for %s.", longest.Round(time.Millisecond))
+	}
+	return c
+}
+
+func rateLines(r *result) []report.TimeLine {
+	var lines []report.TimeLine
+	for _, up := range []bool{true, false} {
+		d := r.way(up)
+		if d == nil || len(d.received.Series) == 0 {
+			continue
+		}
+		step := d.received.Window.Seconds() / float64(len(d.received.Series))
+		line := report.TimeLine{Name: directionNames[up], Ours: true}
+		for i, v := range d.received.Series {
+			line.Points = append(line.Points, report.Moment{Seconds: r.granted.Omit.Seconds() + float64(i+1)*step, Value: v / 1e6})
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func cores(points []sample.Point) []report.Core {
+	lines := map[int]*report.Core{}
+	for _, p := range points {
+		for _, c := range p.Cores {
+			if lines[c.ID] == nil {
+				lines[c.ID] = &report.Core{Core: c.ID}
+			}
+			lines[c.ID].Points = append(lines[c.ID].Points, report.Moment{Seconds: p.At.Seconds(), Value: c.Busy})
+		}
+	}
+	var all []report.Core
+	for _, id := range slices.Sorted(maps.Keys(lines)) {
+		all = append(all, *lines[id])
+	}
+	return all
+}
+
+func softirq(points []sample.Point) []report.TimeLine {
+	line := report.TimeLine{Name: "softirq"}
+	for _, p := range points {
+		most := 0.0
+		for _, c := range p.Cores {
+			most = max(most, c.Softirq)
+		}
+		line.Points = append(line.Points, report.Moment{Seconds: p.At.Seconds(), Value: 100 * most})
+	}
+	return nonZero([]report.TimeLine{line})
+}
+
+func perLink(points []sample.Point, figure func(sample.Link) float64) []report.TimeLine {
+	return collect(points, func(p sample.Point, add func(string, float64)) {
+		for _, l := range p.Links {
+			add(l.Name, figure(l))
+		}
+	})
+}
+
+func backlog(points []sample.Point) []report.TimeLine {
+	return collect(points, func(p sample.Point, add func(string, float64)) {
+		var dropped, squeezed uint64
+		for _, c := range p.Cores {
+			dropped, squeezed = dropped+c.Dropped, squeezed+c.Squeezed
+		}
+		add("dropped", float64(dropped))
+		add("out of time", float64(squeezed))
+	})
+}
+
+func reasons(points []sample.Point) []report.TimeLine {
+	return collect(points, func(p sample.Point, add func(string, float64)) {
+		for reason, n := range p.Drops {
+			add(reason, float64(n))
+		}
+	})
+}
+
+func states(points []sample.Point) []report.TimeLine {
+	return collect(points, func(p sample.Point, add func(string, float64)) { add("states", float64(p.States)) })
+}
+
+// collect makes a line of each name; where a point does not have it, it is 0.
+// Lines that are 0 always are left out.
+func collect(points []sample.Point, each func(sample.Point, func(string, float64))) []report.TimeLine {
+	names := map[string]bool{}
+	values := make([]map[string]float64, len(points))
+	for i, p := range points {
+		values[i] = map[string]float64{}
+		each(p, func(name string, v float64) { names[name], values[i][name] = true, v })
+	}
+	var lines []report.TimeLine
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		line := report.TimeLine{Name: name}
+		for i, p := range points {
+			line.Points = append(line.Points, report.Moment{Seconds: p.At.Seconds(), Value: values[i][name]})
+		}
+		lines = append(lines, line)
+	}
+	return nonZero(lines)
+}
+
+func nonZero(lines []report.TimeLine) []report.TimeLine {
+	return slices.DeleteFunc(lines, func(l report.TimeLine) bool {
+		return !slices.ContainsFunc(l.Points, func(m report.Moment) bool { return m.Value != 0 })
+	})
+}
+
+// dropped is a table of what was lost where; nil: nothing was seen to be.
+func (m *measured) dropped() *report.Section {
+	t := report.Table{Columns: []report.Column{
+		{Name: "case", Words: true}, {Name: "machine", Words: true}, {Name: "dropped by", Words: true}, {Name: "packets"},
+	}}
+	for _, f := range m.cases() {
+		var own, theirs []sample.Point
+		for _, r := range f.results {
+			own, theirs = append(own, r.own...), append(theirs, r.theirs...)
+		}
+		for _, end := range []struct {
+			name   string
+			points []sample.Point
+		}{{m.own.Name, own}, {m.otherName(), theirs}} {
+			all := sample.Dropped(end.points)
+			for _, place := range slices.Sorted(maps.Keys(all)) {
+				t.Rows = append(t.Rows, []string{f.String(), end.name, place, quantity.Thousands(int(all[place]))})
+			}
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return &report.Section{Title: "Where packets were dropped", Text: []string{"In all runs of a case together."}, Tables: []report.Table{t}}
+}

@@ -1,0 +1,123 @@
+package report
+
+import (
+	"fmt"
+	"html"
+	"strconv"
+	"strings"
+)
+
+// Widths of a chart, in units of CSS pixels. Each chart is laid out for the
+// width that it is read at, so that letters are never scaled down.
+const (
+	wide   = 880
+	narrow = 400
+)
+
+// Sizes of letters and the room they need.
+const (
+	letter     = 12.5
+	lineHeight = 17
+	bold       = 1.1 // how much wider heavy letters are
+)
+
+// canvas collects the shapes of one chart. What they look like stands in
+// style.css, by class.
+type canvas struct {
+	b             strings.Builder
+	width, height float64
+	colours       *colours
+}
+
+func (c *canvas) narrow() bool { return c.width < 600 }
+
+func (c *canvas) rect(class string, x, y, w, h float64) {
+	fmt.Fprintf(&c.b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"/>`, class, px(x), px(y), px(max(w, 0)), px(max(h, 0)))
+}
+
+func (c *canvas) line(class string, x1, y1, x2, y2 float64) {
+	fmt.Fprintf(&c.b, `<path class="%s" d="M%s %sL%s %s"/>`, class, px(x1), px(y1), px(x2), px(y2))
+}
+
+func (c *canvas) text(class string, x, y float64, text string) {
+	fmt.Fprintf(&c.b, `<text class="%s" x="%s" y="%s">%s</text>`, class, px(x), px(y), html.EscapeString(text))
+}
+
+// place is a point of the canvas.
+type place struct{ x, y float64 }
+
+func (c *canvas) path(class string, places []place, closed bool) {
+	if len(places) == 0 {
+		return
+	}
+	fmt.Fprintf(&c.b, `<path class="%s" d="`, class)
+	for i, p := range places {
+		if i == 0 {
+			c.b.WriteString("M")
+		} else {
+			c.b.WriteString("L")
+		}
+		c.b.WriteString(px(p.x) + " " + px(p.y))
+	}
+	if closed {
+		c.b.WriteString("Z")
+	}
+	c.b.WriteString(`"/>`)
+}
+
+// marker draws one of several shapes, so that lines differ without colour too.
+func (c *canvas) marker(class string, shape int, p place) {
+	const r = 3.6
+	switch shape % 5 {
+	case 0:
+		fmt.Fprintf(&c.b, `<circle class="%s" cx="%s" cy="%s" r="%s"/>`, class, px(p.x), px(p.y), px(r))
+	case 1:
+		c.rect(class, p.x-r*0.9, p.y-r*0.9, r*1.8, r*1.8)
+	case 2:
+		c.path(class, []place{{p.x, p.y - r*1.2}, {p.x + r*1.15, p.y + r*0.9}, {p.x - r*1.15, p.y + r*0.9}}, true)
+	case 3:
+		c.path(class, []place{{p.x, p.y - r*1.3}, {p.x + r*1.3, p.y}, {p.x, p.y + r*1.3}, {p.x - r*1.3, p.y}}, true)
+	case 4:
+		c.path(class, []place{{p.x, p.y + r*1.2}, {p.x + r*1.15, p.y - r*0.9}, {p.x - r*1.15, p.y - r*0.9}}, true)
+	}
+}
+
+// px writes a coordinate to a tenth.
+func px(v float64) string {
+	text := strconv.FormatFloat(v, 'f', 1, 64)
+	return strings.TrimSuffix(text, ".0")
+}
+
+// textWidth is about how wide a text is, a little more in most fonts: fonts of
+// the reader are not known.
+func textWidth(text string) float64 {
+	w := 0.0
+	for _, r := range text {
+		switch {
+		case strings.ContainsRune("iljtfrI.,:;|'()[]! ", r):
+			w += 0.38
+		case strings.ContainsRune("mwMW%", r):
+			w += 0.92
+		case r >= 'A' && r <= 'Z':
+			w += 0.7
+		default:
+			w += 0.61
+		}
+	}
+	return w * letter
+}
+
+// fit shortens a text to a width.
+func fit(text string, width float64) string {
+	if textWidth(text) <= width {
+		return text
+	}
+	r := []rune(text)
+	for len(r) > 0 && textWidth(string(r)+"…") > width {
+		r = r[:len(r)-1]
+	}
+	if len(r) < 2 {
+		return ""
+	}
+	return string(r) + "…"
+}

@@ -1,0 +1,152 @@
+package report
+
+import (
+	"math"
+	"slices"
+
+	"weir/internal/stats"
+)
+
+// Shares at which a distribution keeps its values: evenly, and more closely
+// above the 99th and the 99.9th percentile, where the differences are that
+// people wait for.
+const (
+	evenShares = 200
+	tailShares = 20
+)
+
+// NewDistribution keeps of a sample what can be seen of it: at most some 250
+// points, among them the exact percentiles that reports name, the smallest and
+// the largest value.
+func NewDistribution(name string, ours bool, s stats.Sample) Distribution {
+	d := Distribution{Name: name, Ours: ours}
+	sorted := slices.Sorted(slices.Values(s))
+	add := func(share float64) {
+		i := min(max(int(math.Ceil(share*float64(len(sorted))-1e-9)), 1), len(sorted)) - 1
+		p := stats.Point{Value: sorted[i], Share: float64(i+1) / float64(len(sorted))}
+		switch last := len(d.Points) - 1; {
+		case last >= 0 && d.Points[last].Value == p.Value:
+			d.Points[last] = p
+		default:
+			d.Points = append(d.Points, p)
+		}
+	}
+	if len(sorted) == 0 {
+		return d
+	}
+	for i := range evenShares - 2 {
+		add(float64(i) / evenShares)
+	}
+	for i := range tailShares {
+		add(0.99 + 0.009*float64(i)/tailShares)
+	}
+	for i := range tailShares + 1 {
+		add(0.999 + 0.001*float64(i)/tailShares)
+	}
+	return d
+}
+
+func (d *CDF) draw(c *canvas) {
+	least, most := d.span()
+	b := &box{top: 30, right: c.width - 12, y: scale{from: 0, to: 1}}
+	if len(d.Marks) > 0 {
+		b.top += 16
+	}
+	b.bottom = b.top + heightOf(c)
+	b.y.a, b.y.b = b.bottom, b.top
+	b.left = textWidth("100 %") + 10
+	b.x = scale{log: d.X.Log, from: least, to: most, a: b.left, b: b.right}
+	c.text("label", 1, 14, "share of all that is at most this (%)")
+	for _, v := range []float64{0, 0.25, 0.5, 0.75, 0.9, 1} {
+		c.line("grid", b.left, b.y.at(v), b.right, b.y.at(v))
+		c.text("tick end", b.left-7, b.y.at(v)+4, figureShort(v*100)+" %")
+	}
+	c.line("axis", b.left, b.bottom, b.right, b.bottom)
+	wanted := 8
+	if c.narrow() {
+		wanted = 5
+	}
+	c.under(b, b.x.ticks(wanted), shortPlace)
+	c.text("label end", b.right, b.bottom+37, d.X.named())
+	d.drawMarks(c, b)
+	d.drawSeries(c, b)
+}
+
+func (d *CDF) drawSeries(c *canvas, b *box) {
+	classes := make([]string, len(d.Series))
+	for i, s := range d.Series {
+		classes[i] = c.colours.of(s.Name, s.Ours).class
+		places := []place{{b.x.at(max(s.first(), b.x.from)), b.bottom}}
+		for _, p := range s.Points {
+			x := b.x.at(p.Value)
+			places = append(places, place{x, places[len(places)-1].y}, place{x, b.y.at(p.Share)})
+		}
+		c.path("curve "+classes[i], append(places, place{b.right, b.top}), false)
+	}
+	d.quantiles(c, b.bottom+52, classes)
+}
+
+func (d *Distribution) first() float64 {
+	if len(d.Points) == 0 {
+		return 0
+	}
+	return d.Points[0].Value
+}
+
+// quantiles is a small table below the curves; the sign before each name tells
+// which curve is meant.
+func (d *CDF) quantiles(c *canvas, y float64, classes []string) {
+	column := c.width * 0.15
+	at := func(i int) float64 { return c.width - 12 - float64(len(shares)-1-i)*column }
+	for i, q := range shares {
+		c.text("tick end", at(i), y+10, q.name)
+	}
+	for i, s := range d.Series {
+		y += lineHeight + 4
+		c.line("curve "+classes[i], 2, y+6, 20, y+6)
+		c.text("at "+classes[i], 28, y+10, fit(s.Name, at(0)-column*0.6-28))
+		for j, q := range shares {
+			c.text("figure end", at(j), y+10, figure(s.quantile(q.share)))
+		}
+	}
+	c.height = y + 22
+}
+
+// drawMarks draws limits, with their names on top.
+func (d *CDF) drawMarks(c *canvas, b *box) {
+	for _, m := range d.Marks {
+		if m.At < b.x.from || m.At > b.x.to {
+			continue
+		}
+		x := b.x.at(m.At)
+		c.line("mark", x, b.top, x, b.bottom)
+		class := "muted middle"
+		if x+textWidth(m.Name)/2 > c.width {
+			class = "muted end"
+		}
+		c.text(class, x, b.top-6, m.Name)
+	}
+}
+
+// span is from the smallest to the largest value, with the marks.
+func (d *CDF) span() (least, most float64) {
+	least, most = math.Inf(1), math.Inf(-1)
+	for _, s := range d.Series {
+		for _, p := range s.Points {
+			least, most = min(least, p.Value), max(most, p.Value)
+		}
+	}
+	for _, m := range d.Marks {
+		most = max(most, m.At)
+		if m.At > 0 {
+			least = min(least, m.At)
+		}
+	}
+	if !d.X.Log {
+		least = min(least, 0)
+	}
+	if least == most {
+		most = least + 1
+	}
+	return least, most
+}

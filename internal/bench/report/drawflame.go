@@ -1,0 +1,123 @@
+package report
+
+import (
+	"fmt"
+	"hash/fnv"
+	"html"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir/internal/quantity"
+)
+
+// flameRow is the height of one function.
+const flameRow = 19
+
+// call is a function below another one, with what was sampled in it and in what
+// it calls.
+type call struct {
+	name  string
+	count int
+	calls map[string]*call
+}
+
+func (c *call) add(frames []string, count int) {
+	c.count += count
+	if len(frames) == 0 {
+		return
+	}
+	if c.calls == nil {
+		c.calls = map[string]*call{}
+	}
+	next := c.calls[frames[0]]
+	if next == nil {
+		next = &call{name: frames[0]}
+		c.calls[frames[0]] = next
+	}
+	next.add(frames[1:], count)
+}
+
+// depth counts the rows that are wide enough to be seen.
+func (c *call) depth(least int) int {
+	deepest := 0
+	for _, next := range c.calls {
+		if next.count >= least {
+			deepest = max(deepest, next.depth(least))
+		}
+	}
+	return deepest + 1
+}
+
+// flamePlot draws [Flame]: what calls stands below what is called.
+type flamePlot struct {
+	*canvas
+	total, least int // least: what is as wide as half a pixel
+	bottom       float64
+	unit         string
+}
+
+func (f *Flame) draw(c *canvas) {
+	root := &call{name: "all"}
+	for _, s := range f.Stacks {
+		root.add(s.Frames, s.Count)
+	}
+	p := &flamePlot{canvas: c, total: root.count, unit: f.Unit, least: max(int(float64(root.count)/c.width/2), 1)}
+	depth := root.depth(p.least)
+	p.bottom = float64(depth) * flameRow
+	p.call(root, 0, 0)
+	c.text("muted", 1, p.bottom+18, fmt.Sprintf("%s %s; the width is the share of the time", quantity.Thousands(root.count), f.Unit))
+	c.height = p.bottom + 26
+}
+
+func (p *flamePlot) call(c *call, left float64, level int) {
+	width := float64(c.count) / float64(p.total) * p.width
+	y := p.bottom - float64(level+1)*flameRow
+	fmt.Fprintf(&p.b, `<g><title>%s: %s of %s %s (%.1f %%)</title>`, html.EscapeString(c.name), quantity.Thousands(c.count),
+		quantity.Thousands(p.total), html.EscapeString(p.unit), 100*float64(c.count)/float64(p.total))
+	p.rect("frame "+tint(c.name), left, y, width-0.6, flameRow-1)
+	if text := fit(c.name, width-8); text != "" {
+		p.text("framename", left+4, y+13, text)
+	}
+	p.b.WriteString("</g>")
+	for _, name := range slices.Sorted(maps.Keys(c.calls)) {
+		next := c.calls[name]
+		if next.count >= p.least {
+			p.call(next, left, level+1)
+		}
+		left += float64(next.count) / float64(p.total) * p.width
+	}
+}
+
+// tint tells weir's own functions from the kernel's, and neighbours apart.
+func tint(name string) string {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	shade := h.Sum32() % 3
+	if strings.HasPrefix(name, "bpf: weir") || strings.HasPrefix(name, "bpf_prog_weir") {
+		return fmt.Sprintf("f%d mine", shade)
+	}
+	return fmt.Sprintf("f%d", shade)
+}
+
+// ParseFolded reads folded stacks: a line each, "outer;inner;innermost 42".
+func ParseFolded(text string) ([]Stack, error) {
+	var stacks []Stack
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		var s Stack
+		end := strings.LastIndexByte(line, ' ')
+		if end < 0 {
+			return nil, fmt.Errorf("read folded stacks: %q has no count", line)
+		}
+		if _, err := fmt.Sscan(line[end+1:], &s.Count); err != nil {
+			return nil, fmt.Errorf("read folded stacks: %q: %w", line, err)
+		}
+		s.Frames = strings.Split(line[:end], ";")
+		stacks = append(stacks, s)
+	}
+	return stacks, nil
+}

@@ -1,0 +1,185 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"weir/internal/quantity"
+)
+
+// Heights of what time series are made of.
+const (
+	panelHeight = 118
+	panelHead   = 30
+	panelGap    = 22
+	coreHeight  = 26
+	coreGap     = 6
+)
+
+// timePlot draws [Times].
+type timePlot struct {
+	*canvas
+	times *Times
+	box   box
+	y     float64 // of the next panel
+}
+
+func (t *Times) draw(c *canvas) {
+	p := &timePlot{canvas: c, times: t, y: 2}
+	p.box.left, p.box.right = 46, c.width-p.labelRoom()
+	from, to := t.span()
+	p.box.x = scale{from: from, to: to, a: p.box.left, b: p.box.right}
+	if len(t.Marks) > 0 {
+		p.y += 18
+	}
+	top := p.y
+	for i := range t.Panels {
+		p.panel(&t.Panels[i])
+	}
+	p.cores()
+	p.under(&p.box, p.box.x.ticks(6), func(v float64) string { return figureShort(v) + " s" })
+	p.marks(top, p.box.bottom) // behind everything
+	c.height = p.box.bottom + 26
+}
+
+func figureShort(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	return trimZeros(quantity.Digits(v, 3))
+}
+
+// labelRoom is what the names of the lines need at their right.
+func (p *timePlot) labelRoom() float64 {
+	w := textWidth("100 % max")
+	for _, panel := range p.times.Panels {
+		if len(panel.Series) < 2 {
+			continue
+		}
+		for _, s := range panel.Series {
+			w = max(w, textWidth(s.Name)*bold)
+		}
+	}
+	return min(w+12, p.width*0.3)
+}
+
+// span is from the first moment to the last.
+func (t *Times) span() (from, to float64) {
+	from, to = math.Inf(1), math.Inf(-1)
+	see := func(points []Moment) {
+		for _, m := range points {
+			from, to = min(from, m.Seconds), max(to, m.Seconds)
+		}
+	}
+	for _, p := range t.Panels {
+		for _, s := range p.Series {
+			see(s.Points)
+		}
+	}
+	for _, c := range t.Cores {
+		see(c.Points)
+	}
+	return from, to
+}
+
+func (p *timePlot) panel(panel *Panel) {
+	b := &p.box
+	b.top, b.bottom = p.y+panelHead, p.y+panelHead+panelHeight
+	b.y = valueScale(false, 0, panel.most())
+	b.y.a, b.y.b = b.bottom, b.top
+	p.text("label", 1, p.y+14, Axis{Label: panel.Label, Unit: panel.Unit}.named())
+	p.grid(b, 3, shortTick(b.y.to))
+	var labels []label
+	for _, s := range panel.Series {
+		class := "ours"
+		if len(panel.Series) > 1 {
+			class = p.colours.of(s.Name, s.Ours).class
+		}
+		places := p.places(s.Points, b.y)
+		p.path("curve thin "+class, places, false)
+		if len(panel.Series) > 1 && len(places) > 0 {
+			labels = append(labels, label{places[len(places)-1].y + 4, class, s.Name})
+		}
+	}
+	spreadOut(labels, b.top+4, b.bottom)
+	for _, l := range labels {
+		p.text("at "+l.class, b.right+8, l.y, fit(l.text, (p.width-b.right-8)/bold))
+	}
+	p.y = b.bottom + panelGap
+}
+
+func (p *Panel) most() (v float64) {
+	for _, s := range p.Series {
+		for _, m := range s.Points {
+			v = max(v, m.Value)
+		}
+	}
+	return v
+}
+
+// places are where the moments lie. Of those that fall on one pixel the first,
+// the extremes and the last are kept, so that no peak is lost.
+func (p *timePlot) places(points []Moment, y scale) []place {
+	var found []place
+	for i := 0; i < len(points); {
+		column := math.Floor(p.box.x.at(points[i].Seconds))
+		j := i
+		least, most := i, i
+		for ; j < len(points) && math.Floor(p.box.x.at(points[j].Seconds)) == column; j++ {
+			if points[j].Value < points[least].Value {
+				least = j
+			}
+			if points[j].Value > points[most].Value {
+				most = j
+			}
+		}
+		kept := []int{i, least, most, j - 1}
+		slices.Sort(kept)
+		for _, k := range slices.Compact(kept) {
+			found = append(found, place{p.box.x.at(points[k].Seconds), y.at(points[k].Value)})
+		}
+		i = j
+	}
+	return found
+}
+
+// cores draws a strip per core, filled as far as it was busy.
+func (p *timePlot) cores() {
+	if len(p.times.Cores) == 0 {
+		return
+	}
+	b := &p.box
+	p.text("label", 1, p.y+14, "load of each core (%)")
+	p.y += 24
+	for _, core := range p.times.Cores {
+		b.top, b.bottom = p.y, p.y+coreHeight
+		y := scale{from: 0, to: 1, a: b.bottom, b: b.top}
+		p.rect("strip", b.left, b.top, b.right-b.left, coreHeight)
+		if places := p.places(core.Points, y); len(places) > 0 {
+			area := append([]place{{places[0].x, b.bottom}}, places...)
+			p.path("load", append(area, place{places[len(places)-1].x, b.bottom}), true)
+		}
+		p.text("tick end", b.left-7, b.bottom-8, fmt.Sprintf("core %d", core.Core))
+		busy := values(core.Points, 100)
+		p.text("muted", b.right+8, b.bottom-8, fmt.Sprintf("%.0f %% mean", busy.Mean()))
+		p.y = b.bottom + coreGap
+	}
+	p.line("axis", b.left, b.bottom, b.right, b.bottom)
+}
+
+// marks draws the moments with a name over all panels.
+func (p *timePlot) marks(top, bottom float64) {
+	all := p.b.String()
+	p.b.Reset()
+	defer p.b.WriteString(all)
+	for _, m := range p.times.Marks {
+		x := p.box.x.at(m.At)
+		p.line("mark", x, top, x, bottom)
+		class, side := "muted", x+4
+		if x+textWidth(m.Name) > p.width-4 {
+			class, side = "muted end", x-4
+		}
+		p.text(class, side, top-4, m.Name)
+	}
+}

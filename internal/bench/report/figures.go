@@ -1,0 +1,219 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"weir/internal/quantity"
+	"weir/internal/stats"
+)
+
+// digits are those that figures in reports have.
+const digits = 3
+
+func figure(v float64) string { return quantity.Digits(v, digits) }
+
+// spread writes from the smallest to the largest run.
+func spread(s stats.Sample) string { return figure(s.Min()) + "–" + figure(s.Max()) }
+
+// named writes what an axis means, with its unit.
+func (a Axis) named() string {
+	if a.Unit == "" {
+		return a.Label
+	}
+	return a.Label + " (" + a.Unit + ")"
+}
+
+func (c Column) named() string {
+	if c.Unit == "" {
+		return c.Name
+	}
+	return c.Name + ", " + c.Unit
+}
+
+// Figures are what the chart shows as a table: for those who cannot see it, or
+// want to go on with the numbers.
+func (c *Chart) Figures() Table {
+	switch {
+	case c.Bars != nil:
+		return c.Bars.figures()
+	case c.Curves != nil:
+		return c.Curves.figures()
+	case c.Times != nil:
+		return c.Times.figures()
+	case c.CDF != nil:
+		return c.CDF.figures()
+	case c.Flame != nil:
+		return c.Flame.figures()
+	}
+	return Table{}
+}
+
+func (b *Bars) figures() Table {
+	t := Table{Columns: []Column{{Name: "what", Words: true}, {Name: "median", Unit: b.Unit}, {Name: "smallest"}, {Name: "largest"}, {Name: "runs"}}}
+	grouped := len(b.Groups) > 1
+	if grouped {
+		t.Columns = slices.Insert(t.Columns, 0, Column{Name: "case", Words: true})
+	}
+	for _, g := range b.Groups {
+		for _, bar := range g.Bars {
+			r := bar.Runs
+			row := []string{bar.Name, figure(r.Median()), figure(r.Min()), figure(r.Max()), quantity.Thousands(len(r))}
+			if grouped {
+				row = slices.Insert(row, 0, g.Name)
+			}
+			if bar.Ours {
+				t.Marked = append(t.Marked, len(t.Rows))
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t
+}
+
+func (c *Curves) figures() Table {
+	t := Table{Columns: []Column{{Name: c.X.Label, Unit: c.X.Unit}}}
+	rows := map[float64][]string{}
+	for i, s := range c.Series {
+		t.Columns = append(t.Columns, Column{Name: s.Name, Unit: c.Y.Unit})
+		for _, p := range s.Points {
+			if rows[p.X] == nil {
+				rows[p.X] = slices.Repeat([]string{"–"}, len(c.Series))
+			}
+			rows[p.X][i] = withSpread(p.Runs)
+		}
+	}
+	for _, x := range slices.Sorted(maps.Keys(rows)) {
+		t.Rows = append(t.Rows, append([]string{exact(x)}, rows[x]...))
+	}
+	return t
+}
+
+// exact writes a place on an axis: whole numbers in full.
+func exact(x float64) string {
+	if x == float64(int(x)) {
+		return quantity.Thousands(int(x))
+	}
+	return figure(x)
+}
+
+func withSpread(s stats.Sample) string {
+	if len(s) < 2 {
+		return figure(s.Median())
+	}
+	return figure(s.Median()) + " (" + spread(s) + ")"
+}
+
+func (t *Times) figures() Table {
+	out := Table{Columns: []Column{{Name: "what", Words: true}, {Name: "unit", Words: true}, {Name: "mean"}, {Name: "smallest"}, {Name: "largest"}}}
+	add := func(name, unit string, s stats.Sample) {
+		out.Rows = append(out.Rows, []string{name, unit, figure(s.Mean()), figure(s.Min()), figure(s.Max())})
+	}
+	for _, p := range t.Panels {
+		for _, s := range p.Series {
+			name := p.Label
+			if s.Name != "" && s.Name != p.Label {
+				name += ": " + s.Name
+			}
+			add(name, p.Unit, values(s.Points, 1))
+		}
+	}
+	for _, c := range t.Cores {
+		add(fmt.Sprintf("core %d busy", c.Core), "%", values(c.Points, 100))
+	}
+	return out
+}
+
+func values(points []Moment, factor float64) stats.Sample {
+	s := make(stats.Sample, len(points))
+	for i, p := range points {
+		s[i] = p.Value * factor
+	}
+	return s
+}
+
+// shares are the quantiles that tables of distributions give.
+var shares = []struct {
+	name  string
+	share float64
+}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}
+
+func (c *CDF) figures() Table {
+	t := Table{Columns: []Column{{Name: "what", Words: true}}}
+	for _, q := range shares {
+		t.Columns = append(t.Columns, Column{Name: q.name, Unit: c.X.Unit})
+	}
+	t.Columns = append(t.Columns, Column{Name: "largest", Unit: c.X.Unit})
+	for _, m := range c.Marks {
+		t.Columns = append(t.Columns, Column{Name: "at most " + m.Name, Unit: "%"})
+	}
+	for _, s := range c.Series {
+		row := []string{s.Name}
+		for _, q := range shares {
+			row = append(row, figure(s.quantile(q.share)))
+		}
+		row = append(row, figure(s.quantile(1)))
+		for _, m := range c.Marks {
+			row = append(row, quantity.Digits(100*s.atMost(m.At), 4))
+		}
+		if s.Ours {
+			t.Marked = append(t.Marked, len(t.Rows))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// quantile is the smallest value that a share of all is at most as large as.
+func (d *Distribution) quantile(share float64) float64 {
+	if len(d.Points) == 0 {
+		return 0
+	}
+	for _, p := range d.Points {
+		if p.Share >= share {
+			return p.Value
+		}
+	}
+	return d.Points[len(d.Points)-1].Value
+}
+
+// atMost is the share of values that are no larger than a limit.
+func (d *Distribution) atMost(limit float64) (share float64) {
+	for _, p := range d.Points {
+		if p.Value > limit {
+			break
+		}
+		share = p.Share
+	}
+	return share
+}
+
+// topFunctions are how many functions a flame graph's table lists.
+const topFunctions = 15
+
+func (f *Flame) figures() Table {
+	self, all, total := map[string]int{}, map[string]int{}, 0
+	for _, s := range f.Stacks {
+		total += s.Count
+		self[s.Frames[len(s.Frames)-1]] += s.Count
+		seen := map[string]bool{}
+		for _, name := range s.Frames {
+			if !seen[name] {
+				seen[name] = true
+				all[name] += s.Count
+			}
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(self), func(a, b string) int {
+		return cmp.Or(cmp.Compare(self[b], self[a]), cmp.Compare(a, b))
+	})
+	t := Table{Columns: []Column{{Name: "function", Words: true}, {Name: "itself", Unit: "%"}, {Name: "with what it calls", Unit: "%"}}}
+	for _, name := range names[:min(len(names), topFunctions)] {
+		t.Rows = append(t.Rows, []string{name, percent(self[name], total), percent(all[name], total)})
+	}
+	return t
+}
+
+func percent(part, whole int) string { return fmt.Sprintf("%.1f", 100*float64(part)/float64(whole)) }

@@ -1,0 +1,116 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+)
+
+//go:embed page.html
+var pageText string
+
+//go:embed page.css
+var pageStyle string
+
+// page is what the template is filled with.
+type page struct {
+	*Document
+	Style       template.CSS
+	Lead        string // the first verdict
+	More        []string
+	Refused     string // why there is no verdict
+	Checked     string // what the control says
+	SketchText  string
+	Made        string
+	Parts       []part
+	Description string
+}
+
+// part is a section with its charts drawn.
+type part struct {
+	Section
+	ID      string
+	Figures []figureHTML
+}
+
+// figureHTML is a chart in a page: for a wide column and for a slim one. A half
+// one, of two that stand beside each other, is always slim.
+type figureHTML struct {
+	Title, Note string
+	ID          string
+	Half        bool
+	Wide, Slim  template.HTML
+	Table       Table
+}
+
+// WriteHTML writes the document as one page that needs nothing else.
+func (d *Document) WriteHTML(w io.Writer) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
+	t, err := template.New("page").Funcs(template.FuncMap{"marked": slices.Contains[[]int], "head": Column.named}).Parse(pageText)
+	if err != nil {
+		return fmt.Errorf("read the page's template: %w", err)
+	}
+	if err := t.Execute(w, d.page()); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+func (d *Document) page() *page {
+	p := &page{Document: d, Style: template.CSS(pageStyle + chartStyle), Made: d.made(), Description: d.Title}
+	if d.Sketch {
+		p.SketchText = sketch
+	}
+	switch {
+	case !d.Conclusive():
+		p.Refused = d.Control.Why
+	case len(d.Verdicts) > 0:
+		p.Lead = kept(d.Verdicts[0])
+		for _, v := range d.Verdicts[1:] {
+			p.More = append(p.More, kept(v))
+		}
+		p.Description = p.Lead
+	}
+	if d.Control != nil && d.Control.OK {
+		p.Checked = d.controlled()
+	}
+	number, colours := 0, newColours()
+	for i, s := range d.Sections {
+		part := part{Section: s, ID: fmt.Sprintf("part-%d", i+1)}
+		half := s.halves() > 1
+		for j := range s.Charts {
+			number++
+			part.Figures = append(part.Figures, s.Charts[j].figureHTML(number, half, colours))
+		}
+		p.Parts = append(p.Parts, part)
+	}
+	return p
+}
+
+// kept keeps a figure and its unit on one line.
+func kept(text string) string { return strings.ReplaceAll(text, " %", "\u00a0%") }
+
+// halves counts the charts that can stand beside each other.
+func (s *Section) halves() (n int) {
+	for _, c := range s.Charts {
+		if c.Curves != nil || c.CDF != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *Chart) figureHTML(number int, half bool, colours *colours) figureHTML {
+	f := figureHTML{Title: c.Title, Note: c.Note, ID: fmt.Sprintf("figure-%d", number), Table: c.Figures(),
+		Half: half && (c.Curves != nil || c.CDF != nil)}
+	f.Slim = template.HTML(c.inline(f.ID+"s", narrow, colours))
+	if !f.Half {
+		f.Wide = template.HTML(c.inline(f.ID+"w", wide, colours))
+	}
+	return f
+}

@@ -1,0 +1,190 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// scale turns values into places on a canvas.
+type scale struct {
+	log      bool
+	from, to float64 // values
+	a, b     float64 // their places
+}
+
+func (s scale) at(v float64) float64 {
+	from, to := s.from, s.to
+	if s.log {
+		from, to, v = math.Log10(from), math.Log10(to), math.Log10(v)
+	}
+	if to == from {
+		return (s.a + s.b) / 2
+	}
+	return s.a + (v-from)/(to-from)*(s.b-s.a)
+}
+
+// ticks are round values of the scale, about as many as wanted.
+func (s scale) ticks(wanted int) []float64 {
+	if s.log {
+		return s.logTicks(wanted)
+	}
+	if s.to <= s.from {
+		return []float64{s.from}
+	}
+	step := roundStep((s.to - s.from) / float64(max(wanted, 1)))
+	var found []float64
+	for i := math.Ceil(s.from/step - 1e-9); i*step <= s.to*(1+1e-9); i++ {
+		found = append(found, i*step)
+	}
+	return found
+}
+
+// roundStep is the next larger of 1, 2, 5 times a power of ten.
+func roundStep(v float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, factor := range []float64{1, 2, 5} {
+		if v <= factor*power*(1+1e-9) {
+			return factor * power
+		}
+	}
+	return 10 * power
+}
+
+func (s scale) logTicks(wanted int) (found []float64) {
+	factors := []float64{1}
+	if math.Log10(s.to/s.from) < float64(wanted)/2 {
+		factors = []float64{1, 2, 5}
+	}
+	for p := math.Floor(math.Log10(s.from)); p <= math.Ceil(math.Log10(s.to)); p++ {
+		for _, f := range factors {
+			if v := f * math.Pow(10, p); v >= s.from*(1-1e-9) && v <= s.to*(1+1e-9) {
+				found = append(found, v)
+			}
+		}
+	}
+	every := (len(found) + wanted) / (wanted + 1) // many decades: every second power, and so on
+	kept := found[:0]
+	for i := 0; i < len(found); i += max(every, 1) {
+		kept = append(kept, found[i])
+	}
+	return kept
+}
+
+// valueScale holds values from 0, or, if it is logarithmic, from a little below
+// the least.
+func valueScale(log bool, least, most float64) scale {
+	if log {
+		return scale{log: true, from: least * 0.8, to: most * 1.25}
+	}
+	if most <= 0 {
+		most = 1
+	}
+	return scale{from: 0, to: most * 1.05}
+}
+
+// label is a text that wants to stand at a height beside a plot.
+type label struct {
+	y     float64
+	class string
+	text  string
+}
+
+// spreadOut moves labels apart, in their order, and keeps them between top and
+// bottom.
+func spreadOut(labels []label, top, bottom float64) {
+	slices.SortStableFunc(labels, func(a, b label) int {
+		switch {
+		case a.y < b.y:
+			return -1
+		case a.y > b.y:
+			return 1
+		}
+		return 0
+	})
+	next := top
+	for i := range labels {
+		labels[i].y = max(labels[i].y, next)
+		next = labels[i].y + lineHeight
+	}
+	limit := bottom
+	for i := len(labels) - 1; i >= 0; i-- {
+		labels[i].y = min(labels[i].y, limit)
+		limit = labels[i].y - lineHeight
+	}
+}
+
+// colours gives each name a class, the same in all charts of a document: what
+// is ours has colours of its own, further names get those that follow.
+type colours struct {
+	ours, others int
+	given        map[string]style
+}
+
+// style is how a series is drawn: its class, and its marker, which tells it
+// from others without colour too.
+type style struct {
+	class  string
+	marker int
+}
+
+func newColours() *colours { return &colours{given: map[string]style{}} }
+
+func (c *colours) of(name string, ours bool) style {
+	if s, ok := c.given[name]; ok {
+		return s
+	}
+	s := style{"ours", 0}
+	switch {
+	case ours && c.ours > 0:
+		s = style{"ours2", 3}
+		c.ours++
+	case ours:
+		c.ours++
+	default:
+		s = style{fmt.Sprintf("c%d", c.others%6+1), c.others + 1}
+		c.others++
+	}
+	c.given[name] = s
+	return s
+}
+
+// box is where values are drawn.
+type box struct {
+	left, top, right, bottom float64
+	x, y                     scale
+}
+
+// grid draws the lines of the value axis and names them.
+func (c *canvas) grid(b *box, wanted int, format func(float64) string) {
+	for _, v := range b.y.ticks(wanted) {
+		y := b.y.at(v)
+		c.line("grid", b.left, y, b.right, y)
+		c.text("tick end", b.left-7, y+4, format(v))
+	}
+	c.line("axis", b.left, b.bottom, b.right, b.bottom)
+}
+
+// under names places on the axis below; those without room are left out.
+func (c *canvas) under(b *box, at []float64, format func(float64) string) {
+	free := math.Inf(-1)
+	for _, v := range at {
+		x, text := b.x.at(v), format(v)
+		half := textWidth(text) / 2
+		if x-half < free || x > b.right+1 || x < b.left-1 {
+			continue
+		}
+		free = x + half + 8
+		c.line("axis", x, b.bottom, x, b.bottom+4)
+		c.text("tick middle", x, b.bottom+18, text)
+	}
+}
+
+// leftOf is the room that the names of ticks need.
+func leftOf(s scale, wanted int, format func(float64) string) float64 {
+	w := 0.0
+	for _, v := range s.ticks(wanted) {
+		w = max(w, textWidth(format(v)))
+	}
+	return w + 10
+}

@@ -1,0 +1,156 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// chartStyle is what shapes of charts look like, in light and in dark.
+//
+//go:embed chart.css
+var chartStyle string
+
+// drawing is a chart's content that can be drawn.
+type drawing interface{ draw(*canvas) }
+
+func (c *Chart) drawing() drawing { return c.kinds()[0].(drawing) }
+
+// describe says in a sentence what can be seen, for those who cannot.
+func (c *Chart) describe() string {
+	switch {
+	case c.Bars != nil:
+		return c.Title + ": bars of " + c.Bars.Label
+	case c.Curves != nil:
+		return c.Title + ": curves of " + c.Curves.Y.Label + " against " + c.Curves.X.Label
+	case c.Times != nil:
+		return c.Title + ": values over time"
+	case c.CDF != nil:
+		return c.Title + ": cumulative distribution of " + c.CDF.X.Label
+	}
+	return c.Title + ": flame graph"
+}
+
+// inline draws the chart for a page that has the style already. The id is the
+// page's for it.
+func (c *Chart) inline(id string, width float64, colours *colours) string {
+	v := &canvas{width: width, colours: colours}
+	c.drawing().draw(v)
+	return fmt.Sprintf(`<svg class="chart" role="img" aria-labelledby="%s-t" viewBox="0 0 %s %s" width="%s" height="%s"><title id="%s-t">%s</title>%s</svg>`,
+		id, px(v.width), px(v.height), px(v.width), px(v.height), id, html.EscapeString(c.describe()), v.b.String())
+}
+
+// svg draws the chart as a file of its own, with its title, its note and what
+// made it.
+func (c *Chart) svg(source string, colours *colours) string {
+	const margin, head = 24, 44
+	v := &canvas{width: wide, colours: colours}
+	c.drawing().draw(v)
+	y := v.height + head
+	var foot canvas
+	for _, text := range []string{c.Note, source} {
+		for _, line := range wrap(text, wide) {
+			y += lineHeight
+			foot.text("muted", 0, y, line)
+		}
+	}
+	height := y + margin
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" class="chart alone" role="img" aria-labelledby="t" viewBox="%d %d %d %s" width="%d" height="%s">`+
+		`<title id="t">%s</title><style>%s</style><rect class="ground" x="%d" y="%d" width="%d" height="%s"/>`+
+		`<text class="title" x="0" y="18">%s</text><g transform="translate(0 %d)">%s</g>%s</svg>`+"\n",
+		-margin, -margin/2, wide+2*margin, px(height), wide+2*margin, px(height),
+		html.EscapeString(c.describe()), chartStyle, -margin, -margin/2, wide+2*margin, px(height),
+		html.EscapeString(c.Title), head, v.b.String(), foot.b.String())
+}
+
+// wrap breaks a text at words to a width.
+func wrap(text string, width float64) (lines []string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && textWidth(line+" "+word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// WriteSVGs writes each chart to a file of its own below dir, which is made if
+// it is not there, and gives their names.
+func (d *Document) WriteSVGs(dir string) (files []string, err error) {
+	if err := d.Check(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("write the charts: %w", err)
+	}
+	names, colours := d.chartNames(), newColours()
+	for i := range d.Sections {
+		for j := range d.Sections[i].Charts {
+			c := &d.Sections[i].Charts[j]
+			name := filepath.Join(dir, names[c])
+			if err := os.WriteFile(name, []byte(c.svg(d.source(), colours)), 0o666); err != nil {
+				return files, fmt.Errorf("write the charts: %w", err)
+			}
+			files = append(files, name)
+		}
+	}
+	return files, nil
+}
+
+// source is the line under a chart that is alone.
+func (d *Document) source() string {
+	text := d.Command + " · " + d.Machine.CPU + ", Linux " + d.Machine.Kernel + ", " + d.Started.UTC().Format("2006-01-02")
+	if d.Version != "" {
+		text += ", weir " + d.Version
+	}
+	if d.Sketch {
+		text += " · sketch"
+	}
+	if !d.Conclusive() {
+		text += " · the control failed: no verdict"
+	}
+	return text
+}
+
+// chartNames are the names of the files, made of kind and titles.
+func (d *Document) chartNames() map[*Chart]string {
+	names, taken := map[*Chart]string{}, map[string]int{}
+	for i := range d.Sections {
+		for j := range d.Sections[i].Charts {
+			c := &d.Sections[i].Charts[j]
+			name := slug(d.Kind + " " + c.Title)
+			taken[name]++
+			if n := taken[name]; n > 1 {
+				name = fmt.Sprintf("%s-%d", name, n)
+			}
+			names[c] = name + ".svg"
+		}
+	}
+	return names
+}
+
+// slug makes a file's name of a text: letters, digits, hyphens.
+func slug(text string) string {
+	var b strings.Builder
+	gap := false
+	for _, r := range strings.ToLower(text) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			if gap && b.Len() > 0 {
+				b.WriteByte('-')
+			}
+			gap = false
+			b.WriteRune(r)
+		default:
+			gap = true
+		}
+	}
+	return b.String()
+}

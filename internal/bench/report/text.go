@@ -1,0 +1,264 @@
+package report
+
+import (
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"weir/internal/quantity"
+)
+
+// Widths of text that terminals have.
+const (
+	leastWidth = 60
+	mostWidth  = 110
+)
+
+// WriteText writes the document for a terminal of that many columns.
+func (d *Document) WriteText(w io.Writer, width int) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
+	out := &textWriter{printer{w: w}, min(max(width, leastWidth), mostWidth)}
+	out.heading(d.Title, "═")
+	if d.Sketch {
+		out.paragraph("", sketch)
+	}
+	for _, v := range d.conclusions() {
+		out.paragraph("• ", v)
+	}
+	for i := range d.Sections {
+		out.section(&d.Sections[i])
+	}
+	out.heading("The machine", "─")
+	for _, f := range d.Machine.Facts() {
+		out.paragraph(pad(f.Name, 14)+" ", f.Value)
+	}
+	if len(d.Method) > 0 {
+		out.heading("How it was measured", "─")
+	}
+	for _, m := range d.Method {
+		out.paragraph("• ", m)
+	}
+	out.end(d)
+	return out.err
+}
+
+// textWriter writes for a terminal.
+type textWriter struct {
+	printer
+	width int
+}
+
+func (t *textWriter) end(d *Document) {
+	if len(d.Skipped)+len(d.Notes) > 0 {
+		t.heading("What to keep in mind", "─")
+	}
+	for _, s := range d.Skipped {
+		t.paragraph("• ", "Not measured: "+s.What+": "+s.Reason)
+	}
+	for _, n := range d.Notes {
+		t.paragraph("• ", n)
+	}
+	t.line("")
+	t.paragraph("", d.made()+" To repeat it:")
+	t.line("  %s", d.Command)
+}
+
+func (t *textWriter) section(s *Section) {
+	t.heading(s.Title, "─")
+	for _, text := range s.Text {
+		t.paragraph("", text)
+	}
+	for i := range s.Charts {
+		c := &s.Charts[i]
+		t.line("")
+		t.paragraph("", c.Title)
+		t.chart(c)
+		if c.Note != "" {
+			t.paragraph("  ", c.Note)
+		}
+	}
+	for _, table := range s.Tables {
+		t.line("")
+		if table.Title != "" {
+			t.paragraph("", table.Title)
+		}
+		t.table(table)
+	}
+}
+
+func (t *textWriter) chart(c *Chart) {
+	switch {
+	case c.Bars != nil:
+		t.bars(c.Bars)
+	case c.Times != nil:
+		t.times(c.Times)
+	case c.Curves != nil:
+		t.paragraph("  ", c.Curves.Y.named())
+		t.table(c.Figures())
+	default:
+		t.table(c.Figures())
+	}
+}
+
+// bars draws one line per bar: name, bar, median, spread.
+func (t *textWriter) bars(b *Bars) {
+	names, most := 0, 0.0
+	for _, g := range b.Groups {
+		for _, bar := range g.Bars {
+			names, most = max(names, utf8.RuneCountInString(bar.Name)), max(most, bar.Runs.Median())
+		}
+	}
+	const figures = 30
+	room := max(t.width-names-figures, 10)
+	t.paragraph("  ", b.Label)
+	for _, g := range b.Groups {
+		if g.Name != "" {
+			t.paragraph("  ", g.Name)
+		}
+		for _, bar := range g.Bars {
+			t.line("  %s %s %s %s", pad(bar.Name, names), pad(textBar(bar.Runs.Median(), most, room, bar.Ours), room),
+				padLeft(figure(bar.Runs.Median())+" "+b.Unit, 12), besides(bar))
+		}
+	}
+}
+
+func besides(bar Bar) string {
+	if len(bar.Runs) < 2 {
+		return ""
+	}
+	return "(" + spread(bar.Runs) + ")"
+}
+
+// eighths of a place, from the left.
+var eighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
+
+// textBar is exact to an eighth of a place where it is ours; others are lighter.
+func textBar(v, most float64, room int, ours bool) string {
+	if most <= 0 {
+		return ""
+	}
+	n := int(v/most*float64(room)*8 + 0.5)
+	if !ours {
+		return strings.Repeat("░", (n+4)/8)
+	}
+	return strings.Repeat("█", n/8) + eighths[n%8]
+}
+
+// times draws one line of small bars per series.
+func (t *textWriter) times(times *Times) {
+	room := t.width - 46
+	row := func(name, unit string, points []Moment, most float64) {
+		s := values(points, 1)
+		top := most
+		if top == 0 {
+			top = s.Max()
+		}
+		factor := 1.0
+		if unit == "%" && most == 1 {
+			factor = 100
+		}
+		t.line("  %s %s %s", pad(clip(name, 20), 20), pad(sparkline(s, top, room), room),
+			figure(s.Mean()*factor)+" "+unit+" (max "+figure(s.Max()*factor)+")")
+	}
+	for _, p := range times.Panels {
+		for _, s := range p.Series {
+			name := s.Name
+			if name == "" {
+				name = p.Label
+			}
+			row(name, p.Unit, s.Points, 0)
+		}
+	}
+	for _, c := range times.Cores {
+		row("core "+quantity.Thousands(c.Core), "%", c.Points, 1)
+	}
+}
+
+var sparks = []rune("▁▂▃▄▅▆▇█")
+
+// sparkline draws the largest values of as many parts as there is room for.
+func sparkline(values []float64, top float64, room int) string {
+	n := min(room, len(values))
+	var b strings.Builder
+	for i := range n {
+		part := values[i*len(values)/n : max((i+1)*len(values)/n, i*len(values)/n+1)]
+		most := part[0]
+		for _, v := range part {
+			most = max(most, v)
+		}
+		level := 0
+		if top > 0 {
+			level = min(max(int(most/top*float64(len(sparks))), 0), len(sparks)-1)
+		}
+		b.WriteRune(sparks[level])
+	}
+	return b.String()
+}
+
+func (t *textWriter) table(table Table) {
+	widths := make([]int, len(table.Columns))
+	for i, c := range table.Columns {
+		widths[i] = utf8.RuneCountInString(c.named())
+		for _, row := range table.Rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	row := func(cell func(int) string) {
+		cells := make([]string, len(widths))
+		for i, c := range table.Columns {
+			if c.Words {
+				cells[i] = pad(cell(i), widths[i])
+			} else {
+				cells[i] = padLeft(cell(i), widths[i])
+			}
+		}
+		t.line("  %s", strings.TrimRight(strings.Join(cells, "  "), " "))
+	}
+	row(func(i int) string { return table.Columns[i].named() })
+	for _, r := range table.Rows {
+		row(func(i int) string { return r[i] })
+	}
+}
+
+func (t *textWriter) heading(text, under string) {
+	t.line("")
+	t.paragraph("", text)
+	t.line("%s", strings.Repeat(under, min(utf8.RuneCountInString(text), t.width)))
+}
+
+// paragraph breaks text at words; further lines stand under the first, behind
+// what it begins with.
+func (t *textWriter) paragraph(begin, text string) {
+	indent := strings.Repeat(" ", utf8.RuneCountInString(begin))
+	line, used := begin, 0
+	for _, word := range strings.Fields(text) {
+		if used > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > t.width {
+			t.line("%s", line)
+			line, used = indent, 0
+		}
+		if used > 0 {
+			line += " "
+		}
+		line += word
+		used++
+	}
+	t.line("%s", line)
+}
+
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
+}
+
+func padLeft(text string, width int) string {
+	return strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0)) + text
+}
+
+// clip shortens text to a width.
+func clip(text string, width int) string {
+	if r := []rune(text); len(r) > width {
+		return string(r[:width-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,246 @@
+package rfc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"weir/internal/bench"
+	"weir/internal/bench/web"
+	"weir/internal/lab"
+	"weir/internal/netif"
+)
+
+// Addresses of clients and servers. Clients of translated paths are the LAN's;
+// those of others have an address that the internet knows. Servers answer for a
+// whole network of addresses, beside the one that frames go to.
+var (
+	routedClient  = netip.MustParseAddr("198.51.100.10")
+	routedNetwork = netip.MustParsePrefix("198.51.100.0/24")
+	serverNetwork = netip.MustParsePrefix("198.19.0.0/24")
+	firstServer   = netip.MustParseAddr("198.19.0.1")
+)
+
+// servers is how many addresses of the network clients go to.
+const servers = 250
+
+// bed is what the tests of one run have in common.
+type bed struct {
+	o      *Options
+	stage  *bench.Stage
+	server *web.Server
+	nginx  *web.Nginx
+	// lines are the highest rates that the generator can send, by frame size:
+	// what stands for the speed of the wire.
+	lines map[lineKey]float64
+	// entries are the faster ways into the kernel's paths.
+	entries map[string]string
+	// half is half of the rate of connections that the first path carried at
+	// most: tests of latency offer it to all.
+	half map[string]float64
+}
+
+// lineKey is what the generator's speed depends on.
+type lineKey struct {
+	frame  int
+	stamps bool
+}
+
+// topology is the gateway's network with what clients and servers need.
+func topology() lab.Topology {
+	t := lab.Gateway()
+	for i := range t.Wires {
+		for side := range t.Wires[i] {
+			if e := &t.Wires[i][side]; e.Host == lab.LAN {
+				e.Addresses = append(e.Addresses, netip.PrefixFrom(routedClient, routedNetwork.Bits()))
+			}
+		}
+	}
+	for i := range t.Hosts {
+		if h := &t.Hosts[i]; h.Name == lab.WAN {
+			h.Routes = append(h.Routes, lab.Route{To: routedNetwork, Via: netip.MustParseAddr("203.0.113.2")})
+		}
+	}
+	return t
+}
+
+func openBed(ctx context.Context, o *Options) (*bed, error) {
+	stage, err := bench.OpenStage(ctx, bench.StageOptions{
+		Name: o.name, Topology: topology(), Offloads: lab.OffloadsOff, Program: o.Program, Progress: o.Progress,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b := &bed{o: o, stage: stage, lines: map[lineKey]float64{}, entries: map[string]string{}, half: map[string]float64{}}
+	if err := b.prepareHosts(); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+// prepareHosts gives clients the ports that they need: a port is free again at
+// once, since what is measured is the firewall.
+func (b *bed) prepareHosts() error {
+	if err := b.stage.Lab().AddLocal(lab.WAN, serverNetwork); err != nil {
+		return err
+	}
+	return b.stage.Lab().Do(lab.LAN, func() error {
+		return errors.Join(netif.SetSysctl("net/ipv4/ip_local_port_range", "1024\t65535"),
+			netif.SetSysctl("net/ipv4/tcp_max_tw_buckets", "1024"))
+	})
+}
+
+func (b *bed) close() error {
+	var errs []error
+	if b.server != nil {
+		errs = append(errs, b.server.Close())
+	}
+	if b.nginx != nil {
+		errs = append(errs, b.nginx.Close())
+	}
+	return errors.Join(append(errs, b.stage.Close())...)
+}
+
+// route builds a path for frames, which enter it the faster way.
+func (b *bed) route(ctx context.Context, path string, c bench.Case) (*bench.Route, error) {
+	names, err := b.stage.Entries(path, b.o.Hook)
+	if err != nil {
+		return nil, err
+	}
+	if _, known := b.entries[path]; !known {
+		b.entries[path] = names[0]
+		if len(names) > 1 {
+			if b.entries[path], err = b.fasterEntry(ctx, path, names); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return b.stage.StartRoute(ctx, path, bench.RouteOptions{Hook: b.o.Hook, Entry: b.entries[path], Case: c})
+}
+
+// fasterEntry offers more than a path can take, by each way into it.
+func (b *bed) fasterEntry(ctx context.Context, path string, names []string) (faster string, err error) {
+	most := uint64(0)
+	for _, name := range names {
+		r, err := b.stage.StartRoute(ctx, path, bench.RouteOptions{Hook: b.o.Hook, Entry: name, Case: b.udp(64)})
+		if err != nil {
+			return "", err
+		}
+		err = r.Open(ctx)
+		var o bench.Outcome
+		if err == nil {
+			o, err = r.Send(ctx, bench.Load{Frames: 1 << 20})
+		}
+		if err = errors.Join(err, r.Stop()); err != nil {
+			return "", fmt.Errorf("enter %s by %s: %w", path, name, err)
+		}
+		if o.Arrived >= most {
+			most, faster = o.Arrived, name
+		}
+	}
+	return faster, nil
+}
+
+// with builds a path for frames, opens its connections, uses it and takes it
+// down.
+func (b *bed) with(ctx context.Context, path string, c bench.Case, use func(*bench.Route) error) (err error) {
+	r, err := b.route(ctx, path, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Stop()) }()
+	if err := r.Open(ctx); err != nil {
+		return err
+	}
+	return use(r)
+}
+
+func (b *bed) lanHost() web.Host { return web.Host{Lab: b.stage.Lab(), Name: lab.LAN} }
+func (b *bed) wanHost() web.Host { return web.Host{Lab: b.stage.Lab(), Name: lab.WAN} }
+
+// clients runs a plan by a path that is built for it, to Go's server.
+func (b *bed) clients(ctx context.Context, path string, p web.Plan) (r web.Result, err error) {
+	err = b.standing(ctx, path, func() error {
+		r, err = b.through(ctx, path, p)
+		return err
+	})
+	return r, err
+}
+
+// through runs a plan by a path that stands, to Go's server.
+func (b *bed) through(ctx context.Context, path string, p web.Plan) (r web.Result, err error) {
+	if b.server == nil {
+		if b.server, err = web.StartServer(b.wanHost(), netip.IPv4Unspecified()); err != nil {
+			return r, err
+		}
+	}
+	p.Target = netip.AddrPortFrom(firstServer, b.server.Address(p.TLS).Port())
+	return b.run(ctx, path, p)
+}
+
+func (b *bed) run(ctx context.Context, path string, p web.Plan) (web.Result, error) {
+	p.Source, p.Targets = source(path), servers
+	return web.Run(ctx, b.lanHost(), p)
+}
+
+// visit runs a plan by a path that is built for it, to a server that is given.
+func (b *bed) visit(ctx context.Context, path string, p web.Plan) (r web.Result, err error) {
+	err = b.standing(ctx, path, func() error {
+		r, err = b.run(ctx, path, p)
+		return err
+	})
+	return r, err
+}
+
+// standing builds a path for sockets, uses it and takes it down.
+func (b *bed) standing(ctx context.Context, path string, use func() error) (err error) {
+	stop, err := b.stage.StartPath(ctx, path, bench.PathOptions{Hook: b.o.Hook, GRO: !isWeir(path) || b.o.Hook == "tcx", States: b.o.Connections})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	return use()
+}
+
+// nginxRate starts nginx and learns which load bare routing carries; tests offer
+// half of it.
+func (b *bed) nginxRate(ctx context.Context) (rate float64, err error) {
+	if rate := b.half["nginx"]; rate > 0 {
+		return rate, nil
+	}
+	if b.nginx, err = web.StartNginx(ctx, b.wanHost(), netip.IPv4Unspecified(), b.stage.Folder(), objectSizes()); err != nil {
+		return 0, err
+	}
+	p := b.plan(false, 1, objectSizes()...)
+	p.Target = b.nginxAddress()
+	r, err := b.visit(ctx, bench.PathKernel, p)
+	if err != nil {
+		return 0, err
+	}
+	if why := r.Invalid(); why != "" {
+		return 0, fmt.Errorf("learn how much nginx can serve: %s", why)
+	}
+	b.half["nginx"] = float64(r.Connections) / r.Seconds / 2
+	return b.half["nginx"], nil
+}
+
+// nginxAddress is the first that clients know nginx by.
+func (b *bed) nginxAddress() netip.AddrPort {
+	return netip.AddrPortFrom(firstServer, b.nginx.Address().Port())
+}
+
+func isWeir(path string) bool { return path == bench.PathWeir || path == bench.PathWeirNAT }
+
+// source is the address of clients: of the LAN where it is translated.
+func source(path string) netip.Addr {
+	if path == bench.PathNftNAT || path == bench.PathWeirNAT {
+		return netip.MustParseAddr("192.168.1.10")
+	}
+	return routedClient
+}
+
+// invalid is a finding that does not count.
+func invalid(format string, args ...any) finding {
+	return finding{invalid: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,194 @@
+package rfc
+
+import (
+	"fmt"
+	"slices"
+
+	"weir/internal/bench/report"
+	"weir/internal/bench/web"
+	"weir/internal/quantity"
+	"weir/internal/stats"
+)
+
+// method is what standards have in common, those with frames some more.
+func method(o *Options, s *Standard) []string {
+	lines := []string{
+		fmt.Sprintf("All paths in turn, in random order, %s of each; the last path is measured once more as if it were another (control).",
+			quantity.Plural(o.Runs, "run")),
+		"Offloads are off, so that what crosses is what a wire would carry.",
+		"Clients, servers and firewall share the cores in tests with HTTP; the kernel's paths receive by GRO there.",
+	}
+	if s.Frames {
+		lines = append(lines,
+			"In tests with frames the firewall receives on a core of its own, in kernel threads; the generator sends from another, at its own pace, and whoever is too slow loses frames. The far end's counting runs on the firewall's core. The kernel's paths receive by GRO or by an XDP program that passes, whichever is faster.",
+			"The generator waits for the time of each burst: as many frames as fit 20 µs, 64 at most, one by one below 50,000 per second; a burst over 20 µs late is not made up for. Stamped frames go one by one up to a million per second.")
+	}
+	if o.Full {
+		return append(lines, "Durations are those of the RFC.")
+	}
+	return append(lines, fmt.Sprintf("Shortened: frames are offered for %v instead of 60 s, clients sustain their load for %v instead of 300 s; --full has the RFCs' durations.",
+		o.Trial, o.Sustain))
+}
+
+// describe fills the report.
+func (r *runner) describe(d *report.Document, s *Standard) {
+	c := stats.NewControl()
+	d.Method = append(method(r.o, s), s.Differs...)
+	for _, t := range r.done {
+		d.Sections = append(d.Sections, t.section())
+		d.Measurements = append(d.Measurements, t.measurements(s.Name)...)
+		d.Verdicts = append(d.Verdicts, t.verdicts()...)
+		d.Notes = append(d.Notes, t.notes()...)
+		t.control(&c)
+	}
+	if r.foreign > disturbance {
+		d.Notes = append(d.Notes, fmt.Sprintf("other programs took up to %.0f %% of a run's time from the cores of generator and firewall: "+
+			"what was lost then is counted as the path's loss", r.foreign*100))
+	}
+	if s.Name == "web" {
+		d.Notes = append(d.Notes, "the server is "+web.NginxVersion())
+	}
+	if c.Path == "" {
+		c.Refuse("no path was measured twice with a result")
+	}
+	d.Control = &c
+}
+
+func (t *tested) last() *outcome { return t.paths[len(t.paths)-1] }
+
+// section shows a variant of a test.
+func (t *tested) section() report.Section {
+	s := report.Section{Title: t.test.title(t.variant), Text: []string{t.test.About + " (" + t.test.Where + ")"}}
+	if chart, ok := t.bars(); ok {
+		s.Charts = append(s.Charts, chart)
+	}
+	if chart, ok := t.curves(); ok {
+		s.Charts = append(s.Charts, chart)
+	}
+	if chart, ok := t.distribution(); ok {
+		s.Charts = append(s.Charts, chart)
+	}
+	if table, ok := t.table(); ok {
+		s.Tables = append(s.Tables, table)
+	}
+	return s
+}
+
+// measured are the paths with at least one run that counts.
+func (t *tested) measured() (all []*outcome) {
+	for _, o := range t.paths {
+		if len(o.runs) > 0 {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+func (t *tested) bars() (report.Chart, bool) {
+	measured := t.measured()
+	if len(measured) == 0 {
+		return report.Chart{}, false
+	}
+	first := measured[0].runs[0].figures[0]
+	group := report.BarGroup{}
+	for _, o := range measured {
+		group.Bars = append(group.Bars, report.Bar{Name: o.path, Runs: o.sample(0), Ours: isWeir(o.path)})
+	}
+	return report.Chart{Title: t.test.title(t.variant) + ": " + first.name, Bars: &report.Bars{
+		Label: first.name, Unit: first.unit, Better: first.better, Groups: []report.BarGroup{group}}}, true
+}
+
+// curves show what was lost at which rate.
+func (t *tested) curves() (report.Chart, bool) {
+	curves := &report.Curves{X: report.Axis{Label: "offered", Unit: "% of what the generator can send"}, Y: report.Axis{Label: "lost", Unit: "%"}}
+	for _, o := range t.measured() {
+		at := map[float64]stats.Sample{}
+		var xs []float64
+		for _, f := range o.runs {
+			for _, p := range f.curve {
+				if at[p.x] == nil {
+					xs = append(xs, p.x)
+				}
+				at[p.x] = append(at[p.x], p.y)
+			}
+		}
+		slices.Sort(xs)
+		series := report.Series{Name: o.path, Ours: isWeir(o.path)}
+		for _, x := range xs {
+			series.Points = append(series.Points, report.Point{X: x, Runs: at[x]})
+		}
+		if len(xs) > 0 {
+			curves.Series = append(curves.Series, series)
+		}
+	}
+	return report.Chart{Title: t.test.title(t.variant) + ": what is lost", Curves: curves}, len(curves.Series) > 0
+}
+
+// points of a distribution's curve.
+const points = 200
+
+func (t *tested) distribution() (report.Chart, bool) {
+	cdf := &report.CDF{X: report.Axis{Label: "time", Unit: "ms", Log: true}}
+	for _, o := range t.measured() {
+		d := report.Distribution{Name: o.path, Ours: isWeir(o.path), Points: joined(o.runs).CDF(points)}
+		if spread := o.runs[len(o.runs)/2].spread; spread != nil {
+			cdf.X.Unit, d.Points = "µs", spread
+		}
+		d.Points = slices.DeleteFunc(d.Points, func(p stats.Point) bool { return p.Value <= 0 })
+		if len(d.Points) > 0 {
+			cdf.Series = append(cdf.Series, d)
+		}
+	}
+	if t.test.Name == "objects" {
+		cdf.Marks = []report.Mark{{At: 100, Name: "100 ms"}}
+	}
+	return report.Chart{Title: t.test.title(t.variant) + ": the whole curve", CDF: cdf}, len(cdf.Series) > 0
+}
+
+func (t *tested) table() (report.Table, bool) {
+	measured := t.measured()
+	if len(measured) == 0 {
+		return report.Table{}, false
+	}
+	table := report.Table{Columns: []report.Column{{Name: "path", Words: true}}}
+	for _, f := range measured[0].runs[0].figures {
+		table.Columns = append(table.Columns, report.Column{Name: f.name, Unit: f.unit})
+	}
+	table.Columns = append(table.Columns, report.Column{Name: "limit", Words: true})
+	for _, o := range t.paths {
+		if isWeir(o.path) {
+			table.Marked = append(table.Marked, len(table.Rows))
+		}
+		table.Rows = append(table.Rows, o.row(len(measured[0].runs[0].figures)))
+	}
+	return table, true
+}
+
+// row are a path's medians, with the least and the most.
+func (o *outcome) row(figures int) []string {
+	row := []string{o.path}
+	for i := range figures {
+		if len(o.runs) == 0 {
+			row = append(row, "–")
+			continue
+		}
+		s := o.sample(i)
+		row = append(row, fmt.Sprintf("%s (%s–%s)", quantity.Digits(s.Median(), 3), quantity.Digits(s.Min(), 3), quantity.Digits(s.Max(), 3)))
+	}
+	limit := o.limit()
+	if len(o.runs) == 0 {
+		limit = "invalid"
+	}
+	return append(row, limit)
+}
+
+// measurements are all figures of all paths.
+func (t *tested) measurements(standard string) (all []report.Measurement) {
+	for _, o := range t.measured() {
+		for i, f := range o.runs[0].figures {
+			all = append(all, report.Measurement{Name: t.test.key(standard, t.variant, o.path, f.name), Unit: f.unit, Better: f.better,
+				Runs: o.sample(i), Resolution: o.resolution(i), AtLeast: o.atLeast(i)})
+		}
+	}
+	return all
+}

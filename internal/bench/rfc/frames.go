@@ -1,0 +1,252 @@
+package rfc
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"weir/internal/bench"
+	"weir/internal/quantity"
+)
+
+const (
+	// lowest is the least rate that a search looks at, in frames per second.
+	lowest = 1000
+	// probeFrames are sent to learn how fast the generator is.
+	probeFrames = 200_000
+	// tolerance is the share of loss of the second throughput: what a machine
+	// loses now and then of itself does not decide it.
+	tolerance = 0.001
+	mega      = 1e6
+)
+
+func (b *bed) udp(frame int) bench.Case {
+	return bench.Case{Frame: frame, Flows: b.o.Flows, Family: 4, Protocol: bench.UDP}
+}
+
+// stamped is the same with room for a stamp.
+func (b *bed) stamped(frame int) bench.Case {
+	c := b.udp(frame)
+	c.Frame = bench.StampedSize(frame, c)
+	return c
+}
+
+func frameSizes(o *Options) []int { return o.Frames }
+
+// line is the highest rate that the generator can send such frames at.
+func (b *bed) line(ctx context.Context, r *bench.Route, frame int, stamps bool) (float64, error) {
+	key := lineKey{frame, stamps}
+	if rate := b.lines[key]; rate > 0 {
+		return rate, nil
+	}
+	const more = 100e6 // than it can
+	o, err := r.Send(ctx, bench.Load{Rate: more, Frames: probeFrames, Stamps: stamps})
+	if err != nil {
+		return 0, err
+	}
+	if o.Offered < lowest {
+		return 0, fmt.Errorf("the generator sent %v frames per second, which is too few to measure with", o.Offered)
+	}
+	b.lines[key] = o.Offered
+	return o.Offered, nil
+}
+
+// keptUp is the share of a rate that the generator has to have sent at.
+const keptUp = 0.97
+
+// offer sends frames for as long as a trial takes, or for a share of it.
+func (b *bed) offer(ctx context.Context, r *bench.Route, l bench.Load, share float64) (bench.Outcome, error) {
+	l.Frames = uint32(min(max(l.Rate*b.o.Trial.Seconds()*share, 100), math.MaxUint32))
+	return r.Send(ctx, l)
+}
+
+// throughput searches the highest rate with no more loss than is allowed.
+func (b *bed) throughput(ctx context.Context, r *bench.Route, frame int, loss float64, l bench.Load, f *finding) (Found, error) {
+	line, err := b.line(ctx, r, frame, l.Stamps)
+	if err != nil {
+		return Found{}, err
+	}
+	goal := Goal{Loss: loss, Precision: b.o.Precision, Tries: b.o.Tries}
+	offered := map[float64]float64{}
+	found, err := Search(lowest, line, goal, func(rate float64) (float64, error) {
+		l.Rate = rate
+		o, err := b.offer(ctx, r, l, 1)
+		f.foreign = max(f.foreign, o.Foreign)
+		f.illegal += o.Illegal
+		offered[rate] = o.Offered
+		return o.Loss(), err
+	})
+	// A generator that fell behind has not shown what the rate would have done.
+	if sent := offered[found.Rate]; sent > 0 && sent < keptUp*found.Rate {
+		found.Rate, found.Step, found.Bound = sent, 0, true
+	}
+	return found, err
+}
+
+// limit names the generator where it was the limit.
+func (f *Found) limit() string {
+	if f.Bound {
+		return limitGenerator
+	}
+	return ""
+}
+
+// nothing says how the search ended that found no rate.
+func (f *Found) nothing(what string) string {
+	return fmt.Sprintf("%s at every rate down to 1,000 per second: the search ended after %s", what, quantity.Plural(f.Trials, "trial"))
+}
+
+func measureThroughput(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
+	err = b.with(ctx, path, b.udp(frame), func(r *bench.Route) error {
+		none, err := b.throughput(ctx, r, frame, 0, bench.Load{}, &f)
+		if err != nil {
+			return err
+		}
+		some, err := b.throughput(ctx, r, frame, tolerance, bench.Load{}, &f)
+		if err != nil {
+			return err
+		}
+		f.figures = []figure{
+			none.figure("throughput", "Mpps", 1/mega),
+			some.figure("with 0.1 % loss", "Mpps", 1/mega),
+			none.figure("bit rate", "Gbit/s", float64(frame)*8/1e9),
+		}
+		f.limit = none.limit()
+		if none.Rate == 0 {
+			f.figures, f.invalid = nil, none.nothing("frames were lost")
+		}
+		return nil
+	})
+	return f, err
+}
+
+func measureLatency(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
+	c := b.stamped(frame)
+	err = b.with(ctx, path, c, func(r *bench.Route) error {
+		found, err := b.throughput(ctx, r, c.Frame, tolerance, bench.Load{Stamps: true}, &f)
+		if err != nil || found.Rate == 0 {
+			f.invalid = found.nothing("over 0.1 % of frames were lost")
+			return err
+		}
+		f.limit = found.limit()
+		full, err := b.offer(ctx, r, bench.Load{Rate: found.Rate, Stamps: true}, 2)
+		if err != nil {
+			return err
+		}
+		half, err := b.offer(ctx, r, bench.Load{Rate: max(found.Rate/2, lowest), Stamps: true}, 2)
+		if err != nil {
+			return err
+		}
+		if full.Arrived == 0 || half.Arrived == 0 {
+			f.invalid = "no frame arrived"
+			return nil
+		}
+		f.figures = latencyFigures(&half.Latency, &full.Latency)
+		for _, p := range half.Latency.CDF() {
+			p.Value /= 1000
+			f.spread = append(f.spread, p)
+		}
+		return nil
+	})
+	return f, err
+}
+
+// latencyFigures are in µs.
+func latencyFigures(half, full *bench.Latency) []figure {
+	return []figure{
+		less("median at half throughput", "µs", half.Quantile(0.5)/1000),
+		less("p99 at half throughput", "µs", half.Quantile(0.99)/1000),
+		less("p99.9 at half throughput", "µs", half.Quantile(0.999)/1000),
+		less("mean at throughput", "µs", full.Mean/1000),
+		less("p99 at throughput", "µs", full.Quantile(0.99)/1000),
+	}
+}
+
+// measureLoss offers 100 %, 90 % and so on of what the generator can send, until
+// nothing was lost twice in a row.
+func measureLoss(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
+	err = b.with(ctx, path, b.udp(frame), func(r *bench.Route) error {
+		line, err := b.line(ctx, r, frame, false)
+		if err != nil {
+			return err
+		}
+		for percent, clean := 100, 0; percent > 0 && clean < 2; percent -= 10 {
+			rate := max(line*float64(percent)/100, lowest)
+			o, err := b.offer(ctx, r, bench.Load{Rate: rate}, 1)
+			if err != nil {
+				return err
+			}
+			f.foreign = max(f.foreign, o.Foreign)
+			f.curve = append(f.curve, xy{float64(percent), o.Loss() * 100})
+			if clean++; o.Arrived < o.Sent {
+				clean = 0
+			}
+			if percent == 100 {
+				f.figures = []figure{less("loss at the highest rate", "%", o.Loss()*100)}
+			}
+		}
+		return nil
+	})
+	return f, err
+}
+
+// measureBackToBack searches the longest burst, as fast as frames can be sent,
+// of which none is lost.
+func measureBackToBack(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
+	err = b.with(ctx, path, b.udp(frame), func(r *bench.Route) error {
+		line, err := b.line(ctx, r, frame, false)
+		if err != nil {
+			return err
+		}
+		longest := max(line*b.o.Trial.Seconds(), 2)
+		found, err := Search(1, longest, Goal{Precision: 0.05, Tries: b.o.Tries}, func(burst float64) (float64, error) {
+			o, err := r.Send(ctx, bench.Load{Frames: uint32(burst)})
+			f.foreign = max(f.foreign, o.Foreign)
+			return o.Loss(), err
+		})
+		f.limit = found.limit()
+		f.figures = []figure{
+			found.figure("longest burst", "frames", 1),
+			found.figure("time of it", "ms", 1000/line),
+		}
+		f.figures[0].value = math.Floor(found.Rate)
+		if found.Rate == 0 {
+			f.figures, f.invalid = nil, fmt.Sprintf("not even single frames came through in %s", quantity.Plural(found.Trials, "trial"))
+		}
+		return err
+	})
+	return f, err
+}
+
+// searchSeconds is about what a search takes.
+func searchSeconds(o *Options) float64 {
+	return 1.5 + math.Log2(1/o.Precision)*(o.Trial.Seconds()+0.1)*float64(1+o.Tries)/2
+}
+
+func rfc2544() Standard {
+	twice := func(o *Options) float64 { return 2 * searchSeconds(o) }
+	return Standard{
+		Name: "rfc2544", Frames: true, Title: "RFC 2544: frames through a router",
+		About: "how many frames per second are forwarded without loss, how long they take, what is lost beyond, and how long a burst may be",
+		Tests: []Test{
+			{Name: "throughput", Title: "Throughput", Where: "RFC 2544, section 26.1", unit: "bytes", variants: frameSizes,
+				About:   "The highest rate at which no frame is lost, by search.",
+				seconds: twice, measure: measureThroughput},
+			{Name: "latency", Title: "Latency", Where: "RFC 2544, section 26.2", unit: "bytes", variants: frameSizes,
+				About:   "Every frame carries the time at which it was sent; at the throughput of 0.1 % loss, and at half of it.",
+				seconds: searchSeconds, measure: measureLatency},
+			{Name: "loss", Title: "Frame loss rate", Where: "RFC 2544, section 26.3", unit: "bytes", variants: frameSizes,
+				About:   "The share of frames that are lost at 100 %, 90 % and so on of what the generator can send, until nothing is lost twice in a row.",
+				seconds: func(o *Options) float64 { return 1.5 + 6*(o.Trial.Seconds()+0.1) }, measure: measureLoss},
+			{Name: "back-to-back", Title: "Back-to-back frames", Where: "RFC 2544, section 26.4, and RFC 9004", unit: "bytes", variants: frameSizes,
+				About:   "The longest burst, as fast as the generator can send, of which no frame is lost.",
+				seconds: searchSeconds, measure: measureBackToBack},
+		},
+		Differs: []string{
+			"Frames go one way, from the LAN to the internet, to 4,096 hosts from 64; RFC 2544 also asks for both ways at once.",
+			"There is no wire with a speed: the highest rate is what the generator can send, and who reaches it is limited by the generator.",
+			"A rate that loses frames is tried again, up to three times in all (once with --full), since what other programs take from the machine is lost too; a second throughput allows 0.1 %.",
+			"Every frame carries a stamp, not one; latency is that of the wire's two ends, stored and forwarded; system recovery and reset are not tested.",
+		},
+	}
+}

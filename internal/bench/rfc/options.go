@@ -1,0 +1,129 @@
+package rfc
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/bench"
+)
+
+// Paths are those that the tests compare.
+var Paths = []string{bench.PathKernel, bench.PathNft, bench.PathNftNAT, bench.PathWeir, bench.PathWeirNAT}
+
+// Options say what to test, and for how long.
+type Options struct {
+	Standard string   // name of a [Standard]
+	Tests    []string // none: all of the standard
+	Paths    []string
+	Hook     string // of weir: xdp or tcx
+	Runs     int    // of each path in each test
+	Frames   []int  // bytes, with the frame's checksum, of tests that count frames
+	Flows    int    // connections that frames take turns among
+	// Connections is how many are opened by tests of connections.
+	Connections int
+	Clients     int           // that fetch objects at once
+	Trial       time.Duration // how long frames are offered for
+	Sustain     time.Duration // how long clients sustain their load
+	Ramp        time.Duration // how long they take to begin, and to end
+	Precision   float64       // of searches, as a share of the rate
+	Tries       int           // that a rate has in a search
+	// Full are the durations that the RFCs ask for.
+	Full bool
+
+	Command  string    // that repeats it, for the report
+	Program  string    // the weir to measure; "": the one that runs
+	Version  string    // of weir, for the report
+	Progress io.Writer // hears what is going on; nil: nobody
+
+	name string // of namespaces and folder; "": the default
+}
+
+// Defaults are short: they show what the RFCs' own durations would, less
+// exactly.
+func Defaults(standard string) Options {
+	return Options{
+		Standard: standard, Paths: slices.Clone(Paths), Hook: "xdp", Runs: 5, Frames: []int{64, 1518}, Flows: 1000,
+		Connections: 16_384, Clients: 32, Trial: 200 * time.Millisecond, Sustain: time.Second, Ramp: 200 * time.Millisecond,
+		Precision: 0.02, Tries: 3,
+	}
+}
+
+// Lengthen sets the durations and sizes of the RFCs: trials of 60 s (RFC 2544,
+// section 24), 300 s of sustained load with 180 s before and after (RFC 9411,
+// section 4.3.4), all frame sizes of Ethernet, 1,000,000 connections.
+func (o *Options) Lengthen() {
+	o.Full = true
+	o.Frames = []int{64, 128, 256, 512, 1024, 1280, 1518}
+	o.Trial, o.Sustain, o.Ramp = 60*time.Second, 300*time.Second, 180*time.Second
+	o.Connections, o.Precision, o.Tries = 1_000_000, 0.01, 1
+}
+
+// Bounds of options.
+const (
+	maxConnections = 4_000_000
+	maxClients     = 1000
+)
+
+// Check tells the first thing that is wrong with the options.
+func (o *Options) Check() error {
+	s, err := Named(o.Standard)
+	if err != nil {
+		return err
+	}
+	for _, name := range o.Tests {
+		if !slices.Contains(s.TestNames(), name) {
+			return fmt.Errorf("--test %s: want %s", name, strings.Join(s.TestNames(), ", "))
+		}
+	}
+	if len(o.Paths) == 0 {
+		return fmt.Errorf("--paths: nothing given, want %s", strings.Join(Paths, ", "))
+	}
+	for _, path := range o.Paths {
+		if !slices.Contains(Paths, path) {
+			return fmt.Errorf("--paths %s: want %s", path, strings.Join(Paths, ", "))
+		}
+	}
+	return o.checkNumbers()
+}
+
+func (o *Options) checkNumbers() error {
+	for _, n := range o.Frames {
+		if n < 64 || n > 1518 {
+			return fmt.Errorf("--frame %d: want 64 to 1518", n)
+		}
+	}
+	for _, b := range []struct {
+		option             string
+		value, least, most int
+	}{
+		{"--frame", len(o.Frames), 1, 100}, {"--runs", o.Runs, 1, 1000}, {"--flows", o.Flows, 1, 1_000_000},
+		{"--connections", o.Connections, 100, maxConnections}, {"--clients", o.Clients, 1, maxClients},
+	} {
+		if b.value < b.least || b.value > b.most {
+			return fmt.Errorf("%s %d: want %d to %d", b.option, b.value, b.least, b.most)
+		}
+	}
+	if o.Hook != "xdp" && o.Hook != "tcx" {
+		return fmt.Errorf("--hook %s: want xdp or tcx", o.Hook)
+	}
+	if o.Trial < 20*time.Millisecond || o.Trial > 2*time.Minute || o.Sustain < 50*time.Millisecond || o.Sustain > time.Hour {
+		return fmt.Errorf("--seconds: want 0.05 to 120 for frames, 0.05 to 3600 for clients")
+	}
+	return nil
+}
+
+// Estimate is about how long the tests take.
+func (o *Options) Estimate() time.Duration {
+	s, err := Named(o.Standard)
+	if err != nil {
+		return 0
+	}
+	total := 2.0
+	for _, t := range s.chosen(o) {
+		total += t.seconds(o) * float64(len(t.variantsOf(o))*(len(o.Paths)+1)*o.Runs)
+	}
+	return time.Duration(total * float64(time.Second))
+}

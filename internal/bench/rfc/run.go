@@ -1,0 +1,200 @@
+package rfc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"weir/internal/bench/progress"
+	"weir/internal/bench/report"
+	"weir/internal/machine"
+	"weir/internal/stats"
+)
+
+// disturbance is the share of time that other programs may take from the cores
+// of generator and firewall without being named.
+const disturbance = 0.02
+
+// outcome is what the runs of one path gave in one variant of a test.
+type outcome struct {
+	path string
+	runs []finding // those that count
+	// invalid are reasons of runs that do not.
+	invalid []string
+}
+
+// tested is one variant of a test with what all paths gave.
+type tested struct {
+	test    *Test
+	variant int
+	paths   []*outcome
+	again   *outcome // the last path once more
+}
+
+// Run tests all paths by a standard and makes the report. It ends with an error
+// at the first thing that cannot be set up, or that does to frames what it
+// should not; what it built is removed in any case.
+func Run(ctx context.Context, o Options) (d *report.Document, err error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	s, err := Named(o.Standard)
+	if err != nil {
+		return nil, err
+	}
+	m, err := machine.Describe()
+	if err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	b, err := openBed(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	r := &runner{bed: b, o: &o, random: rand.New(rand.NewPCG(uint64(started.UnixNano()), 0))}
+	tests := s.chosen(&o)
+	steps := 0
+	for _, t := range tests {
+		steps += len(t.variantsOf(&o)) * (len(o.Paths) + 1) * o.Runs
+	}
+	r.progress = progress.New(o.Progress, steps, o.Estimate())
+	defer r.progress.End()
+	for i := range tests {
+		if err := r.test(ctx, &tests[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", tests[i].Name, err)
+		}
+	}
+	d = &report.Document{Kind: s.Name, Title: s.Title, Command: o.Command, Version: o.Version, Machine: m,
+		Started: started.UTC().Truncate(time.Second), Sketch: !o.Full, Skipped: r.skipped}
+	r.describe(d, &s)
+	return d, nil
+}
+
+type runner struct {
+	bed      *bed
+	o        *Options
+	random   *rand.Rand
+	progress *progress.Progress
+	done     []*tested
+	skipped  []report.Skip
+	foreign  float64
+}
+
+// test measures one test in all of its variants.
+func (r *runner) test(ctx context.Context, t *Test) error {
+	if t.missing != nil {
+		if why := t.missing(); why != "" {
+			r.skip(t.Name, why)
+			return nil
+		}
+	}
+	paths := r.fit(t)
+	if len(paths) == 0 {
+		return nil
+	}
+	for _, variant := range t.variantsOf(r.o) {
+		if err := r.variant(ctx, t, variant, paths); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fit are the paths that can be tested.
+func (r *runner) fit(t *Test) (paths []string) {
+	for _, path := range r.o.Paths {
+		why := r.bed.stage.Missing(path)
+		if why == "" && t.unfit != nil {
+			why = t.unfit(path)
+		}
+		if why != "" {
+			r.skip(t.Name+" of "+path, why)
+			continue
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+func (r *runner) skip(what, why string) {
+	r.skipped = append(r.skipped, report.Skip{What: what, Reason: why})
+	r.progress.Say("skipped: %s: %s", what, why)
+}
+
+func (r *runner) variant(ctx context.Context, t *Test, variant int, paths []string) error {
+	done := &tested{test: t, variant: variant}
+	for _, path := range paths {
+		done.paths = append(done.paths, &outcome{path: path})
+	}
+	done.again = &outcome{path: paths[len(paths)-1]}
+	entries := append(append([]*outcome{}, done.paths...), done.again)
+	for _, e := range stats.Interleave(r.random, r.o.Runs, entries) {
+		r.progress.Step("%s, %s", t.title(variant), e.path)
+		f, err := t.measure(ctx, r.bed, e.path, variant)
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.path, err)
+		}
+		r.foreign = max(r.foreign, f.foreign)
+		if f.invalid == "" && !f.whole() {
+			f.invalid = "too little was seen to say anything"
+		}
+		if f.invalid != "" {
+			e.invalid = append(e.invalid, f.invalid)
+		} else {
+			e.runs = append(e.runs, f)
+		}
+		r.progress.Done(1)
+	}
+	r.done = append(r.done, done)
+	return nil
+}
+
+// whole reports whether every figure is a number.
+func (f *finding) whole() bool {
+	for _, v := range f.figures {
+		if math.IsNaN(v.value) || math.IsInf(v.value, 0) {
+			return false
+		}
+	}
+	return len(f.figures) > 0
+}
+
+// sample are the values of a figure in all runs.
+func (o *outcome) sample(figure int) (s stats.Sample) {
+	for _, f := range o.runs {
+		s = append(s, f.figures[figure].value)
+	}
+	return s
+}
+
+// resolution is the largest step in which a figure was found.
+func (o *outcome) resolution(figure int) (step float64) {
+	for _, f := range o.runs {
+		step = max(step, f.figures[figure].step)
+	}
+	return step
+}
+
+// atLeast reports whether a figure was somebody else's limit in any run.
+func (o *outcome) atLeast(figure int) bool {
+	return slices.ContainsFunc(o.runs, func(f finding) bool { return f.figures[figure].bound })
+}
+
+// limit is who was the limit in most runs; "": the path.
+func (o *outcome) limit() string {
+	limited, who := 0, ""
+	for _, f := range o.runs {
+		if f.limit != "" {
+			limited, who = limited+1, f.limit
+		}
+	}
+	if 2*limited <= len(o.runs) {
+		return ""
+	}
+	return who
+}

@@ -1,0 +1,136 @@
+package rfc
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+var strict = Goal{Precision: 0.01, Tries: 1}
+
+// device carries a rate and loses what is more, and some of it in any case.
+func device(limit, always float64) Trial {
+	return func(rate float64) (float64, error) {
+		return max(always, 1-limit/rate), nil
+	}
+}
+
+// TestSearchMonotone finds the limit of devices that have one.
+func TestSearchMonotone(t *testing.T) {
+	for _, limit := range []float64{1_000, 1_234, 50_000, 777_777, 3_000_000, 9_999_999} {
+		f, err := Search(1_000, 10_000_000, strict, device(limit, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Rate > limit || f.Rate < limit*0.989 || f.Bound {
+			t.Errorf("limit %v: found %+v", limit, f)
+		}
+		if f.Step <= 0 || f.Rate+f.Step < limit || f.Step > 0.0101*(f.Rate+f.Step) {
+			t.Errorf("limit %v: found %v, and that %v more is too much", limit, f.Rate, f.Step)
+		}
+		if f.Trials > 8 {
+			t.Errorf("limit %v: %d trials", limit, f.Trials)
+		}
+	}
+}
+
+// TestSearchEnds knows devices that are faster or slower than what is offered.
+func TestSearchEnds(t *testing.T) {
+	f, err := Search(1_000, 10_000, strict, device(20_000, 0))
+	if err != nil || !f.Bound || f.Rate != 10_000 || f.Trials != 1 {
+		t.Errorf("a fast device: %+v, %v", f, err)
+	}
+	f, err = Search(1_000, 10_000, strict, device(500, 0))
+	if err != nil || f.Bound || f.Rate != 0 {
+		t.Errorf("a slow device: %+v, %v", f, err)
+	}
+	for _, span := range [][2]float64{{0, 10}, {10, 5}, {math.NaN(), 10}} {
+		if _, err := Search(span[0], span[1], strict, device(1, 0)); err == nil {
+			t.Errorf("a search from %v to %v was not refused", span[0], span[1])
+		}
+	}
+	broken := errors.New("broken")
+	if _, err := Search(1, 10, strict, func(float64) (float64, error) { return 0, broken }); !errors.Is(err, broken) {
+		t.Errorf("a trial's error became %v", err)
+	}
+}
+
+// TestSearchSteady never finds a rate for a device that always loses a little,
+// unless that much may be lost.
+func TestSearchSteady(t *testing.T) {
+	lossy := device(500_000, 0.0005)
+	f, err := Search(1_000, 10_000_000, strict, lossy)
+	if err != nil || f.Rate != 0 {
+		t.Errorf("no loss allowed: %+v, %v", f, err)
+	}
+	f, err = Search(1_000, 10_000_000, Goal{Loss: 0.001, Precision: 0.01, Tries: 1}, lossy)
+	if err != nil || f.Rate < 490_000 || f.Rate > 500_600 {
+		t.Errorf("0.1 %% allowed: %+v, %v", f, err)
+	}
+}
+
+// TestSearchNoisy: where one trial in five loses frames for reasons of its own,
+// trying again finds the limit and trying once falls short.
+func TestSearchNoisy(t *testing.T) {
+	const limit, runs = 2_000_000, 200
+	short := map[int]int{}
+	for _, tries := range []int{1, 4} {
+		random := rand.New(rand.NewPCG(1, uint64(tries)))
+		noisy := func(rate float64) (float64, error) {
+			loss, err := device(limit, 0)(rate)
+			if random.Float64() < 0.2 {
+				loss = max(loss, 0.002)
+			}
+			return loss, err
+		}
+		for range runs {
+			f, err := Search(1_000, 10_000_000, Goal{Precision: 0.01, Tries: tries}, noisy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Rate > limit {
+				t.Fatalf("found %v, above the limit", f.Rate)
+			}
+			if f.Rate < 0.95*limit {
+				short[tries]++
+			}
+		}
+	}
+	if short[1] < runs/20 || short[4] > runs/50 {
+		t.Errorf("of %d searches fell short: %d that tried once, %d that tried four times", runs, short[1], short[4])
+	}
+}
+
+// TestSearchBounded: no device, whatever it loses, keeps a search busy for long.
+func TestSearchBounded(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	const tries, precision = 3, 0.01
+	rates := 2 * math.Log2(10_000/precision)
+	for name, trial := range map[string]Trial{
+		"2 % at every rate":      func(float64) (float64, error) { return 0.02, nil },
+		"all at every rate":      func(float64) (float64, error) { return 1, nil },
+		"one frame of millions":  func(float64) (float64, error) { return 1e-7, nil },
+		"at random":              func(float64) (float64, error) { return max(0, random.Float64()-0.7), nil },
+		"a little at every rate": device(1_000, 0.001),
+		"2 %, but slowly none": func(rate float64) (float64, error) {
+			if rate < 1_300 {
+				return 0, nil
+			}
+			return 0.02, nil
+		},
+	} {
+		for range 200 {
+			f, err := Search(1_000, 10_000_000, Goal{Precision: precision, Tries: tries}, trial)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Trials > tries*int(rates) {
+				t.Fatalf("%s: %d trials", name, f.Trials)
+			}
+			if steady := name == "2 % at every rate" || name == "all at every rate"; steady && (f.Rate != 0 || f.Trials > 3*tries) {
+				t.Fatalf("%s: found %+v, want that there is none after 9 trials", name, f)
+			}
+		}
+	}
+}

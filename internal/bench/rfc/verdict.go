@@ -1,0 +1,169 @@
+package rfc
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"weir/internal/bench"
+	"weir/internal/bench/report"
+	"weir/internal/quantity"
+	"weir/internal/stats"
+)
+
+// margin is the share up to which two paths count as equal: what the control
+// allows the same path to differ from itself by.
+const margin = 0.05
+
+// control adds the last path and itself, measured as if it were another.
+func (t *tested) control(c *stats.Control) {
+	own := t.last()
+	name := own.path + ", " + t.test.title(t.variant)
+	switch {
+	case len(own.runs) == 0 && len(t.again.runs) == 0: // nothing is concluded from it
+	case len(own.runs) == 0 || len(t.again.runs) == 0:
+		c.Refuse(name + " was measured twice, and once no run counts")
+	default:
+		c.Add(name, own.kept(), t.again.kept())
+	}
+}
+
+// kept is the first figure; of a loss it is the rest. A loss of nothing and one
+// of a millionth are infinitely far apart, though both paths did the same.
+func (o *outcome) kept() stats.Sample {
+	s := o.sample(0)
+	if f := o.runs[0].figures[0]; f.unit != "%" || f.better == report.Higher {
+		return s
+	}
+	for i, lost := range s {
+		s[i] = 100 - lost
+	}
+	return s
+}
+
+func (t *tested) notes() (notes []string) {
+	for _, o := range t.paths {
+		if n := len(o.invalid); n > 0 {
+			notes = append(notes, fmt.Sprintf("%s, %s: %s invalid: %s", t.test.title(t.variant), o.path, quantity.Plural(n, "run"), o.invalid[0]))
+		}
+		if o.limit() != "" && len(o.runs) > 0 {
+			notes = append(notes, fmt.Sprintf("%s, %s: limited by the %s: the path may do more", t.test.title(t.variant), o.path, o.limit()))
+		}
+	}
+	return append(notes, t.endpoints()...)
+}
+
+// endpoints says which paths are equal to bare routing where clients and servers
+// share the machine: these are the limit then. That a difference is not proven
+// does not make them so.
+func (t *tested) endpoints() (notes []string) {
+	bare := t.find(bench.PathKernel)
+	if bare == nil || len(bare.runs) == 0 || len(bare.runs[0].times) == 0 {
+		return nil
+	}
+	var equal, undecided []string
+	for _, o := range t.measured() {
+		if o == bare {
+			continue
+		}
+		switch c := stats.Compare(bare.sample(0), o.sample(0)); c.Judge(margin) {
+		case stats.Equal:
+			equal = append(equal, o.path)
+		case stats.Undecided:
+			undecided = append(undecided, o.path+" ("+seen(c)+")")
+		}
+	}
+	if len(equal) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: limited by clients and servers: %s equal to bare routing within %.0f %%",
+			t.test.title(t.variant), strings.Join(equal, ", "), margin*100))
+	}
+	if len(undecided) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: undecided whether clients and servers are the limit of %s",
+			t.test.title(t.variant), strings.Join(undecided, ", ")))
+	}
+	return notes
+}
+
+// seen says what a comparison could have shown.
+func seen(c stats.Comparison) string {
+	if c.Test == stats.TooFew {
+		return stats.TooFew
+	}
+	return fmt.Sprintf("this run would have seen a difference of %s %%", quantity.Digits(c.Detectable*100, 2))
+}
+
+func (t *tested) find(path string) *outcome {
+	for _, o := range t.paths {
+		if o.path == path {
+			return o
+		}
+	}
+	return nil
+}
+
+// verdicts compare weir with nftables, each with what does the same.
+func (t *tested) verdicts() (all []string) {
+	for _, pair := range [][2]string{{bench.PathNft, bench.PathWeir}, {bench.PathNftNAT, bench.PathWeirNAT}} {
+		theirs, ours := t.find(pair[0]), t.find(pair[1])
+		if theirs == nil || ours == nil || len(theirs.runs) == 0 || len(ours.runs) == 0 {
+			continue
+		}
+		all = append(all, t.verdict(theirs, ours))
+	}
+	return all
+}
+
+func (t *tested) verdict(theirs, ours *outcome) string {
+	f, name := ours.runs[0].figures[0], t.test.title(t.variant)
+	a, b := theirs.sample(0), ours.sample(0)
+	values := fmt.Sprintf("%s %s against %s %s", quantity.Digits(b.Median(), 3), f.unit, quantity.Digits(a.Median(), 3), f.unit)
+	what := fmt.Sprintf("%s, %s: %s has %s of %s", name, f.name, ours.path, values, theirs.path)
+	c := stats.CompareResolved(a, b, max(theirs.resolution(0), ours.resolution(0)))
+	proven := c.Proven
+	if t.test.Name == "objects" && timed(theirs) && timed(ours) {
+		c = stats.Compare(medians(theirs), medians(ours))
+		whole := stats.MannWhitney(joined(theirs.runs), joined(ours.runs))
+		rounds := stats.MannWhitney(medians(theirs), medians(ours))
+		what += fmt.Sprintf("; an object took longer than one of %s with a probability of %.0f %% (Mann-Whitney: p = %.2g by objects, %.2g by runs)",
+			theirs.path, whole.Larger*100, whole.P, rounds.P)
+		proven = whole.Proven && rounds.Proven // objects of one run are not independent of each other
+	}
+	if ours.limit() != "" && theirs.limit() != "" {
+		return what + fmt.Sprintf("; neither was the limit, but the %s", ours.limit())
+	}
+	what += conclude(c, proven)
+	for _, o := range []*outcome{theirs, ours} {
+		if o.limit() != "" {
+			what += fmt.Sprintf("; of %s at least, as the %s was the limit", o.path, o.limit())
+		}
+	}
+	return what
+}
+
+// conclude says of a difference whether it is proven, or that there is none.
+func conclude(c stats.Comparison, proven bool) string {
+	within := quantity.Digits(math.Ceil(c.Bound()*1000)/10, 2)
+	verdict := c.Judge(margin)
+	switch {
+	case verdict == stats.Equal && proven:
+		return fmt.Sprintf("; that they differ is proven, and by no more than %s %%", within)
+	case proven:
+		return ""
+	case verdict == stats.Equal:
+		return fmt.Sprintf("; equal within %s %%", within)
+	}
+	return fmt.Sprintf("; undecided: %s", seen(c))
+}
+
+// timed reports whether every run has durations.
+func timed(o *outcome) bool {
+	return !slices.ContainsFunc(o.runs, func(f finding) bool { return len(f.times) == 0 })
+}
+
+func medians(o *outcome) (s stats.Sample) {
+	for _, f := range o.runs {
+		s = append(s, f.times.Median())
+	}
+	return s
+}

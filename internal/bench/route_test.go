@@ -1,0 +1,96 @@
+package bench
+
+import (
+	"testing"
+
+	"weir/internal/testenv"
+)
+
+// openRoute builds a stage with one path.
+func openRoute(t *testing.T, path string, c Case) *Route {
+	t.Helper()
+	testenv.NeedRoot(t)
+	stage, err := OpenStage(t.Context(), StageOptions{Name: "weir-test-route", Offloads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stage.Close(); err != nil {
+			t.Error(err)
+		}
+		nothingLeft(t, "weir-test-route")
+	})
+	if len(stage.Cores()) < 2 {
+		testenv.Skip(t, "one core: the firewall has none of its own")
+	}
+	route, err := stage.StartRoute(t.Context(), path, RouteOptions{Hook: "xdp", Case: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := route.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return route
+}
+
+// TestRoutePace sends at a rate and finds what was sent, when, and how long it
+// was under way.
+func TestRoutePace(t *testing.T) {
+	c := Case{Frame: 128, Flows: 100, Family: 4, Protocol: UDP}
+	route := openRoute(t, PathKernel, c)
+	if err := route.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const rate, frames = 50_000, 10_000
+	o, err := route.Send(t.Context(), Load{Rate: rate, Frames: frames, Stamps: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("offered %.0f, late %.3f, foreign %.3f, lost %.3f, p99 %.0f ns", o.Offered, o.Late, o.Foreign, o.Loss(), o.Latency.Quantile(0.99))
+	if o.Sent != frames || o.Loss() > 0.5 || o.Arrived > frames {
+		t.Errorf("%d of %d arrived", o.Arrived, o.Sent)
+	}
+	// Where others take the core it sends less, and says so; never more.
+	if o.Offered > 1.05*rate || o.Offered <= 0 || o.Offered < 0.8*rate && o.Foreign < 0.05 && o.Late == 0 {
+		t.Errorf("offered %v frames per second instead of %v", o.Offered, rate)
+	}
+	if o.Latency.Least < 500 || o.Latency.Quantile(0.5) > 1e9 || o.Latency.Mean < o.Latency.Least {
+		t.Errorf("frames were under way for %v to %v ns", o.Latency.Least, o.Latency.Most)
+	}
+	if o, err = route.Send(t.Context(), Load{Frames: frames}); err != nil || o.Arrived == 0 {
+		t.Errorf("unpaced: %+v, %v", o, err)
+	}
+	if _, err := route.Send(t.Context(), Load{Rate: 1, Frames: frames}); err == nil {
+		t.Error("one frame per second was not refused")
+	}
+}
+
+// TestRouteIllegal mixes frames that the rules forbid with others.
+func TestRouteIllegal(t *testing.T) {
+	testenv.NeedProgram(t, "nft")
+	route := openRoute(t, PathNft, Case{Frame: 128, Flows: 100, Family: 4, Protocol: UDP})
+	if err := route.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o, err := route.Send(t.Context(), Load{Rate: 20_000, Frames: 4000, Stamps: true, IllegalEvery: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Sent != 3000 || o.Arrived < 1500 || o.Illegal != 0 {
+		t.Errorf("of %d legal frames %d arrived, and %d illegal ones", o.Sent, o.Arrived, o.Illegal)
+	}
+}
+
+// TestRouteIllegalUnfiltered shows that illegal frames would be seen.
+func TestRouteIllegalUnfiltered(t *testing.T) {
+	route := openRoute(t, PathKernel, Case{Frame: 128, Flows: 100, Family: 4, Protocol: UDP})
+	o, err := route.Send(t.Context(), Load{Rate: 20_000, Frames: 4000, Stamps: true, IllegalEvery: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Illegal < 500 || o.Illegal > 1000 {
+		t.Errorf("%d of 1,000 illegal frames arrived by bare routing", o.Illegal)
+	}
+}

@@ -1,0 +1,132 @@
+package sample
+
+import (
+	"context"
+	"math"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const stat = `cpu  300 0 200 1000 0 0 50 0 0 0
+cpu0 100 10 90 500 20 5 25 3 0 0
+cpu3 200 0 110 500 0 0 25 0 0 0
+intr 1 2 3
+`
+
+func TestCores(t *testing.T) {
+	got, err := parseCores(stat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[int]coreTicks{
+		0: {total: 753, idle: 520, softirq: 25, user: 110, steal: 3},
+		3: {total: 835, idle: 500, softirq: 25, user: 200},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(coreTicks{})); diff != "" {
+		t.Error(diff)
+	}
+	for _, text := range []string{"", "cpu0 1 2 3 4 x 6 7 8 9\n", "cpux 1 2 3 4 5 6 7 8 9\n"} {
+		if got, err := parseCores(text); err == nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+	busy, softirq, user, _ := coreTicks{total: 200, idle: 150, softirq: 30, user: 20}.since(coreTicks{total: 100, idle: 125, softirq: 5, user: 10})
+	if busy != 0.75 || softirq != 0.25 || user != 0.1 {
+		t.Errorf("busy %g, softirq %g, user %g", busy, softirq, user)
+	}
+}
+
+func TestSoftnet(t *testing.T) {
+	const (
+		now = "00000010 00000002 00000001 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000003 00000000 00000000\n"
+		old = "ffffffff 00000000 00000002\n00000001 00000000 00000000\n"
+	)
+	got, err := parseSoftnet(now)
+	if err != nil || got[3] != (softnet{16, 2, 1}) || len(got) != 1 {
+		t.Errorf("with the core's number: %v, %v", got, err)
+	}
+	got, err = parseSoftnet(old)
+	if err != nil || got[0].processed != math.MaxUint32 || got[1].processed != 1 {
+		t.Errorf("without: %v, %v", got, err)
+	}
+	if wrapped := (softnet{processed: 4}).since(softnet{processed: math.MaxUint32}); wrapped.processed != 5 {
+		t.Errorf("a counter that has wrapped: %d", wrapped.processed)
+	}
+	if _, err := parseSoftnet("zz 1 2\n"); err == nil {
+		t.Error("no numbers: accepted")
+	}
+}
+
+// TestThisMachine samples while datagrams cross lo, and has to see them.
+func TestThisMachine(t *testing.T) {
+	s, err := Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*Interval)
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			_, _ = c.WriteTo(make([]byte, 100), c.LocalAddr())
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	var points []Point
+	if err := s.Watch(ctx, func(p Point) { points = append(points, p) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(points) < 2 {
+		t.Fatalf("%d points", len(points))
+	}
+	var lo uint64
+	for i, p := range points {
+		if err := p.Check(); err != nil {
+			t.Error(err)
+		}
+		if len(p.Cores) == 0 || p.Took <= 0 || i > 0 && p.At <= points[i-1].At {
+			t.Errorf("point %d: %+v", i, p)
+		}
+		for _, l := range p.Links {
+			if l.Name == "lo" {
+				lo += l.RxPackets
+			}
+		}
+	}
+	if lo < 50 {
+		t.Errorf("%d packets on lo", lo)
+	}
+	if core, _ := Busiest(points); core < 0 {
+		t.Error("no core is the busiest")
+	}
+}
+
+func TestDropped(t *testing.T) {
+	points := []Point{
+		{Cores: []Core{{Dropped: 2}}, Links: []Link{{Name: "eth0", RxDropped: 1, QueueDrops: 4}}, Drops: map[string]uint64{"no-rule": 5}},
+		{Drops: map[string]uint64{"no-rule": 1}},
+	}
+	want := map[string]uint64{"the kernel's backlog": 2, "eth0 on reception": 1, "eth0, its queue": 4, "weir: no-rule": 6}
+	if diff := cmp.Diff(want, Dropped(points)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestForeignPoints(t *testing.T) {
+	for name, p := range map[string]Point{
+		"busy twice": {Cores: []Core{{Busy: 2}}}, "negative": {Took: -1}, "no number": {Cores: []Core{{Softirq: math.NaN()}}},
+		"cores": {Cores: make([]Core, maxCores+1)}, "name": {Links: []Link{{Name: string(make([]byte, 1000))}}},
+	} {
+		if p.Check() == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package bench
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/bench/profile"
+	"weir/internal/stats"
+	"weir/internal/testenv"
+)
+
+// stagesExample is a report of two runs of one path.
+func stagesExample() *StagesReport {
+	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	stages := map[string]stats.Sample{}
+	for _, stage := range everyStage() {
+		stages[stage] = stats.Sample{0, 0}
+	}
+	stages[profile.Parse], stages[profile.NAT], stages[profile.Generator] = stats.Sample{20, 22}, stats.Sample{10, 12}, stats.Sample{70, 66}
+	return &StagesReport{report: &Report{Command: "weir bench stages", Started: started, Control: stats.NewControl()},
+		Paths: []PathStages{{Path: PathWeirNAT, Flows: 1000, Total: stats.Sample{100, 100}, Stages: stages, Net: 40}}}
+}
+
+func TestStagesDocument(t *testing.T) {
+	d := stagesExample().Document()
+	if err := d.Check(); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range d.Measurements {
+		names = append(names, m.Name)
+	}
+	want := []string{"stages: weir-nat, 1,000 flows: parse", "stages: weir-nat, 1,000 flows: NAT", "stages: weir-nat, 1,000 flows: all of weir"}
+	if !cmp.Equal(names, want) {
+		t.Errorf("%q", names)
+	}
+	if got := d.Measurements[2].Runs; !cmp.Equal(got, stats.Sample{30, 34}) {
+		t.Errorf("all of weir: %v", got)
+	}
+}
+
+func TestStagesRecord(t *testing.T) {
+	dir := t.TempDir()
+	s := stagesExample()
+	if err := s.Record(dir, "abc1234+"); err != nil {
+		t.Fatal(err)
+	}
+	s.report.Started = s.report.Started.AddDate(0, 0, 1)
+	if err := s.Record(dir, "def5678"); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "stages.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	if !strings.Contains(text, "| abc1234+ (2026-01-02) | weir-nat | 1000 | 0.0 | 21.0 | 0.0 | 0.0 | 0.0 | 11.0 | 0.0 | 0.0 | 0.0 | 32 | 68 |") ||
+		strings.Index(text, "def5678") > strings.Index(text, "abc1234") {
+		t.Errorf("%s", text)
+	}
+	s.report.Control.Refuse("noise")
+	if err := s.Record(dir, "bad"); err == nil {
+		t.Error("a report whose control failed was recorded")
+	}
+}
+
+// The committed table is what the committed records make.
+func TestStagesTableIsCurrent(t *testing.T) {
+	const dir = "../../docs/performance"
+	want, err := StagesTable(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "stages.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("docs/performance/stages.md is old: weir bench stages --table (-file +records):\n%s", cmp.Diff(string(got), want))
+	}
+}
+
+// A real run: every stage that a translated packet goes through is seen, none
+// that it does not, and the shares are of the whole frame.
+func TestStages(t *testing.T) {
+	testenv.NeedRoot(t)
+	s, err := Stages(context.Background(), StagesOptions{Flows: []int{200}, Runs: 1, Seconds: time.Second, name: "weir-test-bench", quick: true, Program: buildWeir(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, "weir-test-bench")
+	for i := range s.Paths {
+		p := &s.Paths[i]
+		sum := 0.0
+		for _, stage := range everyStage() {
+			sum += p.Stages[stage].Median()
+		}
+		if total := p.Total.Median(); sum < 0.999*total || sum > 1.001*total {
+			t.Errorf("%s: the stages are %.1f ns of %.1f", p.Path, sum, total)
+		}
+		for _, stage := range []string{profile.Parse, profile.LookUp, profile.Counters, profile.Redirect, profile.Transmit, profile.Generator} {
+			if p.Stages[stage].Median() <= 0 {
+				t.Errorf("%s: no sample of %s", p.Path, stage)
+			}
+		}
+		if translated := p.Stages[profile.NAT].Median() > 0.005*p.own().Median(); translated != (p.Path == PathWeirNAT) {
+			t.Errorf("%s: NAT %.1f ns", p.Path, p.Stages[profile.NAT].Median())
+		}
+		if miss := p.Stages[profile.Miss].Median(); miss > 0.05*p.own().Median() {
+			t.Errorf("%s: %.1f ns in programs that known connections do not meet", p.Path, miss)
+		}
+	}
+}

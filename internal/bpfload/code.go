@@ -1,0 +1,85 @@
+package bpfload
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/cilium/ebpf"
+)
+
+// Code is a piece of a loaded program's machine code.
+type Code struct {
+	Start, End uint64 // addresses; End is behind the last byte
+	Program    string // at most 15 characters, as the kernel keeps them
+	File       string // that it was made of, without folders; "": the program has no line information
+	Line       int
+}
+
+// LoadedCode finds where the machine code of all loaded programs lies, and the
+// source lines that it was made of. Programs that the kernel does not show, or
+// that end meanwhile, are left out.
+func LoadedCode() ([]Code, error) {
+	var all []Code
+	for id := ebpf.ProgramID(0); ; {
+		next, err := ebpf.ProgramGetNextID(id)
+		if errors.Is(err, fs.ErrNotExist) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list the loaded programs: %w", err)
+		}
+		id = next
+		p, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			continue // it has ended
+		}
+		code, err := codeOf(p)
+		p.Close()
+		if err != nil {
+			return nil, fmt.Errorf("read the machine code's place of program %d: %w", id, err)
+		}
+		all = append(all, code...)
+	}
+}
+
+func codeOf(p *Program) ([]Code, error) {
+	info, err := p.Info()
+	if err != nil {
+		return nil, err
+	}
+	starts, _ := info.JitedKsymAddrs()
+	lengths, _ := info.JitedFuncLens()
+	var code []Code
+	for i, start := range starts {
+		if i < len(lengths) {
+			code = append(code, Code{Start: uint64(start), End: uint64(start) + uint64(lengths[i]), Program: info.Name})
+		}
+	}
+	addresses, _ := info.JitedLineInfos()
+	lines, err := info.LineInfos()
+	if err != nil || len(lines) != len(addresses) {
+		return code, nil // built without, or not shown
+	}
+	var fine []Code
+	for _, whole := range code {
+		part := Code{}
+		for i, at := range addresses { // in the order of addresses within a function
+			if at < whole.Start || at >= whole.End {
+				continue
+			}
+			if part.Program != "" {
+				part.End = at
+				fine = append(fine, part)
+			}
+			part = Code{Start: at, Program: info.Name, File: path.Base(lines[i].Line.FileName()), Line: int(lines[i].Line.LineNumber())}
+		}
+		if part.Program == "" {
+			part = whole
+		}
+		part.End = whole.End
+		fine = append(fine, part)
+	}
+	return fine, nil
+}

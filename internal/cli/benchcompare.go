@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/bench/compare"
+)
+
+// newBenchCompareCommand is "weir bench compare".
+func newBenchCompareCommand(env *Env) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "compare A.json B.json",
+		Short: "what differs between two reports by more than chance",
+		Long: `compare pairs the measurements of two reports by name and prints a block as
+FreeBSD's ministat does for each pair: dots for runs, averages (A), medians (M)
+and standard deviations, the difference with its interval at 95 %, and the
+smallest effect that such runs could have shown.
+
+Many comparisons prove one by chance now and then, so verdicts are corrected for
+their number (Holm). Exit status 1: a regression of B against A is proven, or a
+report is refused because its own control failed. A difference between machines
+is a difference, too: compare says when they are not the same.`,
+		Example: `  weir bench forward --json before.json
+  weir bench forward --json after.json
+  weir bench compare before.json after.json`,
+		Args: usageArgs(cobra.ExactArgs(2)),
+		RunE: func(_ *cobra.Command, names []string) error {
+			result, err := compareFiles(names[0], names[1])
+			if err != nil {
+				return fmt.Errorf("bench compare: %w", err)
+			}
+			write := result.WriteText
+			if asJSON {
+				write = result.WriteJSON
+			}
+			if err := write(env.Stdout); err != nil {
+				return err
+			}
+			if result.Regressions > 0 {
+				return ErrSilent
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func compareFiles(first, second string) (*compare.Result, error) {
+	a, err := readSource(first)
+	if err != nil {
+		return nil, err
+	}
+	b, err := readSource(second)
+	if err != nil {
+		return nil, err
+	}
+	return compare.Compare(a, b)
+}
+
+func readSource(name string) (*compare.Source, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read a report: %w", err)
+	}
+	defer f.Close()
+	return compare.Read(name, f)
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/bench/ladder"
+	"weir/internal/bench/report"
+)
+
+// ladderFlags are what the command line says.
+type ladderFlags struct {
+	ladder.Options
+	gigabits float64
+	quick    bool
+	out      reportFlags
+}
+
+// newBenchLadderCommand is "weir bench ladder".
+func newBenchLadderCommand(env *Env) *cobra.Command {
+	given := &ladderFlags{Options: ladder.Defaults()}
+	given.gigabits = given.Rate / 1e9
+	c := &cobra.Command{
+		Use:   "ladder",
+		Short: "what routing, a stateful firewall and NAT cost real traffic, step by step",
+		Long: `ladder measures what each step between two hosts costs: loopback, a wire, the
+kernel's routing, a stateful firewall, NAT; by nft and by weir, with iperf3 and
+other real traffic, in network namespaces of its own. Parts:
+
+  tcp      throughput of 1, 4, 64 and 1,000 connections
+  pairs    two pairs of hosts that begin at the same moment, and what holds them back
+  cpu      CPU time of a gigabit at a fixed rate
+  latency  round trips of an idle and of a full line; UDP's delay and jitter
+  rpm      round-trips per minute under working conditions
+  frames   frames per second, as "weir bench forward" measures them
+
+Everything runs with the offloads of the wires on and off, in random order, and
+one rung twice: if that differs by more than 5 %, figures are printed but
+nothing is concluded from them, and the exit status is 1. --quick is a sketch in
+less than 50 seconds: TCP up to NAT, offloads off; other flags change it.
+docs/measuring.md describes the method.`,
+		Example: `  weir bench ladder --quick
+  weir bench ladder --html ladder.html --json ladder.json
+  weir bench ladder --parts tcp,pairs --connections 1,64 --offloads off --seconds 10`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return runLadder(c, env, given) },
+	}
+	f := c.Flags()
+	f.BoolVar(&given.quick, "quick", false, "a sketch in less than 50 seconds")
+	f.StringSliceVar(&given.Parts, "parts", given.Parts, "`parts` to measure")
+	f.IntSliceVar(&given.Connections, "connections", given.Connections, "`number` of TCP connections at once; the first is the one that steps are compared with")
+	f.StringSliceVar(&given.Offloads, "offloads", given.Offloads, "`on|off`: of the wires")
+	f.StringSliceVar(&given.Firewalls, "firewalls", given.Firewalls, "`kernel|nft|weir`")
+	f.IntVar(&given.Runs, "runs", given.Runs, "`number` of runs of each")
+	f.IntVar(&given.Seconds, "seconds", given.Seconds, "`seconds` of traffic in each run")
+	f.Float64Var(&given.gigabits, "rate", given.gigabits, "`Gbit/s` of the part cpu")
+	given.out.add(c)
+	return c
+}
+
+func runLadder(c *cobra.Command, env *Env, given *ladderFlags) error {
+	o := given.options(c.Flags().Changed)
+	o.Command, o.Version, o.Progress = benchCommand(), benchVersion(), env.Stderr
+	return benchmark{name: "ladder", check: o.Check, estimate: o.Estimate,
+		run: func(ctx context.Context) (*report.Document, ownForms, error) {
+			d, err := ladder.Run(ctx, o)
+			return d, ownForms{}, err
+		}}.do(c.Context(), env, &given.out)
+}
+
+// options are those of the sketch where it is asked for, with what was said
+// besides.
+func (l *ladderFlags) options(changed func(string) bool) ladder.Options {
+	l.Rate = l.gigabits * 1e9
+	if !l.quick {
+		return l.Options
+	}
+	o := ladder.Quick()
+	for flag, take := range map[string]func(){
+		"parts":       func() { o.Parts = l.Parts },
+		"connections": func() { o.Connections, o.ManyAtTop = l.Connections, false },
+		"offloads":    func() { o.Offloads = l.Offloads },
+		"firewalls":   func() { o.Firewalls = l.Firewalls },
+		"runs":        func() { o.Runs = l.Runs },
+		"seconds":     func() { o.Seconds = l.Seconds },
+		"rate":        func() { o.Rate = l.Rate },
+	} {
+		if changed(flag) {
+			take()
+		}
+	}
+	return o
+}

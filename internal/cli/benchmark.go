@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"weir/internal/bench"
+	"weir/internal/bench/report"
+)
+
+// benchmark is what a subcommand of "weir bench" does between the command line
+// and its report. All else is the same for all, and is done by [benchmark.do].
+type benchmark struct {
+	name     string               // of the subcommand
+	check    func() error         // what is wrong with its options
+	estimate func() time.Duration // about how long it takes; nil: that is not said
+	rootless bool                 // it can do without root
+	// locks keeps other benchmarks of this machine away while it runs, where it is
+	// root. Those with a lab do so themselves.
+	locks bool
+	run   func(context.Context) (*report.Document, ownForms, error)
+}
+
+// do checks what was asked for and this machine, measures, and writes the
+// report. An interrupted benchmark has cleaned up, and says that it was.
+func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
+	if err := b.check(); err != nil {
+		return &UsageError{b.named(err)}
+	}
+	if err := out.check(); err != nil {
+		return err
+	}
+	if !b.rootless {
+		if err := needRoot(); err != nil {
+			return err
+		}
+	}
+	if b.estimate != nil {
+		fmt.Fprintf(env.Stderr, "this takes about %s\n", b.estimate().Round(time.Second))
+	}
+	d, forms, err := b.alone(ctx)
+	if err != nil {
+		return b.named(err)
+	}
+	return out.write(env, d, forms)
+}
+
+func (b benchmark) alone(ctx context.Context) (d *report.Document, forms ownForms, err error) {
+	root := os.Geteuid() == 0
+	if b.locks && root {
+		unlock, locked := bench.Lock()
+		if locked != nil {
+			return nil, forms, locked
+		}
+		defer func() { err = errors.Join(err, unlock()) }()
+	}
+	d, forms, err = b.run(ctx)
+	if err == nil && b.locks && !root {
+		d.Notes = append(d.Notes, "Without root nothing kept other benchmarks of this machine away.")
+	}
+	return d, forms, err
+}
+
+func (b benchmark) named(err error) error { return benchError(b.name, err) }
+
+// benchError says which benchmark an error is of, and tells an interruption from
+// what went wrong.
+func benchError(name string, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("bench %s: interrupted (%w)", name, err)
+	}
+	return fmt.Errorf("bench %s: %w", name, err)
+}
+
+// benchCommand repeats this benchmark.
+func benchCommand() string { return "weir " + strings.Join(os.Args[1:], " ") }
+
+// benchVersion is that of this weir, for reports.
+func benchVersion() string { return strings.TrimPrefix(version(), "weir ") }

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/bench/report"
+	"weir/internal/stats"
+)
+
+// TestBenchmark: whatever a benchmark measures, it says which one it is, how long
+// it takes and why it ended, and its exit status says whether anything may be
+// concluded.
+func TestBenchmark(t *testing.T) {
+	control := stats.NewControl()
+	control.Refuse("it is a test")
+	refused := &report.Document{Kind: "test", Title: "a test", Control: &control}
+	sound := &report.Document{Kind: "test", Title: "a test"}
+	for _, test := range []struct {
+		name         string
+		check, run   error
+		document     *report.Document
+		html, want   string
+		status       int
+		says, prints string
+	}{
+		{name: "options", check: errors.New("--runs 0: want 1"), want: "bench test: --runs 0: want 1", status: exitUsage},
+		{name: "nowhere to write", html: "/nonexistent/report.html", want: "the report could not be written", status: exitUsage},
+		{name: "interrupted", run: context.Canceled, want: "bench test: interrupted", status: exitRefused, says: "this takes about 1m30s"},
+		{name: "it fails", run: errors.New("no wire"), want: "bench test: no wire", status: exitRefused},
+		{name: "this machine lacks it", run: &MissingError{errors.New("no iperf3")}, want: "bench test: no iperf3", status: exitUsage},
+		{name: "the control fails", document: refused, want: ErrSilent.Error(), status: exitRefused, prints: "it is a test"},
+		{name: "sound", document: sound, status: exitDone, says: "this takes about 1m30s", prints: "a test"},
+	} {
+		var stdout, stderr bytes.Buffer
+		ran := false
+		err := benchmark{name: "test", check: func() error { return test.check }, rootless: true,
+			estimate: func() time.Duration { return 90*time.Second + time.Millisecond },
+			run: func(context.Context) (*report.Document, ownForms, error) {
+				ran = true
+				return test.document, ownForms{}, test.run
+			}}.do(t.Context(), &Env{Stdout: &stdout, Stderr: &stderr}, &reportFlags{html: test.html})
+		if status(err) != test.status || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v with status %d, want %q with %d", test.name, err, status(err), test.want, test.status)
+		}
+		if wants := test.check == nil && test.html == ""; ran != wants {
+			t.Errorf("%s: measured %v, want %v", test.name, ran, wants)
+		}
+		if !strings.Contains(stderr.String(), test.says) || !strings.Contains(stdout.String(), test.prints) {
+			t.Errorf("%s: said %q and printed %q, want %q and %q", test.name, stderr.String(), stdout.String(), test.says, test.prints)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/bench"
+	"weir/internal/bench/report"
+)
+
+// newBenchMemoryCommand is "weir bench memory".
+func newBenchMemoryCommand(env *Env) *cobra.Command {
+	o := bench.MemoryDefaults()
+	var out reportFlags
+	c := &cobra.Command{
+		Use:   "memory",
+		Short: "what a random touch of memory costs, which decides at a million connections",
+		Long: `memory reads a cache line of an array in the kernel, as a packet reads its
+state, and writes the next one; where it goes on depends on what was read. So
+no touch can be asked for before the one before it is done. A packet of a
+connection that was not seen lately costs at least one such touch.
+Exit status 1: the largest array, measured twice, differs from itself by more
+than 5 %.`,
+		Example: `  weir bench memory
+  weir bench memory --mib 1,640 --json memory.json`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.Progress, o.Command = env.Stderr, benchCommand()
+			return benchmark{name: "memory", check: o.Check,
+				run: func(ctx context.Context) (*report.Document, ownForms, error) {
+					r, err := bench.Memory(ctx, o)
+					if err != nil {
+						return nil, ownForms{}, err
+					}
+					return r.Document(), ownForms{}, nil
+				}}.do(c.Context(), env, &out)
+		},
+	}
+	f := c.Flags()
+	f.IntSliceVar(&o.Sizes, "mib", o.Sizes, "sizes of the array in `MiB`")
+	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each size")
+	out.add(c)
+	return c
+}

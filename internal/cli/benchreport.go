@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/bench/report"
+)
+
+// reportFlags say where the report of a benchmark goes; all subcommands of
+// "weir bench" have them.
+type reportFlags struct {
+	json, html, markdown, svg string
+}
+
+func (r *reportFlags) add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&r.json, "json", "", "also write the report to this `file` as JSON, for programs and \"weir bench compare\"; - is standard output")
+	f.StringVar(&r.html, "html", "", "also write the report to this `file` as one page with charts that needs nothing else")
+	f.StringVar(&r.markdown, "markdown", "", "also write the report to this `file` as Markdown; with --svg it shows the charts")
+	f.StringVar(&r.svg, "svg", "", "also write each chart to a file of its own in this `folder`")
+}
+
+// targets are the files, in the order in which they are written.
+func (r *reportFlags) targets() []*string { return []*string{&r.json, &r.html, &r.markdown} }
+
+// check tells before a long run what could not be written after it.
+func (r *reportFlags) check() error {
+	onStdout := 0
+	for _, file := range r.targets() {
+		if *file == "-" {
+			onStdout++
+			continue
+		}
+		if *file == "" {
+			continue
+		}
+		dir := filepath.Dir(*file)
+		if err := unix.Access(dir, unix.W_OK); err != nil {
+			return &UsageError{fmt.Errorf("the report could not be written to %s: folder %s: %w", *file, dir, err)}
+		}
+	}
+	if onStdout > 1 {
+		return &UsageError{errors.New("only one of --json, --html and --markdown can be -, standard output")}
+	}
+	if r.svg == "-" {
+		return &UsageError{errors.New("--svg: want a folder, as each chart becomes a file")}
+	}
+	return nil
+}
+
+// ownForms are the forms of a report that a benchmark had before all had the
+// same; nil: the common one.
+type ownForms struct {
+	text, json func(io.Writer) error
+}
+
+// write writes the report wherever it was asked for, and as text unless
+// something else stands on standard output. Where the control failed the exit
+// status says so as well.
+func (r *reportFlags) write(env *Env, d *report.Document, own ownForms) error {
+	text, asJSON := own.text, own.json
+	if text == nil {
+		text = func(w io.Writer) error { return d.WriteText(w, columns(env.Stdout)) }
+	}
+	if asJSON == nil {
+		asJSON = d.WriteJSON
+	}
+	for _, form := range []struct {
+		file  string
+		write func(io.Writer) error
+	}{
+		{r.json, asJSON}, {r.html, d.WriteHTML}, {r.markdown, func(w io.Writer) error { return d.WriteMarkdown(w, r.images()) }},
+	} {
+		if form.file == "-" {
+			text = form.write
+		} else if form.file != "" {
+			if err := writeFile(form.file, form.write); err != nil {
+				return err
+			}
+		}
+	}
+	if r.svg != "" {
+		if _, err := d.WriteSVGs(r.svg); err != nil {
+			return err
+		}
+	}
+	if err := text(env.Stdout); err != nil {
+		return fmt.Errorf("print the report: %w", err)
+	}
+	if !d.Conclusive() {
+		return ErrSilent
+	}
+	return nil
+}
+
+// images is the folder of the charts as the Markdown file sees it.
+func (r *reportFlags) images() string {
+	if r.svg == "" || r.markdown == "-" {
+		return r.svg
+	}
+	if relative, err := filepath.Rel(filepath.Dir(r.markdown), r.svg); err == nil {
+		return filepath.ToSlash(relative)
+	}
+	return r.svg
+}
+
+// columns is how wide the terminal is, 100 where there is none.
+func columns(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
+			return int(size.Col)
+		}
+	}
+	return 100
+}
+
+func writeFile(name string, write func(io.Writer) error) (err error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	defer func() {
+		if closing := f.Close(); err == nil && closing != nil {
+			err = fmt.Errorf("write the report: %w", closing)
+		}
+	}()
+	return write(f)
+}

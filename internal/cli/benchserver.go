@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/bench/remote"
+	"weir/internal/netif"
+)
+
+// routerLocal is --router for the namespace that the command acts in.
+const routerLocal = "local"
+
+// newBenchServerCommand is "weir bench server".
+func newBenchServerCommand(env *Env) *cobra.Command {
+	o := remote.ServerOptions{Limits: remote.DefaultLimits(), Life: time.Hour}
+	rate, data := remote.Rate(o.Limits.Rate), remote.Bytes(o.Limits.Data)
+	var keyFile, router string
+	c := &cobra.Command{
+		Use:   "server",
+		Short: "wait for weir bench client of another machine",
+		Long: `server waits for a weir bench client on another machine and measures with it. The
+client needs the server's key; both show each other by TLS 1.3 that they have it.
+Without --key a new key is made and printed. The server decides how fast, how
+long and how much is measured: a client that asks for more gets what the
+limits allow, and is told. One client is served at a time. No UDP port is open
+until a client has shown the key, and UDP goes only to an address that it has
+shown to be its own. docs/bench-protocol.md describes what is said.`,
+		Example: `  weir bench server
+  weir bench server --key /root/bench.key --max-rate 10G --once`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.Limits.Rate, o.Limits.Data, o.Program = float64(rate), uint64(data), version()
+			if err := o.Limits.Check(); err != nil {
+				return &UsageError{fmt.Errorf("bench server: %w", err)}
+			}
+			if o.Life < 0 {
+				return &UsageError{fmt.Errorf("bench server: --for %s: want a time, or 0 for ever", o.Life)}
+			}
+			var err error
+			if o.Router, o.RouterName, err = routerOf(router); err != nil {
+				return err
+			}
+			if err := env.serverKey(&o, keyFile); err != nil {
+				return err
+			}
+			o.Log = func(format string, args ...any) { fmt.Fprintf(env.Stderr, "weir: "+format+"\n", args...) }
+			if err := remote.Serve(c.Context(), o); err != nil {
+				return fmt.Errorf("bench server: %w", err)
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.Listen, "listen", fmt.Sprintf(":%d", remote.DefaultPort), "`address` and port of TCP and UDP to wait at")
+	f.StringVar(&keyFile, "key", "", "`file` with the key; it is made with a new one if there is none")
+	f.Var(&rate, "max-rate", "most bits per second in each direction; 0: no bound")
+	f.DurationVar(&o.Limits.Run, "max-run", o.Limits.Run, "most `time` of one run")
+	f.DurationVar(&o.Limits.Session, "max-session", o.Limits.Session, "most `time` of one client")
+	f.Var(&data, "max-data", "most bytes of one client")
+	f.IntVar(&o.Limits.Connections, "max-connections", o.Limits.Connections, "most TCP connections at once in each direction, a `number`")
+	f.DurationVar(&o.Life, "for", o.Life, "the server ends after this `time`; 0: it does not")
+	f.BoolVar(&o.Once, "once", false, "end after the first client")
+	f.StringVar(&router, "router", "", "`NAMESPACE|local` in which a router runs; its links, and weir's drops, are shown beside the figures")
+	return c
+}
+
+// serverKey finds or makes the key, and says how a client gets it.
+func (e *Env) serverKey(o *remote.ServerOptions, file string) error {
+	made := false
+	if file == "" {
+		o.Key = remote.NewKey()
+	} else {
+		var err error
+		if o.Key, made, err = remote.OpenKey(file); err != nil {
+			return err
+		}
+	}
+	o.Ready = func(a netip.AddrPort) {
+		port := ""
+		if a.Port() != remote.DefaultPort {
+			port = fmt.Sprintf(" --port %d", a.Port())
+		}
+		fmt.Fprintf(e.Stdout, "weir bench server waits at %s\n", a)
+		switch {
+		case file == "":
+			fmt.Fprintf(e.Stdout, "on the other machine: weir bench client HOST%s --key -\nand give it this key: %s\n", port, o.Key)
+		case made:
+			fmt.Fprintf(e.Stdout, "a new key is in %s: copy it, then weir bench client HOST%s --key FILE\n", file, port)
+		default:
+			fmt.Fprintf(e.Stdout, "on the other machine: weir bench client HOST%s --key FILE\n", port)
+		}
+	}
+	return nil
+}
+
+// routerOf is the namespace that --router names, by its file.
+func routerOf(name string) (path, shown string, err error) {
+	switch name {
+	case "":
+		return "", "", nil
+	case routerLocal:
+		return "", "this namespace", nil
+	}
+	if err := needRoot(); err != nil {
+		return "", "", err
+	}
+	path, err = netif.NamespacePath(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &UsageError{fmt.Errorf("--router: %w", err)}
+	}
+	return path, name, err
+}

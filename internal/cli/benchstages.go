@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/bench"
+	"weir/internal/bench/report"
+)
+
+// newBenchStagesCommand is "weir bench stages".
+func newBenchStagesCommand(env *Env) *cobra.Command {
+	o := bench.StagesDefaults()
+	seconds := o.Seconds.Seconds()
+	var out reportFlags
+	var record, table bool
+	dir := "docs/performance"
+	c := &cobra.Command{
+		Use:   "stages",
+		Short: "what each stage of weir's packet path costs: parse, look-up, track, NAT, counters, redirect",
+		Long: `stages forwards frames as "weir bench forward" does and samples the core on which
+that happens. Each sample is a line of the program that runs, and each line
+belongs to a stage; so the program is measured as it is shipped. --record keeps
+the result under the commit that is checked out, and --table only writes the
+table of what was kept anew.
+Exit status 1: the control failed.`,
+		Example: `  weir bench stages
+  weir bench stages --flows 1000,1000000 --json stages.json
+  weir bench stages --record     # in weir's source tree`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if table {
+				return bench.WriteStagesTable(dir)
+			}
+			o.Seconds = time.Duration(seconds * float64(time.Second))
+			o.Progress, o.Command = env.Stderr, benchCommand()
+			return runStages(c.Context(), env, o, &out, recording{record, dir})
+		},
+	}
+	f := c.Flags()
+	f.IntSliceVar(&o.Flows, "flows", o.Flows, "`number` of connections at once")
+	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")
+	f.Float64Var(&seconds, "seconds", seconds, "`seconds` of steady traffic in each run")
+	f.BoolVar(&record, "record", false, "keep the result under the commit that is checked out, and write the table anew")
+	f.BoolVar(&table, "table", false, "measure nothing, only write the table anew")
+	f.StringVar(&dir, "dir", dir, "`folder` of the records and their table")
+	out.add(c)
+	return c
+}
+
+// recording says whether and where a result is kept.
+type recording struct {
+	wanted bool
+	dir    string
+}
+
+func runStages(ctx context.Context, env *Env, o bench.StagesOptions, out *reportFlags, keep recording) error {
+	var commit string
+	var recorded error // is told after the report
+	check := func() (err error) {
+		if err := o.Check(); err != nil || !keep.wanted {
+			return err
+		}
+		if commit, err = checkedOut(ctx); err != nil {
+			return fmt.Errorf("--record: %w", err)
+		}
+		return nil
+	}
+	err := benchmark{name: "stages", check: check, estimate: o.Estimate,
+		run: func(ctx context.Context) (*report.Document, ownForms, error) {
+			r, err := bench.Stages(ctx, o)
+			if err != nil {
+				return nil, ownForms{}, err
+			}
+			if keep.wanted {
+				recorded = r.Record(keep.dir, commit)
+			}
+			return r.Document(), ownForms{}, nil
+		}}.do(ctx, env, out)
+	return errors.Join(err, recorded)
+}
+
+// checkedOut is the commit of the working folder, with a + if sources differ
+// from it.
+func checkedOut(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--exclude=*", "--dirty=+").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask git for the commit that is checked out: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

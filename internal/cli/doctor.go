@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/api"
+	"weir/internal/daemon"
+	"weir/internal/doctor"
+	"weir/internal/doctor/collect"
+)
+
+// doctorFlags are those of weir doctor.
+type doctorFlags struct {
+	asJSON, verbose, watch, list, redact bool
+	from, collect, explain               string
+	skip                                 []string
+	interval                             time.Duration
+}
+
+// leastInterval and longestInterval bound the time between two samples: the
+// cores' times have a resolution of 10 ms.
+const (
+	leastInterval   = 200 * time.Millisecond
+	longestInterval = time.Hour
+)
+
+// newDoctorCommand is "weir doctor".
+func newDoctorCommand(env *Env) *cobra.Command {
+	f := doctorFlags{interval: 2 * time.Second}
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "say what limits this router now, with the evidence and the remedy",
+		Long: `doctor reads counters of this machine twice, some seconds apart, and says what
+limits the router now: one sentence, then each finding with what it rests on, what
+to do (> ), and what that changes (= ). It changes nothing. What cannot be read is
+named and not taken for fine. Run it as root and under load: an idle router has no
+limit.
+
+Exit status: 0 nothing that hurts, 1 something hurts or will when the load rises,
+3 something limits the router or loses packets now, 2 wrong usage, or a file, or
+this machine, that could not be read, or a file that could not be written.
+
+--collect writes what was read to a file (docs/doctor-bundle.md), which --from
+reads, on any machine. A file may hold addresses: --redact replaces them. --from
+also reads what sysctl -a (Linux, FreeBSD), pfctl -si, and Check Point's fw ctl
+affinity -l and cpmq get -v print; nothing is guessed of anything else.`,
+		Example: `  weir doctor
+  weir doctor --explain RSS-1
+  weir doctor --collect box.bundle --redact
+  weir doctor --from box.bundle --json`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.check(c); err != nil {
+				return &UsageError{fmt.Errorf("doctor: %w", err)}
+			}
+			err := f.run(c.Context(), env)
+			if err != nil && !isVerdict(err) {
+				err = &UsageError{err} // 1 is a warning's status
+			}
+			return err
+		},
+	}
+	s := c.Flags()
+	s.BoolVarP(&f.verbose, "verbose", "v", false, "notices too with evidence and remedy")
+	s.DurationVar(&f.interval, "interval", f.interval, "`time` between the two samples")
+	s.BoolVar(&f.watch, "watch", false, "again and again, until interrupted")
+	s.StringSliceVar(&f.skip, "skip", nil, "`ID`s of checks to leave out")
+	s.StringVar(&f.from, "from", "", "judge what a `file` holds instead of this machine; -: standard input")
+	s.StringVar(&f.collect, "collect", "", "write what was read to a `file` instead of judging it; -: standard output")
+	s.BoolVar(&f.redact, "redact", false, "with --collect: replace addresses, the same one always by the same")
+	s.StringVar(&f.explain, "explain", "", "print the page of the check with this `ID`")
+	s.BoolVar(&f.list, "list", false, "list the checks and what they read")
+	jsonFlag(c, &f.asJSON)
+	return c
+}
+
+// check refuses flags that contradict each other.
+func (f *doctorFlags) check(c *cobra.Command) error {
+	ways := 0
+	for _, name := range []string{"from", "collect", "explain", "list", "watch"} {
+		if c.Flags().Changed(name) {
+			ways++
+		}
+	}
+	switch {
+	case ways > 1:
+		return errors.New("--from, --collect, --explain, --list and --watch exclude each other")
+	case f.redact && f.collect == "":
+		return errors.New("--redact goes with --collect")
+	case f.interval < leastInterval || f.interval > longestInterval:
+		return fmt.Errorf("--interval %s: from %s to %s", f.interval, leastInterval, longestInterval)
+	}
+	return nil
+}
+
+func (f *doctorFlags) run(ctx context.Context, env *Env) error {
+	switch {
+	case f.list:
+		return env.listChecks(f.asJSON)
+	case f.explain != "":
+		page, err := doctor.Explain(f.explain)
+		if err != nil {
+			return &UsageError{err}
+		}
+		_, err = io.WriteString(env.Stdout, page)
+		return err
+	case f.from != "":
+		s, err := env.readSnapshot(f.from)
+		if err != nil {
+			return err
+		}
+		return f.judge(env, s)
+	case f.collect != "":
+		return f.write(ctx, env)
+	}
+	for {
+		s, err := env.snapshot(ctx, f.interval)
+		if err != nil {
+			return err
+		}
+		if err := f.judge(env, s); err != nil && (!f.watch || !isVerdict(err)) {
+			return err
+		}
+		if !f.watch {
+			return nil
+		}
+		fmt.Fprintln(env.Stdout)
+	}
+}
+
+// isVerdict reports whether an error is nothing but a report's exit status.
+func isVerdict(err error) bool {
+	var status *StatusError
+	return errors.As(err, &status)
+}
+
+// snapshot reads this machine. Who is not root sees less, and is told.
+func (e *Env) snapshot(ctx context.Context, interval time.Duration) (*doctor.Snapshot, error) {
+	s, err := collect.Collect(ctx, collect.Options{
+		Interval: interval, Program: "weir " + version(), GuardTable: daemon.GuardTable, Hooks: e.hooksInForce,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read this machine: %w", err)
+	}
+	return s, nil
+}
+
+// hooksInForce are the hooks that the daemon recorded.
+func (e *Env) hooksInForce() ([]doctor.WeirInterface, error) {
+	folder, err := e.folder()
+	if err != nil {
+		return nil, err
+	}
+	all, err := api.ReadInterfaces(folder, wouldChoose)
+	if err != nil {
+		return nil, err
+	}
+	hooks := []doctor.WeirInterface{}
+	for i := range all.Interfaces {
+		n := &all.Interfaces[i]
+		hooks = append(hooks, doctor.WeirInterface{Name: n.Name, Hook: n.Hook, Mode: n.Mode, Why: n.Why})
+	}
+	return hooks, nil
+}
+
+func (e *Env) readSnapshot(name string) (*doctor.Snapshot, error) {
+	in := e.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, &UsageError{err}
+		}
+		defer f.Close()
+		in = f
+	}
+	s, err := doctor.Read(in)
+	if err != nil {
+		return nil, &UsageError{fmt.Errorf("%s: %w", name, err)}
+	}
+	return s, nil
+}
+
+func (f *doctorFlags) judge(env *Env, s *doctor.Snapshot) error {
+	r, err := doctor.Examine(s, f.skip)
+	if err != nil {
+		return &UsageError{fmt.Errorf("doctor: %w", err)}
+	}
+	if f.asJSON {
+		err = env.printJSON(r)
+	} else {
+		err = r.Print(env.Stdout, f.verbose)
+	}
+	if status := r.Status(); err == nil && status != exitDone {
+		return &StatusError{status}
+	}
+	return err
+}
+
+// write writes a bundle, whole or not at all.
+func (f *doctorFlags) write(ctx context.Context, env *Env) (err error) {
+	s, err := env.snapshot(ctx, f.interval)
+	if err != nil {
+		return err
+	}
+	if f.redact {
+		doctor.Redact(s)
+	}
+	if f.collect == "-" {
+		return doctor.WriteBundle(env.Stdout, s)
+	}
+	if err := writeBundle(f.collect, s); err != nil {
+		return fmt.Errorf("doctor: %w", err)
+	}
+	fmt.Fprintf(env.Stdout, "%s: %d interfaces, %d cores, %d interrupts", f.collect, len(s.Interfaces), len(s.CPUs), len(s.IRQs))
+	if f.redact {
+		fmt.Fprint(env.Stdout, ", addresses replaced")
+	}
+	fmt.Fprintln(env.Stdout)
+	return nil
+}
+
+// writeBundle writes the file whole or not at all. Its name until then is one that
+// nobody foresees: the folder may be one that others write to.
+func writeBundle(name string, s *doctor.Snapshot) error {
+	out, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(doctor.WriteBundle(out, s), out.Close())
+	if err == nil {
+		err = os.Rename(out.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(out.Name()))
+	}
+	return nil
+}
+
+// listChecks prints the table of checks.
+func (e *Env) listChecks(asJSON bool) error {
+	if asJSON {
+		return e.printJSON(doctor.Checks())
+	}
+	for _, c := range doctor.Checks() {
+		if _, err := fmt.Fprintf(e.Stdout, "%-8s %s (%s)\n", c.ID, c.Title, strings.Join(c.Reads, ", ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

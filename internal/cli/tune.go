@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/tune/db"
+)
+
+// newTuneCommand is "weir tune".
+func newTuneCommand(env *Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "tune",
+		Short: "what to set on a router and why: for this host, and for FreeBSD and its firewalls",
+		Long: `tune knows the settings that guides recommend for FreeBSD, pfSense, OPNsense,
+OpenBSD, IPFire and Check Point, and Linux's own: what each does, what it costs,
+how far its effect is proven, and which of them are obsolete or do harm.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(
+		newTunePlanCommand(env), newTuneApplyCommand(env), newTuneConfirmCommand(env), newTuneStatusCommand(env), newTuneRevertCommand(env),
+		newTuneAuditCommand(env),
+		newTuneListCommand(env), newTuneExplainCommand(env),
+	)
+	return c
+}
+
+// newTuneListCommand is "weir tune list".
+func newTuneListCommand(env *Env) *cobra.Command {
+	var asJSON, all bool
+	var role, account string
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "list the settings that the guides name, and what became of each",
+		Long: `list prints one line for each setting of the guides' table. Its account is
+record (of use), obsolete (newer systems do not have it), refused (measurement
+contradicts it, or it breaks something) or elsewhere (not a router's business).
+Its grade is A (measured here), B (published measurement), C (vendor or
+standard) or D (folklore).`,
+		Example: `  weir tune list --account refused
+  weir tune list --role forwarder --all
+  weir tune list --json | jq '.[] | select(.grade == "B") | .key'`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			if err := oneOfWords("--role", role, roleWords); err != nil {
+				return err
+			}
+			if err := oneOfWords("--account", account, accountWords); err != nil {
+				return err
+			}
+			d, err := db.Load()
+			if err != nil {
+				return err
+			}
+			entries := []*db.Entry{}
+			for _, r := range d.Records {
+				if (r.Row != nil || all) && (role == "" || role == string(r.Role)) && (account == "" || account == string(r.Account)) {
+					entries = append(entries, d.Entry(r))
+				}
+			}
+			if asJSON {
+				return env.printJSON(entries)
+			}
+			return db.WriteList(env.Stdout, entries)
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "also what weir knows beyond the guides, Linux's own settings among it")
+	c.Flags().StringVar(&role, "role", "", "only settings of this `role`: forwarder, endpoint, hardening, storage, cosmetic")
+	c.Flags().StringVar(&account, "account", "", "only settings with this `account`: record, obsolete, refused, elsewhere")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+var (
+	roleWords    = []string{string(db.Forwarder), string(db.Endpoint), string(db.Hardening), string(db.Storage), string(db.Cosmetic)}
+	accountWords = []string{string(db.Kept), string(db.Obsolete), string(db.Refused), string(db.Elsewhere)}
+)
+
+// oneOfWords refuses a flag's value that is none of the words; without the flag it
+// is empty.
+func oneOfWords(flag, value string, words []string) error {
+	if value == "" || slices.Contains(words, value) {
+		return nil
+	}
+	return &UsageError{fmt.Errorf("%s %s: want %s", flag, value, enumerate(words))}
+}
+
+// enumerate joins words as a sentence does: a, b or c.
+func enumerate(words []string) string {
+	text := ""
+	for i, w := range words {
+		switch {
+		case i == 0:
+		case i == len(words)-1:
+			text += " or "
+		default:
+			text += ", "
+		}
+		text += w
+	}
+	return text
+}
+
+// newTuneExplainCommand is "weir tune explain".
+func newTuneExplainCommand(env *Env) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "explain KEY",
+		Short: "print all that is known of a setting",
+		Example: `  weir tune explain net.inet.ip.redirect
+  weir tune explain "Hyper-threading"`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return tuneKeys(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, err := db.Load()
+			if err != nil {
+				return err
+			}
+			records := d.Match(args[0])
+			if records == nil {
+				return fmt.Errorf("tune: no setting is called %s; weir tune list --all names them", args[0])
+			}
+			if asJSON {
+				entries := []*db.Entry{}
+				for _, r := range records {
+					entries = append(entries, d.Entry(r))
+				}
+				return env.printJSON(entries)
+			}
+			for _, r := range records {
+				if err := d.Entry(r).WriteWhole(env.Stdout); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+// tuneKeys are the names of all settings, each once.
+func tuneKeys() []string {
+	d, err := db.Load()
+	if err != nil {
+		return nil
+	}
+	var keys []string
+	for _, r := range d.Records {
+		keys = append(keys, r.Key)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

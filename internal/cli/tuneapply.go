@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/tune"
+)
+
+// newTuneApplyCommand is "weir tune apply".
+func newTuneApplyCommand(env *Env) *cobra.Command {
+	var f tuneFlags
+	var confirm time.Duration
+	c := &cobra.Command{
+		Use:   "apply [KEY...]",
+		Short: "do what weir tune plan prints, so that weir tune revert can undo it",
+		Long: `apply makes the changes that plan prints with the same flags and keys. What was
+found is journaled before anything is changed, each value is read back, and an
+error puts all back. The values are kept for the next boot in
+/etc/sysctl.d/90-weir-tune.conf. A second apply changes nothing.
+
+With --confirm it waits: unless weir tune confirm is typed in another session in
+time, all values are put back, and also if this session ends by a hangup, an
+interrupt or a termination (after kill -9, weir tune revert does it). What waits
+is not kept for the boot. The exit status is 1 unless it was confirmed.
+
+In a network namespace only what is the namespace's own is changed, and nothing
+is kept for the boot.`,
+		Example: `  weir tune apply --confirm 60s
+  weir tune apply net.ipv4.tcp_slow_start_after_idle`,
+		RunE: func(c *cobra.Command, keys []string) error {
+			if c.Flags().Changed("confirm") && (confirm < time.Second || confirm > time.Hour) {
+				return &UsageError{fmt.Errorf("--confirm %v: want 1s to 1h", confirm)}
+			}
+			host, plan, err := f.plan(true, keys)
+			if err != nil {
+				return err
+			}
+			return env.apply(c.Context(), host, plan, confirm)
+		},
+	}
+	f.add(c)
+	c.Flags().DurationVar(&confirm, "confirm", 0, "put all back after this `time` unless weir tune confirm comes")
+	return c
+}
+
+// apply makes a plan's changes, and prints them.
+func (e *Env) apply(ctx context.Context, host *tune.Host, plan *tune.Plan, confirm time.Duration) error {
+	if confirm == 0 || len(plan.Changes) == 0 {
+		if err := host.Apply(plan); err != nil {
+			return fmt.Errorf("tune: %w", err)
+		}
+		e.printChanges(plan)
+		return nil
+	}
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	fmt.Fprintf(e.Stderr, "weir: tune: type weir tune confirm in another session within %v\n", confirm)
+	if err := host.Try(ctx, plan, confirm); err != nil {
+		return fmt.Errorf("tune: %w", err)
+	}
+	e.printChanges(plan)
+	return nil
+}
+
+func (e *Env) printChanges(plan *tune.Plan) {
+	if len(plan.Changes) == 0 {
+		fmt.Fprintln(e.Stdout, "nothing to change")
+	}
+	for _, c := range plan.Changes {
+		fmt.Fprintf(e.Stdout, "%s = %s\n", c.Key, c.To)
+	}
+}
+
+// newTuneConfirmCommand is "weir tune confirm".
+func newTuneConfirmCommand(*Env) *cobra.Command {
+	var f tuneFlags
+	c := &cobra.Command{
+		Use:   "confirm",
+		Short: "keep what weir tune apply --confirm has set",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			host, err := f.host(true)
+			if err != nil {
+				return err
+			}
+			if err := host.Confirm(); err != nil {
+				return fmt.Errorf("tune: %w", err)
+			}
+			return nil
+		},
+	}
+	f.addRoot(c)
+	return c
+}
+
+// newTuneRevertCommand is "weir tune revert".
+func newTuneRevertCommand(env *Env) *cobra.Command {
+	var f tuneFlags
+	var all bool
+	c := &cobra.Command{
+		Use:   "revert",
+		Short: "put back what was found of everything that weir tune has set",
+		Long: `revert gives each key that weir tune has set the value that was found before, and
+removes the journal and the file that kept the values for the boot: no trace is
+left. A key that somebody has set to another value meanwhile, or that the
+administrator's files set to what it is, stays as it is, and revert says so;
+--all puts these back, too.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			host, err := f.host(true)
+			if err != nil {
+				return err
+			}
+			restored, err := host.Revert(all)
+			for _, r := range restored {
+				env.printRestored(r)
+			}
+			if err != nil {
+				return fmt.Errorf("tune: %w", err)
+			}
+			if len(restored) == 0 {
+				fmt.Fprintln(env.Stdout, "weir tune has set nothing")
+			}
+			return nil
+		},
+	}
+	f.addRoot(c)
+	c.Flags().BoolVar(&all, "all", false, "put back also what somebody else has set since")
+	return c
+}
+
+func (e *Env) printRestored(r tune.Restored) {
+	switch {
+	case r.Kept != "":
+		fmt.Fprintf(e.Stdout, "%s stays %s: %s (before weir it was %s)\n", r.Key, r.Found, r.Kept, r.To)
+	case r.Found != "":
+		fmt.Fprintf(e.Stdout, "%s = %s (somebody had set it to %s)\n", r.Key, r.To, r.Found)
+	default:
+		fmt.Fprintf(e.Stdout, "%s = %s\n", r.Key, r.To)
+	}
+}
+
+// newTuneStatusCommand is "weir tune status".
+func newTuneStatusCommand(env *Env) *cobra.Command {
+	var f tuneFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "what weir tune has set, and what has changed since; exit status 1 where something has",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			host, err := f.host(false)
+			if err != nil {
+				return err
+			}
+			s, err := host.Status()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = env.printJSON(s)
+			} else {
+				err = s.WriteText(env.Stdout)
+			}
+			if s.Drift > 0 || s.CutOff {
+				return errors.Join(err, ErrSilent)
+			}
+			return err
+		},
+	}
+	f.addRoot(c)
+	jsonFlag(c, &asJSON)
+	return c
+}

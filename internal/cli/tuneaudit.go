@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/tune/audit"
+	"weir/internal/tune/db"
+	"weir/internal/tune/target"
+)
+
+// newTuneAuditCommand is "weir tune audit".
+func newTuneAuditCommand(env *Env) *cobra.Command {
+	var name string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "audit --target SYSTEM FILE...",
+		Short: "what is to be said of the settings in an existing loader.conf, sysctl.conf or rc.conf",
+		Long: `audit reads files of FreeBSD or of a firewall built on it, or a page of prose in
+which such lines stand ("-" is standard input), and says of each line that sets
+something whether it is still valid, the default now, removed, renamed,
+contradicted by measurement, dangerous, for endpoints only, not a router's
+business, or unknown. Lines that are commented out are judged too, and marked
+(off). Exit status 1: a line that is in force is removed, renamed, contradicted or
+dangerous.`,
+		Example: `  weir tune audit --target pfsense-2.7 /boot/loader.conf.local
+  weir tune audit --target freebsd-14 - < guide.txt`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(_ *cobra.Command, files []string) error {
+			judge, err := newJudge(name)
+			if err != nil {
+				return err
+			}
+			findings := []audit.Finding{}
+			for _, file := range files {
+				lines, err := env.settings(file, judge)
+				if err != nil {
+					return err
+				}
+				for _, l := range lines {
+					findings = append(findings, judge.Judge(l))
+				}
+			}
+			return env.printFindings(findings, asJSON)
+		},
+	}
+	c.Flags().StringVar(&name, "target", "", "`system` whose files they are: freebsd-15, pfsense-2.8, opnsense-26.1 …")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func newJudge(name string) (*audit.Judge, error) {
+	if name == "" {
+		return nil, &UsageError{errors.New("tune audit: --target is missing: which system's files are they?")}
+	}
+	system, err := target.Find(name)
+	if err != nil {
+		return nil, &UsageError{fmt.Errorf("--target %w", err)}
+	}
+	d, err := db.Load()
+	return &audit.Judge{DB: d, Target: system}, err
+}
+
+// settings are the lines of a file that set something; "-" is standard input.
+func (e *Env) settings(file string, judge *audit.Judge) ([]audit.Line, error) {
+	r := e.Stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, fmt.Errorf("tune audit: %w", err)
+		}
+		defer f.Close()
+		r = f
+	}
+	lines, err := audit.Read(r, file, judge.Known)
+	if err == nil && len(lines) == 0 {
+		err = errors.New("no line sets anything")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tune audit: %s: %w", file, err)
+	}
+	return lines, nil
+}
+
+// printFindings prints a line for each finding, and refuses where one that is in
+// force should go.
+func (e *Env) printFindings(findings []audit.Finding, asJSON bool) error {
+	harmful := false
+	for _, f := range findings {
+		harmful = harmful || f.Verdict.Harmful() && !f.Off
+		if asJSON {
+			continue
+		}
+		off := ""
+		if f.Off {
+			off = " (off)"
+		}
+		fmt.Fprintf(e.Stdout, "%s:%d: %s=%s%s: %s\n", f.File, f.Line.Line, f.Key, f.Value, off, f.Says())
+	}
+	if asJSON {
+		if err := e.printJSON(findings); err != nil {
+			return err
+		}
+	}
+	if harmful {
+		return ErrSilent
+	}
+	return nil
+}

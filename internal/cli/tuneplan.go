@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/tune"
+	"weir/internal/tune/arith"
+	"weir/internal/tune/db"
+	"weir/internal/tune/target"
+)
+
+// tuneFlags are the flags of the commands that compute settings.
+type tuneFlags struct {
+	role, link, memory string
+	rtt                time.Duration
+	burst, accepted    int
+	mtu, cores, ports  int
+	pppoe              bool
+	root               string
+
+	target, driver string // of another system
+}
+
+// add adds the flags to a command.
+func (f *tuneFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.role, "role", string(db.Forwarder), "what the host is: `forwarder`, endpoint (connections end on it), or hardening")
+	flags.StringVar(&f.link, "link", "", "`speed` of the line, as 100M or 10G; without it, that of the fastest card")
+	flags.DurationVar(&f.rtt, "rtt", 0, "round-trip `time` to the far end, as 80ms")
+	flags.StringVar(&f.memory, "memory", "", "`size` of memory, as 8G; without it, the host's")
+	flags.IntVar(&f.burst, "burst", 0, "`connections` that arrive within a second at worst")
+	flags.IntVar(&f.accepted, "accepted", 0, "`connections` that are accepted in a second")
+	flags.IntVar(&f.mtu, "mtu", defaultMTU, "the line's MTU in `bytes`")
+	flags.BoolVar(&f.pppoe, "pppoe", false, "the line is PPPoE")
+	flags.IntVar(&f.cores, "cores", 0, "real `cores`; without it, the host's")
+	flags.IntVar(&f.ports, "ports", 0, "`ports` in use")
+	f.addRoot(c)
+}
+
+func (f *tuneFlags) addRoot(c *cobra.Command) {
+	c.Flags().StringVar(&f.root, "root", "", "act on a tree recorded of a host below this `folder`, instead of on this host")
+}
+
+// inputs reads the flags.
+func (f *tuneFlags) inputs() (in tune.Inputs, err error) {
+	if err := oneOfWords("--role", f.role, []string{string(db.Forwarder), string(db.Endpoint), string(db.Hardening)}); err != nil {
+		return in, err
+	}
+	in = tune.Inputs{
+		Role: db.Role(f.role), RTT: f.rtt, Burst: f.burst, Accepted: f.accepted,
+		MTU: f.mtu, PPPoE: f.pppoe, Cores: f.cores, Ports: f.ports,
+	}
+	switch {
+	case f.rtt < 0 || f.rtt > time.Minute:
+		return in, &UsageError{fmt.Errorf("--rtt %v: want 0 to 1m", f.rtt)}
+	case f.burst < 0 || f.accepted < 0 || f.burst > maxBurst || f.accepted > maxBurst:
+		return in, &UsageError{fmt.Errorf("--burst and --accepted: want 0 to %d connections", maxBurst)}
+	case f.mtu < leastMTU || f.mtu > mostMTU:
+		return in, &UsageError{fmt.Errorf("--mtu %d: want %d to %d", f.mtu, leastMTU, mostMTU)}
+	case f.cores < 0 || f.cores > maxCores || f.ports < 0 || f.ports > maxPorts:
+		return in, &UsageError{fmt.Errorf("--cores and --ports: want at most %d and %d", maxCores, maxPorts)}
+	}
+	if f.link != "" {
+		if in.Link, err = tune.ParseRate(f.link); err != nil {
+			return in, &UsageError{fmt.Errorf("--link: %w", err)}
+		}
+	}
+	if f.memory != "" {
+		if in.Memory, err = tune.ParseSize(f.memory); err != nil {
+			return in, &UsageError{fmt.Errorf("--memory: %w", err)}
+		}
+	}
+	return in, nil
+}
+
+const (
+	maxBurst = 1_000_000
+	maxCores = 4096
+	maxPorts = 64
+
+	defaultMTU = 1500
+	leastMTU   = 576 // RFC 791: what every host takes
+	mostMTU    = 65535
+)
+
+// host is the host that the flags name. Changing this one takes root.
+func (f *tuneFlags) host(changes bool) (*tune.Host, error) {
+	if f.root == "" {
+		if changes {
+			return &tune.Host{}, needRoot()
+		}
+		return &tune.Host{}, nil
+	}
+	if info, err := os.Stat(f.root); err != nil || !info.IsDir() {
+		return nil, &UsageError{fmt.Errorf("--root %s is no folder", f.root)}
+	}
+	return &tune.Host{Root: f.root}, nil
+}
+
+// plan makes the plan that the flags and keys ask for.
+func (f *tuneFlags) plan(changes bool, keys []string) (*tune.Host, *tune.Plan, error) {
+	in, err := f.inputs()
+	if err != nil {
+		return nil, nil, err
+	}
+	host, err := f.host(changes)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := db.Load()
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := host.Plan(d, in, keys...)
+	return host, plan, err
+}
+
+// addTarget adds the flags of settings for other systems.
+func (f *tuneFlags) addTarget(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.target, "target", targetLinux, "`system` to write for: linux, freebsd-15, pfsense-2.8, opnsense-26.1 …")
+	flags.StringVar(&f.driver, "driver", "", "of another system: the cards' `driver`, as igb or ix")
+}
+
+const targetLinux = "linux"
+
+var driverForm = regexp.MustCompile(`^[a-z]{0,12}$`)
+
+// targetPlan writes the lines for another system.
+func (f *tuneFlags) targetPlan(env *Env) error {
+	in, err := f.inputs()
+	if err != nil {
+		return err
+	}
+	system, err := target.Find(f.target)
+	if err != nil {
+		return &UsageError{fmt.Errorf("--target %w, or linux", err)}
+	}
+	if !driverForm.MatchString(f.driver) {
+		return &UsageError{fmt.Errorf("--driver %s: want its name, as igb or ix", f.driver)}
+	}
+	d, err := db.Load()
+	if err != nil {
+		return err
+	}
+	return target.Write(env.Stdout, d, system, &target.Inputs{
+		Role: in.Role, BDP: arith.BDP(in.Link, in.RTT), Driver: f.driver, Cores: f.cores, Ports: f.ports,
+		PPPoE: f.pppoe, Burst: in.Burst, Accept: in.Accepted,
+	})
+}
+
+// newTunePlanCommand is "weir tune plan".
+func newTunePlanCommand(env *Env) *cobra.Command {
+	var f tuneFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "plan [KEY...]",
+		Short: "what would change on this host, from what to what, why, and what speaks for it",
+		Long: `plan compares the host with what weir advises for its role, and changes nothing.
+A setting for which the host shows no need (no core has run out of its budget),
+which only a guide speaks for, or which the administrator has set in a file of
+sysctl.d or by hand, is left alone, and plan says so. Keys that are named are
+planned whatever their role, need and grade.
+
+Settings of a forwarder act on what passes through; those of an endpoint on
+connections that end on the host, as a proxy's or a VPN's over TCP do.
+
+With --target, plan prints the lines for another system's files instead, each with
+its reason. A key of which no public source for that version is known is not
+written; for a version that weir does not know, all lines are comments.`,
+		Example: `  weir tune plan
+  weir tune plan --role endpoint --link 10G --rtt 80ms
+  weir tune plan --target opnsense-25.7 --driver igb --cores 4 --ports 2 --pppoe`,
+		RunE: func(_ *cobra.Command, keys []string) error {
+			if f.target != targetLinux {
+				if len(keys) > 0 || asJSON || f.root != "" {
+					return &UsageError{errors.New("--target prints files: it takes no keys, no --json and no --root")}
+				}
+				return f.targetPlan(env)
+			}
+			_, plan, err := f.plan(false, keys)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return env.printJSON(plan)
+			}
+			return plan.WriteText(env.Stdout)
+		},
+	}
+	f.add(c)
+	f.addTarget(c)
+	jsonFlag(c, &asJSON)
+	return c
+}

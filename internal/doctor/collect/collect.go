@@ -1,0 +1,154 @@
+package collect
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/doctor"
+)
+
+// Options say how to read.
+type Options struct {
+	Interval time.Duration // between the two samples; at least 100 ms
+	Program  string        // that reads, with its version
+	// GuardTable is weir's own table of nftables ("inet weir"), which is no other
+	// firewall's.
+	GuardTable string
+	// Hooks says at which hook weir judges each interface's packets; an error says
+	// why that is not known. It is asked only where weir runs.
+	Hooks func() ([]doctor.WeirInterface, error)
+}
+
+// reader reads one host. Its roots are "/proc" and "/sys", others in tests.
+type reader struct {
+	proc, sys string
+	opts      Options
+	devices   *devices
+	weir      *weir // nil: it does not run, or is not readable
+	snapshot  *doctor.Snapshot
+}
+
+// Collect reads the facts and two samples of counters. It returns early, with
+// ctx's error, when ctx ends between them.
+func Collect(ctx context.Context, o Options) (*doctor.Snapshot, error) {
+	r := &reader{proc: "/proc", sys: "/sys", opts: o, snapshot: &doctor.Snapshot{
+		Format: doctor.Format, Version: doctor.Version, Program: o.Program, Taken: time.Now().UTC().Truncate(time.Second),
+		Wished: o.Interval.Seconds(), Unreadable: map[string]string{},
+	}}
+	var err error
+	if r.devices, err = openDevices(); err != nil {
+		return nil, err
+	}
+	defer r.devices.close()
+	if r.weir, err = openWeir(); err != nil {
+		r.lacks("weir", err)
+	}
+	defer r.weir.close()
+	return r.snapshot, r.read(ctx)
+}
+
+func (r *reader) read(ctx context.Context) error {
+	s := r.snapshot
+	began := spent()
+	first := time.Now()
+	before, err := r.counters()
+	if err != nil {
+		return err
+	}
+	if err := r.facts(); err != nil {
+		return err
+	}
+	rest := time.NewTimer(r.opts.Interval - time.Since(first))
+	defer rest.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-rest.C:
+	}
+	second := time.Now()
+	after, err := r.counters()
+	if err != nil {
+		return err
+	}
+	s.Before, s.After, s.Seconds = before, after, second.Sub(first).Seconds()
+	s.Cost = &doctor.Cost{CPUSeconds: (spent() - began).Seconds()}
+	return nil
+}
+
+// spent is the processor time that this process has used.
+func spent() time.Duration {
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		return 0 // cannot fail for RUSAGE_SELF
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+func (r *reader) facts() error {
+	r.host()
+	if err := r.interfaces(); err != nil {
+		return err
+	}
+	r.interrupts()
+	r.sysctls()
+	r.services()
+	r.chains()
+	r.routes()
+	r.hooks()
+	return nil
+}
+
+// lacks notes why something is not in the snapshot.
+func (r *reader) lacks(what string, err error) { r.snapshot.Unreadable[what] = err.Error() }
+
+func (r *reader) sysFile(parts ...string) string {
+	return filepath.Join(append([]string{r.sys}, parts...)...)
+}
+
+func (r *reader) procFile(parts ...string) string {
+	return filepath.Join(append([]string{r.proc}, parts...)...)
+}
+
+// counters reads one sample. The cores' times are what nothing can do without.
+func (r *reader) counters() (*doctor.Counters, error) {
+	c := &doctor.Counters{}
+	text, err := readFile(r.procFile("stat"))
+	if err == nil {
+		c.CPUs, err = parseStat(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the cores' times: %w", err)
+	}
+	for _, part := range []struct {
+		name, file string
+		parse      func(text string) error
+	}{
+		{"softirqs", "softirqs", func(t string) (err error) { c.Softirqs, err = parseSoftirqs(t); return err }},
+		{"softnet", "net/softnet_stat", func(t string) (err error) { c.Softnet, err = parseSoftnet(t); return err }},
+		{"irqs", "interrupts", func(t string) (err error) { c.IRQs, _, err = parseInterrupts(t); return err }},
+		{"snmp", "net/snmp", func(t string) (err error) { c.SNMP, err = parseSNMP(t); return err }},
+		{"snmp6", "net/snmp6", func(t string) error { return parseSNMP6(c.SNMP, t) }},
+	} {
+		text, err := readFile(r.procFile(part.file))
+		if err == nil {
+			err = part.parse(text)
+		}
+		if err != nil {
+			r.lacks(part.name, err)
+		}
+	}
+	r.conntrack(c)
+	r.neighbours(c)
+	c.Throttle = r.throttle()
+	if err := r.devices.count(r, c); err != nil {
+		return nil, err
+	}
+	if c.Weir, err = r.weir.count(); err != nil {
+		r.lacks("weir", err)
+	}
+	return c, nil
+}

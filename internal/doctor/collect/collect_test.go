@@ -1,0 +1,185 @@
+package collect
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/doctor"
+)
+
+// TestThisMachine reads the machine that the test runs on. Its bundle reads back,
+// and its cores' times are judged.
+func TestThisMachine(t *testing.T) {
+	s, err := Collect(t.Context(), Options{Interval: 200 * time.Millisecond, Program: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := doctor.WriteBundle(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := doctor.Read(strings.NewReader(b.String())); err != nil {
+		t.Fatal(err)
+	}
+	r, err := doctor.Examine(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Checks {
+		if c.ID == "CPU-1" && c.State == doctor.Unreadable {
+			t.Errorf("%+v", c)
+		}
+	}
+	if len(s.CPUs) == 0 || len(s.Interfaces) == 0 || s.Interfaces[0].Name != "lo" || s.Before.Links["lo"] == (doctor.Link{}) && s.After.Links["lo"] == (doctor.Link{}) && s.Before.Links == nil {
+		t.Errorf("%d cores, interfaces %+v", len(s.CPUs), s.Interfaces)
+	}
+	if s.Seconds < 0.2 || s.Cost == nil {
+		t.Errorf("%g s, cost %+v", s.Seconds, s.Cost)
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	got, err := parseStat("cpu  1 2 3 4\ncpu0 10 1 9 50 2 5 25 3 0 0\ncpu3 20 0 11 50 0 0 25 0 0 0\nintr 1 2\n")
+	want := map[int]doctor.CPUTimes{
+		0: {User: 10, Nice: 1, System: 9, Idle: 50, IOWait: 2, IRQ: 5, Softirq: 25, Steal: 3},
+		3: {User: 20, System: 11, Idle: 50, Softirq: 25},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	for _, text := range []string{"", "cpu0 1 2 3 x 5 6 7 8 9\n", "cpuy 1 2 3 4 5 6 7 8 9\n"} {
+		if got, err := parseStat(text); err == nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestParseSoftnet(t *testing.T) {
+	got, err := parseSoftnet("00000010 00000002 00000001 0 0 0 0 0 0 00000007 00000003 0 00000005 0 0\n")
+	if diff := cmp.Diff(map[int]doctor.Softnet{5: {Processed: 16, Dropped: 2, Squeezed: 1, RPS: 7, FlowLimit: 3}}, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	got, err = parseSoftnet("ffffffff 00000000 00000002\n00000001 00000000 00000000\n")
+	if err != nil || got[0].Processed != 0xffffffff || got[1].Processed != 1 {
+		t.Errorf("an older kernel's: %v, %v", got, err)
+	}
+}
+
+func TestParseInterrupts(t *testing.T) {
+	const text = `           CPU0       CPU2
+  0:         20          0  IR-IO-APIC    2-edge      timer
+ 41:       9000          7  PCI-MSIX-0000:01:00.0   1-edge      eth1-TxRx-0
+NMI:          1          2   Non-maskable interrupts
+`
+	counts, names, err := parseInterrupts(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[int]map[int]uint64{0: {0: 20}, 41: {0: 9000, 2: 7}}, counts); diff != "" {
+		t.Error(diff)
+	}
+	if names[41] != "eth1-TxRx-0" {
+		t.Errorf("named %v", names)
+	}
+}
+
+func TestParseTables(t *testing.T) {
+	softirqs, err := parseSoftirqs("        CPU0   CPU1\n  NET_TX:  1  2\n  NET_RX:  30  0\n   TIMER:  5 5\n")
+	if diff := cmp.Diff(map[string]map[int]uint64{"NET_TX": {0: 1, 1: 2}, "NET_RX": {0: 30}}, softirqs); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	snmp, err := parseSNMP("Ip: Forwarding FragFails\nIp: 1 7\nTcp: RtoMin MaxConn\nTcp: 200 -1\n")
+	if err == nil {
+		err = parseSNMP6(snmp, "Ip6FragFails \t9\nIcmp6InMsgs\t3\n")
+	}
+	if diff := cmp.Diff(map[string]uint64{"Ip.Forwarding": 1, "Ip.FragFails": 7, "Tcp.RtoMin": 200, "Ip6.FragFails": 9}, snmp); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	table, err := parseTable("entries  found drop\n0000000a 0 1\n0000000a 2 f\n")
+	if diff := cmp.Diff(map[string]uint64{"entries": 10, "found": 2, "drop": 16}, table); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+func TestParseRuleset(t *testing.T) {
+	const ruleset = `{"nftables": [{"metainfo": {"version": "1.0.6"}},
+ {"chain": {"family": "inet", "table": "weir", "name": "forward", "type": "filter", "hook": "forward", "prio": 0, "policy": "drop"}},
+ {"chain": {"family": "ip", "table": "filter", "name": "FORWARD", "type": "filter", "hook": "forward", "prio": 0, "policy": "drop"}},
+ {"chain": {"family": "ip", "table": "nat", "name": "POSTROUTING", "type": "nat", "hook": "postrouting", "prio": 100, "policy": "accept"}},
+ {"rule": {"family": "ip", "table": "nat", "chain": "POSTROUTING", "expr": [{"xt": {"type": "target", "name": "MASQUERADE"}}]}},
+ {"rule": {"family": "ip", "table": "nat", "chain": "POSTROUTING", "expr": [{"masquerade": {}}]}},
+ {"rule": {"family": "ip", "table": "filter", "chain": "FORWARD", "expr": [{"accept": null}]}}]}`
+	got, err := parseRuleset([]byte(ruleset), "inet weir")
+	want := []doctor.Chain{
+		{Name: "nftables ip filter FORWARD", Hook: "forward", Policy: "drop"},
+		{Name: "nftables ip nat POSTROUTING", Hook: "postrouting", NAT: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+// TestFiles reads a machine that is recorded as files: two cores, an idle state, a
+// card on a bus.
+func TestFiles(t *testing.T) {
+	sys := t.TempDir()
+	for name, text := range map[string]string{
+		"devices/system/cpu/online":                                    "0-1",
+		"devices/system/cpu/isolated":                                  "1",
+		"devices/system/cpu/cpu0/topology/thread_siblings_list":        "0-1",
+		"devices/system/cpu/cpu0/cpufreq/scaling_governor":             "powersave",
+		"devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq":             "3400000",
+		"devices/system/cpu/cpu0/node0/x":                              "",
+		"devices/system/cpu/cpu0/cpuidle/state0/name":                  "POLL",
+		"devices/system/cpu/cpu0/cpuidle/state0/latency":               "0",
+		"devices/system/cpu/cpu0/cpuidle/state1/name":                  "C6",
+		"devices/system/cpu/cpu0/cpuidle/state1/latency":               "133",
+		"devices/system/cpu/cpu0/thermal_throttle/core_throttle_count": "4",
+		"devices/pci0/0000:01:00.0/numa_node":                          "1",
+		"devices/pci0/0000:01:00.0/vendor":                             "0x8086",
+		"devices/pci0/0000:01:00.0/device":                             "0x1539",
+		"devices/pci0/0000:01:00.0/current_link_speed":                 "2.5 GT/s PCIe",
+		"devices/pci0/0000:01:00.0/max_link_speed":                     "5.0 GT/s PCIe",
+		"devices/pci0/0000:01:00.0/current_link_width":                 "1",
+		"devices/pci0/0000:01:00.0/max_link_width":                     "4",
+		"class/net/eth0/queues/rx-0/rps_cpus":                          "00000000,0000000f",
+		"class/net/eth0/queues/rx-1/rps_cpus":                          "0",
+	} {
+		file := filepath.Join(sys, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &reader{sys: sys, snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
+	r.host()
+	node := 0
+	want := []doctor.CPU{
+		{ID: 0, Siblings: []int{0, 1}, Node: &node, Governor: "powersave", MaxMHz: 3400},
+		{ID: 1, Isolated: true},
+	}
+	if diff := cmp.Diff(want, r.snapshot.CPUs); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]doctor.IdleState{{Name: "POLL"}, {Name: "C6", ExitUsec: 133}}, r.snapshot.Host.IdleStates); diff != "" {
+		t.Error(diff)
+	}
+	if got := r.throttle(); got[0] != 4 || len(got) != 1 {
+		t.Errorf("throttled %v", got)
+	}
+	n := &doctor.Interface{Name: "eth0"}
+	r.bus(n, "devices/pci0/0000:01:00.0")
+	if diff := cmp.Diff(&doctor.PCI{Address: "0000:01:00.0", ID: "8086:1539", Speed: 2.5, MaxSpeed: 5, Width: 1, MaxWidth: 4}, n.PCI); diff != "" || *n.Node != 1 {
+		t.Error(diff)
+	}
+	if got := r.masks("class/net/eth0/queues/rx-%d/rps_cpus", "eth0"); cmp.Diff([]string{"0-3", ""}, got) != "" {
+		t.Errorf("masks %q", got)
+	}
+}
