@@ -5,6 +5,7 @@
 #   make demo      a home gateway in network namespaces, shown and measured
 #   make test      all tests of this machine's kernel (root; under 10 minutes)
 #   make bench     weir, nftables and the kernel side by side
+#   make performance   docs/performance.md and its charts, measured here
 #   make install   into DESTDIR and PREFIX
 #
 # For whoever works on weir:
@@ -69,11 +70,27 @@ bench: weir
 	./weir bench $(BENCH)
 	./weir bench language
 
-# Packages with namespaces and timing run one after the other: two at a time
-# would measure each other.
-.PHONY: test
+# The page of the documentation. It is measured on a quiet machine: on a busy one
+# the control fails, the page says so, and make fails.
+PERFORMANCE := --flows 1000,65536 --flame
+.PHONY: performance
+performance: weir
+	rm -rf docs/performance/charts
+	./weir bench forward $(PERFORMANCE) --markdown docs/performance.md --svg docs/performance/charts
+
+# Two at a time: the stories, which wait for the verifier and for timers, and all
+# other packages, one after the other, for those with timing would measure each other.
+.PHONY: test test-stories test-packages
 test: weir
-	WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -p 1 -timeout 20m ./...
+	$(MAKE) --no-print-directory -j2 test-stories test-packages
+
+GO_TEST := WEIR_BINARY='$(CURDIR)/weir' $(GO) test -count=1 -timeout 40m
+
+test-stories: weir
+	$(GO_TEST) ./test
+
+test-packages: weir
+	$(GO_TEST) -p 1 $$($(GO) list ./... | grep -vx weir/test)
 
 # Another seed each time; a failure prints it, and WEIR_RANDOM_SEED repeats it.
 .PHONY: test-long

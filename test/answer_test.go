@@ -62,14 +62,22 @@ block return in quick on lo proto { tcp, udp } to port 82
 pass
 `
 
-//	lan ══ bridge, tun ══ fw ══ lo
+//	lan ══ bridge, tun, tagged frames ══ fw ══ lo
 //
-// It is the same with a bridge, with packets that have no Ethernet header, and
-// with what the box sends to itself.
+// It is the same with a bridge, with packets that have no Ethernet header, with a VLAN
+// where the kernel has such devices, and with what the box sends to itself.
 func TestAnswersByOtherDevices(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
-		paths, _ := b.Paths(lib.Bridge, lib.Tunnel)
-		b.WeirRun(strings.ReplaceAll(mediaRules, "DEVICES", paths[0].Device+" "+paths[1].Device))
+		media := []lib.Medium{lib.Bridge, lib.Tunnel}
+		if lib.Has(lib.VLAN) {
+			media = append(media, lib.VLAN)
+		}
+		paths, _ := b.Paths(media...)
+		var devices []string
+		for _, p := range paths {
+			devices = append(devices, p.Device)
+		}
+		b.WeirRun(strings.ReplaceAll(mediaRules, "DEVICES", strings.Join(devices, " ")))
 		for _, p := range paths {
 			for _, ipv6 := range []bool{false, true} {
 				refused(b, lab.LAN, p.Addr(10, ipv6), p.Addr(1, ipv6), 80)
@@ -196,6 +204,10 @@ func ownProgramsAreRefused(b *lib.Box) {
 		if err == nil || !strings.Contains(err.Error(), curlRefused) {
 			b.Errorf("curl %s by the box: %v %s", url, err, out)
 		}
+	}
+	// with IP options (a router alert) too, in front of a checksum that is left to the device
+	if _, err := b.Try(lab.FW, "socat", "-u", "TCP4:"+wanHost+":22,ip-options=x94040000,connect-timeout=20", "-"); err == nil || !strings.Contains(err.Error(), "Connection refused") {
+		b.Errorf("socat with IP options by the box: %v", err)
 	}
 	for _, to := range []string{"UDP4:" + wanHost + ":53", "UDP6:[" + wanHost6 + "]:53"} {
 		_, err := b.Try(lab.FW, "sh", "-c", "(echo one; sleep 0.3; echo two; sleep 0.3) | socat - "+to)

@@ -16,22 +16,15 @@ import (
 	"weir/test/lib"
 )
 
+// captureReads is how weir capture begins to say that it misses nothing.
+const captureReads = "weir: capturing on"
+
 // capture starts weir capture in fw and waits until it does.
 func capture(b *lib.Box, args ...string) *lib.Process {
 	b.Helper()
 	p := b.WeirCommand(append([]string{"capture"}, args...)...)
-	awaitCapture(b, p)
+	b.AwaitSaid(p, captureReads)
 	return p
-}
-
-func awaitCapture(b *lib.Box, p *lib.Process) {
-	b.Helper()
-	b.Until(10*time.Second, "weir captures", func() bool {
-		if !p.Running() {
-			b.Fatalf("weir capture ended:\n%s", p.Said())
-		}
-		return strings.Contains(p.Said(), "weir: capturing on")
-	})
 }
 
 // interrupt ends a capture as Ctrl-C does, and returns what it said.
@@ -52,7 +45,7 @@ func TestCapture(t *testing.T) {
 		file := filepath.Join(b.TempDir(), "c.pcapng")
 		toFile := capture(b, "any", "proto", "tcp", "-w", file)
 		pipe := b.Start(lab.FW, "sh", "-c", fmt.Sprintf("%s capture any inet proto tcp --replies -w - | tcpdump -lnr -", weir))
-		awaitCapture(b, pipe)
+		b.AwaitSaid(pipe, captureReads)
 		b.Listen(lab.WAN, 8000, "socat", "TCP4-LISTEN:8000,fork,reuseaddr", "SYSTEM:echo HTTP/1.0 200 OK; echo; echo hello")
 		if got := b.Run(lab.LAN, "curl", "-sS", "http://"+wanHost+":8000/"); got != "hello\n" {
 			b.Errorf("curl got %q", got)
@@ -112,7 +105,7 @@ func TestCaptureLosesNoPacket(t *testing.T) {
 		text := b.Start(lab.FW, "sh", "-c", fmt.Sprintf("exec %s capture any proto icmp > %s", weir, lines))
 		asleep := capture(b, "wan0", "-w", filepath.Join(b.TempDir(), "f.pcapng"))
 		asleep.Signal(syscall.SIGSTOP)
-		awaitCapture(b, text)
+		b.AwaitSaid(text, captureReads)
 		time.Sleep(2 * time.Second)
 		said := interrupt(text)
 		asleep.Signal(syscall.SIGCONT)
@@ -161,7 +154,7 @@ func TestCaptureEnds(t *testing.T) {
 	b.WeirRun(gatewayConf(t))
 	awaitCapturing(false)
 	broken := b.Start(lab.FW, "sh", "-c", fmt.Sprintf("%s capture any -w - | head -c 100 > /dev/null", weir))
-	awaitCapture(b, broken)
+	b.AwaitSaid(broken, captureReads)
 	b.Ping(lab.LAN, wanHost, 3)
 	broken.Wait(10*time.Second, 0)
 	awaitCapturing(false)
@@ -200,7 +193,7 @@ func TestCaptureFilters(t *testing.T) {
 		t.Errorf("an interface that is not there: status %d: %s", status, out)
 	}
 	pings := b.WeirCommand("capture", "lan0", "inet", "proto", "icmp", "from", "lan0:network", "--json", "-c", "4", "-s", "60")
-	awaitCapture(b, pings)
+	b.AwaitSaid(pings, captureReads)
 	b.Ping(lab.LAN, fwLAN, 2)
 	var kinds []string
 	for line := range strings.Lines(pings.Wait(10*time.Second, 0)) {

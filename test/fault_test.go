@@ -69,6 +69,33 @@ func TestDriverRefusesXDP(t *testing.T) {
 	})
 }
 
+//	lan ─── tap0 fw          (the driver of taps has room for XDP's metadata since Linux 6.15)
+//
+// A driver that has no room in front of the frame for what XDP decided loses the packet
+// that finds that out, and no more: TCX judges from then on, and XDP is taken off.
+func TestDriverWithoutRoom(t *testing.T) {
+	b := weir.Box(t, "xdp")
+	b.Taps(lab.FW, "tap0", lab.LAN, "tap")
+	b.Address(lab.FW, "tap0", "10.9.0.1/24")
+	b.Address(lab.LAN, "tap", "10.9.0.2/24")
+	b.WeirRun("set skip on lo\npass\n")
+	if n := b.Hooks()["tap0"]; n.Hook != "xdp" {
+		t.Fatalf("tap0 has %s: %s", n.Hook, n.Why)
+	}
+	b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "1", "10.9.0.1") //nolint:errcheck // it may be lost
+	lost := b.Packets("tap0", reason.Metadata)
+	if lost > 0 {
+		b.Until(10*time.Second, "tap0 has TCX", func() bool {
+			n := b.Hooks()["tap0"]
+			return n.Hook == "tcx" && strings.Contains(n.Why, "no room for XDP's verdicts")
+		})
+	}
+	b.Ping(lab.LAN, "10.9.0.1", 5)
+	if n, now := b.Hooks()["tap0"], b.Packets("tap0", reason.Metadata); now != lost || lost > 1 || (n.Hook == "xdp") != (lost == 0) {
+		t.Errorf("tap0 has %s, and lost %d packets, then %d", n.Hook, lost, now-lost)
+	}
+}
+
 //	lan ─── fw, without nft or with it; weir's programs are taken off lan0 ─── wan
 //
 // What is forwarded past weir is dropped: by nftables, or by TCX egress where there

@@ -26,22 +26,15 @@ pass in on lan0 proto icmp
 pass out on wan0 proto icmp nat-to (wan0)
 `
 
+// logReads is what weir log says once it misses nothing.
+const logReads = "weir: reading what rules log"
+
 // readLog starts weir log in fw and waits until it misses nothing.
 func readLog(b *lib.Box, args ...string) *lib.Process {
 	b.Helper()
 	p := b.WeirCommand(append([]string{"log"}, args...)...)
-	awaitLog(b, p)
+	b.AwaitSaid(p, logReads)
 	return p
-}
-
-func awaitLog(b *lib.Box, p *lib.Process) {
-	b.Helper()
-	b.Until(10*time.Second, "weir log reads", func() bool {
-		if !p.Running() {
-			b.Fatalf("weir log ended:\n%s", p.Said())
-		}
-		return strings.Contains(p.Said(), "weir: reading what rules log")
-	})
 }
 
 // a logged packet is a record as weir log --json prints it.
@@ -88,7 +81,7 @@ func TestLog(t *testing.T) {
 		p, asleep := readLog(b, "--json"), readLog(b)
 		asleep.Signal(syscall.SIGSTOP)
 		pipe := b.Start(lab.FW, "sh", "-c", fmt.Sprintf("%s log -w - | tcpdump -lnr -", weir))
-		awaitLog(b, pipe)
+		b.AwaitSaid(pipe, logReads)
 		b.Tell("pass", func(b *lib.Box) { loggedPass(b, p, filepath.Base(file)) })
 		b.Tell("block", func(b *lib.Box) { loggedBlock(b, p) })
 		b.Tell("old rules", func(b *lib.Box) { loggedByOldRules(b, p, file) })

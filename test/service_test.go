@@ -14,12 +14,12 @@ import (
 	"weir/test/lib"
 )
 
-// leaseScript is what udhcpc runs: it sets the address with the end of life that
-// the lease has, as dhclient and NetworkManager do.
+// leaseScript is what udhcpc runs: it sets the address with the end of life that the
+// lease has ("$lease"), as dhclient and NetworkManager do, or for ever, as udhcpc's own.
 const leaseScript = `#!/bin/sh
 case $1 in
 deconfig) ip -4 address flush dev "$interface" ;;
-bound | renew) ip address replace "$ip/$mask" dev "$interface" valid_lft "$lease" preferred_lft "$lease" && echo "$1: $ip" ;;
+bound | renew) ip address replace "$ip/$mask" dev "$interface" valid_lft LIFE preferred_lft LIFE && echo "$1: $ip" ;;
 esac
 `
 
@@ -33,11 +33,12 @@ func dnsmasq(b *lib.Box, host, device, dhcp, prefix string) *lib.Process {
 		"--enable-ra", "--dhcp-range="+prefix+",ra-only,64")
 }
 
-// udhcpc starts a client on a device and waits for its first lease.
-func udhcpc(b *lib.Box, host, device string) *lib.Process {
+// udhcpc starts a client on a device and waits for its first lease; its address is
+// to have an end of life, or "forever".
+func udhcpc(b *lib.Box, host, device, life string) *lib.Process {
 	b.Helper()
 	script := filepath.Join(b.TempDir(), "lease")
-	if err := os.WriteFile(script, []byte(leaseScript), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(script, []byte(strings.ReplaceAll(leaseScript, "LIFE", life)), 0o700); err != nil { //nolint:gosec // it is run
 		b.Fatal(err)
 	}
 	client := b.Start(host, "busybox", "udhcpc", "-f", "-i", device, "-s", script, "-t", "10", "-T", "1")
@@ -61,19 +62,23 @@ func TestLeases(t *testing.T) {
 		b.WeirRun(gatewayConf(t))
 		dnsmasq(b, lab.WAN, "eth0", "203.0.113.50,203.0.113.60,120", "2001:db8:113::")
 		dnsmasq(b, lab.FW, "lan0", "192.168.1.50,192.168.1.60,120", "fd00:1::")
-		for _, end := range []struct{ host, device, prefix4, prefix6 string }{
-			{lab.FW, "wan0", "203.0.113.", "2001:db8:113:"}, {lab.LAN, "eth0", "192.168.1.", "fd00:1:"},
+		for _, end := range []struct{ host, device, life, prefix4, prefix6 string }{
+			{lab.FW, "wan0", `"$lease"`, "203.0.113.", "2001:db8:113:"},
+			{lab.FW, "wan0", "forever", "203.0.113.", "2001:db8:113:"},
+			{lab.LAN, "eth0", `"$lease"`, "192.168.1.", "fd00:1:"},
 		} {
-			client := udhcpc(b, end.host, end.device)
+			client := udhcpc(b, end.host, end.device, end.life)
 			if !strings.Contains(client.Said(), "bound: "+end.prefix4) {
 				b.Errorf("%s: udhcpc said\n%s", end.host, client.Said())
 			}
+			time.Sleep(time.Second) // weir has heard of the address
 			client.Signal(syscall.SIGUSR1)
 			b.Until(10*time.Second, "the lease is renewed", func() bool { return strings.Contains(client.Said(), "renew: ") })
 			b.Until(15*time.Second, end.device+" has an address by SLAAC and a route", func() bool {
 				return strings.Contains(b.Run(end.host, "ip", "-6", "address", "show", "dev", end.device, "dynamic"), end.prefix6) &&
 					strings.Contains(b.Run(end.host, "ip", "-6", "route", "show", "proto", "ra"), "default via fe80:")
 			})
+			client.Kill()
 		}
 		if blocked := b.Rule(`label "martians"`); blocked.Packets != 0 {
 			b.Errorf("%d packets of the lease were blocked", blocked.Packets)

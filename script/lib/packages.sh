@@ -15,7 +15,9 @@ needs() {
 		curl curl is used by the demo
 		iperf3 iperf3 is used by the demo
 	END
-	test) needs demo && cat <<-'END' ;;
+	test)
+		needs demo
+		cat <<-'END'
 		ip iproute2 looks from outside at what weir set up
 		tc iproute2 shapes links in the tests
 		ethtool ethtool switches offloads in the tests
@@ -29,8 +31,15 @@ needs() {
 		nmap nmap looks for open ports from outside
 		busybox busybox-static has a DHCP client and a web server for the tests
 		dnsmasq dnsmasq-base gives out addresses by DHCP and router advertisements
+		nginx nginx serves what the benchmark's web clients fetch; it is not started as a service
 		dropbear dropbear-bin has an SSH server and client that touch no keys of this machine
 	END
+		# Ubuntu has it only as a snap, which neither root nor a container can run:
+		# there the test that needs it is skipped, also where no test may be.
+		grep -q '^ID=ubuntu' /etc/os-release || cat <<-'END'
+		chromium chromium opens the benchmark's reports as a reader would
+	END
+		;;
 	lint) needs build && cat <<-'END' ;;
 		clang-19 clang-19 compiles the BPF programs
 		llvm-strip-19 llvm-19 strips the BPF objects
@@ -92,9 +101,51 @@ apt_update() {
 	lists_fresh=yes
 }
 
+# Packages ask this file before they start their services; one that is there is
+# the machine's own and stays, unless its second line says that it is what a
+# killed run of ours has left.
+service_policy=${WEIR_SERVICE_POLICY:-/usr/sbin/policy-rc.d}
+policy_mark='# made by script/bootstrap of weir while it installs; it may be removed'
+own_policy=
+
+# remove_left_policy takes away what a killed run has left, and only that.
+remove_left_policy() {
+	[ "$(sed -n 2p "$service_policy" 2>/dev/null)" = "$policy_mark" ] || return 0
+	[ -w "$service_policy" ] && ! maker_lives || return 0
+	say "removing $service_policy, which a killed run has left"
+	rm -f "$service_policy"
+}
+
+# maker_lives tells whether the run that made the file, whose number its third
+# line has, is still there.
+maker_lives() {
+	maker=$(sed -n '3s/^# process //p' "$service_policy")
+	[ -n "$maker" ] && grep -qs bootstrap "/proc/$maker/cmdline"
+}
+
+forbid_services() {
+	[ ! -e "$service_policy" ] || return 0
+	own_policy=$service_policy
+	printf '#!/bin/sh\n%s\n# process %s\nexit 101\n' "$policy_mark" "$$" >"$own_policy"
+	chmod 755 "$own_policy"
+}
+
+allow_services() {
+	[ -z "$own_policy" ] || rm -f "$own_policy"
+	own_policy=
+}
+
 apt_install() {
-	apt_quiet install --no-install-recommends --no-upgrade --no-remove "$@" ||
+	forbid_services
+	apt_quiet install --no-install-recommends --no-upgrade --no-remove "$@" || {
+		allow_services
 		apt_failed "installing $* failed"
+	}
+	allow_services
+	# Nor at the next boot, where the package was not there before.
+	case " $* " in
+	*" nginx "*) ! command -v systemctl >/dev/null || systemctl --quiet disable nginx 2>/dev/null || true ;;
+	esac
 }
 
 # install_certificates comes before everything else that is fetched: sources of

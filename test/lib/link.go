@@ -50,7 +50,20 @@ func (b *Box) Wire(device, peer, peerDevice string) {
 // This process carries the packets from one to the other until the story ends.
 func (b *Box) Tunnel(host, device, peer, peerDevice string) {
 	b.Helper()
-	near, far := b.tun(host, device), b.tun(peer, peerDevice)
+	b.carry(host, device, peer, peerDevice, unix.IFF_TUN)
+}
+
+// Taps is Tunnel with tap devices, as a virtual machine's host has them: with an
+// Ethernet header.
+func (b *Box) Taps(host, device, peer, peerDevice string) {
+	b.Helper()
+	b.carry(host, device, peer, peerDevice, unix.IFF_TAP)
+}
+
+// carry joins two hosts by a pair of devices that are files of this process.
+func (b *Box) carry(host, device, peer, peerDevice string, kind uint16) {
+	b.Helper()
+	near, far := b.tun(host, device, kind), b.tun(peer, peerDevice, kind)
 	done := make(chan error, 2)
 	go func() { done <- carry(near, far) }()
 	go func() { done <- carry(far, near) }()
@@ -65,8 +78,8 @@ func (b *Box) Tunnel(host, device, peer, peerDevice string) {
 	})
 }
 
-// tun makes a tun device in a host; it goes when the file is closed.
-func (b *Box) tun(host, device string) *os.File {
+// tun makes a tun or tap device in a host; it goes when the file is closed.
+func (b *Box) tun(host, device string, kind uint16) *os.File {
 	b.Helper()
 	var file *os.File
 	err := b.Do(host, func() error {
@@ -78,7 +91,7 @@ func (b *Box) tun(host, device string) *os.File {
 		if err != nil {
 			return err
 		}
-		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+		request.SetUint16(kind | unix.IFF_NO_PI)
 		if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
 			unix.Close(fd)
 			return fmt.Errorf("make %s: %w", device, err)

@@ -125,6 +125,18 @@ func (p *Process) Running() bool {
 	}
 }
 
+// AwaitSaid waits until a process that is to go on has written a text: weir, mostly,
+// for which the kernel may have to check programs first.
+func (b *Box) AwaitSaid(p *Process, text string) {
+	b.Helper()
+	b.Until(StartPatience, "it says "+text, func() bool {
+		if !p.Running() {
+			b.Fatalf("it ended before it said %q:\n%s", text, p.Said())
+		}
+		return strings.Contains(p.Said(), text)
+	})
+}
+
 // Killed reports whether the process has ended by a signal.
 func (p *Process) Killed() bool { return !p.Running() && p.cmd.ProcessState.ExitCode() == -1 }
 
