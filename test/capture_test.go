@@ -46,7 +46,7 @@ func TestCapture(t *testing.T) {
 		toFile := capture(b, "any", "proto", "tcp", "-w", file)
 		pipe := b.Start(lab.FW, "sh", "-c", fmt.Sprintf("%s capture any inet proto tcp --replies -w - | tcpdump -lnr -", weir))
 		b.AwaitSaid(pipe, captureReads)
-		b.Listen(lab.WAN, 8000, "socat", "TCP4-LISTEN:8000,fork,reuseaddr", "SYSTEM:echo HTTP/1.0 200 OK; echo; echo hello")
+		b.ServeHello(lab.WAN, 8000)
 		if got := b.Run(lab.LAN, "curl", "-sS", "http://"+wanHost+":8000/"); got != "hello\n" {
 			b.Errorf("curl got %q", got)
 		}

@@ -107,7 +107,7 @@ func TestLog(t *testing.T) {
 
 // loggedPass: curl's connection by match log, log (all) and log.
 func loggedPass(b *lib.Box, p *lib.Process, file string) {
-	b.Listen(lab.WAN, 8000, "socat", "TCP4-LISTEN:8000,fork,reuseaddr", "SYSTEM:while read x; do test ${#x} -gt 1 || break; done; echo HTTP/1.0 200 OK; echo; echo hello")
+	b.ServeHello(lab.WAN, 8000)
 	if got := b.Run(lab.LAN, "curl", "-sS", "http://"+wanHost+":8000/"); got != "hello\n" {
 		b.Errorf("curl got %q", got)
 	}

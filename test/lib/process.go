@@ -3,6 +3,7 @@ package lib
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os/exec"
 	"strings"
 	"sync"
@@ -151,6 +152,15 @@ func (b *Box) Listen(host string, port uint16, program string, args ...string) *
 		b.Fatalf("%v; %s said:\n%s", err, p.name, p.Said())
 	}
 	return p
+}
+
+// ServeHello answers each HTTP request at a port of the host by IPv4 with "hello". The
+// request is read first: socat gives no answer on when what it started is gone before
+// it could hand the request over.
+func (b *Box) ServeHello(host string, port uint16) {
+	b.Helper()
+	b.Listen(host, port, "socat", fmt.Sprintf("TCP4-LISTEN:%d,fork,reuseaddr", port),
+		"SYSTEM:while read x; do test ${#x} -gt 1 || break; done; echo HTTP/1.0 200 OK; echo; echo hello")
 }
 
 // Until waits until something is so, for at most patience.
