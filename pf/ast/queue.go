@@ -23,7 +23,7 @@ type Queue struct {
 type ALTQ struct {
 	Scheduler *Scheduler
 	Priority  *uint8
-	Bucket    *uint16 // tbrsize, bytes
+	Bucket    *uint32 // tbrsize, bytes
 	Queues    []Word  // those that share this one
 }
 

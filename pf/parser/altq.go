@@ -9,8 +9,10 @@ import (
 	"weir/pf/token"
 )
 
-// schedulers are those of FreeBSD's ALTQ.
-var schedulers = []string{"cbq", "priq", "hfsc", "fairq", "codel"}
+// schedulers are those of FreeBSD's ALTQ; it prints codel what it reads as codelq.
+var schedulers = []string{"cbq", "priq", "hfsc", "fairq", "codel", "codelq"}
+
+func isCodel(scheduler string) bool { return scheduler == "codel" || scheduler == "codelq" }
 
 // schedulerOptions are the words in the parentheses of schedulers. Behind those
 // that are true there is a value, or some in parentheses.

@@ -104,9 +104,12 @@ func (p *parser) queueOption(q *ast.Queue, word string) bool {
 		n := uint8(p.within("the priority", 0, 255))
 		q.ALTQ.Priority = &n
 	case "tbrsize":
-		n := uint16(p.within("tbrsize", 0, 1<<16-1))
+		n := uint32(p.within("tbrsize", 0, 1<<32-1))
 		q.ALTQ.Bucket = &n
 	case "queue":
+		if (p.is(token.Newline) || p.is(token.EOF)) && q.ALTQ.Scheduler != nil && isCodel(q.ALTQ.Scheduler.Name.Text) {
+			return true // codel has no queues below it, and FreeBSD the word all the same
+		}
 		p.subqueues(q)
 	default:
 		return false

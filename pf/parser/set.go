@@ -62,7 +62,7 @@ var optionValues = map[string][]string{
 	"ruleset-optimization": {"none", "basic", "profile"},
 	"state-policy":         {"if-bound", "floating"},
 	"debug": {
-		"emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
+		"emerg", "panic", "alert", "crit", "err", "error", "warning", "warn", "notice", "info", "debug",
 		"none", "urgent", "misc", "loud", // FreeBSD's
 	},
 	"require-order": {"yes", "no"},

@@ -66,10 +66,25 @@ func (r *resolver) consistent(out *ast.Rule) bool {
 	if proto.Number == protoICMP6 && out.Family == ast.Inet {
 		r.conflict(proto.Span, "proto icmp6 is not of inet; its protocol is icmp", out.FamilySpan)
 	}
+	r.ownersConsistent(out, proto)
 	r.icmpConsistent(out, proto)
 	r.returnConsistent(out, proto)
 	r.filterConsistent(out)
 	return len(r.faults.Items) == before
+}
+
+// ownersConsistent checks that users and groups are asked of what belongs to
+// sockets.
+func (r *resolver) ownersConsistent(out *ast.Rule, proto ast.Proto) {
+	if proto.Number == protoTCP || proto.Number == protoUDP {
+		return
+	}
+	if len(out.User) > 0 {
+		r.conflict(out.User[0].Span, "user needs proto tcp or udp", proto.Span)
+	}
+	if len(out.Group) > 0 {
+		r.conflict(out.Group[0].Span, "group needs proto tcp or udp", proto.Span)
+	}
 }
 
 func (r *resolver) icmpConsistent(out *ast.Rule, proto ast.Proto) {

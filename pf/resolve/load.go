@@ -183,6 +183,7 @@ func (r *resolver) ruleset() *Ruleset {
 	if r.faults.HasErrors() {
 		return nil
 	}
+	r.hoist()
 	rs := &Ruleset{Options: r.options, Source: r.out, Rules: make([]*Rule, 0, r.total)}
 	f := &flattener{resolver: r, rules: rs.Rules, open: make(map[string]bool)}
 	rs.Tables = r.allTables()

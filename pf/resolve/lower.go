@@ -31,7 +31,7 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 		Nat:       r.lowerPool(in.Nat, in.Family),
 		Rdr:       r.lowerPool(in.Rdr, in.Family),
 		AfTo:      r.lowerAfTo(in.AfTo),
-		Route:     r.lowerRoute(in.Route, in.Family),
+		Route:     r.lowerRoute(in),
 		Filter:    r.lowerFilter(&in.Filter),
 	}
 	if len(in.Protos) > 0 {

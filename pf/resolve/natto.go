@@ -52,6 +52,8 @@ func (r *resolver) afTo(in *ast.Rule) {
 		r.faults.Errorf(a.Span, "af-to needs a pass rule that keeps state")
 	case in.Direction != ast.In:
 		r.faults.Errorf(a.Span, "af-to needs a rule with the direction in")
+	case in.Route != nil && !in.Route.Pairs():
+		r.conflict(in.Route.Span, in.Route.Kind.String()+" with af-to stands before the rule's family, with its interface", a.Span)
 	}
 	r.faults.Unenforced(a.Span, "af-to")
 }
@@ -63,15 +65,21 @@ func (r *resolver) checkRoute(in *ast.Rule) {
 	}
 	kind := in.Route.Kind
 	switch {
-	case in.Action != ast.Pass:
+	case in.Action != ast.Pass && !idleRoute(in):
 		r.faults.Errorf(in.Route.Span, "%s stands in pass rules only", kind)
-	case !keepsState(in) && !in.Route.Pairs():
+	case in.Action == ast.Pass && !keepsState(in) && !in.Route.Pairs():
 		r.faults.Errorf(in.Route.Span, "%s needs a rule that keeps state", kind)
 	case in.Direction == ast.AnyDirection && kind != ast.DupTo:
 		r.faults.Errorf(in.Route.Span, "%s needs a rule with a direction", kind)
 	}
-	r.faults.Unenforced(in.Route.Span, kind.String())
+	if !idleRoute(in) {
+		r.faults.Unenforced(in.Route.Span, kind.String())
+	}
 }
+
+// idleRoute reports whether a rule's next hops never serve: pfSense names them in
+// its rules that block, too, in FreeBSD's form.
+func idleRoute(in *ast.Rule) bool { return in.Action == ast.Block && in.Route.Pairs() }
 
 // binat adds the two rules that binat-to stands for: nat-to for what goes out,
 // and rdr-to for what comes in to the addresses that it translates to.

@@ -119,8 +119,9 @@ func (r *resolver) lowerAfTo(in *ast.AfTo) *AfTo {
 	}
 }
 
-func (r *resolver) lowerRoute(in *ast.Route, family ast.Family) *Route {
-	if in == nil {
+func (r *resolver) lowerRoute(rule *ast.Rule) *Route {
+	in, family := rule.Route, rule.Family
+	if in == nil || idleRoute(rule) {
 		return nil
 	}
 	kinds := [...]RouteKind{ast.RouteTo: RouteTo, ast.ReplyTo: ReplyTo, ast.DupTo: DupTo}
