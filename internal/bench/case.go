@@ -27,6 +27,7 @@ type Case struct {
 	Cores     int    `json:"cores"`
 	Direction string `json:"direction"`
 	Sink      string `json:"sink"`
+	Rules     int    `json:"rules,omitempty"` // in front of the example's own, that match nothing of the traffic
 }
 
 func (c Case) ipv6() bool { return c.Family == 6 }
@@ -34,6 +35,10 @@ func (c Case) tcp() bool  { return c.Protocol == TCP }
 func (c Case) both() bool { return c.Direction == Both }
 
 func (c Case) String() string {
-	return fmt.Sprintf("%d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", c.Frame, quantity.Thousands(c.Flows), c.Family,
+	text := fmt.Sprintf("%d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", c.Frame, quantity.Thousands(c.Flows), c.Family,
 		c.Protocol, quantity.Plural(c.Cores, "core"), c.Direction, c.Sink)
+	if c.Rules > 0 {
+		text += ", " + quantity.Plural(c.Rules, "further rule")
+	}
+	return text
 }

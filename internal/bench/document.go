@@ -84,31 +84,38 @@ func (r *Report) verdicts() []string {
 		return nil
 	}
 	var all []string
-	for _, v := range []struct{ of, to, sentence string }{
-		{PathWeirNAT, PathNftNAT, "With NAT, weir forwards %s times as many frames as nftables"},
-		{PathWeir, PathNft, "Without NAT, weir forwards %s times as many frames as nftables"},
-		{PathWeirNAT, PathRedirect, "With NAT, weir reaches %s of what a bare redirect does, the limit of this machine"},
-		{PathWeir, PathKernel, "weir filters %s times as many frames as the kernel forwards without any rules"},
+	for _, v := range []struct {
+		of, to, sentence string
+		value            func(Ratio) *float64
+	}{
+		{PathWeirNAT, PathNftNAT, "With NAT, weir forwards %s times as many frames as nftables", inFrames},
+		{PathWeir, PathNft, "Without NAT, weir forwards %s times as many frames as nftables", inFrames},
+		{PathWeirNAT, PathRedirect, "With NAT, weir reaches %s of what a bare redirect does, the limit of this machine", inFrames},
+		{PathWeir, PathKernel, "weir filters %s times as many frames as the kernel forwards without any rules", inFrames},
+		{PathWeirNAT, PathNftNAT, "It opens %s times as many new connections in a second as nftables with NAT",
+			func(r Ratio) *float64 { return r.NewPerS }},
 	} {
-		if text := r.verdict(v.of, v.to, v.sentence, cases); text != "" {
+		if text := r.verdict(v.of, v.to, v.sentence, v.value); text != "" {
 			all = append(all, text)
 		}
-	}
-	if text := r.verdictNew(cases[0]); text != "" {
-		all = append(all, text)
 	}
 	return all
 }
 
-func (r *Report) verdict(of, to, sentence string, cases []Case) string {
+func inFrames(r Ratio) *float64 { return &r.Mpps }
+
+// verdict says a ratio of the first case, and between what it is in all others.
+func (r *Report) verdict(of, to, sentence string, value func(Ratio) *float64) string {
+	cases := r.cases()
 	first, least, most := math.NaN(), math.Inf(1), 0.0
 	for _, ratio := range r.Ratios {
-		if ratio.Of != of || ratio.To != to {
+		v := value(ratio)
+		if ratio.Of != of || ratio.To != to || v == nil {
 			continue
 		}
-		least, most = min(least, ratio.Mpps), max(most, ratio.Mpps)
+		least, most = min(least, *v), max(most, *v)
 		if ratio.Case == cases[0] {
-			first = ratio.Mpps
+			first = *v
 		}
 	}
 	if math.IsNaN(first) {
@@ -124,16 +131,11 @@ func (r *Report) verdict(of, to, sentence string, cases []Case) string {
 
 // short names a case by what people vary most.
 func (c Case) short() string {
-	return fmt.Sprintf("%d bytes, %s", c.Frame, quantity.Plural(c.Flows, "connection"))
-}
-
-func (r *Report) verdictNew(c Case) string {
-	for _, ratio := range r.Ratios {
-		if ratio.Of == PathWeirNAT && ratio.To == PathNftNAT && ratio.Case == c && ratio.NewPerS != nil {
-			return fmt.Sprintf("It opens %s times as many new connections in a second as nftables with NAT.", quantity.Digits(*ratio.NewPerS, 2))
-		}
+	text := fmt.Sprintf("%d bytes, %s", c.Frame, quantity.Plural(c.Flows, "connection"))
+	if c.Rules > 0 {
+		text += ", " + quantity.Plural(c.Rules, "further rule")
 	}
-	return ""
+	return text
 }
 
 // ours tells weir's paths from those that it is compared with.
@@ -190,18 +192,21 @@ func (r *Report) costSection() report.Section {
 
 // A dimension is a key of a case that may be an axis.
 type dimension struct {
-	title string
-	axis  report.Axis
-	value func(Case) int
-	rest  func(Case) Case // the case without it
+	title   string
+	opening string // the title of what it does to new connections; "": that is not drawn
+	axis    report.Axis
+	value   func(Case) int
+	rest    func(Case) Case // the case without it
 }
 
 var dimensions = []dimension{
-	{"What more connections cost", report.Axis{Label: "connections", Log: true},
+	{"What more connections cost", "What states that are there cost a new connection", report.Axis{Label: "connections", Log: true},
 		func(c Case) int { return c.Flows }, func(c Case) Case { c.Flows = 0; return c }},
-	{"What larger frames cost", report.Axis{Label: "size of a frame", Unit: "bytes"},
+	{"What larger frames cost", "", report.Axis{Label: "size of a frame", Unit: "bytes"},
 		func(c Case) int { return c.Frame }, func(c Case) Case { c.Frame = 0; return c }},
-	{"What more cores bring", report.Axis{Label: "cores"},
+	{"What more rules cost a known connection", "What more rules cost a new connection", report.Axis{Label: "further rules", Log: true},
+		func(c Case) int { return c.Rules }, func(c Case) Case { c.Rules = 0; return c }},
+	{"What more cores bring", "", report.Axis{Label: "cores"},
 		func(c Case) int { return c.Cores }, func(c Case) Case { c.Cores = 0; return c }},
 }
 
@@ -213,41 +218,54 @@ func (r *Report) curveSection() report.Section {
 		for _, c := range r.cases() {
 			if rest := d.rest(c); !slices.Contains(seen, rest) {
 				seen = append(seen, rest)
-				if chart, points := r.curves(d, rest); points > 1 {
-					s.Charts = append(s.Charts, chart)
-				}
+				s.Charts = append(s.Charts, r.curves(d, rest)...)
 			}
 		}
 	}
 	return s
 }
 
-// curves draws all cases that differ only in one dimension; points are how many
-// they are.
-func (r *Report) curves(d dimension, rest Case) (chart report.Chart, points int) {
-	series := map[string]*report.Series{}
+// curves draws all cases that differ only in one dimension: what is forwarded,
+// and how fast connections are opened. Where one case is all there is, nothing
+// was varied.
+func (r *Report) curves(d dimension, rest Case) (charts []report.Chart) {
+	var cases []Case
 	for _, c := range r.cases() {
-		if d.rest(c) != rest {
-			continue
-		}
-		points++
-		for _, row := range r.rowsOf(c) {
-			line := series[row.Path]
-			if line == nil {
-				line = &report.Series{Name: row.Path, Ours: ours(row.Path)}
-				series[row.Path] = line
-			}
-			line.Points = append(line.Points, report.Point{X: float64(d.value(c)), Runs: row.Mpps})
+		if d.rest(c) == rest {
+			cases = append(cases, c)
 		}
 	}
-	curves := &report.Curves{X: d.axis, Y: report.Axis{Label: "rate", Unit: "Mpps"}}
+	if len(cases) < 2 {
+		return nil
+	}
+	slices.SortFunc(cases, func(a, b Case) int { return d.value(a) - d.value(b) })
+	draw := func(title string, y report.Axis, runs func(Row) stats.Sample) {
+		series := r.series(cases, d.value, runs)
+		if title != "" && len(series) > 0 {
+			charts = append(charts, report.Chart{Title: title, Note: r.fixed(rest), Curves: &report.Curves{X: d.axis, Y: y, Series: series}})
+		}
+	}
+	draw(d.title, report.Axis{Label: "rate", Unit: "Mpps"}, func(row Row) stats.Sample { return row.Mpps })
+	draw(d.opening, report.Axis{Label: "new connections", Unit: "/s"}, func(row Row) stats.Sample { return row.NewRuns })
+	return charts
+}
+
+// series are the lines of all paths that have such runs.
+func (r *Report) series(cases []Case, x func(Case) int, runs func(Row) stats.Sample) (all []report.Series) {
 	for _, name := range Paths {
-		if line := series[name]; line != nil {
-			slices.SortFunc(line.Points, func(a, b report.Point) int { return int(a.X - b.X) })
-			curves.Series = append(curves.Series, *line)
+		line := report.Series{Name: name, Ours: ours(name)}
+		for _, c := range cases {
+			for _, row := range r.rowsOf(c) {
+				if found := runs(row); row.Path == name && len(found) > 0 {
+					line.Points = append(line.Points, report.Point{X: float64(x(c)), Runs: found})
+				}
+			}
+		}
+		if len(line.Points) > 0 {
+			all = append(all, line)
 		}
 	}
-	return report.Chart{Title: d.title, Note: r.fixed(rest), Curves: curves}, points
+	return all
 }
 
 // fixed says what is the same in all cases of a chart; what is missing there is

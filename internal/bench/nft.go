@@ -17,14 +17,14 @@ import (
 	"weir/internal/netif"
 )
 
-// startNft loads examples/gateway.nft and begins with no known connection:
+// startNft loads examples/gateway.nft, with a case's further rules, and begins with no known connection:
 // one that an earlier path left would go by without being translated.
 func startNft(ctx context.Context, _ *setting, w *way, undo *undoList) error {
 	undo.add(func() error {
 		err := runNft(context.WithoutCancel(ctx), w.net, "flush ruleset\n")
 		return errors.Join(err, flushConnections(w.net))
 	})
-	if err := runNft(ctx, w.net, examples.GatewayNft); err != nil {
+	if err := runNft(ctx, w.net, nftRules(w.c)); err != nil {
 		return err
 	}
 	return flushConnections(w.net)

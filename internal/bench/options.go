@@ -17,6 +17,7 @@ type Options struct {
 	Cores      []int
 	Directions []string
 	Sinks      []string
+	Rules      []int // in front of those of the examples, that match nothing of the traffic
 
 	Paths   []string
 	Hook    string        // of weir: xdp or tcx
@@ -45,7 +46,7 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Frames: []int{64}, Flows: []int{1000}, Families: []int{4}, Protocols: []string{UDP}, Cores: []int{1},
-		Directions: []string{OneWay}, Sinks: []string{Far},
+		Directions: []string{OneWay}, Sinks: []string{Far}, Rules: []int{0},
 		Paths: slices.Clone(Paths), Hook: "xdp", Runs: 5, Seconds: time.Second,
 	}
 }
@@ -76,6 +77,7 @@ func (o *Options) Check() error {
 		each("--cores", o.Cores, func(n int) bool { return n >= 1 }, "1 or more"),
 		each("--direction", o.Directions, oneOf(OneWay, Both), "one or both"),
 		each("--sink", o.Sinks, oneOf(Far, Egress), "far or egress"),
+		each("--rules", o.Rules, func(n int) bool { return n >= 0 && n <= maxRules }, fmt.Sprintf("0 to %d", maxRules)),
 		each("--paths", o.Paths, oneOf(Paths...), strings.Join(Paths, ", ")),
 		each("--hook", []string{o.Hook}, oneOf("xdp", "tcx"), "xdp or tcx"),
 		each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= maxRuns }, "1 to 1000"),
@@ -116,8 +118,10 @@ func (o *Options) Cases() []Case {
 					for _, cores := range o.Cores {
 						for _, direction := range o.Directions {
 							for _, sink := range o.Sinks {
-								cases = append(cases, Case{trueSize(frame, family == 6, protocol == TCP), flows, family,
-									protocol, cores, direction, sink})
+								for _, rules := range o.Rules {
+									cases = append(cases, Case{trueSize(frame, family == 6, protocol == TCP), flows, family,
+										protocol, cores, direction, sink, rules})
+								}
 							}
 						}
 					}
@@ -143,11 +147,12 @@ func (o *Options) Estimate() time.Duration {
 	const (
 		start   = 1.3  // seconds to build, open, learn the rate and take down
 		perFlow = 8e-6 // to open a connection and check it, both ways
+		perRule = 1e-4 // to load one
 	)
 	total := 3.0
 	for _, c := range o.Cases() {
 		runs := float64(o.Runs*(len(o.Paths)+1)) + 4 // the control; flavours to choose from
-		total += runs * (start + o.Seconds.Seconds()*1.1 + float64(c.Flows)*perFlow)
+		total += runs * (start + o.Seconds.Seconds()*1.1 + float64(c.Flows)*perFlow + float64(c.Rules)*perRule)
 	}
 	return time.Duration(total * float64(time.Second))
 }

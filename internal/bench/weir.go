@@ -9,13 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"weir/examples"
 )
 
 const (
@@ -28,29 +25,6 @@ const (
 	// weirStop is how long it may take to end after weir stop.
 	weirStop = 10 * time.Second
 )
-
-// defaultStates is pf's "set limit states" where a file says nothing.
-const defaultStates = 100_000
-
-// limitLine finds the limit of states in a rule file.
-var limitLine = regexp.MustCompile(`(?m)^(set limit states[ \t]+)([0-9]+)[ \t]*$`)
-
-// weirRules is examples/gateway.conf with room for twice the flows.
-func weirRules(flows int) string {
-	text := examples.GatewayConf
-	want := max(2*flows, flows+newFlows)
-	m := limitLine.FindStringSubmatch(text)
-	switch {
-	case m == nil && want <= defaultStates:
-		return text
-	case m == nil:
-		return fmt.Sprintf("set limit states %d\n", want) + text
-	}
-	if have, err := strconv.Atoi(m[2]); err == nil && have >= want {
-		return text
-	}
-	return limitLine.ReplaceAllString(text, fmt.Sprintf("${1}%d", want))
-}
 
 // startWeir runs this program as the firewall's daemon. At the TCX hook frames
 // enter by GRO, as they do for the kernel's paths.
@@ -71,7 +45,7 @@ func startWeir(ctx context.Context, s *setting, w *way) (func() error, error) {
 
 func startDaemon(ctx context.Context, s *setting, w *way) (stop func() error, err error) {
 	file := filepath.Join(s.dir, rulesFile)
-	if err := os.WriteFile(file, []byte(weirRules(w.c.Flows)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(weirRules(w.c)), 0o600); err != nil {
 		return nil, fmt.Errorf("write the rules: %w", err)
 	}
 	// Not bound to ctx: it is stopped in its own way, which cleans up.

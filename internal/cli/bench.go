@@ -52,6 +52,7 @@ these differ by more than 5 %, figures are printed but nothing is concluded
 from them, and the exit status is 1. docs/measuring.md describes the method.`,
 		Example: `  weir bench forward
   weir bench forward --flows 1000,65536,1000000 --raise-conntrack --html report.html --json result.json
+  weir bench forward --rules 0,100,10000 --paths nft-nat,weir-nat
   weir bench forward --proto udp,tcp --family 4,6 --cores 1,2 --direction one,both`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -75,6 +76,7 @@ from them, and the exit status is 1. docs/measuring.md describes the method.`,
 	f.IntSliceVar(&o.Cores, "cores", o.Cores, "`number` of cores that send and forward")
 	f.StringSliceVar(&o.Directions, "direction", o.Directions, "`one|both`: from the LAN, or also the answers")
 	f.StringSliceVar(&o.Sinks, "sink", o.Sinks, "`far|egress`: frames are dropped behind the last wire, or before it where a path can")
+	f.IntSliceVar(&o.Rules, "rules", o.Rules, "`number` of rules in front of the examples' own that match nothing of the traffic")
 	f.StringSliceVar(&o.Paths, "paths", o.Paths, "`paths` to measure")
 	f.StringVar(&o.Hook, "hook", o.Hook, "hook at which weir is measured: `xdp|tcx`")
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")

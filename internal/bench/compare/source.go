@@ -38,6 +38,7 @@ type row struct {
 	Cores     int          `json:"cores"`
 	Direction string       `json:"direction"`
 	Sink      string       `json:"sink"`
+	Rules     int          `json:"rules"`
 	Mpps      stats.Sample `json:"mpps"`
 	NewPerS   stats.Sample `json:"new_per_s_runs"` // nil where none were opened
 }
@@ -80,6 +81,9 @@ func (s *Source) fromRows() []report.Measurement {
 	for _, r := range s.rows {
 		name := fmt.Sprintf("%s at %s, %d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", r.Path, r.Hook, r.Frame,
 			quantity.Thousands(r.Flows), r.Family, r.Protocol, quantity.Plural(r.Cores, "core"), r.Direction, r.Sink)
+		if r.Rules > 0 {
+			name += ", " + quantity.Plural(r.Rules, "further rule")
+		}
 		all = append(all, report.Measurement{Name: name, Unit: "Mpps", Better: report.Higher, Runs: r.Mpps})
 		if len(r.NewPerS) > 0 {
 			all = append(all, report.Measurement{Name: name + ": new connections", Unit: "/s", Better: report.Higher, Runs: r.NewPerS})

@@ -24,7 +24,8 @@ type Chart struct {
 type Axis struct {
 	Label string `json:"label"`
 	Unit  string `json:"unit,omitempty"`
-	// Log: equal distances are equal ratios. All values have to be above 0.
+	// Log: equal distances are equal ratios. All values have to be above 0, but for
+	// places of curves: 0 stands a decade before the least of the others.
 	Log bool `json:"log,omitempty"`
 }
 
@@ -195,8 +196,8 @@ func (c *Curves) check() error {
 			switch {
 			case len(p.Runs) == 0 || !finite(p.Runs...) || !finite(p.X):
 				return fmt.Errorf("curve %q: point %d is no number", s.Name, i+1)
-			case c.X.Log && p.X <= 0 || c.Y.Log && p.Runs.Min() <= 0 || p.Runs.Min() < 0:
-				return fmt.Errorf("curve %q: point %d is 0 or less", s.Name, i+1)
+			case c.X.Log && p.X < 0 || c.Y.Log && p.Runs.Min() <= 0 || p.Runs.Min() < 0:
+				return fmt.Errorf("curve %q: point %d is too small", s.Name, i+1)
 			case i > 0 && p.X <= s.Points[i-1].X:
 				return fmt.Errorf("curve %q: point %d is not to the right of the one before", s.Name, i+1)
 			}

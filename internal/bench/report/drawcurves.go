@@ -104,13 +104,25 @@ func (c *Curves) drawSeries(v *canvas, b *box, s Series, style style) {
 	}
 }
 
-// across is the scale of the places.
+// across is the scale of the places. A logarithmic one has 0, if that is a place,
+// a decade before the least of the others.
 func (c *Curves) across(left, right float64) scale {
 	s := scale{log: c.X.Log, from: math.Inf(1), to: math.Inf(-1), a: left, b: right}
+	zero := false
 	for _, series := range c.Series {
 		for _, p := range series.Points {
+			if s.log && p.X == 0 {
+				zero = true
+				continue
+			}
 			s.from, s.to = min(s.from, p.X), max(s.to, p.X)
 		}
+	}
+	switch {
+	case zero && s.to < s.from: // there is nothing else
+		s.from, s.to = 1, 1
+	case zero:
+		s.from /= 10
 	}
 	return s
 }

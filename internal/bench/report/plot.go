@@ -16,7 +16,7 @@ type scale struct {
 func (s scale) at(v float64) float64 {
 	from, to := s.from, s.to
 	if s.log {
-		from, to, v = math.Log10(from), math.Log10(to), math.Log10(v)
+		from, to, v = math.Log10(from), math.Log10(to), math.Log10(max(v, from))
 	}
 	if to == from {
 		return (s.a + s.b) / 2

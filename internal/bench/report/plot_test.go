@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/stats"
 )
 
 func TestTicks(t *testing.T) {
@@ -73,5 +75,27 @@ func TestPeaksSurvive(t *testing.T) {
 	}
 	if top != 1 || len(places) > 500 {
 		t.Errorf("the highest place is %v of %d, want 1 of at most 500", top, len(places))
+	}
+}
+
+// A logarithmic axis of places has room for nothing at all.
+func TestAcrossZero(t *testing.T) {
+	for _, c := range []struct {
+		places, want []float64
+	}{
+		{[]float64{0, 100, 10_000}, []float64{0, 100, 300}},
+		{[]float64{10, 1_000}, []float64{0, 300}},
+		{[]float64{0}, []float64{150}},
+	} {
+		var s Series
+		for _, x := range c.places {
+			s.Points = append(s.Points, Point{X: x, Runs: stats.Sample{1}})
+		}
+		scale := (&Curves{X: Axis{Log: true}, Series: []Series{s}}).across(0, 300)
+		for i, x := range c.places {
+			if got := scale.at(x); math.Abs(got-c.want[i]) > 1e-9 {
+				t.Errorf("%v: %v is at %v, want %v", c.places, x, got, c.want[i])
+			}
+		}
 	}
 }

@@ -185,7 +185,7 @@ func TestCheck(t *testing.T) {
 		{"short row", func(d *Document) { d.Sections[0].Tables[0].Rows[0] = []string{"x"} }, "row 1 has 1 cells for 3 columns"},
 		{"no kind of chart", func(d *Document) { d.Sections[0].Charts[0].Bars = nil }, "and has 0"},
 		{"bar without runs", func(d *Document) { d.Sections[0].Charts[0].Bars.Groups[0].Bars[0].Runs = nil }, `bar "generator"`},
-		{"nothing on a logarithmic axis", func(d *Document) { d.Sections[1].Charts[0].Curves.Series[0].Points[0].X = 0 }, "is 0 or less"},
+		{"nothing on a logarithmic axis", func(d *Document) { d.Sections[1].Charts[0].Curves.Series[0].Points[0].X = -1 }, "is too small"},
 		{"backwards", func(d *Document) {
 			d.Sections[1].Charts[0].Curves.Series[0].Points = []Point{{2, good}, {1, good}}
 		}, "not to the right"},
