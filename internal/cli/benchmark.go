@@ -46,6 +46,7 @@ func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 	if err != nil {
 		return b.named(err)
 	}
+	d.Withhold()
 	return out.write(env, d, forms)
 }
 

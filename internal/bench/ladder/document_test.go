@@ -121,8 +121,15 @@ func TestFramesControl(t *testing.T) {
 		if d.Conclusive() || !strings.Contains(d.Control.Why, "frames: redirect differs from itself by 40.0 %") {
 			t.Errorf("%v: control %v", parts, d.Control)
 		}
-		if notes := strings.Join(d.Notes, "\n"); strings.Contains(notes, "the generator is the limit") {
-			t.Errorf("%v: concluded in\n%s", parts, notes)
+		d.Withhold()
+		var text bytes.Buffer
+		if err := d.WriteText(&text, 120); err != nil {
+			t.Fatal(err)
+		}
+		for _, conclusion := range []string{"the generator is the limit", "the hosts: the direct wire carries no more", "the firewall is the limit.", "−44 ± "} {
+			if strings.Contains(text.String(), conclusion) {
+				t.Errorf("%v: concluded %q in\n%s", parts, conclusion, &text)
+			}
 		}
 	}
 }

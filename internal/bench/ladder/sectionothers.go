@@ -26,7 +26,7 @@ func (l *ladder) addPairs(d *report.Document) {
 		"If two pairs together carry what one does alone, and the hosts could do more without it, the firewall is the limit."}}
 	for _, o := range l.options.modes() {
 		t := report.Table{Title: "Offloads " + o.String(), Columns: []report.Column{{Name: "rung", Words: true}, {Name: "one pair", Unit: "Gbit/s"},
-			{Name: "first of two", Unit: "Gbit/s"}, {Name: "second of two", Unit: "Gbit/s"}, {Name: "together", Unit: "Gbit/s"}, {Name: "verdict", Words: true}}}
+			{Name: "first of two", Unit: "Gbit/s"}, {Name: "second of two", Unit: "Gbit/s"}, {Name: "together", Unit: "Gbit/s"}, {Name: "verdict", Words: true, Concludes: true}}}
 		direct := l.figures.pairs[spot{rungOf("direct"), o}]
 		for i, at := range spots(l, l.figures.pairs, o) {
 			f := l.figures.pairs[at]
@@ -57,7 +57,7 @@ func (l *ladder) addCPU(d *report.Document) {
 		fmt.Sprintf("Time of the hosts' programs and of interrupts on all cores while one connection carries %s Gbit/s: what a rung takes beyond the direct wire is its own.", quantity.Digits(l.options.Rate/1e9, 3))}}
 	for _, o := range l.options.modes() {
 		t := report.Table{Title: "Offloads " + o.String(), Columns: []report.Column{{Name: "rung", Words: true}, {Name: "CPU time per gigabit", Unit: "s"},
-			{Name: "beyond the direct wire", Unit: "s"}, {Name: "difference", Words: true}}}
+			{Name: "beyond the direct wire", Unit: "s"}, {Name: "difference", Words: true, Concludes: true}}}
 		bars := report.Bars{Label: "CPU time per gigabit", Unit: "s", Better: report.Lower, Groups: []report.BarGroup{{}}}
 		direct := l.figures.cpu[spot{rungOf("direct"), o}]
 		for i, at := range spots(l, l.figures.cpu, o) {
@@ -172,34 +172,44 @@ func (l *ladder) judgeLatency(d *report.Document, o lab.Offloads) {
 
 // addRPM adds round-trips per minute.
 func (l *ladder) addRPM(d *report.Document) {
-	t := report.Table{Columns: []report.Column{{Name: "rung", Words: true}, {Name: "direction", Words: true}, {Name: "round-trips", Unit: "per minute"},
-		{Name: "on new connections"}, {Name: "on loaded ones"}, {Name: "goodput", Unit: "Gbit/s"}, {Name: "stable", Words: true}}}
-	bars := report.Bars{Label: "round-trips per minute", Unit: "RPM", Better: report.Higher}
-	for _, up := range []bool{false, true} {
-		name := map[bool]string{false: "download", true: "upload"}[up]
-		group := report.BarGroup{Name: name}
-		for _, o := range l.options.modes() {
+	s := report.Section{Title: "Responsiveness under working conditions"}
+	for _, o := range l.options.modes() {
+		t := report.Table{Title: "Offloads " + o.String(), Columns: []report.Column{{Name: "rung", Words: true}, {Name: "direction", Words: true}, {Name: "round-trips", Unit: "per minute"},
+			{Name: "on new connections"}, {Name: "on loaded ones"}, {Name: "goodput", Unit: "Gbit/s"}, {Name: "stable", Words: true}}}
+		bars := report.Bars{Label: "round-trips per minute", Unit: "RPM", Better: report.Higher}
+		for _, up := range []bool{false, true} {
+			group := report.BarGroup{Name: map[bool]string{false: "download", true: "upload"}[up]}
 			for _, r := range l.options.chosen() {
 				runs := l.figures.respond[direction{spot{r, o}, up}]
 				if len(runs) == 0 {
 					continue
 				}
 				value := each(runs, func(r *probe.RPM) float64 { return r.Value })
-				foreign, loaded := each(runs, func(r *probe.RPM) float64 { return r.Foreign }), each(runs, func(r *probe.RPM) float64 { return r.Loaded })
-				goodput := each(runs, func(r *probe.RPM) float64 { return r.Goodput / 1e9 })
-				t.Rows = append(t.Rows, []string{r.name, name, withSpread(value), figure(foreign.Median()), figure(loaded.Median()), figure(goodput.Median()), stableRuns(runs)})
+				if ours(r) {
+					t.Marked = append(t.Marked, len(t.Rows))
+				}
+				t.Rows = append(t.Rows, rowRPM(r, group.Name, value, runs))
 				group.Bars = append(group.Bars, report.Bar{Name: r.name, Runs: value, Ours: ours(r)})
-				measured(d, report.Higher, "RPM", value, "rpm", mode(o), r.slug(), name)
+				measured(d, report.Higher, "RPM", value, "rpm", mode(o), r.slug(), group.Name)
+			}
+			if len(group.Bars) > 0 {
+				bars.Groups = append(bars.Groups, group)
 			}
 		}
-		if len(group.Bars) > 0 {
-			bars.Groups = append(bars.Groups, group)
+		if len(t.Rows) > 0 {
+			s.Tables = append(s.Tables, t)
+			s.Charts = append(s.Charts, report.Chart{Title: "Round-trips per minute, offloads " + o.String(), Bars: &bars})
 		}
 	}
-	if len(t.Rows) > 0 {
-		d.Sections = append(d.Sections, report.Section{Title: "Responsiveness under working conditions", Tables: []report.Table{t},
-			Charts: []report.Chart{{Title: "Round-trips per minute", Bars: &bars}}})
+	if len(s.Tables) > 0 {
+		d.Sections = append(d.Sections, s)
 	}
+}
+
+func rowRPM(r *rung, way string, value stats.Sample, runs []*probe.RPM) []string {
+	foreign, loaded := each(runs, func(r *probe.RPM) float64 { return r.Foreign }), each(runs, func(r *probe.RPM) float64 { return r.Loaded })
+	goodput := each(runs, func(r *probe.RPM) float64 { return r.Goodput / 1e9 })
+	return []string{r.name, way, withSpread(value), figure(foreign.Median()), figure(loaded.Median()), figure(goodput.Median()), stableRuns(runs)}
 }
 
 func each(runs []*probe.RPM, value func(*probe.RPM) float64) (s stats.Sample) {

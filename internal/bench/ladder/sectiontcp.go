@@ -77,7 +77,7 @@ func (l *ladder) tableTCP(o lab.Offloads) report.Table {
 	n := l.options.Connections[0]
 	t := report.Table{Title: fmt.Sprintf("%s, step by step", quantity.Plural(n, "connection")),
 		Columns: []report.Column{{Name: "rung", Words: true}, {Name: "goodput", Unit: "Gbit/s"}, {Name: "against", Words: true},
-			{Name: "difference", Words: true}, {Name: "limit", Words: true}}}
+			{Name: "difference", Words: true, Concludes: true}, {Name: "limit", Words: true, Concludes: true}}}
 	direct := l.rate("direct", o, n)
 	var shown []*rung
 	for _, r := range l.options.chosen() {

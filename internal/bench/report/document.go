@@ -73,6 +73,8 @@ type Column struct {
 	Unit string `json:"unit,omitempty"`
 	// Words: the cells are text and stand at the left; numbers stand at the right.
 	Words bool `json:"words,omitempty"`
+	// Concludes: the cells say what follows from what was measured.
+	Concludes bool `json:"concludes,omitempty"`
 }
 
 // What is better of a measurement.
@@ -105,6 +107,29 @@ type Skip struct {
 // Conclusive tells whether the document may conclude something: its control
 // holds, or it has none.
 func (d *Document) Conclusive() bool { return d.Control == nil || d.Control.OK }
+
+// withheld stands in tables instead of what the run may not conclude.
+const withheld = "no verdict"
+
+// Withhold takes out of the tables what a document that is not [Document.Conclusive]
+// must not conclude. What was measured stays.
+func (d *Document) Withhold() {
+	if d.Conclusive() {
+		return
+	}
+	for _, s := range d.Sections {
+		for _, t := range s.Tables {
+			for i, c := range t.Columns {
+				if !c.Concludes {
+					continue
+				}
+				for _, row := range t.Rows {
+					row[i] = withheld
+				}
+			}
+		}
+	}
+}
 
 // WriteJSON writes the document for programs.
 func (d *Document) WriteJSON(w io.Writer) error {

@@ -56,7 +56,7 @@ func exampleRates(around func(float64, float64) stats.Sample) Section {
 		Charts: []Chart{{Title: "weir forwards close to what a bare redirect does", Note: "Whiskers reach from the smallest to the largest run.",
 			Bars: &Bars{Label: "million frames per second", Unit: "Mpps", Better: Higher,
 				Groups: []BarGroup{{"64 bytes, 1,000 connections, IPv4, udp, 1 core, one direction, sink far", bars(1)}, {"64 bytes, 65,536 connections, IPv4, udp, 1 core, one direction, sink far", bars(0.7)}}}}},
-		Tables: []Table{{Title: "All paths", Columns: []Column{{"path", "", true}, {"rate", "Mpps", false}, {"per frame", "ns", false}},
+		Tables: []Table{{Title: "All paths", Columns: []Column{{Name: "path", Words: true}, {Name: "rate", Unit: "Mpps"}, {Name: "per frame", Unit: "ns"}},
 			Rows: [][]string{{"nft-nat", "0.63", "1,587"}, {"weir-nat", "3.60", "278"}}, Marked: []int{1}}}}
 }
 

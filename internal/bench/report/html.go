@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 //go:embed page.html
@@ -51,7 +52,7 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
-	t, err := template.New("page").Funcs(template.FuncMap{"marked": slices.Contains[[]int], "head": Column.named}).Parse(pageText)
+	t, err := template.New("page").Funcs(template.FuncMap{"marked": slices.Contains[[]int], "head": Column.named, "class": Table.class}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
@@ -90,6 +91,21 @@ func (d *Document) page() *page {
 		p.Parts = append(p.Parts, part)
 	}
 	return p
+}
+
+// class is how the cells of a column are set. Those with sentences may not
+// become slim on a phone: the table is scrolled instead.
+func (t Table) class(column int) string {
+	const sentence = 28
+	if !t.Columns[column].Words {
+		return "number"
+	}
+	for _, row := range t.Rows {
+		if utf8.RuneCountInString(row[column]) > sentence {
+			return "sentence"
+		}
+	}
+	return ""
 }
 
 // kept keeps a figure and its unit on one line.
