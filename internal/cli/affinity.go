@@ -21,8 +21,10 @@ func newAffinityCommand(env *Env) *cobra.Command {
 queues whose interrupts come to it, those that RPS spreads to it, and, of another
 firewall, the instances that run on it. The second has each receive queue with its
 interrupt, the cores that this may go to, those that it went to while affinity
-watched, and its part of the interface's packets. It changes nothing.`,
+watched, and its part of the interface's packets. It changes nothing; set and auto
+do, and revert puts back.`,
 		Example: `  weir affinity
+  weir affinity auto --confirm 60s
   weir affinity --from box.bundle --json`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -47,5 +49,6 @@ watched, and its part of the interface's packets. It changes nothing.`,
 	c.Flags().DurationVar(&interval, "interval", interval, "`time` to watch")
 	c.Flags().StringVar(&from, "from", "", "read what a `file` of weir doctor --collect holds instead of this machine; -: standard input")
 	jsonFlag(c, &asJSON)
+	c.AddCommand(newAffinitySetCommand(env), newAffinityAutoCommand(env), newAffinityConfirmCommand(env), newAffinityRevertCommand(env))
 	return c
 }

@@ -40,9 +40,10 @@ type QueuePlace struct {
 	Allowed   string   `json:"allowed"`          // cores that the interrupt may go to; "": not known
 	Served    []int    `json:"served,omitempty"` // where it went, or can only go
 	Packets   *float64 `json:"packets_per_second,omitempty"`
-	Share     *float64 `json:"share,omitempty"` // of the interface's packets
-	RPS       string   `json:"rps"`             // cores that received packets are spread over
-	XPS       string   `json:"xps"`             // cores that send by this queue
+	Share     *float64 `json:"share,omitempty"`  // of the interface's packets
+	Thread    bool     `json:"thread,omitempty"` // it is received in a thread: Allowed is where that may run
+	RPS       string   `json:"rps"`              // cores that received packets are spread over
+	XPS       string   `json:"xps"`              // cores that send by this queue
 }
 
 // Affinities reads the two tables out of a snapshot.
@@ -82,6 +83,9 @@ func (v *view) placeOf(n *nic, queue int) QueuePlace {
 	if irq := v.irqOf(n.Interface, queue); irq != nil {
 		p.IRQ, p.Allowed = irq.Number, irq.Affinity
 		p.Served = v.served(irq)
+	}
+	if thread := n.thread(queue); thread != nil {
+		p.Thread, p.Allowed, p.Served = true, thread.CPUs, []int{thread.core()}
 	}
 	for i := range n.queues {
 		if q := &n.queues[i]; q.n == queue {
@@ -138,7 +142,9 @@ func (a *Affinity) Print(w io.Writer) error {
 			rate = quantity.Short(*q.Packets)
 		}
 		irq := "-"
-		if q.IRQ > 0 {
+		if q.Thread {
+			irq = "thread"
+		} else if q.IRQ > 0 {
 			irq = strconv.Itoa(q.IRQ)
 		}
 		fmt.Fprintf(t, "%s:%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", q.Interface, q.Queue, irq, dash(q.Allowed), dash(FormatCPUs(q.Served)),

@@ -110,6 +110,14 @@ func (s *Snapshot) check() error {
 				return fmt.Errorf("rps of %s: %w", n.Name, err)
 			}
 		}
+		for _, r := range n.NAPI {
+			if r.Thread == nil {
+				continue
+			}
+			if _, err := ParseCPUs(r.Thread.CPUs); err != nil || r.Thread.CPU < 0 || r.Thread.CPU > maxCPU {
+				return fmt.Errorf("the thread of queue %d of %s: cores %q and %d: %w", r.Queue, n.Name, r.Thread.CPUs, r.Thread.CPU, err)
+			}
+		}
 	}
 	if err := s.checkCores(); err != nil {
 		return err

@@ -33,10 +33,29 @@ func (v *view) meanBusy() float64 {
 	return mean
 }
 
+// program reports whether a program fills the core: packets go before it. Kernel's
+// threads may be WireGuard's, which are packets' work too.
+func (v *view) program(c *core) bool {
+	return c.busy >= full && !c.forwards() && (!c.inKernel() || len(v.tunnels()) == 0)
+}
+
+// taken is how busy the cores are on average with what packets have to wait for.
+func (v *view) taken() (mean float64) {
+	for i := range v.cores {
+		c := &v.cores[i]
+		if v.program(c) {
+			mean += c.network() + c.steal
+			continue
+		}
+		mean += c.busy
+	}
+	return mean / float64(max(len(v.cores), 1))
+}
+
 // spreadable are the full cores if the others have room.
 func (v *view) spreadable() []*core {
 	filled := v.fullCores()
-	if len(filled) == 0 || len(filled) == len(v.cores) || v.meanBusy() >= exhausted {
+	if len(filled) == 0 || len(filled) == len(v.cores) || v.taken() >= exhausted {
 		return nil
 	}
 	return filled
@@ -80,6 +99,9 @@ func (v *view) room(filled []*core) string {
 	mean, idle, count := v.others(filled)
 	if idle == count {
 		return plural(count, "core") + " idle"
+	}
+	if mean >= exhausted {
+		return fmt.Sprintf("programs take the other %s, and packets go before them", plural(count, "core"))
 	}
 	return fmt.Sprintf("the other %s %s busy for %s of the time", plural(count, "core"), isAre(count), percent(mean))
 }

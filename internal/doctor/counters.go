@@ -12,6 +12,7 @@ type Counters struct {
 	Qdiscs     []Qdisc                      `json:"qdiscs,omitzero"`
 	SNMP       map[string]uint64            `json:"snmp,omitzero"` // "Ip.FragFails", as /proc/net/snmp names them
 	Throttle   map[int]uint64               `json:"throttle,omitzero"`
+	Threads    map[string]map[int]uint64    `json:"threads,omitzero"` // time of threads that receive, as of CPUs, by interface and queue
 
 	Conntrack  *Conntrack  `json:"conntrack,omitempty"`
 	Neighbours *Neighbours `json:"neighbours,omitempty"`

@@ -83,7 +83,7 @@ var helpful = []struct{ feature, name, flag string }{
 }
 
 func helpfulOffloads(v *view) (o outcome) {
-	if v.noNICs(&o) {
+	if v.noCards(&o) {
 		return o
 	}
 	for i := range v.nics {
@@ -110,7 +110,7 @@ func helpfulOffloads(v *view) (o outcome) {
 }
 
 func slowLink(v *view) (o outcome) {
-	if v.noNICs(&o) {
+	if v.noCards(&o) {
 		return o
 	}
 	for i := range v.nics {
@@ -214,7 +214,7 @@ func laneGbit(gt float64) float64 {
 }
 
 func slot(v *view) (o outcome) {
-	if v.noNICs(&o) {
+	if v.noCards(&o) {
 		return o
 	}
 	for i := range v.nics {
@@ -280,7 +280,7 @@ func hooks(v *view) (o outcome) {
 }
 
 func energyEfficient(v *view) (o outcome) {
-	if v.noNICs(&o) {
+	if v.noCards(&o) {
 		return o
 	}
 	for i := range v.nics {

@@ -20,6 +20,9 @@ func tooFewQueues(v *view) (o outcome) {
 			continue
 		}
 		q := n.fills(filled)
+		if q == nil && n.virtual && n.queueCount() == 1 {
+			v.fewVirtual(&o, n)
+		}
 		if q == nil || n.maxQueues() > n.queueCount() || q.share*float64(len(n.queues)) >= unequal && len(n.queues) > 1 {
 			continue
 		}
@@ -37,6 +40,23 @@ func tooFewQueues(v *view) (o outcome) {
 		}
 	}
 	return o
+}
+
+// fewVirtual judges a veth with one queue: it is received by the core that sent.
+func (v *view) fewVirtual(o *outcome, n *nic) {
+	q := n.largest()
+	filled := v.spreadable()
+	if q == nil || len(q.cores) > 0 || len(filled) == 0 || v.part(n) < 0.5 || v.spreads(n, q) {
+		return
+	}
+	o.add(Finding{
+		Severity: v.critical(), Subject: n.Name, core: -1, weight: v.part(n),
+		Says:     n.Name + " has 1 queue, and the core that sends to it receives as well",
+		Evidence: []string{v.queueLine(n), filled[0].line()},
+		Remedies: append(v.spread(n, q), rearrange),
+		Expect:   "flows spread over more cores, for the price of handing packets over",
+		because:  n.Name + " has one queue, which is received by the core that sends to it",
+	})
 }
 
 // carriesPPP reports whether a PPPoE session runs on a device.

@@ -33,8 +33,32 @@ type Interface struct {
 	RPS      []string `json:"rps,omitzero"`
 	XPS      []string `json:"xps,omitzero"`
 	Threaded *bool    `json:"threaded_napi,omitempty"`
-	XDP      string   `json:"xdp,omitempty"` // "native", "generic", "offloaded"; "": none attached
-	Bond     *Bond    `json:"bond,omitempty"`
+	// NAPI are the receivers of the queues, where the kernel tells of them (6.8).
+	NAPI []NAPI `json:"napi,omitzero"`
+	XDP  string `json:"xdp,omitempty"` // "native", "generic", "offloaded"; "": none attached
+	Bond *Bond  `json:"bond,omitempty"`
+}
+
+// NAPI is what takes a receive queue's packets out of its ring: in softirq, on the
+// core of its interrupt, or in a thread.
+type NAPI struct {
+	Queue  int     `json:"queue"`
+	IRQ    int     `json:"irq,omitempty"`
+	Thread *Thread `json:"thread,omitempty"` // nil: in softirq
+}
+
+// Thread is a thread that receives.
+type Thread struct {
+	CPUs string `json:"cpus"` // that it may run on: "0-3"
+	CPU  int    `json:"cpu"`  // that it ran on last
+}
+
+// core is where it receives: one that is bound and has not run yet, too.
+func (t *Thread) core() int {
+	if cpus, err := ParseCPUs(t.CPUs); err == nil && len(cpus) == 1 {
+		return cpus[0]
+	}
+	return t.CPU
 }
 
 // Channels are a card's queues, as ethtool -l prints them.

@@ -46,7 +46,7 @@ func names(places []place) string {
 // sharedCore looks for a core that serves several busy queues while another core
 // serves none.
 func sharedCore(v *view) (o outcome) {
-	if v.noNICs(&o) || v.noCores(&o) {
+	if v.noCards(&o) || v.noCores(&o) {
 		return o
 	}
 	by := v.places(&o)
@@ -107,7 +107,7 @@ func move(p place, to int) Remedy {
 // remoteNode looks for cards whose packets are taken by cores of another NUMA
 // node: each packet then crosses between the sockets.
 func remoteNode(v *view) (o outcome) {
-	if v.noNICs(&o) {
+	if v.noCards(&o) {
 		return o
 	}
 	nodes := map[int]int{} // of each core
@@ -247,7 +247,7 @@ func (q *queue) node(nodes map[int]int) (node int, known bool) {
 
 // siblings looks for busy queues on two hyper-threads of one core.
 func siblings(v *view) (o outcome) {
-	if v.noNICs(&o) || v.noCores(&o) {
+	if v.noCards(&o) || v.noCores(&o) {
 		return o
 	}
 	threads := 0

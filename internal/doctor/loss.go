@@ -205,7 +205,7 @@ func backlog(v *view) (o outcome) {
 
 // pauses counts how often the other end, or this one, stopped the link.
 func pauses(v *view) (o outcome) {
-	if v.noNICs(&o) {
+	if v.noCards(&o) {
 		return o
 	}
 	for i := range v.nics {
@@ -252,7 +252,7 @@ func (n *nic) pauseOff(direction string) string {
 }
 
 func damaged(v *view) (o outcome) {
-	if v.noNICs(&o) {
+	if v.noCards(&o) {
 		return o
 	}
 	for i := range v.nics {

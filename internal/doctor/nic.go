@@ -14,6 +14,7 @@ type nic struct {
 	*Interface
 	link    Link
 	counted bool
+	virtual bool    // a veth: no bus, no speed, no interrupts
 	queues  []queue // that receive, in order; nil where the driver does not say
 }
 
@@ -29,9 +30,14 @@ type queue struct {
 }
 
 func newNIC(v *view, i *Interface) nic {
-	n := nic{Interface: i}
+	n := nic{Interface: i, virtual: i.Kind != "physical"}
+	if n.virtual {
+		apart := *i
+		apart.Mbit, apart.MaxMbit = 0, 0 // what a veth says is made up
+		n.Interface = &apart
+	}
 	n.link, n.counted = v.link(i.Name)
-	packets := v.queuePackets(i.Name)
+	packets := v.queuePackets(i)
 	v.dropUnused(i, packets)
 	if len(packets) == 0 && n.counted && i.queueCount() == 1 {
 		packets = map[int]uint64{0: n.link.RxPackets}
@@ -48,6 +54,9 @@ func newNIC(v *view, i *Interface) nic {
 		if irq := v.irqOf(i, id); irq != nil {
 			q.irq, q.allowed = irq.Number, irq.allowed()
 			q.cores = v.served(irq)
+		}
+		if thread := i.thread(id); thread != nil {
+			q.cores = []int{thread.core()}
 		}
 		n.queues = append(n.queues, q)
 	}
@@ -71,18 +80,33 @@ func (i *Interface) maxQueues() int {
 }
 
 // queuePackets is what each receive queue took between the samples.
-func (v *view) queuePackets(name string) map[int]uint64 {
+func (v *view) queuePackets(i *Interface) map[int]uint64 {
 	if !v.sampled {
 		return nil
 	}
 	packets := map[int]uint64{}
-	for key, now := range v.After.Statistics[name] {
-		then, known := v.Before.Statistics[name][key]
-		if n, ok := rxQueue(key); ok && known {
+	var sum uint64
+	for key, now := range v.After.Statistics[i.Name] {
+		then, known := v.Before.Statistics[i.Name][key]
+		if n, ok := i.rxQueue(key); ok && known {
 			packets[n] += grown(now, then)
+			sum += grown(now, then)
 		}
 	}
+	if i.Kind == "veth" && sum == 0 {
+		return nil // without NAPI nothing is counted by queue
+	}
 	return packets
+}
+
+// thread is what receives from a queue where it is no softirq.
+func (i *Interface) thread(queue int) *Thread {
+	for _, r := range i.NAPI {
+		if r.Queue == queue {
+			return r.Thread
+		}
+	}
+	return nil
 }
 
 // dropUnused leaves out queues that are not in use: some drivers (ixgbe) count for
@@ -95,7 +119,7 @@ func (v *view) dropUnused(i *Interface, packets map[int]uint64) {
 	}
 	ever := map[int]bool{}
 	for key, now := range v.countersOf(i.Name) {
-		if n, ok := rxQueue(key); ok && now > 0 {
+		if n, ok := i.rxQueue(key); ok && now > 0 {
 			ever[n] = true
 		}
 	}
@@ -124,6 +148,11 @@ var queueOfIRQ = regexp.MustCompile(`(?i)(?:tx-?rx|rx-?tx|rx|comp|input|queue|fp
 // interrupt's name has one queue.
 func (v *view) irqOf(i *Interface, queue int) *IRQ {
 	var only *IRQ
+	for _, r := range i.NAPI {
+		if k := slices.IndexFunc(v.IRQs, func(irq IRQ) bool { return irq.Number == r.IRQ }); r.Queue == queue && r.IRQ > 0 && k >= 0 {
+			return &v.IRQs[k]
+		}
+	}
 	for k := range v.IRQs {
 		irq := &v.IRQs[k]
 		rest, ours := strings.CutPrefix(irq.Name, i.Name)

@@ -38,6 +38,17 @@ func (v *view) severe(c *core) Severity {
 	return Notice
 }
 
+// noCards is [view.noNICs] for what only hardware has.
+func (v *view) noCards(o *outcome) bool {
+	if v.noNICs(o) {
+		return true
+	}
+	if v.nics[0].virtual { // then all are
+		o.absent = "no physical interface is up"
+	}
+	return v.nics[0].virtual
+}
+
 func (v *view) noNICs(o *outcome) bool {
 	if len(v.nics) == 0 {
 		if v.Interfaces == nil {
@@ -141,7 +152,7 @@ func (v *view) heavy(n *nic, most *queue) []*queue {
 func (v *view) spread(n *nic, q *queue) []Remedy {
 	cpus := slices.DeleteFunc(v.cpusFor(n), func(id int) bool {
 		c := v.core(id)
-		return c != nil && c.busy >= full
+		return c != nil && c.busy >= full && !v.program(c)
 	})
 	if len(cpus) == 0 {
 		return nil
@@ -187,7 +198,7 @@ func distinct(list []int) int {
 }
 
 func unusedQueues(v *view) (o outcome) {
-	if v.noNICs(&o) {
+	if v.noCards(&o) {
 		return o
 	}
 	real := v.realCores()
@@ -252,7 +263,7 @@ func (v *view) unused(n *nic, now, want int) Finding {
 }
 
 func udpHash(v *view) (o outcome) {
-	if v.noNICs(&o) {
+	if v.noCards(&o) {
 		return o
 	}
 	for i := range v.nics {
@@ -300,7 +311,7 @@ var sheets = map[string]struct {
 }
 
 func dataSheet(v *view) (o outcome) {
-	if v.noNICs(&o) {
+	if v.noCards(&o) {
 		return o
 	}
 	for i := range v.nics {

@@ -23,7 +23,24 @@ var rxPackets = []*regexp.Regexp{
 	regexp.MustCompile(`^\[rxq (\d+)\]: packets$|^rx_ring_(\d+)_packets$`), // others
 }
 
-// rxQueue is the queue that a statistic counts the packets of.
+// vethPackets is what a veth calls them; other drivers count there, besides, what
+// XDP saw.
+var vethPackets = regexp.MustCompile(`^rx_queue_(\d+)_xdp_packets$`)
+
+// rxQueue is the queue that a statistic of this device counts the packets of.
+func (i *Interface) rxQueue(name string) (n int, ok bool) {
+	if i.Kind != "veth" {
+		return rxQueue(name)
+	}
+	found := vethPackets.FindStringSubmatch(name)
+	if found == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(found[1])
+	return n, err == nil
+}
+
+// rxQueue is the queue that a card's statistic counts the packets of.
 func rxQueue(name string) (n int, ok bool) {
 	for _, form := range rxPackets {
 		for i, text := range form.FindStringSubmatch(name) {

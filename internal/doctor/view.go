@@ -13,7 +13,9 @@ type view struct {
 	*Snapshot
 	sampled bool // there are two samples with a time between them
 	cores   []core
-	nics    []nic // physical devices that are up
+	// nics are the physical devices that are up; in a network namespace that has
+	// none, the veths through which it is reached.
+	nics []nic
 }
 
 // core is how one core spent the time between the samples, in shares of it.
@@ -24,6 +26,7 @@ type core struct {
 	received                                uint64 // packets that others gave it (RPS)
 
 	threads float64 // system time in which threaded NAPI worked on packets
+	ticks   uint64  // between the samples
 }
 
 // Shares of a core's time from which on it is called full, busy, at work and
@@ -54,8 +57,9 @@ func newView(s *Snapshot) *view {
 	if v.sampled {
 		v.cores = coresOf(s)
 	}
+	inside := !slices.ContainsFunc(s.Interfaces, func(i Interface) bool { return i.Kind == "physical" })
 	for i := range s.Interfaces {
-		if n := &s.Interfaces[i]; n.Kind == "physical" && n.Up {
+		if n := &s.Interfaces[i]; n.Up && (n.Kind == "physical" || inside && n.Kind == "veth") {
 			v.nics = append(v.nics, newNIC(v, n))
 		}
 	}
@@ -64,13 +68,36 @@ func newView(s *Snapshot) *view {
 	return v
 }
 
-// bookThreads counts the system's time as that of packets where cards receive in
-// threads (napi_threaded_poll), which may run on any core.
+// bookThreads counts the time of threads that receive (napi_threaded_poll) as that
+// of packets. Where nobody read how long they ran, it is the system's time of all
+// cores, as they may run on any.
 func (v *view) bookThreads() {
+	if v.sampled && v.After.Threads != nil && v.Before.Threads != nil {
+		v.bookEach()
+		return
+	}
 	threaded := slices.ContainsFunc(v.nics, func(n nic) bool { return n.Threaded != nil && *n.Threaded && n.link.RxPackets > 0 })
 	for i := range v.cores {
 		if c := &v.cores[i]; threaded && c.inKernel() {
 			c.threads = c.system
+		}
+	}
+}
+
+// bookEach books each thread's time on the core that it ran on last. A thread's
+// time has in it the interrupts that came while it ran.
+func (v *view) bookEach() {
+	for i := range v.Interfaces {
+		n := &v.Interfaces[i]
+		for _, r := range n.NAPI {
+			before, known := v.Before.Threads[n.Name][r.Queue]
+			after, still := v.After.Threads[n.Name][r.Queue]
+			if r.Thread == nil || !known || !still {
+				continue
+			}
+			if c := v.core(r.Thread.core()); c != nil && c.ticks > 0 {
+				c.threads = min(c.system, c.threads+float64(grown(after, before))/float64(c.ticks))
+			}
 		}
 	}
 }
@@ -108,6 +135,7 @@ func (c *core) spend(before, after CPUTimes) {
 	if total == 0 {
 		return
 	}
+	c.ticks = uint64(total)
 	share := func(n uint64) float64 { return float64(n) / total }
 	c.busy = 1 - share(idle)
 	c.user, c.system, c.irq, c.softirq, c.steal = share(user), share(system), share(irq), share(softirq), share(steal)

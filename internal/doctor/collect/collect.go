@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/doctor"
+	"weir/internal/netif"
 )
 
 // Options say how to read.
@@ -26,16 +27,20 @@ type Options struct {
 // reader reads one host. Its roots are "/proc" and "/sys", others in tests.
 type reader struct {
 	proc, sys string
-	opts      Options
-	devices   *devices
-	weir      *weir // nil: it does not run, or is not readable
-	snapshot  *doctor.Snapshot
+	// net is where class/net of the process's network namespace lies: the mounted
+	// sys shows the namespace that it was mounted in.
+	net      string
+	threads  map[string]map[int]int // that receive: process ids by interface and queue
+	opts     Options
+	devices  *devices
+	weir     *weir // nil: it does not run, or is not readable
+	snapshot *doctor.Snapshot
 }
 
 // Collect reads the facts and two samples of counters. It returns early, with
 // ctx's error, when ctx ends between them.
 func Collect(ctx context.Context, o Options) (*doctor.Snapshot, error) {
-	r := &reader{proc: "/proc", sys: "/sys", opts: o, snapshot: &doctor.Snapshot{
+	r := &reader{proc: "/proc", sys: "/sys", net: "/sys", threads: map[string]map[int]int{}, opts: o, snapshot: &doctor.Snapshot{
 		Format: doctor.Format, Version: doctor.Version, Program: o.Program, Taken: time.Now().UTC().Truncate(time.Second),
 		Wished: o.Interval.Seconds(), Unreadable: map[string]string{},
 	}}
@@ -44,6 +49,10 @@ func Collect(ctx context.Context, o Options) (*doctor.Snapshot, error) {
 		return nil, err
 	}
 	defer r.devices.close()
+	if fd, folder, err := netif.Sysfs(); err == nil {
+		defer unix.Close(fd)
+		r.net = folder
+	} // else r.files says where the mounted one is another's
 	if r.weir, err = openWeir(); err != nil {
 		r.lacks("weir", err)
 	}
@@ -54,6 +63,9 @@ func Collect(ctx context.Context, o Options) (*doctor.Snapshot, error) {
 func (r *reader) read(ctx context.Context) error {
 	s := r.snapshot
 	began := spent()
+	if err := r.receivers(); err != nil {
+		return err
+	}
 	first := time.Now()
 	before, err := r.counters()
 	if err != nil {
@@ -74,6 +86,7 @@ func (r *reader) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.placeThreads()
 	s.Before, s.After, s.Seconds = before, after, second.Sub(first).Seconds()
 	s.Cost = &doctor.Cost{CPUSeconds: (spent() - began).Seconds()}
 	return nil
@@ -144,6 +157,7 @@ func (r *reader) counters() (*doctor.Counters, error) {
 	r.conntrack(c)
 	r.neighbours(c)
 	c.Throttle = r.throttle()
+	c.Threads = r.threadTimes()
 	if err := r.devices.count(r, c); err != nil {
 		return nil, err
 	}

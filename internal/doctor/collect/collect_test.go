@@ -158,7 +158,7 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := &reader{sys: sys, snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
+	r := &reader{sys: sys, net: sys, snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
 	r.host()
 	node := 0
 	want := []doctor.CPU{

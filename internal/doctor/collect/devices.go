@@ -181,18 +181,19 @@ func (r *reader) pppoeDevices() (names []string) {
 // which it was mounted, which need not be the process's.
 func (r *reader) files(n *doctor.Interface, index int) {
 	dir := "class/net/" + n.Name + "/"
-	if r.number(dir+"ifindex") != index || n.MAC != "" && r.text(dir+"address") != n.MAC {
+	if r.of(dir+"ifindex") != strconv.Itoa(index) || n.MAC != "" && r.of(dir+"address") != n.MAC {
 		r.lacks("interfaces."+n.Name+".rps", errors.New("/sys is of another network namespace"))
 		return
 	}
-	if text := r.text(dir + "threaded"); text != "" {
+	if text := r.of(dir + "threaded"); text != "" {
 		on := text != "0"
 		n.Threaded = &on
 	}
+	n.NAPI = r.napi(n.Name, index)
 	n.RPS = r.masks(dir+"queues/rx-%d/rps_cpus", n.Name)
 	n.XPS = r.masks(dir+"queues/tx-%d/xps_cpus", n.Name)
-	if n.Kind != string(netif.Physical) {
-		return
+	if n.Kind != string(netif.Physical) || r.number(dir+"ifindex") != index {
+		return // where its bus is, the mounted /sys alone tells
 	}
 	target, err := filepath.EvalSymlinks(r.sysFile(dir, "device"))
 	if err != nil {
@@ -201,10 +202,19 @@ func (r *reader) files(n *doctor.Interface, index int) {
 	r.bus(n, strings.TrimPrefix(target, r.sys+"/"))
 }
 
+// of is what a file of the network namespace's sysfs says.
+func (r *reader) of(name string) string {
+	text, err := readFile(filepath.Join(r.net, name))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(text)
+}
+
 // masks reads one mask for each queue.
 func (r *reader) masks(pattern, device string) (lists []string) {
 	for i := 0; ; i++ {
-		text, err := readFile(r.sysFile(fmt.Sprintf(pattern, i)))
+		text, err := readFile(filepath.Join(r.net, fmt.Sprintf(pattern, i)))
 		if err != nil {
 			return lists
 		}

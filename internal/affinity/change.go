@@ -1,0 +1,278 @@
+package affinity
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"weir/internal/doctor"
+	"weir/internal/steps"
+)
+
+// Change is a setting and what it shall be.
+type Change struct {
+	Setting Setting
+	To      string
+}
+
+// ChangeOf is a change that doctor planned.
+func ChangeOf(p *doctor.Placement, irqs []doctor.IRQ) Change {
+	s := Setting{Kind: p.Kind, Interface: p.Interface, Queue: p.Queue, IRQ: p.IRQ}
+	if i := slices.IndexFunc(irqs, func(irq doctor.IRQ) bool { return irq.Number == p.IRQ }); p.Kind == doctor.KindIRQ && i >= 0 {
+		s.Name = irqs[i].Name
+	}
+	return Change{s, p.To}
+}
+
+// Step gives changes when the ones before it have been made.
+type Step func() ([]Change, error)
+
+// Errors of a trial that nobody confirmed, and of one that somebody else ended.
+var (
+	ErrUnconfirmed = errors.New("not confirmed in time: everything is as it was before")
+	ErrReverted    = errors.New("reverted meanwhile: weir affinity shows what is set")
+)
+
+// errOpen is of a transaction that has not ended.
+var errOpen = errors.New("the last change waits to be confirmed, or was cut off: weir affinity confirm keeps it, weir affinity revert puts everything back")
+
+// Apply makes the changes of all steps and keeps them until the next boot, or until
+// Revert. On an error nothing of them holds. With a time to confirm in, all is put
+// back unless another process calls Confirm before, also when ctx ends: the error is
+// then ErrUnconfirmed.
+func (h *Host) Apply(ctx context.Context, confirm time.Duration, all ...Step) error {
+	unlock, err := h.lock(false)
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(confirm)
+	id, err := h.change(confirm, all)
+	unlock()
+	if err != nil || confirm == 0 || id == "" {
+		return err
+	}
+	h.await(ctx, id, deadline)
+	return h.endTrial(id)
+}
+
+// change makes the changes, and leaves the transaction open if it is to be
+// confirmed. The id is empty where there was nothing to change.
+func (h *Host) change(confirm time.Duration, all []Step) (id string, err error) {
+	j, err := h.readJournal()
+	if err != nil {
+		return "", err
+	}
+	if j.Open != "" {
+		return "", errOpen
+	}
+	j.Open, j.Previous = rand.Text(), slices.Clone(j.Entries)
+	if confirm > 0 {
+		j.Confirm = time.Now().Add(confirm)
+	}
+	made := 0
+	for _, step := range all {
+		changes, err := step()
+		if err == nil {
+			made += len(changes)
+			err = h.make(j, changes)
+		}
+		if err != nil {
+			return "", errors.Join(err, h.rollBack(j))
+		}
+	}
+	if confirm > 0 && made > 0 {
+		return j.Open, nil
+	}
+	return "", h.writeJournal(&journal{Entries: j.Entries})
+}
+
+// make journals changes, and makes them.
+func (h *Host) make(j *journal, changes []Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	for i := range changes {
+		c := &changes[i]
+		if c.Setting.Kind == doctor.KindIRQ && !h.named(&c.Setting) {
+			c.Setting.Name = "" // one that the kernel makes no folder of
+		}
+		before, err := h.Read(&c.Setting)
+		if err != nil {
+			return err
+		}
+		if c.Setting.Kind == doctor.KindQueues || c.Setting.Kind == doctor.KindThreaded {
+			h.remember(j, c.Setting.Interface)
+		}
+		j.enter(c.Setting, before, c.To)
+	}
+	if err := h.writeJournal(j); err != nil {
+		return err
+	}
+	for i := range changes {
+		if err := h.write(&changes[i].Setting, changes[i].To); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remember enters what a change of a device's queues, or of how it receives, may
+// change besides, so that it is put back after it.
+func (h *Host) remember(j *journal, device string) {
+	for _, kind := range []doctor.Kind{doctor.KindRPS, doctor.KindXPS, doctor.KindThread} {
+		for q := 0; ; q++ {
+			s := Setting{Kind: kind, Interface: device, Queue: q}
+			now, err := h.Read(&s)
+			if err != nil {
+				break
+			}
+			j.enter(s, now, now)
+		}
+	}
+	for _, irq := range h.interrupts(device) {
+		if now, err := h.Read(&irq); err == nil {
+			j.enter(irq, now, now)
+		}
+	}
+}
+
+// await waits until a transaction is no longer open, the deadline has come, or ctx
+// ends.
+func (h *Host) await(ctx context.Context, id string, deadline time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			// A journal that cannot be read is endTrial's to report.
+			if j, err := h.readJournal(); err == nil && j.Open != id {
+				return
+			}
+		}
+	}
+}
+
+// endTrial puts a transaction back that is still open. It waits for the lock:
+// nothing may keep it from that.
+func (h *Host) endTrial(id string) error {
+	unlock, err := h.lock(true)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j, err := h.readJournal()
+	switch {
+	case err != nil:
+		return err
+	case j.Open == id:
+		if err := h.rollBack(j); err != nil {
+			return err
+		}
+		return ErrUnconfirmed
+	case len(j.Entries) == 0:
+		return ErrReverted
+	}
+	return nil
+}
+
+// Confirm keeps what a transaction that waits has set.
+func (h *Host) Confirm() error {
+	unlock, err := h.lock(false)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j, err := h.readJournal()
+	switch {
+	case err != nil:
+		return err
+	case j.Open == "" || j.Confirm.IsZero():
+		return errors.New("nothing waits to be confirmed")
+	case time.Now().After(j.Confirm):
+		return errors.New("too late: the time to confirm is over; weir affinity revert puts everything back")
+	}
+	return h.writeJournal(&journal{Entries: j.Entries})
+}
+
+// rollBack undoes the open transaction: what it changed gets what it was before it.
+func (h *Host) rollBack(j *journal) error {
+	var back []entry
+	for _, e := range j.Entries {
+		value := e.Before
+		if p := find(j.Previous, &e.Setting); p != nil {
+			value = p.Set
+		}
+		back = append(back, entry{e.Setting, value, e.Set})
+	}
+	if _, err := h.putBack(back); err != nil {
+		return err
+	}
+	return h.writeJournal(&journal{Entries: j.Previous})
+}
+
+// Restored is a setting that Revert has put back.
+type Restored struct {
+	Setting Setting
+	To      string
+	Found   string // what it was, where that was not what weir had set; else ""
+}
+
+// Revert puts back what was found of all that weir has set, and leaves no trace.
+// What cannot be put back stays in the journal.
+func (h *Host) Revert() ([]Restored, error) {
+	unlock, err := h.lock(true)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	j, err := h.readJournal()
+	if err != nil {
+		return nil, err
+	}
+	restored, err := h.putBack(j.Entries)
+	if err != nil {
+		return restored, err
+	}
+	return restored, h.writeJournal(&journal{})
+}
+
+// putBack sets entries to what they were before, from the last to the first, and
+// then looks at all of them once more: a change of queues changes others.
+func (h *Host) putBack(entries []entry) (restored []Restored, err error) {
+	var faults []error
+	for round := range 2 {
+		faults = nil
+		for _, e := range backward(entries) {
+			now, err := h.Read(&e.Setting)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // it went with its device, or its queue
+			}
+			if err == nil && now != e.Before {
+				err = h.write(&e.Setting, e.Before)
+			}
+			if err != nil {
+				faults = append(faults, err)
+				continue
+			}
+			steps.Done("put back %s", &e.Setting)
+			if r := (Restored{Setting: e.Setting, To: e.Before}); round == 0 && now != e.Before {
+				if now != e.Set {
+					r.Found = now
+				}
+				restored = append(restored, r)
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return restored, fmt.Errorf("put back: %w", errors.Join(faults...))
+	}
+	return restored, nil
+}

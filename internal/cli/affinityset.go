@@ -1,0 +1,291 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/affinity"
+	"weir/internal/doctor"
+)
+
+// placing are the flags of the commands that change affinities.
+type placing struct {
+	confirm          time.Duration
+	dryRun, asJSON   bool
+	keepQueues, auto bool
+	interval         time.Duration
+}
+
+const confirmText = `What was found is journaled before anything is changed, each value is read back,
+and an error puts all back. weir affinity revert puts back what was found first.
+Nothing is kept for the next boot.
+
+With --confirm it waits: unless weir affinity confirm is typed in another session in
+time, all is put back, and also if this session ends by a hangup, an interrupt or a
+termination (after kill -9, weir affinity revert does it). The exit status is 1
+unless it was confirmed.`
+
+func (p *placing) add(c *cobra.Command) {
+	c.Flags().DurationVar(&p.confirm, "confirm", 0, "put all back after this `time` unless weir affinity confirm comes")
+	c.Flags().BoolVar(&p.dryRun, "dry-run", false, "print what would change, and why, and change nothing")
+}
+
+func (p *placing) check(c *cobra.Command) error {
+	if c.Flags().Changed("confirm") && (p.confirm < time.Second || p.confirm > time.Hour) {
+		return &UsageError{fmt.Errorf("affinity: --confirm %v: want 1s to 1h", p.confirm)}
+	}
+	if p.auto && (p.interval < leastInterval || p.interval > longestInterval) {
+		return &UsageError{fmt.Errorf("affinity: --interval %s: from %s to %s", p.interval, leastInterval, longestInterval)}
+	}
+	return nil
+}
+
+// newAffinitySetCommand is "weir affinity set".
+func newAffinitySetCommand(env *Env) *cobra.Command {
+	var p placing
+	c := &cobra.Command{
+		Use:   "set WHAT=CORES...",
+		Short: "say which cores work for a queue, an interrupt or an interface",
+		Long: `set changes which cores work for what:
+
+  eth1:3=2         queue 3 of eth1 is received on cpu2: its interrupt goes there, or
+                   the thread that receives it (threaded NAPI)
+  eth1=0-3         all queues of eth1 in turn, one core each
+  irq41=2          an interrupt of a card
+  eth1:0/rps=0-3   the stack spreads the flows of queue 0 over these cores (RPS);
+                   none: over none
+  eth1:0/xps=0     these cores send by queue 0 (XPS); none: any
+  eth1/threaded=on eth1 receives in threads, which the scheduler moves; off
+  eth1/queues=4    eth1 uses four queues; the link goes down for a moment
+
+` + confirmText,
+		Example: `  weir affinity set eth1:3=2 --confirm 60s
+  weir affinity set wan0:0/rps=1-3`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(c *cobra.Command, words []string) error {
+			if err := p.check(c); err != nil {
+				return err
+			}
+			return env.placeWords(c.Context(), &p, words)
+		},
+	}
+	p.add(c)
+	return c
+}
+
+func (e *Env) placeWords(ctx context.Context, p *placing, words []string) error {
+	s, err := e.snapshot(ctx, leastInterval)
+	if err != nil {
+		return err
+	}
+	changes, err := affinity.Parse(words, s)
+	if err != nil {
+		return &UsageError{fmt.Errorf("affinity: %w", err)}
+	}
+	if p.dryRun {
+		e.printSettings(changes)
+		return nil
+	}
+	step := func() ([]affinity.Change, error) { return changes, nil }
+	return e.place(ctx, p, step)
+}
+
+func (e *Env) printSettings(changes []affinity.Change) {
+	for i := range changes {
+		fmt.Fprintf(e.Stdout, "%s = %s\n", changes[i].Setting, coresOrNone(changes[i].To))
+	}
+}
+
+func coresOrNone(list string) string {
+	if list == "" {
+		return "none"
+	}
+	return list
+}
+
+// newAffinityAutoCommand is "weir affinity auto".
+func newAffinityAutoCommand(env *Env) *cobra.Command {
+	p := placing{auto: true, interval: 2 * time.Second}
+	c := &cobra.Command{
+		Use:   "auto",
+		Short: "bring queues and cores together as doctor would",
+		Long: `auto watches the load (--interval) and then gives busy queues cores of their own: on
+the card's NUMA node, one hyper-thread of each core, none that is isolated. A card
+that uses fewer queues than it has and than there are cores for it gets more, which
+takes its link down for a moment; --keep-queues leaves that. Where a device has few
+queues for the cores (a veth, PPPoE, an old card), the stack spreads its flows (RPS).
+Where nobody said which cores send by which queue, each gets its own (XPS). What is
+even enough stays as it is: a second auto changes nothing.
+
+` + confirmText,
+		Example: `  weir affinity auto --dry-run
+  weir affinity auto --confirm 60s`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := p.check(c); err != nil {
+				return err
+			}
+			if p.asJSON && !p.dryRun {
+				return &UsageError{errors.New("affinity: --json goes with --dry-run")}
+			}
+			return env.placeAll(c.Context(), &p)
+		},
+	}
+	p.add(c)
+	c.Flags().DurationVar(&p.interval, "interval", p.interval, "`time` to watch the load")
+	c.Flags().BoolVar(&p.keepQueues, "keep-queues", false, "change no number of queues: no link goes down")
+	jsonFlag(c, &p.asJSON)
+	return c
+}
+
+func (e *Env) placeAll(ctx context.Context, p *placing) error {
+	s, err := e.snapshot(ctx, p.interval)
+	if err != nil {
+		return err
+	}
+	plan := doctor.PlanSpread(s)
+	if p.keepQueues {
+		plan.Queues = []doctor.Placement{}
+	}
+	if p.dryRun {
+		return e.printSpread(plan, p.asJSON)
+	}
+	for _, note := range plan.Notes {
+		fmt.Fprintln(e.Stderr, "weir: affinity:", note)
+	}
+	queues := func() ([]affinity.Change, error) { return changesOf(plan.Queues, s), nil }
+	places := func() ([]affinity.Change, error) {
+		if len(plan.Queues) > 0 { // the queues are others now, and so are their interrupts
+			if s, err = e.snapshot(ctx, p.interval); err != nil {
+				return nil, err
+			}
+			plan = doctor.PlanSpread(s)
+		}
+		return changesOf(plan.Places, s), nil
+	}
+	return e.place(ctx, p, queues, places)
+}
+
+func changesOf(all []doctor.Placement, s *doctor.Snapshot) (changes []affinity.Change) {
+	for i := range all {
+		changes = append(changes, affinity.ChangeOf(&all[i], s.IRQs))
+	}
+	return changes
+}
+
+// printSpread prints a plan with its reasons.
+func (e *Env) printSpread(plan *doctor.Spread, asJSON bool) error {
+	if asJSON {
+		return e.printJSON(plan)
+	}
+	for _, all := range [][]doctor.Placement{plan.Queues, plan.Places} {
+		for i := range all {
+			p := &all[i]
+			setting := affinity.ChangeOf(p, nil).Setting
+			fmt.Fprintf(e.Stdout, "%s: %s → %s: %s\n", setting, coresOrNone(p.From), coresOrNone(p.To), p.Why)
+		}
+	}
+	if len(plan.Queues) > 0 {
+		fmt.Fprintln(e.Stdout, "then what the new queues need: that is planned when they are there")
+	}
+	if len(plan.Queues)+len(plan.Places) == 0 {
+		fmt.Fprintln(e.Stdout, "nothing to change")
+	}
+	for _, note := range plan.Notes {
+		fmt.Fprintln(e.Stdout, "note:", note)
+	}
+	return nil
+}
+
+// place makes the changes and prints what they were.
+func (e *Env) place(ctx context.Context, p *placing, all ...affinity.Step) error {
+	if err := needRoot(); err != nil {
+		return err
+	}
+	h, err := affinity.Open()
+	if err != nil {
+		return fmt.Errorf("affinity: %w", err)
+	}
+	defer h.Close() //nolint:errcheck // a descriptor that was read by
+	var made []affinity.Change
+	for i, step := range all {
+		all[i] = func() ([]affinity.Change, error) {
+			changes, err := step()
+			made = append(made, changes...)
+			return changes, err
+		}
+	}
+	if p.confirm > 0 {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+		defer stop()
+		fmt.Fprintf(e.Stderr, "weir: affinity: type weir affinity confirm in another session within %v\n", p.confirm)
+	}
+	if err := h.Apply(ctx, p.confirm, all...); err != nil {
+		return fmt.Errorf("affinity: %w", err)
+	}
+	if len(made) == 0 {
+		fmt.Fprintln(e.Stdout, "nothing to change")
+	}
+	e.printSettings(made)
+	return nil
+}
+
+// newAffinityConfirmCommand is "weir affinity confirm".
+func newAffinityConfirmCommand(*Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "confirm",
+		Short: "keep what weir affinity set or auto --confirm has changed",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			return onAffinities(func(h *affinity.Host) error { return h.Confirm() })
+		},
+	}
+}
+
+// newAffinityRevertCommand is "weir affinity revert".
+func newAffinityRevertCommand(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "revert",
+		Short: "put back what was found of everything that weir affinity has changed",
+		Long: `revert gives each setting the value that was found before weir's first change of
+it, and forgets it. A queue or a device that is gone is left out.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			return onAffinities(func(h *affinity.Host) error {
+				restored, err := h.Revert()
+				for _, r := range restored {
+					found := ""
+					if r.Found != "" {
+						found = fmt.Sprintf(" (somebody had set it to %s)", r.Found)
+					}
+					fmt.Fprintf(env.Stdout, "%s = %s%s\n", r.Setting, coresOrNone(r.To), found)
+				}
+				if err == nil && len(restored) == 0 {
+					fmt.Fprintln(env.Stdout, "weir affinity has changed nothing that is not as it was found")
+				}
+				return err
+			})
+		},
+	}
+}
+
+func onAffinities(do func(*affinity.Host) error) error {
+	if err := needRoot(); err != nil {
+		return err
+	}
+	h, err := affinity.Open()
+	if err != nil {
+		return fmt.Errorf("affinity: %w", err)
+	}
+	if err := errors.Join(do(h), h.Close()); err != nil {
+		return fmt.Errorf("affinity: %w", err)
+	}
+	return nil
+}

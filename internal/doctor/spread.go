@@ -1,0 +1,262 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Kind is what a [Placement] changes.
+type Kind string
+
+// What decides which cores work for a queue.
+const (
+	KindQueues   Kind = "queues"   // how many a card uses: "4"
+	KindThreaded Kind = "threaded" // whether it receives in threads: "0", "1"
+	KindIRQ      Kind = "irq"      // cores of an interrupt: "0-3"
+	KindThread   Kind = "thread"   // cores of the thread that receives
+	KindRPS      Kind = "rps"      // cores that received packets are spread over
+	KindXPS      Kind = "xps"      // cores that send by a queue
+)
+
+// Placement is one change of which cores work for what.
+type Placement struct {
+	Kind      Kind   `json:"kind"`
+	Interface string `json:"interface"`
+	Queue     int    `json:"queue"`
+	IRQ       int    `json:"irq,omitempty"`
+	From      string `json:"from"` // lists of cores: "0-3"; "" is none
+	To        string `json:"to"`
+	Why       string `json:"why"`
+}
+
+// Spread is how queues and cores should be brought together.
+type Spread struct {
+	// Queues are numbers of queues, which change first: the link goes down for a
+	// moment, and what the other changes are depends on them.
+	Queues []Placement `json:"queues"`
+	Places []Placement `json:"places"`
+	Notes  []string    `json:"notes,omitempty"`
+}
+
+// PlanSpread plans which cores should work for which queues. It depends on the load
+// only where the queues' are known and the cores that serve them now take more than
+// a quarter more of it than need be: what is even enough stays.
+func PlanSpread(s *Snapshot) *Spread {
+	v := newView(s)
+	p := &Spread{Queues: []Placement{}, Places: []Placement{}}
+	for i := range v.nics {
+		v.useQueues(p, &v.nics[i])
+	}
+	v.placeQueues(p)
+	for i := range v.nics {
+		v.placeFlows(p, &v.nics[i])
+		v.placeSending(p, &v.nics[i])
+	}
+	if slices.Contains(v.Services, "irqbalance") && slices.ContainsFunc(p.Places, func(c Placement) bool { return c.Kind == KindIRQ }) {
+		p.Notes = append(p.Notes, "irqbalance runs, and will move interrupts again: stop it (systemctl disable --now irqbalance)")
+	}
+	return p
+}
+
+// useQueues has a card use an even part of the cores (RSS-2).
+func (v *view) useQueues(p *Spread, n *nic) {
+	real := v.realCores()
+	if n.virtual || n.Channels == nil || n.Channels.Combined == 0 || real == 0 {
+		return
+	}
+	now, want := n.Channels.Combined, min(n.Channels.MaxCombined, v.queuesFor(real))
+	if now >= want {
+		return
+	}
+	p.Queues = append(p.Queues, Placement{
+		Kind: KindQueues, Interface: n.Name, From: fmt.Sprint(now), To: fmt.Sprint(want),
+		Why: fmt.Sprintf("it has %d, and the box has %s", n.maxQueues(), plural(real, "core")),
+	})
+}
+
+// rearrange is the remedy that makes what PlanSpread says.
+var rearrange = Remedy{Command: "weir affinity auto --confirm 60s", Text: "or have weir bring queues and cores together; weir affinity revert puts all back"}
+
+// seat is a queue that a core can be given to.
+type seat struct {
+	nic    *nic
+	queue  *queue
+	kind   Kind
+	weight float64
+	from   string
+	core   int // that serves it now; -1: not known, or not one that may
+	to     int
+}
+
+// placeQueues gives queues cores, so that none has more than need be.
+func (v *view) placeQueues(p *Spread) {
+	seats := v.seats()
+	if len(seats) == 0 {
+		return
+	}
+	best, moved := v.balance(seats)
+	now, settled := map[int]float64{}, true
+	for _, s := range seats {
+		settled = settled && s.core >= 0
+		now[s.core] += s.weight
+	}
+	if !moved || settled && heaviest(now) <= 1.25*best {
+		return
+	}
+	for _, s := range seats {
+		if s.core == s.to && s.from == fmt.Sprint(s.to) {
+			continue
+		}
+		p.Places = append(p.Places, Placement{
+			Kind: s.kind, Interface: s.nic.Name, Queue: s.queue.n, IRQ: s.queue.irq, From: s.from, To: fmt.Sprint(s.to),
+			Why: "busy queues apart, on cores of the card's own NUMA node, one hyper-thread of each",
+		})
+	}
+}
+
+// seats are the queues with an interrupt, or with a thread that is bound to one
+// core; threads that are not are the scheduler's to spread.
+func (v *view) seats() (all []seat) {
+	var packets uint64
+	for i := range v.nics {
+		n := &v.nics[i]
+		for _, q := range v.placed(n) {
+			s := seat{nic: n, queue: &q, kind: KindIRQ, core: -1, weight: float64(q.packets)}
+			packets += q.packets
+			thread := n.thread(q.n)
+			switch {
+			case thread != nil:
+				if cpus, err := ParseCPUs(thread.CPUs); err != nil || len(cpus) != 1 {
+					continue
+				}
+				s.kind, s.from = KindThread, thread.CPUs
+			case q.irq == 0:
+				continue
+			default:
+				s.from = v.affinityOf(q.irq)
+			}
+			if near := v.cpusFor(n); len(q.cores) > 0 && slices.Contains(near, q.cores[0]) {
+				s.core = q.cores[0]
+			}
+			all = append(all, s)
+		}
+	}
+	for i := range all {
+		if all[i].weight++; packets < few {
+			all[i].weight = 1 // chance
+		}
+	}
+	return all
+}
+
+func (v *view) affinityOf(irq int) string {
+	i := slices.IndexFunc(v.IRQs, func(one IRQ) bool { return one.Number == irq })
+	if i < 0 {
+		return ""
+	}
+	return v.IRQs[i].Affinity
+}
+
+// balance gives each queue, the heaviest first, the core of its card's node that
+// has least. It returns what the core with most has.
+func (v *view) balance(seats []seat) (most float64, moved bool) {
+	order := make([]*seat, len(seats))
+	for i := range seats {
+		order[i] = &seats[i]
+	}
+	slices.SortStableFunc(order, func(a, b *seat) int { return cmp.Compare(b.weight, a.weight) })
+	loads := map[int]float64{}
+	for _, s := range order {
+		near := v.cpusFor(s.nic)
+		if len(near) == 0 {
+			s.to = s.core
+			continue
+		}
+		s.to = slices.MinFunc(near, func(a, b int) int { return cmp.Or(cmp.Compare(loads[a], loads[b]), cmp.Compare(a, b)) })
+		loads[s.to] += s.weight
+		moved = moved || s.to != s.core
+	}
+	return heaviest(loads), moved
+}
+
+func heaviest(loads map[int]float64) (most float64) {
+	for _, load := range loads {
+		most = max(most, load)
+	}
+	return most
+}
+
+// handsOver is how many cores there have to be until the one that receives hands
+// all over: receiving costs about a quarter of forwarding.
+const handsOver = 4
+
+// placeFlows has the stack spread flows (RPS) where a card has few queues for the
+// cores, or cannot use them: a veth, one queue, PPPoE. It does not touch what is
+// spread already.
+func (v *view) placeFlows(p *Spread, n *nic) {
+	cpus := v.cpusFor(n)
+	count := n.queueCount()
+	if len(cpus) < 2 || count == 0 || n.RPS == nil {
+		return
+	}
+	why := ""
+	switch q := n.largest(); {
+	case v.carriesPPP(n.Name):
+		why = "a PPPoE session comes by one queue"
+	case n.virtual && count > 1 && q != nil && q.packets >= few && q.share*float64(len(n.queues)) >= unequal:
+		why = fmt.Sprintf("queue %d carries %s of the packets, and a veth has no hash of its own", q.n, percent(q.share))
+	case 2*count <= len(cpus):
+		why = fmt.Sprintf("%s for %s", plural(count, "queue"), plural(len(cpus), "core"))
+	}
+	if why == "" {
+		return
+	}
+	if n.XDP == "native" && !n.virtual {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s: %s, but XDP takes its packets, which RPS does not spread", n.Name, why))
+		return
+	}
+	for queue := range min(count, len(n.RPS)) {
+		q := v.queueOf(n, queue)
+		if !v.spreads(n, q) {
+			v.placeRPS(p, n, q, cpus, why)
+		}
+	}
+}
+
+func (v *view) placeRPS(p *Spread, n *nic, q *queue, cpus []int, why string) {
+	to := slices.Clone(cpus)
+	if len(to) >= handsOver && len(q.cores) > 0 {
+		to = slices.DeleteFunc(to, func(id int) bool { return id == q.cores[0] })
+	}
+	p.Places = append(p.Places, Placement{Kind: KindRPS, Interface: n.Name, Queue: q.n, From: v.rps(n, q.n), To: FormatCPUs(to), Why: why})
+}
+
+// queueOf is a receive queue, also one that nothing was counted of.
+func (v *view) queueOf(n *nic, number int) *queue {
+	for i := range n.queues {
+		if n.queues[i].n == number {
+			return &n.queues[i]
+		}
+	}
+	return &queue{n: number}
+}
+
+// placeSending gives each send queue its cores (XPS) where nobody did: else the
+// cores fight for a queue's lock.
+func (v *view) placeSending(p *Spread, n *nic) {
+	if len(n.XPS) < 2 || slices.ContainsFunc(n.XPS, func(list string) bool { return list != "" }) {
+		return
+	}
+	for q := range n.XPS {
+		var cpus []int
+		for i, c := range v.CPUs {
+			if i%len(n.XPS) == q {
+				cpus = append(cpus, c.ID)
+			}
+		}
+		if len(cpus) > 0 {
+			p.Places = append(p.Places, Placement{Kind: KindXPS, Interface: n.Name, Queue: q, To: FormatCPUs(cpus), Why: "cores do not wait for each other to send"})
+		}
+	}
+}
