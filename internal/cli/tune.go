@@ -21,7 +21,7 @@ how far its effect is proven, and which of them are obsolete or do harm.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(
-		newTunePlanCommand(env), newTuneApplyCommand(env), newTuneConfirmCommand(env), newTuneStatusCommand(env), newTuneRevertCommand(env),
+		newTunePlanCommand(env), newTuneApplyCommand(env), newTuneConfirmCommand(env), newTuneStatusCommand(env), newTuneRevertCommand(env), newTuneRestoreCommand(env),
 		newTuneAuditCommand(env),
 		newTuneListCommand(env), newTuneExplainCommand(env),
 	)

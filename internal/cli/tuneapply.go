@@ -23,7 +23,9 @@ func newTuneApplyCommand(env *Env) *cobra.Command {
 		Long: `apply makes the changes that plan prints with the same flags and keys. What was
 found is journaled before anything is changed, each value is read back, and an
 error puts all back. The values are kept for the next boot in
-/etc/sysctl.d/90-weir-tune.conf. A second apply changes nothing.
+/etc/sysctl.d/90-weir-tune.conf, those of cards and cores in .link files of
+systemd and by the unit weir-tune.service. A second apply changes nothing. Other
+queues, rings or pause frames take a card's link down for some seconds.
 
 With --confirm it waits: unless weir tune confirm is typed in another session in
 time, all values are put back, and also if this session ends by a hangup, an
@@ -33,7 +35,8 @@ is not kept for the boot. The exit status is 1 unless it was confirmed.
 In a network namespace only what is the namespace's own is changed, and nothing
 is kept for the boot.`,
 		Example: `  weir tune apply --confirm 60s
-  weir tune apply net.ipv4.tcp_slow_start_after_idle`,
+  weir tune apply net.ipv4.tcp_slow_start_after_idle
+  weir tune apply --confirm 60s nic.eth1.queues nic.eth1.irqs`,
 		RunE: func(c *cobra.Command, keys []string) error {
 			if c.Flags().Changed("confirm") && (confirm < time.Second || confirm > time.Hour) {
 				return &UsageError{fmt.Errorf("--confirm %v: want 1s to 1h", confirm)}
@@ -145,6 +148,31 @@ func (e *Env) printRestored(r tune.Restored) {
 	default:
 		fmt.Fprintf(e.Stdout, "%s = %s\n", r.Key, r.To)
 	}
+}
+
+// newTuneRestoreCommand is "weir tune restore", which the unit runs at boot.
+func newTuneRestoreCommand(*Env) *cobra.Command {
+	var f tuneFlags
+	c := &cobra.Command{
+		Use:   "restore",
+		Short: "set cards and cores again as weir tune has set them, after a restart",
+		Long: `restore is for the unit weir-tune.service, which weir tune apply writes where a
+setting of a card or of the cores has to be set again at boot. What was not
+confirmed is not set; a device that is gone is passed over.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			host, err := f.host(true)
+			if err != nil {
+				return err
+			}
+			if err := host.Restore(); err != nil {
+				return fmt.Errorf("tune: %w", err)
+			}
+			return nil
+		},
+	}
+	f.addRoot(c)
+	return c
 }
 
 // newTuneStatusCommand is "weir tune status".

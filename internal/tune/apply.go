@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -158,23 +159,46 @@ func (h *Host) change(p *Plan, confirm time.Time) (*journal, error) {
 		return j, nil
 	}
 	j.Previous = slices.Clone(j.Entries)
-	for _, c := range p.Changes {
-		j.Changing = append(j.Changing, c.Key)
-		j.set(c)
-	}
 	if !confirm.IsZero() {
 		j.Confirm, j.Trial = confirm, rand.Text()
 	}
-	if err := h.writeJournal(j); err != nil {
-		return nil, err
-	}
-	for _, c := range p.Changes {
-		if err := h.write(c.Key, c.To); err != nil {
-			return nil, errors.Join(err, h.rollBack(j))
-		}
-		steps.Done("set %s", c.Key)
+	if err := h.makeTrue(p, j); err != nil {
+		return nil, errors.Join(err, h.rollBack(j))
 	}
 	return j, nil
+}
+
+// mostRounds bounds how often a plan is made again behind a change of queues.
+const mostRounds = 3
+
+// makeTrue enters a plan's changes in the journal and makes them. Where cards get other
+// queues, it plans again behind that; what comes of it joins the plan.
+func (h *Host) makeTrue(p *Plan, j *journal) error {
+	changes := p.Changes
+	for next := p; len(changes) > 0; changes = next.Changes {
+		for _, c := range changes {
+			j.Changing = append(j.Changing, c.Key)
+			j.set(c)
+		}
+		if err := h.writeJournal(j); err != nil {
+			return err
+		}
+		for _, c := range changes {
+			if err := h.write(c.Key, c.To); err != nil {
+				return err
+			}
+			steps.Done("set %s", c.Key)
+		}
+		if !next.queues || len(j.Changing) > mostRounds*len(p.Changes) {
+			return nil
+		}
+		var err error
+		if next, err = p.again(); err != nil {
+			return err
+		}
+		p.Changes = append(p.Changes, next.Changes...)
+	}
+	return nil
 }
 
 // errChanged is of a plan that is older than what it was made for.
@@ -221,11 +245,7 @@ func (h *Host) finish(j *journal) error {
 func (h *Host) rollBack(j *journal) error {
 	var left []string
 	var faults []error
-	for _, key := range slices.Backward(j.Changing) {
-		before := j.entry(key).Before
-		if e := find(j.Previous, key); e != nil {
-			before = e.Set
-		}
+	for key, before := range j.undoing() {
 		if err := h.putBack(key, before); err != nil {
 			left = append(left, key)
 			faults = append(faults, err)
@@ -239,6 +259,35 @@ func (h *Host) rollBack(j *journal) error {
 		return err
 	}
 	return h.writeJournal(&journal{Entries: j.Previous})
+}
+
+// undoing are the keys of a transaction with what they had before it: from the last to
+// the first, and at the end once more those that a card loses with its queues.
+func (j *journal) undoing() iter.Seq2[string, string] {
+	return func(yield func(key, before string) bool) {
+		for _, key := range again(j.Changing) {
+			before := j.entry(key).Before
+			if e := find(j.Previous, key); e != nil {
+				before = e.Set
+			}
+			if !yield(key, before) {
+				return
+			}
+		}
+	}
+}
+
+// again is the keys in the order in which they are put back: from the last to the
+// first, and then those for each queue a second time, behind the queues.
+func again(keys []string) []string {
+	order := slices.Clone(keys)
+	slices.Reverse(order)
+	for _, key := range keys {
+		if _, setting, _ := cardKey(key); perQueueSetting(setting) {
+			order = append(order, key)
+		}
+	}
+	return order
 }
 
 // putBack sets a key to what it was. A key that is gone, with its module, has

@@ -14,6 +14,9 @@ type Host struct {
 	// Root is the folder that stands for "/"; "" is the machine itself, in the
 	// network namespace of the process.
 	Root string
+	// Program is what sets cards and cores at boot, for the unit that is written; ""
+	// is the program that runs.
+	Program string
 }
 
 // path is a path below the root.
@@ -30,34 +33,51 @@ func (h *Host) sysctlPath(key string) string {
 	return h.path("proc/sys", strings.ReplaceAll(key, ".", "/"))
 }
 
-// Read is the value of a sysctl as the kernel writes it, without its line end. The
-// error of a sysctl that is not there is fs.ErrNotExist.
+// Read is the value of a key as the kernel writes it, without its line end: a sysctl,
+// a setting of a card (nic.eth1.queues), or of the cores (cpu.governor). The error of
+// what is not there is fs.ErrNotExist.
 func (h *Host) Read(key string) (string, error) {
-	text, err := os.ReadFile(h.sysctlPath(key))
+	value, err := h.read(key)
 	if err != nil {
-		return "", fmt.Errorf("read %s: %w", key, unwrapPath(err))
+		return "", fmt.Errorf("read %s: %w", key, err)
 	}
-	return strings.TrimRight(string(text), "\n"), nil
+	return value, nil
 }
 
-// write sets a sysctl and reads it back.
-func (h *Host) write(key, value string) error {
-	file, err := os.OpenFile(h.sysctlPath(key), os.O_WRONLY|os.O_TRUNC, 0)
-	if err != nil {
-		return fmt.Errorf("set %s: %w", key, unwrapPath(err))
+func (h *Host) read(key string) (string, error) {
+	if card, setting, ok := cardKey(key); ok {
+		return h.readCard(card, setting)
 	}
-	_, err = file.WriteString(value + "\n")
-	if err = errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("set %s to %q: %w", key, value, unwrapPath(err))
+	if key == governorKey {
+		return h.readGovernors()
+	}
+	text, err := os.ReadFile(h.sysctlPath(key))
+	return strings.TrimRight(string(text), "\n"), unwrapPath(err)
+}
+
+// write sets a key and reads it back.
+func (h *Host) write(key, value string) error {
+	if err := h.set(key, value); err != nil {
+		return fmt.Errorf("set %s to %q: %w", key, value, err)
 	}
 	now, err := h.Read(key)
 	if err != nil {
 		return err
 	}
-	if !same(now, value) {
+	if !took(key, now, value) {
 		return fmt.Errorf("set %s to %q: the kernel made %q of it", key, value, now)
 	}
 	return nil
+}
+
+func (h *Host) set(key, value string) error {
+	if card, setting, ok := cardKey(key); ok {
+		return h.setCard(card, setting, value)
+	}
+	if key == governorKey {
+		return h.setGovernors(value)
+	}
+	return setFile(h.sysctlPath(key), value)
 }
 
 // unwrapPath takes the path out of an error that names the key already.
@@ -69,9 +89,49 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// same compares values as the kernel does: by their fields.
-func same(a, b string) bool {
-	return strings.Join(strings.Fields(a), " ") == strings.Join(strings.Fields(b), " ")
+// sameValue compares two values of a key as the kernel does: by their fields, and
+// cores by which they are.
+func sameValue(key, a, b string) bool {
+	x, y := strings.Fields(a), strings.Fields(b)
+	if len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if normal(key, x[i]) != normal(key, y[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// took reports whether a key has taken a value. A card that has other queues by now has
+// taken those fields that it has queues for.
+func took(key, now, value string) bool {
+	if _, setting, _ := cardKey(key); perQueueSetting(setting) {
+		x, y := strings.Fields(now), strings.Fields(value)
+		n := min(len(x), len(y))
+		now, value = strings.Join(x[:n], " "), strings.Join(y[:n], " ")
+	}
+	return sameValue(key, now, value)
+}
+
+// normal is one form of a field that can be written in several.
+func normal(key, field string) string {
+	_, setting, _ := cardKey(key)
+	var cores []int
+	var err error
+	switch setting {
+	case "rps", "xps":
+		cores, err = parseMask(field)
+	case "irqs":
+		cores, err = parseCores(field)
+	default:
+		return field
+	}
+	if err != nil {
+		return field
+	}
+	return formatMask(cores)
 }
 
 // whole reports whether host-wide settings are in reach: the machine's own network

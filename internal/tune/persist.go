@@ -4,31 +4,49 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// persist writes the file that keeps the entries' values for the next boot, or
-// removes it where there are none. A namespace has no boot.
+// persist writes the files that keep the entries' values for the next boot, or
+// removes them where there is nothing to keep. A namespace has no boot.
 func (h *Host) persist(entries []entry) error {
 	if !h.whole() {
 		return nil
 	}
-	path := h.path(ownFile)
-	if len(entries) == 0 {
+	devices := deviceEntries(entries)
+	sysctls := slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return slices.Contains(devices, e) })
+	if err := h.keep(ownFile, bootText(sysctls)); err != nil {
+		return err
+	}
+	links, rest := h.links(devices)
+	if err := h.keepLinks(links); err != nil {
+		return err
+	}
+	return h.keepUnit(rest)
+}
+
+// keep replaces a file below the root, or removes it where the text is empty.
+func (h *Host) keep(name, text string) error {
+	path := h.path(name)
+	if text == "" {
 		return removeFile(path)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("keep values for the next boot: %w", err)
 	}
-	if err := replace(path, []byte(bootText(entries)), 0o644); err != nil {
+	if err := replace(path, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("keep values for the next boot: %w", err)
 	}
 	return nil
 }
 
-// bootText is the file for systemd's sysctl and procps'. A minus before a key has
-// them go on where the kernel does not have it yet.
+// bootText is the file for systemd's sysctl and procps', "" without entries. A minus
+// before a key has them go on where the kernel does not have it yet.
 func bootText(entries []entry) string {
+	if len(entries) == 0 {
+		return ""
+	}
 	var b strings.Builder
 	b.WriteString("# Written by weir tune apply; weir tune revert removes it. To set a key yourself,\n" +
 		"# write it into a file of your own: weir tune leaves it to you then.\n")

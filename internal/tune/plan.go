@@ -37,6 +37,10 @@ type Plan struct {
 	Fit     []string `json:"fit"` // keys that are as advised already
 	Left    []string `json:"-"`   // keys of the journal that the administrator has taken over
 	entries []entry  // the journal's when the plan was made
+	// again plans once more: where a card gets other queues, what is set for each of
+	// them can only be told then.
+	again  func() (*Plan, error)
+	queues bool // a card gets other queues
 
 	Arithmetic []Arithmetic `json:"arithmetic"`
 }
@@ -44,9 +48,10 @@ type Plan struct {
 // Plan compares the host with the records of the inputs' role. Keys name settings
 // that are wanted whatever their role and grade and need; without any, those that
 // only a guide speaks for, and those for which the host shows no need, are left.
+// nic.DEV.lro names a setting of all cards, and nic.eth1.lro one card's.
 func (h *Host) Plan(d *db.DB, in Inputs, keys ...string) (*Plan, error) {
 	for _, key := range keys {
-		if !slices.ContainsFunc(d.ByKey(key), settable) {
+		if !slices.ContainsFunc(d.ByKey(recordKey(key)), settable) {
 			return nil, fmt.Errorf("weir tune sets no %s on Linux; weir tune list --all names what it does", key)
 		}
 	}
@@ -64,11 +69,14 @@ func (h *Host) Plan(d *db.DB, in Inputs, keys ...string) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Inputs: in, Changes: []Change{}, Skips: []Skip{}, Fit: []string{}, Arithmetic: sums, entries: journal.Entries}
-	j := judge{host: h, plan: p, in: &in, setters: setters, journal: journal, whole: h.whole()}
+	p.again = func() (*Plan, error) { return h.Plan(d, in, keys...) }
+	j := judge{host: h, plan: p, in: &in, setters: setters, journal: journal, whole: h.whole(), cards: h.cards(), services: h.services()}
 	for _, r := range d.Records {
-		named := slices.Contains(keys, r.Key)
-		if settable(r) && (named || len(keys) == 0 && r.Role == in.Role) {
-			if err := j.record(r, named); err != nil {
+		if !settable(r) || len(keys) == 0 && r.Role != in.Role {
+			continue
+		}
+		for _, key := range j.keysOf(r, keys) {
+			if err := j.key(r, key, len(keys) > 0); err != nil {
 				return nil, err
 			}
 		}
@@ -76,58 +84,106 @@ func (h *Host) Plan(d *db.DB, in Inputs, keys ...string) (*Plan, error) {
 	return p, nil
 }
 
-func settable(r *db.Record) bool { return r.System == "linux" && r.Place == "sysctl.d" }
+// places are those in which weir tune sets something on Linux.
+var places = []string{"sysctl.d", "card", "cores"}
+
+func settable(r *db.Record) bool { return r.System == "linux" && slices.Contains(places, r.Place) }
 
 // judge is what records are judged by.
 type judge struct {
-	host    *Host
-	plan    *Plan
-	in      *Inputs
-	setters []setter
-	journal *journal
-	whole   bool
+	host     *Host
+	plan     *Plan
+	in       *Inputs
+	setters  []setter
+	journal  *journal
+	whole    bool
+	cards    []string
+	services []string // those that set what weir tune may set
 }
 
-// record puts a record among the changes, the skips or what fits already.
-func (j *judge) record(r *db.Record, named bool) error {
+// keysOf are the keys that a record stands for here: one for each card where it is a
+// card's, and without names all.
+func (j *judge) keysOf(r *db.Record, names []string) []string {
+	var keys []string
+	add := func(key string) {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	card, setting, isCard := cardKey(r.Key)
+	for _, name := range names {
+		if name != r.Key && recordKey(name) == r.Key {
+			add(name)
+		}
+	}
+	switch {
+	case len(names) > 0 && !slices.Contains(names, r.Key):
+	case isCard && card == anyCard:
+		for _, name := range j.cards {
+			add(cardPrefix + name + "." + setting)
+		}
+		if len(names) > 0 && len(j.cards) == 0 {
+			j.skip(r.Key, "there is no card here that is in use")
+		}
+	default:
+		add(r.Key)
+	}
+	return keys
+}
+
+// key puts a key among the changes, the skips or what fits already.
+func (j *judge) key(r *db.Record, key string, named bool) error {
 	if !j.whole && r.Scope == "host" {
-		j.skip(r, "it is the whole host's, and this is a network namespace")
+		j.skip(key, "it is the whole host's, and this is a network namespace")
 		return nil
 	}
-	found, err := j.host.Read(r.Key)
+	found, err := j.host.Read(key)
 	if errors.Is(err, fs.ErrNotExist) {
-		j.skip(r, "this kernel does not have it, or not yet: its module is not loaded")
+		j.missingKey(r, key, named)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if why := j.adminHas(r.Key, found); why != "" {
-		j.skip(r, why)
+	if why := j.adminHas(key, found); why != "" {
+		j.skip(key, why)
 		return nil
 	}
 	if missing := j.missing(r); missing != "" {
-		j.skip(r, "not known: "+missing)
+		j.skip(key, "not known: "+missing)
 		return nil
 	}
-	c, err := j.change(r, found)
+	c, noNeed, err := j.change(r, key, found)
 	switch {
 	case err != nil:
 		return err
-	case same(c.From, c.To), r.Least && enough(c.From, c.To):
-		j.plan.Fit = append(j.plan.Fit, r.Key)
+	case noNeed != "" && c.To == "":
+		j.skip(key, noNeed)
+	case sameValue(key, c.From, c.To), r.Least && enough(c.From, c.To):
+		j.plan.Fit = append(j.plan.Fit, key)
 	case !named && c.Grade > db.Vendor:
-		j.skip(r, fmt.Sprintf("only a guide speaks for %s; to try it: weir tune apply %s", c.To, r.Key))
-	case !named && j.host.noNeed(r.Key) != "":
-		j.skip(r, fmt.Sprintf("no need for %s: %s; to set it all the same: weir tune apply %s", c.To, j.host.noNeed(r.Key), r.Key))
+		j.skip(key, fmt.Sprintf("only a guide speaks for %s; to try it: weir tune apply %s", c.To, key))
+	case !named && noNeed != "":
+		j.skip(key, fmt.Sprintf("no need for %s: %s; to set it all the same: weir tune apply %s", c.To, noNeed, key))
 	default:
 		j.plan.Changes = append(j.plan.Changes, *c)
 	}
 	return nil
 }
 
-func (j *judge) skip(r *db.Record, why string) {
-	j.plan.Skips = append(j.plan.Skips, Skip{Key: r.Key, Why: why})
+// missingKey says that the host has no such key. What most cards do not have is only
+// said where somebody asks for it.
+func (j *judge) missingKey(r *db.Record, key string, named bool) {
+	switch {
+	case r.Place == "sysctl.d":
+		j.skip(key, "this kernel does not have it, or not yet: its module is not loaded")
+	case named:
+		j.skip(key, "the device, or its driver, does not have it")
+	}
+}
+
+func (j *judge) skip(key, why string) {
+	j.plan.Skips = append(j.plan.Skips, Skip{Key: key, Why: why})
 }
 
 // adminHas says how the administrator has set a key: in a file, or by hand since
@@ -140,7 +196,13 @@ func (j *judge) adminHas(key, found string) string {
 		}
 		return fmt.Sprintf("the administrator sets it in %s", s.at)
 	}
-	if kept != nil && !same(kept.Set, found) {
+	if service := j.meddler(key); service != "" {
+		return service + " runs and sets it; stop it first"
+	}
+	if where := j.host.linkSets(key); where != "" {
+		return "the administrator sets it in " + where
+	}
+	if kept != nil && !sameValue(key, kept.Set, found) {
 		return fmt.Sprintf("weir set it to %s, and somebody has set it to %s since; weir tune revert forgets it", kept.Set, strings.Join(strings.Fields(found), " "))
 	}
 	return ""
@@ -157,17 +219,22 @@ func (j *judge) missing(r *db.Record) string {
 	return strings.Join(names, ", ")
 }
 
-// change is what a record asks for, where that differs from what was found or not.
-func (j *judge) change(r *db.Record, found string) (*Change, error) {
-	c := &Change{Key: r.Key, From: found, Why: r.Rationale, Risk: r.Risk, Evidence: r.Evidence, Grade: r.Grade(), Scope: r.Scope}
+// change is what a record asks for, where that differs from what was found or not. Of
+// what it would be of no use for, noNeed says why; a change to "" cannot be made.
+func (j *judge) change(r *db.Record, key, found string) (c *Change, noNeed string, err error) {
+	c = &Change{Key: key, From: found, Why: r.Rationale, Risk: r.Risk, Evidence: r.Evidence, Grade: r.Grade(), Scope: r.Scope}
+	if r.Place != "sysctl.d" {
+		w := j.want(r, key, found)
+		c.To, c.Figure = w.value, w.shown
+		return c, w.noNeed, nil
+	}
 	var f *figure
 	if r.Formula != "" {
-		var err error
 		if f, err = compute(r.Formula, j.in); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		c.Figure = f.shown
 	}
 	c.To = fill(r.Value, found, f)
-	return c, nil
+	return c, j.host.noNeed(key), nil
 }

@@ -67,6 +67,9 @@ func (s *Status) WriteText(w io.Writer) error {
 	if s.Drift > 0 {
 		fmt.Fprintf(&b, "drift: %s not as weir set it\n", quantity.Plural(s.Drift, "key"))
 	}
+	if len(s.Unkept) > 0 {
+		fmt.Fprintf(&b, "until the next boot only, as systemd does not run here: %s\n", strings.Join(s.Unkept, ", "))
+	}
 	switch {
 	case s.Confirm != nil:
 		fmt.Fprintf(&b, "waits for weir tune confirm until %s\n", s.Confirm.Format("15:04:05"))

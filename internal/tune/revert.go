@@ -39,19 +39,37 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 	restored := []Restored{}
 	var left []entry
 	var faults []error
-	for _, e := range slices.Backward(j.Entries) {
+	done := map[string]bool{} // false: left as it is
+	for _, key := range again(j.keys()) {
+		e := *j.entry(key)
+		if back, second := done[key]; second { // behind the queues
+			if back {
+				faults = append(faults, h.putBack(key, e.Before))
+			}
+			continue
+		}
 		r, err := h.restore(j, e, setters, all)
+		done[key] = err == nil && r.Kept == ""
 		if err != nil {
 			left = append(left, e)
 			faults = append(faults, err)
 			continue
 		}
-		steps.Done("put back %s", e.Key)
+		steps.Done("put back %s", key)
 		restored = append(restored, r)
 	}
 	slices.Reverse(left)
 	err = errors.Join(append(faults, h.persist(left), h.writeJournal(&journal{Entries: left}))...)
 	return restored, err
+}
+
+// keys are those of the entries, in their order.
+func (j *journal) keys() []string {
+	var keys []string
+	for _, e := range j.Entries {
+		keys = append(keys, e.Key)
+	}
+	return keys
 }
 
 // restore puts one key back, unless its value is the administrator's and not all are
@@ -65,11 +83,11 @@ func (h *Host) restore(j *journal, e entry, setters []setter, all bool) (Restore
 	if err != nil {
 		return r, err
 	}
-	if !j.weirs(e, now) && !same(now, e.Before) {
+	if !j.weirs(e, now) && !sameValue(e.Key, now, e.Before) {
 		r.Found = now
 		r.Kept = "somebody has set it since"
 	}
-	if s := setBy(setters, e.Key); s != nil && same(now, s.value) && !same(now, e.Before) {
+	if s := setBy(setters, e.Key); s != nil && sameValue(e.Key, now, s.value) && !sameValue(e.Key, now, e.Before) {
 		r.Found = now
 		r.Kept = fmt.Sprintf("the administrator sets it in %s", s.at)
 	}
@@ -84,7 +102,7 @@ func (h *Host) restore(j *journal, e entry, setters []setter, all bool) (Restore
 // transaction was cut off, the one before.
 func (j *journal) weirs(e entry, value string) bool {
 	before := find(j.Previous, e.Key)
-	return same(value, e.Set) || before != nil && same(value, before.Set)
+	return sameValue(e.Key, value, e.Set) || before != nil && sameValue(e.Key, value, before.Set)
 }
 
 // giveUp puts back the keys that the administrator has taken over in a file, where

@@ -12,8 +12,10 @@ type Status struct {
 	Keys []KeyStatus `json:"keys"`
 	// Confirm is until when a trial has to be confirmed; nil for none.
 	Confirm *time.Time `json:"confirm,omitempty"`
-	CutOff  bool       `json:"cut_off"` // a transaction did not come to its end
-	Drift   int        `json:"drift"`   // keys that are not as weir set them
+	// Unkept are the keys that nothing sets again at the next boot.
+	Unkept []string `json:"unkept,omitempty"`
+	CutOff bool     `json:"cut_off"` // a transaction did not come to its end
+	Drift  int      `json:"drift"`   // keys that are not as weir set them
 }
 
 // KeyStatus is one key.
@@ -35,13 +37,14 @@ func (h *Host) Status() (*Status, error) {
 	if !j.Confirm.IsZero() && !s.CutOff {
 		s.Confirm = &j.Confirm
 	}
+	s.Unkept = h.unkept(j.Entries)
 	for _, e := range j.Entries {
 		now, err := h.Read(e.Key)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		k := KeyStatus{Key: e.Key, Before: oneLine(e.Before), Set: e.Set, Now: oneLine(now)}
-		k.Drift = err != nil || !same(now, e.Set)
+		k.Drift = err != nil || !sameValue(e.Key, now, e.Set)
 		if k.Drift {
 			s.Drift++
 		}

@@ -73,8 +73,12 @@ func tree(t *testing.T, more map[string]string) (*tune.Host, func() map[string]s
 			if err != nil || d.IsDir() {
 				return err
 			}
-			text, err := os.ReadFile(path)
 			name, _ := filepath.Rel(root, path)
+			if d.Type()&fs.ModeSymlink != 0 {
+				all[name], err = os.Readlink(path)
+				return err
+			}
+			text, err := os.ReadFile(path)
 			all[name] = string(text)
 			return err
 		})
@@ -338,7 +342,7 @@ func TestApplyFails(t *testing.T) {
 	p := plan(t, h, tune.Inputs{Role: db.Forwarder})
 	p.Changes = append(p.Changes, tune.Change{Key: "net.ipv4.not_there", From: "1", To: "2"})
 	err := h.Apply(p)
-	if err == nil || !strings.Contains(err.Error(), "set net.ipv4.not_there: no such file or directory") {
+	if err == nil || !strings.Contains(err.Error(), `set net.ipv4.not_there to "2": no such file or directory`) {
 		t.Errorf("apply: %v", err)
 	}
 	if diff := cmp.Diff(before, files()); diff != "" {

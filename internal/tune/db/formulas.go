@@ -14,6 +14,10 @@ var formulas = map[string]string{
 	"netdev-backlog": "packets of 1500 bytes in 10 ms at the line's rate, at least 1000",
 	"keepalive":      "keepidle + keepintvl x keepcnt",
 	"power-of-two":   "a power of two",
+	"ring":           "twice as long, where packets were missed, at most 4096",
+	"udp-hash":       "addresses and ports: sdfn",
+	"all-queues":     "all queues in turn",
+	"spread":         "the cores in turn, those of the card's NUMA node first, one thread of each",
 	"conntrack":      "1 state per 16 KB of memory, between 65536 and 1048576",
 }
 

@@ -1,0 +1,281 @@
+package tune_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/tune"
+	"weir/internal/tune/db"
+)
+
+// gateway is two cards of one queue each on four cores with two threads each, set as
+// no router should be.
+func gateway() map[string]string {
+	files := map[string]string{
+		"sys/devices/system/cpu/online": "0-7\n",
+		"proc/cpuinfo":                  "",
+		"proc/interrupts":               "            CPU0       CPU1\n",
+		"proc/17/comm":                  "systemd\n",
+	}
+	for core := range 8 {
+		files[fmt.Sprintf("sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", core)] = fmt.Sprintf("%d,%d\n", core%4, core%4+4)
+		files[fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", core)] = "schedutil\n"
+		files[fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpufreq/scaling_available_governors", core)] = "performance powersave schedutil\n"
+		files["proc/cpuinfo"] += fmt.Sprintf("processor : %d\nphysical id : 0\ncore id : %d\n\n", core, core%4)
+	}
+	for i, card := range []string{"eth0", "eth1"} {
+		for name, text := range map[string]string{
+			"operstate": "up\n", "address": fmt.Sprintf("02:00:00:00:00:0%d\n", i), "addr_assign_type": "0\n", "ifindex": fmt.Sprintf("%d\n", i+2),
+			"statistics/rx_missed_errors": "0\n", "statistics/rx_fifo_errors": "0\n", "threaded": "0\n",
+		} {
+			files["sys/class/net/"+card+"/"+name] = text
+		}
+		for queue := range 4 {
+			files[fmt.Sprintf("sys/class/net/%s/queues/rx-%d/rps_cpus", card, queue)] = "00\n"
+			files[fmt.Sprintf("sys/class/net/%s/queues/tx-%d/xps_cpus", card, queue)] = "00\n"
+			files[fmt.Sprintf("proc/irq/%d/smp_affinity_list", 40+4*i+queue)] = "0-7\n"
+			files["proc/interrupts"] += fmt.Sprintf(" %d:          1          0  PCI-MSIX-0000:01:00.%d   %d-edge      %s-TxRx-%d\n", 40+4*i+queue, i, queue, card, queue)
+		}
+		for name, text := range map[string]string{
+			"lro": "on\n", "eee": "on\n", "gro": "on\n", "pause": "autoneg on rx on tx on\n", "adaptive-rx": "off\n",
+			"queues": "combined 1\n", "queues-max": "combined 4\n", "rings": "rx 256 tx 256\n", "rings-max": "rx 4096 tx 4096\n",
+			"hash-udp4": "sd\n", "hash-udp6": "sdfn\n", "indirection": "equal 1\n",
+		} {
+			files["ethtool/"+card+"/"+name] = text
+		}
+	}
+	return files
+}
+
+// with is gateway with other files.
+func with(more map[string]string) map[string]string {
+	files := gateway()
+	for name, text := range more {
+		files[name] = text
+	}
+	return files
+}
+
+func TestPlanCards(t *testing.T) {
+	h, files := tree(t, with(map[string]string{
+		"proc/net/softnet_stat":                          "0 0 0 0 0\n",
+		"sys/class/net/eth1/statistics/rx_missed_errors": "12\n",
+	}))
+	before := files()
+	p := apply(t, h, tune.Inputs{Role: db.Forwarder})
+	want := []string{
+		"cpu.governor=performance", "net.ipv4.ip_early_demux=0",
+		"nic.eth0.eee=off", "nic.eth0.hash-udp4=sdfn", "nic.eth0.indirection=equal 2", "nic.eth0.irqs=0 1 2 3",
+		"nic.eth0.lro=off", "nic.eth0.queues=combined 2", "nic.eth0.xps=11 22 44 88",
+		"nic.eth1.eee=off", "nic.eth1.hash-udp4=sdfn", "nic.eth1.indirection=equal 2", "nic.eth1.irqs=0 1 2 3",
+		"nic.eth1.lro=off", "nic.eth1.queues=combined 2", "nic.eth1.rings=rx 512 tx 256", "nic.eth1.xps=11 22 44 88",
+	}
+	if diff := cmp.Diff(want, changes(p)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	for key, says := range map[string]string{
+		"nic.eth0.rings":       "no packet was missed",
+		"nic.eth0.pause":       "only a guide speaks for autoneg off rx off tx off",
+		"nic.eth0.adaptive-rx": "only a guide speaks for on",
+		"nic.eth0.irqs":        "the card gets other queues first",
+		"nic.eth0.threaded":    "only a guide",
+	} {
+		if got := why(p, key); !strings.Contains(got, says) {
+			t.Errorf("%s: %q, want %q", key, got, says)
+		}
+	}
+	after := files()
+	for name, text := range map[string]string{
+		"ethtool/eth0/lro": "off\n", "ethtool/eth0/queues": "combined 2\n", "ethtool/eth1/rings": "rx 512 tx 256\n",
+		"proc/irq/41/smp_affinity_list": "1\n", "sys/class/net/eth0/queues/tx-1/xps_cpus": "22\n",
+		"sys/devices/system/cpu/cpu7/cpufreq/scaling_governor": "performance\n",
+	} {
+		if after[name] != text {
+			t.Errorf("%s is %q, want %q", name, after[name], text)
+		}
+	}
+	if p := plan(t, h, tune.Inputs{Role: db.Forwarder}); len(p.Changes) > 0 {
+		t.Errorf("a second time: %q", changes(p))
+	}
+	if s := status(t, h); s.Drift != 0 || len(s.Keys) != len(want) || len(s.Unkept) == 0 {
+		t.Errorf("status: %+v", s)
+	}
+	if _, err := h.Revert(false); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, files()); diff != "" {
+		t.Errorf("reverted (-before +after):\n%s", diff)
+	}
+}
+
+// What keeps itself, or would be undone, is left alone.
+func TestPlanCardsLeft(t *testing.T) {
+	const linkFile = "etc/systemd/network/10-lan.link"
+	for _, c := range []struct {
+		what      map[string]string
+		key, says string
+	}{
+		{map[string]string{"proc/99/comm": "irqbalance\n"}, "nic.eth0.irqs", "irqbalance runs and sets it"},
+		{map[string]string{"proc/99/comm": "power-profiles-\n"}, "cpu.governor", "power-profiles-daemon runs and sets it"},
+		{map[string]string{"sys/class/net/eth0/operstate": "down\n"}, "nic.eth0.lro", ""},
+		{
+			map[string]string{
+				"run/udev/data/n2": "E:ID_NET_LINK_FILE=/" + linkFile + "\n", "run/udev/control": "",
+				linkFile: "[Match]\nOriginalName=eth*\n[Link]\nLargeReceiveOffload=yes\n",
+			},
+			"nic.eth0.lro", "the administrator sets it in /" + linkFile,
+		},
+		{map[string]string{"ethtool/eth0/queues": "combined 4\n"}, "nic.eth0.queues", "it has 4, no more than there are cores"},
+		{map[string]string{"ethtool/eth0/queues": "combined 4\n"}, "nic.eth0.rps", "it has 4 queues of its own"},
+	} {
+		h, _ := tree(t, with(c.what))
+		p := plan(t, h, tune.Inputs{Role: db.Forwarder})
+		if got := why(p, c.key); !strings.Contains(got, c.says) || (c.says == "") != (got == "") {
+			t.Errorf("%v: %s: %q, want %q", c.what, c.key, got, c.says)
+		}
+		for _, change := range p.Changes {
+			if change.Key == c.key {
+				t.Errorf("%v: %s is planned", c.what, c.key)
+			}
+		}
+	}
+}
+
+// One card's setting can be named, and one of all cards.
+func TestPlanCardByName(t *testing.T) {
+	h, _ := tree(t, gateway())
+	for name, want := range map[string][]string{
+		"nic.eth1.pause":       {"nic.eth1.pause=autoneg off rx off tx off"},
+		"nic.DEV.pause":        {"nic.eth0.pause=autoneg off rx off tx off", "nic.eth1.pause=autoneg off rx off tx off"},
+		"nic.eth9.pause":       nil,
+		"nic.eth0.threaded":    {"nic.eth0.threaded=1"},
+		"nic.eth0.indirection": nil,
+	} {
+		if diff := cmp.Diff(want, changes(plan(t, h, tune.Inputs{}, name))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, name := range []string{"nic.eth0.nonsense", "nic..lro", "nic.eth0.", "nic.a/b.lro"} {
+		if _, err := h.Plan(records(t), tune.Inputs{}, name); err == nil {
+			t.Errorf("%s is planned", name)
+		}
+	}
+}
+
+// PPPoE comes to one queue whatever the card has.
+func TestPlanPPPoE(t *testing.T) {
+	h, _ := tree(t, with(map[string]string{"ethtool/eth0/queues": "combined 2\n", "ethtool/eth1/queues": "combined 2\n"}))
+	p := plan(t, h, tune.Inputs{Role: db.Forwarder, PPPoE: true}, "nic.eth0.rps")
+	if diff := cmp.Diff([]string{"nic.eth0.rps=f f f f"}, changes(p)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+// Where udev runs, a .link file takes the place of the one that it went by, says the
+// same, and then what weir has set; the rest is left to the unit.
+func TestKeepCards(t *testing.T) {
+	const vendor = "usr/lib/systemd/network/99-default.link"
+	h, files := tree(t, with(map[string]string{
+		"run/udev/control": "", "run/udev/data/n2": "I:1\nE:ID_NET_LINK_FILE=/" + vendor + "\n", "run/systemd/system/x": "",
+		vendor: "[Match]\nOriginalName=*\n\n[Link]\n# names\nNamePolicy=keep kernel\nMACAddressPolicy=persistent\n",
+	}))
+	h.Program = "/usr/local/bin/weir"
+	before := files()
+	apply(t, h, tune.Inputs{}, "nic.eth0.lro", "nic.eth0.pause", "nic.eth0.queues", "nic.eth0.eee", "nic.eth1.lro", "nic.eth0.rings")
+	const want = `# Written by weir tune apply; weir tune revert removes it. It takes the place of
+# /usr/lib/systemd/network/99-default.link
+# for eth0, and so says the same, and then what weir has set.
+[Match]
+PermanentMACAddress=02:00:00:00:00:00
+
+[Link]
+NamePolicy=keep kernel
+MACAddressPolicy=persistent
+
+# WHY
+LargeReceiveOffload=no
+
+# WHY
+AutoNegotiationFlowControl=no
+RxFlowControl=no
+TxFlowControl=no
+
+# WHY
+CombinedChannels=2
+
+# WHY
+RxBufferSize=512
+TxBufferSize=256
+`
+	after := files()
+	var got strings.Builder
+	for line := range strings.Lines(after["etc/systemd/network/70-weir-tune-eth0.link"]) {
+		if strings.HasPrefix(line, "# ") && strings.HasSuffix(strings.TrimSpace(got.String()), "=no") || strings.HasSuffix(got.String(), "\n\n") && strings.HasPrefix(line, "# ") {
+			line = "# WHY\n"
+		}
+		got.WriteString(line)
+	}
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("link (-want +got):\n%s", diff)
+	}
+	if unit := after["etc/systemd/system/weir-tune.service"]; !strings.Contains(unit, "\nExecStart=/usr/local/bin/weir tune restore\n") {
+		t.Errorf("unit: %q", unit)
+	}
+	if to, err := os.Readlink(filepath.Join(h.Root, "etc/systemd/system/multi-user.target.wants/weir-tune.service")); err != nil || to != "/etc/systemd/system/weir-tune.service" {
+		t.Errorf("its link: %q, %v", to, err)
+	}
+	if s := status(t, h); len(s.Unkept) > 0 {
+		t.Errorf("not kept: %q", s.Unkept)
+	}
+	// After the next start udev goes by weir's file, and the card is as its driver has
+	// it but for what that file says.
+	write(t, h, "run/udev/data/n2", "E:ID_NET_LINK_FILE=/etc/systemd/network/70-weir-tune-eth0.link\n")
+	write(t, h, "ethtool/eth0/eee", "on\n")
+	write(t, h, "ethtool/eth1/lro", "on\n")
+	if err := h.Restore(); err != nil {
+		t.Fatal(err)
+	}
+	if s := status(t, h); s.Drift != 0 {
+		t.Errorf("restored: %+v", s)
+	}
+	apply(t, h, tune.Inputs{}, "nic.eth0.adaptive-rx")
+	link := files()["etc/systemd/network/70-weir-tune-eth0.link"]
+	if !strings.HasPrefix(link, want[:strings.Index(want, "# WHY")]) || !strings.Contains(link, "UseAdaptiveRxCoalesce=yes\n") {
+		t.Errorf("made again from itself: %s", link)
+	}
+	if _, err := h.Revert(false); err != nil {
+		t.Fatal(err)
+	}
+	write(t, h, "run/udev/data/n2", before["run/udev/data/n2"])
+	if diff := cmp.Diff(before, files()); diff != "" {
+		t.Errorf("reverted (-before +after):\n%s", diff)
+	}
+}
+
+// write puts a text into the tree.
+func write(t *testing.T, h *tune.Host, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(h.Root, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A setting of a card that fails takes the whole transaction back, and what a card
+// loses with its queues is put back behind them.
+func TestCardsFail(t *testing.T) {
+	h, files := tree(t, gateway())
+	before := files()
+	p := plan(t, h, tune.Inputs{Role: db.Forwarder})
+	p.Changes = append(p.Changes, tune.Change{Key: "nic.eth0.nonsense", From: "1", To: "2"})
+	if err := h.Apply(p); err == nil || !strings.Contains(err.Error(), `set nic.eth0.nonsense to "2": no such file`) {
+		t.Errorf("apply: %v", err)
+	}
+	if diff := cmp.Diff(before, files()); diff != "" {
+		t.Errorf("afterwards (-before +after):\n%s", diff)
+	}
+}

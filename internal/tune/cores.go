@@ -1,0 +1,99 @@
+package tune
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mostCores bounds what is read of lists and masks.
+const mostCores = 8192
+
+// parseCores reads a list of cores as the kernel writes it: 0-3,8.
+func parseCores(list string) ([]int, error) {
+	var cores []int
+	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, err := strconv.Atoi(first)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no list of cores", list)
+		}
+		to, err := strconv.Atoi(last)
+		if err != nil || from < 0 || to < from || to >= mostCores {
+			return nil, fmt.Errorf("%q is no list of cores", list)
+		}
+		for core := from; core <= to; core++ {
+			cores = append(cores, core)
+		}
+	}
+	slices.Sort(cores)
+	return slices.Compact(cores), nil
+}
+
+// parseMask reads a mask of cores as the kernel writes it: groups of 32 bits in
+// hexadecimal, the highest first.
+func parseMask(mask string) ([]int, error) {
+	groups := strings.Split(strings.TrimSpace(mask), ",")
+	slices.Reverse(groups)
+	var cores []int
+	for i, group := range groups {
+		bits, err := strconv.ParseUint(group, 16, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no mask of cores", mask)
+		}
+		for bit := range 32 {
+			if bits&(1<<bit) != 0 {
+				cores = append(cores, i*32+bit)
+			}
+		}
+	}
+	return cores, nil
+}
+
+// formatMask is parseMask's reverse.
+func formatMask(cores []int) string {
+	groups := []uint32{0}
+	for _, core := range cores {
+		for core/32 >= len(groups) {
+			groups = append(groups, 0)
+		}
+		groups[core/32] |= 1 << (core % 32)
+	}
+	text := strconv.FormatUint(uint64(groups[len(groups)-1]), 16)
+	for _, group := range slices.Backward(groups[:len(groups)-1]) {
+		text += fmt.Sprintf(",%08x", group)
+	}
+	return text
+}
+
+// online are the cores that run; nil where that is not told.
+func (h *Host) online() []int {
+	cores, err := parseCores(h.text("sys/devices/system/cpu/online"))
+	if err != nil {
+		return nil
+	}
+	return cores
+}
+
+// workers are the cores to which packets are given, the nearest to a card first: one of
+// each pair of hyper-threads, those of the card's NUMA node before the others.
+func (h *Host) workers(card string) []int {
+	near, far := []int{}, []int{}
+	local, err := parseCores(h.text("sys/class/net", card, "device/local_cpulist"))
+	for _, core := range h.online() {
+		siblings, e := parseCores(h.text("sys/devices/system/cpu", fmt.Sprintf("cpu%d", core), "topology/thread_siblings_list"))
+		if e == nil && siblings[0] != core {
+			continue // the first of them works for both
+		}
+		if err != nil || slices.Contains(local, core) {
+			near = append(near, core)
+		} else {
+			far = append(far, core)
+		}
+	}
+	return append(near, far...)
+}

@@ -1,0 +1,91 @@
+package nic
+
+import (
+	"errors"
+	"io/fs"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/testenv"
+)
+
+// A veth of four queues in a namespace of its own: what it has is set, read back and
+// set back; what it does not have is said to be missing.
+func TestVeth(t *testing.T) {
+	testenv.NeedRoot(t)
+	runtime.LockOSThread() // and the thread ends with the test, in its namespace
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name, attributes.NumRxQueues, attributes.NumTxQueues = "a.1", 4, 4
+	veth := &netlink.Veth{LinkAttrs: attributes, PeerName: "b", PeerNumRxQueues: 4, PeerNumTxQueues: 4}
+	if err := netlink.LinkAdd(veth); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, other string }{
+		{"queues", "rx 2 tx 1"}, {"queues", "rx 4 tx 4"}, {"gro", "on"}, {"gro", "off"}, {"tso", "off"}, {"gso", "off"},
+	} {
+		found, err := Get("a.1", c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, value := range []string{c.other, found} {
+			if err := Set("a.1", c.name, value); err != nil {
+				t.Fatal(err)
+			}
+			if now, err := Get("a.1", c.name); err != nil || now != value {
+				t.Errorf("%s was set to %s and is %s, %v", c.name, value, now, err)
+			}
+		}
+	}
+	if most, err := Get("a.1", "queues-max"); err != nil || most != "rx 4 tx 4" {
+		t.Errorf("queues-max: %s, %v", most, err)
+	}
+	for _, name := range []string{"rings", "pause", "eee", "adaptive-rx", "hash-udp4", "lro", "nonsense"} {
+		if got, err := Get("a.1", name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if _, err := Get("c", "queues"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of no device: %v", err)
+	}
+	if got := PermanentAddress("a.1"); got != "" {
+		t.Errorf("a veth has the permanent address %s", got)
+	}
+	for value, name := range map[string]string{"combined": "queues", "blue 4": "queues", "rx x": "queues", "maybe": "gro", "on ": "gro"} {
+		if err := Set("a.1", name, value); err == nil {
+			t.Errorf("%s took %q", name, value)
+		}
+	}
+	if err := Set("a.1", "queues-max", "rx 1 tx 1"); err == nil {
+		t.Error("a limit was set")
+	}
+}
+
+// Tables of queues as texts, and back.
+func TestTable(t *testing.T) {
+	for _, c := range []struct {
+		queues []uint32
+		text   string
+	}{
+		{[]uint32{0, 0, 0, 0}, "equal 1"}, {[]uint32{0, 1, 0, 1}, "equal 2"}, {[]uint32{0, 1, 2, 0}, "equal 3"},
+		{[]uint32{1, 0, 1, 0}, "1,0,1,0"}, {[]uint32{0, 0, 1, 1}, "0,0,1,1"},
+	} {
+		if got := tableText(c.queues); got != c.text {
+			t.Errorf("%v is %q, want %q", c.queues, got, c.text)
+		}
+		back := make([]uint32, len(c.queues))
+		if err := fillTable(back, c.text); err != nil || tableText(back) != c.text {
+			t.Errorf("%q is %v, %v", c.text, back, err)
+		}
+	}
+	for _, text := range []string{"", "equal 0", "equal x", "0,1", "0,1,2,x"} {
+		if err := fillTable(make([]uint32, 4), text); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package nic
+
+import (
+	"fmt"
+	"io/fs"
+	"runtime"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Commands of linux/ethtool.h that the library does not have, or not whole.
+const (
+	commandGetHash  = 0x29 // ETHTOOL_GRXFH
+	commandSetHash  = 0x2a // ETHTOOL_SRXFH
+	commandGetTable = 0x38 // ETHTOOL_GRXFHINDIR
+	commandSetTable = 0x39 // ETHTOOL_SRXFHINDIR
+	commandGetEEE   = 0x44 // ETHTOOL_GEEE
+	commandSetEEE   = 0x45 // ETHTOOL_SEEE
+)
+
+// eeeRequest is struct ethtool_eee.
+type eeeRequest struct {
+	command, supported, advertised, partner uint32
+	active, enabled, lpi, timer             uint32
+	reserved                                [2]uint32
+}
+
+func (d *device) eee() (*eeeRequest, error) {
+	r := &eeeRequest{command: commandGetEEE}
+	if err := d.ioctl(unsafe.Pointer(r)); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func getEEE(d *device) (string, error) {
+	r, err := d.eee()
+	if err != nil {
+		return "", err
+	}
+	return onOff(r.enabled != 0), nil
+}
+
+func setEEE(d *device, value string) error {
+	on, err := isOn(value)
+	if err != nil {
+		return err
+	}
+	r, err := d.eee()
+	if err != nil {
+		return err
+	}
+	r.command, r.enabled = commandSetEEE, 0
+	if on {
+		r.enabled = 1
+	}
+	return d.ioctl(unsafe.Pointer(r))
+}
+
+// Flow types of struct ethtool_rxnfc.
+const (
+	udp4 = 0x02
+	udp6 = 0x06
+)
+
+// hashRequest is struct ethtool_rxnfc, the rest of which is not used here.
+type hashRequest struct {
+	command, flow uint32
+	data          uint64
+	rest          [256]byte
+}
+
+// hashFields are the bits RXH_ by the letters of ethtool -N.
+var hashFields = []struct {
+	bit    uint64
+	letter rune
+}{{1 << 1, 'm'}, {1 << 2, 'v'}, {1 << 3, 't'}, {1 << 4, 's'}, {1 << 5, 'd'}, {1 << 6, 'f'}, {1 << 7, 'n'}}
+
+// hash is the fields that spread a protocol's packets over the queues.
+func hash(flow uint32) setting {
+	return setting{
+		get: func(d *device) (string, error) {
+			r := &hashRequest{command: commandGetHash, flow: flow}
+			if err := d.ioctl(unsafe.Pointer(r)); err != nil {
+				return "", err
+			}
+			var letters strings.Builder
+			for _, f := range hashFields {
+				if r.data&f.bit != 0 {
+					letters.WriteRune(f.letter)
+				}
+			}
+			if letters.Len() == 0 {
+				return "", fs.ErrNotExist // it does not spread
+			}
+			return letters.String(), nil
+		},
+		set: func(d *device, value string) error {
+			r := &hashRequest{command: commandSetHash, flow: flow}
+			for _, letter := range value {
+				bit := uint64(0)
+				for _, f := range hashFields {
+					if f.letter == letter {
+						bit = f.bit
+					}
+				}
+				if bit == 0 {
+					return fmt.Errorf("%q is no field of a hash", letter)
+				}
+				r.data |= bit
+			}
+			return d.ioctl(unsafe.Pointer(r))
+		},
+	}
+}
+
+// mostBuckets is more than any card's table has.
+const mostBuckets = 4096
+
+// table is struct ethtool_rxfh_indir with room.
+type table struct {
+	command, size uint32
+	queues        [mostBuckets]uint32
+}
+
+func (d *device) table() (*table, error) {
+	first := &table{command: commandGetTable}
+	if err := d.ioctl(unsafe.Pointer(first)); err != nil {
+		return nil, err
+	}
+	if first.size == 0 || first.size > mostBuckets {
+		return nil, fs.ErrNotExist
+	}
+	second := &table{command: commandGetTable, size: first.size}
+	return second, d.ioctl(unsafe.Pointer(second))
+}
+
+// getIndirection is "equal 4" where the buckets go round the first queues, and else a
+// queue for each bucket.
+func getIndirection(d *device) (string, error) {
+	t, err := d.table()
+	if err != nil {
+		return "", err
+	}
+	return tableText(t.queues[:t.size]), nil
+}
+
+func tableText(queues []uint32) string {
+	most := uint32(0)
+	for _, q := range queues {
+		most = max(most, q)
+	}
+	equal := true
+	text := make([]string, len(queues))
+	for i, q := range queues {
+		equal = equal && q == uint32(i)%(most+1)
+		text[i] = strconv.FormatUint(uint64(q), 10)
+	}
+	if equal {
+		return fmt.Sprintf("equal %d", most+1)
+	}
+	return strings.Join(text, ",")
+}
+
+// fillTable is tableText's reverse.
+func fillTable(queues []uint32, value string) error {
+	if count, ok := strings.CutPrefix(value, "equal "); ok {
+		n, err := strconv.ParseUint(count, 10, 32)
+		if err != nil || n == 0 {
+			return fmt.Errorf("%q: want a number of queues", value)
+		}
+		for i := range queues {
+			queues[i] = uint32(uint64(i) % n)
+		}
+		return nil
+	}
+	list := strings.Split(value, ",")
+	if len(list) != len(queues) {
+		return fmt.Errorf("the card has %d buckets, and not %d", len(queues), len(list))
+	}
+	for i, text := range list {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			return fmt.Errorf("%q is no queue", text)
+		}
+		queues[i] = uint32(n)
+	}
+	return nil
+}
+
+func setIndirection(d *device, value string) error {
+	t, err := d.table()
+	if err != nil {
+		return err
+	}
+	t.command = commandSetTable
+	if err := fillTable(t.queues[:t.size], value); err != nil {
+		return err
+	}
+	return d.ioctl(unsafe.Pointer(t))
+}
+
+// ioctl asks the driver. Its error is the kernel's.
+func (d *device) ioctl(data unsafe.Pointer) error {
+	var pin runtime.Pinner
+	pin.Pin(data) // the kernel gets its address inside of another structure
+	defer pin.Unpin()
+	var request struct {
+		name [unix.IFNAMSIZ]byte
+		data uintptr
+		rest [16]byte
+	}
+	copy(request.name[:unix.IFNAMSIZ-1], d.name)
+	request.data = uintptr(data)
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(d.fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/safchain/ethtool"
+	"golang.org/x/sys/unix"
+)
+
+// A setting is how one is read and set. What has no set is a limit.
+type setting struct {
+	get func(d *device) (string, error)
+	set func(d *device, value string) error
+}
+
+var settings = map[string]setting{
+	"queues":      {getQueues, setQueues},
+	"queues-max":  {get: getMaxQueues},
+	"rings":       {getRings, setRings},
+	"rings-max":   {get: getMaxRings},
+	"pause":       {getPause, setPause},
+	"adaptive-rx": {getAdaptive, setAdaptive},
+	"eee":         {getEEE, setEEE},
+	"hash-udp4":   hash(udp4),
+	"hash-udp6":   hash(udp6),
+	"indirection": {getIndirection, setIndirection},
+	"gro":         feature("rx-gro"),
+	"gso":         feature("tx-generic-segmentation"),
+	"hw-gro":      feature("rx-gro-hw"),
+	"lro":         feature("rx-lro"),
+	"tso":         feature("tx-tcp-segmentation"),
+	"udp-gro":     feature("rx-udp-gro-forwarding"),
+}
+
+// Names are the settings that there are, limits among them, in their order.
+func Names() []string {
+	var names []string
+	for name := range settings {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Get reads a setting of a card.
+func Get(card, name string) (string, error) {
+	var value string
+	err := with(card, func(d *device) (err error) {
+		s, known := settings[name]
+		if !known {
+			return fs.ErrNotExist
+		}
+		value, err = s.get(d)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("read %s of %s: %w", name, card, err)
+	}
+	return value, nil
+}
+
+// Set sets a setting of a card. Some drivers take what they do not do: read it back.
+func Set(card, name, value string) error {
+	err := with(card, func(d *device) error {
+		s, known := settings[name]
+		if !known || s.set == nil {
+			return errors.New("it cannot be set")
+		}
+		return s.set(d, value)
+	})
+	if err != nil {
+		return fmt.Errorf("set %s of %s to %q: %w", name, card, value, err)
+	}
+	return nil
+}
+
+// PermanentAddress is the MAC address that the hardware has, "" where it has none.
+func PermanentAddress(card string) string {
+	var address string
+	err := with(card, func(d *device) (err error) {
+		address, err = d.PermAddr(card)
+		return err
+	})
+	if err != nil || strings.Trim(address, "0:") == "" {
+		return ""
+	}
+	return strings.ToLower(address)
+}
+
+// device is one card while it is talked to.
+type device struct {
+	*ethtool.Ethtool
+	name string
+	fd   int // for what the library does not have
+}
+
+func with(card string, do func(d *device) error) error {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	err = do(&device{e, card, fd})
+	for _, none := range []error{unix.EOPNOTSUPP, unix.ENODEV} {
+		if errors.Is(err, none) {
+			return fmt.Errorf("%w (%w)", fs.ErrNotExist, err)
+		}
+	}
+	return err
+}
+
+// parts reads "rx 4 tx 1" into what it names.
+func parts(value string) (map[string]uint32, error) {
+	fields := strings.Fields(value)
+	if len(fields)%2 != 0 || len(fields) == 0 {
+		return nil, fmt.Errorf("%q: want pairs of a name and a value", value)
+	}
+	all := map[string]uint32{}
+	for i := 0; i < len(fields); i += 2 {
+		switch fields[i+1] {
+		case "on":
+			all[fields[i]] = 1
+		case "off":
+			all[fields[i]] = 0
+		default:
+			n, err := strconv.ParseUint(fields[i+1], 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("%q: %s is no number", value, fields[i+1])
+			}
+			all[fields[i]] = uint32(n)
+		}
+	}
+	return all, nil
+}
+
+// assign puts the parts of a value into where they belong; a name that has no place is
+// an error.
+func assign(value string, places map[string]*uint32) error {
+	all, err := parts(value)
+	if err != nil {
+		return err
+	}
+	for name, n := range all {
+		place, known := places[name]
+		if !known {
+			return fmt.Errorf("%q: there is no %q", value, name)
+		}
+		*place = n
+	}
+	return nil
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func isOn(value string) (bool, error) {
+	switch value {
+	case "on", "off":
+		return value == "on", nil
+	}
+	return false, fmt.Errorf("%q: want on or off", value)
+}

@@ -1,0 +1,248 @@
+package tune
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/internal/tune/arith"
+	"weir/internal/tune/db"
+)
+
+// A wish is what a device should be set to: how that comes about, and why it would do
+// nothing now.
+type wish struct{ value, shown, noNeed string }
+
+// want is what a record of a device asks for.
+func (j *judge) want(r *db.Record, key, found string) wish {
+	card, setting, _ := cardKey(key)
+	rules := map[string]func(card, found string) wish{
+		"queues": j.wantQueues, "rings": j.wantRings, "indirection": j.wantIndirection, "irqs": j.wantInterrupts,
+		"rps": j.wantReceive, "xps": j.wantSend, "hash-udp4": j.wantHash, "hash-udp6": j.wantHash,
+	}
+	if rule, known := rules[setting]; known {
+		return rule(card, found)
+	}
+	w := wish{value: r.Value}
+	if key == governorKey && !j.host.hasGovernor(r.Value) {
+		return wish{noNeed: "the cores know no governor " + r.Value}
+	}
+	return w
+}
+
+// countOf is the number that a value like "rx 2 tx 1" has for a kind, 0 for none.
+func countOf(value, kind string) int {
+	fields := strings.Fields(value)
+	for i := 0; i+1 < len(fields); i += 2 {
+		if n, err := strconv.Atoi(fields[i+1]); err == nil && fields[i] == kind {
+			return n
+		}
+	}
+	return 0
+}
+
+// queueCount is the receive queues that a value of "queues" has, and what they are
+// called: queues that also send are combined.
+func queueCount(value string) (kind string, count int) {
+	if n := countOf(value, "combined"); n > 0 {
+		return "combined", n
+	}
+	return "rx", countOf(value, "rx")
+}
+
+// receiving is the receive queues of a card, 0 where it is not told.
+func (j *judge) receiving(card string) int {
+	if value, err := j.host.readCard(card, "queues"); err == nil {
+		_, n := queueCount(value)
+		return n
+	}
+	files, err := j.host.cardFiles(card, "rps")
+	if err != nil {
+		return 0
+	}
+	return len(files)
+}
+
+// requeued reports whether the plan gives a card other queues.
+func (j *judge) requeued(card string) bool {
+	return slices.ContainsFunc(j.plan.Changes, func(c Change) bool { return c.Key == cardPrefix+card+".queues" })
+}
+
+const queuesFirst = "the card gets other queues first; it is planned again behind that, in the same apply"
+
+func (j *judge) wantQueues(card, found string) wish {
+	most, err := j.host.readCard(card, "queues-max")
+	kind, now := queueCount(found)
+	limit := countOf(most, kind)
+	ports := j.in.Ports
+	if ports == 0 {
+		ports = len(j.cards)
+	}
+	if err != nil || limit == 0 || j.in.Cores == 0 {
+		return wish{noNeed: "not known: how many queues the card can have, or the host's cores"}
+	}
+	ideal := arith.Queues(j.in.Cores, ports)
+	target := min(ideal, limit)
+	shown := fmt.Sprintf("%d cores / %d ports = %d, at most the card's %d", j.in.Cores, ports, ideal, limit)
+	value := fmt.Sprintf("%s %d", kind, target)
+	if kind == "rx" {
+		value = fmt.Sprintf("rx %d tx %d", target, min(target, max(1, countOf(most, "tx"))))
+	}
+	w := wish{value: value, shown: shown}
+	switch {
+	case now > target && now <= j.in.Cores:
+		w.noNeed = fmt.Sprintf("it has %d, no more than there are cores", now)
+	case now != target:
+		j.plan.queues = true
+	}
+	return w
+}
+
+// wantRings doubles the ring that packets are missed for, up to what the card has.
+func (j *judge) wantRings(card, found string) wish {
+	most, err := j.host.readCard(card, "rings-max")
+	if err != nil {
+		return wish{noNeed: "not known: how long the card's rings can be"}
+	}
+	now, limit := countOf(found, "rx"), countOf(most, "rx")
+	next := min(2*now, limit, largestRing)
+	w := wish{value: found, shown: fmt.Sprintf("2 x %d, at most the card's %d and %d = %d", now, limit, largestRing, next)}
+	if next > now {
+		w.value = strings.Replace(found, fmt.Sprintf("rx %d", now), fmt.Sprintf("rx %d", next), 1)
+	}
+	missed, known := j.host.number("sys/class/net/" + card + "/statistics/rx_missed_errors")
+	overruns, _ := j.host.number("sys/class/net/" + card + "/statistics/rx_fifo_errors")
+	switch {
+	case j.journal.entry(cardPrefix+card+".rings") != nil:
+		w.value = found // doubled already; the count of missed packets goes back to before
+	case !known:
+		w.noNeed = "whether packets are missed is not told"
+	case missed+overruns == 0:
+		w.noNeed = "no packet was missed for a full ring since the start"
+	case j.requeued(card):
+		return wish{noNeed: queuesFirst}
+	}
+	return w
+}
+
+// largestRing bounds rings that are doubled: behind it packets only wait longer.
+const largestRing = 4096
+
+func (j *judge) wantIndirection(card, found string) wish {
+	if j.requeued(card) {
+		return wish{noNeed: queuesFirst}
+	}
+	n := j.receiving(card)
+	if n < 2 {
+		return wish{noNeed: "one queue needs no table"}
+	}
+	return wish{value: fmt.Sprintf("equal %d", n), shown: fmt.Sprintf("all %d queues, in turn", n)}
+}
+
+// wantHash has ports beside addresses in the hash.
+func (j *judge) wantHash(card, found string) wish {
+	value := ""
+	for _, letter := range "mvtsdfn" {
+		if strings.ContainsRune(found, letter) || strings.ContainsRune("sdfn", letter) {
+			value += string(letter)
+		}
+	}
+	w := wish{value: value}
+	if j.receiving(card) < 2 && !j.requeued(card) {
+		w.noNeed = "one queue needs no hash"
+	}
+	return w
+}
+
+// wantInterrupts gives each queue's interrupt a core of its own.
+func (j *judge) wantInterrupts(card, found string) wish {
+	if j.requeued(card) {
+		return wish{noNeed: queuesFirst}
+	}
+	workers, fields := j.host.workers(card), strings.Fields(found)
+	if len(workers) == 0 {
+		return wish{noNeed: "not known: which cores there are"}
+	}
+	offset := j.offset(card)
+	var text []string
+	for queue := range fields {
+		text = append(text, strconv.Itoa(workers[(offset+queue)%len(workers)]))
+	}
+	w := wish{
+		value: strings.Join(text, " "),
+		shown: fmt.Sprintf("%d queues over the cores %v, no two threads of one core", len(fields), workers),
+	}
+	if alone(fields) {
+		w.noNeed = "each queue's interrupt has a core of its own"
+	}
+	return w
+}
+
+// offset is at which core a card's queues begin: behind those of the cards before it.
+func (j *judge) offset(card string) (offset int) {
+	for _, other := range j.cards {
+		if other == card {
+			break
+		}
+		offset += len(j.host.interrupts(other))
+	}
+	return offset
+}
+
+// alone reports whether each interrupt may go to one core only, and none to that of
+// another.
+func alone(fields []string) bool {
+	seen := map[int]bool{}
+	for _, field := range fields {
+		cores, err := parseCores(field)
+		if err != nil || len(cores) != 1 || seen[cores[0]] {
+			return false
+		}
+		seen[cores[0]] = true
+	}
+	return true
+}
+
+// wantReceive spreads the packets of a card over the cores where the card cannot.
+func (j *judge) wantReceive(card, found string) wish {
+	if j.requeued(card) {
+		return wish{noNeed: queuesFirst}
+	}
+	workers, queues := j.host.workers(card), strings.Fields(found)
+	slices.Sort(workers)
+	switch {
+	case len(workers) < 2:
+		return wish{noNeed: "there is one core, or it is not known which there are"}
+	case len(queues) > 1 && !j.in.PPPoE:
+		return wish{noNeed: fmt.Sprintf("it has %d queues of its own, and no --pppoe behind which only one of them is used", len(queues))}
+	}
+	masks := slices.Repeat([]string{formatMask(workers)}, len(queues))
+	return wish{value: strings.Join(masks, " "), shown: fmt.Sprintf("the cores %v, no two threads of one core", workers)}
+}
+
+// wantSend gives each core a send queue of its own.
+func (j *judge) wantSend(card, found string) wish {
+	if j.requeued(card) {
+		return wish{noNeed: queuesFirst}
+	}
+	queues, cores := strings.Fields(found), j.host.online()
+	if len(queues) < 2 || len(cores) == 0 {
+		return wish{noNeed: "it has one send queue, or it is not known which cores there are"}
+	}
+	masks := make([]string, len(queues))
+	for queue := range queues {
+		var own []int
+		for i, core := range cores {
+			if i%len(queues) == queue {
+				own = append(own, core)
+			}
+		}
+		masks[queue] = formatMask(own)
+	}
+	w := wish{value: strings.Join(masks, " "), shown: fmt.Sprintf("%d cores in turn over %d queues", len(cores), len(queues))}
+	if slices.ContainsFunc(queues, func(mask string) bool { return strings.Trim(mask, "0,") != "" }) {
+		w.noNeed = "the driver has chosen already"
+	}
+	return w
+}
