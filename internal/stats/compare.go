@@ -77,7 +77,8 @@ func CompareResolved(a, b Sample, resolution float64) Comparison {
 func standardError(a, b Sample) (test string, deviation, df float64) {
 	na, nb := float64(len(a)), float64(len(b))
 	va, vb := a.Variance(), b.Variance()
-	if max(va, vb) <= alike*min(va, vb) && max(na, nb) <= balanced*min(na, nb) {
+	same := va == 0 && vb == 0 // Welch has no degrees of freedom for what does not vary
+	if same || max(va, vb) <= alike*min(va, vb) && max(na, nb) <= balanced*min(na, nb) {
 		df = na + nb - 2
 		pooled := ((na-1)*va + (nb-1)*vb) / df
 		return Student, math.Sqrt(pooled * (1/na + 1/nb)), df

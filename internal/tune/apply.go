@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -135,9 +137,9 @@ func (h *Host) Confirm() error {
 	return h.finish(j)
 }
 
-// change journals what a plan is going to change, and changes it. The journal that it
-// returns is not finished.
-func (h *Host) change(p *Plan, confirm time.Time) (*journal, error) {
+// begin checks that a plan can be made true now, and gives the journal that it is to be
+// entered in.
+func (h *Host) begin(p *Plan) (*journal, error) {
 	j, err := h.readJournal()
 	if err != nil {
 		return nil, err
@@ -155,10 +157,17 @@ func (h *Host) change(p *Plan, confirm time.Time) (*journal, error) {
 		return nil, err
 	}
 	j.Entries = slices.DeleteFunc(j.Entries, func(e entry) bool { return slices.Contains(p.Left, e.Key) })
-	if len(p.Changes) == 0 {
-		return j, nil
-	}
 	j.Previous = slices.Clone(j.Entries)
+	return j, nil
+}
+
+// change journals what a plan is going to change, and changes it. The journal that it
+// returns is not finished.
+func (h *Host) change(p *Plan, confirm time.Time) (*journal, error) {
+	j, err := h.begin(p)
+	if err != nil || len(p.Changes) == 0 {
+		return j, err
+	}
 	if !confirm.IsZero() {
 		j.Confirm, j.Trial = confirm, rand.Text()
 	}
@@ -178,7 +187,7 @@ func (h *Host) makeTrue(p *Plan, j *journal) error {
 	for next := p; len(changes) > 0; changes = next.Changes {
 		for _, c := range changes {
 			j.Changing = append(j.Changing, c.Key)
-			j.set(c)
+			j.set(c, h.besides(c.Key))
 		}
 		if err := h.writeJournal(j); err != nil {
 			return err
@@ -208,7 +217,7 @@ var errChanged = errors.New("the host has changed since this was planned: plan a
 // made: its values are what revert will put back. The write of a key that is gone
 // fails by itself.
 func (h *Host) unchanged(p *Plan, j *journal) error {
-	if !slices.Equal(p.entries, j.Entries) {
+	if !slices.EqualFunc(p.entries, j.Entries, func(a, b entry) bool { return reflect.DeepEqual(a, b) }) {
 		return errChanged
 	}
 	for _, c := range p.Changes {
@@ -224,12 +233,12 @@ func (h *Host) unchanged(p *Plan, j *journal) error {
 }
 
 // set enters a change; what was found before the first change of a key stays.
-func (j *journal) set(c Change) {
+func (j *journal) set(c Change, besides map[string]string) {
 	if e := j.entry(c.Key); e != nil {
 		e.Set, e.Why = c.To, c.Why
 		return
 	}
-	j.Entries = append(j.Entries, entry{Key: c.Key, Before: c.From, Set: c.To, Why: c.Why})
+	j.Entries = append(j.Entries, entry{Key: c.Key, Before: c.From, Set: c.To, Why: c.Why, Besides: besides})
 }
 
 // finish ends a transaction: its values are kept for the boot.
@@ -251,6 +260,11 @@ func (h *Host) rollBack(j *journal) error {
 			faults = append(faults, err)
 		}
 		steps.Done("put back %s", key)
+	}
+	for _, key := range j.Changing {
+		if err := h.putBackBesides(j, key); err != nil {
+			faults = append(faults, err)
+		}
 	}
 	if len(faults) > 0 {
 		return fmt.Errorf("put back %s: %w", strings.Join(left, ", "), errors.Join(faults...))
@@ -288,6 +302,40 @@ func again(keys []string) []string {
 		}
 	}
 	return order
+}
+
+// besides is what a card loses when a key of it is set, as it is now.
+func (h *Host) besides(key string) map[string]string {
+	card, setting, ok := cardKey(key)
+	if !ok || setting != "queues" && setting != "rings" {
+		return nil
+	}
+	found := map[string]string{}
+	for _, other := range []string{"indirection", "irqs", "rps", "xps"} {
+		other = cardPrefix + card + "." + other
+		if value, err := h.read(other); err == nil {
+			found[other] = value
+		}
+	}
+	return found
+}
+
+// putBackBesides puts back what a card has lost with a key, but for what the journal
+// has itself.
+func (h *Host) putBackBesides(j *journal, key string) error {
+	e := j.entry(key)
+	if e == nil {
+		return nil
+	}
+	var faults []error
+	for _, other := range slices.Sorted(maps.Keys(e.Besides)) {
+		before := e.Besides[other]
+		if kept := j.entry(other); kept != nil && !slices.Contains(j.Changing, other) {
+			before = kept.Set
+		}
+		faults = append(faults, h.putBack(other, before))
+	}
+	return errors.Join(faults...)
 }
 
 // putBack sets a key to what it was. A key that is gone, with its module, has

@@ -21,6 +21,8 @@ type entry struct {
 	Before string `json:"before"` // what was found first, as the kernel writes it
 	Set    string `json:"set"`
 	Why    string `json:"why"`
+	// Besides is what a card loses by the change, by key, as it was found.
+	Besides map[string]string `json:"besides,omitempty"`
 }
 
 // journal is what weir has set and what it found. It is written before anything is

@@ -15,7 +15,7 @@ func (h *Host) persist(entries []entry) error {
 		return nil
 	}
 	devices := deviceEntries(entries)
-	sysctls := slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return slices.Contains(devices, e) })
+	sysctls := slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return find(devices, e.Key) != nil })
 	if err := h.keep(ownFile, bootText(sysctls)); err != nil {
 		return err
 	}

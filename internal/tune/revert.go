@@ -58,6 +58,11 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 		steps.Done("put back %s", key)
 		restored = append(restored, r)
 	}
+	for key, back := range done {
+		if back {
+			faults = append(faults, h.putBackBesides(&journal{Entries: []entry{*j.entry(key)}}, key))
+		}
+	}
 	slices.Reverse(left)
 	err = errors.Join(append(faults, h.persist(left), h.writeJournal(&journal{Entries: left}))...)
 	return restored, err

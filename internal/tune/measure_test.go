@@ -1,0 +1,191 @@
+package tune_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/tune"
+	"weir/internal/tune/db"
+)
+
+// fake is a machine whose rate depends on what a key is set to.
+type fake struct {
+	host    *tune.Host
+	blind   []string           // keys that it cannot see
+	rates   map[string]float64 // by key=value; else 100
+	loss    map[string]float64
+	drift   float64 // added at each measurement
+	fails   string  // at this key=value
+	samples int
+}
+
+func (f *fake) Blind(c *tune.Change) string {
+	for _, key := range f.blind {
+		if key == c.Key {
+			return "it is too small"
+		}
+	}
+	return ""
+}
+
+func (f *fake) About() string { return "packets/s of a fake" }
+
+func (f *fake) Measure(_ context.Context, c *tune.Change, value string) (tune.Measured, error) {
+	now, err := f.host.Read(c.Key)
+	if err != nil || now != value {
+		return tune.Measured{}, errors.Join(err, errors.New(c.Key+" is "+now+" and not "+value))
+	}
+	at := c.Key + "=" + value
+	if at == f.fails {
+		return tune.Measured{}, errors.New("the lab is on fire")
+	}
+	rate, known := f.rates[at]
+	if !known {
+		rate = 100
+	}
+	noise := []float64{0.2, -0.3, 0.1, -0.1, 0.3, -0.2, 0}[f.samples%7]
+	f.samples++
+	return tune.Measured{Rate: rate + noise + f.drift*float64(f.samples), Loss: f.loss[at]}, nil
+}
+
+// What is proven to help is kept, and nothing else; what cannot be measured is kept
+// only where it was asked for.
+func TestMeasure(t *testing.T) {
+	h, files := tree(t, gateway())
+	before := files()
+	m := &fake{
+		host: h, blind: []string{"nic.eth0.hash-udp4"},
+		rates: map[string]float64{"nic.eth0.lro=off": 110, "nic.eth1.lro=off": 90, "nic.eth1.eee=off": 100.05, "nic.eth0.queues=combined 2": 120},
+		loss:  map[string]float64{"nic.eth0.eee=on": 0.01, "nic.eth0.queues=combined 2": 0.02},
+	}
+	keys := []string{"nic.DEV.lro", "nic.DEV.eee", "nic.eth0.queues", "nic.eth0.hash-udp4"}
+	p := plan(t, h, tune.Inputs{Role: db.Forwarder}, keys...)
+	found, err := h.Measure(t.Context(), p, tune.MeasureOptions{Measurers: []tune.Measurer{m}, Rounds: 5, Progress: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	effects := map[string]tune.Effect{}
+	kept := map[string]bool{}
+	for _, f := range found {
+		effects[f.Key] = f.Effect
+		if f.Kept {
+			kept[f.Key] = true
+		}
+		if f.Effect != tune.Unmeasured && (len(f.Before) != 10 || len(f.After) != 5) {
+			t.Errorf("%s: %d and %d runs", f.Key, len(f.Before), len(f.After))
+		}
+	}
+	want := map[string]tune.Effect{
+		"nic.eth0.lro": tune.Helps, "nic.eth1.lro": tune.Hurts,
+		"nic.eth0.eee":       tune.Helps, // it loses less
+		"nic.eth1.eee":       tune.NotProven,
+		"nic.eth0.queues":    tune.Hurts, // it is faster, and loses more
+		"nic.eth0.hash-udp4": tune.Unmeasured,
+	}
+	if diff := cmp.Diff(want, effects); diff != "" {
+		t.Errorf("effects (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]bool{"nic.eth0.lro": true, "nic.eth0.eee": true}, kept); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	s := status(t, h)
+	if s.Drift != 0 || s.CutOff || len(s.Keys) != 2 {
+		t.Errorf("status: %+v", s)
+	}
+	after := files()
+	for name, text := range map[string]string{
+		"ethtool/eth0/lro": "off\n", "ethtool/eth1/lro": "on\n", "ethtool/eth0/queues": "combined 1\n", "ethtool/eth0/hash-udp4": "sd\n",
+	} {
+		if after[name] != text {
+			t.Errorf("%s is %q", name, after[name])
+		}
+	}
+	var b strings.Builder
+	if err := tune.WriteFindings(&b, found); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"nic.eth0.lro: on -> off: helps, kept\n  packets/s of a fake: +9.9 % ± ",
+		"nic.eth0.eee: on -> off: helps, kept\n", "; loss -1.000 ± 0.000 percentage points\n  control: nic.eth0.eee as it was measured twice differs by",
+		"nic.eth1.lro: on -> off: hurts, put back\n",
+		"nic.eth0.hash-udp4: sd -> sdfn: not measurable here, left alone; weir tune apply nic.eth0.hash-udp4 sets it (it is too small)\n",
+	} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("the text lacks %q:\n%s", line, b.String())
+		}
+	}
+	if _, err := h.Revert(false); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, files()); diff != "" {
+		t.Errorf("reverted (-before +after):\n%s", diff)
+	}
+}
+
+// By name, what cannot be measured is set all the same.
+func TestMeasureNamed(t *testing.T) {
+	h, _ := tree(t, gateway())
+	m := &fake{host: h, blind: []string{"nic.eth0.pause"}}
+	p := plan(t, h, tune.Inputs{}, "nic.eth0.pause")
+	found, err := h.Measure(t.Context(), p, tune.MeasureOptions{Measurers: []tune.Measurer{m}, Rounds: 3, Named: true})
+	if err != nil || len(found) != 1 || !found[0].Kept || found[0].Effect != tune.Unmeasured {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if s := status(t, h); len(s.Keys) != 1 || s.Drift != 0 {
+		t.Errorf("status: %+v", s)
+	}
+}
+
+// A machine that is not the same twice proves nothing.
+func TestMeasureControlFails(t *testing.T) {
+	h, files := tree(t, gateway())
+	before := files()
+	m := &fake{host: h, rates: map[string]float64{"nic.eth0.lro=off": 103}, drift: 10}
+	found, err := h.Measure(t.Context(), plan(t, h, tune.Inputs{}, "nic.eth0.lro"), tune.MeasureOptions{Measurers: []tune.Measurer{m}, Rounds: 3})
+	if err != nil || len(found) != 1 || found[0].Kept || found[0].Effect != tune.NoVerdict && found[0].Effect != tune.NotProven {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if diff := cmp.Diff(before, files()); diff != "" {
+		t.Errorf("afterwards (-before +after):\n%s", diff)
+	}
+}
+
+// A measurer that fails, and a session that ends, put everything back, what was kept
+// before in the same run included.
+func TestMeasureFails(t *testing.T) {
+	h, files := tree(t, gateway())
+	before := files()
+	m := &fake{host: h, rates: map[string]float64{"nic.eth0.lro=off": 110}, fails: "nic.eth1.lro=off"}
+	o := tune.MeasureOptions{Measurers: []tune.Measurer{m}, Rounds: 3}
+	if _, err := h.Measure(t.Context(), plan(t, h, tune.Inputs{}, "nic.DEV.lro"), o); err == nil || !strings.Contains(err.Error(), "measure nic.eth1.lro: the lab is on fire") {
+		t.Errorf("measure: %v", err)
+	}
+	if diff := cmp.Diff(before, files()); diff != "" {
+		t.Errorf("afterwards (-before +after):\n%s", diff)
+	}
+	// A link that does not come back.
+	down := filepath.Join(h.Root, "sys/class/net/eth0/operstate")
+	p := plan(t, h, tune.Inputs{}, "nic.eth0.lro")
+	if err := os.WriteFile(down, []byte("down\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.Measure(ctx, p, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("cut off: %v", err)
+	}
+	write(t, h, "sys/class/net/eth0/operstate", "up\n")
+	if diff := cmp.Diff(before, files()); diff != "" {
+		t.Errorf("afterwards (-before +after):\n%s", diff)
+	}
+	o.Rounds = 2
+	if _, err := h.Measure(t.Context(), p, o); err == nil {
+		t.Error("two rounds prove something")
+	}
+}
