@@ -198,11 +198,11 @@ func TestInterleavingRemovesDrift(t *testing.T) {
 
 // What does not vary at all differs for certain, whatever the numbers of runs.
 func TestCompareWithoutVariance(t *testing.T) {
-	c := stats.Compare(stats.Sample{0, 0, 0, 0, 0, 0}, stats.Sample{1, 1, 1})
+	c := Compare(Sample{0, 0, 0, 0, 0, 0}, Sample{1, 1, 1})
 	if !c.Proven || c.Interval != 0 {
 		t.Errorf("%+v", c)
 	}
-	if c := stats.Compare(stats.Sample{2, 2, 2, 2, 2, 2}, stats.Sample{2, 2, 2}); c.Proven || c.Interval != 0 || c.P != 1 {
+	if c := Compare(Sample{2, 2, 2, 2, 2, 2}, Sample{2, 2, 2}); c.Proven || c.Interval != 0 || c.P != 1 {
 		t.Errorf("of the same: %+v", c)
 	}
 }

@@ -195,10 +195,12 @@ func (f *Finding) judge(before, again, after *arm) {
 	safer, lossier := loss.Proven && loss.Difference < -leastLoss, loss.Proven && loss.Difference > leastLoss
 	// A difference that is no larger than that of the same thing measured twice says
 	// nothing, whatever the test.
-	within := rate.Proven && !loss.Proven && control.Difference >= math.Abs(rate.Relative)
+	within := !loss.Proven && control.Difference >= math.Abs(rate.Relative)
 	switch {
-	case !control.OK || within:
+	case !control.OK:
 		f.Effect = NoVerdict
+	case within:
+		f.Effect = NotProven
 	case slower || lossier:
 		f.Effect = Hurts
 	case faster || safer:
