@@ -16,7 +16,9 @@ import (
 // newTuneApplyCommand is "weir tune apply".
 func newTuneApplyCommand(env *Env) *cobra.Command {
 	var f tuneFlags
+	var m measureFlags
 	var confirm time.Duration
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "apply [KEY...]",
 		Short: "do what weir tune plan prints, so that weir tune revert can undo it",
@@ -32,24 +34,40 @@ time, all values are put back, and also if this session ends by a hangup, an
 interrupt or a termination (after kill -9, weir tune revert does it). What waits
 is not kept for the boot. The exit status is 1 unless it was confirmed.
 
+With --measure each change is measured by itself, and kept only if it is proven at
+95 % to help: by a short weir bench in a lab what the lab can see, and what cards
+and cores do by the host's own counters, under the load that it has: packets for
+the time that cores spend on them, and losses. Each round has the value before,
+the same again as a control, and the new one, in random order. What cannot be
+measured is listed, and set only where its key was named.
+
 In a network namespace only what is the namespace's own is changed, and nothing
 is kept for the boot.`,
 		Example: `  weir tune apply --confirm 60s
   weir tune apply net.ipv4.tcp_slow_start_after_idle
+  weir tune apply --measure
   weir tune apply --confirm 60s nic.eth1.queues nic.eth1.irqs`,
 		RunE: func(c *cobra.Command, keys []string) error {
 			if c.Flags().Changed("confirm") && (confirm < time.Second || confirm > time.Hour) {
 				return &UsageError{fmt.Errorf("--confirm %v: want 1s to 1h", confirm)}
 			}
+			if err := m.check(c, f.root, asJSON); err != nil {
+				return err
+			}
 			host, plan, err := f.plan(true, keys)
 			if err != nil {
 				return err
+			}
+			if m.on {
+				return env.measure(c.Context(), host, plan, &m, len(keys) > 0, asJSON)
 			}
 			return env.apply(c.Context(), host, plan, confirm)
 		},
 	}
 	f.add(c)
 	c.Flags().DurationVar(&confirm, "confirm", 0, "put all back after this `time` unless weir tune confirm comes")
+	m.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "with --measure: print what was found as JSON")
 	return c
 }
 

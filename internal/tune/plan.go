@@ -20,7 +20,9 @@ type Change struct {
 	Risk     string        `json:"risk"`
 	Evidence []db.Evidence `json:"evidence"`
 	Grade    db.Grade      `json:"grade"`
-	Scope    string        `json:"scope"` // namespace or host
+	Scope    string        `json:"scope,omitempty"` // of sysctls: namespace or host
+	Role     db.Role       `json:"role"`
+	Card     string        `json:"card,omitempty"` // whose setting it is
 }
 
 // A Skip is one setting that a plan leaves alone, and why.
@@ -222,7 +224,8 @@ func (j *judge) missing(r *db.Record) string {
 // change is what a record asks for, where that differs from what was found or not. Of
 // what it would be of no use for, noNeed says why; a change to "" cannot be made.
 func (j *judge) change(r *db.Record, key, found string) (c *Change, noNeed string, err error) {
-	c = &Change{Key: key, From: found, Why: r.Rationale, Risk: r.Risk, Evidence: r.Evidence, Grade: r.Grade(), Scope: r.Scope}
+	c = &Change{Key: key, From: found, Why: r.Rationale, Risk: r.Risk, Evidence: r.Evidence, Grade: r.Grade(), Scope: r.Scope, Role: r.Role}
+	c.Card, _, _ = cardKey(key)
 	if r.Place != "sysctl.d" {
 		w := j.want(r, key, found)
 		c.To, c.Figure = w.value, w.shown

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/bench"
+	"weir/internal/doctor"
+	"weir/internal/lab"
+	"weir/internal/netif"
+	"weir/internal/tune"
+	"weir/internal/tune/db"
+)
+
+// labMeasurer measures by a short weir bench what a lab within this machine can see:
+// settings of the kernel's stack, of the whole host or of a namespace.
+type labMeasurer struct {
+	path    string
+	rooms   map[string]bool
+	stage   *bench.Stage // nil: not built yet
+	seconds time.Duration
+}
+
+func newLabMeasurer(path string) *labMeasurer {
+	m := &labMeasurer{path: path, rooms: map[string]bool{}, seconds: 300 * time.Millisecond}
+	for _, key := range []string{
+		"net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_buckets", "net.ipv4.neigh.default.gc_thresh1",
+		"net.ipv4.neigh.default.gc_thresh2", "net.ipv4.neigh.default.gc_thresh3",
+	} {
+		m.rooms[key] = true
+	}
+	return m
+}
+
+// Blind says what a lab does not see.
+func (m *labMeasurer) Blind(c *tune.Change) string {
+	switch {
+	case c.Scope == "":
+		return "a lab has no card, and its cores are the machine's"
+	case c.Role == db.Endpoint:
+		return "it acts on connections that end on the host, over a way that takes time: a lab within one machine has none"
+	case c.Role == db.Hardening:
+		return "it protects and changes no rate"
+	case m.rooms[c.Key]:
+		return "it makes room, and nothing is faster for it until the room is used up"
+	}
+	return ""
+}
+
+// About is what is measured.
+func (m *labMeasurer) About() string {
+	return "packets/s of one core, 64 bytes, weir bench's path " + m.path
+}
+
+// Measure forwards through a lab for a moment. What is a namespace's own is set in the
+// lab's router; what is the host's holds there, too.
+func (m *labMeasurer) Measure(ctx context.Context, c *tune.Change, value string) (tune.Measured, error) {
+	if m.stage == nil {
+		var err error
+		if m.stage, err = bench.OpenStage(ctx, bench.StageOptions{Offloads: lab.OffloadsOff}); err != nil {
+			return tune.Measured{}, err
+		}
+	}
+	o := bench.RateOptions{Hook: "xdp", Flows: 1000, Seconds: m.seconds}
+	if c.Scope == "namespace" {
+		o.Prepare = func() error { return netif.SetSysctl(strings.ReplaceAll(c.Key, ".", "/"), value) }
+	}
+	rate, _, err := m.stage.Rate(ctx, m.path, o)
+	return tune.Measured{Rate: rate}, err
+}
+
+// close removes the lab.
+func (m *labMeasurer) close() error {
+	if m.stage == nil {
+		return nil
+	}
+	return m.stage.Close()
+}
+
+// liveMeasurer measures by the counters that weir doctor reads, under the load that the
+// host has: packets for the cores' time that was spent on them, and losses.
+type liveMeasurer struct {
+	read     func(ctx context.Context, interval time.Duration) (*doctor.Snapshot, error)
+	interval time.Duration
+}
+
+// Blind says that it is for cards and cores.
+func (m *liveMeasurer) Blind(c *tune.Change) string {
+	if c.Scope != "" {
+		return "the counters of cards and cores do not tell it from others"
+	}
+	return ""
+}
+
+// About is what is measured.
+func (m *liveMeasurer) About() string {
+	return "packets per second of a core's time, by the host's own counters under its load"
+}
+
+// leastLoad is the packets per second below which counters say nothing of what a packet
+// costs.
+const leastLoad = 5000
+
+// Measure reads the counters twice.
+func (m *liveMeasurer) Measure(ctx context.Context, c *tune.Change, _ string) (tune.Measured, error) {
+	s, err := m.read(ctx, m.interval)
+	if err != nil {
+		return tune.Measured{}, err
+	}
+	return liveRate(s, c.Card)
+}
+
+// liveRate is the packets that the cards took, by the time that the cores spent in the
+// kernel, and the share that was lost. A card that is measured counts whatever it is.
+func liveRate(s *doctor.Snapshot, card string) (tune.Measured, error) {
+	if s.Before == nil || s.After == nil || s.Seconds <= 0 {
+		return tune.Measured{}, errors.New("the counters could not be read twice")
+	}
+	var packets, lost float64
+	for i := range s.Interfaces {
+		n := &s.Interfaces[i]
+		if n.Kind != string(netif.Physical) && n.Name != card {
+			continue
+		}
+		a, b := s.Before.Links[n.Name], s.After.Links[n.Name]
+		packets += float64(b.RxPackets - a.RxPackets)
+		lost += float64(b.RxMissed-a.RxMissed) + float64(b.RxFIFO-a.RxFIFO)
+	}
+	var spent, all float64
+	for core, b := range s.After.CPUs {
+		a, softnet := s.Before.CPUs[core], s.After.Softnet[core]
+		work := float64(b.IRQ-a.IRQ) + float64(b.Softirq-a.Softirq) + float64(b.System-a.System)
+		spent += work
+		all += work + float64(b.User-a.User) + float64(b.Nice-a.Nice) + float64(b.Idle-a.Idle) + float64(b.IOWait-a.IOWait) + float64(b.Steal-a.Steal)
+		lost += float64(softnet.Dropped - s.Before.Softnet[core].Dropped)
+	}
+	if packets/s.Seconds < leastLoad || spent == 0 {
+		return tune.Measured{}, fmt.Errorf("the cards take %.0f packets in a second: what one costs shows from %d on; measure under load", packets/s.Seconds, leastLoad)
+	}
+	seconds := spent / all * s.Seconds * float64(len(s.After.CPUs))
+	return tune.Measured{Rate: packets / seconds, Loss: lost / (packets + lost)}, nil
+}
+
+// measureFlags are those of apply --measure.
+type measureFlags struct {
+	on       bool
+	rounds   int
+	path     string
+	interval time.Duration
+}
+
+func (m *measureFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.BoolVar(&m.on, "measure", false, "measure each change, and keep what is proven to help")
+	flags.IntVar(&m.rounds, "rounds", 5, "with --measure: `rounds` of each")
+	flags.StringVar(&m.path, "path", bench.PathKernel, "with --measure: `path` of the lab: kernel, nft, nft-nat, weir or weir-nat")
+	flags.DurationVar(&m.interval, "interval", 3*time.Second, "with --measure: `time` for which the host's counters are watched")
+}
+
+const maxRounds = 100
+
+// check refuses what does not go together.
+func (m *measureFlags) check(c *cobra.Command, root string, asJSON bool) error {
+	paths := []string{bench.PathKernel, bench.PathNft, bench.PathNftNAT, bench.PathWeir, bench.PathWeirNAT}
+	var err error
+	switch {
+	case !m.on && asJSON:
+		err = errors.New("--json goes with --measure")
+	case !m.on:
+	case c.Flags().Changed("confirm"):
+		err = errors.New("--measure puts back what does not help: it takes no --confirm")
+	case root != "":
+		err = errors.New("--measure measures this host: it takes no --root")
+	case m.rounds < tune.LeastRounds || m.rounds > maxRounds:
+		err = fmt.Errorf("--rounds %d: want %d to %d", m.rounds, tune.LeastRounds, maxRounds)
+	case m.interval < leastInterval || m.interval > longestInterval:
+		err = fmt.Errorf("--interval %s: from %s to %s", m.interval, leastInterval, longestInterval)
+	case !slices.Contains(paths, m.path):
+		err = fmt.Errorf("--path %s: want %s", m.path, enumerate(paths))
+	}
+	if err != nil {
+		return &UsageError{fmt.Errorf("tune apply: %w", err)}
+	}
+	return nil
+}
+
+// measure makes a plan's changes one by one, keeps what is proven to help, and prints
+// what was found.
+func (e *Env) measure(ctx context.Context, host *tune.Host, plan *tune.Plan, f *measureFlags, named, asJSON bool) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	inLab := newLabMeasurer(f.path)
+	defer func() { err = errors.Join(err, inLab.close()) }()
+	findings, err := host.Measure(ctx, plan, tune.MeasureOptions{
+		Measurers: []tune.Measurer{inLab, &liveMeasurer{e.snapshot, f.interval}}, Rounds: f.rounds, Named: named,
+		Progress: func(text string) { fmt.Fprintf(e.Stderr, "weir: tune: %s\n", text) },
+	})
+	if err != nil {
+		return fmt.Errorf("tune: everything is as it was: %w", err)
+	}
+	if asJSON {
+		return e.printJSON(findings)
+	}
+	return tune.WriteFindings(e.Stdout, findings)
+}
