@@ -77,6 +77,7 @@ func TestRulesOutliveTheirFile(t *testing.T) {
 // At boot a file speaks of interfaces and networks that are still to come: it
 // loads by itself when they are there.
 func TestFileWaitsForItsInterfaces(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "tcx")
 	p := b.WeirRun("pass from dmz0:network\n", "--or-block")
 	if out, _ := b.WeirStatus("info"); !strings.Contains(out, "none loaded") {
@@ -95,6 +96,7 @@ func TestFileWaitsForItsInterfaces(t *testing.T) {
 //
 // What a start has changed is given back even if it came no further.
 func TestStopAfterAKilledStart(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "tcx")
 	found := b.Machine(lab.FW)
 	p := b.WeirStart("block all\n")

@@ -39,7 +39,7 @@ func interrupt(p *lib.Process) string {
 // tcpdump and Wireshark read what weir captures: a connection before and after its
 // translation, a blocked packet with the rule that blocked it.
 func TestCapture(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
 		b.Ping(lab.LAN, wanHost, 2) // neighbours are known
 		file := filepath.Join(b.TempDir(), "c.pcapng")
@@ -129,6 +129,7 @@ func TestCaptureLosesNoPacket(t *testing.T) {
 // A capture ends with its reader and with its daemon, however these end, and says
 // so; another one begins where the last has ended.
 func TestCaptureEnds(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "tcx")
 	if out, status := b.WeirStatus("capture", "any"); status != 1 || !strings.Contains(out, "no daemon runs") {
 		t.Errorf("without a daemon: status %d, %s", status, out)
@@ -164,6 +165,7 @@ func TestCaptureEnds(t *testing.T) {
 //
 // Filters are parts of rules, with lists, operators and faults under a caret.
 func TestCaptureFilters(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "xdp")
 	b.WeirRun(gatewayConf(t))
 	for _, c := range []struct {

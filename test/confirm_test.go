@@ -87,6 +87,7 @@ func TestLoadRollsBack(t *testing.T) {
 // What is confirmed stays. Of two loads in a row the second counts, and what
 // comes back are the rules that were confirmed last.
 func TestLoadIsConfirmed(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "tcx")
 	daemon := b.WeirRun(gatewayConf(t))
 	one, two := b.Rules("pass proto icmp\n"), b.Rules("pass proto icmp\npass proto udp\n")

@@ -192,6 +192,7 @@ func TestTaggedFrames(t *testing.T) {
 // XDP needs the tags in the frame: a device is told to leave them there, also one
 // that is told otherwise while weir runs.
 func TestTagsStayInTheFrame(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "xdp")
 	b.Run(lab.FW, "ethtool", "-K", "lan0", "rxvlan", "on")
 	strips := func() bool {

@@ -49,6 +49,7 @@ pass keep state
 // A driver that refuses XDP is quoted. Who asked for XDP gets an error; an interface
 // that appears later gets TCX, and weir interfaces says why.
 func TestDriverRefusesXDP(t *testing.T) {
+	t.Parallel()
 	const words = "veth: Peer MTU is too large to set XDP"
 	b := weir.Box(t, "xdp")
 	b.IP(lab.WAN, "link set eth0 mtu 9000")
@@ -74,6 +75,7 @@ func TestDriverRefusesXDP(t *testing.T) {
 // A driver that has no room in front of the frame for what XDP decided loses the packet
 // that finds that out, and no more: TCX judges from then on, and XDP is taken off.
 func TestDriverWithoutRoom(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "xdp")
 	b.Taps(lab.FW, "tap0", lab.LAN, "tap")
 	b.Address(lab.FW, "tap0", "10.9.0.1/24")
@@ -101,6 +103,7 @@ func TestDriverWithoutRoom(t *testing.T) {
 // What is forwarded past weir is dropped: by nftables, or by TCX egress where there
 // is no nft, which weir says.
 func TestGuard(t *testing.T) {
+	t.Parallel()
 	for name, run := range map[string]func(*lib.Box) *lib.Process{
 		"nft":    func(b *lib.Box) *lib.Process { return b.WeirRun(gatewayConf(t)) },
 		"no nft": func(b *lib.Box) *lib.Process { return b.WeirRunWithout(gatewayConf(t)) },
@@ -125,10 +128,7 @@ func TestGuard(t *testing.T) {
 				b.Errorf("nft is there: %t, and %d packets are counted as dropped by TCX egress\n%s", nft, n, b.Weir("info"))
 			}
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			weir.BothAtOnce(t, story)
-		})
+		t.Run(name, func(t *testing.T) { weir.BothAtOnce(t, story) })
 	}
 }
 
@@ -137,6 +137,7 @@ func TestGuard(t *testing.T) {
 // They see what weir hands to the stack, so they are named: at the start, and by
 // weir interfaces.
 func TestForeignForwardChains(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "tcx")
 	none := b.Weir("interfaces", "--json")
 	if strings.Contains(none, "foreign_forward_drops") {

@@ -49,6 +49,7 @@ func TestForeignProgramIsNamed(t *testing.T) {
 //
 // While a foreign program is there, weir says so.
 func TestForeignProgramComesLater(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "tcx")
 	a := b.WeirRun(gatewayConf(t))
 	why := b.Hooks()["lan0"].Why
@@ -67,6 +68,7 @@ func TestForeignProgramComesLater(t *testing.T) {
 // What others have at the hooks of tc stays in force: at wan0's egress it sees what
 // weir passes, and may send it elsewhere.
 func TestOthersAtTheHooks(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "tcx")
 	b.Run(lab.FW, "tc", "qdisc", "add", "dev", "wan0", "clsact")
 	b.WeirRun(gatewayConf(t))

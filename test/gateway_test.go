@@ -17,7 +17,7 @@ import (
 //
 // The example at work; what is told of it stands below, part by part.
 func TestGateway(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
 		for _, part := range []struct {
 			name string
@@ -194,7 +194,7 @@ block all
 pass in on lan0 inet proto tcp to 203.0.113.2 port 8080 rdr-to 192.168.1.10 port 80
 pass out on lan0 inet proto tcp to 192.168.1.10 port 80
 `
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(rules)
 		server := b.Listen(lab.LAN, 80, "iperf3", "-s", "-1", "-p", "80")
 		b.Run(lab.LAN, "iperf3", "-c", fwWAN, "-p", "8080", "-t", "1")

@@ -57,7 +57,7 @@ func rulesFor(lan, wan []lib.Path) string {
 // others TCX, so each pair of hooks is there; under TCX offloads are on, and
 // super-packets cross.
 func TestEveryPairOfHooks(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		lan, wan := b.Paths(lib.Wire, lib.Bridge, lib.Tunnel)
 		b.WeirRun(rulesFor(lan, wan))
 		hooks := b.Hooks()
@@ -112,7 +112,7 @@ func TestEveryDevice(t *testing.T) {
 			testenv.SkipOutside(t, "this kernel has no %s devices; the emulated one has", m)
 		}
 	}
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		lan, wan := b.Paths(media...)
 		b.WeirRun(rulesFor(lan, wan))
 		for i := range media {

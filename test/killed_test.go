@@ -299,6 +299,7 @@ func counted(o *ordeal, before *lib.Process, rules string) *lib.Process {
 // Wherever a start, a load, a takeover or a stop is killed, what is forbidden
 // does not pass, and the next start makes all right.
 func TestKilledBetweenTwoChanges(t *testing.T) {
+	t.Parallel()
 	for i, name := range []string{"start", "load", "takeover", "stop"} {
 		hooks := []string{[]string{"tcx", "xdp"}[i%2]}
 		if os.Getenv(everyStep) != "" {

@@ -70,6 +70,7 @@ func TestLastStopLeavesNothing(t *testing.T) {
 // What it pins is seen from outside and outlives it; where the mounts of
 // process 1 cannot be joined, it refuses and names --netns.
 func TestRunInPrivateMounts(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "tcx")
 	found := b.Machine(lab.FW)
 	p := b.WeirInside("run", "-f", gatewayConf(t))
@@ -94,6 +95,7 @@ func TestRunInPrivateMounts(t *testing.T) {
 //
 // What weir says of a machine is what it takes a machine from.
 func TestInterfacesAreAHost(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "tcx")
 	file := filepath.Join(t.TempDir(), "host.json")
 	if err := os.WriteFile(file, []byte(b.Weir("interfaces", "--json")), 0o600); err != nil {

@@ -46,7 +46,7 @@ func TestDeathAndTakeOverLoseNothing(t *testing.T) {
 //
 // Neither loads, of other rules and of the same, nor take-overs lose a packet.
 func TestReloadsAndTakeOversLoseNothing(t *testing.T) {
-	weir.BothAtOnce(t, func(b *lib.Box) {
+	weir.Both(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
 		other := b.Rules(gatewayText(t) + "block in on wan0 inet proto tcp to (wan0) port 4711\n")
 		var floods []*lib.Flood
@@ -117,6 +117,7 @@ func TestStatesTurnOverWithoutDaemon(t *testing.T) {
 //
 // A file that does not load changes nothing, and says where it is wrong.
 func TestBadFileChangesNothing(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "tcx")
 	a := b.WeirRun(gatewayConf(t))
 	before := b.Weir("rules")
@@ -223,6 +224,7 @@ func TestStartsAndStopsMeet(t *testing.T) {
 // Who finds the dataplane in another's hands waits, and nobody waits for someone
 // who waits for him: whichever comes first, the load succeeds and B takes over.
 func TestLoadAndStartWaitForAnother(t *testing.T) {
+	t.Parallel()
 	b := weir.Box(t, "tcx")
 	first := b.WeirRun(gatewayConf(t))
 	pins, err := os.Open(filepath.Join(dataplane.Base, filepath.Base(b.RunFolder())))

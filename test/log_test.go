@@ -74,7 +74,7 @@ func of(all []logged, line int, direction string) []logged {
 // packets where it says so, each blocked one; going in as it came, going out
 // translated, with the rule that did it by file and line.
 func TestLog(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		file := b.Rules(logConf)
 		b.WeirRun(file)
 		b.Ping(lab.LAN, wanHost, 2) // neighbours are known

@@ -12,6 +12,7 @@ import (
 // daemons tells a story with the daemon alive and, if it is not to be, with one that
 // has been killed.
 func daemons(t *testing.T, rules string, story func(b *lib.Box, alive bool)) {
+	t.Parallel()
 	for _, alive := range []bool{true, false} {
 		t.Run(map[bool]string{true: "alive", false: "killed"}[alive], func(t *testing.T) {
 			weir.BothAtOnce(t, func(b *lib.Box) {

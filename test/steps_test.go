@@ -30,6 +30,7 @@ var changes = regexp.MustCompile(`^\d+ +(bpf\(BPF_(OBJ_PIN|LINK_CREATE|LINK_UPDA
 // The steps at which weir is killed elsewhere leave no change of the kernel out:
 // between any two of them there is one, as strace sees it.
 func TestEveryChangeIsAStep(t *testing.T) {
+	t.Parallel()
 	testenv.NeedProgram(t, "strace")
 	b := weir.Box(t, "tcx")
 	list, rules := filepath.Join(t.TempDir(), "steps"), b.Rules(onlyPing)

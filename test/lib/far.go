@@ -19,6 +19,7 @@ const (
 // BothFar tells a story twice in a lab with one host more, side by side:
 // lan - fw - wan - far.
 func (w Binary) BothFar(t *testing.T, story func(b *Box)) {
+	t.Parallel()
 	for _, hook := range []string{"tcx", "xdp"} {
 		t.Run(hook, func(t *testing.T) {
 			t.Parallel()

@@ -1,10 +1,13 @@
 package lib
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -20,6 +23,7 @@ type Binary string
 // status. Where WEIR_BINARY names a weir, that one is used: an emulated machine
 // has no time for building.
 func Main(m *testing.M, binary *Binary) int {
+	manyAtOnce()
 	if path := os.Getenv("WEIR_BINARY"); path != "" {
 		*binary = Binary(path)
 		return m.Run()
@@ -41,6 +45,15 @@ func Main(m *testing.M, binary *Binary) int {
 	return m.Run()
 }
 
+// manyAtOnce has more stories run side by side than there are cores, unless the
+// command line says how many: they wait for timers more than they compute. A slow
+// machine has no time to give away.
+func manyAtOnce() {
+	if os.Getenv(Slow) == "" {
+		flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) //nolint:errcheck // it exists, and takes a number
+	}
+}
+
 // stories numbers the labs of this process, so that their names are unique.
 var stories atomic.Uint32
 
@@ -53,15 +66,19 @@ type Box struct {
 	dir  string
 }
 
-// Both tells a story twice, under each hook. The lab is new for each.
+// Both tells a story twice, under each hook, and nothing beside it: it is for
+// floods that may not lose a packet to a machine that has no time for them, and
+// for what looks at the whole machine. The lab is new for each.
 func (w Binary) Both(t *testing.T, story func(b *Box)) {
 	for _, hook := range []string{"tcx", "xdp"} {
 		t.Run(hook, func(t *testing.T) { story(w.Box(t, hook)) })
 	}
 }
 
-// BothAtOnce is Both for stories that mostly wait: the two run side by side.
+// BothAtOnce is Both for all other stories, which mostly wait: the two run side
+// by side, and beside those of other tests.
 func (w Binary) BothAtOnce(t *testing.T, story func(b *Box)) {
+	t.Parallel()
 	for _, hook := range []string{"tcx", "xdp"} {
 		t.Run(hook, func(t *testing.T) {
 			t.Parallel()
