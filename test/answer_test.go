@@ -109,11 +109,14 @@ func bracketed(address string) string {
 func refused(b *lib.Box, host, from, to string, port uint16) {
 	b.Helper()
 	refusedTCP(b, host, from, to, port)
-	_, err := b.Try(host, "sh", "-c", fmt.Sprintf("(echo one; sleep 0.1; echo two; sleep 0.2) | socat - UDP:%s:%d,bind=%s", bracketed(to), port, bracketed(from)))
+	_, err := b.Try(host, "sh", "-c", fmt.Sprintf(untilRefused+"UDP:%s:%d,bind=%s", bracketed(to), port, bracketed(from)))
 	if err == nil || !strings.Contains(err.Error(), "Connection refused") {
 		b.Errorf("UDP from %s to %s, port %d: %v", from, to, port, err)
 	}
 }
+
+// untilRefused sends datagrams for 10 s, or until socat hears that nobody wants them.
+const untilRefused = "(for i in $(seq 100); do echo $i || break; sleep 0.1; done) | socat - "
 
 func refusedTCP(b *lib.Box, host, from, to string, port uint16) {
 	b.Helper()
@@ -210,7 +213,7 @@ func ownProgramsAreRefused(b *lib.Box) {
 		b.Errorf("socat with IP options by the box: %v", err)
 	}
 	for _, to := range []string{"UDP4:" + wanHost + ":53", "UDP6:[" + wanHost6 + "]:53"} {
-		_, err := b.Try(lab.FW, "sh", "-c", "(echo one; sleep 0.3; echo two; sleep 0.3) | socat - "+to)
+		_, err := b.Try(lab.FW, "sh", "-c", untilRefused+to)
 		if err == nil || !strings.Contains(err.Error(), "Connection refused") {
 			b.Errorf("socat to %s by the box: %v", to, err)
 		}

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -38,7 +39,7 @@ func TestLoadRollsBack(t *testing.T) {
 		idle := startTalk(b, "idle", lab.WAN, "TCP4-LISTEN:2201", lab.LAN, "TCP4:"+wanHost+":2201", 2201)
 		idle.say(0, "one")
 
-		load := b.WeirCommand("load", "--confirm", "6s", lockout)
+		load := b.WeirCommand("load", "--confirm", "10s", lockout)
 		b.Until(lib.StartPatience, "the rules are in force", func() bool { return inForce(b) == lockout })
 		load.Kill() // with the session that typed it
 		if info := b.Info(); info.Rollback == nil || info.Rollback.Before != gatewayConf(t) {
@@ -91,11 +92,11 @@ func TestLoadIsConfirmed(t *testing.T) {
 	b := weir.Box(t, "tcx")
 	daemon := b.WeirRun(gatewayConf(t))
 	one, two := b.Rules("pass proto icmp\n"), b.Rules("pass proto icmp\npass proto udp\n")
-	b.Weir("load", "--confirm", "3s", one)
+	b.Weir("load", "--confirm", "5s", one)
 	if out := b.Weir("confirm"); !strings.Contains(out, one) {
 		b.Errorf("confirm said %q", out)
 	}
-	time.Sleep(4 * time.Second)
+	time.Sleep(6 * time.Second)
 	if inForce(b) != one {
 		b.Errorf("%s is in force after its confirmation:\n%s", inForce(b), daemon.Said())
 	}
@@ -117,9 +118,14 @@ func TestLoadIsConfirmed(t *testing.T) {
 	}
 
 	// Without a daemon a load can still be confirmed.
-	b.Weir("load", "--confirm", "1h", two)
+	if out := b.Weir("load", "--json", "--confirm", "1h", two); !says(out, "file", two) || !says(out, "before", gatewayConf(t)) ||
+		!says(out, "confirm_within_s", 3600.) || !says(out, "rules", 2.) {
+		b.Errorf("load --json said %s", out)
+	}
 	daemon.Kill()
-	b.Weir("confirm")
+	if out := b.Weir("confirm", "--json"); !says(out, "file", two) {
+		b.Errorf("confirm --json said %s", out)
+	}
 	b.WeirRun(filepath.Join(t.TempDir(), "missing.conf"), "--or-block")
 	if inForce(b) != two {
 		b.Errorf("%s is in force after a confirmation without a daemon", inForce(b))
@@ -127,4 +133,13 @@ func TestLoadIsConfirmed(t *testing.T) {
 	if out, status := b.WeirStatus("load", "--confirm", "1ms", two); status != 2 {
 		b.Errorf("a span of 1 ms: status %d, said\n%s", status, out)
 	}
+	if out := b.Weir("stop", "--json"); !says(out, "forwards_ipv4", false) || !says(out, "forwards_ipv6", false) {
+		b.Errorf("stop --json said %s", out)
+	}
+}
+
+// says tells whether a text is a JSON object that has this value under this name.
+func says(text, name string, value any) bool {
+	var all map[string]any
+	return json.Unmarshal([]byte(text), &all) == nil && all[name] == value
 }

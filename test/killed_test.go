@@ -27,7 +27,8 @@ const (
 )
 
 // everyStep is the environment variable under which weir is killed at every
-// step; else at some of each operation, others each time.
+// step if it is 1, at every other if it is 2, and so on, from a random one; without
+// it at some of each operation, others each time.
 const everyStep = "WEIR_KILL_EVERY_STEP"
 
 // someSteps are how many that is: each costs a start or two.
@@ -186,12 +187,8 @@ func (op *operation) steps(o *ordeal) []string {
 // endure kills an operation at all steps, or at some.
 func (op *operation) endure(o *ordeal) {
 	o.Helper()
-	if os.Getenv(everyStep) != "" {
-		n := 1
-		for op.kill(o, n) {
-			n++
-		}
-		o.Logf("%s: killed at %d steps", op.name, n-1)
+	if text := os.Getenv(everyStep); text != "" {
+		op.endureFrom(o, text)
 		return
 	}
 	all := op.steps(o)
@@ -203,6 +200,23 @@ func (op *operation) endure(o *ordeal) {
 	o.Logf("%s has %d steps; killed at %v", op.name, len(all), picked)
 	for _, i := range picked {
 		op.kill(o, i+1)
+	}
+}
+
+// endureFrom kills an operation at steps that are so many apart.
+func (op *operation) endureFrom(o *ordeal, text string) {
+	o.Helper()
+	apart, err := strconv.Atoi(text)
+	if err != nil || apart < 1 {
+		o.Fatalf("%s=%s is no distance of steps", everyStep, text)
+	}
+	first, kills := 1+rand.N(apart), 0
+	for n := first; op.kill(o, n); n += apart {
+		kills++
+	}
+	o.Logf("%s: killed at %d steps, from %d on, %d apart", op.name, kills, first, apart)
+	if kills == 0 {
+		o.Errorf("%s: not killed at all", op.name)
 	}
 }
 

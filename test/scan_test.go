@@ -33,7 +33,7 @@ func TestNmapFindsTheRules(t *testing.T) {
 			{[]string{"-sA", "-p", "22,8080,9000", fwWAN}, nil}, // no state: flags S/SA
 			{[]string{"-sF", "-p", "22,8080", fwWAN}, nil},
 		} {
-			args := append([]string{"-n", "-Pn", "--max-retries", "2", "--initial-rtt-timeout", "200ms", "--max-rtt-timeout", "300ms", "-oG", "-"}, scan.args...)
+			args := append([]string{"-n", "-Pn", "--max-retries", "2", "--initial-rtt-timeout", "500ms", "--max-rtt-timeout", "600ms", "-oG", "-"}, scan.args...)
 			out := b.Run(lab.WAN, "nmap", args...)
 			if got := answered(out); !slices.Equal(got, scan.want) {
 				b.Errorf("nmap %v found %v, want %v:\n%s", scan.args, got, scan.want, out)

@@ -26,10 +26,23 @@ const noDNSUsage = "do not look hosts up in the DNS"
 
 var errConfirm = errors.New("--confirm takes 1s to 24h")
 
+// loading is what load is asked for, besides the file.
+type loading struct {
+	confirm time.Duration // 0: nothing comes back
+	noDNS   bool
+	json    bool
+	macros  macrosFlag
+}
+
+// loadRecord is what load prints with --json.
+type loadRecord struct {
+	File string `json:"file"`
+	*api.LoadAnswer
+	Confirm float64 `json:"confirm_within_s,omitempty"`
+}
+
 func newLoadCommand(env *Env) *cobra.Command {
-	var confirm time.Duration
-	var noDNS bool
-	var macros macrosFlag
+	var o loading
 	c := &cobra.Command{
 		Use:   "load FILE",
 		Short: "replace the rules by those in a file; a file that does not load changes nothing",
@@ -47,19 +60,20 @@ are still the rules that were confirmed last. A load without --confirm stays, an
 nothing comes back any more. weir info says what waits.`,
 		Args: usageArgs(oneFile),
 		RunE: func(c *cobra.Command, args []string) error {
-			if c.Flags().Changed("confirm") && (confirm < minConfirm || confirm > maxConfirm) {
+			if c.Flags().Changed("confirm") && (o.confirm < minConfirm || o.confirm > maxConfirm) {
 				return &UsageError{errConfirm}
 			}
-			return env.load(c, args[0], confirm, noDNS, macros)
+			return env.load(c, args[0], &o)
 		},
 	}
-	c.Flags().BoolVarP(&noDNS, "no-dns", "N", false, noDNSUsage)
-	c.Flags().DurationVar(&confirm, "confirm", 0, "roll back by itself after this `span`, such as 60s, unless weir confirm comes before")
-	c.Flags().VarP(&macros, "define", "D", macrosUsage)
+	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, noDNSUsage)
+	c.Flags().DurationVar(&o.confirm, "confirm", 0, "roll back by itself after this `span`, such as 60s, unless weir confirm comes before")
+	c.Flags().VarP(&o.macros, "define", "D", macrosUsage)
+	jsonFlag(c, &o.json)
 	return c
 }
 
-func (e *Env) load(c *cobra.Command, file string, confirm time.Duration, noDNS bool, macros []source.Macro) error {
+func (e *Env) load(c *cobra.Command, file string, o *loading) error {
 	folder, err := e.folder()
 	if err != nil {
 		return err
@@ -72,24 +86,28 @@ func (e *Env) load(c *cobra.Command, file string, confirm time.Duration, noDNS b
 	if err != nil {
 		return fmt.Errorf("find the rule file's folder: %w", err)
 	}
-	beside := parser.Beside(file, text, macros, source.Disk{})
-	request := api.LoadRequest{File: file, Path: path, Text: string(text), Beside: beside, Confirm: confirm, NoDNS: noDNS}
+	beside := parser.Beside(file, text, o.macros, source.Disk{})
+	request := api.LoadRequest{File: file, Path: path, Text: string(text), Beside: beside, Confirm: o.confirm, NoDNS: o.noDNS}
 	a, err := api.NewClient(folder).Load(c.Context(), request)
 	if err != nil {
 		return err
+	}
+	if o.json {
+		return e.printJSON(loadRecord{file, a, o.confirm.Seconds()})
 	}
 	for _, w := range a.Warnings {
 		fmt.Fprintln(e.Stderr, w)
 	}
 	fmt.Fprintf(e.Stdout, "%s: %s in force\n", file, api.RuleCount(a.Rules))
 	if a.Before != "" {
-		fmt.Fprintf(e.Stdout, "unless weir confirm comes within %v, %s comes back\n", confirm, a.Before)
+		fmt.Fprintf(e.Stdout, "unless weir confirm comes within %v, %s comes back\n", o.confirm, a.Before)
 	}
 	return nil
 }
 
 func newConfirmCommand(env *Env) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "confirm",
 		Short: "keep the rules that weir load --confirm has loaded",
 		Args:  usageArgs(cobra.NoArgs),
@@ -102,8 +120,13 @@ func newConfirmCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return env.printJSON(a)
+			}
 			fmt.Fprintf(env.Stdout, "%s stays in force\n", a.File)
 			return nil
 		},
 	}
+	jsonFlag(c, &asJSON)
+	return c
 }

@@ -29,7 +29,7 @@ func (e *Env) reader() (*api.Reader, error) {
 
 var errNothingLoaded = errors.New("nothing is loaded: weir does not run in this network namespace")
 
-// jsonFlag adds --json to a reading command.
+// jsonFlag adds --json to a command.
 func jsonFlag(c *cobra.Command, asJSON *bool) {
 	c.Flags().BoolVar(asJSON, "json", false, "print JSON")
 }

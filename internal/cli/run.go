@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -69,7 +70,8 @@ that refuses ends the start, unless --or-block is given.`,
 }
 
 func newStopCommand(env *Env) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "stop",
 		Short: "end the daemon, detach from every interface and give back what was found",
 		Args:  usageArgs(cobra.NoArgs),
@@ -78,9 +80,19 @@ func newStopCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return daemon.Stop(c.Context(), cfg)
+			a, err := daemon.Stop(c.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return env.printJSON(a)
+			}
+			fmt.Fprintf(env.Stdout, "weir: detached from every interface; %s\n", a)
+			return nil
 		},
 	}
+	jsonFlag(c, &asJSON)
+	return c
 }
 
 // daemonConfig is what the daemon's commands have in common.
@@ -94,7 +106,7 @@ func (e *Env) daemonConfig() (*daemon.Config, error) {
 	}
 	return &daemon.Config{
 		Folder: folder, Version: version(), Mode: daemon.Auto,
-		Log: slog.New(newVoice(e.Stderr)), Stdout: e.Stdout, Stderr: e.Stderr,
+		Log: slog.New(newVoice(e.Stderr)), Stderr: e.Stderr,
 	}, nil
 }
 

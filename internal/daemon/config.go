@@ -27,6 +27,5 @@ type Config struct {
 	Management uint16 // port of the built-in ruleset
 	Version    string
 	Log        *slog.Logger // what the daemon has to say
-	Stdout     io.Writer    // what weir stop has done
 	Stderr     io.Writer    // warnings of a rule file, with their places
 }

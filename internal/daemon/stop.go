@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 
@@ -13,30 +12,37 @@ import (
 // ErrNotRunning says that weir does nothing in this network namespace.
 var ErrNotRunning = errors.New("weir does not run here: nothing to stop")
 
+// Afterwards is what a box does without weir: whether it forwards packets, as it
+// did before, by nobody's rules.
+type Afterwards struct {
+	ForwardsIPv4 bool `json:"forwards_ipv4"`
+	ForwardsIPv6 bool `json:"forwards_ipv6"`
+}
+
 // Stop is weir stop: it ends the daemon, gives back what was found, detaches
-// everything and says what the box does now. It needs no living daemon.
+// everything and tells what the box does now. It needs no living daemon.
 // Forwarding goes first, the guard last, so that no packet is forwarded
 // unjudged that was not before weir came.
-func Stop(ctx context.Context, cfg *Config) error {
+func Stop(ctx context.Context, cfg *Config) (*Afterwards, error) {
 	dir, err := dataplane.Folder("")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !somethingRuns(cfg, dir) {
-		return ErrNotRunning
+		return nil, ErrNotRunning
 	}
 	lock, err := endDaemon(ctx, cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer lock.Close()
 	m, err := look(cfg.Log)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found, err := readFound(cfg.Folder.Found())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = errors.Join(
 		found.restoreForwarding(m.names()),
@@ -45,13 +51,14 @@ func Stop(ctx context.Context, cfg *Config) error {
 		lowerGuard(),
 	)
 	if err != nil {
-		return err // the records stay, so that stop can be tried again
+		return nil, err // the records stay, so that stop can be tried again
 	}
 	if err := removeFolders(cfg.Folder, dir); err != nil {
-		return err
+		return nil, err
 	}
-	fmt.Fprintf(cfg.Stdout, "weir: detached from every interface; %s\n", afterwards(m))
-	return nil
+	var a Afterwards
+	a.ForwardsIPv4, a.ForwardsIPv6 = forwards(m.links)
+	return &a, nil
 }
 
 func somethingRuns(cfg *Config, dir string) bool {
@@ -69,15 +76,14 @@ func endDaemon(ctx context.Context, cfg *Config) (*os.File, error) {
 	return takeOver(ctx, cfg, "weir stop (process %d) ends it and detaches from every interface")
 }
 
-// afterwards says what the box does without weir.
-func afterwards(m *machine) string {
-	v4, v6 := forwards(m.links)
+// String says what the box does without weir.
+func (a *Afterwards) String() string {
 	switch {
-	case v4 && v6:
+	case a.ForwardsIPv4 && a.ForwardsIPv6:
 		return "this box forwards IPv4 and IPv6 as it did before, unfiltered by weir"
-	case v4:
+	case a.ForwardsIPv4:
 		return "this box forwards IPv4 as it did before, unfiltered by weir, and no IPv6"
-	case v6:
+	case a.ForwardsIPv6:
 		return "this box forwards IPv6 as it did before, unfiltered by weir, and no IPv4"
 	}
 	return "this box forwards nothing, as before"

@@ -83,12 +83,16 @@ func (b *Box) ManyUDP(host, to string, port uint16, connections, rate int) {
 	}
 	destination.Port = int(port)
 	err := b.Do(host, func() error {
-		started := time.Now()
-		for i := range connections {
+		turn := time.Now()
+		for range connections {
 			if err := sendOne(&destination); err != nil {
 				return err
 			}
-			time.Sleep(time.Until(started.Add(time.Duration(i+1) * time.Second / time.Duration(rate))))
+			turn = turn.Add(time.Second / time.Duration(rate))
+			if now := time.Now(); turn.Before(now) {
+				turn = now // what a busy machine has missed is not made up for by a flood
+			}
+			time.Sleep(time.Until(turn))
 		}
 		return nil
 	})
