@@ -35,7 +35,10 @@ func pinged(out string) (sent, answered int) {
 }
 
 // A Flood is a ping that runs beside the story, of numbered packets.
-type Flood struct{ *Process }
+type Flood struct {
+	*Process
+	began time.Time
+}
 
 // Flood starts one that sends a packet every 2 ms.
 func (b *Box) Flood(host, to string) *Flood {
@@ -46,7 +49,7 @@ func (b *Box) Flood(host, to string) *Flood {
 // FloodEvery starts one with another pause between packets, of whole milliseconds.
 func (b *Box) FloodEvery(host, to string, pause time.Duration) *Flood {
 	b.Helper()
-	return &Flood{b.Start(host, "ping", "-n", "-q", "-i", fmt.Sprint(pause.Seconds()), "-W", "2", to)}
+	return &Flood{b.Start(host, "ping", "-n", "-q", "-i", fmt.Sprint(pause.Seconds()), "-W", "2", to), time.Now()}
 }
 
 // AllAnswered ends the flood; at least so many packets must have been sent, and
@@ -56,6 +59,7 @@ func (f *Flood) AllAnswered(least int) {
 	f.Signal(syscall.SIGINT)
 	<-f.done
 	sent, answered := pinged(f.Said())
+	f.b.Logf("%d packets, %.0f a second, %d answered", sent, float64(sent)/time.Since(f.began).Seconds(), answered)
 	if sent < least || answered < sent-1 {
 		f.b.Errorf("%d of %d packets were answered, and %d at least should have been sent:\n%s", answered, sent, least, f.Said())
 	}
