@@ -13,6 +13,18 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type memoryBlock struct {
+	_     structs.HostLayout
+	First [2048]struct {
+		_    structs.HostLayout
+		Word [16]uint64
+	}
+	Second [2048]struct {
+		_    structs.HostLayout
+		Word [16]uint64
+	}
+}
+
 type memoryRequest struct {
 	_       structs.HostLayout
 	Touches uint32
@@ -30,9 +42,11 @@ type memorySlot struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	memoryMapPlaces     = "places"
-	memoryProgTouches   = "touches"
-	memoryVarPlaceCount = "place_count"
+	memoryMapBlocks       = "blocks"
+	memoryMapPlaces       = "places"
+	memoryProgTouches     = "touches"
+	memoryProgTouchesHalf = "touches_half"
+	memoryVarPlaceCount   = "place_count"
 )
 
 // loadMemory returns the embedded CollectionSpec for memory.
@@ -77,13 +91,15 @@ type memorySpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type memoryProgramSpecs struct {
-	Touches *ebpf.ProgramSpec `ebpf:"touches"`
+	Touches     *ebpf.ProgramSpec `ebpf:"touches"`
+	TouchesHalf *ebpf.ProgramSpec `ebpf:"touches_half"`
 }
 
 // memoryMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type memoryMapSpecs struct {
+	Blocks *ebpf.MapSpec `ebpf:"blocks"`
 	Places *ebpf.MapSpec `ebpf:"places"`
 }
 
@@ -114,11 +130,13 @@ func (o *memoryObjects) Close() error {
 //
 // It can be passed to loadMemoryObjects or ebpf.CollectionSpec.LoadAndAssign.
 type memoryMaps struct {
+	Blocks *ebpf.Map `ebpf:"blocks"`
 	Places *ebpf.Map `ebpf:"places"`
 }
 
 func (m *memoryMaps) Close() error {
 	return _MemoryClose(
+		m.Blocks,
 		m.Places,
 	)
 }
@@ -134,12 +152,14 @@ type memoryVariables struct {
 //
 // It can be passed to loadMemoryObjects or ebpf.CollectionSpec.LoadAndAssign.
 type memoryPrograms struct {
-	Touches *ebpf.Program `ebpf:"touches"`
+	Touches     *ebpf.Program `ebpf:"touches"`
+	TouchesHalf *ebpf.Program `ebpf:"touches_half"`
 }
 
 func (p *memoryPrograms) Close() error {
 	return _MemoryClose(
 		p.Touches,
+		p.TouchesHalf,
 	)
 }
 
