@@ -330,12 +330,11 @@ func stateText(s *state.State) string {
 func (h *harness) forget() {
 	h.tb.Helper()
 	t := h.dp.tables
-	for i := range t.states {
-		s := &t.states[i]
+	for _, s := range t.places() {
 		if s.Status == statusFree {
 			continue
 		}
-		*s = xdpState{}
+		s.write(&xdpState{})
 	}
 	clear(t.buckets)
 	var tuple xdpTuple
