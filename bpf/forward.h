@@ -174,7 +174,8 @@ __noinline int translate_half(hook_ctx *ctx, const struct packet *p, __u32 numbe
 	other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
 	if (addr_equal(&other->src, &t->dst) && other->sport == t->dport)
 		return 0;
-	if (!addr_equal(&other->dst, &t->src) || other->dport != t->sport)
+	/* no error is about a later fragment, whose ports are not there to be found by */
+	if (p->fragment != FRAGMENT_LATER && (!addr_equal(&other->dst, &t->src) || other->dport != t->sport))
 		handed_note(t, other, number);
 	return translate_to(ctx, &h, p, &t->src, &other->src, t->sport, other->sport);
 }

@@ -94,6 +94,13 @@ func testICMPErrors(h *harness) {
 				"up state icmp 203.0.113.2 > 198.51.100.9 type 11 quote udp 198.51.100.9:53 > 203.0.113.2:$p ttl 1"},
 			{"out lan", "icmp 192.168.1.1 > 192.168.1.10 type 11 quote udp 192.168.1.10:4001 > 198.51.100.9:53 ttl 1", "up rule"},
 		}},
+		{"the box's own, while later fragments go up, which have no ports", bothWays + "pass", []step{
+			{"xdp lan", "udp 192.168.1.10:0 > 192.168.1.1:5353 ttl 1", "up up-ttl s1 udp 192.168.1.10 > 198.51.100.9:53 ttl 1"},
+			{"xdp lan", "udp 192.168.1.10:4000 > 192.168.1.1:5353 frag 0+ id 5 len 24 ttl 1", "up up-ttl s2 udp 192.168.1.10:4000 > 198.51.100.9:53 frag 0+ id 5 len 24 ttl 1"},
+			{"xdp lan", "udp 192.168.1.10 > 192.168.1.1 frag 32+ id 5 len 24 ttl 1", "up up-ttl s2 udp 192.168.1.10 > 198.51.100.9 frag 32+ id 5 len 24 ttl 1"},
+			{"out lan", "icmp 192.168.1.1 > 192.168.1.10 type 11 quote udp 192.168.1.10:0 > 198.51.100.9:53 ttl 1",
+				"up state icmp 192.168.1.1 > 192.168.1.10 type 11 quote udp 192.168.1.10 > 192.168.1.1:5353 ttl 1"},
+		}},
 		{"expired", open, []step{
 			udpOut,
 			{"wait", "60", ""},

@@ -63,12 +63,13 @@ func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple)
 
 // halfWay is a packet for the stack to forward: its destination is translated,
 // its source is not (one that is the box's own would be a martian to the stack).
-// Where both change it is neither of the connection's tuples, and noted.
+// Where both change it is neither of the connection's tuples, and noted; a later
+// fragment has no ports by which it would be found.
 func (m *Model) halfWay(p *packet, c *connection, d int) state.Tuple {
 	came, leaves := p.tuple, c.leaving(d)
 	half := came
 	half.Dst, half.DPort = leaves.Dst, leaves.DPort
-	if half != came && half != leaves {
+	if p.fragment != fragmentLater && half != came && half != leaves {
 		m.handed[half] = passage{c, d}
 	}
 	return half
