@@ -97,8 +97,10 @@ func (b *box) beat() {
 }
 
 // demote takes XDP from interfaces whose driver has turned out to have no room
-// for its verdicts.
+// for its verdicts. The kernel announces no end of an XDP link, so the records of
+// the interfaces are written here.
 func (b *box) demote() {
+	demoted := false
 	for i := range b.links {
 		l := &b.links[i]
 		h, ok := b.hooks[l.Index]
@@ -111,6 +113,17 @@ func (b *box) demote() {
 		if err := b.attach(l); err != nil {
 			b.cfg.Log.Error("take XDP from an interface", "interface", l.Name, "error", err)
 		}
+		demoted = true
+	}
+	if !demoted {
+		return
+	}
+	m, err := look(b.cfg.Log)
+	if err == nil {
+		err = b.noteInterfaces(m)
+	}
+	if err != nil {
+		b.cfg.Log.Error("record that interfaces have TCX", "error", err)
 	}
 }
 

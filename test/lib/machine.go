@@ -5,6 +5,9 @@ import (
 	"os/exec"
 	"sort"
 	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/netif"
 )
@@ -51,6 +54,20 @@ func (b *Box) Machine(host string) string {
 	}
 	sort.Strings(all)
 	return strings.Join(all, "\n")
+}
+
+// KernelBefore tells whether the running kernel is older than that.
+func KernelBefore(tb testing.TB, major, minor int) bool {
+	tb.Helper()
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		tb.Fatal(err)
+	}
+	var a, b int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &a, &b); err != nil {
+		tb.Fatalf("read the kernel's release: %v", err)
+	}
+	return a < major || a == major && b < minor
 }
 
 // SameMachine compares a host with what Machine said of it.
