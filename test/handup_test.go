@@ -145,19 +145,22 @@ func multicast(b *lib.Box) {
 		for _, group := range []string{test.group, test.unwanted} {
 			port++
 			join := fmt.Sprintf("%s-RECVFROM:%d,fork,"+test.join, test.proto, port, group)
-			heard := b.Listen(lab.WAN, port, "socat", "-u", join, "SYSTEM:echo $SOCAT_PEERADDR; cat")
+			heard := b.Listen(lab.WAN, port, "socat", "-t", "10", "-u", join, "SYSTEM:echo $SOCAT_PEERADDR; cat")
 			to := fmt.Sprintf("%s-DATAGRAM:[%s]:%d,setsockopt-int=41:18:8", test.proto, group, port)
 			if test.proto == "UDP4" {
 				to = fmt.Sprintf("UDP4-DATAGRAM:%s:%d,ip-multicast-ttl=8", group, port)
 			}
-			b.Run(lab.LAN, "sh", "-c", "(echo one; sleep 0.2; echo two) | socat -u - "+to)
+			// a socat for each datagram: one that starts late would make one of two lines
+			b.Run(lab.LAN, "sh", "-c", "for line in one two; do echo $line | socat -u - "+to+"; done")
 			if group == test.unwanted {
 				if r := b.Rule("to " + group); r.Packets != 2 || heard.Said() != "" {
 					b.Errorf("what is blocked on its way out counts %d packets, and wan heard %q", r.Packets, heard.Said())
 				}
 				continue
 			}
-			b.Until(5*time.Second, "wan hears both packets", func() bool { return strings.Contains(heard.Said(), "two") })
+			b.Until(5*time.Second, "wan hears both packets", func() bool {
+				return strings.Contains(heard.Said(), "one") && strings.Contains(heard.Said(), "two")
+			})
 			if froms := addresses(heard.Said()); len(froms) != 2 || froms[0] != test.own || froms[1] != test.own {
 				b.Errorf("what was sent to %s did not come from %s:\n%s", group, test.own, heard.Said())
 			}
