@@ -5,5 +5,7 @@
 //
 // Each story runs twice: under TCX with the offloads of veth on, and under XDP
 // with them off, because only then does what crosses a veth look like what a
-// wire carries.
+// wire carries. Stories mostly wait, so they run side by side, twice as many as there
+// are cores; those that would not bear it say so (Binary.Both), and what else looks
+// at the whole machine runs alone because it does not call Parallel.
 package lib
