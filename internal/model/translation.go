@@ -7,9 +7,10 @@ import (
 )
 
 // listsOf are FreeBSD's lists of translation rules that are asked in a direction,
-// in the order of pf.conf(5).
+// in the order of its kernel: of pf.conf(5), which has binat first, it differs for
+// what comes in.
 var listsOf = map[resolve.Direction][]resolve.TranslationKind{
-	resolve.In:  {resolve.BinatRule, resolve.RdrRule},
+	resolve.In:  {resolve.RdrRule, resolve.BinatRule},
 	resolve.Out: {resolve.BinatRule, resolve.NatRule},
 }
 

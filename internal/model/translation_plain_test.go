@@ -8,7 +8,7 @@ import (
 )
 
 // A plainRule is a translation or filter rule in the words of FreeBSD's
-// pf.conf(5). plainFate judges by these alone: it shares nothing with the
+// pf.conf(5). plainFate judges by these and the order of the kernel's lists alone: it shares nothing with the
 // resolver and the model but the text that a plainRule becomes.
 type plainRule struct {
 	kind         string // nat, rdr, binat, pass, block
@@ -178,7 +178,7 @@ func translate(rules []plainRule, kind, direction, iface string, p *plainPacket)
 
 // crosses reports whether a packet may cross an interface, and translates it.
 func crosses(rules []plainRule, direction, iface string, p *plainPacket) bool {
-	lists := []string{"binat", "rdr"}
+	lists := []string{"rdr", "binat"}
 	if direction == "out" {
 		lists = []string{"binat", "nat"}
 	}

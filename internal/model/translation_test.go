@@ -94,8 +94,12 @@ func TestTranslationLists(t *testing.T) {
 		{"binat is asked before nat",
 			"nat on wan inet from any to any -> 203.0.113.8\nbinat on wan from 192.168.1.10 to any -> 203.0.113.7", out,
 			"203.0.113.7:4000 > 198.51.100.7:53"},
-		{"and before rdr",
-			"rdr on wan inet from any to any -> 192.168.1.20\nbinat on wan from 192.168.1.10 to any -> 203.0.113.9", in,
+		{"rdr is asked before binat",
+			"binat on wan from 192.168.1.10 to any -> 203.0.113.9\nrdr on wan inet from any to any -> 192.168.1.20", in,
+			"198.51.100.7:4000 > 192.168.1.20:80"},
+		{"no rdr does not stop binat",
+			"no rdr on wan inet from any to any\nbinat on wan from 192.168.1.10 to any -> 203.0.113.9\n" +
+				"rdr on wan inet from any to any -> 192.168.1.20", in,
 			"198.51.100.7:4000 > 192.168.1.10:80"},
 		{"no binat does not stop nat",
 			"no binat on wan from 192.168.1.10 to any\nbinat on wan from 192.168.1.10 to any -> 203.0.113.7\n" +
