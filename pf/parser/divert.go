@@ -48,7 +48,7 @@ func (p *parser) scrub(r *ast.Rule, at token.Span) {
 	s := &ast.Scrub{}
 	for {
 		p.scrubOption(r, s)
-		p.accept(token.Comma)
+		p.comma(token.RightParen)
 		if p.accept(token.RightParen) {
 			break
 		}

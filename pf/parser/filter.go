@@ -149,7 +149,7 @@ func (p *parser) sets(r *ast.Rule, _ token.Span) {
 	}
 	for {
 		p.set1(&r.Set)
-		p.accept(token.Comma)
+		p.comma(token.RightParen)
 		if p.accept(token.RightParen) {
 			return
 		}

@@ -50,7 +50,7 @@ func (p *parser) logOptions(at token.Span) *ast.Log {
 		default:
 			p.expected("all, matches, user or to in log (…)")
 		}
-		p.accept(token.Comma)
+		p.comma(token.RightParen)
 		if p.accept(token.RightParen) {
 			break
 		}

@@ -269,11 +269,25 @@ func (p *parser) braces(mayBeEmpty bool, item func()) {
 		}
 		p.list(item)
 		p.lineEnds()
-		p.accept(token.Comma)
-		p.lineEnds()
+		p.comma(token.RightBrace)
 	}
 	p.advance()
 	p.lists--
+}
+
+// comma goes past a comma between elements, and past line ends behind it. The
+// last element has none, as in pf: what was to follow it is missing.
+func (p *parser) comma(closing token.Kind) {
+	at := p.tok.Span
+	if !p.accept(token.Comma) {
+		return
+	}
+	if closing == token.RightBrace {
+		p.lineEnds()
+	}
+	if p.is(closing) {
+		p.fail(at, "nothing follows this comma")
+	}
 }
 
 // lineEnds goes past line ends in a list, but not to a word that starts a

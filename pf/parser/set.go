@@ -278,7 +278,7 @@ func (p *parser) syncookieMarks(s *ast.Syncookies) {
 		default:
 			p.expected(`"start" or "end"`)
 		}
-		p.accept(token.Comma)
+		p.comma(token.RightParen)
 		if p.accept(token.RightParen) {
 			break
 		}

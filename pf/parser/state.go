@@ -24,7 +24,7 @@ func (p *parser) state(r *ast.Rule) {
 		p.advance()
 		for {
 			s.Options = p.stateOption(s.Options)
-			p.accept(token.Comma)
+			p.comma(token.RightParen)
 			if p.accept(token.RightParen) {
 				break
 			}
