@@ -75,7 +75,8 @@ func TestDocument(t *testing.T) {
 	}
 	verdicts := strings.Join(d.Verdicts, "\n")
 	for _, want := range []string{
-		"With NAT and offloads off, 1,000 connections: weir carries 9.90 Gbit/s, nft 5.50: +80 ± ",
+		"With NAT and offloads off, 1 connection: weir carries 9.90 Gbit/s, nft 5.50: +80 ± ",
+		" With 4, 64, 1,000 connections: +80 ± 1.7 %, +80 ± 1.7 %, +80 ± 1.7 %.",
 		"nat, nft, offloads off, 5.00 Gbit/s by one pair, 2.50 + 2.50 by two: an even split of the single rate: the firewall is the limit.",
 		"nat, weir, offloads on, 9.00 Gbit/s by one pair, 4.50 + 4.50 by two: no more than the same pairs carry without a firewall: the hosts are the limit.",
 		"CPU time with NAT and offloads on, hosts included: weir takes 0.111 s per gigabit, nft 0.200: −44 ± ",
@@ -83,6 +84,9 @@ func TestDocument(t *testing.T) {
 		if !strings.Contains(verdicts, want) {
 			t.Errorf("no verdict %q in\n%s", want, verdicts)
 		}
+	}
+	if strings.Contains(verdicts, "stateful, ") {
+		t.Errorf("a lower step of the same firewall has a verdict of its own in\n%s", verdicts)
 	}
 	notes := strings.Join(d.Notes, "\n")
 	for _, want := range []string{

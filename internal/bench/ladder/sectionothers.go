@@ -33,6 +33,8 @@ func (l *ladder) addPairs(d *report.Document) {
 			verdict := "–"
 			if at.rung.route != overWire {
 				verdict = f.verdict(direct)
+			}
+			if l.top(at.rung) {
 				d.Verdicts = append(d.Verdicts, fmt.Sprintf("%s, offloads %s, %s Gbit/s by one pair, %s + %s by two: %s.", at.rung.name, o,
 					figure(f.alone.Median()), figure(f.first.Median()), figure(f.second.Median()), verdict))
 			}
@@ -49,6 +51,18 @@ func (l *ladder) addPairs(d *report.Document) {
 	if len(s.Tables) > 0 {
 		d.Sections = append(d.Sections, s)
 	}
+}
+
+// top tells whether a rung is the last one of its firewall: the whole ladder's
+// verdicts would be a table, and they are in one.
+func (l *ladder) top(r *rung) bool {
+	last := r
+	for _, other := range l.options.chosen() {
+		if other.firewall == r.firewall {
+			last = other
+		}
+	}
+	return last == r && r.route != overWire && r.route != overLoopback
 }
 
 // addCPU adds the CPU time of a gigabit.

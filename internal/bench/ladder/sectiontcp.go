@@ -2,6 +2,7 @@ package ladder
 
 import (
 	"fmt"
+	"strings"
 
 	"weir/internal/bench/report"
 	"weir/internal/lab"
@@ -116,17 +117,28 @@ func (l *ladder) tableSingle(o lab.Offloads) report.Table {
 }
 
 // judgeTCP compares weir with nft where both are measured, and each with the
-// direct wire.
+// direct wire: in full for the first number of connections, in short for others.
 func (l *ladder) judgeTCP(d *report.Document, o lab.Offloads) {
+	text := ""
+	var others, differences []string
 	for _, n := range l.options.Connections {
 		a, b := l.rate("nat, nft", o, n), l.rate("nat, weir", o, n)
 		if len(a) == 0 || len(b) == 0 {
 			continue
 		}
-		text := fmt.Sprintf("With NAT and offloads %s, %s: %s", o, quantity.Plural(n, "connection"), versus("nft", "weir", a, b, "carries", "Gbit/s"))
+		if text != "" {
+			others, differences = append(others, quantity.Thousands(n)), append(differences, percent(stats.Compare(a, b)))
+			continue
+		}
+		text = fmt.Sprintf("With NAT and offloads %s, %s: %s", o, quantity.Plural(n, "connection"), versus("nft", "weir", a, b, "carries", "Gbit/s"))
 		if direct := l.rate("direct", o, n); against(direct, a) == asFast && against(direct, b) == asFast {
 			text += " The direct wire carries no more than either: the hosts are the limit, and neither firewall's cost is seen."
 		}
+	}
+	if len(others) > 0 {
+		text += fmt.Sprintf(" With %s connections: %s.", strings.Join(others, ", "), strings.Join(differences, ", "))
+	}
+	if text != "" {
 		d.Verdicts = append(d.Verdicts, text)
 	}
 }

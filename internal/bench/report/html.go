@@ -109,7 +109,9 @@ func (t Table) class(column int) string {
 }
 
 // kept keeps a figure and its unit on one line.
-func kept(text string) string { return strings.ReplaceAll(text, " %", "\u00a0%") }
+func kept(text string) string {
+	return strings.NewReplacer(" %", "\u00a0%", "± ", "±\u00a0").Replace(text)
+}
 
 // halves counts the charts that can stand beside each other.
 func (s *Section) halves() (n int) {
