@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -171,6 +172,7 @@ func TestBenchKilled(t *testing.T) {
 func startIPerf3(t *testing.T) {
 	t.Helper()
 	server := exec.Command(testenv.NeedProgram(t, "iperf3"), "-s", "-B", "127.0.0.1", "-p", "5217")
+	server.SysProcAttr = withTest()
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -180,10 +182,15 @@ func startIPerf3(t *testing.T) {
 	})
 }
 
+// withTest ends a program of this test if the test itself is killed: a benchmark
+// of many rounds would keep all others away for hours.
+func withTest() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
 // killBench starts a benchmark and kills it within that time.
 func killBench(t *testing.T, arguments []string, within time.Duration) {
 	t.Helper()
 	cmd := exec.Command(string(weir), append([]string{"bench"}, arguments...)...)
+	cmd.SysProcAttr = withTest()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -201,8 +202,8 @@ func TestOnlyOneRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lock(dir); !errors.Is(err, errRunning) {
-		t.Errorf("a second lock: %v, want %v", err, errRunning)
+	if _, err := lock(dir); !errors.Is(err, errRunning) || !strings.HasSuffix(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
+		t.Errorf("a second lock: %v, want %v and this process", err, errRunning)
 	}
 	if err := unlock(); err != nil {
 		t.Error(err)

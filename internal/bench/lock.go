@@ -3,9 +3,11 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,14 +31,39 @@ func lock(dir string) (unlock func() error, err error) {
 	if err == nil && !sameFile(f, name) {
 		err = unix.EWOULDBLOCK // another one removed it meanwhile, and may have made a new one
 	}
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return nil, errors.Join(running(f), f.Close())
+	case err == nil:
+		err = sign(f)
+	}
 	if err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, errRunning
-		}
-		return nil, fmt.Errorf("lock %s: %w", name, err)
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), f.Close())
 	}
 	return func() error { return errors.Join(removeUnlessNoted(dir), f.Close()) }, nil
+}
+
+// sign says in the lock who holds it.
+func sign(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
+	return err
+}
+
+// running says who measures the machine, as far as the lock does.
+func running(f *os.File) error {
+	const longest = 20
+	b, err := io.ReadAll(io.LimitReader(f, longest))
+	if err != nil {
+		return errRunning
+	}
+	pid, err := strconv.Atoi(string(b))
+	if err != nil {
+		return errRunning // it has only just begun
+	}
+	return fmt.Errorf("%w: process %d", errRunning, pid)
 }
 
 func removeUnlessNoted(dir string) error {

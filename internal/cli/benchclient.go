@@ -72,7 +72,7 @@ func (f *clientFlags) add(c *cobra.Command, o *remote.Options) {
 	s.StringSliceVar(&o.Directions, "direction", o.Directions, "`up|down|both`; both: at the same time")
 	s.IntSliceVar(&o.Connections, "connections", o.Connections, "`number` of TCP connections in each direction")
 	s.Var(&o.TCPRate, "tcp-rate", "most bits per second of TCP in each direction; 0: no bound")
-	s.StringSliceVar(&f.rates, "rate", f.rates, "bits per `second` of UDP in each direction, counted by whole frames")
+	s.StringSliceVar(&f.rates, "rate", f.rates, "`rates` of UDP in each direction in bits per second, counted by whole frames")
 	s.IntSliceVar(&o.Frames, "frame", o.Frames, "`bytes` of a UDP frame with its checksum, 64 to 1518; IPv6 needs 84")
 	s.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each case")
 	s.Float64Var(&f.seconds, "seconds", f.seconds, "`seconds` that are counted in each run")

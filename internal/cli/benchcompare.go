@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -21,17 +22,23 @@ and standard deviations, the difference with its interval at 95 %, and the
 smallest effect that such runs could have shown.
 
 Many comparisons prove one by chance now and then, so verdicts are corrected for
-their number (Holm). Exit status 1: a regression of B against A is proven, or a
-report is refused because its own control failed. A difference between machines
-is a difference, too: compare says when they are not the same.`,
+their number (Holm). A difference between machines is a difference, too: compare
+says when they are not the same.
+
+Exit status 1: a regression of B against A is proven, or a report is refused
+because its own control failed; 2: a file is no report, or the two have nothing
+in common.`,
 		Example: `  weir bench forward --json before.json
   weir bench forward --json after.json
   weir bench compare before.json after.json`,
-		Args: usageArgs(cobra.ExactArgs(2)),
+		Args: usageArgs(twoReports),
 		RunE: func(_ *cobra.Command, names []string) error {
 			result, err := compareFiles(names[0], names[1])
-			if err != nil {
+			switch {
+			case errors.Is(err, compare.ErrUntrusted):
 				return fmt.Errorf("bench compare: %w", err)
+			case err != nil:
+				return &UsageError{fmt.Errorf("bench compare: %w", err)}
 			}
 			write := result.WriteText
 			if asJSON {
@@ -48,6 +55,13 @@ is a difference, too: compare says when they are not the same.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+func twoReports(_ *cobra.Command, args []string) error {
+	if len(args) != 2 {
+		return errors.New("bench compare: name two files that --json of weir bench wrote")
+	}
+	return nil
 }
 
 func compareFiles(first, second string) (*compare.Result, error) {

@@ -55,8 +55,12 @@ func newBenchRFCCommand(env *Env, s rfc.Standard) *cobra.Command {
 		f.IntSliceVar(&o.Frames, "frame", o.Frames, "`bytes` of a frame with its checksum, 64 to 1518")
 		f.IntVar(&o.Flows, "flows", o.Flows, "`number` of connections that frames take turns among")
 	}
-	f.IntVar(&o.Connections, "connections", o.Connections, "`number` of connections to open in tests of how many fit")
-	f.IntVar(&o.Clients, "clients", o.Clients, "`number` of clients at once in tests with HTTP")
+	if s.Connections {
+		f.IntVar(&o.Connections, "connections", o.Connections, "`number` of connections to open in tests of how many fit")
+	}
+	if s.Clients {
+		f.IntVar(&o.Clients, "clients", o.Clients, "`number` of clients at once in tests with HTTP")
+	}
 	out.add(c)
 	return c
 }

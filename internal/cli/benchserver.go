@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"time"
 
@@ -39,6 +40,9 @@ shown to be its own. docs/bench-protocol.md describes what is said.`,
 			if err := o.Limits.Check(); err != nil {
 				return &UsageError{fmt.Errorf("bench server: %w", err)}
 			}
+			if _, _, err := net.SplitHostPort(o.Listen); err != nil {
+				return &UsageError{fmt.Errorf("bench server: --listen %s: want ADDRESS:PORT, or :PORT for all addresses", o.Listen)}
+			}
 			if o.Life < 0 {
 				return &UsageError{fmt.Errorf("bench server: --for %s: want a time, or 0 for ever", o.Life)}
 			}
@@ -47,7 +51,7 @@ shown to be its own. docs/bench-protocol.md describes what is said.`,
 				return err
 			}
 			if err := env.serverKey(&o, keyFile); err != nil {
-				return err
+				return fmt.Errorf("bench server: --key: %w", err)
 			}
 			o.Log = func(format string, args ...any) { fmt.Fprintf(env.Stderr, "weir: "+format+"\n", args...) }
 			if err := remote.Serve(c.Context(), o); err != nil {

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -66,10 +67,13 @@ func Read(name string, r io.Reader) (*Source, error) {
 	return s, nil
 }
 
+// ErrUntrusted is a report that proves nothing.
+var ErrUntrusted = errors.New("its control failed")
+
 // trusted refuses a report that proves nothing.
 func (s *Source) trusted() error {
 	if s.Control != nil && !s.Control.OK {
-		return fmt.Errorf("%s proves nothing: its control failed: %s", s.Name, s.Control.Why)
+		return fmt.Errorf("%s proves nothing: %w: %s", s.Name, ErrUntrusted, s.Control.Why)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func measureSetUp(ctx context.Context, b *bed, path string, _ int) (f finding, e
 func rfc3511() Standard {
 	large64 := func(*Options) []int { return []int{small, 64 << 10} }
 	return Standard{
-		Name: "rfc3511", Frames: true, Title: "RFC 3511: firewalls",
+		Name: "rfc3511", Frames: true, Connections: true, Clients: true, Title: "RFC 3511: firewalls",
 		About: "frames through rules, connections by TCP, HTTP, a flood of SYNs, traffic that the rules forbid, fragments",
 		Tests: []Test{
 			{Name: "throughput", Title: "IP throughput", Where: "RFC 3511, section 5.1", unit: "bytes", variants: frameSizes,
@@ -139,7 +139,7 @@ func rfc9411() Standard {
 			seconds: heldSeconds, measure: measureHeld(s)}
 	})...)
 	return Standard{
-		Name: "rfc9411", Title: "RFC 9411: network security devices",
+		Name: "rfc9411", Connections: true, Clients: true, Title: "RFC 9411: network security devices",
 		About: "connections per second, throughput, latency and concurrent connections with HTTP and HTTPS",
 		Tests: tests,
 		Differs: []string{
@@ -153,8 +153,8 @@ func rfc9411() Standard {
 
 func objects() Standard {
 	return Standard{
-		Name: "web", Title: "Web objects from nginx",
-		About: "how long objects take from a real nginx: the share under 100 ms, and the whole curve",
+		Name: "web", Clients: true, Title: "Web objects from nginx",
+		About: "how long they take to the last byte: the share under 100 ms, and the whole curve",
 		Tests: []Test{{
 			Name: "objects", Title: "Time to the last byte", Where: "as web servers' logs have it",
 			About: "Visitors come at a fixed rate, half of what bare routing carried; each opens a connection and fetches one object of 24 to 350 KiB. " +

@@ -149,7 +149,7 @@ func onceSeconds(o *Options) float64 { return 2 + float64(o.Connections)*2.5e-5 
 
 func rfc9693() Standard {
 	return Standard{
-		Name: "rfc9693", Frames: true, Title: "RFC 9693: states with pseudorandom ports",
+		Name: "rfc9693", Connections: true, Title: "RFC 9693: states with pseudorandom ports",
 		About: "how fast states are made, whether each of them works, how fast frames of many of them are forwarded, how many fit",
 		Tests: []Test{
 			{Name: "validity", Title: "Validity of connections", Where: "RFC 9693, validation of connection establishment",

@@ -89,7 +89,10 @@ type Standard struct {
 	About string // for the help
 	// Frames: there are tests that count frames, and have their sizes and flows.
 	Frames bool
-	Tests  []Test
+	// Connections: there are tests of how many fit; Clients: of those who fetch objects.
+	Connections, Clients bool
+
+	Tests []Test
 	// Differs are the differences from the RFC, for the report.
 	Differs []string
 }
