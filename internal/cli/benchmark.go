@@ -47,6 +47,9 @@ func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 		return b.named(err)
 	}
 	d.Withhold()
+	if d.Version == "" {
+		d.Version = benchVersion()
+	}
 	return out.write(env, d, forms)
 }
 

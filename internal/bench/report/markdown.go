@@ -50,6 +50,9 @@ func (p *printer) markdownSection(s *Section, names map[*Chart]string, images st
 			p.line("![%s](%s)", escapeMarkdown(c.describe()), path.Join(images, names[c]))
 		}
 		if c.Note != "" {
+			if images != "" {
+				p.line("")
+			}
 			p.line("%s\n", escapeMarkdown(c.Note))
 		}
 		if images == "" {
