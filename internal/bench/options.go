@@ -148,11 +148,19 @@ func (o *Options) Estimate() time.Duration {
 		start   = 1.3  // seconds to build, open, learn the rate and take down
 		perFlow = 8e-6 // to open a connection and check it, both ways
 		perRule = 1e-4 // to load one
+		perLook = 1e-7 // for nft to look at a rule of a list, at each new connection
 	)
+	lists := 0.0 // paths that have one
+	for _, path := range o.Paths {
+		if path == PathNft || path == PathNftNAT {
+			lists++
+		}
+	}
 	total := 3.0
 	for _, c := range o.Cases() {
 		runs := float64(o.Runs*(len(o.Paths)+1)) + 4 // the control; flavours to choose from
 		total += runs * (start + o.Seconds.Seconds()*1.1 + float64(c.Flows)*perFlow + float64(c.Rules)*perRule)
+		total += lists * float64(o.Runs+2) * float64(c.needed()) * float64(c.Rules) * perLook
 	}
 	return time.Duration(total * float64(time.Second))
 }

@@ -52,7 +52,7 @@ these differ by more than 5 %, figures are printed but nothing is concluded
 from them, and the exit status is 1. docs/measuring.md describes the method.`,
 		Example: `  weir bench forward
   weir bench forward --flows 1000,65536,1000000 --raise-conntrack --html report.html --json result.json
-  weir bench forward --rules 0,100,10000 --paths nft-nat,weir-nat
+  weir bench forward --rules 0,100,1000 --paths nft-nat,weir-nat
   weir bench forward --proto udp,tcp --family 4,6 --cores 1,2 --direction one,both`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
