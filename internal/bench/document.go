@@ -280,6 +280,14 @@ func (r *Report) fixed(rest Case) string {
 	return strings.Join(parts, ", ")
 }
 
+// nanos writes whole nanoseconds; a dash where they were not measured.
+func nanos(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return quantity.Thousands(int(math.Round(*v)))
+}
+
 func (r *Report) tableSection() report.Section {
 	s := report.Section{Title: "All figures"}
 	for _, c := range r.cases() {
@@ -291,7 +299,7 @@ func (r *Report) tableSection() report.Section {
 				t.Marked = append(t.Marked, i)
 			}
 			t.Rows = append(t.Rows, []string{row.Path, row.Hook, quantity.Digits(row.Mpps.Median(), 4), quantity.Digits(row.Mpps.Min(), 4),
-				quantity.Digits(row.Mpps.Max(), 4), fmt.Sprintf("%.0f", row.NS), whole(row.NetNS), count(row.NewPerS)})
+				quantity.Digits(row.Mpps.Max(), 4), nanos(&row.NS), nanos(row.NetNS), count(row.NewPerS)})
 		}
 		s.Tables = append(s.Tables, t)
 	}

@@ -35,7 +35,7 @@ func (s scale) ticks(wanted int) []float64 {
 	step := roundStep((s.to - s.from) / float64(max(wanted, 1)))
 	var found []float64
 	for i := math.Ceil(s.from/step - 1e-9); i*step <= s.to*(1+1e-9); i++ {
-		found = append(found, i*step)
+		found = append(found, i*step+0) // what is rounded up to 0 is -0
 	}
 	return found
 }

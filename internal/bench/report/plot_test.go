@@ -99,3 +99,10 @@ func TestAcrossZero(t *testing.T) {
 		}
 	}
 }
+
+// An axis begins with 0, not with -0.
+func TestTickOfNothing(t *testing.T) {
+	if first := (scale{to: 421_050}).ticks(5)[0]; math.Signbit(first) || first != 0 {
+		t.Errorf("the first tick is %v", first)
+	}
+}
