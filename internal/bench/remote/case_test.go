@@ -89,6 +89,18 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestRateMet: where all that was asked for arrived, a busy machine was no limit.
+func TestRateMet(t *testing.T) {
+	asked := Case{TCP, Up, 1, 100e6, 0}.request(netip.MustParseAddr("192.0.2.1"), time.Second)
+	full := []sample.Point{{Took: time.Second, Cores: []sample.Core{{ID: 0, Busy: 1}}}}
+	for bits, want := range map[uint64]int{99e6: 0, 60e6: 1} {
+		r := &result{granted: asked, own: full, up: &direction{received: received{Bytes: bits / 8, Window: time.Second}}}
+		if got := r.limits(asked); len(got) != want {
+			t.Errorf("%d of 100 Mbit/s: %q", bits/1e6, got)
+		}
+	}
+}
+
 func TestIPerf3Arguments(t *testing.T) {
 	a := netip.MustParseAddr("192.0.2.1")
 	tcp := Case{TCP, Down, 4, 100e6, 0}.request(a, 2*time.Second)

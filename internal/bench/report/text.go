@@ -205,21 +205,36 @@ func (t *textWriter) table(table Table) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
 	}
-	row := func(cell func(int) string) {
-		cells := make([]string, len(widths))
-		for i, c := range table.Columns {
-			if c.Words {
-				cells[i] = pad(cell(i), widths[i])
-			} else {
-				cells[i] = padLeft(cell(i), widths[i])
-			}
+	heads := make([]string, len(table.Columns))
+	for i, c := range table.Columns {
+		heads[i] = c.named()
+	}
+	for _, cells := range append([][]string{heads}, table.Rows...) {
+		t.row(table.Columns, widths, cells)
+	}
+}
+
+// row writes the cells of a table. A sentence at the end that there is no room
+// for goes on in further lines, or stands below.
+func (t *textWriter) row(columns []Column, widths []int, cells []string) {
+	const slim = 24
+	line, last := " ", len(cells)-1
+	for i, cell := range cells {
+		switch {
+		case i == last && columns[i].Words && utf8.RuneCountInString(line)+1+widths[i] > t.width && t.width-utf8.RuneCountInString(line) < slim:
+			t.line("%s", strings.TrimRight(line, " "))
+			t.paragraph("      ", cell)
+			return
+		case i == last && columns[i].Words:
+			t.paragraph(line+" ", cell)
+			return
+		case columns[i].Words:
+			line += " " + pad(cell, widths[i]) + " "
+		default:
+			line += " " + padLeft(cell, widths[i]) + " "
 		}
-		t.line("  %s", strings.TrimRight(strings.Join(cells, "  "), " "))
 	}
-	row(func(i int) string { return table.Columns[i].named() })
-	for _, r := range table.Rows {
-		row(func(i int) string { return r[i] })
-	}
+	t.line("%s", strings.TrimRight(line, " "))
 }
 
 func (t *textWriter) heading(text, under string) {
