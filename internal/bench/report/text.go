@@ -221,11 +221,11 @@ func (t *textWriter) row(columns []Column, widths []int, cells []string) {
 	line, last := " ", len(cells)-1
 	for i, cell := range cells {
 		switch {
-		case i == last && columns[i].Words && utf8.RuneCountInString(line)+1+widths[i] > t.width && t.width-utf8.RuneCountInString(line) < slim:
+		case i == last && columns[i].Words && widths[i] > slim && t.width-utf8.RuneCountInString(line) < slim:
 			t.line("%s", strings.TrimRight(line, " "))
 			t.paragraph("      ", cell)
 			return
-		case i == last && columns[i].Words:
+		case i == last && columns[i].Words && widths[i] > slim:
 			t.paragraph(line+" ", cell)
 			return
 		case columns[i].Words:
