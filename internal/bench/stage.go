@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,9 @@ type StageOptions struct {
 	Offloads lab.Offloads // at first; see [Stage.SetOffloads]
 	Program  string       // the weir to measure; "": the one that runs
 	Progress io.Writer    // hears what is going on; nil: nobody
+	// LowestFirst has cores used from the lowest on: a veth's queue has the number of
+	// the core that sends.
+	LowestFirst bool
 }
 
 // Stage is a lab in which the paths of this package can be started for the
@@ -56,6 +60,9 @@ func OpenStage(ctx context.Context, o StageOptions) (*Stage, error) {
 	s, err := newSetting(options)
 	if err != nil {
 		return nil, err
+	}
+	if o.LowestFirst {
+		slices.Sort(s.cores)
 	}
 	t := &Stage{setting: s, missing: map[string]string{}, offloads: o.Offloads}
 	if t.unlock, err = lock(s.dir); err != nil {

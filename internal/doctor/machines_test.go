@@ -268,6 +268,85 @@ var machines = []machine{
 		},
 	},
 	{
+		name: "one-core-full", check: "CPU-2", severity: Critical, limit: LimitBox, also: []string{"CPU-2", "RING-1"},
+		says: []string{"its only core", "eth0 loses"},
+		build: func() *box {
+			b := newBox(1)
+			b.card("eth0", "e1000", 1000, 1, 1)
+			b.card("eth1", "e1000", 1000, 1, 1)
+			return b.traffic("eth0", 400, 60000).traffic("eth1", 100, 30000).cores(98, 0).lose("eth0", 20000)
+		},
+	},
+	{
+		name: "one-core-busy", limit: LimitFar, says: []string{"the far end"},
+		build: func() *box {
+			b := newBox(1)
+			b.card("eth0", "e1000", 1000, 1, 1)
+			b.card("eth1", "e1000", 1000, 1, 1)
+			return b.traffic("eth0", 800, 20000).traffic("eth1", 100, 10000).cores(64, 0)
+		},
+	},
+	{
+		// A virtual machine whose host gives its card one queue, and tells nothing of
+		// power.
+		name: "virtio-one-queue", check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1", "IRQ-1"},
+		says: []string{"cpu1 is full of softirq", "ens18 has no more than 1 queue", "3 cores idle"},
+		build: func() *box {
+			b := newBox(4)
+			b.s.Host.Hypervisor, b.s.Host.IdleStates = true, nil
+			b.card("ens18", "virtio_net", 0, 1, 1)
+			b.card("ens19", "virtio_net", 0, 1, 1)
+			for i := range b.s.IRQs {
+				b.s.IRQs[i].Name = fmt.Sprintf("virtio%d-input.0", i)
+				b.s.IRQs[i].Affinity, b.s.IRQs[i].Effective = "1", "1"
+			}
+			b.traffic("ens18", 900, 90000).traffic("ens19", 100, 45000).core(1, 96, 2, 1)
+			for i := range b.s.IRQs {
+				b.s.Before.IRQs[b.s.IRQs[i].Number], b.s.After.IRQs[b.s.IRQs[i].Number] = map[int]uint64{1: 5}, map[int]uint64{1: 40000}
+			}
+			return b
+		},
+	},
+	{
+		name: "wide", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		says: []string{"cpu17 is full of softirq", "queue 17 of ens1f0 carries 53 % of the packets", "63 cores idle"},
+		build: func() *box {
+			b := newBox(64)
+			b.card("ens1f0", "mlx5_core", 100000, 32, 63)
+			rates := make([]int, 32)
+			for q := range rates {
+				rates[q] = 20000
+			}
+			rates[17] = 700000
+			return b.traffic("ens1f0", 300, rates...).core(17, 99, 1, 0)
+		},
+	},
+	{
+		name: "busy-wide", limit: LimitFar, says: []string{"the far end"},
+		build: func() *box {
+			b := newBox(64)
+			b.card("ens1f0", "mlx5_core", 100000, 32, 63)
+			b.card("ens1f1", "mlx5_core", 100000, 32, 63)
+			rates := make([]int, 32)
+			for q := range rates {
+				rates[q] = 200000 + 2000*q
+				b.core(q, 55, 1, 1)
+			}
+			return b.traffic("ens1f0", 600, rates...).traffic("ens1f1", 600, rates...)
+		},
+	},
+	{
+		// A namespace's router: veths are its cards, received in threads.
+		name: "veth-queue-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
+		says: []string{"cpu1 is full of receiving in threads", "queue 0 of lan0 carries 100 % of the packets", "programs take the other 1 core"},
+		build: func() *box {
+			b := newBox(2)
+			b.veth("lan0", 1, 900000, 0)
+			b.veth("wan0", 0, 0, 0)
+			return b.core(1, 1, 98, 0).core(0, 0, 100, 0)
+		},
+	},
+	{
 		name: "busy-far", limit: LimitFar, says: []string{"the far end"},
 		build: func() *box {
 			b := newBox(4)
@@ -287,6 +366,36 @@ var machines = []machine{
 			return b.traffic("eth0", 900, 12000, 11500, 12500, 12000).cores(24, 0, 1, 2, 3).core(7, 0, 3, 97)
 		},
 	},
+}
+
+// veth adds one end of a pair with two queues, whose first one a thread receives that
+// is bound to a core.
+func (b *box) veth(name string, core int, perSecond ...int) {
+	on := true
+	n := Interface{Name: name, Kind: "veth", Driver: "veth", Up: true, MTU: 1500, Mbit: 10000, Duplex: "full", RxQueues: 2, TxQueues: 2,
+		Channels: &Channels{Rx: 2, MaxRx: 2, Tx: 2, MaxTx: 2}, RPS: []string{"", ""}, XPS: []string{"0", "1"}, Threaded: &on,
+		Features: map[string]bool{"rx-gro": true}}
+	var all Link
+	before, after, threads := map[string]uint64{}, map[string]uint64{}, map[int]uint64{}
+	for q, rate := range perSecond {
+		n.NAPI = append(n.NAPI, NAPI{Queue: q, Thread: &Thread{CPUs: fmt.Sprint(core), CPU: core}})
+		key := fmt.Sprintf("rx_queue_%d_xdp_packets", q)
+		before[key], after[key] = 0, uint64(rate*sampled)
+		all.RxPackets += uint64(rate * sampled)
+		all.RxBytes += uint64(rate * sampled * 60)
+		if rate > 0 {
+			threads[q] = ticks * 97 / 100
+		}
+	}
+	b.s.Interfaces = append(b.s.Interfaces, n)
+	b.s.Before.Links[name], b.s.After.Links[name] = Link{}, all
+	b.s.Before.Statistics[name], b.s.After.Statistics[name] = before, after
+	for c, times := range map[*Counters]map[int]uint64{b.s.Before: {0: 0, 1: 0}, b.s.After: threads} {
+		if c.Threads == nil {
+			c.Threads = map[string]map[int]uint64{}
+		}
+		c.Threads[name] = times
+	}
 }
 
 // squeeze has all cores end rounds by their budget, as busy ones do.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -180,17 +181,33 @@ func (v *view) cpusFor(n *nic) (ids []int) {
 	return ids
 }
 
-// queueLine lists the queues with their packets per second and cores.
+// listed is how many queues are listed one by one.
+const listed = 8
+
+// queueLine lists the queues with their packets per second and cores; of many the
+// ones with most.
 func (v *view) queueLine(n *nic) string {
-	parts := make([]string, len(n.queues))
-	for i := range n.queues {
-		q := &n.queues[i]
+	shown := slices.Clone(n.queues)
+	more := ""
+	if len(shown) > listed {
+		slices.SortStableFunc(shown, func(a, b queue) int { return cmp.Compare(b.packets, a.packets) })
+		var rest uint64
+		for _, q := range shown[listed/2:] {
+			rest += q.packets
+		}
+		count := len(shown) - listed/2
+		more = fmt.Sprintf(", the other %d %s/s on average", count, quantity.Short(float64(rest)/float64(count)/v.Seconds))
+		shown = shown[:listed/2]
+	}
+	parts := make([]string, len(shown))
+	for i := range shown {
+		q := &shown[i]
 		parts[i] = fmt.Sprintf("queue %d %s/s", q.n, quantity.Short(float64(q.packets)/v.Seconds))
 		if len(q.cores) > 0 {
 			parts[i] += " on cpu" + FormatCPUs(q.cores)
 		}
 	}
-	return n.Name + ": " + strings.Join(parts, ", ")
+	return n.Name + ": " + strings.Join(parts, ", ") + more
 }
 
 func distinct(list []int) int {
@@ -238,8 +255,12 @@ func (v *view) queuesFor(cores int) int {
 func (v *view) unused(n *nic, now, want int) Finding {
 	c := v.load(n)
 	grade := v.severe(c)
+	q := n.largest()
 	if c == nil {
-		_, grade = v.grade(n, n.largest())
+		_, grade = v.grade(n, q)
+	}
+	if now > 1 && q != nil && len(n.queues) > 1 && q.share*float64(len(n.queues)) >= unequal {
+		grade = Notice // one queue is too full, and more of them would leave it so (RSS-1)
 	}
 	f := Finding{
 		Severity: grade, Subject: n.Name, core: -1, weight: float64(want) / float64(now),

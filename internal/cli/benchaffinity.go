@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"weir/internal/bench/relief"
+	"weir/internal/bench/report"
+)
+
+// newBenchAffinityCommand is "weir bench affinity".
+func newBenchAffinityCommand(env *Env) *cobra.Command {
+	o := relief.Defaults()
+	var out reportFlags
+	c := &cobra.Command{
+		Use:   "affinity",
+		Short: "what weir affinity auto is worth where one core is full",
+		Long: `affinity builds a router of which one queue gets all packets, offers it more than one
+core carries, asks weir doctor what limits it, and counts what arrives before and
+after weir affinity auto, in turns, with weir affinity revert between.
+Exit status 1: the setting before, measured twice, differs from itself by more
+than 5 %.`,
+		Example: `  weir bench affinity
+  weir bench affinity --runs 8 --json affinity.json`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.Progress, o.Command = env.Stderr, benchCommand()
+			return benchmark{name: "affinity", check: o.Check,
+				run: func(ctx context.Context) (*report.Document, ownForms, error) {
+					d, err := relief.Run(ctx, o)
+					return d, ownForms{}, err
+				}}.do(c.Context(), env, &out)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.Path, "path", o.Path, "`path` of the router: kernel, nft, nft-nat")
+	f.StringVar(&o.Entry, "entry", o.Entry, "how frames enter it: `gro|xdp-pass`")
+	f.IntVar(&o.Flows, "flows", o.Flows, "`number` of connections")
+	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each setting")
+	f.Float64Var(&o.Seconds, "seconds", o.Seconds, "`seconds` of each run")
+	f.Float64Var(&o.Times, "times", o.Times, "how many `times` what one core carries is offered")
+	out.add(c)
+	return c
+}
