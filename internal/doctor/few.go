@@ -53,7 +53,7 @@ func (v *view) fewVirtual(o *outcome, n *nic) {
 		Severity: v.critical(), Subject: n.Name, core: -1, weight: v.part(n),
 		Says:     n.Name + " has 1 queue, and the core that sends to it receives as well",
 		Evidence: []string{v.queueLine(n), filled[0].line()},
-		Remedies: append(v.spread(n, q), rearrange),
+		Remedies: v.spread(n, q),
 		Expect:   "flows spread over more cores, for the price of handing packets over",
 		because:  n.Name + " has one queue, which is received by the core that sends to it",
 	})

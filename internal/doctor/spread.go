@@ -48,15 +48,23 @@ func PlanSpread(s *Snapshot) *Spread {
 	for i := range v.nics {
 		v.useQueues(p, &v.nics[i])
 	}
-	v.placeQueues(p)
+	moved := v.placeQueues(p)
 	for i := range v.nics {
-		v.placeFlows(p, &v.nics[i])
-		v.placeSending(p, &v.nics[i])
+		if n := &v.nics[i]; !p.renews(n) {
+			v.placeFlows(p, n, moved)
+			v.placeSending(p, n)
+		}
 	}
 	if slices.Contains(v.Services, "irqbalance") && slices.ContainsFunc(p.Places, func(c Placement) bool { return c.Kind == KindIRQ }) {
 		p.Notes = append(p.Notes, "irqbalance runs, and will move interrupts again: stop it (systemctl disable --now irqbalance)")
 	}
 	return p
+}
+
+// renews reports whether a card gets other queues, which are planned for when they
+// are there.
+func (p *Spread) renews(n *nic) bool {
+	return slices.ContainsFunc(p.Queues, func(c Placement) bool { return c.Interface == n.Name })
 }
 
 // useQueues has a card use an even part of the cores (RSS-2).
@@ -65,9 +73,9 @@ func (v *view) useQueues(p *Spread, n *nic) {
 	if n.virtual || n.Channels == nil || n.Channels.Combined == 0 || real == 0 {
 		return
 	}
-	now, want := n.Channels.Combined, min(n.Channels.MaxCombined, v.queuesFor(real))
-	if now >= want {
-		return
+	now, want := n.Channels.Combined, min(n.Channels.MaxCombined, v.queuesFor(real), len(v.cpusFor(n)))
+	if 2*now > want {
+		return // not worth that the link goes down
 	}
 	p.Queues = append(p.Queues, Placement{
 		Kind: KindQueues, Interface: n.Name, From: fmt.Sprint(now), To: fmt.Sprint(want),
@@ -89,30 +97,39 @@ type seat struct {
 	to     int
 }
 
+// moves are the cores that queues are moved to, by interface and queue.
+type moves map[string]map[int]int
+
 // placeQueues gives queues cores, so that none has more than need be.
-func (v *view) placeQueues(p *Spread) {
-	seats := v.seats()
+func (v *view) placeQueues(p *Spread) moves {
+	seats := slices.DeleteFunc(v.seats(), func(s seat) bool { return p.renews(s.nic) })
+	moved := moves{}
 	if len(seats) == 0 {
-		return
+		return moved
 	}
-	best, moved := v.balance(seats)
+	best, better := v.balance(seats)
 	now, settled := map[int]float64{}, true
 	for _, s := range seats {
 		settled = settled && s.core >= 0
 		now[s.core] += s.weight
 	}
-	if !moved || settled && heaviest(now) <= 1.25*best {
-		return
+	if !better || settled && heaviest(now) <= 1.25*best {
+		return moved
 	}
 	for _, s := range seats {
 		if s.core == s.to && s.from == fmt.Sprint(s.to) {
 			continue
 		}
+		if moved[s.nic.Name] == nil {
+			moved[s.nic.Name] = map[int]int{}
+		}
+		moved[s.nic.Name][s.queue.n] = s.to
 		p.Places = append(p.Places, Placement{
 			Kind: s.kind, Interface: s.nic.Name, Queue: s.queue.n, IRQ: s.queue.irq, From: s.from, To: fmt.Sprint(s.to),
 			Why: "busy queues apart, on cores of the card's own NUMA node, one hyper-thread of each",
 		})
 	}
+	return moved
 }
 
 // seats are the queues with an interrupt, or with a thread that is bound to one
@@ -131,6 +148,7 @@ func (v *view) seats() (all []seat) {
 					continue
 				}
 				s.kind, s.from = KindThread, thread.CPUs
+				q.cores = []int{thread.core()}
 			case q.irq == 0:
 				continue
 			default:
@@ -159,25 +177,38 @@ func (v *view) affinityOf(irq int) string {
 }
 
 // balance gives each queue, the heaviest first, the core of its card's node that
-// has least. It returns what the core with most has.
-func (v *view) balance(seats []seat) (most float64, moved bool) {
+// has least; of several the one that it has, else one that serves few. It returns what the core with most
+// has.
+func (v *view) balance(seats []seat) (most float64, better bool) {
 	order := make([]*seat, len(seats))
 	for i := range seats {
 		order[i] = &seats[i]
 	}
 	slices.SortStableFunc(order, func(a, b *seat) int { return cmp.Compare(b.weight, a.weight) })
-	loads := map[int]float64{}
+	loads, homes := map[int]float64{}, map[int]int{}
+	for i := range seats {
+		homes[seats[i].core]++
+	}
 	for _, s := range order {
 		near := v.cpusFor(s.nic)
 		if len(near) == 0 {
 			s.to = s.core
 			continue
 		}
-		s.to = slices.MinFunc(near, func(a, b int) int { return cmp.Or(cmp.Compare(loads[a], loads[b]), cmp.Compare(a, b)) })
+		s.to = slices.MinFunc(near, func(a, b int) int {
+			return cmp.Or(cmp.Compare(loads[a], loads[b]), cmp.Compare(other(a, s.core), other(b, s.core)), cmp.Compare(homes[a], homes[b]), cmp.Compare(a, b))
+		})
 		loads[s.to] += s.weight
-		moved = moved || s.to != s.core
+		better = better || s.to != s.core
 	}
-	return heaviest(loads), moved
+	return heaviest(loads), better
+}
+
+func other(id, core int) int {
+	if id == core {
+		return 0
+	}
+	return 1
 }
 
 func heaviest(loads map[int]float64) (most float64) {
@@ -192,23 +223,14 @@ func heaviest(loads map[int]float64) (most float64) {
 const handsOver = 4
 
 // placeFlows has the stack spread flows (RPS) where a card has few queues for the
-// cores, or cannot use them: a veth, one queue, PPPoE. It does not touch what is
-// spread already.
-func (v *view) placeFlows(p *Spread, n *nic) {
+// cores, or cannot use them: a veth, one queue, PPPoE, one queue that fills its core.
+// It does not touch what is spread already.
+func (v *view) placeFlows(p *Spread, n *nic, moved moves) {
 	cpus := v.cpusFor(n)
-	count := n.queueCount()
-	if len(cpus) < 2 || count == 0 || n.RPS == nil {
+	if len(cpus) < 2 || n.queueCount() == 0 || n.RPS == nil {
 		return
 	}
-	why := ""
-	switch q := n.largest(); {
-	case v.carriesPPP(n.Name):
-		why = "a PPPoE session comes by one queue"
-	case n.virtual && count > 1 && q != nil && q.packets >= few && q.share*float64(len(n.queues)) >= unequal:
-		why = fmt.Sprintf("queue %d carries %s of the packets, and a veth has no hash of its own", q.n, percent(q.share))
-	case 2*count <= len(cpus):
-		why = fmt.Sprintf("%s for %s", plural(count, "queue"), plural(len(cpus), "core"))
-	}
+	why, only := v.narrowed(n, len(cpus), len(moved[n.Name]) > 0)
 	if why == "" {
 		return
 	}
@@ -216,12 +238,40 @@ func (v *view) placeFlows(p *Spread, n *nic) {
 		p.Notes = append(p.Notes, fmt.Sprintf("%s: %s, but XDP takes its packets, which RPS does not spread", n.Name, why))
 		return
 	}
-	for queue := range min(count, len(n.RPS)) {
-		q := v.queueOf(n, queue)
-		if !v.spreads(n, q) {
-			v.placeRPS(p, n, q, cpus, why)
+	for queue := range min(n.queueCount(), len(n.RPS)) {
+		q := *v.queueOf(n, queue)
+		if to, known := moved[n.Name][queue]; known {
+			q.cores = []int{to}
+		}
+		if !v.spreads(n, &q) && (only == nil || only.n == queue) {
+			v.placeRPS(p, n, &q, cpus, why)
 		}
 	}
+}
+
+// narrowed says why a card's queues do not spread its packets, and which queue it is
+// alone; nil: all.
+func (v *view) narrowed(n *nic, cores int, moved bool) (why string, only *queue) {
+	q := n.largest()
+	uneven := q != nil && q.packets >= few && len(n.queues) > 1 && q.share*float64(len(n.queues)) >= unequal
+	switch {
+	case v.carriesPPP(n.Name):
+		if uneven {
+			only = q
+		}
+		return "a PPPoE session comes by one queue", only
+	case n.queueCount() == 1:
+		return fmt.Sprintf("one queue for %s", plural(cores, "core")), nil
+	case n.virtual && uneven:
+		return fmt.Sprintf("queue %d carries %s of the packets, and a veth has no hash of its own", q.n, percent(q.share)), q
+	case moved:
+		return "", nil // the cores' loads will be others
+	case uneven && slices.Contains(v.spreadable(), v.loaded(q)):
+		return fmt.Sprintf("queue %d carries %s of the packets and fills its core", q.n, percent(q.share)), q
+	case n.maxQueues() <= n.queueCount() && n.fills(v.spreadable()) != nil:
+		return fmt.Sprintf("its %s fill their cores", plural(n.queueCount(), "queue")), nil
+	}
+	return "", nil
 }
 
 func (v *view) placeRPS(p *Spread, n *nic, q *queue, cpus []int, why string) {

@@ -64,9 +64,26 @@ func Examine(s *Snapshot, skip []string) (*Report, error) {
 		r.Checks = append(r.Checks, judged)
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+	r.rearranged(s)
 	r.Verdict = v.verdict(r)
 	r.Notes = v.notes()
 	return r, nil
+}
+
+// rearrangeable are checks whose findings weir affinity auto may mend.
+var rearrangeable = []string{"PPP-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1", "IRQ-2", "IRQ-3"}
+
+// rearranged offers weir affinity auto where it would change something.
+func (r *Report) rearranged(s *Snapshot) {
+	plan := PlanSpread(s)
+	if len(plan.Queues)+len(plan.Places) == 0 || s.Workers != nil { // the latter is another system
+		return
+	}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Severity > Notice && slices.Contains(rearrangeable, f.Check) {
+			f.Remedies = append(f.Remedies, rearrange)
+		}
+	}
 }
 
 // take runs one check; its findings keep the order of the checks, the weightiest
