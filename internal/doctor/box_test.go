@@ -67,12 +67,12 @@ func (b *box) cores(softirq float64, ids ...int) *box {
 // card adds one with queues in use, of those it has, each served by a core of its
 // own from cpu0 on.
 func (b *box) card(name, driver string, mbit, queues, most int) *Interface {
-	node, off := 0, false
+	node, off, yes := 0, false, true
 	n := Interface{
 		Name: name, Kind: "physical", Driver: driver, Up: true, MTU: 1500, Mbit: mbit, MaxMbit: mbit, Duplex: "full", RxQueues: queues, TxQueues: queues,
 		Channels: &Channels{Combined: queues, MaxCombined: most}, Rings: &Rings{Rx: 512, MaxRx: 4096, Tx: 512, MaxTx: 4096},
 		Features: map[string]bool{"rx-lro": false, "rx-gro": true, "rx-checksum": true},
-		RSS:      &RSS{Hash: map[string]string{"tcp4": "sdfn", "udp4": "sdfn", "tcp6": "sdfn", "udp6": "sdfn"}},
+		RSS:      &RSS{Hash: map[string]string{"tcp4": "sdfn", "udp4": "sdfn", "tcp6": "sdfn", "udp6": "sdfn"}, Symmetric: &yes},
 		EEE:      &EEE{}, Pause: &Pause{}, PCI: &PCI{ID: "8086:10fb", Speed: 5, MaxSpeed: 5, Width: 8, MaxWidth: 8}, Node: &node, Threaded: &off,
 	}
 	for q := range queues {

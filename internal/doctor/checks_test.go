@@ -118,6 +118,14 @@ var changes = []struct {
 		b.s.Before.Qdiscs = []Qdisc{{Interface: "eth0", Kind: "mq", Handle: "0:0", Parent: "root"}}
 		b.s.After.Qdiscs = []Qdisc{{Interface: "eth0", Kind: "mq", Handle: "0:0", Parent: "root", Packets: 50000, Drops: 400}}
 	}},
+	{"LOCK-1", Warning, func(b *box) {
+		b.s.Before.Qdiscs = []Qdisc{{Interface: "eth0", Kind: "htb", Handle: "1:0", Parent: "root"}}
+		b.s.After.Qdiscs = []Qdisc{{Interface: "eth0", Kind: "htb", Handle: "1:0", Parent: "root", Packets: 50000, Drops: 400}}
+	}},
+	{"RSS-4", Notice, func(b *box) {
+		no := false
+		b.s.Interfaces[0].RSS.Symmetric = &no
+	}},
 	{"PATH-1", Warning, func(b *box) {
 		b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "tun0", Kind: "tun", Up: true, MTU: 1400})
 		b.s.After.SNMP["Ip.FragFails"], b.s.After.SNMP["Ip.InReceives"] = 900, 90000

@@ -16,6 +16,7 @@ func lossChecks() []Check {
 		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, run: pauses},
 		{ID: "ERR-1", Title: "frames arrive damaged", Reads: []string{"links"}, run: damaged},
 		{ID: "QDISC-1", Title: "a queue that shapes nothing drops", Reads: []string{"qdiscs"}, run: tailDrops},
+		{ID: "LOCK-1", Title: "one queueing discipline stands before several send queues", Reads: []string{"qdiscs", "interfaces.tx_queues"}, run: rootLock},
 		{ID: "PATH-1", Title: "packets exceed the MTU", Reads: []string{"snmp", "interfaces.mtu"}, run: tooBig},
 		{ID: "XDP-2", Title: "XDP loses frames that it redirects", Reads: []string{"statistics"}, run: redirectErrors},
 	}

@@ -21,6 +21,7 @@ func queueChecks() []Check {
 		{ID: "IRQ-2", Title: "queues are served on another NUMA node than the card's", Reads: []string{"interfaces.node", "cpus.node", "irqs"}, run: remoteNode},
 		{ID: "IRQ-3", Title: "busy queues share the units of one core (hyper-threads)", Reads: []string{"cpus.siblings", "irqs", "statistics"}, run: siblings},
 		{ID: "RSS-3", Title: "UDP is spread by addresses alone", Reads: []string{"interfaces.rss"}, run: udpHash},
+		{ID: "RSS-4", Title: "the two directions of a connection come by different cores", Reads: []string{"interfaces.rss", "sysctls"}, run: symmetry},
 		{ID: "DOC-1", Title: "a card has fewer queues than its data sheet says", Reads: []string{"interfaces.pci", "interfaces.channels"}, run: dataSheet},
 	}
 }

@@ -145,6 +145,44 @@ func (r *reader) spreading(n *doctor.Interface, note func(string, error)) {
 	for i := range min(int(table.Size), len(table.RingIndex)) {
 		n.RSS.Indirection = append(n.RSS.Indirection, int(table.RingIndex[i]))
 	}
+	if on, err := r.devices.symmetric(n.Name); err == nil {
+		n.RSS.Symmetric = &on
+	}
+}
+
+// hashKey is struct ethtool_rxfh with room for the table and the longest key.
+type hashKey struct {
+	command, context, table, key uint32
+	function, transformation     uint8
+	reserved                     [6]byte
+	config                       [4096 + 256]byte
+}
+
+// symmetric reports whether both directions of a flow hash alike: by what the card
+// does before it hashes, or by a key that repeats itself each 16 bits.
+func (d *devices) symmetric(name string) (bool, error) {
+	request := &hashKey{command: getKey}
+	if err := d.ioctl(name, unsafe.Pointer(request)); err != nil { // how long they are
+		return false, err
+	}
+	if request.transformation != 0 {
+		return true, nil
+	}
+	table, key := request.table, request.key
+	if key < 4 || int(4*table+key) > len(request.config) {
+		return false, fmt.Errorf("a key of %d bytes behind a table of %d", key, table)
+	}
+	*request = hashKey{command: getKey, table: table, key: key}
+	if err := d.ioctl(name, unsafe.Pointer(request)); err != nil {
+		return false, err
+	}
+	bytes := request.config[4*table : 4*table+key]
+	for i := 2; i < len(bytes); i++ {
+		if bytes[i] != bytes[i-2] {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // Requests and structures of linux/ethtool.h that the library does not have.
@@ -152,6 +190,7 @@ const (
 	getEEE  = 0x44 // ETHTOOL_GEEE
 	getLink = 0x4c // ETHTOOL_GLINKSETTINGS
 	getHash = 0x29 // ETHTOOL_GRXFH
+	getKey  = 0x46 // ETHTOOL_GRSSH
 )
 
 // flows are the protocols of struct ethtool_rxnfc.
@@ -243,7 +282,7 @@ func (d *devices) disciplines(c *doctor.Counters, names map[int]string) error {
 		}
 		c.Qdiscs = append(c.Qdiscs, one)
 	}
-	return nil
+	return d.shaperRates(c.Qdiscs, names)
 }
 
 // handle writes a number as tc does; the two special parents have words.

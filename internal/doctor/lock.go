@@ -1,0 +1,99 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+)
+
+// lockFree are root disciplines that give each send queue one of its own, or have
+// none.
+var lockFree = map[string]bool{"mq": true, "mqprio": true, "taprio": true, "noqueue": true, "ingress": true, "clsact": true}
+
+// rootLock looks for cards with several send queues behind one queueing discipline:
+// its lock is taken for each packet, by all cores that send.
+func rootLock(v *view) (o outcome) {
+	if v.noNICs(&o) {
+		return o
+	}
+	if !v.sampled || v.After.Qdiscs == nil || v.Before.Qdiscs == nil {
+		o.lacks(v, "qdiscs")
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		if n.TxQueues == 0 {
+			o.lacks(v, "interfaces."+n.Name+".tx_queues")
+			continue
+		}
+		for _, q := range v.qdiscsOf(n.Name) {
+			if q.Parent == "root" && !lockFree[q.Kind] && n.TxQueues > 1 && len(v.CPUs) > 1 && q.Packets > 0 {
+				o.add(v.locked(n, &q))
+			}
+		}
+	}
+	return o
+}
+
+// locked is a warning where packets are dropped although the shaper, if it is one,
+// held none back and the cores have room: the sign of a lock.
+func (v *view) locked(n *nic, q *qdisc) Finding {
+	f := Finding{
+		Severity: Notice, Subject: n.Name, core: -1, weight: float64(q.Packets),
+		Says:     fmt.Sprintf("%s sends by %d queues, but one %s stands before all of them: cores that send take turns at its lock", n.Name, n.TxQueues, q.Kind),
+		Evidence: []string{q.line(v.Seconds), fmt.Sprintf("the cores are %s busy on average", percent(v.meanBusy()))},
+		Remedies: []Remedy{{Command: fmt.Sprintf("tc qdisc replace dev %s root mq", n.Name), Text: "give each send queue a discipline of its own"}},
+		Expect:   "cores send without waiting for each other",
+	}
+	if shapers[q.Kind] {
+		f.Remedies = []Remedy{{Text: "a shaper has one rate, and so one lock: shape where the rate is needed (the slow uplink), not on cards that are faster than it"}}
+	}
+	share := float64(q.Drops) / float64(max(1, q.Drops+q.Packets))
+	used, sends, known := n.wire(v.Seconds)
+	full := known && sends && used >= linkFull
+	if !managers[q.Kind] && q.Overlimits == 0 && gradeLoss(q.Drops, share) > Notice && !full && v.meanBusy() < working && len(v.fullCores()) == 0 {
+		f.Severity = Warning
+		f.Says += fmt.Sprintf("; it drops %s of them while cores have room", percent(share))
+	}
+	return f
+}
+
+// symmetry looks for cards that bring the two directions of a connection to
+// different cores, which then pass its state to and fro.
+func symmetry(v *view) (o outcome) {
+	if v.noCards(&o) {
+		return o
+	}
+	if on, known := v.forwarding(); known && !on {
+		o.absent = "the box does not forward"
+		return o
+	}
+	if v.Weir == nil && (v.After == nil || v.After.Conntrack == nil || v.After.Conntrack.Count == 0) {
+		o.absent = "nothing here keeps states of connections"
+		return o
+	}
+	var crooked []string
+	for i := range v.nics {
+		n := &v.nics[i]
+		switch {
+		case n.queueCount() < 2 || n.counted && n.link.RxPackets == 0:
+		case n.RSS == nil || n.RSS.Symmetric == nil:
+			o.lacks(v, "interfaces."+n.Name+".rss.symmetric")
+		case !*n.RSS.Symmetric:
+			crooked = append(crooked, n.Name)
+		}
+	}
+	if len(crooked) == 0 {
+		return o
+	}
+	f := Finding{
+		Severity: Notice, Subject: strings.Join(crooked, ", "), core: -1,
+		Says:     fmt.Sprintf("the hash of %s brings the two directions of a connection to different cores, which share its state", join(crooked)),
+		Evidence: []string{"input transformation of the hash: none"},
+		Expect:   "each connection's state stays in one core's cache, where both cards have as many queues and the same key and table; NAT changes what is hashed, so not for translated connections. Measure: fewer different hashes spread less evenly",
+	}
+	for _, name := range crooked {
+		f.Remedies = append(f.Remedies, Remedy{Command: "ethtool -X " + name + " xfrm symmetric-xor", Text: "hash both directions alike (Linux 6.8, where the driver can)"})
+	}
+	o.add(f)
+	return o
+}
