@@ -19,15 +19,16 @@ func newTuneAuditCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit --target SYSTEM FILE...",
 		Short: "what is to be said of the settings in an existing loader.conf, sysctl.conf or rc.conf",
-		Long: `audit reads files of FreeBSD or of a firewall built on it, or a page of prose in
-which such lines stand ("-" is standard input), and says of each line that sets
+		Long: `audit reads files of FreeBSD, of a firewall built on it, or Linux's sysctl.conf, or
+a page of prose in which such lines stand ("-" is standard input), and says of each line that sets
 something whether it is still valid, the default now, removed, renamed,
 contradicted by measurement, dangerous, for endpoints only, not a router's
 business, or unknown. Lines that are commented out are judged too, and marked
 (off). Exit status 1: a line that is in force is removed, renamed, contradicted or
 dangerous.`,
 		Example: `  weir tune audit --target pfsense-2.7 /boot/loader.conf.local
-  weir tune audit --target freebsd-14 - < guide.txt`,
+  weir tune audit --target freebsd-14 - < guide.txt
+  weir tune audit --target linux /etc/sysctl.d/*.conf`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, files []string) error {
 			judge, err := newJudge(name)
@@ -47,7 +48,7 @@ dangerous.`,
 			return env.printFindings(findings, asJSON)
 		},
 	}
-	c.Flags().StringVar(&name, "target", "", "`system` whose files they are: freebsd-15, pfsense-2.8, opnsense-26.1 …")
+	c.Flags().StringVar(&name, "target", "", "`system` whose files they are: linux, freebsd-15, pfsense-2.8, opnsense-26.1 …")
 	jsonFlag(c, &asJSON)
 	return c
 }
@@ -56,12 +57,18 @@ func newJudge(name string) (*audit.Judge, error) {
 	if name == "" {
 		return nil, &UsageError{errors.New("tune audit: --target is missing: which system's files are they?")}
 	}
+	d, err := db.Load()
+	if err != nil {
+		return nil, err
+	}
+	if name == targetLinux {
+		return &audit.Judge{DB: d, Target: target.Target{Name: targetLinux}}, nil
+	}
 	system, err := target.Find(name)
 	if err != nil {
-		return nil, &UsageError{fmt.Errorf("--target %w", err)}
+		return nil, &UsageError{fmt.Errorf("--target %w, or linux", err)}
 	}
-	d, err := db.Load()
-	return &audit.Judge{DB: d, Target: system}, err
+	return &audit.Judge{DB: d, Target: system}, nil
 }
 
 // settings are the lines of a file that set something; "-" is standard input.

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -58,15 +59,18 @@ func (j *Judge) Known(key string) bool { return j.pick(key) != nil }
 // Judge says what is to be said of a line.
 func (j *Judge) Judge(l Line) Finding {
 	f := Finding{Line: l}
+	if strings.HasPrefix(l.Key, "ifconfig_") {
+		return j.options(l)
+	}
 	r := j.pick(l.Key)
 	if r == nil {
 		f.Verdict, f.Why = Unknown, "weir has no record of it"
 		return f
 	}
-	if last, gone := j.gone(r); gone {
-		f.Verdict, f.Detail, f.Why = Removed, fmt.Sprintf("FreeBSD %d", last+1), r.Reason
+	if since, gone := j.gone(r); gone {
+		f.Verdict, f.Detail, f.Why = Removed, since, r.Reason
 		if r.Renamed != "" {
-			f.Verdict, f.Detail, f.Why = Renamed, r.Renamed, fmt.Sprintf("FreeBSD %d does not have it. %s", last+1, r.Reason)
+			f.Verdict, f.Detail, f.Why = Renamed, ofDriver(r.Renamed, l.Key), fmt.Sprintf("%s does not have it. %s", since, r.Reason)
 		}
 		return f
 	}
@@ -76,23 +80,43 @@ func (j *Judge) Judge(l Line) Finding {
 
 // verdict is that of a record which the target has.
 func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
+	refused := r.Account == db.Refused && advises(r, value)
 	switch {
 	case r.Account == db.Elsewhere:
 		return Elsewhere, strings.TrimPrefix(r.Reason, "not a router's business: ")
 	case r.Default == bySize:
 		return Valid, "sized by memory, leave out. " + sentence(r)
+	case refused && (r.Grade() == db.Published || r.Grade() == db.Measured):
+		return Contradicted, r.Reason
+	case refused && (r.System == linux || !j.isDefault(r, value)):
+		return Dangerous, r.Reason
 	case j.isDefault(r, value):
 		return IsDefault, "the system sets " + value + " by itself"
-	case r.Account == db.Refused && advises(r, value):
-		if r.Grade() == db.Published || r.Grade() == db.Measured {
-			return Contradicted, r.Reason
-		}
-		return Dangerous, r.Reason
 	case r.Role == db.Endpoint:
-		return EndpointOnly, "acts on connections that end on the host, not on what it forwards. " + sentence(r)
+		return EndpointOnly, "acts on connections that end on the host, not on what it forwards. " + contrary(r, value) + sentence(r)
 	}
-	return Valid, sentence(r)
+	return Valid, contrary(r, value) + sentence(r)
 }
+
+// contrary says that a switch stands the other way than the record speaks of.
+func contrary(r *db.Record, value string) string {
+	other := map[string]string{"0": "1", "1": "0", "YES": "NO", "NO": "YES"}[strings.ToUpper(value)]
+	if r.Account != db.Kept || r.Row == nil || other == "" || advises(r, value) || !advises(r, other) {
+		return ""
+	}
+	return "The guide has " + other + ". "
+}
+
+// ofDriver is the name of a key for the driver that another key is of.
+func ofDriver(name, key string) string {
+	m := driverForm.FindStringSubmatch(key)
+	if m == nil {
+		return name
+	}
+	return strings.Replace(name, "dev.igb.", "dev."+m[1]+".", 1)
+}
+
+var driverForm = regexp.MustCompile(`^(?:hw|dev)\.([a-z0-9]+?)\.`)
 
 // bySize is the default of records that the system computes from its memory: no value
 // of a guide is it.
@@ -104,35 +128,52 @@ func sentence(r *db.Record) string {
 	if text == "" {
 		text = r.Reason
 	}
+	if r.Account == db.Refused {
+		text = "What is refused is another value of it: " + text
+	}
 	if r.Account == db.Kept && r.Risk != "" {
 		text += " Risk: " + r.Risk
 	}
 	return fmt.Sprintf("%s Evidence: %s.", text, r.Grade())
 }
 
-// gone reports whether the target is newer than the last version with the key. A
-// version that is not known is taken for newer.
-func (j *Judge) gone(r *db.Record) (last int, gone bool) {
+// linux is the system whose versions are its kernel's.
+const linux = "linux"
+
+// gone reports whether the target is newer than the last version with the key, and
+// since which one it is not there. A version that is not known is taken for newer.
+func (j *Judge) gone(r *db.Record) (since string, gone bool) {
+	if r.System == linux {
+		return "the Linux behind " + r.Until, r.Account == db.Obsolete
+	}
 	last, err := strconv.Atoi(r.Until)
 	if err != nil {
-		return 0, false // it is there still, or another system's
+		return "", false // it is there still, or another system's
 	}
-	return last, j.Target.Major() == 0 || j.Target.Major() > last
+	return fmt.Sprintf("FreeBSD %d", last+1), j.Target.Major() == 0 || j.Target.Major() > last
 }
 
-// isDefault reports whether a value is the target's default.
+// isDefault reports whether a value is the target's default. Of a family of keys nobody
+// can tell.
 func (j *Judge) isDefault(r *db.Record, value string) bool {
+	if r.System == linux {
+		return !r.Pattern() && strings.Join(strings.Fields(r.Default), " ") == strings.Join(strings.Fields(value), " ")
+	}
 	text := target.Default(r, j.Target)
-	return text != "" && strings.EqualFold(text, value)
+	return text != "" && !r.Pattern() && strings.EqualFold(text, value)
 }
 
 // advises reports whether a value is one of those that the guide has for a refused
 // record; another value is not what is refused.
 func advises(r *db.Record, value string) bool {
-	if r.Row == nil {
+	values := r.Value
+	if r.Row != nil {
+		values = r.Row.Value
+	}
+	if values == "" {
 		return true
 	}
-	for _, v := range strings.Split(r.Row.Value, "|") {
+	for _, v := range strings.Split(values, "|") {
 		if v = strings.TrimSpace(v); strings.TrimSpace(strings.TrimPrefix(v, "[off]")) == value {
 			return true
 		}
@@ -148,6 +189,7 @@ func (j *Judge) pick(key string) *db.Record {
 		switch {
 		case r.System == j.Target.Family():
 			return r
+		case j.Target.Family() == linux:
 		case r.System == "freebsd", r.System == "pfsense" && base == nil:
 			base = r
 		}

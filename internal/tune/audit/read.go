@@ -20,7 +20,9 @@ type Line struct {
 // A setting is a key, an equals sign, a value, and nothing else but a comment: so
 // sentences that quote a setting are not taken for one. A line with a comment's mark
 // before it is a setting that is off.
-var settingForm = regexp.MustCompile(`^(#*)\s*([A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_%-]+)*)(\s*)=\s*("[^"]*"|'[^']*'|[^\s"'#]+)?\s*(#.*)?$`)
+// Linux's files may have a minus before a key, slashes in it, and a semicolon before a
+// comment.
+var settingForm = regexp.MustCompile(`^([#;]*)\s*-?([A-Za-z_][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_%*-]+)*)(\s*)=\s*("[^"]*"|'[^']*'|[^\s"'#]+(?:[ \t]+[0-9]+)*)?\s*(#.*)?$`)
 
 // Read finds the lines that set something. Known reports whether a name without dots
 // is a setting's: prose has words before equals signs, too.
@@ -34,7 +36,8 @@ func Read(r io.Reader, file string, known func(key string) bool) ([]Line, error)
 		if m == nil {
 			continue
 		}
-		key, dotted := m[2], strings.Contains(m[2], ".")
+		key := dots(m[2])
+		dotted := strings.Contains(key, ".")
 		// Files that the shell reads have no space before the equals sign, and a
 		// comment that begins with a name is a sentence.
 		if !dotted && (m[3] != "" || strings.HasPrefix(text, "# ") || !isName(key) && !known(key)) {
@@ -46,6 +49,23 @@ func Read(r io.Reader, file string, known func(key string) bool) ([]Line, error)
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return lines, nil
+}
+
+// dots writes a key with dots, as people do: Linux's files have slashes, too, and then a
+// dot is an interface's.
+func dots(key string) string {
+	if first := strings.IndexAny(key, "./"); first < 0 || key[first] == '.' {
+		return key
+	}
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '/':
+			return '.'
+		case '.':
+			return '/'
+		}
+		return r
+	}, key)
 }
 
 // isName reports whether a name without dots has the form of those of loader.conf and

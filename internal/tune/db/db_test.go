@@ -94,8 +94,18 @@ func TestByKey(t *testing.T) {
 			t.Errorf("%s: %v, want %s", key, got, want)
 		}
 	}
-	if got := d.Match("dev.igb.3.nonsense"); got != nil {
-		t.Errorf("nonsense of a device: %v", got)
+	for _, r := range d.Match("dev.igb.3.nonsense") {
+		if r.System == "freebsd" {
+			t.Errorf("nonsense of a device: %s", r.Key)
+		}
+	}
+	for key, want := range map[string]string{
+		"vfs.zfs.arc_max": "vfs.zfs.*", "vfs.nfs.x": "vfs.*", "hw.ix.enable_aim": "hw.ix.enable_aim", "hw.ix.rxd": "hw.igb.rxd",
+		"net.ipv4.conf.eth0.rp_filter": "net.ipv4.conf.*.rp_filter", "net.ipv4.tcp_rmem": "net.ipv4.tcp_rmem", "net.ipv4.tcp_ecn": "net.ipv4.tcp_*",
+	} {
+		if got := d.Match(key); len(got) != 1 || got[0].Key != want {
+			t.Errorf("%s: %v, want %s", key, got, want)
+		}
 	}
 	r := d.ByKey("net.inet.ip.maxfragpackets")[0]
 	if r.Account != db.Refused || !strings.Contains(r.Reason, "EDNS") {

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"path"
 	"regexp"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -106,28 +109,52 @@ func (d *DB) ByKey(key string) []*Record {
 }
 
 var (
-	unitForm   = regexp.MustCompile(`^dev\.([a-z]+)\.[0-9%d]+\.`)
+	unitForm   = regexp.MustCompile(`^dev\.([a-z0-9]+?)\.[0-9%d]+\.`)
 	driverForm = regexp.MustCompile(`^hw\.(em|ix|ixl)\.`)
-	lineForm   = regexp.MustCompile(`^ifconfig_[a-z]+[0-9]+$`)
 )
 
 // Match is the records for a key as files have it: by the key itself, or with N for a
-// device's number, or as another driver of the same family has it. nil if there is
-// none.
+// device's number, or as another driver of the same family has it; of those whose key
+// is a pattern, the longest that fits. nil if there is none.
 func (d *DB) Match(key string) []*Record {
 	names := []string{key}
 	if m := unitForm.FindStringSubmatch(key); m != nil {
 		rest := key[len(m[0]):]
 		names = append(names, "dev."+m[1]+".N."+rest, "dev.igb.N."+rest, "dev.DRIVER.N."+rest)
 	}
-	names = append(names, driverForm.ReplaceAllString(key, "hw.igb."), lineForm.ReplaceAllString(key, "ifconfig_igb0"))
+	names = append(names, driverForm.ReplaceAllString(key, "hw.igb."))
 	for _, name := range names {
 		if records := d.ByKey(name); records != nil {
 			return records
 		}
 	}
-	return nil
+	return d.matchPattern(key)
 }
+
+// matchPattern is the records with the longest pattern that fits a key, for each
+// system. In a pattern * stands for any characters.
+func (d *DB) matchPattern(key string) []*Record {
+	longest := map[string]*Record{}
+	for _, r := range d.Records {
+		if !r.Pattern() {
+			continue
+		}
+		if fits, err := path.Match(r.Key, key); err != nil || !fits {
+			continue
+		}
+		if l := longest[r.System]; l == nil || len(r.Key) > len(l.Key) {
+			longest[r.System] = r
+		}
+	}
+	var found []*Record
+	for _, system := range slices.Sorted(maps.Keys(longest)) {
+		found = append(found, longest[system])
+	}
+	return found
+}
+
+// Pattern reports whether a record is about a family of keys.
+func (r *Record) Pattern() bool { return strings.Contains(r.Key, "*") }
 
 // Place is where a record's setting is made.
 func (d *DB) Place(r *Record) Place { return d.Places[r.Place] }
