@@ -5,12 +5,57 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"weir/internal/testenv"
 	"weir/internal/tune"
 	"weir/internal/tune/db"
 )
+
+// A card of a namespace, here one end of a veth pair, is set as the driver lets it, by its
+// name, and put back.
+func TestNamespaceCard(t *testing.T) {
+	testenv.NeedRoot(t)
+	runtime.LockOSThread() // and the thread ends with the test, in its namespace
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name, attributes.NumRxQueues, attributes.NumTxQueues = "v.1", 4, 4
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: "w"}); err != nil {
+		t.Fatal(err)
+	}
+	h := &tune.Host{}
+	in := tune.Inputs{Cores: 2, Ports: 1}
+	keys := []string{"nic.v.1.gro", "nic.v.1.queues", "nic.v.1.lro", "nic.v.1.rps"}
+	queues, err := h.Read("nic.v.1.queues")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := apply(t, h, in, keys...)
+	if diff := cmp.Diff([]string{"nic.v.1.gro=on", "nic.v.1.queues=rx 2 tx 2"}, changes(p)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if got := why(p, "nic.v.1.lro"); got != "the device, or its driver, does not have it" {
+		t.Errorf("lro: %q", got)
+	}
+	if s := status(t, h); s.Drift != 0 || len(s.Keys) != 2 || len(s.Unkept) > 0 {
+		t.Errorf("status: %+v", s)
+	}
+	if again := plan(t, h, in, keys...); len(again.Changes) > 0 {
+		t.Errorf("a second time: %q", changes(again))
+	}
+	if _, err := h.Revert(false); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"nic.v.1.gro": "off", "nic.v.1.queues": queues} {
+		if now, err := h.Read(key); err != nil || now != want {
+			t.Errorf("%s is %q, %v; was %q", key, now, err, want)
+		}
+	}
+}
 
 // In a network namespace of its own weir sets what is the namespace's, to the
 // kernel's satisfaction, leaves alone what is the host's, and puts all back.

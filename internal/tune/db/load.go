@@ -110,6 +110,7 @@ func (d *DB) ByKey(key string) []*Record {
 
 var (
 	unitForm   = regexp.MustCompile(`^dev\.([a-z0-9]+?)\.[0-9%d]+\.`)
+	cardForm   = regexp.MustCompile(`^nic\..+\.([a-z0-9-]+)$`)
 	driverForm = regexp.MustCompile(`^hw\.(em|ix|ixl)\.`)
 )
 
@@ -121,6 +122,9 @@ func (d *DB) Match(key string) []*Record {
 	if m := unitForm.FindStringSubmatch(key); m != nil {
 		rest := key[len(m[0]):]
 		names = append(names, "dev."+m[1]+".N."+rest, "dev.igb.N."+rest, "dev.DRIVER.N."+rest)
+	}
+	if m := cardForm.FindStringSubmatch(key); m != nil {
+		names = append(names, "nic.DEV."+m[1])
 	}
 	names = append(names, driverForm.ReplaceAllString(key, "hw.igb."))
 	for _, name := range names {

@@ -38,6 +38,7 @@ func pppoe(_ Target, in *Inputs) bool       { return in.PPPoE }
 func iflib(t Target, in *Inputs) bool       { return in.Driver != "" && (t.Major() >= 12 || t.Major() == 0) }
 func queues(t Target, in *Inputs) bool      { return iflib(t, in) && in.Cores > 0 && in.Ports > 0 }
 func plainFreeBSD(t Target, _ *Inputs) bool { return t.Family() == "freebsd" }
+func cards(t Target, in *Inputs) bool       { return plainFreeBSD(t, in) && in.Driver != "" }
 func longPath(_ Target, in *Inputs) bool    { return in.BDP > 0 }
 func bursts(_ Target, in *Inputs) bool      { return in.Burst > 0 }
 
@@ -72,10 +73,18 @@ var advice = []advised{
 	{record: "net.inet.ip.intr_queue_maxlen", place: "sysctl.conf", role: db.Forwarder, wanted: pppoe, value: fixed("3000")},
 	{record: "gateway_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES")},
 	{record: "pf_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES"), try: needsRules},
+	{record: "-lro", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -lro"), try: withAddresses},
+	{record: "-tso -vlanhwtso", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -tso -vlanhwtso"), try: withAddresses},
 	{record: "kern.ipc.maxsockbuf", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: product},
 	{record: "net.inet.tcp.recvbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: product},
 	{record: "net.inet.tcp.sendbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: product},
 	{record: "kern.ipc.soacceptqueue", place: "sysctl.conf", role: db.Endpoint, wanted: bursts, value: backlog},
+}
+
+// withAddresses is of the options of interfaces: the firewalls have them in a menu, and
+// their default is off.
+func withAddresses(Target, *Inputs) string {
+	return "The line of an interface also has its addresses: add the options to yours"
 }
 
 func onlyGuide(Target, *Inputs) string { return "Only a guide speaks for it" }

@@ -145,7 +145,8 @@ func (p *printer) lines(a *advised, value, before string) {
 
 // key is a setting's key for one port.
 func (p *printer) key(a *advised, port int) string {
-	key := strings.ReplaceAll(a.keyName(), "DRIVER", p.in.Driver)
+	key := strings.ReplaceAll(a.keyName(), "DRIVERN", p.in.Driver+strconv.Itoa(port))
+	key = strings.ReplaceAll(key, "DRIVER", p.in.Driver)
 	return strings.ReplaceAll(key, ".N.", "."+strconv.Itoa(port)+".")
 }
 
