@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"weir/internal/doctor"
+	"weir/internal/tune"
+	"weir/internal/tune/db"
+)
+
+// Two cores over two seconds: one second of all their time was the kernel's, in which a
+// card took 200,000 packets and missed 2,000.
+func snapshot() *doctor.Snapshot {
+	return &doctor.Snapshot{
+		Seconds: 2,
+		Interfaces: []doctor.Interface{
+			{Name: "eth0", Kind: "physical"}, {Name: "br0", Kind: "bridge"}, {Name: "veth1", Kind: "veth"},
+		},
+		Before: &doctor.Counters{
+			CPUs:  map[int]doctor.CPUTimes{0: {Idle: 100}, 1: {Idle: 100}},
+			Links: map[string]doctor.Link{"eth0": {RxPackets: 1000, RxMissed: 5}, "br0": {}, "veth1": {}},
+		},
+		After: &doctor.Counters{
+			CPUs: map[int]doctor.CPUTimes{0: {Idle: 200, Softirq: 80, IRQ: 10, System: 10}, 1: {Idle: 260, User: 40}},
+			Links: map[string]doctor.Link{
+				"eth0": {RxPackets: 201_000, RxMissed: 1005}, "br0": {RxPackets: 200_000}, "veth1": {RxPackets: 100_000},
+			},
+			Softnet: map[int]doctor.Softnet{0: {Dropped: 1000}},
+		},
+	}
+}
+
+func TestLiveRate(t *testing.T) {
+	// 400 ticks are two cores for two seconds, so 100 of them are one second.
+	got, err := liveRate(snapshot(), "eth0")
+	if err != nil || math.Abs(got.Rate-200_000) > 1 || math.Abs(got.Loss-2000.0/202_000) > 1e-9 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// A virtual card counts where it is what is measured.
+	if got, err := liveRate(snapshot(), "veth1"); err != nil || math.Abs(got.Rate-300_000) > 1 {
+		t.Errorf("of a veth: %+v, %v", got, err)
+	}
+	idle := snapshot()
+	idle.After.Links["eth0"] = doctor.Link{RxPackets: 1100, RxMissed: 5}
+	if _, err := liveRate(idle, "eth0"); err == nil || !strings.Contains(err.Error(), "measure under load") {
+		t.Errorf("idle: %v", err)
+	}
+	once := snapshot()
+	once.After = nil
+	if _, err := liveRate(once, "eth0"); err == nil {
+		t.Error("one sample is enough")
+	}
+}
+
+// Who measures what, and why not.
+func TestBlind(t *testing.T) {
+	lab, live := newLabMeasurer("kernel"), &liveMeasurer{}
+	for _, c := range []struct {
+		change    tune.Change
+		lab, live string
+	}{
+		{tune.Change{Key: "net.ipv4.ip_early_demux", Scope: "namespace", Role: db.Forwarder}, "", "do not tell"},
+		{tune.Change{Key: "net.core.netdev_budget", Scope: "host", Role: db.Forwarder}, "", "do not tell"},
+		{tune.Change{Key: "net.netfilter.nf_conntrack_max", Scope: "host", Role: db.Forwarder}, "room", "do not tell"},
+		{tune.Change{Key: "net.ipv4.tcp_rmem", Scope: "namespace", Role: db.Endpoint}, "end on the host", "do not tell"},
+		{tune.Change{Key: "net.ipv4.conf.all.accept_redirects", Scope: "namespace", Role: db.Hardening}, "no rate", "do not tell"},
+		{tune.Change{Key: "nic.eth0.lro", Card: "eth0", Role: db.Forwarder}, "no card", ""},
+		{tune.Change{Key: "cpu.governor", Role: db.Forwarder}, "no card", ""},
+	} {
+		for name, got := range map[string][2]string{"lab": {lab.Blind(&c.change), c.lab}, "live": {live.Blind(&c.change), c.live}} {
+			if !strings.Contains(got[0], got[1]) || (got[0] == "") != (got[1] == "") {
+				t.Errorf("%s: %s: %q, want %q", c.change.Key, name, got[0], got[1])
+			}
+		}
+	}
+}
