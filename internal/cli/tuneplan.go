@@ -39,7 +39,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	flags.IntVar(&f.mtu, "mtu", defaultMTU, "the line's MTU in `bytes`")
 	flags.BoolVar(&f.pppoe, "pppoe", false, "the line is PPPoE")
 	flags.IntVar(&f.cores, "cores", 0, "real `cores`; without it, the host's")
-	flags.IntVar(&f.ports, "ports", 0, "`ports` in use")
+	flags.IntVar(&f.ports, "ports", 0, "`ports` in use; without it, the host's cards")
 	f.addRoot(c)
 }
 

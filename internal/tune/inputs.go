@@ -47,8 +47,8 @@ func (in *Inputs) has(name string) bool {
 	return true
 }
 
-// Complete fills in what the host tells: its memory, its cores, and the fastest link
-// of a card.
+// Complete fills in what the host tells: its memory, its cores, its cards, and the
+// fastest link of one.
 func (h *Host) Complete(in Inputs) Inputs {
 	if in.Memory == 0 {
 		in.Memory = h.memory()
@@ -58,6 +58,9 @@ func (h *Host) Complete(in Inputs) Inputs {
 	}
 	if in.Cores == 0 {
 		in.Cores = h.cores()
+	}
+	if in.Ports == 0 {
+		in.Ports = len(h.cards())
 	}
 	return in
 }

@@ -74,12 +74,29 @@ func dies(t *testing.T, root, verb string, n int) bool {
 }
 
 // Whenever apply dies, revert puts every byte back; and whenever revert dies, the next
-// one does.
-func TestKilled(t *testing.T) {
+// one does: on a host without cards of note, and with a card that gets other queues
+// and is kept by a .link file and a unit.
+func TestKilled(t *testing.T) { killed(t, nil) }
+
+func TestKilledWithCards(t *testing.T) {
+	files := map[string]string{
+		"run/udev/control": "", "run/udev/data/n2": "E:ID_NET_LINK_FILE=/usr/lib/systemd/network/99-default.link\n", "run/systemd/system/x": "",
+		"usr/lib/systemd/network/99-default.link": "[Link]\nNamePolicy=keep\n", "sys/class/net/eth0/ifindex": "2\n",
+		"sys/class/net/eth0/address": "02:00:00:00:00:01\n", "sys/class/net/eth0/addr_assign_type": "0\n",
+		"sys/class/net/eth1/operstate": "down\n", "sys/devices/system/cpu/online": "0-1\n",
+		"proc/interrupts":               "CPU0\n 40: 1 PCI-MSI eth0-0\n 41: 1 PCI-MSI eth0-1\n",
+		"proc/irq/40/smp_affinity_list": "0-1\n", "proc/irq/41/smp_affinity_list": "0-1\n",
+		"ethtool/eth0/queues": "combined 1\n", "ethtool/eth0/queues-max": "combined 2\n",
+		"proc/sys/net/ipv4/ip_early_demux": "0\n", "proc/net/softnet_stat": "0 0 0 0 0\n",
+	}
+	killed(t, files)
+}
+
+func killed(t *testing.T, more map[string]string) {
 	for _, verb := range []string{"apply", "revert"} {
 		n := 1
 		for ; ; n++ {
-			h, files := tree(t, nil)
+			h, files := tree(t, more)
 			before := files()
 			if verb == "revert" {
 				apply(t, h, tune.Inputs{Role: db.Forwarder})
@@ -94,6 +111,7 @@ func TestKilled(t *testing.T) {
 				t.Errorf("%s died at step %d, reverted (-before +after):\n%s", verb, n, diff)
 			}
 		}
+		t.Logf("%s: %d steps", verb, n-1)
 		if n < 5 {
 			t.Errorf("%s: %d steps; they are not counted", verb, n-1)
 		}

@@ -68,14 +68,18 @@ func (h *Host) keepUnit(entries []entry) error {
 	return nil
 }
 
+// removeUnit removes the unit, and what a death while it was written has left.
 func (h *Host) removeUnit() error {
-	if _, err := os.Lstat(h.path(unitFile)); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	for _, name := range []string{unitLink, unitFile} {
+		found, err := filepath.Glob(h.path(name) + "*")
+		if err != nil || found == nil {
+			continue
+		}
+		if err := removeFile(h.path(name)); err != nil {
+			return err
+		}
 	}
-	if err := removeFile(h.path(unitLink)); err != nil {
-		return err
-	}
-	return removeFile(h.path(unitFile))
+	return nil
 }
 
 // hasSystemd reports whether systemd starts the host's services.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"weir/internal/quantity"
 	"weir/internal/tune/arith"
 	"weir/internal/tune/db"
 )
@@ -75,10 +76,7 @@ func (j *judge) wantQueues(card, found string) wish {
 	most, err := j.host.readCard(card, "queues-max")
 	kind, now := queueCount(found)
 	limit := countOf(most, kind)
-	ports := j.in.Ports
-	if ports == 0 {
-		ports = len(j.cards)
-	}
+	ports := max(1, j.in.Ports)
 	if err != nil || limit == 0 || j.in.Cores == 0 {
 		return wish{noNeed: "not known: how many queues the card can have, or the host's cores"}
 	}
@@ -171,7 +169,7 @@ func (j *judge) wantInterrupts(card, found string) wish {
 	}
 	w := wish{
 		value: strings.Join(text, " "),
-		shown: fmt.Sprintf("%d queues over the cores %v, no two threads of one core", len(fields), workers),
+		shown: fmt.Sprintf("%s over the cores %v, no two threads of one core", quantity.Plural(len(fields), "queue"), workers),
 	}
 	if alone(fields) {
 		w.noNeed = "each queue's interrupt has a core of its own"
