@@ -83,6 +83,16 @@ net.ipv4.tcp_wmem=4096 16384 is what we take
 	}
 }
 
+// In a file that has nothing but settings, every name is one.
+func TestReadConfiguration(t *testing.T) {
+	for file, want := range map[string]int{"/etc/rc.conf": 1, "rc.conf.local": 1, "/boot/loader.conf": 1, "guide.txt": 0} {
+		lines, err := audit.Read(strings.NewReader("netif_delay=3\n"), file, func(string) bool { return false })
+		if err != nil || len(lines) != want {
+			t.Errorf("%s: %v, %v", file, lines, err)
+		}
+	}
+}
+
 // Each verdict, and how it depends on the value and the target.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
@@ -127,15 +137,19 @@ func TestJudge(t *testing.T) {
 		{"freebsd-14", "hw.em.rx_int_delay", "100", audit.Valid, "hang"},
 		{"pfsense-2.7", "hw.pci.enable_msix", "0", audit.Dangerous, "one core does all the work"},
 		{"pfsense-2.7", "hw.pci.enable_msix", "1", audit.IsDefault, ""},
-		{"freebsd-14", "net.inet.tcp.path_mtu_discovery", "2", audit.EndpointOnly, "What is refused is another value of it"},
+		{"freebsd-14", "net.inet.tcp.path_mtu_discovery", "2", audit.EndpointOnly, "This value is fine; what is refused is 0: "},
 		{"freebsd-14", "vfs.zfs.arc_max", "4G", audit.Elsewhere, "ZFS"},
 		{"freebsd-14", "kern.ipc.shmmax", "67108864", audit.Elsewhere, "databases"},
 		{"freebsd-14", "nginx_enable", "YES", audit.Elsewhere, "a service"},
 		{"freebsd-14", "net.isr.direct", "1", audit.Renamed, "net.isr.dispatch"},
 		{"freebsd-14", "net.inet.tcp.inflight.enable", "1", audit.Renamed, "net.inet.tcp.cc.algorithm"},
 		{"freebsd-14", "dev.cxl.0.fc", "0", audit.Valid, "Pause frames"},
-		{"linux", "net.ipv4.tcp_tw_recycle", "1", audit.Removed, "the Linux behind 4.11"},
+		{"linux", "net.ipv4.tcp_tw_recycle", "1", audit.Removed, "removed in Linux, after 4.11"},
 		{"linux", "net.ipv4.ip_no_pmtu_disc", "1", audit.Dangerous, "path MTU discovery"},
+		{"linux", "net.ipv4.ip_forward", "1", audit.Valid, "This value is fine; what is refused is 0: "},
+		{"linux", "net.ipv4.tcp_sack", "0", audit.Dangerous, "one loss costs a whole window"},
+		{"linux", "net.ipv4.tcp_sack", "1", audit.IsDefault, ""},
+		{"freebsd-14", "tcp_keepalive", "YES", audit.IsDefault, ""},
 		{"linux", "net.ipv4.ip_no_pmtu_disc", "0", audit.IsDefault, ""},
 		{"linux", "net.ipv4.ip_forward", "0", audit.Dangerous, "does not route"},
 		{"linux", "net.ipv4.conf.eth0.rp_filter", "1", audit.Valid, "two uplinks"},

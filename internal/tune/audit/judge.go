@@ -71,6 +71,9 @@ func (j *Judge) Judge(l Line) Finding {
 		f.Verdict, f.Detail, f.Why = Removed, since, r.Reason
 		if r.Renamed != "" {
 			f.Verdict, f.Detail, f.Why = Renamed, ofDriver(r.Renamed, l.Key), fmt.Sprintf("%s does not have it. %s", since, r.Reason)
+			if r.System == linux {
+				f.Why = r.Reason
+			}
 		}
 		return f
 	}
@@ -90,6 +93,8 @@ func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
 		return Contradicted, r.Reason
 	case refused && (r.System == linux || !j.isDefault(r, value)):
 		return Dangerous, r.Reason
+	case r.System == linux && r.Account == db.Kept && r.Value == r.Default && r.Value != "" && value == opposite[r.Value]:
+		return Dangerous, "it takes away what is on by itself. " + sentence(r)
 	case j.isDefault(r, value):
 		return IsDefault, "the system sets " + value + " by itself"
 	case r.Role == db.Endpoint:
@@ -98,9 +103,12 @@ func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
 	return Valid, contrary(r, value) + sentence(r)
 }
 
+// opposite is the other way of a switch.
+var opposite = map[string]string{"0": "1", "1": "0", "YES": "NO", "NO": "YES"}
+
 // contrary says that a switch stands the other way than the record speaks of.
 func contrary(r *db.Record, value string) string {
-	other := map[string]string{"0": "1", "1": "0", "YES": "NO", "NO": "YES"}[strings.ToUpper(value)]
+	other := opposite[strings.ToUpper(value)]
 	if r.Account != db.Kept || r.Row == nil || other == "" || advises(r, value) || !advises(r, other) {
 		return ""
 	}
@@ -129,7 +137,7 @@ func sentence(r *db.Record) string {
 		text = r.Reason
 	}
 	if r.Account == db.Refused {
-		text = "What is refused is another value of it: " + text
+		text = "This value is fine; what is refused is " + refusedValues(r) + ": " + text
 	}
 	if r.Account == db.Kept && r.Risk != "" {
 		text += " Risk: " + r.Risk
@@ -144,7 +152,7 @@ const linux = "linux"
 // since which one it is not there. A version that is not known is taken for newer.
 func (j *Judge) gone(r *db.Record) (since string, gone bool) {
 	if r.System == linux {
-		return "the Linux behind " + r.Until, r.Account == db.Obsolete
+		return "Linux, after " + r.Until, r.Account == db.Obsolete
 	}
 	last, err := strconv.Atoi(r.Until)
 	if err != nil {
@@ -163,22 +171,25 @@ func (j *Judge) isDefault(r *db.Record, value string) bool {
 	return text != "" && !r.Pattern() && strings.EqualFold(text, value)
 }
 
-// advises reports whether a value is one of those that the guide has for a refused
-// record; another value is not what is refused.
-func advises(r *db.Record, value string) bool {
+// refusedValues are the values that a record is about: the guide's, or weir's.
+func refusedValues(r *db.Record) string {
 	values := r.Value
 	if r.Row != nil {
 		values = r.Row.Value
 	}
-	if values == "" {
-		return true
-	}
-	for _, v := range strings.Split(values, "|") {
-		if v = strings.TrimSpace(v); strings.TrimSpace(strings.TrimPrefix(v, "[off]")) == value {
+	return strings.ReplaceAll(strings.ReplaceAll(values, "[off] ", ""), " | ", " or ")
+}
+
+// advises reports whether a value is one of those that a record is about; another value
+// is not what is refused.
+func advises(r *db.Record, value string) bool {
+	values := refusedValues(r)
+	for v := range strings.SplitSeq(values, " or ") {
+		if strings.TrimSpace(v) == value {
 			return true
 		}
 	}
-	return false
+	return values == ""
 }
 
 // pick is the record for a key: of the target's own family before FreeBSD's; those of

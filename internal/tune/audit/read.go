@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -40,7 +41,7 @@ func Read(r io.Reader, file string, known func(key string) bool) ([]Line, error)
 		dotted := strings.Contains(key, ".")
 		// Files that the shell reads have no space before the equals sign, and a
 		// comment that begins with a name is a sentence.
-		if !dotted && (m[3] != "" || strings.HasPrefix(text, "# ") || !isName(key) && !known(key)) {
+		if !dotted && (m[3] != "" || strings.HasPrefix(text, "# ") || !isName(key) && !known(key) && !isConfiguration(file)) {
 			continue
 		}
 		lines = append(lines, Line{File: file, Line: n, Key: key, Value: strings.Trim(m[4], `"'`), Off: m[1] != ""})
@@ -66,6 +67,17 @@ func dots(key string) string {
 		}
 		return r
 	}, key)
+}
+
+// isConfiguration reports whether a file is one of those that have nothing but settings.
+func isConfiguration(file string) bool {
+	name := filepath.Base(file)
+	for _, begin := range []string{"loader.conf", "rc.conf", "sysctl.conf"} {
+		if strings.HasPrefix(name, begin) {
+			return true
+		}
+	}
+	return false
 }
 
 // isName reports whether a name without dots has the form of those of loader.conf and
