@@ -27,8 +27,6 @@ var linkOptions = map[string][]struct{ part, option string }{
 	"lro":         {{"", "LargeReceiveOffload"}},
 	"gro":         {{"", "GenericReceiveOffload"}},
 	"hw-gro":      {{"", "GenericReceiveOffloadHardware"}},
-	"gso":         {{"", "GenericSegmentationOffload"}},
-	"tso":         {{"", "TCPSegmentationOffload"}},
 	"adaptive-rx": {{"", "UseAdaptiveRxCoalesce"}},
 }
 

@@ -19,7 +19,7 @@ func (h *Host) noNeed(key string) string {
 		if n, ok := h.softnet(1); ok && n == 0 {
 			return "no packet was dropped for a full backlog since the start (/proc/net/softnet_stat, second column)"
 		}
-	case "net.netfilter.nf_conntrack_max":
+	case "net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_buckets":
 		count, ok := h.number("proc/sys/net/netfilter/nf_conntrack_count")
 		most, known := h.number("proc/sys/net/netfilter/nf_conntrack_max")
 		if ok && known && count < most/2 {

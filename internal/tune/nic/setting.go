@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -30,21 +29,8 @@ var settings = map[string]setting{
 	"hash-udp6":   hash(udp6),
 	"indirection": {getIndirection, setIndirection},
 	"gro":         feature("rx-gro"),
-	"gso":         feature("tx-generic-segmentation"),
 	"hw-gro":      feature("rx-gro-hw"),
 	"lro":         feature("rx-lro"),
-	"tso":         feature("tx-tcp-segmentation"),
-	"udp-gro":     feature("rx-udp-gro-forwarding"),
-}
-
-// Names are the settings that there are, limits among them, in their order.
-func Names() []string {
-	var names []string
-	for name := range settings {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Get reads a setting of a card.
