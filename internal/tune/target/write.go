@@ -3,6 +3,7 @@ package target
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -150,6 +151,10 @@ func (p *printer) key(a *advised, port int) string {
 	return strings.ReplaceAll(key, ".N.", "."+strconv.Itoa(port)+".")
 }
 
+// fromForm is in a default that another one has taken the place of: newreno (from 14:
+// cubic).
+var fromForm = regexp.MustCompile(`\(from ([0-9]+): ([^ )]+)\)`)
+
 // Default is a setting's default on a target, "" where the database does not say:
 // FreeBSD's, or behind it in braces those of the firewalls.
 func Default(r *db.Record, t Target) string {
@@ -158,6 +163,11 @@ func Default(r *db.Record, t Target) string {
 	for _, d := range strings.Split(strings.TrimSuffix(strings.TrimSpace(distributions), "}"), ",") {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(d), name+" "); ok && name != "" {
 			return value
+		}
+	}
+	if m := fromForm.FindStringSubmatch(plain); m != nil {
+		if since, err := strconv.Atoi(m[1]); err == nil && t.Major() >= since {
+			return m[2]
 		}
 	}
 	value, _, _ := strings.Cut(strings.TrimSpace(plain), " ")
