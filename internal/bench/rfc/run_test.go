@@ -117,6 +117,26 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
+// TestControlOfObjects: all objects of all runs may take under 100 ms, and the
+// same path still differ from itself.
+func TestControlOfObjects(t *testing.T) {
+	with := func(factor float64) *outcome {
+		o := fake("weir", "", 100, 100, 100, 100, 100)
+		for i := range o.runs {
+			for j := range 50 {
+				o.runs[i].times = append(o.runs[i].times, factor*(10+float64(j%7)+0.01*float64(i)))
+			}
+		}
+		return o
+	}
+	for factor, holds := range map[float64]bool{1: true, 2: false} {
+		d := described(t, &tested{test: &Test{Name: "objects", Title: "Time"}, paths: []*outcome{with(1)}, again: with(factor)})
+		if d.Conclusive() != holds {
+			t.Errorf("%v times as long: %v", factor, d.Control)
+		}
+	}
+}
+
 // TestForms writes a report with every kind of chart in every form.
 func TestForms(t *testing.T) {
 	o := fake("weir", "", 1, 2, 3)

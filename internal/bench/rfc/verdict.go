@@ -26,8 +26,27 @@ func (t *tested) control(c *stats.Control) {
 		c.Refuse(name + " was measured twice, and once no run counts")
 	default:
 		c.Add(name, own.kept(), t.again.kept())
+		if t.byTimes(own, t.again) && compareTimes(own, t.again).proven() {
+			c.Refuse(name + " differs from itself by the test that objects are judged by")
+		}
 	}
 }
+
+// byTimes tells whether two paths are judged by how long each object took.
+func (t *tested) byTimes(a, b *outcome) bool {
+	return t.test.Name == "objects" && timed(a) && timed(b)
+}
+
+// timesTest compares how long objects took: all of them, and the medians of the
+// runs, since objects of one run are not independent of each other.
+type timesTest struct{ objects, runs stats.RankTest }
+
+func compareTimes(a, b *outcome) timesTest {
+	return timesTest{stats.MannWhitney(joined(a.runs), joined(b.runs)), stats.MannWhitney(medians(a), medians(b))}
+}
+
+// proven asks for both.
+func (t timesTest) proven() bool { return t.objects.Proven && t.runs.Proven }
 
 // kept is the first figure; of a loss it is the rest. A loss of nothing and one
 // of a millionth are infinitely far apart, though both paths did the same.
@@ -121,13 +140,12 @@ func (t *tested) verdict(theirs, ours *outcome) string {
 	what := fmt.Sprintf("%s, %s: %s has %s of %s", name, f.name, ours.path, values, theirs.path)
 	c := stats.CompareResolved(a, b, max(theirs.resolution(0), ours.resolution(0)))
 	proven := c.Proven
-	if t.test.Name == "objects" && timed(theirs) && timed(ours) {
+	if t.byTimes(theirs, ours) {
 		c = stats.Compare(medians(theirs), medians(ours))
-		whole := stats.MannWhitney(joined(theirs.runs), joined(ours.runs))
-		rounds := stats.MannWhitney(medians(theirs), medians(ours))
+		times := compareTimes(theirs, ours)
 		what += fmt.Sprintf("; an object took longer than one of %s with a probability of %.0f %% (Mann-Whitney: p = %.2g by objects, %.2g by runs)",
-			theirs.path, whole.Larger*100, whole.P, rounds.P)
-		proven = whole.Proven && rounds.Proven // objects of one run are not independent of each other
+			theirs.path, times.objects.Larger*100, times.objects.P, times.runs.P)
+		proven = times.proven()
 	}
 	if ours.limit() != "" && theirs.limit() != "" {
 		return what + fmt.Sprintf("; neither was the limit, but the %s", ours.limit())
