@@ -16,7 +16,7 @@ func newBenchCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "measure weir, nftables and the kernel side by side on this machine",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  usageArgs(knownCommand),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	for _, s := range rfc.Standards() {

@@ -69,7 +69,13 @@ func newRootCommand(env *Env) *cobra.Command {
 		}
 		return env.enter()
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		// Where a misspelt command comes first, its flags are unknown only because it is.
+		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
+			err = knownCommand(c, args)
+		}
+		return &UsageError{err}
+	})
 	root.AddCommand(
 		newCheckCommand(env), newRunCommand(env), newStopCommand(env), newLoadCommand(env), newConfirmCommand(env),
 		newRulesCommand(env), newStatesCommand(env), newInfoCommand(env), newInterfacesCommand(env),
@@ -115,7 +121,7 @@ func knownCommand(c *cobra.Command, args []string) error {
 	if meant := c.SuggestionsFor(args[0]); len(meant) > 0 {
 		return fmt.Errorf("unknown command %q; did you mean %q?", args[0], meant[0])
 	}
-	return fmt.Errorf("unknown command %q; weir --help lists the commands", args[0])
+	return fmt.Errorf("unknown command %q; %s --help lists the commands", args[0], c.CommandPath())
 }
 
 func oneFile(_ *cobra.Command, args []string) error {
