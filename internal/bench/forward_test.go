@@ -75,6 +75,7 @@ func TestForward(t *testing.T) {
 		protocol string
 	}{{4, UDP}, {6, TCP}} {
 		o := shortOptions(PathGenerator, PathRedirect, PathKernel, PathNft, PathNftNAT)
+		o.Rules = []int{40} // that no frame may match
 		o.Families, o.Protocols, o.Directions = []int{kind.family}, []string{kind.protocol}, []string{Both}
 		report, err := Forward(context.Background(), o)
 		if err != nil {
@@ -120,6 +121,7 @@ func TestForwardWeir(t *testing.T) {
 	}{{"xdp", UDP, 4}, {"xdp", TCP, 6}, {"tcx", TCP, 4}} {
 		t.Run(c.hook+" "+c.protocol, func(t *testing.T) {
 			o := shortOptions(PathWeir, PathWeirNAT)
+			o.Rules = []int{40} // that no frame may match
 			o.Program, o.Hook = program, c.hook
 			o.Families, o.Protocols, o.Directions = []int{c.family}, []string{c.protocol}, []string{Both}
 			report, err := Forward(context.Background(), o)

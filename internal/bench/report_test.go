@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir/internal/bench/report"
 	"weir/internal/machine"
 	"weir/internal/stats"
 )
@@ -130,15 +131,44 @@ func TestNoVerdict(t *testing.T) {
 	}
 }
 
-func TestMarkdown(t *testing.T) {
-	var b strings.Builder
-	if err := example(t).WriteMarkdown(&b); err != nil {
+// TestCurves: what was varied is drawn, for connections that are known and for
+// those that are opened, and so is nothing else.
+func TestCurves(t *testing.T) {
+	r := example(t)
+	if s := r.curveSection(); len(s.Charts) != 0 {
+		t.Errorf("one case has %d curves", len(s.Charts))
+	}
+	c := r.sections[0].c
+	c.Rules = 100
+	p, err := newPath(PathWeirNAT, "xdp")
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| weir-nat | 4.00 (3.00 – 5.00) | 250 | 150 | 600,000 |\n", "| generator | 10.00 (9.50 – 10.50) | 100 | – | – |\n",
-		"Command: `weir bench forward`"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in:\n%s", want, b.String())
+	r.add(c, rows(c, []*samples{{path: p, mpps: stats.Sample{4}, newPerS: stats.Sample{500_000}}}))
+	charts := r.curveSection().Charts
+	if len(charts) != 2 || charts[0].Title != "What more rules cost a known connection" || charts[1].Title != "What more rules cost a new connection" {
+		t.Fatalf("%d charts: %+v", len(charts), charts)
+	}
+	if note := charts[1].Note; note != "64 bytes, 1,000 flows, IPv4, udp, 1 core, one direction, sink egress" {
+		t.Errorf("what is the same: %q", note)
+	}
+	var names []string
+	for _, line := range charts[1].Curves.Series {
+		names = append(names, line.Name)
+	}
+	if diff := cmp.Diff([]string{PathNftNAT, PathWeirNAT}, names); diff != "" {
+		t.Errorf("paths that open connections (-want +got):\n%s", diff)
+	}
+	want := []report.Point{{X: 0, Runs: stats.Sample{600_000}}, {X: 100, Runs: stats.Sample{500_000}}}
+	if diff := cmp.Diff(want, charts[1].Curves.Series[1].Points); diff != "" {
+		t.Errorf("weir-nat (-want +got):\n%s", diff)
+	}
+	if err := r.Document().Check(); err != nil {
+		t.Error(err)
+	}
+	for _, verdict := range r.verdicts() {
+		if strings.Contains(verdict, "new connections") && !strings.Contains(verdict, "3.0 times as many") {
+			t.Errorf("%q", verdict)
 		}
 	}
 }

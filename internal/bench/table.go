@@ -61,24 +61,6 @@ func (r *Report) writeRatios(out *printer, c Case) {
 	}
 }
 
-// WriteMarkdown prints the rows for a document.
-func (r *Report) WriteMarkdown(w io.Writer) error {
-	out := &printer{w: w}
-	for _, c := range r.cases() {
-		out.line("%s:", c)
-		out.line("")
-		out.line("| path | Mpps (smallest – largest run) | ns per frame | net ns | new connections per second |")
-		out.line("|---|---|---|---|---|")
-		for _, row := range r.rowsOf(c) {
-			out.line("| %s | %.2f (%.2f – %.2f) | %.0f | %s | %s |", row.Path, row.Mpps.Median(), row.Mpps.Min(), row.Mpps.Max(),
-				row.NS, whole(row.NetNS), count(row.NewPerS))
-		}
-		out.line("")
-	}
-	out.line("%s. %s. Command: `%s`", r.Machine, r.Control, r.Command)
-	return out.err
-}
-
 // cases are those that were measured, in order. Paths without an egress have
 // another sink in their rows; the case is the one with the kernel's.
 func (r *Report) cases() []Case {
