@@ -92,7 +92,7 @@ func (p *profiler) launch(core int) error {
 	}
 	defer answers.Close()
 	p.answer = answer
-	p.cmd = exec.Command("perf", "record", "-q", "-o", p.file, "-C", strconv.Itoa(core), "-e", "cpu-clock", "-F", sampleRate, "-g",
+	p.cmd = exec.Command("perf", "record", "-q", "-o", p.file, "-C", strconv.Itoa(core), "-e", "cpu-clock", "-F", sampleRate, "-g", "--kernel-callchains",
 		"-D", "-1", "--control", "fd:3,4")
 	p.cmd.Stderr, p.cmd.ExtraFiles = &p.said, []*os.File{orders, answers}
 	return p.cmd.Start()
@@ -130,28 +130,37 @@ func (p *profiler) stop() (err error) {
 	if err != nil && !errors.As(err, &ended) {
 		return fmt.Errorf("stop perf: %w", err)
 	}
-	script := exec.Command("perf", "script", "-i", p.file, "-F", "comm,ip,sym")
+	script := exec.Command("perf", "script", "-i", p.file, "-F", "comm,pid,ip,sym")
 	script.Stderr = &p.said
 	text, err := script.Output()
 	if err != nil {
 		return fmt.Errorf("read what perf saw: %w: %s", err, strings.TrimSpace(p.said.String()))
 	}
-	p.found = fold(string(text))
+	p.found = fold(string(text), os.Getpid())
 	return nil
 }
 
 // unknown is what perf calls a function without a name.
 const unknown = "[unknown]"
 
+// others stands for what other programs did on the core meanwhile.
+const others = "other programs"
+
 // fold counts equal stacks of perf script's output, in which each sample is a
-// line with the program's name and then, indented, its functions, the innermost
-// first. A function that perf cannot name is a part of the one that called it.
-func fold(text string) []report.Stack {
+// line with the program's name and number and then, indented, its functions, the
+// innermost first. A function that perf cannot name is a part of the one that
+// called it. What is neither of the program own nor of the kernel's own threads
+// has nothing to do with the path: it is counted together.
+func fold(text string, own int) []report.Stack {
 	counts := map[string]int{}
 	var frames []string // of a sample; nil: none
-	program := ""
+	program, foreign := "", false
 	end := func() {
-		if frames != nil {
+		switch {
+		case frames == nil:
+		case foreign:
+			counts[others]++
+		default:
 			slices.Reverse(frames)
 			counts[strings.Join(append([]string{program}, frames...), "\n")]++
 		}
@@ -164,7 +173,9 @@ func fold(text string) []report.Stack {
 			end()
 		case line[0] != ' ' && line[0] != '\t':
 			end()
-			program = strings.Join(fields, " ")
+			last := len(fields) - 1
+			program = strings.Join(fields[:last], " ")
+			foreign = fields[last] != strconv.Itoa(own) && !kernelThread.MatchString(program)
 		default:
 			frames = slices.Grow(frames, 1) // no longer nil
 			if name := strings.Join(fields[1:], " "); name != "" && name != unknown {
@@ -179,6 +190,9 @@ func fold(text string) []report.Stack {
 	}
 	return stacks
 }
+
+// kernelThread are those that forward, and the one that does nothing.
+var kernelThread = regexp.MustCompile(`^(ksoftirqd/|napi/|swapper)`)
 
 // bpfProgram is how the kernel names the code of a BPF program: with a hash of
 // its instructions, which is of no use to a reader.

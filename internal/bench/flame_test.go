@@ -99,25 +99,31 @@ func openFiles(t *testing.T) int {
 }
 
 func TestFold(t *testing.T) {
-	got := fold(`weir 
+	got := fold(`weir   4711 
 	ffffffff81000010 bpf_prog_0123456789abcdef_weir_xdp
 	ffffffff81000000 veth_poll
 
-weir 
+weir   4711 
 	ffffffff81000014 bpf_prog_0123456789abcdef_weir_xdp
 	ffffffff81000000 veth_poll
 
-weir 
+weir   4711 
 	            7f10 [unknown]
 	ffffffff81000014 bpf_prog_0123456789abcdef_weir_xdp
 	            7f00 [unknown]
 	ffffffff81000000 veth_poll
 
-swapper 
+swapper     0 
 	ffffffff82000000 [unknown]
 
-`)
-	want := []report.Stack{{Frames: []string{"swapper"}, Count: 1}, {Frames: []string{"weir", "veth_poll", "bpf: weir_xdp"}, Count: 3}}
+a shell   815 
+	ffffffff83000000 bpf_check
+
+a shell   815 
+	ffffffff83000000 do_exit
+
+`, 4711)
+	want := []report.Stack{{Frames: []string{"other programs"}, Count: 2}, {Frames: []string{"swapper"}, Count: 1}, {Frames: []string{"weir", "veth_poll", "bpf: weir_xdp"}, Count: 3}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

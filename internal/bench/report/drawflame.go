@@ -11,8 +11,13 @@ import (
 	"weir/internal/quantity"
 )
 
-// flameRow is the height of one function.
-const flameRow = 19
+const (
+	// flameRow is the height of one function.
+	flameRow = 19
+	// slimmest is the width below which a function is left out: towers of what took
+	// no time would make the figure high, and nobody could read them.
+	slimmest = 1.5
+)
 
 // call is a function below another one, with what was sampled in it and in what
 // it calls.
@@ -52,7 +57,7 @@ func (c *call) depth(least int) int {
 // flamePlot draws [Flame]: what calls stands below what is called.
 type flamePlot struct {
 	*canvas
-	total, least int // least: what is as wide as half a pixel
+	total, least int // least: what is wide enough to be seen
 	bottom       float64
 	unit         string
 }
@@ -62,7 +67,7 @@ func (f *Flame) draw(c *canvas) {
 	for _, s := range f.Stacks {
 		root.add(s.Frames, s.Count)
 	}
-	p := &flamePlot{canvas: c, total: root.count, unit: f.Unit, least: max(int(float64(root.count)/c.width/2), 1)}
+	p := &flamePlot{canvas: c, total: root.count, unit: f.Unit, least: max(int(float64(root.count)*slimmest/c.width), 1)}
 	depth := root.depth(p.least)
 	p.bottom = float64(depth) * flameRow
 	p.call(root, 0, 0)
