@@ -148,10 +148,11 @@ func TestSampler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	begin := time.Now()
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for begin := time.Now(); time.Since(begin) < 300*time.Millisecond; {
+	for time.Since(begin) < 300*time.Millisecond {
 		if _, err := os.ReadFile("/proc/kallsyms"); err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +167,8 @@ func TestSampler(t *testing.T) {
 			named++
 		}
 	}
-	if len(stacks) > 1300 || named < len(stacks)*9/10 {
-		t.Errorf("%d samples in 0.3 s, %d of a known place", len(stacks), named)
+	took := time.Since(begin) // on a busy machine longer than was asked for
+	if most := int(took/period) + 1; len(stacks) > most || named < len(stacks)*9/10 {
+		t.Errorf("%d samples in %v, which has room for %d; %d of a known place", len(stacks), took, most, named)
 	}
 }
