@@ -38,6 +38,7 @@ const someSteps = 3
 type ordeal struct {
 	*lib.Box
 	list  string // of steps (internal/steps)
+	at    int    // the step to die at; 0: none
 	found string // the machine before weir
 }
 
@@ -47,9 +48,16 @@ func (o *ordeal) under() string { return steps.Variable + "=" + o.list }
 // killAt has the next process, or the daemon from now on, die at a step; 0: none.
 func (o *ordeal) killAt(n int) {
 	o.Helper()
+	o.at = n
 	if err := os.WriteFile(o.list, []byte(strconv.Itoa(n)+"\n"), 0o600); err != nil {
 		o.Fatal(err)
 	}
+}
+
+// dies reports whether the step to die at has been taken.
+func (o *ordeal) dies() bool {
+	o.Helper()
+	return o.at > 0 && len(o.taken()) >= o.at
 }
 
 // taken are the steps taken since killAt.
@@ -161,6 +169,10 @@ func (op *operation) kill(o *ordeal, n int) bool {
 	all := o.taken()
 	o.forget()
 	if !killed {
+		o.Logf("%s ended by itself, after %d steps", op.name, len(all))
+		if len(all) >= n {
+			o.Errorf("%s was not killed at step %d", op.name, n)
+		}
 		return false
 	}
 	when := fmt.Sprintf("%s, killed at step %d, %s", op.name, n, all[len(all)-1])
@@ -198,8 +210,14 @@ func (op *operation) endure(o *ordeal) {
 	picked := rand.Perm(len(all))[:someSteps]
 	slices.Sort(picked)
 	o.Logf("%s has %d steps; killed at %v", op.name, len(all), picked)
+	kills := 0
 	for _, i := range picked {
-		op.kill(o, i+1)
+		if op.kill(o, i+1) { // not always are there as many steps
+			kills++
+		}
+	}
+	if kills == 0 {
+		o.Errorf("%s: not killed at all", op.name)
 	}
 }
 
@@ -225,6 +243,9 @@ func ended(o *ordeal, p *lib.Process, far func() bool) func() bool {
 	return func() bool {
 		o.Helper()
 		o.Until(2*lib.StartPatience, "it is killed, or done", func() bool { return !p.Running() || far() })
+		if o.dies() { // who asked a daemon for something hears of its end before its parent does
+			o.Until(lib.StartPatience, "it is killed", func() bool { return !p.Running() })
+		}
 		if p.Running() {
 			p.Kill()
 			return false
