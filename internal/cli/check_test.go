@@ -15,7 +15,8 @@ import (
 )
 
 // checkHost is a machine with one interface.
-const checkHost = `{"interfaces": [{"name": "em0", "groups": [], "addresses": ["192.0.2.1/24"], "mtu": 1500}]}`
+const checkHost = `{"interfaces": [{"name": "em0", "groups": [], "addresses": ["192.0.2.1/24"], "mtu": 1500}],
+ "tables": {"far": ["198.51.100.0/24"]}}`
 
 // runCheck runs weir check with a rule file of this text and flags.
 func runCheck(t *testing.T, text string, flags ...string) (status int, stdout, stderr string) {
@@ -52,6 +53,12 @@ func TestCheck(t *testing.T) {
 				"stdin:1:19: port stands behind from or to: did you mean \"to port\"?\n    1 | pass in proto tpc port 22\n      |                   ^^^^\n"},
 		{"refused", "pas in\n", host, exitRefused, "",
 			"pf.conf:1:1: no statement starts with \"pas\"; did you mean \"pass\"?\n    1 | pas in\n      | ^^^\n"},
+		{"file of a table that the host describes", "table <far> file \"absent\"\nblock from <far>\n", host, exitDone,
+			"table <far> file \"absent\"\nblock drop from <far> to any\n",
+			"pf.conf:1:18: warning: absent is missing; table <far> holds what the host's description says\n" +
+				"    1 | table <far> file \"absent\"\n      |                  ^^^^^^^^\n"},
+		{"file of another table", "table <near> file \"absent\"\nblock from <near>\n", host, exitRefused, "",
+			"pf.conf:1:19: absent cannot be read: no such file or directory\n    1 | table <near> file \"absent\"\n      |                   ^^^^^^^^\n"},
 		{"optimizer off", "pass\n", append([]string{"-o", "none"}, host...), exitDone, "pass all flags S/SA\n", ""},
 		{"optimizer on", "pass\npass in\n", append([]string{"-o", "basic"}, host...), exitDone, "pass all flags S/SA\n", ""},
 		{"no such optimizer", "pass\n", append([]string{"-o", "some"}, host...), exitUsage, "", "weir: -o takes none, basic or profile, not \"some\"\n"},

@@ -16,7 +16,8 @@ const (
 // files are where the files come from that statements name.
 type files struct {
 	open  source.Opener
-	first string // the name of the first file
+	known func(table string) bool // without its files; may be nil
+	first string                  // the name of the first file
 	set   *token.FileSet
 	count int
 	left  int // bytes

@@ -31,7 +31,7 @@ func ParseInput(in *source.Input) (*ast.File, diag.List) {
 	p := &parser{
 		faults: list,
 		stream: scanner.NewStream(set, set.AddFile(in.Name, in.Text), list),
-		files:  files{open: in.Files, first: in.Name, set: set, left: maxText},
+		files:  files{open: in.Files, known: in.Known, first: in.Name, set: set, left: maxText},
 	}
 	for _, m := range in.Macros {
 		p.stream.Fix(m.Name, set.AddFile("-D", []byte(m.Name+"="+m.Value)), m.Value)

@@ -1,6 +1,9 @@
 package parser
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"strconv"
 
 	"weir/pf/ast"
@@ -39,7 +42,9 @@ func (p *parser) tableOption(t *ast.Table) bool {
 	case p.acceptWord("file"):
 		file := p.name("the name of a file")
 		of := ast.TableSource{Span: at.To(p.last), File: &file}
-		of.Text = p.open(file, of.Span)
+		if !p.elsewhere(t.Name.Text, file) {
+			of.Text = p.open(file, of.Span)
+		}
 		file.Text = source.From(p.files.first, p.files.set.Position(file.Pos).File, file.Text)
 		t.Sources = append(t.Sources, of)
 	case p.is(token.LeftBrace):
@@ -56,6 +61,24 @@ func (p *parser) tableOption(t *ast.Table) bool {
 	default:
 		return false
 	}
+	return true
+}
+
+// elsewhere warns of a file that is missing while what the table holds is known
+// without it, and reports whether it did: a file of rules is often looked at on
+// another machine than its own.
+func (p *parser) elsewhere(table string, name ast.Word) bool {
+	if p.files.open == nil || p.files.known == nil || !p.files.known(table) {
+		return false
+	}
+	path := source.Path(p.files.set.Position(name.Pos).File, name.Text)
+	if _, err := p.files.open.Open(path, p.files.left); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	p.faults.Add(diag.Diagnostic{
+		Severity: diag.Warning, Span: name.Span,
+		Message: fmt.Sprintf("%s is missing; table <%s> holds what the host's description says", path, table),
+	})
 	return true
 }
 

@@ -33,7 +33,10 @@ type Settings struct {
 
 // LoadWith is Load with settings.
 func LoadWith(name string, src []byte, host *Host, s Settings) (*Ruleset, diag.List) {
-	file, list := parser.ParseInput(&source.Input{Name: name, Text: src, Macros: s.Macros, Files: s.Files})
+	file, list := parser.ParseInput(&source.Input{
+		Name: name, Text: src, Macros: s.Macros, Files: s.Files,
+		Known: func(table string) bool { return host != nil && host.Tables[table] != nil },
+	})
 	rules, more := resolve(file, host, s)
 	list.Append(&more)
 	list.Sort()

@@ -12,6 +12,10 @@ type Input struct {
 	Text   []byte
 	Macros []Macro
 	Files  Opener // nil: statements that name a file are refused
+
+	// Known says whether what a table holds is known without its files, which
+	// may then be missing; nil: of no table.
+	Known func(table string) bool
 }
 
 // Macro is a macro that is set from outside; the file cannot change it.
