@@ -48,6 +48,9 @@ func TestBenchBetweenMachines(t *testing.T) {
 	if !inTables(d, "weir: ") {
 		t.Errorf("nothing of what weir dropped stands in the report:\n%s", said)
 	}
+	if !strings.Contains(said, "What limits "+b.Namespace(lab.FW)) || !strings.Contains(said, "Nothing is wrong") && !strings.Contains(said, "cpu") {
+		t.Errorf("doctor says nothing of the router:\n%s", said)
+	}
 	if !strings.Contains(server.Said(), "has gone") {
 		t.Errorf("the server said:\n%s", server.Said())
 	}

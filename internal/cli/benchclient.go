@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,9 @@ stock iperf3 -s. Cases take turns in random order, and the first is measured twi
 as if it were two: if these differ by more than 5 %, nothing is concluded and the
 exit status is 1.
 
+Under the figures stands what weir doctor says of this machine, or of --router,
+during the first run.
+
 A benchmark fills the links to HOST: unless HOST is this machine, or is in a lab
 of weir lab in which the command runs, say that it is yours by --yes-i-own HOST.
 Only TCP and UDP that the kernel sends are used, and UDP is always paced.`,
@@ -49,7 +53,12 @@ Only TCP and UDP that the kernel sends are used, and UDP is always paced.`,
 			check := func() error { return f.apply(env, &o, c.Flags().Changed("direction")) }
 			return benchmark{name: "client", check: check, rootless: true, locks: true,
 				run: func(ctx context.Context) (*report.Document, ownForms, error) {
+					x := examination{router: o.Router, name: cmp.Or(o.RouterName, "this machine")}
+					o.Loaded = func(omitted, span time.Duration) { x.begin(ctx, omitted, span) }
 					d, err := remote.Client(ctx, o)
+					if err == nil {
+						x.join(d)
+					}
 					if foreign := new(remote.NotOursError); errors.As(err, &foreign) {
 						err = &UsageError{err}
 					}

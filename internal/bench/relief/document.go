@@ -19,6 +19,9 @@ const (
 func (r *result) document(o *Options, started time.Time, m machine.Machine) *report.Document {
 	control := stats.NewControl()
 	control.Add(o.Path+" before", r.before, r.again)
+	if want := r.capacity * o.Times; r.held.Median() < 0.9*want {
+		control.Refuse(fmt.Sprintf("the generator sent %.2f of %.2f Mpps: this machine has no room for it", r.held.Median()/1e6, want/1e6))
+	}
 	d := &report.Document{
 		Kind: "affinity", Title: "What weir affinity auto is worth where one core is full", Command: o.Command, Started: started, Machine: m, Control: &control,
 		Method: []string{
@@ -39,7 +42,7 @@ func (r *result) document(o *Options, started time.Time, m machine.Machine) *rep
 	}
 	c := stats.Compare(r.before, r.after)
 	said := fmt.Sprintf("After weir affinity auto %.2f times the packets arrive (medians; offered %.2f Mpps, one core carries %.2f).",
-		r.after.Median()/r.before.Median(), r.offered.Median()/1e6, r.capacity/1e6)
+		r.after.Median()/r.before.Median(), r.held.Median()/1e6, r.capacity/1e6)
 	if c.Test != stats.TooFew {
 		said += fmt.Sprintf(" The means differ by %+.1f ± %.1f %% (95 %%, %s, n = %d).", 100*c.Relative, 100*c.RelativeInterval, c.Test, len(r.after))
 	}

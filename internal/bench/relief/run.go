@@ -30,7 +30,7 @@ type bed struct {
 // result is what was measured, in frames per second.
 type result struct {
 	capacity             float64 // of one core
-	offered              stats.Sample
+	held                 stats.Sample // what was offered before, which nothing slows
 	before, again, after stats.Sample
 	verdict              verdict // doctor's, before
 	changes              string  // weir affinity auto's
@@ -108,7 +108,10 @@ func (b *bed) measure(ctx context.Context) (r result, err error) {
 		if err != nil {
 			return r, err
 		}
-		*sample, r.offered = append(*sample, arrived), append(r.offered, offered)
+		*sample = append(*sample, arrived)
+		if which != after {
+			r.held = append(r.held, offered)
+		}
 		b.say("round %d, %s: %.0f of %.0f frames/s", round+1, []string{"before", "before, again", "after"}[which], arrived, offered)
 	}
 	return r, nil

@@ -41,6 +41,10 @@ type Options struct {
 	// asked for it.
 	Router, RouterName string
 
+	// Loaded is called once, when the first run begins: with how long its beginning
+	// does not count, and how long it then lasts; nil: nobody wants to know.
+	Loaded func(omitted, span time.Duration)
+
 	Command  string // that repeats it
 	Program  string // what runs, with its version
 	Progress io.Writer

@@ -37,6 +37,7 @@ func (m *measured) withIPerf3(ctx context.Context, sampler *sample.Sampler) erro
 		if err := sleep(ctx, idleSpan); err != nil {
 			return err
 		}
+		m.begin()
 		r, err := m.iperf3Run(ctx, tool, e, sampler)
 		if err == nil {
 			e.results = append(e.results, r)

@@ -121,6 +121,7 @@ func (m *measured) withServer(ctx context.Context, sampler *sample.Sampler) erro
 		if err := m.rest(ctx, c); err != nil {
 			return err
 		}
+		m.begin()
 		r, err := c.run(ctx, e.request(m.server.Addr(), m.options.Seconds))
 		if err == nil {
 			e.results = append(e.results, r)
@@ -155,6 +156,14 @@ func (m *measured) rest(ctx context.Context, c *client) error {
 		m.before = append(m.before, rtts)
 	}
 	return ctx.Err()
+}
+
+// begin tells who wants to know of it that the first run begins.
+func (m *measured) begin() {
+	if loaded := m.options.Loaded; loaded != nil {
+		m.options.Loaded = nil
+		loaded(omitted, m.options.Seconds)
+	}
 }
 
 // interleave measures each entry once in each round, in random order.
