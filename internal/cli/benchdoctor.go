@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,10 +58,11 @@ func (x *examination) look(ctx context.Context, span time.Duration) string {
 	return r.Verdict.Sentence + "."
 }
 
-// join adds what it says under the benchmark's figures. It waits for it.
+// join adds what it says under the benchmark's first figures. It waits for it.
 func (x *examination) join(d *report.Document) {
 	if x.said == nil {
 		return // no run began
 	}
-	d.Sections = append(d.Sections, report.Section{Title: "What limits " + x.name + ", as weir doctor saw it during the first run", Text: []string{<-x.said}})
+	says := report.Section{Title: "What limits " + x.name + ", as weir doctor saw it during the first run", Text: []string{<-x.said}}
+	d.Sections = slices.Insert(d.Sections, min(1, len(d.Sections)), says)
 }

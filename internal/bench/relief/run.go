@@ -29,7 +29,7 @@ type bed struct {
 
 // result is what was measured, in frames per second.
 type result struct {
-	capacity             float64 // of one core
+	capacity             float64      // of one core
 	held                 stats.Sample // what was offered before, which nothing slows
 	before, again, after stats.Sample
 	verdict              verdict // doctor's, before
