@@ -1,6 +1,7 @@
 package tune_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -277,5 +278,42 @@ func TestCardsFail(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, files()); diff != "" {
 		t.Errorf("afterwards (-before +after):\n%s", diff)
+	}
+}
+
+// Interrupts are known by the names that drivers give them, in the order of the queues;
+// those that only send, of other cards, or of no queue are not.
+func TestInterruptNames(t *testing.T) {
+	for _, names := range [][]string{
+		{"eth0-TxRx-0", "eth0-TxRx-1"},                   // igb, ixgbe
+		{"i40e-eth0-TxRx-0", "i40e-eth0-TxRx-1"},         // i40e, ice
+		{"eth0-rx-0", "eth0-rx-1"},                       // r8125
+		{"eth0-0", "eth0-1"},                             // bnx2, stmmac
+		{"eth0-fp-0", "eth0-fp-1"},                       // bnx2x
+		{"0000:03:00.0-input.0", "0000:03:00.0-input.1"}, // virtio, by its bus
+		{"mlx5_comp0@pci:0000:03:00.0", "mlx5_comp1@pci:0000:03:00.0"},
+	} {
+		text := " CPU0\n 9: 1 PCI eth0\n 10: 1 PCI eth0-tx-0\n 11: 1 PCI eth10-TxRx-0\n 12: 1 PCI mlx5_comp0@pci:0000:04:00.0\n 13: 1 PCI eth0-misc\n"
+		text += " 31: 1 PCI " + names[1] + "\n 30: 1 PCI " + names[0] + "\nNMI: 0 " + names[0] + "\n"
+		h, _ := tree(t, map[string]string{"proc/interrupts": text, "proc/irq/30/smp_affinity_list": "2\n", "proc/irq/31/smp_affinity_list": "0-3\n"})
+		device := filepath.Join(h.Root, "sys/class/net/eth0/device")
+		if err := errors.Join(os.RemoveAll(device), os.Symlink("../../../0000:03:00.0", device)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := h.Read("nic.eth0.irqs"); err != nil || got != "2 0-3" {
+			t.Errorf("%s: %q, %v", names[0], got, err)
+		}
+	}
+}
+
+// Two cards do not begin at the same core, and cores near the card come first.
+func TestInterruptsOfTwoCards(t *testing.T) {
+	h, _ := tree(t, with(map[string]string{
+		"ethtool/eth0/queues": "combined 2\n", "ethtool/eth1/queues": "combined 2\n",
+		"sys/class/net/eth1/device/local_cpulist": "2-3,6-7\n",
+	}))
+	p := plan(t, h, tune.Inputs{}, "nic.DEV.irqs")
+	if diff := cmp.Diff([]string{"nic.eth0.irqs=0 1 2 3", "nic.eth1.irqs=2 3 0 1"}, changes(p)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }

@@ -127,7 +127,7 @@ func (j *judge) wantRings(card, found string) wish {
 // largestRing bounds rings that are doubled: behind it packets only wait longer.
 const largestRing = 4096
 
-func (j *judge) wantIndirection(card, found string) wish {
+func (j *judge) wantIndirection(card, _ string) wish {
 	if j.requeued(card) {
 		return wish{noNeed: queuesFirst}
 	}
