@@ -153,6 +153,9 @@ func (h *Host) begin(p *Plan) (*journal, error) {
 	if err := h.unchanged(p, j); err != nil {
 		return nil, err
 	}
+	if len(j.Entries) == 0 {
+		j.Missing = h.missing()
+	}
 	if err := h.giveUp(j, p.Left); err != nil {
 		return nil, err
 	}
@@ -246,7 +249,7 @@ func (h *Host) finish(j *journal) error {
 	if err := h.persist(j.Entries); err != nil {
 		return errors.Join(err, h.rollBack(j))
 	}
-	return h.writeJournal(&journal{Entries: j.Entries})
+	return h.writeJournal(&journal{Entries: j.Entries, Missing: j.Missing})
 }
 
 // rollBack undoes a transaction: each key gets what it had before it, from the last
@@ -272,7 +275,7 @@ func (h *Host) rollBack(j *journal) error {
 	if err := h.persist(j.Previous); err != nil {
 		return err
 	}
-	return h.writeJournal(&journal{Entries: j.Previous})
+	return h.writeJournal(&journal{Entries: j.Previous, Missing: j.Missing})
 }
 
 // undoing are the keys of a transaction with what they had before it: from the last to

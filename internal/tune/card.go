@@ -184,12 +184,16 @@ func setFields(files []string, value string) error {
 	return nil
 }
 
-// setFile writes what the kernel reads as one line.
+// setFile writes what the kernel reads as one line. A file of a recorded tree that has
+// no line end gets none.
 func setFile(name, value string) error {
+	if old, err := os.ReadFile(name); err != nil || len(old) == 0 || old[len(old)-1] == '\n' {
+		value += "\n"
+	}
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return unwrapPath(err)
 	}
-	_, err = file.WriteString(value + "\n")
+	_, err = file.WriteString(value)
 	return unwrapPath(errors.Join(err, file.Close()))
 }

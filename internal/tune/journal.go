@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +38,9 @@ type journal struct {
 	// Trial names a transaction that has to be confirmed, so that its session knows
 	// it from a later one.
 	Trial string `json:"trial,omitempty"`
+	// Missing are the folders for weir's files that were not there before its first
+	// change, the deepest last.
+	Missing []string `json:"missing,omitempty"`
 	// Previous is the entries before the transaction, to which it goes back.
 	Previous []entry `json:"previous,omitempty"`
 }
@@ -93,7 +98,7 @@ func (h *Host) writeJournal(j *journal) error {
 		return err
 	}
 	if len(j.Entries) == 0 && len(j.Changing) == 0 {
-		return removeTrace(path)
+		return h.removeAll(path)
 	}
 	text, err := json.MarshalIndent(j, "", "  ")
 	if err != nil {
@@ -103,6 +108,40 @@ func (h *Host) writeJournal(j *journal) error {
 		return fmt.Errorf("keep what weir tune sets: %w", err)
 	}
 	return replace(path, append(text, '\n'), 0o600)
+}
+
+// missing are the folders for weir's files that are not there, the deepest last.
+func (h *Host) missing() []string {
+	if !h.whole() {
+		return nil
+	}
+	var all []string
+	for _, folder := range []string{"var/lib", filepath.Dir(ownFile), linkFolder, filepath.Dir(unitLink)} {
+		path := ""
+		for part := range strings.SplitSeq(folder, "/") {
+			path = filepath.Join(path, part)
+			if _, err := os.Stat(h.path(path)); errors.Is(err, fs.ErrNotExist) && !slices.Contains(all, path) {
+				all = append(all, path)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// removeAll removes the journal, and the folders that weir has made and that are empty.
+func (h *Host) removeAll(path string) error {
+	old, err := h.readJournal()
+	if err != nil {
+		return err
+	}
+	if err := removeTrace(path); err != nil {
+		return err
+	}
+	for _, folder := range slices.Backward(old.Missing) {
+		os.Remove(h.path(folder)) //nolint:errcheck // what is not empty is somebody's
+	}
+	return nil
 }
 
 // removeTrace removes a file, what a death while it was written has left, and the

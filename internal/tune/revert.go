@@ -64,7 +64,7 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 		}
 	}
 	slices.Reverse(left)
-	err = errors.Join(append(faults, h.persist(left), h.writeJournal(&journal{Entries: left}))...)
+	err = errors.Join(append(faults, h.persist(left), h.writeJournal(&journal{Entries: left, Missing: j.Missing}))...)
 	return restored, err
 }
 

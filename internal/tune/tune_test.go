@@ -295,9 +295,9 @@ func status(t *testing.T, h *tune.Host) *tune.Status {
 }
 
 // Applied, a second time changes nothing; reverted, the tree is byte for byte what it
-// was, but for empty folders.
+// was, its folders included.
 func TestApplyRevert(t *testing.T) {
-	h, files := tree(t, nil)
+	h, files := tree(t, map[string]string{"proc/sys/net/ipv4/ip_early_demux": "1"}) // without a line end
 	before := files()
 	apply(t, h, tune.Inputs{Role: db.Forwarder})
 	after := files()
@@ -326,8 +326,10 @@ func TestApplyRevert(t *testing.T) {
 	if diff := cmp.Diff(before, files()); diff != "" {
 		t.Errorf("reverted (-before +after):\n%s", diff)
 	}
-	if _, err := os.Stat(filepath.Join(h.Root, "var/lib/weir")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the journal's folder: %v", err)
+	for _, folder := range []string{"var", "etc/sysctl.d", "etc/systemd"} {
+		if _, err := os.Stat(filepath.Join(h.Root, folder)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s, which was not there: %v", folder, err)
+		}
 	}
 	if restored, err := h.Revert(false); err != nil || len(restored) != 0 {
 		t.Errorf("a second revert: %+v, %v", restored, err)
