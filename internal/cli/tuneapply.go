@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,6 +76,7 @@ is kept for the boot.`,
 // apply makes a plan's changes, and prints them.
 func (e *Env) apply(ctx context.Context, host *tune.Host, plan *tune.Plan, confirm time.Duration) error {
 	if confirm == 0 || len(plan.Changes) == 0 {
+		e.warnOfLinks(host, plan)
 		if err := host.Apply(plan); err != nil {
 			return fmt.Errorf("tune: %w", err)
 		}
@@ -88,6 +91,20 @@ func (e *Env) apply(ctx context.Context, host *tune.Host, plan *tune.Plan, confi
 	}
 	e.printChanges(plan)
 	return nil
+}
+
+// warnOfLinks names the cards whose links a plan takes down for a moment: whoever is
+// logged in by one of them may not come back.
+func (e *Env) warnOfLinks(host *tune.Host, plan *tune.Plan) {
+	var cards []string
+	for i := range plan.Changes {
+		if c := &plan.Changes[i]; c.Flaps() && !slices.Contains(cards, c.Card) {
+			cards = append(cards, c.Card)
+		}
+	}
+	if len(cards) > 0 && host.Root == "" {
+		fmt.Fprintf(e.Stderr, "weir: tune: links go down for some seconds: %s; --confirm 60s puts all back where one does not return\n", strings.Join(cards, ", "))
+	}
 }
 
 func (e *Env) printChanges(plan *tune.Plan) {

@@ -46,6 +46,12 @@ func recordKey(key string) string {
 // queues or rings are set anew loses such settings.
 func perQueueSetting(setting string) bool { return setting == "irqs" || steering[setting] != "" }
 
+// Flaps reports whether a change takes the link of its card down for some seconds.
+func (c *Change) Flaps() bool {
+	_, setting, ok := cardKey(c.Key)
+	return ok && slices.Contains([]string{"queues", "rings", "pause", "eee"}, setting)
+}
+
 // steering are the files of settings that the kernel has for each queue.
 var steering = map[string]string{
 	"rps": "sys/class/net/%s/queues/rx-%d/rps_cpus",
