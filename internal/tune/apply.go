@@ -201,7 +201,7 @@ func (h *Host) makeTrue(p *Plan, j *journal) error {
 			}
 			steps.Done("set %s", c.Key)
 		}
-		if !next.queues || len(j.Changing) > mostRounds*len(p.Changes) {
+		if !requeues(changes) || len(j.Changing) > mostRounds*len(p.Changes) {
 			return nil
 		}
 		var err error
@@ -211,6 +211,14 @@ func (h *Host) makeTrue(p *Plan, j *journal) error {
 		p.Changes = append(p.Changes, next.Changes...)
 	}
 	return nil
+}
+
+// requeues reports whether changes give a card other queues.
+func requeues(changes []Change) bool {
+	return slices.ContainsFunc(changes, func(c Change) bool {
+		_, setting, _ := cardKey(c.Key)
+		return setting == "queues"
+	})
 }
 
 // errChanged is of a plan that is older than what it was made for.

@@ -41,8 +41,7 @@ type Plan struct {
 	entries []entry  // the journal's when the plan was made
 	// again plans once more: where a card gets other queues, what is set for each of
 	// them can only be told then.
-	again  func() (*Plan, error)
-	queues bool // a card gets other queues
+	again func() (*Plan, error)
 
 	Arithmetic []Arithmetic `json:"arithmetic"`
 }

@@ -88,11 +88,8 @@ func (j *judge) wantQueues(card, found string) wish {
 		value = fmt.Sprintf("rx %d tx %d", target, min(target, max(1, countOf(most, "tx"))))
 	}
 	w := wish{value: value, shown: shown}
-	switch {
-	case now > target && now <= j.in.Cores:
+	if now > target && now <= j.in.Cores {
 		w.noNeed = fmt.Sprintf("it has %d, no more than there are cores", now)
-	case now != target:
-		j.plan.queues = true
 	}
 	return w
 }
