@@ -187,7 +187,7 @@ const mostRounds = 3
 // queues, it plans again behind that; what comes of it joins the plan.
 func (h *Host) makeTrue(p *Plan, j *journal) error {
 	changes := p.Changes
-	for next := p; len(changes) > 0; changes = next.Changes {
+	for len(changes) > 0 {
 		for _, c := range changes {
 			j.Changing = append(j.Changing, c.Key)
 			j.set(c, h.besides(c.Key))
@@ -204,11 +204,12 @@ func (h *Host) makeTrue(p *Plan, j *journal) error {
 		if !requeues(changes) || len(j.Changing) > mostRounds*len(p.Changes) {
 			return nil
 		}
-		var err error
-		if next, err = p.again(); err != nil {
+		next, err := p.again()
+		if err != nil {
 			return err
 		}
-		p.Changes = append(p.Changes, next.Changes...)
+		changes = next.Changes
+		p.Changes = append(p.Changes, changes...)
 	}
 	return nil
 }
