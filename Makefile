@@ -28,10 +28,8 @@ PACKETS  ?= 10000000
 # bytes, so there is no fallback.
 CLANG      := clang-19
 LLVM_STRIP := llvm-strip-19
-# Paths in the debug information are those of the tree, wherever it stands. A struct may
-# have another one's members as its own (-fms-extensions; struct state has its halves').
-BPF_CFLAGS := -O2 -mcpu=v3 -fms-extensions -Wno-microsoft-anon-tag -Wall -Wextra -Werror -nostdinc \
-	"-ffile-prefix-map=$(CURDIR)=." \
+# Paths in the debug information are those of the tree, wherever it stands.
+BPF_CFLAGS := -O2 -mcpu=v3 -Wall -Wextra -Werror -nostdinc "-ffile-prefix-map=$(CURDIR)=." \
 	"-I$(CURDIR)/bpf/include" "-I$(CURDIR)/bpf"
 
 GOLANGCI_VERSION := v2.15.0

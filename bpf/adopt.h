@@ -11,8 +11,7 @@
 
 /* What weir_adopt is run on. */
 struct adoption {
-	struct state_forth forth; /* as it was read, its path and next hops renumbered; or made from a socket */
-	struct state_back back;
+	struct state state; /* as it was read, its path and next hops renumbered; or made from a socket */
 	__u32 index;	    /* answered: where it lies now; 0: there is no room, or it is made anew */
 	__u32 pad0[15];
 };
@@ -21,7 +20,7 @@ _Static_assert(sizeof(struct adoption) == 320, "adoption, as in copy.go");
 /* As state_create() does it: the reply's tuple, then LIVE, then the first tuple. */
 static __always_inline enum reason adopt(struct adoption *a)
 {
-	struct tuple first = a->forth.forth.tuple;
+	struct tuple first = a->state.forth.tuple;
 	__u32 index, owner;
 	struct state *st;
 	enum reason r;
@@ -34,20 +33,20 @@ static __always_inline enum reason adopt(struct adoption *a)
 		__sync_fetch_and_add(&shared.states_released, 1);
 		return REASON_STATE_LIMIT;
 	}
-	st->forth = a->forth.forth;
-	st->path = a->forth.path;
-	st->rule_in = a->back.rule_in;
-	st->rule_out = a->back.rule_out;
-	st->tag = a->back.tag;
-	st->back = a->back.back;
-	st->created = a->back.created;
-	st->check_at = a->forth.check_at;
-	st->phase = a->forth.phase;
-	st->flags = a->forth.flags;
+	st->forth = a->state.forth;
+	st->path = a->state.path;
+	st->rule_in = a->state.rule_in;
+	st->rule_out = a->state.rule_out;
+	st->tag = a->state.tag;
+	st->back = a->state.back;
+	st->created = a->state.created;
+	st->check_at = a->state.check_at;
+	st->phase = a->state.phase;
+	st->flags = a->state.flags;
 	st->layout = STATE_LAYOUT;
 	st->entered = 0;
-	st->flow_forth = a->forth.flow_forth;
-	st->flow_back = a->back.flow_back;
+	st->flow_forth = a->state.flow_forth;
+	st->flow_back = a->state.flow_back;
 	r = tuple_enter(STATE_NUMBER(index, 1), &owner);
 	if (r != UNDECIDED) {
 		slot_return(st);

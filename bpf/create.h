@@ -124,7 +124,6 @@ static __always_inline void flow_start(struct flow *f)
 	f->peer = PEER_CLOSED;
 	f->wscale = 0;
 	f->flags = 0;
-	f->becomes = BECOMES_OTHER;
 }
 
 static __always_inline void course_start(struct course *c, const struct tuple *t)
@@ -175,21 +174,6 @@ static __always_inline void courses_differ(struct state *st)
 	st->forth.csum_port = csum_fold(csum_word_diff(f->sport, b->dport) + csum_word_diff(f->dport, b->sport));
 	st->back.csum_addr = csum_fold(csum_addr_diff(&b->src, &f->dst) + csum_addr_diff(&b->dst, &f->src));
 	st->back.csum_port = csum_fold(csum_word_diff(b->sport, f->dport) + csum_word_diff(b->dport, f->sport));
-}
-
-/* What packets of direction 0 become, said in their own half if it has room. */
-static __always_inline void course_becomes(struct state *st)
-{
-	const struct tuple *f = &st->forth.tuple, *b = &st->back.tuple;
-	struct flow *flow = &st->flow_forth;
-	int same_src = addr_equal(&f->src, &b->dst), same_dst = addr_equal(&f->dst, &b->src);
-
-	if (!addr_is4(&f->src) || (!same_src && !same_dst))
-		return;
-	flow->becomes_addr = same_dst ? b->dst.word[3] : b->src.word[3];
-	flow->becomes_sport = b->dport;
-	flow->becomes_dport = b->sport;
-	flow->becomes = same_dst ? BECOMES_SRC : BECOMES_DST;
 }
 
 static __always_inline int tuples_mirror(const struct state *st)
@@ -284,7 +268,6 @@ __noinline enum reason state_create(struct scratch *s, __u8 flags, int wscale, i
 	if (!tuples_mirror(st)) {
 		st->flags |= STATE_NAT;
 		courses_differ(st);
-		course_becomes(st);
 	}
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
 	r = tuple_enter(STATE_NUMBER(index, 0), &owner);

@@ -313,43 +313,13 @@ static __always_inline int forward_up(hook_ctx *ctx, const struct packet *p,
 				       (STATE_DIRECTION(number) ? MARK_REPLY : 0), why, p->length);
 }
 
-/* What a packet of a translated state leaves as. For most of direction 0 their own
- * half of the state says it. */
-static __always_inline void state_becomes(struct tuple *t, const struct state *s, __u32 number)
-{
-	const struct flow *flow = &s->flow_forth;
-
-	if (STATE_DIRECTION(number) || flow->becomes == BECOMES_OTHER) {
-		tuple_leaving(t, s, STATE_DIRECTION(number));
-		return;
-	}
-	t->src = s->forth.tuple.src;
-	t->dst = s->forth.tuple.dst;
-	t->sport = flow->becomes_sport;
-	t->dport = flow->becomes_dport;
-	if (flow->becomes == BECOMES_SRC)
-		t->src.word[3] = flow->becomes_addr;
-	else
-		t->dst.word[3] = flow->becomes_addr;
-}
-
-/* Translates a packet by its state. Returns < 0 if the frame is gone. */
-static __always_inline int translate_state(hook_ctx *ctx, struct headers *h, const struct packet *p,
-				  const struct state *s, __u32 number)
-{
-	const struct course *own = STATE_DIRECTION(number) ? &s->back : &s->forth;
-	struct tuple t;
-
-	state_becomes(&t, s, number);
-	return translate(ctx, h, p, &t.src, &t.dst, t.sport, t.dport, own->csum_addr, own->csum_port);
-}
-
 /* A packet of a live state to a known next hop: the end of the hit path. */
 static __always_inline int forward(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			  const struct interface *i, const struct state *s, __u32 number,
 			  const struct nexthop *n, enum reason why)
 {
 	enum reason r = forward_obstacle(ctx, p, n);
+	const struct course *own, *other;
 	int action;
 
 	if (wants_tag(p, n, r)) {
@@ -361,8 +331,13 @@ static __always_inline int forward(hook_ctx *ctx, struct headers *h, const struc
 	}
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return forward_up(ctx, p, i, s, number, r);
-	if (s->flags & STATE_NAT && translate_state(ctx, h, p, s, number))
-		return finish(i, REASON_INTERNAL, p->length);
+	if (s->flags & STATE_NAT) {
+		own = STATE_DIRECTION(number) ? &s->back : &s->forth;
+		other = STATE_DIRECTION(number) ? &s->forth : &s->back;
+		if (translate(ctx, h, p, &other->tuple.dst, &other->tuple.src, other->tuple.dport,
+			      other->tuple.sport, own->csum_addr, own->csum_port))
+			return finish(i, REASON_INTERNAL, p->length);
+	}
 	ttl_decrement(h, p);
 	return emit(ctx, h, p, i, n, why);
 }

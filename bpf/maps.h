@@ -122,13 +122,13 @@ static __always_inline int daemon_is_dead(void)
 	return shared.now - shared.heartbeat >= DAEMON_DEAD;
 }
 
-/* kept; the states themselves, a block of them in each value; index 0 is unused. mmapped for reading. */
+/* kept; the states themselves, index 0 unused. mmapped for reading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* blocks for state_slots + 1, by the loader */
+	__uint(max_entries, 1); /* state_slots + 1, by the loader */
 	__type(key, __u32);
-	__type(value, struct state_block);
+	__type(value, struct state);
 } states SEC(".maps");
 
 /* kept; the tuple table (tuples.h), which knows whose a tuple is: a bucket is a

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * A state: what is remembered of one connection. 256 bytes, four cache lines in two
- * halves: line 0 is read by every packet, line 2 by those of direction 1, and both are
- * written seldom; line 1 is written by packets in direction 0, line 3 by those in
- * direction 1, so that two cores that carry the two directions do not fight. What one
- * direction reads and what it writes are neighbours: the second comes sooner then.
+ * A state: what is remembered of one connection. 256 bytes, four cache lines:
+ * line 0 is read by every packet, line 2 by those of direction 1 and of translated
+ * connections, and both are written seldom; line 1 is written by packets in
+ * direction 0, line 3 by those in direction 1, so that two cores that carry the two
+ * directions do not fight. What one direction reads and what it writes are
+ * neighbours: the second comes sooner then.
  *
  * Direction 0 is that of the packet which made the state.
- *
- * The halves lie apart, the first ones of STATE_BLOCK states and then their second
- * ones, so that packets of direction 0 touch half of the pages: with many connections
- * what a touch costs is finding the page. So they have what they need of the second
- * half in the first (flow.becomes).
  *
  * A state lies at the place that its first tuple's hash names, its home, or in one of
  * the next: there most packets of direction 0 find it with one look at memory.
@@ -27,10 +23,8 @@
 
 #include "packet.h"
 
-#define STATE_LAYOUT 7 /* changes when states, their places or the tuple table do: a
+#define STATE_LAYOUT 6 /* changes when states, their places or the tuple table do: a
 			  reload then begins without states */
-
-#define STATE_BLOCK 2048 /* states whose halves lie together: 256 KiB of each */
 
 enum status {
 	STATUS_FREE,
@@ -109,24 +103,13 @@ struct flow {
 	__u8 peer;	/* enum peer; written by both directions, only grows	*/
 	__u8 wscale;	/* TCP: window scale, 0 to 14				*/
 	__u8 flags;	/* FLOW_*						*/
-	__u8 becomes;	/* enum becomes						*/
+	__u8 pad0;
 	__u32 log[STATE_LOGS]; /* STATE_LOG: global ids + 1 of rules that log all packets */
-	__be32 becomes_addr; /* the one address that is translated			*/
-	__be16 becomes_sport;
-	__be16 becomes_dport;
+	__u32 spare[2];
 };
 
-/* How packets of direction 0 are translated, where one IPv4 address is: what the
- * other half says, said in the first one. */
-enum becomes {
-	BECOMES_OTHER, /* as the other half says				*/
-	BECOMES_SRC,   /* becomes_addr is the source, the destination stays	*/
-	BECOMES_DST,
-};
-
-/* The first half, at index % STATE_BLOCK of a block. */
-struct state_forth {
-	/* line 0: all that packets of direction 0 read */
+struct state {
+	/* line 0: all that packets of direction 0 read, but for NAT */
 	struct course forth;
 	__u32 path;	/* index into path_counters				*/
 	__u32 status;	/* enum status; changed by compare-and-exchange only	*/
@@ -137,10 +120,6 @@ struct state_forth {
 	__u32 check_at; /* tick before which it cannot expire; DYING: be released */
 	/* line 1 */
 	struct flow flow_forth;
-};
-
-/* The second half. */
-struct state_back {
 	/* line 2 */
 	struct course back;
 	__u32 created;	/* tick							*/
@@ -150,25 +129,13 @@ struct state_back {
 	__u16 spare0;
 	/* line 3 */
 	struct flow flow_back;
-};
-
-struct state_block {
-	struct state_forth forth[STATE_BLOCK];
-	struct state_back back[STATE_BLOCK];
 } __attribute__((aligned(64)));
-
-/* Between a state's halves lie those of others: there are pointers to it only. */
-struct state {
-	struct state_forth;
-	__u8 others[(STATE_BLOCK - 1) * sizeof(struct state_forth)];
-	struct state_back;
-};
 
 _Static_assert(sizeof(struct course) == 48, "course");
 _Static_assert(sizeof(struct flow) == 64, "a flow is one cache line");
-_Static_assert(sizeof(struct state_forth) == 128 && sizeof(struct state_back) == 128, "halves are two cache lines");
-_Static_assert(__builtin_offsetof(struct state, flow_back) == __builtin_offsetof(struct state, flow_forth) +
-	       sizeof(struct state_forth[STATE_BLOCK]), "state_flow()");
+_Static_assert(sizeof(struct state) == 256, "a state is four cache lines");
+_Static_assert(__builtin_offsetof(struct state, flow_back) == __builtin_offsetof(struct state, flow_forth) + 128,
+	       "state_flow()");
 
 static __always_inline struct course *state_course(struct state *s, __u32 direction)
 {
@@ -177,7 +144,7 @@ static __always_inline struct course *state_course(struct state *s, __u32 direct
 
 static __always_inline struct flow *state_flow(const struct state *s, __u32 direction)
 {
-	return (struct flow *)((char *)&s->flow_forth + (direction & 1) * sizeof(struct state_forth[STATE_BLOCK]));
+	return (struct flow *)((char *)&s->flow_forth + (direction & 1) * 128);
 }
 
 #define NEXTHOP_NONE  0 /* not looked up yet					*/

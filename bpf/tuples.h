@@ -39,13 +39,7 @@ _Static_assert(sizeof(struct tuple) == HASH_KEYS * 4, "a key for each word of a 
 
 static __always_inline struct state *state_get(__u32 index)
 {
-	__u32 key = index / STATE_BLOCK;
-	struct state_block *block = bpf_map_lookup_elem(&states, &key);
-
-	if (!block)
-		return 0;
-	asm volatile("" : "+r"(block)); /* else it is added to before it is compared with 0 */
-	return (struct state *)&block->forth[index % STATE_BLOCK];
+	return bpf_map_lookup_elem(&states, &index);
 }
 
 static __always_inline struct bucket *bucket_get(__u64 hash)

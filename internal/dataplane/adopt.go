@@ -61,8 +61,7 @@ func (d *Dataplane) Adopt(connections []Connection) (entered int, err error) {
 
 // state is the state of a connection from before, at a tick.
 func (c *Connection) state(now uint32) xdpState {
-	var s xdpState
-	s.Created, s.CheckAt, s.Phase = now, now, uint8(state.TCPEstablished)
+	s := xdpState{Created: now, CheckAt: now, Phase: uint8(state.TCPEstablished)}
 	s.Forth.Tuple = rawTCP(c.From, c.To, c.Zone)
 	s.Back.Tuple = rawTCP(c.To, c.From, c.Zone)
 	if c.Own[0] {

@@ -52,8 +52,8 @@ func TestNextHopsAge(t *testing.T) {
 	// What was found under an old generation is forgotten before it comes round.
 	h.dp.BumpRoutes()
 	held := func() (n int) {
-		for _, x := range h.dp.tables.places() {
-			if x.Status == statusLive && x.Forth.Nexthop >= nexthopFirst {
+		for i := range h.dp.tables.states {
+			if x := &h.dp.tables.states[i]; x.Status == statusLive && x.Forth.Nexthop >= nexthopFirst {
 				x.CheckAt = s.Now
 				n++
 			}

@@ -307,13 +307,9 @@ func collect(v *View) map[state.Tuple]state.State {
 }
 
 // entered returns the n-th of the states that enterStates has entered.
-func entered(t *tables, n uint16) (found statePlace) {
-	for _, s := range t.places() {
-		if s.Status == statusLive && s.Forth.Tuple.Sport == n {
-			found = s
-		}
-	}
-	return found
+func entered(t *tables, n uint16) *xdpState {
+	i := slices.IndexFunc(t.states, func(s xdpState) bool { return s.Status == statusLive && s.Forth.Tuple.Sport == n })
+	return &t.states[i]
 }
 
 // enterStates enters UDP states with different tuples.
@@ -321,9 +317,9 @@ func enterStates(tb testing.TB, d *Dataplane, count int) {
 	tb.Helper()
 	check(tb, d.need(programAdopt))
 	to := d.tables
-	from := blankTables(uint32(count))
-	for i := range uint32(count) + 1 {
-		s := from.state(i)
+	from := &tables{states: make([]xdpState, count+1), shared: &xdpShared{}}
+	for i := range from.states {
+		s := &from.states[i]
 		s.Status = statusLive
 		s.Phase = uint8(state.UDPMultiple)
 		s.Forth.Tuple = xdpTuple{Sport: uint16(i), Dport: 0xffff, Proto: 17}
@@ -333,7 +329,7 @@ func enterStates(tb testing.TB, d *Dataplane, count int) {
 		s.FlowForth.Last, s.FlowBack.Last = to.shared.Now, to.shared.Now
 		s.FlowForth.Packets = uint64(i)
 	}
-	c := &copier{old: from, new: to, adopt: d.objects.Programs["weir_adopt"], seed: maphash.MakeSeed(), moved: make([]move, from.placeCount())}
+	c := &copier{old: from, new: to, adopt: d.objects.Programs["weir_adopt"], seed: maphash.MakeSeed(), moved: make([]move, count+1)}
 	check(tb, c.run())
 	if c.copied != count {
 		tb.Fatalf("entered %d states of %d", c.copied, count)

@@ -46,7 +46,7 @@ func (d *Dataplane) copyStates() error {
 		if err := d.need(programAdopt); err != nil {
 			return err
 		}
-		d.copier = &copier{old: d.old, new: d.tables, adopt: d.objects.Programs[programAdopt], seed: maphash.MakeSeed(), moved: make([]move, d.old.placeCount())}
+		d.copier = &copier{old: d.old, new: d.tables, adopt: d.objects.Programs[programAdopt], seed: maphash.MakeSeed(), moved: make([]move, len(d.old.states))}
 		copyShared(d.tables.shared, d.old.shared)
 		if !d.crowded {
 			copyNumbers(d.tables.shared, d.old.shared)
@@ -78,8 +78,8 @@ func copyNumbers(to, from *xdpShared) {
 }
 
 func (c *copier) run() error {
-	for i, s := range c.old.places() {
-		m := &c.moved[i]
+	for i := 1; i < len(c.old.states); i++ {
+		s, m := &c.old.states[i], &c.moved[i]
 		live := atomic.LoadUint32(&s.Status) == statusLive
 		if m.index != 0 && c.follow(s, m, live) {
 			continue
@@ -96,8 +96,8 @@ func (c *copier) run() error {
 
 // move enters a state into the new tables. What is refused there is lost: packets
 // have made it anew, or there is no room.
-func (c *copier) move(s statePlace, m *move) error {
-	a := adoption{State: s.read()}
+func (c *copier) move(s *xdpState, m *move) error {
+	a := adoption{State: *s}
 	if !sameState(s, &a.State) {
 		return nil // another connection has its slot now
 	}
@@ -113,7 +113,7 @@ func (c *copier) move(s statePlace, m *move) error {
 		return nil
 	}
 	*m = move{
-		index: a.Index, print: c.print(a.State.place()),
+		index: a.Index, print: c.print(&a.State),
 		packets: [2]uint64{a.State.FlowForth.Packets, a.State.FlowBack.Packets},
 	}
 	c.copied++
@@ -121,7 +121,7 @@ func (c *copier) move(s statePlace, m *move) error {
 }
 
 // print tells a connection from the one that has its slot next.
-func (c *copier) print(s statePlace) uint32 {
+func (c *copier) print(s *xdpState) uint32 {
 	return uint32(maphash.Comparable(c.seed, s.Forth.Tuple)) ^ s.Created
 }
 
@@ -134,15 +134,15 @@ type adoption struct {
 
 // sameState reports whether what was read of a state is of one connection, which
 // still lives.
-func sameState(s statePlace, read *xdpState) bool {
+func sameState(s, read *xdpState) bool {
 	return atomic.LoadUint32(&s.Status) == statusLive && s.Created == read.Created &&
 		s.Forth.Tuple == read.Forth.Tuple && s.Back.Tuple == read.Back.Tuple
 }
 
 // follow brings a copy up to date, unless packets of the new generation have
 // used it already. It returns false if another connection has its slot now.
-func (c *copier) follow(s statePlace, m *move, live bool) bool {
-	n := c.new.state(m.index)
+func (c *copier) follow(s *xdpState, m *move, live bool) bool {
+	n := &c.new.states[m.index]
 	same := c.print(s) == m.print
 	untouched := c.print(n) == m.print && n.FlowForth.Packets == m.packets[0] && n.FlowBack.Packets == m.packets[1]
 	if !live || !same {

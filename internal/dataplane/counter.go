@@ -110,8 +110,8 @@ func (v *View) Paths() ([]Path, error) {
 
 func (v *View) statesByPath() map[uint32]uint64 {
 	states := make(map[uint32]uint64)
-	for _, p := range v.live() {
-		states[p.Path]++
+	for i := range v.live() {
+		states[v.tables.states[i].Path]++
 	}
 	return states
 }

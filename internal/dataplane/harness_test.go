@@ -330,11 +330,12 @@ func stateText(s *state.State) string {
 func (h *harness) forget() {
 	h.tb.Helper()
 	t := h.dp.tables
-	for _, s := range t.places() {
+	for i := range t.states {
+		s := &t.states[i]
 		if s.Status == statusFree {
 			continue
 		}
-		s.write(&xdpState{})
+		*s = xdpState{}
 	}
 	clear(t.buckets)
 	var tuple xdpTuple

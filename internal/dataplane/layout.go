@@ -10,7 +10,7 @@ import (
 )
 
 // stateLayout is STATE_LAYOUT of bpf/state.h.
-const stateLayout = 7
+const stateLayout = 6
 
 // Limits of bpf/config.h and bpf/maps.h.
 const (
@@ -40,7 +40,7 @@ var ErrLayout = errors.New("the maps' layout is another version's")
 // layouts are the key and value sizes that Go code relies on, by map.
 var layouts = map[string][2]uintptr{
 	mapShared:            {4, unsafe.Sizeof(xdpShared{})},
-	mapStates:            {4, unsafe.Sizeof(xdpStateBlock{})},
+	mapStates:            {4, unsafe.Sizeof(xdpState{})},
 	mapTuples:            {4, unsafe.Sizeof(xdpBucket{})},
 	mapSpilled:           {unsafe.Sizeof(xdpTuple{}), 4},
 	mapNexthopIndex:      {unsafe.Sizeof(xdpNexthopKey{}), 4},

@@ -74,7 +74,8 @@ func (h *harness) checkTuples(connections int) {
 	h.tb.Helper()
 	live := make(map[xdpTuple]uint32) // both tuples of every live state
 	states := 0
-	for i, s := range h.dp.View().live() {
+	for i := range h.dp.View().live() {
+		s := &h.dp.tables.states[i]
 		for direction, tuple := range []xdpTuple{s.Forth.Tuple, s.Back.Tuple} {
 			if other, taken := live[tuple]; taken {
 				h.tb.Errorf("states %d and %d both have %+v", other>>1, i, tuple.decode())
@@ -93,7 +94,7 @@ func (h *harness) checkTuples(connections int) {
 	}
 	for number, tuple := range h.dp.tables.entered(h.tb) {
 		// the sweep takes out what a loser has entered
-		if owner, ok := live[tuple]; !ok && h.dp.tables.state(number>>1).Status == statusLive || ok && owner != number {
+		if owner, ok := live[tuple]; !ok && h.dp.tables.states[number>>1].Status == statusLive || ok && owner != number {
 			h.tb.Errorf("%+v leads to state %d, not %d", tuple.decode(), number>>1, owner>>1)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 func (v *View) States() iter.Seq[*state.State] {
 	return func(yield func(*state.State) bool) {
 		var s state.State
-		for i, p := range v.live() {
-			p.decode(&s, i)
+		for i := range v.live() {
+			v.tables.states[i].decode(&s, i)
 			// Released while it was read: what is in s may be of two connections.
-			if atomic.LoadUint32(&p.Status) != statusLive {
+			if atomic.LoadUint32(&v.tables.states[i].Status) != statusLive {
 				continue
 			}
 			if !yield(&s) {
@@ -31,20 +31,21 @@ func (v *View) States() iter.Seq[*state.State] {
 func (v *View) KillStates(match func(*state.State) bool) int {
 	var killed int
 	var s state.State
-	for i, p := range v.live() {
-		p.decode(&s, i)
-		if match(&s) && atomic.CompareAndSwapUint32(&p.Status, statusLive, statusDead) {
+	for i := range v.live() {
+		raw := &v.tables.states[i]
+		raw.decode(&s, i)
+		if match(&s) && atomic.CompareAndSwapUint32(&raw.Status, statusLive, statusDead) {
 			killed++
 		}
 	}
 	return killed
 }
 
-// live returns the live states.
-func (v *View) live() iter.Seq2[uint32, statePlace] {
-	return func(yield func(uint32, statePlace) bool) {
-		for i, p := range v.tables.places() {
-			if atomic.LoadUint32(&p.Status) == statusLive && !yield(i, p) {
+// live returns the indices of the live states.
+func (v *View) live() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for i := uint32(1); i < uint32(len(v.tables.states)); i++ {
+			if atomic.LoadUint32(&v.tables.states[i].Status) == statusLive && !yield(i) {
 				return
 			}
 		}
@@ -52,20 +53,20 @@ func (v *View) live() iter.Seq2[uint32, statePlace] {
 }
 
 // decode fills s with what the programs remember.
-func (p statePlace) decode(s *state.State, index uint32) {
+func (raw *xdpState) decode(s *state.State, index uint32) {
 	*s = state.State{
 		Index:    index,
-		Tuple:    [2]state.Tuple{p.Forth.Tuple.decode(), p.Back.Tuple.decode()},
-		Phase:    state.Phase(p.Phase),
-		Flags:    state.Flags(p.Flags),
-		RuleIn:   p.RuleIn,
-		RuleOut:  p.RuleOut,
-		Created:  state.Tick(p.Created),
-		Flow:     [2]state.Flow{p.FlowForth.decode(), p.FlowBack.decode()},
-		NextHops: [2]uint16{p.Forth.Nexthop, p.Back.Nexthop},
+		Tuple:    [2]state.Tuple{raw.Forth.Tuple.decode(), raw.Back.Tuple.decode()},
+		Phase:    state.Phase(raw.Phase),
+		Flags:    state.Flags(raw.Flags),
+		RuleIn:   raw.RuleIn,
+		RuleOut:  raw.RuleOut,
+		Created:  state.Tick(raw.Created),
+		Flow:     [2]state.Flow{raw.FlowForth.decode(), raw.FlowBack.decode()},
+		NextHops: [2]uint16{raw.Forth.Nexthop, raw.Back.Nexthop},
 	}
 	if s.Flags&state.Log != 0 {
-		s.Logs = [2][4]uint32{p.FlowForth.Log, p.FlowBack.Log}
+		s.Logs = [2][4]uint32{raw.FlowForth.Log, raw.FlowBack.Log}
 	}
 }
 

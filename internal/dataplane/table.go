@@ -45,7 +45,7 @@ var keptMaps = []string{
 type tables struct {
 	maps    map[string]*bpfload.Map
 	shared  *xdpShared
-	states  []xdpStateBlock
+	states  []xdpState  // [0] is unused
 	buckets []xdpBucket // of the tuple table
 	memory  []*bpfload.Memory
 }
@@ -110,7 +110,7 @@ func (t *tables) mapMemory() error {
 		return err
 	}
 	t.shared = &shared[0]
-	if t.states, err = mapValues[xdpStateBlock](t, mapStates); err != nil {
+	if t.states, err = mapValues[xdpState](t, mapStates); err != nil {
 		return err
 	}
 	t.buckets, err = mapValues[xdpBucket](t, mapTuples)
@@ -157,7 +157,7 @@ func (t *tables) limit() uint32 { return t.shared.Limit }
 // tableSizes returns the sizes of the maps whose size follows the limit of states.
 func tableSizes(limit uint32) map[string]uint32 {
 	return map[string]uint32{
-		mapStates:  stateSlots(limit)/stateBlock + 1, // index 0 is unused
+		mapStates:  stateSlots(limit) + 1,
 		mapTuples:  bucketCount(limit),
 		mapSpilled: spillSize(limit),
 	}

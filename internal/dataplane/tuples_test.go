@@ -43,7 +43,7 @@ func (t *tables) owner(tuple *xdpTuple, seed uint64) uint32 {
 }
 
 func (t *tables) tupleOf(number uint32) *xdpTuple {
-	s := t.state(number >> 1)
+	s := &t.states[number>>1]
 	if number&1 != 0 {
 		return &s.Back.Tuple
 	}
@@ -139,8 +139,8 @@ func (h *harness) crowd(n int) (ports []int) {
 }
 
 func (h *harness) killAll() {
-	for _, s := range h.dp.tables.places() {
-		atomic.CompareAndSwapUint32(&s.Status, statusLive, statusDead)
+	for i := range h.dp.tables.states {
+		atomic.CompareAndSwapUint32(&h.dp.tables.states[i].Status, statusLive, statusDead)
 	}
 }
 
@@ -193,8 +193,8 @@ func TestLockedBucket(t *testing.T) {
 		h.in(h.xdp, "lan", packet(i))
 	}
 	var tuple xdpTuple
-	for _, s := range h.dp.View().live() {
-		tuple = s.Forth.Tuple
+	for i := range h.dp.View().live() {
+		tuple = h.dp.tables.states[i].Forth.Tuple
 	}
 	b, _ := h.dp.tables.bucket(&tuple, h.dp.ledger.HashSeed)
 	b.Lock = 1

@@ -95,7 +95,7 @@ func newTwinIn(n *testNet, implicit bool) *twin {
 		check(tb, netlink.RouteAdd(&netlink.Route{Dst: dst, Type: unix.RTN_UNREACHABLE}))
 	}
 	t := &twin{harness: h, implicit: implicit, flags: make(map[string]InterfaceFlags), tags: make(map[string]uint16)}
-	slots := t.dp.tables.placeCount()
+	slots := len(t.dp.tables.states)
 	t.raw, t.known = make([]xdpState, slots), make([]state.State, slots)
 	t.values = must(newPerCPU[xdpCounter]())(tb)
 	t.readRecords()

@@ -37,12 +37,13 @@ func (t *twin) wait(ticks uint32) {
 func (t *twin) sweep() {
 	t.bury()
 	tables := t.dp.tables
-	for i, s := range tables.places() {
+	for i := range tables.states {
+		s := &tables.states[i]
 		if s.Status != statusDead {
 			continue
 		}
 		for d, tuple := range []*xdpTuple{&s.Forth.Tuple, &s.Back.Tuple} {
-			check(t.tb, tables.release(tuple, i<<1|uint32(d), t.dp.ledger.HashSeed))
+			check(t.tb, tables.release(tuple, uint32(i<<1|d), t.dp.ledger.HashSeed))
 		}
 		s.Status = statusFree
 		tables.shared.StatesReleased++
@@ -62,12 +63,12 @@ func (t *twin) holds(mark uint32, tuple state.Tuple) bool {
 func (t *twin) look() *state.State {
 	var made *state.State
 	for i := range t.raw {
-		now, before := t.dp.tables.state(uint32(i)), &t.raw[i]
-		if now.equals(before) {
+		now, before := &t.dp.tables.states[i], &t.raw[i]
+		if *now.bytes() == *before.bytes() {
 			continue
 		}
 		was := before.Status
-		*before = now.read()
+		*before = *now
 		if now.Status != statusLive {
 			t.known[i].Index = 0
 			continue
@@ -81,11 +82,9 @@ func (t *twin) look() *state.State {
 	return made
 }
 
-// equals compares as values of bytes, which is much faster than by fields.
-func (p statePlace) equals(s *xdpState) bool {
-	type half = [unsafe.Sizeof(xdpStateForth{})]byte
-	return *(*half)(unsafe.Pointer(p.xdpStateForth)) == *(*half)(unsafe.Pointer(&s.xdpStateForth)) &&
-		*(*half)(unsafe.Pointer(p.xdpStateBack)) == *(*half)(unsafe.Pointer(&s.xdpStateBack))
+// bytes is the state as one value, which is compared much faster than its fields.
+func (s *xdpState) bytes() *[unsafe.Sizeof(xdpState{})]byte {
+	return (*[unsafe.Sizeof(xdpState{})]byte)(unsafe.Pointer(s))
 }
 
 // differStates compares the states that have not expired.

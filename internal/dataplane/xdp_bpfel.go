@@ -121,22 +121,20 @@ type xdpCourse struct {
 }
 
 type xdpFlow struct {
-	_            structs.HostLayout
-	Packets      uint64
-	Bytes        uint64
-	Last         uint32
-	Seqlo        uint32
-	Seqhi        uint32
-	Grant        uint32
-	MaxWin       uint32
-	Peer         uint8
-	Wscale       uint8
-	Flags        uint8
-	Becomes      uint8
-	Log          [4]uint32
-	BecomesAddr  uint32
-	BecomesSport uint16
-	BecomesDport uint16
+	_       structs.HostLayout
+	Packets uint64
+	Bytes   uint64
+	Last    uint32
+	Seqlo   uint32
+	Seqhi   uint32
+	Grant   uint32
+	MaxWin  uint32
+	Peer    uint8
+	Wscale  uint8
+	Flags   uint8
+	Pad0    uint8
+	Log     [4]uint32
+	Spare   [2]uint32
 }
 
 type xdpFragmentEntry struct {
@@ -507,24 +505,7 @@ type xdpShared struct {
 	}
 }
 
-type xdpStateBack struct {
-	_        structs.HostLayout
-	Back     xdpCourse
-	Created  uint32
-	RuleIn   uint32
-	RuleOut  uint32
-	Tag      uint16
-	Spare0   uint16
-	FlowBack xdpFlow
-}
-
-type xdpStateBlock struct {
-	_     structs.HostLayout
-	Forth [2048]xdpStateForth
-	Back  [2048]xdpStateBack
-}
-
-type xdpStateForth struct {
+type xdpState struct {
 	_         structs.HostLayout
 	Forth     xdpCourse
 	Path      uint32
@@ -535,6 +516,13 @@ type xdpStateForth struct {
 	Entered   uint8
 	CheckAt   uint32
 	FlowForth xdpFlow
+	Back      xdpCourse
+	Created   uint32
+	RuleIn    uint32
+	RuleOut   uint32
+	Tag       uint16
+	Spare0    uint16
+	FlowBack  xdpFlow
 }
 
 type xdpStretch struct {
