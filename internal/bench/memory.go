@@ -33,9 +33,7 @@ func MemoryDefaults() MemoryOptions {
 }
 
 const (
-	placeBytes = 256 // struct slot of bpf/memory.bpf.c, and both halves of a state
-	// BLOCK there, and STATE_BLOCK of bpf/state.h.
-	blockPlaces = uint32(len(memoryBlock{}.First))
+	placeBytes = 256 // struct slot of bpf/memory.bpf.c, and struct state
 	// A run makes as many touches as there are places, within these bounds.
 	leastTouches = 1 << 20
 	mostTouches  = 1 << 23 // of bpf_loop
@@ -67,21 +65,16 @@ type MemoryReport struct {
 type MemoryRow struct {
 	MiB    int
 	States int          // of weir that fit
-	NS     stats.Sample // of one touch, the place's four cache lines in a row
-	Apart  stats.Sample // likewise, its halves apart
+	NS     stats.Sample // of one touch
 }
 
-// memoryArray is an array in the kernel, and the program that touches it.
+// memoryArray is an array in the kernel.
 type memoryArray struct {
 	mib     int
 	objects *bpfload.Objects
-	program string
 	at      uint32
 	ns      stats.Sample
 }
-
-// touchers are the programs of bpf/memory.bpf.c: for places in a row, and with their halves apart.
-var touchers = []string{"touches", "touches_half"}
 
 // Memory measures how long one random touch takes that waits for the one before,
 // in arrays of several sizes. The largest is measured twice, as if it were two.
@@ -96,49 +89,44 @@ func Memory(ctx context.Context, o MemoryOptions) (r *MemoryReport, err error) {
 	r = &MemoryReport{Command: o.Command, Started: time.Now().UTC().Truncate(time.Second), Machine: m, Control: stats.NewControl()}
 	var arrays []*memoryArray
 	defer func() {
-		for i := 0; i < len(arrays); i += len(touchers) {
-			err = errors.Join(err, arrays[i].objects.Close())
+		for _, a := range arrays {
+			err = errors.Join(err, a.objects.Close())
 		}
 	}()
 	for _, mib := range o.Sizes {
-		both, err := newMemoryArrays(mib)
+		a, err := newMemoryArray(mib)
 		if err != nil {
 			return nil, err
 		}
-		arrays = append(arrays, both...)
+		arrays = append(arrays, a)
 	}
 	last := arrays[len(arrays)-1]
-	control := &memoryArray{mib: last.mib, objects: last.objects, program: last.program}
+	control := &memoryArray{mib: last.mib, objects: last.objects}
 	measured := make(chan error, 1)
 	go func() { measured <- measureMemory(ctx, o, append(arrays[:len(arrays):len(arrays)], control)) }()
 	if err := <-measured; err != nil {
 		return nil, err
 	}
-	for i := 0; i < len(arrays); i += len(touchers) {
-		a, apart := arrays[i], arrays[i+1]
-		r.Rows = append(r.Rows, MemoryRow{a.mib, a.mib << 20 / placeBytes, a.ns, apart.ns})
+	for _, a := range arrays {
+		r.Rows = append(r.Rows, MemoryRow{a.mib, a.mib << 20 / placeBytes, a.ns})
 	}
 	r.Control.Add(fmt.Sprintf("%d MiB", last.mib), last.ns, control.ns)
 	return r, nil
 }
 
-// newMemoryArrays returns an array of the size for each of the touchers.
-func newMemoryArrays(mib int) (both []*memoryArray, err error) {
+func newMemoryArray(mib int) (*memoryArray, error) {
 	object, err := loadMemory()
 	if err != nil {
 		return nil, fmt.Errorf("read the program that touches memory: %w", err)
 	}
 	places := uint32(mib << 20 / placeBytes)
 	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
-		Entries: map[string]uint32{"places": places, "blocks": (places + blockPlaces - 1) / blockPlaces}, Values: map[string]any{"place_count": places},
+		Entries: map[string]uint32{"places": places}, Values: map[string]any{"place_count": places},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make an array of %d MiB: %w", mib, err)
 	}
-	for _, program := range touchers {
-		both = append(both, &memoryArray{mib: mib, objects: objects, program: program})
-	}
-	return both, nil
+	return &memoryArray{mib: mib, objects: objects}, nil
 }
 
 // measureMemory takes the arrays in turn, on one core, in a goroutine of its own.
@@ -169,7 +157,7 @@ func measureMemory(ctx context.Context, o MemoryOptions, arrays []*memoryArray) 
 		}
 		a.ns = append(a.ns, ns)
 		if o.Progress != nil {
-			fmt.Fprintf(o.Progress, "round %d of %d: %d MiB, %s: %.0f ns\n", round+1, o.Runs, a.mib, a.program, ns)
+			fmt.Fprintf(o.Progress, "round %d of %d: %d MiB: %.0f ns\n", round+1, o.Runs, a.mib, ns)
 		}
 	}
 	return nil
@@ -179,7 +167,7 @@ func measureMemory(ctx context.Context, o MemoryOptions, arrays []*memoryArray) 
 // took in ns.
 func (a *memoryArray) touch(n uint32) (float64, error) {
 	request := memoryRequest{Touches: n, Start: a.at}
-	wrong, err := bpfload.RunSyscall(a.objects.Programs[a.program], &request)
+	wrong, err := bpfload.RunSyscall(a.objects.Programs["touches"], &request)
 	if err != nil {
 		return 0, fmt.Errorf("touch %d MiB: %w", a.mib, err)
 	}
@@ -193,30 +181,25 @@ func (a *memoryArray) touch(n uint32) (float64, error) {
 // Document is the report in the form that people pass around.
 func (r *MemoryReport) Document() *report.Document {
 	table := report.Table{Columns: []report.Column{{Name: "array", Unit: "MiB"}, {Name: "states of weir that fit"},
-		{Name: "one touch, lines in a row", Unit: "ns"}, {Name: "smallest – largest run", Unit: "ns"},
-		{Name: "halves apart, as states are", Unit: "ns"}, {Name: "smallest – largest run", Unit: "ns"}}}
-	row, apart := report.Series{Name: "lines in a row"}, report.Series{Name: "halves apart", Ours: true}
+		{Name: "one touch", Unit: "ns"}, {Name: "smallest – largest run", Unit: "ns"}}}
+	line := report.Series{Name: "one touch", Ours: true}
 	d := &report.Document{Kind: "memory", Title: "What a random touch of memory costs", Command: r.Command, Started: r.Started,
 		Machine: r.Machine, Control: &r.Control, Method: []string{
 			"A program in the kernel reads a cache line of an array of 256-byte places and writes the next line, as a packet does with its state.",
-			"Either the four lines of a place lie in a row, or its halves lie apart, 2,048 of each together, as weir's states do; then the second halves are not touched.",
 			"Where it goes on depends on what it read, so no touch can be asked for before the one before it is done. The order is scattered over the whole array.",
 			"The sizes take turns on one core; the largest is measured twice, as if it were two."}}
-	for _, m := range r.Rows {
-		table.Rows = append(table.Rows, []string{quantity.Thousands(m.MiB), quantity.Thousands(m.States),
-			fmt.Sprintf("%.0f", m.NS.Median()), fmt.Sprintf("%.0f – %.0f", m.NS.Min(), m.NS.Max()),
-			fmt.Sprintf("%.0f", m.Apart.Median()), fmt.Sprintf("%.0f – %.0f", m.Apart.Min(), m.Apart.Max())})
-		row.Points = append(row.Points, report.Point{X: float64(m.MiB), Runs: m.NS})
-		apart.Points = append(apart.Points, report.Point{X: float64(m.MiB), Runs: m.Apart})
-		d.Measurements = append(d.Measurements,
-			report.Measurement{Name: fmt.Sprintf("memory: one touch of %d MiB", m.MiB), Unit: "ns", Better: report.Lower, Runs: m.NS},
-			report.Measurement{Name: fmt.Sprintf("memory: one touch of %d MiB, halves apart", m.MiB), Unit: "ns", Better: report.Lower, Runs: m.Apart})
+	for _, row := range r.Rows {
+		table.Rows = append(table.Rows, []string{quantity.Thousands(row.MiB), quantity.Thousands(row.States),
+			fmt.Sprintf("%.0f", row.NS.Median()), fmt.Sprintf("%.0f – %.0f", row.NS.Min(), row.NS.Max())})
+		line.Points = append(line.Points, report.Point{X: float64(row.MiB), Runs: row.NS})
+		d.Measurements = append(d.Measurements, report.Measurement{Name: fmt.Sprintf("memory: one touch of %d MiB", row.MiB),
+			Unit: "ns", Better: report.Lower, Runs: row.NS})
 	}
 	first, last := r.Rows[0], r.Rows[len(r.Rows)-1]
-	d.Verdicts = []string{fmt.Sprintf("A touch of memory that nothing could foresee takes %.0f ns in %s MiB and %.0f ns in %s MiB, %.0f where halves lie apart.",
-		first.NS.Median(), quantity.Thousands(first.MiB), last.NS.Median(), quantity.Thousands(last.MiB), last.Apart.Median())}
+	d.Verdicts = []string{fmt.Sprintf("A touch of memory that nothing could foresee takes %.0f ns in %s MiB and %.0f ns in %s MiB.",
+		first.NS.Median(), quantity.Thousands(first.MiB), last.NS.Median(), quantity.Thousands(last.MiB))}
 	d.Sections = []report.Section{{Title: "Cost by size", Tables: []report.Table{table}, Charts: []report.Chart{{
 		Title: "One random touch", Curves: &report.Curves{X: report.Axis{Label: "array", Unit: "MiB", Log: true},
-			Y: report.Axis{Label: "one touch", Unit: "ns"}, Series: []report.Series{row, apart}}}}}}
+			Y: report.Axis{Label: "one touch", Unit: "ns"}, Series: []report.Series{line}}}}}}
 	return d
 }

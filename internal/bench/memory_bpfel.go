@@ -13,18 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type memoryBlock struct {
-	_     structs.HostLayout
-	First [2048]struct {
-		_    structs.HostLayout
-		Word [16]uint64
-	}
-	Second [2048]struct {
-		_    structs.HostLayout
-		Word [16]uint64
-	}
-}
-
 type memoryRequest struct {
 	_       structs.HostLayout
 	Touches uint32
@@ -42,11 +30,9 @@ type memorySlot struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	memoryMapBlocks       = "blocks"
-	memoryMapPlaces       = "places"
-	memoryProgTouches     = "touches"
-	memoryProgTouchesHalf = "touches_half"
-	memoryVarPlaceCount   = "place_count"
+	memoryMapPlaces     = "places"
+	memoryProgTouches   = "touches"
+	memoryVarPlaceCount = "place_count"
 )
 
 // loadMemory returns the embedded CollectionSpec for memory.
@@ -91,15 +77,13 @@ type memorySpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type memoryProgramSpecs struct {
-	Touches     *ebpf.ProgramSpec `ebpf:"touches"`
-	TouchesHalf *ebpf.ProgramSpec `ebpf:"touches_half"`
+	Touches *ebpf.ProgramSpec `ebpf:"touches"`
 }
 
 // memoryMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type memoryMapSpecs struct {
-	Blocks *ebpf.MapSpec `ebpf:"blocks"`
 	Places *ebpf.MapSpec `ebpf:"places"`
 }
 
@@ -130,13 +114,11 @@ func (o *memoryObjects) Close() error {
 //
 // It can be passed to loadMemoryObjects or ebpf.CollectionSpec.LoadAndAssign.
 type memoryMaps struct {
-	Blocks *ebpf.Map `ebpf:"blocks"`
 	Places *ebpf.Map `ebpf:"places"`
 }
 
 func (m *memoryMaps) Close() error {
 	return _MemoryClose(
-		m.Blocks,
 		m.Places,
 	)
 }
@@ -152,14 +134,12 @@ type memoryVariables struct {
 //
 // It can be passed to loadMemoryObjects or ebpf.CollectionSpec.LoadAndAssign.
 type memoryPrograms struct {
-	Touches     *ebpf.Program `ebpf:"touches"`
-	TouchesHalf *ebpf.Program `ebpf:"touches_half"`
+	Touches *ebpf.Program `ebpf:"touches"`
 }
 
 func (p *memoryPrograms) Close() error {
 	return _MemoryClose(
 		p.Touches,
-		p.TouchesHalf,
 	)
 }
 
