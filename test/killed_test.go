@@ -353,7 +353,9 @@ func TestKilledBetweenTwoChanges(t *testing.T) {
 				o.found = b.Machine(lab.FW)
 				op := operations(b.Rules(onlyPing), b.Rules(onlyPing2))[i]
 				op.endure(o)
-				b.Weir("stop")
+				if _, err := os.Stat(b.RunFolder()); err == nil { // a stop that was not killed has left none
+					b.Weir("stop")
+				}
 				b.SameMachine(lab.FW, o.found, "after weir stop in the end")
 			})
 		}
