@@ -172,9 +172,13 @@ func inTurn(name string, cpus []int, s *doctor.Snapshot) (all []Change, err erro
 	return all, nil
 }
 
-// interrupts are those of a device, by the folders that the kernel names after
-// them.
+// interrupts are those of a card, by the folders that the kernel names after them.
+// A device that is no card has none, though another namespace's card may have its
+// name.
 func (h *Host) interrupts(device string) (all []Setting) {
+	if _, err := os.Stat(filepath.Join(h.net, device, "device")); err != nil {
+		return nil
+	}
 	files, err := filepath.Glob(filepath.Join(h.irq, "*", "*"+device+"*"))
 	if err != nil {
 		return nil

@@ -147,6 +147,9 @@ var queueOfIRQ = regexp.MustCompile(`(?i)(?:tx-?rx|rx-?tx|rx|comp|input|queue|fp
 // irqOf is the interrupt of a receive queue. A card without a number in its
 // interrupt's name has one queue.
 func (v *view) irqOf(i *Interface, queue int) *IRQ {
+	if i.Kind == "veth" {
+		return nil // one of the same name is a card's of another network namespace
+	}
 	var only *IRQ
 	for _, r := range i.NAPI {
 		if k := slices.IndexFunc(v.IRQs, func(irq IRQ) bool { return irq.Number == r.IRQ }); r.Queue == queue && r.IRQ > 0 && k >= 0 {

@@ -54,3 +54,20 @@ func TestSpread(t *testing.T) {
 		})
 	}
 }
+
+// A veth has no interrupts: those that are called as it is are another namespace's.
+func TestVethWithoutInterrupts(t *testing.T) {
+	b := newBox(2)
+	b.veth("eth0", 1, 900000, 0)
+	b.s.IRQs = []IRQ{{Number: 40, Name: "eth0-TxRx-0", Affinity: "1", Effective: "1"}}
+	for _, c := range PlanSpread(b.s).Places {
+		if c.Kind == KindIRQ {
+			t.Errorf("%+v", c)
+		}
+	}
+	for _, q := range Affinities(b.s).Queues {
+		if q.IRQ != 0 {
+			t.Errorf("%+v", q)
+		}
+	}
+}

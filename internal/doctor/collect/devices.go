@@ -279,7 +279,9 @@ func (r *reader) interrupts() {
 		owner := owners[number]
 		if owner == "" {
 			for i := range r.snapshot.Interfaces {
-				if n := r.snapshot.Interfaces[i].Name; name == n || strings.HasPrefix(name, n+"-") || strings.Contains(name, "-"+n+"-") {
+				// Another namespace's card may have a veth's name.
+				n, physical := r.snapshot.Interfaces[i].Name, r.snapshot.Interfaces[i].Kind == string(netif.Physical)
+				if physical && (name == n || strings.HasPrefix(name, n+"-") || strings.Contains(name, "-"+n+"-")) {
 					owner = n
 				}
 			}
