@@ -139,6 +139,25 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
+// What goes back is what the trial changed, to what it found: what somebody has set
+// since an earlier change is theirs.
+func TestTrialOfAnother(t *testing.T) {
+	h := host(t)
+	must(t, h.Apply(t.Context(), 0, inStep(rps(0, "1"))))
+	own := rps(0, "0-1")
+	must(t, h.set(&own.Setting, own.To)) // somebody's
+	err := h.Apply(t.Context(), 300*time.Millisecond, inStep(rps(1, "0")))
+	if !errors.Is(err, ErrUnconfirmed) {
+		t.Errorf("%v", err)
+	}
+	expect(t, h, "0-1", "")
+	err = h.Apply(t.Context(), 0, inStep(rps(1, "0"), rps(0, "0")), inStep(rps(7, "0")))
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	expect(t, h, "0-1", "")
+}
+
 // A session that was killed leaves an open transaction: nothing can be changed
 // until it is put back.
 func TestCutOff(t *testing.T) {

@@ -202,17 +202,10 @@ func (h *Host) Confirm() error {
 	return h.writeJournal(&journal{Entries: j.Entries})
 }
 
-// rollBack undoes the open transaction: what it changed gets what it was before it.
+// rollBack undoes the open transaction: what it changed gets what it found. What
+// somebody has changed since an earlier one is none of its.
 func (h *Host) rollBack(j *journal) error {
-	var back []entry
-	for _, e := range j.Entries {
-		value := e.Before
-		if p := find(j.Previous, &e.Setting); p != nil {
-			value = p.Set
-		}
-		back = append(back, entry{e.Setting, value, e.Set})
-	}
-	if _, err := h.putBack(back); err != nil {
+	if _, err := h.putBack(j.Found); err != nil {
 		return err
 	}
 	return h.writeJournal(&journal{Entries: j.Previous})

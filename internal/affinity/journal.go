@@ -27,8 +27,10 @@ type entry struct {
 // changed. It lies below /run: the settings do not outlive the machine's run either.
 type journal struct {
 	Entries []entry `json:"entries"`
-	// Open is a transaction that has not come to its end: it goes back to Previous.
+	// Open is a transaction that has not come to its end: its settings go back to
+	// what it found, and Entries to Previous.
 	Open     string  `json:"open,omitempty"`
+	Found    []entry `json:"found,omitempty"`
 	Previous []entry `json:"previous,omitempty"`
 	// Confirm is until when the open one has to be confirmed; zero for none.
 	Confirm time.Time `json:"confirm,omitzero"`
@@ -116,13 +118,16 @@ func (h *Host) lock(wait bool) (unlock func(), err error) {
 	return func() { file.Close() }, nil
 }
 
-// enter adds a setting; what was found before its first change stays.
+// enter adds a setting of the open transaction; what was found before its first
+// change stays.
 func (j *journal) enter(s Setting, before, set string) {
-	if e := find(j.Entries, &s); e != nil {
-		e.Set = set
-		return
+	for _, all := range []*[]entry{&j.Entries, &j.Found} {
+		if e := find(*all, &s); e != nil {
+			e.Set = set
+			continue
+		}
+		*all = append(*all, entry{s, before, set})
 	}
-	j.Entries = append(j.Entries, entry{s, before, set})
 }
 
 // backward are the entries, the last first.
