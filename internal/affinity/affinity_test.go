@@ -139,6 +139,21 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
+// Who waits is told of a revert, also where something is set by then.
+func TestRevertMeanwhile(t *testing.T) {
+	h := host(t)
+	again := make(chan error, 1)
+	time.AfterFunc(300*time.Millisecond, func() {
+		_, err := h.Revert()
+		again <- errors.Join(err, h.Apply(t.Context(), 0, inStep(rps(1, "1"))))
+	})
+	if err := h.Apply(t.Context(), time.Minute, inStep(rps(0, "0"))); !errors.Is(err, ErrReverted) {
+		t.Errorf("%v", err)
+	}
+	must(t, <-again)
+	expect(t, h, "", "1")
+}
+
 // What goes back is what the trial changed, to what it found: what somebody has set
 // since an earlier change is theirs.
 func TestTrialOfAnother(t *testing.T) {
@@ -269,5 +284,48 @@ func TestInterrupts(t *testing.T) {
 	all := h.interrupts("v0")
 	if len(all) != 0 {
 		t.Errorf("%+v", all)
+	}
+}
+
+// What a card that is down does not show is kept until it is up again: it will have
+// what weir has set.
+func TestDown(t *testing.T) {
+	h := host(t)
+	h.irq = t.TempDir()
+	folder, file := filepath.Join(h.irq, "41", "v0-TxRx-0"), filepath.Join(h.irq, "41", "smp_affinity_list")
+	must(t, os.MkdirAll(folder, 0o755))
+	must(t, os.WriteFile(file, []byte("0-3\n"), 0o600))
+	c := Change{Setting{Kind: doctor.KindIRQ, Interface: "v0", IRQ: 41, Name: "v0-TxRx-0"}, "0-2"}
+	l, err := netlink.LinkByName("v0")
+	must(t, err)
+	expectDown := func(err error) {
+		t.Helper()
+		if err == nil || errors.Is(err, ErrUnconfirmed) || !strings.Contains(err.Error(), "v0 is down") {
+			t.Errorf("%v", err)
+		}
+	}
+	down := func() { must(t, errors.Join(netlink.LinkSetDown(l), os.Remove(folder))) }
+	up := func() { must(t, errors.Join(os.Mkdir(folder, 0o755), netlink.LinkSetUp(l))) }
+
+	must(t, h.Apply(t.Context(), 0, inStep(rps(0, "1"), c)))
+	down()
+	_, err = h.Revert()
+	expectDown(err)
+	expect(t, h, "")
+	own := rps(0, "0")
+	must(t, h.set(&own.Setting, own.To)) // somebody's, as the first revert was done with it
+	up()
+	restored, err := h.Revert()
+	must(t, err)
+	if text, err := os.ReadFile(file); string(text) != "0-3" && string(text) != "0-3\n" || len(restored) != 1 {
+		t.Errorf("%q, %v; %+v", text, err, restored)
+	}
+	expect(t, h, "0")
+
+	fails := func() ([]Change, error) { down(); return nil, errors.New("no") }
+	expectDown(h.Apply(t.Context(), 0, inStep(c), fails))
+	up()
+	if restored, err := h.Revert(); err != nil || len(restored) != 1 {
+		t.Errorf("%+v, %v", restored, err)
 	}
 }

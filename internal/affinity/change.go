@@ -87,7 +87,7 @@ func (h *Host) change(confirm time.Duration, all []Step) (id string, err error) 
 	if confirm > 0 && made > 0 {
 		return j.Open, nil
 	}
-	return "", h.writeJournal(&journal{Entries: j.Entries})
+	return "", h.writeJournal(&journal{Entries: j.Entries, Confirmed: j.Confirmed})
 }
 
 // make journals changes, and makes them.
@@ -177,7 +177,7 @@ func (h *Host) endTrial(id string) error {
 			return err
 		}
 		return ErrUnconfirmed
-	case len(j.Entries) == 0:
+	case j.Confirmed != id:
 		return ErrReverted
 	}
 	return nil
@@ -199,16 +199,24 @@ func (h *Host) Confirm() error {
 	case time.Now().After(j.Confirm):
 		return errors.New("too late: the time to confirm is over; weir affinity revert puts everything back")
 	}
-	return h.writeJournal(&journal{Entries: j.Entries})
+	return h.writeJournal(&journal{Entries: j.Entries, Confirmed: j.Open})
 }
 
 // rollBack undoes the open transaction: what it changed gets what it found. What
-// somebody has changed since an earlier one is none of its.
+// somebody has changed since an earlier one is none of its. What cannot be put back
+// is left to Revert.
 func (h *Host) rollBack(j *journal) error {
-	if _, err := h.putBack(j.Found); err != nil {
-		return err
+	_, left, err := h.putBack(j.Found)
+	var keep []entry
+	for i := range j.Entries {
+		e := &j.Entries[i]
+		if find(left, &e.Setting) != nil {
+			keep = append(keep, *e)
+		} else if p := find(j.Previous, &e.Setting); p != nil {
+			keep = append(keep, *p)
+		}
 	}
-	return h.writeJournal(&journal{Entries: j.Previous})
+	return errors.Join(err, h.writeJournal(&journal{Entries: keep, Confirmed: j.Confirmed}))
 }
 
 // Restored is a setting that Revert has put back.
@@ -230,29 +238,28 @@ func (h *Host) Revert() ([]Restored, error) {
 	if err != nil {
 		return nil, err
 	}
-	restored, err := h.putBack(j.Entries)
-	if err != nil {
-		return restored, err
-	}
-	return restored, h.writeJournal(&journal{})
+	restored, left, err := h.putBack(j.Entries)
+	return restored, errors.Join(err, h.writeJournal(&journal{Entries: left}))
 }
 
 // putBack sets entries to what they were before, from the last to the first, and
-// then looks at all of them once more: a change of queues changes others.
-func (h *Host) putBack(entries []entry) (restored []Restored, err error) {
+// then looks at all of them once more: a change of queues changes others. It returns
+// those that could not be put back, for another time.
+func (h *Host) putBack(entries []entry) (restored []Restored, left []entry, err error) {
 	var faults []error
 	for round := range 2 {
-		faults = nil
+		faults, left = nil, nil
 		for _, e := range backward(entries) {
 			now, err := h.Read(&e.Setting)
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // it went with its device, or its queue
-			}
-			if err == nil && now != e.Before {
+				if err = h.hidden(&e.Setting); err == nil {
+					continue // it went with its device, or its queue
+				}
+			} else if err == nil && now != e.Before {
 				err = h.write(&e.Setting, e.Before)
 			}
 			if err != nil {
-				faults = append(faults, err)
+				faults, left = append(faults, err), append(left, e)
 				continue
 			}
 			steps.Done("put back %s", &e.Setting)
@@ -265,7 +272,7 @@ func (h *Host) putBack(entries []entry) (restored []Restored, err error) {
 		}
 	}
 	if len(faults) > 0 {
-		return restored, fmt.Errorf("put back: %w", errors.Join(faults...))
+		return restored, backward(left), fmt.Errorf("put back: %w", errors.Join(faults...))
 	}
-	return restored, nil
+	return restored, nil, nil
 }

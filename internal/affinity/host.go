@@ -122,6 +122,30 @@ func (h *Host) named(s *Setting) bool {
 	return err == nil
 }
 
+// hidden says why a setting that is not there may return as it was set: a card that
+// is down shows neither its interrupts nor its threads. It is nil for one that is
+// gone for good, with its interface or its queue.
+func (h *Host) hidden(s *Setting) error {
+	if s.Kind != doctor.KindIRQ && s.Kind != doctor.KindThread {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(h.net, s.Interface, "flags"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", s, err)
+	}
+	flags, err := strconv.ParseUint(strings.TrimSpace(string(text)), 0, 32)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s, err)
+	}
+	if flags&unix.IFF_UP == 0 {
+		return fmt.Errorf("%s is not seen while %s is down: bring it up, and type weir affinity revert", s, s.Interface)
+	}
+	return nil
+}
+
 // write sets it, and reads it back.
 func (h *Host) write(s *Setting, value string) error {
 	if err := h.set(s, value); err != nil {

@@ -34,6 +34,8 @@ type journal struct {
 	Previous []entry `json:"previous,omitempty"`
 	// Confirm is until when the open one has to be confirmed; zero for none.
 	Confirm time.Time `json:"confirm,omitzero"`
+	// Confirmed is the last one that was, for the process that waits for it.
+	Confirmed string `json:"confirmed,omitempty"`
 }
 
 func find(entries []entry, s *Setting) *entry {

@@ -255,7 +255,9 @@ func newAffinityRevertCommand(env *Env) *cobra.Command {
 		Use:   "revert",
 		Short: "put back what was found of everything that weir affinity has changed",
 		Long: `revert gives each setting the value that was found before weir's first change of
-it, and forgets it. A queue or a device that is gone is left out.`,
+it, and forgets it. A queue or a device that is gone is left out. Interrupts and
+threads that a card shows only while it is up are kept for another revert where it is
+down, and this one fails.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			return onAffinities(func(h *affinity.Host) error {
