@@ -17,6 +17,9 @@ import (
 type Change struct {
 	Setting Setting
 	To      string
+	// Besides are the interrupts of a device that is told how many queues it has, or
+	// how it receives: its driver may set them anew.
+	Besides []Setting
 }
 
 // ChangeOf is a change that doctor planned.
@@ -25,8 +28,25 @@ func ChangeOf(p *doctor.Placement, irqs []doctor.IRQ) Change {
 	if i := slices.IndexFunc(irqs, func(irq doctor.IRQ) bool { return irq.Number == p.IRQ }); p.Kind == doctor.KindIRQ && i >= 0 {
 		s.Name = irqs[i].Name
 	}
-	return Change{s, p.To}
+	return newChange(s, p.To, irqs)
 }
+
+func newChange(s Setting, to string, irqs []doctor.IRQ) Change {
+	c := Change{Setting: s, To: to}
+	if !renews(s.Kind) {
+		return c
+	}
+	for _, irq := range irqs {
+		if irq.Interface == s.Interface {
+			c.Besides = append(c.Besides, Setting{Kind: doctor.KindIRQ, Interface: s.Interface, IRQ: irq.Number, Name: irq.Name})
+		}
+	}
+	return c
+}
+
+// renews reports whether a change of this kind may make a device's queues anew, and
+// with them who receives.
+func renews(k doctor.Kind) bool { return k == doctor.KindQueues || k == doctor.KindThreaded }
 
 // Step gives changes when the ones before it have been made.
 type Step func() ([]Change, error)
@@ -104,8 +124,8 @@ func (h *Host) make(j *journal, changes []Change) error {
 		if err != nil {
 			return err
 		}
-		if c.Setting.Kind == doctor.KindQueues || c.Setting.Kind == doctor.KindThreaded {
-			h.remember(j, c.Setting.Interface)
+		if renews(c.Setting.Kind) {
+			h.remember(j, c)
 		}
 		j.enter(c.Setting, before, c.To)
 	}
@@ -122,10 +142,10 @@ func (h *Host) make(j *journal, changes []Change) error {
 
 // remember enters what a change of a device's queues, or of how it receives, may
 // change besides, so that it is put back after it.
-func (h *Host) remember(j *journal, device string) {
+func (h *Host) remember(j *journal, c *Change) {
 	for _, kind := range []doctor.Kind{doctor.KindRPS, doctor.KindXPS, doctor.KindThread} {
 		for q := 0; ; q++ {
-			s := Setting{Kind: kind, Interface: device, Queue: q}
+			s := Setting{Kind: kind, Interface: c.Setting.Interface, Queue: q}
 			now, err := h.Read(&s)
 			if err != nil {
 				break
@@ -133,7 +153,10 @@ func (h *Host) remember(j *journal, device string) {
 			j.enter(s, now, now)
 		}
 	}
-	for _, irq := range h.interrupts(device) {
+	for _, irq := range c.Besides {
+		if !h.named(&irq) {
+			continue // behind the change its number may be another's, which nothing would tell
+		}
 		if now, err := h.Read(&irq); err == nil {
 			j.enter(irq, now, now)
 		}

@@ -3,8 +3,6 @@ package affinity
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +60,7 @@ func parseOne(word string, s *doctor.Snapshot) ([]Change, error) {
 		if hasQueue {
 			return nil, errForm
 		}
-		return parseDevice(name, kind, value)
+		return parseDevice(name, kind, value, s)
 	}
 	cpus, err := coresOf(value, s)
 	if err != nil {
@@ -70,12 +68,12 @@ func parseOne(word string, s *doctor.Snapshot) ([]Change, error) {
 	}
 	switch {
 	case (kind == "rps" || kind == "xps") && hasQueue:
-		return []Change{{Setting{Kind: doctor.Kind(kind), Interface: name, Queue: queue}, doctor.FormatCPUs(cpus)}}, nil
+		return []Change{{Setting: Setting{Kind: doctor.Kind(kind), Interface: name, Queue: queue}, To: doctor.FormatCPUs(cpus)}}, nil
 	case kind != "" || len(cpus) == 0:
 		return nil, errForm
 	case hasQueue:
 		setting, err := receiverOf(name, queue, s)
-		return []Change{{setting, doctor.FormatCPUs(cpus)}}, err
+		return []Change{{Setting: setting, To: doctor.FormatCPUs(cpus)}}, err
 	}
 	return inTurn(name, cpus, s)
 }
@@ -89,7 +87,7 @@ func cutQueue(what string) (name, number string, found bool) {
 	return what[:i], what[i+1:], true
 }
 
-func parseDevice(name, kind, value string) ([]Change, error) {
+func parseDevice(name, kind, value string, s *doctor.Snapshot) ([]Change, error) {
 	switch {
 	case kind == "queues":
 		if n, err := strconv.Atoi(value); err != nil || n < 1 {
@@ -102,7 +100,7 @@ func parseDevice(name, kind, value string) ([]Change, error) {
 	default:
 		return nil, errors.New("want on or off")
 	}
-	return []Change{{Setting{Kind: doctor.Kind(kind), Interface: name}, value}}, nil
+	return []Change{newChange(Setting{Kind: doctor.Kind(kind), Interface: name}, value, s.IRQs)}, nil
 }
 
 // coresOf reads a list of cores that are online; "none" is none.
@@ -132,7 +130,7 @@ func parseIRQ(number int, value string, s *doctor.Snapshot) ([]Change, error) {
 		err = errForm
 	}
 	setting := Setting{Kind: doctor.KindIRQ, Interface: s.IRQs[i].Interface, IRQ: number, Name: s.IRQs[i].Name}
-	return []Change{{setting, doctor.FormatCPUs(cpus)}}, err
+	return []Change{{Setting: setting, To: doctor.FormatCPUs(cpus)}}, err
 }
 
 // receiverOf is what decides where a queue is received: its interrupt, or its
@@ -164,31 +162,10 @@ func inTurn(name string, cpus []int, s *doctor.Snapshot) (all []Change, err erro
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Change{setting, strconv.Itoa(cpus[len(all)%len(cpus)])})
+		all = append(all, Change{Setting: setting, To: strconv.Itoa(cpus[len(all)%len(cpus)])})
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s has no queues that are known, or is down", name)
 	}
 	return all, nil
-}
-
-// interrupts are those of a card, by the folders that the kernel names after them.
-// A device that is no card has none, though another namespace's card may have its
-// name.
-func (h *Host) interrupts(device string) (all []Setting) {
-	if _, err := os.Stat(filepath.Join(h.net, device, "device")); err != nil {
-		return nil
-	}
-	files, err := filepath.Glob(filepath.Join(h.irq, "*", "*"+device+"*"))
-	if err != nil {
-		return nil
-	}
-	for _, file := range files {
-		number, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		info, failed := os.Stat(file)
-		if err == nil && failed == nil && info.IsDir() {
-			all = append(all, Setting{Kind: doctor.KindIRQ, Interface: device, IRQ: number, Name: filepath.Base(file)})
-		}
-	}
-	return all
 }
