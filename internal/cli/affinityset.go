@@ -225,7 +225,10 @@ func (e *Env) place(ctx context.Context, p *placing, all ...affinity.Step) error
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 		defer stop()
-		fmt.Fprintf(e.Stderr, "weir: affinity: type weir affinity confirm in another session within %v\n", p.confirm)
+		signal.Ignore(unix.SIGPIPE) // whoever stops to read must not end the trial, nor hide how it ended
+		if _, err := fmt.Fprintf(e.Stderr, "weir: affinity: type weir affinity confirm in another session within %v\n", p.confirm); err != nil {
+			return fmt.Errorf("affinity: nothing is changed, as nobody is told how to confirm it: %w", err)
+		}
 	}
 	if err := h.Apply(ctx, p.confirm, all...); err != nil {
 		return fmt.Errorf("affinity: %w", err)
