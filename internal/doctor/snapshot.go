@@ -76,7 +76,7 @@ type CPU struct {
 	Scaling  string `json:"scaling_driver,omitempty"`
 	MHz      int    `json:"mhz,omitempty"`
 	MaxMHz   int    `json:"max_mhz,omitempty"`
-	Isolated bool   `json:"isolated,omitempty"`
+	Isolated bool   `json:"isolated,omitempty"` // by isolcpus= or nohz_full=
 }
 
 // IRQ is an interrupt of a network card.

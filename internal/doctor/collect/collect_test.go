@@ -129,8 +129,9 @@ func TestParseRuleset(t *testing.T) {
 func TestFiles(t *testing.T) {
 	sys := t.TempDir()
 	for name, text := range map[string]string{
-		"devices/system/cpu/online":                                    "0-1",
+		"devices/system/cpu/online":                                    "0-2",
 		"devices/system/cpu/isolated":                                  "1",
+		"devices/system/cpu/nohz_full":                                 "2",
 		"devices/system/cpu/cpu0/topology/thread_siblings_list":        "0-1",
 		"devices/system/cpu/cpu0/cpufreq/scaling_governor":             "powersave",
 		"devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq":             "3400000",
@@ -164,6 +165,7 @@ func TestFiles(t *testing.T) {
 	want := []doctor.CPU{
 		{ID: 0, Siblings: []int{0, 1}, Node: &node, Governor: "powersave", MaxMHz: 3400},
 		{ID: 1, Isolated: true},
+		{ID: 2, Isolated: true},
 	}
 	if diff := cmp.Diff(want, r.snapshot.CPUs); diff != "" {
 		t.Error(diff)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,10 +25,7 @@ func (r *reader) host() {
 	}
 	s.Host.System = "Linux"
 	s.Host.IdleStates = r.idleStates()
-	isolated, err := doctor.ParseCPUs(r.text("devices/system/cpu/isolated"))
-	if err != nil {
-		r.lacks("cpus.isolated", err)
-	}
+	isolated := r.isolated()
 	ids, err := doctor.ParseCPUs(r.text("devices/system/cpu/online"))
 	if err != nil || len(ids) == 0 {
 		r.lacks("cpus", fmt.Errorf("which of %d cores are online is not said: %w", runtime.NumCPU(), err))
@@ -35,11 +33,26 @@ func (r *reader) host() {
 	}
 	for _, id := range ids {
 		c := r.cpu(id)
-		for _, i := range isolated {
-			c.Isolated = c.Isolated || i == id
-		}
+		c.Isolated = slices.Contains(isolated, id)
 		s.CPUs = append(s.CPUs, c)
 	}
+}
+
+// isolated are the cores that the kernel keeps its work from: RPS too takes neither
+// those of isolcpus= nor those of nohz_full=.
+func (r *reader) isolated() (all []int) {
+	for _, file := range []string{"isolated", "nohz_full"} {
+		text := r.text("devices/system/cpu/" + file)
+		if text == "(null)" {
+			continue // how kernels print a list that was never made
+		}
+		ids, err := doctor.ParseCPUs(text)
+		if err != nil {
+			r.lacks("cpus.isolated", err)
+		}
+		all = append(all, ids...)
+	}
+	return all
 }
 
 func (r *reader) cpu(id int) doctor.CPU {
