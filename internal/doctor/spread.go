@@ -102,7 +102,7 @@ type moves map[string]map[int]int
 
 // placeQueues gives queues cores, so that none has more than need be.
 func (v *view) placeQueues(p *Spread) moves {
-	seats := slices.DeleteFunc(v.seats(), func(s seat) bool { return p.renews(s.nic) })
+	seats := slices.DeleteFunc(v.seats(), func(s seat) bool { return p.renews(s.nic) || v.stays(p, s.nic) })
 	moved := moves{}
 	if len(seats) == 0 {
 		return moved
@@ -130,6 +130,19 @@ func (v *view) placeQueues(p *Spread) moves {
 		})
 	}
 	return moved
+}
+
+// stays reports whether no core may serve a card: its node has none, or all of them
+// are isolated.
+func (v *view) stays(p *Spread, n *nic) bool {
+	if len(v.cpusFor(n)) > 0 {
+		return false
+	}
+	note := n.Name + ": no core of its NUMA node may receive: its queues stay where they are"
+	if len(v.CPUs) > 0 && !slices.Contains(p.Notes, note) {
+		p.Notes = append(p.Notes, note)
+	}
+	return true
 }
 
 // seats are the queues with an interrupt, or with a thread that is bound to one
@@ -190,12 +203,7 @@ func (v *view) balance(seats []seat) (most float64, better bool) {
 		homes[seats[i].core]++
 	}
 	for _, s := range order {
-		near := v.cpusFor(s.nic)
-		if len(near) == 0 {
-			s.to = s.core
-			continue
-		}
-		s.to = slices.MinFunc(near, func(a, b int) int {
+		s.to = slices.MinFunc(v.cpusFor(s.nic), func(a, b int) int {
 			return cmp.Or(cmp.Compare(loads[a], loads[b]), cmp.Compare(other(a, s.core), other(b, s.core)), cmp.Compare(homes[a], homes[b]), cmp.Compare(a, b))
 		})
 		loads[s.to] += s.weight
@@ -224,7 +232,7 @@ const handsOver = 4
 
 // placeFlows has the stack spread flows (RPS) where a card has few queues for the
 // cores, or cannot use them: a veth, one queue, PPPoE, one queue that fills its core.
-// It does not touch what is spread already.
+// It does not touch what somebody has set, or weir before.
 func (v *view) placeFlows(p *Spread, n *nic, moved moves) {
 	cpus := v.cpusFor(n)
 	if len(cpus) < 2 || n.queueCount() == 0 || n.RPS == nil {
@@ -243,7 +251,7 @@ func (v *view) placeFlows(p *Spread, n *nic, moved moves) {
 		if to, known := moved[n.Name][queue]; known {
 			q.cores = []int{to}
 		}
-		if !v.spreads(n, &q) && (only == nil || only.n == queue) {
+		if v.rps(n, queue) == "" && (only == nil || only.n == queue) {
 			v.placeRPS(p, n, &q, cpus, why)
 		}
 	}
@@ -279,7 +287,7 @@ func (v *view) placeRPS(p *Spread, n *nic, q *queue, cpus []int, why string) {
 	if len(to) >= handsOver && len(q.cores) > 0 {
 		to = slices.DeleteFunc(to, func(id int) bool { return id == q.cores[0] })
 	}
-	p.Places = append(p.Places, Placement{Kind: KindRPS, Interface: n.Name, Queue: q.n, From: v.rps(n, q.n), To: FormatCPUs(to), Why: why})
+	p.Places = append(p.Places, Placement{Kind: KindRPS, Interface: n.Name, Queue: q.n, To: FormatCPUs(to), Why: why})
 }
 
 // queueOf is a receive queue, also one that nothing was counted of.

@@ -71,3 +71,85 @@ func TestVethWithoutInterrupts(t *testing.T) {
 		}
 	}
 }
+
+// words are a plan's changes, each in a few.
+func words(p *Spread) (all []string) {
+	for _, c := range slices.Concat(p.Queues, p.Places) {
+		all = append(all, fmt.Sprintf("%s %s:%d %s", c.Kind, c.Interface, c.Queue, c.To))
+	}
+	return all
+}
+
+// Cards of two nodes share no core, and single queues of several cards neither.
+func TestSpreadOverNodes(t *testing.T) {
+	b := newBox(8).nodes()
+	one := 1
+	b.card("eth0", "ixgbe", 10000, 4, 4)
+	b.card("eth1", "ixgbe", 10000, 4, 4).Node = &one
+	b.card("eth2", "r8169", 1000, 1, 1)
+	b.card("eth3", "r8169", 1000, 1, 1)
+	for i := range b.s.Interfaces {
+		n := &b.s.Interfaces[i]
+		for q := range n.RxQueues {
+			b.serve(n.Name, q, 0)
+			n.RPS[q] = "0-7" // no more of it here
+		}
+	}
+	p := PlanSpread(b.s)
+	cores := map[string]map[string]bool{}
+	for _, c := range p.Places {
+		if cores[c.Interface] == nil {
+			cores[c.Interface] = map[string]bool{}
+		}
+		cores[c.Interface][c.To] = true
+	}
+	if diff := cmp.Diff(map[string]bool{"4": true, "5": true, "6": true, "7": true}, cores["eth1"]); diff != "" {
+		t.Errorf("%s%v", diff, words(p))
+	}
+	if len(cores["eth0"]) < 3 || cores["eth0"]["4"] || cmp.Diff(cores["eth2"], cores["eth3"]) == "" {
+		t.Errorf("%v", words(p))
+	}
+}
+
+// A card whose node has no core for it stays where it is, whatever moves beside it.
+func TestSpreadWithoutCores(t *testing.T) {
+	b := newBox(4).nodes()
+	one := 1
+	b.card("eth0", "ixgbe", 10000, 2, 2)
+	b.card("eth1", "ixgbe", 10000, 2, 2).Node = &one
+	b.serve("eth0", 1, 0).serve("eth1", 0, 2).serve("eth1", 1, 2)
+	b.s.CPUs[2].Isolated, b.s.CPUs[3].Isolated = true, true
+	p := PlanSpread(b.s)
+	if diff := cmp.Diff([]string{"irq eth0:1 1"}, words(p)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"eth1: no core of its NUMA node may receive: its queues stay where they are"}, p.Notes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What somebody has set of RPS stays, also where it hands nothing over; none of it
+// goes to isolated cores.
+func TestSpreadRPS(t *testing.T) {
+	b := newBox(4)
+	b.card("eth0", "r8169", 1000, 1, 1).RPS[0] = "0"
+	b.card("eth1", "r8169", 1000, 1, 1).RPS[0] = "3"
+	b.card("eth2", "r8169", 1000, 1, 1)
+	b.serve("eth1", 0, 1).serve("eth2", 0, 2)
+	b.s.CPUs[3].Isolated = true
+	if diff := cmp.Diff([]string{"rps eth2:0 0-2"}, words(PlanSpread(b.s))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Queues are only added: as many as there are cores, or an even part of them, is
+// left as it is.
+func TestSpreadCutsNoQueues(t *testing.T) {
+	b := newBox(4)
+	for i := range 4 {
+		b.card(fmt.Sprintf("eth%d", i), "igb", 1000, 4+4*(i%2), 8)
+	}
+	if p := PlanSpread(b.s); len(p.Queues) > 0 {
+		t.Errorf("%+v", p.Queues)
+	}
+}
