@@ -2,6 +2,7 @@ package relief
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"weir/internal/bench/report"
@@ -21,6 +22,9 @@ func (r *result) document(o *Options, started time.Time, m machine.Machine) *rep
 	control.Add(o.Path+" before", r.before, r.again)
 	if want := r.capacity * o.Times; r.held.Median() < 0.9*want {
 		control.Refuse(fmt.Sprintf("the generator sent %.2f of %.2f Mpps: this machine has no room for it", r.held.Median()/1e6, want/1e6))
+	}
+	if !strings.Contains(r.verdict.Sentence, " full of ") {
+		control.Refuse("doctor saw no core that packets fill, but: " + r.verdict.Sentence)
 	}
 	d := &report.Document{
 		Kind: "affinity", Title: "What weir affinity auto is worth where one core is full", Command: o.Command, Started: started, Machine: m, Control: &control,
