@@ -40,18 +40,20 @@ func TestOneFullQueue(t *testing.T) {
 	}
 }
 
-// measureAffinity waits for another benchmark of the machine to end.
+// measureAffinity waits a while for another benchmark of the machine to end, which it
+// would disturb.
 func measureAffinity(t *testing.T, file string) (said []byte, err error) {
 	t.Helper()
-	for range 60 {
+	for range 15 {
 		cmd := exec.CommandContext(t.Context(), string(weir), "bench", "affinity", "--runs", "1", "--seconds", "0.5", "--json", file)
 		said, err = cmd.CombinedOutput()
 		if err == nil || !bytes.Contains(said, []byte("another benchmark is running")) {
-			break
+			return said, err
 		}
 		time.Sleep(2 * time.Second)
 	}
-	return said, err
+	testenv.Skip(t, "%s", said)
+	return nil, nil
 }
 
 // Who reads what a trial says may leave before it ends, as an ssh session without a
