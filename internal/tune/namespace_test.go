@@ -70,7 +70,7 @@ func TestNamespace(t *testing.T) {
 		t.Fatal("the namespace shows the host's settings: it is none")
 	}
 	// The namespace inherits these from the machine; only here they are set.
-	keys := []string{"net.ipv4.ip_early_demux", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_mtu_probing", "net.core.netdev_budget"}
+	keys := []string{"net.ipv4.ip_early_demux", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_mtu_probing", "net.core.netdev_budget", "cpu.governor"}
 	before := map[string]string{}
 	for _, key := range keys[:4] {
 		value, err := h.Read(key)
@@ -81,8 +81,10 @@ func TestNamespace(t *testing.T) {
 	}
 	in := tune.Inputs{Role: db.Endpoint, Link: 100_000_000_000, RTT: 80 * time.Millisecond}
 	p := apply(t, h, in, keys...)
-	if got := why(p, "net.core.netdev_budget"); got != "it is the whole host's, and this is a network namespace" {
-		t.Errorf("netdev_budget: %q", got)
+	for _, key := range keys[4:] {
+		if got := why(p, key); got != "it is the whole host's, and this is a network namespace" {
+			t.Errorf("%s: %q", key, got)
+		}
 	}
 	s := status(t, h)
 	if s.Drift != 0 || len(s.Keys) == 0 || len(s.Keys) != len(p.Changes) {

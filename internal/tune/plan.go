@@ -134,7 +134,7 @@ func (j *judge) keysOf(r *db.Record, names []string) []string {
 
 // key puts a key among the changes, the skips or what fits already.
 func (j *judge) key(r *db.Record, key string, named bool) error {
-	if !j.whole && r.Scope == "host" {
+	if !j.whole && (r.Scope == "host" || r.Place == "cores") {
 		j.skip(key, "it is the whole host's, and this is a network namespace")
 		return nil
 	}
