@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -174,6 +175,46 @@ func TestPlanPPPoE(t *testing.T) {
 	p := plan(t, h, tune.Inputs{Role: db.Forwarder, PPPoE: true}, "nic.eth0.rps")
 	if diff := cmp.Diff([]string{"nic.eth0.rps=f f f f"}, changes(p)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+// Cores that somebody has chosen for a card's packets stay, unless it is asked for.
+func TestChosenCores(t *testing.T) {
+	h, _ := tree(t, with(map[string]string{
+		"ethtool/eth0/queues": "combined 2\n", "ethtool/eth1/queues": "combined 2\n", "sys/class/net/eth0/queues/rx-0/rps_cpus": "0c\n",
+	}))
+	in := tune.Inputs{Role: db.Forwarder, PPPoE: true}
+	p := apply(t, h, in)
+	if got := why(p, "nic.eth0.rps"); !strings.Contains(got, "somebody has chosen cores already") {
+		t.Errorf("eth0: %q", got)
+	}
+	if got := strings.Join(changes(p), "\n"); strings.Contains(got, "eth0.rps") || !strings.Contains(got, "nic.eth1.rps=f f f f") {
+		t.Errorf("changes: %s", got)
+	}
+	if p := plan(t, h, in); len(p.Changes) > 0 || !slices.Contains(p.Fit, "nic.eth1.rps") {
+		t.Errorf("a second time: %q, fit %q", changes(p), p.Fit)
+	}
+	if diff := cmp.Diff([]string{"nic.eth0.rps=f f f f"}, changes(plan(t, h, in, "nic.eth0.rps"))); diff != "" {
+		t.Errorf("by name (-want +got):\n%s", diff)
+	}
+}
+
+// Cores that the administrator keeps free get no packets, and no queue is there for
+// them; the thread beside an isolated one works for itself.
+func TestIsolatedCores(t *testing.T) {
+	for name, text := range map[string]string{"isolated": "2-3,6\n", "nohz_full": "2-3,6\n"} {
+		h, _ := tree(t, with(map[string]string{
+			"ethtool/eth0/queues": "combined 2\n", "ethtool/eth1/queues": "combined 2\n",
+			"sys/devices/system/cpu/isolated": "\n", "sys/devices/system/cpu/nohz_full": "(null)\n",
+			"sys/devices/system/cpu/" + name: text,
+		}))
+		p := plan(t, h, tune.Inputs{Role: db.Forwarder, PPPoE: true}, "nic.eth0.rps", "nic.eth0.irqs")
+		if diff := cmp.Diff([]string{"nic.eth0.irqs=0 1 7 0", "nic.eth0.rps=83 83 83 83"}, changes(p)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if p.Inputs.Cores != 3 {
+			t.Errorf("%s: %d cores", name, p.Inputs.Cores)
+		}
 	}
 }
 

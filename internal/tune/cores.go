@@ -79,14 +79,30 @@ func (h *Host) online() []int {
 	return cores
 }
 
+// isolated are the cores that the administrator keeps free of the kernel's work. The
+// kernel takes them out of masks that are written, or refuses the mask.
+func (h *Host) isolated() []int {
+	var all []int
+	for _, name := range []string{"isolated", "nohz_full"} {
+		if cores, err := parseCores(h.text("sys/devices/system/cpu", name)); err == nil {
+			all = append(all, cores...)
+		}
+	}
+	return all
+}
+
 // workers are the cores to which packets are given, the nearest to a card first: one of
-// each pair of hyper-threads, those of the card's NUMA node before the others.
+// each pair of hyper-threads, those of the card's NUMA node before the others, and none
+// that is isolated.
 func (h *Host) workers(card string) []int {
 	near, far := []int{}, []int{}
 	local, err := parseCores(h.text("sys/class/net", card, "device/local_cpulist"))
-	for _, core := range h.online() {
+	isolated := h.isolated()
+	usable := slices.DeleteFunc(h.online(), func(core int) bool { return slices.Contains(isolated, core) })
+	for _, core := range usable {
 		siblings, e := parseCores(h.text("sys/devices/system/cpu", fmt.Sprintf("cpu%d", core), "topology/thread_siblings_list"))
-		if e == nil && siblings[0] != core {
+		first := slices.IndexFunc(siblings, func(s int) bool { return slices.Contains(usable, s) })
+		if e == nil && first >= 0 && siblings[first] != core {
 			continue // the first of them works for both
 		}
 		if err != nil || slices.Contains(local, core) {

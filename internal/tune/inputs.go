@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,21 +67,26 @@ func (h *Host) Complete(in Inputs) Inputs {
 }
 
 // cores is the host's real cores: threads that share one count once. 0 where it is not
-// told, as on systems whose /proc/cpuinfo names no cores.
+// told, as on systems whose /proc/cpuinfo names no cores. Isolated ones are not counted.
 func (h *Host) cores() int {
 	text, err := os.ReadFile(h.path("proc/cpuinfo"))
 	if err != nil {
 		return 0
 	}
 	seen := map[string]bool{}
-	socket := ""
+	socket, isolated, skipped := "", h.isolated(), false
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(line, ":")
 		switch strings.TrimSpace(name) {
+		case "processor":
+			core, err := strconv.Atoi(strings.TrimSpace(value))
+			skipped = err == nil && slices.Contains(isolated, core)
 		case "physical id":
 			socket = strings.TrimSpace(value)
 		case "core id":
-			seen[socket+"/"+strings.TrimSpace(value)] = true
+			if !skipped {
+				seen[socket+"/"+strings.TrimSpace(value)] = true
+			}
 		}
 	}
 	return len(seen)

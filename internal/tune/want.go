@@ -213,8 +213,15 @@ func (j *judge) wantReceive(card, found string) wish {
 		return wish{noNeed: fmt.Sprintf("it has %d queues of its own, and no --pppoe behind which only one of them is used", len(queues))}
 	}
 	masks := slices.Repeat([]string{formatMask(workers)}, len(queues))
-	return wish{value: strings.Join(masks, " "), shown: fmt.Sprintf("the cores %v, no two threads of one core", workers)}
+	w := wish{value: strings.Join(masks, " "), shown: fmt.Sprintf("the cores %v, no two threads of one core", workers)}
+	if j.journal.entry(cardPrefix+card+".rps") == nil && slices.ContainsFunc(queues, chosen) {
+		w.noNeed = "somebody has chosen cores already"
+	}
+	return w
 }
+
+// chosen reports whether a mask has a core in it.
+func chosen(mask string) bool { return strings.Trim(mask, "0,") != "" }
 
 // wantSend gives each core a send queue of its own.
 func (j *judge) wantSend(card, found string) wish {
@@ -236,7 +243,7 @@ func (j *judge) wantSend(card, found string) wish {
 		masks[queue] = formatMask(own)
 	}
 	w := wish{value: strings.Join(masks, " "), shown: fmt.Sprintf("%d cores in turn over %d queues", len(cores), len(queues))}
-	if slices.ContainsFunc(queues, func(mask string) bool { return strings.Trim(mask, "0,") != "" }) {
+	if slices.ContainsFunc(queues, chosen) {
 		w.noNeed = "the driver has chosen already"
 	}
 	return w
