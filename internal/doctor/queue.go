@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"weir/internal/quantity"
+	"weir/internal/tune/arith"
 )
 
 func queueChecks() []Check {
@@ -240,9 +241,8 @@ func unusedQueues(v *view) (o outcome) {
 	return o
 }
 
-// queuesFor is an even part of the cores for each card that carries packets, at
-// least two: Documentation/networking/scaling.rst advises the smallest number of
-// queues that lose nothing, and one is where a core fills first.
+// queuesFor is the queues that are worth having for each card that carries packets: as
+// many as weir tune gives it.
 func (v *view) queuesFor(cores int) int {
 	ports := 0
 	for i := range v.nics {
@@ -250,7 +250,7 @@ func (v *view) queuesFor(cores int) int {
 			ports++
 		}
 	}
-	return min(cores, max(2, cores/max(ports, 1)))
+	return arith.QueuesWanted(cores, ports)
 }
 
 func (v *view) unused(n *nic, now, want int) Finding {

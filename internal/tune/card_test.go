@@ -178,6 +178,31 @@ func TestPlanPPPoE(t *testing.T) {
 	}
 }
 
+// Queues beyond the cores are taken away, and no others; none is added that weir doctor
+// would not miss.
+func TestPlanQueues(t *testing.T) {
+	for _, c := range []struct {
+		now          string
+		cores, ports int
+		want         []string
+	}{
+		{"combined 8", 4, 4, []string{"nic.eth0.queues=combined 4"}},
+		{"combined 4", 2, 3, []string{"nic.eth0.queues=combined 2"}},
+		{"combined 2", 4, 4, nil},
+		{"combined 1", 4, 4, []string{"nic.eth0.queues=combined 2"}},
+		{"combined 1", 2, 3, []string{"nic.eth0.queues=combined 2"}},
+		{"combined 1", 1, 3, nil},
+		{"rx 8 tx 8", 4, 4, []string{"nic.eth0.queues=rx 4 tx 4"}},
+	} {
+		most := strings.NewReplacer("1", "8", "2", "8", "4", "8").Replace(c.now)
+		h, _ := tree(t, with(map[string]string{"ethtool/eth0/queues": c.now + "\n", "ethtool/eth0/queues-max": most + "\n"}))
+		p := plan(t, h, tune.Inputs{Cores: c.cores, Ports: c.ports}, "nic.eth0.queues")
+		if diff := cmp.Diff(c.want, changes(p)); diff != "" {
+			t.Errorf("%s on %d cores with %d ports (-want +got):\n%s", c.now, c.cores, c.ports, diff)
+		}
+	}
+}
+
 // Cores that somebody has chosen for a card's packets stay, unless it is asked for.
 func TestChosenCores(t *testing.T) {
 	h, _ := tree(t, with(map[string]string{

@@ -77,8 +77,8 @@ func compute(formula string, in *Inputs) (*figure, error) {
 		value := arith.InitialWindow(mss)
 		return &figure{int64(value), fmt.Sprintf("65535 / %d = %d segments", mss, value)}, nil
 	case "queues":
-		value := arith.Queues(in.Cores, in.Ports)
-		return &figure{int64(value), fmt.Sprintf("%d cores / %d ports = %d", in.Cores, in.Ports, value)}, nil
+		value := arith.QueuesWanted(in.Cores, in.Ports)
+		return &figure{int64(value), fmt.Sprintf("%d cores / %d ports, at least 2, at most the cores = %d", in.Cores, in.Ports, value)}, nil
 	case "ifqmaxlen":
 		value := arith.SendQueue(in.Ports, in.Link)
 		return &figure{int64(value), fmt.Sprintf("max(256 x %d ports, %.2f packets of 1460 bytes in 50 ms at %s) = %d",

@@ -34,6 +34,11 @@ func trial(ctx context.Context, t *testing.T, h *tune.Host) <-chan error {
 	p := plan(t, h, tune.Inputs{Role: db.Forwarder})
 	go func() { done <- h.Try(ctx, p, time.Hour) }()
 	waitFor(t, func() bool { s := status(t, h); return s.Confirm != nil && s.Drift == 0 })
+	unlock, err := h.Lock() // which the trial gives up only behind its last value
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
 	return done
 }
 

@@ -175,7 +175,7 @@ func TestArithmetic(t *testing.T) {
 		{Name: "socket-buffer", Value: 200_003_584, Shown: "2 x 10 Gbit/s x 80ms / 8 = 200003584 bytes (190.7 MiB); window scale 12: 65535 x 2^12 = 268431360"},
 		{Name: "mss", Value: 1452, Shown: "1500 - 8 (PPPoE) - 40 = 1452; with timestamps 1440 of 1514 bytes in a frame are data, 95.11 %"},
 		{Name: "initial-window", Value: 45, Shown: "65535 / 1452 = 45 segments"},
-		{Name: "queues", Value: 1, Shown: "3 cores / 2 ports = 1"},
+		{Name: "queues", Value: 2, Shown: "3 cores / 2 ports, at least 2, at most the cores = 2"},
 		{Name: "ifqmaxlen", Value: 42808, Shown: "max(256 x 2 ports, 42808.22 packets of 1460 bytes in 50 ms at 10 Gbit/s) = 42808"},
 		{Name: "backlog", Value: 512, Shown: "250 arrive - 128 accepted = 122 short; 4 x that, up to a power of two = 512"},
 		{Name: "budget", Value: 1625, Shown: "frames of 1500 bytes in 2 ms at 10 Gbit/s, from 300 to 4096 = 1625"},

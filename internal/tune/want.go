@@ -80,9 +80,14 @@ func (j *judge) wantQueues(card, found string) wish {
 	if err != nil || limit == 0 || j.in.Cores == 0 {
 		return wish{noNeed: "not known: how many queues the card can have, or the host's cores"}
 	}
-	ideal := arith.Queues(j.in.Cores, ports)
+	ideal := arith.QueuesWanted(j.in.Cores, ports)
 	target := min(ideal, limit)
-	shown := fmt.Sprintf("%d cores / %d ports = %d, at most the card's %d", j.in.Cores, ports, ideal, limit)
+	shown := fmt.Sprintf("%d cores / %d ports, at least 2 = %d, at most the card's %d", j.in.Cores, ports, ideal, limit)
+	if now > j.in.Cores {
+		// Only those beyond the cores do harm: the others cost nothing.
+		target = min(j.in.Cores, limit)
+		shown = fmt.Sprintf("no more than the %d cores, at most the card's %d", j.in.Cores, limit)
+	}
 	value := fmt.Sprintf("%s %d", kind, target)
 	if kind == "rx" {
 		value = fmt.Sprintf("rx %d tx %d", target, min(target, max(1, countOf(most, "tx"))))

@@ -109,6 +109,12 @@ func InitialWindow(mss int) int { return 65535 / mss }
 // least one.
 func Queues(cores, ports int) int { return max(1, cores/max(1, ports)) }
 
+// QueuesWanted is the receive queues that are worth having for each port: an even part
+// of the real cores, at least two, as one is where a core fills first, and no more than
+// there are cores. Documentation/networking/scaling.rst advises the smallest number that
+// loses nothing.
+func QueuesWanted(cores, ports int) int { return min(cores, max(2, cores/max(1, ports))) }
+
 // SendQueue is an interface's send queue in packets: 256 for each port, or what
 // the line sends in 50 ms in segments of 1460 bytes, whichever is more.
 func SendQueue(ports int, bitsPerSecond uint64) int {
