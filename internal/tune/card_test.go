@@ -383,3 +383,46 @@ func TestInterruptsOfTwoCards(t *testing.T) {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }
+
+// Each card has the cores of its own node while these are free, and two cards that were
+// both given the first core are told apart.
+func TestInterruptsNodes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		more map[string]string
+		want []string
+	}{
+		{"two nodes", map[string]string{
+			"sys/class/net/eth0/device/local_cpulist": "0-3\n", "sys/class/net/eth1/device/local_cpulist": "4-7\n",
+		}, []string{"nic.eth0.irqs=0 1 2 3", "nic.eth1.irqs=4 5 6 7"}},
+		{"both on the first core", map[string]string{
+			"proc/interrupts":               " CPU0\n 40: 1 PCI eth0-TxRx-0\n 44: 1 PCI eth1-TxRx-0\n",
+			"proc/irq/40/smp_affinity_list": "0\n", "proc/irq/44/smp_affinity_list": "0\n",
+		}, []string{"nic.eth1.irqs=1"}},
+		{"one settled", map[string]string{
+			"proc/irq/40/smp_affinity_list": "7\n", "proc/irq/41/smp_affinity_list": "6\n",
+			"proc/irq/42/smp_affinity_list": "5\n", "proc/irq/43/smp_affinity_list": "4\n",
+		}, []string{"nic.eth1.irqs=0 1 2 3"}},
+	} {
+		files := map[string]string{"ethtool/eth0/queues": "combined 4\n", "ethtool/eth1/queues": "combined 4\n"}
+		for core := range 8 {
+			files[fmt.Sprintf("sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", core)] = fmt.Sprintf("%d\n", core)
+		}
+		for name, text := range c.more {
+			files[name] = text
+		}
+		h, _ := tree(t, with(files))
+		var got []string
+		for _, change := range changes(apply(t, h, tune.Inputs{Role: db.Forwarder})) {
+			if strings.Contains(change, ".irqs=") {
+				got = append(got, change)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+		if p := plan(t, h, tune.Inputs{Role: db.Forwarder}); len(p.Changes) > 0 {
+			t.Errorf("%s, a second time: %q", c.name, changes(p))
+		}
+	}
+}

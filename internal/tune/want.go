@@ -164,44 +164,85 @@ func (j *judge) wantInterrupts(card, found string) wish {
 	if len(workers) == 0 {
 		return wish{noNeed: "not known: which cores there are"}
 	}
-	offset := j.offset(card)
+	load := j.load(card)
 	var text []string
-	for queue := range fields {
-		text = append(text, strconv.Itoa(workers[(offset+queue)%len(workers)]))
+	for range fields {
+		// The first of those with the fewest queues: the nearest.
+		core := slices.MinFunc(workers, func(a, b int) int { return load[a] - load[b] })
+		load[core]++
+		text = append(text, strconv.Itoa(core))
 	}
 	w := wish{
 		value: strings.Join(text, " "),
 		shown: fmt.Sprintf("%s over the cores %v, no two threads of one core", quantity.Plural(len(fields), "queue"), workers),
 	}
-	if alone(fields) {
+	if j.settled(card) {
 		w.noNeed = "each queue's interrupt has a core of its own"
+		if j.journal.entry(cardPrefix+card+".irqs") != nil {
+			w.value = found
+		}
 	}
 	return w
 }
 
-// offset is at which core a card's queues begin: behind those of the cards before it.
-func (j *judge) offset(card string) (offset int) {
+// load is how many queues of the other cards each core works for, once the cards before
+// this one are planned: those that are settled stay where they are.
+func (j *judge) load(card string) map[int]int {
+	load := map[int]int{}
+	for _, other := range j.cards {
+		if other != card && j.settled(other) {
+			for _, core := range j.places(other) {
+				load[core]++
+			}
+		}
+	}
 	for _, other := range j.cards {
 		if other == card {
 			break
 		}
-		offset += len(j.host.interrupts(other))
+		workers := j.host.workers(other)
+		if len(workers) == 0 || j.settled(other) {
+			continue
+		}
+		for range j.host.interrupts(other) {
+			load[slices.MinFunc(workers, func(a, b int) int { return load[a] - load[b] })]++
+		}
 	}
-	return offset
+	return load
 }
 
-// alone reports whether each interrupt may go to one core only, and none to that of
-// another.
-func alone(fields []string) bool {
-	seen := map[int]bool{}
-	for _, field := range fields {
-		cores, err := parseCores(field)
-		if err != nil || len(cores) != 1 || seen[cores[0]] {
-			return false
-		}
-		seen[cores[0]] = true
+// places are the cores of a card's interrupts, queue by queue; nil where one of them may
+// go to several cores, or two share one.
+func (j *judge) places(card string) []int {
+	found, err := j.host.readCard(card, "irqs")
+	if err != nil {
+		return nil
 	}
-	return true
+	var all []int
+	for field := range strings.FieldsSeq(found) {
+		cores, err := parseCores(field)
+		if err != nil || len(cores) != 1 || slices.Contains(all, cores[0]) {
+			return nil
+		}
+		all = append(all, cores[0])
+	}
+	return all
+}
+
+// settled reports whether each queue of a card has a core that no other queue of any
+// card has, or where there are more queues than cores, no more than an even part.
+func (j *judge) settled(card string) bool {
+	own := j.places(card)
+	load, queues := map[int]int{}, 0
+	for _, other := range j.cards {
+		queues += len(j.host.interrupts(other))
+		for _, core := range j.places(other) {
+			load[core]++
+		}
+	}
+	cores := max(1, len(j.host.workers(card)))
+	most := max(1, (queues+cores-1)/cores)
+	return own != nil && !slices.ContainsFunc(own, func(core int) bool { return load[core] > most })
 }
 
 // wantReceive spreads the packets of a card over the cores where the card cannot.
