@@ -85,6 +85,7 @@ func (e *Env) apply(ctx context.Context, host *tune.Host, plan *tune.Plan, confi
 	}
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
+	defer outlivePipe()()
 	fmt.Fprintf(e.Stderr, "weir: tune: type weir tune confirm in another session within %v\n", confirm)
 	if err := host.Try(ctx, plan, confirm); err != nil {
 		return fmt.Errorf("tune: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -216,11 +217,20 @@ func (m *measureFlags) check(c *cobra.Command, root string, asJSON bool) error {
 	return nil
 }
 
+// outlivePipe keeps the process alive where nobody reads what it prints any more, until
+// the function that it returns is called: what it has changed has to be put back.
+func outlivePipe() (stop func()) {
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, unix.SIGPIPE)
+	return func() { signal.Stop(broken) }
+}
+
 // measure makes a plan's changes one by one, keeps what is proven to help, and prints
 // what was found.
 func (e *Env) measure(ctx context.Context, host *tune.Host, plan *tune.Plan, f *measureFlags, named, asJSON bool) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
+	defer outlivePipe()()
 	inLab := newLabMeasurer(f.path)
 	defer func() { err = errors.Join(err, inLab.close()) }()
 	findings, err := host.Measure(ctx, plan, tune.MeasureOptions{
@@ -228,7 +238,7 @@ func (e *Env) measure(ctx context.Context, host *tune.Host, plan *tune.Plan, f *
 		Progress: func(text string) { fmt.Fprintf(e.Stderr, "weir: tune: %s\n", text) },
 	})
 	if err != nil {
-		return fmt.Errorf("tune: everything is as it was: %w", err)
+		return fmt.Errorf("tune: %w", err)
 	}
 	if asJSON {
 		return e.printJSON(findings)

@@ -1,9 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"math"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/doctor"
 	"weir/internal/tune"
@@ -74,5 +79,32 @@ func TestBlind(t *testing.T) {
 				t.Errorf("%s: %s: %q, want %q", c.change.Key, name, got[0], got[1])
 			}
 		}
+	}
+}
+
+// Whoever reads may go: a process that has something to put back lives on.
+func TestTuneOutlivesPipe(t *testing.T) {
+	const child = "WEIR_TEST_BROKEN_PIPE"
+	if os.Getenv(child) != "" {
+		defer outlivePipe()()
+		for range 3 {
+			if _, err := os.Stdout.WriteString("round\n"); !errors.Is(err, unix.EPIPE) {
+				os.Exit(3)
+			}
+		}
+		os.Exit(42)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTuneOutlivesPipe$")
+	c.Env, c.Stdout = append(os.Environ(), child+"=1"), w
+	if err := errors.Join(r.Close(), c.Start(), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := c.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 42 {
+		t.Errorf("it ended with %v", err)
 	}
 }

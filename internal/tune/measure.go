@@ -100,16 +100,24 @@ func (h *Host) Measure(ctx context.Context, p *Plan, o MeasureOptions) ([]Findin
 	for i := range p.Changes {
 		f, err := h.tryOne(ctx, &p.Changes[i], &o)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("measure %s: %w", p.Changes[i].Key, err), h.rollBack(j))
+			return nil, h.takeBack(j, fmt.Errorf("measure %s: %w", p.Changes[i].Key, err))
 		}
 		findings = append(findings, *f)
 		if !f.Kept {
 			if err := h.putBackBesides(j, f.Key); err != nil {
-				return nil, errors.Join(err, h.rollBack(j))
+				return nil, h.takeBack(j, err)
 			}
 		}
 	}
 	return findings, h.finish(j.without(findings))
+}
+
+// takeBack undoes a transaction for an error, and says with it how far that came.
+func (h *Host) takeBack(j *journal, err error) error {
+	if back := h.rollBack(j); back != nil {
+		return errors.Join(err, fmt.Errorf("not all could be put back, weir tune revert tries again: %w", back))
+	}
+	return fmt.Errorf("everything is as it was: %w", err)
 }
 
 // without is the journal of the changes that were kept; the others are as they were.

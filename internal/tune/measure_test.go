@@ -171,7 +171,7 @@ func TestMeasureFails(t *testing.T) {
 	before := files()
 	m := &fake{host: h, rates: map[string]float64{"nic.eth0.lro=off": 110}, fails: "nic.eth1.lro=off"}
 	o := tune.MeasureOptions{Measurers: []tune.Measurer{m}, Rounds: 3}
-	if _, err := h.Measure(t.Context(), plan(t, h, tune.Inputs{}, "nic.DEV.lro"), o); err == nil || !strings.Contains(err.Error(), "measure nic.eth1.lro: the lab is on fire") {
+	if _, err := h.Measure(t.Context(), plan(t, h, tune.Inputs{}, "nic.DEV.lro"), o); err == nil || !strings.Contains(err.Error(), "everything is as it was: measure nic.eth1.lro: the lab is on fire") {
 		t.Errorf("measure: %v", err)
 	}
 	if diff := cmp.Diff(before, files()); diff != "" {
@@ -196,4 +196,28 @@ func TestMeasureFails(t *testing.T) {
 	if _, err := h.Measure(t.Context(), p, o); err == nil {
 		t.Error("two rounds prove something")
 	}
+}
+
+// Where not all can be put back, nobody says that it was.
+func TestMeasureCannotPutBack(t *testing.T) {
+	h, _ := tree(t, gateway())
+	p := plan(t, h, tune.Inputs{}, "nic.eth0.lro")
+	m := breaker{fake: fake{host: h}, file: filepath.Join(h.Root, "ethtool/eth0/lro")}
+	_, err := h.Measure(t.Context(), p, tune.MeasureOptions{Measurers: []tune.Measurer{&m}, Rounds: 3})
+	if err == nil || strings.Contains(err.Error(), "everything is as it was") || !strings.Contains(err.Error(), "weir tune revert tries again") {
+		t.Errorf("measure: %v", err)
+	}
+	if s, err := h.Status(); err == nil && !s.CutOff {
+		t.Errorf("status: %+v", s)
+	}
+}
+
+// breaker makes a setting unreadable, and fails.
+type breaker struct {
+	fake
+	file string
+}
+
+func (b *breaker) Measure(context.Context, *tune.Change, string) (tune.Measured, error) {
+	return tune.Measured{}, errors.Join(errors.New("broken"), os.Remove(b.file), os.Mkdir(b.file, 0o700))
 }
