@@ -194,7 +194,8 @@ func newTuneRestoreCommand(*Env) *cobra.Command {
 		Short: "set cards and cores again as weir tune has set them, after a restart",
 		Long: `restore is for the unit weir-tune.service, which weir tune apply writes where a
 setting of a card or of the cores has to be set again at boot. What was not
-confirmed is not set; a device that is gone is passed over.`,
+confirmed is not set. What the host does not have is named, with exit status 1, and
+the rest is set.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			host, err := f.host(true)

@@ -426,3 +426,40 @@ func TestInterruptsNodes(t *testing.T) {
 		}
 	}
 }
+
+// At boot, what is not there is named, and the rest is set.
+func TestRestoreMissing(t *testing.T) {
+	h, files := tree(t, with(map[string]string{"run/systemd/system/x": ""}))
+	apply(t, h, tune.Inputs{}, "nic.eth0.irqs", "nic.eth1.lro")
+	if unit := files()["etc/systemd/system/weir-tune.service"]; !strings.Contains(unit, "\nWants=network-online.target\n") || strings.Contains(unit, "Before=") {
+		t.Errorf("unit: %s", unit)
+	}
+	write(t, h, "proc/interrupts", " CPU0\n")
+	write(t, h, "ethtool/eth1/lro", "on\n")
+	if err := h.Restore(); err == nil || !strings.Contains(err.Error(), "nic.eth0.irqs") {
+		t.Errorf("restore: %v", err)
+	}
+	if got := files()["ethtool/eth1/lro"]; got != "off\n" {
+		t.Errorf("eth1.lro is %q", got)
+	}
+}
+
+// Where a file of udev's has drop-ins, weir's file would take them away: it writes none.
+func TestKeepCardsDropIn(t *testing.T) {
+	const vendor = "usr/lib/systemd/network/99-default.link"
+	for _, folder := range []string{"etc", "run", "usr/local/lib", "usr/lib", "told"} {
+		udev := "E:ID_NET_LINK_FILE=/" + vendor + "\n"
+		if folder == "told" {
+			udev += "E:ID_NET_LINK_FILE_DROPINS=/x/99-default.link.d/names.conf\n"
+		}
+		h, files := tree(t, with(map[string]string{
+			"run/udev/control": "", "run/udev/data/n2": udev, "run/systemd/system/x": "", vendor: "[Link]\nNamePolicy=keep\n",
+			folder + "/systemd/network/99-default.link.d/names.conf": "[Link]\nNamePolicy=mac\n",
+		}))
+		apply(t, h, tune.Inputs{}, "nic.eth0.lro")
+		now := files()
+		if text, there := now["etc/systemd/network/70-weir-tune-eth0.link"]; there || now["etc/systemd/system/weir-tune.service"] == "" {
+			t.Errorf("%s: a file is written, or no unit: %s", folder, text)
+		}
+	}
+}

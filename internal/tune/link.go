@@ -77,14 +77,14 @@ func (h *Host) links(entries []entry) (files map[string]string, rest []entry) {
 // linkHead is what weir's .link file for a card begins with: whom it matches, and all
 // that udev's file for it says now, which it takes the place of. It is "" where udev
 // does not run, where the card has no address of its own to match, and where the
-// administrator has a file for it.
+// administrator has a file for it, or drop-ins, which hold for a file of that name only.
 func (h *Host) linkHead(card string) string {
 	address := h.permanentAddress(card)
 	if _, err := os.Stat(h.path("run/udev/control")); err != nil || address == "" {
 		return ""
 	}
 	used := h.linkFile(card)
-	if used == "" {
+	if used == "" || h.hasDropIns(card, used) {
 		return ""
 	}
 	return fmt.Sprintf("%s\n# %s\n# for %s, and so says the same, and then what weir has set.\n"+
@@ -109,11 +109,25 @@ func (h *Host) linkFile(card string) string {
 	return file
 }
 
+// hasDropIns reports whether a .link file has drop-ins: names and addresses may stand in
+// them.
+func (h *Host) hasDropIns(card, file string) bool {
+	for _, folder := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} {
+		if found, err := filepath.Glob(h.path(folder, "systemd/network", filepath.Base(file)+".d", "*.conf")); err == nil && found != nil {
+			return true
+		}
+	}
+	return h.udevTells(card, "ID_NET_LINK_FILE_DROPINS") != ""
+}
+
 // udevFile is the file that udev goes by for a card, "" where it does not tell.
-func (h *Host) udevFile(card string) string {
+func (h *Host) udevFile(card string) string { return h.udevTells(card, "ID_NET_LINK_FILE") }
+
+// udevTells is a property that udev has of a card, "" for none.
+func (h *Host) udevTells(card, property string) string {
 	for line := range strings.Lines(h.text("run/udev/data/n" + h.text("sys/class/net", card, "ifindex"))) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "E:ID_NET_LINK_FILE="); ok {
-			return name
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "E:"+property+"="); ok {
+			return value
 		}
 	}
 	return ""

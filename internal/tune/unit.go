@@ -18,15 +18,15 @@ const (
 	unitLink = "etc/systemd/system/multi-user.target.wants/weir-tune.service"
 )
 
-// unitText runs weir before the network is used. The journal says what to set.
+// unitText runs weir once the network is up: many drivers ask for their interrupts only
+// when a card is brought up. The journal says what to set.
 func unitText(program string) string {
 	return fmt.Sprintf(`# Written by weir tune apply; weir tune revert removes it.
 [Unit]
 Description=Set cards and cores as weir tune apply has set them
 Documentation=man:weir-tune(1)
-After=systemd-udev-settle.service systemd-modules-load.service
-Before=network.target
-Wants=network.target
+After=network-online.target systemd-modules-load.service
+Wants=network-online.target
 ConditionPathExists=/var/lib/weir/tune.json
 
 [Service]
@@ -114,7 +114,8 @@ func deviceEntries(entries []entry) []entry {
 }
 
 // Restore sets cards and cores as the journal has them, at boot. What waited to be
-// confirmed, or was cut off, is not set; what is gone is passed over.
+// confirmed, or was cut off, is not set. What is not there is an error, behind which the
+// rest is set.
 func (h *Host) Restore() error {
 	unlock, err := h.lock(true)
 	if err != nil {
@@ -132,7 +133,7 @@ func (h *Host) Restore() error {
 	var faults []error
 	for _, e := range deviceEntries(kept) {
 		now, err := h.Read(e.Key)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && sameValue(e.Key, now, e.Set) {
+		if err == nil && sameValue(e.Key, now, e.Set) {
 			continue
 		}
 		faults = append(faults, err)
