@@ -139,9 +139,16 @@ func (j *journal) without(findings []Finding) *journal {
 	return &kept
 }
 
+// queuesApart is why other queues are left out.
+const queuesApart = "what each queue has is planned behind it: interrupts, RPS and the table; by itself it would be measured without them"
+
 // tryOne measures a change and leaves the host with it, or as it was.
 func (h *Host) tryOne(ctx context.Context, c *Change, o *MeasureOptions) (*Finding, error) {
 	f := &Finding{Key: c.Key, From: oneLine(c.From), To: c.To}
+	if requeues([]Change{*c}) {
+		f.Effect, f.Why = Unmeasured, queuesApart
+		return f, nil
+	}
 	var blind []string
 	for _, m := range o.Measurers {
 		why := m.Blind(c)

@@ -69,10 +69,10 @@ func TestMeasure(t *testing.T) {
 	before := files()
 	m := &fake{
 		host: h, blind: []string{"nic.eth0.hash-udp4"},
-		rates: map[string]float64{"nic.eth0.lro=off": 110, "nic.eth1.lro=off": 90, "nic.eth1.eee=off": 100.05, "nic.eth0.queues=combined 2": 120},
-		loss:  map[string]float64{"nic.eth0.eee=on": 0.01, "nic.eth0.queues=combined 2": 0.02},
+		rates: map[string]float64{"nic.eth0.lro=off": 110, "nic.eth1.lro=off": 90, "nic.eth1.eee=off": 100.05, "nic.eth0.rings=rx 512 tx 256": 120},
+		loss:  map[string]float64{"nic.eth0.eee=on": 0.01, "nic.eth0.rings=rx 512 tx 256": 0.02},
 	}
-	keys := []string{"nic.DEV.lro", "nic.DEV.eee", "nic.eth0.queues", "nic.eth0.hash-udp4"}
+	keys := []string{"nic.DEV.lro", "nic.DEV.eee", "nic.eth0.rings", "nic.eth1.queues", "nic.eth0.hash-udp4"}
 	p := plan(t, h, tune.Inputs{Role: db.Forwarder}, keys...)
 	found, err := h.Measure(t.Context(), p, tune.MeasureOptions{Measurers: []tune.Measurer{m}, Rounds: 5, Progress: func(string) {}})
 	if err != nil {
@@ -93,7 +93,8 @@ func TestMeasure(t *testing.T) {
 		"nic.eth0.lro": tune.Helps, "nic.eth1.lro": tune.Hurts,
 		"nic.eth0.eee":       tune.Helps, // it loses less
 		"nic.eth1.eee":       tune.NotProven,
-		"nic.eth0.queues":    tune.Hurts, // it is faster, and loses more
+		"nic.eth0.rings":     tune.Hurts, // it is faster, and loses more
+		"nic.eth1.queues":    tune.Unmeasured,
 		"nic.eth0.hash-udp4": tune.Unmeasured,
 	}
 	if diff := cmp.Diff(want, effects); diff != "" {
@@ -108,7 +109,7 @@ func TestMeasure(t *testing.T) {
 	}
 	after := files()
 	for name, text := range map[string]string{
-		"ethtool/eth0/lro": "off\n", "ethtool/eth1/lro": "on\n", "ethtool/eth0/queues": "combined 1\n", "ethtool/eth0/hash-udp4": "sd\n",
+		"ethtool/eth0/lro": "off\n", "ethtool/eth1/lro": "on\n", "ethtool/eth0/rings": "rx 256 tx 256\n", "ethtool/eth1/queues": "combined 1\n", "ethtool/eth0/hash-udp4": "sd\n",
 	} {
 		if after[name] != text {
 			t.Errorf("%s is %q", name, after[name])
@@ -122,6 +123,7 @@ func TestMeasure(t *testing.T) {
 		"nic.eth0.lro: on -> off: helps, kept\n  packets/s of a fake: +10.0 % ± ",
 		"nic.eth0.eee: on -> off: helps, kept\n", "; loss -1.000 ± 0.000 percentage points\n  control: nic.eth0.eee as it was measured twice differs by",
 		"nic.eth1.lro: on -> off: hurts, put back\n",
+		"nic.eth1.queues: combined 1 -> combined 2: not measurable here, left alone; weir tune apply nic.eth1.queues sets it (what each queue has is planned",
 		"nic.eth0.hash-udp4: sd -> sdfn: not measurable here, left alone; weir tune apply nic.eth0.hash-udp4 sets it (it is too small)\n",
 	} {
 		if !strings.Contains(b.String(), line) {
@@ -207,8 +209,11 @@ func TestMeasureCannotPutBack(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "everything is as it was") || !strings.Contains(err.Error(), "weir tune revert tries again") {
 		t.Errorf("measure: %v", err)
 	}
-	if s, err := h.Status(); err == nil && !s.CutOff {
+	if s := status(t, h); !s.CutOff || s.Keys[0].Fault == "" {
 		t.Errorf("status: %+v", s)
+	}
+	if got := why(plan(t, h, tune.Inputs{}, "nic.eth0.lro"), "nic.eth0.lro"); !strings.Contains(got, "it cannot be read: ") {
+		t.Errorf("plan: %q", got)
 	}
 }
 
@@ -220,4 +225,18 @@ type breaker struct {
 
 func (b *breaker) Measure(context.Context, *tune.Change, string) (tune.Measured, error) {
 	return tune.Measured{}, errors.Join(errors.New("broken"), os.Remove(b.file), os.Mkdir(b.file, 0o700))
+}
+
+// Other queues are not set for a measurement even by name: what they need is planned
+// behind them.
+func TestMeasureQueuesNamed(t *testing.T) {
+	h, files := tree(t, gateway())
+	before := files()
+	found, err := h.Measure(t.Context(), plan(t, h, tune.Inputs{}, "nic.eth0.queues"), tune.MeasureOptions{Measurers: []tune.Measurer{&fake{host: h}}, Rounds: 3, Named: true})
+	if err != nil || len(found) != 1 || found[0].Kept || found[0].Effect != tune.Unmeasured {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if diff := cmp.Diff(before, files()); diff != "" {
+		t.Errorf("afterwards (-before +after):\n%s", diff)
+	}
 }

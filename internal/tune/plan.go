@@ -144,7 +144,8 @@ func (j *judge) key(r *db.Record, key string, named bool) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		j.skip(key, fmt.Sprintf("it cannot be read: %v", err))
+		return nil
 	}
 	if why := j.adminHas(key, found); why != "" {
 		j.skip(key, why)

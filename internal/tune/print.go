@@ -57,6 +57,8 @@ func (s *Status) WriteText(w io.Writer) error {
 	for _, k := range s.Keys {
 		fmt.Fprintf(&b, "%s = %s (was %s)", k.Key, k.Set, k.Before)
 		switch {
+		case k.Fault != "":
+			fmt.Fprintf(&b, ": it cannot be read now: %s", k.Fault)
 		case k.Drift && k.Now == "":
 			b.WriteString(": the kernel does not have it now")
 		case k.Drift:

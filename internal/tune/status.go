@@ -25,6 +25,7 @@ type KeyStatus struct {
 	Set    string `json:"set"`
 	Now    string `json:"now"` // "" for a key that is gone
 	Drift  bool   `json:"drift"`
+	Fault  string `json:"fault,omitempty"` // why it cannot be read
 }
 
 // Status reads the journal and the host, and changes nothing.
@@ -40,10 +41,10 @@ func (h *Host) Status() (*Status, error) {
 	s.Unkept = h.unkept(j.Entries)
 	for _, e := range j.Entries {
 		now, err := h.Read(e.Key)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
 		k := KeyStatus{Key: e.Key, Before: oneLine(e.Before), Set: e.Set, Now: oneLine(now)}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			k.Fault = err.Error()
+		}
 		k.Drift = err != nil || !sameValue(e.Key, now, e.Set)
 		if k.Drift {
 			s.Drift++
