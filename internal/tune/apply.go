@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
+	"net"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -195,8 +197,9 @@ func (h *Host) makeTrue(p *Plan, j *journal) error {
 		if err := h.writeJournal(j); err != nil {
 			return err
 		}
-		for _, c := range changes {
+		for i, c := range changes {
 			if err := h.write(c.Key, c.To); err != nil {
+				j.spare(changes[i:], err)
 				return err
 			}
 			steps.Done("set %s", c.Key)
@@ -212,6 +215,16 @@ func (h *Host) makeTrue(p *Plan, j *journal) error {
 		p.Changes = append(p.Changes, changes...)
 	}
 	return nil
+}
+
+// spare takes out of a transaction what was not reached: the first change failed with an
+// error, the others were not tried.
+func (j *journal) spare(changes []Change, err error) {
+	n := len(changes)
+	if !errors.Is(err, fs.ErrNotExist) {
+		n-- // it may have been made in part
+	}
+	j.Changing = j.Changing[:len(j.Changing)-n]
 }
 
 // requeues reports whether changes give a card other queues.
@@ -266,12 +279,24 @@ func (h *Host) finish(j *journal) error {
 func (h *Host) rollBack(j *journal) error {
 	var left []string
 	var faults []error
+	back := map[string]bool{} // false: tried in vain
 	for key, before := range j.undoing() {
-		if err := h.putBack(key, before); err != nil {
+		err := h.putBack(key, before)
+		if errors.Is(err, errAway) {
+			back[key] = back[key] // it may be there behind the queues
+			continue
+		}
+		if back[key] = err == nil; err != nil {
 			left = append(left, key)
 			faults = append(faults, err)
 		}
 		steps.Done("put back %s", key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(back)) {
+		if !back[key] && !slices.Contains(left, key) {
+			left = append(left, key)
+			faults = append(faults, fmt.Errorf("%s: %w", key, errAway))
+		}
 	}
 	for _, key := range j.Changing {
 		if err := h.putBackBesides(j, key); err != nil {
@@ -350,10 +375,16 @@ func (h *Host) putBackBesides(j *journal, key string) error {
 	return errors.Join(faults...)
 }
 
-// putBack sets a key to what it was. A key that is gone, with its module, has
-// nothing to be put back; nor has one that was never changed.
+// errAway is of a setting that a card does not have at the moment, as one that is down
+// has no interrupts: it may come back as weir has set it.
+var errAway = errors.New("its card does not have it at the moment")
+
+// putBack sets a key to what it was. A key that is gone, with its module or its card,
+// has nothing to be put back; nor has one that was never changed.
 func (h *Host) putBack(key, before string) error {
 	switch now, err := h.Read(key); {
+	case errors.Is(err, fs.ErrNotExist) && h.hasCardOf(key):
+		return fmt.Errorf("%s: %w", key, errAway)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
@@ -362,4 +393,18 @@ func (h *Host) putBack(key, before string) error {
 		return nil
 	}
 	return h.write(key, before)
+}
+
+// hasCardOf reports whether the interface is there that a key belongs to.
+func (h *Host) hasCardOf(key string) bool {
+	card, _, ok := cardKey(key)
+	if !ok {
+		return false
+	}
+	if h.Root == "" {
+		_, err := net.InterfaceByName(card)
+		return err == nil
+	}
+	_, err := os.Stat(h.path("sys/class/net", card))
+	return err == nil
 }

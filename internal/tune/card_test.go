@@ -463,3 +463,33 @@ func TestKeepCardsDropIn(t *testing.T) {
 		}
 	}
 }
+
+// What a card does not have at the moment is not forgotten: it comes back as weir has
+// set it. What went with its card is.
+func TestRevertAway(t *testing.T) {
+	files := gateway()
+	h, _ := tree(t, files)
+	apply(t, h, tune.Inputs{}, "nic.eth0.irqs", "nic.eth1.lro")
+	write(t, h, "proc/interrupts", " CPU0\n")
+	if restored, err := h.Revert(false); err == nil || !strings.Contains(err.Error(), "nic.eth0.irqs: its card does not have it at the moment") || len(restored) != 1 {
+		t.Errorf("revert: %+v, %v", restored, err)
+	}
+	if s := status(t, h); len(s.Keys) != 1 {
+		t.Errorf("status: %+v", s)
+	}
+	write(t, h, "proc/interrupts", files["proc/interrupts"])
+	if _, err := h.Revert(false); err != nil {
+		t.Error(err)
+	}
+	if got, err := h.Read("nic.eth0.irqs"); err != nil || got != "0-7 0-7 0-7 0-7" {
+		t.Errorf("irqs are %q, %v", got, err)
+	}
+	apply(t, h, tune.Inputs{}, "nic.eth0.irqs")
+	write(t, h, "proc/interrupts", " CPU0\n")
+	if err := os.RemoveAll(filepath.Join(h.Root, "sys/class/net/eth0")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Revert(false); err != nil || len(status(t, h).Keys) != 0 {
+		t.Errorf("without the card: %v", err)
+	}
+}

@@ -43,8 +43,12 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 	for _, key := range again(j.keys()) {
 		e := *j.entry(key)
 		if back, second := done[key]; second { // behind the queues
-			if back {
-				faults = append(faults, h.putBack(key, e.Before))
+			if !back {
+				continue
+			}
+			// What is away by now has gone with its queue.
+			if err := h.putBack(key, e.Before); !errors.Is(err, errAway) {
+				faults = append(faults, err)
 			}
 			continue
 		}
@@ -83,7 +87,7 @@ func (h *Host) restore(j *journal, e entry, setters []setter, all bool) (Restore
 	r := Restored{Key: e.Key, To: e.Before}
 	now, err := h.Read(e.Key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
+		return r, h.putBack(e.Key, e.Before)
 	}
 	if err != nil {
 		return r, err
