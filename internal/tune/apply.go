@@ -283,7 +283,9 @@ func (h *Host) rollBack(j *journal) error {
 	for key, before := range j.undoing() {
 		err := h.putBack(key, before)
 		if errors.Is(err, errAway) {
-			back[key] = back[key] // it may be there behind the queues
+			if _, tried := back[key]; !tried {
+				back[key] = false // it may be there behind the queues
+			}
 			continue
 		}
 		if back[key] = err == nil; err != nil {
