@@ -71,14 +71,19 @@ func (r *resolver) fragment(in *ast.Rule) {
 	}
 }
 
-// assigned checks that queues are defined before the rule, as pfctl does.
+// assigned checks that queues are defined, as pfctl does. That they are leaves
+// is known when all are; of the rules that load anchor reads pfctl does not ask it.
 func (r *resolver) assigned(q *ast.SetQueue) {
 	if q == nil {
 		return
 	}
 	for _, name := range []*ast.Word{&q.Name, q.Ack} {
-		if name != nil && !r.queues.named[name.Text] {
+		switch {
+		case name == nil:
+		case !r.queues.named[name.Text]:
 			r.suggest(*name, fmt.Sprintf("queue %q is not defined", name.Text), keysOf(r.queues.named))
+		case !r.loading:
+			r.queues.assigned = append(r.queues.assigned, name)
 		}
 	}
 }

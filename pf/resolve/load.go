@@ -85,6 +85,7 @@ type resolver struct {
 	places  map[string]token.Span  // where their names stand
 	bodies  map[*ast.Anchor]*scope // of expanded anchors with braces
 	unnamed int                    // anchors so far
+	loading bool                   // what load anchor reads is being expanded
 
 	uses      []use                   // tables named in rules
 	automatic int                     // number of the next automatic table

@@ -20,8 +20,10 @@ type queues struct {
 	altq     bool                    // there is an altq on
 	refused  bool                    // one was left out, so that those below it have no parent
 	placed   map[*ast.Queue]bool
-	ordered  []*ast.Queue // as they are printed: a root, then what is below it
-	count    int          // on all interfaces
+	ordered  []*ast.Queue          // as they are printed: a root, then what is below it
+	count    int                   // on all interfaces
+	inner    map[string]*ast.Queue // by name, those with queues below them: the first of these
+	assigned []*ast.Word           // what rules assign packets to, where pfctl asks for a leaf
 }
 
 // queue takes a definition: one root for each of its interfaces, or a child.
@@ -114,7 +116,7 @@ func (r *resolver) checkQueues() {
 	if q.refused {
 		return
 	}
-	q.placed = make(map[*ast.Queue]bool)
+	q.placed, q.inner = make(map[*ast.Queue]bool), make(map[string]*ast.Queue)
 	for _, root := range q.roots {
 		hasDefault := r.below(root, root, map[string]bool{})
 		switch {
@@ -131,8 +133,22 @@ func (r *resolver) checkQueues() {
 			r.suggest(*child.Parent, fmt.Sprintf("no queue %q can be the parent", child.Parent.Text), func() []string { return sortedKeys(q.named) })
 		}
 	}
+	r.checkLeaves()
 	for _, queue := range q.ordered {
 		r.out.Stmts = append(r.out.Stmts, queue)
+	}
+}
+
+// checkLeaves refuses rules that assign packets to a queue with others below it.
+func (r *resolver) checkLeaves() {
+	for _, name := range r.queues.assigned {
+		if child := r.queues.inner[name.Text]; child != nil {
+			r.faults.Add(diag.Diagnostic{
+				Span:    name.Span,
+				Message: fmt.Sprintf("queue %s has queues below it and takes no packets itself", name.Text),
+				Related: []diag.Related{{Span: child.Name.Span, Note: "this one"}},
+			})
+		}
 	}
 }
 
@@ -155,6 +171,9 @@ func (r *resolver) below(queue, root *ast.Queue, path map[string]bool) bool {
 	defer delete(path, queue.Name.Text)
 	q.place(queue)
 	children := r.childrenOf(queue, root)
+	if len(children) > 0 && q.inner[queue.Name.Text] == nil {
+		q.inner[queue.Name.Text] = children[0]
+	}
 	hasDefault := queue.Default.IsValid()
 	for _, child := range children {
 		hasDefault = r.below(child, root, path) || hasDefault

@@ -88,10 +88,10 @@ func (r *resolver) body(in *ast.Anchor) *ast.Anchor {
 // not reach there.
 func (r *resolver) loadAnchor(in *ast.LoadAnchor) {
 	s := newScope(r.child(strings.TrimPrefix(in.Name.Text, "/")), &ast.File{Files: r.out.Files})
-	policy := r.policy
-	r.policy = nil
+	policy, loading := r.policy, r.loading
+	r.policy, r.loading = nil, true
 	r.inScope(s, in.Body)
-	r.policy = policy
+	r.policy, r.loading = policy, loading
 	r.define(s, in.Name.Span)
 	out := *in
 	out.File, out.Body = ast.Word{}, s.stmts()
