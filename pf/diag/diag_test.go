@@ -81,17 +81,28 @@ func TestFprint(t *testing.T) {
 	}
 }
 
-// TestIncluded checks that an error in an included file says who includes it.
+// TestIncluded checks that an error in an included file shows the statements
+// that include it, from the file outwards.
 func TestIncluded(t *testing.T) {
 	files := token.NewFileSet()
-	outer := files.AddFile("outer", []byte("\ninclude \"inner\"\n"))
+	outer := files.AddFile("outer", []byte("\ninclude \"middle\"\n"))
+	middle := files.AddFile("middle", []byte("\tinclude \"inner\" # last\n"))
 	inner := files.AddFile("inner", []byte("bad"))
-	inner.Included = token.Span{Pos: outer.Pos(1), End: outer.Pos(16)}
+	middle.Included = token.Span{Pos: outer.Pos(1), End: outer.Pos(17)}
+	inner.Included = token.Span{Pos: middle.Pos(1), End: middle.Pos(16)}
 	list := &diag.List{Files: files}
 	list.Errorf(token.Span{Pos: inner.Pos(0), End: inner.Pos(3)}, "no")
-	want := "inner:1:1: no\n    1 | bad\n      | ^^^\n      included by outer:2:1"
-	if got := list.Err().Error(); got != want {
-		t.Errorf("%s, want %s", got, want)
+	want := `inner:1:1: no
+    1 | bad
+      | ^^^
+      included by middle:1:2
+    1 | 	include "inner" # last
+      | 	~~~~~~~~~~~~~~~
+      included by outer:2:1
+    2 | include "middle"
+      | ~~~~~~~~~~~~~~~~`
+	if diff := cmp.Diff(want, list.Err().Error()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -182,10 +182,12 @@ func visible(r rune) rune {
 	return r
 }
 
-// included prints by which statements a file came to be read.
+// included prints by which statements a file came to be read, each with its line.
 func (p *printer) included(file *token.File) {
 	for file != nil && file.Included.IsValid() {
-		p.printf("      included by %s\n", p.files.Position(file.Included.Pos))
-		file = p.files.File(file.Included.Pos)
+		by := p.files.Use(file.Included)
+		p.printf("      included by %s\n", p.files.Position(by.Pos))
+		p.excerpt(by, '~', "", nil)
+		file = p.files.File(by.Pos)
 	}
 }
