@@ -17,7 +17,10 @@ func (r *resolver) antispoof(a *ast.Antispoof) {
 		r.known(ast.Word{Span: of.Span, Text: of.Name})
 		members := r.named(of.Name)
 		if len(members) == 0 && !of.Dynamic {
-			continue // pfctl makes no rules then; known has warned
+			if r.isGroup(of.Name) { // else known has warned
+				r.faults.Warnf(of.Span, "nothing is in the group %q now, so antispoof does nothing for it; write (%s) to follow its addresses", of.Name, of.Name)
+			}
+			continue // pfctl makes no rules then
 		}
 		before := len(r.rules)
 		on := []ast.Interface{{Span: of.Span, Name: of.Name, Not: true}}

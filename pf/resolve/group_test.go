@@ -50,3 +50,24 @@ func TestNumberedNames(t *testing.T) {
 		}
 	}
 }
+
+// egress is a group also while nothing is in it. An antispoof for it, which
+// makes no rules then, says so.
+func TestEmptyGroup(t *testing.T) {
+	host := &resolve.Host{Interfaces: []resolve.HostInterface{{Name: "eth0", Addresses: []netip.Prefix{prefix("192.0.2.1/24")}}}}
+	for rule, want := range map[string]string{
+		"antispoof for egress": `in:1:15: warning: nothing is in the group "egress" now, so antispoof does nothing for it; write (egress) to follow its addresses
+    1 | antispoof for egress
+      |               ^^^^^^
+`,
+		"antispoof for (egress)": "",
+	} {
+		out, faults, ok := check(t, rule, host)
+		if diff := cmp.Diff(want, faults); diff != "" {
+			t.Errorf("%s: faults (-want +got):\n%s", rule, diff)
+		}
+		if !ok || (out == "") != (want != "") {
+			t.Errorf("%s: accepted %v, printed %q", rule, ok, out)
+		}
+	}
+}
