@@ -47,6 +47,9 @@ func (r *resolver) queue(q *ast.Queue) {
 		r.queues.refused = true
 		r.faults.Errorf(q.Span, "a queue needs a bandwidth or flows")
 		return
+	case r.onGroup(q):
+		r.queues.refused = true
+		return
 	}
 	r.checkBandwidth(q)
 	if len(q.On) == 0 {
@@ -62,6 +65,17 @@ func (r *resolver) queue(q *ast.Queue) {
 			r.queues.add(&one)
 		}
 	}
+}
+
+// onGroup reports whether a queue names a group where an interface has to stand.
+func (r *resolver) onGroup(q *ast.Queue) (found bool) {
+	for _, i := range q.On {
+		if r.isGroup(i.Name) {
+			r.faults.Errorf(i.Span, "%q is a group; a queue belongs to an interface", i.Name)
+			found = true
+		}
+	}
+	return found
 }
 
 // checkBandwidth checks what a queue of OpenBSD can say of its bandwidth.
