@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -158,31 +157,13 @@ func parse(object []byte, line int) (*Expectation, error) {
 }
 
 // misspelt refuses names of fields that look like one of those that mean
-// something and are not there: it would never be compared. Others are remarks.
+// something: it would never be compared. Others are remarks.
 func misspelt(object []byte) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(object, &all); err != nil {
 		return plainly(err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if slices.Contains(fieldNames, name) {
-			continue
-		}
-		if meant := meant(name); meant != "" && all[meant] == nil {
-			return fmt.Errorf("there is no field %q; did you mean %q?", name, meant)
-		}
-	}
-	return nil
-}
-
-// meant is the field that a name was probably meant to be, empty for none.
-func meant(name string) string {
-	for _, field := range fieldNames {
-		if strings.HasPrefix(field, name+"_") {
-			return field
-		}
-	}
-	return diag.Nearest(name, fieldNames)
+	return diag.MisspeltField(all, fieldNames)
 }
 
 // plainly says what encoding/json says without its Go names.

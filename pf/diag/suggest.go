@@ -1,5 +1,31 @@
 package diag
 
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// MisspeltField refuses an object with a field that is none of fields and looks
+// like one of them that is not there: what it says would be passed over.
+// Fields of other names are remarks.
+func MisspeltField[V any](object map[string]V, fields []string) error {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if slices.Contains(fields, name) {
+			continue
+		}
+		meant := Nearest(name, fields)
+		if i := slices.IndexFunc(fields, func(f string) bool { return strings.HasPrefix(f, name+"_") }); i >= 0 {
+			meant = fields[i]
+		}
+		if _, there := object[meant]; meant != "" && !there {
+			return fmt.Errorf("there is no field %q; did you mean %q?", name, meant)
+		}
+	}
+	return nil
+}
+
 // Nearest gives the candidate that word was probably meant to be, or "" if
 // none is near: at most one edit for each three characters, one at least. Of
 // equally near ones the first is taken.

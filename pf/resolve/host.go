@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
@@ -48,29 +47,20 @@ type Gateways []netip.Addr
 
 // UnmarshalJSON reads an address or a list of them.
 func (g *Gateways) UnmarshalJSON(data []byte) error {
-	var one netip.Addr
-	if json.Unmarshal(data, &one) == nil {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
 		*g = nil
-		if one.IsValid() {
-			*g = Gateways{one}
+		if text == "" {
+			return nil
 		}
+		one, err := netip.ParseAddr(text)
+		if err != nil {
+			return fmt.Errorf("%q is no address", text)
+		}
+		*g = Gateways{one}
 		return nil
 	}
 	return json.Unmarshal(data, (*[]netip.Addr)(g))
-}
-
-// ReadHost reads a Host from a JSON file. Fields that it does not know are
-// left alone: weir interfaces --json writes more.
-func ReadHost(path string) (*Host, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read host: %w", err)
-	}
-	host := &Host{}
-	if err := json.Unmarshal(data, host); err != nil {
-		return nil, fmt.Errorf("read host %s: %w", path, err)
-	}
-	return host, nil
 }
 
 // lookup gives the addresses of a host, none if it is not known. The error says
