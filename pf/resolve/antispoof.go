@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"slices"
 	"strings"
 
 	"weir/pf/ast"
@@ -12,6 +13,10 @@ import (
 func (r *resolver) antispoof(a *ast.Antispoof) {
 	r.log(a.Log)
 	r.unenforcedCount(a.RTable, "rtable")
+	if r.spoofedRules(a) > r.maxRules-r.total {
+		r.faults.Errorf(a.Span, "the configuration expands to more than %d rules here", r.maxRules)
+		return
+	}
 	for i := range a.Interfaces {
 		of := &a.Interfaces[i]
 		r.known(ast.Word{Span: of.Span, Text: of.Name})
@@ -35,12 +40,36 @@ func (r *resolver) antispoof(a *ast.Antispoof) {
 	}
 }
 
+// spoofedRules is how many rules an antispoof expands to, counted no further
+// than there may be.
+func (r *resolver) spoofedRules(a *ast.Antispoof) (total int) {
+	type asked struct {
+		name    string
+		dynamic bool
+	}
+	known := make(map[asked]int)
+	for i := range a.Interfaces {
+		of := &a.Interfaces[i]
+		what := asked{of.Name, of.Dynamic}
+		n, ok := known[what]
+		if !ok {
+			members := r.named(of.Name)
+			n = len(sources(a, of, members, true))
+			if len(members) == 0 || !members[0].loopback() {
+				n += len(sources(a, of, members, false))
+			}
+			known[what] = n
+		}
+		if total += n; total > r.maxRules {
+			break
+		}
+	}
+	return total
+}
+
 // spoofed adds the rules against one kind of spoofed sources of an interface.
 func (r *resolver) spoofed(a *ast.Antispoof, of *ast.AntispoofInterface, members []*HostInterface, on []ast.Interface, network bool) {
-	for _, source := range sources(of, members, network) {
-		if f := familyOf(&source); f != ast.AnyFamily && a.Family != ast.AnyFamily && f != a.Family {
-			continue
-		}
+	for _, source := range sources(a, of, members, network) {
 		rule := &ast.Rule{
 			Span: a.Span, Action: ast.Block, Direction: ast.In, Quick: a.Quick, Log: a.Log,
 			On: on, Family: a.Family, Label: a.Label, MoreLabels: a.MoreLabels, Identifier: a.Identifier,
@@ -54,8 +83,9 @@ func (r *resolver) spoofed(a *ast.Antispoof, of *ast.AntispoofInterface, members
 	}
 }
 
-// sources gives the addresses or networks of an interface, or what follows them.
-func sources(of *ast.AntispoofInterface, members []*HostInterface, network bool) []ast.Host {
+// sources gives the addresses or networks of an interface that an antispoof is
+// about, or what follows them.
+func sources(a *ast.Antispoof, of *ast.AntispoofInterface, members []*HostInterface, network bool) []ast.Host {
 	h := ast.Host{Span: of.Span, Kind: ast.HostDynamic, Name: of.Name, Network: network, Bits: -1}
 	if of.Dynamic {
 		return []ast.Host{h}
@@ -64,5 +94,8 @@ func sources(of *ast.AntispoofInterface, members []*HostInterface, network bool)
 	for _, m := range members {
 		found = append(found, addresses(&h, m)...)
 	}
-	return found
+	return slices.DeleteFunc(found, func(source ast.Host) bool {
+		f := familyOf(&source)
+		return f != ast.AnyFamily && a.Family != ast.AnyFamily && f != a.Family
+	})
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"weir/pf/parser"
+	"weir/pf/source"
 )
 
 // TestBounds checks that small inputs that ask for much are refused with an
@@ -32,6 +35,10 @@ func TestBounds(t *testing.T) {
 			"in:4:2: the configuration expands to more than 1000 translation rules here, with those of the anchors it asks"},
 		{"antispoof", strings.Repeat("antispoof for em1\n", 300),
 			"in:251:1: the configuration expands to more than 1000 rules here"},
+		{"antispoof of a list", "antispoof for { " + many(300, "em1") + "}\nantispoof for { " + many(200, "em1 tun0") + "(em1) lo0 }",
+			"in:1:1: the configuration expands to more than 1000 rules here"},
+		{"antispoof of lists", strings.Repeat("antispoof for { "+many(100, "em1")+"}\n", 3),
+			"in:3:1: the configuration expands to more than 1000 rules here"},
 		{"nested anchors", strings.Repeat("anchor {\n", 10_000), "in:65:8: anchors are nested more than 64 deep"},
 		{"anchors that call anchors", calls(20), "in:38:1: the configuration expands to more than 1000 rules here, with those of the anchors it calls"},
 		{"nested lists", "pass from " + strings.Repeat("{", 10_000), "in:1:75: lists are nested more than 64 deep"},
@@ -53,6 +60,26 @@ func TestBounds(t *testing.T) {
 				t.Errorf("%s, want %s", message, test.want)
 			}
 		})
+	}
+}
+
+// TestCountedAhead checks that nothing is made of a statement that comes to too
+// many rules: a million of them would take seconds.
+func TestCountedAhead(t *testing.T) {
+	host, err := ReadHost("testdata/host.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		"pass from { " + strings.Repeat("10.0.0.1 ", 1001) + "}",
+		"antispoof for { " + strings.Repeat("em1 ", 300) + "}",
+	} {
+		file, _ := parser.ParseInput(&source.Input{Name: "in", Text: []byte(statement)})
+		r := newResolver(file, host, Settings{MaxRules: 1000})
+		r.inScope(r.main, file.Stmts)
+		if len(r.main.rules) != 0 || !r.faults.HasErrors() {
+			t.Errorf("%.20s…: %d rules before the error", statement, len(r.main.rules))
+		}
 	}
 }
 
