@@ -1,6 +1,8 @@
 package parser
 
 import (
+	"strings"
+
 	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/token"
@@ -48,11 +50,15 @@ func (p *parser) statement() ast.Stmt {
 	return nil
 }
 
-// macro reads name = value, where the value is a row of words and strings.
+// macro reads name = value, where the value is a row of words and strings. As
+// in pf, a name may be one that no $name can reach.
 func (p *parser) macro() ast.Stmt {
 	name := p.tok
-	if !isMacroName(name.Text) {
-		p.fail(name.Span, "%q cannot name a macro: letters, digits and _ can", name.Text)
+	switch {
+	case name.Text == "":
+		p.fail(name.Span, `"" cannot name a macro`)
+	case strings.ContainsAny(name.Text, " \t\r\n\v\f"):
+		p.fail(name.Span, "%q cannot name a macro: there is a blank in it", name.Text)
 	}
 	p.advance()
 	p.advance()
@@ -73,15 +79,6 @@ func (p *parser) macro() ast.Stmt {
 		Name:  ast.Word{Span: name.Span, Text: name.Text},
 		Value: p.stream.Define(name.Text, values),
 	}
-}
-
-func isMacroName(s string) bool {
-	for _, c := range []byte(s) {
-		if c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			return false
-		}
-	}
-	return s != ""
 }
 
 func (p *parser) antispoof() ast.Stmt {

@@ -22,7 +22,7 @@ func Fprint(w io.Writer, file *ast.File) error {
 func statement(w io.Writer, s ast.Stmt) {
 	switch s := s.(type) {
 	case *ast.Macro:
-		fmt.Fprintf(w, "%s = %s\n", s.Name.Text, quote(s.Value))
+		fmt.Fprintf(w, "%s = %s\n", word(s.Name.Text), quote(s.Value))
 	case *ast.Table:
 		fmt.Fprintln(w, table(s))
 	case *ast.Antispoof:
