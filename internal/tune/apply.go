@@ -259,6 +259,11 @@ func (h *Host) unchanged(p *Plan, j *journal) error {
 
 // set enters a change; what was found before the first change of a key stays.
 func (j *journal) set(c Change, besides map[string]string) {
+	for key, value := range besides {
+		if _, known := j.Besides[key]; !known {
+			j.Besides = mergeOne(j.Besides, key, value)
+		}
+	}
 	if e := j.entry(c.Key); e != nil {
 		e.Set, e.Why = c.To, c.Why
 		return
@@ -266,10 +271,23 @@ func (j *journal) set(c Change, besides map[string]string) {
 	j.Entries = append(j.Entries, entry{Key: c.Key, Before: c.From, Set: c.To, Why: c.Why, Besides: besides})
 }
 
+func mergeOne(all map[string]string, key, value string) map[string]string {
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = value
+	return all
+}
+
 // finish ends a transaction: its values are kept for the boot.
 func (h *Host) finish(j *journal) error {
 	if err := h.persist(j.Entries); err != nil {
 		return errors.Join(err, h.rollBack(j))
+	}
+	for i := range j.Entries {
+		if e := &j.Entries[i]; e.Besides != nil && slices.Contains(j.Changing, e.Key) {
+			e.Behind = h.besides(e.Key)
+		}
 	}
 	return h.writeJournal(&journal{Entries: j.Entries, Missing: j.Missing})
 }
@@ -300,8 +318,8 @@ func (h *Host) rollBack(j *journal) error {
 			faults = append(faults, fmt.Errorf("%s: %w", key, errAway))
 		}
 	}
-	for _, key := range j.Changing {
-		if err := h.putBackBesides(j, key); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(j.Besides)) {
+		if err := h.putBack(key, j.Besides[key]); err != nil {
 			faults = append(faults, err)
 		}
 	}

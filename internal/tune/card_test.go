@@ -493,3 +493,23 @@ func TestRevertAway(t *testing.T) {
 		t.Errorf("without the card: %v", err)
 	}
 }
+
+// What somebody has set beside a change of weir's since stays, for revert and for a trial
+// that goes back.
+func TestBesidesSetSince(t *testing.T) {
+	h, _ := tree(t, gateway())
+	apply(t, h, tune.Inputs{}, "nic.eth0.rings")
+	write(t, h, "sys/class/net/eth0/queues/rx-0/rps_cpus", "0c\n")
+	if err := h.Try(t.Context(), plan(t, h, tune.Inputs{}, "nic.eth0.queues"), 0); !errors.Is(err, tune.ErrUnconfirmed) {
+		t.Fatal(err)
+	}
+	if got, err := h.Read("nic.eth0.rps"); err != nil || got != "0c 00 00 00" {
+		t.Errorf("behind a trial: %q, %v", got, err)
+	}
+	if _, err := h.Revert(false); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.Read("nic.eth0.rps"); err != nil || got != "0c 00 00 00" {
+		t.Errorf("reverted: %q, %v", got, err)
+	}
+}

@@ -25,6 +25,9 @@ type entry struct {
 	Why    string `json:"why"`
 	// Besides is what a card loses by the change, by key, as it was found.
 	Besides map[string]string `json:"besides,omitempty"`
+	// Behind is the same keys as weir's change has left them: what is otherwise by
+	// now, somebody has set.
+	Behind map[string]string `json:"behind,omitempty"`
 }
 
 // journal is what weir has set and what it found. It is written before anything is
@@ -41,6 +44,8 @@ type journal struct {
 	// Missing are the folders for weir's files that were not there before its first
 	// change, the deepest last.
 	Missing []string `json:"missing,omitempty"`
+	// Besides is what cards lose by the transaction, by key, as it was when it began.
+	Besides map[string]string `json:"besides,omitempty"`
 	// Previous is the entries before the transaction, to which it goes back.
 	Previous []entry `json:"previous,omitempty"`
 }

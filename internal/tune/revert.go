@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"weir/internal/steps"
@@ -40,6 +41,7 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 	var left []entry
 	var faults []error
 	done := map[string]bool{} // false: left as it is
+	his := h.setBesides(j)
 	for _, key := range again(j.keys()) {
 		e := *j.entry(key)
 		if back, second := done[key]; second { // behind the queues
@@ -64,12 +66,33 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 	}
 	for key, back := range done {
 		if back {
-			faults = append(faults, h.putBackBesides(&journal{Entries: []entry{*j.entry(key)}}, key))
+			e := *j.entry(key)
+			e.Besides = maps.Clone(e.Besides)
+			maps.DeleteFunc(e.Besides, func(other, _ string) bool {
+				back, own := done[other]
+				return !all && (his[other] || own && !back)
+			})
+			faults = append(faults, h.putBackBesides(&journal{Entries: []entry{e}}, key))
 		}
 	}
 	slices.Reverse(left)
 	err = errors.Join(append(faults, h.persist(left), h.writeJournal(&journal{Entries: left, Missing: j.Missing}))...)
 	return restored, err
+}
+
+// setBesides are the keys that a change of weir's has left in one state and that
+// somebody has set to another since.
+func (h *Host) setBesides(j *journal) map[string]bool {
+	his := map[string]bool{}
+	for _, e := range j.Entries {
+		for key, behind := range e.Behind {
+			now, err := h.Read(key)
+			if err == nil && j.entry(key) == nil && !sameValue(key, now, behind) {
+				his[key] = true
+			}
+		}
+	}
+	return his
 }
 
 // keys are those of the entries, in their order.
