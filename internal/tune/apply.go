@@ -266,11 +266,18 @@ func (j *journal) set(c Change, besides map[string]string) {
 	}
 	if e := j.entry(c.Key); e != nil {
 		e.Set, e.Why = c.To, c.Why
+		e.Besides = maps.Clone(e.Besides) // the entries before the transaction have the same map
+		for key, value := range besides {
+			if behind, known := e.Behind[key]; known && !sameValue(key, value, behind) {
+				e.Besides = mergeOne(e.Besides, key, value) // somebody's since
+			}
+		}
 		return
 	}
 	j.Entries = append(j.Entries, entry{Key: c.Key, Before: c.From, Set: c.To, Why: c.Why, Besides: besides})
 }
 
+// mergeOne enters a value in a map that may be nil.
 func mergeOne(all map[string]string, key, value string) map[string]string {
 	if all == nil {
 		all = map[string]string{}

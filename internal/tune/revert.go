@@ -86,6 +86,9 @@ func (h *Host) setBesides(j *journal) map[string]bool {
 	his := map[string]bool{}
 	for _, e := range j.Entries {
 		for key, behind := range e.Behind {
+			if _, cut := j.Besides[key]; cut {
+				continue // a transaction that was cut off may have lost it once more
+			}
 			now, err := h.Read(key)
 			if err == nil && j.entry(key) == nil && !sameValue(key, now, behind) {
 				his[key] = true
