@@ -73,7 +73,7 @@ bench: weir
 # The page of the documentation, in about ten minutes. It is measured on a quiet
 # machine: on a busy one the control fails, the page says so, and make fails.
 # Charts that the new page has no more go; if there is no new page all stay.
-PERFORMANCE := --flows 1000,65536 --rules 0,100 --flame
+PERFORMANCE := --flows 1000,65536 --flame
 .PHONY: performance
 performance: weir
 	@mkdir -p docs/performance/charts && touch docs/performance/charts/.begun
