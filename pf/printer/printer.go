@@ -22,7 +22,7 @@ func Fprint(w io.Writer, file *ast.File) error {
 func statement(w io.Writer, s ast.Stmt) {
 	switch s := s.(type) {
 	case *ast.Macro:
-		fmt.Fprintf(w, "%s = %s\n", word(s.Name.Text), quote(s.Value))
+		fmt.Fprintf(w, "%s = %s\n", macroName(s.Name.Text), quote(s.Value))
 	case *ast.Table:
 		fmt.Fprintln(w, table(s))
 	case *ast.Antispoof:
@@ -147,6 +147,14 @@ func escaped(s string, i int, q byte) bool {
 // name prints a name, in quotes where it would not be read as one.
 func name(s string) string {
 	if token.IsKeyword(s) {
+		return quote(s)
+	}
+	return word(s)
+}
+
+// macroName prints a macro's name: "pass" in quotes is one, as in pf.
+func macroName(s string) string {
+	if token.IsReserved(s) {
 		return quote(s)
 	}
 	return word(s)

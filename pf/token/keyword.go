@@ -25,6 +25,20 @@ var keywords = map[string]bool{
 	"to": true, "tos": true, "ttl": true, "urpf-failed": true, "user": true, "weight": true,
 }
 
+// openBSDOnly are those that some release of FreeBSD does not know, where they may be
+// names.
+var openBSDOnly = map[string]bool{
+	"af-to": true, "binat-to": true, "burst": true, "default": true, "delay": true, "divert-reply": true,
+	"divert-packet": true, "floating": true, "flows": true, "global": true, "if-bound": true,
+	"least-states": true, "match": true, "matches": true, "max": true, "max-pkt-rate": true, "min": true, "nat-to": true,
+	"once": true, "parent": true, "pflow": true, "prio": true, "quantum": true, "rdomain": true, "rdr-to": true,
+	"received-on": true, "route": true, "rule": true, "syncookies": true, "ttl": true, "weight": true,
+}
+
+// IsReserved reports whether every pf takes s for a keyword, so that it cannot name a
+// macro either (pf.conf(5), MACROS).
+func IsReserved(s string) bool { return keywords[s] && !openBSDOnly[s] }
+
 // IsKeyword reports whether the grammar gives s a meaning, so that it cannot
 // stand for a name without quotes.
 func IsKeyword(s string) bool { return keywords[s] }
