@@ -80,6 +80,17 @@ type Times struct {
 	Cores  []Core  `json:"cores,omitempty"`
 	// Marks are moments with a name, such as the beginning of a phase.
 	Marks []Mark `json:"marks,omitempty"`
+	// Parts are stretches of time in which different things went on, such as one
+	// path after the other. Lines end with them, and figures are told apart by them.
+	Parts []Part `json:"parts,omitempty"`
+}
+
+// Part is a stretch of time, in seconds, in which one thing went on.
+type Part struct {
+	Name string  `json:"name"`
+	Ours bool    `json:"ours,omitempty"`
+	From float64 `json:"from"`
+	To   float64 `json:"to"`
 }
 
 // Panel is one scale of [Times].
@@ -235,6 +246,17 @@ func (t *Times) check() error {
 	}
 	if points == 0 {
 		return errors.New("no points")
+	}
+	return t.checkParts()
+}
+
+func (t *Times) checkParts() error {
+	end := 0.0
+	for _, p := range t.Parts {
+		if !finite(p.From, p.To) || p.From < end || p.To < p.From {
+			return fmt.Errorf("part %q: want one that begins after the one before", p.Name)
+		}
+		end = p.To
 	}
 	return nil
 }

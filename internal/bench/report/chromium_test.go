@@ -46,7 +46,7 @@ func TestInChromium(t *testing.T) {
 	for _, window := range []string{"1200,900", "500,900"} {
 		t.Run(window, func(t *testing.T) {
 			got := open(t, chromium, filepath.Join(dir, "profile"), window, file)
-			want := `{"figures":6,"charts":6,"shapes":`
+			want := `{"figures":7,"charts":7,"shapes":`
 			if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, `,"scrolls":false,"cut":[],"errors":[]}`) || strings.Contains(got, `"shapes":0`) {
 				t.Errorf("the browser saw %s", got)
 			}

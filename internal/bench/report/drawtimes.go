@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -15,6 +16,7 @@ const (
 	panelGap    = 22
 	coreHeight  = 26
 	coreGap     = 6
+	laneHeight  = 18 // of names above
 )
 
 // timePlot draws [Times].
@@ -30,8 +32,9 @@ func (t *Times) draw(c *canvas) {
 	p.box.left, p.box.right = 46, c.width-p.labelRoom()
 	from, to := t.span()
 	p.box.x = scale{from: from, to: to, a: p.box.left, b: p.box.right}
-	if len(t.Marks) > 0 {
-		p.y += 18
+	names := p.names()
+	for _, n := range names {
+		p.y = max(p.y, 2+laneHeight*float64(n.lane+1))
 	}
 	top := p.y
 	for i := range t.Panels {
@@ -39,7 +42,7 @@ func (t *Times) draw(c *canvas) {
 	}
 	p.cores()
 	p.under(&p.box, p.box.x.ticks(6), func(v float64) string { return figureShort(v) + " s" })
-	p.marks(top, p.box.bottom) // behind everything
+	p.marks(names, top, p.box.bottom) // behind everything
 	c.height = p.box.bottom + 26
 }
 
@@ -96,8 +99,14 @@ func (p *timePlot) panel(panel *Panel) {
 		if len(panel.Series) > 1 {
 			class = p.colours.of(s.Name, s.Ours).class
 		}
-		places := p.places(s.Points, b.y)
-		p.path("curve thin "+class, places, false)
+		var places []place
+		for i, points := range p.times.stretches(s.Points) {
+			if len(points) == 0 {
+				continue
+			}
+			places = p.places(points, b.y)
+			p.path("curve thin "+p.classOf(i, class, len(panel.Series)), places, false)
+		}
 		if len(panel.Series) > 1 && len(places) > 0 {
 			labels = append(labels, label{places[len(places)-1].y + 4, class, s.Name})
 		}
@@ -107,6 +116,15 @@ func (p *timePlot) panel(panel *Panel) {
 		p.text("at "+l.class, b.right+8, l.y, fit(l.text, (p.width-b.right-8)/bold))
 	}
 	p.y = b.bottom + panelGap
+}
+
+// classOf is what a line looks like in a part: the only one of its panel like
+// what the part is about, others like themselves.
+func (p *timePlot) classOf(part int, class string, lines int) string {
+	if len(p.times.Parts) == 0 || lines > 1 || p.times.Parts[part].Ours {
+		return class
+	}
+	return "c5"
 }
 
 func (p *Panel) most() (v float64) {
@@ -156,7 +174,11 @@ func (p *timePlot) cores() {
 		b.top, b.bottom = p.y, p.y+coreHeight
 		y := scale{from: 0, to: 1, a: b.bottom, b: b.top}
 		p.rect("strip", b.left, b.top, b.right-b.left, coreHeight)
-		if places := p.places(core.Points, y); len(places) > 0 {
+		for _, points := range p.times.stretches(core.Points) {
+			if len(points) == 0 {
+				continue
+			}
+			places := p.places(points, y)
 			area := append([]place{{places[0].x, b.bottom}}, places...)
 			p.path("load", append(area, place{places[len(places)-1].x, b.bottom}), true)
 		}
@@ -168,18 +190,58 @@ func (p *timePlot) cores() {
 	p.line("axis", b.left, b.bottom, b.right, b.bottom)
 }
 
+// moment is a place on the time axis with a name above, in one of several lanes
+// so that names do not cover each other.
+type moment struct {
+	x    float64
+	name string
+	end  bool // the name ends there
+	lane int
+}
+
+// names are those of parts and marks, in the order of time.
+func (p *timePlot) names() []moment {
+	var all []moment
+	for _, part := range p.times.Parts {
+		x := p.box.x.at(part.From)
+		all = append(all, moment{x: x, name: fit(part.Name, p.width-4-x)})
+	}
+	for _, m := range p.times.Marks {
+		x := p.box.x.at(m.At)
+		all = append(all, moment{x: x, name: m.Name, end: x+textWidth(m.Name) > p.width-4})
+	}
+	slices.SortStableFunc(all, func(a, b moment) int { return cmp.Compare(a.x, b.x) })
+	var taken []float64 // up to where each lane is
+	for i := range all {
+		m := &all[i]
+		from, to := m.x, m.x+4+textWidth(m.name)
+		if m.end {
+			from, to = m.x-4-textWidth(m.name), m.x
+		}
+		for m.lane < len(taken) && taken[m.lane] > from {
+			m.lane++
+		}
+		if m.lane == len(taken) {
+			taken = append(taken, 0)
+		}
+		taken[m.lane] = to + 6
+	}
+	return all
+}
+
 // marks draws the moments with a name over all panels.
-func (p *timePlot) marks(top, bottom float64) {
+func (p *timePlot) marks(names []moment, top, bottom float64) {
 	all := p.b.String()
 	p.b.Reset()
 	defer p.b.WriteString(all)
-	for _, m := range p.times.Marks {
-		x := p.box.x.at(m.At)
-		p.line("mark", x, top, x, bottom)
-		class, side := "muted", x+4
-		if x+textWidth(m.Name) > p.width-4 {
-			class, side = "muted end", x-4
+	for _, m := range names {
+		p.line("mark", m.x, top-laneHeight*float64(m.lane), m.x, bottom)
+	}
+	for _, m := range names {
+		class, side := "muted", m.x+4
+		if m.end {
+			class, side = "muted end", m.x-4
 		}
-		p.text(class, side, top-4, m.Name)
+		p.text(class, side, top-laneHeight*float64(m.lane)-4, m.name)
 	}
 }

@@ -93,7 +93,29 @@ func exampleTimes(r *rand.Rand) Section {
 			{"round-trip time", "ms", []TimeLine{{"", true, moments(func(float64) float64 { return 0.4 + 0.2*r.ExpFloat64() })}}},
 		},
 		Cores: []Core{{0, load(0.96)}, {1, load(0.35)}}, Marks: []Mark{{2, "ramp over"}, {20, "second pair"}},
-	}}}}
+	}}, exampleParts()}}
+}
+
+// exampleParts are paths one after the other, two of them for so short a time
+// that their names have no room beside each other.
+func exampleParts() Chart {
+	t := &Times{Cores: []Core{{Core: 0}, {Core: 1}},
+		Panels: []Panel{{"throughput", "Gbit/s", []TimeLine{{Name: "throughput"}}}, {"frames", "Mpps", []TimeLine{{Name: "offered"}, {Name: "arrived"}}}}}
+	begin := 0.0
+	for i, p := range []Part{{Name: "kernel", To: 3}, {Name: "nft with masquerade", To: 0.5}, {Name: "nft-nat", To: 0.5}, {Name: "weir", Ours: true, To: 3}, {Name: "weir-nat", Ours: true, To: 3}} {
+		p.From, p.To = begin, begin+p.To
+		t.Parts = append(t.Parts, p)
+		for s := p.From; s < p.To; s += 0.25 {
+			add := func(points *[]Moment, v float64) { *points = append(*points, Moment{s, v}, Moment{s + 0.25, v}) }
+			add(&t.Panels[0].Series[0].Points, float64(4+i)+math.Sin(3*s))
+			add(&t.Panels[1].Series[0].Points, 2+0.5*math.Sin(5*s))
+			add(&t.Panels[1].Series[1].Points, 1.8+0.3*math.Sin(5*s))
+			add(&t.Cores[0].Points, 0.9)
+			add(&t.Cores[1].Points, 0.15*float64(i+1))
+		}
+		begin = p.To + 0.1
+	}
+	return Chart{Title: "What the cores did with each path", Times: t, Note: "The last run of each."}
 }
 
 func exampleLatency(r *rand.Rand) Section {

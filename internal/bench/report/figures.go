@@ -106,34 +106,6 @@ func withSpread(s stats.Sample) string {
 	return figure(s.Median()) + " (" + spread(s) + ")"
 }
 
-func (t *Times) figures() Table {
-	out := Table{Columns: []Column{{Name: "what", Words: true}, {Name: "unit", Words: true}, {Name: "mean"}, {Name: "smallest"}, {Name: "largest"}}}
-	add := func(name, unit string, s stats.Sample) {
-		out.Rows = append(out.Rows, []string{name, unit, figure(s.Mean()), figure(s.Min()), figure(s.Max())})
-	}
-	for _, p := range t.Panels {
-		for _, s := range p.Series {
-			name := p.Label
-			if s.Name != "" && s.Name != p.Label {
-				name += ": " + s.Name
-			}
-			add(name, p.Unit, values(s.Points, 1))
-		}
-	}
-	for _, c := range t.Cores {
-		add(fmt.Sprintf("core %d busy", c.Core), "%", values(c.Points, 100))
-	}
-	return out
-}
-
-func values(points []Moment, factor float64) stats.Sample {
-	s := make(stats.Sample, len(points))
-	for i, p := range points {
-		s[i] = p.Value * factor
-	}
-	return s
-}
-
 // shares are the quantiles that tables of distributions give.
 var shares = []struct {
 	name  string

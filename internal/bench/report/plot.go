@@ -176,6 +176,10 @@ func (c *canvas) under(b *box, at []float64, format func(float64) string) {
 		}
 		free = x + half + 8
 		c.line("axis", x, b.bottom, x, b.bottom+4)
+		if x+half > c.width { // paper ends there
+			c.text("tick end", c.width, b.bottom+18, text)
+			continue
+		}
 		c.text("tick middle", x, b.bottom+18, text)
 	}
 }

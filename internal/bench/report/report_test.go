@@ -55,8 +55,8 @@ func TestSVGs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 6 {
-		t.Errorf("%d files, want one for each of 6 charts: %v", len(files), files)
+	if len(files) != 7 {
+		t.Errorf("%d files, want one for each of 7 charts: %v", len(files), files)
 	}
 	for _, file := range files {
 		b, err := os.ReadFile(file)
@@ -190,6 +190,7 @@ func TestCheck(t *testing.T) {
 			d.Sections[1].Charts[0].Curves.Series[0].Points = []Point{{2, good}, {1, good}}
 		}, "not to the right"},
 		{"time runs back", func(d *Document) { d.Sections[2].Charts[0].Times.Cores[0].Points[0].Seconds = 99 }, "order of time"},
+		{"parts that overlap", func(d *Document) { d.Sections[2].Charts[1].Times.Parts[1].From = 1 }, "begins after the one before"},
 		{"more than all", func(d *Document) { d.Sections[3].Charts[0].CDF.Series[0].Points[0].Share = 2 }, "distribution"},
 		{"empty stack", func(d *Document) { d.Sections[3].Charts[1].Flame.Stacks[0].Frames = nil }, "stack 1 is empty"},
 	} {

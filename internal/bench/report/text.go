@@ -146,33 +146,55 @@ func textBar(v, most float64, room int, ours bool) string {
 	return strings.Repeat("█", n/8) + eighths[n%8]
 }
 
+// textName is the room for the name of a line.
+const textName = 20
+
 // times draws one line of small bars per series.
 func (t *textWriter) times(times *Times) {
 	room := t.width - 46
-	row := func(name, unit string, points []Moment, most float64) {
+	row := func(name, unit string, points []Moment, top, factor float64) {
 		s := values(points, 1)
-		top := most
-		if top == 0 {
-			top = s.Max()
-		}
-		factor := 1.0
-		if unit == "%" && most == 1 {
-			factor = 100
-		}
-		t.line("  %s %s %s", pad(clip(name, 20), 20), pad(sparkline(s, top, room), room),
+		t.line("  %s %s %s", pad(clip(name, textName), textName), pad(sparkline(s, top, room), room),
 			figure(s.Mean()*factor)+" "+unit+" (max "+figure(s.Max()*factor)+")")
 	}
 	for _, p := range times.Panels {
+		if len(times.Parts) > 0 {
+			t.paragraph("  ", p.Label)
+			times.rows(&p, row)
+			continue
+		}
 		for _, s := range p.Series {
 			name := s.Name
 			if name == "" {
 				name = p.Label
 			}
-			row(name, p.Unit, s.Points, 0)
+			row(name, p.Unit, s.Points, values(s.Points, 1).Max(), 1)
 		}
 	}
+	if len(times.Parts) > 0 && len(times.Cores) > 0 {
+		t.paragraph("  ", "load of each core")
+		t.table(times.loads())
+		return
+	}
 	for _, c := range times.Cores {
-		row("core "+quantity.Thousands(c.Core), "%", c.Points, 1)
+		row("core "+quantity.Thousands(c.Core), "%", c.Points, 1, 100)
+	}
+}
+
+// rows are the lines of a panel, each part for itself.
+func (t *Times) rows(p *Panel, row func(name, unit string, points []Moment, top, factor float64)) {
+	for i, part := range t.Parts {
+		for _, s := range p.Series {
+			points := t.within(i, s.Points)
+			if len(points) == 0 {
+				continue
+			}
+			name := part.Name
+			if len(p.Series) > 1 {
+				name = clip(name, max(textName-1-utf8.RuneCountInString(s.Name), 1)) + " " + s.Name
+			}
+			row(name, p.Unit, points, p.most(), 1)
+		}
 	}
 }
 
