@@ -35,7 +35,7 @@ func (m *measured) times() []report.Section {
 }
 
 func chart(title string, r *result, points []sample.Point) report.Chart {
-	t := &report.Times{Panels: []report.Panel{}, Cores: cores(points)}
+	t := &report.Times{Panels: []report.Panel{}, Cores: sample.Loads(points)}
 	add := func(label, unit string, lines []report.TimeLine) {
 		if len(lines) > 0 {
 			t.Panels = append(t.Panels, report.Panel{Label: label, Unit: unit, Series: lines})
@@ -72,23 +72,6 @@ func rateLines(r *result) []report.TimeLine {
 		lines = append(lines, line)
 	}
 	return lines
-}
-
-func cores(points []sample.Point) []report.Core {
-	lines := map[int]*report.Core{}
-	for _, p := range points {
-		for _, c := range p.Cores {
-			if lines[c.ID] == nil {
-				lines[c.ID] = &report.Core{Core: c.ID}
-			}
-			lines[c.ID].Points = append(lines[c.ID].Points, report.Moment{Seconds: p.At.Seconds(), Value: c.Busy})
-		}
-	}
-	var all []report.Core
-	for _, id := range slices.Sorted(maps.Keys(lines)) {
-		all = append(all, *lines[id])
-	}
-	return all
 }
 
 func softirq(points []sample.Point) []report.TimeLine {

@@ -106,6 +106,17 @@ func (c coreTicks) since(before coreTicks) (busy, softirq, user, steal float64) 
 	return 1 - share(c.idle, before.idle), share(c.softirq, before.softirq), share(c.user, before.user), share(c.steal, before.steal)
 }
 
+func (c coreTicks) plus(o coreTicks) coreTicks {
+	return coreTicks{c.total + o.total, c.idle + o.idle, c.softirq + o.softirq, c.user + o.user, c.steal + o.steal}
+}
+
+// minus takes away no more than there is: the kernel corrects idle time backwards
+// at times.
+func (c coreTicks) minus(o coreTicks) coreTicks {
+	less := func(a, b uint64) uint64 { return a - min(a, b) }
+	return coreTicks{less(c.total, o.total), less(c.idle, o.idle), less(c.softirq, o.softirq), less(c.user, o.user), less(c.steal, o.steal)}
+}
+
 // since is wrapping: the kernel's counters have 32 bits.
 func (s softnet) since(before softnet) softnet {
 	return softnet{

@@ -1,0 +1,192 @@
+package sample
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Rate is one line of what goes on while the cores are looked at.
+type Rate struct {
+	Panel, Unit string // lines of the same panel share a scale
+	Name        string
+	Factor      float64 // makes the unit of what a counter grows by in a second
+}
+
+// Meter are counters that only grow, one for each rate.
+type Meter struct {
+	About string // for the reader of a chart
+	Rates []Rate
+	Read  func() ([]float64, error)
+}
+
+// Moment is how fast things went in an interval, and what the cores did: a point
+// with nothing but cores.
+type Moment struct {
+	Point
+	Values []float64 // in the order of the rates, in their units
+}
+
+// Record is what went on while something was measured. The zero value is ready
+// for [Record.During].
+type Record struct {
+	About   string // what a moment is, for the reader of a chart
+	Rates   []Rate
+	Moments []Moment
+	Cost    Cost
+
+	begun time.Time
+	trial trial
+}
+
+// trial is what was seen and not noted yet.
+type trial struct {
+	from, to time.Time
+	cores    map[int]coreTicks
+}
+
+// Cost is what it took to look.
+type Cost struct {
+	Readings int
+	Time     time.Duration
+}
+
+// look reads the cores.
+func (r *Record) look() (reading, error) {
+	begin := time.Now()
+	cores, err := readCores()
+	r.Cost.Readings++
+	r.Cost.Time += time.Since(begin)
+	return reading{at: begin, cores: cores}, err
+}
+
+// During looks at the cores before and after f, and not while it runs: what f
+// measures is not disturbed. [Record.Note] joins what was seen since [Record.Drop].
+func (r *Record) During(f func() error) error {
+	before, err := r.look()
+	if err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	after, err := r.look()
+	if err != nil {
+		return err
+	}
+	if r.begun.IsZero() {
+		r.begun = before.at
+	}
+	if r.trial.cores == nil {
+		r.trial = trial{from: before.at, cores: map[int]coreTicks{}}
+	}
+	r.trial.to = after.at
+	for id, now := range after.cores {
+		if then, known := before.cores[id]; known {
+			r.trial.cores[id] = r.trial.cores[id].plus(now).minus(then)
+		}
+	}
+	return nil
+}
+
+// Drop forgets what was seen since the last note.
+func (r *Record) Drop() { r.trial = trial{} }
+
+// Note makes a moment of what was seen, with the values of the rates.
+func (r *Record) Note(values ...float64) {
+	t := r.trial
+	r.Drop()
+	if t.cores == nil {
+		return
+	}
+	none := reading{at: t.from, cores: map[int]coreTicks{}}
+	for id := range t.cores {
+		none.cores[id] = coreTicks{}
+	}
+	m := Moment{(&reading{at: t.to, cores: t.cores}).since(&none), values}
+	m.At = t.to.Sub(r.begun)
+	r.Moments = append(r.Moments, m)
+}
+
+// Watch reads a meter and the cores each [Interval] while something is measured.
+type Watch struct {
+	meter   Meter
+	record  Record
+	running errgroup.Group
+	stop    context.CancelFunc
+}
+
+// NewWatch watches nothing yet.
+func NewWatch(m Meter) *Watch {
+	return &Watch{meter: m, record: Record{About: m.About, Rates: m.Rates}, stop: func() {}}
+}
+
+// Begin watches until [Watch.End], or until a time has passed; 0: no time. It may
+// be called once.
+func (w *Watch) Begin(most time.Duration) {
+	ctx, stop := context.WithCancel(context.Background())
+	if most > 0 {
+		ctx, stop = context.WithTimeout(context.Background(), most)
+	}
+	w.stop = stop
+	w.running.Go(func() error { return w.run(ctx) })
+}
+
+// End gives what was seen.
+func (w *Watch) End() (*Record, error) {
+	w.stop()
+	return &w.record, w.running.Wait()
+}
+
+func (w *Watch) run(ctx context.Context) error {
+	last, err := w.read()
+	if err != nil {
+		return err
+	}
+	begun := last.at
+	tick := time.NewTicker(Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+		ended := ctx.Err() != nil
+		if ended && time.Since(last.at) < Interval/5 {
+			return nil // too short to say anything of the cores
+		}
+		now, err := w.read()
+		if err != nil {
+			return err
+		}
+		w.note(&now, &last, begun)
+		if last = now; ended {
+			return nil
+		}
+	}
+}
+
+// metered is what a meter stood at.
+type metered struct {
+	reading
+	counters []float64
+}
+
+func (w *Watch) read() (metered, error) {
+	r, err := w.record.look()
+	begin := time.Now()
+	counters, failed := w.meter.Read()
+	w.record.Cost.Time += time.Since(begin)
+	return metered{r, counters}, errors.Join(err, failed)
+}
+
+func (w *Watch) note(now, last *metered, begun time.Time) {
+	m := Moment{Point: now.since(&last.reading)}
+	m.At = now.at.Sub(begun)
+	for i, r := range w.meter.Rates {
+		m.Values = append(m.Values, (now.counters[i]-last.counters[i])/m.Took.Seconds()*r.Factor)
+	}
+	w.record.Moments = append(w.record.Moments, m)
+}
