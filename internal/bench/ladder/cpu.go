@@ -68,7 +68,7 @@ func (l *ladder) charge(ctx context.Context, s spot) (c charge, rate float64, er
 	load.Rate = l.options.Rate
 	var found []*iperf.Result
 	c.interrupts, c.took, err = interrupts(func() (err error) {
-		found, err = l.tool.Run(ctx, load)
+		found, err = l.carry(ctx, scene{s, PartCPU, 0}, l.atServer(s), load)
 		return err
 	})
 	if err != nil {

@@ -78,13 +78,15 @@ func (l *ladder) whileFull(ctx context.Context, s spot, f func(until time.Time) 
 		return err
 	}
 	begun := make(chan time.Time, 1)
-	load.Begun = func() { begun <- time.Now() }
 	var running errgroup.Group
 	ended := make(chan struct{})
 	running.Go(func() error {
 		defer close(ended)
-		_, err := l.tool.Run(ctx, load)
-		return err
+		return l.watch(scene{s, PartLatency, 0}, load.Time, l.atServer(s), func(watch func()) error {
+			load.Begun = func() { begun <- time.Now(); watch() }
+			_, err := l.tool.Run(ctx, load)
+			return err
+		})
 	})
 	select {
 	case at := <-begun:
@@ -147,6 +149,19 @@ func bytesSent(text string) (total uint64, err error) {
 	return total, nil
 }
 
+// partOf tells the directions of responsiveness apart.
+func partOf(up bool) string {
+	return PartRPM + map[bool]string{false: " download", true: " upload"}[up]
+}
+
+// receiver is the host that data arrives at.
+func receiver(n line, up bool) string {
+	if up {
+		return n.server
+	}
+	return n.client
+}
+
 // responsiveness measures round-trips per minute in both directions, one after
 // the other. No queue of a lab takes a second to fill: intervals are shorter
 // than the draft's.
@@ -156,7 +171,12 @@ func (l *ladder) responsiveness(ctx context.Context, s spot) error {
 	for i, up := range []bool{false, true} {
 		r := probe.Responsiveness{Client: n.near(), Server: n.far(), Source: n.from,
 			Address: netip.AddrPortFrom(n.to, uint16(responsePort+i)), Up: up, Interval: seconds / 10, Most: seconds}
-		found, err := r.Run(ctx)
+		var found *probe.RPM
+		err := l.watch(scene{s, partOf(up), 0}, 0, []onlooker{{receiver(n, up), "arriving"}}, func(begun func()) (err error) {
+			begun()
+			found, err = r.Run(ctx)
+			return err
+		})
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"weir/examples"
 	"weir/internal/bench"
 	"weir/internal/bench/report"
+	"weir/internal/bench/sample"
 	"weir/internal/lab"
 	"weir/internal/quantity"
 	"weir/internal/stats"
@@ -45,6 +46,9 @@ func (l *ladder) method() []string {
 	}
 	for _, offloads := range o.modes() {
 		m = append(m, modeText(offloads))
+	}
+	if l.cost.Readings > 0 {
+		m = append(m, fmt.Sprintf("Charts over time: while every run lasts, cores and receiving hosts are looked at each %v; %s.", sample.Interval, l.cost))
 	}
 	if o.has(PartPairs) {
 		m = append(m, "Two pairs: hosts with addresses of their own on the same two wires, as behind a switch (macvlan); clients wait until all servers listen and begin together when a pipe is closed.")

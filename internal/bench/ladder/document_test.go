@@ -2,13 +2,16 @@ package ladder
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"weir/internal/bench"
 	"weir/internal/bench/iperf"
 	"weir/internal/bench/probe"
 	"weir/internal/bench/report"
+	"weir/internal/bench/sample"
 	"weir/internal/lab"
 	"weir/internal/stats"
 )
@@ -16,7 +19,7 @@ import (
 // synthetic are figures of every part: each rung is a tenth slower than the
 // one before it, but for weir, which is as fast as the direct wire.
 func synthetic(o *Options) *ladder {
-	l := &ladder{options: o, figures: newFigures(), tool: &iperf.Tool{Version: iperf.Version{Major: 3, Minor: 12}}}
+	l := &ladder{options: o, figures: newFigures(), records: map[scene]*sample.Record{}, tool: &iperf.Tool{Version: iperf.Version{Major: 3, Minor: 12}}}
 	f := &l.figures
 	for _, offloads := range o.modes() {
 		for i, r := range rungs {
@@ -26,12 +29,16 @@ func synthetic(o *Options) *ladder {
 			}
 			for _, n := range o.Connections {
 				f.rates[point{s, n}] = around(rate * 1.1)
+				l.records[scene{s, PartTCP, n}] = seen(rate)
 			}
 			if r.route == overLoopback {
 				continue
 			}
 			delay := &probe.Delays{Millis: around(float64(i)), Sent: 6, Lost: 1, Jitter: 0.1}
 			f.pairs[s] = pair(rate, rate/2, rate/2)
+			for _, part := range []string{PartPairs, PartCPU, PartLatency, partOf(true)} {
+				l.records[scene{s, part, 0}] = seen(rate)
+			}
 			f.cpu[s] = around(1 / rate)
 			f.idle[s], f.loaded[s], f.oneWay[s] = []*probe.Delays{delay}, []*probe.Delays{delay, delay}, []*probe.Delays{delay}
 			f.respond[direction{s, true}] = []*probe.RPM{{Value: 1000 * rate, Foreign: 1000, Loaded: 2000, Goodput: 1e9, Stable: true}, {Value: 1000 * rate}}
@@ -49,6 +56,57 @@ func synthetic(o *Options) *ladder {
 		l.frames.Rows = append(l.frames.Rows, row)
 	}
 	return l
+}
+
+// seen is what was looked at while a rate was carried.
+func seen(rate float64) *sample.Record {
+	return &sample.Record{About: "As made up.", Rates: []sample.Rate{{Panel: "throughput", Unit: "Gbit/s", Name: "to the server"}},
+		Moments: []sample.Moment{{Point: sample.Point{At: time.Second, Took: time.Second, Cores: []sample.Core{{ID: 0, Busy: 0.5}}}, Values: []float64{rate}}}}
+}
+
+// charts are the titles of a document's charts of a kind.
+func charts(d *report.Document, of func(*report.Chart) bool) (titles []string) {
+	for _, s := range d.Sections {
+		for _, c := range s.Charts {
+			if of(&c) {
+				titles = append(titles, c.Title)
+			}
+		}
+	}
+	return titles
+}
+
+// TestOverTime: each part that has traffic shows it with the load of the cores,
+// in all forms, and each table of rungs has bars.
+func TestOverTime(t *testing.T) {
+	o := Defaults()
+	o.Offloads = []string{"off"}
+	d := synthetic(&o).document()
+	want := []string{"1 connection", "4 connections", "64 connections", "1,000 connections", "two pairs", "the fixed rate", "the full line", "upload"}
+	for i := range want {
+		want[i] = "Over time: " + want[i] + ", offloads off"
+	}
+	if got := charts(d, func(c *report.Chart) bool { return c.Times != nil }); !slices.Equal(got, want) {
+		t.Errorf("over time %q, want %q", got, want)
+	}
+	for i, s := range d.Sections {
+		bars := slices.ContainsFunc(s.Charts, func(c report.Chart) bool { return c.Bars != nil })
+		if len(s.Tables) > 0 && !bars {
+			t.Errorf("section %d, %s, has a table and no bars", i, s.Title)
+		}
+	}
+	var page, text, markdown bytes.Buffer
+	for _, err := range []error{d.WriteHTML(&page), d.WriteText(&text, 110), d.WriteMarkdown(&markdown, "")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(page.String(), "load of each core (%)") || !strings.Contains(text.String(), "load of each core") {
+		t.Error("the page or the text does not show the cores")
+	}
+	if row := "| **nat, weir** | **9.00 (9.00–9.00)** | **50** |"; !strings.Contains(markdown.String(), row) {
+		t.Errorf("no row %s in the Markdown", row)
+	}
 }
 
 // TestDocument makes a report of all parts, in every form, and finds what it

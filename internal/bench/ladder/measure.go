@@ -62,7 +62,12 @@ func (l *ladder) load(s spot, pair, connections int) iperf.Load {
 
 // throughput measures some connections of one pair.
 func (l *ladder) throughput(ctx context.Context, s spot, connections int, control bool) error {
-	found, err := l.tool.Run(ctx, l.load(s, 0, connections))
+	// The control is watched as what it is compared with is, and not shown.
+	part := PartTCP
+	if control {
+		part = "control"
+	}
+	found, err := l.carry(ctx, scene{s, part, connections}, l.atServer(s), l.load(s, 0, connections))
 	if err != nil {
 		return err
 	}
@@ -86,11 +91,12 @@ func (l *ladder) bothPairs(ctx context.Context, s spot) error {
 		f = &pairFigures{}
 		l.figures.pairs[s] = f
 	}
-	alone, err := l.tool.Run(ctx, l.load(s, 0, 1))
+	hosts := []onlooker{{l.line(s, 0).server, "first pair"}, {l.line(s, 1).server, "second pair"}}
+	alone, err := l.carry(ctx, scene{s, "one pair", 1}, hosts, l.load(s, 0, 1))
 	if err != nil {
 		return fmt.Errorf("one pair: %w", err)
 	}
-	both, err := l.tool.Run(ctx, l.load(s, 0, 1), l.load(s, 1, 1))
+	both, err := l.carry(ctx, scene{s, PartPairs, 0}, hosts, l.load(s, 0, 1), l.load(s, 1, 1))
 	if err != nil {
 		return fmt.Errorf("two pairs: %w", err)
 	}

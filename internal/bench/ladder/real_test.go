@@ -57,6 +57,29 @@ func climbs(t *testing.T, o Options) *report.Document {
 	return d
 }
 
+// overTime fails unless there are so many charts over time, each with traffic on
+// every rung that it shows.
+func overTime(t *testing.T, d *report.Document, want int) {
+	t.Helper()
+	found := 0
+	for _, s := range d.Sections {
+		for _, c := range s.Charts {
+			if c.Times == nil {
+				continue
+			}
+			found++
+			for _, row := range c.Figures().Rows {
+				if slices.Contains(row, "–") || strings.HasPrefix(row[1], "0 (") {
+					t.Errorf("%s: %q", c.Title, row)
+				}
+			}
+		}
+	}
+	if found != want {
+		t.Errorf("%d charts over time, want %d", found, want)
+	}
+}
+
 func names(d *report.Document) (found []string) {
 	for _, m := range d.Measurements {
 		found = append(found, m.Name)
@@ -83,6 +106,7 @@ func TestLadder(t *testing.T) {
 			t.Errorf("%s: %v %s", m.Name, v, m.Unit)
 		}
 	}
+	overTime(t, d, 2)
 	if !d.Sketch || d.Control == nil || len(d.Verdicts) != 2 || len(d.Sections) != 2 {
 		t.Errorf("sketch %v, control %v, verdicts %q, %d sections", d.Sketch, d.Control, d.Verdicts, len(d.Sections))
 	}
@@ -96,6 +120,7 @@ func TestOtherParts(t *testing.T) {
 	if d.Control == nil || d.Control.Path != "direct (offloads off)" {
 		t.Errorf("control: %v", d.Control)
 	}
+	overTime(t, d, 5)
 	got, notes := strings.Join(names(d), "\n"), strings.Join(d.Notes, "\n")
 	// A busy machine may hide a figure, but has to say so.
 	for want, or := range map[string]string{

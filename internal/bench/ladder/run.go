@@ -12,6 +12,7 @@ import (
 	"weir/internal/bench/iperf"
 	"weir/internal/bench/progress"
 	"weir/internal/bench/report"
+	"weir/internal/bench/sample"
 	"weir/internal/lab"
 	"weir/internal/machine"
 	"weir/internal/stats"
@@ -27,6 +28,8 @@ type ladder struct {
 	figures figures
 	skipped []report.Skip
 	frames  *bench.Report // nil: not measured
+	records map[scene]*sample.Record
+	cost    sample.Cost // of looking
 }
 
 // Run climbs the ladder: every task several times, in random order. It ends
@@ -36,7 +39,7 @@ func Run(ctx context.Context, o Options) (*report.Document, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	l := &ladder{options: &o, figures: newFigures()}
+	l := &ladder{options: &o, figures: newFigures(), records: map[scene]*sample.Record{}}
 	started := time.Now().UTC().Truncate(time.Second)
 	about, err := machine.Describe()
 	if err != nil {

@@ -27,6 +27,7 @@ func (l *ladder) addPairs(d *report.Document) {
 	for _, o := range l.options.modes() {
 		t := report.Table{Title: "Offloads " + o.String(), Columns: []report.Column{{Name: "rung", Words: true}, {Name: "one pair", Unit: "Gbit/s"},
 			{Name: "first of two", Unit: "Gbit/s"}, {Name: "second of two", Unit: "Gbit/s"}, {Name: "together", Unit: "Gbit/s"}, {Name: "verdict", Words: true, Concludes: true}}}
+		bars := report.Bars{Label: "goodput", Unit: "Gbit/s", Better: report.Higher}
 		direct := l.figures.pairs[spot{rungOf("direct"), o}]
 		for i, at := range spots(l, l.figures.pairs, o) {
 			f := l.figures.pairs[at]
@@ -42,15 +43,30 @@ func (l *ladder) addPairs(d *report.Document) {
 			if ours(at.rung) {
 				t.Marked = append(t.Marked, i)
 			}
+			bars.Groups = append(bars.Groups, f.bars(at.rung))
 			measured(d, report.Higher, "Gbit/s", f.sum(), "pairs", mode(o), at.rung.slug(), "together")
 		}
 		if len(t.Rows) > 0 {
 			s.Tables = append(s.Tables, t)
+			s.Charts = append(s.Charts, report.Chart{Title: "One pair alone and two at the same time, offloads " + o.String(), Bars: &bars})
+			l.watched(&s, PartPairs, o, 0, "two pairs")
 		}
 	}
 	if len(s.Tables) > 0 {
 		d.Sections = append(d.Sections, s)
 	}
+}
+
+// bars are what one pair carried, each of two, and the two together.
+func (f *pairFigures) bars(r *rung) report.BarGroup {
+	g := report.BarGroup{Name: r.name}
+	for _, b := range []struct {
+		name string
+		runs stats.Sample
+	}{{"one pair", f.alone}, {"first of two", f.first}, {"second of two", f.second}, {"two together", f.sum()}} {
+		g.Bars = append(g.Bars, report.Bar{Name: b.name, Runs: b.runs, Ours: ours(r)})
+	}
+	return g
 }
 
 // top tells whether a rung is the last one of its firewall: the whole ladder's
@@ -96,6 +112,7 @@ func (l *ladder) addCPU(d *report.Document) {
 		if len(t.Rows) > 0 {
 			s.Tables = append(s.Tables, t)
 			s.Charts = append(s.Charts, report.Chart{Title: "CPU time of a gigabit, offloads " + o.String(), Bars: &bars})
+			l.watched(&s, PartCPU, o, 0, "the fixed rate")
 			l.judgeCPU(d, o)
 		}
 	}
@@ -127,6 +144,7 @@ func (l *ladder) addLatency(d *report.Document) {
 		for _, series := range all {
 			l.addDelays(d, &s, series, o)
 		}
+		l.watched(&s, PartLatency, o, 0, "the full line")
 		if len(s.Tables) > 0 {
 			d.Sections = append(d.Sections, s)
 		}
@@ -144,6 +162,7 @@ func (l *ladder) addDelays(d *report.Document, s *report.Section, series delaySe
 	t := report.Table{Title: series.title, Columns: []report.Column{{Name: "rung", Words: true}, {Name: "p50", Unit: "ms"}, {Name: "p99", Unit: "ms"},
 		{Name: "p99.9", Unit: "ms"}, {Name: "jitter", Unit: "ms"}, {Name: "lost", Unit: "%"}, {Name: "packets"}}}
 	cdf := report.CDF{X: report.Axis{Label: series.title, Unit: "ms", Log: true}}
+	median, tail := report.BarGroup{Name: "half of the packets within (p50)"}, report.BarGroup{Name: "99 of 100 within (p99)"}
 	for i, at := range spots(l, series.of, o) {
 		runs := series.of[at]
 		joined := probe.Join(runs)
@@ -154,11 +173,24 @@ func (l *ladder) addDelays(d *report.Document, s *report.Section, series delaySe
 			t.Marked = append(t.Marked, i)
 		}
 		cdf.Series = append(cdf.Series, report.Distribution{Name: at.rung.name, Ours: ours(at.rung), Points: positive(joined.Millis.CDF(distributionPoints))})
-		measured(d, report.Lower, "ms", quantiles(runs, 0.5), series.slug, mode(o), at.rung.slug(), "p50")
-		measured(d, report.Lower, "ms", quantiles(runs, 0.99), series.slug, mode(o), at.rung.slug(), "p99")
+		for _, q := range []struct {
+			name  string
+			value float64
+			bars  *report.BarGroup
+		}{{"p50", 0.5, &median}, {"p99", 0.99, &tail}} {
+			each := quantiles(runs, q.value)
+			if each.Min() >= 0 { // else the wall clock was set
+				q.bars.Bars = append(q.bars.Bars, report.Bar{Name: at.rung.name, Runs: each, Ours: ours(at.rung)})
+			}
+			measured(d, report.Lower, "ms", each, series.slug, mode(o), at.rung.slug(), q.name)
+		}
 	}
 	if len(t.Rows) > 0 {
 		s.Tables = append(s.Tables, t)
+		if len(median.Bars) > 0 && len(tail.Bars) > 0 {
+			s.Charts = append(s.Charts, report.Chart{Title: fmt.Sprintf("Each run: %s, offloads %s", series.title, o),
+				Bars: &report.Bars{Label: series.title, Unit: "ms", Better: report.Lower, Groups: []report.BarGroup{median, tail}}})
+		}
 		s.Charts = append(s.Charts, report.Chart{Title: fmt.Sprintf("Distribution: %s, offloads %s", series.title, o), CDF: &cdf})
 	}
 }
@@ -213,6 +245,8 @@ func (l *ladder) addRPM(d *report.Document) {
 		if len(t.Rows) > 0 {
 			s.Tables = append(s.Tables, t)
 			s.Charts = append(s.Charts, report.Chart{Title: "Round-trips per minute, offloads " + o.String(), Bars: &bars})
+			l.watched(&s, partOf(false), o, 0, "download")
+			l.watched(&s, partOf(true), o, 0, "upload")
 		}
 	}
 	if len(s.Tables) > 0 {

@@ -60,6 +60,9 @@ func (l *ladder) chartTCP(s *report.Section, o lab.Offloads) {
 	if len(curves.Series) > 0 {
 		s.Charts = append(s.Charts, report.Chart{Title: "Goodput against the number of connections, offloads " + o.String(), Curves: &curves})
 	}
+	for _, n := range l.options.Connections {
+		l.watched(s, PartTCP, o, n, quantity.Plural(n, "connection"))
+	}
 }
 
 // seriesTCP are a rung's rates in the order of the connections.
