@@ -41,7 +41,7 @@ func (r *Route) openStep(ctx context.Context, s step, turn int) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := r.sendEach(s, openRate); err != nil {
+		if err := r.sendEach(s, openRate, unwatched); err != nil {
 			return err
 		}
 		if flows, err = r.run.settle(sink); err != nil {
@@ -96,7 +96,7 @@ func (r *Route) establishStep(ctx context.Context, s step, turn int, rate float6
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, sink.close()) }()
-	if err := r.sendEach(s, rate); err != nil {
+	if err := r.sendEach(s, rate, r.watch); err != nil {
 		return 0, err
 	}
 	flows, err := r.run.settle(sink)
@@ -104,14 +104,14 @@ func (r *Route) establishStep(ctx context.Context, s step, turn int, rate float6
 }
 
 // sendEach sends one frame of each connection at a rate.
-func (r *Route) sendEach(s step, rate float64) (err error) {
+func (r *Route) sendEach(s step, rate float64, watch func(func() error) error) (err error) {
 	flows := uint32(r.way.c.Flows)
 	g, err := newPacedGenerator(r.way, s, flowRange{0, flows, 1}, r.run.cores[0], uint64(flows), r.run.answers, paceFor(rate, false))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-	return g.run(flows)
+	return watch(func() error { return g.run(flows) })
 }
 
 // TearDown ends all TCP connections of the case by a reset of their clients at a
@@ -131,7 +131,7 @@ func (r *Route) TearDown(ctx context.Context, rate float64) (n int, err error) {
 	short := trueSize(minimum, r.way.c.ipv6(), true) - fcsLen
 	data := short - (&frameSpec{ipv6: r.way.c.ipv6(), tcp: &segment{}}).headerLen() // that the client sent
 	reset := &segment{flags: flagRST | flagACK, sequence: nearSequence + 1 + uint32(data), ack: farSequence + 1}
-	if err := r.sendEach(step{false, reset, short}, rate); err != nil {
+	if err := r.sendEach(step{false, reset, short}, rate, r.watch); err != nil {
 		return 0, err
 	}
 	sink.settle()

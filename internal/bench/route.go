@@ -15,6 +15,9 @@ type RouteOptions struct {
 	Hook  string // of weir: xdp or tcx
 	Entry string // one of [Stage.Entries]; "": the first
 	Case  Case   // of one core, direction and sink: those of a route are given
+	// Watch is called with each run of the generator for [Route.Send],
+	// [Route.Establish] and [Route.TearDown]; nil: nobody looks.
+	Watch func(run func() error) error
 }
 
 // Route is a path in place with the frames that go by it. The firewall receives
@@ -26,6 +29,7 @@ type Route struct {
 	way   *way
 	run   *run
 	undo  undoList
+	watch func(run func() error) error
 	fresh uint32 // the first flow that was not used yet
 }
 
@@ -61,7 +65,10 @@ func (t *Stage) StartRoute(ctx context.Context, path string, o RouteOptions) (*R
 		return nil, fmt.Errorf("path %s has no entry %q", path, o.Entry)
 	}
 	o.Case.Cores, o.Case.Direction, o.Case.Sink = 1, OneWay, Far
-	r := &Route{stage: t, way: &way{net: t.setting.net, c: o.Case, path: p}}
+	r := &Route{stage: t, way: &way{net: t.setting.net, c: o.Case, path: p}, watch: o.Watch}
+	if r.watch == nil {
+		r.watch = unwatched
+	}
 	r.run = &run{way: r.way, cores: t.setting.cores[:1], others: t.setting.cores[1:]}
 	stop, err := p.flavours[i].start(ctx, t.setting, r.way)
 	if err != nil {
@@ -73,6 +80,8 @@ func (t *Stage) StartRoute(ctx context.Context, path string, o RouteOptions) (*R
 	}
 	return r, nil
 }
+
+func unwatched(run func() error) error { return run() }
 
 // prepare gives the firewall its core and makes the table of answers.
 func (r *Route) prepare() error {
@@ -198,7 +207,7 @@ func (r *Route) offer(g *generator, l Load) (o Outcome, err error) {
 		return o, err
 	}
 	begin := time.Now()
-	if err := g.run(l.Frames); err != nil {
+	if err := r.watch(func() error { return g.run(l.Frames) }); err != nil {
 		return o, err
 	}
 	took := time.Since(begin).Seconds()

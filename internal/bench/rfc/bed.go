@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"weir/internal/bench"
+	"weir/internal/bench/sample"
 	"weir/internal/bench/web"
 	"weir/internal/lab"
 	"weir/internal/netif"
@@ -39,6 +40,8 @@ type bed struct {
 	// half is half of the rate of connections that the first path carried at
 	// most: tests of latency offer it to all.
 	half map[string]float64
+	// record is what went on in the measurement that is under way.
+	record *sample.Record
 }
 
 // lineKey is what the generator's speed depends on.
@@ -72,7 +75,7 @@ func openBed(ctx context.Context, o *Options) (*bed, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bed{o: o, stage: stage, lines: map[lineKey]float64{}, entries: map[string]string{}, half: map[string]float64{}}
+	b := &bed{o: o, stage: stage, lines: map[lineKey]float64{}, entries: map[string]string{}, half: map[string]float64{}, record: &sample.Record{}}
 	if err := b.prepareHosts(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
@@ -116,7 +119,8 @@ func (b *bed) route(ctx context.Context, path string, c bench.Case) (*bench.Rout
 			}
 		}
 	}
-	return b.stage.StartRoute(ctx, path, bench.RouteOptions{Hook: b.o.Hook, Entry: b.entries[path], Case: c})
+	return b.stage.StartRoute(ctx, path, bench.RouteOptions{Hook: b.o.Hook, Entry: b.entries[path], Case: c,
+		Watch: func(run func() error) error { return b.record.During(run) }})
 }
 
 // fasterEntry offers more than a path can take, by each way into it.
@@ -181,7 +185,12 @@ func (b *bed) through(ctx context.Context, path string, p web.Plan) (r web.Resul
 
 func (b *bed) run(ctx context.Context, path string, p web.Plan) (web.Result, error) {
 	p.Source, p.Targets = source(path), servers
-	return web.Run(ctx, b.lanHost(), p)
+	var r web.Result
+	err := b.watch(lab.LAN, func() (err error) {
+		r, err = web.Run(ctx, b.lanHost(), p)
+		return err
+	})
+	return r, err
 }
 
 // visit runs a plan by a path that is built for it, to a server that is given.

@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/bench"
 	"weir/internal/bench/web"
+	"weir/internal/lab"
 	"weir/internal/stats"
 )
 
@@ -172,8 +173,12 @@ func measureFlood(ctx context.Context, b *bed, path string, rate int) (f finding
 // measureFragments sends datagrams that need two fragments each.
 func measureFragments(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
 	err = b.standing(ctx, path, func() error {
-		r, err := web.Datagrams(ctx, b.lanHost(), b.wanHost(), web.DatagramPlan{
-			Source: source(path), Target: firstServer, Size: 2800, Sustain: b.o.Sustain})
+		var r web.DatagramResult
+		err := b.watch(lab.WAN, func() (err error) {
+			r, err = web.Datagrams(ctx, b.lanHost(), b.wanHost(), web.DatagramPlan{
+				Source: source(path), Target: firstServer, Size: 2800, Sustain: b.o.Sustain})
+			return err
+		})
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/internal/bench/report"
+	"weir/internal/bench/sample"
 	"weir/internal/bench/web"
 	"weir/internal/quantity"
 	"weir/internal/stats"
@@ -34,6 +35,10 @@ func method(o *Options, s *Standard) []string {
 func (r *runner) describe(d *report.Document, s *Standard) {
 	c := stats.NewControl()
 	d.Method = append(method(r.o, s), s.Differs...)
+	if r.cost.Readings > 0 {
+		d.Method = append(d.Method, fmt.Sprintf("Charts over time: the cores are looked at before and after each trial with frames, and each %v while clients are at work; %s.",
+			sample.Interval, r.cost))
+	}
 	for _, t := range r.done {
 		d.Sections = append(d.Sections, t.section())
 		d.Measurements = append(d.Measurements, t.measurements(s.Name)...)
@@ -66,6 +71,9 @@ func (t *tested) section() report.Section {
 		s.Charts = append(s.Charts, chart)
 	}
 	if chart, ok := t.distribution(); ok {
+		s.Charts = append(s.Charts, chart)
+	}
+	if chart, ok := t.overTime(); ok {
 		s.Charts = append(s.Charts, chart)
 	}
 	if table, ok := t.table(); ok {
@@ -122,6 +130,15 @@ func (t *tested) curves() (report.Chart, bool) {
 		}
 	}
 	return report.Chart{Title: t.test.title(t.variant) + ": what is lost", Curves: curves}, len(curves.Series) > 0
+}
+
+// overTime shows the paths one after the other, with the load of each core.
+func (t *tested) overTime() (report.Chart, bool) {
+	var parts []sample.Part
+	for _, o := range t.paths {
+		parts = append(parts, sample.Part{Name: o.path, Ours: isWeir(o.path), Record: o.record})
+	}
+	return sample.Chart(t.test.title(t.variant)+": over time", parts)
 }
 
 // points of a distribution's curve.

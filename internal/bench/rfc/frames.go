@@ -57,7 +57,7 @@ const keptUp = 0.97
 // offer sends frames for as long as a trial takes, or for a share of it.
 func (b *bed) offer(ctx context.Context, r *bench.Route, l bench.Load, share float64) (bench.Outcome, error) {
 	l.Frames = uint32(min(max(l.Rate*b.o.Trial.Seconds()*share, 100), math.MaxUint32))
-	return r.Send(ctx, l)
+	return b.send(ctx, r, l, l.Rate)
 }
 
 // throughput searches the highest rate with no more loss than is allowed.
@@ -200,7 +200,7 @@ func measureBackToBack(ctx context.Context, b *bed, path string, frame int) (f f
 		}
 		longest := max(line*b.o.Trial.Seconds(), 2)
 		found, err := Search(1, longest, Goal{Precision: 0.05, Tries: b.o.Tries}, func(burst float64) (float64, error) {
-			o, err := r.Send(ctx, bench.Load{Frames: uint32(burst)})
+			o, err := b.send(ctx, r, bench.Load{Frames: uint32(burst)}, line)
 			f.foreign = max(f.foreign, o.Foreign)
 			return o.Loss(), err
 		})

@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/bench/progress"
 	"weir/internal/bench/report"
+	"weir/internal/bench/sample"
 	"weir/internal/machine"
 	"weir/internal/stats"
 )
@@ -25,6 +26,7 @@ type outcome struct {
 	runs []finding // those that count
 	// invalid are reasons of runs that do not.
 	invalid []string
+	record  *sample.Record // of the last run
 }
 
 // tested is one variant of a test with what all paths gave.
@@ -83,6 +85,7 @@ type runner struct {
 	done     []*tested
 	skipped  []report.Skip
 	foreign  float64
+	cost     sample.Cost // of looking
 }
 
 // test measures one test in all of its variants.
@@ -135,10 +138,13 @@ func (r *runner) variant(ctx context.Context, t *Test, variant int, paths []stri
 	entries := append(append([]*outcome{}, done.paths...), done.again)
 	for _, e := range stats.Interleave(r.random, r.o.Runs, entries) {
 		r.progress.Step("%s, %s", t.title(variant), e.path)
+		r.bed.record = &sample.Record{}
 		f, err := t.measure(ctx, r.bed, e.path, variant)
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.path, err)
 		}
+		e.record = r.bed.record
+		r.cost.Add(e.record.Cost)
 		r.foreign = max(r.foreign, f.foreign)
 		if f.invalid == "" && !f.whole() {
 			f.invalid = "too little was seen to say anything"

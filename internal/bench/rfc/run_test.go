@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"weir/internal/bench/report"
+	"weir/internal/bench/sample"
 	"weir/internal/bench/web"
 	"weir/internal/stats"
 	"weir/internal/testenv"
@@ -144,9 +146,11 @@ func TestForms(t *testing.T) {
 		o.runs[i].times = stats.Sample{0, 1, 2, 30}
 		o.runs[i].curve = []xy{{100, 50}, {90, 0}, {80, 0}}
 	}
+	o.record = &sample.Record{About: aboutTrials, Rates: offeredAnd("frames", "Mpps", "arrived"), Moments: []sample.Moment{
+		{Point: sample.Point{At: time.Second, Took: time.Second, Cores: []sample.Core{{Busy: 0.5}}}, Values: []float64{2, 1}}}}
 	d := described(t, &tested{test: &Test{Name: "objects", Title: "Time to the last byte"}, paths: []*outcome{fake("nft", "", 1, 1, 1), o}, again: o})
-	if n := len(d.Sections[0].Charts); n != 3 {
-		t.Errorf("%d charts, want bars, curves and a distribution", n)
+	if n := len(d.Sections[0].Charts); n != 4 {
+		t.Errorf("%d charts, want bars, curves, a distribution and time", n)
 	}
 	var b bytes.Buffer
 	for name, write := range map[string]func() error{
@@ -249,6 +253,13 @@ func shortRun(t *testing.T, program, name, path string, tests []string) {
 		}
 		if !found {
 			t.Errorf("%s was not measured; notes %q, skipped %v", test, d.Notes, d.Skipped)
+		}
+	}
+	for _, s := range d.Sections {
+		if !slices.ContainsFunc(s.Charts, func(c report.Chart) bool {
+			return c.Times != nil && len(c.Times.Cores) > 0 && len(c.Times.Panels) > 0
+		}) {
+			t.Errorf("%s: no rate over time with the load of the cores", s.Title)
 		}
 	}
 	var text bytes.Buffer

@@ -30,7 +30,7 @@ func (b *bed) establishRate(ctx context.Context, path, protocol string, f *findi
 	n := rateConnections(b.o)
 	trial := func(rate float64) (loss float64, err error) {
 		err = b.fresh(ctx, path, protocol, n, func(r *bench.Route) error {
-			e, err := r.Establish(ctx, rate)
+			e, err := b.establish(ctx, r, rate, n)
 			f.foreign = max(f.foreign, e.Foreign)
 			loss = 1 - float64(e.Valid)/float64(n)
 			return err
@@ -71,7 +71,7 @@ func measureStateRate(ctx context.Context, b *bed, path string, _ int) (f findin
 func measureValidity(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
 	err = b.fresh(ctx, path, bench.UDP, b.o.Connections, func(r *bench.Route) error {
 		const rate = 100_000
-		e, err := r.Establish(ctx, rate)
+		e, err := b.establish(ctx, r, rate, b.o.Connections)
 		f.foreign = e.Foreign
 		f.figures = []figure{more("valid connections", "%", 100*float64(e.Valid)/float64(b.o.Connections))}
 		return err
@@ -99,7 +99,7 @@ func measureCapacity(protocol string) func(context.Context, *bed, string, int) (
 	return func(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
 		err = b.fresh(ctx, path, protocol, b.o.Connections, func(r *bench.Route) error {
 			const rate = 100_000
-			e, err := r.Establish(ctx, rate)
+			e, err := b.establish(ctx, r, rate, b.o.Connections)
 			f.foreign = e.Foreign
 			f.figures = []figure{more("connections at once", "", float64(e.Valid))}
 			if e.Valid == b.o.Connections {
@@ -124,7 +124,7 @@ func measureTearDown(ctx context.Context, b *bed, path string, _ int) (f finding
 			if err := r.Open(ctx); err != nil {
 				return err
 			}
-			ended, err := r.TearDown(ctx, rate)
+			ended, err := b.tearDown(ctx, r, rate, n)
 			loss = 1 - float64(ended)/float64(n)
 			return err
 		})

@@ -1,0 +1,95 @@
+package rfc
+
+import (
+	"context"
+	"errors"
+
+	"weir/internal/bench"
+	"weir/internal/bench/sample"
+)
+
+// offeredAnd are the rates of trials: what was offered, and what became of it.
+func offeredAnd(panel, unit, became string) []sample.Rate {
+	return []sample.Rate{{Panel: panel, Unit: unit, Name: "offered"}, {Panel: panel, Unit: unit, Name: became}}
+}
+
+// aboutTrials says what a moment of them is.
+const aboutTrials = "Each level is a trial, and the load that of the time in which the generator sent."
+
+// trial notes the rates that f gives, with the load of the cores while the
+// generator ran for it.
+func (b *bed) trial(rates []sample.Rate, f func() (offered, became float64, err error)) error {
+	b.record.Drop()
+	offered, became, err := f()
+	if err != nil {
+		return err
+	}
+	b.record.About, b.record.Rates = aboutTrials, rates
+	b.record.Note(offered, became)
+	return nil
+}
+
+// send is a trial with frames. Where the load has no rate, it is the one given.
+func (b *bed) send(ctx context.Context, r *bench.Route, l bench.Load, rate float64) (o bench.Outcome, err error) {
+	err = b.trial(offeredAnd("frames", "Mpps", "arrived"), func() (float64, float64, error) {
+		if o, err = r.Send(ctx, l); err != nil {
+			return 0, 0, err
+		}
+		if o.Offered > 0 {
+			rate = o.Offered
+		}
+		legal := rate * float64(o.Sent) / float64(l.Frames) / mega
+		return legal, legal * (1 - o.Loss()), nil
+	})
+	return o, err
+}
+
+// thousands makes the unit of rates of connections.
+const thousands = 1e-3
+
+// establish is a trial in which n connections are opened.
+func (b *bed) establish(ctx context.Context, r *bench.Route, rate float64, n int) (e bench.Established, err error) {
+	err = b.trial(offeredAnd("connections", "thousand per s", "valid"), func() (float64, float64, error) {
+		e, err = r.Establish(ctx, rate)
+		return rate * thousands, rate * thousands * float64(e.Valid) / float64(n), err
+	})
+	return e, err
+}
+
+// tearDown is a trial in which n connections are ended.
+func (b *bed) tearDown(ctx context.Context, r *bench.Route, rate float64, n int) (ended int, err error) {
+	err = b.trial(offeredAnd("ends of connections", "thousand per s", "arrived"), func() (float64, float64, error) {
+		ended, err = r.TearDown(ctx, rate)
+		return rate * thousands, rate * thousands * float64(ended) / float64(n), err
+	})
+	return ended, err
+}
+
+// watch keeps what arrives at a host, the connections that it opens and what the
+// cores do while f runs. It takes the place of what was recorded before.
+func (b *bed) watch(host string, f func() error) (err error) {
+	var h *sample.Host
+	err = b.stage.Lab().Do(host, func() (err error) {
+		h, err = sample.OpenHost()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	w := sample.NewWatch(sample.Meter{
+		About: "What IP of the receiving host got, with the headers of joined frames counted once, and the connections that it opened: means of a quarter of a second.",
+		Rates: []sample.Rate{{Panel: "throughput", Unit: "Gbit/s", Name: "arriving", Factor: 8 / 1e9},
+			{Panel: "connections opened", Unit: "per s", Name: "opened", Factor: 1}},
+		Read: func() ([]float64, error) {
+			t, err := h.Read()
+			return []float64{t.Octets, t.Opened}, err
+		},
+	})
+	w.Begin(0)
+	err = f()
+	record, failed := w.End()
+	record.Cost.Add(b.record.Cost)
+	b.record = record
+	return errors.Join(err, failed)
+}
