@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -103,15 +102,4 @@ func Loads(points []Point) []report.Core {
 		all = append(all, *lines[id])
 	}
 	return all
-}
-
-// Add adds what another record took.
-func (c *Cost) Add(o Cost) { c.Readings, c.Time = c.Readings+o.Readings, c.Time+o.Time }
-
-// String says what one reading takes.
-func (c Cost) String() string {
-	if c.Readings == 0 {
-		return "nothing was read"
-	}
-	return fmt.Sprintf("a reading took %.2g ms of one core", c.Time.Seconds()*1000/float64(c.Readings))
 }

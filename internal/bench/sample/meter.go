@@ -47,19 +47,15 @@ type trial struct {
 	cores    map[int]coreTicks
 }
 
-// Cost is what it took to look.
-type Cost struct {
-	Readings int
-	Time     time.Duration
-}
-
 // look reads the cores.
-func (r *Record) look() (reading, error) {
-	begin := time.Now()
-	cores, err := readCores()
+func (r *Record) look() (now reading, err error) {
+	err = r.Cost.of(func() (err error) {
+		now.at = time.Now()
+		now.cores, err = readCores()
+		return err
+	})
 	r.Cost.Readings++
-	r.Cost.Time += time.Since(begin)
-	return reading{at: begin, cores: cores}, err
+	return now, err
 }
 
 // During looks at the cores before and after f, and not while it runs: what f
@@ -175,11 +171,13 @@ type metered struct {
 }
 
 func (w *Watch) read() (metered, error) {
-	r, err := w.record.look()
-	begin := time.Now()
-	counters, failed := w.meter.Read()
-	w.record.Cost.Time += time.Since(begin)
-	return metered{r, counters}, errors.Join(err, failed)
+	cores, err := w.record.look()
+	var counters []float64
+	failed := w.record.Cost.of(func() (err error) {
+		counters, err = w.meter.Read()
+		return err
+	})
+	return metered{cores, counters}, errors.Join(err, failed)
 }
 
 func (w *Watch) note(now, last *metered, begun time.Time) {
