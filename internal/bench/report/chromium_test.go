@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -14,7 +15,8 @@ import (
 )
 
 // probe is put into the page, to say what a reader would see of it: the charts
-// that have a size, texts beyond the edge of the window, and any error.
+// that have a size, texts beyond the edge of the window, any error, sections with
+// nothing below their headline, and the colour of the ground.
 const probe = `<script>
 const errors = [];
 addEventListener("error", e => errors.push(e.message));
@@ -23,58 +25,129 @@ addEventListener("load", () => {
 	const seen = [...document.querySelectorAll("svg.chart")].filter(s => s.getBoundingClientRect().width > 100 && s.getBoundingClientRect().height > 40);
 	const cut = seen.flatMap(s => [...s.querySelectorAll("text")].filter(t => {
 		const b = t.getBoundingClientRect(), c = s.getBoundingClientRect();
-		return b.left < c.left - 4 || b.right > c.right + 12;
+		return b.left < c.left - 4 || b.right > c.right + 4;
 	}).map(t => t.textContent));
 	document.title = JSON.stringify({ figures: document.querySelectorAll("figure").length, charts: seen.length,
 		shapes: Math.min(...seen.map(s => s.querySelectorAll("path,rect,circle").length)), scrolls: document.documentElement.scrollWidth > innerWidth,
-		cut, errors });
+		cut, errors, hidden: [...document.querySelectorAll("section")].filter(s => s.innerText.trim() == (s.querySelector("h2")?.innerText ?? "")).length,
+		ground: getComputedStyle(document.body).backgroundColor });
 });
 </script>`
 
-// TestInChromium opens the page as a reader would: on a desk and on a phone.
+// sheet is how wide paper is between its margins: A4, in CSS pixels.
+const sheet = "680"
+
+// TestInChromium opens the page as a reader would: on a desk, on a phone, and as
+// it is laid out on paper, in light and in dark.
 func TestInChromium(t *testing.T) {
 	chromium := testenv.NeedBrowser(t)
-	page := string(written(t, example().WriteHTML))
+	page := string(written(t, broad().WriteHTML))
 	// The page's own policy allows no script, the probe's neither.
 	page = strings.Replace(page, "style-src 'unsafe-inline'", "style-src 'unsafe-inline'; script-src 'unsafe-inline'", 1)
 	page = strings.Replace(page, "</head>", probe+"</head>", 1)
 	dir := t.TempDir()
+	file, paper := filepath.Join(dir, "page.html"), filepath.Join(dir, "paper.html")
+	onPaper := strings.ReplaceAll(strings.ReplaceAll(page, "@media screen", "@media speech"), "@media print", "@media all")
+	for name, text := range map[string]string{file: page, paper: onPaper} {
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ file, window string }{{file, "1200,900"}, {file, "500,900"}, {paper, sheet + ",900"}} {
+		for _, scheme := range schemes {
+			t.Run(c.window+" "+scheme.name, func(t *testing.T) {
+				got := open(t, chromium, filepath.Join(dir, "profile"), c.file, "--window-size="+c.window, scheme.flag)
+				want := `{"figures":7,"charts":7,"shapes":`
+				if !strings.HasPrefix(got, want) || !strings.Contains(got, `,"scrolls":false,"cut":[],"errors":[],"hidden"`) || strings.Contains(got, `"shapes":0`) {
+					t.Errorf("the browser saw %s", got)
+				}
+				dark := scheme.name == "dark" && c.file == file
+				if ground := map[bool]string{false: "rgb(255, 255, 255)", true: "rgb(18, 23, 30)"}[dark]; !strings.HasSuffix(got, `,"ground":"`+ground+`"}`) {
+					t.Errorf("the browser saw %s, want the ground %s", got, ground)
+				}
+				if c.file == paper && !strings.Contains(got, `"hidden":0`) {
+					t.Errorf("what stands in the page is not on paper: %s", got)
+				}
+			})
+		}
+	}
+}
+
+// schemes are what a reader may have chosen.
+var schemes = []struct{ name, flag string }{{"light", "--blink-settings=preferredColorScheme=1"}, {"dark", "--blink-settings=preferredColorScheme=0"}}
+
+// broad is the example with a table of as many columns as reports have.
+func broad() *Document {
+	d := example()
+	t := Table{Title: "A broad one", Columns: []Column{{Name: "path", Words: true}}, Rows: [][]string{{"weir-nat"}}}
+	for range 6 {
+		t.Columns = append(t.Columns, Column{Name: "p99.9 at half throughput", Unit: "µs"})
+		t.Rows[0] = append(t.Rows[0], "1,234 (1,111–1,357)")
+	}
+	t.Columns = append(t.Columns, Column{Name: "limit", Words: true})
+	t.Rows[0] = append(t.Rows[0], "number that was asked for")
+	d.Sections[0].Tables = append(d.Sections[0].Tables, t)
+	return d
+}
+
+// moments are what differs between two PDFs of the same.
+var moments = regexp.MustCompile(`/(CreationDate|ModDate) \([^)]*\)|/ID \[[^]]*\]`)
+
+// TestPrinted prints the page to PDF: on paper it is light, whatever its reader has
+// chosen for the screen.
+func TestPrinted(t *testing.T) {
+	chromium := testenv.NeedBrowser(t)
+	dir := t.TempDir()
 	file := filepath.Join(dir, "page.html")
-	if err := os.WriteFile(file, []byte(page), 0o666); err != nil {
+	if err := os.WriteFile(file, written(t, broad().WriteHTML), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for _, window := range []string{"1200,900", "500,900"} {
-		t.Run(window, func(t *testing.T) {
-			got := open(t, chromium, filepath.Join(dir, "profile"), window, file)
-			want := `{"figures":7,"charts":7,"shapes":`
-			if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, `,"scrolls":false,"cut":[],"errors":[]}`) || strings.Contains(got, `"shapes":0`) {
-				t.Errorf("the browser saw %s", got)
-			}
-		})
+	var printed [][]byte
+	for _, scheme := range schemes {
+		pdf := filepath.Join(dir, scheme.name+".pdf")
+		run(t, chromium, filepath.Join(dir, "profile"), file, scheme.flag, "--no-pdf-header-footer", "--print-to-pdf="+pdf)
+		b, err := os.ReadFile(pdf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasPrefix(b, []byte("%PDF-")) {
+			t.Fatalf("%s: no PDF: %.20q", scheme.name, b)
+		}
+		printed = append(printed, moments.ReplaceAll(b, nil))
+	}
+	if !bytes.Equal(printed[0], printed[1]) {
+		t.Error("on paper, dark differs from light")
 	}
 }
 
 // open gives the title that the probe set, and fails at what the browser
 // complains of.
-func open(t *testing.T, chromium, profile, window, file string) string {
+func open(t *testing.T, chromium, profile, file string, flags ...string) string {
+	t.Helper()
+	dom := run(t, chromium, profile, file, append(flags, "--dump-dom")...)
+	title := regexp.MustCompile(`<title>(\{.*?\})</title>`).FindSubmatch(dom)
+	if title == nil {
+		t.Fatalf("the page did not load:\n%.2000s", dom)
+	}
+	return string(title[1])
+}
+
+// run gives what the browser writes, and fails at what it complains of.
+func run(t *testing.T, chromium, profile, file string, flags ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--user-data-dir="+profile, "--window-size="+window,
-		"--enable-logging=stderr", "--dump-dom", "file://"+file)
+	flags = append(flags, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--user-data-dir="+profile, "--enable-logging=stderr", "file://"+file)
+	cmd := exec.CommandContext(ctx, chromium, flags...)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
-	dom, err := cmd.Output()
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("chromium: %v\n%s", err, complaints.String())
 	}
 	if found := regexp.MustCompile(`(?m)^.*CONSOLE.*$`).FindAllString(complaints.String(), -1); found != nil {
 		t.Errorf("on the console: %q", found)
 	}
-	title := regexp.MustCompile(`<title>(\{.*?\})</title>`).FindSubmatch(dom)
-	if title == nil {
-		t.Fatalf("the page did not load:\n%.2000s", dom)
-	}
-	return string(title[1])
+	return out
 }

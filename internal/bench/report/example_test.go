@@ -110,7 +110,7 @@ func exampleParts() Chart {
 			add(&t.Panels[0].Series[0].Points, float64(4+i)+math.Sin(3*s))
 			add(&t.Panels[1].Series[0].Points, 2+0.5*math.Sin(5*s))
 			add(&t.Panels[1].Series[1].Points, 1.8+0.3*math.Sin(5*s))
-			add(&t.Cores[0].Points, 0.9)
+			add(&t.Cores[0].Points, 1)
 			add(&t.Cores[1].Points, 0.15*float64(i+1))
 		}
 		begin = p.To + 0.1
