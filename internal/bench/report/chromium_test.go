@@ -25,7 +25,7 @@ addEventListener("load", () => {
 	const seen = [...document.querySelectorAll("svg.chart")].filter(s => s.getBoundingClientRect().width > 100 && s.getBoundingClientRect().height > 40);
 	const cut = seen.flatMap(s => [...s.querySelectorAll("text")].filter(t => {
 		const b = t.getBoundingClientRect(), c = s.getBoundingClientRect();
-		return b.left < c.left - 4 || b.right > c.right + 4;
+		return b.left < c.left - 1 || b.right > c.right + 4;
 	}).map(t => t.textContent));
 	document.title = JSON.stringify({ figures: document.querySelectorAll("figure").length, charts: seen.length,
 		shapes: Math.min(...seen.map(s => s.querySelectorAll("path,rect,circle").length)), scrolls: document.documentElement.scrollWidth > innerWidth,
@@ -76,9 +76,13 @@ func TestInChromium(t *testing.T) {
 // schemes are what a reader may have chosen.
 var schemes = []struct{ name, flag string }{{"light", "--blink-settings=preferredColorScheme=1"}, {"dark", "--blink-settings=preferredColorScheme=0"}}
 
-// broad is the example with a table of as many columns as reports have.
+// broad is the example with a table of as many columns as reports have, and with
+// our bars' name as the longest.
 func broad() *Document {
 	d := example()
+	for _, g := range d.Sections[0].Charts[0].Bars.Groups {
+		g.Bars[len(g.Bars)-1].Name = "our counters"
+	}
 	t := Table{Title: "A broad one", Columns: []Column{{Name: "path", Words: true}}, Rows: [][]string{{"weir-nat"}}}
 	for range 6 {
 		t.Columns = append(t.Columns, Column{Name: "p99.9 at half throughput", Unit: "µs"})

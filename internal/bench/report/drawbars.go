@@ -89,12 +89,20 @@ func (p *barPlot) groupHeight(g *BarGroup) float64 {
 func (b *Bars) room() (names, values, most float64) {
 	for _, g := range b.Groups {
 		for _, bar := range g.Bars {
-			names = max(names, textWidth(bar.Name))
+			names = max(names, bar.nameWidth())
 			values = max(values, textWidth(bar.value(b.Unit))*bold+8+textWidth(bar.spread()))
 			most = max(most, bar.Runs.Max())
 		}
 	}
 	return names, values, most
+}
+
+// nameWidth is what the name needs: that of ours is bold.
+func (b Bar) nameWidth() float64 {
+	if b.Ours {
+		return textWidth(b.Name) * bold
+	}
+	return textWidth(b.Name)
 }
 
 func (b Bar) value(unit string) string { return figure(b.Runs.Median()) + " " + unit }
@@ -128,7 +136,11 @@ func (p *barPlot) row(bar Bar) {
 		p.text(name, p.left, p.y+16, bar.Name)
 		p.figures(bar, p.width-1, p.y+16, true)
 	} else {
-		p.text(name+" end", p.left-10, top+barHeight-2, fit(bar.Name, p.left-12))
+		room := p.left - 12
+		if bar.Ours {
+			room /= bold
+		}
+		p.text(name+" end", p.left-10, top+barHeight-2, fit(bar.Name, room))
 		p.figures(bar, p.x.at(bar.Runs.Max())+10, top+barHeight-2, false)
 	}
 	p.rect("bar "+class, p.left, top, p.x.at(bar.Runs.Median())-p.left, barHeight)

@@ -176,11 +176,14 @@ func (c *canvas) under(b *box, at []float64, format func(float64) string) {
 		}
 		free = x + half + 8
 		c.line("axis", x, b.bottom, x, b.bottom+4)
-		if x+half > c.width { // paper ends there
+		switch { // paper ends where the chart does
+		case x+half > c.width:
 			c.text("tick end", c.width, b.bottom+18, text)
-			continue
+		case x < half:
+			c.text("tick", 0, b.bottom+18, text)
+		default:
+			c.text("tick middle", x, b.bottom+18, text)
 		}
-		c.text("tick middle", x, b.bottom+18, text)
 	}
 }
 
