@@ -39,7 +39,7 @@ func (s *StagesReport) Document() *report.Document {
 		groups = append(groups, group)
 	}
 	chart := report.Chart{Title: "What a stage costs", Bars: &report.Bars{Label: "nanoseconds per frame", Unit: "ns", Better: report.Lower, Groups: groups}}
-	d.Sections[0].Charts = []report.Chart{chart}
+	d.Sections = append([]report.Section{{Title: "All stages", Charts: []report.Chart{chart}}}, d.Sections...)
 	return d
 }
 
