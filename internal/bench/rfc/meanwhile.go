@@ -14,7 +14,7 @@ func offeredAnd(panel, unit, became string) []sample.Rate {
 }
 
 // aboutTrials says what a moment of them is.
-const aboutTrials = "Each level is a trial, and the load that of the time in which the generator sent."
+const aboutTrials = "Each level is a trial; the load is that of the time in which the generator sent, known to 10 ms."
 
 // trial notes the rates that f gives, with the load of the cores while the
 // generator ran for it.
