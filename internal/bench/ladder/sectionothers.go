@@ -141,9 +141,13 @@ func (l *ladder) addLatency(d *report.Document) {
 	}
 	for _, o := range l.options.modes() {
 		s := report.Section{Title: "Delay, offloads " + o.String()}
+		var curves []report.Chart // stand beside each other, behind the bars
 		for _, series := range all {
-			l.addDelays(d, &s, series, o)
+			if curve, ok := l.addDelays(d, &s, series, o); ok {
+				curves = append(curves, curve)
+			}
 		}
+		s.Charts = append(s.Charts, curves...)
 		l.watched(&s, PartLatency, o, 0, "the full line")
 		if len(s.Tables) > 0 {
 			d.Sections = append(d.Sections, s)
@@ -158,7 +162,8 @@ func (l *ladder) addLatency(d *report.Document) {
 // distributionPoints are enough for a smooth curve with its tail.
 const distributionPoints = 400
 
-func (l *ladder) addDelays(d *report.Document, s *report.Section, series delaySeries, o lab.Offloads) {
+// addDelays adds the table and the bars of a series, and gives its curves.
+func (l *ladder) addDelays(d *report.Document, s *report.Section, series delaySeries, o lab.Offloads) (curves report.Chart, ok bool) {
 	t := report.Table{Title: series.title, Columns: []report.Column{{Name: "rung", Words: true}, {Name: "p50", Unit: "ms"}, {Name: "p99", Unit: "ms"},
 		{Name: "p99.9", Unit: "ms"}, {Name: "jitter", Unit: "ms"}, {Name: "lost", Unit: "%"}, {Name: "packets"}}}
 	cdf := report.CDF{X: report.Axis{Label: series.title, Unit: "ms", Log: true}}
@@ -185,14 +190,15 @@ func (l *ladder) addDelays(d *report.Document, s *report.Section, series delaySe
 			measured(d, report.Lower, "ms", each, series.slug, mode(o), at.rung.slug(), q.name)
 		}
 	}
-	if len(t.Rows) > 0 {
-		s.Tables = append(s.Tables, t)
-		if len(median.Bars) > 0 && len(tail.Bars) > 0 {
-			s.Charts = append(s.Charts, report.Chart{Title: fmt.Sprintf("Each run: %s, offloads %s", series.title, o),
-				Bars: &report.Bars{Label: series.title, Unit: "ms", Better: report.Lower, Groups: []report.BarGroup{median, tail}}})
-		}
-		s.Charts = append(s.Charts, report.Chart{Title: fmt.Sprintf("Distribution: %s, offloads %s", series.title, o), CDF: &cdf})
+	if len(t.Rows) == 0 {
+		return curves, false
 	}
+	s.Tables = append(s.Tables, t)
+	if len(median.Bars) > 0 && len(tail.Bars) > 0 {
+		s.Charts = append(s.Charts, report.Chart{Title: fmt.Sprintf("Each run: %s, offloads %s", series.title, o),
+			Bars: &report.Bars{Label: series.title, Unit: "ms", Better: report.Lower, Groups: []report.BarGroup{median, tail}}})
+	}
+	return report.Chart{Title: fmt.Sprintf("Distribution: %s, offloads %s", series.title, o), CDF: &cdf}, true
 }
 
 // positive leaves out what a logarithmic axis cannot show: a wall clock that was
