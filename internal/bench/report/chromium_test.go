@@ -25,7 +25,7 @@ addEventListener("load", () => {
 	const seen = [...document.querySelectorAll("svg.chart")].filter(s => s.getBoundingClientRect().width > 100 && s.getBoundingClientRect().height > 40);
 	const cut = seen.flatMap(s => [...s.querySelectorAll("text")].filter(t => {
 		const b = t.getBoundingClientRect(), c = s.getBoundingClientRect();
-		return b.left < c.left - 1 || b.right > c.right + 4;
+		return b.left < c.left - 1 || b.right > c.right + 1;
 	}).map(t => t.textContent));
 	document.title = JSON.stringify({ figures: document.querySelectorAll("figure").length, charts: seen.length,
 		shapes: Math.min(...seen.map(s => s.querySelectorAll("path,rect,circle").length)), scrolls: document.documentElement.scrollWidth > innerWidth,

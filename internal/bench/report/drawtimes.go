@@ -55,7 +55,7 @@ func figureShort(v float64) string {
 
 // labelRoom is what the names of the lines need at their right.
 func (p *timePlot) labelRoom() float64 {
-	w := textWidth("100 % mean")
+	w := textWidth("100 % mean") * bold
 	for _, panel := range p.times.Panels {
 		if len(panel.Series) < 2 {
 			continue
