@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/doctor"
+	"weir/internal/journal"
 	"weir/internal/testenv"
 )
 
@@ -118,14 +119,14 @@ func TestConfirm(t *testing.T) {
 	h := host(t)
 	must(t, h.Apply(t.Context(), 0, inStep(rps(1, "1"))))
 	err := h.Apply(t.Context(), 300*time.Millisecond, inStep(rps(0, "0"), rps(1, "0-1")))
-	if !errors.Is(err, ErrUnconfirmed) {
+	if !errors.Is(err, journal.ErrUnconfirmed) {
 		t.Errorf("%v", err)
 	}
 	expect(t, h, "", "1")
 
 	ctx, hangUp := context.WithCancel(t.Context())
 	time.AfterFunc(300*time.Millisecond, hangUp)
-	if err := h.Apply(ctx, time.Hour, inStep(rps(0, "0"))); !errors.Is(err, ErrUnconfirmed) {
+	if err := h.Apply(ctx, time.Hour, inStep(rps(0, "0"))); !errors.Is(err, journal.ErrUnconfirmed) {
 		t.Errorf("%v", err)
 	}
 	expect(t, h, "", "1")
@@ -163,7 +164,7 @@ func TestTrialOfAnother(t *testing.T) {
 	own := rps(0, "0-1")
 	must(t, h.set(&own.Setting, own.To)) // somebody's
 	err := h.Apply(t.Context(), 300*time.Millisecond, inStep(rps(1, "0")))
-	if !errors.Is(err, ErrUnconfirmed) {
+	if !errors.Is(err, journal.ErrUnconfirmed) {
 		t.Errorf("%v", err)
 	}
 	expect(t, h, "0-1", "")
@@ -298,7 +299,7 @@ func TestDown(t *testing.T) {
 	must(t, err)
 	expectDown := func(err error) {
 		t.Helper()
-		if err == nil || errors.Is(err, ErrUnconfirmed) || !strings.Contains(err.Error(), "v0 is down") {
+		if err == nil || errors.Is(err, journal.ErrUnconfirmed) || !strings.Contains(err.Error(), "v0 is down") {
 			t.Errorf("%v", err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir/internal/doctor"
+	"weir/internal/journal"
 	"weir/internal/steps"
 )
 
@@ -51,11 +52,8 @@ func renews(k doctor.Kind) bool { return k == doctor.KindQueues || k == doctor.K
 // Step gives changes when the ones before it have been made.
 type Step func() ([]Change, error)
 
-// Errors of a trial that nobody confirmed, and of one that somebody else ended.
-var (
-	ErrUnconfirmed = errors.New("not confirmed in time: everything is as it was before")
-	ErrReverted    = errors.New("reverted meanwhile: weir affinity shows what is set")
-)
+// ErrReverted is of a trial that somebody else ended.
+var ErrReverted = errors.New("reverted meanwhile: weir affinity shows what is set")
 
 // errOpen is of a transaction that has not ended.
 var errOpen = errors.New("the last change waits to be confirmed, or was cut off: weir affinity confirm keeps it, weir affinity revert puts everything back")
@@ -63,7 +61,7 @@ var errOpen = errors.New("the last change waits to be confirmed, or was cut off:
 // Apply makes the changes of all steps and keeps them until the next boot, or until
 // Revert. On an error nothing of them holds. With a time to confirm in, all is put
 // back unless another process calls Confirm before, also when ctx ends: the error is
-// then ErrUnconfirmed.
+// then journal.ErrUnconfirmed.
 func (h *Host) Apply(ctx context.Context, confirm time.Duration, all ...Step) error {
 	unlock, err := h.lock(false)
 	if err != nil {
@@ -75,7 +73,10 @@ func (h *Host) Apply(ctx context.Context, confirm time.Duration, all ...Step) er
 	if err != nil || confirm == 0 || id == "" {
 		return err
 	}
-	h.await(ctx, id, deadline)
+	journal.Await(ctx, deadline, func() bool {
+		j, err := h.readJournal()
+		return err == nil && j.Open != id // one that cannot be read is endTrial's to report
+	})
 	return h.endTrial(id)
 }
 
@@ -107,11 +108,11 @@ func (h *Host) change(confirm time.Duration, all []Step) (id string, err error) 
 	if confirm > 0 && made > 0 {
 		return j.Open, nil
 	}
-	return "", h.writeJournal(&journal{Entries: j.Entries, Confirmed: j.Confirmed})
+	return "", h.writeJournal(&contents{Entries: j.Entries, Confirmed: j.Confirmed})
 }
 
 // make journals changes, and makes them.
-func (h *Host) make(j *journal, changes []Change) error {
+func (h *Host) make(j *contents, changes []Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -142,7 +143,7 @@ func (h *Host) make(j *journal, changes []Change) error {
 
 // remember enters what a change of a device's queues, or of how it receives, may
 // change besides, so that it is put back after it.
-func (h *Host) remember(j *journal, c *Change) {
+func (h *Host) remember(j *contents, c *Change) {
 	for _, kind := range []doctor.Kind{doctor.KindRPS, doctor.KindXPS, doctor.KindThread} {
 		for q := 0; ; q++ {
 			s := Setting{Kind: kind, Interface: c.Setting.Interface, Queue: q}
@@ -163,26 +164,6 @@ func (h *Host) remember(j *journal, c *Change) {
 	}
 }
 
-// await waits until a transaction is no longer open, the deadline has come, or ctx
-// ends.
-func (h *Host) await(ctx context.Context, id string, deadline time.Time) {
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			// A journal that cannot be read is endTrial's to report.
-			if j, err := h.readJournal(); err == nil && j.Open != id {
-				return
-			}
-		}
-	}
-}
-
 // endTrial puts a transaction back that is still open. It waits for the lock:
 // nothing may keep it from that.
 func (h *Host) endTrial(id string) error {
@@ -199,7 +180,7 @@ func (h *Host) endTrial(id string) error {
 		if err := h.rollBack(j); err != nil {
 			return err
 		}
-		return ErrUnconfirmed
+		return journal.ErrUnconfirmed
 	case j.Confirmed != id:
 		return ErrReverted
 	}
@@ -214,21 +195,19 @@ func (h *Host) Confirm() error {
 	}
 	defer unlock()
 	j, err := h.readJournal()
-	switch {
-	case err != nil:
-		return err
-	case j.Open == "" || j.Confirm.IsZero():
-		return errors.New("nothing waits to be confirmed")
-	case time.Now().After(j.Confirm):
-		return errors.New("too late: the time to confirm is over; weir affinity revert puts everything back")
+	if err == nil {
+		err = journal.Confirmable(j.Confirm, command)
 	}
-	return h.writeJournal(&journal{Entries: j.Entries, Confirmed: j.Open})
+	if err != nil {
+		return err
+	}
+	return h.writeJournal(&contents{Entries: j.Entries, Confirmed: j.Open})
 }
 
 // rollBack undoes the open transaction: what it changed gets what it found. What
 // somebody has changed since an earlier one is none of its. What cannot be put back
 // is left to Revert.
-func (h *Host) rollBack(j *journal) error {
+func (h *Host) rollBack(j *contents) error {
 	_, left, err := h.putBack(j.Found)
 	var keep []entry
 	for i := range j.Entries {
@@ -239,7 +218,7 @@ func (h *Host) rollBack(j *journal) error {
 			keep = append(keep, *p)
 		}
 	}
-	return errors.Join(err, h.writeJournal(&journal{Entries: keep, Confirmed: j.Confirmed}))
+	return errors.Join(err, h.writeJournal(&contents{Entries: keep, Confirmed: j.Confirmed}))
 }
 
 // Restored is a setting that Revert has put back.
@@ -262,7 +241,7 @@ func (h *Host) Revert() ([]Restored, error) {
 		return nil, err
 	}
 	restored, left, err := h.putBack(j.Entries)
-	return restored, errors.Join(err, h.writeJournal(&journal{Entries: left}))
+	return restored, errors.Join(err, h.writeJournal(&contents{Entries: left}))
 }
 
 // putBack sets entries to what they were before, from the last to the first, and

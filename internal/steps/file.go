@@ -1,8 +1,13 @@
 package steps
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // The functions of package os that change folders, each change a step. Pins are
@@ -64,5 +69,36 @@ func RemoveAll(path string) error {
 	if err := Remove(path); err != nil && !os.IsNotExist(err) {
 		return err
 	}
+	return nil
+}
+
+// Unfinished ends the name of a file that Replace has not finished. Nobody reads such
+// files.
+const Unfinished = ".new"
+
+// Replace writes a file in one step: whoever reads it finds the old text or the new,
+// also after a loss of power.
+func Replace(path string, text []byte, mode fs.FileMode) error {
+	file, err := os.OpenFile(path+Unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	Done("write %s", path+Unfinished)
+	return Rename(path+Unfinished, path)
+}
+
+// RemoveReplaced removes a file that Replace has written, and what it has not finished,
+// if they are there. Where their folder is none, they are not.
+func RemoveReplaced(path string) error {
+	for _, name := range []string{path + Unfinished, path} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+			return err
+		}
+	}
+	Done("remove %s", path)
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/journal"
 	"weir/internal/steps"
 )
 
@@ -38,7 +39,7 @@ func (h *Host) Apply(p *Plan) error {
 
 // Try makes a plan's changes, and puts back what it changed unless Confirm is called
 // within d, by another process. It also puts back when ctx ends. The error then is
-// ErrUnconfirmed; it is ErrReverted where somebody else ended the trial otherwise.
+// journal.ErrUnconfirmed; it is ErrReverted where somebody else ended the trial otherwise.
 func (h *Host) Try(ctx context.Context, p *Plan, d time.Duration) error {
 	deadline := time.Now().Add(d)
 	unlock, err := h.lock(false)
@@ -50,37 +51,15 @@ func (h *Host) Try(ctx context.Context, p *Plan, d time.Duration) error {
 	if err != nil || len(p.Changes) == 0 {
 		return err
 	}
-	h.await(ctx, j.Trial, deadline)
+	journal.Await(ctx, deadline, func() bool {
+		now, err := h.readJournal()
+		return err == nil && now.Trial != j.Trial // one that cannot be read is endTrial's to report
+	})
 	return h.endTrial(j.Trial, p.Changes)
 }
 
-// ErrUnconfirmed is Try's where nobody confirmed: everything is as before.
-var ErrUnconfirmed = errors.New("not confirmed in time: everything is as it was before")
-
 // ErrReverted is Try's where the trial was neither confirmed nor left to its end.
 var ErrReverted = errors.New("reverted meanwhile, or it could not be kept: weir tune status shows what is set")
-
-// look is how often a trial looks whether it has ended.
-const look = 200 * time.Millisecond
-
-// await waits until a trial is no longer under way, the deadline has come, or ctx ends.
-func (h *Host) await(ctx context.Context, trial string, deadline time.Time) {
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	tick := time.NewTicker(look)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			// A journal that cannot be read is endTrial's to report.
-			if j, err := h.readJournal(); err == nil && j.Trial != trial {
-				return
-			}
-		}
-	}
-}
 
 // endTrial puts a trial back that is still under way, and otherwise says how it ended.
 // It waits for the lock: nothing may keep it from putting back.
@@ -98,7 +77,7 @@ func (h *Host) endTrial(trial string, changes []Change) error {
 		if err := h.rollBack(j); err != nil {
 			return err
 		}
-		return ErrUnconfirmed
+		return journal.ErrUnconfirmed
 	case j.keeps(changes):
 		return nil
 	}
@@ -107,7 +86,7 @@ func (h *Host) endTrial(trial string, changes []Change) error {
 
 // keeps reports whether changes are in the journal for good. What a transaction that
 // is under way has entered is not.
-func (j *journal) keeps(changes []Change) bool {
+func (j *contents) keeps(changes []Change) bool {
 	kept := j.Entries
 	if len(j.Changing) > 0 {
 		kept = j.Previous
@@ -128,20 +107,18 @@ func (h *Host) Confirm() error {
 	}
 	defer unlock()
 	j, err := h.readJournal()
-	switch {
-	case err != nil:
+	if err == nil {
+		err = journal.Confirmable(j.Confirm, command)
+	}
+	if err != nil {
 		return err
-	case j.Confirm.IsZero():
-		return errors.New("nothing waits to be confirmed")
-	case time.Now().After(j.Confirm):
-		return errors.New("too late: the time to confirm is over; weir tune revert puts everything back")
 	}
 	return h.finish(j)
 }
 
 // begin checks that a plan can be made true now, and gives the journal that it is to be
 // entered in.
-func (h *Host) begin(p *Plan) (*journal, error) {
+func (h *Host) begin(p *Plan) (*contents, error) {
 	j, err := h.readJournal()
 	if err != nil {
 		return nil, err
@@ -168,7 +145,7 @@ func (h *Host) begin(p *Plan) (*journal, error) {
 
 // change journals what a plan is going to change, and changes it. The journal that it
 // returns is not finished.
-func (h *Host) change(p *Plan, confirm time.Time) (*journal, error) {
+func (h *Host) change(p *Plan, confirm time.Time) (*contents, error) {
 	j, err := h.begin(p)
 	if err != nil || len(p.Changes) == 0 {
 		return j, err
@@ -187,7 +164,7 @@ const mostRounds = 3
 
 // makeTrue enters a plan's changes in the journal and makes them. Where cards get other
 // queues, it plans again behind that; what comes of it joins the plan.
-func (h *Host) makeTrue(p *Plan, j *journal) error {
+func (h *Host) makeTrue(p *Plan, j *contents) error {
 	changes := p.Changes
 	for len(changes) > 0 {
 		for _, c := range changes {
@@ -219,7 +196,7 @@ func (h *Host) makeTrue(p *Plan, j *journal) error {
 
 // spare takes out of a transaction what was not reached: the first change failed with an
 // error, the others were not tried.
-func (j *journal) spare(changes []Change, err error) {
+func (j *contents) spare(changes []Change, err error) {
 	n := len(changes)
 	if !errors.Is(err, fs.ErrNotExist) {
 		n-- // it may have been made in part
@@ -241,7 +218,7 @@ var errChanged = errors.New("the host has changed since this was planned: plan a
 // unchanged reports, under the lock, whether the host is as it was when the plan was
 // made: its values are what revert will put back. The write of a key that is gone
 // fails by itself.
-func (h *Host) unchanged(p *Plan, j *journal) error {
+func (h *Host) unchanged(p *Plan, j *contents) error {
 	if !slices.EqualFunc(p.entries, j.Entries, func(a, b entry) bool { return reflect.DeepEqual(a, b) }) {
 		return errChanged
 	}
@@ -258,7 +235,7 @@ func (h *Host) unchanged(p *Plan, j *journal) error {
 }
 
 // set enters a change; what was found before the first change of a key stays.
-func (j *journal) set(c Change, besides map[string]string) {
+func (j *contents) set(c Change, besides map[string]string) {
 	for key, value := range besides {
 		if _, known := j.Besides[key]; !known {
 			j.Besides = mergeOne(j.Besides, key, value)
@@ -287,7 +264,7 @@ func mergeOne(all map[string]string, key, value string) map[string]string {
 }
 
 // finish ends a transaction: its values are kept for the boot.
-func (h *Host) finish(j *journal) error {
+func (h *Host) finish(j *contents) error {
 	if err := h.persist(j.Entries); err != nil {
 		return errors.Join(err, h.rollBack(j))
 	}
@@ -296,12 +273,12 @@ func (h *Host) finish(j *journal) error {
 			e.Behind = h.besides(e.Key)
 		}
 	}
-	return h.writeJournal(&journal{Entries: j.Entries, Missing: j.Missing})
+	return h.writeJournal(&contents{Entries: j.Entries, Missing: j.Missing})
 }
 
 // rollBack undoes a transaction: each key gets what it had before it, from the last
 // to the first.
-func (h *Host) rollBack(j *journal) error {
+func (h *Host) rollBack(j *contents) error {
 	var left []string
 	var faults []error
 	back := map[string]bool{} // false: tried in vain
@@ -336,12 +313,12 @@ func (h *Host) rollBack(j *journal) error {
 	if err := h.persist(j.Previous); err != nil {
 		return err
 	}
-	return h.writeJournal(&journal{Entries: j.Previous, Missing: j.Missing})
+	return h.writeJournal(&contents{Entries: j.Previous, Missing: j.Missing})
 }
 
 // undoing are the keys of a transaction with what they had before it: from the last to
 // the first, and at the end once more those that a card loses with its queues.
-func (j *journal) undoing() iter.Seq2[string, string] {
+func (j *contents) undoing() iter.Seq2[string, string] {
 	return func(yield func(key, before string) bool) {
 		for _, key := range again(j.Changing) {
 			before := j.entry(key).Before
@@ -386,7 +363,7 @@ func (h *Host) besides(key string) map[string]string {
 
 // putBackBesides puts back what a card has lost with a key, but for what the journal
 // has itself.
-func (h *Host) putBackBesides(j *journal, key string) error {
+func (h *Host) putBackBesides(j *contents, key string) error {
 	e := j.entry(key)
 	if e == nil {
 		return nil

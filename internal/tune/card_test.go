@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir/internal/journal"
 	"weir/internal/tune"
 	"weir/internal/tune/db"
 )
@@ -500,7 +501,7 @@ func TestBesidesSetSince(t *testing.T) {
 	h, _ := tree(t, gateway())
 	apply(t, h, tune.Inputs{}, "nic.eth0.rings")
 	write(t, h, "sys/class/net/eth0/queues/rx-0/rps_cpus", "0c\n")
-	if err := h.Try(t.Context(), plan(t, h, tune.Inputs{}, "nic.eth0.queues"), 0); !errors.Is(err, tune.ErrUnconfirmed) {
+	if err := h.Try(t.Context(), plan(t, h, tune.Inputs{}, "nic.eth0.queues"), 0); !errors.Is(err, journal.ErrUnconfirmed) {
 		t.Fatal(err)
 	}
 	if got, err := h.Read("nic.eth0.rps"); err != nil || got != "0c 00 00 00" {

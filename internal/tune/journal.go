@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,10 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"weir/internal/journal"
 	"weir/internal/netif"
-	"weir/internal/steps"
 )
 
 // entry is one key that weir has set.
@@ -30,9 +27,9 @@ type entry struct {
 	Behind map[string]string `json:"behind,omitempty"`
 }
 
-// journal is what weir has set and what it found. It is written before anything is
+// contents is the journal: what weir has set and what it found. It is written before anything is
 // changed, so that whatever happens then can be undone.
-type journal struct {
+type contents struct {
 	Entries []entry `json:"entries"`
 	// Changing is the keys of a transaction that has not come to its end.
 	Changing []string `json:"changing,omitempty"`
@@ -51,7 +48,7 @@ type journal struct {
 }
 
 // entry is that of a key, nil if there is none.
-func (j *journal) entry(key string) *entry { return find(j.Entries, key) }
+func (j *contents) entry(key string) *entry { return find(j.Entries, key) }
 
 func find(entries []entry, key string) *entry {
 	for i := range entries {
@@ -62,57 +59,67 @@ func find(entries []entry, key string) *entry {
 	return nil
 }
 
-// journalPath is where the journal lies: below /var/lib for the host, which is set up
-// for good, and below /run for a namespace, which ends with the machine's run. A
-// namespace's cookie is never given twice.
-func (h *Host) journalPath() (string, error) {
+// command is who the journal is of.
+const command = "weir tune"
+
+// journal lies below /var/lib for the host, which is set up for good, and below /run for
+// a namespace, which ends with the machine's run. A namespace's cookie is never given
+// twice.
+func (h *Host) journal() (journal.File, error) {
 	if h.whole() {
-		return h.path("var/lib/weir/tune.json"), nil
+		return journal.File{Path: h.path("var/lib/weir/tune.json"), Of: command}, nil
 	}
 	cookie, err := netif.Cookie()
 	if err != nil {
-		return "", err
+		return journal.File{}, err
 	}
-	return fmt.Sprintf("/run/weir-tune/%d.json", cookie), nil
+	return journal.File{Path: fmt.Sprintf("/run/weir-tune/%d.json", cookie), Of: command}, nil
 }
 
 // readJournal is an empty one where nothing is set.
-func (h *Host) readJournal() (*journal, error) {
-	path, err := h.journalPath()
+func (h *Host) readJournal() (*contents, error) {
+	file, err := h.journal()
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &journal{}, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read what weir tune has set: %w", err)
-	}
-	var j journal
-	if err := json.Unmarshal(text, &j); err != nil {
-		return nil, fmt.Errorf("read what weir tune has set: %s: %w", path, err)
+	var j contents
+	if err := file.Read(&j); err != nil {
+		return nil, err
 	}
 	return &j, nil
 }
 
-// writeJournal replaces the journal, or removes it and its folder where it is empty.
-func (h *Host) writeJournal(j *journal) error {
-	path, err := h.journalPath()
+// writeJournal replaces the journal, or removes it and the folders that weir has made
+// where it is empty.
+func (h *Host) writeJournal(j *contents) error {
+	file, err := h.journal()
 	if err != nil {
 		return err
 	}
-	if len(j.Entries) == 0 && len(j.Changing) == 0 {
-		return h.removeAll(path)
+	if len(j.Entries) > 0 || len(j.Changing) > 0 {
+		return file.Write(j)
 	}
-	text, err := json.MarshalIndent(j, "", "  ")
+	old, err := h.readJournal()
 	if err != nil {
 		return err
 	}
-	if err := steps.MkdirAll(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("keep what weir tune sets: %w", err)
+	if err := file.Remove(); err != nil {
+		return err
 	}
-	return replace(path, append(text, '\n'), 0o600)
+	for _, folder := range slices.Backward(old.Missing) {
+		os.Remove(h.path(folder)) //nolint:errcheck // what is not empty is somebody's
+	}
+	return nil
+}
+
+// lock keeps a second weir tune out until unlock is called. It waits for the first one,
+// or fails.
+func (h *Host) lock(wait bool) (unlock func(), err error) {
+	path := "/run/weir-tune.lock"
+	if h.Root != "" {
+		path = h.path(".weir-tune.lock")
+	}
+	return journal.Lock(path, command, wait)
 }
 
 // missing are the folders for weir's files that are not there, the deepest last.
@@ -132,61 +139,4 @@ func (h *Host) missing() []string {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// removeAll removes the journal, and the folders that weir has made and that are empty.
-func (h *Host) removeAll(path string) error {
-	old, err := h.readJournal()
-	if err != nil {
-		return err
-	}
-	if err := removeTrace(path); err != nil {
-		return err
-	}
-	for _, folder := range slices.Backward(old.Missing) {
-		os.Remove(h.path(folder)) //nolint:errcheck // what is not empty is somebody's
-	}
-	return nil
-}
-
-// removeTrace removes a file, what a death while it was written has left, and the
-// folder that only it lay in.
-func removeTrace(path string) error {
-	if err := removeFile(path); err != nil {
-		return err
-	}
-	if err := os.Remove(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
-		return err
-	}
-	return nil
-}
-
-// removeFile removes a file that replace has written, if it is there. Where its folder
-// is none, it is not.
-func removeFile(path string) error {
-	for _, name := range []string{path + unfinished, path} {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
-			return err
-		}
-	}
-	steps.Done("remove %s", path)
-	return nil
-}
-
-// unfinished ends the name of a file that is being written. Nobody reads such files.
-const unfinished = ".new"
-
-// replace writes a file in one step: whoever reads it finds the old text or the new,
-// also after a loss of power.
-func replace(path string, text []byte, mode fs.FileMode) error {
-	file, err := os.OpenFile(path+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	steps.Done("write %s", path+unfinished)
-	return steps.Rename(path+unfinished, path)
 }

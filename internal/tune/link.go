@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/steps"
 	"weir/internal/tune/nic"
 )
 
@@ -167,7 +168,7 @@ func (h *Host) keepLinks(files map[string]string) error {
 	}
 	for _, path := range old {
 		if files[filepath.Base(path)] == "" {
-			if err := removeFile(strings.TrimSuffix(path, unfinished)); err != nil {
+			if err := steps.RemoveReplaced(strings.TrimSuffix(path, steps.Unfinished)); err != nil {
 				return err
 			}
 		}

@@ -113,7 +113,7 @@ func (h *Host) Measure(ctx context.Context, p *Plan, o MeasureOptions) ([]Findin
 }
 
 // takeBack undoes a transaction for an error, and says with it how far that came.
-func (h *Host) takeBack(j *journal, err error) error {
+func (h *Host) takeBack(j *contents, err error) error {
 	if back := h.rollBack(j); back != nil {
 		return errors.Join(err, fmt.Errorf("not all could be put back, weir tune revert tries again: %w", back))
 	}
@@ -121,7 +121,7 @@ func (h *Host) takeBack(j *journal, err error) error {
 }
 
 // without is the journal of the changes that were kept; the others are as they were.
-func (j *journal) without(findings []Finding) *journal {
+func (j *contents) without(findings []Finding) *contents {
 	kept := *j
 	kept.Entries = slices.Clone(j.Entries)
 	for _, f := range findings {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"weir/internal/steps"
 )
 
 // persist writes the files that keep the entries' values for the next boot, or
@@ -30,12 +32,12 @@ func (h *Host) persist(entries []entry) error {
 func (h *Host) keep(name, text string) error {
 	path := h.path(name)
 	if text == "" {
-		return removeFile(path)
+		return steps.RemoveReplaced(path)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("keep values for the next boot: %w", err)
 	}
-	if err := replace(path, []byte(text), 0o644); err != nil {
+	if err := steps.Replace(path, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("keep values for the next boot: %w", err)
 	}
 	return nil

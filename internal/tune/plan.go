@@ -96,7 +96,7 @@ type judge struct {
 	plan     *Plan
 	in       *Inputs
 	setters  []setter
-	journal  *journal
+	journal  *contents
 	whole    bool
 	cards    []string
 	services []string // those that set what weir tune may set

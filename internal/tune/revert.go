@@ -72,17 +72,17 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 				back, own := done[other]
 				return !all && (his[other] || own && !back)
 			})
-			faults = append(faults, h.putBackBesides(&journal{Entries: []entry{e}}, key))
+			faults = append(faults, h.putBackBesides(&contents{Entries: []entry{e}}, key))
 		}
 	}
 	slices.Reverse(left)
-	err = errors.Join(append(faults, h.persist(left), h.writeJournal(&journal{Entries: left, Missing: j.Missing}))...)
+	err = errors.Join(append(faults, h.persist(left), h.writeJournal(&contents{Entries: left, Missing: j.Missing}))...)
 	return restored, err
 }
 
 // setBesides are the keys that a change of weir's has left in one state and that
 // somebody has set to another since.
-func (h *Host) setBesides(j *journal) map[string]bool {
+func (h *Host) setBesides(j *contents) map[string]bool {
 	his := map[string]bool{}
 	for _, e := range j.Entries {
 		for key, behind := range e.Behind {
@@ -99,7 +99,7 @@ func (h *Host) setBesides(j *journal) map[string]bool {
 }
 
 // keys are those of the entries, in their order.
-func (j *journal) keys() []string {
+func (j *contents) keys() []string {
 	var keys []string
 	for _, e := range j.Entries {
 		keys = append(keys, e.Key)
@@ -109,7 +109,7 @@ func (j *journal) keys() []string {
 
 // restore puts one key back, unless its value is the administrator's and not all are
 // to be put back.
-func (h *Host) restore(j *journal, e entry, setters []setter, all bool) (Restored, error) {
+func (h *Host) restore(j *contents, e entry, setters []setter, all bool) (Restored, error) {
 	r := Restored{Key: e.Key, To: e.Before}
 	now, err := h.Read(e.Key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +135,7 @@ func (h *Host) restore(j *journal, e entry, setters []setter, all bool) (Restore
 
 // weirs reports whether a value is one that weir has set: the last, or where the last
 // transaction was cut off, the one before.
-func (j *journal) weirs(e entry, value string) bool {
+func (j *contents) weirs(e entry, value string) bool {
 	before := find(j.Previous, e.Key)
 	return sameValue(e.Key, value, e.Set) || before != nil && sameValue(e.Key, value, before.Set)
 }
@@ -143,7 +143,7 @@ func (j *journal) weirs(e entry, value string) bool {
 // giveUp puts back the keys that the administrator has taken over in a file, where
 // they still have weir's value: his file takes effect when he loads it, and nothing
 // would remember what was found.
-func (h *Host) giveUp(j *journal, keys []string) error {
+func (h *Host) giveUp(j *contents, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}

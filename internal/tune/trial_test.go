@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"weir/internal/journal"
 	"weir/internal/tune"
 	"weir/internal/tune/db"
 )
@@ -54,7 +55,7 @@ func TestStalePlan(t *testing.T) {
 		t.Fatalf("the plan is not of the trial's values: %+v", stale.Changes)
 	}
 	cancel()
-	if err := <-done; !errors.Is(err, tune.ErrUnconfirmed) {
+	if err := <-done; !errors.Is(err, journal.ErrUnconfirmed) {
 		t.Fatal(err)
 	}
 	if err := h.Apply(stale); err == nil || !strings.Contains(err.Error(), "the host has changed since this was planned: plan again") {
@@ -95,7 +96,7 @@ func TestTryWaitsForLock(t *testing.T) {
 	if done == nil {
 		return
 	}
-	if err := <-done; !errors.Is(err, tune.ErrUnconfirmed) {
+	if err := <-done; !errors.Is(err, journal.ErrUnconfirmed) {
 		t.Errorf("after the wait: %v", err)
 	}
 	if diff := cmp.Diff(before, files()); diff != "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir/internal/journal"
 	"weir/internal/tune"
 	"weir/internal/tune/db"
 )
@@ -478,13 +479,13 @@ func TestTry(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "waits to be confirmed")
 	})
 	cancel()
-	if err := <-done; !errors.Is(err, tune.ErrUnconfirmed) {
+	if err := <-done; !errors.Is(err, journal.ErrUnconfirmed) {
 		t.Errorf("cut off: %v", err)
 	}
 	if diff := cmp.Diff(before, files()); diff != "" {
 		t.Errorf("not confirmed (-before +after):\n%s", diff)
 	}
-	if err := h.Try(t.Context(), p, 0); !errors.Is(err, tune.ErrUnconfirmed) {
+	if err := h.Try(t.Context(), p, 0); !errors.Is(err, journal.ErrUnconfirmed) {
 		t.Errorf("no time at all: %v", err)
 	}
 	if err := h.Confirm(); err == nil || err.Error() != "nothing waits to be confirmed" {

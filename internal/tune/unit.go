@@ -75,7 +75,7 @@ func (h *Host) removeUnit() error {
 		if err != nil || found == nil {
 			continue
 		}
-		if err := removeFile(h.path(name)); err != nil {
+		if err := steps.RemoveReplaced(h.path(name)); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package tune
+package journal
 
 import (
 	"errors"
@@ -9,24 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockPath is the file that is locked. Nobody but root may open it, so that nobody
-// else can hold the lock: a trial that cannot get it could not be put back.
-func (h *Host) lockPath() string {
-	if h.Root != "" {
-		return h.path(".weir-tune.lock")
-	}
-	return "/run/weir-tune.lock"
-}
-
-// errBusy is of a second weir tune.
-var errBusy = errors.New("another weir tune is at work on this host")
-
-// lock keeps a second weir tune out until unlock is called. It waits for the first one,
-// or fails with errBusy.
-func (h *Host) lock(wait bool) (unlock func(), err error) {
-	path := h.lockPath()
+// Lock keeps a second process of a command out until unlock is called. It waits for the
+// first one, or fails. Nobody but root can open the file at path, so that
+// nobody else can hold the lock: a trial that cannot get it could not be put back.
+func Lock(path, of string, wait bool) (unlock func(), err error) {
 	for {
-		file, err := lockFile(path, wait)
+		file, err := lockFile(path, of, wait)
 		if err != nil {
 			return nil, err
 		}
@@ -46,10 +34,10 @@ func (h *Host) lock(wait bool) (unlock func(), err error) {
 }
 
 // lockFile opens and locks a file, which is made if need be.
-func lockFile(path string, wait bool) (*os.File, error) {
+func lockFile(path, of string, wait bool) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("keep a second weir tune out: %w", err)
+		return nil, fmt.Errorf("keep a second %s out: %w", of, err)
 	}
 	how := unix.LOCK_EX
 	if !wait {
@@ -63,7 +51,7 @@ func lockFile(path string, wait bool) (*os.File, error) {
 	}
 	file.Close()
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, errBusy
+		return nil, fmt.Errorf("another %s is at work on this host", of)
 	}
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
