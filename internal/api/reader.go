@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"slices"
 	"strconv"
 
 	"weir/internal/dataplane"
@@ -101,6 +102,17 @@ func (r *Reader) Rules() ([]Rule, error) {
 		}
 	}
 	return rules, nil
+}
+
+// NATPorts are the ranges that rules in force choose source ports from, each once.
+func (r *Reader) NATPorts() []PortRange {
+	found := []PortRange{}
+	for i := range r.texts {
+		if p := r.texts[i].NATPorts; p != nil && !slices.Contains(found, *p) {
+			found = append(found, *p)
+		}
+	}
+	return found
 }
 
 // number is a rule's number in the ruleset in force; not ok for a rule of an

@@ -39,6 +39,14 @@ type RuleText struct {
 	File  string `json:"file"` // as in Loaded
 	Line  int    `json:"line"`
 	Label string `json:"label,omitempty"`
+	// NATPorts is what nat-to chooses ports from; nil for rules that choose none.
+	NATPorts *PortRange `json:"nat_ports,omitempty"`
+}
+
+// PortRange is ports from Low to High, both too.
+type PortRange struct {
+	Low  uint16 `json:"low"`
+	High uint16 `json:"high"`
 }
 
 // Rule is a rule and what it has counted.

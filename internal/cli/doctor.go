@@ -146,7 +146,7 @@ func isVerdict(err error) bool {
 // snapshot reads this machine. Who is not root sees less, and is told.
 func (e *Env) snapshot(ctx context.Context, interval time.Duration) (*doctor.Snapshot, error) {
 	s, err := collect.Collect(ctx, collect.Options{
-		Interval: interval, Program: "weir " + version(), GuardTable: daemon.GuardTable, Hooks: e.hooksInForce,
+		Interval: interval, Program: "weir " + version(), GuardTable: daemon.GuardTable, Hooks: e.hooksInForce, NATPorts: e.natPortsInForce,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read this machine: %w", err)
@@ -170,6 +170,23 @@ func (e *Env) hooksInForce() ([]doctor.WeirInterface, error) {
 		hooks = append(hooks, doctor.WeirInterface{Name: n.Name, Hook: n.Hook, Mode: n.Mode, Why: n.Why})
 	}
 	return hooks, nil
+}
+
+// natPortsInForce are what the rules in force choose ports from.
+func (e *Env) natPortsInForce() ([]doctor.PortRange, error) {
+	folder, err := e.folder()
+	if err != nil {
+		return nil, err
+	}
+	r, err := api.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	found := []doctor.PortRange{}
+	for _, p := range r.NATPorts() {
+		found = append(found, doctor.PortRange(p))
+	}
+	return found, r.Close()
 }
 
 func (e *Env) readSnapshot(name string) (*doctor.Snapshot, error) {

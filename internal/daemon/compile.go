@@ -60,7 +60,13 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 	c := &compiled{program: program, options: rules.Options}
 	for _, r := range rules.Rules {
 		at := list.Files.Position(r.Pos)
-		c.texts = append(c.texts, api.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label})
+		text := api.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label}
+		if r.Nat != nil {
+			if low, high, ok := r.Nat.SourcePorts(); ok {
+				text.NATPorts = &api.PortRange{Low: low, High: high}
+			}
+		}
+		c.texts = append(c.texts, text)
 	}
 	var said strings.Builder
 	if err := list.Fprint(&said); err != nil {

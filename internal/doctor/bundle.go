@@ -122,6 +122,13 @@ func (s *Snapshot) check() error {
 	if err := s.checkCores(); err != nil {
 		return err
 	}
+	if s.Weir != nil {
+		for _, p := range s.Weir.NATPorts {
+			if p.Low > p.High {
+				return fmt.Errorf("ports from %d to %d", p.Low, p.High)
+			}
+		}
+	}
 	for _, irq := range s.IRQs {
 		for _, list := range []string{irq.Affinity, irq.Effective} {
 			if _, err := ParseCPUs(list); err != nil {

@@ -94,6 +94,8 @@ func TestRedact(t *testing.T) {
 	}
 	s.Routes = []Route{{Interface: "eth0.5", Gateway: netip.MustParseAddr("8.8.8.8")}, {Interface: "eth0", Gateway: netip.MustParseAddr("192.168.1.1")}}
 	s.Unreadable = map[string]string{"weir": "dial 192.168.1.1:80 from a0:b1:c2:d3:e4:f5 at 12:34:56"}
+	far := netip.MustParseAddrPort("8.8.8.8:53")
+	s.After.Weir = &WeirCount{NAT: []NATUse{{Protocol: "udp", Address: netip.MustParseAddr("8.8.4.4"), Far: far, Ports: 20, Low: 1, High: 30}}}
 	Redact(s)
 	var b bytes.Buffer
 	if err := WriteBundle(&b, s); err != nil {
@@ -112,6 +114,9 @@ func TestRedact(t *testing.T) {
 	}
 	if again.Routes[0].Gateway.IsPrivate() || again.Routes[0].Gateway.String() == "8.8.8.8" || !first.Addresses[2].Addr().IsLinkLocalUnicast() {
 		t.Errorf("%+v, %+v", again.Routes, first.Addresses)
+	}
+	if u := again.After.Weir.NAT[0]; u.Address != again.Interfaces[1].Addresses[0].Addr() || u.Far.Addr() != again.Routes[0].Gateway || u.Far.Port() != 53 {
+		t.Errorf("%+v", u)
 	}
 	if why := again.Unreadable["weir"]; strings.Contains(why, "192.168") || strings.Contains(why, "a0:b1") || !strings.Contains(why, "12:34:56") {
 		t.Errorf("the text %q", why)

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -136,6 +137,8 @@ var changes = []struct {
 	}},
 	{"STATE-1", Warning, func(b *box) { b.weir(85000) }},
 	{"NAT-1", Critical, func(b *box) { b.weir(10); b.s.After.Weir.Reasons["nat-ports"] = 3 }},
+	{"NAT-2", Warning, func(b *box) { b.nat(12500) }},
+	{"NAT-2", Critical, func(b *box) { b.nat(14500) }},
 	{"CT-1", Warning, func(b *box) { b.s.After.Conntrack.Count = 230000 }},
 	{"NEIGH-1", Critical, func(b *box) { b.s.After.Neighbours.Full4 = 4 }},
 	{"LINK-1", Warning, func(b *box) { b.s.Interfaces[0].Mbit = 100 }},
@@ -157,6 +160,17 @@ func (b *box) weir(states int) {
 	b.s.Weir = &Weir{StateLimit: 100000, Interfaces: []WeirInterface{}}
 	b.s.Before.Weir = &WeirCount{States: states, Reasons: map[string]uint64{}}
 	b.s.After.Weir = &WeirCount{States: states, Reasons: map[string]uint64{}}
+}
+
+// nat has so many of 15,535 ports in use towards one far end.
+func (b *box) nat(ports int) *box {
+	b.weir(ports)
+	b.s.Weir.NATPorts = []PortRange{{50001, 65535}, {1024, 65535}}
+	use := NATUse{Protocol: "tcp", Address: netip.MustParseAddr("203.0.113.5"), Far: netip.MustParseAddrPort("198.51.100.9:443"), Ports: ports, Low: 50003, High: 65535}
+	wide := use
+	wide.Far, wide.Ports, wide.Low = netip.MustParseAddrPort("198.51.100.9:80"), 16000, 1030 // of 64,512
+	b.s.After.Weir.NAT = []NATUse{wide, use}
+	return b
 }
 
 func (b *box) loaded() *box {
@@ -251,5 +265,28 @@ func TestListedQueues(t *testing.T) {
 		if queues := newView(b.s).nics[0].queues; len(queues) != 4 {
 			t.Errorf("number known %v: %d queues: %+v", known, len(queues), queues)
 		}
+	}
+}
+
+// Of translation that is used towards many, the fullest are named; connections of rules
+// that are no longer in force are not judged, and that is said.
+func TestNATUses(t *testing.T) {
+	b := newBox(2).nat(13000)
+	for port := range uint16(7) {
+		u := b.s.After.Weir.NAT[1]
+		u.Far, u.Ports = netip.AddrPortFrom(u.Far.Addr(), 1000+port), 12600+int(port)
+		b.s.After.Weir.NAT = append(b.s.After.Weir.NAT, u)
+	}
+	old := b.s.After.Weir.NAT[1]
+	old.Low = 200
+	b.s.After.Weir.NAT = append(b.s.After.Weir.NAT, old)
+	o := natUses(newView(b.s))
+	if len(o.findings) != 1 || len(o.missing) != 1 {
+		t.Fatalf("%+v", o)
+	}
+	f := o.findings[0]
+	const first, last = "tcp from 203.0.113.5 to 198.51.100.9:443: 13,000 of 15,535 (84 %) of the ports 50001 to 65535", "and towards 3 more"
+	if len(f.Evidence) != 6 || f.Evidence[0] != first || f.Evidence[5] != last {
+		t.Errorf("%q", f.Evidence)
 	}
 }

@@ -1,5 +1,7 @@
 package doctor
 
+import "net/netip"
+
 // Counters are what the kernel counted up to one moment. Maps are by core, by
 // interrupt, or by interface.
 type Counters struct {
@@ -91,4 +93,17 @@ type Neighbours struct {
 type WeirCount struct {
 	States  int               `json:"states"`
 	Reasons map[string]uint64 `json:"reasons,omitzero"` // packets, by the reasons of docs/packet-path.md
+	// NAT is the far ends towards which translation of sources uses most of its ports.
+	NAT []NATUse `json:"nat,omitzero"`
+}
+
+// NATUse is the ports of one address that connections to one far end have: no two may
+// have the same.
+type NATUse struct {
+	Protocol string         `json:"protocol"` // "tcp", "udp", "icmp", "ipv6-icmp"
+	Address  netip.Addr     `json:"address"`  // that sources are translated to
+	Far      netip.AddrPort `json:"far"`
+	Ports    int            `json:"ports"` // in use
+	Low      uint16         `json:"low"`   // the lowest of them
+	High     uint16         `json:"high"`
 }

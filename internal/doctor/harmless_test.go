@@ -49,6 +49,11 @@ var harmless = []struct {
 		fault:  func(b *box) { b.chain().weir(0) },
 	},
 	{
+		name: "half of the ports that translation has", check: "NAT-2", severity: Warning,
+		change: func(b *box) { b.nat(7800) },
+		fault:  func(b *box) { b.nat(12500) },
+	},
+	{
 		name: "the ports of a bridge", check: "FWD-1", severity: Critical,
 		change: func(b *box) { b.weir(0); b.bridged().s.Sysctls["net.ipv4.ip_forward"] = "0" },
 		fault:  func(b *box) { b.weir(0); b.s.Sysctls["net.ipv4.ip_forward"] = "0" },

@@ -26,6 +26,15 @@ func Redact(s *Snapshot) {
 			s.Routes[i].Gateway = r.address(g)
 		}
 	}
+	for _, c := range []*Counters{s.Before, s.After} {
+		if c == nil || c.Weir == nil {
+			continue
+		}
+		for i := range c.Weir.NAT {
+			u := &c.Weir.NAT[i]
+			u.Address, u.Far = r.address(u.Address), netip.AddrPortFrom(r.address(u.Far.Addr()), u.Far.Port())
+		}
+	}
 	for name, value := range s.Sysctls {
 		if named[name] {
 			value = "redacted"

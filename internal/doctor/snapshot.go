@@ -109,7 +109,18 @@ type Route struct {
 type Weir struct {
 	StateLimit int             `json:"state_limit,omitempty"`
 	Interfaces []WeirInterface `json:"interfaces,omitzero"`
+	// NATPorts are the ranges that translation of sources chooses ports from.
+	NATPorts []PortRange `json:"nat_ports,omitzero"`
 }
+
+// PortRange is ports from Low to High, both too.
+type PortRange struct {
+	Low  uint16 `json:"low"`
+	High uint16 `json:"high"`
+}
+
+// Size is how many ports there are.
+func (r PortRange) Size() int { return int(r.High) - int(r.Low) + 1 }
 
 // WeirInterface is the hook at which packets of an interface are judged.
 type WeirInterface struct {

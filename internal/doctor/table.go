@@ -10,6 +10,7 @@ func tableChecks() []Check {
 	return []Check{
 		{ID: "STATE-1", Title: "the state table is full", Reads: []string{"weir", "pfctl -si"}, run: states},
 		{ID: "NAT-1", Title: "address translation has no port left", Reads: []string{"weir"}, run: natPorts},
+		{ID: "NAT-2", Title: "address translation has few ports left", Reads: []string{"weir"}, run: natUses},
 		{ID: "CT-1", Title: "the kernel's connection tracking is full", Reads: []string{"conntrack", "sysctls"}, run: conntrack},
 		{ID: "CT-2", Title: "the kernel tracks what weir forwards", Reads: []string{"conntrack", "weir"}, run: trackedTwice},
 		{ID: "NEIGH-1", Title: "the neighbour table overflows", Reads: []string{"neighbours", "sysctls"}, run: neighbours},
@@ -68,28 +69,6 @@ func states(v *view) (o outcome) {
 		Evidence: []string{"states: " + of(n, limit), fmt.Sprintf("packets dropped with state-limit: %s in %s", quantity.Thousands(int(refused)), seconds(v.Seconds))},
 		Remedies: []Remedy{{Text: fmt.Sprintf("raise it in the rules: set limit states %d; or find who makes so many with weir states", 2*limit)}},
 		Expect:   "new connections are no longer refused",
-	})
-	return o
-}
-
-func natPorts(v *view) (o outcome) {
-	if v.noWeir(&o) {
-		return o
-	}
-	refused, known := v.weirReason("nat-ports")
-	if !known {
-		o.lacks(v, "before.weir and after.weir")
-		return o
-	}
-	if refused == 0 {
-		return o
-	}
-	o.add(Finding{
-		Severity: Critical, core: -1, weight: float64(refused),
-		Says:     fmt.Sprintf("address translation finds no free port for %s", v.rate(refused)),
-		Evidence: []string{fmt.Sprintf("packets dropped with nat-ports: %s in %s", quantity.Thousands(int(refused)), seconds(v.Seconds))},
-		Remedies: []Remedy{{Text: "translate to a pool of addresses, or to a wider range of ports (nat-to … port 1024:65535): one address has 15,535 ports in pf's range towards one destination"}},
-		Expect:   "new connections to busy destinations open again",
 	})
 	return o
 }

@@ -75,10 +75,10 @@ func (f *Filter) set(keyword, value string) error {
 
 func (f *Filter) setProto(value string) error {
 	if value == "icmp6" {
-		value = protoName(protoICMPv6) // pf.conf's name for it
+		value = Protocol(protoICMPv6) // pf.conf's name for it
 	}
 	for p := range 256 {
-		if name := protoName(uint8(p)); name == value || strconv.Itoa(p) == value {
+		if name := Protocol(uint8(p)); name == value || strconv.Itoa(p) == value {
 			f.Proto = name
 			return nil
 		}

@@ -80,7 +80,7 @@ func (s *State) View(c *Context) View {
 	v := View{
 		ID:        s.Index,
 		Interface: "all",
-		Proto:     protoName(s.Tuple[0].Proto),
+		Proto:     Protocol(s.Tuple[0].Proto),
 		Direction: s.direction(),
 		Phase:     s.Phase.String(),
 		Age:       ticks(int64(c.Now.Since(s.Created))),
@@ -154,9 +154,9 @@ func ticks(n int64) time.Duration {
 	return time.Duration(max(n, 0)) * (time.Second / TicksPerSecond)
 }
 
-// protoName returns the names of OpenBSD's /etc/protocols that pass a gateway,
+// Protocol returns a protocol's name in OpenBSD's /etc/protocols, if it passes a gateway,
 // or the number.
-func protoName(proto uint8) string {
+func Protocol(proto uint8) string {
 	switch proto {
 	case protoICMP:
 		return "icmp"

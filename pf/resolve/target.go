@@ -19,6 +19,17 @@ type Translation struct {
 	StaticPort bool
 }
 
+// SourcePorts is the range that nat-to chooses a port from; not ok where the port stays.
+func (t *Translation) SourcePorts() (low, high uint16, ok bool) {
+	switch {
+	case t.StaticPort:
+		return 0, 0, false
+	case t.PortLow == 0:
+		return natLow, natHigh, true
+	}
+	return t.PortLow, max(t.PortLow, t.PortHigh), true
+}
+
 // A Choice says how one of several addresses is chosen. The zero value is
 // round-robin.
 type Choice struct {

@@ -22,6 +22,8 @@ type Options struct {
 	// Hooks says at which hook weir judges each interface's packets; an error says
 	// why that is not known. It is asked only where weir runs.
 	Hooks func() ([]doctor.WeirInterface, error)
+	// NATPorts says which ranges of ports weir's rules translate sources to, likewise.
+	NATPorts func() ([]doctor.PortRange, error)
 }
 
 // reader reads one host. Its roots are "/proc" and "/sys", others in tests.
@@ -86,6 +88,7 @@ func (r *reader) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.natUses(after)
 	r.placeThreads()
 	s.Before, s.After, s.Seconds = before, after, second.Sub(first).Seconds()
 	s.Cost = &doctor.Cost{CPUSeconds: (spent() - began).Seconds()}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"weir/internal/doctor"
 	"weir/internal/netif"
 	"weir/internal/reason"
+	"weir/internal/state"
 )
 
 // chains reads what other packet filters do with forwarded packets. Those of
@@ -213,10 +215,32 @@ func (r *reader) hooks() {
 		return
 	}
 	r.snapshot.Weir = &doctor.Weir{StateLimit: int(info.MaxStates)}
-	if r.opts.Hooks == nil {
+	if r.opts.Hooks != nil {
+		if r.snapshot.Weir.Interfaces, err = r.opts.Hooks(); err != nil {
+			r.lacks("weir.interfaces", err)
+		}
+	}
+	if r.opts.NATPorts != nil {
+		if r.snapshot.Weir.NATPorts, err = r.opts.NATPorts(); err != nil {
+			r.lacks("weir.nat_ports", err)
+		}
+	}
+}
+
+// natUses counts the ports in use, where there are rules that choose ports.
+func (r *reader) natUses(c *doctor.Counters) {
+	if r.weir == nil || c.Weir == nil || r.snapshot.Weir == nil || len(r.snapshot.Weir.NATPorts) == 0 {
 		return
 	}
-	if r.snapshot.Weir.Interfaces, err = r.opts.Hooks(); err != nil {
-		r.lacks("weir.interfaces", err)
+	smallest := math.MaxInt
+	for _, p := range r.snapshot.Weir.NATPorts {
+		smallest = min(smallest, p.Size())
 	}
+	found := []doctor.NATUse{}
+	for _, u := range r.weir.view.NATUses(max(doctor.LeastNATPorts, smallest/2)) {
+		found = append(found, doctor.NATUse{
+			Protocol: state.Protocol(u.Proto), Address: u.Address, Far: u.Far, Ports: u.Ports, Low: u.Low, High: u.High,
+		})
+	}
+	c.Weir.NAT = r.snapshot.Weir.Fullest(found)
 }
