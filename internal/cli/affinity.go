@@ -17,12 +17,13 @@ func newAffinityCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "affinity",
 		Short: "which core works for which queues, and which cores for each queue",
-		Long: `affinity prints two tables. The first has each core with its load, the receive
+		Long: `affinity prints tables. The first has each core with its load, the receive
 queues whose interrupts come to it, those that RPS spreads to it, and, of another
 firewall, the instances that run on it. The second has each receive queue with its
 interrupt, the cores that this may go to, those that it went to while affinity
-watched, and its part of the interface's packets. It changes nothing; set and auto
-do, and revert puts back.`,
+watched, and its part of the interface's packets. Where there are PPPoE sessions, a
+third has the device that each runs over, with the queue and the cores by which it
+comes. It changes nothing; set and auto do, and revert puts back.`,
 		Example: `  weir affinity
   weir affinity auto --confirm 60s
   weir affinity --from box.bundle --json`,

@@ -12,9 +12,10 @@ import (
 
 // Affinity says which core works for what, and which core works for each queue.
 type Affinity struct {
-	Cores   []CoreWork   `json:"cores"`
-	Queues  []QueuePlace `json:"queues"`
-	Tunnels []string     `json:"tunnels"` // whose work the kernel gives to any core
+	Cores    []CoreWork     `json:"cores"`
+	Queues   []QueuePlace   `json:"queues"`
+	Sessions []SessionPlace `json:"sessions"` // of PPPoE
+	Tunnels  []string       `json:"tunnels"`  // whose work the kernel gives to any core
 	// Missing is what could not be read.
 	Missing []string `json:"missing,omitempty"`
 }
@@ -46,10 +47,22 @@ type QueuePlace struct {
 	XPS       string   `json:"xps"`              // cores that send by this queue
 }
 
-// Affinities reads the two tables out of a snapshot.
+// SessionPlace is a PPPoE session, and the queue and cores by which its packets come.
+type SessionPlace struct {
+	Interface string   `json:"interface"`
+	Session   int      `json:"session,omitempty"` // its number; 0: not known
+	Over      string   `json:"over,omitempty"`    // device that it runs over; "": not known
+	Card      string   `json:"card,omitempty"`    // below that
+	Queue     *int     `json:"queue,omitempty"`   // nil: not known, or several
+	Share     *float64 `json:"share,omitempty"`   // of the card's packets, what the queue carries
+	Served    []int    `json:"served,omitempty"`
+	RPS       string   `json:"rps"`
+}
+
+// Affinities reads the tables out of a snapshot.
 func Affinities(s *Snapshot) *Affinity {
 	v := newView(s)
-	a := &Affinity{Cores: []CoreWork{}, Queues: []QueuePlace{}, Tunnels: []string{}}
+	a := &Affinity{Cores: []CoreWork{}, Queues: []QueuePlace{}, Sessions: []SessionPlace{}, Tunnels: []string{}}
 	var o outcome
 	for i := range v.nics {
 		n := &v.nics[i]
@@ -62,6 +75,14 @@ func Affinities(s *Snapshot) *Affinity {
 				o.lacks(v, fmt.Sprintf("where queue %d of %s is served", q, n.Name))
 			}
 			a.Queues = append(a.Queues, place)
+		}
+	}
+	for i := range v.Interfaces {
+		if n := &v.Interfaces[i]; n.Kind == "ppp" && n.Up {
+			if n.Parent == "" {
+				o.lacks(v, "interfaces."+n.Name+".parent")
+			}
+			a.Sessions = append(a.Sessions, v.placeOfSession(n, a.Queues))
 		}
 	}
 	a.Tunnels = append(a.Tunnels, v.tunnels()...)
@@ -96,6 +117,27 @@ func (v *view) placeOf(n *nic, queue int) QueuePlace {
 	return p
 }
 
+// placeOfSession finds the queue of a session: its card sees one stream, which comes by one
+// queue. That is the card's only one, or the one that has most of its packets.
+func (v *view) placeOfSession(ppp *Interface, queues []QueuePlace) SessionPlace {
+	p := SessionPlace{Interface: ppp.Name, Over: ppp.Parent}
+	if ppp.PPPoE != nil {
+		p.Session = ppp.PPPoE.Session
+	}
+	n := v.nic(v.bottom(ppp.Parent))
+	if n == nil {
+		return p
+	}
+	p.Card = n.Name
+	for i := range queues {
+		q := &queues[i]
+		if q.Interface == n.Name && (n.queueCount() == 1 || q.Share != nil && *q.Share >= streamed) {
+			p.Queue, p.Share, p.Served, p.RPS = &q.Queue, q.Share, q.Served, q.RPS
+		}
+	}
+	return p
+}
+
 func (v *view) workOf(c CPU, queues []QueuePlace) CoreWork {
 	w := CoreWork{CPU: c.ID, Siblings: c.Siblings, Node: c.Node, Receives: []string{}, Spread: []string{}, Runs: []string{}}
 	if known := v.core(c.ID); known != nil {
@@ -124,7 +166,7 @@ func (v *view) workOf(c CPU, queues []QueuePlace) CoreWork {
 	return w
 }
 
-// Print writes the two tables: core → work, and queue → cores.
+// Print writes the tables: core → work, queue → cores, and session → queue.
 func (a *Affinity) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "CORE\tBUSY\tPACKETS\tNODE\tTHREADS\tRECEIVES\tBY RPS\tRUNS")
@@ -150,6 +192,7 @@ func (a *Affinity) Print(w io.Writer) error {
 		fmt.Fprintf(t, "%s:%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", q.Interface, q.Queue, irq, dash(q.Allowed), dash(FormatCPUs(q.Served)),
 			rate, shareOr(q.Share), dash(q.RPS), dash(q.XPS))
 	}
+	a.printSessions(t)
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -163,6 +206,25 @@ func (a *Affinity) Print(w io.Writer) error {
 		p.line("Not readable here: %s", brief(a.Missing))
 	}
 	return p.err
+}
+
+func (a *Affinity) printSessions(w io.Writer) {
+	if len(a.Sessions) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	fmt.Fprintln(w, "PPPOE\tSESSION\tRUNS OVER\tQUEUE\tSHARE\tSERVED BY\tRPS")
+	for i := range a.Sessions {
+		s := &a.Sessions[i]
+		number, queue := "-", "-"
+		if s.Session > 0 {
+			number = strconv.Itoa(s.Session)
+		}
+		if s.Queue != nil {
+			queue = fmt.Sprintf("%s:%d", s.Card, *s.Queue)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Interface, number, dash(s.Over), queue, shareOr(s.Share), dash(FormatCPUs(s.Served)), dash(s.RPS))
+	}
 }
 
 func shareOr(share *float64) string {

@@ -8,8 +8,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// TestAffinity prints the tables of a machine with two nodes and RPS, and those of
-// a Check Point.
+// TestAffinity prints the tables of a machine with two nodes and RPS, of one with PPPoE
+// sessions, and those of a Check Point.
 func TestAffinity(t *testing.T) {
 	b := newBox(4).nodes()
 	b.card("eth0", "ixgbe", 10000, 2, 2)
@@ -21,7 +21,7 @@ func TestAffinity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]*Snapshot{"affinity-box": b.s, "affinity-split": foreign} {
+	for name, s := range map[string]*Snapshot{"affinity-box": b.s, "affinity-split": foreign, "affinity-pppoe": twoLines().s} {
 		var out strings.Builder
 		if err := Affinities(s).Print(&out); err != nil {
 			t.Fatal(err)

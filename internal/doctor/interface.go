@@ -14,6 +14,7 @@ type Interface struct {
 	Duplex    string         `json:"duplex,omitempty"`   // "full", "half"
 	Master    string         `json:"master,omitempty"`   // bridge or bond that it is a port of
 	Parent    string         `json:"parent,omitempty"`   // device below a vlan, or below a PPPoE session
+	PPPoE     *PPPoE         `json:"pppoe,omitempty"`    // of a PPP interface; nil: none, or not known
 	MAC       string         `json:"mac,omitempty"`
 	Addresses []netip.Prefix `json:"addresses,omitzero"`
 
@@ -37,6 +38,11 @@ type Interface struct {
 	NAPI []NAPI `json:"napi,omitzero"`
 	XDP  string `json:"xdp,omitempty"` // "native", "generic", "offloaded"; "": none attached
 	Bond *Bond  `json:"bond,omitempty"`
+}
+
+// PPPoE is the session that a PPP interface is one end of.
+type PPPoE struct {
+	Session int `json:"session"` // its number (RFC 2516)
 }
 
 // NAPI is what takes a receive queue's packets out of its ring: in softirq, on the

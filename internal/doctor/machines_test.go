@@ -59,6 +59,11 @@ var machines = []machine{
 		},
 	},
 	{
+		name: "pppoe-two", check: "PPP-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "PPP-1", "RSS-1"},
+		says:  []string{"cpu1 is full of softirq", "queue 0 of wan1 carries 100 % of the packets", "PPPoE streams (ppp1 and ppp2)"},
+		build: twoLines,
+	},
+	{
 		name: "one-queue-ifb", check: "IFB-1", severity: Critical, limit: LimitBox, also: []string{"IFB-1"},
 		says: []string{"ifb0 has one queue", "97 % of the received packets"},
 		build: func() *box {
@@ -412,4 +417,26 @@ func (b *box) listed(name string, first, last int) *box {
 		b.counted(name, fmt.Sprintf("rx_queue_%d_packets", q), 0)
 	}
 	return b
+}
+
+// twoLines has a card with a PPPoE session, one with two, and a session of which nobody
+// says over what it runs.
+func twoLines() *box {
+	b := newBox(4)
+	b.card("lan0", "igb", 1000, 4, 4)
+	b.card("wan0", "igb", 1000, 4, 4)
+	b.card("wan1", "igb", 1000, 4, 4)
+	b.serve("wan1", 0, 1).serve("wan1", 1, 0)
+	session := func(name, over string, number int) Interface {
+		n := Interface{Name: name, Kind: "ppp", Up: true, MTU: 1492, Parent: over}
+		if number > 0 {
+			n.PPPoE = &PPPoE{Session: number}
+		}
+		return n
+	}
+	b.s.Interfaces = append(b.s.Interfaces,
+		Interface{Name: "wan0.7", Kind: "vlan", Up: true, MTU: 1500, Parent: "wan0"},
+		session("ppp0", "wan0.7", 4660), session("ppp1", "wan1", 0), session("ppp2", "wan1", 0), session("ppp3", "", 0))
+	b.s.Unreadable = map[string]string{"interfaces.ppp3.parent": "PPPoE sessions run over wan0.7, wan1, and no pppd was told which is its own"}
+	return b.traffic("lan0", 100, 5000, 6000, 5500, 5200).traffic("wan0", 1400, 9000).traffic("wan1", 1400, 42000).core(0, 30, 2, 1).core(1, 95, 2, 1)
 }

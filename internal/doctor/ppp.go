@@ -15,6 +15,7 @@ func pppoe(v *view) (o outcome) {
 		return o
 	}
 	sessions := 0
+	over := map[*nic][]string{}
 	for i := range v.Interfaces {
 		ppp := &v.Interfaces[i]
 		if ppp.Kind != "ppp" || !ppp.Up {
@@ -26,7 +27,12 @@ func pppoe(v *view) (o outcome) {
 			continue
 		}
 		if n := v.nic(v.bottom(ppp.Parent)); n != nil {
-			v.pppoeOn(&o, ppp, n)
+			over[n] = append(over[n], ppp.Name)
+		}
+	}
+	for i := range v.nics {
+		if n := &v.nics[i]; over[n] != nil {
+			v.pppoeOn(&o, over[n], n)
 		}
 	}
 	if sessions == 0 {
@@ -35,7 +41,10 @@ func pppoe(v *view) (o outcome) {
 	return o
 }
 
-func (v *view) pppoeOn(o *outcome, ppp *Interface, n *nic) {
+// streamed is the part of a card's packets from which on one queue has its PPPoE stream.
+const streamed = 0.75
+
+func (v *view) pppoeOn(o *outcome, ppp []string, n *nic) {
 	if n.RPS == nil {
 		o.lacks(v, "interfaces."+n.Name+".rps")
 	}
@@ -47,21 +56,25 @@ func (v *view) pppoeOn(o *outcome, ppp *Interface, n *nic) {
 		return
 	}
 	cpus := v.cpusFor(n)
-	if len(cpus) < 2 || q.share < 0.75 || v.spreads(n, q) {
+	if len(cpus) < 2 || q.share < streamed || v.spreads(n, q) {
 		return
 	}
 	c, grade := v.grade(n, q)
 	if n.RPS == nil && grade < Warning {
 		return // it may be spread already
 	}
+	is, they := "is a PPPoE session", "they are one PPPoE stream"
+	if len(ppp) > 1 {
+		is, they = "are PPPoE sessions", "they are PPPoE streams"
+	}
 	f := Finding{
 		Severity: grade, Subject: n.Name, core: -1, weight: q.share,
-		Says: fmt.Sprintf("%s is a PPPoE session on %s: queue %d carries %s of the packets, as the card cannot look into the stream",
-			ppp.Name, n.Name, q.n, percent(q.share)),
+		Says: fmt.Sprintf("%s %s on %s: queue %d carries %s of the packets, as the card cannot look into the stream",
+			join(ppp), is, n.Name, q.n, percent(q.share)),
 		Evidence: []string{v.queueLine(n), fmt.Sprintf("RPS of queue %d of %s: %s", q.n, n.Name, orNone(v.rps(n, q.n)))},
 		Remedies: v.spread(n, q),
 		Expect:   fmt.Sprintf("the flows inside of the session spread over %d cores; one flow stays on one", len(cpus)),
-		because:  fmt.Sprintf("queue %d of %s carries %s of the packets; they are one PPPoE stream (%s)", q.n, n.Name, percent(q.share), ppp.Name),
+		because:  fmt.Sprintf("queue %d of %s carries %s of the packets; %s (%s)", q.n, n.Name, percent(q.share), they, join(ppp)),
 	}
 	if c != nil {
 		f.core = c.ID

@@ -14,6 +14,7 @@ var spreads = map[string][]string{
 	"one-queue-full":   {"rps eth1:3 0-2"},
 	"other-queue-full": {"rps eth1:1 0,2-3"},
 	"pppoe":            {"rps wan0:0 1-3"},
+	"pppoe-two":        {"rps wan0:0 1-3", "rps wan1:0 0,2-3"},
 	"wrong-node":       {"irq eth0:0 6", "irq eth0:1 4", "irq eth0:2 7", "irq eth0:3 5"},
 	"wrong-node-few":   {"irq p1p1:0 0", "irq p1p1:1 1"},
 	"split":            {"queues eth4 4"},

@@ -26,9 +26,9 @@ type Options struct {
 	NATPorts func() ([]doctor.PortRange, error)
 }
 
-// reader reads one host. Its roots are "/proc" and "/sys", others in tests.
+// reader reads one host. Its roots are "/proc", "/sys" and "/", others in tests.
 type reader struct {
-	proc, sys string
+	proc, sys, root string
 	// net is where class/net of the process's network namespace lies: the mounted
 	// sys shows the namespace that it was mounted in.
 	net      string
@@ -42,7 +42,7 @@ type reader struct {
 // Collect reads the facts and two samples of counters. It returns early, with
 // ctx's error, when ctx ends between them.
 func Collect(ctx context.Context, o Options) (*doctor.Snapshot, error) {
-	r := &reader{proc: "/proc", sys: "/sys", net: "/sys", threads: map[string]map[int]int{}, opts: o, snapshot: &doctor.Snapshot{
+	r := &reader{proc: "/proc", sys: "/sys", root: "/", net: "/sys", threads: map[string]map[int]int{}, opts: o, snapshot: &doctor.Snapshot{
 		Format: doctor.Format, Version: doctor.Version, Program: o.Program, Taken: time.Now().UTC().Truncate(time.Second),
 		Wished: o.Interval.Seconds(), Unreadable: map[string]string{},
 	}}
@@ -123,6 +123,10 @@ func (r *reader) lacks(what string, err error) { r.snapshot.Unreadable[what] = e
 
 func (r *reader) sysFile(parts ...string) string {
 	return filepath.Join(append([]string{r.sys}, parts...)...)
+}
+
+func (r *reader) rootFile(parts ...string) string {
+	return filepath.Join(append([]string{r.root}, parts...)...)
 }
 
 func (r *reader) procFile(parts ...string) string {

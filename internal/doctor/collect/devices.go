@@ -95,7 +95,6 @@ func (r *reader) interfaces() error {
 		attributes[l.Attrs().Index] = l
 		names[l.Attrs().Index] = l.Attrs().Name
 	}
-	below := r.pppoeDevices()
 	r.snapshot.Interfaces = []doctor.Interface{}
 	for i := range links {
 		l := &links[i]
@@ -104,14 +103,12 @@ func (r *reader) interfaces() error {
 			continue // it went away meanwhile
 		}
 		n := newInterface(l, known, names)
-		if l.Kind == netif.PPP && len(below) == 1 {
-			n.Parent = below[0]
-		}
 		r.settings(&n)
 		r.files(&n, l.Index)
 		r.snapshot.Interfaces = append(r.snapshot.Interfaces, n)
 	}
 	r.bonds(links, attributes)
+	r.placeSessions()
 	return nil
 }
 
@@ -160,21 +157,6 @@ func (r *reader) bonds(links []netif.Link, raw map[int]netlink.Link) {
 			}
 		}
 	}
-}
-
-// pppoeDevices are those that PPPoE sessions of the kernel run on; with more than
-// one nobody says which session is which interface's.
-func (r *reader) pppoeDevices() (names []string) {
-	text, err := readFile(r.procFile("net/pppoe"))
-	if err != nil {
-		return nil
-	}
-	for line := range strings.Lines(text) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] != "Id" {
-			names = appendNew(names, f[2])
-		}
-	}
-	return names
 }
 
 // files reads what only sysfs tells: its /sys/class/net is of the namespace in
