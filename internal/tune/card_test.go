@@ -465,6 +465,39 @@ func TestKeepCardsDropIn(t *testing.T) {
 	}
 }
 
+// What a drop-in of the administrator's sets is his, the last by name before the others,
+// also where weir has a file of its own by then; what the distribution's sets is not.
+func TestDropInSets(t *testing.T) {
+	const vendor = "usr/lib/systemd/network/99-default.link"
+	const eth0 = "nic.eth0.lro"
+	for _, c := range []struct{ folder, text, want string }{
+		{"etc", "[Link]\nLargeReceiveOffload=yes\n", "the administrator sets it in /etc/systemd/network/99-default.link.d/mine.conf"},
+		{"run", "[Link]\nLargeReceiveOffload = yes\n", "the administrator sets it in /run/systemd/network/99-default.link.d/mine.conf"},
+		{"usr/local/lib", "[Link]\nLargeReceiveOffload=yes\n", "the administrator sets it in /usr/local/lib/systemd/network/99-default.link.d/mine.conf"},
+		{"usr/lib", "[Link]\nLargeReceiveOffload=yes\n", ""},
+		{"etc", "[Match]\nLargeReceiveOffload=yes\n[Link]\n#LargeReceiveOffload=yes\nGenericReceiveOffload=yes\n", ""},
+	} {
+		dropIn := c.folder + "/systemd/network/99-default.link.d/mine.conf"
+		udev := map[string]string{
+			"run/udev/control": "", "run/udev/data/n2": "E:ID_NET_LINK_FILE=/" + vendor + "\n", "run/systemd/system/x": "", vendor: "[Link]\nNamePolicy=keep\n",
+			"etc/systemd/network/99-default.link.d/0.conf": "[Link]\nNamePolicy=mac\n", dropIn: c.text,
+		}
+		h, _ := tree(t, with(udev))
+		if got := why(plan(t, h, tune.Inputs{}, eth0), eth0); got != c.want {
+			t.Errorf("%s: %q; want %q", dropIn, got, c.want)
+		}
+		delete(udev, dropIn)
+		delete(udev, "etc/systemd/network/99-default.link.d/0.conf")
+		h, _ = tree(t, with(udev))
+		apply(t, h, tune.Inputs{}, "nic.eth0.gro", eth0)
+		write(t, h, "run/udev/data/n2", "E:ID_NET_LINK_FILE=/etc/systemd/network/70-weir-tune-eth0.link\n")
+		put(t, h, dropIn, c.text)
+		if got := why(plan(t, h, tune.Inputs{}, eth0), eth0); got != c.want {
+			t.Errorf("%s, behind weir's file: %q; want %q", dropIn, got, c.want)
+		}
+	}
+}
+
 // What a card does not have at the moment is not forgotten: it comes back as weir has
 // set it. What went with its card is.
 func TestRevertAway(t *testing.T) {

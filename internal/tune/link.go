@@ -101,12 +101,18 @@ const takesPlace = "# Written by weir tune apply; weir tune revert removes it. I
 func (h *Host) linkFile(card string) string {
 	file := h.udevFile(card)
 	if filepath.Base(file) == linkPrefix+card+".link" {
-		_, behind, _ := strings.Cut(h.text(file), takesPlace+"\n# ")
-		file, _, _ = strings.Cut(behind, "\n")
+		file = h.behind(file)
 	}
 	if strings.HasPrefix(file, "/etc/") || strings.HasPrefix(file, "/run/") || h.text(file) == "" {
 		return ""
 	}
+	return file
+}
+
+// behind is the file that one of weir's was made from.
+func (h *Host) behind(own string) string {
+	_, behind, _ := strings.Cut(h.text(own), takesPlace+"\n# ")
+	file, _, _ := strings.Cut(behind, "\n")
 	return file
 }
 
@@ -181,23 +187,69 @@ func (h *Host) keepLinks(files map[string]string) error {
 	return nil
 }
 
-// linkSets is the administrator's .link file that sets a card's setting, "" for none.
+// linkSets is the administrator's .link file that sets a card's setting, or his drop-in,
+// "" for none. A drop-in counts before the file that it belongs to, and the last by name
+// before the others.
 func (h *Host) linkSets(key string) string {
 	card, setting, ok := cardKey(key)
 	if !ok || linkOptions[setting] == nil {
 		return ""
 	}
 	file := h.udevFile(card)
-	if !strings.HasPrefix(file, "/etc/") || strings.HasPrefix(filepath.Base(file), linkPrefix) {
+	if filepath.Base(file) == linkPrefix+card+".link" {
+		file = h.behind(file)
+	}
+	if file == "" {
 		return ""
 	}
+	for _, dropIn := range slices.Backward(h.dropIns(file)) {
+		if h.setsLink(dropIn, setting) {
+			return dropIn
+		}
+	}
+	if isAdmins(file) && h.setsLink(file, setting) {
+		return file
+	}
+	return ""
+}
+
+// adminFolders are those of which the administrator writes the files, as the first
+// folders that udev looks into.
+var adminFolders = []string{"/etc/", "/run/", "/usr/local/lib/"}
+
+func isAdmins(file string) bool {
+	return slices.ContainsFunc(adminFolders, func(folder string) bool { return strings.HasPrefix(file, folder) })
+}
+
+// dropIns are the administrator's for a .link file, in the order in which they count.
+func (h *Host) dropIns(file string) []string {
+	var found []string
+	seen := map[string]bool{}
+	for _, folder := range adminFolders {
+		files, err := filepath.Glob(h.path(folder, "systemd/network", filepath.Base(file)+".d", "*.conf"))
+		if err != nil {
+			continue
+		}
+		for _, file := range files {
+			if name := filepath.Base(file); !seen[name] {
+				seen[name] = true
+				found = append(found, filepath.Join("/", strings.TrimPrefix(file, h.path())))
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
+	return found
+}
+
+// setsLink reports whether a file has a setting in its section [Link].
+func (h *Host) setsLink(file, setting string) bool {
 	for lines := bufio.NewScanner(strings.NewReader(h.linkSection(file))); lines.Scan(); {
 		name, _, _ := strings.Cut(lines.Text(), "=")
 		for _, o := range linkOptions[setting] {
 			if strings.TrimSpace(name) == o.option {
-				return file
+				return true
 			}
 		}
 	}
-	return ""
+	return false
 }
