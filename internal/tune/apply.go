@@ -159,14 +159,20 @@ func (h *Host) change(p *Plan, confirm time.Time) (*contents, error) {
 	return j, nil
 }
 
-// mostRounds bounds how often a plan is made again behind a change of queues.
+// mostRounds bounds how often changes are made, each time behind other queues.
 const mostRounds = 3
+
+// errRestless is of a plan that wants other queues behind each change of queues.
+var errRestless = errors.New("behind other queues the plan wants others again")
 
 // makeTrue enters a plan's changes in the journal and makes them. Where cards get other
 // queues, it plans again behind that; what comes of it joins the plan.
 func (h *Host) makeTrue(p *Plan, j *contents) error {
 	changes := p.Changes
-	for len(changes) > 0 {
+	for round := 1; len(changes) > 0; round++ {
+		if round > mostRounds {
+			return fmt.Errorf("%w: %s", errRestless, changes[0].Key)
+		}
 		for _, c := range changes {
 			j.Changing = append(j.Changing, c.Key)
 			j.set(c, h.besides(c.Key))
@@ -181,7 +187,7 @@ func (h *Host) makeTrue(p *Plan, j *contents) error {
 			}
 			steps.Done("set %s", c.Key)
 		}
-		if !requeues(changes) || len(j.Changing) > mostRounds*len(p.Changes) {
+		if !requeues(changes) {
 			return nil
 		}
 		next, err := p.again()

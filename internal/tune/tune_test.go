@@ -3,6 +3,7 @@ package tune_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -529,5 +530,25 @@ func TestParse(t *testing.T) {
 		if got, err := tune.ParseSize(text); err == nil {
 			t.Errorf("%q = %d", text, got)
 		}
+	}
+}
+
+// A card that wants other queues behind each change of them is left as it was.
+func TestRestless(t *testing.T) {
+	h, files := tree(t, gateway())
+	before := files()
+	p := plan(t, h, tune.Inputs{}, "nic.eth0.queues")
+	rounds := 0
+	p.PlanAgain(func() (*tune.Plan, error) {
+		rounds++
+		next := *p
+		next.Changes = []tune.Change{{Key: "nic.eth0.queues", From: "combined 2", To: fmt.Sprintf("combined %d", 1+rounds%2)}}
+		return &next, nil
+	})
+	if err := h.Apply(p); err == nil || !strings.Contains(err.Error(), "behind other queues the plan wants others again: nic.eth0.queues") || rounds > 10 {
+		t.Errorf("%d rounds: %v", rounds, err)
+	}
+	if diff := cmp.Diff(before, files()); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
 	}
 }
