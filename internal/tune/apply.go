@@ -367,20 +367,11 @@ func (h *Host) besides(key string) map[string]string {
 	return found
 }
 
-// putBackBesides puts back what a card has lost with a key, but for what the journal
-// has itself.
-func (h *Host) putBackBesides(j *contents, key string) error {
-	e := j.entry(key)
-	if e == nil {
-		return nil
-	}
+// putBackAll puts back values by their keys.
+func (h *Host) putBackAll(values map[string]string) error {
 	var faults []error
-	for _, other := range slices.Sorted(maps.Keys(e.Besides)) {
-		before := e.Besides[other]
-		if kept := j.entry(other); kept != nil && !slices.Contains(j.Changing, other) {
-			before = kept.Set
-		}
-		faults = append(faults, h.putBack(other, before))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		faults = append(faults, h.putBack(key, values[key]))
 	}
 	return errors.Join(faults...)
 }

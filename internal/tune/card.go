@@ -49,7 +49,11 @@ func perQueueSetting(setting string) bool { return setting == "irqs" || steering
 // Flaps reports whether a change takes the link of its card down for some seconds.
 func (c *Change) Flaps() bool {
 	_, setting, ok := cardKey(c.Key)
-	return ok && slices.Contains([]string{"queues", "rings", "pause", "eee"}, setting)
+	return ok && flaps(setting)
+}
+
+func flaps(setting string) bool {
+	return slices.Contains([]string{"queues", "rings", "pause", "eee"}, setting)
 }
 
 // steering are the files of settings that the kernel has for each queue.

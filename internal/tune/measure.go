@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -103,11 +104,6 @@ func (h *Host) Measure(ctx context.Context, p *Plan, o MeasureOptions) ([]Findin
 			return nil, h.takeBack(j, fmt.Errorf("measure %s: %w", p.Changes[i].Key, err))
 		}
 		findings = append(findings, *f)
-		if !f.Kept {
-			if err := h.putBackBesides(j, f.Key); err != nil {
-				return nil, h.takeBack(j, err)
-			}
-		}
 	}
 	return findings, h.finish(j.without(findings))
 }
@@ -171,13 +167,14 @@ type arm struct {
 }
 
 func (h *Host) measureOne(ctx context.Context, c *Change, m Measurer, o *MeasureOptions, f *Finding) error {
+	besides := h.besides(c.Key) // each change of rings takes them
 	before, again, after := &arm{value: c.From}, &arm{value: c.From}, &arm{value: c.To}
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	for round, a := range stats.Interleave(random, o.Rounds, []*arm{before, again, after}) {
 		if o.Progress != nil {
 			o.Progress(fmt.Sprintf("%s = %s, round %d of %d", c.Key, oneLine(a.value), round+1, o.Rounds))
 		}
-		if err := h.hold(ctx, c.Key, a.value); err != nil {
+		if err := h.hold(ctx, c.Key, a.value, besides); err != nil {
 			return err
 		}
 		measured, err := m.Measure(ctx, c, a.value)
@@ -190,9 +187,9 @@ func (h *Host) measureOne(ctx context.Context, c *Change, m Measurer, o *Measure
 	f.judge(before, again, after)
 	f.Kept = f.Effect == Helps
 	if f.Kept {
-		return h.hold(ctx, c.Key, c.To)
+		return h.hold(ctx, c.Key, c.To, besides)
 	}
-	return h.hold(ctx, c.Key, c.From)
+	return h.hold(ctx, c.Key, c.From, besides)
 }
 
 // leastLoss is the share of packets below which more or fewer lost are no matter.
@@ -225,33 +222,63 @@ func (f *Finding) judge(before, again, after *arm) {
 	}
 }
 
-// hold sets a key, unless it is so already, and waits until a card that was set has its
-// link back.
-func (h *Host) hold(ctx context.Context, key, value string) error {
+// hold sets a key, unless it is so already, waits until a card that was set has its link
+// back, and puts back what that has taken besides.
+func (h *Host) hold(ctx context.Context, key, value string, besides map[string]string) error {
 	now, err := h.Read(key)
-	if err != nil || now == value {
+	if err != nil {
 		return err
 	}
-	if err := h.write(key, value); err != nil {
-		return err
+	if now != value {
+		card, setting, ok := cardKey(key)
+		changes := h.carrierChanges(card)
+		if err := h.write(key, value); err != nil {
+			return err
+		}
+		steps.Done("set %s", key)
+		if ok {
+			err = h.awaitLink(ctx, card, changes, flaps(setting))
+		}
+		if err != nil {
+			return err
+		}
 	}
-	steps.Done("set %s", key)
-	card, _, ok := cardKey(key)
-	if !ok {
-		return nil
+	return h.putBackAll(besides)
+}
+
+// carrierChanges is how often a card's link has gone or come, -1 where it is not told.
+func (h *Host) carrierChanges(card string) int {
+	n, err := strconv.Atoi(h.text("sys/class/net", card, "carrier_changes"))
+	if err != nil {
+		return -1
 	}
+	return n
+}
+
+// linkGrace is how long a link may take to go down behind a change: what it is up before
+// that, it was before the change. Not all drivers take it down.
+const linkGrace = 2 * time.Second
+
+// awaitLink waits until a card's link is back; before is its carrierChanges before the
+// change. A link that goes down with the change is given time to.
+func (h *Host) awaitLink(ctx context.Context, card string, before int, goes bool) error {
 	const patience, look = 15 * time.Second, 50 * time.Millisecond
-	for deadline := time.Now().Add(patience); h.text("sys/class/net", card, "operstate") == "down"; {
+	began := time.Now()
+	for {
+		changes := h.carrierChanges(card)
+		waits := goes && before >= 0 && (changes == before && time.Since(began) < linkGrace || (changes-before)%2 != 0)
+		if !waits && h.text("sys/class/net", card, "operstate") != "down" {
+			return nil
+		}
+		if time.Since(began) > patience {
+			return fmt.Errorf("the link of %s has not come back within %v", card, patience)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(look):
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the link of %s has not come back within %v", card, patience)
-		}
 	}
-	return nil
 }
 
 // String is a finding in one line.

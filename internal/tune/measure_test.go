@@ -3,10 +3,13 @@ package tune_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -238,5 +241,102 @@ func TestMeasureQueuesNamed(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, files()); diff != "" {
 		t.Errorf("afterwards (-before +after):\n%s", diff)
+	}
+}
+
+// clobbered is a machine whose card loses its interrupts' cores with each change of rings.
+type clobbered struct {
+	fake
+	t    *testing.T
+	want string // of nic.eth0.irqs, in each round
+}
+
+func (m *clobbered) Measure(ctx context.Context, c *tune.Change, value string) (tune.Measured, error) {
+	if c.Key == "nic.eth0.rings" {
+		now, err := m.host.Read("nic.eth0.irqs")
+		if err != nil || now != m.want {
+			return tune.Measured{}, errors.Join(err, errors.New("the interrupts go to "+now))
+		}
+		write(m.t, m.host, "proc/irq/41/smp_affinity_list", "5\n")
+	}
+	return m.fake.Measure(ctx, c, value)
+}
+
+// Each round of rings has what the card loses by them: what was found, or what has been
+// kept by then of the same plan.
+func TestMeasureBesides(t *testing.T) {
+	for _, keys := range [][]string{{"nic.eth0.rings"}, {"nic.eth0.irqs", "nic.eth0.rings"}} {
+		for rate, helps := range map[float64]bool{90: false, 120: true} {
+			h, _ := tree(t, gateway())
+			p := plan(t, h, tune.Inputs{Role: db.Forwarder}, keys...)
+			slices.SortFunc(p.Changes, func(a, b tune.Change) int { return strings.Compare(a.Key, b.Key) })
+			m := &clobbered{t: t, want: "0-7 0-7 0-7 0-7", fake: fake{host: h, rates: map[string]float64{"nic.eth0.rings=rx 512 tx 256": rate}}}
+			for _, c := range p.Changes {
+				if c.Key == "nic.eth0.irqs" {
+					m.want, m.rates["nic.eth0.irqs="+c.To] = c.To, 150
+				}
+			}
+			found, err := h.Measure(t.Context(), p, tune.MeasureOptions{Measurers: []tune.Measurer{m}, Rounds: 3})
+			if err != nil || len(found) != len(keys) || found[len(found)-1].Key != "nic.eth0.rings" || found[len(found)-1].Kept != helps {
+				t.Fatalf("%q: %v: %+v", keys, err, found)
+			}
+			if now, err := h.Read("nic.eth0.irqs"); err != nil || now != m.want {
+				t.Errorf("%q, kept %v: the interrupts go to %s: %v", keys, helps, now, err)
+			}
+		}
+	}
+}
+
+// late is a machine whose link goes down some time after each change of eee.
+type late struct {
+	fake
+	t    *testing.T
+	last string
+	sets int
+}
+
+func (m *late) Measure(ctx context.Context, c *tune.Change, value string) (tune.Measured, error) {
+	if value != m.last {
+		m.last, m.sets = value, m.sets+1
+	}
+	// It begins with "on", the link with 2 changes.
+	text, err := os.ReadFile(filepath.Join(m.host.Root, "sys/class/net/eth0/carrier_changes"))
+	if want := fmt.Sprintln(2 * m.sets); err != nil || string(text) != want {
+		m.t.Errorf("measured before the link has gone and come: %q changes, want %q; %v", text, want, err)
+	}
+	return m.fake.Measure(ctx, c, value)
+}
+
+// A link that is up is not back before it has gone: it is given time to.
+func TestMeasureLate(t *testing.T) {
+	h, _ := tree(t, with(map[string]string{"sys/class/net/eth0/carrier_changes": "2\n"}))
+	ctx, stop := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		changes, last := 2, "on\n"
+		change := func(state string) {
+			time.Sleep(120 * time.Millisecond)
+			changes++
+			write(t, h, "sys/class/net/eth0/operstate", state)
+			write(t, h, "sys/class/net/eth0/carrier_changes", fmt.Sprintln(changes))
+		}
+		for ctx.Err() == nil {
+			now, err := os.ReadFile(filepath.Join(h.Root, "ethtool/eth0/eee"))
+			if err == nil && len(now) > 0 && string(now) != last {
+				last = string(now)
+				change("down\n")
+				change("up\n")
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	p := plan(t, h, tune.Inputs{Role: db.Forwarder}, "nic.eth0.eee")
+	m := &late{t: t, last: "on", sets: 1, fake: fake{host: h, rates: map[string]float64{"nic.eth0.eee=off": 120}}}
+	found, err := h.Measure(t.Context(), p, tune.MeasureOptions{Measurers: []tune.Measurer{m}, Rounds: 3})
+	stop()
+	<-gone
+	if m.sets < 2 || err != nil || len(found) != 1 || !found[0].Kept {
+		t.Errorf("%d values: %+v, %v", m.sets, found, err)
 	}
 }

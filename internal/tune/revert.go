@@ -66,13 +66,12 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 	}
 	for key, back := range done {
 		if back {
-			e := *j.entry(key)
-			e.Besides = maps.Clone(e.Besides)
-			maps.DeleteFunc(e.Besides, func(other, _ string) bool {
+			besides := maps.Clone(j.entry(key).Besides)
+			maps.DeleteFunc(besides, func(other, _ string) bool {
 				back, own := done[other]
 				return !all && (his[other] || own && !back)
 			})
-			faults = append(faults, h.putBackBesides(&contents{Entries: []entry{e}}, key))
+			faults = append(faults, h.putBackAll(besides))
 		}
 	}
 	slices.Reverse(left)
