@@ -82,9 +82,9 @@ func (d *Dataplane) SetCapture(snap int, filters []CaptureFilter) error {
 func (d *Dataplane) flagCapture() {
 	for i := range d.tables.shared.Interfaces {
 		raw := &d.tables.shared.Interfaces[i]
-		flags := InterfaceFlags(raw.Flags)
+		flags := InterfaceFlags(atomic.LoadUint32(&raw.Flags))
 		if flags&InterfacePresent != 0 {
-			raw.Flags = uint32(d.withCapture(flags))
+			d.setFlags((*xdpInterface)(raw), flags)
 		}
 	}
 }

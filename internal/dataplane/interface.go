@@ -66,9 +66,21 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 	atomic.StoreUint32(&raw.Mtu, i.MTU)
 	raw.Tag = i.Tag
 	atomic.StoreUint32(&raw.Parent, uint32(i.Parent))
-	atomic.StoreUint32(&raw.Flags, uint32(d.withCapture(i.Flags)))
+	d.setFlags(raw, i.Flags)
 	steps.Done("tell of interface %d", ifindex)
 	return nil
+}
+
+// setFlags sets an interface's flags, but for the one that packets set: what one of
+// them has paid for holds for as long as the interface is there.
+func (d *Dataplane) setFlags(raw *xdpInterface, flags InterfaceFlags) {
+	for {
+		was := atomic.LoadUint32(&raw.Flags)
+		now := d.withCapture(flags) | InterfaceFlags(was)&interfaceBare
+		if atomic.CompareAndSwapUint32(&raw.Flags, was, uint32(now)) {
+			return
+		}
+	}
 }
 
 // RemoveInterface forgets an interface that is gone. Its counters are another's

@@ -116,12 +116,18 @@ func testBare(h *harness) {
 	}
 	send("the next", local, "up")
 	send("the next that XDP could redirect", forwarded, "up")
-	h.setInterface(h.net.lan0, allFlags|InterfaceXDP|interfaceBare, lan0MAC)
+	h.setInterface(h.net.lan0, allFlags|InterfaceXDP, lan0MAC)
+	send("when the daemon has told of it anew", local, "up")
 	for packet, want := range map[string]string{local: "up local", forwarded: "forward state", "udp 192.168.1.10:2 > 192.168.1.1:54": "up local"} {
 		if r := h.in(h.tcIn, "lan", packet); fmt.Sprintf("%s %s", r.verdict, r.reason) != want {
 			t.Errorf("%s at TCX: %s %s, want %s", packet, r.verdict, r.reason, want)
 		}
 	}
 	h.setInterface(h.net.lan0, allFlags, lan0MAC)
-	send("when the daemon has told of it anew", forwarded, "forward state")
+	send("while XDP is being taken off", local, "up")
+	check(t, h.dp.RemoveInterface(h.net.lan0))
+	h.setInterface(h.net.lan0, allFlags, lan0MAC)
+	if h.dp.Bare(h.net.lan0) {
+		t.Error("another interface with its index is bare")
+	}
 }
