@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,37 +31,6 @@ func pinged(out string) (sent, answered int) {
 	sent, _ = strconv.Atoi(m[1])     //nolint:errcheck // digits by the pattern
 	answered, _ = strconv.Atoi(m[2]) //nolint:errcheck // digits by the pattern
 	return sent, answered
-}
-
-// A Flood is a ping that runs beside the story, of numbered packets.
-type Flood struct {
-	*Process
-	began time.Time
-}
-
-// Flood starts one that sends a packet every 2 ms.
-func (b *Box) Flood(host, to string) *Flood {
-	b.Helper()
-	return b.FloodEvery(host, to, 2*time.Millisecond)
-}
-
-// FloodEvery starts one with another pause between packets, of whole milliseconds.
-func (b *Box) FloodEvery(host, to string, pause time.Duration) *Flood {
-	b.Helper()
-	return &Flood{b.Start(host, "ping", "-n", "-q", "-i", fmt.Sprint(pause.Seconds()), "-W", "2", to), time.Now()}
-}
-
-// AllAnswered ends the flood; at least so many packets must have been sent, and
-// all answered but for one that may have been on its way.
-func (f *Flood) AllAnswered(least int) {
-	f.b.Helper()
-	f.Signal(syscall.SIGINT)
-	<-f.done
-	sent, answered := pinged(f.Said())
-	f.b.Logf("%d packets, %.0f a second, %d answered", sent, float64(sent)/time.Since(f.began).Seconds(), answered)
-	if sent < least || answered < sent-1 {
-		f.b.Errorf("%d of %d packets were answered, and %d at least should have been sent:\n%s", answered, sent, least, f.Said())
-	}
 }
 
 // Scapy runs statements of Python in a host, with all names of scapy; they have to
