@@ -87,8 +87,11 @@ func (t *transaction) prepare() error {
 	if err := t.d.startSweep(); err != nil {
 		return err
 	}
+	if err := t.d.copyStates(); err != nil {
+		return err
+	}
 	t.d.Heartbeat()
-	return t.d.copyStates()
+	return nil
 }
 
 func (t *transaction) reserveRules() error {
@@ -210,6 +213,9 @@ func (t *transaction) finish() error {
 				return err
 			}
 		}
+	}
+	if err := removeAll(t.dir, oldTablesDir, oldGenerationDir); err != nil {
+		return err
 	}
 	setTimeouts(t.d.tables.shared, &t.d.config.Options)
 	t.report.Generation = t.d.ledger.Generation

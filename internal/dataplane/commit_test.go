@@ -298,6 +298,25 @@ func TestResizeCopiesStates(t *testing.T) {
 	}
 }
 
+// While two tables are in use, packets are not handed up for a daemon that was dead:
+// the daemon that puts the second in force lives.
+func TestNewTablesHaveALivingDaemon(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	larger := n.blank()
+	larger.Options.MaxStates = 5000
+	second := build(t, larger)
+	first.tables.shared.Heartbeat = first.tables.shared.Now - 1000
+	check(t, (&transaction{d: second, dir: n.dir}).prepare())
+	for name, of := range map[string]*tables{"old": second.old, "new": second.tables} {
+		if age := of.shared.Now - of.shared.Heartbeat; age > 100 {
+			t.Errorf("the %s tables' daemon was last alive %d ticks ago", name, age)
+		}
+	}
+	check(t, second.Close())
+}
+
 func collect(v *View) map[state.Tuple]state.State {
 	all := make(map[state.Tuple]state.State)
 	for s := range v.States() {

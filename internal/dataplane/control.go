@@ -45,8 +45,12 @@ func (d *Dataplane) startSweep() error {
 func (d *Dataplane) BumpRoutes() { atomic.AddUint32(&d.tables.shared.RouteGeneration, 1) }
 
 // Heartbeat says that the daemon lives and probes neighbours. After three
-// seconds without one the programs do so by handing up packets.
+// seconds without one the programs do so by handing up packets: not while they run over
+// two tables, of which those at the other end of the stack's way may know another.
 func (d *Dataplane) Heartbeat() {
-	s := d.tables.shared
-	atomic.StoreUint32(&s.Heartbeat, atomic.LoadUint32(&s.Now))
+	for _, t := range []*tables{d.tables, d.old} {
+		if t != nil {
+			atomic.StoreUint32(&t.shared.Heartbeat, atomic.LoadUint32(&t.shared.Now))
+		}
+	}
 }

@@ -64,7 +64,6 @@ const slack = 64
 // copyShared copies what is not of states.
 func copyShared(to, from *xdpShared) {
 	to.Now = from.Now
-	to.Heartbeat = from.Heartbeat
 	to.RouteGeneration = from.RouteGeneration
 	to.Recording = from.Recording
 	to.Interfaces = from.Interfaces

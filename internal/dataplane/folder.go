@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -160,26 +161,39 @@ func lockFolder(dir string, wait bool) (*os.File, error) {
 }
 
 // repair finishes or forgets a Commit that was cut off: pins of a generation
-// that links hold already become the live ones, others are removed.
+// that links hold already become the live ones, others are removed. Where other
+// links still hold the one before, its pins stay until the next Commit: without
+// them its tail calls would lead nowhere.
 func repair(dir string) error {
-	if err := removeAll(dir, oldTablesDir, oldGenerationDir); err != nil {
+	if err := forgetOld(dir); err != nil {
 		return err
 	}
-	live, err := nextIsLive(dir)
+	live, err := isHeld(dir, nextGenerationDir)
 	if err != nil {
 		return err
 	}
 	if !live {
 		return removeAll(dir, nextTablesDir, nextGenerationDir)
 	}
-	return promote(dir)
+	if err := promote(dir); err != nil {
+		return err
+	}
+	return forgetOld(dir)
 }
 
-// nextIsLive reports whether any link's program uses the maps of the generation
-// that has not been renamed.
-func nextIsLive(dir string) (bool, error) {
-	next, err := bpfload.MapIDs(filepath.Join(dir, nextGenerationDir))
-	if err != nil || len(next) == 0 {
+// forgetOld removes the pins of the generation before, unless links hold it.
+func forgetOld(dir string) error {
+	held, err := isHeld(dir, oldGenerationDir)
+	if err != nil || held {
+		return err
+	}
+	return removeAll(dir, oldTablesDir, oldGenerationDir)
+}
+
+// isHeld reports whether any link's program uses the maps of a generation.
+func isHeld(dir, generation string) (bool, error) {
+	maps, err := bpfload.MapIDs(filepath.Join(dir, generation))
+	if err != nil || len(maps) == 0 {
 		return false, err
 	}
 	links, err := openLinks(dir)
@@ -192,10 +206,8 @@ func nextIsLive(dir string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		for _, id := range used {
-			if next[id] {
-				return true, nil
-			}
+		if slices.ContainsFunc(used, func(id uint32) bool { return maps[id] }) {
+			return true, nil
 		}
 	}
 	return false, nil
@@ -216,8 +228,12 @@ func liveGeneration(dir string) string {
 	return livePins(dir, generationDir, nextGenerationDir, oldGenerationDir)
 }
 
-// promote gives the pins of the next generation the place of the live one's.
+// promote gives the pins of the next generation the place of the live one's, which
+// become the old ones.
 func promote(dir string) error {
+	if err := removeAll(dir, oldTablesDir, oldGenerationDir); err != nil {
+		return err
+	}
 	for _, name := range [][3]string{
 		{nextTablesDir, tablesDir, oldTablesDir},
 		{nextGenerationDir, generationDir, oldGenerationDir},
@@ -233,7 +249,7 @@ func promote(dir string) error {
 			return fmt.Errorf("replace pins: %w", err)
 		}
 	}
-	return removeAll(dir, oldTablesDir, oldGenerationDir)
+	return nil
 }
 
 func removeAll(dir string, names ...string) error {

@@ -20,14 +20,21 @@ func TestRepair(t *testing.T) {
 		cfg  Config
 		stop func(*transaction) error
 		live bool
+		old  bool // links hold the generation before
 	}{
-		{"before the links", n.blank(), (*transaction).prepare, false},
+		{"before the links", n.blank(), (*transaction).prepare, false, false},
 		{"after the links", n.config(), func(t *transaction) error {
 			if err := t.prepare(); err != nil {
 				return err
 			}
 			return t.attach(n.attachments(false))
-		}, true},
+		}, true, false},
+		{"between the links", n.config(), func(t *transaction) error {
+			if err := t.prepare(); err != nil {
+				return err
+			}
+			return t.attach(n.attachments(false)[:1])
+		}, true, true},
 	} {
 		d := build(t, test.cfg)
 		id := must(d.objects.Maps["slots"].Info())(t)
@@ -47,6 +54,16 @@ func TestRepair(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(n.dir, nextGenerationDir)); !isMissing(err) {
 			t.Errorf("%s: its pins are left: %v", test.name, err)
+		}
+		if _, err := os.Stat(filepath.Join(n.dir, oldGenerationDir, "slots")); isMissing(err) == test.old {
+			t.Errorf("%s: the generation before is kept: %v, want %v", test.name, !isMissing(err), test.old)
+		}
+	}
+	last := build(t, n.blank())
+	commit(t, last, n.attachments(false))
+	for _, name := range []string{oldTablesDir, oldGenerationDir} {
+		if _, err := os.Stat(filepath.Join(n.dir, name)); !isMissing(err) {
+			t.Errorf("after a commit, %s is left: %v", name, err)
 		}
 	}
 }
