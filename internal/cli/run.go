@@ -16,7 +16,7 @@ import (
 func newRunCommand(env *Env) *cobra.Command {
 	var file, hook string
 	var management uint16
-	var orBlock, noDNS bool
+	var orBlock, noDNS, asJSON bool
 	var macros macrosFlag
 	c := &cobra.Command{
 		Use:   "run",
@@ -41,7 +41,12 @@ after it ask, but at boot everything is blocked by then, also what this box asks
 
 --hook auto takes XDP on physical cards and TCX elsewhere, also where a driver
 refuses XDP. --hook xdp takes XDP on every device that may have it, and a driver
-that refuses ends the start, unless --or-block is given.`,
+that refuses ends the start, unless --or-block is given.
+
+With --json each message is an object, one a line: time, level (info, warning or
+error), message, and its details; what is wrong or doubtful in the rule file is in
+diagnostics, as "weir check --json" prints it. Of a start that fails the last says
+why.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := env.daemonConfig()
@@ -51,11 +56,17 @@ that refuses ends the start, unless --or-block is given.`,
 			if cfg.Mode, err = daemon.ParseMode(hook); err != nil {
 				return &UsageError{err}
 			}
+			if asJSON {
+				cfg.Log = slog.New(newJSONVoice(env.Stdout))
+			}
 			cfg.File, cfg.Optional = file, !c.Flags().Changed("file")
 			cfg.Management, cfg.OrBlock, cfg.NoDNS, cfg.Macros = management, orBlock, noDNS, macros
 			err = daemon.Run(c.Context(), cfg)
 			if errors.Is(err, context.Canceled) {
-				return errors.New("interrupted while it started")
+				err = errors.New("interrupted while it started")
+			}
+			if asJSON && err != nil {
+				return saidInJSON(cfg.Log, file, err)
 			}
 			return err
 		},
@@ -66,7 +77,18 @@ that refuses ends the start, unless --or-block is given.`,
 	c.Flags().StringVar(&hook, "hook", string(daemon.Auto), "where packets are judged as they come in: auto, xdp or tcx")
 	c.Flags().BoolVar(&orBlock, "or-block", false, "start also with a file that does not load: with the rules in force or, without any, all blocked but the management port")
 	c.Flags().Uint16Var(&management, "management", daemon.DefaultManagement, "TCP `port` of this box that stays open while no rules are loaded")
+	c.Flags().BoolVar(&asJSON, "json", false, "print messages as JSON, one object a line")
 	return c
+}
+
+// saidInJSON says an error that ends the daemon, and returns its exit status.
+func saidInJSON(log *slog.Logger, file string, err error) error {
+	if diagnostics(slog.AnyValue(err)) != nil {
+		log.Error("the rules do not load", "file", file, "error", err)
+	} else {
+		log.Error("weir run has failed", "error", err)
+	}
+	return &StatusError{status(err)}
 }
 
 func newStopCommand(env *Env) *cobra.Command {
@@ -106,7 +128,7 @@ func (e *Env) daemonConfig() (*daemon.Config, error) {
 	}
 	return &daemon.Config{
 		Folder: folder, Version: version(), Mode: daemon.Auto,
-		Log: slog.New(newVoice(e.Stderr)), Stderr: e.Stderr,
+		Log: slog.New(newVoice(e.Stderr)),
 	}, nil
 }
 

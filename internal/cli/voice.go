@@ -2,15 +2,21 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
+
+	"weir/pf/diag"
 )
 
 // voice is how the daemon speaks: in the form of all other messages of weir, a
-// line for each, its details behind it as key=value. The time is left to who
-// keeps the lines (the journal does).
+// line for each, its details behind it as key=value; what there is to say about a
+// rule file stands below, as weir check says it. The time is left to who keeps the
+// lines (the journal does).
 type voice struct {
 	to      io.Writer
 	mu      *sync.Mutex
@@ -41,11 +47,34 @@ func (v *voice) Handle(ctx context.Context, r slog.Record) error {
 	defer v.mu.Unlock()
 	v.line.Reset()
 	v.line.WriteString("weir: " + gravity(r.Level) + r.Message + " ")
-	if err := v.details.Handle(ctx, r); err != nil {
+	details := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	var below string
+	for a := range r.Attrs {
+		if list := diagnostics(a.Value); list != nil {
+			below += list.String() + "\n"
+		} else {
+			details.AddAttrs(a)
+		}
+	}
+	if err := v.details.Handle(ctx, details); err != nil {
 		return err
 	}
-	_, err := v.to.Write(append(bytes.TrimRight(v.line.Bytes(), " \n"), '\n'))
+	_, err := v.to.Write(append(bytes.TrimRight(v.line.Bytes(), " \n"), "\n"+below...))
 	return err
+}
+
+// diagnostics is what a value says about a rule file; nil if it is something else.
+func diagnostics(v slog.Value) *diag.List {
+	var failure *diag.Failure
+	switch v := v.Any().(type) {
+	case *diag.List:
+		return v
+	case error:
+		if errors.As(v, &failure) && v.Error() == failure.Error() { // what wraps it has nothing to add
+			return &failure.List
+		}
+	}
+	return nil
 }
 
 func gravity(l slog.Level) string {
@@ -70,4 +99,26 @@ func (v *voice) WithGroup(name string) slog.Handler {
 	more := *v
 	more.details = v.details.WithGroup(name)
 	return &more
+}
+
+// newJSONVoice is the voice for programs: an object a line.
+func newJSONVoice(to io.Writer) slog.Handler {
+	return slog.NewJSONHandler(to, &slog.HandlerOptions{ReplaceAttr: inJSON})
+}
+
+// inJSON gives an attribute the form that it has elsewhere in weir's JSON.
+func inJSON(groups []string, a slog.Attr) slog.Attr {
+	if list := diagnostics(a.Value); list != nil {
+		return slog.Any("diagnostics", list.Records())
+	}
+	switch {
+	case a.Value.Kind() == slog.KindDuration:
+		return slog.Float64(a.Key+"_s", a.Value.Duration().Seconds())
+	case len(groups) > 0:
+	case a.Key == slog.LevelKey:
+		return slog.String("level", cmp.Or(strings.TrimSuffix(gravity(a.Value.Any().(slog.Level)), ": "), "info"))
+	case a.Key == slog.MessageKey:
+		a.Key = "message"
+	}
+	return a
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"weir/internal/api"
 	"weir/internal/netif"
@@ -20,7 +19,7 @@ type compiled struct {
 	program  *ruleset.Program
 	options  resolve.Options
 	texts    []api.RuleText
-	warnings []string // with their places, ready to print
+	warnings *diag.List // nil: none
 }
 
 // lookUp looks the hosts of a source up that is to be loaded, for compile to use.
@@ -68,14 +67,18 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 		}
 		c.texts = append(c.texts, text)
 	}
-	var said strings.Builder
-	if err := list.Fprint(&said); err != nil {
-		return nil, fmt.Errorf("print the warnings: %w", err)
-	}
-	if said.Len() > 0 {
-		c.warnings = append(c.warnings, strings.TrimSuffix(said.String(), "\n"))
+	if len(list.Items) > 0 {
+		c.warnings = &list
 	}
 	return c, nil
+}
+
+// warned are the warnings with their places, ready to print.
+func (c *compiled) warned() []string {
+	if c.warnings == nil {
+		return nil
+	}
+	return []string{c.warnings.String()}
 }
 
 // snapshot is what rules ask about the machine while packets come. groups are

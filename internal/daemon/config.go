@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"io"
 	"log/slog"
 
 	"weir/internal/api"
@@ -26,6 +25,7 @@ type Config struct {
 	Mode       Mode
 	Management uint16 // port of the built-in ruleset
 	Version    string
-	Log        *slog.Logger // what the daemon has to say
-	Stderr     io.Writer    // warnings of a rule file, with their places
+	// Log hears what the daemon has to say. What is wrong or doubtful in a rule file
+	// is an attribute: "error" is a *diag.Failure, "warnings" a *diag.List.
+	Log *slog.Logger
 }

@@ -51,7 +51,7 @@ func (b *box) load(source Source, confirm time.Duration) (*api.LoadAnswer, error
 	}
 	b.wanting = false
 	b.cfg.Log.Info("loaded", "file", source.Name, "rules", len(b.rules.texts))
-	done := &api.LoadAnswer{Rules: len(b.rules.texts), Warnings: b.rules.warnings}
+	done := &api.LoadAnswer{Rules: len(b.rules.texts), Warnings: b.rules.warned()}
 	if b.waiting != nil {
 		b.cfg.Log.Warn("rolls back unless confirmed", "within", confirm, "before", b.waiting.before.Path)
 		done.Before = b.waiting.before.Path

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"weir/internal/api"
@@ -51,13 +50,19 @@ func (b *box) sayReady() {
 	case b.instead:
 		b.cfg.Log.Warn("the rules in force stay, until weir load", "file", b.source.Path, "rules", len(b.rules.texts))
 	default:
-		for _, w := range b.rules.warnings {
-			fmt.Fprintln(b.cfg.Stderr, w)
-		}
-		b.cfg.Log.Info("loaded", "file", b.source.Name, "rules", len(b.rules.texts))
+		b.sayLoaded()
 	}
 	b.cfg.Log.Info("ready")
 	b.notify("READY=1")
+}
+
+// sayLoaded says what rules are in force, and what is doubtful in their file.
+func (b *box) sayLoaded() {
+	about := []any{"file", b.source.Name, "rules", len(b.rules.texts)}
+	if b.rules.warnings != nil {
+		about = append(about, "warnings", b.rules.warnings)
+	}
+	b.cfg.Log.Info("loaded", about...)
 }
 
 // close releases what the process holds of the dataplane, which goes on.

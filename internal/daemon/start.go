@@ -69,8 +69,7 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	if err == nil || !b.cfg.OrBlock || ctx.Err() != nil {
 		return lock, err
 	}
-	b.cfg.Log.Error("the rules do not load; starting without them", "file", b.cfg.File)
-	fmt.Fprintln(b.cfg.Stderr, err)
+	b.cfg.Log.Error("the rules do not load; starting without them", "file", b.cfg.File, "error", err)
 	b.wanting = true
 	other := b.withoutFile()
 	lock, err = b.start(ctx, other)

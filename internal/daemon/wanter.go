@@ -76,7 +76,7 @@ func (b *box) loadWanted(ctx context.Context) error {
 		return nil
 	}
 	b.instead = false
-	b.cfg.Log.Info("loaded", "file", wanted.Name, "rules", len(b.rules.texts))
+	b.sayLoaded()
 	return nil
 }
 

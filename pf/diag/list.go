@@ -213,8 +213,11 @@ func (l *List) Err() error {
 type Failure struct{ List List }
 
 // Error gives all errors, with source lines, without a final newline.
-func (f *Failure) Error() string {
+func (f *Failure) Error() string { return f.List.String() }
+
+// String is what Fprint prints, without a final newline.
+func (l *List) String() string {
 	var b strings.Builder
-	_ = f.List.Fprint(&b) // a Builder does not fail
+	_ = l.Fprint(&b) // a Builder does not fail
 	return strings.TrimSuffix(b.String(), "\n")
 }
