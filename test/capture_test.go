@@ -172,7 +172,7 @@ func TestCaptureFilters(t *testing.T) {
 		filter string
 		want   []string // parts of what is said
 	}{
-		{"proto tpc", []string{"filter:1:", "^"}},
+		{"proto tpc", []string{"filter:1:", "^", "as in pf.conf, not as for tcpdump"}},
 		{"from <bogons>", []string{"only addresses, networks and interfaces have a place"}},
 		{"in proto tcp", []string{"filter: only the part"}},
 		{"proto tcp flags S/SA", []string{"filter: only the part"}},

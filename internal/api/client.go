@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoDaemon says that no daemon answers in this network namespace.
-var ErrNoDaemon = errors.New("no daemon runs in this network namespace")
+var ErrNoDaemon = errors.New("no daemon runs in this network namespace; weir run starts one")
 
 // RefusedError is what the daemon said when it refused.
 type RefusedError struct {

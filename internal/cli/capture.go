@@ -93,8 +93,17 @@ func (e *Env) capture(ctx context.Context, q *api.CaptureRequest, form *packetFo
 		form: form, file: record.Form{Snap: q.Snap + etherHeader, Interfaces: shown}, limit: limit,
 		begun: "capturing on " + q.Interface,
 	}
-	return e.show(ctx, &v, func(ctx context.Context, c *api.Client) (io.ReadCloser, error) { return c.Capture(ctx, q) })
+	return e.show(ctx, &v, func(ctx context.Context, c *api.Client) (io.ReadCloser, error) {
+		body, err := c.Capture(ctx, q)
+		if refusal := new(api.RefusedError); errors.As(err, &refusal) && refusal.Faults {
+			refusal.Text += "\n" + filterForm
+		}
+		return body, err
+	})
 }
+
+// filterForm is said where a filter is wrong: people know tcpdump's.
+const filterForm = "a filter is written as in pf.conf, not as for tcpdump: inet proto tcp from 192.0.2.0/24 to any port { 80 443 }"
 
 // packetView is how a stream of packets is shown.
 type packetView struct {

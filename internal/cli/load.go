@@ -110,7 +110,7 @@ func newConfirmCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "confirm",
 		Short: "keep the rules that weir load --confirm has loaded",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  usageArgs(noArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			folder, err := env.folder()
 			if err != nil {

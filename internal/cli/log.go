@@ -35,7 +35,7 @@ tell what the line does:
 Any number of logs may run at a time. Records go through a ring of 2 MiB. What
 finds no room there, or comes faster than this command is read, is counted as
 lost; no packet is delayed or dropped for it.`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: usageArgs(noArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := form.check(env.Stdout); err != nil {
 				return err

@@ -40,7 +40,7 @@ func newRulesCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rules",
 		Short: "print the rules in force, with -v what each has counted, with -vv its number too",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  usageArgs(noArgs),
 		RunE: func(*cobra.Command, []string) error {
 			r, err := env.reader()
 			if err != nil {
@@ -110,7 +110,7 @@ func newInfoCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "info",
 		Short: "print weir's condition and counters; exit status 1 where no rules are loaded",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  usageArgs(noArgs),
 		RunE: func(*cobra.Command, []string) error {
 			info, err := env.info()
 			if err != nil {
@@ -148,7 +148,7 @@ func newInterfacesCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "interfaces",
 		Short: "print the interfaces and the hook at which packets of each are judged, and why there",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  usageArgs(noArgs),
 		RunE: func(*cobra.Command, []string) error {
 			folder, err := env.folder()
 			if err != nil {

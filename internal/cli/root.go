@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -74,7 +75,7 @@ func newRootCommand(env *Env) *cobra.Command {
 		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
 			err = knownCommand(c, args)
 		}
-		return &UsageError{err}
+		return &UsageError{plain(err)}
 	})
 	root.AddCommand(
 		newCheckCommand(env), newRunCommand(env), newStopCommand(env), newLoadCommand(env), newConfirmCommand(env),
@@ -122,6 +123,22 @@ func knownCommand(c *cobra.Command, args []string) error {
 		return fmt.Errorf("unknown command %q; did you mean %q?", args[0], meant[0])
 	}
 	return fmt.Errorf("unknown command %q; %s --help lists the commands", args[0], c.CommandPath())
+}
+
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no argument: %q", c.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// plain is the error of a flag whose value is no number, without the names of Go's functions.
+func plain(err error) error {
+	var number *strconv.NumError
+	if !errors.As(err, &number) {
+		return err
+	}
+	return errors.New(strings.Replace(err.Error(), number.Error(), number.Err.Error(), 1))
 }
 
 func oneFile(_ *cobra.Command, args []string) error {

@@ -13,6 +13,11 @@ import (
 	"weir/internal/netif"
 )
 
+var (
+	errNoFile = errors.New("-f is empty: name a rule file")
+	errNoPort = errors.New("--management takes a port from 1 to 65535")
+)
+
 func newRunCommand(env *Env) *cobra.Command {
 	var file, hook string
 	var management uint16
@@ -47,8 +52,19 @@ With --json each message is an object, one a line: time, level (info, warning or
 error), message, and its details; what is wrong or doubtful in the rule file is in
 diagnostics, as "weir check --json" prints it. Of a start that fails the last says
 why.`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: usageArgs(func(c *cobra.Command, args []string) error {
+			if err := noArgs(c, args); err != nil {
+				return fmt.Errorf("%w; -f names the rule file", err)
+			}
+			return nil
+		}),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if file == "" {
+				return &UsageError{errNoFile}
+			}
+			if management == 0 {
+				return &UsageError{errNoPort}
+			}
 			cfg, err := env.daemonConfig()
 			if err != nil {
 				return err
@@ -96,7 +112,7 @@ func newStopCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stop",
 		Short: "end the daemon, detach from every interface and give back what was found",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  usageArgs(noArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := env.daemonConfig()
 			if err != nil {
