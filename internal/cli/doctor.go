@@ -123,7 +123,7 @@ func (f *doctorFlags) run(ctx context.Context, env *Env) error {
 		return f.write(ctx, env)
 	}
 	for {
-		s, err := env.snapshot(ctx, f.interval)
+		s, err := env.collect(ctx, collect.Options{Interval: f.interval, Watch: true})
 		if err != nil {
 			return err
 		}
@@ -145,9 +145,12 @@ func isVerdict(err error) bool {
 
 // snapshot reads this machine. Who is not root sees less, and is told.
 func (e *Env) snapshot(ctx context.Context, interval time.Duration) (*doctor.Snapshot, error) {
-	s, err := collect.Collect(ctx, collect.Options{
-		Interval: interval, Program: "weir " + version(), GuardTable: daemon.GuardTable, Hooks: e.hooksInForce, NATPorts: e.natPortsInForce,
-	})
+	return e.collect(ctx, collect.Options{Interval: interval})
+}
+
+func (e *Env) collect(ctx context.Context, o collect.Options) (*doctor.Snapshot, error) {
+	o.Program, o.GuardTable, o.Hooks, o.NATPorts = "weir "+version(), daemon.GuardTable, e.hooksInForce, e.natPortsInForce
+	s, err := collect.Collect(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("read this machine: %w", err)
 	}
@@ -224,7 +227,7 @@ func (f *doctorFlags) judge(env *Env, s *doctor.Snapshot) error {
 
 // write writes a bundle, whole or not at all.
 func (f *doctorFlags) write(ctx context.Context, env *Env) (err error) {
-	s, err := env.snapshot(ctx, f.interval)
+	s, err := env.collect(ctx, collect.Options{Interval: f.interval, Watch: true})
 	if err != nil {
 		return err
 	}

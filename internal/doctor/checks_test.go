@@ -290,3 +290,30 @@ func TestNATUses(t *testing.T) {
 		t.Errorf("%q", f.Evidence)
 	}
 }
+
+// What was counted in the kernel stands beside what ticks have sampled, and its cost at
+// the end; where the kernel has not taken the programs, the reason does.
+func TestWatched(t *testing.T) {
+	b := newBox(2)
+	b.card("eth0", "igb", 1000, 1, 1).RPS = []string{""}
+	b.traffic("eth0", 400, 80000).cores(96, 0)
+	b.s.Watched = &Watched{Seconds: 2, Runs: 41000, OwnSeconds: 0.003, Cores: map[int]CoreWatch{
+		0: {Softirqs: map[string]float64{"NET_RX": 1.9, "TIMER": 0.01, "RCU": 0.002, "SCHED": 0.0001}, Received: map[string]Polled{"eth0": {300, 160000}, "backlog": {2, 10}, "lo": {1, 0}}},
+	}}
+	r, err := Examine(b.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "cpu0, counted in the kernel: NET_RX 95 %, TIMER 0.50 %, RCU 0.10 %; it received eth0 80k packets/s, backlog 5 packets/s"
+	if f := findingOf(r, "CPU-1"); f == nil || !slices.Contains(f.Evidence, want) {
+		t.Errorf("%+v", f)
+	}
+	const cost = "counting in the kernel took 0.15 % of one core over 2.0 s, in 41k runs of its programs"
+	if !slices.Contains(r.Notes, cost) {
+		t.Errorf("%q", r.Notes)
+	}
+	b.s.Watched, b.s.Unreadable = nil, map[string]string{"watched": "operation not permitted"}
+	if r, err = Examine(b.s, nil); err != nil || !slices.Contains(r.Notes, "nothing was counted in the kernel (operation not permitted): all is from /proc, /sys and netlink") {
+		t.Errorf("%q, %v", r.Notes, err)
+	}
+}

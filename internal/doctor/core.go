@@ -76,6 +76,9 @@ func oneCoreFull(v *view) (o outcome) {
 	}
 	for _, c := range filled {
 		f.Evidence = append(f.Evidence, c.line())
+		if line := v.watched(c); line != "" {
+			f.Evidence = append(f.Evidence, line)
+		}
 	}
 	mean, _, count := v.others(filled)
 	f.Evidence = append(f.Evidence, fmt.Sprintf("the other %s: %s busy on average", plural(count, "core"), percent(mean)))
@@ -121,6 +124,9 @@ func allCoresFull(v *view) (o outcome) {
 	}
 	for i := range v.cores {
 		f.Evidence = append(f.Evidence, v.cores[i].line())
+		if line := v.watched(&v.cores[i]); line != "" {
+			f.Evidence = append(f.Evidence, line)
+		}
 	}
 	if len(v.cores) == 1 {
 		f.Says = fmt.Sprintf("packets fill the box: its only core is busy for %s of its time", percent(v.meanBusy()))

@@ -42,6 +42,7 @@ type Snapshot struct {
 	Before  *Counters `json:"before,omitempty"`
 	After   *Counters `json:"after,omitempty"`
 	Cost    *Cost     `json:"cost,omitempty"`
+	Watched *Watched  `json:"watched,omitempty"` // nil: the kernel has taken no programs
 
 	// Unreadable says why something is absent, by its name in this form
 	// ("services", "interfaces.eth0.eee").

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"weir/internal/quantity"
 )
 
 // Report is what doctor has to say of a snapshot.
@@ -109,6 +111,13 @@ func (v *view) notes() (notes []string) {
 	}
 	if v.Cost != nil && v.Seconds > 0 {
 		notes = append(notes, fmt.Sprintf("reading this took %s of one core over %s", percent(v.Cost.CPUSeconds/v.Seconds), seconds(v.Seconds)))
+	}
+	switch w := v.Watched; {
+	case w != nil && w.Seconds > 0:
+		notes = append(notes, fmt.Sprintf("counting in the kernel took %s of one core over %s, in %s runs of its programs",
+			percent(w.OwnSeconds/w.Seconds), seconds(w.Seconds), quantity.Short(float64(w.Runs))))
+	case v.Unreadable["watched"] != "":
+		notes = append(notes, "nothing was counted in the kernel ("+v.Unreadable["watched"]+"): all is from /proc, /sys and netlink")
 	}
 	return notes
 }

@@ -2,6 +2,7 @@ package collect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -16,6 +17,8 @@ import (
 type Options struct {
 	Interval time.Duration // between the two samples; at least 100 ms
 	Program  string        // that reads, with its version
+	// Watch has programs count in the kernel between the samples.
+	Watch bool
 	// GuardTable is weir's own table of nftables ("inet weir"), which is no other
 	// firewall's.
 	GuardTable string
@@ -35,7 +38,8 @@ type reader struct {
 	threads  map[string]map[int]int // that receive: process ids by interface and queue
 	opts     Options
 	devices  *devices
-	weir     *weir // nil: it does not run, or is not readable
+	weir     *weir  // nil: it does not run, or is not readable
+	watch    *watch // nil: the kernel has not taken its programs
 	snapshot *doctor.Snapshot
 }
 
@@ -62,11 +66,22 @@ func Collect(ctx context.Context, o Options) (*doctor.Snapshot, error) {
 	return r.snapshot, r.read(ctx)
 }
 
-func (r *reader) read(ctx context.Context) error {
+func (r *reader) read(ctx context.Context) (err error) {
 	s := r.snapshot
 	began := spent()
+	if r.opts.Watch {
+		if r.watch, err = openWatch(); err != nil {
+			r.lacks("watched", err)
+		}
+		defer func() { err = errors.Join(err, r.watch.close()) }()
+	}
 	if err := r.receivers(); err != nil {
 		return err
+	}
+	if r.watch != nil {
+		if err := r.watch.start(r.opts.Interval); err != nil {
+			return err
+		}
 	}
 	first := time.Now()
 	before, err := r.counters()
@@ -88,6 +103,7 @@ func (r *reader) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.watched()
 	r.natUses(after)
 	r.placeThreads()
 	s.Before, s.After, s.Seconds = before, after, second.Sub(first).Seconds()
@@ -131,6 +147,24 @@ func (r *reader) rootFile(parts ...string) string {
 
 func (r *reader) procFile(parts ...string) string {
 	return filepath.Join(append([]string{r.proc}, parts...)...)
+}
+
+// watched reads what was counted in the kernel.
+func (r *reader) watched() {
+	if r.watch == nil {
+		return
+	}
+	names := map[int]string{}
+	links, err := netif.Links()
+	for i := range links {
+		names[links[i].Index] = links[i].Name
+	}
+	if err == nil {
+		r.snapshot.Watched, err = r.watch.read(names)
+	}
+	if err != nil {
+		r.lacks("watched", err)
+	}
 }
 
 // counters reads one sample. The cores' times are what nothing can do without.
