@@ -111,7 +111,11 @@ func (r *Route) sendEach(s step, rate float64, watch func(func() error) error) (
 		return err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-	return watch(func() error { return g.run(flows) })
+	g.first = r.first
+	return watch(func() error {
+		_, err := r.send(g, flows)
+		return err
+	})
 }
 
 // TearDown ends all TCP connections of the case by a reset of their clients at a

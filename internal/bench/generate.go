@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/bpfload"
+	"weir/internal/lab"
 )
 
 // flowRange are the flows from first on, and the step through them.
@@ -32,6 +33,7 @@ type generator struct {
 	objects *bpfload.Objects
 	frame   []byte
 	batch   uint32 // frames that leave together; 0: as the kernel does it
+	first   bool   // its thread goes before all programs; see [lab.GoFirst]
 }
 
 // newGenerator loads a generator. It ends by itself after limit frames; 0: when
@@ -83,6 +85,9 @@ func (g *generator) run(n uint32) error {
 	return g.way.net.lab.Do(begin.host, func() error {
 		if err := own(g.core); err != nil {
 			return err
+		}
+		if g.first {
+			lab.GoFirst(0, lab.First)
 		}
 		return bpfload.RunLive(g.objects.Programs["generate"], g.frame, g.way.net.indexes[begin], n, g.batch)
 	})

@@ -22,13 +22,14 @@ type generateAnswer struct {
 }
 
 type generatePace struct {
-	_       structs.HostLayout
-	DueNs   uint64
-	FirstNs uint64
-	LastNs  uint64
-	Frames  uint64
-	Late    uint64
-	Unused  [3]uint64
+	_        structs.HostLayout
+	DueNs    uint64
+	FirstNs  uint64
+	LastNs   uint64
+	Frames   uint64
+	Late     uint64
+	WaitedNs uint64
+	Unused   [2]uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -41,6 +42,7 @@ const (
 	generateVarBack         = "back"
 	generateVarBurstFrames  = "burst_frames"
 	generateVarBurstNs      = "burst_ns"
+	generateVarCatchUpNs    = "catch_up_ns"
 	generateVarFirstFlow    = "first_flow"
 	generateVarFlows        = "flows"
 	generateVarHeader       = "header"
@@ -120,6 +122,7 @@ type generateVariableSpecs struct {
 	Back         *ebpf.VariableSpec `ebpf:"back"`
 	BurstFrames  *ebpf.VariableSpec `ebpf:"burst_frames"`
 	BurstNs      *ebpf.VariableSpec `ebpf:"burst_ns"`
+	CatchUpNs    *ebpf.VariableSpec `ebpf:"catch_up_ns"`
 	FirstFlow    *ebpf.VariableSpec `ebpf:"first_flow"`
 	Flows        *ebpf.VariableSpec `ebpf:"flows"`
 	Header       *ebpf.VariableSpec `ebpf:"header"`
@@ -177,6 +180,7 @@ type generateVariables struct {
 	Back         *ebpf.Variable `ebpf:"back"`
 	BurstFrames  *ebpf.Variable `ebpf:"burst_frames"`
 	BurstNs      *ebpf.Variable `ebpf:"burst_ns"`
+	CatchUpNs    *ebpf.Variable `ebpf:"catch_up_ns"`
 	FirstFlow    *ebpf.Variable `ebpf:"first_flow"`
 	Flows        *ebpf.Variable `ebpf:"flows"`
 	Header       *ebpf.Variable `ebpf:"header"`

@@ -13,6 +13,8 @@ const (
 	// maxBurst how many they are at most: a quarter of a veth's ring.
 	burstTime = 20e-6
 	maxBurst  = 64
+	// holdTime is that where a rate is held on average: full bursts from 640,000 on.
+	holdTime = 100e-6
 	// leastRate, in frames per second, keeps the generator's waiting short.
 	leastRate = 1000
 	// stampLen is STAMP_LEN of bpf/frame.h.
@@ -23,6 +25,7 @@ const (
 // as fast as it goes, and marks none.
 type pacing struct {
 	gap          time.Duration // between bursts; 0: none
+	catchUp      time.Duration // between bursts that make up for late ones; 0: none does
 	burst        uint32        // frames
 	stamps       bool
 	illegalEvery uint32
@@ -44,9 +47,19 @@ func paceFor(rate float64, stamps bool) pacing {
 	return p
 }
 
+// paceHolding spaces frames so that a rate is held on average, also where the
+// generator's core has other work: in large bursts, and late ones come at up to four
+// times the rate.
+func paceHolding(rate float64) pacing {
+	burst := uint32(min(max(rate*holdTime, 1), maxBurst))
+	gap := time.Duration(float64(burst) / rate * 1e9)
+	return pacing{gap: gap, catchUp: gap / 4, burst: burst}
+}
+
 // addTo sets the generator's constants.
 func (p pacing) addTo(values map[string]any, spec *frameSpec) {
 	values["burst_ns"], values["burst_frames"] = uint64(p.gap), p.burst
+	values["catch_up_ns"] = uint64(p.catchUp)
 	values["illegal_every"] = p.illegalEvery
 	if p.illegalEvery > 0 {
 		values["illegal_net"] = low32(illegalHosts.addr(spec.ipv6))

@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"weir/internal/bpfload"
+	"weir/internal/lab"
 )
 
 // RouteOptions say which path carries which frames.
@@ -18,6 +23,8 @@ type RouteOptions struct {
 	// Watch is called with each run of the generator for [Route.Send],
 	// [Route.Establish] and [Route.TearDown]; nil: nobody looks.
 	Watch func(run func() error) error
+	// First has generator and firewall go before all programs; see [lab.GoFirst].
+	First bool
 }
 
 // Route is a path in place with the frames that go by it. The firewall receives
@@ -30,6 +37,7 @@ type Route struct {
 	run   *run
 	undo  undoList
 	watch func(run func() error) error
+	first bool
 	fresh uint32 // the first flow that was not used yet
 }
 
@@ -65,7 +73,7 @@ func (t *Stage) StartRoute(ctx context.Context, path string, o RouteOptions) (*R
 		return nil, fmt.Errorf("path %s has no entry %q", path, o.Entry)
 	}
 	o.Case.Cores, o.Case.Direction, o.Case.Sink = 1, OneWay, Far
-	r := &Route{stage: t, way: &way{net: t.setting.net, c: o.Case, path: p}, watch: o.Watch}
+	r := &Route{stage: t, way: &way{net: t.setting.net, c: o.Case, path: p}, watch: o.Watch, first: o.First}
 	if r.watch == nil {
 		r.watch = unwatched
 	}
@@ -87,7 +95,7 @@ func unwatched(run func() error) error { return run() }
 func (r *Route) prepare() error {
 	if !r.way.path.toDoor {
 		for _, door := range []place{nearDoor, farDoor} {
-			if err := r.way.net.lab.OwnCore(door.host, door.device, r.stage.setting.cores[1]); err != nil {
+			if err := r.way.net.lab.OwnCore(door.host, door.device, r.stage.setting.cores[1], r.first); err != nil {
 				return err
 			}
 			r.undo.add(func() error { return r.way.net.lab.SharedCore(door.host, door.device) })
@@ -114,6 +122,9 @@ func (r *Route) Filters() bool { return r.way.path.connects }
 type Load struct {
 	Rate   float64 // frames per second, 1,000 at least; 0: as fast as they go
 	Frames uint32
+	// Hold has the rate held on average: late bursts are made up for at up to four
+	// times the rate. It goes without stamps.
+	Hold bool
 	// Stamps makes frames carry the time, which [Outcome.Latency] is made of.
 	// They have to have [StampedSize].
 	Stamps bool
@@ -132,6 +143,7 @@ type Outcome struct {
 	Illegal uint64  // frames that broke the rules, and arrived
 	Offered float64 // frames per second, all of them, as they were sent
 	Late    float64 // the share of bursts that were more than 20 µs late
+	Busy    float64 // the share of its time that the generator did not wait for a burst's, with a rate
 	Latency Latency // with stamps
 	// Foreign is the share of time that programs of others took from the cores
 	// of generator and firewall, or the machine's host did.
@@ -180,10 +192,19 @@ func (r *Route) check(l Load) error {
 		return fmt.Errorf("frames of %d bytes have no room for a time stamp: want %d", r.way.c.Frame, StampedSize(0, r.way.c))
 	case l.IllegalEvery > 0 && !l.Stamps:
 		return errors.New("illegal frames are told from others by their stamps only")
+	case l.Hold && (l.Rate == 0 || l.Stamps):
+		return errors.New("a rate is held where there is one, and without stamps")
 	case l.New && uint64(r.fresh)+uint64(l.Frames) > flowMask:
 		return fmt.Errorf("%d new connections: only %d are left", l.Frames, flowMask-r.fresh)
 	}
 	return nil
+}
+
+func (l *Load) pace() pacing {
+	if l.Hold {
+		return paceHolding(l.Rate)
+	}
+	return paceFor(l.Rate, l.Stamps)
 }
 
 func (r *Route) generatorFor(l Load) (*generator, error) {
@@ -194,9 +215,13 @@ func (r *Route) generatorFor(l Load) (*generator, error) {
 		flows, s, limit = flowRange{r.fresh, l.Frames, 1}, r.way.opening()[0], uint64(l.Frames)
 		r.fresh += l.Frames
 	}
-	pace := paceFor(l.Rate, l.Stamps)
+	pace := l.pace()
 	pace.illegalEvery = l.IllegalEvery
-	return newPacedGenerator(r.way, s, flows, r.run.cores[0], limit, r.run.answers, pace)
+	g, err := newPacedGenerator(r.way, s, flows, r.run.cores[0], limit, r.run.answers, pace)
+	if err == nil {
+		g.first = r.first
+	}
+	return g, err
 }
 
 // offer runs the generator and says how it kept its pace.
@@ -207,7 +232,12 @@ func (r *Route) offer(g *generator, l Load) (o Outcome, err error) {
 		return o, err
 	}
 	begin := time.Now()
-	if err := r.watch(func() error { return g.run(l.Frames) }); err != nil {
+	var kept float64
+	err = r.watch(func() (err error) {
+		kept, err = r.send(g, l.Frames)
+		return err
+	})
+	if err != nil {
 		return o, err
 	}
 	took := time.Since(begin).Seconds()
@@ -219,7 +249,7 @@ func (r *Route) offer(g *generator, l Load) (o Outcome, err error) {
 	if l.IllegalEvery > 0 {
 		o.Sent -= uint64(l.Frames / l.IllegalEvery)
 	}
-	o.Foreign = (after.foreign - before.foreign) / (took * float64(len(cores)))
+	o.Foreign = max(0, after.foreign-before.foreign-kept) / (took * float64(len(cores)))
 	if l.Rate == 0 {
 		return o, nil
 	}
@@ -227,12 +257,49 @@ func (r *Route) offer(g *generator, l Load) (o Outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	burst := paceFor(l.Rate, l.Stamps).burst
+	burst := l.pace().burst
 	if p.LastNs > p.FirstNs && l.Frames > burst {
 		o.Offered = float64(l.Frames-burst) / (float64(p.LastNs-p.FirstNs) / 1e9)
+		o.Busy = 1 - float64(p.WaitedNs)/float64(p.LastNs-p.FirstNs)
 	}
 	o.Late = float64(p.Late) * float64(burst) / float64(l.Frames)
 	return o, nil
+}
+
+// send runs the generator. If the route goes first, the firewall's core is kept for it
+// meanwhile, for the seconds that are returned.
+func (r *Route) send(g *generator, frames uint32) (kept float64, err error) {
+	if !r.first {
+		return 0, g.run(frames)
+	}
+	release := keepCore(r.stage.setting.cores[1])
+	err = g.run(frames)
+	return release(), err
+}
+
+// keepCore spends what time a core has left, until release, which gives how many
+// seconds that was. A receiver that sleeps for a moment else finds a program in the
+// kernel, which may not be interrupted for milliseconds.
+func keepCore(core int) (release func() float64) {
+	var over atomic.Bool
+	spent := make(chan float64)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the runtime ends the thread
+		var set unix.CPUSet
+		set.Set(core)
+		if unix.SchedSetaffinity(0, &set) == nil {
+			lab.GoFirst(0, lab.First)
+			for !over.Load() {
+			}
+		}
+		var time unix.Timespec
+		_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &time)
+		spent <- float64(time.Nano()) / 1e9
+	}()
+	return func() float64 {
+		over.Store(true)
+		return <-spent
+	}
 }
 
 // arrivals is a sink of a route.

@@ -9,6 +9,11 @@ import (
 // openRoute builds a stage with one path.
 func openRoute(t *testing.T, path string, c Case) *Route {
 	t.Helper()
+	return openRouteOf(t, path, RouteOptions{Hook: "xdp", Case: c})
+}
+
+func openRouteOf(t *testing.T, path string, o RouteOptions) *Route {
+	t.Helper()
 	testenv.NeedRoot(t)
 	stage, err := OpenStage(t.Context(), StageOptions{Name: "weir-test-route", Offloads: 1})
 	if err != nil {
@@ -23,7 +28,7 @@ func openRoute(t *testing.T, path string, c Case) *Route {
 	if len(stage.Cores()) < 2 {
 		testenv.Skip(t, "one core: the firewall has none of its own")
 	}
-	route, err := stage.StartRoute(t.Context(), path, RouteOptions{Hook: "xdp", Case: c})
+	route, err := stage.StartRoute(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +70,57 @@ func TestRoutePace(t *testing.T) {
 	if _, err := route.Send(t.Context(), Load{Rate: 1, Frames: frames}); err == nil {
 		t.Error("one frame per second was not refused")
 	}
+}
+
+// TestRouteHold makes up for the time that the generator could not send.
+func TestRouteHold(t *testing.T) {
+	route := openRouteOf(t, PathKernel, RouteOptions{First: true, Case: Case{Frame: 64, Flows: 100, Family: 4, Protocol: UDP}})
+	if err := route.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l := Load{Rate: 50_000, Frames: 10_000, Hold: true}
+	o, err := route.Send(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("offered %.0f, late %.3f, busy %.3f, foreign %.3f, lost %.3f", o.Offered, o.Late, o.Busy, o.Foreign, o.Loss())
+	if o.Arrived == 0 || o.Offered <= 0 || o.Offered > 1.01*l.Rate || o.Busy <= 0 || o.Busy > 1 {
+		t.Errorf("%+v", o)
+	}
+	for _, wrong := range []Load{{Frames: 10, Hold: true}, {Rate: 1000, Frames: 10, Hold: true, Stamps: true}} {
+		if _, err := route.Send(t.Context(), wrong); err == nil {
+			t.Errorf("%+v was not refused", wrong)
+		}
+	}
+	var held float64
+	for range 5 { // a stall at the end, of a busy machine, cannot be made up for
+		if held = max(held, rateAcrossStall(t, route, l)); held > 0.97*l.Rate {
+			return
+		}
+	}
+	t.Errorf("%.0f of %.0f frames per second were offered", held, l.Rate)
+}
+
+// rateAcrossStall sends in two runs, between which are 50 ms in which nothing can be
+// sent, and gives the rate of both together.
+func rateAcrossStall(t *testing.T, route *Route, l Load) float64 {
+	t.Helper()
+	g, err := route.generatorFor(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	const first = 500
+	for _, frames := range []uint32{first, l.Frames} {
+		if err := g.run(frames); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := g.paced()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return float64(first+l.Frames) / (float64(p.LastNs-p.FirstNs) / 1e9)
 }
 
 // TestRouteIllegal mixes frames that the rules forbid with others.

@@ -43,6 +43,9 @@ const volatile __u32 sequence_step;
 const volatile __u64 burst_ns;
 const volatile __u32 burst_frames;
 
+/* How close bursts come while they make up for late ones; 0: none does. */
+const volatile __u64 catch_up_ns;
+
 /* Where the payload begins, into which the time of sending is written; 0: not.
  * Its complement follows, so that the checksum stays what it is. */
 const volatile __u32 stamp_at;
@@ -52,8 +55,7 @@ const volatile __u32 stamp_at;
 const volatile __u32 illegal_every;
 const volatile __u32 illegal_net;
 
-/* A burst that is later than this is counted, and no later one makes up for
- * it: the frames would come too fast. */
+/* A burst that is later than this is counted. */
 #define LATE_NS 20000
 
 /* ns; one look at the clock takes about 30. */
@@ -65,7 +67,8 @@ struct pace {
 	__u64 last_ns;
 	__u64 frames;
 	__u64 late; /* bursts */
-	__u64 unused[3];
+	__u64 waited_ns;
+	__u64 unused[2];
 };
 
 struct {
@@ -180,21 +183,27 @@ static long is_due(__u32 turn, const __u64 *due_ns)
 /* Waits until the next burst is due, busy: the core does nothing else. */
 static __always_inline void keep_pace(struct pace *p)
 {
-	__u64 due_ns;
+	__u64 now, at;
 
 	p->frames++;
 	if ((p->frames - 1) % burst_frames)
 		return;
-	p->last_ns = bpf_ktime_get_ns();
+	now = bpf_ktime_get_ns();
 	if (!p->due_ns)
-		p->first_ns = p->due_ns = p->last_ns;
-	if (p->last_ns < p->due_ns) {
-		due_ns = p->due_ns;
-		bpf_loop(MAX_LOOKS, is_due, &due_ns, 0);
-		p->last_ns = bpf_ktime_get_ns();
-	} else if (p->last_ns - p->due_ns > LATE_NS) {
+		p->first_ns = p->due_ns = now;
+	if (now > p->due_ns + LATE_NS) {
 		p->late++;
-		p->due_ns = p->last_ns;
+		if (!catch_up_ns)
+			p->due_ns = now;
+	}
+	at = p->due_ns;
+	if (at < p->last_ns + catch_up_ns)
+		at = p->last_ns + catch_up_ns;
+	p->last_ns = now;
+	if (now < at) {
+		bpf_loop(MAX_LOOKS, is_due, &at, 0);
+		p->last_ns = bpf_ktime_get_ns();
+		p->waited_ns += p->last_ns - now;
 	}
 	p->due_ns += burst_ns;
 }
