@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os/exec"
+	"runtime"
 	"strings"
 	"time"
 
@@ -27,13 +29,33 @@ type bed struct {
 	route *bench.Route
 }
 
-// result is what was measured, in frames per second.
+// result is what was measured.
 type result struct {
-	capacity             float64      // of one core
-	held                 stats.Sample // what was offered before, which nothing slows
-	before, again, after stats.Sample
+	capacity             float64 // frames per second of one core
+	before, again, after runs
 	verdict              verdict // doctor's, before
 	changes              string  // weir affinity auto's
+}
+
+// runs are those of one setting: frames per second, and what held the generator up.
+type runs struct {
+	offered, arrived stats.Sample
+	late             stats.Sample // the share of bursts
+	busy             stats.Sample // the share of its core's time that it did not wait
+	foreign          stats.Sample // the share of time that programs had of the cores
+}
+
+func (r *runs) add(one offer) {
+	r.offered, r.arrived = append(r.offered, one.offered), append(r.arrived, one.arrived)
+	r.late, r.busy, r.foreign = append(r.late, one.late), append(r.busy, one.busy), append(r.foreign, one.foreign)
+}
+
+// offer is one run.
+type offer struct{ offered, arrived, late, busy, foreign float64 }
+
+func (o offer) String() string {
+	return fmt.Sprintf("%.0f of %.0f frames/s arrived; %.0f %% of bursts late, the generator's core busy for %.0f %%, programs had %.0f %% of the cores",
+		o.arrived, o.offered, 100*o.late, 100*o.busy, 100*o.foreign)
 }
 
 // verdict is what matters here of weir doctor --json.
@@ -60,7 +82,7 @@ func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 		return nil, fmt.Errorf("path %s: %s", o.Path, why)
 	}
 	c := bench.Case{Frame: 64, Flows: o.Flows, Family: 4, Protocol: bench.UDP}
-	if b.route, err = b.stage.StartRoute(ctx, o.Path, bench.RouteOptions{Entry: o.Entry, Case: c}); err != nil {
+	if b.route, err = b.stage.StartRoute(ctx, o.Path, bench.RouteOptions{Entry: o.Entry, Case: c, First: true}); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.route.Stop()) }()
@@ -78,16 +100,15 @@ func (b *bed) say(format string, args ...any) {
 }
 
 // flood is more than any path of the stack carries, in frames per second.
-const flood = 3e6
+const flood float64 = 3e6
 
 func (b *bed) measure(ctx context.Context) (r result, err error) {
 	if err := b.route.Open(ctx); err != nil {
 		return r, err
 	}
-	if r.capacity, _, err = b.send(ctx, flood, b.o.Seconds); err != nil {
+	if r.capacity, err = b.fill(ctx); err != nil {
 		return r, err
 	}
-	b.say("one core carries %.0f frames/s", r.capacity)
 	if err := b.under(ctx, r.capacity, 5, func() error { return b.weir(ctx, &r.verdict, "doctor", "--json", "--interval", "2s") }); err != nil {
 		return r, err
 	}
@@ -95,26 +116,41 @@ func (b *bed) measure(ctx context.Context) (r result, err error) {
 	const before, again, after = 0, 1, 2
 	order := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	for round, which := range stats.Interleave(order, b.o.Runs, []int{before, again, after}) {
-		sample := []*stats.Sample{&r.before, &r.again, &r.after}[which]
+		sample := []*runs{&r.before, &r.again, &r.after}[which]
 		if which == after {
 			if err := b.mend(ctx, &r); err != nil {
 				return r, err
 			}
 		}
-		arrived, offered, err := b.send(ctx, r.capacity*b.o.Times, b.o.Seconds)
+		o, err := b.send(ctx, r.capacity*b.o.Times, b.o.Seconds)
 		if which == after {
 			err = errors.Join(err, b.weir(ctx, nil, "affinity", "revert"))
 		}
 		if err != nil {
 			return r, err
 		}
-		*sample = append(*sample, arrived)
-		if which != after {
-			r.held = append(r.held, offered)
-		}
-		b.say("round %d, %s: %.0f of %.0f frames/s", round+1, []string{"before", "before, again", "after"}[which], arrived, offered)
+		sample.add(o)
+		b.say("round %d, %s: %s", round+1, []string{"before", "before, again", "after"}[which], o)
 	}
 	return r, nil
+}
+
+// fill finds what one core carries: what arrives of a flood, which disturbs the
+// receiver, and then of so many times as much until no more arrives.
+func (b *bed) fill(ctx context.Context) (capacity float64, err error) {
+	const enough = 1.03
+	for rate := flood; ; rate = capacity * b.o.Times {
+		o, err := b.send(ctx, rate, b.o.Seconds)
+		if err != nil {
+			return 0, err
+		}
+		b.say("what one core carries: %s", o)
+		grown := o.arrived > enough*capacity
+		capacity = o.arrived
+		if !grown {
+			return capacity, nil
+		}
+	}
 }
 
 // mend has weir affinity auto look at the load, and change what it will.
@@ -127,14 +163,27 @@ func (b *bed) mend(ctx context.Context, r *result) error {
 	return err
 }
 
-// send offers a rate for the time of a run; it returns what arrived and what was
-// offered.
-func (b *bed) send(ctx context.Context, rate, seconds float64) (arrived, offered float64, err error) {
-	o, err := b.route.Send(ctx, bench.Load{Rate: rate, Frames: uint32(rate * seconds)})
-	if err != nil {
-		return 0, 0, err
+// beforeRouter is a priority above the router's.
+const beforeRouter = lab.First + 2
+
+// piece is how long, in seconds, a rate is held at a time.
+const piece = 0.8
+
+// send offers a rate for the time of a run, in pieces.
+func (b *bed) send(ctx context.Context, rate, seconds float64) (sum offer, err error) {
+	n := int(math.Ceil(seconds / piece))
+	for range n {
+		o, err := b.route.Send(ctx, bench.Load{Rate: rate, Frames: uint32(rate * seconds / float64(n)), Hold: true})
+		if err != nil {
+			return sum, err
+		}
+		sum.offered += o.Offered / float64(n)
+		sum.arrived += o.Offered * (1 - o.Loss()) / float64(n)
+		sum.late += o.Late / float64(n)
+		sum.busy += o.Busy / float64(n)
+		sum.foreign += o.Foreign / float64(n)
 	}
-	return o.Offered * (1 - o.Loss()), o.Offered, nil
+	return sum, nil
 }
 
 // under does something while the router has its load, which comes in runs of so many
@@ -145,7 +194,7 @@ func (b *bed) under(ctx context.Context, capacity, seconds float64, do func() er
 	ended := make(chan error, 1)
 	go func() {
 		for ctx.Err() == nil {
-			if _, _, err := b.send(ctx, capacity*b.o.Times, seconds); err != nil && !errors.Is(err, context.Canceled) {
+			if _, err := b.route.Send(ctx, bench.Load{Rate: capacity * b.o.Times, Frames: uint32(capacity * b.o.Times * seconds), Hold: true}); err != nil && !errors.Is(err, context.Canceled) {
 				ended <- err
 				return
 			}
@@ -165,7 +214,7 @@ func (b *bed) weir(ctx context.Context, into any, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, append([]string{"--netns", b.stage.Lab().Namespace(lab.FW)}, args...)...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	out, err := cmd.Output()
+	out, err := output(cmd)
 	var status *exec.ExitError
 	if errors.As(err, &status) && args[0] == "doctor" && status.ExitCode() != 2 {
 		err = nil // a verdict's
@@ -184,4 +233,17 @@ func (b *bed) weir(ctx context.Context, into any, args ...string) error {
 		}
 	}
 	return nil
+}
+
+// output runs a command before all programs of the machine, the generator too.
+func output(cmd *exec.Cmd) (out []byte, err error) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // it ends with its goroutine
+		lab.GoFirst(0, beforeRouter)
+		out, err = cmd.Output()
+	}()
+	<-ended
+	return out, err
 }
