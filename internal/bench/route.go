@@ -122,8 +122,8 @@ func (r *Route) Filters() bool { return r.way.path.connects }
 type Load struct {
 	Rate   float64 // frames per second, 1,000 at least; 0: as fast as they go
 	Frames uint32
-	// Hold has the rate held on average: late bursts are made up for at up to four
-	// times the rate. It goes without stamps.
+	// Hold has the rate held on average: late bursts are made up for at up to twice
+	// the rate. It goes without stamps.
 	Hold bool
 	// Stamps makes frames carry the time, which [Outcome.Latency] is made of.
 	// They have to have [StampedSize].
