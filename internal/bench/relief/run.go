@@ -210,17 +210,20 @@ func (b *bed) under(ctx context.Context, capacity, seconds float64, do func() er
 // weir runs a command of it in the router's namespace. into is a string, or what
 // JSON is read into; nil: neither.
 func (b *bed) weir(ctx context.Context, into any, args ...string) error {
-	program := cmp.Or(b.o.Program, "/proc/self/exe")
-	cmd := exec.CommandContext(ctx, program, append([]string{"--netns", b.stage.Lab().Namespace(lab.FW)}, args...)...)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := output(cmd)
+	out, said, err := b.run(ctx, args)
+	for range busyTries {
+		if err == nil || !strings.Contains(said, "another weir affinity is at work here") {
+			break
+		}
+		time.Sleep(time.Second / 2)
+		out, said, err = b.run(ctx, args)
+	}
 	var status *exec.ExitError
 	if errors.As(err, &status) && args[0] == "doctor" && status.ExitCode() != 2 {
 		err = nil // a verdict's
 	}
 	if err != nil {
-		return fmt.Errorf("weir %s: %s: %w", strings.Join(args, " "), strings.TrimSpace(said.String()), err)
+		return fmt.Errorf("weir %s: %s: %w", strings.Join(args, " "), strings.TrimSpace(said), err)
 	}
 	switch into := into.(type) {
 	case nil:
@@ -233,6 +236,18 @@ func (b *bed) weir(ctx context.Context, into any, args ...string) error {
 		}
 	}
 	return nil
+}
+
+// busyTries are made while somebody else on the machine changes affinities.
+const busyTries = 10
+
+func (b *bed) run(ctx context.Context, args []string) (out []byte, said string, err error) {
+	program := cmp.Or(b.o.Program, "/proc/self/exe")
+	cmd := exec.CommandContext(ctx, program, append([]string{"--netns", b.stage.Lab().Namespace(lab.FW)}, args...)...)
+	var heard bytes.Buffer
+	cmd.Stderr = &heard
+	out, err = output(cmd)
+	return out, heard.String(), err
 }
 
 // output runs a command before all programs of the machine, the generator too.
