@@ -28,6 +28,7 @@ type box struct {
 	found *Found
 	first bool // nothing was loaded when this daemon started
 	back  bool // the start rolls back a load that was not confirmed
+	pulse pulse
 
 	mu      sync.Mutex
 	dp      *dataplane.Dataplane
@@ -197,6 +198,7 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 	}
 	old := b.dp
 	b.dp, b.source, b.rules, b.host = dp, source, rules, m.host
+	b.pulse.follow(dp)
 	if old != nil {
 		old.Close() //nolint:errcheck // its pins are the new one's now
 	}

@@ -3,9 +3,11 @@ package daemon
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"weir/internal/api"
+	"weir/internal/dataplane"
 	"weir/internal/netif"
 )
 
@@ -69,6 +71,7 @@ func (b *box) sayLoaded() {
 func (b *box) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.pulse.follow(nil)
 	if err := b.dp.Close(); err != nil {
 		b.cfg.Log.Error("close the dataplane", "error", err)
 	}
@@ -94,11 +97,39 @@ func (h *heart) Run(ctx context.Context) error {
 }
 
 func (b *box) beat() {
-	b.mu.Lock()
+	b.pulse.beat()
+	if !b.mu.TryLock() {
+		return // the next beat looks again
+	}
 	defer b.mu.Unlock()
-	b.dp.Heartbeat()
 	b.demote()
 	b.retell()
+}
+
+// pulse tells the live dataplane that the daemon lives. It has a lock of its own: a
+// load holds the box's while the kernel checks the programs, which takes slow machines
+// longer than the dataplane waits for a daemon.
+type pulse struct {
+	mu sync.Mutex
+	of interface{ Heartbeat() } // nil: nothing is live
+}
+
+// follow sets which dataplane is live; the one before may be closed then.
+func (p *pulse) follow(dp *dataplane.Dataplane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.of = nil
+	if dp != nil {
+		p.of = dp
+	}
+}
+
+func (p *pulse) beat() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of != nil {
+		p.of.Heartbeat()
+	}
 }
 
 // demote takes XDP from interfaces whose driver has turned out to have no room

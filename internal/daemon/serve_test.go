@@ -37,3 +37,22 @@ func TestReadyWithoutRules(t *testing.T) {
 		t.Errorf("the service manager was told %q, %v", told[:n], err)
 	}
 }
+
+type beats int
+
+func (n *beats) Heartbeat() { *n++ }
+
+// The dataplane hears of a living daemon also while a load holds the box.
+func TestBeatDuringLoad(t *testing.T) {
+	var n beats
+	b := &box{pulse: pulse{of: &n}}
+	b.mu.Lock()
+	b.beat()
+	b.mu.Unlock()
+	b.beat()
+	b.pulse.follow(nil)
+	b.beat()
+	if n != 2 {
+		t.Errorf("%d beats, want 2", n)
+	}
+}

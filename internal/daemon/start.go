@@ -179,6 +179,7 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 // undo takes back what a climb has done. If nothing was loaded before, the box
 // then is as it was found, and the record of that is for nobody.
 func (b *box) undo(done ladder) error {
+	b.pulse.follow(nil)
 	b.dp, b.rules, b.hooks = nil, nil, make(map[int]hooked)
 	if err := done.down(); err != nil {
 		return err
