@@ -99,6 +99,9 @@ var changes = []struct {
 		b.s.Routes = []Route{{Interface: "eth0", Family: "inet"}, {Interface: "eth1", Family: "inet"}}
 		b.s.Sysctls["net.ipv4.conf.eth0.rp_filter"], b.s.Sysctls["net.ipv4.conf.eth1.rp_filter"] = "1", "2"
 	}},
+	{"VER-1", Notice, func(b *box) {
+		b.s.Unknown = []UnknownLine{{At: "/etc/sysctl.d/60-router.conf:3", Key: "net.ipv4.tcp_low_latency"}}
+	}},
 	{"VIRT-1", Warning, func(b *box) {
 		c := b.s.After.CPUs[2]
 		c.Steal, c.Idle = 60, c.Idle-60

@@ -27,8 +27,9 @@ type Snapshot struct {
 	Host       Host              `json:"host"`
 	CPUs       []CPU             `json:"cpus,omitzero"` // those online
 	Interfaces []Interface       `json:"interfaces,omitzero"`
-	IRQs       []IRQ             `json:"irqs,omitzero"`     // of network cards
-	Sysctls    map[string]string `json:"sysctls,omitzero"`  // by the names of sysctl(8)
+	IRQs       []IRQ             `json:"irqs,omitzero"`    // of network cards
+	Sysctls    map[string]string `json:"sysctls,omitzero"` // by the names of sysctl(8)
+	Unknown    []UnknownLine     `json:"unknown_sysctls,omitzero"`
 	Services   []string          `json:"services,omitzero"` // programs that run and matter here
 	Chains     []Chain           `json:"chains,omitzero"`   // of packet filters besides weir
 	Routes     []Route           `json:"routes,omitzero"`   // default routes
@@ -87,6 +88,13 @@ type IRQ struct {
 	Interface string `json:"interface,omitempty"` // "": the name tells
 	Affinity  string `json:"affinity,omitempty"`  // cores as in smp_affinity_list: "0-3,8"
 	Effective string `json:"effective,omitempty"`
+}
+
+// UnknownLine is a line of a file that sets sysctls at boot, whose key this kernel does
+// not have.
+type UnknownLine struct {
+	At  string `json:"at"` // "/etc/sysctl.d/60-router.conf:3"
+	Key string `json:"key"`
 }
 
 // Chain is a chain of a packet filter that forwarded packets meet.

@@ -3,12 +3,14 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 func systemChecks() []Check {
 	return []Check{
 		{ID: "IRQ-4", Title: "irqbalance moves interrupts", Reads: []string{"services", "irqs"}, run: balancer},
 		{ID: "UNDO-1", Title: "a service may undo settings", Reads: []string{"services"}, run: undoers},
+		{ID: "VER-1", Title: "files set what this kernel does not have", Reads: []string{"unknown_sysctls"}, run: unknownKeys},
 		{ID: "NAPI-1", Title: "receiving runs in threads of its own", Reads: []string{"interfaces.threaded_napi"}, run: threads},
 		{ID: "COST-1", Title: "doctor itself was held up", Reads: []string{"seconds", "wished_seconds", "cost"}, run: heldUp},
 	}
@@ -56,6 +58,48 @@ func undoers(v *view) (o outcome) {
 		}
 	}
 	return o
+}
+
+// unknownKeys finds advice for another kernel: whoever wrote the line believes that it
+// works.
+func unknownKeys(v *view) (o outcome) {
+	switch {
+	case v.Unknown == nil && v.Unreadable["unknown_sysctls"] == "":
+		o.absent = "no files that set sysctls were read"
+		return o
+	case v.Unknown == nil:
+		o.lacks(v, "unknown_sysctls")
+		return o
+	case len(v.Unknown) == 0:
+		return o
+	}
+	const shown = 5
+	f := Finding{
+		Severity: Notice, core: -1,
+		Says:     fmt.Sprintf("%s set by %s: this kernel has no such key", v.Unknown[0].Key, v.Unknown[0].At),
+		Remedies: []Remedy{{Command: "weir tune audit --target linux " + fileOf(v.Unknown[0].At), Text: "says of each line whether it was renamed, removed or never there; then take it out"}},
+		Expect:   "the file says what is set; nothing else changes",
+	}
+	if n := len(v.Unknown); n > 1 {
+		f.Says = fmt.Sprintf("%d lines of files set what this kernel does not have: the first is %s by %s", n, v.Unknown[0].Key, v.Unknown[0].At)
+	}
+	for i, l := range v.Unknown {
+		if i == shown {
+			f.Evidence = append(f.Evidence, fmt.Sprintf("and %d more", len(v.Unknown)-shown))
+			break
+		}
+		f.Evidence = append(f.Evidence, l.At+": "+l.Key)
+	}
+	o.add(f)
+	return o
+}
+
+// fileOf is the file of "file:line".
+func fileOf(at string) string {
+	if i := strings.LastIndexByte(at, ':'); i > 0 {
+		return at[:i]
+	}
+	return at
 }
 
 // threads matter where a core is full: a thread can move to an idle core, a

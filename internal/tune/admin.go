@@ -2,6 +2,7 @@ package tune
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -19,6 +20,7 @@ type setter struct {
 	pattern string // the key; * stands for any characters, as in the file
 	value   string
 	at      string // file:line
+	lenient bool   // a minus stands before it: errors do not matter
 }
 
 // admin is what the administrator sets at boot: in /etc, /run and /usr/local, as
@@ -66,8 +68,9 @@ func (h *Host) setters(all *[]setter, file, shown string) error {
 		}
 		// A minus says that errors do not matter; alone, that the key is left
 		// as it is, which is the administrator's word as well.
-		name, value, _ := strings.Cut(strings.TrimPrefix(line, "-"), "=")
-		*all = append(*all, setter{dotted(strings.TrimSpace(name)), strings.TrimSpace(value), fmt.Sprintf("%s:%d", shown, n)})
+		line, lenient := strings.CutPrefix(line, "-")
+		name, value, _ := strings.Cut(line, "=")
+		*all = append(*all, setter{dotted(strings.TrimSpace(name)), strings.TrimSpace(value), fmt.Sprintf("%s:%d", shown, n), lenient})
 	}
 	return lines.Err()
 }
@@ -78,6 +81,12 @@ func dotted(name string) string {
 	if first < 0 || name[first] == '.' {
 		return name
 	}
+	return swapped(name)
+}
+
+// swapped makes slashes of dots and the other way about: net.ipv4.conf.eth0/7.forwarding
+// is net/ipv4/conf/eth0.7/forwarding.
+func swapped(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch r {
 		case '/':
@@ -99,4 +108,44 @@ func setBy(all []setter, key string) *setter {
 		}
 	}
 	return last
+}
+
+// A Line is one of a file that sets sysctls at boot.
+type Line struct {
+	At  string `json:"at"` // "/etc/sysctl.d/60-router.conf:3"
+	Key string `json:"key"`
+}
+
+// UnknownLines returns the administrator's lines whose key this kernel does not have,
+// though it has the folder that the key would lie in: where that is missing too, a
+// module or an interface may bring it. The error is ErrNotWhole in a network namespace
+// that does not show the machine's keys.
+func (h *Host) UnknownLines() ([]Line, error) {
+	if !h.whole() {
+		return nil, ErrNotWhole
+	}
+	lines, err := h.admin()
+	if err != nil {
+		return nil, err
+	}
+	unknown := []Line{}
+	for i := range lines {
+		l := &lines[i]
+		if !l.lenient && h.lacks(l.pattern) {
+			unknown = append(unknown, Line{l.at, l.pattern})
+		}
+	}
+	return unknown, nil
+}
+
+// ErrNotWhole is returned where the machine's own settings are out of reach.
+var ErrNotWhole = errors.New("another network namespace than the machine's own does not show all its settings")
+
+// lacks reports whether the kernel has the folder of a key, or of a pattern, and
+// nothing of that name in it.
+func (h *Host) lacks(pattern string) bool {
+	file := h.path("proc/sys", swapped(pattern))
+	found, err := filepath.Glob(file)
+	folders, err2 := filepath.Glob(filepath.Dir(file))
+	return errors.Join(err, err2) == nil && len(found) == 0 && len(folders) > 0
 }

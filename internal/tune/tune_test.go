@@ -552,3 +552,27 @@ func TestRestless(t *testing.T) {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 }
+
+// What a file sets and the kernel does not have is told with its line: not what says
+// that errors do not matter, nor what a module or an interface may bring.
+func TestUnknownLines(t *testing.T) {
+	h, _ := tree(t, map[string]string{
+		"etc/sysctl.d/60-router.conf": "# copied\nnet.ipv4.tcp_sack = 1\nnet.ipv4.tcp_low_latency = 1\n-net.ipv4.tcp_fack = 1\n" +
+			"net.netfilter.nf_conntrack_max = 9\nnet.ipv4.conf.eth9.rp_filter = 2\nnet/ipv4/conf/*/accept_redirects = 0\nnet.ipv4.conf.*.medium = 1\n" +
+			"net/ipv4/conf/wan0.7/forwarding = 1\n",
+		"etc/sysctl.conf":                          "net.ipv4.icmp_echo = 1\n",
+		"usr/lib/sysctl.d/50-default.conf":         "net.ipv4.nobody_asked = 1\n",
+		"proc/sys/net/ipv4/conf/wan0.7/forwarding": "0\n",
+		"etc/sysctl.d/90-weir-tune.conf":           "net.ipv4.old_weir = 1\n",
+		"proc/sys/net/core/netdev_budget":          "300\n",
+	})
+	got, err := h.UnknownLines()
+	want := []tune.Line{
+		{At: "/etc/sysctl.d/60-router.conf:3", Key: "net.ipv4.tcp_low_latency"},
+		{At: "/etc/sysctl.d/60-router.conf:8", Key: "net.ipv4.conf.*.medium"},
+		{At: "/etc/sysctl.conf:1", Key: "net.ipv4.icmp_echo"},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+}

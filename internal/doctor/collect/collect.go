@@ -127,6 +127,7 @@ func (r *reader) facts() error {
 	}
 	r.interrupts()
 	r.sysctls()
+	r.unknownLines()
 	r.services()
 	r.chains()
 	r.routes()

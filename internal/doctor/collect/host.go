@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/doctor"
 	"weir/internal/machine"
+	"weir/internal/tune"
 )
 
 // host reads the machine and its cores.
@@ -150,6 +151,24 @@ func (r *reader) sysctls() {
 		}
 	}
 	r.snapshot.Sysctls = all
+}
+
+// unknownLines reads what files set that the kernel does not have. A tree that is not
+// the machine itself holds its own.
+func (r *reader) unknownLines() {
+	h := &tune.Host{}
+	if r.root != "/" {
+		h.Root = r.root
+	}
+	lines, err := h.UnknownLines()
+	if err != nil {
+		r.lacks("unknown_sysctls", err)
+		return
+	}
+	r.snapshot.Unknown = []doctor.UnknownLine{}
+	for _, l := range lines {
+		r.snapshot.Unknown = append(r.snapshot.Unknown, doctor.UnknownLine(l))
+	}
 }
 
 // programs are those that matter, by the name that the kernel cuts at 15 bytes.
