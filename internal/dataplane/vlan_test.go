@@ -127,6 +127,7 @@ func testBare(h *harness) {
 	send("while XDP is being taken off", local, "up")
 	check(t, h.dp.RemoveInterface(h.net.lan0))
 	h.setInterface(h.net.lan0, allFlags, lan0MAC)
+	delete(h.counted, h.net.lan0) // its counters begin anew
 	if h.dp.Bare(h.net.lan0) {
 		t.Error("another interface with its index is bare")
 	}
