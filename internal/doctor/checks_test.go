@@ -320,3 +320,51 @@ func TestWatched(t *testing.T) {
 		t.Errorf("%q, %v", r.Notes, err)
 	}
 }
+
+// Many queues on one core are each a small part of its packets, and all of them its load.
+func TestManyQueuesOnOneCore(t *testing.T) {
+	b := newBox(4)
+	b.card("eth0", "igb", 1000, 4, 4)
+	b.card("eth1", "igb", 1000, 4, 4)
+	for q := range 4 {
+		b.serve("eth0", q, 0).serve("eth1", q, 0)
+	}
+	b.loaded().core(0, 97, 1, 1).cores(5, 1, 2, 3)
+	r, err := Examine(b.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const says = "cpu0 is full of softirq: it serves 8 queues of eth0 and eth1; 3 cores idle"
+	if !strings.HasPrefix(r.Verdict.Sentence, says) {
+		t.Errorf("%q, want %q", r.Verdict.Sentence, says)
+	}
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == "IRQ-1" })
+	if i < 0 || len(r.Findings[i].Remedies) < 6 || !strings.Contains(r.Findings[i].Remedies[0].Command, "echo 1 > /proc/irq/") {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// Time that the hypervisor takes is neither packets nor programs.
+func TestStolenTime(t *testing.T) {
+	b := newBox(4)
+	b.card("eth0", "ixgbe", 10000, 4, 4)
+	b.card("eth1", "ixgbe", 10000, 4, 4)
+	b.loaded().cores(1, 0, 1, 2, 3)
+	for id := range 4 {
+		c := b.s.After.CPUs[id]
+		c.Steal, c.Idle = c.Idle-b.s.Before.CPUs[id].Idle, b.s.Before.CPUs[id].Idle
+		b.s.After.CPUs[id] = c
+	}
+	r, err := Examine(b.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(r.Verdict.Sentence, "the hypervisor takes ") {
+		t.Errorf("%q", r.Verdict.Sentence)
+	}
+	for _, f := range r.Findings {
+		if f.Check == "CPU-2" || f.Check == "CPU-3" {
+			t.Errorf("%s: %s", f.Check, f.Says)
+		}
+	}
+}

@@ -109,12 +109,22 @@ func (v *view) room(filled []*core) string {
 	return fmt.Sprintf("the other %s %s busy for %s of the time", plural(count, "core"), isAre(count), percent(mean))
 }
 
+// robbed reports whether it is the hypervisor that takes most of what the cores lack.
+func (v *view) robbed() bool {
+	var stolen, taken float64
+	for i := range v.cores {
+		stolen += v.cores[i].steal
+		taken += v.cores[i].busy
+	}
+	return stolen > taken/2
+}
+
 func allCoresFull(v *view) (o outcome) {
 	if v.noCores(&o) {
 		return o
 	}
 	filled := v.fullCores()
-	if len(filled) == 0 || len(v.spreadable()) > 0 {
+	if len(filled) == 0 || len(v.spreadable()) > 0 || v.robbed() {
 		return o
 	}
 	f := Finding{
@@ -145,7 +155,7 @@ func programs(v *view) (o outcome) {
 	}
 	for i := range v.cores {
 		c := &v.cores[i]
-		if c.busy < full || c.forwards() {
+		if c.busy < full || c.forwards() || c.steal > c.user+c.system {
 			continue
 		}
 		served := v.servedBy(c.ID)

@@ -36,6 +36,16 @@ func (v *view) places(o *outcome) map[int][]place {
 }
 
 func names(places []place) string {
+	const most = 4 // that are named
+	if len(places) > most {
+		var cards []string
+		for _, p := range places {
+			if !slices.Contains(cards, p.nic.Name) {
+				cards = append(cards, p.nic.Name)
+			}
+		}
+		return fmt.Sprintf("%d queues of %s", len(places), join(cards))
+	}
 	words := make([]string, len(places))
 	for i, p := range places {
 		words[i] = p.String()
@@ -53,24 +63,44 @@ func sharedCore(v *view) (o outcome) {
 	free := v.unserving(by)
 	for _, id := range sortedKeys(by) {
 		c := v.core(id)
-		heavy := slices.DeleteFunc(slices.Clone(by[id]), func(p place) bool { return p.queue.burden < burdensome })
+		heavy := heavies(by[id])
 		if c == nil || len(heavy) < 2 || len(free) == 0 {
 			continue
 		}
-		moved := heavy[1:]
 		f := Finding{
 			Severity: v.severe(c), Subject: c.name(), core: id, weight: c.busy,
 			Says:     fmt.Sprintf("%s serves %s, while %s no queue", c.name(), names(heavy), serves(free)),
 			Evidence: []string{c.line()},
-			Expect:   "each of these queues has a core of its own",
+			Expect:   spreadOver(len(heavy), len(free)+1),
 			because:  fmt.Sprintf("it serves %s", names(heavy)),
 		}
-		for i, p := range moved[:min(len(moved), len(free))] {
-			f.Remedies = append(f.Remedies, move(p, free[i]))
+		for i, p := range heavy {
+			if to := i % (len(free) + 1); to > 0 { // each of the cores has its turn, this one first
+				f.Remedies = append(f.Remedies, move(p, free[to-1]))
+			}
 		}
 		o.add(f)
 	}
 	return o
+}
+
+// heavies are the queues that matter to the load of the core that serves them all: those
+// that bring a quarter of its packets, or half of an even share where they are many.
+func heavies(served []place) (heavy []place) {
+	least := min(burdensome, 0.5/float64(len(served)))
+	for _, p := range served {
+		if p.queue.burden >= least {
+			heavy = append(heavy, p)
+		}
+	}
+	return heavy
+}
+
+func spreadOver(queues, cores int) string {
+	if queues <= cores {
+		return "each of these queues has a core of its own"
+	}
+	return fmt.Sprintf("these queues have %d cores", cores)
 }
 
 func serves(ids []int) string {
