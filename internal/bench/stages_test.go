@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,33 +88,52 @@ func TestStagesTableIsCurrent(t *testing.T) {
 }
 
 // A real run: every stage that a translated packet goes through is seen, none
-// that it does not, and the shares are of the whole frame.
+// that it does not, and the shares are of the whole frame. A run that somebody
+// else's load has spoilt is repeated.
 func TestStages(t *testing.T) {
 	testenv.NeedRoot(t)
-	s, err := Stages(context.Background(), StagesOptions{Flows: []int{200}, Runs: 1, Seconds: time.Second, name: "weir-test-bench", quick: true, Program: buildWeir(t)})
-	if err != nil {
-		t.Fatal(err)
+	const most = 3
+	for try := 1; ; try++ {
+		s, err := Stages(context.Background(), StagesOptions{Flows: []int{200}, Runs: 1, Seconds: time.Second, name: "weir-test-bench", quick: true, Program: buildWeir(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nothingLeft(t, "weir-test-bench")
+		wrong := wrongStages(s)
+		if len(wrong) == 0 {
+			return
+		}
+		if try == most {
+			t.Fatalf("%d tries: %s", most, strings.Join(wrong, "\n"))
+		}
+		t.Logf("try %d: %s", try, strings.Join(wrong, "\n"))
 	}
-	nothingLeft(t, "weir-test-bench")
+}
+
+func wrongStages(s *StagesReport) (wrong []string) {
 	for i := range s.Paths {
 		p := &s.Paths[i]
+		fail := func(format string, about ...any) {
+			wrong = append(wrong, p.Path+": "+fmt.Sprintf(format, about...))
+		}
 		sum := 0.0
 		for _, stage := range everyStage() {
 			sum += p.Stages[stage].Median()
 		}
 		if total := p.Total.Median(); sum < 0.999*total || sum > 1.001*total {
-			t.Errorf("%s: the stages are %.1f ns of %.1f", p.Path, sum, total)
+			fail("the stages are %.1f ns of %.1f", sum, total)
 		}
 		for _, stage := range []string{profile.Parse, profile.LookUp, profile.Counters, profile.Redirect, profile.Transmit, profile.Generator} {
 			if p.Stages[stage].Median() <= 0 {
-				t.Errorf("%s: no sample of %s", p.Path, stage)
+				fail("no sample of %s, of %v", stage, p.Stages)
 			}
 		}
 		if translated := p.Stages[profile.NAT].Median() > 0.005*p.own().Median(); translated != (p.Path == PathWeirNAT) {
-			t.Errorf("%s: NAT %.1f ns", p.Path, p.Stages[profile.NAT].Median())
+			fail("NAT %.1f ns", p.Stages[profile.NAT].Median())
 		}
 		if miss := p.Stages[profile.Miss].Median(); miss > 0.05*p.own().Median() {
-			t.Errorf("%s: %.1f ns in programs that known connections do not meet", p.Path, miss)
+			fail("%.1f ns in programs that known connections do not meet", miss)
 		}
 	}
+	return wrong
 }

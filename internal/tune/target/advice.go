@@ -2,6 +2,7 @@ package target
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"weir/internal/tune/arith"
@@ -33,9 +34,16 @@ type advised struct {
 	try func(t Target, in *Inputs) string
 }
 
-func always(Target, *Inputs) bool           { return true }
-func pppoe(_ Target, in *Inputs) bool       { return in.PPPoE }
-func iflib(t Target, in *Inputs) bool       { return in.Driver != "" && (t.Major() >= 12 || t.Major() == 0) }
+// iflibDrivers are those that iflib(9) drives in every release from 12 on (sys/dev of
+// FreeBSD's source: e1000, ixgbe, ixl, bnxt); another driver has no such keys, or not
+// everywhere.
+var iflibDrivers = []string{"em", "igb", "ix", "ixv", "ixl", "bnxt"}
+
+func always(Target, *Inputs) bool     { return true }
+func pppoe(_ Target, in *Inputs) bool { return in.PPPoE }
+func iflib(t Target, in *Inputs) bool {
+	return slices.Contains(iflibDrivers, in.Driver) && (t.Major() >= 12 || t.Major() == 0)
+}
 func queues(t Target, in *Inputs) bool      { return iflib(t, in) && in.Cores > 0 && in.Ports > 0 }
 func plainFreeBSD(t Target, _ *Inputs) bool { return t.Family() == "freebsd" }
 func cards(t Target, in *Inputs) bool       { return plainFreeBSD(t, in) && in.Driver != "" }

@@ -152,6 +152,20 @@ func TestToTry(t *testing.T) {
 	}
 }
 
+// Keys of iflib(4) are for the drivers that it drives.
+func TestOtherDrivers(t *testing.T) {
+	for driver, has := range map[string]bool{"ix": true, "re": false, "hn": false, "bogus": false} {
+		target, err := Find("freebsd-14")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := write(t, target, &Inputs{Role: db.Forwarder, Driver: driver, Cores: 4, Ports: 2})
+		if strings.Contains(text, ".iflib.") != has {
+			t.Errorf("%s: keys of iflib: %v\n%s", driver, !has, text)
+		}
+	}
+}
+
 // From FreeBSD 14 on, redirect=0 is not said to make IPv4 faster.
 func TestRedirectClaimsNoSpeed(t *testing.T) {
 	target, err := Find("freebsd-14")
