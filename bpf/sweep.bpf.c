@@ -3,13 +3,15 @@
  * The clock and the sweep: a bpf_timer that runs every 10 ms without the help
  * of user space, so the state table lives on when the daemon is dead.
  *
- *   weir_sweep_start   run once by the loader: arms the timer
+ *   weir_sweep_start   run by the loader: arms the timer; again where the kernel
+ *                      had no memory for it (it may not wait for any), -ENOMEM
  *   sweep              sets shared.now, scales the timeouts, walks a slice of
  *                      the states: expired -> dead -> dying -> leaving -> free,
  *                      and has next hops age
  *   weir_adopt         run by the loader on each state of a table that it copies
  */
 #include <linux/bpf.h>
+#include <linux/errno.h>
 #include <bpf/bpf_helpers.h>
 
 #include "adopt.h"
@@ -42,13 +44,18 @@ int weir_sweep_start(void *ctx)
 {
 	__u32 zero = 0;
 	struct sweeper *s = bpf_map_lookup_elem(&sweepers, &zero);
+	int error;
 
 	(void)ctx;
 	if (!s)
-		return 1;
+		return -ENOENT;
 	clock_set();
 	timeouts_scale();
-	bpf_timer_init(&s->timer, &sweepers, CLOCK_MONOTONIC_KERNEL);
-	bpf_timer_set_callback(&s->timer, sweep);
+	error = bpf_timer_init(&s->timer, &sweepers, CLOCK_MONOTONIC_KERNEL);
+	if (error && error != -EBUSY) /* busy: an attempt before this one got so far */
+		return error;
+	error = bpf_timer_set_callback(&s->timer, sweep);
+	if (error)
+		return error;
 	return bpf_timer_start(&s->timer, 0, 0);
 }

@@ -3,6 +3,9 @@ package dataplane
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/bpfload"
 	"weir/internal/state"
@@ -29,16 +32,39 @@ func (d *Dataplane) startSweep() error {
 	if d.swept || d.config.Frozen {
 		return nil
 	}
-	result, err := bpfload.RunSyscall(d.objects.Programs[programStart], nil)
+	err := armed(func() (uint32, error) { return bpfload.RunSyscall(d.objects.Programs[programStart], nil) })
 	if err != nil {
 		return fmt.Errorf("start the sweep: %w", err)
-	}
-	if result != 0 {
-		return fmt.Errorf("start the sweep: the program returned %d", int32(result))
 	}
 	d.swept = true
 	steps.Done("start the sweep")
 	return nil
+}
+
+// How often a timer is tried to be armed, and the pause after the first attempt,
+// which doubles: 5 s in all.
+const (
+	armAttempts = 10
+	armPause    = 5 * time.Millisecond
+)
+
+// armed has start arm a timer, and tries again where the kernel has no memory for
+// it: within a program bpf_timer_init takes memory without waiting, so on a busy
+// machine it may find none at once that is there a moment later.
+func armed(start func() (uint32, error)) error {
+	for attempt, pause := 1, armPause; ; attempt, pause = attempt+1, 2*pause {
+		result, err := start()
+		if err != nil {
+			return err
+		}
+		switch errno := unix.Errno(-int32(result)); {
+		case errno == 0:
+			return nil
+		case errno != unix.ENOMEM || attempt == armAttempts:
+			return fmt.Errorf("arm its timer: %w", errno)
+		}
+		time.Sleep(pause)
+	}
 }
 
 // BumpRoutes has every state look up its next hops again, at its next packet.

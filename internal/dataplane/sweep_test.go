@@ -1,9 +1,13 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The kernel releases what has expired, tuples and slots: the table can be
@@ -39,5 +43,36 @@ func (h *harness) waitEmpty() {
 	}
 	for number := range h.dp.tables.entered(h.tb) {
 		h.tb.Fatalf("a tuple of state %d is left", number>>1)
+	}
+}
+
+// A timer that the kernel has no memory for is tried again; other errors, and a
+// lack that lasts, are said.
+func TestArmedAgain(t *testing.T) { synctest.Test(t, testArmedAgain) }
+
+func testArmedAgain(t *testing.T) {
+	const noMemory, busy = -int32(unix.ENOMEM), -int32(unix.EBUSY)
+	for _, test := range []struct {
+		results  []int32 // the last one comes again and again
+		attempts int
+		err      error
+	}{
+		{[]int32{0}, 1, nil},
+		{[]int32{noMemory, noMemory, 0}, 3, nil},
+		{[]int32{noMemory, busy}, 2, unix.EBUSY},
+		{[]int32{noMemory}, armAttempts, unix.ENOMEM},
+	} {
+		attempts := 0
+		err := armed(func() (uint32, error) {
+			attempts++
+			return uint32(test.results[min(attempts, len(test.results))-1]), nil
+		})
+		if attempts != test.attempts || !errors.Is(err, test.err) {
+			t.Errorf("%d: %d attempts, %v; want %d, %v", test.results, attempts, err, test.attempts, test.err)
+		}
+	}
+	refused := errors.New("refused")
+	if err := armed(func() (uint32, error) { return 0, refused }); !errors.Is(err, refused) {
+		t.Errorf("a program that does not run: %v", err)
 	}
 }
