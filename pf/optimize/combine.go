@@ -60,33 +60,49 @@ func (r *rule) withTable(end side, named ast.Host) *rule {
 // combiner knows which rules of a block are the same but for one address.
 type combiner struct {
 	block   block
-	froms   map[sameKey][]int32 // rules that differ in their sources, in order
-	tos     map[sameKey][]int32 // in their destinations
-	taken   []bool              // by a table, even if it is too small
+	froms   alike  // rules that differ in their sources
+	tos     alike  // in their destinations
+	taken   []bool // by a table, even if it is too small
 	removed []bool
 	gone    bool // something is
 }
 
-// sameKey is what rules that become one have in common: all but one address.
-type sameKey struct {
-	question question
-	address  address
+// alike are lists of rules, each in the block's order. The lists lie in one
+// array, as there may be as many of them as rules.
+type alike struct {
+	lists map[pair]list // by question and the address that they have in common
+	next  []int32       // the rule behind a rule in its list, 0 behind the last one
+}
+
+type list struct{ first, last int32 }
+
+func newAlike(rules int) alike {
+	return alike{make(map[pair]list), make([]int32, rules)}
+}
+
+// add puts rule i, which is behind all that are there, into a list.
+func (a *alike) add(k pair, i int32) {
+	l, ok := a.lists[k]
+	if !ok {
+		l.first = i
+	} else {
+		a.next[l.last] = i
+	}
+	l.last = i
+	a.lists[k] = l
 }
 
 func newCombiner(b block) *combiner {
 	c := &combiner{
-		block: b,
-		froms: make(map[sameKey][]int32), tos: make(map[sameKey][]int32),
+		block: b, froms: newAlike(len(b)), tos: newAlike(len(b)),
 		taken: make([]bool, len(b)), removed: make([]bool, len(b)),
 	}
 	for i, r := range b {
 		if r.from.listable() {
-			k := sameKey{r.question, r.to}
-			c.froms[k] = append(c.froms[k], int32(i))
+			c.froms.add(pair{r.numbers.question, r.numbers.to}, int32(i))
 		}
 		if r.to.listable() {
-			k := sameKey{r.question, r.from}
-			c.tos[k] = append(c.tos[k], int32(i))
+			c.tos.add(pair{r.numbers.question, r.numbers.from}, int32(i))
 		}
 	}
 	return c
@@ -100,42 +116,53 @@ func (a *address) listable() bool { return a.kind == prefix && a.bits > 0 }
 // such rules differs.
 func (c *combiner) members(i int32) ([]int32, side) {
 	r := c.block[i]
-	from, to := sameKey{r.question, r.to}, sameKey{r.question, r.from}
-	var bySource, byDestination []int32
+	from, to := pair{r.numbers.question, r.numbers.to}, pair{r.numbers.question, r.numbers.from}
+	var bySource, byDestination int32
 	if r.from.listable() {
-		bySource = c.left(c.froms, from, i)
+		bySource = c.behind(&c.froms, from, i)
 	}
 	if r.to.listable() {
-		byDestination = c.left(c.tos, to, i)
+		byDestination = c.behind(&c.tos, to, i)
 	}
 	switch {
-	case len(bySource) == 0 && len(byDestination) == 0:
+	case bySource == 0 && byDestination == 0:
 		return nil, nil
-	case len(byDestination) == 0 || len(bySource) > 0 && bySource[0] < byDestination[0]:
-		return c.take(c.froms, from, i, bySource), source
+	case byDestination == 0 || bySource > 0 && bySource < byDestination:
+		return c.take(&c.froms, from, i, bySource), source
 	}
-	return c.take(c.tos, to, i, byDestination), destination
+	return c.take(&c.tos, to, i, byDestination), destination
 }
 
-// left gives the rules of a list behind i, from the first that is not taken on,
-// and shortens the list to them.
-func (c *combiner) left(lists map[sameKey][]int32, k sameKey, i int32) []int32 {
-	list := lists[k]
-	for len(list) > 0 && (list[0] <= i || c.taken[list[0]]) {
-		list = list[1:]
+// behind gives the first rule of a list behind i that is not taken, 0 if there
+// is none, and shortens the list to begin with it.
+func (c *combiner) behind(a *alike, k pair, i int32) int32 {
+	l, ok := a.lists[k]
+	if !ok {
+		return 0
 	}
-	lists[k] = list
-	return list
-}
-
-func (c *combiner) take(lists map[sameKey][]int32, k sameKey, i int32, list []int32) []int32 {
-	members := []int32{i}
-	for _, m := range list {
-		if !c.taken[m] {
-			c.taken[m] = true
-			members = append(members, m)
+	at := l.first
+	for at <= i || c.taken[at] {
+		if at = a.next[at]; at == 0 {
+			delete(a.lists, k)
+			return 0
 		}
 	}
-	delete(lists, k)
+	if at != l.first {
+		l.first = at
+		a.lists[k] = l
+	}
+	return at
+}
+
+// take takes rule i and those of a list from rule at on.
+func (c *combiner) take(a *alike, k pair, i, at int32) []int32 {
+	members := []int32{i}
+	for ; at != 0; at = a.next[at] {
+		if !c.taken[at] {
+			c.taken[at] = true
+			members = append(members, at)
+		}
+	}
+	delete(a.lists, k)
 	return members
 }

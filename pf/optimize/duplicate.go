@@ -19,29 +19,30 @@ func (b block) withoutCovered() block {
 	return out
 }
 
-// index finds rules by what they ask for.
+// index finds rules by what they ask for. It goes by numbers, as questions and
+// addresses are long and most occur many times.
 type index struct {
-	open      []open // which fields ask nothing, of each form that occurs
-	questions map[question]*lengths
-	froms     map[fromKey]*lengths
-	rules     map[ruleKey]int32 // the first of equal ones
+	open         []open // which fields ask nothing, of each form that occurs
+	questions    map[question]int32
+	addresses    map[address]int32
+	sources      []lengths // of the prefixes asked for with each question
+	froms        map[pair]int32
+	destinations []lengths      // with each question and source, of that number in froms
+	rules        map[pair]int32 // a number of froms and a destination: the first of equal ones
 }
 
-type fromKey struct {
-	question *lengths
-	from     address
-}
+// pair is two numbers.
+type pair [2]int32
 
-type ruleKey struct {
-	from *lengths
-	to   address
-}
+// numbers are those of what a rule asks for. Rules of one block that ask the
+// same have the same.
+type numbers struct{ question, from, to int32 }
 
+// newIndex makes the index of a block and numbers its rules.
 func newIndex(b block) *index {
 	x := &index{
-		questions: make(map[question]*lengths, len(b)),
-		froms:     make(map[fromKey]*lengths, len(b)),
-		rules:     make(map[ruleKey]int32, len(b)),
+		questions: make(map[question]int32), addresses: make(map[address]int32),
+		froms: make(map[pair]int32), rules: make(map[pair]int32, len(b)),
 	}
 	seen := make(map[open]bool)
 	for i, r := range b {
@@ -49,11 +50,11 @@ func newIndex(b block) *index {
 			seen[o] = true
 			x.open = append(x.open, o)
 		}
-		froms := entry(x.questions, r.question)
-		froms.add(&r.from)
-		tos := entry(x.froms, fromKey{froms, r.from})
-		tos.add(&r.to)
-		k := ruleKey{tos, r.to}
+		r.numbers = numbers{number(x.questions, r.question), number(x.addresses, r.from), number(x.addresses, r.to)}
+		from := number(x.froms, pair{r.numbers.question, r.numbers.from})
+		add(&x.sources, r.numbers.question, &r.from)
+		add(&x.destinations, from, &r.to)
+		k := pair{from, r.numbers.to}
 		if _, ok := x.rules[k]; !ok {
 			x.rules[k] = int32(i)
 		}
@@ -61,13 +62,23 @@ func newIndex(b block) *index {
 	return x
 }
 
-func entry[K comparable](m map[K]*lengths, k K) *lengths {
-	l := m[k]
-	if l == nil {
-		l = &lengths{}
-		m[k] = l
+// number gives the number of k, which is the next one if it is new.
+func number[K comparable](all map[K]int32, k K) int32 {
+	n, ok := all[k]
+	if !ok {
+		n = int32(len(all))
+		all[k] = n
 	}
-	return l
+	return n
+}
+
+// add adds the length of a prefix to the set of number n, which may be the first
+// that is missing.
+func add(sets *[]lengths, n int32, a *address) {
+	if int(n) == len(*sets) {
+		*sets = append(*sets, lengths{})
+	}
+	(*sets)[n].add(a)
 }
 
 // covered reports whether a rule other than r, which is the i-th, covers r.
@@ -77,14 +88,14 @@ func (x *index) covered(r *rule, i int32) bool {
 		if own&^o != 0 {
 			continue // asks what r does not
 		}
-		froms := x.questions[r.question.without(o)]
-		if froms == nil {
-			continue
+		q, ok := r.numbers.question, o == own
+		if !ok {
+			q, ok = x.questions[r.question.without(o)]
 		}
-		if froms.covers(&r.from, r.fromNot, func(from address) bool {
-			tos := x.froms[fromKey{froms, from}]
-			return tos != nil && tos.covers(&r.to, r.toNot, func(to address) bool {
-				first, ok := x.rules[ruleKey{tos, to}]
+		if ok && x.covers(&x.sources[q], &r.from, r.numbers.from, r.fromNot, func(from int32) bool {
+			tos, ok := x.froms[pair{q, from}]
+			return ok && x.covers(&x.destinations[tos], &r.to, r.numbers.to, r.toNot, func(to int32) bool {
+				first, ok := x.rules[pair{tos, to}]
 				return ok && first != i
 			})
 		}) {
@@ -92,6 +103,33 @@ func (x *index) covered(r *rule, i int32) bool {
 		}
 	}
 	return false
+}
+
+// covers reports whether found holds for a, whose number is own, or one of the
+// prefixes whose lengths are in l that hold a. Any covers all; of negated
+// addresses, only prefixes.
+func (x *index) covers(l *lengths, a *address, own int32, not bool, found func(int32) bool) bool {
+	if a.kind != prefix {
+		return found(own) || !not && l[0]&1 != 0 && x.holds(address{}, found)
+	}
+	for i, word := range l {
+		for ; word != 0; word &= word - 1 {
+			length := i*64 + bits.TrailingZeros64(word)
+			if length > int(a.bits) {
+				return false
+			}
+			if short := a.short(uint8(length)); short == *a && found(own) || short != *a && x.holds(short, found) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holds reports whether found holds for an address that some rule asks for.
+func (x *index) holds(a address, found func(int32) bool) bool {
+	n, ok := x.addresses[a]
+	return ok && found(n)
 }
 
 // open is a set of fields of a question that ask nothing.
@@ -161,24 +199,4 @@ func (l *lengths) add(a *address) {
 	if a.kind == prefix {
 		l[a.bits/64] |= 1 << (a.bits % 64)
 	}
-}
-
-// covers reports whether found holds for a, or one of the prefixes whose lengths
-// are in l that hold a. Any covers all; of negated addresses, only prefixes.
-func (l *lengths) covers(a *address, not bool, found func(address) bool) bool {
-	if a.kind != prefix {
-		return found(*a) || !not && l[0]&1 != 0 && found(address{})
-	}
-	for i, word := range l {
-		for ; word != 0; word &= word - 1 {
-			length := i*64 + bits.TrailingZeros64(word)
-			if length > int(a.bits) {
-				return false
-			}
-			if found(a.short(uint8(length))) {
-				return true
-			}
-		}
-	}
-	return false
 }

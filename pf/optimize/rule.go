@@ -14,6 +14,7 @@ type rule struct {
 	like int32 // rules that may stand in one superblock have the same
 	question
 	from, to address
+	numbers  numbers // of question, from and to, given by newIndex
 }
 
 // question is what a rule asks of a packet but for addresses. The zero value of
