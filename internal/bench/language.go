@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/machine"
+	"weir/internal/stats"
 	"weir/pf/lint"
 	"weir/pf/resolve"
 	"weir/pf/source"
@@ -43,7 +44,7 @@ type LanguageReport struct {
 type LanguageCost struct {
 	Kind      string    `json:"kind"`
 	Optimized bool      `json:"optimized"` // as with weir check -o basic
-	Seconds   []float64 `json:"seconds"`   // of all cores, for each of languageSizes
+	Seconds   []float64 `json:"seconds"`   // of all cores, for each of languageSizes, once
 	Growth    float64   `json:"growth"`    // of the time, from the first to the last
 	Bytes     int       `json:"bytes"`     // in use for each rule when all are read
 }
@@ -60,9 +61,11 @@ func (r *LanguageReport) OK() bool {
 	return !slices.ContainsFunc(r.Rules, func(c LanguageCost) bool { return c.Growth > languageGrowth || c.Bytes > languageMemory })
 }
 
-// Language measures what it costs to read, resolve and check rules, each time
-// the best of several runs.
-func Language(runs int, progress io.Writer) (*LanguageReport, error) {
+// Language measures what it costs to read, resolve and check rules: medians of
+// this many rounds. In each the files of every size are read as often as gives
+// the same number of rules, so that a short measurement has the share of
+// collecting garbage that a long one has.
+func Language(rounds int, progress io.Writer) (*LanguageReport, error) {
 	machine, err := machine.Describe()
 	if err != nil {
 		return nil, err
@@ -71,7 +74,7 @@ func Language(runs int, progress io.Writer) (*LanguageReport, error) {
 	for _, kind := range languageKinds {
 		for _, optimized := range []bool{false, true} {
 			fmt.Fprintf(progress, "%s, optimized: %t\n", kind.name, optimized)
-			cost, err := languageCost(kind, optimized, runs)
+			cost, err := languageCost(kind, optimized, rounds)
 			if err != nil {
 				return nil, err
 			}
@@ -79,26 +82,30 @@ func Language(runs int, progress io.Writer) (*LanguageReport, error) {
 		}
 	}
 	fmt.Fprintf(progress, "a table's file of %d addresses\n", tableSize)
-	report.Table, err = tableCost(runs)
+	report.Table, err = tableCost(rounds)
 	return report, err
 }
 
-func languageCost(kind languageKind, optimized bool, runs int) (LanguageCost, error) {
+func languageCost(kind languageKind, optimized bool, rounds int) (LanguageCost, error) {
 	cost := LanguageCost{Kind: kind.name, Optimized: optimized}
-	for _, n := range languageSizes {
-		text := kind.file(n)
-		best := time.Duration(0)
-		for run := range runs {
-			took, used, err := reading(text, resolve.Settings{Optimize: optimized})
-			if err != nil {
-				return cost, fmt.Errorf("%s, %d rules: %w", kind.name, n, err)
+	most := languageSizes[len(languageSizes)-1]
+	samples := make([]stats.Sample, len(languageSizes))
+	for range rounds {
+		for i, n := range languageSizes {
+			text, times, total := kind.file(n), most/n, time.Duration(0)
+			for range times {
+				took, used, err := reading(text, resolve.Settings{Optimize: optimized})
+				if err != nil {
+					return cost, fmt.Errorf("%s, %d rules: %w", kind.name, n, err)
+				}
+				total += took
+				cost.Bytes = used / n
 			}
-			if run == 0 || took < best {
-				best = took
-			}
-			cost.Bytes = used / n
+			samples[i] = append(samples[i], total.Seconds()/float64(times))
 		}
-		cost.Seconds = append(cost.Seconds, best.Seconds())
+	}
+	for _, sample := range samples {
+		cost.Seconds = append(cost.Seconds, sample.Median())
 	}
 	cost.Growth = cost.Seconds[len(cost.Seconds)-1] / cost.Seconds[0]
 	return cost, nil
@@ -116,6 +123,7 @@ func reading(text []byte, settings resolve.Settings) (took time.Duration, used i
 	if rules != nil {
 		lint.Warn(rules, &list)
 	}
+	runtime.GC() // what it has begun would else be counted for large files only
 	end, err := coresTime()
 	if err != nil {
 		return 0, 0, err
@@ -139,7 +147,7 @@ func coresTime() (time.Duration, error) {
 }
 
 // tableCost reads a file of a table's addresses.
-func tableCost(runs int) (TableCost, error) {
+func tableCost(rounds int) (TableCost, error) {
 	var b strings.Builder
 	for i := range tableSize {
 		fmt.Fprintf(&b, "10.%d.%d.%d\n", i>>16, i>>8&255, i&255)
@@ -147,16 +155,16 @@ func tableCost(runs int) (TableCost, error) {
 	text := []byte("table <t> file \"t\"\npass from <t>\n")
 	settings := resolve.Settings{Files: source.Files{"t": {Text: b.String()}}}
 	cost := TableCost{Addresses: tableSize}
-	for run := range runs {
+	var sample stats.Sample
+	for range rounds {
 		took, used, err := reading(text, settings)
 		if err != nil {
 			return cost, fmt.Errorf("a table's file of %d addresses: %w", tableSize, err)
 		}
-		if s := took.Seconds(); run == 0 || s < cost.Seconds {
-			cost.Seconds = s
-		}
+		sample = append(sample, took.Seconds())
 		cost.Bytes = used / tableSize
 	}
+	cost.Seconds = sample.Median()
 	return cost, nil
 }
 

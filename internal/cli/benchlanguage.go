@@ -11,22 +11,23 @@ import (
 
 // newBenchLanguageCommand is "weir bench language".
 func newBenchLanguageCommand(env *Env) *cobra.Command {
-	runs := 3
+	rounds := 5
 	var jsonFile string
 	c := &cobra.Command{
 		Use:   "language",
 		Short: "what it costs to read rules",
 		Long: `language reads files of 10,000 and of 100,000 rules, with warnings, with and
 without -o basic of "weir check", and a table of 1,000,000 addresses. It says
-how much time of the cores that takes, the best of several runs, and how much
-memory is in use then. Exit status 1: ten times as many rules take more than 13 times as long,
-or a rule takes more than 3,000 bytes.`,
+how much time of the cores that takes, with collecting garbage, and how much
+memory is in use then: medians of several rounds, in each of which the smaller
+files are read ten times. Exit status 1: ten times as many rules take more than
+13 times as long, or a rule takes more than 3,000 bytes.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			if runs < 1 {
+			if rounds < 1 {
 				return &UsageError{benchError("language", errors.New("--runs must be 1 at least"))}
 			}
-			report, err := bench.Language(runs, env.Stderr)
+			report, err := bench.Language(rounds, env.Stderr)
 			if err != nil {
 				return benchError("language", err)
 			}
@@ -44,7 +45,7 @@ or a rule takes more than 3,000 bytes.`,
 			return nil
 		},
 	}
-	c.Flags().IntVar(&runs, "runs", runs, "`number` of runs of each")
+	c.Flags().IntVar(&rounds, "runs", rounds, "`number` of rounds")
 	c.Flags().StringVar(&jsonFile, "json", "", "also write the report to this `file`")
 	return c
 }
