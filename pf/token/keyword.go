@@ -25,14 +25,14 @@ var keywords = map[string]bool{
 	"to": true, "tos": true, "ttl": true, "urpf-failed": true, "user": true, "weight": true,
 }
 
-// openBSDOnly are those that some release of FreeBSD does not know, where they may be
-// names.
+// openBSDOnly are those that pf of old FreeBSD releases does not know, where they
+// may be names: what sbin/pfctl/parse.y, lookup(), lacks in opnsense/src at commit
+// 0a19f813177d, the oldest pf that is still met.
 var openBSDOnly = map[string]bool{
-	"af-to": true, "binat-to": true, "burst": true, "default": true, "delay": true, "divert-reply": true,
-	"divert-packet": true, "floating": true, "flows": true, "global": true, "if-bound": true,
-	"least-states": true, "match": true, "matches": true, "max": true, "max-pkt-rate": true, "min": true, "nat-to": true,
-	"once": true, "parent": true, "pflow": true, "prio": true, "quantum": true, "rdomain": true, "rdr-to": true,
-	"received-on": true, "route": true, "rule": true, "syncookies": true, "ttl": true, "weight": true,
+	"af-to": true, "binat-to": true, "burst": true, "default": true, "delay": true, "divert-packet": true,
+	"flows": true, "least-states": true, "match": true, "matches": true, "max-pkt-rate": true, "min": true,
+	"nat-to": true, "once": true, "parent": true, "pflow": true, "prio": true, "quantum": true, "rdomain": true,
+	"rdr-to": true, "received-on": true, "syncookies": true, "weight": true,
 }
 
 // IsReserved reports whether every pf takes s for a keyword, so that it cannot name a
