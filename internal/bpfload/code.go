@@ -37,6 +37,9 @@ func LoadedCode() ([]Code, error) {
 		}
 		code, err := codeOf(p)
 		p.Close()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has ended, and what it is made of with it
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read the machine code's place of program %d: %w", id, err)
 		}
@@ -59,8 +62,13 @@ func codeOf(p *Program) ([]Code, error) {
 	}
 	addresses, _ := info.JitedLineInfos()
 	lines, err := info.LineInfos()
-	if err != nil || len(lines) != len(addresses) {
+	switch {
+	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, ebpf.ErrRestrictedKernel), len(addresses) == 0:
 		return code, nil // built without, or not shown
+	case err != nil:
+		return nil, err
+	case len(lines) != len(addresses):
+		return nil, fmt.Errorf("%d source lines for %d places in the machine code", len(lines), len(addresses))
 	}
 	var fine []Code
 	for _, whole := range code {
