@@ -47,7 +47,8 @@ limit.
 
 Exit status: 0 nothing that hurts, 1 something hurts or will when the load rises,
 3 something limits the router or loses packets now, 2 wrong usage, or a file, or
-this machine, that could not be read, or a file that could not be written.
+this machine, that could not be read, or a file that could not be written. --watch ends
+with an interrupt, and has the status of its last verdict.
 
 --collect writes what was read to a file (docs/doctor-bundle.md), which --from
 reads, on any machine. A file may hold addresses: --redact replaces them. --from
@@ -122,18 +123,33 @@ func (f *doctorFlags) run(ctx context.Context, env *Env) error {
 	case f.collect != "":
 		return f.write(ctx, env)
 	}
-	for {
+	if f.watch {
+		return f.again(ctx, env)
+	}
+	s, err := env.collect(ctx, collect.Options{Interval: f.interval, Watch: true})
+	if err != nil {
+		return err
+	}
+	return f.judge(env, s)
+}
+
+// again judges until it is interrupted, and ends with the status of the last verdict;
+// with 0 where there was none yet.
+func (f *doctorFlags) again(ctx context.Context, env *Env) (last error) {
+	for first := true; ; first = false {
 		s, err := env.collect(ctx, collect.Options{Interval: f.interval, Watch: true})
+		if errors.Is(err, context.Canceled) {
+			return last
+		}
 		if err != nil {
 			return err
 		}
-		if err := f.judge(env, s); err != nil && (!f.watch || !isVerdict(err)) {
-			return err
+		if !first {
+			fmt.Fprintln(env.Stdout)
 		}
-		if !f.watch {
-			return nil
+		if last = f.judge(env, s); last != nil && !isVerdict(last) {
+			return last
 		}
-		fmt.Fprintln(env.Stdout)
 	}
 }
 

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"weir/internal/doctor"
+	"weir/internal/testenv"
+)
+
+// interrupter interrupts once so much was written.
+type interrupter struct {
+	bytes.Buffer
+	verdicts  int // left
+	interrupt func()
+}
+
+func (i *interrupter) Write(p []byte) (int, error) {
+	if i.verdicts -= bytes.Count(p, []byte(`"verdict"`)); i.verdicts <= 0 {
+		i.interrupt()
+	}
+	return i.Buffer.Write(p)
+}
+
+// TestWatchEnds: an interrupt ends doctor --watch with the status of the last verdict,
+// and without a word.
+func TestWatchEnds(t *testing.T) {
+	testenv.NeedRoot(t)
+	for _, verdicts := range []int{0, 1, 2} {
+		ctx, stop := context.WithCancel(t.Context())
+		out, said := &interrupter{verdicts: verdicts, interrupt: stop}, bytes.Buffer{}
+		if verdicts == 0 {
+			stop()
+		}
+		status := Run(ctx, &Env{Stdin: strings.NewReader(""), Stdout: out, Stderr: &said}, []string{"doctor", "--watch", "--json", "--interval", "200ms"})
+		stop()
+		var last doctor.Report
+		count := 0
+		for d := json.NewDecoder(&out.Buffer); ; count++ {
+			if err := d.Decode(&last); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if count != verdicts || status != last.Status() || said.Len() > 0 {
+			t.Errorf("%d verdicts, want %d; status %d, want %d; said %q", count, verdicts, status, last.Status(), said.String())
+		}
+	}
+}
