@@ -61,6 +61,7 @@ type Check struct {
 	ID    string   `json:"id"`
 	Title string   `json:"title"`
 	Reads []string `json:"reads"` // of the snapshot, by the names of its form
+	Worst Severity `json:"worst"` // that its findings may have
 	run   func(*view) outcome
 }
 

@@ -64,8 +64,55 @@ func TestSkip(t *testing.T) {
 	if r.Verdict.Severity != Notice || r.Verdict.Limit != LimitUnknown {
 		t.Errorf("%+v", r.Verdict)
 	}
+	if lower, err := Examine(s, []string{"cpu-1", " rss-1"}); err != nil || lower.Verdict.Limit != r.Verdict.Limit {
+		t.Errorf("in lower case: %v", err)
+	}
 	if _, err := Examine(s, []string{"CPU-9"}); err == nil {
 		t.Error("a check that there is not was skipped")
+	}
+}
+
+// A verdict says what it could not look at: where weir's counters are not readable, room
+// on cores and links is not all there is to tell.
+func TestUnseen(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(b *box)
+		limit  Limit
+		says   string
+		unseen []string
+	}{
+		{"all seen", func(*box) {}, LimitFar, "Nothing is wrong here: ", nil},
+		{"weir's counters", func(b *box) { b.s.Unreadable = map[string]string{"weir": "permission denied"} }, LimitUnknown, "STATE-1 (the state table is full) and NAT-1",
+			[]string{"XDP-1", "FWD-2", "FWD-3", "STATE-1", "NAT-1", "NAT-2"}},
+		{"weir's counters, and the link is full", func(b *box) {
+			b.s.Unreadable = map[string]string{"weir": "permission denied"}
+			b.s.Interfaces[0].Mbit, b.s.Interfaces[0].MaxMbit = 500, 500
+		}, LimitLink, "; FWD-2, FWD-3, STATE-1, NAT-1 and 2 more could not be judged", nil},
+		{"weir's samples", func(b *box) { b.weir(0); b.s.After.Weir = nil }, LimitUnknown, "could not be judged here", nil},
+		{"a card's features", func(b *box) { b.s.Interfaces[1].Features = nil }, LimitFar, "; OFF-1 and OFF-2 could not be judged", []string{"OFF-1", "OFF-2"}},
+		{"what hurts nobody", func(b *box) { b.s.Interfaces[0].EEE = nil }, LimitFar, "Nothing is wrong here: ", nil},
+	} {
+		b := newBox(4)
+		b.card("eth0", "ixgbe", 10000, 4, 4)
+		b.card("eth1", "ixgbe", 10000, 4, 4)
+		b.loaded().cores(30, 0, 1, 2, 3)
+		c.change(b)
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := r.Verdict
+		if v.Limit != c.limit || !strings.Contains(v.Sentence, c.says) || v.Severity != Notice {
+			t.Errorf("%s: %+v", c.name, v)
+		}
+		slices.Sort(c.unseen)
+		if got := slices.Sorted(slices.Values(v.Unseen)); c.unseen != nil && !slices.Equal(got, c.unseen) {
+			t.Errorf("%s: unseen %q, want %q", c.name, got, c.unseen)
+		}
+		if (len(v.Unseen) > 0) != strings.Contains(v.Sentence, "could not be judged") {
+			t.Errorf("%s: %q of %q", c.name, v.Unseen, v.Sentence)
+		}
 	}
 }
 
@@ -211,6 +258,9 @@ func TestChanges(t *testing.T) {
 		}
 		c.change(b)
 		f, found := worst(b, c.check)
+		if found && f.Severity > checkOf(c.check).Worst {
+			t.Errorf("%s: %s is worse than %s", c.check, f.Severity, checkOf(c.check).Worst)
+		}
 		if !found || f.Severity != c.severity {
 			t.Errorf("%s: found %v, %s: %s; want %s", c.check, found, f.Severity, f.Says, c.severity)
 		}

@@ -10,10 +10,10 @@ import (
 
 func coreChecks() []Check {
 	return []Check{
-		{ID: "CPU-1", Title: "packets fill some cores while others have room", Reads: []string{"cpus"}, run: oneCoreFull},
-		{ID: "CPU-2", Title: "packets fill all cores", Reads: []string{"cpus"}, run: allCoresFull},
-		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics"}, run: programs},
-		{ID: "VIRT-1", Title: "the hypervisor takes time away", Reads: []string{"cpus"}, run: stolen},
+		{ID: "CPU-1", Title: "packets fill some cores while others have room", Reads: []string{"cpus"}, Worst: Critical, run: oneCoreFull},
+		{ID: "CPU-2", Title: "packets fill all cores", Reads: []string{"cpus"}, Worst: Critical, run: allCoresFull},
+		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics"}, Worst: Warning, run: programs},
+		{ID: "VIRT-1", Title: "the hypervisor takes time away", Reads: []string{"cpus"}, Worst: Critical, run: stolen},
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 
 func deviceChecks() []Check {
 	return []Check{
-		{ID: "OFF-1", Title: "received packets are merged although they are forwarded (LRO)", Reads: []string{"interfaces.features", "sysctls"}, run: largeReceive},
-		{ID: "OFF-2", Title: "an offload that helps is off", Reads: []string{"interfaces.features"}, run: helpfulOffloads},
-		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex"}, run: slowLink},
-		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, run: aggregation},
-		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit"}, run: slot},
-		{ID: "XDP-1", Title: "packets are not judged at XDP", Reads: []string{"weir.interfaces", "interfaces.xdp"}, run: hooks},
-		{ID: "EEE-1", Title: "the link sleeps between packets (EEE)", Reads: []string{"interfaces.eee"}, run: energyEfficient},
+		{ID: "OFF-1", Title: "received packets are merged although they are forwarded (LRO)", Reads: []string{"interfaces.features", "sysctls"}, Worst: Warning, run: largeReceive},
+		{ID: "OFF-2", Title: "an offload that helps is off", Reads: []string{"interfaces.features"}, Worst: Warning, run: helpfulOffloads},
+		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex"}, Worst: Warning, run: slowLink},
+		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, Worst: Critical, run: aggregation},
+		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit"}, Worst: Warning, run: slot},
+		{ID: "XDP-1", Title: "packets are not judged at XDP", Reads: []string{"weir.interfaces", "interfaces.xdp"}, Worst: Warning, run: hooks},
+		{ID: "EEE-1", Title: "the link sleeps between packets (EEE)", Reads: []string{"interfaces.eee"}, Worst: Notice, run: energyEfficient},
 	}
 }
 

@@ -64,9 +64,19 @@ func (m *machine) judge(t *testing.T, r *Report) {
 			t.Errorf("%s lacks evidence or remedy: %+v", f.Check, f)
 		}
 	}
+	for _, f := range r.Findings {
+		if c := checkOf(f.Check); f.Severity > c.Worst {
+			t.Errorf("%s found what is %s, and says that it finds no worse than %s", c.ID, f.Severity, c.Worst)
+		}
+	}
 	for _, id := range m.also {
 		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == id && f.Severity > Notice }) {
 			t.Errorf("no finding of %s", id)
 		}
 	}
+}
+
+func checkOf(id string) *Check {
+	all := Checks()
+	return &all[slices.IndexFunc(all, func(c Check) bool { return c.ID == id })]
 }

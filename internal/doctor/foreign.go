@@ -13,11 +13,11 @@ import (
 // foreignChecks are about other firewalls, whose own output doctor reads.
 func foreignChecks() []Check {
 	return []Check{
-		{ID: "PF-1", Title: "pf's tables or queues are full", Reads: []string{"pf"}, run: pfFull},
-		{ID: "SPLIT-1", Title: "a core that receives has other work", Reads: []string{"workers", "irqs"}, run: split},
-		{ID: "BSD-1", Title: "FreeBSD does not forward, or not by its fast path", Reads: []string{"sysctls"}, run: tryforward},
-		{ID: "BSD-2", Title: "FreeBSD's input queue dropped", Reads: []string{"sysctls"}, run: netisr},
-		{ID: "BSD-3", Title: "FreeBSD's cards use one queue", Reads: []string{"sysctls"}, run: bsdQueues},
+		{ID: "PF-1", Title: "pf's tables or queues are full", Reads: []string{"pf"}, Worst: Critical, run: pfFull},
+		{ID: "SPLIT-1", Title: "a core that receives has other work", Reads: []string{"workers", "irqs"}, Worst: Warning, run: split},
+		{ID: "BSD-1", Title: "FreeBSD does not forward, or not by its fast path", Reads: []string{"sysctls"}, Worst: Warning, run: tryforward},
+		{ID: "BSD-2", Title: "FreeBSD's input queue dropped", Reads: []string{"sysctls"}, Worst: Warning, run: netisr},
+		{ID: "BSD-3", Title: "FreeBSD's cards use one queue", Reads: []string{"sysctls"}, Worst: Warning, run: bsdQueues},
 	}
 }
 

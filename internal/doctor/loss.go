@@ -11,14 +11,14 @@ import (
 
 func lossChecks() []Check {
 	return []Check{
-		{ID: "RING-1", Title: "a card's ring has no room", Reads: []string{"links", "statistics", "interfaces.rings", "cpus"}, run: rings},
-		{ID: "SQZ-1", Title: "the stack's backlog overflows", Reads: []string{"softnet", "cpus"}, run: backlog},
-		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, run: pauses},
-		{ID: "ERR-1", Title: "frames arrive damaged", Reads: []string{"links"}, run: damaged},
-		{ID: "QDISC-1", Title: "a queue that shapes nothing drops", Reads: []string{"qdiscs"}, run: tailDrops},
-		{ID: "LOCK-1", Title: "one queueing discipline stands before several send queues", Reads: []string{"qdiscs", "interfaces.tx_queues"}, run: rootLock},
-		{ID: "PATH-1", Title: "packets exceed the MTU", Reads: []string{"snmp", "interfaces.mtu"}, run: tooBig},
-		{ID: "XDP-2", Title: "XDP loses frames that it redirects", Reads: []string{"statistics"}, run: redirectErrors},
+		{ID: "RING-1", Title: "a card's ring has no room", Reads: []string{"links", "statistics", "interfaces.rings", "cpus"}, Worst: Critical, run: rings},
+		{ID: "SQZ-1", Title: "the stack's backlog overflows", Reads: []string{"softnet", "cpus"}, Worst: Critical, run: backlog},
+		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, Worst: Warning, run: pauses},
+		{ID: "ERR-1", Title: "frames arrive damaged", Reads: []string{"links"}, Worst: Critical, run: damaged},
+		{ID: "QDISC-1", Title: "a queue that shapes nothing drops", Reads: []string{"qdiscs"}, Worst: Warning, run: tailDrops},
+		{ID: "LOCK-1", Title: "one queueing discipline stands before several send queues", Reads: []string{"qdiscs", "interfaces.tx_queues"}, Worst: Warning, run: rootLock},
+		{ID: "PATH-1", Title: "packets exceed the MTU", Reads: []string{"snmp", "interfaces.mtu"}, Worst: Warning, run: tooBig},
+		{ID: "XDP-2", Title: "XDP loses frames that it redirects", Reads: []string{"statistics"}, Worst: Critical, run: redirectErrors},
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 
 func powerChecks() []Check {
 	return []Check{
-		{ID: "PWR-1", Title: "cores run below their speed", Reads: []string{"cpus.governor", "cpus.mhz"}, run: governor},
-		{ID: "PWR-2", Title: "idle cores sleep deeply", Reads: []string{"host.idle_states"}, run: sleeps},
-		{ID: "THR-1", Title: "the CPU is throttled by heat or power", Reads: []string{"throttle"}, run: throttled},
-		{ID: "MIT-1", Title: "mitigations of CPU faults cost cycles", Reads: []string{"host.mitigations"}, run: mitigations},
+		{ID: "PWR-1", Title: "cores run below their speed", Reads: []string{"cpus.governor", "cpus.mhz"}, Worst: Warning, run: governor},
+		{ID: "PWR-2", Title: "idle cores sleep deeply", Reads: []string{"host.idle_states"}, Worst: Notice, run: sleeps},
+		{ID: "THR-1", Title: "the CPU is throttled by heat or power", Reads: []string{"throttle"}, Worst: Critical, run: throttled},
+		{ID: "MIT-1", Title: "mitigations of CPU faults cost cycles", Reads: []string{"host.mitigations"}, Worst: Notice, run: mitigations},
 	}
 }
 

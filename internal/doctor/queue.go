@@ -13,17 +13,17 @@ import (
 
 func queueChecks() []Check {
 	return []Check{
-		{ID: "PPP-1", Title: "a PPPoE session comes by one queue", Reads: []string{"interfaces.parent", "interfaces.rps", "statistics"}, run: pppoe},
-		{ID: "IFB-1", Title: "an intermediate device has one queue", Reads: []string{"interfaces", "links", "qdiscs"}, run: ifb},
-		{ID: "RSS-1", Title: "one queue carries most packets", Reads: []string{"statistics"}, run: imbalance},
-		{ID: "RSS-2", Title: "a card has queues that are not used", Reads: []string{"interfaces.channels", "cpus"}, run: unusedQueues},
-		{ID: "RPS-1", Title: "a card has fewer queues than the load needs cores", Reads: []string{"statistics", "interfaces.rps", "cpus"}, run: tooFewQueues},
-		{ID: "IRQ-1", Title: "busy queues share a core", Reads: []string{"irqs", "statistics"}, run: sharedCore},
-		{ID: "IRQ-2", Title: "queues are served on another NUMA node than the card's", Reads: []string{"interfaces.node", "cpus.node", "irqs"}, run: remoteNode},
-		{ID: "IRQ-3", Title: "busy queues share the units of one core (hyper-threads)", Reads: []string{"cpus.siblings", "irqs", "statistics"}, run: siblings},
-		{ID: "RSS-3", Title: "UDP is spread by addresses alone", Reads: []string{"interfaces.rss"}, run: udpHash},
-		{ID: "RSS-4", Title: "the two directions of a connection come by different cores", Reads: []string{"interfaces.rss", "sysctls"}, run: symmetry},
-		{ID: "DOC-1", Title: "a card has fewer queues than its data sheet says", Reads: []string{"interfaces.pci", "interfaces.channels"}, run: dataSheet},
+		{ID: "PPP-1", Title: "a PPPoE session comes by one queue", Reads: []string{"interfaces.parent", "interfaces.rps", "statistics"}, Worst: Critical, run: pppoe},
+		{ID: "IFB-1", Title: "an intermediate device has one queue", Reads: []string{"interfaces", "links", "qdiscs"}, Worst: Critical, run: ifb},
+		{ID: "RSS-1", Title: "one queue carries most packets", Reads: []string{"statistics"}, Worst: Critical, run: imbalance},
+		{ID: "RSS-2", Title: "a card has queues that are not used", Reads: []string{"interfaces.channels", "cpus"}, Worst: Critical, run: unusedQueues},
+		{ID: "RPS-1", Title: "a card has fewer queues than the load needs cores", Reads: []string{"statistics", "interfaces.rps", "cpus"}, Worst: Critical, run: tooFewQueues},
+		{ID: "IRQ-1", Title: "busy queues share a core", Reads: []string{"irqs", "statistics"}, Worst: Critical, run: sharedCore},
+		{ID: "IRQ-2", Title: "queues are served on another NUMA node than the card's", Reads: []string{"interfaces.node", "cpus.node", "irqs"}, Worst: Critical, run: remoteNode},
+		{ID: "IRQ-3", Title: "busy queues share the units of one core (hyper-threads)", Reads: []string{"cpus.siblings", "irqs", "statistics"}, Worst: Critical, run: siblings},
+		{ID: "RSS-3", Title: "UDP is spread by addresses alone", Reads: []string{"interfaces.rss"}, Worst: Warning, run: udpHash},
+		{ID: "RSS-4", Title: "the two directions of a connection come by different cores", Reads: []string{"interfaces.rss", "sysctls"}, Worst: Notice, run: symmetry},
+		{ID: "DOC-1", Title: "a card has fewer queues than its data sheet says", Reads: []string{"interfaces.pci", "interfaces.channels"}, Worst: Notice, run: dataSheet},
 	}
 }
 

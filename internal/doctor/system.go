@@ -8,11 +8,11 @@ import (
 
 func systemChecks() []Check {
 	return []Check{
-		{ID: "IRQ-4", Title: "irqbalance moves interrupts", Reads: []string{"services", "irqs"}, run: balancer},
-		{ID: "UNDO-1", Title: "a service may undo settings", Reads: []string{"services"}, run: undoers},
-		{ID: "VER-1", Title: "files set what this kernel does not have", Reads: []string{"unknown_sysctls"}, run: unknownKeys},
-		{ID: "NAPI-1", Title: "receiving runs in threads of its own", Reads: []string{"interfaces.threaded_napi"}, run: threads},
-		{ID: "COST-1", Title: "doctor itself was held up", Reads: []string{"seconds", "wished_seconds", "cost"}, run: heldUp},
+		{ID: "IRQ-4", Title: "irqbalance moves interrupts", Reads: []string{"services", "irqs"}, Worst: Notice, run: balancer},
+		{ID: "UNDO-1", Title: "a service may undo settings", Reads: []string{"services"}, Worst: Notice, run: undoers},
+		{ID: "VER-1", Title: "files set what this kernel does not have", Reads: []string{"unknown_sysctls"}, Worst: Notice, run: unknownKeys},
+		{ID: "NAPI-1", Title: "receiving runs in threads of its own", Reads: []string{"interfaces.threaded_napi"}, Worst: Notice, run: threads},
+		{ID: "COST-1", Title: "doctor itself was held up", Reads: []string{"seconds", "wished_seconds", "cost"}, Worst: Warning, run: heldUp},
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 
 func tableChecks() []Check {
 	return []Check{
-		{ID: "STATE-1", Title: "the state table is full", Reads: []string{"weir", "pfctl -si"}, run: states},
-		{ID: "NAT-1", Title: "address translation has no port left", Reads: []string{"weir"}, run: natPorts},
-		{ID: "NAT-2", Title: "address translation has few ports left", Reads: []string{"weir"}, run: natUses},
-		{ID: "CT-1", Title: "the kernel's connection tracking is full", Reads: []string{"conntrack", "sysctls"}, run: conntrack},
-		{ID: "CT-2", Title: "the kernel tracks what weir forwards", Reads: []string{"conntrack", "weir"}, run: trackedTwice},
-		{ID: "NEIGH-1", Title: "the neighbour table overflows", Reads: []string{"neighbours", "sysctls"}, run: neighbours},
+		{ID: "STATE-1", Title: "the state table is full", Reads: []string{"weir", "pfctl -si"}, Worst: Critical, run: states},
+		{ID: "NAT-1", Title: "address translation has no port left", Reads: []string{"weir"}, Worst: Critical, run: natPorts},
+		{ID: "NAT-2", Title: "address translation has few ports left", Reads: []string{"weir"}, Worst: Critical, run: natUses},
+		{ID: "CT-1", Title: "the kernel's connection tracking is full", Reads: []string{"conntrack", "sysctls"}, Worst: Critical, run: conntrack},
+		{ID: "CT-2", Title: "the kernel tracks what weir forwards", Reads: []string{"conntrack", "weir"}, Worst: Notice, run: trackedTwice},
+		{ID: "NEIGH-1", Title: "the neighbour table overflows", Reads: []string{"neighbours", "sysctls"}, Worst: Critical, run: neighbours},
 	}
 }
 
@@ -39,7 +39,7 @@ func of(n, limit int) string {
 // read.
 func (v *view) noWeir(o *outcome) bool {
 	switch {
-	case v.Unreadable["weir"] != "", v.Weir != nil && (v.After == nil || v.After.Weir == nil):
+	case v.weirUnread():
 		o.lacks(v, "weir")
 	case v.Weir == nil:
 		o.absent = "weir does not run here"
@@ -47,6 +47,11 @@ func (v *view) noWeir(o *outcome) bool {
 		return false
 	}
 	return true
+}
+
+// weirUnread reports whether weir runs, or may, and its counters were not readable.
+func (v *view) weirUnread() bool {
+	return v.Unreadable["weir"] != "" || v.Weir != nil && (v.After == nil || v.After.Weir == nil)
 }
 
 func states(v *view) (o outcome) {

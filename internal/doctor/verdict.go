@@ -23,6 +23,9 @@ type Verdict struct {
 	Check    string   `json:"check,omitempty"` // whose finding, or cause, it is; "": nothing is wrong
 	Limit    Limit    `json:"limit"`
 	Severity Severity `json:"severity"` // of the gravest finding
+	// Unseen are the checks that could have found what hurts, and lacked, in whole or
+	// in part, what they read: the sentence holds without them.
+	Unseen []string `json:"unseen,omitempty"`
 }
 
 // Limit says what kind of thing bounds the router.
@@ -47,9 +50,13 @@ type Judged struct {
 }
 
 // Examine runs the checks on a snapshot. The error names a check to skip that
-// there is not.
+// there is not; their letters' case does not matter.
 func Examine(s *Snapshot, skip []string) (*Report, error) {
 	checks := Checks()
+	skip = slices.Clone(skip)
+	for i := range skip {
+		skip[i] = strings.ToUpper(strings.TrimSpace(skip[i]))
+	}
 	for _, id := range skip {
 		if !slices.ContainsFunc(checks, func(c Check) bool { return c.ID == id }) {
 			return nil, fmt.Errorf("there is no check %q to skip; weir doctor --list names them", id)
@@ -68,6 +75,10 @@ func Examine(s *Snapshot, skip []string) (*Report, error) {
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	r.rearranged(s)
 	r.Verdict = v.verdict(r)
+	r.Verdict.Unseen = r.unseen(checks)
+	if r.Verdict.Limit != LimitUnknown && r.Verdict.Severity == Notice {
+		r.Verdict.Sentence += without(r.Verdict.Unseen)
+	}
 	r.Notes = v.notes()
 	return r, nil
 }
@@ -269,17 +280,43 @@ func (v *view) most() string {
 	return fmt.Sprintf("%s %s of the packets that the stack receives", takes, percent(float64(here)/float64(sum)))
 }
 
+// unseen are the checks whose worst finding hurts and that could not look at all that
+// they read.
+func (r *Report) unseen(checks []Check) (ids []string) {
+	for i := range checks {
+		if c := &r.Checks[i]; checks[i].Worst > Notice && len(c.Why) > 0 && c.State != NotHere {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// without says of which checks a verdict knows nothing.
+func without(unseen []string) string {
+	const most = 4
+	switch {
+	case len(unseen) == 0:
+		return ""
+	case len(unseen) > most:
+		return fmt.Sprintf("; %s and %d more could not be judged", strings.Join(unseen[:most], ", "), len(unseen)-most)
+	}
+	return "; " + join(unseen) + " could not be judged"
+}
+
 // nothing is the verdict where no check found anything that hurts.
 func (v *view) nothing(r *Report) Verdict {
 	const fine = "Nothing is wrong here: "
-	if missing := r.blind(); len(missing) > 0 {
-		return Verdict{Limit: LimitUnknown, Sentence: "Nothing was found, but what limits the router cannot be told: " + join(missing) + " could not be judged here"}
+	if missing := r.blind(needed); len(missing) > 0 {
+		return untold(missing)
 	}
 	if _, share, _ := v.fullest(); share >= linkFull {
 		return Verdict{Limit: LimitLink, Sentence: fmt.Sprintf("%sthe link is the limit: %s; %s", fine, v.linkLine(), v.busiest())}
 	}
 	if q := v.shaped(); q != nil {
 		return Verdict{Limit: LimitShaper, Sentence: fmt.Sprintf("%sthe shaper is the limit, as it was told: %s; %s", fine, q.line(v.Seconds), v.busiest())}
+	}
+	if missing := r.blind(refusing); len(missing) > 0 && v.weirUnread() {
+		return untold(missing)
 	}
 	if v.idle() {
 		return Verdict{Limit: LimitIdle, Sentence: fine + "the router has next to nothing to do: " + v.busiest()}
@@ -291,7 +328,15 @@ func (v *view) nothing(r *Report) Verdict {
 // limit.
 var needed = []string{"CPU-1", "RING-1"}
 
-func (r *Report) blind() (ids []string) {
+// refusing are those without which nobody can say that weir refuses no connections,
+// whatever room cores and links have.
+var refusing = []string{"STATE-1", "NAT-1"}
+
+func untold(missing []string) Verdict {
+	return Verdict{Limit: LimitUnknown, Sentence: "Nothing was found, but what limits the router cannot be told: " + join(missing) + " could not be judged here"}
+}
+
+func (r *Report) blind(needed []string) (ids []string) {
 	for _, c := range r.Checks {
 		if slices.Contains(needed, c.ID) && (c.State == Unreadable || c.State == Skipped) {
 			ids = append(ids, fmt.Sprintf("%s (%s)", c.ID, c.Title))
