@@ -418,3 +418,33 @@ func TestStolenTime(t *testing.T) {
 		}
 	}
 }
+
+// Damaged frames are seen by whatever counter a driver has; what was refused for its
+// length is no cable.
+func TestDamaged(t *testing.T) {
+	for _, c := range []struct {
+		counter, says string
+		severity      Severity
+	}{
+		{"rx_crc_errors", "are damaged", Critical}, {"rx_crc_errors_phy", "are damaged", Critical}, {"port.rx_crc_errors", "are damaged", Critical},
+		{"rx_crc_errors.nic", "are damaged", Critical}, {"rx_fcs_err_frames", "are damaged", Critical}, {"align_errors", "are damaged", Critical},
+		{"rx_symbol_err_phy", "are damaged", Critical}, {"rx_fcs_errors", "are damaged", Critical}, {"rx_jabber.nic", "are damaged", Critical},
+		{"rx_long_length_errors", "for their length: a neighbour's MTU is not its own of 1500 bytes", Warning}, {"port.rx_oversize", "for their length", Warning},
+		{"rx_csum_offload_errors", "", Notice}, {"tx_errors_xdp", "", Notice}, {"rx_buf_errors", "", Notice}, {"rx_queue_0_csum_err", "", Notice},
+	} {
+		b := newBox(4)
+		b.card("eth0", "ixgbe", 10000, 4, 4)
+		b.traffic("eth0", 800, 20000, 20000, 20000, 20000).cores(30, 0, 1, 2, 3).counted("eth0", c.counter, 900)
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := findingOf(r, "ERR-1")
+		if f == nil && c.says == "" {
+			continue
+		}
+		if f == nil || c.says == "" || f.Severity != c.severity || !strings.Contains(f.Says, c.says) || !strings.Contains(strings.Join(f.Evidence, " "), c.counter) {
+			t.Errorf("%s: %+v", c.counter, f)
+		}
+	}
+}

@@ -50,12 +50,14 @@ type Link struct {
 	TxPackets uint64 `json:"tx_packets"`
 	RxBytes   uint64 `json:"rx_bytes"`
 	TxBytes   uint64 `json:"tx_bytes"`
-	RxErrors  uint64 `json:"rx_errors"`
+	RxErrors  uint64 `json:"rx_errors"` // damaged frames, and with some drivers those that found no room
 	TxErrors  uint64 `json:"tx_errors"`
 	RxDropped uint64 `json:"rx_dropped"` // by the kernel: no protocol, wrong VLAN, no memory
 	TxDropped uint64 `json:"tx_dropped"`
 	RxMissed  uint64 `json:"rx_missed"` // the card's ring had no room
 	RxFIFO    uint64 `json:"rx_fifo"`
+	// CarrierChanges is how often the link came up or went down.
+	CarrierChanges uint64 `json:"carrier_changes,omitempty"`
 }
 
 // Qdisc is a queueing discipline and what it counted.

@@ -35,6 +35,31 @@ var harmless = []struct {
 		fault:  func(b *box) { b.lose("eth0", fewLost).less("eth0", 300) },
 	},
 	{
+		name: "a bit error in a million frames", check: "ERR-1", severity: Critical,
+		change: func(b *box) { b.counted("eth0", "rx_crc_errors", 1) },
+		fault:  func(b *box) { b.counted("eth0", "rx_crc_errors", 400) },
+	},
+	{
+		name: "a driver adds what found no room to its errors", check: "ERR-1", severity: Critical,
+		change: func(b *box) { b.lose("eth0", 9000).errors("eth0", Link{RxErrors: 9000}) },
+		fault:  func(b *box) { b.lose("eth0", 9000).errors("eth0", Link{RxErrors: 9500}) },
+	},
+	{
+		name: "errors of a sleeping link's end", check: "ERR-1", severity: Critical,
+		change: func(b *box) { b.errors("eth1", Link{TxErrors: 9}) },
+		fault:  func(b *box) { b.errors("eth1", Link{TxErrors: 90}) },
+	},
+	{
+		name: "a link came up", check: "ERR-1", severity: Warning,
+		change: func(b *box) { b.errors("eth1", Link{CarrierChanges: 1}) },
+		fault:  func(b *box) { b.errors("eth1", Link{CarrierChanges: 2}) },
+	},
+	{
+		name: "XDP drops by policy on a newer virtio_net", check: "RING-1", severity: Critical,
+		change: func(b *box) { b.counted("eth0", "rx0_drops", 5000).counted("eth0", "rx0_xdp_drops", 5000) },
+		fault:  func(b *box) { b.counted("eth0", "rx0_drops", 5000).counted("eth0", "rx0_xdp_drops", 200) },
+	},
+	{
 		name: "each of four queues loses some", check: "RING-1", severity: Warning,
 		change: func(b *box) { b.counted("eth0", "rx_queue_0_drops", 4) },
 		fault: func(b *box) {
@@ -103,6 +128,14 @@ var harmless = []struct {
 // counted has a counter of a card's driver grow from 0.
 func (b *box) counted(name, key string, n uint64) *box {
 	b.s.Before.Statistics[name][key], b.s.After.Statistics[name][key] = 0, n
+	return b
+}
+
+// errors adds what the kernel counts of a card's link.
+func (b *box) errors(name string, more Link) *box {
+	l := b.s.After.Links[name]
+	l.RxErrors, l.TxErrors, l.CarrierChanges = l.RxErrors+more.RxErrors, l.TxErrors+more.TxErrors, l.CarrierChanges+more.CarrierChanges
+	b.s.After.Links[name] = l
 	return b
 }
 

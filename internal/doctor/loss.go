@@ -3,7 +3,6 @@ package doctor
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"weir/internal/quantity"
@@ -14,7 +13,7 @@ func lossChecks() []Check {
 		{ID: "RING-1", Title: "a card's ring has no room", Reads: []string{"links", "statistics", "interfaces.rings", "cpus"}, Worst: Critical, run: rings},
 		{ID: "SQZ-1", Title: "the stack's backlog overflows", Reads: []string{"softnet", "cpus"}, Worst: Critical, run: backlog},
 		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, Worst: Warning, run: pauses},
-		{ID: "ERR-1", Title: "frames arrive damaged", Reads: []string{"links"}, Worst: Critical, run: damaged},
+		{ID: "ERR-1", Title: "frames are damaged, or a link flaps", Reads: []string{"links", "statistics"}, Worst: Critical, run: damaged},
 		{ID: "QDISC-1", Title: "a queue that shapes nothing drops", Reads: []string{"qdiscs"}, Worst: Warning, run: tailDrops},
 		{ID: "LOCK-1", Title: "one queueing discipline stands before several send queues", Reads: []string{"qdiscs", "interfaces.tx_queues"}, Worst: Warning, run: rootLock},
 		{ID: "PATH-1", Title: "packets exceed the MTU", Reads: []string{"snmp", "interfaces.mtu"}, Worst: Warning, run: tooBig},
@@ -30,7 +29,7 @@ const (
 	lossHurts  = 1e-5
 )
 
-// fewLost are so few packets that their share says nothing: one of three hundred
+// fewLost are too few packets for their share to say anything: one of three hundred
 // on an idle link is no loss in a hundred.
 const fewLost = 10
 
@@ -57,7 +56,8 @@ func rings(v *view) (o outcome) {
 			o.lacks(v, "links."+n.Name)
 			continue
 		}
-		if lost, counter := v.lost(n); lost > 0 {
+		lost, counter := v.lost(n)
+		if share := float64(lost) / float64(max(1, lost+n.link.RxPackets)); lost >= fewLost && share >= seen {
 			o.add(v.ring(n, lost, counter))
 		}
 	}
@@ -250,34 +250,6 @@ func (n *nic) pauseOff(direction string) string {
 		command += " autoneg off"
 	}
 	return command + " " + direction + " off"
-}
-
-func damaged(v *view) (o outcome) {
-	if v.noCards(&o) {
-		return o
-	}
-	for i := range v.nics {
-		n := &v.nics[i]
-		if !n.counted {
-			o.lacks(v, "links."+n.Name)
-			continue
-		}
-		crc, known := v.statistic(n.Name, func(key string) bool {
-			return strings.Contains(strings.ToLower(key), "crc_err") || strings.Contains(key, "symbol_err")
-		})
-		if !known || crc == 0 {
-			continue
-		}
-		share := float64(crc) / float64(crc+n.link.RxPackets)
-		o.add(Finding{
-			Severity: gradeLoss(crc, share), Subject: n.Name, core: -1, weight: share,
-			Says:     fmt.Sprintf("%s of the frames that %s receives are damaged", percent(share), n.Name),
-			Evidence: []string{fmt.Sprintf("checksum and symbol errors on %s: %s in %s", n.Name, quantity.Thousands(int(crc)), seconds(v.Seconds))},
-			Remedies: []Remedy{{Text: "change the cable or the transceiver, clean the fibre, and see the other port's errors"}},
-			Expect:   "no damaged frames at all",
-		})
-	}
-	return o
 }
 
 // shapers drop by design: their rate is a decision.

@@ -57,7 +57,7 @@ func rxQueue(name string) (n int, ok bool) {
 // Statistics by which drivers count what found no room: the ring was empty of
 // descriptors, or the card's own memory full.
 var noRoom = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_]?(?:missed(?:_errors)?|no_buffer(?:_count)?|no_dma_resources|out_of_buffer|fifo_errors|over_errors|discards_phy|buf_discard|` +
-	`queue_\d+_drops|queue_\d+_alloc_fail.*|no_buf.*|overruns?|overrun_errors|dropped_no_desc.*)$|^rx_dropped\.nic$|^port\.rx_dropped$|^\[\d+\]: rx_discards$`)
+	`(?:queue_)?\d+_drops|queue_\d+_alloc_fail.*|no_buf.*|overruns?|overrun_errors|dropped_no_desc.*)$|^rx_dropped\.nic$|^port\.rx_dropped$|^\[\d+\]: rx_discards$`)
 
 // Statistics that some drivers have besides: the packet waits in the card's own
 // memory, or the buffer is asked for again. They stand for a loss only where
@@ -67,10 +67,10 @@ var (
 	missed  = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_]?(?:missed(?:_errors)?|no_dma_resources|out_of_buffer)$`)
 )
 
-// queueDrops is what virtio_net calls the drops of a queue. They hold what an XDP
+// queueDrops is what virtio_net calls the drops of a queue, of older and of newer kernels. They hold what an XDP
 // program dropped, which a counter beside it says (virtnet_poll, receive_buf).
 var (
-	queueDrops  = regexp.MustCompile(`^(rx_queue_\d+_)drops$`)
+	queueDrops  = regexp.MustCompile(`^(rx(?:_queue_)?\d+_)drops$`)
 	queueNumber = regexp.MustCompile(`\d+`)
 )
 
@@ -103,15 +103,18 @@ func (v *view) roomless(name string) (most uint64, counter string) {
 // lost is the same, where the kernel's own counters of the link may say more.
 func (v *view) lost(n *nic) (lost uint64, counter string) {
 	lost, counter = v.roomless(n.Name)
-	if most := max(n.link.RxMissed, n.link.RxFIFO); most > lost {
-		return most, "rx_missed_errors"
+	if n.link.RxMissed > lost {
+		lost, counter = n.link.RxMissed, "rx_missed_errors"
+	}
+	if n.link.RxFIFO > lost {
+		lost, counter = n.link.RxFIFO, "rx_fifo_errors"
 	}
 	return lost, counter
 }
 
 var (
-	pauseIn  = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_](?:flow_control_xoff|link_xoff(?:_rx)?|lxoff|pause|pause_ctrl_phy|pause_frames|xoff.*|global_pause|mac_pause.*)$|^link_xoff_rx$|^port\.link_xoff_rx$`)
-	pauseOut = regexp.MustCompile(`(?i)^(?:port\.)?tx[-_](?:flow_control_xoff|link_xoff(?:_tx)?|lxoff|pause|pause_ctrl_phy|pause_frames|xoff.*|global_pause|mac_pause.*)$|^link_xoff_tx$|^port\.link_xoff_tx$`)
+	pauseIn  = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_](?:flow_control_xoff|link_xoff(?:_rx)?|lxoff|pause|pause_ctrl_phy|pause_frames|xoff.*|global_pause|mac_pause.*)$|^(?:port\.)?link_xoff_rx(?:\.nic)?$`)
+	pauseOut = regexp.MustCompile(`(?i)^(?:port\.)?tx[-_](?:flow_control_xoff|link_xoff(?:_tx)?|lxoff|pause|pause_ctrl_phy|pause_frames|xoff.*|global_pause|mac_pause.*)$|^(?:port\.)?link_xoff_tx(?:\.nic)?$`)
 	// Errors of XDP_REDIRECT and XDP_TX, by driver.
 	xdpErrors = regexp.MustCompile(`(?i)xdp.*(?:redirect|tx|xmit).*(?:err|fail|drop|full)|(?:redirect|xdp).*err`)
 )

@@ -226,6 +226,7 @@ func (v *view) link(name string) (Link, bool) {
 		RxErrors: grown(a.RxErrors, b.RxErrors), TxErrors: grown(a.TxErrors, b.TxErrors),
 		RxDropped: grown(a.RxDropped, b.RxDropped), TxDropped: grown(a.TxDropped, b.TxDropped),
 		RxMissed: grown(a.RxMissed, b.RxMissed), RxFIFO: grown(a.RxFIFO, b.RxFIFO),
+		CarrierChanges: grown(a.CarrierChanges, b.CarrierChanges),
 	}, true
 }
 

@@ -66,7 +66,7 @@ func (d *devices) count(r *reader, c *doctor.Counters) error {
 		c.Links[a.Name] = doctor.Link{
 			RxPackets: s.RxPackets, TxPackets: s.TxPackets, RxBytes: s.RxBytes, TxBytes: s.TxBytes,
 			RxErrors: s.RxErrors, TxErrors: s.TxErrors, RxDropped: s.RxDropped, TxDropped: s.TxDropped,
-			RxMissed: s.RxMissedErrors, RxFIFO: s.RxFifoErrors,
+			RxMissed: s.RxMissedErrors, RxFIFO: s.RxFifoErrors, CarrierChanges: r.carrierChanges(a.Name, a.Index),
 		}
 		if stats, err := d.ethtool.Stats(a.Name); err == nil {
 			c.Statistics[a.Name] = stats
@@ -191,6 +191,18 @@ func (r *reader) of(name string) string {
 		return ""
 	}
 	return strings.TrimSpace(text)
+}
+
+// carrierChanges is 0 where sysfs is another namespace's: only its growth counts.
+func (r *reader) carrierChanges(name string, index int) uint64 {
+	if r.of("class/net/"+name+"/ifindex") != strconv.Itoa(index) {
+		return 0
+	}
+	n, err := strconv.ParseUint(r.of("class/net/"+name+"/carrier_changes"), 10, 64)
+	if err != nil {
+		return 0 // the kernel does not count them
+	}
+	return n
 }
 
 // masks reads one mask for each queue.
