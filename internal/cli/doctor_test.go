@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/daemon"
 	"weir/internal/doctor"
 	"weir/internal/testenv"
 )
@@ -51,5 +52,12 @@ func TestWatchEnds(t *testing.T) {
 		if count != verdicts || status != last.Status() || said.Len() > 0 {
 			t.Errorf("%d verdicts, want %d; status %d, want %d; said %q", count, verdicts, status, last.Status(), said.String())
 		}
+	}
+}
+
+// TestRulesFile: the file that doctor's remedies name is the one that the daemon reads.
+func TestRulesFile(t *testing.T) {
+	if doctor.RulesFile != daemon.DefaultFile {
+		t.Errorf("doctor names %s, the daemon reads %s", doctor.RulesFile, daemon.DefaultFile)
 	}
 }

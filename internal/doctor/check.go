@@ -47,6 +47,7 @@ type Finding struct {
 	because string
 	core    int
 	weight  float64
+	relief  bool // what relieves the full cores is a remedy for this, too
 }
 
 // Remedy is one way to mend what was found.

@@ -82,7 +82,7 @@ func oneCoreFull(v *view) (o outcome) {
 	}
 	mean, _, count := v.others(filled)
 	f.Evidence = append(f.Evidence, fmt.Sprintf("the other %s: %s busy on average", plural(count, "core"), percent(mean)))
-	f.Remedies = []Remedy{{Text: "spread the packets: the findings below name the queue, or mask, that brings them to " + cpuNames(filled)}}
+	f.relief = true
 	o.add(f)
 	return o
 }
@@ -142,12 +142,15 @@ func allCoresFull(v *view) (o outcome) {
 		f.Says = fmt.Sprintf("packets fill the box: its only core is busy for %s of its time", percent(v.meanBusy()))
 	}
 	f.Remedies = []Remedy{
-		{Command: "weir interfaces", Text: "see whether packets are judged at XDP: it costs a fraction of what the stack does"},
+		cheaper,
 		{Text: "take a machine with more or faster cores; do not enlarge rings, which only adds delay"},
 	}
 	o.add(f)
 	return o
 }
+
+// cheaper is what is left where no core has room.
+var cheaper = Remedy{Command: "weir interfaces", Text: "see whether packets are judged at XDP: it costs a fraction of what the stack does"}
 
 func programs(v *view) (o outcome) {
 	if v.noCores(&o) {
@@ -225,7 +228,7 @@ func stolen(v *view) (o outcome) {
 			Severity: Warning, Subject: c.name(), core: c.ID, weight: c.steal,
 			Says:     fmt.Sprintf("the hypervisor takes %s of %s's time away", percent(c.steal), c.name()),
 			Evidence: []string{c.line()},
-			Remedies: []Remedy{{Text: "give the virtual machine cores of its own on the host (pinning), or move it to a host that is less busy"}},
+			Remedies: []Remedy{{Command: "mpstat -P ALL 2", Text: "watch %steal while, on the host, the virtual machine is given cores of its own (pinning), or is moved to a host that is less busy"}},
 			Expect:   "the core has that time for packets, and delays stop varying with other machines' load",
 		}
 		switch {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -128,7 +129,7 @@ func slowLink(v *view) (o outcome) {
 			f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate on both ends: one end fixed and the other negotiating gives half duplex"}}
 		case n.MaxMbit > n.Mbit && n.Mbit <= 100:
 			f.Says = fmt.Sprintf("%s runs at %s Mbit/s, and its port does %s", n.Name, quantity.Thousands(n.Mbit), quantity.Thousands(n.MaxMbit))
-			f.Remedies = []Remedy{{Text: "change the cable: with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s; then look at the other port's settings"}}
+			f.Remedies = []Remedy{{Command: "ethtool --cable-test " + n.Name, Text: "where the driver can: find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings"}}
 		default:
 			continue
 		}
@@ -195,9 +196,9 @@ func (v *view) members(o *outcome, b *Interface) {
 	}
 	switch {
 	case !sends:
-		f.Remedies = []Remedy{{Text: "the other end chooses the member that frames come by: let its hash use ports (layer 3 and 4)"}}
+		f.Remedies = []Remedy{{Command: "cat /proc/net/bonding/" + b.Name, Text: "see which device is the other end (partner): it chooses the member that frames come by; let its hash use ports (layer 3 and 4)"}}
 	case strings.Contains(b.Bond.Hash, "3+4"):
-		f.Remedies = []Remedy{{Text: "the hash uses ports already: this is one flow, or few; a faster link carries it, more members do not"}}
+		f.Remedies = []Remedy{{Command: "ip -s link show master " + b.Name, Text: "watch the members: the hash uses ports already, so this is one flow, or few; a faster link carries it, more members do not"}}
 	default:
 		f.Remedies = []Remedy{{Command: fmt.Sprintf("ip link set %s type bond xmit_hash_policy layer3+4", b.Name), Text: "let ports choose the member too"}}
 	}
@@ -232,7 +233,7 @@ func slot(v *view) (o outcome) {
 			Severity: Notice, Subject: n.Name, core: -1,
 			Says:     fmt.Sprintf("%s sits in a slot of %d lanes at %g GT/s, and could use %d at %g", n.Name, p.Width, p.Speed, max(p.MaxWidth, p.Width), max(p.MaxSpeed, p.Speed)),
 			Evidence: []string{fmt.Sprintf("%s: the slot carries %s Gbit/s in each direction, the link %s Mbit/s", n.Name, quantity.Digits(carries, 3), quantity.Thousands(n.Mbit))},
-			Remedies: []Remedy{{Text: "move the card to a slot with its lanes and speed, and see that no riser or BIOS setting narrows it"}},
+			Remedies: []Remedy{{Command: "lspci -vv -s " + cmp.Or(p.Address, "$(basename $(readlink /sys/class/net/"+n.Name+"/device))"), Text: "see LnkCap and LnkSta; move the card to a slot with its lanes and speed, and see that no riser or BIOS setting narrows it"}},
 			Expect:   "the bus carries what the link does, with room for descriptors",
 		}
 		// Headers of the bus and descriptors take a fifth at 1,500 bytes, more below.

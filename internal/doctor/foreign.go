@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -33,27 +34,37 @@ func pfFull(v *view) (o outcome) {
 			Severity: grade, core: -1,
 			Says:     "pf's state table holds " + of(v.PF.States, v.PF.StateLimit),
 			Evidence: []string{"states: " + of(v.PF.States, v.PF.StateLimit)},
-			Remedies: []Remedy{{Text: fmt.Sprintf("set limit states %d in pf.conf; on FreeBSD net.pf.states_hashsize (at boot) should grow with it", 2*v.PF.StateLimit)}},
+			Remedies: []Remedy{{Command: moreStates(2 * v.PF.StateLimit), Text: "at once, and the same line in pf.conf for good; on FreeBSD net.pf.states_hashsize (at boot) should grow with it"}},
 			Expect:   "new connections are no longer refused",
 		})
 	}
-	for _, c := range []struct{ counter, means, remedy string }{
-		{"memory", "no memory, or no room in the table, for a state", "raise set limit states (and src-nodes, frags)"},
-		{"congestion", "the input queue was full: the box did not keep up", "find the core that packets fill (top -HSP); net.isr settings and queues decide"},
-		{"state-limit", "a rule's max states was reached", "raise max on that rule, or find who makes so many"},
+	memory := Remedy{Command: "pfctl -sm", Text: "see the limits: raise the one that is reached (states, src-nodes, frags)"}
+	if v.PF.StateLimit > 0 {
+		memory = Remedy{Command: moreStates(2 * v.PF.StateLimit), Text: "raise the limit of states, and likewise src-nodes and frags where they are reached (pfctl -sm)"}
+	}
+	for _, c := range []struct {
+		counter, means string
+		remedy         Remedy
+	}{
+		{"memory", "no memory, or no room in the table, for a state", memory},
+		{"congestion", "the input queue was full: the box did not keep up", Remedy{Command: "top -HSP", Text: "find the core that packets fill; net.isr settings and queues decide"}},
+		{"state-limit", "a rule's max states was reached", Remedy{Command: "pfctl -vsr", Text: "find the rules with max, and their states: raise it, or find who makes so many (pfctl -ss)"}},
 	} {
 		if n := v.PF.Counters[c.counter]; n > 0 {
 			o.add(Finding{
 				Severity: Warning, core: -1, weight: float64(n),
 				Says:     fmt.Sprintf("pf has dropped %s since it was enabled: %s", plural(n, "packet"), c.means),
 				Evidence: []string{fmt.Sprintf("counter %s: %s", c.counter, quantity.Thousands(n))},
-				Remedies: []Remedy{{Text: c.remedy}},
+				Remedies: []Remedy{c.remedy},
 				Expect:   "the counter stands still; two readings some time apart tell whether it does already",
 			})
 		}
 	}
 	return o
 }
+
+// moreStates sets one option and leaves rules and other options as they are (pfctl(8), -m).
+func moreStates(n int) string { return fmt.Sprintf("echo 'set limit states %d' | pfctl -mf -", n) }
 
 // split looks for cores that receive for more than one interface or queue, or that
 // run an instance of the firewall too.
@@ -128,13 +139,18 @@ func (v *view) splitTable(jobs map[int][]string) (rows []string) {
 	return rows
 }
 
-// splitRemedies are Check Point's own commands. A core for receiving is taken from
-// the instances.
-func (v *view) splitRemedies(id int, work []string) []Remedy {
-	remedies := []Remedy{{Command: "cpconfig", Text: "give one core less to firewall instances (CoreXL), so that a core is free to receive; needs a reboot"}}
+// splitRemedies are Check Point's own commands. A core for receiving is one that the
+// tables leave out, or is taken from the instances: the last of them goes.
+func (v *view) splitRemedies(id int, work []string) (remedies []Remedy) {
+	free, last := v.freeCore(), v.lastWorker()
+	from := fmt.Sprintf("cpu%d, which the tables give nothing to", free)
+	if free < 0 {
+		free, from = last.CPU, fmt.Sprintf("cpu%d, which %s leaves", last.CPU, last.Name)
+		remedies = []Remedy{{Command: "cpconfig", Text: fmt.Sprintf("CoreXL: %d firewall instances instead of %d, so that %s and its core go to receiving; needs a reboot", len(v.Workers)-1, len(v.Workers), last.Name)}}
+	}
 	for _, w := range work {
 		if v.device(w) != nil {
-			remedies = append(remedies, Remedy{Command: fmt.Sprintf("fw ctl affinity -s -i %s CPU", w), Text: fmt.Sprintf("then move %s from cpu%d to that core", w, id)})
+			remedies = append(remedies, Remedy{Command: fmt.Sprintf("fw ctl affinity -s -i %s %d", w, free), Text: fmt.Sprintf("bring %s from cpu%d to %s (fw ctl affinity -l says whether it is free)", w, id, from)})
 		}
 	}
 	for i := range v.Interfaces {
@@ -143,6 +159,23 @@ func (v *view) splitRemedies(id int, work []string) []Remedy {
 		}
 	}
 	return remedies
+}
+
+// freeCore is one that the tables' numbers jump over; -1: none.
+func (v *view) freeCore() int {
+	for i, c := range v.CPUs {
+		if c.ID > i {
+			return i
+		}
+	}
+	return -1
+}
+
+// lastWorker is the instance with the highest number.
+func (v *view) lastWorker() Worker {
+	return slices.MaxFunc(v.Workers, func(a, b Worker) int {
+		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), strings.Compare(a.Name, b.Name))
+	})
 }
 
 // freeBSD notes where the sysctls are not those of a FreeBSD.
@@ -175,6 +208,7 @@ func tryforward(v *view) (o outcome) {
 			o.add(Finding{
 				Severity: Notice, core: -1, Says: "this FreeBSD does not forward IPv4",
 				Evidence: []string{family.forwarding + " = 0"}, Remedies: []Remedy{{Command: "sysctl " + family.forwarding + "=1", Text: "if it is a router"}},
+				Expect: "the box routes " + family.name,
 			})
 		case forwards != 0 && redirects != 0:
 			v.slowPath(&o, family.name, family.redirect)
@@ -247,7 +281,7 @@ func bsdQueues(v *view) (o outcome) {
 		o.add(Finding{
 			Severity: Warning, core: -1, Says: "MSI-X is off, so that each card has one queue",
 			Evidence: []string{"hw.pci.enable_msix = 0"},
-			Remedies: []Remedy{{Text: "take hw.pci.enable_msix=0 out of loader.conf: it was a workaround of old drivers"}},
+			Remedies: []Remedy{{Command: "grep -n hw.pci.enable_msix /boot/loader.conf /boot/loader.conf.local", Text: "take it out: it was a workaround of old drivers; needs a reboot"}},
 			Expect:   "as many queues as the card and the cores have",
 		})
 	}
@@ -292,6 +326,7 @@ func uneven(o *outcome, device string, queues map[int]float64) {
 		Severity: Notice, Subject: device, core: -1, weight: most / sum,
 		Says:     fmt.Sprintf("queue %d of %s has carried %s of the packets since the start; an even share of %d queues is %s", at, device, percent(most/sum), len(queues), percent(1/float64(len(queues)))),
 		Evidence: []string{fmt.Sprintf("dev.%s.queue%d.rx_packets = %s of %s", device, at, quantity.Thousands(int(most)), quantity.Thousands(int(sum)))},
-		Remedies: []Remedy{{Text: "PPPoE comes by one queue whatever the card does; else see whether the flows are few"}},
+		Remedies: []Remedy{{Command: "sysctl dev." + device + " | grep rx_packets", Text: "look again under load: PPPoE comes by one queue whatever the card does; else see whether the flows are few"}},
+		Expect:   "as many cores receive as there are queues",
 	})
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -32,11 +33,42 @@ func foreignDrop(v *view) (o outcome) {
 			Severity: Warning, core: -1, Subject: c.Name,
 			Says:     fmt.Sprintf("%s drops what is forwarded unless it accepts it%s", c.Name, owner(c.Name, v.Services)),
 			Evidence: []string{"chain " + c.Name + ": hook forward, policy drop"},
-			Remedies: []Remedy{{Text: "let it accept what weir forwards (it meets what weir hands to the stack), or leave the other firewall out: two judges, and the stricter wins"}},
+			Remedies: []Remedy{v.accept(c.Name)},
 			Expect:   "packets that weir passes by the stack arrive",
 		})
 	}
 	return o
+}
+
+// accept has another filter's chain pass what weir has judged at its ingress. Docker
+// leaves a chain of its own, DOCKER-USER, for others' rules, and keeps what stands there.
+func (v *view) accept(chain string) Remedy {
+	var judged []string
+	for _, n := range v.Weir.Interfaces {
+		if n.Hook != "" && n.Hook != "none" {
+			judged = append(judged, n.Name)
+		}
+	}
+	words := strings.Fields(chain)
+	const why = "what comes by these interfaces weir has judged already: two judges, and the stricter wins. Or leave the other firewall out"
+	switch {
+	case len(judged) == 0:
+		return Remedy{Command: "weir interfaces", Text: "see which interfaces weir judges, and have the other filter accept what comes by them; or leave it out"}
+	case slices.Contains(v.Services, "dockerd") && strings.HasSuffix(chain, " filter FORWARD"):
+		return Remedy{Command: eachInterface("iptables -I DOCKER-USER -i %s -j ACCEPT", judged), Text: why}
+	case words[0] == "nftables" && len(words) == 4:
+		return Remedy{Command: fmt.Sprintf(`nft 'insert rule %s %s %s iifname { "%s" } accept'`, words[1], words[2], words[3], strings.Join(judged, `", "`)), Text: why}
+	}
+	return Remedy{Command: eachInterface(words[0]+" -I FORWARD -i %s -j ACCEPT", judged), Text: why}
+}
+
+// eachInterface repeats a command.
+func eachInterface(command string, names []string) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = fmt.Sprintf(command, name)
+	}
+	return strings.Join(all, " && ")
 }
 
 // owner names who makes such chains, if it runs.
@@ -67,7 +99,7 @@ func secondNAT(v *view) (o outcome) {
 			Severity: Warning, core: -1, Subject: c.Name,
 			Says:     fmt.Sprintf("%s translates addresses beside weir: what goes by the stack may be translated twice", c.Name),
 			Evidence: []string{"chain " + c.Name + ": hook " + c.Hook + ", with masquerade or snat"},
-			Remedies: []Remedy{{Text: "translate in one place: take the rule out there, or say in weir's rules no nat-to for those addresses"}},
+			Remedies: []Remedy{{Command: "nft -a list chain " + strings.TrimPrefix(c.Name, "nftables "), Text: "find the rule and its handle; translate in one place: take it out there (nft delete rule, or where it came from), or say in weir's rules no nat-to for those addresses"}},
 			Expect:   "replies find their way back, ports stay as weir chose them",
 		})
 	}

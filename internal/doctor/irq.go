@@ -128,7 +128,7 @@ func (v *view) unserving(by map[int][]place) (ids []int) {
 // move is the command that brings a queue to another core.
 func move(p place, to int) Remedy {
 	if p.queue.irq == 0 {
-		return Remedy{Text: fmt.Sprintf("bring the interrupt of %s to cpu%d", p, to)}
+		return Remedy{Command: "grep " + p.nic.Name + " /proc/interrupts", Text: fmt.Sprintf("find the interrupt of %s, and write %d to its smp_affinity_list", p, to)}
 	}
 	return Remedy{Command: fmt.Sprintf("echo %d > /proc/irq/%d/smp_affinity_list", to, p.queue.irq),
 		Text: fmt.Sprintf("%s to cpu%d; irqbalance, if it runs, may take it back", p, to)}

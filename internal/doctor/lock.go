@@ -45,7 +45,7 @@ func (v *view) locked(n *nic, q *qdisc) Finding {
 		Expect:   "cores send without waiting for each other",
 	}
 	if shapers[q.Kind] {
-		f.Remedies = []Remedy{{Text: "a shaper has one rate, and so one lock: shape where the rate is needed (the slow uplink), not on cards that are faster than it"}}
+		f.Remedies = []Remedy{{Command: "tc -s -d qdisc show dev " + n.Name, Text: "see its rate: a shaper has one rate, and so one lock: shape where the rate is needed (the slow uplink), not on cards that are faster than it"}}
 	}
 	share := float64(q.Drops) / float64(max(1, q.Drops+q.Packets))
 	used, sends, known := n.wire(v.Seconds)

@@ -78,10 +78,13 @@ func (v *view) ring(n *nic, lost uint64, counter string) Finding {
 		f.Says = fmt.Sprintf("%s loses %s of its packets at its ring because %s, which empties it, is full", n.Name, percent(share), c.name())
 		f.Evidence = append(f.Evidence, c.line())
 		f.Remedies = []Remedy{{Text: "do not enlarge the ring: it would only fill later and add delay; relieve " + c.name()}}
+		f.relief = true
 		f.Expect = "no loss as soon as the core has room"
 	case c == nil && len(v.fullCores()) > 0:
 		f.Says = fmt.Sprintf("%s loses %s of its packets at its ring; %s full, and which core empties the ring is not known", n.Name, percent(share), cpuNames(v.fullCores())+" "+isAre(len(v.fullCores())))
 		f.Remedies = []Remedy{{Text: "relieve the full core first; enlarge the ring only if the loss stays"}}
+		f.Expect = "less loss, or none"
+		f.relief = true
 	default:
 		v.burst(n, c, &f, share)
 	}
@@ -132,7 +135,7 @@ func (n *nic) sooner(f *Finding) {
 	case c.RxUsecs > soon:
 		f.Remedies = []Remedy{{Command: fmt.Sprintf("ethtool -C %s rx-usecs %d", n.Name, soon), Text: "the ring is as large as it gets: let the card interrupt earlier"}}
 	default:
-		f.Remedies = []Remedy{{Text: "the ring is as large as it gets, and the card interrupts early: spread its packets over more queues, and keep programs off the cores that serve it"}}
+		f.Remedies = []Remedy{{Command: "weir affinity auto --dry-run", Text: "the ring is as large as it gets, and the card interrupts early: spread its packets over more queues, and keep programs off the cores that serve it"}}
 		f.Expect = "a burst is taken by several cores"
 	}
 }
@@ -188,6 +191,7 @@ func backlog(v *view) (o outcome) {
 		}
 		if c.busy >= full {
 			f.Remedies = []Remedy{{Text: "do not enlarge the backlog: relieve " + c.name() + ", which is full"}}
+			f.relief = true
 			f.Expect = "no loss as soon as the core has room"
 		} else {
 			now, known := v.number("net.core.netdev_max_backlog")
@@ -282,7 +286,8 @@ func tailDrops(v *view) (o outcome) {
 				Severity: min(gradeLoss(q.Drops, share), Warning), Subject: n.Name, core: -1, weight: share,
 				Says:     fmt.Sprintf("the queue in front of %s drops %s of what it should send", n.Name, percent(share)),
 				Evidence: []string{q.line(v.Seconds)},
-				Remedies: []Remedy{{Text: "where the link is full, this is as it must be: shape just below its rate (cake) to choose what waits; else see RING-1 and IRQ-1 for the device's own queues"}},
+				Remedies: []Remedy{{Command: "tc -s qdisc show dev " + n.Name, Text: "see which of its queues drop: the device, or the core that serves it, does not keep up (RING-1, IRQ-1)"}},
+				Expect:   "no loss below the link's rate",
 			}
 			if managers[q.Kind] {
 				f.Severity = Notice
@@ -291,6 +296,8 @@ func tailDrops(v *view) (o outcome) {
 			if used, sends, ok := n.wire(v.Seconds); ok && sends && used >= linkFull {
 				f.Severity = Notice
 				f.Evidence = append(f.Evidence, fmt.Sprintf("%s sends at %s of its link's rate", n.Name, percent(used)))
+				f.Remedies = []Remedy{{Command: fmt.Sprintf("tc qdisc replace dev %s root cake bandwidth %dmbit", n.Name, n.Mbit*95/100), Text: "a full link drops, as it must: just below its rate cake chooses what waits"}}
+				f.Expect = "as much loss, of the flows that send most; short delays for the others"
 			}
 			o.add(f)
 		}
@@ -326,12 +333,36 @@ func tooBig(v *view) (o outcome) {
 	for i := range v.Interfaces {
 		if d := &v.Interfaces[i]; d.Up && d.MTU > 0 && d.MTU < 1500 && d.Kind != "loopback" {
 			f.Evidence = append(f.Evidence, fmt.Sprintf("MTU of %s: %d bytes", d.Name, d.MTU))
-			f.Remedies = append(f.Remedies, Remedy{Text: fmt.Sprintf("bound the MSS of TCP to %d (IPv4) and %d (IPv6) towards %s", d.MTU-40, d.MTU-60, d.Name)})
+			f.Remedies = append(f.Remedies, v.clamp(d)...)
 		}
+	}
+	if len(f.Remedies) == 0 {
+		f.Remedies = []Remedy{{Command: "ip route show cache", Text: "see which ways have a smaller MTU than their interface (mtu): bound the MSS of TCP on the interface that they leave by"}}
 	}
 	o.add(f)
 	return o
 }
+
+// clamp bounds what TCP sends by an interface, by the MSS that the far end is told: its
+// segments are the MTU less 40 bytes of headers, with IPv6 60. nftables lowers the option
+// only, and sees what the stack forwards; weir's programs do not change the option yet.
+func (v *view) clamp(d *Interface) []Remedy {
+	if v.Weir == nil {
+		const rule = `meta nfproto %s iifname "%s" tcp flags syn / syn,rst tcp option maxseg size set %d; meta nfproto %s oifname "%s" tcp flags syn / syn,rst tcp option maxseg size set %d; `
+		both := fmt.Sprintf(rule, "ipv4", d.Name, d.MTU-40, "ipv4", d.Name, d.MTU-40) + fmt.Sprintf(rule, "ipv6", d.Name, d.MTU-60, "ipv6", d.Name, d.MTU-60)
+		return []Remedy{{Command: "nft 'table inet mss { chain forward { type filter hook forward priority mangle; " + both + "}; }'",
+			Text: fmt.Sprintf("bound the MSS of TCP to %d (IPv4) and %d (IPv6) through %s", d.MTU-40, d.MTU-60, d.Name)}}
+	}
+	if d.Kind == "ppp" && d.Parent != "" {
+		return []Remedy{{Command: fmt.Sprintf("ip link set dev %s mtu %d", d.Parent, pppMTU+pppHeader),
+			Text: fmt.Sprintf("and mtu %d in the options of pppd: where the provider can (RFC 4638), %s carries whole packets. Else tell the hosts behind an MTU of %d (DHCP option 26, router advertisements)", pppMTU, d.Name, d.MTU)}}
+	}
+	return []Remedy{{Command: "weir capture any | grep up-mtu", Text: fmt.Sprintf("see whose packets are too long for %s, and tell these hosts an MTU of %d (DHCP option 26, router advertisements): weir does not change the MSS of TCP yet", d.Name, d.MTU)}}
+}
+
+// pppMTU is a whole Ethernet packet, and pppHeader what PPPoE and PPP put before it, in
+// bytes (RFC 2516).
+const pppMTU, pppHeader = 1500, 8
 
 func redirectErrors(v *view) (o outcome) {
 	if v.noNICs(&o) {

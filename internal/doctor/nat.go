@@ -30,7 +30,7 @@ func natPorts(v *view) (o outcome) {
 	return o
 }
 
-var morePorts = Remedy{Text: "translate to a pool of addresses, or to a wider range of ports (nat-to … port 1024:65535): one address has 15,535 ports in pf's range towards one destination"}
+var morePorts = Remedy{Command: "grep -n nat-to " + RulesFile, Text: "translate to a pool of addresses, or to a wider range of ports (nat-to … port 1024:65535): one address has 15,535 ports in pf's range towards one destination. Then weir load " + RulesFile}
 
 // LeastNATPorts is the size of the smallest range whose use is counted: of a smaller one
 // the first connection beyond it says more.

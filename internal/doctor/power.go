@@ -120,7 +120,7 @@ func throttled(v *view) (o outcome) {
 			Severity: max(Warning, v.severe(v.core(id))), Subject: fmt.Sprintf("cpu%d", id), core: id, weight: float64(n),
 			Says:     fmt.Sprintf("cpu%d was slowed down %d times in %s, by heat or by its power limit", id, n, seconds(v.Seconds)),
 			Evidence: []string{fmt.Sprintf("core_throttle_count of cpu%d grew by %d", id, n)},
-			Remedies: []Remedy{{Text: "see fans, dust, heat sink and the power limits of the BIOS"}},
+			Remedies: []Remedy{{Command: fmt.Sprintf("grep . /sys/devices/system/cpu/cpu%d/thermal_throttle/*", id), Text: "see for how long; then fans, dust, heat sink and the power limits of the BIOS"}},
 			Expect:   "the clock stays at its rate",
 			because:  "it is throttled by heat or power",
 		})
@@ -151,7 +151,7 @@ func mitigations(v *view) (o outcome) {
 		Severity: Notice, core: -1,
 		Says:     "a core is full, and part of each packet's cost are mitigations of CPU faults",
 		Evidence: dear,
-		Remedies: []Remedy{{Text: "they protect against programs on this box; whether a router without foreign programs needs them is its owner's decision (mitigations= of the kernel's command line). XDP makes fewer of the calls that they make dear"}},
+		Remedies: []Remedy{{Command: "grep . /sys/devices/system/cpu/vulnerabilities/*", Text: "see them all; they protect against programs on this box; whether a router without foreign programs needs them is its owner's decision (mitigations= of the kernel's command line). XDP makes fewer of the calls that they make dear"}},
 		Expect:   "up to a third more packets in the stack, less in XDP; measure with weir bench forward",
 	})
 	return o

@@ -155,6 +155,9 @@ func ifb(v *view) (o outcome) {
 	return o
 }
 
+// longestName is how many bytes an interface's name has at most (IFNAMSIZ less the zero).
+const longestName = 15
+
 // narrow judges an intermediate device with one queue by the part of all received
 // packets that goes through it.
 func (v *view) narrow(o *outcome, d *Interface) {
@@ -180,6 +183,7 @@ func (v *view) narrow(o *outcome, d *Interface) {
 	}
 	c, grade := v.gradeIFB(d.Name)
 	cores := len(v.CPUs)
+	wide := d.Name[:min(len(d.Name), longestName-len("-mq"))] + "-mq"
 	f := Finding{
 		Severity: grade, Subject: d.Name, core: -1, weight: share,
 		Says: fmt.Sprintf("%s has one queue, and %s of the received packets pass it: one core at a time works on them, whatever the cards spread", d.Name, percent(share)),
@@ -188,7 +192,7 @@ func (v *view) narrow(o *outcome, d *Interface) {
 			fmt.Sprintf("the cores are %s busy on average", percent(v.meanBusy())),
 		},
 		Remedies: []Remedy{{
-			Command: fmt.Sprintf("ip link add %s-mq numtxqueues %d type ifb && ip link set %s-mq up", d.Name, cores, d.Name),
+			Command: fmt.Sprintf("ip link add %s numtxqueues %d type ifb && ip link set %s up", wide, cores, wide),
 			Text:    "make one with a queue for each core, give it the shaper under mq, and redirect the ingress to it; or shape with cake at the card's own egress",
 		}},
 		Expect: "shaping uses all cores; its rate, not its lock, bounds the throughput",

@@ -350,7 +350,8 @@ func dataSheet(v *view) (o outcome) {
 			Severity: Notice, Subject: n.Name, core: -1,
 			Says:     fmt.Sprintf("the data sheet of the %s speaks of %d queues; %s has %d, and the device is right", sheet.name, sheet.claimed, n.Name, n.maxQueues()),
 			Evidence: []string{fmt.Sprintf("%s: device %s, at most %s", n.Name, n.PCI.ID, plural(n.maxQueues(), "queue"))},
-			Remedies: []Remedy{{Text: fmt.Sprintf("count on %d cores receiving from %s, and let RPS spread further if they fill", n.maxQueues(), n.Name)}},
+			Expect:   "nothing changes: no setting makes queues that the silicon has not",
+			Remedies: []Remedy{{Command: "ethtool -l " + n.Name, Text: fmt.Sprintf("see for yourself; count on %d cores receiving from %s, and let RPS spread further if they fill", n.maxQueues(), n.Name)}},
 		})
 	}
 	return o

@@ -22,7 +22,7 @@ func TestRemedies(t *testing.T) {
 	}{
 		{"adaptive", "RING-1", "ethtool -C eth0 adaptive-rx off rx-usecs 3", func(b *box) { full(b, &Coalesce{Adaptive: true, RxUsecs: 3}) }},
 		{"late", "RING-1", "ethtool -C eth0 rx-usecs 20", func(b *box) { full(b, &Coalesce{RxUsecs: 100}) }},
-		{"early already", "RING-1", "", func(b *box) { full(b, &Coalesce{RxUsecs: 5}) }},
+		{"early already", "RING-1", "weir affinity auto --dry-run", func(b *box) { full(b, &Coalesce{RxUsecs: 5}) }},
 		{"no such setting", "RING-1", "ethtool -c eth0", func(b *box) { full(b, nil) }},
 		{"pause negotiated", "FC-1", "ethtool -A eth0 autoneg off rx off", func(b *box) { xoff(b, true) }},
 		{"pause set", "FC-1", "ethtool -A eth0 rx off", func(b *box) { xoff(b, false) }},

@@ -35,10 +35,17 @@ func balancer(v *view) (o outcome) {
 }
 
 // meddlers are services that set what an admin, or weir tune, may have set.
-var meddlers = map[string]string{
-	"tuned":            "applies its profile's sysctls, governor and offloads at its start and at changes of hardware",
-	"NetworkManager":   "sets MTU, offloads and addresses of the interfaces that it manages each time they come up",
-	"systemd-networkd": "sets forwarding, accept_ra and MTU of the interfaces that it manages each time they come up",
+var meddlers = map[string]struct {
+	does    string
+	command string // with %s, an interface
+	text    string
+}{
+	"tuned": {"applies its profile's sysctls, governor and offloads at its start and at changes of hardware",
+		"tuned-adm off", "or put into a profile of its own what you want to last"},
+	"NetworkManager": {"sets MTU, offloads and addresses of the interfaces that it manages each time they come up",
+		"nmcli device set %s managed no", "and so for each of the router's interfaces; or say in its connections what you want to last"},
+	"systemd-networkd": {"sets forwarding, accept_ra and MTU of the interfaces that it manages each time they come up",
+		"networkctl status %s", "says which file of it is the interface's (Network File): say there what you want to last"},
 }
 
 func undoers(v *view) (o outcome) {
@@ -47,17 +54,25 @@ func undoers(v *view) (o outcome) {
 		return o
 	}
 	for _, s := range v.Services {
-		if what := meddlers[s]; what != "" {
+		if m, meddles := meddlers[s]; meddles {
 			o.add(Finding{
 				Severity: Notice, core: -1, Subject: s,
-				Says:     fmt.Sprintf("%s runs: it %s", s, what),
+				Says:     fmt.Sprintf("%s runs: it %s", s, m.does),
 				Evidence: []string{"program " + s + " runs"},
-				Remedies: []Remedy{{Text: "say there what you want to last, or leave the router's interfaces out of its hands"}},
+				Remedies: []Remedy{{Command: strings.ReplaceAll(m.command, "%s", v.someCard()), Text: m.text}},
 				Expect:   "settings last over a change of link",
 			})
 		}
 	}
 	return o
+}
+
+// someCard is the name of a card that is up, for a command that is given for each.
+func (v *view) someCard() string {
+	if len(v.nics) == 0 {
+		return "eth0"
+	}
+	return v.nics[0].Name
 }
 
 // unknownKeys finds advice for another kernel: whoever wrote the line believes that it
@@ -141,9 +156,25 @@ func heldUp(v *view) (o outcome) {
 			Severity: Warning, core: -1, weight: late,
 			Says:     fmt.Sprintf("doctor asked for %s and got the processor back after %s: programs on this box get no time", seconds(v.Wished), seconds(v.Seconds)),
 			Evidence: []string{fmt.Sprintf("%s late", seconds(late))},
-			Remedies: []Remedy{{Text: "leave a core to programs: take it out of the interrupts' affinity"}},
+			Remedies: []Remedy{v.forPrograms()},
 			Expect:   "logins, routing daemons and weir's own commands answer under load",
 		})
 	}
 	return o
+}
+
+// forPrograms takes the queues off the last core that has some.
+func (v *view) forPrograms() Remedy {
+	leave := Remedy{Command: "weir affinity", Text: "see which cores receive, and leave one to programs: take it out of the interrupts' affinity (weir affinity set)"}
+	by := v.places(&outcome{})
+	cores := sortedKeys(by)
+	if len(cores) < 2 {
+		return leave
+	}
+	last, to := cores[len(cores)-1], cores[0]
+	command := "weir affinity set"
+	for _, p := range by[last] {
+		command += fmt.Sprintf(" %s:%d=%d", p.nic.Name, p.queue.n, to)
+	}
+	return Remedy{Command: command, Text: fmt.Sprintf("leave cpu%d to programs", last)}
 }

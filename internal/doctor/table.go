@@ -17,6 +17,9 @@ func tableChecks() []Check {
 	}
 }
 
+// RulesFile is where weir's rules are, unless weir run was told another file.
+const RulesFile = "/etc/weir/weir.conf"
+
 // crowded is how full a table is that will overflow at the next peak.
 const crowded = 0.8
 
@@ -72,8 +75,11 @@ func states(v *view) (o outcome) {
 		Severity: grade, core: -1, weight: float64(n) / float64(limit),
 		Says:     fmt.Sprintf("weir's state table holds %s, and refuses %s", of(n, limit), v.rate(refused)),
 		Evidence: []string{"states: " + of(n, limit), fmt.Sprintf("packets dropped with state-limit: %s in %s", quantity.Thousands(int(refused)), seconds(v.Seconds))},
-		Remedies: []Remedy{{Text: fmt.Sprintf("raise it in the rules: set limit states %d; or find who makes so many with weir states", 2*limit)}},
-		Expect:   "new connections are no longer refused",
+		Remedies: []Remedy{
+			{Command: fmt.Sprintf("echo 'set limit states %d' >> %s && weir load %s", 2*limit, RulesFile, RulesFile), Text: "let it hold twice as many; the last such line holds"},
+			{Command: "weir states", Text: "or find who makes so many"},
+		},
+		Expect: "new connections are no longer refused",
 	})
 	return o
 }

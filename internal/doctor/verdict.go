@@ -74,6 +74,7 @@ func Examine(s *Snapshot, skip []string) (*Report, error) {
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	r.rearranged(s)
+	r.relieve(v)
 	r.Verdict = v.verdict(r)
 	r.Verdict.Unseen = r.unseen(checks)
 	if r.Verdict.Limit != LimitUnknown && r.Verdict.Severity == Notice {
@@ -95,6 +96,23 @@ func (r *Report) rearranged(s *Snapshot) {
 	for i := range r.Findings {
 		if f := &r.Findings[i]; f.Severity > Notice && slices.Contains(rearrangeable, f.Check) {
 			f.Remedies = append(f.Remedies, rearrange)
+		}
+	}
+}
+
+// relieve gives findings that a full core makes the remedies of what fills it.
+func (r *Report) relieve(v *view) {
+	full := Remedy{Command: "weir affinity", Text: "see which queues and masks bring packets to which core, with load and rates"}
+	if len(v.spreadable()) == 0 {
+		full = cheaper
+	}
+	relief := []Remedy{full}
+	if c := r.cause(v); c != nil && c.Remedies != nil {
+		relief = c.Remedies
+	}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.relief {
+			f.Remedies = append(f.Remedies, relief...)
 		}
 	}
 }
