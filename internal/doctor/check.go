@@ -83,6 +83,7 @@ const (
 type outcome struct {
 	findings []Finding
 	missing  []string // what it needs and is not there
+	apart    []string // what it would have looked at besides, and is not there
 	absent   string   // why there is nothing to look at
 }
 

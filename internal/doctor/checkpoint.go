@@ -29,6 +29,8 @@ type splitReader struct {
 	driver string   // of the table that is read
 	multi  []string // interfaces that it names
 	began  bool
+	titled bool // the title over the rows of the queues was read
+	rows   int
 	prose  int // lines around the tables
 }
 
@@ -50,7 +52,7 @@ func readSplit(text string) (*Snapshot, error) {
 			r.prose++
 		}
 	}
-	if !r.began {
+	if !r.began || !r.whole() {
 		return nil, errOther
 	}
 	r.s.cpusOfTables()
@@ -58,6 +60,13 @@ func readSplit(text string) (*Snapshot, error) {
 		r.s.Source = fmt.Sprintf(" (%s around the tables left out)", plural(r.prose, "line"))
 	}
 	return r.s, nil
+}
+
+// whole reports whether what was read is one of the tables rather than a line that looks
+// like theirs: fw ctl affinity -l lists interfaces and instances, cpmq get -v has a title
+// before its rows.
+func (r *splitReader) whole() bool {
+	return r.rows > 0 || len(r.s.Interfaces) > 0 && len(r.s.Workers) > 0
 }
 
 // line takes a line of a table; known is false for another.
@@ -70,7 +79,7 @@ func (r *splitReader) line(line string) (known bool, err error) {
 		return true, nil
 	}
 	if m := splitActive.FindStringSubmatch(line); m != nil {
-		r.driver, r.multi = m[1], nil
+		r.driver, r.multi, r.titled = m[1], nil, false
 		return true, nil
 	}
 	if m := splitState.FindStringSubmatch(line); m != nil && r.driver != "" {
@@ -87,10 +96,15 @@ func (r *splitReader) line(line string) (known bool, err error) {
 		}
 		return true, nil
 	}
-	if m := splitHead.FindStringSubmatch(line); m != nil && m[1] == r.driver || splitTitle.MatchString(line) && r.driver != "" {
+	if m := splitHead.FindStringSubmatch(line); m != nil && m[1] == r.driver {
 		return true, nil
 	}
-	if m := splitQueue.FindStringSubmatch(line); m != nil && r.driver != "" {
+	if splitTitle.MatchString(line) && r.driver != "" {
+		r.titled = true
+		return true, nil
+	}
+	if m := splitQueue.FindStringSubmatch(line); m != nil && r.titled {
+		r.rows++
 		return true, r.queue(m[1], m[2], m[3])
 	}
 	return false, nil

@@ -199,6 +199,12 @@ func tryforward(v *view) (o outcome) {
 	} {
 		forwards, known := v.number(family.forwarding)
 		redirects, knows := v.number(family.redirect)
+		if (!known || !knows) && family.name == "IPv6" && v.readIPv4() {
+			if redirects != 0 || !knows { // else its path is the fast one, whether it forwards or not
+				o.apart = append(o.apart, "IPv6: sysctls."+family.redirect+" and "+family.forwarding)
+			}
+			continue
+		}
 		if !known || !knows {
 			o.lacks(v, "sysctls."+family.redirect+" and "+family.forwarding)
 			continue
@@ -215,6 +221,14 @@ func tryforward(v *view) (o outcome) {
 		}
 	}
 	return o
+}
+
+// readIPv4 reports whether what IPv4 is judged by was read: then IPv6, which a kernel or a
+// selection of lines may leave out, is not what the check needs.
+func (v *view) readIPv4() bool {
+	_, forwards := v.number("net.inet.ip.forwarding")
+	_, redirects := v.number("net.inet.ip.redirect")
+	return forwards && redirects
 }
 
 // release is FreeBSD's major version; 0: unknown.

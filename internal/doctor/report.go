@@ -93,7 +93,7 @@ func (p *printer) unreadable(checks []Judged, all bool) {
 	}
 	head := false
 	for _, c := range checks {
-		if c.State != Unreadable && (c.State != Found || len(c.Why) == 0) {
+		if c.State == NotHere || len(c.Why) == 0 {
 			continue
 		}
 		if !head {

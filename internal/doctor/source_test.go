@@ -171,6 +171,25 @@ func TestSysctls(t *testing.T) {
 			t.Errorf("FreeBSD %q: want %d findings: %+v, %+v", release, want, r.Findings, judged)
 		}
 	}
+	// A kernel, or a selection of lines, without IPv6: IPv4 is judged all the same.
+	for text, want := range map[string]State{
+		"kern.osrelease: 13.2-RELEASE\nnet.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 0\nnet.inet6.ip6.redirect: 0\n":                              Fine,
+		"kern.osrelease: 13.2-RELEASE\nnet.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 0\nnet.inet6.ip6.redirect: 1\n":                              Fine,
+		"kern.osrelease: 13.2-RELEASE\nnet.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 0\n":                                                         Fine,
+		"kern.osrelease: 13.2-RELEASE\nnet.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 1\n":                                                         Found,
+		"kern.osrelease: 13.2-RELEASE\nnet.inet.ip.redirect: 0\nnet.inet6.ip6.redirect: 0\n":                                                         Unreadable,
+		"kern.osrelease: 13.2-RELEASE\nnet.inet6.ip6.forwarding: 1\nnet.inet6.ip6.redirect: 0\n":                                                     Unreadable,
+		"kern.osrelease: 13.2-RELEASE\nnet.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 0\nnet.inet6.ip6.forwarding: 1\nnet.inet6.ip6.redirect: 1\n": Found,
+	} {
+		r := examine(t, text)
+		judged := r.Checks[slices.IndexFunc(r.Checks, func(j Judged) bool { return j.ID == "BSD-1" })]
+		if judged.State != want {
+			t.Errorf("%q: %+v, want %s", text, judged, want)
+		}
+		if unsaid := !strings.Contains(text, "ip6.redirect: 0") && !strings.Contains(text, "ip6.forwarding"); unsaid != (len(judged.Why) > 0) && want != Unreadable {
+			t.Errorf("%q does not say that IPv6 was not judged: %+v", text, judged)
+		}
+	}
 	full := examine(t, "net.netfilter.nf_conntrack_count = 250000\nnet.netfilter.nf_conntrack_max = 262144\nnet.netfilter.nf_conntrack_buckets = 262144\n")
 	if f := findingOf(full, "CT-1"); f == nil || f.Severity != Warning {
 		t.Errorf("%+v", full.Findings)
@@ -180,16 +199,22 @@ func TestSysctls(t *testing.T) {
 // What is one of the forms but for one line is refused whole.
 func TestAlmost(t *testing.T) {
 	for name, text := range map[string]string{
-		"sysctls of two systems": "net.ipv4.ip_forward = 1\nkern.osrelease: 12.3\n",
-		"sysctls and a word":     "net.ipv4.ip_forward = 1\nhello\n",
-		"no sysctl":              "net.ipv4.ip_forward 1\n",
-		"a table and a word":     strings.Replace(splitText, "fw_2: CPU 3", "fw_2: CPU three", 1),
-		"a queue of nobody":      strings.Replace(splitText, "eth4 [On]", "eth4 [Off]", 1),
-		"another title":          strings.Replace(splitText, "irq | cpu | queue", "irq, cpu, queue", 1),
-		"pf and a word":          fmt.Sprintf(pfText, 1, 0) + "whatever\n",
-		"pf without its table":   "Status: Enabled for 3 days 04:05:06              Debug: err\n",
-		"iperf":                  "[  3]  0.0-59.9 sec   402 GBytes  57.7 Gbits/sec\n",
-		"prose":                  "The verdict is: the router is slow.\n",
+		"sysctls of two systems":       "net.ipv4.ip_forward = 1\nkern.osrelease: 12.3\n",
+		"sysctls and a word":           "net.ipv4.ip_forward = 1\nhello\n",
+		"no sysctl":                    "net.ipv4.ip_forward 1\n",
+		"a table and a word":           strings.Replace(splitText, "fw_2: CPU 3", "fw_2: CPU three", 1),
+		"a queue of nobody":            strings.Replace(splitText, "eth4 [On]", "eth4 [Off]", 1),
+		"another title":                strings.Replace(splitText, "irq | cpu | queue", "irq, cpu, queue", 1),
+		"pf and a word":                fmt.Sprintf(pfText, 1, 0) + "whatever\n",
+		"pf without its table":         "Status: Enabled for 3 days 04:05:06              Debug: err\n",
+		"an interface's core alone":    "eth0: CPU 0\n",
+		"interfaces without instances": "eth0: CPU 0\neth1: CPU 1\n",
+		"instances without interfaces": "fw_0: CPU 1\nfw_1: CPU 2\n",
+		"prose with such a line":       "I found that one core was busy.\neth0: CPU 0\n",
+		"rows without their title":     "Active ixgbe interfaces:\neth4 [On]\n210 0 TxRx-0\n",
+		"a title without rows":         "Active ixgbe interfaces:\neth4 [On]\nirq | cpu | queue\n",
+		"iperf":                        "[  3]  0.0-59.9 sec   402 GBytes  57.7 Gbits/sec\n",
+		"prose":                        "The verdict is: the router is slow.\n",
 	} {
 		if s, err := Read(strings.NewReader(text)); !errors.Is(err, ErrForeign) {
 			t.Errorf("%s: %+v, %v", name, s, err)

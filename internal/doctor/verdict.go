@@ -121,7 +121,7 @@ func (r *Report) relieve(v *view) {
 // of one check first.
 func (r *Report) take(c *Check, v *view, judged *Judged) {
 	o := c.run(v)
-	judged.State, judged.Why = o.state(), o.missing
+	judged.State, judged.Why = o.state(), slices.Concat(o.missing, o.apart)
 	if judged.State == NotHere {
 		judged.Why = []string{o.absent}
 	}
