@@ -19,6 +19,8 @@ var (
 	splitTitle  = regexp.MustCompile(`^irq\s*\|\s*cpu\s*\|\s*queue$`)
 	splitQueue  = regexp.MustCompile(`^(\d+)\s+(\d+)\s+TxRx-(\d+)$`)
 	splitWorker = regexp.MustCompile(`^(?:fw|fwk)\d*_\d+$`)
+	// Programs beside the kernel's instances, which the list may have too.
+	splitProgram = regexp.MustCompile(`^(?:fwd|cpd|cprid|vpnd|mpdaemon|pdpd|pepd|rad|rtmd|wsdnsd|usrchkd|lpd|fgd50|status_proxy|cpstat_monitor|core_uploader|in\..+)$`)
 	// Prose around the tables: a sentence, which no line of a table is.
 	splitProse = regexp.MustCompile(`^\S+(?: +\S+){3,}[.:!?]$`)
 )
@@ -26,8 +28,8 @@ var (
 // splitReader gathers the two tables.
 type splitReader struct {
 	s      *Snapshot
-	driver string   // of the table that is read
-	multi  []string // interfaces that it names
+	driver string              // of the part that is read
+	multi  map[string][]string // interfaces with several queues, by driver
 	began  bool
 	titled bool // the title over the rows of the queues was read
 	rows   int
@@ -37,7 +39,7 @@ type splitReader struct {
 // readSplit reads one of the tables, or both, also where they stand in a page of
 // prose. A line between that is neither a table's nor a sentence is an error.
 func readSplit(text string) (*Snapshot, error) {
-	r := &splitReader{s: &Snapshot{Host: Host{System: "Check Point"}}}
+	r := &splitReader{s: &Snapshot{Host: Host{System: "Check Point"}}, multi: map[string][]string{}}
 	for number, line := range lines(text) {
 		line = strings.TrimSpace(line)
 		known, err := r.line(line)
@@ -79,24 +81,25 @@ func (r *splitReader) line(line string) (known bool, err error) {
 		return true, nil
 	}
 	if m := splitActive.FindStringSubmatch(line); m != nil {
-		r.driver, r.multi, r.titled = m[1], nil, false
+		r.driver, r.titled = m[1], false
 		return true, nil
 	}
 	if m := splitState.FindStringSubmatch(line); m != nil && r.driver != "" {
 		n := r.interfaceOf(m[1])
 		n.Driver = r.driver
 		if m[2] == "On" {
-			r.multi = append(r.multi, m[1])
+			r.multi[r.driver] = append(r.multi[r.driver], m[1])
 		}
 		return true, nil
 	}
-	if m := splitNumber.FindStringSubmatch(line); m != nil && m[1] == r.driver {
-		for _, name := range r.multi {
+	if m := splitNumber.FindStringSubmatch(line); m != nil && r.driver != "" {
+		for _, name := range r.multi[m[1]] {
 			r.interfaceOf(name).RxQueues = whole(m[2])
 		}
 		return true, nil
 	}
-	if m := splitHead.FindStringSubmatch(line); m != nil && m[1] == r.driver {
+	if m := splitHead.FindStringSubmatch(line); m != nil && r.multi[m[1]] != nil {
+		r.driver, r.titled = m[1], false
 		return true, nil
 	}
 	if splitTitle.MatchString(line) && r.driver != "" {
@@ -110,7 +113,7 @@ func (r *splitReader) line(line string) (known bool, err error) {
 	return false, nil
 }
 
-// device takes an interface's or an instance's cores.
+// device takes an interface's or an instance's cores; a program's work is neither.
 func (r *splitReader) device(name, cpus string) error {
 	list, err := ParseCPUs(strings.ReplaceAll(cpus, " ", ","))
 	if err != nil {
@@ -122,6 +125,9 @@ func (r *splitReader) device(name, cpus string) error {
 		}
 		return nil
 	}
+	if splitProgram.MatchString(name) || len(list) > 1 && !strings.ContainsAny(name, "0123456789") {
+		return nil
+	}
 	n := r.interfaceOf(name)
 	n.RxQueues = max(n.RxQueues, 1)
 	r.s.IRQs = append(r.s.IRQs, IRQ{Name: name, Interface: name, Affinity: FormatCPUs(list)})
@@ -130,14 +136,15 @@ func (r *splitReader) device(name, cpus string) error {
 
 // queue takes a row: with one multi-queue interface it is that one's.
 func (r *splitReader) queue(irq, cpu, queue string) error {
-	if len(r.multi) != 1 {
-		return fmt.Errorf("%d interfaces have several queues, and the table does not say whose queue %s is", len(r.multi), queue)
+	multi := r.multi[r.driver]
+	if len(multi) != 1 {
+		return fmt.Errorf("%s with several queues, and the table does not say whose queue %s is", plural(len(multi), "interface"), queue)
 	}
 	list, err := ParseCPUs(cpu)
 	if err != nil {
 		return err
 	}
-	name := r.multi[0]
+	name := multi[0]
 	r.s.IRQs = append(r.s.IRQs, IRQ{Number: whole(irq), Name: name + "-TxRx-" + queue, Interface: name, Affinity: FormatCPUs(list)})
 	return nil
 }

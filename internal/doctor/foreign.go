@@ -148,8 +148,11 @@ func (v *view) splitRemedies(id int, work []string) (remedies []Remedy) {
 		free, from = last.CPU, fmt.Sprintf("cpu%d, which %s leaves", last.CPU, last.Name)
 		remedies = []Remedy{{Command: "cpconfig", Text: fmt.Sprintf("CoreXL: %d firewall instances instead of %d, so that %s and its core go to receiving; needs a reboot", len(v.Workers)-1, len(v.Workers), last.Name)}}
 	}
+	if len(v.workersOn(id)) == 0 {
+		work = work[1:] // one may stay
+	}
 	for _, w := range work {
-		if v.device(w) != nil {
+		if v.device(w) != nil && free != id {
 			remedies = append(remedies, Remedy{Command: fmt.Sprintf("fw ctl affinity -s -i %s %d", w, free), Text: fmt.Sprintf("bring %s from cpu%d to %s (fw ctl affinity -l says whether it is free)", w, id, from)})
 		}
 	}

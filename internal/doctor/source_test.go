@@ -64,6 +64,38 @@ func TestSplitInProse(t *testing.T) {
 	judgeSplit(t, string(text))
 }
 
+// Other boxes' tables: names, numbers of cores, a driver more, a program.
+func TestSplitVariants(t *testing.T) {
+	for name, c := range map[string]struct{ text, sentence, command string }{
+		"instances leave a core free": {
+			"eth0: CPU 0\neth1: CPU 0\nfw_0: CPU 3\nfw_1: CPU 2\n",
+			"cpu0 does the work of eth0 and eth1, so it fills first: 1 of 3 cores receive, and 2 run firewall instances", "fw ctl affinity -s -i eth1 1",
+		},
+		"sixteen cores, slots in the names": {
+			"Active ixgbe interfaces:\neth1-05 [On]\neth1-06 [Off]\n\nActive igb interfaces:\neth2-01 [Off]\n\nThe rx_num for ixgbe is: 4\n\nmulti-queue affinity for ixgbe interfaces:\n\n" +
+				"irq | cpu | queue\n92 0 TxRx-0\n100 2 TxRx-1\n108 4 TxRx-2\n116 6 TxRx-3\nMgmt: CPU 8\neth2-01: CPU 8\nfw_0: CPU 15\nfw_1: CPU 14\nfw_2: CPU 13\nfwd: CPU 9 10 11\nInterface eth1-05: has multi queue enabled\n",
+			"cpu8 does the work of Mgmt and eth2-01, so it fills first: 5 of 8 cores receive, and 3 run firewall instances", "cpmq set rx_num ixgbe 5",
+		},
+		"an instance where it receives": {
+			"Mgmt: CPU 0\nLan1: CPU 1\nfw_0: CPU 3\nfw_1: CPU 2\nfw_2: CPU 1\nmpdaemon: CPU 2 3\n",
+			"cpu1 does the work of Lan1 and fw_2, so it fills first: 2 of 4 cores receive, and 3 run firewall instances", "cpconfig",
+		},
+	} {
+		r := examine(t, c.text)
+		if v := r.Verdict; v.Check != "SPLIT-1" || v.Sentence != c.sentence {
+			t.Errorf("%s: %+v", name, v)
+			continue
+		}
+		if !slices.ContainsFunc(r.Findings[0].Remedies, func(r Remedy) bool { return r.Command == c.command }) {
+			t.Errorf("%s: no %q in %+v", name, c.command, r.Findings[0].Remedies)
+		}
+	}
+	apart := examine(t, "eth0: CPU 0\neth1: CPU 1\nfw_0: CPU 3\nfw_1: CPU 2\n")
+	if len(apart.Findings) > 0 {
+		t.Errorf("each its own core: %+v", apart.Findings)
+	}
+}
+
 func judgeSplit(t *testing.T, text string) {
 	t.Helper()
 	r := examine(t, text)
