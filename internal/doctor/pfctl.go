@@ -10,12 +10,17 @@ import (
 var (
 	pfStatus  = regexp.MustCompile(`^Status: (Enabled|Disabled)(?: for \d+ days \d\d:\d\d:\d\d)?(?:\s+Debug: \S+)?$`)
 	pfCounter = regexp.MustCompile(`^  ([a-z][a-z0-9 .()_/-]*?)\s{2,}(\d+)(?:\s+(\d+\.\d)/s)?$`)
-	pfLimit   = regexp.MustCompile(`^(states|src-nodes|frags|tables|table-entries|pktdelay-pkts|anchors)\s+hard limit\s+(\d+)$`)
-	pfTimeout = regexp.MustCompile(`^[a-z]+\.[a-z.]+\s+\d+(?:s| states)$`)
+	pfLimit   = regexp.MustCompile(`^(states|src-nodes|frags|tables|table-entries|pktdelay-pkts|anchors|eth-anchors)\s+hard limit\s+(\d+)$`)
+	pfTimeout = regexp.MustCompile(`^[a-z]+(?:\.[a-z.]+)?\s+\d+(?:s| states)$`)
 	// Lines without a figure that matters here.
 	pfOther = regexp.MustCompile(`^(?:Hostid:\s+0x[0-9a-f]+|Checksum:\s+0x[0-9a-f]+|Interface Stats for \S+\s+IPv4\s+IPv6|` +
 		`  (?:Bytes|Packets) (?:In|Out)(?:\s+\d+\s+\d+)?|    (?:Passed|Blocked)\s+\d+\s+\d+|(?:Limit |Source Tracking )?Counters(?:\s+Total\s+Rate)?|--- -s[imt] ---)$`)
-	pfTable = regexp.MustCompile(`^(State|Source Tracking) Table\s+Total\s+Rate$`)
+	pfTable = regexp.MustCompile(`^(State Table|Source Tracking Table|Fragments)(?:\s+Total\s+Rate)?$`)
+	// Of syncookies there are settings, each on its line.
+	pfCookies = regexp.MustCompile(`^(?:Adaptive )?(Syncookies)(?: Watermarks)?$`)
+	pfSetting = regexp.MustCompile(`^  [a-z][a-z ]*?\s{2,}\S+(?: (?:%|states))?$`)
+	// FreeBSD's pfctl says so on a kernel without ALTQ, before everything else.
+	pfNoALTQ = regexp.MustCompile(`^(?:pfctl: )?(?:No ALTQ support in kernel|ALTQ related functions disabled)$`)
 )
 
 // readPF reads the output of pfctl -si, which may be followed by those of -sm and
@@ -24,6 +29,9 @@ func readPF(text string) (*Snapshot, error) {
 	p := &PF{Counters: map[string]int{}}
 	section, began := "", false
 	for number, line := range lines(text) {
+		if pfNoALTQ.MatchString(line) {
+			continue
+		}
 		if !began {
 			status := pfStatus.FindStringSubmatch(line)
 			if status == nil {
@@ -35,6 +43,8 @@ func readPF(text string) (*Snapshot, error) {
 		switch table, counter, limit := pfTable.FindStringSubmatch(line), pfCounter.FindStringSubmatch(line), pfLimit.FindStringSubmatch(line); {
 		case table != nil:
 			section = table[1]
+		case pfCookies.MatchString(line), section == "Syncookies" && pfSetting.MatchString(line):
+			section = "Syncookies"
 		case limit != nil:
 			if limit[1] == "states" {
 				p.StateLimit = whole(limit[2])
@@ -43,10 +53,11 @@ func readPF(text string) (*Snapshot, error) {
 			if strings.Contains(line, "Counters") {
 				section = strings.Fields(line)[0]
 			}
-		case counter != nil && section == "State":
+		case counter != nil && section == "State Table":
 			if counter[1] == "current entries" {
 				p.States = whole(counter[2])
 			}
+		case counter != nil && strings.HasSuffix(section, "Table"), counter != nil && section == "Fragments":
 		case counter != nil && section != "":
 			p.Counters[counter[1]] = whole(counter[2])
 		default:

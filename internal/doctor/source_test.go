@@ -175,6 +175,28 @@ func TestPF(t *testing.T) {
 	}
 }
 
+// What pfctl -vsi says besides on FreeBSD and OpenBSD, and what a kernel without ALTQ has
+// it say first.
+func TestPFVerbose(t *testing.T) {
+	const freeBSD = "No ALTQ support in kernel\nALTQ related functions disabled\nStatus: Enabled for 25 days 16:23:32          Debug: Urgent\n\n" +
+		"Hostid:   0x68d01842\nChecksum: 0x1d921dc03c175342eebc265ff2573361\n\n" +
+		"State Table                          Total             Rate\n  current entries                    99000               \n  searches                         5165885            2.3/s\n" +
+		"Source Tracking Table\n  current entries                        7               \n  searches                               0            0.0/s\n" +
+		"Counters\n  match                            3177960            1.4/s\n  memory                                 0            0.0/s\n" +
+		"Limit Counters\n  max states per rule                    0            0.0/s\n  overload table insertion               0            0.0/s\n" +
+		"Syncookies\n  mode                      never\n  active                    inactive\n  highwater                 25 %\n  halfopen states           0\n" +
+		"states        hard limit   100000\neth-anchors   hard limit      512\ntcp.first                   120s\nfrag                         60s\ninterval                     10s\n"
+	const openBSD = "Status: Enabled for 0 days 01:57:48              Debug: err\n\nState Table                          Total             Rate\n  current entries                    99000\n  half-open tcp                          0\n" +
+		"Source Tracking Table                Total             Rate\n  current entries                        0\nFragments                            Total             Rate\n  current entries                        5\n" +
+		"Counters\n  match                                 86            0.0/s\nAdaptive Syncookies Watermarks\n  start                              25000 states\n  end                                12500 states\nstates        hard limit   100000\n"
+	for name, text := range map[string]string{"FreeBSD": freeBSD, "OpenBSD": openBSD} {
+		r := examine(t, text)
+		if v := r.Verdict; v.Severity != Critical || len(r.Findings) != 1 || !strings.Contains(v.Sentence, "99,000 of 100,000 (99 %)") {
+			t.Errorf("%s: %+v", name, r.Findings)
+		}
+	}
+}
+
 func TestSysctls(t *testing.T) {
 	linux := examine(t, "kernel.osrelease = 6.12.1\nsysctl: permission denied on key 'fs.protected_fifos'\nkernel.domainname =\nnet.ipv4.ip_forward = 0\n"+
 		"net.ipv4.conf.lan0.forwarding = 0\nnet.ipv4.conf.wan0/7.forwarding = 0\nnet.ipv4.conf.all.forwarding = 0\n")
