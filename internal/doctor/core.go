@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ func coreChecks() []Check {
 		{ID: "CPU-2", Title: "packets fill all cores", Reads: []string{"cpus"}, Worst: Critical, run: allCoresFull},
 		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics"}, Worst: Warning, run: programs},
 		{ID: "VIRT-1", Title: "the hypervisor takes time away", Reads: []string{"cpus"}, Worst: Critical, run: stolen},
+		{ID: "VIRT-2", Title: "the cloud's host limits the machine's traffic", Reads: []string{"statistics", "links"}, Worst: Critical, run: allowed},
 	}
 }
 
@@ -214,30 +216,87 @@ func (v *view) servedBy(id int) (names []string) {
 	return names
 }
 
+// Shares of steal: a host that is shared takes a little now and then; from some on
+// packets wait for it, and much is what fills a ring.
+const (
+	someSteal = 0.05
+	muchSteal = 0.10
+	hardlyAny = 0.03
+)
+
 func stolen(v *view) (o outcome) {
 	if v.noCores(&o) {
 		return o
 	}
-	const much, some = 0.10, 0.03
+	by := map[Severity][]*core{}
 	for i := range v.cores {
-		c := &v.cores[i]
-		if c.steal < some {
-			continue
+		switch c := &v.cores[i]; {
+		case c.steal < hardlyAny:
+		case c.steal >= muchSteal && c.busy >= full:
+			by[Critical] = append(by[Critical], c)
+		case c.steal >= muchSteal, c.steal >= someSteal && c.busy >= quiet:
+			by[Warning] = append(by[Warning], c)
+		default:
+			by[Notice] = append(by[Notice], c) // it is little, or nothing waits for it
 		}
-		f := Finding{
-			Severity: Warning, Subject: c.name(), core: c.ID, weight: c.steal,
-			Says:     fmt.Sprintf("the hypervisor takes %s of %s's time away", percent(c.steal), c.name()),
-			Evidence: []string{c.line()},
-			Remedies: []Remedy{{Command: "mpstat -P ALL 2", Text: "watch %steal while, on the host, the virtual machine is given cores of its own (pinning), or is moved to a host that is less busy"}},
-			Expect:   "the core has that time for packets, and delays stop varying with other machines' load",
+	}
+	for _, grade := range []Severity{Critical, Warning, Notice} {
+		if len(by[grade]) > 0 {
+			o.add(robbery(by[grade], grade))
 		}
-		switch {
-		case c.steal >= much && c.busy >= full:
-			f.Severity = Critical
-		case c.steal < much && c.busy < quiet: // nothing waits for it
-			f.Severity = Notice
+	}
+	return o
+}
+
+func robbery(cores []*core, grade Severity) Finding {
+	most := slices.MaxFunc(cores, func(a, b *core) int { return cmp.Compare(a.steal, b.steal) })
+	f := Finding{
+		Severity: grade, Subject: cpuNames(cores), core: most.ID, weight: most.steal,
+		Says:     fmt.Sprintf("the hypervisor takes %s of %s's time away", percent(most.steal), most.name()),
+		Remedies: []Remedy{{Command: "mpstat -P ALL 2", Text: "watch %steal while, on the host, the virtual machine is given cores of its own (pinning), or is moved to a host that is less busy"}},
+		Expect:   "the core has that time for packets, and delays stop varying with other machines' load",
+	}
+	if len(cores) > 1 {
+		f.Says = fmt.Sprintf("the hypervisor takes up to %s of the time of %s away (%s)", percent(most.steal), plural(len(cores), "core"), most.name())
+	}
+	for _, c := range cores {
+		f.Evidence = append(f.Evidence, c.line())
+	}
+	return f
+}
+
+// allowances are what Amazon's hosts count of a machine's traffic that exceeded what its
+// size is allowed, by ethtool -S of ena: they queue it or drop it.
+var allowances = []struct{ counter, of string }{
+	{"pps_allowance_exceeded", "packets per second"}, {"bw_in_allowance_exceeded", "received bits per second"},
+	{"bw_out_allowance_exceeded", "sent bits per second"}, {"conntrack_allowance_exceeded", "tracked connections"},
+}
+
+func allowed(v *view) (o outcome) {
+	if v.noNICs(&o) {
+		return o
+	}
+	counts := false
+	for i := range v.nics {
+		n := &v.nics[i]
+		for _, a := range allowances {
+			beyond, known := v.statistic(n.Name, func(key string) bool { return key == a.counter })
+			counts = counts || known
+			share := float64(beyond) / float64(max(1, beyond+n.link.RxPackets+n.link.TxPackets))
+			if beyond < fewLost || share < seen {
+				continue
+			}
+			o.add(Finding{
+				Severity: gradeLoss(beyond, share), Subject: n.Name, core: -1, weight: share,
+				Says:     fmt.Sprintf("the cloud's host holds back, or drops, %s of %s: the machine exceeds its allowance of %s", v.rate(beyond), n.Name, a.of),
+				Evidence: []string{grew(a.counter, n.Name, beyond, v.Seconds)},
+				Remedies: []Remedy{{Command: "ethtool -S " + n.Name + " | grep allowance", Text: "see which of them grow; take a larger machine, or several: no setting in it raises them"}},
+				Expect:   "the counter stands still",
+			})
 		}
-		o.add(f)
+	}
+	if !counts {
+		o.absent = "no card counts an allowance"
 	}
 	return o
 }

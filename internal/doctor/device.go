@@ -130,6 +130,10 @@ func slowLink(v *view) (o outcome) {
 		case n.MaxMbit > n.Mbit && n.Mbit <= 100:
 			f.Says = fmt.Sprintf("%s runs at %s Mbit/s, and its port does %s", n.Name, quantity.Thousands(n.Mbit), quantity.Thousands(n.MaxMbit))
 			f.Remedies = []Remedy{{Command: "ethtool --cable-test " + n.Name, Text: "where the driver can: find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings"}}
+			if used, _, known := n.wire(v.Seconds); known && used < half {
+				f.Severity = Notice // a modem, or a port to manage something by
+				f.Evidence = append(f.Evidence, fmt.Sprintf("%s is used to %s", n.Name, percent(used)))
+			}
 		default:
 			continue
 		}
@@ -137,6 +141,9 @@ func slowLink(v *view) (o outcome) {
 	}
 	return o
 }
+
+// half is how far a slow link is used from which on its rate is missed.
+const half = 0.5
 
 // linkFull is how much of a link's rate counts as all of it: bursts and gaps
 // that no sender fills take the rest.

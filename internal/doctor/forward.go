@@ -17,12 +17,12 @@ func forwardingChecks() []Check {
 }
 
 func foreignDrop(v *view) (o outcome) {
-	if v.Chains == nil {
-		o.lacks(v, "chains")
-		return o
-	}
 	if v.Weir == nil {
 		v.noWeir(&o) // a policy of drop is how a filter of its own begins
+		return o
+	}
+	if v.Chains == nil {
+		o.lacks(v, "chains")
 		return o
 	}
 	for _, c := range v.Chains {
@@ -84,11 +84,11 @@ func owner(chain string, services []string) string {
 }
 
 func secondNAT(v *view) (o outcome) {
-	if v.Chains == nil {
-		o.lacks(v, "chains")
+	if v.noWeir(&o) {
 		return o
 	}
-	if v.noWeir(&o) {
+	if v.Chains == nil {
+		o.lacks(v, "chains")
 		return o
 	}
 	for _, c := range v.Chains {

@@ -119,9 +119,30 @@ var harmless = []struct {
 		fault:  func(b *box) { b.single("0") },
 	},
 	{
+		name: "a shared host takes a little", check: "VIRT-1", severity: Critical,
+		change: func(b *box) { b.core(2, 63, 0, 0).steal(2, 40) },
+		fault:  func(b *box) { b.core(2, 80, 0, 0).steal(2, 120) },
+	},
+	{
+		name: "a modem at 100 Mbit/s", check: "LINK-1", severity: Warning,
+		change: func(b *box) {
+			b.s.Interfaces[1].Mbit = 100
+			b.less("eth1", 9000)
+			l := b.s.After.Links["eth1"]
+			l.RxBytes, l.TxBytes, l.TxPackets = 9e6, 0, 0
+			b.s.After.Links["eth1"] = l
+		},
+		fault: func(b *box) { b.s.Interfaces[1].Mbit = 100 },
+	},
+	{
+		name: "an allowance of a cloud that is not used up", check: "VIRT-2", severity: Critical,
+		change: func(b *box) { b.counted("eth0", "pps_allowance_exceeded", 0) },
+		fault:  func(b *box) { b.counted("eth0", "pps_allowance_exceeded", 9000) },
+	},
+	{
 		name: "the hypervisor takes time that nobody misses", check: "VIRT-1", severity: Warning,
-		change: func(b *box) { b.core(2, 2, 0, 0).steal(2, 35) },
-		fault:  func(b *box) { b.core(2, 30, 0, 0).steal(2, 35) },
+		change: func(b *box) { b.core(2, 2, 0, 0).steal(2, 60) },
+		fault:  func(b *box) { b.core(2, 30, 0, 0).steal(2, 60) },
 	},
 }
 

@@ -314,7 +314,7 @@ func (v *view) sharedUnits(c, other *core, by map[int][]place, free int) Finding
 			c.name(), other.name(), names(by[c.ID]), names(by[other.ID]), free),
 		Evidence: []string{c.line(), other.line()},
 		Expect:   "two hyper-threads share one core's units: apart, each queue has all of them",
-		because:  fmt.Sprintf("%s, which serves %s, is a hyper-thread of the same core", other.name(), names(by[other.ID])),
+		because:  fmt.Sprintf("%s and %s, which serve %s and %s, are hyper-threads of one core", c.name(), other.name(), names(by[c.ID]), names(by[other.ID])),
 	}
 	f.Remedies = []Remedy{move(by[other.ID][0], free)}
 	return f

@@ -199,7 +199,7 @@ func (r *Report) cause(v *view) *Finding {
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if f.because != "" && slices.ContainsFunc(filled, func(c *core) bool { return c.ID == f.core }) {
-			return f
+			return r.shared(v, f)
 		}
 	}
 	for i := range r.Findings { // one of which nobody knows the core
@@ -208,6 +208,31 @@ func (r *Report) cause(v *view) *Finding {
 		}
 	}
 	return nil
+}
+
+// mostly is the part of a core's packets from which on one queue is what fills it, whatever
+// else the core serves.
+const mostly = 0.65
+
+// shared is the finding that a core serves several queues, where it explains the core's
+// load better than one of these does.
+func (r *Report) shared(v *view, one *Finding) *Finding {
+	if !slices.Contains([]string{"RSS-2", "RPS-1"}, one.Check) {
+		return one
+	}
+	for i := range v.nics {
+		for k := range v.nics[i].queues {
+			if q := &v.nics[i].queues[k]; len(q.cores) > 0 && q.cores[0] == one.core && q.burden >= mostly {
+				return one
+			}
+		}
+	}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Check == "IRQ-1" && f.core == one.core {
+			return f
+		}
+	}
+	return one
 }
 
 // atLink reports whether a link is full and nothing is lost before it: then the
