@@ -293,7 +293,7 @@ func TestInterruptNames(t *testing.T) {
 	}{
 		{"eth1", "eth1-TxRx-3", "", 3}, {"eth1", "eth10-TxRx-3", "", -1}, {"eth1", "i40e-eth1-TxRx-3", "", 3}, {"eth0", "virtio1-input.2", "eth0", 2},
 		{"eth0", "mlx5_comp3@pci:0000:01:00.0", "eth0", 3}, {"ens5", "ens5-Tx-Rx-1", "", 1}, {"eth0", "eth0-tx-0", "", -1}, {"eth0", "eth0-rx-0", "", 0},
-		{"eth0", "virtio1-output.0", "eth0", -1}, {"eth0", "eth0", "", 0}, {"eth0", "eth0-2", "", 2}, {"eth0", "mlx5_async0@pci:0000:01:00.0", "eth0", -1},
+		{"eth0", "virtio1-output.0", "eth0", -1}, {"eth0", "eth0", "", 0}, {"eth0", "eth0-2", "", 2}, {"eth0", "eth0-q3-rx", "", 3}, {"eth0", "eth0-q3-tx", "", -1}, {"eth0", "eth0:rx-1", "", 1}, {"eth0", "mlx5_async0@pci:0000:01:00.0", "eth0", -1},
 	} {
 		v := newView(&Snapshot{IRQs: []IRQ{{Number: 1, Name: c.irq, Interface: c.owner}}})
 		for q := range 4 {
@@ -445,6 +445,42 @@ func TestDamaged(t *testing.T) {
 		}
 		if f == nil || c.says == "" || f.Severity != c.severity || !strings.Contains(f.Says, c.says) || !strings.Contains(strings.Join(f.Evidence, " "), c.counter) {
 			t.Errorf("%s: %+v", c.counter, f)
+		}
+	}
+}
+
+// Interrupts of mlx5 name the card by its place on the bus.
+func TestInterruptsByPlace(t *testing.T) {
+	v := newView(&Snapshot{IRQs: []IRQ{{Number: 7, Name: "mlx5_comp3@pci:0000:3b:00.0"}, {Number: 8, Name: "mlx5_comp3@pci:0000:3b:00.1"}, {Number: 9, Name: "mlx5_async0@pci:0000:3b:00.1"}}})
+	for address, want := range map[string]int{"0000:3b:00.0": 7, "0000:3b:00.1": 8, "0000:3b:00.2": 0} {
+		irq, got := v.irqOf(&Interface{Name: "eth0", PCI: &PCI{Address: address}}, 3), 0
+		if irq != nil {
+			got = irq.Number
+		}
+		if got != want {
+			t.Errorf("%s: interrupt %d, want %d", address, got, want)
+		}
+	}
+}
+
+// What a hypervisor's card does not tell is no part of the verdict.
+func TestHosted(t *testing.T) {
+	for driver, want := range map[string]State{"virtio_net": NotHere, "ena": NotHere, "igb": Unreadable} {
+		b := newBox(2)
+		n := b.card("eth0", driver, 0, 2, 2)
+		n.PCI, n.EEE = nil, nil
+		for _, c := range []*Counters{b.s.Before, b.s.After} {
+			delete(c.Statistics["eth0"], "rx_flow_control_xoff")
+			delete(c.Statistics["eth0"], "tx_flow_control_xoff")
+		}
+		r, err := Examine(b.traffic("eth0", 400, 9000, 9000).s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range r.Checks {
+			if slices.Contains([]string{"LINK-1", "PCI-1", "EEE-1", "FC-1"}, c.ID) && c.State != want {
+				t.Errorf("%s: %s is %s, want %s", driver, c.ID, c.State, want)
+			}
 		}
 	}
 }

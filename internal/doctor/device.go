@@ -110,6 +110,20 @@ func helpfulOffloads(v *view) (o outcome) {
 	return o
 }
 
+// paravirtual are drivers of cards that a hypervisor makes: they have no link, no slot and
+// no pause frames of their own.
+var paravirtual = map[string]bool{"virtio_net": true, "ena": true, "gve": true, "hv_netvsc": true, "vmxnet3": true, "vif": true}
+
+// hosted reports whether what a card does not tell is its host's business, and says so
+// where there is nothing else to look at.
+func (n *nic) hosted(o *outcome) bool {
+	if !paravirtual[n.Driver] {
+		return false
+	}
+	o.absent = "a hypervisor's card: its host would know"
+	return true
+}
+
 func slowLink(v *view) (o outcome) {
 	if v.noCards(&o) {
 		return o
@@ -122,7 +136,9 @@ func slowLink(v *view) (o outcome) {
 		}
 		switch {
 		case n.Mbit == 0:
-			o.lacks(v, "interfaces."+n.Name+".mbit")
+			if !n.hosted(&o) {
+				o.lacks(v, "interfaces."+n.Name+".mbit")
+			}
 			continue
 		case n.Duplex == "half":
 			f.Says = fmt.Sprintf("%s runs half duplex: the two ends take turns, and collide", n.Name)
@@ -229,7 +245,9 @@ func slot(v *view) (o outcome) {
 		n := &v.nics[i]
 		p := n.PCI
 		if p == nil || p.Speed == 0 || p.Width == 0 {
-			o.lacks(v, "interfaces."+n.Name+".pci")
+			if !n.hosted(&o) {
+				o.lacks(v, "interfaces."+n.Name+".pci")
+			}
 			continue
 		}
 		if p.Speed >= p.MaxSpeed && p.Width >= p.MaxWidth {
@@ -294,7 +312,9 @@ func energyEfficient(v *view) (o outcome) {
 	for i := range v.nics {
 		n := &v.nics[i]
 		if n.EEE == nil {
-			o.lacks(v, "interfaces."+n.Name+".eee")
+			if !n.hosted(&o) {
+				o.lacks(v, "interfaces."+n.Name+".eee")
+			}
 			continue
 		}
 		if !n.EEE.Active {

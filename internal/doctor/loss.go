@@ -218,7 +218,9 @@ func pauses(v *view) (o outcome) {
 		in, knowsIn := v.statistic(n.Name, pauseIn.MatchString)
 		out, knowsOut := v.statistic(n.Name, pauseOut.MatchString)
 		if !knowsIn && !knowsOut {
-			o.lacks(v, "statistics."+n.Name+" (pause frames)")
+			if !n.hosted(&o) {
+				o.lacks(v, "statistics."+n.Name+" (pause frames)")
+			}
 			continue
 		}
 		// A frame stops a link for 65,535 × 512 bit times at most; a few a minute

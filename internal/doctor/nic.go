@@ -142,7 +142,7 @@ func (v *view) countersOf(name string) map[string]uint64 {
 
 // queueOfIRQ finds a queue's number in an interrupt's name, behind the device's:
 // "eth1-TxRx-3", "virtio1-input.0", "mlx5_comp3@pci:…".
-var queueOfIRQ = regexp.MustCompile(`(?i)(?:tx-?rx|rx-?tx|rx|comp|input|queue|fp|-q?)[-_.]?(\d+)(?:@.*)?$`)
+var queueOfIRQ = regexp.MustCompile(`(?i)(?:tx-?rx|rx-?tx|rx|comp|input|queue|fp|-q?)[-_.]?(\d+)(?:@.*|-rx)?$`)
 
 // irqOf is the interrupt of a receive queue. A card without a number in its
 // interrupt's name has one queue.
@@ -162,7 +162,10 @@ func (v *view) irqOf(i *Interface, queue int) *IRQ {
 		if !ours {
 			_, rest, ours = strings.Cut(irq.Name, "-"+i.Name)
 		}
-		if irq.Interface != i.Name && (irq.Interface != "" || !ours || rest != "" && !strings.ContainsAny(rest[:1], "-@_. ")) {
+		if before, device, found := strings.Cut(irq.Name, "@pci:"); found && i.PCI != nil && device == i.PCI.Address {
+			rest, ours = "@"+before, true // mlx5 names the card by its place on the bus
+		}
+		if irq.Interface != i.Name && (irq.Interface != "" || !ours || rest != "" && !strings.ContainsAny(rest[:1], "-@_.: ")) {
 			continue
 		}
 		if !ours {
