@@ -15,7 +15,9 @@ type nic struct {
 	link    Link
 	counted bool
 	virtual bool    // a veth: no bus, no speed, no interrupts
-	queues  []queue // that receive, in order; nil where the driver does not say
+	queues  []queue // that receive, in order; nil where nothing tells
+	// estimate is how the queues' packets are known where the driver does not count them.
+	estimate string
 }
 
 // queue is a receive queue.
@@ -41,6 +43,9 @@ func newNIC(v *view, i *Interface) nic {
 	v.dropUnused(i, packets)
 	if len(packets) == 0 && n.counted && i.queueCount() == 1 {
 		packets = map[int]uint64{0: n.link.RxPackets}
+	}
+	if len(packets) == 0 {
+		packets, n.estimate = v.estimated(i, n.link.RxPackets)
 	}
 	var sum uint64
 	for _, p := range packets {

@@ -209,6 +209,9 @@ func (v *view) queueLine(n *nic) string {
 			parts[i] += " on cpu" + FormatCPUs(q.cores)
 		}
 	}
+	if n.estimate != "" {
+		more += " (" + n.estimate + ")"
+	}
 	return n.Name + ": " + strings.Join(parts, ", ") + more
 }
 

@@ -302,26 +302,41 @@ func (v *view) linkLine() string {
 		n.Name, verb, bitRate(float64(bytes)*8/v.Seconds), percent(share), bitRate(float64(n.Mbit)*1e6))
 }
 
-// most says which part of the stack's packets the fullest core takes, where no
-// queue explains it.
+// most says which part of the packets the full cores take, and what comes to a single one,
+// where no queue explains it.
 func (v *view) most() string {
 	filled := v.spreadable()
 	var sum, here uint64
 	for i := range v.cores {
-		sum += v.cores[i].processed
+		sum += v.receivedBy(&v.cores[i])
 	}
 	for _, c := range filled {
-		here += c.processed
+		here += v.receivedBy(c)
 	}
-	if sum == 0 || float64(here)/float64(sum)*float64(len(v.cores)) < unequal*float64(len(filled)) {
+	var parts []string
+	who := "the stack receives"
+	if v.Watched != nil {
+		who = "the cards' queues brought"
+	}
+	if len(filled) == 1 {
+		if served := v.comeTo(filled[0].ID); len(served) > 0 && len(served) <= fewNames {
+			parts = append(parts, "serves "+join(served))
+		}
+	}
+	if sum > 0 && float64(here)/float64(sum)*float64(len(v.cores)) >= unequal*float64(len(filled)) {
+		parts = append(parts, fmt.Sprintf("takes %s of the packets that %s", percent(float64(here)/float64(sum)), who))
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	takes := "it takes"
 	if len(filled) > 1 {
-		takes = "they take"
+		return "they take" + strings.TrimPrefix(parts[0], "takes")
 	}
-	return fmt.Sprintf("%s %s of the packets that the stack receives", takes, percent(float64(here)/float64(sum)))
+	return "it " + join(parts)
 }
+
+// fewNames are as many queues as a sentence can name.
+const fewNames = 4
 
 // unseen are the checks whose worst finding hurts and that could not look at all that
 // they read.

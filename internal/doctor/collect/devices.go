@@ -275,7 +275,7 @@ func (r *reader) interrupts() {
 			for i := range r.snapshot.Interfaces {
 				// Another namespace's card may have a veth's name.
 				n, physical := r.snapshot.Interfaces[i].Name, r.snapshot.Interfaces[i].Kind == string(netif.Physical)
-				if physical && (name == n || strings.HasPrefix(name, n+"-") || strings.Contains(name, "-"+n+"-")) {
+				if physical && (name == n || strings.HasPrefix(name, n+"-") || strings.HasPrefix(name, n+":") || strings.Contains(name, "-"+n+"-")) {
 					owner = n
 				}
 			}

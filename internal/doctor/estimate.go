@@ -1,0 +1,114 @@
+package doctor
+
+import (
+	"maps"
+	"slices"
+)
+
+// estimated is what each receive queue took where the driver does not count by queue: what
+// the core received that its interrupt goes to. Counted in the kernel that is exact; else
+// it is what the core's stack took, where it serves no other card and nothing was handed
+// over (RPS). nil: it cannot be told.
+func (v *view) estimated(i *Interface, received uint64) (packets map[int]uint64, by string) {
+	if !v.sampled || i.Kind != "physical" || received == 0 {
+		return nil, ""
+	}
+	cores := map[int][]int{} // queues by core
+	for q := range i.queueCount() {
+		irq := v.irqOf(i, q)
+		if irq == nil || i.thread(q) != nil {
+			return nil, ""
+		}
+		served := v.served(irq)
+		if len(served) != 1 {
+			return nil, ""
+		}
+		cores[served[0]] = append(cores[served[0]], q)
+	}
+	took, by := v.tookByCore(i, cores)
+	var sum uint64
+	for _, n := range took {
+		sum += n
+	}
+	if sum == 0 {
+		return nil, ""
+	}
+	packets = map[int]uint64{}
+	for core, queues := range cores {
+		for _, q := range queues {
+			packets[q] = uint64(float64(took[core]) / float64(sum) * float64(received) / float64(len(queues)))
+		}
+	}
+	return packets, by
+}
+
+// tookByCore is what these cores received from a card, and how that is known.
+func (v *view) tookByCore(i *Interface, cores map[int][]int) (took map[int]uint64, by string) {
+	took = map[int]uint64{}
+	if v.Watched != nil && v.Watched.Seconds > 0 {
+		for core := range cores {
+			took[core] = v.Watched.Cores[core].Received[i.Name].Packets
+		}
+		return took, "by what each core received, counted in the kernel"
+	}
+	if !v.ownCores(i, cores) {
+		return nil, ""
+	}
+	for core := range cores {
+		now, known := v.After.Softnet[core]
+		then, before := v.Before.Softnet[core]
+		if !known || !before || now.RPS != then.RPS {
+			return nil, ""
+		}
+		took[core] = wrapped(now.Processed, then.Processed)
+	}
+	return took, "by what the stack of each core took, as the driver does not count by queue"
+}
+
+// ownCores reports whether no other card's interrupts come to these cores.
+func (v *view) ownCores(i *Interface, cores map[int][]int) bool {
+	own := map[int]bool{}
+	for q := range i.queueCount() {
+		own[v.irqOf(i, q).Number] = true
+	}
+	for number, now := range v.After.IRQs {
+		if own[number] {
+			continue
+		}
+		for core := range cores {
+			if grown(now[core], v.Before.IRQs[number][core]) > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// receivedBy is what a core received: counted in the kernel, with the frames that XDP
+// keeps, or else what its stack took.
+func (v *view) receivedBy(c *core) (packets uint64) {
+	if v.Watched == nil || v.Watched.Seconds <= 0 {
+		return c.processed
+	}
+	for name := range maps.Keys(v.Watched.Cores[c.ID].Received) {
+		packets += v.Watched.Cores[c.ID].Received[name].Packets
+	}
+	return packets
+}
+
+// comeTo names the queues whose interrupts come to a core and nowhere else, whether they
+// are counted or not.
+func (v *view) comeTo(id int) (names []string) {
+	for i := range v.nics {
+		n := &v.nics[i]
+		if n.counted && n.link.RxPackets == 0 {
+			continue
+		}
+		for _, q := range v.placed(n) {
+			if slices.Equal(q.cores, []int{id}) {
+				names = append(names, place{n, &q}.String())
+			}
+		}
+	}
+	return names
+}
