@@ -200,7 +200,7 @@ var changes = []struct {
 	}},
 	{"PCI-1", Warning, func(b *box) { b.s.Interfaces[1].PCI.Width = 1 }},
 	{"XDP-1", Warning, func(b *box) { b.s.Interfaces[1].XDP = "generic" }},
-	{"PWR-1", Warning, func(b *box) { b.cores(70, 0, 1, 2, 3); b.s.CPUs[2].MHz, b.s.CPUs[2].Governor = 1200, "schedutil" }},
+	{"PWR-1", Warning, func(b *box) { b.cores(82, 0, 1, 2, 3); b.s.CPUs[2].MHz, b.s.CPUs[2].Governor = 1200, "schedutil" }},
 	{"THR-1", Warning, func(b *box) { b.s.After.Throttle[3] = 9 }},
 	{"COST-1", Warning, func(b *box) { b.s.Wished = 2 }},
 }

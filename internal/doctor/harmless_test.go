@@ -110,8 +110,38 @@ var harmless = []struct {
 	},
 	{
 		name: "all cores at their common turbo", check: "PWR-1", severity: Warning,
-		change: func(b *box) { b.cores(70, 0, 1, 2, 3).s.CPUs[2].MHz = 1200 },
-		fault:  func(b *box) { b.cores(70, 0, 1, 2, 3).s.CPUs[2].MHz = 1200; b.s.CPUs[2].Governor = "schedutil" },
+		change: func(b *box) { b.cores(82, 0, 1, 2, 3).s.CPUs[2].MHz = 1200 },
+		fault:  func(b *box) { b.cores(82, 0, 1, 2, 3).s.CPUs[2].MHz = 1200; b.s.CPUs[2].Governor = "schedutil" },
+	},
+	{
+		name: "turbo of all cores under intel_pstate", check: "PWR-1", severity: Warning,
+		change: func(b *box) { b.clock(2100, 3700).cores(82, 0, 1, 2, 3) },
+		fault:  func(b *box) { b.clock(800, 3700).cores(82, 0, 1, 2, 3) },
+	},
+	{
+		name: "a governor that sees room", check: "PWR-1", severity: Warning,
+		change: func(b *box) { b.clock(1200, 3400).cores(66, 0, 1, 2, 3) },
+		fault:  func(b *box) { b.clock(1200, 3400).cores(85, 0, 1, 2, 3) },
+	},
+	{
+		name: "fq_codel under mq drops", check: "QDISC-1", severity: Warning,
+		change: func(b *box) { b.multiqueue("fq_codel") },
+		fault:  func(b *box) { b.multiqueue("pfifo_fast") },
+	},
+	{
+		name: "cake on an intermediate device drops below its rate", check: "IFB-1", severity: Critical,
+		change: func(b *box) { b.ingress("cake", 250, 0, 5) },
+		fault:  func(b *box) { b.ingress("tbf", 250, 0, 5) },
+	},
+	{
+		name: "a shaper that held back a burst", check: "IFB-1", severity: Critical,
+		change: func(b *box) { b.ingress("tbf", 250, 90, 5) },
+		fault:  func(b *box) { b.ingress("tbf", 250, 0, 5) },
+	},
+	{
+		name: "an intermediate device at the rate that it was told", check: "IFB-1", severity: Warning,
+		change: func(b *box) { b.ingress("cake", 395, 900, 45) },
+		fault:  func(b *box) { b.ingress("cake", 250, 900, 45) },
 	},
 	{
 		name: "RPS to the only other core", check: "RPS-1", severity: Critical,
@@ -218,6 +248,34 @@ func (b *box) single(rps string) {
 func (b *box) queueing(kind string) {
 	b.s.Before.Qdiscs = []Qdisc{{Interface: "eth0", Kind: kind, Handle: "8001:0", Parent: "root"}}
 	b.s.After.Qdiscs = []Qdisc{{Interface: "eth0", Kind: kind, Handle: "8001:0", Parent: "root", Packets: 800000, Drops: 60}}
+}
+
+// clock has all cores run at so many of the fastest MHz, as intel_pstate has them by default.
+func (b *box) clock(now, most int) *box {
+	for i := range b.s.CPUs {
+		c := &b.s.CPUs[i]
+		c.Governor, c.Scaling, c.MHz, c.MaxMHz = "powersave", "intel_pstate", now, most
+	}
+	return b
+}
+
+// multiqueue has mq count what its two queues' disciplines drop.
+func (b *box) multiqueue(kind string) {
+	b.s.Before.Qdiscs = []Qdisc{{Interface: "eth0", Kind: "mq", Handle: "0:0", Parent: "root"}, {Interface: "eth0", Kind: kind, Handle: "0:0", Parent: "0:1"}, {Interface: "eth0", Kind: kind, Handle: "0:0", Parent: "0:2"}}
+	b.s.After.Qdiscs = []Qdisc{{Interface: "eth0", Kind: "mq", Handle: "0:0", Parent: "root", Packets: 800000, Drops: 60}, {Interface: "eth0", Kind: kind, Handle: "0:0", Parent: "0:1", Packets: 500000, Drops: 40},
+		{Interface: "eth0", Kind: kind, Handle: "0:0", Parent: "0:2", Packets: 300000, Drops: 20}}
+}
+
+// ingress shapes what eth0 receives to 400 Mbit/s, of which it sends so many, on an
+// intermediate device with one queue, while packets take some of each core.
+func (b *box) ingress(kind string, mbit, overlimits uint64, softirq float64) {
+	b.cores(softirq, 0, 1, 2, 3)
+	b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "ifb0", Kind: "ifb", Up: true, MTU: 1500, TxQueues: 1, RxQueues: 1})
+	b.s.Before.Links["ifb0"], b.s.After.Links["ifb0"] = Link{}, Link{RxPackets: 700000, TxPackets: 699000}
+	q := Qdisc{Interface: "ifb0", Kind: kind, Handle: "1:0", Parent: "root", RateBits: 400e6}
+	b.s.Before.Qdiscs = []Qdisc{q}
+	q.Bytes, q.Packets, q.Drops, q.Overlimits = mbit*1e6/8*sampled, 700000, 900, overlimits
+	b.s.After.Qdiscs = []Qdisc{q}
 }
 
 // steal has the hypervisor take so many thousandths of a core's time.

@@ -280,6 +280,7 @@ func tailDrops(v *view) (o outcome) {
 			shaped = shaped || shapers[q.Kind] && q.Kind != "ingress" && q.Kind != "clsact"
 		}
 		for _, q := range all {
+			q.Drops -= min(q.Drops, managed(all, &q))
 			if q.Parent != "root" || q.Drops == 0 || shaped {
 				continue
 			}
@@ -307,6 +308,20 @@ func tailDrops(v *view) (o outcome) {
 	return o
 }
 
+// managed is what was dropped early below a root that only hands out to others: mq counts
+// what its send queues' disciplines drop.
+func managed(all []qdisc, root *qdisc) (drops uint64) {
+	if root.Kind != "mq" && root.Kind != "mqprio" {
+		return 0
+	}
+	for i := range all {
+		if q := &all[i]; q.Parent != "root" && managers[q.Kind] {
+			drops += q.Drops
+		}
+	}
+	return drops
+}
+
 func tooBig(v *view) (o outcome) {
 	if !v.sampled || v.After.SNMP == nil || v.Before.SNMP == nil {
 		o.lacks(v, "snmp")
@@ -326,8 +341,12 @@ func tooBig(v *view) (o outcome) {
 		return o
 	}
 	share := float64(failed) / float64(max(received, failed))
+	grade := Notice
+	if failed+big >= fewLost && share >= lossLimits {
+		grade = Warning
+	}
 	f := Finding{
-		Severity: min(gradeLoss(failed+big, share), Warning), core: -1, weight: share,
+		Severity: grade, core: -1, weight: share,
 		Says:     fmt.Sprintf("packets exceed the MTU of their way out (%s): the hosts behind do not know the path's MTU", v.rate(failed+big)),
 		Evidence: []string{fmt.Sprintf("refused with \"fragmentation needed\" or \"too big\": %s in %s", quantity.Thousands(int(failed+big)), seconds(v.Seconds))},
 		Expect:   "TCP never sends packets that are too big, also where ICMP errors are lost on the way",

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,10 @@ func powerChecks() []Check {
 // ownPace are drivers whose governor "powersave" means that the CPU chooses, from
 // its slowest to its fastest.
 var ownPace = map[string]bool{"intel_pstate": true, "amd-pstate-epp": true, "amd_pstate": true, "amd-pstate": true}
+
+// slowClock is the part of the fastest clock below which a governor, rather than turbo, keeps
+// a core: with all cores at work, processors run at little more than half of it.
+const slowClock = 0.5
 
 // governor judges busy cores only: an idle one does well to be slow.
 func governor(v *view) (o outcome) {
@@ -42,7 +47,7 @@ func governor(v *view) (o outcome) {
 		case c.Governor == "powersave" && !ownPace[c.Scaling]:
 			pinned = append(pinned, c)
 		case c.Governor == "performance": // the clock is what heat, power and turbo leave
-		case c.MHz > 0 && c.MaxMHz > 0 && float64(c.MHz) < 0.7*float64(c.MaxMHz):
+		case c.MHz > 0 && c.MaxMHz > 0 && float64(c.MHz) < slowClock*float64(c.MaxMHz):
 			slow = append(slow, c)
 		}
 	}
@@ -63,9 +68,13 @@ func governor(v *view) (o outcome) {
 		})
 	}
 	if len(slow) > 0 {
+		grade := Notice
+		if slices.ContainsFunc(slow, func(c *core) bool { return c.busy >= busy }) {
+			grade = Warning // with more room than that, a slow clock is what a governor is for
+		}
 		o.add(Finding{
-			Severity: Warning, Subject: cpuNames(slow), core: -1,
-			Says:     fmt.Sprintf("%s %s busy, and below 70 %% of the fastest clock (governor %s)", cpuNames(slow), isAre(len(slow)), orNone(slow[0].Governor)),
+			Severity: grade, Subject: cpuNames(slow), core: -1,
+			Says:     fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (governor %s)", cpuNames(slow), isAre(len(slow)), percent(slowClock), orNone(slow[0].Governor)),
 			Evidence: clocks(slow), Remedies: []Remedy{remedy}, Expect: "as many more packets as the clock is faster",
 		})
 	}

@@ -182,6 +182,9 @@ func (v *view) narrow(o *outcome, d *Interface) {
 		share = min(1, float64(passed)/float64(received))
 	}
 	c, grade := v.gradeIFB(d.Name)
+	if c != nil && grade == Warning && share < burdensome {
+		c, grade = nil, Notice // that core has other work
+	}
 	cores := len(v.CPUs)
 	wide := d.Name[:min(len(d.Name), longestName-len("-mq"))] + "-mq"
 	f := Finding{
@@ -210,6 +213,9 @@ func (v *view) narrow(o *outcome, d *Interface) {
 	o.add(f)
 }
 
+// atRate is the part of its rate at which a shaper counts as being at it.
+const atRate = 0.9
+
 // gradeIFB is a limit where a core is full, or where the queue in front of the
 // device overflows below its shaper's rate while cores have room: the sign of a
 // lock. Else it hurts as soon as some core is more than a quarter busy.
@@ -219,17 +225,16 @@ func (v *view) gradeIFB(name string) (*core, Severity) {
 		return filled[0], v.critical()
 	}
 	for _, q := range v.qdiscsOf(name) {
-		below := q.rate > 0 && q.bits < 0.9*float64(q.rate)
-		if q.Drops+q.Requeues > 0 && below && v.meanBusy() < working {
+		below := q.rate > 0 && q.bits < atRate*float64(q.rate)
+		byDesign := managers[q.Kind] || q.Kind == "cake" || q.Overlimits > 0 // it drops early, or held back a burst
+		if q.Drops+q.Requeues > 0 && below && !byDesign && v.meanBusy() < working {
 			return nil, Critical
 		}
 	}
-	var most *core
-	for i := range v.cores {
-		if c := &v.cores[i]; most == nil || c.network() > most.network() {
-			most = c
-		}
+	if slices.ContainsFunc(v.qdiscsOf(name), func(q qdisc) bool { return q.rate > 0 && q.bits >= atRate*float64(q.rate) }) {
+		return nil, Notice // it sends what it was told to
 	}
+	most := v.takes()
 	if most != nil && most.network() >= 0.25 {
 		return most, Warning
 	}
