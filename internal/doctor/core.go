@@ -163,11 +163,15 @@ func programs(v *view) (o outcome) {
 		if c.busy < full || c.forwards() || c.steal > c.user+c.system {
 			continue
 		}
-		served := v.servedBy(c.ID)
+		served, busiest := v.servedBy(c.ID)
 		if len(served) == 0 {
 			continue
 		}
-		o.add(v.otherWork(c, served))
+		f := v.otherWork(c, served)
+		if busiest < few {
+			f.Severity = Notice // hardly a packet waits
+		}
+		o.add(f)
 	}
 	return o
 }
@@ -204,16 +208,18 @@ func (v *view) tunnels() (names []string) {
 	return names
 }
 
-// servedBy names the queues that come to a core and carry packets.
-func (v *view) servedBy(id int) (names []string) {
+// servedBy names the queues that come to a core and carry packets, and how many the
+// busiest of them does.
+func (v *view) servedBy(id int) (names []string, busiest uint64) {
 	for i := range v.nics {
 		for _, q := range v.nics[i].active() {
 			if slices.Contains(q.cores, id) {
 				names = append(names, fmt.Sprintf("queue %d of %s", q.n, v.nics[i].Name))
+				busiest = max(busiest, q.packets)
 			}
 		}
 	}
-	return names
+	return names, busiest
 }
 
 // Shares of steal: a host that is shared takes a little now and then; from some on

@@ -114,6 +114,11 @@ var harmless = []struct {
 		fault:  func(b *box) { b.cores(82, 0, 1, 2, 3).s.CPUs[2].MHz = 1200; b.s.CPUs[2].Governor = "schedutil" },
 	},
 	{
+		name: "a program on a core that serves next to nothing", check: "CPU-3", severity: Warning,
+		change: func(b *box) { b.traffic("eth0", 80, 30, 40, 20, 10).traffic("eth1", 80, 30, 40, 20, 10).cores(1, 0, 2, 3).core(1, 0, 3, 97) },
+		fault:  func(b *box) { b.core(1, 0, 3, 97) },
+	},
+	{
 		name: "turbo of all cores under intel_pstate", check: "PWR-1", severity: Warning,
 		change: func(b *box) { b.clock(2100, 3700).cores(82, 0, 1, 2, 3) },
 		fault:  func(b *box) { b.clock(800, 3700).cores(82, 0, 1, 2, 3) },
@@ -140,8 +145,18 @@ var harmless = []struct {
 	},
 	{
 		name: "an intermediate device at the rate that it was told", check: "IFB-1", severity: Warning,
-		change: func(b *box) { b.ingress("cake", 395, 900, 45) },
-		fault:  func(b *box) { b.ingress("cake", 250, 900, 45) },
+		change: func(b *box) { b.ingress("cake", 395, 0, 45) },
+		fault:  func(b *box) { b.ingress("cake", 250, 0, 45) },
+	},
+	{
+		name: "an intermediate device that holds bursts back", check: "IFB-1", severity: Warning,
+		change: func(b *box) { b.ingress("cake", 250, 900, 45) },
+		fault:  func(b *box) { b.ingress("cake", 150, 900, 45) },
+	},
+	{
+		name: "a queue for each core of the card's own node", check: "RSS-2", severity: Warning,
+		change: func(b *box) { b.wide(true) },
+		fault:  func(b *box) { b.wide(false) },
 	},
 	{
 		name: "RPS to the only other core", check: "RPS-1", severity: Critical,
@@ -276,6 +291,17 @@ func (b *box) ingress(kind string, mbit, overlimits uint64, softirq float64) {
 	b.s.Before.Qdiscs = []Qdisc{q}
 	q.Bytes, q.Packets, q.Drops, q.Overlimits = mbit*1e6/8*sampled, 700000, 900, overlimits
 	b.s.After.Qdiscs = []Qdisc{q}
+}
+
+// wide is a box of two sockets, of which the card's own serves its four queues of 63.
+func (b *box) wide(own bool) {
+	fresh := newBox(8)
+	n := fresh.card("eth0", "mlx5_core", 100000, 4, 63)
+	if own {
+		fresh.nodes()
+	}
+	n.PCI.Width, n.PCI.MaxWidth = 16, 16
+	*b = *fresh.traffic("eth0", 400, 300000, 300000, 300000, 300000).cores(85, 0, 1, 2, 3)
 }
 
 // steal has the hypervisor take so many thousandths of a core's time.

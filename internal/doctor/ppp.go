@@ -231,7 +231,7 @@ func (v *view) gradeIFB(name string) (*core, Severity) {
 			return nil, Critical
 		}
 	}
-	if slices.ContainsFunc(v.qdiscsOf(name), func(q qdisc) bool { return q.rate > 0 && q.bits >= atRate*float64(q.rate) }) {
+	if slices.ContainsFunc(v.qdiscsOf(name), qdisc.shapes) {
 		return nil, Notice // it sends what it was told to
 	}
 	most := v.takes()
@@ -246,6 +246,12 @@ type qdisc struct {
 	Qdisc
 	rate uint64
 	bits float64 // per second that it sent
+}
+
+// shapes reports whether packets wait for the shaper's rate rather than for a core: it is
+// at its rate, or near it and holds bursts back.
+func (q qdisc) shapes() bool {
+	return q.rate > 0 && (q.bits >= atRate*float64(q.rate) || q.Overlimits > 0 && q.bits >= atRate/2*float64(q.rate))
 }
 
 // qdiscsOf are those of an interface that grew or hold something.

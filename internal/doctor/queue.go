@@ -237,7 +237,7 @@ func unusedQueues(v *view) (o outcome) {
 			continue
 		}
 		now, most := n.queueCount(), n.maxQueues()
-		if want := min(most, v.queuesFor(real)); now < want {
+		if want := min(most, v.queuesFor(real), len(v.cpusFor(n))); now < want {
 			o.add(v.unused(n, now, want))
 		}
 	}
