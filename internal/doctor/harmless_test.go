@@ -115,8 +115,10 @@ var harmless = []struct {
 	},
 	{
 		name: "a program on a core that serves next to nothing", check: "CPU-3", severity: Warning,
-		change: func(b *box) { b.traffic("eth0", 80, 30, 40, 20, 10).traffic("eth1", 80, 30, 40, 20, 10).cores(1, 0, 2, 3).core(1, 0, 3, 97) },
-		fault:  func(b *box) { b.core(1, 0, 3, 97) },
+		change: func(b *box) {
+			b.traffic("eth0", 80, 30, 40, 20, 10).traffic("eth1", 80, 30, 40, 20, 10).cores(1, 0, 2, 3).core(1, 0, 3, 97)
+		},
+		fault: func(b *box) { b.core(1, 0, 3, 97) },
 	},
 	{
 		name: "turbo of all cores under intel_pstate", check: "PWR-1", severity: Warning,

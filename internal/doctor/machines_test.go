@@ -1,6 +1,9 @@
 package doctor
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // machine is a whole machine with what doctor has to say of it.
 type machine struct {
@@ -13,9 +16,12 @@ type machine struct {
 	also     []string // checks with further findings above a notice; nothing else may be
 }
 
-// machines are the fixtures. Their figures are chosen at will: no rule of a check
-// may depend on them.
-var machines = []machine{
+// machines are the fixtures.
+var machines = slices.Concat(ixgbeMachines, otherMachines)
+
+// ixgbeMachines count as ixgbe and igb do. Their figures are chosen at will: no rule of a
+// check may depend on them.
+var ixgbeMachines = []machine{
 	{
 		name: "idle", limit: LimitIdle, says: []string{"next to nothing to do"},
 		build: func() *box {

@@ -28,6 +28,14 @@ var spreads = map[string][]string{
 	"wide":             {"rps ens1f0:17 0-16,18-63"},
 	"busy-wide":        {"32 changes"}, // two cards whose queues share 32 of 64 cores
 	"veth-queue-full":  {"rps lan0:0 0-1"},
+
+	"uncounted":          {"rps eno1:2 0-1,3-7"},
+	"pppoe-uncounted":    {"rps eno1:2 0-1,3-7"},
+	"two-cards-one-core": {"irq eth1:0 1", "rps eth0:0 1-3", "rps eth1:0 0,2-3"},
+	"hyper-threads":      {"irq eth0:1 4", "irq eth0:3 6"},
+	"bad-cable":          {"rps enp6s0:0 1-3", "rps enp7s0:0 0,2-3"},
+	"busy-shaped-home":   {"rps wan:0 1-3", "rps lan:0 0,2-3"},
+	"busy-ordinary":      {"irq eth1:0 6", "irq eth1:1 4", "irq eth1:2 7", "irq eth1:3 5", "rps modem0:0 0-6"},
 }
 
 func TestSpread(t *testing.T) {

@@ -74,7 +74,7 @@ var depends = map[string][]string{
 	"an idle card more":                     {"veth-queue-full"},                                               // then the veths are no cards
 	"interrupts anywhere, and only counted": {"wrong-node-few"},                                                // known by their affinity alone
 	"64 cores":                              {"drops-full", "busy-listed", "one-core-full", "two-queues-full"}, // there is room then
-	"hyper-threads":                         {"drops-full", "busy-listed", "one-core-full"},
+	"hyper-threads":                         {"drops-full", "busy-listed", "one-core-full", "hyper-threads"},
 	"other names":                           {"virtio-one-queue"}, // the interrupts' names do not tell the interface
 	"names with a number":                   {"virtio-one-queue"},
 	"i40e":                                  {"busy-listed"}, // the queues that are not in use are of ixgbe
