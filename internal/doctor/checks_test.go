@@ -91,6 +91,11 @@ func TestUnseen(t *testing.T) {
 		}, LimitLink, "; FWD-2, FWD-3, STATE-1, NAT-1 and 2 more could not be judged", nil},
 		{"weir's samples", func(b *box) { b.weir(0); b.s.After.Weir = nil }, LimitUnknown, "could not be judged here", nil},
 		{"a card's features", func(b *box) { b.s.Interfaces[1].Features = nil }, LimitFar, "; OFF-1 and OFF-2 could not be judged", []string{"OFF-1", "OFF-2"}},
+		{"a kernel that tracks nothing", func(b *box) {
+			b.s.After.Conntrack = &Conntrack{}
+			delete(b.s.Sysctls, "net.netfilter.nf_conntrack_max")
+		}, LimitFar, "Nothing is wrong here: ", nil},
+		{"connections without their limit", func(b *box) { delete(b.s.Sysctls, "net.netfilter.nf_conntrack_max") }, LimitFar, "; CT-1 could not be judged", []string{"CT-1"}},
 		{"what hurts nobody", func(b *box) { b.s.Interfaces[0].EEE = nil }, LimitFar, "Nothing is wrong here: ", nil},
 	} {
 		b := newBox(4)

@@ -90,6 +90,10 @@ func conntrack(v *view) (o outcome) {
 		return o
 	}
 	limit, known := v.number("net.netfilter.nf_conntrack_max")
+	if !known && v.After.Conntrack.Count == 0 && v.Sysctls != nil {
+		o.absent = "the kernel tracks no connections"
+		return o
+	}
 	if !known || limit <= 0 {
 		o.lacks(v, "sysctls.net.netfilter.nf_conntrack_max")
 		return o

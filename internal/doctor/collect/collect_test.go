@@ -185,3 +185,37 @@ func TestFiles(t *testing.T) {
 		t.Errorf("masks %q", got)
 	}
 }
+
+// A kernel without connection tracking tracks nothing, which is known; a table that cannot
+// be read is not.
+func TestConntrack(t *testing.T) {
+	for _, c := range []struct {
+		table, count string // their text; "": there is no such file
+		want         *doctor.Conntrack
+	}{
+		{"", "", &doctor.Conntrack{}},
+		{"entries drop\n00000007 00000002\n00000007 00000001\n", "5\n", &doctor.Conntrack{Count: 5, Drop: 3}},
+		{"entries drop\n00000007 00000002\n", "", &doctor.Conntrack{Count: 7, Drop: 2}},
+		{"", "5\n", nil},
+		{"nonsense\n", "5\n", nil},
+	} {
+		r := &reader{proc: t.TempDir(), snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
+		for name, text := range map[string]string{"net/stat/nf_conntrack": c.table, "sys/net/netfilter/nf_conntrack_count": c.count} {
+			file := filepath.Join(r.proc, name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if text == "" {
+				continue
+			}
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got doctor.Counters
+		r.conntrack(&got)
+		if !cmp.Equal(got.Conntrack, c.want) || (c.want == nil) != (r.snapshot.Unreadable["conntrack"] != "") {
+			t.Errorf("%q, %q: %+v, %q", c.table, c.count, got.Conntrack, r.snapshot.Unreadable)
+		}
+	}
+}

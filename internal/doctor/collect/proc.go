@@ -3,6 +3,7 @@ package collect
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -228,15 +229,20 @@ func (r *reader) table(name string) (map[string]uint64, error) {
 	return parseTable(text)
 }
 
-// conntrack prefers the namespace's own count to the table's.
+// conntrack prefers the namespace's own count to the table's. A kernel that has neither
+// tracks nothing.
 func (r *reader) conntrack(c *doctor.Counters) {
-	t, err := r.table("nf_conntrack")
-	if err != nil {
-		r.lacks("conntrack", err)
+	text, err := readFile(r.procFile("sys/net/netfilter/nf_conntrack_count"))
+	t, noTable := r.table("nf_conntrack")
+	if errors.Is(err, fs.ErrNotExist) && errors.Is(noTable, fs.ErrNotExist) {
+		c.Conntrack = &doctor.Conntrack{}
+		return
+	}
+	if noTable != nil {
+		r.lacks("conntrack", noTable)
 		return
 	}
 	c.Conntrack = &doctor.Conntrack{Count: int(t["entries"]), InsertFailed: t["insert_failed"], Drop: t["drop"], EarlyDrop: t["early_drop"]}
-	text, err := readFile(r.procFile("sys/net/netfilter/nf_conntrack_count"))
 	if n, bad := strconv.Atoi(strings.TrimSpace(text)); err == nil && bad == nil {
 		c.Conntrack.Count = n
 	}
