@@ -489,3 +489,24 @@ func TestHosted(t *testing.T) {
 		}
 	}
 }
+
+// A link that carried more than it can is not full: its speed is not what it says, and a
+// full core is the limit.
+func TestImpossibleLink(t *testing.T) {
+	for mbit, want := range map[int]Limit{2500: LimitBox, 3300: LimitLink} {
+		b := machines[1].build()
+		b.s.Interfaces[1].Mbit, b.s.Interfaces[1].MaxMbit = mbit, mbit
+		b.traffic("eth1", 980, 40000, 38000, 38000, 284000)
+		l := b.s.After.Links["eth1"]
+		l.RxPackets, l.RxBytes = 4000000, 4000000*980
+		b.s.After.Links["eth1"] = l
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, "eth1 counted ") })
+		if r.Verdict.Limit != want || r.Verdict.Check != "RSS-1" || said != (want == LimitBox) {
+			t.Errorf("%d Mbit/s: %+v, notes %q", mbit, r.Verdict, r.Notes)
+		}
+	}
+}

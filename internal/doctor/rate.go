@@ -30,9 +30,19 @@ func bitRate(bits float64) string {
 // preamble and start 8, frame check sequence 4, gap 12 bytes (IEEE 802.3).
 const framing = 24
 
+// impossible is a share of a link's speed that no link carries: the speed is not what the
+// driver says, or it counted for longer than the samples are apart.
+const impossible = 1.1
+
 // wire is how full a link is in its fuller direction: a share of its speed. ok is
-// false where speed or counters are not known.
+// false where speed or counters are not known, or contradict each other.
 func (n *nic) wire(seconds float64) (share float64, sends, ok bool) {
+	share, sends, ok = n.used(seconds)
+	return share, sends, ok && share <= impossible
+}
+
+// used is what the counters make of it.
+func (n *nic) used(seconds float64) (share float64, sends, ok bool) {
 	if !n.counted || n.Mbit <= 0 || seconds <= 0 {
 		return 0, false, false
 	}

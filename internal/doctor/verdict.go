@@ -141,6 +141,12 @@ func (v *view) notes() (notes []string) {
 	if v.Cost != nil && v.Seconds > 0 {
 		notes = append(notes, fmt.Sprintf("reading this took %s of one core over %s", percent(v.Cost.CPUSeconds/v.Seconds), seconds(v.Seconds)))
 	}
+	for i := range v.nics {
+		if share, _, known := v.nics[i].used(v.Seconds); known && share > impossible {
+			notes = append(notes, fmt.Sprintf("%s counted %s of what a link of its speed (%s Mbit/s) carries: how full it is is not judged",
+				v.nics[i].Name, percent(share), quantity.Thousands(v.nics[i].Mbit)))
+		}
+	}
 	switch w := v.Watched; {
 	case w != nil && w.Seconds > 0:
 		notes = append(notes, fmt.Sprintf("counting in the kernel took %s of one core over %s, in %s runs of its programs",
