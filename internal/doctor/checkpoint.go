@@ -19,8 +19,9 @@ var (
 	splitTitle  = regexp.MustCompile(`^irq\s*\|\s*cpu\s*\|\s*queue$`)
 	splitQueue  = regexp.MustCompile(`^(\d+)\s+(\d+)\s+TxRx-(\d+)$`)
 	splitWorker = regexp.MustCompile(`^(?:fw|fwk)\d*_\d+$`)
-	// Programs beside the kernel's instances, which the list may have too.
-	splitProgram = regexp.MustCompile(`^(?:fwd|cpd|cprid|vpnd|mpdaemon|pdpd|pepd|rad|rtmd|wsdnsd|usrchkd|lpd|fgd50|status_proxy|cpstat_monitor|core_uploader|in\..+)$`)
+	// Programs, which the list may have too, have names that end with a d and have no number
+	// (fwd, vpnd, cvpnd: Check Point's sk97638); interfaces have not.
+	splitProgram = regexp.MustCompile(`^[a-z][a-z.]*d$`)
 	// Prose around the tables: a sentence, which no line of a table is.
 	splitProse = regexp.MustCompile(`^\S+(?: +\S+){3,}[.:!?]$`)
 )

@@ -73,7 +73,7 @@ func TestSplitVariants(t *testing.T) {
 		},
 		"sixteen cores, slots in the names": {
 			"Active ixgbe interfaces:\neth1-05 [On]\neth1-06 [Off]\n\nActive igb interfaces:\neth2-01 [Off]\n\nThe rx_num for ixgbe is: 4\n\nmulti-queue affinity for ixgbe interfaces:\n\n" +
-				"irq | cpu | queue\n92 0 TxRx-0\n100 2 TxRx-1\n108 4 TxRx-2\n116 6 TxRx-3\nMgmt: CPU 8\neth2-01: CPU 8\nfw_0: CPU 15\nfw_1: CPU 14\nfw_2: CPU 13\nfwd: CPU 9 10 11\nInterface eth1-05: has multi queue enabled\n",
+				"irq | cpu | queue\n92 0 TxRx-0\n100 2 TxRx-1\n108 4 TxRx-2\n116 6 TxRx-3\nMgmt: CPU 8\neth2-01: CPU 8\nfw_0: CPU 15\nfw_1: CPU 14\nfw_2: CPU 13\nfwd: CPU 9 10 11\nvpnd: CPU 8\nInterface eth1-05: has multi queue enabled\n",
 			"cpu8 does the work of Mgmt and eth2-01, so it fills first: 5 of 8 cores receive, and 3 run firewall instances", "cpmq set rx_num ixgbe 5",
 		},
 		"an instance where it receives": {
