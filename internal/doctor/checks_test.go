@@ -510,3 +510,19 @@ func TestImpossibleLink(t *testing.T) {
 		}
 	}
 }
+
+// Of several full cores the one that serves two cards is named.
+func TestTwoSharedCores(t *testing.T) {
+	b := newBox(4)
+	b.card("eth0", "igb", 1000, 2, 2)
+	b.card("eth1", "igb", 1000, 2, 2)
+	b.traffic("eth0", 400, 50000, 51000).traffic("eth1", 400, 50000, 49000).cores(97, 0, 1)
+	r, err := Examine(b.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "cpu0 and cpu1 are full of softirq: cpu0 serves queue 0 of eth0 and queue 0 of eth1; 2 cores idle"
+	if r.Verdict.Check != "IRQ-1" || r.Verdict.Sentence != want {
+		t.Errorf("%+v", r.Verdict)
+	}
+}

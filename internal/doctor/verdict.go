@@ -173,7 +173,7 @@ func (v *view) verdict(r *Report) Verdict {
 	if top.Check == "CPU-1" {
 		if cause := r.cause(v); cause != nil {
 			verdict.Check = cause.Check
-			verdict.Sentence = v.joined(cause.because)
+			verdict.Sentence = v.joined(v.named(cause))
 		} else if most := v.most(); most != "" {
 			verdict.Sentence = v.joined(most)
 		}
@@ -191,6 +191,15 @@ func (v *view) verdict(r *Report) Verdict {
 		}
 	}
 	return verdict
+}
+
+// named is a cause that says "it" of its core, by the core's name where several are full.
+func (v *view) named(cause *Finding) string {
+	rest, pronoun := strings.CutPrefix(cause.because, "it ")
+	if !pronoun || len(v.spreadable()) == 1 {
+		return cause.because
+	}
+	return fmt.Sprintf("cpu%d %s", cause.core, rest)
 }
 
 // joined is the sentence of a full core with its cause.
