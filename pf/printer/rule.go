@@ -167,7 +167,7 @@ func Port(p *ast.Port) string { return compared(p.Op, p.Low.Text, p.High.Text) }
 func compared(op ast.PortOp, low, high string) string {
 	switch op {
 	case ast.PortRange:
-		return low + ":" + high
+		return word(low + ":" + high)
 	case ast.PortInside:
 		return name(low) + " >< " + name(high)
 	case ast.PortOutside:
