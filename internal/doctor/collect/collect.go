@@ -95,8 +95,10 @@ func (r *reader) read(ctx context.Context) (err error) {
 	defer rest.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
 	case <-rest.C:
+	}
+	if err := ctx.Err(); err != nil { // also where the facts took longer than the interval
+		return err
 	}
 	second := time.Now()
 	after, err := r.counters()
