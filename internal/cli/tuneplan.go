@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/internal/tune"
-	"weir/internal/tune/arith"
 	"weir/internal/tune/db"
 	"weir/internal/tune/target"
 )
@@ -150,7 +149,7 @@ func (f *tuneFlags) targetPlan(env *Env) error {
 		return err
 	}
 	return target.Write(env.Stdout, d, system, &target.Inputs{
-		Role: in.Role, BDP: arith.BDP(in.Link, in.RTT), Driver: f.driver, Cores: f.cores, Ports: f.ports,
+		Role: in.Role, Link: in.Link, RTT: in.RTT, Driver: f.driver, Cores: f.cores, Ports: f.ports,
 		PPPoE: f.pppoe, Burst: in.Burst, Accept: in.Accepted,
 	})
 }

@@ -56,6 +56,15 @@ func SocketBuffer(bitsPerSecond uint64, rtt time.Duration) uint64 {
 	return (2*BDP(bitsPerSecond, rtt) + page - 1) / page * page
 }
 
+// SocketLimit is FreeBSD's kern.ipc.maxsockbuf for socket buffers of so many bytes: the
+// kernel counts an mbuf of 256 bytes with each cluster of 2048 and refuses what is
+// larger (sbreserve_locked() in sys/kern/uipc_sockbuf.c), so an eighth more, rounded up
+// to whole pages of 4096 bytes.
+func SocketLimit(buffer uint64) uint64 {
+	const page = 4096
+	return (buffer/8*9 + (buffer%8*9+7)/8 + page - 1) / page * page
+}
+
 // A Link is what the size of a TCP segment depends on.
 type Link struct {
 	MTU        int

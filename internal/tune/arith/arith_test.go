@@ -169,3 +169,16 @@ func TestBytes(t *testing.T) {
 		}
 	}
 }
+
+// The limit lets the kernel take the whole buffer: of sb_max it grants 2048 of 2304.
+func TestSocketLimit(t *testing.T) {
+	for _, buffer := range []uint64{1, 7, 8, 4096, 2 << 20, 200_003_584, 614_400_000, 1 << 62} {
+		limit := arith.SocketLimit(buffer)
+		if granted := limit / 9 * 8; granted < buffer && limit%9*8/9+granted < buffer {
+			t.Errorf("%d: of %d the kernel grants %d", buffer, limit, granted)
+		}
+		if limit%4096 != 0 || limit-buffer/8*9 > 4096+9 {
+			t.Errorf("%d: %d", buffer, limit)
+		}
+	}
+}

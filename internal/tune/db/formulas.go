@@ -3,8 +3,8 @@ package db
 // formulas are the names under which records refer to package arith, with the
 // formula as people write it.
 var formulas = map[string]string{
-	"bdp":            "bandwidth x round-trip time / 8",
 	"socket-buffer":  "2 x bandwidth x round-trip time / 8, in whole pages; window scale = smallest w with 65535 x 2^w >= buffer",
+	"socket-limit":   "9/8 of the socket buffer (256 bytes of an mbuf with each cluster of 2048), in whole pages",
 	"mss":            "MTU - 40 (IPv4) or - 60 (IPv6); PPPoE takes 8 of the MTU; timestamps take 12 of each segment",
 	"initial-window": "65535 / MSS",
 	"queues":         "real cores / ports in use, at least 1",

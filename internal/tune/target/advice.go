@@ -2,8 +2,8 @@ package target
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
+	"time"
 
 	"weir/internal/tune/arith"
 	"weir/internal/tune/db"
@@ -12,7 +12,8 @@ import (
 // Inputs are what the lines are computed from. What is zero is not known.
 type Inputs struct {
 	Role   db.Role
-	BDP    uint64 // bytes
+	Link   uint64 // bit/s
+	RTT    time.Duration
 	Driver string // of the cards, as igb or ix
 	Cores  int    // real ones
 	Ports  int    // in use
@@ -29,25 +30,19 @@ type advised struct {
 	place  string // loader.conf, sysctl.conf or rc.conf
 	role   db.Role
 	wanted func(t Target, in *Inputs) bool
+	iflib  bool                    // only of drivers that iflib(9) drives
 	value  func(in *Inputs) string // nil: the record's own
 	// try is why a setting is a comment, to be tried; "" or nil where it is not.
 	try func(t Target, in *Inputs) string
 }
 
-// iflibDrivers are those that iflib(9) drives in every release from 12 on (sys/dev of
-// FreeBSD's source: e1000, ixgbe, ixl, bnxt); another driver has no such keys, or not
-// everywhere.
-var iflibDrivers = []string{"em", "igb", "ix", "ixv", "ixl", "bnxt"}
-
-func always(Target, *Inputs) bool     { return true }
-func pppoe(_ Target, in *Inputs) bool { return in.PPPoE }
-func iflib(t Target, in *Inputs) bool {
-	return slices.Contains(iflibDrivers, in.Driver) && (t.Major() >= 12 || t.Major() == 0)
-}
-func queues(t Target, in *Inputs) bool      { return iflib(t, in) && in.Cores > 0 && in.Ports > 0 }
+func always(Target, *Inputs) bool           { return true }
+func pppoe(_ Target, in *Inputs) bool       { return in.PPPoE }
+func driven(_ Target, in *Inputs) bool      { return in.Driver != "" }
+func queues(_ Target, in *Inputs) bool      { return in.Driver != "" && in.Cores > 0 && in.Ports > 0 }
 func plainFreeBSD(t Target, _ *Inputs) bool { return t.Family() == "freebsd" }
 func cards(t Target, in *Inputs) bool       { return plainFreeBSD(t, in) && in.Driver != "" }
-func longPath(_ Target, in *Inputs) bool    { return in.BDP > 0 }
+func longPath(_ Target, in *Inputs) bool    { return in.Link > 0 && in.RTT > 0 }
 func bursts(_ Target, in *Inputs) bool      { return in.Burst > 0 }
 
 // igbLimits are of the list for pfSense 2.4.5 alone: from 2.5 on there is no such
@@ -60,7 +55,19 @@ func fixed(value string) func(*Inputs) string { return func(*Inputs) string { re
 
 func queueCount(in *Inputs) string { return strconv.Itoa(arith.Queues(in.Cores, in.Ports)) }
 
-func product(in *Inputs) string { return strconv.FormatUint(max(in.BDP, 2<<20), 10) }
+// leastBuffer is FreeBSD's default of net.inet.tcp.recvbuf_max and sendbuf_max, in bytes:
+// a short path is no reason to go below.
+const leastBuffer = 2 << 20
+
+// socketBuffer is the buffer of a connection in bytes.
+func socketBuffer(in *Inputs) uint64 { return max(arith.SocketBuffer(in.Link, in.RTT), leastBuffer) }
+
+// socketLimit is what kern.ipc.maxsockbuf has to be in bytes for such a buffer.
+func socketLimit(in *Inputs) uint64 { return arith.SocketLimit(socketBuffer(in)) }
+
+func buffer(in *Inputs) string { return strconv.FormatUint(socketBuffer(in), 10) }
+
+func limit(in *Inputs) string { return strconv.FormatUint(socketLimit(in), 10) }
 
 func backlog(in *Inputs) string { return strconv.Itoa(arith.Backlog(in.Burst, in.Accept)) }
 
@@ -68,24 +75,24 @@ func backlog(in *Inputs) string { return strconv.Itoa(arith.Backlog(in.Burst, in
 var advice = []advised{
 	{record: "net.pf.states_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always},
 	{record: "net.pf.source_nodes_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always, value: fixed("1048576"), try: onlyGuide},
-	{record: "dev.igb.N.iflib.override_nrxqs", key: "dev.DRIVER.N.iflib.override_nrxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, value: queueCount, try: driverDecides},
-	{record: "dev.igb.N.iflib.override_ntxqs", key: "dev.DRIVER.N.iflib.override_ntxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, value: queueCount, try: driverDecides},
+	{record: "dev.igb.N.iflib.override_nrxqs", key: "dev.DRIVER.N.iflib.override_nrxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, iflib: true, value: queueCount, try: driverDecides},
+	{record: "dev.igb.N.iflib.override_ntxqs", key: "dev.DRIVER.N.iflib.override_ntxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, iflib: true, value: queueCount, try: driverDecides},
 	{record: "hw.igb.rx_process_limit", place: "loader.conf", role: db.Forwarder, wanted: igbLimits, value: fixed("-1")},
 	{record: "hw.igb.tx_process_limit", place: "loader.conf", role: db.Forwarder, wanted: igbLimits, value: fixed("-1")},
 	{record: "net.isr.maxthreads", place: "loader.conf", role: db.Forwarder, wanted: pppoe, value: fixed("-1")},
 	{record: "net.isr.bindthreads", place: "loader.conf", role: db.Forwarder, wanted: pppoe, value: fixed("1")},
 	{record: "net.inet.ip.redirect", place: "sysctl.conf", role: db.Forwarder, wanted: always, value: fixed("0")},
 	{record: "net.inet6.ip6.redirect", place: "sysctl.conf", role: db.Forwarder, wanted: always, value: fixed("0")},
-	{record: "dev.DRIVER.N.iflib.tx_abdicate", place: "sysctl.conf", role: db.Forwarder, wanted: iflib, try: noneOnAPU2},
+	{record: "dev.DRIVER.N.iflib.tx_abdicate", place: "sysctl.conf", role: db.Forwarder, wanted: driven, iflib: true, try: noneOnAPU2},
 	{record: "net.isr.dispatch", place: "sysctl.conf", role: db.Forwarder, wanted: pppoe, value: fixed("deferred")},
 	{record: "net.inet.ip.intr_queue_maxlen", place: "sysctl.conf", role: db.Forwarder, wanted: pppoe, value: fixed("3000")},
 	{record: "gateway_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES")},
 	{record: "pf_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES"), try: needsRules},
 	{record: "-lro", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -lro"), try: withAddresses},
 	{record: "-tso -vlanhwtso", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -tso -vlanhwtso"), try: withAddresses},
-	{record: "kern.ipc.maxsockbuf", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: product},
-	{record: "net.inet.tcp.recvbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: product},
-	{record: "net.inet.tcp.sendbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: product},
+	{record: "kern.ipc.maxsockbuf", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: limit},
+	{record: "net.inet.tcp.recvbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: buffer},
+	{record: "net.inet.tcp.sendbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: buffer},
 	{record: "kern.ipc.soacceptqueue", place: "sysctl.conf", role: db.Endpoint, wanted: bursts, value: backlog},
 }
 

@@ -94,6 +94,7 @@ type data struct {
 	targets []Target
 	sources map[string]Source
 	keys    map[string][]string // their sources, from the oldest on
+	drivers map[string][]string // those that iflib(9) drives, with their sources
 }
 
 var load = sync.OnceValues(func() (*data, error) {
@@ -104,11 +105,12 @@ var load = sync.OnceValues(func() (*data, error) {
 	var file struct {
 		Sources map[string]Source   `yaml:"sources"`
 		Keys    map[string][]string `yaml:"keys"`
+		Drivers map[string][]string `yaml:"drivers"`
 	}
 	if err := strict(keysText, &file); err != nil {
 		return nil, fmt.Errorf("keys.yaml: %w", err)
 	}
-	d.sources, d.keys = file.Sources, file.Keys
+	d.sources, d.keys, d.drivers = file.Sources, file.Keys, file.Drivers
 	return &d, nil
 })
 
@@ -120,8 +122,11 @@ func strict(text []byte, into any) error {
 
 // versions are the first and the last major version in which a key was found, 0 for
 // a key that was found nowhere.
-func (d *data) versions(key string) (first, last int) {
-	for _, name := range d.keys[key] {
+func (d *data) versions(key string) (first, last int) { return d.span(d.keys[key]) }
+
+// span is the first and the last major version of sources, 0 where there are none.
+func (d *data) span(sources []string) (first, last int) {
+	for _, name := range sources {
 		v := d.sources[name].FreeBSD
 		if first == 0 || v < first {
 			first = v
@@ -129,4 +134,23 @@ func (d *data) versions(key string) (first, last int) {
 		last = max(last, v)
 	}
 	return first, last
+}
+
+// drives reports whether iflib(9) drives a driver's cards on a target; where the
+// target's version is not known, whether it does on any.
+func (d *data) drives(t Target, driver string) bool {
+	first, last := d.span(d.drivers[driver])
+	major := t.Major()
+	return first > 0 && (major == 0 || first <= major && major <= last)
+}
+
+// Iflib reports whether iflib(9) drives a driver's cards on a target, and since which
+// major version of FreeBSD it was found to, 0 for a driver that was found in none.
+func Iflib(t Target, driver string) (drives bool, since int, err error) {
+	known, err := load()
+	if err != nil {
+		return false, 0, err
+	}
+	since, _ = known.span(known.drivers[driver])
+	return known.drives(t, driver), since, nil
 }

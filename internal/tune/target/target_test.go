@@ -1,6 +1,7 @@
 package target
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"weir/internal/testenv"
 	"weir/internal/tune/db"
@@ -20,7 +22,7 @@ var cases = []struct {
 }{
 	{"forwarder", Inputs{Role: db.Forwarder}},
 	{"igb-pppoe", Inputs{Role: db.Forwarder, Driver: "igb", Cores: 4, Ports: 2, PPPoE: true}},
-	{"endpoint", Inputs{Role: db.Endpoint, BDP: 100_000_000, Burst: 250, Accept: 128}},
+	{"endpoint", Inputs{Role: db.Endpoint, Link: 10_000_000_000, RTT: 80 * time.Millisecond, Burst: 250, Accept: 128}},
 }
 
 // records are read once for all tests.
@@ -152,16 +154,25 @@ func TestToTry(t *testing.T) {
 	}
 }
 
-// Keys of iflib(4) are for the drivers that it drives.
+// Keys of iflib(4) are for the drivers that it drives, from the version on in which it
+// does.
 func TestOtherDrivers(t *testing.T) {
-	for driver, has := range map[string]bool{"ix": true, "re": false, "hn": false, "bogus": false} {
-		target, err := Find("freebsd-14")
+	for _, c := range []struct {
+		target, driver string
+		has            bool
+	}{
+		{"freebsd-14", "ix", true}, {"freebsd-14", "re", false}, {"freebsd-14", "hn", false}, {"freebsd-14", "bogus", false},
+		{"pfsense-2.4.5", "igb", false}, {"pfsense-2.5", "igb", true}, {"pfsense-2.5", "vmx", false}, {"opnsense-24.1", "vmx", true},
+		{"opnsense-24.1", "igc", false}, {"opnsense-25.7", "igc", true}, {"freebsd-12", "bnxt", false}, {"freebsd-16", "igb", true},
+	} {
+		target, err := Find(c.target)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := write(t, target, &Inputs{Role: db.Forwarder, Driver: driver, Cores: 4, Ports: 2})
-		if strings.Contains(text, ".iflib.") != has {
-			t.Errorf("%s: keys of iflib: %v\n%s", driver, !has, text)
+		text := write(t, target, &Inputs{Role: db.Forwarder, Driver: c.driver, Cores: 4, Ports: 2})
+		says := !c.has && c.target != "pfsense-2.4.5" // whose FreeBSD has no such keys at all
+		if strings.Contains(text, ".iflib.") != c.has || strings.Contains(text, "# Nothing for queues: ") != says {
+			t.Errorf("%s, %s: keys of iflib: %v\n%s", c.target, c.driver, !c.has, text)
 		}
 	}
 }
@@ -209,9 +220,11 @@ func TestOrigins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commit := regexp.MustCompile(`^[0-9a-f]{40}$`)
+	commit := regexp.MustCompile(`^([0-9a-f]{40}|r[0-9]{6})$`)
 	used := map[string]bool{}
-	for key, names := range known.keys {
+	sourced := maps.Clone(known.keys)
+	maps.Copy(sourced, known.drivers)
+	for key, names := range sourced {
 		for _, name := range names {
 			s, there := known.sources[name]
 			if !there || !commit.MatchString(s.Commit) || strings.Count(s.Repo, "/") != 1 || s.Path == "" || s.FreeBSD < 10 {
@@ -243,6 +256,34 @@ func TestOrigins(t *testing.T) {
 	for key := range known.keys {
 		if !written[key] {
 			t.Errorf("%s is never written", key)
+		}
+	}
+}
+
+// Buffers are twice the product, and their limit an eighth more; a short path is no
+// reason to go below the defaults.
+func TestBuffers(t *testing.T) {
+	for _, c := range []struct {
+		target string
+		rtt    time.Duration
+		lines  []string
+	}{
+		{"freebsd-15", 80 * time.Millisecond, []string{"kern.ipc.maxsockbuf=225005568", "net.inet.tcp.recvbuf_max=200003584", "net.inet.tcp.sendbuf_max=200003584"}},
+		{"opnsense-24.7", time.Millisecond, []string{"kern.ipc.maxsockbuf=2818048", "net.inet.tcp.recvbuf_max=2502656"}},
+		{"freebsd-14", 100 * time.Microsecond, nil},
+	} {
+		target, err := Find(c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := write(t, target, &Inputs{Role: db.Endpoint, Link: 10_000_000_000, RTT: c.rtt})
+		for _, line := range c.lines {
+			if !slices.Contains(effective(text), line) {
+				t.Errorf("%s, %v: no %s:\n%s", c.target, c.rtt, line, text)
+			}
+		}
+		if !strings.Contains(text, "# Bandwidth-delay product: 10000000000 bit/s x "+c.rtt.String()+" / 8 = ") {
+			t.Errorf("%s: no arithmetic:\n%s", c.target, text)
 		}
 	}
 }

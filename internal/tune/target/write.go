@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"weir/internal/tune/arith"
 	"weir/internal/tune/db"
 )
 
@@ -57,6 +58,8 @@ func (p *printer) head() {
 	fmt.Fprintf(&p.text, "# For %s", p.target.Name)
 	if p.target.Base == "" {
 		p.text.WriteString(", of which weir knows nothing: which keys it has is not checked, so all\n# lines are comments. Look each up before you use it.\n")
+		p.driver()
+		p.buffers()
 		return
 	}
 	if p.target.Family() != "freebsd" {
@@ -66,6 +69,42 @@ func (p *printer) head() {
 	if p.target.Family() == "pfsense" && p.target.Major() >= 12 {
 		p.text.WriteString("# Nothing of the list for pfSense 2.4.5 and igb belongs here: the options are gone, and\n# the guide that had it says that none is needed.\n")
 	}
+	p.driver()
+	p.buffers()
+}
+
+// buffers shows the arithmetic of socket buffers.
+func (p *printer) buffers() {
+	if p.in.Role != db.Endpoint || !longPath(p.target, p.in) {
+		return
+	}
+	buffer, limit := socketBuffer(p.in), socketLimit(p.in)
+	scale := arith.WindowScale(limit)
+	fmt.Fprintf(&p.text, "#\n# Bandwidth-delay product: %d bit/s x %v / 8 = %d bytes.\n", p.in.Link, p.in.RTT, arith.BDP(p.in.Link, p.in.RTT))
+	fmt.Fprintf(&p.text, "# Buffer of a connection: twice that, in whole pages of 4096 bytes")
+	if buffer == leastBuffer {
+		p.text.WriteString(", and no less than the default")
+	}
+	fmt.Fprintf(&p.text, " = %d bytes.\n", buffer)
+	fmt.Fprintf(&p.text, "# kern.ipc.maxsockbuf: 9/8 of the buffer = %d bytes, as the kernel counts 256 bytes of\n"+
+		"# an mbuf with each cluster of 2048 and refuses a buffer beyond (sbreserve_locked()).\n", limit)
+	fmt.Fprintf(&p.text, "# Window scale that TCP offers then: %d, as 65535 x 2^%d = %d.\n", scale, scale, arith.Window(scale))
+}
+
+// driver says why a driver has no lines for its queues.
+func (p *printer) driver() {
+	major := p.target.Major()
+	first, _ := p.known.versions("dev.DRIVER.N.iflib.override_nrxqs")
+	if p.in.Role != db.Forwarder || p.in.Driver == "" || major > 0 && major < first {
+		return
+	}
+	if !p.known.drives(p.target, p.in.Driver) {
+		fmt.Fprintf(&p.text, "# Nothing for queues: no public source was found in which iflib(9) drives %s", p.in.Driver)
+		if major > 0 {
+			fmt.Fprintf(&p.text, " on FreeBSD %d", major)
+		}
+		p.text.WriteString(".\n")
+	}
 }
 
 // file prints the lines of one place, if there are any.
@@ -73,7 +112,7 @@ func (p *printer) file(place, title string) error {
 	first := true
 	for i := range advice {
 		a := &advice[i]
-		if a.place != place || a.role != p.in.Role || !a.wanted(p.target, p.in) {
+		if a.place != place || a.role != p.in.Role || !a.wanted(p.target, p.in) || a.iflib && !p.known.drives(p.target, p.in.Driver) {
 			continue
 		}
 		if first {
