@@ -111,7 +111,8 @@ func newTuneExplainCommand(env *Env) *cobra.Command {
 		Use:   "explain KEY",
 		Short: "print all that is known of a setting",
 		Example: `  weir tune explain net.inet.ip.redirect
-  weir tune explain "Hyper-threading"`,
+  weir tune explain "Hyper-threading"
+  weir tune explain -- -lro`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return tuneKeys(), cobra.ShellCompDirectiveNoFileComp
@@ -141,6 +142,9 @@ func newTuneExplainCommand(env *Env) *cobra.Command {
 		},
 	}
 	jsonFlag(c, &asJSON)
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return &UsageError{fmt.Errorf("tune explain: %w; a key that begins with - stands behind --: weir tune explain -- -lro", plain(err))}
+	})
 	return c
 }
 

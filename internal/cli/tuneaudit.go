@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,8 +25,9 @@ a page of prose in which such lines stand ("-" is standard input), and says of e
 something whether it is still valid, the default now, removed, renamed,
 contradicted by measurement, dangerous, for endpoints only, not a router's
 business, or unknown. Lines that are commented out are judged too, and marked
-(off). Exit status 1: a line that is in force is removed, renamed, contradicted or
-dangerous.`,
+(off); so are settings that a sentence names (in a sentence). Exit status 1: a line
+that is in force is removed, added later, renamed, contradicted or dangerous; 2: a
+file cannot be read, or none of the files sets anything.`,
 		Example: `  weir tune audit --target pfsense-2.7 /boot/loader.conf.local
   weir tune audit --target freebsd-14 - < guide.txt
   weir tune audit --target linux /etc/sysctl.d/*.conf`,
@@ -35,15 +37,27 @@ dangerous.`,
 			if err != nil {
 				return err
 			}
-			findings := []audit.Finding{}
+			findings, empty := []audit.Finding{}, []string{}
 			for _, file := range files {
 				lines, err := env.settings(file, judge)
 				if err != nil {
 					return err
 				}
+				if len(lines) == 0 {
+					empty = append(empty, file)
+				}
 				for _, l := range lines {
 					findings = append(findings, judge.Judge(l))
 				}
+			}
+			if len(findings) == 0 {
+				return &UsageError{fmt.Errorf("tune audit: %s: no line sets anything", strings.Join(empty, ", "))}
+			}
+			for _, file := range empty {
+				fmt.Fprintf(env.Stderr, "weir: tune audit: %s: no line sets anything\n", file)
+			}
+			if judge.NoVersion() {
+				fmt.Fprintf(env.Stderr, "weir: tune audit: weir does not know %s: which keys it has, and their defaults, is not judged\n", name)
 			}
 			return env.printFindings(findings, asJSON)
 		},
@@ -77,17 +91,14 @@ func (e *Env) settings(file string, judge *audit.Judge) ([]audit.Line, error) {
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return nil, fmt.Errorf("tune audit: %w", err)
+			return nil, &UsageError{fmt.Errorf("tune audit: %w", err)}
 		}
 		defer f.Close()
 		r = f
 	}
 	lines, err := audit.Read(r, file, judge.Known)
-	if err == nil && len(lines) == 0 {
-		err = errors.New("no line sets anything")
-	}
 	if err != nil {
-		return nil, fmt.Errorf("tune audit: %s: %w", file, err)
+		return nil, &UsageError{fmt.Errorf("tune audit: %w", err)}
 	}
 	return lines, nil
 }
@@ -97,13 +108,16 @@ func (e *Env) settings(file string, judge *audit.Judge) ([]audit.Line, error) {
 func (e *Env) printFindings(findings []audit.Finding, asJSON bool) error {
 	harmful := false
 	for _, f := range findings {
-		harmful = harmful || f.Verdict.Harmful() && !f.Off
+		harmful = harmful || f.Verdict.Harmful() && !f.Off && !f.Quoted
 		if asJSON {
 			continue
 		}
 		off := ""
-		if f.Off {
+		switch {
+		case f.Off:
 			off = " (off)"
+		case f.Quoted:
+			off = " (in a sentence)"
 		}
 		fmt.Fprintf(e.Stdout, "%s:%d: %s=%s%s: %s\n", f.File, f.Line.Line, f.Key, f.Value, off, f.Says())
 	}

@@ -83,6 +83,78 @@ net.ipv4.tcp_wmem=4096 16384 is what we take
 	}
 }
 
+// Settings in commands, in what sysctl prints, and in sentences; a comment's sentences
+// explain the lines beside them.
+func TestReadProse(t *testing.T) {
+	const text = `With net.isr.dispatch=deferred APU delivers about 420Mbps.
+If you add net.inet.ip.intr_queue_maxlen=3000 the throughput goes up.
+# with net.isr.dispatch=deferred it is faster
+Set "net.isr.dispatch=deferred", then (net.isr.bindthreads="1").
+The link example.com/?net.isr.dispatch=deferred and a.b=c are none.
+sysctl net.isr.dispatch=deferred
+# sysctl -w net.isr.dispatch=hybrid net.isr.bindthreads=1
+root@fw:~ # sysrc gateway_enable="YES"
+$ sudo sysctl -w net.ipv4.tcp_rmem="4096 87380 16777216"
+sysctl net.inet.tcp.hostcache.list
+net.isr.dispatch: direct -> deferred
+net.isr.bindthreads: 1
+net.isr.other: see below
+Note: 1
+echo "tcp_rack_load=\"YES\"" >> /boot/loader.conf
+echo 'net.isr.dispatch=deferred' >> /etc/sysctl.conf
+echo "a=b" and so on
+`
+	known := func(key string) bool {
+		return strings.HasPrefix(key, "net.isr.") || strings.HasPrefix(key, "net.inet.ip.")
+	}
+	lines, err := audit.Read(strings.NewReader(text), "f", known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []audit.Line{
+		{Line: 1, Key: "net.isr.dispatch", Value: "deferred", Quoted: true},
+		{Line: 2, Key: "net.inet.ip.intr_queue_maxlen", Value: "3000", Quoted: true},
+		{Line: 4, Key: "net.isr.dispatch", Value: "deferred", Quoted: true},
+		{Line: 4, Key: "net.isr.bindthreads", Value: "1", Quoted: true},
+		{Line: 6, Key: "net.isr.dispatch", Value: "deferred"},
+		{Line: 7, Key: "net.isr.dispatch", Value: "hybrid"},
+		{Line: 7, Key: "net.isr.bindthreads", Value: "1"},
+		{Line: 8, Key: "gateway_enable", Value: "YES"},
+		{Line: 9, Key: "net.ipv4.tcp_rmem", Value: "4096 87380 16777216"},
+		{Line: 11, Key: "net.isr.dispatch", Value: "deferred"},
+		{Line: 12, Key: "net.isr.bindthreads", Value: "1"},
+		{Line: 15, Key: "tcp_rack_load", Value: "YES"},
+		{Line: 16, Key: "net.isr.dispatch", Value: "deferred"},
+	}
+	for i := range want {
+		want[i].File = "f"
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	if lines, err := audit.Read(strings.NewReader("# sysctl net.isr.dispatch=deferred\n"), "/etc/sysctl.conf", known); err != nil || len(lines) != 1 || !lines[0].Off {
+		t.Errorf("a comment of a configuration: %v, %v", lines, err)
+	}
+}
+
+// Of the guides, each has the settings that stand in it, and no more.
+func TestGuides(t *testing.T) {
+	for name, want := range map[string]int{
+		"000_63cf10b922397f9c.txt": 2, // of PPPoE
+		"002_eefa4d519d62c97d.txt": 0, "003_2b296e8561215ea1.txt": 0, "004_31334150c4b7956f.txt": 0,
+	} {
+		file, err := os.Open(testenv.Shared(t, "documents", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		lines, err := audit.Read(file, name, judge(t, "pfsense-2.4.5").Known)
+		if err != nil || len(lines) != want {
+			t.Errorf("%s: %v, %v", name, lines, err)
+		}
+	}
+}
+
 // In a file that has nothing but settings, every name is one.
 func TestReadConfiguration(t *testing.T) {
 	for file, want := range map[string]int{"/etc/rc.conf": 1, "rc.conf.local": 1, "/boot/loader.conf": 1, "guide.txt": 0} {
@@ -110,7 +182,25 @@ func TestJudge(t *testing.T) {
 		{"freebsd-12", "hw.igb.rx_process_limit", "-1", audit.Renamed, "renamed to dev.igb.N.iflib.rx_budget: FreeBSD 12 does not have it."},
 		{"pfsense-2.5", "legal.intel_igb.license_ack", "1", audit.Removed, "removed in FreeBSD 12: "},
 		{"pfsense-2.4.5", "hw.igb.rx_process_limit", "-1", audit.Valid, ""},
-		{"pfsense-2.9", "hw.igb.rx_process_limit", "-1", audit.Renamed, ""},
+		{"pfsense-2.9", "hw.igb.rx_process_limit", "-1", audit.VersionUnknown, "does not know pfsense-2.9. FreeBSD 11 is the last known to have it; its heir is dev.igb.N.iflib.rx_budget."},
+		{"pfsense-3.1", "net.inet.ip.redirect", "0", audit.VersionUnknown, "Evidence: C"},
+		{"pfsense-3.1", "net.inet.ip.redirect", "1", audit.VersionUnknown, ""},
+		{"pfsense-3.1", "aio_load", "YES", audit.VersionUnknown, "FreeBSD 10 is the last known to have it"},
+		{"pfsense-3.1", "tcp_rack_load", "YES", audit.VersionUnknown, "FreeBSD 12 is the first known to have it"},
+		{"pfsense-3.1", "net.inet.ip.maxfragpackets", "0", audit.Dangerous, "EDNS"},
+		{"pfsense-3.1", "machdep.hyperthreading_allowed", "0", audit.Contradicted, ""},
+		{"pfsense-3.1", "vfs.zfs.arc_max", "4G", audit.Elsewhere, "ZFS"},
+		{"pfsense-3.1", "ifconfig_em2", "up -lro", audit.VersionUnknown, "-lro: "},
+		{"pfsense-3.1", "ifconfig_em2", "up lro", audit.Dangerous, "panics"},
+		{"pfsense-3.1", "dev.re.0.iflib.rx_budget", "64", audit.VersionUnknown, ""},
+		{"freebsd-14", "dev.re.0.iflib.rx_budget", "64", audit.Unknown, "no source was found in which iflib(9) drives re"},
+		{"pfsense-2.4.5", "dev.cxgbe.0.iflib.override_nrxqs", "4", audit.Unknown, "drives cxgbe"},
+		{"pfsense-2.4.5", "dev.igb.0.iflib.override_nrxqs", "4", audit.Added, "added in FreeBSD 12: pfsense-2.4.5 is built on FreeBSD 11.3, which does not have it."},
+		{"pfsense-2.5", "dev.igb.0.iflib.override_nrxqs", "4", audit.Valid, ""},
+		{"pfsense-2.5", "dev.igc.0.iflib.override_nrxqs", "4", audit.Added, "added in FreeBSD 14"},
+		{"pfsense-2.4.5", "net.inet.tcp.functions_default", "rack", audit.Added, "added in FreeBSD 12: "},
+		{"pfsense-2.4.5", "tcp_rack_load", "YES", audit.Added, "added in FreeBSD 12: "},
+		{"freebsd-14", "net.inet.tcp.functions_default", "rack", audit.EndpointOnly, ""},
 		{"freebsd-14", "net.inet.ip.fastforwarding", "1", audit.Renamed, "net.inet.ip.redirect"},
 		{"freebsd-13", "aio_load", "YES", audit.Removed, "removed in FreeBSD 11: "},
 		{"freebsd-13", "net.inet.ip.check_interface", "1", audit.Valid, ""},
@@ -162,10 +252,16 @@ func TestJudge(t *testing.T) {
 		{"linux", "net.ipv4.tcp_rmem", "4096 131072 6291456", audit.IsDefault, ""},
 		{"linux", "net.core.netdev_budget", "600", audit.Valid, "softnet_stat"},
 		{"linux", "vm.swappiness", "10", audit.Elsewhere, "memory"},
-		{"linux", "net.inet.ip.redirect", "0", audit.Unknown, ""},
+		{"linux", "net.inet.ip.redirect", "0", audit.Unknown, "a FreeBSD key, which Linux does not have; nearest there: net.ipv4.conf."},
+		{"linux", "kern.ipc.maxsockbuf", "1", audit.Unknown, "nearest there: net.core.rmem_max"},
+		{"linux", "net.inet.ip.nonsense", "0", audit.Unknown, "a FreeBSD key, to judge by its name"},
+		{"linux", "net.ipv4.nonsense", "0", audit.Unknown, "weir has no record of it"},
+		{"linux", "ifconfig_em0", "up", audit.Unknown, ""},
 		{"freebsd-14", "zfs_load", "YES", audit.Elsewhere, "the boot file system"},
 		{"freebsd-14", "net.inet.ip.nonsense", "1", audit.Unknown, ""},
-		{"freebsd-14", "net.ipv4.ip_early_demux", "0", audit.Unknown, ""},
+		{"freebsd-14", "net.ipv4.ip_early_demux", "0", audit.Unknown, "a Linux key, which FreeBSD does not have"},
+		{"freebsd-14", "net.ipv4.tcp_rmem", "4096 87380 16777216", audit.Unknown, "nearest there: net.inet.tcp.recv"},
+		{"freebsd-14", "net.ipv4.nonsense", "0", audit.Unknown, "a Linux key, to judge by its name"},
 	} {
 		f := judge(t, c.target).Judge(audit.Line{Key: c.key, Value: c.value})
 		if f.Verdict != c.verdict || !strings.Contains(f.Says(), c.says) {

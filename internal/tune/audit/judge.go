@@ -24,18 +24,21 @@ const (
 	EndpointOnly Verdict = "endpoint only"
 	Elsewhere    Verdict = "not a router's business"
 	Unknown      Verdict = "unknown"
+
+	Added          Verdict = "added in"        // a newer version than the target's
+	VersionUnknown Verdict = "version unknown" // only a known version could tell
 )
 
 // Harmful reports whether a line with the verdict should go or change.
 func (v Verdict) Harmful() bool {
-	return v == Removed || v == Renamed || v == Contradicted || v == Dangerous
+	return v == Removed || v == Renamed || v == Added || v == Contradicted || v == Dangerous
 }
 
 // A Finding is a line and its verdict.
 type Finding struct {
 	Line
 	Verdict Verdict `json:"verdict"`
-	Detail  string  `json:"detail,omitempty"` // the version of "removed in", the key of "renamed to"
+	Detail  string  `json:"detail,omitempty"` // the version of "removed in" and "added in", the key of "renamed to"
 	Why     string  `json:"why"`
 }
 
@@ -59,12 +62,24 @@ func (j *Judge) Known(key string) bool { return j.pick(key) != nil }
 // Judge says what is to be said of a line.
 func (j *Judge) Judge(l Line) Finding {
 	f := Finding{Line: l}
-	if strings.HasPrefix(l.Key, "ifconfig_") {
-		return j.options(l)
+	if strings.HasPrefix(l.Key, "ifconfig_") && j.Target.Family() != linux {
+		f = j.options(l)
+		if j.NoVersion() && (f.Verdict == Valid || f.Verdict == IsDefault) {
+			f.Verdict = VersionUnknown
+		}
+		return f
 	}
 	r := j.pick(l.Key)
-	if r == nil {
-		f.Verdict, f.Why = Unknown, "weir has no record of it"
+	switch {
+	case r == nil:
+		f.Verdict, f.Why = Unknown, j.stranger(l.Key)
+		return f
+	case j.NoVersion():
+		f.Verdict, f.Why = j.anyVersion(r, l)
+		return f
+	}
+	if verdict, detail, why, missing := j.missing(r, l); missing {
+		f.Verdict, f.Detail, f.Why = verdict, detail, why
 		return f
 	}
 	if since, gone := j.gone(r); gone {
@@ -149,7 +164,7 @@ func sentence(r *db.Record) string {
 const linux = "linux"
 
 // gone reports whether the target is newer than the last version with the key, and
-// since which one it is not there. A version that is not known is taken for newer.
+// since which one it is not there.
 func (j *Judge) gone(r *db.Record) (since string, gone bool) {
 	if r.System == linux {
 		return "Linux, after " + r.Until, r.Account == db.Obsolete
@@ -158,7 +173,7 @@ func (j *Judge) gone(r *db.Record) (since string, gone bool) {
 	if err != nil {
 		return "", false // it is there still, or another system's
 	}
-	return fmt.Sprintf("FreeBSD %d", last+1), j.Target.Major() == 0 || j.Target.Major() > last
+	return fmt.Sprintf("FreeBSD %d", last+1), j.Target.Major() > last
 }
 
 // isDefault reports whether a value is the target's default. Of a family of keys nobody

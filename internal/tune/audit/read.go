@@ -16,6 +16,8 @@ type Line struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 	Off   bool   `json:"off"` // it stands there as a comment
+
+	Quoted bool `json:"quoted,omitempty"` // a sentence or a table names it
 }
 
 // A setting is a key, an equals sign, a value, and nothing else but a comment: so
@@ -25,31 +27,86 @@ type Line struct {
 // comment.
 var settingForm = regexp.MustCompile(`^([#;]*)\s*-?([A-Za-z_][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_%*-]+)*)(\s*)=\s*("[^"]*"|'[^']*'|[^\s"'#]+(?:[ \t]+[0-9]+)*)?\s*(#.*)?$`)
 
-// Read finds the lines that set something. Known reports whether a name without dots
-// is a setting's: prose has words before equals signs, too.
+// Read finds the lines that set something: in the form of configuration files, as a
+// command that sets it (sysctl, sysrc, echo into a file), or as sysctl prints it. Of
+// sentences outside comments, a key that Known knows, with its value behind an equals
+// sign, is taken as quoted. Known reports whether a name is a setting's: prose has words
+// before equals signs, too.
 func Read(r io.Reader, file string, known func(key string) bool) ([]Line, error) {
 	var lines []Line
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(nil, 1<<20)
 	for n := 1; scanner.Scan(); n++ {
-		text := strings.TrimRight(scanner.Text(), " \t\r")
-		m := settingForm.FindStringSubmatch(strings.TrimLeft(text, " \t"))
-		if m == nil {
-			continue
+		text := strings.TrimSpace(strings.ReplaceAll(scanner.Text(), "\u00a0", " ")) // pages have no-break spaces
+		for _, l := range readLine(text, file, known) {
+			l.File, l.Line = file, n
+			lines = append(lines, l)
 		}
-		key := dots(m[2])
-		dotted := strings.Contains(key, ".")
-		// Files that the shell reads have no space before the equals sign, and a
-		// comment that begins with a name is a sentence.
-		if !dotted && (m[3] != "" || strings.HasPrefix(text, "# ") || !isName(key) && !known(key) && !isConfiguration(file)) {
-			continue
-		}
-		lines = append(lines, Line{File: file, Line: n, Key: key, Value: strings.Trim(m[4], `"'`), Off: m[1] != ""})
 	}
 	if err := scanner.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return lines, nil
+}
+
+// readLine is the settings of one line.
+func readLine(text, file string, known func(key string) bool) []Line {
+	if m := settingForm.FindStringSubmatch(text); m != nil {
+		key := dots(m[2])
+		// Files that the shell reads have no space before the equals sign, and a
+		// comment that begins with a name is a sentence.
+		if !strings.Contains(key, ".") && (m[3] != "" || strings.HasPrefix(text, "# ") || !isName(key) && !known(key) && !isConfiguration(file)) {
+			return nil
+		}
+		return []Line{{Key: key, Value: strings.Trim(m[4], `"'`), Off: m[1] != ""}}
+	}
+	if lines := readCommand(text, file); lines != nil {
+		return lines
+	}
+	if m := printedForm.FindStringSubmatch(text); m != nil && known(m[1]) {
+		return []Line{{Key: m[1], Value: m[2]}}
+	}
+	if strings.HasPrefix(text, "#") || strings.HasPrefix(text, ";") {
+		return nil
+	}
+	var lines []Line
+	for _, m := range quotedForm.FindAllStringSubmatch(text, -1) {
+		if known(m[1]) {
+			lines = append(lines, Line{Key: m[1], Value: strings.TrimRight(strings.Trim(m[2], `"`), "."), Quoted: true})
+		}
+	}
+	return lines
+}
+
+const dotted = `[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_%*-]+)+`
+
+var (
+	// A prompt may stand before a command, in a page of prose also root's #, which in a
+	// configuration is a comment's mark.
+	commandForm = regexp.MustCompile(`^(#|\$|[^\s=]*[@:][^\s=]*\s?[#$%>]|)\s*(?:sudo |doas )?(sysctl|sysrc)((?: -[a-zA-Z]+)*)((?: +[A-Za-z_][\w.%-]*=(?:"[^"]*"|'[^']*'|[^\s"'#;]+))+)\s*(?:[#;&].*)?$`)
+	pairForm    = regexp.MustCompile(`([A-Za-z_][\w.%-]*)=("[^"]*"|'[^']*'|[^\s"'#;]+)`)
+	echoForm    = regexp.MustCompile(`^(#|\$|)\s*echo\s+(?:-e\s+)?(["']?)([A-Za-z_][\w.%-]*)=(.*?)(["']?)\s*>>?\s*\S+$`)
+
+	// printedForm is what sysctl prints: a key and its value, and behind an arrow the one
+	// that it was given.
+	printedForm = regexp.MustCompile(`^(` + dotted + `): (?:\S+ -> )?(-?[0-9]+|[a-z_]+)$`)
+	quotedForm  = regexp.MustCompile(`(?:^|[\s"'(\x60“‘])(` + dotted + `)=("[^"]*"|[^\s"'#,;)\x60”’]+)`)
+)
+
+// readCommand is the settings of a command, nil for a line that is none.
+func readCommand(text, file string) []Line {
+	if m := commandForm.FindStringSubmatch(text); m != nil {
+		var lines []Line
+		for _, pair := range pairForm.FindAllStringSubmatch(m[4], -1) {
+			lines = append(lines, Line{Key: pair[1], Value: strings.Trim(pair[2], `"'`), Off: m[1] == "#" && isConfiguration(file)})
+		}
+		return lines
+	}
+	m := echoForm.FindStringSubmatch(text)
+	if m == nil || m[2] != m[5] {
+		return nil
+	}
+	return []Line{{Key: m[3], Value: strings.Trim(strings.ReplaceAll(m[4], `\"`, `"`), `"'`), Off: m[1] == "#" && isConfiguration(file)}}
 }
 
 // dots writes a key with dots, as people do: Linux's files have slashes, too, and then a

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 var (
@@ -59,6 +60,9 @@ func (r *Record) checkText() error {
 	}
 	if needs.until && r.Until == "" {
 		faults = append(faults, errors.New("until: what is obsolete names the last version that has it"))
+	}
+	if _, err := strconv.Atoi(r.Since); r.Since != "" && (err != nil || r.System != "freebsd") {
+		faults = append(faults, fmt.Errorf("since: %q is no major version of FreeBSD", r.Since))
 	}
 	if r.Key == "" {
 		faults = append(faults, errors.New("key: missing"))

@@ -51,6 +51,7 @@ func TestSchema(t *testing.T) {
 		{"  risk: 'None.'\n", "  risk: 'None.'\n  reason: 'Why.'\n", "reason"},
 		{"account: record", "account: obsolete", "until: what is obsolete names"},
 		{"  value: '1'\n", "  value: '1'\n  inputs: [weather]\n", `inputs: "weather"`},
+		{"  value: '1'\n", "  value: '1'\n  since: 'twelve'\n", `since: "twelve" is no major version`},
 		{"key: net.x", "key: ''", "key: missing"},
 		{"risk: 'None.'", "risk: 'None.'\n---\n- key: second", "more than one document"},
 		{"  evidence: [{grade: C, source: 'tcp(4)'}]\n", "", "evidence: missing"},

@@ -106,6 +106,9 @@ func (e *Entry) WriteWhole(w io.Writer) error {
 	field("why", e.Rationale)
 	field("risk", e.Risk)
 	field("versions", e.Versions)
+	if e.Since != "" && e.Versions == "" {
+		field("versions", e.Since+" and newer")
+	}
 	field("driver", e.Driver)
 	field("conflicts", strings.Join(e.Conflicts, ", "))
 	for _, v := range e.Evidence {

@@ -61,6 +61,7 @@ type Record struct {
 	System   string `yaml:"system" json:"system"` // freebsd, linux, …; any for devices
 	Place    string `yaml:"place" json:"place"`   // a name in places.yaml
 	Versions string `yaml:"versions" json:"versions,omitempty"`
+	Since    string `yaml:"since" json:"since,omitempty"`     // FreeBSD's: the first major version that has it, or its value
 	Until    string `yaml:"until" json:"until,omitempty"`     // the last version that has it
 	Renamed  string `yaml:"renamed" json:"renamed,omitempty"` // the key that took its place
 	Driver   string `yaml:"driver" json:"driver,omitempty"`
