@@ -80,6 +80,9 @@ func (r *Record) checkEvidence() error {
 	if len(r.Evidence) == 0 {
 		return errors.New("evidence: missing")
 	}
+	if r.Grade() == "" {
+		return errors.New("evidence: none that proves anything")
+	}
 	for _, e := range r.Evidence {
 		if err := oneOf("grade", e.Grade, grades); err != nil {
 			return err

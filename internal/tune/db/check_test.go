@@ -44,6 +44,7 @@ func TestSchema(t *testing.T) {
 		{"system: freebsd", "system: plan9", `system: "plan9"`},
 		{"place: sysctl.conf", "place: win.ini", `places.yaml has no "win.ini"`},
 		{"grade: C", "grade: E", `grade: "E"`},
+		{"source: 'tcp(4)'", "source: 'tcp(4)', unproven: true", "none that proves anything"},
 		{"source: 'tcp(4)'", "source: ''", "a source is missing"},
 		{"  value: '1'\n", "", "needs a value or a formula"},
 		{"  value: '1'\n", "  formula: guess\n", `formulas.go has no "guess"`},

@@ -107,6 +107,10 @@ func TestByKey(t *testing.T) {
 			t.Errorf("%s: %v, want %s", key, got, want)
 		}
 	}
+	// weir's own measurement proved no effect, so the kernel's document is what speaks for it.
+	if r := d.ByKey("net.ipv4.ip_early_demux")[0]; r.Grade() != db.Vendor || !r.Evidence[0].Unproven {
+		t.Errorf("ip_early_demux: grade %s, %+v", r.Grade(), r.Evidence)
+	}
 	r := d.ByKey("net.inet.ip.maxfragpackets")[0]
 	if r.Account != db.Refused || !strings.Contains(r.Reason, "EDNS") {
 		t.Errorf("maxfragpackets: %s, %s", r.Account, r.Reason)

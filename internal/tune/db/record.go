@@ -39,6 +39,8 @@ type Evidence struct {
 	Grade  Grade  `yaml:"grade" json:"grade"`
 	Source string `yaml:"source" json:"source"`
 	Says   string `yaml:"says" json:"says,omitempty"`
+
+	Unproven bool `yaml:"unproven" json:"unproven,omitempty"` // it looked for the effect and did not prove it
 }
 
 // A Row is where a record stands in the table of the guides' settings: with the
@@ -92,11 +94,11 @@ type Place struct {
 }
 
 // Grade is the best grade of what speaks about the record, "" for what is not a
-// router's business.
+// router's business. What did not prove the effect does not count.
 func (r *Record) Grade() Grade {
 	var best Grade
 	for _, e := range r.Evidence {
-		if best == "" || e.Grade < best {
+		if !e.Unproven && (best == "" || e.Grade < best) {
 			best = e.Grade
 		}
 	}
