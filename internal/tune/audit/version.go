@@ -49,14 +49,16 @@ func (j *Judge) missing(r *db.Record, l Line) (verdict Verdict, detail, why stri
 	if m == nil {
 		return "", "", "", false
 	}
-	drives, since, err := target.Iflib(j.Target, m[1])
+	known, err := target.FindIflib(j.Target, m[1])
 	switch {
-	case err != nil || drives:
+	case err != nil || known.Drives:
 		return "", "", "", false
-	case since > j.Target.Major():
-		return Added, fmt.Sprintf("FreeBSD %d", since), j.older() + "The oldest source in which iflib(9) drives " + m[1] + " is of that version.", true
+	case known.Oldest == 0:
+		return Unknown, "", "no source was found in which iflib(9) drives " + m[1] + ", and only drivers that it drives have keys with iflib in them", true
+	case j.Target.Major() < known.Since:
+		return Added, fmt.Sprintf("FreeBSD %d", known.Since), j.older() + sentence(r), true
 	}
-	return Unknown, "", "no source was found in which iflib(9) drives " + m[1] + ", and only drivers that it drives have keys with iflib in them", true
+	return Unknown, "", fmt.Sprintf("no source of FreeBSD %d was found in which iflib(9) drives %s; the oldest is of FreeBSD %d", j.Target.Major(), m[1], known.Oldest), true
 }
 
 // older says of the target that it is too old.
@@ -71,7 +73,7 @@ func (j *Judge) older() string {
 func (j *Judge) stranger(key string) string {
 	if j.Target.Family() == linux {
 		for _, r := range j.DB.Match(key) {
-			if r.System != linux && r.System != "any" {
+			if r.System != linux && r.System != "any" && (!r.Pattern() || freebsdForm.MatchString(key)) {
 				return "a FreeBSD key, which Linux does not have" + nearest(r.Linux)
 			}
 		}
@@ -81,7 +83,7 @@ func (j *Judge) stranger(key string) string {
 		return noRecord
 	}
 	for _, r := range j.DB.Match(key) {
-		if r.System == linux {
+		if r.System == linux && (!r.Pattern() || linuxForm.MatchString(key)) {
 			return "a Linux key, which FreeBSD does not have" + nearest(j.counterpart(key))
 		}
 	}

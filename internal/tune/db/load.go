@@ -136,14 +136,15 @@ func (d *DB) Match(key string) []*Record {
 }
 
 // matchPattern is the records with the longest pattern that fits a key, for each
-// system. In a pattern * stands for any characters.
+// system. In a pattern * stands for any characters; one without dots is of names without
+// dots: hw.bce.tso_enable is no service.
 func (d *DB) matchPattern(key string) []*Record {
 	longest := map[string]*Record{}
 	for _, r := range d.Records {
 		if !r.Pattern() {
 			continue
 		}
-		if fits, err := path.Match(r.Key, key); err != nil || !fits {
+		if fits, err := path.Match(r.Key, key); err != nil || !fits || strings.Contains(key, ".") && !strings.Contains(r.Key, ".") {
 			continue
 		}
 		if l := longest[r.System]; l == nil || len(r.Key) > len(l.Key) {

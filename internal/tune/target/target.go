@@ -144,13 +144,27 @@ func (d *data) drives(t Target, driver string) bool {
 	return first > 0 && (major == 0 || first <= major && major <= last)
 }
 
-// Iflib reports whether iflib(9) drives a driver's cards on a target, and since which
-// major version of FreeBSD it was found to, 0 for a driver that was found in none.
-func Iflib(t Target, driver string) (drives bool, since int, err error) {
+// An Iflib is what is known of iflib(9) and a driver.
+type Iflib struct {
+	Drives bool // it drives the driver's cards on the target
+	Oldest int  // the oldest major version of FreeBSD in which it was found to, 0 for none
+	Since  int  // the major version from which on drivers have keys of iflib(4)
+}
+
+// FindIflib is what is known of iflib(9) on a target, and a driver.
+func FindIflib(t Target, driver string) (Iflib, error) {
 	known, err := load()
 	if err != nil {
-		return false, 0, err
+		return Iflib{}, err
 	}
-	since, _ = known.span(known.drivers[driver])
-	return known.drives(t, driver), since, nil
+	i := Iflib{Drives: known.drives(t, driver)}
+	i.Oldest, _ = known.span(known.drivers[driver])
+	i.Since = known.iflibSince()
+	return i, nil
+}
+
+// iflibSince is the first major version with keys of iflib(4).
+func (d *data) iflibSince() int {
+	first, _ := d.versions("dev.DRIVER.N.iflib.override_nrxqs")
+	return first
 }

@@ -94,8 +94,7 @@ func (p *printer) buffers() {
 // driver says why a driver has no lines for its queues.
 func (p *printer) driver() {
 	major := p.target.Major()
-	first, _ := p.known.versions("dev.DRIVER.N.iflib.override_nrxqs")
-	if p.in.Role != db.Forwarder || p.in.Driver == "" || major > 0 && major < first {
+	if p.in.Role != db.Forwarder || p.in.Driver == "" || major > 0 && major < p.known.iflibSince() {
 		return
 	}
 	if !p.known.drives(p.target, p.in.Driver) {
