@@ -32,6 +32,7 @@ type advised struct {
 	wanted func(t Target, in *Inputs) bool
 	iflib  bool                    // only of drivers that iflib(9) drives
 	value  func(in *Inputs) string // nil: the record's own
+	least  bool                    // a default that is more stays
 	// try is why a setting is a comment, to be tried; "" or nil where it is not.
 	try func(t Target, in *Inputs) string
 }
@@ -55,12 +56,8 @@ func fixed(value string) func(*Inputs) string { return func(*Inputs) string { re
 
 func queueCount(in *Inputs) string { return strconv.Itoa(arith.Queues(in.Cores, in.Ports)) }
 
-// leastBuffer is FreeBSD's default of net.inet.tcp.recvbuf_max and sendbuf_max, in bytes:
-// a short path is no reason to go below.
-const leastBuffer = 2 << 20
-
 // socketBuffer is the buffer of a connection in bytes.
-func socketBuffer(in *Inputs) uint64 { return max(arith.SocketBuffer(in.Link, in.RTT), leastBuffer) }
+func socketBuffer(in *Inputs) uint64 { return arith.SocketBuffer(in.Link, in.RTT) }
 
 // socketLimit is what kern.ipc.maxsockbuf has to be in bytes for such a buffer.
 func socketLimit(in *Inputs) uint64 { return arith.SocketLimit(socketBuffer(in)) }
@@ -90,10 +87,10 @@ var advice = []advised{
 	{record: "pf_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES"), try: needsRules},
 	{record: "-lro", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -lro"), try: withAddresses},
 	{record: "-tso -vlanhwtso", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -tso -vlanhwtso"), try: withAddresses},
-	{record: "kern.ipc.maxsockbuf", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: limit},
-	{record: "net.inet.tcp.recvbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: buffer},
-	{record: "net.inet.tcp.sendbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: buffer},
-	{record: "kern.ipc.soacceptqueue", place: "sysctl.conf", role: db.Endpoint, wanted: bursts, value: backlog},
+	{record: "kern.ipc.maxsockbuf", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: limit, least: true},
+	{record: "net.inet.tcp.recvbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: buffer, least: true},
+	{record: "net.inet.tcp.sendbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: buffer, least: true},
+	{record: "kern.ipc.soacceptqueue", place: "sysctl.conf", role: db.Endpoint, wanted: bursts, value: backlog, least: true},
 }
 
 // withAddresses is of the options of interfaces: the firewalls have them in a menu, and
@@ -128,6 +125,16 @@ func (a *advised) setTo(r *db.Record, in *Inputs) string {
 		return r.Value
 	}
 	return a.value(in)
+}
+
+// enough reports whether a target's default is more than the value.
+func (a *advised) enough(standard, value string) bool {
+	more, err := strconv.ParseUint(standard, 10, 64)
+	if err != nil || !a.least {
+		return false
+	}
+	wanted, err := strconv.ParseUint(value, 10, 64)
+	return err == nil && more > wanted
 }
 
 // comment is why a setting is a comment only, "" if it is not.

@@ -269,7 +269,8 @@ func TestBuffers(t *testing.T) {
 		lines  []string
 	}{
 		{"freebsd-15", 80 * time.Millisecond, []string{"kern.ipc.maxsockbuf=225005568", "net.inet.tcp.recvbuf_max=200003584", "net.inet.tcp.sendbuf_max=200003584"}},
-		{"opnsense-24.7", time.Millisecond, []string{"kern.ipc.maxsockbuf=2818048", "net.inet.tcp.recvbuf_max=2502656"}},
+		{"opnsense-24.7", time.Millisecond, []string{"net.inet.tcp.recvbuf_max=2502656", "net.inet.tcp.sendbuf_max=2502656"}}, // whose limit is 4262144
+		{"freebsd-14", time.Millisecond, []string{"kern.ipc.maxsockbuf=2818048", "net.inet.tcp.recvbuf_max=2502656", "net.inet.tcp.sendbuf_max=2502656"}},
 		{"freebsd-14", 100 * time.Microsecond, nil},
 	} {
 		target, err := Find(c.target)
@@ -277,13 +278,24 @@ func TestBuffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := write(t, target, &Inputs{Role: db.Endpoint, Link: 10_000_000_000, RTT: c.rtt})
-		for _, line := range c.lines {
-			if !slices.Contains(effective(text), line) {
-				t.Errorf("%s, %v: no %s:\n%s", c.target, c.rtt, line, text)
-			}
+		if !slices.Equal(effective(text), c.lines) {
+			t.Errorf("%s, %v: want %q:\n%s", c.target, c.rtt, c.lines, text)
 		}
 		if !strings.Contains(text, "# Bandwidth-delay product: 10000000000 bit/s x "+c.rtt.String()+" / 8 = ") {
 			t.Errorf("%s: no arithmetic:\n%s", c.target, text)
+		}
+	}
+}
+
+// A plan without a setting says why.
+func TestNothing(t *testing.T) {
+	for role, want := range map[db.Role]string{db.Endpoint: "--link and --rtt", db.Hardening: "no settings of this role"} {
+		target, err := Find("freebsd-13")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := write(t, target, &Inputs{Role: role}); !strings.Contains(text, "# Nothing to set: ") || !strings.Contains(text, want) {
+			t.Errorf("%s:\n%s", role, text)
 		}
 	}
 }

@@ -42,6 +42,9 @@ func Write(w io.Writer, d *db.DB, t Target, in *Inputs) error {
 			return err
 		}
 	}
+	if !p.any {
+		p.text.WriteString("\n# Nothing to set: " + nothing[in.Role] + ".\n")
+	}
 	_, err = io.WriteString(w, p.text.String())
 	return err
 }
@@ -52,6 +55,13 @@ type printer struct {
 	target Target
 	in     *Inputs
 	text   strings.Builder
+	any    bool // a setting was named
+}
+
+// nothing is why a role may have no settings at all.
+var nothing = map[db.Role]string{
+	db.Endpoint:  "buffers follow from --link and --rtt, the queue of accept() from --burst",
+	db.Hardening: "weir writes no settings of this role for other systems",
 }
 
 func (p *printer) head() {
@@ -81,14 +91,10 @@ func (p *printer) buffers() {
 	buffer, limit := socketBuffer(p.in), socketLimit(p.in)
 	scale := arith.WindowScale(limit)
 	fmt.Fprintf(&p.text, "#\n# Bandwidth-delay product: %d bit/s x %v / 8 = %d bytes.\n", p.in.Link, p.in.RTT, arith.BDP(p.in.Link, p.in.RTT))
-	fmt.Fprintf(&p.text, "# Buffer of a connection: twice that, in whole pages of 4096 bytes")
-	if buffer == leastBuffer {
-		p.text.WriteString(", and no less than the default")
-	}
-	fmt.Fprintf(&p.text, " = %d bytes.\n", buffer)
+	fmt.Fprintf(&p.text, "# Buffer of a connection: twice that, in whole pages of 4096 bytes = %d bytes.\n", buffer)
 	fmt.Fprintf(&p.text, "# kern.ipc.maxsockbuf: 9/8 of the buffer = %d bytes, as the kernel counts 256 bytes of\n"+
 		"# an mbuf with each cluster of 2048 and refuses a buffer beyond (sbreserve_locked()).\n", limit)
-	fmt.Fprintf(&p.text, "# Window scale that TCP offers then: %d, as 65535 x 2^%d = %d.\n", scale, scale, arith.Window(scale))
+	fmt.Fprintf(&p.text, "# Window scale for that: %d, as 65535 x 2^%d = %d.\n", scale, scale, arith.Window(scale))
 }
 
 // driver says why a driver has no lines for its queues.
@@ -114,6 +120,7 @@ func (p *printer) file(place, title string) error {
 		if a.place != place || a.role != p.in.Role || !a.wanted(p.target, p.in) || a.iflib && !p.known.drives(p.target, p.in.Driver) {
 			continue
 		}
+		p.any = true
 		if first {
 			fmt.Fprintf(&p.text, "\n### %s\n", title)
 			first = false
@@ -149,6 +156,8 @@ func (p *printer) setting(a *advised) error {
 		fmt.Fprintf(&p.text, "# Not written: no public source of FreeBSD %d was found to have %s.\n", major, p.key(a, 0))
 	case Default(r, p.target) == value:
 		fmt.Fprintf(&p.text, "# The default here: %s=%s\n", p.key(a, 0), value)
+	case a.enough(Default(r, p.target), value):
+		fmt.Fprintf(&p.text, "# The default here is more, and stays: %s=%s\n", p.key(a, 0), Default(r, p.target))
 	case a.comment(p.target, p.in) != "":
 		fmt.Fprintf(&p.text, "# %s; to try:\n", a.comment(p.target, p.in))
 		p.lines(a, value, "#")
