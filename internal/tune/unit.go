@@ -24,7 +24,7 @@ func unitText(program string) string {
 	return fmt.Sprintf(`# Written by weir tune apply; weir tune revert removes it.
 [Unit]
 Description=Set cards and cores as weir tune apply has set them
-Documentation=man:weir-tune(1)
+Documentation=man:weir-tune(8)
 After=network-online.target systemd-modules-load.service
 Wants=network-online.target
 ConditionPathExists=/var/lib/weir/tune.json
