@@ -103,6 +103,8 @@ Note: 1
 echo "tcp_rack_load=\"YES\"" >> /boot/loader.conf
 echo 'net.isr.dispatch=deferred' >> /etc/sysctl.conf
 echo "a=b" and so on
+echo 1 > /proc/sys/net/ipv4/conf/eth0.100/rp_filter
+# echo "4096 87380 16777216" > /proc/sys/net/ipv4/tcp_rmem
 `
 	known := func(key string) bool {
 		return strings.HasPrefix(key, "net.isr.") || strings.HasPrefix(key, "net.inet.ip.")
@@ -125,6 +127,8 @@ echo "a=b" and so on
 		{Line: 12, Key: "net.isr.bindthreads", Value: "1"},
 		{Line: 15, Key: "tcp_rack_load", Value: "YES"},
 		{Line: 16, Key: "net.isr.dispatch", Value: "deferred"},
+		{Line: 18, Key: "net.ipv4.conf.eth0/100.rp_filter", Value: "1"},
+		{Line: 19, Key: "net.ipv4.tcp_rmem", Value: "4096 87380 16777216"},
 	}
 	for i := range want {
 		want[i].File = "f"

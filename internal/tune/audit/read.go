@@ -86,6 +86,7 @@ var (
 	commandForm = regexp.MustCompile(`^(#|\$|[^\s=]*[@:][^\s=]*\s?[#$%>]|)\s*(?:sudo |doas )?(sysctl|sysrc)((?: -[a-zA-Z]+)*)((?: +[A-Za-z_][\w.%-]*=(?:"[^"]*"|'[^']*'|[^\s"'#;]+))+)\s*(?:[#;&].*)?$`)
 	pairForm    = regexp.MustCompile(`([A-Za-z_][\w.%-]*)=("[^"]*"|'[^']*'|[^\s"'#;]+)`)
 	echoForm    = regexp.MustCompile(`^(#|\$|)\s*echo\s+(?:-e\s+)?(["']?)([A-Za-z_][\w.%-]*)=(.*?)(["']?)\s*>>?\s*\S+$`)
+	procForm    = regexp.MustCompile(`^(#|\$|)\s*echo\s+["']?([^"'>|]*[^"'>|\s])["']?\s*>\s*/proc/sys/([A-Za-z0-9_./*-]+)$`)
 
 	// printedForm is what sysctl prints: a key and its value, and behind an arrow the one
 	// that it was given.
@@ -101,6 +102,9 @@ func readCommand(text, file string) []Line {
 			lines = append(lines, Line{Key: pair[1], Value: strings.Trim(pair[2], `"'`), Off: m[1] == "#" && isConfiguration(file)})
 		}
 		return lines
+	}
+	if m := procForm.FindStringSubmatch(text); m != nil {
+		return []Line{{Key: dots(m[3]), Value: m[2], Off: m[1] == "#" && isConfiguration(file)}}
 	}
 	m := echoForm.FindStringSubmatch(text)
 	if m == nil || m[2] != m[5] {

@@ -115,8 +115,9 @@ var (
 )
 
 // Match is the records for a key as files have it: by the key itself, or with N for a
-// device's number, or as another driver of the same family has it; of those whose key
-// is a pattern, the longest that fits. nil if there is none.
+// device's number, or as another driver of the same family has it; for one of several
+// options, the record of them all; of those whose key is a pattern, the longest that
+// fits. nil if there is none.
 func (d *DB) Match(key string) []*Record {
 	names := []string{key}
 	if m := unitForm.FindStringSubmatch(key); m != nil {
@@ -132,7 +133,21 @@ func (d *DB) Match(key string) []*Record {
 			return records
 		}
 	}
+	if strings.HasPrefix(key, "-") {
+		return d.matchOption(key)
+	}
 	return d.matchPattern(key)
+}
+
+// matchOption is the records for several options of ifconfig of which one is the key.
+func (d *DB) matchOption(key string) []*Record {
+	var found []*Record
+	for _, r := range d.Records {
+		if slices.Contains(strings.Fields(r.Key), key) {
+			found = append(found, r)
+		}
+	}
+	return found
 }
 
 // matchPattern is the records with the longest pattern that fits a key, for each
