@@ -277,6 +277,28 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// For a version that nobody knows, no line of the guide is called valid, a default or
+// removed.
+func TestGuideOfUnknownVersion(t *testing.T) {
+	file, err := os.Open(testenv.Shared(t, "documents", "001_70d8e997f1a63176.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	j := judge(t, "pfsense-3.1")
+	lines, err := audit.Read(file, "001", j.Known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lines {
+		switch f := j.Judge(l); f.Verdict {
+		case audit.VersionUnknown, audit.Elsewhere, audit.Dangerous, audit.Contradicted:
+		default:
+			t.Errorf("%d: %s=%s: %s", l.Line, l.Key, l.Value, f.Says())
+		}
+	}
+}
+
 // The guide for FreeBSD as it stands: all rows of the table that are lines of its
 // files are found, and none of them is unknown.
 func TestGuide(t *testing.T) {

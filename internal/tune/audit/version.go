@@ -18,7 +18,9 @@ func (j *Judge) NoVersion() bool { return j.Target.Family() != linux && j.Target
 // is said of every version, whether the key is there and what its default is, of none.
 func (j *Judge) anyVersion(r *db.Record, l Line) (Verdict, string) {
 	if r.Account == db.Elsewhere || r.Account == db.Refused && advises(r, l.Value) {
-		return j.verdict(r, l.Value)
+		if verdict, why := j.verdict(r, l.Value); verdict != IsDefault && verdict != Valid {
+			return verdict, why
+		}
 	}
 	why := "not judged, as weir does not know " + j.Target.Name + ". "
 	switch {
