@@ -6,8 +6,10 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/internal/bench/report"
+	"weir/internal/bench/sample"
 	"weir/internal/quantity"
 	"weir/internal/stats"
 )
@@ -42,6 +44,9 @@ func (r *Report) Document() *report.Document {
 			Title: "Time of the core while " + p.Path + " forwards", Flame: &report.Flame{Unit: "samples", Stacks: p.Stacks},
 			Note: "By perf, in a run of its own that is in no other figure: " + p.Case.String() + ". What calls stands below what is called; blue are weir's programs, the generator's and the sink's are the benchmark's.",
 		}}})
+	}
+	if charts := r.OverTime(); len(charts) > 0 {
+		d.Sections = append(d.Sections, report.Section{Title: "Run by run", Charts: charts})
 	}
 	d.Sections = append(d.Sections, r.tableSection())
 	return d
@@ -188,6 +193,35 @@ func (r *Report) costSection() report.Section {
 			Bars: &report.Bars{Label: "new connections per second", Unit: "/s", Better: report.Higher, Groups: groups}})
 	}
 	return s
+}
+
+// OverTime shows each run of the paths with the load of each core, a chart for
+// each of the first cases. A path's runs stand side by side; between them the
+// others had theirs.
+func (r *Report) OverTime() (charts []report.Chart) {
+	for _, m := range r.measured[:min(len(r.measured), mostGroups)] {
+		var parts []sample.Part
+		for _, s := range m.all {
+			parts = append(parts, sample.Part{Name: s.path.name, Ours: ours(s.path.name), Record: sideBySide(&s.record)})
+		}
+		if chart, ok := sample.Chart("Over time: "+m.c.String(), parts); ok {
+			charts = append(charts, chart)
+		}
+	}
+	return charts
+}
+
+// sideBySide is a record without the time between its moments.
+func sideBySide(r *sample.Record) *sample.Record {
+	out := &sample.Record{Rates: []sample.Rate{{Panel: "frames", Unit: "Mpps", Name: "forwarded"}},
+		About: "Each level is a run of steady traffic, with those that were repeated; the paths took turns."}
+	end := time.Duration(0)
+	for _, m := range r.Moments {
+		end += m.Took
+		m.At = end
+		out.Moments = append(out.Moments, m)
+	}
+	return out
 }
 
 // A dimension is a key of a case that may be an axis.

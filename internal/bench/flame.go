@@ -44,7 +44,7 @@ func (s *setting) profile(ctx context.Context, c Case, e *samples) error {
 	s.progress.Step("flame graph: %s, %s", e.path.name, c)
 	p := &profiler{file: filepath.Join(s.dir, "perf.data")}
 	s.profiler = p
-	_, err := s.runPath(ctx, c, e.path, e.flavour, max(s.options.Seconds.Seconds(), 1))
+	_, err := s.runPath(ctx, c, e.path, e.flavour, max(s.options.Seconds.Seconds(), 1), nil)
 	s.profiler = nil
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", what, e.path.name, err)

@@ -15,6 +15,7 @@ import (
 	"weir/examples"
 	"weir/internal/bench/profile"
 	"weir/internal/bench/progress"
+	"weir/internal/bench/sample"
 	"weir/internal/machine"
 	"weir/internal/quantity"
 	"weir/internal/stats"
@@ -237,7 +238,7 @@ func (s *setting) chooseFlavour(ctx context.Context, c Case, p *path) (string, e
 	const seconds = 0.25
 	best, bestRate := "", 0.0
 	for _, f := range p.flavours {
-		res, err := s.runPath(ctx, c, p, f.name, seconds)
+		res, err := s.runPath(ctx, c, p, f.name, seconds, nil)
 		if err != nil {
 			return "", fmt.Errorf("by %s: %w", f.name, err)
 		}
@@ -255,7 +256,7 @@ func (s *setting) control(all []*samples) *samples {
 }
 
 func (s *setting) measureOnce(ctx context.Context, c Case, e *samples) error {
-	res, err := s.runPath(ctx, c, e.path, e.flavour, s.options.Seconds.Seconds())
+	res, err := s.runPath(ctx, c, e.path, e.flavour, s.options.Seconds.Seconds(), &e.record)
 	if err != nil {
 		return err
 	}
@@ -275,7 +276,7 @@ func (s *setting) measureOnce(ctx context.Context, c Case, e *samples) error {
 }
 
 // runPath builds a path, measures it and takes it down.
-func (s *setting) runPath(ctx context.Context, c Case, p *path, name string, seconds float64) (res result, err error) {
+func (s *setting) runPath(ctx context.Context, c Case, p *path, name string, seconds float64, record *sample.Record) (res result, err error) {
 	if err := ctx.Err(); err != nil {
 		return res, err
 	}
@@ -286,7 +287,7 @@ func (s *setting) runPath(ctx context.Context, c Case, p *path, name string, sec
 		return res, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	r := &run{way: w, cores: s.cores[:c.Cores], others: s.cores[c.Cores:], seconds: seconds, retries: &s.retries, profile: s.profiler}
+	r := &run{way: w, cores: s.cores[:c.Cores], others: s.cores[c.Cores:], seconds: seconds, retries: &s.retries, profile: s.profiler, record: record}
 	if s.options.sampled {
 		if r.sampler, err = profile.NewSampler(r.cores[0]); err != nil {
 			return res, err

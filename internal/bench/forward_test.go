@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"weir/internal/bench/report"
 	"weir/internal/lab"
 	"weir/internal/testenv"
 )
@@ -49,6 +51,33 @@ func checkRows(t *testing.T, o Options, r *Report) {
 		connects := row.Path != PathGenerator && row.Path != PathRedirect && row.Path != PathKernel
 		if (row.NewPerS != nil) != connects {
 			t.Errorf("%s, %v: new connections %v", row.Path, row.Case, row.NewPerS)
+		}
+	}
+	checkOverTime(t, o, r)
+}
+
+// checkOverTime fails unless the first cases have a chart with each run of each
+// path, at the rate that the row has, and with the load of the cores.
+func checkOverTime(t *testing.T, o Options, r *Report) {
+	t.Helper()
+	charts := r.OverTime()
+	if want := min(len(o.Cases()), mostGroups); len(charts) != want {
+		t.Fatalf("%d charts over time, want %d", len(charts), want)
+	}
+	for i, chart := range charts {
+		rows := r.rowsOf(r.cases()[i])
+		times := chart.Times
+		if len(times.Parts) != len(rows) || len(times.Cores) == 0 || len(times.Panels) != 1 {
+			t.Fatalf("%s: parts %v, %d cores, %d panels", chart.Title, times.Parts, len(times.Cores), len(times.Panels))
+		}
+		for k, row := range rows {
+			part := times.Parts[k]
+			seen := slices.ContainsFunc(times.Panels[0].Series[0].Points, func(m report.Moment) bool {
+				return m.Seconds >= part.From && m.Seconds <= part.To && m.Value == row.Mpps[len(row.Mpps)-1]
+			})
+			if part.Name != row.Path || !seen {
+				t.Errorf("%s: %s has no run of %v Mpps from %v to %v s", chart.Title, row.Path, row.Mpps, part.From, part.To)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/internal/bench/report"
+	"weir/internal/bench/sample"
 	"weir/internal/machine"
 	"weir/internal/stats"
 )
@@ -108,6 +109,7 @@ type samples struct {
 	mpps    stats.Sample
 	newPerS stats.Sample
 	splits  []map[string]float64 // of each run, where it was sampled
+	record  sample.Record        // each run, and what the cores did in it
 }
 
 // rows turns the samples of one case into rows; the generator's gives what is

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/bench/profile"
+	"weir/internal/bench/sample"
 	"weir/internal/bpfload"
 	"weir/internal/quantity"
 )
@@ -40,6 +41,7 @@ type run struct {
 	profile *profiler           // nil: nobody looks
 	sinks   map[bool]*countSink // by direction: back or not
 	sampler *profile.Sampler    // of the first core; nil: nobody wants to know
+	record  *sample.Record      // gets each stretch of steady traffic; nil: nobody wants to know
 }
 
 // result is what a run measured.
@@ -189,6 +191,9 @@ func (r *run) steady(ctx context.Context, gs []*generator) (best result, err err
 	if _, err := r.send(gs, frames); err != nil {
 		return best, err
 	}
+	if r.record != nil {
+		r.record.Drop()
+	}
 	best.disturbed = math.Inf(1)
 	for {
 		if err := ctx.Err(); err != nil {
@@ -200,6 +205,9 @@ func (r *run) steady(ctx context.Context, gs []*generator) (best result, err err
 		res, err := r.send(gs, frames)
 		if err != nil {
 			return best, err
+		}
+		if r.record != nil {
+			r.record.Note(res.mpps)
 		}
 		// A run that was over early was faster than the one before it; it is
 		// right, but the next will be as long as it should be.
@@ -241,7 +249,7 @@ func (r *run) send(gs []*generator, frames []uint32) (res result, err error) {
 		return res, err
 	}
 	begin := time.Now()
-	if res.stacks, err = r.runSampled(gs, frames); err != nil {
+	if res.stacks, err = r.runWatched(gs, frames); err != nil {
 		return res, err
 	}
 	took := time.Since(begin).Seconds()
@@ -262,6 +270,18 @@ func (r *run) send(gs []*generator, frames []uint32) (res result, err error) {
 	res.disturbed = disturbed(before, after, took, seconds)
 	res.elsewhere = busy(othersBefore, othersAfter, took, len(r.others))
 	return res, nil
+}
+
+// runWatched runs the generators; the record looks at the cores before and after.
+func (r *run) runWatched(gs []*generator, frames []uint32) (stacks []profile.Stack, err error) {
+	if r.record == nil {
+		return r.runSampled(gs, frames)
+	}
+	err = r.record.During(func() error {
+		stacks, err = r.runSampled(gs, frames)
+		return err
+	})
+	return stacks, err
 }
 
 func (r *run) readCores() (own, others coreTime, err error) {

@@ -194,7 +194,7 @@ func (l *ladder) addFrames(d *report.Document) {
 	if len(bars.Groups) == 0 {
 		return
 	}
-	s.Charts = []report.Chart{{Title: "How many frames each path forwards", Bars: &bars}}
+	s.Charts = append([]report.Chart{{Title: "How many frames each path forwards", Bars: &bars}}, l.frames.OverTime()...)
 	d.Sections = append(d.Sections, s)
 	for _, skip := range l.frames.Skipped {
 		d.Skipped = append(d.Skipped, report.Skip{What: "frames by " + skip.Path, Reason: skip.Reason})

@@ -29,7 +29,7 @@ const gigabits = 8 / 1e9
 // f says that it has begun; most is how long that lasts, 0: until f ends. Of
 // several runs the last is kept.
 func (l *ladder) watch(s scene, most time.Duration, hosts []onlooker, f func(begun func()) error) (err error) {
-	m := sample.Meter{About: "What IP of the receiving host got, with the headers of joined frames counted once: means of a quarter of a second."}
+	m := sample.Meter{About: "The last run of each. What IP of the receiving host got, with the headers of joined frames counted once: means of a quarter of a second."}
 	var counters []*sample.Host
 	defer func() {
 		for _, c := range counters {

@@ -14,7 +14,7 @@ func offeredAnd(panel, unit, became string) []sample.Rate {
 }
 
 // aboutTrials says what a moment of them is.
-const aboutTrials = "Each level is a trial; the load is that of the time in which the generator sent, known to 10 ms."
+const aboutTrials = "The last run of each. Each level is a trial; the load is that of the time in which the generator sent, known to 10 ms."
 
 // trial notes the rates that f gives, with the load of the cores while the
 // generator ran for it.
@@ -78,7 +78,7 @@ func (b *bed) watch(host string, f func() error) (err error) {
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 	w := sample.NewWatch(sample.Meter{
-		About: "What IP of the receiving host got, with the headers of joined frames counted once, and the connections that it opened: means of a quarter of a second.",
+		About: "The last run of each. What IP of the receiving host got, with the headers of joined frames counted once, and the connections that it opened: means of a quarter of a second.",
 		Rates: []sample.Rate{{Panel: "throughput", Unit: "Gbit/s", Name: "arriving", Factor: 8 / 1e9},
 			{Panel: "connections opened", Unit: "per s", Name: "opened", Factor: 1}},
 		Read: func() ([]float64, error) {

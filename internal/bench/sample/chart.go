@@ -49,7 +49,7 @@ func Chart(title string, parts []Part) (report.Chart, bool) {
 	}
 	t.Cores = Loads(loads)
 	t.Panels = slices.DeleteFunc(t.Panels, still)
-	return report.Chart{Title: title, Note: "The last run of each, one after the other. " + parts[0].Record.About, Times: t}, true
+	return report.Chart{Title: title, Note: "One after the other. " + parts[0].Record.About, Times: t}, true
 }
 
 // still tells whether nothing ever went on in a panel.
