@@ -275,7 +275,7 @@ for ip, ttl in ((lambda **k: IP(dst=wan, **k), "ttl"), (lambda **k: IPv6(dst=wan
         error = a[ICMPv6DestUnreach] if six else a[ICMP]
         assert (error.type, error.code) == ((1, 1) if six else (3, 10)), repr(a)
         quoted = bytes(sent)[:1232 if six else 548]
-        assert bytes(error.payload) == quoted, (bytes(error.payload).hex(), quoted.hex())
+        assert error.original[8:] == quoted, (error.original[8:].hex(), quoted.hex()) # dissected it may be split (RFC 4884)
         assert a.src == (own6 if six else own), a.src
     # what must not be answered
     for silent in (
