@@ -14,6 +14,6 @@ type ScrubRule struct {
 	ReassembleTCP bool
 	MinTTL        *Word
 	MaxMSS        *Word
-	SetTOS        *Word
+	SetTOS        *Count
 	Fragment      string // reassemble, no reassemble, crop or drop-ovl; empty: not given
 }

@@ -1,6 +1,8 @@
 package parser
 
 import (
+	"strings"
+
 	"weir/pf/ast"
 	"weir/pf/token"
 )
@@ -42,6 +44,15 @@ func (p *parser) divert(r *ast.Rule, d *ast.Divert, at token.Span) {
 	r.Divert = d
 }
 
+// reassembled reads what is reassembled, which can only be tcp, in any case.
+func (p *parser) reassembled() {
+	if p.tok.IsText() && strings.EqualFold(p.tok.Text, "tcp") {
+		p.advance()
+		return
+	}
+	p.expectWord("tcp", "reassemble")
+}
+
 // scrub reads how packets are cleaned. set-tos is FreeBSD's set tos.
 func (p *parser) scrub(r *ast.Rule, at token.Span) {
 	p.expect(token.LeftParen, "scrub")
@@ -71,7 +82,7 @@ func (p *parser) scrubOption(r *ast.Rule, s *ast.Scrub) {
 	case p.acceptWord("random-id"):
 		flag(&s.RandomID, "random-id")
 	case p.acceptWord("reassemble"):
-		p.expectWord("tcp", "reassemble")
+		p.reassembled()
 		flag(&s.ReassembleTCP, "reassemble tcp")
 	case p.acceptWord("min-ttl"):
 		single(p, &s.MinTTL, at, "min-ttl", p.count("min-ttl", maxTTL))

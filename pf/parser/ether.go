@@ -67,12 +67,13 @@ func (p *parser) etherHead(e *ast.Ether) {
 	}
 }
 
-// etherType reads the number of a protocol of frames.
+// etherType reads the number of a protocol of frames; as with pfctl, it cannot
+// be 0.
 func (p *parser) etherType() ast.EtherType {
 	w := p.name("the number of a protocol of frames, such as 0x0800")
 	n, err := strconv.ParseUint(w.Text, 0, 16)
-	if err != nil {
-		p.fail(w.Span, "%q is no number of a protocol of frames: those are 0 to 0xffff", w.Text)
+	if err != nil || n == 0 {
+		p.fail(w.Span, "%q is no number of a protocol of frames: those are 1 to 0xffff", w.Text)
 	}
 	return ast.EtherType{Word: w, Number: uint16(n)}
 }

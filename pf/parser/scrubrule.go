@@ -51,10 +51,9 @@ func (p *parser) scrubRuleOption(s *ast.ScrubRule, given map[string]token.Span) 
 	case p.acceptWord("max-mss"):
 		s.MaxMSS = p.scrubNumber(name, 1<<16-1)
 	case p.acceptWord("set-tos"):
-		w := p.name("a type of service")
-		s.SetTOS = &w
+		s.SetTOS = p.tos()
 	case p.acceptWord("reassemble"):
-		p.expectWord("tcp", "reassemble")
+		p.reassembled()
 		s.ReassembleTCP = true
 	case p.acceptWord("fragment"):
 		s.Fragment = p.fragments()

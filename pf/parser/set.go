@@ -74,6 +74,9 @@ func optionWords() []string {
 	return slices.Concat(slices.Sorted(maps.Keys(options)), slices.Sorted(maps.Keys(optionValues)))
 }
 
+// anyCase are the options whose word pfctl reads in upper case, too.
+var anyCase = setOf("optimization", "debug")
+
 // option reads an option, whose name is the current token, and its word.
 func (p *parser) option(start token.Span, values []string) ast.Stmt {
 	name := ast.Word{Span: p.tok.Span, Text: p.tok.Text}
@@ -82,6 +85,9 @@ func (p *parser) option(start token.Span, values []string) ast.Stmt {
 		p.expected("a value after set " + name.Text)
 	}
 	value := ast.Word{Span: p.tok.Span, Text: p.tok.Text}
+	if anyCase[name.Text] {
+		value.Text = strings.ToLower(value.Text)
+	}
 	if !slices.Contains(values, value.Text) {
 		p.failWith(diag.Diagnostic{
 			Span:    value.Span,
@@ -116,9 +122,12 @@ func (p *parser) setLimit(start token.Span) ast.Stmt {
 	return s
 }
 
-// setting reads one of names and a number.
+// setting reads one of names, in any case as pfctl does, and a number.
 func (p *parser) setting(names []string, kind string) ast.Setting {
 	name := p.word("the name of a " + kind)
+	if lower := strings.ToLower(name.Text); slices.Contains(names, lower) {
+		name.Text = lower
+	}
 	if !slices.Contains(names, name.Text) {
 		p.failWith(diag.Diagnostic{
 			Span:    name.Span,
@@ -286,12 +295,13 @@ func (p *parser) syncookieMarks(s *ast.Syncookies) {
 	s.Marks = open.To(p.last)
 }
 
-// percent reads a whole number from 1 to 100 with a % behind it.
+// percent reads a number from 1 to 100 with a % behind it; as with pfctl, what
+// stands behind its point is dropped.
 func (p *parser) percent() uint8 {
 	w := p.name("a percentage")
 	number, ok := strings.CutSuffix(w.Text, "%")
-	n, err := strconv.ParseUint(number, 10, 8)
-	if !ok || err != nil || n < 1 || n > 100 {
+	n, err := strconv.ParseFloat(number, 64)
+	if !ok || err != nil || !(n >= 1 && n <= 100) {
 		p.fail(w.Span, "%q is no percentage from 1%% to 100%%", w.Text)
 	}
 	return uint8(n)

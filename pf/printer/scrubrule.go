@@ -28,10 +28,13 @@ func scrubRule(s *ast.ScrubRule) string {
 	for _, o := range []struct {
 		name  string
 		value *ast.Word
-	}{{"min-ttl", s.MinTTL}, {"max-mss", s.MaxMSS}, {"set-tos", s.SetTOS}} {
+	}{{"min-ttl", s.MinTTL}, {"max-mss", s.MaxMSS}} {
 		if o.value != nil {
 			c.add(o.name, name(o.value.Text))
 		}
+	}
+	if s.SetTOS != nil {
+		c.add("set-tos", tos(s.SetTOS))
 	}
 	c.addIf(s.ReassembleTCP, "reassemble tcp")
 	c.addIf(s.Fragment != "", "fragment", s.Fragment)
