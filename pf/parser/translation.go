@@ -87,7 +87,9 @@ func (p *parser) translationAnchor() ast.Stmt {
 	name := p.anchorPath()
 	t.Ruleset = &name
 	p.translationHead(t)
-	p.translationOptions(t)
+	if at := p.tok.Span; p.acceptWord("rtable") {
+		p.rtable(&t.Rule, at)
+	}
 	if p.is(token.Arrow) {
 		p.fail(p.tok.Span, "the rules in an anchor translate, %s itself does not", word)
 	}

@@ -17,7 +17,7 @@ func divertName(d *ast.Divert) string {
 // address that packets are diverted to settles the rule's family if nothing
 // else does; of several the first counts, as with pfctl.
 func (r *resolver) divert(in *ast.Rule, l *lists) *ast.Divert {
-	if in.Divert == nil {
+	if in.Divert == nil || in.Anchor != nil { // an anchor has none, which checkAnchor says
 		return nil
 	}
 	out := *in.Divert

@@ -14,7 +14,7 @@ func (r *resolver) ether(in *ast.Ether) *ast.Ether {
 	if in.BridgeTo != nil {
 		r.known(*in.BridgeTo)
 	}
-	out.From.Hosts, out.To.Hosts = r.hosts(in.From.Hosts, ruleHost), r.hosts(in.To.Hosts, ruleHost)
+	out.From.Hosts, out.To.Hosts = r.frameHosts(in.From.Hosts), r.frameHosts(in.To.Hosts)
 	r.texts(&out.Rule)
 	if in.Anchor != nil {
 		body := *in.Anchor
@@ -27,4 +27,18 @@ func (r *resolver) ether(in *ast.Ether) *ast.Ether {
 		out.Anchor = &body
 	}
 	return &out
+}
+
+// frameHosts resolves the hosts behind l3. As in FreeBSD, they are addresses and
+// tables that the rule itself names.
+func (r *resolver) frameHosts(in []ast.Host) []ast.Host {
+	hosts := r.hosts(in, ruleHost)
+	for i := range hosts {
+		switch h := &hosts[i]; h.Kind {
+		case ast.HostAny, ast.HostPrefix, ast.HostTable:
+		default:
+			r.faults.Errorf(h.Span, "rules for frames ask for addresses, networks and tables only")
+		}
+	}
+	return hosts
 }

@@ -166,6 +166,12 @@ func (r *resolver) checkAnchor(in *ast.Rule) {
 			refuse(pool.Span, "translates nothing")
 		}
 	}
+	if in.AfTo != nil {
+		refuse(in.AfTo.Span, "translates nothing")
+	}
+	if in.Divert != nil {
+		refuse(in.Divert.Span, "diverts nothing")
+	}
 	if in.AllowOpts.IsValid() {
 		r.faults.Warnf(in.AllowOpts, "allow-opts does nothing for an anchor; its rules need it")
 	}

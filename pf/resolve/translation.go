@@ -6,6 +6,7 @@ import (
 
 	"weir/pf/ast"
 	"weir/pf/printer"
+	"weir/pf/token"
 )
 
 // TranslationKind is the list that a translation rule stands in.
@@ -71,11 +72,16 @@ func translationName(in *ast.Translation) string {
 // checkTranslation checks what does not depend on the elements of lists.
 func (r *resolver) checkTranslation(in *ast.Translation) {
 	r.textsGiven(&in.Rule)
-	if in.Ruleset == nil {
-		r.faults.Unenforced(in.Keyword, translationName(in))
+	if in.Ruleset != nil {
+		r.checkTranslationAnchor(in)
+		return
 	}
+	r.faults.Unenforced(in.Keyword, translationName(in))
 	if in.Target == nil {
 		return
+	}
+	if p := in.Target; p.MapE != nil && p.Type != ast.NoPoolType {
+		r.faults.Errorf(p.MapE.Span, "map-e-portset and %s exclude each other", p.Type)
 	}
 	if in.Kind != ast.NatRule {
 		r.onlyNat(in.Target)
@@ -85,6 +91,44 @@ func (r *resolver) checkTranslation(in *ast.Translation) {
 	if in.Kind == ast.BinatRule {
 		r.checkBinat(in)
 	}
+}
+
+// checkTranslationAnchor checks what an anchor in the lists asks of packets. As in
+// FreeBSD's pfctl, rdr-anchor asks for one port at most, and binat-anchor neither
+// for addresses nor for several protocols.
+func (r *resolver) checkTranslationAnchor(in *ast.Translation) {
+	switch in.Kind {
+	case ast.RdrRule:
+		if ports := in.From.Ports; len(ports) > 0 {
+			r.faults.Errorf(ports[0].Span, "rdr-anchor asks for no source port; its rules can")
+		}
+		for i, p := range in.To.Ports {
+			if i > 0 || p.Op != ast.PortEqual {
+				r.faults.Errorf(p.Span, "rdr-anchor takes one port; its rules take others")
+				break
+			}
+		}
+	case ast.BinatRule:
+		if len(in.Protos) > 1 {
+			r.conflict(in.Protos[1].Span, "binat-anchor takes one protocol", in.Protos[0].Span)
+		}
+		for _, e := range []*ast.Endpoint{&in.From, &in.To} {
+			if at := firstAsked(e); at.IsValid() {
+				r.faults.Errorf(at, "binat-anchor asks for no addresses and ports; its rules can")
+			}
+		}
+	}
+}
+
+// firstAsked gives the place of the first address or port, if one is asked for.
+func firstAsked(e *ast.Endpoint) (at token.Span) {
+	switch {
+	case len(e.Hosts) > 0 && e.Hosts[0].Kind != ast.HostAny:
+		return e.Hosts[0].Span
+	case len(e.Ports) > 0:
+		return e.Ports[0].Span
+	}
+	return at
 }
 
 // onlyNat refuses the options of a target that choose a source port.
@@ -118,6 +162,9 @@ func (r *resolver) sourcePorts(p *ast.Pool) {
 func (r *resolver) checkBinat(in *ast.Translation) {
 	if in.Target.Port != nil {
 		r.faults.Errorf(in.Target.Port.Span, "binat translates addresses and no ports")
+	}
+	if in.Target.Type != ast.NoPoolType || in.Target.Sticky {
+		r.faults.Errorf(in.Target.Span, "binat translates to one address or network: there is nothing to choose")
 	}
 	for _, hosts := range [][]ast.Host{in.From.Hosts, in.Target.Hosts} {
 		for i := range hosts {
@@ -196,7 +243,7 @@ func (r *resolver) fitTarget(t *ast.Translation, target *targets, l *lists) bool
 	case ast.BinatRule:
 		return r.fitBinat(t)
 	}
-	if len(pool.Hosts) > 1 && pool.Type == ast.Bitmask {
+	if pool.Type == ast.Bitmask && (len(pool.Hosts) > 1 || changing(&pool.Hosts[0])) {
 		r.faults.Errorf(pool.Span, "bitmask takes one network, not several addresses")
 	}
 	if pool.Type == ast.NoPoolType && (len(pool.Hosts) > 1 || changing(&pool.Hosts[0])) {
