@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -14,12 +15,21 @@ var schedulers = []string{"cbq", "priq", "hfsc", "fairq", "codel", "codelq"}
 
 func isCodel(scheduler string) bool { return scheduler == "codel" || scheduler == "codelq" }
 
-// schedulerOptions are the words in the parentheses of schedulers. Behind those
-// that are true there is a value, or some in parentheses.
-var schedulerOptions = map[string]bool{
-	"default": false, "borrow": false, "red": false, "ecn": false, "rio": false, "codel": false, "rmin": false,
-	"linkshare": true, "realtime": true, "upperlimit": true, "target": true, "interval": true,
-	"buckets": true, "hogs": true,
+// schedulerOptions are the words in the parentheses of each scheduler. Behind
+// those that are true there is a value, or some in parentheses.
+var schedulerOptions = map[string]map[string]bool{
+	"cbq":  {"default": false, "borrow": false, "red": false, "ecn": false, "rio": false, "codel": false},
+	"priq": {"default": false, "red": false, "ecn": false, "rio": false, "codel": false},
+	"hfsc": {
+		"default": false, "red": false, "ecn": false, "rio": false, "codel": false,
+		"linkshare": true, "realtime": true, "upperlimit": true,
+	},
+	"fairq": {
+		"default": false, "red": false, "ecn": false, "rio": false, "codel": false,
+		"linkshare": true, "hogs": true, "buckets": true,
+	},
+	"codel":  {"target": true, "interval": true, "ecn": false},
+	"codelq": {"target": true, "interval": true, "ecn": false},
 }
 
 // scheduler reads the options in parentheses behind a scheduler's name.
@@ -27,7 +37,7 @@ func (p *parser) scheduler(q *ast.Queue, name ast.Word) {
 	s := &ast.Scheduler{Name: name}
 	if p.accept(token.LeftParen) {
 		for !p.accept(token.RightParen) {
-			s.Options = append(s.Options, p.schedulerOption())
+			s.Options = append(s.Options, p.schedulerOption(s))
 			p.accept(token.Comma)
 		}
 	}
@@ -40,22 +50,24 @@ func (p *parser) scheduler(q *ast.Queue, name ast.Word) {
 	q.ALTQ.Scheduler = s
 }
 
-func (p *parser) schedulerOption() ast.SchedulerOption {
+// schedulerOption reads an option of s; one with a value stands once.
+func (p *parser) schedulerOption(s *ast.Scheduler) ast.SchedulerOption {
+	words := schedulerOptions[s.Name.Text]
 	if !p.is(token.Word) {
 		p.expected("an option of a scheduler")
 	}
 	o := ast.SchedulerOption{Name: ast.Word{Span: p.tok.Span, Text: p.tok.Text}}
-	valued, known := schedulerOptions[o.Name.Text]
+	valued, known := words[o.Name.Text]
 	if !known {
-		words := make([]string, 0, len(schedulerOptions))
-		for w := range schedulerOptions {
-			words = append(words, w)
-		}
-		slices.Sort(words)
 		p.failWith(diag.Diagnostic{
-			Span: o.Name.Span, Message: "a scheduler has no option " + strconv.Quote(o.Name.Text),
-			Suggest: diag.Nearest(o.Name.Text, words),
+			Span: o.Name.Span, Message: s.Name.Text + " has no option " + strconv.Quote(o.Name.Text),
+			Suggest: diag.Nearest(o.Name.Text, slices.Sorted(maps.Keys(words))),
 		})
+	}
+	for _, before := range s.Options {
+		if valued && before.Name.Text == o.Name.Text {
+			p.twice(o.Name.Span, before.Name.Span, o.Name.Text)
+		}
 	}
 	p.advance()
 	switch {

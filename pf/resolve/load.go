@@ -50,11 +50,13 @@ func LoadWith(name string, src []byte, host *Host, s Settings) (*Ruleset, diag.L
 // errors, or the file has.
 func resolve(file *ast.File, host *Host, settings Settings) (*Ruleset, diag.List) {
 	r := newResolver(file, host, settings)
+	r.altq.refused = file.Partial
 	r.inScope(r.main, file.Stmts)
 	r.checkTables()
 	r.checkAdaptive()
 	r.checkLimits()
 	r.checkQueues()
+	r.checkALTQ()
 	var rules *Ruleset
 	if !file.Partial {
 		rules = r.ruleset()
@@ -100,6 +102,7 @@ type resolver struct {
 	defined   []*ast.Table           // resolved, those of anchors too
 
 	queues   queues
+	altq     altq
 	limiters map[limiterKey]*ast.LimiterDef
 
 	stateDefaults []ast.StateOption // of pass rules that say nothing of state: set state-defaults

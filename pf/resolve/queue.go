@@ -248,28 +248,3 @@ func (r *resolver) childrenOf(queue, root *ast.Queue) []*ast.Queue {
 	}
 	return children
 }
-
-// altqQueue takes a queue of FreeBSD's ALTQ.
-func (r *resolver) altqQueue(q *ast.Queue) {
-	switch {
-	case !r.queues.altq:
-		r.faults.Errorf(q.Span, "there is no altq on that this queue could belong to")
-	case q.Parent != nil:
-		r.faults.Errorf(q.Parent.Span, "with altq a parent names its queues in braces, not the queue its parent")
-	case q.Flows > 0 || q.Quantum > 0 || q.Min != nil || q.Max != nil:
-		r.faults.Errorf(q.Span, "flows, quantum, min and max are not for altq")
-	}
-	r.out.Stmts = append(r.out.Stmts, q)
-}
-
-// discipline takes an altq on.
-func (r *resolver) discipline(d *ast.Discipline) {
-	r.faults.Unenforced(d.Span, "altq")
-	for _, i := range d.Queue.On {
-		r.known(ast.Word{Span: i.Span, Text: i.Name})
-	}
-	if d.Queue.ALTQ.Scheduler == nil {
-		r.faults.Errorf(d.Span, "altq needs a scheduler: cbq, priq, hfsc, fairq or codel")
-	}
-	r.out.Stmts = append(r.out.Stmts, d)
-}
