@@ -28,8 +28,9 @@ func (p *parser) flags(r *ast.Rule, at token.Span) {
 	r.Flags = f
 }
 
+// flagSet reads letters of flags, which may be quoted.
 func (p *parser) flagSet() uint8 {
-	if !p.is(token.Word) {
+	if !p.tok.IsText() || p.tok.Text == "" {
 		p.expected("TCP flags")
 	}
 	set := uint8(0)
