@@ -1,9 +1,6 @@
 package doctor
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // estimated is what each receive queue took where the driver does not count by queue: what
 // the core received that its interrupt goes to. Counted in the kernel that is exact; else
@@ -90,8 +87,8 @@ func (v *view) receivedBy(c *core) (packets uint64) {
 	if v.Watched == nil || v.Watched.Seconds <= 0 {
 		return c.processed
 	}
-	for name := range maps.Keys(v.Watched.Cores[c.ID].Received) {
-		packets += v.Watched.Cores[c.ID].Received[name].Packets
+	for _, received := range v.Watched.Cores[c.ID].Received {
+		packets += received.Packets
 	}
 	return packets
 }

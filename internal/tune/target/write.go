@@ -16,7 +16,7 @@ import (
 var places = map[string][]struct{ place, title string }{
 	"freebsd": {
 		{"loader.conf", "/boot/loader.conf, read when the system starts"},
-		{"sysctl.conf", "/etc/sysctl.conf, and sysctl KEY=VALUE for now"},
+		{"sysctl.conf", "/etc/sysctl.conf, and sysctl KEY=VALUE to have it at once"},
 		{"rc.conf", "/etc/rc.conf, read when the system starts"},
 	},
 	"pfsense": {
