@@ -30,19 +30,30 @@ type Progress struct {
 	estimate time.Duration
 	planned  int
 	done     int
+	expected pace
 	step     string
 	drawn    bool      // a line stands on the terminal that has to be taken away
 	said     time.Time // when the last line was written elsewhere
 }
 
-// New begins a run of a number of steps, which all take about as long. The
-// estimate of the whole counts until the first step is over; 0 is none. w nil
-// makes a nil Progress.
+// A pace is how long a number of steps take.
+type pace struct {
+	time  float64 // ns
+	steps float64
+}
+
+// New begins a run of a number of steps. The estimate of the whole counts as much
+// as a tenth of the steps, which need not take equally long: the first, with what
+// it sets up, does not say how long the others take. 0 is none: then the steps
+// that are over count alone. w nil makes a nil Progress.
 func New(w io.Writer, planned int, estimate time.Duration) *Progress {
 	if w == nil {
 		return nil
 	}
 	p := &Progress{w: w, planned: planned, estimate: estimate, now: time.Now}
+	if estimate > 0 {
+		p.expected = pace{float64(estimate) / 10, float64(planned) / 10}
+	}
 	if f, ok := w.(*os.File); ok {
 		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
 			p.terminal, p.width = true, max(int(size.Col), 40)
@@ -129,7 +140,8 @@ func (p *Progress) left() time.Duration {
 	if p.done == 0 {
 		return max(p.estimate-gone, 0)
 	}
-	return time.Duration(float64(gone) / float64(p.done) * float64(p.planned-p.done))
+	each := (float64(gone) + p.expected.time) / (float64(p.done) + p.expected.steps)
+	return time.Duration(each * float64(p.planned-p.done))
 }
 
 // line is "[ 12 of 40, 1m20s left] weir-nat, round 2".

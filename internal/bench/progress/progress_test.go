@@ -28,7 +28,7 @@ func TestElsewhereALineNowAndThen(t *testing.T) {
 	p.Step("third")
 	p.Say("skipped: %s", "nft")
 	p.End()
-	want := "[0 of 10, 1m0s left] first\n[2 of 8, 18s left] third\nskipped: nft\n"
+	want := "[0 of 10, 1m0s left] first\n[2 of 8, 24s left] third\nskipped: nft\n"
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b, want)
 	}
@@ -46,13 +46,30 @@ func TestTerminalRedrawsOneLine(t *testing.T) {
 	if n := strings.Count(text, "\n"); n != 1 {
 		t.Errorf("%d lines stay, want 1: %q", n, text)
 	}
-	if !strings.Contains(text, "[1 of 10, 18s left] first") || !strings.HasSuffix(text, "\r\x1b[K") {
+	if !strings.Contains(text, "[1 of 10, 36s left] first") || !strings.HasSuffix(text, "\r\x1b[K") {
 		t.Errorf("no time left, or the line stays: %q", text)
 	}
 	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\r' || r == '\n' }) {
 		if n := len([]rune(strings.TrimPrefix(line, "\x1b[K"))); n >= 60 {
 			t.Errorf("%d columns on a terminal of 60: %q", n, line)
 		}
+	}
+}
+
+func TestALongFirstStepIsNotTakenForAll(t *testing.T) {
+	begun := time.Unix(1000, 0)
+	now := begun
+	p := New(&bytes.Buffer{}, 240, 24*time.Minute)
+	p.now, p.begun = func() time.Time { return now }, begun
+	now = now.Add(40 * time.Second)
+	p.Done(1)
+	if left := p.Left(); left < 24*time.Minute || left > 35*time.Minute {
+		t.Errorf("%s left after one step of 40 s where 239 of 6 s were expected", left)
+	}
+	now = begun.Add(60 * time.Minute)
+	p.Done(119)
+	if left := p.Left(); left < 50*time.Minute || left > time.Hour {
+		t.Errorf("%s left after half the steps took an hour", left)
 	}
 }
 
