@@ -28,6 +28,7 @@ type Case struct {
 	Direction string `json:"direction"`
 	Sink      string `json:"sink"`
 	Rules     int    `json:"rules,omitempty"` // in front of the example's own, that match nothing of the traffic
+	Limit     int    `json:"limit,omitempty"` // set limit states of weir; 0: the example's, or twice the flows
 }
 
 func (c Case) ipv6() bool { return c.Family == 6 }
@@ -39,6 +40,9 @@ func (c Case) String() string {
 		c.Protocol, quantity.Plural(c.Cores, "core"), c.Direction, c.Sink)
 	if c.Rules > 0 {
 		text += ", " + quantity.Plural(c.Rules, "further rule")
+	}
+	if c.Limit > 0 {
+		text += ", room for " + quantity.Plural(c.Limit, "state")
 	}
 	return text
 }

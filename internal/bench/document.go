@@ -140,6 +140,9 @@ func (c Case) short() string {
 	if c.Rules > 0 {
 		text += ", " + quantity.Plural(c.Rules, "further rule")
 	}
+	if c.Limit > 0 {
+		text += ", room for " + quantity.Plural(c.Limit, "state")
+	}
 	return text
 }
 
@@ -240,6 +243,8 @@ var dimensions = []dimension{
 		func(c Case) int { return c.Frame }, func(c Case) Case { c.Frame = 0; return c }},
 	{"What more rules cost a known connection", "What more rules cost a new connection", report.Axis{Label: "further rules", Log: true},
 		func(c Case) int { return c.Rules }, func(c Case) Case { c.Rules = 0; return c }},
+	{"What room for more states costs", "", report.Axis{Label: "set limit states", Log: true},
+		func(c Case) int { return c.Limit }, func(c Case) Case { c.Limit = 0; return c }},
 	{"What more cores bring", "", report.Axis{Label: "cores"},
 		func(c Case) int { return c.Cores }, func(c Case) Case { c.Cores = 0; return c }},
 }

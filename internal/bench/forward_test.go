@@ -167,7 +167,7 @@ func TestForwardWeir(t *testing.T) {
 // should: here the traffic that is to be translated meets rules that do not.
 func TestForwardFindsWrongPaths(t *testing.T) {
 	n := testNetwork(t)
-	w := testWay(t, n, PathKernel, Case{64, 50, 4, UDP, 1, OneWay, Far, 0})
+	w := testWay(t, n, PathKernel, Case{64, 50, 4, UDP, 1, OneWay, Far, 0, 0})
 	w.path.translates = true
 	s := &setting{options: &Options{}, net: n}
 	stop, err := w.path.flavours[0].start(context.Background(), s, w)

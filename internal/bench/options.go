@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"weir/pf/resolve"
 )
 
 // Options say what to measure. Lists multiply: every combination is a case.
@@ -18,6 +20,7 @@ type Options struct {
 	Directions []string
 	Sinks      []string
 	Rules      []int // in front of those of the examples, that match nothing of the traffic
+	Limits     []int // set limit states of weir; 0: the example's, or twice the flows
 
 	Paths   []string
 	Hook    string        // of weir: xdp or tcx
@@ -46,7 +49,7 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Frames: []int{64}, Flows: []int{1000}, Families: []int{4}, Protocols: []string{UDP}, Cores: []int{1},
-		Directions: []string{OneWay}, Sinks: []string{Far}, Rules: []int{0},
+		Directions: []string{OneWay}, Sinks: []string{Far}, Rules: []int{0}, Limits: []int{0},
 		Paths: slices.Clone(Paths), Hook: "xdp", Runs: 5, Seconds: time.Second,
 	}
 }
@@ -78,6 +81,8 @@ func (o *Options) Check() error {
 		each("--direction", o.Directions, oneOf(OneWay, Both), "one or both"),
 		each("--sink", o.Sinks, oneOf(Far, Egress), "far or egress"),
 		each("--rules", o.Rules, func(n int) bool { return n >= 0 && n <= maxRules }, fmt.Sprintf("0 to %d", maxRules)),
+		each("--limit", o.Limits, func(n int) bool { return n == 0 || n >= o.needed() && n <= resolve.MostStates },
+			fmt.Sprintf("0, or %d to %d with these connections", o.needed(), resolve.MostStates)),
 		each("--paths", o.Paths, oneOf(Paths...), strings.Join(Paths, ", ")),
 		each("--hook", []string{o.Hook}, oneOf("xdp", "tcx"), "xdp or tcx"),
 		each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= maxRuns }, "1 to 1000"),
@@ -107,6 +112,14 @@ func oneOf(words ...string) func(string) bool {
 	return func(s string) bool { return slices.Contains(words, s) }
 }
 
+// needed is how many connections the largest case has at once.
+func (o *Options) needed() int {
+	if len(o.Flows) == 0 {
+		return newFlows
+	}
+	return Case{Flows: slices.Max(o.Flows)}.needed()
+}
+
 // Cases are all combinations. Frame sizes below what a kind of frame needs
 // become that size, and those that become the same are one.
 func (o *Options) Cases() []Case {
@@ -119,8 +132,10 @@ func (o *Options) Cases() []Case {
 						for _, direction := range o.Directions {
 							for _, sink := range o.Sinks {
 								for _, rules := range o.Rules {
-									cases = append(cases, Case{trueSize(frame, family == 6, protocol == TCP), flows, family,
-										protocol, cores, direction, sink, rules})
+									for _, limit := range o.Limits {
+										cases = append(cases, Case{trueSize(frame, family == 6, protocol == TCP), flows, family,
+											protocol, cores, direction, sink, rules, limit})
+									}
 								}
 							}
 						}

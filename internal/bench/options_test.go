@@ -12,7 +12,7 @@ import (
 
 func TestCases(t *testing.T) {
 	o := Defaults()
-	if got, want := o.Cases(), []Case{{64, 1000, 4, UDP, 1, OneWay, Far, 0}}; !cmp.Equal(got, want) {
+	if got, want := o.Cases(), []Case{{64, 1000, 4, UDP, 1, OneWay, Far, 0, 0}}; !cmp.Equal(got, want) {
 		t.Errorf("defaults: %v, want %v", got, want)
 	}
 	o.Families, o.Protocols, o.Frames = []int{4, 6}, []string{UDP, TCP}, []int{64, 66, 128}
@@ -41,6 +41,7 @@ func TestCheckOptions(t *testing.T) {
 		"--direction": func(o *Options) { o.Directions = []string{"back"} },
 		"--sink":      func(o *Options) { o.Sinks = []string{""} },
 		"--rules":     func(o *Options) { o.Rules = []int{0, maxRules + 1} },
+		"--limit":     func(o *Options) { o.Flows, o.Limits = []int{1000, 100_000}, []int{0, 50_000} },
 		"--paths":     func(o *Options) { o.Paths = []string{"weir", "iptables"} },
 		"--hook":      func(o *Options) { o.Hook = "auto" },
 		"--runs":      func(o *Options) { o.Runs = 0 },

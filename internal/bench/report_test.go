@@ -18,7 +18,7 @@ import (
 // example is a report of one case and three paths.
 func example(t *testing.T) *Report {
 	t.Helper()
-	c := Case{64, 1000, 4, UDP, 1, OneWay, Egress, 0}
+	c := Case{64, 1000, 4, UDP, 1, OneWay, Egress, 0, 0}
 	sample := func(name string, mpps stats.Sample, newPerS ...float64) *samples {
 		p, err := newPath(name, "xdp")
 		if err != nil {

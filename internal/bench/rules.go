@@ -26,23 +26,30 @@ const (
 var limitLine = regexp.MustCompile(`(?m)^(set limit states[ \t]+)([0-9]+)[ \t]*$`)
 
 // weirRules is examples/gateway.conf with the further rules of a case, and with
-// room for twice its flows.
+// room for as many states as it says, or for twice its flows.
 func weirRules(c Case) string {
 	text := before(examples.GatewayConf, weirFilter, c.moreRules(func(source netip.Addr, port int) string {
 		return fmt.Sprintf("block in quick on $lan proto %s from %s to port %d\n", c.Protocol, source, port)
 	}))
-	want := max(2*c.Flows, c.needed())
-	m := limitLine.FindStringSubmatch(text)
-	switch {
-	case m == nil && want <= defaultStates:
-		return text
-	case m == nil:
-		return fmt.Sprintf("set limit states %d\n", want) + text
+	if c.Limit > 0 {
+		return setLimit(text, c.Limit)
 	}
-	if have, err := strconv.Atoi(m[2]); err == nil && have >= want {
+	have, want := defaultStates, max(2*c.Flows, c.needed())
+	if m := limitLine.FindStringSubmatch(text); m != nil {
+		have, _ = strconv.Atoi(m[2]) // too long a number is 0, and is replaced
+	}
+	if have >= want {
 		return text
 	}
-	return limitLine.ReplaceAllString(text, fmt.Sprintf("${1}%d", want))
+	return setLimit(text, want)
+}
+
+// setLimit is a rule file with another limit of states.
+func setLimit(text string, limit int) string {
+	if !limitLine.MatchString(text) {
+		return fmt.Sprintf("set limit states %d\n", limit) + text
+	}
+	return limitLine.ReplaceAllString(text, fmt.Sprintf("${1}%d", limit))
 }
 
 // nftRules is examples/gateway.nft with the same further rules.

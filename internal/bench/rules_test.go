@@ -33,6 +33,18 @@ func TestWeirRules(t *testing.T) {
 	}
 }
 
+// A limit that is asked for holds, also below what the example has.
+func TestLimit(t *testing.T) {
+	const limit = 60_000
+	rules, list := resolve.LoadWith(rulesFile, []byte(weirRules(Case{Flows: 40_000, Limit: limit})), nil, resolve.Settings{})
+	if rules == nil {
+		t.Fatal(list)
+	}
+	if got := rules.Options.MaxStates; got != limit {
+		t.Errorf("set limit states %d, want %d", got, limit)
+	}
+}
+
 // Further rules are rules of both, as many as asked for, of which none is said
 // twice and none is about one of the benchmark's hosts.
 func TestFurtherRules(t *testing.T) {

@@ -77,6 +77,7 @@ from them, and the exit status is 1. docs/measuring.md describes the method.`,
 	f.StringSliceVar(&o.Directions, "direction", o.Directions, "`one|both`: from the LAN, or also the answers")
 	f.StringSliceVar(&o.Sinks, "sink", o.Sinks, "`far|egress`: frames are dropped behind the last wire, or before it where a path can")
 	f.IntSliceVar(&o.Rules, "rules", o.Rules, "`number` of rules in front of the examples' own that match nothing of the traffic")
+	f.IntSliceVar(&o.Limits, "limit", o.Limits, "`states` that weir has room for, as set limit states says; 0 is the example's limit, or twice the connections")
 	f.StringSliceVar(&o.Paths, "paths", o.Paths, "`paths` to measure")
 	f.StringVar(&o.Hook, "hook", o.Hook, "hook at which weir is measured: `xdp|tcx`")
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")

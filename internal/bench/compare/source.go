@@ -40,6 +40,7 @@ type row struct {
 	Direction string       `json:"direction"`
 	Sink      string       `json:"sink"`
 	Rules     int          `json:"rules"`
+	Limit     int          `json:"limit"`
 	Mpps      stats.Sample `json:"mpps"`
 	NewPerS   stats.Sample `json:"new_per_s_runs"` // nil where none were opened
 }
@@ -87,6 +88,9 @@ func (s *Source) fromRows() []report.Measurement {
 			quantity.Thousands(r.Flows), r.Family, r.Protocol, quantity.Plural(r.Cores, "core"), r.Direction, r.Sink)
 		if r.Rules > 0 {
 			name += ", " + quantity.Plural(r.Rules, "further rule")
+		}
+		if r.Limit > 0 {
+			name += ", room for " + quantity.Plural(r.Limit, "state")
 		}
 		all = append(all, report.Measurement{Name: name, Unit: "Mpps", Better: report.Higher, Runs: r.Mpps})
 		if len(r.NewPerS) > 0 {
