@@ -153,6 +153,9 @@ func ParseRate(text string) (uint64, error) {
 	return 0, fmt.Errorf("%q is no speed: want bit/s, as 100M, 2.5G or 10G", text)
 }
 
+// mostMemory is what a CPU of today can address, in bytes.
+const mostMemory = 1 << 52
+
 // ParseSize reads a size of memory: bytes, or with k, M or G, in units of 1024.
 func ParseSize(text string) (uint64, error) {
 	number, shift := text, 0
@@ -166,8 +169,8 @@ func ParseSize(text string) (uint64, error) {
 			shift, number = 30, number[:n-1]
 		}
 	}
-	value, err := strconv.ParseUint(number, 10, 32)
-	if err != nil || value == 0 {
+	value, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || value == 0 || value > mostMemory>>shift {
 		return 0, fmt.Errorf("%q is no size: want bytes, as 512M or 8G", text)
 	}
 	return value << shift, nil

@@ -526,7 +526,10 @@ func TestParse(t *testing.T) {
 	if got, err := tune.ParseSize("8G"); err != nil || got != 8<<30 {
 		t.Errorf("8G = %d, %v", got, err)
 	}
-	for _, text := range []string{"", "0", "x", "-1G", "1.5G"} {
+	if got, err := tune.ParseSize("8589934592"); err != nil || got != 8<<30 {
+		t.Errorf("8589934592 = %d, %v", got, err)
+	}
+	for _, text := range []string{"", "0", "x", "-1G", "1.5G", "4194305G", "18446744073709551616"} {
 		if got, err := tune.ParseSize(text); err == nil {
 			t.Errorf("%q = %d", text, got)
 		}
