@@ -161,7 +161,7 @@ func TestGuides(t *testing.T) {
 
 // In a file that has nothing but settings, every name is one.
 func TestReadConfiguration(t *testing.T) {
-	for file, want := range map[string]int{"/etc/rc.conf": 1, "rc.conf.local": 1, "/boot/loader.conf": 1, "guide.txt": 0} {
+	for file, want := range map[string]int{"/etc/rc.conf": 1, "rc.conf.local": 1, "/boot/loader.conf": 1, "fw1-rc.conf": 1, "guide.txt": 0} {
 		lines, err := audit.Read(strings.NewReader("netif_delay=3\n"), file, func(string) bool { return false })
 		if err != nil || len(lines) != want {
 			t.Errorf("%s: %v, %v", file, lines, err)
@@ -208,7 +208,27 @@ func TestJudge(t *testing.T) {
 		{"pfsense-2.4.5", "net.inet.tcp.functions_default", "rack", audit.Added, "added in FreeBSD 12: "},
 		{"pfsense-2.4.5", "tcp_rack_load", "YES", audit.Added, "added in FreeBSD 12: "},
 		{"freebsd-14", "net.inet.tcp.functions_default", "rack", audit.EndpointOnly, ""},
-		{"freebsd-14", "net.inet.ip.fastforwarding", "1", audit.Renamed, "net.inet.ip.redirect"},
+		{"freebsd-14", "net.inet.ip.fastforwarding", "1", audit.Removed, "removed in FreeBSD 11: FreeBSD 11 has ip_tryforward() instead, which needs no switch"},
+		{"freebsd-14", "polling_enable", "YES", audit.Unknown, "No rc.conf of FreeBSD reads it"},
+		{"pfsense-3.1", "polling_enable", "YES", audit.Unknown, "No rc.conf of FreeBSD reads it"},
+		{"freebsd-14", "net.isr.numthreads", "4", audit.Renamed, "renamed to net.isr.maxthreads: It tells"},
+		{"freebsd-13", "net.inet.tcp.nolocaltimewait", "0", audit.IsDefault, ""},
+		{"freebsd-14", "net.inet.tcp.nolocaltimewait", "1", audit.IsDefault, ""},
+		{"freebsd-14", "net.inet.tcp.nolocaltimewait", "0", audit.EndpointOnly, ""},
+		{"freebsd-15", "net.inet.tcp.nolocaltimewait", "0", audit.IsDefault, ""},
+		{"freebsd-13", "net.link.bridge.pfil_member", "1", audit.IsDefault, ""},
+		{"freebsd-14", "net.link.bridge.pfil_member", "0", audit.IsDefault, ""},
+		{"opnsense-25.7", "net.link.bridge.pfil_member", "1", audit.IsDefault, ""},
+		{"freebsd-14", "net.pf.states_hashsize", "131072", audit.IsDefault, ""},
+		{"freebsd-12", "net.pf.states_hashsize", "131072", audit.Valid, "walks a list"},
+		{"freebsd-14", "dev.igc.0.eee_control", "0", audit.Valid, "This is the other way; of 1 is said: 1 turns energy-efficient Ethernet off"},
+		{"freebsd-14", "dev.igc.0.eee_control", "1", audit.IsDefault, ""},
+		{"freebsd-14", "net.inet.tcp.always_keepalive", "0", audit.EndpointOnly, "The guide has 1. Probes on every connection, as by default. Evidence: D."},
+		{"freebsd-14", "dev.hwpstate_intel.0.epp", "0", audit.Valid, "speed"},
+		{"linux", "dev.hwpstate_intel.0.epp", "0", audit.Unknown, "a FreeBSD key"},
+		{"freebsd-15", "hw.em.enable_aim", "1", audit.Valid, "follows the load"},
+		{"freebsd-15", "hw.igb.enable_aim", "1", audit.Removed, "removed in FreeBSD 12"},
+		{"freebsd-15", "dev.em.0.enable_aim", "2", audit.Valid, "follows the load"},
 		{"freebsd-13", "aio_load", "YES", audit.Removed, "removed in FreeBSD 11: "},
 		{"freebsd-13", "net.inet.ip.check_interface", "1", audit.Valid, ""},
 		{"freebsd-14", "net.inet.ip.check_interface", "1", audit.Renamed, "rfc1122_strong_es"},
@@ -243,7 +263,7 @@ func TestJudge(t *testing.T) {
 		{"freebsd-14", "kern.ipc.shmmax", "67108864", audit.Elsewhere, "databases"},
 		{"freebsd-14", "nginx_enable", "YES", audit.Elsewhere, "a service"},
 		{"freebsd-14", "net.isr.direct", "1", audit.Renamed, "net.isr.dispatch"},
-		{"freebsd-14", "net.inet.tcp.inflight.enable", "1", audit.Renamed, "net.inet.tcp.cc.algorithm"},
+		{"freebsd-14", "net.inet.tcp.inflight.enable", "1", audit.Removed, "removed in FreeBSD 9"},
 		{"freebsd-14", "dev.cxl.0.fc", "0", audit.Valid, "Pause frames"},
 		{"linux", "net.ipv4.tcp_tw_recycle", "1", audit.Removed, "removed in Linux, after 4.11"},
 		{"linux", "net.ipv4.ip_no_pmtu_disc", "1", audit.Dangerous, "path MTU discovery"},

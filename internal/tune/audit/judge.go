@@ -74,6 +74,9 @@ func (j *Judge) Judge(l Line) Finding {
 	case r == nil:
 		f.Verdict, f.Why = Unknown, j.stranger(l.Key)
 		return f
+	case r.Inert:
+		f.Verdict, f.Detail, f.Why = inert(r)
+		return f
 	case j.NoVersion():
 		f.Verdict, f.Why = j.anyVersion(r, l)
 		return f
@@ -96,6 +99,14 @@ func (j *Judge) Judge(l Line) Finding {
 	return f
 }
 
+// inert judges a name that sets nothing, on any version.
+func inert(r *db.Record) (verdict Verdict, heir, why string) {
+	if r.Renamed != "" {
+		return Renamed, r.Renamed, r.Reason
+	}
+	return Unknown, "", r.Reason
+}
+
 // verdict is that of a record which the target has.
 func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
 	refused := r.Account == db.Refused && advises(r, value)
@@ -113,9 +124,9 @@ func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
 	case j.isDefault(r, value):
 		return IsDefault, "the system sets " + value + " by itself"
 	case r.Role == db.Endpoint:
-		return EndpointOnly, "acts on connections that end on the host, not on what it forwards. " + contrary(r, value) + sentence(r)
+		return EndpointOnly, "acts on connections that end on the host, not on what it forwards. " + said(r, value)
 	}
-	return Valid, contrary(r, value) + sentence(r)
+	return Valid, said(r, value)
 }
 
 // opposite is the other way of a switch.
@@ -124,10 +135,23 @@ var opposite = map[string]string{"0": "1", "1": "0", "YES": "NO", "NO": "YES"}
 // contrary says that a switch stands the other way than the record speaks of.
 func contrary(r *db.Record, value string) string {
 	other := opposite[strings.ToUpper(value)]
-	if r.Account != db.Kept || r.Row == nil || other == "" || advises(r, value) || !advises(r, other) {
+	switch {
+	case r.Account != db.Kept || r.Pattern() || other == "" || advises(r, value) || !advises(r, other):
 		return ""
+	case r.Row != nil:
+		return "The guide has " + other + ". "
 	}
-	return "The guide has " + other + ". "
+	return "This is the other way; of " + other + " is said: "
+}
+
+// said is what a record says of itself, for a value that may stand the other way: that is
+// not the default then.
+func said(r *db.Record, value string) string {
+	other := contrary(r, value)
+	if other == "" {
+		return sentence(r)
+	}
+	return other + strings.Replace(sentence(r), " Risk: None: it is the default.", "", 1)
 }
 
 // ofDriver is the name of a key for the driver that another key is of.

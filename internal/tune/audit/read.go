@@ -133,8 +133,8 @@ func dots(key string) string {
 // isConfiguration reports whether a file is one of those that have nothing but settings.
 func isConfiguration(file string) bool {
 	name := filepath.Base(file)
-	for _, begin := range []string{"loader.conf", "rc.conf", "sysctl.conf"} {
-		if strings.HasPrefix(name, begin) {
+	for _, part := range []string{"loader.conf", "rc.conf", "sysctl.conf"} {
+		if strings.HasPrefix(name, part) || strings.HasSuffix(name, part) {
 			return true
 		}
 	}

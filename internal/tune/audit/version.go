@@ -35,7 +35,7 @@ func (j *Judge) anyVersion(r *db.Record, l Line) (Verdict, string) {
 }
 
 // iflibForm is a key of iflib(4) for a device.
-var iflibForm = regexp.MustCompile(`^dev\.([a-z0-9]+?)\.[0-9%d]+\.iflib\.`)
+var iflibForm = regexp.MustCompile(`^dev\.([a-z0-9_]+?)\.[0-9%d]+\.iflib\.`)
 
 // missing judges a key that the target does not have yet, or not for the driver that it
 // names.
@@ -99,7 +99,7 @@ const noRecord = "weir has no record of it"
 
 // Keys below these names are one system's alone.
 var (
-	freebsdForm = regexp.MustCompile(`^(net\.(inet6?|isr|link|pf|bpf|route|raw|local|iflib)|hw|machdep|security|kern|dev\.[a-z]+\.[0-9]+)\.`)
+	freebsdForm = regexp.MustCompile(`^(net\.(inet6?|isr|link|pf|bpf|route|raw|local|iflib)|hw|machdep|security|kern|dev\.[a-z0-9_]+?\.[0-9]+)\.`)
 	linuxForm   = regexp.MustCompile(`^(net\.(ipv4|ipv6|core|netfilter|bridge|unix|mptcp|nf_conntrack_max)|kernel|fs)\b`)
 )
 

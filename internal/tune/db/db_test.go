@@ -63,6 +63,29 @@ func TestReferences(t *testing.T) {
 				t.Errorf("%s: conflicts with %s, which has no record", r.Key, other)
 			}
 		}
+		if r.Renamed != "" && d.Match(strings.Replace(r.Renamed, ".N.", ".0.", 1)) == nil {
+			t.Errorf("%s: its heir %s has no record", r.Key, r.Renamed)
+		}
+	}
+}
+
+// Of what it refuses, or does not set, nobody reads that weir sets it.
+func TestWriteWhole(t *testing.T) {
+	d := load(t)
+	for key, want := range map[string]string{
+		"hw.pci.enable_msix": "\n  refused for  0\n", "hw.ix.flow_control": "\n  said of      0\n",
+		"net.ipv4.tcp_tw_reuse": "", "net.ipv4.ip_early_demux": "\n  weir sets    0\n",
+	} {
+		for _, r := range d.Match(key) {
+			var b strings.Builder
+			if err := d.Entry(r).WriteWhole(&b); err != nil {
+				t.Fatal(err)
+			}
+			text := b.String()
+			if !strings.Contains(text, want) || strings.Contains(text, "weir sets") != strings.Contains(want, "weir sets") {
+				t.Errorf("%s: want %q:\n%s", key, want, text)
+			}
+		}
 	}
 }
 

@@ -109,7 +109,7 @@ func (d *DB) ByKey(key string) []*Record {
 }
 
 var (
-	unitForm   = regexp.MustCompile(`^dev\.([a-z0-9]+?)\.[0-9%d]+\.`)
+	unitForm   = regexp.MustCompile(`^dev\.([a-z0-9_]+?)\.[0-9%d]+\.`)
 	cardForm   = regexp.MustCompile(`^nic\..+\.([a-z0-9-]+)$`)
 	driverForm = regexp.MustCompile(`^hw\.(em|ix|ixl)\.`)
 )

@@ -100,7 +100,7 @@ func (e *Entry) WriteWhole(w io.Writer) error {
 	if e.Row != nil {
 		field("guide "+e.Row.Guide, e.Row.Value)
 	}
-	field("weir sets", e.Record.Value)
+	field(e.valueName(), e.Record.Value)
 	field("formula", e.FormulaText)
 	field("inputs", strings.Join(e.Inputs, ", "))
 	field("why", e.Rationale)
@@ -123,6 +123,17 @@ func (e *Entry) WriteWhole(w io.Writer) error {
 	field("on Linux", e.Linux)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// valueName says what a record's own value is: what weir sets, or what is said of.
+func (e *Entry) valueName() string {
+	switch {
+	case e.Account == Refused:
+		return "refused for"
+	case e.System == "linux" && e.Record.Place != "etc-sysctl":
+		return "weir sets"
+	}
+	return "said of"
 }
 
 // account is the account in a sentence, with its reason.

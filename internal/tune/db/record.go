@@ -67,10 +67,11 @@ type Record struct {
 	Until    string `yaml:"until" json:"until,omitempty"`     // the last version that has it
 	Renamed  string `yaml:"renamed" json:"renamed,omitempty"` // the key that took its place
 	Driver   string `yaml:"driver" json:"driver,omitempty"`
+	Inert    bool   `yaml:"inert" json:"inert,omitempty"` // a name that sets nothing: it only tells, or nobody reads it
 	Scope    string `yaml:"scope" json:"scope,omitempty"` // of Linux's: namespace or host
 
 	Default string   `yaml:"default" json:"default,omitempty"`
-	Value   string   `yaml:"value" json:"-"`               // what weir sets: "{}" is Formula's figure, "=" what was found
+	Value   string   `yaml:"value" json:"-"`               // what weir sets, or is spoken of: "{}" is Formula's figure, "=" what was found
 	Least   bool     `yaml:"least" json:"least,omitempty"` // never lowered
 	Formula string   `yaml:"formula" json:"-"`             // a name in formulas.go
 	Inputs  []string `yaml:"inputs" json:"inputs,omitempty"`

@@ -70,7 +70,7 @@ func backlog(in *Inputs) string { return strconv.Itoa(arith.Backlog(in.Burst, in
 
 // advice is all that is ever written, in the order of the files.
 var advice = []advised{
-	{record: "net.pf.states_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always},
+	{record: "net.pf.states_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always, try: hashGrew},
 	{record: "net.pf.source_nodes_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always, value: fixed("1048576"), try: onlyGuide},
 	{record: "dev.igb.N.iflib.override_nrxqs", key: "dev.DRIVER.N.iflib.override_nrxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, iflib: true, value: queueCount, try: driverDecides},
 	{record: "dev.igb.N.iflib.override_ntxqs", key: "dev.DRIVER.N.iflib.override_ntxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, iflib: true, value: queueCount, try: driverDecides},
@@ -97,6 +97,14 @@ var advice = []advised{
 // their default is off.
 func withAddresses(Target, *Inputs) string {
 	return "The line of an interface also has its addresses: add the options to yours"
+}
+
+// hashGrew is of pf's states: what was measured began with the table of older versions.
+func hashGrew(t Target, _ *Inputs) string {
+	if t.Major() >= 13 {
+		return "The default is four times as large since FreeBSD 13 as where this was measured"
+	}
+	return ""
 }
 
 func onlyGuide(Target, *Inputs) string { return "Only a guide speaks for it" }

@@ -302,12 +302,25 @@ func TestNothing(t *testing.T) {
 
 // A key is not written beyond its sources.
 func TestNoSource(t *testing.T) {
-	target, err := Find("freebsd-13")
+	d, err := records()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := write(t, target, &Inputs{Role: db.Endpoint, Burst: 250, Accept: 128})
-	if !strings.Contains(text, "# Not written: no public source of FreeBSD 13 was found to have kern.ipc.soacceptqueue.\n") || len(effective(text)) > 0 {
-		t.Errorf("soacceptqueue:\n%s", text)
+	known, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sources, want := range map[string]bool{"uipc_socket-10 sockbuf-13": true, "tuning-15": false, "uipc_socket-10": false} {
+		few := *known
+		few.keys = map[string][]string{"kern.ipc.soacceptqueue": strings.Fields(sources)}
+		p := printer{db: d, known: &few, target: Target{Name: "freebsd-13", Base: "13"}, in: &Inputs{Role: db.Endpoint, Burst: 250, Accept: 128}}
+		if err := p.file("sysctl.conf", "sysctl.conf"); err != nil {
+			t.Fatal(err)
+		}
+		text := p.text.String()
+		if written := slices.Equal(effective(text), []string{"kern.ipc.soacceptqueue=512"}); written != want ||
+			strings.Contains(text, "# Not written: no public source of FreeBSD 13 was found to have kern.ipc.soacceptqueue.\n") == want {
+			t.Errorf("%s:\n%s", sources, text)
+		}
 	}
 }

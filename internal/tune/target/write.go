@@ -198,8 +198,8 @@ func (p *printer) key(a *advised, port int) string {
 	return strings.ReplaceAll(key, ".N.", "."+strconv.Itoa(port)+".")
 }
 
-// fromForm is in a default that another one has taken the place of: newreno (from 14:
-// cubic).
+// fromForm is in a default that others have taken the place of, the oldest first:
+// newreno (from 14: cubic).
 var fromForm = regexp.MustCompile(`\(from ([0-9]+): ([^ )]+)\)`)
 
 // Default is a setting's default on a target, "" where the database does not say:
@@ -212,11 +212,11 @@ func Default(r *db.Record, t Target) string {
 			return value
 		}
 	}
-	if m := fromForm.FindStringSubmatch(plain); m != nil {
+	value, _, _ := strings.Cut(strings.TrimSpace(plain), " ")
+	for _, m := range fromForm.FindAllStringSubmatch(plain, -1) {
 		if since, err := strconv.Atoi(m[1]); err == nil && t.Major() >= since {
-			return m[2]
+			value = m[2]
 		}
 	}
-	value, _, _ := strings.Cut(strings.TrimSpace(plain), " ")
 	return strings.TrimRight(value, ",;")
 }
