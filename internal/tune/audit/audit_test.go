@@ -297,6 +297,26 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// What only the loader sets has no place in FreeBSD's sysctl.conf. OPNsense gives its
+// tunables to both.
+func TestTunable(t *testing.T) {
+	for _, c := range []struct {
+		target, file, key string
+		misplaced         bool
+	}{
+		{"freebsd-14", "/etc/sysctl.conf", "net.isr.maxthreads", true},
+		{"freebsd-14", "fw1-sysctl.conf", "net.pf.states_hashsize", true},
+		{"freebsd-14", "/boot/loader.conf", "net.isr.maxthreads", false},
+		{"freebsd-14", "/etc/sysctl.conf", "net.isr.dispatch", false},
+		{"opnsense-25.7", "/etc/sysctl.conf", "net.isr.maxthreads", false},
+	} {
+		f := judge(t, c.target).Judge(audit.Line{File: c.file, Key: c.key, Value: "-1"})
+		if strings.HasPrefix(f.Why, "It sets nothing here: it belongs into loader.conf. ") != c.misplaced || f.Verdict != audit.Valid {
+			t.Errorf("%+v: %s", c, f.Says())
+		}
+	}
+}
+
 // For a version that nobody knows, no line of the guide is called valid, a default or
 // removed.
 func TestGuideOfUnknownVersion(t *testing.T) {

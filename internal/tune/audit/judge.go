@@ -96,6 +96,9 @@ func (j *Judge) Judge(l Line) Finding {
 		return f
 	}
 	f.Verdict, f.Why = j.verdict(r, l.Value)
+	if r.Tunable && j.Target.Family() == "freebsd" && isSysctlConf(l.File) {
+		f.Why = "It sets nothing here: it belongs into loader.conf. " + f.Why
+	}
 	return f
 }
 

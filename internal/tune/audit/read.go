@@ -141,6 +141,12 @@ func isConfiguration(file string) bool {
 	return false
 }
 
+// isSysctlConf reports whether a file's lines are set when the system runs already.
+func isSysctlConf(file string) bool {
+	const name = "sysctl.conf"
+	return strings.HasPrefix(filepath.Base(file), name) || strings.HasSuffix(file, name)
+}
+
 // isName reports whether a name without dots has the form of those of loader.conf and
 // rc.conf.
 func isName(key string) bool {

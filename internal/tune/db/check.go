@@ -112,6 +112,8 @@ func (r *Record) checkRow() error {
 		return errors.New("value: what no guide names needs a value or a formula")
 	case (r.System == "linux" && r.Place == "sysctl.d") != slices.Contains([]string{"namespace", "host"}, r.Scope):
 		return errors.New("scope: Linux's sysctls have one, namespace or host, and nothing else has")
+	case r.Tunable && r.Place != "loader.conf":
+		return errors.New("tunable: only what loader.conf sets is one")
 	case r.Row != nil && (r.Row.OS == "" || len(r.Row.Guide) != 3):
 		return errors.New("row: system and guide are missing")
 	}

@@ -67,8 +67,9 @@ type Record struct {
 	Until    string `yaml:"until" json:"until,omitempty"`     // the last version that has it
 	Renamed  string `yaml:"renamed" json:"renamed,omitempty"` // the key that took its place
 	Driver   string `yaml:"driver" json:"driver,omitempty"`
-	Inert    bool   `yaml:"inert" json:"inert,omitempty"` // a name that sets nothing: it only tells, or nobody reads it
-	Scope    string `yaml:"scope" json:"scope,omitempty"` // of Linux's: namespace or host
+	Inert    bool   `yaml:"inert" json:"inert,omitempty"`     // a name that sets nothing: it only tells, or nobody reads it
+	Tunable  bool   `yaml:"tunable" json:"tunable,omitempty"` // of FreeBSD's: the loader alone sets it; as a sysctl it can be read
+	Scope    string `yaml:"scope" json:"scope,omitempty"`     // of Linux's: namespace or host
 
 	Default string   `yaml:"default" json:"default,omitempty"`
 	Value   string   `yaml:"value" json:"-"`               // what weir sets, or is spoken of: "{}" is Formula's figure, "=" what was found

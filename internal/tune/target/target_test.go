@@ -300,6 +300,30 @@ func TestNothing(t *testing.T) {
 	}
 }
 
+// What only the loader sets is written into its file.
+func TestTunables(t *testing.T) {
+	d, err := records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for i := range advice {
+		r, err := advice[i].reasons(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Tunable {
+			seen++
+			if advice[i].place != "loader.conf" {
+				t.Errorf("%s is written into %s", r.Key, advice[i].place)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("none of them is a tunable")
+	}
+}
+
 // A key is not written beyond its sources.
 func TestNoSource(t *testing.T) {
 	d, err := records()
