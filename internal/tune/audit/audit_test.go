@@ -105,6 +105,7 @@ echo 'net.isr.dispatch=deferred' >> /etc/sysctl.conf
 echo "a=b" and so on
 echo 1 > /proc/sys/net/ipv4/conf/eth0.100/rp_filter
 # echo "4096 87380 16777216" > /proc/sys/net/ipv4/tcp_rmem
+sysctl net.isr.dispatch=direct; sysctl net.isr.bindthreads=0 && sysrc pf_enable=YES & # all
 `
 	known := func(key string) bool {
 		return strings.HasPrefix(key, "net.isr.") || strings.HasPrefix(key, "net.inet.ip.")
@@ -129,6 +130,9 @@ echo 1 > /proc/sys/net/ipv4/conf/eth0.100/rp_filter
 		{Line: 16, Key: "net.isr.dispatch", Value: "deferred"},
 		{Line: 18, Key: "net.ipv4.conf.eth0/100.rp_filter", Value: "1"},
 		{Line: 19, Key: "net.ipv4.tcp_rmem", Value: "4096 87380 16777216"},
+		{Line: 20, Key: "net.isr.dispatch", Value: "direct"},
+		{Line: 20, Key: "net.isr.bindthreads", Value: "0"},
+		{Line: 20, Key: "pf_enable", Value: "YES"},
 	}
 	for i := range want {
 		want[i].File = "f"

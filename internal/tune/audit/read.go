@@ -83,7 +83,7 @@ const dotted = `[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_%*-]+)+`
 var (
 	// A prompt may stand before a command, in a page of prose also root's #, which in a
 	// configuration is a comment's mark.
-	commandForm = regexp.MustCompile(`^(#|\$|[^\s=]*[@:][^\s=]*\s?[#$%>]|)\s*(?:sudo |doas )?(sysctl|sysrc)((?: -[a-zA-Z]+)*)((?: +[A-Za-z_][\w.%-]*=(?:"[^"]*"|'[^']*'|[^\s"'#;]+))+)\s*(?:[#;&].*)?$`)
+	commandForm = regexp.MustCompile(`^(#|\$|[^\s=]*[@:][^\s=]*\s?[#$%>]|)\s*(?:sudo |doas )?(sysctl|sysrc)((?: -[a-zA-Z]+)*)((?: +[A-Za-z_][\w.%-]*=(?:"[^"]*"|'[^']*'|[^\s"'#;]+))+)\s*(?:#.*|[;&]+(.*))?$`)
 	pairForm    = regexp.MustCompile(`([A-Za-z_][\w.%-]*)=("[^"]*"|'[^']*'|[^\s"'#;]+)`)
 	echoForm    = regexp.MustCompile(`^(#|\$|)\s*echo\s+(?:-e\s+)?(["']?)([A-Za-z_][\w.%-]*)=(.*?)(["']?)\s*>>?\s*\S+$`)
 	procForm    = regexp.MustCompile(`^(#|\$|)\s*echo\s+["']?([^"'>|]*[^"'>|\s])["']?\s*>\s*/proc/sys/([A-Za-z0-9_./*-]+)$`)
@@ -100,6 +100,10 @@ func readCommand(text, file string) []Line {
 		var lines []Line
 		for _, pair := range pairForm.FindAllStringSubmatch(m[4], -1) {
 			lines = append(lines, Line{Key: pair[1], Value: strings.Trim(pair[2], `"'`), Off: m[1] == "#" && isConfiguration(file)})
+		}
+		for _, next := range readCommand(strings.TrimSpace(m[5]), file) {
+			next.Off = next.Off || lines[0].Off
+			lines = append(lines, next)
 		}
 		return lines
 	}
