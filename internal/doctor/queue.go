@@ -237,23 +237,26 @@ func unusedQueues(v *view) (o outcome) {
 			continue
 		}
 		now, most := n.queueCount(), n.maxQueues()
-		if want := min(most, v.queuesFor(real), len(v.cpusFor(n))); now < want {
+		if want := min(most, v.queuesFor(n)); now < want {
 			o.add(v.unused(n, now, want))
 		}
 	}
 	return o
 }
 
-// queuesFor is the queues that are worth having for each card that carries packets: as
-// many as weir tune gives it.
-func (v *view) queuesFor(cores int) int {
+// queuesFor is the queues that are worth having for a card, as many as weir tune gives
+// it: it shares the cores that may serve it with the cards there that carry packets.
+func (v *view) queuesFor(n *nic) int {
+	near := v.cpusFor(n)
 	ports := 0
 	for i := range v.nics {
-		if n := &v.nics[i]; !n.counted || n.link.RxPackets > 0 {
+		other := &v.nics[i]
+		shares := slices.ContainsFunc(v.cpusFor(other), func(id int) bool { return slices.Contains(near, id) })
+		if shares && (!other.counted || other.link.RxPackets > 0) {
 			ports++
 		}
 	}
-	return arith.QueuesWanted(cores, ports)
+	return arith.QueuesWanted(len(near), ports)
 }
 
 func (v *view) unused(n *nic, now, want int) Finding {

@@ -73,7 +73,7 @@ func (v *view) useQueues(p *Spread, n *nic) {
 	if n.virtual || n.Channels == nil || n.Channels.Combined == 0 || real == 0 {
 		return
 	}
-	now, want := n.Channels.Combined, min(n.Channels.MaxCombined, v.queuesFor(real), len(v.cpusFor(n)))
+	now, want := n.Channels.Combined, min(n.Channels.MaxCombined, v.queuesFor(n))
 	if 2*now > want {
 		return // not worth that the link goes down
 	}

@@ -120,6 +120,33 @@ func TestSpreadOverNodes(t *testing.T) {
 	}
 }
 
+// Cards share the cores of their own node: on two nodes each has all of its, and two on
+// one node have half of its each, without the isolated ones.
+func TestQueuesOfNode(t *testing.T) {
+	for _, c := range []struct{ node0, node1, isolated, want int }{{1, 1, 0, 8}, {2, 0, 0, 4}, {2, 2, 0, 4}, {2, 0, 4, 2}, {4, 0, 0, 2}} {
+		b := newBox(16).nodes()
+		one := 1
+		for i := range c.node0 + c.node1 {
+			if n := b.card(fmt.Sprintf("eth%d", i), "ice", 25000, 1, 64); i >= c.node0 {
+				n.Node = &one
+			}
+			b.traffic(fmt.Sprintf("eth%d", i), 500, 1000)
+		}
+		for i := range c.isolated {
+			b.s.CPUs[i].Isolated = true
+		}
+		p := PlanSpread(b.s)
+		if len(p.Queues) != c.node0+c.node1 {
+			t.Errorf("%+v: %+v", c, p.Queues)
+		}
+		for _, q := range p.Queues {
+			if q.To != fmt.Sprint(c.want) {
+				t.Errorf("%+v: %s gets %s queues", c, q.Interface, q.To)
+			}
+		}
+	}
+}
+
 // A card whose node has no core for it stays where it is, whatever moves beside it.
 func TestSpreadWithoutCores(t *testing.T) {
 	b := newBox(4).nodes()

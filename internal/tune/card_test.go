@@ -204,6 +204,29 @@ func TestPlanQueues(t *testing.T) {
 	}
 }
 
+// Cards of one NUMA node share its cores, and no others.
+func TestPlanQueuesNodes(t *testing.T) {
+	files := map[string]string{"ethtool/eth0/queues-max": "combined 8\n", "ethtool/eth1/queues-max": "combined 8\n", "proc/cpuinfo": ""}
+	for core := range 8 {
+		files[fmt.Sprintf("sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", core)] = fmt.Sprintf("%d\n", core)
+		files["proc/cpuinfo"] += fmt.Sprintf("processor : %d\nphysical id : %d\ncore id : %d\n\n", core, core/4, core%4)
+	}
+	for _, c := range []struct {
+		eth0, eth1 string // cores of their nodes
+		want       []string
+	}{
+		{"0-3", "4-7", []string{"nic.eth0.queues=combined 4", "nic.eth1.queues=combined 4"}},
+		{"0-3", "0-3", []string{"nic.eth0.queues=combined 2", "nic.eth1.queues=combined 2"}},
+		{"0-7", "0-7", []string{"nic.eth0.queues=combined 4", "nic.eth1.queues=combined 4"}},
+	} {
+		files["sys/class/net/eth0/device/local_cpulist"], files["sys/class/net/eth1/device/local_cpulist"] = c.eth0+"\n", c.eth1+"\n"
+		h, _ := tree(t, with(files))
+		if diff := cmp.Diff(c.want, changes(plan(t, h, tune.Inputs{}, "nic.DEV.queues"))); diff != "" {
+			t.Errorf("eth0 near %s, eth1 near %s (-want +got):\n%s", c.eth0, c.eth1, diff)
+		}
+	}
+}
+
 // Cores that somebody has chosen for a card's packets stay, unless it is asked for.
 func TestChosenCores(t *testing.T) {
 	h, _ := tree(t, with(map[string]string{

@@ -91,11 +91,15 @@ func (h *Host) isolated() []int {
 	return all
 }
 
-// workers are the cores to which packets are given, the nearest to a card first: one of
-// each pair of hyper-threads, those of the card's NUMA node before the others, and none
-// that is isolated.
+// workers are the cores to which packets are given, the nearest to a card first.
 func (h *Host) workers(card string) []int {
-	near, far := []int{}, []int{}
+	near, far := h.nearest(card)
+	return append(near, far...)
+}
+
+// nearest are the cores of a card's NUMA node, and the others: one of each pair of
+// hyper-threads, and none that is isolated.
+func (h *Host) nearest(card string) (near, far []int) {
 	local, err := parseCores(h.text("sys/class/net", card, "device/local_cpulist"))
 	isolated := h.isolated()
 	usable := slices.DeleteFunc(h.online(), func(core int) bool { return slices.Contains(isolated, core) })
@@ -111,5 +115,5 @@ func (h *Host) workers(card string) []int {
 			far = append(far, core)
 		}
 	}
-	return append(near, far...)
+	return near, far
 }

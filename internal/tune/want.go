@@ -76,13 +76,13 @@ func (j *judge) wantQueues(card, found string) wish {
 	most, err := j.host.readCard(card, "queues-max")
 	kind, now := queueCount(found)
 	limit := countOf(most, kind)
-	ports := max(1, j.in.Ports)
 	if err != nil || limit == 0 || j.in.Cores == 0 {
 		return wish{noNeed: "not known: how many queues the card can have, or the host's cores"}
 	}
-	ideal := arith.QueuesWanted(j.in.Cores, ports)
+	cores, ports := j.sharedCores(card)
+	ideal := arith.QueuesWanted(cores, ports)
 	target := min(ideal, limit)
-	shown := fmt.Sprintf("%d cores / %d ports, at least 2 = %d, at most the card's %d", j.in.Cores, ports, ideal, limit)
+	shown := fmt.Sprintf("%d cores / %d ports, at least 2 = %d, at most the card's %d", cores, ports, ideal, limit)
 	if now > j.in.Cores {
 		// Only those beyond the cores do harm: the others cost nothing.
 		target = min(j.in.Cores, limit)
@@ -97,6 +97,23 @@ func (j *judge) wantQueues(card, found string) wish {
 		w.noNeed = fmt.Sprintf("it has %d, no more than there are cores", now)
 	}
 	return w
+}
+
+// sharedCores are how many cores are near enough to serve a card, and how many ports
+// share them: those of the other cards of its NUMA node, and its own.
+func (j *judge) sharedCores(card string) (cores, ports int) {
+	near, _ := j.host.nearest(card)
+	if len(near) == 0 {
+		return j.in.Cores, max(1, j.in.Ports)
+	}
+	ports = j.in.Ports
+	for _, other := range j.cards {
+		theirs, _ := j.host.nearest(other)
+		if other != card && !slices.ContainsFunc(theirs, func(core int) bool { return slices.Contains(near, core) }) {
+			ports--
+		}
+	}
+	return min(len(near), j.in.Cores), max(1, ports)
 }
 
 // wantRings doubles the ring that packets are missed for, up to what the card has.

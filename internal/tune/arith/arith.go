@@ -118,10 +118,11 @@ func InitialWindow(mss int) int { return 65535 / mss }
 // least one.
 func Queues(cores, ports int) int { return max(1, cores/max(1, ports)) }
 
-// QueuesWanted is the receive queues that are worth having for each port: an even part
-// of the real cores, at least two, as one is where a core fills first, and no more than
-// there are cores. Documentation/networking/scaling.rst advises the smallest number that
-// loses nothing.
+// QueuesWanted is the receive queues that are worth having for a port: an even part of
+// the real cores that may serve it, which are those of its NUMA node, at least two, as
+// one is where a core fills first, and no more than there are. ports are those that
+// share these cores. Documentation/networking/scaling.rst advises the smallest number
+// that loses nothing, and a queue on another node costs each of its packets the way there.
 func QueuesWanted(cores, ports int) int { return min(cores, max(2, cores/max(1, ports))) }
 
 // SendQueue is an interface's send queue in packets: 256 for each port, or what
