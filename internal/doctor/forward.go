@@ -8,7 +8,7 @@ import (
 
 func forwardingChecks() []Check {
 	return []Check{
-		{ID: "FWD-1", Title: "forwarding is off", Reads: []string{"sysctls", "interfaces", "routes"}, Worst: Critical, run: forwardingOff},
+		{ID: "FWD-1", Title: "forwarding is off", Reads: []string{"sysctls", "interfaces", "snmp"}, Worst: Critical, run: forwardingOff},
 		{ID: "FWD-2", Title: "another firewall drops what is forwarded", Reads: []string{"chains"}, Worst: Warning, run: foreignDrop},
 		{ID: "FWD-3", Title: "another program translates addresses too", Reads: []string{"chains", "weir"}, Worst: Warning, run: secondNAT},
 		{ID: "RA-1", Title: "router advertisements are no longer heard on the WAN", Reads: []string{"sysctls", "routes"}, Worst: Warning, run: advertisements},

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"maps"
 	"net/netip"
 	"testing"
 )
@@ -87,6 +88,20 @@ var harmless = []struct {
 		name: "a host with two cards that is no router", check: "FWD-1", severity: Critical,
 		change: func(b *box) { b.s.Sysctls["net.ipv4.ip_forward"] = "0" },
 		fault:  func(b *box) { b.weir(0); b.s.Sysctls["net.ipv4.ip_forward"] = "0" },
+	},
+	{
+		name: "a host that a few packets for others come to", check: "FWD-1", severity: Critical,
+		change: func(b *box) { b.forOthers("Ip", 40, 1000) },
+		fault:  func(b *box) { b.forOthers("Ip", 400, 1000) },
+	},
+	{
+		name: "the same of IPv6", check: "FWD-1", severity: Critical,
+		change: func(b *box) {
+			b.addresses("2001:db8:1::1/64", "2001:db8:2::1/64").forOthers("Ip6", 9, 20)
+		},
+		fault: func(b *box) {
+			b.addresses("2001:db8:1::1/64", "2001:db8:2::1/64").forOthers("Ip6", 10, 20)
+		},
 	},
 	{
 		name: "a few packets are too big", check: "PATH-1", severity: Warning,
@@ -218,6 +233,15 @@ func (b *box) less(name string, packets uint64) *box {
 func (b *box) chain() *box {
 	b.s.Chains = []Chain{{Name: "nftables inet filter forward", Hook: "forward", Policy: "drop"}}
 	return b
+}
+
+// forOthers has a box that does not forward receive packets, of which some are for others.
+func (b *box) forOthers(family string, others, received uint64) {
+	key := map[string]string{"Ip": "net.ipv4.ip_forward", "Ip6": "net.ipv6.conf.all.forwarding"}[family]
+	b.s.Sysctls[key] = "0"
+	b.s.After.SNMP = maps.Clone(b.s.Before.SNMP)
+	b.s.After.SNMP[family+".InAddrErrors"] += others
+	b.s.After.SNMP[family+".InReceives"] += received
 }
 
 // addresses gives each card one.

@@ -43,7 +43,9 @@ func forwardingOff(v *view) (o outcome) {
 		case !known && wanted:
 			o.lacks(v, "sysctls."+family.setting)
 		case wanted && !on:
-			o.add(v.notForwarded(family.name, family.setting, names))
+			f := v.notForwarded(family.name, family.setting, names)
+			v.refused(&f, map[string]string{"ipv4": "Ip.", "ipv6": "Ip6."}[family.key])
+			o.add(f)
 		}
 	}
 	return o
@@ -66,6 +68,27 @@ func (v *view) notForwarded(family, setting string, names []string) Finding {
 		f.Remedies = []Remedy{{Command: "sysctl -w " + setting + "=1", Text: "weir had switched it on: find what switched it off (UNDO-1 names the usual services)"}}
 	}
 	return f
+}
+
+// usedAsRouter is the part of the received packets from which on those that are for
+// others say that the box is meant to be a router.
+const usedAsRouter = 0.05
+
+// refused is critical where packets come that are for others: while a box does not
+// forward, the kernel counts them as InAddrErrors (ip_error, ip6_forward).
+func (v *view) refused(f *Finding, prefix string) {
+	if !v.sampled {
+		return
+	}
+	counted := func(name string) uint64 { return grown(v.After.SNMP[prefix+name], v.Before.SNMP[prefix+name]) }
+	others, all := counted("InAddrErrors"), counted("InReceives")
+	share := float64(others) / float64(max(1, all))
+	if others < fewLost || share < usedAsRouter {
+		return
+	}
+	f.Severity = Critical
+	f.Says = fmt.Sprintf("%s, and %s of what it receives is for others, and dropped", f.Says, percent(min(1, share)))
+	f.Evidence = append(f.Evidence, fmt.Sprintf("%sInAddrErrors: %s of %s", prefix, v.rate(others), v.rate(all)))
 }
 
 // wants reports whether the box has to do with a family: two of its interfaces
