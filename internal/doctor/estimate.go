@@ -39,9 +39,13 @@ func (v *view) estimated(i *Interface, received uint64) (packets map[int]uint64,
 	return packets, by
 }
 
-// tookByCore is what these cores received from a card, and how that is known.
+// tookByCore is what these cores received from a card, in any unit, and how that is known.
 func (v *view) tookByCore(i *Interface, cores map[int][]int) (took map[int]uint64, by string) {
 	took = map[int]uint64{}
+	if len(cores) == 1 {
+		took[sortedKeys(cores)[0]] = 1 // of one
+		return took, "all of them come to one core; which brings how much the driver does not count"
+	}
 	if v.Watched != nil && v.Watched.Seconds > 0 {
 		for core := range cores {
 			took[core] = v.Watched.Cores[core].Received[i.Name].Packets

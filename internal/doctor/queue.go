@@ -344,6 +344,9 @@ func dataSheet(v *view) (o outcome) {
 	}
 	for i := range v.nics {
 		n := &v.nics[i]
+		if paravirtual[n.Driver] && n.PCI == nil {
+			continue // it has no silicon
+		}
 		if n.PCI == nil || n.PCI.ID == "" || n.Channels == nil {
 			o.lacks(v, "interfaces."+n.Name+".pci")
 			continue

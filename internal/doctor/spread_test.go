@@ -31,6 +31,7 @@ var spreads = map[string][]string{
 
 	"uncounted":          {"rps eno1:2 0-1,3-7"},
 	"pppoe-uncounted":    {"rps eno1:2 0-1,3-7"},
+	"xen-one-core":       {"irq eth0:1 1", "irq eth0:2 2", "irq eth0:3 3", "irq eth1:1 1", "irq eth1:2 2", "irq eth1:3 3"},
 	"two-cards-one-core": {"irq eth1:0 1", "rps eth0:0 1-3", "rps eth1:0 0,2-3"},
 	"hyper-threads":      {"irq eth0:1 4", "irq eth0:3 6"},
 	"bad-cable":          {"rps enp6s0:0 1-3", "rps enp7s0:0 0,2-3"},

@@ -75,8 +75,8 @@ var depends = map[string][]string{
 	"interrupts anywhere, and only counted": {"wrong-node-few"},                                                // known by their affinity alone
 	"64 cores":                              {"drops-full", "busy-listed", "one-core-full", "two-queues-full"}, // there is room then
 	"hyper-threads":                         {"drops-full", "busy-listed", "one-core-full", "hyper-threads"},
-	"other names":                           {"virtio-one-queue"}, // the interrupts' names do not tell the interface
-	"names with a number":                   {"virtio-one-queue"},
+	"other names":                           {"virtio-one-queue", "xen-one-core"}, // the interrupts' names do not tell the interface
+	"names with a number":                   {"virtio-one-queue", "xen-one-core"},
 	"i40e":                                  {"busy-listed"}, // the queues that are not in use are of ixgbe
 	"mlx5":                                  {"busy-listed"},
 	"ena":                                   {"busy-listed"},

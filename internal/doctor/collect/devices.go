@@ -181,6 +181,9 @@ func (r *reader) files(n *doctor.Interface, index int) {
 	if err != nil {
 		return
 	}
+	if front, is := strings.CutPrefix(filepath.Base(target), "vif-"); is {
+		r.fronts[n.Name] = "vif" + front
+	}
 	r.bus(n, strings.TrimPrefix(target, r.sys+"/"))
 }
 
@@ -272,13 +275,7 @@ func (r *reader) interrupts() {
 	for number, name := range names {
 		owner := owners[number]
 		if owner == "" {
-			for i := range r.snapshot.Interfaces {
-				// Another namespace's card may have a veth's name.
-				n, physical := r.snapshot.Interfaces[i].Name, r.snapshot.Interfaces[i].Kind == string(netif.Physical)
-				if physical && (name == n || strings.HasPrefix(name, n+"-") || strings.HasPrefix(name, n+":") || strings.Contains(name, "-"+n+"-")) {
-					owner = n
-				}
-			}
+			owner = r.namedAfter(name)
 		}
 		if owner == "" {
 			continue
@@ -290,6 +287,19 @@ func (r *reader) interrupts() {
 	}
 	sortIRQs(irqs)
 	r.snapshot.IRQs = irqs
+}
+
+// namedAfter is the card that an interrupt is named after, "" for none.
+func (r *reader) namedAfter(name string) (owner string) {
+	for i := range r.snapshot.Interfaces {
+		// Another namespace's card may have a veth's name.
+		n, physical := r.snapshot.Interfaces[i].Name, r.snapshot.Interfaces[i].Kind == string(netif.Physical)
+		front := r.fronts[n] != "" && strings.HasPrefix(name, r.fronts[n]+"-q")
+		if physical && (front || name == n || strings.HasPrefix(name, n+"-") || strings.HasPrefix(name, n+":") || strings.Contains(name, "-"+n+"-")) {
+			owner = n
+		}
+	}
+	return owner
 }
 
 func (r *reader) affinity(irq int, file string) string {
