@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,6 +62,7 @@ func sharedCore(v *view) (o outcome) {
 	}
 	by := v.places(&o)
 	free := v.unserving(by)
+	given := map[int]int{}
 	for _, id := range sortedKeys(by) {
 		c := v.core(id)
 		heavy := heavies(by[id])
@@ -75,13 +77,24 @@ func sharedCore(v *view) (o outcome) {
 			because:  fmt.Sprintf("it serves %s", names(heavy)),
 		}
 		for i, p := range heavy {
-			if to := i % (len(free) + 1); to > 0 { // each of the cores has its turn, this one first
-				f.Remedies = append(f.Remedies, move(p, free[to-1]))
+			if i%(len(free)+1) > 0 { // each of the cores has its turn, this one first
+				f.Remedies = append(f.Remedies, move(p, v.give(given, free, p.nic)))
 			}
 		}
 		o.add(f)
 	}
 	return o
+}
+
+// give is the core among the free ones that was given fewest queues, of several one of
+// the card's node.
+func (v *view) give(given map[int]int, free []int, n *nic) int {
+	near := v.cpusFor(n)
+	to := slices.MinFunc(free, func(a, b int) int {
+		return cmp.Or(cmp.Compare(given[a], given[b]), -cmp.Compare(slices.Index(near, a), -1)+cmp.Compare(slices.Index(near, b), -1), cmp.Compare(a, b))
+	})
+	given[to]++
+	return to
 }
 
 // heavies are the queues that matter to the load of the core that serves them all: those
@@ -294,6 +307,7 @@ func siblings(v *view) (o outcome) {
 	}
 	by := v.places(&o)
 	free := v.unserving(by)
+	given := map[int]int{}
 	for i := range v.cores {
 		c := &v.cores[i]
 		for _, s := range c.Siblings {
@@ -301,7 +315,7 @@ func siblings(v *view) (o outcome) {
 			if s <= c.ID || other == nil || len(by[c.ID]) == 0 || len(by[s]) == 0 || len(free) == 0 {
 				continue
 			}
-			o.add(v.sharedUnits(c, other, by, free[0]))
+			o.add(v.sharedUnits(c, other, by, v.give(given, free, by[s][0].nic)))
 		}
 	}
 	return o
