@@ -90,6 +90,9 @@ func parseBundle(text []byte) (*Snapshot, error) {
 	return s, nil
 }
 
+// mostQueues bounds what is believed of a card: the kernel's queue numbers have 16 bits.
+const mostQueues = 1 << 16
+
 // check refuses what contradicts itself.
 func (s *Snapshot) check() error {
 	if math.IsNaN(s.Seconds) || s.Seconds < 0 || s.Wished < 0 {
@@ -105,6 +108,9 @@ func (s *Snapshot) check() error {
 			return fmt.Errorf("an interface is named %q, or twice so", n.Name)
 		}
 		seen[n.Name] = true
+		if count := n.queueCount(); count < 0 || count > mostQueues || n.RxQueues < 0 || n.RxQueues > mostQueues {
+			return fmt.Errorf("%s has %d receive queues: more than a card can have, or fewer", n.Name, count)
+		}
 		for _, list := range n.RPS {
 			if _, err := ParseCPUs(list); err != nil {
 				return fmt.Errorf("rps of %s: %w", n.Name, err)
