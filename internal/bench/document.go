@@ -20,7 +20,7 @@ const mostGroups = 6
 // Document is the report in the form that people pass around.
 func (r *Report) Document() *report.Document {
 	d := &report.Document{
-		Kind: "forward", Title: "How many frames a core forwards", Command: r.Command, Started: r.Started, Machine: r.Machine,
+		Kind: "forward", Title: "How many frames a core forwards", Command: r.Command, Version: r.Version, Started: r.Started, Machine: r.Machine,
 		Verdicts: r.verdicts(), Method: r.method(), Control: &r.Control, Sketch: r.sketch(),
 		Notes: append(slices.Clone(r.Notes), strings.ReplaceAll(caveat, "\n", " ")),
 	}
@@ -92,15 +92,16 @@ func (r *Report) verdicts() []string {
 	for _, v := range []struct {
 		of, to, sentence string
 		value            func(Ratio) *float64
+		test             func(Ratio) *stats.Comparison
 	}{
-		{PathWeirNAT, PathNftNAT, "With NAT, weir forwards %s times as many frames as nftables", inFrames},
-		{PathWeir, PathNft, "Without NAT, weir forwards %s times as many frames as nftables", inFrames},
-		{PathWeirNAT, PathRedirect, "With NAT, weir reaches %s of what a bare redirect does, the limit of this machine", inFrames},
-		{PathWeir, PathKernel, "weir filters %s times as many frames as the kernel forwards without any rules", inFrames},
+		{PathWeirNAT, PathNftNAT, "With NAT, weir forwards %s times as many frames as nftables", inFrames, ofFrames},
+		{PathWeir, PathNft, "Without NAT, weir forwards %s times as many frames as nftables", inFrames, ofFrames},
+		{PathWeirNAT, PathRedirect, "With NAT, weir reaches %s of what a bare redirect does, the limit of this machine", inFrames, ofFrames},
+		{PathWeir, PathKernel, "weir filters %s times as many frames as the kernel forwards without any rules", inFrames, ofFrames},
 		{PathWeirNAT, PathNftNAT, "It opens %s times as many new connections in a second as nftables with NAT",
-			func(r Ratio) *float64 { return r.NewPerS }},
+			func(r Ratio) *float64 { return r.NewPerS }, func(r Ratio) *stats.Comparison { return r.NewTest }},
 	} {
-		if text := r.verdict(v.of, v.to, v.sentence, v.value); text != "" {
+		if text := r.verdict(v.of, v.to, v.sentence, v.value, v.test); text != "" {
 			all = append(all, text)
 		}
 	}
@@ -109,10 +110,13 @@ func (r *Report) verdicts() []string {
 
 func inFrames(r Ratio) *float64 { return &r.Mpps }
 
-// verdict says a ratio of the first case, and between what it is in all others.
-func (r *Report) verdict(of, to, sentence string, value func(Ratio) *float64) string {
+func ofFrames(r Ratio) *stats.Comparison { return r.Test }
+
+// verdict says a ratio of the first case, what speaks against it, and between
+// what it is in all others.
+func (r *Report) verdict(of, to, sentence string, value func(Ratio) *float64, test func(Ratio) *stats.Comparison) string {
 	cases := r.cases()
-	first, least, most := math.NaN(), math.Inf(1), 0.0
+	first, least, most, why := math.NaN(), math.Inf(1), 0.0, ""
 	for _, ratio := range r.Ratios {
 		v := value(ratio)
 		if ratio.Of != of || ratio.To != to || v == nil {
@@ -120,17 +124,20 @@ func (r *Report) verdict(of, to, sentence string, value func(Ratio) *float64) st
 		}
 		least, most = min(least, *v), max(most, *v)
 		if ratio.Case == cases[0] {
-			first = *v
+			first, why = *v, doubt(test(ratio))
 		}
 	}
 	if math.IsNaN(first) {
 		return ""
 	}
 	text := fmt.Sprintf(sentence, quantity.Digits(first, 2))
-	if len(cases) == 1 {
-		return text + "."
+	if why != "" {
+		why = "; " + why
 	}
-	return text + fmt.Sprintf(" (%s); over all %s between %s and %s.", cases[0].short(),
+	if len(cases) == 1 {
+		return text + why + "."
+	}
+	return text + why + fmt.Sprintf(" (%s); over all %s between %s and %s.", cases[0].short(),
 		quantity.Plural(len(cases), "case"), quantity.Digits(least, 2), quantity.Digits(most, 2))
 }
 

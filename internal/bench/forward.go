@@ -45,7 +45,8 @@ type setting struct {
 // Forward measures forwarding: each path in each case, several times, in random
 // order. It ends with an error at the first thing that cannot be set up, or that
 // does not do to frames what it is measured for; what it built is removed in any
-// case. Only one benchmark runs at a time on a machine.
+// case. Beside an error the report has what was measured until then; nil: nothing
+// was. Only one benchmark runs at a time on a machine.
 func Forward(ctx context.Context, o Options) (report *Report, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -74,10 +75,11 @@ func Forward(ctx context.Context, o Options) (report *Report, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the benchmark's network: %w", err)
 	}
-	if err := s.measure(ctx); err != nil {
+	err = s.measure(ctx)
+	if err != nil && len(s.report.Rows) == 0 {
 		return nil, err
 	}
-	return s.report, nil
+	return s.report, err
 }
 
 func newSetting(o *Options) (*setting, error) {
@@ -92,7 +94,7 @@ func newSetting(o *Options) (*setting, error) {
 	s := &setting{
 		options: o, program: o.Program, dir: filepath.Join("/run", o.name), cores: cores, missing: map[string]string{}, conntrack: machineConntrack(),
 		random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)),
-		report: &Report{Command: o.Command, Started: time.Now().UTC().Truncate(time.Second), Machine: machine,
+		report: &Report{Command: o.Command, Version: o.Version, Started: time.Now().UTC().Truncate(time.Second), Machine: machine,
 			Rules: map[string]string{"gateway.conf": examples.GatewayConf, "gateway.nft": examples.GatewayNft}},
 	}
 	if s.program == "" {
@@ -138,6 +140,7 @@ func (s *setting) measure(ctx context.Context) (err error) {
 		}
 	}
 	s.report.Control = stats.NewControl()
+	defer s.judgeDisturbance()
 	for i, c := range cases {
 		s.progress.Say("case %d of %d: %s", i+1, len(cases), c)
 		if err := s.measureCase(ctx, c); err != nil {
@@ -147,7 +150,6 @@ func (s *setting) measure(ctx context.Context) (err error) {
 	if len(s.report.Rows) == 0 {
 		return s.nothingMeasured()
 	}
-	s.judgeDisturbance()
 	return nil
 }
 
@@ -176,6 +178,7 @@ func (s *setting) measureCase(ctx context.Context, c Case) error {
 	for round, e := range stats.Interleave(s.random, s.options.Runs, entries) {
 		s.progress.Step("%s, round %d of %d", e.path.name, round+1, s.options.Runs)
 		if err := s.measureOnce(ctx, c, e); err != nil {
+			s.concludeEarly(c, all, control)
 			return fmt.Errorf("%s: %w", e.path.name, err)
 		}
 		s.progress.Done(1)
@@ -302,6 +305,14 @@ func (s *setting) conclude(c Case, all []*samples, control *samples) {
 	s.report.add(c, rows(c, all))
 	s.report.measured = append(s.report.measured, caseSamples{c, all})
 	s.report.Control.Add(control.path.name, all[len(all)-1].mpps, control.mpps)
+}
+
+// concludeEarly keeps what was measured of a case that did not come to its end.
+func (s *setting) concludeEarly(c Case, all []*samples, control *samples) {
+	all = slices.DeleteFunc(slices.Clone(all), func(e *samples) bool { return len(e.mpps) == 0 })
+	if len(all) > 0 {
+		s.conclude(c, all, control)
+	}
 }
 
 func (s *setting) uses(names ...string) bool {

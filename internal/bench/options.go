@@ -36,6 +36,8 @@ type Options struct {
 	Command string
 	// Program is the weir to measure; "": the one that runs.
 	Program string
+	// Version is that of this weir, for the report.
+	Version string
 	// Progress hears what is going on; nil: nobody.
 	Progress io.Writer
 

@@ -9,12 +9,14 @@ import (
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
 	"weir/internal/machine"
+	"weir/internal/quantity"
 	"weir/internal/stats"
 )
 
 // Report is what a benchmark found.
 type Report struct {
 	Command string            `json:"command"`
+	Version string            `json:"version,omitempty"` // of the weir that measured
 	Started time.Time         `json:"started"`
 	Machine machine.Machine   `json:"machine"`
 	Rules   map[string]string `json:"rules"` // text of the rule files, by name
@@ -69,6 +71,10 @@ type Ratio struct {
 	Mpps    float64  `json:"mpps"`
 	NetNS   *float64 `json:"net_ns"`
 	NewPerS *float64 `json:"new_per_s"`
+	// Test and NewTest say whether the runs of the two paths differ, in frames and
+	// in new connections; nil: not measured.
+	Test    *stats.Comparison `json:"test,omitempty"`
+	NewTest *stats.Comparison `json:"new_test,omitempty"`
 }
 
 // Profile is where the time of one core went while a path had steady traffic.
@@ -155,9 +161,29 @@ func ratios(c Case, rows []Row) []Ratio {
 			continue
 		}
 		out = append(out, Ratio{Of: pair.of, To: pair.to, Case: c, Mpps: stats.Round(of.Mpps.Median() / to.Mpps.Median()),
-			NetNS: quotient(of.NetNS, to.NetNS), NewPerS: quotient(of.NewPerS, to.NewPerS)})
+			NetNS: quotient(of.NetNS, to.NetNS), NewPerS: quotient(of.NewPerS, to.NewPerS),
+			Test: tested(to.Mpps, of.Mpps), NewTest: tested(to.NewRuns, of.NewRuns)})
 	}
 	return out
+}
+
+func tested(a, b stats.Sample) *stats.Comparison {
+	if len(a) == 0 || len(b) == 0 {
+		return nil
+	}
+	c := stats.Compare(a, b)
+	return &c
+}
+
+// doubt is what keeps a ratio from being a finding; "": nothing.
+func doubt(c *stats.Comparison) string {
+	switch {
+	case c == nil || c.Proven:
+		return ""
+	case c.Test == stats.TooFew:
+		return "too few runs to tell whether they differ"
+	}
+	return fmt.Sprintf("no difference is proven, this run would have shown one of %s %%", quantity.Digits(c.Detectable*100, 2))
 }
 
 func number(v float64) *float64 {

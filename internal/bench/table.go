@@ -57,6 +57,12 @@ func (r *Report) writeRatios(out *printer, c Case) {
 		if ratio.NewPerS != nil {
 			text += fmt.Sprintf(", %.1f in new connections", *ratio.NewPerS)
 		}
+		if why := doubt(ratio.Test); why != "" {
+			text += "; " + why
+		}
+		if why := doubt(ratio.NewTest); why != "" {
+			text += "; in new connections " + why
+		}
 		out.line("%s", text)
 	}
 }

@@ -57,14 +57,14 @@ from them, and the exit status is 1. docs/measuring.md describes the method.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Seconds = time.Duration(seconds * float64(time.Second))
-			o.Progress, o.Command = env.Stderr, benchCommand()
+			o.Progress, o.Command, o.Version = env.Stderr, benchCommand(), benchVersion()
 			return benchmark{name: "forward", check: o.Check, estimate: o.Estimate,
 				run: func(ctx context.Context) (*report.Document, ownForms, error) {
 					r, err := bench.Forward(ctx, o)
-					if err != nil {
+					if r == nil {
 						return nil, ownForms{}, err
 					}
-					return r.Document(), ownForms{text: r.WriteText, json: r.WriteJSON}, nil
+					return r.Document(), ownForms{text: r.WriteText, json: r.WriteJSON}, err
 				}}.do(c.Context(), env, &out)
 		},
 	}

@@ -56,7 +56,7 @@ Only TCP and UDP that the kernel sends are used, and UDP is always paced.`,
 					x := examination{router: o.Router, name: cmp.Or(o.RouterName, "this machine")}
 					o.Loaded = func(omitted, span time.Duration) { x.begin(ctx, omitted, span) }
 					d, err := remote.Client(ctx, o)
-					if err == nil {
+					if d != nil {
 						x.join(d)
 					}
 					if foreign := new(remote.NotOursError); errors.As(err, &foreign) {

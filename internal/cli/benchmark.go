@@ -22,11 +22,13 @@ type benchmark struct {
 	// locks keeps other benchmarks of this machine away while it runs, where it is
 	// root. Those with a lab do so themselves.
 	locks bool
-	run   func(context.Context) (*report.Document, ownForms, error)
+	// run measures. A document beside an error has what was measured until then.
+	run func(context.Context) (*report.Document, ownForms, error)
 }
 
 // do checks what was asked for and this machine, measures, and writes the
-// report. An interrupted benchmark has cleaned up, and says that it was.
+// report. A benchmark that is interrupted or fails has cleaned up, says so, and
+// writes what it has measured by then: a long run is not lost by its end.
 func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 	if err := b.check(); err != nil {
 		return &UsageError{b.named(err)}
@@ -44,13 +46,30 @@ func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 	}
 	d, forms, err := b.alone(ctx)
 	if err != nil {
-		return b.named(err)
+		err = b.named(err)
+	}
+	if d == nil {
+		return err
+	}
+	if err != nil {
+		d.EndEarly(reason(ctx, err))
 	}
 	d.Withhold()
 	if d.Version == "" {
 		d.Version = benchVersion()
 	}
-	return out.write(env, d, forms)
+	if failed := out.write(env, d, forms); err == nil || !errors.Is(failed, ErrSilent) {
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// reason is why a run ended, in a few words.
+func reason(ctx context.Context, err error) string {
+	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
+		return "it was interrupted"
+	}
+	return err.Error()
 }
 
 func (b benchmark) alone(ctx context.Context) (d *report.Document, forms ownForms, err error) {
@@ -63,7 +82,7 @@ func (b benchmark) alone(ctx context.Context) (d *report.Document, forms ownForm
 		defer func() { err = errors.Join(err, unlock()) }()
 	}
 	d, forms, err = b.run(ctx)
-	if err == nil && b.locks && !root {
+	if d != nil && b.locks && !root {
 		d.Notes = append(d.Notes, "Without root nothing kept other benchmarks of this machine away.")
 	}
 	return d, forms, err

@@ -19,6 +19,7 @@ func TestBenchmark(t *testing.T) {
 	control := stats.NewControl()
 	control.Refuse("it is a test")
 	refused := &report.Document{Kind: "test", Title: "a test", Control: &control}
+	late := &report.Document{Kind: "test", Title: "a test", Verdicts: []string{"it is fast"}}
 	sound := &report.Document{Kind: "test", Title: "a test"}
 	for _, test := range []struct {
 		name         string
@@ -31,6 +32,9 @@ func TestBenchmark(t *testing.T) {
 		{name: "options", check: errors.New("--runs 0: want 1"), want: "bench test: --runs 0: want 1", status: exitUsage},
 		{name: "nowhere to write", html: "/nonexistent/report.html", want: "the report could not be written", status: exitUsage},
 		{name: "interrupted", run: context.Canceled, want: "bench test: interrupted", status: exitRefused, says: "this takes about 1m30s"},
+		{name: "interrupted late", run: context.Canceled, document: late, want: "bench test: interrupted", status: exitRefused,
+			prints: "No verdict: the run ended before everything was measured: it was interrupted."},
+		{name: "it fails late", run: errors.New("no wire"), document: late, want: "bench test: no wire", status: exitRefused, prints: "measured: bench test: no wire."},
 		{name: "it fails", run: errors.New("no wire"), want: "bench test: no wire", status: exitRefused},
 		{name: "this machine lacks it", run: &MissingError{errors.New("no iperf3")}, want: "bench test: no iperf3", status: exitUsage},
 		{name: "the control fails", document: refused, want: ErrSilent.Error(), status: exitRefused, prints: "it is a test"},

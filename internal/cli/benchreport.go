@@ -45,12 +45,20 @@ func (r *reportFlags) check() error {
 		if err := unix.Access(dir, unix.W_OK); err != nil {
 			return &UsageError{fmt.Errorf("the report could not be written to %s: folder %s: %w", *file, dir, err)}
 		}
+		if there, err := os.Stat(*file); err == nil && there.IsDir() {
+			return &UsageError{fmt.Errorf("the report could not be written to %s: it is a folder", *file)}
+		}
 	}
 	if onStdout > 1 {
 		return &UsageError{errors.New("only one of --json, --html and --markdown can be -, standard output")}
 	}
 	if r.svg == "-" {
 		return &UsageError{errors.New("--svg: want a folder, as each chart becomes a file")}
+	}
+	if r.svg != "" {
+		if err := os.MkdirAll(r.svg, 0o777); err != nil {
+			return &UsageError{fmt.Errorf("--svg: %w", err)}
+		}
 	}
 	return nil
 }
@@ -62,10 +70,12 @@ type ownForms struct {
 }
 
 // write writes the report wherever it was asked for, and as text unless
-// something else stands on standard output. Where the control failed the exit
-// status says so as well.
+// something else stands on standard output; what one file lacks does not keep
+// the others from being written. Where the control failed the exit status says so
+// as well.
 func (r *reportFlags) write(env *Env, d *report.Document, own ownForms) error {
 	text, asJSON := own.text, own.json
+	var errs []error
 	if text == nil {
 		text = func(w io.Writer) error { return d.WriteText(w, columns(env.Stdout)) }
 	}
@@ -81,23 +91,20 @@ func (r *reportFlags) write(env *Env, d *report.Document, own ownForms) error {
 		if form.file == "-" {
 			text = form.write
 		} else if form.file != "" {
-			if err := writeFile(form.file, form.write); err != nil {
-				return err
-			}
+			errs = append(errs, writeFile(form.file, form.write))
 		}
 	}
 	if r.svg != "" {
-		if _, err := d.WriteSVGs(r.svg); err != nil {
-			return err
-		}
+		_, err := d.WriteSVGs(r.svg)
+		errs = append(errs, err)
 	}
 	if err := text(env.Stdout); err != nil {
-		return fmt.Errorf("print the report: %w", err)
+		errs = append(errs, fmt.Errorf("print the report: %w", err))
 	}
-	if !d.Conclusive() {
-		return ErrSilent
+	if err := errors.Join(errs...); err != nil || d.Conclusive() {
+		return err
 	}
-	return nil
+	return ErrSilent
 }
 
 // images is the folder of the charts as the Markdown file sees it.

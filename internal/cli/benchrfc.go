@@ -91,8 +91,9 @@ func rfcHelp(s rfc.Standard) string {
 		fmt.Fprintf(&b, "  %-*s  %s (%s)\n", width, t.Name, t.Title, t.Where)
 	}
 	b.WriteString(`
-The last path is tested twice as if it were two: if these differ by more than
-5 %, figures are printed but nothing is concluded from them, and the exit status
-is 1. docs/measuring.md says what is done differently from the RFC, and why.`)
+In each test the last path is tested twice as if it were two: if these differ by
+more than 5 %, the test's figures are printed but nothing is concluded from them.
+Where that is so in all tests the exit status is 1. What was measured before
+Ctrl-C, or before something went wrong, is reported without verdicts. docs/measuring.md says what is done differently from the RFC, and why.`)
 	return b.String()
 }

@@ -1,6 +1,9 @@
 package stats
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // maxControl is the difference of the control, as a share, beyond which a run
 // says nothing about smaller ones.
@@ -21,10 +24,14 @@ func NewControl() Control { return Control{OK: true} }
 // Add takes one more pair of samples of the same thing.
 func (c *Control) Add(path string, a, b Sample) {
 	difference := Difference(a, b)
-	if !(difference < c.Difference) {
+	if math.IsNaN(difference) || math.IsInf(difference, 0) { // neither is a number of a report
+		c.Refuse(path + " was measured twice, and once nothing came of it")
+		return
+	}
+	if difference >= c.Difference {
 		c.Path, c.Difference = path, Round(difference)
 	}
-	if !(difference <= maxControl) { // NaN: nothing was measured
+	if difference > maxControl {
 		c.Refuse(fmt.Sprintf("%s differs from itself by %.1f %%", path, difference*100))
 	}
 }
@@ -34,6 +41,9 @@ func (c *Control) Refuse(why string) { c.OK, c.Why = false, why }
 
 // String is the control's verdict on the run itself.
 func (c Control) String() string {
+	if c.Path == "" && !c.OK {
+		return "control: no verdict: " + c.Why
+	}
 	text := fmt.Sprintf("control: %s measured twice differs by %.1f %%", c.Path, c.Difference*100)
 	if c.OK {
 		return text

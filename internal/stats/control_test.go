@@ -23,6 +23,10 @@ func TestControl(t *testing.T) {
 	if nothing.Add("weir", nil, nil); nothing.OK {
 		t.Error("a control without runs holds")
 	}
+	half := NewControl()
+	if half.Add("weir", Sample{0}, Sample{3}); half.OK || half.Difference != 0 {
+		t.Errorf("of nothing and something: %+v", half)
+	}
 }
 
 // Every round has each entry once, and the orders differ.

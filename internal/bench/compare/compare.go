@@ -38,6 +38,8 @@ type Result struct {
 	OnlyB    []string `json:"only_b,omitempty"`
 	// Limited are measurements of which both reports only know the least value.
 	Limited []string `json:"limited,omitempty"`
+	// Untrusted are measurements whose own control failed in one of the reports.
+	Untrusted []string `json:"untrusted,omitempty"`
 	// Regressions are proven by all comparisons together.
 	Regressions int `json:"regressions"`
 }
@@ -74,7 +76,11 @@ func Compare(a, b *Source) (*Result, error) {
 	if err := r.pair(of, to); err != nil {
 		return nil, err
 	}
-	if len(r.Rows) == 0 && len(r.Limited) == 0 {
+	switch {
+	case len(r.Rows)+len(r.Limited) > 0:
+	case len(r.Untrusted) > 0:
+		return nil, fmt.Errorf("%s and %s prove nothing: of each measurement that both have, %w in one of them", a.Name, b.Name, ErrUntrusted)
+	default:
 		return nil, errNothing
 	}
 	r.judge()
@@ -95,6 +101,10 @@ func (r *Result) pair(of, to []report.Measurement) error {
 		delete(second, m.Name)
 		if m.Unit != n.Unit || m.Better != n.Better {
 			return fmt.Errorf("%s: one report has it in %s (better: %s), the other in %s (%s)", m.Name, m.Unit, m.Better, n.Unit, n.Better)
+		}
+		if m.Untrusted || n.Untrusted {
+			r.Untrusted = append(r.Untrusted, m.Name)
+			continue
 		}
 		if m.AtLeast && n.AtLeast {
 			r.Limited = append(r.Limited, m.Name)

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -177,6 +178,20 @@ func TestRefused(t *testing.T) {
 		if _, err := Read("x.json", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "x.json") {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// What a report does not trust is named and not compared.
+func TestUntrusted(t *testing.T) {
+	restless, quiet := measured("restless", report.Higher, 9, 9, 9), measured("quiet", report.Higher, 1, 1, 1)
+	doubt := func(d *report.Document) { d.Measurements[0].Untrusted = true }
+	a, b := source(t, "a.json", nil, restless, quiet), source(t, "b.json", doubt, measured("restless", report.Higher, 1, 1, 1), quiet)
+	r, err := Compare(a, b)
+	if err != nil || r.Regressions != 0 || len(r.Rows) != 1 || len(r.Untrusted) != 1 || r.Untrusted[0] != "restless" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := Compare(source(t, "a.json", nil, restless), source(t, "b.json", doubt, restless)); !errors.Is(err, ErrUntrusted) {
+		t.Errorf("of nothing that is trusted: %v", err)
 	}
 }
 

@@ -53,6 +53,9 @@ func (r *Result) WriteText(w io.Writer) error {
 	for _, name := range r.Limited {
 		fmt.Fprintf(&text, "not compared, as in both who measured was the limit: %s\n", name)
 	}
+	for _, name := range r.Untrusted {
+		fmt.Fprintf(&text, "not compared, as its own control failed in one of the reports: %s\n", name)
+	}
 	if len(r.Machines) > 0 {
 		fmt.Fprintf(&text, "The machines differ, and with them all absolute figures: %s\n", strings.Join(r.Machines, "; "))
 	}

@@ -34,7 +34,8 @@ type ladder struct {
 
 // Run climbs the ladder: every task several times, in random order. It ends
 // with an error at the first thing that cannot be set up or measured; what it
-// built is removed in any case.
+// built is removed in any case. Beside an error the report has what was measured
+// until then; nil: nothing was.
 func Run(ctx context.Context, o Options) (*report.Document, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -50,16 +51,22 @@ func Run(ctx context.Context, o Options) (*report.Document, error) {
 	}
 	if o.has(PartFrames) {
 		if l.frames, err = bench.Forward(ctx, o.frames()); err != nil {
-			return nil, fmt.Errorf("frames: %w", err)
+			err = fmt.Errorf("frames: %w", err)
 		}
 	}
-	if err := l.climb(ctx); err != nil {
-		return nil, err
+	if err == nil {
+		err = l.climb(ctx)
 	}
 	d := l.document()
 	d.Started, d.Machine = started, about
-	return d, nil
+	if err != nil && len(d.Measurements) == 0 {
+		return nil, err
+	}
+	return d, err
 }
+
+// leastRuns are those below which a report calls itself a sketch.
+const leastRuns = 5
 
 // frames are the options of the part that "weir bench forward" does.
 func (o *Options) frames() bench.Options {

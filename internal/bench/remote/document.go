@@ -14,15 +14,9 @@ import (
 func (m *measured) document() *report.Document {
 	d := &report.Document{
 		Kind: "client", Version: strings.TrimPrefix(m.options.Program, "weir "), Title: "Between " + m.own.Name + " and " + m.otherName(), Command: m.options.Command,
-		Started: m.started, Machine: m.machine, Method: m.method(), Measurements: m.measurements(),
+		Started: m.started, Machine: m.machine, Sketch: m.options.Runs < leastRuns, Method: m.method(), Measurements: m.measurements(),
 	}
-	control := stats.NewControl()
-	for _, up := range []bool{true, false} {
-		if a := m.entries[0].rates(up); len(a) > 0 {
-			control.Add(m.entries[0].String(), a, m.entries[1].rates(up))
-		}
-	}
-	d.Control = &control
+	d.Control = m.control()
 	d.Verdicts = m.verdicts()
 	d.Sections = append(d.Sections, m.throughput())
 	if s := m.latency(); s != nil {
@@ -41,6 +35,30 @@ func (m *measured) document() *report.Document {
 	}
 	d.Notes = m.notes()
 	return d
+}
+
+// leastRuns are those below which a report calls itself a sketch.
+const leastRuns = 5
+
+// control compares the case that was measured twice with itself.
+func (m *measured) control() *stats.Control {
+	control := stats.NewControl()
+	for _, again := range m.entries {
+		for _, first := range m.entries {
+			if !again.control || first.control || first.Case != again.Case {
+				continue
+			}
+			for _, up := range []bool{true, false} {
+				if a := first.rates(up); len(a) > 0 {
+					control.Add(first.String(), a, again.rates(up))
+				}
+			}
+		}
+	}
+	if control.Path == "" {
+		control.Refuse("no case was measured twice")
+	}
+	return &control
 }
 
 func (m *measured) otherName() string {

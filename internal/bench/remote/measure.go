@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 
 	"weir/internal/bench/progress"
@@ -46,7 +47,8 @@ type measured struct {
 }
 
 // Client measures with a server, and makes the report. The target has to be
-// local, or the user has to own it.
+// local, or the user has to own it. Beside an error the report has what was
+// measured until then; nil: nothing was.
 func Client(ctx context.Context, o Options) (*report.Document, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -78,10 +80,12 @@ func Client(ctx context.Context, o Options) (*report.Document, error) {
 	} else {
 		err = m.withServer(ctx, sampler)
 	}
-	if err := errors.Join(err, sampler.Close()); err != nil {
+	err = errors.Join(err, sampler.Close())
+	m.entries = slices.DeleteFunc(m.entries, func(f *findings) bool { return len(f.results) == 0 })
+	if len(m.entries) == 0 {
 		return nil, err
 	}
-	return m.document(), nil
+	return m.document(), err
 }
 
 // plan makes the entries: all cases, the first of them twice.

@@ -96,6 +96,9 @@ type Measurement struct {
 	// AtLeast: in some run not what was measured was the limit, but who measured
 	// it. The true value is no smaller.
 	AtLeast bool `json:"at_least,omitempty"`
+	// Untrusted: the control of its test failed. Nothing may be concluded from it,
+	// though the document concludes something of others.
+	Untrusted bool `json:"untrusted,omitempty"`
 }
 
 // Skip is what was not measured.
@@ -107,6 +110,15 @@ type Skip struct {
 // Conclusive tells whether the document may conclude something: its control
 // holds, or it has none.
 func (d *Document) Conclusive() bool { return d.Control == nil || d.Control.OK }
+
+// EndEarly marks a document of a run that did not come to its end: it keeps what
+// was measured and concludes nothing.
+func (d *Document) EndEarly(why string) {
+	if d.Control == nil {
+		d.Control = &stats.Control{}
+	}
+	d.Control.Refuse("the run ended before everything was measured: " + why)
+}
 
 // withheld stands in tables instead of what the run may not conclude.
 const withheld = "no verdict"

@@ -14,7 +14,7 @@ import (
 // method is what standards have in common, those with frames some more.
 func method(o *Options, s *Standard) []string {
 	lines := []string{
-		fmt.Sprintf("All paths in turn, in random order, %s of each; the last path is measured once more as if it were another (control).",
+		fmt.Sprintf("All paths in turn, in random order, %s of each; the last path is measured once more as if it were another (control): a test in which it differs from itself by more than 5 %% has no verdict.",
 			quantity.Plural(o.Runs, "run")),
 		"Offloads are off, so that what crosses is what a wire would carry.",
 		"Clients, servers and firewall share the cores in tests with HTTP; the kernel's paths receive by GRO there.",
@@ -33,7 +33,6 @@ func method(o *Options, s *Standard) []string {
 
 // describe fills the report.
 func (r *runner) describe(d *report.Document, s *Standard) {
-	c := stats.NewControl()
 	d.Method = append(method(r.o, s), s.Differs...)
 	if r.cost.Readings > 0 {
 		d.Method = append(d.Method, fmt.Sprintf("Charts over time: the cores are looked at before and after each trial with frames, and each %v while clients are at work; %s.",
@@ -41,11 +40,9 @@ func (r *runner) describe(d *report.Document, s *Standard) {
 	}
 	for _, t := range r.done {
 		d.Sections = append(d.Sections, t.section())
-		d.Measurements = append(d.Measurements, t.measurements(s.Name)...)
-		d.Verdicts = append(d.Verdicts, t.verdicts()...)
 		d.Notes = append(d.Notes, t.notes()...)
-		t.control(&c)
 	}
+	r.conclude(d, s.Name)
 	if r.foreign > disturbance {
 		d.Notes = append(d.Notes, fmt.Sprintf("other programs took up to %.0f %% of a run's time from the cores of generator and firewall: "+
 			"what was lost then is counted as the path's loss", r.foreign*100))
@@ -53,10 +50,6 @@ func (r *runner) describe(d *report.Document, s *Standard) {
 	if s.Name == "web" {
 		d.Notes = append(d.Notes, "the server is "+web.NginxVersion())
 	}
-	if c.Path == "" {
-		c.Refuse("no path was measured twice with a result")
-	}
-	d.Control = &c
 }
 
 func (t *tested) last() *outcome { return t.paths[len(t.paths)-1] }
@@ -64,6 +57,9 @@ func (t *tested) last() *outcome { return t.paths[len(t.paths)-1] }
 // section shows a variant of a test.
 func (t *tested) section() report.Section {
 	s := report.Section{Title: t.test.title(t.variant), Text: []string{t.test.About + " (" + t.test.Where + ")"}}
+	if c, known := t.control(); known && !c.OK {
+		s.Text = append(s.Text, "No verdict: "+c.Why+".")
+	}
 	if chart, ok := t.bars(); ok {
 		s.Charts = append(s.Charts, chart)
 	}

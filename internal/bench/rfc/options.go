@@ -123,7 +123,7 @@ func (o *Options) Estimate() time.Duration {
 	}
 	total := 2.0
 	for _, t := range s.chosen(o) {
-		total += t.seconds(o) * float64(len(t.variantsOf(o))*(len(o.Paths)+1)*o.Runs)
+		total += t.seconds(o) * float64(t.measurements(o))
 	}
 	return time.Duration(total * float64(time.Second))
 }

@@ -39,7 +39,8 @@ type tested struct {
 
 // Run tests all paths by a standard and makes the report. It ends with an error
 // at the first thing that cannot be set up, or that does to frames what it
-// should not; what it built is removed in any case.
+// should not; what it built is removed in any case. Beside an error the report
+// has what was measured until then; nil: nothing was.
 func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -59,23 +60,20 @@ func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	r := &runner{bed: b, o: &o, random: rand.New(rand.NewPCG(uint64(started.UnixNano()), 0))}
-	tests := s.chosen(&o)
-	steps := 0
-	for _, t := range tests {
-		steps += len(t.variantsOf(&o)) * (len(o.Paths) + 1) * o.Runs
-	}
-	r.progress = progress.New(o.Progress, steps, o.Estimate())
-	defer r.progress.End()
-	for i := range tests {
-		if err := r.test(ctx, &tests[i]); err != nil {
-			return nil, fmt.Errorf("%s: %w", tests[i].Name, err)
+	if failed := r.tests(ctx, s.chosen(&o)); failed != nil {
+		err = failed
+		if r.done = slices.DeleteFunc(r.done, func(t *tested) bool { return len(t.measured()) == 0 }); len(r.done) == 0 {
+			return nil, err
 		}
 	}
 	d = &report.Document{Kind: s.Name, Title: s.Title, Command: o.Command, Version: o.Version, Machine: m,
-		Started: started.UTC().Truncate(time.Second), Sketch: !o.Full, Skipped: r.skipped}
+		Started: started.UTC().Truncate(time.Second), Sketch: !o.Full || o.Runs < leastRuns, Skipped: r.skipped}
 	r.describe(d, &s)
-	return d, nil
+	return d, err
 }
+
+// leastRuns are those below which a report calls itself a sketch.
+const leastRuns = 5
 
 type runner struct {
 	bed      *bed
@@ -88,18 +86,37 @@ type runner struct {
 	cost     sample.Cost // of looking
 }
 
+// tests measures one test after the other.
+func (r *runner) tests(ctx context.Context, tests []Test) error {
+	steps := 0
+	for i := range tests {
+		steps += tests[i].measurements(r.o)
+	}
+	r.progress = progress.New(r.o.Progress, steps, r.o.Estimate())
+	defer r.progress.End()
+	for i := range tests {
+		if err := r.test(ctx, &tests[i]); err != nil {
+			return fmt.Errorf("%s: %w", tests[i].Name, err)
+		}
+	}
+	return nil
+}
+
 // test measures one test in all of its variants.
 func (r *runner) test(ctx context.Context, t *Test) error {
 	if t.missing != nil {
 		if why := t.missing(); why != "" {
 			r.skip(t.Name, why)
+			r.progress.Drop(t.measurements(r.o))
 			return nil
 		}
 	}
 	paths := r.fit(t)
 	if len(paths) == 0 {
+		r.progress.Drop(t.measurements(r.o))
 		return nil
 	}
+	r.progress.Drop((len(t.fit(r.o)) - len(paths)) * len(t.variantsOf(r.o)) * r.o.Runs)
 	for _, variant := range t.variantsOf(r.o) {
 		if err := r.variant(ctx, t, variant, paths); err != nil {
 			return err
@@ -135,6 +152,7 @@ func (r *runner) variant(ctx context.Context, t *Test, variant int, paths []stri
 		done.paths = append(done.paths, &outcome{path: path})
 	}
 	done.again = &outcome{path: paths[len(paths)-1]}
+	r.done = append(r.done, done)
 	entries := append(append([]*outcome{}, done.paths...), done.again)
 	for _, e := range stats.Interleave(r.random, r.o.Runs, entries) {
 		r.progress.Step("%s, %s", t.title(variant), e.path)
@@ -156,7 +174,6 @@ func (r *runner) variant(ctx context.Context, t *Test, variant int, paths []stri
 		}
 		r.progress.Done(1)
 	}
-	r.done = append(r.done, done)
 	return nil
 }
 

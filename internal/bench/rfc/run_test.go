@@ -27,10 +27,10 @@ func fake(path string, limit string, values ...float64) *outcome {
 	return o
 }
 
-func described(t *testing.T, done *tested) *report.Document {
+func described(t *testing.T, done ...*tested) *report.Document {
 	t.Helper()
 	o := Defaults("rfc2544")
-	r := &runner{o: &o, done: []*tested{done}}
+	r := &runner{o: &o, done: done}
 	s, err := Named("rfc2544")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestVerdicts(t *testing.T) {
 		"at most": {fake("nft", "generator", 2, 2, 2.01), fake("weir", "", 1, 1.01, 1), fake("weir", "", 1, 1, 1),
 			"of nft at least, as the generator was the limit", true},
 		"control": {fake("nft", "", 1, 1, 1.01), fake("weir", "", 2, 2.01, 2), fake("weir", "", 3, 3, 3),
-			"weir has", false},
+			"Throughput: no verdict: weir, Throughput differs from itself by ", false},
 	} {
 		d := described(t, &tested{test: test, paths: []*outcome{c.theirs, c.ours}, again: c.again})
 		if len(d.Verdicts) != 1 || !strings.Contains(d.Verdicts[0], c.verdict) {
@@ -82,6 +82,27 @@ func TestVerdicts(t *testing.T) {
 		}
 		if len(d.Measurements) != 2 || d.Measurements[1].Name != "rfc2544/throughput/weir/throughput" {
 			t.Errorf("%s: measurements %+v", name, d.Measurements)
+		}
+	}
+}
+
+// TestControlOfEach: a test that the machine was too restless for takes the
+// verdict from itself, and from no other.
+func TestControlOfEach(t *testing.T) {
+	of := func(name string, again *outcome) *tested {
+		return &tested{test: &Test{Name: name, Title: "Test " + name}, again: again,
+			paths: []*outcome{fake("nft", "", 1, 1, 1), fake("weir", "", 2, 2, 2)}}
+	}
+	d := described(t, of("restless", fake("weir", "", 3, 3, 3)), of("quiet", fake("weir", "", 2.02, 2.02, 2.02)), of("still", fake("weir", "", 2, 2, 2)))
+	if !d.Conclusive() || d.Control.Path != "weir, Test quiet" {
+		t.Errorf("control %+v", *d.Control)
+	}
+	if len(d.Verdicts) != 3 || !strings.HasPrefix(d.Verdicts[0], "Test restless: no verdict: ") || !strings.Contains(d.Verdicts[1], "weir has") {
+		t.Errorf("verdicts %q", d.Verdicts)
+	}
+	for _, m := range d.Measurements {
+		if m.Untrusted != strings.Contains(m.Name, "restless") {
+			t.Errorf("%+v", m)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package rfc
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Trial offers a rate once and gives the share that was lost (0 to 1).
 type Trial func(rate float64) (loss float64, err error)
@@ -28,8 +31,9 @@ type Found struct {
 // A bit less than came through at the highest is tried next: a device that is
 // overrun often forwards as much as it can. From there it goes up in growing steps and halves
 // the last one. A device that loses frames even then may lose some at every
-// rate: it is asked at the lowest, and only if it passes there what is between
-// is halved. So each rate but a few is half as far from the limit as the one
+// rate: it is asked at the geometric mean of the lowest and that one, then at the
+// lowest, where a trial of so many connections takes long, and only if it passes
+// what is between is halved. So each rate but a few is half as far from the limit as the one
 // before: there are no more than log2(highest/lowest/precision) of them, twice,
 // each tried as often as may be.
 func Search(lowest, highest float64, g Goal, trial Trial) (Found, error) {
@@ -44,9 +48,12 @@ func Search(lowest, highest float64, g Goal, trial Trial) (Found, error) {
 	}
 	guess := max(lowest, through*(1-g.Precision))
 	step := g.Precision * guess
-	if _, err = s.offer(guess); err == nil && s.low == 0 && guess > lowest {
-		step = highest
-		_, err = s.offer(lowest)
+	_, err = s.offer(guess)
+	for _, rate := range []float64{math.Sqrt(lowest * guess), lowest} {
+		if err == nil && s.low == 0 && guess > lowest {
+			step = highest
+			_, err = s.offer(rate)
+		}
 	}
 	if err == nil && s.low > 0 {
 		err = s.narrow(step)

@@ -8,6 +8,9 @@ import (
 	"weir/internal/bench"
 )
 
+// unhurried is a rate, in frames per second, that every path keeps up with.
+const unhurried = 100_000
+
 // fresh builds a path that knows no connection yet, for n of them, uses it and
 // takes it down.
 func (b *bed) fresh(ctx context.Context, path, protocol string, n int, use func(*bench.Route) error) (err error) {
@@ -70,8 +73,7 @@ func measureStateRate(ctx context.Context, b *bed, path string, _ int) (f findin
 // measureValidity opens all connections without hurry, and asks by every one.
 func measureValidity(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
 	err = b.fresh(ctx, path, bench.UDP, b.o.Connections, func(r *bench.Route) error {
-		const rate = 100_000
-		e, err := b.establish(ctx, r, rate, b.o.Connections)
+		e, err := b.establish(ctx, r, unhurried, b.o.Connections)
 		f.foreign = e.Foreign
 		f.figures = []figure{more("valid connections", "%", 100*float64(e.Valid)/float64(b.o.Connections))}
 		return err
@@ -98,8 +100,7 @@ func measureStateThroughput(ctx context.Context, b *bed, path string, connection
 func measureCapacity(protocol string) func(context.Context, *bed, string, int) (finding, error) {
 	return func(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
 		err = b.fresh(ctx, path, protocol, b.o.Connections, func(r *bench.Route) error {
-			const rate = 100_000
-			e, err := b.establish(ctx, r, rate, b.o.Connections)
+			e, err := b.establish(ctx, r, unhurried, b.o.Connections)
 			f.foreign = e.Foreign
 			f.figures = []figure{more("connections at once", "", float64(e.Valid))}
 			if e.Valid == b.o.Connections {
@@ -119,24 +120,32 @@ func measureTearDown(ctx context.Context, b *bed, path string, _ int) (f finding
 	if err != nil {
 		return f, err
 	}
-	trial := func(rate float64) (loss float64, err error) {
-		err = b.fresh(ctx, path, bench.TCP, n, func(r *bench.Route) error {
-			if err := r.Open(ctx); err != nil {
-				return err
-			}
-			ended, err := b.tearDown(ctx, r, rate, n)
-			loss = 1 - float64(ended)/float64(n)
-			return err
-		})
-		return loss, err
-	}
-	found, err := Search(lowest, line, Goal{Precision: max(b.o.Precision, 0.05), Tries: min(b.o.Tries, 2)}, trial)
+	var found Found
+	err = b.fresh(ctx, path, bench.TCP, n, func(r *bench.Route) (err error) {
+		found, err = Search(lowest, line, Goal{Precision: max(b.o.Precision, 0.05), Tries: min(b.o.Tries, 2)},
+			func(rate float64) (float64, error) { return b.tearDownOnce(ctx, r, rate, n) })
+		return err
+	})
 	f.limit = found.limit()
 	f.figures = []figure{found.figure("connections ended", "per s", 1)}
 	if found.Rate == 0 && err == nil {
 		return invalid("%s", found.nothing("ends of connections were lost")), nil
 	}
 	return f, err
+}
+
+// tearDownOnce opens all connections, ends them at a rate, and gives the share of
+// ends that were lost. What stays open ends without hurry: the next trial begins
+// with connections that are over, as RFC 3511 has it.
+func (b *bed) tearDownOnce(ctx context.Context, r *bench.Route, rate float64, n int) (loss float64, err error) {
+	if err := r.Open(ctx); err != nil {
+		return 0, err
+	}
+	ended, err := b.tearDown(ctx, r, rate, n)
+	if err == nil && ended < n {
+		_, err = r.TearDown(ctx, unhurried)
+	}
+	return 1 - float64(ended)/float64(n), err
 }
 
 // stateSeconds are those of a search that builds the path for each trial.

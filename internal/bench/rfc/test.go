@@ -139,6 +139,25 @@ func (t *Test) variantsOf(o *Options) []int {
 	return t.variants(o)
 }
 
+// fit are the paths that can be tested at all, whatever machine this is.
+func (t *Test) fit(o *Options) (paths []string) {
+	for _, path := range o.Paths {
+		if t.unfit == nil || t.unfit(path) == "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// measurements is how many there are of all paths that fit, with the control.
+func (t *Test) measurements(o *Options) int {
+	paths := len(t.fit(o))
+	if paths == 0 {
+		return 0
+	}
+	return len(t.variantsOf(o)) * (paths + 1) * o.Runs
+}
+
 // title is that of a section of the report.
 func (t *Test) title(variant int) string {
 	if t.variants == nil {

@@ -16,12 +16,15 @@ import (
 // allows the same path to differ from itself by.
 const margin = 0.05
 
-// control adds the last path and itself, measured as if it were another.
-func (t *tested) control(c *stats.Control) {
+// control compares the last path with itself, measured as if it were another.
+// known is false where no run of either counts: there is nothing to conclude.
+func (t *tested) control() (c stats.Control, known bool) {
 	own := t.last()
 	name := own.path + ", " + t.test.title(t.variant)
+	c = stats.NewControl()
 	switch {
-	case len(own.runs) == 0 && len(t.again.runs) == 0: // nothing is concluded from it
+	case len(own.runs) == 0 && len(t.again.runs) == 0:
+		return c, false
 	case len(own.runs) == 0 || len(t.again.runs) == 0:
 		c.Refuse(name + " was measured twice, and once no run counts")
 	default:
@@ -30,6 +33,37 @@ func (t *tested) control(c *stats.Control) {
 			c.Refuse(name + " differs from itself by the test that objects are judged by")
 		}
 	}
+	return c, true
+}
+
+// conclude adds what follows from a test, which its own control decides: how
+// restless the machine was in one test says nothing of another. The report's
+// control is the worst of those that hold; it fails where none does.
+func (r *runner) conclude(d *report.Document, standard string) {
+	whole := stats.Control{Why: "no path was measured twice with a result"}
+	for _, t := range r.done {
+		c, known := t.control()
+		figures := t.measurements(standard)
+		switch {
+		case !known:
+		case !c.OK:
+			d.Verdicts = append(d.Verdicts, fmt.Sprintf("%s: no verdict: %s", t.test.title(t.variant), c.Why))
+			for i := range figures {
+				figures[i].Untrusted = true
+			}
+			if !whole.OK {
+				whole = c
+			}
+		default:
+			d.Verdicts = append(d.Verdicts, t.verdicts()...)
+			d.Notes = append(d.Notes, t.endpoints()...)
+			if !whole.OK || c.Difference > whole.Difference {
+				whole = c
+			}
+		}
+		d.Measurements = append(d.Measurements, figures...)
+	}
+	d.Control = &whole
 }
 
 // byTimes tells whether two paths are judged by how long each object took.
@@ -70,7 +104,7 @@ func (t *tested) notes() (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s, %s: limited by the %s: the path may do more", t.test.title(t.variant), o.path, o.limit()))
 		}
 	}
-	return append(notes, t.endpoints()...)
+	return notes
 }
 
 // endpoints says which paths are equal to bare routing where clients and servers
