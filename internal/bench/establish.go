@@ -23,35 +23,65 @@ const (
 func (r *Route) Open(ctx context.Context) error {
 	r.fresh = uint32(r.way.c.Flows)
 	for i, s := range r.way.opening() {
-		if err := r.openStep(ctx, s, i+1); err != nil {
+		n, err := r.openStep(ctx, s, i+1, sending{openRate, 0, unwatched})
+		if err == nil && n < r.way.c.Flows {
+			err = fmt.Errorf("%w: after %d tries %d of %d flows came through", errWrongFrames, openPasses, n, r.way.c.Flows)
+		}
+		if err != nil {
 			return fmt.Errorf("frame %d of the connections' beginning: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-func (r *Route) openStep(ctx context.Context, s step, turn int) (err error) {
+// OpenMost is [Route.Open] for a path that may not hold all connections: it sends
+// again what was lost for as long as that brings more of them through, at a rate
+// as for [Route.Establish], and gives the number of those that work.
+func (r *Route) OpenMost(ctx context.Context, rate float64) (n int, err error) {
+	r.fresh = uint32(r.way.c.Flows)
+	n = r.way.c.Flows
+	for i, s := range r.way.opening() {
+		through, err := r.openStep(ctx, s, i+1, sending{rate, 1, r.watch})
+		if err != nil {
+			return 0, fmt.Errorf("frame %d of the connections' beginning: %w", i+1, err)
+		}
+		n = min(n, through)
+	}
+	return n, nil
+}
+
+// sending is how a frame of each connection is sent, again and again until all
+// came through.
+type sending struct {
+	rate  float64 // frames per second
+	least int     // so many more have to come through by a pass for another to follow
+	watch func(run func() error) error
+}
+
+// openStep gives the number of connections of which a frame came through.
+func (r *Route) openStep(ctx context.Context, s step, turn int, how sending) (n int, err error) {
 	sink, err := newCheckSink(r.way, s, turn, r.run.answers)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, sink.close()) }()
-	var flows uint64
 	for range openPasses {
 		if err := ctx.Err(); err != nil {
-			return err
+			return n, err
 		}
-		if err := r.sendEach(s, openRate, unwatched); err != nil {
-			return err
+		if err := r.sendEach(s, how.rate, how.watch); err != nil {
+			return n, err
 		}
-		if flows, err = r.run.settle(sink); err != nil {
-			return err
+		flows, err := r.run.settle(sink)
+		if err != nil {
+			return n, err
 		}
-		if flows == uint64(r.way.c.Flows) {
-			return nil
+		before := n
+		if n = int(flows); n == r.way.c.Flows || n-before < how.least {
+			return n, nil
 		}
 	}
-	return fmt.Errorf("%w: after %d tries %d of %d flows came through", errWrongFrames, openPasses, flows, r.way.c.Flows)
+	return n, nil
 }
 
 // Established is what became of connections that were opened at a rate.

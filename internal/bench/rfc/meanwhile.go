@@ -56,6 +56,16 @@ func (b *bed) establish(ctx context.Context, r *bench.Route, rate float64, n int
 	return e, err
 }
 
+// openMost is a trial in which as many of n connections are opened as there is
+// room for.
+func (b *bed) openMost(ctx context.Context, r *bench.Route, rate float64, n int) (valid int, err error) {
+	err = b.trial(offeredAnd("connections", "thousand per s", "valid"), func() (float64, float64, error) {
+		valid, err = r.OpenMost(ctx, rate)
+		return rate * thousands, rate * thousands * float64(valid) / float64(n), err
+	})
+	return valid, err
+}
+
 // tearDown is a trial in which n connections are ended.
 func (b *bed) tearDown(ctx context.Context, r *bench.Route, rate float64, n int) (ended int, err error) {
 	err = b.trial(offeredAnd("ends of connections", "thousand per s", "arrived"), func() (float64, float64, error) {
