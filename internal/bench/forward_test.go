@@ -221,6 +221,10 @@ func TestForwardEnds(t *testing.T) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 	nothingLeft(t, o.name)
+	if _, err := Forward(ctx, o); !errors.Is(err, context.Canceled) { // while the network is built
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	nothingLeft(t, o.name)
 }
 
 type writerFunc func([]byte) (int, error)

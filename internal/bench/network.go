@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -79,8 +80,9 @@ func newNetworkOf(ctx context.Context, o lab.Options) (*network, error) {
 		return nil, fmt.Errorf("remove what an earlier run left: %w", err)
 	}
 	l, err := lab.Up(ctx, o)
-	if err != nil {
-		return nil, err
+	if err != nil { // an interruption, too, comes when half of it stands
+		_, left := lab.Remove(o.Name, everyHost())
+		return nil, errors.Join(err, left)
 	}
 	n := &network{lab: l, indexes: map[place]int{}}
 	for _, p := range []place{nearEnd, nearDoor, farDoor, farEnd} {

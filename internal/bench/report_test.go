@@ -77,7 +77,7 @@ func TestJSONKeys(t *testing.T) {
 	keys := func(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 	shared := []string{"cores", "direction", "family", "flows", "frame", "mpps", "net_ns", "new_per_s", "proto", "sink"}
 	row := append([]string{"hook", "ns", "path"}, shared...)
-	ratio := append([]string{"of", "to"}, shared...)
+	ratio := append([]string{"new_test", "of", "test", "to"}, shared...)
 	slices.Sort(row)
 	slices.Sort(ratio)
 	for _, c := range []struct {
