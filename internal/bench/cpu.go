@@ -76,3 +76,17 @@ func busy(before, after coreTime, took float64, n int) float64 {
 	}
 	return min(max(1-(after.idle-before.idle)/(took*float64(n)), 0), 1)
 }
+
+// processTime is the time that all threads of a process have had, in seconds.
+func processTime(pid int) (seconds float64, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read a process's time: %w", err)
+	}
+	_, rest, _ := strings.Cut(string(b), ") ") // its name may have blanks
+	fields := strings.Fields(rest)             // from the third, its state, on
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("read the time of process %d: %q has %d fields", pid, rest, len(fields))
+	}
+	return ticks(fields[11]) + ticks(fields[12]), nil // utime stime
+}

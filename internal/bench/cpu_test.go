@@ -2,7 +2,9 @@ package bench
 
 import (
 	"math"
+	"os"
 	"testing"
+	"time"
 )
 
 const stat = `cpu  100 0 100 1000 0 0 0 0 0 0
@@ -52,5 +54,22 @@ func TestBusy(t *testing.T) {
 		if got := busy(coreTime{idle: 5}, coreTime{idle: 5 + c.idle}, 2, c.n); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("idle for %v s of 2 on %d cores: %v, want %v", c.idle, c.n, got, c.want)
 		}
+	}
+}
+
+// The own process's time grows by what it works.
+func TestProcessTime(t *testing.T) {
+	before, err := processTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); time.Since(begin) < 200*time.Millisecond; {
+	}
+	after, err := processTime(os.Getpid())
+	if err != nil || after-before < 0.05 || after-before > 20 {
+		t.Errorf("%v s of work in 0.2 s, %v", after-before, err)
+	}
+	if _, err := processTime(-1); err == nil {
+		t.Error("a process that is none has a time")
 	}
 }

@@ -36,7 +36,7 @@ type task struct {
 const (
 	setWires    = 0.1 // offloads of the wires
 	startOthers = 0.2 // nft's or the kernel's start and stop
-	startWeir   = 2.0
+	startWeir   = 2.6
 	startLoad   = 0.25 // programs that make traffic, and what they say at the end
 )
 

@@ -97,7 +97,7 @@ func rfc3511() Standard {
 			"Frames of throughput and latency go one way. NAT on and off are the paths with and without -nat; both have the rules of examples/.",
 			"Set-up and tear-down rates are those of frames that the generator writes, since sockets on the same machine take many times longer than the firewall; what sockets reach stands beside it.",
 			"Before each trial of set-up and tear-down the path is built anew: states that are over, but still there, slow it. Connections are torn down by the client's reset, not by four frames; there is no proxy and no server whose part of it would be measured.",
-			"The flood's rates are fixed. What it fills, the state table, is that of the example rules, or conntrack's own limit.",
+			"The flood's rates are fixed. What it fills, the state table, is that of the example rules (100,000 states), or conntrack's own limit: a path whose table is full lets nobody in, so long and fast floods compare these sizes.",
 			"Logging is off, as in the example rules.",
 		},
 	}

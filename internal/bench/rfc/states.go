@@ -142,7 +142,7 @@ func measureTearDown(ctx context.Context, b *bed, path string, _ int) (f finding
 
 // stateSeconds are those of a search that builds the path for each trial.
 func stateSeconds(o *Options) float64 {
-	const trials, build = 9, 1.8 // weir needs up to 3 s to start, nftables nothing
+	const trials, build = 9, 2.4 // weir needs 3 s and more to start, nftables nothing
 	return trials * (build + float64(rateConnections(o))*2e-5)
 }
 
