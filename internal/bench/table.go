@@ -57,11 +57,12 @@ func (r *Report) writeRatios(out *printer, c Case) {
 		if ratio.NewPerS != nil {
 			text += fmt.Sprintf(", %.1f in new connections", *ratio.NewPerS)
 		}
-		if why := doubt(ratio.Test); why != "" {
+		why := doubt(ratio.Test)
+		if why != "" {
 			text += "; " + why
 		}
-		if why := doubt(ratio.NewTest); why != "" {
-			text += "; in new connections " + why
+		if more := doubt(ratio.NewTest); more != "" && more != why {
+			text += "; in new connections " + more
 		}
 		out.line("%s", text)
 	}
