@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/bench"
 	"weir/internal/bench/report"
@@ -41,6 +44,11 @@ func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 			return err
 		}
 	}
+	// Ctrl-C ends the reader of a pipe first. What is said to nobody then must not
+	// end this process before it has cleaned up.
+	unheard := make(chan os.Signal, 1)
+	signal.Notify(unheard, unix.SIGPIPE)
+	defer signal.Stop(unheard)
 	if b.estimate != nil {
 		fmt.Fprintf(env.Stderr, "this takes about %s\n", b.estimate().Round(time.Second))
 	}
