@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"weir/internal/interrupt"
 	"weir/internal/quantity"
 )
 
@@ -105,8 +106,9 @@ func (v *view) jobs() map[int][]string {
 			continue // a bundle was checked for that
 		}
 		what := irq.Interface
-		if n := queueOfIRQ.FindStringSubmatch(strings.TrimPrefix(irq.Name, irq.Interface)); n != nil {
-			what = fmt.Sprintf("queue %s of %s", n[1], irq.Interface)
+		card := interrupt.Card{Name: irq.Interface}
+		if n, ok := card.Number(irq.Name); ok {
+			what = fmt.Sprintf("queue %d of %s", n, irq.Interface)
 		}
 		for _, id := range list {
 			jobs[id] = append(jobs[id], what)

@@ -3,10 +3,9 @@ package doctor
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
+
+	"weir/internal/interrupt"
 )
 
 // nic is a physical device that is up, with what it did.
@@ -145,18 +144,7 @@ func (v *view) countersOf(name string) map[string]uint64 {
 	return v.After.Statistics[name]
 }
 
-// queueOfIRQ finds a queue's number in an interrupt's name, behind the device's:
-// "eth1-TxRx-3", "virtio1-input.0", "mlx5_comp3@pci:…", "ens192-rxtx-2" (vmxnet3),
-// "vif0-q1-rx" and, until Linux 4.14, "eth0-q1-rx" (xennet_init_queue of xen-netfront),
-// "gve-ntfy-blk5@pci:…" and, until Linux 6.2, "eth%d-ntfy-block.5" (gve_alloc_notify_blocks).
-var queueOfIRQ = regexp.MustCompile(`(?i)(?:tx-?rx|rx-?tx|rx|comp|input|queue|fp|ntfy-blk|ntfy-block|-q?)[-_.]?(\d+)(?:@.*|-rx)?$`)
-
-// notifyBlock is the name of a gve's interrupt: one for each send queue that there may be,
-// and behind these one for each receive queue (gve_rx_idx_to_ntfy).
-var notifyBlock = regexp.MustCompile(`-ntfy-bl(?:oc)?k\.?\d`)
-
-// irqOf is the interrupt of a receive queue. A card without a number in its
-// interrupt's name has one queue.
+// irqOf is the interrupt of a receive queue; nil: unknown.
 func (v *view) irqOf(i *Interface, queue int) *IRQ {
 	if i.Kind == "veth" {
 		return nil // one of the same name is a card's of another network namespace
@@ -166,69 +154,25 @@ func (v *view) irqOf(i *Interface, queue int) *IRQ {
 			return &v.IRQs[k]
 		}
 	}
-	numbered, only := v.irqsOf(i)
-	if irq := numbered[firstIRQ(numbered, i.queueCount())+queue]; irq != nil || queue > 0 {
-		return irq
-	}
-	return only
-}
-
-// irqsOf are the interrupts by which a card receives, by the numbers in their names,
-// and the one without.
-func (v *view) irqsOf(i *Interface) (numbered map[int]*IRQ, only *IRQ) {
-	numbered = map[int]*IRQ{}
+	card, names := i.card(), map[int]string{}
 	for k := range v.IRQs {
-		irq := &v.IRQs[k]
-		rest, ours := i.behindName(irq)
-		if !ours {
-			continue
-		}
-		found := queueOfIRQ.FindStringSubmatch(rest)
-		switch lower := strings.ToLower(rest); {
-		case found == nil && rest == "":
-			only = irq
-		case found == nil, strings.Contains(lower, "tx") && !strings.Contains(lower, "rx"), strings.Contains(lower, "output"):
-		default:
-			if n, err := strconv.Atoi(found[1]); err == nil && numbered[n] == nil {
-				numbered[n] = irq
-			}
+		if irq := &v.IRQs[k]; irq.Interface == i.Name || irq.Interface == "" && card.Owns(irq.Name) {
+			names[k] = irq.Name
 		}
 	}
-	return numbered, only
+	if k, found := card.Receiving(names)[queue]; found {
+		return &v.IRQs[k]
+	}
+	return nil
 }
 
-// behindName is what an interrupt's name says behind the card's, if it is the card's.
-func (i *Interface) behindName(irq *IRQ) (rest string, ours bool) {
-	rest, named := strings.CutPrefix(irq.Name, i.Name)
-	if !named {
-		_, rest, named = strings.Cut(irq.Name, "-"+i.Name)
+// card is what its interrupts are named after.
+func (i *Interface) card() interrupt.Card {
+	c := interrupt.Card{Name: i.Name, Queues: i.queueCount()}
+	if i.PCI != nil {
+		c.Device = i.PCI.Address
 	}
-	if before, device, found := strings.Cut(irq.Name, "@pci:"); found && i.PCI != nil && device == i.PCI.Address {
-		rest, named = "@"+before, true // mlx5 and gve name the card by its place on the bus
-	}
-	if irq.Interface != i.Name && (irq.Interface != "" || !named || rest != "" && !strings.ContainsAny(rest[:1], "-@_.: ")) {
-		return "", false
-	}
-	if !named {
-		rest = irq.Name
-	}
-	return rest, true
-}
-
-// firstIRQ is the number in the name of the first receive queue's interrupt: drivers that
-// give send queues interrupts of their own may count on behind them (gve; vmxnet3 with
-// share_intr, tg3).
-func firstIRQ(numbered map[int]*IRQ, queues int) int {
-	numbers := sortedKeys(numbered)
-	switch {
-	case len(numbers) == 0:
-		return 0
-	case notifyBlock.MatchString(numbered[numbers[0]].Name):
-		return (numbers[len(numbers)-1] + 1) / 2
-	case queues == 0, len(numbers) < queues:
-		return 0 // not all are known
-	}
-	return numbers[0]
+	return c
 }
 
 // served are the cores that an interrupt went to, those with a tenth of it or

@@ -382,12 +382,22 @@ func TestInterruptNames(t *testing.T) {
 		{"eth0-fp-0", "eth0-fp-1"},                       // bnx2x
 		{"0000:03:00.0-input.0", "0000:03:00.0-input.1"}, // virtio, by its bus
 		{"mlx5_comp0@pci:0000:03:00.0", "mlx5_comp1@pci:0000:03:00.0"},
+		{"eth0-rx-2", "eth0-rx-3"}, // vmxnet3, tg3: behind those that send
+		{"gve-ntfy-blk2@pci:0000:03:00.0", "gve-ntfy-blk3@pci:0000:03:00.0"},
+		{"vif3-q0-rx", "vif3-q1-rx"}, // xen-netfront
 	} {
 		text := " CPU0\n 9: 1 PCI eth0\n 10: 1 PCI eth0-tx-0\n 11: 1 PCI eth10-TxRx-0\n 12: 1 PCI mlx5_comp0@pci:0000:04:00.0\n 13: 1 PCI eth0-misc\n"
+		place := "0000:03:00.0"
+		switch {
+		case strings.HasPrefix(names[0], "gve"):
+			text += " 14: 1 PCI gve-ntfy-blk0@pci:0000:03:00.0\n 15: 1 PCI gve-ntfy-blk1@pci:0000:03:00.0\n"
+		case strings.HasPrefix(names[0], "vif"):
+			text, place = text+" 14: 1 xen vif3-q0-tx\n 15: 1 xen vif30-q0-rx\n", "vif-3"
+		}
 		text += " 31: 1 PCI " + names[1] + "\n 30: 1 PCI " + names[0] + "\nNMI: 0 " + names[0] + "\n"
 		h, _ := tree(t, map[string]string{"proc/interrupts": text, "proc/irq/30/smp_affinity_list": "2\n", "proc/irq/31/smp_affinity_list": "0-3\n"})
 		device := filepath.Join(h.Root, "sys/class/net/eth0/device")
-		if err := errors.Join(os.RemoveAll(device), os.Symlink("../../../0000:03:00.0", device)); err != nil {
+		if err := errors.Join(os.RemoveAll(device), os.Symlink("../../../"+place, device)); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := h.Read("nic.eth0.irqs"); err != nil || got != "2 0-3" {

@@ -4,21 +4,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// queueNames are the names under which drivers ask for the interrupt by which a queue
-// receives. CARD is the interface, BUS the device below it (virtio3, 0000:01:00.0).
-var queueNames = []string{
-	`^(?:[a-z0-9_]+-)?CARD-(?:TxRx-|rx-|Rx-|rxtx-|fp-|ch|rx|)([0-9]+)$`, // ixgbe, igb, i40e, ice, igc, bnxt, …
-	`^BUS-input\.([0-9]+)$`,                   // virtio_net
-	`^mlx[45]_(?:comp)?([0-9]+)@pci:BUS$`,     // mlx5, mlx4
-	`^ena-.*-CARD-Tx-Rx-([0-9]+)$`,            // ena
-	`^CARD(?:-Tx-Rx-|-q|:q)([0-9]+)(?:-rx)?$`, // ena, xen-netfront, …
-}
+	"weir/internal/interrupt"
+)
 
 // interrupts are those by which a card's queues receive, in the order of the queues.
 func (h *Host) interrupts(card string) []int {
@@ -26,32 +17,22 @@ func (h *Host) interrupts(card string) []int {
 	if err != nil {
 		return nil
 	}
-	var forms []*regexp.Regexp
-	for _, name := range queueNames {
-		if strings.Contains(name, "BUS") && h.bus(card) == "" {
-			continue
-		}
-		name = strings.ReplaceAll(name, "CARD", regexp.QuoteMeta(card))
-		forms = append(forms, regexp.MustCompile(strings.ReplaceAll(name, "BUS", regexp.QuoteMeta(h.bus(card)))))
+	c := interrupt.Card{Name: card, Device: h.bus(card)}
+	if queues, err := h.cardFiles(card, "rps"); err == nil {
+		c.Queues = len(queues)
 	}
-	found := map[int]int{} // by queue
+	names := map[int]string{}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
 		if len(fields) < 3 {
 			continue
 		}
 		irq, err := strconv.Atoi(strings.TrimSuffix(fields[0], ":"))
-		if err != nil {
-			continue
-		}
-		for _, form := range forms {
-			if m := form.FindStringSubmatch(fields[len(fields)-1]); m != nil {
-				if queue, err := strconv.Atoi(m[1]); err == nil {
-					found[queue] = irq
-				}
-			}
+		if name := fields[len(fields)-1]; err == nil && c.Owns(name) {
+			names[irq] = name
 		}
 	}
+	found := c.Receiving(names)
 	var irqs []int
 	for _, queue := range slices.Sorted(maps.Keys(found)) {
 		irqs = append(irqs, found[queue])

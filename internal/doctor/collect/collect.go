@@ -36,7 +36,7 @@ type reader struct {
 	// sys shows the namespace that it was mounted in.
 	net      string
 	threads  map[string]map[int]int // that receive: process ids by interface and queue
-	fronts   map[string]string      // what Xen calls cards, "vif0", as their interrupts' names do since Linux 4.14; by interface
+	below    map[string]string      // devices below cards, 0000:01:00.0 or vif-0, after which interrupts may be named; by interface
 	opts     Options
 	devices  *devices
 	weir     *weir  // nil: it does not run, or is not readable
@@ -47,7 +47,7 @@ type reader struct {
 // Collect reads the facts and two samples of counters. It returns early, with
 // ctx's error, when ctx ends between them.
 func Collect(ctx context.Context, o Options) (*doctor.Snapshot, error) {
-	r := &reader{proc: "/proc", sys: "/sys", root: "/", net: "/sys", threads: map[string]map[int]int{}, fronts: map[string]string{}, opts: o, snapshot: &doctor.Snapshot{
+	r := &reader{proc: "/proc", sys: "/sys", root: "/", net: "/sys", threads: map[string]map[int]int{}, below: map[string]string{}, opts: o, snapshot: &doctor.Snapshot{
 		Format: doctor.Format, Version: doctor.Version, Program: o.Program, Taken: time.Now().UTC().Truncate(time.Second),
 		Wished: o.Interval.Seconds(), Unreadable: map[string]string{},
 	}}

@@ -186,24 +186,26 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// Interrupts are a card's that are named after it, or as Xen names it, whatever udev calls it.
+// Interrupts are a card's that are named after it or its device, whatever udev calls it.
 func TestInterrupts(t *testing.T) {
 	proc := t.TempDir()
 	text := "            CPU0       CPU1\n" +
 		" 70:          1          0   xen-dyn    -event     vif0-q0-tx\n 71:          1          0   xen-dyn    -event     vif0-q0-rx\n" +
 		" 72:          1          0   xen-dyn    -event     vif10-q0-rx\n 73:          1          0   xen-dyn    -event     eth1-q0-rx\n" +
-		" 74:          1          0   xen-dyn    -event     blkif\n"
+		" 74:          1          0   xen-dyn    -event     blkif\n 75:          1          0   PCI-MSI 0-edge      virtio1-input.0\n" +
+		" 76:          1          0   PCI-MSI 1-edge      virtio10-input.0\n"
 	if err := os.WriteFile(filepath.Join(proc, "interrupts"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := &reader{proc: proc, fronts: map[string]string{"enX0": "vif0", "enX10": "vif10"}, snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
-	for _, name := range []string{"enX0", "enX10", "eth1"} {
+	r := &reader{proc: proc, below: map[string]string{"enX0": "vif-0", "enX10": "vif-10", "ens3": "virtio1"}, snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
+	for _, name := range []string{"enX0", "enX10", "eth1", "ens3"} {
 		r.snapshot.Interfaces = append(r.snapshot.Interfaces, doctor.Interface{Name: name, Kind: "physical"})
 	}
 	r.interrupts()
 	want := []doctor.IRQ{
 		{Number: 70, Name: "vif0-q0-tx", Interface: "enX0"}, {Number: 71, Name: "vif0-q0-rx", Interface: "enX0"},
 		{Number: 72, Name: "vif10-q0-rx", Interface: "enX10"}, {Number: 73, Name: "eth1-q0-rx", Interface: "eth1"},
+		{Number: 75, Name: "virtio1-input.0", Interface: "ens3"},
 	}
 	if diff := cmp.Diff(want, r.snapshot.IRQs); diff != "" || len(r.snapshot.Unreadable) > 0 {
 		t.Errorf("%v\n%s", r.snapshot.Unreadable, diff)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/doctor"
+	"weir/internal/interrupt"
 	"weir/internal/netif"
 )
 
@@ -181,9 +182,7 @@ func (r *reader) files(n *doctor.Interface, index int) {
 	if err != nil {
 		return
 	}
-	if front, is := strings.CutPrefix(filepath.Base(target), "vif-"); is {
-		r.fronts[n.Name] = "vif" + front
-	}
+	r.below[n.Name] = filepath.Base(target)
 	r.bus(n, strings.TrimPrefix(target, r.sys+"/"))
 }
 
@@ -293,10 +292,10 @@ func (r *reader) interrupts() {
 func (r *reader) namedAfter(name string) (owner string) {
 	for i := range r.snapshot.Interfaces {
 		// Another namespace's card may have a veth's name.
-		n, physical := r.snapshot.Interfaces[i].Name, r.snapshot.Interfaces[i].Kind == string(netif.Physical)
-		front := r.fronts[n] != "" && strings.HasPrefix(name, r.fronts[n]+"-q")
-		if physical && (front || name == n || strings.HasPrefix(name, n+"-") || strings.HasPrefix(name, n+":") || strings.Contains(name, "-"+n+"-")) {
-			owner = n
+		n := &r.snapshot.Interfaces[i]
+		card := interrupt.Card{Name: n.Name, Device: r.below[n.Name]}
+		if n.Kind == string(netif.Physical) && card.Owns(name) {
+			owner = n.Name
 		}
 	}
 	return owner
