@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -27,7 +28,7 @@ var (
 // -st.
 func readPF(text string) (*Snapshot, error) {
 	p := &PF{Counters: map[string]int{}}
-	section, began := "", false
+	section, began, states, counters := "", false, false, false
 	for number, line := range lines(text) {
 		if pfNoALTQ.MatchString(line) {
 			continue
@@ -55,17 +56,23 @@ func readPF(text string) (*Snapshot, error) {
 			}
 		case counter != nil && section == "State Table":
 			if counter[1] == "current entries" {
-				p.States = whole(counter[2])
+				p.States, states = whole(counter[2]), true
 			}
 		case counter != nil && strings.HasSuffix(section, "Table"), counter != nil && section == "Fragments":
 		case counter != nil && section != "":
 			p.Counters[counter[1]] = whole(counter[2])
+			counters = counters || section == "Counters"
 		default:
 			return nil, fmt.Errorf("line %d: %q", number, line)
 		}
 	}
-	if section == "" {
+	switch {
+	case !began:
 		return nil, errOther
+	case !states:
+		return nil, errors.New("it has no number of states: it is cut")
+	case !counters:
+		return nil, errors.New("it has no Counters: it is cut")
 	}
 	return &Snapshot{PF: p}, nil
 }
