@@ -34,7 +34,9 @@ comes. It changes nothing; set and auto do, and revert puts back.`,
 			}
 			read := func() (*doctor.Snapshot, error) { return env.snapshot(c.Context(), interval) }
 			if from != "" {
-				read = func() (*doctor.Snapshot, error) { return env.readSnapshot(from) }
+				read = func() (*doctor.Snapshot, error) {
+					return attended(c.Context(), func() (*doctor.Snapshot, error) { return env.readSnapshot(from) })
+				}
 			}
 			s, err := read()
 			if err != nil {

@@ -115,11 +115,17 @@ func (f *doctorFlags) run(ctx context.Context, env *Env) error {
 		_, err = io.WriteString(env.Stdout, page)
 		return err
 	case f.from != "":
-		s, err := env.readSnapshot(f.from)
+		r, err := attended(ctx, func() (*doctor.Report, error) {
+			s, err := env.readSnapshot(f.from)
+			if err != nil {
+				return nil, err
+			}
+			return f.examine(s)
+		})
 		if err != nil {
 			return err
 		}
-		return f.judge(env, s)
+		return f.print(env, r)
 	case f.collect != "":
 		return f.write(ctx, env)
 	}
@@ -225,11 +231,44 @@ func (e *Env) readSnapshot(name string) (*doctor.Snapshot, error) {
 	return s, nil
 }
 
+// attended waits for what knows no context, until an interrupt, and then leaves it
+// behind: the process ends next.
+func attended[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := do()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("interrupted (%w)", ctx.Err())
+	}
+}
+
 func (f *doctorFlags) judge(env *Env, s *doctor.Snapshot) error {
+	r, err := f.examine(s)
+	if err != nil {
+		return err
+	}
+	return f.print(env, r)
+}
+
+func (f *doctorFlags) examine(s *doctor.Snapshot) (*doctor.Report, error) {
 	r, err := doctor.Examine(s, f.skip)
 	if err != nil {
-		return &UsageError{fmt.Errorf("doctor: %w", err)}
+		return nil, &UsageError{fmt.Errorf("doctor: %w", err)}
 	}
+	return r, nil
+}
+
+func (f *doctorFlags) print(env *Env, r *doctor.Report) (err error) {
 	if f.asJSON {
 		err = env.printJSON(r)
 	} else {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"weir/internal/daemon"
 	"weir/internal/doctor"
@@ -52,6 +53,24 @@ func TestWatchEnds(t *testing.T) {
 		if count != verdicts || status != last.Status() || said.Len() > 0 {
 			t.Errorf("%d verdicts, want %d; status %d, want %d; said %q", count, verdicts, status, last.Status(), said.String())
 		}
+	}
+}
+
+// TestFromEnds: an interrupt ends the reading of a pipe that never ends, with the status
+// that it has where this machine is read.
+func TestFromEnds(t *testing.T) {
+	testenv.NeedRoot(t)
+	for _, command := range []string{"doctor", "affinity"} {
+		in, keep := io.Pipe()
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, stop)
+		var out, said, live bytes.Buffer
+		status := Run(ctx, &Env{Stdin: in, Stdout: &out, Stderr: &said}, []string{command, "--from", "-"})
+		want := Run(ctx, &Env{Stdin: in, Stdout: &out, Stderr: &live}, []string{command})
+		if status != want || status == exitDone || out.Len() > 0 || !strings.Contains(said.String(), "interrupted") {
+			t.Errorf("%s: status %d, %q; of this machine %d, %q; printed %q", command, status, said.String(), want, live.String(), out.String())
+		}
+		keep.Close() // what was left behind ends
 	}
 }
 
