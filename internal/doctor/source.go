@@ -29,6 +29,7 @@ func Read(r io.Reader) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors and shells write it; RFC 8259, 8.1, lets readers ignore it
 	if bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
 		return parseBundle(text)
 	}

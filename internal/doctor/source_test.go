@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"os"
@@ -247,6 +249,27 @@ func TestSysctls(t *testing.T) {
 	full := examine(t, "net.netfilter.nf_conntrack_count = 250000\nnet.netfilter.nf_conntrack_max = 262144\nnet.netfilter.nf_conntrack_buckets = 262144\n")
 	if f := findingOf(full, "CT-1"); f == nil || f.Severity != Warning {
 		t.Errorf("%+v", full.Findings)
+	}
+}
+
+// A byte order mark in front changes nothing, of no form, compressed or not.
+func TestByteOrderMark(t *testing.T) {
+	const mark = "\ufeff"
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte(mark + `{"format": "weir-doctor-bundle", "version": 1}`)); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		mark + `{"format": "weir-doctor-bundle", "version": 1}`, packed.String(),
+		mark + "net.ipv4.ip_forward = 1\n", mark + fmt.Sprintf(pfText, 1, 0), mark + splitText,
+	} {
+		if _, err := Read(strings.NewReader(text)); err != nil {
+			t.Errorf("%.40q: %v", text, err)
+		}
+	}
+	if _, err := Read(strings.NewReader(mark + mark + "net.ipv4.ip_forward = 1\n")); !errors.Is(err, ErrForeign) {
+		t.Errorf("two marks: %v", err)
 	}
 }
 
