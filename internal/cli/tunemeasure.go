@@ -144,12 +144,32 @@ func (m *liveMeasurer) Measure(ctx context.Context, c *tune.Change, _ string) (t
 }
 
 // liveRate is the packets that the cards took, by the time that the cores spent in the
-// kernel, and the share that was lost. A card that is measured counts whatever it is.
+// kernel, and the share that was lost.
 func liveRate(s *doctor.Snapshot, card string) (tune.Measured, error) {
-	if s.Before == nil || s.After == nil || s.Seconds <= 0 {
-		return tune.Measured{}, errors.New("the counters could not be read twice")
+	packets, lost, err := taken(s, card)
+	if err != nil {
+		return tune.Measured{}, err
 	}
-	var packets, lost float64
+	var spent, all float64
+	for core, b := range s.After.CPUs {
+		a := s.Before.CPUs[core]
+		work := float64(b.IRQ-a.IRQ) + float64(b.Softirq-a.Softirq) + float64(b.System-a.System)
+		spent += work
+		all += work + float64(b.User-a.User) + float64(b.Nice-a.Nice) + float64(b.Idle-a.Idle) + float64(b.IOWait-a.IOWait) + float64(b.Steal-a.Steal)
+	}
+	if spent == 0 {
+		return tune.Measured{}, errors.New("the cores spent no time on the packets that the kernel counts; measure under more load")
+	}
+	seconds := spent / all * s.Seconds * float64(len(s.After.CPUs))
+	return tune.Measured{Rate: packets / seconds, Loss: lost / (packets + lost)}, nil
+}
+
+// taken are the packets that the cards took, and those that were lost. A card that is
+// measured counts whatever it is. Too few are an error: they say nothing of what one costs.
+func taken(s *doctor.Snapshot, card string) (packets, lost float64, err error) {
+	if s.Before == nil || s.After == nil || s.Seconds <= 0 {
+		return 0, 0, errors.New("the counters could not be read twice")
+	}
 	for i := range s.Interfaces {
 		n := &s.Interfaces[i]
 		if n.Kind != string(netif.Physical) && n.Name != card {
@@ -159,19 +179,13 @@ func liveRate(s *doctor.Snapshot, card string) (tune.Measured, error) {
 		packets += float64(b.RxPackets - a.RxPackets)
 		lost += float64(b.RxMissed-a.RxMissed) + float64(b.RxFIFO-a.RxFIFO)
 	}
-	var spent, all float64
-	for core, b := range s.After.CPUs {
-		a, softnet := s.Before.CPUs[core], s.After.Softnet[core]
-		work := float64(b.IRQ-a.IRQ) + float64(b.Softirq-a.Softirq) + float64(b.System-a.System)
-		spent += work
-		all += work + float64(b.User-a.User) + float64(b.Nice-a.Nice) + float64(b.Idle-a.Idle) + float64(b.IOWait-a.IOWait) + float64(b.Steal-a.Steal)
-		lost += float64(softnet.Dropped - s.Before.Softnet[core].Dropped)
+	for core, b := range s.After.Softnet {
+		lost += float64(b.Dropped - s.Before.Softnet[core].Dropped)
 	}
-	if packets/s.Seconds < leastLoad || spent == 0 {
-		return tune.Measured{}, fmt.Errorf("the cards take %.0f packets in a second: what one costs shows from %d on; measure under load", packets/s.Seconds, leastLoad)
+	if packets/s.Seconds < leastLoad {
+		return 0, 0, fmt.Errorf("the cards take %.0f packets in a second: what one costs shows from %d on; measure under load", packets/s.Seconds, leastLoad)
 	}
-	seconds := spent / all * s.Seconds * float64(len(s.After.CPUs))
-	return tune.Measured{Rate: packets / seconds, Loss: lost / (packets + lost)}, nil
+	return packets, lost, nil
 }
 
 // measureFlags are those of apply --measure.
@@ -231,10 +245,10 @@ func (e *Env) measure(ctx context.Context, host *tune.Host, plan *tune.Plan, f *
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
 	defer outlivePipe()()
-	inLab := newLabMeasurer(f.path)
+	inLab, byTime := newLabMeasurer(f.path), &liveMeasurer{e.snapshot, f.interval}
 	defer func() { err = errors.Join(err, inLab.close()) }()
 	findings, err := host.Measure(ctx, plan, tune.MeasureOptions{
-		Measurers: []tune.Measurer{inLab, &liveMeasurer{e.snapshot, f.interval}}, Rounds: f.rounds, Named: named,
+		Measurers: []tune.Measurer{inLab, &cycleMeasurer{byTime, countCycles}, byTime}, Rounds: f.rounds, Named: named,
 		Progress: func(text string) { fmt.Fprintf(e.Stderr, "weir: tune: %s\n", text) },
 	})
 	if err != nil {

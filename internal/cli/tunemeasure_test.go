@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"math"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -56,6 +58,38 @@ func TestLiveRate(t *testing.T) {
 	once.After = nil
 	if _, err := liveRate(once, "eth0"); err == nil {
 		t.Error("one sample is enough")
+	}
+}
+
+// Where the machine counts cycles, these are what a packet costs.
+func TestCycleRate(t *testing.T) {
+	got, err := cycleRate(snapshot(), "eth0", 400e6)
+	if err != nil || math.Abs(got.Rate-500) > 1e-9 || math.Abs(got.Loss-2000.0/202_000) > 1e-9 {
+		t.Errorf("200,000 packets in 400 million cycles: %+v, %v", got, err)
+	}
+	if _, err := cycleRate(snapshot(), "eth0", 0); err == nil {
+		t.Error("packets cost nothing")
+	}
+	m := &cycleMeasurer{&liveMeasurer{read: func(context.Context, time.Duration) (*doctor.Snapshot, error) {
+		time.Sleep(20 * time.Millisecond)
+		return snapshot(), nil
+	}}, func() (*coreCounter, error) { // every machine counts this one
+		return countOnCores(unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK, "time")
+	}}
+	change := &tune.Change{Key: "nic.eth0.lro", Card: "eth0"}
+	if why := m.Blind(change); why != "" {
+		t.Fatal(why)
+	}
+	// at least 20 ms of one core, at most a minute of a thousand
+	if got, err := m.Measure(t.Context(), change, ""); err != nil || got.Rate < 1e6*200_000/6e13 || got.Rate > 1e6*200_000/2e7 {
+		t.Errorf("by a clock: %+v, %v", got, err)
+	}
+	if why := m.Blind(&tune.Change{Key: "cpu.governor"}); !strings.Contains(why, "clock") {
+		t.Errorf("the governor: %q", why)
+	}
+	m.open = func() (*coreCounter, error) { return countOnCores(unix.PERF_TYPE_HARDWARE, 1<<30, "wonders") }
+	if why := m.Blind(change); !strings.Contains(why, "does not count wonders") {
+		t.Errorf("an event that no machine has: %q", why)
 	}
 }
 
