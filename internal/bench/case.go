@@ -36,8 +36,12 @@ func (c Case) tcp() bool  { return c.Protocol == TCP }
 func (c Case) both() bool { return c.Direction == Both }
 
 func (c Case) String() string {
-	text := fmt.Sprintf("%d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", c.Frame, quantity.Thousands(c.Flows), c.Family,
-		c.Protocol, quantity.Plural(c.Cores, "core"), c.Direction, c.Sink)
+	return fmt.Sprintf("%d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", c.Frame, quantity.Thousands(c.Flows), c.Family,
+		c.Protocol, quantity.Plural(c.Cores, "core"), c.Direction, c.Sink) + c.more()
+}
+
+// more names what only some cases have.
+func (c Case) more() (text string) {
 	if c.Rules > 0 {
 		text += ", " + quantity.Plural(c.Rules, "further rule")
 	}

@@ -143,14 +143,7 @@ func (r *Report) verdict(of, to, sentence string, value func(Ratio) *float64, te
 
 // short names a case by what people vary most.
 func (c Case) short() string {
-	text := fmt.Sprintf("%d bytes, %s", c.Frame, quantity.Plural(c.Flows, "connection"))
-	if c.Rules > 0 {
-		text += ", " + quantity.Plural(c.Rules, "further rule")
-	}
-	if c.Limit > 0 {
-		text += ", room for " + quantity.Plural(c.Limit, "state")
-	}
-	return text
+	return fmt.Sprintf("%d bytes, %s", c.Frame, quantity.Plural(c.Flows, "connection")) + c.more()
 }
 
 // ours tells weir's paths from those that it is compared with.

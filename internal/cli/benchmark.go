@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"weir/internal/bench"
 	"weir/internal/bench/report"
@@ -46,9 +43,7 @@ func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 	}
 	// Ctrl-C ends the reader of a pipe first. What is said to nobody then must not
 	// end this process before it has cleaned up.
-	unheard := make(chan os.Signal, 1)
-	signal.Notify(unheard, unix.SIGPIPE)
-	defer signal.Stop(unheard)
+	defer outlivePipe()()
 	if b.estimate != nil {
 		fmt.Fprintf(env.Stderr, "this takes about %s\n", b.estimate().Round(time.Second))
 	}
