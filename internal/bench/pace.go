@@ -48,12 +48,12 @@ func paceFor(rate float64, stamps bool) pacing {
 }
 
 // paceHolding spaces frames so that a rate is held on average, also where the
-// generator's core has other work: in large bursts, and late ones come at up to twice
-// the rate.
+// generator's core has other work: in large bursts, and late ones come at up to four
+// times the rate. Slower, and the core spends time waiting that the other work needs.
 func paceHolding(rate float64) pacing {
 	burst := uint32(min(max(rate*holdTime, 1), maxBurst))
 	gap := time.Duration(float64(burst) / rate * 1e9)
-	return pacing{gap: gap, catchUp: gap / 2, burst: burst}
+	return pacing{gap: gap, catchUp: gap / 4, burst: burst}
 }
 
 // addTo sets the generator's constants.

@@ -29,8 +29,8 @@ func (r *result) document(o *Options, started time.Time, m machine.Machine) *rep
 		Method: []string{
 			fmt.Sprintf("A router (path %s, entry %s, %d flows of 64-byte UDP) between two veth pairs with a queue for each core. The generator sends by one core, so that all frames come by one queue, which a thread bound to another core receives (threaded NAPI).", o.Path, o.Entry, o.Flows),
 			fmt.Sprintf("What that core carries is what arrives when %g times as much is offered, which is found in steps. That much is then offered at a rate held on average, whether the router keeps up or not; what arrives at the far end counts.", o.Times),
-			"Generator and receiving threads go before all programs (SCHED_FIFO, in pieces of at most 0.8 s), and no program gets what the receiving core has left. What the generator is late by, as its core also forwards, it makes up for at up to twice the rate.",
-			"Each round has, in random order: as it is; the same again (A/A control); and after weir affinity auto has seen the load, after which weir affinity revert puts all back.",
+			"Generator and receiving threads go before all programs (SCHED_FIFO, in pieces of at most 0.8 s), and no program gets what the receiving core has left. What the generator is late by, as its core also forwards, it makes up for at up to four times the rate.",
+			"The pieces of a run take turns with those of the other settings, in random order: as it is; the same again (A/A control); and after weir affinity auto has seen the load, after which weir affinity revert puts all back. What the machine does for seconds on end so meets all three.",
 			fmt.Sprintf("Means of independent runs are compared by Student's or Welch's test at 95 %%. There is no verdict where the generator sent less than %.0f %% of the rate. Generator and router share the cores: what the generator takes is not there to be gained.", 100*held),
 		},
 		Notes: []string{"weir doctor, before: " + r.verdict.Sentence, "weir affinity auto: " + r.changes,

@@ -50,8 +50,18 @@ func (r *runs) add(one offer) {
 	r.late, r.busy, r.foreign = append(r.late, one.late), append(r.busy, one.busy), append(r.foreign, one.foreign)
 }
 
-// offer is one run.
+// offer is one run, or a piece of one.
 type offer struct{ offered, arrived, late, busy, foreign float64 }
+
+// add makes a run of as many pieces.
+func (o *offer) add(piece offer, pieces int) {
+	n := float64(pieces)
+	o.offered += piece.offered / n
+	o.arrived += piece.arrived / n
+	o.late += piece.late / n
+	o.busy += piece.busy / n
+	o.foreign += piece.foreign / n
+}
 
 func (o offer) String() string {
 	return fmt.Sprintf("%.0f of %.0f frames/s arrived; %.0f %% of bursts late, the generator's core busy for %.0f %%, programs had %.0f %% of the cores",
@@ -113,26 +123,48 @@ func (b *bed) measure(ctx context.Context) (r result, err error) {
 		return r, err
 	}
 	b.say("doctor: %s", r.verdict.Sentence)
-	const before, again, after = 0, 1, 2
+	return r, b.compare(ctx, &r)
+}
+
+// settings of the router, which take turns.
+const (
+	before = iota
+	again
+	after
+	settings
+)
+
+// compare measures the settings in turn, a piece of a run at a time: what the machine
+// does for seconds on end then meets all three.
+func (b *bed) compare(ctx context.Context, r *result) error {
 	order := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	for round, which := range stats.Interleave(order, b.o.Runs, []int{before, again, after}) {
-		sample := []*runs{&r.before, &r.again, &r.after}[which]
-		if which == after {
-			if err := b.mend(ctx, &r); err != nil {
-				return r, err
-			}
-		}
-		o, err := b.send(ctx, r.capacity*b.o.Times, b.o.Seconds)
-		if which == after {
-			err = errors.Join(err, b.weir(ctx, nil, "affinity", "revert"))
-		}
+	pieces := b.pieces()
+	var run [settings]offer
+	for round, which := range stats.Interleave(order, b.o.Runs*pieces, []int{before, again, after}) {
+		one, err := b.piece(ctx, r, which)
 		if err != nil {
-			return r, err
+			return err
 		}
-		sample.add(o)
-		b.say("round %d, %s: %s", round+1, []string{"before", "before, again", "after"}[which], o)
+		run[which].add(one, pieces)
+		if round%pieces < pieces-1 {
+			continue
+		}
+		[]*runs{&r.before, &r.again, &r.after}[which].add(run[which])
+		b.say("run %d, %s: %s", round/pieces+1, []string{"before", "before, again", "after"}[which], run[which])
+		run[which] = offer{}
 	}
-	return r, nil
+	return nil
+}
+
+// piece offers the load for a piece of a run.
+func (b *bed) piece(ctx context.Context, r *result, which int) (o offer, err error) {
+	if which == after {
+		if err := b.mend(ctx, r); err != nil {
+			return o, err
+		}
+		defer func() { err = errors.Join(err, b.weir(ctx, nil, "affinity", "revert")) }()
+	}
+	return b.send(ctx, r.capacity*b.o.Times, b.o.Seconds/float64(b.pieces()))
 }
 
 // fill finds what one core carries: what arrives of a flood, which disturbs the
@@ -140,9 +172,13 @@ func (b *bed) measure(ctx context.Context) (r result, err error) {
 func (b *bed) fill(ctx context.Context) (capacity float64, err error) {
 	const enough = 1.03
 	for rate := flood; ; rate = capacity * b.o.Times {
-		o, err := b.send(ctx, rate, b.o.Seconds)
-		if err != nil {
-			return 0, err
+		var o offer
+		for range b.pieces() {
+			one, err := b.send(ctx, rate, b.o.Seconds/float64(b.pieces()))
+			if err != nil {
+				return 0, err
+			}
+			o.add(one, b.pieces())
 		}
 		b.say("what one core carries: %s", o)
 		grown := o.arrived > enough*capacity
@@ -166,24 +202,19 @@ func (b *bed) mend(ctx context.Context, r *result) error {
 // beforeRouter is a priority above the router's.
 const beforeRouter = lab.First + 2
 
-// piece is how long, in seconds, a rate is held at a time.
-const piece = 0.8
+// longestPiece is how long, in seconds, a rate is held at a time.
+const longestPiece = 0.8
 
-// send offers a rate for the time of a run, in pieces.
-func (b *bed) send(ctx context.Context, rate, seconds float64) (sum offer, err error) {
-	n := int(math.Ceil(seconds / piece))
-	for range n {
-		o, err := b.route.Send(ctx, bench.Load{Rate: rate, Frames: uint32(rate * seconds / float64(n)), Hold: true})
-		if err != nil {
-			return sum, err
-		}
-		sum.offered += o.Offered / float64(n)
-		sum.arrived += o.Offered * (1 - o.Loss()) / float64(n)
-		sum.late += o.Late / float64(n)
-		sum.busy += o.Busy / float64(n)
-		sum.foreign += o.Foreign / float64(n)
+// pieces are those of a run.
+func (b *bed) pieces() int { return int(math.Ceil(b.o.Seconds / longestPiece)) }
+
+// send offers a rate for some seconds, not more than [longestPiece].
+func (b *bed) send(ctx context.Context, rate, seconds float64) (offer, error) {
+	o, err := b.route.Send(ctx, bench.Load{Rate: rate, Frames: uint32(rate * seconds), Hold: true})
+	if err != nil {
+		return offer{}, err
 	}
-	return sum, nil
+	return offer{offered: o.Offered, arrived: o.Offered * (1 - o.Loss()), late: o.Late, busy: o.Busy, foreign: o.Foreign}, nil
 }
 
 // under does something while the router has its load, which comes in runs of so many
