@@ -4,10 +4,14 @@ import (
 	"context"
 	"math"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/testenv"
 )
 
 const stat = `cpu  300 0 200 1000 0 0 50 0 0 0
@@ -128,5 +132,27 @@ func TestForeignPoints(t *testing.T) {
 		if p.Check() == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// TestOpenInOwnMounts: from mounts of its own, as ip netns exec and containers give a
+// program, the machine is read, with or without weir's counters.
+func TestOpenInOwnMounts(t *testing.T) {
+	testenv.NeedRoot(t)
+	opened := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with its mounts
+		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+			opened <- err
+			return
+		}
+		s, err := Open("")
+		if err == nil {
+			err = s.Close()
+		}
+		opened <- err
+	}()
+	if err := <-opened; err != nil {
+		t.Error(err)
 	}
 }

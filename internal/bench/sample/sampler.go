@@ -12,6 +12,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"weir/internal/bpfload"
 	"weir/internal/dataplane"
 	"weir/internal/reason"
 )
@@ -68,6 +69,8 @@ func (s *Sampler) openWeir(netns string) error {
 	switch {
 	case errors.Is(err, dataplane.ErrNotLoaded):
 		s.Without = "weir does not run there"
+	case errors.Is(err, bpfload.ErrMounts):
+		s.Without = "weir's counters are in the mounts of process 1, which may not be joined"
 	case err != nil:
 		return fmt.Errorf("read weir's counters: %w", err)
 	}
