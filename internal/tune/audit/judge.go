@@ -122,8 +122,8 @@ func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
 		return Contradicted, r.Reason
 	case refused && (r.System == linux || !j.isDefault(r, value)):
 		return Dangerous, r.Reason
-	case r.System == linux && r.Account == db.Kept && r.Value == r.Default && r.Value != "" && value == opposite[r.Value]:
-		return Dangerous, "it takes away what is on by itself. " + sentence(r)
+	case against(r, value) != "":
+		return Dangerous, against(r, value) + ". " + sentence(r)
 	case j.isDefault(r, value):
 		return IsDefault, "the system sets " + value + " by itself"
 	case r.Role == db.Endpoint:
@@ -134,6 +134,21 @@ func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
 
 // opposite is the other way of a switch.
 var opposite = map[string]string{"0": "1", "1": "0", "YES": "NO", "NO": "YES"}
+
+// against says what a switch of Linux does that stands against its default, where that
+// protects or is what speed needs; "" for other values, and for a family of keys.
+func against(r *db.Record, value string) string {
+	if r.System != linux || r.Account != db.Kept || r.Value != r.Default || value == "" || value != opposite[r.Value] || r.Family() {
+		return ""
+	}
+	switch {
+	case value == "0":
+		return "it takes away what is on by itself"
+	case r.Role == db.Hardening:
+		return "it turns on what is off by itself"
+	}
+	return ""
+}
 
 // contrary says that a switch stands the other way than the record speaks of.
 func contrary(r *db.Record, value string) string {

@@ -176,5 +176,11 @@ func (d *DB) matchPattern(key string) []*Record {
 // Pattern reports whether a record is about a family of keys.
 func (r *Record) Pattern() bool { return strings.Contains(r.Key, "*") }
 
+// Family reports whether a record is about keys of which each means something else: in a
+// pattern like net.ipv4.conf.*.rp_filter, they are one setting for each interface.
+func (r *Record) Family() bool {
+	return strings.Contains(r.Key[strings.LastIndex(r.Key, ".")+1:], "*")
+}
+
 // Place is where a record's setting is made.
 func (d *DB) Place(r *Record) Place { return d.Places[r.Place] }
