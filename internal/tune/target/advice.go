@@ -161,12 +161,15 @@ func (a *advised) keyName() string {
 	return a.record
 }
 
-// reasons is the record with a setting's reasons: FreeBSD's before a firewall's.
-func (a *advised) reasons(d *db.DB) (*db.Record, error) {
+// reasons is the record with a setting's reasons on a target: that of its own system,
+// which may differ, before FreeBSD's.
+func (a *advised) reasons(d *db.DB, t Target) (*db.Record, error) {
 	records := d.ByKey(a.record)
-	for _, r := range records {
-		if r.System == "freebsd" {
-			return r, nil
+	for _, system := range []string{t.Family(), "freebsd"} {
+		for _, r := range records {
+			if r.System == system {
+				return r, nil
+			}
 		}
 	}
 	if len(records) == 0 {

@@ -129,6 +129,21 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
+// A system has reasons of its own where its record differs from FreeBSD's: of pfSense
+// 2.4.5, which is built on 11.3, what is true of 12 and newer says nothing.
+func TestOwnReasons(t *testing.T) {
+	for name, want := range map[string]string{"pfsense-2.4.5": "after pfSense 2.4.4: ip_tryforward() ran", "freebsd-13": "In FreeBSD 12 and 13"} {
+		target, err := Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := write(t, target, &Inputs{Role: db.Forwarder})
+		if !strings.Contains(text, want) || name != "freebsd-13" && strings.Contains(text, "FreeBSD 12 and 13") {
+			t.Errorf("%s: no %q:\n%s", name, want, text)
+		}
+	}
+}
+
 // What has no effect on the cards, or needs more than a line, is to be tried only; so
 // are the queues of igb on pfSense.
 func TestToTry(t *testing.T) {
@@ -245,7 +260,7 @@ func TestOrigins(t *testing.T) {
 		if first, _ := known.versions(a.keyName()); first == 0 {
 			t.Errorf("%s has no source", a.keyName())
 		}
-		r, err := a.reasons(d)
+		r, err := a.reasons(d, Target{Name: "freebsd-14"})
 		if err != nil || reason(r) == "" {
 			t.Fatalf("%s: reasons %+v, %v", a.record, r, err)
 		}
@@ -308,7 +323,7 @@ func TestTunables(t *testing.T) {
 	}
 	seen := 0
 	for i := range advice {
-		r, err := advice[i].reasons(d)
+		r, err := advice[i].reasons(d, Target{Name: "freebsd-14"})
 		if err != nil {
 			t.Fatal(err)
 		}

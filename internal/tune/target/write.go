@@ -135,7 +135,7 @@ func (p *printer) file(place, title string) error {
 // setting prints one setting with its reasons: the line itself, or a comment where
 // it is the system's default, only a guide's word, or not known to exist.
 func (p *printer) setting(a *advised) error {
-	r, err := a.reasons(p.db)
+	r, err := a.reasons(p.db, p.target)
 	if err != nil {
 		return err
 	}
