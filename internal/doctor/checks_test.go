@@ -526,3 +526,19 @@ func TestTwoSharedCores(t *testing.T) {
 		t.Errorf("%+v", r.Verdict)
 	}
 }
+
+// Where threads receive, a queue moves with its thread: its interrupt's core does no work.
+func TestMovedThread(t *testing.T) {
+	b := newBox(4).core(0, 3, 95, 0)
+	n := b.card("eth0", "ixgbe", 10000, 2, 2)
+	n.NAPI = []NAPI{{Queue: 0, IRQ: 40, Thread: &Thread{CPUs: "0"}}, {Queue: 1, IRQ: 41, Thread: &Thread{CPUs: "0"}}}
+	b.traffic("eth0", 500, 200000, 200000)
+	r, err := Examine(b.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == "IRQ-1" })
+	if i < 0 || r.Findings[i].Remedies[0].Command != "weir affinity set eth0:1=1" {
+		t.Errorf("%+v", r.Findings)
+	}
+}

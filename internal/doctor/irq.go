@@ -140,6 +140,10 @@ func (v *view) unserving(by map[int][]place) (ids []int) {
 
 // move is the command that brings a queue to another core.
 func move(p place, to int) Remedy {
+	if p.queue.thread {
+		return Remedy{Command: fmt.Sprintf("weir affinity set %s:%d=%d", p.nic.Name, p.queue.n, to),
+			Text: fmt.Sprintf("the thread that receives %s to cpu%d: it does the work, wherever the interrupt goes", p, to)}
+	}
 	if p.queue.irq == 0 {
 		return Remedy{Command: "grep " + p.nic.Name + " /proc/interrupts", Text: fmt.Sprintf("find the interrupt of %s, and write %d to its smp_affinity_list", p, to)}
 	}

@@ -28,6 +28,7 @@ type queue struct {
 	cores   []int   // that serve it, the busiest first
 	burden  float64 // of the packets that the first of these takes
 	allowed []int   // that its interrupt may go to
+	thread  bool    // a thread receives, wherever its interrupt goes
 }
 
 func newNIC(v *view, i *Interface) nic {
@@ -60,7 +61,7 @@ func newNIC(v *view, i *Interface) nic {
 			q.cores = v.served(irq)
 		}
 		if thread := i.thread(id); thread != nil {
-			q.cores = []int{thread.core()}
+			q.cores, q.thread = []int{thread.core()}, true
 		}
 		n.queues = append(n.queues, q)
 	}
