@@ -149,10 +149,7 @@ func (e *Env) placeAll(ctx context.Context, p *placing) error {
 	if err != nil {
 		return err
 	}
-	plan := doctor.PlanSpread(s)
-	if p.keepQueues {
-		plan.Queues = []doctor.Placement{}
-	}
+	plan := doctor.PlanSpread(s, p.keepQueues)
 	if p.dryRun {
 		return e.printSpread(plan, p.asJSON)
 	}
@@ -165,7 +162,7 @@ func (e *Env) placeAll(ctx context.Context, p *placing) error {
 			if s, err = e.snapshot(ctx, p.interval); err != nil {
 				return nil, err
 			}
-			plan = doctor.PlanSpread(s)
+			plan = doctor.PlanSpread(s, p.keepQueues)
 		}
 		return changesOf(plan.Places, s), nil
 	}

@@ -37,14 +37,17 @@ type Spread struct {
 	Queues []Placement `json:"queues"`
 	Places []Placement `json:"places"`
 	Notes  []string    `json:"notes,omitempty"`
+
+	keepsQueues bool // cards have to do with those that they use
 }
 
 // PlanSpread plans which cores should work for which queues. It depends on the load
 // only where the queues' are known and the cores that serve them now take more than
-// a quarter more of it than need be: what is even enough stays.
-func PlanSpread(s *Snapshot) *Spread {
+// a quarter more of it than need be: what is even enough stays. With keepQueues no card
+// gets other queues, and what those that it has can do is planned instead.
+func PlanSpread(s *Snapshot, keepQueues bool) *Spread {
 	v := newView(s)
-	p := &Spread{Queues: []Placement{}, Places: []Placement{}}
+	p := &Spread{Queues: []Placement{}, Places: []Placement{}, keepsQueues: keepQueues}
 	for i := range v.nics {
 		v.useQueues(p, &v.nics[i])
 	}
@@ -70,7 +73,7 @@ func (p *Spread) renews(n *nic) bool {
 // useQueues has a card use an even part of the cores (RSS-2).
 func (v *view) useQueues(p *Spread, n *nic) {
 	real := v.realCores()
-	if n.virtual || n.Channels == nil || n.Channels.Combined == 0 || real == 0 {
+	if p.keepsQueues || n.virtual || n.Channels == nil || n.Channels.Combined == 0 || real == 0 {
 		return
 	}
 	now, want := n.Channels.Combined, min(n.Channels.MaxCombined, v.queuesFor(n))
@@ -238,7 +241,7 @@ func (v *view) placeFlows(p *Spread, n *nic, moved moves) {
 	if len(cpus) < 2 || n.queueCount() == 0 || n.RPS == nil {
 		return
 	}
-	why, only := v.narrowed(n, len(cpus), len(moved[n.Name]) > 0)
+	why, only := v.narrowed(p, n, len(cpus), len(moved[n.Name]) > 0)
 	if why == "" {
 		return
 	}
@@ -259,7 +262,7 @@ func (v *view) placeFlows(p *Spread, n *nic, moved moves) {
 
 // narrowed says why a card's queues do not spread its packets, and which queue it is
 // alone; nil: all.
-func (v *view) narrowed(n *nic, cores int, moved bool) (why string, only *queue) {
+func (v *view) narrowed(p *Spread, n *nic, cores int, moved bool) (why string, only *queue) {
 	q := n.largest()
 	uneven := q != nil && q.packets >= few && len(n.queues) > 1 && q.share*float64(len(n.queues)) >= unequal
 	switch {
@@ -276,7 +279,7 @@ func (v *view) narrowed(n *nic, cores int, moved bool) (why string, only *queue)
 		return "", nil // the cores' loads will be others
 	case uneven && slices.Contains(v.spreadable(), v.loaded(q)):
 		return fmt.Sprintf("queue %d carries %s of the packets and fills its core", q.n, percent(q.share)), q
-	case n.maxQueues() <= n.queueCount() && n.fills(v.spreadable()) != nil:
+	case (p.keepsQueues || n.maxQueues() <= n.queueCount()) && n.fills(v.spreadable()) != nil:
 		return fmt.Sprintf("its %s fill their cores", plural(n.queueCount(), "queue")), nil
 	}
 	return "", nil

@@ -43,7 +43,7 @@ func TestSpread(t *testing.T) {
 	for _, m := range machines {
 		want := spreads[m.name]
 		t.Run(m.name, func(t *testing.T) {
-			p := PlanSpread(m.build().s)
+			p := PlanSpread(m.build().s, false)
 			var got []string
 			for _, c := range slices.Concat(p.Queues, p.Places) {
 				where := c.Interface
@@ -70,7 +70,7 @@ func TestVethWithoutInterrupts(t *testing.T) {
 	b := newBox(2)
 	b.veth("eth0", 1, 900000, 0)
 	b.s.IRQs = []IRQ{{Number: 40, Name: "eth0-TxRx-0", Affinity: "1", Effective: "1"}}
-	for _, c := range PlanSpread(b.s).Places {
+	for _, c := range PlanSpread(b.s, false).Places {
 		if c.Kind == KindIRQ {
 			t.Errorf("%+v", c)
 		}
@@ -105,7 +105,7 @@ func TestSpreadOverNodes(t *testing.T) {
 			n.RPS[q] = "0-7" // no more of it here
 		}
 	}
-	p := PlanSpread(b.s)
+	p := PlanSpread(b.s, false)
 	cores := map[string]map[string]bool{}
 	for _, c := range p.Places {
 		if cores[c.Interface] == nil {
@@ -136,7 +136,7 @@ func TestQueuesOfNode(t *testing.T) {
 		for i := range c.isolated {
 			b.s.CPUs[i].Isolated = true
 		}
-		p := PlanSpread(b.s)
+		p := PlanSpread(b.s, false)
 		if len(p.Queues) != c.node0+c.node1 {
 			t.Errorf("%+v: %+v", c, p.Queues)
 		}
@@ -156,7 +156,7 @@ func TestSpreadWithoutCores(t *testing.T) {
 	b.card("eth1", "ixgbe", 10000, 2, 2).Node = &one
 	b.serve("eth0", 1, 0).serve("eth1", 0, 2).serve("eth1", 1, 2)
 	b.s.CPUs[2].Isolated, b.s.CPUs[3].Isolated = true, true
-	p := PlanSpread(b.s)
+	p := PlanSpread(b.s, false)
 	if diff := cmp.Diff([]string{"irq eth0:1 1"}, words(p)); diff != "" {
 		t.Error(diff)
 	}
@@ -174,7 +174,7 @@ func TestSpreadRPS(t *testing.T) {
 	b.card("eth2", "r8169", 1000, 1, 1)
 	b.serve("eth1", 0, 1).serve("eth2", 0, 2)
 	b.s.CPUs[3].Isolated = true
-	if diff := cmp.Diff([]string{"rps eth2:0 0-2"}, words(PlanSpread(b.s))); diff != "" {
+	if diff := cmp.Diff([]string{"rps eth2:0 0-2"}, words(PlanSpread(b.s, false))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -186,7 +186,27 @@ func TestSpreadCutsNoQueues(t *testing.T) {
 	for i := range 4 {
 		b.card(fmt.Sprintf("eth%d", i), "igb", 1000, 4+4*(i%2), 8)
 	}
-	if p := PlanSpread(b.s); len(p.Queues) > 0 {
+	if p := PlanSpread(b.s, false); len(p.Queues) > 0 {
 		t.Errorf("%+v", p.Queues)
+	}
+}
+
+// Where the number of queues is to stay, the queues that there are get cores, and the
+// stack spreads what they bring.
+func TestSpreadKeepsQueues(t *testing.T) {
+	want := map[string][]string{"split": {"rps eth4:0 1-7"}, "apu2-i210": {"rps enp1s0:0 1-3", "rps enp2s0:0 0,2-3"}}
+	for _, m := range machines {
+		if want[m.name] == nil {
+			continue
+		}
+		if diff := cmp.Diff(want[m.name], words(PlanSpread(m.build().s, true))); diff != "" {
+			t.Errorf("%s: %s", m.name, diff)
+		}
+	}
+	b := newBox(4).cores(98, 0, 1)
+	b.card("eth0", "ixgbe", 10000, 2, 8)
+	b.traffic("eth0", 500, 300000, 300000)
+	if diff := cmp.Diff([]string{"rps eth0:0 1-3", "rps eth0:1 0,2-3"}, words(PlanSpread(b.s, true))); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -89,7 +89,7 @@ var rearrangeable = []string{"PPP-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1", "IRQ-2
 
 // rearranged offers weir affinity auto where it would change something.
 func (r *Report) rearranged(s *Snapshot) {
-	plan := PlanSpread(s)
+	plan := PlanSpread(s, false)
 	if len(plan.Queues)+len(plan.Places) == 0 || s.Workers != nil { // the latter is another system
 		return
 	}
