@@ -19,8 +19,8 @@ func newBenchAffinityCommand(env *Env) *cobra.Command {
 		Long: `affinity builds a router of which one queue gets all packets, offers it more than one
 core carries, asks weir doctor what limits it, and counts what arrives before and
 after weir affinity auto, in turns, with weir affinity revert between.
-Exit status 1: the setting before, measured twice, differs from itself by more
-than 5 %.`,
+Exit status 1: there is no verdict, as the setting before, measured twice, differs
+from itself by more than 5 %, the generator had no room, or doctor saw no full core.`,
 		Example: `  weir bench affinity
   weir bench affinity --runs 8 --json affinity.json`,
 		Args: usageArgs(cobra.NoArgs),

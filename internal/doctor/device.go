@@ -256,7 +256,7 @@ func slot(v *view) (o outcome) {
 		carries := laneGbit(p.Speed) * float64(p.Width)
 		f := Finding{
 			Severity: Notice, Subject: n.Name, core: -1,
-			Says:     fmt.Sprintf("%s sits in a slot of %d lanes at %g GT/s, and could use %d at %g", n.Name, p.Width, p.Speed, max(p.MaxWidth, p.Width), max(p.MaxSpeed, p.Speed)),
+			Says:     fmt.Sprintf("%s sits in a slot of %s at %g GT/s, and could use %d at %g", n.Name, plural(p.Width, "lane"), p.Speed, max(p.MaxWidth, p.Width), max(p.MaxSpeed, p.Speed)),
 			Evidence: []string{fmt.Sprintf("%s: the slot carries %s Gbit/s in each direction, the link %s Mbit/s", n.Name, quantity.Digits(carries, 3), quantity.Thousands(n.Mbit))},
 			Remedies: []Remedy{{Command: "lspci -vv -s " + cmp.Or(p.Address, "$(basename $(readlink /sys/class/net/"+n.Name+"/device))"), Text: "see LnkCap and LnkSta; move the card to a slot with its lanes and speed, and see that no riser or BIOS setting narrows it"}},
 			Expect:   "the bus carries what the link does, with room for descriptors",

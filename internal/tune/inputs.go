@@ -131,6 +131,9 @@ func (h *Host) fastestLink() uint64 {
 	return fastest
 }
 
+// slowestLine bounds speeds below, in bit/s: who types 10 means 10M or 10G.
+const slowestLine = 1_000
+
 // ParseRate reads a line's speed: a number of bit/s, with k, M or G (and "bit", if
 // people like) behind it.
 func ParseRate(text string) (uint64, error) {
@@ -147,7 +150,7 @@ func ParseRate(text string) (uint64, error) {
 		}
 	}
 	value, err := strconv.ParseFloat(number, 64)
-	if rate := value * float64(unit); err == nil && rate >= 1 && rate <= 1e13 {
+	if rate := value * float64(unit); err == nil && rate >= slowestLine && rate <= 1e13 {
 		return uint64(rate), nil
 	}
 	return 0, fmt.Errorf("%q is no speed: want bit/s, as 100M, 2.5G or 10G", text)

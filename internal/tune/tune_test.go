@@ -518,7 +518,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s = %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "G", "-1M", "0", "10T", "1e300G", "NaN"} {
+	for _, text := range []string{"", "G", "-1M", "0", "10", "10T", "1e300G", "NaN"} {
 		if got, err := tune.ParseRate(text); err == nil {
 			t.Errorf("%q = %d", text, got)
 		}
