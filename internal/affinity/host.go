@@ -180,10 +180,21 @@ func (h *Host) set(s *Setting, value string) error {
 		return errors.Unwrap(err)
 	}
 	_, err = f.WriteString(value)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+	err = errors.Join(pathless(err), pathless(f.Close()))
+	if s.Kind == doctor.KindThreaded && errors.Is(err, unix.EOPNOTSUPP) {
+		err = fmt.Errorf("%w (a veth has to have GRO on: ethtool -K %s gro on)", err, s.Interface)
 	}
-	return nil
+	return err
+}
+
+// pathless takes the path out of an error: it is below a descriptor, and the setting is
+// named already.
+func pathless(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }
 
 // threads are the process ids of an interface's receivers, by queue.

@@ -542,3 +542,17 @@ func TestMovedThread(t *testing.T) {
 		t.Errorf("%+v", r.Findings)
 	}
 }
+
+// A speed that the driver does not say is unknown, also where it was written as the kernel
+// has it.
+func TestUnknownSpeed(t *testing.T) {
+	b := newBox(2)
+	b.card("eth0", "virtio_net", -1, 2, 2).MaxMbit = 10000
+	r, err := Examine(b.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == "LINK-1" }) {
+		t.Errorf("%+v", r.Findings)
+	}
+}
