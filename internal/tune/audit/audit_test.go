@@ -306,6 +306,7 @@ func TestJudge(t *testing.T) {
 		{"freebsd-14", "hw.mds_disable", "0", audit.IsDefault, ""},
 		{"freebsd-14", "hw.mds_disable", "3", audit.Valid, "as the CPU needs it"},
 		{"freebsd-14", "economy_cx_lowest", "Cmax", audit.IsDefault, ""},
+		{"freebsd-14", "security.bsd.stack_guard_page", "1", audit.IsDefault, ""},
 		{"freebsd-12", "hw.intr_storm_threshold", "1000", audit.IsDefault, ""},
 		{"freebsd-14", "hw.intr_storm_threshold", "0", audit.IsDefault, ""},
 		{"freebsd-14", "hw.intr_storm_threshold", "9000", audit.Valid, "turns throttling on"},
