@@ -71,16 +71,27 @@ func eachInterface(command string, names []string) string {
 	return strings.Join(all, " && ")
 }
 
-// owner names who makes such chains, if it runs.
+// owner names who makes such chains, if it runs: firewalld has a table of its own, and
+// the others share that of iptables.
 func owner(chain string, services []string) string {
+	var owners []string
 	for _, s := range services {
 		switch {
-		case s == "firewalld" && strings.Contains(chain, "firewalld"), s == "docker" || s == "dockerd",
-			s == "ufw" && strings.Contains(strings.ToLower(chain), "filter forward"):
-			return ", and " + s + " runs here"
+		case strings.Contains(chain, "firewalld"):
+			if s == "firewalld" {
+				owners = append(owners, s)
+			}
+		case s == "docker" || s == "dockerd", s == "ufw" && strings.Contains(strings.ToLower(chain), "filter forward"):
+			owners = append(owners, s)
 		}
 	}
-	return ""
+	switch len(owners) {
+	case 0:
+		return ""
+	case 1:
+		return ", and " + owners[0] + " runs here"
+	}
+	return ", and " + join(owners) + " run here"
 }
 
 func secondNAT(v *view) (o outcome) {
@@ -99,11 +110,20 @@ func secondNAT(v *view) (o outcome) {
 			Severity: Warning, core: -1, Subject: c.Name,
 			Says:     fmt.Sprintf("%s translates addresses beside weir: what goes by the stack may be translated twice", c.Name),
 			Evidence: []string{"chain " + c.Name + ": hook " + c.Hook + ", with masquerade or snat"},
-			Remedies: []Remedy{{Command: "nft -a list chain " + strings.TrimPrefix(c.Name, "nftables "), Text: "find the rule and its handle; translate in one place: take it out there (nft delete rule, or where it came from), or say in weir's rules no nat-to for those addresses"}},
+			Remedies: []Remedy{{Command: listNAT(c.Name), Text: "find the rule and its handle or number; translate in one place: take it out there, or where it came from, or say in weir's rules no nat-to for those addresses"}},
 			Expect:   "replies find their way back, ports stay as weir chose them",
 		})
 	}
 	return o
+}
+
+// listNAT lists a chain, by the program whose name its own begins with.
+func listNAT(chain string) string {
+	program, name, _ := strings.Cut(chain, " ")
+	if program == "nftables" {
+		return "nft -a list chain " + name
+	}
+	return program + " -t nat -nvL --line-numbers"
 }
 
 // advertisements: with forwarding on, the kernel hears router advertisements only

@@ -102,6 +102,7 @@ func conntrack(v *view) (o outcome) {
 	var lost, early uint64
 	if v.Before != nil && v.Before.Conntrack != nil {
 		b := v.Before.Conntrack
+		v.clashes(&o, grown(now.InsertFailed, b.InsertFailed))
 		lost = grown(now.Drop, b.Drop)
 		early = grown(now.EarlyDrop, b.EarlyDrop)
 	}
@@ -136,6 +137,31 @@ func conntrack(v *view) (o outcome) {
 		})
 	}
 	return o
+}
+
+// clashes are packets of new connections that were dropped because another packet, or
+// another translation, had entered the same connection meanwhile (insert_failed in
+// __nf_conntrack_confirm), whatever room the table has.
+func (v *view) clashes(o *outcome, failed uint64) {
+	var received uint64
+	for i := range v.nics {
+		received += v.nics[i].link.RxPackets
+	}
+	share := float64(failed) / float64(max(failed, received))
+	if failed < fewLost || received == 0 || share < seen {
+		return
+	}
+	grade := Notice // a few such packets are any busy gateway's
+	if share >= lossLimits {
+		grade = Warning
+	}
+	o.add(Finding{
+		Severity: grade, core: -1, weight: share,
+		Says:     fmt.Sprintf("the kernel's connection tracking drops %s that begin a connection which another one has just entered", v.rate(failed)),
+		Evidence: []string{fmt.Sprintf("insert_failed grew by %s in %s", quantity.Thousands(int(failed)), seconds(v.Seconds))},
+		Remedies: []Remedy{{Command: "conntrack -S", Text: "see which cores count it: hosts that ask two questions at once from one socket (DNS, for both kinds of address) and NAT of many to one address do it; have the rule choose ports at random (masquerade fully-random), or leave such packets out of tracking (notrack)"}},
+		Expect:   "the first packets of connections arrive; without that, programs ask again after seconds",
+	})
 }
 
 // trackedTwice compares the two tables: what weir forwards at XDP or TCX never

@@ -1,0 +1,28 @@
+package doctor
+
+import (
+	"slices"
+	"testing"
+)
+
+// Packets that connection tracking drops for a clash are a loss, with room in its table.
+func TestConntrackClashes(t *testing.T) {
+	for failed, want := range map[uint64]string{5: "", 20: "notice", 400: "warning"} {
+		b := newBox(2)
+		b.card("eth0", "igc", 2500, 2, 2)
+		b.traffic("eth0", 500, 50000, 50000)
+		b.s.After.Conntrack.InsertFailed += failed
+		r, err := Examine(b.s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == "CT-1" })
+		got := ""
+		if i >= 0 {
+			got = r.Findings[i].Severity.String()
+		}
+		if got != want {
+			t.Errorf("%d: %q, want %q", failed, got, want)
+		}
+	}
+}
