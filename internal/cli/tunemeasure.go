@@ -151,17 +151,31 @@ func liveRate(s *doctor.Snapshot, card string) (tune.Measured, error) {
 		return tune.Measured{}, err
 	}
 	var spent, all float64
+	cores := 0
 	for core, b := range s.After.CPUs {
-		a := s.Before.CPUs[core]
-		work := float64(b.IRQ-a.IRQ) + float64(b.Softirq-a.Softirq) + float64(b.System-a.System)
+		a, known := s.Before.CPUs[core]
+		if !known {
+			continue // it has just come online
+		}
+		cores++
+		work := grown(b.IRQ, a.IRQ) + grown(b.Softirq, a.Softirq) + grown(b.System, a.System)
 		spent += work
-		all += work + float64(b.User-a.User) + float64(b.Nice-a.Nice) + float64(b.Idle-a.Idle) + float64(b.IOWait-a.IOWait) + float64(b.Steal-a.Steal)
+		all += work + grown(b.User, a.User) + grown(b.Nice, a.Nice) + grown(b.Idle, a.Idle) + grown(b.IOWait, a.IOWait) + grown(b.Steal, a.Steal)
 	}
 	if spent == 0 {
 		return tune.Measured{}, errors.New("the cores spent no time on the packets that the kernel counts; measure under more load")
 	}
-	seconds := spent / all * s.Seconds * float64(len(s.After.CPUs))
+	seconds := spent / all * s.Seconds * float64(cores)
 	return tune.Measured{Rate: packets / seconds, Loss: lost / (packets + lost)}, nil
+}
+
+// grown is how far a counter went. The kernel corrects idle time backwards at times, and a
+// card that is made anew counts from 0.
+func grown(now, then uint64) float64 {
+	if now < then {
+		return 0
+	}
+	return float64(now - then)
 }
 
 // taken are the packets that the cards took, and those that were lost. A card that is
@@ -175,12 +189,16 @@ func taken(s *doctor.Snapshot, card string) (packets, lost float64, err error) {
 		if n.Kind != string(netif.Physical) && n.Name != card {
 			continue
 		}
-		a, b := s.Before.Links[n.Name], s.After.Links[n.Name]
-		packets += float64(b.RxPackets - a.RxPackets)
-		lost += float64(b.RxMissed-a.RxMissed) + float64(b.RxFIFO-a.RxFIFO)
+		a, known := s.Before.Links[n.Name]
+		if b := s.After.Links[n.Name]; known {
+			packets += grown(b.RxPackets, a.RxPackets)
+			lost += grown(b.RxMissed, a.RxMissed) + grown(b.RxFIFO, a.RxFIFO)
+		}
 	}
 	for core, b := range s.After.Softnet {
-		lost += float64(b.Dropped - s.Before.Softnet[core].Dropped)
+		if a, known := s.Before.Softnet[core]; known {
+			lost += grown(b.Dropped, a.Dropped)
+		}
 	}
 	if packets/s.Seconds < leastLoad {
 		return 0, 0, fmt.Errorf("the cards take %.0f packets in a second: what one costs shows from %d on; measure under load", packets/s.Seconds, leastLoad)

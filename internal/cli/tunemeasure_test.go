@@ -28,6 +28,8 @@ func snapshot() *doctor.Snapshot {
 		Before: &doctor.Counters{
 			CPUs:  map[int]doctor.CPUTimes{0: {Idle: 100}, 1: {Idle: 100}},
 			Links: map[string]doctor.Link{"eth0": {RxPackets: 1000, RxMissed: 5}, "br0": {}, "veth1": {}},
+
+			Softnet: map[int]doctor.Softnet{0: {}},
 		},
 		After: &doctor.Counters{
 			CPUs: map[int]doctor.CPUTimes{0: {Idle: 200, Softirq: 80, IRQ: 10, System: 10}, 1: {Idle: 260, User: 40}},
@@ -48,6 +50,16 @@ func TestLiveRate(t *testing.T) {
 	// A virtual card counts where it is what is measured.
 	if got, err := liveRate(snapshot(), "veth1"); err != nil || math.Abs(got.Rate-300_000) > 1 {
 		t.Errorf("of a veth: %+v, %v", got, err)
+	}
+	// What went back, or was not there before, has not grown.
+	odd := snapshot()
+	odd.Before.CPUs[1] = doctor.CPUTimes{Idle: 100, IOWait: 7}
+	odd.After.CPUs[2] = doctor.CPUTimes{Idle: 1e9, System: 1e6}
+	odd.After.Softnet[2] = doctor.Softnet{Dropped: 1e6}
+	odd.Interfaces = append(odd.Interfaces, doctor.Interface{Name: "eth9", Kind: "physical"})
+	odd.After.Links["eth9"] = doctor.Link{RxPackets: 1e9}
+	if got, err := liveRate(odd, "eth0"); err != nil || math.Abs(got.Rate-200_000) > 1 || math.Abs(got.Loss-2000.0/202_000) > 1e-9 {
+		t.Errorf("counters that went back: %+v, %v", got, err)
 	}
 	idle := snapshot()
 	idle.After.Links["eth0"] = doctor.Link{RxPackets: 1100, RxMissed: 5}
