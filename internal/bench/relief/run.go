@@ -159,10 +159,10 @@ func (b *bed) compare(ctx context.Context, r *result) error {
 // piece offers the load for a piece of a run.
 func (b *bed) piece(ctx context.Context, r *result, which int) (o offer, err error) {
 	if which == after {
+		defer func() { err = errors.Join(err, b.revert(ctx)) }()
 		if err := b.mend(ctx, r); err != nil {
 			return o, err
 		}
-		defer func() { err = errors.Join(err, b.weir(ctx, nil, "affinity", "revert")) }()
 	}
 	return b.send(ctx, r.capacity*b.o.Times, b.o.Seconds/float64(b.pieces()))
 }
@@ -198,6 +198,16 @@ func (b *bed) mend(ctx context.Context, r *result) error {
 	}
 	return err
 }
+
+// revert puts all back, also where the benchmark was interrupted.
+func (b *bed) revert(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), revertTime)
+	defer stop()
+	return b.weir(ctx, nil, "affinity", "revert")
+}
+
+// revertTime is how long that may take.
+const revertTime = 20 * time.Second
 
 // beforeRouter is a priority above the router's.
 const beforeRouter = lab.First + 2
@@ -248,6 +258,9 @@ func (b *bed) weir(ctx context.Context, into any, args ...string) error {
 		}
 		time.Sleep(time.Second / 2)
 		out, said, err = b.run(ctx, args)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // which has ended the command
 	}
 	var status *exec.ExitError
 	if errors.As(err, &status) && args[0] == "doctor" && status.ExitCode() != 2 {
