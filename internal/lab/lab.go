@@ -97,20 +97,20 @@ func Open(name string, topology Topology) (*Lab, error) {
 
 // Remove removes a lab, whole or half, and reports whether anything was there.
 // Processes that still run in it keep their namespace, but its wires are gone.
+// A host that cannot be removed does not keep the others.
 func Remove(name string, topology Topology) (bool, error) {
 	l, err := newLab(name, topology)
 	if err != nil {
 		return false, err
 	}
 	found := false
+	var errs []error
 	for _, h := range l.topology.Hosts {
 		was, err := l.removeNamespace(h.Name)
-		if err != nil {
-			return found, err
-		}
+		errs = append(errs, err)
 		found = found || was
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
 // Close removes the lab.

@@ -116,6 +116,25 @@ func TestRemove(t *testing.T) {
 	}
 }
 
+// TestRemoveRest removes all that it can where one host cannot be removed.
+func TestRemoveRest(t *testing.T) {
+	l := up(t, Options{})
+	name := "/run/netns/" + l.Namespace("stray")
+	if err := os.MkdirAll(name+"/full", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(name) })
+	l.topology.Hosts = append([]Host{{Name: "stray"}}, l.topology.Hosts...)
+	if err := l.Close(); err == nil || !strings.Contains(err.Error(), name) {
+		t.Errorf("removing a folder that is not empty: %v", err)
+	}
+	for _, host := range []string{LAN, FW, WAN} {
+		if _, err := os.Lstat("/run/netns/" + l.Namespace(host)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", l.Namespace(host), err)
+		}
+	}
+}
+
 func TestOffloads(t *testing.T) {
 	testenv.NeedProgram(t, "ethtool")
 	l := up(t, Options{Offloads: OffloadsOff})
