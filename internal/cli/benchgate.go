@@ -39,10 +39,12 @@ measured, such as nftables where nft is missing, is an error.`,
 			if err := needRoot(); err != nil {
 				return err
 			}
+			ctx, stop := outlive(c.Context()) // its network is removed whatever ends it
+			defer stop()
 			if record {
-				return recordGate(c.Context(), env, f, file)
+				return recordGate(ctx, env, f, file)
 			}
-			return watchGate(c.Context(), env, f, asJSON)
+			return watchGate(ctx, env, f, asJSON)
 		},
 	}
 	c.Flags().StringVar(&file, "file", file, "`file` with the recorded ratios")

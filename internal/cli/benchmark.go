@@ -43,7 +43,8 @@ func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 	}
 	// Ctrl-C ends the reader of a pipe first. What is said to nobody then must not
 	// end this process before it has cleaned up.
-	defer outlivePipe()()
+	ctx, stop := outlive(ctx)
+	defer stop()
 	if b.estimate != nil {
 		fmt.Fprintf(env.Stderr, "this takes about %s\n", b.estimate().Round(time.Second))
 	}

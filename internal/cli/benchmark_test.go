@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/bench/report"
 	"weir/internal/stats"
@@ -57,5 +60,26 @@ func TestBenchmark(t *testing.T) {
 		if !strings.Contains(stderr.String(), test.says) || !strings.Contains(stdout.String(), test.prints) {
 			t.Errorf("%s: said %q and printed %q, want %q and %q", test.name, stderr.String(), stdout.String(), test.says, test.prints)
 		}
+	}
+}
+
+// TestBenchmarkOutlives: a terminal that closes ends a benchmark as Ctrl-C does, after
+// which it cleans up; the signal's default would end this test.
+func TestBenchmarkOutlives(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	err := benchmark{name: "test", check: func() error { return nil }, rootless: true,
+		run: func(ctx context.Context) (*report.Document, ownForms, error) {
+			if err := unix.Kill(os.Getpid(), unix.SIGHUP); err != nil {
+				return nil, ownForms{}, err
+			}
+			select {
+			case <-ctx.Done():
+				return nil, ownForms{}, ctx.Err()
+			case <-time.After(10 * time.Second):
+				return nil, ownForms{}, errors.New("it was not told")
+			}
+		}}.do(t.Context(), &Env{Stdout: &stdout, Stderr: &stderr}, &reportFlags{})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want an interruption", err)
 	}
 }

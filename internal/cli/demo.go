@@ -27,10 +27,12 @@ nothing behind.`,
 			if err := needRoot(); err != nil {
 				return err
 			}
-			if err := demo.Run(c.Context(), demo.Options{Stdout: env.Stdout}); err != nil || noBench {
+			ctx, stop := outlive(c.Context()) // its networks are removed whatever ends it
+			defer stop()
+			if err := demo.Run(ctx, demo.Options{Stdout: env.Stdout}); err != nil || noBench {
 				return err
 			}
-			return measure(c.Context(), env)
+			return measure(ctx, env)
 		},
 	}
 	c.Flags().BoolVar(&noBench, "no-bench", false, "leave out the measurement")

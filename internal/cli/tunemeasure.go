@@ -257,6 +257,19 @@ func outlivePipe() (stop func()) {
 	return func() { signal.Stop(broken) }
 }
 
+// outlive is for what builds something that has to be taken down again, and says on the
+// way how it goes. It lets a terminal that closes end ctx, as Ctrl-C does, and the process
+// outlive a pipe that nobody reads, until the function that it returns is called. Who was
+// told to survive the terminal (nohup) does.
+func outlive(ctx context.Context) (context.Context, func()) {
+	heard := outlivePipe()
+	if signal.Ignored(unix.SIGHUP) {
+		return ctx, heard
+	}
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGHUP)
+	return ctx, func() { stop(); heard() }
+}
+
 // measure makes a plan's changes one by one, keeps what is proven to help, and prints
 // what was found.
 func (e *Env) measure(ctx context.Context, host *tune.Host, plan *tune.Plan, f *measureFlags, named, asJSON bool) (err error) {
