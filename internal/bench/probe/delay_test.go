@@ -121,14 +121,43 @@ func TestMovingAverage(t *testing.T) {
 	for i := range 12 {
 		rising.add(float64(100 + 30*i))
 		flat.add(100 + float64(i%2))
-		if i < averageDistance-1 && flat.stable() {
+		if i < averageDistance-1 && steady(flat.averages) {
 			t.Errorf("stable after %d intervals", i+1)
 		}
 	}
-	if rising.stable() || !flat.stable() {
-		t.Errorf("stable: rising %v, flat %v", rising.stable(), flat.stable())
+	if steady(rising.averages) || !steady(flat.averages) {
+		t.Errorf("stable: rising %v, flat %v", steady(rising.averages), steady(flat.averages))
 	}
 	if !near(flat.now(), 100.5) {
 		t.Errorf("average %v", flat.now())
+	}
+}
+
+// TestSteady is the draft's rule for responsiveness: the deviation of the last
+// four values, which are means of four intervals already, in 5 % of the last.
+func TestSteady(t *testing.T) {
+	for _, test := range []struct {
+		values stats.Sample
+		want   bool
+	}{
+		{stats.Sample{100, 100, 100}, false},
+		{stats.Sample{10, 100, 104, 96, 100}, true},
+		{stats.Sample{100, 110, 90, 100}, false},      // their averages are 100, 105, 100 and 100
+		{stats.Sample{130, 110, 120, 60, 60}, false},  // 4 % of 60 would be 2.4
+		{stats.Sample{1000, 1000, 1000, 1150}, false}, // 75, and 5 % are 57
+		{stats.Sample{1000, 1000, 1000, 1050}, true},
+	} {
+		if got := steady(test.values); got != test.want {
+			t.Errorf("%v: steady %v, want %v", test.values, got, test.want)
+		}
+	}
+}
+
+// TestProbeRate keeps probes, of 3,000 bytes on average, within 5 % of a slow line.
+func TestProbeRate(t *testing.T) {
+	for _, test := range []struct{ goodput, want float64 }{{10e9, 100}, {48e6, 100}, {24e6, 50}, {480e3, 1}, {0, 1}} {
+		if got := probeRate(test.goodput); !near(got, test.want) {
+			t.Errorf("at %v bit/s: %v probes a second, want %v", test.goodput, got, test.want)
+		}
 	}
 }

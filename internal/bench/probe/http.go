@@ -12,12 +12,16 @@ import (
 	"io"
 	"log"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Resources of the server, as the draft's: one without an end, one of a byte,
@@ -28,8 +32,18 @@ const (
 	pathSlurp = "/slurp"
 )
 
-// blockSize is what is written at once.
+// blockSize is what is written at once, and what may wait unsent in a socket.
 const blockSize = 128 << 10
+
+// keepUnsentShort keeps what waits in a socket's own queue from being measured
+// as the line's, as the draft asks of the ends (TCP_NOTSENT_LOWAT).
+func keepUnsentShort(_, _ string, c syscall.RawConn) error {
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, blockSize)
+	})
+	return errors.Join(err, failed)
+}
 
 // server is an HTTP/2 server with a certificate that only its tests trust.
 type server struct {
@@ -44,7 +58,8 @@ func newServer(at Place, address netip.AddrPort) (*server, error) {
 	}
 	var listener net.Listener
 	err = at(func() (err error) {
-		listener, err = net.Listen("tcp", address.String())
+		c := net.ListenConfig{Control: keepUnsentShort} // its connections inherit it
+		listener, err = c.Listen(context.Background(), "tcp", address.String())
 		return err
 	})
 	if err != nil {
@@ -108,7 +123,7 @@ func (l *load) dial(ctx context.Context) (*opened, error) {
 	o := &opened{}
 	var plain net.Conn
 	err := t.Client(func() (err error) {
-		d := net.Dialer{}
+		d := net.Dialer{Control: keepUnsentShort}
 		if t.Source.IsValid() {
 			d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(t.Source, 0))
 		}
@@ -183,9 +198,10 @@ func (c *client) small(ctx context.Context) (time.Duration, error) {
 
 // load are the connections that move data.
 type load struct {
-	test  *Responsiveness
-	trust *x509.CertPool
-	moved atomic.Int64
+	test   *Responsiveness
+	trust  *x509.CertPool
+	moved  atomic.Int64
+	failed chan error // the first connection that ended before its time
 
 	mu      sync.Mutex
 	clients []*client
@@ -199,11 +215,11 @@ func (l *load) connections() int {
 	return len(l.clients)
 }
 
-// nth is one of the loaded connections, in turn.
-func (l *load) nth(i int) *client {
+// any is one of the loaded connections, each as likely.
+func (l *load) any() *client {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.clients[i%len(l.clients)]
+	return l.clients[mathrand.IntN(len(l.clients))]
 }
 
 func (l *load) add(ctx context.Context, n int) error {
@@ -220,38 +236,42 @@ func (l *load) add(ctx context.Context, n int) error {
 		l.mu.Lock()
 		l.clients = append(l.clients, c)
 		l.mu.Unlock()
-		go l.move(ctx, c) // ends with ctx, or with the connection
+		go func() { // ends with ctx, or with the connection
+			if err := l.move(ctx, c); ctx.Err() == nil {
+				select {
+				case l.failed <- fmt.Errorf("a connection that carried load ended: %w", err):
+				default: // another one was first
+				}
+			}
+		}()
 	}
 	return nil
 }
 
-// move moves data until the connection ends.
-func (l *load) move(ctx context.Context, c *client) {
+// move moves data until the connection ends, and says why it did.
+func (l *load) move(ctx context.Context, c *client) error {
+	method, path, body := http.MethodGet, pathLarge, io.Reader(nil)
 	if l.test.Up {
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+pathSlurp, endless{ctx, &l.moved})
-		if err != nil {
-			return
-		}
-		if answer, err := c.http.Do(request); err == nil {
-			answer.Body.Close()
-		}
-		return
+		method, path, body = http.MethodPost, pathSlurp, endless{ctx, &l.moved}
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+pathLarge, nil)
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
-		return
+		return err
 	}
 	answer, err := c.http.Do(request)
 	if err != nil {
-		return
+		return err
 	}
 	defer answer.Body.Close()
+	if l.test.Up { // the body has no end, so this answer is none to it
+		return fmt.Errorf("the server answered %s before everything was sent", answer.Status)
+	}
 	block := make([]byte, blockSize)
 	for {
 		n, err := answer.Body.Read(block)
 		l.moved.Add(int64(n))
 		if err != nil {
-			return
+			return err
 		}
 	}
 }

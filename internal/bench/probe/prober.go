@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,8 +15,9 @@ const mostProbes = 16
 // prober sends probes while the load goes on, foreign ones and ones on loaded
 // connections by turns, without waiting for the ones before.
 type prober struct {
-	failed chan error // the first one
-	done   chan struct{}
+	failed  chan error // the first one
+	done    chan struct{}
+	between atomic.Int64 // nanoseconds from one to the next
 
 	mu    sync.Mutex
 	times []probeTimes // in the order of their ends
@@ -23,18 +25,24 @@ type prober struct {
 
 func startProber(ctx context.Context, l *load) *prober {
 	p := &prober{failed: make(chan error, 1), done: make(chan struct{})}
+	p.setRate(probesPerSecond)
 	go func() {
 		defer close(p.done)
 		var under sync.WaitGroup
 		defer under.Wait()
 		room := make(chan struct{}, mostProbes)
-		ticks := time.NewTicker(time.Second / probesPerSecond)
+		between := p.between.Load()
+		ticks := time.NewTicker(time.Duration(between))
 		defer ticks.Stop()
 		for i := 0; ; i++ {
 			select {
 			case <-ctx.Done():
 				return
 			case <-ticks.C:
+			}
+			if now := p.between.Load(); now != between {
+				between = now
+				ticks.Reset(time.Duration(between))
 			}
 			select {
 			case <-ctx.Done():
@@ -49,6 +57,9 @@ func startProber(ctx context.Context, l *load) *prober {
 	}()
 	return p
 }
+
+// setRate says how many probes a second are sent from now on.
+func (p *prober) setRate(perSecond float64) { p.between.Store(int64(float64(time.Second) / perSecond)) }
 
 // note sends a probe and keeps what it says.
 func (p *prober) note(ctx context.Context, l *load, turn int) {
@@ -88,10 +99,11 @@ func (p *prober) since(moment time.Time) []probeTimes {
 	return slices.Clone(p.times[i:])
 }
 
-// probe sends one probe: every second one is foreign.
+// probe sends one probe: every second one is foreign, the others go by any of the
+// loaded connections.
 func (l *load) probe(ctx context.Context, turn int) (t probeTimes, err error) {
 	if turn%probeShareForeign != 0 {
-		took, err := l.nth(turn / probeShareForeign).small(ctx)
+		took, err := l.any().small(ctx)
 		return probeTimes{loaded: millis(took)}, err
 	}
 	o, err := l.dial(ctx)

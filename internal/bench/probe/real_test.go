@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,8 +106,31 @@ func TestResponsiveness(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("up %v: %+v", up, *rpm)
+		if !rpm.Stable && rpm.Connections < mostLoad {
+			t.Errorf("up %v: %d connections carried load at the end, one more in each interval is wanted up to %d", up, rpm.Connections, mostLoad)
+		}
 		if rpm.Value < 60 || rpm.Value > 10e6 || rpm.Goodput < 50e6 || rpm.Connections < 1 || rpm.Probes < 2 || rpm.TCP <= 0 || rpm.TLS <= 0 || rpm.HTTP <= 0 || rpm.HTTPLoaded <= 0 {
 			t.Errorf("up %v: %+v", up, *rpm)
 		}
+	}
+}
+
+// TestLoadEnds: a test whose load ends early measures an idle line, and is none.
+func TestLoadEnds(t *testing.T) {
+	testenv.NeedRoot(t)
+	r := Responsiveness{Client: Here, Server: Here, Source: loopback, Address: netip.AddrPortFrom(loopback, 5394), Interval: time.Second, Most: 30 * time.Second}
+	server, err := newServer(Here, r.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.close()
+	l := &load{test: &r, trust: server.trust, failed: make(chan error, 1)}
+	defer l.close()
+	if err := l.add(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { l.clients[0].close() })
+	if _, err := r.watch(t.Context(), l, &prober{failed: make(chan error, 1)}); err == nil || !strings.Contains(err.Error(), "carried load ended") {
+		t.Errorf("the load ended early: %v", err)
 	}
 }

@@ -11,15 +11,18 @@ import (
 	"weir/internal/stats"
 )
 
-// Parameters of draft-ietf-ippm-responsiveness, under its names for them.
+// Parameters of draft-ietf-ippm-responsiveness (revision 08), with its names for
+// them. docs/measuring.md says what is done otherwise, and why.
 const (
 	averageDistance   = 4    // MAD: intervals that an average moves over
 	tolerance         = 0.05 // SDT: deviation of averages that are stable, as a share
 	trimmed           = 0.95 // TMP: share of the probes that a trimmed mean keeps
-	probesPerSecond   = 100  // MPS
+	probesPerSecond   = 100  // MPS: of both kinds together
+	probeShare        = 0.05 // PTC: of the goodput that probes may take
+	probeBytes        = 3000 // that the draft counts for one: 5000 if foreign, 1000 if not
 	initialLoad       = 1    // INP: connections at the beginning
 	additionalLoad    = 1    // INC: connections that each interval adds
-	mostLoad          = 16   // connections; the draft leaves it to the test
+	mostLoad          = 16   // MNP: connections
 	defaultInterval   = time.Second
 	defaultMost       = 20 * time.Second
 	millisPerMinute   = 60_000
@@ -86,7 +89,7 @@ func (r *Responsiveness) run(ctx context.Context) (*RPM, error) {
 	defer server.close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	load := &load{test: r, trust: server.trust}
+	load := &load{test: r, trust: server.trust, failed: make(chan error, 1)}
 	defer load.close()
 	if err := load.add(ctx, initialLoad); err != nil {
 		return nil, err
@@ -100,10 +103,12 @@ func (r *Responsiveness) run(ctx context.Context) (*RPM, error) {
 	return found, err
 }
 
-// watch looks at goodput and responsiveness in each interval, adds load until
-// goodput is stable, and ends when responsiveness is.
+// watch looks at goodput and responsiveness in each interval and adds load: until
+// goodput is stable to fill the line, then to see how much the line lets wait. It
+// ends when responsiveness is stable, too.
 func (r *Responsiveness) watch(ctx context.Context, l *load, p *prober) (*RPM, error) {
-	var goodput, responsive movingAverage
+	var goodput movingAverage
+	var responsive stats.Sample
 	saturated := false
 	before, begin := l.bytes(), time.Now()
 	ticks := time.NewTicker(r.Interval)
@@ -115,6 +120,8 @@ func (r *Responsiveness) watch(ctx context.Context, l *load, p *prober) (*RPM, e
 			return nil, ctx.Err()
 		case err := <-p.failed:
 			return nil, err
+		case err := <-l.failed:
+			return nil, err
 		case <-ticks.C:
 		}
 		now, bytes := time.Now(), l.bytes()
@@ -122,14 +129,15 @@ func (r *Responsiveness) watch(ctx context.Context, l *load, p *prober) (*RPM, e
 		before, last = bytes, now
 		found := calculate(p.since(now.Add(-averageDistance * r.Interval)))
 		found.Goodput, found.Connections = goodput.now(), l.connections()
-		if saturated = saturated || goodput.stable(); saturated && found.Probes > 0 {
-			responsive.add(found.Value)
+		p.setRate(probeRate(found.Goodput))
+		if saturated = saturated || steady(goodput.averages); saturated && found.Probes > 0 {
+			responsive = append(responsive, found.Value)
 		}
-		found.Stable = saturated && responsive.stable()
+		found.Stable = steady(responsive)
 		if found.Stable || now.Sub(begin) >= r.Most {
 			return found, found.check()
 		}
-		if !saturated && l.connections() < mostLoad {
+		if l.connections() < mostLoad {
 			if err := l.add(ctx, additionalLoad); err != nil {
 				return nil, err
 			}
@@ -145,7 +153,12 @@ func (r *RPM) check() error {
 	return nil
 }
 
-// movingAverage is that of the last intervals, and how steady it is.
+// probeRate is how many probes a second a line has room for.
+func probeRate(goodput float64) float64 {
+	return min(probesPerSecond, max(probeShare*goodput/8/probeBytes, 1))
+}
+
+// movingAverage is that of the last intervals, of those there are at first.
 type movingAverage struct{ values, averages stats.Sample }
 
 func (m *movingAverage) add(v float64) {
@@ -155,14 +168,14 @@ func (m *movingAverage) add(v float64) {
 
 func (m *movingAverage) now() float64 { return m.averages[len(m.averages)-1] }
 
-// stable: the last averages deviate from each other by no more than the
-// tolerance.
-func (m *movingAverage) stable() bool {
-	if len(m.averages) < averageDistance {
+// steady: the standard deviation of the last values is within the tolerance of
+// the last one.
+func steady(values stats.Sample) bool {
+	if len(values) < averageDistance {
 		return false
 	}
-	last := m.averages[len(m.averages)-averageDistance:]
-	return math.Sqrt(last.Variance()) < tolerance*m.now()
+	last := values[len(values)-averageDistance:]
+	return math.Sqrt(last.Variance()) < tolerance*last[averageDistance-1]
 }
 
 // calculate is the draft's final calculation on some probes.
