@@ -162,6 +162,10 @@ func receiver(n line, up bool) string {
 	return n.client
 }
 
+// intervals are those of a run of responsiveness: so many that all connections
+// carry load before it ends (16) and four values follow to be stable.
+const intervals = 20
+
 // responsiveness measures round-trips per minute in both directions, one after
 // the other. No queue of a lab takes a second to fill: intervals are shorter
 // than the draft's.
@@ -170,7 +174,7 @@ func (l *ladder) responsiveness(ctx context.Context, s spot) error {
 	seconds := time.Duration(l.options.Seconds) * time.Second
 	for i, up := range []bool{false, true} {
 		r := probe.Responsiveness{Client: n.near(), Server: n.far(), Source: n.from,
-			Address: netip.AddrPortFrom(n.to, uint16(responsePort+i)), Up: up, Interval: seconds / 10, Most: seconds}
+			Address: netip.AddrPortFrom(n.to, uint16(responsePort+i)), Up: up, Interval: seconds / intervals, Most: seconds}
 		var found *probe.RPM
 		err := l.watch(scene{s, partOf(up), 0}, 0, []onlooker{{receiver(n, up), "arriving"}}, func(begun func()) (err error) {
 			begun()

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
+	"time"
 
 	"weir/internal/bench"
 	"weir/internal/bench/sample"
 	"weir/internal/bench/web"
 	"weir/internal/lab"
 	"weir/internal/netif"
+	"weir/internal/stats"
 )
 
 // Addresses of clients and servers. Clients of translated paths are the LAN's;
@@ -42,6 +45,9 @@ type bed struct {
 	half map[string]float64
 	// record is what went on in the measurement that is under way.
 	record *sample.Record
+	// earlier are the rates that searches of the same thing have found.
+	earlier *stats.Sample
+	random  *rand.Rand
 }
 
 // lineKey is what the generator's speed depends on.
@@ -75,7 +81,8 @@ func openBed(ctx context.Context, o *Options) (*bed, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bed{o: o, stage: stage, lines: map[lineKey]float64{}, entries: map[string]string{}, half: map[string]float64{}, record: &sample.Record{}}
+	b := &bed{o: o, stage: stage, lines: map[lineKey]float64{}, entries: map[string]string{}, half: map[string]float64{}, record: &sample.Record{},
+		earlier: &stats.Sample{}, random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))}
 	if err := b.prepareHosts(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
@@ -92,6 +99,24 @@ func (b *bed) prepareHosts() error {
 		return errors.Join(netif.SetSysctl("net/ipv4/ip_local_port_range", "1024\t65535"),
 			netif.SetSysctl("net/ipv4/tcp_max_tw_buckets", "1024"))
 	})
+}
+
+// start is where a search begins: at the highest rate, or a bit below what earlier
+// runs of the same path have found, where that takes fewer trials. It is somewhere else in each
+// run, so that steps do not end at the same rates.
+func (b *bed) start(highest float64) float64 {
+	const span = 0.1
+	if len(*b.earlier) == 0 {
+		return highest
+	}
+	return b.earlier.Median() * (1 - span*b.random.Float64())
+}
+
+// learn keeps what a search has found for the next one.
+func (b *bed) learn(f Found) {
+	if f.Rate > 0 {
+		*b.earlier = append(*b.earlier, f.Rate)
+	}
 }
 
 func (b *bed) close() error {

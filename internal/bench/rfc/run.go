@@ -27,6 +27,7 @@ type outcome struct {
 	// invalid are reasons of runs that do not.
 	invalid []string
 	record  *sample.Record // of the last run
+	found   stats.Sample   // what the first search of each run found
 }
 
 // tested is one variant of a test with what all paths gave.
@@ -156,7 +157,7 @@ func (r *runner) variant(ctx context.Context, t *Test, variant int, paths []stri
 	entries := append(append([]*outcome{}, done.paths...), done.again)
 	for _, e := range stats.Interleave(r.random, r.o.Runs, entries) {
 		r.progress.Step("%s, %s", t.title(variant), e.path)
-		r.bed.record = &sample.Record{}
+		r.bed.record, r.bed.earlier = &sample.Record{}, &e.found
 		f, err := t.measure(ctx, r.bed, e.path, variant)
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.path, err)

@@ -25,7 +25,16 @@ type Found struct {
 	Step   float64
 	Bound  bool // the highest rate that could be offered met it: the device may do more
 	Trials int
+
+	offered []offered
 }
+
+// offered is a rate that was tried as often as its goal allowed.
+type offered struct{ rate, least float64 } // least is the smallest share that it lost
+
+// hopeless is the share of loss beyond which a rate is not tried again: what
+// other programs take is never as much.
+const hopeless = 0.5
 
 // Search looks for the highest rate from lowest to highest that meets a goal.
 // A bit less than came through at the highest is tried next: a device that is
@@ -37,14 +46,20 @@ type Found struct {
 // before: there are no more than log2(highest/lowest/precision) of them, twice,
 // each tried as often as may be.
 func Search(lowest, highest float64, g Goal, trial Trial) (Found, error) {
-	s := search{goal: g, trial: trial, high: highest}
+	return SearchFrom(highest, lowest, highest, g, trial)
+}
+
+// SearchFrom is a Search that offers another rate than the highest first, near
+// which the limit may be: if it meets the goal, the search goes up from there.
+func SearchFrom(start, lowest, highest float64, g Goal, trial Trial) (Found, error) {
+	s := search{goal: g, trial: trial, high: math.Inf(1)}
 	if !(lowest > 0 && highest >= lowest) {
 		return s.found, fmt.Errorf("search a rate from %v to %v: want a range above 0", lowest, highest)
 	}
-	through, err := s.offer(highest)
-	if err != nil || s.low == highest {
-		s.found.Rate, s.found.Bound = s.low, s.low == highest
-		return s.found, err
+	start = min(max(start, lowest), highest)
+	through, err := s.offer(start)
+	if err != nil || s.low > 0 {
+		return s.climb(highest, err)
 	}
 	guess := max(lowest, through*(1-g.Precision))
 	step := g.Precision * guess
@@ -61,6 +76,41 @@ func Search(lowest, highest float64, g Goal, trial Trial) (Found, error) {
 	if s.low > 0 {
 		s.found.Rate, s.found.Step = s.low, s.high-s.low
 	}
+	return s.found, err
+}
+
+// Further goes on from a search up to the same highest rate for a goal that
+// allows more loss, and does not offer anew what was offered.
+func (f *Found) Further(lowest, highest float64, g Goal, trial Trial) (Found, error) {
+	s := search{goal: g, trial: trial, high: math.Inf(1)}
+	for _, o := range f.offered {
+		if o.least <= g.Loss {
+			s.low = max(s.low, o.rate)
+		}
+	}
+	for _, o := range f.offered {
+		if o.rate > s.low {
+			s.high = min(s.high, o.rate)
+		}
+	}
+	if s.low == 0 {
+		return Search(lowest, highest, g, trial)
+	}
+	return s.climb(highest, nil)
+}
+
+// climb goes up from a rate that met the goal, and ends the search.
+func (s *search) climb(highest float64, err error) (Found, error) {
+	step := s.goal.Precision * s.low
+	for ; err == nil && s.low < highest && math.IsInf(s.high, 1); step *= 2 {
+		_, err = s.offer(min(s.low+step, highest))
+	}
+	if err != nil || s.low >= highest {
+		s.found.Rate, s.found.Bound = s.low, s.low >= highest
+		return s.found, err
+	}
+	err = s.narrow(step)
+	s.found.Rate, s.found.Step = s.low, s.high-s.low
 	return s.found, err
 }
 
@@ -85,20 +135,26 @@ func (s *search) narrow(step float64) error {
 	return nil
 }
 
-// offer offers a rate until it meets the goal, as often as may be; through is
-// the most that came through.
+// offer offers a rate until it meets the goal, as often as may be and is not
+// hopeless; through is the most that came through.
 func (s *search) offer(rate float64) (through float64, err error) {
+	least := 1.0
+	defer func() { s.found.offered = append(s.found.offered, offered{rate, least}) }()
 	for range max(1, s.goal.Tries) {
 		loss, err := s.trial(rate)
 		if err != nil {
 			return 0, err
 		}
 		s.found.Trials++
+		least = min(least, loss)
 		if loss <= s.goal.Loss {
 			s.low = rate
 			return rate, nil
 		}
 		through = max(through, rate*(1-loss))
+		if loss > hopeless {
+			break
+		}
 	}
 	s.high = rate
 	return through, nil

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"weir/internal/stats"
 )
 
 var strict = Goal{Precision: 0.01, Tries: 1}
@@ -32,6 +34,111 @@ func TestSearchMonotone(t *testing.T) {
 		if f.Trials > 8 {
 			t.Errorf("limit %v: %d trials", limit, f.Trials)
 		}
+	}
+}
+
+// TestSearchFrom finds the same limit wherever it begins, and near it in few trials.
+func TestSearchFrom(t *testing.T) {
+	const lowest, highest, limit = 1_000, 10_000_000, 500_000
+	for start, most := range map[float64]int{1: 40, 100_000: 20, 0.92 * limit: 9, 0.999 * limit: 4, 1.05 * limit: 10, highest: 10, 2 * highest: 10} {
+		f, err := SearchFrom(start, lowest, highest, strict, device(limit, 0))
+		if err != nil || f.Rate > limit || f.Rate+f.Step < limit || f.Step > 0.0101*limit || f.Bound || f.Trials > most {
+			t.Errorf("from %v: %+v, %v; want %v in %d trials at most", start, f, err, limit, most)
+		}
+	}
+	f, err := SearchFrom(0.9*highest, lowest, highest, strict, device(2*highest, 0))
+	if err != nil || !f.Bound || f.Rate != highest {
+		t.Errorf("a fast device: %+v, %v", f, err)
+	}
+	if f, err := SearchFrom(limit, lowest, highest, strict, device(lowest/2, 0)); err != nil || f.Rate != 0 {
+		t.Errorf("a slow device: %+v, %v", f, err)
+	}
+}
+
+// TestSearchStarts: where runs begin by what earlier ones have found does not
+// bring their results closer together, or elsewhere. The device's limit is
+// another one in each run.
+func TestSearchStarts(t *testing.T) {
+	const limit, noise, runs = 500_000.0, 0.05, 2000
+	results := map[bool]stats.Sample{}
+	for _, learns := range []bool{false, true} {
+		random := rand.New(rand.NewPCG(5, 6))
+		b := &bed{earlier: &stats.Sample{}, random: random}
+		for range runs {
+			of := device(limit*(1+noise*random.NormFloat64()), 0)
+			f, err := SearchFrom(b.start(10_000_000), 1_000, 10_000_000, Goal{Precision: 0.02, Tries: 1}, of)
+			if err != nil {
+				t.Fatal(err)
+			}
+			results[learns] = append(results[learns], f.Rate)
+			if b.learn(f); !learns || len(*b.earlier) > 5 {
+				b.earlier = &stats.Sample{}
+			}
+		}
+	}
+	spread := func(s stats.Sample) float64 { return math.Sqrt(s.Variance()) }
+	if a, b := spread(results[false]), spread(results[true]); b < 0.93*a || b > 1.07*a {
+		t.Errorf("spread %v without, %v with earlier runs", a, b)
+	}
+	if a, b := results[false].Mean(), results[true].Mean(); math.Abs(a-b) > 0.01*limit {
+		t.Errorf("mean %v without, %v with earlier runs", a, b)
+	}
+	last, covariance := results[true], 0.0
+	for i := 1; i < len(last); i++ {
+		covariance += (last[i] - last.Mean()) * (last[i-1] - last.Mean())
+	}
+	if r := covariance / last.Variance() / float64(len(last)-1); math.Abs(r) > 0.06 {
+		t.Errorf("a run's result follows the one before: correlation %v", r)
+	}
+}
+
+// TestSearchFurther goes on for a goal that allows more loss: it finds what a search
+// of its own would, and offers next to nothing anew.
+func TestSearchFurther(t *testing.T) {
+	const highest = 10_000_000
+	loose := Goal{Loss: 0.1, Precision: 0.01, Tries: 2}
+	for _, test := range []struct {
+		name         string
+		device       Trial
+		limit, trial float64 // at which a tenth is lost, and how many may be made for it
+		bound        bool
+	}{
+		{"a sharp limit", func(rate float64) (float64, error) { return map[bool]float64{true: 0.6}[rate > 500_000], nil }, 500_000, 0, false},
+		{"a slope", device(500_000, 0), 500_000 / 0.9, 10, false},
+		{"a fast device", device(2*highest, 0), highest, 0, true},
+		{"one that only just loses", device(0.95*highest, 0), highest, 3, true},
+		{"one that always loses a little", device(500_000, 0.05), 500_000 / 0.9, 20, false},
+	} {
+		for _, start := range []float64{highest, 0.95 * test.limit} {
+			first, err := SearchFrom(start, 1_000, highest, Goal{Precision: 0.01, Tries: 2}, test.device)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made := 0
+			f, err := first.Further(1_000, highest, loose, func(rate float64) (float64, error) {
+				made++
+				return test.device(rate)
+			})
+			if err != nil || f.Rate > test.limit*1.000001 || f.Rate+f.Step < test.limit || f.Step > 0.0101*test.limit || f.Bound != test.bound {
+				t.Errorf("%s, from %v: %+v, %v; want the limit at %v", test.name, start, f, err, test.limit)
+			}
+			if float64(made) > test.trial {
+				t.Errorf("%s, from %v: %d trials, want %v at most", test.name, start, made, test.trial)
+			}
+		}
+	}
+}
+
+// TestSearchHopeless: a rate of which most is lost is offered once, however many
+// tries there are.
+func TestSearchHopeless(t *testing.T) {
+	offered := map[float64]int{}
+	f, err := Search(1_000, 10_000_000, Goal{Precision: 0.01, Tries: 3}, func(rate float64) (float64, error) {
+		offered[rate]++
+		return device(500_000, 0)(rate)
+	})
+	if err != nil || f.Rate < 0.98*500_000 || offered[10_000_000] != 1 {
+		t.Errorf("%+v, %v; the highest rate was offered %d times", f, err, offered[10_000_000])
 	}
 }
 

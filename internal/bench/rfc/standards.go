@@ -58,7 +58,7 @@ func rfc3511() Standard {
 		Tests: []Test{
 			{Name: "throughput", Title: "IP throughput", Where: "RFC 3511, section 5.1", unit: "bytes", variants: frameSizes,
 				About:   "The highest rate through the rules at which no frame is lost, by search.",
-				seconds: func(o *Options) float64 { return 2 * searchSeconds(o) }, measure: measureThroughput},
+				seconds: searchSeconds, measure: measureThroughput},
 			{Name: "capacity", Title: "Concurrent TCP connection capacity", Where: "RFC 3511, section 5.2",
 				About: "Connections that were set up by three frames and by which data then went both ways, at once.",
 				unfit: onlyStates, seconds: onceSeconds, measure: measureCapacity(bench.TCP)},
@@ -88,7 +88,7 @@ func rfc3511() Standard {
 				seconds: clientSeconds, measure: measureFragments},
 			{Name: "latency", Title: "Latency of frames", Where: "RFC 3511, section 5.10", unit: "bytes", variants: frameSizes,
 				About:   "As RFC 2544's, through the rules.",
-				seconds: searchSeconds, measure: measureLatency},
+				seconds: latencySeconds, measure: measureLatency},
 			{Name: "latency-http", Title: "Latency of HTTP", Where: "RFC 3511, section 5.10",
 				About:   "Time to the first and the last byte of objects of 1 KiB at half the load that bare routing carries.",
 				seconds: clientSeconds, measure: measureResponse(false, small)},

@@ -44,7 +44,8 @@ func (b *bed) establishRate(ctx context.Context, path, protocol string, f *findi
 	if err != nil {
 		return Found{}, err
 	}
-	found, err := Search(lowest, line, Goal{Precision: max(b.o.Precision, 0.05), Tries: min(b.o.Tries, 2)}, trial)
+	found, err := SearchFrom(b.start(line), lowest, line, Goal{Precision: max(b.o.Precision, 0.05), Tries: min(b.o.Tries, 2)}, trial)
+	b.learn(found)
 	f.limit = found.limit()
 	return found, err
 }
@@ -131,7 +132,8 @@ func measureTearDown(ctx context.Context, b *bed, path string, _ int) (f finding
 		})
 		return loss, err
 	}
-	found, err := Search(lowest, line, Goal{Precision: max(b.o.Precision, 0.05), Tries: min(b.o.Tries, 2)}, trial)
+	found, err := SearchFrom(b.start(line), lowest, line, Goal{Precision: max(b.o.Precision, 0.05), Tries: min(b.o.Tries, 2)}, trial)
+	b.learn(found)
 	f.limit = found.limit()
 	f.figures = []figure{found.figure("connections ended", "per s", 1)}
 	if found.Rate == 0 && err == nil {
