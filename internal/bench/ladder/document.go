@@ -48,7 +48,7 @@ func (l *ladder) method() []string {
 		m = append(m, modeText(offloads))
 	}
 	if l.cost.Readings > 0 {
-		m = append(m, fmt.Sprintf("Charts over time: while every run lasts, cores and receiving hosts are looked at each %v; %s.", sample.Interval, l.cost))
+		m = append(m, fmt.Sprintf("Charts over time: while every run lasts, cores and receiving hosts are looked at each %v s; %s.", sample.Interval.Seconds(), l.cost))
 	}
 	if o.has(PartPairs) {
 		m = append(m, "Two pairs: hosts with addresses of their own on the same two wires, as behind a switch (macvlan); clients wait until all servers listen and begin together when a pipe is closed.")

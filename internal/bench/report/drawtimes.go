@@ -235,6 +235,9 @@ func (p *timePlot) marks(names []moment, top, bottom float64) {
 	p.b.Reset()
 	defer p.b.WriteString(all)
 	for _, m := range names {
+		if m.x <= p.box.left { // the axis is there, and what the panels show is written across it
+			continue
+		}
 		p.line("mark", m.x, top-laneHeight*float64(m.lane), m.x, bottom)
 	}
 	for _, m := range names {

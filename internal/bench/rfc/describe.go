@@ -27,16 +27,16 @@ func method(o *Options, s *Standard) []string {
 	if o.Full {
 		return append(lines, "Durations are those of the RFC.")
 	}
-	return append(lines, fmt.Sprintf("Shortened: frames are offered for %v instead of 60 s, clients sustain their load for %v instead of 300 s; --full has the RFCs' durations.",
-		o.Trial, o.Sustain))
+	return append(lines, fmt.Sprintf("Shortened: frames are offered for %v s instead of 60 s, clients sustain their load for %v s instead of 300 s; --full has the RFCs' durations.",
+		o.Trial.Seconds(), o.Sustain.Seconds()))
 }
 
 // describe fills the report.
 func (r *runner) describe(d *report.Document, s *Standard) {
 	d.Method = append(method(r.o, s), s.Differs...)
 	if r.cost.Readings > 0 {
-		d.Method = append(d.Method, fmt.Sprintf("Charts over time: the cores are looked at before and after each trial with frames, and each %v while clients are at work; %s.",
-			sample.Interval, r.cost))
+		d.Method = append(d.Method, fmt.Sprintf("Charts over time: the cores are looked at before and after each trial with frames, and each %v s while clients are at work; %s.",
+			sample.Interval.Seconds(), r.cost))
 	}
 	for _, t := range r.done {
 		d.Sections = append(d.Sections, t.section())
