@@ -70,7 +70,7 @@ func (s *Sampler) openWeir(netns string) error {
 	case errors.Is(err, dataplane.ErrNotLoaded):
 		s.Without = "weir does not run there"
 	case errors.Is(err, bpfload.ErrMounts):
-		s.Without = "weir's counters are in the mounts of process 1, which may not be joined"
+		s.Without = "its pins are not in these mounts: use --netns NAME instead of ip netns exec"
 	case err != nil:
 		return fmt.Errorf("read weir's counters: %w", err)
 	}
