@@ -1,19 +1,22 @@
 package bench
 
 import (
-	"encoding/json"
+	"cmp"
+	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"weir/internal/bench/report"
 	"weir/internal/machine"
+	"weir/internal/quantity"
 	"weir/internal/stats"
 	"weir/pf/lint"
 	"weir/pf/resolve"
@@ -33,82 +36,145 @@ var languageSizes = [...]int{10_000, 100_000}
 // tableSize is the number of addresses of the table that is read.
 const tableSize = 1_000_000
 
+// LanguageOptions say how often is measured.
+type LanguageOptions struct {
+	Runs     int    // rounds, in each of which all files are read
+	Command  string // repeats this
+	Progress io.Writer
+}
+
+// LanguageDefaults are those of weir bench language.
+func LanguageDefaults() LanguageOptions { return LanguageOptions{Runs: 5} }
+
+// Check tells what is wrong with the options.
+func (o *LanguageOptions) Check() error {
+	return each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= maxRuns }, "1 to 1000")
+}
+
 // LanguageReport is what reading rules costs.
 type LanguageReport struct {
-	Machine machine.Machine `json:"machine"`
-	Rules   []LanguageCost  `json:"rules"`
-	Table   TableCost       `json:"table"`
+	Command string
+	Started time.Time
+	Machine machine.Machine
+	Rules   []LanguageCost
+	Table   TableCost
+	Control stats.Control
 }
 
 // LanguageCost is what files of one kind cost.
 type LanguageCost struct {
-	Kind      string    `json:"kind"`
-	Optimized bool      `json:"optimized"` // as with weir check -o basic
-	Seconds   []float64 `json:"seconds"`   // of all cores, for each of languageSizes, once
-	Growth    float64   `json:"growth"`    // of the time, from the first to the last
-	Bytes     int       `json:"bytes"`     // in use for each rule when all are read
+	Kind      string
+	Optimized bool           // as with weir check -o basic
+	Seconds   []stats.Sample // of all cores, to read one file, for each of languageSizes
+	Bytes     int            // in use for each rule when all are read
+}
+
+// Name is "all different, -o basic".
+func (c *LanguageCost) Name() string { return c.Kind + ", -o " + c.level() }
+
+func (c *LanguageCost) level() string {
+	if c.Optimized {
+		return "basic"
+	}
+	return "none"
+}
+
+// growth is how much longer the largest file takes than the smallest.
+func (c *LanguageCost) growth() float64 {
+	return c.Seconds[len(c.Seconds)-1].Median() / c.Seconds[0].Median()
 }
 
 // TableCost is what a file with the addresses of a table costs.
 type TableCost struct {
-	Addresses int     `json:"addresses"`
-	Seconds   float64 `json:"seconds"` // of all cores
-	Bytes     int     `json:"bytes"`   // in use for each address
+	Seconds stats.Sample // of all cores
+	Bytes   int          // in use for each of the tableSize addresses
 }
 
 // OK reports whether all is within bounds.
 func (r *LanguageReport) OK() bool {
-	return !slices.ContainsFunc(r.Rules, func(c LanguageCost) bool { return c.Growth > languageGrowth || c.Bytes > languageMemory })
+	return !slices.ContainsFunc(r.Rules, func(c LanguageCost) bool { return c.growth() > languageGrowth || c.Bytes > languageMemory })
 }
 
-// Language measures what it costs to read, resolve and check rules: medians of
-// this many rounds. In each the files of every size are read as often as gives
-// the same number of rules, so that a short measurement has the share of
-// collecting garbage that a long one has.
-func Language(rounds int, progress io.Writer) (*LanguageReport, error) {
-	machine, err := machine.Describe()
+// languageFile is what takes a turn of the measuring.
+type languageFile struct {
+	name string
+	read func() error
+}
+
+// Language measures what it costs to read, resolve and check rules. In each round
+// the files of every size are read as often as gives the same number of rules, so
+// that a short measurement has the share of collecting garbage that a long one has.
+// The first kind is measured twice in its turn, as if it were two.
+func Language(ctx context.Context, o LanguageOptions) (*LanguageReport, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	m, err := machine.Describe()
 	if err != nil {
 		return nil, err
 	}
-	report := &LanguageReport{Machine: machine}
+	r := &LanguageReport{Command: o.Command, Started: time.Now().UTC().Truncate(time.Second), Machine: m, Control: stats.NewControl()}
 	for _, kind := range languageKinds {
 		for _, optimized := range []bool{false, true} {
-			fmt.Fprintf(progress, "%s, optimized: %t\n", kind.name, optimized)
-			cost, err := languageCost(kind, optimized, rounds)
-			if err != nil {
-				return nil, err
-			}
-			report.Rules = append(report.Rules, cost)
+			r.Rules = append(r.Rules, newLanguageCost(kind, optimized))
 		}
 	}
-	fmt.Fprintf(progress, "a table's file of %d addresses\n", tableSize)
-	report.Table, err = tableCost(rounds)
-	return report, err
+	again := newLanguageCost(languageKinds[0], false)
+	files := []languageFile{{"a table's file", r.Table.read}, {r.Rules[0].Name(), func() error { return readAll(&r.Rules[0], &again) }}}
+	for i := range r.Rules[1:] {
+		c := &r.Rules[1+i]
+		files = append(files, languageFile{c.Name(), func() error { return readAll(c) }})
+	}
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	for round, f := range stats.Interleave(random, o.Runs, files) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if o.Progress != nil {
+			fmt.Fprintf(o.Progress, "round %d of %d: %s\n", round+1, o.Runs, f.name)
+		}
+		if err := f.read(); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	for i, n := range languageSizes {
+		r.Control.Add(fmt.Sprintf("%s, %s rules", again.Name(), quantity.Thousands(n)), r.Rules[0].Seconds[i], again.Seconds[i])
+	}
+	return r, nil
 }
 
-func languageCost(kind languageKind, optimized bool, rounds int) (LanguageCost, error) {
-	cost := LanguageCost{Kind: kind.name, Optimized: optimized}
-	most := languageSizes[len(languageSizes)-1]
-	samples := make([]stats.Sample, len(languageSizes))
-	for range rounds {
-		for i, n := range languageSizes {
-			text, times, total := kind.file(n), most/n, time.Duration(0)
-			for range times {
-				took, used, err := reading(text, resolve.Settings{Optimize: optimized})
-				if err != nil {
-					return cost, fmt.Errorf("%s, %d rules: %w", kind.name, n, err)
-				}
-				total += took
-				cost.Bytes = used / n
+func newLanguageCost(kind languageKind, optimized bool) LanguageCost {
+	return LanguageCost{Kind: kind.name, Optimized: optimized, Seconds: make([]stats.Sample, len(languageSizes))}
+}
+
+// readAll makes one round, in which costs of the same kind take turns at each size:
+// what the machine does for seconds on end meets sizes and costs alike.
+func readAll(costs ...*LanguageCost) error {
+	for size := range languageSizes {
+		for _, c := range costs {
+			if err := c.read(size); err != nil {
+				return fmt.Errorf("%d rules: %w", languageSizes[size], err)
 			}
-			samples[i] = append(samples[i], total.Seconds()/float64(times))
 		}
 	}
-	for _, sample := range samples {
-		cost.Seconds = append(cost.Seconds, sample.Median())
+	return nil
+}
+
+// read reads the file of a size, and the smaller ones more than once.
+func (c *LanguageCost) read(size int) error {
+	kind := languageKinds[slices.IndexFunc(languageKinds, func(k languageKind) bool { return k.name == c.Kind })]
+	n := languageSizes[size]
+	text, times, total := kind.file(n), languageSizes[len(languageSizes)-1]/n, time.Duration(0)
+	for range times {
+		took, used, err := reading(text, resolve.Settings{Optimize: c.Optimized})
+		if err != nil {
+			return err
+		}
+		total += took
+		c.Bytes = used / n
 	}
-	cost.Growth = cost.Seconds[len(cost.Seconds)-1] / cost.Seconds[0]
-	return cost, nil
+	c.Seconds[size] = append(c.Seconds[size], total.Seconds()/float64(times))
+	return nil
 }
 
 // reading reads a configuration and says how much time of the cores that took,
@@ -146,26 +212,20 @@ func coresTime() (time.Duration, error) {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }
 
-// tableCost reads a file of a table's addresses.
-func tableCost(rounds int) (TableCost, error) {
+// read reads a file of a table's addresses.
+func (c *TableCost) read() error {
 	var b strings.Builder
 	for i := range tableSize {
 		fmt.Fprintf(&b, "10.%d.%d.%d\n", i>>16, i>>8&255, i&255)
 	}
 	text := []byte("table <t> file \"t\"\npass from <t>\n")
-	settings := resolve.Settings{Files: source.Files{"t": {Text: b.String()}}}
-	cost := TableCost{Addresses: tableSize}
-	var sample stats.Sample
-	for range rounds {
-		took, used, err := reading(text, settings)
-		if err != nil {
-			return cost, fmt.Errorf("a table's file of %d addresses: %w", tableSize, err)
-		}
-		sample = append(sample, took.Seconds())
-		cost.Bytes = used / tableSize
+	took, used, err := reading(text, resolve.Settings{Files: source.Files{"t": {Text: b.String()}}})
+	if err != nil {
+		return err
 	}
-	cost.Seconds = sample.Median()
-	return cost, nil
+	c.Seconds = append(c.Seconds, took.Seconds())
+	c.Bytes = used / tableSize
+	return nil
 }
 
 // inUse gives the bytes in use when all garbage is collected.
@@ -176,32 +236,56 @@ func inUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// WriteText prints the report as a table.
-func (r *LanguageReport) WriteText(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "%s\n\n", r.Machine); err != nil {
-		return err
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "rules\t-o\t%d\t%d\ttimes\tbytes a rule\n", languageSizes[0], languageSizes[1])
-	for _, c := range r.Rules {
-		o := "none"
-		if c.Optimized {
-			o = "basic"
+// Document is the report in the form that people pass around.
+func (r *LanguageReport) Document() *report.Document {
+	least, most := quantity.Thousands(languageSizes[0]), quantity.Thousands(languageSizes[len(languageSizes)-1])
+	table := report.Table{Columns: []report.Column{{Name: "rules", Words: true}, {Name: "-o", Words: true}, {Name: least + " rules", Unit: "s"},
+		{Name: most + " rules", Unit: "s"}, {Name: "times as long"}, {Name: "in use for a rule", Unit: "bytes"}}}
+	curves := &report.Curves{X: report.Axis{Label: "rules", Log: true}, Y: report.Axis{Label: "time of the cores", Unit: "s", Log: true}}
+	d := &report.Document{Kind: "language", Title: "What it costs to read rules", Command: r.Command, Started: r.Started,
+		Machine: r.Machine, Control: &r.Control, Method: []string{
+			fmt.Sprintf("Files of %s and of %s rules are read, resolved and checked for warnings, with and without what -o basic of weir check does; in each round the smaller ones so often that as many rules are read. A table's file has %s addresses.",
+				least, most, quantity.Thousands(tableSize)),
+			"Time is what all cores spent in this process, with collecting garbage. What is in use counts when all garbage is collected.",
+			"The kinds take turns in random order. In its turn the first is measured twice, as if it were two."}}
+	for i := range r.Rules {
+		c := &r.Rules[i]
+		row, line := []string{c.Kind, c.level()}, report.Series{Name: c.Name(), Ours: true}
+		for k, n := range languageSizes {
+			row = append(row, fmt.Sprintf("%.3f", c.Seconds[k].Median()))
+			line.Points = append(line.Points, report.Point{X: float64(n), Runs: c.Seconds[k]})
+			d.Measurements = append(d.Measurements, report.Measurement{Name: fmt.Sprintf("language: %s, %d rules", c.Name(), n),
+				Unit: "s", Better: report.Lower, Runs: c.Seconds[k]})
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.3f s\t%.3f s\t%.1f\t%d\n", c.Kind, o, c.Seconds[0], c.Seconds[1], c.Growth, c.Bytes)
+		table.Rows = append(table.Rows, append(row, fmt.Sprintf("%.1f", c.growth()), quantity.Thousands(c.Bytes)))
+		curves.Series = append(curves.Series, line)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\na table's file of %d addresses: %.3f s, %d bytes an address\n", r.Table.Addresses, r.Table.Seconds, r.Table.Bytes)
-	return err
+	d.Measurements = append(d.Measurements, report.Measurement{Name: fmt.Sprintf("language: a table of %d addresses", tableSize),
+		Unit: "s", Better: report.Lower, Runs: r.Table.Seconds})
+	d.Verdicts = r.verdicts()
+	d.Sections = []report.Section{{Title: "Time and memory",
+		Text: []string{fmt.Sprintf("A table's file of %s addresses: %.3f s, %d bytes in use for an address.",
+			quantity.Thousands(tableSize), r.Table.Seconds.Median(), r.Table.Bytes)},
+		Tables: []report.Table{table}, Charts: []report.Chart{{Title: "Time to read a file", Curves: curves}}}}
+	return d
 }
 
-// WriteJSON prints the report as JSON.
-func (r *LanguageReport) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+// verdicts compare what was measured with the bounds.
+func (r *LanguageReport) verdicts() []string {
+	slowest := slices.MaxFunc(r.Rules, func(a, b LanguageCost) int { return cmp.Compare(a.growth(), b.growth()) })
+	largest := slices.MaxFunc(r.Rules, func(a, b LanguageCost) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	over := func(is bool) string {
+		if is {
+			return "over"
+		}
+		return "within"
+	}
+	return []string{
+		fmt.Sprintf("Ten times as many rules take at most %.1f times as long (%s), %s the bound of %d.",
+			slowest.growth(), slowest.Name(), over(slowest.growth() > languageGrowth), languageGrowth),
+		fmt.Sprintf("A rule takes at most %s bytes (%s), %s the bound of %s.",
+			quantity.Thousands(largest.Bytes), largest.Name(), over(largest.Bytes > languageMemory), quantity.Thousands(languageMemory)),
+	}
 }
 
 // languageKind is a kind of file that is measured.

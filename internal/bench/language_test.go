@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/stats"
 	"weir/pf/resolve"
 )
 
@@ -26,15 +27,28 @@ func TestLanguageReport(t *testing.T) {
 		growth float64
 		bytes  int
 		ok     bool
-	}{{13, 3000, true}, {13.1, 3000, false}, {13, 3001, false}} {
-		cost := LanguageCost{Kind: "some", Seconds: []float64{1, test.growth}, Growth: test.growth, Bytes: test.bytes}
-		r := &LanguageReport{Rules: []LanguageCost{cost}}
+		said   string
+	}{
+		{13, 3000, true, "take at most 13.0 times as long (some, -o basic), within the bound of 13"},
+		{13.1, 3000, false, "take at most 13.1 times as long (some, -o basic), over the bound of 13"},
+		{13, 3001, false, "A rule takes at most 3,001 bytes (some, -o basic), over the bound of 3,000"},
+	} {
+		cost := LanguageCost{Kind: "some", Optimized: true, Seconds: []stats.Sample{{1}, {test.growth}}, Bytes: test.bytes}
+		r := &LanguageReport{Rules: []LanguageCost{cost}, Table: TableCost{Seconds: stats.Sample{1}}, Control: stats.NewControl()}
 		if r.OK() != test.ok {
 			t.Errorf("%v times, %d bytes: OK is %t", test.growth, test.bytes, r.OK())
 		}
 		var b strings.Builder
-		if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "some   none") {
-			t.Errorf("%v, prints %s", err, b.String())
+		if err := r.Document().WriteText(&b, 200); err != nil || !strings.Contains(b.String(), test.said) {
+			t.Errorf("%v, prints %s; want %q", err, b.String(), test.said)
+		}
+	}
+}
+
+func TestLanguageOptions(t *testing.T) {
+	for runs, ok := range map[int]bool{0: false, 1: true, 1000: true, 1001: false} {
+		if err := (&LanguageOptions{Runs: runs}).Check(); (err == nil) != ok {
+			t.Errorf("%d runs: %v", runs, err)
 		}
 	}
 }

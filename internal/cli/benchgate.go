@@ -9,11 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/internal/bench/gate"
+	"weir/internal/bench/report"
 )
 
 // newBenchGateCommand is "weir bench gate".
 func newBenchGateCommand(env *Env) *cobra.Command {
-	var asJSON, record bool
+	record := false
+	var out reportFlags
 	file := "docs/performance/gate.json"
 	c := &cobra.Command{
 		Use:   "gate",
@@ -29,31 +31,34 @@ measured, such as nftables where nft is missing, is an error.`,
   weir bench gate --record    # replaces what is recorded for this CPU`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			f, err := gate.ReadFile(file)
-			if errors.Is(err, fs.ErrNotExist) && record {
-				f, err = &gate.File{}, nil
-			}
-			if err != nil {
-				return &UsageError{fmt.Errorf("bench gate: %w", err)}
-			}
-			if err := needRoot(); err != nil {
-				return err
-			}
-			ctx, stop := outlive(c.Context()) // its network is removed whatever ends it
-			defer stop()
 			if record {
-				return recordGate(ctx, env, f, file)
+				return recordGate(c.Context(), env, file, out)
 			}
-			return watchGate(ctx, env, f, asJSON)
+			return watchGate(c.Context(), env, file, &out)
 		},
 	}
 	c.Flags().StringVar(&file, "file", file, "`file` with the recorded ratios")
 	c.Flags().BoolVar(&record, "record", false, "measure three runs and record their ratios instead")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	out.add(c)
 	return c
 }
 
-func recordGate(ctx context.Context, env *Env, f *gate.File, name string) error {
+func recordGate(ctx context.Context, env *Env, name string, out reportFlags) error {
+	if out != (reportFlags{}) {
+		return &UsageError{benchError("gate", errors.New("--record makes no report: it writes what it has found to --file"))}
+	}
+	f, err := gate.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = &gate.File{}, nil
+	}
+	if err != nil {
+		return &UsageError{benchError("gate", err)}
+	}
+	if err := needRoot(); err != nil {
+		return err
+	}
+	ctx, stop := outlive(ctx) // its network is removed whatever ends it
+	defer stop()
 	record, err := gate.Measure(ctx, env.Stderr)
 	if err != nil {
 		return benchError("gate", err)
@@ -68,20 +73,27 @@ func recordGate(ctx context.Context, env *Env, f *gate.File, name string) error 
 	return nil
 }
 
-func watchGate(ctx context.Context, env *Env, f *gate.File, asJSON bool) error {
-	result, err := gate.Watch(ctx, f, env.Stderr)
-	if err != nil {
-		return benchError("gate", err)
-	}
-	write := result.WriteText
-	if asJSON {
-		write = result.WriteJSON
-	}
-	if err := write(env.Stdout); err != nil {
+func watchGate(ctx context.Context, env *Env, name string, out *reportFlags) error {
+	var f *gate.File
+	var result *gate.Result
+	err := benchmark{name: "gate",
+		check: func() (err error) {
+			f, err = gate.ReadFile(name)
+			return err
+		},
+		run: func(ctx context.Context) (*report.Document, ownForms, error) {
+			r, err := gate.Watch(ctx, f, env.Stderr)
+			if err != nil {
+				return nil, ownForms{}, err
+			}
+			result = r
+			return r.Document(benchCommand()), ownForms{text: r.WriteText}, nil
+		}}.do(ctx, env, out)
+	switch {
+	case result == nil || err != nil && !errors.Is(err, ErrSilent):
 		return err
-	}
-	if !result.OK {
+	case !result.OK:
 		return ErrSilent
 	}
-	return nil
+	return nil // a control that failed is a notice
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"weir/internal/bench"
+	"weir/internal/machine"
 	"weir/internal/quantity"
+	"weir/internal/stats"
 )
 
 const (
@@ -43,27 +45,29 @@ func options(progress io.Writer) bench.Options {
 
 // Result is what the gate says.
 type Result struct {
-	CPU      string    `json:"cpu"`
-	Recorded Record    `json:"recorded"`
-	SameCPU  bool      `json:"same_cpu"`
-	Margin   float64   `json:"margin"`  // share
-	Runs     []Run     `json:"runs"`    // with a control that holds
-	Notices  []string  `json:"notices"` // what kept it from judging, or from judging well
-	Verdicts []Verdict `json:"verdicts"`
-	OK       bool      `json:"ok"` // nothing is proven to be slower
+	Started  time.Time
+	Machine  machine.Machine
+	Recorded Record
+	SameCPU  bool
+	Margin   float64  // share
+	Runs     []Run    // with a control that holds
+	Notices  []string // what kept it from judging, or from judging well
+	Verdicts []Verdict
+	OK       bool // nothing is proven to be slower
 }
 
 // Run are the ratios of one run.
 type Run struct {
-	Ratios []Ratio `json:"ratios"`
+	Ratios  []Ratio
+	Control stats.Control
 }
 
 // Verdict is what is said of one ratio.
 type Verdict struct {
 	Ratio
-	Found []float64 `json:"found"` // in each run
+	Found stats.Sample // in each run
 	// State: Fine, Slower or Open.
-	State string `json:"state"`
+	State string
 }
 
 // States of a ratio.
@@ -83,7 +87,7 @@ func Watch(ctx context.Context, f *File, progress io.Writer) (*Result, error) {
 }
 
 func watch(ctx context.Context, f *File, one measure) (*Result, error) {
-	r := &Result{Notices: []string{}, Runs: []Run{}, OK: true}
+	r := &Result{OK: true}
 	var failed []error
 	for range attempts {
 		report, err := one(ctx)
@@ -95,7 +99,7 @@ func watch(ctx context.Context, f *File, one measure) (*Result, error) {
 			r.notice("a run does not count: %v", err)
 			continue
 		}
-		if r.CPU == "" {
+		if r.Started.IsZero() {
 			r.begin(f, report)
 		}
 		if err := r.complete(report); err != nil {
@@ -125,13 +129,13 @@ func isMissing(err error) bool {
 }
 
 func (r *Result) begin(f *File, report *bench.Report) {
-	r.CPU = report.Machine.CPU
-	r.Recorded, r.SameCPU = f.For(r.CPU)
+	r.Started, r.Machine = report.Started, report.Machine
+	r.Recorded, r.SameCPU = f.For(r.Machine.CPU)
 	r.Margin = margin
 	if !r.SameCPU {
 		r.Margin = foreignMargin
 		r.notice("this CPU (%s) has no record; the one of %s is compared with, at %.0f %%. weir bench gate --record makes one",
-			r.CPU, r.Recorded.CPU, foreignMargin*100)
+			r.Machine.CPU, r.Recorded.CPU, foreignMargin*100)
 	}
 }
 
@@ -157,7 +161,7 @@ func (r *Result) notice(format string, args ...any) {
 }
 
 func (r *Result) take(report *bench.Report) {
-	var run Run
+	run := Run{Control: report.Control}
 	for _, found := range report.Ratios {
 		run.Ratios = append(run.Ratios, Ratio{Of: found.Of, To: found.To, Flows: found.Flows, Mpps: found.Mpps})
 	}
@@ -168,7 +172,7 @@ func (r *Result) take(report *bench.Report) {
 func (r *Result) judge() (decided bool) {
 	r.Verdicts, r.OK, decided = nil, true, true
 	for _, recorded := range r.Recorded.Ratios {
-		v := Verdict{Ratio: recorded, Found: []float64{}, State: Open}
+		v := Verdict{Ratio: recorded, State: Open}
 		for _, run := range r.Runs {
 			for _, found := range run.Ratios {
 				if found.Of == recorded.Of && found.To == recorded.To && found.Flows == recorded.Flows {

@@ -88,6 +88,10 @@ func TestWatch(t *testing.T) {
 		for _, v := range r.Verdicts {
 			states = append(states, v.State)
 		}
+		d := r.Document("weir bench gate")
+		if err := d.Check(); err != nil || d.Conclusive() != (len(r.Runs) > 0) || len(d.Verdicts) != 2 {
+			t.Errorf("%s: a document with %q, conclusive %v: %v", c.name, d.Verdicts, d.Conclusive(), err)
+		}
 		if n != c.made || r.OK != c.ok || strings.Join(states, " ") != c.states || len(r.Notices) != c.notices {
 			t.Errorf("%s: %d runs, ok %v, %v, notices %q; want %d, %v, %s, %d", c.name, n, r.OK, states, r.Notices, c.made, c.ok, c.states, c.notices)
 		}
