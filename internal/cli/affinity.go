@@ -43,6 +43,9 @@ comes. It changes nothing; set and auto do, and revert puts back.`,
 				return err
 			}
 			a := doctor.Affinities(s)
+			if from != "" && len(a.Cores)+len(a.Queues) == 0 {
+				return &UsageError{fmt.Errorf("%s: %w: it tells neither of cores nor of queues", from, doctor.ErrForeign)}
+			}
 			if asJSON {
 				return env.printJSON(a)
 			}
