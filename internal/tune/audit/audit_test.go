@@ -312,6 +312,7 @@ func TestJudge(t *testing.T) {
 		{"freebsd-14", "hw.intr_storm_threshold", "9000", audit.Valid, "turns throttling on"},
 		{"freebsd-12", "net.inet.ip.rfc1122_strong_es", "1", audit.Added, "added in FreeBSD 14"},
 		{"freebsd-12", "net.route.multipath", "0", audit.Added, "added in FreeBSD 13"},
+		{"freebsd-12", "net.route.multipath", "1", audit.Added, "added in FreeBSD 13"},
 		{"freebsd-14", "dev.igb.0.iflib.simple_tx", "1", audit.Added, "added in FreeBSD 15"},
 		{"freebsd-13", "net.inet.ip.portrange.randomcps", "9999", audit.EndpointOnly, ""},
 		{"freebsd-15", "net.inet.ip.portrange.randomtime", "1", audit.Removed, "removed in FreeBSD 15"},

@@ -44,7 +44,7 @@ func (j *Judge) missing(r *db.Record, l Line) (verdict Verdict, detail, why stri
 		return "", "", "", false
 	}
 	first, err := strconv.Atoi(r.Since)
-	if err == nil && j.Target.Major() < first && !j.isDefault(r, l.Value) {
+	if err == nil && j.Target.Major() < first {
 		return Added, "FreeBSD " + r.Since, j.older() + sentence(r), true
 	}
 	m := iflibForm.FindStringSubmatch(l.Key)
