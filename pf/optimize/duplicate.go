@@ -42,7 +42,8 @@ type numbers struct{ question, from, to int32 }
 func newIndex(b block) *index {
 	x := &index{
 		questions: make(map[question]int32), addresses: make(map[address]int32),
-		froms: make(map[pair]int32), rules: make(map[pair]int32, len(b)),
+		froms: make(map[pair]int32, len(b)), rules: make(map[pair]int32, len(b)),
+		destinations: make([]lengths, 0, len(b)),
 	}
 	seen := make(map[open]bool)
 	for i, r := range b {

@@ -146,6 +146,7 @@ type reader struct {
 	nomerge  []encoder
 	numbers  map[string]int32
 	buf      []byte
+	room     []rule // for those to come
 }
 
 // encoder appends a field of a rule, so that equal ones give equal bytes.
@@ -263,7 +264,7 @@ func partsOf(clause string, t reflect.Type, own, want class, inside map[string]c
 
 // present appends whether a clause that is only a word is there.
 func present(b []byte, v reflect.Value) []byte {
-	if v.Interface().(token.Span).IsValid() {
+	if v.Addr().Interface().(*token.Span).IsValid() { // a pointer is not copied into memory of its own
 		return append(b, 1)
 	}
 	return append(b, 0)
@@ -301,13 +302,11 @@ func value(b []byte, v reflect.Value) []byte {
 }
 
 func structure(b []byte, v reflect.Value) []byte {
-	switch x := v.Interface().(type) {
-	case token.Span:
+	switch v.Type() {
+	case reflect.TypeFor[token.Span]():
 		return b
-	case netip.Prefix:
-		return value(b, reflect.ValueOf(x.String()))
-	case netip.Addr:
-		return value(b, reflect.ValueOf(x.String()))
+	case reflect.TypeFor[netip.Prefix](), reflect.TypeFor[netip.Addr]():
+		return value(b, reflect.ValueOf(v.Interface().(fmt.Stringer).String()))
 	}
 	for i := range v.NumField() {
 		b = value(b, v.Field(i))
@@ -330,15 +329,26 @@ func (r *reader) barrier(rule *ast.Rule) bool {
 	return false
 }
 
-func (r *reader) read(in *ast.Rule) *rule {
+// mostRoom is how many rules are made at once: one object for all of them, which
+// lie next to each other, spares collecting garbage much.
+const mostRoom = 256
+
+// read reads a rule; there are about so many to come with it.
+func (r *reader) read(in *ast.Rule, left int) *rule {
+	if len(r.room) == 0 {
+		r.room = make([]rule, min(left, mostRoom))
+	}
+	out := &r.room[0]
+	r.room = r.room[1:]
 	v := reflect.ValueOf(in).Elem()
-	return &rule{
+	*out = rule{
 		ast:      in,
 		like:     r.number(v, r.breaks, 'b'),
 		question: questionOf(in, r.number(v, r.nomerge, 'n')),
 		from:     addressOf(&in.From),
 		to:       addressOf(&in.To),
 	}
+	return out
 }
 
 // number gives equal fields of rules the same number. kind tells lists of

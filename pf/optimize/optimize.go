@@ -37,12 +37,12 @@ func (r *reader) superblock(rules []*ast.Rule) (block, []*ast.Rule) {
 	if r.barrier(rules[0]) {
 		return block{{ast: rules[0]}}, rules[1:]
 	}
-	b := block{r.read(rules[0])}
+	b := block{r.read(rules[0], len(rules))}
 	for i, next := range rules[1:] {
 		if r.barrier(next) {
 			return b, rules[i+1:]
 		}
-		rule := r.read(next)
+		rule := r.read(next, len(rules)-1-i)
 		if !b.takes(rule) {
 			return b, rules[i+1:]
 		}
