@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -169,14 +168,8 @@ func liveRate(s *doctor.Snapshot, card string) (tune.Measured, error) {
 	return tune.Measured{Rate: packets / seconds, Loss: lost / (packets + lost)}, nil
 }
 
-// grown is how far a counter went. The kernel corrects idle time backwards at times, and a
-// card that is made anew counts from 0.
-func grown(now, then uint64) float64 {
-	if now < then {
-		return 0
-	}
-	return float64(now - then)
-}
+// grown is [doctor.Grown]. The kernel corrects idle time backwards at times.
+func grown(now, then uint64) float64 { return float64(doctor.Grown(now, then)) }
 
 // taken are the packets that the cards took, and those that were lost. A card that is
 // measured counts whatever it is. Too few are an error: they say nothing of what one costs.
@@ -247,27 +240,6 @@ func (m *measureFlags) check(c *cobra.Command, root string, asJSON bool) error {
 		return &UsageError{fmt.Errorf("tune apply: %w", err)}
 	}
 	return nil
-}
-
-// outlivePipe keeps the process alive where nobody reads what it prints any more, until
-// the function that it returns is called: what it has changed has to be put back.
-func outlivePipe() (stop func()) {
-	broken := make(chan os.Signal, 1)
-	signal.Notify(broken, unix.SIGPIPE)
-	return func() { signal.Stop(broken) }
-}
-
-// outlive is for what builds something that has to be taken down again, and says on the
-// way how it goes. It lets a terminal that closes end ctx, as Ctrl-C does, and the process
-// outlive a pipe that nobody reads, until the function that it returns is called. Who was
-// told to survive the terminal (nohup) does.
-func outlive(ctx context.Context) (context.Context, func()) {
-	heard := outlivePipe()
-	if signal.Ignored(unix.SIGHUP) {
-		return ctx, heard
-	}
-	ctx, stop := signal.NotifyContext(ctx, unix.SIGHUP)
-	return ctx, func() { stop(); heard() }
 }
 
 // measure makes a plan's changes one by one, keeps what is proven to help, and prints

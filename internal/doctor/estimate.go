@@ -77,7 +77,7 @@ func (v *view) ownCores(i *Interface, cores map[int][]int) bool {
 			continue
 		}
 		for core := range cores {
-			if grown(now[core], v.Before.IRQs[number][core]) > 0 {
+			if Grown(now[core], v.Before.IRQs[number][core]) > 0 {
 				return false
 			}
 		}

@@ -47,7 +47,7 @@ func damaged(v *view) (o outcome) {
 func (v *view) worstOf(name string, match *regexp.Regexp) (most uint64, counter string) {
 	for _, key := range sortedKeys(v.After.Statistics[name]) {
 		before, known := v.Before.Statistics[name][key]
-		if grew := grown(v.After.Statistics[name][key], before); known && grew > most && match.MatchString(key) {
+		if grew := Grown(v.After.Statistics[name][key], before); known && grew > most && match.MatchString(key) {
 			most, counter = grew, key
 		}
 	}
@@ -130,7 +130,7 @@ func (v *view) flapped(o *outcome, d *Interface) {
 	if !known || !still || d.Kind != "physical" {
 		return
 	}
-	changes := grown(after.CarrierChanges, before.CarrierChanges)
+	changes := Grown(after.CarrierChanges, before.CarrierChanges)
 	if changes == 0 {
 		return
 	}

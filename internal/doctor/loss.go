@@ -331,9 +331,9 @@ func tooBig(v *view) (o outcome) {
 	for name, now := range v.After.SNMP {
 		switch name {
 		case "Ip.FragFails", "Ip6.FragFails":
-			failed += grown(now, v.Before.SNMP[name])
+			failed += Grown(now, v.Before.SNMP[name])
 		case "Ip.InReceives", "Ip6.InReceives":
-			received += grown(now, v.Before.SNMP[name])
+			received += Grown(now, v.Before.SNMP[name])
 		}
 	}
 	big, _ := v.weirReason("up-mtu")

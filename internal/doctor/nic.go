@@ -94,8 +94,8 @@ func (v *view) queuePackets(i *Interface) map[int]uint64 {
 	for key, now := range v.After.Statistics[i.Name] {
 		then, known := v.Before.Statistics[i.Name][key]
 		if n, ok := i.rxQueue(key); ok && known {
-			packets[n] += grown(now, then)
-			sum += grown(now, then)
+			packets[n] += Grown(now, then)
+			sum += Grown(now, then)
 		}
 	}
 	if i.Kind == "veth" && sum == 0 {
@@ -183,7 +183,7 @@ func (v *view) served(irq *IRQ) (cores []int) {
 	var sum uint64
 	if v.sampled {
 		for id, now := range v.After.IRQs[irq.Number] {
-			if n := grown(now, v.Before.IRQs[irq.Number][id]); n > 0 {
+			if n := Grown(now, v.Before.IRQs[irq.Number][id]); n > 0 {
 				counts[id] = n
 				sum += n
 			}

@@ -121,7 +121,7 @@ func throttled(v *view) (o outcome) {
 		return o
 	}
 	for _, id := range sortedKeys(v.After.Throttle) {
-		n := grown(v.After.Throttle[id], v.Before.Throttle[id])
+		n := Grown(v.After.Throttle[id], v.Before.Throttle[id])
 		if n == 0 {
 			continue
 		}

@@ -268,8 +268,8 @@ func (v *view) qdiscsOf(name string) (all []qdisc) {
 		}
 		b := v.Before.Qdiscs[i]
 		q := qdisc{Qdisc: a, rate: a.RateBits}
-		q.Bytes, q.Packets = grown(a.Bytes, b.Bytes), grown(a.Packets, b.Packets)
-		q.Drops, q.Overlimits, q.Requeues = grown(a.Drops, b.Drops), grown(a.Overlimits, b.Overlimits), grown(a.Requeues, b.Requeues)
+		q.Bytes, q.Packets = Grown(a.Bytes, b.Bytes), Grown(a.Packets, b.Packets)
+		q.Drops, q.Overlimits, q.Requeues = Grown(a.Drops, b.Drops), Grown(a.Overlimits, b.Overlimits), Grown(a.Requeues, b.Requeues)
 		q.bits = float64(q.Bytes) * 8 / v.Seconds
 		all = append(all, q)
 	}

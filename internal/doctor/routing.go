@@ -80,7 +80,7 @@ func (v *view) refused(f *Finding, prefix string) {
 	if !v.sampled {
 		return
 	}
-	counted := func(name string) uint64 { return grown(v.After.SNMP[prefix+name], v.Before.SNMP[prefix+name]) }
+	counted := func(name string) uint64 { return Grown(v.After.SNMP[prefix+name], v.Before.SNMP[prefix+name]) }
 	others, all := counted("InAddrErrors"), counted("InReceives")
 	share := float64(others) / float64(max(1, all))
 	if others < fewLost || share < usedAsRouter {

@@ -85,10 +85,10 @@ func (v *view) roomless(name string) (most uint64, counter string) {
 		if !known || !noRoom.MatchString(key) || exact && mayWait.MatchString(key) {
 			continue
 		}
-		lost := grown(now[key], before)
+		lost := Grown(now[key], before)
 		if queue := queueDrops.FindStringSubmatch(key); queue != nil {
 			byXDP := queue[1] + "xdp_drops"
-			lost -= min(lost, grown(now[byXDP], then[byXDP]))
+			lost -= min(lost, Grown(now[byXDP], then[byXDP]))
 		}
 		sums[queueNumber.ReplaceAllString(key, "*")] += lost
 	}

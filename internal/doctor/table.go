@@ -102,9 +102,9 @@ func conntrack(v *view) (o outcome) {
 	var lost, early uint64
 	if v.Before != nil && v.Before.Conntrack != nil {
 		b := v.Before.Conntrack
-		v.clashes(&o, grown(now.InsertFailed, b.InsertFailed))
-		lost = grown(now.Drop, b.Drop)
-		early = grown(now.EarlyDrop, b.EarlyDrop)
+		v.clashes(&o, Grown(now.InsertFailed, b.InsertFailed))
+		lost = Grown(now.Drop, b.Drop)
+		early = Grown(now.EarlyDrop, b.EarlyDrop)
 	}
 	share := float64(now.Count) / float64(limit)
 	// The kernel also drops for other reasons than a full table, a few at a time.
@@ -203,8 +203,8 @@ func neighbours(v *view) (o outcome) {
 		entries        int
 		overflows      uint64
 	}{
-		{"IPv4", "net.ipv4.neigh.default.gc_thresh3", a.Entries4, grown(a.Full4, b.Full4)},
-		{"IPv6", "net.ipv6.neigh.default.gc_thresh3", a.Entries6, grown(a.Full6, b.Full6)},
+		{"IPv4", "net.ipv4.neigh.default.gc_thresh3", a.Entries4, Grown(a.Full4, b.Full4)},
+		{"IPv6", "net.ipv6.neigh.default.gc_thresh3", a.Entries6, Grown(a.Full6, b.Full6)},
 	} {
 		limit, known := v.number(t.sysctl)
 		if !known || limit <= 0 {

@@ -96,7 +96,7 @@ func (v *view) bookEach() {
 				continue
 			}
 			if c := v.core(r.Thread.core()); c != nil && c.ticks > 0 {
-				c.threads = min(c.system, c.threads+float64(grown(after, before))/float64(c.ticks))
+				c.threads = min(c.system, c.threads+float64(Grown(after, before))/float64(c.ticks))
 			}
 		}
 	}
@@ -126,11 +126,11 @@ func coresOf(s *Snapshot) []core {
 
 // spend sets the shares. The kernel corrects idle time backwards at times.
 func (c *core) spend(before, after CPUTimes) {
-	user := grown(after.User, before.User) + grown(after.Nice, before.Nice)
-	system := grown(after.System, before.System)
-	idle := grown(after.Idle, before.Idle) + grown(after.IOWait, before.IOWait)
-	irq, softirq := grown(after.IRQ, before.IRQ), grown(after.Softirq, before.Softirq)
-	steal := grown(after.Steal, before.Steal)
+	user := Grown(after.User, before.User) + Grown(after.Nice, before.Nice)
+	system := Grown(after.System, before.System)
+	idle := Grown(after.Idle, before.Idle) + Grown(after.IOWait, before.IOWait)
+	irq, softirq := Grown(after.IRQ, before.IRQ), Grown(after.Softirq, before.Softirq)
+	steal := Grown(after.Steal, before.Steal)
 	total := float64(user + system + idle + irq + softirq + steal)
 	if total == 0 {
 		return
@@ -141,9 +141,9 @@ func (c *core) spend(before, after CPUTimes) {
 	c.user, c.system, c.irq, c.softirq, c.steal = share(user), share(system), share(irq), share(softirq), share(steal)
 }
 
-// grown is how far a counter went; one that went back belongs to something that
+// Grown is how far a counter went; one that went back belongs to something that
 // was made anew.
-func grown(now, then uint64) uint64 {
+func Grown(now, then uint64) uint64 {
 	if now < then {
 		return 0
 	}
@@ -221,12 +221,12 @@ func (v *view) link(name string) (Link, bool) {
 		return Link{}, false
 	}
 	return Link{
-		RxPackets: grown(a.RxPackets, b.RxPackets), TxPackets: grown(a.TxPackets, b.TxPackets),
-		RxBytes: grown(a.RxBytes, b.RxBytes), TxBytes: grown(a.TxBytes, b.TxBytes),
-		RxErrors: grown(a.RxErrors, b.RxErrors), TxErrors: grown(a.TxErrors, b.TxErrors),
-		RxDropped: grown(a.RxDropped, b.RxDropped), TxDropped: grown(a.TxDropped, b.TxDropped),
-		RxMissed: grown(a.RxMissed, b.RxMissed), RxFIFO: grown(a.RxFIFO, b.RxFIFO),
-		CarrierChanges: grown(a.CarrierChanges, b.CarrierChanges),
+		RxPackets: Grown(a.RxPackets, b.RxPackets), TxPackets: Grown(a.TxPackets, b.TxPackets),
+		RxBytes: Grown(a.RxBytes, b.RxBytes), TxBytes: Grown(a.TxBytes, b.TxBytes),
+		RxErrors: Grown(a.RxErrors, b.RxErrors), TxErrors: Grown(a.TxErrors, b.TxErrors),
+		RxDropped: Grown(a.RxDropped, b.RxDropped), TxDropped: Grown(a.TxDropped, b.TxDropped),
+		RxMissed: Grown(a.RxMissed, b.RxMissed), RxFIFO: Grown(a.RxFIFO, b.RxFIFO),
+		CarrierChanges: Grown(a.CarrierChanges, b.CarrierChanges),
 	}, true
 }
 
@@ -238,7 +238,7 @@ func (v *view) statistic(name string, match func(string) bool) (sum uint64, foun
 	before := v.Before.Statistics[name]
 	for key, now := range v.After.Statistics[name] {
 		if then, known := before[key]; known && match(key) {
-			sum += grown(now, then)
+			sum += Grown(now, then)
 			found = true
 		}
 	}
@@ -269,5 +269,5 @@ func (v *view) weirReason(name string) (n uint64, known bool) {
 	if !v.sampled || v.After.Weir == nil || v.Before.Weir == nil {
 		return 0, false
 	}
-	return grown(v.After.Weir.Reasons[name], v.Before.Weir.Reasons[name]), true
+	return Grown(v.After.Weir.Reasons[name], v.Before.Weir.Reasons[name]), true
 }

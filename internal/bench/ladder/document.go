@@ -62,7 +62,7 @@ func (l *ladder) method() []string {
 			probeInterval, callLength, probeInterval, loadStreams))
 	}
 	if o.has(PartRPM) {
-		m = append(m, "Round-trips per minute: draft-ietf-ippm-responsiveness, revision 08, with HTTP/2 over TLS, both ends in this process, in intervals of a twentieth of a run instead of 1 s. Both ends work on the firewall's cores: compare rungs, not lines.")
+		m = append(m, "Round-trips per minute: draft-ietf-ippm-responsiveness, revision 06, with HTTP/2 over TLS, both ends in this process, in intervals of a twentieth of a run instead of 1 s. Both ends work on the firewall's cores: compare rungs, not lines.")
 	}
 	return m
 }

@@ -11,7 +11,7 @@ import (
 	"weir/internal/stats"
 )
 
-// Parameters of draft-ietf-ippm-responsiveness (revision 08), with its names for
+// Parameters of draft-ietf-ippm-responsiveness (revision 06), with its names for
 // them. docs/measuring.md says what is done otherwise, and why.
 const (
 	averageDistance   = 4    // MAD: intervals that an average moves over
