@@ -55,7 +55,7 @@ static __always_inline enum reason adopt(struct adoption *a)
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
 	r = tuple_enter(STATE_NUMBER(index, 0), &owner);
 	if (r != UNDECIDED) {
-		state_kill(st);
+		state_kill(st, index);
 		return r;
 	}
 	st->entered = 1;

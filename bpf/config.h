@@ -97,9 +97,34 @@ struct metadata {
 };
 #define METADATA_MAGIC	   0x77656972u
 
+/* And between a frame's two looks (ahead.h). */
+struct ahead {
+	__u32 magic;
+	__u32 secret; /* ahead_secret			*/
+	__u32 index;  /* of the state			*/
+	__u16 nexthop;
+	__u16 ifindex; /* where it came in		*/
+};
+#define AHEAD_MAGIC	   0x61686561u
+_Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into a note");
+
+/* Looking ahead (ahead.h): first looks of a core that second looks have yet to follow:
+ * those of one bulk of a devmap. */
+#define LOOKS		   16
+/* Next hops that promises can name at once: a byte of the promise. */
+#define PROMISED	   256
+/* So many packets of an interface in a row found no promise: the next ones are not
+ * looked at twice, up to MISSES_MOST. */
+#define MISSES		   64
+#define MISSES_MOST	   1024
+/* However long its timeout, a state is looked at by the sweep this often, so that a
+ * shorter timeout set meanwhile takes hold. */
+#define SWEEP_REVISIT	   (10 * TICKS_PER_SECOND)
+
 /* Set by the loader. */
 #define HASH_KEYS	   10
 extern const volatile __u32 hash_keys[HASH_KEYS]; /* kept over a reload, as the tuple table is */
+extern const volatile __u32 ahead_secret; /* likewise; nobody outside can write a note	       */
 extern const volatile __u32 random_seed;  /* 0: from the kernel; tests set another	       */
 extern const volatile __u32 bucket_mask;  /* number of buckets of the tuple table, minus 1      */
 extern const volatile __u32 max_states;	  /* set limit states				       */

@@ -276,7 +276,7 @@ __noinline enum reason state_create(struct scratch *s, __u8 flags, int wscale, i
 		st->entered = 1;
 		return UNDECIDED;
 	}
-	state_kill(st); /* the sweep takes the reply's tuple out */
+	state_kill(st, index); /* the sweep takes the reply's tuple out */
 	return r == REASON_TUPLE_TAKEN && state_shared(s, owner) ? UNDECIDED : r;
 }
 

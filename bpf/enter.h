@@ -111,6 +111,7 @@ __noinline enum reason admit_state(hook_ctx *ctx, struct scratch *s, __u8 crosse
 	s->judged = 1;
 	if (s->state) { /* lives, but had not crossed here */
 		st = state_get(STATE_INDEX(s->state));
+		promise_withdraw(STATE_INDEX(s->state)); /* its rules may log from now on */
 		if (st && s->in.flags & JUDGE_KEEP_STATE)
 			state_widen(st, &s->in, crossing_needed(STATE_DIRECTION(s->state), 1));
 		s->state = 0;
@@ -209,7 +210,7 @@ __noinline enum reason turn_track(hook_ctx *ctx, struct scratch *s)
 		return UNDECIDED;
 	}
 	if (tcp_opens(p) && tcp_over(st)) {
-		state_kill(st);
+		state_kill(st, STATE_INDEX(s->state));
 		s->state = 0;
 		return REASON_LAST_PASS;
 	}

@@ -313,13 +313,29 @@ static __always_inline int forward_up(hook_ctx *ctx, const struct packet *p,
 				       (STATE_DIRECTION(number) ? MARK_REPLY : 0), why, p->length);
 }
 
+/* Writes what changes in a packet of a live state, but for its MACs. < 0: it cannot be. */
+static __always_inline int forward_write(hook_ctx *ctx, struct headers *h, const struct packet *p,
+					 const struct state *s, __u32 number)
+{
+	const struct course *own, *other;
+
+	if (s->flags & STATE_NAT) {
+		own = STATE_DIRECTION(number) ? &s->back : &s->forth;
+		other = STATE_DIRECTION(number) ? &s->forth : &s->back;
+		if (translate(ctx, h, p, &other->tuple.dst, &other->tuple.src, other->tuple.dport,
+			      other->tuple.sport, own->csum_addr, own->csum_port))
+			return -1;
+	}
+	ttl_decrement(h, p);
+	return 0;
+}
+
 /* A packet of a live state to a known next hop: the end of the hit path. */
 static __always_inline int forward(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			  const struct interface *i, const struct state *s, __u32 number,
 			  const struct nexthop *n, enum reason why)
 {
 	enum reason r = forward_obstacle(ctx, p, n);
-	const struct course *own, *other;
 	int action;
 
 	if (wants_tag(p, n, r)) {
@@ -331,14 +347,8 @@ static __always_inline int forward(hook_ctx *ctx, struct headers *h, const struc
 	}
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return forward_up(ctx, p, i, s, number, r);
-	if (s->flags & STATE_NAT) {
-		own = STATE_DIRECTION(number) ? &s->back : &s->forth;
-		other = STATE_DIRECTION(number) ? &s->forth : &s->back;
-		if (translate(ctx, h, p, &other->tuple.dst, &other->tuple.src, other->tuple.dport,
-			      other->tuple.sport, own->csum_addr, own->csum_port))
-			return finish(i, REASON_INTERNAL, p->length);
-	}
-	ttl_decrement(h, p);
+	if (forward_write(ctx, h, p, s, number))
+		return finish(i, REASON_INTERNAL, p->length);
 	return emit(ctx, h, p, i, n, why);
 }
 

@@ -42,7 +42,7 @@ static __always_inline struct state *hit_state(const struct packet *p, int in, _
 		return 0;
 	}
 	if (state_expired(st, STATE_DIRECTION(*number))) {
-		state_kill(st);
+		state_kill(st, STATE_INDEX(*number));
 		*number = 0;
 		return 0;
 	}
@@ -98,6 +98,8 @@ static __always_inline int hit_in(hook_ctx *ctx, void *slots, struct packet *p, 
 	d = STATE_DIRECTION(number);
 	if (hit_track(st, d, p) != UNDECIDED)
 		return finish(i, REASON_STATE_MISMATCH, p->length);
+	if (shared.ahead)
+		promise_renew(number);
 	c = state_course(st, d);
 	n = nexthop_get(c->nexthop);
 	if (c->nexthop < NEXTHOP_FIRST || nexthop_stale(c, n) || p->fragment != FRAGMENT_NONE ||

@@ -28,6 +28,8 @@ typedef struct xdp_md hook_ctx;
 #define hook_data(ctx)	   as_pointer((ctx)->data)
 #define hook_data_end(ctx) as_pointer((ctx)->data_end)
 
+#define hook_data_meta(ctx) as_pointer((ctx)->data_meta)
+
 #define HOOK_IS_XDP 1
 #define HOOK_PASS   XDP_PASS
 #define HOOK_DROP   XDP_DROP
@@ -36,7 +38,6 @@ typedef struct xdp_md hook_ctx;
 #define hook_length(ctx)    ((__u32)(hook_data_end(ctx) - hook_data(ctx)))
 #define hook_mark(ctx)	    0
 #define hook_gso_size(ctx)  0
-#define hook_redirect(i)    bpf_redirect((i), 0)
 
 /* Whether fix_l4_csum() moves the frame, so that pointers must be loaded anew. */
 #define HOOK_MOVES 0
@@ -114,13 +115,45 @@ static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
 #include "csum.h"
 #include "parse.h"
 
+/* Takes off a note that the frame came with: the device at the other end of a veth pair
+ * can write one. < 0: it stays. */
+static __always_inline int hook_clear_front(hook_ctx *ctx)
+{
+	const __u32 *magic = hook_data_meta(ctx);
+
+	if ((void *)(magic + 1) > hook_data(ctx) || (*magic != METADATA_MAGIC && *magic != AHEAD_MAGIC))
+		return 0;
+	return bpf_xdp_adjust_meta(ctx, hook_data(ctx) - hook_data_meta(ctx));
+}
+
+/* The devices to which packets go after a first look, by index, and the program that
+ * then looks at them again (ahead.h). */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, MAX_IFINDEX);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct bpf_devmap_val));
+} exits SEC(".maps");
+
+/*
+ * Sends the frame. The kernel runs the program of an exit over all frames that one
+ * poll sends to the device, or over none, by the first of them: so where first looks
+ * are allowed, all go by the exit.
+ */
+static __always_inline int hook_redirect(__u32 ifindex)
+{
+	if (shared.interfaces[ifindex & (MAX_IFINDEX - 1)].flags & INTERFACE_EXIT)
+		return bpf_redirect_map(&exits, ifindex, XDP_DROP);
+	return bpf_redirect(ifindex, 0);
+}
+
 /* Sends the frame back to where it came from. By a redirect where that is possible:
  * veth leaves what XDP_TX gives to a peer without XDP program lying in its ring. */
 static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct interface *i, int egress)
 {
 	(void)ctx;
 	(void)egress;
-	return i->flags & INTERFACE_TARGET ? bpf_redirect(ifindex, 0) : XDP_TX;
+	return i->flags & INTERFACE_TARGET ? hook_redirect(ifindex) : XDP_TX;
 }
 
 /* Fixes a checksum at off behind the L4 header. udp: 0 means none. */

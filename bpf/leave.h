@@ -139,6 +139,7 @@ __noinline enum reason own_state(hook_ctx *ctx, struct scratch *s)
 	s->path = path_index(s, STATE_OUT);
 	if (s->state) {
 		st = state_get(STATE_INDEX(s->state));
+		promise_withdraw(STATE_INDEX(s->state));
 		if (st && s->out.flags & JUDGE_KEEP_STATE)
 			state_widen(st, &s->out, crossing_needed(STATE_DIRECTION(s->state), 0));
 		s->state = 0;

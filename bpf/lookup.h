@@ -6,7 +6,7 @@
 #ifndef WEIR_LOOKUP_H
 #define WEIR_LOOKUP_H
 
-#include "tuples.h"
+#include "promise.h"
 
 /* Ticks since the last packet of direction d. */
 static __always_inline __u32 flow_age(const struct state *s, __u32 d)
@@ -24,8 +24,9 @@ static __always_inline int state_expired(const struct state *s, __u32 d)
 }
 
 /* Marks a state dead; true if this call did it. The sweep does the rest. */
-static __always_inline int state_kill(struct state *s)
+static __always_inline int state_kill(struct state *s, __u32 index)
 {
+	promise_withdraw(index);
 	return __sync_val_compare_and_swap(&s->status, STATUS_LIVE, STATUS_DEAD) == STATUS_LIVE;
 }
 
@@ -53,12 +54,6 @@ __noinline __u32 tuple_find(const struct tuple *t)
 	hash = tuple_hash(t);
 	b = bucket_get(hash);
 	return b ? tuple_owner(b, t, hash) : 0;
-}
-
-/* The place where the state of a first packet's tuple lies if it is free: 1 to state_slots. */
-static __always_inline __u32 state_home(__u64 hash)
-{
-	return 1 + (__u32)((hash >> 32) * state_slots >> 32);
 }
 
 /* The state at its home, or behind it, if it holds the tuple as its first. */

@@ -28,6 +28,8 @@
 #define INTERFACE_CAPTURE 0x100 /* packets go by the capturing programs (capture.h) */
 #define INTERFACE_BARE	  0x200 /* XDP found no room for metadata and does no more;
 				* set by the packet that meets it		     */
+#define INTERFACE_EXIT	  0x400 /* redirects to it go by exits (ahead.h)	     */
+#define INTERFACE_AHEAD	  0x800 /* and packets may go there after a first look	     */
 
 struct interface {
 	__u8 mac[6];
@@ -101,7 +103,8 @@ struct shared {
 	__u32 adaptive_end;
 	__u32 limit;		     /* set limit states				*/
 	__u32 recording;	     /* 1 << enum ring (record.h): somebody reads it	*/
-	__u32 pad1[11];
+	__u32 ahead;		     /* 1: packets are looked at twice (ahead.h) */
+	__u32 pad1[10];
 	/* written by packets that make states, next hops or paths */
 	__u32 states_made;	     /* wraps; minus those released: in use		*/
 	__u32 states_released;	     /* wraps; mostly by the sweep			*/
@@ -112,6 +115,7 @@ struct shared {
 	__u32 pad2[10];
 	struct interface interfaces[MAX_IFINDEX];
 	struct nexthop nexthops[MAX_NEXTHOPS];
+	__u16 promised[PROMISED];    /* numbers of next hops that promises name; by packets */
 };
 
 /* kept; mmapped by the daemon and by reading commands. */
@@ -130,6 +134,22 @@ struct {
 	__type(key, __u32);
 	__type(value, struct state);
 } states SEC(".maps");
+
+/* kept; what a first look is told of states (promise.h), those of a cache line together:
+ * state n is word n % PROMISES of value n / PROMISES. */
+#define PROMISES 16
+struct promises {
+	__u32 word[PROMISES];
+};
+_Static_assert(sizeof(struct promises) == 64, "promises of a cache line");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* by the loader */
+	__type(key, __u32);
+	__type(value, struct promises);
+} promises SEC(".maps");
 
 /* kept; the tuple table (tuples.h), which knows whose a tuple is: a bucket is a
  * cache line. A slot is tag << 32 | index << 1 | direction, 0: empty. */

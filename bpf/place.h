@@ -86,7 +86,7 @@ static __always_inline int owner_yields(__u32 owner)
 	if (status == STATUS_LIVE) {
 		if (!state_expired(s, STATE_DIRECTION(owner)))
 			return 0;
-		state_kill(s);
+		state_kill(s, STATE_INDEX(owner));
 	}
 	return 1;
 }

@@ -52,6 +52,7 @@ enum reason {
 	REASON_NAT_ADDRESS,	/* nat-address: the translation has no address of this family */
 	REASON_ICMP_MISMATCH,	/* icmp-mismatch: an ICMP error about nothing we know */
 	REASON_GUARD,		/* guard: forwarded by the stack without having been judged */
+	REASON_AHEAD,		/* ahead: the second look found the state otherwise than the first was told */
 	REASON_METADATA,	/* metadata: the driver has no room for XDP's verdict; TCX judges from now on */
 	REASON_INTERFACE,	/* interface: weir's programs are not attached to the interface */
 	REASON_INTERNAL,	/* internal: cannot happen; please report it */

@@ -7,6 +7,7 @@
 #include "maps.h"
 
 const volatile __u32 hash_keys[HASH_KEYS] = { 0 };
+const volatile __u32 ahead_secret = 0;
 const volatile __u32 random_seed = 0;
 const volatile __u32 bucket_mask = 0;
 const volatile __u32 max_states = 0;

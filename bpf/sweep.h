@@ -6,9 +6,6 @@
 #include "place.h"
 
 #define CLOCK_MONOTONIC_KERNEL 1
-/* However long its timeout, a state is looked at this often, so that a shorter
- * timeout set meanwhile takes hold. */
-#define SWEEP_REVISIT (10 * TICKS_PER_SECOND)
 
 static __always_inline void clock_set(void)
 {
@@ -97,6 +94,7 @@ static __noinline int tuple_release(struct tuple *t, __u32 number)
 
 static __always_inline void state_release(struct state *st, __u32 index)
 {
+	promise_withdraw(index); /* a packet may have made it when the state had just ended */
 	if (tuple_release(&st->forth.tuple, STATE_NUMBER(index, 0)) &&
 	    tuple_release(&st->back.tuple, STATE_NUMBER(index, 1)))
 		slot_return(st);
@@ -142,9 +140,11 @@ static long sweep_one(__u32 n, void *data)
 			return 0;
 		left = state_left(st);
 		if (left <= 0) {
-			state_kill(st);
+			state_kill(st, index);
 			return 0;
 		}
+		if ((__u32)left <= promise_margin())
+			promise_lapse(index);
 		course_forget(&st->forth);
 		course_forget(&st->back);
 		st->check_at = shared.now + (left < SWEEP_REVISIT ? left : SWEEP_REVISIT);

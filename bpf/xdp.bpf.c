@@ -19,6 +19,7 @@
 #include "hook_xdp.h"
 #include "settings.h"
 #include "enter.h"
+#include "ahead.h"
 #include "capture.h"
 
 struct {
@@ -28,15 +29,19 @@ struct {
 	__type(value, __u32);
 } slots SEC(".maps");
 
-static __always_inline int xdp_way(struct xdp_md *ctx, const struct interface *i, struct packet *p)
+/* ahead: packets may be looked at twice. */
+static __always_inline int xdp_way(struct xdp_md *ctx, const struct interface *i, struct packet *p, int ahead)
 {
 	struct headers h;
 	enum reason r;
+	int action;
 
 	p->ifindex = hook_ifindex(ctx);
 	r = parse(ctx, p, &h, i, 0, 1, 0);
 	if (r != UNDECIDED)
 		return finish(i, r, hook_length(ctx));
+	if (ahead && look_ahead(ctx, p, &h, i, &action))
+		return action;
 	return hit_in(ctx, &slots, p, &h, i);
 }
 
@@ -46,6 +51,8 @@ int weir_xdp(struct xdp_md *ctx)
 	const struct interface *i = interface_get(hook_ifindex(ctx));
 	struct packet p;
 
+	if (hook_clear_front(ctx))
+		return XDP_DROP;
 	/* one test for all */
 	if (!i || (i->flags & (INTERFACE_PRESENT | INTERFACE_CAPTURE | INTERFACE_BARE)) != INTERFACE_PRESENT) {
 		if (!is_present(i))
@@ -54,7 +61,7 @@ int weir_xdp(struct xdp_md *ctx)
 			return HOOK_PASS; /* TCX captures, too */
 		bpf_tail_call(ctx, &slots, SLOT_CAPTURE);
 	}
-	return xdp_way(ctx, i, &p);
+	return xdp_way(ctx, i, &p, shared.ahead);
 }
 
 /* What the programs behind the tail calls return, comes back to its caller. */
@@ -66,7 +73,7 @@ static __noinline int xdp_watched(struct xdp_md *ctx)
 
 	if (!i)
 		return HOOK_DROP;
-	action = xdp_way(ctx, i, &p);
+	action = xdp_way(ctx, i, &p, 0);
 	capture_state(&p.tuple);
 	return action;
 }
@@ -103,4 +110,10 @@ SEC("xdp")
 int weir_xdp_turn(struct xdp_md *ctx)
 {
 	return turn_in(ctx, &slots);
+}
+
+SEC("xdp/devmap")
+int weir_xdp_exit(struct xdp_md *ctx)
+{
+	return look_exit(ctx);
 }

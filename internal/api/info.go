@@ -19,9 +19,10 @@ type Info struct {
 	Rollback   *RollbackInfo     `json:"rollback,omitempty"`
 	Daemon     DaemonInfo        `json:"daemon"`
 	States     StatesInfo        `json:"states"`
-	Capturing  bool              `json:"capturing"`  // weir capture runs
-	Paths      uint32            `json:"paths"`      // sets of matched rules that are counted apart
-	PathsFull  Counter           `json:"paths_full"` // counted under no rule, as no path was free
+	Capturing  bool              `json:"capturing"`   // weir capture runs
+	LooksAhead bool              `json:"looks_ahead"` // packets that come in at XDP are looked at twice
+	Paths      uint32            `json:"paths"`       // sets of matched rules that are counted apart
+	PathsFull  Counter           `json:"paths_full"`  // counted under no rule, as no path was free
 	Answers    Answers           `json:"answers"`
 	NextHops   uint32            `json:"nexthops"`
 	Lost       LostInfo          `json:"lost_records"`
@@ -108,10 +109,10 @@ func (r *Reader) Info() (*Info, error) {
 		Enabled: true, Since: loaded.Started, Loaded: &loaded,
 		Daemon:    DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.answers(), PID: loaded.PID, Heartbeat: i.Heartbeat},
 		States:    StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
-		Capturing: i.Capturing,
-		Paths:     i.Paths,
-		NextHops:  i.NextHops,
-		Timeouts:  make(map[string]string),
+		Capturing: i.Capturing, LooksAhead: i.LooksAhead,
+		Paths:    i.Paths,
+		NextHops: i.NextHops,
+		Timeouts: make(map[string]string),
 	}
 	for phase, ticks := range i.Timeouts {
 		span := time.Duration(ticks) * (time.Second / state.TicksPerSecond)
@@ -204,6 +205,9 @@ func (i *Info) Print(w io.Writer) error {
 	}
 	if i.Capturing {
 		p.line("Packets are being captured")
+	}
+	if i.LooksAhead {
+		p.line("Packets that come in at XDP are looked at twice")
 	}
 	p.line("")
 	seconds := now.Sub(i.Since).Seconds()

@@ -30,6 +30,7 @@ type generator struct {
 	way     *way
 	back    bool
 	core    int
+	flows   uint32 // that it sends
 	objects *bpfload.Objects
 	frame   []byte
 	batch   uint32 // frames that leave together; 0: as the kernel does it
@@ -76,7 +77,7 @@ func newPacedGenerator(w *way, s step, flows flowRange, core int, limit uint64, 
 	}
 	frame := make([]byte, s.length)
 	copy(frame, header)
-	return &generator{way: w, back: s.back, core: core, objects: objects, frame: frame, batch: pace.burst}, nil
+	return &generator{way: w, back: s.back, core: core, flows: flows.count, objects: objects, frame: frame, batch: pace.burst}, nil
 }
 
 // run sends n frames, fewer if the generator has a limit, as fast as they go.

@@ -24,6 +24,7 @@ type Options struct {
 
 	Paths   []string
 	Hook    string        // of weir: xdp or tcx
+	Ahead   string        // weir run --look-ahead: auto, on or off
 	Runs    int           // of each path in each case
 	Seconds time.Duration // of steady traffic in each run
 
@@ -52,7 +53,7 @@ func Defaults() Options {
 	return Options{
 		Frames: []int{64}, Flows: []int{1000}, Families: []int{4}, Protocols: []string{UDP}, Cores: []int{1},
 		Directions: []string{OneWay}, Sinks: []string{Far}, Rules: []int{0}, Limits: []int{0},
-		Paths: slices.Clone(Paths), Hook: "xdp", Runs: 5, Seconds: time.Second,
+		Paths: slices.Clone(Paths), Hook: "xdp", Ahead: "auto", Runs: 5, Seconds: time.Second,
 	}
 }
 
@@ -87,6 +88,7 @@ func (o *Options) Check() error {
 			fmt.Sprintf("0, or %d to %d with these connections", o.needed(), resolve.MostStates)),
 		each("--paths", o.Paths, oneOf(Paths...), strings.Join(Paths, ", ")),
 		each("--hook", []string{o.Hook}, oneOf("xdp", "tcx"), "xdp or tcx"),
+		each("--look-ahead", []string{o.Ahead}, oneOf("auto", "on", "off"), "auto, on or off"),
 		each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= maxRuns }, "1 to 1000"),
 		each("--seconds", []time.Duration{o.Seconds},
 			func(d time.Duration) bool { return d >= 50*time.Millisecond && d <= maxSeconds }, "0.05 to 60"),
@@ -177,6 +179,9 @@ func (o *Options) Estimate() time.Duration {
 	for _, c := range o.Cases() {
 		runs := float64(o.Runs*(len(o.Paths)+1)) + 4 // the control; flavours to choose from
 		total += runs * (start + o.Seconds.Seconds()*1.1 + float64(c.Flows)*perFlow + float64(c.Rules)*perRule)
+		if c.Flows >= manyFlows {
+			total += runs * decisions.Seconds()
+		}
 		total += lists * float64(o.Runs+2) * float64(c.needed()) * float64(c.Rules) * perLook
 	}
 	return time.Duration(total * float64(time.Second))

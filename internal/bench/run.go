@@ -16,6 +16,10 @@ import (
 const (
 	// firstFrames are what a generator sends to learn how fast a path is.
 	firstFrames = 1 << 16
+	// manyFlows may have a path change its way; what it decides by the number of its
+	// connections it decides within the time of decisions: weir does once a second.
+	manyFlows = 32 << 10
+	decisions = 1200 * time.Millisecond
 	// newFlows are the connections whose opening is timed: no more than fit
 	// conntrack on small machines, a multiple of the frames between time stamps.
 	newFlows = 48 << 10
@@ -63,6 +67,9 @@ func (r *run) measure(ctx context.Context) (res result, err error) {
 	defer base.Close()
 	if err := r.open(ctx); err != nil {
 		return res, err
+	}
+	if r.way.c.Flows >= manyFlows {
+		time.Sleep(decisions)
 	}
 	if err := r.attachSinks(); err != nil {
 		return res, errors.Join(err, r.detachSinks())
@@ -185,8 +192,8 @@ func (r *run) coresOf(back bool) []int {
 func (r *run) steady(ctx context.Context, gs []*generator) (best result, err error) {
 	attempt := 0
 	frames := make([]uint32, len(gs))
-	for i := range frames {
-		frames[i] = firstFrames
+	for i, g := range gs {
+		frames[i] = max(firstFrames, g.flows) // each connection is used once before the clock starts
 	}
 	if _, err := r.send(gs, frames); err != nil {
 		return best, err

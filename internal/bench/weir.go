@@ -52,7 +52,11 @@ func startDaemon(ctx context.Context, s *setting, w *way) (stop func() error, er
 		return nil, fmt.Errorf("write the rules: %w", err)
 	}
 	// Not bound to ctx: it is stopped in its own way, which cleans up.
-	cmd := exec.Command(s.program, "run", "-f", file, "--netns", w.net.firewall(), "--hook", w.path.hook)
+	args := []string{"run", "-f", file, "--netns", w.net.firewall(), "--hook", w.path.hook}
+	if s.options != nil && s.options.Ahead != "" {
+		args = append(args, "--look-ahead", s.options.Ahead)
+	}
+	cmd := exec.Command(s.program, args...)
 	var messages bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &messages, &messages
 	d := &daemon{setting: s, netns: w.net.firewall(), ended: make(chan error, 1), messages: &messages}

@@ -104,6 +104,7 @@ func (b *box) beat() {
 	defer b.mu.Unlock()
 	b.demote()
 	b.retell()
+	b.followStates()
 }
 
 // pulse tells the live dataplane that the daemon lives. It has a lock of its own: a

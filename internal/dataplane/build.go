@@ -238,6 +238,7 @@ func loadSpecs() ([]*bpfload.Spec, error) {
 func (d *Dataplane) values() map[string]any {
 	return map[string]any{
 		"hash_keys":     newHashKeys(d.ledger.HashSeed),
+		"ahead_secret":  aheadSecret(d.ledger.HashSeed),
 		"random_seed":   d.config.RandomSeed,
 		"bucket_mask":   bucketCount(d.config.Options.MaxStates) - 1,
 		"max_states":    d.config.Options.MaxStates,

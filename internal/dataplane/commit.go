@@ -87,6 +87,9 @@ func (t *transaction) prepare() error {
 	if err := t.d.startSweep(); err != nil {
 		return err
 	}
+	if err := t.d.keepExits(); err != nil {
+		return err
+	}
 	if err := t.d.copyStates(); err != nil {
 		return err
 	}

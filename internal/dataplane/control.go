@@ -22,6 +22,9 @@ func setTimeouts(s *xdpShared, o *resolve.Options) {
 	atomic.StoreUint32(&s.TimeoutFragSet, t.Frag*state.TicksPerSecond)
 	atomic.StoreUint32(&s.AdaptiveStart, t.AdaptiveStart)
 	atomic.StoreUint32(&s.AdaptiveEnd, t.AdaptiveEnd)
+	if atomic.LoadUint32(&s.Ahead) != 0 {
+		atomic.AddUint32(&s.RouteGeneration, 1) // promises were made by other timeouts
+	}
 	steps.Done("set the timeouts")
 }
 

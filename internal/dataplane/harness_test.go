@@ -23,6 +23,7 @@ type harness struct {
 	net     *testNet
 	dp      *Dataplane
 	counted map[int][reason.Count]uint64 // packets, by interface
+	twice   int                          // packets that were looked at a second time
 }
 
 // reset sets the clock and the interfaces as they are at first.
@@ -57,6 +58,7 @@ func newHarnessIn(n *testNet, rules string, change ...func(*Config)) *harness {
 	cfg.Frozen = true
 	cfg.RandomSeed = 1
 	cfg.HashSeed = 1
+	cfg.specs = exitAlone
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -189,7 +191,7 @@ func (h *harness) xdp(ifindex int, frame []byte) result {
 	h.tb.Helper()
 	o, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: ifindex})
 	check(h.tb, err)
-	r := xdpResult(&o)
+	r := xdpResult(h.exit(ifindex, &o))
 	r.reason = h.counts(ifindex)
 	return r
 }
@@ -337,6 +339,7 @@ func (h *harness) forget() {
 		}
 		*s = xdpState{}
 	}
+	clear(t.promises)
 	clear(t.buckets)
 	var tuple xdpTuple
 	for all := t.maps[mapSpilled].Iterate(); all.Next(&tuple, new(uint32)); {

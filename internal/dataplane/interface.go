@@ -26,6 +26,8 @@ const (
 	InterfaceStatic6                             // has a global IPv6 address without end of life: likewise
 	interfaceCapture                             // packets go by the capturing programs
 	interfaceBare                                // XDP found no room for metadata
+	interfaceExit                                // redirects to it go by its exit
+	interfaceAhead                               // packets may go there after a first look
 )
 
 // MaxIfindex is one more than the highest index of an interface that can be
@@ -72,11 +74,12 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 }
 
 // setFlags sets an interface's flags, but for the one that packets set: what one of
-// them has paid for holds for as long as the interface is there.
+// them has paid for holds for as long as the interface is there; and for those that
+// LookAhead sets.
 func (d *Dataplane) setFlags(raw *xdpInterface, flags InterfaceFlags) {
 	for {
 		was := atomic.LoadUint32(&raw.Flags)
-		now := d.withCapture(flags) | InterfaceFlags(was)&interfaceBare
+		now := d.withCapture(flags) | InterfaceFlags(was)&(interfaceBare|interfaceExit|interfaceAhead)
 		if atomic.CompareAndSwapUint32(&raw.Flags, was, uint32(now)) {
 			return
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // stateLayout is STATE_LAYOUT of bpf/state.h.
-const stateLayout = 6
+const stateLayout = 7
 
 // Limits of bpf/config.h and bpf/maps.h.
 const (
@@ -41,6 +41,7 @@ var ErrLayout = errors.New("the maps' layout is another version's")
 var layouts = map[string][2]uintptr{
 	mapShared:            {4, unsafe.Sizeof(xdpShared{})},
 	mapStates:            {4, unsafe.Sizeof(xdpState{})},
+	mapPromises:          {4, unsafe.Sizeof(xdpPromises{})},
 	mapTuples:            {4, unsafe.Sizeof(xdpBucket{})},
 	mapSpilled:           {unsafe.Sizeof(xdpTuple{}), 4},
 	mapNexthopIndex:      {unsafe.Sizeof(xdpNexthopKey{}), 4},

@@ -108,7 +108,7 @@ func TestMapsAreClassified(t *testing.T) {
 		kept[name] = true
 	}
 	generation := map[string]bool{
-		"slots": true, "in_slots": true, "out_slots": true, "sweepers": true, "scratches": true, "walks": true, "answers": true, "stretches": true, "nexthop_hints": true, "captures": true, "noted": true, "handed": true,
+		"slots": true, "in_slots": true, "out_slots": true, "sweepers": true, "scratches": true, "walks": true, "answers": true, "stretches": true, "nexthop_hints": true, "captures": true, "noted": true, "handed": true, "exits": true, "looks": true,
 		"rule_sets": true, "rules": true, "rule_trees": true, "rule_nodes": true, "rule_spans": true,
 		"rule_classes": true, "rule_vectors": true, "rule_counters": true,
 		"pools": true, "pool_addresses": true, "pool_turns": true,

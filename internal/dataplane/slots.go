@@ -37,6 +37,9 @@ func (d *Dataplane) atOnce() []string {
 			names = append(names, e.programs(d.captures())...)
 		}
 	}
+	if d.kept && d.tables.hasExits() {
+		names = append(names, programExit)
+	}
 	return names
 }
 

@@ -35,6 +35,7 @@ func (v *View) KillStates(match func(*state.State) bool) int {
 		raw := &v.tables.states[i]
 		raw.decode(&s, i)
 		if match(&s) && atomic.CompareAndSwapUint32(&raw.Status, statusLive, statusDead) {
+			v.tables.withdraw(i)
 			killed++
 		}
 	}

@@ -28,12 +28,14 @@ const (
 	sweepMapNoted             = "noted"
 	sweepMapPathCounters      = "path_counters"
 	sweepMapPaths             = "paths"
+	sweepMapPromises          = "promises"
 	sweepMapSpilledTuples     = "spilled_tuples"
 	sweepMapStates            = "states"
 	sweepMapSweepers          = "sweepers"
 	sweepMapTuples            = "tuples"
 	sweepProgWeirAdopt        = "weir_adopt"
 	sweepProgWeirSweepStart   = "weir_sweep_start"
+	sweepVarAheadSecret       = "ahead_secret"
 	sweepVarBucketMask        = "bucket_mask"
 	sweepVarHashKeys          = "hash_keys"
 	sweepVarImplicitPass      = "implicit_pass"
@@ -108,6 +110,7 @@ type sweepMapSpecs struct {
 	Noted             *ebpf.MapSpec `ebpf:"noted"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
+	Promises          *ebpf.MapSpec `ebpf:"promises"`
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
 	Sweepers          *ebpf.MapSpec `ebpf:"sweepers"`
@@ -118,6 +121,7 @@ type sweepMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type sweepVariableSpecs struct {
+	AheadSecret  *ebpf.VariableSpec `ebpf:"ahead_secret"`
 	BucketMask   *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	HashKeys     *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass *ebpf.VariableSpec `ebpf:"implicit_pass"`
@@ -162,6 +166,7 @@ type sweepMaps struct {
 	Noted             *ebpf.Map `ebpf:"noted"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
+	Promises          *ebpf.Map `ebpf:"promises"`
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
 	Sweepers          *ebpf.Map `ebpf:"sweepers"`
@@ -182,6 +187,7 @@ func (m *sweepMaps) Close() error {
 		m.Noted,
 		m.PathCounters,
 		m.Paths,
+		m.Promises,
 		m.SpilledTuples,
 		m.States,
 		m.Sweepers,
@@ -193,6 +199,7 @@ func (m *sweepMaps) Close() error {
 //
 // It can be passed to loadSweepObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sweepVariables struct {
+	AheadSecret  *ebpf.Variable `ebpf:"ahead_secret"`
 	BucketMask   *ebpf.Variable `ebpf:"bucket_mask"`
 	HashKeys     *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass *ebpf.Variable `ebpf:"implicit_pass"`

@@ -39,6 +39,7 @@ const (
 	tcMapPoolAddresses      = "pool_addresses"
 	tcMapPoolTurns          = "pool_turns"
 	tcMapPools              = "pools"
+	tcMapPromises           = "promises"
 	tcMapRecordsLost        = "records_lost"
 	tcMapRuleClasses        = "rule_classes"
 	tcMapRuleCounters       = "rule_counters"
@@ -67,6 +68,7 @@ const (
 	tcProgWeirTcOutFragment = "weir_tc_out_fragment"
 	tcProgWeirTcOutMiss     = "weir_tc_out_miss"
 	tcProgWeirTcOutTurn     = "weir_tc_out_turn"
+	tcVarAheadSecret        = "ahead_secret"
 	tcVarBucketMask         = "bucket_mask"
 	tcVarHashKeys           = "hash_keys"
 	tcVarImplicitPass       = "implicit_pass"
@@ -162,6 +164,7 @@ type tcMapSpecs struct {
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.MapSpec `ebpf:"pool_turns"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
+	Promises          *ebpf.MapSpec `ebpf:"promises"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
 	RuleClasses       *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.MapSpec `ebpf:"rule_counters"`
@@ -184,6 +187,7 @@ type tcMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcVariableSpecs struct {
+	AheadSecret  *ebpf.VariableSpec `ebpf:"ahead_secret"`
 	BucketMask   *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	HashKeys     *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass *ebpf.VariableSpec `ebpf:"implicit_pass"`
@@ -239,6 +243,7 @@ type tcMaps struct {
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.Map `ebpf:"pool_turns"`
 	Pools             *ebpf.Map `ebpf:"pools"`
+	Promises          *ebpf.Map `ebpf:"promises"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
 	RuleClasses       *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.Map `ebpf:"rule_counters"`
@@ -282,6 +287,7 @@ func (m *tcMaps) Close() error {
 		m.PoolAddresses,
 		m.PoolTurns,
 		m.Pools,
+		m.Promises,
 		m.RecordsLost,
 		m.RuleClasses,
 		m.RuleCounters,
@@ -305,6 +311,7 @@ func (m *tcMaps) Close() error {
 //
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcVariables struct {
+	AheadSecret  *ebpf.Variable `ebpf:"ahead_secret"`
 	BucketMask   *ebpf.Variable `ebpf:"bucket_mask"`
 	HashKeys     *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass *ebpf.Variable `ebpf:"implicit_pass"`

@@ -25,15 +25,21 @@ func spillSize(limit uint32) uint32 { return 1024 + limit/4 }
 // hashKeys are as many as HASH_KEYS of bpf/config.h says.
 type hashKeys [10]uint32
 
-// newHashKeys draws the keys of the tuples' hash from a seed (splitmix64, Steele
-// et al., OOPSLA 2014).
+// newHashKeys draws the keys of the tuples' hash from a seed.
 func newHashKeys(seed uint64) (keys hashKeys) {
 	for i := range keys {
-		seed += 0x9e3779b97f4a7c15
-		z := seed
-		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		keys[i] = uint32(z >> 32)
+		keys[i] = draw(seed, uint64(i))
 	}
 	return keys
+}
+
+// aheadSecret draws what only weir's programs can write in front of a frame.
+func aheadSecret(seed uint64) uint32 { return draw(seed, uint64(len(hashKeys{}))) }
+
+// draw gives the i-th number of a seed (splitmix64, Steele et al., OOPSLA 2014).
+func draw(seed, i uint64) uint32 {
+	z := seed + (i+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return uint32(z >> 32)
 }

@@ -307,7 +307,7 @@ func (t *twin) run(s *shot) result {
 	if s.hook == model.XDP {
 		o, err := bpfload.RunXDP(t.dp.objects.Programs["weir_xdp"], run)
 		t.ran(s, err)
-		return xdpResult(&o)
+		return xdpResult(t.exit(s.ifindex, &o))
 	}
 	program := "weir_tc_out"
 	if s.hook == model.TCXIngress {

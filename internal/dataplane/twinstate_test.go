@@ -31,6 +31,7 @@ func (t *twin) wait(ticks uint32) {
 	now := t.dp.tables.shared.Now + ticks
 	t.model.SetClock(state.Tick(now))
 	t.tellTime(now)
+	t.withdrawDue()
 }
 
 // sweep releases what has died, as sweep.h does.

@@ -68,6 +68,7 @@ type Info struct {
 	Paths      uint32 // sets of matched rules that are counted apart
 	NextHops   uint32
 	Capturing  bool // somebody reads the ring of captured packets
+	LooksAhead bool // packets that come in at XDP are looked at twice
 	Now        state.Tick
 	Heartbeat  time.Duration  // since the daemon's last
 	Timeouts   state.Timeouts // in force, adaptive scaling applied
@@ -93,12 +94,13 @@ func (v *View) Info() (Info, error) {
 		Unloaded:   l.Unloaded != 0,
 		RuleBase:   l.RuleBase,
 		Rules:      l.Rules,
-		States:     atomic.LoadUint32(&s.StatesMade) - atomic.LoadUint32(&s.StatesReleased),
+		States:     v.InUse(),
 		MaxStates:  v.tables.limit(),
 		Made:       atomic.LoadUint32(&s.StatesMade),
 		Paths:      s.PathsHigh + s.PathsReserved,
 		NextHops:   s.NexthopsHigh - s.NexthopsUnused,
 		Capturing:  atomic.LoadUint32(&s.Recording)&(1<<CaptureRing) != 0,
+		LooksAhead: v.tables.looksAhead(),
 		Now:        state.Tick(now),
 		Heartbeat:  time.Duration(now-atomic.LoadUint32(&s.Heartbeat)) * (time.Second / state.TicksPerSecond),
 		Timeouts:   s.Timeout,
@@ -127,4 +129,10 @@ func (v *View) Neighbours(span uint32) []Neighbour {
 		found = append(found, Neighbour{int(n.Ifindex), (*xdpAddr)(&n.Gateway).addr(), state.Tick(n.Used)})
 	}
 	return found
+}
+
+// InUse is the number of states in use.
+func (v *View) InUse() uint32 {
+	s := v.tables.shared
+	return atomic.LoadUint32(&s.StatesMade) - atomic.LoadUint32(&s.StatesReleased)
 }

@@ -174,6 +174,13 @@ type xdpInterface struct {
 	Asked  uint32
 }
 
+type xdpLooks struct {
+	_      structs.HostLayout
+	Index  [16]uint32
+	Count  uint32
+	Misses [64]uint16
+}
+
 type xdpNexthop struct {
 	_       structs.HostLayout
 	Dst     [6]uint8
@@ -217,6 +224,11 @@ type xdpPoolAddress struct {
 	First xdpAddr
 	Turn  uint64
 	Count uint64
+}
+
+type xdpPromises struct {
+	_    structs.HostLayout
+	Word [16]uint32
 }
 
 type xdpRecord struct {
@@ -463,7 +475,8 @@ type xdpShared struct {
 	AdaptiveEnd     uint32
 	Limit           uint32
 	Recording       uint32
-	Pad1            [11]uint32
+	Ahead           uint32
+	Pad1            [10]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
 	NexthopsHigh    uint32
@@ -503,6 +516,7 @@ type xdpShared struct {
 		Stage  uint32
 		Parent uint32
 	}
+	Promised [256]uint16
 }
 
 type xdpState struct {
@@ -592,10 +606,12 @@ const (
 	xdpMapCaptureFilters    = "capture_filters"
 	xdpMapCaptureRing       = "capture_ring"
 	xdpMapCaptures          = "captures"
+	xdpMapExits             = "exits"
 	xdpMapFragments         = "fragments"
 	xdpMapHanded            = "handed"
 	xdpMapInterfaceCounters = "interface_counters"
 	xdpMapLogRing           = "log_ring"
+	xdpMapLooks             = "looks"
 	xdpMapNexthopHints      = "nexthop_hints"
 	xdpMapNexthopIndex      = "nexthop_index"
 	xdpMapNexthopsFree      = "nexthops_free"
@@ -605,6 +621,7 @@ const (
 	xdpMapPoolAddresses     = "pool_addresses"
 	xdpMapPoolTurns         = "pool_turns"
 	xdpMapPools             = "pools"
+	xdpMapPromises          = "promises"
 	xdpMapRecordsLost       = "records_lost"
 	xdpMapRuleClasses       = "rule_classes"
 	xdpMapRuleCounters      = "rule_counters"
@@ -625,9 +642,11 @@ const (
 	xdpProgWeirXdp          = "weir_xdp"
 	xdpProgWeirXdpCapture   = "weir_xdp_capture"
 	xdpProgWeirXdpError     = "weir_xdp_error"
+	xdpProgWeirXdpExit      = "weir_xdp_exit"
 	xdpProgWeirXdpFragment  = "weir_xdp_fragment"
 	xdpProgWeirXdpMiss      = "weir_xdp_miss"
 	xdpProgWeirXdpTurn      = "weir_xdp_turn"
+	xdpVarAheadSecret       = "ahead_secret"
 	xdpVarBucketMask        = "bucket_mask"
 	xdpVarHashKeys          = "hash_keys"
 	xdpVarImplicitPass      = "implicit_pass"
@@ -685,6 +704,7 @@ type xdpProgramSpecs struct {
 	WeirXdp         *ebpf.ProgramSpec `ebpf:"weir_xdp"`
 	WeirXdpCapture  *ebpf.ProgramSpec `ebpf:"weir_xdp_capture"`
 	WeirXdpError    *ebpf.ProgramSpec `ebpf:"weir_xdp_error"`
+	WeirXdpExit     *ebpf.ProgramSpec `ebpf:"weir_xdp_exit"`
 	WeirXdpFragment *ebpf.ProgramSpec `ebpf:"weir_xdp_fragment"`
 	WeirXdpMiss     *ebpf.ProgramSpec `ebpf:"weir_xdp_miss"`
 	WeirXdpTurn     *ebpf.ProgramSpec `ebpf:"weir_xdp_turn"`
@@ -702,10 +722,12 @@ type xdpMapSpecs struct {
 	CaptureFilters    *ebpf.MapSpec `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
+	Exits             *ebpf.MapSpec `ebpf:"exits"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	Handed            *ebpf.MapSpec `ebpf:"handed"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
 	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
+	Looks             *ebpf.MapSpec `ebpf:"looks"`
 	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.MapSpec `ebpf:"nexthops_free"`
@@ -715,6 +737,7 @@ type xdpMapSpecs struct {
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.MapSpec `ebpf:"pool_turns"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
+	Promises          *ebpf.MapSpec `ebpf:"promises"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
 	RuleClasses       *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.MapSpec `ebpf:"rule_counters"`
@@ -738,6 +761,7 @@ type xdpMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpVariableSpecs struct {
+	AheadSecret  *ebpf.VariableSpec `ebpf:"ahead_secret"`
 	BucketMask   *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	HashKeys     *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass *ebpf.VariableSpec `ebpf:"implicit_pass"`
@@ -778,10 +802,12 @@ type xdpMaps struct {
 	CaptureFilters    *ebpf.Map `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
+	Exits             *ebpf.Map `ebpf:"exits"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	Handed            *ebpf.Map `ebpf:"handed"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
 	LogRing           *ebpf.Map `ebpf:"log_ring"`
+	Looks             *ebpf.Map `ebpf:"looks"`
 	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.Map `ebpf:"nexthops_free"`
@@ -791,6 +817,7 @@ type xdpMaps struct {
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.Map `ebpf:"pool_turns"`
 	Pools             *ebpf.Map `ebpf:"pools"`
+	Promises          *ebpf.Map `ebpf:"promises"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
 	RuleClasses       *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.Map `ebpf:"rule_counters"`
@@ -820,10 +847,12 @@ func (m *xdpMaps) Close() error {
 		m.CaptureFilters,
 		m.CaptureRing,
 		m.Captures,
+		m.Exits,
 		m.Fragments,
 		m.Handed,
 		m.InterfaceCounters,
 		m.LogRing,
+		m.Looks,
 		m.NexthopHints,
 		m.NexthopIndex,
 		m.NexthopsFree,
@@ -833,6 +862,7 @@ func (m *xdpMaps) Close() error {
 		m.PoolAddresses,
 		m.PoolTurns,
 		m.Pools,
+		m.Promises,
 		m.RecordsLost,
 		m.RuleClasses,
 		m.RuleCounters,
@@ -857,6 +887,7 @@ func (m *xdpMaps) Close() error {
 //
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpVariables struct {
+	AheadSecret  *ebpf.Variable `ebpf:"ahead_secret"`
 	BucketMask   *ebpf.Variable `ebpf:"bucket_mask"`
 	HashKeys     *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass *ebpf.Variable `ebpf:"implicit_pass"`
@@ -876,6 +907,7 @@ type xdpPrograms struct {
 	WeirXdp         *ebpf.Program `ebpf:"weir_xdp"`
 	WeirXdpCapture  *ebpf.Program `ebpf:"weir_xdp_capture"`
 	WeirXdpError    *ebpf.Program `ebpf:"weir_xdp_error"`
+	WeirXdpExit     *ebpf.Program `ebpf:"weir_xdp_exit"`
 	WeirXdpFragment *ebpf.Program `ebpf:"weir_xdp_fragment"`
 	WeirXdpMiss     *ebpf.Program `ebpf:"weir_xdp_miss"`
 	WeirXdpTurn     *ebpf.Program `ebpf:"weir_xdp_turn"`
@@ -886,6 +918,7 @@ func (p *xdpPrograms) Close() error {
 		p.WeirXdp,
 		p.WeirXdpCapture,
 		p.WeirXdpError,
+		p.WeirXdpExit,
 		p.WeirXdpFragment,
 		p.WeirXdpMiss,
 		p.WeirXdpTurn,

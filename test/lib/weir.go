@@ -64,8 +64,16 @@ func (b *Box) WeirStart(rules string, args ...string) *Process {
 	if strings.Contains(rules, "\n") {
 		file = b.Rules(rules)
 	}
-	return b.WeirCommand(append([]string{"run", "--hook", b.Hook, "-f", file}, args...)...)
+	all := []string{"run", "--hook", b.Hook, "-f", file}
+	if way := os.Getenv(lookAheadVariable); way != "" && b.Hook == "xdp" {
+		all = append(all, "--look-ahead", way)
+	}
+	return b.WeirCommand(append(all, args...)...)
 }
+
+// lookAheadVariable is an environment variable that has the stories at XDP told with
+// packets looked at twice: on.
+const lookAheadVariable = "WEIR_TEST_LOOK_AHEAD"
 
 // WeirCommand starts a command of weir in fw and does not wait for it.
 func (b *Box) WeirCommand(args ...string) *Process {

@@ -49,10 +49,10 @@ func exampleMap(t *testing.T) *Map {
 		return 0
 	}
 	return &Map{functions: functions, code: []bpfload.Code{
-		{Start: 100, End: 110, Program: hitProgram, File: "parse.h", Line: line("parse.h", "parse")},
-		{Start: 110, End: 120, Program: hitProgram, File: "forward.h", Line: line("forward.h", "write_ports")},
-		{Start: 120, End: 130, Program: hitProgram, File: "forward.h", Line: line("forward.h", "ttl_decrement")},
-		{Start: 130, End: 140, Program: hitProgram, File: "lookup.h", Line: line("lookup.h", "state_verify")},
+		{Start: 100, End: 110, Program: hitPrograms[0], File: "parse.h", Line: line("parse.h", "parse")},
+		{Start: 110, End: 120, Program: hitPrograms[0], File: "forward.h", Line: line("forward.h", "write_ports")},
+		{Start: 120, End: 130, Program: hitPrograms[0], File: "forward.h", Line: line("forward.h", "ttl_decrement")},
+		{Start: 130, End: 140, Program: hitPrograms[0], File: "lookup.h", Line: line("lookup.h", "state_verify")},
 		{Start: 140, End: 150, Program: "weir_xdp_miss"},
 		{Start: 150, End: 160, Program: "count"},
 		{Start: 160, End: 170, Program: "generate"},

@@ -1,6 +1,9 @@
 package profile
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Stages of the way of a packet through weir, in its order.
 const (
@@ -42,13 +45,14 @@ var byFunction = map[string]string{
 var byFile = map[string]string{
 	"xdp.bpf.c": Entry, "hit.h": Entry, "slots.h": Entry, "scratch.h": Entry, "maps.h": Entry, "settings.h": Entry,
 	"parse.h": Parse, "packet.h": Parse, "sanity.h": Parse, "fragment.h": Parse, "stretch.h": Parse,
-	"lookup.h": LookUp, "tuples.h": LookUp, "state.h": LookUp,
+	"lookup.h": LookUp, "tuples.h": LookUp, "state.h": LookUp, "promise.h": LookUp, "ahead.h": LookUp,
 	"track.h": Track, "count.h": Counters, "csum.h": NAT,
 	"forward.h": Redirect, "nexthop.h": Redirect, "hook_xdp.h": Redirect,
 }
 
-// hitProgram is the one that packets of known connections go through at XDP.
-const hitProgram = "weir_xdp"
+// hitPrograms are those that packets of known connections go through at XDP; through
+// the second where they are looked at twice.
+var hitPrograms = []string{"weir_xdp", "weir_xdp_exit"}
 
 // Stage tells what a core was doing, by the innermost place that says so.
 func (m *Map) Stage(stack Stack) string {
@@ -56,7 +60,7 @@ func (m *Map) Stage(stack Stack) string {
 	for _, address := range stack {
 		p := m.At(address)
 		switch {
-		case p.Program == hitProgram:
+		case slices.Contains(hitPrograms, p.Program):
 			return stageOf(p)
 		case strings.HasPrefix(p.Program, "weir_sweep"):
 			return Sweep

@@ -1,0 +1,41 @@
+package bpfload
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// PutExit sets an entry of a device map: the interface of the calling thread's network
+// namespace, and the program that runs over what is redirected there.
+func PutExit(m *Map, key, ifindex uint32, p *Program) error {
+	entry := struct { // struct bpf_devmap_val
+		ifindex uint32
+		fd      int32
+	}{ifindex, int32(p.FD())}
+	if err := m.Update(key, &entry, ebpf.UpdateAny); err != nil {
+		return fmt.Errorf("put interface %d and a program into %s: %w", ifindex, m, err)
+	}
+	return nil
+}
+
+// RunAlone has an exit's program loaded as one that RunXDP takes.
+func RunAlone(spec *Spec, program string) {
+	if p := spec.Programs[program]; p != nil {
+		p.AttachType = ebpf.AttachXDP
+	}
+}
+
+// membarrierGlobal is MEMBARRIER_CMD_GLOBAL (linux/membarrier.h).
+const membarrierGlobal = 1
+
+// WaitForRuns returns when every run of a program, and every poll of a device's queue,
+// that had begun before has ended: it waits for a grace period of RCU, some 10 ms. An
+// error where the kernel offers none (with nohz_full).
+func WaitForRuns() error {
+	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0); errno != 0 {
+		return fmt.Errorf("wait for running programs: membarrier: %w", errno)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package test
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+// lookAhead has packets looked at twice however few the states are.
+var lookAhead = []string{"--look-ahead", "on"}
+
+//	lan ═══ iperf3 -u, TCP ═══▶ wan     fw: weir looks at packets twice; loads, other
+//	                                        tables, take-overs, kill -9, off and on
+//
+// Packets that are queued between two looks are not lost by what happens to weir, and
+// none leaves as it came: the server sees the gateway's address only.
+func TestLookAheadLosesNothing(t *testing.T) {
+	b := weir.Box(t, "xdp")
+	b.WeirRun(gatewayConf(t), lookAhead...)
+	b.Until(5*time.Second, "packets are looked at twice", func() bool { return b.Info().LooksAhead })
+	b.Ping(lab.LAN, wanHost, 2) // neighbours are known
+	spy := b.Start(lab.WAN, "tcpdump", "-n", "-i", "eth0", "-c", "1", "src", "net", "192.168.0.0/16")
+	b.Until(5*time.Second, "tcpdump listens", func() bool { return strings.Contains(spy.Said(), "listening") })
+	b.Listen(lab.WAN, 5201, "iperf3", "-s", "-1")
+	b.Listen(lab.WAN, 5202, "iperf3", "-s", "-1", "-p", "5202")
+	const seconds = "40"
+	udp := b.Start(lab.LAN, "iperf3", "-c", wanHost, "-u", "-b", "4M", "-l", "500", "-t", seconds, "-J")
+	tcp := b.Start(lab.LAN, "iperf3", "-c", wanHost, "-p", "5202", "-b", "20M", "-t", seconds, "-J")
+	other := b.Rules(gatewayText(t) + "block in on wan0 inet proto tcp to (wan0) port 4711\n")
+	larger := b.Rules(strings.Replace(gatewayText(t), "set limit states 100000", "set limit states 200000", 1))
+	for range 3 {
+		b.Weir("load", other)
+		b.Weir("load", gatewayConf(t))
+	}
+	b.Weir("load", larger)
+	b.Until(5*time.Second, "packets are looked at twice over new tables", func() bool { return b.Info().LooksAhead })
+	b.WeirRun(larger, lookAhead...)
+	off := b.WeirRun(larger, "--look-ahead", "off")
+	b.Until(5*time.Second, "packets are looked at once", func() bool { return !b.Info().LooksAhead })
+	off.Kill()
+	last := b.WeirRun(larger, lookAhead...)
+	b.Until(5*time.Second, "packets are looked at twice again", func() bool { return b.Info().LooksAhead })
+	last.Kill()
+	if b.Info().LooksAhead != true {
+		b.Error("the end of the daemon has ended looking ahead")
+	}
+	var report struct {
+		End struct {
+			Sum struct {
+				Packets int     `json:"packets"`
+				Lost    int     `json:"lost_packets"`
+				Rate    float64 `json:"bits_per_second"`
+			} `json:"sum"`
+		} `json:"end"`
+	}
+	said := udp.Wait(60*time.Second, 0)
+	if err := json.Unmarshal([]byte(said), &report); err != nil {
+		b.Fatalf("iperf3 -u said %v:\n%s", err, said)
+	}
+	// a server that has no time loses packets that have come to it
+	if s, late := report.End.Sum, notRead(b); s.Lost > late || s.Packets < 30_000 {
+		b.Errorf("iperf3 -u: %d of %d packets lost, %d of them by its own server", s.Lost, s.Packets, late)
+	}
+	said = tcp.Wait(60*time.Second, 0)
+	if !strings.Contains(said, `"sum_received"`) {
+		b.Errorf("iperf3 over TCP:\n%s", said)
+	}
+	spy.Signal(syscall.SIGTERM)
+	if said := spy.Wait(5*time.Second, 0); !strings.Contains(said, "0 packets captured") {
+		b.Errorf("packets left untranslated:\n%s", said)
+	}
+}
+
+// notRead is how many packets the sockets of wan had no room for.
+func notRead(b *lib.Box) int {
+	b.Helper()
+	var names []string
+	for line := range strings.Lines(b.Run(lab.WAN, "cat", "/proc/net/snmp")) {
+		words := strings.Fields(line)
+		if words[0] != "Udp:" {
+			continue
+		}
+		if names == nil {
+			names = words
+			continue
+		}
+		n, err := strconv.Atoi(words[slices.Index(names, "RcvbufErrors")])
+		if err != nil {
+			b.Fatal(err)
+		}
+		return n
+	}
+	b.Fatal("the kernel does not count what sockets had no room for")
+	return 0
+}
