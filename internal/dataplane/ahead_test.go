@@ -335,6 +335,7 @@ func TestSweepWithdraws(t *testing.T) {
 
 // Interfaces whose packets find no promise are asked again only now and then.
 func TestFewPromises(t *testing.T) {
+	oneCPU(t, 0) // each counts its own
 	h := newHarness(t, "pass")
 	h.lookAhead(true)
 	const out = "udp 192.168.1.10:1000 > 198.51.100.9:53"
