@@ -3,8 +3,8 @@
  * Looking ahead, for when states are too many for the caches: a touch of memory then
  * costs as much as all else that is done for a packet, and there is nothing else to do
  * meanwhile. So a packet is looked at twice. The first look parses it, finds a promise
- * (promise.h) and queues it for the device of the next hop, with a note of its state in
- * front of the frame. When 16 are queued, or a poll ends, the kernel runs the exit's
+ * (promise.h) and queues it for the device of the next hop, with a note of its state
+ * where its MACs will be. When 16 are queued, or a poll ends, the kernel runs the exit's
  * program over them. That touches all their states at once, and then does for each of
  * them what is left to do: it may send or drop.
  *
@@ -47,8 +47,6 @@ static __always_inline void looks_add(struct looks *l, __u32 index)
 	l->count = n + 1;
 }
 
-#define touch(field) asm volatile("" ::"r"(*(volatile __u32 *)&(field)))
-
 /* Touches what the queued packets will need: no read waits for one of another packet. */
 static __always_inline void looks_touch(void)
 {
@@ -80,7 +78,7 @@ static __always_inline __u32 promise_find(const struct tuple *t, __u16 *nexthop)
 	__u64 hash = tuple_hash(t);
 	__u32 home = state_home(hash), i, *p, word;
 
-	for (i = 0; i < HOME_LOOKS; i++) {
+	for (i = 0; i < PROMISE_LOOKS; i++) {
 		p = promise_at(home + i);
 		if (!p)
 			return 0;
@@ -138,13 +136,9 @@ static __always_inline int look_ahead(struct xdp_md *ctx, const struct packet *p
 	if (!o || !(o->flags & INTERFACE_AHEAD) || shared.now - n->checked >= NEXTHOP_FRESH ||
 	    forward_obstacle(ctx, p, n) != UNDECIDED)
 		return 0;
-	*action = XDP_DROP;
-	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*a))) /* the driver has no room */
-		return packet_reload(h, p, hook_data(ctx), hook_data_end(ctx));
-	a = hook_data_meta(ctx);
-	if ((void *)(a + 1) > hook_data(ctx))
-		return 1;
-	a->magic = AHEAD_MAGIC;
+	a = (void *)header_eth(h);
+	if (!a)
+		return 0;
 	a->secret = ahead_secret;
 	a->index = index;
 	a->nexthop = nexthop;
@@ -198,6 +192,7 @@ static __always_inline int look_again(struct xdp_md *ctx, const struct ahead *a)
 	st = look_state(&p, a);
 	if (!st)
 		return finish(i, REASON_AHEAD, p.length);
+	p.flags &= ~PACKET_GROUP; /* where the note is, MACs were */
 	phase = st->phase;
 	if (hit_track(st, 0, &p) != UNDECIDED)
 		return finish(i, REASON_STATE_MISMATCH, p.length);
@@ -211,19 +206,15 @@ static __always_inline int look_again(struct xdp_md *ctx, const struct ahead *a)
 }
 
 /* The program of an exit: what was looked at once comes with a note, what was done
- * already without. */
+ * already with its MACs. */
 static __always_inline int look_exit(struct xdp_md *ctx)
 {
-	struct ahead *in_front = hook_data_meta(ctx), a;
+	const struct ahead *note = hook_data(ctx);
+	struct ahead a;
 
-	if ((void *)(in_front + 1) > hook_data(ctx) || in_front->magic != AHEAD_MAGIC)
+	if ((void *)(note + 1) > hook_data_end(ctx) || note->secret != ahead_secret)
 		return XDP_PASS;
-	a = *in_front;
-	/* the device at the other end of a veth pair would find it */
-	in_front->magic = 0;
-	in_front->secret = 0;
-	if (a.secret != ahead_secret || bpf_xdp_adjust_meta(ctx, sizeof(a)))
-		return XDP_DROP;
+	a = *note;
 	looks_touch();
 	return look_again(ctx, &a);
 }

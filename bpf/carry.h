@@ -203,7 +203,8 @@ static __always_inline int carry(hook_ctx *ctx, struct scratch *s)
 	if (!s->judged)
 		judge_none(s);
 	r = carry_refused(s, st, carry_next(ctx, s));
-	if (shared.ahead)
+	/* not by the packet that made the state: it may be the only one */
+	if (shared.ahead && !s->judged)
 		promise_renew(s->state);
 	if (!s->judged && st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT | STATE_LOG) && is_recording(RING_LOG))
 		log_carried(ctx, s, r);

@@ -38,6 +38,8 @@
 /* A state's home, and the places next to it, at which a tuple is looked for before
  * the tuple table is asked. */
 #define HOME_LOOKS	   3
+/* The same for promises: those of 16 places are neighbours. */
+#define PROMISE_LOOKS	   8
 /* Places that a new state tries, those first and then any. Three of four are taken
  * at most, so that it finds none happens once in 10^7 times at the limit. */
 #define SLOT_TRIES	   64
@@ -97,15 +99,13 @@ struct metadata {
 };
 #define METADATA_MAGIC	   0x77656972u
 
-/* And between a frame's two looks (ahead.h). */
+/* Between a frame's two looks (ahead.h) this is where its MACs will be. */
 struct ahead {
-	__u32 magic;
 	__u32 secret; /* ahead_secret			*/
 	__u32 index;  /* of the state			*/
 	__u16 nexthop;
 	__u16 ifindex; /* where it came in		*/
 };
-#define AHEAD_MAGIC	   0x61686561u
 _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into a note");
 
 /* Looking ahead (ahead.h): first looks of a core that second looks have yet to follow:
@@ -124,7 +124,7 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 /* Set by the loader. */
 #define HASH_KEYS	   10
 extern const volatile __u32 hash_keys[HASH_KEYS]; /* kept over a reload, as the tuple table is */
-extern const volatile __u32 ahead_secret; /* likewise; nobody outside can write a note	       */
+extern const volatile __u32 ahead_secret; /* likewise; no station's address begins so	       */
 extern const volatile __u32 random_seed;  /* 0: from the kernel; tests set another	       */
 extern const volatile __u32 bucket_mask;  /* number of buckets of the tuple table, minus 1      */
 extern const volatile __u32 max_states;	  /* set limit states				       */

@@ -65,18 +65,22 @@ static long port_step(__u32 n, void *data)
 	return !s || n >= s->search.span || port_try(s);
 }
 
-/* Reserves the reply's tuple with the first free port of low..high, from a random one on. */
-static __always_inline enum reason port_reserve(struct scratch *s, __u32 number, __u16 low, __u16 high)
+/* Begins a search for a port of low..high at a random one. */
+static __always_inline void port_begin(struct scratch *s, __u32 number, __u16 low, __u16 high)
 {
-	struct port_search *search;
+	struct port_search *search = &s->search;
 
-	if (!s || low > high)
-		return REASON_INTERNAL;
-	search = &s->search;
 	search->number = number;
 	search->low = low;
 	search->span = high - low;
 	search->at = random_next(s) % ((__u32)search->span + 1);
+}
+
+/* Reserves the reply's tuple with the first free port from where the search stands. */
+static __always_inline enum reason port_reserve(struct scratch *s)
+{
+	struct port_search *search = &s->search;
+
 	/* mostly the first is free: without a call */
 	if (!port_try(s))
 		bpf_loop(NAT_PORT_TRIES - 1, port_step, 0, 0);
@@ -95,21 +99,50 @@ static __always_inline int has_ports(const struct packet *p)
 	       icmp_query(p->family, p->icmp_type, &reply) >= 0 && !reply;
 }
 
+/* Whether the rules have another source port chosen. */
+static __always_inline int wants_port(const struct scratch *s)
+{
+	return s->out.flags & JUDGE_NAT && has_ports(&s->packet) && !(s->out.flags & JUDGE_NAT_STATIC);
+}
+
+/* Chooses the reply's port, or the first that is tried, in s->tuple. */
+static __always_inline void reply_choose(struct scratch *s, __u32 number)
+{
+	__u16 low = s->out.nat_low ? s->out.nat_low : NAT_LOW, high = s->out.nat_high ? s->out.nat_high : NAT_HIGH;
+
+	if (!wants_port(s))
+		return;
+	port_begin(s, number, low, high > low ? high : low);
+	s->tuple.dport = bpf_htons(low + s->search.at);
+}
+
 /* Reserves the reply's tuple, with another source port where the rules or a
  * collision ask for one. own: the box's own packet. */
 static __always_inline enum reason reply_reserve(struct scratch *s, __u32 number, int own, __u32 *owner)
 {
-	const struct packet *p = &s->packet;
-	const struct judge *out = &s->out;
 	enum reason r;
 
-	if (out->flags & JUDGE_NAT && has_ports(p) && !(out->flags & JUDGE_NAT_STATIC))
-		return port_reserve(s, number, out->nat_low ? out->nat_low : NAT_LOW,
-				    out->nat_high ? out->nat_high : NAT_HIGH);
+	if (wants_port(s))
+		return port_reserve(s);
 	r = tuple_enter(number, owner);
-	if (r == REASON_TUPLE_TAKEN && own && has_ports(p) && !(out->flags & JUDGE_NAT_STATIC))
-		return port_reserve(s, number, NAT_LOW, NAT_HIGH);
+	if (r == REASON_TUPLE_TAKEN && own && has_ports(&s->packet) && !(s->out.flags & JUDGE_NAT_STATIC)) {
+		port_begin(s, number, NAT_LOW, NAT_HIGH);
+		return port_reserve(s);
+	}
 	return r;
+}
+
+/* Touches what a new state is written into. A locked instruction waits for all writes
+ * before it, one after the other. */
+static __always_inline void places_touch(const struct state *st, const struct tuple *reply)
+{
+	const struct bucket *b = bucket_get(tuple_hash(reply));
+
+	touch(st->flow_forth);
+	touch(st->back);
+	touch(st->flow_back);
+	if (b)
+		touch(b->lock);
 }
 
 static __always_inline void flow_start(struct flow *f)
@@ -258,6 +291,8 @@ __noinline enum reason state_create(struct scratch *s, __u8 flags, int wscale, i
 		__sync_fetch_and_add(&shared.states_released, 1);
 		return REASON_STATE_LIMIT;
 	}
+	reply_choose(s, STATE_NUMBER(index, 1));
+	places_touch(st, &s->tuple);
 	state_fill(st, s, flags, wscale);
 	r = reply_reserve(s, STATE_NUMBER(index, 1), own, &owner);
 	if (r != UNDECIDED) {

@@ -115,13 +115,13 @@ static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
 #include "csum.h"
 #include "parse.h"
 
-/* Takes off a note that the frame came with: the device at the other end of a veth pair
+/* Takes off a verdict that the frame came with: the device at the other end of a veth pair
  * can write one. < 0: it stays. */
 static __always_inline int hook_clear_front(hook_ctx *ctx)
 {
 	const __u32 *magic = hook_data_meta(ctx);
 
-	if ((void *)(magic + 1) > hook_data(ctx) || (*magic != METADATA_MAGIC && *magic != AHEAD_MAGIC))
+	if ((void *)(magic + 1) > hook_data(ctx) || *magic != METADATA_MAGIC)
 		return 0;
 	return bpf_xdp_adjust_meta(ctx, hook_data(ctx) - hook_data_meta(ctx));
 }

@@ -40,12 +40,12 @@ static __always_inline int place_try(struct place *p)
 	return p->taken;
 }
 
-/* Next to the home, where a look-up still finds the state, and then anywhere. */
+/* Next to the home, where a promise is still found, and then anywhere. */
 static long place_step(__u32 n, void *data)
 {
 	struct place *p = data;
 
-	if (n < HOME_LOOKS - 1) {
+	if (n < PROMISE_LOOKS - 1) {
 		p->index = p->index >= state_slots ? 1 : p->index + 1;
 	} else {
 		p->random = random_step(p->random);

@@ -23,7 +23,7 @@
 
 #include "packet.h"
 
-#define STATE_LAYOUT 7 /* changes when states, their places or the tuple table do: a
+#define STATE_LAYOUT 8 /* changes when states, their places or the tuple table do: a
 			  reload then begins without states */
 
 enum status {

@@ -37,6 +37,10 @@ static __always_inline __u64 tuple_hash(const struct tuple *t)
 }
 _Static_assert(sizeof(struct tuple) == HASH_KEYS * 4, "a key for each word of a tuple");
 
+/* Reads a line of memory that is needed soon: those that are read in a row are waited
+ * for once. */
+#define touch(field) asm volatile("" ::"r"(*(const volatile __u32 *)&(field)))
+
 static __always_inline struct state *state_get(__u32 index)
 {
 	return bpf_map_lookup_elem(&states, &index);

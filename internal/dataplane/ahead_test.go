@@ -16,6 +16,7 @@ import (
 
 // What XDP programs return (linux/bpf.h).
 const (
+	xdpDrop     = 1
 	xdpPass     = 2
 	xdpRedirect = 4
 )
@@ -55,20 +56,25 @@ func (h *harness) exit(ifindex int, o *bpfload.Outcome) *bpfload.Outcome {
 	if o.Result != xdpRedirect || !h.dp.LooksAhead() {
 		return o
 	}
-	noted := len(o.Meta) >= 16
+	noted := h.isNoted(o.Frame)
 	at := must(bpfload.RunXDP(h.dp.objects.Programs[programExit], bpfload.Run{Frame: o.Frame, Meta: o.Meta, Ifindex: ifindex}))(h.tb)
 	if noted {
 		h.twice++
 	} else if at.Result != xdpPass || !bytes.Equal(at.Frame, o.Frame) {
 		h.tb.Errorf("an exit does %d with a frame that was done, %x; it is %x then", at.Result, o.Frame, at.Frame)
 	}
-	if len(at.Meta) != 0 {
-		h.tb.Errorf("a frame leaves with %x in front of it", at.Meta)
-	}
 	if at.Result == xdpPass {
 		at.Result = xdpRedirect
+		if h.isNoted(at.Frame) {
+			h.tb.Errorf("a frame leaves with a note: %x", at.Frame)
+		}
 	}
 	return &at
+}
+
+// isNoted tells whether a frame has been looked at once, and has a note.
+func (h *harness) isNoted(frame []byte) bool {
+	return len(frame) >= 4 && binary.NativeEndian.Uint32(frame) == aheadSecret(h.dp.ledger.HashSeed)
 }
 
 // withdrawDue withdraws promises as the sweep does.
@@ -103,7 +109,8 @@ func TestLookAhead(t *testing.T) {
 		}
 	}
 	send("a new connection", "lan", out, "forward rule", 0)
-	send("its next packet", "lan", out, "forward state", 1)
+	send("its second packet", "lan", out, "forward state", 0)
+	send("its third packet", "lan", out, "forward state", 1)
 	send("an answer", "wan", back, "forward state", 0)
 	send("one that the stack answers", "lan", out+" ttl 1", "up up-ttl", 0)
 	h.advance(0.5)
@@ -118,7 +125,8 @@ func TestLookAhead(t *testing.T) {
 		t.Fatalf("%d states were killed", n)
 	}
 	send("when the state was killed", "lan", out, "forward rule", 0)
-	send("anew", "lan", out, "forward state", 1)
+	send("anew", "lan", out, "forward state", 0)
+	send("anew, again", "lan", out, "forward state", 1)
 	h.lookAhead(false)
 	send("looked at once", "lan", out, "forward state", 0)
 }
@@ -157,8 +165,13 @@ func TestUntruePromise(t *testing.T) {
 		}
 	}
 	const first = "udp 192.168.1.10:1000 > 198.51.100.9:53"
-	send("a state's first packet", first, "forward rule")
-	index := h.onlyState()
+	open := func() uint32 {
+		t.Helper()
+		send("a state's first packet", first, "forward rule")
+		send("its second packet", first, "forward state")
+		return h.onlyState()
+	}
+	index := open()
 	holder := &tables.states[index]
 	if got, want := promised(index), promiseWord(&holder.Forth.Tuple, holder.Forth.Nexthop, tables.shared, h.dp.ledger.HashSeed); got != want {
 		t.Fatalf("promised %08x, want %08x", got, want)
@@ -186,8 +199,7 @@ func TestUntruePromise(t *testing.T) {
 	}
 
 	h.forget()
-	send("a state's first packet", first, "forward rule")
-	index = h.onlyState()
+	index = open()
 	holder = &tables.states[index]
 	h.advance(3600)
 	tables.shared.Nexthops[holder.Forth.Nexthop].Checked = tables.shared.Now
@@ -195,8 +207,7 @@ func TestUntruePromise(t *testing.T) {
 	send("its next packet", first, "forward rule")
 
 	h.forget()
-	send("a state's first packet", first, "forward rule")
-	index = h.onlyState()
+	index = open()
 	tables.states[index].Status = statusDead
 	if promised(index) == 0 {
 		t.Fatal("nothing is promised")
@@ -208,8 +219,9 @@ func TestUntruePromise(t *testing.T) {
 	send("its next packet", first, "forward rule")
 }
 
-// Nobody but weir can say of a frame that it was judged: what the device at the other
-// end writes in front of one is taken off, and an exit drops what it does not know.
+// Nobody but weir can say of a frame that it was judged: a verdict that the device at the
+// other end writes in front of one is taken off, an exit sends what bears another's note
+// as it is, and one that bears weir's own only to the state that it is of.
 func TestForgedNotes(t *testing.T) {
 	const packet = "udp 192.168.1.10:1000 > 198.51.100.9:53"
 	h := newHarness(t, "pass")
@@ -218,48 +230,48 @@ func TestForgedNotes(t *testing.T) {
 	h.in(h.xdp, "lan", packet)
 	index := h.onlyState()
 	nexthop := uint32(h.dp.tables.states[index].Forth.Nexthop)
-	arp := slices.Clone(frame)
-	arp[12], arp[13] = 0x08, 0x06
 	secret := aheadSecret(h.dp.ledger.HashSeed)
-	note := func(words ...uint32) (b []byte) {
+	words := func(words ...uint32) (b []byte) {
 		for _, w := range words {
 			b = binary.NativeEndian.AppendUint32(b, w)
 		}
 		return b
 	}
-	const metadata, ahead = 0x77656972, 0x61686561
-	for i, c := range []struct {
-		what string
-		note []byte
-	}{
-		{"a verdict for TCX", note(metadata, 0xa0000001)},
-		{"a verdict to redirect", note(metadata, 0xa4000001)},
-		{"a first look", note(ahead, secret, 1, 2|uint32(ifindex)<<16)},
-		{"a first look of another's", note(ahead, secret+1, 1, 2|uint32(ifindex)<<16)},
-	} {
+	noted := func(f []byte, w ...uint32) []byte {
+		return append(words(w...), f[12:]...)
+	}
+	arp := slices.Clone(frame)
+	arp[12], arp[13] = 0x08, 0x06
+	const metadata = 0x77656972
+	for i, mark := range []uint32{0xa0000001, 0xa4000001} {
 		_, first := h.arrive("lan", fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53", 2000+i))
 		for _, f := range [][]byte{first, arp} {
-			o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: f, Meta: c.note, Ifindex: ifindex}))(t)
+			o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: f, Meta: words(metadata, mark), Ifindex: ifindex}))(t)
 			if len(o.Meta) != 0 {
-				t.Errorf("%s stays in front of the frame: %x", c.what, o.Meta)
+				t.Errorf("a verdict for TCX stays in front of the frame: %x", o.Meta)
 			}
 		}
 	}
 	in := uint32(ifindex) << 16
+	if o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: noted(frame, secret, index, nexthop|in), Ifindex: ifindex}))(t); o.Result == xdpRedirect {
+		t.Errorf("what comes in with a note goes to an exit: %x", o.Frame)
+	}
 	for _, c := range []struct {
-		what   string
-		note   []byte
-		leaves bool
+		what string
+		note []uint32
+		want uint32
+		asIs bool
 	}{
-		{"nothing wrong", note(ahead, secret, index, nexthop|in), true},
-		{"another secret", note(ahead, secret+1, index, nexthop|in), false},
-		{"no state", note(ahead, secret, 0xffffffff, nexthop|in), false},
-		{"no interface", note(ahead, secret, index, nexthop|0xffff<<16), false},
-		{"a free slot", note(ahead, secret, index+1, nexthop|in), false},
+		{"nothing wrong", []uint32{secret, index, nexthop | in}, xdpPass, false},
+		{"another secret", []uint32{secret + 2, index, nexthop | in}, xdpPass, true},
+		{"no state", []uint32{secret, 0xffffffff, nexthop | in}, xdpDrop, false},
+		{"no interface", []uint32{secret, index, nexthop | 0xffff<<16}, xdpDrop, false},
+		{"a free slot", []uint32{secret, index + 1, nexthop | in}, xdpDrop, false},
 	} {
-		o := must(bpfload.RunXDP(h.dp.objects.Programs[programExit], bpfload.Run{Frame: frame, Meta: c.note, Ifindex: ifindex}))(t)
-		if leaves := o.Result == xdpPass; leaves != c.leaves {
-			t.Errorf("a frame leaves: %t, whose note has %s", leaves, c.what)
+		f := noted(frame, c.note...)
+		o := must(bpfload.RunXDP(h.dp.objects.Programs[programExit], bpfload.Run{Frame: f, Ifindex: ifindex}))(t)
+		if o.Result != c.want || bytes.Equal(o.Frame, f) != (c.asIs || c.want == xdpDrop) {
+			t.Errorf("a frame whose note has %s: %d, %x", c.what, o.Result, o.Frame)
 		}
 	}
 }
@@ -281,8 +293,8 @@ func TestLooksKeepOrder(t *testing.T) {
 	for _, packet := range []string{out + "A seq 101 ack 501 len 10", out + "A seq 111 ack 501 len 10", out + "R seq 121"} {
 		ifindex, frame := h.arrive("lan", packet)
 		o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: ifindex}))(t)
-		if o.Result != xdpRedirect || len(o.Meta) == 0 {
-			t.Fatalf("%s: %d with %x in front", packet, o.Result, o.Meta)
+		if o.Result != xdpRedirect || !h.isNoted(o.Frame) {
+			t.Fatalf("%s: %d, %x", packet, o.Result, o.Frame)
 		}
 		queued = append(queued, o)
 	}
@@ -294,7 +306,8 @@ func TestLooksKeepOrder(t *testing.T) {
 	if phase := state.Phase(h.dp.tables.states[h.onlyState()].Phase); phase != state.TCPClosed {
 		t.Errorf("the connection is in phase %v after a RST", phase)
 	}
-	if r := h.in(h.xdp, "lan", out+"A seq 121 ack 501"); r.meta {
+	before := h.twice
+	if h.in(h.xdp, "lan", out+"A seq 121 ack 501"); h.twice != before {
 		t.Error("a closed connection is still promised")
 	}
 }
@@ -308,7 +321,9 @@ func TestSweepWithdraws(t *testing.T) {
 	h.lookAhead(true)
 	time.Sleep(50 * time.Millisecond) // the timeouts are in force
 	h.dp.Heartbeat()
-	h.in(h.xdp, "lan", "udp 192.168.1.10:1000 > 198.51.100.9:53")
+	for range 2 { // the second makes the promise
+		h.in(h.xdp, "lan", "udp 192.168.1.10:1000 > 198.51.100.9:53")
+	}
 	tables, index := h.dp.tables, h.onlyState()
 	word := &tables.promises[index/promisesInLine].Word[index%promisesInLine]
 	visited := func() uint32 {
@@ -344,8 +359,10 @@ func TestFewPromises(t *testing.T) {
 			h.in(h.xdp, "lan", fmt.Sprintf("udp 192.168.1.11:%d > 192.168.1.1:53", 1000+i))
 		}
 	}
-	h.in(h.xdp, "lan", out)
-	unpinned(62)
+	for range 2 { // the second makes the promise
+		h.in(h.xdp, "lan", out)
+	}
+	unpinned(61)
 	if h.in(h.xdp, "lan", out); h.twice != 1 {
 		t.Errorf("after 63 packets without a promise the next is looked at twice %d times", h.twice)
 	}

@@ -1,6 +1,9 @@
 package dataplane
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // stateSlots returns the number of places for states: a third more than there may
 // be, so that each finds a free one near its home.
@@ -33,8 +36,13 @@ func newHashKeys(seed uint64) (keys hashKeys) {
 	return keys
 }
 
-// aheadSecret draws what only weir's programs can write in front of a frame.
-func aheadSecret(seed uint64) uint32 { return draw(seed, uint64(len(hashKeys{}))) }
+// aheadSecret draws what a note in place of a frame's MACs begins with. Its first byte
+// has the bit of a group, as no station's address has.
+func aheadSecret(seed uint64) uint32 {
+	secret := binary.NativeEndian.AppendUint32(nil, draw(seed, uint64(len(hashKeys{}))))
+	secret[0] |= 1
+	return binary.NativeEndian.Uint32(secret)
+}
 
 // draw gives the i-th number of a seed (splitmix64, Steele et al., OOPSLA 2014).
 func draw(seed, i uint64) uint32 {
