@@ -10,7 +10,7 @@ import (
 )
 
 // stateLayout is STATE_LAYOUT of bpf/state.h.
-const stateLayout = 7
+const stateLayout = 8
 
 // Limits of bpf/config.h and bpf/maps.h.
 const (
