@@ -4,9 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"sync/atomic"
-
-	"golang.org/x/sys/unix"
 
 	"weir/internal/bpfload"
 	"weir/internal/steps"
@@ -91,10 +90,13 @@ func (d *Dataplane) lookTwice() error {
 // addExit makes the exit of an interface; false: it is gone.
 func (d *Dataplane) addExit(ifindex int) (bool, error) {
 	err := bpfload.PutExit(d.objects.Maps[mapExits], uint32(ifindex), uint32(ifindex), d.objects.Programs[programExit])
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENODEV) {
+	if err == nil {
+		return true, nil
+	}
+	if _, gone := net.InterfaceByIndex(ifindex); gone != nil {
 		return false, nil
 	}
-	return err == nil, err
+	return false, err
 }
 
 // keepExits makes the exits of this generation, where the one before has them, as the

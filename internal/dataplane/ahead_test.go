@@ -416,6 +416,8 @@ func TestExits(t *testing.T) {
 	}
 	tell(d)
 	flags(d, 0, false)
+	const gone = 9999
+	check(t, d.SetInterface(gone, Interface{MTU: 1500, Flags: InterfacePresent | InterfaceXDP | InterfaceTarget}))
 
 	failed := errors.New("no grace period")
 	waitForRuns = func() error { return failed }
@@ -433,6 +435,9 @@ func TestExits(t *testing.T) {
 	}
 	flags(d, interfaceExit|interfaceAhead, true)
 	entries(d, 2)
+	if must(d.interfaceAt(gone))(t).has(interfaceExit | interfaceAhead) {
+		t.Error("an interface that is gone has an exit")
+	}
 	tell(d) // a change of address
 	flags(d, interfaceExit|interfaceAhead, true)
 	if waits != 1 {
