@@ -99,13 +99,15 @@ struct metadata {
 };
 #define METADATA_MAGIC	   0x77656972u
 
-/* Between a frame's two looks (ahead.h) this is where its MACs will be. */
+/* Between a frame's two looks (ahead.h) this is where its MACs will be. For a moment the
+ * programs of two generations read each other's: another form is another STATE_LAYOUT. */
 struct ahead {
 	__u32 secret; /* ahead_secret			*/
 	__u32 index;  /* of the state			*/
 	__u16 nexthop;
 	__u16 ifindex; /* where it came in		*/
 };
+_Static_assert(sizeof(struct ahead) == 12, "two MACs");
 _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into a note");
 
 /* Looking ahead (ahead.h): first looks of a core that second looks have yet to follow:
@@ -124,7 +126,7 @@ _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into
 /* Set by the loader. */
 #define HASH_KEYS	   10
 extern const volatile __u32 hash_keys[HASH_KEYS]; /* kept over a reload, as the tuple table is */
-extern const volatile __u32 ahead_secret; /* likewise; no station's address begins so	       */
+extern const volatile __u32 ahead_secret; /* likewise; in memory it begins as a group's MAC    */
 extern const volatile __u32 random_seed;  /* 0: from the kernel; tests set another	       */
 extern const volatile __u32 bucket_mask;  /* number of buckets of the tuple table, minus 1      */
 extern const volatile __u32 max_states;	  /* set limit states				       */

@@ -228,7 +228,7 @@ static __always_inline __u16 kept_tag(const struct scratch *s, __u8 flags)
 	return 0;
 }
 
-/* Fills a NEW slot but for the reply's port and what depends on it. */
+/* Fills a NEW slot but for what depends on the reply's port, which may become another. */
 static __always_inline void state_fill(struct state *st, const struct scratch *s, __u8 flags, int wscale)
 {
 	const struct packet *p = &s->packet;

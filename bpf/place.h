@@ -40,7 +40,8 @@ static __always_inline int place_try(struct place *p)
 	return p->taken;
 }
 
-/* Next to the home, where a promise is still found, and then anywhere. */
+/* Next to the home, where a promise is still found (but not beyond the table's end), and
+ * then anywhere. */
 static long place_step(__u32 n, void *data)
 {
 	struct place *p = data;

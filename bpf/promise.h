@@ -10,9 +10,9 @@
  * before the state expires as it may take to come by again. All of them are void when
  * a route moves, or timeouts are set anew.
  *
- * Two tuples have one tag and place once in 2^24 times. The second look finds out, and
- * cannot but drop the packet; it breaks the promise for as long as the state lives, so
- * that it happens to no other.
+ * A tuple has the tag of another's promise once in 2^24 times, and is compared with up
+ * to PROMISE_LOOKS of them. The second look finds out, and cannot but drop the packet; it
+ * breaks the promise for as long as the state lives, so that it happens to no other.
  */
 #ifndef WEIR_PROMISE_H
 #define WEIR_PROMISE_H

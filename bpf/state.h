@@ -23,8 +23,9 @@
 
 #include "packet.h"
 
-#define STATE_LAYOUT 8 /* changes when states, their places or the tuple table do: a
-			  reload then begins without states */
+#define STATE_LAYOUT 8 /* changes when states, their places, the tuple table or the note
+			  between two looks (struct ahead) do: a reload then begins
+			  without states */
 
 enum status {
 	STATUS_FREE,

@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"weir/internal/bpfload"
 	"weir/internal/steps"
 )
@@ -90,13 +92,12 @@ func (d *Dataplane) lookTwice() error {
 // addExit makes the exit of an interface; false: it is gone.
 func (d *Dataplane) addExit(ifindex int) (bool, error) {
 	err := bpfload.PutExit(d.objects.Maps[mapExits], uint32(ifindex), uint32(ifindex), d.objects.Programs[programExit])
-	if err == nil {
-		return true, nil
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENODEV) {
+		if _, none := net.InterfaceByIndex(ifindex); none != nil {
+			return false, nil
+		}
 	}
-	if _, gone := net.InterfaceByIndex(ifindex); gone != nil {
-		return false, nil
-	}
-	return false, err
+	return err == nil, err
 }
 
 // keepExits makes the exits of this generation, where the one before has them, as the

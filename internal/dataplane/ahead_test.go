@@ -5,10 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/bpfload"
 	"weir/internal/state"
@@ -62,6 +65,9 @@ func (h *harness) exit(ifindex int, o *bpfload.Outcome) *bpfload.Outcome {
 		h.twice++
 	} else if at.Result != xdpPass || !bytes.Equal(at.Frame, o.Frame) {
 		h.tb.Errorf("an exit does %d with a frame that was done, %x; it is %x then", at.Result, o.Frame, at.Frame)
+	}
+	if len(at.Meta) != 0 {
+		h.tb.Errorf("a frame leaves with %x in front of it", at.Meta)
 	}
 	if at.Result == xdpPass {
 		at.Result = xdpRedirect
@@ -229,6 +235,13 @@ func TestForgedNotes(t *testing.T) {
 	ifindex, frame := h.arrive("lan", packet)
 	h.in(h.xdp, "lan", packet)
 	index := h.onlyState()
+	h.in(h.xdp, "lan", "udp 192.168.1.10:1001 > 198.51.100.9:53")
+	var others uint32
+	for s := range h.dp.View().States() {
+		if s.Index != index {
+			others = s.Index
+		}
+	}
 	nexthop := uint32(h.dp.tables.states[index].Forth.Nexthop)
 	secret := aheadSecret(h.dp.ledger.HashSeed)
 	words := func(words ...uint32) (b []byte) {
@@ -266,6 +279,7 @@ func TestForgedNotes(t *testing.T) {
 		{"another secret", []uint32{secret + 2, index, nexthop | in}, xdpPass, true},
 		{"no state", []uint32{secret, 0xffffffff, nexthop | in}, xdpDrop, false},
 		{"no interface", []uint32{secret, index, nexthop | 0xffff<<16}, xdpDrop, false},
+		{"another's state", []uint32{secret, others, nexthop | in}, xdpDrop, false},
 		{"a free slot", []uint32{secret, index + 1, nexthop | in}, xdpDrop, false},
 	} {
 		f := noted(frame, c.note...)
@@ -273,6 +287,74 @@ func TestForgedNotes(t *testing.T) {
 		if o.Result != c.want || bytes.Equal(o.Frame, f) != (c.asIs || c.want == xdpDrop) {
 			t.Errorf("a frame whose note has %s: %d, %x", c.what, o.Result, o.Frame)
 		}
+		hop := h.dp.tables.shared.Nexthops[nexthop]
+		if o.Result == xdpPass && !c.asIs && !bytes.Equal(o.Frame[:12], append(hop.Dst[:], hop.Src[:]...)) {
+			t.Errorf("a frame whose note has %s leaves with MACs %x", c.what, o.Frame[:12])
+		}
+	}
+}
+
+// What a note begins with is a group's MAC, and another for each table.
+func TestSecrets(t *testing.T) {
+	seen := make(map[uint32]bool)
+	for seed := range uint64(64) {
+		secret := aheadSecret(seed)
+		seen[secret] = true
+		if first := binary.NativeEndian.AppendUint32(nil, secret)[0]; first&1 == 0 {
+			t.Errorf("seed %d: a note would begin with %02x, as a station's MAC may", seed, first)
+		}
+	}
+	if len(seen) < 60 {
+		t.Errorf("64 seeds draw %d secrets", len(seen))
+	}
+}
+
+// A new state lies at its home or at one of the seven places behind it, as long as one is
+// free, and is promised there; else anywhere, and is not.
+func TestPlacesOfPromises(t *testing.T) {
+	h := newHarness(t, "pass")
+	h.lookAhead(true)
+	tables := h.dp.tables
+	slots := stateSlots(tables.limit())
+	homeOf := func(port uint16) uint32 {
+		source, destination := netip.MustParseAddr("192.168.1.10"), netip.MustParseAddr("198.51.100.9")
+		tuple := xdpTuple{Src: rawAddr(source), Dst: rawAddr(destination), Sport: fromWire(port), Dport: fromWire(53), Proto: unix.IPPROTO_UDP}
+		return 1 + uint32((tuple.hash(newHashKeys(h.dp.ledger.HashSeed))>>32)*uint64(slots)>>32)
+	}
+	open := func(port uint16, from, taken uint32) (index uint32, twice int) {
+		h.forget()
+		for i := range taken {
+			atomic.StoreUint32(&tables.states[from+i].Status, statusNew)
+		}
+		packet := fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53", port)
+		before := h.twice
+		for range 3 {
+			if r := h.in(h.xdp, "lan", packet); r.verdict != redirect {
+				t.Fatalf("%s: %s %s", packet, r.verdict, r.reason)
+			}
+		}
+		return h.onlyState(), h.twice - before
+	}
+	const port = 1000
+	home := homeOf(port)
+	if home+8 > slots {
+		t.Fatalf("the home %d is too near to the end, %d", home, slots)
+	}
+	for taken := range uint32(9) {
+		index, twice := open(port, home, taken)
+		switch {
+		case taken < 8 && (index != home+taken || twice != 1):
+			t.Errorf("with %d places taken the state of home %d is at %d, and is looked at twice %d times", taken, home, index, twice)
+		case taken == 8 && (index-home < 8 || twice != 0):
+			t.Errorf("with all places taken the state of home %d is at %d, and is looked at twice %d times", home, index, twice)
+		}
+	}
+	last := uint16(1)
+	for homeOf(last) != slots {
+		last++
+	}
+	if index, twice := open(last, slots, 1); index != 1 || twice != 0 {
+		t.Errorf("behind the table's end a state is at %d, and is looked at twice %d times", index, twice)
 	}
 }
 
