@@ -54,9 +54,8 @@ func TestLookAheadLosesNothing(t *testing.T) {
 	var report struct {
 		End struct {
 			Sum struct {
-				Packets int     `json:"packets"`
-				Lost    int     `json:"lost_packets"`
-				Rate    float64 `json:"bits_per_second"`
+				Packets int `json:"packets"`
+				Lost    int `json:"lost_packets"`
 			} `json:"sum"`
 		} `json:"end"`
 	}
