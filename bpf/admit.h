@@ -251,13 +251,46 @@ static __always_inline int wants_state(const struct scratch *s)
 	       s->out.flags & (JUDGE_KEEP_STATE | JUDGE_NAT);
 }
 
+/* A walk through the options of a SYN. */
+struct option_walk {
+	const struct scratch *s;
+	__u32 at;
+	__u32 length;
+	int scale; /* -1: not found */
+};
+
+/* The next option. 1: that was all. */
+static long option_step(__u32 n, void *data)
+{
+	struct option_walk *w = data;
+	__u32 at = w->at;
+	__u8 kind, size = 1;
+
+	(void)n;
+	if (at >= w->length || at >= TCP_MAX_OPTIONS)
+		return 1;
+	kind = w->s->options[at];
+	if (kind == 0)
+		return 1;
+	if (kind != 1) {
+		size = w->s->options[at + 1];
+		if (size < 2 || at + size > w->length)
+			return 1;
+		if (kind == 3 && size == 3) {
+			w->scale = w->s->options[at + 2] > 14 ? 14 : w->s->options[at + 2];
+			return 1;
+		}
+	}
+	w->at = at + size;
+	return 0;
+}
+
 /* The window scale of a SYN (RFC 7323, 2), or -1. The options are copied, as the
- * verifier follows bytes of a buffer better than those of a frame; and where the
- * walk stands lies beside them, as it would follow every way that leads there. */
+ * verifier follows bytes of a buffer better than those of a frame. */
 __noinline int tcp_wscale(hook_ctx *ctx, struct scratch *s)
 {
+	struct option_walk w = { .s = s, .scale = -1 };
 	__u32 length;
-	int i;
 
 	if (!s || s->packet.tuple.proto != IPPROTO_TCP || !(s->packet.tcp_flags & TCP_SYN))
 		return -1;
@@ -266,26 +299,9 @@ __noinline int tcp_wscale(hook_ctx *ctx, struct scratch *s)
 		return -1;
 	if (hook_load(ctx, s->packet.l4_offset + sizeof(struct tcphdr), s->options, length))
 		return -1;
-	*(volatile __u32 *)&s->option = 0;
-	for (i = 0; i < TCP_MAX_OPTIONS; i++) {
-		__u32 at = *(volatile __u32 *)&s->option;
-		__u8 kind, size = 1;
-
-		if (at >= length || at >= TCP_MAX_OPTIONS)
-			return -1;
-		kind = s->options[at];
-		if (kind == 0)
-			return -1;
-		if (kind != 1) {
-			size = s->options[at + 1];
-			if (size < 2 || at + size > length)
-				return -1;
-			if (kind == 3 && size == 3)
-				return s->options[at + 2] > 14 ? 14 : s->options[at + 2];
-		}
-		*(volatile __u32 *)&s->option = at + size;
-	}
-	return -1;
+	w.length = length;
+	bpf_loop(TCP_MAX_OPTIONS, option_step, &w, 0);
+	return w.scale;
 }
 
 /* What a packet without a state leaves as, if nothing is to be remembered. */

@@ -45,14 +45,18 @@ static __always_inline enum route carry_route(hook_ctx *ctx, struct scratch *s, 
 	return r;
 }
 
-/* The sides of the state that keep none judge this packet anew. */
-static __always_inline enum reason carry_judge(struct scratch *s, struct state *st)
+/* The sides of the state that keep none judge this packet anew. UNDECIDED: it passes. */
+__noinline enum reason carry_judge(struct scratch *s)
 {
 	enum reason r, why;
 	__u8 in, out, crossed = 0;
+	struct state *st;
 	__u32 d, options;
 
-	if (!s || !st)
+	if (!s)
+		return REASON_INTERNAL;
+	st = state_get(STATE_INDEX(s->state));
+	if (!st)
 		return REASON_INTERNAL;
 	d = STATE_DIRECTION(s->state);
 	in = d ? STATE_JUDGE_OUT : STATE_JUDGE_IN;
@@ -85,16 +89,13 @@ static __always_inline enum reason carry_judge(struct scratch *s, struct state *
 }
 
 /*
- * Where the packet of s->state goes next. UNDECIDED: redirect it to the next
- * hop in s->nexthop. Else the reason under which it goes up or is dropped.
+ * Where the packet of s->state goes next. UNDECIDED: to the next hop in
+ * s->nexthop. Else the reason under which it goes up or is dropped.
  */
 __noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
 {
 	struct state *st;
-	struct nexthop *n;
 	struct course *c;
-	enum reason r = UNDECIDED;
-	enum route route;
 
 	if (!s)
 		return REASON_INTERNAL;
@@ -104,36 +105,35 @@ __noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
 	c = state_course(st, STATE_DIRECTION(s->state));
 	s->out_ifindex = 0;
 	s->nexthop = c->nexthop;
-	if (c->nexthop == NEXTHOP_LOCAL) {
-		r = REASON_LOCAL;
-	} else if (c->nexthop == NEXTHOP_NONE || nexthop_stale(c, nexthop_get(c->nexthop))) {
-		route = carry_route(ctx, s, st);
-		if (route == ROUTE_CLOSED)
-			return REASON_INTERFACE;
-		if (route == ROUTE_LOCAL)
-			r = REASON_UP_ROUTE;
-		else if (route == ROUTE_NEIGHBOUR)
-			r = REASON_UP_NEIGHBOUR;
-		else if (route == ROUTE_FULL)
-			r = REASON_UP_NEXTHOP;
-	} else {
+	if (c->nexthop == NEXTHOP_LOCAL)
+		return REASON_LOCAL;
+	if (c->nexthop != NEXTHOP_NONE && !nexthop_stale(c, nexthop_get(c->nexthop))) {
 		s->out_ifindex = nexthop_get(c->nexthop)->ifindex;
+		return UNDECIDED;
 	}
-	if (!s->judged && st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT) &&
-	    s->packet.fragment != FRAGMENT_LATER) {
-		enum reason judged = carry_judge(s, st);
+	switch (carry_route(ctx, s, st)) {
+	case ROUTE_CLOSED:
+		return REASON_INTERFACE;
+	case ROUTE_LOCAL:
+		return REASON_UP_ROUTE;
+	case ROUTE_NEIGHBOUR:
+		return REASON_UP_NEIGHBOUR;
+	case ROUTE_FULL:
+		return REASON_UP_NEXTHOP;
+	default:
+		return UNDECIDED;
+	}
+}
 
-		if (judged != UNDECIDED)
-			return judged;
-	}
-	if (r == UNDECIDED) {
-		n = nexthop_get(s->nexthop);
-		if (n->used != shared.now) /* all cores read this line */
-			n->used = shared.now;
-		if (nexthop_probe(n))
-			r = REASON_UP_PROBE;
-	}
-	return r;
+/* UNDECIDED: the next hop that carry_next() has found takes the packet. Else the reason
+ * under which it goes up. */
+static __always_inline enum reason carry_probe(const struct scratch *s)
+{
+	struct nexthop *n = nexthop_get(s->nexthop);
+
+	if (n->used != shared.now) /* all cores read this line */
+		n->used = shared.now;
+	return nexthop_probe(n) ? REASON_UP_PROBE : UNDECIDED;
 }
 
 /* Records of a packet of a state: by the sides that have judged it now, and by the
@@ -141,7 +141,7 @@ __noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
 __noinline int log_carried(hook_ctx *ctx, struct scratch *s, enum reason r)
 {
 	const struct state *st;
-	int dropped = r != UNDECIDED && r > REASON_LAST_PASS;
+	int dropped = is_drop(r);
 	__u32 d;
 
 	if (!s)
@@ -163,20 +163,42 @@ __noinline int log_carried(hook_ctx *ctx, struct scratch *s, enum reason r)
 	return 0;
 }
 
-/* Why the packet is dropped all the same; else r, as carry_next() says. */
-static __always_inline enum reason carry_refused(struct scratch *s, const struct state *st, enum reason r)
+/* Who asks to carry a packet. A constant in each program: the rules, which take the
+ * verifier long, are in none that does without. */
+enum carry_by {
+	CARRY_NEW,   /* the rules that it has made its state by	    */
+	CARRY_STATE, /* its state alone				    */
+	CARRY_JUDGE, /* its state, and the sides of it that keep none */
+};
+
+/* Where the packet goes, as carry_next() says, or why it is dropped. */
+static __always_inline enum reason carry_decide(hook_ctx *ctx, struct scratch *s, enum carry_by by)
+{
+	enum reason r = carry_next(ctx, s), judged;
+
+	if (by == CARRY_JUDGE && !is_drop(r)) {
+		judged = carry_judge(s);
+		if (judged != UNDECIDED)
+			return judged;
+	}
+	return r == UNDECIDED ? carry_probe(s) : r;
+}
+
+/* Why the packet is dropped all the same; else r, as carry_decide() says. */
+static __always_inline enum reason carry_refused(struct scratch *s, const struct state *st, enum reason r,
+						 enum carry_by by)
 {
 	const struct packet *p = &s->packet;
 	enum reason remembered;
 
-	if (r != UNDECIDED && r > REASON_LAST_PASS)
+	if (is_drop(r))
 		return r;
 	if (p->flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS)) {
 		count_path(st->path, p->length);
 		return REASON_OPTIONS;
 	}
 	/* Not before it is known to pass: what is dropped shall have no followers. */
-	if (p->fragment == FRAGMENT_FIRST && !s->judged) {
+	if (by != CARRY_NEW && p->fragment == FRAGMENT_FIRST) {
 		remembered = fragment_remember(s);
 		if (remembered != UNDECIDED)
 			return remembered;
@@ -185,7 +207,7 @@ static __always_inline enum reason carry_refused(struct scratch *s, const struct
 }
 
 /* The rest of the way of a packet of s->state, counted already in the state. */
-static __always_inline int carry(hook_ctx *ctx, struct scratch *s)
+static __always_inline int carry(hook_ctx *ctx, struct scratch *s, enum carry_by by)
 {
 	const struct interface *i;
 	const struct packet *p;
@@ -200,17 +222,18 @@ static __always_inline int carry(hook_ctx *ctx, struct scratch *s)
 	st = state_get(STATE_INDEX(s->state));
 	if (!i || !st)
 		return HOOK_DROP;
-	if (!s->judged)
+	if (by != CARRY_NEW)
 		judge_none(s);
-	r = carry_refused(s, st, carry_next(ctx, s));
-	/* not by the packet that made the state: it may be the only one */
-	if (shared.ahead && !s->judged)
-		promise_renew(s->state);
-	if (!s->judged && st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT | STATE_LOG) && is_recording(RING_LOG))
-		log_carried(ctx, s, r);
-	if (r == REASON_BLOCK)
+	r = carry_refused(s, st, carry_decide(ctx, s, by), by);
+	if (by != CARRY_NEW) { /* the first may be the only one of its state: no promise yet */
+		if (shared.ahead)
+			promise_renew(s->state);
+		if (st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT | STATE_LOG) && is_recording(RING_LOG))
+			log_carried(ctx, s, r);
+	}
+	if (by == CARRY_JUDGE && r == REASON_BLOCK)
 		return answer(ctx, s);
-	if (r != UNDECIDED && r > REASON_LAST_PASS)
+	if (is_drop(r))
 		return finish(i, r, p->length);
 	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return finish(i, REASON_INTERNAL, p->length);

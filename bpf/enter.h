@@ -108,7 +108,6 @@ __noinline enum reason admit_state(hook_ctx *ctx, struct scratch *s, __u8 crosse
 	if (!s)
 		return REASON_INTERNAL;
 	s->path = path_index(s, crossed);
-	s->judged = 1;
 	if (s->state) { /* lives, but had not crossed here */
 		st = state_get(STATE_INDEX(s->state));
 		promise_withdraw(STATE_INDEX(s->state)); /* its rules may log from now on */
@@ -170,6 +169,8 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	i = interface_get(s->packet.ifindex);
 	if (!i)
 		return HOOK_DROP;
+	if (s->carried)
+		return carry(ctx, s, CARRY_JUDGE);
 	r = admit_in(s);
 	if (r == REASON_IMPLICIT)
 		hook_hand_up(ctx, 0);
@@ -185,7 +186,7 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return refuse(ctx, s, i, r, STATE_IN | STATE_OUT);
-	return s->state ? carry(ctx, s) : forward_alone(ctx, s, s->why);
+	return s->state ? carry(ctx, s, CARRY_NEW) : forward_alone(ctx, s, s->why);
 }
 
 /* A SYN in a state opens a new connection, is repeated, or answers; at egress
@@ -228,6 +229,7 @@ static __always_inline int turn_in(hook_ctx *ctx, void *slots)
 	struct scratch *s = scratch_get();
 	const struct interface *i;
 	enum reason r = UNDECIDED;
+	struct state *st;
 
 	if (!s)
 		return HOOK_DROP;
@@ -236,13 +238,15 @@ static __always_inline int turn_in(hook_ctx *ctx, void *slots)
 		return HOOK_DROP;
 	if (!s->tracked)
 		r = turn_track(ctx, s);
-	if (r == REASON_LAST_PASS) {
+	if (r == UNDECIDED) {
+		st = state_get(STATE_INDEX(s->state));
+		s->carried = st && st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT);
+	}
+	if (r == REASON_LAST_PASS || s->carried) {
 		bpf_tail_call(ctx, slots, SLOT_MISS);
 		r = REASON_INTERNAL;
 	}
-	if (r != UNDECIDED)
-		return finish(i, r, s->packet.length);
-	return carry(ctx, s);
+	return r == UNDECIDED ? carry(ctx, s, CARRY_STATE) : finish(i, r, s->packet.length);
 }
 
 /* A later fragment of a packet that was passed without a state. */
@@ -299,7 +303,7 @@ static __always_inline int fragment_in(hook_ctx *ctx)
 	if (!st)
 		return finish(i, REASON_INTERNAL, s->packet.length);
 	track_count(st, STATE_DIRECTION(s->state), &s->packet);
-	return carry(ctx, s);
+	return carry(ctx, s, CARRY_STATE);
 }
 
 /* Records of an ICMP error of a state as it stands, by the rules that log all. */
@@ -329,8 +333,9 @@ static __always_inline int error_carry(hook_ctx *ctx, struct scratch *s)
 	if (!i || !st)
 		return HOOK_DROP;
 	s->path = st->path;
-	s->judged = 1;
 	r = carry_next(ctx, s);
+	if (r == UNDECIDED)
+		r = carry_probe(s);
 	if (s->out_ifindex && !(p->flags & PACKET_GROUP))
 		log_error(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
 	if (r == UNDECIDED)

@@ -80,21 +80,45 @@ static __always_inline int fragment_lock(struct fragment_entry *e)
 	return w.held;
 }
 
+/* Which of the ranges seen a fragment meets. */
+struct fragment_search {
+	const struct fragment_entry *entry;
+	__u32 start;
+	__u32 end;
+	int before; /* the range that ends where it starts; -1: none */
+	int after;  /* that starts where it ends		      */
+	int overlaps;
+};
+
+static long fragment_range(__u32 n, void *data)
+{
+	struct fragment_search *f = data;
+	const struct fragment_entry *e = f->entry;
+
+	if (n >= e->ranges || n >= FRAGMENT_RANGES)
+		return 1;
+	if (f->start < e->range[n].end && e->range[n].start < f->end) {
+		f->overlaps = 1;
+		return 1;
+	}
+	if (e->range[n].end == f->start)
+		f->before = n;
+	if (e->range[n].start == f->end)
+		f->after = n;
+	return 0;
+}
+
 /* Adds start..end to the ranges seen. Called with the entry locked. */
 static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 start, __u32 end)
 {
-	int i, before = -1, after = -1;
+	struct fragment_search f = { .entry = e, .start = start, .end = end, .before = -1, .after = -1 };
+	int before, after;
 
-	for (i = 0; i < FRAGMENT_RANGES; i++) {
-		if ((__u32)i >= e->ranges)
-			break;
-		if (start < e->range[i].end && e->range[i].start < end)
-			return REASON_FRAGMENT_OVERLAP;
-		if (e->range[i].end == start)
-			before = i;
-		if (e->range[i].start == end)
-			after = i;
-	}
+	bpf_loop(FRAGMENT_RANGES, fragment_range, &f, 0);
+	if (f.overlaps)
+		return REASON_FRAGMENT_OVERLAP;
+	before = f.before;
+	after = f.after;
 	if (before >= 0 && before < FRAGMENT_RANGES) {
 		if (after < 0) {
 			e->range[before].end = end;

@@ -24,7 +24,7 @@ static __always_inline int hand_over(hook_ctx *ctx, void *slots, const struct pa
 		s->path = 0;
 		s->why = REASON_STATE;
 		s->tracked = tracked;
-		s->judged = 0;
+		s->carried = 0;
 		s->nexthop = 0;
 		bpf_tail_call(ctx, slots, slot);
 	}

@@ -175,7 +175,7 @@ static __always_inline enum reason judge_passed(const struct judge *j)
  * dropped, which the last of them tells; if it is not, whatever else. */
 __noinline int log_judged(hook_ctx *ctx, struct scratch *s, enum reason r)
 {
-	int dropped = r != UNDECIDED && r > REASON_LAST_PASS;
+	int dropped = is_drop(r);
 	const struct state *st;
 	__u32 state;
 

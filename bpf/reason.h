@@ -62,4 +62,10 @@ enum reason {
 /* No verdict yet: the next step decides. */
 #define UNDECIDED REASON_COUNT
 
+/* Whether a reason drops the packet; UNDECIDED does not. */
+static inline int is_drop(enum reason r)
+{
+	return r > REASON_LAST_PASS && r != UNDECIDED;
+}
+
 #endif

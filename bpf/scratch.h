@@ -48,14 +48,14 @@ struct scratch {
 	__u32 why;		 /* enum reason under which the packet passes		*/
 	__u32 blocked;		 /* global id + 1 of the rule that blocked it		*/
 	__u8 tracked;		 /* the state has been updated by this packet		*/
-	__u8 judged;		 /* this packet was judged at all crossings		*/
+	__u8 carried;		 /* it is of the state, whose sides that keep none judge it	*/
+	__u8 no_nexthop;	 /* enum reason why nexthop is 0	*/
 	__u16 nexthop;		 /* found by the route step				*/
 	__u16 generation;	 /* of the routes, before they were asked for nexthop	*/
 	__u8 skip_in;		 /* the crossing is under set skip			*/
 	__u8 skip_out;
 	__u8 quoted_forth;	 /* the quoted packet stands as it came in	*/
 	__u8 leaves;		 /* records show the packet with s->tuple, not as it came	*/
-	__u8 no_nexthop;	 /* enum reason why nexthop is 0	*/
 	struct judge in;
 	struct judge out;
 	struct tuple tuple;	 /* the reply's, while it is reserved		*/
@@ -63,7 +63,6 @@ struct scratch {
 	struct path path_last;	 /* the one that was looked up last, and its index	*/
 	__u32 path_last_index;
 	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a SYN				*/
-	__u32 option;		 /* where the walk through them stands		*/
 	struct port_search search;
 	struct quote quote;
 	struct addr quoter;	 /* source of an ICMP error, translated			*/

@@ -2,19 +2,20 @@
 /*
  * The programs behind the tail call. The hit program holds what every packet of
  * a known connection needs; whatever is rarer lives here, where the stack and
- * the instruction cache of the hit path do not pay for it. One level deep:
- * no program behind a slot calls another, but for ICMP errors about nothing
- * known, which go on as ordinary misses, and for the one that captures, which
- * goes the entry program's way.
+ * the instruction cache of the hit path do not pay for it. The rules are in one
+ * of them alone, for the verifier's sake: what turns out to need them goes on
+ * there. The one that captures goes the entry program's way; else no program
+ * behind a slot calls another.
  */
 #ifndef WEIR_SLOTS_H
 #define WEIR_SLOTS_H
 
 enum slot {
-	SLOT_MISS,     /* no state: sanity, implicit passes, rules, route, NAT, creation */
+	SLOT_MISS,     /* no state: sanity, implicit passes, rules, route, NAT, creation;
+			* or one with sides that keep none: their rules		       */
 	SLOT_ERROR,    /* ICMP errors: the state is that of the quoted packet	       */
 	SLOT_FRAGMENT, /* fragments but the first: the state is that of the first      */
-	SLOT_TURN,     /* a state, but: SYN, next hop to look up, crossing to judge    */
+	SLOT_TURN,     /* a state, but: SYN, next hop to look up, side that keeps none */
 	SLOT_CAPTURE,  /* entered from the entry program: the whole way, watched       */
 	SLOT_COUNT,
 };

@@ -57,7 +57,8 @@ static __always_inline int is_whole(const struct __sk_buff *skb, const struct in
 	return skb->ingress_ifindex || (i->flags & INTERFACE_LO && skb->mark == MARK_ANSWER);
 }
 
-static __noinline enum reason tc_parse_once(struct __sk_buff *skb, struct packet *p, int in)
+/* Not static: the verifier follows it once, not for every call. */
+__noinline enum reason tc_parse_once(struct __sk_buff *skb, struct packet *p, int in)
 {
 	const struct interface *i;
 	struct headers h;

@@ -348,15 +348,16 @@ type xdpScratch struct {
 	Why         uint32
 	Blocked     uint32
 	Tracked     uint8
-	Judged      uint8
+	Carried     uint8
+	NoNexthop   uint8
+	_           [1]byte
 	Nexthop     uint16
 	Generation  uint16
 	SkipIn      uint8
 	SkipOut     uint8
 	QuotedForth uint8
 	Leaves      uint8
-	NoNexthop   uint8
-	_           [5]byte
+	_           [4]byte
 	In          struct {
 		_          structs.HostLayout
 		Src        xdpAddr
@@ -424,7 +425,6 @@ type xdpScratch struct {
 	PathLast      xdpPath
 	PathLastIndex uint32
 	Options       [48]uint8
-	Option        uint32
 	Search        struct {
 		_      structs.HostLayout
 		Number uint32
@@ -434,6 +434,7 @@ type xdpScratch struct {
 		At     uint16
 		Pad    uint16
 	}
+	_     [4]byte
 	Quote struct {
 		_        structs.HostLayout
 		Tuple    xdpTuple
