@@ -137,7 +137,7 @@ static __always_inline enum reason carry_probe(const struct scratch *s)
 }
 
 /* Records of a packet of a state: by the sides that have judged it now, and by the
- * rules that log all. r: as carry_next() says, or why it is dropped all the same. */
+ * rules that log all. r: where it goes, as carry_decide() says, or why it is dropped. */
 __noinline int log_carried(hook_ctx *ctx, struct scratch *s, enum reason r)
 {
 	const struct state *st;

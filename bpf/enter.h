@@ -333,9 +333,7 @@ static __always_inline int error_carry(hook_ctx *ctx, struct scratch *s)
 	if (!i || !st)
 		return HOOK_DROP;
 	s->path = st->path;
-	r = carry_next(ctx, s);
-	if (r == UNDECIDED)
-		r = carry_probe(s);
+	r = carry_decide(ctx, s, CARRY_STATE);
 	if (s->out_ifindex && !(p->flags & PACKET_GROUP))
 		log_error(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
 	if (r == UNDECIDED)

@@ -48,7 +48,7 @@ struct scratch {
 	__u32 why;		 /* enum reason under which the packet passes		*/
 	__u32 blocked;		 /* global id + 1 of the rule that blocked it		*/
 	__u8 tracked;		 /* the state has been updated by this packet		*/
-	__u8 carried;		 /* it is of the state, whose sides that keep none judge it	*/
+	__u8 carried;		 /* of a state, on its way to the rules of sides that keep none */
 	__u8 no_nexthop;	 /* enum reason why nexthop is 0	*/
 	__u16 nexthop;		 /* found by the route step				*/
 	__u16 generation;	 /* of the routes, before they were asked for nexthop	*/

@@ -9,8 +9,8 @@
  *                      rules out, NAT, creation    (rules, tuples, states)
  *   weir_xdp_error     ICMP errors                 (tuples, states)
  *   weir_xdp_fragment  later fragments             (fragments, states)
- *   weir_xdp_turn      SYNs in a state, stale next hops, sides that keep no
- *                      state                       (states, nexthop_index)
+ *   weir_xdp_turn      SYNs in a state, stale next hops; what sides that keep no
+ *                      state judge goes on to miss (states, nexthop_index)
  *   weir_xdp_capture   the whole way, watched      (capture_filters, capture_ring)
  *
  * Every program may end in a drop, in a redirect, or in XDP_PASS with metadata

@@ -2,10 +2,14 @@ package dataplane
 
 import "testing"
 
-// How long a generation takes to be built beside the running one: mostly the verifier.
+// How long a load's generation takes to be built beside the running one: mostly the
+// verifier.
 func BenchmarkBuild(b *testing.B) {
 	n := newNet(b)
+	commit(b, build(b, n.config()), n.attachments(true))
 	for b.Loop() {
-		check(b, build(b, n.config()).Close())
+		d, err := Build(n.config())
+		check(b, err)
+		check(b, d.Close())
 	}
 }
