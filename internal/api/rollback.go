@@ -64,18 +64,31 @@ func (c *Client) Confirm(ctx context.Context) (*ConfirmAnswer, error) {
 	return &a, err
 }
 
+// lookPatience is how long the lock of a folder without a daemon may be held by a start
+// elsewhere, which looks whether the folder is a leftover.
+const lookPatience = 500 * time.Millisecond
+
 func (c *Client) confirmAlone() (*ConfirmAnswer, error) {
-	r, err := c.folder.ReadRollback()
-	if err != nil {
+	if _, err := c.waiting(); err != nil {
 		return nil, err
 	}
-	if r == nil {
-		return nil, ErrNothingWaits
-	}
-	lock, err := c.folder.Lock(0) // a start would be about to roll back
+	lock, err := c.folder.Lock(lookPatience) // a start here would be about to roll back
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Close()
+	r, err := c.waiting()
+	if err != nil {
+		return nil, err
+	}
 	return &ConfirmAnswer{r.File}, c.folder.RemoveRollback()
+}
+
+// waiting returns the record of the load that waits, or ErrNothingWaits.
+func (c *Client) waiting() (*Rollback, error) {
+	r, err := c.folder.ReadRollback()
+	if err == nil && r == nil {
+		err = ErrNothingWaits
+	}
+	return r, err
 }
