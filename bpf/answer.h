@@ -27,7 +27,6 @@
 #define IP_DF		0x4000
 #define RST_LENGTH4	(sizeof(struct iphdr) + sizeof(struct tcphdr))
 #define RST_LENGTH6	(sizeof(struct ipv6hdr) + sizeof(struct tcphdr))
-#define SUM_MOST	512 /* bytes that bpf_csum_diff() takes at once */
 /* Ethernet frames have 60 bytes at least; not every driver fills what XDP sends. */
 #define RST_FRAME4	(HOOK_IS_XDP ? 46 : RST_LENGTH4)
 #define RST_FRAME6	RST_LENGTH6
@@ -138,25 +137,30 @@ static __always_inline const struct addr *answer_source(const struct packet *p, 
 	return bpf_map_lookup_elem(&answer_sources, &key);
 }
 
-/* The sum of so many bytes of the answer, less what is no whole word at their end. */
+struct answer_words {
+	const struct answer *answer;
+	__u64 sum;
+	__u32 from;
+};
+
+static long answer_word(__u32 number, struct answer_words *w)
+{
+	__u32 at = w->from + number * sizeof(__u32);
+
+	if (at > sizeof(w->answer->data) - sizeof(__u32))
+		return 1;
+	w->sum += *(const __u32 *)&w->answer->data[at];
+	return 0;
+}
+
+/* The sum of so many bytes of the answer, less what is no whole word at their end: word
+ * by word, which the verifier follows once. Answers are few. */
 static __always_inline __u64 answer_sum(const struct answer *a, __u32 from, __u32 length)
 {
-	__u64 sum = 0;
-	__u32 at, size, most;
+	struct answer_words w = { .answer = a, .from = from };
 
-	for (at = 0; at < ANSWER_MAX6; at += SUM_MOST) {
-		if (at >= length)
-			break;
-		size = length - at;
-		most = ANSWER_MAX6 - sizeof(struct ipv6hdr) - at;
-		if (most > SUM_MOST)
-			most = SUM_MOST;
-		if (size > most)
-			size = most;
-		size &= ~3u;
-		sum += (__u32)bpf_csum_diff(0, 0, (__be32 *)&a->data[from + at], size, 0);
-	}
-	return sum;
+	bpf_loop(length / sizeof(__u32), answer_word, &w, 0);
+	return w.sum;
 }
 
 /* The checksum over a sum. */

@@ -45,10 +45,20 @@ static __always_inline void count_path(__u32 path, __u32 bytes)
 	count(bpf_map_lookup_elem(&path_counters, &path), bytes);
 }
 
+/* Not static and for numbers alone: the verifier follows it once, however many ends the
+ * packet's way has. */
+__noinline int count_end(__u32 key, __u32 bytes, __u32 flags, enum reason r)
+{
+	count(bpf_map_lookup_elem(&interface_counters, &key), bytes);
+	if (flags & INTERFACE_CAPTURE)
+		note_reason(r);
+	return 0;
+}
+
 /* The end of a packet's way that is not a redirect. */
 static __always_inline int finish(const struct interface *i, enum reason r, __u32 bytes)
 {
-	count_reason(i, r, bytes);
+	count_end(i->slot + r, bytes, i->flags, r);
 	return r > REASON_LAST_PASS ? HOOK_DROP : HOOK_PASS;
 }
 
