@@ -117,7 +117,6 @@ test-long: weir
 	WEIR_BINARY='$(CURDIR)/weir' WEIR_KILL_EVERY_STEP=1 \
 		$(GO) test -count=1 -timeout 120m -v -run 'TestKilledBetweenTwoChanges$$' ./test
 	WEIR_BINARY='$(CURDIR)/weir' WEIR_TEST_LOOK_AHEAD=on $(GO) test -count=1 -timeout 60m ./test
-	test/kernels/run --long
 
 .PHONY: test-kernels
 test-kernels: weir

@@ -46,7 +46,7 @@ func TestDeathAndTakeOverLoseNothing(t *testing.T) {
 //
 // Neither loads, of other rules and of the same, nor take-overs lose a packet.
 func TestReloadsAndTakeOversLoseNothing(t *testing.T) {
-	weir.Both(t, func(b *lib.Box) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))
 		other := b.Rules(gatewayText(t) + "block in on wan0 inet proto tcp to (wan0) port 4711\n")
 		var floods []*lib.Flood

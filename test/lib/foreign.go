@@ -61,7 +61,7 @@ const ForeignName = "intruder"
 // the path at which it is pinned. This process has it open until the story ends.
 func (b *Box) ForeignXDP(host, device string) (pin string) {
 	b.Helper()
-	fd, err := loadXDP()
+	fd, err := LoadXDP()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -99,8 +99,8 @@ func (b *Box) setXDP(host, device string, fd int) {
 	}
 }
 
-// loadXDP loads passAll by bpf(2).
-func loadXDP() (int, error) {
+// LoadXDP loads an XDP program that passes all packets, by bpf(2). The caller closes it.
+func LoadXDP() (int, error) {
 	license := [...]byte{'B', 'S', 'D', 0}
 	attr := struct {
 		kind, count    uint32
