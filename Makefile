@@ -14,8 +14,7 @@
 #   make lint          Go and C, warnings are errors (needs clang 19)
 #   make test-kernels  the same programs on another kernel, emulated
 #   make test-long     dataplane and model on PACKETS random packets; weir killed
-#                      at every step; every story with packets looked at twice;
-#                      more stories on another kernel
+#                      at every step; every story with packets looked at twice
 #   make fuzz          fuzz targets, FUZZTIME each
 #   make clean
 

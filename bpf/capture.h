@@ -7,7 +7,7 @@
  * own, which keeps a copy, calls the whole way as a function – tail calls in a
  * function return to its caller – and looks at what became of the packet. The
  * hit program is no longer by that than one test of a byte that it has read, and
- * the end of a packet's way than another: count_reason() notes the reason.
+ * the end of a packet's way than another, behind which note_reason() keeps why.
  */
 #ifndef WEIR_CAPTURE_H
 #define WEIR_CAPTURE_H

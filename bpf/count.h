@@ -31,13 +31,17 @@ static __noinline void note_reason(enum reason r)
 		*note = r;
 }
 
+/* key: the interface's slot and the reason; flags: the interface's. */
+static __always_inline void count_key(__u32 key, __u32 bytes, __u32 flags, enum reason r)
+{
+	count(bpf_map_lookup_elem(&interface_counters, &key), bytes);
+	if (flags & INTERFACE_CAPTURE)
+		note_reason(r);
+}
+
 static __always_inline void count_reason(const struct interface *i, enum reason r, __u32 bytes)
 {
-	__u32 key = i->slot + r;
-
-	count(bpf_map_lookup_elem(&interface_counters, &key), bytes);
-	if (i->flags & INTERFACE_CAPTURE)
-		note_reason(r);
+	count_key(i->slot + r, bytes, i->flags, r);
 }
 
 static __always_inline void count_path(__u32 path, __u32 bytes)
@@ -49,9 +53,7 @@ static __always_inline void count_path(__u32 path, __u32 bytes)
  * packet's way has. */
 __noinline int count_end(__u32 key, __u32 bytes, __u32 flags, enum reason r)
 {
-	count(bpf_map_lookup_elem(&interface_counters, &key), bytes);
-	if (flags & INTERFACE_CAPTURE)
-		note_reason(r);
+	count_key(key, bytes, flags, r);
 	return 0;
 }
 

@@ -222,7 +222,7 @@ struct {
 } interface_counters SEC(".maps");
 
 /* The enum reason under which this core counted a packet last, where
- * INTERFACE_CAPTURE is set. Written by count_reason(), read by capture.h. */
+ * INTERFACE_CAPTURE is set. Written by note_reason(), read by capture.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

@@ -44,7 +44,8 @@ func TestDeathAndTakeOverLoseNothing(t *testing.T) {
 
 //	lan ═══ 2,000 pings a second ═══▶ wan     fw: 20 loads, 5 take-overs
 //
-// Neither loads, of other rules and of the same, nor take-overs lose a packet.
+// Neither loads, of other rules and of the same, nor take-overs lose a packet, and a
+// machine that is busy with the same under the other hook only makes it harder.
 func TestReloadsAndTakeOversLoseNothing(t *testing.T) {
 	weir.BothAtOnce(t, func(b *lib.Box) {
 		b.WeirRun(gatewayConf(t))

@@ -1,6 +1,5 @@
 // Package kernels runs chosen tests of the tree on another kernel than the
 // machine's, in software emulation. The script run prepares it, guest runs
-// inside, tests.txt says what runs there, and tests-long.txt what else can. The
-// tests of this package itself look whether the emulated kernel has what the
-// others take for granted.
+// inside, and tests.txt says what runs there. The tests of this package itself
+// look whether the emulated kernel has what the others take for granted.
 package kernels
