@@ -58,15 +58,16 @@ func ticks(field string) float64 {
 	return float64(n) / ticksPerSecond
 }
 
-// disturbed is the share of a run's time that its cores were idle or worked for
-// others. A run's setting up and taking down is idle by itself: what the run
-// took beyond the time in which it was seen to work does not count.
-func disturbed(before, after coreTime, took, worked float64) float64 {
+// disturbed is the share of a run's time that its n cores were idle or worked for
+// others. A run's setting up and taking down is idle by itself, on each core: what the
+// run took beyond the time in which one of them was seen to work does not count.
+func disturbed(before, after coreTime, took, worked float64, n int) float64 {
 	if worked <= 0 {
 		return 1
 	}
-	idle := max(0, after.idle-before.idle-(took-worked))
-	return (idle + after.foreign - before.foreign) / worked
+	cores := float64(n)
+	idle := max(0, after.idle-before.idle-(took-worked)*cores)
+	return (idle + after.foreign - before.foreign) / (worked * cores)
 }
 
 // busy is the share of a time span in which n cores were not idle.

@@ -32,14 +32,18 @@ func TestDisturbed(t *testing.T) {
 		what          string
 		idle, foreign float64
 		took, worked  float64
+		cores         int
 		want          float64
 	}{
-		{"only its own setting up was idle", 0.03, 0, 1.03, 1, 0},
-		{"idle while it should work", 0.08, 0, 1.03, 1, 0.05},
-		{"another program", 0.03, 0.1, 1.03, 1, 0.1},
-		{"nothing came", 0, 0, 1, 0, 1},
+		{"only its own setting up was idle", 0.03, 0, 1.03, 1, 1, 0},
+		{"idle while it should work", 0.08, 0, 1.03, 1, 1, 0.05},
+		{"another program", 0.03, 0.1, 1.03, 1, 1, 0.1},
+		{"nothing came", 0, 0, 1, 0, 1, 1},
+		{"two cores' setting up", 0.06, 0, 1.03, 1, 2, 0},
+		{"one of two was done early", 0.16, 0, 1.03, 1, 2, 0.05},
+		{"another program on one of two", 0.06, 0.1, 1.03, 1, 2, 0.05},
 	} {
-		if got := disturbed(coreTime{1, 1}, coreTime{1 + c.idle, 1 + c.foreign}, c.took, c.worked); math.Abs(got-c.want) > 1e-9 {
+		if got := disturbed(coreTime{1, 1}, coreTime{1 + c.idle, 1 + c.foreign}, c.took, c.worked, c.cores); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
 	}

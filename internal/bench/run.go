@@ -274,7 +274,7 @@ func (r *run) send(gs []*generator, frames []uint32) (res result, err error) {
 	}
 	rate, seconds := r.rate()
 	res.mpps = rate / 1e6
-	res.disturbed = disturbed(before, after, took, seconds)
+	res.disturbed = disturbed(before, after, took, seconds, len(r.cores))
 	res.elsewhere = busy(othersBefore, othersAfter, took, len(r.others))
 	return res, nil
 }
