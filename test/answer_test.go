@@ -28,6 +28,7 @@ pass in on lan0 proto { icmp, icmp6 }
 pass out on wan0 proto { tcp, udp } to port 7
 pass out on wan0 proto { icmp, icmp6 }
 block return-icmp in on lan0 inet proto icmp to 198.51.100.1
+block return-icmp6 (admin-unr) in on lan0 inet6 proto icmp6 to 2001:db8:51::1
 block drop out on wan0 proto tcp to port 1005
 `
 
@@ -195,6 +196,10 @@ func pingIsRefused(b *lib.Box) {
 	out, _ := b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "198.51.100.1") //nolint:errcheck // that it fails is told by its words
 	if !strings.Contains(out, "From "+fwLAN) || !strings.Contains(out, "Destination Port Unreachable") {
 		b.Errorf("ping of what is refused:\n%s", out)
+	}
+	out, _ = b.Try(lab.LAN, "ping", "-n", "-c", "1", "-W", "2", "2001:db8:51::1") //nolint:errcheck // likewise
+	if !strings.Contains(out, "From "+fwLAN6) || !strings.Contains(out, "Destination unreachable: Administratively prohibited") {
+		b.Errorf("ping of what is refused with a code of ICMPv6:\n%s", out)
 	}
 }
 

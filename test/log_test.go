@@ -82,6 +82,8 @@ func TestLog(t *testing.T) {
 		asleep.Signal(syscall.SIGSTOP)
 		pipe := b.Start(lab.FW, "sh", "-c", fmt.Sprintf("%s log -w - | tcpdump -lnr -", weir))
 		b.AwaitSaid(pipe, logReads)
+		kept := filepath.Join(t.TempDir(), "log.pcapng")
+		readLog(b, "-w", kept)
 		b.Tell("pass", func(b *lib.Box) { loggedPass(b, p, filepath.Base(file)) })
 		b.Tell("block", func(b *lib.Box) { loggedBlock(b, p) })
 		b.Tell("old rules", func(b *lib.Box) { loggedByOldRules(b, p, file) })
@@ -89,6 +91,10 @@ func TestLog(t *testing.T) {
 			b.Until(10*time.Second, "tcpdump shows the SYN as it came and as it left", func() bool {
 				return strings.Contains(pipe.Said(), "IP "+lanHost+".") && strings.Contains(pipe.Said(), "IP "+fwWAN+".")
 			})
+		})
+		b.Until(10*time.Second, "so does the file", func() bool {
+			out, err := b.Try(lab.FW, "tcpdump", "-nr", kept)
+			return err == nil && strings.Contains(out, "IP "+lanHost+".") && strings.Contains(out, "IP "+fwWAN+".")
 		})
 		asleep.Signal(syscall.SIGCONT)
 		b.Until(10*time.Second, "the reader that slept has it all", func() bool {

@@ -122,9 +122,10 @@ func TestRouteMoves(t *testing.T) {
 //	lan ─── fw (wan0 gets another address) ─── wan
 //
 // (wan0) follows the interface's address; new connections are translated to the new
-// one without a load, and without a daemon too.
+// one without a load, and without a daemon too. What rules ask for, as the port forward's
+// does, follows as long as there is a daemon.
 func TestAddressOfTranslationChanges(t *testing.T) {
-	daemons(t, gatewayConf(t), func(b *lib.Box, _ bool) {
+	daemons(t, gatewayConf(t), func(b *lib.Box, alive bool) {
 		b.Run(lab.FW, "ip", "address", "del", fwWAN+"/24", "dev", "wan0")
 		b.Run(lab.FW, "ip", "address", "add", "203.0.113.7/24", "dev", "wan0")
 		b.Run(lab.FW, "ip", "route", "replace", "default", "via", wanHost)
@@ -136,5 +137,13 @@ func TestAddressOfTranslationChanges(t *testing.T) {
 			return false
 		}
 		b.Until(10*time.Second, "ping is translated to the new address", translated)
+		if !alive {
+			return
+		}
+		b.ServeHello(lab.LAN, 80)
+		b.Until(10*time.Second, "the port forward is at the new address", func() bool {
+			out, err := b.Try(lab.WAN, "curl", "-sS", "--connect-timeout", "1", "http://203.0.113.7:8080/")
+			return err == nil && out == "hello\n"
+		})
 	})
 }
