@@ -371,7 +371,7 @@ func TestAnswersAreLimited(t *testing.T) {
 		}
 		b.Logf("%d packets in %v: %d answers, %d kept back", packets, took, given, kept)
 		for _, f := range flows {
-			f.AllAnswered(100)
+			f.AllAnsweredAtRate(100)
 		}
 	})
 }

@@ -111,7 +111,7 @@ func TestCaptureLosesNoPacket(t *testing.T) {
 		asleep.Signal(syscall.SIGCONT)
 		interrupt(asleep)
 		for _, f := range floods {
-			f.AllAnswered(100)
+			f.AllAnsweredAtRate(100)
 		}
 		var records, lost uint64
 		if _, err := fmt.Sscanf(said[strings.LastIndex(said, "weir: ")+6:], "%d records, %d lost", &records, &lost); err != nil || lost > 0 || records < 4*4*100 {

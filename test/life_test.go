@@ -63,7 +63,7 @@ func TestReloadsAndTakeOversLoseNothing(t *testing.T) {
 			b.WeirRun(gatewayConf(t))
 		}
 		for _, f := range floods {
-			f.AllAnswered(2000)
+			f.AllAnsweredAtRate(2000)
 		}
 	})
 }

@@ -3,12 +3,15 @@ package lib
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Flood is a stream of numbered echo requests that runs beside the story. At its
@@ -18,11 +21,14 @@ type Flood struct {
 	to    netip.Addr
 	conn  *net.IPConn
 	id    []byte // stands in each packet, in front of its number
+	pause time.Duration
 	began time.Time
 	stop  chan struct{}
 	end   func() // ends the sending
 	sends sync.WaitGroup
 	reads sync.WaitGroup
+
+	took time.Duration // the sending, known when it has ended
 
 	mu      sync.Mutex
 	answers []int // to each packet that was sent
@@ -33,18 +39,28 @@ type Flood struct {
 // quiet is how long a flood that has ended waits for the next answer.
 const quiet = 2 * time.Second
 
-// Flood starts one that sends a packet every 2 ms.
+// catchUp is how many packets leave at a tick at most: a queue of the kernel would have
+// no room for all that were due in a long pause.
+const catchUp = 20
+
+// rateReached is which part of its rate a flood has to reach: it may be stopped while it
+// catches up.
+const rateReached = 0.97
+
+// Flood starts one of 500 packets a second.
 func (b *Box) Flood(host, to string) *Flood {
 	b.Helper()
 	return b.FloodEvery(host, to, 2*time.Millisecond)
 }
 
-// FloodEvery starts one with another pause between packets.
+// FloodEvery starts one with another pause between packets. It keeps its rate by the
+// clock: packets that a busy machine has kept it from sending it sends late, not never. An
+// emulated machine has no time for that: there a packet that is late is left out.
 func (b *Box) FloodEvery(host, to string, pause time.Duration) *Flood {
 	b.Helper()
 	f := &Flood{
 		b: b, to: netip.MustParseAddr(to), id: binary.BigEndian.AppendUint64(nil, rand.Uint64()), //nolint:gosec // to tell floods apart
-		began: time.Now(), stop: make(chan struct{}),
+		pause: pause, began: time.Now(), stop: make(chan struct{}),
 	}
 	f.end = sync.OnceFunc(func() {
 		close(f.stop)
@@ -61,10 +77,27 @@ func (b *Box) FloodEvery(host, to string, pause time.Duration) *Flood {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f.sends.Go(func() { f.send(pause) })
+	if err := f.roomForAnswers(); err != nil {
+		b.Fatal(err)
+	}
+	f.sends.Go(f.send)
 	f.reads.Go(f.read)
 	b.Cleanup(f.close)
 	return f
+}
+
+// roomForAnswers has the kernel keep the answers to all that is sent in a second or
+// more, of other floods too, which a story without time for reading would lose.
+func (f *Flood) roomForAnswers() error {
+	raw, err := f.conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20)
+	})
+	return errors.Join(err, failed)
 }
 
 func (f *Flood) close() {
@@ -73,26 +106,36 @@ func (f *Flood) close() {
 	f.reads.Wait()
 }
 
-func (f *Flood) send(pause time.Duration) {
-	ticker := time.NewTicker(pause)
+func (f *Flood) send() {
+	ticker := time.NewTicker(f.pause) // drops ticks that come too late
 	defer ticker.Stop()
-	for {
+	for number := 0; ; {
 		select {
 		case <-f.stop:
+			f.took = time.Since(f.began)
 			return
 		case <-ticker.C:
 		}
-		f.mu.Lock()
-		number := len(f.answers)
-		f.answers = append(f.answers, 0)
-		f.mu.Unlock()
-		if _, err := f.conn.Write(f.request(number)); err != nil {
-			f.mu.Lock()
-			if f.err == nil {
-				f.err = err
-			}
-			f.mu.Unlock()
+		due := number + 1
+		if !emulated() {
+			due = min(int(time.Since(f.began)/f.pause), number+catchUp)
 		}
+		for ; number < due; number++ {
+			f.sendOne(number)
+		}
+	}
+}
+
+func (f *Flood) sendOne(number int) {
+	f.mu.Lock()
+	f.answers = append(f.answers, 0)
+	f.mu.Unlock()
+	if _, err := f.conn.Write(f.request(number)); err != nil {
+		f.mu.Lock()
+		if f.err == nil {
+			f.err = err
+		}
+		f.mu.Unlock()
 	}
 }
 
@@ -158,18 +201,29 @@ func (f *Flood) read() {
 func (f *Flood) AllAnswered(least int) {
 	f.b.Helper()
 	f.end()
-	took, ended := time.Since(f.began), time.Now()
+	ended := time.Now()
 	sent, wrong := f.wrong()
 	for len(wrong) > 0 && f.silence(ended) < Scaled(quiet) {
 		time.Sleep(20 * time.Millisecond)
 		sent, wrong = f.wrong()
 	}
 	f.close()
-	f.b.Logf("%d packets to %s, %.0f a second", sent, f.to, float64(sent)/took.Seconds())
+	f.b.Logf("%d packets to %s, %.0f a second", sent, f.to, float64(sent)/f.took.Seconds())
 	if len(wrong) > 0 || sent < least || f.err != nil {
 		f.b.Errorf("%d packets were sent to %s, %d at least should have been (%v); %d were not answered once, the first of them %q",
 			sent, f.to, least, f.err, len(wrong), wrong[:min(len(wrong), 20)])
 	}
+}
+
+// AllAnsweredAtRate is AllAnswered of a flood that must have kept its rate from its start
+// to its end, wherever a machine is able to.
+func (f *Flood) AllAnsweredAtRate(least int) {
+	f.b.Helper()
+	f.end()
+	if due := int(rateReached * float64(f.took/f.pause)); !emulated() {
+		least = max(least, due)
+	}
+	f.AllAnswered(least)
 }
 
 // silence is for how long no answer has come since the sending ended.

@@ -49,7 +49,7 @@ func Main(m *testing.M, binary *Binary) int {
 // command line says how many: they wait for timers more than they compute. A slow
 // machine has no time to give away.
 func manyAtOnce() {
-	if os.Getenv(Slow) == "" {
+	if !emulated() {
 		flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) //nolint:errcheck // it exists, and takes a number
 	}
 }

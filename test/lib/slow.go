@@ -23,3 +23,6 @@ func Scaled(patience time.Duration) time.Duration {
 	}
 	return time.Duration(factor) * patience
 }
+
+// emulated reports whether this is such a machine.
+func emulated() bool { return os.Getenv(Slow) != "" }
