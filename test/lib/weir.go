@@ -64,11 +64,7 @@ func (b *Box) WeirStart(rules string, args ...string) *Process {
 	if strings.Contains(rules, "\n") {
 		file = b.Rules(rules)
 	}
-	all := []string{"run", "--hook", b.Hook, "-f", file}
-	if way := os.Getenv(lookAheadVariable); way != "" && b.Hook == "xdp" {
-		all = append(all, "--look-ahead", way)
-	}
-	return b.WeirCommand(append(all, args...)...)
+	return b.WeirCommand(append([]string{"run", "--hook", b.Hook, "-f", file}, args...)...)
 }
 
 // lookAheadVariable is an environment variable that has the stories at XDP told with
@@ -78,13 +74,23 @@ const lookAheadVariable = "WEIR_TEST_LOOK_AHEAD"
 // WeirCommand starts a command of weir in fw and does not wait for it.
 func (b *Box) WeirCommand(args ...string) *Process {
 	b.Helper()
-	return b.start("", exec.Command(string(b.weir), append([]string{"--netns", b.Namespace(lab.FW)}, args...)...))
+	return b.start("", b.command(args))
+}
+
+// command is a command of weir in fw. A story that says itself how weir run looks ahead
+// has its way.
+func (b *Box) command(args []string) *exec.Cmd {
+	all := []string{"--netns", b.Namespace(lab.FW)}
+	if way := os.Getenv(lookAheadVariable); way != "" && b.Hook == "xdp" && args[0] == "run" {
+		all, args = append(all, "run", "--look-ahead", way), args[1:]
+	}
+	return exec.Command(string(b.weir), append(all, args...)...)
 }
 
 // WeirUnder is WeirCommand with a variable more in the environment.
 func (b *Box) WeirUnder(variable string, args ...string) *Process {
 	b.Helper()
-	cmd := exec.Command(string(b.weir), append([]string{"--netns", b.Namespace(lab.FW)}, args...)...)
+	cmd := b.command(args)
 	cmd.Env = append(os.Environ(), variable)
 	return b.start("", cmd)
 }
