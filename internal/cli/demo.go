@@ -13,6 +13,7 @@ import (
 )
 
 func newDemoCommand(env *Env) *cobra.Command {
+	var name string
 	var noBench bool
 	c := &cobra.Command{
 		Use:   "demo",
@@ -24,17 +25,18 @@ measures weir beside nftables and the bare kernel. It needs root and leaves
 nothing behind.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := needRoot(); err != nil {
+			if err := checkLab(name); err != nil {
 				return err
 			}
 			ctx, stop := outlive(c.Context()) // its networks are removed whatever ends it
 			defer stop()
-			if err := demo.Run(ctx, demo.Options{Stdout: env.Stdout}); err != nil || noBench {
+			if err := demo.Run(ctx, demo.Options{Name: name, Stdout: env.Stdout}); err != nil || noBench {
 				return err
 			}
 			return measure(ctx, env)
 		},
 	}
+	c.Flags().StringVar(&name, "name", demo.DefaultName, "`prefix` of the namespaces' names")
 	c.Flags().BoolVar(&noBench, "no-bench", false, "leave out the measurement")
 	return c
 }

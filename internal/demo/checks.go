@@ -29,7 +29,7 @@ func (g *gateway) checks(ctx context.Context) error {
 		{"packets go on without the daemon", g.withoutDaemon},
 	} {
 		found, err := within(ctx, check.try)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || err != nil && interrupted(ctx) {
 			return ctx.Err()
 		}
 		if err != nil {
@@ -82,7 +82,9 @@ type transfer struct {
 func (g *gateway) iperf(ctx context.Context, server string, port uint16, client string, args ...string) (*transfer, string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "iperf3", "-s", "-1", "-J", "-p", fmt.Sprint(port))
+	// One that is killed leaves its temporary file, which goes with the folder.
+	temporary := "TMPDIR=" + g.folder
+	cmd := exec.CommandContext(ctx, "env", temporary, "iperf3", "-s", "-1", "-J", "-p", fmt.Sprint(port))
 	var report bytes.Buffer
 	cmd.Stdout = &report
 	if err := g.lab.Start(server, cmd); err != nil {
@@ -91,7 +93,7 @@ func (g *gateway) iperf(ctx context.Context, server string, port uint16, client 
 	err := g.lab.AwaitListener(ctx, server, port)
 	var said []byte
 	if err == nil {
-		said, err = g.lab.Run(ctx, client, "iperf3", append([]string{"-J", "-t", "1"}, args...)...)
+		said, err = g.lab.Run(ctx, client, "env", append([]string{temporary, "iperf3", "-J", "-t", "1"}, args...)...)
 		err = withReport(err, said)
 	}
 	if err != nil {

@@ -12,12 +12,15 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"weir/examples"
 	"weir/internal/lab"
 )
 
-// labName keeps the demo out of a lab that the user has built for himself.
-const labName = "weir-demo"
+// DefaultName is the prefix of the namespaces' names: not that of a lab that the
+// user has built for himself.
+const DefaultName = "weir-demo"
 
 // programs are those that the demo uses, each with its package.
 var programs = [...]struct{ name, from string }{
@@ -26,6 +29,7 @@ var programs = [...]struct{ name, from string }{
 
 // Options say what to show.
 type Options struct {
+	Name   string // prefix of the namespaces' names; "" for [DefaultName]
 	Stdout io.Writer
 	Weir   string // the binary to run; "": this one
 }
@@ -45,6 +49,9 @@ func Run(ctx context.Context, o Options) error {
 			return &missingError{fmt.Sprintf("the demo uses the program %s: install %s", p.name, p.from)}
 		}
 	}
+	if o.Name == "" {
+		o.Name = DefaultName
+	}
 	if o.Weir == "" {
 		o.Weir = "/proc/self/exe"
 	}
@@ -59,16 +66,16 @@ func Run(ctx context.Context, o Options) error {
 // show builds the lab for one hook, goes through the checks and removes it.
 func show(ctx context.Context, o Options, hook string) (err error) {
 	// What an earlier demo left that was killed.
-	if _, err := lab.Remove(labName, lab.Topology{}); err != nil {
+	if _, err := lab.Remove(o.Name, lab.Topology{}); err != nil {
 		return err
 	}
-	options := lab.Options{Name: labName}
+	options := lab.Options{Name: o.Name}
 	if hook == "xdp" {
 		options.Offloads = lab.OffloadsOff
 	}
 	g := &gateway{Options: o, hook: hook}
 	defer func() {
-		if ctx.Err() != nil { // whatever failed then, failed by it
+		if ctx.Err() != nil || err != nil && interrupted(ctx) { // whatever failed then, failed by it
 			err = errors.New("interrupted")
 		}
 		err = errors.Join(err, g.down())
@@ -80,6 +87,17 @@ func show(ctx context.Context, o Options, hook string) (err error) {
 		return err
 	}
 	return g.checks(ctx)
+}
+
+// interrupted tells whether Ctrl-C is why something failed. It ends the programs that
+// the demo uses, too, whose end may be seen before the signal is heard here.
+func interrupted(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	case <-time.After(100 * time.Millisecond):
+		return false
+	}
 }
 
 // gateway is weir in the middle of the lab.
@@ -163,17 +181,30 @@ func (g *gateway) weir(ctx context.Context, args ...string) *exec.Cmd {
 // undone itself.
 const nothingToStop = "nothing to stop"
 
+// end asks the daemon to end until it has: one that has only just begun hears of
+// nothing, and weir stop finds nothing of it.
+func (g *gateway) end() {
+	for {
+		_ = g.daemon.Process.Signal(unix.SIGTERM) // it may have ended by itself
+		select {
+		case <-g.ended:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 // down ends weir and removes all that the demo made, also when the demo was
 // interrupted.
 func (g *gateway) down() error {
 	var errs []error
-	if g.daemon != nil && g.daemon.Process != nil {
+	if g.ended != nil {
+		g.end()
 		if out, err := g.weir(context.Background(), "stop").CombinedOutput(); err != nil && !bytes.Contains(out, []byte(nothingToStop)) {
-			errs = append(errs, fmt.Errorf("weir stop: %w: %s", err, out), g.daemon.Process.Kill())
+			errs = append(errs, fmt.Errorf("weir stop: %w: %s", err, out))
 		}
-		<-g.ended
 	}
-	_, err := lab.Remove(labName, lab.Topology{})
+	_, err := lab.Remove(g.Name, lab.Topology{})
 	errs = append(errs, err)
 	if g.folder != "" {
 		errs = append(errs, os.RemoveAll(g.folder))

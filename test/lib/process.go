@@ -98,6 +98,14 @@ func (p *Process) Signal(s syscall.Signal) {
 	}
 }
 
+// Interrupt is Ctrl-C at a terminal: SIGINT for the process and its children.
+func (p *Process) Interrupt() {
+	p.b.Helper()
+	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT); err != nil {
+		p.b.Fatalf("interrupt %s: %v", p.name, err)
+	}
+}
+
 // Wait waits until the process ends and returns all it said; it must end with
 // the given status within patience.
 func (p *Process) Wait(patience time.Duration, status int) string {
