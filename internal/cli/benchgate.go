@@ -54,7 +54,7 @@ func recordGate(ctx context.Context, env *Env, name string, out reportFlags) err
 	if err != nil {
 		return &UsageError{benchError("gate", err)}
 	}
-	if err := needRoot(); err != nil {
+	if err := needBPF(); err != nil {
 		return err
 	}
 	ctx, stop := outlive(ctx) // its network is removed whatever ends it

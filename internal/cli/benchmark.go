@@ -37,7 +37,7 @@ func (b benchmark) do(ctx context.Context, env *Env, out *reportFlags) error {
 		return err
 	}
 	if !b.rootless {
-		if err := needRoot(); err != nil {
+		if err := needBPF(); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,9 @@ nothing behind.`,
 			if err := checkLab(name); err != nil {
 				return err
 			}
+			if err := needBPF(); err != nil {
+				return err
+			}
 			ctx, stop := outlive(c.Context()) // its networks are removed whatever ends it
 			defer stop()
 			if err := demo.Run(ctx, demo.Options{Name: name, Stdout: env.Stdout}); err != nil || noBench {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/internal/bpfload"
 	"weir/internal/netif"
 )
 
@@ -48,6 +49,14 @@ func needRoot() error {
 		return errNotRoot
 	}
 	return nil
+}
+
+// needBPF is needRoot for what loads BPF programs itself or has weir run do it.
+func needBPF() error {
+	if err := needRoot(); err != nil {
+		return err
+	}
+	return bpfload.Need()
 }
 
 // printJSON prints v. Rules are full of < and >, which stay readable.

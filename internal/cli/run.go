@@ -68,7 +68,7 @@ why.`,
 			if management == 0 {
 				return &UsageError{errNoPort}
 			}
-			cfg, err := env.daemonConfig()
+			cfg, err := env.runConfig()
 			if err != nil {
 				return err
 			}
@@ -144,6 +144,14 @@ func newStopCommand(env *Env) *cobra.Command {
 	}
 	jsonFlag(c, &asJSON)
 	return c
+}
+
+// runConfig is daemonConfig for a daemon that is to run here.
+func (e *Env) runConfig() (*daemon.Config, error) {
+	if err := needBPF(); err != nil {
+		return nil, err
+	}
+	return e.daemonConfig()
 }
 
 // daemonConfig is what the daemon's commands have in common.
