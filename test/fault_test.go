@@ -101,6 +101,36 @@ func TestDriverWithoutRoom(t *testing.T) {
 	}
 }
 
+//	lan ═══ ping ═══▶ fw ─── wan      (the kernel refuses what weir load builds)
+//
+// A load that the kernel refuses says so, and the rules before judge on: what they pass
+// loses nothing, what they block stays blocked.
+func TestKernelRefusesLoad(t *testing.T) {
+	const rules = "block\nmatch out on wan0 inet nat-to (wan0)\npass inet proto icmp keep state\n"
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		p := b.WeirRun(rules)
+		ping := b.Flood(lab.LAN, wanHost)
+		before := b.Weir("rules")
+		// Room for the request's connection and what looks at the machine, not for maps and programs.
+		lift := p.LimitFiles(12)
+		said, status := b.WeirStatus("load", b.Rules("pass\n"))
+		lift()
+		if status != 1 || !strings.HasPrefix(said, "weir: ") || !strings.Contains(said, "build the dataplane: ") || !strings.Contains(said, "too many open files") {
+			b.Errorf("weir load: exit status %d, and it said\n%s", status, said)
+		}
+		if after := b.Weir("rules"); after != before {
+			b.Errorf("the rules in force are\n%s\n--- they were:\n%s", after, before)
+		}
+		blocked := b.Packets("lan0", reason.Block)
+		if b.ManyUDP(lab.LAN, wanHost, 9, 3, 100); b.Packets("lan0", reason.Block) < blocked+3 {
+			b.Errorf("what the rules block is not blocked:\n%s", b.Weir("info"))
+		}
+		b.Ping(lab.LAN, wanHost, 2)
+		ping.AllAnswered(50)
+		b.Weir("load", b.Rules("pass\n"))
+	})
+}
+
 //	lan ─── fw, without nft or with it; weir's programs are taken off lan0 ─── wan
 //
 // What is forwarded past weir is dropped: by nftables, or by TCX egress where there

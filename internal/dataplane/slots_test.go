@@ -2,7 +2,10 @@ package dataplane
 
 import (
 	"errors"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"weir/internal/bpfload"
 )
@@ -81,4 +84,39 @@ func TestXDPIsRefused(t *testing.T) {
 	commit(t, d, n.attachments(false))
 	refused(d.Attach(xdp[0]))
 	check(t, d.Attach(n.attachments(false)[0]))
+}
+
+// Where the kernel refuses a program of the next generation, that is not built, and the
+// one before stays whole: its links, its pins, and that another may follow.
+func TestLoadIsRefused(t *testing.T) {
+	n := newNet(t)
+	commit(t, build(t, n.blank()), n.attachments(true))
+	links, pins := linkIDs(t, n.dir), list(t, n.dir)
+	blank := n.blank()
+	for _, name := range []string{"weir_tc_in", "weir_tc_in_miss", "weir_tc_out"} {
+		cfg := blank
+		cfg.specs = func() ([]*bpfload.Spec, error) {
+			specs, err := blank.specs()
+			for _, s := range specs {
+				if p := s.Programs[name]; p != nil {
+					p.Instructions = p.Instructions[:1] // it runs off its end
+				}
+			}
+			return specs, err
+		}
+		_, err := Build(cfg)
+		var refused *bpfload.Refusal
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), name) {
+			t.Errorf("err = %v; want that %s is refused", err, name)
+		}
+		if diff := cmp.Diff(links, linkIDs(t, n.dir)); diff != "" {
+			t.Errorf("links after %s (-before +after):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(pins, list(t, n.dir)); diff != "" {
+			t.Errorf("pins after %s (-before +after):\n%s", name, diff)
+		}
+	}
+	if r := commit(t, build(t, n.blank()), n.attachments(true)); r.Generation != 2 {
+		t.Errorf("generation %d, want 2", r.Generation)
+	}
 }

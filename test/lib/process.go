@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weir/internal/testenv"
 )
@@ -96,6 +99,29 @@ func (p *Process) Signal(s syscall.Signal) {
 	if err := p.cmd.Process.Signal(s); err != nil {
 		p.b.Fatalf("signal %s: %v", p.name, err)
 	}
+}
+
+// LimitFiles has the kernel refuse the process more files than a few, until the
+// function that it returns is called. The limit is one of numbers, and those that are
+// free lie between others.
+func (p *Process) LimitFiles(few int) (lift func()) {
+	p.b.Helper()
+	pid := p.cmd.Process.Pid
+	limit := uint64(0)
+	for ; few > 0; limit++ {
+		if _, err := os.Lstat(fmt.Sprintf("/proc/%d/fd/%d", pid, limit)); err != nil {
+			few--
+		}
+	}
+	var before unix.Rlimit
+	set := func(limit, old *unix.Rlimit) {
+		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, limit, old); err != nil {
+			p.b.Fatalf("limit the files of %s: %v", p.name, err)
+		}
+	}
+	set(nil, &before)
+	set(&unix.Rlimit{Cur: limit, Max: before.Max}, nil)
+	return func() { set(&before, nil) }
 }
 
 // Interrupt is Ctrl-C at a terminal: SIGINT for the process and its children.
