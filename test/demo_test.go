@@ -18,7 +18,7 @@ import (
 	"weir/test/lib"
 )
 
-// demoPatience is what the requirement gives the whole demo.
+// demoPatience is how long a whole demo may take, its measurement included.
 const demoPatience = 2 * time.Minute
 
 // A demonstration is a weir demo without the measurement: that takes all cores, so it
