@@ -112,7 +112,7 @@ test-packages: weir
 .PHONY: test-long
 test-long: weir
 	WEIR_RANDOM_SEED=$${WEIR_RANDOM_SEED:-$$(date +%s)} WEIR_RANDOM_PACKETS=$(PACKETS) \
-		$(GO) test -count=1 -timeout 60m -v -run 'TestRandom$$' ./internal/dataplane
+		$(GO) test -count=1 -timeout 60m -v -run 'TestRandom$$' ./internal/fw/dataplane
 	WEIR_BINARY='$(CURDIR)/weir' WEIR_KILL_EVERY_STEP=1 \
 		$(GO) test -count=1 -timeout 120m -v -run 'TestKilledBetweenTwoChanges$$' ./test
 	WEIR_BINARY='$(CURDIR)/weir' WEIR_TEST_LOOK_AHEAD=on $(GO) test -count=1 -timeout 60m ./test

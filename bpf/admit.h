@@ -58,7 +58,7 @@ static __always_inline void judge_share(struct judge *out, const struct judge *i
 	__u8 known = in->known & ~(1 << FIELD_INTERFACE);
 
 	if (in->flags & JUDGE_RDR)
-		known &= ~(1 << FIELD_DST | 1 << FIELD_DPORT);
+		known &= ~(1 << FIELD_DST | 1 << FIELD_DPORT | 1 << FIELD_DST_TABLES);
 	__builtin_memcpy(out->class, in->class, sizeof(out->class));
 	out->known = known;
 }

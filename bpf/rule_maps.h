@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * What a compiled ruleset is in memory. All of these maps belong to one
- * generation; internal/ruleset makes their contents, internal/dataplane writes
+ * generation; internal/fw/ruleset makes their contents, internal/fw/dataplane writes
  * them before the programs run, and apart from counters, turns and pools nobody
  * changes them afterwards. docs/rules.md has the idea and the measurements.
  *
@@ -30,6 +30,8 @@
  * addresses:	IPv4: the address. IPv6: its upper 64 bits, and where these do
  *		not decide its lower 64 bits in another tree
  * ports:	TCP and UDP: the port; others: NO_PORT
+ * tables:	as addresses. One tree for both fields leads to the set of tables
+ *		that the address is in; each field has a class for each set
  * Numbers are in host order. The most telling fields stand first. */
 enum field {
 	FIELD_DST,
@@ -38,8 +40,11 @@ enum field {
 	FIELD_PROTOCOL,
 	FIELD_INTERFACE,
 	FIELD_SPORT,
+	FIELD_DST_TABLES,
+	FIELD_SRC_TABLES,
 	FIELD_COUNT,
 };
+#define FIELD_TREES FIELD_DST_TABLES /* fields before it have trees of their own */
 
 #define NO_PORT 65536
 
@@ -52,6 +57,8 @@ enum tree {
 	TREE_PROTOCOL = FIELD_PROTOCOL,
 	TREE_INTERFACE = FIELD_INTERFACE,
 	TREE_SPORT = FIELD_SPORT,
+	TREE_TABLES4,
+	TREE_TABLES6,
 	TREE_DST6,
 	TREE_SRC6,
 	TREE_FIRST_LOW,
@@ -112,7 +119,10 @@ struct rule_set {
 	__u32 stations_at; /* their vectors: rule_bits[stations_at + c]	*/
 	__u32 plains_at;
 	__u32 rules;	/* number of rules				*/
-	__u32 pad0;
+	__u32 dst_tables_at; /* class of the empty set of tables; the others follow */
+	__u32 src_tables_at;
+	__u8 asks_tables; /* 1 << FIELD_*_TABLES - FIELD_TREES: a rule asks	*/
+	__u8 pad0[3];
 };
 
 /* Bits of rule.flags. */

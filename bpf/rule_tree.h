@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * From a packet's fields to their classes: keys, and the trees that they are
- * looked up in. rule_maps.h has the layout, internal/ruleset/tree.go makes it.
+ * looked up in. rule_maps.h has the layout, internal/fw/ruleset/tree.go makes it.
  */
 #ifndef WEIR_RULE_TREE_H
 #define WEIR_RULE_TREE_H
@@ -120,14 +120,48 @@ __noinline int classify_low(struct judge *j)
 	return 0;
 }
 
-/* Looks up the classes that are not known. All trees in one function: a call
- * costs as much as a search. */
-__noinline int judge_classify(struct judge *j)
+/* The set of tables that an address is in. value: what an IPv4 address, or the
+ * upper half of an IPv6 address, is looked up by. */
+__noinline int tables_find(struct judge *j, __u32 field, __u64 value)
 {
-	struct question q[FIELD_COUNT];
-	__u32 f;
+	volatile __u32 *set;
+	const struct addr *a;
 
 	if (!j)
+		return 0;
+	set = field == FIELD_DST_TABLES ? &j->class[FIELD_DST_TABLES] : &j->class[FIELD_SRC_TABLES];
+	a = field == FIELD_DST_TABLES ? &j->dst : &j->src;
+	tree_find(j->family == 4 ? TREE_TABLES4 : TREE_TABLES6, value, set);
+	if (*set & SPAN_TREE && *set != NO_VALUE)
+		tree_find(*set & ~SPAN_TREE, bpf_be64_to_cpu(((const __be64 *)a)[1]), set);
+	return 0;
+}
+
+/* Cost without rules that ask for tables: one test for each side. */
+static __always_inline void classify_tables(struct judge *j, const struct rule_set *set, __u64 dst, __u64 src)
+{
+	if (!(j->known & 1 << FIELD_DST_TABLES)) {
+		j->class[FIELD_DST_TABLES] = 0;
+		if (set->asks_tables & 1 << (FIELD_DST_TABLES - FIELD_TREES))
+			tables_find(j, FIELD_DST_TABLES, dst);
+		j->class[FIELD_DST_TABLES] += set->dst_tables_at;
+	}
+	if (!(j->known & 1 << FIELD_SRC_TABLES)) {
+		j->class[FIELD_SRC_TABLES] = 0;
+		if (set->asks_tables & 1 << (FIELD_SRC_TABLES - FIELD_TREES))
+			tables_find(j, FIELD_SRC_TABLES, src);
+		j->class[FIELD_SRC_TABLES] += set->src_tables_at;
+	}
+}
+
+/* Looks up the classes that are not known. All trees in one function: a call
+ * costs as much as a search. */
+__noinline int judge_classify(struct judge *j, const struct rule_set *set)
+{
+	struct question q[FIELD_TREES];
+	__u32 f;
+
+	if (!j || !set)
 		return 0;
 	ask_address(&q[FIELD_DST], &j->dst, TREE_DST4, TREE_DST6, j->family);
 	ask_address(&q[FIELD_SRC], &j->src, TREE_SRC4, TREE_SRC6, j->family);
@@ -139,11 +173,12 @@ __noinline int judge_classify(struct judge *j)
 	q[FIELD_PROTOCOL].value = protocol_key(j);
 	q[FIELD_INTERFACE].tree = TREE_INTERFACE;
 	q[FIELD_INTERFACE].value = (__u64)j->direction << 32 | j->ifindex;
-	for (f = 0; f < FIELD_COUNT; f++)
+	for (f = 0; f < FIELD_TREES; f++)
 		if (!(j->known & 1 << f))
 			tree_find(q[f].tree, q[f].value, &j->class[f]);
 	if (j->family == 6 && (j->class[FIELD_DST] | j->class[FIELD_SRC]) & SPAN_TREE)
 		classify_low(j);
+	classify_tables(j, set, q[FIELD_DST].value, q[FIELD_SRC].value);
 	j->known = (1 << FIELD_COUNT) - 1;
 	return 0;
 }

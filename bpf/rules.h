@@ -322,7 +322,7 @@ static long walk_step(__u32 n, void *data)
 }
 
 /* A match rule translates: what it leaves is what later rules see. */
-static __always_inline void translate_matched(struct judge *j, const struct rule *r)
+static __always_inline void translate_matched(struct judge *j, const struct rule *r, const struct rule_set *set)
 {
 	judge_translate(j, r);
 	if (j->flags & JUDGE_NAT)
@@ -331,8 +331,10 @@ static __always_inline void translate_matched(struct judge *j, const struct rule
 		j->dst = j->rdr_addr;
 	if (j->flags & JUDGE_RDR_PORT)
 		j->dport = j->rdr_port;
-	j->known &= j->direction == DIRECTION_OUT ? ~(1 << FIELD_SRC) : ~(1 << FIELD_DST | 1 << FIELD_DPORT);
-	judge_classify(j);
+	j->known &= j->direction == DIRECTION_OUT ?
+			    ~(1 << FIELD_SRC | 1 << FIELD_SRC_TABLES) :
+			    ~(1 << FIELD_DST | 1 << FIELD_DPORT | 1 << FIELD_DST_TABLES);
+	judge_classify(j, set);
 }
 
 /*
@@ -403,14 +405,16 @@ static __always_inline enum reason judge_answer(struct judge *j, __u32 last)
 	return j->flags & JUDGE_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_RULE;
 }
 
+/* Packs what the answer depends on: 21 bits for each class, and for where the
+ * stretch begins with the number of rules that matched before. */
 static __always_inline void stretch_ask(struct stretch_key *key, const struct judge *j, const struct walk *w)
 {
-	__builtin_memcpy(key->class, j->class, sizeof(key->class));
-	key->from = w->from;
-	key->last = w->last;
-	key->tag = j->tag;
-	key->matches = j->matches;
-	key->asked = 2 + j->direction;
+	const __u32 *c = j->class;
+
+	key->word[0] = c[0] | (__u64)c[1] << 21 | (__u64)c[2] << 42 | 1ULL << 63; /* 0: an empty place */
+	key->word[1] = c[3] | (__u64)c[4] << 21 | (__u64)c[5] << 42 | (__u64)j->direction << 63;
+	key->word[2] = c[6] | (__u64)c[7] << 21 | (__u64)w->from << 42 | (__u64)j->matches << 59;
+	key->word[3] = w->last | (__u64)j->tag << 32;
 }
 
 static __always_inline void stretch_recall(const struct stretch *s, struct judge *j, struct walk *w)
@@ -423,7 +427,7 @@ static __always_inline void stretch_recall(const struct stretch *s, struct judge
 	j->tag = s->tag;
 	j->logs |= s->logs;
 	for (i = 0; i < MAX_MATCHES - 1 && i < s->matches; i++)
-		if (i >= s->key.matches)
+		if (i >= j->matches)
 			j->matched[i] = rule_base + s->matched[i] + 1;
 	j->matches = s->matches;
 }
@@ -494,7 +498,7 @@ static __always_inline long stretch_next(struct judge *j, struct walk *w, const 
 		w->broken = 1;
 		return 1;
 	}
-	translate_matched(j, r);
+	translate_matched(j, r, set);
 	w->translates = NO_RULE;
 	w->from = number + 1;
 	if (r->flags & RULE_QUICK)
@@ -534,7 +538,7 @@ __noinline enum reason rules_judge(struct judge *j)
 	j->action = ACTION_PASS;
 	j->flags = 0;
 	j->matches = 0;
-	judge_classify(j);
+	judge_classify(j, set);
 	w->broken = 0;
 	w->from = 0;
 	w->last = NO_RULE;

@@ -20,13 +20,9 @@
 
 /* What the answer depends on. */
 struct stretch_key {
-	__u32 class[FIELD_COUNT];
-	__u16 from;
-	__u16 last;
-	__u16 tag;
-	__u8 matches; /* rules that matched before: MAX_MATCHES is the limit	*/
-	__u8 asked;   /* 2 + direction; 0: an empty place			*/
+	word64 word[4];
 };
+_Static_assert(FIELD_COUNT == 8, "stretch_ask() packs so many classes");
 _Static_assert(sizeof(struct stretch_key) == 32, "compared as four words");
 
 struct stretch {
@@ -53,7 +49,7 @@ struct {
 /* The place where the answer to the key is kept, or would be. */
 static __always_inline struct stretch *stretch_get(const struct stretch_key *key)
 {
-	const word64 *k = (const word64 *)key;
+	const word64 *k = key->word;
 	__u64 h = (k[0] * 0x9e3779b97f4a7c15ULL) ^ (k[1] * 0xc2b2ae3d27d4eb4fULL);
 	__u32 at;
 
@@ -64,7 +60,7 @@ static __always_inline struct stretch *stretch_get(const struct stretch_key *key
 
 static __always_inline int stretch_is(const struct stretch *s, const struct stretch_key *key)
 {
-	const word64 *a = (const word64 *)&s->key, *b = (const word64 *)key;
+	const word64 *a = s->key.word, *b = key->word;
 
 	return !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]));
 }

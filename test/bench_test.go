@@ -13,8 +13,8 @@ import (
 
 	"weir/internal/bench/remote"
 	"weir/internal/bench/report"
+	"weir/internal/host/hostinfo"
 	"weir/internal/lab"
-	"weir/internal/machine"
 	"weir/internal/testenv"
 	"weir/test/lib"
 )
@@ -156,7 +156,7 @@ func TestBenchKilled(t *testing.T) {
 			if test.arguments[0] == "client" {
 				startIPerf3(t)
 			}
-			before, err := machine.ReadConntrack()
+			before, err := hostinfo.ReadConntrack()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +165,7 @@ func TestBenchKilled(t *testing.T) {
 				nextBench(t)
 				nothingOfBench(t)
 			}
-			if after, err := machine.ReadConntrack(); err != nil || after != before {
+			if after, err := hostinfo.ReadConntrack(); err != nil || after != before {
 				t.Errorf("conntrack's limits are %+v, %v; they were %+v", after, err, before)
 			}
 		})

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/api"
+	"weir/internal/fw/api"
 	"weir/internal/lab"
 	"weir/test/lib"
 )

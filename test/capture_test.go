@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/fw/pktrecord"
 	"weir/internal/lab"
-	"weir/internal/record"
 	"weir/test/lib"
 )
 
@@ -202,7 +202,7 @@ func TestCaptureFilters(t *testing.T) {
 		if !strings.HasPrefix(line, "{") {
 			continue
 		}
-		var r record.Record
+		var r pktrecord.Record
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}

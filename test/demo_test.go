@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/api"
-	"weir/internal/dataplane"
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+	"weir/internal/host/netif"
 	"weir/internal/lab"
-	"weir/internal/netif"
 	"weir/internal/testenv"
 	"weir/test/lib"
 )

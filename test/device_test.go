@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/fw/reason"
+	"weir/internal/host/netif"
 	"weir/internal/lab"
-	"weir/internal/netif"
-	"weir/internal/reason"
 	"weir/test/lib"
 )
 

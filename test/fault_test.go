@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/fw/reason"
 	"weir/internal/lab"
-	"weir/internal/reason"
 	"weir/test/lib"
 )
 

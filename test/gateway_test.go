@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
 	"weir/internal/lab"
-	"weir/internal/reason"
-	"weir/internal/state"
 	"weir/test/lib"
 )
 

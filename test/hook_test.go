@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/fw/reason"
 	"weir/internal/lab"
-	"weir/internal/reason"
 	"weir/internal/testenv"
 	"weir/test/lib"
 )

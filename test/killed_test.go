@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/api"
+	"weir/internal/fw/api"
+	"weir/internal/fw/reason"
+	"weir/internal/host/netif"
+	"weir/internal/killpoint"
 	"weir/internal/lab"
-	"weir/internal/netif"
-	"weir/internal/reason"
-	"weir/internal/steps"
 	"weir/test/lib"
 )
 
@@ -39,13 +39,13 @@ const someSteps = 3
 // An ordeal is an operation of weir that is killed at one of its steps.
 type ordeal struct {
 	*lib.Box
-	list  string // of steps (internal/steps)
+	list  string // of steps (internal/killpoint)
 	at    int    // the step to die at; 0: none
 	found string // the machine before weir
 }
 
 // under is the environment of a process whose steps are counted.
-func (o *ordeal) under() string { return steps.Variable + "=" + o.list }
+func (o *ordeal) under() string { return killpoint.Variable + "=" + o.list }
 
 // killAt has the next process, or the daemon from now on, die at a step; 0: none.
 func (o *ordeal) killAt(n int) {

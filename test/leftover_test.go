@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/api"
-	"weir/internal/dataplane"
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
 	"weir/internal/lab"
 	"weir/test/lib"
 )

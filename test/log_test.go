@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/fw/pktrecord"
+	"weir/internal/fw/reason"
 	"weir/internal/lab"
-	"weir/internal/reason"
-	"weir/internal/record"
 	"weir/test/lib"
 )
 
@@ -39,7 +39,7 @@ func readLog(b *lib.Box, args ...string) *lib.Process {
 
 // a logged packet is a record as weir log --json prints it.
 type logged struct {
-	record.Record
+	pktrecord.Record
 	Packet string `json:"packet"`
 }
 
@@ -148,7 +148,7 @@ func loggedPass(b *lib.Box, p *lib.Process, file string) {
 		for i, r := range got {
 			// the packet that makes the state, and what log (all) adds
 			makes := i == 0 && want.line != 4 || i == 0 && want.direction == "in"
-			if r.All == makes || (r.Reason == reason.Rule) != makes || r.Verdict != record.Pass || filepath.Base(r.Rule.File) != file {
+			if r.All == makes || (r.Reason == reason.Rule) != makes || r.Verdict != pktrecord.Pass || filepath.Base(r.Rule.File) != file {
 				b.Errorf("line %d, %s, record %d: %+v of %+v", want.line, want.direction, i, r, r.Rule)
 			}
 		}
@@ -169,7 +169,7 @@ func loggedBlock(b *lib.Box, p *lib.Process) {
 		want := fmt.Sprintf("> %s.%d:", wanHost, port)
 		b.Until(10*time.Second, "the blocked packet to port "+fmt.Sprint(port)+" is logged", func() bool {
 			return slices.ContainsFunc(of(records(b, p), 2, "in"), func(r logged) bool {
-				return r.Verdict == record.Drop && r.Reason == reason.Block && r.Interface == "lan0" && strings.Contains(r.Packet, want)
+				return r.Verdict == pktrecord.Drop && r.Reason == reason.Block && r.Interface == "lan0" && strings.Contains(r.Packet, want)
 			})
 		})
 	}

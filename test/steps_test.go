@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/killpoint"
 	"weir/internal/lab"
-	"weir/internal/steps"
 	"weir/internal/testenv"
 	"weir/test/lib"
 )
@@ -39,7 +39,7 @@ func TestEveryChangeIsAStep(t *testing.T) {
 	}
 	traced := func(name string, args ...string) (*lib.Process, string) {
 		out := filepath.Join(t.TempDir(), name)
-		strace := []string{"-f", "--seccomp-bpf", "-o", out, "-E", steps.Variable + "=" + list,
+		strace := []string{"-f", "--seccomp-bpf", "-o", out, "-E", killpoint.Variable + "=" + list,
 			"-e", "trace=bpf,renameat,renameat2,unlink,unlinkat,mkdirat,mount,umount2,openat",
 			string(weir), "--netns", b.Namespace(lab.FW)}
 		return b.StartHere(exec.Command("strace", append(strace, args...)...)), out

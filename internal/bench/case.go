@@ -3,7 +3,7 @@ package bench
 import (
 	"fmt"
 
-	"weir/internal/quantity"
+	"weir/internal/units"
 )
 
 // Words for the keys of a [Case].
@@ -36,17 +36,17 @@ func (c Case) tcp() bool  { return c.Protocol == TCP }
 func (c Case) both() bool { return c.Direction == Both }
 
 func (c Case) String() string {
-	return fmt.Sprintf("%d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", c.Frame, quantity.Thousands(c.Flows), c.Family,
-		c.Protocol, quantity.Plural(c.Cores, "core"), c.Direction, c.Sink) + c.more()
+	return fmt.Sprintf("%d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", c.Frame, units.Thousands(c.Flows), c.Family,
+		c.Protocol, units.Plural(c.Cores, "core"), c.Direction, c.Sink) + c.more()
 }
 
 // more names what only some cases have.
 func (c Case) more() (text string) {
 	if c.Rules > 0 {
-		text += ", " + quantity.Plural(c.Rules, "further rule")
+		text += ", " + units.Plural(c.Rules, "further rule")
 	}
 	if c.Limit > 0 {
-		text += ", room for " + quantity.Plural(c.Limit, "state")
+		text += ", room for " + units.Plural(c.Limit, "state")
 	}
 	return text
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"weir/internal/bpfload"
-	"weir/internal/quantity"
+	"weir/internal/fw/bpfload"
+	"weir/internal/units"
 )
 
 // faults are texts for enum fault of bpf/check.bpf.c.
@@ -144,7 +144,7 @@ func (r *run) openStep(ctx context.Context, s step, turn int) error {
 		}
 	}
 	return fmt.Errorf("%w: after %d tries %s of %s flows came through", errWrongFrames, passes,
-		quantity.Thousands(int(flows)), quantity.Thousands(r.way.c.Flows))
+		units.Thousands(int(flows)), units.Thousands(r.way.c.Flows))
 }
 
 // settle waits until no more frames arrive; they may wait in a queue.

@@ -9,29 +9,29 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"weir/internal/machine"
-	"weir/internal/netif"
+	"weir/internal/host/hostinfo"
+	"weir/internal/host/netif"
 )
 
 // conntrackLimits reads and sets the limits; tests have others than the
 // machine's.
 type conntrackLimits struct {
-	read func() (machine.Conntrack, error)
-	set  func(machine.Conntrack) error
+	read func() (hostinfo.Conntrack, error)
+	set  func(hostinfo.Conntrack) error
 }
 
 func machineConntrack() conntrackLimits {
-	return conntrackLimits{read: machine.ReadConntrack, set: setConntrack}
+	return conntrackLimits{read: hostinfo.ReadConntrack, set: setConntrack}
 }
 
-func setConntrack(c machine.Conntrack) error {
-	return errors.Join(netif.SetSysctl(machine.ConntrackMax, strconv.Itoa(c.Max)), setBuckets(c.Buckets))
+func setConntrack(c hostinfo.Conntrack) error {
+	return errors.Join(netif.SetSysctl(hostinfo.ConntrackMax, strconv.Itoa(c.Max)), setBuckets(c.Buckets))
 }
 
 // setBuckets accepts that the kernel rounds the number up.
 func setBuckets(n int) error {
-	err := netif.SetSysctl(machine.ConntrackBuckets, strconv.Itoa(n))
-	if now, read := machine.ReadConntrack(); read == nil && now.Buckets >= n && now.Buckets < n+4096 {
+	err := netif.SetSysctl(hostinfo.ConntrackBuckets, strconv.Itoa(n))
+	if now, read := hostinfo.ReadConntrack(); read == nil && now.Buckets >= n && now.Buckets < n+4096 {
 		return nil
 	}
 	return err
@@ -81,7 +81,7 @@ func (l conntrackLimits) restore(dir string) error {
 	if err != nil {
 		return fmt.Errorf("read conntrack's former limits: %w", err)
 	}
-	var before machine.Conntrack
+	var before hostinfo.Conntrack
 	if err := json.Unmarshal(b, &before); err != nil {
 		return fmt.Errorf("read conntrack's former limits from %s: %w", note, err)
 	}

@@ -6,25 +6,25 @@ import (
 	"path/filepath"
 	"testing"
 
-	"weir/internal/machine"
+	"weir/internal/host/hostinfo"
 )
 
 // fakeConntrack is a machine's limits that are no machine's.
-func fakeConntrack(now *machine.Conntrack) conntrackLimits {
+func fakeConntrack(now *hostinfo.Conntrack) conntrackLimits {
 	return conntrackLimits{
-		read: func() (machine.Conntrack, error) { return *now, nil },
-		set:  func(c machine.Conntrack) error { *now = c; return nil },
+		read: func() (hostinfo.Conntrack, error) { return *now, nil },
+		set:  func(c hostinfo.Conntrack) error { *now = c; return nil },
 	}
 }
 
 func TestRaiseAndRestore(t *testing.T) {
-	before := machine.Conntrack{Max: 262144, Buckets: 65536}
+	before := hostinfo.Conntrack{Max: 262144, Buckets: 65536}
 	now, dir := before, t.TempDir()
 	restore, err := fakeConntrack(&now).raise(dir, []Case{{Flows: 1000}, {Flows: 1_000_000}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (machine.Conntrack{Max: 2_000_000, Buckets: 2_000_000}); now != want {
+	if want := (hostinfo.Conntrack{Max: 2_000_000, Buckets: 2_000_000}); now != want {
 		t.Errorf("raised to %+v, want %+v", now, want)
 	}
 	if err := restore(); err != nil || now != before {
@@ -38,7 +38,7 @@ func TestRaiseAndRestore(t *testing.T) {
 // A run that was killed leaves the note; the next one restores before it
 // measures.
 func TestRestoreAfterKill(t *testing.T) {
-	before := machine.Conntrack{Max: 65536, Buckets: 16384}
+	before := hostinfo.Conntrack{Max: 65536, Buckets: 16384}
 	now, dir := before, t.TempDir()
 	if _, err := fakeConntrack(&now).raise(dir, []Case{{Flows: 100_000}}); err != nil {
 		t.Fatal(err)
@@ -49,17 +49,17 @@ func TestRestoreAfterKill(t *testing.T) {
 	if err := fakeConntrack(&now).restore(dir); err != nil || now != before {
 		t.Errorf("restored to %+v, %v; want %+v", now, err, before)
 	}
-	now = machine.Conntrack{Max: 1, Buckets: 1}
+	now = hostinfo.Conntrack{Max: 1, Buckets: 1}
 	if err := fakeConntrack(&now).restore(dir); err != nil || now.Max != 1 {
 		t.Errorf("restored twice: %+v, %v", now, err)
 	}
 }
 
 func TestRaiseFails(t *testing.T) {
-	before := machine.Conntrack{Max: 65536, Buckets: 16384}
+	before := hostinfo.Conntrack{Max: 65536, Buckets: 16384}
 	now, dir := before, t.TempDir()
 	limits := fakeConntrack(&now)
-	limits.set = func(c machine.Conntrack) error {
+	limits.set = func(c hostinfo.Conntrack) error {
 		now = c
 		if c != before {
 			return errors.New("refused")
@@ -77,7 +77,7 @@ func TestRaiseFails(t *testing.T) {
 // Where the limits could not be restored, the note outlives the run, and the next
 // one restores them.
 func TestRestoreFails(t *testing.T) {
-	before := machine.Conntrack{Max: 65536, Buckets: 16384}
+	before := hostinfo.Conntrack{Max: 65536, Buckets: 16384}
 	now, dir := before, filepath.Join(t.TempDir(), "bench")
 	unlock, err := lock(dir)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestRestoreFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits.set = func(machine.Conntrack) error { return errors.New("refused") }
+	limits.set = func(hostinfo.Conntrack) error { return errors.New("refused") }
 	if err := limits.restore(dir); err == nil {
 		t.Fatal("a failure to restore is not told")
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"weir/internal/bpfload"
+	"weir/internal/fw/bpfload"
 )
 
 // countSink counts frames at the end of the way.

@@ -2,14 +2,9 @@ package bench
 
 import (
 	"fmt"
-	"os"
-	"slices"
-	"strconv"
-	"strings"
-)
 
-// ticksPerSecond is the unit of /proc/stat, USER_HZ.
-const ticksPerSecond = 100
+	"weir/internal/host/proc"
+)
 
 // coreTime is how a core has spent its time since the machine started, in
 // seconds.
@@ -21,41 +16,23 @@ type coreTime struct {
 // readCores adds up the times of some cores. The generator works in the
 // kernel only, so time in user mode is another program's.
 func readCores(cores []int) (coreTime, error) {
-	b, err := os.ReadFile("/proc/stat")
+	all, err := proc.Cores("/proc")
 	if err != nil {
-		return coreTime{}, fmt.Errorf("read the cores' times: %w", err)
+		return coreTime{}, err
 	}
-	return sumCores(string(b), cores)
+	return sumCores(all, cores)
 }
 
-func sumCores(stat string, cores []int) (sum coreTime, err error) {
-	found := 0
-	for line := range strings.Lines(stat) {
-		fields := strings.Fields(line)
-		if len(fields) < 9 || !strings.HasPrefix(fields[0], "cpu") {
-			continue
+func sumCores(all map[int]proc.Times, cores []int) (sum coreTime, err error) {
+	for _, core := range cores {
+		t, found := all[core]
+		if !found {
+			return sum, fmt.Errorf("read the cores' times: core %d is not found", core)
 		}
-		core, err := strconv.Atoi(fields[0][3:])
-		if err != nil || !slices.Contains(cores, core) {
-			continue
-		}
-		found++
-		// user nice system idle iowait irq softirq steal
-		sum.foreign += ticks(fields[1]) + ticks(fields[2]) + ticks(fields[8])
-		sum.idle += ticks(fields[4]) + ticks(fields[5])
-	}
-	if found != len(cores) {
-		return sum, fmt.Errorf("read the cores' times: %d of %d cores found", found, len(cores))
+		sum.foreign += float64(t.User+t.Nice+t.Steal) / proc.TicksPerSecond
+		sum.idle += float64(t.Idle+t.IOWait) / proc.TicksPerSecond
 	}
 	return sum, nil
-}
-
-func ticks(field string) float64 {
-	n, err := strconv.ParseUint(field, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return float64(n) / ticksPerSecond
 }
 
 // disturbed is the share of a run's time that its n cores were idle or worked for
@@ -80,14 +57,6 @@ func busy(before, after coreTime, took float64, n int) float64 {
 
 // processTime is the time that all threads of a process have had, in seconds.
 func processTime(pid int) (seconds float64, err error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("read a process's time: %w", err)
-	}
-	_, rest, _ := strings.Cut(string(b), ") ") // its name may have blanks
-	fields := strings.Fields(rest)             // from the third, its state, on
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("read the time of process %d: %q has %d fields", pid, rest, len(fields))
-	}
-	return ticks(fields[11]) + ticks(fields[12]), nil // utime stime
+	ticks, _, err := proc.Process("/proc", pid)
+	return float64(ticks) / proc.TicksPerSecond, err
 }

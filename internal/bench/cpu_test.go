@@ -5,24 +5,25 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"weir/internal/host/proc"
 )
 
-const stat = `cpu  100 0 100 1000 0 0 0 0 0 0
-cpu0 50 5 40 500 10 0 3 2 0 0
-cpu1 60 0 50 500 0 0 3 0 0 0
-cpu10 70 0 50 500 0 0 3 0 0 0
-intr 1 2 3
-`
+var coreTimes = map[int]proc.Times{
+	0:  {User: 50, Nice: 5, System: 40, Idle: 500, IOWait: 10, Softirq: 3, Steal: 2},
+	1:  {User: 60, System: 50, Idle: 500, Softirq: 3},
+	10: {User: 70, System: 50, Idle: 500, Softirq: 3},
+}
 
 func TestSumCores(t *testing.T) {
-	got, err := sumCores(stat, []int{1, 0})
+	got, err := sumCores(coreTimes, []int{1, 0})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := (coreTime{idle: 10.1, foreign: 1.17}); math.Abs(got.idle-want.idle) > 1e-9 || math.Abs(got.foreign-want.foreign) > 1e-9 {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if _, err := sumCores(stat, []int{0, 7}); err == nil {
+	if _, err := sumCores(coreTimes, []int{0, 7}); err == nil {
 		t.Error("a core that is not there is not missed")
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // mostGroups are the cases whose bars stand in one chart; all are in the tables.
@@ -78,7 +78,7 @@ func times(n int) string {
 	if n == 1 {
 		return "once"
 	}
-	return quantity.Thousands(n) + " times"
+	return units.Thousands(n) + " times"
 }
 
 // verdicts are what the ratios of the first case say, and how far those of the
@@ -130,7 +130,7 @@ func (r *Report) verdict(of, to, sentence string, value func(Ratio) *float64, te
 	if math.IsNaN(first) {
 		return ""
 	}
-	text := fmt.Sprintf(sentence, quantity.Digits(first, 2))
+	text := fmt.Sprintf(sentence, units.Digits(first, 2))
 	if why != "" {
 		why = "; " + why
 	}
@@ -138,12 +138,12 @@ func (r *Report) verdict(of, to, sentence string, value func(Ratio) *float64, te
 		return text + why + "."
 	}
 	return text + why + fmt.Sprintf(" (%s); over all %s between %s and %s.", cases[0].short(),
-		quantity.Plural(len(cases), "case"), quantity.Digits(least, 2), quantity.Digits(most, 2))
+		units.Plural(len(cases), "case"), units.Digits(least, 2), units.Digits(most, 2))
 }
 
 // short names a case by what people vary most.
 func (c Case) short() string {
-	return fmt.Sprintf("%d bytes, %s", c.Frame, quantity.Plural(c.Flows, "connection")) + c.more()
+	return fmt.Sprintf("%d bytes, %s", c.Frame, units.Plural(c.Flows, "connection")) + c.more()
 }
 
 // ours tells weir's paths from those that it is compared with.
@@ -324,7 +324,7 @@ func nanos(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return quantity.Thousands(int(math.Round(*v)))
+	return units.Thousands(int(math.Round(*v)))
 }
 
 func (r *Report) tableSection() report.Section {
@@ -337,8 +337,8 @@ func (r *Report) tableSection() report.Section {
 			if ours(row.Path) {
 				t.Marked = append(t.Marked, i)
 			}
-			t.Rows = append(t.Rows, []string{row.Path, row.Hook, quantity.Digits(row.Mpps.Median(), 4), quantity.Digits(row.Mpps.Min(), 4),
-				quantity.Digits(row.Mpps.Max(), 4), nanos(&row.NS), nanos(row.NetNS), count(row.NewPerS)})
+			t.Rows = append(t.Rows, []string{row.Path, row.Hook, units.Digits(row.Mpps.Median(), 4), units.Digits(row.Mpps.Min(), 4),
+				units.Digits(row.Mpps.Max(), 4), nanos(&row.NS), nanos(row.NetNS), count(row.NewPerS)})
 		}
 		s.Tables = append(s.Tables, t)
 	}

@@ -16,9 +16,9 @@ import (
 	"weir/internal/bench/profile"
 	"weir/internal/bench/progress"
 	"weir/internal/bench/sample"
-	"weir/internal/machine"
-	"weir/internal/quantity"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // setting is what all cases have in common.
@@ -83,7 +83,7 @@ func Forward(ctx context.Context, o Options) (report *Report, err error) {
 }
 
 func newSetting(o *Options) (*setting, error) {
-	machine, err := machine.Describe()
+	machine, err := hostinfo.Describe()
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (s *setting) nothingMeasured() error {
 // measureCase measures all paths in one case.
 func (s *setting) measureCase(ctx context.Context, c Case) error {
 	if c.Cores > len(s.cores) {
-		s.skip("all", &c, fmt.Sprintf("this machine has %s for it", quantity.Plural(len(s.cores), "core")))
+		s.skip("all", &c, fmt.Sprintf("this machine has %s for it", units.Plural(len(s.cores), "core")))
 		s.progress.Drop(s.options.Runs * (len(s.options.Paths) + 1))
 		return nil
 	}
@@ -228,7 +228,7 @@ func (s *setting) tooSmall(p *path, c Case) string {
 	s.report.Machine.Conntrack = &limit
 	if limit.Max < c.needed() {
 		return fmt.Sprintf("conntrack holds %s connections, this case has %s: --raise-conntrack makes room",
-			quantity.Thousands(limit.Max), quantity.Thousands(c.needed()))
+			units.Thousands(limit.Max), units.Thousands(c.needed()))
 	}
 	return ""
 }
@@ -334,7 +334,7 @@ func (s *setting) judgeDisturbance() {
 		return
 	}
 	s.report.Control.Refuse(fmt.Sprintf("in %d of %s the cores were idle or worked for other programs, for up to %.0f %% of the time",
-		len(s.disturbed), quantity.Plural(s.done, "run"), slices.Max(s.disturbed)*100))
+		len(s.disturbed), units.Plural(s.done, "run"), slices.Max(s.disturbed)*100))
 }
 
 // missingError names a capability that the machine lacks.

@@ -8,7 +8,7 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
-	"weir/internal/bpfload"
+	"weir/internal/fw/bpfload"
 	"weir/internal/testenv"
 )
 

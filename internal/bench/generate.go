@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weir/internal/bpfload"
+	"weir/internal/fw/bpfload"
 	"weir/internal/lab"
 )
 

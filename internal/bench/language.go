@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/bench/report"
-	"weir/internal/machine"
-	"weir/internal/quantity"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
+	"weir/internal/units"
 	"weir/pf/lint"
 	"weir/pf/resolve"
 	"weir/pf/source"
@@ -55,7 +55,7 @@ func (o *LanguageOptions) Check() error {
 type LanguageReport struct {
 	Command string
 	Started time.Time
-	Machine machine.Machine
+	Machine hostinfo.Machine
 	Rules   []LanguageCost
 	Table   TableCost
 	Control stats.Control
@@ -111,7 +111,7 @@ func Language(ctx context.Context, o LanguageOptions) (*LanguageReport, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	m, err := machine.Describe()
+	m, err := hostinfo.Describe()
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func Language(ctx context.Context, o LanguageOptions) (*LanguageReport, error) {
 		}
 	}
 	for i, n := range languageSizes {
-		r.Control.Add(fmt.Sprintf("%s, %s rules", again.Name(), quantity.Thousands(n)), r.Rules[0].Seconds[i], again.Seconds[i])
+		r.Control.Add(fmt.Sprintf("%s, %s rules", again.Name(), units.Thousands(n)), r.Rules[0].Seconds[i], again.Seconds[i])
 	}
 	return r, nil
 }
@@ -239,14 +239,14 @@ func inUse() int64 {
 
 // Document is the report in the form that people pass around.
 func (r *LanguageReport) Document() *report.Document {
-	least, most := quantity.Thousands(languageSizes[0]), quantity.Thousands(languageSizes[len(languageSizes)-1])
+	least, most := units.Thousands(languageSizes[0]), units.Thousands(languageSizes[len(languageSizes)-1])
 	table := report.Table{Columns: []report.Column{{Name: "rules", Words: true}, {Name: "-o", Words: true}, {Name: least + " rules", Unit: "s"},
 		{Name: most + " rules", Unit: "s"}, {Name: "times as long"}, {Name: "in use for a rule", Unit: "bytes"}}}
 	curves := &report.Curves{X: report.Axis{Label: "rules", Log: true}, Y: report.Axis{Label: "time of the cores", Unit: "s", Log: true}}
 	d := &report.Document{Kind: "language", Title: "What it costs to read rules", Command: r.Command, Started: r.Started,
 		Machine: r.Machine, Control: &r.Control, Method: []string{
 			fmt.Sprintf("Files of %s and of %s rules are read, resolved and checked for warnings, with and without what -o basic of weir check does; in each round the smaller ones so often that as many rules are read. A table's file has %s addresses.",
-				least, most, quantity.Thousands(tableSize)),
+				least, most, units.Thousands(tableSize)),
 			"Time is what all cores spent in this process, with collecting garbage. What is in use counts when all garbage is collected.",
 			"The kinds take turns in random order. In its turn the first is measured twice, as if it were two."}}
 	for i := range r.Rules {
@@ -258,7 +258,7 @@ func (r *LanguageReport) Document() *report.Document {
 			d.Measurements = append(d.Measurements, report.Measurement{Name: fmt.Sprintf("language: %s, %d rules", c.Name(), n),
 				Unit: "s", Better: report.Lower, Runs: c.Seconds[k]})
 		}
-		table.Rows = append(table.Rows, append(row, fmt.Sprintf("%.1f", c.growth()), quantity.Thousands(c.Bytes)))
+		table.Rows = append(table.Rows, append(row, fmt.Sprintf("%.1f", c.growth()), units.Thousands(c.Bytes)))
 		curves.Series = append(curves.Series, line)
 	}
 	d.Measurements = append(d.Measurements, report.Measurement{Name: fmt.Sprintf("language: a table of %d addresses", tableSize),
@@ -266,7 +266,7 @@ func (r *LanguageReport) Document() *report.Document {
 	d.Verdicts = r.verdicts()
 	d.Sections = []report.Section{{Title: "Time and memory",
 		Text: []string{fmt.Sprintf("A table's file of %s addresses: %.3f s, %d bytes in use for an address.",
-			quantity.Thousands(tableSize), r.Table.Seconds.Median(), r.Table.Bytes)},
+			units.Thousands(tableSize), r.Table.Seconds.Median(), r.Table.Bytes)},
 		Tables: []report.Table{table}, Charts: []report.Chart{{Title: "Time to read a file", Curves: curves}}}}
 	return d
 }
@@ -285,7 +285,7 @@ func (r *LanguageReport) verdicts() []string {
 		fmt.Sprintf("Ten times as many rules take at most %.1f times as long (%s), %s the bound of %d.",
 			slowest.growth(), slowest.Name(), over(slowest.growth() > languageGrowth), languageGrowth),
 		fmt.Sprintf("A rule takes at most %s bytes (%s), %s the bound of %s.",
-			quantity.Thousands(largest.Bytes), largest.Name(), over(largest.Bytes > languageMemory), quantity.Thousands(languageMemory)),
+			units.Thousands(largest.Bytes), largest.Name(), over(largest.Bytes > languageMemory), units.Thousands(languageMemory)),
 	}
 }
 

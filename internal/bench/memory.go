@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/bench/report"
-	"weir/internal/bpfload"
-	"weir/internal/machine"
-	"weir/internal/quantity"
+	"weir/internal/fw/bpfload"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // MemoryOptions say which sizes are measured.
@@ -56,7 +56,7 @@ func (o *MemoryOptions) Check() error {
 type MemoryReport struct {
 	Command string
 	Started time.Time
-	Machine machine.Machine
+	Machine hostinfo.Machine
 	Rows    []MemoryRow
 	Control stats.Control
 }
@@ -82,7 +82,7 @@ func Memory(ctx context.Context, o MemoryOptions) (r *MemoryReport, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	m, err := machine.Describe()
+	m, err := hostinfo.Describe()
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (r *MemoryReport) Document() *report.Document {
 			"Where it goes on depends on what it read, so no touch can be asked for before the one before it is done. The order is scattered over the whole array.",
 			"The sizes take turns on one core; the largest is measured twice, as if it were two."}}
 	for _, row := range r.Rows {
-		table.Rows = append(table.Rows, []string{quantity.Thousands(row.MiB), quantity.Thousands(row.States),
+		table.Rows = append(table.Rows, []string{units.Thousands(row.MiB), units.Thousands(row.States),
 			fmt.Sprintf("%.0f", row.NS.Median()), fmt.Sprintf("%.0f – %.0f", row.NS.Min(), row.NS.Max())})
 		line.Points = append(line.Points, report.Point{X: float64(row.MiB), Runs: row.NS})
 		d.Measurements = append(d.Measurements, report.Measurement{Name: fmt.Sprintf("memory: one touch of %d MiB", row.MiB),
@@ -197,7 +197,7 @@ func (r *MemoryReport) Document() *report.Document {
 	}
 	first, last := r.Rows[0], r.Rows[len(r.Rows)-1]
 	d.Verdicts = []string{fmt.Sprintf("A touch of memory that nothing could foresee takes %.0f ns in %s MiB and %.0f ns in %s MiB.",
-		first.NS.Median(), quantity.Thousands(first.MiB), last.NS.Median(), quantity.Thousands(last.MiB))}
+		first.NS.Median(), units.Thousands(first.MiB), last.NS.Median(), units.Thousands(last.MiB))}
 	d.Sections = []report.Section{{Title: "Cost by size", Tables: []report.Table{table}, Charts: []report.Chart{{
 		Title: "One random touch", Curves: &report.Curves{X: report.Axis{Label: "array", Unit: "MiB", Log: true},
 			Y: report.Axis{Label: "one touch", Unit: "ns"}, Series: []report.Series{line}}}}}}

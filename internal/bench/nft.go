@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/examples"
+	"weir/internal/host/netif"
 	"weir/internal/lab"
-	"weir/internal/netif"
 )
 
 // startNft loads examples/gateway.nft, with a case's further rules, and begins with no known connection:

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"weir/internal/quantity"
+	"weir/internal/units"
 )
 
 func TestCases(t *testing.T) {
@@ -71,7 +71,7 @@ func TestEstimate(t *testing.T) {
 
 func TestThousands(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 65536: "65,536", 1000000: "1,000,000"} {
-		if got := quantity.Thousands(n); got != want {
+		if got := units.Thousands(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"weir/internal/bpfload"
+	"weir/internal/fw/bpfload"
 )
 
 const (

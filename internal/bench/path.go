@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/bpfload"
+	"weir/internal/fw/bpfload"
+	"weir/internal/host/netif"
 	"weir/internal/lab"
-	"weir/internal/netif"
 )
 
 // A path is one way through the firewall's namespace.

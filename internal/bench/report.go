@@ -8,9 +8,9 @@ import (
 
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
-	"weir/internal/machine"
-	"weir/internal/quantity"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // Report is what a benchmark found.
@@ -18,7 +18,7 @@ type Report struct {
 	Command string            `json:"command"`
 	Version string            `json:"version,omitempty"` // of the weir that measured
 	Started time.Time         `json:"started"`
-	Machine machine.Machine   `json:"machine"`
+	Machine hostinfo.Machine  `json:"machine"`
 	Rules   map[string]string `json:"rules"` // text of the rule files, by name
 	Rows    []Row             `json:"rows"`
 	Ratios  []Ratio           `json:"ratios"`
@@ -183,7 +183,7 @@ func doubt(c *stats.Comparison) string {
 	case c.Test == stats.TooFew:
 		return "too few runs to tell whether they differ"
 	}
-	return fmt.Sprintf("no difference is proven, this run would have shown one of %s %%", quantity.Digits(c.Detectable*100, 2))
+	return fmt.Sprintf("no difference is proven, this run would have shown one of %s %%", units.Digits(c.Detectable*100, 2))
 }
 
 func number(v float64) *float64 {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir/internal/bench/report"
-	"weir/internal/machine"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
 )
 
@@ -26,7 +26,7 @@ func example(t *testing.T) *Report {
 		}
 		return &samples{path: p, mpps: mpps, newPerS: newPerS}
 	}
-	r := &Report{Command: "weir bench forward", Machine: machine.Machine{CPU: "Test", Cores: 2, Kernel: "6.18", Governor: "none"},
+	r := &Report{Command: "weir bench forward", Machine: hostinfo.Machine{CPU: "Test", Cores: 2, Kernel: "6.18", Governor: "none"},
 		Control: stats.Control{Path: PathWeirNAT, Difference: 0.012, OK: true}}
 	r.add(c, rows(c, []*samples{
 		sample(PathGenerator, stats.Sample{10, 10.5, 9.5}),

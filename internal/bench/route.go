@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weir/internal/bpfload"
+	"weir/internal/fw/bpfload"
 	"weir/internal/lab"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"weir/internal/bench/profile"
 	"weir/internal/bench/sample"
-	"weir/internal/bpfload"
-	"weir/internal/quantity"
+	"weir/internal/fw/bpfload"
+	"weir/internal/units"
 )
 
 const (
@@ -310,7 +310,7 @@ func (r *run) allArrived(sent uint64) error {
 		}
 	}
 	if float64(arrived) < (1-most)*float64(sent) {
-		return fmt.Errorf("%s of %s frames arrived: more than %.0f %% were lost", quantity.Thousands(int(arrived)), quantity.Thousands(int(sent)), most*100)
+		return fmt.Errorf("%s of %s frames arrived: more than %.0f %% were lost", units.Thousands(int(arrived)), units.Thousands(int(sent)), most*100)
 	}
 	return nil
 }
@@ -351,7 +351,7 @@ func (r *run) connect() (perSecond float64, err error) {
 	}
 	time.Sleep(2 * time.Millisecond)
 	if err := r.allArrived(newFlows); err != nil {
-		return 0, fmt.Errorf("open %s connections: %w", quantity.Thousands(newFlows), err)
+		return 0, fmt.Errorf("open %s connections: %w", units.Thousands(newFlows), err)
 	}
 	perSecond, _ = r.rate()
 	return perSecond, nil

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"weir/internal/host/proc"
 	"weir/internal/lab"
 )
 
@@ -165,14 +164,6 @@ func (t *Stage) start(ctx context.Context, w *way, undo *undoList) error {
 // them, forwarding among it, since the machine started: seconds of all cores
 // together. Programs that run besides do not add to it as they do to the rest.
 func InterruptTime() (float64, error) {
-	b, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0, fmt.Errorf("read the cores' times: %w", err)
-	}
-	first, _, _ := strings.Cut(string(b), "\n")
-	fields := strings.Fields(first) // cpu user nice system idle iowait irq softirq
-	if len(fields) < 8 || fields[0] != "cpu" {
-		return 0, fmt.Errorf("read the cores' times: %q has no sum", first)
-	}
-	return ticks(fields[6]) + ticks(fields[7]), nil
+	t, err := proc.AllCores("/proc")
+	return float64(t.IRQ+t.Softirq) / proc.TicksPerSecond, err
 }

@@ -5,8 +5,8 @@ import (
 
 	"weir/internal/bench/profile"
 	"weir/internal/bench/report"
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // Document is the report in the form that people pass around.
@@ -43,7 +43,7 @@ func (s *StagesReport) Document() *report.Document {
 	return d
 }
 
-func (p *PathStages) name() string { return p.Path + ", " + quantity.Thousands(p.Flows) + " flows" }
+func (p *PathStages) name() string { return p.Path + ", " + units.Thousands(p.Flows) + " flows" }
 
 func (p *PathStages) verdict() string {
 	own := p.own().Median()

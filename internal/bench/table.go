@@ -6,7 +6,7 @@ import (
 	"math"
 	"text/tabwriter"
 
-	"weir/internal/quantity"
+	"weir/internal/units"
 )
 
 // WriteText prints the report for people at a terminal.
@@ -98,7 +98,7 @@ func count(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return quantity.Thousands(int(math.Round(*v/1000) * 1000))
+	return units.Thousands(int(math.Round(*v/1000) * 1000))
 }
 
 // printer keeps the first error of many lines.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"weir/internal/host/proc"
 )
 
 const (
@@ -132,7 +134,7 @@ func (d *daemon) waitUntilQuiet(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if before >= 0 && now-before <= 1.0/ticksPerSecond {
+		if before >= 0 && now-before <= 1.0/proc.TicksPerSecond {
 			return nil
 		}
 		if before = now; time.Now().After(deadline) {

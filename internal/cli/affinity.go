@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/doctor"
+	"weir/internal/host/doctor"
 )
 
 // newAffinityCommand is "weir affinity".

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"weir/internal/affinity"
-	"weir/internal/doctor"
+	"weir/internal/host/affinity"
+	"weir/internal/host/doctor"
 )
 
 // placing are the flags of the commands that change affinities.

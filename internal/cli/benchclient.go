@@ -50,7 +50,7 @@ Only TCP and UDP that the kernel sends are used, and UDP is always paced.`,
 		Args: usageArgs(oneHost),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Host = args[0]
-			check := func() error { return f.apply(env, &o, c.Flags().Changed("direction")) }
+			check := func() error { return f.apply(env, &o) }
 			return benchmark{name: "client", check: check, rootless: true, locks: true,
 				run: func(ctx context.Context) (*report.Document, ownForms, error) {
 					x := examination{router: o.Router, name: cmp.Or(o.RouterName, "this machine")}
@@ -84,7 +84,7 @@ func (f *clientFlags) add(c *cobra.Command, o *remote.Options) {
 	s.StringSliceVar(&f.rates, "rate", f.rates, "`rates` of UDP in each direction in bits per second, counted by whole frames")
 	s.IntSliceVar(&o.Frames, "frame", o.Frames, "`bytes` of a UDP frame with its checksum, 64 to 1518; IPv6 needs 84")
 	s.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each case")
-	s.Float64Var(&f.seconds, "seconds", f.seconds, "`seconds` that are counted in each run")
+	s.Float64Var(&f.seconds, "seconds", f.seconds, "`seconds` that are counted in each run, rounded up to whole ones")
 	s.StringVar(&f.router, "router", "", "`NAMESPACE|local` in which a router runs; its links, and weir's drops, are shown beside the figures")
 }
 
@@ -96,7 +96,7 @@ func oneHost(_ *cobra.Command, args []string) error {
 }
 
 // apply makes options of the flags, and reads the key last.
-func (f *clientFlags) apply(env *Env, o *remote.Options, directions bool) (err error) {
+func (f *clientFlags) apply(env *Env, o *remote.Options) (err error) {
 	o.Seconds = time.Duration(f.seconds * float64(time.Second))
 	o.Progress, o.Command, o.Program = env.Stderr, benchCommand(), version()
 	o.Rates = o.Rates[:0]
@@ -112,9 +112,6 @@ func (f *clientFlags) apply(env *Env, o *remote.Options, directions bool) (err e
 		o.Port = f.port
 	case o.IPerf3:
 		o.Port = remote.IPerf3Port
-	}
-	if o.IPerf3 && !directions {
-		o.Directions = []string{remote.Up, remote.Down}
 	}
 	if err := o.Check(); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"weir/internal/bench/report"
-	"weir/internal/doctor"
+	"weir/internal/host/doctor"
 )
 
 // examination is what doctor says of a machine while a benchmark loads it.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/internal/bench/remote"
-	"weir/internal/netif"
+	"weir/internal/host/netif"
 )
 
 // routerLocal is --router for the namespace that the command acts in.
@@ -29,9 +29,9 @@ func newBenchServerCommand(env *Env) *cobra.Command {
 client needs the server's key; both show each other by TLS 1.3 that they have it.
 Without --key a new key is made and printed. The server decides how fast, how
 long and how much is measured: a client that asks for more gets what the
-limits allow, and is told. One client is served at a time. No UDP port is open
-until a client has shown the key, and UDP goes only to an address that it has
-shown to be its own. docs/bench-protocol.md describes what is said.`,
+limits allow, and is told. One client is served at a time. iperf3 carries the
+traffic: the server starts one at --data-port for each run, only for a client that
+has the key, and ends it with the run. docs/bench-protocol.md describes what is said.`,
 		Example: `  weir bench server
   weir bench server --key /root/bench.key --max-rate 10G --once`,
 		Args: usageArgs(cobra.NoArgs),
@@ -61,7 +61,8 @@ shown to be its own. docs/bench-protocol.md describes what is said.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Listen, "listen", fmt.Sprintf(":%d", remote.DefaultPort), "`address` and port of TCP and UDP to wait at")
+	f.StringVar(&o.Listen, "listen", fmt.Sprintf(":%d", remote.DefaultPort), "`address` and port to wait at")
+	f.Uint16Var(&o.DataPort, "data-port", 0, "`port` of TCP and UDP for the traffic (default: the one after --listen's)")
 	f.StringVar(&keyFile, "key", "", "`file` with the key; it is made with a new one if there is none")
 	f.Var(&rate, "max-rate", "most bits per second in each direction; 0: no bound")
 	f.DurationVar(&o.Limits.Run, "max-run", o.Limits.Run, "most `time` of one run")

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"weir/internal/api"
-	"weir/internal/dataplane"
-	"weir/internal/netif"
-	"weir/internal/record"
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/pktrecord"
+	"weir/internal/host/netif"
 )
 
 // errDaemonEnded ends a command that follows what the daemon tells.
@@ -90,7 +90,7 @@ func (e *Env) capture(ctx context.Context, q *api.CaptureRequest, form *packetFo
 		return err
 	}
 	v := packetView{
-		form: form, file: record.Form{Snap: q.Snap + etherHeader, Interfaces: shown}, limit: limit,
+		form: form, file: pktrecord.Form{Snap: q.Snap + etherHeader, Interfaces: shown}, limit: limit,
 		begun: "capturing on " + q.Interface,
 	}
 	return e.show(ctx, &v, func(ctx context.Context, c *api.Client) (io.ReadCloser, error) {
@@ -108,7 +108,7 @@ const filterForm = "a filter is written as in pf.conf, not as for tcpdump: inet 
 // packetView is how a stream of packets is shown.
 type packetView struct {
 	form  *packetForm
-	file  record.Form
+	file  pktrecord.Form
 	limit uint64 // of records; 0: none
 	begun string // said when nothing is missed any more
 }
@@ -126,7 +126,7 @@ func (e *Env) show(ctx context.Context, v *packetView, open func(context.Context
 		return err
 	}
 	defer body.Close()
-	f := &follower{stream: record.NewStream(body), limit: v.limit}
+	f := &follower{stream: pktrecord.NewStream(body), limit: v.limit}
 	if f.names, err = api.NewNames(folder); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func shownInterfaces(name string) ([]string, error) {
 
 // follower prints a stream of packets.
 type follower struct {
-	stream *record.Stream
+	stream *pktrecord.Stream
 	names  *api.Names
 	to     *packetPrinter
 	limit  uint64 // of records; 0: none
@@ -210,7 +210,7 @@ func (f *follower) print(raw []byte) error {
 	if err := f.setBoot(); err != nil {
 		return err
 	}
-	named := record.Name(&r, f.boot, f.names)
+	named := pktrecord.Name(&r, f.boot, f.names)
 	return f.to.print(&named)
 }
 

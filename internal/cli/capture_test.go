@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/record"
+	"weir/internal/fw/pktrecord"
 	"weir/internal/testenv"
 )
 
@@ -34,7 +34,7 @@ func TestCaptureUsage(t *testing.T) {
 func TestPacketFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing", "f.pcapng")
 	form := packetForm{file: path}
-	if _, err := form.printer(nil, &record.Form{Snap: 60, Interfaces: []string{"lo"}}); err == nil || !strings.Contains(err.Error(), path) {
+	if _, err := form.printer(nil, &pktrecord.Form{Snap: 60, Interfaces: []string{"lo"}}); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("the error is %v", err)
 	}
 }

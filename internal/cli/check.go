@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/expect"
-	"weir/internal/names"
-	"weir/internal/netif"
+	"weir/internal/host/hostdb"
+	"weir/internal/host/netif"
+	"weir/internal/oracle/ruletest"
 	"weir/pf/compare"
 	"weir/pf/diag"
 	"weir/pf/lint"
@@ -119,7 +119,7 @@ func check(env *Env, o *checkOptions, name string) error {
 	if rules != nil && o.names {
 		resolve.NamePorts(rules.Source, host)
 	}
-	var report *expect.Report
+	var report *ruletest.Report
 	if rules != nil && expected != nil {
 		if report, err = o.judge(rules, host, expected); err != nil {
 			return err
@@ -152,7 +152,7 @@ func check(env *Env, o *checkOptions, name string) error {
 	return nil
 }
 
-func printReport(env *Env, report *expect.Report) error {
+func printReport(env *Env, report *ruletest.Report) error {
 	if err := report.Fprint(env.Stdout); err != nil {
 		return fmt.Errorf("print the report: %w", err)
 	}
@@ -186,9 +186,9 @@ func (o *checkOptions) machine() (*resolve.Host, error) {
 		return nil, err
 	}
 	if !o.noDNS {
-		host.Lookup = names.NewDNS().Lookup
+		host.Lookup = hostdb.NewDNS().Lookup
 	}
-	return host, names.Fill(host, os.DirFS("/"))
+	return host, hostdb.Fill(host, os.DirFS("/"))
 }
 
 // checkResult is what check prints with --json.
@@ -199,11 +199,11 @@ type checkResult struct {
 	Diagnostics []diag.Record          `json:"diagnostics"`
 	Unenforced  []diag.ConstructRecord `json:"unenforced"`
 
-	Expectations []expect.Record  `json:"expectations,omitempty"` // with --expect
-	Changes      []compare.Change `json:"changes,omitzero"`       // with --diff
+	Expectations []ruletest.Record `json:"expectations,omitempty"` // with --expect
+	Changes      []compare.Change  `json:"changes,omitzero"`       // with --diff
 }
 
-func printCheckJSON(env *Env, rules *resolve.Ruleset, list *diag.List, report *expect.Report, changes []compare.Change) error {
+func printCheckJSON(env *Env, rules *resolve.Ruleset, list *diag.List, report *ruletest.Report, changes []compare.Change) error {
 	result := checkResult{
 		Accepted: rules != nil, Lines: []string{}, Diagnostics: list.Records(), Changes: changes,
 		Rules: ruleRecords(rules), Unenforced: list.Constructs(),

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/api"
-	"weir/internal/daemon"
-	"weir/internal/doctor"
-	"weir/internal/doctor/collect"
+	"weir/internal/fw/api"
+	"weir/internal/fw/daemon"
+	"weir/internal/host/doctor"
+	"weir/internal/host/doctor/collect"
 )
 
 // doctorFlags are those of weir doctor.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/daemon"
-	"weir/internal/doctor"
+	"weir/internal/fw/daemon"
+	"weir/internal/host/doctor"
 	"weir/internal/testenv"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weir/internal/bpfload"
-	"weir/internal/netif"
+	"weir/internal/fw/bpfload"
+	"weir/internal/host/netif"
 )
 
 // Env is what a command may touch besides its arguments.

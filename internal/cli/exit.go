@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"weir/internal/bpfload"
+	"weir/internal/fw/bpfload"
 )
 
 // Exit statuses of every command.

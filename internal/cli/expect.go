@@ -5,13 +5,13 @@ import (
 	"net/netip"
 	"os"
 
-	"weir/internal/expect"
-	"weir/internal/netif"
+	"weir/internal/host/netif"
+	"weir/internal/oracle/ruletest"
 	"weir/pf/resolve"
 )
 
 // readExpectations reads the file of --expect.
-func (o *checkOptions) readExpectations() ([]*expect.Expectation, error) {
+func (o *checkOptions) readExpectations() ([]*ruletest.Expectation, error) {
 	if o.expect == "" {
 		return nil, nil
 	}
@@ -19,13 +19,13 @@ func (o *checkOptions) readExpectations() ([]*expect.Expectation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the expectations: %w", err)
 	}
-	return expect.Read(o.expect, data)
+	return ruletest.Read(o.expect, data)
 }
 
 // judge says whether rules do what is expected of them. Packets are routed as
 // the host's description says or, without one, as this machine does.
-func (o *checkOptions) judge(rules *resolve.Ruleset, host *resolve.Host, all []*expect.Expectation) (*expect.Report, error) {
-	route := expect.Described(host)
+func (o *checkOptions) judge(rules *resolve.Ruleset, host *resolve.Host, all []*ruletest.Expectation) (*ruletest.Report, error) {
+	route := ruletest.Described(host)
 	if o.host == "" {
 		routes, err := netif.Routes()
 		if err != nil {
@@ -36,5 +36,5 @@ func (o *checkOptions) judge(rules *resolve.Ruleset, host *resolve.Host, all []*
 			return r.Interface, r.Gateway, ok
 		}
 	}
-	return expect.NewJudge(rules, host, route).Run(o.expect, all)
+	return ruletest.NewJudge(rules, host, route).Run(o.expect, all)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/api"
+	"weir/internal/fw/api"
 	"weir/pf/parser"
 	"weir/pf/source"
 )

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/api"
-	"weir/internal/dataplane"
-	"weir/internal/record"
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/pktrecord"
 )
 
 func newLogCommand(env *Env) *cobra.Command {
@@ -55,7 +55,7 @@ func (e *Env) log(ctx context.Context, form *packetForm, limit uint64) error {
 		return err
 	}
 	v := packetView{
-		form: form, file: record.Form{Snap: dataplane.LogBytes + etherHeader, Interfaces: shown}, limit: limit,
+		form: form, file: pktrecord.Form{Snap: dataplane.LogBytes + etherHeader, Interfaces: shown}, limit: limit,
 		begun: "reading what rules log",
 	}
 	return e.show(ctx, &v, func(ctx context.Context, c *api.Client) (io.ReadCloser, error) { return c.Log(ctx) })

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weir/internal/record"
+	"weir/internal/fw/pktrecord"
 )
 
 // packetForm is in which form weir log and weir capture print packets.
@@ -48,13 +48,13 @@ func isTerminal(w io.Writer) bool {
 type packetPrinter struct {
 	json  bool
 	to    *bufio.Writer
-	pcap  *record.Writer // nil: text or JSON
-	close func() error   // of the file
+	pcap  *pktrecord.Writer // nil: text or JSON
+	close func() error      // of the file
 	count uint64
 }
 
 // printer opens what packets are printed to.
-func (f *packetForm) printer(stdout io.Writer, form *record.Form) (*packetPrinter, error) {
+func (f *packetForm) printer(stdout io.Writer, form *pktrecord.Form) (*packetPrinter, error) {
 	p := &packetPrinter{json: f.json, close: func() error { return nil }}
 	to := stdout
 	if f.file != "" && f.file != "-" {
@@ -69,7 +69,7 @@ func (f *packetForm) printer(stdout io.Writer, form *record.Form) (*packetPrinte
 		return p, nil
 	}
 	var err error
-	if p.pcap, err = record.NewWriter(p.to, form); err == nil {
+	if p.pcap, err = pktrecord.NewWriter(p.to, form); err == nil {
 		err = p.to.Flush()
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ func (f *packetForm) printer(stdout io.Writer, form *record.Form) (*packetPrinte
 	return p, nil
 }
 
-func (p *packetPrinter) print(r *record.Record) error {
+func (p *packetPrinter) print(r *pktrecord.Record) error {
 	p.count++
 	switch {
 	case p.pcap != nil:

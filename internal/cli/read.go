@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/api"
-	"weir/internal/daemon"
-	"weir/internal/dataplane"
-	"weir/internal/netif"
-	"weir/internal/state"
+	"weir/internal/fw/api"
+	"weir/internal/fw/daemon"
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/state"
+	"weir/internal/host/netif"
 )
 
 // reader opens what the reading commands read; where weir does not run the

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/api"
-	"weir/internal/expect"
+	"weir/internal/fw/api"
+	"weir/internal/oracle/ruletest"
 	"weir/pf/diag"
 )
 
@@ -31,7 +31,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 func say(w io.Writer, err error) {
 	var faults *diag.Failure
 	var refusal *api.RefusedError
-	var wrong expect.Faults
+	var wrong ruletest.Faults
 	var status *StatusError
 	switch {
 	case err == nil, errors.Is(err, ErrSilent), errors.As(err, &status):

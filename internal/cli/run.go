@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/api"
-	"weir/internal/daemon"
-	"weir/internal/netif"
+	"weir/internal/fw/api"
+	"weir/internal/fw/daemon"
+	"weir/internal/host/netif"
 )
 
 var (

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/api"
-	"weir/internal/bpfload"
+	"weir/internal/fw/api"
+	"weir/internal/fw/bpfload"
 	"weir/internal/testenv"
 )
 

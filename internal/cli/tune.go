@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/tune/db"
+	"weir/internal/host/tune/db"
 )
 
 // newTuneCommand is "weir tune".

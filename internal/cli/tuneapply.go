@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"weir/internal/tune"
+	"weir/internal/host/tune"
 )
 
 // newTuneApplyCommand is "weir tune apply".

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/tune/audit"
-	"weir/internal/tune/db"
-	"weir/internal/tune/target"
+	"weir/internal/host/tune/audit"
+	"weir/internal/host/tune/db"
+	"weir/internal/host/tune/target"
 )
 
 // newTuneAuditCommand is "weir tune audit".

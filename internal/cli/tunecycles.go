@@ -11,8 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weir/internal/doctor"
-	"weir/internal/tune"
+	"weir/internal/host/cpulist"
+	"weir/internal/host/doctor"
+	"weir/internal/host/tune"
 )
 
 // cycleMeasurer measures as liveMeasurer does, but by the cycles that the cores spend in
@@ -93,7 +94,7 @@ func countOnCores(kind uint32, event uint64, name string) (*coreCounter, error) 
 	if err != nil {
 		return nil, fmt.Errorf("find the cores: %w", err)
 	}
-	cores, err := doctor.ParseCPUs(strings.TrimSpace(string(online)))
+	cores, err := cpulist.Parse(strings.TrimSpace(string(online)))
 	if err != nil {
 		return nil, fmt.Errorf("find the cores: %w", err)
 	}

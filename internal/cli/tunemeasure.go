@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/bench"
-	"weir/internal/doctor"
+	"weir/internal/host/doctor"
+	"weir/internal/host/netif"
+	"weir/internal/host/tune"
+	"weir/internal/host/tune/db"
 	"weir/internal/lab"
-	"weir/internal/netif"
-	"weir/internal/tune"
-	"weir/internal/tune/db"
 )
 
 // labMeasurer measures by a short weir bench what a lab within this machine can see:

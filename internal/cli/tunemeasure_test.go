@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weir/internal/doctor"
-	"weir/internal/tune"
-	"weir/internal/tune/db"
+	"weir/internal/host/doctor"
+	"weir/internal/host/tune"
+	"weir/internal/host/tune/db"
 )
 
 // Two cores over two seconds: one second of all their time was the kernel's, in which a

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/tune"
-	"weir/internal/tune/db"
-	"weir/internal/tune/target"
+	"weir/internal/host/tune"
+	"weir/internal/host/tune/db"
+	"weir/internal/host/tune/target"
 )
 
 // tuneFlags are the flags of the commands that compute settings.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/api"
+	"weir/internal/fw/api"
 	"weir/internal/lab"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/netif"
+	"weir/internal/host/netif"
 	"weir/internal/testenv"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"weir/internal/netif"
+	"weir/internal/host/netif"
 )
 
 // netnsDir is where ip netns keeps its names.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/safchain/ethtool"
 
-	"weir/internal/netif"
+	"weir/internal/host/netif"
 )
 
 // Offloads say what the devices of a lab leave undone until later.

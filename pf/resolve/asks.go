@@ -3,7 +3,7 @@ package resolve
 import "weir/pf/ast"
 
 // Filter is what a rule asks of a packet, or does with it, that only
-// internal/model judges yet; but for Fragment, which the dataplane keeps too.
+// internal/oracle/model judges yet; but for Fragment, which the dataplane keeps too.
 type Filter struct {
 	ReceivedOn  ReceivedOn // where the packet came into the machine
 	TOS         uint8      // of the packet; 0: not asked

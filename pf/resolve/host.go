@@ -11,7 +11,7 @@ import (
 )
 
 // Host is what the resolver asks about the machine that a file is meant for.
-// internal/netif fills it from the kernel; weir check --host reads it from a
+// internal/host/netif fills it from the kernel; weir check --host reads it from a
 // JSON file, so that a file can be checked for another machine.
 type Host struct {
 	Interfaces []HostInterface         `json:"interfaces"`

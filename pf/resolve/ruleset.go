@@ -9,8 +9,8 @@ import (
 )
 
 // Ruleset is a configuration after expansion: what pfctl would hand to the
-// kernel. It is the only form of a configuration that internal/ruleset
-// (the compiler) and internal/model (the judge) see.
+// kernel. It is the only form of a configuration that internal/fw/ruleset
+// (the compiler) and internal/oracle/model (the judge) see.
 type Ruleset struct {
 	Options Options
 	Tables  []*Table

@@ -2,7 +2,7 @@
 # What weir needs of the machine and cannot install. Every check ends the
 # script with one sentence and exit status 2, before anything was changed.
 
-KERNEL_MIN=6.6 # weir itself has it in internal/bpfload/need.go
+KERNEL_MIN=6.6 # weir itself has it in internal/fw/bpfload/need.go
 
 need_root() {
 	[ "$(id -u)" = 0 ] || refuse "run this as root: weir loads programs into the kernel and makes network namespaces"

@@ -9,8 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"weir/internal/bpfload"
-	"weir/internal/dataplane"
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/dataplane"
 	"weir/internal/lab"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"weir/internal/api"
+	"weir/internal/fw/api"
+	"weir/internal/host/netif"
 	"weir/internal/lab"
-	"weir/internal/netif"
 	"weir/internal/testenv"
 )
 

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"weir/internal/host/netif"
 	"weir/internal/lab"
-	"weir/internal/netif"
 	"weir/internal/testenv"
 )
 

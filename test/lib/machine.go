@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weir/internal/netif"
+	"weir/internal/host/netif"
 )
 
 // sysctls are those that weir may change, below net/.

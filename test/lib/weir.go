@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/api"
+	"weir/internal/fw/api"
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
 	"weir/internal/lab"
-	"weir/internal/reason"
-	"weir/internal/state"
 )
 
 // notRunningText is what weir stop says where there is nothing to stop.

@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"weir/internal/bench/report"
-	"weir/internal/machine"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
 )
 
 // source reads a document with these measurements as a file would be read.
 func source(t *testing.T, name string, change func(*report.Document), all ...report.Measurement) *Source {
 	t.Helper()
-	d := &report.Document{Kind: "test", Title: "Test", Machine: machine.Machine{CPU: "one", Cores: 2},
+	d := &report.Document{Kind: "test", Title: "Test", Machine: hostinfo.Machine{CPU: "one", Cores: 2},
 		Control: &stats.Control{Path: "weir", OK: true}, Measurements: all}
 	if change != nil {
 		change(d)

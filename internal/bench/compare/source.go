@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"weir/internal/bench/report"
-	"weir/internal/machine"
-	"weir/internal/quantity"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // Source is a report as far as it can be compared.
 type Source struct {
-	Name    string          `json:"name"` // of the file
-	Command string          `json:"command,omitempty"`
-	Started time.Time       `json:"started,omitzero"`
-	Machine machine.Machine `json:"machine"`
-	Sketch  bool            `json:"sketch,omitempty"`
-	Control *stats.Control  `json:"control,omitempty"`
+	Name    string           `json:"name"` // of the file
+	Command string           `json:"command,omitempty"`
+	Started time.Time        `json:"started,omitzero"`
+	Machine hostinfo.Machine `json:"machine"`
+	Sketch  bool             `json:"sketch,omitempty"`
+	Control *stats.Control   `json:"control,omitempty"`
 
 	measurements []report.Measurement
 	rows         []row // of forward
@@ -85,12 +85,12 @@ func (s *Source) fromRows() []report.Measurement {
 	var all []report.Measurement
 	for _, r := range s.rows {
 		name := fmt.Sprintf("%s at %s, %d bytes, %s flows, IPv%d, %s, %s, %s direction, sink %s", r.Path, r.Hook, r.Frame,
-			quantity.Thousands(r.Flows), r.Family, r.Protocol, quantity.Plural(r.Cores, "core"), r.Direction, r.Sink)
+			units.Thousands(r.Flows), r.Family, r.Protocol, units.Plural(r.Cores, "core"), r.Direction, r.Sink)
 		if r.Rules > 0 {
-			name += ", " + quantity.Plural(r.Rules, "further rule")
+			name += ", " + units.Plural(r.Rules, "further rule")
 		}
 		if r.Limit > 0 {
-			name += ", room for " + quantity.Plural(r.Limit, "state")
+			name += ", room for " + units.Plural(r.Limit, "state")
 		}
 		all = append(all, report.Measurement{Name: name, Unit: "Mpps", Better: report.Higher, Runs: r.Mpps})
 		if len(r.NewPerS) > 0 {
@@ -102,7 +102,7 @@ func (s *Source) fromRows() []report.Measurement {
 
 // differences says in what two machines are not the same; nothing if in nothing
 // that is known to matter.
-func differences(a, b machine.Machine) []string {
+func differences(a, b hostinfo.Machine) []string {
 	var found []string
 	for _, p := range []struct{ what, a, b string }{
 		{"CPU", a.CPU, b.CPU},
@@ -119,7 +119,7 @@ func differences(a, b machine.Machine) []string {
 	return found
 }
 
-func answers(m machine.Machine) string {
+func answers(m hostinfo.Machine) string {
 	var all []string
 	for name, answer := range m.Mitigations {
 		all = append(all, name+": "+answer)

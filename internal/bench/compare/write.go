@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // WriteJSON writes the result for programs.
@@ -84,7 +84,7 @@ func (r *Row) sentence(comparisons int) string {
 		}
 		if r.Test.Proven {
 			return fmt.Sprintf("=> unproven: one of %s may well look like this by chance (p %.3f by Holm)",
-				quantity.Plural(comparisons, "comparison"), r.HolmP)
+				units.Plural(comparisons, "comparison"), r.HolmP)
 		}
 		return "=> " + Unproven
 	}
@@ -100,6 +100,6 @@ func (r *Result) summary() string {
 	}
 	return fmt.Sprintf("%s at %.0f %% for all together (Holm): %s, %s\n"+
 		"The reports were made apart: what the machine does otherwise at one time than at another counts as a difference.\n",
-		quantity.Plural(len(r.Rows), "comparison"), stats.Confidence*100, quantity.Plural(r.Regressions, "regression"),
-		quantity.Plural(better, "improvement"))
+		units.Plural(len(r.Rows), "comparison"), stats.Confidence*100, units.Plural(r.Regressions, "regression"),
+		units.Plural(better, "improvement"))
 }

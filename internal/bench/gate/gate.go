@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"weir/internal/bench"
-	"weir/internal/machine"
-	"weir/internal/quantity"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 const (
@@ -46,7 +46,7 @@ func options(progress io.Writer) bench.Options {
 // Result is what the gate says.
 type Result struct {
 	Started  time.Time
-	Machine  machine.Machine
+	Machine  hostinfo.Machine
 	Recorded Record
 	SameCPU  bool
 	Margin   float64  // share
@@ -118,7 +118,7 @@ func watch(ctx context.Context, f *File, one measure) (*Result, error) {
 		return nil, errors.Join(failed...)
 	}
 	r.judge()
-	r.notice("not judged: %s of %d runs had a control that holds, %d are needed", quantity.Thousands(len(r.Runs)), attempts, needed)
+	r.notice("not judged: %s of %d runs had a control that holds, %d are needed", units.Thousands(len(r.Runs)), attempts, needed)
 	return r, nil
 }
 
@@ -150,7 +150,7 @@ func (r *Result) complete(report *bench.Report) error {
 	for _, v := range r.Recorded.Ratios {
 		if !slices.ContainsFunc(report.Ratios, func(found bench.Ratio) bool { return v.is(found) }) {
 			return fmt.Errorf("%s at %s flows is recorded, but no run measures it: record anew with weir bench gate --record",
-				v.Name(), quantity.Thousands(v.Flows))
+				v.Name(), units.Thousands(v.Flows))
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir/internal/bench"
-	"weir/internal/machine"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
 )
 
@@ -36,7 +36,7 @@ func (m made) report(cpu string) *bench.Report {
 		control.Refuse("weir-nat differs from itself by 9.0 %")
 	}
 	c := bench.Case{Flows: 1000}
-	r := &bench.Report{Machine: machine.Machine{CPU: cpu}, Control: control, Ratios: []bench.Ratio{
+	r := &bench.Report{Machine: hostinfo.Machine{CPU: cpu}, Control: control, Ratios: []bench.Ratio{
 		{Of: bench.PathWeir, To: bench.PathRedirect, Case: c, Mpps: m.redirect},
 		{Of: bench.PathWeirNAT, To: bench.PathRedirect, Case: c, Mpps: 0.5},
 	}}

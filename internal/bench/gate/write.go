@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"weir/internal/bench/report"
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // Document is the result in the form that people pass around.
@@ -23,7 +23,7 @@ func (r *Result) Document(command string) *report.Document {
 	table := report.Table{Columns: []report.Column{{Name: "ratio", Words: true}, {Name: "connections"}, {Name: "recorded"},
 		{Name: "found"}, {Name: "verdict", Words: true, Concludes: true}}}
 	for _, v := range r.Verdicts {
-		table.Rows = append(table.Rows, []string{v.Name(), quantity.Thousands(v.Flows), fmt.Sprintf("%.3f", v.Mpps), list(v.Found), sentence(v, r.Margin)})
+		table.Rows = append(table.Rows, []string{v.Name(), units.Thousands(v.Flows), fmt.Sprintf("%.3f", v.Mpps), list(v.Found), sentence(v, r.Margin)})
 		d.Verdicts = append(d.Verdicts, v.line(r.Margin))
 		if len(v.Found) > 0 {
 			d.Measurements = append(d.Measurements, report.Measurement{Name: fmt.Sprintf("gate: %s, %d connections", v.Name(), v.Flows),
@@ -49,7 +49,7 @@ func (r *Result) control() *stats.Control {
 
 // line is what is said of one ratio.
 func (v *Verdict) line(margin float64) string {
-	return fmt.Sprintf("%s at %s flows: recorded %.3f, found %s: %s", v.Name(), quantity.Thousands(v.Flows), v.Mpps, list(v.Found), sentence(*v, margin))
+	return fmt.Sprintf("%s at %s flows: recorded %.3f, found %s: %s", v.Name(), units.Thousands(v.Flows), v.Mpps, list(v.Found), sentence(*v, margin))
 }
 
 // WriteText prints one line for each ratio, and the notices.

@@ -143,3 +143,30 @@ func TestTotal(t *testing.T) {
 		t.Errorf("retransmits %d, though one part does not know", got)
 	}
 }
+
+// TestParseBothWays tells the two directions of --bidir apart.
+func TestParseBothWays(t *testing.T) {
+	for file, least := range map[string]float64{"v312-bidir.json": 39e6, "v312-bidir-udp.json": 4.9e6} {
+		text, err := os.ReadFile(filepath.Join("testdata", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Parse(text)
+		if err != nil || r.Back == nil {
+			t.Fatalf("%s: %+v, %v", file, r, err)
+		}
+		for _, d := range []*Result{r, r.Back} {
+			if d.Rate < least || d.Rate > 1.1*least || d.Seconds <= 0 || d.Received <= 0 {
+				t.Errorf("%s: %+v", file, d)
+			}
+		}
+		ahead, back := Series(text)
+		if len(ahead) != 2 || len(back) != 2 { // and two intervals that do not count
+			t.Errorf("%s: %v and %v", file, ahead, back)
+		}
+	}
+	r := parseFile(t, "v312-tcp.json", nil)
+	if r.Back != nil {
+		t.Errorf("one direction was read as two: %+v", r.Back)
+	}
+}

@@ -24,8 +24,11 @@ type Result struct {
 	Retransmits int
 	// UDP alone: datagrams sent and lost, and the jitter of RFC 3550 in
 	// milliseconds as the receiver saw it.
-	Packets, Lost int
-	Jitter        float64
+	Packets, Lost, Reordered int
+	Jitter                   float64
+	// Back is the way from the server where both directions were measured at
+	// once. Its CPU times are those of both; nil: there was one direction.
+	Back *Result
 }
 
 // ToolError is what iperf3 itself said was wrong. In its JSON form it says so
@@ -50,15 +53,29 @@ type output struct {
 		} `json:"test_start"`
 	} `json:"start"`
 	End struct {
-		Sum      *sum `json:"sum"` // UDP
-		Sent     *sum `json:"sum_sent"`
-		Received *sum `json:"sum_received"`
-		CPU      struct {
+		sums
+		BackSum      *sum `json:"sum_bidir_reverse"`
+		BackSent     *sum `json:"sum_sent_bidir_reverse"`
+		BackReceived *sum `json:"sum_received_bidir_reverse"`
+		Streams      []struct {
+			UDP struct {
+				Reordered int  `json:"out_of_order"`
+				Sender    bool `json:"sender"`
+			} `json:"udp"`
+		} `json:"streams"`
+		CPU struct {
 			Host   float64 `json:"host_total"`
 			Remote float64 `json:"remote_total"`
 		} `json:"cpu_utilization_percent"`
 		Congestion string `json:"sender_tcp_congestion"`
 	} `json:"end"`
+}
+
+// sums are those of one direction.
+type sums struct {
+	Sum      *sum `json:"sum"` // UDP
+	Sent     *sum `json:"sum_sent"`
+	Received *sum `json:"sum_received"`
 }
 
 // sum is one of the sums over all streams.
@@ -87,39 +104,84 @@ func Parse(text []byte) (*Result, error) {
 		Version: strings.TrimPrefix(o.Start.Version, "iperf "), Protocol: o.Start.Test.Protocol, Streams: o.Start.Test.Streams,
 		HostCPU: o.End.CPU.Host, RemoteCPU: o.End.CPU.Remote, Congestion: o.End.Congestion, Retransmits: -1,
 	}
-	if r.Protocol == "UDP" {
-		return r, r.addUDP(&o)
+	if back := (sums{o.End.BackSum, o.End.BackSent, o.End.BackReceived}); back.Received != nil || back.Sum != nil {
+		r.Back = &Result{Version: r.Version, Protocol: r.Protocol, Streams: r.Streams, Retransmits: -1}
+		if err := r.Back.add(&back); err != nil {
+			return nil, err
+		}
 	}
-	return r, r.addTCP(&o)
+	for _, s := range o.End.Streams {
+		if r.Back != nil && !s.UDP.Sender {
+			r.Back.Reordered += s.UDP.Reordered
+			continue
+		}
+		r.Reordered += s.UDP.Reordered
+	}
+	return r, r.add(&o.End.sums)
 }
 
-func (r *Result) addTCP(o *output) error {
-	if o.End.Sent == nil || o.End.Received == nil || o.End.Received.Seconds <= 0 {
+// Series are the rates of the intervals that count, in bit/s: those of the
+// test's direction, and those of the way back where both were measured at once.
+func Series(text []byte) (ahead, back []float64) {
+	type rate struct {
+		Rate    float64 `json:"bits_per_second"`
+		Omitted bool    `json:"omitted"`
+	}
+	var v struct {
+		Intervals []struct {
+			Sum  rate  `json:"sum"`
+			Back *rate `json:"sum_bidir_reverse"`
+		} `json:"intervals"`
+	}
+	if json.Unmarshal(text, &v) != nil {
+		return nil, nil
+	}
+	for _, i := range v.Intervals {
+		if i.Sum.Omitted {
+			continue
+		}
+		ahead = append(ahead, i.Sum.Rate)
+		if i.Back != nil {
+			back = append(back, i.Back.Rate)
+		}
+	}
+	return ahead, back
+}
+
+func (r *Result) add(s *sums) error {
+	if r.Protocol == "UDP" {
+		return r.addUDP(s)
+	}
+	return r.addTCP(s)
+}
+
+func (r *Result) addTCP(s *sums) error {
+	if s.Sent == nil || s.Received == nil || s.Received.Seconds <= 0 {
 		return errNoResult
 	}
-	r.Sent, r.Received, r.Rate, r.Seconds = o.End.Sent.Bytes, o.End.Received.Bytes, o.End.Received.Rate, o.End.Received.Seconds
-	if o.End.Sent.Retransmits != nil {
-		r.Retransmits = *o.End.Sent.Retransmits
+	r.Sent, r.Received, r.Rate, r.Seconds = s.Sent.Bytes, s.Received.Bytes, s.Received.Rate, s.Received.Seconds
+	if s.Sent.Retransmits != nil {
+		r.Retransmits = *s.Sent.Retransmits
 	}
 	return nil
 }
 
 // addUDP takes the receiver's sum where there is one. Older versions have one
 // sum only: the sender's bytes and rate with the receiver's loss.
-func (r *Result) addUDP(o *output) error {
-	s := o.End.Sum
+func (r *Result) addUDP(all *sums) error {
+	s := all.Sum
 	if s == nil {
-		s = o.End.Received
+		s = all.Received
 	}
 	if s == nil || s.Seconds <= 0 {
 		return errNoResult
 	}
 	r.Packets, r.Lost, r.Jitter, r.Seconds = s.Packets, s.Lost, s.Jitter, s.Seconds
 	r.Sent = s.Bytes
-	if o.End.Sent != nil {
-		r.Sent = o.End.Sent.Bytes
+	if all.Sent != nil {
+		r.Sent = all.Sent.Bytes
 	}
-	if got := o.End.Received; got != nil && got.Bytes > 0 {
+	if got := all.Received; got != nil && got.Bytes > 0 {
 		r.Received, r.Rate = got.Bytes, got.Rate
 		return nil
 	}

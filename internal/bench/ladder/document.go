@@ -11,8 +11,8 @@ import (
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
 	"weir/internal/lab"
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // document turns the figures into a report.
@@ -39,8 +39,8 @@ func (l *ladder) method() []string {
 	o := l.options
 	m := []string{
 		fmt.Sprintf("Every round does everything once, in random order; %s, medians with smallest and largest run. Differences are tested at 95 %%, each as if it were the only one.",
-			quantity.Plural(o.Runs, "round")),
-		fmt.Sprintf("TCP: iperf3 %s, %s of traffic, congestion control %s; goodput at the receiver. %s", l.tool.Version, quantity.Plural(o.Seconds, "second"), congestion, l.threads()),
+			units.Plural(o.Runs, "round")),
+		fmt.Sprintf("TCP: iperf3 %s, %s of traffic, congestion control %s; goodput at the receiver. %s", l.tool.Version, units.Plural(o.Seconds, "second"), congestion, l.threads()),
 		"Hosts, firewall and their wires (veth) are network namespaces of this machine. The direct wire goes past the firewall.",
 		"Rungs: " + l.about() + ".",
 	}
@@ -55,7 +55,7 @@ func (l *ladder) method() []string {
 	}
 	if o.has(PartCPU) {
 		m = append(m, fmt.Sprintf("CPU time: one connection at %s Gbit/s; what both iperf3 took, and what interrupts took on all cores – wires and firewall – beyond what they took just before and after, per gigabit that arrives. Runs that did not reach the rate (%.0f %%), or in which interrupts took over %.0f %% of a core without traffic, are left out.",
-			quantity.Digits(o.Rate/1e9, 3), reached*100, mostQuiet*100))
+			units.Digits(o.Rate/1e9, 3), reached*100, mostQuiet*100))
 	}
 	if o.has(PartLatency) {
 		m = append(m, fmt.Sprintf("Round trips: ICMP echo each %v, answered by the far host's kernel, with the kernel's time of arrival. One way: UDP of %d bytes each %v; jitter as RFC 3550. Loaded: %d TCP connections in the same direction; packets are sent only while these are at work.",
@@ -150,10 +150,10 @@ func withSpread(s stats.Sample) string {
 	if len(s) == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%s (%s – %s)", quantity.Digits(s.Median(), 3), quantity.Digits(s.Min(), 3), quantity.Digits(s.Max(), 3))
+	return fmt.Sprintf("%s (%s – %s)", units.Digits(s.Median(), 3), units.Digits(s.Min(), 3), units.Digits(s.Max(), 3))
 }
 
-func figure(v float64) string { return quantity.Digits(v, 3) }
+func figure(v float64) string { return units.Digits(v, 3) }
 
 func ours(r *rung) bool { return r.firewall == Weir }
 
@@ -176,7 +176,7 @@ func (l *ladder) addFrames(d *report.Document) {
 		"Frames of the generator of \"weir bench forward\", 1,000 UDP flows over one core, which generator, path and sink share. Generator: frames are dropped at the firewall's door. Redirect: a bare XDP redirect, the limit of this machine."}}
 	bars := report.Bars{Label: "million frames per second", Unit: "Mpps", Better: report.Higher}
 	for _, size := range []int{64, 1518} {
-		group := report.BarGroup{Name: fmt.Sprintf("frames of %s bytes", quantity.Thousands(size))}
+		group := report.BarGroup{Name: fmt.Sprintf("frames of %s bytes", units.Thousands(size))}
 		for _, row := range l.frames.Rows {
 			if row.Frame != size {
 				continue

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 const (
@@ -22,26 +22,26 @@ func percent(c stats.Comparison) string {
 	case c.Test == stats.TooFew:
 		return "too few runs"
 	case !c.Proven:
-		return fmt.Sprintf("none proven (± %s %%)", quantity.Digits(c.RelativeInterval*100, 2))
+		return fmt.Sprintf("none proven (± %s %%)", units.Digits(c.RelativeInterval*100, 2))
 	}
 	sign := "+"
 	if c.Relative < 0 {
 		sign = "−"
 	}
-	return fmt.Sprintf("%s%s ± %s %%", sign, quantity.Digits(math.Abs(c.Relative)*100, 2), quantity.Digits(c.RelativeInterval*100, 2))
+	return fmt.Sprintf("%s%s ± %s %%", sign, units.Digits(math.Abs(c.Relative)*100, 2), units.Digits(c.RelativeInterval*100, 2))
 }
 
 // versus compares two samples in a sentence: the second against the first.
 func versus(first, second string, a, b stats.Sample, verb, unit string) string {
 	c := stats.Compare(a, b)
-	figures := fmt.Sprintf("%s %s %s %s, %s %s", second, verb, quantity.Digits(b.Median(), 3), unit, first, quantity.Digits(a.Median(), 3))
+	figures := fmt.Sprintf("%s %s %s %s, %s %s", second, verb, units.Digits(b.Median(), 3), unit, first, units.Digits(a.Median(), 3))
 	if c.Proven {
 		return figures + ": " + percent(c) + "."
 	}
 	if c.Test == stats.TooFew {
 		return figures + "; too few runs to tell whether they differ."
 	}
-	return fmt.Sprintf("%s: no difference is proven, and this run would have shown one of %s %%.", figures, quantity.Digits(c.Detectable*100, 2))
+	return fmt.Sprintf("%s: no difference is proven, and this run would have shown one of %s %%.", figures, units.Digits(c.Detectable*100, 2))
 }
 
 // standing is how a rate stands to that of the bare wire.

@@ -3,8 +3,8 @@ package ladder
 import (
 	"fmt"
 
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 const (
@@ -53,7 +53,7 @@ func (f *pairFigures) even() stats.Verdict {
 func (f *pairFigures) verdict(direct *pairFigures) string {
 	both := stats.Compare(f.alone, f.sum())
 	together := both.Judge(sameSum)
-	times := quantity.Digits(1+both.Relative, 2)
+	times := units.Digits(1+both.Relative, 2)
 	switch {
 	case together == stats.Different && both.Relative > sameSum:
 		return fmt.Sprintf("two pairs carry %s times what one does: one connection was held back by its hosts or by one core, not by the firewall", times)

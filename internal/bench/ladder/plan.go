@@ -3,7 +3,7 @@ package ladder
 import (
 	"context"
 
-	"weir/internal/quantity"
+	"weir/internal/units"
 )
 
 // plan lists the tasks of a round.
@@ -63,4 +63,4 @@ func (l *ladder) planOthers(s spot) {
 	}
 }
 
-func connections(n int) string { return quantity.Plural(n, "connection") }
+func connections(n int) string { return units.Plural(n, "connection") }

@@ -13,8 +13,8 @@ import (
 	"weir/internal/bench/progress"
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
+	"weir/internal/host/hostinfo"
 	"weir/internal/lab"
-	"weir/internal/machine"
 	"weir/internal/stats"
 )
 
@@ -42,7 +42,7 @@ func Run(ctx context.Context, o Options) (*report.Document, error) {
 	}
 	l := &ladder{options: &o, figures: newFigures(), records: map[scene]*sample.Record{}}
 	started := time.Now().UTC().Truncate(time.Second)
-	about, err := machine.Describe()
+	about, err := hostinfo.Describe()
 	if err != nil {
 		return nil, err
 	}

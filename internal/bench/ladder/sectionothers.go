@@ -7,8 +7,8 @@ import (
 	"weir/internal/bench/probe"
 	"weir/internal/bench/report"
 	"weir/internal/lab"
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 func ascending(numbers []int) []int { return slices.Compact(slices.Sorted(slices.Values(numbers))) }
@@ -84,7 +84,7 @@ func (l *ladder) top(r *rung) bool {
 // addCPU adds the CPU time of a gigabit.
 func (l *ladder) addCPU(d *report.Document) {
 	s := report.Section{Title: "CPU time per gigabit", Text: []string{
-		fmt.Sprintf("Time of the hosts' programs and of interrupts on all cores while one connection carries %s Gbit/s: what a rung takes beyond the direct wire is its own.", quantity.Digits(l.options.Rate/1e9, 3))}}
+		fmt.Sprintf("Time of the hosts' programs and of interrupts on all cores while one connection carries %s Gbit/s: what a rung takes beyond the direct wire is its own.", units.Digits(l.options.Rate/1e9, 3))}}
 	for _, o := range l.options.modes() {
 		t := report.Table{Title: "Offloads " + o.String(), Columns: []report.Column{{Name: "rung", Words: true}, {Name: "CPU time per gigabit", Unit: "s"},
 			{Name: "beyond the direct wire", Unit: "s"}, {Name: "difference", Words: true, Concludes: true}}}
@@ -107,7 +107,7 @@ func (l *ladder) addCPU(d *report.Document) {
 			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: runs that did not reach the fixed rate, but %s Gbit/s at most, are left out of the CPU time.", at.rung.name, o, figure(l.figures.short[at])))
 		}
 		for _, at := range spots(l, l.figures.drowned, o) {
-			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: %s left out of the CPU time: other work made interrupts take over %.0f %% of a core without traffic, or more than with it.", at.rung.name, o, quantity.Plural(l.figures.drowned[at], "run"), mostQuiet*100))
+			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: %s left out of the CPU time: other work made interrupts take over %.0f %% of a core without traffic, or more than with it.", at.rung.name, o, units.Plural(l.figures.drowned[at], "run"), mostQuiet*100))
 		}
 		if len(t.Rows) > 0 {
 			s.Tables = append(s.Tables, t)
@@ -153,7 +153,7 @@ func (l *ladder) addLatency(d *report.Document) {
 			d.Sections = append(d.Sections, s)
 		}
 		for _, at := range spots(l, l.figures.cut, o) {
-			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: %s left out of the loaded delays: the machine was too busy to send half of the packets while there was load.", at.rung.name, o, quantity.Plural(l.figures.cut[at], "run")))
+			d.Notes = append(d.Notes, fmt.Sprintf("%s, offloads %s: %s left out of the loaded delays: the machine was too busy to send half of the packets while there was load.", at.rung.name, o, units.Plural(l.figures.cut[at], "run")))
 		}
 		l.judgeLatency(d, o)
 	}
@@ -173,7 +173,7 @@ func (l *ladder) addDelays(d *report.Document, s *report.Section, series delaySe
 		joined := probe.Join(runs)
 		p50, p99, p999 := joined.Quantiles()
 		t.Rows = append(t.Rows, []string{at.rung.name, figure(p50), figure(p99), figure(p999), figure(joined.Jitter),
-			figure(joined.LostShare() * 100), quantity.Thousands(joined.Sent)})
+			figure(joined.LostShare() * 100), units.Thousands(joined.Sent)})
 		if ours(at.rung) {
 			t.Marked = append(t.Marked, i)
 		}

@@ -6,8 +6,8 @@ import (
 
 	"weir/internal/bench/report"
 	"weir/internal/lab"
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // addTCP adds what TCP connections carried with offloads on or off.
@@ -37,7 +37,7 @@ func (l *ladder) chartTCP(s *report.Section, o lab.Offloads) {
 	bars := report.Bars{Label: "goodput", Unit: "Gbit/s", Better: report.Higher}
 	curves := report.Curves{X: report.Axis{Label: "connections", Log: true}, Y: report.Axis{Label: "goodput", Unit: "Gbit/s"}}
 	for _, n := range l.options.Connections {
-		group := report.BarGroup{Name: quantity.Plural(n, "connection")}
+		group := report.BarGroup{Name: units.Plural(n, "connection")}
 		for _, r := range l.options.chosen() {
 			if rates := l.rate(r.name, o, n); len(rates) > 0 {
 				group.Bars = append(group.Bars, report.Bar{Name: r.name, Runs: rates, Ours: ours(r)})
@@ -61,7 +61,7 @@ func (l *ladder) chartTCP(s *report.Section, o lab.Offloads) {
 		s.Charts = append(s.Charts, report.Chart{Title: "Goodput against the number of connections, offloads " + o.String(), Curves: &curves})
 	}
 	for _, n := range l.options.Connections {
-		l.watched(s, PartTCP, o, n, quantity.Plural(n, "connection"))
+		l.watched(s, PartTCP, o, n, units.Plural(n, "connection"))
 	}
 }
 
@@ -79,7 +79,7 @@ func (l *ladder) seriesTCP(r *rung, o lab.Offloads) report.Series {
 // tableTCP says for one connection what each step costs and what the limit is.
 func (l *ladder) tableTCP(o lab.Offloads) report.Table {
 	n := l.options.Connections[0]
-	t := report.Table{Title: fmt.Sprintf("%s, step by step", quantity.Plural(n, "connection")),
+	t := report.Table{Title: fmt.Sprintf("%s, step by step", units.Plural(n, "connection")),
 		Columns: []report.Column{{Name: "rung", Words: true}, {Name: "goodput", Unit: "Gbit/s"}, {Name: "against", Words: true},
 			{Name: "difference", Words: true, Concludes: true}, {Name: "limit", Words: true, Concludes: true}}}
 	direct := l.rate("direct", o, n)
@@ -104,7 +104,7 @@ func (l *ladder) tableTCP(o lab.Offloads) report.Table {
 func (l *ladder) tableSingle(o lab.Offloads) report.Table {
 	n := l.options.Connections[0]
 	t := report.Table{Title: "One connection against many", Columns: []report.Column{{Name: "rung", Words: true},
-		{Name: quantity.Plural(n, "connection"), Unit: "Gbit/s"}, {Name: "many"}, {Name: "goodput of many", Unit: "Gbit/s"}, {Name: "many : one"}}}
+		{Name: units.Plural(n, "connection"), Unit: "Gbit/s"}, {Name: "many"}, {Name: "goodput of many", Unit: "Gbit/s"}, {Name: "many : one"}}}
 	var shown []*rung
 	for _, r := range l.options.chosen() {
 		most := l.most(spot{r, o})
@@ -113,7 +113,7 @@ func (l *ladder) tableSingle(o lab.Offloads) report.Table {
 			continue
 		}
 		shown = append(shown, r)
-		t.Rows = append(t.Rows, []string{r.name, figure(one.Median()), quantity.Thousands(most), withSpread(many), quantity.Digits(many.Median()/one.Median(), 2)})
+		t.Rows = append(t.Rows, []string{r.name, figure(one.Median()), units.Thousands(most), withSpread(many), units.Digits(many.Median()/one.Median(), 2)})
 	}
 	t.Marked = marked(shown)
 	return t
@@ -130,10 +130,10 @@ func (l *ladder) judgeTCP(d *report.Document, o lab.Offloads) {
 			continue
 		}
 		if text != "" {
-			others, differences = append(others, quantity.Thousands(n)), append(differences, percent(stats.Compare(a, b)))
+			others, differences = append(others, units.Thousands(n)), append(differences, percent(stats.Compare(a, b)))
 			continue
 		}
-		text = fmt.Sprintf("With NAT and offloads %s, %s: %s", o, quantity.Plural(n, "connection"), versus("nft", "weir", a, b, "carries", "Gbit/s"))
+		text = fmt.Sprintf("With NAT and offloads %s, %s: %s", o, units.Plural(n, "connection"), versus("nft", "weir", a, b, "carries", "Gbit/s"))
 		if direct := l.rate("direct", o, n); against(direct, a) == asFast && against(direct, b) == asFast {
 			text += " The direct wire carries no more than either: the hosts are the limit, and neither firewall's cost is seen."
 		}

@@ -71,24 +71,41 @@ func TestJoin(t *testing.T) {
 
 // TestEchoMessages answers a request as a host does, and reads the answer.
 func TestEchoMessages(t *testing.T) {
-	m := echoMessage(77, 300)
+	ours, others := echoKind{icmpEchoRequest, icmpEchoReply, true, false, 77}, echoKind{icmpEchoRequest, icmpEchoReply, true, false, 78}
+	m := ours.message(300)
 	if checksum(m) != 0 {
 		t.Error("the checksum does not hold")
 	}
 	ip := append([]byte{0x46}, make([]byte, 23)...) // with four bytes of options
-	if _, ok := echoAnswer(append(ip, m...), 77); ok {
+	if _, ok := ours.answer(append(ip, m...)); ok {
 		t.Error("a request was taken for an answer")
 	}
 	m[0] = icmpEchoReply
-	if i, ok := echoAnswer(append(ip, m...), 77); !ok || i != 300 {
+	if i, ok := ours.answer(append(ip, m...)); !ok || i != 300 {
 		t.Errorf("got %d, %v", i, ok)
 	}
-	if _, ok := echoAnswer(append(ip, m...), 78); ok {
+	if _, ok := others.answer(append(ip, m...)); ok {
 		t.Error("the answer to somebody else's request was taken")
 	}
 	for n := range len(ip) + icmpHeader {
-		if _, ok := echoAnswer(append(ip, m...)[:n], 77); ok {
+		if _, ok := ours.answer(append(ip, m...)[:n]); ok {
 			t.Errorf("an answer was read of %d bytes", n)
+		}
+	}
+}
+
+// TestEchoKinds reads answers without an IP header: of ICMPv6, and of a ping
+// socket, whose id the kernel chose.
+func TestEchoKinds(t *testing.T) {
+	for _, k := range []echoKind{{icmp6Request, icmp6Reply, false, false, 77}, {icmpEchoRequest, icmpEchoReply, false, true, 77}} {
+		m := k.message(300)
+		m[0] = k.reply
+		if i, ok := k.answer(m); !ok || i != 300 {
+			t.Errorf("%+v: got %d, %v", k, i, ok)
+		}
+		m[4]++
+		if _, ok := k.answer(m); ok != k.own {
+			t.Errorf("%+v: with another id: %v", k, ok)
 		}
 	}
 }

@@ -18,41 +18,47 @@ const patience = time.Second
 // Echo measures round trips by ICMP echo, which the far host's kernel answers.
 type Echo struct {
 	From     Place
-	Source   netip.Addr // IPv4; the zero Addr: whichever the route gives
-	To       netip.Addr // IPv4
+	Source   netip.Addr // the zero Addr: whichever the route gives
+	To       netip.Addr
 	Interval time.Duration
 	Count    int       // at most 65,536
 	Until    time.Time // no request is sent after it; zero: however long it takes
 }
 
-// Types of ICMP (RFC 792) and the length of the messages that are sent: as many
+// Types of ICMP (RFC 792) and ICMPv6, and the length of the messages that are sent: as many
 // bytes as ping's.
 const (
 	icmpEchoReply   = 0
 	icmpEchoRequest = 8
+	icmp6Request    = 128 // RFC 4443
+	icmp6Reply      = 129
 	icmpHeader      = 8
 	echoLength      = 64
 )
+
+// ErrNoAnswer says that nothing arrived of what was sent.
+var ErrNoAnswer = errors.New("none came back")
 
 // Run sends the requests and waits for the answers. It is an error if none
 // comes of those that were sent.
 func (e *Echo) Run(ctx context.Context) (*Delays, error) {
 	var s *socket
+	var kind echoKind
 	err := e.From(func() (err error) {
-		s, err = open(unix.SOCK_RAW, unix.IPPROTO_ICMP, netip.AddrPortFrom(e.Source, 0))
+		s, kind, err = e.open()
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("measure round trips to %s: %w", e.To, err)
 	}
-	id := uint16(os.Getpid()) ^ uint16(s.fd<<8)
+	kind.id = uint16(os.Getpid()) ^ uint16(s.fd<<8)
 	series := newSeries(e.Count)
-	receiver := series.collect(ctx, s, func(packet []byte) (int, bool) { return echoAnswer(packet, id) })
+	receiver := series.collect(ctx, s, func(packet []byte) (int, bool) { return kind.answer(packet) })
 	sent, err := pace(e.Count, e.Interval, e.Until, func(i int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		message := echoMessage(id, uint16(i))
+		message := kind.message(uint16(i))
 		series.sent[i] = clock()
 		if err := unix.Sendto(s.fd, message, 0, sockaddr(netip.AddrPortFrom(e.To, 0))); err != nil && !errors.Is(err, unix.ENOBUFS) {
 			return fmt.Errorf("send: %w", err)
@@ -62,26 +68,44 @@ func (e *Echo) Run(ctx context.Context) (*Delays, error) {
 	return series.finish("measure round trips to "+e.To.String(), s, receiver, sent, err)
 }
 
-func echoMessage(id, sequence uint16) []byte {
+// echoKind is how requests and answers look on a socket.
+type echoKind struct {
+	request, reply byte
+	headed         bool // answers come with their IPv4 header
+	own            bool // the kernel chooses the id, and passes our answers only
+	id             uint16
+}
+
+// open opens a raw socket or, without root, one of the kernel's ping sockets
+// where net.ipv4.ping_group_range allows it.
+func (e *Echo) open() (*socket, echoKind, error) {
+	family, protocol, kind := unix.AF_INET, unix.IPPROTO_ICMP, echoKind{request: icmpEchoRequest, reply: icmpEchoReply, headed: true}
+	if e.To.Is6() {
+		family, protocol, kind = unix.AF_INET6, unix.IPPROTO_ICMPV6, echoKind{request: icmp6Request, reply: icmp6Reply}
+	}
+	s, err := open(family, unix.SOCK_RAW, protocol, netip.AddrPortFrom(e.Source, 0))
+	if errors.Is(err, unix.EPERM) {
+		kind.headed, kind.own = false, true
+		s, err = open(family, unix.SOCK_DGRAM, protocol, netip.AddrPortFrom(e.Source, 0))
+	}
+	return s, kind, err
+}
+
+func (k *echoKind) message(sequence uint16) []byte {
 	m := make([]byte, echoLength)
-	m[0] = icmpEchoRequest
-	binary.BigEndian.PutUint16(m[4:], id)
+	m[0] = k.request
+	binary.BigEndian.PutUint16(m[4:], k.id)
 	binary.BigEndian.PutUint16(m[6:], sequence)
-	binary.BigEndian.PutUint16(m[2:], checksum(m))
+	binary.BigEndian.PutUint16(m[2:], checksum(m)) // of ICMPv6 the kernel writes it
 	return m
 }
 
-// echoAnswer finds which request an IPv4 packet answers.
-func echoAnswer(packet []byte, id uint16) (sequence int, ok bool) {
-	if len(packet) < 1 {
-		return 0, false
+// answer finds which request a packet answers.
+func (k *echoKind) answer(m []byte) (sequence int, ok bool) {
+	if k.headed && len(m) > 0 {
+		m = m[min(int(m[0]&15)*4, len(m)):]
 	}
-	header := int(packet[0]&15) * 4
-	if len(packet) < header+icmpHeader {
-		return 0, false
-	}
-	m := packet[header:]
-	if m[0] != icmpEchoReply || binary.BigEndian.Uint16(m[4:]) != id {
+	if len(m) < icmpHeader || m[0] != k.reply || !k.own && binary.BigEndian.Uint16(m[4:]) != k.id {
 		return 0, false
 	}
 	return int(binary.BigEndian.Uint16(m[6:])), true
@@ -162,7 +186,7 @@ func (s *series) finish(what string, from *socket, receiver <-chan error, sent i
 	}
 	d := delays(s.sent[:sent], s.arrived[:sent])
 	if d.Lost == d.Sent && d.Sent > 0 {
-		return nil, fmt.Errorf("%s: none of %d packets came back", what, d.Sent)
+		return d, fmt.Errorf("%s: %w of %d packets", what, ErrNoAnswer, d.Sent)
 	}
 	return d, nil
 }

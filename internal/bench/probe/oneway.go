@@ -38,14 +38,14 @@ func (o *OneWay) Run(ctx context.Context) (*Delays, error) {
 	}
 	var from, to *socket
 	err := o.To(func() (err error) {
-		to, err = open(unix.SOCK_DGRAM, 0, o.Target)
+		to, err = open(unix.AF_INET, unix.SOCK_DGRAM, 0, o.Target)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	err = o.From(func() (err error) {
-		from, err = open(unix.SOCK_DGRAM, 0, netip.AddrPortFrom(o.Source, 0))
+		from, err = open(unix.AF_INET, unix.SOCK_DGRAM, 0, netip.AddrPortFrom(o.Source, 0))
 		return err
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"runtime"
 	"time"
@@ -16,9 +17,9 @@ import (
 // them.
 type socket struct{ fd int }
 
-// open opens a socket of IPv4 bound to an address; the zero Addr is any.
-func open(kind, protocol int, bind netip.AddrPort) (*socket, error) {
-	fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, protocol)
+// open opens a socket bound to an address; the zero Addr is any.
+func open(family, kind, protocol int, bind netip.AddrPort) (*socket, error) {
+	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
 	if err != nil {
 		return nil, fmt.Errorf("open a socket: %w", err)
 	}
@@ -43,7 +44,14 @@ func open(kind, protocol int, bind netip.AddrPort) (*socket, error) {
 
 func (s *socket) close() error { return unix.Close(s.fd) }
 
-func sockaddr(a netip.AddrPort) *unix.SockaddrInet4 {
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	if a.Addr().Is6() {
+		sa := &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
+		if i, err := net.InterfaceByName(a.Addr().Zone()); err == nil {
+			sa.ZoneId = uint32(i.Index)
+		}
+		return sa
+	}
 	sa := &unix.SockaddrInet4{Port: int(a.Port())}
 	if a.Addr().IsValid() {
 		sa.Addr = a.Addr().As4()
@@ -96,7 +104,9 @@ func pace(n int, interval time.Duration, until time.Time, send func(i int) error
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with its priority
 		done <- func() error {
-			if err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20); err != nil {
+			// Without root the prober has the priority of other programs.
+			err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
+			if err != nil && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
 				return fmt.Errorf("give the prober priority: %w", err)
 			}
 			next := time.Now()

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"weir/internal/bpfload"
+	"weir/internal/fw/bpfload"
 )
 
 // functionsFile says where the functions of weir's sources begin; it is

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/bpfload"
+	"weir/internal/fw/bpfload"
 	"weir/internal/testenv"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"weir/internal/bench/report"
-	"weir/internal/machine"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
 )
 
@@ -20,7 +20,7 @@ const (
 // held is the least share of a rate that counts as the rate.
 const held = 0.9
 
-func (r *result) document(o *Options, started time.Time, m machine.Machine) *report.Document {
+func (r *result) document(o *Options, started time.Time, m hostinfo.Machine) *report.Document {
 	control := stats.NewControl()
 	control.Add(o.Path+" before", r.before.arrived, r.again.arrived)
 	r.refuse(&control, o)

@@ -16,8 +16,8 @@ import (
 
 	"weir/internal/bench"
 	"weir/internal/bench/report"
+	"weir/internal/host/hostinfo"
 	"weir/internal/lab"
-	"weir/internal/machine"
 	"weir/internal/stats"
 )
 
@@ -78,7 +78,7 @@ type verdict struct {
 // Run measures.
 func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 	started := time.Now()
-	m, err := machine.Describe()
+	m, err := hostinfo.Describe()
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (r *result) limits(asked Run) []string {
 		if r.granted.Rate > 0 && r.granted.Rate != asked.Rate && d.rate() >= boundMet*r.granted.Rate {
 			found = append(found, fmt.Sprintf("the server's bound of %s (its --max-rate)", Rate(r.granted.Rate)))
 		}
-		if d.sent.Held {
+		if d.Held {
 			found = append(found, "the sender, which did not keep up with the rate")
 		}
 	}
@@ -69,7 +69,7 @@ func (r *result) met(asked Run) bool {
 		return false
 	}
 	for _, d := range []*direction{r.up, r.down} {
-		if d != nil && (d.sent.Held || d.rate() < boundMet*asked.Rate) {
+		if d != nil && (d.Held || d.rate() < boundMet*asked.Rate) {
 			return false
 		}
 	}

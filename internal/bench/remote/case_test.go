@@ -67,7 +67,7 @@ func TestLimits(t *testing.T) {
 	asked := Case{TCP, Up, 1, 0, 0}.request(netip.MustParseAddr("192.0.2.1"), time.Second)
 	full := []sample.Point{{Took: time.Second, Cores: []sample.Core{{ID: 0, Busy: 0.1}, {ID: 1, Busy: 0.99}}}}
 	made := func(bits uint64, granted float64, points []sample.Point) *result {
-		r := &result{granted: asked, own: points, up: &direction{received: received{Bytes: bits / 8, Window: time.Second}}}
+		r := &result{granted: asked, own: points, up: &direction{Bytes: bits / 8, Window: time.Second}}
 		r.granted.Rate = granted
 		return r
 	}
@@ -94,7 +94,7 @@ func TestRateMet(t *testing.T) {
 	asked := Case{TCP, Up, 1, 100e6, 0}.request(netip.MustParseAddr("192.0.2.1"), time.Second)
 	full := []sample.Point{{Took: time.Second, Cores: []sample.Core{{ID: 0, Busy: 1}}}}
 	for bits, want := range map[uint64]int{99e6: 0, 60e6: 1} {
-		r := &result{granted: asked, own: full, up: &direction{received: received{Bytes: bits / 8, Window: time.Second}}}
+		r := &result{granted: asked, own: full, up: &direction{Bytes: bits / 8, Window: time.Second}}
 		if got := r.limits(asked); len(got) != want {
 			t.Errorf("%d of 100 Mbit/s: %q", bits/1e6, got)
 		}
@@ -104,14 +104,14 @@ func TestRateMet(t *testing.T) {
 func TestIPerf3Arguments(t *testing.T) {
 	a := netip.MustParseAddr("192.0.2.1")
 	tcp := Case{TCP, Down, 4, 100e6, 0}.request(a, 2*time.Second)
-	got := iperf3Arguments(a.String(), 5201, &tcp)
+	got := tcp.clientArguments(a.String(), 5201)
 	for _, want := range [][]string{{"-c", "192.0.2.1"}, {"-P", "4"}, {"-b", "25000000"}, {"-R"}, {"-t", "2"}, {"-J"}} {
 		if i := slices.Index(got, want[0]); i < 0 || len(want) > 1 && got[i+1] != want[1] {
 			t.Errorf("%v in %v", want, got)
 		}
 	}
 	udp := Case{UDP, Up, 1, 1518e3, 1518}.request(a, time.Second)
-	got = iperf3Arguments(a.String(), 5201, &udp)
+	got = udp.clientArguments(a.String(), 5201)
 	for _, want := range [][]string{{"-l", "1472"}, {"-b", "1472000"}, {"-u"}} {
 		if i := slices.Index(got, want[0]); i < 0 || len(want) > 1 && got[i+1] != want[1] {
 			t.Errorf("%v in %v", want, got)

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"weir/internal/bench/report"
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // document makes the report.
@@ -26,7 +26,6 @@ func (m *measured) document() *report.Document {
 	if s := m.dropped(); s != nil {
 		d.Sections = append(d.Sections, *s)
 	}
-	d.Skipped = m.skipped
 	if m.noProbe != "" {
 		d.Skipped = append(d.Skipped, report.Skip{What: "round-trip times", Reason: m.noProbe})
 	}
@@ -71,17 +70,19 @@ func (m *measured) otherName() string {
 func (m *measured) method() []string {
 	o := m.options
 	text := []string{
-		fmt.Sprintf("Data went between this machine and %s; up is from here to there. Its receiver counted what arrived in %s, after a second in which TCP finds its rate (a quarter of one for UDP).",
-			m.server, o.Seconds),
-		fmt.Sprintf("All cases took turns in random order, %s each; the first was measured twice as if it were two (A/A).", quantity.Plural(o.Runs, "time")),
-		"Rates of TCP are of payload. Rates of UDP are of whole Ethernet frames, with their checksum and without the gap between them; senders space them evenly.",
+		fmt.Sprintf("Data went between this machine and %s; up is from here to there. iperf3 %s counted what arrived in %s, after a second in which TCP finds its rate.",
+			m.server, m.tool.Version, o.count()),
+		fmt.Sprintf("All cases took turns in random order, %s each; the first was measured twice as if it were two (A/A).", units.Plural(o.Runs, "time")),
+		"Rates of TCP are of payload. Rates of UDP are of whole Ethernet frames, with their checksum and without the gap between them. iperf3 sends in bursts of a millisecond.",
 	}
 	if m.welcome != nil {
 		text = append(text, fmt.Sprintf("The other machine: %s, %s, Linux %s, %s.", plain(m.welcome.Machine.CPU),
-			quantity.Plural(m.welcome.Machine.Cores, "core"), plain(m.welcome.Machine.Kernel), plain(m.welcome.Program)))
-		text = append(text, fmt.Sprintf("Round-trip times are those of UDP probes, one every %s, before each run (idle) and while it lasted.", probeEvery))
+			units.Plural(m.welcome.Machine.Cores, "core"), plain(m.welcome.Machine.Kernel), plain(m.welcome.Program)))
 	} else {
-		text = append(text, "The program iperf3 spoke with the stock iperf3 at the other side.")
+		text = append(text, "The other side is a stock iperf3 server.")
+	}
+	if m.noProbe == "" {
+		text = append(text, fmt.Sprintf("Round-trip times are those of ICMP echo, one every %s, before each run (idle) and while it lasted.", probeEvery))
 	}
 	return text
 }
@@ -112,7 +113,7 @@ func (m *measured) measurements() []report.Measurement {
 			if f.Protocol == UDP {
 				add(f.name(up, "loss"), "%", report.Lower, f.of(up, func(d *direction) float64 { return 100 * d.loss() }))
 				add(f.name(up, "jitter"), "µs", report.Lower, f.of(up, func(d *direction) float64 {
-					return float64(d.received.Jitter.Nanoseconds()) / 1e3
+					return float64(d.Jitter.Nanoseconds()) / 1e3
 				}))
 			}
 		}
@@ -182,14 +183,14 @@ func barWay(c Case, up bool) string {
 
 // cells are a row's figures.
 func (m *measured) cells(f *findings, up bool, rates stats.Sample) []string {
-	row := []string{quantity.Digits(rates.Median(), 4), quantity.Digits(rates.Min(), 4), quantity.Digits(rates.Max(), 4)}
+	row := []string{units.Digits(rates.Median(), 4), units.Digits(rates.Min(), 4), units.Digits(rates.Max(), 4)}
 	if f.Protocol == UDP {
 		loss := f.of(up, func(d *direction) float64 { return 100 * d.loss() })
-		jitter := f.of(up, func(d *direction) float64 { return float64(d.received.Jitter.Nanoseconds()) / 1e3 })
-		row = append(row, strconv.FormatFloat(loss.Median(), 'f', 3, 64), quantity.Digits(jitter.Median(), 3), "–")
+		jitter := f.of(up, func(d *direction) float64 { return float64(d.Jitter.Nanoseconds()) / 1e3 })
+		row = append(row, strconv.FormatFloat(loss.Median(), 'f', 3, 64), units.Digits(jitter.Median(), 3), "–")
 	} else {
-		again := f.of(up, func(d *direction) float64 { return float64(d.sent.Retransmits) })
-		row = append(row, "–", "–", quantity.Thousands(int(again.Median())))
+		again := f.of(up, func(d *direction) float64 { return float64(d.Retransmits) })
+		row = append(row, "–", "–", units.Thousands(int(again.Median())))
 	}
 	row = append(row, f.cost(func(r *result) float64 { return r.process }), f.cost(func(r *result) float64 { return r.remote }))
 	limits := strings.Join(f.limits(m.request(f)), "; ")
@@ -207,7 +208,7 @@ func (f *findings) cost(seconds func(*result) float64) string {
 		bytes := 0.0
 		for _, d := range []*direction{r.up, r.down} {
 			if d != nil {
-				bytes += float64(d.sent.Bytes)
+				bytes += float64(d.Bytes)
 			}
 		}
 		if took := seconds(r); took > 0 && bytes > 0 {
@@ -217,11 +218,11 @@ func (f *findings) cost(seconds func(*result) float64) string {
 	if len(s) == 0 {
 		return "–"
 	}
-	return quantity.Digits(s.Median(), 3)
+	return units.Digits(s.Median(), 3)
 }
 
 func (m *measured) request(f *findings) Run {
-	return f.Case.request(m.server.Addr(), m.options.Seconds)
+	return f.Case.request(m.server.Addr(), m.options.count())
 }
 
 // latency is the section of round-trip times; nil: there are none.
@@ -237,7 +238,7 @@ func (m *measured) latency() *report.Section {
 			return
 		}
 		cdf.Series = append(cdf.Series, report.Distribution{Name: name, Ours: ours, Points: rtts.CDF(points)})
-		t.Rows = append(t.Rows, []string{name, quantity.Thousands(len(rtts) + lost), quantity.Thousands(lost)})
+		t.Rows = append(t.Rows, []string{name, units.Thousands(len(rtts) + lost), units.Thousands(lost)})
 	}
 	add("idle", false, m.idle, m.lost)
 	for _, f := range m.cases() {
@@ -271,9 +272,12 @@ func (m *measured) notes() []string {
 			for _, cut := range r.cut {
 				note(fmt.Sprintf("%s: the server has cut %s.", f.Case, cut))
 			}
+			if f.Protocol == UDP && r.overflow > 0 {
+				note(fmt.Sprintf("%s: some datagrams found a full socket at one of the ends; the path had carried them.", f.Case))
+			}
 			for _, d := range []*direction{r.up, r.down} {
-				if d != nil && d.received.Overflow > 0 {
-					note(fmt.Sprintf("%s: some datagrams were lost in the receiver's own socket, which the path has carried.", f.Case))
+				if d != nil && d.Reordered > 0 {
+					note(fmt.Sprintf("%s: some datagrams came out of order.", f.Case))
 				}
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/bench/iperf"
 	"weir/internal/bench/sample"
 	"weir/internal/stats"
 )
@@ -23,7 +24,7 @@ func aMeasurement() *measured {
 	}
 	evil := named(sample.Point{At: 1, Took: 1, Links: []sample.Link{{Name: "<script>\x1b[2J", RxDropped: 1}}})
 	m := &measured{
-		options: &o, server: netip.MustParseAddrPort("192.0.2.1:5202"), own: Host{Name: "here"}, started: time.Now(),
+		options: &o, tool: &iperf.Tool{Version: iperf.Version{Major: 3, Minor: 12}}, server: netip.MustParseAddrPort("192.0.2.1:5202"), own: Host{Name: "here"}, started: time.Now(),
 		welcome: &welcome{Program: "weir", Machine: Host{Name: "<script>\x1b[2J", Cores: 2}}, idle: stats.Sample{1, 2, 3},
 		before: []stats.Sample{{1, 2, 3}}, without: "weir does not run there",
 	}
@@ -33,8 +34,7 @@ func aMeasurement() *measured {
 		f := &findings{entry: e}
 		for i := range o.Runs {
 			d := &direction{
-				sent:     sent{Packets: 1000, Bytes: 1e6, Retransmits: 2},
-				received: received{Bytes: uint64(1e6 + i), Window: time.Second, Whole: true, Series: []float64{8e6, 8e6}, Packets: 990},
+				Packets: 1000, Lost: 10, Retransmits: 2, Bytes: uint64(1e6 + i), Window: time.Second, Series: []float64{8e6, 8e6},
 			}
 			r := &result{granted: e.request(m.server.Addr(), time.Second), down: d, rtts: stats.Sample{2, 3, 4}, own: points,
 				theirs: []sample.Point{evil}, process: 0.1, remote: 0.2}
@@ -132,7 +132,7 @@ func TestControlFails(t *testing.T) {
 	m := aMeasurement()
 	for _, r := range m.entries[1].results {
 		other := *r.up
-		other.received.Bytes *= 2
+		other.Bytes *= 2
 		r.up = &other
 	}
 	if d := m.document(); d.Conclusive() {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"os"
 
-	"weir/internal/machine"
+	"weir/internal/host/hostinfo"
 )
 
 // thisHost is what this side says of its machine to the other.
 func thisHost() (Host, error) {
-	m, err := machine.Describe()
+	m, err := hostinfo.Describe()
 	if err != nil {
 		return Host{}, err
 	}

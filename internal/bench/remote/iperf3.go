@@ -3,98 +3,103 @@ package remote
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os/exec"
 	"runtime"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"weir/internal/bench/iperf"
-	"weir/internal/bench/sample"
 )
 
-// IPerf3Port is that of a stock iperf3 server.
-const IPerf3Port = 5201
+const (
+	// IPerf3Port is that of a stock iperf3 server.
+	IPerf3Port = 5201
+	// iperf3Slack is what iperf3 may take beside its time: it connects, ends and
+	// exchanges results.
+	iperf3Slack = 10 * time.Second
+	// keptUp is the share of the datagrams due that a sender has to have sent.
+	keptUp = 0.97
+)
 
-// errBothWays says why iperf3 does not measure both directions at once.
-var errBothWays = errors.New("iperf3 adds up both directions in one of its figures; a weir bench server tells them apart")
-
-// withIPerf3 measures with a stock iperf3 server. The program iperf3 does it:
-// its protocol has no description but its source, and changes with it; and a
-// figure of iperf3's is one that anybody can check.
-func (m *measured) withIPerf3(ctx context.Context, sampler *sample.Sampler) error {
-	tool, err := iperf.Find(ctx)
-	if err != nil {
-		return err
-	}
-	m.noProbe = "iperf3 sends no echoes; a weir bench server does"
-	return m.interleave(func(e *findings) error {
-		if err := sleep(ctx, idleSpan); err != nil {
-			return err
-		}
-		m.begin()
-		r, err := m.iperf3Run(ctx, tool, e, sampler)
-		if err == nil {
-			e.results = append(e.results, r)
-		}
-		return err
-	})
+// direction is one direction of a run. Rates of UDP are of whole frames.
+type direction struct {
+	Bytes       uint64        // that arrived
+	Window      time.Duration // in which they were counted
+	Series      []float64     // bit/s of each interval, as the client's iperf3 saw it
+	Packets     uint64        // UDP: sent
+	Lost        uint64
+	Reordered   uint64
+	Jitter      time.Duration // RFC 3550, section 6.4.1
+	Retransmits uint64        // TCP segments
+	Held        bool          // the sender did not keep up with the rate
 }
 
-// iperf3Run is one run of the program, with what this machine did meanwhile.
-func (m *measured) iperf3Run(ctx context.Context, tool *iperf.Tool, e *findings, sampler *sample.Sampler) (*result, error) {
-	run := m.request(e)
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	r := &result{granted: run}
-	var tasks sync.WaitGroup
-	var sampling error
-	tasks.Go(func() {
-		sampling = sampler.Watch(watching, func(p sample.Point) { r.own = append(r.own, p) })
-	})
-	text, err := runIPerf3(ctx, tool.Path, iperf3Arguments(m.server.Addr().String(), m.server.Port(), &run), run.Omit+run.Count+iperf3Patience)
-	stop()
-	tasks.Wait()
-	if err := errors.Join(err, sampling); err != nil {
-		return nil, err
+// rate is what arrived, in bit/s.
+func (d *direction) rate() float64 {
+	if d.Window <= 0 {
+		return 0
+	}
+	return float64(d.Bytes) * 8 / d.Window.Seconds()
+}
+
+// loss is the share of UDP datagrams that did not arrive.
+func (d *direction) loss() float64 {
+	if d.Packets == 0 {
+		return 0
+	}
+	return float64(d.Lost) / float64(d.Packets)
+}
+
+// traffic runs the client's iperf3 and fills in what it measured.
+func (r *result) traffic(ctx context.Context, tool *iperf.Tool, host string, port uint16) error {
+	run := &r.granted
+	text, err := runIPerf3(ctx, tool.Path, run.clientArguments(host, port), run.Omit+run.Count+iperf3Slack)
+	if err != nil {
+		return err
 	}
 	got, err := iperf.Parse(text)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("%s", plain(err.Error()))
 	}
-	d := &direction{
-		sent: sent{Bytes: uint64(got.Sent), Packets: uint64(got.Packets), Retransmits: uint64(max(got.Retransmits, 0))},
-		received: received{
-			Window: time.Duration(got.Seconds * float64(time.Second)), Whole: true, Packets: uint64(got.Packets - got.Lost),
-			Jitter: time.Duration(got.Jitter * float64(time.Millisecond)), Series: iperf3Series(text),
-		},
+	ahead, back := iperf.Series(text)
+	first, second := run.direction(got, ahead), (*direction)(nil)
+	if got.Back != nil {
+		second = run.direction(got.Back, back)
 	}
-	// By whole frames, as this package counts UDP.
-	scale := 1.0
-	if run.Protocol == UDP {
-		scale = float64(run.Frame) / float64(run.Payload)
-		d.sent.Held = float64(got.Packets)*float64(run.Frame)*8 < keptUp*run.Rate*got.Seconds
+	if r.up, r.down = first, second; !run.Up {
+		r.up, r.down = nil, first
 	}
-	d.received.Bytes = uint64(got.Rate * scale * got.Seconds / 8)
-	for i := range d.received.Series {
-		d.received.Series[i] *= scale
+	if run.Up && run.Down && second == nil {
+		return fmt.Errorf("iperf3 %s did not measure both directions", tool.Version)
 	}
-	if run.Up {
-		r.up = d
-	} else {
-		r.down = d
-	}
+	r.process, r.remote = got.HostCPU/100*got.Seconds, got.RemoteCPU/100*got.Seconds
 	r.full = fullEnds(got, tool.Version.Threads())
-	return r, nil
+	return nil
 }
 
-// fullEnds are the ends whose iperf3 took all the time that it can use: of one
-// core, or of one for each stream. The other side's is taken to be as new as ours.
+// direction makes whole frames of what iperf3 counts by payload.
+func (r *Run) direction(got *iperf.Result, series []float64) *direction {
+	scale := 1.0
+	if r.Protocol == UDP {
+		scale = float64(r.Frame) / float64(r.Payload)
+	}
+	d := &direction{
+		Bytes: uint64(got.Rate * scale * got.Seconds / 8), Window: time.Duration(got.Seconds * float64(time.Second)),
+		Packets: uint64(got.Packets), Lost: uint64(max(got.Lost, 0)), Reordered: uint64(got.Reordered),
+		Jitter: time.Duration(got.Jitter * float64(time.Millisecond)), Retransmits: uint64(max(got.Retransmits, 0)),
+	}
+	for _, v := range series {
+		d.Series = append(d.Series, v*scale)
+	}
+	d.Held = r.Protocol == UDP && float64(got.Packets)*float64(r.Frame)*8 < keptUp*r.Rate*got.Seconds
+	return d
+}
+
+// fullEnds are the ends whose iperf3 used all the time it can: of one core, or
+// of one for each stream. The other side's version is taken to be ours.
 func fullEnds(got *iperf.Result, threads bool) []string {
 	cores := 1
 	if threads {
@@ -109,13 +114,19 @@ func fullEnds(got *iperf.Result, threads bool) []string {
 	return full
 }
 
-// iperf3Arguments are those of one run: whole seconds, one at least.
-func iperf3Arguments(host string, port uint16, r *Run) []string {
+func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
+
+// clientArguments are those of the client's iperf3.
+func (r *Run) clientArguments(host string, port uint16) []string {
+	interval := max(250*time.Millisecond, (r.Omit+r.Count)/100).Seconds()
 	args := []string{
-		"-c", host, "-p", strconv.Itoa(int(port)), "-J", "-t", strconv.Itoa(max(int(r.Count.Round(time.Second).Seconds()), 1)),
-		"-O", "1", "--connect-timeout", strconv.Itoa(int(handshakePatience.Milliseconds())),
+		"-c", host, "-p", strconv.Itoa(int(port)), "-J", "-t", seconds(r.Count), "-O", seconds(r.Omit),
+		"-i", strconv.FormatFloat(interval, 'f', 2, 64), "--connect-timeout", strconv.Itoa(int(handshakePatience.Milliseconds())),
 	}
-	if r.Down {
+	switch {
+	case r.Up && r.Down:
+		args = append(args, "--bidir")
+	case r.Down:
 		args = append(args, "-R")
 	}
 	if r.Protocol == TCP {
@@ -130,48 +141,38 @@ func iperf3Arguments(host string, port uint16, r *Run) []string {
 	return append(args, "-u", "-l", strconv.Itoa(r.Payload), "-b", strconv.FormatFloat(rate, 'f', 0, 64))
 }
 
-// iperf3Patience is what the program may take besides the time of its run.
-const iperf3Patience = 30 * time.Second
+// serverArguments are those of the server's iperf3: one test, at one address,
+// no faster than the limit. iperf3 ends a test that exceeds it for a second.
+func (r *Run) serverArguments(bind string, port uint16, bounded bool) []string {
+	args := []string{"-s", "-1", "-J", "-p", strconv.Itoa(int(port)), "-B", bind}
+	if bounded {
+		const tolerance = 1.25 // of bursts
+		args = append(args, "--server-bitrate-limit", strconv.FormatFloat(r.Rate*float64(r.ways())*tolerance, 'f', 0, 64)+"/1")
+	}
+	return args
+}
 
-// runIPerf3 runs the program for as long as patience; it ends with this process,
-// however that ends.
+// runIPerf3 runs iperf3 for at most that time and gives what it printed. The
+// kernel kills it when this process ends.
 func runIPerf3(ctx context.Context, program string, args []string, patience time.Duration) ([]byte, error) {
-	// The kernel ends the program with the thread that started it.
+	// The signal comes when the thread ends that started the program.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(limited, program, args...)
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil && stdout.Len() == 0 {
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if limited.Err() != nil {
+		return nil, fmt.Errorf("iperf3 did not end within %s", patience)
+	}
+	if err != nil && stdout.Len() == 0 {
 		return nil, fmt.Errorf("iperf3: %w %s", err, plain(stderr.String()))
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("iperf3 did not end: %w", err)
-	}
-	return stdout.Bytes(), nil // what went wrong stands in the JSON
-}
-
-// iperf3Series are the rates of the intervals that count, in bit/s.
-func iperf3Series(text []byte) []float64 {
-	var v struct {
-		Intervals []struct {
-			Sum struct {
-				Rate    float64 `json:"bits_per_second"`
-				Omitted bool    `json:"omitted"`
-			} `json:"sum"`
-		} `json:"intervals"`
-	}
-	if json.Unmarshal(text, &v) != nil {
-		return nil
-	}
-	var series []float64
-	for _, i := range v.Intervals {
-		if !i.Sum.Omitted && within(i.Sum.Rate, 0, 1e15) {
-			series = append(series, i.Sum.Rate)
-		}
-	}
-	return series
+	return stdout.Bytes(), nil // the JSON says what went wrong
 }

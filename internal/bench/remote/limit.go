@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Limits are what a server gives. A client asks, the server cuts to these and
-// says what it has cut.
+// Limits are what a server allows. It cuts what a client asks for to them, and
+// tells the client.
 type Limits struct {
 	Rate        float64       `json:"rate"`        // bit/s in each direction; 0: no bound
 	Run         time.Duration `json:"run_ns"`      // of one run, with its beginning that is not counted
@@ -17,7 +17,7 @@ type Limits struct {
 	Connections int           `json:"connections"` // of TCP at once, in each direction
 }
 
-// DefaultLimits do no harm on a gigabit link whoever has found the key.
+// DefaultLimits do no harm on a gigabit link.
 func DefaultLimits() Limits {
 	return Limits{Rate: 1e9, Run: 30 * time.Second, Session: 15 * time.Minute, Data: 100e9, Connections: 64}
 }
@@ -27,8 +27,8 @@ func DefaultLimits() Limits {
 const (
 	maxRate        = 1e12
 	maxRun         = time.Hour
-	maxConnections = 1024
-	minPayload     = dataHeader
+	maxConnections = 128 // iperf3 -P
+	minPayload     = 18  // fits a frame of 64 bytes; iperf3's own header has 16
 	maxPayload     = 9000
 	maxText        = 512
 )
@@ -50,6 +50,8 @@ func (l Limits) Check() error {
 	return nil
 }
 
+var errBudget = errors.New("the server's bound on data is reached (its --max-data)")
+
 // Run is one run: what the client asks for, and what the server grants.
 type Run struct {
 	Protocol    string        `json:"protocol"` // TCP or UDP
@@ -69,7 +71,7 @@ const (
 	UDP = "udp"
 )
 
-// check refuses what is no run, from whichever side it comes.
+// check refuses an impossible run, from either side.
 func (r *Run) check() error {
 	switch {
 	case r.Protocol != TCP && r.Protocol != UDP:
@@ -80,7 +82,7 @@ func (r *Run) check() error {
 		return fmt.Errorf("run: %d connections", r.Connections)
 	case !within(r.Rate, 0, maxRate):
 		return fmt.Errorf("run: rate %g", r.Rate)
-	case r.Omit < 0 || r.Omit > maxRun || r.Count < 50*time.Millisecond || r.Count > maxRun:
+	case r.Omit < 0 || r.Omit > maxRun || r.Count < time.Second || r.Count > maxRun:
 		return fmt.Errorf("run: %s after %s", r.Count, r.Omit)
 	case r.Protocol == UDP && (r.Rate < 1 || r.Connections != 1):
 		return errors.New("run: UDP has one flow and a rate")
@@ -90,19 +92,17 @@ func (r *Run) check() error {
 	return nil
 }
 
-// flows is how many TCP connections a run needs.
-func (r *Run) flows() int {
-	n := 0
-	for _, direction := range []bool{r.Up, r.Down} {
-		if direction {
-			n += r.Connections
-		}
+// ways is how many directions data goes.
+func (r *Run) ways() int {
+	if r.Up && r.Down {
+		return 2
 	}
-	return n
+	return 1
 }
 
-// grant cuts what is asked for to the limits, and says what it has cut.
-func (l Limits) grant(asked Run) (granted Run, cut []string) {
+// grant cuts what is asked for to the limits and to what is left of the client's
+// data, and says what it has cut. Times are whole seconds, as iperf3 has them.
+func (l Limits) grant(asked Run, left int64) (granted Run, cut []string, err error) {
 	granted = asked
 	if granted.Connections > l.Connections {
 		granted.Connections = l.Connections
@@ -114,12 +114,22 @@ func (l Limits) grant(asked Run) (granted Run, cut []string) {
 			cut = append(cut, fmt.Sprintf("rate from %s to %s", Rate(asked.Rate), Rate(l.Rate)))
 		}
 	}
-	if granted.Omit+granted.Count > l.Run {
-		granted.Omit = min(granted.Omit, l.Run/4)
-		granted.Count = l.Run - granted.Omit
-		cut = append(cut, fmt.Sprintf("time from %s to %s", asked.Omit+asked.Count, l.Run))
+	most := l.Run
+	if granted.Rate > 0 {
+		seconds := float64(left) * 8 / granted.Rate / float64(granted.ways())
+		most = min(most, time.Duration(min(seconds, maxRun.Seconds())*float64(time.Second)))
 	}
-	return granted, cut
+	if most = most.Truncate(time.Second); left <= 0 || most == 0 {
+		return granted, nil, errBudget
+	}
+	if granted.Omit+granted.Count > most {
+		if granted.Omit = min(granted.Omit, time.Second); most < 2*time.Second {
+			granted.Omit = 0
+		}
+		granted.Count = most - granted.Omit
+		cut = append(cut, fmt.Sprintf("time from %s to %s", asked.Omit+asked.Count, most))
+	}
+	return granted, cut, nil
 }
 
 // within is false for a NaN.

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"weir/internal/host/netif"
 	"weir/internal/lab"
-	"weir/internal/netif"
 )
 
 // NotOursError refuses to measure towards a machine of which nobody has said

@@ -7,12 +7,15 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
+	"weir/internal/bench/iperf"
+	"weir/internal/bench/probe"
 	"weir/internal/bench/progress"
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
-	"weir/internal/machine"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
 )
 
@@ -34,14 +37,15 @@ type measured struct {
 	server  netip.AddrPort
 	welcome *welcome // nil with iperf3
 	own     Host
-	machine machine.Machine
+	machine hostinfo.Machine
 	started time.Time
 	idle    stats.Sample   // all round-trip times without load, in milliseconds
 	before  []stats.Sample // of each run, before it
 	lost    int            // idle probes without an echo
 	entries []*findings
 	without string // why weir is not sampled here
-	skipped []report.Skip
+	sampler *sample.Sampler
+	tool    *iperf.Tool
 	local   bool   // the other side is this machine, or in a lab of it
 	noProbe string // why there are no round-trip times
 }
@@ -64,22 +68,17 @@ func Client(ctx context.Context, o Options) (*report.Document, error) {
 	if m.own, err = thisHost(); err != nil {
 		return nil, err
 	}
-	if m.machine, err = machine.Describe(); err != nil {
+	if m.machine, err = hostinfo.Describe(); err != nil {
 		return nil, err
 	}
-	if err := m.plan(); err != nil {
-		return nil, err
-	}
+	m.plan()
 	sampler, err := sample.Open(o.Router)
 	if err != nil {
 		return nil, err
 	}
 	m.without = sampler.Without
-	if o.IPerf3 {
-		err = m.withIPerf3(ctx, sampler)
-	} else {
-		err = m.withServer(ctx, sampler)
-	}
+	m.sampler = sampler
+	err = m.measure(ctx)
 	err = errors.Join(err, sampler.Close())
 	m.entries = slices.DeleteFunc(m.entries, func(f *findings) bool { return len(f.results) == 0 })
 	if len(m.entries) == 0 {
@@ -89,44 +88,36 @@ func Client(ctx context.Context, o Options) (*report.Document, error) {
 }
 
 // plan makes the entries: all cases, the first of them twice.
-func (m *measured) plan() error {
-	for _, c := range m.options.Cases() {
-		if m.options.IPerf3 && c.Direction == Both {
-			m.skipped = append(m.skipped, report.Skip{What: c.String(), Reason: errBothWays.Error()})
-			continue
-		}
+func (m *measured) plan() {
+	for i, c := range m.options.Cases() {
 		m.entries = append(m.entries, &findings{entry: entry{c, false}})
-		if len(m.entries) == 1 {
+		if i == 0 {
 			m.entries = append(m.entries, &findings{entry: entry{c, true}})
 		}
 	}
-	if len(m.entries) == 0 {
-		return errBothWays
-	}
-	return nil
 }
 
-// withServer measures with a weir bench server.
-func (m *measured) withServer(ctx context.Context, sampler *sample.Sampler) error {
-	c, err := connect(ctx, m.server, m.options.Key, m.options.Program)
-	if err != nil {
+// measure measures all entries, with a weir bench server or a stock iperf3.
+func (m *measured) measure(ctx context.Context) (err error) {
+	if m.tool, err = iperf.Find(ctx); err != nil {
 		return err
 	}
-	defer c.close()
-	c.sampler = sampler
-	m.welcome = c.welcome
-	if c.unproven != nil {
-		m.noProbe = c.unproven.Error()
-	}
-	if err := m.fits(c.welcome.Limits); err != nil {
-		return err
+	var c *client
+	if !m.options.IPerf3 {
+		if c, err = connect(ctx, m.server, m.options.Key, m.options.Program); err != nil {
+			return err
+		}
+		defer c.close()
+		if m.welcome = c.welcome; m.fits(c.welcome.Limits) != nil {
+			return m.fits(c.welcome.Limits)
+		}
 	}
 	return m.interleave(func(e *findings) error {
-		if err := m.rest(ctx, c); err != nil {
+		if err := m.rest(ctx); err != nil {
 			return err
 		}
 		m.begin()
-		r, err := c.run(ctx, e.request(m.server.Addr(), m.options.Seconds))
+		r, err := m.run(ctx, c, m.request(e))
 		if err == nil {
 			e.results = append(e.results, r)
 		}
@@ -134,39 +125,112 @@ func (m *measured) withServer(ctx context.Context, sampler *sample.Sampler) erro
 	})
 }
 
+// run is one run. A nil client is a stock iperf3 at the other side.
+func (m *measured) run(ctx context.Context, c *client, asked Run) (*result, error) {
+	r := &result{granted: asked}
+	host := m.server.Addr().String()
+	if c == nil {
+		return r, m.beside(ctx, r, func(ctx context.Context) error { return r.traffic(ctx, m.tool, host, m.server.Port()) })
+	}
+	g, err := c.grant(ctx, &asked)
+	if err != nil {
+		return nil, err
+	}
+	r.granted = g.Run
+	for _, text := range g.Cut {
+		r.cut = append(r.cut, plain(text))
+	}
+	return r, c.during(ctx, r, func(ctx context.Context) error {
+		return m.beside(ctx, r, func(ctx context.Context) error { return r.traffic(ctx, m.tool, host, g.Port) })
+	})
+}
+
+// beside measures what traffic does to round-trip times and to this machine.
+func (m *measured) beside(ctx context.Context, r *result, traffic func(context.Context) error) error {
+	before, err := overflowed()
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	var tasks sync.WaitGroup
+	var sampling, probing error
+	tasks.Go(func() {
+		sampling = m.sampler.Watch(watching, func(p sample.Point) { r.own = append(r.own, p) })
+	})
+	if m.noProbe == "" {
+		tasks.Go(func() { r.rtts, r.lost, probing = m.probe(ctx, r.granted.Omit+r.granted.Count) })
+	}
+	err = traffic(ctx)
+	stop()
+	tasks.Wait()
+	after, counting := overflowed()
+	r.overflow += after - min(before, after)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sampling, probing, counting)
+}
+
 // fits refuses a benchmark that the server would not let end.
 func (m *measured) fits(l Limits) error {
 	if whole := m.options.Estimate(); whole > l.Session {
-		return fmt.Errorf("this takes about %s, and the server gives one client %s: measure less, or start it with --max-session %s",
+		return fmt.Errorf("this takes about %s, and the server allows one client %s: measure less, or start it with --max-session %s",
 			whole.Round(time.Second), l.Session, (whole * 5 / 4).Round(time.Minute))
 	}
 	return nil
 }
 
-// rest measures round-trip times without load, and lets queues run empty.
-func (m *measured) rest(ctx context.Context, c *client) error {
-	if c.probes == nil {
+// rest measures round-trip times without load, and lets queues run empty. If no
+// echo comes before the first run, none is asked for again.
+func (m *measured) rest(ctx context.Context) error {
+	if m.noProbe != "" {
 		return sleep(ctx, idleSpan)
 	}
-	idle, cancel := context.WithTimeout(ctx, idleSpan)
-	defer cancel()
-	rtts, lost, err := c.probes.measure(idle)
-	if err != nil {
-		return fmt.Errorf("measure round-trip times: %w", err)
+	rtts, lost, err := m.probe(ctx, idleSpan)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	m.lost += lost
-	if len(rtts) > 0 {
+	if len(m.before) == 0 && (err != nil || len(rtts) == 0) {
+		m.noProbe = "the server's machine answers no ICMP echo"
+		if err != nil {
+			m.noProbe = err.Error()
+		}
+		return nil
+	}
+	if m.lost += lost; len(rtts) > 0 {
 		m.idle = append(m.idle, rtts...)
 		m.before = append(m.before, rtts)
 	}
-	return ctx.Err()
+	return err
+}
+
+// Times of probes: rarely enough to be no load, often enough for a 99th
+// percentile of a run of three seconds. An echo counts its requests in 16 bits.
+const (
+	probeEvery = 5 * time.Millisecond
+	mostProbes = 60_000
+)
+
+// probe measures round trips by ICMP echo for a time, in milliseconds.
+func (m *measured) probe(ctx context.Context, span time.Duration) (rtts stats.Sample, lost int, err error) {
+	every := max(probeEvery, span/mostProbes)
+	e := &probe.Echo{From: probe.Here, To: m.server.Addr(), Interval: every, Count: int(span / every), Until: time.Now().Add(span)}
+	d, err := e.Run(ctx)
+	if errors.Is(err, probe.ErrNoAnswer) {
+		err = nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return d.Millis, d.Lost, nil
 }
 
 // begin tells who wants to know of it that the first run begins.
 func (m *measured) begin() {
 	if loaded := m.options.Loaded; loaded != nil {
 		m.options.Loaded = nil
-		loaded(omitted, m.options.Seconds)
+		loaded(omitted, m.options.count())
 	}
 }
 

@@ -3,12 +3,10 @@ package remote
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"weir/internal/bench/sample"
 )
@@ -16,10 +14,9 @@ import (
 // maxMessage is the longest message in bytes, without the four of its length.
 const maxMessage = 64 << 10
 
-// What is wrong with a message.
 var (
 	errMessageLength = fmt.Errorf("a message has 2 to %d bytes", maxMessage)
-	errMessageKind   = errors.New("a message says one thing, and one that is known")
+	errMessageKind   = errors.New("a message has exactly one member, of a known kind")
 )
 
 // message is one of either side. Exactly one field is set.
@@ -27,32 +24,27 @@ type message struct {
 	Hello   *hello        `json:"hello,omitempty"`   // client: the first
 	Welcome *welcome      `json:"welcome,omitempty"` // server: its answer
 	Run     *Run          `json:"run,omitempty"`     // client: asks for a run
-	Granted *granted      `json:"granted,omitempty"` // server: gives it
-	Refused *refused      `json:"refused,omitempty"` // server: no; with Session the end
-	Proof   *proof        `json:"proof,omitempty"`   // client: the cookie that came to its UDP address
-	Proven  *struct{}     `json:"proven,omitempty"`  // server: it was right
-	Go      *struct{}     `json:"go,omitempty"`      // client: everything is connected
-	Started *struct{}     `json:"started,omitempty"` // server: and sends, from now
-	Alive   *struct{}     `json:"alive,omitempty"`   // client: several times a second while a run lasts
-	Sample  *sample.Point `json:"sample,omitempty"`  // server: what it and its router do
-	Sent    *sent         `json:"sent,omitempty"`    // client: what it has sent, when it has ended
-	Done    *outcome      `json:"done,omitempty"`    // server: what it has counted
+	Granted *granted      `json:"granted,omitempty"` // server: its iperf3 listens
+	Refused *refused      `json:"refused,omitempty"` // server: no; the session may be over
+	Alive   *struct{}     `json:"alive,omitempty"`   // client: every 250 ms while a run lasts
+	Sample  *sample.Point `json:"sample,omitempty"`  // server: what its machine does
+	Ended   *struct{}     `json:"ended,omitempty"`   // client: its iperf3 has ended
+	Done    *outcome      `json:"done,omitempty"`    // server: its iperf3 has ended, too
 	Bye     *struct{}     `json:"bye,omitempty"`     // client: that was all
 }
 
 // hello opens a session.
 type hello struct {
-	Program string `json:"program"` // and its version, for the other's log
+	Program string `json:"program"` // and its version, for the server's log
 }
 
-// welcome tells the client with whom it speaks and what it may do.
+// welcome tells the client who the server is and what it allows.
 type welcome struct {
 	Program string `json:"program"`
 	Limits  Limits `json:"limits"`
 	Machine Host   `json:"machine"`
 	Router  string `json:"router,omitempty"`  // the namespace it samples; "": none
 	Without string `json:"without,omitempty"` // why weir is not sampled
-	Probe   string `json:"probe"`             // ticket of the UDP flow for round-trip times
 }
 
 // Host is what a side says of its machine.
@@ -63,59 +55,25 @@ type Host struct {
 	Kernel string `json:"kernel"`
 }
 
-// granted is a run as the server gives it.
+// granted is a run as the server allows it.
 type granted struct {
-	Run     Run      `json:"run"`
-	Cut     []string `json:"cut,omitempty"`
-	Tickets []string `json:"tickets"` // for TCP one per connection, those of the way up first; for UDP one
+	Run  Run      `json:"run"`
+	Cut  []string `json:"cut,omitempty"`
+	Port uint16   `json:"port"` // where the server's iperf3 listens
 }
 
-// refused says why something is not given.
+// refused says why something is not allowed.
 type refused struct {
-	Why     string `json:"why"`
-	Session bool   `json:"session"` // the session is over
+	Why string `json:"why"`
 }
 
-// proof shows that a challenge arrived.
-type proof struct {
-	Ticket string `json:"ticket"`
-	Cookie string `json:"cookie"`
-}
-
-// sent is what a side has sent in a run.
-type sent struct {
-	Packets     uint64 `json:"packets"`     // UDP
-	Bytes       uint64 `json:"bytes"`       // of payload
-	Retransmits uint64 `json:"retransmits"` // TCP segments
-	Held        bool   `json:"held"`        // the sender did not keep up with the rate
-}
-
-// received is what a side has received in a run. Rates are of payload, but for
-// UDP of whole frames.
-type received struct {
-	Bytes     uint64        `json:"bytes"`  // counted
-	Window    time.Duration `json:"window"` // in which they were counted
-	Whole     bool          `json:"whole"`  // data came until the window's end
-	Series    []float64     `json:"series"` // bit/s of each interval
-	Packets   uint64        `json:"packets"`
-	Reordered uint64        `json:"reordered"`
-	Overflow  uint64        `json:"overflow"`  // lost in the receiver's own socket
-	Jitter    time.Duration `json:"jitter_ns"` // RFC 3550, section 6.4.1
-}
-
-// outcome is what the server has to say of a run.
+// outcome is what the server says of a run after it.
 type outcome struct {
-	Sent     *sent     `json:"sent,omitempty"`     // where it sent
-	Received *received `json:"received,omitempty"` // where it received
-	Process  float64   `json:"process"`            // seconds of cores that its process took
-	Ended    string    `json:"ended,omitempty"`    // why before its time; "": it was whole
+	Overflow uint64 `json:"overflow"`        // datagrams that found a full socket on its machine
+	Ended    string `json:"ended,omitempty"` // why the run ended early; "": it did not
 }
 
-// maxSeries is how many intervals a receiver reports.
-const maxSeries = 2048
-
-// writeMessage writes a message: its length in four bytes, the highest first,
-// and JSON.
+// writeMessage writes a message: its length in four bytes, big-endian, and JSON.
 func writeMessage(w io.Writer, m *message) error {
 	b, err := json.Marshal(m)
 	if err != nil {
@@ -128,8 +86,8 @@ func writeMessage(w io.Writer, m *message) error {
 	return err
 }
 
-// readMessage reads a message of anybody's. It takes no more memory than the
-// longest message has.
+// readMessage reads a message. Its buffer grows with what arrives, not with the
+// announced length.
 func readMessage(r io.Reader) (*message, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -139,16 +97,17 @@ func readMessage(r io.Reader) (*message, error) {
 	if n < 2 || n > maxMessage {
 		return nil, errMessageLength
 	}
-	var b bytes.Buffer // grows with what comes, not with what was announced
+	var b bytes.Buffer
 	if got, err := io.Copy(&b, io.LimitReader(r, int64(n))); err != nil || got < int64(n) {
 		return nil, errors.Join(io.ErrUnexpectedEOF, err)
 	}
 	return parseMessage(b.Bytes())
 }
 
-// parseMessage reads the JSON of a message and checks everything in it. What is
-// not known is refused: the version is in the name of the protocol.
+// parseMessage reads the JSON of a message and checks everything in it. Unknown
+// members are refused: another version has another ALPN name.
 func parseMessage(b []byte) (*message, error) {
+	// The first look counts the members: a struct would keep the last of two kinds.
 	if err := oneMember(b); err != nil {
 		return nil, err
 	}
@@ -158,7 +117,7 @@ func parseMessage(b []byte) (*message, error) {
 	if err := d.Decode(&m); err != nil {
 		return nil, fmt.Errorf("read a message: %w", err)
 	}
-	if m.said() != 1 {
+	if m == (message{}) {
 		return nil, errMessageKind
 	}
 	if err := m.check(); err != nil {
@@ -167,8 +126,7 @@ func parseMessage(b []byte) (*message, error) {
 	return &m, nil
 }
 
-// oneMember refuses all but an object with one member, and what follows it. The
-// decoder would take the last of several of one name.
+// oneMember refuses everything but one object with one member.
 func oneMember(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -187,12 +145,52 @@ func oneMember(b []byte) error {
 	return nil
 }
 
-func (t ticket) String() string { return hex.EncodeToString(t[:]) }
-
-func parseTicket(text string) (t ticket, err error) {
-	b, err := hex.DecodeString(text)
-	if err != nil || len(b) != len(t) {
-		return t, errors.New("this is no ticket")
+func (m *message) check() error {
+	switch {
+	case m.Hello != nil:
+		return checkTexts(m.Hello.Program)
+	case m.Welcome != nil:
+		return m.Welcome.check()
+	case m.Run != nil:
+		return m.Run.check()
+	case m.Granted != nil:
+		return m.Granted.check()
+	case m.Refused != nil:
+		return checkTexts(m.Refused.Why)
+	case m.Sample != nil:
+		return m.Sample.Check()
+	case m.Done != nil:
+		if m.Done.Overflow > maxCount {
+			return fmt.Errorf("a count of %d", m.Done.Overflow)
+		}
+		return checkTexts(m.Done.Ended)
 	}
-	return ticket(b), nil
+	return nil
+}
+
+func (w *welcome) check() error {
+	if w.Machine.Cores < 0 || w.Machine.Cores > 1<<16 {
+		return fmt.Errorf("%d cores", w.Machine.Cores)
+	}
+	return errors.Join(w.Limits.Check(),
+		checkTexts(w.Program, w.Router, w.Without, w.Machine.Name, w.Machine.CPU, w.Machine.Kernel))
+}
+
+func (g *granted) check() error {
+	if len(g.Cut) > 16 || g.Port == 0 {
+		return fmt.Errorf("granted: port %d, %d cuts", g.Port, len(g.Cut))
+	}
+	return errors.Join(g.Run.check(), checkTexts(g.Cut...))
+}
+
+// maxCount is more than the packets of any run.
+const maxCount = 1e15
+
+func checkTexts(texts ...string) error {
+	for _, t := range texts {
+		if len(t) > maxText {
+			return fmt.Errorf("a text of %d bytes", len(t))
+		}
+	}
+	return nil
 }

@@ -13,19 +13,21 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"weir/internal/bench/iperf"
 	"weir/internal/bench/sample"
 )
 
-// DefaultPort is the server's, of TCP and UDP.
+// DefaultPort is that of the control connection. Data goes to the next one.
 const DefaultPort = 5202
 
-// ServerOptions say what a server gives, and for how long.
+// ServerOptions say what a server allows, and for how long.
 type ServerOptions struct {
-	Listen string // address and port
-	Key    Key
-	Limits Limits
-	Life   time.Duration // then it ends; 0: it does not
-	Once   bool          // it ends after its first client
+	Listen   string // address and port of the control connection
+	DataPort uint16 // of its iperf3, TCP and UDP; 0: the port after Listen's
+	Key      Key
+	Limits   Limits
+	Life     time.Duration // then it ends; 0: it does not
+	Once     bool          // it ends after its first client
 	// Router is a network namespace by its file that is sampled during runs;
 	// "": that of the process. RouterName is what the report calls it.
 	Router, RouterName string
@@ -39,23 +41,22 @@ type ServerOptions struct {
 
 // Bounds of what comes without a key.
 const (
-	maxStrangers      = 32 // connections at once that have not proven anything
-	maxStrangersEach  = 8  // of one address
-	greetingBytes     = 1  // that tell TLS from data
-	tlsHandshakeStart = 0x16
+	maxStrangers     = 32 // connections at once that have not proven anything
+	maxStrangersEach = 8  // of one address
 )
 
 // server is one that runs.
 type server struct {
 	ServerOptions
 	listener *net.TCPListener
+	tool     *iperf.Tool
 	machine  Host
 	tasks    *errgroup.Group
 
 	mu        sync.Mutex
 	strangers map[netip.Addr]int
-	unknown   int      // all of them
-	current   *session // nil: nobody is served
+	unknown   int  // all of them
+	busy      bool // a client is served
 	served    chan struct{}
 }
 
@@ -98,6 +99,10 @@ func newServer(ctx context.Context, o ServerOptions) (*server, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
+	tool, err := iperf.Find(ctx)
+	if err != nil {
+		return nil, err
+	}
 	c := net.ListenConfig{}
 	l, err := c.Listen(ctx, "tcp", o.Listen)
 	if err != nil {
@@ -108,8 +113,13 @@ func newServer(ctx context.Context, o ServerOptions) (*server, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	s := &server{
-		ServerOptions: o, listener: l.(*net.TCPListener), machine: host, tasks: new(errgroup.Group),
+		ServerOptions: o, listener: l.(*net.TCPListener), tool: tool, machine: host, tasks: new(errgroup.Group),
 		strangers: map[netip.Addr]int{}, served: make(chan struct{}, 1),
+	}
+	if s.DataPort == 0 {
+		if s.DataPort = s.address().Port() + 1; s.DataPort == 0 {
+			return nil, errors.Join(errors.New("no port comes after 65535: name one with --data-port"), l.Close())
+		}
 	}
 	sampler, err := sample.Open(o.Router) // to fail now rather than at the first client
 	if err != nil {
@@ -161,17 +171,11 @@ func (s *server) accept(ctx context.Context, config *tls.Config) error {
 	}
 }
 
-// admit counts a stranger in, unless there are too many. The client that is
-// served may bring as many connections more as it has tickets for.
+// admit counts a stranger in, unless there are too many.
 func (s *server) admit(from netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all, each := maxStrangers, maxStrangersEach
-	if s.current != nil && from == s.current.peer {
-		expected := s.current.expected()
-		all, each = all+expected, each+expected
-	}
-	if s.unknown >= all || s.strangers[from] >= each {
+	if s.unknown >= maxStrangers || s.strangers[from] >= maxStrangersEach {
 		return false
 	}
 	s.unknown++
@@ -189,30 +193,17 @@ func (s *server) known(from netip.Addr) {
 	}
 }
 
-// greet finds out what a connection is for: its first byte is that of TLS or
-// that of a preamble.
+// greet does the TLS handshake: nobody without the key comes further.
 func (s *server) greet(ctx context.Context, conn *net.TCPConn, from netip.Addr, config *tls.Config) {
 	stranger := sync.OnceFunc(func() { s.known(from) })
 	defer stranger()
+	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	first := make([]byte, greetingBytes, preambleLen)
 	if conn.SetDeadline(time.Now().Add(handshakePatience)) != nil {
-		conn.Close()
 		return
 	}
-	if _, err := io.ReadFull(conn, first); err != nil {
-		conn.Close()
-		return
-	}
-	if first[0] != tlsHandshakeStart {
-		if !s.attach(conn, first) {
-			conn.Close()
-		}
-		return
-	}
-	defer conn.Close()
-	secure := tls.Server(&begun{conn, first}, config)
+	secure := tls.Server(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		s.Log("%s: refused: %s", from, plain(err.Error()))
 		return
@@ -224,32 +215,16 @@ func (s *server) greet(ctx context.Context, conn *net.TCPConn, from netip.Addr, 
 	s.talk(ctx, secure, from)
 }
 
-// attach gives a connection that carries data to the run that waits for it.
-func (s *server) attach(conn *net.TCPConn, first []byte) bool {
-	preamble := first[:preambleLen]
-	if _, err := io.ReadFull(conn, preamble[len(first):]); err != nil {
-		return false
-	}
-	t, err := parsePreamble(preamble)
-	if err != nil || conn.SetDeadline(time.Time{}) != nil {
-		return false
-	}
-	s.mu.Lock()
-	current := s.current
-	s.mu.Unlock()
-	return current != nil && current.attach(t, conn)
-}
-
 // talk serves an authenticated client, unless another one is served.
 func (s *server) talk(ctx context.Context, conn *tls.Conn, from netip.Addr) {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Session)
 	defer cancel()
 	line := newLine(conn)
 	defer line.close()
-	c := &session{server: s, line: line, local: addrPort(conn.LocalAddr()), peer: from, budget: newAccount(s.Limits.Data)}
-	if !s.begin(c) {
+	c := &session{server: s, line: line, local: addrPort(conn.LocalAddr()), peer: from, left: int64(s.Limits.Data)}
+	if !s.begin() {
 		s.Log("%s: told that another client is served", from)
-		if err := line.say(&message{Refused: &refused{Why: "another client is served", Session: true}}); err != nil {
+		if err := line.say(&message{Refused: &refused{Why: "another client is served"}}); err != nil {
 			s.Log("%s: %v", from, err)
 		}
 		return
@@ -268,41 +243,26 @@ func (s *server) talk(ctx context.Context, conn *tls.Conn, from netip.Addr) {
 	s.Log("%s: %s", from, why)
 	if !errors.Is(err, io.EOF) {
 		// A client that is not there any more does not hear it.
-		_ = line.say(&message{Refused: &refused{Why: why, Session: true}})
+		_ = line.say(&message{Refused: &refused{Why: why}})
 	}
 }
 
-func (s *server) begin(c *session) bool {
+func (s *server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current != nil {
+	if s.busy {
 		return false
 	}
-	s.current = c
+	s.busy = true
 	return true
 }
 
 func (s *server) end() {
 	s.mu.Lock()
-	s.current = nil
+	s.busy = false
 	s.mu.Unlock()
 	select {
 	case s.served <- struct{}{}:
 	default:
 	}
-}
-
-// begun is a connection of which the first bytes have been read.
-type begun struct {
-	net.Conn
-	head []byte
-}
-
-func (b *begun) Read(p []byte) (int, error) {
-	if len(b.head) == 0 {
-		return b.Conn.Read(p)
-	}
-	n := copy(p, b.head)
-	b.head = b.head[n:]
-	return n, nil
 }

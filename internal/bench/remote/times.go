@@ -8,7 +8,7 @@ import (
 
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
-	"weir/internal/quantity"
+	"weir/internal/units"
 )
 
 // times are sections that show the last run of each case: what arrived, and
@@ -61,12 +61,12 @@ func rateLines(r *result) []report.TimeLine {
 	var lines []report.TimeLine
 	for _, up := range []bool{true, false} {
 		d := r.way(up)
-		if d == nil || len(d.received.Series) == 0 {
+		if d == nil || len(d.Series) == 0 {
 			continue
 		}
-		step := d.received.Window.Seconds() / float64(len(d.received.Series))
+		step := d.Window.Seconds() / float64(len(d.Series))
 		line := report.TimeLine{Name: directionNames[up], Ours: true}
-		for i, v := range d.received.Series {
+		for i, v := range d.Series {
 			line.Points = append(line.Points, report.Moment{Seconds: r.granted.Omit.Seconds() + float64(i+1)*step, Value: v / 1e6})
 		}
 		lines = append(lines, line)
@@ -159,7 +159,7 @@ func (m *measured) dropped() *report.Section {
 		}{{m.own.Name, own}, {m.otherName(), theirs}} {
 			all := sample.Dropped(end.points)
 			for _, place := range slices.Sorted(maps.Keys(all)) {
-				t.Rows = append(t.Rows, []string{f.String(), end.name, place, quantity.Thousands(int(all[place]))})
+				t.Rows = append(t.Rows, []string{f.String(), end.name, place, units.Thousands(int(all[place]))})
 			}
 		}
 	}

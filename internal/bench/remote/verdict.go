@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // verdicts say in words what the figures are.
@@ -36,7 +36,7 @@ func (m *measured) verdict(f *findings) string {
 			text += fmt.Sprintf(" (%s to %s)", Rate(rates.Min()), Rate(rates.Max()))
 		}
 		if loss := f.of(up, (*direction).loss).Median(); f.Protocol == UDP {
-			text += fmt.Sprintf(", %s %% lost", quantity.Digits(100*loss, 2))
+			text += fmt.Sprintf(", %s %% lost", units.Digits(100*loss, 2))
 		}
 		ways = append(ways, text)
 	}
@@ -62,7 +62,7 @@ func (m *measured) oneAgainstMany() []string {
 				a, b := one.rates(up), many.rates(up)
 				if c := stats.Compare(a, b); len(a) > 0 && c.Proven {
 					all = append(all, fmt.Sprintf("%s: %d connections carry %s times what one carries (%s).", directionNames[up],
-						many.Connections, quantity.Digits(b.Median()/a.Median(), 3), one.Direction))
+						many.Connections, units.Digits(b.Median()/a.Median(), 3), one.Direction))
 				}
 			}
 		}
@@ -81,12 +81,12 @@ func (m *measured) delay(f *findings) string {
 	idle, loaded := m.idleQuantiles(0.5), f.quantiles(0.5)
 	if stats.MannWhitney(idle, loaded).Proven && loaded.Median() > clearly*idle.Median() {
 		said = append(said, fmt.Sprintf("%s: the median round-trip time rises from %s to %s ms, the 99th percentile from %s to %s ms.", f.Case,
-			quantity.Digits(idle.Median(), 3), quantity.Digits(loaded.Median(), 3),
-			quantity.Digits(m.idleQuantiles(0.99).Median(), 3), quantity.Digits(f.quantiles(0.99).Median(), 3)))
+			units.Digits(idle.Median(), 3), units.Digits(loaded.Median(), 3),
+			units.Digits(m.idleQuantiles(0.99).Median(), 3), units.Digits(f.quantiles(0.99).Median(), 3)))
 	}
 	rtts, lost := f.allRTTs()
 	if out := float64(lost) / float64(lost+len(rtts)); out > tooManyOut {
-		said = append(said, fmt.Sprintf("%s: %s %% of the probes had no echo.", f.Case, quantity.Digits(100*out, 2)))
+		said = append(said, fmt.Sprintf("%s: %s %% of the probes had no echo.", f.Case, units.Digits(100*out, 2)))
 	}
 	return strings.Join(said, " ")
 }

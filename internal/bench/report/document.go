@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"weir/internal/machine"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
 )
 
@@ -20,8 +20,8 @@ type Document struct {
 	Command string    `json:"command"`
 	Started time.Time `json:"started"`
 	// Version is that of the weir that measured.
-	Version string          `json:"version,omitempty"`
-	Machine machine.Machine `json:"machine"`
+	Version string           `json:"version,omitempty"`
+	Machine hostinfo.Machine `json:"machine"`
 	// Sketch marks a run that was too short to rely on.
 	Sketch bool `json:"sketch,omitempty"`
 	// Verdicts are sentences, the most important first. They are shown only if

@@ -5,20 +5,20 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/quantity"
+	"weir/internal/units"
 )
 
 // shortTick names the ticks of an axis up to a value: with commas as long as
 // there is room.
 func shortTick(to float64) func(float64) string {
 	if to >= 10000 {
-		return quantity.Short
+		return units.Short
 	}
 	return func(v float64) string {
 		if v == 0 {
 			return "0"
 		}
-		return trimZeros(quantity.Digits(v, 3))
+		return trimZeros(units.Digits(v, 3))
 	}
 }
 
@@ -27,7 +27,7 @@ func shortPlace(v float64) string {
 	if v < 10000 {
 		return exact(v)
 	}
-	return quantity.Short(v)
+	return units.Short(v)
 }
 
 func trimZeros(text string) string {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/quantity"
+	"weir/internal/units"
 )
 
 const (
@@ -71,15 +71,15 @@ func (f *Flame) draw(c *canvas) {
 	depth := root.depth(p.least)
 	p.bottom = float64(depth) * flameRow
 	p.call(root, 0, 0)
-	c.text("muted", 1, p.bottom+18, fmt.Sprintf("%s %s; the width is the share of the time", quantity.Thousands(root.count), f.Unit))
+	c.text("muted", 1, p.bottom+18, fmt.Sprintf("%s %s; the width is the share of the time", units.Thousands(root.count), f.Unit))
 	c.height = p.bottom + 26
 }
 
 func (p *flamePlot) call(c *call, left float64, level int) {
 	width := float64(c.count) / float64(p.total) * p.width
 	y := p.bottom - float64(level+1)*flameRow
-	fmt.Fprintf(&p.b, `<g><title>%s: %s of %s %s (%.1f %%)</title>`, html.EscapeString(c.name), quantity.Thousands(c.count),
-		quantity.Thousands(p.total), html.EscapeString(p.unit), 100*float64(c.count)/float64(p.total))
+	fmt.Fprintf(&p.b, `<g><title>%s: %s of %s %s (%.1f %%)</title>`, html.EscapeString(c.name), units.Thousands(c.count),
+		units.Thousands(p.total), html.EscapeString(p.unit), 100*float64(c.count)/float64(p.total))
 	p.rect("frame "+tint(c.name), left, y, width-0.6, flameRow-1)
 	if text := fit(c.name, width-8); text != "" {
 		p.text("framename", left+4, y+13, text)

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"weir/internal/quantity"
+	"weir/internal/units"
 )
 
 // Heights of what time series are made of.
@@ -50,7 +50,7 @@ func figureShort(v float64) string {
 	if v == 0 {
 		return "0"
 	}
-	return trimZeros(quantity.Digits(v, 3))
+	return trimZeros(units.Digits(v, 3))
 }
 
 // labelRoom is what the names of the lines need at their right.

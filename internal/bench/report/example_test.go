@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"weir/internal/machine"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
 )
 
@@ -24,11 +24,11 @@ func example() *Document {
 	return &Document{
 		Kind: "forward", Title: "How many frames this machine forwards", Command: "weir bench forward --flows 1000,65536,1000000 --raise-conntrack --html report.html",
 		Started: time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC), Version: "0.6.0",
-		Machine: machine.Machine{CPU: "Example CPU @ 2.60GHz, family 6 model 85", Cores: 2, Architecture: "amd64", Kernel: "6.18.5", Memory: 16000,
+		Machine: hostinfo.Machine{CPU: "Example CPU @ 2.60GHz, family 6 model 85", Cores: 2, Architecture: "amd64", Kernel: "6.18.5", Memory: 16000,
 			Governor: "none", Hypervisor: true, Host: "QEMU", ThreadsPerCore: 1, NUMANodes: 1, ClockSource: "tsc",
 			Mitigations: map[string]string{"spectre_v2": "Mitigation: Enhanced / Automatic IBRS; IBPB: conditional", "mds": "Vulnerable <no microcode>"},
-			NICs:        []machine.NIC{{Name: "eth0", Driver: "virtio_net", Queues: 2, MTU: 1500, Offloads: []string{"tx-checksum", "tso", "gro"}}},
-			Conntrack:   &machine.Conntrack{Max: 262144, Buckets: 65536}},
+			NICs:        []hostinfo.NIC{{Name: "eth0", Driver: "virtio_net", Queues: 2, MTU: 1500, Offloads: []string{"tx-checksum", "tso", "gro"}}},
+			Conntrack:   &hostinfo.Conntrack{Max: 262144, Buckets: 65536}},
 		Verdicts: []string{"weir forwards 6.1 times as many frames as nftables with NAT, and 0.84 of what a bare redirect does.",
 			"From 1,000 connections to 1,000,000, weir keeps 58 % of its rate & nftables 52 %."},
 		Method:   []string{"Paths in random order, 5 runs of 1 s each, medians with their spread.", "Frames are checked on arrival before any are counted."},

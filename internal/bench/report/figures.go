@@ -6,14 +6,14 @@ import (
 	"maps"
 	"slices"
 
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // digits are those that figures in reports have.
 const digits = 3
 
-func figure(v float64) string { return quantity.Digits(v, digits) }
+func figure(v float64) string { return units.Digits(v, digits) }
 
 // spread writes from the smallest to the largest run.
 func spread(s stats.Sample) string { return figure(s.Min()) + "–" + figure(s.Max()) }
@@ -60,7 +60,7 @@ func (b *Bars) figures() Table {
 	for _, g := range b.Groups {
 		for _, bar := range g.Bars {
 			r := bar.Runs
-			row := []string{bar.Name, figure(r.Median()), figure(r.Min()), figure(r.Max()), quantity.Thousands(len(r))}
+			row := []string{bar.Name, figure(r.Median()), figure(r.Min()), figure(r.Max()), units.Thousands(len(r))}
 			if grouped {
 				row = slices.Insert(row, 0, g.Name)
 			}
@@ -94,7 +94,7 @@ func (c *Curves) figures() Table {
 // exact writes a place on an axis: whole numbers in full.
 func exact(x float64) string {
 	if x == float64(int(x)) {
-		return quantity.Thousands(int(x))
+		return units.Thousands(int(x))
 	}
 	return figure(x)
 }
@@ -128,7 +128,7 @@ func (c *CDF) figures() Table {
 		}
 		row = append(row, figure(s.quantile(1)))
 		for _, m := range c.Marks {
-			row = append(row, quantity.Digits(100*s.atMost(m.At), 4))
+			row = append(row, units.Digits(100*s.atMost(m.At), 4))
 		}
 		if s.Ours {
 			t.Marked = append(t.Marked, len(t.Rows))

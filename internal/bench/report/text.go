@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"weir/internal/quantity"
+	"weir/internal/units"
 )
 
 // Widths of text that terminals have.
@@ -177,7 +177,7 @@ func (t *textWriter) times(times *Times) {
 		return
 	}
 	for _, c := range times.Cores {
-		row("core "+quantity.Thousands(c.Core), "%", c.Points, 1, 100)
+		row("core "+units.Thousands(c.Core), "%", c.Points, 1, 100)
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 func (t *Times) figures() Table {
@@ -99,7 +99,7 @@ func (t *Times) busiest(out Table) Table {
 				busy = s.Mean()
 			}
 			if sum += busy; busy > most {
-				most, names[i] = busy, quantity.Thousands(c.Core)
+				most, names[i] = busy, units.Thousands(c.Core)
 			}
 		}
 		shares[i], means[i] = wholePercent(most), wholePercent(sum/float64(len(t.Cores)))

@@ -11,8 +11,8 @@ import (
 	"weir/internal/bench"
 	"weir/internal/bench/sample"
 	"weir/internal/bench/web"
+	"weir/internal/host/netif"
 	"weir/internal/lab"
-	"weir/internal/netif"
 	"weir/internal/stats"
 )
 

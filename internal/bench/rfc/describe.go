@@ -7,15 +7,15 @@ import (
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
 	"weir/internal/bench/web"
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // method is what standards have in common, those with frames some more.
 func method(o *Options, s *Standard) []string {
 	lines := []string{
 		fmt.Sprintf("All paths in turn, in random order, %s of each; the last path is measured once more as if it were another (control): a test in which it differs from itself by more than 5 %% has no verdict.",
-			quantity.Plural(o.Runs, "run")),
+			units.Plural(o.Runs, "run")),
 		"Offloads are off, so that what crosses is what a wire would carry.",
 		"Clients, servers and firewall share the cores in tests with HTTP; the kernel's paths receive by GRO there.",
 	}
@@ -186,7 +186,7 @@ func (o *outcome) row(figures int) []string {
 			continue
 		}
 		s := o.sample(i)
-		row = append(row, fmt.Sprintf("%s (%s–%s)", quantity.Digits(s.Median(), 3), quantity.Digits(s.Min(), 3), quantity.Digits(s.Max(), 3)))
+		row = append(row, fmt.Sprintf("%s (%s–%s)", units.Digits(s.Median(), 3), units.Digits(s.Min(), 3), units.Digits(s.Max(), 3)))
 	}
 	limit := o.limit()
 	if len(o.runs) == 0 {

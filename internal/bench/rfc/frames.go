@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"weir/internal/bench"
-	"weir/internal/quantity"
+	"weir/internal/units"
 )
 
 const (
@@ -121,7 +121,7 @@ func (f *Found) limit() string {
 
 // nothing says how the search ended that found no rate.
 func (f *Found) nothing(what string) string {
-	return fmt.Sprintf("%s at every rate down to 1,000 per second: the search ended after %s", what, quantity.Plural(f.Trials, "trial"))
+	return fmt.Sprintf("%s at every rate down to 1,000 per second: the search ended after %s", what, units.Plural(f.Trials, "trial"))
 }
 
 func measureThroughput(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
@@ -241,7 +241,7 @@ func measureBackToBack(ctx context.Context, b *bed, path string, frame int) (f f
 		}
 		f.figures[0].value = math.Floor(found.Rate)
 		if found.Rate == 0 {
-			f.figures, f.invalid = nil, fmt.Sprintf("not even single frames came through in %s", quantity.Plural(found.Trials, "trial"))
+			f.figures, f.invalid = nil, fmt.Sprintf("not even single frames came through in %s", units.Plural(found.Trials, "trial"))
 		}
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 	"weir/internal/bench/progress"
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
-	"weir/internal/machine"
+	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
 )
 
@@ -50,7 +50,7 @@ func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := machine.Describe()
+	m, err := hostinfo.Describe()
 	if err != nil {
 		return nil, err
 	}

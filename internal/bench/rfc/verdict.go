@@ -8,8 +8,8 @@ import (
 
 	"weir/internal/bench"
 	"weir/internal/bench/report"
-	"weir/internal/quantity"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // margin is the share up to which two paths count as equal: what the control
@@ -98,7 +98,7 @@ func (o *outcome) kept() stats.Sample {
 func (t *tested) notes() (notes []string) {
 	for _, o := range t.paths {
 		if n := len(o.invalid); n > 0 {
-			notes = append(notes, fmt.Sprintf("%s, %s: %s invalid: %s", t.test.title(t.variant), o.path, quantity.Plural(n, "run"), o.invalid[0]))
+			notes = append(notes, fmt.Sprintf("%s, %s: %s invalid: %s", t.test.title(t.variant), o.path, units.Plural(n, "run"), o.invalid[0]))
 		}
 		if o.limit() != "" && len(o.runs) > 0 {
 			notes = append(notes, fmt.Sprintf("%s, %s: limited by the %s: the path may do more", t.test.title(t.variant), o.path, o.limit()))
@@ -143,7 +143,7 @@ func seen(c stats.Comparison) string {
 	if c.Test == stats.TooFew {
 		return stats.TooFew
 	}
-	return fmt.Sprintf("this run would have seen a difference of %s %%", quantity.Digits(c.Detectable*100, 2))
+	return fmt.Sprintf("this run would have seen a difference of %s %%", units.Digits(c.Detectable*100, 2))
 }
 
 func (t *tested) find(path string) *outcome {
@@ -170,7 +170,7 @@ func (t *tested) verdicts() (all []string) {
 func (t *tested) verdict(theirs, ours *outcome) string {
 	f, name := ours.runs[0].figures[0], t.test.title(t.variant)
 	a, b := theirs.sample(0), ours.sample(0)
-	values := fmt.Sprintf("%s %s against %s %s", quantity.Digits(b.Median(), 3), f.unit, quantity.Digits(a.Median(), 3), f.unit)
+	values := fmt.Sprintf("%s %s against %s %s", units.Digits(b.Median(), 3), f.unit, units.Digits(a.Median(), 3), f.unit)
 	what := fmt.Sprintf("%s, %s: %s has %s of %s", name, f.name, ours.path, values, theirs.path)
 	c := stats.CompareResolved(a, b, max(theirs.resolution(0), ours.resolution(0)))
 	proven := c.Proven
@@ -195,7 +195,7 @@ func (t *tested) verdict(theirs, ours *outcome) string {
 
 // conclude says of a difference whether it is proven, or that there is none.
 func conclude(c stats.Comparison, proven bool) string {
-	within := quantity.Digits(math.Ceil(c.Bound()*1000)/10, 2)
+	within := units.Digits(math.Ceil(c.Bound()*1000)/10, 2)
 	verdict := c.Judge(margin)
 	switch {
 	case verdict == stats.Equal && proven:

@@ -1,11 +1,6 @@
 package sample
 
-import (
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
-)
+import "weir/internal/host/proc"
 
 // coreTicks is how a core has spent its time since the machine started, in the
 // unit of /proc/stat.
@@ -17,76 +12,29 @@ type coreTicks struct {
 type softnet struct{ processed, dropped, squeezed uint64 }
 
 func readCores() (map[int]coreTicks, error) {
-	b, err := os.ReadFile("/proc/stat")
+	times, err := proc.Cores("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("read the cores' times: %w", err)
+		return nil, err
 	}
-	return parseCores(string(b))
-}
-
-// parseCores reads the lines of single cores (proc_stat(5)): user nice system
-// idle iowait irq softirq steal. Time of guests is in that of user.
-func parseCores(stat string) (map[int]coreTicks, error) {
 	cores := map[int]coreTicks{}
-	for line := range strings.Lines(stat) {
-		fields := strings.Fields(line)
-		if len(fields) < 9 || !strings.HasPrefix(fields[0], "cpu") || fields[0] == "cpu" {
-			continue
-		}
-		id, err := strconv.Atoi(fields[0][3:])
-		if err != nil {
-			return nil, fmt.Errorf("read the cores' times: core %q", fields[0])
-		}
-		var t [8]uint64
-		var c coreTicks
-		for i := range t {
-			if t[i], err = strconv.ParseUint(fields[i+1], 10, 64); err != nil {
-				return nil, fmt.Errorf("read the cores' times: %w", err)
-			}
-			c.total += t[i]
-		}
-		c.user, c.idle, c.softirq, c.steal = t[0]+t[1], t[3]+t[4], t[6], t[7]
-		cores[id] = c
-	}
-	if len(cores) == 0 {
-		return nil, fmt.Errorf("read the cores' times: no core in /proc/stat")
+	for id, t := range times {
+		cores[id] = newCoreTicks(t)
 	}
 	return cores, nil
 }
 
-func readSoftnet() (map[int]softnet, error) {
-	b, err := os.ReadFile("/proc/net/softnet_stat")
-	if err != nil {
-		return nil, fmt.Errorf("read the receive queues: %w", err)
-	}
-	return parseSoftnet(string(b))
+func newCoreTicks(t proc.Times) coreTicks {
+	return coreTicks{total: t.Total(), idle: t.Idle + t.IOWait, softirq: t.Softirq, user: t.User + t.Nice, steal: t.Steal}
 }
 
-// parseSoftnet reads a line of hexadecimal numbers for each core: packets
-// processed, dropped, times that the budget was used up; the 13th is the core's
-// number, where the kernel says it.
-func parseSoftnet(text string) (map[int]softnet, error) {
+func readSoftnet() (map[int]softnet, error) {
+	all, err := proc.Softnet("/proc")
+	if err != nil {
+		return nil, err
+	}
 	queues := map[int]softnet{}
-	row := 0
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) < 3 {
-			return nil, fmt.Errorf("read the receive queues: line %q", line)
-		}
-		var n [13]uint64
-		for i := range min(len(fields), len(n)) {
-			v, err := strconv.ParseUint(fields[i], 16, 64)
-			if err != nil {
-				return nil, fmt.Errorf("read the receive queues: %w", err)
-			}
-			n[i] = v
-		}
-		id := row
-		if len(fields) >= len(n) {
-			id = int(n[12])
-		}
-		queues[id] = softnet{n[0], n[1], n[2]}
-		row++
+	for id, q := range all {
+		queues[id] = softnet{uint64(q.Processed), uint64(q.Dropped), uint64(q.TimeSqueezed)}
 	}
 	return queues, nil
 }

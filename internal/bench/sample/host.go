@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
+
+	"weir/internal/host/proc"
 )
 
 // Host are counters of a network namespace, which stay open: to read them takes
@@ -55,26 +55,10 @@ func counter(f *os.File, group, name string) (float64, error) {
 
 // parseCounter finds a figure in pairs of lines: names, then figures (proc(5)).
 func parseCounter(text, group, name string) (float64, error) {
-	var names []string
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) == 0 || fields[0] != group+":" {
-			continue
-		}
-		if names == nil {
-			names = fields
-			continue
-		}
-		for i := 1; i < min(len(names), len(fields)); i++ {
-			if names[i] != name {
-				continue
-			}
-			n, err := strconv.ParseUint(fields[i], 10, 64)
-			if err != nil {
-				return 0, fmt.Errorf("read %s of %s: %w", name, group, err)
-			}
-			return float64(n), nil
-		}
+	all, err := proc.Pairs(text)
+	n, counted := all[group+"."+name]
+	if err == nil && !counted {
+		err = fmt.Errorf("the kernel counts no %s of %s", name, group)
 	}
-	return 0, fmt.Errorf("the kernel counts no %s of %s", name, group)
+	return float64(n), err
 }

@@ -11,31 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"weir/internal/host/proc"
 	"weir/internal/testenv"
 )
 
-const stat = `cpu  300 0 200 1000 0 0 50 0 0 0
-cpu0 100 10 90 500 20 5 25 3 0 0
-cpu3 200 0 110 500 0 0 25 0 0 0
-intr 1 2 3
-`
-
 func TestCores(t *testing.T) {
-	got, err := parseCores(stat)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[int]coreTicks{
-		0: {total: 753, idle: 520, softirq: 25, user: 110, steal: 3},
-		3: {total: 835, idle: 500, softirq: 25, user: 200},
-	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(coreTicks{})); diff != "" {
-		t.Error(diff)
-	}
-	for _, text := range []string{"", "cpu0 1 2 3 4 x 6 7 8 9\n", "cpux 1 2 3 4 5 6 7 8 9\n"} {
-		if got, err := parseCores(text); err == nil {
-			t.Errorf("%q: %v", text, got)
-		}
+	got := newCoreTicks(proc.Times{User: 100, Nice: 10, System: 90, Idle: 500, IOWait: 20, IRQ: 5, Softirq: 25, Steal: 3})
+	if want := (coreTicks{total: 753, idle: 520, softirq: 25, user: 110, steal: 3}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 	busy, softirq, user, _ := coreTicks{total: 200, idle: 150, softirq: 30, user: 20}.since(coreTicks{total: 100, idle: 125, softirq: 5, user: 10})
 	if busy != 0.75 || softirq != 0.25 || user != 0.1 {
@@ -44,23 +27,8 @@ func TestCores(t *testing.T) {
 }
 
 func TestSoftnet(t *testing.T) {
-	const (
-		now = "00000010 00000002 00000001 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000003 00000000 00000000\n"
-		old = "ffffffff 00000000 00000002\n00000001 00000000 00000000\n"
-	)
-	got, err := parseSoftnet(now)
-	if err != nil || got[3] != (softnet{16, 2, 1}) || len(got) != 1 {
-		t.Errorf("with the core's number: %v, %v", got, err)
-	}
-	got, err = parseSoftnet(old)
-	if err != nil || got[0].processed != math.MaxUint32 || got[1].processed != 1 {
-		t.Errorf("without: %v, %v", got, err)
-	}
 	if wrapped := (softnet{processed: 4}).since(softnet{processed: math.MaxUint32}); wrapped.processed != 5 {
 		t.Errorf("a counter that has wrapped: %d", wrapped.processed)
-	}
-	if _, err := parseSoftnet("zz 1 2\n"); err == nil {
-		t.Error("no numbers: accepted")
 	}
 }
 

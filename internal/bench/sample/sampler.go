@@ -12,9 +12,9 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"weir/internal/bpfload"
-	"weir/internal/dataplane"
-	"weir/internal/reason"
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/reason"
 )
 
 // Interval is how often a machine is read: the cores' times have a resolution

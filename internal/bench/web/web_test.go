@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/host/netif"
 	"weir/internal/lab"
-	"weir/internal/netif"
 	"weir/internal/testenv"
 )
 

@@ -1,3 +1,0 @@
-// Package affinity changes which cores work for which queues, as internal/doctor
-// plans it or as somebody says, so that all of it can be put back.
-package affinity

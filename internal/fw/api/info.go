@@ -1,0 +1,336 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+)
+
+// Info is weir's condition in one network namespace.
+type Info struct {
+	Enabled    bool              `json:"enabled"` // packets are judged here
+	Since      time.Time         `json:"since,omitzero"`
+	Loaded     *Loaded           `json:"loaded,omitempty"`
+	Rollback   *RollbackInfo     `json:"rollback,omitempty"`
+	Daemon     DaemonInfo        `json:"daemon"`
+	States     StatesInfo        `json:"states"`
+	Capturing  bool              `json:"capturing"`   // weir capture runs
+	LooksAhead bool              `json:"looks_ahead"` // packets that come in at XDP are looked at twice
+	Paths      uint32            `json:"paths"`       // sets of matched rules that are counted apart
+	PathsFull  Counter           `json:"paths_full"`  // counted under no rule, as no path was free
+	Answers    Answers           `json:"answers"`
+	NextHops   uint32            `json:"nexthops"`
+	Lost       LostInfo          `json:"lost_records"`
+	Timeouts   map[string]string `json:"timeouts"`
+	Interfaces []InterfaceInfo   `json:"interfaces"`
+}
+
+// RollbackInfo is about a load that waits for its confirmation.
+type RollbackInfo struct {
+	Until  time.Time `json:"until"`
+	Before string    `json:"before"`           // file of the rules that come back
+	Failed string    `json:"failed,omitempty"` // why they have not, though the time is up
+}
+
+// Answers are how many blocked packets their senders were told of, by the rules
+// that say return.
+type Answers struct {
+	Resets   uint64 `json:"resets"`    // TCP
+	Errors   uint64 `json:"errors"`    // ICMP "unreachable"
+	KeptBack uint64 `json:"kept_back"` // not told: there were too many at once
+	Failed   uint64 `json:"failed"`    // not told: the answer could not be made
+}
+
+// DaemonInfo says whether the daemon lives: its heart beats and its socket is
+// open. The latter tells of its death at once.
+type DaemonInfo struct {
+	Alive     bool          `json:"alive"`
+	PID       int           `json:"pid,omitempty"` // of the last one
+	Heartbeat time.Duration `json:"heartbeat_ns"`  // since its last
+}
+
+// StatesInfo is about the state table.
+type StatesInfo struct {
+	Current  uint32 `json:"current"`
+	Limit    uint32 `json:"limit"`
+	Inserts  uint32 `json:"inserts"` // modulo 2³²
+	Removals uint32 `json:"removals"`
+}
+
+// LostInfo is how many records found no room in their ring, ever.
+type LostInfo struct {
+	Log     uint64 `json:"log"`     // of rules that log
+	Capture uint64 `json:"capture"` // of captured packets
+}
+
+// InterfaceInfo is what packets met at one interface.
+type InterfaceInfo struct {
+	Name    string        `json:"name"`
+	Passed  Counter       `json:"passed"`
+	Blocked Counter       `json:"blocked"`
+	Reasons []ReasonCount `json:"reasons"` // those that were met
+}
+
+// ReasonCount is how often one reason was met.
+type ReasonCount struct {
+	Reason reason.Reason `json:"reason"`
+	Counter
+}
+
+// Counter counts packets, and bytes of whole IP packets.
+type Counter struct {
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
+}
+
+func (c *Counter) add(packets, bytes uint64) {
+	c.Packets += packets
+	c.Bytes += bytes
+}
+
+// daemonDead is the age of a heartbeat at which the daemon is taken for dead
+// (DAEMON_DEAD in bpf/config.h).
+const daemonDead = 3 * time.Second
+
+// Disabled is weir's condition where it does not run.
+func Disabled() *Info {
+	return &Info{Timeouts: map[string]string{}, Interfaces: []InterfaceInfo{}}
+}
+
+// Info gathers weir's condition.
+func (r *Reader) Info() (*Info, error) {
+	i, loaded := r.info, r.loaded
+	info := &Info{
+		Enabled: true, Since: loaded.Started, Loaded: &loaded,
+		Daemon:    DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.answers(), PID: loaded.PID, Heartbeat: i.Heartbeat},
+		States:    StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
+		Capturing: i.Capturing, LooksAhead: i.LooksAhead,
+		Paths:    i.Paths,
+		NextHops: i.NextHops,
+		Timeouts: make(map[string]string),
+	}
+	for phase, ticks := range i.Timeouts {
+		span := time.Duration(ticks) * (time.Second / state.TicksPerSecond)
+		info.Timeouts[state.Phase(phase).String()] = span.String()
+	}
+	waits, err := r.folder.ReadRollback()
+	if err != nil {
+		return nil, err
+	}
+	if waits != nil {
+		info.Rollback = &RollbackInfo{waits.Until, waits.Before.Path, waits.Failed}
+	}
+	paths, err := r.view.Paths()
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of the paths: %w", err)
+	}
+	for n := range paths {
+		if paths[n].Full {
+			info.PathsFull.add(paths[n].Counter.Packets, paths[n].Counter.Bytes)
+		}
+	}
+	answers, err := r.view.Answers()
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of answers: %w", err)
+	}
+	info.Answers = Answers{
+		Resets: answers.RST.Packets, Errors: answers.ICMP.Packets,
+		KeptBack: answers.Limited.Packets, Failed: answers.Failed.Packets,
+	}
+	for name, count := range map[dataplane.RingName]*uint64{
+		dataplane.LogRing: &info.Lost.Log, dataplane.CaptureRing: &info.Lost.Capture,
+	} {
+		if *count, err = r.view.RecordsLost(name); err != nil {
+			return nil, err
+		}
+	}
+	info.Interfaces, err = r.interfaces()
+	return info, err
+}
+
+func (r *Reader) interfaces() ([]InterfaceInfo, error) {
+	counters, err := r.view.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of the interfaces: %w", err)
+	}
+	all := make([]InterfaceInfo, 0, len(counters))
+	for n := range counters {
+		c := &counters[n]
+		one := InterfaceInfo{Name: r.interfaceName(c.Ifindex), Reasons: []ReasonCount{}}
+		for _, why := range reason.All() {
+			packets, bytes := c.Reasons[why].Packets, c.Reasons[why].Bytes
+			if packets == 0 {
+				continue
+			}
+			one.Reasons = append(one.Reasons, ReasonCount{why, Counter{packets, bytes}})
+			if why.IsPass() {
+				one.Passed.add(packets, bytes)
+			} else {
+				one.Blocked.add(packets, bytes)
+			}
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (r *Reader) interfaceName(index int) string {
+	if index == 0 {
+		return "(others)"
+	}
+	if name := r.names[index]; name != "" {
+		return name
+	}
+	return "interface " + strconv.Itoa(index)
+}
+
+// Print writes the condition in the form of pfctl -si, with reasons under each
+// interface.
+func (i *Info) Print(w io.Writer) error {
+	p := &printer{w: w}
+	if !i.Enabled {
+		p.line("Status: Disabled")
+		return p.err
+	}
+	now := time.Now()
+	p.line("%-49sDaemon: %s", "Status: Enabled for "+span(now.Sub(i.Since)), i.Daemon.String())
+	p.line("Ruleset: %s", i.Loaded.String())
+	if i.Rollback != nil {
+		p.line("Rollback: %s", i.Rollback.text(i.Daemon.Alive, now))
+	}
+	if i.Capturing {
+		p.line("Packets are being captured")
+	}
+	if i.LooksAhead {
+		p.line("Packets that come in at XDP are looked at twice")
+	}
+	p.line("")
+	seconds := now.Sub(i.Since).Seconds()
+	p.line("State Table                          Total             Rate")
+	p.line("  %-25s %14d %14s", "current entries", i.States.Current, "")
+	p.line("  %-25s %14d %14.1f/s", "inserts", i.States.Inserts, rate(i.States.Inserts, seconds))
+	p.line("  %-25s %14d %14.1f/s", "removals", i.States.Removals, rate(i.States.Removals, seconds))
+	p.line("Limits")
+	p.line("  %-13s hard limit %8d", "states", i.States.Limit)
+	i.printLimits(p)
+	i.Lost.print(p)
+	i.Answers.print(p, seconds)
+	for n := range i.Interfaces {
+		i.Interfaces[n].print(p)
+	}
+	return p.err
+}
+
+// printLimits names the tables that are full, besides that of states: what is
+// dropped for want of a state has a reason of its own.
+func (i *Info) printLimits(p *printer) {
+	if i.NextHops >= dataplane.MaxNextHops {
+		p.line("  %-13s hard limit %8d, reached: packets to others go by the stack (up-nexthop)", "next hops", dataplane.MaxNextHops)
+	}
+	if i.Paths >= dataplane.MaxPaths {
+		p.line("  %-13s hard limit %8d, reached: packets of others count under their deciding rules alone", "paths", dataplane.MaxPaths)
+	}
+	if i.PathsFull.Packets > 0 {
+		p.line("  %-13s %d packets count under no rule: no path was free", "", i.PathsFull.Packets)
+	}
+}
+
+// print writes nothing where no rule has answered.
+func (a *Answers) print(p *printer, seconds float64) {
+	if *a == (Answers{}) {
+		return
+	}
+	p.line("Answers to blocked packets           Total             Rate")
+	for _, c := range []struct {
+		name  string
+		count uint64
+	}{{"TCP resets", a.Resets}, {"ICMP errors", a.Errors}, {"kept back by the limit", a.KeptBack}, {"failed", a.Failed}} {
+		p.line("  %-25s %14d %14.1f/s", c.name, c.count, float64(c.count)/max(seconds, 1))
+	}
+}
+
+func (l *LostInfo) print(p *printer) {
+	for _, ring := range []struct {
+		name string
+		lost uint64
+	}{{"log", l.Log}, {"capture", l.Capture}} {
+		if ring.lost > 0 {
+			p.line("  %-13s %d records lost: the ring was full", ring.name, ring.lost)
+		}
+	}
+}
+
+func (n *InterfaceInfo) print(p *printer) {
+	p.line("")
+	p.line("%-27s %14s %16s", "Interface Stats for "+n.Name, "Packets", "Bytes")
+	p.line("  %-25s %14d %16d", "Passed", n.Passed.Packets, n.Passed.Bytes)
+	for _, c := range n.Reasons {
+		if c.Reason.IsPass() {
+			p.line("    %-23s %14d %16d", c.Reason, c.Packets, c.Bytes)
+		}
+	}
+	p.line("  %-25s %14d %16d", "Blocked", n.Blocked.Packets, n.Blocked.Bytes)
+	for _, c := range n.Reasons {
+		if !c.Reason.IsPass() {
+			p.line("    %-23s %14d %16d", c.Reason, c.Packets, c.Bytes)
+		}
+	}
+}
+
+// String says which ruleset is in force.
+func (l *Loaded) String() string {
+	if l.Unloaded {
+		return "none loaded: everything is blocked but lo and the management port"
+	}
+	return fmt.Sprintf("%s, %s, loaded %s", l.File, RuleCount(l.Rules), l.Time.Format(time.DateTime))
+}
+
+// text says when which rules come back.
+func (r *RollbackInfo) text(alive bool, now time.Time) string {
+	if r.Failed != "" && alive {
+		return "fails, and is tried each second: " + r.Failed
+	}
+	when := "when the daemon starts"
+	if alive {
+		when = fmt.Sprintf("in %v", max(0, r.Until.Sub(now)).Round(time.Second))
+	}
+	return fmt.Sprintf("to %s %s, unless weir confirm keeps these rules", r.Before, when)
+}
+
+// String says whether the daemon lives.
+func (d *DaemonInfo) String() string {
+	if d.Alive {
+		return fmt.Sprintf("process %d", d.PID)
+	}
+	return fmt.Sprintf("dead for %s", span(d.Heartbeat))
+}
+
+func rate(count uint32, seconds float64) float64 {
+	if seconds < 1 {
+		return 0
+	}
+	return float64(count) / seconds
+}
+
+// span prints a time as pfctl does: days, then hours, minutes and seconds.
+func span(d time.Duration) string {
+	s := int(d / time.Second)
+	return fmt.Sprintf("%d days %02d:%02d:%02d", s/86400, s/3600%24, s/60%60, s%60)
+}
+
+// printer writes lines until one fails.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}

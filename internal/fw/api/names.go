@@ -1,0 +1,139 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/internal/fw/pktrecord"
+	"weir/internal/host/netif"
+)
+
+// namesPause is how long what was not found is not looked for again.
+const namesPause = time.Second
+
+// Names finds the names of what records of packets tell by number, in the run
+// folder and from the kernel. What was found stays, as rules never change their
+// numbers; what was not is looked for again a second later, and all when another
+// ruleset is in force.
+type Names struct {
+	folder     Folder
+	interfaces map[uint32]string
+	rulesets   map[uint32][]RuleText // by the number of their first rule
+	base       uint32                // of the ruleset in force
+	loaded     fs.FileInfo           // of the file that says which one that is
+	looked     time.Time
+}
+
+// NewNames reads the names.
+func NewNames(f Folder) (*Names, error) {
+	n := &Names{folder: f}
+	return n, n.look()
+}
+
+// look reads everything anew.
+func (n *Names) look() error {
+	n.looked = time.Now()
+	links, err := netif.Links()
+	if err != nil {
+		return err
+	}
+	if n.interfaces == nil {
+		n.interfaces = make(map[uint32]string)
+	}
+	for _, l := range links {
+		n.interfaces[uint32(l.Index)] = l.Name
+	}
+	// Before it is read: a load in between is seen the next time.
+	file, err := os.Stat(n.folder.Loaded())
+	if err != nil {
+		return fmt.Errorf("read what is loaded: %w", err)
+	}
+	var loaded Loaded
+	if err := ReadJSON(n.folder.Loaded(), &loaded); err != nil {
+		return fmt.Errorf("read what is loaded: %w", err)
+	}
+	if err := n.readRules(); err != nil {
+		return err
+	}
+	n.base, n.loaded = loaded.Base, file
+	return nil
+}
+
+func (n *Names) readRules() error {
+	files, err := os.ReadDir(n.folder.Rules())
+	if err != nil {
+		return fmt.Errorf("list the records of rules: %w", err)
+	}
+	if n.rulesets == nil {
+		n.rulesets = make(map[uint32][]RuleText)
+	}
+	for _, file := range files {
+		name, isRecord := strings.CutSuffix(file.Name(), ".json")
+		base, err := strconv.ParseUint(name, 10, 32)
+		if !isRecord || err != nil || n.rulesets[uint32(base)] != nil {
+			continue
+		}
+		var texts []RuleText
+		err = ReadJSON(n.folder.RulesOf(uint32(base)), &texts)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // pruned meanwhile
+			return fmt.Errorf("read the texts of the rules: %w", err)
+		}
+		n.rulesets[uint32(base)] = texts
+	}
+	return nil
+}
+
+// again looks once more for what is missing, if the last time is long enough ago.
+func (n *Names) again() bool {
+	return time.Since(n.looked) >= namesPause && n.look() == nil
+}
+
+// Interface is the name of an interface, or its number in words.
+func (n *Names) Interface(index uint32) string {
+	name := n.interfaces[index]
+	if name == "" && n.again() {
+		name = n.interfaces[index]
+	}
+	if name == "" {
+		return "interface " + strconv.FormatUint(uint64(index), 10)
+	}
+	return name
+}
+
+// replaced says whether another ruleset is in force than at the last look. Each
+// load replaces the file by a new one.
+func (n *Names) replaced() bool {
+	now, err := os.Stat(n.folder.Loaded())
+	return err == nil && !(n.loaded != nil && os.SameFile(now, n.loaded) && now.ModTime().Equal(n.loaded.ModTime()))
+}
+
+// Rule is the rule of that global number; nil if no record of it is left. Rules of
+// other rulesets than the one in force are old.
+func (n *Names) Rule(global uint32) *pktrecord.Rule {
+	if n.replaced() && n.look() != nil {
+		return nil
+	}
+	r := n.rule(global)
+	if r == nil && n.again() {
+		r = n.rule(global)
+	}
+	return r
+}
+
+func (n *Names) rule(global uint32) *pktrecord.Rule {
+	for base, texts := range n.rulesets {
+		nr := global - base
+		if nr >= uint32(len(texts)) {
+			continue
+		}
+		t := &texts[nr]
+		action, _, _ := strings.Cut(t.Text, " ")
+		return &pktrecord.Rule{Nr: t.Nr, Text: t.Text, Action: action, File: t.File, Line: t.Line, Label: t.Label, Old: base != n.base}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/reason"
+)
+
+// The forms are those of pfctl: scripts that read one read the other.
+func TestPrintRules(t *testing.T) {
+	rules := []Rule{
+		{RuleText: RuleText{Nr: 0, Text: "block drop all"}, Evaluations: 7, Packets: 3, Bytes: 180},
+		{RuleText: RuleText{Nr: 1, Text: "pass out on wan0 all flags S/SA"}, Evaluations: 7, Packets: 12345678, Bytes: 12345678901, States: 2, StateCreations: 4},
+	}
+	const want = `block drop all
+  [ Evaluations: 7         Packets: 3         Bytes: 180         States: 0     ]
+  [ Inserted: uid 0 pid 42 State Creations: 0     ]
+pass out on wan0 all flags S/SA
+  [ Evaluations: 7         Packets: 12345678  Bytes: 12345678901  States: 2     ]
+  [ Inserted: uid 0 pid 42 State Creations: 4     ]
+`
+	var b strings.Builder
+	if err := PrintRules(&b, rules, 1, 42); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("rules -v (-want +got):\n%s", diff)
+	}
+	b.Reset()
+	if err := PrintRules(&b, rules[1:], 2, 42); err != nil {
+		t.Fatal(err)
+	}
+	if line, _, _ := strings.Cut(b.String(), "\n"); line != "@1 pass out on wan0 all flags S/SA" {
+		t.Errorf("rules -vv begins with %q", line)
+	}
+	b.Reset()
+	if err := PrintRules(&b, rules, 0, 42); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("block drop all\npass out on wan0 all flags S/SA\n", b.String()); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+}
+
+func TestPrintInfo(t *testing.T) {
+	loaded := Loaded{File: "/etc/weir/weir.conf", Rules: 21, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)}
+	info := &Info{
+		Enabled: true, Since: time.Now().Add(-(3*24*time.Hour + 4*time.Hour + 5*time.Minute + 6500*time.Millisecond)),
+		Loaded:  &loaded,
+		Daemon:  DaemonInfo{Alive: true, PID: 99},
+		States:  StatesInfo{Current: 42, Limit: 100000, Inserts: 678, Removals: 636},
+		Answers: Answers{Resets: 27360, Errors: 1, KeptBack: 2736},
+		Interfaces: []InterfaceInfo{{
+			Name:    "wan0",
+			Passed:  Counter{100, 123456},
+			Blocked: Counter{1, 60},
+			Reasons: []ReasonCount{{reason.State, Counter{100, 123456}}, {reason.Block, Counter{1, 60}}},
+		}},
+	}
+	const want = `Status: Enabled for 3 days 04:05:06              Daemon: process 99
+Ruleset: /etc/weir/weir.conf, 21 rules, loaded 2026-01-02 03:04:05
+
+State Table                          Total             Rate
+  current entries                       42               
+  inserts                              678            0.0/s
+  removals                             636            0.0/s
+Limits
+  states        hard limit   100000
+Answers to blocked packets           Total             Rate
+  TCP resets                         27360            0.1/s
+  ICMP errors                            1            0.0/s
+  kept back by the limit              2736            0.0/s
+  failed                                 0            0.0/s
+
+Interface Stats for wan0           Packets            Bytes
+  Passed                               100           123456
+    state                              100           123456
+  Blocked                                1               60
+    block                                1               60
+`
+	var b strings.Builder
+	if err := info.Print(&b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("info (-want +got):\n%s", diff)
+	}
+	b.Reset()
+	info.Lost = LostInfo{Log: 12}
+	info.NextHops, info.Paths, info.PathsFull = dataplane.MaxNextHops, dataplane.MaxPaths+3, Counter{Packets: 7}
+	const full = `Limits
+  states        hard limit   100000
+  next hops     hard limit    32766, reached: packets to others go by the stack (up-nexthop)
+  paths         hard limit    12286, reached: packets of others count under their deciding rules alone
+                7 packets count under no rule: no path was free
+  log           12 records lost: the ring was full
+Answers`
+	if err := info.Print(&b); err != nil || !strings.Contains(b.String(), full) {
+		t.Errorf("info of full tables (%v):\n%s\nwant\n%s", err, b.String(), full)
+	}
+	b.Reset()
+	if err := (&Info{}).Print(&b); err != nil || b.String() != "Status: Disabled\n" {
+		t.Errorf("info without weir: %q, %v", b.String(), err)
+	}
+}
+
+func TestPrintInterfaces(t *testing.T) {
+	all := &Interfaces{
+		Interfaces: []Interface{
+			{Name: "eth0", Hook: "xdp", Mode: "native", Why: "physical device", Driver: "igc", Queues: 4, MTU: 1500},
+			{Name: "lo", Hook: "tcx", Why: "loopback has no driver", Queues: 1, MTU: 65536, Skip: true, Addresses: []netip.Prefix{}},
+		},
+		ForeignDrops: []string{"nftables ip filter FORWARD"},
+	}
+	const want = `INTERFACE  HOOK  MODE    DRIVER  QUEUES  MTU    WHY
+eth0       xdp   native  igc     4       1500   physical device
+lo         tcx   -       -       1       65536  set skip; loopback has no driver
+another firewall's chain, nftables ip filter FORWARD, drops what is forwarded unless it accepts it: it sees the packets that weir hands to the stack
+`
+	var b strings.Builder
+	if err := all.Print(&b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("interfaces (-want +got):\n%s", diff)
+	}
+}

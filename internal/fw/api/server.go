@@ -1,0 +1,217 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/killpoint"
+	"weir/pf/diag"
+	"weir/pf/source"
+)
+
+// maxBody is the largest request in bytes: a ruleset with a million table
+// entries is 20 MB.
+const maxBody = 256 << 20
+
+// Control is what a daemon does when asked over the socket.
+type Control interface {
+	// Status says who answers.
+	Status() Status
+	// Load replaces the ruleset. An error means that nothing has changed;
+	// ErrLeaving that another daemon takes over, which may be asked.
+	Load(ctx context.Context, r LoadRequest) (*LoadAnswer, error)
+	// Confirm keeps rules in force that would be rolled back. The error is
+	// ErrNothingWaits if there are none.
+	Confirm() (*ConfirmAnswer, error)
+	// Log begins to hand what rules log to one reader.
+	Log() (Packets, error)
+	// Capture begins to capture packets for one reader.
+	Capture(q *CaptureRequest) (Packets, error)
+	// Leave ends the daemon and nothing else.
+	Leave(why string)
+}
+
+// Status is the answer to GET /status.
+type Status struct {
+	PID     int       `json:"pid"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Loaded  Loaded    `json:"loaded"`
+}
+
+// LoadRequest is the body of POST /load.
+type LoadRequest struct {
+	File string `json:"file"` // name for diagnostics
+	Path string `json:"path"` // absolute, for records
+	Text string `json:"text"`
+	source.Beside
+	NoDNS   bool          `json:"no_dns,omitempty"`     // hosts are looked up on this machine only
+	Confirm time.Duration `json:"confirm_ns,omitempty"` // the rules before come back unless confirmed in time
+}
+
+// LoadAnswer is the answer to a load that was done.
+type LoadAnswer struct {
+	Rules    int      `json:"rules"`
+	Warnings []string `json:"warnings,omitempty"`
+	Before   string   `json:"before,omitempty"` // file of the rules that come back unless confirmed
+}
+
+// LeaveRequest is the body of POST /leave.
+type LeaveRequest struct {
+	Why string `json:"why"`
+}
+
+// ErrLeaving says that a daemon ends and loads nothing any more.
+var ErrLeaving = errors.New("the daemon ends")
+
+// failure is the body of every answer that is not a success.
+type failure struct {
+	Error  string `json:"error"`
+	Faults bool   `json:"faults,omitempty"` // diagnostics of the rules, with their places
+}
+
+// refuse answers a load that was not done.
+func refuse(w http.ResponseWriter, err error) {
+	code := http.StatusUnprocessableEntity
+	if errors.Is(err, ErrLeaving) {
+		code = http.StatusServiceUnavailable
+	}
+	var faults *diag.Failure
+	answer(w, code, failure{err.Error(), errors.As(err, &faults)})
+}
+
+// Listen opens the control socket at path for root alone, in the place of one
+// that a dead daemon left. The caller holds the folder's lock.
+func Listen(path string) (net.Listener, error) {
+	if err := killpoint.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remove the old control socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("open the control socket: %w", err)
+	}
+	killpoint.Done("open the control socket")
+	// The folder is closed to others already, so nobody comes before this.
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("close the control socket to others: %w", err)
+	}
+	return rootListener{l}, nil
+}
+
+// rootListener lets nobody but root connect, also through a descriptor or a
+// mount that passed the folder by.
+type rootListener struct{ net.Listener }
+
+func (l rootListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if peerIsRoot(c) {
+			return c, nil
+		}
+		c.Close()
+	}
+}
+
+func peerIsRoot(c net.Conn) bool {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return false
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return false
+	}
+	root := false
+	err = raw.Control(func(fd uintptr) {
+		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		root = err == nil && cred.Uid == 0
+	})
+	return err == nil && root
+}
+
+// Serve answers on l until ctx ends, and what was asked before that is answered.
+func Serve(ctx context.Context, l net.Listener, c Control) error {
+	s := &http.Server{Handler: Handler(c), ReadHeaderTimeout: 5 * time.Second}
+	done := make(chan struct{})
+	stopped := context.AfterFunc(ctx, func() {
+		defer close(done)
+		last, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		s.Shutdown(last) //nolint:errcheck // the process ends: nobody is left to be told
+	})
+	defer stopped()
+	err := s.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		<-done
+		return nil
+	}
+	return fmt.Errorf("serve the control socket: %w", err)
+}
+
+// Handler routes requests to c.
+func Handler(c Control) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, c.Status())
+	})
+	mux.HandleFunc("POST /load", func(w http.ResponseWriter, r *http.Request) {
+		var body LoadRequest
+		if !read(w, r, &body) {
+			return
+		}
+		done, err := c.Load(r.Context(), body)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		answer(w, http.StatusOK, done)
+	})
+	mux.HandleFunc("POST /confirm", func(w http.ResponseWriter, _ *http.Request) {
+		done, err := c.Confirm()
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		answer(w, http.StatusOK, done)
+	})
+	mux.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) { serveLog(w, r, c) })
+	mux.HandleFunc("POST /capture", func(w http.ResponseWriter, r *http.Request) { serveCapture(w, r, c) })
+	mux.HandleFunc("POST /leave", func(w http.ResponseWriter, r *http.Request) {
+		var body LeaveRequest
+		if !read(w, r, &body) {
+			return
+		}
+		answer(w, http.StatusOK, c.Status())
+		c.Leave(body.Why)
+	})
+	return mux
+}
+
+func read(w http.ResponseWriter, r *http.Request, body any) bool {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(body); err != nil {
+		answer(w, http.StatusBadRequest, failure{Error: "read the request: " + err.Error()})
+		return false
+	}
+	return true
+}
+
+func answer(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	json.NewEncoder(w).Encode(body) //nolint:errcheck // the peer is gone: nobody is left to be told
+}

@@ -1,0 +1,186 @@
+package bpfload
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/host/netif"
+	"weir/internal/killpoint"
+)
+
+// A Hook is a place at an interface where a program runs.
+type Hook string
+
+// Hooks, by the names that their pins have.
+const (
+	XDP     Hook = "xdp"     // in the driver
+	Ingress Hook = "ingress" // TCX, first of all programs there
+	Egress  Hook = "egress"  // TCX, last of all
+)
+
+// ErrForeign is returned (wrapped, with the program's name, id and owners) for
+// an interface that has an XDP program already.
+var ErrForeign = errors.New("the interface has another XDP program")
+
+// ErrNative is in a RefusalError.
+var ErrNative = errors.New("the driver refuses XDP")
+
+// A RefusalError is returned (wrapped) where a driver refuses an XDP program.
+type RefusalError struct {
+	Said string // by the driver, for people; "": nothing
+	Err  error
+}
+
+func (e *RefusalError) Error() string {
+	if e.Said == "" {
+		return fmt.Sprintf("%v: %v", ErrNative, e.Err)
+	}
+	return fmt.Sprintf("%v: %s (%v)", ErrNative, e.Said, e.Err)
+}
+
+// Unwrap returns ErrNative and the kernel's error.
+func (e *RefusalError) Unwrap() []error { return []error{ErrNative, e.Err} }
+
+// A Link holds a program to an interface's hook until it is detached, or until
+// it is closed without having been pinned.
+type Link struct {
+	link link.Link
+}
+
+// Attach attaches the program to the hook of an interface of the calling
+// thread's network namespace.
+func Attach(p *Program, hook Hook, ifindex int) (*Link, error) {
+	if hook == XDP {
+		return attachXDP(p, ifindex)
+	}
+	options := link.TCXOptions{Program: p, Interface: ifindex, Attach: ebpf.AttachTCXIngress, Anchor: link.Head()}
+	if hook == Egress {
+		options.Attach, options.Anchor = ebpf.AttachTCXEgress, link.Tail()
+	}
+	l, err := link.AttachTCX(options)
+	if err != nil {
+		return nil, fmt.Errorf("attach to %s of interface %d: %w", hook, ifindex, err)
+	}
+	killpoint.Done("attach to %s of interface %d", hook, ifindex)
+	return &Link{link: l}, nil
+}
+
+// attachXDP attaches in the driver only: generic XDP would be slower than TCX
+// and copies most packets.
+func attachXDP(p *Program, ifindex int) (*Link, error) {
+	l, err := link.AttachXDP(link.XDPOptions{Program: p, Interface: ifindex, Flags: link.XDPDriverMode})
+	if err == nil {
+		killpoint.Done("attach to %s of interface %d", XDP, ifindex)
+		return &Link{link: l}, nil
+	}
+	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
+		if owner := describeXDP(ifindex); owner != "" {
+			return nil, fmt.Errorf("attach xdp to interface %d: %w: %s", ifindex, ErrForeign, owner)
+		}
+	}
+	if errors.Is(err, unix.ENODEV) {
+		return nil, fmt.Errorf("attach xdp to interface %d: %w", ifindex, err)
+	}
+	refusal := &RefusalError{Err: err}
+	if said, err := netif.XDPRefusal(ifindex, p.FD()); err == nil { // else the number alone has to do
+		refusal.Said = said
+	}
+	return nil, fmt.Errorf("attach xdp to interface %d: %w", ifindex, refusal)
+}
+
+// OpenLink opens a pinned link.
+func OpenLink(path string) (*Link, error) {
+	l, err := link.LoadPinnedLink(path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open the pinned link: %w", err)
+	}
+	return &Link{link: l}, nil
+}
+
+// Ifindex returns the interface's index, 0 if the interface is gone.
+func (l *Link) Ifindex() (int, error) {
+	info, err := l.link.Info()
+	if err != nil {
+		return 0, fmt.Errorf("ask about a link: %w", err)
+	}
+	if xdp := info.XDP(); xdp != nil {
+		return int(xdp.Ifindex), nil
+	}
+	if tcx := info.TCX(); tcx != nil {
+		return int(tcx.Ifindex), nil
+	}
+	return 0, fmt.Errorf("a link of type %d is neither XDP nor TCX", info.Type)
+}
+
+// Program opens the program that the link holds now.
+func (l *Link) Program() (*Program, error) {
+	info, err := l.link.Info()
+	if err != nil {
+		return nil, fmt.Errorf("ask about a link: %w", err)
+	}
+	p, err := ebpf.NewProgramFromID(info.Program)
+	if err != nil {
+		return nil, fmt.Errorf("open the program of a link: %w", err)
+	}
+	return p, nil
+}
+
+// Replace puts another program in the place of the link's, between two packets.
+func (l *Link) Replace(p *Program) error {
+	if err := l.link.Update(p); err != nil {
+		return err
+	}
+	killpoint.Done("replace a program")
+	return nil
+}
+
+// Pin keeps the link at path when the process ends.
+func (l *Link) Pin(path string) error {
+	if err := l.link.Pin(path); err != nil {
+		return fmt.Errorf("pin the link: %w", err)
+	}
+	killpoint.Done("pin %s", path)
+	return nil
+}
+
+// Detach takes the program off the interface; it is no error if that is gone.
+func (l *Link) Detach() error {
+	err := l.link.Detach()
+	if err == nil {
+		killpoint.Done("detach")
+	}
+	if err == nil || errors.Is(err, unix.ENOLINK) || errors.Is(err, unix.ENODEV) || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("detach: %w", err)
+}
+
+// Close releases the link. The program stays attached if the link is pinned.
+func (l *Link) Close() error { return l.link.Close() }
+
+// MapIDs returns the ids of the maps that the link's program uses.
+func (l *Link) MapIDs() ([]uint32, error) {
+	p, err := l.Program()
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	info, err := p.Info()
+	if err != nil {
+		return nil, fmt.Errorf("ask about a program: %w", err)
+	}
+	used, ok := info.MapIDs()
+	if !ok {
+		return nil, errors.New("this kernel does not tell which maps a program uses")
+	}
+	ids := make([]uint32, len(used))
+	for i, id := range used {
+		ids[i] = uint32(id)
+	}
+	return ids, nil
+}

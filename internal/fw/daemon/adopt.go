@@ -1,0 +1,73 @@
+package daemon
+
+import (
+	"fmt"
+	"net/netip"
+
+	"weir/internal/fw/dataplane"
+	"weir/internal/host/netif"
+)
+
+// adopt gives states to the TCP connections that the box has, where no states
+// are to be kept: the session that starts weir is among them. A kernel that cannot
+// list them ends the start, but with --or-block: at boot there is no session yet.
+func (b *box) adopt(m *machine) error {
+	if !b.dp.Fresh() {
+		return nil
+	}
+	sockets, err := netif.Connections()
+	if err != nil {
+		err = fmt.Errorf("look for connections of the box: %w", err)
+		if !b.cfg.OrBlock {
+			return err
+		}
+		b.cfg.Log.Warn("TCP connections of this box do not go on", "error", err)
+		return nil
+	}
+	connections := connectionsOf(sockets, m.links)
+	entered, err := b.dp.Adopt(connections)
+	if err != nil {
+		return err
+	}
+	if entered > 0 {
+		b.cfg.Log.Info("TCP connections of this box go on", "connections", entered)
+	}
+	if lost := len(connections) - entered; lost > 0 {
+		b.cfg.Log.Warn("TCP connections of this box do not go on: there is no room for their states", "connections", lost)
+	}
+	return nil
+}
+
+// connectionsOf are the connections of sockets, each once: one between two
+// sockets of the box is told by the one that opened it.
+func connectionsOf(sockets []netif.Connection, links []netif.Link) []dataplane.Connection {
+	own := make(map[netip.Addr]bool)
+	for _, l := range links {
+		for _, a := range l.Addresses {
+			own[a.Prefix.Addr()] = true
+		}
+	}
+	var all []dataplane.Connection
+	for i := range sockets {
+		s := &sockets[i]
+		inside := s.Remote.Addr().IsLoopback() || own[s.Remote.Addr()]
+		if inside && s.Accepted {
+			continue
+		}
+		local := dataplane.End{Window: s.LocalWindow, Scale: s.LocalScale, Closed: s.LocalClosed}
+		remote := dataplane.End{Window: s.RemoteWindow, Scale: s.RemoteScale, Closed: s.RemoteClosed}
+		c := dataplane.Connection{
+			From: s.Local, To: s.Remote, Own: [2]bool{true, inside},
+			Ends: [2]dataplane.End{local, remote}, Scaled: s.Scaled,
+		}
+		if s.Accepted {
+			c.From, c.To, c.Own = s.Remote, s.Local, [2]bool{false, true}
+			c.Ends = [2]dataplane.End{remote, local}
+		}
+		if c.From.Addr().IsLinkLocalUnicast() && c.From.Addr().Is6() || c.To.Addr().IsLinkLocalUnicast() && c.To.Addr().Is6() {
+			c.Zone = s.Link
+		}
+		all = append(all, c)
+	}
+	return all
+}

@@ -1,0 +1,156 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+	"weir/internal/host/netif"
+)
+
+// choose chooses the hook of every interface of a machine and makes those that
+// get XDP ready for it. before has the hooks of an earlier daemon's dataplane,
+// by interface index, which are kept where the choice falls on them again.
+func (b *box) choose(m *machine) {
+	b.hooks = make(map[int]hooked)
+	for i := range m.links {
+		b.chooseOne(&m.links[i])
+	}
+}
+
+// chooseOne chooses the hook of one interface; ports get none.
+func (b *box) chooseOne(l *netif.Link) {
+	c := Choose(l, b.cfg.Mode)
+	if c.Hook == XDP {
+		if err := b.keepTags(l); err != nil {
+			c = Choice{TCX, err.Error()}
+		}
+	}
+	if c.Hook != NoHook {
+		b.hooks[l.Index] = hooked{Choice: c}
+	}
+}
+
+// keepTags makes an interface leave VLAN tags in the frame: XDP would not see
+// one that the device has taken out, and judge the frame as untagged.
+func (b *box) keepTags(l *netif.Link) error {
+	was, err := netif.VLANStripping(l.Name)
+	if err != nil {
+		return fmt.Errorf("cannot see whether it strips VLAN tags: %w", err)
+	}
+	want := make(netif.Features)
+	for feature, on := range was {
+		if on {
+			want[feature] = false
+		}
+	}
+	if len(want) == 0 {
+		return nil
+	}
+	if err := b.found.features(l.Index, l.Name, was, want); err != nil {
+		return fmt.Errorf("it strips VLAN tags before XDP sees them: %w", err)
+	}
+	return nil
+}
+
+// refused notes that an interface's driver refused XDP, so that it gets TCX
+// alone. It returns false for any other error.
+func (b *box) refused(err error) bool {
+	var refusal *dataplane.RefusalError
+	var failed *dataplane.AttachError
+	if !errors.As(err, &refusal) || !errors.As(err, &failed) {
+		return false
+	}
+	a := failed.Attachment
+	h, ok := b.hooks[a.Ifindex]
+	if !ok || h.Hook != XDP {
+		return false
+	}
+	why := dataplane.ErrNative.Error()
+	if refusal.Said != "" {
+		why += ": " + refusal.Said
+	}
+	h.Choice = Choice{TCX, why}
+	b.hooks[a.Ifindex] = h
+	b.cfg.Log.Warn("the driver refuses XDP; TCX instead", "interface", a.Name, "error", err)
+	return true
+}
+
+// from is an error's text from the words of one of its causes on: without what
+// was tried.
+func from(err, cause error) string {
+	text := err.Error()
+	if i := strings.Index(text, cause.Error()); i >= 0 {
+		return text[i:]
+	}
+	return text
+}
+
+// commit makes a dataplane live, with TCX where a driver refuses XDP, unless the
+// user wants XDP and nothing else; with --or-block a box that filters is wanted more.
+// The text that it was made from is recorded before, so that whoever finds it live finds
+// that too.
+func (b *box) commit(dp *dataplane.Dataplane, source Source, m *machine) (dataplane.Report, error) {
+	if err := b.recordSource(&source, dp.Generation()); err != nil {
+		return dataplane.Report{}, err
+	}
+	for {
+		report, err := dp.Commit(b.attachments(m))
+		if err != nil && b.cfg.Mode == ForceXDP && !b.cfg.OrBlock && errors.Is(err, dataplane.ErrNative) {
+			return report, fmt.Errorf("%w; --hook auto takes TCX there", err)
+		}
+		if err == nil || !b.refused(err) && !b.yields(err, m) {
+			return report, err
+		}
+		if err := b.tellNew(m, nil); err != nil {
+			return report, err
+		}
+	}
+}
+
+// attach gives programs to an interface that appeared: with TCX where a driver
+// refuses XDP, under --hook xdp too, since without programs nothing filters it.
+func (b *box) attach(l *netif.Link) error {
+	for {
+		h := b.hooks[l.Index]
+		if err := b.tellInterface(l); err != nil {
+			return err
+		}
+		err := b.dp.Attach(dataplane.Attachment{Ifindex: l.Index, Name: l.Name, XDP: h.Hook == XDP})
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, dataplane.ErrForeign) {
+			b.leaveXDP(l, err)
+			continue
+		}
+		if !b.refused(err) {
+			return fmt.Errorf("attach to %s: %w", l.Name, err)
+		}
+	}
+}
+
+// noteInterfaces records the interfaces and their hooks for those who read the
+// run folder.
+func (b *box) noteInterfaces(m *machine) error {
+	all := make([]api.Interface, 0, len(m.links))
+	for i := range m.links {
+		l := &m.links[i]
+		n := api.NewInterface(l, m.host.Interfaces[i].Groups)
+		c := Choose(l, b.cfg.Mode)
+		if h, ok := b.hooks[l.Index]; ok {
+			c = h.Choice
+		} else if c.Hook != NoHook {
+			c = Choice{NoHook, "its programs are not attached"}
+		}
+		n.Hook, n.Why = string(c.Hook), c.Why
+		if c.Hook == XDP {
+			n.Mode = "native"
+		}
+		n.Skip = b.rules.skips(l, m.host)
+		all = append(all, n)
+	}
+	return api.WriteJSON(b.cfg.Folder.Interfaces(), all)
+}

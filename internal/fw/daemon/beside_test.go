@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"weir/internal/fw/api"
+	"weir/pf/resolve"
+	"weir/pf/source"
+)
+
+// A source keeps the files that it names and its macros: when they are gone, or
+// others, it is still what was loaded. Its record too.
+func TestSourceKeepsFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("main.conf", "include \"more\"\npass proto tcp from <t> to port $port\n")
+	write("more", "table <t> file \"addresses\"\nblock in proto tcp\n")
+	write("addresses", "192.0.2.1 192.0.2.2\n")
+	b := &box{cfg: &Config{
+		Folder: api.Folder(t.TempDir()), File: filepath.Join(dir, "main.conf"), NoDNS: true,
+		Macros: []source.Macro{{Name: "port", Value: "22"}},
+	}}
+	s, err := b.readSource()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"main.conf", "more", "addresses"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(b.cfg.Folder.Sources(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.recordSource(&s, 3); err != nil {
+		t.Fatal(err)
+	}
+	var record api.Source
+	if err := api.ReadJSON(b.cfg.Folder.SourceOf(3), &record); err != nil {
+		t.Fatal(err)
+	}
+	again := restored(&record)
+	for _, s := range []*Source{&s, again} {
+		rules, err := s.compile(&machine{host: &resolve.Host{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rules.texts) != 2 || rules.texts[0].File != filepath.Join(dir, "more") || rules.texts[0].Line != 2 {
+			t.Errorf("%+v, want the rule of more and another", rules.texts)
+		}
+	}
+}

@@ -1,0 +1,337 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+	"weir/internal/host/hostdb"
+	"weir/internal/host/netif"
+	"weir/pf/resolve"
+)
+
+// box is what the daemon keeps true: the ruleset in force, the interfaces that
+// it is enforced on, and what the dataplane knows of them. Its methods may be
+// called from any task; each leaves either all or nothing of its change.
+type box struct {
+	cfg   *Config
+	dir   string // folder of pins
+	found *Found
+	first bool // nothing was loaded when this daemon started
+	back  bool // the start rolls back a load that was not confirmed
+	pulse pulse
+
+	mu      sync.Mutex
+	dp      *dataplane.Dataplane
+	source  Source
+	instead bool          // source is not the file that the start was asked to load
+	wanting bool          // and that file is to be loaded as soon as it can be
+	changed chan struct{} // the machine has, which that file may wait for
+	waiting *waiting      // the load of source; nil: it was confirmed, or needs not be
+	waits   chan struct{} // waiting has changed
+	rules   *compiled
+	host    *resolve.Host
+	links   []netif.Link
+	hooks   map[int]hooked // by interface index, those that have programs
+	loaded  api.Loaded
+
+	aheadFailed error // why packets are not looked at twice, though they should be; said already
+}
+
+// hooked is an interface that has programs.
+type hooked struct {
+	Choice
+	told    dataplane.Interface // what the dataplane was last told of it
+	foreign uint32              // id of an XDP program that sees packets before weir; 0: none
+}
+
+// machine is the network as it is at one moment.
+type machine struct {
+	links []netif.Link
+	host  *resolve.Host
+}
+
+// look looks at the machine. A database of names that cannot be read is a
+// warning: the box is to be filtered, or blocked, all the same.
+func look(log *slog.Logger) (*machine, error) { return lookIn(os.DirFS("/"), log) }
+
+func lookIn(root fs.FS, log *slog.Logger) (*machine, error) {
+	links, err := netif.Links()
+	if err != nil {
+		return nil, err
+	}
+	host, err := netif.Host(links)
+	if host == nil {
+		return nil, err
+	}
+	if err := errors.Join(err, hostdb.Fill(host, root)); err != nil {
+		log.Warn("some names are unknown here", "error", err)
+	}
+	return &machine{links, host}, nil
+}
+
+func (m *machine) names() map[int]string {
+	names := make(map[int]string, len(m.links))
+	for _, l := range m.links {
+		names[l.Index] = l.Name
+	}
+	return names
+}
+
+// hooked are the links that have programs.
+func (m *machine) hooked(hooks map[int]hooked) []netif.Link {
+	return slices.DeleteFunc(slices.Clone(m.links), func(l netif.Link) bool {
+		_, ok := hooks[l.Index]
+		return !ok
+	})
+}
+
+// build compiles a source for a machine and loads it beside what runs. Nothing
+// running is changed; only the record of the new rules is written, under
+// numbers that no other ruleset has had. The error wraps dataplane.ErrBusy where
+// another process is about the same.
+func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled, error) {
+	rules, err := source.compile(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if rules.base, err = b.base(rules); err != nil {
+		return nil, nil, err
+	}
+	dp, err := dataplane.Build(dataplane.Config{
+		Dir:      b.dir,
+		Program:  rules.program,
+		Options:  rules.options,
+		RuleBase: rules.base,
+		Unloaded: source.Builtin,
+		XDP:      b.wantsXDP(m),
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("build the dataplane: %w", err)
+	}
+	if err := b.record(rules); err != nil {
+		dp.Close() //nolint:errcheck // it was never live
+		return nil, nil, err
+	}
+	return dp, rules, nil
+}
+
+// record writes the rules' record. Nobody else changes the numbers of rules
+// now, but somebody may have while the dataplane was not yet this process's.
+func (b *box) record(rules *compiled) error {
+	base, err := b.base(rules)
+	if err != nil {
+		return err
+	}
+	if base != rules.base {
+		return fmt.Errorf("number the rules: %w", dataplane.ErrBusy)
+	}
+	return writeRules(b.cfg.Folder, rules)
+}
+
+// base is the global number of rule 0: that of the ruleset in force if its rules
+// are the same, so that they go on counting, else one past all others.
+func (b *box) base(rules *compiled) (uint32, error) {
+	texts, base, err := b.inForce()
+	if err != nil {
+		return 0, err
+	}
+	if texts != nil && slices.Equal(rules.texts, texts) {
+		return base, nil
+	}
+	return dataplane.NextRuleBase(b.dir)
+}
+
+// inForce gives the texts of the ruleset in force, which may be an earlier
+// daemon's, and the global number of its rule 0; nil if there is none.
+func (b *box) inForce() ([]api.RuleText, uint32, error) {
+	if b.rules != nil {
+		return b.rules.texts, b.rules.base, nil
+	}
+	view, err := dataplane.Open(b.dir)
+	if errors.Is(err, dataplane.ErrNotLoaded) || errors.Is(err, dataplane.ErrLayout) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("look at the running dataplane: %w", err)
+	}
+	defer view.Close()
+	info, err := view.Info()
+	if err != nil {
+		return nil, 0, err
+	}
+	var texts []api.RuleText
+	err = api.ReadJSON(b.cfg.Folder.RulesOf(info.RuleBase), &texts)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, err
+	}
+	return texts, info.RuleBase, nil
+}
+
+// replace puts a source in force on the interfaces that have programs. After an
+// error it is in force only if b.source is that source: what came after the
+// commit has failed.
+func (b *box) replace(source Source, m *machine) error {
+	dp, rules, err := b.build(source, m)
+	if err != nil {
+		return err
+	}
+	err = b.swap(dp, source, rules, m)
+	if b.dp != dp {
+		dp.Close() //nolint:errcheck // it was never live
+	}
+	return err
+}
+
+// swap makes a dataplane that was built live, and the old one is closed.
+func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) error {
+	report, err := b.commit(dp, source, m)
+	if err != nil {
+		return fmt.Errorf("replace the dataplane: %w", err)
+	}
+	old := b.dp
+	b.dp, b.source, b.rules, b.host = dp, source, rules, m.host
+	b.pulse.follow(dp)
+	if old != nil {
+		old.Close() //nolint:errcheck // its pins are the new one's now
+	}
+	b.noteStates(report)
+	b.noteLoaded(false)
+	if err := errors.Join(b.pruneRules(), b.pruneSources(dp.Generation())); err != nil {
+		b.cfg.Log.Warn("records of old rules stay", "error", err)
+	}
+	return b.tell(m)
+}
+
+// wantsXDP reports whether the choice of hooks falls on XDP for an interface.
+func (b *box) wantsXDP(m *machine) bool {
+	for i := range m.links {
+		if Choose(&m.links[i], b.cfg.Mode).Hook == XDP {
+			return true
+		}
+	}
+	return false
+}
+
+// attachments are the interfaces that have programs, as the dataplane wants them.
+func (b *box) attachments(m *machine) []dataplane.Attachment {
+	var all []dataplane.Attachment
+	for _, l := range m.hooked(b.hooks) {
+		all = append(all, dataplane.Attachment{Ifindex: l.Index, Name: l.Name, XDP: b.hooks[l.Index].Hook == XDP})
+	}
+	return all
+}
+
+// tell brings what the dataplane knows of interfaces and addresses up to date.
+func (b *box) tell(m *machine) error {
+	if err := b.tellNew(m, nil); err != nil {
+		return err
+	}
+	b.links = m.links
+	return b.noteInterfaces(m)
+}
+
+// tellNew tells the dataplane of the box's addresses and of all interfaces but
+// those named by index in known.
+func (b *box) tellNew(m *machine, known map[int]bool) error {
+	for _, l := range m.hooked(b.hooks) {
+		if known[l.Index] {
+			continue
+		}
+		if err := b.tellInterface(&l); err != nil {
+			return err
+		}
+	}
+	var addresses []dataplane.Address
+	for _, l := range m.links {
+		for _, a := range l.Addresses {
+			addresses = append(addresses, dataplane.Address{Prefix: a.Prefix, Ifindex: l.Index})
+		}
+	}
+	if err := b.dp.SetAddresses(addresses); err != nil {
+		return fmt.Errorf("tell the dataplane of the box's addresses: %w", err)
+	}
+	return nil
+}
+
+func (b *box) tellInterface(l *netif.Link) error {
+	h := b.hooks[l.Index]
+	now, err := describe(l, h.Hook, b.rules.skips(l, b.host))
+	if err != nil {
+		return err
+	}
+	if reflect.DeepEqual(h.told, now) {
+		return nil
+	}
+	if err := b.dp.SetInterface(l.Index, now); err != nil {
+		return fmt.Errorf("tell the dataplane of %s: %w", l.Name, err)
+	}
+	h.told = now
+	b.hooks[l.Index] = h
+	return nil
+}
+
+// describe is what the dataplane must know of an interface.
+func describe(l *netif.Link, hook Hook, skip bool) (dataplane.Interface, error) {
+	target, err := netif.XDPTarget(l.Index)
+	if err != nil {
+		return dataplane.Interface{}, err
+	}
+	flags := dataplane.InterfacePresent
+	for _, f := range []struct {
+		on   bool
+		flag dataplane.InterfaceFlags
+	}{
+		{skip, dataplane.InterfaceSkip},
+		{!l.Ethernet && l.Kind != netif.Loopback, dataplane.InterfaceL3},
+		{hook == XDP, dataplane.InterfaceXDP},
+		{target, dataplane.InterfaceTarget},
+		{l.Kind == netif.Loopback, dataplane.InterfaceLoopback},
+		{hasStatic(l, netip.Addr.Is4), dataplane.InterfaceStatic4},
+		{hasStatic(l, isGlobal6), dataplane.InterfaceStatic6},
+	} {
+		if f.on {
+			flags |= f.flag
+		}
+	}
+	i := dataplane.Interface{MAC: l.MAC, MTU: uint32(l.MTU), Flags: flags}
+	if l.Tag != 0 {
+		i.Parent, i.Tag = l.Parent, l.Tag
+	}
+	return i, nil
+}
+
+func hasStatic(l *netif.Link, family func(netip.Addr) bool) bool {
+	return slices.ContainsFunc(l.Addresses, func(a netif.Address) bool {
+		return a.Static && family(a.Prefix.Addr())
+	})
+}
+
+func isGlobal6(a netip.Addr) bool { return a.Is6() && !a.IsLinkLocalUnicast() }
+
+// noteLoaded records the ruleset in force for those who read the run folder.
+// first says that nothing was enforced before.
+func (b *box) noteLoaded(first bool) {
+	var before api.Loaded
+	started := time.Now()
+	if err := api.ReadJSON(b.cfg.Folder.Loaded(), &before); err == nil && !first {
+		started = before.Started
+	}
+	b.loaded = api.Loaded{
+		File: b.source.Path, Unloaded: b.source.Builtin, Time: time.Now(),
+		Base: b.rules.base, Rules: len(b.rules.texts), Limit: b.rules.options.MaxStates,
+		PID: os.Getpid(), Mode: string(b.cfg.Mode), Started: started,
+	}
+	if err := api.WriteJSON(b.cfg.Folder.Loaded(), b.loaded); err != nil {
+		b.cfg.Log.Error("record what is loaded", "error", err)
+	}
+}

@@ -1,0 +1,219 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+)
+
+// capturePause is how long captured packets lie in the ring, unless it fills.
+const capturePause = 10 * time.Millisecond
+
+// capturer reads what the programs capture and hands it to those who asked for
+// it, each with a queue of its own. Nothing is captured while there is nobody.
+type capturer struct {
+	readiness
+	box *box
+
+	mu      sync.Mutex // held while readers change
+	readers [dataplane.CaptureReaders]atomic.Pointer[captureReader]
+	ended   bool
+	changed chan struct{} // holds one when readers have changed
+}
+
+// A captureReader is one that asked.
+type captureReader struct {
+	*queue
+	of      *capturer
+	number  int
+	snap    int
+	filters []dataplane.CaptureFilter
+}
+
+func newCapturer(b *box) *capturer {
+	return &capturer{readiness: newReadiness(), box: b, changed: make(chan struct{}, 1)}
+}
+
+func (*capturer) String() string { return "capture" }
+
+// Run reads the ring as long as somebody wants what is in it. What a daemon that
+// was killed has left on is switched off first.
+func (c *capturer) Run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, c.end()) }()
+	if err := c.set(nil, 0); err != nil {
+		return err
+	}
+	c.readiness.set()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.changed:
+		}
+		if err := c.read(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// end ends the capture for all.
+func (c *capturer) end() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	for i := range c.readers {
+		if r := c.readers[i].Swap(nil); r != nil {
+			r.queue.end()
+		}
+	}
+	return c.set(nil, 0)
+}
+
+// read reads the ring until nobody wants it any more.
+func (c *capturer) read(ctx context.Context) error {
+	c.box.mu.Lock()
+	ring, err := c.box.dp.OpenRing(dataplane.CaptureRing)
+	c.box.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer ring.Close()
+	return follow(ctx, ring, capturePause, c.hand, c.queues)
+}
+
+func (c *capturer) queues() []*queue {
+	var all []*queue
+	for _, r := range c.list() {
+		all = append(all, r.queue)
+	}
+	return all
+}
+
+// hand gives a record to those of the present readers that want it.
+func (c *capturer) hand(raw []byte, wanted uint32) {
+	for i := range c.readers {
+		if wanted&(1<<i) == 0 {
+			continue
+		}
+		if r := c.readers[i].Load(); r != nil {
+			r.add(raw)
+		}
+	}
+}
+
+func (c *capturer) list() []*captureReader {
+	var all []*captureReader
+	for i := range c.readers {
+		if r := c.readers[i].Load(); r != nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// set tells the dataplane what is wanted.
+func (c *capturer) set(filters []dataplane.CaptureFilter, snap int) error {
+	c.box.mu.Lock()
+	defer c.box.mu.Unlock()
+	return c.box.dp.SetCapture(snap, filters)
+}
+
+// update tells the dataplane what the present readers want. c.mu is held.
+func (c *capturer) update() error {
+	var all []dataplane.CaptureFilter
+	snap := 0
+	for _, r := range c.list() {
+		all, snap = append(all, r.filters...), max(snap, r.snap)
+	}
+	return c.set(all, snap)
+}
+
+var errCaptureReaders = fmt.Errorf("capture: %d are running, which is all that there may be: end one", dataplane.CaptureReaders)
+
+// open begins to capture for one more reader.
+func (c *capturer) open(q *api.CaptureRequest) (*captureReader, error) {
+	filters, err := c.box.captureFilters(q)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.box.prepareCapture(); err != nil {
+		c.box.cfg.Log.Debug("load the programs that capture, beforehand", "error", err) // they are again, or that fails
+	}
+	r := &captureReader{queue: newQueue(), of: c, filters: filters, snap: q.Snap}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return nil, api.ErrLeaving
+	}
+	for c.readers[r.number].Load() != nil {
+		if r.number++; r.number == len(c.readers) {
+			return nil, errCaptureReaders
+		}
+	}
+	for i := range r.filters {
+		r.filters[i].Readers = 1 << r.number
+	}
+	c.readers[r.number].Store(r)
+	if err := c.update(); err != nil {
+		c.readers[r.number].Store(nil)
+		return nil, err
+	}
+	notice(c.changed)
+	return r, nil
+}
+
+// prepareCapture loads the programs that capture, which takes the verifier seconds,
+// while others may have the box. Rules that are loaded meanwhile make it vain.
+func (b *box) prepareCapture() error {
+	b.mu.Lock()
+	prepare := b.dp.CapturePreparation()
+	b.mu.Unlock()
+	return prepare()
+}
+
+// captureFilters resolves what a reader asks for.
+func (b *box) captureFilters(q *api.CaptureRequest) ([]dataplane.CaptureFilter, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	filters, err := parseFilter(q.Filter, q.Replies, b.host)
+	if err != nil || q.Interface == api.AnyInterface {
+		return filters, err
+	}
+	for i := range b.links {
+		if b.links[i].Name != q.Interface {
+			continue
+		}
+		for f := range filters {
+			filters[f].Ifindex = b.links[i].Index
+		}
+		return filters, nil
+	}
+	return nil, fmt.Errorf("capture: there is no interface %s; %q means all", q.Interface, api.AnyInterface)
+}
+
+// Close ends the capture for this reader, and with the last one for all packets,
+// unless the daemon has ended it.
+func (r *captureReader) Close() error {
+	r.of.mu.Lock()
+	defer r.of.mu.Unlock()
+	if !r.of.readers[r.number].CompareAndSwap(r, nil) {
+		return nil
+	}
+	return r.of.update()
+}
+
+// Capture begins to capture for a reader.
+func (c *controller) Capture(q *api.CaptureRequest) (api.Packets, error) {
+	select {
+	case <-c.living.Done():
+		return nil, api.ErrLeaving
+	default:
+		return c.capturer.open(q)
+	}
+}

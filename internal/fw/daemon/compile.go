@@ -1,0 +1,116 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"weir/internal/fw/api"
+	"weir/internal/fw/ruleset"
+	"weir/internal/host/netif"
+	"weir/pf/diag"
+	"weir/pf/resolve"
+)
+
+// compiled is a source resolved for one machine and compiled.
+type compiled struct {
+	base     uint32 // global number of rule 0
+	program  *ruleset.Program
+	options  resolve.Options
+	texts    []api.RuleText
+	warnings *diag.List // nil: none
+}
+
+// lookUp looks the hosts of a source up that is to be loaded, for compile to use.
+// It takes up to hostdb.Limit, so the caller does not hold box.mu. What is wrong
+// with the source compile says.
+func (s *Source) lookUp(ctx context.Context, m *machine) {
+	if s.hosts == nil {
+		return
+	}
+	s.hosts.Again()
+	s.resolve(m, func(name string) ([]netip.Addr, error) { return s.hosts.LookupContext(ctx, name) })
+}
+
+func (s *Source) resolve(m *machine, lookup func(string) ([]netip.Addr, error)) (*resolve.Ruleset, diag.List) {
+	host := *m.host
+	host.Lookup = lookup
+	return resolve.LoadWith(s.Name, []byte(s.Text), &host, resolve.Settings{Files: s.Files, Macros: s.Macros})
+}
+
+// compile resolves and compiles a source for a machine. The error of a text
+// that is wrong shows every fault with its place. Nobody is asked for hosts: a
+// name that was an interface's at the load must not become somebody else's.
+func (s *Source) compile(m *machine) (*compiled, error) {
+	var recall func(string) ([]netip.Addr, error)
+	if s.hosts != nil {
+		recall = s.hosts.Recall
+	}
+	rules, list := s.resolve(m, recall)
+	list.Enforce()
+	if err := list.Err(); err != nil {
+		return nil, err
+	}
+	program, err := ruleset.Compile(rules, m.snapshot(rules.Options.Groups))
+	if err != nil {
+		return nil, fmt.Errorf("compile the rules: %w", err)
+	}
+	c := &compiled{program: program, options: rules.Options}
+	for _, r := range rules.Rules {
+		at := list.Files.Position(r.Pos)
+		text := api.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label}
+		if r.Nat != nil {
+			if low, high, ok := r.Nat.SourcePorts(); ok {
+				text.NATPorts = &api.PortRange{Low: low, High: high}
+			}
+		}
+		c.texts = append(c.texts, text)
+	}
+	if len(list.Items) > 0 {
+		c.warnings = &list
+	}
+	return c, nil
+}
+
+// warned are the warnings with their places, ready to print.
+func (c *compiled) warned() []string {
+	if c.warnings == nil {
+		return nil
+	}
+	return []string{c.warnings.String()}
+}
+
+// snapshot is what rules ask about the machine while packets come. groups are
+// those that the rules make, by the names of their members.
+func (m *machine) snapshot(groups map[string][]string) ruleset.Snapshot {
+	var s ruleset.Snapshot
+	host := m.host.WithGroups(groups)
+	for i := range m.links {
+		l := &m.links[i]
+		n := ruleset.Interface{Name: l.Name, Index: uint32(l.Index), Groups: host.Interfaces[i].Groups}
+		for _, a := range l.Addresses {
+			if !a.Tentative {
+				n.Addresses = append(n.Addresses, ruleset.Address{Prefix: a.Prefix, Peer: a.Peer, Deprecated: a.Deprecated})
+			}
+		}
+		s.Interfaces = append(s.Interfaces, n)
+	}
+	return s
+}
+
+// sameRules reports whether two rulesets differ in nothing but the addresses
+// that translations choose from.
+func (c *compiled) sameRules(other *compiled) bool {
+	return slices.Equal(c.texts, other.texts) && c.program.EqualRules(other.program)
+}
+
+// skips reports whether an interface is under set skip, by its name or a group.
+func (c *compiled) skips(l *netif.Link, host *resolve.Host) bool {
+	named := func(name string) bool { return slices.Contains(c.options.Skip, name) }
+	if named(l.Name) {
+		return true
+	}
+	n := host.WithGroups(c.options.Groups).Interface(l.Name)
+	return n != nil && slices.ContainsFunc(n.Groups, named)
+}

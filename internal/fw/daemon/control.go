@@ -1,0 +1,79 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	"weir/internal/fw/api"
+)
+
+// Status says who answers.
+func (c *controller) Status() api.Status {
+	b := c.box
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return api.Status{PID: os.Getpid(), Version: b.cfg.Version, Started: c.started, Loaded: b.loaded}
+}
+
+// Load puts a ruleset in force; an error leaves the old one. While another
+// process is replacing the dataplane it waits, and holds nothing meanwhile: that
+// process may be one that takes over, and asks this daemon to leave.
+func (c *controller) Load(ctx context.Context, r api.LoadRequest) (*api.LoadAnswer, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.living, func() { cancel(api.ErrLeaving) })()
+	source := Source{Name: r.File, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: lookups(r.NoDNS)}
+	m, err := look(c.box.cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	source.lookUp(ctx, m) // before anything waits for the load
+	var done *api.LoadAnswer
+	err = untilFree(ctx, busyPatience, func() (err error) {
+		done, err = c.box.load(source, r.Confirm)
+		return err
+	})
+	return done, err
+}
+
+func (b *box) load(source Source, confirm time.Duration) (*api.LoadAnswer, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m, err := look(b.cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.loadUntil(source, m, confirm); err != nil {
+		return nil, err
+	}
+	b.wanting = false
+	b.cfg.Log.Info("loaded", "file", source.Name, "rules", len(b.rules.texts))
+	done := &api.LoadAnswer{Rules: len(b.rules.texts), Warnings: b.rules.warned()}
+	if b.waiting != nil {
+		b.cfg.Log.Warn("rolls back unless confirmed", "within", confirm, "before", b.waiting.before.Path)
+		done.Before = b.waiting.before.Path
+	}
+	return done, nil
+}
+
+// Leave ends the daemon and nothing else.
+func (c *controller) Leave(why string) { c.leave(errors.New(why)) }
+
+// notify tells the service manager, where there is one (sd_notify(3)).
+func (b *box) notify(state string) {
+	path := os.Getenv("NOTIFY_SOCKET")
+	if path == "" {
+		return
+	}
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err == nil {
+		_, err = c.Write([]byte(state))
+		c.Close()
+	}
+	if err != nil {
+		b.cfg.Log.Warn("tell the service manager", "state", state, "error", err)
+	}
+}

@@ -1,0 +1,205 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"weir/internal/fw/ruleset"
+	"weir/internal/host/netif"
+)
+
+// followPause is the least time between two looks at the machine: routes may
+// change thousands of times a second while a routing daemon converges, and
+// every bump costs each connection a look-up.
+const followPause = 100 * time.Millisecond
+
+// retryPause is when the machine is looked at again after that failed.
+const retryPause = time.Second
+
+// follower keeps the dataplane true to the machine as it changes.
+type follower struct {
+	readiness
+	box     *box
+	watcher *netif.Watcher
+	pending atomic.Uint32 // netif.Change, not yet acted on
+}
+
+func (*follower) String() string { return "network events" }
+
+func (f *follower) Run(ctx context.Context) error {
+	wake := make(chan struct{}, 1)
+	heard := make(chan error, 1)
+	go func() { heard <- f.hear(ctx, wake) }()
+	defer func() { f.watcher.Close(); <-heard }()
+	f.pending.Store(uint32(netif.ChangedAll)) // what happened during the start
+	f.act()
+	f.set()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-heard:
+			heard <- nil
+			return err
+		case <-wake:
+		}
+		pause := followPause
+		if !f.act() {
+			pause = retryPause
+			notice(wake)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// hear collects changes until the watcher is closed.
+func (f *follower) hear(ctx context.Context, wake chan<- struct{}) error {
+	for {
+		c, err := f.watcher.Next()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if c != 0 {
+			f.pending.Or(uint32(c))
+			notice(wake)
+		}
+	}
+}
+
+func notice(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// act acts on what is pending; what failed stays pending.
+func (f *follower) act() bool {
+	c := netif.Change(f.pending.Swap(0))
+	if c == 0 {
+		return true
+	}
+	if err := f.box.follow(c); err != nil {
+		f.box.cfg.Log.Error("follow a change of the network", "error", err)
+		f.pending.Or(uint32(c))
+		return false
+	}
+	return true
+}
+
+// follow brings the dataplane up to date after a change.
+func (b *box) follow(c netif.Change) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dp.BumpRoutes()
+	if c&(netif.ChangedLinks|netif.ChangedAddresses|netif.ChangedDefault) == 0 {
+		return nil
+	}
+	m, err := look(b.cfg.Log)
+	if err != nil {
+		return err
+	}
+	b.dropGone(m)
+	// Programs first: until they are attached the guard drops what the new
+	// interface would have forwarded.
+	err = errors.Join(b.attachNew(m), b.keepHooks(m), b.resolveAgain(m))
+	// What packets found out meanwhile may be about interfaces that were not known.
+	b.dp.BumpRoutes()
+	return err
+}
+
+// dropGone forgets interfaces that are gone, or became ports of a bridge. One
+// that is gone and whose index another has by now is gone all the same.
+func (b *box) dropGone(m *machine) {
+	names := m.names()
+	lost, err := b.dp.Lost()
+	if err != nil {
+		b.cfg.Log.Error("look which interfaces lost their programs", "error", err)
+	}
+	for _, index := range lost {
+		delete(names, index) // what has the name now is another device
+	}
+	for index := range b.hooks {
+		if names[index] == "" {
+			b.forgetInterface(index, b.dp.Detach(index))
+		}
+	}
+	for i := range m.links {
+		l := &m.links[i]
+		if _, ok := b.hooks[l.Index]; ok && l.Port() {
+			b.forgetInterface(l.Index, b.dp.Detach(l.Index))
+		}
+	}
+	if err := b.found.forget(names); err != nil {
+		b.cfg.Log.Error("forget what was found on interfaces that are gone", "error", err)
+	}
+}
+
+func (b *box) forgetInterface(index int, err error) {
+	delete(b.hooks, index)
+	if err := errors.Join(err, b.dp.RemoveInterface(index)); err != nil {
+		b.cfg.Log.Error("forget an interface", "index", index, "error", err)
+	}
+}
+
+// attachNew gives programs to interfaces that have none, then lets them forward.
+func (b *box) attachNew(m *machine) error {
+	var errs []error
+	for i := range m.links {
+		l := &m.links[i]
+		if _, ok := b.hooks[l.Index]; ok {
+			continue
+		}
+		b.chooseOne(l)
+		h, ok := b.hooks[l.Index]
+		if !ok {
+			continue
+		}
+		if err := b.attach(l); err != nil {
+			delete(b.hooks, l.Index)
+			errs = append(errs, err)
+			continue
+		}
+		b.cfg.Log.Info("attached", "interface", l.Name, "hook", h.Hook, "why", h.Why)
+	}
+	errs = append(errs, b.found.forwardOn(m.hooked(b.hooks), m.links))
+	return errors.Join(errs...)
+}
+
+// resolveAgain puts the same text in force for a machine that has changed: at
+// least the dataplane is told of its interfaces and addresses, translations
+// choose from the addresses there are now, and only if the rules mean something
+// else is the dataplane replaced. Rules that do not load for the new machine
+// leave the old ones.
+func (b *box) resolveAgain(m *machine) error {
+	notice(b.changed)
+	rules, err := b.source.compile(m)
+	if err != nil {
+		return errors.Join(fmt.Errorf("the rules do not fit the machine any more, the old ones stay: %w", err), b.tell(m))
+	}
+	if !rules.sameRules(b.rules) {
+		return b.replace(b.source, m)
+	}
+	changes, err := b.rules.program.Refill(m.snapshot(b.rules.options.Groups))
+	if errors.Is(err, ruleset.ErrPoolFull) {
+		return b.replace(b.source, m)
+	}
+	if err != nil {
+		return err
+	}
+	if err := b.dp.SetPools(changes); err != nil {
+		return fmt.Errorf("tell the dataplane of the addresses to translate to: %w", err)
+	}
+	b.host = m.host
+	return b.tell(m)
+}

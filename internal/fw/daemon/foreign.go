@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+
+	"weir/internal/fw/dataplane"
+	"weir/internal/host/netif"
+)
+
+// refuseForeign refuses a machine with XDP programs of others: they see packets
+// before weir does, whatever hook it would have there, and may send them past it.
+// With --or-block they are only named: a box that filters what they leave is better
+// than one that does not filter.
+func (b *box) refuseForeign(m *machine) error {
+	own, err := dataplane.OwnXDP(b.dir)
+	if err != nil {
+		return fmt.Errorf("look for XDP programs of others: %w", err)
+	}
+	var errs []error
+	for i := range m.links {
+		if l := &m.links[i]; l.XDP != 0 && !own[l.Index] && !l.Port() {
+			errs = append(errs, fmt.Errorf("%s: %w", l.Name, foreign(l)))
+		}
+	}
+	if !b.cfg.OrBlock {
+		return errors.Join(errs...)
+	}
+	for _, err := range errs {
+		b.cfg.Log.Error("another XDP program sees packets before weir", "error", err)
+	}
+	return nil
+}
+
+// leaveXDP gives an interface TCX, since its XDP hook is another program's.
+func (b *box) leaveXDP(l *netif.Link, err error) {
+	h := b.hooks[l.Index]
+	b.cfg.Log.Error("another XDP program sees packets before weir", "interface", l.Name, "error", err)
+	h.Choice, h.foreign = Choice{TCX, from(err, dataplane.ErrForeign)}, l.XDP
+	b.hooks[l.Index] = h
+}
+
+// yields reports whether a commit failed at another XDP program that --or-block
+// puts up with; the interface then gets TCX.
+func (b *box) yields(err error, m *machine) bool {
+	var failed *dataplane.AttachError
+	if !b.cfg.OrBlock || !errors.Is(err, dataplane.ErrForeign) || !errors.As(err, &failed) {
+		return false
+	}
+	for i := range m.links {
+		if l := &m.links[i]; l.Index == failed.Attachment.Ifindex && b.hooks[l.Index].Hook == XDP {
+			b.leaveXDP(l, err)
+			return true
+		}
+	}
+	return false
+}
+
+// foreign names the XDP program of a link that is not weir's, and its owner.
+func foreign(l *netif.Link) error {
+	return fmt.Errorf("%w: %s; end what put it there, or take it off: ip link set dev %s xdp off",
+		dataplane.ErrForeign, dataplane.DescribeProgram(l.XDP), l.Name)
+}
+
+// keepHooks sees to it that the interfaces that have programs still deserve them:
+// that XDP sees VLAN tags, and that no XDP program of others came before TCX.
+func (b *box) keepHooks(m *machine) error {
+	var errs []error
+	for i := range m.links {
+		l := &m.links[i]
+		h, ok := b.hooks[l.Index]
+		switch {
+		case !ok:
+		case h.Hook == XDP:
+			if err := b.keepTags(l); err != nil {
+				b.cfg.Log.Warn("TCX instead of XDP", "interface", l.Name, "reason", err)
+				h.Choice = Choice{TCX, err.Error()}
+				b.hooks[l.Index] = h
+				errs = append(errs, b.attach(l))
+			}
+		case l.XDP != h.foreign && l.XDP != 0:
+			err := foreign(l)
+			b.cfg.Log.Error("another XDP program sees packets before weir", "interface", l.Name, "error", err)
+			h.Why, h.foreign = err.Error(), l.XDP
+			b.hooks[l.Index] = h
+		case l.XDP != h.foreign:
+			b.chooseOne(l)
+			errs = append(errs, b.attach(l))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,175 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"weir/internal/fw/api"
+	"weir/internal/host/netif"
+)
+
+// Found is what the machine was like before weir changed it: one entry for each
+// setting, with the value that weir stop gives back. It is written to disk
+// before the change it belongs to is made, and an entry that exists is never
+// overwritten: a later start finds weir's own values.
+type Found struct {
+	Guard    bool            `json:"guard"` // none stood: weir raised it
+	Sysctls  []FoundSysctl   `json:"sysctls"`
+	Features []FoundFeatures `json:"features"`
+
+	path string
+}
+
+// FoundSysctl is a setting below /proc/sys. Where it belongs to an interface,
+// Format has %s in the place of its name, which may change while weir runs.
+type FoundSysctl struct {
+	Format string `json:"format"`
+	Index  int    `json:"index,omitempty"` // interface; 0: none
+	Value  string `json:"value"`
+}
+
+// FoundFeatures are the offloads of an interface.
+type FoundFeatures struct {
+	Index    int            `json:"index"`
+	Features netif.Features `json:"features"`
+}
+
+// readFound reads the record at path; a missing one is empty.
+func readFound(path string) (*Found, error) {
+	f := &Found{path: path}
+	err := api.ReadJSON(path, f)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read what was found: %w", err)
+	}
+	return f, nil
+}
+
+// empty reports whether weir has changed nothing.
+func (f *Found) empty() bool { return !f.Guard && len(f.Sysctls) == 0 && len(f.Features) == 0 }
+
+// note changes the record on disk, and in memory if that was done: a change that
+// was not written down must not be made.
+func (f *Found) note(change func(*Found)) error {
+	next := Found{f.Guard, slices.Clone(f.Sysctls), slices.Clone(f.Features), f.path}
+	change(&next)
+	if err := api.WriteJSON(f.path, &next); err != nil {
+		return fmt.Errorf("write down what was found: %w", err)
+	}
+	*f = next
+	return nil
+}
+
+// guard notes that weir raises the guard, which did not stand.
+func (f *Found) guard() error {
+	if f.Guard {
+		return nil
+	}
+	return f.note(func(f *Found) { f.Guard = true })
+}
+
+// restored notes that all has been given back.
+func (f *Found) restored() error {
+	return f.note(func(f *Found) { *f = Found{path: f.path} })
+}
+
+func (f *Found) hasSysctl(format string, index int) bool {
+	return slices.ContainsFunc(f.Sysctls, func(s FoundSysctl) bool {
+		return s.Format == format && s.Index == index
+	})
+}
+
+// record notes the value that a sysctl has, once. index and name are those of
+// the interface that format speaks of, or 0 and "".
+func (f *Found) record(format string, index int, name string) error {
+	if f.hasSysctl(format, index) {
+		return nil
+	}
+	now, err := netif.Sysctl(sysctlPath(format, name))
+	if err != nil {
+		return err
+	}
+	return f.note(func(f *Found) {
+		f.Sysctls = append(f.Sysctls, FoundSysctl{Format: format, Index: index, Value: now})
+	})
+}
+
+// sysctl sets a sysctl after recording the value that it had.
+func (f *Found) sysctl(format string, index int, name, value string) error {
+	path := sysctlPath(format, name)
+	now, err := netif.Sysctl(path)
+	if err != nil || now == value {
+		return err
+	}
+	if err := f.record(format, index, name); err != nil {
+		return err
+	}
+	return netif.SetSysctl(path, value)
+}
+
+// features sets offloads of an interface after recording those that it had.
+func (f *Found) features(index int, name string, was, want netif.Features) error {
+	known := slices.ContainsFunc(f.Features, func(x FoundFeatures) bool { return x.Index == index })
+	if !known {
+		err := f.note(func(f *Found) { f.Features = append(f.Features, FoundFeatures{Index: index, Features: was}) })
+		if err != nil {
+			return err
+		}
+	}
+	return netif.SetFeatures(name, want)
+}
+
+// forget drops the entries of interfaces that are gone: a new interface may
+// get the number of an old one.
+func (f *Found) forget(names map[int]string) error {
+	sysctls := slices.DeleteFunc(slices.Clone(f.Sysctls), func(s FoundSysctl) bool {
+		return s.Index != 0 && names[s.Index] == ""
+	})
+	features := slices.DeleteFunc(slices.Clone(f.Features), func(x FoundFeatures) bool {
+		return names[x.Index] == ""
+	})
+	if len(sysctls) == len(f.Sysctls) && len(features) == len(f.Features) {
+		return nil
+	}
+	return f.note(func(f *Found) { f.Sysctls, f.Features = sysctls, features })
+}
+
+// restoreForwarding gives back the sysctls, the last changed first. names are
+// the interfaces that exist. All are tried; the errors are joined.
+func (f *Found) restoreForwarding(names map[int]string) error {
+	var errs []error
+	for _, s := range slices.Backward(f.Sysctls) {
+		name := names[s.Index]
+		if s.Index != 0 && name == "" {
+			continue
+		}
+		err := netif.SetSysctl(sysctlPath(s.Format, name), s.Value)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// restoreFeatures gives back the offloads, as restoreForwarding does sysctls.
+func (f *Found) restoreFeatures(names map[int]string) error {
+	var errs []error
+	for _, x := range f.Features {
+		name := names[x.Index]
+		if name == "" {
+			continue
+		}
+		if err := netif.SetFeatures(name, x.Features); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func sysctlPath(format, name string) string {
+	if name == "" {
+		return format
+	}
+	return fmt.Sprintf(format, name)
+}

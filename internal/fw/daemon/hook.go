@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+
+	"weir/internal/host/netif"
+)
+
+// Mode is what weir run --hook says: which hook to use where there is a choice.
+type Mode string
+
+// Modes.
+const (
+	Auto     Mode = "auto" // XDP on physical NICs, TCX elsewhere
+	ForceXDP Mode = "xdp"  // XDP wherever the device can; one that could and refuses is an error
+	ForceTCX Mode = "tcx"  // TCX everywhere
+)
+
+// ParseMode reads a mode.
+func ParseMode(s string) (Mode, error) {
+	switch m := Mode(s); m {
+	case Auto, ForceXDP, ForceTCX:
+		return m, nil
+	}
+	return "", fmt.Errorf("hook %q: expected auto, xdp or tcx", s)
+}
+
+// Hook is where an interface's packets are judged as they come in.
+type Hook string
+
+// Hooks. Interfaces with XDP also have the TCX programs, which then only carry
+// XDP's verdict on and judge what the box itself sends.
+const (
+	NoHook Hook = "none"
+	TCX    Hook = "tcx"
+	XDP    Hook = "xdp"
+)
+
+// Choice is the hook of an interface and why it is that one.
+type Choice struct {
+	Hook Hook
+	Why  string
+}
+
+// Choose chooses the hook of an interface before its driver has been asked:
+// XDP may still turn out to be refused. Generic XDP is never chosen: it costs
+// more than TCX and linearises every packet.
+func Choose(l *netif.Link, m Mode) Choice {
+	switch {
+	case l.Port():
+		return Choice{NoHook, fmt.Sprintf("port of %s: its master's hooks see its packets", oneOf(l.MasterOf))}
+	case l.Kind == netif.Loopback:
+		return Choice{TCX, "loopback has no driver"}
+	case m == ForceTCX:
+		return Choice{TCX, "forced by --hook tcx"}
+	}
+	if why := cannotXDP(l); why != "" {
+		return Choice{TCX, why}
+	}
+	if m == ForceXDP {
+		return Choice{XDP, "forced by --hook xdp"}
+	}
+	switch l.Kind {
+	case netif.Physical:
+		return Choice{XDP, "physical device"}
+	case netif.Bond:
+		return Choice{XDP, "bond of physical devices"}
+	case netif.Veth, netif.TAP:
+		return Choice{TCX, "sockets at the other end send frames whose checksum only TCX can complete"}
+	}
+	return Choice{TCX, fmt.Sprintf("%s device has no driver of its own", oneOf(string(l.Kind)))}
+}
+
+// cannotXDP says why a link can never run native XDP, "" if it may.
+func cannotXDP(l *netif.Link) string {
+	switch {
+	case !l.Ethernet:
+		return "no Ethernet header"
+	case l.Kind == netif.Bridge, l.Kind == netif.VLAN:
+		return fmt.Sprintf("%s device has no native XDP", oneOf(string(l.Kind)))
+	}
+	return ""
+}
+
+// oneOf puts the article before the kernel's name of a kind of device.
+func oneOf(kind string) string {
+	if kind != "" && strings.ContainsRune("aeio", rune(kind[0])) {
+		return "an " + kind
+	}
+	return "a " + kind
+}

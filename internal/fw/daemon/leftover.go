@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+)
+
+// removeLeftovers removes what network namespaces that are gone have left, and
+// what a start left that was killed before it had attached anything.
+func removeLeftovers(cfg *Config) {
+	cookies, err := knownCookies()
+	if err != nil {
+		cfg.Log.Warn("look for leftovers of network namespaces that are gone", "error", err)
+		return
+	}
+	for cookie := range cookies {
+		if err := removeLeftover(api.FolderOf(cookie), filepath.Join(dataplane.Base, strconv.FormatUint(cookie, 10))); err != nil {
+			cfg.Log.Warn("remove leftovers of a network namespace that is gone", "cookie", cookie, "error", err)
+		}
+	}
+}
+
+// knownCookies are those that a run folder or pins are named by.
+func knownCookies() (map[uint64]bool, error) {
+	pins, err := dataplane.Folders()
+	if err != nil {
+		return nil, err
+	}
+	folders, err := filepath.Glob(filepath.Join(api.Root, "*"))
+	if err != nil {
+		return nil, err
+	}
+	cookies := make(map[uint64]bool)
+	for _, dir := range append(pins, folders...) {
+		if cookie, err := strconv.ParseUint(filepath.Base(dir), 10, 64); err == nil {
+			cookies[cookie] = true
+		}
+	}
+	return cookies, nil
+}
+
+func removeLeftover(f api.Folder, dir string) error {
+	gone, err := dataplane.Leftover(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if gone {
+		return removeFolders(f, dir)
+	}
+	lock, err := f.Lock(0) // whoever starts or runs there holds it
+	if errors.Is(err, api.ErrLocked) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	return removeAbandoned(f, dir)
+}
+
+// removeAbandoned removes a run folder and its pins if nothing is attached and
+// nothing on the box is changed. The caller holds the folder's lock.
+func removeAbandoned(f api.Folder, dir string) error {
+	view, err := dataplane.Open(dir)
+	if err == nil {
+		return view.Close()
+	}
+	if !errors.Is(err, dataplane.ErrNotLoaded) {
+		return nil // something is there, if unreadable: not abandoned
+	}
+	found, err := readFound(f.Found())
+	if err != nil || !found.empty() {
+		return err
+	}
+	return removeFolders(f, dir)
+}
+
+// removeFolders detaches what is pinned for a namespace and removes its run
+// folder, and what all namespaces share if it was the last.
+func removeFolders(f api.Folder, dir string) error {
+	if err := errors.Join(dataplane.Remove(dir), f.Remove()); err != nil {
+		return err
+	}
+	return leaveRoot()
+}

@@ -1,0 +1,19 @@
+package daemon
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"weir/internal/fw/dataplane"
+	"weir/pf/resolve"
+)
+
+// What the language refuses as too many states, with its place, is what the
+// dataplane cannot have.
+func TestMostStates(t *testing.T) {
+	_, err := dataplane.Build(dataplane.Config{Options: resolve.Options{MaxStates: resolve.MostStates + 1}})
+	if err == nil || !strings.HasSuffix(err.Error(), " to "+strconv.Itoa(resolve.MostStates)) {
+		t.Errorf("Build with one state more: %v", err)
+	}
+}

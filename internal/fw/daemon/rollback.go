@@ -1,0 +1,219 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"weir/internal/fw/api"
+)
+
+// A waiting load is one that its user has not confirmed yet.
+type waiting struct {
+	until  time.Time
+	before Source // comes back then
+	failed string // why it has not, last time
+}
+
+// loadUntil puts a source in force that is to be confirmed within a span; 0:
+// it needs no confirmation. A load that waits already is replaced by it: what
+// comes back are the rules that were confirmed last. The caller holds b.mu.
+func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
+	earlier := b.waiting
+	if span == 0 {
+		err := b.replace(source, m)
+		if err != nil && !b.source.equal(&source) {
+			return err
+		}
+		return errors.Join(err, b.stopWaiting())
+	}
+	next := &waiting{until: time.Now().Add(span), before: b.source}
+	if earlier != nil {
+		next.before = earlier.before
+	}
+	// Before the load: should the daemon die in it, the next one finds this.
+	if err := b.recordWaiting(next, source.Path); err != nil {
+		return err
+	}
+	err := b.replace(source, m)
+	if err != nil && !b.source.equal(&source) {
+		b.logError(b.recordWaiting(earlier, b.source.Path))
+		return err
+	}
+	next.until = time.Now().Add(span)
+	b.waiting = next
+	notice(b.waits)
+	return errors.Join(err, b.recordWaiting(next, source.Path))
+}
+
+// recordWaiting writes down that the load of a file waits; nil: that none does.
+func (b *box) recordWaiting(w *waiting, file string) error {
+	if w == nil {
+		return b.cfg.Folder.RemoveRollback()
+	}
+	s := &w.before
+	return api.WriteJSON(b.cfg.Folder.Rollback(), api.Rollback{
+		Until: w.until, File: file, Failed: w.failed,
+		Before: api.Source{
+			Name: s.Name, Path: s.Path, Text: s.Text, Beside: s.Beside, Builtin: s.Builtin, Hosts: s.hosts.Known(),
+		},
+	})
+}
+
+// stopWaiting leaves what is in force as it is.
+func (b *box) stopWaiting() error {
+	b.waiting = nil
+	notice(b.waits)
+	return b.cfg.Folder.RemoveRollback()
+}
+
+// sourceToRollBackTo is what a start loads after a daemon that died while a load
+// waited: nobody can have confirmed it. nil: none waited.
+func (b *box) sourceToRollBackTo() (*Source, error) {
+	r, err := b.cfg.Folder.ReadRollback()
+	if r == nil || err != nil {
+		return nil, err
+	}
+	s := &r.Before
+	b.cfg.Log.Warn("a load was not confirmed: the rules before it come back", "loaded", r.File, "before", s.Path)
+	if s.Builtin {
+		own := builtin(b.cfg.Management)
+		return &own, nil
+	}
+	return restored(s), nil
+}
+
+// errConfirmed ends a start that was to roll back a load.
+var errConfirmed = errors.New("the load has been confirmed meanwhile")
+
+// stillBack fails if a load that this start is to roll back has been confirmed
+// while it was building: the daemon that lived until now has answered so.
+func (b *box) stillBack() error {
+	if !b.back {
+		return nil
+	}
+	r, err := b.cfg.Folder.ReadRollback()
+	if r == nil && err == nil {
+		return errConfirmed
+	}
+	return err
+}
+
+// Confirm ends the waiting of a load.
+func (c *controller) Confirm() (*api.ConfirmAnswer, error) {
+	b := c.box
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting == nil {
+		return nil, api.ErrNothingWaits
+	}
+	if err := b.stopWaiting(); err != nil {
+		return nil, err
+	}
+	b.cfg.Log.Info("confirmed", "file", b.source.Path)
+	return &api.ConfirmAnswer{File: b.source.Path}, nil
+}
+
+// roller rolls back loads that are not confirmed in time.
+type roller struct {
+	readiness
+	box *box
+}
+
+func (*roller) String() string { return "rollback" }
+
+func (r *roller) Run(ctx context.Context) error {
+	r.set()
+	for {
+		var due <-chan time.Time
+		if pause, ok := r.box.waitingFor(); ok {
+			due = time.After(pause)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.box.waits:
+		case <-due:
+			if err := r.box.rollBack(); err != nil {
+				r.box.cfg.Log.Error("roll back", "error", err)
+				if !sleep(ctx, retryPause) {
+					return nil
+				}
+			}
+		}
+	}
+}
+
+func sleep(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
+
+// waitingFor is how long a load still waits; not ok if none does.
+func (b *box) waitingFor() (time.Duration, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting == nil {
+		return 0, false
+	}
+	return time.Until(b.waiting.until), true
+}
+
+// rollBack puts the rules back in force that a load was to be confirmed over, if
+// its time is up.
+func (b *box) rollBack() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting == nil || time.Until(b.waiting.until) > 0 {
+		return nil
+	}
+	loaded := b.source.Path
+	err := b.restoreBefore()
+	if err != nil {
+		b.waiting.failed = err.Error()
+		return errors.Join(err, b.recordWaiting(b.waiting, loaded))
+	}
+	b.cfg.Log.Warn("not confirmed in time: rolled back", "loaded", loaded, "before", b.source.Path)
+	return b.stopWaiting()
+}
+
+// rollBackAtEnd does so where the daemon is asked to end while a load waits:
+// nobody would roll it back afterwards.
+func (b *box) rollBackAtEnd() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting == nil {
+		return nil
+	}
+	loaded := b.source.Path
+	if err := b.restoreBefore(); err != nil {
+		return fmt.Errorf("roll back a load that was not confirmed: %w", err)
+	}
+	b.cfg.Log.Warn("the daemon ends and the load is not confirmed: rolled back", "loaded", loaded, "before", b.source.Path)
+	return b.stopWaiting()
+}
+
+// restoreBefore puts the rules in force that were before the load that waits.
+func (b *box) restoreBefore() error {
+	m, err := look(b.cfg.Log)
+	if err != nil {
+		return err
+	}
+	if err := b.replace(b.waiting.before, m); err != nil {
+		return fmt.Errorf("to %s: %w", b.waiting.before.Path, err)
+	}
+	return nil
+}
+
+// logError says that the record of a load that waits is not as it should be,
+// beside what counts more.
+func (b *box) logError(err error) {
+	if err != nil {
+		b.cfg.Log.Error("the next start may roll back in vain", "error", err)
+	}
+}

@@ -1,0 +1,106 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+	"weir/internal/killpoint"
+)
+
+// What all namespaces share, the folder of run folders and the bpffs, is made by
+// the first start and removed with the last run folder. The lock of api.Root
+// keeps starts and ends from coming between the parts of one another: two that
+// mount at once would hide one bpffs under the other.
+
+// shareRoot makes what all namespaces share and calls f, which makes a run
+// folder: from then on nobody removes it.
+func shareRoot(f func() error) error {
+	if err := killpoint.MkdirAll(api.Root); err != nil {
+		return fmt.Errorf("make the folder of run folders: %w", err)
+	}
+	root, err := lockRoot()
+	if errors.Is(err, fs.ErrNotExist) { // somebody has just removed it
+		return shareRoot(f)
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := f(); err != nil {
+		return err
+	}
+	return dataplane.Mount()
+}
+
+// leaveRoot removes what all namespaces share, if no run folder is left.
+func leaveRoot() error {
+	root, err := lockRoot()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	entries, err := os.ReadDir(api.Root)
+	if err != nil {
+		return fmt.Errorf("look for run folders: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() != filepath.Base(dataplane.Base) {
+			return nil
+		}
+	}
+	if err := dataplane.Unmount(); err != nil {
+		return err
+	}
+	if err := killpoint.Remove(api.Root); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("remove the folder of run folders: %w", err)
+	}
+	return nil
+}
+
+// lockRoot opens api.Root and takes its lock, until it is closed. The error
+// wraps fs.ErrNotExist if there is none, or none any more.
+func lockRoot() (*os.File, error) {
+	root, err := os.Open(api.Root)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of run folders: %w", err)
+	}
+	if err = flock(root); err == nil {
+		err = stillThere(root)
+	}
+	if err != nil {
+		root.Close()
+		return nil, fmt.Errorf("lock the folder of run folders: %w", err)
+	}
+	return root, nil
+}
+
+func flock(f *os.File) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// stillThere fails if another file has f's name now, or none.
+func stillThere(f *os.File) error {
+	held, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Stat(f.Name())
+	if err == nil && !os.SameFile(held, named) {
+		err = fs.ErrNotExist
+	}
+	return err
+}

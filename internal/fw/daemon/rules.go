@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+	"weir/internal/killpoint"
+)
+
+// writeRules records the texts of a ruleset under its base, before any packet
+// is counted under its numbers.
+func writeRules(f api.Folder, rules *compiled) error {
+	if err := api.WriteJSON(f.RulesOf(rules.base), rules.texts); err != nil {
+		return fmt.Errorf("record the rules: %w", err)
+	}
+	return nil
+}
+
+// pruneRules removes the records of rulesets that are not in force and that no
+// state was made by.
+func (b *box) pruneRules() error {
+	files, err := os.ReadDir(b.cfg.Folder.Rules())
+	if err != nil {
+		return fmt.Errorf("list the records of rules: %w", err)
+	}
+	if len(files) < 2 {
+		return nil
+	}
+	used := usedRules(b.dp.View())
+	var errs []error
+	for _, file := range files {
+		var base uint32
+		if _, err := fmt.Sscanf(file.Name(), "%d.json", &base); err != nil || base == b.rules.base {
+			continue
+		}
+		var texts []api.RuleText
+		path := filepath.Join(b.cfg.Folder.Rules(), file.Name())
+		if err := api.ReadJSON(path, &texts); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if !anyWithin(used, base, uint32(len(texts))) {
+			errs = append(errs, killpoint.Remove(path))
+		}
+	}
+	err = errors.Join(errs...)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// usedRules are the global numbers of the rules that live states were made by, or
+// are logged by, in order.
+func usedRules(v *dataplane.View) []uint32 {
+	seen := make(map[uint32]bool)
+	for s := range v.States() {
+		seen[s.RuleIn], seen[s.RuleOut] = true, true
+		for _, side := range s.Logs {
+			for _, global := range side {
+				seen[global] = true
+			}
+		}
+	}
+	used := make([]uint32, 0, len(seen))
+	for global := range seen {
+		if global != 0 {
+			used = append(used, global-1)
+		}
+	}
+	slices.Sort(used)
+	return used
+}
+
+// anyWithin reports whether one of the sorted numbers is in [base, base+count).
+func anyWithin(sorted []uint32, base, count uint32) bool {
+	i, _ := slices.BinarySearch(sorted, base)
+	return i < len(sorted) && sorted[i]-base < count
+}

@@ -1,0 +1,161 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+	"weir/internal/host/hostdb"
+	"weir/internal/killpoint"
+	"weir/pf/parser"
+	"weir/pf/source"
+)
+
+// Source is the text of a ruleset. It is resolved anew whenever the machine
+// changes: interfaces come and go, and groups with them.
+type Source struct {
+	Name string // as the user called it, for diagnostics
+	Path string // absolute, for records; api.Builtin for the built-in ruleset
+	Text string
+	source.Beside
+	Builtin bool
+	hosts   *hostdb.DNS // looks the file's hosts up once, and remembers what it found; nil: nobody is asked
+}
+
+// equal reports whether two sources are the same.
+func (s *Source) equal(other *Source) bool {
+	return s.Name == other.Name && s.Path == other.Path && s.Text == other.Text && s.Builtin == other.Builtin &&
+		s.hosts == other.hosts && s.Beside.Equal(&other.Beside)
+}
+
+// builtinRules let nothing through and nobody in but for the administrator; the
+// implicit passes keep the box on its networks. What the box's programs say to
+// each other over lo comes from nowhere else: a database or a resolver that
+// died with the rules would lock the administrator out too.
+const builtinRules = `set skip on lo
+block
+pass in proto tcp to self port %d
+`
+
+func builtin(management uint16) Source {
+	return Source{Name: api.Builtin, Path: api.Builtin, Text: fmt.Sprintf(builtinRules, management), Builtin: true}
+}
+
+// readSource reads the rule file of a start. A missing file that was not named
+// is none to be loaded: what is in force stays, or nothing is.
+func (b *box) readSource() (Source, error) {
+	s, err := b.cfg.readFile()
+	if b.cfg.Optional && errors.Is(err, fs.ErrNotExist) {
+		return b.withoutFile(), nil
+	}
+	return s, err
+}
+
+func (cfg *Config) readFile() (Source, error) {
+	text, err := os.ReadFile(cfg.File)
+	if err != nil {
+		return Source{}, fmt.Errorf("read the rules: %w", err)
+	}
+	path, err := filepath.Abs(cfg.File)
+	if err != nil {
+		return Source{}, fmt.Errorf("find the rule file's folder: %w", err)
+	}
+	beside := parser.Beside(cfg.File, text, cfg.Macros, source.Disk{})
+	return Source{Name: cfg.File, Path: path, Text: string(text), Beside: beside, hosts: lookups(cfg.NoDNS)}, nil
+}
+
+// lookups is what looks the hosts of a new source up.
+func lookups(noDNS bool) *hostdb.DNS {
+	if noDNS {
+		return nil
+	}
+	return hostdb.NewDNS()
+}
+
+// withoutFile is what a start loads that has no file to load: the rules in force
+// where there are any, else the built-in ones.
+func (b *box) withoutFile() Source {
+	source, err := b.sourceInForce()
+	b.instead = err == nil && !source.Builtin
+	if err == nil {
+		return source
+	}
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, dataplane.ErrNotLoaded) && !errors.Is(err, dataplane.ErrLayout) {
+		b.cfg.Log.Warn("the rules in force cannot be read again", "error", err)
+	}
+	return builtin(b.cfg.Management)
+}
+
+// sourceInForce is the text of the rules that the dataplane runs by, which an
+// earlier daemon may have loaded.
+func (b *box) sourceInForce() (Source, error) {
+	view, err := dataplane.Open(b.dir)
+	if err != nil {
+		return Source{}, err
+	}
+	defer view.Close()
+	info, err := view.Info()
+	if err != nil {
+		return Source{}, err
+	}
+	var r api.Source
+	if err := api.ReadJSON(b.cfg.Folder.SourceOf(info.Generation), &r); err != nil {
+		return Source{}, err
+	}
+	if r.Builtin { // the management port may be another now
+		return builtin(b.cfg.Management), nil
+	}
+	return *restored(&r), nil
+}
+
+// restored is a source that was written down. Its hosts are where they were when
+// it was loaded, and nobody is asked for others.
+func restored(r *api.Source) *Source {
+	s := &Source{Name: r.Name, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: hostdb.Asking(nil)}
+	s.hosts.Remember(r.Hosts)
+	return s
+}
+
+// recordSource writes down what a generation is made from, before it is live.
+func (b *box) recordSource(s *Source, generation uint32) error {
+	err := api.WriteJSON(b.cfg.Folder.SourceOf(generation), api.Source{
+		Name: s.Name, Path: s.Path, Text: s.Text, Beside: s.Beside, Builtin: s.Builtin, Hosts: s.hosts.Known(),
+		Time: time.Now(), Generation: generation,
+	})
+	if err != nil {
+		return fmt.Errorf("record the text of the rules: %w", err)
+	}
+	return nil
+}
+
+// pruneSources removes the texts of all generations but one.
+func (b *box) pruneSources(generation uint32) error {
+	files, err := os.ReadDir(b.cfg.Folder.Sources())
+	if err != nil {
+		return fmt.Errorf("list the texts of rules: %w", err)
+	}
+	keep := b.cfg.Folder.SourceOf(generation)
+	var errs []error
+	for _, f := range files {
+		if path := filepath.Join(b.cfg.Folder.Sources(), f.Name()); path != keep {
+			errs = append(errs, killpoint.Remove(path))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// path is what records call a file that messages call name.
+func (s *Source) path(name string) string {
+	if name == s.Name || s.Builtin {
+		return s.Path
+	}
+	if beside, err := filepath.Rel(filepath.Dir(s.Name), name); err == nil && !filepath.IsAbs(name) {
+		return filepath.Join(filepath.Dir(s.Path), beside)
+	}
+	return name
+}

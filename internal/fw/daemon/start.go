@@ -1,0 +1,318 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+	"weir/internal/host/netif"
+)
+
+// Run is weir run: it returns when ctx ends or another daemon takes over, and
+// leaves the dataplane forwarding. An error before the daemon was ready means
+// that the box is as it was.
+func Run(ctx context.Context, cfg *Config) error {
+	dir, err := dataplane.Folder("")
+	if err != nil {
+		return err
+	}
+	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked), waits: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	removeLeftovers(cfg)
+	// From here on no event is lost: what changes while the start looks at the
+	// machine is looked at again by the first task.
+	watcher, err := netif.Watch()
+	if err != nil {
+		return err
+	}
+	defer watcher.Close()
+	lock, err := b.startFile(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	defer b.close()
+	b.logError(cfg.Folder.RemoveRollback()) // of what this start has put in force nothing waits
+	return b.serve(ctx, watcher)
+}
+
+// startFile starts with the rule file or, under --or-block, without one that does
+// not load: what is in force stays; where nothing is, all is blocked. The file is
+// tried again, by wanter: at boot its interfaces and their addresses are still to
+// come.
+func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
+	before, err := b.sourceToRollBackTo()
+	if err != nil {
+		return nil, err
+	}
+	b.back, b.instead = before != nil, false
+	if b.back {
+		lock, err = b.startBack(ctx, *before)
+		if errors.Is(err, errConfirmed) {
+			return b.startFile(ctx)
+		}
+		return lock, err
+	}
+	wanted, err := b.readSource()
+	if err == nil {
+		b.sayStarting()
+		err = b.findHosts(ctx, &wanted)
+	}
+	if err == nil {
+		lock, err = b.start(ctx, wanted)
+	}
+	if err == nil || !b.cfg.OrBlock || ctx.Err() != nil {
+		return lock, err
+	}
+	b.cfg.Log.Error("the rules do not load; starting without them", "file", b.cfg.File, "error", err)
+	b.wanting = true
+	other := b.withoutFile()
+	lock, err = b.start(ctx, other)
+	if err != nil && !other.Builtin && ctx.Err() == nil {
+		return b.startBlocked(ctx, other, err)
+	}
+	return lock, err
+}
+
+// findHosts finds the hosts of the file that a start is to load. Under --or-block
+// they must be known already: the DNS is not to be waited for with nothing blocked.
+func (b *box) findHosts(ctx context.Context, source *Source) error {
+	if b.cfg.OrBlock {
+		b.rememberHosts(source)
+		return nil
+	}
+	m, err := look(b.cfg.Log)
+	if err != nil {
+		return err
+	}
+	source.lookUp(ctx, m)
+	return nil
+}
+
+// rememberHosts makes a source know the hosts of the rules in force.
+func (b *box) rememberHosts(source *Source) {
+	if before, err := b.sourceInForce(); err == nil && source.hosts != nil {
+		source.hosts.Remember(before.hosts.Known())
+	}
+}
+
+// startBack starts with the rules from before a load that was not confirmed.
+func (b *box) startBack(ctx context.Context, before Source) (*os.File, error) {
+	b.instead = !before.Builtin
+	b.sayStarting()
+	lock, err := b.start(ctx, before)
+	if errors.Is(err, errConfirmed) {
+		return nil, err
+	}
+	if err != nil && b.cfg.OrBlock && !before.Builtin && ctx.Err() == nil {
+		lock, err = b.startBlocked(ctx, before, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; weir confirm keeps the rules that were loaded last", err)
+	}
+	return lock, nil
+}
+
+// startBlocked starts with all blocked, where rules from before do not load again.
+func (b *box) startBlocked(ctx context.Context, before Source, why error) (*os.File, error) {
+	b.cfg.Log.Error("the rules from before do not load again", "file", before.Path, "error", why)
+	return b.start(ctx, builtin(b.cfg.Management))
+}
+
+func (b *box) sayStarting() {
+	b.cfg.Log.Info("starting; the kernel takes a second or more to check the programs")
+}
+
+// start climbs the ladder: when it returns an error, every rung is undone.
+func (b *box) start(ctx context.Context, source Source) (lock *os.File, err error) {
+	m, err := look(b.cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	// Held from here on unless a daemon lives: two starts would mix, and a
+	// start elsewhere would take the folder for abandoned.
+	if lock, err = takeFolder(ctx, b.cfg); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil && lock != nil {
+			err = errors.Join(err, removeAbandoned(b.cfg.Folder, b.dir))
+			lock.Close()
+			lock = nil
+		}
+	}()
+	if err := b.refuseForeign(m); err != nil {
+		return lock, err
+	}
+	var dp *dataplane.Dataplane
+	var rules *compiled
+	err = untilFree(ctx, busyPatience, func() (err error) {
+		dp, rules, err = b.build(source, m)
+		return err
+	})
+	if err != nil {
+		return lock, err
+	}
+	if lock == nil {
+		if lock, err = takeOver(ctx, b.cfg, "weir run (process %d) takes over; packets go on by the rules in force"); err != nil {
+			dp.Close() //nolint:errcheck // it was never live
+			return nil, err
+		}
+		b.cfg.Log.Info("took over from another daemon")
+		if err := b.stillBack(); err != nil {
+			dp.Close() //nolint:errcheck // it was never live
+			return lock, err
+		}
+	}
+	var undo ladder
+	if err := b.climb(ctx, &undo, dp, source, rules, m); err != nil {
+		return lock, errors.Join(err, b.undo(undo))
+	}
+	return lock, nil
+}
+
+// undo takes back what a climb has done. If nothing was loaded before, the box
+// then is as it was found, and the record of that is for nobody.
+func (b *box) undo(done ladder) error {
+	b.pulse.follow(nil)
+	b.dp, b.rules, b.hooks = nil, nil, make(map[int]hooked)
+	if err := done.down(); err != nil {
+		return err
+	}
+	if b.first {
+		return b.found.restored()
+	}
+	return nil
+}
+
+// climb changes the box, one rung after the other. Where a dataplane runs
+// already, what is told before the commit is of interfaces that it does not
+// have yet: the old programs read the same tables.
+func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) error {
+	closing := sync.OnceValue(dp.Close)
+	undo.add(closing)
+	before, err := b.readBefore(m)
+	if err != nil {
+		return err
+	}
+	b.noteForeignDrops()
+	if err := b.guard(undo); err != nil {
+		return err
+	}
+	if b.first {
+		undo.add(func() error { return b.found.restoreFeatures(m.names()) })
+		undo.add(func() error { return dataplane.Remove(b.dir) })
+		undo.add(closing) // it holds the folder that is removed
+	}
+	b.choose(m)
+	b.dp, b.source, b.rules, b.host = dp, source, rules, m.host
+	if err := b.tellNew(m, before); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := b.adopt(m); err != nil {
+		return err
+	}
+	report, err := b.commit(dp, source, m)
+	if err != nil {
+		return fmt.Errorf("attach the dataplane: %w", err)
+	}
+	b.noteStates(report)
+	if b.first {
+		undo.add(func() error { return b.found.restoreForwarding(m.names()) })
+	}
+	if err := b.found.forwardOn(m.hooked(b.hooks), m.links); err != nil {
+		return err
+	}
+	if err := b.tell(m); err != nil {
+		return err
+	}
+	b.noteLoaded(b.first)
+	return nil
+}
+
+// readBefore reads what an earlier daemon left: the record of the box as it was
+// found, and the interfaces that its dataplane is attached to, by index.
+func (b *box) readBefore(m *machine) (before map[int]bool, err error) {
+	b.first = false
+	if b.found, err = readFound(b.cfg.Folder.Found()); err != nil {
+		return nil, err
+	}
+	if err := b.found.forget(m.names()); err != nil {
+		return nil, err
+	}
+	view, err := dataplane.Open(b.dir)
+	switch {
+	case errors.Is(err, dataplane.ErrNotLoaded):
+		b.first = true
+		return nil, nil
+	case err == nil:
+		view.Close() //nolint:errcheck // it was only to see whether it is there
+	case !errors.Is(err, dataplane.ErrLayout): // another version's, which is replaced all the same
+		return nil, fmt.Errorf("look at the running dataplane: %w", err)
+	}
+	var recorded []api.Interface
+	if err := api.ReadJSON(b.cfg.Folder.Interfaces(), &recorded); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	before = make(map[int]bool)
+	for _, n := range recorded {
+		before[n.Index] = n.Hook != string(NoHook)
+	}
+	return before, nil
+}
+
+// guard raises the guard. Without nftables the box goes without: the programs
+// at TCX egress drop the same packets, on interfaces that have them.
+func (b *box) guard(undo *ladder) error {
+	stood := guardStands()
+	if !stood {
+		if err := b.found.guard(); err != nil {
+			return err
+		}
+	}
+	err := raiseGuard()
+	if errors.Is(err, errNoNft) {
+		b.cfg.Log.Warn("the guard is left to the programs at TCX egress: only they drop what is forwarded past weir", "reason", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("raise the guard: %w", err)
+	}
+	if b.first && b.found.Guard {
+		undo.add(lowerGuard)
+	}
+	return nil
+}
+
+func (b *box) noteStates(r dataplane.Report) {
+	if r.Unreadable {
+		b.cfg.Log.Warn("the states were another version's: all connections are new")
+	}
+	if r.Copied > 0 || r.Lost > 0 {
+		b.cfg.Log.Info("states were copied into new tables", "copied", r.Copied, "lost", r.Lost)
+	}
+}
+
+// ladder holds what undoes each rung that was climbed.
+type ladder []func() error
+
+func (l *ladder) add(undo func() error) { *l = append(*l, undo) }
+
+// down undoes all, the last rung first, and joins the errors.
+func (l *ladder) down() error {
+	var errs []error
+	for _, undo := range slices.Backward(*l) {
+		if err := undo(); err != nil {
+			errs = append(errs, fmt.Errorf("undo: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"weir/internal/fw/dataplane"
+)
+
+// ErrNotRunning says that weir does nothing in this network namespace.
+var ErrNotRunning = errors.New("weir does not run here: nothing to stop")
+
+// Afterwards is what a box does without weir: whether it forwards packets, as it
+// did before, by nobody's rules.
+type Afterwards struct {
+	ForwardsIPv4 bool `json:"forwards_ipv4"`
+	ForwardsIPv6 bool `json:"forwards_ipv6"`
+}
+
+// Stop is weir stop: it ends the daemon, gives back what was found, detaches
+// everything and tells what the box does now. It needs no living daemon.
+// Forwarding goes first, the guard last, so that no packet is forwarded
+// unjudged that was not before weir came.
+func Stop(ctx context.Context, cfg *Config) (*Afterwards, error) {
+	dir, err := dataplane.Folder("")
+	if err != nil {
+		return nil, err
+	}
+	if !somethingRuns(cfg, dir) {
+		return nil, ErrNotRunning
+	}
+	lock, err := endDaemon(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	m, err := look(cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	found, err := readFound(cfg.Folder.Found())
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(
+		found.restoreForwarding(m.names()),
+		dataplane.Remove(dir),
+		found.restoreFeatures(m.names()),
+		lowerGuard(),
+	)
+	if err != nil {
+		return nil, err // the records stay, so that stop can be tried again
+	}
+	if err := removeFolders(cfg.Folder, dir); err != nil {
+		return nil, err
+	}
+	var a Afterwards
+	a.ForwardsIPv4, a.ForwardsIPv6 = forwards(m.links)
+	return &a, nil
+}
+
+func somethingRuns(cfg *Config, dir string) bool {
+	_, noFolder := os.Stat(string(cfg.Folder))
+	_, noPins := os.Stat(dir)
+	return !errors.Is(noFolder, fs.ErrNotExist) || !errors.Is(noPins, fs.ErrNotExist)
+}
+
+// endDaemon asks a living daemon to leave and takes the run folder's lock.
+func endDaemon(ctx context.Context, cfg *Config) (*os.File, error) {
+	lock, err := takeFolder(ctx, cfg)
+	if lock != nil || err != nil {
+		return lock, err
+	}
+	return takeOver(ctx, cfg, "weir stop (process %d) ends it and detaches from every interface")
+}
+
+// String says what the box does without weir.
+func (a *Afterwards) String() string {
+	switch {
+	case a.ForwardsIPv4 && a.ForwardsIPv6:
+		return "this box forwards IPv4 and IPv6 as it did before, unfiltered by weir"
+	case a.ForwardsIPv4:
+		return "this box forwards IPv4 as it did before, unfiltered by weir, and no IPv6"
+	case a.ForwardsIPv6:
+		return "this box forwards IPv6 as it did before, unfiltered by weir, and no IPv4"
+	}
+	return "this box forwards nothing, as before"
+}

@@ -1,0 +1,104 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+)
+
+const (
+	// leavePatience is how long a daemon that was asked to leave may take.
+	leavePatience = 10 * time.Second
+	// otherPatience is how long another start or stop of weir in this namespace
+	// may take.
+	otherPatience = 30 * time.Second
+	// busyPatience is how long another process may replace the dataplane.
+	busyPatience = 10 * time.Second
+	otherPause   = 20 * time.Millisecond
+)
+
+// takeFolder takes the run folder's lock, or returns nil where a daemon lives.
+// A lock that is held and no daemon that answers are another start or stop,
+// which is waited for.
+func takeFolder(ctx context.Context, cfg *Config) (*os.File, error) {
+	for deadline := time.Now().Add(otherPatience); ; {
+		lock, err := tryFolder(cfg)
+		if !errors.Is(err, api.ErrLocked) {
+			return lock, err
+		}
+		_, silent := api.NewClient(cfg.Folder).Status(ctx)
+		if !errors.Is(silent, api.ErrNoDaemon) {
+			return nil, silent
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("wait for another start or stop here: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(otherPause):
+		}
+	}
+}
+
+func tryFolder(cfg *Config) (lock *os.File, err error) {
+	err = shareRoot(func() error {
+		lock, err = cfg.Folder.Lock(0)
+		return err
+	})
+	if err != nil && lock != nil {
+		lock.Close()
+		lock = nil
+	}
+	return lock, err
+}
+
+// takeOver takes the run folder from the daemon that lives: that ends, and its
+// dataplane goes on. It may have ended by itself meanwhile, or be so new that it
+// does not answer yet. why has %d in the place of this process's number.
+func takeOver(ctx context.Context, cfg *Config, why string) (*os.File, error) {
+	client := api.NewClient(cfg.Folder)
+	for deadline := time.Now().Add(leavePatience); ; {
+		other, err := client.Leave(ctx, fmt.Sprintf(why, os.Getpid()))
+		if err != nil && !errors.Is(err, api.ErrNoDaemon) {
+			return nil, fmt.Errorf("ask the daemon to leave: %w", err)
+		}
+		whom, patience := "a daemon that does not answer", otherPause
+		if err == nil {
+			whom, patience = fmt.Sprintf("the daemon (process %d)", other.PID), leavePatience
+		}
+		lock, err := cfg.Folder.Lock(patience)
+		if err == nil {
+			return lock, nil
+		}
+		if !errors.Is(err, api.ErrLocked) || time.Now().After(deadline) {
+			return nil, fmt.Errorf("wait for %s to leave: %w", whom, err)
+		}
+	}
+}
+
+// untilFree tries until no other process is replacing the dataplane, for at most
+// patience. Where ctx ends before that the error is its cause.
+func untilFree(ctx context.Context, patience time.Duration, try func() error) error {
+	for deadline := time.Now().Add(patience); ; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := try()
+		if !errors.Is(err, dataplane.ErrBusy) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("wait %v for another start or load here: %w", patience, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(otherPause):
+		}
+	}
+}

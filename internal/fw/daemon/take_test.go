@@ -1,0 +1,55 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"weir/internal/fw/api"
+	"weir/internal/fw/dataplane"
+)
+
+func TestUntilFree(t *testing.T) {
+	busy := fmt.Errorf("lock x: %w", dataplane.ErrBusy)
+	broken := errors.New("broken")
+	for _, test := range []struct {
+		name     string
+		patience time.Duration
+		answers  []error // of the tries, the last for ever
+		tries    int     // at least
+		want     error
+	}{
+		{"free", time.Minute, []error{nil}, 1, nil},
+		{"free after a while", time.Minute, []error{busy, busy, nil}, 3, nil},
+		{"broken after a while", time.Minute, []error{busy, broken}, 2, broken},
+		{"never free", 5 * otherPause, []error{busy}, 2, dataplane.ErrBusy},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tries := 0
+			err := untilFree(t.Context(), test.patience, func() error {
+				answer := test.answers[min(tries, len(test.answers)-1)]
+				tries++
+				return answer
+			})
+			if !errors.Is(err, test.want) || tries < test.tries {
+				t.Errorf("%v after %d tries; want %v after %d", err, tries, test.want, test.tries)
+			}
+		})
+	}
+}
+
+// A daemon that is asked to leave does not go on waiting: who asks it holds what
+// is waited for.
+func TestUntilFreeEndsWithTheDaemon(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	started := time.Now()
+	err := untilFree(ctx, time.Minute, func() error {
+		cancel(api.ErrLeaving)
+		return dataplane.ErrBusy
+	})
+	if !errors.Is(err, api.ErrLeaving) || time.Since(started) > 10*time.Second {
+		t.Errorf("%v after %v, want ErrLeaving at once", err, time.Since(started))
+	}
+}

@@ -1,0 +1,187 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/killpoint"
+)
+
+// programExit looks at packets a second time (bpf/ahead.h).
+const programExit = "weir_xdp_exit"
+
+// promisesInLine is PROMISES of bpf/maps.h.
+const promisesInLine = uint32(len(xdpPromises{}.Word))
+
+// withdraw has packets of a state looked at once.
+func (t *tables) withdraw(index uint32) {
+	atomic.StoreUint32(&t.promises[index/promisesInLine].Word[index%promisesInLine], 0)
+}
+
+// LookAhead has packets looked at twice, so that their states come from memory many at
+// a time, or once. Repeated, it does what is left to do: for interfaces that are told of
+// later. Where it returns an error packets are looked at once.
+func (d *Dataplane) LookAhead(on bool) error {
+	return d.place.Do(func() error {
+		if !on || d.objects.Programs[entryXDP.name] == nil {
+			return d.tables.lookOnce()
+		}
+		err := d.lookTwice()
+		if err != nil {
+			err = errors.Join(fmt.Errorf("look ahead: %w", err), d.tables.lookOnce())
+		}
+		return err
+	})
+}
+
+// LooksAhead reports whether packets are looked at twice.
+func (d *Dataplane) LooksAhead() bool { return d.tables.looksAhead() }
+
+func (t *tables) looksAhead() bool {
+	return t != nil && t.shared != nil && atomic.LoadUint32(&t.shared.Ahead) != 0
+}
+
+// lookTwice first has all that goes to an interface go by its exit, and allows first
+// looks when nothing is under way that does not. The kernel runs an exit's program over
+// all frames that a poll sends to a device or over none: a frame that was looked at once
+// would leave as it came.
+func (d *Dataplane) lookTwice() error {
+	if err := d.need(programExit); err != nil {
+		return err
+	}
+	var waiting []*xdpInterface
+	for ifindex, raw := range d.tables.interfaces() {
+		if !raw.has(InterfaceTarget) || raw.has(interfaceAhead) {
+			continue
+		}
+		added, err := d.addExit(ifindex)
+		if err != nil {
+			return err
+		}
+		if added {
+			raw.change(interfaceExit, 0)
+			killpoint.Done("redirect to interface %d by its exit", ifindex)
+			waiting = append(waiting, raw)
+		}
+	}
+	if len(waiting) > 0 {
+		if err := waitForRuns(); err != nil {
+			for _, raw := range waiting { // nothing was looked at once on its way there
+				raw.change(0, interfaceExit)
+			}
+			return err
+		}
+	}
+	for _, raw := range waiting {
+		raw.change(interfaceAhead, 0)
+	}
+	if !d.tables.looksAhead() {
+		d.BumpRoutes() // what was promised before is not: nobody has seen to it since
+		atomic.StoreUint32(&d.tables.shared.Ahead, 1)
+		killpoint.Done("look at packets twice")
+	}
+	return nil
+}
+
+// addExit makes the exit of an interface; false: it is gone.
+func (d *Dataplane) addExit(ifindex int) (bool, error) {
+	err := bpfload.PutExit(d.objects.Maps[mapExits], uint32(ifindex), uint32(ifindex), d.objects.Programs[programExit])
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENODEV) {
+		if _, none := net.InterfaceByIndex(ifindex); none != nil {
+			return false, nil
+		}
+	}
+	return err == nil, err
+}
+
+// keepExits makes the exits of this generation, where the one before has them, as the
+// programs of both work over the same interfaces for a moment. Over other tables they
+// would not agree on what goes by an exit: there the one before looks once from now on.
+func (d *Dataplane) keepExits() error {
+	if d.old != nil {
+		return d.old.lookOnce()
+	}
+	if !d.tables.hasExits() {
+		return nil
+	}
+	if err := d.need(programExit); err != nil {
+		return err
+	}
+	for ifindex, raw := range d.tables.interfaces() {
+		if !raw.has(interfaceExit) {
+			continue
+		}
+		if _, err := d.addExit(ifindex); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookOnce ends it in the opposite order, also what was begun or ended by halves: by a
+// daemon that was killed.
+func (t *tables) lookOnce() error {
+	if !t.looksAhead() && !t.hasExits() {
+		return nil
+	}
+	atomic.StoreUint32(&t.shared.Ahead, 0)
+	for _, raw := range t.interfaces() {
+		raw.change(0, interfaceAhead)
+	}
+	killpoint.Done("look at packets once")
+	if err := waitForRuns(); err != nil {
+		return err
+	}
+	for _, raw := range t.interfaces() {
+		raw.change(0, interfaceExit)
+	}
+	killpoint.Done("redirect without exits")
+	return nil
+}
+
+// hasExits reports whether packets to an interface go by its exit.
+func (t *tables) hasExits() bool {
+	for _, raw := range t.interfaces() {
+		if raw.has(interfaceExit | interfaceAhead) {
+			return true
+		}
+	}
+	return false
+}
+
+// waitForRuns is bpfload.WaitForRuns; tests have it fail.
+var waitForRuns = bpfload.WaitForRuns
+
+// interfaces are those that the programs have been told of, by index.
+func (t *tables) interfaces() iter.Seq2[int, *xdpInterface] {
+	return func(yield func(int, *xdpInterface) bool) {
+		for i := range t.shared.Interfaces {
+			raw := (*xdpInterface)(&t.shared.Interfaces[i])
+			if raw.has(InterfacePresent) && !yield(i, raw) {
+				return
+			}
+		}
+	}
+}
+
+// has reports whether an interface has one of the flags.
+func (raw *xdpInterface) has(flags InterfaceFlags) bool {
+	return InterfaceFlags(atomic.LoadUint32(&raw.Flags))&flags != 0
+}
+
+// change sets and clears flags of an interface that nobody else is to change.
+func (raw *xdpInterface) change(set, clear InterfaceFlags) {
+	for {
+		was := atomic.LoadUint32(&raw.Flags)
+		now := (was | uint32(set)) &^ uint32(clear)
+		if was == now || atomic.CompareAndSwapUint32(&raw.Flags, was, now) {
+			return
+		}
+	}
+}

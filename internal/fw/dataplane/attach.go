@@ -1,0 +1,145 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"weir/internal/fw/bpfload"
+)
+
+// ErrSuperseded is returned (wrapped) where another process has committed a
+// generation since: this one's programs must not be attached any more.
+var ErrSuperseded = errors.New("another generation is live")
+
+// Attach adds an interface that appeared after Commit. An error about the
+// interface is an *AttachError.
+func (d *Dataplane) Attach(a Attachment) error {
+	return d.place.Do(func() error {
+		return d.whileLive(func() error { return d.attach(a) })
+	})
+}
+
+func (d *Dataplane) attach(a Attachment) error {
+	t := transaction{d: d, dir: d.config.Dir, wanted: make(map[linkKey]bool)}
+	var err error
+	if t.found, err = openLinks(t.dir); err != nil {
+		return err
+	}
+	defer closeLinks(t.found)
+	defer t.closeChanges()
+	if err := d.needXDP(a); err != nil {
+		return err
+	}
+	err = t.attachOne(a)
+	if err == nil {
+		err = t.pinLinks()
+	}
+	if err != nil {
+		return errors.Join(&AttachError{Attachment: a, Err: err}, t.undo())
+	}
+	return t.drop(linkKey{a.Ifindex, bpfload.XDP})
+}
+
+// drop removes a link that was found but is not wanted.
+func (t *transaction) drop(key linkKey) error {
+	if l := t.found[key]; l != nil && !t.wanted[key] {
+		return l.remove()
+	}
+	return nil
+}
+
+// Detach removes an interface's programs. It is no error if it is gone.
+func (d *Dataplane) Detach(ifindex int) error {
+	return d.place.Do(func() error {
+		return d.whileLive(func() error { return d.detach(ifindex) })
+	})
+}
+
+func (d *Dataplane) detach(ifindex int) error {
+	for _, hook := range []bpfload.Hook{bpfload.XDP, bpfload.Ingress, bpfload.Egress} {
+		key := linkKey{ifindex, hook}
+		l, err := openPinnedLink(key, d.config.Dir)
+		if isMissing(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = l.remove()
+		l.link.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Lost returns the interfaces whose programs went with their device. Another
+// device may have its index by now, without any.
+func (d *Dataplane) Lost() ([]int, error) {
+	var lost []int
+	err := d.place.Do(func() error {
+		links, err := openLinks(d.config.Dir)
+		if err != nil {
+			return err
+		}
+		defer closeLinks(links)
+		for key, l := range links {
+			if l.gone && !slices.Contains(lost, key.ifindex) {
+				lost = append(lost, key.ifindex)
+			}
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// OwnXDP returns the interfaces whose XDP program is weir's, by what is pinned in
+// dir; none if nothing is.
+func OwnXDP(dir string) (map[int]bool, error) {
+	own := make(map[int]bool)
+	err := bpfload.At("").Do(func() error {
+		links, err := openLinks(dir)
+		if err != nil {
+			return err
+		}
+		defer closeLinks(links)
+		for key, l := range links {
+			if key.hook == bpfload.XDP && !l.gone {
+				own[key.ifindex] = true
+			}
+		}
+		return nil
+	})
+	return own, err
+}
+
+// whileLive calls f while no other process can commit, if this generation is
+// still the live one.
+func (d *Dataplane) whileLive(f func() error) error {
+	lock, err := lockFolder(d.config.Dir, true)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if _, err := os.Stat(filepath.Join(d.config.Dir, generationDir)); err != nil {
+		return fmt.Errorf("this generation is not live: %w", err)
+	}
+	l, err := readLedger(d.config.Dir)
+	if err != nil {
+		return err
+	}
+	if l.Generation != d.ledger.Generation {
+		return fmt.Errorf("generation %d is to be changed: %w", d.ledger.Generation, ErrSuperseded)
+	}
+	return f()
+}
+
+// View reads what this generation has; it shares the Dataplane's tables and
+// must not be closed.
+func (d *Dataplane) View() *View {
+	return &View{dir: d.config.Dir, tables: d.tables, rules: d.objects.Maps[mapRuleCounters]}
+}

@@ -1,0 +1,77 @@
+package dataplane
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/testenv"
+)
+
+const (
+	budgetFile = "testdata/budget.txt"
+	// A kernel's verifier gives up at a million instructions. Another release
+	// may need more of them for the same program.
+	budgetLimit = 700_000
+	// Growth beyond this is a change in kind, to be looked at and recorded.
+	budgetGrowth = 1.25
+)
+
+// What the verifier has to go through for each program is on record: WEIR_TEST_UPDATE=1
+// go test -run TestBudget writes it.
+func TestBudget(t *testing.T) {
+	n := newNet(t)
+	d := build(t, n.config())
+	check(t, d.needCapture())
+	check(t, d.need(programAdopt, programExit))
+	measured := make(map[string]uint32)
+	for name, p := range d.objects.Programs {
+		measured[name] = must(bpfload.Instructions(p))(t)
+	}
+	if testenv.Updating() {
+		writeBudget(t, measured)
+	}
+	recorded := readBudget(t)
+	for name, count := range measured {
+		before, known := recorded[name]
+		switch {
+		case count > budgetLimit:
+			t.Errorf("%s: the verifier processes %d instructions, more than %d", name, count, budgetLimit)
+		case !known:
+			t.Errorf("%s: not in %s", name, budgetFile)
+		case float64(count) > float64(before)*budgetGrowth:
+			t.Errorf("%s: the verifier processes %d instructions, on record are %d", name, count, before)
+		}
+		delete(recorded, name)
+	}
+	for name := range recorded {
+		t.Errorf("%s is in %s, but is no program", name, budgetFile)
+	}
+}
+
+func writeBudget(tb testing.TB, measured map[string]uint32) {
+	tb.Helper()
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(measured)) {
+		fmt.Fprintf(&b, "%s %d\n", name, measured[name])
+	}
+	check(tb, os.WriteFile(budgetFile, []byte(b.String()), 0o644))
+}
+
+func readBudget(tb testing.TB) map[string]uint32 {
+	tb.Helper()
+	recorded := make(map[string]uint32)
+	for line := range strings.Lines(string(must(os.ReadFile(budgetFile))(tb))) {
+		var name string
+		var count uint32
+		if _, err := fmt.Sscanf(line, "%s %d", &name, &count); err != nil {
+			tb.Fatalf("%s: %q: %v", budgetFile, line, err)
+		}
+		recorded[name] = count
+	}
+	return recorded
+}

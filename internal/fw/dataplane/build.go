@@ -1,0 +1,271 @@
+package dataplane
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/ruleset"
+)
+
+// Build loads a new generation beside the running one, over the states, next
+// hops and counters that it finds pinned in cfg.Dir, or over new ones. Nothing
+// is attached or pinned yet, and nothing running is changed. Where the limit of
+// states or the tables' layout differs, or their numbers are nearly used up, new
+// tables are made; Commit copies into them. Until Commit or Close no other process can build in the folder (ErrBusy).
+// The caller closes the Dataplane, whether committed or not.
+func Build(cfg Config) (_ *Dataplane, err error) {
+	if n := cfg.Options.MaxStates; n < 1 || n > maxStates {
+		return nil, fmt.Errorf("limit of states %d: must be 1 to %d", n, maxStates)
+	}
+	d := &Dataplane{config: cfg, place: bpfload.At(cfg.Netns)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	return d, d.place.Do(d.build)
+}
+
+func (d *Dataplane) build() (err error) {
+	if d.lock, err = lockFolder(d.config.Dir, false); err != nil {
+		return err
+	}
+	if err := repair(d.config.Dir); err != nil {
+		return err
+	}
+	if err := d.openLedger(); err != nil {
+		return err
+	}
+	if err := d.openTables(); err != nil {
+		return err
+	}
+	if err := d.load(); err != nil {
+		return err
+	}
+	return d.fill()
+}
+
+// openLedger takes over what earlier generations left.
+func (d *Dataplane) openLedger() error {
+	found, err := readLedger(d.config.Dir)
+	d.lost = errors.Is(err, ErrLayout)
+	fresh := d.lost || isMissing(err)
+	if err != nil && !fresh {
+		return err
+	}
+	d.ledger = ledger{
+		HashSeed:   found.HashSeed,
+		Generation: found.Generation + 1,
+		Layout:     found.Layout,
+		NextRule:   max(found.NextRule, d.config.RuleBase+uint32(len(d.config.Program.Rules))),
+		RuleBase:   d.config.RuleBase,
+		Rules:      uint32(len(d.config.Program.Rules)),
+	}
+	if d.config.Unloaded {
+		d.ledger.Unloaded = 1
+	}
+	if fresh {
+		d.ledger.HashSeed, err = newSeed(d.config.HashSeed)
+		return err
+	}
+	if found.RuleBase == d.ledger.RuleBase && found.Rules == d.ledger.Rules {
+		return d.openCounters()
+	}
+	return nil
+}
+
+// openCounters opens what new connections have done to the same rules: it goes
+// on, as packets and bytes do.
+func (d *Dataplane) openCounters() (err error) {
+	if d.rules, err = openRuleCounters(d.config.Dir); err != nil {
+		return err
+	}
+	if err := checkLayout(mapRuleCounters, d.rules); err != nil {
+		return err
+	}
+	if d.rules.MaxEntries() != ruleEntries(d.config.Program, d.config.Room)[mapRuleCounters] {
+		err = d.rules.Close()
+		d.rules = nil
+	}
+	return err
+}
+
+func newSeed(fixed uint64) (uint64, error) {
+	if fixed != 0 {
+		return fixed, nil
+	}
+	var seed [8]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return 0, fmt.Errorf("choose a hash seed: %w", err)
+	}
+	return binary.NativeEndian.Uint64(seed[:]), nil
+}
+
+// openTables opens the tables to be kept, or those to be copied from.
+func (d *Dataplane) openTables() error {
+	found, err := openTables(filepath.Join(d.config.Dir, tablesDir))
+	switch {
+	case isMissing(err):
+		return nil
+	case err == nil && d.ledger.Layout != stateLayout:
+		d.lost = true
+		return found.close()
+	case errors.Is(err, ErrLayout):
+		d.lost = true
+		return nil
+	case err != nil:
+		return err
+	}
+	d.crowded = crowded(found.shared)
+	if found.limit() == d.config.Options.MaxStates && !d.crowded {
+		d.tables, d.kept = found, true
+	} else {
+		d.old = found
+	}
+	return nil
+}
+
+// crowded reports whether the numbers of paths are used up by three quarters. Packets only ever add to them, so a reload makes new tables,
+// into which only what states still hold is copied.
+func crowded(s *xdpShared) bool {
+	return s.PathsHigh > (maxPaths-reservedPaths)/4*3
+}
+
+// load loads what Build needs. Programs of the XDP hook that do not load are left
+// to the first interface that has it, whose error that is.
+func (d *Dataplane) load() error {
+	err := d.loadObjects()
+	if err != nil && d.config.XDP {
+		d.config.XDP = false
+		err = d.loadObjects()
+	}
+	return err
+}
+
+func (d *Dataplane) loadObjects() error {
+	read := d.config.specs
+	if read == nil {
+		read = loadSpecs
+	}
+	specs, err := read()
+	if err != nil {
+		return err
+	}
+	options := bpfload.Options{
+		Maps:     d.reused(),
+		Entries:  d.sizes(),
+		Values:   d.values(),
+		Shared:   []string{mapShared},
+		Programs: d.atOnce(),
+	}
+	if d.objects, err = bpfload.Load(specs, options); err != nil {
+		return err
+	}
+	if d.kept {
+		return nil
+	}
+	d.ledger.Layout = stateLayout
+	if d.tables, err = takeTables(d.objects.Maps); err != nil {
+		return err
+	}
+	d.tables.shared.Limit = d.config.Options.MaxStates
+	return nil
+}
+
+// chunks is the number of chunks that vectors of rules have.
+func (d *Dataplane) chunks() uint32 {
+	rules := len(d.config.Program.Rules) + d.config.Room
+	return uint32(max(1, (rules+ruleset.ChunkRules-1)/ruleset.ChunkRules))
+}
+
+// sizes returns the sizes of all maps that have no fixed one.
+func (d *Dataplane) sizes() map[string]uint32 {
+	all := ruleEntries(d.config.Program, d.config.Room)
+	maps.Copy(all, tableSizes(d.config.Options.MaxStates))
+	return all
+}
+
+// reused returns the maps that programs are loaded over: the counters of rules
+// that stay the same, and all tables, or those whose size does not follow the
+// limit of states.
+func (d *Dataplane) reused() map[string]*bpfload.Map {
+	reused := d.reusedTables()
+	if d.rules != nil {
+		reused[mapRuleCounters] = d.rules
+	}
+	return reused
+}
+
+func (d *Dataplane) reusedTables() map[string]*bpfload.Map {
+	switch {
+	case d.kept:
+		return maps.Clone(d.tables.maps)
+	case d.old == nil:
+		return make(map[string]*bpfload.Map)
+	}
+	reused := maps.Clone(d.old.maps)
+	delete(reused, mapShared)
+	for name := range tableSizes(d.old.limit()) {
+		delete(reused, name)
+	}
+	delete(reused, mapNexthopIndex) // copied states ask for their next hops anew
+	delete(reused, mapNexthopsFree)
+	if d.crowded {
+		delete(reused, mapPaths)
+		delete(reused, mapPathCounters)
+	}
+	return reused
+}
+
+func loadSpecs() ([]*bpfload.Spec, error) {
+	var specs []*bpfload.Spec
+	for _, load := range []func() (*bpfload.Spec, error){loadXdp, loadTc, loadSweep} {
+		spec, err := load()
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, spec)
+	}
+	return specs, nil
+}
+
+// values are the settings of bpf/config.h.
+func (d *Dataplane) values() map[string]any {
+	return map[string]any{
+		"hash_keys":     newHashKeys(d.ledger.HashSeed),
+		"ahead_secret":  aheadSecret(d.ledger.HashSeed),
+		"random_seed":   d.config.RandomSeed,
+		"bucket_mask":   bucketCount(d.config.Options.MaxStates) - 1,
+		"max_states":    d.config.Options.MaxStates,
+		"state_slots":   stateSlots(d.config.Options.MaxStates),
+		"rule_base":     d.config.RuleBase,
+		"rule_chunks":   d.chunks(),
+		"implicit_pass": asByte(d.config.Options.ImplicitPass),
+		"unloaded":      asByte(d.config.Unloaded),
+	}
+}
+
+func asByte(set bool) uint8 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// fill fills the maps of this generation.
+func (d *Dataplane) fill() error {
+	if err := d.fillSlots(); err != nil {
+		return err
+	}
+	if d.config.Frozen {
+		setTimeouts(d.tables.shared, &d.config.Options)
+		d.tables.shared.Timeout = d.tables.shared.TimeoutSet
+		d.tables.shared.TimeoutFrag = d.tables.shared.TimeoutFragSet
+	}
+	return writeProgram(d.objects.Maps, d.config.Program)
+}

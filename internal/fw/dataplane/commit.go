@@ -1,0 +1,271 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/killpoint"
+)
+
+// A Report is what a Commit has done.
+type Report struct {
+	Generation uint32
+	Copied     int      // states copied into new tables; 0 if the tables were kept
+	Lost       int      // states that did not fit into them
+	Unreadable bool     // the tables were another version's: all states are lost
+	Gone       []string // names of interfaces that had disappeared
+}
+
+// Commit makes the generation live on exactly these interfaces: one update for
+// each link that is there, new links for new interfaces, the others detached.
+// Where an error is returned everything is as before; one about an interface is
+// an *AttachError, and Commit may be called again without it. SetInterface and
+// SetAddresses are called before, where nothing was loaded yet.
+func (d *Dataplane) Commit(attachments []Attachment) (Report, error) {
+	if d.lock == nil {
+		return Report{}, errors.New("commit: this generation has been committed")
+	}
+	var report Report
+	err := d.place.Do(func() error {
+		t := transaction{d: d, dir: d.config.Dir}
+		err := t.run(attachments)
+		report = t.report
+		return err
+	})
+	if err != nil {
+		return Report{}, fmt.Errorf("commit: %w", err)
+	}
+	return report, d.unlock()
+}
+
+// A transaction is a Commit under way.
+type transaction struct {
+	d       *Dataplane
+	dir     string
+	found   map[linkKey]*pinnedLink
+	changes []change
+	wanted  map[linkKey]bool
+	report  Report
+}
+
+func (t *transaction) run(attachments []Attachment) (err error) {
+	if t.found, err = openLinks(t.dir); err != nil {
+		return err
+	}
+	defer closeLinks(t.found)
+	defer t.closeChanges()
+	if err := t.d.needXDP(attachments...); err != nil {
+		return err
+	}
+	if err := t.prepare(); err != nil {
+		return errors.Join(err, t.forget())
+	}
+	if err := t.attach(attachments); err != nil {
+		return errors.Join(err, t.undo(), t.forget())
+	}
+	return t.finish()
+}
+
+// prepare pins the new generation under a name of its own, and has its clock
+// and sweep run. Its rule ids count as used from now on: its packets may make
+// states before the first failure.
+func (t *transaction) prepare() error {
+	if err := t.reserveRules(); err != nil {
+		return err
+	}
+	if err := t.pinGeneration(); err != nil {
+		return err
+	}
+	if !t.d.kept {
+		setTimeouts(t.d.tables.shared, &t.d.config.Options)
+	}
+	if err := t.d.startSweep(); err != nil {
+		return err
+	}
+	if err := t.d.keepExits(); err != nil {
+		return err
+	}
+	if err := t.d.copyStates(); err != nil {
+		return err
+	}
+	t.d.Heartbeat()
+	return nil
+}
+
+func (t *transaction) reserveRules() error {
+	l, err := readLedger(t.dir)
+	if isMissing(err) || errors.Is(err, ErrLayout) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	l.NextRule = t.d.ledger.NextRule
+	return writeLedger(t.dir, l)
+}
+
+func (t *transaction) pinGeneration() error {
+	if err := removeAll(t.dir, nextGenerationDir, nextTablesDir); err != nil {
+		return err
+	}
+	if !t.d.kept {
+		if err := t.d.tables.pin(filepath.Join(t.dir, nextTablesDir)); err != nil {
+			return err
+		}
+	}
+	dir := filepath.Join(t.dir, nextGenerationDir)
+	if err := killpoint.Mkdir(dir); err != nil {
+		return fmt.Errorf("make a folder for pins: %w", err)
+	}
+	for name, m := range t.d.generationMaps() {
+		if err := bpfload.PinMap(m, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	t.d.ledger.Loaded = time.Now().UnixNano()
+	return pinLedger(dir, t.d.ledger)
+}
+
+// attach replaces the program of every link that is there and makes the others.
+func (t *transaction) attach(attachments []Attachment) error {
+	t.wanted = make(map[linkKey]bool)
+	for _, a := range attachments {
+		err := t.attachOne(a)
+		if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOLINK) {
+			t.report.Gone = append(t.report.Gone, a.Name)
+			continue
+		}
+		if err != nil {
+			return &AttachError{Attachment: a, Err: err}
+		}
+	}
+	return t.pinLinks()
+}
+
+func (t *transaction) attachOne(a Attachment) error {
+	for _, key := range a.keys() {
+		p := t.d.objects.Programs[programs[key.hook]]
+		if found := t.found[key]; found != nil && !found.gone {
+			if err := t.replace(found, key, p); err != nil {
+				return err
+			}
+		} else if err := t.add(key, p); err != nil {
+			return err
+		}
+		t.wanted[key] = true
+	}
+	return nil
+}
+
+func (t *transaction) replace(found *pinnedLink, key linkKey, p *bpfload.Program) error {
+	old, err := found.link.Program()
+	if err != nil {
+		return err
+	}
+	if err := found.link.Replace(p); err != nil {
+		old.Close()
+		return err
+	}
+	t.changes = append(t.changes, change{key: key, link: found.link, old: old})
+	return nil
+}
+
+func (t *transaction) add(key linkKey, p *bpfload.Program) error {
+	link, err := bpfload.Attach(p, key.hook, key.ifindex)
+	if err != nil {
+		return err
+	}
+	t.changes = append(t.changes, change{key: key, link: link})
+	return nil
+}
+
+func (t *transaction) pinLinks() error {
+	if err := killpoint.MkdirAll(filepath.Join(t.dir, linksDir)); err != nil {
+		return fmt.Errorf("make a folder for links: %w", err)
+	}
+	for _, c := range t.changes {
+		if c.old != nil {
+			continue
+		}
+		path := c.key.path(t.dir)
+		if t.found[c.key] != nil { // of an interface that is gone, with the same index
+			if err := killpoint.Remove(path); err != nil {
+				return fmt.Errorf("unpin a link: %w", err)
+			}
+		}
+		if err := c.link.Pin(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish is done when the new generation is live: nothing here is undone.
+func (t *transaction) finish() error {
+	if err := promote(t.dir); err != nil {
+		return err
+	}
+	for key, l := range t.found {
+		if !t.wanted[key] {
+			if err := l.remove(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := removeAll(t.dir, oldTablesDir, oldGenerationDir); err != nil {
+		return err
+	}
+	setTimeouts(t.d.tables.shared, &t.d.config.Options)
+	t.report.Generation = t.d.ledger.Generation
+	t.report.Unreadable = t.d.lost
+	return t.finishCopy()
+}
+
+func (t *transaction) finishCopy() error {
+	if t.d.old == nil {
+		return nil
+	}
+	err := t.d.copyStates()
+	t.report.Copied, t.report.Lost = t.d.copier.copied, t.d.copier.lost
+	err = errors.Join(err, t.d.old.close())
+	t.d.old, t.d.copier = nil, nil
+	return err
+}
+
+// undo gives every link back what it had, the last changed first.
+func (t *transaction) undo() error {
+	var errs []error
+	for i := len(t.changes) - 1; i >= 0; i-- {
+		c := &t.changes[i]
+		if err := c.undo(); err != nil {
+			errs = append(errs, fmt.Errorf("give interface %d its former program back: %w", c.key.ifindex, err))
+		}
+		if c.old == nil {
+			if err := killpoint.Remove(c.key.path(t.dir)); err != nil && !isMissing(err) {
+				errs = append(errs, fmt.Errorf("unpin a link: %w", err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// forget removes what the generation has pinned. Its timer ends with its map.
+func (t *transaction) forget() error {
+	return removeAll(t.dir, nextGenerationDir, nextTablesDir)
+}
+
+// closeChanges closes what the changes hold; closeLinks closes the links found.
+func (t *transaction) closeChanges() {
+	for _, c := range t.changes {
+		if c.old != nil {
+			c.old.Close()
+		} else {
+			c.link.Close()
+		}
+	}
+}

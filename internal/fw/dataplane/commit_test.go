@@ -1,0 +1,458 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/vishvananda/netlink"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/ruleset"
+	"weir/internal/fw/state"
+	"weir/pf/resolve"
+)
+
+// options are small, so that loading is quick.
+func testOptions() resolve.Options {
+	return resolve.Options{
+		MaxStates:    1024,
+		ImplicitPass: true,
+		Timeouts: resolve.Timeouts{
+			TCPFirst: 120, TCPOpening: 30, TCPEstablished: 86400, TCPClosing: 900, TCPFinWait: 45, TCPClosed: 90,
+			UDPFirst: 60, UDPSingle: 30, UDPMultiple: 60, ICMPFirst: 20, ICMPError: 10,
+			OtherFirst: 60, OtherSingle: 30, OtherMultiple: 60, Frag: 60,
+		},
+	}
+}
+
+func (n *testNet) config() Config {
+	return Config{Dir: n.dir, Program: must(ruleset.Compile(&resolve.Ruleset{}, ruleset.Snapshot{}))(n.tb), Options: testOptions(), XDP: true}
+}
+
+// blank is a configuration whose programs pass everything and are loaded at once.
+func (n *testNet) blank() Config {
+	cfg := n.config()
+	cfg.specs = func() ([]*bpfload.Spec, error) {
+		specs, err := loadSpecs()
+		for _, s := range specs {
+			bpfload.Blank(s)
+		}
+		return specs, err
+	}
+	return cfg
+}
+
+func build(tb testing.TB, cfg Config) *Dataplane {
+	tb.Helper()
+	d, err := Build(cfg)
+	if err != nil {
+		tb.Fatalf("%+v", err)
+	}
+	tb.Cleanup(func() { check(tb, d.Close()) })
+	return d
+}
+
+func commit(tb testing.TB, d *Dataplane, attachments []Attachment) Report {
+	tb.Helper()
+	r, err := d.Commit(attachments)
+	check(tb, err)
+	return r
+}
+
+// linkIDs tells whether links were replaced or kept.
+func linkPrograms(tb testing.TB, dir string) map[linkKey]string {
+	tb.Helper()
+	links := must(openLinks(dir))(tb)
+	defer closeLinks(links)
+	names := make(map[linkKey]string)
+	for key, l := range links {
+		p := must(l.link.Program())(tb)
+		info := must(p.Info())(tb)
+		names[key] = info.Name
+		p.Close()
+	}
+	return names
+}
+
+func TestCommit(t *testing.T) {
+	n := newNet(t)
+	d := build(t, n.config())
+	r := commit(t, d, n.attachments(true))
+	if r.Generation != 1 {
+		t.Errorf("generation %d, want 1", r.Generation)
+	}
+	want := map[linkKey]string{}
+	for _, ifindex := range []int{n.lan0, n.wan0} {
+		for hook, program := range programs {
+			want[linkKey{ifindex, hook}] = program
+		}
+	}
+	if diff := cmp.Diff(want, linkPrograms(t, n.dir)); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+	check(t, d.Close())
+
+	next := build(t, n.blank())
+	if r := commit(t, next, n.attachments(false)[:1]); r.Generation != 2 {
+		t.Errorf("generation %d, want 2", r.Generation)
+	}
+	want = map[linkKey]string{
+		{n.lan0, bpfload.Ingress}: "weir_tc_in",
+		{n.lan0, bpfload.Egress}:  "weir_tc_out",
+	}
+	if diff := cmp.Diff(want, linkPrograms(t, n.dir)); diff != "" {
+		t.Errorf("links after the second (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"generation", "links", "tables"}, list(t, n.dir)); diff != "" {
+		t.Errorf("pins (-want +got):\n%s", diff)
+	}
+}
+
+func list(tb testing.TB, dir string) []string {
+	tb.Helper()
+	var names []string
+	for _, e := range must(os.ReadDir(dir))(tb) {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// The clock is kept by the kernel, with or without a process.
+func TestSweepRuns(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	check(t, first.Close())
+	second := build(t, n.blank())
+	commit(t, second, n.attachments(false))
+	check(t, second.Close()) // as if the daemon were killed
+	v := must(Open(n.dir))(t)
+	before := must(v.Info())(t).Now
+	time.Sleep(200 * time.Millisecond)
+	if ticks := must(v.Info())(t).Now.Since(before); ticks < 10 || ticks > 40 {
+		t.Errorf("the clock went %d ticks in 0.2 s", ticks)
+	}
+	check(t, v.Close())
+	check(t, Remove(n.dir))
+	if _, err := Open(n.dir); !errors.Is(err, ErrNotLoaded) {
+		t.Errorf("open after remove: %v", err)
+	}
+}
+
+func TestBuildIsExclusive(t *testing.T) {
+	n := newNet(t)
+	d := build(t, n.blank())
+	if _, err := Build(n.blank()); !errors.Is(err, ErrBusy) {
+		t.Errorf("second build: %v, want ErrBusy", err)
+	}
+	commit(t, d, nil)
+	build(t, n.blank())
+}
+
+// A foreign XDP program ends the commit, and every link has its former program.
+func TestCommitFailsWhole(t *testing.T) {
+	n := newNet(t)
+	elsewhere := n.blank()
+	elsewhere.Dir += "2"
+	foreign := build(t, elsewhere)
+	link := must(bpfload.Attach(foreign.objects.Programs["weir_xdp_miss"], bpfload.XDP, n.wan0))(t)
+	defer link.Close()
+	id, _ := must(foreign.objects.Programs["weir_xdp_miss"].Info())(t).ID()
+
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	before := linkIDs(t, n.dir)
+	second := build(t, n.blank())
+	_, err := second.Commit(n.attachments(true))
+	var attach *AttachError
+	if !errors.As(err, &attach) || attach.Attachment.Name != "wan0" || !errors.Is(err, ErrForeign) {
+		t.Fatalf("commit over a foreign program: %v", err)
+	}
+	if holder := fmt.Sprintf("weir_xdp_miss (id %d), held by ", id); !strings.Contains(err.Error(), holder) || !strings.Contains(err.Error(), fmt.Sprintf("[%d]", os.Getpid())) {
+		t.Errorf("the error does not name the program and this process: %v", err)
+	}
+	if diff := cmp.Diff(before, linkIDs(t, n.dir)); diff != "" {
+		t.Errorf("links after the failure (-before +after):\n%s", diff)
+	}
+	if r := commit(t, second, n.attachments(false)); r.Generation != 2 {
+		t.Errorf("generation %d after another try, want 2", r.Generation)
+	}
+}
+
+// linkIDs returns the program id of every link.
+func linkIDs(tb testing.TB, dir string) map[linkKey]uint32 {
+	tb.Helper()
+	links := must(openLinks(dir))(tb)
+	defer closeLinks(links)
+	ids := make(map[linkKey]uint32)
+	for key, l := range links {
+		p := must(l.link.Program())(tb)
+		id, _ := must(p.Info())(tb).ID()
+		ids[key] = uint32(id)
+		p.Close()
+	}
+	return ids
+}
+
+func TestRuleIDsAreNotReused(t *testing.T) {
+	n := newNet(t)
+	if base := must(NextRuleBase(n.dir))(t); base != 0 {
+		t.Errorf("first base %d, want 0", base)
+	}
+	commit(t, build(t, n.blank()), nil)
+	l := must(readLedger(n.dir))(t)
+	l.NextRule = 70
+	check(t, writeLedger(n.dir, l))
+	if base := must(NextRuleBase(n.dir))(t); base != 70 {
+		t.Errorf("base %d, want 70", base)
+	}
+	d := build(t, n.blank())
+	commit(t, d, nil)
+	if base := must(NextRuleBase(n.dir))(t); base != 70 {
+		t.Errorf("base after a reload %d, want 70", base)
+	}
+}
+
+func TestLeftover(t *testing.T) {
+	n := newNet(t)
+	commit(t, build(t, n.blank()), n.attachments(true))
+	if is := must(Leftover(n.dir))(t); is {
+		t.Error("a live folder is a leftover")
+	}
+	for _, name := range []string{"lan0", "wan0"} {
+		check(t, netlink.LinkDel(must(netlink.LinkByName(name))(t)))
+	}
+	if is := must(Leftover(n.dir))(t); !is {
+		t.Error("a folder whose interfaces are gone is no leftover")
+	}
+	check(t, Remove(n.dir))
+	check(t, Remove(n.dir))
+	if is := must(Leftover(n.dir))(t); is {
+		t.Error("no folder is a leftover")
+	}
+}
+
+func TestAttachDetach(t *testing.T) {
+	n := newNet(t)
+	d := build(t, n.blank())
+	commit(t, d, n.attachments(false)[:1])
+	check(t, d.Attach(n.attachments(true)[1]))
+	check(t, d.Attach(n.attachments(false)[1]))
+	check(t, d.Detach(n.lan0))
+	check(t, d.Detach(n.lan0))
+	want := map[linkKey]string{
+		{n.wan0, bpfload.Ingress}: "weir_tc_in",
+		{n.wan0, bpfload.Egress}:  "weir_tc_out",
+	}
+	if diff := cmp.Diff(want, linkPrograms(t, n.dir)); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+	commit(t, build(t, n.blank()), nil)
+	if err := d.Attach(n.attachments(false)[0]); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("attach an old generation: %v", err)
+	}
+}
+
+// An interface that is gone when it is to be attached is reported, not an error.
+func TestCommitWithoutInterface(t *testing.T) {
+	n := newNet(t)
+	attachments := append(n.attachments(false), Attachment{Ifindex: 4711, Name: "ghost0"})
+	if diff := cmp.Diff([]string{"ghost0"}, commit(t, build(t, n.blank()), attachments).Gone); diff != "" {
+		t.Errorf("gone (-want +got):\n%s", diff)
+	}
+}
+
+// States move into tables of another size; what does not fit is told.
+func TestResizeCopiesStates(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	enterStates(t, first, 1000)
+	wanted := collect(first.View())
+
+	larger := n.blank()
+	larger.Options.MaxStates = 5000
+	second := build(t, larger)
+	if r := commit(t, second, n.attachments(false)); r.Copied != 1000 || r.Lost != 0 {
+		t.Errorf("copied %d, lost %d; want 1000, 0", r.Copied, r.Lost)
+	}
+	if diff := cmp.Diff(wanted, collect(second.View()), cmpopts.EquateComparable(netip.Addr{}), cmpopts.IgnoreFields(state.State{}, "Index")); diff != "" {
+		t.Errorf("states (-before +after):\n%s", diff)
+	}
+	smaller := n.blank()
+	smaller.Options.MaxStates = 100
+	third := build(t, smaller)
+	if r := commit(t, third, n.attachments(false)); r.Copied != 100 || r.Lost != 900 {
+		t.Errorf("copied %d, lost %d; want 100, 900", r.Copied, r.Lost)
+	}
+}
+
+// While two tables are in use, packets are not handed up for a daemon that was dead:
+// the daemon that puts the second in force lives.
+func TestNewTablesHaveALivingDaemon(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	larger := n.blank()
+	larger.Options.MaxStates = 5000
+	second := build(t, larger)
+	first.tables.shared.Heartbeat = first.tables.shared.Now - 1000
+	check(t, (&transaction{d: second, dir: n.dir}).prepare())
+	for name, of := range map[string]*tables{"old": second.old, "new": second.tables} {
+		if age := of.shared.Now - of.shared.Heartbeat; age > 100 {
+			t.Errorf("the %s tables' daemon was last alive %d ticks ago", name, age)
+		}
+	}
+	check(t, second.Close())
+}
+
+func collect(v *View) map[state.Tuple]state.State {
+	all := make(map[state.Tuple]state.State)
+	for s := range v.States() {
+		all[s.Tuple[0]] = *s
+	}
+	return all
+}
+
+// entered returns the n-th of the states that enterStates has entered.
+func entered(t *tables, n uint16) *xdpState {
+	i := slices.IndexFunc(t.states, func(s xdpState) bool { return s.Status == statusLive && s.Forth.Tuple.Sport == n })
+	return &t.states[i]
+}
+
+// enterStates enters UDP states with different tuples.
+func enterStates(tb testing.TB, d *Dataplane, count int) {
+	tb.Helper()
+	check(tb, d.need(programAdopt))
+	to := d.tables
+	from := &tables{states: make([]xdpState, count+1), shared: &xdpShared{}}
+	for i := range from.states {
+		s := &from.states[i]
+		s.Status = statusLive
+		s.Phase = uint8(state.UDPMultiple)
+		s.Forth.Tuple = xdpTuple{Sport: uint16(i), Dport: 0xffff, Proto: 17}
+		s.Back.Tuple = xdpTuple{Sport: 0xffff, Dport: uint16(i), Proto: 17}
+		s.Created = to.shared.Now
+		s.CheckAt = to.shared.Now + 1000
+		s.FlowForth.Last, s.FlowBack.Last = to.shared.Now, to.shared.Now
+		s.FlowForth.Packets = uint64(i)
+	}
+	c := &copier{old: from, new: to, adopt: d.objects.Programs["weir_adopt"], seed: maphash.MakeSeed(), moved: make([]move, count+1)}
+	check(tb, c.run())
+	if c.copied != count {
+		tb.Fatalf("entered %d states of %d", c.copied, count)
+	}
+}
+
+// Numbers of paths and next hops that no state holds are free again after a
+// reload, before they are used up.
+func TestCrowdedTablesAreRenewed(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	check(t, first.tables.maps[mapPaths].Put(&xdpPath{Rule: [16]uint32{3, 9}}, uint32(9000)))
+	check(t, first.tables.maps[mapPaths].Put(&xdpPath{Rule: [16]uint32{4}}, uint32(9001)))
+	values := must(newPerCPU[xdpCounter]())(t)
+	values[0] = xdpCounter{Packets: 5, Bytes: 500}
+	check(t, first.tables.maps[mapPathCounters].Put(uint32(9000), values))
+	enterStates(t, first, 3)
+	entered(first.tables, 2).Path, entered(first.tables, 3).Path = 9000, 9000
+	entered(first.tables, 3).Forth.Nexthop, entered(first.tables, 3).Back.Nexthop = 4711, nexthopLocal
+	first.tables.shared.PathsHigh = 9300
+
+	second := build(t, n.blank())
+	if r := commit(t, second, n.attachments(false)); r.Copied != 3 || r.Lost != 0 {
+		t.Errorf("report %+v, want 3 copied", r)
+	}
+	if high := second.tables.shared.PathsHigh; high != 1 {
+		t.Errorf("%d paths are in use, want 1", high)
+	}
+	want := []Path{{States: 1}, {Full: true}, {Rules: []uint32{2, 8}, States: 2, Counter: Counter{5, 500}}}
+	if diff := cmp.Diff(want, must(second.View().Paths())(t)); diff != "" {
+		t.Errorf("paths (-want +got):\n%s", diff)
+	}
+	for i, path := range map[uint16]uint32{1: 0, 2: firstPath, 3: firstPath} {
+		if s := entered(second.tables, i); s.Path != path || s.Forth.Nexthop != 0 {
+			t.Errorf("state %d has path %d and next hop %d, want path %d and none", i, s.Path, s.Forth.Nexthop, path)
+		}
+	}
+	if hop := entered(second.tables, 3).Back.Nexthop; hop != nexthopLocal {
+		t.Errorf("the box itself became next hop %d", hop)
+	}
+	if third := build(t, n.blank()); !third.kept {
+		t.Error("the tables are crowded again")
+	}
+}
+
+// Tables of another version are not read: the states are lost, and it is said.
+func TestOtherLayout(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	enterStates(t, first, 10)
+	l := must(readLedger(n.dir))(t)
+	l.Layout++
+	check(t, writeLedger(n.dir, l))
+	second := build(t, n.blank())
+	if r := commit(t, second, n.attachments(false)); !r.Unreadable || r.Generation != 2 {
+		t.Errorf("report %+v, want generation 2, unreadable", r)
+	}
+	if left := len(collect(second.View())); left != 0 {
+		t.Errorf("%d states of another layout", left)
+	}
+
+	check(t, os.Remove(filepath.Join(n.dir, generationDir, ledgerName)))
+	other := must(bpfload.NewTable(ledgerName, 8))(t)
+	defer other.Close()
+	check(t, bpfload.PinMap(other, filepath.Join(n.dir, generationDir, ledgerName)))
+	if r := commit(t, build(t, n.blank()), n.attachments(false)); !r.Unreadable || r.Generation != 1 {
+		t.Errorf("report %+v after another version's ledger, want generation 1, unreadable", r)
+	}
+	if r := commit(t, build(t, n.blank()), n.attachments(false)); r.Unreadable || r.Generation != 2 {
+		t.Errorf("report %+v after that, want generation 2", r)
+	}
+}
+
+// A generation that is not committed leaves nothing behind.
+func TestCloseWithoutCommit(t *testing.T) {
+	n := newNet(t)
+	check(t, build(t, n.blank()).Close())
+	if _, err := os.Stat(n.dir); !isMissing(err) {
+		t.Errorf("the folder is left: %v", err)
+	}
+}
+
+// The bpffs has files of the kernel's own, which are no namespaces' folders.
+func TestFolders(t *testing.T) {
+	n := newNet(t)
+	dir := must(Folder(""))(t)
+	if filepath.Dir(dir) != Base {
+		t.Errorf("folder %s is not in %s", dir, Base)
+	}
+	check(t, Mount())
+	defer func() { check(t, Unmount()) }()
+	cfg := n.blank()
+	cfg.Dir = dir
+	commit(t, build(t, cfg), n.attachments(false))
+	defer func() { check(t, Remove(dir)) }()
+	all := must(Folders())(t)
+	if !slices.Contains(all, dir) {
+		t.Errorf("%s is not among %v", dir, all)
+	}
+	for _, f := range all {
+		if _, err := strconv.ParseUint(filepath.Base(f), 10, 64); err != nil {
+			t.Errorf("%s is no namespace's folder", f)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package dataplane
+
+import (
+	"fmt"
+	"slices"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/reason"
+)
+
+// A Counter counts packets and bytes of IP packets.
+type Counter struct {
+	Packets uint64
+	Bytes   uint64
+}
+
+// An InterfaceCounters is how many packets met each end at one interface.
+type InterfaceCounters struct {
+	Ifindex int // 0: all interfaces that have no counters of their own, or that are not known
+	Reasons [reason.Count]Counter
+}
+
+// Interfaces returns the counters of all interfaces, by index. Interfaces
+// beyond MaxInterfaces are counted together and come last, with index 0, and so
+// are those that weir's programs run at without knowing them.
+func (v *View) Interfaces() ([]InterfaceCounters, error) {
+	const shared = MaxInterfaces * uint32(reason.Count)
+	var all []InterfaceCounters
+	beyond := false
+	for i := range v.tables.shared.Interfaces {
+		slot := v.tables.shared.Interfaces[i].Slot
+		if slot == shared {
+			beyond = true
+		}
+		if slot == 0 || slot == shared {
+			continue
+		}
+		c := InterfaceCounters{Ifindex: i}
+		if err := v.readReasons(&c, slot); err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	var others InterfaceCounters
+	for _, slot := range []uint32{shared, 0} {
+		if err := v.readReasons(&others, slot); err != nil {
+			return nil, err
+		}
+	}
+	if beyond || others.Reasons != [reason.Count]Counter{} {
+		all = append(all, others)
+	}
+	return all, nil
+}
+
+// readReasons adds the counters of a slot.
+
+func (v *View) readReasons(c *InterfaceCounters, slot uint32) error {
+	values, err := newPerCPU[xdpCounter]()
+	if err != nil {
+		return err
+	}
+	for r := range c.Reasons {
+		counted, err := sumCounter(v.tables.maps[mapInterfaceCounters], slot+uint32(r), values)
+		if err != nil {
+			return err
+		}
+		c.Reasons[r].Packets += counted.Packets
+		c.Reasons[r].Bytes += counted.Bytes
+	}
+	return nil
+}
+
+// A Path is a set of rules that packets matched together, and their number.
+type Path struct {
+	Rules   []uint32 // global ids in order, those of the in crossing first
+	Full    bool     // stands for all sets that found no path of their own
+	States  uint64   // live ones that count under it
+	Counter Counter
+}
+
+// Paths returns all paths. The first, without rules, counts packets that no
+// rule matched.
+func (v *View) Paths() ([]Path, error) {
+	values, err := newPerCPU[xdpCounter]()
+	if err != nil {
+		return nil, err
+	}
+	all := []Path{{}, {Full: true}}
+	indices := []uint32{pathNone, pathFull}
+	var key xdpPath
+	var index uint32
+	each := v.tables.maps[mapPaths].Iterate()
+	for each.Next(&key, &index) {
+		all = append(all, Path{Rules: key.rules()})
+		indices = append(indices, index)
+	}
+	if err := each.Err(); err != nil {
+		return nil, fmt.Errorf("list the paths: %w", err)
+	}
+	states := v.statesByPath()
+	for i := range all {
+		all[i].States = states[indices[i]]
+		if all[i].Counter, err = sumCounter(v.tables.maps[mapPathCounters], indices[i], values); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (v *View) statesByPath() map[uint32]uint64 {
+	states := make(map[uint32]uint64)
+	for i := range v.live() {
+		states[v.tables.states[i].Path]++
+	}
+	return states
+}
+
+// rules returns the global ids of a path; the programs keep them plus 1.
+func (p *xdpPath) rules() []uint32 {
+	var ids []uint32
+	for _, id := range p.Rule {
+		if id != 0 && !slices.Contains(ids, id-1) {
+			ids = append(ids, id-1)
+		}
+	}
+	return ids
+}
+
+func newPerCPU[T any]() ([]T, error) {
+	n, err := bpfload.CPUs()
+	if err != nil {
+		return nil, err
+	}
+	return make([]T, n), nil
+}
+
+// sumCounter adds up the values that the CPUs have of a counter.
+func sumCounter(m *bpfload.Map, index uint32, values []xdpCounter) (Counter, error) {
+	var sum Counter
+	if err := m.Lookup(index, values); err != nil {
+		return sum, fmt.Errorf("read counter %d: %w", index, err)
+	}
+	for _, v := range values {
+		sum.Packets += v.Packets
+		sum.Bytes += v.Bytes
+	}
+	return sum, nil
+}

@@ -1,0 +1,262 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/host/netif"
+	"weir/internal/killpoint"
+)
+
+// Base is where weir's own bpffs is mounted, with one folder per network
+// namespace, named by its cookie.
+const Base = "/run/weir/bpf"
+
+// What a folder holds. Generations and tables are pinned under a "next" name
+// first and renamed when they are live; rename is what a crash cannot divide.
+const (
+	tablesDir         = "tables"
+	nextTablesDir     = "next_tables"
+	oldTablesDir      = "old_tables"
+	generationDir     = "generation"
+	nextGenerationDir = "next_generation"
+	oldGenerationDir  = "old_generation"
+	linksDir          = "links"
+)
+
+// ErrBusy is returned (wrapped) by Build while another process is replacing
+// the same folder's dataplane.
+var ErrBusy = errors.New("the dataplane is being replaced by another process")
+
+// Folder returns the path of the namespace's folder in weir's own bpffs, which
+// Build makes. netns is as in Config.
+func Folder(netns string) (string, error) {
+	var dir string
+	err := bpfload.At(netns).Do(func() error {
+		cookie, err := netif.Cookie()
+		dir = filepath.Join(Base, strconv.FormatUint(cookie, 10))
+		return err
+	})
+	return dir, err
+}
+
+// Mount mounts weir's own bpffs if it is not there: with the mounts of process
+// 1, where it outlives the caller. Build needs it for folders in Base.
+func Mount() error {
+	return bpfload.At("").Do(func() error { return bpfload.MountFS(Base) })
+}
+
+// Unmount takes weir's own bpffs away, unless a namespace has a folder in it. The
+// caller sees to it that nobody mounts it or makes a folder meanwhile.
+func Unmount() error {
+	return bpfload.At("").Do(func() error { return bpfload.UnmountFS(Base) })
+}
+
+// Folders returns the folders of all namespaces that weir has run in.
+func Folders() ([]string, error) {
+	var folders []string
+	err := bpfload.At("").Do(func() error {
+		entries, err := os.ReadDir(Base)
+		if err != nil && !isMissing(err) {
+			return fmt.Errorf("list the namespaces' folders: %w", err)
+		}
+		for _, e := range entries {
+			if e.IsDir() { // the kernel puts files of its own beside them
+				folders = append(folders, filepath.Join(Base, e.Name()))
+			}
+		}
+		return nil
+	})
+	return folders, err
+}
+
+// Leftover reports whether the folder's network namespace is gone: links are
+// pinned there, and every one has lost its interface. Such a folder is for
+// Remove.
+func Leftover(dir string) (bool, error) {
+	var leftover bool
+	err := bpfload.At("").Do(func() error {
+		links, err := openLinks(dir)
+		if err != nil {
+			return err
+		}
+		defer closeLinks(links)
+		for _, l := range links {
+			if !l.gone {
+				return nil
+			}
+		}
+		leftover = len(links) > 0
+		return nil
+	})
+	return leftover, err
+}
+
+// Remove detaches every program pinned in the folder and removes the folder
+// with all that is in it, states included. It is no error if there is none.
+func Remove(dir string) error {
+	return bpfload.At("").Do(func() error {
+		if _, err := os.Stat(dir); isMissing(err) {
+			return nil
+		}
+		lock, err := lockFolder(dir, true)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+		links, err := openLinks(dir)
+		if err != nil {
+			return err
+		}
+		defer closeLinks(links)
+		for _, l := range links {
+			if err := l.remove(); err != nil {
+				return err
+			}
+		}
+		// The tables first: without them nothing counts as loaded, whatever else is left.
+		if err := removeAll(dir, tablesDir, nextTablesDir, oldTablesDir); err != nil {
+			return err
+		}
+		return removeAll(dir, "")
+	})
+}
+
+// lockFolder makes the folder if it is missing and returns it open and locked
+// against other processes (and other Dataplanes of this one). wait says whether
+// to wait for them; else the error wraps ErrBusy.
+func lockFolder(dir string, wait bool) (*os.File, error) {
+	if err := killpoint.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("make the folder for pins: %w", err)
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of pins: %w", err)
+	}
+	how := unix.LOCK_EX
+	if !wait {
+		how |= unix.LOCK_NB
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = ErrBusy
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// repair finishes or forgets a Commit that was cut off: pins of a generation
+// that links hold already become the live ones, others are removed. Where other
+// links still hold the one before, its pins stay until the next Commit: without
+// them its tail calls would lead nowhere.
+func repair(dir string) error {
+	if err := forgetOld(dir); err != nil {
+		return err
+	}
+	live, err := isHeld(dir, nextGenerationDir)
+	if err != nil {
+		return err
+	}
+	if !live {
+		return removeAll(dir, nextTablesDir, nextGenerationDir)
+	}
+	if err := promote(dir); err != nil {
+		return err
+	}
+	return forgetOld(dir)
+}
+
+// forgetOld removes the pins of the generation before, unless links hold it.
+func forgetOld(dir string) error {
+	held, err := isHeld(dir, oldGenerationDir)
+	if err != nil || held {
+		return err
+	}
+	return removeAll(dir, oldTablesDir, oldGenerationDir)
+}
+
+// isHeld reports whether any link's program uses the maps of a generation.
+func isHeld(dir, generation string) (bool, error) {
+	maps, err := bpfload.MapIDs(filepath.Join(dir, generation))
+	if err != nil || len(maps) == 0 {
+		return false, err
+	}
+	links, err := openLinks(dir)
+	if err != nil {
+		return false, err
+	}
+	defer closeLinks(links)
+	for _, l := range links {
+		used, err := l.link.MapIDs()
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(used, func(id uint32) bool { return maps[id] }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// livePins is the folder of what is in force: that of the live name, or where a
+// promotion was cut off between its renames, that of the next one.
+func livePins(dir, live, next, old string) string {
+	_, noLive := os.Stat(filepath.Join(dir, live))
+	_, noOld := os.Stat(filepath.Join(dir, old))
+	if isMissing(noLive) && noOld == nil {
+		return filepath.Join(dir, next)
+	}
+	return filepath.Join(dir, live)
+}
+
+func liveGeneration(dir string) string {
+	return livePins(dir, generationDir, nextGenerationDir, oldGenerationDir)
+}
+
+// promote gives the pins of the next generation the place of the live one's, which
+// become the old ones.
+func promote(dir string) error {
+	if err := removeAll(dir, oldTablesDir, oldGenerationDir); err != nil {
+		return err
+	}
+	for _, name := range [][3]string{
+		{nextTablesDir, tablesDir, oldTablesDir},
+		{nextGenerationDir, generationDir, oldGenerationDir},
+	} {
+		next, live, old := filepath.Join(dir, name[0]), filepath.Join(dir, name[1]), filepath.Join(dir, name[2])
+		if _, err := os.Stat(next); isMissing(err) {
+			continue
+		}
+		if err := killpoint.Rename(live, old); err != nil && !isMissing(err) {
+			return fmt.Errorf("replace pins: %w", err)
+		}
+		if err := killpoint.Rename(next, live); err != nil {
+			return fmt.Errorf("replace pins: %w", err)
+		}
+	}
+	return nil
+}
+
+func removeAll(dir string, names ...string) error {
+	for _, name := range names {
+		if err := killpoint.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("remove pins: %w", err)
+		}
+	}
+	return nil
+}

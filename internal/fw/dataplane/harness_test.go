@@ -1,0 +1,353 @@
+package dataplane
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/reason"
+	"weir/internal/fw/ruleset"
+	"weir/internal/fw/state"
+	"weir/pf/resolve"
+)
+
+// A harness is a dataplane in a network of the test's own, given frames one by
+// one. Nothing else happens there: programs are loaded but not attached, the
+// clock stands still, nobody sweeps.
+type harness struct {
+	tb      testing.TB
+	net     *testNet
+	dp      *Dataplane
+	counted map[int][reason.Count]uint64 // packets, by interface
+	twice   int                          // packets that were looked at a second time
+}
+
+// reset sets the clock and the interfaces as they are at first.
+func (h *harness) reset() {
+	h.tb.Helper()
+	for ifindex, mac := range map[int]string{h.net.lan0: lan0MAC, h.net.wan0: wan0MAC} {
+		h.setInterface(ifindex, InterfacePresent|InterfaceTarget|InterfaceStatic4|InterfaceStatic6, mac)
+	}
+	h.setInterface(1, InterfacePresent|InterfaceLoopback, "")
+	h.dp.tables.shared.Now = start
+	h.dp.Heartbeat()
+	h.forget()
+}
+
+// defaultStates is the limit that a file has which sets none; tests make do with
+// less.
+const defaultStates = 100000
+
+// start is the clock's first tick: late enough that nothing lies before 0.
+const start = 1_000_000
+
+func newHarness(tb testing.TB, rules string, change ...func(*Config)) *harness {
+	tb.Helper()
+	return newHarnessIn(newNet(tb), rules, change...)
+}
+
+func newHarnessIn(n *testNet, rules string, change ...func(*Config)) *harness {
+	tb := n.tb
+	tb.Helper()
+	h := &harness{tb: tb, net: n, counted: make(map[int][reason.Count]uint64)}
+	cfg := h.net.config()
+	cfg.Frozen = true
+	cfg.RandomSeed = 1
+	cfg.HashSeed = 1
+	cfg.specs = exitAlone
+	for _, c := range change {
+		c(&cfg)
+	}
+	rs := h.parse(rules)
+	cfg.Program = must(ruleset.Compile(rs, h.snapshot()))(tb)
+	options := rs.Options
+	if options.MaxStates == defaultStates {
+		options.MaxStates = cfg.Options.MaxStates
+	}
+	cfg.Options = options
+	h.dp = build(tb, cfg)
+	h.enableXDP(h.net.lan0)
+	h.enableXDP(h.net.wan0)
+	h.reset()
+	check(tb, h.dp.SetAddresses(h.net.addresses()))
+	return h
+}
+
+// parse reads rules as the user writes them.
+func (h *harness) parse(rules string) *resolve.Ruleset {
+	h.tb.Helper()
+	rs, faults := resolve.Load("test.conf", []byte(rules+"\n"), h.host())
+	if faults.HasErrors() {
+		h.tb.Fatalf("%s\n%v", rules, faults)
+	}
+	return rs
+}
+
+// host is the host as the resolver sees it.
+func (h *harness) host() *resolve.Host {
+	host := &resolve.Host{}
+	for _, i := range h.snapshot().Interfaces {
+		face := resolve.HostInterface{Name: i.Name, Groups: i.Groups}
+		for _, a := range i.Addresses {
+			face.Addresses = append(face.Addresses, a.Prefix)
+		}
+		host.Interfaces = append(host.Interfaces, face)
+	}
+	return host
+}
+
+// snapshot is the host as the compiler sees it.
+func (h *harness) snapshot() ruleset.Snapshot {
+	address := func(text string) ruleset.Address { return ruleset.Address{Prefix: netip.MustParsePrefix(text)} }
+	return ruleset.Snapshot{Interfaces: []ruleset.Interface{
+		{Name: "lo", Index: 1, Addresses: []ruleset.Address{address("127.0.0.1/8"), address("::1/128")}},
+		{Name: "lan0", Index: uint32(h.net.lan0), Groups: []string{"lan"},
+			Addresses: []ruleset.Address{address("192.168.1.1/24"), address("fd00:1::1/64")}},
+		{Name: "wan0", Index: uint32(h.net.wan0), Groups: []string{"wan", "egress"},
+			Addresses: []ruleset.Address{address("203.0.113.2/24"), address("2001:db8:113::2/64")}},
+	}}
+}
+
+// load puts another ruleset into the place of the loaded one (Config.Room says
+// how large it may be) and forgets all states.
+func (h *harness) load(rules string) {
+	h.tb.Helper()
+	p := must(ruleset.Compile(h.parse(rules), h.snapshot()))(h.tb)
+	for name, n := range ruleEntries(p, 0) {
+		if room := h.dp.objects.Maps[name].MaxEntries(); n > room {
+			h.tb.Fatalf("%d entries of %s, room for %d", n, name, room)
+		}
+	}
+	check(h.tb, writeProgram(h.dp.objects.Maps, p))
+	check(h.tb, forgetStretches(h.dp.objects.Maps["stretches"]))
+	h.forget()
+}
+
+func (h *harness) setInterface(ifindex int, flags InterfaceFlags, mac string) {
+	h.tb.Helper()
+	i := Interface{MTU: 1500, Flags: flags}
+	if mac != "" {
+		i.MAC = must(net.ParseMAC(mac))(h.tb)
+	}
+	check(h.tb, h.dp.SetInterface(ifindex, i))
+}
+
+// enableXDP has the device make receive queues that XDP programs can be run for.
+// No frame comes in by it.
+func (h *harness) enableXDP(ifindex int) {
+	h.tb.Helper()
+	link := must(bpfload.Attach(h.dp.objects.Programs["weir_xdp"], bpfload.XDP, ifindex))(h.tb)
+	h.tb.Cleanup(func() { link.Close() })
+}
+
+// advance lets time go by.
+func (h *harness) advance(seconds float64) {
+	h.dp.tables.shared.Now += uint32(seconds * state.TicksPerSecond)
+	h.dp.Heartbeat()
+}
+
+// A verdict is what becomes of a frame.
+type verdict string
+
+const (
+	drop     verdict = "drop"
+	up       verdict = "up"      // to the stack; at egress: out
+	redirect verdict = "forward" // to the device whose MACs the frame has
+	answered verdict = "answer"  // back to where it came from
+	aborted  verdict = "aborted" // no program may do that
+)
+
+// A result is what a hook did with a frame.
+type result struct {
+	verdict verdict
+	reason  string // names of all reasons counted at the interface: one
+	frame   []byte
+	mark    uint32 // in the metadata (XDP) or on the packet (TCX)
+	meta    bool   // XDP: there are metadata
+}
+
+// packet prints what the frame holds, with "lan " or "wan " before it if it is
+// addressed to a station there.
+func (r *result) packet() string {
+	if len(r.frame) < 34 {
+		return fmt.Sprintf("%x", r.frame)
+	}
+	prefix := ""
+	switch net.HardwareAddr(r.frame[:6]).String() {
+	case lanHostMAC:
+		prefix = "lan "
+	case wanHostMAC:
+		prefix = "wan "
+	}
+	return prefix + decodePkt(r.frame[14:]).String()
+}
+
+// xdp has a frame come in by an interface with XDP.
+func (h *harness) xdp(ifindex int, frame []byte) result {
+	h.tb.Helper()
+	o, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: ifindex})
+	check(h.tb, err)
+	r := xdpResult(h.exit(ifindex, &o))
+	r.reason = h.counts(ifindex)
+	return r
+}
+
+// xdpResult reads what an XDP program answered, but for the reason.
+func xdpResult(o *bpfload.Outcome) result {
+	r := result{verdict: aborted, frame: o.Frame}
+	switch o.Result {
+	case 1:
+		r.verdict = drop
+	case 2:
+		r.verdict = up
+	case 3:
+		r.verdict = answered
+	case 4:
+		r.verdict = redirect
+	}
+	if len(o.Meta) == 8 && binary.NativeEndian.Uint32(o.Meta) == metadataMagic {
+		r.meta, r.mark = true, binary.NativeEndian.Uint32(o.Meta[4:])
+	}
+	return r
+}
+
+// metadataMagic is METADATA_MAGIC of bpf/config.h.
+const metadataMagic = 0x77656972
+
+// tcIn has a frame come in by an interface with TCX.
+func (h *harness) tcIn(ifindex int, frame []byte) result {
+	h.tb.Helper()
+	return h.tc("weir_tc_in", bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex})
+}
+
+// tcOut has a frame leave by an interface: the box's own, or with the mark that
+// it got where it came in.
+func (h *harness) tcOut(ifindex int, frame []byte, mark uint32) result {
+	h.tb.Helper()
+	if mark != 0 {
+		return h.tcFrom(ifindex, frame, mark, h.net.lan0)
+	}
+	return h.tcFrom(ifindex, frame, 0, 0)
+}
+
+// tcFrom has a frame leave by an interface that the stack forwarded from another.
+func (h *harness) tcFrom(ifindex int, frame []byte, mark uint32, from int) result {
+	h.tb.Helper()
+	return h.tc("weir_tc_out", bpfload.Run{Frame: frame, Ifindex: ifindex, Mark: mark, From: from})
+}
+
+func (h *harness) tc(program string, run bpfload.Run) result {
+	h.tb.Helper()
+	o, err := bpfload.RunTC(h.dp.objects.Programs[program], run)
+	check(h.tb, err)
+	r := tcResult(&o)
+	r.reason = h.counts(run.Ifindex)
+	return r
+}
+
+// tcResult reads what a TCX program answered, but for the reason.
+func tcResult(o *bpfload.Outcome) result {
+	r := result{verdict: aborted, frame: o.Frame, mark: o.Mark}
+	switch o.Result {
+	case 0xffffffff:
+		r.verdict = up
+	case 2:
+		r.verdict = drop
+	case 7:
+		r.verdict = redirect
+	}
+	return r
+}
+
+// counts returns the reasons counted at the interface since the last call.
+func (h *harness) counts(ifindex int) string {
+	h.tb.Helper()
+	var text string
+	var now [reason.Count]uint64
+	c := InterfaceCounters{Ifindex: ifindex}
+	check(h.tb, h.dp.View().readReasons(&c, h.dp.tables.shared.Interfaces[ifindex].Slot))
+	before := h.counted[ifindex]
+	for r := range now {
+		now[r] = c.Reasons[r].Packets
+		if n := now[r] - before[r]; n == 1 {
+			text += " " + reason.Reason(r).String()
+		} else if n > 1 {
+			text += fmt.Sprintf(" %d*%s", n, reason.Reason(r))
+		}
+	}
+	h.counted[ifindex] = now
+	if text == "" {
+		return ""
+	}
+	return text[1:]
+}
+
+// in builds a frame from a text as parsePkt reads it, has it come in by lan0 or
+// wan0 and returns what became of it.
+func (h *harness) in(hook func(int, []byte) result, from, text string) result {
+	h.tb.Helper()
+	ifindex, frame := h.arrive(from, text)
+	return hook(ifindex, frame)
+}
+
+// arrive returns the frame of a packet that comes from "lan" or "wan".
+func (h *harness) arrive(from, text string) (int, []byte) {
+	h.tb.Helper()
+	switch from {
+	case "lan":
+		return h.net.lan0, parsePkt(text).frame(lanHostMAC, lan0MAC)
+	case "wan":
+		return h.net.wan0, parsePkt(text).frame(wanHostMAC, wan0MAC)
+	}
+	h.tb.Fatalf("nothing comes from %q", from)
+	return 0, nil
+}
+
+// states prints the live states, one a line, as tests compare them.
+func (h *harness) states() []string {
+	var all []string
+	for s := range h.dp.View().States() {
+		all = append(all, stateText(s))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// stateText prints both tuples, the phase, the peers and the packets of a state.
+func stateText(s *state.State) string {
+	f := s.Tuple[0]
+	text := fmt.Sprintf("%d %s:%d > %s:%d", f.Proto, f.Src, f.SPort, f.Dst, f.DPort)
+	if s.Translated() {
+		b := s.Tuple[1].Reverse()
+		text += fmt.Sprintf(" as %s:%d > %s:%d", b.Src, b.SPort, b.Dst, b.DPort)
+	}
+	return fmt.Sprintf("%s %s %d:%d %d/%d", text, s.Phase, s.Flow[0].Peer, s.Flow[1].Peer, s.Flow[0].Packets, s.Flow[1].Packets)
+}
+
+// forget empties the state table, the tuple table and the fragments.
+func (h *harness) forget() {
+	h.tb.Helper()
+	t := h.dp.tables
+	for i := range t.states {
+		s := &t.states[i]
+		if s.Status == statusFree {
+			continue
+		}
+		*s = xdpState{}
+	}
+	clear(t.promises)
+	clear(t.buckets)
+	var tuple xdpTuple
+	for all := t.maps[mapSpilled].Iterate(); all.Next(&tuple, new(uint32)); {
+		check(h.tb, t.maps[mapSpilled].Delete(&tuple))
+	}
+	var key xdpFragmentKey
+	for all := t.maps[mapFragments].Iterate(); all.Next(&key, new(xdpFragmentEntry)); {
+		check(h.tb, t.maps[mapFragments].Delete(&key))
+	}
+	t.shared.StatesMade, t.shared.StatesReleased = 0, 0
+}

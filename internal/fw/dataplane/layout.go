@@ -1,0 +1,88 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"unsafe"
+
+	"weir/internal/fw/bpfload"
+)
+
+// stateLayout is STATE_LAYOUT of bpf/state.h.
+const stateLayout = 8
+
+// Limits of bpf/config.h and bpf/maps.h.
+const (
+	maxStates = 0x03ffffff
+	maxPaths  = 16384
+	pathNone  = 0 // counts packets that no rule matched
+	pathFull  = 1 // counts packets of states that found no path
+	firstPath = 2
+	// the last paths, for deciding rules alone
+	reservedPaths = 4096
+	nexthopLocal  = 1 // the box itself
+	nexthopXDP    = 0x02
+	nexthopL3     = 0x04
+	nexthopTagged = 0x08
+)
+
+// What there is room for.
+const (
+	MaxNextHops = 32768 - 2                            // known at once
+	MaxPaths    = maxPaths - reservedPaths - firstPath // sets of matched rules that are counted apart
+)
+
+// ErrLayout is returned (wrapped) where pinned maps hold values of another form
+// than this program's: another version of weir made them.
+var ErrLayout = errors.New("the maps' layout is another version's")
+
+// layouts are the key and value sizes that Go code relies on, by map.
+var layouts = map[string][2]uintptr{
+	mapShared:            {4, unsafe.Sizeof(xdpShared{})},
+	mapStates:            {4, unsafe.Sizeof(xdpState{})},
+	mapPromises:          {4, unsafe.Sizeof(xdpPromises{})},
+	mapTuples:            {4, unsafe.Sizeof(xdpBucket{})},
+	mapSpilled:           {unsafe.Sizeof(xdpTuple{}), 4},
+	mapNexthopIndex:      {unsafe.Sizeof(xdpNexthopKey{}), 4},
+	mapNexthopsFree:      {0, 4},
+	mapInterfaceCounters: {4, unsafe.Sizeof(xdpCounter{})},
+	mapPathCounters:      {4, unsafe.Sizeof(xdpCounter{})},
+	mapPaths:             {unsafe.Sizeof(xdpPath{}), 4},
+	mapAddresses:         {unsafe.Sizeof(xdpAddr{}), 4},
+	mapRuleCounters:      {4, unsafe.Sizeof(xdpRuleCounter{})},
+	mapAnswerSources:     {unsafe.Sizeof(xdpAnswerSourceKey{}), unsafe.Sizeof(xdpAddr{})},
+	mapBroadcasts:        {unsafe.Sizeof(xdpAddr{}), 4},
+	mapAnswerCounters:    {4, unsafe.Sizeof(xdpCounter{})},
+	mapFragments:         {unsafe.Sizeof(xdpFragmentKey{}), unsafe.Sizeof(xdpFragmentEntry{})},
+	mapLogRing:           {0, 0},
+	mapCaptureRing:       {0, 0},
+	mapRecordsLost:       {4, 8},
+	mapCaptureFilters:    {4, unsafe.Sizeof(xdpCaptureSetting{})},
+}
+
+// checkLayout compares the sizes of a map's keys and values with the Go types'.
+func checkLayout(name string, m *bpfload.Map) error {
+	want, ok := layouts[name]
+	if !ok {
+		return nil
+	}
+	if uintptr(m.KeySize()) != want[0] || uintptr(m.ValueSize()) != want[1] {
+		return fmt.Errorf("map %s has keys of %d and values of %d bytes, not %d and %d: %w",
+			name, m.KeySize(), m.ValueSize(), want[0], want[1], ErrLayout)
+	}
+	return nil
+}
+
+// rawAddr returns the address as the programs keep it, IPv4 as ::ffff:a.b.c.d.
+func rawAddr(a netip.Addr) xdpAddr {
+	bytes := a.As16()
+	return *(*xdpAddr)(unsafe.Pointer(&bytes))
+}
+
+func (a *xdpAddr) addr() netip.Addr {
+	return netip.AddrFrom16(*(*[16]byte)(unsafe.Pointer(a))).Unmap()
+}
+
+// fromWire converts between host and network order.
+func fromWire(p uint16) uint16 { return p>>8 | p<<8 }

@@ -1,0 +1,145 @@
+package dataplane
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Numbers that Go code repeats are those of the headers.
+func TestNumbersMatchHeaders(t *testing.T) {
+	config, maps, states := header(t, "config.h"), header(t, "maps.h"), header(t, "state.h")
+	for _, test := range []struct {
+		header, name string
+		want         int
+	}{
+		{config, "MAX_IFINDEX", MaxIfindex},
+		{config, "MAX_PATHS", maxPaths},
+		{config, "MAX_NEXTHOPS", MaxNextHops + nexthopFirst},
+		{maps, "PATHS_RESERVED", reservedPaths},
+		{maps, "PATH_FIRST", firstPath},
+		{states, "NEXTHOP_LOCAL", nexthopLocal},
+		{config, "MARK_STATE", maxStates},
+		{config, "METADATA_MAGIC", metadataMagic},
+		{maps, "MAX_INTERFACES", MaxInterfaces},
+		{maps, "NEXTHOP_L3", nexthopL3},
+		{maps, "PATH_NONE", pathNone},
+		{maps, "PATH_OVERFLOW", pathFull},
+		{maps, "INTERFACE_PRESENT", int(InterfacePresent)},
+		{maps, "INTERFACE_SKIP", int(InterfaceSkip)},
+		{maps, "INTERFACE_L3", int(InterfaceL3)},
+		{maps, "INTERFACE_XDP", int(InterfaceXDP)},
+		{maps, "INTERFACE_TARGET", int(InterfaceTarget)},
+		{maps, "INTERFACE_LO", int(InterfaceLoopback)},
+		{maps, "INTERFACE_STATIC4", int(InterfaceStatic4)},
+		{maps, "INTERFACE_STATIC6", int(InterfaceStatic6)},
+		{maps, "INTERFACE_BARE", int(interfaceBare)},
+		{maps, "NEXTHOP_XDP", nexthopXDP},
+		{maps, "NEXTHOP_TAGGED", nexthopTagged},
+		{states, "STATE_LAYOUT", stateLayout},
+	} {
+		if got := define(t, test.header, test.name); got != test.want {
+			t.Errorf("%s is %d in the header, %d in Go", test.name, got, test.want)
+		}
+	}
+}
+
+// The enums and flags of records are those of the header, in its order.
+func TestRecordsMatchHeader(t *testing.T) {
+	records := header(t, "record.h")
+	for _, test := range []struct {
+		enum string
+		want []string
+	}{
+		{"record_kind", []string{"RECORD_LOG", "RECORD_BEFORE", "RECORD_AFTER"}},
+		{"verdict", []string{"VERDICT_PASS", "VERDICT_DROP", "VERDICT_REDIRECT", "VERDICT_UP"}},
+		{"ring", []string{"RING_LOG", "RING_CAPTURE", "RING_COUNT"}},
+	} {
+		if diff := cmp.Diff(test.want, enumerators(t, records, test.enum)); diff != "" {
+			t.Errorf("enum %s (-Go +header):\n%s", test.enum, diff)
+		}
+	}
+	if got := define(t, header(t, "log.h"), "LOG_BYTES"); got != LogBytes {
+		t.Errorf("LOG_BYTES is %d in the header, %d in Go", got, LogBytes)
+	}
+	for name, want := range map[string]int{"RECORD_L3": RecordL3, "RECORD_ALL": RecordAll} {
+		if got := define(t, records, name); got != want {
+			t.Errorf("%s is %d in the header, %d in Go", name, got, want)
+		}
+	}
+}
+
+// enumerators returns the names of an enum, in order.
+func enumerators(tb testing.TB, header, enum string) []string {
+	tb.Helper()
+	_, body, found := strings.Cut(header, "enum "+enum+" {")
+	if !found {
+		tb.Fatalf("no enum %s", enum)
+	}
+	body, _, _ = strings.Cut(body, "};")
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^\s*([A-Z0-9_]+),`).FindAllStringSubmatch(body, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+func TestSlotsMatchHeader(t *testing.T) {
+	_, body, _ := strings.Cut(header(t, "slots.h"), "enum slot {")
+	body, _, _ = strings.Cut(body, "SLOT_COUNT")
+	var names []string
+	for _, m := range regexp.MustCompile(`SLOT_([A-Z]+),`).FindAllStringSubmatch(body, -1) {
+		names = append(names, strings.ToLower(m[1]))
+	}
+	if diff := cmp.Diff(names, slotNames[:]); diff != "" {
+		t.Errorf("slots (-header +Go):\n%s", diff)
+	}
+}
+
+// Every map of the headers is one that is kept, or that belongs to a generation.
+func TestMapsAreClassified(t *testing.T) {
+	specs := must(loadSpecs())(t)
+	kept := make(map[string]bool)
+	for _, name := range keptMaps {
+		kept[name] = true
+	}
+	generation := map[string]bool{
+		"slots": true, "in_slots": true, "out_slots": true, "sweepers": true, "scratches": true, "walks": true, "answers": true, "stretches": true, "nexthop_hints": true, "captures": true, "noted": true, "handed": true, "exits": true, "looks": true,
+		"rule_sets": true, "rules": true, "rule_trees": true, "rule_nodes": true, "rule_spans": true,
+		"rule_classes": true, "rule_vectors": true, "rule_counters": true,
+		"pools": true, "pool_addresses": true, "pool_turns": true,
+	}
+	for _, spec := range specs {
+		for name := range spec.Maps {
+			if !kept[name] && !generation[name] && !strings.HasPrefix(name, ".rodata") {
+				t.Errorf("map %s is neither kept nor a generation's", name)
+			}
+		}
+		for name, v := range spec.Variables {
+			if v.SectionName == mapShared && name != "shared" {
+				t.Errorf("variable %s stands in %s, which all objects share", name, mapShared)
+			}
+		}
+	}
+}
+
+func header(tb testing.TB, name string) string {
+	tb.Helper()
+	return string(must(os.ReadFile("../../../bpf/" + name))(tb))
+}
+
+// define returns the number that a header #defines a name as.
+func define(tb testing.TB, header, name string) int {
+	tb.Helper()
+	m := regexp.MustCompile(`(?m)^#define\s+` + name + `\s+(0x[0-9a-f]+|[0-9]+)u?\b`).FindStringSubmatch(header)
+	if m == nil {
+		tb.Fatalf("no #define %s", name)
+	}
+	n, err := strconv.ParseInt(m[1], 0, 64)
+	check(tb, err)
+	return int(n)
+}

@@ -1,0 +1,100 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+	"unsafe"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/killpoint"
+)
+
+// A ledger is what generations hand on to each other beside the tables. It is
+// pinned as a map of one value among the generation's maps, so that it is the
+// live one's from the moment that those are; programs do not read it.
+type ledger struct {
+	HashSeed   uint64 // of the tuples' hash
+	Loaded     int64  // of the live generation, nanoseconds since 1970
+	Generation uint32 // counts up
+	Layout     uint32 // stateLayout of the tables
+	NextRule   uint32 // first global rule id that was never used
+	RuleBase   uint32 // of the live generation
+	Rules      uint32 // of the live generation
+	Unloaded   uint32 // 1: the live generation is the built-in set
+	Spare      [6]uint32
+}
+
+const ledgerName = "ledger"
+
+// readLedger reads the ledger of the live generation in dir. The error wraps
+// fs.ErrNotExist if there is none.
+func readLedger(dir string) (ledger, error) {
+	var l ledger
+	m, err := openLedger(dir)
+	if err != nil {
+		return l, err
+	}
+	defer m.Close()
+	if err := m.Lookup(uint32(0), &l); err != nil {
+		return l, fmt.Errorf("read the ledger: %w", err)
+	}
+	return l, nil
+}
+
+// writeLedger changes the ledger of the live generation in dir.
+func writeLedger(dir string, l ledger) error {
+	m, err := openLedger(dir)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := m.Put(uint32(0), &l); err != nil {
+		return fmt.Errorf("write the ledger: %w", err)
+	}
+	killpoint.Done("write the ledger")
+	return nil
+}
+
+func openLedger(dir string) (*bpfload.Map, error) {
+	m, err := bpfload.OpenMap(filepath.Join(liveGeneration(dir), ledgerName))
+	if err != nil {
+		return nil, err
+	}
+	if uintptr(m.ValueSize()) != unsafe.Sizeof(ledger{}) {
+		m.Close()
+		return nil, fmt.Errorf("the ledger has %d bytes, not %d: %w", m.ValueSize(), unsafe.Sizeof(ledger{}), ErrLayout)
+	}
+	return m, nil
+}
+
+// pinLedger pins a generation's ledger in the folder of its other pins.
+func pinLedger(generation string, l ledger) error {
+	m, err := bpfload.NewTable(ledgerName, uint32(unsafe.Sizeof(l)))
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := m.Put(uint32(0), &l); err != nil {
+		return fmt.Errorf("write the ledger: %w", err)
+	}
+	return bpfload.PinMap(m, filepath.Join(generation, ledgerName))
+}
+
+func (l *ledger) loaded() time.Time { return time.Unix(0, l.Loaded) }
+
+// NextRuleBase returns the first global rule id that no ruleset in dir has had;
+// 0 if nothing is pinned there. Ids are not used again, because states hold them.
+func NextRuleBase(dir string) (uint32, error) {
+	var base uint32
+	err := bpfload.At("").Do(func() error {
+		l, err := readLedger(dir)
+		if isMissing(err) || errors.Is(err, ErrLayout) {
+			return nil // no state that can be read holds an id
+		}
+		base = l.NextRule
+		return err
+	})
+	return base, err
+}

@@ -1,0 +1,178 @@
+package dataplane
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/vishvananda/netlink"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/oracle/model"
+)
+
+// What leaves by TCX egress.
+func testOut(h *harness) {
+	h.plays([]play{
+		{"the box's own", "block\npass out on wan0", []step{
+			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "up rule"},
+			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "up state"},
+			{"xdp wan", "udp 198.51.100.9:53 > 203.0.113.2:5000", "up local judged"},
+			{"states", "", "17 203.0.113.2:5000 > 198.51.100.9:53 udp.single 2:1 2/1"},
+			{"out lan", "udp 192.168.1.1:5000 > 192.168.1.10:53", "drop block"},
+		}},
+		{"translated", "match out on wan0 inet from 10.9.9.9 nat-to (wan0)\npass", []step{
+			{"out wan", "udp 10.9.9.9:5000 > 198.51.100.9:53", "up rule udp 203.0.113.2:$p > 198.51.100.9:53"},
+			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:$p", "up local udp 198.51.100.9:53 > 10.9.9.9:5000"},
+		}},
+		{"a port that a translation has taken", "match out on wan0 inet from 192.168.1.0/24 nat-to (wan0) static-port\npass", []step{
+			{"xdp lan", "udp 192.168.1.10:5000 > 198.51.100.9:53", "forward rule wan udp 203.0.113.2:5000 > 198.51.100.9:53 ttl 63"},
+			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53", "up rule udp 203.0.113.2:$p > 198.51.100.9:53"},
+			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:$p", "up local udp 198.51.100.9:53 > 203.0.113.2:5000"},
+			{"tcx wan", "udp 198.51.100.9:53 > 203.0.113.2:5000", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:5000 ttl 63"},
+		}},
+		{"answers of the box", "block\npass in on lan0", []step{
+			{"xdp lan", "tcp 192.168.1.10:4000 > 192.168.1.1:22 S seq 7", "up local judged"},
+			{"out lan", "tcp 192.168.1.1:22 > 192.168.1.10:4000 SA seq 9 ack 8", "up state"},
+			{"out wan", "tcp 192.168.1.1:22 > 192.168.1.10:4000 SA seq 9 ack 8", "up state"},
+			{"out lan", "tcp 192.168.1.1:22 > 192.168.1.10:4001 SA seq 9 ack 8", "drop block"},
+		}},
+		{"ping to the box", "block\npass in on lan0 inet proto icmp", []step{
+			{"xdp lan", "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3", "up local judged"},
+			{"out lan", "icmp 192.168.1.1 > 192.168.1.10 id 3", "up state"},
+		}},
+		{"no sanity here", "pass", []step{
+			{"out wan", "udp 127.0.0.1:1 > 198.51.100.9:53", "up rule"},
+		}},
+		{"fragments of the box's own", "pass out", []step{
+			{"out wan", "udp 203.0.113.2:5000 > 198.51.100.9:53 frag 0+ id 9 len 1472", "up rule"},
+			{"out wan", "udp 203.0.113.2 > 198.51.100.9 frag 1480 id 9 len 20", "up state"},
+			{"out wan", "udp 203.0.113.2 > 198.51.100.9 frag 1480 id 8 len 20", "drop fragment-orphan"},
+		}},
+	})
+}
+
+// What the stack forwards without our mark has come past us.
+func testGuard(h *harness) {
+	t := h.tb
+	h.load("pass")
+	frame := parsePkt("udp 192.168.1.10:1 > 198.51.100.9:53").frame(wan0MAC, wanHostMAC)
+	h.load("block")
+	for _, mark := range []uint32{0, markMagic, markMagic | markReply, markMagic | markRedirect, model.MarkAnswer} { // programs can set any
+		own := parsePkt("udp 203.0.113.2:1 > 198.51.100.9:53").frame(wan0MAC, wanHostMAC)
+		if r := h.tcFrom(h.net.wan0, own, mark, 0); r.reason != "block" {
+			t.Errorf("the box's own with mark %#x: %s %s", mark, r.verdict, r.reason)
+		}
+	}
+	for packet, want := range map[string]string{ // what comes in may bear one too
+		"udp 192.168.1.10:1 > 192.168.1.1:53":                 "block",
+		"tcp 192.168.1.10:1 > 192.168.1.1:22 S":               "block",
+		"tcp 192.168.1.10:1 > 192.168.1.1:22 RA len 3":        "block",
+		"icmp 192.168.1.10 > 192.168.1.1 type 8 id 3":         "block",
+		"tcp 192.168.1.10:1 > 192.168.1.1:22 RA seq 0 ack 12": "",
+	} {
+		ifindex, frame := h.arrive("lan", packet)
+		r := h.tc("weir_tc_in", bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex, Mark: model.MarkAnswer})
+		if r.reason != want || r.mark != 0 || (r.verdict == up) != (want == "") {
+			t.Errorf("%s with the mark of an answer to the box: %s %q, mark %#x", packet, r.verdict, r.reason, r.mark)
+		}
+	}
+	h.load("pass")
+	if r := h.tcFrom(h.net.wan0, frame, 0, h.net.lan0); r.verdict != drop || r.reason != "guard" {
+		t.Errorf("unmarked: %s %s", r.verdict, r.reason)
+	}
+	if r := h.tcFrom(h.net.wan0, frame, markMagic, h.net.lan0); r.verdict != up || r.reason != "marked" {
+		t.Errorf("marked: %s %s", r.verdict, r.reason)
+	}
+}
+
+// Super-packets are as long as the segments they are to be cut into.
+func testSegments(h *harness) {
+	t := h.tb
+	h.load("pass")
+	ifindex, frame := h.arrive("lan", "tcp 192.168.1.10:1 > 198.51.100.9:80 A len 3000")
+	for _, test := range []struct {
+		gso  uint32
+		want string
+	}{{0, "up up-mtu"}, {1460, "forward no-rule"}, {1461, "up up-mtu"}} {
+		r := h.tc("weir_tc_in", bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex, GSO: test.gso})
+		if got := fmt.Sprintf("%s %s", r.verdict, r.reason); got != test.want {
+			t.Errorf("segments of %d bytes: got %s, want %s", test.gso, got, test.want)
+		}
+	}
+}
+
+// Devices without Ethernet header: it is taken off and put on.
+func testLayer3(h *harness) {
+	t := h.tb
+	h.load(masquerade + "pass")
+	h.setInterface(h.net.lan0, InterfacePresent|InterfaceL3, "")
+	// BPF_PROG_TEST_RUN takes the bytes where an EtherType would stand for one:
+	// those of the source, which therefore begins with 8.0.
+	_, host, _ := net.ParseCIDR("8.0.0.10/32")
+	check(t, netlink.RouteAdd(&netlink.Route{LinkIndex: h.net.lan0, Dst: host, Scope: netlink.SCOPE_LINK}))
+	packet := parsePkt("udp 8.0.0.10:1 > 198.51.100.9:53 len 30")
+	r := h.tcIn(h.net.lan0, packet.encode())
+	if r.verdict != redirect || r.reason != "rule" {
+		t.Fatalf("from a device without: %s %s", r.verdict, r.reason)
+	}
+	forth := decodePkt(r.frame[14:])
+	if text := r.packet(); text != fmt.Sprintf("wan udp 203.0.113.2:%d > 198.51.100.9:53 len 30 ttl 63", forth.src.Port()) {
+		t.Errorf("from a device without: %s", text)
+	}
+	answer := fmt.Sprintf("udp 198.51.100.9:53 > 203.0.113.2:%d len 20", forth.src.Port())
+	if r := h.in(h.xdp, "wan", answer); r.verdict != up || r.reason != "up-device" {
+		t.Errorf("to a device without, from XDP: %s %s", r.verdict, r.reason)
+	}
+	r = h.in(h.tcIn, "wan", answer)
+	if r.verdict != redirect || r.reason != "state" {
+		t.Fatalf("to a device without: %s %s", r.verdict, r.reason)
+	}
+	// the redirect itself takes the header off
+	if text := decodePkt(r.frame[14:]).String(); text != "udp 198.51.100.9:53 > 8.0.0.10:1 len 20 ttl 63" {
+		t.Errorf("to a device without: %s", text)
+	}
+	// However many hosts there are behind it, it is one next hop.
+	_, hosts, _ := net.ParseCIDR("8.1.0.0/16")
+	check(t, netlink.RouteAdd(&netlink.Route{LinkIndex: h.net.lan0, Dst: hosts, Scope: netlink.SCOPE_LINK}))
+	before := h.dp.tables.shared.NexthopsHigh
+	for i := range 9 {
+		h.in(h.tcIn, "wan", fmt.Sprintf("udp 198.51.100.9:53 > 8.1.0.%d:1", i))
+	}
+	if made := h.dp.tables.shared.NexthopsHigh - before; made != 0 {
+		t.Errorf("%d next hops were made for 9 hosts behind one device", made)
+	}
+}
+
+// An interface that XDP cannot redirect to, one that nobody has told of, one
+// that disappears.
+func testDevices(h *harness) {
+	t := h.tb
+	h.load("pass")
+	send := func(what, want string) {
+		t.Helper()
+		r := h.in(h.xdp, "lan", "udp 192.168.1.10:1 > 198.51.100.9:53")
+		if got := fmt.Sprintf("%s %s", r.verdict, r.reason); got != want {
+			t.Errorf("%s: got %s, want %s", what, got, want)
+		}
+	}
+	h.setInterface(h.net.wan0, InterfacePresent, wan0MAC)
+	send("no target of XDP redirects", "up up-device")
+	r := h.in(h.tcIn, "lan", "udp 192.168.1.10:1 > 198.51.100.9:53")
+	if got := fmt.Sprintf("%s %s", r.verdict, r.reason); got != "forward state" {
+		t.Errorf("no target of XDP redirects, at TCX: %s", got)
+	}
+	h.setInterface(h.net.wan0, InterfacePresent|InterfaceTarget, wan0MAC)
+	h.advance(2)
+	send("a target, after the next hop was looked up again", "forward state")
+	h.setInterface(h.net.lan0, 0, lan0MAC)
+	if r := h.in(h.xdp, "lan", "udp 192.168.1.10:1 > 198.51.100.9:53"); r.verdict != drop {
+		t.Errorf("an interface that is not present: %s", r.verdict)
+	}
+	h.setInterface(h.net.lan0, InterfacePresent|InterfaceTarget, lan0MAC)
+	check(t, netlink.LinkDel(must(netlink.LinkByName("wan0"))(t)))
+	h.dp.BumpRoutes()
+	r = h.in(h.xdp, "lan", "udp 192.168.1.10:1 > 198.51.100.9:53")
+	if r.verdict == redirect {
+		t.Errorf("a device that is gone: %s %s", r.verdict, r.reason)
+	}
+}

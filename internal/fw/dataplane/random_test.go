@@ -1,0 +1,226 @@
+package dataplane
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/pf/resolve"
+)
+
+// Environment variables of TestRandom: which run, and how long.
+const (
+	seedVariable    = "WEIR_RANDOM_SEED"
+	packetsVariable = "WEIR_RANDOM_PACKETS"
+)
+
+// episodeLength is how many events meet one ruleset.
+const episodeLength = 700
+
+// shrinking is how long a history that ends in a difference is made shorter.
+const shrinking = 30 * time.Second
+
+// TestRandom has the dataplane and the model judge the same random packets by the
+// same random rules, and compares what becomes of each packet, the states after
+// it, and in the end all counters. A failure prints the rules and the packets that
+// matter. Each CPU of two plays its half of the episodes: on interfaces of its
+// own, with programs and maps of its own. To repeat a run, or to make it longer:
+//
+//	WEIR_RANDOM_SEED=N WEIR_RANDOM_PACKETS=N go test -run TestRandom$ ./internal/fw/dataplane
+func TestRandom(t *testing.T) {
+	seed := number(t, seedVariable, 1)
+	packets := int(number(t, packetsVariable, 1_000_000))
+	t.Logf("%s=%d", seedVariable, seed)
+	for n, name := range []string{"implicit-pass", "no-implicit-pass"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			oneCPU(t, n)
+			newStage(t, n == 0).run(t, seed, uint64(n), packets/2)
+		})
+	}
+}
+
+// run plays every second episode, from the given one on, until there were as many
+// packets as asked for.
+func (s *stage) run(t *testing.T, seed, episode uint64, packets int) {
+	t.Helper()
+	begin, shots := time.Now(), 0
+	for ; shots < packets; episode += 2 {
+		s.drawing = &drawing{rand.New(rand.NewPCG(seed, episode)), s.twin.host()}
+		if s.play(); s.failed != nil {
+			s.shrink()
+			t.Fatalf("%s=%d, episode %d\n%s", seedVariable, seed, episode, s)
+		}
+		shots += s.shots
+	}
+	t.Logf("%d packets in %s", shots, time.Since(begin).Round(time.Second))
+}
+
+// number reads an environment variable.
+func number(t *testing.T, variable string, unset uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return unset
+	}
+	return must(strconv.ParseUint(text, 10, 64))(t)
+}
+
+// A stage is where episodes are played: rules, and what happens under them.
+type stage struct {
+	*drawing
+	twin   *twin
+	lines  []string // of the rules
+	events []event
+	failed error // what differs after the last event
+	shots  int
+}
+
+func newStage(t *testing.T, implicit bool) *stage {
+	t.Helper()
+	return &stage{twin: newTwin(t, implicit)}
+}
+
+// play draws rules and events until something differs.
+func (s *stage) play() {
+	s.failed, s.shots, s.events = nil, 0, nil
+	s.lines = s.ruleset()
+	s.drawFlags()
+	s.drawCapture()
+	s.twin.lookAhead(s.IntN(2) == 0)
+	s.twin.use(strings.Join(s.lines, "\n"))
+	f := &traffic{drawing: s.drawing, twin: s.twin}
+	for range episodeLength {
+		e := f.next()
+		s.events = append(s.events, e)
+		if e.shot != nil {
+			s.shots++
+		}
+		if s.failed = s.act(e, f); s.failed != nil {
+			return
+		}
+	}
+	s.failed = s.twin.differCounters()
+}
+
+// drawFlags draws what the interfaces are able to.
+func (s *stage) drawFlags() {
+	clear(s.twin.flags)
+	clear(s.twin.tags)
+	for _, name := range []string{"lan0", "wan0"} {
+		flags := allFlags
+		for _, f := range []InterfaceFlags{InterfaceTarget, InterfaceStatic4, InterfaceStatic6} {
+			if s.IntN(8) == 0 {
+				flags &^= f
+			}
+		}
+		s.twin.flags[name] = flags
+		if s.IntN(8) == 0 {
+			s.twin.flags[name] &^= InterfaceTarget // no VLAN device is one
+			s.twin.tags[name] = uint16(s.Uint32())
+		}
+	}
+}
+
+// drawCapture has the packets of some episodes captured: that changes nothing.
+func (s *stage) drawCapture() {
+	var all []CaptureFilter
+	if s.IntN(4) == 0 {
+		all = []CaptureFilter{{Readers: 1, All: true}}
+	}
+	check(s.twin.tb, s.twin.dp.SetCapture(CaptureBytes, all))
+}
+
+// act has an event happen. f, if any, learns what became of it.
+func (s *stage) act(e event, f *traffic) error {
+	switch {
+	case e.sweep:
+		s.twin.sweep()
+	case e.shot == nil:
+		s.twin.wait(e.ticks)
+	case e.of != nil && !s.twin.holds(e.shot.mark, *e.of):
+	default:
+		o, err := s.twin.shoot(*e.shot)
+		if err != nil {
+			return err
+		}
+		if f != nil {
+			f.remember(e.shot, &o)
+		}
+	}
+	return nil
+}
+
+// replay plays events under rules and returns how they differ, nil if they do not.
+func (s *stage) replay(lines []string, events []event) error {
+	text := strings.Join(lines, "\n")
+	if _, faults := resolve.Load("shrunk.conf", []byte(text+"\n"), s.host); faults.HasErrors() {
+		return nil
+	}
+	s.twin.use(text)
+	for _, e := range events {
+		if err := s.act(e, nil); err != nil {
+			return err
+		}
+	}
+	return s.twin.differCounters()
+}
+
+// shrink leaves away what the difference does not need.
+func (s *stage) shrink() {
+	deadline := time.Now().Add(shrinking)
+	if err := s.replay(s.lines, s.events); err == nil {
+		s.failed = fmt.Errorf("%w\n(but not when it was repeated)", s.failed)
+		return
+	}
+	for range 2 {
+		s.events = s.cut(len(s.events), deadline, func(from, to int) ([]string, []event) {
+			return s.lines, slices.Delete(slices.Clone(s.events), from, to)
+		}).events
+		s.lines = s.cut(len(s.lines), deadline, func(from, to int) ([]string, []event) {
+			return slices.Delete(slices.Clone(s.lines), from, to), s.events
+		}).lines
+	}
+}
+
+// cut tries to leave away parts of n, large ones first, and keeps what still fails.
+func (s *stage) cut(n int, deadline time.Time, without func(from, to int) ([]string, []event)) *stage {
+	for size := (n + 1) / 2; size > 0; size /= 2 {
+		for at := n - size; at > -size && time.Now().Before(deadline); at -= size {
+			from, to := max(at, 0), at+size
+			if to > n {
+				continue
+			}
+			lines, events := without(from, to)
+			if err := s.replay(lines, events); err != nil {
+				s.lines, s.events, s.failed = lines, events, err
+				n -= to - from
+			}
+		}
+	}
+	return s
+}
+
+// String prints rules, events and difference.
+func (s *stage) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "set implicit-pass %t; interfaces %v; tags %v; lan0 is %d, wan0 is %d\n%s\n", s.twin.implicit, s.twin.flags, s.twin.tags,
+		s.twin.net.lan0, s.twin.net.wan0, strings.Join(s.lines, "\n"))
+	for i, e := range s.events {
+		switch {
+		case e.sweep:
+			fmt.Fprintf(&b, "%d: the sweep releases states\n", i+1)
+		case e.shot == nil:
+			fmt.Fprintf(&b, "%d: %d ms go by\n", i+1, e.ticks*10)
+		default:
+			fmt.Fprintf(&b, "%d: %s\n", i+1, e.shot)
+		}
+	}
+	fmt.Fprintf(&b, "%v", s.failed)
+	return b.String()
+}

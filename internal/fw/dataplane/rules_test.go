@@ -1,0 +1,250 @@
+package dataplane
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/dataplane/rulesprog"
+	"weir/internal/fw/reason"
+	"weir/internal/fw/ruleset"
+	"weir/internal/fw/ruleset/rulestest"
+	"weir/internal/testenv"
+	"weir/pf/resolve"
+)
+
+// testRuleBase is the global id of rule 0 in these tests.
+const testRuleBase = 1000
+
+// A rulesHarness asks the rules in the kernel, without the rest of the packet's way.
+type rulesHarness struct {
+	objects *bpfload.Objects
+	program *ruleset.Program
+}
+
+// newRulesHarness loads the program with maps that have room for what entries say.
+func newRulesHarness(tb testing.TB, entries map[string]uint32, values map[string]any) *rulesHarness {
+	tb.Helper()
+	testenv.NeedRoot(tb)
+	spec, err := rulesprog.LoadRules()
+	check(tb, err)
+	values["rule_base"] = uint32(testRuleBase)
+	objects, err := bpfload.Load([]*bpfload.Spec{spec}, bpfload.Options{Entries: entries, Values: values})
+	check(tb, err)
+	tb.Cleanup(func() { objects.Close() })
+	return &rulesHarness{objects: objects}
+}
+
+// load puts a program into the place of another.
+func (h *rulesHarness) load(tb rapid.TB, p *ruleset.Program) {
+	h.program = p
+	if err := writeProgram(h.objects.Maps, p); err != nil {
+		tb.Fatal(err)
+	}
+	if err := forgetStretches(h.objects.Maps["stretches"]); err != nil {
+		tb.Fatal(err)
+	}
+	for i := range 2 * len(p.Pools) {
+		if err := h.objects.Maps["pool_turns"].Put(uint32(i), uint64(0)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// forgetStretches empties what the programs remember of rules that are no longer
+// there. Nothing but tests puts rules into the place of others.
+func forgetStretches(m *bpfload.Map) error {
+	cpus, err := bpfload.CPUs()
+	if err != nil {
+		return err
+	}
+	places := make([]uint32, m.MaxEntries())
+	for i := range places {
+		places[i] = uint32(i)
+	}
+	_, err = m.BatchUpdate(places, make([]xdpStretch, len(places)*cpus), nil)
+	return err
+}
+
+// judge asks about a packet.
+func (h *rulesHarness) judge(tb rapid.TB, p rulestest.Packet) rulestest.Answer {
+	asked := h.ask(p)
+	frame, err := binary.Append(nil, binary.NativeEndian, &asked)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	verdict, frame, err := h.objects.Programs["judge"].Test(frame)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var answered rulesprog.RulesJudge
+	if _, err := binary.Decode(frame, binary.NativeEndian, &answered); err != nil {
+		tb.Fatal(err)
+	}
+	return h.answer(tb, reason.Reason(verdict), &answered, p.Src.Is4())
+}
+
+// tag returns the number of a tag; 0: none, or one that no rule knows.
+func (h *rulesHarness) tag(name string) uint16 {
+	for number, known := range h.program.Tags {
+		if known == name {
+			return number
+		}
+	}
+	return 0
+}
+
+func (h *rulesHarness) ask(p rulestest.Packet) rulesprog.RulesJudge {
+	j := rulesprog.RulesJudge{
+		Ifindex: p.Ifindex, Proto: p.Proto, Family: 4, TcpFlags: p.TCPFlags,
+		IcmpType: p.ICMPType, IcmpCode: p.ICMPCode, Sport: swap(p.SPort), Dport: swap(p.DPort),
+		Tag: h.tag(p.Tag),
+	}
+	if p.Tag != "" && j.Tag == 0 {
+		j.Tag = 0xffff // a tag that no rule knows
+	}
+	if p.Src.Is6() {
+		j.Family = 6
+	}
+	if p.Direction == resolve.Out {
+		j.Direction = 1
+	}
+	j.Src.Word, j.Dst.Word = rawAddr(p.Src).Word, rawAddr(p.Dst).Word
+	return j
+}
+
+func swap(port uint16) uint16 {
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, port))
+}
+
+// Bits of judge.flags.
+const (
+	judgeKeepState = 1 << iota
+	judgeAllowOptions
+	judgeNat
+	judgeNatStatic
+	judgeRdr
+	judgeRdrPort
+	judgeNoAddress
+)
+
+var verdicts = map[reason.Reason]rulestest.Verdict{
+	reason.Rule: rulestest.Passed, reason.NoRule: rulestest.NoRule,
+	reason.Block: rulestest.Blocked, reason.NATAddress: rulestest.NoAddress,
+}
+
+func (h *rulesHarness) answer(tb rapid.TB, why reason.Reason, j *rulesprog.RulesJudge, is4 bool) rulestest.Answer {
+	verdict, ok := verdicts[why]
+	if !ok {
+		tb.Fatalf("the rules answer %s", why)
+	}
+	if (verdict == rulestest.NoAddress) != (j.Flags&judgeNoAddress != 0) && verdict != rulestest.Blocked {
+		tb.Fatalf("the rules answer %s with flags %#x", why, j.Flags)
+	}
+	a := rulestest.Answer{
+		Verdict: verdict, Rule: int(j.Rule) - 1 - testRuleBase, Stop: rulestest.None,
+		KeepState: j.Flags&judgeKeepState != 0, AllowOptions: j.Flags&judgeAllowOptions != 0,
+	}
+	if j.Rule == 0 {
+		a.Rule = rulestest.None
+	}
+	for _, id := range j.Matched[:j.Matches] {
+		a.Matched = append(a.Matched, int(id)-1-testRuleBase)
+	}
+	switch {
+	case j.Tag == 0xffff:
+		a.Tag = "unknown"
+	case j.Tag != 0:
+		a.Tag = h.program.Tags[j.Tag]
+	}
+	if verdict == rulestest.Blocked {
+		return a
+	}
+	if j.Flags&judgeNat != 0 {
+		a.Nat = &rulestest.Target{
+			Addr: addrOf(j.NatAddr.Word, is4), Low: j.NatLow, High: j.NatHigh, StaticPort: j.Flags&judgeNatStatic != 0,
+		}
+	}
+	if j.Flags&judgeRdr != 0 {
+		a.Rdr = &rulestest.Target{Addr: addrOf(j.RdrAddr.Word, is4)}
+		if j.Flags&judgeRdrPort != 0 {
+			a.Rdr.Low = swap(j.RdrPort)
+		}
+	}
+	return a
+}
+
+func addrOf(words [4]uint32, is4 bool) netip.Addr {
+	var b []byte
+	for _, w := range words {
+		b = binary.NativeEndian.AppendUint32(b, w)
+	}
+	addr := netip.AddrFrom16([16]byte(b))
+	if is4 {
+		return addr.Unmap()
+	}
+	return addr
+}
+
+// stops returns how often evaluations have ended at each rule, the last: at none.
+func (h *rulesHarness) stops(tb rapid.TB) []uint64 {
+	values, err := newPerCPU[xdpRuleCounter]()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	sums := make([]uint64, len(h.program.Rules)+1)
+	for i := range sums {
+		if err := h.objects.Maps[mapRuleCounters].Lookup(uint32(i), values); err != nil {
+			tb.Fatal(err)
+		}
+		for _, v := range values {
+			sums[i] += v.Stops
+		}
+	}
+	return sums
+}
+
+// The kernel says of every packet what the rules say, asked one by one.
+func TestRulesRandom(t *testing.T) {
+	entries := map[string]uint32{mapRuleCounters: 1 << 13}
+	for name := range ruleEntries(&ruleset.Program{}, 0) {
+		entries[name] = 1 << 18
+	}
+	h := newRulesHarness(t, entries, map[string]any{})
+	rapid.Check(t, func(t *rapid.T) {
+		rs, host := rulestest.DrawRuleset(t), rulestest.DrawSnapshot(t)
+		program, err := ruleset.Compile(rs, host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.load(t, program)
+		slow := rulestest.NewJudge(rs, host)
+		before := h.stops(t)
+		var p rulestest.Packet
+		for n := range 40 {
+			if n%2 == 0 { // the second time the answer is known
+				p = rulestest.DrawPacket(t)
+			}
+			want, got := slow.Judge(p), h.judge(t, p)
+			stop := want.Stop
+			if stop == rulestest.None {
+				stop = len(rs.Rules)
+			}
+			before[stop]++
+			want.Stop = rulestest.None
+			if got.Tag == "unknown" {
+				got.Tag = p.Tag
+			}
+			if diff := rulestest.Diff(want, got); diff != "" {
+				t.Fatalf("%+v (-asked one by one +in the kernel):\n%s", p, diff)
+			}
+		}
+		if after := h.stops(t); !slices.Equal(before, after) {
+			t.Fatalf("evaluations ended at rules\n%v, want\n%v", after, before)
+		}
+	})
+}

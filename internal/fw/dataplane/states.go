@@ -1,0 +1,88 @@
+package dataplane
+
+import (
+	"iter"
+	"sync/atomic"
+
+	"weir/internal/fw/state"
+)
+
+// States returns the live states, in the order of their index; those that have
+// expired but were not swept yet among them. Each is valid until the next; the
+// dataplane goes on while they are read.
+func (v *View) States() iter.Seq[*state.State] {
+	return func(yield func(*state.State) bool) {
+		var s state.State
+		for i := range v.live() {
+			v.tables.states[i].decode(&s, i)
+			// Released while it was read: what is in s may be of two connections.
+			if atomic.LoadUint32(&v.tables.states[i].Status) != statusLive {
+				continue
+			}
+			if !yield(&s) {
+				return
+			}
+		}
+	}
+}
+
+// KillStates marks dead the states for which match is true and returns how
+// many; their next packet is judged as a new connection's.
+func (v *View) KillStates(match func(*state.State) bool) int {
+	var killed int
+	var s state.State
+	for i := range v.live() {
+		raw := &v.tables.states[i]
+		raw.decode(&s, i)
+		if match(&s) && atomic.CompareAndSwapUint32(&raw.Status, statusLive, statusDead) {
+			v.tables.withdraw(i)
+			killed++
+		}
+	}
+	return killed
+}
+
+// live returns the indices of the live states.
+func (v *View) live() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for i := uint32(1); i < uint32(len(v.tables.states)); i++ {
+			if atomic.LoadUint32(&v.tables.states[i].Status) == statusLive && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// decode fills s with what the programs remember.
+func (raw *xdpState) decode(s *state.State, index uint32) {
+	*s = state.State{
+		Index:    index,
+		Tuple:    [2]state.Tuple{raw.Forth.Tuple.decode(), raw.Back.Tuple.decode()},
+		Phase:    state.Phase(raw.Phase),
+		Flags:    state.Flags(raw.Flags),
+		RuleIn:   raw.RuleIn,
+		RuleOut:  raw.RuleOut,
+		Created:  state.Tick(raw.Created),
+		Flow:     [2]state.Flow{raw.FlowForth.decode(), raw.FlowBack.decode()},
+		NextHops: [2]uint16{raw.Forth.Nexthop, raw.Back.Nexthop},
+	}
+	if s.Flags&state.Log != 0 {
+		s.Logs = [2][4]uint32{raw.FlowForth.Log, raw.FlowBack.Log}
+	}
+}
+
+func (t *xdpTuple) decode() state.Tuple {
+	return state.Tuple{
+		Src: t.Src.addr(), Dst: t.Dst.addr(),
+		SPort: fromWire(t.Sport), DPort: fromWire(t.Dport),
+		Proto: t.Proto, Zone: t.Zone,
+	}
+}
+
+func (f *xdpFlow) decode() state.Flow {
+	return state.Flow{
+		Packets: f.Packets, Bytes: f.Bytes, Last: state.Tick(f.Last),
+		SeqLo: f.Seqlo, SeqHi: f.Seqhi, Grant: f.Grant, MaxWin: f.MaxWin, WScale: f.Wscale,
+		Peer: state.Peer(f.Peer), Flags: state.FlowFlags(f.Flags),
+	}
+}

@@ -1,0 +1,173 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/killpoint"
+)
+
+// Names of the maps that outlive a reload. The section of the programs' only
+// global variable is a map too.
+const (
+	mapExits             = "exits" // of the generation
+	mapShared            = ".bss"
+	mapStates            = "states"
+	mapPromises          = "promises"
+	mapTuples            = "tuples"
+	mapSpilled           = "spilled_tuples"
+	mapNexthopIndex      = "nexthop_index"
+	mapNexthopsFree      = "nexthops_free"
+	mapInterfaceCounters = "interface_counters"
+	mapPathCounters      = "path_counters"
+	mapPaths             = "paths"
+	mapAddresses         = "addresses"
+	mapFragments         = "fragments"
+	mapLogRing           = "log_ring"
+	mapCaptureRing       = "capture_ring"
+	mapRecordsLost       = "records_lost"
+	mapAnswerSources     = "answer_sources"
+	mapBroadcasts        = "broadcasts"
+	mapAnswerCounters    = "answer_counters"
+	mapCaptureFilters    = "capture_filters"
+)
+
+var keptMaps = []string{
+	mapShared, mapStates, mapPromises, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree,
+	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments,
+	mapLogRing, mapCaptureRing, mapRecordsLost,
+	mapAnswerSources, mapBroadcasts, mapAnswerCounters,
+	mapCaptureFilters,
+}
+
+// tables are the maps that outlive a reload, and what of them is memory.
+type tables struct {
+	maps     map[string]*bpfload.Map
+	shared   *xdpShared
+	states   []xdpState // [0] is unused
+	promises []xdpPromises
+	buckets  []xdpBucket // of the tuple table
+	memory   []*bpfload.Memory
+}
+
+// pinName is a map's name in the bpffs, which allows no dots.
+func pinName(name string) string {
+	if name == mapShared {
+		return "shared"
+	}
+	return name
+}
+
+// openTables opens the tables pinned in dir. The error wraps fs.ErrNotExist if
+// there are none, ErrLayout if they are another version's.
+func openTables(dir string) (_ *tables, err error) {
+	t := &tables{maps: make(map[string]*bpfload.Map, len(keptMaps))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	for _, name := range keptMaps {
+		m, err := bpfload.OpenMap(filepath.Join(dir, pinName(name)))
+		if isMissing(err) && len(t.maps) > 0 {
+			return nil, fmt.Errorf("there is no map %s: %w", name, ErrLayout)
+		}
+		if err != nil {
+			return nil, err
+		}
+		t.maps[name] = m
+	}
+	return t, t.mapMemory()
+}
+
+// takeTables makes tables of freshly loaded maps; they share the descriptors.
+func takeTables(loaded map[string]*bpfload.Map) (_ *tables, err error) {
+	t := &tables{maps: make(map[string]*bpfload.Map, len(keptMaps))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	for _, name := range keptMaps {
+		if loaded[name] == nil {
+			return nil, fmt.Errorf("the objects have no map %s", name)
+		}
+		if t.maps[name], err = loaded[name].Clone(); err != nil {
+			return nil, fmt.Errorf("keep map %s: %w", name, err)
+		}
+	}
+	return t, t.mapMemory()
+}
+
+func (t *tables) mapMemory() error {
+	for name, m := range t.maps {
+		if err := checkLayout(name, m); err != nil {
+			return err
+		}
+	}
+	shared, err := mapValues[xdpShared](t, mapShared)
+	if err != nil {
+		return err
+	}
+	t.shared = &shared[0]
+	if t.states, err = mapValues[xdpState](t, mapStates); err != nil {
+		return err
+	}
+	if t.promises, err = mapValues[xdpPromises](t, mapPromises); err != nil {
+		return err
+	}
+	t.buckets, err = mapValues[xdpBucket](t, mapTuples)
+	return err
+}
+
+func mapValues[T any](t *tables, name string) ([]T, error) {
+	memory, err := bpfload.MapMemory(t.maps[name])
+	if err != nil {
+		return nil, err
+	}
+	t.memory = append(t.memory, memory)
+	return bpfload.Values[T](memory)
+}
+
+// pin pins the tables in dir, which is made.
+func (t *tables) pin(dir string) error {
+	if err := killpoint.Mkdir(dir); err != nil {
+		return fmt.Errorf("make a folder for pins: %w", err)
+	}
+	for name, m := range t.maps {
+		if err := bpfload.PinMap(m, filepath.Join(dir, pinName(name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tables) close() error {
+	var errs []error
+	for _, m := range t.memory {
+		errs = append(errs, m.Close())
+	}
+	for _, m := range t.maps {
+		errs = append(errs, m.Close())
+	}
+	t.memory, t.shared, t.states, t.promises, t.buckets = nil, nil, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// limit is the number of states that there may be.
+func (t *tables) limit() uint32 { return t.shared.Limit }
+
+// tableSizes returns the sizes of the maps whose size follows the limit of states.
+func tableSizes(limit uint32) map[string]uint32 {
+	return map[string]uint32{
+		mapStates:   stateSlots(limit) + 1,
+		mapPromises: stateSlots(limit)/promisesInLine + 1,
+		mapTuples:   bucketCount(limit),
+		mapSpilled:  spillSize(limit),
+	}
+}
+
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -1,0 +1,380 @@
+package dataplane
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/state"
+	"weir/internal/oracle/model"
+	"weir/pf/resolve"
+)
+
+// A twin is the dataplane and the model of the same box with the same rules.
+// Both are given the same frames; where they differ, one of them is wrong.
+type twin struct {
+	*harness
+	implicit bool
+	flags    map[string]InterfaceFlags // of both interfaces, but for set skip
+	tags     map[string]uint16         // of those whose frames the other carries
+	rules    *resolve.Ruleset
+	model    *model.Model
+	ring     *Ring // of records
+
+	// What the dataplane held after the last frame.
+	raw    []xdpState    // by index
+	known  []state.State // those of raw that live, else with index 0
+	tally  map[tallyKey]Counter
+	values []xdpCounter  // room to read a counter into
+	rules0 []RuleCounter // counters of the rules at the beginning
+}
+
+// twinBase is the global id of rule 0, so that numbers and ids differ.
+const twinBase = 500
+
+// oneCPU keeps the test on one thread and that on the n-th CPU, or that modulo
+// their number: the dataplane's random numbers, which each CPU has of its own,
+// repeat.
+func oneCPU(t testing.TB, n int) {
+	t.Helper()
+	runtime.LockOSThread()
+	var before, one unix.CPUSet
+	check(t, unix.SchedGetaffinity(0, &before))
+	n %= before.Count()
+	for cpu := 0; one.Count() == 0; cpu++ {
+		if before.IsSet(cpu) {
+			if n == 0 {
+				one.Set(cpu)
+			}
+			n--
+		}
+	}
+	check(t, unix.SchedSetaffinity(0, &one))
+	t.Cleanup(func() {
+		check(t, unix.SchedSetaffinity(0, &before))
+		runtime.UnlockOSThread()
+	})
+}
+
+// twinRoom is for more rules than random files have.
+const twinRoom = 400
+
+// twinStates is the limit of states.
+const twinStates = 100
+
+// newTwin loads the dataplane without rules. implicit is set implicit-pass.
+func newTwin(tb testing.TB, implicit bool) *twin {
+	tb.Helper()
+	return newTwinIn(newNet(tb), implicit)
+}
+
+func newTwinIn(n *testNet, implicit bool) *twin {
+	tb := n.tb
+	tb.Helper()
+	text := "set implicit-pass no\n"
+	if implicit {
+		text = "set implicit-pass yes\n"
+	}
+	h := newHarnessIn(n, text, func(c *Config) {
+		c.Options.MaxStates = twinStates
+		c.RuleBase = twinBase
+		c.Room = twinRoom
+	})
+	for _, prefix := range unreachable {
+		_, dst, err := net.ParseCIDR(prefix)
+		check(tb, err)
+		check(tb, netlink.RouteAdd(&netlink.Route{Dst: dst, Type: unix.RTN_UNREACHABLE}))
+	}
+	t := &twin{harness: h, implicit: implicit, flags: make(map[string]InterfaceFlags), tags: make(map[string]uint16)}
+	slots := len(t.dp.tables.states)
+	t.raw, t.known = make([]xdpState, slots), make([]state.State, slots)
+	t.values = must(newPerCPU[xdpCounter]())(tb)
+	t.readRecords()
+	t.use("")
+	return t
+}
+
+// unreachable are networks that the kernel has such routes for.
+var unreachable = []string{"198.18.0.0/15", "2001:db8:dead::/48"}
+
+// allFlags is what an interface of the twin has, where nothing else is said.
+const allFlags = InterfacePresent | InterfaceTarget | InterfaceStatic4 | InterfaceStatic6
+
+// use gives both a ruleset, and forgets everything.
+func (t *twin) use(rules string) {
+	t.tb.Helper()
+	t.rules = t.parse(rules)
+	t.rules.Options.ImplicitPass = t.implicit
+	t.rules.Options.MaxStates = twinStates
+	for _, i := range t.snapshot().Interfaces[1:] {
+		flags := t.interfaceFlags(i.Name)
+		for _, name := range t.rules.Options.Skip {
+			if i.Name == name || slices.Contains(i.Groups, name) {
+				flags |= InterfaceSkip
+			}
+		}
+		n := Interface{MAC: mac(macs[i.Name]), MTU: 1500, Flags: flags}
+		if tag, ok := t.tags[i.Name]; ok {
+			n.Parent, n.Tag = t.net.lan0+t.net.wan0-int(i.Index), tag
+		}
+		check(t.tb, t.dp.SetInterface(int(i.Index), n))
+	}
+	t.load(rules)
+	t.forget()
+}
+
+func (t *twin) interfaceFlags(name string) InterfaceFlags {
+	if flags, ok := t.flags[name]; ok {
+		return flags
+	}
+	return allFlags
+}
+
+// box describes the harness's network to the model.
+func (t *twin) box() *model.Box {
+	b := &model.Box{Route: t.route}
+	for _, h := range t.snapshot().Interfaces {
+		n := model.Interface{Index: h.Index, Name: h.Name, Groups: h.Groups}
+		for _, a := range h.Addresses {
+			n.Addresses = append(n.Addresses, a.Prefix)
+		}
+		if h.Name == "lo" {
+			n.Loopback = true
+		} else {
+			flags := t.interfaceFlags(h.Name)
+			n.MAC = [6]byte(mac(macs[h.Name]))
+			if tag, ok := t.tags[h.Name]; ok {
+				n.Parent, n.Tag = uint32(t.net.lan0+t.net.wan0)-h.Index, tag
+			}
+			n.XDPTarget, n.Static4, n.Static6 = flags&InterfaceTarget != 0, flags&InterfaceStatic4 != 0, flags&InterfaceStatic6 != 0
+		}
+		b.Interfaces = append(b.Interfaces, n)
+	}
+	return b
+}
+
+// macs are the two interfaces' own.
+var macs = map[string]string{"lan0": lan0MAC, "wan0": wan0MAC}
+
+func mac(text string) []byte { return ethernet(text, text, 0)[:6] }
+
+// network is a destination's network, and where the kernel sends what goes there.
+type network struct {
+	prefix    netip.Prefix
+	lan       bool
+	neighbour netip.Addr // the one of the network that is known; unset: a router leads there
+}
+
+var networks = []network{
+	{netip.MustParsePrefix("192.168.1.0/24"), true, netip.MustParseAddr("192.168.1.10")},
+	{netip.MustParsePrefix("fd00:1::/64"), true, netip.MustParseAddr("fd00:1::10")},
+	{netip.MustParsePrefix("203.0.113.0/24"), false, netip.MustParseAddr("203.0.113.1")},
+	{netip.MustParsePrefix("2001:db8:113::/64"), false, netip.MustParseAddr("2001:db8:113::1")},
+}
+
+// route is what the kernel of newTwin's network would answer.
+func (t *twin) route(dst netip.Addr) model.Route {
+	for _, prefix := range unreachable {
+		if netip.MustParsePrefix(prefix).Contains(dst) {
+			return model.Route{Kind: model.RouteNone}
+		}
+	}
+	if dst == netip.MustParseAddr("fd00:1::") || dst == netip.MustParseAddr("2001:db8:113::") {
+		return model.Route{Kind: model.RouteLocal} // a router's anycast addresses (RFC 4291, 2.6.1)
+	}
+	wan := model.Route{Interface: uint32(t.net.wan0), MTU: 1500, Dst: [6]byte(mac(wanHostMAC)), Src: [6]byte(mac(wan0MAC)), Neighbour: true}
+	for _, n := range networks {
+		if !n.prefix.Contains(dst) {
+			continue
+		}
+		r := wan
+		if n.lan {
+			r = model.Route{Interface: uint32(t.net.lan0), MTU: 1500, Dst: [6]byte(mac(lanHostMAC)), Src: [6]byte(mac(lan0MAC))}
+		}
+		r.Neighbour = dst == n.neighbour
+		return r
+	}
+	return wan // the default router
+}
+
+// forget begins anew: no states, the clock at its start, no paths.
+func (t *twin) forget() {
+	t.tb.Helper()
+	t.harness.forget()
+	t.reseed()
+	t.forgetPaths()
+	t.model = model.New(t.box(), t.rules, twinBase)
+	t.model.SetClock(start)
+	t.tellTime(start)
+	t.dp.tables.shared.TimeoutFrag = t.rules.Options.Timeouts.Frag * state.TicksPerSecond
+	for i := range t.dp.tables.shared.Interfaces {
+		t.dp.tables.shared.Interfaces[i].Asked = 0
+	}
+	clear(t.raw)
+	clear(t.known)
+	t.tally = t.tallies()
+	t.rules0 = t.ruleCounters()
+}
+
+// reseed makes the dataplane's choices start anew: a random number of 0 is
+// seeded, and pools begin with their first address.
+func (t *twin) reseed() {
+	t.tb.Helper()
+	cpus := must(bpfload.CPUs())(t.tb)
+	scratches := t.dp.objects.Maps["scratches"]
+	empty := make([][]byte, cpus)
+	for i := range empty {
+		empty[i] = make([]byte, scratches.ValueSize())
+	}
+	check(t.tb, scratches.Put(uint32(0), empty))
+	t.noAnswers()
+	turns := t.dp.objects.Maps["pool_turns"]
+	for i := range min(turns.MaxEntries(), uint32(4*len(t.rules.Rules))) { // two pools a rule at most
+		check(t.tb, turns.Put(i, uint64(0)))
+	}
+}
+
+// A shot is a frame at a hook.
+type shot struct {
+	hook    model.Hook
+	ifindex int
+	from    int // TCX egress: received here; 0: the box's own
+	mark    uint32
+	frame   []byte
+}
+
+func (s *shot) String() string {
+	return fmt.Sprintf("%s at interface %d (from %d, mark %#x): %s",
+		[]string{"XDP", "TCX ingress", "TCX egress"}[s.hook], s.ifindex, s.from, s.mark, describe(s.frame))
+}
+
+// least is the shortest frame that the kernel runs a program on: for TCX it must
+// hold the IP header that its EtherType promises.
+func (s *shot) least() int {
+	switch {
+	case s.hook == model.XDP:
+		return 14
+	case len(s.frame) > 13 && s.frame[12] == 0x86:
+		return 54
+	}
+	return 34
+}
+
+// describe prints a frame as text where it can be read, and its headers.
+func describe(frame []byte) (text string) {
+	bytes := fmt.Sprintf("%x", frame[:min(len(frame), 120)])
+	defer func() {
+		if recover() != nil {
+			text = bytes
+		}
+	}()
+	return fmt.Sprintf("%s\n\t%s", decodePkt(frame[14:]), bytes)
+}
+
+// shoot gives a frame to both and returns what the model says, and an error if
+// the dataplane does not agree.
+func (t *twin) shoot(s shot) (model.Outcome, error) {
+	got := t.run(&s)
+	made := t.look()
+	want := t.model.Judge(&model.Frame{
+		Hook: s.hook, Interface: uint32(s.ifindex), From: uint32(s.from), Mark: s.mark, Bytes: s.frame,
+	}, made)
+	got.reason = t.counted(&s, &want)
+	logged := t.logged()
+	return want, errorsOf(differOutcome(&s, &want, &got), t.differNextHop(&s, &want), t.differStates(), differRecords(want.Records, logged))
+}
+
+// ran ends the test where the kernel does not take a frame.
+func (t *twin) ran(s *shot, err error) {
+	if err != nil {
+		t.tb.Helper()
+		t.tb.Fatalf("%s (%d bytes): %v", s, len(s.frame), err)
+	}
+}
+
+// run gives a frame to the dataplane; what it was counted under is not read.
+func (t *twin) run(s *shot) result {
+	run := bpfload.Run{Frame: s.frame, Ifindex: s.ifindex, Mark: s.mark, From: s.from}
+	if s.hook == model.XDP {
+		o, err := bpfload.RunXDP(t.dp.objects.Programs["weir_xdp"], run)
+		t.ran(s, err)
+		return xdpResult(t.exit(s.ifindex, &o))
+	}
+	program := "weir_tc_out"
+	if s.hook == model.TCXIngress {
+		program, run.From = "weir_tc_in", s.ifindex
+	}
+	o, err := bpfload.RunTC(t.dp.objects.Programs[program], run)
+	t.ran(s, err)
+	return tcResult(&o)
+}
+
+// nexthopFirst is NEXTHOP_FIRST of bpf/state.h.
+const nexthopFirst = 2
+
+// differNextHop compares the device that a frame is redirected to, which a test
+// run does not tell: the next hop with the frame's MACs must be of that device.
+func (t *twin) differNextHop(s *shot, want *model.Outcome) string {
+	if want.Verdict != model.Redirect || want.Interface == uint32(s.ifindex) && bytes.Equal(want.Frame[:6], s.frame[6:12]) {
+		return "" // what goes back to where it came from needs no next hop
+	}
+	shared := t.dp.tables.shared
+	family := uint8(4)
+	if want.Frame[0x0c] == 0x86 || want.Frame[0x10] == 0x86 && want.Frame[0x0c] == 0x81 {
+		family = 6
+	}
+	for i := range min(int(shared.NexthopsHigh)+nexthopFirst, len(shared.Nexthops)) {
+		n := &shared.Nexthops[i]
+		if n.Flags != 0 && n.Family == family && bytes.Equal(n.Dst[:], want.Frame[:6]) && bytes.Equal(n.Src[:], want.Frame[6:12]) {
+			to := n.Ifindex
+			if s.hook == model.XDP && n.Flags&nexthopTagged != 0 && n.Flags&nexthopXDP == 0 {
+				to = n.Parent
+			}
+			if to != want.Interface {
+				return fmt.Sprintf("model: to interface %d, dataplane: %d", want.Interface, to)
+			}
+			return ""
+		}
+	}
+	return fmt.Sprintf("model: to interface %d, %x; dataplane: no such next hop", want.Interface, want.Frame[:12])
+}
+
+func errorsOf(texts ...string) error {
+	texts = slices.DeleteFunc(texts, func(s string) bool { return s == "" })
+	if len(texts) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s", strings.Join(texts, "\n"))
+}
+
+func differOutcome(s *shot, want *model.Outcome, got *result) string {
+	if got.verdict == redirect && want.Verdict == model.Answer {
+		got.verdict = answered // mostly by a redirect
+	}
+	verdicts := map[model.Verdict]verdict{model.Drop: drop, model.Up: up, model.Out: up, model.Redirect: redirect, model.Answer: answered}
+	if verdicts[want.Verdict] != got.verdict || want.Reason.String() != got.reason {
+		return fmt.Sprintf("model: %s (%s), dataplane: %s (%s)", verdicts[want.Verdict], want.Reason, got.verdict, got.reason)
+	}
+	if want.Verdict == model.Drop {
+		return ""
+	}
+	if !bytes.Equal(want.Frame, got.frame) {
+		return fmt.Sprintf("frame after, model:     %s\nframe after, dataplane: %s", describe(want.Frame), describe(got.frame))
+	}
+	if marks := s.hook == model.TCXIngress || want.Verdict == model.Answer || s.hook == model.XDP && want.Verdict == model.Up; marks && want.Mark != got.mark {
+		return fmt.Sprintf("model: mark %#x, dataplane: %#x", want.Mark, got.mark)
+	}
+	if s.hook == model.XDP && want.Verdict == model.Up && want.Judged != got.meta {
+		return fmt.Sprintf("model: judged %t, dataplane: %t", want.Judged, got.meta)
+	}
+	return ""
+}

@@ -1,0 +1,115 @@
+package dataplane
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"weir/internal/fw/state"
+	"weir/internal/oracle/model"
+)
+
+// tellTime sets the dataplane's clock, and its timeouts as the sweeping timer
+// would scale them then.
+func (t *twin) tellTime(now uint32) {
+	t.dp.tables.shared.Now = now
+	t.dp.tables.shared.Timeout = t.model.Timeouts()
+	t.dp.Heartbeat()
+}
+
+// bury marks dead what has expired: nothing revives it where fewer states let
+// timeouts grow again.
+func (t *twin) bury() {
+	timeouts, before := t.model.Timeouts(), state.Tick(t.dp.tables.shared.Now)
+	t.dp.View().KillStates(func(s *state.State) bool { return s.Expires(before, &timeouts) <= 0 })
+	t.model.Bury()
+}
+
+// wait lets ticks go by.
+func (t *twin) wait(ticks uint32) {
+	t.bury()
+	now := t.dp.tables.shared.Now + ticks
+	t.model.SetClock(state.Tick(now))
+	t.tellTime(now)
+	t.withdrawDue()
+}
+
+// sweep releases what has died, as sweep.h does.
+func (t *twin) sweep() {
+	t.bury()
+	tables := t.dp.tables
+	for i := range tables.states {
+		s := &tables.states[i]
+		if s.Status != statusDead {
+			continue
+		}
+		for d, tuple := range []*xdpTuple{&s.Forth.Tuple, &s.Back.Tuple} {
+			check(t.tb, tables.release(tuple, uint32(i<<1|d), t.dp.ledger.HashSeed))
+		}
+		s.Status = statusFree
+		tables.shared.StatesReleased++
+	}
+	t.model.Sweep()
+	t.look()
+	t.wait(1) // no slot is used again within a tick (DEAD_GRACE)
+}
+
+// holds reports whether a mark's state is the one with that tuple.
+func (t *twin) holds(mark uint32, tuple state.Tuple) bool {
+	return t.known[mark&model.MarkState].Tuple[0] == tuple
+}
+
+// look reads the states that have changed since the last look, and returns the
+// one that was made, nil if none.
+func (t *twin) look() *state.State {
+	var made *state.State
+	for i := range t.raw {
+		now, before := &t.dp.tables.states[i], &t.raw[i]
+		if *now.bytes() == *before.bytes() {
+			continue
+		}
+		was := before.Status
+		*before = *now
+		if now.Status != statusLive {
+			t.known[i].Index = 0
+			continue
+		}
+		now.decode(&t.known[i], uint32(i))
+		t.known[i].NextHops = [2]uint16{}
+		if was != statusLive {
+			made = &t.known[i]
+		}
+	}
+	return made
+}
+
+// bytes is the state as one value, which is compared much faster than its fields.
+func (s *xdpState) bytes() *[unsafe.Sizeof(xdpState{})]byte {
+	return (*[unsafe.Sizeof(xdpState{})]byte)(unsafe.Pointer(s))
+}
+
+// differStates compares the states that have not expired.
+func (t *twin) differStates() string {
+	now, timeouts := state.Tick(t.dp.tables.shared.Now), t.model.Timeouts()
+	live := func(s *state.State) bool { return s.Index != 0 && s.Expires(now, &timeouts) > 0 }
+	var b strings.Builder
+	n := 0
+	for want := range t.model.Live() {
+		if !live(want) && want.Index != 0 {
+			continue
+		}
+		n++
+		if got := &t.known[want.Index]; *got != *want {
+			fmt.Fprintf(&b, "state, model:     %+v\nstate, dataplane: %+v\n", *want, *got)
+		}
+	}
+	for i := range t.known {
+		if live(&t.known[i]) {
+			n--
+		}
+	}
+	if n != 0 && b.Len() == 0 {
+		fmt.Fprintf(&b, "states, model:     %+v\nstates, dataplane: %+v\n", t.model.States(), t.known)
+	}
+	return b.String()
+}

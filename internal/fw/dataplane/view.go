@@ -1,0 +1,138 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/state"
+)
+
+// ErrNotLoaded is returned (wrapped) by Open where nothing is pinned.
+var ErrNotLoaded = errors.New("nothing is loaded")
+
+// A View reads a dataplane from its pins, with or without a daemon.
+type View struct {
+	dir    string
+	tables *tables
+	rules  *bpfload.Map // counters by rule
+}
+
+// Open returns a view of what is pinned in dir. The error wraps ErrNotLoaded if
+// there is nothing. The caller closes it. A view does not follow a Commit that
+// changes the limit of states; a long-lived reader opens a new one.
+func Open(dir string) (*View, error) {
+	v := &View{dir: dir}
+	err := bpfload.At("").Do(func() (err error) {
+		if v.tables, err = openTables(livePins(dir, tablesDir, nextTablesDir, oldTablesDir)); err != nil {
+			return err
+		}
+		v.rules, err = openRuleCounters(dir)
+		return err
+	})
+	if isMissing(err) {
+		err = fmt.Errorf("%s: %w", dir, ErrNotLoaded)
+	}
+	if err != nil {
+		return nil, errors.Join(err, v.Close())
+	}
+	return v, nil
+}
+
+// Close releases the view. States must not be in use.
+func (v *View) Close() error {
+	var errs []error
+	if v.tables != nil {
+		errs = append(errs, v.tables.close())
+	}
+	if v.rules != nil {
+		errs = append(errs, v.rules.Close())
+	}
+	v.tables, v.rules = nil, nil
+	return errors.Join(errs...)
+}
+
+// Info is a dataplane's condition.
+type Info struct {
+	Generation uint32 // counts up with every Commit
+	Loaded     time.Time
+	Unloaded   bool   // the built-in set blocks all but management
+	RuleBase   uint32 // global id of rule 0
+	Rules      uint32
+	States     uint32 // in use
+	MaxStates  uint32
+	Made       uint32 // states made since the start, modulo 2³²
+	Paths      uint32 // sets of matched rules that are counted apart
+	NextHops   uint32
+	Capturing  bool // somebody reads the ring of captured packets
+	LooksAhead bool // packets that come in at XDP are looked at twice
+	Now        state.Tick
+	Heartbeat  time.Duration  // since the daemon's last
+	Timeouts   state.Timeouts // in force, adaptive scaling applied
+	Configured state.Timeouts
+	Frag       uint32 // timeout of fragments in force, ticks
+}
+
+// Info returns the dataplane's condition.
+func (v *View) Info() (Info, error) {
+	var l ledger
+	err := bpfload.At("").Do(func() (err error) {
+		l, err = readLedger(v.dir)
+		return err
+	})
+	if err != nil {
+		return Info{}, err
+	}
+	s := v.tables.shared
+	now := atomic.LoadUint32(&s.Now)
+	return Info{
+		Generation: l.Generation,
+		Loaded:     l.loaded(),
+		Unloaded:   l.Unloaded != 0,
+		RuleBase:   l.RuleBase,
+		Rules:      l.Rules,
+		States:     v.InUse(),
+		MaxStates:  v.tables.limit(),
+		Made:       atomic.LoadUint32(&s.StatesMade),
+		Paths:      s.PathsHigh + s.PathsReserved,
+		NextHops:   s.NexthopsHigh - s.NexthopsUnused,
+		Capturing:  atomic.LoadUint32(&s.Recording)&(1<<CaptureRing) != 0,
+		LooksAhead: v.tables.looksAhead(),
+		Now:        state.Tick(now),
+		Heartbeat:  time.Duration(now-atomic.LoadUint32(&s.Heartbeat)) * (time.Second / state.TicksPerSecond),
+		Timeouts:   s.Timeout,
+		Configured: s.TimeoutSet,
+		Frag:       s.TimeoutFrag,
+	}, nil
+}
+
+// A Neighbour is a next hop in use, for the daemon to probe.
+type Neighbour struct {
+	Ifindex int
+	Address netip.Addr
+	Used    state.Tick // of the last packet
+}
+
+// Neighbours returns the next hops that packets went to in the last span of
+// ticks. Devices without Ethernet header have none.
+func (v *View) Neighbours(span uint32) []Neighbour {
+	var found []Neighbour
+	now := atomic.LoadUint32(&v.tables.shared.Now)
+	for i := range v.tables.shared.Nexthops {
+		n := &v.tables.shared.Nexthops[i]
+		if n.Ifindex == 0 || n.Flags&nexthopL3 != 0 || now-n.Used > span {
+			continue
+		}
+		found = append(found, Neighbour{int(n.Ifindex), (*xdpAddr)(&n.Gateway).addr(), state.Tick(n.Used)})
+	}
+	return found
+}
+
+// InUse is the number of states in use.
+func (v *View) InUse() uint32 {
+	s := v.tables.shared
+	return atomic.LoadUint32(&s.StatesMade) - atomic.LoadUint32(&s.StatesReleased)
+}

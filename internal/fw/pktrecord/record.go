@@ -1,0 +1,53 @@
+package pktrecord
+
+import (
+	"time"
+
+	"weir/internal/fw/reason"
+)
+
+// Kinds of records.
+const (
+	Log    = "log"    // a rule with log matched the packet
+	Before = "before" // captured as it came
+	After  = "after"  // captured as it leaves
+)
+
+// Verdicts. Records of rules have the first two: they say what the rules made of
+// the packet, not how it went on.
+const (
+	Pass     = "pass"
+	Drop     = "drop"
+	Redirect = "redirect" // onto the wire of another interface
+	Up       = "up"       // to the stack
+)
+
+// A Record is one packet, logged by a rule or captured.
+type Record struct {
+	Time      time.Time     `json:"time"`
+	Kind      string        `json:"kind"`
+	Interface string        `json:"interface"`
+	Ifindex   int           `json:"ifindex"`
+	Peer      string        `json:"peer,omitempty"` // After: the interface that it leaves by
+	Direction string        `json:"direction"`      // "in" or "out"
+	Verdict   string        `json:"verdict"`
+	Reason    reason.Reason `json:"reason"`
+	Rule      *Rule         `json:"rule,omitempty"`  // that logs or decided; nil: none
+	State     uint32        `json:"state,omitempty"` // number of the packet's state; 0: none
+	All       bool          `json:"all,omitempty"`   // logged because of log (all): not the packet that made the state
+	Length    int           `json:"length"`          // bytes of the frame; L3: of the IP packet
+	L3        bool          `json:"l3,omitempty"`    // Data begins with the IP header
+	Family    int           `json:"family,omitempty"`
+	Data      []byte        `json:"data"` // the first bytes
+}
+
+// A Rule is the rule of a record.
+type Rule struct {
+	Nr     int    `json:"nr"` // in its ruleset
+	Text   string `json:"text,omitempty"`
+	Action string `json:"action,omitempty"` // pass, block, match
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Label  string `json:"label,omitempty"`
+	Old    bool   `json:"old,omitempty"` // of a ruleset that is not in force any more
+}

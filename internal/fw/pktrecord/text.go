@@ -1,0 +1,112 @@
+package pktrecord
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+
+	"weir/internal/fw/reason"
+)
+
+// timeForm is tcpdump's.
+const timeForm = "15:04:05.000000"
+
+// Line is the record in one line, in the form in which tcpdump prints pf's log:
+// time, rule and reason, the rule's place, what was done where, packet.
+func (r *Record) Line() string {
+	return r.Time.Local().Format(timeForm) + " " + r.head() + ": " + Summary(r.Data, r.L3)
+}
+
+// head is the line without time and packet.
+func (r *Record) head() string {
+	if r.Kind == Before {
+		return "as it came: " + r.crossing()
+	}
+	return r.decision() + ": " + r.action() + " " + r.crossing() + r.exit()
+}
+
+// decision is "rule 12/(match) [weir.conf:34]"; a rule of an earlier ruleset is
+// marked, as its number means another one now.
+func (r *Record) decision() string {
+	if r.Rule == nil {
+		return "rule def/(" + r.why() + ")"
+	}
+	line := fmt.Sprintf("rule %d/(%s)", r.Rule.Nr, r.why())
+	if r.Rule.Old {
+		line = fmt.Sprintf("old rule %d/(%s)", r.Rule.Nr, r.why())
+	}
+	if r.Rule.File == "" {
+		return line
+	}
+	return line + " [" + path.Base(r.Rule.File) + ":" + strconv.Itoa(r.Rule.Line) + "]"
+}
+
+// why is the reason; "match", as pf calls it, where a rule's own verdict was it.
+func (r *Record) why() string {
+	switch r.Reason {
+	case reason.Rule, reason.NoRule, reason.Block:
+		return "match"
+	}
+	return r.Reason.String()
+}
+
+// action is what the rules made of the packet, in pf's words; a rule that only
+// matches decides nothing.
+func (r *Record) action() string {
+	switch {
+	case r.Verdict == Drop, r.answered():
+		return "block"
+	case r.Kind == Log && r.Rule != nil && r.Rule.Action == "match":
+		return "match"
+	}
+	return "pass"
+}
+
+// answered reports whether the bytes are what the sender of a blocked packet is told.
+func (r *Record) answered() bool { return r.Kind == After && r.Verdict != Drop && !r.Reason.IsPass() }
+
+func (r *Record) crossing() string { return r.Direction + " on " + r.Interface }
+
+// exit says where a captured packet goes.
+func (r *Record) exit() string {
+	switch {
+	case r.Kind == After && r.Verdict == Up:
+		return ", to the stack"
+	case r.answered():
+		return ", answered"
+	case r.Kind == After && r.Verdict == Redirect && r.Peer != "":
+		return ", out on " + r.Peer
+	}
+	return ""
+}
+
+// Comments are what a packet's comments say in pcapng: what was done and why,
+// and the rule in full.
+func (r *Record) Comments() []string {
+	comments := []string{r.head()}
+	if r.Kind == Before {
+		return comments
+	}
+	comments = append(comments, fmt.Sprintf("verdict %s, reason %s: %s", r.Verdict, r.Reason, r.Reason.Text()))
+	if r.Rule != nil && r.Rule.Text != "" {
+		comments = append(comments, fmt.Sprintf("rule %d [%s:%d]: %s", r.Rule.Nr, r.Rule.File, r.Rule.Line, r.Rule.Text))
+	}
+	return comments
+}
+
+// Shown is the interface at which the bytes are seen: where the packet leaves,
+// if it is shown as it leaves.
+func (r *Record) Shown() string {
+	if r.leaves() {
+		return r.Peer
+	}
+	return r.Interface
+}
+
+// leaves reports whether the bytes are those that another interface sends.
+func (r *Record) leaves() bool {
+	return r.Kind == After && r.Verdict == Redirect && r.Peer != ""
+}
+
+// outwards reports whether the bytes leave the interface that they are shown at.
+func (r *Record) outwards() bool { return r.Direction == "out" || r.leaves() }

@@ -1,0 +1,191 @@
+package ruleset
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+
+	"weir/pf/resolve"
+)
+
+// MaxRules is the number of rules that a ruleset may have, after expansion.
+const MaxRules = 32768
+
+const maxTags = 1<<16 - 1
+
+// Compile compiles the rules for the host as it is now. What a rule says of an
+// interface that does not exist is met by no packet. An error that a rule causes
+// is an *Error.
+func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) {
+	if err := knownLists(rs.Translations); err != nil {
+		return nil, err
+	}
+	c := &compiler{
+		rules: rs.Rules, snapshot: s,
+		tables:  map[string]addresses{},
+		tags:    map[string]uint16{},
+		program: &Program{Rules: make([]Rule, min(len(rs.Rules), MaxRules)), Tags: map[uint16]string{}},
+	}
+	c.sortTables(rs.Tables)
+	if err := c.compile(); err != nil {
+		return nil, c.locate(err)
+	}
+	return c.program, nil
+}
+
+type compiler struct {
+	rules    []*resolve.Rule
+	snapshot Snapshot
+	tables   map[string]addresses // automatic ones
+	named    *Tables              // those that the user has named
+	tags     map[string]uint16
+	program  *Program
+}
+
+// locate tells an Error where its rule stands.
+func (c *compiler) locate(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.Pos, e.Text = c.rules[e.Rule].Pos, c.rules[e.Rule].Text
+	}
+	return err
+}
+
+func (c *compiler) compile() error {
+	if len(c.rules) > MaxRules {
+		return &Error{Rule: MaxRules, What: fmt.Sprintf("there are %d rules, more than %d", len(c.rules), MaxRules)}
+	}
+	for i, r := range c.rules {
+		if err := c.check(r); err != nil {
+			return &Error{Rule: i, What: err.Error()}
+		}
+		c.program.Rules[i] = c.action(r)
+		if err := c.translations(r, &c.program.Rules[i]); err != nil {
+			return &Error{Rule: i, What: err.Error()}
+		}
+	}
+	if len(c.tags) > maxTags {
+		return &Error{Rule: len(c.rules) - 1, What: fmt.Sprintf("there are more than %d tags", maxTags)}
+	}
+	c.program.Trees = make([]Tree, treeFirstLow)
+	if err := c.fields(); err != nil {
+		return err
+	}
+	c.kinds()
+	return nil
+}
+
+// check refuses what no rule of a resolved file has.
+func (c *compiler) check(r *resolve.Rule) error {
+	for _, e := range []*resolve.Endpoint{&r.From, &r.To} {
+		switch e.Addr.Kind {
+		case resolve.NoRouteAddress, resolve.URPFFailedAddress, resolve.RouteAddress:
+			return errors.New("addresses by their routes are not known here")
+		case resolve.PrefixAddress, resolve.RangeAddress:
+			if !e.Addr.Prefix.IsValid() {
+				return errors.New("an address is missing")
+			}
+		}
+	}
+	if r.OS != "" || r.User != (resolve.Owner{}) || r.Group != (resolve.Owner{}) {
+		return errors.New("senders are not known here")
+	}
+	for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
+		if t == nil {
+			continue
+		}
+		for _, a := range t.Addrs {
+			if a.Kind != resolve.InterfaceAddress && (a.Kind != resolve.PrefixAddress || !a.Prefix.IsValid()) {
+				return errors.New("the target of a translation is neither an address nor an interface")
+			}
+		}
+	}
+	return known(r, c.rules)
+}
+
+// action returns what the rule does once its conditions are met.
+func (c *compiler) action(r *resolve.Rule) Rule {
+	a := Rule{
+		Tag: c.tag(r.Tag), Tagged: c.tag(r.Tagged),
+		ReturnTTL: r.Answer.TTL, ReturnCode4: r.Answer.Code, ReturnCode6: r.Answer.Code6,
+	}
+	set := func(flag Flags, when bool) {
+		if when {
+			a.Flags |= flag
+		}
+	}
+	set(Block, r.Action == resolve.Block)
+	set(Match, r.Action == resolve.Match)
+	set(Quick, r.Quick)
+	set(KeepState, r.Action == resolve.Pass && r.State == resolve.KeepState)
+	set(AllowOptions, r.AllowOpts)
+	set(NotTagged, r.NotTagged)
+	set(Log, r.Log)
+	set(LogAll, r.LogAll)
+	set(ReturnRST, r.Answer.RST)
+	set(ReturnICMP, r.Answer.ICMP)
+	set(StaticPort, r.Nat != nil && r.Nat.StaticPort)
+	return a
+}
+
+// translations adds the rule's translations to what it does.
+func (c *compiler) translations(r *resolve.Rule, a *Rule) (err error) {
+	if a.NatPool, err = c.pool(r.Nat); err != nil {
+		return err
+	}
+	if a.RdrPool, err = c.pool(r.Rdr); err != nil {
+		return err
+	}
+	if t := r.Nat; t != nil {
+		a.NatLow, a.NatHigh = t.PortLow, max(t.PortLow, t.PortHigh)
+	}
+	if t := r.Rdr; t != nil {
+		a.RdrLow, a.RdrHigh = t.PortLow, max(t.PortLow, t.PortHigh)
+		a.RdrBase = r.To.Port.Low
+	}
+	return nil
+}
+
+// tagNumber chooses a number by the name: states keep the numbers of tags over
+// reloads, so a tag has mostly the same in the next file.
+func (c *compiler) tagNumber(name string) uint16 {
+	hash := fnv.New32a()
+	hash.Write([]byte(name))
+	number := uint16(hash.Sum32()%maxTags) + 1
+	for c.program.Tags[number] != "" {
+		number = number%maxTags + 1
+	}
+	return number
+}
+
+func (c *compiler) tag(name string) uint16 {
+	if name == "" {
+		return 0
+	}
+	number, ok := c.tags[name]
+	if !ok {
+		if len(c.tags) < maxTags {
+			number = c.tagNumber(name)
+			c.program.Tags[number] = name
+		}
+		c.tags[name] = number
+	}
+	return number
+}
+
+// kinds makes the vectors of stations and of plain rules.
+func (c *compiler) kinds() {
+	p := c.program
+	stations, plains := newVector(len(p.Rules)), newVector(len(p.Rules))
+	for i, r := range p.Rules {
+		kind, chunks := plains, &p.Set.Plains
+		if r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 {
+			kind, chunks = stations, &p.Set.Stations
+		}
+		kind[i/64] |= 1 << (i % 64)
+		*chunks |= 1 << (i / ChunkRules)
+	}
+	p.Set.StationsAt = uint32(len(p.Vectors))
+	p.Vectors = appendVector(p.Vectors, stations)
+	p.Set.PlainsAt = uint32(len(p.Vectors))
+	p.Vectors = appendVector(p.Vectors, plains)
+}

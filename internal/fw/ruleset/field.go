@@ -1,0 +1,128 @@
+package ruleset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"weir/pf/resolve"
+)
+
+// A question is what a rule asks of a field.
+type question[K comparable] struct {
+	asked    bool // false: nothing
+	contrary bool // the rule wants the condition not to be met
+	key      K    // same key, same condition
+}
+
+// collect gathers what the rules ask of a field; spans gives the numbers that
+// meet a condition.
+func collect[K comparable](rules []*resolve.Rule, ask func(*resolve.Rule) question[K], spans func(K) [2][]span) *field {
+	f := &field{common: newVector(len(rules))}
+	known := map[K]*condition{}
+	for i, r := range rules {
+		q := ask(r)
+		if !q.asked || q.contrary {
+			f.common[i/64] |= 1 << (i % 64)
+		}
+		if !q.asked {
+			continue
+		}
+		c := known[q.key]
+		if c == nil {
+			c = &condition{spans: spans(q.key)}
+			known[q.key] = c
+			f.conditions = append(f.conditions, c)
+		}
+		c.rules = append(c.rules, i)
+	}
+	return f
+}
+
+// fields makes the classes, vectors and trees of all fields.
+func (c *compiler) fields() error {
+	to := func(r *resolve.Rule) *resolve.Endpoint { return &r.To }
+	from := func(r *resolve.Rule) *resolve.Endpoint { return &r.From }
+	for _, f := range []struct {
+		*field
+		small, large int // trees
+	}{
+		{c.addresses(to), fieldDst, treeDst6},
+		{c.addresses(from), fieldSrc, treeSrc6},
+		{c.ports(to), fieldDport, 0},
+		{c.ports(from), fieldSport, 0},
+		{c.protocols(), fieldProtocol, 0},
+		{c.places(), fieldInterface, 0},
+	} {
+		if err := c.field(f.field, f.small, f.large); err != nil {
+			return err
+		}
+	}
+	return c.tableFields()
+}
+
+// field makes one field's classes and its trees; large is the one of its space of
+// 128-bit numbers, 0 if it has none.
+func (c *compiler) field(f *field, small, large int) error {
+	p := c.program
+	classifier := newClassifier(p, f)
+	stretches, err := classifier.stretches(0)
+	if err != nil {
+		return err
+	}
+	p.Trees[small] = p.addSmall(stretches)
+	if large != 0 {
+		if stretches, err = classifier.stretches(1); err != nil {
+			return err
+		}
+		p.Trees[large] = p.addLarge(stretches)
+	}
+	if len(p.Nodes) > maxNodes {
+		return &Error{Rule: f.widest(), What: fmt.Sprintf("its addresses, with those of other rules, make more than %d nodes of trees", maxNodes)}
+	}
+	return nil
+}
+
+// widest returns the first rule of the condition that has the most spans.
+func (f *field) widest() int {
+	size := func(c *condition) int { return len(c.spans[0]) + len(c.spans[1]) }
+	widest := slices.MaxFunc(f.conditions, func(a, b *condition) int { return cmp.Compare(size(a), size(b)) })
+	return widest.rules[0]
+}
+
+func (c *compiler) addresses(side func(*resolve.Rule) *resolve.Endpoint) *field {
+	return collect(c.rules, func(r *resolve.Rule) question[resolve.Address] {
+		key := side(r).Addr
+		q := question[resolve.Address]{asked: key.Kind != resolve.AnyAddress && !isTable(&key), contrary: key.Not}
+		key.Not = false
+		q.key = key
+		return q
+	}, func(a resolve.Address) [2][]span { return c.spans(&a) })
+}
+
+func (c *compiler) ports(side func(*resolve.Rule) *resolve.Endpoint) *field {
+	return collect(c.rules, func(r *resolve.Rule) question[resolve.PortRange] {
+		key := side(r).Port
+		return question[resolve.PortRange]{asked: key.Op != resolve.AnyPort, key: key}
+	}, func(r resolve.PortRange) [2][]span {
+		return [2][]span{portSpans(r)}
+	})
+}
+
+func (c *compiler) protocols() *field {
+	return collect(c.rules, func(r *resolve.Rule) question[protocol] {
+		p := protocolOf(r)
+		return question[protocol]{asked: !p.asksNothing(), key: p}
+	}, func(p protocol) [2][]span {
+		return [2][]span{p.spans()}
+	})
+}
+
+func (c *compiler) places() *field {
+	return collect(c.rules, func(r *resolve.Rule) question[place] {
+		p := placeOf(r)
+		return question[place]{asked: !p.asksNothing(), key: p}
+	}, func(p place) [2][]span {
+		return [2][]span{p.spans(&c.snapshot)}
+	})
+}

@@ -1,0 +1,54 @@
+package ruleset_test
+
+import (
+	"strings"
+	"testing"
+
+	"weir/internal/fw/ruleset"
+	"weir/pf/resolve"
+)
+
+// What check --enforce refuses is refused here too, and nothing else is.
+func TestKnown(t *testing.T) {
+	for _, test := range []struct{ rules, fault string }{
+		{"pass tos 4", "TOS"},
+		{"pass probability 50%", "Probability"},
+		{"pass rtable 1", "RTable"},
+		{"pass in received-on em0", "ReceivedOn"},
+		{"pass max-pkt-rate 1/1", "Limited"},
+		{"pass in divert-packet port 7", "Divert"},
+		{"pass on rdomain 1", "RDomain"},
+		{"pass in route-to 192.0.2.1", "Route"},
+		{"pass in inet6 to 64:ff9b::/96 af-to inet from 192.0.2.1", "AfTo"},
+		{"pass proto tcp user 5", "senders"},
+		{"pass proto tcp group 0", "senders"},
+		{"match out nat-to { 192.0.2.1 192.0.2.2 } random", "Choice"},
+		{"match out nat-to 192.0.2.0/28 bitmask", "Choice"},
+		{"match out nat-to (em0) sticky-address", "Choice"},
+		{"anchor a quick {\npass\n}", "quick of an anchor"},
+		{"nat on em0 from 10.0.0.0/8 to any -> 192.0.2.1", "translations"},
+		{"rdr-anchor \"x\" all\nnat-anchor \"y/*\" all\npass", ""},
+		{"anchor a quick {\nmatch tag t\npass quick\n}", ""},
+		{"anchor a on em0 {\npass proto tcp to port 22 label one\n}\nanchor b", ""},
+		{"match out nat-to 192.0.2.1 random\nmatch out nat-to { 192.0.2.1 192.0.2.4/30 }\nmatch out nat-to (em0)", ""},
+		{"match out nat-to (em0:0) sticky-address\npass in rdr-to 10.0.0.1 source-hash", ""},
+		{"block return-rst log (all) quick on ! em0 inet proto tcp from ! <t> port > 5 to self flags S/SA tag a ! tagged b\npass allow-opts fragment", ""},
+		{"block return-icmp (1, 2) proto icmp\npass inet proto icmp icmp-type 8 code 0 no state", ""},
+	} {
+		rules, list := resolve.Load("in", []byte(test.rules), &resolve.Host{})
+		if rules == nil {
+			t.Errorf("%s: %v", test.rules, list.Err())
+			continue
+		}
+		_, err := ruleset.Compile(rules, ruleset.Snapshot{})
+		switch {
+		case test.fault == "" && err != nil:
+			t.Errorf("%s: %v", test.rules, err)
+		case test.fault != "" && (err == nil || !strings.Contains(err.Error(), test.fault)):
+			t.Errorf("%s: got %v, want %q", test.rules, err, test.fault)
+		}
+		if list.Enforce(); list.HasErrors() != (test.fault != "") {
+			t.Errorf("%s: enforced: %v", test.rules, list.Err())
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package ruleset
+
+// A Program is a compiled ruleset: the contents of the maps, by index. The types
+// are those of bpf/rule_maps.h and bpf/pool.h, where their fields are explained.
+type Program struct {
+	Set   Set
+	Rules []Rule
+	Forest
+	Classes []Class
+	Vectors []Bits
+	Pools   []Pool
+	Rows    []Row
+
+	// Tags are the names of tags by their numbers.
+	Tags map[uint16]string
+
+	layouts []poolLayout
+}
+
+// ChunkRules is the number of rules in a chunk of a vector.
+const ChunkRules = 64 * chunkWords
+
+const (
+	chunkWords = 8
+	nodeKeys   = 8
+)
+
+// Chunks returns the number of chunks that a vector has, at least 1.
+func (p *Program) Chunks() int { return chunks(len(p.Rules)) }
+
+func chunks(rules int) int { return max(1, (rules+ChunkRules-1)/ChunkRules) }
+
+// A Set holds what there is once.
+type Set struct {
+	Stations, Plains     uint64 // chunks with such rules
+	StationsAt, PlainsAt uint32 // their vectors in Vectors
+
+	// Classes of sets of tables, by set, begin here; Asks has 1 if rules ask for
+	// tables of destinations, 2 for those of sources.
+	DstTablesAt, SrcTablesAt uint32
+	AsksTables               uint8
+}
+
+// Flags are bits of a Rule.
+type Flags uint16
+
+// Flags of a rule.
+const (
+	Block Flags = 1 << iota
+	Match
+	Quick
+	KeepState
+	AllowOptions
+	NotTagged
+	StaticPort
+	Log    // log what it matches
+	LogAll // and every packet of its states; Log is set too
+	ReturnRST
+	ReturnICMP
+)
+
+// A Rule is what a rule does once its conditions are met. Tags and pools are
+// numbered from 1; 0 is none.
+type Rule struct {
+	Flags                    Flags
+	Tag, Tagged              uint16
+	NatLow, NatHigh          uint16 // 0: no range given
+	RdrLow, RdrHigh, RdrBase uint16 // 0: the port stays
+	NatPool, RdrPool         uint32
+	ReturnTTL                uint8 // of a reset; 0: the usual
+	ReturnCode4, ReturnCode6 uint8 // of the ICMP error "unreachable"
+}
+
+// A Tree is a search tree's place in Nodes; without nodes, First is the value of
+// all numbers.
+type Tree struct {
+	First, Nodes uint32
+}
+
+// A Node is the keys of a tree's node, Spans their values.
+type (
+	Node  [nodeKeys]uint64
+	Spans [nodeKeys]uint32
+)
+
+// Bits is one chunk of a vector.
+type Bits [chunkWords]uint64
+
+// A Class is a class of values of a field.
+type Class struct {
+	Filled, Full, Differs uint64 // bits of chunks
+	Common, Own           uint32 // indices into Vectors
+}
+
+// Fields of a packet, in the order of enum field.
+const (
+	fieldDst = iota
+	fieldDport
+	fieldSrc
+	fieldProtocol
+	fieldInterface
+	fieldSport
+	fieldDstTables
+	fieldSrcTables
+	fieldCount
+)
+
+// Trees of tables, in the places of both their fields: enum tree.
+const (
+	treeTables4 = fieldDstTables
+	treeTables6 = fieldSrcTables
+)
+
+// Trees that have no field's number: enum tree.
+const (
+	treeDst6 = fieldCount + iota
+	treeSrc6
+	treeFirstLow
+)
+
+// spanTree marks a value that is a tree's index.
+const spanTree = 1 << 31

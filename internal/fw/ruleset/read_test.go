@@ -1,0 +1,238 @@
+package ruleset_test
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
+
+	"weir/internal/fw/ruleset"
+	"weir/internal/fw/ruleset/rulestest"
+	"weir/pf/resolve"
+)
+
+// A reader reads a program as bpf/rules.h does, without its shortcuts: it takes
+// the vectors of all fields, and goes through the rules that are left.
+type reader struct {
+	*ruleset.Program
+	turns map[uint32]uint64
+	port  uint16 // that an rdr-to has given the packet; 0: none
+}
+
+// Fields and trees, as in bpf/rule_maps.h.
+const (
+	dst = iota
+	dport
+	src
+	proto
+	iface
+	sport
+	dstTables
+	srcTables
+	fields
+	dst6 = iota - 1
+	src6
+
+	tables4, tables6 = dstTables, srcTables
+)
+
+func (r *reader) judge(p rulestest.Packet) rulestest.Answer {
+	a := rulestest.Answer{Rule: rulestest.None, Stop: rulestest.None, Tag: p.Tag}
+	failed := false
+	r.port = 0
+	for n := range r.Rules {
+		rule := &r.Rules[n]
+		if !r.has(r.classes(p), n) {
+			continue
+		}
+		if rule.Tagged != 0 && (a.Tag == r.Tags[rule.Tagged]) == (rule.Flags&ruleset.NotTagged != 0) {
+			continue
+		}
+		if rule.Tag != 0 {
+			a.Tag = r.Tags[rule.Tag]
+		}
+		if rule.Flags&ruleset.Match != 0 {
+			if len(a.Matched) < rulestest.MaxMatches-1 {
+				a.Matched = append(a.Matched, n)
+			}
+			r.translate(&a, rule, &p, &failed)
+		} else {
+			a.Rule = n
+		}
+		if rule.Flags&ruleset.Quick != 0 {
+			a.Stop = n
+			break
+		}
+	}
+	r.decide(&a, &p, failed)
+	return a
+}
+
+func (r *reader) decide(a *rulestest.Answer, p *rulestest.Packet, failed bool) {
+	if a.Rule != rulestest.None {
+		rule := &r.Rules[a.Rule]
+		a.Matched = append(a.Matched, a.Rule)
+		if rule.Flags&ruleset.Block != 0 {
+			a.Verdict, a.Nat, a.Rdr = rulestest.Blocked, nil, nil
+			return
+		}
+		a.Verdict = rulestest.Passed
+		a.KeepState = rule.Flags&ruleset.KeepState != 0
+		a.AllowOptions = rule.Flags&ruleset.AllowOptions != 0
+		r.translate(a, rule, p, &failed)
+	}
+	if failed {
+		a.Verdict = rulestest.NoAddress
+	}
+}
+
+func (r *reader) translate(a *rulestest.Answer, rule *ruleset.Rule, p *rulestest.Packet, failed *bool) {
+	if p.Direction == resolve.Out && rule.NatPool != 0 {
+		a.Nat = r.take(rule.NatPool-1, p.Src.Is4())
+		if *failed = a.Nat == nil; *failed {
+			return
+		}
+		p.Src = a.Nat.Addr
+		a.Nat.Low, a.Nat.High, a.Nat.StaticPort = rule.NatLow, rule.NatHigh, rule.Flags&ruleset.StaticPort != 0
+	}
+	if p.Direction == resolve.In && rule.RdrPool != 0 {
+		a.Rdr = r.take(rule.RdrPool-1, p.Dst.Is4())
+		if *failed = a.Rdr == nil; *failed {
+			return
+		}
+		p.Dst = a.Rdr.Addr
+		if rule.RdrLow != 0 && hasPorts(p) {
+			span := uint32(rule.RdrHigh-rule.RdrLow) + 1
+			p.DPort = rule.RdrLow + uint16(uint32(p.DPort-rule.RdrBase)%span)
+			r.port = p.DPort
+		}
+		a.Rdr.Low = r.port // a later rdr-to without a port leaves it, as pf does
+	}
+}
+
+func hasPorts(p *rulestest.Packet) bool { return p.Proto == 6 || p.Proto == 17 }
+
+func (r *reader) take(pool uint32, is4 bool) *rulestest.Target {
+	run, key := r.Pools[pool].Rows6, 2*pool+1
+	if is4 {
+		run, key = r.Pools[pool].Rows4, 2*pool
+	}
+	rows := r.Rows[run.First:][:run.Count]
+	if len(rows) == 0 {
+		return nil
+	}
+	last := rows[len(rows)-1]
+	turn := r.turns[key] % (last.Turn + last.Count)
+	r.turns[key]++
+	for _, row := range rows {
+		if turn < row.Turn+row.Count {
+			return &rulestest.Target{Addr: add(row.First, turn-row.Turn)}
+		}
+	}
+	return nil
+}
+
+func add(a netip.Addr, n uint64) netip.Addr {
+	if a.Is4() {
+		b := a.As4()
+		binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])+uint32(n))
+		return netip.AddrFrom4(b)
+	}
+	b := a.As16()
+	lo, carry := bits.Add64(binary.BigEndian.Uint64(b[8:]), n, 0)
+	binary.BigEndian.PutUint64(b[8:], lo)
+	binary.BigEndian.PutUint64(b[:], binary.BigEndian.Uint64(b[:])+carry)
+	return netip.AddrFrom16(b)
+}
+
+// has reports whether a rule's bit is in all vectors.
+func (r *reader) has(classes [fields]uint32, rule int) bool {
+	chunk, word, bit := rule/512, rule%512/64, uint64(1)<<(rule%64)
+	for _, index := range classes {
+		c := &r.Classes[index]
+		vector := r.Vectors[int(c.Common)+chunk][word]
+		if c.Differs>>chunk&1 != 0 {
+			vector ^= r.Vectors[int(c.Own)+bits.OnesCount64(c.Differs&(1<<chunk-1))][word]
+		}
+		has := vector&bit != 0
+		if has && c.Filled>>chunk&1 == 0 || !has && c.Full>>chunk&1 != 0 {
+			panic("filled and full disagree with the vector")
+		}
+		if !has {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *reader) classes(p rulestest.Packet) [fields]uint32 {
+	direction, is6, detail := uint64(0), uint64(0), uint64(0)
+	if p.Direction == resolve.Out {
+		direction = 1
+	}
+	if p.Src.Is6() {
+		is6 = 1
+	}
+	switch {
+	case p.Proto == 6:
+		detail = flagsKey(p.TCPFlags)
+	case p.Proto == 1 && is6 == 0, p.Proto == 58 && is6 == 1:
+		detail = uint64(p.ICMPType)<<8 | uint64(p.ICMPCode)
+	}
+	c := [fields]uint32{
+		iface: r.find(iface, direction<<32|uint64(p.Ifindex)),
+		proto: r.find(proto, is6<<24|uint64(p.Proto)<<16|detail),
+		src:   r.findAddr(src, src6, p.Src),
+		dst:   r.findAddr(dst, dst6, p.Dst),
+
+		dstTables: r.Set.DstTablesAt + r.findAddr(tables4, tables6, p.Dst),
+		srcTables: r.Set.SrcTablesAt + r.findAddr(tables4, tables6, p.Src),
+		sport:     r.find(sport, 65536),
+		dport:     r.find(dport, 65536),
+	}
+	if hasPorts(&p) {
+		c[sport], c[dport] = r.find(sport, uint64(p.SPort)), r.find(dport, uint64(p.DPort))
+	}
+	return c
+}
+
+// flagsKey puts SYN ACK RST FIN first.
+func flagsKey(flags uint8) uint64 {
+	key := uint64(0)
+	for i, flag := range []uint8{0x20, 0x40, 0x80, 0x08, 0x01, 0x04, 0x10, 0x02} {
+		if flags&flag != 0 {
+			key |= 1 << i
+		}
+	}
+	return key
+}
+
+func (r *reader) findAddr(tree4, tree6 uint32, a netip.Addr) uint32 {
+	if a.Is4() {
+		b := a.As4()
+		return r.find(tree4, uint64(binary.BigEndian.Uint32(b[:])))
+	}
+	b := a.As16()
+	value := r.find(tree6, binary.BigEndian.Uint64(b[:8]))
+	if value>>31 != 0 {
+		value = r.find(value&^(1<<31), binary.BigEndian.Uint64(b[8:]))
+	}
+	return value
+}
+
+// find looks at all keys of a tree for the largest that is not above x.
+func (r *reader) find(tree uint32, x uint64) uint32 {
+	t := r.Trees[tree]
+	if t.Nodes == 0 {
+		return t.First
+	}
+	var key uint64
+	var value uint32
+	for n := t.First; n < t.First+t.Nodes; n++ {
+		for i, k := range r.Nodes[n] {
+			if k <= x && k >= key {
+				key, value = k, r.Spans[n][i]
+			}
+		}
+	}
+	return value
+}

@@ -1,0 +1,30 @@
+package ruleset_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir/internal/fw/ruleset"
+	"weir/internal/fw/ruleset/rulestest"
+)
+
+// The compiled tables say of every packet what the rules say, asked one by one.
+func TestRandom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rs, host := rulestest.DrawRuleset(t), rulestest.DrawSnapshot(t)
+		program, err := ruleset.Compile(rs, host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := &reader{Program: program, turns: map[uint32]uint64{}}
+		slow := rulestest.NewJudge(rs, host)
+		for range 20 {
+			p := rulestest.DrawPacket(t)
+			want, got := slow.Judge(p), read.judge(p)
+			if diff := rulestest.Diff(want, got); diff != "" {
+				t.Fatalf("%+v (-asked one by one +compiled):\n%s", p, diff)
+			}
+		}
+	})
+}

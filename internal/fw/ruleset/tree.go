@@ -1,0 +1,131 @@
+package ruleset
+
+// A Forest is search trees: Trees say where the nodes of each stand.
+type Forest struct {
+	Trees []Tree
+	Nodes []Node
+	Spans []Spans // of Nodes
+}
+
+// A leaf is a tree's key with its value.
+type leaf struct {
+	key   uint64
+	value uint32
+}
+
+// addTree appends a tree of leaves, which are in order and begin with key 0. A
+// single leaf needs no nodes.
+func (p *Forest) addTree(leaves []leaf) Tree {
+	if len(leaves) == 1 {
+		return Tree{First: leaves[0].value}
+	}
+	t := Tree{First: uint32(len(p.Nodes)), Nodes: uint32((len(leaves) + nodeKeys - 1) / nodeKeys)}
+	p.Nodes = append(p.Nodes, make([]Node, t.Nodes)...)
+	p.Spans = append(p.Spans, make([]Spans, t.Nodes)...)
+	f := filler{p.Nodes[t.First:], p.Spans[t.First:], leaves, leaves[len(leaves)-1].value}
+	f.fill(0)
+	return t
+}
+
+// A filler puts leaves into nodes in the order of their keys: what is left of a
+// node's key goes into the child on its left first.
+type filler struct {
+	nodes  []Node
+	spans  []Spans
+	leaves []leaf // not yet put
+	last   uint32 // value of the last
+}
+
+func (f *filler) fill(node int) {
+	if node >= len(f.nodes) {
+		return
+	}
+	for i := range nodeKeys {
+		f.fill((nodeKeys+1)*node + 1 + i)
+		next := leaf{^uint64(0), f.last}
+		if len(f.leaves) > 0 {
+			next, f.leaves = f.leaves[0], f.leaves[1:]
+		}
+		f.nodes[node][i], f.spans[node][i] = next.key, next.value
+	}
+	f.fill((nodeKeys+1)*node + 1 + nodeKeys)
+}
+
+// addSmall appends the tree of a space of numbers up to 64 bits.
+func (p *Forest) addSmall(stretches []stretch) Tree {
+	leaves := make([]leaf, len(stretches))
+	for i, s := range stretches {
+		leaves[i] = leaf{s.from.lo, s.class}
+	}
+	return p.addTree(leaves)
+}
+
+// addLarge appends the tree of the upper halves of a space of 128-bit numbers.
+// Where stretches begin within an upper half, its value is the index of another
+// tree, of lower halves.
+func (p *Forest) addLarge(stretches []stretch) Tree {
+	var upper []leaf
+	var class uint32 // before the stretch at hand
+	for len(stretches) > 0 {
+		within := sameHalf(stretches)
+		stretches = stretches[len(within):]
+		hi, split := within[0].from.hi, len(within) > 1 || within[0].from.lo != 0
+		if within[0].from.lo != 0 {
+			within = append([]stretch{{number{hi: hi}, class}}, within...)
+		}
+		class = within[len(within)-1].class
+		if !split {
+			upper = append(upper, leaf{hi, class})
+			continue
+		}
+		p.Trees = append(p.Trees, p.addSmall(within))
+		upper = append(upper, leaf{hi, spanTree | uint32(len(p.Trees)-1)})
+		if hi < ^uint64(0) && (len(stretches) == 0 || stretches[0].from.hi > hi+1) {
+			upper = append(upper, leaf{hi + 1, class})
+		}
+	}
+	return p.addTree(upper)
+}
+
+// sameHalf returns the stretches that begin in the same upper half as the first.
+func sameHalf(stretches []stretch) []stretch {
+	n := 1
+	for n < len(stretches) && stretches[n].from.hi == stretches[0].from.hi {
+		n++
+	}
+	return stretches[:n]
+}
+
+// appendTables adds the trees of another forest, those of both families of tables in
+// the places of treeTables4 and treeTables6.
+func (p *Forest) appendTables(f *Forest) {
+	trees, nodes := uint32(len(p.Trees)), uint32(len(p.Nodes))
+	low := func(value uint32) uint32 {
+		if value&spanTree == 0 {
+			return value
+		}
+		return value + trees - tableFirstLow
+	}
+	for i, t := range f.Trees {
+		if t.Nodes != 0 {
+			t.First += nodes
+		} else {
+			t.First = low(t.First)
+		}
+		switch i {
+		case tableTree4:
+			p.Trees[treeTables4] = t
+		case tableTree6:
+			p.Trees[treeTables6] = t
+		default:
+			p.Trees = append(p.Trees, t)
+		}
+	}
+	p.Nodes = append(p.Nodes, f.Nodes...)
+	for _, s := range f.Spans {
+		for i := range s {
+			s[i] = low(s[i])
+		}
+		p.Spans = append(p.Spans, s)
+	}
+}

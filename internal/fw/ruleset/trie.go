@@ -1,0 +1,146 @@
+package ruleset
+
+import "math/bits"
+
+// A trie holds prefixes of one family, each with a list of tables (members.go).
+// IPv4 addresses stand in the upper 32 bits of a number. Nodes lie in one slice
+// without pointers: a million prefixes take 64 MB and the garbage collector
+// passes them over.
+type trie struct {
+	nodes []trieNode // [0] stands for no node
+	root  uint32
+}
+
+// A trieNode is a prefix. One that no table has (list 0) is there because it
+// joins two others, or because it had a list once.
+type trieNode struct {
+	first   number
+	child   [2]uint32 // by the first bit behind the prefix
+	list    uint32    // of the tables that have the prefix as an entry; 0: none
+	bits    uint8
+	changed bool // the address trees are behind: the changes hold the prefix
+}
+
+func newTrie(prefixes int) *trie {
+	return &trie{nodes: make([]trieNode, 1, 2*prefixes+1)}
+}
+
+// bit returns bit i of a number, counted from the highest.
+func (n number) bit(i uint8) int {
+	if i < 64 {
+		return int(n.hi >> (63 - i) & 1)
+	}
+	return int(n.lo >> (127 - i) & 1)
+}
+
+// common returns how many leading bits two numbers have in common.
+func (n number) common(m number) uint8 {
+	if n.hi != m.hi {
+		return uint8(bits.LeadingZeros64(n.hi ^ m.hi))
+	}
+	return uint8(64 + bits.LeadingZeros64(n.lo^m.lo))
+}
+
+// cut clears all but the leading bits.
+func (n number) cut(length uint8) number {
+	if length < 64 {
+		return number{hi: n.hi &^ (^uint64(0) >> length)}
+	}
+	return number{n.hi, n.lo &^ (^uint64(0) >> (length - 64))}
+}
+
+// holds reports whether the node's prefix holds another one.
+func (n *trieNode) holds(first number, length uint8) bool {
+	return n.bits <= length && n.first.common(first) >= n.bits
+}
+
+// put returns the node of a prefix, which is made if there is none. visit is
+// called with the nodes of all shorter prefixes that hold it, the shortest first.
+func (t *trie) put(first number, length uint8, visit func(*trieNode)) uint32 {
+	link, parent, side := t.root, uint32(0), 0
+	for link != 0 && t.nodes[link].holds(first, length) {
+		n := &t.nodes[link]
+		if n.bits == length {
+			return link
+		}
+		visit(n)
+		parent, side = link, first.bit(n.bits)
+		link = n.child[side]
+	}
+	made := t.add(first, length)
+	if link != 0 {
+		made = t.split(link, made)
+	}
+	if parent == 0 {
+		t.root = made
+	} else {
+		t.nodes[parent].child[side] = made
+	}
+	if n := &t.nodes[made]; n.bits != length {
+		visit(n)
+		return n.child[first.bit(n.bits)]
+	}
+	return made
+}
+
+// find returns the node of a prefix, 0 if there is none.
+func (t *trie) find(first number, length uint8) uint32 {
+	for at := t.root; at != 0; {
+		n := &t.nodes[at]
+		if !n.holds(first, length) {
+			return 0
+		}
+		if n.bits == length {
+			return at
+		}
+		at = n.child[first.bit(n.bits)]
+	}
+	return 0
+}
+
+func (t *trie) add(first number, length uint8) uint32 {
+	t.nodes = append(t.nodes, trieNode{first: first, bits: length})
+	return uint32(len(t.nodes) - 1)
+}
+
+// split puts a new node above a node that it holds, or both below one that joins
+// them, and returns the upper one.
+func (t *trie) split(old, made uint32) uint32 {
+	a, b := &t.nodes[old], &t.nodes[made]
+	length := min(a.first.common(b.first), a.bits, b.bits)
+	if length == b.bits {
+		b.child[a.first.bit(length)] = old
+		return made
+	}
+	join := t.add(b.first.cut(length), length)
+	n := &t.nodes[join]
+	side := t.nodes[old].first.bit(length)
+	n.child[side], n.child[1-side] = old, made
+	return join
+}
+
+// tidied returns the trie, or another one without the prefixes that no table has
+// any more where these are too many. Two prefixes need one node more at most.
+func (t *trie) tidied() *trie {
+	lists := 0
+	for i := range t.nodes {
+		if t.nodes[i].list != 0 {
+			lists++
+		}
+	}
+	if len(t.nodes) <= 4*lists+tidyFrom {
+		return t
+	}
+	small := newTrie(lists)
+	t.each(t.root, func(n *trieNode) bool {
+		if n.list != 0 {
+			made := small.put(n.first, n.bits, func(*trieNode) {})
+			small.nodes[made].list = n.list
+		}
+		return true
+	})
+	return small
+}
+
+// tidyFrom is how many nodes too many are no matter.
+const tidyFrom = 1024

@@ -1,0 +1,172 @@
+package affinity
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/internal/host/cpulist"
+	"weir/internal/host/doctor"
+)
+
+// Parse reads what weir affinity set is told, against what was read of the host:
+//
+//	eth1:3=2            queue 3 of eth1 is received on core 2
+//	eth1=0-3            its queues in turn, one core each
+//	irq41=2             an interrupt
+//	eth1:0/rps=0-3      the stack spreads its packets over these cores; none: over none
+//	eth1:0/xps=0        these cores send by it
+//	eth1/threaded=on    it receives in threads
+//	eth1/queues=4       it uses so many
+func Parse(words []string, s *doctor.Snapshot) ([]Change, error) {
+	var all []Change
+	for _, word := range words {
+		changes, err := parseOne(word, s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", word, err)
+		}
+		all = append(all, changes...)
+	}
+	return all, nil
+}
+
+var errForm = errors.New("want eth1:3=2, eth1=0-3, irq41=2, eth1:0/rps=0-3, eth1:0/xps=0, eth1/threaded=on or eth1/queues=4")
+
+func parseOne(word string, s *doctor.Snapshot) ([]Change, error) {
+	what, value, found := strings.Cut(word, "=")
+	if !found || what == "" || value == "" {
+		return nil, errForm
+	}
+	what, kind, _ := strings.Cut(what, "/")
+	name, number, hasQueue := cutQueue(what)
+	queue := 0
+	if hasQueue {
+		var err error
+		if queue, err = strconv.Atoi(number); err != nil || queue < 0 {
+			return nil, errForm
+		}
+	}
+	if irq, isIRQ := strings.CutPrefix(what, "irq"); isIRQ && kind == "" && !hasQueue {
+		if n, err := strconv.Atoi(irq); err == nil {
+			return parseIRQ(n, value, s)
+		}
+	}
+	i := slices.IndexFunc(s.Interfaces, func(i doctor.Interface) bool { return i.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no interface %q", name)
+	}
+	if kind == "queues" || kind == "threaded" {
+		if hasQueue {
+			return nil, errForm
+		}
+		return parseDevice(name, kind, value, s)
+	}
+	cpus, err := coresOf(value, s)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case (kind == "rps" || kind == "xps") && hasQueue:
+		return []Change{{Setting: Setting{Kind: doctor.Kind(kind), Interface: name, Queue: queue}, To: cpulist.Format(cpus)}}, nil
+	case kind != "" || len(cpus) == 0:
+		return nil, errForm
+	case hasQueue:
+		setting, err := receiverOf(name, queue, s)
+		return []Change{{Setting: setting, To: cpulist.Format(cpus)}}, err
+	}
+	return inTurn(name, cpus, s)
+}
+
+// cutQueue finds the queue's number behind the last colon: an alias has one too.
+func cutQueue(what string) (name, number string, found bool) {
+	i := strings.LastIndexByte(what, ':')
+	if i < 0 {
+		return what, "", false
+	}
+	return what[:i], what[i+1:], true
+}
+
+func parseDevice(name, kind, value string, s *doctor.Snapshot) ([]Change, error) {
+	switch {
+	case kind == "queues":
+		if n, err := strconv.Atoi(value); err != nil || n < 1 {
+			return nil, fmt.Errorf("%q queues: want a number from 1", value)
+		}
+	case value == "on":
+		value = "1"
+	case value == "off":
+		value = "0"
+	default:
+		return nil, errors.New("want on or off")
+	}
+	return []Change{newChange(Setting{Kind: doctor.Kind(kind), Interface: name}, value, s.IRQs)}, nil
+}
+
+// coresOf reads a list of cores that are online; "none" is none.
+func coresOf(value string, s *doctor.Snapshot) ([]int, error) {
+	if value == "none" {
+		return nil, nil
+	}
+	cpus, err := cpulist.Parse(value)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range cpus {
+		if !slices.ContainsFunc(s.CPUs, func(c doctor.CPU) bool { return c.ID == id }) {
+			return nil, fmt.Errorf("there is no cpu%d online", id)
+		}
+	}
+	return cpus, nil
+}
+
+func parseIRQ(number int, value string, s *doctor.Snapshot) ([]Change, error) {
+	i := slices.IndexFunc(s.IRQs, func(irq doctor.IRQ) bool { return irq.Number == number })
+	if i < 0 {
+		return nil, fmt.Errorf("interrupt %d is no interface's of this network namespace", number)
+	}
+	cpus, err := coresOf(value, s)
+	if err == nil && len(cpus) == 0 {
+		err = errForm
+	}
+	setting := Setting{Kind: doctor.KindIRQ, Interface: s.IRQs[i].Interface, IRQ: number, Name: s.IRQs[i].Name}
+	return []Change{{Setting: setting, To: cpulist.Format(cpus)}}, err
+}
+
+// receiverOf is what decides where a queue is received: its interrupt, or its
+// thread.
+func receiverOf(name string, queue int, s *doctor.Snapshot) (Setting, error) {
+	for _, p := range doctor.Affinities(s).Queues {
+		if p.Interface != name || p.Queue != queue {
+			continue
+		}
+		switch {
+		case p.Thread:
+			return Setting{Kind: doctor.KindThread, Interface: name, Queue: queue}, nil
+		case p.IRQ > 0:
+			c := ChangeOf(&doctor.Placement{Kind: doctor.KindIRQ, Interface: name, Queue: queue, IRQ: p.IRQ}, s.IRQs)
+			return c.Setting, nil
+		}
+		return Setting{}, fmt.Errorf("queue %d of %s has neither an interrupt nor a thread: who sends to it receives as well; see %s/threaded=on and %s:%d/rps", queue, name, name, name, queue)
+	}
+	return Setting{}, fmt.Errorf("%s has no queue %d, or is down", name, queue)
+}
+
+// inTurn gives each queue of an interface one of the cores.
+func inTurn(name string, cpus []int, s *doctor.Snapshot) (all []Change, err error) {
+	for _, p := range doctor.Affinities(s).Queues {
+		if p.Interface != name {
+			continue
+		}
+		setting, err := receiverOf(name, p.Queue, s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Change{Setting: setting, To: strconv.Itoa(cpus[len(all)%len(cpus)])})
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has no queues that are known, or is down", name)
+	}
+	return all, nil
+}

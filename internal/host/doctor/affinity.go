@@ -1,0 +1,250 @@
+package doctor
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"weir/internal/host/cpulist"
+	"weir/internal/units"
+)
+
+// Affinity says which core works for what, and which core works for each queue.
+type Affinity struct {
+	Cores    []CoreWork     `json:"cores"`
+	Queues   []QueuePlace   `json:"queues"`
+	Sessions []SessionPlace `json:"sessions"` // of PPPoE
+	Tunnels  []string       `json:"tunnels"`  // whose work the kernel gives to any core
+	// Missing is what could not be read.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// CoreWork is one core and what comes to it.
+type CoreWork struct {
+	CPU      int      `json:"cpu"`
+	Siblings []int    `json:"siblings,omitempty"` // its hyper-threads, itself too
+	Node     *int     `json:"node,omitempty"`
+	Busy     *float64 `json:"busy,omitempty"`    // share of its time; nil: not known
+	Softirq  *float64 `json:"softirq,omitempty"` // of its time, what packets took
+	Receives []string `json:"receives"`          // queues whose interrupts come, or may only come, to it
+	Spread   []string `json:"spread"`            // queues that RPS spreads to it
+	Runs     []string `json:"runs"`              // instances of a firewall
+}
+
+// QueuePlace is one receive queue and the cores that work for it. The send queue
+// of the same number has the same interrupt on most cards.
+type QueuePlace struct {
+	Interface string   `json:"interface"`
+	Queue     int      `json:"queue"`
+	IRQ       int      `json:"irq,omitempty"`    // 0: none, or unknown
+	Allowed   string   `json:"allowed"`          // cores that the interrupt may go to; "": not known
+	Served    []int    `json:"served,omitempty"` // where it went, or can only go
+	Packets   *float64 `json:"packets_per_second,omitempty"`
+	Share     *float64 `json:"share,omitempty"`  // of the interface's packets
+	Thread    bool     `json:"thread,omitempty"` // it is received in a thread: Allowed is where that may run
+	RPS       string   `json:"rps"`              // cores that received packets are spread over
+	XPS       string   `json:"xps"`              // cores that send by this queue
+}
+
+// SessionPlace is a PPPoE session, and the queue and cores by which its packets come.
+type SessionPlace struct {
+	Interface string   `json:"interface"`
+	Session   int      `json:"session,omitempty"` // its number; 0: not known
+	Over      string   `json:"over,omitempty"`    // device that it runs over; "": not known
+	Card      string   `json:"card,omitempty"`    // below that
+	Queue     *int     `json:"queue,omitempty"`   // nil: not known, or several
+	Share     *float64 `json:"share,omitempty"`   // of the card's packets, what the queue carries
+	Served    []int    `json:"served,omitempty"`
+	RPS       string   `json:"rps"`
+}
+
+// Affinities reads the tables out of a snapshot.
+func Affinities(s *Snapshot) *Affinity {
+	v := newView(s)
+	a := &Affinity{Cores: []CoreWork{}, Queues: []QueuePlace{}, Sessions: []SessionPlace{}, Tunnels: []string{}}
+	var o outcome
+	for i := range v.nics {
+		n := &v.nics[i]
+		if n.queueCount() == 0 {
+			o.lacks(v, "interfaces."+n.Name+".rx_queues")
+		}
+		for q := range max(n.queueCount(), len(n.queues)) {
+			place := v.placeOf(n, q)
+			if len(place.Served) == 0 {
+				o.lacks(v, fmt.Sprintf("where queue %d of %s is served", q, n.Name))
+			}
+			a.Queues = append(a.Queues, place)
+		}
+	}
+	for i := range v.Interfaces {
+		if n := &v.Interfaces[i]; n.Kind == "ppp" && n.Up {
+			if n.Parent == "" {
+				o.lacks(v, "interfaces."+n.Name+".parent")
+			}
+			a.Sessions = append(a.Sessions, v.placeOfSession(n, a.Queues))
+		}
+	}
+	a.Tunnels = append(a.Tunnels, v.tunnels()...)
+	if len(v.CPUs) == 0 {
+		o.lacks(v, "cpus")
+	}
+	for _, c := range v.CPUs {
+		a.Cores = append(a.Cores, v.workOf(c, a.Queues))
+	}
+	a.Missing = o.missing
+	return a
+}
+
+func (v *view) placeOf(n *nic, queue int) QueuePlace {
+	p := QueuePlace{Interface: n.Name, Queue: queue, RPS: v.rps(n, queue)}
+	if queue < len(n.XPS) {
+		p.XPS = n.XPS[queue]
+	}
+	if irq := v.irqOf(n.Interface, queue); irq != nil {
+		p.IRQ, p.Allowed = irq.Number, irq.Affinity
+		p.Served = v.served(irq)
+	}
+	if thread := n.thread(queue); thread != nil {
+		p.Thread, p.Allowed, p.Served = true, thread.CPUs, []int{thread.core()}
+	}
+	for i := range n.queues {
+		if q := &n.queues[i]; q.n == queue {
+			rate := float64(q.packets) / v.Seconds
+			p.Packets, p.Share = &rate, &q.share
+		}
+	}
+	return p
+}
+
+// placeOfSession finds the queue of a session: its card sees one stream, which comes by one
+// queue. That is the card's only one, or the one that has most of its packets.
+func (v *view) placeOfSession(ppp *Interface, queues []QueuePlace) SessionPlace {
+	p := SessionPlace{Interface: ppp.Name, Over: ppp.Parent}
+	if ppp.PPPoE != nil {
+		p.Session = ppp.PPPoE.Session
+	}
+	n := v.nic(v.bottom(ppp.Parent))
+	if n == nil {
+		return p
+	}
+	p.Card = n.Name
+	for i := range queues {
+		q := &queues[i]
+		if q.Interface == n.Name && (n.queueCount() == 1 || q.Share != nil && *q.Share >= streamed) {
+			p.Queue, p.Share, p.Served, p.RPS = &q.Queue, q.Share, q.Served, q.RPS
+		}
+	}
+	return p
+}
+
+func (v *view) workOf(c CPU, queues []QueuePlace) CoreWork {
+	w := CoreWork{CPU: c.ID, Siblings: c.Siblings, Node: c.Node, Receives: []string{}, Spread: []string{}, Runs: []string{}}
+	if known := v.core(c.ID); known != nil {
+		busy, softirq := known.busy, known.network()
+		w.Busy, w.Softirq = &busy, &softirq
+	}
+	for i := range queues {
+		p := &queues[i]
+		name := fmt.Sprintf("%s:%d", p.Interface, p.Queue)
+		for _, id := range p.Served {
+			if id == c.ID {
+				w.Receives = append(w.Receives, name)
+			}
+		}
+		spread, err := cpulist.Parse(p.RPS)
+		if err != nil {
+			continue // bundles and masks were checked when they were read
+		}
+		for _, id := range spread {
+			if id == c.ID {
+				w.Spread = append(w.Spread, name)
+			}
+		}
+	}
+	w.Runs = append(w.Runs, v.workersOn(c.ID)...)
+	return w
+}
+
+// Print writes the tables: core → work, queue → cores, and session → queue.
+func (a *Affinity) Print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "CORE\tBUSY\tPACKETS\tNODE\tTHREADS\tRECEIVES\tBY RPS\tRUNS")
+	for i := range a.Cores {
+		c := &a.Cores[i]
+		fmt.Fprintf(t, "cpu%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.CPU, shareOr(c.Busy), shareOr(c.Softirq), numberOr(c.Node),
+			dash(cpulist.Format(c.Siblings)), dash(strings.Join(c.Receives, " ")), dash(strings.Join(c.Spread, " ")), dash(strings.Join(c.Runs, " ")))
+	}
+	fmt.Fprintln(t)
+	fmt.Fprintln(t, "QUEUE\tIRQ\tMAY GO TO\tSERVED BY\tPACKETS/S\tSHARE\tRPS\tXPS")
+	for i := range a.Queues {
+		q := &a.Queues[i]
+		rate := "-"
+		if q.Packets != nil {
+			rate = units.Short(*q.Packets)
+		}
+		irq := "-"
+		if q.Thread {
+			irq = "thread"
+		} else if q.IRQ > 0 {
+			irq = strconv.Itoa(q.IRQ)
+		}
+		fmt.Fprintf(t, "%s:%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", q.Interface, q.Queue, irq, dash(q.Allowed), dash(cpulist.Format(q.Served)),
+			rate, shareOr(q.Share), dash(q.RPS), dash(q.XPS))
+	}
+	a.printSessions(t)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	p := &printer{w: w}
+	if len(a.Tunnels) > 0 {
+		p.line("")
+		p.line("%s: WireGuard's encryption goes to any core, as the kernel sees fit", join(a.Tunnels))
+	}
+	if len(a.Missing) > 0 {
+		p.line("")
+		p.line("Not readable here: %s", brief(a.Missing))
+	}
+	return p.err
+}
+
+func (a *Affinity) printSessions(w io.Writer) {
+	if len(a.Sessions) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	fmt.Fprintln(w, "PPPOE\tSESSION\tRUNS OVER\tQUEUE\tSHARE\tSERVED BY\tRPS")
+	for i := range a.Sessions {
+		s := &a.Sessions[i]
+		number, queue := "-", "-"
+		if s.Session > 0 {
+			number = strconv.Itoa(s.Session)
+		}
+		if s.Queue != nil {
+			queue = fmt.Sprintf("%s:%d", s.Card, *s.Queue)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Interface, number, dash(s.Over), queue, shareOr(s.Share), dash(cpulist.Format(s.Served)), dash(s.RPS))
+	}
+}
+
+func shareOr(share *float64) string {
+	if share == nil {
+		return "-"
+	}
+	return percent(*share)
+}
+
+func numberOr(n *int) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.Itoa(*n)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,179 @@
+package doctor
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"weir/internal/host/cpulist"
+)
+
+// ErrForeign is returned, wrapped, for what is none of the forms that doctor
+// reads. Nothing is guessed of it.
+var ErrForeign = errors.New("cannot read this")
+
+// maxBundle bounds what is read, after decompression.
+const maxBundle = 64 << 20
+
+// WriteBundle writes a snapshot in the form of docs/doctor-bundle.md: JSON,
+// compressed with gzip.
+func WriteBundle(w io.Writer, s *Snapshot) error {
+	z := gzip.NewWriter(w)
+	encoder := json.NewEncoder(z)
+	encoder.SetIndent("", " ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(s); err != nil {
+		return fmt.Errorf("write the bundle: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return fmt.Errorf("write the bundle: %w", err)
+	}
+	return nil
+}
+
+// readAll reads the whole file and takes gzip off.
+func readAll(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxBundle+1))
+	if err == nil && bytes.HasPrefix(text, []byte{0x1f, 0x8b}) {
+		text, err = gunzip(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxBundle {
+		return nil, fmt.Errorf("%w: it has more than %d MiB", ErrForeign, maxBundle>>20)
+	}
+	return text, nil
+}
+
+func gunzip(text []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	text, err = io.ReadAll(io.LimitReader(z, maxBundle+1))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	return text, nil
+}
+
+// parseBundle refuses names that the form does not have: a misspelt one would be
+// taken for something that was not read.
+func parseBundle(text []byte) (*Snapshot, error) {
+	var head struct {
+		Format  string
+		Version int
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, fmt.Errorf("%w: no bundle of weir doctor: %w", ErrForeign, err)
+	}
+	if head.Format != Format {
+		return nil, fmt.Errorf("%w: JSON, but its format is not %q", ErrForeign, Format)
+	}
+	if head.Version != Version {
+		return nil, fmt.Errorf("%w: a bundle of version %d; this weir reads version %d", ErrForeign, head.Version, Version)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	s := new(Snapshot)
+	if err := decoder.Decode(s); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	return s, nil
+}
+
+// mostQueues bounds what is believed of a card: the kernel's queue numbers have 16 bits.
+const mostQueues = 1 << 16
+
+// check refuses what contradicts itself.
+func (s *Snapshot) check() error {
+	if math.IsNaN(s.Seconds) || s.Seconds < 0 || s.Wished < 0 {
+		return fmt.Errorf("%g seconds between the samples", s.Seconds)
+	}
+	if (s.Before == nil) != (s.After == nil) || s.Before != nil && s.Seconds == 0 {
+		return errors.New("two samples, before and after, need the seconds between them")
+	}
+	seen := map[string]bool{}
+	for i := range s.Interfaces {
+		n := &s.Interfaces[i]
+		if n.Name == "" || seen[n.Name] {
+			return fmt.Errorf("an interface is named %q, or twice so", n.Name)
+		}
+		seen[n.Name] = true
+		if count := n.queueCount(); count < 0 || count > mostQueues || n.RxQueues < 0 || n.RxQueues > mostQueues {
+			return fmt.Errorf("%s has %d receive queues: more than a card can have, or fewer", n.Name, count)
+		}
+		for _, list := range n.RPS {
+			if _, err := cpulist.Parse(list); err != nil {
+				return fmt.Errorf("rps of %s: %w", n.Name, err)
+			}
+		}
+		for _, r := range n.NAPI {
+			if r.Thread == nil {
+				continue
+			}
+			if _, err := cpulist.Parse(r.Thread.CPUs); err != nil || r.Thread.CPU < 0 || r.Thread.CPU > cpulist.MaxCPU {
+				return fmt.Errorf("the thread of queue %d of %s: cores %q and %d: %w", r.Queue, n.Name, r.Thread.CPUs, r.Thread.CPU, err)
+			}
+		}
+	}
+	if err := s.checkCores(); err != nil {
+		return err
+	}
+	if s.Weir != nil {
+		for _, p := range s.Weir.NATPorts {
+			if p.Low > p.High {
+				return fmt.Errorf("ports from %d to %d", p.Low, p.High)
+			}
+		}
+	}
+	for _, irq := range s.IRQs {
+		for _, list := range []string{irq.Affinity, irq.Effective} {
+			if _, err := cpulist.Parse(list); err != nil {
+				return fmt.Errorf("interrupt %d: %w", irq.Number, err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkCores refuses numbers that no core has: a mask has no place for them.
+func (s *Snapshot) checkCores() error {
+	var ids []int
+	for _, c := range s.CPUs {
+		ids = append(append(ids, c.ID), c.Siblings...)
+	}
+	for _, w := range s.Workers {
+		ids = append(ids, w.CPU)
+	}
+	for _, c := range []*Counters{s.Before, s.After} {
+		if c == nil {
+			continue
+		}
+		ids = slices.AppendSeq(ids, maps.Keys(c.CPUs))
+		ids = slices.AppendSeq(ids, maps.Keys(c.Softnet))
+		ids = slices.AppendSeq(ids, maps.Keys(c.Throttle))
+		for _, by := range c.IRQs {
+			ids = slices.AppendSeq(ids, maps.Keys(by))
+		}
+		for _, by := range c.Softirqs {
+			ids = slices.AppendSeq(ids, maps.Keys(by))
+		}
+	}
+	for _, id := range ids {
+		if id < 0 || id > cpulist.MaxCPU {
+			return fmt.Errorf("core %d: cores are numbered from 0 to %d", id, cpulist.MaxCPU)
+		}
+	}
+	return nil
+}

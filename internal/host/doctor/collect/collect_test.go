@@ -1,0 +1,194 @@
+package collect
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/host/doctor"
+)
+
+// TestThisMachine reads the machine that the test runs on. Its bundle reads back,
+// and its cores' times are judged.
+func TestThisMachine(t *testing.T) {
+	s, err := Collect(t.Context(), Options{Interval: 200 * time.Millisecond, Program: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := doctor.WriteBundle(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := doctor.Read(strings.NewReader(b.String())); err != nil {
+		t.Fatal(err)
+	}
+	r, err := doctor.Examine(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Checks {
+		if c.ID == "CPU-1" && c.State == doctor.Unreadable {
+			t.Errorf("%+v", c)
+		}
+	}
+	if len(s.CPUs) == 0 || len(s.Interfaces) == 0 || s.Interfaces[0].Name != "lo" || s.Before.Links["lo"] == (doctor.Link{}) && s.After.Links["lo"] == (doctor.Link{}) && s.Before.Links == nil {
+		t.Errorf("%d cores, interfaces %+v", len(s.CPUs), s.Interfaces)
+	}
+	if s.Seconds < 0.2 || s.Cost == nil {
+		t.Errorf("%g s, cost %+v", s.Seconds, s.Cost)
+	}
+}
+
+func TestSNMP6(t *testing.T) {
+	snmp := map[string]uint64{"Ip.FragFails": 7}
+	if err := parseSNMP6(snmp, "Ip6FragFails \t9\nIcmp6InMsgs\t3\n"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]uint64{"Ip.FragFails": 7, "Ip6.FragFails": 9}, snmp); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseRuleset(t *testing.T) {
+	const ruleset = `{"nftables": [{"metainfo": {"version": "1.0.6"}},
+ {"chain": {"family": "inet", "table": "weir", "name": "forward", "type": "filter", "hook": "forward", "prio": 0, "policy": "drop"}},
+ {"chain": {"family": "ip", "table": "filter", "name": "FORWARD", "type": "filter", "hook": "forward", "prio": 0, "policy": "drop"}},
+ {"chain": {"family": "ip", "table": "nat", "name": "POSTROUTING", "type": "nat", "hook": "postrouting", "prio": 100, "policy": "accept"}},
+ {"rule": {"family": "ip", "table": "nat", "chain": "POSTROUTING", "expr": [{"xt": {"type": "target", "name": "MASQUERADE"}}]}},
+ {"rule": {"family": "ip", "table": "nat", "chain": "POSTROUTING", "expr": [{"masquerade": {}}]}},
+ {"rule": {"family": "ip", "table": "filter", "chain": "FORWARD", "expr": [{"accept": null}]}}]}`
+	got, err := parseRuleset([]byte(ruleset), "inet weir")
+	want := []doctor.Chain{
+		{Name: "nftables ip filter FORWARD", Hook: "forward", Policy: "drop"},
+		{Name: "nftables ip nat POSTROUTING", Hook: "postrouting", NAT: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+// TestFiles reads a machine that is recorded as files: two cores, an idle state, a
+// card on a bus.
+func TestFiles(t *testing.T) {
+	sys := t.TempDir()
+	for name, text := range map[string]string{
+		"devices/system/cpu/online":                                    "0-2",
+		"devices/system/cpu/isolated":                                  "1",
+		"devices/system/cpu/nohz_full":                                 "2",
+		"devices/system/cpu/cpu0/topology/thread_siblings_list":        "0-1",
+		"devices/system/cpu/cpu0/cpufreq/scaling_governor":             "powersave",
+		"devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq":             "3400000",
+		"devices/system/cpu/cpu0/node0/x":                              "",
+		"devices/system/cpu/cpu0/cpuidle/state0/name":                  "POLL",
+		"devices/system/cpu/cpu0/cpuidle/state0/latency":               "0",
+		"devices/system/cpu/cpu0/cpuidle/state1/name":                  "C6",
+		"devices/system/cpu/cpu0/cpuidle/state1/latency":               "133",
+		"devices/system/cpu/cpu0/thermal_throttle/core_throttle_count": "4",
+		"devices/pci0/0000:01:00.0/numa_node":                          "1",
+		"devices/pci0/0000:01:00.0/vendor":                             "0x8086",
+		"devices/pci0/0000:01:00.0/device":                             "0x1539",
+		"devices/pci0/0000:01:00.0/current_link_speed":                 "2.5 GT/s PCIe",
+		"devices/pci0/0000:01:00.0/max_link_speed":                     "5.0 GT/s PCIe",
+		"devices/pci0/0000:01:00.0/current_link_width":                 "1",
+		"devices/pci0/0000:01:00.0/max_link_width":                     "4",
+		"class/net/eth0/queues/rx-0/rps_cpus":                          "00000000,0000000f",
+		"class/net/eth0/queues/rx-1/rps_cpus":                          "0",
+	} {
+		file := filepath.Join(sys, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &reader{sys: sys, net: sys, snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
+	r.host()
+	node := 0
+	want := []doctor.CPU{
+		{ID: 0, Siblings: []int{0, 1}, Node: &node, Governor: "powersave", MaxMHz: 3400},
+		{ID: 1, Isolated: true},
+		{ID: 2, Isolated: true},
+	}
+	if diff := cmp.Diff(want, r.snapshot.CPUs); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]doctor.IdleState{{Name: "POLL"}, {Name: "C6", ExitUsec: 133}}, r.snapshot.Host.IdleStates); diff != "" {
+		t.Error(diff)
+	}
+	if got := r.throttle(); got[0] != 4 || len(got) != 1 {
+		t.Errorf("throttled %v", got)
+	}
+	n := &doctor.Interface{Name: "eth0"}
+	r.bus(n, "devices/pci0/0000:01:00.0")
+	if diff := cmp.Diff(&doctor.PCI{Address: "0000:01:00.0", ID: "8086:1539", Speed: 2.5, MaxSpeed: 5, Width: 1, MaxWidth: 4}, n.PCI); diff != "" || *n.Node != 1 {
+		t.Error(diff)
+	}
+	if got := r.masks("class/net/eth0/queues/rx-%d/rps_cpus", "eth0"); cmp.Diff([]string{"0-3", ""}, got) != "" {
+		t.Errorf("masks %q", got)
+	}
+}
+
+// Interrupts are a card's that are named after it or its device, whatever udev calls it.
+func TestInterrupts(t *testing.T) {
+	proc := t.TempDir()
+	text := "            CPU0       CPU1\n" +
+		" 70:          1          0   xen-dyn    -event     vif0-q0-tx\n 71:          1          0   xen-dyn    -event     vif0-q0-rx\n" +
+		" 72:          1          0   xen-dyn    -event     vif10-q0-rx\n 73:          1          0   xen-dyn    -event     eth1-q0-rx\n" +
+		" 74:          1          0   xen-dyn    -event     blkif\n 75:          1          0   PCI-MSI 0-edge      virtio1-input.0\n" +
+		" 76:          1          0   PCI-MSI 1-edge      virtio10-input.0\n"
+	if err := os.WriteFile(filepath.Join(proc, "interrupts"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{proc: proc, below: map[string]string{"enX0": "vif-0", "enX10": "vif-10", "ens3": "virtio1"}, snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
+	for _, name := range []string{"enX0", "enX10", "eth1", "ens3"} {
+		r.snapshot.Interfaces = append(r.snapshot.Interfaces, doctor.Interface{Name: name, Kind: "physical"})
+	}
+	r.interrupts()
+	want := []doctor.IRQ{
+		{Number: 70, Name: "vif0-q0-tx", Interface: "enX0"}, {Number: 71, Name: "vif0-q0-rx", Interface: "enX0"},
+		{Number: 72, Name: "vif10-q0-rx", Interface: "enX10"}, {Number: 73, Name: "eth1-q0-rx", Interface: "eth1"},
+		{Number: 75, Name: "virtio1-input.0", Interface: "ens3"},
+	}
+	if diff := cmp.Diff(want, r.snapshot.IRQs); diff != "" || len(r.snapshot.Unreadable) > 0 {
+		t.Errorf("%v\n%s", r.snapshot.Unreadable, diff)
+	}
+}
+
+// A kernel without connection tracking tracks nothing, which is known; a table that cannot
+// be read is not.
+func TestConntrack(t *testing.T) {
+	for _, c := range []struct {
+		table, count string // their text; "": there is no such file
+		want         *doctor.Conntrack
+	}{
+		{"", "", &doctor.Conntrack{}},
+		{"entries drop\n00000007 00000002\n00000007 00000001\n", "5\n", &doctor.Conntrack{Count: 5, Drop: 3}},
+		{"entries drop\n00000007 00000002\n", "", &doctor.Conntrack{Count: 7, Drop: 2}},
+		{"", "5\n", nil},
+		{"nonsense\n", "5\n", nil},
+	} {
+		r := &reader{proc: t.TempDir(), snapshot: &doctor.Snapshot{Unreadable: map[string]string{}}}
+		for name, text := range map[string]string{"net/stat/nf_conntrack": c.table, "sys/net/netfilter/nf_conntrack_count": c.count} {
+			file := filepath.Join(r.proc, name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if text == "" {
+				continue
+			}
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got doctor.Counters
+		r.conntrack(&got)
+		if !cmp.Equal(got.Conntrack, c.want) || (c.want == nil) != (r.snapshot.Unreadable["conntrack"] != "") {
+			t.Errorf("%q, %q: %+v, %q", c.table, c.count, got.Conntrack, r.snapshot.Unreadable)
+		}
+	}
+}

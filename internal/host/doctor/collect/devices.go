@@ -1,0 +1,329 @@
+package collect
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/host/cpulist"
+	"weir/internal/host/doctor"
+	"weir/internal/host/irqname"
+	"weir/internal/host/netif"
+	"weir/internal/host/proc"
+)
+
+// devices reads interfaces by netlink and ethtool, both in the process's network
+// namespace.
+type devices struct {
+	netlink *netlink.Handle
+	ethtool *ethtool.Ethtool
+	fd      int // for ioctls that the library does not have
+}
+
+func openDevices() (*devices, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink: %w", err)
+	}
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		h.Close()
+		return nil, fmt.Errorf("open ethtool: %w", err)
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		h.Close()
+		e.Close()
+		return nil, fmt.Errorf("open a socket for ethtool: %w", err)
+	}
+	return &devices{h, e, fd}, nil
+}
+
+func (d *devices) close() {
+	d.netlink.Close()
+	d.ethtool.Close()
+	unix.Close(d.fd)
+}
+
+// count adds the counters of links, of their queues and of their queueing
+// disciplines.
+func (d *devices) count(r *reader, c *doctor.Counters) error {
+	all, err := d.netlink.LinkList()
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return fmt.Errorf("list interfaces: %w", err)
+	}
+	c.Links, c.Statistics = map[string]doctor.Link{}, map[string]map[string]uint64{}
+	names := map[int]string{}
+	for _, l := range all {
+		a, s := l.Attrs(), l.Attrs().Statistics
+		names[a.Index] = a.Name
+		if s == nil {
+			continue
+		}
+		c.Links[a.Name] = doctor.Link{
+			RxPackets: s.RxPackets, TxPackets: s.TxPackets, RxBytes: s.RxBytes, TxBytes: s.TxBytes,
+			RxErrors: s.RxErrors, TxErrors: s.TxErrors, RxDropped: s.RxDropped, TxDropped: s.TxDropped,
+			RxMissed: s.RxMissedErrors, RxFIFO: s.RxFifoErrors, CarrierChanges: r.carrierChanges(a.Name, a.Index),
+		}
+		if stats, err := d.ethtool.Stats(a.Name); err == nil {
+			c.Statistics[a.Name] = stats
+		} else {
+			r.lacks("statistics."+a.Name, err)
+		}
+	}
+	if err := d.disciplines(c, names); err != nil {
+		r.lacks("qdiscs", err)
+	}
+	return nil
+}
+
+// interfaces reads how they are set.
+func (r *reader) interfaces() error {
+	links, err := netif.Links()
+	if err != nil {
+		return err
+	}
+	raw, err := r.devices.netlink.LinkList()
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return fmt.Errorf("list interfaces: %w", err)
+	}
+	attributes, names := map[int]netlink.Link{}, map[int]string{}
+	for _, l := range raw {
+		attributes[l.Attrs().Index] = l
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	r.snapshot.Interfaces = []doctor.Interface{}
+	for i := range links {
+		l := &links[i]
+		known, ok := attributes[l.Index]
+		if !ok {
+			continue // it went away meanwhile
+		}
+		n := newInterface(l, known, names)
+		r.settings(&n)
+		r.files(&n, l.Index)
+		r.snapshot.Interfaces = append(r.snapshot.Interfaces, n)
+	}
+	r.bonds(links, attributes)
+	r.placeSessions()
+	return nil
+}
+
+func newInterface(l *netif.Link, raw netlink.Link, names map[int]string) doctor.Interface {
+	a := raw.Attrs()
+	n := doctor.Interface{
+		Name: l.Name, Kind: string(l.Kind), MTU: l.MTU, MAC: l.MAC.String(), Master: names[l.Master], Parent: names[l.Parent],
+		Up:       l.Up && a.OperState != netlink.OperDown && a.OperState != netlink.OperLowerLayerDown && a.OperState != netlink.OperNotPresent,
+		TxQueues: a.NumTxQueues, RxQueues: netif.Queues(l),
+	}
+	for _, address := range l.Addresses {
+		n.Addresses = append(n.Addresses, address.Prefix)
+	}
+	if a.Xdp != nil && a.Xdp.Attached {
+		n.XDP = map[uint32]string{xdpDriver: "native", xdpGeneric: "generic", xdpHardware: "offloaded"}[a.Xdp.AttachMode]
+		if n.XDP == "" {
+			n.XDP = "native" // several modes at once
+		}
+	}
+	return n
+}
+
+// XDP_ATTACHED_DRV, _SKB and _HW of linux/if_link.h.
+const (
+	xdpDriver   = 1
+	xdpGeneric  = 2
+	xdpHardware = 3
+)
+
+// bonds adds the members, which only their masters' indices tell.
+func (r *reader) bonds(links []netif.Link, raw map[int]netlink.Link) {
+	for i := range links {
+		b, ok := raw[links[i].Index].(*netlink.Bond)
+		if !ok {
+			continue
+		}
+		bond := &doctor.Bond{Mode: b.Mode.String(), Hash: b.XmitHashPolicy.String(), Members: []string{}}
+		for k := range links {
+			if links[k].Master == links[i].Index {
+				bond.Members = append(bond.Members, links[k].Name)
+			}
+		}
+		for k := range r.snapshot.Interfaces {
+			if n := &r.snapshot.Interfaces[k]; n.Name == links[i].Name {
+				n.Bond = bond
+			}
+		}
+	}
+}
+
+// files reads what only sysfs tells: its /sys/class/net is of the namespace in
+// which it was mounted, which need not be the process's.
+func (r *reader) files(n *doctor.Interface, index int) {
+	dir := "class/net/" + n.Name + "/"
+	if r.of(dir+"ifindex") != strconv.Itoa(index) || n.MAC != "" && r.of(dir+"address") != n.MAC {
+		r.lacks("interfaces."+n.Name+".rps", errors.New("/sys is of another network namespace"))
+		return
+	}
+	if text := r.of(dir + "threaded"); text != "" {
+		on := text != "0"
+		n.Threaded = &on
+	}
+	n.NAPI = r.napi(n.Name, index)
+	n.RPS = r.masks(dir+"queues/rx-%d/rps_cpus", n.Name)
+	n.XPS = r.masks(dir+"queues/tx-%d/xps_cpus", n.Name)
+	if n.Kind != string(netif.Physical) || r.number(dir+"ifindex") != index {
+		return // where its bus is, the mounted /sys alone tells
+	}
+	target, err := filepath.EvalSymlinks(r.sysFile(dir, "device"))
+	if err != nil {
+		return
+	}
+	r.below[n.Name] = filepath.Base(target)
+	r.bus(n, strings.TrimPrefix(target, r.sys+"/"))
+}
+
+// of is what a file of the network namespace's sysfs says.
+func (r *reader) of(name string) string {
+	text, err := readFile(filepath.Join(r.net, name))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(text)
+}
+
+// carrierChanges is 0 where sysfs is another namespace's: only its growth counts.
+func (r *reader) carrierChanges(name string, index int) uint64 {
+	if r.of("class/net/"+name+"/ifindex") != strconv.Itoa(index) {
+		return 0
+	}
+	n, err := strconv.ParseUint(r.of("class/net/"+name+"/carrier_changes"), 10, 64)
+	if err != nil {
+		return 0 // the kernel does not count them
+	}
+	return n
+}
+
+// masks reads one mask for each queue.
+func (r *reader) masks(pattern, device string) (lists []string) {
+	for i := 0; ; i++ {
+		text, err := readFile(filepath.Join(r.net, fmt.Sprintf(pattern, i)))
+		if err != nil {
+			return lists
+		}
+		cpus, err := cpulist.ParseMask(text)
+		if err != nil {
+			r.lacks("interfaces."+device+".rps", err)
+			return nil
+		}
+		if lists == nil {
+			lists = []string{}
+		}
+		lists = append(lists, cpulist.Format(cpus))
+	}
+}
+
+// bus reads the card's place; a virtio device's is its parent's.
+func (r *reader) bus(n *doctor.Interface, dir string) {
+	if r.text(dir+"/numa_node") == "" {
+		dir = filepath.Dir(dir)
+	}
+	if node, err := strconv.Atoi(r.text(dir + "/numa_node")); err == nil {
+		n.Node = &node
+	}
+	vendor, device := strings.TrimPrefix(r.text(dir+"/vendor"), "0x"), strings.TrimPrefix(r.text(dir+"/device"), "0x")
+	if vendor == "" || device == "" {
+		return
+	}
+	n.PCI = &doctor.PCI{
+		Address: filepath.Base(dir), ID: vendor + ":" + device,
+		Speed: transfers(r.text(dir + "/current_link_speed")), MaxSpeed: transfers(r.text(dir + "/max_link_speed")),
+		Width: r.number(dir + "/current_link_width"), MaxWidth: r.number(dir + "/max_link_width"),
+	}
+}
+
+// transfers reads "8.0 GT/s PCIe"; 0 where that is not said.
+func transfers(text string) float64 {
+	f := strings.Fields(text)
+	if len(f) == 0 {
+		return 0
+	}
+	gt, err := strconv.ParseFloat(f[0], 64)
+	if err != nil {
+		return 0
+	}
+	return gt
+}
+
+// interrupts lists those of the interfaces that sysfs, or their names, give them.
+func (r *reader) interrupts() {
+	_, names, err := proc.Interrupts(r.proc)
+	if err != nil {
+		r.lacks("irqs", err)
+		return
+	}
+	owners := r.owners()
+	irqs := []doctor.IRQ{}
+	for number, name := range names {
+		owner := owners[number]
+		if owner == "" {
+			owner = r.namedAfter(name)
+		}
+		if owner == "" {
+			continue
+		}
+		irq := doctor.IRQ{Number: number, Name: name, Interface: owner}
+		irq.Affinity = r.affinity(number, "smp_affinity_list")
+		irq.Effective = r.affinity(number, "effective_affinity_list")
+		irqs = append(irqs, irq)
+	}
+	sortIRQs(irqs)
+	r.snapshot.IRQs = irqs
+}
+
+// namedAfter is the card that an interrupt is named after, "" for none.
+func (r *reader) namedAfter(name string) (owner string) {
+	for i := range r.snapshot.Interfaces {
+		// Another namespace's card may have a veth's name.
+		n := &r.snapshot.Interfaces[i]
+		card := irqname.Card{Name: n.Name, Device: r.below[n.Name]}
+		if n.Kind == string(netif.Physical) && card.Owns(name) {
+			owner = n.Name
+		}
+	}
+	return owner
+}
+
+func (r *reader) affinity(irq int, file string) string {
+	text, err := readFile(r.procFile("irq", strconv.Itoa(irq), file))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(text)
+}
+
+// owners are the interfaces of message-signalled interrupts, by the cards' folders.
+func (r *reader) owners() map[int]string {
+	all := map[int]string{}
+	for i := range r.snapshot.Interfaces {
+		n := &r.snapshot.Interfaces[i]
+		if n.PCI == nil {
+			continue
+		}
+		files, err := filepath.Glob(r.sysFile("bus/pci/devices", n.PCI.Address, "msi_irqs/*"))
+		if err != nil {
+			continue
+		}
+		for _, file := range files {
+			if irq, err := strconv.Atoi(filepath.Base(file)); err == nil {
+				all[irq] = n.Name
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,246 @@
+package collect
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+	"weir/internal/host/doctor"
+	"weir/internal/host/netif"
+)
+
+// chains reads what other packet filters do with forwarded packets. Those of
+// nftables (and of iptables upon it) are seen by the nft program alone.
+func (r *reader) chains() {
+	legacy, err := netif.LegacyForwardDrops()
+	if err != nil {
+		r.lacks("chains", err)
+		return
+	}
+	found := []doctor.Chain{}
+	for _, name := range legacy {
+		found = append(found, doctor.Chain{Name: name, Hook: "forward", Policy: "drop"})
+	}
+	if _, err := exec.LookPath("nft"); err != nil {
+		if len(found) > 0 {
+			r.snapshot.Chains = found
+		}
+		r.lacks("chains", errors.New("the nft program is not installed"))
+		return
+	}
+	cmd := exec.Command("nft", "-j", "-t", "list", "ruleset")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err == nil {
+		var more []doctor.Chain
+		more, err = parseRuleset(out, r.opts.GuardTable)
+		found = append(found, more...)
+	} else {
+		line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+		err = fmt.Errorf("nft list ruleset: %s: %w", line, err)
+	}
+	if err != nil {
+		r.lacks("chains", err)
+		return
+	}
+	r.snapshot.Chains = found
+}
+
+// nftObject is one object of nft's JSON (libnftables-json(5)).
+type nftObject struct {
+	Chain *struct{ Family, Table, Name, Type, Hook, Policy string }
+	Rule  *struct {
+		Family, Table, Chain string
+		Expr                 []map[string]json.RawMessage
+	}
+}
+
+// parseRuleset lists forward chains, and the chains that translate sources, but
+// for those of one table.
+func parseRuleset(text []byte, own string) ([]doctor.Chain, error) {
+	var all struct{ Nftables []nftObject }
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("read nft's ruleset: %w", err)
+	}
+	var found []doctor.Chain
+	for _, x := range all.Nftables {
+		if c := x.Chain; c != nil && c.Hook == "forward" && c.Family+" "+c.Table != own {
+			found = append(found, doctor.Chain{Name: strings.Join([]string{"nftables", c.Family, c.Table, c.Name}, " "), Hook: c.Hook, Policy: c.Policy})
+		}
+		if c := x.Rule; c != nil && translates(c.Expr) {
+			chain := doctor.Chain{Name: strings.Join([]string{"nftables", c.Family, c.Table, c.Chain}, " "), Hook: "postrouting", NAT: true}
+			if len(found) == 0 || found[len(found)-1] != chain {
+				found = append(found, chain)
+			}
+		}
+	}
+	return found, nil
+}
+
+// translates reports whether a rule changes sources. iptables upon nftables says
+// so in a field of its own.
+func translates(expr []map[string]json.RawMessage) bool {
+	for _, e := range expr {
+		if e["masquerade"] != nil || e["snat"] != nil || bytes.Contains(e["xt"], []byte("MASQUERADE")) || bytes.Contains(e["xt"], []byte("SNAT")) {
+			return true
+		}
+	}
+	return false
+}
+
+// routes lists default routes.
+func (r *reader) routes() {
+	names := map[int]string{}
+	links, err := r.devices.netlink.LinkList()
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		r.lacks("routes", err)
+		return
+	}
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	found := []doctor.Route{}
+	for family, word := range map[int]string{netlink.FAMILY_V4: "inet", netlink.FAMILY_V6: "inet6"} {
+		all, err := r.devices.netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+			r.lacks("routes", err)
+			return
+		}
+		for i := range all {
+			found = append(found, defaultsOf(&all[i], word, names)...)
+		}
+	}
+	r.snapshot.Routes = found
+}
+
+// defaultsOf are the ways of a default route, none of another.
+func defaultsOf(route *netlink.Route, family string, names map[int]string) (found []doctor.Route) {
+	if route.Dst != nil {
+		if ones, _ := route.Dst.Mask.Size(); ones != 0 {
+			return nil
+		}
+	}
+	origin := ""
+	if route.Protocol == unix.RTPROT_RA {
+		origin = "ra"
+	}
+	add := func(index int, gateway []byte) {
+		if index == 0 {
+			return
+		}
+		address, _ := netip.AddrFromSlice(gateway)
+		found = append(found, doctor.Route{Interface: names[index], Gateway: address.Unmap(), Family: family, Origin: origin})
+	}
+	add(route.LinkIndex, route.Gw)
+	for _, hop := range route.MultiPath {
+		add(hop.LinkIndex, hop.Gw)
+	}
+	return found
+}
+
+// weir reads the dataplane's own counters from its pins.
+type weir struct{ view *dataplane.View }
+
+var errNotRoot = errors.New("only root may read weir's counters")
+
+// openWeir gives nil without an error where weir does not run.
+func openWeir() (*weir, error) {
+	if os.Geteuid() != 0 {
+		return nil, errNotRoot
+	}
+	dir, err := dataplane.Folder("")
+	if err != nil {
+		return nil, err
+	}
+	view, err := dataplane.Open(dir)
+	if errors.Is(err, dataplane.ErrNotLoaded) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read weir's counters: %w", err)
+	}
+	return &weir{view}, nil
+}
+
+func (w *weir) close() {
+	if w != nil {
+		_ = w.view.Close() // was only read
+	}
+}
+
+// count gives nil where weir does not run.
+func (w *weir) count() (*doctor.WeirCount, error) {
+	if w == nil {
+		return nil, nil
+	}
+	info, err := w.view.Info()
+	if err != nil {
+		return nil, err
+	}
+	all, err := w.view.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	count := &doctor.WeirCount{States: int(info.States), Reasons: map[string]uint64{}}
+	for i := range all {
+		for _, why := range reason.All() {
+			if n := all[i].Reasons[why].Packets; n > 0 {
+				count.Reasons[why.String()] += n
+			}
+		}
+	}
+	return count, nil
+}
+
+func (r *reader) hooks() {
+	if r.weir == nil {
+		return
+	}
+	info, err := r.weir.view.Info()
+	if err != nil {
+		r.lacks("weir", err)
+		return
+	}
+	r.snapshot.Weir = &doctor.Weir{StateLimit: int(info.MaxStates)}
+	if r.opts.Hooks != nil {
+		if r.snapshot.Weir.Interfaces, err = r.opts.Hooks(); err != nil {
+			r.lacks("weir.interfaces", err)
+		}
+	}
+	if r.opts.NATPorts != nil {
+		if r.snapshot.Weir.NATPorts, err = r.opts.NATPorts(); err != nil {
+			r.lacks("weir.nat_ports", err)
+		}
+	}
+}
+
+// natUses counts the ports in use, where there are rules that choose ports.
+func (r *reader) natUses(c *doctor.Counters) {
+	if r.weir == nil || c.Weir == nil || r.snapshot.Weir == nil || len(r.snapshot.Weir.NATPorts) == 0 {
+		return
+	}
+	smallest := math.MaxInt
+	for _, p := range r.snapshot.Weir.NATPorts {
+		smallest = min(smallest, p.Size())
+	}
+	found := []doctor.NATUse{}
+	for _, u := range r.weir.view.NATUses(max(doctor.LeastNATPorts, smallest/2)) {
+		found = append(found, doctor.NATUse{
+			Protocol: state.Protocol(u.Proto), Address: u.Address, Far: u.Far, Ports: u.Ports, Low: u.Low, High: u.High,
+		})
+	}
+	c.Weir.NAT = r.snapshot.Weir.Fullest(found)
+}

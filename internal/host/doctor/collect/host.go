@@ -1,0 +1,209 @@
+package collect
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/internal/host/cpulist"
+	"weir/internal/host/doctor"
+	"weir/internal/host/hostinfo"
+	"weir/internal/host/tune"
+)
+
+// host reads the machine and its cores.
+func (r *reader) host() {
+	s := r.snapshot
+	m, err := hostinfo.Describe()
+	if err != nil {
+		r.lacks("host", err)
+	} else {
+		s.Host = doctor.Host{Kernel: m.Kernel, CPU: m.CPU, Machine: m.Host, Hypervisor: m.Hypervisor, MemoryMiB: m.Memory, Mitigations: m.Mitigations}
+	}
+	s.Host.System = "Linux"
+	s.Host.IdleStates = r.idleStates()
+	isolated := r.isolated()
+	ids, err := cpulist.Parse(r.text("devices/system/cpu/online"))
+	if err != nil || len(ids) == 0 {
+		r.lacks("cpus", fmt.Errorf("which of %d cores are online is not said: %w", runtime.NumCPU(), err))
+		return
+	}
+	for _, id := range ids {
+		c := r.cpu(id)
+		c.Isolated = slices.Contains(isolated, id)
+		s.CPUs = append(s.CPUs, c)
+	}
+}
+
+// isolated are the cores that the kernel keeps its work from: RPS too takes neither
+// those of isolcpus= nor those of nohz_full=.
+func (r *reader) isolated() (all []int) {
+	for _, file := range []string{"isolated", "nohz_full"} {
+		text := r.text("devices/system/cpu/" + file)
+		if text == "(null)" {
+			continue // how kernels print a list that was never made
+		}
+		ids, err := cpulist.Parse(text)
+		if err != nil {
+			r.lacks("cpus.isolated", err)
+		}
+		all = append(all, ids...)
+	}
+	return all
+}
+
+func (r *reader) cpu(id int) doctor.CPU {
+	dir := fmt.Sprintf("devices/system/cpu/cpu%d/", id)
+	c := doctor.CPU{
+		ID: id, Governor: r.text(dir + "cpufreq/scaling_governor"), Scaling: r.text(dir + "cpufreq/scaling_driver"),
+		MHz: r.number(dir+"cpufreq/scaling_cur_freq") / 1000, MaxMHz: r.number(dir+"cpufreq/cpuinfo_max_freq") / 1000,
+	}
+	if list, err := cpulist.Parse(r.text(dir + "topology/thread_siblings_list")); err == nil {
+		c.Siblings = list
+	}
+	nodes, err := filepath.Glob(r.sysFile(dir, "node[0-9]*"))
+	if err == nil && len(nodes) == 1 {
+		if n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(nodes[0]), "node")); err == nil {
+			c.Node = &n
+		}
+	}
+	return c
+}
+
+// idleStates are core 0's; nil where nothing is said of them.
+func (r *reader) idleStates() (states []doctor.IdleState) {
+	dirs, err := filepath.Glob(r.sysFile("devices/system/cpu/cpu0/cpuidle/state[0-9]*"))
+	if err != nil {
+		return nil
+	}
+	for i := range dirs {
+		dir := fmt.Sprintf("devices/system/cpu/cpu0/cpuidle/state%d/", i)
+		states = append(states, doctor.IdleState{Name: r.text(dir + "name"), ExitUsec: r.number(dir + "latency"), Disabled: r.text(dir+"disable") == "1"})
+	}
+	return states
+}
+
+// throttle are the cores' counts; nil where the CPU keeps none.
+func (r *reader) throttle() map[int]uint64 {
+	files, err := filepath.Glob(r.sysFile("devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count"))
+	if err != nil || len(files) == 0 {
+		return nil
+	}
+	all := map[int]uint64{}
+	for _, file := range files {
+		id, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(filepath.Dir(filepath.Dir(file))), "cpu"))
+		text, failed := readFile(file)
+		n, bad := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
+		if err == nil && failed == nil && bad == nil {
+			all[id] = n
+		}
+	}
+	return all
+}
+
+// text is what a file below /sys says, "" where there is none.
+func (r *reader) text(name string) string {
+	text, err := readFile(r.sysFile(name))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(text)
+}
+
+// number is 0 where there is none.
+func (r *reader) number(name string) int {
+	n, err := strconv.Atoi(r.text(name))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// wanted are the sysctls that checks read, as files below /proc/sys.
+var wanted = []string{
+	"net/ipv4/ip_forward", "net/ipv4/conf/*/forwarding", "net/ipv4/conf/*/rp_filter",
+	"net/ipv6/conf/*/forwarding", "net/ipv6/conf/*/accept_ra",
+	"net/ipv4/neigh/default/gc_thresh*", "net/ipv6/neigh/default/gc_thresh*",
+	"net/netfilter/nf_conntrack_max", "net/netfilter/nf_conntrack_buckets",
+	"net/core/netdev_max_backlog", "net/core/netdev_budget", "net/core/netdev_budget_usecs",
+	"net/core/rps_sock_flow_entries", "net/core/default_qdisc", "net/core/bpf_jit_enable",
+}
+
+func (r *reader) sysctls() {
+	all := map[string]string{}
+	root := r.procFile("sys")
+	for _, pattern := range wanted {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			continue
+		}
+		for _, file := range files {
+			text, err := readFile(file)
+			if err != nil {
+				continue
+			}
+			name := strings.TrimPrefix(file, root+"/")
+			all[strings.NewReplacer("/", ".", ".", "/").Replace(name)] = strings.TrimSpace(text)
+		}
+	}
+	r.snapshot.Sysctls = all
+}
+
+// unknownLines reads what files set that the kernel does not have. A tree that is not
+// the machine itself holds its own.
+func (r *reader) unknownLines() {
+	h := &tune.Host{}
+	if r.root != "/" {
+		h.Root = r.root
+	}
+	lines, err := h.UnknownLines()
+	if err != nil {
+		r.lacks("unknown_sysctls", err)
+		return
+	}
+	r.snapshot.Unknown = []doctor.UnknownLine{}
+	for _, l := range lines {
+		r.snapshot.Unknown = append(r.snapshot.Unknown, doctor.UnknownLine(l))
+	}
+}
+
+// programs are those that matter, by the name that the kernel cuts at 15 bytes.
+var programs = map[string]string{
+	"irqbalance": "irqbalance", "tuned": "tuned", "NetworkManager": "NetworkManager", "systemd-network": "systemd-networkd",
+	"dockerd": "dockerd", "firewalld": "firewalld", "bpftune": "bpftune", "ksmtuned": "ksmtuned",
+}
+
+var processes = regexp.MustCompile(`^[0-9]+$`)
+
+func (r *reader) services() {
+	entries, err := os.ReadDir(r.proc)
+	if err != nil {
+		r.lacks("services", err)
+		return
+	}
+	found := []string{}
+	for _, e := range entries {
+		if !processes.MatchString(e.Name()) {
+			continue
+		}
+		text, err := readFile(r.procFile(e.Name(), "comm"))
+		if name := programs[strings.TrimSpace(text)]; err == nil && name != "" {
+			found = appendNew(found, name)
+		}
+	}
+	r.snapshot.Services = found
+}
+
+func appendNew(list []string, word string) []string {
+	for _, w := range list {
+		if w == word {
+			return list
+		}
+	}
+	return append(list, word)
+}

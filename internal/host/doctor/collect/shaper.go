@@ -1,0 +1,112 @@
+package collect
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/host/doctor"
+)
+
+// cakeRate is TCA_CAKE_BASE_RATE64 (linux/pkt_sched.h): bytes per second, 0 where
+// it does not shape.
+const cakeRate = 2
+
+// shaperRates adds the rates, which the disciplines do not tell alike: that of HTB
+// is its topmost classes' ceilings, that of CAKE an option that the library does not
+// know.
+func (d *devices) shaperRates(all []doctor.Qdisc, names map[int]string) error {
+	cakes, err := cakeRates()
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		q := &all[i]
+		for index, name := range names {
+			if name != q.Interface {
+				continue
+			}
+			switch q.Kind {
+			case "cake":
+				q.RateBits = cakes[cake{index, q.Handle}]
+			case "htb":
+				if q.RateBits, err = d.htbRate(index, q.Handle); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// htbRate adds up the ceilings of the classes below no other.
+func (d *devices) htbRate(index int, qdisc string) (bits uint64, err error) {
+	link, err := d.netlink.LinkByIndex(index)
+	if err != nil {
+		return 0, err
+	}
+	classes, err := d.netlink.ClassList(link, 0)
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range classes {
+		htb, ok := c.(*netlink.HtbClass)
+		if ok && htb.Parent == netlink.HANDLE_ROOT && handle(htb.Handle&0xffff0000) == qdisc {
+			bits += htb.Ceil * 8
+		}
+	}
+	return bits, nil
+}
+
+// cake is one of them by its interface.
+type cake struct {
+	index  int
+	handle string
+}
+
+// cakeRates are the rates of all of them, in bits per second.
+func cakeRates() (map[cake]uint64, error) {
+	request := nl.NewNetlinkRequest(unix.RTM_GETQDISC, unix.NLM_F_DUMP)
+	request.AddData(&nl.TcMsg{Family: unix.AF_UNSPEC})
+	messages, err := request.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWQDISC)
+	if err != nil {
+		return nil, err
+	}
+	rates := map[cake]uint64{}
+	for _, m := range messages {
+		head := nl.DeserializeTcMsg(m)
+		attributes, err := nl.ParseRouteAttr(m[head.Len():])
+		if err != nil {
+			return nil, err
+		}
+		if rate := cakeRateOf(attributes); rate > 0 {
+			rates[cake{int(head.Ifindex), handle(head.Handle)}] = 8 * rate
+		}
+	}
+	return rates, nil
+}
+
+// cakeRateOf is in bytes per second; 0 for another discipline.
+func cakeRateOf(attributes []syscall.NetlinkRouteAttr) uint64 {
+	kind := ""
+	for _, a := range attributes {
+		switch a.Attr.Type {
+		case nl.TCA_KIND:
+			kind = string(a.Value)
+		case nl.TCA_OPTIONS:
+			options, err := nl.ParseRouteAttr(a.Value)
+			if err != nil || kind != "cake\x00" {
+				return 0
+			}
+			for _, option := range options {
+				if option.Attr.Type == cakeRate && len(option.Value) >= 8 {
+					return binary.NativeEndian.Uint64(option.Value)
+				}
+			}
+		}
+	}
+	return 0
+}

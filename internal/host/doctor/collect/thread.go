@@ -1,0 +1,108 @@
+package collect
+
+import (
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/host/cpulist"
+	"weir/internal/host/doctor"
+	"weir/internal/host/netif"
+	"weir/internal/host/proc"
+)
+
+// receivers notes which threads receive, before the first sample counts their
+// time.
+func (r *reader) receivers() error {
+	all, err := net.Interfaces()
+	if err != nil {
+		return fmt.Errorf("list interfaces: %w", err)
+	}
+	for _, n := range all {
+		receivers, err := netif.Receivers(n.Index)
+		if err != nil {
+			r.lacks("interfaces."+n.Name+".napi", err)
+			continue
+		}
+		for _, one := range receivers {
+			if one.PID == 0 {
+				continue
+			}
+			if r.threads[n.Name] == nil {
+				r.threads[n.Name] = map[int]int{}
+			}
+			r.threads[n.Name][one.Queue] = one.PID
+		}
+	}
+	return nil
+}
+
+// napi are the receivers of an interface; nil where the kernel tells of none.
+func (r *reader) napi(name string, index int) (all []doctor.NAPI) {
+	receivers, err := netif.Receivers(index)
+	if err != nil {
+		return nil // noted by receivers
+	}
+	for _, one := range receivers {
+		n := doctor.NAPI{Queue: one.Queue, IRQ: one.IRQ}
+		if pid := r.threads[name][one.Queue]; pid != 0 && pid == one.PID {
+			n.Thread = &doctor.Thread{CPUs: allowed(pid)}
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// allowed are the cores that a thread may run on; "" where it has ended.
+func allowed(pid int) string {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(pid, &set); err != nil {
+		return ""
+	}
+	var ids []int
+	for id := range len(set) * 64 {
+		if set.IsSet(id) {
+			ids = append(ids, id)
+		}
+	}
+	return cpulist.Format(ids)
+}
+
+// threadTimes is how long each thread that receives has run; nil where there is
+// none.
+func (r *reader) threadTimes() map[string]map[int]uint64 {
+	if len(r.threads) == 0 {
+		return nil
+	}
+	all := map[string]map[int]uint64{}
+	for name, queues := range r.threads {
+		all[name] = map[int]uint64{}
+		for queue, pid := range queues {
+			if ticks, _, err := proc.Process(r.proc, pid); err == nil {
+				all[name][queue] = ticks
+			}
+		}
+	}
+	return all
+}
+
+// placeThreads says on which core each thread ran last. A thread that has ended is
+// none.
+func (r *reader) placeThreads() {
+	for i := range r.snapshot.Interfaces {
+		n := &r.snapshot.Interfaces[i]
+		for k := range n.NAPI {
+			t := n.NAPI[k].Thread
+			if t == nil {
+				continue
+			}
+			_, cpu, err := proc.Process(r.proc, r.threads[n.Name][n.NAPI[k].Queue])
+			if err != nil || t.CPUs == "" {
+				n.NAPI[k].Thread = nil
+				continue
+			}
+			t.CPU = cpu
+		}
+	}
+}

@@ -1,0 +1,353 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/units"
+)
+
+func coreChecks() []Check {
+	return []Check{
+		{ID: "CPU-1", Title: "packets fill some cores while others have room", Reads: []string{"cpus"}, Worst: Critical, run: oneCoreFull},
+		{ID: "CPU-2", Title: "packets fill all cores", Reads: []string{"cpus"}, Worst: Critical, run: allCoresFull},
+		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics"}, Worst: Warning, run: programs},
+		{ID: "VIRT-1", Title: "the hypervisor takes time away", Reads: []string{"cpus"}, Worst: Critical, run: stolen},
+		{ID: "VIRT-2", Title: "the cloud's host limits the machine's traffic", Reads: []string{"statistics", "links"}, Worst: Critical, run: allowed},
+	}
+}
+
+// exhausted is how busy all cores together are from which on spreading the load
+// helps no more.
+const exhausted = 0.85
+
+func (v *view) noCores(o *outcome) bool {
+	if len(v.cores) == 0 {
+		o.lacks(v, "before.cpus and after.cpus")
+	}
+	return len(v.cores) == 0
+}
+
+func (v *view) meanBusy() float64 {
+	mean, _, _ := v.others(nil)
+	return mean
+}
+
+// program reports whether a program fills the core: packets go before it. Kernel's
+// threads may be WireGuard's, which are packets' work too.
+func (v *view) program(c *core) bool {
+	return c.busy >= full && !c.forwards() && (!c.inKernel() || len(v.tunnels()) == 0)
+}
+
+// taken is how busy the cores are on average with what packets have to wait for.
+func (v *view) taken() (mean float64) {
+	for i := range v.cores {
+		c := &v.cores[i]
+		if v.program(c) {
+			mean += c.network() + c.steal
+			continue
+		}
+		mean += c.busy
+	}
+	return mean / float64(max(len(v.cores), 1))
+}
+
+// spreadable are the full cores if the others have room.
+func (v *view) spreadable() []*core {
+	filled := v.fullCores()
+	if len(filled) == 0 || len(filled) == len(v.cores) || v.taken() >= exhausted {
+		return nil
+	}
+	return filled
+}
+
+func oneCoreFull(v *view) (o outcome) {
+	if v.noCores(&o) {
+		return o
+	}
+	filled := v.spreadable()
+	if len(filled) == 0 {
+		return o
+	}
+	f := Finding{
+		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID,
+		Says:   fmt.Sprintf("%s %s full of %s; %s", cpuNames(filled), isAre(len(filled)), packetWork(filled), v.room(filled)),
+		Expect: "the packets per second that the box forwards grow with the cores that take part",
+	}
+	for _, c := range filled {
+		f.Evidence = append(f.Evidence, c.line())
+		if line := v.watched(c); line != "" {
+			f.Evidence = append(f.Evidence, line)
+		}
+	}
+	mean, _, count := v.others(filled)
+	f.Evidence = append(f.Evidence, fmt.Sprintf("the other %s: %s busy on average", plural(count, "core"), percent(mean)))
+	f.relief = true
+	o.add(f)
+	return o
+}
+
+// packetWork names what packets fill cores with.
+func packetWork(filled []*core) string {
+	for _, c := range filled {
+		if c.threads < c.network()/2 {
+			return "softirq"
+		}
+	}
+	return "receiving in threads (threaded NAPI)"
+}
+
+// room says what the other cores do.
+func (v *view) room(filled []*core) string {
+	mean, idle, count := v.others(filled)
+	if idle == count {
+		return plural(count, "core") + " idle"
+	}
+	if mean >= exhausted {
+		return fmt.Sprintf("programs take the other %s, and packets go before them", plural(count, "core"))
+	}
+	return fmt.Sprintf("the other %s %s busy for %s of the time", plural(count, "core"), isAre(count), percent(mean))
+}
+
+// robbed reports whether it is the hypervisor that takes most of what the cores lack.
+func (v *view) robbed() bool {
+	var stolen, taken float64
+	for i := range v.cores {
+		stolen += v.cores[i].steal
+		taken += v.cores[i].busy
+	}
+	return stolen > taken/2
+}
+
+func allCoresFull(v *view) (o outcome) {
+	if v.noCores(&o) {
+		return o
+	}
+	filled := v.fullCores()
+	if len(filled) == 0 || len(v.spreadable()) > 0 || v.robbed() {
+		return o
+	}
+	f := Finding{
+		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID,
+		Says:   fmt.Sprintf("packets fill the box: its %s are busy for %s of their time, and no core has room", plural(len(v.cores), "core"), percent(v.meanBusy())),
+		Expect: "no setting gives a core that is full more than a tenth or two; the cost of a packet, or the number of cores, decides",
+	}
+	for i := range v.cores {
+		f.Evidence = append(f.Evidence, v.cores[i].line())
+		if line := v.watched(&v.cores[i]); line != "" {
+			f.Evidence = append(f.Evidence, line)
+		}
+	}
+	if len(v.cores) == 1 {
+		f.Says = fmt.Sprintf("packets fill the box: its only core is busy for %s of its time", percent(v.meanBusy()))
+	}
+	f.Remedies = []Remedy{
+		cheaper,
+		{Text: "take a machine with more or faster cores; do not enlarge rings, which only adds delay"},
+	}
+	o.add(f)
+	return o
+}
+
+// cheaper is what is left where no core has room.
+var cheaper = Remedy{Command: "weir interfaces", Text: "see whether packets are judged at XDP: it costs a fraction of what the stack does"}
+
+func programs(v *view) (o outcome) {
+	if v.noCores(&o) {
+		return o
+	}
+	for i := range v.cores {
+		c := &v.cores[i]
+		if c.busy < full || c.forwards() || c.steal > c.user+c.system {
+			continue
+		}
+		served, busiest := v.servedBy(c.ID)
+		if len(served) == 0 {
+			continue
+		}
+		f := v.otherWork(c, served)
+		if busiest < few {
+			f.Severity = Notice // hardly a packet waits
+		}
+		o.add(f)
+	}
+	return o
+}
+
+// otherWork tells programs from the kernel's own threads, which no unit's
+// CPUAffinity= binds.
+func (v *view) otherWork(c *core, served []string) Finding {
+	f := Finding{
+		Severity: Warning, Subject: c.name(), core: c.ID, weight: c.user + c.system,
+		Says:     fmt.Sprintf("programs fill %s, which also serves %s", c.name(), join(served)),
+		Evidence: []string{c.line()},
+		Remedies: []Remedy{{Command: "top -1 -H", Text: "find the program, and keep it off " + c.name() + " (CPUAffinity= of its unit, or taskset)"}},
+		Expect:   "packets of these queues no longer wait for it",
+	}
+	if !c.inKernel() {
+		return f
+	}
+	f.Says = fmt.Sprintf("the kernel's threads fill %s, which also serves %s", c.name(), join(served))
+	f.Remedies = []Remedy{{Command: "top -1 -H", Text: "find the thread: the name of a kworker ends with the queue whose work it does"}}
+	if tunnels := v.tunnels(); len(tunnels) > 0 {
+		f.Says += "; WireGuard (" + join(tunnels) + ") encrypts and decrypts in such threads, on all cores"
+		f.Remedies = append(f.Remedies, Remedy{Text: "if it is WireGuard: more or faster cores carry more of it; keep the busiest queues on cores that have room"})
+	}
+	return f
+}
+
+// tunnels are the WireGuard interfaces that are up.
+func (v *view) tunnels() (names []string) {
+	for i := range v.Interfaces {
+		if d := &v.Interfaces[i]; d.Up && d.Kind == "wireguard" {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// servedBy names the queues that come to a core and carry packets, and how many the
+// busiest of them does.
+func (v *view) servedBy(id int) (names []string, busiest uint64) {
+	for i := range v.nics {
+		for _, q := range v.nics[i].active() {
+			if slices.Contains(q.cores, id) {
+				names = append(names, fmt.Sprintf("queue %d of %s", q.n, v.nics[i].Name))
+				busiest = max(busiest, q.packets)
+			}
+		}
+	}
+	return names, busiest
+}
+
+// Shares of steal: a host that is shared takes a little now and then; from some on
+// packets wait for it, and much is what fills a ring.
+const (
+	someSteal = 0.05
+	muchSteal = 0.10
+	hardlyAny = 0.03
+)
+
+func stolen(v *view) (o outcome) {
+	if v.noCores(&o) {
+		return o
+	}
+	by := map[Severity][]*core{}
+	for i := range v.cores {
+		switch c := &v.cores[i]; {
+		case c.steal < hardlyAny:
+		case c.steal >= muchSteal && c.busy >= full:
+			by[Critical] = append(by[Critical], c)
+		case c.steal >= muchSteal, c.steal >= someSteal && c.busy >= quiet:
+			by[Warning] = append(by[Warning], c)
+		default:
+			by[Notice] = append(by[Notice], c) // it is little, or nothing waits for it
+		}
+	}
+	for _, grade := range []Severity{Critical, Warning, Notice} {
+		if len(by[grade]) > 0 {
+			o.add(robbery(by[grade], grade))
+		}
+	}
+	return o
+}
+
+func robbery(cores []*core, grade Severity) Finding {
+	most := slices.MaxFunc(cores, func(a, b *core) int { return cmp.Compare(a.steal, b.steal) })
+	f := Finding{
+		Severity: grade, Subject: cpuNames(cores), core: most.ID, weight: most.steal,
+		Says:     fmt.Sprintf("the hypervisor takes %s of %s's time away", percent(most.steal), most.name()),
+		Remedies: []Remedy{{Command: "mpstat -P ALL 2", Text: "watch %steal while, on the host, the virtual machine is given cores of its own (pinning), or is moved to a host that is less busy"}},
+		Expect:   "the core has that time for packets, and delays stop varying with other machines' load",
+	}
+	if len(cores) > 1 {
+		f.Says = fmt.Sprintf("the hypervisor takes up to %s of the time of %s away (%s)", percent(most.steal), plural(len(cores), "core"), most.name())
+	}
+	for _, c := range cores {
+		f.Evidence = append(f.Evidence, c.line())
+	}
+	return f
+}
+
+// allowances are what Amazon's hosts count of a machine's traffic that exceeded what its
+// size is allowed, by ethtool -S of ena: they queue it or drop it.
+var allowances = []struct{ counter, of string }{
+	{"pps_allowance_exceeded", "packets per second"}, {"bw_in_allowance_exceeded", "received bits per second"},
+	{"bw_out_allowance_exceeded", "sent bits per second"}, {"conntrack_allowance_exceeded", "tracked connections"},
+}
+
+func allowed(v *view) (o outcome) {
+	if v.noNICs(&o) {
+		return o
+	}
+	counts := false
+	for i := range v.nics {
+		n := &v.nics[i]
+		for _, a := range allowances {
+			beyond, known := v.statistic(n.Name, func(key string) bool { return key == a.counter })
+			counts = counts || known
+			share := float64(beyond) / float64(max(1, beyond+n.link.RxPackets+n.link.TxPackets))
+			if beyond < fewLost || share < seen {
+				continue
+			}
+			o.add(Finding{
+				Severity: gradeLoss(beyond, share), Subject: n.Name, core: -1, weight: share,
+				Says:     fmt.Sprintf("the cloud's host holds back, or drops, %s of %s: the machine exceeds its allowance of %s", v.rate(beyond), n.Name, a.of),
+				Evidence: []string{grew(a.counter, n.Name, beyond, v.Seconds)},
+				Remedies: []Remedy{{Command: "ethtool -S " + n.Name + " | grep allowance", Text: "see which of them grow; take a larger machine, or several: no setting in it raises them"}},
+				Expect:   "the counter stands still",
+			})
+		}
+	}
+	if !counts {
+		o.absent = "no card counts an allowance"
+	}
+	return o
+}
+
+func (c *core) name() string { return fmt.Sprintf("cpu%d", c.ID) }
+
+// line says how the core spent its time.
+func (c *core) line() string {
+	text := fmt.Sprintf("%s: %s busy, of it softirq %s, irq %s, system %s, programs %s", c.name(), percent(c.busy),
+		percent(c.softirq), percent(c.irq), percent(c.system), percent(c.user))
+	if c.steal > 0 {
+		text += ", stolen " + percent(c.steal)
+	}
+	return text
+}
+
+// cpuNames joins them: "cpu1, cpu2 and cpu5".
+func cpuNames(cores []*core) string {
+	ids := make([]string, len(cores))
+	for i, c := range slices.SortedFunc(slices.Values(cores), func(a, b *core) int { return a.ID - b.ID }) {
+		ids[i] = c.name()
+	}
+	return join(ids)
+}
+
+func join(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func plural(n int, noun string) string { return units.Plural(n, noun) }
+
+// percent rounds to whole ones where that loses nothing that matters.
+func percent(share float64) string {
+	if share > 0 && share < 0.095 {
+		return units.Digits(100*share, 2) + " %"
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}

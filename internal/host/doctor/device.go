@@ -1,0 +1,332 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"weir/internal/units"
+)
+
+func deviceChecks() []Check {
+	return []Check{
+		{ID: "OFF-1", Title: "received packets are merged although they are forwarded (LRO)", Reads: []string{"interfaces.features", "sysctls"}, Worst: Warning, run: largeReceive},
+		{ID: "OFF-2", Title: "an offload that helps is off", Reads: []string{"interfaces.features"}, Worst: Warning, run: helpfulOffloads},
+		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex"}, Worst: Warning, run: slowLink},
+		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, Worst: Critical, run: aggregation},
+		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit"}, Worst: Warning, run: slot},
+		{ID: "XDP-1", Title: "packets are not judged at XDP", Reads: []string{"weir.interfaces", "interfaces.xdp"}, Worst: Warning, run: hooks},
+		{ID: "EEE-1", Title: "the link sleeps between packets (EEE)", Reads: []string{"interfaces.eee"}, Worst: Notice, run: energyEfficient},
+	}
+}
+
+// forwarding reports whether the box forwards at all; known is false where no
+// sysctl says.
+func (v *view) forwarding() (on, known bool) {
+	on4, known4 := v.routes("ipv4")
+	on6, known6 := v.routes("ipv6")
+	return on4 || on6 || v.Weir != nil, known4 || known6 || v.Weir != nil
+}
+
+// longNames are what ethtool -k calls the kernel's features.
+var longNames = map[string]string{"rx-lro": "large-receive-offload", "rx-gro": "generic-receive-offload", "rx-checksum": "rx-checksumming"}
+
+// feature is whether an offload is on, by either of its names.
+func (i *Interface) feature(name string) (on, known bool) {
+	if on, known = i.Features[name]; !known {
+		on, known = i.Features[longNames[name]]
+	}
+	return on, known
+}
+
+func largeReceive(v *view) (o outcome) {
+	if v.noNICs(&o) {
+		return o
+	}
+	on, known := v.forwarding()
+	if !known {
+		o.lacks(v, "sysctls.net.ipv4.ip_forward")
+		return o
+	}
+	if !on {
+		o.absent = "the box does not forward"
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		if n.Features == nil {
+			o.lacks(v, "interfaces."+n.Name+".features")
+			continue
+		}
+		on, known := n.feature("rx-lro")
+		if !known {
+			o.lacks(v, "interfaces."+n.Name+".features.rx-lro")
+		}
+		if !on {
+			continue
+		}
+		o.add(Finding{
+			Severity: Warning, Subject: n.Name, core: -1,
+			Says:     fmt.Sprintf("%s merges received packets (LRO) although the box forwards: what it merged cannot be sent on as it came", n.Name),
+			Evidence: []string{n.Name + ": rx-lro is on, and forwarding is on"},
+			Remedies: []Remedy{{Command: "ethtool -K " + n.Name + " lro off", Text: "GRO, which can be undone exactly, does the same work where it is wanted"}},
+			Expect:   "no packets above the MTU, no retransmissions by them; XDP may attach",
+		})
+	}
+	return o
+}
+
+// helpful are offloads without which each packet costs more. GRO means nothing
+// where XDP takes the packets.
+var helpful = []struct{ feature, name, flag string }{
+	{"rx-gro", "GRO", "gro"},
+	{"rx-checksum", "receive checksums", "rx"},
+}
+
+func helpfulOffloads(v *view) (o outcome) {
+	if v.noCards(&o) {
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		if n.Features == nil {
+			o.lacks(v, "interfaces."+n.Name+".features")
+			continue
+		}
+		for _, h := range helpful {
+			on, known := n.feature(h.feature)
+			if on || !known || h.feature == "rx-gro" && n.XDP == "native" {
+				continue
+			}
+			o.add(Finding{
+				Severity: min(v.severe(v.load(n)), Warning), Subject: n.Name, core: -1,
+				Says:     fmt.Sprintf("%s is off on %s", h.name, n.Name),
+				Evidence: []string{fmt.Sprintf("%s: %s is off", n.Name, h.feature)},
+				Remedies: []Remedy{{Command: fmt.Sprintf("ethtool -K %s %s on", n.Name, h.flag), Text: "let it work for the packets that the stack takes"}},
+				Expect:   "fewer cycles per packet on the core that serves the card; measure it, as bursts of single packets gain nothing",
+			})
+		}
+	}
+	return o
+}
+
+// paravirtual are drivers of cards that a hypervisor makes: they have no link, no slot and
+// no pause frames of their own.
+var paravirtual = map[string]bool{"virtio_net": true, "ena": true, "gve": true, "hv_netvsc": true, "vmxnet3": true, "vif": true}
+
+// hosted reports whether what a card does not tell is its host's business, and says so
+// where there is nothing else to look at.
+func (n *nic) hosted(o *outcome) bool {
+	if !paravirtual[n.Driver] {
+		return false
+	}
+	o.absent = "a hypervisor's card: its host would know"
+	return true
+}
+
+func slowLink(v *view) (o outcome) {
+	if v.noCards(&o) {
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		f := Finding{Severity: Warning, Subject: n.Name, core: -1,
+			Evidence: []string{fmt.Sprintf("%s: %s Mbit/s, %s duplex, the port's fastest is %s Mbit/s", n.Name, units.Thousands(n.Mbit), orNone(n.Duplex), units.Thousands(n.MaxMbit))},
+			Expect:   "the link's full rate",
+		}
+		switch {
+		case n.Mbit <= 0: // the kernel has -1 where a driver does not say
+			if !n.hosted(&o) {
+				o.lacks(v, "interfaces."+n.Name+".mbit")
+			}
+			continue
+		case n.Duplex == "half":
+			f.Says = fmt.Sprintf("%s runs half duplex: the two ends take turns, and collide", n.Name)
+			f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate on both ends: one end fixed and the other negotiating gives half duplex"}}
+		case n.MaxMbit > n.Mbit && n.Mbit <= 100:
+			f.Says = fmt.Sprintf("%s runs at %s Mbit/s, and its port does %s", n.Name, units.Thousands(n.Mbit), units.Thousands(n.MaxMbit))
+			f.Remedies = []Remedy{{Command: "ethtool --cable-test " + n.Name, Text: "where the driver can: find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings"}}
+			if used, _, known := n.wire(v.Seconds); known && used < half {
+				f.Severity = Notice // a modem, or a port to manage something by
+				f.Evidence = append(f.Evidence, fmt.Sprintf("%s is used to %s", n.Name, percent(used)))
+			}
+		default:
+			continue
+		}
+		o.add(f)
+	}
+	return o
+}
+
+// half is how far a slow link is used from which on its rate is missed.
+const half = 0.5
+
+// linkFull is how much of a link's rate counts as all of it: bursts and gaps
+// that no sender fills take the rest.
+const linkFull = 0.94
+
+func aggregation(v *view) (o outcome) {
+	if v.Interfaces == nil {
+		o.lacks(v, "interfaces")
+		return o
+	}
+	groups := 0
+	for i := range v.Interfaces {
+		b := &v.Interfaces[i]
+		if b.Bond == nil || !b.Up {
+			continue
+		}
+		groups++
+		v.members(&o, b)
+	}
+	if groups == 0 {
+		o.absent = "no link aggregation group is up"
+	}
+	return o
+}
+
+// members looks for one that is full while the others have room.
+func (v *view) members(o *outcome, b *Interface) {
+	var fullest *nic
+	var most, sum float64
+	var sends bool
+	var lines []string
+	for _, name := range b.Bond.Members {
+		n := v.nic(name)
+		if n == nil {
+			continue
+		}
+		share, tx, ok := n.wire(v.Seconds)
+		if !ok {
+			o.lacks(v, "links."+name+" and its mbit")
+			return
+		}
+		lines = append(lines, fmt.Sprintf("%s at %s of %s Mbit/s", name, percent(share), units.Thousands(n.Mbit)))
+		sum += share
+		if share > most {
+			fullest, most, sends = n, share, tx
+		}
+	}
+	count := len(lines)
+	if fullest == nil || count < 2 || most < linkFull || sum/float64(count) > 0.75 {
+		return
+	}
+	f := Finding{
+		Severity: Critical, Subject: b.Name, core: -1, weight: most,
+		Says:     fmt.Sprintf("%s, one of %d members of %s, is full while the others have room: a flow never uses more than one member", fullest.Name, count, b.Name),
+		Evidence: []string{strings.Join(lines, ", "), fmt.Sprintf("%s: mode %s, hash %s", b.Name, b.Bond.Mode, orNone(b.Bond.Hash))},
+		Expect:   "several flows use several members; one flow stays at one member's rate",
+	}
+	switch {
+	case !sends:
+		f.Remedies = []Remedy{{Command: "cat /proc/net/bonding/" + b.Name, Text: "see which device is the other end (partner): it chooses the member that frames come by; let its hash use ports (layer 3 and 4)"}}
+	case strings.Contains(b.Bond.Hash, "3+4"):
+		f.Remedies = []Remedy{{Command: "ip -s link show master " + b.Name, Text: "watch the members: the hash uses ports already, so this is one flow, or few; a faster link carries it, more members do not"}}
+	default:
+		f.Remedies = []Remedy{{Command: fmt.Sprintf("ip link set %s type bond xmit_hash_policy layer3+4", b.Name), Text: "let ports choose the member too"}}
+	}
+	o.add(f)
+}
+
+// laneGbit is what a lane carries at a number of transfers: 8 of 10 bits up to
+// PCIe 2, 128 of 130 after.
+func laneGbit(gt float64) float64 {
+	if gt <= 5 {
+		return gt * 0.8
+	}
+	return gt * 128 / 130
+}
+
+func slot(v *view) (o outcome) {
+	if v.noCards(&o) {
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		p := n.PCI
+		if p == nil || p.Speed == 0 || p.Width == 0 {
+			if !n.hosted(&o) {
+				o.lacks(v, "interfaces."+n.Name+".pci")
+			}
+			continue
+		}
+		if p.Speed >= p.MaxSpeed && p.Width >= p.MaxWidth {
+			continue
+		}
+		carries := laneGbit(p.Speed) * float64(p.Width)
+		f := Finding{
+			Severity: Notice, Subject: n.Name, core: -1,
+			Says:     fmt.Sprintf("%s sits in a slot of %s at %g GT/s, and could use %d at %g", n.Name, plural(p.Width, "lane"), p.Speed, max(p.MaxWidth, p.Width), max(p.MaxSpeed, p.Speed)),
+			Evidence: []string{fmt.Sprintf("%s: the slot carries %s Gbit/s in each direction, the link %s Mbit/s", n.Name, units.Digits(carries, 3), units.Thousands(n.Mbit))},
+			Remedies: []Remedy{{Command: "lspci -vv -s " + cmp.Or(p.Address, "$(basename $(readlink /sys/class/net/"+n.Name+"/device))"), Text: "see LnkCap and LnkSta; move the card to a slot with its lanes and speed, and see that no riser or BIOS setting narrows it"}},
+			Expect:   "the bus carries what the link does, with room for descriptors",
+		}
+		// Headers of the bus and descriptors take a fifth at 1,500 bytes, more below.
+		if n.Mbit > 0 && carries < 1.25*float64(n.Mbit)/1000 {
+			f.Severity = Warning
+			f.Says += ": less than its link carries"
+		}
+		o.add(f)
+	}
+	return o
+}
+
+func hooks(v *view) (o outcome) {
+	if v.noNICs(&o) {
+		return o
+	}
+	for i := range v.nics {
+		if n := &v.nics[i]; n.XDP == "generic" {
+			o.add(Finding{
+				Severity: Warning, Subject: n.Name, core: -1,
+				Says:     fmt.Sprintf("an XDP program runs on %s in generic mode, behind the allocation that XDP is there to save", n.Name),
+				Evidence: []string{n.Name + ": XDP mode generic"},
+				Remedies: []Remedy{{Command: "ip link set " + n.Name + " xdpgeneric off", Text: "detach it; weir itself never attaches so"}},
+				Expect:   "fewer cycles per packet than with it",
+			})
+		}
+	}
+	if v.noWeir(&o) {
+		return o
+	}
+	for _, w := range v.Weir.Interfaces {
+		n := v.nic(w.Name)
+		if n == nil || w.Hook == "xdp" {
+			continue
+		}
+		o.add(Finding{
+			Severity: min(v.severe(v.load(n)), Warning), Subject: n.Name, core: -1,
+			Says:     fmt.Sprintf("weir judges packets of %s at %s, not at XDP: %s", n.Name, orNone(w.Hook), orNone(w.Why)),
+			Evidence: []string{"weir interfaces: " + n.Name + " " + w.Hook + ": " + w.Why},
+			Remedies: []Remedy{{Command: "weir interfaces", Text: "what it says under WHY is what to change: MTU, queues, LRO, a foreign program, or the driver"}},
+			Expect:   "an established connection costs a fraction of what the stack's way does",
+		})
+	}
+	return o
+}
+
+func energyEfficient(v *view) (o outcome) {
+	if v.noCards(&o) {
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		if n.EEE == nil {
+			if !n.hosted(&o) {
+				o.lacks(v, "interfaces."+n.Name+".eee")
+			}
+			continue
+		}
+		if !n.EEE.Active {
+			continue
+		}
+		o.add(Finding{
+			Severity: Notice, Subject: n.Name, core: -1,
+			Says:     fmt.Sprintf("%s puts its link to sleep between packets (EEE): waking takes some 17 µs at 1 Gbit/s, and some switches drop frames over it", n.Name),
+			Evidence: []string{n.Name + ": EEE enabled and active"},
+			Remedies: []Remedy{{Command: "ethtool --set-eee " + n.Name + " eee off", Text: "if delays vary or frames are lost at low load"}},
+			Expect:   "steadier delays at low load; nothing at high load",
+		})
+	}
+	return o
+}

@@ -1,0 +1,153 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	"weir/internal/host/cpulist"
+)
+
+// tooFewQueues looks for cards whose queues are all in use and evenly loaded, and
+// still fill their cores: only the stack can spread further.
+func tooFewQueues(v *view) (o outcome) {
+	if v.noNICs(&o) || v.noCores(&o) {
+		return o
+	}
+	filled := v.spreadable()
+	for i := range v.nics {
+		n := &v.nics[i]
+		v.fullTargets(&o, n, filled)
+		if n.queueCount() == 0 || len(n.queues) == 0 && n.counted && n.link.RxPackets > 0 {
+			o.lacks(v, "statistics."+n.Name)
+			continue
+		}
+		q := n.fills(filled)
+		if q == nil && n.virtual && n.queueCount() == 1 {
+			v.fewVirtual(&o, n)
+		}
+		if q == nil || n.maxQueues() > n.queueCount() || q.share*float64(len(n.queues)) >= unequal && len(n.queues) > 1 {
+			continue
+		}
+		if v.carriesPPP(n.Name) {
+			continue // PPP-1 says it
+		}
+		if n.RPS == nil {
+			o.lacks(v, "interfaces."+n.Name+".rps") // the core is full all the same
+		}
+		if n.Channels == nil {
+			o.lacks(v, "interfaces."+n.Name+".channels")
+		}
+		if !v.spreads(n, q) {
+			o.add(v.few(n, q))
+		}
+	}
+	return o
+}
+
+// fewVirtual judges a veth with one queue: it is received by the core that sent.
+func (v *view) fewVirtual(o *outcome, n *nic) {
+	q := n.largest()
+	filled := v.spreadable()
+	if q == nil || len(q.cores) > 0 || len(filled) == 0 || v.part(n) < 0.5 || v.spreads(n, q) {
+		return
+	}
+	o.add(Finding{
+		Severity: v.critical(), Subject: n.Name, core: -1, weight: v.part(n),
+		Says:     n.Name + " has 1 queue, and the core that sends to it receives as well",
+		Evidence: []string{v.queueLine(n), filled[0].line()},
+		Remedies: v.spread(n, q),
+		Expect:   "flows spread over more cores, for the price of handing packets over",
+		because:  n.Name + " has one queue, which is received by the core that sends to it",
+	})
+}
+
+// carriesPPP reports whether a PPPoE session runs on a device.
+func (v *view) carriesPPP(name string) bool {
+	return slices.ContainsFunc(v.Interfaces, func(i Interface) bool { return i.Kind == "ppp" && i.Up && v.bottom(i.Parent) == name })
+}
+
+// fills is the card's largest queue that is served by one of these cores, if all
+// that carry a good part of its packets are: else the others have room.
+func (n *nic) fills(cores []*core) (most *queue) {
+	for _, q := range n.active() {
+		if len(q.cores) > 0 && !slices.ContainsFunc(cores, func(c *core) bool { return c.ID == q.cores[0] }) {
+			return nil
+		}
+	}
+	for i := range n.queues {
+		q := &n.queues[i]
+		served := q.burden >= burdensome && slices.ContainsFunc(cores, func(c *core) bool { return c.ID == q.cores[0] })
+		if served && (most == nil || q.packets > most.packets) {
+			most = q
+		}
+	}
+	return most
+}
+
+func (v *view) few(n *nic, q *queue) Finding {
+	c := v.loaded(q)
+	has := "1 queue, which fills a core"
+	if count := len(n.queues); count > 1 {
+		has = fmt.Sprintf("%d queues, which fill their cores", count)
+	}
+	spread := "RPS spreads nothing"
+	if n.RPS == nil {
+		spread = "whether RPS spreads them was not readable"
+	}
+	verb := "has no more than"
+	if n.Channels == nil {
+		verb = "receives by" // it may have more
+	}
+	f := Finding{
+		Severity: v.severe(c), Subject: n.Name, core: c.ID, weight: q.share,
+		Says:     fmt.Sprintf("%s %s %s; %s", n.Name, verb, has, spread),
+		Evidence: []string{v.queueLine(n), c.line()},
+		Expect:   "flows spread over more cores, for the price of handing packets over; where weir judges at XDP, the core that receives does all the work all the same",
+		because:  fmt.Sprintf("%s %s %s", n.Name, verb, has),
+	}
+	for i := range n.queues {
+		f.Remedies = append(f.Remedies, v.spread(n, &n.queues[i])...)
+	}
+	return f
+}
+
+// fullTargets looks for RPS that spreads to full cores alone, which work for the
+// most part on what others hand them.
+func (v *view) fullTargets(o *outcome, n *nic, filled []*core) {
+	var targets, queues []int
+	for q := range n.RPS {
+		cpus, err := cpulist.Parse(n.RPS[q])
+		if err != nil || len(cpus) == 0 {
+			continue // a bundle was checked for that
+		}
+		for _, id := range cpus {
+			c := v.core(id)
+			if !slices.Contains(filled, c) || 2*c.received < c.processed {
+				return
+			}
+		}
+		targets, queues = append(targets, cpus...), append(queues, q)
+	}
+	all := v.cpusFor(n)
+	if len(targets) == 0 || n.link.RxPackets == 0 || len(all) <= distinct(targets) {
+		return
+	}
+	cores := slices.DeleteFunc(slices.Clone(filled), func(c *core) bool { return !slices.Contains(targets, c.ID) })
+	f := Finding{
+		Severity: v.critical(), Subject: n.Name, core: cores[0].ID, weight: v.part(n),
+		Says:     fmt.Sprintf("RPS hands the packets of %s to %s, which %s full; other cores have room", n.Name, cpuNames(cores), isAre(len(cores))),
+		Evidence: []string{fmt.Sprintf("rps_cpus of %s: cores %s", n.Name, cpulist.Format(targets))},
+		Expect:   "more cores share what is handed over",
+		because:  fmt.Sprintf("RPS hands the packets of %s to no other core", n.Name),
+	}
+	for _, c := range cores {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("%s, handed over by others: %s of %s", c.line(), v.rate(c.received), v.rate(c.processed)))
+	}
+	for _, q := range queues {
+		f.Remedies = append(f.Remedies, Remedy{
+			Command: fmt.Sprintf("echo %s > /sys/class/net/%s/queues/rx-%d/rps_cpus", cpulist.FormatMask(all), n.Name, q),
+			Text:    "spread to cores " + cpulist.Format(all) + ", of which some have room",
+		})
+	}
+	o.add(f)
+}

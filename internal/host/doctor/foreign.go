@@ -1,0 +1,352 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/internal/host/cpulist"
+	"weir/internal/host/irqname"
+	"weir/internal/units"
+)
+
+// foreignChecks are about other firewalls, whose own output doctor reads.
+func foreignChecks() []Check {
+	return []Check{
+		{ID: "PF-1", Title: "pf's tables or queues are full", Reads: []string{"pf"}, Worst: Critical, run: pfFull},
+		{ID: "SPLIT-1", Title: "a core that receives has other work", Reads: []string{"workers", "irqs"}, Worst: Warning, run: split},
+		{ID: "BSD-1", Title: "FreeBSD does not forward, or not by its fast path", Reads: []string{"sysctls"}, Worst: Warning, run: tryforward},
+		{ID: "BSD-2", Title: "FreeBSD's input queue dropped", Reads: []string{"sysctls"}, Worst: Warning, run: netisr},
+		{ID: "BSD-3", Title: "FreeBSD's cards use one queue", Reads: []string{"sysctls"}, Worst: Warning, run: bsdQueues},
+	}
+}
+
+func pfFull(v *view) (o outcome) {
+	if v.PF == nil {
+		o.absent = "nothing was read of a pf"
+		return o
+	}
+	if v.PF.StateLimit == 0 {
+		o.lacks(v, "pf.state_limit (pfctl -sm)")
+	} else if grade := fill(float64(v.PF.States)/float64(v.PF.StateLimit), 0); grade > Notice {
+		o.add(Finding{
+			Severity: grade, core: -1,
+			Says:     "pf's state table holds " + of(v.PF.States, v.PF.StateLimit),
+			Evidence: []string{"states: " + of(v.PF.States, v.PF.StateLimit)},
+			Remedies: []Remedy{{Command: moreStates(2 * v.PF.StateLimit), Text: "at once, and the same line in pf.conf for good; on FreeBSD net.pf.states_hashsize (at boot) should grow with it"}},
+			Expect:   "new connections are no longer refused",
+		})
+	}
+	memory := Remedy{Command: "pfctl -sm", Text: "see the limits: raise the one that is reached (states, src-nodes, frags)"}
+	if v.PF.StateLimit > 0 {
+		memory = Remedy{Command: moreStates(2 * v.PF.StateLimit), Text: "raise the limit of states, and likewise src-nodes and frags where they are reached (pfctl -sm)"}
+	}
+	for _, c := range []struct {
+		counter, means string
+		remedy         Remedy
+	}{
+		{"memory", "no memory, or no room in the table, for a state", memory},
+		{"congestion", "the input queue was full: the box did not keep up", Remedy{Command: "top -HSP", Text: "find the core that packets fill; net.isr settings and queues decide"}},
+		{"state-limit", "a rule's max states was reached", Remedy{Command: "pfctl -vsr", Text: "find the rules with max, and their states: raise it, or find who makes so many (pfctl -ss)"}},
+	} {
+		if n := v.PF.Counters[c.counter]; n > 0 {
+			o.add(Finding{
+				Severity: Warning, core: -1, weight: float64(n),
+				Says:     fmt.Sprintf("pf has dropped %s since it was enabled: %s", plural(n, "packet"), c.means),
+				Evidence: []string{fmt.Sprintf("counter %s: %s", c.counter, units.Thousands(n))},
+				Remedies: []Remedy{c.remedy},
+				Expect:   "the counter stands still; two readings some time apart tell whether it does already",
+			})
+		}
+	}
+	return o
+}
+
+// moreStates sets one option and leaves rules and other options as they are (pfctl(8), -m).
+func moreStates(n int) string { return fmt.Sprintf("echo 'set limit states %d' | pfctl -mf -", n) }
+
+// split looks for cores that receive for more than one interface or queue, or that
+// run an instance of the firewall too.
+func split(v *view) (o outcome) {
+	if v.Workers == nil {
+		o.absent = "no firewall instances were read"
+		return o
+	}
+	jobs := v.jobs()
+	if len(jobs) == 0 {
+		o.lacks(v, "irqs")
+		return o
+	}
+	table := v.splitTable(jobs)
+	for _, id := range sortedKeys(jobs) {
+		work := slices.Concat(jobs[id], v.workersOn(id))
+		if len(work) < 2 {
+			continue
+		}
+		o.add(Finding{
+			Severity: Warning, Subject: fmt.Sprintf("cpu%d", id), core: id, weight: float64(len(work)),
+			Says: fmt.Sprintf("cpu%d does the work of %s, so it fills first: %d of %d cores receive, and %d run firewall instances",
+				id, join(work), len(jobs), len(v.CPUs), v.workerCores()),
+			Evidence: table,
+			Remedies: v.splitRemedies(id, work),
+			Expect:   "what comes by each of them has a core of its own; how full the cores are these tables do not say: look at top",
+		})
+	}
+	return o
+}
+
+// jobs are what each core receives for.
+func (v *view) jobs() map[int][]string {
+	jobs := map[int][]string{}
+	for _, irq := range v.IRQs {
+		list, err := cpulist.Parse(irq.Affinity)
+		if err != nil {
+			continue // a bundle was checked for that
+		}
+		what := irq.Interface
+		card := irqname.Card{Name: irq.Interface}
+		if n, ok := card.Number(irq.Name); ok {
+			what = fmt.Sprintf("queue %d of %s", n, irq.Interface)
+		}
+		for _, id := range list {
+			jobs[id] = append(jobs[id], what)
+		}
+	}
+	return jobs
+}
+
+func (v *view) workersOn(id int) (names []string) {
+	for _, w := range v.Workers {
+		if w.CPU == id {
+			names = append(names, w.Name)
+		}
+	}
+	return names
+}
+
+func (v *view) workerCores() int {
+	ids := make([]int, len(v.Workers))
+	for i, w := range v.Workers {
+		ids[i] = w.CPU
+	}
+	return distinct(ids)
+}
+
+func (v *view) splitTable(jobs map[int][]string) (rows []string) {
+	for _, c := range v.CPUs {
+		rows = append(rows, fmt.Sprintf("cpu%d: %s", c.ID, orNone(strings.Join(slices.Concat(jobs[c.ID], v.workersOn(c.ID)), ", "))))
+	}
+	return rows
+}
+
+// splitRemedies are Check Point's own commands. A core for receiving is one that the
+// tables leave out, or is taken from the instances: the last of them goes.
+func (v *view) splitRemedies(id int, work []string) (remedies []Remedy) {
+	free, last := v.freeCore(), v.lastWorker()
+	from := fmt.Sprintf("cpu%d, which the tables give nothing to", free)
+	if free < 0 {
+		free, from = last.CPU, fmt.Sprintf("cpu%d, which %s leaves", last.CPU, last.Name)
+		remedies = []Remedy{{Command: "cpconfig", Text: fmt.Sprintf("CoreXL: %d firewall instances instead of %d, so that %s and its core go to receiving; needs a reboot", len(v.Workers)-1, len(v.Workers), last.Name)}}
+	}
+	if len(v.workersOn(id)) == 0 {
+		work = work[1:] // one may stay
+	}
+	for _, w := range work {
+		if v.device(w) != nil && free != id {
+			remedies = append(remedies, Remedy{Command: fmt.Sprintf("fw ctl affinity -s -i %s %d", w, free), Text: fmt.Sprintf("bring %s from cpu%d to %s (fw ctl affinity -l says whether it is free)", w, id, from)})
+		}
+	}
+	for i := range v.Interfaces {
+		if n := &v.Interfaces[i]; n.Driver != "" && n.RxQueues > 0 {
+			remedies = append(remedies, Remedy{Command: fmt.Sprintf("cpmq set rx_num %s %d", n.Driver, n.RxQueues+1), Text: fmt.Sprintf("or receive from %s by one queue more, as its card allows; needs a reboot", n.Name)})
+		}
+	}
+	return remedies
+}
+
+// freeCore is one that the tables' numbers jump over; -1: none.
+func (v *view) freeCore() int {
+	for i, c := range v.CPUs {
+		if c.ID > i {
+			return i
+		}
+	}
+	return -1
+}
+
+// lastWorker is the instance with the highest number.
+func (v *view) lastWorker() Worker {
+	return slices.MaxFunc(v.Workers, func(a, b Worker) int {
+		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// freeBSD notes where the sysctls are not those of a FreeBSD.
+func (v *view) freeBSD(o *outcome) bool {
+	if v.Host.System == "FreeBSD" && v.Sysctls != nil {
+		return true
+	}
+	o.absent = "no FreeBSD's sysctls were read"
+	return false
+}
+
+// tryforward: FreeBSD's fast path takes packets of IPv6, and before FreeBSD 14 of
+// IPv4, only where no redirects are sent (V_ipsendredirects in ip_input(),
+// V_ip6_sendredirects in ip6_input()). From 14 on IPv4's fast path sends them itself.
+func tryforward(v *view) (o outcome) {
+	if !v.freeBSD(&o) {
+		return o
+	}
+	for _, family := range []struct{ name, forwarding, redirect string }{
+		{"IPv4", "net.inet.ip.forwarding", "net.inet.ip.redirect"}, {"IPv6", "net.inet6.ip6.forwarding", "net.inet6.ip6.redirect"},
+	} {
+		forwards, known := v.number(family.forwarding)
+		redirects, knows := v.number(family.redirect)
+		if (!known || !knows) && family.name == "IPv6" && v.readIPv4() {
+			if redirects != 0 || !knows { // else its path is the fast one, whether it forwards or not
+				o.apart = append(o.apart, "IPv6: sysctls."+family.redirect+" and "+family.forwarding)
+			}
+			continue
+		}
+		if !known || !knows {
+			o.lacks(v, "sysctls."+family.redirect+" and "+family.forwarding)
+			continue
+		}
+		switch {
+		case forwards == 0 && family.name == "IPv4":
+			o.add(Finding{
+				Severity: Notice, core: -1, Says: "this FreeBSD does not forward IPv4",
+				Evidence: []string{family.forwarding + " = 0"}, Remedies: []Remedy{{Command: "sysctl " + family.forwarding + "=1", Text: "if it is a router"}},
+				Expect: "the box routes " + family.name,
+			})
+		case forwards != 0 && redirects != 0:
+			v.slowPath(&o, family.name, family.redirect)
+		}
+	}
+	return o
+}
+
+// readIPv4 reports whether what IPv4 is judged by was read: then IPv6, which a kernel or a
+// selection of lines may leave out, is not what the check needs.
+func (v *view) readIPv4() bool {
+	_, forwards := v.number("net.inet.ip.forwarding")
+	_, redirects := v.number("net.inet.ip.redirect")
+	return forwards && redirects
+}
+
+// release is FreeBSD's major version; 0: unknown.
+func (v *view) release() int {
+	digits, _, _ := strings.Cut(v.Host.Kernel, ".")
+	major, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0
+	}
+	return major
+}
+
+// bothWays is the FreeBSD from which on IPv4's fast path sends redirects too.
+const bothWays = 14
+
+func (v *view) slowPath(o *outcome, family, redirect string) {
+	if family == "IPv4" && v.release() >= bothWays {
+		return
+	}
+	if family == "IPv4" && v.release() == 0 {
+		o.lacks(v, "sysctls.kern.osrelease") // the path depends on it
+		return
+	}
+	o.add(Finding{
+		Severity: Warning, core: -1,
+		Says:     fmt.Sprintf("%s packets are forwarded by the slow path, because redirects are sent", family),
+		Evidence: []string{fmt.Sprintf("%s = %s, FreeBSD %s", redirect, v.Sysctls[redirect], orNone(v.Host.Kernel))},
+		Remedies: []Remedy{{Command: "sysctl " + redirect + "=0", Text: "let tryforward take them; redirects help nobody on a network with one router"}},
+		Expect:   "more packets per second where no packet filter's cost covers it; measure",
+	})
+}
+
+func netisr(v *view) (o outcome) {
+	if !v.freeBSD(&o) {
+		return o
+	}
+	drops, known := v.number("net.inet.ip.intr_queue_drops")
+	length, knows := v.number("net.inet.ip.intr_queue_maxlen")
+	if !known || !knows {
+		o.lacks(v, "sysctls.net.inet.ip.intr_queue_drops and maxlen")
+		return o
+	}
+	if drops == 0 {
+		return o
+	}
+	o.add(Finding{
+		Severity: Warning, core: -1, weight: float64(drops),
+		Says:     fmt.Sprintf("the input queue of IPv4 has dropped %s since the start", plural(drops, "packet")),
+		Evidence: []string{fmt.Sprintf("net.inet.ip.intr_queue_drops = %d, net.inet.ip.intr_queue_maxlen = %d, net.isr.dispatch = %s", drops, length, orNone(v.Sysctls["net.isr.dispatch"]))},
+		Remedies: []Remedy{{Command: "sysctl net.inet.ip.intr_queue_maxlen=3000", Text: "let it hold longer bursts, if cores have room while it drops; PPPoE with net.isr.dispatch=deferred uses it most"}},
+		Expect:   "the counter stands still",
+	})
+	return o
+}
+
+var bsdQueue = regexp.MustCompile(`^dev\.([a-z]+\.\d+)\.queue(\d+)\.rx_packets$`)
+
+// bsdQueues reads packets by queue since the start, which older drivers say.
+func bsdQueues(v *view) (o outcome) {
+	if !v.freeBSD(&o) {
+		return o
+	}
+	if msix, known := v.number("hw.pci.enable_msix"); known && msix == 0 {
+		o.add(Finding{
+			Severity: Warning, core: -1, Says: "MSI-X is off, so that each card has one queue",
+			Evidence: []string{"hw.pci.enable_msix = 0"},
+			Remedies: []Remedy{{Command: "grep -n hw.pci.enable_msix /boot/loader.conf /boot/loader.conf.local", Text: "take it out: it was a workaround of old drivers; needs a reboot"}},
+			Expect:   "as many queues as the card and the cores have",
+		})
+	}
+	packets := map[string]map[int]float64{}
+	for name, value := range v.Sysctls {
+		m := bsdQueue.FindStringSubmatch(name)
+		if m == nil {
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			o.lacks(v, "sysctls."+name)
+			continue
+		}
+		if packets[m[1]] == nil {
+			packets[m[1]] = map[int]float64{}
+		}
+		packets[m[1]][whole(m[2])] = n
+	}
+	if len(packets) == 0 && len(o.findings) == 0 {
+		o.lacks(v, "sysctls.dev.*.queue*.rx_packets")
+	}
+	for _, device := range sortedKeys(packets) {
+		uneven(&o, device, packets[device])
+	}
+	return o
+}
+
+func uneven(o *outcome, device string, queues map[int]float64) {
+	var sum, most float64
+	at := 0
+	for _, q := range sortedKeys(queues) {
+		sum += queues[q]
+		if queues[q] > most {
+			at, most = q, queues[q]
+		}
+	}
+	if len(queues) < 2 || sum < few || most/sum*float64(len(queues)) < unequal {
+		return
+	}
+	o.add(Finding{
+		Severity: Notice, Subject: device, core: -1, weight: most / sum,
+		Says:     fmt.Sprintf("queue %d of %s has carried %s of the packets since the start; an even share of %d queues is %s", at, device, percent(most/sum), len(queues), percent(1/float64(len(queues)))),
+		Evidence: []string{fmt.Sprintf("dev.%s.queue%d.rx_packets = %s of %s", device, at, units.Thousands(int(most)), units.Thousands(int(sum)))},
+		Remedies: []Remedy{{Command: "sysctl dev." + device + " | grep rx_packets", Text: "look again under load: PPPoE comes by one queue whatever the card does; else see whether the flows are few"}},
+		Expect:   "as many cores receive as there are queues",
+	})
+}

@@ -1,0 +1,154 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+
+	"weir/internal/units"
+)
+
+// Statistics of frames that arrived damaged, by driver, and of those that were refused
+// for their length alone, which is a matter of MTUs and not of cables.
+var (
+	badFrames = regexp.MustCompile(`(?i)(?:^|[._])(?:rx[-_])?(?:crc|fcs|symbol|align|pcs_symbol|code)[-_]?err(?:or)?s?(?:_frames|_phy|\.nic)?$|^rx_(?:crc|jabbers?(?:_phy|\.nic)?)$`)
+	badLength = regexp.MustCompile(`(?i)^(?:port\.)?rx_(?:long_)?length_errors(?:\.nic)?$|^(?:port\.)?rx_oversize(?:_pkts_phy|\.nic)?$`)
+)
+
+// seen is the share of lost or damaged packets below which nothing is said: the bit error
+// rate that IEEE 802.3 allows gigabit Ethernet, one in 10¹⁰, damages as many of the
+// longest frames.
+const seen = 1e-6
+
+// damaged judges frames that the cards received or sent in vain, and links that went down.
+func damaged(v *view) (o outcome) {
+	if v.noCards(&o) {
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		if !n.counted {
+			o.lacks(v, "links."+n.Name)
+			continue
+		}
+		v.receivedInVain(&o, n)
+		v.sentInVain(&o, n)
+	}
+	if v.sampled {
+		for i := range v.Interfaces {
+			v.flapped(&o, &v.Interfaces[i])
+		}
+	}
+	return o
+}
+
+// worstOf is the counter that grew most of those that match: several count the same
+// frame.
+func (v *view) worstOf(name string, match *regexp.Regexp) (most uint64, counter string) {
+	for _, key := range sortedKeys(v.After.Statistics[name]) {
+		before, known := v.Before.Statistics[name][key]
+		if grew := Grown(v.After.Statistics[name][key], before); known && grew > most && match.MatchString(key) {
+			most, counter = grew, key
+		}
+	}
+	return most, counter
+}
+
+// receivedInVain takes the card's own counter of damaged frames, or what the kernel's
+// rx_errors has beyond them: some drivers add to these what found no room, which is
+// RING-1's.
+func (v *view) receivedInVain(o *outcome, n *nic) {
+	bad, counter := v.worstOf(n.Name, badFrames)
+	long, by := v.worstOf(n.Name, badLength)
+	errors := n.link.RxErrors
+	if lost, _ := v.lost(n); lost <= errors {
+		errors -= lost
+	}
+	switch {
+	case long > 0 && 2*long >= errors && long > bad:
+		v.tooLong(o, n, long, by)
+		return
+	case errors > bad:
+		bad, counter = errors, "rx_errors"
+	}
+	share := float64(bad) / float64(max(1, bad+n.link.RxPackets))
+	if share < seen {
+		return
+	}
+	o.add(Finding{
+		Severity: gradeLoss(bad, share), Subject: n.Name, core: -1, weight: share,
+		Says:     fmt.Sprintf("%s of the frames that %s receives are damaged: its cable, its transceiver or the other port", percent(share), n.Name),
+		Evidence: []string{grew(counter, n.Name, bad, v.Seconds)},
+		Remedies: []Remedy{
+			{Command: "ethtool -m " + n.Name, Text: "where it has a transceiver: see the light that it receives; clean the fibre, or change fibre and transceiver"},
+			{Command: "ethtool --cable-test " + n.Name, Text: "where it has a socket for copper, and the driver can: the link goes down for a moment; change the cable, then try another port of the switch"},
+		},
+		Expect: "no damaged frames at all",
+	})
+}
+
+func (v *view) tooLong(o *outcome, n *nic, long uint64, counter string) {
+	share := float64(long) / float64(long+n.link.RxPackets)
+	if share < seen {
+		return
+	}
+	o.add(Finding{
+		Severity: min(gradeLoss(long, share), Warning), Subject: n.Name, core: -1, weight: share,
+		Says:     fmt.Sprintf("%s refuses %s of the frames for their length: a neighbour's MTU is not its own %s", n.Name, percent(share), cmp.Or(bytesOf(n.MTU), "one")),
+		Evidence: []string{grew(counter, n.Name, long, v.Seconds)},
+		Remedies: []Remedy{{Command: "ip -d link show dev " + n.Name, Text: "see its MTU, and set the same on all hosts and switches of this network (ip link set dev " + n.Name + " mtu …)"}},
+		Expect:   "the counter stands still",
+	})
+}
+
+func bytesOf(mtu int) string {
+	if mtu == 0 {
+		return ""
+	}
+	return fmt.Sprintf("of %d bytes", mtu)
+}
+
+func (v *view) sentInVain(o *outcome, n *nic) {
+	bad := n.link.TxErrors
+	share := float64(bad) / float64(max(1, bad+n.link.TxPackets))
+	if share < seen {
+		return
+	}
+	o.add(Finding{
+		Severity: gradeLoss(bad, share), Subject: n.Name, core: -1, weight: share,
+		Says:     fmt.Sprintf("%s fails to send %s of its frames", n.Name, percent(share)),
+		Evidence: []string{grew("tx_errors", n.Name, bad, v.Seconds)},
+		Remedies: []Remedy{{Command: "ip -s -s link show dev " + n.Name, Text: "see of which kind: carrier is the cable or the other port, aborted and window are a half-duplex link (LINK-1), fifo is the bus (PCI-1)"}},
+		Expect:   "every frame that is sent leaves",
+	})
+}
+
+// flapped judges a link's changes between up and down: one of each is a flap.
+func (v *view) flapped(o *outcome, d *Interface) {
+	before, known := v.Before.Links[d.Name]
+	after, still := v.After.Links[d.Name]
+	if !known || !still || d.Kind != "physical" {
+		return
+	}
+	changes := Grown(after.CarrierChanges, before.CarrierChanges)
+	if changes == 0 {
+		return
+	}
+	f := Finding{
+		Severity: Notice, Subject: d.Name, core: -1, weight: float64(changes),
+		Says:     fmt.Sprintf("the link of %s came up or went down while doctor looked", d.Name),
+		Evidence: []string{grew("carrier_changes", d.Name, changes, v.Seconds)},
+		Remedies: []Remedy{{Command: "dmesg | grep " + d.Name, Text: "see when and how often; then change the cable or the transceiver, and look at the other port's power saving (EEE-1) and settings"}},
+		Expect:   "the link stays up",
+	}
+	if changes > 1 {
+		f.Severity = Warning
+		f.Says = fmt.Sprintf("the link of %s flaps: it came up or went down %d times in %s", d.Name, changes, seconds(v.Seconds))
+	}
+	o.add(f)
+}
+
+// grew says how far a counter of an interface went.
+func grew(counter, name string, by uint64, in float64) string {
+	return fmt.Sprintf("%s of %s: %s in %s", counter, name, units.Thousands(int(by)), seconds(in))
+}

@@ -1,0 +1,139 @@
+package doctor
+
+import (
+	"net/netip"
+
+	"weir/internal/host/cpulist"
+)
+
+// Interface is a network device and how it is set.
+type Interface struct {
+	Name      string         `json:"name"`
+	Kind      string         `json:"kind"` // "physical", or the kernel's: veth, vlan, bond, ifb, ppp, …
+	Driver    string         `json:"driver,omitempty"`
+	Up        bool           `json:"up"`
+	MTU       int            `json:"mtu,omitempty"`      // bytes
+	Mbit      int            `json:"mbit,omitempty"`     // 0: no link, or the driver does not say
+	MaxMbit   int            `json:"max_mbit,omitempty"` // the fastest that the port supports
+	Duplex    string         `json:"duplex,omitempty"`   // "full", "half"
+	Master    string         `json:"master,omitempty"`   // bridge or bond that it is a port of
+	Parent    string         `json:"parent,omitempty"`   // device below a vlan, or below a PPPoE session
+	PPPoE     *PPPoE         `json:"pppoe,omitempty"`    // of a PPP interface; nil: none, or not known
+	MAC       string         `json:"mac,omitempty"`
+	Addresses []netip.Prefix `json:"addresses,omitzero"`
+
+	RxQueues int             `json:"rx_queues,omitempty"` // in use
+	TxQueues int             `json:"tx_queues,omitempty"`
+	Channels *Channels       `json:"channels,omitempty"`
+	Rings    *Rings          `json:"rings,omitempty"`
+	Features map[string]bool `json:"features,omitzero"` // offloads, by the kernel's names: "rx-lro"
+	RSS      *RSS            `json:"rss,omitempty"`
+	EEE      *EEE            `json:"eee,omitempty"`
+	Pause    *Pause          `json:"pause,omitempty"`
+	Coalesce *Coalesce       `json:"coalesce,omitempty"`
+	PCI      *PCI            `json:"pci,omitempty"`
+	Node     *int            `json:"node,omitempty"` // NUMA node; -1: none
+	// RPS are the cores that packets of each receive queue are spread over, as in
+	// smp_affinity_list; "" is none. XPS are those that send by each queue.
+	RPS      []string `json:"rps,omitzero"`
+	XPS      []string `json:"xps,omitzero"`
+	Threaded *bool    `json:"threaded_napi,omitempty"`
+	// NAPI are the receivers of the queues, where the kernel tells of them (6.8).
+	NAPI []NAPI `json:"napi,omitzero"`
+	XDP  string `json:"xdp,omitempty"` // "native", "generic", "offloaded"; "": none attached
+	Bond *Bond  `json:"bond,omitempty"`
+}
+
+// PPPoE is the session that a PPP interface is one end of.
+type PPPoE struct {
+	Session int `json:"session"` // its number (RFC 2516)
+}
+
+// NAPI is what takes a receive queue's packets out of its ring: in softirq, on the
+// core of its interrupt, or in a thread.
+type NAPI struct {
+	Queue  int     `json:"queue"`
+	IRQ    int     `json:"irq,omitempty"`
+	Thread *Thread `json:"thread,omitempty"` // nil: in softirq
+}
+
+// Thread is a thread that receives.
+type Thread struct {
+	CPUs string `json:"cpus"` // that it may run on: "0-3"
+	CPU  int    `json:"cpu"`  // that it ran on last
+}
+
+// core is where it receives: one that is bound and has not run yet, too.
+func (t *Thread) core() int {
+	if cpus, err := cpulist.Parse(t.CPUs); err == nil && len(cpus) == 1 {
+		return cpus[0]
+	}
+	return t.CPU
+}
+
+// Channels are a card's queues, as ethtool -l prints them.
+type Channels struct {
+	Combined    int `json:"combined"`
+	MaxCombined int `json:"max_combined"`
+	Rx          int `json:"rx,omitempty"`
+	MaxRx       int `json:"max_rx,omitempty"`
+	Tx          int `json:"tx,omitempty"`
+	MaxTx       int `json:"max_tx,omitempty"`
+}
+
+// Rings are the descriptors of each queue, as ethtool -g prints them.
+type Rings struct {
+	Rx    int `json:"rx"`
+	MaxRx int `json:"max_rx"`
+	Tx    int `json:"tx"`
+	MaxTx int `json:"max_tx"`
+}
+
+// RSS is how a card spreads flows over its receive queues.
+type RSS struct {
+	// Hash are the fields by protocol ("tcp4", "udp4", "tcp6", "udp6") as in
+	// ethtool -N: s, d addresses, f, n ports. "sd" leaves ports out.
+	Hash map[string]string `json:"hash,omitzero"`
+	// Indirection has the queue of each bucket of the hash.
+	Indirection []int `json:"indirection,omitzero"`
+	// Symmetric: both directions of a flow come by the same queue; nil: unknown.
+	Symmetric *bool `json:"symmetric,omitempty"`
+}
+
+// EEE is Energy-Efficient Ethernet (IEEE 802.3az).
+type EEE struct {
+	Enabled bool `json:"enabled"`
+	Active  bool `json:"active"` // the other end takes part
+}
+
+// Pause is flow control by pause frames (IEEE 802.3x).
+type Pause struct {
+	Autoneg bool `json:"autoneg"`
+	Rx      bool `json:"rx"`
+	Tx      bool `json:"tx"`
+}
+
+// Coalesce is how long a card waits before it interrupts.
+type Coalesce struct {
+	Adaptive bool `json:"adaptive_rx"`
+	RxUsecs  int  `json:"rx_usecs"`
+	RxFrames int  `json:"rx_frames"`
+}
+
+// PCI is a card's place on the bus. Speeds are transfers per second in units of
+// 10⁹ for each lane, as in the files current_link_speed and max_link_speed.
+type PCI struct {
+	Address  string  `json:"address,omitempty"`
+	ID       string  `json:"id,omitempty"` // "8086:1539": vendor and device
+	Speed    float64 `json:"gt_per_s"`
+	MaxSpeed float64 `json:"max_gt_per_s"`
+	Width    int     `json:"width"`
+	MaxWidth int     `json:"max_width"`
+}
+
+// Bond is a link aggregation group.
+type Bond struct {
+	Mode    string   `json:"mode"` // "802.3ad", "balance-xor", "active-backup", …
+	Hash    string   `json:"hash,omitempty"`
+	Members []string `json:"members"`
+}

@@ -1,0 +1,341 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/host/cpulist"
+)
+
+// place is one active queue and the core that serves it.
+type place struct {
+	nic   *nic
+	queue *queue
+}
+
+func (p place) String() string { return fmt.Sprintf("queue %d of %s", p.queue.n, p.nic.Name) }
+
+// places are the active queues by the core that serves most of them. The cards'
+// names are missing where interrupts could not be attributed.
+func (v *view) places(o *outcome) map[int][]place {
+	by := map[int][]place{}
+	for i := range v.nics {
+		n := &v.nics[i]
+		active := n.active()
+		if len(n.queues) == 0 && n.counted && n.link.RxPackets > 0 {
+			o.lacks(v, "statistics."+n.Name)
+		}
+		for _, q := range active {
+			if len(q.cores) == 0 {
+				o.lacks(v, "irqs of "+n.Name)
+				continue
+			}
+			by[q.cores[0]] = append(by[q.cores[0]], place{n, q})
+		}
+	}
+	return by
+}
+
+func names(places []place) string {
+	const most = 4 // that are named
+	if len(places) > most {
+		var cards []string
+		for _, p := range places {
+			if !slices.Contains(cards, p.nic.Name) {
+				cards = append(cards, p.nic.Name)
+			}
+		}
+		return fmt.Sprintf("%d queues of %s", len(places), join(cards))
+	}
+	words := make([]string, len(places))
+	for i, p := range places {
+		words[i] = p.String()
+	}
+	return join(words)
+}
+
+// sharedCore looks for a core that serves several busy queues while another core
+// serves none.
+func sharedCore(v *view) (o outcome) {
+	if v.noCards(&o) || v.noCores(&o) {
+		return o
+	}
+	by := v.places(&o)
+	free := v.unserving(by)
+	given := map[int]int{}
+	for _, id := range sortedKeys(by) {
+		c := v.core(id)
+		heavy := heavies(by[id])
+		if c == nil || len(heavy) < 2 || len(free) == 0 {
+			continue
+		}
+		f := Finding{
+			Severity: v.severe(c), Subject: c.name(), core: id, weight: c.busy,
+			Says:     fmt.Sprintf("%s serves %s, while %s no queue", c.name(), names(heavy), serves(free)),
+			Evidence: []string{c.line()},
+			Expect:   spreadOver(len(heavy), len(free)+1),
+			because:  fmt.Sprintf("it serves %s", names(heavy)),
+		}
+		for i, p := range heavy {
+			if i%(len(free)+1) > 0 { // each of the cores has its turn, this one first
+				f.Remedies = append(f.Remedies, move(p, v.give(given, free, p.nic)))
+			}
+		}
+		o.add(f)
+	}
+	return o
+}
+
+// give is the core among the free ones that was given fewest queues, of several one of
+// the card's node.
+func (v *view) give(given map[int]int, free []int, n *nic) int {
+	near := v.cpusFor(n)
+	to := slices.MinFunc(free, func(a, b int) int {
+		return cmp.Or(cmp.Compare(given[a], given[b]), -cmp.Compare(slices.Index(near, a), -1)+cmp.Compare(slices.Index(near, b), -1), cmp.Compare(a, b))
+	})
+	given[to]++
+	return to
+}
+
+// heavies are the queues that matter to the load of the core that serves them all: those
+// that bring a quarter of its packets, or half of an even share where they are many.
+func heavies(served []place) (heavy []place) {
+	least := min(burdensome, 0.5/float64(len(served)))
+	for _, p := range served {
+		if p.queue.burden >= least {
+			heavy = append(heavy, p)
+		}
+	}
+	return heavy
+}
+
+func spreadOver(queues, cores int) string {
+	if queues <= cores {
+		return "each of these queues has a core of its own"
+	}
+	return fmt.Sprintf("these queues have %d cores", cores)
+}
+
+func serves(ids []int) string {
+	if len(ids) == 1 {
+		return fmt.Sprintf("cpu%d serves", ids[0])
+	}
+	return fmt.Sprintf("%d cores serve", len(ids))
+}
+
+// unserving are idle cores that no queue comes to, nor to their hyper-thread.
+func (v *view) unserving(by map[int][]place) (ids []int) {
+	for i := range v.cores {
+		c := &v.cores[i]
+		taken := len(by[c.ID]) > 0 || c.busy >= working || c.Isolated
+		for _, s := range c.Siblings {
+			taken = taken || len(by[s]) > 0 || s < c.ID && slices.Contains(ids, s)
+		}
+		if !taken {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// move is the command that brings a queue to another core.
+func move(p place, to int) Remedy {
+	if p.queue.thread {
+		return Remedy{Command: fmt.Sprintf("weir affinity set %s:%d=%d", p.nic.Name, p.queue.n, to),
+			Text: fmt.Sprintf("the thread that receives %s to cpu%d: it does the work, wherever the interrupt goes", p, to)}
+	}
+	if p.queue.irq == 0 {
+		return Remedy{Command: "grep " + p.nic.Name + " /proc/interrupts", Text: fmt.Sprintf("find the interrupt of %s, and write %d to its smp_affinity_list", p, to)}
+	}
+	return Remedy{Command: fmt.Sprintf("echo %d > /proc/irq/%d/smp_affinity_list", to, p.queue.irq),
+		Text: fmt.Sprintf("%s to cpu%d; irqbalance, if it runs, may take it back", p, to)}
+}
+
+// remoteNode looks for cards whose packets are taken by cores of another NUMA
+// node: each packet then crosses between the sockets.
+func remoteNode(v *view) (o outcome) {
+	if v.noCards(&o) {
+		return o
+	}
+	nodes := map[int]int{} // of each core
+	for _, c := range v.CPUs {
+		if c.Node != nil {
+			nodes[c.ID] = *c.Node
+		}
+	}
+	if len(v.CPUs) == 0 || len(nodes) < len(v.CPUs) {
+		o.lacks(v, "cpus.node")
+		return o
+	}
+	if distinct(values(nodes)) < 2 {
+		o.absent = "the machine has one NUMA node"
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		if n.Node == nil {
+			o.lacks(v, "interfaces."+n.Name+".node")
+			continue
+		}
+		if *n.Node >= 0 {
+			v.remote(&o, n, nodes)
+		}
+	}
+	return o
+}
+
+func values(m map[int]int) (all []int) {
+	for _, k := range sortedKeys(m) {
+		all = append(all, m[k])
+	}
+	return all
+}
+
+// remote weighs queues by their packets, or evenly where none came.
+func (v *view) remote(o *outcome, n *nic, nodes map[int]int) {
+	var far, sum float64
+	var lines []string
+	queues := v.placed(n)
+	for i := range queues {
+		q := &queues[i]
+		weight := q.share
+		if n.link.RxPackets == 0 || len(n.queues) == 0 {
+			weight = 1
+		}
+		node, known := q.node(nodes)
+		if !known {
+			continue
+		}
+		sum += weight
+		if node != *n.Node {
+			far += weight
+		}
+		lines = append(lines, fmt.Sprintf("queue %d on cpu%s of node %d", q.n, cpulist.Format(q.where()), node))
+	}
+	if sum == 0 {
+		o.lacks(v, "irqs of "+n.Name)
+		return
+	}
+	share := far / sum
+	if share < 0.25 {
+		return
+	}
+	f := Finding{
+		Severity: Notice, Subject: n.Name, core: -1, weight: share,
+		Says:     fmt.Sprintf("%s sits on NUMA node %d, but cores of another node take %s of its packets", n.Name, *n.Node, percent(share)),
+		Evidence: []string{n.Name + ": " + strings.Join(lines, ", ")},
+		Expect:   "packets no longer cross between the sockets: fewer misses of the caches, more packets per core",
+	}
+	if share > 0.6 && v.works(queues) { // irqbalance's even spread is half
+		f.Severity = max(Warning, v.severe(v.load(n)))
+	}
+	if c := v.load(n); c != nil {
+		f.core = c.ID
+		f.Evidence = append(f.Evidence, c.line())
+		f.because = fmt.Sprintf("%s of the packets of %s cross from node %d", percent(share), n.Name, *n.Node)
+	}
+	near := v.cpusFor(n)
+	for i := range queues {
+		q := &queues[i]
+		if node, known := q.node(nodes); len(near) > 0 && known && node != *n.Node {
+			f.Remedies = append(f.Remedies, move(place{n, q}, near[i%len(near)]))
+		}
+	}
+	o.add(f)
+}
+
+// works reports whether packets take more than a little of a core that serves, or
+// may serve, one of these queues.
+func (v *view) works(queues []queue) bool {
+	for i := range queues {
+		for _, id := range queues[i].where() {
+			if c := v.core(id); c != nil && c.network() >= quiet {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// placed are a card's queues with what is known of their places, also where the
+// driver counts nothing by queue.
+func (v *view) placed(n *nic) []queue {
+	if len(n.queues) > 0 {
+		return n.queues
+	}
+	all := make([]queue, n.queueCount())
+	for i := range all {
+		all[i].n = i
+		if irq := v.irqOf(n.Interface, i); irq != nil {
+			all[i].irq, all[i].allowed, all[i].cores = irq.Number, irq.allowed(), v.served(irq)
+		}
+	}
+	return all
+}
+
+// where is the core that serves a queue, else those that may.
+func (q *queue) where() []int {
+	if len(q.cores) > 0 {
+		return q.cores[:1]
+	}
+	return q.allowed
+}
+
+// node is the NUMA node of the core that serves a queue, or of all that may.
+func (q *queue) node(nodes map[int]int) (node int, known bool) {
+	for i, id := range q.where() {
+		if i > 0 && nodes[id] != node {
+			return 0, false
+		}
+		node, known = nodes[id], true
+	}
+	return node, known
+}
+
+// siblings looks for busy queues on two hyper-threads of one core.
+func siblings(v *view) (o outcome) {
+	if v.noCards(&o) || v.noCores(&o) {
+		return o
+	}
+	threads := 0
+	for _, c := range v.CPUs {
+		threads = max(threads, len(c.Siblings))
+	}
+	switch threads {
+	case 0:
+		o.lacks(v, "cpus.siblings")
+		return o
+	case 1:
+		o.absent = "the cores have no hyper-threads"
+		return o
+	}
+	by := v.places(&o)
+	free := v.unserving(by)
+	given := map[int]int{}
+	for i := range v.cores {
+		c := &v.cores[i]
+		for _, s := range c.Siblings {
+			other := v.core(s)
+			if s <= c.ID || other == nil || len(by[c.ID]) == 0 || len(by[s]) == 0 || len(free) == 0 {
+				continue
+			}
+			o.add(v.sharedUnits(c, other, by, v.give(given, free, by[s][0].nic)))
+		}
+	}
+	return o
+}
+
+func (v *view) sharedUnits(c, other *core, by map[int][]place, free int) Finding {
+	f := Finding{
+		Severity: max(v.severe(c), v.severe(other)), Subject: c.name(), core: c.ID, weight: c.busy + other.busy,
+		Says: fmt.Sprintf("%s and %s are hyper-threads of one core and serve %s and %s, while cpu%d's core serves no queue",
+			c.name(), other.name(), names(by[c.ID]), names(by[other.ID]), free),
+		Evidence: []string{c.line(), other.line()},
+		Expect:   "two hyper-threads share one core's units: apart, each queue has all of them",
+		because:  fmt.Sprintf("%s and %s, which serve %s and %s, are hyper-threads of one core", c.name(), other.name(), names(by[c.ID]), names(by[other.ID])),
+	}
+	f.Remedies = []Remedy{move(by[other.ID][0], free)}
+	return f
+}

@@ -1,0 +1,415 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"weir/internal/units"
+)
+
+func lossChecks() []Check {
+	return []Check{
+		{ID: "RING-1", Title: "a card's ring has no room", Reads: []string{"links", "statistics", "interfaces.rings", "cpus"}, Worst: Critical, run: rings},
+		{ID: "SQZ-1", Title: "the stack's backlog overflows", Reads: []string{"softnet", "cpus"}, Worst: Critical, run: backlog},
+		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, Worst: Warning, run: pauses},
+		{ID: "ERR-1", Title: "frames are damaged, or a link flaps", Reads: []string{"links", "statistics"}, Worst: Critical, run: damaged},
+		{ID: "QDISC-1", Title: "a queue that shapes nothing drops", Reads: []string{"qdiscs"}, Worst: Warning, run: tailDrops},
+		{ID: "LOCK-1", Title: "one queueing discipline stands before several send queues", Reads: []string{"qdiscs", "interfaces.tx_queues"}, Worst: Warning, run: rootLock},
+		{ID: "PATH-1", Title: "packets exceed the MTU", Reads: []string{"snmp", "interfaces.mtu"}, Worst: Warning, run: tooBig},
+		{ID: "XDP-2", Title: "XDP loses frames that it redirects", Reads: []string{"statistics"}, Worst: Critical, run: redirectErrors},
+	}
+}
+
+// Losses from which on they matter: TCP over 10 ms of round-trip time does not
+// exceed 120 Mbit/s per flow at the upper one (Mathis et al., 1997), and the
+// lower one is a packet in a hundred thousand.
+const (
+	lossLimits = 1e-4
+	lossHurts  = 1e-5
+)
+
+// fewLost are too few packets for their share to say anything: one of three hundred
+// on an idle link is no loss in a hundred.
+const fewLost = 10
+
+// gradeLoss grades how many packets were lost, and their share.
+func gradeLoss(lost uint64, share float64) Severity {
+	switch {
+	case lost < fewLost:
+		return Notice
+	case share >= lossLimits:
+		return Critical
+	case share >= lossHurts:
+		return Warning
+	}
+	return Notice
+}
+
+func rings(v *view) (o outcome) {
+	if v.noNICs(&o) {
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		if !n.counted {
+			o.lacks(v, "links."+n.Name)
+			continue
+		}
+		lost, counter := v.lost(n)
+		if share := float64(lost) / float64(max(1, lost+n.link.RxPackets)); lost >= fewLost && share >= seen {
+			o.add(v.ring(n, lost, counter))
+		}
+	}
+	return o
+}
+
+// ring tells the two cases apart: a larger ring helps against bursts, and only
+// adds delay where the core behind it is full.
+func (v *view) ring(n *nic, lost uint64, counter string) Finding {
+	share := float64(lost) / float64(lost+n.link.RxPackets)
+	f := Finding{
+		Severity: gradeLoss(lost, share), Subject: n.Name, core: -1, weight: share,
+		Evidence: []string{fmt.Sprintf("%s of %s: %s in %s, %s of what came", counter, n.Name, units.Thousands(int(lost)), seconds(v.Seconds), percent(share))},
+	}
+	c := v.load(n)
+	switch {
+	case c != nil && c.busy >= full:
+		f.Says = fmt.Sprintf("%s loses %s of its packets at its ring because %s, which empties it, is full", n.Name, percent(share), c.name())
+		f.Evidence = append(f.Evidence, c.line())
+		f.Remedies = []Remedy{{Text: "do not enlarge the ring: it would only fill later and add delay; relieve " + c.name()}}
+		f.relief = true
+		f.Expect = "no loss as soon as the core has room"
+	case c == nil && len(v.fullCores()) > 0:
+		f.Says = fmt.Sprintf("%s loses %s of its packets at its ring; %s full, and which core empties the ring is not known", n.Name, percent(share), cpuNames(v.fullCores())+" "+isAre(len(v.fullCores())))
+		f.Remedies = []Remedy{{Text: "relieve the full core first; enlarge the ring only if the loss stays"}}
+		f.Expect = "less loss, or none"
+		f.relief = true
+	default:
+		v.burst(n, c, &f, share)
+	}
+	return f
+}
+
+// burst is a loss while cores have room: packets come in bursts that the ring
+// does not hold until it is emptied.
+func (v *view) burst(n *nic, c *core, f *Finding, share float64) {
+	f.Says = fmt.Sprintf("%s loses %s of its packets at its ring while cores have room: bursts are longer than the ring", n.Name, percent(share))
+	if c != nil {
+		f.Evidence = append(f.Evidence, c.line())
+	} else if len(v.cores) > 0 {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("the cores are %s busy on average", percent(v.meanBusy())))
+	}
+	if n.Rings == nil {
+		f.Remedies = []Remedy{{Command: "ethtool -g " + n.Name, Text: "see whether the ring can grow: its size is not readable here"}}
+		return
+	}
+	if q := n.largest(); q != nil && n.Rings.Rx > 0 {
+		holds := time.Duration(float64(n.Rings.Rx) / (float64(q.packets) / v.Seconds) * float64(time.Second))
+		f.Evidence = append(f.Evidence, fmt.Sprintf("the ring holds %d of at most %d packets: %s at the rate of queue %d", n.Rings.Rx, n.Rings.MaxRx, short(holds), q.n))
+	}
+	if slow := v.deepest(); slow != nil {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("an idle core wakes from %s after %d µs", slow.Name, slow.ExitUsec))
+	}
+	if n.Rings.Rx < n.Rings.MaxRx {
+		f.Remedies = []Remedy{{Command: fmt.Sprintf("ethtool -G %s rx %d", n.Name, min(n.Rings.MaxRx, 4*n.Rings.Rx)), Text: "let the ring hold longer bursts; the link may go down for a moment"}}
+		f.Expect = "the loss ends; measure, for rings beyond the caches cost packets per second"
+		return
+	}
+	n.sooner(f)
+}
+
+// soon is how long a card may wait before it interrupts, where its ring overflows:
+// microseconds.
+const soon = 20
+
+// sooner lets a card whose ring is as large as it gets interrupt earlier, where it
+// waits at all.
+func (n *nic) sooner(f *Finding) {
+	f.Expect = "the ring is emptied more often"
+	switch c := n.Coalesce; {
+	case c == nil:
+		f.Remedies = []Remedy{{Command: "ethtool -c " + n.Name, Text: "the ring is as large as it gets, and whether the card can interrupt earlier is not readable here: if it can, lower rx-usecs"}}
+	case c.Adaptive:
+		f.Remedies = []Remedy{{Command: fmt.Sprintf("ethtool -C %s adaptive-rx off rx-usecs %d", n.Name, cmp.Or(min(soon, c.RxUsecs), soon)), Text: "the ring is as large as it gets: let the card interrupt earlier, whatever the load"}}
+	case c.RxUsecs > soon:
+		f.Remedies = []Remedy{{Command: fmt.Sprintf("ethtool -C %s rx-usecs %d", n.Name, soon), Text: "the ring is as large as it gets: let the card interrupt earlier"}}
+	default:
+		f.Remedies = []Remedy{{Command: "weir affinity auto --dry-run", Text: "the ring is as large as it gets, and the card interrupts early: spread its packets over more queues, and keep programs off the cores that serve it"}}
+		f.Expect = "a burst is taken by several cores"
+	}
+}
+
+// deepest is the enabled sleep that takes longest to wake from; nil if unknown or
+// short.
+func (v *view) deepest() *IdleState {
+	var most *IdleState
+	for i := range v.Host.IdleStates {
+		if s := &v.Host.IdleStates[i]; !s.Disabled && s.ExitUsec >= 50 && (most == nil || s.ExitUsec > most.ExitUsec) {
+			most = s
+		}
+	}
+	return most
+}
+
+func seconds(s float64) string { return units.Digits(s, 2) + " s" }
+
+// short writes a span that people read: "410 µs".
+func short(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < time.Second:
+		return units.Digits(float64(d)/float64(time.Millisecond), 2) + " ms"
+	}
+	return seconds(d.Seconds())
+}
+
+// backlog judges drops of the stack's own queues, which only RPS, tunnels and
+// virtual devices use. Squeezes alone mean that there was more work than one
+// round takes, which is how a busy router works.
+func backlog(v *view) (o outcome) {
+	if v.noCores(&o) {
+		return o
+	}
+	if len(v.After.Softnet) == 0 || len(v.Before.Softnet) == 0 {
+		o.lacks(v, "softnet")
+		return o
+	}
+	for i := range v.cores {
+		c := &v.cores[i]
+		if c.dropped == 0 {
+			continue
+		}
+		share := float64(c.dropped) / float64(c.dropped+c.processed)
+		f := Finding{
+			Severity: gradeLoss(c.dropped, share), Subject: c.name(), core: -1, weight: share,
+			Says: fmt.Sprintf("the backlog of %s overflows: %s of the packets that it was given are lost", c.name(), percent(share)),
+			Evidence: []string{
+				fmt.Sprintf("softnet of %s: %s taken, %s dropped, %d squeezes", c.name(), v.rate(c.processed), v.rate(c.dropped), c.squeezed), c.line(),
+			},
+		}
+		if c.busy >= full {
+			f.Remedies = []Remedy{{Text: "do not enlarge the backlog: relieve " + c.name() + ", which is full"}}
+			f.relief = true
+			f.Expect = "no loss as soon as the core has room"
+		} else {
+			now, known := v.number("net.core.netdev_max_backlog")
+			want := 1000 * 4
+			if known {
+				want = 4 * now
+				f.Evidence = append(f.Evidence, fmt.Sprintf("net.core.netdev_max_backlog = %d", now))
+			}
+			f.Remedies = []Remedy{{Command: fmt.Sprintf("sysctl -w net.core.netdev_max_backlog=%d", want), Text: "let it hold longer bursts"}}
+			f.Expect = "the loss ends, as the core has room"
+		}
+		o.add(f)
+	}
+	return o
+}
+
+// pauses counts how often the other end, or this one, stopped the link.
+func pauses(v *view) (o outcome) {
+	if v.noCards(&o) {
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		in, knowsIn := v.statistic(n.Name, pauseIn.MatchString)
+		out, knowsOut := v.statistic(n.Name, pauseOut.MatchString)
+		if !knowsIn && !knowsOut {
+			if !n.hosted(&o) {
+				o.lacks(v, "statistics."+n.Name+" (pause frames)")
+			}
+			continue
+		}
+		// A frame stops a link for 65,535 × 512 bit times at most; a few a minute
+		// are a switch's housekeeping.
+		const often = 10.0 // per second
+		if float64(in)/v.Seconds >= often {
+			o.add(Finding{
+				Severity: Warning, Subject: n.Name, core: -1, weight: float64(in),
+				Says:     fmt.Sprintf("the other end of %s stops the link %s times a second by pause frames: it, not this box, is the limit there", n.Name, units.Short(float64(in)/v.Seconds)),
+				Evidence: []string{fmt.Sprintf("pause frames received on %s: %s in %s", n.Name, units.Thousands(int(in)), seconds(v.Seconds))},
+				Remedies: []Remedy{{Command: n.pauseOff("rx"), Text: "no longer obey them; the switch then drops for the one slow port instead of stopping all"}},
+				Expect:   "one slow port behind the switch no longer holds up the others",
+			})
+		}
+		if float64(out)/v.Seconds >= often {
+			o.add(Finding{
+				Severity: Warning, Subject: n.Name, core: -1, weight: float64(out),
+				Says:     fmt.Sprintf("%s stops its other end %s times a second by pause frames: packets come faster than they are taken, and the loss is moved to the switch", n.Name, units.Short(float64(out)/v.Seconds)),
+				Evidence: []string{fmt.Sprintf("pause frames sent by %s: %s in %s", n.Name, units.Thousands(int(out)), seconds(v.Seconds))},
+				Remedies: []Remedy{{Command: n.pauseOff("tx"), Text: "drop here, where it is counted"}},
+				Expect:   "the loss shows as RING-1, with its cause; the switch's other ports are no longer held up",
+			})
+		}
+	}
+	return o
+}
+
+// pauseOff is the command for one direction. What was negotiated holds against it
+// unless negotiation of pause is off.
+func (n *nic) pauseOff(direction string) string {
+	command := "ethtool -A " + n.Name
+	if n.Pause != nil && n.Pause.Autoneg {
+		command += " autoneg off"
+	}
+	return command + " " + direction + " off"
+}
+
+// shapers drop by design: their rate is a decision.
+var shapers = map[string]bool{"htb": true, "hfsc": true, "tbf": true, "cake": true, "ets": true, "drr": true, "qfq": true, "red": true, "netem": true, "ingress": true, "clsact": true}
+
+// managers drop early, to tell a sender that its queue grows (RFC 8033, RFC 8289,
+// RFC 8290): that is their work, not a loss.
+var managers = map[string]bool{"codel": true, "fq_codel": true, "pie": true, "fq_pie": true, "fq": true}
+
+// tailDrops judges queues of devices that shape nothing: there a drop means that
+// the device itself did not keep up.
+func tailDrops(v *view) (o outcome) {
+	if !v.sampled || v.After.Qdiscs == nil || v.Before.Qdiscs == nil {
+		o.lacks(v, "qdiscs")
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		all := v.qdiscsOf(n.Name)
+		shaped := false
+		for _, q := range all {
+			shaped = shaped || shapers[q.Kind] && q.Kind != "ingress" && q.Kind != "clsact"
+		}
+		for _, q := range all {
+			q.Drops -= min(q.Drops, managed(all, &q))
+			if q.Parent != "root" || q.Drops == 0 || shaped {
+				continue
+			}
+			share := float64(q.Drops) / float64(q.Drops+q.Packets)
+			f := Finding{
+				Severity: min(gradeLoss(q.Drops, share), Warning), Subject: n.Name, core: -1, weight: share,
+				Says:     fmt.Sprintf("the queue in front of %s drops %s of what it should send", n.Name, percent(share)),
+				Evidence: []string{q.line(v.Seconds)},
+				Remedies: []Remedy{{Command: "tc -s qdisc show dev " + n.Name, Text: "see which of its queues drop: the device, or the core that serves it, does not keep up (RING-1, IRQ-1)"}},
+				Expect:   "no loss below the link's rate",
+			}
+			if managers[q.Kind] {
+				f.Severity = Notice
+				f.Evidence = append(f.Evidence, q.Kind+" drops so that senders slow down before the queue is long")
+			}
+			if used, sends, ok := n.wire(v.Seconds); ok && sends && used >= linkFull {
+				f.Severity = Notice
+				f.Evidence = append(f.Evidence, fmt.Sprintf("%s sends at %s of its link's rate", n.Name, percent(used)))
+				f.Remedies = []Remedy{{Command: fmt.Sprintf("tc qdisc replace dev %s root cake bandwidth %dmbit", n.Name, n.Mbit*95/100), Text: "a full link drops, as it must: just below its rate cake chooses what waits"}}
+				f.Expect = "as much loss, of the flows that send most; short delays for the others"
+			}
+			o.add(f)
+		}
+	}
+	return o
+}
+
+// managed is what was dropped early below a root that only hands out to others: mq counts
+// what its send queues' disciplines drop.
+func managed(all []qdisc, root *qdisc) (drops uint64) {
+	if root.Kind != "mq" && root.Kind != "mqprio" {
+		return 0
+	}
+	for i := range all {
+		if q := &all[i]; q.Parent != "root" && managers[q.Kind] {
+			drops += q.Drops
+		}
+	}
+	return drops
+}
+
+func tooBig(v *view) (o outcome) {
+	if !v.sampled || v.After.SNMP == nil || v.Before.SNMP == nil {
+		o.lacks(v, "snmp")
+		return o
+	}
+	var failed, received uint64
+	for name, now := range v.After.SNMP {
+		switch name {
+		case "Ip.FragFails", "Ip6.FragFails":
+			failed += Grown(now, v.Before.SNMP[name])
+		case "Ip.InReceives", "Ip6.InReceives":
+			received += Grown(now, v.Before.SNMP[name])
+		}
+	}
+	big, _ := v.weirReason("up-mtu")
+	if failed+big == 0 {
+		return o
+	}
+	share := float64(failed) / float64(max(received, failed))
+	grade := Notice
+	if failed+big >= fewLost && share >= lossLimits {
+		grade = Warning
+	}
+	f := Finding{
+		Severity: grade, core: -1, weight: share,
+		Says:     fmt.Sprintf("packets exceed the MTU of their way out (%s): the hosts behind do not know the path's MTU", v.rate(failed+big)),
+		Evidence: []string{fmt.Sprintf("refused with \"fragmentation needed\" or \"too big\": %s in %s", units.Thousands(int(failed+big)), seconds(v.Seconds))},
+		Expect:   "TCP never sends packets that are too big, also where ICMP errors are lost on the way",
+	}
+	for i := range v.Interfaces {
+		if d := &v.Interfaces[i]; d.Up && d.MTU > 0 && d.MTU < 1500 && d.Kind != "loopback" {
+			f.Evidence = append(f.Evidence, fmt.Sprintf("MTU of %s: %d bytes", d.Name, d.MTU))
+			f.Remedies = append(f.Remedies, v.clamp(d)...)
+		}
+	}
+	if len(f.Remedies) == 0 {
+		f.Remedies = []Remedy{{Command: "ip route show cache", Text: "see which ways have a smaller MTU than their interface (mtu): bound the MSS of TCP on the interface that they leave by"}}
+	}
+	o.add(f)
+	return o
+}
+
+// clamp bounds what TCP sends by an interface, by the MSS that the far end is told: its
+// segments are the MTU less 40 bytes of headers, with IPv6 60. nftables lowers the option
+// only, and sees what the stack forwards; weir's programs do not change the option yet.
+func (v *view) clamp(d *Interface) []Remedy {
+	if v.Weir == nil {
+		const rule = `meta nfproto %s iifname "%s" tcp flags syn / syn,rst tcp option maxseg size set %d; meta nfproto %s oifname "%s" tcp flags syn / syn,rst tcp option maxseg size set %d; `
+		both := fmt.Sprintf(rule, "ipv4", d.Name, d.MTU-40, "ipv4", d.Name, d.MTU-40) + fmt.Sprintf(rule, "ipv6", d.Name, d.MTU-60, "ipv6", d.Name, d.MTU-60)
+		return []Remedy{{Command: "nft 'table inet mss { chain forward { type filter hook forward priority mangle; " + both + "}; }'",
+			Text: fmt.Sprintf("bound the MSS of TCP to %d (IPv4) and %d (IPv6) through %s", d.MTU-40, d.MTU-60, d.Name)}}
+	}
+	if d.Kind == "ppp" && d.Parent != "" {
+		return []Remedy{{Command: fmt.Sprintf("ip link set dev %s mtu %d", d.Parent, pppMTU+pppHeader),
+			Text: fmt.Sprintf("and mtu %d in the options of pppd: where the provider can (RFC 4638), %s carries whole packets. Else tell the hosts behind an MTU of %d (DHCP option 26, router advertisements)", pppMTU, d.Name, d.MTU)}}
+	}
+	return []Remedy{{Command: "weir capture any | grep up-mtu", Text: fmt.Sprintf("see whose packets are too long for %s, and tell these hosts an MTU of %d (DHCP option 26, router advertisements): weir does not change the MSS of TCP yet", d.Name, d.MTU)}}
+}
+
+// pppMTU is a whole Ethernet packet, and pppHeader what PPPoE and PPP put before it, in
+// bytes (RFC 2516).
+const pppMTU, pppHeader = 1500, 8
+
+func redirectErrors(v *view) (o outcome) {
+	if v.noNICs(&o) {
+		return o
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		if n.XDP == "" {
+			continue
+		}
+		lost, known := v.statistic(n.Name, xdpErrors.MatchString)
+		if !known {
+			o.lacks(v, "statistics."+n.Name+" (errors of XDP)")
+			continue
+		}
+		if lost == 0 {
+			continue
+		}
+		share := float64(lost) / float64(max(lost, n.link.RxPackets, n.link.TxPackets))
+		o.add(Finding{
+			Severity: gradeLoss(lost, share), Subject: n.Name, core: -1, weight: share,
+			Says:     fmt.Sprintf("XDP on %s loses %s that it redirects: the target's queues have no room or no program", n.Name, v.rate(lost)),
+			Evidence: []string{fmt.Sprintf("errors of XDP on %s: %s in %s", n.Name, units.Thousands(int(lost)), seconds(v.Seconds))},
+			Remedies: []Remedy{{Command: "weir interfaces", Text: "see the hooks; a target needs as many send queues as there are cores (ethtool -L), and a larger ring where bursts are lost"}},
+			Expect:   "no loss between two interfaces",
+		})
+	}
+	return o
+}

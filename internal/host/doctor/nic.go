@@ -1,0 +1,307 @@
+package doctor
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"weir/internal/host/cpulist"
+	"weir/internal/host/irqname"
+)
+
+// nic is a physical device that is up, with what it did.
+type nic struct {
+	*Interface
+	link    Link
+	counted bool
+	virtual bool    // a veth: no bus, no speed, no interrupts
+	queues  []queue // that receive, in order; nil where nothing tells
+	// estimate is how the queues' packets are known where the driver does not count them.
+	estimate string
+}
+
+// queue is a receive queue.
+type queue struct {
+	n       int
+	packets uint64
+	share   float64 // of the interface's packets
+	irq     int     // 0: unknown
+	cores   []int   // that serve it, the busiest first
+	burden  float64 // of the packets that the first of these takes
+	allowed []int   // that its interrupt may go to
+	thread  bool    // a thread receives, wherever its interrupt goes
+}
+
+func newNIC(v *view, i *Interface) nic {
+	n := nic{Interface: i, virtual: i.Kind != "physical"}
+	if n.virtual {
+		apart := *i
+		apart.Mbit, apart.MaxMbit = 0, 0 // what a veth says is made up
+		n.Interface = &apart
+	}
+	n.link, n.counted = v.link(i.Name)
+	packets := v.queuePackets(i)
+	v.dropUnused(i, packets)
+	if len(packets) == 0 && n.counted && i.queueCount() == 1 {
+		packets = map[int]uint64{0: n.link.RxPackets}
+	}
+	if len(packets) == 0 {
+		packets, n.estimate = v.estimated(i, n.link.RxPackets)
+	}
+	var sum uint64
+	for _, p := range packets {
+		sum += p
+	}
+	for _, id := range slices.Sorted(maps.Keys(packets)) {
+		q := queue{n: id, packets: packets[id]}
+		if sum > 0 {
+			q.share = float64(q.packets) / float64(sum)
+		}
+		if irq := v.irqOf(i, id); irq != nil {
+			q.irq, q.allowed = irq.Number, irq.allowed()
+			q.cores = v.served(irq)
+		}
+		if thread := i.thread(id); thread != nil {
+			q.cores, q.thread = []int{thread.core()}, true
+		}
+		n.queues = append(n.queues, q)
+	}
+	return n
+}
+
+// queueCount is how many receive queues are in use; 0: unknown.
+func (i *Interface) queueCount() int {
+	if c := i.Channels; c != nil && c.Combined+c.Rx > 0 {
+		return c.Combined + c.Rx
+	}
+	return i.RxQueues
+}
+
+// maxQueues is how many receive queues the device has; 0: unknown.
+func (i *Interface) maxQueues() int {
+	if i.Channels == nil {
+		return 0
+	}
+	return max(i.Channels.MaxCombined, i.Channels.MaxRx)
+}
+
+// queuePackets is what each receive queue took between the samples.
+func (v *view) queuePackets(i *Interface) map[int]uint64 {
+	if !v.sampled {
+		return nil
+	}
+	packets := map[int]uint64{}
+	var sum uint64
+	for key, now := range v.After.Statistics[i.Name] {
+		then, known := v.Before.Statistics[i.Name][key]
+		if n, ok := i.rxQueue(key); ok && known {
+			packets[n] += Grown(now, then)
+			sum += Grown(now, then)
+		}
+	}
+	if i.Kind == "veth" && sum == 0 {
+		return nil // without NAPI nothing is counted by queue
+	}
+	return packets
+}
+
+// thread is what receives from a queue where it is no softirq.
+func (i *Interface) thread(queue int) *Thread {
+	for _, r := range i.NAPI {
+		if r.Queue == queue {
+			return r.Thread
+		}
+	}
+	return nil
+}
+
+// dropUnused leaves out queues that are not in use: some drivers (ixgbe) count for
+// each queue that the card has. Where their number is not known, the last ones that
+// never counted anything are taken for such.
+func (v *view) dropUnused(i *Interface, packets map[int]uint64) {
+	if count := i.queueCount(); count > 0 {
+		maps.DeleteFunc(packets, func(n int, grew uint64) bool { return n >= count && grew == 0 })
+		return
+	}
+	ever := map[int]bool{}
+	for key, now := range v.countersOf(i.Name) {
+		if n, ok := i.rxQueue(key); ok && now > 0 {
+			ever[n] = true
+		}
+	}
+	last := -1
+	for n := range ever {
+		last = max(last, n)
+	}
+	if last >= 0 {
+		maps.DeleteFunc(packets, func(n int, _ uint64) bool { return n > last })
+	}
+}
+
+// countersOf are a card's own counters at the second sample.
+func (v *view) countersOf(name string) map[string]uint64 {
+	if !v.sampled {
+		return nil
+	}
+	return v.After.Statistics[name]
+}
+
+// irqOf is the interrupt of a receive queue; nil: unknown.
+func (v *view) irqOf(i *Interface, queue int) *IRQ {
+	if i.Kind == "veth" {
+		return nil // one of the same name is a card's of another network namespace
+	}
+	for _, r := range i.NAPI {
+		if k := slices.IndexFunc(v.IRQs, func(irq IRQ) bool { return irq.Number == r.IRQ }); r.Queue == queue && r.IRQ > 0 && k >= 0 {
+			return &v.IRQs[k]
+		}
+	}
+	card, names := i.card(), map[int]string{}
+	for k := range v.IRQs {
+		if irq := &v.IRQs[k]; irq.Interface == i.Name || irq.Interface == "" && card.Owns(irq.Name) {
+			names[k] = irq.Name
+		}
+	}
+	if k, found := card.Receiving(names)[queue]; found {
+		return &v.IRQs[k]
+	}
+	return nil
+}
+
+// card is what its interrupts are named after.
+func (i *Interface) card() irqname.Card {
+	c := irqname.Card{Name: i.Name, Queues: i.queueCount()}
+	if i.PCI != nil {
+		c.Device = i.PCI.Address
+	}
+	return c
+}
+
+// served are the cores that an interrupt went to, those with a tenth of it or
+// more; where it did not come, those that it may go to if these are few.
+func (v *view) served(irq *IRQ) (cores []int) {
+	counts := map[int]uint64{}
+	var sum uint64
+	if v.sampled {
+		for id, now := range v.After.IRQs[irq.Number] {
+			if n := Grown(now, v.Before.IRQs[irq.Number][id]); n > 0 {
+				counts[id] = n
+				sum += n
+			}
+		}
+	}
+	for id, n := range counts {
+		if n*10 >= sum {
+			cores = append(cores, id)
+		}
+	}
+	if len(cores) > 0 {
+		slices.SortFunc(cores, func(a, b int) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+		return cores
+	}
+	if ids := irq.allowed(); len(ids) == 1 {
+		return ids
+	}
+	return nil
+}
+
+// allowed are the cores that an interrupt may go to, by what the hardware made of
+// the list where that is known.
+func (irq *IRQ) allowed() []int {
+	for _, list := range []string{irq.Effective, irq.Affinity} {
+		if ids, err := cpulist.Parse(list); err == nil && len(ids) > 0 {
+			return ids
+		}
+	}
+	return nil
+}
+
+// active are the queues that take a part of the packets that is worth a core.
+func (n *nic) active() []*queue {
+	var all []*queue
+	for i := range n.queues {
+		if q := &n.queues[i]; q.share*float64(len(n.queues)) >= 0.25 && q.packets > 0 {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// largest is the queue with the most packets; nil if none has any.
+func (n *nic) largest() *queue {
+	var most *queue
+	for i := range n.queues {
+		if q := &n.queues[i]; q.packets > 0 && (most == nil || q.packets > most.packets) {
+			most = q
+		}
+	}
+	return most
+}
+
+// burdensome is the part of a core's packets from which on a queue counts as a
+// cause of the core's load.
+const burdensome = 0.25
+
+// weigh sets how much of its core's packets each queue brings.
+func (v *view) weigh() {
+	sum := map[int]uint64{}
+	each := func(do func(q *queue, core int)) {
+		for i := range v.nics {
+			for k := range v.nics[i].queues {
+				if q := &v.nics[i].queues[k]; len(q.cores) > 0 && q.packets > 0 {
+					do(q, q.cores[0])
+				}
+			}
+		}
+	}
+	each(func(q *queue, core int) { sum[core] += q.packets })
+	each(func(q *queue, core int) { q.burden = float64(q.packets) / float64(sum[core]) })
+}
+
+// grade is how much a queue's load matters, by the core that serves it. Where
+// nobody knows which core that is, a card that brings half of all packets is taken
+// for what fills a core.
+func (v *view) grade(n *nic, q *queue) (*core, Severity) {
+	if q != nil && len(q.cores) > 0 {
+		c := v.loaded(q)
+		return c, v.severe(c)
+	}
+	if q != nil && len(v.spreadable()) > 0 && v.part(n) >= 0.5 {
+		return nil, v.critical()
+	}
+	return nil, Notice
+}
+
+// part is the part of all received packets that a card brings.
+func (v *view) part(n *nic) float64 {
+	var sum uint64
+	for i := range v.nics {
+		sum += v.nics[i].link.RxPackets
+	}
+	if sum == 0 {
+		return 0
+	}
+	return float64(n.link.RxPackets) / float64(sum)
+}
+
+// loaded is the core that a queue takes a good part of; nil if it does not, or
+// nobody knows which.
+func (v *view) loaded(q *queue) *core {
+	if q == nil || len(q.cores) == 0 || q.burden < burdensome {
+		return nil
+	}
+	return v.core(q.cores[0])
+}
+
+// load is the busiest core that the device takes a good part of.
+func (v *view) load(n *nic) *core {
+	var most *core
+	for i := range n.queues {
+		if c := v.loaded(&n.queues[i]); c != nil && (most == nil || c.busy > most.busy) {
+			most = c
+		}
+	}
+	return most
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

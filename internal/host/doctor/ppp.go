@@ -1,0 +1,290 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/host/cpulist"
+)
+
+// pppoe looks at the device below each PPPoE session: its card sees one stream of
+// frames that are no IP, and hashes nothing. RPS reads the packet inside
+// (flow_dissector.c, ETH_P_PPP_SES).
+func pppoe(v *view) (o outcome) {
+	if v.Interfaces == nil {
+		o.lacks(v, "interfaces")
+		return o
+	}
+	sessions := 0
+	over := map[*nic][]string{}
+	for i := range v.Interfaces {
+		ppp := &v.Interfaces[i]
+		if ppp.Kind != "ppp" || !ppp.Up {
+			continue
+		}
+		sessions++
+		if ppp.Parent == "" {
+			o.lacks(v, "interfaces."+ppp.Name+".parent")
+			continue
+		}
+		if n := v.nic(v.bottom(ppp.Parent)); n != nil {
+			over[n] = append(over[n], ppp.Name)
+		}
+	}
+	for i := range v.nics {
+		if n := &v.nics[i]; over[n] != nil {
+			v.pppoeOn(&o, over[n], n)
+		}
+	}
+	if sessions == 0 {
+		o.absent = "no PPP session is up"
+	}
+	return o
+}
+
+// streamed is the part of a card's packets from which on one queue has its PPPoE stream.
+const streamed = 0.75
+
+func (v *view) pppoeOn(o *outcome, ppp []string, n *nic) {
+	if n.RPS == nil {
+		o.lacks(v, "interfaces."+n.Name+".rps")
+	}
+	q := n.largest()
+	if q == nil {
+		if len(n.queues) == 0 {
+			o.lacks(v, "statistics."+n.Name)
+		}
+		return
+	}
+	cpus := v.cpusFor(n)
+	if len(cpus) < 2 || q.share < streamed || v.spreads(n, q) {
+		return
+	}
+	c, grade := v.grade(n, q)
+	if n.RPS == nil && grade < Warning {
+		return // it may be spread already
+	}
+	is, they := "is a PPPoE session", "they are one PPPoE stream"
+	if len(ppp) > 1 {
+		is, they = "are PPPoE sessions", "they are PPPoE streams"
+	}
+	f := Finding{
+		Severity: grade, Subject: n.Name, core: -1, weight: q.share,
+		Says: fmt.Sprintf("%s %s on %s: queue %d carries %s of the packets, as the card cannot look into the stream",
+			join(ppp), is, n.Name, q.n, percent(q.share)),
+		Evidence: []string{v.queueLine(n), fmt.Sprintf("RPS of queue %d of %s: %s", q.n, n.Name, orNone(v.rps(n, q.n)))},
+		Remedies: v.spread(n, q),
+		Expect:   fmt.Sprintf("the flows inside of the session spread over %d cores; one flow stays on one", len(cpus)),
+		because:  fmt.Sprintf("queue %d of %s carries %s of the packets; %s (%s)", q.n, n.Name, percent(q.share), they, join(ppp)),
+	}
+	if c != nil {
+		f.core = c.ID
+		f.Evidence = append(f.Evidence, c.line())
+	}
+	o.add(f)
+}
+
+// spreads reports whether a queue's RPS names a core besides the one that receives.
+func (v *view) spreads(n *nic, q *queue) bool {
+	cpus, err := cpulist.Parse(v.rps(n, q.n))
+	if err != nil {
+		return false // a bundle was checked for that
+	}
+	return len(cpus) > 1 || len(cpus) == 1 && len(q.cores) > 0 && cpus[0] != q.cores[0]
+}
+
+func (v *view) rps(n *nic, queue int) string {
+	if queue < len(n.RPS) {
+		return n.RPS[queue]
+	}
+	return ""
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func (v *view) nic(name string) *nic {
+	for i := range v.nics {
+		if v.nics[i].Name == name {
+			return &v.nics[i]
+		}
+	}
+	return nil
+}
+
+// bottom is the device at the bottom of a stack of VLANs.
+func (v *view) bottom(name string) string {
+	for range 4 { // deeper stacks are not built
+		d := v.device(name)
+		if d == nil || d.Kind != "vlan" || d.Parent == "" {
+			break
+		}
+		name = d.Parent
+	}
+	return name
+}
+
+// ifb looks at intermediate functional blocks, which shape what comes in. Each of
+// their transmit queues has one tasklet (drivers/net/ifb.c), on one core, whatever
+// the cards do; ifb0 and ifb1 as the module makes them have one queue.
+func ifb(v *view) (o outcome) {
+	if v.Interfaces == nil {
+		o.lacks(v, "interfaces")
+		return o
+	}
+	devices := 0
+	for i := range v.Interfaces {
+		d := &v.Interfaces[i]
+		if d.Kind != "ifb" || !d.Up {
+			continue
+		}
+		devices++
+		switch {
+		case d.TxQueues == 0:
+			o.lacks(v, "interfaces."+d.Name+".tx_queues")
+		case d.TxQueues == 1 && len(v.CPUs) > 1:
+			v.narrow(&o, d)
+		}
+	}
+	if devices == 0 {
+		o.absent = "no intermediate device (ifb) is up"
+	}
+	return o
+}
+
+// longestName is how many bytes an interface's name has at most (IFNAMSIZ less the zero).
+const longestName = 15
+
+// narrow judges an intermediate device with one queue by the part of all received
+// packets that goes through it.
+func (v *view) narrow(o *outcome, d *Interface) {
+	l, ok := v.link(d.Name)
+	if !ok && len(v.qdiscsOf(d.Name)) == 0 {
+		o.lacks(v, "links."+d.Name)
+		return
+	}
+	var received uint64
+	for i := range v.nics {
+		received += v.nics[i].link.RxPackets
+	}
+	passed := max(l.RxPackets, l.TxPackets)
+	for _, q := range v.qdiscsOf(d.Name) {
+		passed = max(passed, q.Packets)
+	}
+	if passed == 0 {
+		return
+	}
+	share := 1.0
+	if received > 0 {
+		share = min(1, float64(passed)/float64(received))
+	}
+	c, grade := v.gradeIFB(d.Name)
+	if c != nil && grade == Warning && share < burdensome {
+		c, grade = nil, Notice // that core has other work
+	}
+	cores := len(v.CPUs)
+	wide := d.Name[:min(len(d.Name), longestName-len("-mq"))] + "-mq"
+	f := Finding{
+		Severity: grade, Subject: d.Name, core: -1, weight: share,
+		Says: fmt.Sprintf("%s has one queue, and %s of the received packets pass it: one core at a time works on them, whatever the cards spread", d.Name, percent(share)),
+		Evidence: []string{
+			fmt.Sprintf("%s: 1 transmit queue, %s", d.Name, v.rate(passed)),
+			fmt.Sprintf("the cores are %s busy on average", percent(v.meanBusy())),
+		},
+		Remedies: []Remedy{{
+			Command: fmt.Sprintf("ip link add %s numtxqueues %d type ifb && ip link set %s up", wide, cores, wide),
+			Text:    "make one with a queue for each core, give it the shaper under mq, and redirect the ingress to it; or shape with cake at the card's own egress",
+		}},
+		Expect: "shaping uses all cores; its rate, not its lock, bounds the throughput",
+	}
+	if share >= 0.5 { // else a card's queue is the likelier cause
+		f.because = fmt.Sprintf("%s has one queue, and %s of the received packets pass it", d.Name, percent(share))
+	}
+	if c != nil {
+		f.core = c.ID
+		f.Evidence = append(f.Evidence, c.line())
+	}
+	for _, q := range v.qdiscsOf(d.Name) {
+		f.Evidence = append(f.Evidence, q.line(v.Seconds))
+	}
+	o.add(f)
+}
+
+// atRate is the part of its rate at which a shaper counts as being at it.
+const atRate = 0.9
+
+// gradeIFB is a limit where a core is full, or where the queue in front of the
+// device overflows below its shaper's rate while cores have room: the sign of a
+// lock. Else it hurts as soon as some core is more than a quarter busy.
+func (v *view) gradeIFB(name string) (*core, Severity) {
+	filled := v.fullCores()
+	if len(filled) > 0 {
+		return filled[0], v.critical()
+	}
+	for _, q := range v.qdiscsOf(name) {
+		below := q.rate > 0 && q.bits < atRate*float64(q.rate)
+		byDesign := managers[q.Kind] || q.Kind == "cake" || q.Overlimits > 0 // it drops early, or held back a burst
+		if q.Drops+q.Requeues > 0 && below && !byDesign && v.meanBusy() < working {
+			return nil, Critical
+		}
+	}
+	if slices.ContainsFunc(v.qdiscsOf(name), qdisc.shapes) {
+		return nil, Notice // it sends what it was told to
+	}
+	most := v.takes()
+	if most != nil && most.network() >= 0.25 {
+		return most, Warning
+	}
+	return nil, Notice
+}
+
+// qdisc is what a queueing discipline did between the samples.
+type qdisc struct {
+	Qdisc
+	rate uint64
+	bits float64 // per second that it sent
+}
+
+// shapes reports whether packets wait for the shaper's rate rather than for a core: it is
+// at its rate, or near it and holds bursts back.
+func (q qdisc) shapes() bool {
+	return q.rate > 0 && (q.bits >= atRate*float64(q.rate) || q.Overlimits > 0 && q.bits >= atRate/2*float64(q.rate))
+}
+
+// qdiscsOf are those of an interface that grew or hold something.
+func (v *view) qdiscsOf(name string) (all []qdisc) {
+	if !v.sampled {
+		return nil
+	}
+	for _, a := range v.After.Qdiscs {
+		i := slices.IndexFunc(v.Before.Qdiscs, func(b Qdisc) bool {
+			return a.Interface == b.Interface && a.Handle == b.Handle && a.Parent == b.Parent && a.Kind == b.Kind
+		})
+		if a.Interface != name || i < 0 {
+			continue
+		}
+		b := v.Before.Qdiscs[i]
+		q := qdisc{Qdisc: a, rate: a.RateBits}
+		q.Bytes, q.Packets = Grown(a.Bytes, b.Bytes), Grown(a.Packets, b.Packets)
+		q.Drops, q.Overlimits, q.Requeues = Grown(a.Drops, b.Drops), Grown(a.Overlimits, b.Overlimits), Grown(a.Requeues, b.Requeues)
+		q.bits = float64(q.Bytes) * 8 / v.Seconds
+		all = append(all, q)
+	}
+	return all
+}
+
+func (q *qdisc) line(seconds float64) string {
+	parts := []string{fmt.Sprintf("%s %s on %s sends %s", q.Kind, q.Handle, q.Interface, bitRate(float64(q.Bytes)*8/seconds))}
+	if q.rate > 0 {
+		parts = append(parts, "of "+bitRate(float64(q.rate)))
+	}
+	if q.Drops > 0 {
+		parts = append(parts, fmt.Sprintf("and drops %s", packetRate(q.Drops, seconds)))
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,227 @@
+package doctor
+
+import (
+	"fmt"
+
+	"weir/internal/units"
+)
+
+func tableChecks() []Check {
+	return []Check{
+		{ID: "STATE-1", Title: "the state table is full", Reads: []string{"weir", "pfctl -si"}, Worst: Critical, run: states},
+		{ID: "NAT-1", Title: "address translation has no port left", Reads: []string{"weir"}, Worst: Critical, run: natPorts},
+		{ID: "NAT-2", Title: "address translation has few ports left", Reads: []string{"weir"}, Worst: Critical, run: natUses},
+		{ID: "CT-1", Title: "the kernel's connection tracking is full", Reads: []string{"conntrack", "sysctls"}, Worst: Critical, run: conntrack},
+		{ID: "CT-2", Title: "the kernel tracks what weir forwards", Reads: []string{"conntrack", "weir"}, Worst: Notice, run: trackedTwice},
+		{ID: "NEIGH-1", Title: "the neighbour table overflows", Reads: []string{"neighbours", "sysctls"}, Worst: Critical, run: neighbours},
+	}
+}
+
+// RulesFile is where weir's rules are, unless weir run was told another file.
+const RulesFile = "/etc/weir/weir.conf"
+
+// crowded is how full a table is that will overflow at the next peak.
+const crowded = 0.8
+
+// fill grades how full a table is.
+func fill(share float64, lost uint64) Severity {
+	switch {
+	case lost > 0 || share >= 0.98:
+		return Critical
+	case share >= crowded:
+		return Warning
+	}
+	return Notice
+}
+
+func of(n, limit int) string {
+	return fmt.Sprintf("%s of %s (%s)", units.Thousands(n), units.Thousands(limit), percent(float64(n)/float64(limit)))
+}
+
+// noWeir tells a host on which weir does not run from one where it could not be
+// read.
+func (v *view) noWeir(o *outcome) bool {
+	switch {
+	case v.weirUnread():
+		o.lacks(v, "weir")
+	case v.Weir == nil:
+		o.absent = "weir does not run here"
+	default:
+		return false
+	}
+	return true
+}
+
+// weirUnread reports whether weir runs, or may, and its counters were not readable.
+func (v *view) weirUnread() bool {
+	return v.Unreadable["weir"] != "" || v.Weir != nil && (v.After == nil || v.After.Weir == nil)
+}
+
+func states(v *view) (o outcome) {
+	if v.noWeir(&o) {
+		return o
+	}
+	if v.Weir.StateLimit <= 0 {
+		o.lacks(v, "weir.state_limit")
+		return o
+	}
+	n, limit := v.After.Weir.States, v.Weir.StateLimit
+	refused, _ := v.weirReason("state-limit")
+	grade := fill(float64(n)/float64(limit), refused)
+	if grade == Notice {
+		return o
+	}
+	o.add(Finding{
+		Severity: grade, core: -1, weight: float64(n) / float64(limit),
+		Says:     fmt.Sprintf("weir's state table holds %s, and refuses %s", of(n, limit), v.rate(refused)),
+		Evidence: []string{"states: " + of(n, limit), fmt.Sprintf("packets dropped with state-limit: %s in %s", units.Thousands(int(refused)), seconds(v.Seconds))},
+		Remedies: []Remedy{
+			{Command: fmt.Sprintf("echo 'set limit states %d' >> %s && weir load %s", 2*limit, RulesFile, RulesFile), Text: "let it hold twice as many; the last such line holds"},
+			{Command: "weir states", Text: "or find who makes so many"},
+		},
+		Expect: "new connections are no longer refused",
+	})
+	return o
+}
+
+func conntrack(v *view) (o outcome) {
+	if v.After == nil || v.After.Conntrack == nil {
+		o.lacks(v, "conntrack")
+		return o
+	}
+	limit, known := v.number("net.netfilter.nf_conntrack_max")
+	if !known && v.After.Conntrack.Count == 0 && v.Sysctls != nil {
+		o.absent = "the kernel tracks no connections"
+		return o
+	}
+	if !known || limit <= 0 {
+		o.lacks(v, "sysctls.net.netfilter.nf_conntrack_max")
+		return o
+	}
+	now := v.After.Conntrack
+	var lost, early uint64
+	if v.Before != nil && v.Before.Conntrack != nil {
+		b := v.Before.Conntrack
+		v.clashes(&o, Grown(now.InsertFailed, b.InsertFailed))
+		lost = Grown(now.Drop, b.Drop)
+		early = Grown(now.EarlyDrop, b.EarlyDrop)
+	}
+	share := float64(now.Count) / float64(limit)
+	// The kernel also drops for other reasons than a full table, a few at a time.
+	grade := fill(share, 0)
+	if lost+early > 0 && share >= crowded {
+		grade = Critical
+	}
+	if grade > Notice {
+		o.add(Finding{
+			Severity: grade, core: -1, weight: share,
+			Says:     "the kernel's connection tracking holds " + of(now.Count, limit) + " connections",
+			Evidence: []string{fmt.Sprintf("dropped because it was full: %d, evicted early: %d in %s", lost, early, seconds(v.Seconds))},
+			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_max=%d", 2*limit), Text: "let it hold twice as many, for about 320 bytes each"}},
+			Expect:   "new connections are no longer dropped",
+		})
+	}
+	buckets, known := v.number("net.netfilter.nf_conntrack_buckets")
+	if !known {
+		o.lacks(v, "sysctls.net.netfilter.nf_conntrack_buckets")
+		return o
+	}
+	const long = 4 // entries per bucket
+	if buckets > 0 && now.Count > long*buckets {
+		o.add(Finding{
+			Severity: Warning, core: -1, weight: float64(now.Count) / float64(buckets),
+			Says:     fmt.Sprintf("connection tracking has %d entries in each bucket: every look-up walks them", now.Count/buckets),
+			Evidence: []string{fmt.Sprintf("%s connections in %s buckets", units.Thousands(now.Count), units.Thousands(buckets))},
+			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_buckets=%d", now.Count), Text: "one bucket for each connection"}},
+			Expect:   "a look-up touches one entry",
+		})
+	}
+	return o
+}
+
+// clashes are packets of new connections that were dropped because another packet, or
+// another translation, had entered the same connection meanwhile (insert_failed in
+// __nf_conntrack_confirm), whatever room the table has.
+func (v *view) clashes(o *outcome, failed uint64) {
+	var received uint64
+	for i := range v.nics {
+		received += v.nics[i].link.RxPackets
+	}
+	share := float64(failed) / float64(max(failed, received))
+	if failed < fewLost || received == 0 || share < seen {
+		return
+	}
+	grade := Notice // a few such packets are any busy gateway's
+	if share >= lossLimits {
+		grade = Warning
+	}
+	o.add(Finding{
+		Severity: grade, core: -1, weight: share,
+		Says:     fmt.Sprintf("the kernel's connection tracking drops %s that begin a connection which another one has just entered", v.rate(failed)),
+		Evidence: []string{fmt.Sprintf("insert_failed grew by %s in %s", units.Thousands(int(failed)), seconds(v.Seconds))},
+		Remedies: []Remedy{{Command: "conntrack -S", Text: "see which cores count it: hosts that ask two questions at once from one socket (DNS, for both kinds of address) and NAT of many to one address do it; have the rule choose ports at random (masquerade fully-random), or leave such packets out of tracking (notrack)"}},
+		Expect:   "the first packets of connections arrive; without that, programs ask again after seconds",
+	})
+}
+
+// trackedTwice compares the two tables: what weir forwards at XDP or TCX never
+// meets netfilter, so the kernel's holds the box's own connections only.
+func trackedTwice(v *view) (o outcome) {
+	if v.noWeir(&o) {
+		return o
+	}
+	if v.After.Conntrack == nil {
+		o.lacks(v, "conntrack")
+		return o
+	}
+	mine, kernel := v.After.Weir.States, v.After.Conntrack.Count
+	if mine < 1000 || kernel*4 < mine {
+		return o
+	}
+	o.add(Finding{
+		Severity: Notice, core: -1, weight: float64(kernel) / float64(mine),
+		Says:     fmt.Sprintf("the kernel tracks %s connections beside weir's %s states: much goes by the stack", units.Thousands(kernel), units.Thousands(mine)),
+		Evidence: []string{"weir info counts what is handed to the stack, by reason (up-…)"},
+		Remedies: []Remedy{{Command: "weir info", Text: "see which reason hands packets up, and weir interfaces for the hooks"}},
+		Expect:   "packets that weir forwards itself cost a fraction",
+	})
+	return o
+}
+
+func neighbours(v *view) (o outcome) {
+	if v.After == nil || v.After.Neighbours == nil {
+		o.lacks(v, "neighbours")
+		return o
+	}
+	a := v.After.Neighbours
+	b := a
+	if v.Before != nil && v.Before.Neighbours != nil {
+		b = v.Before.Neighbours
+	}
+	for _, t := range []struct {
+		family, sysctl string
+		entries        int
+		overflows      uint64
+	}{
+		{"IPv4", "net.ipv4.neigh.default.gc_thresh3", a.Entries4, Grown(a.Full4, b.Full4)},
+		{"IPv6", "net.ipv6.neigh.default.gc_thresh3", a.Entries6, Grown(a.Full6, b.Full6)},
+	} {
+		limit, known := v.number(t.sysctl)
+		if !known || limit <= 0 {
+			o.lacks(v, "sysctls."+t.sysctl)
+			continue
+		}
+		grade := fill(float64(t.entries)/float64(limit), t.overflows)
+		if grade == Notice {
+			continue
+		}
+		o.add(Finding{
+			Severity: grade, core: -1, weight: float64(t.entries) / float64(limit),
+			Says:     fmt.Sprintf("the table of %s neighbours holds %s: hosts beyond it are not reached", t.family, of(t.entries, limit)),
+			Evidence: []string{fmt.Sprintf("overflows: %d in %s; %s = %d", t.overflows, seconds(v.Seconds), t.sysctl, limit)},
+			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w %s=%d", t.sysctl, 4*limit), Text: "room for four times as many"}},
+			Expect:   "all hosts of the attached networks are reached",
+		})
+	}
+	return o
+}

@@ -1,0 +1,488 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/units"
+)
+
+// Report is what doctor has to say of a snapshot.
+type Report struct {
+	Verdict  Verdict   `json:"verdict"`
+	Findings []Finding `json:"findings"` // the gravest first
+	Checks   []Judged  `json:"checks"`
+	Notes    []string  `json:"notes,omitempty"` // about the source, or doctor's own cost
+}
+
+// Verdict is what limits the router now, in one sentence without its full stop.
+type Verdict struct {
+	Sentence string   `json:"sentence"`
+	Check    string   `json:"check,omitempty"` // whose finding, or cause, it is; "": nothing is wrong
+	Limit    Limit    `json:"limit"`
+	Severity Severity `json:"severity"` // of the gravest finding
+	// Unseen are the checks that could have found what hurts, and lacked, in whole or
+	// in part, what they read: the sentence holds without them.
+	Unseen []string `json:"unseen,omitempty"`
+}
+
+// Limit says what kind of thing bounds the router.
+type Limit string
+
+// What may bound it.
+const (
+	LimitBox     Limit = "box"     // something in or of this box: the findings say what
+	LimitLink    Limit = "link"    // a link is full
+	LimitShaper  Limit = "shaper"  // a shaper is at its rate, as it was told
+	LimitFar     Limit = "far end" // nothing here is near its limit
+	LimitIdle    Limit = "none"    // there is hardly any traffic
+	LimitUnknown Limit = "unknown" // what is needed to tell was not readable
+)
+
+// Judged is how one check ended.
+type Judged struct {
+	ID    string   `json:"id"`
+	Title string   `json:"title"`
+	State State    `json:"state"`
+	Why   []string `json:"why,omitempty"` // what was not readable, or why it does not apply
+}
+
+// Examine runs the checks on a snapshot. The error names a check to skip that
+// there is not; their letters' case does not matter.
+func Examine(s *Snapshot, skip []string) (*Report, error) {
+	checks := Checks()
+	skip = slices.Clone(skip)
+	for i := range skip {
+		skip[i] = strings.ToUpper(strings.TrimSpace(skip[i]))
+	}
+	for _, id := range skip {
+		if !slices.ContainsFunc(checks, func(c Check) bool { return c.ID == id }) {
+			return nil, fmt.Errorf("there is no check %q to skip; weir doctor --list names them", id)
+		}
+	}
+	v := newView(s)
+	r := &Report{Findings: []Finding{}}
+	for i := range checks {
+		c := &checks[i]
+		judged := Judged{ID: c.ID, Title: c.Title, State: Skipped}
+		if !slices.Contains(skip, c.ID) {
+			r.take(c, v, &judged)
+		}
+		r.Checks = append(r.Checks, judged)
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+	r.rearranged(s)
+	r.relieve(v)
+	r.Verdict = v.verdict(r)
+	r.Verdict.Unseen = r.unseen(checks)
+	if r.Verdict.Limit != LimitUnknown && r.Verdict.Severity == Notice {
+		r.Verdict.Sentence += without(r.Verdict.Unseen)
+	}
+	r.Notes = v.notes()
+	return r, nil
+}
+
+// rearrangeable are checks whose findings weir affinity auto may mend.
+var rearrangeable = []string{"PPP-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1", "IRQ-2", "IRQ-3"}
+
+// rearranged offers weir affinity auto where it would change something.
+func (r *Report) rearranged(s *Snapshot) {
+	plan := PlanSpread(s, false)
+	if len(plan.Queues)+len(plan.Places) == 0 || s.Workers != nil { // the latter is another system
+		return
+	}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Severity > Notice && slices.Contains(rearrangeable, f.Check) {
+			f.Remedies = append(f.Remedies, rearrange)
+		}
+	}
+}
+
+// relieve gives findings that a full core makes the remedies of what fills it.
+func (r *Report) relieve(v *view) {
+	full := Remedy{Command: "weir affinity", Text: "see which queues and masks bring packets to which core, with load and rates"}
+	if len(v.spreadable()) == 0 {
+		full = cheaper
+	}
+	relief := []Remedy{full}
+	if c := r.cause(v); c != nil && c.Remedies != nil {
+		relief = c.Remedies
+	}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.relief {
+			f.Remedies = append(f.Remedies, relief...)
+		}
+	}
+}
+
+// take runs one check; its findings keep the order of the checks, the weightiest
+// of one check first.
+func (r *Report) take(c *Check, v *view, judged *Judged) {
+	o := c.run(v)
+	judged.State, judged.Why = o.state(), slices.Concat(o.missing, o.apart)
+	if judged.State == NotHere {
+		judged.Why = []string{o.absent}
+	}
+	slices.SortStableFunc(o.findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(b.weight, a.weight))
+	})
+	for _, f := range o.findings {
+		f.Check = c.ID
+		r.Findings = append(r.Findings, f)
+	}
+}
+
+func (v *view) notes() (notes []string) {
+	if v.Source != "" {
+		notes = append(notes, "read from the output of "+v.Source)
+	}
+	if v.Cost != nil && v.Seconds > 0 {
+		notes = append(notes, fmt.Sprintf("reading this took %s of one core over %s", percent(v.Cost.CPUSeconds/v.Seconds), seconds(v.Seconds)))
+	}
+	for i := range v.nics {
+		if share, _, known := v.nics[i].used(v.Seconds); known && share > impossible {
+			notes = append(notes, fmt.Sprintf("%s counted %s of what a link of its speed (%s Mbit/s) carries: how full it is is not judged",
+				v.nics[i].Name, percent(share), units.Thousands(v.nics[i].Mbit)))
+		}
+	}
+	switch w := v.Watched; {
+	case w != nil && w.Seconds > 0:
+		notes = append(notes, fmt.Sprintf("counting in the kernel took %s of one core over %s, in %s runs of its programs",
+			percent(w.OwnSeconds/w.Seconds), seconds(w.Seconds), units.Short(float64(w.Runs))))
+	case v.Unreadable["watched"] != "":
+		notes = append(notes, "nothing was counted in the kernel ("+v.Unreadable["watched"]+"): all is from /proc, /sys and netlink")
+	}
+	return notes
+}
+
+// Status is the command's exit status for a report: 0 nothing that hurts, 1
+// something that hurts or will, 3 something that limits the router or loses
+// packets now. 2 is a command's wrong usage.
+func (r *Report) Status() int {
+	return [...]int{Notice: 0, Warning: 1, Critical: 3}[r.Verdict.Severity]
+}
+
+func (v *view) verdict(r *Report) Verdict {
+	if len(r.Findings) == 0 || r.Findings[0].Severity == Notice {
+		return v.nothing(r)
+	}
+	top := &r.Findings[0]
+	verdict := Verdict{Sentence: top.Says, Check: top.Check, Limit: LimitBox, Severity: top.Severity}
+	if top.Check == "CPU-1" {
+		if cause := r.cause(v); cause != nil {
+			verdict.Check = cause.Check
+			verdict.Sentence = v.joined(v.named(cause))
+		} else if most := v.most(); most != "" {
+			verdict.Sentence = v.joined(most)
+		}
+	}
+	if (top.Check == "CPU-1" || top.Check == "CPU-2") && v.atLink() {
+		verdict.Limit = LimitLink
+		verdict.Sentence = fmt.Sprintf("The link is the limit: %s; the next one is near: %s", v.linkLine(), verdict.Sentence)
+	}
+	if top.Check == "CPU-1" || top.Check == "CPU-2" {
+		for i := range r.Findings {
+			if f := &r.Findings[i]; f.Check == "RING-1" && f.Severity == Critical {
+				verdict.Sentence += fmt.Sprintf("; %s loses %s of its packets", f.Subject, percent(f.weight))
+				break
+			}
+		}
+	}
+	return verdict
+}
+
+// named is a cause that says "it" of its core, by the core's name where several are full.
+func (v *view) named(cause *Finding) string {
+	rest, pronoun := strings.CutPrefix(cause.because, "it ")
+	if !pronoun || len(v.spreadable()) == 1 {
+		return cause.because
+	}
+	return fmt.Sprintf("cpu%d %s", cause.core, rest)
+}
+
+// joined is the sentence of a full core with its cause.
+func (v *view) joined(because string) string {
+	filled := v.spreadable()
+	return fmt.Sprintf("%s %s full of %s: %s; %s", cpuNames(filled), isAre(len(filled)), packetWork(filled), because, v.room(filled))
+}
+
+// cause is the first finding that explains a full core.
+func (r *Report) cause(v *view) *Finding {
+	filled := v.spreadable()
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.because != "" && slices.ContainsFunc(filled, func(c *core) bool { return c.ID == f.core }) {
+			return r.shared(v, f)
+		}
+	}
+	for i := range r.Findings { // one of which nobody knows the core
+		if f := &r.Findings[i]; f.because != "" && f.core < 0 && f.Severity > Notice {
+			return f
+		}
+	}
+	return nil
+}
+
+// mostly is the part of a core's packets from which on one queue is what fills it, whatever
+// else the core serves.
+const mostly = 0.65
+
+// shared is the finding that a core serves several queues, where it explains the core's
+// load better than one of these does.
+func (r *Report) shared(v *view, one *Finding) *Finding {
+	if !slices.Contains([]string{"RSS-2", "RPS-1"}, one.Check) {
+		return one
+	}
+	for i := range v.nics {
+		for k := range v.nics[i].queues {
+			if q := &v.nics[i].queues[k]; len(q.cores) > 0 && q.cores[0] == one.core && q.burden >= mostly {
+				return one
+			}
+		}
+	}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Check == "IRQ-1" && f.core == one.core {
+			return f
+		}
+	}
+	return one
+}
+
+// atLink reports whether a link is full and nothing is lost before it: then the
+// link bounds the router, and a full core at most would be next.
+func (v *view) atLink() bool {
+	n, share, sends := v.fullest()
+	if share < linkFull || !v.carries(n, sends) {
+		return false
+	}
+	for i := range v.cores {
+		if v.cores[i].dropped > 0 {
+			return false
+		}
+	}
+	for i := range v.nics {
+		n := &v.nics[i]
+		if lost, _ := v.lost(n); lost >= fewLost {
+			return false
+		}
+	}
+	return true
+}
+
+// carries reports whether a card takes or sends a good part of what the full cores
+// receive: a full link that has nothing to do with them does not bound them. Bytes
+// count, for one packet may be sent as many.
+func (v *view) carries(n *nic, sends bool) bool {
+	filled := v.fullCores()
+	var all, own float64
+	for i := range v.nics {
+		m := &v.nics[i]
+		for k := range m.queues {
+			q := &m.queues[k]
+			if len(q.cores) == 0 || !slices.Contains(filled, v.core(q.cores[0])) {
+				continue
+			}
+			bytes := q.share * float64(m.link.RxBytes)
+			all += bytes
+			if m == n {
+				own += bytes
+			}
+		}
+	}
+	if sends {
+		own = float64(n.link.TxBytes)
+	}
+	return all == 0 || own >= burdensome*all
+}
+
+// critical is the severity of what fills a core: only a warning while a link is
+// the limit.
+func (v *view) critical() Severity {
+	if v.atLink() {
+		return Warning
+	}
+	return Critical
+}
+
+// linkLine says how full the fullest link is.
+func (v *view) linkLine() string {
+	n, share, sends := v.fullest()
+	bytes, verb := n.link.RxBytes, "receives"
+	if sends {
+		bytes, verb = n.link.TxBytes, "sends"
+	}
+	return fmt.Sprintf("%s %s %s, %s of what its %s carry with preambles and gaps",
+		n.Name, verb, bitRate(float64(bytes)*8/v.Seconds), percent(share), bitRate(float64(n.Mbit)*1e6))
+}
+
+// most says which part of the packets the full cores take, and what comes to a single one,
+// where no queue explains it.
+func (v *view) most() string {
+	filled := v.spreadable()
+	var sum, here uint64
+	for i := range v.cores {
+		sum += v.receivedBy(&v.cores[i])
+	}
+	for _, c := range filled {
+		here += v.receivedBy(c)
+	}
+	var parts []string
+	who := "the stack receives"
+	if v.Watched != nil {
+		who = "the cards' queues brought"
+	}
+	if len(filled) == 1 {
+		if served := v.comeTo(filled[0].ID); len(served) > 0 && len(served) <= fewNames {
+			parts = append(parts, "serves "+join(served))
+		}
+	}
+	if sum > 0 && float64(here)/float64(sum)*float64(len(v.cores)) >= unequal*float64(len(filled)) {
+		parts = append(parts, fmt.Sprintf("takes %s of the packets that %s", percent(float64(here)/float64(sum)), who))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	if len(filled) > 1 {
+		return "they take" + strings.TrimPrefix(parts[0], "takes")
+	}
+	return "it " + join(parts)
+}
+
+// fewNames are as many queues as a sentence can name.
+const fewNames = 4
+
+// unseen are the checks whose worst finding hurts and that could not look at all that
+// they read.
+func (r *Report) unseen(checks []Check) (ids []string) {
+	for i := range checks {
+		if c := &r.Checks[i]; checks[i].Worst > Notice && len(c.Why) > 0 && c.State != NotHere {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// without says of which checks a verdict knows nothing.
+func without(unseen []string) string {
+	const most = 4
+	switch {
+	case len(unseen) == 0:
+		return ""
+	case len(unseen) > most:
+		return fmt.Sprintf("; %s and %d more could not be judged", strings.Join(unseen[:most], ", "), len(unseen)-most)
+	}
+	return "; " + join(unseen) + " could not be judged"
+}
+
+// nothing is the verdict where no check found anything that hurts.
+func (v *view) nothing(r *Report) Verdict {
+	const fine = "Nothing is wrong here: "
+	if missing := r.blind(needed); len(missing) > 0 {
+		return untold(missing)
+	}
+	if _, share, _ := v.fullest(); share >= linkFull {
+		return Verdict{Limit: LimitLink, Sentence: fmt.Sprintf("%sthe link is the limit: %s; %s", fine, v.linkLine(), v.busiest())}
+	}
+	if q := v.shaped(); q != nil {
+		return Verdict{Limit: LimitShaper, Sentence: fmt.Sprintf("%sthe shaper is the limit, as it was told: %s; %s", fine, q.line(v.Seconds), v.busiest())}
+	}
+	if missing := r.blind(refusing); len(missing) > 0 && v.weirUnread() {
+		return untold(missing)
+	}
+	if v.idle() {
+		return Verdict{Limit: LimitIdle, Sentence: fine + "the router has next to nothing to do: " + v.busiest()}
+	}
+	return Verdict{Limit: LimitFar, Sentence: fine + "no part of this box is at its limit, so the far end (or the way to it) is: " + v.busiest()}
+}
+
+// needed are the checks without which nobody can say that the box is not the
+// limit.
+var needed = []string{"CPU-1", "RING-1"}
+
+// refusing are those without which nobody can say that weir refuses no connections,
+// whatever room cores and links have.
+var refusing = []string{"STATE-1", "NAT-1"}
+
+func untold(missing []string) Verdict {
+	return Verdict{Limit: LimitUnknown, Sentence: "Nothing was found, but what limits the router cannot be told: " + join(missing) + " could not be judged here"}
+}
+
+func (r *Report) blind(needed []string) (ids []string) {
+	for _, c := range r.Checks {
+		if slices.Contains(needed, c.ID) && (c.State == Unreadable || c.State == Skipped) {
+			ids = append(ids, fmt.Sprintf("%s (%s)", c.ID, c.Title))
+		}
+	}
+	return ids
+}
+
+// fullest is the device whose link is fullest in one direction.
+func (v *view) fullest() (most *nic, share float64, sends bool) {
+	for i := range v.nics {
+		if s, tx, ok := v.nics[i].wire(v.Seconds); ok && s > share {
+			most, share, sends = &v.nics[i], s, tx
+		}
+	}
+	return most, share, sends
+}
+
+// shaped is a shaper that sends at its rate and holds packets back.
+func (v *view) shaped() *qdisc {
+	for i := range v.Interfaces {
+		for _, q := range v.qdiscsOf(v.Interfaces[i].Name) {
+			if q.rate > 0 && q.bits >= linkFull*float64(q.rate) && q.Overlimits > 0 {
+				return &q
+			}
+		}
+	}
+	return nil
+}
+
+// idle: packets take a twentieth of no core and no link.
+func (v *view) idle() bool {
+	if c := v.takes(); c != nil && c.network() >= 0.05 {
+		return false
+	}
+	_, share, _ := v.fullest()
+	return share < 0.05
+}
+
+// takes is the core that packets take most of.
+func (v *view) takes() (most *core) {
+	for i := range v.cores {
+		if c := &v.cores[i]; most == nil || c.network() > most.network() {
+			most = c
+		}
+	}
+	return most
+}
+
+// busiest says how far cores and links are from their ends.
+func (v *view) busiest() string {
+	var parts []string
+	if c := v.takes(); c != nil {
+		parts = append(parts, fmt.Sprintf("packets take at most %s of a core (%s)", percent(c.network()), c.name()))
+	}
+	if n, share, _ := v.fullest(); n != nil && share < linkFull {
+		parts = append(parts, fmt.Sprintf("the fullest link, %s, is used to %s", n.Name, percent(share)))
+	}
+	var programs, kernel []*core
+	for i := range v.cores {
+		switch c := &v.cores[i]; {
+		case c.busy < full || c.forwards():
+		case c.inKernel():
+			kernel = append(kernel, c)
+		default:
+			programs = append(programs, c)
+		}
+	}
+	if len(programs) > 0 {
+		parts = append(parts, "programs fill "+cpuNames(programs))
+	}
+	if len(kernel) > 0 {
+		parts = append(parts, "the kernel's threads fill "+cpuNames(kernel))
+	}
+	return strings.Join(parts, ", ")
+}

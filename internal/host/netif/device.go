@@ -1,0 +1,94 @@
+package netif
+
+import (
+	"fmt"
+
+	"github.com/safchain/ethtool"
+
+	"weir/internal/killpoint"
+)
+
+// vlanStrip are the features by which a device moves a VLAN tag out of the
+// frame: 802.1Q and 802.1ad.
+var vlanStrip = [...]string{"rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"}
+
+// Driver is the name of the driver of an interface, "" if it has none.
+func Driver(name string) string {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return ""
+	}
+	defer e.Close()
+	driver, err := e.DriverName(name)
+	if err != nil {
+		return ""
+	}
+	return driver
+}
+
+// Queues is the number of receive queues in use; where the driver does not say,
+// the number that the kernel keeps for the device.
+func Queues(l *Link) int {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return l.RxQueues
+	}
+	defer e.Close()
+	c, err := e.GetChannels(l.Name)
+	if n := int(c.RxCount + c.CombinedCount); err == nil && n > 0 {
+		return n
+	}
+	return l.RxQueues
+}
+
+// Features are the offloads of an interface that a reload changed or may
+// change, by the kernel's names.
+type Features map[string]bool
+
+// VLANStripping gives those features by which the interface strips VLAN tags
+// and whether they are on. An interface that never strips has none.
+func VLANStripping(name string) (Features, error) {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return nil, fmt.Errorf("open ethtool: %w", err)
+	}
+	defer e.Close()
+	all, err := e.Features(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the offloads of %s: %w", name, err)
+	}
+	found := make(Features)
+	for _, feature := range vlanStrip {
+		if on, ok := all[feature]; ok {
+			found[feature] = on
+		}
+	}
+	return found, nil
+}
+
+// SetFeatures sets offloads of an interface and reads them back: some drivers
+// accept a change that they do not make.
+func SetFeatures(name string, want Features) error {
+	if len(want) == 0 {
+		return nil
+	}
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return fmt.Errorf("open ethtool: %w", err)
+	}
+	defer e.Close()
+	if err := e.Change(name, want); err != nil {
+		return fmt.Errorf("set offloads of %s: %w", name, err)
+	}
+	killpoint.Done("set offloads of %s", name)
+	now, err := e.Features(name)
+	if err != nil {
+		return fmt.Errorf("read back the offloads of %s: %w", name, err)
+	}
+	for feature, on := range want {
+		if now[feature] != on {
+			return fmt.Errorf("set offload %s of %s: the driver did not change it", feature, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package netif
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"weir/internal/host/hostdb"
+	"weir/pf/resolve"
+)
+
+// Egress is the group of the interfaces that a default route leaves by.
+const Egress = "egress"
+
+// Host is what the resolver asks about this machine. With an error that wraps
+// hostdb.ErrUnreadable it gives the host without what that database names.
+func Host(links []Link) (*resolve.Host, error) {
+	defaults, err := DefaultRoutes()
+	if err != nil {
+		return nil, err
+	}
+	named, unreadable := hostdb.LinkGroups(os.DirFS("/"))
+	host := &resolve.Host{}
+	for _, l := range links {
+		addresses := make([]netip.Prefix, 0, len(l.Addresses))
+		var peers []netip.Addr
+		for _, a := range l.Addresses {
+			addresses = append(addresses, a.Prefix)
+			if a.Peer.IsValid() {
+				peers = append(peers, a.Peer)
+			}
+		}
+		gateways, egress := defaults[l.Index]
+		if egress && len(gateways) == 0 {
+			gateways = peers[:min(1, len(peers))] // there is nobody else on such a link
+		}
+		host.Interfaces = append(host.Interfaces, resolve.HostInterface{
+			Name: l.Name, Groups: Groups(&l, egress, named[l.Group]), Addresses: addresses, Peers: peers, Default: gateways,
+		})
+	}
+	return host, unreadable
+}
+
+// Groups are the names under which rules may speak of a link besides its own:
+// its name without the number (pf: the driver's), its driver or kind, egress
+// where a default route leaves by it, and named, what iproute2 calls its group,
+// "" for none.
+func Groups(l *Link, egress bool, named string) []string {
+	groups := []string{}
+	add := func(name string) {
+		if name != "" && name != l.Name && !slices.Contains(groups, name) {
+			groups = append(groups, name)
+		}
+	}
+	add(strings.TrimRight(l.Name, "0123456789"))
+	if l.Kind == Physical {
+		add(Driver(l.Name))
+	} else {
+		add(string(l.Kind))
+	}
+	if egress {
+		add(Egress)
+	}
+	add(named)
+	return groups
+}
+
+// DefaultRoutes gives the interfaces that a default route of either family
+// leaves by, by index, with the gateways of these routes, of each family the
+// first; none for a route that has none.
+func DefaultRoutes() (map[int][]netip.Addr, error) {
+	routes, err := dump(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	gateways := make(map[int][]netip.Addr)
+	leaves := func(index int, by net.IP) {
+		if index == 0 {
+			return
+		}
+		found := gateways[index]
+		gateway, ok := netip.AddrFromSlice(by)
+		gateway = gateway.Unmap()
+		ofFamily := func(a netip.Addr) bool { return a.Is4() == gateway.Is4() }
+		if ok && !slices.ContainsFunc(found, ofFamily) {
+			found = append(found, gateway)
+		}
+		gateways[index] = found
+	}
+	for _, r := range routes {
+		if !isDefault(&r) {
+			continue
+		}
+		leaves(r.LinkIndex, r.Gw)
+		for _, hop := range r.MultiPath {
+			leaves(hop.LinkIndex, hop.Gw)
+		}
+	}
+	return gateways, nil
+}
+
+func isDefault(r *netlink.Route) bool {
+	if r.Dst == nil {
+		return true
+	}
+	ones, _ := r.Dst.Mask.Size()
+	return ones == 0
+}

@@ -1,0 +1,328 @@
+package netif_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/host/netif"
+	"weir/internal/lab"
+	"weir/internal/testenv"
+)
+
+// inLab calls f in the middle of a lab, on a thread that is in its namespace.
+func inLab(t *testing.T, o lab.Options, f func(l *lab.Lab) error) {
+	t.Helper()
+	testenv.NeedRoot(t)
+	o.Name = fmt.Sprintf("wn%d-%s", os.Getpid(), o.Name)
+	t.Cleanup(func() {
+		if _, err := lab.Remove(o.Name, lab.Topology{}); err != nil {
+			t.Errorf("remove the lab: %v", err)
+		}
+	})
+	l, err := lab.Up(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	join(t, l.Namespace(lab.FW))
+	if err := f(l); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// join moves the test's thread into a network namespace; it ends with the test.
+func join(t *testing.T, name string) {
+	t.Helper()
+	path, err := netif.NamespacePath(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	runtime.LockOSThread()
+	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func find(t *testing.T, links []netif.Link, name string) netif.Link {
+	t.Helper()
+	i := slices.IndexFunc(links, func(l netif.Link) bool { return l.Name == name })
+	if i < 0 {
+		t.Fatalf("no link %s in %+v", name, links)
+	}
+	return links[i]
+}
+
+func addLink(l netlink.Link, change func(a *netlink.LinkAttrs)) error {
+	change(l.Attrs())
+	return netlink.LinkAdd(l)
+}
+
+func TestLinks(t *testing.T) {
+	inLab(t, lab.Options{Name: "links"}, func(*lab.Lab) error {
+		err := errors.Join(
+			addLink(&netlink.Bridge{}, func(a *netlink.LinkAttrs) { a.Name = "br0" }),
+			addLink(&netlink.Ifb{}, func(a *netlink.LinkAttrs) { a.Name = "port0" }),
+			addLink(&netlink.Tuntap{Mode: netlink.TUNTAP_MODE_TUN}, func(a *netlink.LinkAttrs) { a.Name = "tun0" }),
+			addLink(&netlink.Tuntap{Mode: netlink.TUNTAP_MODE_TAP}, func(a *netlink.LinkAttrs) { a.Name = "tap0" }),
+		)
+		if err != nil {
+			return err
+		}
+		port, err := netlink.LinkByName("port0")
+		if err != nil {
+			return err
+		}
+		bridge, err := netlink.LinkByName("br0")
+		if err != nil {
+			return err
+		}
+		if err := netlink.LinkSetMaster(port, bridge); err != nil {
+			return err
+		}
+		links, err := netif.Links()
+		if err != nil {
+			return err
+		}
+		kinds := map[string]netif.Kind{
+			"lo": netif.Loopback, "lan0": netif.Veth, "br0": netif.Bridge,
+			"tun0": netif.TUN, "tap0": netif.TAP, "port0": "ifb",
+		}
+		for name, want := range kinds {
+			l := find(t, links, name)
+			if l.Kind != want {
+				t.Errorf("%s is a %s, want %s", name, l.Kind, want)
+			}
+			if l.Ethernet != (name != "lo" && name != "tun0") {
+				t.Errorf("%s has an Ethernet header: %v", name, l.Ethernet)
+			}
+			if l.Port() != (name == "port0") {
+				t.Errorf("%s is a port: %v", name, l.Port())
+			}
+		}
+		lanLink := find(t, links, "lan0")
+		want := netif.Address{Prefix: netip.MustParsePrefix("192.168.1.1/24"), Static: true}
+		if len(lanLink.Addresses) == 0 || lanLink.Addresses[0] != want {
+			t.Errorf("addresses of lan0 are %+v, want %+v first", lanLink.Addresses, want)
+		}
+		return nil
+	})
+}
+
+func TestVLANHasItsParent(t *testing.T) {
+	inLab(t, lab.Options{Name: "vlan"}, func(*lab.Lab) error {
+		lan, err := netlink.LinkByName("lan0")
+		if err != nil {
+			return err
+		}
+		index := lan.Attrs().Index
+		err = addLink(&netlink.Vlan{VlanId: 7}, func(a *netlink.LinkAttrs) { a.Name, a.ParentIndex = "lan0.7", index })
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			testenv.SkipOutside(t, "the kernel has no VLAN devices")
+		}
+		if err != nil {
+			return err
+		}
+		links, err := netif.Links()
+		if err != nil {
+			return err
+		}
+		if l := find(t, links, "lan0.7"); l.Kind != netif.VLAN || l.Parent != index {
+			t.Errorf("lan0.7 is a %s on interface %d, want a vlan on %d", l.Kind, l.Parent, index)
+		}
+		return nil
+	})
+}
+
+func TestHost(t *testing.T) {
+	inLab(t, lab.Options{Name: "host"}, func(*lab.Lab) error {
+		links, err := netif.Links()
+		if err != nil {
+			return err
+		}
+		h, err := netif.Host(links)
+		if err != nil {
+			return err
+		}
+		groups := make(map[string][]string)
+		gateways := 0
+		for _, n := range h.Interfaces {
+			groups[n.Name] = n.Groups
+			if gateways += len(n.Default); n.Name != "wan0" && len(n.Default) > 0 {
+				t.Errorf("%s has the default route by %v", n.Name, n.Default)
+			}
+		}
+		if gateways == 0 {
+			t.Error("no default route has a gateway")
+		}
+		want := map[string][]string{"lo": {"loopback"}, "lan0": {"lan", "veth"}, "wan0": {"wan", "veth", "egress"}}
+		if diff := cmp.Diff(want, groups); diff != "" {
+			t.Errorf("groups (-want +got):\n%s", diff)
+		}
+		return nil
+	})
+}
+
+func TestXDPTargetFollowsTheOtherEnd(t *testing.T) {
+	inLab(t, lab.Options{Name: "target", Offloads: lab.OffloadsOff}, func(l *lab.Lab) error {
+		links, err := netif.Links()
+		if err != nil {
+			return err
+		}
+		index := find(t, links, "wan0").Index
+		for _, on := range []bool{true, false} {
+			if err := l.SetGRO(lab.WAN, "eth0", on); err != nil {
+				return err
+			}
+			got, err := netif.XDPTarget(index)
+			if err != nil || got != on {
+				t.Errorf("XDPTarget = %v, %v with GRO at the other end %v", got, err, on)
+			}
+		}
+		got, err := netif.XDPTarget(find(t, links, "lo").Index)
+		if err != nil || got {
+			t.Errorf("XDPTarget(lo) = %v, %v", got, err)
+		}
+		return nil
+	})
+}
+
+func TestVLANStripping(t *testing.T) {
+	inLab(t, lab.Options{Name: "strip"}, func(*lab.Lab) error {
+		was, err := netif.VLANStripping("lan0")
+		if err != nil {
+			return err
+		}
+		if !was["rx-vlan-hw-parse"] {
+			t.Fatalf("a veth with its offloads on strips no tags: %v", was)
+		}
+		if err := netif.SetFeatures("lan0", netif.Features{"rx-vlan-hw-parse": false}); err != nil {
+			return err
+		}
+		now, err := netif.VLANStripping("lan0")
+		if err != nil || now["rx-vlan-hw-parse"] {
+			t.Errorf("after switching it off: %v, %v", now, err)
+		}
+		return nil
+	})
+}
+
+func TestWatch(t *testing.T) {
+	inLab(t, lab.Options{Name: "watch"}, func(*lab.Lab) error {
+		w, err := netif.Watch()
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+		changes := make(chan netif.Change, 100)
+		go func() {
+			for {
+				c, err := w.Next()
+				if err != nil {
+					close(changes)
+					return
+				}
+				changes <- c
+			}
+		}()
+		wan, err := netlink.LinkByName("wan0")
+		if err != nil {
+			return err
+		}
+		_, network, err := net.ParseCIDR("198.51.100.0/24")
+		if err != nil {
+			return err
+		}
+		steps := []struct {
+			name string
+			want netif.Change
+			do   func() error
+		}{
+			{"link", netif.ChangedLinks, func() error {
+				return addLink(&netlink.Ifb{}, func(a *netlink.LinkAttrs) { a.Name = "new0" })
+			}},
+			{"address", netif.ChangedAddresses, func() error {
+				a, err := netlink.ParseAddr("203.0.113.9/24")
+				if err != nil {
+					return err
+				}
+				return netlink.AddrAdd(wan, a)
+			}},
+			{"route", netif.ChangedRoutes, func() error {
+				return netlink.RouteAdd(&netlink.Route{LinkIndex: wan.Attrs().Index, Dst: network})
+			}},
+			{"neighbour", netif.ChangedNeighbours, func() error {
+				return netlink.NeighAdd(&netlink.Neigh{
+					LinkIndex: wan.Attrs().Index, State: unix.NUD_REACHABLE, IP: net.IPv4(203, 0, 113, 77),
+					HardwareAddr: []byte{2, 0, 0, 0, 0, 9},
+				})
+			}},
+			{"default route", netif.ChangedDefault, func() error {
+				routes, err := netlink.RouteList(wan, netlink.FAMILY_V4)
+				if err != nil {
+					return err
+				}
+				i := slices.IndexFunc(routes, func(r netlink.Route) bool { return r.Gw != nil })
+				return netlink.RouteDel(&routes[i])
+			}},
+		}
+		for _, step := range steps {
+			if err := step.do(); err != nil {
+				return fmt.Errorf("%s: %w", step.name, err)
+			}
+			await(t, changes, step.want, step.name)
+		}
+		w.Close()
+		for range changes { // ends when Next does
+		}
+		return nil
+	})
+}
+
+func await(t *testing.T, changes <-chan netif.Change, want netif.Change, name string) {
+	t.Helper()
+	deadline := time.After(5 * time.Second)
+	for {
+		select {
+		case c := <-changes:
+			if c&want != 0 {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("%s: no event", name)
+		}
+	}
+}
+
+func TestNamespacePath(t *testing.T) {
+	if _, err := netif.NamespacePath("no-such-namespace"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a name that is not there: %v", err)
+	}
+	if got, err := netif.NamespacePath("/proc/self/ns/net"); err != nil || got != "/proc/self/ns/net" {
+		t.Errorf("a path: %q, %v", got, err)
+	}
+}
+
+func TestSysctl(t *testing.T) {
+	if _, err := netif.Sysctl("net/ipv4/conf/nosuch0/forwarding"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a sysctl that is not there: %v", err)
+	}
+	if netif.HasSysctl("net/ipv4/conf/nosuch0/forwarding") || !netif.HasSysctl("net/ipv4/conf/lo/forwarding") {
+		t.Error("HasSysctl does not tell what is there")
+	}
+}

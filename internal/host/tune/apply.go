@@ -1,0 +1,411 @@
+package tune
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"net"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/host/undolog"
+	"weir/internal/killpoint"
+)
+
+// errTrial is of a transaction that nobody has confirmed.
+var errTrial = errors.New("the last weir tune apply waits to be confirmed: weir tune confirm keeps it, weir tune revert puts everything back")
+
+// Apply makes a plan's changes and keeps them for the next boot. On an error nothing
+// of the plan holds.
+func (h *Host) Apply(p *Plan) error {
+	unlock, err := h.lock(false)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j, err := h.change(p, time.Time{})
+	if err != nil {
+		return err
+	}
+	return h.finish(j)
+}
+
+// Try makes a plan's changes, and puts back what it changed unless Confirm is called
+// within d, by another process. It also puts back when ctx ends. The error then is
+// undolog.ErrUnconfirmed; it is ErrReverted where somebody else ended the trial otherwise.
+func (h *Host) Try(ctx context.Context, p *Plan, d time.Duration) error {
+	deadline := time.Now().Add(d)
+	unlock, err := h.lock(false)
+	if err != nil {
+		return err
+	}
+	j, err := h.change(p, deadline)
+	unlock()
+	if err != nil || len(p.Changes) == 0 {
+		return err
+	}
+	undolog.Await(ctx, deadline, func() bool {
+		now, err := h.readJournal()
+		return err == nil && now.Trial != j.Trial // one that cannot be read is endTrial's to report
+	})
+	return h.endTrial(j.Trial, p.Changes)
+}
+
+// ErrReverted is Try's where the trial was neither confirmed nor left to its end.
+var ErrReverted = errors.New("reverted meanwhile, or it could not be kept: weir tune status shows what is set")
+
+// endTrial puts a trial back that is still under way, and otherwise says how it ended.
+// It waits for the lock: nothing may keep it from putting back.
+func (h *Host) endTrial(trial string, changes []Change) error {
+	unlock, err := h.lock(true)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j, err := h.readJournal()
+	switch {
+	case err != nil:
+		return err
+	case j.Trial == trial:
+		if err := h.rollBack(j); err != nil {
+			return err
+		}
+		return undolog.ErrUnconfirmed
+	case j.keeps(changes):
+		return nil
+	}
+	return ErrReverted
+}
+
+// keeps reports whether changes are in the journal for good. What a transaction that
+// is under way has entered is not.
+func (j *contents) keeps(changes []Change) bool {
+	kept := j.Entries
+	if len(j.Changing) > 0 {
+		kept = j.Previous
+	}
+	for _, c := range changes {
+		if e := find(kept, c.Key); e == nil || e.Set != c.To {
+			return false
+		}
+	}
+	return true
+}
+
+// Confirm keeps what the last Try has set.
+func (h *Host) Confirm() error {
+	unlock, err := h.lock(false)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j, err := h.readJournal()
+	if err == nil {
+		err = undolog.Confirmable(j.Confirm, command)
+	}
+	if err != nil {
+		return err
+	}
+	return h.finish(j)
+}
+
+// begin checks that a plan can be made true now, and gives the journal that it is to be
+// entered in.
+func (h *Host) begin(p *Plan) (*contents, error) {
+	j, err := h.readJournal()
+	if err != nil {
+		return nil, err
+	}
+	if len(j.Changing) > 0 {
+		if !j.Confirm.IsZero() {
+			return nil, errTrial
+		}
+		return nil, errors.New("the last weir tune apply was cut off: weir tune revert puts everything back")
+	}
+	if err := h.unchanged(p, j); err != nil {
+		return nil, err
+	}
+	if len(j.Entries) == 0 {
+		j.Missing = h.missing()
+	}
+	if err := h.giveUp(j, p.Left); err != nil {
+		return nil, err
+	}
+	j.Entries = slices.DeleteFunc(j.Entries, func(e entry) bool { return slices.Contains(p.Left, e.Key) })
+	j.Previous = slices.Clone(j.Entries)
+	return j, nil
+}
+
+// change journals what a plan is going to change, and changes it. The journal that it
+// returns is not finished.
+func (h *Host) change(p *Plan, confirm time.Time) (*contents, error) {
+	j, err := h.begin(p)
+	if err != nil || len(p.Changes) == 0 {
+		return j, err
+	}
+	if !confirm.IsZero() {
+		j.Confirm, j.Trial = confirm, rand.Text()
+	}
+	if err := h.makeTrue(p, j); err != nil {
+		return nil, errors.Join(err, h.rollBack(j))
+	}
+	return j, nil
+}
+
+// mostRounds bounds how often changes are made, each time behind other queues.
+const mostRounds = 3
+
+// errRestless is of a plan that wants other queues behind each change of queues.
+var errRestless = errors.New("behind other queues the plan wants others again")
+
+// makeTrue enters a plan's changes in the journal and makes them. Where cards get other
+// queues, it plans again behind that; what comes of it joins the plan.
+func (h *Host) makeTrue(p *Plan, j *contents) error {
+	changes := p.Changes
+	for round := 1; len(changes) > 0; round++ {
+		if round > mostRounds {
+			return fmt.Errorf("%w: %s", errRestless, changes[0].Key)
+		}
+		for _, c := range changes {
+			j.Changing = append(j.Changing, c.Key)
+			j.set(c, h.besides(c.Key))
+		}
+		if err := h.writeJournal(j); err != nil {
+			return err
+		}
+		for i, c := range changes {
+			if err := h.write(c.Key, c.To); err != nil {
+				j.spare(changes[i:], err)
+				return err
+			}
+			killpoint.Done("set %s", c.Key)
+		}
+		if !requeues(changes) {
+			return nil
+		}
+		next, err := p.again()
+		if err != nil {
+			return err
+		}
+		changes = next.Changes
+		p.Changes = append(p.Changes, changes...)
+	}
+	return nil
+}
+
+// spare takes out of a transaction what was not reached: the first change failed with an
+// error, the others were not tried.
+func (j *contents) spare(changes []Change, err error) {
+	n := len(changes)
+	if !errors.Is(err, fs.ErrNotExist) {
+		n-- // it may have been made in part
+	}
+	j.Changing = j.Changing[:len(j.Changing)-n]
+}
+
+// requeues reports whether changes give a card other queues.
+func requeues(changes []Change) bool {
+	return slices.ContainsFunc(changes, func(c Change) bool {
+		_, setting, _ := cardKey(c.Key)
+		return setting == "queues"
+	})
+}
+
+// errChanged is of a plan that is older than what it was made for.
+var errChanged = errors.New("the host has changed since this was planned: plan again")
+
+// unchanged reports, under the lock, whether the host is as it was when the plan was
+// made: its values are what revert will put back. The write of a key that is gone
+// fails by itself.
+func (h *Host) unchanged(p *Plan, j *contents) error {
+	if !slices.EqualFunc(p.entries, j.Entries, func(a, b entry) bool { return reflect.DeepEqual(a, b) }) {
+		return errChanged
+	}
+	for _, c := range p.Changes {
+		now, err := h.Read(c.Key)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil && now != c.From {
+			return fmt.Errorf("%w; %s was %s and is %s", errChanged, c.Key, oneLine(c.From), oneLine(now))
+		}
+	}
+	return nil
+}
+
+// set enters a change; what was found before the first change of a key stays.
+func (j *contents) set(c Change, besides map[string]string) {
+	for key, value := range besides {
+		if _, known := j.Besides[key]; !known {
+			j.Besides = mergeOne(j.Besides, key, value)
+		}
+	}
+	if e := j.entry(c.Key); e != nil {
+		e.Set, e.Why = c.To, c.Why
+		e.Besides = maps.Clone(e.Besides) // the entries before the transaction have the same map
+		for key, value := range besides {
+			if behind, known := e.Behind[key]; known && !sameValue(key, value, behind) {
+				e.Besides = mergeOne(e.Besides, key, value) // somebody's since
+			}
+		}
+		return
+	}
+	j.Entries = append(j.Entries, entry{Key: c.Key, Before: c.From, Set: c.To, Why: c.Why, Besides: besides})
+}
+
+// mergeOne enters a value in a map that may be nil.
+func mergeOne(all map[string]string, key, value string) map[string]string {
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = value
+	return all
+}
+
+// finish ends a transaction: its values are kept for the boot.
+func (h *Host) finish(j *contents) error {
+	if err := h.persist(j.Entries); err != nil {
+		return errors.Join(err, h.rollBack(j))
+	}
+	for i := range j.Entries {
+		if e := &j.Entries[i]; e.Besides != nil && slices.Contains(j.Changing, e.Key) {
+			e.Behind = h.besides(e.Key)
+		}
+	}
+	return h.writeJournal(&contents{Entries: j.Entries, Missing: j.Missing})
+}
+
+// rollBack undoes a transaction: each key gets what it had before it, from the last
+// to the first.
+func (h *Host) rollBack(j *contents) error {
+	var left []string
+	var faults []error
+	back := map[string]bool{} // false: tried in vain
+	for key, before := range j.undoing() {
+		err := h.putBack(key, before)
+		if errors.Is(err, errAway) {
+			if _, tried := back[key]; !tried {
+				back[key] = false // it may be there behind the queues
+			}
+			continue
+		}
+		if back[key] = err == nil; err != nil {
+			left = append(left, key)
+			faults = append(faults, err)
+		}
+		killpoint.Done("put back %s", key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(back)) {
+		if !back[key] && !slices.Contains(left, key) {
+			left = append(left, key)
+			faults = append(faults, fmt.Errorf("%s: %w", key, errAway))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(j.Besides)) {
+		if err := h.putBack(key, j.Besides[key]); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("put back %s: %w", strings.Join(left, ", "), errors.Join(faults...))
+	}
+	if err := h.persist(j.Previous); err != nil {
+		return err
+	}
+	return h.writeJournal(&contents{Entries: j.Previous, Missing: j.Missing})
+}
+
+// undoing are the keys of a transaction with what they had before it: from the last to
+// the first, and at the end once more those that a card loses with its queues.
+func (j *contents) undoing() iter.Seq2[string, string] {
+	return func(yield func(key, before string) bool) {
+		for _, key := range again(j.Changing) {
+			before := j.entry(key).Before
+			if e := find(j.Previous, key); e != nil {
+				before = e.Set
+			}
+			if !yield(key, before) {
+				return
+			}
+		}
+	}
+}
+
+// again is the keys in the order in which they are put back: from the last to the
+// first, and then those for each queue a second time, behind the queues.
+func again(keys []string) []string {
+	order := slices.Clone(keys)
+	slices.Reverse(order)
+	for _, key := range keys {
+		if _, setting, _ := cardKey(key); perQueueSetting(setting) {
+			order = append(order, key)
+		}
+	}
+	return order
+}
+
+// besides is what a card loses when a key of it is set, as it is now.
+func (h *Host) besides(key string) map[string]string {
+	card, setting, ok := cardKey(key)
+	if !ok || setting != "queues" && setting != "rings" {
+		return nil
+	}
+	found := map[string]string{}
+	for _, other := range []string{"indirection", "irqs", "rps", "xps"} {
+		other = cardPrefix + card + "." + other
+		if value, err := h.read(other); err == nil {
+			found[other] = value
+		}
+	}
+	return found
+}
+
+// putBackAll puts back values by their keys.
+func (h *Host) putBackAll(values map[string]string) error {
+	var faults []error
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		faults = append(faults, h.putBack(key, values[key]))
+	}
+	return errors.Join(faults...)
+}
+
+// errAway is of a setting that a card does not have at the moment, as one that is down
+// has no interrupts: it may come back as weir has set it.
+var errAway = errors.New("its card does not have it at the moment")
+
+// putBack sets a key to what it was. A key that is gone, with its module or its card,
+// has nothing to be put back; nor has one that was never changed.
+func (h *Host) putBack(key, before string) error {
+	switch now, err := h.Read(key); {
+	case errors.Is(err, fs.ErrNotExist) && h.hasCardOf(key):
+		return fmt.Errorf("%s: %w", key, errAway)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case now == before:
+		return nil
+	}
+	return h.write(key, before)
+}
+
+// hasCardOf reports whether the interface is there that a key belongs to.
+func (h *Host) hasCardOf(key string) bool {
+	card, _, ok := cardKey(key)
+	if !ok {
+		return false
+	}
+	if h.Root == "" {
+		_, err := net.InterfaceByName(card)
+		return err == nil
+	}
+	_, err := os.Stat(h.path("sys/class/net", card))
+	return err == nil
+}

@@ -1,0 +1,266 @@
+package audit
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"weir/internal/host/tune/db"
+	"weir/internal/host/tune/target"
+)
+
+// A Verdict is what is to be said of a line.
+type Verdict string
+
+// The verdicts.
+const (
+	Valid        Verdict = "still valid"
+	IsDefault    Verdict = "the default now"
+	Removed      Verdict = "removed in"
+	Renamed      Verdict = "renamed to"
+	Contradicted Verdict = "contradicted" // by measurement
+	Dangerous    Verdict = "dangerous"
+	EndpointOnly Verdict = "endpoint only"
+	Elsewhere    Verdict = "not a router's business"
+	Unknown      Verdict = "unknown"
+
+	Added          Verdict = "added in"        // a newer version than the target's
+	VersionUnknown Verdict = "version unknown" // only a known version could tell
+)
+
+// Harmful reports whether a line with the verdict should go or change.
+func (v Verdict) Harmful() bool {
+	return v == Removed || v == Renamed || v == Added || v == Contradicted || v == Dangerous
+}
+
+// A Finding is a line and its verdict.
+type Finding struct {
+	Line
+	Verdict Verdict `json:"verdict"`
+	Detail  string  `json:"detail,omitempty"` // the version of "removed in" and "added in", the key of "renamed to"
+	Why     string  `json:"why"`
+}
+
+// Says is the verdict in words, and why.
+func (f *Finding) Says() string {
+	if f.Detail != "" {
+		return fmt.Sprintf("%s %s: %s", f.Verdict, f.Detail, f.Why)
+	}
+	return string(f.Verdict) + ": " + f.Why
+}
+
+// A Judge knows the database and for which system lines are judged.
+type Judge struct {
+	DB     *db.DB
+	Target target.Target
+}
+
+// Known reports whether the database has a key.
+func (j *Judge) Known(key string) bool { return j.pick(key) != nil }
+
+// Judge says what is to be said of a line.
+func (j *Judge) Judge(l Line) Finding {
+	f := Finding{Line: l}
+	if strings.HasPrefix(l.Key, "ifconfig_") && j.Target.Family() != linux {
+		f = j.options(l)
+		if j.NoVersion() && (f.Verdict == Valid || f.Verdict == IsDefault) {
+			f.Verdict = VersionUnknown
+		}
+		return f
+	}
+	r := j.pick(l.Key)
+	switch {
+	case r == nil:
+		f.Verdict, f.Why = Unknown, j.stranger(l.Key)
+		return f
+	case r.Inert:
+		f.Verdict, f.Detail, f.Why = inert(r)
+		return f
+	case j.NoVersion():
+		f.Verdict, f.Why = j.anyVersion(r, l)
+		return f
+	}
+	if verdict, detail, why, missing := j.missing(r, l); missing {
+		f.Verdict, f.Detail, f.Why = verdict, detail, why
+		return f
+	}
+	if since, gone := j.gone(r); gone {
+		f.Verdict, f.Detail, f.Why = Removed, since, r.Reason
+		if r.Renamed != "" {
+			f.Verdict, f.Detail, f.Why = Renamed, ofDriver(r.Renamed, l.Key), fmt.Sprintf("%s does not have it. %s", since, r.Reason)
+			if r.System == linux {
+				f.Why = r.Reason
+			}
+		}
+		return f
+	}
+	f.Verdict, f.Why = j.verdict(r, l.Value)
+	if r.Tunable && j.Target.Family() == "freebsd" && isSysctlConf(l.File) {
+		f.Why = "It sets nothing here: it belongs into loader.conf. " + f.Why
+	}
+	return f
+}
+
+// inert judges a name that sets nothing, on any version.
+func inert(r *db.Record) (verdict Verdict, heir, why string) {
+	if r.Renamed != "" {
+		return Renamed, r.Renamed, r.Reason
+	}
+	return Unknown, "", r.Reason
+}
+
+// verdict is that of a record which the target has.
+func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
+	refused := r.Account == db.Refused && advises(r, value)
+	switch {
+	case r.Account == db.Elsewhere:
+		return Elsewhere, strings.TrimPrefix(r.Reason, "not a router's business: ")
+	case r.Default == bySize:
+		return Valid, "sized by memory, leave out. " + sentence(r)
+	case refused && (r.Grade() == db.Published || r.Grade() == db.Measured):
+		return Contradicted, r.Reason
+	case refused && (r.System == linux || !j.isDefault(r, value)):
+		return Dangerous, r.Reason
+	case against(r, value) != "":
+		return Dangerous, against(r, value) + ". " + sentence(r)
+	case j.isDefault(r, value):
+		return IsDefault, "the system sets " + value + " by itself"
+	case r.Role == db.Endpoint:
+		return EndpointOnly, "acts on connections that end on the host, not on what it forwards. " + said(r, value)
+	}
+	return Valid, said(r, value)
+}
+
+// opposite is the other way of a switch.
+var opposite = map[string]string{"0": "1", "1": "0", "YES": "NO", "NO": "YES"}
+
+// against says what a switch of Linux does that stands against its default, where that
+// protects or is what speed needs; "" for other values, and for a family of keys.
+func against(r *db.Record, value string) string {
+	if r.System != linux || r.Account != db.Kept || r.Value != r.Default || value == "" || value != opposite[r.Value] || r.Family() {
+		return ""
+	}
+	switch {
+	case value == "0":
+		return "it takes away what is on by itself"
+	case r.Role == db.Hardening:
+		return "it turns on what is off by itself"
+	}
+	return ""
+}
+
+// contrary says that a switch stands the other way than the record speaks of.
+func contrary(r *db.Record, value string) string {
+	other := opposite[strings.ToUpper(value)]
+	switch {
+	case r.Account != db.Kept || r.Pattern() || other == "" || advises(r, value) || !advises(r, other):
+		return ""
+	case r.Row != nil:
+		return "The guide has " + other + ". "
+	}
+	return "This is the other way; of " + other + " is said: "
+}
+
+// said is what a record says of itself, for a value that may stand the other way: that is
+// not the default then.
+func said(r *db.Record, value string) string {
+	other := contrary(r, value)
+	if other == "" {
+		return sentence(r)
+	}
+	return other + strings.Replace(sentence(r), " Risk: None: it is the default.", "", 1)
+}
+
+// ofDriver is the name of a key for the driver that another key is of.
+func ofDriver(name, key string) string {
+	m := driverForm.FindStringSubmatch(key)
+	if m == nil {
+		return name
+	}
+	return strings.Replace(name, "dev.igb.", "dev."+m[1]+".", 1)
+}
+
+var driverForm = regexp.MustCompile(`^(?:hw|dev)\.([a-z0-9]+?)\.`)
+
+// bySize is the default of records that the system computes from its memory: no value
+// of a guide is it.
+const bySize = "sized by memory"
+
+// sentence is what a record says of itself, with how far that is proven.
+func sentence(r *db.Record) string {
+	text := r.Rationale
+	if text == "" {
+		text = r.Reason
+	}
+	if r.Account == db.Refused {
+		text = "This value is fine; what is refused is " + refusedValues(r) + ": " + text
+	}
+	if r.Account == db.Kept && r.Risk != "" {
+		text += " Risk: " + r.Risk
+	}
+	return fmt.Sprintf("%s Evidence: %s.", text, r.Grade())
+}
+
+// linux is the system whose versions are its kernel's.
+const linux = "linux"
+
+// gone reports whether the target is newer than the last version with the key, and
+// since which one it is not there.
+func (j *Judge) gone(r *db.Record) (since string, gone bool) {
+	if r.System == linux {
+		return "Linux, after " + r.Until, r.Account == db.Obsolete
+	}
+	last, err := strconv.Atoi(r.Until)
+	if err != nil {
+		return "", false // it is there still, or another system's
+	}
+	return fmt.Sprintf("FreeBSD %d", last+1), j.Target.Major() > last
+}
+
+// isDefault reports whether a value is the target's default. Of a family of keys nobody
+// can tell.
+func (j *Judge) isDefault(r *db.Record, value string) bool {
+	if r.System == linux {
+		return !r.Pattern() && strings.Join(strings.Fields(r.Default), " ") == strings.Join(strings.Fields(value), " ")
+	}
+	text := target.Default(r, j.Target)
+	return text != "" && !r.Pattern() && strings.EqualFold(text, value)
+}
+
+// refusedValues are the values that a record is about: the guide's, or weir's.
+func refusedValues(r *db.Record) string {
+	values := r.Value
+	if r.Row != nil {
+		values = r.Row.Value
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(values, "[off] ", ""), " | ", " or ")
+}
+
+// advises reports whether a value is one of those that a record is about; another value
+// is not what is refused.
+func advises(r *db.Record, value string) bool {
+	values := refusedValues(r)
+	for v := range strings.SplitSeq(values, " or ") {
+		if strings.TrimSpace(v) == value {
+			return true
+		}
+	}
+	return values == ""
+}
+
+// pick is the record for a key: of the target's own family before FreeBSD's; those of
+// other systems are not for its files.
+func (j *Judge) pick(key string) *db.Record {
+	var base *db.Record
+	for _, r := range j.DB.Match(key) {
+		switch {
+		case r.System == j.Target.Family():
+			return r
+		case j.Target.Family() == linux:
+		case r.System == "freebsd", r.System == "pfsense" && base == nil:
+			base = r
+		}
+	}
+	return base
+}

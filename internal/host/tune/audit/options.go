@@ -1,0 +1,76 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/host/tune/db"
+)
+
+// options judges the options of ifconfig in a line of rc.conf that also has addresses.
+// The verdict is the worst of them.
+func (j *Judge) options(l Line) Finding {
+	f := Finding{Line: l}
+	worst := len(severity)
+	var why []string
+	for _, word := range strings.Fields(l.Value) {
+		o, known := interfaceOptions[word]
+		if !known {
+			continue
+		}
+		verdict, text := o.verdict, o.why
+		if r := j.optionRecord(o.record); r != nil {
+			text = r.Rationale + " " + r.Risk
+			if o.why != "" {
+				text = o.why
+			}
+			text += " Evidence: " + string(r.Grade()) + "."
+		}
+		why = append(why, word+": "+text)
+		if at := slices.Index(severity, verdict); at < worst {
+			worst, f.Verdict = at, verdict
+		}
+	}
+	if why == nil {
+		f.Verdict, f.Why = Elsewhere, "addresses are configuration, not tuning"
+		return f
+	}
+	f.Why = strings.Join(why, " ")
+	return f
+}
+
+// severity is the verdicts of options, the worst first.
+var severity = []Verdict{Dangerous, Contradicted, Valid, IsDefault}
+
+// interfaceOptions are the options of ifconfig that weir knows, by the record that
+// speaks of each; a text of their own takes the place of the record's.
+var interfaceOptions = map[string]struct {
+	record, why string
+	verdict     Verdict
+}{
+	"-lro": {record: "-lro", verdict: Valid},
+	"lro": {record: "-lro", verdict: Dangerous,
+		why: "LRO joins packets that a router has to send as they came; Intel's driver notes warn of panics where the host forwards."},
+	"-tso": {record: "-tso -vlanhwtso", verdict: Valid}, "-tso4": {record: "-tso -vlanhwtso", verdict: Valid},
+	"-tso6": {record: "-tso -vlanhwtso", verdict: Valid}, "-vlanhwtso": {record: "-tso -vlanhwtso", verdict: Valid},
+	"tso": {verdict: IsDefault, why: "on by itself where the card can."}, "tso4": {verdict: IsDefault, why: "on by itself where the card can."},
+	"tso6": {verdict: IsDefault, why: "on by itself where the card can."}, "vlanhwtso": {verdict: IsDefault, why: "on by itself where the card can."},
+	"-rxcsum": {record: "-rxcsum -rxcsum6", verdict: Valid}, "-rxcsum6": {record: "-rxcsum -rxcsum6", verdict: Valid},
+	"-txcsum": {record: "-txcsum -txcsum6", verdict: Valid}, "-txcsum6": {record: "-txcsum -txcsum6", verdict: Valid},
+	"rxcsum": {verdict: IsDefault, why: "on by itself where the card can."}, "txcsum": {verdict: IsDefault, why: "on by itself where the card can."},
+	"rxcsum6": {verdict: IsDefault, why: "on by itself where the card can."}, "txcsum6": {verdict: IsDefault, why: "on by itself where the card can."},
+	"-vlanhwtag":    {verdict: Valid, why: "The CPU writes VLAN tags instead of the card; netmap and some traffic shapers need it."},
+	"-vlanhwfilter": {verdict: Valid, why: "The card passes all VLANs; bridges and netmap need it."},
+	"polling": {record: "polling", verdict: Contradicted,
+		why: "Device polling costs delay and one core; cards that moderate their interrupts do not need it."},
+}
+
+// optionRecord is the record of an option, nil for none.
+func (j *Judge) optionRecord(key string) *db.Record {
+	for _, r := range j.DB.ByKey(key) {
+		if r.System == "freebsd" {
+			return r
+		}
+	}
+	return nil
+}

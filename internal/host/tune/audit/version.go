@@ -1,0 +1,131 @@
+package audit
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/internal/host/tune/db"
+	"weir/internal/host/tune/target"
+)
+
+// NoVersion reports whether weir does not know which keys the target has.
+func (j *Judge) NoVersion() bool { return j.Target.Family() != linux && j.Target.Base == "" }
+
+// anyVersion judges a line for a target whose version is not known: what the value does
+// is said of every version, whether the key is there and what its default is, of none.
+func (j *Judge) anyVersion(r *db.Record, l Line) (Verdict, string) {
+	if r.Account == db.Elsewhere || r.Account == db.Refused && advises(r, l.Value) {
+		if verdict, why := j.verdict(r, l.Value); verdict != IsDefault && verdict != Valid {
+			return verdict, why
+		}
+	}
+	why := "not judged, as weir does not know " + j.Target.Name + ". "
+	switch {
+	case r.Renamed != "":
+		why += fmt.Sprintf("FreeBSD %s is the last known to have it; its heir is %s. ", r.Until, ofDriver(r.Renamed, l.Key))
+	case r.Until != "":
+		why += fmt.Sprintf("FreeBSD %s is the last known to have it. ", r.Until)
+	case r.Since != "":
+		why += fmt.Sprintf("FreeBSD %s is the first known to have it. ", r.Since)
+	}
+	return VersionUnknown, why + sentence(r)
+}
+
+// iflibForm is a key of iflib(4) for a device.
+var iflibForm = regexp.MustCompile(`^dev\.([a-z0-9_]+?)\.[0-9%d]+\.iflib\.`)
+
+// missing judges a key that the target does not have yet, or not for the driver that it
+// names.
+func (j *Judge) missing(r *db.Record, l Line) (verdict Verdict, detail, why string, missing bool) {
+	if r.System == linux {
+		return "", "", "", false
+	}
+	first, err := strconv.Atoi(r.Since)
+	if err == nil && j.Target.Major() < first {
+		return Added, "FreeBSD " + r.Since, j.older() + sentence(r), true
+	}
+	m := iflibForm.FindStringSubmatch(l.Key)
+	if m == nil {
+		return "", "", "", false
+	}
+	known, err := target.FindIflib(j.Target, m[1])
+	switch {
+	case err != nil || known.Drives:
+		return "", "", "", false
+	case known.Oldest == 0:
+		return Unknown, "", "no source was found in which iflib(9) drives " + m[1] + ", and only drivers that it drives have keys with iflib in them", true
+	case j.Target.Major() < known.Since:
+		return Added, fmt.Sprintf("FreeBSD %d", known.Since), j.older() + sentence(r), true
+	}
+	return Unknown, "", fmt.Sprintf("no source of FreeBSD %d was found in which iflib(9) drives %s; the oldest is of FreeBSD %d", j.Target.Major(), m[1], known.Oldest), true
+}
+
+// older says of the target that it is too old.
+func (j *Judge) older() string {
+	if j.Target.Family() == "freebsd" {
+		return "This version does not have it. "
+	}
+	return fmt.Sprintf("%s is built on FreeBSD %s, which does not have it. ", j.Target.Name, j.Target.Base)
+}
+
+// stranger is what is to be said of a key that is no record's of the target: whose it is.
+func (j *Judge) stranger(key string) string {
+	if j.Target.Family() == linux {
+		for _, r := range j.DB.Match(key) {
+			if r.System != linux && r.System != "any" && (!r.Pattern() || freebsdForm.MatchString(key)) {
+				return "a FreeBSD key, which Linux does not have" + nearest(r.Linux)
+			}
+		}
+		if freebsdForm.MatchString(key) {
+			return "a FreeBSD key, to judge by its name, which Linux does not have"
+		}
+		return noRecord
+	}
+	for _, r := range j.DB.Match(key) {
+		if r.System == linux && (!r.Pattern() || linuxForm.MatchString(key)) {
+			return "a Linux key, which FreeBSD does not have" + nearest(j.counterpart(key))
+		}
+	}
+	if linuxForm.MatchString(key) {
+		return "a Linux key, to judge by its name, which FreeBSD does not have"
+	}
+	return noRecord
+}
+
+const noRecord = "weir has no record of it"
+
+// Keys below these names are one system's alone.
+var (
+	freebsdForm = regexp.MustCompile(`^(net\.(inet6?|isr|link|pf|bpf|route|raw|local|iflib)|hw|machdep|security|kern|dev\.[a-z0-9_]+?\.[0-9]+)\.`)
+	linuxForm   = regexp.MustCompile(`^(net\.(ipv4|ipv6|core|netfilter|bridge|unix|mptcp|nf_conntrack_max)|kernel|fs)\b`)
+)
+
+// nearest names a setting of the other system, where the table has one.
+func nearest(setting string) string {
+	if setting == "" || strings.HasPrefix(setting, "none") {
+		return ""
+	}
+	return "; nearest there: " + setting
+}
+
+// counterpart is a key of FreeBSD whose record names a key of Linux as the nearest: one
+// that names nothing else, or else the first. "" for none.
+func (j *Judge) counterpart(key string) string {
+	first := ""
+	for _, r := range j.DB.Records {
+		if r.System != "freebsd" || r.Row == nil || r.Account != db.Kept && r.Account != db.Refused {
+			continue
+		}
+		if r.Linux == key {
+			return r.Key
+		}
+		words := strings.FieldsFunc(r.Linux, func(c rune) bool { return c == ' ' || c == ',' || c == '=' })
+		if first == "" && slices.Contains(words, key) {
+			first = r.Key
+		}
+	}
+	return first
+}

@@ -1,0 +1,148 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"weir/internal/host/cpulist"
+)
+
+// A Host is the machine, or a tree recorded of one, that is planned for and changed.
+type Host struct {
+	// Root is the folder that stands for "/"; "" is the machine itself, in the
+	// network namespace of the process.
+	Root string
+	// Program is what sets cards and cores at boot, for the unit that is written; ""
+	// is the program that runs.
+	Program string
+}
+
+// path is a path below the root.
+func (h *Host) path(elem ...string) string {
+	root := h.Root
+	if root == "" {
+		root = "/"
+	}
+	return filepath.Join(append([]string{root}, elem...)...)
+}
+
+// sysctlPath is where a sysctl lies: net.ipv4.ip_forward in net/ipv4/ip_forward.
+func (h *Host) sysctlPath(key string) string {
+	return h.path("proc/sys", strings.ReplaceAll(key, ".", "/"))
+}
+
+// Read is the value of a key as the kernel writes it, without its line end: a sysctl,
+// a setting of a card (nic.eth1.queues), or of the cores (cpu.governor). The error of
+// what is not there is fs.ErrNotExist.
+func (h *Host) Read(key string) (string, error) {
+	value, err := h.read(key)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", key, err)
+	}
+	return value, nil
+}
+
+func (h *Host) read(key string) (string, error) {
+	if card, setting, ok := cardKey(key); ok {
+		return h.readCard(card, setting)
+	}
+	if key == governorKey {
+		return h.readGovernors()
+	}
+	text, err := os.ReadFile(h.sysctlPath(key))
+	return strings.TrimRight(string(text), "\n"), unwrapPath(err)
+}
+
+// write sets a key and reads it back.
+func (h *Host) write(key, value string) error {
+	if err := h.set(key, value); err != nil {
+		return fmt.Errorf("set %s to %q: %w", key, value, err)
+	}
+	now, err := h.Read(key)
+	if err != nil {
+		return err
+	}
+	if !took(key, now, value) {
+		return fmt.Errorf("set %s to %q: the kernel made %q of it", key, value, now)
+	}
+	return nil
+}
+
+func (h *Host) set(key, value string) error {
+	if card, setting, ok := cardKey(key); ok {
+		return h.setCard(card, setting, value)
+	}
+	if key == governorKey {
+		return h.setGovernors(value)
+	}
+	return setFile(h.sysctlPath(key), value)
+}
+
+// unwrapPath takes the path out of an error that names the key already.
+func unwrapPath(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// sameValue compares two values of a key as the kernel does: by their fields, and
+// cores by which they are.
+func sameValue(key, a, b string) bool {
+	x, y := strings.Fields(a), strings.Fields(b)
+	if len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if normal(key, x[i]) != normal(key, y[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// took reports whether a key has taken a value. A card that has other queues by now has
+// taken those fields that it has queues for.
+func took(key, now, value string) bool {
+	if _, setting, _ := cardKey(key); perQueueSetting(setting) {
+		x, y := strings.Fields(now), strings.Fields(value)
+		n := min(len(x), len(y))
+		now, value = strings.Join(x[:n], " "), strings.Join(y[:n], " ")
+	}
+	return sameValue(key, now, value)
+}
+
+// normal is one form of a field that can be written in several.
+func normal(key, field string) string {
+	_, setting, _ := cardKey(key)
+	var cores []int
+	var err error
+	switch setting {
+	case "rps", "xps":
+		cores, err = cpulist.ParseMask(field)
+	case "irqs":
+		cores, err = cpulist.Parse(field)
+	default:
+		return field
+	}
+	if err != nil {
+		return field
+	}
+	return cpulist.FormatMask(cores)
+}
+
+// whole reports whether host-wide settings are in reach: the machine's own network
+// namespace, or a recorded tree. Other namespaces show no net.core.netdev_budget,
+// and what they show of host-wide values is not theirs to set.
+func (h *Host) whole() bool {
+	if h.Root != "" {
+		return true
+	}
+	_, err := os.Stat(h.sysctlPath("net.core.netdev_budget"))
+	return err == nil
+}

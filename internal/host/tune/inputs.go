@@ -1,0 +1,170 @@
+package tune
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/internal/host/proc"
+	"weir/internal/host/tune/db"
+)
+
+// Inputs are what settings are computed from. What is zero is not known.
+type Inputs struct {
+	Role     db.Role       `json:"role"`
+	Link     uint64        `json:"link,omitempty"` // bit/s of the fastest line
+	RTT      time.Duration `json:"rtt,omitempty"`
+	Memory   uint64        `json:"memory,omitempty"` // bytes
+	Burst    int           `json:"burst,omitempty"`  // connections that arrive in one second
+	Accepted int           `json:"accepted,omitempty"`
+	Cores    int           `json:"cores,omitempty"` // real ones
+	Ports    int           `json:"ports,omitempty"` // in use
+	MTU      int           `json:"mtu,omitempty"`
+	PPPoE    bool          `json:"pppoe,omitempty"`
+}
+
+// has reports whether an input of a record is known; its name is db's.
+func (in *Inputs) has(name string) bool {
+	switch name {
+	case "link":
+		return in.Link != 0
+	case "rtt":
+		return in.RTT != 0
+	case "memory":
+		return in.Memory != 0
+	case "burst":
+		return in.Burst != 0
+	case "cores":
+		return in.Cores != 0
+	case "ports":
+		return in.Ports != 0
+	case "mtu":
+		return in.MTU != 0
+	}
+	return true
+}
+
+// Complete fills in what the host tells: its memory, its cores, its cards, and the
+// fastest link of one.
+func (h *Host) Complete(in Inputs) Inputs {
+	if in.Memory == 0 {
+		in.Memory = h.memory()
+	}
+	if in.Link == 0 {
+		in.Link = h.fastestLink()
+	}
+	if in.Cores == 0 {
+		in.Cores = h.cores()
+	}
+	if in.Ports == 0 {
+		in.Ports = len(h.cards())
+	}
+	return in
+}
+
+// cores is the host's real cores: threads that share one count once. 0 where it is not
+// told, as on systems whose /proc/cpuinfo names no cores. Isolated ones are not counted.
+func (h *Host) cores() int {
+	text, err := os.ReadFile(h.path("proc/cpuinfo"))
+	if err != nil {
+		return 0
+	}
+	seen := map[string]bool{}
+	socket, isolated, skipped := "", h.isolated(), false
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		switch strings.TrimSpace(name) {
+		case "processor":
+			core, err := strconv.Atoi(strings.TrimSpace(value))
+			skipped = err == nil && slices.Contains(isolated, core)
+		case "physical id":
+			socket = strings.TrimSpace(value)
+		case "core id":
+			if !skipped {
+				seen[socket+"/"+strings.TrimSpace(value)] = true
+			}
+		}
+	}
+	return len(seen)
+}
+
+// memory is the host's, in bytes; 0 where it is not told.
+func (h *Host) memory() uint64 {
+	bytes, err := proc.Memory(h.path("proc"))
+	if err != nil {
+		return 0
+	}
+	return bytes
+}
+
+// fastestLink is the speed of the fastest card, in bit/s; 0 where none tells.
+// Devices that are no card have no folder "device", and speeds of their fancy.
+func (h *Host) fastestLink() uint64 {
+	devices, err := filepath.Glob(h.path("sys/class/net/*/device"))
+	if err != nil {
+		return 0
+	}
+	var fastest uint64
+	for _, device := range devices {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(device), "speed"))
+		if err != nil {
+			continue // a link that is down has none
+		}
+		if mbit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32); err == nil {
+			fastest = max(fastest, mbit*1_000_000)
+		}
+	}
+	return fastest
+}
+
+// slowestLine bounds speeds below, in bit/s: who types 10 means 10M or 10G.
+const slowestLine = 1_000
+
+// ParseRate reads a line's speed: a number of bit/s, with k, M or G (and "bit", if
+// people like) behind it.
+func ParseRate(text string) (uint64, error) {
+	number := strings.TrimSuffix(strings.TrimSuffix(text, "/s"), "bit")
+	unit := uint64(1)
+	if n := len(number); n > 0 {
+		switch number[n-1] {
+		case 'k', 'K':
+			unit, number = 1_000, number[:n-1]
+		case 'm', 'M':
+			unit, number = 1_000_000, number[:n-1]
+		case 'g', 'G':
+			unit, number = 1_000_000_000, number[:n-1]
+		}
+	}
+	value, err := strconv.ParseFloat(number, 64)
+	if rate := value * float64(unit); err == nil && rate >= slowestLine && rate <= 1e13 {
+		return uint64(rate), nil
+	}
+	return 0, fmt.Errorf("%q is no speed: want bit/s, as 100M, 2.5G or 10G", text)
+}
+
+// mostMemory is what a CPU of today can address, in bytes.
+const mostMemory = 1 << 52
+
+// ParseSize reads a size of memory: bytes, or with k, M or G, in units of 1024.
+func ParseSize(text string) (uint64, error) {
+	number, shift := text, 0
+	if n := len(number); n > 0 {
+		switch number[n-1] {
+		case 'k', 'K':
+			shift, number = 10, number[:n-1]
+		case 'm', 'M':
+			shift, number = 20, number[:n-1]
+		case 'g', 'G':
+			shift, number = 30, number[:n-1]
+		}
+	}
+	value, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || value == 0 || value > mostMemory>>shift {
+		return 0, fmt.Errorf("%q is no size: want bytes, as 512M or 8G", text)
+	}
+	return value << shift, nil
+}

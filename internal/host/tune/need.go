@@ -1,0 +1,70 @@
+package tune
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+
+	"weir/internal/host/proc"
+)
+
+// noNeed says why a setting would do nothing for this host now, by the counter that
+// it is there for; "" if it would, or if the counter cannot be read.
+func (h *Host) noNeed(key string) string {
+	switch key {
+	case "net.core.netdev_budget":
+		if n, ok := h.softnet(squeezed); ok && n == 0 {
+			return "no core has run out of its budget since the start (/proc/net/softnet_stat, third column)"
+		}
+	case "net.core.netdev_max_backlog":
+		if n, ok := h.softnet(dropped); ok && n == 0 {
+			return "no packet was dropped for a full backlog since the start (/proc/net/softnet_stat, second column)"
+		}
+	case "net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_buckets":
+		count, ok := h.number("proc/sys/net/netfilter/nf_conntrack_count")
+		most, known := h.number("proc/sys/net/netfilter/nf_conntrack_max")
+		if ok && known && count < most/2 {
+			return fmt.Sprintf("the kernel tracks %d connections of %d", count, most)
+		}
+	case "net.ipv4.neigh.default.gc_thresh1", "net.ipv4.neigh.default.gc_thresh2", "net.ipv4.neigh.default.gc_thresh3":
+		count, ok := h.neighbours()
+		least, known := h.number("proc/sys/net/ipv4/neigh/default/gc_thresh1")
+		if ok && known && count < least/2 {
+			return fmt.Sprintf("there are %d neighbours, and room for %d before any is looked at", count, least)
+		}
+	}
+	return ""
+}
+
+// softnet is the sum of a figure of the cores' packet queues.
+func (h *Host) softnet(figure func(procfs.SoftnetStat) uint32) (sum uint64, ok bool) {
+	queues, err := proc.Softnet(h.path("proc"))
+	for _, q := range queues {
+		sum += uint64(figure(q))
+	}
+	return sum, err == nil
+}
+
+func squeezed(q procfs.SoftnetStat) uint32 { return q.TimeSqueezed }
+
+func dropped(q procfs.SoftnetStat) uint32 { return q.Dropped }
+
+// neighbours is the entries of the ARP table.
+func (h *Host) neighbours() (uint64, bool) {
+	text, err := os.ReadFile(h.path("proc/net/arp"))
+	lines := strings.Count(string(text), "\n")
+	return uint64(max(0, lines-1)), err == nil && lines > 0
+}
+
+// number is a file that holds one.
+func (h *Host) number(file string) (uint64, bool) {
+	text, err := os.ReadFile(h.path(file))
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	return n, err == nil
+}

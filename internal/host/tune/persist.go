@@ -1,0 +1,59 @@
+package tune
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"weir/internal/killpoint"
+)
+
+// persist writes the files that keep the entries' values for the next boot, or
+// removes them where there is nothing to keep. A namespace has no boot.
+func (h *Host) persist(entries []entry) error {
+	if !h.whole() {
+		return nil
+	}
+	devices := deviceEntries(entries)
+	sysctls := slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return find(devices, e.Key) != nil })
+	if err := h.keep(ownFile, bootText(sysctls)); err != nil {
+		return err
+	}
+	links, rest := h.links(devices)
+	if err := h.keepLinks(links); err != nil {
+		return err
+	}
+	return h.keepUnit(rest)
+}
+
+// keep replaces a file below the root, or removes it where the text is empty.
+func (h *Host) keep(name, text string) error {
+	path := h.path(name)
+	if text == "" {
+		return killpoint.RemoveReplaced(path)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("keep values for the next boot: %w", err)
+	}
+	if err := killpoint.Replace(path, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("keep values for the next boot: %w", err)
+	}
+	return nil
+}
+
+// bootText is the file for systemd's sysctl and procps', "" without entries. A minus
+// before a key has them go on where the kernel does not have it yet.
+func bootText(entries []entry) string {
+	if len(entries) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("# Written by weir tune apply; weir tune revert removes it. To set a key yourself,\n" +
+		"# write it into a file of your own: weir tune leaves it to you then.\n")
+	for _, e := range entries {
+		fmt.Fprintf(&b, "\n# %s\n-%s = %s\n", e.Why, e.Key, e.Set)
+	}
+	return b.String()
+}

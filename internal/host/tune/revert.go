@@ -1,0 +1,163 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"weir/internal/killpoint"
+)
+
+// Restored is a key that Revert has dealt with.
+type Restored struct {
+	Key string `json:"key"`
+	To  string `json:"to"` // what was found before weir
+	// Found is what it was, where that was not what weir had set; else "".
+	Found string `json:"found,omitempty"`
+	// Kept is why Found was left as it is; "" where To was put back.
+	Kept string `json:"kept,omitempty"`
+}
+
+// Revert puts back what was found of every key that weir has set, and removes all
+// trace of it. A key that the administrator has set to something else since is left to
+// him, unless all is true. What cannot be put back stays in the journal.
+func (h *Host) Revert(all bool) ([]Restored, error) {
+	unlock, err := h.lock(false)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	j, err := h.readJournal()
+	if err != nil {
+		return nil, err
+	}
+	setters, err := h.admin()
+	if err != nil {
+		return nil, err
+	}
+	restored := []Restored{}
+	var left []entry
+	var faults []error
+	done := map[string]bool{} // false: left as it is
+	his := h.setBesides(j)
+	for _, key := range again(j.keys()) {
+		e := *j.entry(key)
+		if back, second := done[key]; second { // behind the queues
+			if !back {
+				continue
+			}
+			// What is away by now has gone with its queue.
+			if err := h.putBack(key, e.Before); !errors.Is(err, errAway) {
+				faults = append(faults, err)
+			}
+			continue
+		}
+		r, err := h.restore(j, e, setters, all)
+		done[key] = err == nil && r.Kept == ""
+		if err != nil {
+			left = append(left, e)
+			faults = append(faults, err)
+			continue
+		}
+		killpoint.Done("put back %s", key)
+		restored = append(restored, r)
+	}
+	for key, back := range done {
+		if back {
+			besides := maps.Clone(j.entry(key).Besides)
+			maps.DeleteFunc(besides, func(other, _ string) bool {
+				back, own := done[other]
+				return !all && (his[other] || own && !back)
+			})
+			faults = append(faults, h.putBackAll(besides))
+		}
+	}
+	slices.Reverse(left)
+	err = errors.Join(append(faults, h.persist(left), h.writeJournal(&contents{Entries: left, Missing: j.Missing}))...)
+	return restored, err
+}
+
+// setBesides are the keys that a change of weir's has left in one state and that
+// somebody has set to another since.
+func (h *Host) setBesides(j *contents) map[string]bool {
+	his := map[string]bool{}
+	for _, e := range j.Entries {
+		for key, behind := range e.Behind {
+			if _, cut := j.Besides[key]; cut {
+				continue // a transaction that was cut off may have lost it once more
+			}
+			now, err := h.Read(key)
+			if err == nil && j.entry(key) == nil && !sameValue(key, now, behind) {
+				his[key] = true
+			}
+		}
+	}
+	return his
+}
+
+// keys are those of the entries, in their order.
+func (j *contents) keys() []string {
+	var keys []string
+	for _, e := range j.Entries {
+		keys = append(keys, e.Key)
+	}
+	return keys
+}
+
+// restore puts one key back, unless its value is the administrator's and not all are
+// to be put back.
+func (h *Host) restore(j *contents, e entry, setters []setter, all bool) (Restored, error) {
+	r := Restored{Key: e.Key, To: e.Before}
+	now, err := h.Read(e.Key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, h.putBack(e.Key, e.Before)
+	}
+	if err != nil {
+		return r, err
+	}
+	if !j.weirs(e, now) && !sameValue(e.Key, now, e.Before) {
+		r.Found = now
+		r.Kept = "somebody has set it since"
+	}
+	if s := setBy(setters, e.Key); s != nil && sameValue(e.Key, now, s.value) && !sameValue(e.Key, now, e.Before) {
+		r.Found = now
+		r.Kept = fmt.Sprintf("the administrator sets it in %s", s.at)
+	}
+	if r.Kept != "" && !all {
+		return r, nil
+	}
+	r.Kept = ""
+	return r, h.putBack(e.Key, e.Before)
+}
+
+// weirs reports whether a value is one that weir has set: the last, or where the last
+// transaction was cut off, the one before.
+func (j *contents) weirs(e entry, value string) bool {
+	before := find(j.Previous, e.Key)
+	return sameValue(e.Key, value, e.Set) || before != nil && sameValue(e.Key, value, before.Set)
+}
+
+// giveUp puts back the keys that the administrator has taken over in a file, where
+// they still have weir's value: his file takes effect when he loads it, and nothing
+// would remember what was found.
+func (h *Host) giveUp(j *contents, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	setters, err := h.admin()
+	if err != nil {
+		return err
+	}
+	for _, e := range j.Entries {
+		if !slices.Contains(keys, e.Key) {
+			continue
+		}
+		if _, err := h.restore(j, e, setters, false); err != nil {
+			return err
+		}
+		killpoint.Done("put back %s", e.Key)
+	}
+	return nil
+}

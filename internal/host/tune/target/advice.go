@@ -1,0 +1,179 @@
+package target
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"weir/internal/host/tune/arith"
+	"weir/internal/host/tune/db"
+)
+
+// Inputs are what the lines are computed from. What is zero is not known.
+type Inputs struct {
+	Role   db.Role
+	Link   uint64 // bit/s
+	RTT    time.Duration
+	Driver string // of the cards, as igb or ix
+	Cores  int    // real ones
+	Ports  int    // in use
+	PPPoE  bool
+	Burst  int
+	Accept int
+}
+
+// advised is one setting that may be written: for a role, at a place, where wanted
+// says so. Its reasons stand in the database under record.
+type advised struct {
+	record string // the database's key
+	key    string // keys.yaml's; "" if it is record
+	place  string // loader.conf, sysctl.conf or rc.conf
+	role   db.Role
+	wanted func(t Target, in *Inputs) bool
+	iflib  bool                    // only of drivers that iflib(9) drives
+	value  func(in *Inputs) string // nil: the record's own
+	least  bool                    // a default that is more stays
+	// try is why a setting is a comment, to be tried; "" or nil where it is not.
+	try func(t Target, in *Inputs) string
+}
+
+func always(Target, *Inputs) bool           { return true }
+func pppoe(_ Target, in *Inputs) bool       { return in.PPPoE }
+func driven(_ Target, in *Inputs) bool      { return in.Driver != "" }
+func queues(_ Target, in *Inputs) bool      { return in.Driver != "" && in.Cores > 0 && in.Ports > 0 }
+func plainFreeBSD(t Target, _ *Inputs) bool { return t.Family() == "freebsd" }
+func cards(t Target, in *Inputs) bool       { return plainFreeBSD(t, in) && in.Driver != "" }
+func longPath(_ Target, in *Inputs) bool    { return in.Link > 0 && in.RTT > 0 }
+func bursts(_ Target, in *Inputs) bool      { return in.Burst > 0 }
+
+// igbLimits are of the list for pfSense 2.4.5 alone: from 2.5 on there is no such
+// option.
+func igbLimits(t Target, in *Inputs) bool {
+	return t.Name == "pfsense-2.4.5" && (in.Driver == "igb" || in.Driver == "")
+}
+
+func fixed(value string) func(*Inputs) string { return func(*Inputs) string { return value } }
+
+func queueCount(in *Inputs) string { return strconv.Itoa(arith.Queues(in.Cores, in.Ports)) }
+
+// socketBuffer is the buffer of a connection in bytes.
+func socketBuffer(in *Inputs) uint64 { return arith.SocketBuffer(in.Link, in.RTT) }
+
+// socketLimit is what kern.ipc.maxsockbuf has to be in bytes for such a buffer.
+func socketLimit(in *Inputs) uint64 { return arith.SocketLimit(socketBuffer(in)) }
+
+func buffer(in *Inputs) string { return strconv.FormatUint(socketBuffer(in), 10) }
+
+func limit(in *Inputs) string { return strconv.FormatUint(socketLimit(in), 10) }
+
+func backlog(in *Inputs) string { return strconv.Itoa(arith.Backlog(in.Burst, in.Accept)) }
+
+// advice is all that is ever written, in the order of the files.
+var advice = []advised{
+	{record: "net.pf.states_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always, try: hashGrew},
+	{record: "net.pf.source_nodes_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always, value: fixed("1048576"), try: onlyGuide},
+	{record: "dev.igb.N.iflib.override_nrxqs", key: "dev.DRIVER.N.iflib.override_nrxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, iflib: true, value: queueCount, try: driverDecides},
+	{record: "dev.igb.N.iflib.override_ntxqs", key: "dev.DRIVER.N.iflib.override_ntxqs", place: "loader.conf", role: db.Forwarder, wanted: queues, iflib: true, value: queueCount, try: driverDecides},
+	{record: "hw.igb.rx_process_limit", place: "loader.conf", role: db.Forwarder, wanted: igbLimits, value: fixed("-1")},
+	{record: "hw.igb.tx_process_limit", place: "loader.conf", role: db.Forwarder, wanted: igbLimits, value: fixed("-1")},
+	{record: "net.isr.maxthreads", place: "loader.conf", role: db.Forwarder, wanted: pppoe, value: fixed("-1")},
+	{record: "net.isr.bindthreads", place: "loader.conf", role: db.Forwarder, wanted: pppoe, value: fixed("1")},
+	{record: "net.inet.ip.redirect", place: "sysctl.conf", role: db.Forwarder, wanted: always, value: fixed("0")},
+	{record: "net.inet6.ip6.redirect", place: "sysctl.conf", role: db.Forwarder, wanted: always, value: fixed("0")},
+	{record: "dev.DRIVER.N.iflib.tx_abdicate", place: "sysctl.conf", role: db.Forwarder, wanted: driven, iflib: true, try: noneOnAPU2},
+	{record: "net.isr.dispatch", place: "sysctl.conf", role: db.Forwarder, wanted: pppoe, value: fixed("deferred")},
+	{record: "net.inet.ip.intr_queue_maxlen", place: "sysctl.conf", role: db.Forwarder, wanted: pppoe, value: fixed("3000")},
+	{record: "gateway_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES")},
+	{record: "pf_enable", place: "rc.conf", role: db.Forwarder, wanted: plainFreeBSD, value: fixed("YES"), try: needsRules},
+	{record: "-lro", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -lro"), try: withAddresses},
+	{record: "-tso -vlanhwtso", key: "ifconfig_DRIVERN", place: "rc.conf", role: db.Forwarder, wanted: cards, value: fixed("... -tso -vlanhwtso"), try: withAddresses},
+	{record: "kern.ipc.maxsockbuf", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: limit, least: true},
+	{record: "net.inet.tcp.recvbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: buffer, least: true},
+	{record: "net.inet.tcp.sendbuf_max", place: "sysctl.conf", role: db.Endpoint, wanted: longPath, value: buffer, least: true},
+	{record: "kern.ipc.soacceptqueue", place: "sysctl.conf", role: db.Endpoint, wanted: bursts, value: backlog, least: true},
+}
+
+// withAddresses is of the options of interfaces: the firewalls have them in a menu, and
+// their default is off.
+func withAddresses(Target, *Inputs) string {
+	return "The line of an interface also has its addresses: add the options to yours"
+}
+
+// hashGrew is of pf's states: what was measured began with the table of older versions.
+func hashGrew(t Target, _ *Inputs) string {
+	if t.Major() >= 13 {
+		return "The default is four times as large since FreeBSD 13 as where this was measured"
+	}
+	return ""
+}
+
+func onlyGuide(Target, *Inputs) string { return "Only a guide speaks for it" }
+
+func needsRules(Target, *Inputs) string { return "pf needs a rule set first, in /etc/pf.conf" }
+
+// driverDecides is of igb on pfSense: the list for 2.4.5 is gone with what replaced it.
+func driverDecides(t Target, in *Inputs) string {
+	if t.Family() == "pfsense" && in.Driver == "igb" {
+		return "The driver takes as many queues as there are cores by itself, and nothing measured speaks for fewer"
+	}
+	return ""
+}
+
+// noneOnAPU2 is of igb, for which the record's evidence has no effect.
+func noneOnAPU2(_ Target, in *Inputs) string {
+	if in.Driver == "igb" {
+		return "It was measured to change nothing for igb (an APU2)"
+	}
+	return ""
+}
+
+// setTo is the value that is written.
+func (a *advised) setTo(r *db.Record, in *Inputs) string {
+	if a.value == nil {
+		return r.Value
+	}
+	return a.value(in)
+}
+
+// enough reports whether a target's default is more than the value.
+func (a *advised) enough(standard, value string) bool {
+	more, err := strconv.ParseUint(standard, 10, 64)
+	if err != nil || !a.least {
+		return false
+	}
+	wanted, err := strconv.ParseUint(value, 10, 64)
+	return err == nil && more > wanted
+}
+
+// comment is why a setting is a comment only, "" if it is not.
+func (a *advised) comment(t Target, in *Inputs) string {
+	if a.try == nil {
+		return ""
+	}
+	return a.try(t, in)
+}
+
+// keyName is keys.yaml's name of a setting.
+func (a *advised) keyName() string {
+	if a.key != "" {
+		return a.key
+	}
+	return a.record
+}
+
+// reasons is the record with a setting's reasons on a target: that of its own system,
+// which may differ, before FreeBSD's.
+func (a *advised) reasons(d *db.DB, t Target) (*db.Record, error) {
+	records := d.ByKey(a.record)
+	for _, system := range []string{t.Family(), "freebsd"} {
+		for _, r := range records {
+			if r.System == system {
+				return r, nil
+			}
+		}
+	}
+	if len(records) == 0 {
+		return nil, fmt.Errorf("the database has no %s", a.record)
+	}
+	return records[0], nil
+}

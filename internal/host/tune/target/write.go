@@ -1,0 +1,222 @@
+package target
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"weir/internal/host/tune/arith"
+	"weir/internal/host/tune/db"
+)
+
+// places is the files of a family, in the order in which they are written, with
+// what to do with their lines.
+var places = map[string][]struct{ place, title string }{
+	"freebsd": {
+		{"loader.conf", "/boot/loader.conf, read when the system starts"},
+		{"sysctl.conf", "/etc/sysctl.conf, and sysctl KEY=VALUE to have it at once"},
+		{"rc.conf", "/etc/rc.conf, read when the system starts"},
+	},
+	"pfsense": {
+		{"loader.conf", "/boot/loader.conf.local, read when the system starts"},
+		{"sysctl.conf", "System, Advanced, System Tunables: one entry for each line"},
+	},
+	"opnsense": {
+		{"loader.conf", "/boot/loader.conf.local, read when the system starts"},
+		{"sysctl.conf", "System, Settings, Tunables: one entry for each line"},
+	},
+}
+
+// Write prints the lines for a target, each with its reason.
+func Write(w io.Writer, d *db.DB, t Target, in *Inputs) error {
+	known, err := load()
+	if err != nil {
+		return err
+	}
+	p := printer{db: d, known: known, target: t, in: in}
+	p.head()
+	for _, file := range places[t.Family()] {
+		if err := p.file(file.place, file.title); err != nil {
+			return err
+		}
+	}
+	if !p.any {
+		p.text.WriteString("\n# Nothing to set: " + nothing[in.Role] + ".\n")
+	}
+	_, err = io.WriteString(w, p.text.String())
+	return err
+}
+
+type printer struct {
+	db     *db.DB
+	known  *data
+	target Target
+	in     *Inputs
+	text   strings.Builder
+	any    bool // a setting was named
+}
+
+// nothing is why a role may have no settings at all.
+var nothing = map[db.Role]string{
+	db.Endpoint:  "buffers follow from --link and --rtt, the queue of accept() from --burst",
+	db.Hardening: "weir writes no settings of this role for other systems",
+}
+
+func (p *printer) head() {
+	fmt.Fprintf(&p.text, "# For %s", p.target.Name)
+	if p.target.Base == "" {
+		p.text.WriteString(", of which weir knows nothing: which keys it has is not checked, so all\n# lines are comments. Look each up before you use it.\n")
+		p.driver()
+		p.buffers()
+		return
+	}
+	if p.target.Family() != "freebsd" {
+		fmt.Fprintf(&p.text, ", which is built on FreeBSD %s", p.target.Base)
+	}
+	fmt.Fprintf(&p.text, "; role: %s.\n# Change one thing, measure, and keep what helps.\n", p.in.Role)
+	if p.target.Family() == "pfsense" && p.target.Major() >= 12 {
+		p.text.WriteString("# Nothing of the list for pfSense 2.4.5 and igb belongs here: the options are gone, and\n# the guide that had it says that none is needed.\n")
+	}
+	p.driver()
+	p.buffers()
+}
+
+// buffers shows the arithmetic of socket buffers.
+func (p *printer) buffers() {
+	if p.in.Role != db.Endpoint || !longPath(p.target, p.in) {
+		return
+	}
+	buffer, limit := socketBuffer(p.in), socketLimit(p.in)
+	scale := arith.WindowScale(limit)
+	fmt.Fprintf(&p.text, "#\n# Bandwidth-delay product: %d bit/s x %v / 8 = %d bytes.\n", p.in.Link, p.in.RTT, arith.BDP(p.in.Link, p.in.RTT))
+	fmt.Fprintf(&p.text, "# Buffer of a connection: twice that, in whole pages of 4096 bytes = %d bytes.\n", buffer)
+	fmt.Fprintf(&p.text, "# kern.ipc.maxsockbuf: 9/8 of the buffer = %d bytes, as the kernel counts 256 bytes of\n"+
+		"# an mbuf with each cluster of 2048 and refuses a buffer beyond (sbreserve_locked()).\n", limit)
+	fmt.Fprintf(&p.text, "# Window scale for that: %d, as 65535 x 2^%d = %d.\n", scale, scale, arith.Window(scale))
+}
+
+// driver says why a driver has no lines for its queues.
+func (p *printer) driver() {
+	major := p.target.Major()
+	if p.in.Role != db.Forwarder || p.in.Driver == "" || major > 0 && major < p.known.iflibSince() {
+		return
+	}
+	if !p.known.drives(p.target, p.in.Driver) {
+		fmt.Fprintf(&p.text, "# Nothing for queues: no public source was found in which iflib(9) drives %s", p.in.Driver)
+		if major > 0 {
+			fmt.Fprintf(&p.text, " on FreeBSD %d", major)
+		}
+		p.text.WriteString(".\n")
+	}
+}
+
+// file prints the lines of one place, if there are any.
+func (p *printer) file(place, title string) error {
+	first := true
+	for i := range advice {
+		a := &advice[i]
+		if a.place != place || a.role != p.in.Role || !a.wanted(p.target, p.in) || a.iflib && !p.known.drives(p.target, p.in.Driver) {
+			continue
+		}
+		p.any = true
+		if first {
+			fmt.Fprintf(&p.text, "\n### %s\n", title)
+			first = false
+		}
+		if err := p.setting(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setting prints one setting with its reasons: the line itself, or a comment where
+// it is the system's default, only a guide's word, or not known to exist.
+func (p *printer) setting(a *advised) error {
+	r, err := a.reasons(p.db, p.target)
+	if err != nil {
+		return err
+	}
+	value := a.setTo(r, p.in)
+	fmt.Fprintf(&p.text, "\n# %s\n", reason(r))
+	if r.Risk != "" {
+		fmt.Fprintf(&p.text, "# Risk: %s\n", r.Risk)
+	}
+	for _, e := range r.Evidence {
+		fmt.Fprintf(&p.text, "# Evidence: %s\n", e)
+	}
+	first, last := p.known.versions(a.keyName())
+	major := p.target.Major()
+	switch {
+	case major == 0:
+		p.lines(a, value, "#")
+	case major < first || major > last:
+		fmt.Fprintf(&p.text, "# Not written: no public source of FreeBSD %d was found to have %s.\n", major, p.key(a, 0))
+	case Default(r, p.target) == value:
+		fmt.Fprintf(&p.text, "# The default here: %s=%s\n", p.key(a, 0), value)
+	case a.enough(Default(r, p.target), value):
+		fmt.Fprintf(&p.text, "# The default here is more, and stays: %s=%s\n", p.key(a, 0), Default(r, p.target))
+	case a.comment(p.target, p.in) != "":
+		fmt.Fprintf(&p.text, "# %s; to try:\n", a.comment(p.target, p.in))
+		p.lines(a, value, "#")
+	default:
+		p.lines(a, value, "")
+	}
+	return nil
+}
+
+// reason is why one would set a record's key: what became of it on newer systems is
+// not this one's matter.
+func reason(r *db.Record) string {
+	if r.Rationale != "" {
+		return r.Rationale
+	}
+	return r.Reason
+}
+
+// lines prints a setting, once for each port where the key names a device.
+func (p *printer) lines(a *advised, value, before string) {
+	for port := range max(1, p.in.Ports) {
+		key := p.key(a, port)
+		if port > 0 && key == p.key(a, 0) {
+			return
+		}
+		if a.place == "sysctl.conf" {
+			fmt.Fprintf(&p.text, "%s%s=%s\n", before, key, value)
+		} else {
+			fmt.Fprintf(&p.text, "%s%s=%q\n", before, key, value)
+		}
+	}
+}
+
+// key is a setting's key for one port.
+func (p *printer) key(a *advised, port int) string {
+	key := strings.ReplaceAll(a.keyName(), "DRIVERN", p.in.Driver+strconv.Itoa(port))
+	key = strings.ReplaceAll(key, "DRIVER", p.in.Driver)
+	return strings.ReplaceAll(key, ".N.", "."+strconv.Itoa(port)+".")
+}
+
+// fromForm is in a default that others have taken the place of, the oldest first:
+// newreno (from 14: cubic).
+var fromForm = regexp.MustCompile(`\(from ([0-9]+): ([^ )]+)\)`)
+
+// Default is a setting's default on a target, "" where the database does not say:
+// FreeBSD's, or behind it in braces those of the firewalls.
+func Default(r *db.Record, t Target) string {
+	plain, distributions, _ := strings.Cut(r.Default, "{")
+	name := map[string]string{"pfsense": "pfSense", "opnsense": "OPNsense"}[t.Family()]
+	for _, d := range strings.Split(strings.TrimSuffix(strings.TrimSpace(distributions), "}"), ",") {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(d), name+" "); ok && name != "" {
+			return value
+		}
+	}
+	value, _, _ := strings.Cut(strings.TrimSpace(plain), " ")
+	for _, m := range fromForm.FindAllStringSubmatch(plain, -1) {
+		if since, err := strconv.Atoi(m[1]); err == nil && t.Major() >= since {
+			value = m[2]
+		}
+	}
+	return strings.TrimRight(value, ",;")
+}

@@ -1,0 +1,145 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"weir/internal/killpoint"
+)
+
+// The unit that sets at boot what no file of the system's can keep, and the link by
+// which systemd starts it.
+const (
+	unitFile = "etc/systemd/system/weir-tune.service"
+	unitLink = "etc/systemd/system/multi-user.target.wants/weir-tune.service"
+)
+
+// unitText runs weir once the network is up: many drivers ask for their interrupts only
+// when a card is brought up. The journal says what to set.
+func unitText(program string) string {
+	return fmt.Sprintf(`# Written by weir tune apply; weir tune revert removes it.
+[Unit]
+Description=Set cards and cores as weir tune apply has set them
+Documentation=man:weir-tune(8)
+After=network-online.target systemd-modules-load.service
+Wants=network-online.target
+ConditionPathExists=/var/lib/weir/tune.json
+
+[Service]
+Type=oneshot
+ExecStart=%s tune restore
+
+[Install]
+WantedBy=multi-user.target
+`, program)
+}
+
+// keepUnit writes the unit where entries need it and systemd runs, and removes it where
+// they do not.
+func (h *Host) keepUnit(entries []entry) error {
+	if len(entries) == 0 || !h.hasSystemd() {
+		if err := h.removeUnit(); err != nil {
+			return fmt.Errorf("remove the unit for the next boot: %w", err)
+		}
+		return nil
+	}
+	program := h.Program
+	if program == "" {
+		var err error
+		if program, err = os.Executable(); err != nil {
+			return fmt.Errorf("keep values for the next boot: %w", err)
+		}
+	}
+	if err := h.keep(unitFile, unitText(program)); err != nil {
+		return err
+	}
+	link := h.path(unitLink)
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		return fmt.Errorf("keep values for the next boot: %w", err)
+	}
+	if err := os.Symlink("/"+unitFile, link); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("keep values for the next boot: %w", err)
+	}
+	killpoint.Done("link %s", link)
+	return nil
+}
+
+// removeUnit removes the unit, and what a death while it was written has left.
+func (h *Host) removeUnit() error {
+	for _, name := range []string{unitLink, unitFile} {
+		found, err := filepath.Glob(h.path(name) + "*")
+		if err != nil || found == nil {
+			continue
+		}
+		if err := killpoint.RemoveReplaced(h.path(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasSystemd reports whether systemd starts the host's services.
+func (h *Host) hasSystemd() bool {
+	_, err := os.Stat(h.path("run/systemd/system"))
+	return err == nil
+}
+
+// unkept are the keys that nothing keeps for the next boot: settings of cards and cores
+// where systemd does not run.
+func (h *Host) unkept(entries []entry) []string {
+	if h.hasSystemd() || !h.whole() {
+		return nil
+	}
+	_, rest := h.links(deviceEntries(entries))
+	var keys []string
+	for _, e := range rest {
+		keys = append(keys, e.Key)
+	}
+	return keys
+}
+
+// deviceEntries are those of cards and cores.
+func deviceEntries(entries []entry) []entry {
+	var devices []entry
+	for _, e := range entries {
+		if strings.HasPrefix(e.Key, cardPrefix) || e.Key == governorKey {
+			devices = append(devices, e)
+		}
+	}
+	return devices
+}
+
+// Restore sets cards and cores as the journal has them, at boot. What waited to be
+// confirmed, or was cut off, is not set. What is not there is an error, behind which the
+// rest is set.
+func (h *Host) Restore() error {
+	unlock, err := h.lock(true)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j, err := h.readJournal()
+	if err != nil {
+		return err
+	}
+	kept := j.Entries
+	if len(j.Changing) > 0 {
+		kept = j.Previous
+	}
+	var faults []error
+	for _, e := range deviceEntries(kept) {
+		now, err := h.Read(e.Key)
+		if err == nil && sameValue(e.Key, now, e.Set) {
+			continue
+		}
+		faults = append(faults, err)
+		if err == nil {
+			faults = append(faults, h.write(e.Key, e.Set))
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,44 @@
+package undolog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrUnconfirmed is of a trial that nobody has confirmed: everything is as before.
+var ErrUnconfirmed = errors.New("not confirmed in time: everything is as it was before")
+
+// look is how often a trial looks whether it has ended.
+const look = 200 * time.Millisecond
+
+// Await waits until a trial has ended, its deadline has come, or ctx ends.
+func Await(ctx context.Context, deadline time.Time, ended func() bool) {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if ended() {
+				return
+			}
+		}
+	}
+}
+
+// Confirmable says why a trial that lasts until a time, zero for none, cannot be
+// confirmed now.
+func Confirmable(until time.Time, of string) error {
+	switch {
+	case until.IsZero():
+		return errors.New("nothing waits to be confirmed")
+	case time.Now().After(until):
+		return fmt.Errorf("too late: the time to confirm is over; %s revert puts everything back", of)
+	}
+	return nil
+}

@@ -1,5 +1,0 @@
-// Package journal is how weir remembers what it sets on a host, so that it can be put
-// back: a file that is written before anything is changed, the lock of who changes,
-// and the time in which a change has to be confirmed. What the file holds is its
-// owner's; internal/affinity and internal/tune have one each.
-package journal

@@ -1,0 +1,191 @@
+package model
+
+import (
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+	"weir/pf/resolve"
+)
+
+// admit is a packet that no state lets by: sanity, implicit passes, rules,
+// route. c is a state that lives but may not cross here, else nil.
+func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcome {
+	if why := m.sanity(p); why != nil {
+		return p.drop(*why)
+	}
+	if m.implicit(p) {
+		return p.pass(reason.Implicit)
+	}
+	in, out, r, why := m.cross(p, c == nil)
+	p.path = pathOf(in, out)
+	var o Outcome
+	switch {
+	case why != nil:
+		o = m.refuse(p, *why, in, out)
+	case c == nil && wantsState(p, in, out):
+		o = m.admitWithState(p, in, out, r, made)
+	default:
+		if c != nil {
+			m.widen(c, p, d, in, out)
+		}
+		o = m.alone(p, r, passReason(in, out))
+	}
+	m.logJudged(p, in, out, &o)
+	return o
+}
+
+// widen adds the crossing that was missing, if its rule keeps state, for the
+// packets to come; this one goes on alone.
+func (m *Model) widen(c *connection, p *packet, d int, in, out *crossing) {
+	here := in
+	if p.egress() {
+		here = out
+	}
+	if here.rule != nil && here.rule.State == resolve.KeepState {
+		side := crossingNeeded(d, p.egress())
+		c.Flags |= side
+		if here.logAll {
+			c.Flags |= state.Log
+			c.Logs[side>>1] = m.logging(here)
+		}
+	}
+}
+
+// cross lets the rules judge every crossing that is due: at egress, for the
+// box's own packets, the out crossing; at ingress the in crossing, and the out
+// crossing where the route leads out again. fresh: no state holds the tuple yet.
+func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *reason.Reason) {
+	in, out = &crossing{}, &crossing{}
+	if p.egress() {
+		out, r = m.leave(ask(p), p.tuple, r)
+		return in, out, r, m.verdict(out, p)
+	}
+	*in = m.evaluate(ask(p))
+	if why := m.verdict(in, p); why != nil {
+		return in, out, r, why
+	}
+	in.other = m.turnOver(in, p)
+	if in.diverted() {
+		return in, out, routed{up: because(reason.Local)}, nil
+	}
+	if !fresh || !p.belongsToExchange() {
+		in.rdr = nil // what no state remembers is not translated
+	}
+	inside := translated(p, in, out)
+	if in.other != nil && (!inside.Src.IsValid() || !inside.Dst.IsValid()) {
+		return in, out, r, because(reason.NATAddress)
+	}
+	r = m.route(p, inside)
+	if detour := m.detour(in, inside); detour != nil {
+		r = *detour
+	}
+	if p.group && r.drop == nil && r.up == nil {
+		r.up = because(reason.Local) // frames for a group of stations are never forwarded
+	}
+	r = m.open(r)
+	if r.drop != nil || r.up != nil {
+		return in, out, r, r.drop
+	}
+	a := ask(p)
+	a.direction, a.iface, a.tag = resolve.Out, m.box.byIndex(r.route.Interface), in.tag
+	a.tuple.Src, a.tuple.Dst, a.tuple.DPort = inside.Src, inside.Dst, inside.DPort
+	if in.other != nil {
+		a.family, a.tuple.Proto = in.other.family, in.other.tuple.Proto
+		a.icmpType = turnedType(a.family, a.icmpType)
+	}
+	out, r = m.leave(a, inside, r)
+	if why := m.verdict(out, p); why != nil {
+		return in, out, r, why
+	}
+	return in, out, r, r.drop
+}
+
+func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *state.State) Outcome {
+	c, why := m.create(p, in, out, made)
+	if why != nil {
+		return p.drop(*why)
+	}
+	p.carrier, p.direction = c, 0
+	if r.up == nil {
+		return m.onward(p, c, 0, passReason(in, out), true)
+	}
+	if why := m.remember(p, c, 0); why != nil {
+		return p.drop(*why)
+	}
+	m.countPath(c.path, p)
+	p.ip().write(c.leaving(0))
+	return p.upGroup(*r.up, c.leaving(0).Dst)
+}
+
+// ask is what the rules see of a packet where it stands.
+func ask(p *packet) asked {
+	a := asked{
+		direction: resolve.In, iface: p.iface, family: p.family, tuple: p.tuple,
+		tcpFlags: p.tcp.flags, icmpType: p.icmpType, icmpCode: p.icmpCode,
+		tos: p.tos, length: p.length(), received: p.from,
+	}
+	if p.egress() {
+		a.direction = resolve.Out
+	}
+	return a
+}
+
+// alone lets a packet go on that nothing will be remembered of.
+func (m *Model) alone(p *packet, r routed, why reason.Reason) Outcome {
+	if r.drop != nil {
+		return p.drop(*r.drop)
+	}
+	if why := m.remember(p, nil, 0); why != nil {
+		return p.drop(*why)
+	}
+	m.countPath(p.path, p)
+	switch {
+	case p.egress():
+		return p.out(why)
+	case r.up != nil:
+		return p.upGroup(*r.up, p.tuple.Dst)
+	}
+	return m.forwardAlone(p, r.route, why)
+}
+
+func (p *packet) pass(r reason.Reason) Outcome {
+	if p.egress() {
+		return p.out(r)
+	}
+	return p.upLocal(r)
+}
+
+// routed is where a packet goes: up, nowhere, or along a route.
+type routed struct {
+	up, drop *reason.Reason
+	route    Route
+}
+
+// route finds where a packet goes that will carry the tuple inside, behind
+// rdr-to and before nat-to.
+func (m *Model) route(p *packet, inside state.Tuple) routed {
+	dst := inside.Dst
+	switch {
+	case dst.IsMulticast() || dst == limited:
+		return routed{up: because(reason.UpMulticast)}
+	case m.box.owns(dst) || m.box.broadcast(dst):
+		return routed{up: because(reason.Local)}
+	case p.family == 4 && reserved4.Contains(dst):
+		return routed{drop: because(reason.MartianDest)}
+	case p.tuple.Zone != 0, p.family == 6 && dst.IsLinkLocalUnicast():
+		return routed{up: because(reason.Local)}
+	}
+	route := m.box.Route(dst)
+	if route.Kind != RouteForward {
+		return routed{up: because(reason.Local)}
+	}
+	return routed{route: route}
+}
+
+// open drops what would leave by an interface that the box does not know: one
+// without weir's programs.
+func (m *Model) open(r routed) routed {
+	if r.up == nil && r.drop == nil && m.box.byIndex(r.route.Interface) == nil {
+		r.drop = because(reason.Interface)
+	}
+	return r
+}

@@ -1,0 +1,160 @@
+package model
+
+import (
+	"net/netip"
+
+	"weir/internal/fw/state"
+	"weir/pf/resolve"
+)
+
+// turned is a packet that af-to has made one of the other family.
+type turned struct {
+	family   int
+	tuple    state.Tuple
+	src, dst End // what its ends can become
+}
+
+// turnOver applies af-to of the deciding rule: nil if it has none. The result's
+// addresses are invalid where there is none to be had.
+func (m *Model) turnOver(c *crossing, p *packet) *turned {
+	if c.skipped || c.rule == nil || c.rule.Action != resolve.Pass || c.rule.AfTo == nil {
+		return nil
+	}
+	r := c.rule
+	w := &turned{family: int(r.AfTo.Family), tuple: p.tuple}
+	w.tuple.Proto = sameIn(w.family, p.tuple.Proto)
+	m.turnSource(w, r, p)
+	m.turnDestination(w, r, p)
+	return w
+}
+
+// turnSource chooses the source. A network of IPv6 up to /96 holds the IPv4
+// address instead.
+func (m *Model) turnSource(w *turned, r *resolve.Rule, p *packet) {
+	from := &target{translation: r.AfTo.From}
+	from.addr = m.takeAddress(r.AfTo.From, w.family, p.tuple.Src, netip.Addr{})
+	w.tuple.Src = from.addr
+	addrs := m.candidates(from, w.family)
+	if len(addrs) == 1 && w.family == 6 && addrs[0].Bits() <= maxEmbedding {
+		w.tuple.Src = embed(addrs[0], p.tuple.Src)
+		addrs = hostOnly(w.tuple.Src)
+	}
+	w.src = End{addrs, p.tuple.SPort, p.tuple.SPort}
+	if !r.AfTo.From.StaticPort && p.hasPortToChoose() {
+		w.src.Low, w.src.High = portRange(from)
+	}
+}
+
+// turnDestination chooses the destination, or takes it out of the packet's
+// IPv6 address, which the rule's network stands before, or puts it into the
+// network that the source is taken from.
+func (m *Model) turnDestination(w *turned, r *resolve.Rule, p *packet) {
+	dst, port := netip.Addr{}, p.tuple.DPort
+	var addrs []netip.Prefix
+	switch to := r.AfTo.To; {
+	case to != nil:
+		chosen := &target{translation: to}
+		chosen.addr = m.takeAddress(to, w.family, p.tuple.Src, netip.Addr{})
+		dst, addrs = chosen.addr, m.candidates(chosen, w.family)
+		if len(addrs) == 1 && w.family == 6 && addrs[0].Bits() <= maxEmbedding {
+			dst = embed(addrs[0], p.tuple.Dst)
+			addrs = hostOnly(dst)
+		}
+		if to.PortLow != 0 {
+			port = to.PortLow
+		}
+	case w.family == 4:
+		dst = extract(r.To.Addr.Prefix, p.tuple.Dst)
+		addrs = hostOnly(dst)
+	default:
+		if from := m.candidates(&target{translation: r.AfTo.From}, w.family); len(from) > 0 {
+			dst = embed(netip.PrefixFrom(from[0].Addr(), min(from[0].Bits(), maxEmbedding)), p.tuple.Dst)
+		}
+		addrs = hostOnly(dst)
+	}
+	w.tuple.Dst, w.tuple.DPort = dst, port
+	w.dst = End{addrs, port, port}
+}
+
+func hostOnly(a netip.Addr) []netip.Prefix {
+	if !a.IsValid() {
+		return nil
+	}
+	return []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
+}
+
+// sameIn is the protocol that does in a family what proto does in the other.
+func sameIn(family int, proto uint8) uint8 {
+	switch {
+	case family == 6 && proto == protoICMP:
+		return protoICMPv6
+	case family == 4 && proto == protoICMPv6:
+		return protoICMP
+	}
+	return proto
+}
+
+// turnedType is the type of an ICMP query in a family, where t is that of the
+// other; other types stay.
+func turnedType(family int, t uint8) uint8 {
+	queries := map[uint8]uint8{8: 128, 0: 129}
+	if family == 4 {
+		queries = map[uint8]uint8{128: 8, 129: 0}
+	}
+	if other, ok := queries[t]; ok {
+		return other
+	}
+	return t
+}
+
+// maxEmbedding is the longest prefix of an IPv6 address that holds an IPv4
+// address (RFC 6052, 2.2).
+const maxEmbedding = 96
+
+// places are where the octets of an IPv4 address stand behind an IPv6 prefix
+// (RFC 6052, 2.2): octet 8 stays zero. Nil: no address stands behind such a prefix.
+func places(bits int) []int {
+	switch bits {
+	case 32, 40, 48, 56, 64, 96:
+	default:
+		return nil
+	}
+	var at []int
+	for i := bits / 8; len(at) < 4; i++ {
+		if i != 8 {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// embed puts an IPv4 address into a network of IPv6.
+func embed(network netip.Prefix, a netip.Addr) netip.Addr {
+	at := places(network.Bits())
+	if at == nil || !network.Addr().Is6() || !a.Is4() {
+		return netip.Addr{}
+	}
+	whole, octets := network.Masked().Addr().As16(), a.As4()
+	for i, place := range at {
+		whole[place] = octets[i]
+	}
+	return netip.AddrFrom16(whole)
+}
+
+// extract takes the IPv4 address out of an IPv6 address that begins with the
+// network; without a network out of its last octets.
+func extract(network netip.Prefix, a netip.Addr) netip.Addr {
+	bits := maxEmbedding
+	if network.IsValid() {
+		bits = network.Bits()
+	}
+	at := places(bits)
+	if at == nil || !a.Is6() {
+		return netip.Addr{}
+	}
+	whole, octets := a.As16(), [4]byte{}
+	for i, place := range at {
+		octets[i] = whole[place]
+	}
+	return netip.AddrFrom4(octets)
+}

@@ -1,0 +1,230 @@
+package model
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+	"weir/pf/resolve"
+)
+
+// Limits of answers (bpf/config.h, bpf/answer.h).
+const (
+	answerRate  = 1000 // a second
+	answerBurst = 200  // at once
+	answerMax4  = 576  // bytes of an ICMP error
+	answerMax6  = 1280
+	answerTTL   = 64
+	ethLeast    = 60 // bytes of a frame that XDP sends
+)
+
+// MarkAnswer is the mark of an answer to the box itself, which nothing judges.
+const MarkAnswer = MarkMagic | MarkRedirect | MarkReply | MarkState
+
+// A bucket holds the right to so many answers.
+type bucket struct {
+	tokens uint32
+	filled state.Tick
+}
+
+// take takes the right to one answer, if there is one.
+func (b *bucket) take(now state.Tick) bool {
+	ticks := uint64(uint32(now - b.filled))
+	b.tokens = uint32(min(uint64(b.tokens)+ticks*answerRate/state.TicksPerSecond, answerBurst))
+	b.filled = now
+	if b.tokens == 0 {
+		return false
+	}
+	b.tokens--
+	return true
+}
+
+// Answers counts what became of blocked packets whose rule has them answered.
+type Answers struct {
+	RST, ICMP uint64
+	Limit     uint64 // not answered: too many were
+	Not       uint64 // there is no address to answer from
+}
+
+// Answers returns how many there were.
+func (m *Model) Answers() Answers { return m.answers }
+
+// refuse is the end of a packet that did not pass the crossings: dropped, and
+// where a rule blocked it step 12.
+func (m *Model) refuse(p *packet, why reason.Reason, in, out *crossing) Outcome {
+	m.countBlocked(&why, in, out, p)
+	rule := in.rule
+	if !out.passes() {
+		rule = out.rule
+	}
+	if why != reason.Block || !m.isAnswered(p, &rule.Answer) {
+		return p.drop(why)
+	}
+	reset := p.tuple.Proto == protoTCP && rule.Answer.RST
+	source := p.tuple.Dst
+	if !reset {
+		if source = m.answerSource(p); !source.IsValid() {
+			m.answers.Not++
+			return p.drop(why)
+		}
+	}
+	if !m.bucket.take(m.now) {
+		m.answers.Limit++
+		return p.drop(why)
+	}
+	o := Outcome{Verdict: Answer, Reason: why, Interface: p.iface.Index}
+	switch {
+	case p.egress() || p.hook == TCXIngress && p.iface.Loopback:
+		o.Mark = MarkAnswer
+	case p.hook == TCXIngress:
+		o.Mark = MarkMagic | MarkRedirect
+	}
+	if reset {
+		m.answers.RST++
+		o.Frame = p.back(p.reset(rule.Answer.TTL))
+	} else {
+		m.answers.ICMP++
+		o.Frame = p.back(p.unreachable(source, &rule.Answer))
+	}
+	return o
+}
+
+// isAnswered reports whether the packet is one that its rule answers.
+func (m *Model) isAnswered(p *packet, a *resolve.Answer) bool {
+	switch {
+	case p.fragment == fragmentLater, p.group, p.l3 > 0 && (p.frame[0]|p.frame[6])&1 != 0:
+		return false
+	case !m.isHost(p.tuple.Src) || !m.isHost(p.tuple.Dst):
+		return false
+	case p.tuple.Proto == protoTCP && a.RST:
+		return p.tcp.flags&flagRST == 0
+	case p.isICMP() && !informs(p.family, p.icmpType):
+		return false
+	}
+	return a.ICMP
+}
+
+// isHost reports whether an address is that of a single host.
+func (m *Model) isHost(a netip.Addr) bool {
+	return !a.IsMulticast() && !a.IsUnspecified() && !m.box.broadcast(a) && !thisNetwork.Contains(a) && !reserved4.Contains(a)
+}
+
+// informs: ICMP messages that are neither errors nor redirects.
+func informs(family int, t uint8) bool {
+	if family == 6 {
+		return t >= 128 && t != 137
+	}
+	return slices.Contains([]uint8{0, 8, 9, 10, 13, 14, 15, 16, 17, 18}, t)
+}
+
+// answerSource is the address that an error about the packet comes from; none if
+// the box has none of the kind.
+func (m *Model) answerSource(p *packet) netip.Addr {
+	if p.egress() || p.iface.Loopback || m.box.owns(p.tuple.Dst) {
+		return p.tuple.Dst
+	}
+	local := p.family == 6 && p.tuple.Src.IsLinkLocalUnicast()
+	from := []Interface{*p.iface}
+	if !local {
+		from = append(from, m.box.Interfaces...)
+	}
+	for _, i := range from {
+		for _, a := range i.Addresses {
+			own := a.Addr()
+			if familyOf(own) == p.family && !own.IsLoopback() && (own.Is6() && own.IsLinkLocalUnicast()) == local {
+				return own
+			}
+		}
+	}
+	return netip.Addr{}
+}
+
+// back puts an IP packet into a frame that goes back to where this one came from.
+func (p *packet) back(ip []byte) []byte {
+	frame := slices.Clone(p.frame[:p.l3])
+	if p.l3 > 0 {
+		copy(frame, p.frame[6:12])
+		copy(frame[6:], p.frame[:6])
+	}
+	frame = append(frame, ip...)
+	if p.hook == XDP {
+		frame = append(frame, make([]byte, max(0, ethLeast-len(frame)))...)
+	}
+	return frame
+}
+
+// reset is RFC 9293, 3.5.2.
+func (p *packet) reset(ttl uint8) []byte {
+	if ttl == 0 {
+		ttl = answerTTL
+	}
+	tcp := make([]byte, 20)
+	binary.BigEndian.PutUint16(tcp, p.tuple.DPort)
+	binary.BigEndian.PutUint16(tcp[2:], p.tuple.SPort)
+	tcp[12] = 5 << 4
+	if p.tcp.flags&flagACK != 0 {
+		binary.BigEndian.PutUint32(tcp[4:], p.tcp.ack)
+		tcp[13] = flagRST
+	} else {
+		next := p.tcp.seq + uint32(p.tcp.payload)
+		if p.tcp.flags&flagSYN != 0 {
+			next++
+		}
+		if p.tcp.flags&flagFIN != 0 {
+			next++
+		}
+		binary.BigEndian.PutUint32(tcp[8:], next)
+		tcp[13] = flagRST | flagACK
+	}
+	sum := pseudoSum(p.tuple.Dst, p.tuple.Src, protoTCP, tcp)
+	binary.BigEndian.PutUint16(tcp[16:], sum)
+	return ipAround(tcp, p.tuple.Dst, p.tuple.Src, protoTCP, 0, ttl)
+}
+
+// unreachable is an ICMP error that quotes the packet as far as it may.
+func (p *packet) unreachable(from netip.Addr, a *resolve.Answer) []byte {
+	quoted := p.frame[p.l3:p.end]
+	if p.family == 4 {
+		icmp := append([]byte{3, a.Code, 0, 0, 0, 0, 0, 0}, quoted[:min(len(quoted), answerMax4-28)]...)
+		binary.BigEndian.PutUint16(icmp[2:], ^uint16(onesSum(icmp)))
+		return ipAround(icmp, from, p.tuple.Src, protoICMP, 0xc0, answerTTL)
+	}
+	icmp := append([]byte{1, a.Code6, 0, 0, 0, 0, 0, 0}, quoted[:min(len(quoted), answerMax6-48)]...)
+	binary.BigEndian.PutUint16(icmp[2:], pseudoSum(from, p.tuple.Src, protoICMPv6, icmp))
+	return ipAround(icmp, from, p.tuple.Src, protoICMPv6, 0, answerTTL)
+}
+
+// pseudoSum is the checksum of a payload with what it covers of the IP header.
+func pseudoSum(src, dst netip.Addr, proto uint8, payload []byte) uint16 {
+	length := binary.BigEndian.AppendUint16(nil, uint16(len(payload)))
+	return ^uint16(onesSum(src.AsSlice(), dst.AsSlice(), length, []byte{0, proto}, payload))
+}
+
+// ipAround puts an IP header in front of a payload. IPv4 packets must not be
+// fragmented, so they need no id.
+func ipAround(payload []byte, src, dst netip.Addr, proto, tos, ttl uint8) []byte {
+	if src.Is6() {
+		header := []byte{6 << 4, 0, 0, 0, 0, 0, proto, ttl}
+		binary.BigEndian.PutUint16(header[4:], uint16(len(payload)))
+		return slices.Concat(header, src.AsSlice(), dst.AsSlice(), payload)
+	}
+	header := slices.Concat([]byte{4<<4 | 5, tos, 0, 0, 0, 0, 0x40, 0, ttl, proto, 0, 0}, src.AsSlice(), dst.AsSlice())
+	binary.BigEndian.PutUint16(header[2:], uint16(20+len(payload)))
+	binary.BigEndian.PutUint16(header[10:], ^uint16(onesSum(header)))
+	return append(header, payload...)
+}
+
+// answersBox reports whether a packet is of the kind that the box's answers to itself
+// are. A mark alone does not tell: it may come from another namespace.
+func (p *packet) answersBox() bool {
+	switch {
+	case p.fragment != fragmentNone:
+		return false
+	case p.tuple.Proto == protoTCP:
+		return p.tcp.flags&^flagACK == flagRST && p.tcp.payload == 0
+	}
+	unreachable := map[int]uint8{4: 3, 6: 1}[p.family]
+	return p.icmpError && p.icmpType == unreachable
+}

@@ -1,0 +1,78 @@
+package model
+
+import (
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+	"weir/pf/resolve"
+)
+
+// pathMatches is how many match rules of one crossing are counted.
+const pathMatches = 7
+
+// A Path is the rules that packets are counted under: global numbers plus 1,
+// those of the in crossing first, the deciding one of each crossing last.
+type Path [2 * (pathMatches + 1)]uint32
+
+// A Counter counts packets and bytes of IP packets.
+type Counter struct{ Packets, Bytes uint64 }
+
+// A RuleCounter is what new connections, and packets that no state carries, have
+// done to one rule.
+type RuleCounter struct {
+	Evaluations uint64 // crossings that reached it
+	States      uint64 // states that it made as a deciding rule
+}
+
+// Paths returns what was counted under each set of rules.
+func (m *Model) Paths() map[Path]Counter { return m.paths }
+
+// Rules returns the counters of all rules.
+func (m *Model) Rules() []RuleCounter { return m.ruleCounters }
+
+// countPath counts a packet that rules let pass, or blocked.
+func (m *Model) countPath(path Path, p *packet) {
+	c := m.paths[path]
+	c.Packets++
+	c.Bytes += uint64(p.length())
+	m.paths[path] = c
+}
+
+// countBlocked counts a packet under what the crossings matched if a rule dropped it.
+func (m *Model) countBlocked(why *reason.Reason, in, out *crossing, p *packet) {
+	if why != nil && (*why == reason.Block || *why == reason.Unloaded) {
+		m.countPath(pathOf(in, out), p)
+	}
+}
+
+// pathOf is the path of what the crossings matched.
+func pathOf(in, out *crossing) Path {
+	var path Path
+	n := copy(path[:], in.matched)
+	copy(path[n:], out.matched)
+	return path
+}
+
+// countMade counts a new state under the rules that keep it.
+func (m *Model) countMade(in, out *crossing) {
+	for _, c := range []*crossing{in, out} {
+		if c.rule != nil && c.rule.Action == resolve.Pass && c.rule.State == resolve.KeepState {
+			m.ruleCounters[c.rule.Nr].States++
+		}
+	}
+}
+
+// Timeouts returns those in force.
+func (m *Model) Timeouts() state.Timeouts { return m.timeouts }
+
+// Used returns how many places of states are taken: by live ones, and by dead
+// ones until the sweep.
+func (m *Model) Used() int { return len(m.states) }
+
+// Bury marks dead what has expired, so that longer timeouts cannot revive it.
+func (m *Model) Bury() {
+	for _, c := range m.states {
+		if m.expired(c) {
+			c.dead = true
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package model
+
+import (
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+)
+
+// create is step 6. It returns the new connection, or the reason to drop.
+func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connection, *reason.Reason) {
+	if len(m.states) >= int(m.rules.Options.MaxStates) {
+		return nil, because(reason.StateLimit)
+	}
+	reply, why := m.reserve(p, translated(p, in, out).Reverse(), source(in, out), made)
+	if why != nil {
+		return nil, why
+	}
+	if reply == p.tuple {
+		// by itself: its answers look like it. The place stays taken until the sweep.
+		m.states = append(m.states, &connection{dead: true})
+		return nil, because(reason.TupleTaken)
+	}
+	c := &connection{State: state.State{
+		Tuple:   [2]state.Tuple{p.tuple, reply},
+		Phase:   firstPhase(p),
+		Flags:   stateFlags(in, out),
+		RuleIn:  m.number(in),
+		RuleOut: m.number(out),
+		Created: m.now,
+	}, path: pathOf(in, out)}
+	c.tag = keptTag(c.Flags, in, out)
+	c.ends = [2]bool{!out.due, !in.due}
+	if made != nil {
+		c.Index = made.Index
+	}
+	m.noteLogs(c, in, out)
+	if c.Translated() {
+		c.Flags |= state.NAT
+	}
+	c.Flow[0] = state.Flow{Packets: 1, Bytes: uint64(p.length()), Last: m.now, MaxWin: 1, Peer: state.PeerSynSent}
+	c.Flow[1] = state.Flow{Last: m.now, MaxWin: 1}
+	if p.tuple.Proto == protoTCP {
+		startTCP(&c.Flow[0], p)
+	}
+	m.states = append(m.states, c)
+	m.countMade(in, out)
+	return c, nil
+}
+
+// keptTag is the tag that packets of a connection bear where one side judges them
+// anew: that of the side which keeps state.
+func keptTag(flags state.Flags, in, out *crossing) string {
+	switch {
+	case flags&state.JudgeOut != 0:
+		return in.tag
+	case flags&state.JudgeIn != 0 && out.tag != in.tag:
+		return out.tag
+	}
+	return ""
+}
+
+// translated returns the packet's tuple as it will leave, but for the source
+// port, which reserve chooses.
+func translated(p *packet, in, out *crossing) state.Tuple {
+	t := p.tuple
+	if in.other != nil {
+		t = in.other.tuple
+	}
+	if rdr := destination(in, out); rdr != nil {
+		t.Dst, t.DPort = rdr.addr, rdr.dport
+	}
+	if nat := source(in, out); nat != nil {
+		t.Src = nat.addr
+	}
+	return t
+}
+
+// reserve finds the reply's tuple: the one given, or with another port where
+// the rules, or an owner of that tuple, ask for one.
+func (m *Model) reserve(p *packet, reply state.Tuple, nat *target, made *state.State) (state.Tuple, *reason.Reason) {
+	own := p.egress()
+	static := nat != nil && nat.translation.StaticPort
+	low, high := uint16(natPortLow), uint16(natPortHigh)
+	choose := nat != nil
+	if choose {
+		low, high = portRange(nat)
+	} else {
+		choose = own && !m.free(reply)
+	}
+	if choose && !static && p.hasPortToChoose() {
+		reply, ok := m.choosePort(p.tuple, reply, low, high, made)
+		if !ok {
+			return reply, because(reason.NATPorts)
+		}
+		return reply, nil
+	}
+	if !m.free(reply) {
+		return reply, because(reason.TupleTaken)
+	}
+	return reply, nil
+}
+
+func portRange(t *target) (low, high uint16) {
+	low, high = t.translation.PortLow, t.translation.PortHigh
+	switch {
+	case low == 0:
+		return natPortLow, natPortHigh
+	case high == 0:
+		return low, low
+	}
+	return low, high
+}
+
+// hasPortToChoose: TCP and UDP have ports, an ICMP request has its id; a reply
+// answers with the id it was asked with.
+func (p *packet) hasPortToChoose() bool {
+	if p.tuple.Proto == protoTCP || p.tuple.Proto == protoUDP {
+		return true
+	}
+	request, query := icmpQuery(p.family, p.icmpType)
+	return p.isICMP() && query && request == p.icmpType
+}
+
+func firstPhase(p *packet) state.Phase {
+	switch {
+	case p.tuple.Proto == protoTCP:
+		return state.TCPFirst
+	case p.tuple.Proto == protoUDP:
+		return state.UDPFirst
+	case p.isICMP():
+		return state.ICMPFirst
+	}
+	return state.OtherFirst
+}
+
+func stateFlags(in, out *crossing) state.Flags {
+	var flags state.Flags
+	if in.due {
+		flags |= state.In
+	}
+	if out.due {
+		flags |= state.Out
+	}
+	if in.due && !in.skipped && !in.keeps() {
+		flags |= state.JudgeIn
+	}
+	if out.due && !out.skipped && !out.keeps() {
+		flags |= state.JudgeOut
+	}
+	if in.allowsOptions() && out.allowsOptions() {
+		flags |= state.Options
+	}
+	return flags
+}
+
+// wantsState reports whether a packet that passed is to be remembered.
+func wantsState(p *packet, in, out *crossing) bool {
+	return p.belongsToExchange() && (in.keeps() || out.keeps())
+}
+
+// belongsToExchange: all packets do, but ICMP messages that are neither queries
+// nor their replies.
+func (p *packet) belongsToExchange() bool {
+	_, query := icmpQuery(p.family, p.icmpType)
+	return query || !p.isICMP()
+}

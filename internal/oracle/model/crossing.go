@@ -1,0 +1,206 @@
+package model
+
+import (
+	"net/netip"
+
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+	"weir/pf/resolve"
+)
+
+// An asked packet is what the rules see of one: as translated so far.
+type asked struct {
+	direction resolve.Direction
+	iface     *Interface
+	family    int
+	tuple     state.Tuple
+	tcpFlags  uint8
+	icmpType  uint8
+	icmpCode  uint8
+	tag       string
+	tos       uint8
+	length    int        // bytes of the IP packet
+	received  *Interface // where it came into the box; nil: a packet of the box itself
+}
+
+// A crossing is the rules' answer for one interface and direction.
+type crossing struct {
+	due     bool // false: there was nothing to judge (local packets have no out crossing)
+	skipped bool // set skip
+	rule    *resolve.Rule
+	tag     string // set by the last tagging rule that matched, or given
+	nat     *target
+	rdr     *target
+	other   *turned  // the packet has become one of the other family
+	matched []uint32 // global numbers plus 1 of the rules that count the packet
+	iface   uint32
+	out     bool
+	seen    state.Tuple // the packet as match rules have left it
+	log     bool        // a rule that matched logs
+
+	translation *resolve.TranslationRule // of FreeBSD's lists, nil if none has translated
+	logAll      bool                     // with log (all)
+}
+
+// A target is a translation that applies, with its pool's next address.
+type target struct {
+	translation *resolve.Translation
+	addr        netip.Addr // invalid: the pool has no address of the family
+	dport       uint16     // rdr-to: the new port, or the one so far
+}
+
+// passes reports whether the crossing lets the packet by.
+func (c *crossing) passes() bool { return c.rule == nil || c.rule.Action != resolve.Block }
+
+// keeps reports whether the crossing wants a state: by its deciding rule, or
+// because it translates.
+func (c *crossing) keeps() bool {
+	return c.rule != nil && c.rule.State == resolve.KeepState || c.nat != nil || c.rdr != nil || c.other != nil
+}
+
+// allowsOptions reports whether packets with IP options may cross.
+func (c *crossing) allowsOptions() bool {
+	return !c.due || c.skipped || c.rule != nil && c.rule.AllowOpts
+}
+
+// number returns the deciding rule's global number plus 1; 0: none.
+func (m *Model) number(c *crossing) uint32 {
+	if c.rule == nil {
+		return 0
+	}
+	return m.ruleBase + uint32(c.rule.Nr) + 1
+}
+
+// passReason returns why a packet that met the rules may go on: the last
+// crossing that the rules judged says so.
+func passReason(in, out *crossing) reason.Reason {
+	last := in
+	if out.due && !(out.skipped && in.due) {
+		last = out
+	}
+	switch {
+	case last.skipped:
+		return reason.Skip
+	case last.rule == nil:
+		return reason.NoRule
+	}
+	return reason.Rule
+}
+
+// evaluate is step 5: the rules in order. The last match decides, one with
+// quick at once; match rules apply what they carry and decide nothing.
+func (m *Model) evaluate(a asked) crossing {
+	c := crossing{due: true, tag: a.tag, iface: a.iface.Index, out: a.direction == resolve.Out}
+	if m.skips(a.iface) {
+		c.skipped = true
+		return c
+	}
+	if m.translateFirst(&c, &a) {
+		c.seen = a.tuple
+		return c
+	}
+	var open calls
+	for nr := 0; nr < len(m.rules.Rules) && !open.end(nr, &c); nr++ {
+		r := m.rules.Rules[nr]
+		m.ruleCounters[r.Nr].Evaluations++
+		matches := m.matches(r, &a)
+		if r.Anchor != nil {
+			nr = open.call(r, matches, &c)
+		}
+		if !matches {
+			continue
+		}
+		if r.Tag != "" {
+			a.tag, c.tag = r.Tag, r.Tag
+		}
+		if r.Action == resolve.Match {
+			c.logged(r)
+			m.translate(&c, r, &a)
+			if len(c.matched) < pathMatches {
+				c.matched = append(c.matched, m.ruleBase+uint32(r.Nr)+1)
+			}
+		} else {
+			c.rule = r
+		}
+		if r.Quick {
+			break
+		}
+	}
+	c.seen = a.tuple
+	if c.rule != nil {
+		c.logged(c.rule)
+		c.matched = append(c.matched, m.number(&c))
+	}
+	if c.rule != nil && c.rule.Action == resolve.Pass {
+		m.translate(&c, c.rule, &a)
+	}
+	return c
+}
+
+// translate notes a rule's translation: rdr-to on in, nat-to on out, and of a
+// rule that has a direction the other way too. Later rules of the crossing see
+// the new address.
+func (m *Model) translate(c *crossing, r *resolve.Rule, a *asked) {
+	if r.Rdr != nil && (a.direction == resolve.In || r.Direction == resolve.Out) {
+		c.rdr = &target{r.Rdr, m.takeAddress(r.Rdr, a.family, a.tuple.Src, a.tuple.Dst), rdrPort(r, a.tuple)}
+		if c.rdr.addr.IsValid() {
+			a.tuple.Dst, a.tuple.DPort = c.rdr.addr, c.rdr.dport
+		}
+	}
+	if r.Nat != nil && (a.direction == resolve.Out || r.Direction == resolve.In) {
+		c.nat = &target{r.Nat, m.takeAddress(r.Nat, a.family, a.tuple.Src, a.tuple.Src), 0}
+		if c.nat.addr.IsValid() {
+			a.tuple.Src = c.nat.addr
+		}
+	}
+}
+
+// source is the translation of the source that holds behind both crossings,
+// destination that of the destination; nil: there is none.
+func source(in, out *crossing) *target {
+	if out.nat != nil {
+		return out.nat
+	}
+	return in.nat
+}
+
+func destination(in, out *crossing) *target {
+	if out.rdr != nil {
+		return out.rdr
+	}
+	return in.rdr
+}
+
+// rdrPort returns the destination port after rdr-to, whose range repeats.
+func rdrPort(r *resolve.Rule, before state.Tuple) uint16 {
+	hasPorts := before.Proto == protoTCP || before.Proto == protoUDP
+	if r.Rdr.PortLow == 0 || !hasPorts {
+		return before.DPort
+	}
+	low, high := r.Rdr.PortLow, max(r.Rdr.PortLow, r.Rdr.PortHigh)
+	return low + (before.DPort-r.To.Port.Low)%(high-low+1)
+}
+
+// verdict returns why the crossing ends the packet's way, or nil.
+func (m *Model) verdict(c *crossing, p *packet) *reason.Reason {
+	switch {
+	case !c.passes() && m.unloaded:
+		return because(reason.Unloaded)
+	case !c.passes():
+		return because(reason.Block)
+	case c.nat != nil && !c.nat.addr.IsValid(), c.rdr != nil && !c.rdr.addr.IsValid():
+		return because(reason.NATAddress)
+	case p.options && !c.allowsOptions():
+		return because(reason.Options)
+	}
+	return nil
+}
+
+func (m *Model) skips(i *Interface) bool {
+	for _, name := range m.rules.Options.Skip {
+		if i.is(name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,184 @@
+package model
+
+import (
+	"slices"
+
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+	"weir/pf/resolve"
+)
+
+// onward is step 10: a packet of a connection's direction d, tracked already.
+// why is the reason it passes with; judged: it has met the rules of every
+// crossing.
+func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judged bool) Outcome {
+	leaves := c.leaving(d)
+	r := m.destination(p, c, d, leaves)
+	if r.drop != nil {
+		return p.drop(*r.drop)
+	}
+	p.carrier, p.direction, p.to = c, d, r.route.Interface
+	if !p.egress() && !judged {
+		if refused := m.judgeAnew(p, c, d, r.route.Interface); refused != nil {
+			return *refused
+		}
+	}
+	if !p.egress() && p.options && c.Flags&state.Options == 0 {
+		m.countPath(c.path, p)
+		return p.drop(reason.Options)
+	}
+	if why := m.remember(p, c, d); why != nil {
+		return p.drop(*why)
+	}
+	m.countPath(c.path, p)
+	switch {
+	case p.egress():
+		p.ip().write(leaves)
+		return p.out(why)
+	case r.up != nil && *r.up == reason.UpRoute:
+		p.ip().write(m.halfWay(p, c, d))
+		return p.upLocal(reason.UpRoute)
+	case r.up != nil:
+		p.ip().write(leaves)
+		return p.upGroup(*r.up, leaves.Dst)
+	}
+	return m.forward(p, c, d, r.route, why)
+}
+
+// destination finds where a connection's packets go. Where it once led out of
+// the box and no route does any more, they go up, so that the stack answers.
+func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple) routed {
+	if p.egress() {
+		return routed{}
+	}
+	if c.ends[d] {
+		return routed{up: because(reason.Local)}
+	}
+	r := m.route(p, leaves)
+	if r.up != nil || r.drop != nil {
+		return routed{up: because(reason.UpRoute)}
+	}
+	return m.open(r)
+}
+
+// halfWay is a packet for the stack to forward: its destination is translated,
+// its source is not (one that is the box's own would be a martian to the stack).
+// Where both change it is neither of the connection's tuples, and noted; a later
+// fragment has no ports by which it would be found.
+func (m *Model) halfWay(p *packet, c *connection, d int) state.Tuple {
+	came, leaves := p.tuple, c.leaving(d)
+	half := came
+	half.Dst, half.DPort = leaves.Dst, leaves.DPort
+	if p.fragment != fragmentLater && half != came && half != leaves {
+		m.handed[half] = passage{c, d}
+	}
+	return half
+}
+
+// leaving returns the tuple that packets of direction d have behind the box.
+func (c *connection) leaving(d int) state.Tuple { return c.Tuple[1-d].Reverse() }
+
+// judgeAnew lets the rules see a packet at the sides of its connection that
+// keep no state; to is where it would leave, 0 if no route leads on. What those
+// rules would translate is not: the state has decided. It returns what becomes of a
+// packet that does not pass, else nil.
+func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *Outcome {
+	came, left := state.JudgeIn, state.JudgeOut
+	if d == 1 {
+		came, left = left, came
+	}
+	a := ask(p)
+	tag, in := c.tag, crossing{}
+	if c.Flags&came != 0 {
+		in = m.evaluate(a)
+		p.anew[0] = &in
+		if why := m.verdict(&in, p); why != nil {
+			refused := m.refuse(p, *why, &in, &crossing{})
+			return &refused
+		}
+		tag = in.tag
+	}
+	if c.Flags&left != 0 && to != 0 {
+		a.direction, a.iface = resolve.Out, m.box.byIndex(to)
+		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
+		a.tag = tag
+		out := m.evaluate(a)
+		p.anew[1] = &out
+		if why := m.verdict(&out, p); why != nil {
+			refused := m.refuse(p, *why, &in, &out)
+			return &refused
+		}
+	}
+	return nil
+}
+
+// forward sends a packet of a connection to its next hop, or up where only the
+// stack can; TCX egress then translates the source.
+func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Reason) Outcome {
+	obstacle := m.obstacle(p, r)
+	switch {
+	case p.group:
+		return p.upLocal(reason.Local)
+	case obstacle == nil:
+		p.ip().write(c.leaving(d))
+		return m.redirect(p, r, why)
+	case *obstacle == reason.UpDevice:
+		return p.up(*obstacle, c.mark(d)|MarkRedirect)
+	}
+	p.ip().write(m.halfWay(p, c, d))
+	return p.up(*obstacle, c.mark(d))
+}
+
+// forwardAlone does the same with a packet that no state remembers.
+func (m *Model) forwardAlone(p *packet, r Route, why reason.Reason) Outcome {
+	obstacle := m.obstacle(p, r)
+	switch {
+	case p.group:
+		return p.upLocal(reason.Local)
+	case obstacle != nil && *obstacle == reason.UpDevice:
+		return p.up(*obstacle, MarkMagic|MarkRedirect)
+	case obstacle != nil:
+		return p.up(*obstacle, MarkMagic)
+	}
+	return m.redirect(p, r, why)
+}
+
+// obstacle returns why a packet cannot be redirected at once.
+func (m *Model) obstacle(p *packet, r Route) *reason.Reason {
+	switch {
+	case !r.Neighbour:
+		return because(reason.UpNeighbour)
+	case p.options:
+		return because(reason.UpOptions)
+	case p.ttl <= 1:
+		return because(reason.UpTTL)
+	case p.length() > r.MTU:
+		return because(reason.UpMTU)
+	case p.hook == XDP && !m.box.byIndex(r.Interface).XDPTarget && !m.box.tagged(m.box.byIndex(r.Interface)):
+		return because(reason.UpDevice)
+	}
+	return nil
+}
+
+// redirect puts a packet on the wire of its next hop.
+func (m *Model) redirect(p *packet, r Route, why reason.Reason) Outcome {
+	p.ip().decrementTTL()
+	to := m.box.byIndex(r.Interface)
+	if p.iface.L3 && !to.L3 {
+		etherType := []byte{0x08, 0x00}
+		if p.family == 6 {
+			etherType = []byte{0x86, 0xdd}
+		}
+		p.frame = slices.Concat(make([]byte, 12), etherType, p.frame)
+	}
+	if !to.L3 {
+		copy(p.frame, r.Dst[:])
+		copy(p.frame[6:], r.Src[:])
+	}
+	if p.hook == XDP && m.box.tagged(to) {
+		tag := []byte{0x81, 0x00, byte(to.Tag >> 8), byte(to.Tag)}
+		p.frame = slices.Concat(p.frame[:12], tag, p.frame[12:])
+		r.Interface = to.Parent
+	}
+	return Outcome{Verdict: Redirect, Reason: why, Interface: r.Interface, Mark: MarkMagic | MarkRedirect, Frame: p.frame}
+}

@@ -1,0 +1,128 @@
+package model
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+)
+
+// maxRanges is how many separate pieces of one packet are told apart.
+const maxRanges = 8
+
+// A fragmented packet is one whose first fragment passed (step 8).
+type fragmented struct {
+	src, dst netip.Addr
+	id       uint32
+	proto    uint8
+	zone     uint16
+	egress   bool // the box\'s own: nothing that comes in follows it
+
+	connection *connection // nil: the first was passed without a state
+	direction  int
+	path       Path // counted under, where there is no connection
+	started    state.Tick
+	seen       []span // in order, apart from each other
+}
+
+// A span is the bytes from start to before end.
+type span struct{ start, end int }
+
+func (m *Model) remembered(p *packet) *fragmented {
+	for _, f := range m.fragments {
+		if f.src == p.tuple.Src && f.dst == p.tuple.Dst && f.id == p.fragmentID &&
+			f.proto == p.fragmentProto && f.zone == p.tuple.Zone && f.egress == p.egress() && m.fresh(f) {
+			return f
+		}
+	}
+	return nil
+}
+
+func (m *Model) fresh(f *fragmented) bool {
+	return m.now.Since(f.started) < int32(m.rules.Options.Timeouts.Frag*state.TicksPerSecond)
+}
+
+// remember notes a first fragment that passes. A second first is dropped.
+func (m *Model) remember(p *packet, c *connection, d int) *reason.Reason {
+	if p.fragment != fragmentFirst {
+		return nil
+	}
+	if m.remembered(p) != nil {
+		return because(reason.FragmentOverlap)
+	}
+	m.fragments = append(m.fragments, &fragmented{
+		src: p.tuple.Src, dst: p.tuple.Dst, id: p.fragmentID, proto: p.fragmentProto, zone: p.tuple.Zone, egress: p.egress(),
+		connection: c, direction: d, path: p.path, started: m.now, seen: []span{p.span()},
+	})
+	return nil
+}
+
+// span returns the bytes of the unfragmented packet that p holds. Only the last
+// fragment may end between two multiples of 8.
+func (p *packet) span() span {
+	end := p.fragmentOffset + p.fragmentPayload
+	return span{p.fragmentOffset, (end + 7) / 8 * 8}
+}
+
+// followFirst lets a later fragment go where its first went.
+func (m *Model) followFirst(p *packet) Outcome {
+	f := m.remembered(p)
+	if f == nil {
+		return p.drop(reason.FragmentOrphan)
+	}
+	c := f.connection
+	if c != nil && !c.dead && m.expired(c) {
+		c.dead = true
+	}
+	if c != nil && c.dead {
+		return p.drop(reason.FragmentOrphan)
+	}
+	if why := f.add(p.span()); why != nil {
+		return p.drop(*why)
+	}
+	if c != nil {
+		m.count(p, c, f.direction)
+		o := m.onward(p, c, f.direction, reason.State, true)
+		m.logCarried(p, &o)
+		return o
+	}
+	p.path = f.path
+	if p.egress() {
+		return m.alone(p, routed{}, reason.Rule) // the box has routed it
+	}
+	r := m.route(p, p.tuple)
+	if r.up != nil {
+		r.up = because(reason.Local)
+	}
+	if !p.group {
+		r = m.open(r)
+	}
+	return m.alone(p, r, reason.Rule)
+}
+
+// add notes bytes as seen; overlapping ones (RFC 5722), and more pieces than
+// are told apart, end the fragment's way.
+func (f *fragmented) add(s span) *reason.Reason {
+	for _, old := range f.seen {
+		if s.start < old.end && old.start < s.end {
+			return because(reason.FragmentOverlap)
+		}
+	}
+	seen := append(slices.Clone(f.seen), s)
+	slices.SortFunc(seen, func(a, b span) int { return cmp.Or(a.start-b.start, a.end-b.end) })
+	var joined []span
+	for _, s := range seen {
+		if n := len(joined); n > 0 && joined[n-1].end == s.start {
+			joined[n-1].end = s.end
+		} else {
+			joined = append(joined, s)
+		}
+	}
+	if len(joined) > maxRanges {
+		return because(reason.FragmentMemory)
+	}
+	f.seen = joined
+	return nil
+}

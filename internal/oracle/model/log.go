@@ -1,0 +1,157 @@
+package model
+
+import (
+	"slices"
+
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+	"weir/pf/resolve"
+)
+
+// logBytes is how much of a packet a record holds.
+const logBytes = 216
+
+// A Record is what a rule that logs has written about a packet at one crossing
+// (docs/packet-path.md, 11).
+type Record struct {
+	Interface uint32
+	Out       bool
+	Rule      uint32 // global number plus 1
+	State     uint32 // index; 0: none
+	Drop      bool
+	Reason    reason.Reason
+	All       bool // because of log (all): not the packet that made the state
+	Family    int
+	Length    int    // bytes of the IP packet
+	Data      []byte // its first, in as it came, out as it leaves
+}
+
+// logged notes a rule that matched, if it logs.
+func (c *crossing) logged(r *resolve.Rule) {
+	c.log = c.log || r.Log
+	c.logAll = c.logAll || r.LogAll
+}
+
+// asked reports whether the rules have been asked.
+func (c *crossing) asked() bool { return c != nil && c.due && !c.skipped }
+
+// logging are the rules of one side of a state that log all its packets: of the
+// match rules the first ones, and the last of all, which decides.
+func (m *Model) logging(c *crossing) (rules [len(state.State{}.Logs[0])]uint32) {
+	n := 0
+	for i, number := range c.matched {
+		if last := i+1 == len(c.matched); m.rule(number).LogAll && (last || n < len(rules)-1) {
+			rules[n] = number
+			n++
+		}
+	}
+	return rules
+}
+
+func (m *Model) rule(number uint32) *resolve.Rule { return m.rules.Rules[number-1-m.ruleBase] }
+
+// noteLogs notes in a new connection who logs all its packets: the rules of sides
+// that keep state. The others log each packet that they judge.
+func (m *Model) noteLogs(c *connection, in, out *crossing) {
+	for side, of := range []*crossing{in, out} {
+		judged := c.Flags&[]state.Flags{state.JudgeIn, state.JudgeOut}[side] != 0
+		if of.asked() && of.logAll && !judged {
+			c.Flags |= state.Log
+			c.Logs[side] = m.logging(of)
+		}
+	}
+}
+
+// logJudged writes the records of the crossings at which the rules were asked
+// about a packet. o is its fate: why it was dropped is told by the last of them.
+func (m *Model) logJudged(p *packet, in, out *crossing, o *Outcome) {
+	if in.asked() {
+		why := in.passedBy()
+		if o.dropped() && !out.asked() {
+			why = o.Reason
+		}
+		m.logCrossing(p, in, o, why, p.came)
+	}
+	if !out.asked() {
+		return
+	}
+	switch {
+	case o.dropped():
+		m.logCrossing(p, out, o, o.Reason, p.cameAs(out.seen))
+	case p.carrier != nil:
+		m.logCrossing(p, out, o, out.passedBy(), p.cameAs(p.carrier.leaving(p.direction)))
+	default:
+		m.logCrossing(p, out, o, out.passedBy(), p.came)
+	}
+}
+
+func (c *crossing) passedBy() reason.Reason {
+	if c.rule == nil {
+		return reason.NoRule
+	}
+	return reason.Rule
+}
+
+// logCrossing writes a record for each rule that matched and logs.
+func (m *Model) logCrossing(p *packet, c *crossing, o *Outcome, why reason.Reason, data []byte) {
+	r := Record{Interface: c.iface, Out: c.out, Reason: why}
+	if p.carrier != nil && !o.dropped() {
+		r.State = p.carrier.Index
+	}
+	for _, r.Rule = range c.matched {
+		if m.rule(r.Rule).Log {
+			p.record(r, data)
+		}
+	}
+}
+
+// logCarried writes the records of a packet of a connection: by the sides that
+// judged it now, and by the rules that log all where the packet has passed.
+func (m *Model) logCarried(p *packet, o *Outcome) {
+	c, d, in, out := p.carrier, p.direction, p.anew[0], p.anew[1]
+	dropped := o.dropped()
+	to := p.to
+	if p.egress() {
+		to = p.iface.Index
+	} else {
+		if !in.asked() && (!dropped || out.asked()) {
+			p.logSide(c, d, false, p.iface.Index, p.came)
+		}
+		m.logJudged(p, in, out, o)
+	}
+	if !out.asked() && !dropped && to != 0 && (p.egress() || !p.group) {
+		p.logSide(c, d, true, to, p.cameAs(c.leaving(d)))
+	}
+}
+
+// logSide writes the records of a packet by the rules that log all at the side of
+// its connection where it is.
+func (p *packet) logSide(c *connection, d int, out bool, iface uint32, data []byte) {
+	if c.Flags&state.Log == 0 {
+		return
+	}
+	side := 0
+	if crossingNeeded(d, out) == state.Out {
+		side = 1
+	}
+	for _, number := range c.Logs[side] {
+		if number != 0 {
+			p.record(Record{Interface: iface, Out: out, Rule: number, State: c.Index, Reason: reason.State, All: true}, data)
+		}
+	}
+}
+
+func (p *packet) record(r Record, data []byte) {
+	r.Drop = !r.Reason.IsPass()
+	r.Family, r.Length = p.family, p.length()
+	r.Data = data[:min(len(data), logBytes)]
+	p.records = append(p.records, r)
+}
+
+// cameAs is the packet as it came, but with another tuple.
+func (p *packet) cameAs(t state.Tuple) []byte {
+	as := *p
+	as.frame = slices.Concat(p.frame[:p.l3], p.came)
+	as.ip().write(t)
+	return as.frame[p.l3:]
+}

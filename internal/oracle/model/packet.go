@@ -1,0 +1,90 @@
+package model
+
+import "weir/internal/fw/state"
+
+// Protocol numbers.
+const (
+	protoICMP   = 1
+	protoIGMP   = 2
+	protoTCP    = 6
+	protoUDP    = 17
+	protoICMPv6 = 58
+)
+
+// Bits of a TCP header's flags.
+const (
+	flagFIN = 0x01
+	flagSYN = 0x02
+	flagRST = 0x04
+	flagACK = 0x10
+)
+
+// Fragment says which part of a fragmented packet a frame holds.
+type fragment uint8
+
+const (
+	fragmentNone fragment = iota
+	fragmentFirst
+	fragmentLater
+)
+
+// A packet is what parse makes of a frame.
+type packet struct {
+	frame []byte // the whole frame; rewriting changes it in place
+	iface *Interface
+	hook  Hook
+	from  *Interface // where it came into the box; nil: a packet of the box itself
+
+	l3     int // offset of the IP header
+	l4     int // offset of the L4 header, or of a later fragment's payload
+	end    int // offset behind the packet's last byte; padding follows
+	family int // 4 or 6
+	ttl    uint8
+	tos    uint8 // of IPv6 without its bits for congestion, as pf sees it
+	tuple  state.Tuple
+
+	options   bool // IPv4 options, IPv6 hop-by-hop or destination options
+	group     bool // the frame is addressed to a group of stations
+	icmpError bool // quotes another packet, at l4+8
+
+	fragment        fragment
+	fragmentID      uint32
+	fragmentOffset  int // bytes
+	fragmentPayload int // bytes that it carries of the whole packet
+	more            bool
+	fragmentProto   uint8 // by which fragments of one packet are told apart; 0 in IPv6 (RFC 8200, 4.5)
+
+	icmpType, icmpCode uint8 // of ICMP and ICMPv6
+	tcp                segment
+
+	path Path // counted under, if no state carries it
+
+	came      []byte       // the IP packet before anything was rewritten
+	carrier   *connection  // whose packet it is; nil: none
+	direction int          // of carrier
+	anew      [2]*crossing // in and out, where sides of carrier judge its packet anew
+	to        uint32       // carrier's packet: index of the interface that it would leave by; 0: none
+	records   []Record
+}
+
+// A segment is a TCP header.
+type segment struct {
+	flags    uint8
+	header   int // bytes
+	payload  int // bytes of data
+	seq, ack uint32
+	window   uint32 // unscaled
+}
+
+// length returns the bytes of the whole IP packet.
+func (p *packet) length() int { return p.end - p.l3 }
+
+// isICMP reports whether the packet is ICMP of its own family.
+func (p *packet) isICMP() bool { return isICMP(p.family, p.tuple.Proto) }
+
+func isICMP(family int, proto uint8) bool {
+	return family == 4 && proto == protoICMP || family == 6 && proto == protoICMPv6
+}
+
+// egress reports whether the packet is seen where it leaves the box.
+func (p *packet) egress() bool { return p.hook == TCXEgress }

@@ -1,0 +1,216 @@
+package model
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+)
+
+const (
+	etherHeader   = 14
+	etherTypeIPv4 = 0x0800
+	etherTypeIPv6 = 0x86dd
+)
+
+// parse is step 1. It returns the packet, or the reason why the frame's way
+// ends here.
+func parse(f *Frame, i *Interface) (*packet, *reason.Reason) {
+	p := &packet{frame: f.Bytes, iface: i, hook: f.Hook}
+	etherType, why := p.parseEthernet()
+	if why != nil {
+		return nil, why
+	}
+	switch etherType {
+	case etherTypeIPv4:
+		why = p.parseIPv4()
+	case etherTypeIPv6:
+		why = p.parseIPv6()
+	default:
+		why = because(reason.Implicit)
+	}
+	if why != nil {
+		return nil, why
+	}
+	if why := p.parseL4(); why != nil {
+		return nil, why
+	}
+	p.came = slices.Clone(p.frame[p.l3:p.end])
+	return p, nil
+}
+
+func because(r reason.Reason) *reason.Reason { return &r }
+
+// parseEthernet returns the frame's EtherType; devices without Ethernet header
+// have it beside the frame, which here is told from the version field.
+func (p *packet) parseEthernet() (uint16, *reason.Reason) {
+	if p.iface.L3 {
+		if len(p.frame) > 0 && p.frame[0]>>4 == 6 {
+			return etherTypeIPv6, nil
+		}
+		return etherTypeIPv4, nil
+	}
+	if len(p.frame) < etherHeader {
+		return 0, because(reason.Short)
+	}
+	if !p.egress() && !p.iface.Loopback {
+		p.group = p.frame[0]&1 != 0
+		if !p.group && [6]byte(p.frame[:6]) != p.iface.MAC {
+			return 0, because(reason.OtherMAC)
+		}
+	}
+	p.l3 = etherHeader
+	return binary.BigEndian.Uint16(p.frame[12:]), nil
+}
+
+func (p *packet) parseIPv4() *reason.Reason {
+	ip := p.frame[p.l3:]
+	if len(ip) < 20 {
+		return because(reason.Short)
+	}
+	header := int(ip[0]&15) * 4
+	total := int(binary.BigEndian.Uint16(ip[2:]))
+	if ip[0]>>4 != 4 || header < 20 || total < header || total > len(ip) {
+		return because(reason.Malformed)
+	}
+	p.family = 4
+	p.ttl, p.tos = ip[8], ip[1]
+	p.l4 = p.l3 + header
+	p.end = p.l3 + total
+	p.options = header > 20
+	p.tuple = state.Tuple{
+		Src:   netip.AddrFrom4([4]byte(ip[12:16])),
+		Dst:   netip.AddrFrom4([4]byte(ip[16:20])),
+		Proto: ip[9],
+	}
+	field := binary.BigEndian.Uint16(ip[6:])
+	offset, more := int(field&0x1fff)*8, field&0x2000 != 0
+	if offset == 0 && !more {
+		return nil
+	}
+	p.fragmentID = uint32(binary.BigEndian.Uint16(ip[4:]))
+	p.fragmentProto = p.tuple.Proto
+	return p.parseFragment(offset, total-header, more)
+}
+
+// parseFragment notes a fragment that carries payload bytes.
+func (p *packet) parseFragment(offset, payload int, more bool) *reason.Reason {
+	p.fragment, p.fragmentOffset, p.fragmentPayload, p.more = fragmentFirst, offset, payload, more
+	if offset > 0 {
+		p.fragment = fragmentLater
+	}
+	if offset+payload > 65535 || more && payload%8 != 0 {
+		return because(reason.Malformed)
+	}
+	return nil
+}
+
+func (p *packet) parseIPv6() *reason.Reason {
+	ip := p.frame[p.l3:]
+	if len(ip) < 40 {
+		return because(reason.Short)
+	}
+	total := 40 + int(binary.BigEndian.Uint16(ip[4:]))
+	if ip[0]>>4 != 6 || total > len(ip) {
+		return because(reason.Malformed)
+	}
+	p.family = 6
+	p.ttl, p.tos = ip[7], (ip[0]<<4|ip[1]>>4)&0xfc
+	p.l4 = p.l3 + 40
+	p.end = p.l3 + total
+	p.tuple = state.Tuple{
+		Src:   netip.AddrFrom16([16]byte(ip[8:24])),
+		Dst:   netip.AddrFrom16([16]byte(ip[24:40])),
+		Proto: ip[6],
+	}
+	switch {
+	case p.tuple.Src.Is4In6():
+		return because(reason.MartianSource)
+	case p.tuple.Dst.Is4In6():
+		return because(reason.MartianDest)
+	}
+	if p.tuple.Src.IsLinkLocalUnicast() || p.tuple.Dst.IsLinkLocalUnicast() {
+		p.tuple.Zone = uint16(p.iface.Index)
+	}
+	return p.parseExtensions()
+}
+
+// short is the reason for a packet that ends before a header it must hold.
+func (p *packet) short() *reason.Reason {
+	if p.fragment == fragmentFirst {
+		return because(reason.FragmentShort)
+	}
+	return because(reason.Short)
+}
+
+func (p *packet) parseL4() *reason.Reason {
+	if p.fragment == fragmentLater {
+		return nil
+	}
+	l4 := p.frame[p.l4:p.end]
+	switch {
+	case p.tuple.Proto == protoTCP:
+		return p.parseTCP(l4)
+	case p.tuple.Proto == protoUDP:
+		return p.parseUDP(l4)
+	case p.isICMP():
+		return p.parseICMP(l4)
+	}
+	return nil
+}
+
+func (p *packet) parseTCP(tcp []byte) *reason.Reason {
+	if len(tcp) < 20 {
+		return p.short()
+	}
+	header := int(tcp[12]>>4) * 4
+	if header < 20 || header > len(tcp) && p.fragment == fragmentNone {
+		return because(reason.Malformed)
+	}
+	if header > len(tcp) {
+		return p.short()
+	}
+	p.setPorts(tcp)
+	p.tcp = segment{
+		flags:   tcp[13],
+		header:  header,
+		payload: len(tcp) - header,
+		seq:     binary.BigEndian.Uint32(tcp[4:]),
+		ack:     binary.BigEndian.Uint32(tcp[8:]),
+		window:  uint32(binary.BigEndian.Uint16(tcp[14:])),
+	}
+	return nil
+}
+
+func (p *packet) parseUDP(udp []byte) *reason.Reason {
+	if len(udp) < 8 {
+		return p.short()
+	}
+	length := int(binary.BigEndian.Uint16(udp[4:]))
+	if p.fragment == fragmentNone && (length < 8 || length > len(udp)) {
+		return because(reason.Malformed)
+	}
+	p.setPorts(udp)
+	return nil
+}
+
+func (p *packet) setPorts(l4 []byte) {
+	p.tuple.SPort = binary.BigEndian.Uint16(l4)
+	p.tuple.DPort = binary.BigEndian.Uint16(l4[2:])
+}
+
+func (p *packet) parseICMP(icmp []byte) *reason.Reason {
+	if len(icmp) < 4 {
+		return p.short()
+	}
+	p.icmpType, p.icmpCode = icmp[0], icmp[1]
+	p.icmpError = isICMPError(p.family, p.icmpType)
+	_, query := icmpQuery(p.family, p.icmpType)
+	if len(icmp) < 8 && (p.family == 4 || p.icmpError || query) {
+		return p.short()
+	}
+	p.tuple.SPort, p.tuple.DPort = icmpPorts(p.family, icmp)
+	return nil
+}

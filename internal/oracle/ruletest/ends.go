@@ -1,0 +1,185 @@
+package ruletest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/internal/oracle/model"
+)
+
+// Ends are the addresses and ports that one end of a packet may have behind a
+// translation. In JSON each is a text, ADDRESSES or ADDRESSES:PORTS, where
+// ADDRESSES is an address, a network or two addresses with a dash between, and
+// PORTS a port or two. IPv6 stands in brackets where ports follow. One of them
+// may stand without a list.
+type Ends []span
+
+// A span is a range of addresses with a range of ports.
+type span struct {
+	first, last netip.Addr
+	ports       bool // else any port
+	low, high   uint16
+	text        string
+}
+
+// UnmarshalJSON reads a text or a list of them.
+func (e *Ends) UnmarshalJSON(data []byte) error {
+	var texts []string
+	if err := json.Unmarshal(inList(data), &texts); err != nil {
+		return fmt.Errorf("%s is neither an address nor a list of them", data)
+	}
+	*e = nil
+	for _, text := range texts {
+		s, err := parseSpan(text)
+		if err != nil {
+			return err
+		}
+		*e = append(*e, s)
+	}
+	return nil
+}
+
+// String gives the texts as they were read.
+func (e Ends) String() string {
+	var texts []string
+	for _, s := range e {
+		texts = append(texts, s.text)
+	}
+	return strings.Join(texts, " or ")
+}
+
+func parseSpan(text string) (span, error) {
+	s := span{text: text}
+	addrs, ports := text, ""
+	if inside, behind, ok := strings.Cut(strings.TrimPrefix(text, "["), "]"); ok && text[0] == '[' {
+		addrs, ports = inside, strings.TrimPrefix(behind, ":")
+		s.ports = strings.HasPrefix(behind, ":")
+		if behind != "" && !s.ports {
+			return s, fmt.Errorf("%q: behind ] stands a colon and the port", text)
+		}
+	} else if strings.Count(text, ":") == 1 {
+		addrs, ports, s.ports = strings.Cut(text, ":")
+	}
+	var ok bool
+	if s.first, s.last, ok = addrRange(addrs); !ok {
+		return s, fmt.Errorf("%q: %q is no address, network or range of addresses", text, addrs)
+	}
+	if s.ports {
+		if s.low, s.high, ok = portRange(ports); !ok {
+			return s, fmt.Errorf("%q: %q is no port or range of ports", text, ports)
+		}
+	}
+	return s, nil
+}
+
+func addrRange(text string) (first, last netip.Addr, ok bool) {
+	if low, high, dash := strings.Cut(text, "-"); dash {
+		first, err1 := netip.ParseAddr(strings.TrimSpace(low))
+		last, err2 := netip.ParseAddr(strings.TrimSpace(high))
+		return first, last, err1 == nil && err2 == nil && first.Is4() == last.Is4() && !last.Less(first)
+	}
+	if p, err := netip.ParsePrefix(text); err == nil {
+		first, last := bounds(p)
+		return first, last, true
+	}
+	a, err := netip.ParseAddr(text)
+	return a, a, err == nil
+}
+
+func portRange(text string) (low, high uint16, ok bool) {
+	first, last, dash := strings.Cut(text, "-")
+	if !dash {
+		last = first
+	}
+	l, err1 := strconv.ParseUint(strings.TrimSpace(first), 10, 16)
+	h, err2 := strconv.ParseUint(strings.TrimSpace(last), 10, 16)
+	return uint16(l), uint16(h), err1 == nil && err2 == nil && l <= h
+}
+
+// bounds gives the first and the last address of a network.
+func bounds(p netip.Prefix) (first, last netip.Addr) {
+	first = p.Masked().Addr()
+	b := first.AsSlice()
+	for bit := p.Bits(); bit < 8*len(b); bit++ {
+		b[bit/8] |= 0x80 >> (bit % 8)
+	}
+	last, _ = netip.AddrFromSlice(b)
+	return first, last
+}
+
+// hold reports whether whatever a packet's end can become is expected.
+func (e Ends) hold(end *model.End) bool {
+	if len(end.Addrs) == 0 {
+		return false
+	}
+	for _, p := range end.Addrs {
+		if !e.covers(p, end.Low, end.High) {
+			return false
+		}
+	}
+	return true
+}
+
+// covers reports whether all addresses of p with these ports are among them.
+func (e Ends) covers(p netip.Prefix, low, high uint16) bool {
+	var fit []span
+	first, last := bounds(p)
+	for _, s := range e {
+		if s.first.Is4() == first.Is4() && (!s.ports || s.low <= low && s.high >= high) {
+			fit = append(fit, s)
+		}
+	}
+	slices.SortFunc(fit, func(a, b span) int { return a.first.Compare(b.first) })
+	for _, s := range fit { // first is the lowest address that is not covered yet
+		switch {
+		case first.Less(s.first):
+			return false
+		case !s.last.Less(last):
+			return true
+		case !s.last.Less(first):
+			first = s.last.Next()
+		}
+	}
+	return false
+}
+
+// describe gives what an end can become in the form of an expectation; ported:
+// of a packet with ports.
+func describe(end *model.End, ported bool) Ends {
+	all := make(Ends, 0, len(end.Addrs))
+	for _, p := range end.Addrs {
+		s := span{ports: ported, low: end.Low, high: end.High}
+		s.first, s.last = bounds(p)
+		s.text = p.String()
+		if p.IsSingleIP() {
+			s.text = p.Addr().String()
+		}
+		if ported && s.first.Is6() {
+			s.text = "[" + s.text + "]"
+		}
+		if ported {
+			s.text += ":" + strconv.Itoa(int(s.low))
+		}
+		if ported && s.high > s.low {
+			s.text += "-" + strconv.Itoa(int(s.high))
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// MarshalJSON gives one text, or a list of them.
+func (e Ends) MarshalJSON() ([]byte, error) {
+	texts := make([]string, 0, len(e))
+	for _, s := range e {
+		texts = append(texts, s.text)
+	}
+	if len(texts) == 1 {
+		return json.Marshal(texts[0])
+	}
+	return json.Marshal(texts)
+}

@@ -1,3 +1,0 @@
-// Package quantity writes numbers for people: with commas, with as many digits
-// as they are worth, with their noun in the right number.
-package quantity
