@@ -99,7 +99,7 @@ struct metadata {
 };
 #define METADATA_MAGIC	   0x77656972u
 
-/* Between a frame's two looks (ahead.h) this is where its MACs will be. For a moment the
+/* Between a frame's two looks (path/prefetch.h) this is where its MACs will be. For a moment the
  * programs of two generations read each other's: another form is another STATE_LAYOUT. */
 struct ahead {
 	__u32 secret; /* ahead_secret			*/
@@ -110,7 +110,7 @@ struct ahead {
 _Static_assert(sizeof(struct ahead) == 12, "two MACs");
 _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into a note");
 
-/* Looking ahead (ahead.h): first looks of a core that second looks have yet to follow:
+/* Looking ahead (path/prefetch.h): first looks of a core that second looks have yet to follow:
  * those of one bulk of a devmap. */
 #define LOOKS		   16
 /* Next hops that promises can name at once: a byte of the promise. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Every map but those of the rules (rule_maps.h): what it holds, who writes it,
+ * Every map but those of the rules (rules/ruleset.h): what it holds, who writes it,
  * who reads it, how it is emptied.
  *
  * "kept" maps outlive a reload: the new programs are loaded over them and the
@@ -13,8 +13,8 @@
 #include <bpf/bpf_helpers.h>
 
 #include "config.h"
-#include "reason.h"
-#include "state.h"
+#include "observe/reason.h"
+#include "state/state.h"
 
 /* Bits of interface.flags. */
 #define INTERFACE_PRESENT 0x01 /* weir's programs are attached		     */
@@ -25,10 +25,10 @@
 #define INTERFACE_LO	  0x20 /* loopback: no sanity			     */
 #define INTERFACE_STATIC4 0x40 /* has an IPv4 address without end of life: DHCP only if asked */
 #define INTERFACE_STATIC6 0x80 /* has a global IPv6 address without end of life: likewise */
-#define INTERFACE_CAPTURE 0x100 /* packets go by the capturing programs (capture.h) */
+#define INTERFACE_CAPTURE 0x100 /* packets go by the capturing programs (observe/capture.h) */
 #define INTERFACE_BARE	  0x200 /* XDP found no room for metadata and does no more;
 				* set by the packet that meets it		     */
-#define INTERFACE_EXIT	  0x400 /* redirects to it go by exits (ahead.h)	     */
+#define INTERFACE_EXIT	  0x400 /* redirects to it go by exits (path/prefetch.h)	     */
 #define INTERFACE_AHEAD	  0x800 /* and packets may go there after a first look	     */
 
 struct interface {
@@ -64,7 +64,7 @@ struct nexthop {
 };
 _Static_assert(sizeof(struct nexthop) == 64, "a next hop is one cache line");
 
-/* How a number of a next hop is given back (age.h). */
+/* How a number of a next hop is given back (route/nexthop_gc.h). */
 enum nexthop_stage {
 	NEXTHOP_LISTED,	   /* in nexthop_index, or about to be				*/
 	NEXTHOP_UNLISTED,  /* no longer: no look-up finds it, states may hold it	*/
@@ -102,8 +102,8 @@ struct shared {
 	__u32 adaptive_start;	     /* states; 0 with adaptive_end 0: off		*/
 	__u32 adaptive_end;
 	__u32 limit;		     /* set limit states				*/
-	__u32 recording;	     /* 1 << enum ring (record.h): somebody reads it	*/
-	__u32 ahead;		     /* 1: packets are looked at twice (ahead.h) */
+	__u32 recording;	     /* 1 << enum ring (observe/record.h): somebody reads it	*/
+	__u32 ahead;		     /* 1: packets are looked at twice (path/prefetch.h) */
 	__u32 pad1[10];
 	/* written by packets that make states, next hops or paths */
 	__u32 states_made;	     /* wraps; minus those released: in use		*/
@@ -135,7 +135,7 @@ struct {
 	__type(value, struct state);
 } states SEC(".maps");
 
-/* kept; what a first look is told of states (promise.h), those of a cache line together:
+/* kept; what a first look is told of states (state/hint.h), those of a cache line together:
  * state n is word n % PROMISES of value n / PROMISES. */
 #define PROMISES 16
 struct promises {
@@ -151,7 +151,7 @@ struct {
 	__type(value, struct promises);
 } promises SEC(".maps");
 
-/* kept; the tuple table (tuples.h), which knows whose a tuple is: a bucket is a
+/* kept; the tuple table (state/table.h), which knows whose a tuple is: a bucket is a
  * cache line. A slot is tag << 32 | index << 1 | direction, 0: empty. */
 struct bucket {
 	__u64 slot[BUCKET_SLOTS];
@@ -222,7 +222,7 @@ struct {
 } interface_counters SEC(".maps");
 
 /* The enum reason under which this core counted a packet last, where
- * INTERFACE_CAPTURE is set. Written by note_reason(), read by capture.h. */
+ * INTERFACE_CAPTURE is set. Written by note_reason(), read by observe/capture.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -266,7 +266,7 @@ struct {
 	__type(value, __u32);
 } addresses SEC(".maps");
 
-/* What answers to blocked packets (answer.h) must know of the box's addresses. kept;
+/* What answers to blocked packets (path/reject.h) must know of the box's addresses. kept;
  * written by the daemon. The first: which address they come from; of interface 0
  * where the interface has none. */
 enum answer_source_kind {

@@ -14,10 +14,10 @@
 #include <linux/errno.h>
 #include <bpf/bpf_helpers.h>
 
-#include "adopt.h"
-#include "age.h"
+#include "state/import.h"
+#include "route/nexthop_gc.h"
 #include "settings.h"
-#include "sweep.h"
+#include "state/gc.h"
 
 /* The callback of the timer. */
 static int sweep(void *map, int *key, struct sweeper *s)

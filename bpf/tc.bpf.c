@@ -9,10 +9,10 @@
  *                ones dropped, the box's own judged, with those of out_slots
  *   weir_tc_*_capture  the whole way, watched (capture_filters, capture_ring)
  */
-#include "hook_tc.h"
+#include "hook/tc.h"
 #include "settings.h"
-#include "capture.h"
-#include "leave.h"
+#include "observe/capture.h"
+#include "path/egress.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -164,7 +164,7 @@ static __noinline int redirect_alone(struct __sk_buff *skb, struct packet *p, __
 	return emit(skb, &h, p, i, n, REASON_MARKED);
 }
 
-/* Whether a frame with MARK_ANSWER is of the kind that answers are (answer.h). The mark alone does not
+/* Whether a frame with MARK_ANSWER is of the kind that answers are (path/reject.h). The mark alone does not
  * say so: veth clears it between namespaces, a netkit need not. */
 static __noinline int answers_box(struct __sk_buff *skb, struct packet *p)
 {

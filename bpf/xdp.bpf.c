@@ -16,11 +16,11 @@
  * Every program may end in a drop, in a redirect, or in XDP_PASS with metadata
  * that tells TCX ingress of the same device what was decided.
  */
-#include "hook_xdp.h"
+#include "hook/xdp.h"
 #include "settings.h"
-#include "enter.h"
-#include "ahead.h"
-#include "capture.h"
+#include "path/ingress.h"
+#include "path/prefetch.h"
+#include "observe/capture.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);

@@ -3,7 +3,7 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#include "rules.h"
+#include "rules/match.h"
 
 const volatile __u32 rule_base;
 const volatile __u32 rule_chunks = 64;

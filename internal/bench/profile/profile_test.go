@@ -3,6 +3,7 @@ package profile
 import (
 	"encoding/binary"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -50,8 +51,8 @@ func exampleMap(t *testing.T) *Map {
 	}
 	return &Map{functions: functions, code: []bpfload.Code{
 		{Start: 100, End: 110, Program: hitPrograms[0], File: "parse.h", Line: line("parse.h", "parse")},
-		{Start: 110, End: 120, Program: hitPrograms[0], File: "forward.h", Line: line("forward.h", "write_ports")},
-		{Start: 120, End: 130, Program: hitPrograms[0], File: "forward.h", Line: line("forward.h", "ttl_decrement")},
+		{Start: 110, End: 120, Program: hitPrograms[0], File: "rewrite.h", Line: line("rewrite.h", "write_ports")},
+		{Start: 120, End: 130, Program: hitPrograms[0], File: "rewrite.h", Line: line("rewrite.h", "ttl_decrement")},
 		{Start: 130, End: 140, Program: hitPrograms[0], File: "lookup.h", Line: line("lookup.h", "state_verify")},
 		{Start: 140, End: 150, Program: "weir_xdp_miss"},
 		{Start: 150, End: 160, Program: "count"},
@@ -109,26 +110,48 @@ func TestTables(t *testing.T) {
 			t.Errorf("bpf/ has no function %s", name)
 		}
 	}
+	paths := sources(t)
 	for file := range byFile {
-		if _, err := os.Stat(filepath.Join("../../../bpf", file)); err != nil {
-			t.Errorf("%v", err)
+		if paths[file] == "" {
+			t.Errorf("bpf/ has no file %s", file)
 		}
 	}
-	for _, file := range []string{"hit.h", "forward.h", "track.h", "lookup.h"} {
-		b, err := os.ReadFile(filepath.Join("../../../bpf", file))
+	for _, file := range []string{"fast.h", "rewrite.h", "track.h", "lookup.h"} {
+		b, err := os.ReadFile(paths[file])
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range regexp.MustCompile(`(?m)^#include "(.*)"`).FindAllStringSubmatch(string(b), -1) {
-			if byFile[m[1]] == "" && m[1] != "handed.h" && m[1] != "record.h" {
+			name := path.Base(m[1])
+			if byFile[name] == "" && name != "handoff.h" && name != "record.h" {
 				t.Errorf("%s includes %s, which belongs to no stage", file, m[1])
 			}
 		}
 	}
 }
 
+// sources maps the base name of each source under bpf/ to its path. Samples carry
+// base names alone, so two files must not share one.
+func sources(t *testing.T) map[string]string {
+	paths := map[string]string{}
+	for _, pattern := range []string{"*.[ch]", "*/*.[ch]"} {
+		files, err := filepath.Glob(filepath.Join("../../../bpf", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			name := filepath.Base(file)
+			if paths[name] != "" {
+				t.Errorf("%s and %s have the same name", paths[name], file)
+			}
+			paths[name] = file
+		}
+	}
+	return paths
+}
+
 func definedByMacro(t *testing.T, name string) bool {
-	b, err := os.ReadFile("../../../bpf/hook_xdp.h")
+	b, err := os.ReadFile("../../../bpf/hook/xdp.h")
 	if err != nil {
 		t.Fatal(err)
 	}

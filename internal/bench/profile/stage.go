@@ -43,11 +43,11 @@ var byFunction = map[string]string{
 
 // byFile are the files of the others; each is one noun.
 var byFile = map[string]string{
-	"xdp.bpf.c": Entry, "hit.h": Entry, "slots.h": Entry, "scratch.h": Entry, "maps.h": Entry, "settings.h": Entry,
-	"parse.h": Parse, "packet.h": Parse, "sanity.h": Parse, "fragment.h": Parse, "stretch.h": Parse,
-	"lookup.h": LookUp, "tuples.h": LookUp, "state.h": LookUp, "promise.h": LookUp, "ahead.h": LookUp,
+	"xdp.bpf.c": Entry, "fast.h": Entry, "tail.h": Entry, "scratch.h": Entry, "maps.h": Entry, "settings.h": Entry,
+	"parse.h": Parse, "packet.h": Parse, "sanity.h": Parse, "fragment.h": Parse, "cache.h": Parse,
+	"lookup.h": LookUp, "table.h": LookUp, "state.h": LookUp, "hint.h": LookUp, "prefetch.h": LookUp,
 	"track.h": Track, "count.h": Counters, "csum.h": NAT,
-	"forward.h": Redirect, "nexthop.h": Redirect, "hook_xdp.h": Redirect,
+	"rewrite.h": Redirect, "nexthop.h": Redirect, "xdp.h": Redirect,
 }
 
 // hitPrograms are those that packets of known connections go through at XDP; through

@@ -13,7 +13,7 @@ import (
 	"weir/internal/killpoint"
 )
 
-// programExit looks at packets a second time (bpf/ahead.h).
+// programExit looks at packets a second time (bpf/path/prefetch.h).
 const programExit = "weir_xdp_exit"
 
 // promisesInLine is PROMISES of bpf/maps.h.

@@ -94,7 +94,7 @@ func (t *twin) withdrawDue() {
 	}
 }
 
-// promiseMargin is promise_margin() of bpf/promise.h, in ticks.
+// promiseMargin is promise_margin() of bpf/state/hint.h, in ticks.
 func promiseMargin(t *tables) int64 {
 	pass := int64(len(t.states)-1) / 4096
 	return 1000 + pass + pass/4 + 100
@@ -137,7 +137,7 @@ func TestLookAhead(t *testing.T) {
 	send("looked at once", "lan", out, "forward state", 0)
 }
 
-// promiseWord is promise_word() of bpf/promise.h.
+// promiseWord is promise_word() of bpf/state/hint.h.
 func promiseWord(t *xdpTuple, nexthop uint16, s *xdpShared, seed uint64) uint32 {
 	hash := uint32(t.hash(newHashKeys(seed)))
 	return (hash^uint32(nexthop)*0x9e3779b1^s.RouteGeneration*0x85ebca6b)&^0xff | uint32(nexthop)&0xff

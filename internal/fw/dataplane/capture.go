@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Limits of capture (bpf/capture.h).
+// Limits of capture (bpf/observe/capture.h).
 const (
 	// CaptureBytes is how much of a frame is captured at most: a jumbo frame.
 	CaptureBytes = 9216
@@ -16,7 +16,7 @@ const (
 	CaptureReaders = 16
 )
 
-// Bits of xdpCaptureFilter.Flags (bpf/capture.h).
+// Bits of xdpCaptureFilter.Flags (bpf/observe/capture.h).
 const (
 	filterAll = 1 << iota
 	filterProto

@@ -8,7 +8,7 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// Values of enum status in bpf/state.h.
+// Values of enum status in bpf/state/state.h.
 const (
 	statusFree = iota
 	statusNew
@@ -124,7 +124,7 @@ func (c *copier) print(s *xdpState) uint32 {
 	return uint32(maphash.Comparable(c.seed, s.Forth.Tuple)) ^ s.Created
 }
 
-// An adoption is struct adoption of bpf/adopt.h.
+// An adoption is struct adoption of bpf/state/import.h.
 type adoption struct {
 	State xdpState
 	Index uint32

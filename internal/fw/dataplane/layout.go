@@ -9,7 +9,7 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// stateLayout is STATE_LAYOUT of bpf/state.h.
+// stateLayout is STATE_LAYOUT of bpf/state/state.h.
 const stateLayout = 8
 
 // Limits of bpf/config.h and bpf/maps.h.

@@ -12,7 +12,7 @@ import (
 
 // Numbers that Go code repeats are those of the headers.
 func TestNumbersMatchHeaders(t *testing.T) {
-	config, maps, states := header(t, "config.h"), header(t, "maps.h"), header(t, "state.h")
+	config, maps, states := header(t, "config.h"), header(t, "maps.h"), header(t, "state/state.h")
 	for _, test := range []struct {
 		header, name string
 		want         int
@@ -50,7 +50,7 @@ func TestNumbersMatchHeaders(t *testing.T) {
 
 // The enums and flags of records are those of the header, in its order.
 func TestRecordsMatchHeader(t *testing.T) {
-	records := header(t, "record.h")
+	records := header(t, "observe/record.h")
 	for _, test := range []struct {
 		enum string
 		want []string
@@ -63,7 +63,7 @@ func TestRecordsMatchHeader(t *testing.T) {
 			t.Errorf("enum %s (-Go +header):\n%s", test.enum, diff)
 		}
 	}
-	if got := define(t, header(t, "log.h"), "LOG_BYTES"); got != LogBytes {
+	if got := define(t, header(t, "observe/log.h"), "LOG_BYTES"); got != LogBytes {
 		t.Errorf("LOG_BYTES is %d in the header, %d in Go", got, LogBytes)
 	}
 	for name, want := range map[string]int{"RECORD_L3": RecordL3, "RECORD_ALL": RecordAll} {
@@ -89,7 +89,7 @@ func enumerators(tb testing.TB, header, enum string) []string {
 }
 
 func TestSlotsMatchHeader(t *testing.T) {
-	_, body, _ := strings.Cut(header(t, "slots.h"), "enum slot {")
+	_, body, _ := strings.Cut(header(t, "hook/tail.h"), "enum slot {")
 	body, _, _ = strings.Cut(body, "SLOT_COUNT")
 	var names []string
 	for _, m := range regexp.MustCompile(`SLOT_([A-Z]+),`).FindAllStringSubmatch(body, -1) {

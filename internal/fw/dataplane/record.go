@@ -11,7 +11,7 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// A RecordKind says what a record is about (enum record_kind of bpf/record.h).
+// A RecordKind says what a record is about (enum record_kind of bpf/observe/record.h).
 type RecordKind uint8
 
 // The kinds of records.
@@ -21,7 +21,7 @@ const (
 	RecordAfter                    // captured as it leaves
 )
 
-// A Verdict is what became of a packet (enum verdict of bpf/record.h).
+// A Verdict is what became of a packet (enum verdict of bpf/observe/record.h).
 type Verdict uint8
 
 // The verdicts. Records of rules have the first two.
@@ -32,7 +32,7 @@ const (
 	VerdictUp                      // to the stack
 )
 
-// Bits of Record.Flags (bpf/record.h).
+// Bits of Record.Flags (bpf/observe/record.h).
 const (
 	RecordL3  = 0x01 // Data begins with the IP header
 	RecordAll = 0x02 // logged because of log (all): the packet did not make the state
@@ -57,7 +57,7 @@ type Record struct {
 }
 
 // LogBytes is how much of a packet the record of a rule holds (LOG_BYTES of
-// bpf/log.h).
+// bpf/observe/log.h).
 const LogBytes = 216
 
 // ErrRecord is returned (wrapped) for bytes that are no record.
@@ -83,7 +83,7 @@ func ParseRecord(b []byte) (Record, error) {
 	}, nil
 }
 
-// A RingName says which of the rings (enum ring of bpf/record.h).
+// A RingName says which of the rings (enum ring of bpf/observe/record.h).
 type RingName uint32
 
 // The rings.

@@ -7,7 +7,7 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// mapRuleCounters is the map of bpf/rule_maps.h that new connections are counted
+// mapRuleCounters is the map of bpf/rules/ruleset.h that new connections are counted
 // in, one more than there are rules.
 const mapRuleCounters = "rule_counters"
 

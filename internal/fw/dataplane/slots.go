@@ -13,7 +13,7 @@ var entries = []entry{entryXDP, {"weir_tc_in", "in_slots"}, {"weir_tc_out", "out
 
 var entryXDP = entry{"weir_xdp", "slots"}
 
-// slotNames are what the programs' names end with, by enum slot of bpf/slots.h.
+// slotNames are what the programs' names end with, by enum slot of bpf/hook/tail.h.
 var slotNames = [...]string{"miss", "error", "fragment", "turn", slotCapture}
 
 const slotCapture = "capture"

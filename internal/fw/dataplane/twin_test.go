@@ -318,7 +318,7 @@ func (t *twin) run(s *shot) result {
 	return tcResult(&o)
 }
 
-// nexthopFirst is NEXTHOP_FIRST of bpf/state.h.
+// nexthopFirst is NEXTHOP_FIRST of bpf/state/state.h.
 const nexthopFirst = 2
 
 // differNextHop compares the device that a frame is redirected to, which a test

@@ -34,7 +34,7 @@ func (t *twin) wait(ticks uint32) {
 	t.withdrawDue()
 }
 
-// sweep releases what has died, as sweep.h does.
+// sweep releases what has died, as state/gc.h does.
 func (t *twin) sweep() {
 	t.bury()
 	tables := t.dp.tables

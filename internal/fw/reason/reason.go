@@ -9,7 +9,7 @@ import (
 var ErrUnknown = errors.New("unknown reason")
 
 // A Reason is why a packet was passed or dropped. Its number is that of
-// bpf/reason.h, and thereby the index into the dataplane's counters.
+// bpf/observe/reason.h, and thereby the index into the dataplane's counters.
 type Reason uint8
 
 // String returns the reason's name as logs and metrics print it ("no-rule").
@@ -43,7 +43,7 @@ func Parse(name string) (Reason, error) {
 	return 0, fmt.Errorf("%w %q", ErrUnknown, name)
 }
 
-// All returns every reason in the order of bpf/reason.h: passes first.
+// All returns every reason in the order of bpf/observe/reason.h: passes first.
 func All() []Reason {
 	all := make([]Reason, Count)
 	for i := range all {

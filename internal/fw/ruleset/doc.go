@@ -2,7 +2,7 @@
 // the cost of a new connection does not grow with their number.
 //
 // It stands between pf/resolve, whose rules it reads, and internal/fw/dataplane,
-// which writes a Program into the maps of bpf/rule_maps.h and bpf/pool.h. It is
+// which writes a Program into the maps of bpf/rules/ruleset.h and bpf/rules/pool.h. It is
 // pure: what it knows of the host is a Snapshot that internal/host/netif fills.
 //
 // Every condition of every rule becomes the spans of numbers that meet it (span.go,

@@ -27,11 +27,11 @@ type Pool struct {
 	Rows4, Rows6 Run
 	// Interface is the index of the one interface in parentheses that all of the
 	// pool stands for, 0 if there is none: without a daemon, packets ask the kernel
-	// for its address (bpf/source.h).
+	// for its address (bpf/route/nat_source.h).
 	Interface uint32
 }
 
-// maxPoolRows is POOL_MAX_ROWS of bpf/pool.h, maxRows 32 MiB.
+// maxPoolRows is POOL_MAX_ROWS of bpf/rules/pool.h, maxRows 32 MiB.
 const (
 	maxPoolRows = 65536
 	maxRows     = 1 << 20

@@ -1,7 +1,7 @@
 package ruleset
 
 // A Program is a compiled ruleset: the contents of the maps, by index. The types
-// are those of bpf/rule_maps.h and bpf/pool.h, where their fields are explained.
+// are those of bpf/rules/ruleset.h and bpf/rules/pool.h, where their fields are explained.
 type Program struct {
 	Set   Set
 	Rules []Rule

@@ -10,7 +10,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// A reader reads a program as bpf/rules.h does, without its shortcuts: it takes
+// A reader reads a program as bpf/rules/match.h does, without its shortcuts: it takes
 // the vectors of all fields, and goes through the rules that are left.
 type reader struct {
 	*ruleset.Program
@@ -18,7 +18,7 @@ type reader struct {
 	port  uint16 // that an rdr-to has given the packet; 0: none
 }
 
-// Fields and trees, as in bpf/rule_maps.h.
+// Fields and trees, as in bpf/rules/ruleset.h.
 const (
 	dst = iota
 	dport

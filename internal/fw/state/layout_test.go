@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The numbers of this package are those of bpf/state.h.
+// The numbers of this package are those of bpf/state/state.h.
 func TestNumbersMatchHeader(t *testing.T) {
-	text, err := os.ReadFile("../../../bpf/state.h")
+	text, err := os.ReadFile("../../../bpf/state/state.h")
 	if err != nil {
 		t.Fatal(err)
 	}

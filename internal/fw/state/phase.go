@@ -3,7 +3,7 @@ package state
 import "fmt"
 
 // A Phase is how far a connection is; it chooses the timeout. Numbers are
-// those of enum phase in bpf/state.h, names those of "set timeout".
+// those of enum phase in bpf/state/state.h, names those of "set timeout".
 type Phase uint8
 
 // Phases.
@@ -51,7 +51,7 @@ func ParsePhase(name string) (Phase, error) {
 }
 
 // A Peer is how far one end of a connection is. Numbers are those of enum peer
-// in bpf/state.h.
+// in bpf/state/state.h.
 type Peer uint8
 
 // Peers. UDP and the other protocols use the first three: no traffic, one
@@ -80,7 +80,7 @@ func (p Peer) name(proto uint8) string {
 	return names[p]
 }
 
-// Flags are the bits STATE_* of bpf/state.h.
+// Flags are the bits STATE_* of bpf/state/state.h.
 type Flags uint8
 
 // Flags of a state.
@@ -94,7 +94,7 @@ const (
 	Log                        // rules log all packets: Logs
 )
 
-// FlowFlags are the bits FLOW_* of bpf/state.h.
+// FlowFlags are the bits FLOW_* of bpf/state/state.h.
 type FlowFlags uint8
 
 // Flags of a flow.

@@ -10,7 +10,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// Limits of answers (bpf/config.h, bpf/answer.h).
+// Limits of answers (bpf/config.h, bpf/path/reject.h).
 const (
 	answerRate  = 1000 // a second
 	answerBurst = 200  // at once

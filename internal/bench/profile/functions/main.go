@@ -32,7 +32,12 @@ func list(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	slices.Sort(files)
+	inFolders, err := filepath.Glob(filepath.Join(arguments[0], "*/*.[ch]"))
+	if err != nil {
+		return err
+	}
+	files = append(files, inFolders...)
+	slices.SortFunc(files, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
 	var out strings.Builder
 	for _, file := range files {
 		if err := listFile(&out, file); err != nil {

@@ -1,4 +1,4 @@
-// Package rulesprog is a program that asks the rules of bpf/rules.h about a
+// Package rulesprog is a program that asks the rules of bpf/rules/match.h about a
 // crossing and does nothing else, for tests and benchmarks of internal/fw/dataplane:
 // the frame is a struct judge.
 package rulesprog

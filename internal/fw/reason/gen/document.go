@@ -8,7 +8,7 @@ import (
 
 // The table stands between these lines of the document.
 const (
-	beginMark = "<!-- reasons: generated from bpf/reason.h by internal/fw/reason/gen -->"
+	beginMark = "<!-- reasons: generated from bpf/observe/reason.h by internal/fw/reason/gen -->"
 	endMark   = "<!-- end of reasons -->"
 )
 

@@ -10,7 +10,7 @@ import (
 
 // The generated files must be what the header gives now.
 func TestUpToDate(t *testing.T) {
-	l, err := readHeader("../../../../bpf/reason.h")
+	l, err := readHeader("../../../../bpf/observe/reason.h")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func compareFile(t *testing.T, path string, want []byte) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is behind bpf/reason.h; run make generate (-want +got):\n%s", path, diff)
+		t.Errorf("%s is behind bpf/observe/reason.h; run make generate (-want +got):\n%s", path, diff)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Command gen writes internal/fw/reason/reason_gen.go and the table of reasons in
-// docs/packet-path.md from bpf/reason.h.
+// docs/packet-path.md from bpf/observe/reason.h.
 package main
 
 import (

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the other headers ask of the hook, for TCX; see hook/xdp.h. */
+#ifndef WEIR_HOOK_H
+#define WEIR_HOOK_H
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "config.h"
+#include "packet/packet.h"
+
+typedef struct __sk_buff hook_ctx;
+
+/* The context says these are 32 bits wide, and clang would spill them so; the
+ * verifier knows them as pointers. The empty asm hides the width (any kernel). */
+#define as_pointer(field)                       \
+	({                                      \
+		void *pointer = (void *)(long)(field); \
+		asm volatile("" : "+r"(pointer));  \
+		pointer;                        \
+	})
+#define hook_data(ctx)	   as_pointer((ctx)->data)
+#define hook_data_end(ctx) as_pointer((ctx)->data_end)
+
+#define HOOK_IS_XDP 0
+#define HOOK_PASS   TCX_NEXT /* let others see it too */
+#define HOOK_DROP   TCX_DROP
+
+#define hook_ifindex(ctx)  ((ctx)->ifindex)
+#define hook_length(ctx)   ((ctx)->len)
+#define hook_mark(ctx)	   ((ctx)->mark)
+#define hook_gso_size(ctx) ((ctx)->gso_size)
+#define hook_redirect(i)   bpf_redirect((i), 0)
+
+#define HOOK_MOVES 1
+
+/* Makes the headers linear. Returns < 0 if the frame holds no more than it shows. */
+#define PULL_LENGTH 768
+static __always_inline int hook_pull(hook_ctx *ctx)
+{
+	__u32 want = ctx->len < PULL_LENGTH ? ctx->len : PULL_LENGTH;
+
+	if (hook_data(ctx) + want <= hook_data_end(ctx))
+		return -1;
+	return bpf_skb_pull_data(ctx, want);
+}
+
+static __always_inline int hook_load(hook_ctx *ctx, __u32 offset, void *to, __u32 length)
+{
+	return bpf_skb_load_bytes(ctx, offset, to, length);
+}
+
+static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, __u32 length)
+{
+	return bpf_skb_store_bytes(ctx, offset, from, length, 0);
+}
+
+/* TCX runs where the mark can be set at once. */
+static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
+{
+	if (mark)
+		ctx->mark = mark;
+	return 0;
+}
+
+/* What XDP of the same device left in front of the frame; < 0: nothing. */
+static __always_inline int hook_metadata(hook_ctx *ctx, __u32 *mark)
+{
+	struct metadata *m = (void *)(long)ctx->data_meta;
+
+	if ((void *)(m + 1) > hook_data(ctx) || m->magic != METADATA_MAGIC)
+		return -1;
+	*mark = m->mark;
+	return 0;
+}
+
+/* Whether the stack, too, takes a frame for another station's whose destination is not
+ * the address that we know of the device: a bridge has those of its ports as well, a
+ * bond may have those of its links, and a device's own may just have changed. */
+static __always_inline int hook_for_others(hook_ctx *ctx)
+{
+	return ctx->pkt_type == PACKET_OTHERHOST;
+}
+
+/* Whether a checksum, at offset, is left to the device to complete: then the kernel
+ * does not correct it for changes outside the pseudo header. */
+static __always_inline int hook_partial(hook_ctx *ctx, __u32 offset)
+{
+	__u16 before, after;
+
+	if (bpf_skb_load_bytes(ctx, offset, &before, sizeof(before)) ||
+	    bpf_l4_csum_replace(ctx, offset, 0, 1, sizeof(before)) ||
+	    bpf_skb_load_bytes(ctx, offset, &after, sizeof(after)) ||
+	    bpf_skb_store_bytes(ctx, offset, &before, sizeof(before), 0))
+		return 0;
+	return before == after;
+}
+
+/* Makes the frame end behind so many bytes, then longer by room in front of the IP
+ * header. It is one segment afterwards, whatever it was. */
+static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
+{
+	if (bpf_skb_change_tail(ctx, end, 0))
+		return -1;
+	return room ? bpf_skb_adjust_room(ctx, room, BPF_ADJ_ROOM_MAC, 0) : 0;
+}
+
+/* Takes so many bytes out between the Ethernet header and the end of the IP header. */
+static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
+{
+	return bytes ? bpf_skb_adjust_room(ctx, -(__s32)bytes, BPF_ADJ_ROOM_MAC, 0) : 0;
+}
+
+/* What needs the parser's types follows. */
+#include "packet/csum.h"
+#include "packet/parse.h"
+
+/* Sends the frame back to where it came from: out, or up to the box's own socket.
+ * lo brings back what it sends, and the route with it, without which the stack
+ * would take such addresses for martians. */
+static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct interface *i, int egress)
+{
+	int lo = i->flags & INTERFACE_LO;
+
+	ctx->mark = egress || lo ? MARK_ANSWER : MARK_MAGIC | MARK_REDIRECT;
+	return bpf_redirect(ifindex, egress && !lo ? BPF_F_INGRESS : 0);
+}
+
+/* The kernel knows whether the checksum is whole or left to the device. */
+static __always_inline void hook_l4_csum(hook_ctx *ctx, void *l4, __u32 l4_offset, __u32 off, __u32 addr_diff,
+				__u32 port_diff, int udp)
+{
+	__u64 flags = udp ? BPF_F_MARK_MANGLED_0 : 0;
+
+	(void)l4;
+	if (addr_diff)
+		bpf_l4_csum_replace(ctx, l4_offset + off, 0, addr_diff, BPF_F_PSEUDO_HDR | flags);
+	if (port_diff)
+		bpf_l4_csum_replace(ctx, l4_offset + off, 0, port_diff, flags);
+}
+
+/* Writes the MACs; a packet from a device without Ethernet header gets one. */
+static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const struct nexthop *n, int from_l3,
+			     __u8 family)
+{
+	const __u32 *mac = (const __u32 *)n->dst;
+	struct ethhdr *eth;
+	__u32 *to;
+
+	ctx->mark = MARK_MAGIC | MARK_REDIRECT;
+	if (n->flags & NEXTHOP_L3)
+		return 0;
+	if (from_l3) {
+		if (bpf_skb_change_head(ctx, sizeof(*eth), 0))
+			return -1;
+		h->eth = hook_data(ctx);
+		h->end = hook_data_end(ctx);
+	}
+	eth = header_eth(h);
+	if (!eth)
+		return -1;
+	to = (__u32 *)eth;
+	to[0] = mac[0];
+	to[1] = mac[1];
+	to[2] = mac[2];
+	if (from_l3)
+		eth->h_proto = family == 4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
+	return 0;
+}
+
+/* TCX redirects to VLAN devices themselves. */
+static __always_inline int hook_tag_room(hook_ctx *ctx)
+{
+	(void)ctx;
+	return -1;
+}
+
+static __always_inline int hook_frame_tagged(hook_ctx *ctx, const struct nexthop *n)
+{
+	(void)ctx;
+	(void)n;
+	return -1;
+}
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the other headers ask of the hook, for XDP. hook/tc.h gives the same
+ * names for TCX; an entry file includes one of the two, and nothing else knows
+ * which.
+ */
+#ifndef WEIR_HOOK_H
+#define WEIR_HOOK_H
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "config.h"
+#include "packet/packet.h"
+
+typedef struct xdp_md hook_ctx;
+
+/* The context says these are 32 bits wide, and clang would spill them so; the
+ * verifier knows them as pointers. The empty asm hides the width (any kernel). */
+#define as_pointer(field)                       \
+	({                                      \
+		void *pointer = (void *)(long)(field); \
+		asm volatile("" : "+r"(pointer));  \
+		pointer;                        \
+	})
+#define hook_data(ctx)	   as_pointer((ctx)->data)
+#define hook_data_end(ctx) as_pointer((ctx)->data_end)
+
+#define hook_data_meta(ctx) as_pointer((ctx)->data_meta)
+
+#define HOOK_IS_XDP 1
+#define HOOK_PASS   XDP_PASS
+#define HOOK_DROP   XDP_DROP
+
+#define hook_ifindex(ctx)   ((ctx)->ingress_ifindex)
+#define hook_length(ctx)    ((__u32)(hook_data_end(ctx) - hook_data(ctx)))
+#define hook_mark(ctx)	    0
+#define hook_gso_size(ctx)  0
+
+/* Whether fix_l4_csum() moves the frame, so that pointers must be loaded anew. */
+#define HOOK_MOVES 0
+
+/* XDP frames are linear: what is not there now will not come. */
+static __always_inline int hook_pull(hook_ctx *ctx)
+{
+	(void)ctx;
+	return -1;
+}
+
+static __always_inline int hook_load(hook_ctx *ctx, __u32 offset, void *to, __u32 length)
+{
+	return bpf_xdp_load_bytes(ctx, offset, to, length);
+}
+
+static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, __u32 length)
+{
+	return bpf_xdp_store_bytes(ctx, offset, from, length);
+}
+
+/*
+ * The verdict and the state of a packet that the stack takes over, left in front
+ * of the frame for TCX ingress of the same device. Returns < 0 where the driver
+ * has no metadata.
+ */
+static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
+{
+	struct metadata *m;
+
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
+		return -1;
+	m = (void *)(long)ctx->data_meta;
+	if ((void *)(m + 1) > hook_data(ctx))
+		return -1;
+	m->magic = METADATA_MAGIC;
+	m->mark = mark;
+	return 0;
+}
+
+/* TCX ingress looks again, and knows. */
+static __always_inline int hook_for_others(hook_ctx *ctx)
+{
+	(void)ctx;
+	return 1;
+}
+
+/* XDP sees checksums that are whole. */
+static __always_inline int hook_partial(hook_ctx *ctx, __u32 offset)
+{
+	(void)ctx;
+	(void)offset;
+	return 0;
+}
+
+/* Makes the frame end behind so many bytes, then longer in front by room. */
+static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
+{
+	int more = (int)end - (int)hook_length(ctx);
+
+	if (more && bpf_xdp_adjust_tail(ctx, more))
+		return -1;
+	return room ? bpf_xdp_adjust_head(ctx, -(int)room) : 0;
+}
+
+/* Only asked where a checksum is partial. */
+static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
+{
+	(void)ctx;
+	(void)bytes;
+	return -1;
+}
+
+/* What needs the parser's types follows. */
+#include "packet/csum.h"
+#include "packet/parse.h"
+
+/* Takes off a verdict that the frame came with: the device at the other end of a veth pair
+ * can write one. < 0: it stays. */
+static __always_inline int hook_clear_front(hook_ctx *ctx)
+{
+	const __u32 *magic = hook_data_meta(ctx);
+
+	if ((void *)(magic + 1) > hook_data(ctx) || *magic != METADATA_MAGIC)
+		return 0;
+	return bpf_xdp_adjust_meta(ctx, hook_data(ctx) - hook_data_meta(ctx));
+}
+
+/* The devices to which packets go after a first look, by index, and the program that
+ * then looks at them again (path/prefetch.h). */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, MAX_IFINDEX);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct bpf_devmap_val));
+} exits SEC(".maps");
+
+/*
+ * Sends the frame. The kernel runs the program of an exit over all frames that one
+ * poll sends to the device, or over none, by the first of them: so where first looks
+ * are allowed, all go by the exit.
+ */
+static __always_inline int hook_redirect(__u32 ifindex)
+{
+	if (shared.interfaces[ifindex & (MAX_IFINDEX - 1)].flags & INTERFACE_EXIT)
+		return bpf_redirect_map(&exits, ifindex, XDP_DROP);
+	return bpf_redirect(ifindex, 0);
+}
+
+/* Sends the frame back to where it came from. By a redirect where that is possible:
+ * veth leaves what XDP_TX gives to a peer without XDP program lying in its ring. */
+static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct interface *i, int egress)
+{
+	(void)ctx;
+	(void)egress;
+	return i->flags & INTERFACE_TARGET ? hook_redirect(ifindex) : XDP_TX;
+}
+
+/* Fixes a checksum at off behind the L4 header. udp: 0 means none. */
+static __always_inline void hook_l4_csum(hook_ctx *ctx, void *l4, __u32 l4_offset, __u32 off, __u32 addr_diff,
+				__u32 port_diff, int udp)
+{
+	__u16 *check = l4 + off, sum;
+
+	(void)ctx;
+	(void)l4_offset;
+	if (udp && !*check)
+		return;
+	sum = csum_apply(*check, addr_diff + port_diff);
+	*check = udp && !sum ? 0xffff : sum;
+}
+
+/* Writes the MACs. Interfaces with XDP have Ethernet headers on both sides. */
+static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const struct nexthop *n, int from_l3,
+			     __u8 family)
+{
+	struct ethhdr *eth = header_eth(h);
+	const __u32 *mac = (const __u32 *)n->dst;
+	__u32 *to = (__u32 *)eth;
+
+	(void)ctx;
+	(void)from_l3;
+	(void)family;
+	if (!eth)
+		return -1;
+	to[0] = mac[0];
+	to[1] = mac[1];
+	to[2] = mac[2];
+	return 0;
+}
+
+/* Makes room for a tag; < 0, and nothing changed, where the driver has none. */
+static __always_inline int hook_tag_room(hook_ctx *ctx)
+{
+	return bpf_xdp_adjust_head(ctx, -TAG_LENGTH);
+}
+
+/* Writes the MACs and the tag in front of an EtherType that stays where it is. */
+static __always_inline int hook_frame_tagged(hook_ctx *ctx, const struct nexthop *n)
+{
+	__u32 *to = hook_data(ctx);
+	const __u32 *mac = (const __u32 *)n->dst;
+
+	if ((void *)(to + 4) > hook_data_end(ctx))
+		return -1;
+	to[0] = mac[0];
+	to[1] = mac[1];
+	to[2] = mac[2];
+	to[3] = bpf_htonl(ETH_P_8021Q << 16 | n->tag);
+	return 0;
+}
+
+#endif

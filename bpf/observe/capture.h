@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Capture: packets as they came and as they leave, with what was decided, for
+ * whoever reads capture_ring. docs/packet-path.md, Capture.
+ *
+ * An interface with INTERFACE_CAPTURE sends its packets through a program of its
+ * own, which keeps a copy, calls the whole way as a function – tail calls in a
+ * function return to its caller – and looks at what became of the packet. The
+ * hit program is no longer by that than one test of a byte that it has read, and
+ * the end of a packet's way than another, behind which note_reason() keeps why.
+ */
+#ifndef WEIR_OBSERVE_CAPTURE_H
+#define WEIR_OBSERVE_CAPTURE_H
+
+#include "state/lookup.h"
+#include "route/nexthop.h"
+#include "observe/record.h"
+#include "path/scratch.h"
+
+/* Bytes of a frame that a record holds at most: a jumbo frame. */
+#define CAPTURE_BYTES	9216
+/* Of those, the ones that the filter may look at: more than packet/parse.h reads. A
+ * power of two. */
+#define CAPTURE_HEADERS 1024
+/* Alternatives of all readers' filters together, and readers at a time. */
+#define CAPTURE_FILTERS 64
+#define CAPTURE_READERS 16
+/* VLAN tags that the filter looks behind. */
+#define CAPTURE_TAGS	2
+
+/* Bits of capture_filter.flags. */
+#define FILTER_ALL	 0x01 /* everything, also what is not IP or malformed	*/
+#define FILTER_PROTO	 0x02 /* proto is asked					*/
+#define FILTER_SPORT	 0x04 /* sport_low to sport_high is asked		*/
+#define FILTER_DPORT	 0x08
+#define FILTER_NOT_SRC	 0x10 /* any source but that				*/
+#define FILTER_NOT_DST	 0x20
+#define FILTER_NOT_SPORT 0x40
+#define FILTER_NOT_DPORT 0x80
+
+/* One alternative: what is zero is not asked. Masks that are not zero have bits
+ * of the IPv4 prefix too. Ports in host order. */
+struct capture_filter {
+	struct addr src, src_mask;
+	struct addr dst, dst_mask;
+	__u16 sport_low, sport_high;
+	__u16 dport_low, dport_high;
+	__u32 ifindex; /* where the packet came or leaves; 0: anywhere	*/
+	__u32 readers; /* 1 << reader, of those who want it		*/
+	__u8 family;   /* 4, 6; 0: either				*/
+	__u8 proto;
+	__u8 flags; /* FILTER_*					*/
+	__u8 pad[5];
+};
+
+struct capture_setting {
+	__u32 snap;  /* bytes of a frame to be copied, at most CAPTURE_BYTES	*/
+	__u32 count; /* of filter[]					*/
+	struct capture_filter filter[CAPTURE_FILTERS];
+};
+
+/* kept; what is asked for. Written by the daemon. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct capture_setting);
+} capture_filters SEC(".maps");
+
+/* What the filter asks of a frame, as its headers say without being checked. */
+struct seen {
+	struct addr src, dst;
+	__u16 sport, dport; /* host order; valid iff ports */
+	__u8 family;	    /* 4, 6; 0: not IP	   */
+	__u8 proto;
+	__u8 ports; /* it has some */
+	__u8 pad;
+};
+
+struct capture {
+	struct record head; /* of the packet as it came, its bytes behind it */
+	__u8 data[CAPTURE_BYTES];
+	struct seen before, after;
+	__u8 headers[CAPTURE_HEADERS];
+	__u32 there; /* of headers[], bytes that are the frame's */
+	__u32 bare;  /* headers[] begin with the IP header       */
+	__u32 at;    /* in headers[], while they are looked at   */
+	__u8 next;   /* the header there */
+	__u8 later;  /* behind a later fragment's header	 */
+	__u8 pad[2];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct capture);
+} captures SEC(".maps");
+
+static __always_inline struct capture *capture_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&captures, &zero);
+}
+
+static __always_inline struct capture_setting *capture_setting_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&capture_filters, &zero);
+}
+
+/* A byte of the headers; whoever asks has seen that it is there. */
+static __always_inline __u32 seen_8(const struct capture *c, __u32 at)
+{
+	return c->headers[at & (CAPTURE_HEADERS - 1)];
+}
+
+static __always_inline __u32 seen_16(const struct capture *c, __u32 at)
+{
+	return seen_8(c, at) << 8 | seen_8(c, at + 1);
+}
+
+static __always_inline void seen_addr(const struct capture *c, struct addr *a, __u32 at, __u32 size)
+{
+	__u8 *to = (__u8 *)a;
+	__u32 i;
+
+	a->word[0] = a->word[1] = 0;
+	a->word[2] = ADDR4_PREFIX;
+	for (i = 0; i < 16; i++)
+		if (i < size)
+			to[16 - size + i] = seen_8(c, at + i);
+}
+
+/* Ports behind the IP header, of a packet or its first fragment. */
+static __always_inline void seen_l4(const struct capture *c, struct seen *s, __u32 at)
+{
+	if (s->proto != IPPROTO_TCP && s->proto != IPPROTO_UDP)
+		return;
+	if (at + 4 > c->there)
+		return;
+	s->sport = seen_16(c, at);
+	s->dport = seen_16(c, at + 2);
+	s->ports = 1;
+}
+
+static __always_inline void see_ip4(const struct capture *c, struct seen *s, __u32 at)
+{
+	if (at + sizeof(struct iphdr) > c->there)
+		return;
+	s->family = 4;
+	seen_addr(c, &s->src, at + 12, 4);
+	seen_addr(c, &s->dst, at + 16, 4);
+	s->proto = seen_8(c, at + 9);
+	if (!(seen_16(c, at + 6) & IP_OFFSET))
+		seen_l4(c, s, at + (seen_8(c, at) & 0xf) * 4);
+}
+
+/* Goes behind one IPv6 extension header. 0: what is at c->at is none, or not
+ * there. Global, like all in this file that loops call: verified once. */
+__noinline int see_extension(struct capture *c)
+{
+	__u32 size, at;
+
+	if (!c || !is_extension(c->next) || c->at + 8 > c->there)
+		return 0;
+	at = c->at;
+	size = (seen_8(c, at + 1) + 1) * 8;
+	if (c->next == NEXT_AUTH)
+		size = (seen_8(c, at + 1) + 2) * 4;
+	if (c->next == NEXT_FRAGMENT) {
+		size = 8;
+		if (seen_16(c, at + 2) & 0xfff8)
+			c->later = 1;
+	}
+	c->next = seen_8(c, at);
+	c->at = at + size;
+	return !c->later;
+}
+
+static __always_inline void see_ip6(struct capture *c, struct seen *s, __u32 at)
+{
+	__u32 i;
+
+	if (at + sizeof(struct ipv6hdr) > c->there)
+		return;
+	s->family = 6;
+	seen_addr(c, &s->src, at + 8, 16);
+	seen_addr(c, &s->dst, at + 24, 16);
+	c->next = seen_8(c, at + 6);
+	c->at = at + sizeof(struct ipv6hdr);
+	c->later = 0;
+	for (i = 0; i < IPV6_EXT_MAX_CHAIN; i++)
+		if (!see_extension(c))
+			break;
+	s->proto = c->next;
+	if (!c->later)
+		seen_l4(c, s, c->at);
+}
+
+/* Reads the headers for the filter. A frame that packet/parse.h would refuse is read as
+ * far as it goes: that it is malformed must not hide it. */
+__noinline int capture_see(struct capture *c, int after)
+{
+	struct seen *s;
+	__u32 at = 0, kind = 0, i;
+
+	if (!c)
+		return 0;
+	s = after ? &c->after : &c->before;
+	s->family = 0;
+	s->proto = 0;
+	s->ports = 0;
+	if (c->bare) {
+		kind = c->there && seen_8(c, 0) >> 4 == 6 ? ETH_P_IPV6 : ETH_P_IP;
+	} else {
+		at = sizeof(struct ethhdr);
+		if (at <= c->there)
+			kind = seen_16(c, 12);
+		for (i = 0; i < CAPTURE_TAGS && (kind == ETH_P_8021Q || kind == ETH_P_8021AD); i++) {
+			kind = at + 4 <= c->there ? seen_16(c, at + 2) : 0;
+			at += 4;
+		}
+	}
+	if (kind == ETH_P_IP)
+		see_ip4(c, s, at);
+	else if (kind == ETH_P_IPV6)
+		see_ip6(c, s, at);
+	return 0;
+}
+
+static __always_inline int in_prefix(const struct addr *a, const struct addr *prefix, const struct addr *mask)
+{
+	const word64 *x = (const word64 *)a, *y = (const word64 *)prefix, *m = (const word64 *)mask;
+
+	return !(((x[0] ^ y[0]) & m[0]) | ((x[1] ^ y[1]) & m[1]));
+}
+
+/* Whether one alternative selects a frame, but for its interface. */
+__noinline int filter_selects(const struct capture_filter *f, const struct seen *s)
+{
+	__u32 flags;
+
+	if (!f || !s)
+		return 0;
+	flags = f->flags;
+	if (flags & FILTER_ALL)
+		return 1;
+	if (!s->family || (f->family && f->family != s->family))
+		return 0;
+	if (flags & FILTER_PROTO && f->proto != s->proto)
+		return 0;
+	if (in_prefix(&s->src, &f->src, &f->src_mask) == !!(flags & FILTER_NOT_SRC))
+		return 0;
+	if (in_prefix(&s->dst, &f->dst, &f->dst_mask) == !!(flags & FILTER_NOT_DST))
+		return 0;
+	if (flags & (FILTER_SPORT | FILTER_DPORT) && !s->ports)
+		return 0;
+	if (flags & FILTER_SPORT &&
+	    (s->sport >= f->sport_low && s->sport <= f->sport_high) == !!(flags & FILTER_NOT_SPORT))
+		return 0;
+	if (flags & FILTER_DPORT &&
+	    (s->dport >= f->dport_low && s->dport <= f->dport_high) == !!(flags & FILTER_NOT_DPORT))
+		return 0;
+	return 1;
+}
+
+/* Which readers want the packet: the one that came, or that leaves. */
+__noinline __u32 capture_readers(struct capture *c, __u32 peer)
+{
+	struct capture_setting *setting = capture_setting_get();
+	__u32 readers = 0, count, i;
+
+	if (!c || !setting)
+		return 0;
+	count = setting->count;
+	for (i = 0; i < CAPTURE_FILTERS && i < count; i++) {
+		struct capture_filter *f = &setting->filter[i];
+
+		if (f->ifindex && f->ifindex != c->head.ifindex && f->ifindex != peer)
+			continue;
+		if (filter_selects(f, &c->before) || filter_selects(f, &c->after))
+			readers |= f->readers;
+	}
+	return readers;
+}
+
+/* clang compares one copy of a length and passes another, of which the verifier
+ * knows no bound; the empty asm makes it one register (any kernel). */
+#define keep_bound(n) asm volatile("" : "+r"(n))
+
+/* Copies the frame behind the record's head. */
+static __always_inline void capture_load(hook_ctx *ctx, struct capture *c, int bare)
+{
+	struct capture_setting *setting = capture_setting_get();
+	__u32 length = hook_length(ctx);
+	__u64 n = length;
+
+	c->head.time = bpf_ktime_get_boot_ns();
+	c->head.length = length;
+	c->head.captured = 0;
+	c->head.flags = bare ? RECORD_L3 : 0;
+	if (setting && n > setting->snap)
+		n = setting->snap;
+	keep_bound(n);
+	if (n > CAPTURE_BYTES)
+		n = CAPTURE_BYTES;
+	if (n && !hook_load(ctx, 0, c->data, n))
+		c->head.captured = n;
+}
+
+static __always_inline void capture_headers(hook_ctx *ctx, struct capture *c, int bare)
+{
+	__u64 n = hook_length(ctx);
+
+	keep_bound(n);
+	if (n > CAPTURE_HEADERS)
+		n = CAPTURE_HEADERS;
+	c->there = 0;
+	c->bare = bare;
+	if (n && !hook_load(ctx, 0, c->headers, n))
+		c->there = n;
+}
+
+/* Into the ring, or lost. The reader is woken as record_submit() does it. */
+static __always_inline void capture_write(struct capture *c)
+{
+	__u64 n = c->head.captured;
+	__u64 unread = bpf_ringbuf_query(&capture_ring, BPF_RB_AVAIL_DATA);
+	__u64 quarter = CAPTURE_RING_BYTES / 4;
+
+	keep_bound(n);
+	if (n > CAPTURE_BYTES)
+		n = CAPTURE_BYTES;
+	if (bpf_ringbuf_output(&capture_ring, c, sizeof(c->head) + n,
+			       unread >= quarter && unread < quarter + 2 * CAPTURE_BYTES ? BPF_RB_FORCE_WAKEUP :
+											   BPF_RB_NO_WAKEUP))
+		record_lost(RING_CAPTURE);
+}
+
+/* Keeps the packet as it came. Returns < 0 if nobody would read it. */
+__noinline int capture_before(hook_ctx *ctx, int out)
+{
+	const struct interface *i = interface_get(hook_ifindex(ctx));
+	struct capture *c = capture_get();
+	struct scratch *s = scratch_get();
+	__u32 *note = noted_get();
+
+	if (!i || !c || !s || !note || !is_recording(RING_CAPTURE) || shared.now - shared.heartbeat >= DAEMON_DEAD)
+		return -1;
+	*note = UNDECIDED;
+	s->state = 0;
+	s->nexthop = 0;
+	s->in.rule = 0;
+	s->out.rule = 0;
+	s->in.action = ACTION_PASS;
+	s->out.action = ACTION_PASS;
+	c->head.ifindex = hook_ifindex(ctx);
+	c->head.direction = out ? DIRECTION_OUT : DIRECTION_IN;
+	capture_load(ctx, c, i->flags & INTERFACE_L3);
+	capture_headers(ctx, c, i->flags & INTERFACE_L3);
+	capture_see(c, 0);
+	return 0;
+}
+
+/* The state of a hit, which left no trace in the scratch. */
+__noinline int capture_state(const struct tuple *t)
+{
+	struct scratch *s = scratch_get();
+	__u32 number = 0;
+
+	if (s && t && state_lookup(t, &number))
+		s->state = number;
+	return 0;
+}
+
+static __always_inline __u32 capture_rule(const struct scratch *s, const struct state *st, __u32 why, int out)
+{
+	if (why == REASON_BLOCK || why == REASON_UNLOADED)
+		return s->out.action == ACTION_BLOCK ? s->out.rule : s->in.rule;
+	if (st)
+		return st->rule_in && !out ? st->rule_in : st->rule_out;
+	return s->in.rule && !out ? s->in.rule : s->out.rule;
+}
+
+static __always_inline __u8 capture_verdict(int action, int out)
+{
+	if (action == HOOK_DROP)
+		return VERDICT_DROP;
+	if (action != HOOK_PASS)
+		return VERDICT_REDIRECT;
+	return out ? VERDICT_PASS : VERDICT_UP;
+}
+
+/* The interface that a redirected packet leaves by. */
+static __always_inline __u32 capture_peer(const struct scratch *s, const struct state *st, __u32 why, __u32 ifindex)
+{
+	__u32 n = st ? state_course((struct state *)st, STATE_DIRECTION(s->state))->nexthop : s->nexthop;
+
+	if (why > REASON_LAST_PASS)
+		return ifindex; /* an answer to the sender */
+	return n < NEXTHOP_FIRST ? 0 : nexthop_get(n)->ifindex;
+}
+
+/* Writes what came and what leaves, if somebody wants it. */
+__noinline int capture_after(hook_ctx *ctx, int action, int out)
+{
+	struct capture *c = capture_get();
+	struct scratch *s = scratch_get();
+	const struct interface *i, *o;
+	const struct state *st;
+	__u32 *note = noted_get(), why, peer = 0, readers;
+	int bare;
+
+	if (!c || !s || !note || *note >= UNDECIDED)
+		return 0; /* nobody judged it here */
+	why = *note;
+	i = interface_get(c->head.ifindex);
+	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
+	if (!i)
+		return 0;
+	if (capture_verdict(action, out) == VERDICT_REDIRECT)
+		peer = capture_peer(s, st, why, c->head.ifindex);
+	o = interface_get(peer);
+	/* a packet without Ethernet header has got one where the device wants it */
+	bare = i->flags & INTERFACE_L3 && !(peer && o && !(o->flags & INTERFACE_L3));
+	capture_headers(ctx, c, bare);
+	capture_see(c, 1);
+	readers = capture_readers(c, peer);
+	if (!readers)
+		return 0;
+	c->head.readers = readers;
+	c->head.kind = RECORD_BEFORE;
+	c->head.family = c->before.family;
+	c->head.state = STATE_INDEX(s->state);
+	c->head.rule = 0;
+	c->head.reason = 0;
+	c->head.verdict = 0;
+	c->head.peer_ifindex = 0;
+	capture_write(c);
+	capture_load(ctx, c, bare);
+	c->head.kind = RECORD_AFTER;
+	c->head.family = c->after.family;
+	c->head.rule = capture_rule(s, st, why, out);
+	c->head.reason = why;
+	c->head.verdict = capture_verdict(action, out);
+	c->head.peer_ifindex = peer;
+	capture_write(c);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What rules log (docs/packet-path.md, 11): a record for each crossing and rule
+ * that logs. Only the programs behind the tail call write any.
+ */
+#ifndef WEIR_OBSERVE_LOG_H
+#define WEIR_OBSERVE_LOG_H
+
+#include "packet/csum.h"
+#include "state/lookup.h"
+#include "observe/record.h"
+#include "rules/ruleset.h"
+#include "path/scratch.h"
+
+/* Bytes of a packet that its record holds: all headers but for long chains of
+ * IPv6, and the beginning of what they carry. */
+#define LOG_BYTES 216
+
+struct log_record {
+	struct record head;
+	__u8 data[LOG_BYTES];
+};
+_Static_assert(sizeof(struct log_record) == 256, "with the ring's own 8 bytes 264");
+
+/* Corrects a checksum in a record, at off. udp: 0 means none. */
+static __always_inline void log_csum(struct log_record *l, __u32 off, __u32 diff, int udp)
+{
+	__u16 *check, sum;
+
+	if (off > LOG_BYTES - sizeof(*check))
+		return;
+	check = (__u16 *)(l->data + off);
+	if (udp && !*check)
+		return;
+	sum = csum_apply(*check, diff);
+	*check = udp && !sum ? 0xffff : sum;
+}
+
+static __always_inline void log_port(struct log_record *l, __u32 off, __be16 port)
+{
+	if (off <= LOG_BYTES - sizeof(port))
+		*(__be16 *)(l->data + off) = port;
+}
+
+/* Gives the ports of a recorded packet, and its L4 checksum, as they leave. */
+static __always_inline void log_write_l4(struct log_record *l, const struct packet *p, const struct tuple *to,
+					 __u32 addr)
+{
+	__u32 at = p->l4_offset - p->l3_offset, diff;
+	int reply;
+
+	diff = csum_fold(csum_word_diff(p->tuple.sport, to->sport) + csum_word_diff(p->tuple.dport, to->dport));
+	switch (p->tuple.proto) {
+	case IPPROTO_TCP:
+	case IPPROTO_UDP:
+		log_csum(l, p->tuple.proto == IPPROTO_TCP ? at + 16 : at + 6, addr + diff,
+			 p->tuple.proto == IPPROTO_UDP);
+		log_port(l, at, to->sport);
+		log_port(l, at + 2, to->dport);
+		return;
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		if (!is_icmp(p->family, p->tuple.proto))
+			return;
+		log_csum(l, at + 2, (p->family == 6 ? addr : 0) + diff, 0);
+		if (icmp_query(p->family, p->icmp_type, &reply) >= 0)
+			log_port(l, at + 4, reply ? to->dport : to->sport); /* the id */
+	}
+}
+
+/* Makes of a recorded packet, as it came, one with the tuple that it leaves with. */
+static __always_inline void log_translate(struct log_record *l, const struct packet *p, const struct tuple *to)
+{
+	__u32 addr = csum_fold(csum_addr_diff(&p->tuple.src, &to->src) + csum_addr_diff(&p->tuple.dst, &to->dst));
+
+	if (p->family == 4) {
+		struct iphdr *ip = (struct iphdr *)l->data;
+
+		ip->saddr = to->src.word[3];
+		ip->daddr = to->dst.word[3];
+		ip->check = csum_apply(ip->check, addr);
+	} else {
+		struct ipv6hdr *ip = (struct ipv6hdr *)l->data;
+
+		__builtin_memcpy(&ip->saddr, &to->src, sizeof(to->src));
+		__builtin_memcpy(&ip->daddr, &to->dst, sizeof(to->dst));
+	}
+	if (p->fragment != FRAGMENT_LATER)
+		log_write_l4(l, p, to, addr);
+}
+
+/* Writes a record about the packet for one rule; s->log has begun it. */
+__noinline int log_write(hook_ctx *ctx, struct scratch *s, __u32 rule)
+{
+	const struct packet *p;
+	struct log_record *l;
+	__u32 length;
+
+	if (!s)
+		return 0;
+	l = bpf_ringbuf_reserve(&log_ring, sizeof(*l), 0);
+	if (!l) {
+		record_lost(RING_LOG);
+		return 0;
+	}
+	p = &s->packet;
+	l->head = s->log;
+	l->head.time = bpf_ktime_get_boot_ns();
+	l->head.rule = rule;
+	length = p->length;
+	if (length > LOG_BYTES)
+		length = LOG_BYTES;
+	if (length && !hook_load(ctx, p->l3_offset, l->data, length)) {
+		l->head.captured = length;
+		if (s->leaves)
+			log_translate(l, p, &s->tuple);
+	}
+	record_submit(log_ring, LOG_RING_BYTES, l, sizeof(*l) + 8);
+	return 0;
+}
+
+/* Begins the records of one crossing. */
+static __always_inline void log_begin(struct scratch *s, __u8 direction, __u32 ifindex, __u32 state, enum reason r,
+				      __u8 flags)
+{
+	struct record *head = &s->log;
+
+	__builtin_memset(head, 0, sizeof(*head));
+	head->ifindex = ifindex;
+	head->state = STATE_INDEX(state);
+	head->length = s->packet.length;
+	head->kind = RECORD_LOG;
+	head->reason = r;
+	head->verdict = r > REASON_LAST_PASS ? VERDICT_DROP : VERDICT_PASS;
+	head->direction = direction;
+	head->flags = RECORD_L3 | flags;
+	head->family = s->packet.family;
+}
+
+/* A rule that packets of this generation are judged by, by its global id + 1. */
+static __always_inline const struct rule *rule_by_id(__u32 id)
+{
+	__u32 number = id - 1 - rule_base;
+
+	return bpf_map_lookup_elem(&rules, &number);
+}
+
+/* Records of a crossing that the rules were asked at: for each that matched and
+ * logs. r: the reason it passes or is dropped with; state: the packet's, or 0. */
+__noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, __u32 state, enum reason r)
+{
+	const struct rule *rule;
+	const struct judge *j;
+	int i;
+
+	if (!s)
+		return 0;
+	j = out ? &s->out : &s->in;
+	log_begin(s, j->direction, j->ifindex, state, r, 0);
+	for (i = 0; i < MAX_MATCHES && i < j->matches; i++) {
+		rule = rule_by_id(j->matched[i]);
+		if (rule && rule->flags & RULE_LOG)
+			log_write(ctx, s, j->matched[i]);
+	}
+	return 0;
+}
+
+/* Why a crossing let the packet by. */
+static __always_inline enum reason judge_passed(const struct judge *j)
+{
+	return j->rule ? REASON_RULE : REASON_NO_RULE;
+}
+
+/* Records of the crossings that the rules were asked at. r: why the packet is
+ * dropped, which the last of them tells; if it is not, whatever else. */
+__noinline int log_judged(hook_ctx *ctx, struct scratch *s, enum reason r)
+{
+	int dropped = is_drop(r);
+	const struct state *st;
+	__u32 state;
+
+	if (!s)
+		return 0;
+	state = dropped ? 0 : s->state;
+	if (s->in.asked && s->in.logs) {
+		s->leaves = 0;
+		log_crossing(ctx, s, 0, state, dropped && !s->out.asked ? r : judge_passed(&s->in));
+	}
+	if (!s->out.asked || !s->out.logs)
+		return 0;
+	s->leaves = 1;
+	st = state_get(STATE_INDEX(s->state));
+	if (dropped) { /* as the rules saw it */
+		s->tuple.src = s->out.src;
+		s->tuple.dst = s->out.dst;
+		tuple_set_ports(&s->tuple, s->out.sport, s->out.dport, s->out.proto, 0);
+	} else if (state && st) {
+		tuple_leaving(&s->tuple, st, STATE_DIRECTION(s->state));
+	} else {
+		s->leaves = 0;
+	}
+	return log_crossing(ctx, s, 1, state, dropped ? r : judge_passed(&s->out));
+}
+
+/* Records of what the rules have just judged. */
+static __always_inline void log_packet(hook_ctx *ctx, struct scratch *s, enum reason r)
+{
+	if (s->in.logs | s->out.logs && is_recording(RING_LOG))
+		log_judged(ctx, s, r);
+}
+
+/* Records of a state's packet by the rules of a side that log all of them. */
+__noinline int log_side(hook_ctx *ctx, struct scratch *s, __u8 side, __u8 direction, __u32 ifindex)
+{
+	const struct state *st;
+	__u32 rule;
+	int i;
+
+	if (!s)
+		return 0;
+	st = state_get(STATE_INDEX(s->state));
+	if (!st || !(st->flags & STATE_LOG))
+		return 0;
+	log_begin(s, direction, ifindex, s->state, REASON_STATE, RECORD_ALL);
+	for (i = 0; i < STATE_LOGS; i++) {
+		rule = state_flow(st, side != STATE_IN)->log[i];
+		if (rule)
+			log_write(ctx, s, rule);
+	}
+	return 0;
+}
+
+/*
+ * Notes the rules of a crossing that log all packets of the state, for its side:
+ * of the match rules the first STATE_LOGS - 1, and the last of all, which decides.
+ */
+__noinline int log_note(struct state *st, const struct judge *j, __u8 side)
+{
+	const struct rule *rule;
+	struct flow *f;
+	__u32 n = 0;
+	int i;
+
+	if (!st || !j)
+		return 0;
+	f = state_flow(st, side != STATE_IN);
+	__builtin_memset(f->log, 0, sizeof(f->log));
+	if (!(j->logs & JUDGE_LOG_ALL))
+		return 0;
+	for (i = 0; i < MAX_MATCHES && i < j->matches; i++) {
+		if (n == STATE_LOGS - 1 && i + 1 < j->matches)
+			continue;
+		rule = rule_by_id(j->matched[i]);
+		if (rule && rule->flags & RULE_LOG_ALL)
+			f->log[n++ % STATE_LOGS] = j->matched[i];
+	}
+	return 0;
+}
+
+/* STATE_LOG if a side of a new state logs all its packets; a side that judges
+ * each of them logs by that. */
+static __always_inline __u8 log_flag(const struct scratch *s, __u8 flags)
+{
+	__u8 logs = 0;
+
+	if (flags & STATE_IN && !(flags & STATE_JUDGE_IN))
+		logs |= s->in.logs;
+	if (flags & STATE_OUT && !(flags & STATE_JUDGE_OUT))
+		logs |= s->out.logs;
+	return logs & JUDGE_LOG_ALL ? STATE_LOG : 0;
+}
+
+/* Fills in the log rules of a new state. */
+static __always_inline void log_fill(struct state *st, const struct scratch *s, __u8 flags)
+{
+	if (!(flags & STATE_LOG))
+		return;
+	__builtin_memset(st->flow_forth.log, 0, sizeof(st->flow_forth.log));
+	__builtin_memset(st->flow_back.log, 0, sizeof(st->flow_back.log));
+	if (flags & STATE_IN && !(flags & STATE_JUDGE_IN))
+		log_note(st, &s->in, STATE_IN);
+	if (flags & STATE_OUT && !(flags & STATE_JUDGE_OUT))
+		log_note(st, &s->out, STATE_OUT);
+}
+
+/* Adds to a live state a side that may cross from now on, by j's rules. */
+static __always_inline void log_widen(struct state *st, const struct judge *j, __u8 side)
+{
+	if (!(j->logs & JUDGE_LOG_ALL))
+		return;
+	if (!(st->flags & STATE_LOG))
+		__builtin_memset(state_flow(st, side == STATE_IN)->log, 0, sizeof(st->flow_forth.log));
+	log_note(st, j, side);
+	st->flags |= STATE_LOG;
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Why a packet was passed or dropped: the one list. Counters, logs, metrics and
+ * the table in docs/packet-path.md are generated from it or tested against it.
+ *
+ * A line reads: REASON_NAME, then the comment "name: what it means". Reasons up
+ * to REASON_LAST_PASS pass the packet on or up, the rest drop it.
+ */
+#ifndef WEIR_OBSERVE_REASON_H
+#define WEIR_OBSERVE_REASON_H
+
+enum reason {
+	REASON_STATE,		/* state: belongs to a state and goes on its way */
+	REASON_RULE,		/* rule: passed by a rule that judged this packet */
+	REASON_NO_RULE,		/* no-rule: no rule matched; such packets pass */
+	REASON_IMPLICIT,	/* implicit: passed before the rules (ARP, ND, DHCP client, MLD, ...) */
+	REASON_SKIP,		/* skip: the interface is under set skip */
+	REASON_LOCAL,		/* local: passed to the box itself */
+	REASON_OTHER_MAC,	/* other-mac: unicast for another station, left to the stack */
+	REASON_UP_NEIGHBOUR,	/* up-neighbour: the stack resolves the next hop's address */
+	REASON_UP_TTL,		/* up-ttl: TTL or hop limit is used up; the stack answers */
+	REASON_UP_MTU,		/* up-mtu: larger than the next hop's MTU; the stack answers or fragments */
+	REASON_UP_OPTIONS,	/* up-options: allowed IP options are processed by the stack */
+	REASON_UP_MULTICAST,	/* up-multicast: multicast is routed by the stack */
+	REASON_UP_PROBE,	/* up-probe: goes by the stack so that it probes the neighbour */
+	REASON_UP_DEVICE,	/* up-device: the next hop's device cannot be reached by this hook */
+	REASON_UP_NEXTHOP,	/* up-nexthop: the table of next hops is full; the stack forwards */
+	REASON_UP_ROUTE,	/* up-route: no route leads on; the stack answers */
+	REASON_MARKED,		/* marked: judged at its ingress already */
+	REASON_LAST_PASS = REASON_MARKED,
+
+	REASON_BLOCK,		/* block: blocked by a rule */
+	REASON_UNLOADED,	/* unloaded: no ruleset is loaded; only the management port is open */
+	REASON_SHORT,		/* short: the frame ends before its headers do */
+	REASON_MALFORMED,	/* malformed: header fields contradict each other or the frame */
+	REASON_MARTIAN_SOURCE,	/* martian-source: such a source address cannot come in here */
+	REASON_MARTIAN_DEST,	/* martian-destination: such a destination cannot be forwarded */
+	REASON_LAND,		/* land: source and destination are the same */
+	REASON_OPTIONS,		/* ip-option: IP options without a rule that allows them */
+	REASON_ROUTING_HEADER,	/* routing-header: IPv6 routing header type 0 (RFC 5095) */
+	REASON_EXTENSION_CHAIN, /* extension-chain: too many or too long IPv6 extension headers */
+	REASON_FRAGMENT_SHORT,	/* fragment-short: a first fragment without the whole L4 header */
+	REASON_FRAGMENT_OVERLAP, /* fragment-overlap: a fragment that overlaps an earlier one */
+	REASON_FRAGMENT_ORPHAN, /* fragment-orphan: a fragment that came before its first */
+	REASON_FRAGMENT_MEMORY, /* fragment-memory: too many fragmented packets or holes at once */
+	REASON_STATE_MISMATCH,	/* state-mismatch: TCP sequence, window or flags do not fit the state */
+	REASON_STATE_LIMIT,	/* state-limit: the state table is full */
+	REASON_STATE_BUSY,	/* state-busy: another core changes this connection's entry right now */
+	REASON_TUPLE_ERROR,	/* tuple-error: the tuple table refused an entry */
+	REASON_TUPLE_TAKEN,	/* tuple-taken: another connection's replies have this tuple */
+	REASON_NAT_PORTS,	/* nat-ports: no free port found in the translation's range */
+	REASON_NAT_ADDRESS,	/* nat-address: the translation has no address of this family */
+	REASON_ICMP_MISMATCH,	/* icmp-mismatch: an ICMP error about nothing we know */
+	REASON_GUARD,		/* guard: forwarded by the stack without having been judged */
+	REASON_AHEAD,		/* ahead: the second look found the state otherwise than the first was told */
+	REASON_METADATA,	/* metadata: the driver has no room for XDP's verdict; TCX judges from now on */
+	REASON_INTERFACE,	/* interface: weir's programs are not attached to the interface */
+	REASON_INTERNAL,	/* internal: cannot happen; please report it */
+	REASON_COUNT,
+};
+
+/* No verdict yet: the next step decides. */
+#define UNDECIDED REASON_COUNT
+
+/* Whether a reason drops the packet; UNDECIDED does not. */
+static inline int is_drop(enum reason r)
+{
+	return r > REASON_LAST_PASS && r != UNDECIDED;
+}
+
+#endif

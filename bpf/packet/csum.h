@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * One's complement arithmetic (RFC 1071, RFC 1624). A difference is the sum to
+ * add to the complement of a checksum when words of the sum's range change:
+ * new words plus complemented old ones, folded to 16 bits.
+ */
+#ifndef WEIR_PACKET_CSUM_H
+#define WEIR_PACKET_CSUM_H
+
+#include "packet/packet.h"
+
+static __always_inline __u16 csum_fold(__u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	/* Nothing changes: of the two zeros the one that leaves every checksum as it is,
+	 * also the 0xffff of an ICMP message that is all zeros. */
+	return sum == 0xffff ? 0 : sum;
+}
+
+static __always_inline __u64 csum_addr_sum(const struct addr *a)
+{
+	return (__u64)a->word[0] + a->word[1] + a->word[2] + a->word[3];
+}
+
+static __always_inline __u64 csum_addr_not(const struct addr *a)
+{
+	return (__u64)(__u32)~a->word[0] + (__u32)~a->word[1] + (__u32)~a->word[2] +
+	       (__u32)~a->word[3];
+}
+
+/* The difference that replacing one address by another makes. */
+static __always_inline __u64 csum_addr_diff(const struct addr *from, const struct addr *to)
+{
+	return csum_addr_sum(to) + csum_addr_not(from);
+}
+
+static __always_inline __u64 csum_word_diff(__be16 from, __be16 to)
+{
+	return (__u64)to + (__u16)~from;
+}
+
+/* Applies a folded difference to a checksum field. */
+static __always_inline __u16 csum_apply(__u16 check, __u32 diff)
+{
+	__u32 sum = (__u16)~check + diff;
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return ~sum;
+}
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Fragments. The first one meets state and rules like any packet and is
+ * remembered once it passed; the others follow it. What overlaps is dropped, as
+ * the end would otherwise see another packet than we judged (RFC 1858, RFC 5722).
+ */
+#ifndef WEIR_PACKET_FRAGMENT_H
+#define WEIR_PACKET_FRAGMENT_H
+
+#include "state/lookup.h"
+#include "path/scratch.h"
+
+static __always_inline void fragment_key_of(struct fragment_key *k, const struct packet *p)
+{
+	k->src = p->tuple.src;
+	k->dst = p->tuple.dst;
+	k->id = p->fragment_id;
+	k->proto = p->family == 4 ? p->tuple.proto : 0; /* RFC 8200, 4.5: the id is enough */
+	/* what comes in follows nothing that the box has sent */
+	k->family = p->family | (p->flags & PACKET_EGRESS ? FRAGMENT_EGRESS : 0);
+	k->zone = p->tuple.zone;
+}
+
+static __always_inline int fragment_fresh(const struct fragment_entry *e)
+{
+	return shared.now - e->started < shared.timeout_frag;
+}
+
+/* In units of 8 bytes, rounded up: only the last fragment ends between two. */
+static __always_inline __u32 fragment_end(const struct packet *p)
+{
+	return (p->fragment_offset + p->fragment_length + 7) >> 3;
+}
+
+/* Remembers a first fragment that passes: under s->state, or s->path without one. */
+__noinline enum reason fragment_remember(struct scratch *s)
+{
+	struct fragment_entry fresh = {}, *e;
+	struct fragment_key key;
+
+	if (!s)
+		return REASON_INTERNAL;
+	fragment_key_of(&key, &s->packet);
+	e = bpf_map_lookup_elem(&fragments, &key);
+	if (e && fragment_fresh(e))
+		return REASON_FRAGMENT_OVERLAP;
+	fresh.state = s->state;
+	fresh.path = s->path;
+	fresh.started = shared.now;
+	fresh.ranges = 1;
+	fresh.range[0].end = fragment_end(&s->packet);
+	if (bpf_map_update_elem(&fragments, &key, &fresh, BPF_ANY))
+		return REASON_FRAGMENT_MEMORY;
+	return UNDECIDED;
+}
+
+/* LRU maps hold no bpf_spin_lock. The holder needs some 50 ns, this waits for
+ * some microseconds, then gives the fragment up. */
+#define FRAGMENT_LOCK_TRIES 1024
+
+struct fragment_wait {
+	struct fragment_entry *entry;
+	__u32 held;
+};
+
+static long fragment_lock_step(__u32 n, void *data)
+{
+	struct fragment_wait *w = data;
+
+	(void)n;
+	w->held = !__sync_lock_test_and_set(&w->entry->busy, 1);
+	return w->held;
+}
+
+static __always_inline int fragment_lock(struct fragment_entry *e)
+{
+	struct fragment_wait w = { .entry = e };
+
+	bpf_loop(FRAGMENT_LOCK_TRIES, fragment_lock_step, &w, 0);
+	return w.held;
+}
+
+/* Which of the ranges seen a fragment meets. */
+struct fragment_search {
+	const struct fragment_entry *entry;
+	__u32 start;
+	__u32 end;
+	int before; /* the range that ends where it starts; -1: none */
+	int after;  /* that starts where it ends		      */
+	int overlaps;
+};
+
+static long fragment_range(__u32 n, void *data)
+{
+	struct fragment_search *f = data;
+	const struct fragment_entry *e = f->entry;
+
+	if (n >= e->ranges || n >= FRAGMENT_RANGES)
+		return 1;
+	if (f->start < e->range[n].end && e->range[n].start < f->end) {
+		f->overlaps = 1;
+		return 1;
+	}
+	if (e->range[n].end == f->start)
+		f->before = n;
+	if (e->range[n].start == f->end)
+		f->after = n;
+	return 0;
+}
+
+/* Adds start..end to the ranges seen. Called with the entry locked. */
+static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 start, __u32 end)
+{
+	struct fragment_search f = { .entry = e, .start = start, .end = end, .before = -1, .after = -1 };
+	int before, after;
+
+	bpf_loop(FRAGMENT_RANGES, fragment_range, &f, 0);
+	if (f.overlaps)
+		return REASON_FRAGMENT_OVERLAP;
+	before = f.before;
+	after = f.after;
+	if (before >= 0 && before < FRAGMENT_RANGES) {
+		if (after < 0) {
+			e->range[before].end = end;
+			return UNDECIDED;
+		}
+		if (after >= FRAGMENT_RANGES)
+			return REASON_INTERNAL;
+		/* Closes the hole between two ranges: they become one. The number that
+		 * is tested must be the one that indexes: before Linux 6.13 the
+		 * verifier does not carry a bound from one to the other. */
+		__u32 last = e->ranges - 1;
+		if (last >= FRAGMENT_RANGES)
+			return REASON_INTERNAL;
+		e->range[before].end = e->range[after].end;
+		e->range[after] = e->range[last];
+		e->ranges = last;
+		return UNDECIDED;
+	}
+	if (after >= 0 && after < FRAGMENT_RANGES) {
+		e->range[after].start = start;
+		return UNDECIDED;
+	}
+	if (e->ranges >= FRAGMENT_RANGES)
+		return REASON_FRAGMENT_MEMORY;
+	e->range[e->ranges].start = start;
+	e->range[e->ranges].end = end;
+	e->ranges++;
+	return UNDECIDED;
+}
+
+/* The state that the first fragment had, if it is still the same connection's. */
+static __always_inline int fragment_state_holds(const struct scratch *s, const struct fragment_entry *e)
+{
+	struct state *st = state_get(STATE_INDEX(e->state));
+	const struct tuple *t, *p = &s->packet.tuple;
+
+	if (!st || st->status != STATUS_LIVE || state_expired(st, STATE_DIRECTION(e->state)))
+		return 0;
+	t = &state_course(st, STATE_DIRECTION(e->state))->tuple;
+	return addr_equal(&t->src, &p->src) && addr_equal(&t->dst, &p->dst) && t->zone == p->zone &&
+	       (__s32)(e->started - st->created) >= 0;
+}
+
+/* Finds the first of a later fragment; sets s->state and s->path. */
+__noinline enum reason fragment_follow(struct scratch *s)
+{
+	struct fragment_entry *e;
+	struct fragment_key key;
+	enum reason r;
+	__u32 start, end;
+
+	if (!s)
+		return REASON_INTERNAL;
+	fragment_key_of(&key, &s->packet);
+	e = bpf_map_lookup_elem(&fragments, &key);
+	if (!e || !fragment_fresh(e))
+		return REASON_FRAGMENT_ORPHAN;
+	if (e->state && !fragment_state_holds(s, e))
+		return REASON_FRAGMENT_ORPHAN;
+	start = s->packet.fragment_offset >> 3;
+	end = fragment_end(&s->packet);
+	s->state = e->state;
+	s->path = e->path;
+	if (!fragment_lock(e))
+		return REASON_STATE_BUSY;
+	r = fragment_add(e, start, end);
+	__sync_lock_test_and_set(&e->busy, 0);
+	return r;
+}
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * ICMP errors. They belong to the state of the packet that they quote, and go
+ * back the way that packet came: the quoted headers become again what its
+ * sender sent. RFC 5508, RFC 792, RFC 4443.
+ */
+#ifndef WEIR_PACKET_ICMP_ERROR_H
+#define WEIR_PACKET_ICMP_ERROR_H
+
+#include "path/slow.h"
+
+#define QUOTE_MIN 8 /* bytes of the quoted L4 header (RFC 792) */
+
+static __always_inline enum reason quote_ip4(hook_ctx *ctx, struct quote *q, struct tuple *t, __u32 rest)
+{
+	struct iphdr *ip = (void *)q->l3;
+	__u32 header;
+
+	if (rest < sizeof(*ip) || hook_load(ctx, q->l3_offset, q->l3, sizeof(*ip)))
+		return REASON_SHORT;
+	header = ip->ihl * 4;
+	if (ip->version != 4 || header < sizeof(*ip))
+		return REASON_MALFORMED;
+	if (ip->frag_off & bpf_htons(IP_OFFSET))
+		return REASON_ICMP_MISMATCH;
+	addr_set4(&t->src, ip->saddr);
+	addr_set4(&t->dst, ip->daddr);
+	t->proto = ip->protocol;
+	q->l4_offset = q->l3_offset + header;
+	return UNDECIDED;
+}
+
+static __always_inline enum reason quote_ip6(hook_ctx *ctx, struct quote *q, struct tuple *t, __u32 rest)
+{
+	struct ipv6hdr *ip = (void *)q->l3;
+	__u8 header[8], next;
+	__u32 at = sizeof(*ip);
+	int i;
+
+	if (rest < sizeof(*ip) || hook_load(ctx, q->l3_offset, q->l3, sizeof(*ip)))
+		return REASON_SHORT;
+	if (ip->version != 6)
+		return REASON_MALFORMED;
+	addr_set6(&t->src, &ip->saddr);
+	addr_set6(&t->dst, &ip->daddr);
+	next = ip->nexthdr;
+	for (i = 0; i < IPV6_EXT_MAX_CHAIN && is_extension(next); i++) {
+		if (at > IPV6_EXT_MAX_BYTES || at + sizeof(header) > rest ||
+		    hook_load(ctx, q->l3_offset + at, header, sizeof(header)))
+			return REASON_SHORT;
+		if (next == NEXT_FRAGMENT && (header[2] | (header[3] & 0xf8)))
+			return REASON_ICMP_MISMATCH;
+		at += next == NEXT_FRAGMENT ? 8 : next == NEXT_AUTH ? (header[1] + 2) * 4 : (header[1] + 1) * 8;
+		next = header[0];
+	}
+	t->proto = next;
+	q->l4_offset = q->l3_offset + at;
+	return UNDECIDED;
+}
+
+/* Reads the quoted packet into s->quote. */
+__noinline enum reason quote_read(hook_ctx *ctx, struct scratch *s)
+{
+	const struct packet *p;
+	struct quote *q;
+	struct tuple *t;
+	__u32 rest, length;
+	enum reason r;
+
+	if (!s)
+		return REASON_INTERNAL;
+	p = &s->packet;
+	q = &s->quote;
+	t = &q->tuple;
+	q->l3_offset = p->l4_offset + ICMPV4_QUOTE;
+	rest = p->length - (q->l3_offset - p->l3_offset);
+	if (p->length < q->l3_offset - p->l3_offset)
+		return REASON_SHORT;
+	t->pad = 0;
+	t->zone = p->tuple.zone;
+	r = p->family == 4 ? quote_ip4(ctx, q, t, rest) : quote_ip6(ctx, q, t, rest);
+	if (r != UNDECIDED)
+		return r;
+	rest += q->l3_offset;
+	if (q->l4_offset + QUOTE_MIN > rest)
+		return REASON_SHORT;
+	length = rest - q->l4_offset;
+	if (length >= QUOTE_L4_MAX) {
+		length = QUOTE_L4_MAX;
+		if (hook_load(ctx, q->l4_offset, q->l4, QUOTE_L4_MAX))
+			return REASON_SHORT;
+	} else {
+		length = QUOTE_MIN;
+		if (hook_load(ctx, q->l4_offset, q->l4, QUOTE_MIN))
+			return REASON_SHORT;
+	}
+	q->l4_length = length;
+	q->icmp_type = q->l4[0];
+	q->seq = bpf_ntohl(*(__be32 *)&q->l4[4]);
+	if (t->proto == IPPROTO_TCP || t->proto == IPPROTO_UDP) {
+		t->sport = *(__be16 *)&q->l4[0];
+		t->dport = *(__be16 *)&q->l4[2];
+	} else if (is_icmp(p->family, t->proto)) {
+		icmp_ports(t, p->family, (struct icmphdr *)q->l4);
+	} else {
+		t->sport = 0;
+		t->dport = 0;
+	}
+	return addr_equal(&t->src, &p->tuple.dst) ? UNDECIDED : REASON_ICMP_MISMATCH;
+}
+
+/* What the quoted segment's sender may have sent. */
+static __always_inline int quote_in_window(const struct state *st, __u32 sender, __u32 seq)
+{
+	const struct flow *f = state_flow(st, sender), *t = state_flow(st, !sender);
+
+	if (!(f->flags & FLOW_SEEN))
+		return 0;
+	return !seq_after(seq, f->seqlo + MAX_ACK_WINDOW) &&
+	       !seq_before(seq, f->seqlo - t->max_win - MAX_ACK_WINDOW);
+}
+
+/* Where the checksum of the quoted L4 header stands; 0: not in the quote. */
+static __always_inline __u32 quote_check_offset(const struct quote *q, __u8 family)
+{
+	if (q->tuple.proto == IPPROTO_TCP)
+		return q->l4_length >= 18 ? 16 : 0;
+	if (q->tuple.proto == IPPROTO_UDP)
+		return 6;
+	return is_icmp(family, q->tuple.proto) ? 2 : 0;
+}
+
+/* The quoted L4 header as its sender sent it, into l4_new. */
+static __always_inline void quote_l4(struct quote *q, const struct tuple *to, __u8 family, __u32 addr_diff)
+{
+	__u32 at = quote_check_offset(q, family), diff;
+	__u16 check;
+	int reply;
+
+	__builtin_memcpy(q->l4_new, q->l4, QUOTE_L4_MAX);
+	if (q->tuple.proto == IPPROTO_TCP || q->tuple.proto == IPPROTO_UDP) {
+		*(__be16 *)&q->l4_new[0] = to->sport;
+		*(__be16 *)&q->l4_new[2] = to->dport;
+	} else if (is_icmp(family, q->tuple.proto) && icmp_query(family, q->icmp_type, &reply) >= 0) {
+		*(__be16 *)&q->l4_new[4] = reply ? to->dport : to->sport;
+	}
+	if (!at)
+		return;
+	if (q->tuple.proto == IPPROTO_UDP && !*(__u16 *)&q->l4[6])
+		return;
+	diff = csum_fold(csum_word_diff(q->tuple.sport, to->sport) +
+			 csum_word_diff(q->tuple.dport, to->dport));
+	if (!(family == 4 && q->tuple.proto == IPPROTO_ICMP))
+		diff += addr_diff;
+	check = csum_apply(*(__u16 *)&q->l4[at & 31], diff);
+	if (q->tuple.proto == IPPROTO_UDP && !check)
+		check = 0xffff; /* 0 would say that there is none (RFC 768) */
+	*(__u16 *)&q->l4_new[at & 31] = check;
+}
+
+/* The quoted IP header likewise, into l3_new. */
+static __always_inline void quote_l3(struct quote *q, const struct tuple *to, __u8 family, __u32 addr_diff)
+{
+	__builtin_memcpy(q->l3_new, q->l3, sizeof(q->l3));
+	if (family == 4) {
+		struct iphdr *ip = (void *)q->l3_new;
+
+		ip->saddr = to->src.word[3];
+		ip->daddr = to->dst.word[3];
+		ip->check = csum_apply(ip->check, addr_diff);
+	} else {
+		struct ipv6hdr *ip = (void *)q->l3_new;
+
+		__builtin_memcpy(&ip->saddr, &to->src, sizeof(to->src));
+		__builtin_memcpy(&ip->daddr, &to->dst, sizeof(to->dst));
+	}
+}
+
+/*
+ * Gives the error the face that the sender of the quoted packet knows: to is
+ * that packet's tuple as it was sent. src: the error's new source.
+ */
+__noinline int error_translate(hook_ctx *ctx, struct scratch *s, struct tuple *to, struct addr *src)
+{
+	struct quote *q;
+	struct packet *p;
+	struct headers h;
+	__u32 inner, outer;
+	__s64 diff;
+	__u32 l3;
+
+	if (!s || !to || !src)
+		return -1;
+	q = &s->quote;
+	p = &s->packet;
+	l3 = p->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	inner = csum_fold(csum_addr_diff(&q->tuple.src, &to->src) + csum_addr_diff(&q->tuple.dst, &to->dst));
+	quote_l3(q, to, p->family, inner);
+	quote_l4(q, to, p->family, inner);
+	/* what the ICMP checksum sees change: both quoted headers, and its pseudo header in v6 */
+	if (p->family == 4)
+		diff = bpf_csum_diff((__be32 *)q->l3, sizeof(struct iphdr), (__be32 *)q->l3_new,
+				     sizeof(struct iphdr), 0);
+	else
+		diff = bpf_csum_diff((__be32 *)q->l3, sizeof(struct ipv6hdr), (__be32 *)q->l3_new,
+				     sizeof(struct ipv6hdr), 0);
+	if (diff < 0)
+		return -1;
+	diff = bpf_csum_diff((__be32 *)q->l4, QUOTE_L4_MAX, (__be32 *)q->l4_new, QUOTE_L4_MAX, (__u32)diff);
+	if (diff < 0)
+		return -1;
+	if (hook_store(ctx, q->l3_offset, q->l3_new, l3 == sizeof(struct iphdr) ? sizeof(struct iphdr) :
+									    sizeof(struct ipv6hdr)))
+		return -1;
+	if (q->l4_length >= QUOTE_L4_MAX) {
+		if (hook_store(ctx, q->l4_offset, q->l4_new, QUOTE_L4_MAX))
+			return -1;
+	} else if (hook_store(ctx, q->l4_offset, q->l4_new, QUOTE_MIN)) {
+		return -1;
+	}
+	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return -1;
+	outer = csum_fold(csum_addr_diff(&p->tuple.src, src) + csum_addr_diff(&p->tuple.dst, &to->src));
+	if (!header_8(&h))
+		return -1;
+	hook_l4_csum(ctx, h.l4, p->l4_offset, 2, p->family == 6 ? outer : 0, csum_fold((__u32)diff), 0);
+	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return -1;
+	write_addresses(&h, p, src, &to->src, outer);
+	p->tuple.src = *src;
+	p->tuple.dst = to->src;
+	return 0;
+}
+
+/* The state of the quoted packet; sets s->state to the error's own number. */
+__noinline enum reason error_find(hook_ctx *ctx, struct scratch *s, int in)
+{
+	struct state *st;
+	enum reason r;
+	__u32 number = 0, d, need;
+
+	if (!s)
+		return REASON_INTERNAL;
+	s->state = 0;
+	s->quoted_forth = 0;
+	r = quote_read(ctx, s);
+	if (r != UNDECIDED)
+		return r;
+	tuple_reverse(&s->tuple, &s->quote.tuple);
+	st = state_lookup(&s->tuple, &number);
+	if (st && state_expired(st, STATE_DIRECTION(number)))
+		st = 0;
+	if (!st && !in) {
+		/* quoted as it came in: the stack had it before its source was translated */
+		st = state_lookup(&s->quote.tuple, &number);
+		number ^= 1;
+		s->quoted_forth = 1;
+	}
+	if (!st && !in) {
+		st = handed_find(&s->quote.tuple, &number);
+		number ^= 1;
+		s->quoted_forth = 0;
+	}
+	if (!st)
+		return UNDECIDED;
+	d = STATE_DIRECTION(number);
+	need = in ? (d ? STATE_OUT : STATE_IN) : (d ? STATE_IN : STATE_OUT);
+	if (state_expired(st, d) || !(st->flags & need))
+		return UNDECIDED;
+	if (s->quote.tuple.proto == IPPROTO_TCP && !quote_in_window(st, !d, s->quote.seq))
+		return REASON_ICMP_MISMATCH;
+	s->state = number;
+	return UNDECIDED;
+}
+
+/* Translates the error of s->state in place. Returns < 0 on failure. */
+static __always_inline int error_rewrite(hook_ctx *ctx, struct scratch *s, struct state *st)
+{
+	struct course *sent = state_course(st, !STATE_DIRECTION(s->state));
+
+	if (!(st->flags & STATE_NAT))
+		return 0;
+	s->tuple = sent->tuple;
+	/* from the quoted packet's destination itself, or from a router on the way */
+	s->quoter = addr_equal(&s->packet.tuple.src, &s->quote.tuple.dst) ? sent->tuple.dst :
+									     s->packet.tuple.src;
+	return error_translate(ctx, s, &s->tuple, &s->quoter);
+}
+
+#endif

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * From bytes to struct packet. All bounds of the frame are checked here and
+ * nowhere else: by parse(), and by packet_reload() after anything that may have
+ * moved the frame. docs/packet-path.md, step 1, is the specification.
+ */
+#ifndef WEIR_PACKET_PARSE_H
+#define WEIR_PACKET_PARSE_H
+
+#include <linux/icmp.h>
+#include <linux/icmpv6.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
+#include <linux/udp.h>
+
+#include "maps.h"
+#include "packet/packet.h"
+#include "observe/reason.h"
+
+/* Pointers into the frame; valid until something moves it. */
+struct headers {
+	struct ethhdr *eth; /* not on devices without Ethernet header */
+	void *l3;
+	void *l4;
+	void *end;
+};
+
+#define IP_FRAGMENT_MASK 0x3fff /* more fragments, offset */
+#define IP_MORE		 0x2000
+#define IP_OFFSET	 0x1fff
+#define ICMPV4_QUOTE	 8 /* bytes before the quoted packet, both families */
+
+/* The one reading of ICMP types: returns the request's type if type is a query
+ * of the family, else -1; *reply tells whether it is the answering half. */
+static __always_inline int icmp_query(__u8 family, __u8 type, int *reply)
+{
+	*reply = 0;
+	if (family == 4) {
+		switch (type) {
+		case 0:
+			*reply = 1;
+			return 8;
+		case 8:
+		case 13:
+		case 15:
+		case 17:
+			return type;
+		case 14:
+		case 16:
+		case 18:
+			*reply = 1;
+			return type - 1;
+		}
+		return -1;
+	}
+	if (type == 128)
+		return 128;
+	if (type == 129) {
+		*reply = 1;
+		return 128;
+	}
+	return -1;
+}
+
+static __always_inline int icmp_is_error(__u8 family, __u8 type)
+{
+	if (family == 4)
+		return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
+	return type >= 1 && type <= 4;
+}
+
+/* Fills the ports of a tuple from an ICMP header; l4 holds at least 8 bytes for queries. */
+static __always_inline void icmp_ports(struct tuple *t, __u8 family, const struct icmphdr *icmp)
+{
+	int reply, query = icmp_query(family, icmp->type, &reply);
+	__be16 type = bpf_htons(query < 0 ? icmp->type : query);
+
+	if (query < 0) {
+		t->sport = type;
+		t->dport = 0;
+	} else if (reply) {
+		t->sport = type;
+		t->dport = icmp->un.echo.id;
+	} else {
+		t->sport = icmp->un.echo.id;
+		t->dport = type;
+	}
+}
+
+static __always_inline int is_icmp(__u8 family, __u8 proto)
+{
+	return proto == (family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
+}
+
+/* The frame ends before a header that it must hold. */
+static __always_inline enum reason parse_short(const struct packet *p)
+{
+	return p->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
+}
+
+static __always_inline enum reason parse_tcp(struct packet *p, struct headers *h, __u32 rest)
+{
+	struct tcphdr *tcp = h->l4;
+	__u32 header;
+
+	if (rest < sizeof(*tcp) || (void *)(tcp + 1) > h->end)
+		return parse_short(p);
+	header = tcp->doff * 4;
+	if (header < sizeof(*tcp) || (header > rest && p->fragment == FRAGMENT_NONE))
+		return REASON_MALFORMED;
+	if (header > rest)
+		return REASON_FRAGMENT_SHORT;
+	tuple_set_ports(&p->tuple, tcp->source, tcp->dest, IPPROTO_TCP, p->tuple.zone);
+	p->tcp_flags = ((__u8 *)tcp)[13];
+	p->tcp_header = header;
+	p->payload = rest - header;
+	p->seq = bpf_ntohl(tcp->seq);
+	p->ack = bpf_ntohl(tcp->ack_seq);
+	p->window = bpf_ntohs(tcp->window);
+	return UNDECIDED;
+}
+
+static __always_inline enum reason parse_udp(struct packet *p, struct headers *h, __u32 rest)
+{
+	struct udphdr *udp = h->l4;
+	__u32 length;
+
+	if (rest < sizeof(*udp) || (void *)(udp + 1) > h->end)
+		return parse_short(p);
+	length = bpf_ntohs(udp->len);
+	if (p->fragment == FRAGMENT_NONE && (length < sizeof(*udp) || length > rest) && !p->gso)
+		return REASON_MALFORMED;
+	tuple_set_ports(&p->tuple, udp->source, udp->dest, IPPROTO_UDP, p->tuple.zone);
+	return UNDECIDED;
+}
+
+static __always_inline enum reason parse_icmp(struct packet *p, struct headers *h, __u32 rest)
+{
+	struct icmphdr *icmp = h->l4;
+	int reply;
+
+	/* 8 bytes, but for ICMPv6 messages that are neither query nor error: 4 */
+	if (rest < 4 || h->l4 + 4 > h->end)
+		return parse_short(p);
+	p->icmp_type = icmp->type;
+	p->icmp_code = icmp->code;
+	if (icmp_is_error(p->family, icmp->type))
+		p->flags |= PACKET_ICMP_ERROR;
+	if (p->family == 4 || p->flags & PACKET_ICMP_ERROR ||
+	    icmp_query(p->family, icmp->type, &reply) >= 0) {
+		if (rest < sizeof(*icmp) || (void *)(icmp + 1) > h->end)
+			return parse_short(p);
+		icmp_ports(&p->tuple, p->family, icmp);
+		return UNDECIDED;
+	}
+	p->tuple.sport = bpf_htons(icmp->type);
+	p->tuple.dport = 0;
+	return UNDECIDED;
+}
+
+static __always_inline enum reason parse_l4(struct packet *p, struct headers *h)
+{
+	__u32 rest = p->length - (p->l4_offset - p->l3_offset);
+
+	tuple_set_ports(&p->tuple, 0, 0, p->tuple.proto, p->tuple.zone);
+	if (p->fragment == FRAGMENT_LATER)
+		return UNDECIDED;
+	if (p->tuple.proto == IPPROTO_TCP)
+		return parse_tcp(p, h, rest);
+	if (p->tuple.proto == IPPROTO_UDP)
+		return parse_udp(p, h, rest);
+	if (is_icmp(p->family, p->tuple.proto))
+		return parse_icmp(p, h, rest);
+	return UNDECIDED;
+}
+
+/* What holds for a fragment of either family; payload is what it carries. */
+static __always_inline enum reason parse_fragment(struct packet *p, __u16 offset, int more, __u32 payload)
+{
+	p->fragment = offset ? FRAGMENT_LATER : FRAGMENT_FIRST;
+	p->fragment_offset = offset;
+	p->fragment_length = payload;
+	p->flags |= more ? PACKET_MORE : 0;
+	if ((more && payload & 7) || offset + payload > 65535)
+		return REASON_MALFORMED;
+	return UNDECIDED;
+}
+
+static __always_inline enum reason parse_ip4(struct packet *p, struct headers *h, __u32 frame)
+{
+	struct iphdr *ip = h->l3;
+	__u32 header, length;
+	__u16 fragment;
+
+	if ((void *)(ip + 1) > h->end)
+		return REASON_SHORT;
+	if (ip->version != 4 || ip->ihl < 5)
+		return REASON_MALFORMED;
+	header = ip->ihl * 4;
+	length = bpf_ntohs(ip->tot_len);
+	if (!length && p->gso)
+		length = frame; /* BIG TCP: more than the field holds */
+	if (length < header || length > frame)
+		return REASON_MALFORMED;
+	if (header > sizeof(*ip)) {
+		p->flags |= PACKET_OPTIONS;
+		if (h->l3 + header > h->end)
+			return REASON_SHORT;
+	}
+	p->length = length;
+	p->family = 4;
+	p->ttl = ip->ttl;
+	p->tuple.proto = ip->protocol;
+	addr_set4(&p->tuple.src, ip->saddr);
+	addr_set4(&p->tuple.dst, ip->daddr);
+	p->l4_offset = p->l3_offset + header;
+	h->l4 = h->l3 + header;
+	fragment = bpf_ntohs(ip->frag_off);
+	if (fragment & IP_FRAGMENT_MASK) {
+		p->fragment_id = ip->id;
+		return parse_fragment(p, (fragment & IP_OFFSET) * 8, fragment & IP_MORE, length - header);
+	}
+	return UNDECIDED;
+}
+
+#define NEXT_HOP_BY_HOP	 0
+#define NEXT_ROUTING	 43
+#define NEXT_FRAGMENT	 44
+#define NEXT_AUTH	 51
+#define NEXT_DESTINATION 60
+
+static __always_inline int is_extension(__u8 next)
+{
+	return next == NEXT_HOP_BY_HOP || next == NEXT_ROUTING || next == NEXT_FRAGMENT ||
+	       next == NEXT_AUTH || next == NEXT_DESTINATION;
+}
+
+/* A walk through a chain of extension headers: asked and answered. */
+struct extensions {
+	__u32 offset; /* of the first header from the frame's start; then behind the last */
+	__u32 length; /* bytes from there to the packet's end; then what is left */
+	__u8 next;    /* its kind; then the protocol behind the chain		*/
+	__u8 flags;   /* PACKET_* to add					*/
+	__u8 fragment; /* enum fragment						*/
+	__u8 more;
+	__u16 fragment_offset;
+	__u16 fragment_length;
+	__u32 fragment_id;
+};
+
+struct extension {
+	__u8 next;
+	__u8 length;
+	__be16 fragment; /* in a routing header: its type and segments left */
+	__be32 id;
+};
+
+/* The fragment header; UNDECIDED, or why the packet is dropped. */
+static __always_inline enum reason extension_fragment(struct extensions *e, const struct extension *x)
+{
+	__u16 fragment = bpf_ntohs(x->fragment);
+	__u32 payload = e->length - sizeof(*x);
+
+	if (e->flags & PACKET_FRAGMENT_HEADER)
+		return REASON_MALFORMED;
+	e->flags |= PACKET_FRAGMENT_HEADER;
+	if (!(fragment & ~6))
+		return UNDECIDED; /* atomic (RFC 6946) */
+	e->more = fragment & 1;
+	e->fragment_offset = fragment & ~7;
+	e->fragment_length = payload;
+	e->fragment_id = x->id;
+	e->fragment = e->fragment_offset ? FRAGMENT_LATER : FRAGMENT_FIRST;
+	if ((e->more && payload & 7) || e->fragment_offset + payload > 65535)
+		return REASON_MALFORMED;
+	return UNDECIDED;
+}
+
+/* One header of the chain; i is its place in it. */
+static __always_inline enum reason extension_step(struct extensions *e, const struct extension *x, int i)
+{
+	__u32 size = (x->length + 1) * 8;
+	enum reason r;
+
+	switch (e->next) {
+	case NEXT_HOP_BY_HOP:
+		if (i)
+			return REASON_MALFORMED;
+		e->flags |= PACKET_OPTIONS;
+		break;
+	case NEXT_DESTINATION:
+		e->flags |= PACKET_OPTIONS;
+		break;
+	case NEXT_ROUTING:
+		if (!(bpf_ntohs(x->fragment) >> 8))
+			return REASON_ROUTING_HEADER;
+		break;
+	case NEXT_AUTH:
+		size = (x->length + 2) * 4;
+		break;
+	case NEXT_FRAGMENT:
+		size = sizeof(*x);
+		r = extension_fragment(e, x);
+		if (r != UNDECIDED)
+			return r;
+		break;
+	}
+	if (size > e->length)
+		return e->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
+	e->next = x->next;
+	e->offset += size;
+	e->length -= size;
+	return UNDECIDED;
+}
+
+/* Walks the chain (RFC 8200, 4). Verified apart from its callers: headers are
+ * copied, as pointers into the frame do not cross this boundary. */
+__noinline enum reason extensions_walk(hook_ctx *ctx, struct extensions *e)
+{
+	struct extension x;
+	enum reason r;
+	__u32 start;
+	int i;
+
+	if (!e)
+		return REASON_INTERNAL;
+	start = e->offset;
+	for (i = 0; i < IPV6_EXT_MAX_CHAIN; i++) {
+		if (!is_extension(e->next) || e->fragment == FRAGMENT_LATER)
+			break;
+		if (e->length < sizeof(x) || hook_load(ctx, e->offset, &x, sizeof(x)))
+			return e->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
+		r = extension_step(e, &x, i);
+		if (r != UNDECIDED)
+			return r;
+		if (e->offset - start > IPV6_EXT_MAX_BYTES)
+			return REASON_EXTENSION_CHAIN;
+	}
+	if (e->fragment != FRAGMENT_LATER && is_extension(e->next))
+		return REASON_EXTENSION_CHAIN;
+	return UNDECIDED;
+}
+
+static __always_inline enum reason parse_extensions(hook_ctx *ctx, struct packet *p, struct headers *h)
+{
+	struct extensions e = {};
+	enum reason r;
+
+	e.offset = p->l4_offset;
+	e.length = p->length - sizeof(struct ipv6hdr);
+	e.next = p->tuple.proto;
+	r = extensions_walk(ctx, &e);
+	p->fragment = e.fragment;
+	p->flags |= e.flags | (e.more ? PACKET_MORE : 0);
+	if (r != UNDECIDED)
+		return r;
+	p->fragment_id = e.fragment_id;
+	p->fragment_offset = e.fragment_offset;
+	p->fragment_length = e.fragment_length;
+	p->tuple.proto = e.next;
+	if (e.offset > MAX_L4_OFFSET)
+		return REASON_EXTENSION_CHAIN;
+	p->l4_offset = e.offset;
+	h->l4 = (void *)h->eth + e.offset;
+	return UNDECIDED;
+}
+
+static __always_inline int addr_is_link_local(const struct addr *a)
+{
+	return (a->word[0] & bpf_htonl(0xffc00000)) == bpf_htonl(0xfe800000);
+}
+
+static __always_inline enum reason parse_ip6(hook_ctx *ctx, struct packet *p, struct headers *h,
+					     __u32 frame)
+{
+	struct ipv6hdr *ip = h->l3;
+	__u32 length;
+
+	if ((void *)(ip + 1) > h->end)
+		return REASON_SHORT;
+	if (ip->version != 6)
+		return REASON_MALFORMED;
+	length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
+	if (length == sizeof(*ip) && p->gso)
+		length = frame;
+	if (length > frame)
+		return REASON_MALFORMED;
+	p->length = length;
+	p->family = 6;
+	p->ttl = ip->hop_limit;
+	p->tuple.proto = ip->nexthdr;
+	addr_set6(&p->tuple.src, &ip->saddr);
+	addr_set6(&p->tuple.dst, &ip->daddr);
+	/* The tuple would be an IPv4 packet's, and find its state. */
+	if (addr_is4(&p->tuple.src))
+		return REASON_MARTIAN_SOURCE;
+	if (addr_is4(&p->tuple.dst))
+		return REASON_MARTIAN_DEST;
+	if (addr_is_link_local(&p->tuple.src) || addr_is_link_local(&p->tuple.dst))
+		p->tuple.zone = p->ifindex;
+	p->l4_offset = p->l3_offset + sizeof(*ip);
+	h->l4 = h->l3 + sizeof(*ip);
+	if (is_extension(ip->nexthdr))
+		return parse_extensions(ctx, p, h);
+	return UNDECIDED;
+}
+
+/*
+ * Ethernet. Sets l3_offset and returns UNDECIDED with *proto, or the reason to
+ * leave the frame to the stack.
+ */
+static __always_inline enum reason parse_eth(hook_ctx *ctx, struct packet *p, struct headers *h,
+					     const struct interface *i, int in, __be16 *proto)
+{
+	const __u16 *mac = (const __u16 *)i->mac, *dst;
+
+	if ((void *)(h->eth + 1) > h->end)
+		return REASON_SHORT;
+	dst = (const __u16 *)h->eth->h_dest;
+	if (in && !(i->flags & INTERFACE_LO)) {
+		if (h->eth->h_dest[0] & 1)
+			p->flags |= PACKET_GROUP;
+		else if (((dst[0] ^ mac[0]) | (dst[1] ^ mac[1]) | (dst[2] ^ mac[2])) && hook_for_others(ctx))
+			return REASON_OTHER_MAC;
+	}
+	*proto = h->eth->h_proto;
+	p->l3_offset = sizeof(struct ethhdr);
+	return UNDECIDED;
+}
+
+/* proto: EtherType where the frame does not say. in: at ingress. gso: a
+ * super-packet, whose length fields may not hold its length. */
+static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct headers *h,
+					 const struct interface *i, __be16 proto, int in, int gso)
+{
+	__u32 frame = hook_length(ctx);
+	enum reason r;
+
+	p->l3_offset = 0;
+	p->fragment = FRAGMENT_NONE;
+	p->flags = in ? 0 : PACKET_EGRESS;
+	p->gso = gso;
+	p->tcp_flags = 0;
+	p->icmp_type = 0;
+	p->icmp_code = 0;
+	p->tuple.pad = 0;
+	p->tuple.zone = 0;
+	h->eth = hook_data(ctx);
+	h->l3 = h->eth;
+	h->end = hook_data_end(ctx);
+	if (!(i->flags & INTERFACE_L3)) {
+		r = parse_eth(ctx, p, h, i, in, &proto);
+		if (r != UNDECIDED)
+			return r;
+		h->l3 = h->eth + 1;
+		frame -= sizeof(struct ethhdr);
+	}
+	if (proto == bpf_htons(ETH_P_IP))
+		r = parse_ip4(p, h, frame);
+	else if (proto == bpf_htons(ETH_P_IPV6))
+		r = parse_ip6(ctx, p, h, frame);
+	else
+		return REASON_IMPLICIT;
+	return r == UNDECIDED ? parse_l4(p, h) : r;
+}
+
+/*
+ * Views of a header: NULL if it lies outside the frame. After parse() and
+ * packet_reload() that cannot happen for headers the packet has; asking anyway
+ * keeps the bounds in this file and the verifier content.
+ */
+static __always_inline struct iphdr *header_ip4(const struct headers *h)
+{
+	struct iphdr *ip = h->l3;
+
+	return (void *)(ip + 1) > h->end ? 0 : ip;
+}
+
+static __always_inline struct ipv6hdr *header_ip6(const struct headers *h)
+{
+	struct ipv6hdr *ip = h->l3;
+
+	return (void *)(ip + 1) > h->end ? 0 : ip;
+}
+
+static __always_inline struct tcphdr *header_tcp(const struct headers *h)
+{
+	struct tcphdr *tcp = h->l4;
+
+	return (void *)(tcp + 1) > h->end ? 0 : tcp;
+}
+
+/* The first 8 bytes behind the IP header: ports, or an ICMP header. */
+static __always_inline void *header_8(const struct headers *h)
+{
+	return h->l4 + 8 > h->end ? 0 : h->l4;
+}
+
+static __always_inline struct ethhdr *header_eth(const struct headers *h)
+{
+	return (void *)(h->eth + 1) > h->end ? 0 : h->eth;
+}
+
+/*
+ * Loads the pointers anew. Returns < 0 if the offsets cannot be ours, which
+ * cannot happen after parse().
+ */
+static __always_inline int packet_reload(struct headers *h, const struct packet *p, void *data, void *end)
+{
+	__u32 l3 = p->l3_offset, l4 = p->l4_offset;
+
+	if (l3 > sizeof(struct ethhdr) || l4 > MAX_L4_OFFSET)
+		return -1;
+	h->eth = data;
+	h->l3 = data + l3;
+	h->l4 = data + l4;
+	h->end = end;
+	return 0;
+}
+
+#endif

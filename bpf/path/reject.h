@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the sender of a blocked packet is told, where the rule says so: a TCP
+ * reset, or an ICMP error "unreachable" that quotes the packet. The answer is
+ * made in the packet's place and goes back the way that came.
+ * docs/packet-path.md, 12. RFC 9293, 3.5.2; RFC 1812, 4.3.2; RFC 4443, 2.4.
+ */
+#ifndef WEIR_PATH_REJECT_H
+#define WEIR_PATH_REJECT_H
+
+#include "observe/count.h"
+#include "packet/csum.h"
+#include "packet/parse.h"
+#include "packet/sanity.h"
+#include "path/scratch.h"
+
+/* An IPv4 error is 576 bytes long at most (RFC 1812, 4.3.2.3), an IPv6 one 1,280
+ * (RFC 4443, 2.4): so much passes everywhere. */
+#define ANSWER_MAX4	576
+#define ANSWER_MAX6	1280
+/* What stands in front of the quoted packet. */
+#define ICMP_HEADER	8
+#define ANSWER_FRONT4	(sizeof(struct iphdr) + ICMP_HEADER)
+#define ANSWER_FRONT6	(sizeof(struct ipv6hdr) + ICMP_HEADER)
+#define ANSWER_TTL	64
+#define TOS_CONTROL	0xc0 /* precedence of routers' own messages (RFC 1812, 4.3.2.5) */
+#define IP_DF		0x4000
+#define RST_LENGTH4	(sizeof(struct iphdr) + sizeof(struct tcphdr))
+#define RST_LENGTH6	(sizeof(struct ipv6hdr) + sizeof(struct tcphdr))
+/* Ethernet frames have 60 bytes at least; not every driver fills what XDP sends. */
+#define RST_FRAME4	(HOOK_IS_XDP ? 46 : RST_LENGTH4)
+#define RST_FRAME6	RST_LENGTH6
+
+#define ICMP_UNREACH	3
+#define ICMP6_UNREACH	1
+
+enum answer_kind {
+	ANSWER_NONE,
+	ANSWER_RST,
+	ANSWER_ICMP,
+};
+
+/* Where an answer is made, and how many may be. One per CPU. */
+struct answer {
+	__u32 tokens; /* answers that may be given now	*/
+	__u32 filled; /* tick up to which tokens were added	*/
+	struct ethhdr eth;
+	__u8 pad0[2];
+	__u8 data[ANSWER_MAX6 + 8]; /* the IP packet; the rest is for rounding up */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct answer);
+} answers SEC(".maps");
+
+static __always_inline void answer_count(__u32 what, __u32 bytes)
+{
+	count(bpf_map_lookup_elem(&answer_counters, &what), bytes);
+}
+
+/* ICMP messages that are answered: those that neither report an error nor
+ * redirect (RFC 1122, 3.2.2; RFC 4443, 2.4). */
+static __always_inline int icmp_informs(__u8 family, __u8 type)
+{
+	if (family == 4)
+		return type == 0 || (type >= 8 && type <= 10) || (type >= 13 && type <= 18);
+	return type >= 128 && type != ND_LAST;
+}
+
+/* Whether an address is one host's: to others nothing is answered, nor about what was
+ * for others (RFC 1122, 3.2.2; RFC 4443, 2.4). */
+static __always_inline int addr_is_host(const struct addr *a)
+{
+	__u32 v4 = addr_v4(a);
+
+	if (addr_is_multicast(a) || bpf_map_lookup_elem(&broadcasts, a))
+		return 0;
+	if (addr_is4(a))
+		return v4 >> 24 != 0 && v4 >> 28 != 0xf;
+	return !addr6_is_low(a, 0);
+}
+
+/* How the rule answers this packet. */
+static __always_inline enum answer_kind answer_kind(const struct packet *p, const struct rule *r)
+{
+	enum answer_kind kind = r->flags & RULE_RETURN_ICMP ? ANSWER_ICMP : ANSWER_NONE;
+
+	if (p->tuple.proto == IPPROTO_TCP && r->flags & RULE_RETURN_RST)
+		kind = p->tcp_flags & TCP_RST ? ANSWER_NONE : ANSWER_RST;
+	else if (is_icmp(p->family, p->tuple.proto) && !icmp_informs(p->family, p->icmp_type))
+		kind = ANSWER_NONE;
+	if (kind == ANSWER_NONE || p->fragment == FRAGMENT_LATER || p->flags & PACKET_GROUP)
+		return ANSWER_NONE;
+	return addr_is_host(&p->tuple.src) && addr_is_host(&p->tuple.dst) ? kind : ANSWER_NONE;
+}
+
+/* Takes the right to one answer: ANSWER_RATE a second, ANSWER_BURST at once. */
+static __always_inline int answer_allowed(struct answer *a)
+{
+	__u32 ticks = shared.now - a->filled;
+
+	a->filled = shared.now;
+	if (ticks >= ANSWER_BURST * TICKS_PER_SECOND / ANSWER_RATE)
+		a->tokens = ANSWER_BURST;
+	else
+		a->tokens += ticks * (ANSWER_RATE / TICKS_PER_SECOND);
+	if (a->tokens > ANSWER_BURST)
+		a->tokens = ANSWER_BURST;
+	if (!a->tokens)
+		return 0;
+	a->tokens--;
+	return 1;
+}
+
+/*
+ * The address that an ICMP error comes from: the packet's destination where that is
+ * the box, and where the box has sent the packet, which takes its own addresses for
+ * martians; else one of the interface that the packet came in by (RFC 1812, 4.3.2.4),
+ * or of the box if it has none. NULL: none.
+ */
+static __always_inline const struct addr *answer_source(const struct packet *p, const struct interface *i)
+{
+	const struct addr *own;
+	struct answer_source_key key = { .ifindex = p->ifindex, .kind = SOURCE_IP4 };
+
+	if (p->flags & PACKET_EGRESS || i->flags & INTERFACE_LO || bpf_map_lookup_elem(&addresses, &p->tuple.dst))
+		return &p->tuple.dst;
+	if (p->family == 6)
+		key.kind = addr_is_link_local(&p->tuple.src) ? SOURCE_LINK_LOCAL : SOURCE_IP6;
+	own = bpf_map_lookup_elem(&answer_sources, &key);
+	if (own)
+		return own;
+	key.ifindex = 0;
+	return bpf_map_lookup_elem(&answer_sources, &key);
+}
+
+struct answer_words {
+	const struct answer *answer;
+	__u64 sum;
+	__u32 from;
+};
+
+static long answer_word(__u32 number, struct answer_words *w)
+{
+	__u32 at = w->from + number * sizeof(__u32);
+
+	if (at > sizeof(w->answer->data) - sizeof(__u32))
+		return 1;
+	w->sum += *(const __u32 *)&w->answer->data[at];
+	return 0;
+}
+
+/* The sum of so many bytes of the answer, less what is no whole word at their end: word
+ * by word, which the verifier follows once. Answers are few. */
+static __always_inline __u64 answer_sum(const struct answer *a, __u32 from, __u32 length)
+{
+	struct answer_words w = { .answer = a, .from = from };
+
+	bpf_loop(length / sizeof(__u32), answer_word, &w, 0);
+	return w.sum;
+}
+
+/* The checksum over a sum. */
+static __always_inline __u16 csum_of(__u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	return csum_apply(0xffff, (sum & 0xffff) + (sum >> 16));
+}
+
+/* What of the IP header a checksum of the next layer covers. */
+static __always_inline __u64 pseudo_sum(const struct addr *src, const struct addr *dst, __u8 proto, __u32 length)
+{
+	return csum_addr_sum(src) + csum_addr_sum(dst) + bpf_htons(proto) + bpf_htons(length);
+}
+
+static __always_inline void answer_ip4(struct answer *a, const struct addr *src, const struct addr *dst, __u8 tos,
+				       __u8 proto, __u8 ttl, __u32 length)
+{
+	struct iphdr *ip = (void *)a->data;
+
+	__builtin_memset(ip, 0, sizeof(*ip));
+	ip->version = 4;
+	ip->ihl = 5;
+	ip->tos = tos;
+	ip->tot_len = bpf_htons(length);
+	ip->frag_off = bpf_htons(IP_DF); /* so the id may be 0 (RFC 6864, 4.1) */
+	ip->ttl = ttl;
+	ip->protocol = proto;
+	ip->saddr = src->word[3];
+	ip->daddr = dst->word[3];
+	ip->check = csum_of(answer_sum(a, 0, sizeof(*ip)));
+}
+
+static __always_inline void answer_ip6(struct answer *a, const struct addr *src, const struct addr *dst, __u8 proto,
+				       __u8 ttl, __u32 length)
+{
+	struct ipv6hdr *ip = (void *)a->data;
+
+	__builtin_memset(ip, 0, sizeof(*ip));
+	ip->version = 6;
+	ip->payload_len = bpf_htons(length - sizeof(*ip));
+	ip->nexthdr = proto;
+	ip->hop_limit = ttl;
+	__builtin_memcpy(&ip->saddr, src, sizeof(*src));
+	__builtin_memcpy(&ip->daddr, dst, sizeof(*dst));
+}
+
+/* The reset, behind an IP header of so many bytes (RFC 9293, 3.5.2). */
+static __always_inline void answer_tcp(struct answer *a, const struct packet *p, __u32 at, int partial)
+{
+	struct tcphdr *tcp = (void *)&a->data[at];
+	__u64 pseudo = pseudo_sum(&p->tuple.src, &p->tuple.dst, IPPROTO_TCP, sizeof(*tcp));
+
+	__builtin_memset(tcp, 0, sizeof(*tcp));
+	tcp->source = p->tuple.dport;
+	tcp->dest = p->tuple.sport;
+	tcp->doff = sizeof(*tcp) / 4;
+	tcp->rst = 1;
+	if (p->tcp_flags & TCP_ACK) {
+		tcp->seq = bpf_htonl(p->ack);
+	} else {
+		tcp->ack = 1;
+		tcp->ack_seq = bpf_htonl(p->seq + p->payload + (p->tcp_flags & TCP_SYN ? 1 : 0) +
+					 (p->tcp_flags & TCP_FIN ? 1 : 0));
+	}
+	tcp->check = partial ? ~csum_of(pseudo) : csum_of(pseudo + answer_sum(a, at, sizeof(*tcp)));
+}
+
+/* Writes the answer's Ethernet header: back to where the frame came from. < 0: that
+ * is no single station, or the frame was for none. */
+static __always_inline int answer_eth(hook_ctx *ctx, struct answer *a, const struct packet *p)
+{
+	__u8 mac[6];
+
+	if (!p->l3_offset)
+		return 0;
+	if (hook_load(ctx, 0, &a->eth, sizeof(a->eth)) || (a->eth.h_dest[0] | a->eth.h_source[0]) & 1)
+		return -1;
+	__builtin_memcpy(mac, a->eth.h_dest, sizeof(mac));
+	__builtin_memcpy(a->eth.h_dest, a->eth.h_source, sizeof(mac));
+	__builtin_memcpy(a->eth.h_source, mac, sizeof(mac));
+	return 0;
+}
+
+/* Puts so many bytes of a->data into the frame's front, Ethernet header first. */
+static __always_inline int answer_store(hook_ctx *ctx, struct answer *a, const struct packet *p, __u32 length)
+{
+	if (p->l3_offset && hook_store(ctx, 0, &a->eth, sizeof(a->eth)))
+		return -1;
+	return hook_store(ctx, p->l3_offset ? sizeof(a->eth) : 0, a->data, length);
+}
+
+/* A reset in the packet's place. Returns < 0 if that is impossible. */
+static __always_inline int answer_rst(hook_ctx *ctx, struct answer *a, const struct packet *p, __u8 ttl)
+{
+	__u32 header = p->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	int partial = hook_partial(ctx, p->l4_offset + 16);
+
+	/* the place that a device will complete stays where it is: what stands in front goes */
+	if (partial && hook_narrow(ctx, p->l4_offset - p->l3_offset - header))
+		return -1;
+	if (hook_resize(ctx, p->l3_offset + (p->family == 4 ? RST_FRAME4 : RST_FRAME6), 0))
+		return -1;
+	if (p->family == 4) {
+		__builtin_memset(&a->data[RST_LENGTH4], 0, RST_FRAME4 - RST_LENGTH4);
+		answer_tcp(a, p, sizeof(struct iphdr), partial);
+		answer_ip4(a, &p->tuple.dst, &p->tuple.src, 0, IPPROTO_TCP, ttl, RST_LENGTH4);
+		return answer_store(ctx, a, p, RST_FRAME4);
+	}
+	answer_tcp(a, p, sizeof(struct ipv6hdr), partial);
+	answer_ip6(a, &p->tuple.dst, &p->tuple.src, IPPROTO_TCP, ttl, RST_LENGTH6);
+	return answer_store(ctx, a, p, RST_LENGTH6);
+}
+
+/*
+ * Where a device will complete the quoted packet's checksum, it does so over what
+ * is quoted: the field gets the value f that this does not change, f = ~(sum + f),
+ * so that the error's own checksum is right before and after. Returns the place of
+ * the field in a->data, 0 if there is none, < 0 if it is not quoted.
+ */
+static __always_inline int answer_settle(hook_ctx *ctx, struct answer *a, const struct packet *p, __u32 front,
+					 __u32 quoted)
+{
+	__u32 field = p->tuple.proto == IPPROTO_TCP ? 16 : 6, l4 = p->l4_offset - p->l3_offset;
+	__u32 at = front + l4 + field, rest;
+
+	if (p->tuple.proto != IPPROTO_TCP && p->tuple.proto != IPPROTO_UDP)
+		return 0;
+	if (!hook_partial(ctx, p->l4_offset + field))
+		return 0;
+	if (l4 > MAX_L4_OFFSET || l4 + field + 2 > quoted)
+		return -1;
+	asm volatile("" : "+r"(at)); /* its bounds are those that are tested */
+	if (at > ANSWER_MAX6)
+		return -1;
+	*(__u16 *)&a->data[at] = 0;
+	/* what is quoted behind the IP header, modulo 2^16 - 1, and half of its negative */
+	rest = csum_of(answer_sum(a, front, quoted + 3)) + (__u16)~csum_of(answer_sum(a, front, l4));
+	rest %= 0xffff;
+	*(__u16 *)&a->data[at] = rest & 1 ? (rest + 0xffff) / 2 : rest / 2;
+	return at;
+}
+
+/* The ICMP header and its checksum over the quote behind it. */
+static __always_inline void answer_icmp(struct answer *a, __u32 at, __u32 quoted, __u8 type, __u8 code, __u64 pseudo)
+{
+	struct icmphdr *icmp = (void *)&a->data[at];
+
+	__builtin_memset(icmp, 0, sizeof(*icmp));
+	icmp->type = type;
+	icmp->code = code;
+	icmp->checksum = csum_of(pseudo + answer_sum(a, at, ICMP_HEADER + quoted + 3));
+}
+
+/* An ICMP error about the packet in its place. Returns < 0 if that is impossible. */
+static __always_inline int answer_error(hook_ctx *ctx, struct answer *a, const struct packet *p,
+					const struct addr *src, const struct rule *r)
+{
+	__u32 front = p->family == 4 ? ANSWER_FRONT4 : ANSWER_FRONT6;
+	__u32 most = p->family == 4 ? ANSWER_MAX4 - ANSWER_FRONT4 : ANSWER_MAX6 - ANSWER_FRONT6;
+	__u32 quoted = p->length < most ? p->length : most;
+	int settled;
+
+	asm volatile("" : "+r"(quoted));
+	if (quoted < sizeof(struct iphdr) || quoted > ANSWER_MAX6 - ANSWER_FRONT6)
+		return -1;
+	if (hook_load(ctx, p->l3_offset, &a->data[front], quoted))
+		return -1;
+	__builtin_memset(&a->data[front + quoted], 0, 4);
+	settled = answer_settle(ctx, a, p, front, quoted);
+	if (settled < 0 || hook_resize(ctx, p->l3_offset + quoted, front))
+		return -1;
+	if (settled && hook_store(ctx, p->l3_offset + settled, &a->data[settled], 2))
+		return -1;
+	if (p->family == 4) {
+		answer_icmp(a, sizeof(struct iphdr), quoted, ICMP_UNREACH, r->return_code4, 0);
+		answer_ip4(a, src, &p->tuple.src, TOS_CONTROL, IPPROTO_ICMP, ANSWER_TTL, ANSWER_FRONT4 + quoted);
+		return answer_store(ctx, a, p, ANSWER_FRONT4);
+	}
+	answer_icmp(a, sizeof(struct ipv6hdr), quoted, ICMP6_UNREACH, r->return_code6,
+		    pseudo_sum(src, &p->tuple.src, IPPROTO_ICMPV6, ICMP_HEADER + quoted));
+	answer_ip6(a, src, &p->tuple.src, IPPROTO_ICMPV6, ANSWER_TTL, ANSWER_FRONT6 + quoted);
+	return answer_store(ctx, a, p, ANSWER_FRONT6);
+}
+
+/* Turns the packet into its answer. Returns what became of that; ANSWERED_COUNT: none is due. */
+static __always_inline enum answered answer_make(hook_ctx *ctx, struct answer *a, const struct packet *p,
+						 const struct interface *i, const struct rule *r)
+{
+	enum answer_kind kind = answer_kind(p, r);
+	const struct addr *src = 0;
+
+	if (kind == ANSWER_NONE || answer_eth(ctx, a, p))
+		return ANSWERED_COUNT;
+	if (kind == ANSWER_ICMP) {
+		src = answer_source(p, i);
+		if (!src)
+			return ANSWERED_NOT;
+	}
+	if (!answer_allowed(a))
+		return ANSWERED_LIMIT;
+	if (kind == ANSWER_RST)
+		return answer_rst(ctx, a, p, r->return_ttl ? r->return_ttl : ANSWER_TTL) ? ANSWERED_NOT : ANSWERED_RST;
+	return answer_error(ctx, a, p, src, r) ? ANSWERED_NOT : ANSWERED_ICMP;
+}
+
+/* The end of a packet that the rule s->blocked has blocked. */
+__noinline int answer(hook_ctx *ctx, struct scratch *s)
+{
+	const struct interface *i;
+	const struct packet *p;
+	const struct rule *r;
+	enum answered what;
+	struct answer *a;
+	__u32 index, zero = 0;
+
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	if (!i)
+		return HOOK_DROP;
+	index = s->blocked - 1 - rule_base;
+	r = bpf_map_lookup_elem(&rules, &index);
+	a = bpf_map_lookup_elem(&answers, &zero);
+	if (!r || !a)
+		return finish(i, REASON_INTERNAL, p->length);
+	count_reason(i, REASON_BLOCK, p->length);
+	if (!(r->flags & (RULE_RETURN_RST | RULE_RETURN_ICMP)))
+		return HOOK_DROP;
+	what = answer_make(ctx, a, p, i, r);
+	if (what < ANSWERED_COUNT)
+		answer_count(what, p->length);
+	if (what > ANSWERED_LAST_GIVEN)
+		return HOOK_DROP;
+	return hook_reply(ctx, p->ifindex, i, p->flags & PACKET_EGRESS);
+}
+
+#endif

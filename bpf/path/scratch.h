@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the hit program hands to the programs behind the tail call, and what
+ * these keep that the 512-byte stack does not hold. One per CPU: packets are
+ * handled with bottom halves off, so none interrupts another.
+ */
+#ifndef WEIR_PATH_SCRATCH_H
+#define WEIR_PATH_SCRATCH_H
+
+#include <bpf/bpf_helpers.h>
+
+#include "rules/crossing.h"
+#include "packet/packet.h"
+#include "observe/record.h"
+
+/* The packet that an ICMP error quotes. */
+#define QUOTE_L4_MAX 20
+struct quote {
+	struct tuple tuple;
+	__u32 l3_offset;
+	__u32 l4_offset;
+	__u32 l4_length; /* bytes of l4 that are there, 8 to QUOTE_L4_MAX	*/
+	__u32 seq;	 /* valid iff proto is TCP			*/
+	__u8 icmp_type;
+	__u8 pad[3];
+	__u8 l3[40];
+	__u8 l3_new[40];
+	__u8 l4[QUOTE_L4_MAX];
+	__u8 l4_new[QUOTE_L4_MAX];
+};
+
+/* The search for a free port of a translation. */
+struct port_search {
+	__u32 number; /* of the state that wants it */
+	__u32 reason; /* of the last try	    */
+	__u16 low;
+	__u16 span; /* high - low		    */
+	__u16 at;   /* offset of the next try	    */
+	__u16 pad;
+};
+
+struct scratch {
+	struct packet packet;	 /* as the hit program parsed it			*/
+	__u32 state;		 /* index << 1 | direction; 0: none			*/
+	__u32 path;		 /* counted under, if there is no state		*/
+	__u32 out_ifindex;	 /* where it leaves; 0: not known			*/
+	__u32 random;		 /* xorshift32; 0: not seeded				*/
+	__u32 why;		 /* enum reason under which the packet passes		*/
+	__u32 blocked;		 /* global id + 1 of the rule that blocked it		*/
+	__u8 tracked;		 /* the state has been updated by this packet		*/
+	__u8 carried;		 /* of a state, on its way to the rules of sides that keep none */
+	__u8 no_nexthop;	 /* enum reason why nexthop is 0	*/
+	__u16 nexthop;		 /* found by the route step				*/
+	__u16 generation;	 /* of the routes, before they were asked for nexthop	*/
+	__u8 skip_in;		 /* the crossing is under set skip			*/
+	__u8 skip_out;
+	__u8 quoted_forth;	 /* the quoted packet stands as it came in	*/
+	__u8 leaves;		 /* records show the packet with s->tuple, not as it came	*/
+	struct judge in;
+	struct judge out;
+	struct tuple tuple;	 /* the reply's, while it is reserved		*/
+	struct path path_key;
+	struct path path_last;	 /* the one that was looked up last, and its index	*/
+	__u32 path_last_index;
+	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a SYN				*/
+	struct port_search search;
+	struct quote quote;
+	struct addr quoter;	 /* source of an ICMP error, translated			*/
+	struct tuple handed;	 /* of the packet at hand on its way through the stack	*/
+	struct record log;	 /* the head of records of the crossing at hand		*/
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+static __always_inline struct scratch *scratch_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scratches, &zero);
+}
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * A packet of a live state that the hit path did not finish: its next hop must
+ * be looked up, or a side that keeps no state wants to judge it. Ingress only.
+ */
+#ifndef WEIR_PATH_SLOW_H
+#define WEIR_PATH_SLOW_H
+
+#include "path/miss.h"
+
+/*
+ * The kernel's routes for this direction, and its answer into the state. The
+ * source is the packet's own: source routing is asked about what came in.
+ */
+static __always_inline enum route carry_route(hook_ctx *ctx, struct scratch *s, struct state *st)
+{
+	struct route_query q = {};
+	__u16 generation;
+	enum route r;
+	struct course *c;
+	__u32 d;
+
+	if (!s || !st)
+		return ROUTE_LOCAL;
+	generation = shared.route_generation; /* before the question: routes may move meanwhile */
+	d = STATE_DIRECTION(s->state);
+	c = state_course(st, d);
+	tuple_leaving(&s->tuple, st, d);
+	q.src = s->packet.tuple.src;
+	q.dst = s->tuple.dst;
+	q.sport = s->packet.tuple.sport;
+	q.dport = s->tuple.dport;
+	q.ifindex = s->packet.ifindex;
+	q.proto = s->packet.tuple.proto;
+	q.family = s->packet.family;
+	r = route_lookup(ctx, &q);
+	s->nexthop = r == ROUTE_FORWARD ? q.number : 0;
+	s->out_ifindex = r == ROUTE_LOCAL ? 0 : q.ifindex;
+	/* A packet that sees a route moved tells the others, where no daemon does. */
+	if (c->nexthop >= NEXTHOP_FIRST && c->nexthop != s->nexthop &&
+	    c->nexthop_generation == (__u16)shared.route_generation && daemon_is_dead())
+		__sync_fetch_and_add(&shared.route_generation, 1);
+	c->nexthop = s->nexthop;
+	c->nexthop_generation = generation;
+	return r;
+}
+
+/* The sides of the state that keep none judge this packet anew. UNDECIDED: it passes. */
+__noinline enum reason carry_judge(struct scratch *s)
+{
+	enum reason r, why;
+	__u8 in, out, crossed = 0;
+	struct state *st;
+	__u32 d, options;
+
+	if (!s)
+		return REASON_INTERNAL;
+	st = state_get(STATE_INDEX(s->state));
+	if (!st)
+		return REASON_INTERNAL;
+	d = STATE_DIRECTION(s->state);
+	in = d ? STATE_JUDGE_OUT : STATE_JUDGE_IN;
+	out = d ? STATE_JUDGE_IN : STATE_JUDGE_OUT;
+	options = s->packet.flags & PACKET_OPTIONS;
+	if (st->flags & in) {
+		judge_ask(&s->in, &s->packet, DIRECTION_IN, s->packet.ifindex, 0);
+		r = crossing(&s->in, options, &why);
+		if (r != UNDECIDED) {
+			note_blocked(s, r, STATE_IN);
+			return r;
+		}
+		crossed = STATE_IN;
+	}
+	if (st->flags & out && s->out_ifindex) {
+		judge_ask(&s->out, &s->packet, DIRECTION_OUT, s->out_ifindex, crossed ? s->in.tag : st->tag);
+		tuple_leaving(&s->tuple, st, d);
+		s->out.dst = s->tuple.dst;
+		s->out.dport = s->tuple.dport;
+		if (d) {
+			s->out.src = s->tuple.src;
+			s->out.sport = s->tuple.sport;
+		}
+		r = crossing(&s->out, options, &why);
+		if (r != UNDECIDED)
+			note_blocked(s, r, crossed | STATE_OUT);
+		return r;
+	}
+	return UNDECIDED;
+}
+
+/*
+ * Where the packet of s->state goes next. UNDECIDED: to the next hop in
+ * s->nexthop. Else the reason under which it goes up or is dropped.
+ */
+__noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
+{
+	struct state *st;
+	struct course *c;
+
+	if (!s)
+		return REASON_INTERNAL;
+	st = state_get(STATE_INDEX(s->state));
+	if (!st)
+		return REASON_INTERNAL;
+	c = state_course(st, STATE_DIRECTION(s->state));
+	s->out_ifindex = 0;
+	s->nexthop = c->nexthop;
+	if (c->nexthop == NEXTHOP_LOCAL)
+		return REASON_LOCAL;
+	if (c->nexthop != NEXTHOP_NONE && !nexthop_stale(c, nexthop_get(c->nexthop))) {
+		s->out_ifindex = nexthop_get(c->nexthop)->ifindex;
+		return UNDECIDED;
+	}
+	switch (carry_route(ctx, s, st)) {
+	case ROUTE_CLOSED:
+		return REASON_INTERFACE;
+	case ROUTE_LOCAL:
+		return REASON_UP_ROUTE;
+	case ROUTE_NEIGHBOUR:
+		return REASON_UP_NEIGHBOUR;
+	case ROUTE_FULL:
+		return REASON_UP_NEXTHOP;
+	default:
+		return UNDECIDED;
+	}
+}
+
+/* UNDECIDED: the next hop that carry_next() has found takes the packet. Else the reason
+ * under which it goes up. */
+static __always_inline enum reason carry_probe(const struct scratch *s)
+{
+	struct nexthop *n = nexthop_get(s->nexthop);
+
+	if (n->used != shared.now) /* all cores read this line */
+		n->used = shared.now;
+	return nexthop_probe(n) ? REASON_UP_PROBE : UNDECIDED;
+}
+
+/* Records of a packet of a state: by the sides that have judged it now, and by the
+ * rules that log all. r: where it goes, as carry_decide() says, or why it is dropped. */
+__noinline int log_carried(hook_ctx *ctx, struct scratch *s, enum reason r)
+{
+	const struct state *st;
+	int dropped = is_drop(r);
+	__u32 d;
+
+	if (!s)
+		return 0;
+	st = state_get(STATE_INDEX(s->state));
+	if (!st)
+		return 0;
+	d = STATE_DIRECTION(s->state);
+	if (!s->in.asked && (!dropped || s->out.asked)) {
+		s->leaves = 0;
+		log_side(ctx, s, crossing_needed(d, 1), DIRECTION_IN, s->packet.ifindex);
+	}
+	log_judged(ctx, s, r);
+	if (!s->out.asked && !dropped && s->out_ifindex && !(s->packet.flags & PACKET_GROUP)) {
+		tuple_leaving(&s->tuple, st, d);
+		s->leaves = 1;
+		log_side(ctx, s, crossing_needed(d, 0), DIRECTION_OUT, s->out_ifindex);
+	}
+	return 0;
+}
+
+/* Who asks to carry a packet. A constant in each program: the rules, which take the
+ * verifier long, are in none that does without. */
+enum carry_by {
+	CARRY_NEW,   /* the rules that it has made its state by	    */
+	CARRY_STATE, /* its state alone				    */
+	CARRY_JUDGE, /* its state, and the sides of it that keep none */
+};
+
+/* Where the packet goes, as carry_next() says, or why it is dropped. */
+static __always_inline enum reason carry_decide(hook_ctx *ctx, struct scratch *s, enum carry_by by)
+{
+	enum reason r = carry_next(ctx, s), judged;
+
+	if (by == CARRY_JUDGE && !is_drop(r)) {
+		judged = carry_judge(s);
+		if (judged != UNDECIDED)
+			return judged;
+	}
+	return r == UNDECIDED ? carry_probe(s) : r;
+}
+
+/* Why the packet is dropped all the same; else r, as carry_decide() says. */
+static __always_inline enum reason carry_refused(struct scratch *s, const struct state *st, enum reason r,
+						 enum carry_by by)
+{
+	const struct packet *p = &s->packet;
+	enum reason remembered;
+
+	if (is_drop(r))
+		return r;
+	if (p->flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS)) {
+		count_path(st->path, p->length);
+		return REASON_OPTIONS;
+	}
+	/* Not before it is known to pass: what is dropped shall have no followers. */
+	if (by != CARRY_NEW && p->fragment == FRAGMENT_FIRST) {
+		remembered = fragment_remember(s);
+		if (remembered != UNDECIDED)
+			return remembered;
+	}
+	return r;
+}
+
+/* The rest of the way of a packet of s->state, counted already in the state. */
+static __always_inline int carry(hook_ctx *ctx, struct scratch *s, enum carry_by by)
+{
+	const struct interface *i;
+	const struct packet *p;
+	struct headers h;
+	struct state *st;
+	enum reason r;
+
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	st = state_get(STATE_INDEX(s->state));
+	if (!i || !st)
+		return HOOK_DROP;
+	if (by != CARRY_NEW)
+		judge_none(s);
+	r = carry_refused(s, st, carry_decide(ctx, s, by), by);
+	if (by != CARRY_NEW) { /* the first may be the only one of its state: no promise yet */
+		if (shared.ahead)
+			promise_renew(s->state);
+		if (st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT | STATE_LOG) && is_recording(RING_LOG))
+			log_carried(ctx, s, r);
+	}
+	if (by == CARRY_JUDGE && r == REASON_BLOCK)
+		return answer(ctx, s);
+	if (is_drop(r))
+		return finish(i, r, p->length);
+	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return finish(i, REASON_INTERNAL, p->length);
+	count_path(st->path, p->length);
+	if (r == REASON_LOCAL)
+		return hand_local(ctx, &h, p, i, st, s->state, r);
+	if (r == REASON_UP_ROUTE)
+		return hand_unreached(ctx, p, i, st, s->state);
+	if (r != UNDECIDED)
+		return hand_up(ctx, p, i, st, s->state, r);
+	return forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why);
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The source address of a translation to `(if)`. A daemon writes into the pool what
+ * addresses the interface has; while none is alive, the kernel is asked about each
+ * new connection. docs/packet-path.md, 6.
+ */
+#ifndef WEIR_ROUTE_NAT_SOURCE_H
+#define WEIR_ROUTE_NAT_SOURCE_H
+
+#include "route/nexthop.h"
+#include "path/scratch.h"
+
+/* The box has an address no more if the kernel would send packets for it elsewhere. Where
+ * it knows no way at all, the answer is the same as for one that the box has. */
+static __always_inline int source_is_lost(hook_ctx *ctx, const struct scratch *s)
+{
+	struct bpf_fib_lookup f __attribute__((aligned(8)));
+	struct route_query q = {};
+	long rc;
+
+	q.dst = s->out.nat_addr;
+	if (s->packet.family == 4)
+		addr_set4(&q.src, 0);
+	q.ifindex = s->out.ifindex;
+	q.proto = s->packet.tuple.proto;
+	q.family = s->packet.family;
+	fib_ask(&f, &q);
+	rc = bpf_fib_lookup(ctx, &f, sizeof(f), 0);
+	return rc >= 0 && rc != BPF_FIB_LKUP_RET_NOT_FWDED && rc != BPF_FIB_LKUP_RET_FWD_DISABLED;
+}
+
+/* The address from which the box itself would send to the packet's destination. < 0: none
+ * of that interface; or the kernel, before 6.7, does not say. */
+static __always_inline int source_of_route(hook_ctx *ctx, const struct scratch *s, struct addr *to)
+{
+	struct bpf_fib_lookup f __attribute__((aligned(8)));
+	struct route_query q = {};
+	long rc;
+
+	q.src = s->packet.tuple.src;
+	q.dst = s->tuple.dst;
+	q.sport = s->packet.tuple.sport;
+	q.dport = s->tuple.dport;
+	q.ifindex = s->packet.ifindex;
+	q.proto = s->packet.tuple.proto;
+	q.family = s->packet.family;
+	fib_ask(&f, &q);
+	rc = bpf_fib_lookup(ctx, &f, sizeof(f), BPF_FIB_LOOKUP_SRC);
+	if ((rc != BPF_FIB_LKUP_RET_SUCCESS && rc != BPF_FIB_LKUP_RET_NO_NEIGH) || f.ifindex != s->out.ifindex)
+		return -1;
+	if (s->packet.family == 4)
+		addr_set4(to, f.ipv4_src);
+	else
+		addr_set6(to, f.ipv6_src);
+	return addr_is_link_local(to) ? -1 : 0;
+}
+
+/* The translation that s->out has found; s->tuple.dst: where the packet goes. */
+__noinline int source_follow(hook_ctx *ctx, struct scratch *s)
+{
+	struct addr now;
+
+	if (!s || !(s->out.flags & JUDGE_NAT) || !s->out.nat_ifindex || s->out.nat_ifindex != s->out.ifindex ||
+	    !daemon_is_dead())
+		return 0;
+	if (source_is_lost(ctx, s) && !source_of_route(ctx, s, &now))
+		s->out.nat_addr = now;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Next hops that nobody uses any more give their numbers back.
+ *
+ * States hold such numbers, and packets on their way do, so it takes three walks over
+ * the table with a pause between, longer than any packet is on its way. The first
+ * takes the next hop out of nexthop_index: from then on no look-up finds the number.
+ * Before the second the route generation changes: from then on no state that holds it
+ * uses it without asking anew. The third gives it to the next who asks for one.
+ *
+ * During a reload two timers walk, one at a time: the other leaves its part out.
+ */
+#ifndef WEIR_ROUTE_NEXTHOP_GC_H
+#define WEIR_ROUTE_NEXTHOP_GC_H
+
+#include "maps.h"
+
+static __always_inline int nexthop_step(struct nexthop *n, __u32 from, __u32 to)
+{
+	return __sync_val_compare_and_swap(&n->stage, from, to) == from;
+}
+
+static __always_inline void nexthop_unlist(struct nexthop *n, __u32 number)
+{
+	struct nexthop_key key = {};
+	__u32 *known;
+
+	key.gateway = n->gateway;
+	key.ifindex = n->ifindex;
+	known = bpf_map_lookup_elem(&nexthop_index, &key);
+	if (known && *known == number)
+		bpf_map_delete_elem(&nexthop_index, &key);
+	shared.unlisted = 1;
+}
+
+static __always_inline void nexthop_release(struct nexthop *n, __u32 number)
+{
+	n->flags = 0;
+	n->ifindex = 0;
+	n->gateway = (struct addr){};
+	if (!bpf_map_push_elem(&nexthops_free, &number, 0))
+		__sync_fetch_and_add(&shared.nexthops_unused, 1);
+}
+
+/* The cursor lives in shared memory, as that of the states (state/gc.h). */
+static long nexthop_age_one(__u32 i, void *data)
+{
+	__u32 number = shared.aged;
+	struct nexthop *n;
+
+	(void)i;
+	(void)data;
+	if (number < NEXTHOP_FIRST || number >= shared.nexthops_high + NEXTHOP_FIRST || number >= MAX_NEXTHOPS) {
+		shared.aged = 0;
+		shared.aged_at = shared.now;
+		return 1;
+	}
+	shared.aged = number + 1;
+	n = &shared.nexthops[number & (MAX_NEXTHOPS - 1)];
+	switch (n->stage) {
+	case NEXTHOP_LISTED:
+		if (n->ifindex && shared.now - n->used >= NEXTHOP_IDLE &&
+		    nexthop_step(n, NEXTHOP_LISTED, NEXTHOP_UNLISTED))
+			nexthop_unlist(n, number);
+		return 0;
+	case NEXTHOP_UNLISTED:
+		nexthop_step(n, NEXTHOP_UNLISTED, NEXTHOP_FORGOTTEN);
+		return 0;
+	case NEXTHOP_FORGOTTEN:
+		if (nexthop_step(n, NEXTHOP_FORGOTTEN, NEXTHOP_FREE))
+			nexthop_release(n, number);
+		return 0;
+	}
+	return 0;
+}
+
+static __always_inline void walk_on(void)
+{
+	if (!shared.aged) {
+		if (shared.now - shared.aged_at < NEXTHOP_WALK)
+			return;
+		if (shared.unlisted) {
+			shared.unlisted = 0;
+			__sync_fetch_and_add(&shared.route_generation, 1);
+		}
+		shared.aged = NEXTHOP_FIRST;
+	}
+	bpf_loop(NEXTHOP_SLICE, nexthop_age_one, 0, 0);
+}
+
+/* Two at once could set the cursor back, and a number would take two steps in one walk.
+ * What holds this lock always ends: no program is killed while it runs. */
+static __always_inline void nexthops_age(void)
+{
+	if (__sync_val_compare_and_swap(&shared.aging, 0, 1))
+		return;
+	walk_on();
+	__sync_lock_test_and_set(&shared.aging, 0);
+}
+
+#endif

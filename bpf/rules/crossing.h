@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * A crossing: what the rules are asked about a packet at one interface in one
+ * direction, and what they answer. Lives in the per-CPU scratch (path/scratch.h),
+ * because the stack does not hold it.
+ */
+#ifndef WEIR_RULES_CROSSING_H
+#define WEIR_RULES_CROSSING_H
+
+#include "config.h"
+#include "packet/packet.h"
+#include "rules/ruleset.h"
+
+enum direction {
+	DIRECTION_IN,
+	DIRECTION_OUT,
+};
+
+enum action {
+	ACTION_PASS,
+	ACTION_BLOCK,
+};
+
+/* Bits of judge.flags: answers. */
+#define JUDGE_KEEP_STATE    0x01 /* the deciding rule keeps state			*/
+#define JUDGE_ALLOW_OPTIONS 0x02 /* it allows IP options				*/
+#define JUDGE_NAT	    0x04 /* all of nat_* are valid				*/
+#define JUDGE_NAT_STATIC    0x08 /* static-port					*/
+#define JUDGE_RDR	    0x10 /* rdr_addr is valid					*/
+#define JUDGE_RDR_PORT	    0x20 /* rdr_port is valid					*/
+#define JUDGE_NO_ADDRESS    0x40 /* a translation that applies has no address: drop	*/
+
+/* Bits of judge.logs: those of rule.flags, from RULE_LOG on. */
+#define JUDGE_LOG     0x01
+#define JUDGE_LOG_ALL 0x02
+
+struct judge {
+	/* asked; src and dst follow the translations of match rules */
+	struct addr src;
+	struct addr dst;
+	__be16 sport;
+	__be16 dport;
+	__u32 ifindex;
+	__u8 proto;
+	__u8 family;	/* 4 or 6 */
+	__u8 direction; /* enum direction */
+	__u8 tcp_flags;
+	__u8 icmp_type;
+	__u8 icmp_code;
+	__u16 tag; /* asked and answered; 0: none */
+	/* Classes of the fields as they are now; known has a bit for each that has
+	 * been looked up, or was taken from the other crossing. */
+	__u32 class[FIELD_COUNT];
+	/* answered */
+	__u32 rule; /* global id of the deciding rule + 1, 0: none matched */
+	__u8 action;
+	__u8 flags;
+	__u8 matches; /* how many of matched[] are valid */
+	__u8 known;
+	/* Global ids + 1 of all rules that matched and count this packet, in
+	 * order, the deciding one last (match rules beyond MAX_MATCHES - 1 are
+	 * left out; pass and block rules that were overruled do not count). */
+	__u32 matched[MAX_MATCHES];
+	struct addr nat_addr;
+	struct addr rdr_addr;
+	__u32 nat_ifindex; /* the interface that nat_addr was of when a daemon last looked; 0: of no certain one */
+	__u16 nat_low; /* host order */
+	__u16 nat_high;
+	__be16 rdr_port;
+	__u8 logs;  /* JUDGE_LOG* of all rules that matched */
+	__u8 asked; /* the rules were asked about this packet here */
+};
+
+#endif

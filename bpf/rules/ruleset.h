@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What a compiled ruleset is in memory. All of these maps belong to one
+ * generation; internal/fw/ruleset makes their contents, internal/fw/dataplane writes
+ * them before the programs run, and apart from counters, turns and pools nobody
+ * changes them afterwards. docs/rules.md has the idea and the measurements.
+ *
+ * A rule's conditions are cut into fields. For each field, the packet's value is
+ * looked up in a tree and found to be of a class; a class is a vector with one
+ * bit for each rule whose condition such values meet. The rules that match are
+ * those whose bit is in the vectors of all fields.
+ */
+#ifndef WEIR_RULES_RULESET_H
+#define WEIR_RULES_RULESET_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "config.h"
+#include "packet/packet.h"
+
+/* Vectors are cut into chunks of one cache line. */
+#define CHUNK_WORDS 8
+#define CHUNK_RULES (64 * CHUNK_WORDS)
+
+/* What a rule asks for, and the key under which a packet's value is looked up:
+ * interface:	direction << 32 | ifindex
+ * protocol:	(family == 6) << 24 | protocol << 16 | detail, which is
+ *		flags_key() of TCP flags, type << 8 | code of ICMP, else 0
+ * addresses:	IPv4: the address. IPv6: its upper 64 bits, and where these do
+ *		not decide its lower 64 bits in another tree
+ * ports:	TCP and UDP: the port; others: NO_PORT
+ * tables:	as addresses. One tree for both fields leads to the set of tables
+ *		that the address is in; each field has a class for each set
+ * Numbers are in host order. The most telling fields stand first. */
+enum field {
+	FIELD_DST,
+	FIELD_DPORT,
+	FIELD_SRC,
+	FIELD_PROTOCOL,
+	FIELD_INTERFACE,
+	FIELD_SPORT,
+	FIELD_DST_TABLES,
+	FIELD_SRC_TABLES,
+	FIELD_COUNT,
+};
+#define FIELD_TREES FIELD_DST_TABLES /* fields before it have trees of their own */
+
+#define NO_PORT 65536
+
+/* Indices of trees. From TREE_FIRST_LOW on stand those of lower halves of IPv6
+ * addresses. */
+enum tree {
+	TREE_DST4 = FIELD_DST,
+	TREE_DPORT = FIELD_DPORT,
+	TREE_SRC4 = FIELD_SRC,
+	TREE_PROTOCOL = FIELD_PROTOCOL,
+	TREE_INTERFACE = FIELD_INTERFACE,
+	TREE_SPORT = FIELD_SPORT,
+	TREE_TABLES4,
+	TREE_TABLES6,
+	TREE_DST6,
+	TREE_SRC6,
+	TREE_FIRST_LOW,
+};
+
+/* A search tree whose nodes are cache lines: rule_nodes[first .. first + nodes - 1],
+ * level by level. The child of node n (counted from first) to the right of i of its
+ * keys is node 9 n + 1 + i. Without nodes all numbers have the value first. */
+struct rule_tree {
+	__u32 first;
+	__u32 nodes;
+};
+
+#define NODE_KEYS   8
+#define TREE_LEVELS 8 /* 9^8 nodes */
+
+/* A key starts a span of values that are alike, up to the next key. The smallest
+ * key of a tree is 0. Unused keys are ~0 and have the value of the last span. */
+struct rule_node {
+	__u64 key[NODE_KEYS];
+};
+
+/* What the spans of a node's keys are: index of a class, or SPAN_TREE and the
+ * index of a tree. */
+struct rule_spans {
+	__u32 value[NODE_KEYS];
+};
+
+#define SPAN_TREE 0x80000000u
+
+/* 512 bits of a vector, a chunk. */
+struct rule_bits {
+	__u64 word[CHUNK_WORDS];
+};
+
+/*
+ * A class of a field's values. Chunk c of its vector is chunk c of the vector
+ * that most values of the field have, rule_bits[common + c], and if bit c of
+ * differs is set, exclusive-or rule_bits[own + n], n being the number of lower
+ * bits set in differs. So what 10,000 classes have in common is kept once.
+ */
+struct rule_class {
+	__u64 filled;  /* chunks with any bit set			*/
+	__u64 full;    /* chunks with the bits of all rules set	*/
+	__u64 differs; /* chunks that are not those of common		*/
+	__u32 common;
+	__u32 own;
+};
+
+/*
+ * Rules are of two kinds. One that is a plain pass or block matters only if it
+ * is the last to match; the others (quick, match, tag, tagged) are stations: each
+ * that matches is visited, in order.
+ */
+struct rule_set {
+	__u64 stations; /* chunks with any station			*/
+	__u64 plains;	/* chunks with any plain rule			*/
+	__u32 stations_at; /* their vectors: rule_bits[stations_at + c]	*/
+	__u32 plains_at;
+	__u32 rules;	/* number of rules				*/
+	__u32 dst_tables_at; /* class of the empty set of tables; the others follow */
+	__u32 src_tables_at;
+	__u8 asks_tables; /* 1 << FIELD_*_TABLES - FIELD_TREES: a rule asks	*/
+	__u8 pad0[3];
+};
+
+/* Bits of rule.flags. */
+#define RULE_BLOCK	   0x01
+#define RULE_MATCH	   0x02
+#define RULE_QUICK	   0x04
+#define RULE_KEEP_STATE	   0x08
+#define RULE_ALLOW_OPTIONS 0x10
+#define RULE_NOT_TAGGED	   0x20 /* tagged asks for any tag but this	*/
+#define RULE_STATIC_PORT   0x40
+#define RULE_LOG	   0x80
+#define RULE_LOG_ALL	   0x100 /* with RULE_LOG				*/
+#define RULE_RETURN_RST	   0x200 /* block: TCP is answered by a reset	*/
+#define RULE_RETURN_ICMP   0x400 /* what is not, by "unreachable"	*/
+
+/* What a rule does once its fields match. Ports are in host order. */
+struct rule {
+	__u16 flags;
+	__u16 tag;	/* set on the packet; 0: none			*/
+	__u16 tagged;	/* asked of the packet; 0: nothing		*/
+	__u16 nat_low;	/* range of nat-to; both 0: none given		*/
+	__u16 nat_high;
+	__u16 rdr_low;	/* range of rdr-to; both 0: the port stays	*/
+	__u16 rdr_high;
+	__u16 rdr_base; /* the port that becomes rdr_low		*/
+	__u32 nat_pool; /* index into pools + 1; 0: no nat-to		*/
+	__u32 rdr_pool; /* likewise					*/
+	__u8 return_ttl; /* of a reset; 0: ANSWER_TTL			*/
+	__u8 return_code4; /* of "unreachable"				*/
+	__u8 return_code6;
+	__u8 pad0[5]; /* arrays that are mapped have elements of 8 bytes */
+};
+
+/* The one ruleset of this generation. Read by rules/match.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rule_set);
+} rule_sets SEC(".maps");
+
+/* Rules by number. Read by rules/match.h when a rule matches. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* rules, by the loader */
+	__type(key, __u32);
+	__type(value, struct rule);
+} rules SEC(".maps");
+
+/* Trees by enum tree. Read by rules/match.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* trees, by the loader */
+	__type(key, __u32);
+	__type(value, struct rule_tree);
+} rule_trees SEC(".maps");
+
+/* The nodes of all trees. Read by rules/match.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* nodes, by the loader */
+	__type(key, __u32);
+	__type(value, struct rule_node);
+} rule_nodes SEC(".maps");
+
+/* The values of the nodes' keys, by node. Read by rules/match.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* nodes, by the loader */
+	__type(key, __u32);
+	__type(value, struct rule_spans);
+} rule_spans SEC(".maps");
+
+/* The classes of all fields. Read by rules/match.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* classes, by the loader */
+	__type(key, __u32);
+	__type(value, struct rule_class);
+} rule_classes SEC(".maps");
+
+/* The chunks of all vectors. Read by rules/match.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* chunks, by the loader */
+	__type(key, __u32);
+	__type(value, struct rule_bits);
+} rule_vectors SEC(".maps");
+
+/*
+ * Counters by rule number, written by rules/match.h, read by weir rules -v. How often
+ * a rule was asked follows from the stops: as often as the rules were asked at
+ * all, less the stops at rules before it. stops of [number of rules] counts the
+ * times that no rule stopped.
+ */
+struct rule_counter {
+	__u64 stops;  /* times that the rules were asked no further */
+	__u64 states; /* states made with this rule deciding	     */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1); /* rules + 1, by the loader */
+	__type(key, __u32);
+	__type(value, struct rule_counter);
+} rule_counters SEC(".maps");
+
+#endif

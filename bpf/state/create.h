@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Making a state: a free slot, the reservation of both tuples, a port for NAT.
+ *
+ * The order is what makes it safe: the slot is filled while it is NEW; the reply's
+ * tuple is entered, which reserves the port; then the slot goes LIVE; then the first
+ * tuple is entered. Whoever loses the last step kills its own and uses the winner's.
+ */
+#ifndef WEIR_STATE_CREATE_H
+#define WEIR_STATE_CREATE_H
+
+#include "packet/csum.h"
+#include "observe/log.h"
+#include "state/place.h"
+#include "path/scratch.h"
+#include "state/track.h"
+
+/* Port range of nat-to without one: pf's. */
+#define NAT_LOW	 50001
+#define NAT_HIGH 65535
+
+static __always_inline __u32 random_next(struct scratch *s)
+{
+	__u32 x = s->random;
+
+	if (!x)
+		x = (random_seed ? random_seed + bpf_get_smp_processor_id() : bpf_get_prandom_u32()) | 1;
+	s->random = random_step(x);
+	return s->random;
+}
+
+/*
+ * Tries the port at which the search stands; 1 ends it. What it works on lies in
+ * the scratch: on the stack the verifier would walk every value of it.
+ */
+static __always_inline long port_try(struct scratch *s)
+{
+	struct port_search *search = &s->search;
+	struct state *st = state_get(STATE_INDEX(search->number));
+	struct tuple *t;
+	enum reason r;
+	__u32 owner;
+
+	if (!st)
+		return 1;
+	t = &st->back.tuple;
+	t->dport = bpf_htons(search->low + search->at);
+	if (t->dport == s->packet.tuple.dport && tuple_equal(t, &s->packet.tuple))
+		r = REASON_TUPLE_TAKEN; /* by itself: its answers would look like it */
+	else
+		r = tuple_enter(search->number, &owner);
+	search->reason = r;
+	/* REASON_TUPLE_ERROR: another port's bucket may have room */
+	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY && r != REASON_TUPLE_ERROR)
+		return 1;
+	search->at = search->at == search->span ? 0 : search->at + 1;
+	return 0;
+}
+
+static long port_step(__u32 n, void *data)
+{
+	struct scratch *s = scratch_get();
+
+	(void)data;
+	return !s || n >= s->search.span || port_try(s);
+}
+
+/* Begins a search for a port of low..high at a random one. */
+static __always_inline void port_begin(struct scratch *s, __u32 number, __u16 low, __u16 high)
+{
+	struct port_search *search = &s->search;
+
+	search->number = number;
+	search->low = low;
+	search->span = high - low;
+	search->at = random_next(s) % ((__u32)search->span + 1);
+}
+
+/* Reserves the reply's tuple with the first free port from where the search stands. */
+static __always_inline enum reason port_reserve(struct scratch *s)
+{
+	struct port_search *search = &s->search;
+
+	/* mostly the first is free: without a call */
+	if (!port_try(s))
+		bpf_loop(NAT_PORT_TRIES - 1, port_step, 0, 0);
+	if (search->reason == REASON_TUPLE_TAKEN || search->reason == REASON_STATE_BUSY)
+		return REASON_NAT_PORTS;
+	return search->reason;
+}
+
+static __always_inline int has_ports(const struct packet *p)
+{
+	int reply;
+
+	if (p->tuple.proto == IPPROTO_TCP || p->tuple.proto == IPPROTO_UDP)
+		return 1;
+	return is_icmp(p->family, p->tuple.proto) &&
+	       icmp_query(p->family, p->icmp_type, &reply) >= 0 && !reply;
+}
+
+/* Whether the rules have another source port chosen. */
+static __always_inline int wants_port(const struct scratch *s)
+{
+	return s->out.flags & JUDGE_NAT && has_ports(&s->packet) && !(s->out.flags & JUDGE_NAT_STATIC);
+}
+
+/* Chooses the reply's port, or the first that is tried, in s->tuple. */
+static __always_inline void reply_choose(struct scratch *s, __u32 number)
+{
+	__u16 low = s->out.nat_low ? s->out.nat_low : NAT_LOW, high = s->out.nat_high ? s->out.nat_high : NAT_HIGH;
+
+	if (!wants_port(s))
+		return;
+	port_begin(s, number, low, high > low ? high : low);
+	s->tuple.dport = bpf_htons(low + s->search.at);
+}
+
+/* Reserves the reply's tuple, with another source port where the rules or a
+ * collision ask for one. own: the box's own packet. */
+static __always_inline enum reason reply_reserve(struct scratch *s, __u32 number, int own, __u32 *owner)
+{
+	enum reason r;
+
+	if (wants_port(s))
+		return port_reserve(s);
+	r = tuple_enter(number, owner);
+	if (r == REASON_TUPLE_TAKEN && own && has_ports(&s->packet) && !(s->out.flags & JUDGE_NAT_STATIC)) {
+		port_begin(s, number, NAT_LOW, NAT_HIGH);
+		return port_reserve(s);
+	}
+	return r;
+}
+
+/* Touches what a new state is written into. A locked instruction waits for all writes
+ * before it, one after the other. */
+static __always_inline void places_touch(const struct state *st, const struct tuple *reply)
+{
+	const struct bucket *b = bucket_get(tuple_hash(reply));
+
+	touch(st->flow_forth);
+	touch(st->back);
+	touch(st->flow_back);
+	if (b)
+		touch(b->lock);
+}
+
+static __always_inline void flow_start(struct flow *f)
+{
+	f->packets = 0;
+	f->bytes = 0;
+	f->last = shared.now;
+	f->seqlo = 0;
+	f->seqhi = 0;
+	f->grant = 0;
+	f->max_win = 1;
+	f->peer = PEER_CLOSED;
+	f->wscale = 0;
+	f->flags = 0;
+}
+
+static __always_inline void course_start(struct course *c, const struct tuple *t)
+{
+	c->tuple = *t;
+	c->nexthop = NEXTHOP_NONE;
+	c->csum_addr = 0;
+	c->csum_port = 0;
+	c->nexthop_generation = 0;
+}
+
+/* The first segment sets what its end may send and what it allows the other. */
+static __always_inline void tcp_start(struct flow *f, const struct packet *p, int wscale)
+{
+	__u32 end = p->seq + p->payload + (p->tcp_flags & TCP_SYN ? 1 : 0) +
+		    (p->tcp_flags & TCP_FIN ? 1 : 0);
+
+	f->seqlo = end;
+	f->seqhi = end;
+	f->max_win = at_least_1(p->window);
+	f->flags = FLOW_SEEN;
+	f->peer = p->tcp_flags & TCP_FIN ? PEER_CLOSING : PEER_SYN_SENT;
+	if (p->tcp_flags & TCP_SYN && wscale >= 0) {
+		f->wscale = wscale;
+		f->flags |= FLOW_SCALED;
+	}
+	if (p->tcp_flags & TCP_ACK) {
+		f->grant = p->ack + f->max_win;
+		f->flags |= FLOW_GRANTED;
+	}
+}
+
+static __always_inline __u8 first_phase(const struct packet *p)
+{
+	if (p->tuple.proto == IPPROTO_TCP)
+		return PHASE_TCP_FIRST;
+	if (p->tuple.proto == IPPROTO_UDP)
+		return PHASE_UDP_FIRST;
+	return is_icmp(p->family, p->tuple.proto) ? PHASE_ICMP_FIRST : PHASE_OTHER_FIRST;
+}
+
+/* Differences for both directions, from the tuples as they now stand. */
+static __always_inline void courses_differ(struct state *st)
+{
+	struct tuple *f = &st->forth.tuple, *b = &st->back.tuple;
+
+	st->forth.csum_addr = csum_fold(csum_addr_diff(&f->src, &b->dst) + csum_addr_diff(&f->dst, &b->src));
+	st->forth.csum_port = csum_fold(csum_word_diff(f->sport, b->dport) + csum_word_diff(f->dport, b->sport));
+	st->back.csum_addr = csum_fold(csum_addr_diff(&b->src, &f->dst) + csum_addr_diff(&b->dst, &f->src));
+	st->back.csum_port = csum_fold(csum_word_diff(b->sport, f->dport) + csum_word_diff(b->dport, f->sport));
+}
+
+static __always_inline int tuples_mirror(const struct state *st)
+{
+	struct tuple r;
+
+	tuple_reverse(&r, &st->forth.tuple);
+	return tuple_equal(&r, &st->back.tuple);
+}
+
+/* The tag that the side which keeps state gives to all packets of the connection,
+ * where the other side judges them. */
+static __always_inline __u16 kept_tag(const struct scratch *s, __u8 flags)
+{
+	if (flags & STATE_JUDGE_OUT)
+		return s->in.tag;
+	if (flags & STATE_JUDGE_IN && s->out.tag != s->in.tag)
+		return s->out.tag;
+	return 0;
+}
+
+/* Fills a NEW slot but for what depends on the reply's port, which may become another. */
+static __always_inline void state_fill(struct state *st, const struct scratch *s, __u8 flags, int wscale)
+{
+	const struct packet *p = &s->packet;
+
+	course_start(&st->forth, &p->tuple);
+	course_start(&st->back, &s->tuple);
+	st->forth.nexthop = s->nexthop;
+	st->forth.nexthop_generation = s->generation;
+	if (!(flags & STATE_IN))
+		st->back.nexthop = NEXTHOP_LOCAL; /* answers to the box's own packets */
+	st->path = s->path;
+	st->entered = 0;
+	st->tag = kept_tag(s, flags);
+	st->rule_in = flags & STATE_IN ? s->in.rule : 0;
+	st->rule_out = flags & STATE_OUT ? s->out.rule : 0;
+	st->created = shared.now;
+	st->check_at = shared.now;
+	st->phase = first_phase(p);
+	st->flags = flags;
+	st->layout = STATE_LAYOUT;
+	flow_start(&st->flow_forth);
+	flow_start(&st->flow_back);
+	log_fill(st, s, flags);
+	st->flow_forth.packets = 1;
+	st->flow_forth.bytes = p->length;
+	if (p->tuple.proto == IPPROTO_TCP)
+		tcp_start(&st->flow_forth, p, wscale);
+	else
+		st->flow_forth.peer = PEER_SYN_SENT;
+}
+
+/* Whether a live state holds the packet's tuple, which another core has made a
+ * moment earlier. Then it is used. */
+static __always_inline int state_shared(struct scratch *s, __u32 number)
+{
+	if (STATE_DIRECTION(number) || !state_verify(number, &s->packet.tuple))
+		return 0;
+	s->state = number;
+	return 1;
+}
+
+/*
+ * Makes the state of s->packet; s->tuple holds the reply's tuple, but for a port
+ * that is chosen here; s->path where it counts. Returns UNDECIDED and the number
+ * in s->state, or the reason to drop. s->state may be another core's.
+ */
+__noinline enum reason state_create(struct scratch *s, __u8 flags, int wscale, int own)
+{
+	__u32 index, owner = 0;
+	struct state *st;
+	enum reason r;
+
+	if (!s)
+		return REASON_INTERNAL;
+	if (!state_count())
+		return REASON_STATE_LIMIT;
+	index = slot_take(tuple_hash(&s->packet.tuple), random_next(s));
+	st = state_get(index);
+	if (!index || !st) {
+		__sync_fetch_and_add(&shared.states_released, 1);
+		return REASON_STATE_LIMIT;
+	}
+	reply_choose(s, STATE_NUMBER(index, 1));
+	places_touch(st, &s->tuple);
+	state_fill(st, s, flags, wscale);
+	r = reply_reserve(s, STATE_NUMBER(index, 1), own, &owner);
+	if (r != UNDECIDED) {
+		slot_return(st);
+		/* owner ^ 1: the other direction of the state that has the reply's tuple */
+		return r == REASON_TUPLE_TAKEN && state_shared(s, owner ^ 1) ? UNDECIDED : r;
+	}
+	if (!tuples_mirror(st)) {
+		st->flags |= STATE_NAT;
+		courses_differ(st);
+	}
+	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
+	r = tuple_enter(STATE_NUMBER(index, 0), &owner);
+	s->state = STATE_NUMBER(index, 0);
+	if (r == UNDECIDED) {
+		st->entered = 1;
+		return UNDECIDED;
+	}
+	state_kill(st, index); /* the sweep takes the reply's tuple out */
+	return r == REASON_TUPLE_TAKEN && state_shared(s, owner) ? UNDECIDED : r;
+}
+
+#endif

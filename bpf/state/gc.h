@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the timer does; see sweep.bpf.c. */
+#ifndef WEIR_STATE_GC_H
+#define WEIR_STATE_GC_H
+
+#include "state/place.h"
+
+#define CLOCK_MONOTONIC_KERNEL 1
+
+static __always_inline void clock_set(void)
+{
+	shared.now = bpf_ktime_get_ns() / TICK_NS;
+}
+
+/*
+ * pf's adaptive timeouts: from adaptive.start states on they shrink, to nothing
+ * at adaptive.end. What packets compare with is worked out here, once per tick.
+ */
+static __always_inline void timeouts_scale(void)
+{
+	__u32 start = shared.adaptive_start, end = shared.adaptive_end, part = 1024, i;
+
+	shared.states = shared.states_made - shared.states_released;
+	if (end > start && shared.states > start)
+		part = shared.states >= end ? 0 : (__u64)(end - shared.states) * 1024 / (end - start);
+	for (i = 0; i < PHASE_COUNT; i++)
+		shared.timeout[i] = (__u64)shared.timeout_set[i] * part / 1024;
+	shared.timeout_frag = shared.timeout_frag_set;
+}
+
+/* No daemon hears of routes that move: once a second every state asks again. */
+static __always_inline void generation_bump(void)
+{
+	if (daemon_is_dead() && shared.now - shared.bumped >= TICKS_PER_SECOND) {
+		shared.bumped = shared.now;
+		__sync_fetch_and_add(&shared.route_generation, 1);
+	}
+}
+
+/* How many states this run looks at. */
+static __always_inline __u32 sweep_count(void)
+{
+	if (shared.states_made == shared.states_released)
+		return 0;
+	return state_slots < SWEEP_SLICE ? state_slots : SWEEP_SLICE;
+}
+
+/* Under pressure timeouts shrink from tick to tick: every state is looked at. */
+static __always_inline int sweep_hurries(void)
+{
+	return shared.adaptive_end && shared.states > shared.adaptive_start;
+}
+
+/* Takes a number's spilled tuple out of the table. 0: it may still be there. */
+static __always_inline int spilled_release(struct bucket *b, struct tuple *t, __u32 number)
+{
+	__u32 *entry;
+	int gone = 1;
+
+	if (!bucket_lock(b))
+		return 0;
+	entry = bpf_map_lookup_elem(&spilled_tuples, t);
+	if (entry && *(volatile __u32 *)entry == number) {
+		gone = !bpf_map_delete_elem(&spilled_tuples, t);
+		if (gone)
+			__sync_fetch_and_add(&b->spilled, -1);
+	}
+	bucket_unlock(b);
+	return gone;
+}
+
+/* Takes a tuple out of the table if it is this number's. 0: it may still be
+ * there, because somebody is at the bucket. */
+static __noinline int tuple_release(struct tuple *t, __u32 number)
+{
+	struct bucket *b;
+	__u64 hash;
+	int i;
+
+	if (!t)
+		return 1;
+	hash = tuple_hash(t);
+	b = bucket_get(hash);
+	if (!b)
+		return 1;
+	for (i = 0; i < BUCKET_SLOTS; i++) {
+		__u64 slot = bucket_slot(hash, number);
+
+		if (__sync_val_compare_and_swap(&b->slot[i], slot, 0) == slot)
+			return 1;
+	}
+	return b->spilled ? spilled_release(b, t, number) : 1;
+}
+
+static __always_inline void state_release(struct state *st, __u32 index)
+{
+	promise_withdraw(index); /* a packet may have made it when the state had just ended */
+	if (tuple_release(&st->forth.tuple, STATE_NUMBER(index, 0)) &&
+	    tuple_release(&st->back.tuple, STATE_NUMBER(index, 1)))
+		slot_return(st);
+	else /* the next pass tries again */
+		__sync_lock_test_and_set(&st->status, STATUS_DYING);
+}
+
+/* Ticks until a live state expires; <= 0: it has. */
+static __always_inline __s32 state_left(const struct state *st)
+{
+	__u32 a = flow_age(st, 0), b = flow_age(st, 1);
+	__u32 timeout = st->phase < PHASE_COUNT ? shared.timeout[st->phase] : 0;
+
+	return (__s32)(timeout - ((__s32)a < (__s32)b ? a : b));
+}
+
+/* A number that was found under an earlier generation is not used again, so it is
+ * forgotten before generations, 16 bits of them, come round. */
+static __always_inline void course_forget(struct course *c)
+{
+	if (c->nexthop >= NEXTHOP_FIRST && c->nexthop_generation != (__u16)shared.route_generation)
+		c->nexthop = NEXTHOP_NONE;
+}
+
+/* The loop's cursor lives in shared memory: on the stack the verifier would walk
+ * every value of it. */
+static long sweep_one(__u32 n, void *data)
+{
+	struct state *st;
+	__u32 index;
+	__s32 left;
+
+	(void)n;
+	(void)data;
+	index = shared.swept >= state_slots ? 1 : shared.swept + 1;
+	shared.swept = index;
+	st = state_get(index);
+	if (!st)
+		return 1;
+	switch (st->status) {
+	case STATUS_LIVE:
+		if (!sweep_hurries() && (__s32)(shared.now - st->check_at) < 0)
+			return 0;
+		left = state_left(st);
+		if (left <= 0) {
+			state_kill(st, index);
+			return 0;
+		}
+		if ((__u32)left <= promise_margin())
+			promise_lapse(index);
+		course_forget(&st->forth);
+		course_forget(&st->back);
+		st->check_at = shared.now + (left < SWEEP_REVISIT ? left : SWEEP_REVISIT);
+		return 0;
+	case STATUS_DEAD:
+		st->check_at = shared.now + DEAD_GRACE;
+		__sync_val_compare_and_swap(&st->status, STATUS_DEAD, STATUS_DYING);
+		return 0;
+	case STATUS_DYING:
+		/* During a reload two generations sweep: one of them gets it. */
+		if ((__s32)(shared.now - st->check_at) >= 0 &&
+		    __sync_val_compare_and_swap(&st->status, STATUS_DYING, STATUS_LEAVING) == STATUS_DYING)
+			state_release(st, index);
+		return 0;
+	}
+	return 0;
+}
+
+#endif

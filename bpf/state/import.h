@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * A state brought into the table by the loader: of another table, where it changes
+ * its size and states are copied while packets use both; or, at the first start, of
+ * a TCP connection that the box has already.
+ */
+#ifndef WEIR_STATE_IMPORT_H
+#define WEIR_STATE_IMPORT_H
+
+#include "state/place.h"
+
+/* What weir_adopt is run on. */
+struct adoption {
+	struct state state; /* as it was read, its path and next hops renumbered; or made from a socket */
+	__u32 index;	    /* answered: where it lies now; 0: there is no room, or it is made anew */
+	__u32 pad0[15];
+};
+_Static_assert(sizeof(struct adoption) == 320, "adoption, as in copy.go");
+
+/* As state_create() does it: the reply's tuple, then LIVE, then the first tuple. */
+static __always_inline enum reason adopt(struct adoption *a)
+{
+	struct tuple first = a->state.forth.tuple;
+	__u32 index, owner;
+	struct state *st;
+	enum reason r;
+
+	if (!state_count())
+		return REASON_STATE_LIMIT;
+	index = slot_take(tuple_hash(&first), bpf_get_prandom_u32());
+	st = state_get(index);
+	if (!index || !st) {
+		__sync_fetch_and_add(&shared.states_released, 1);
+		return REASON_STATE_LIMIT;
+	}
+	st->forth = a->state.forth;
+	st->path = a->state.path;
+	st->rule_in = a->state.rule_in;
+	st->rule_out = a->state.rule_out;
+	st->tag = a->state.tag;
+	st->back = a->state.back;
+	st->created = a->state.created;
+	st->check_at = a->state.check_at;
+	st->phase = a->state.phase;
+	st->flags = a->state.flags;
+	st->layout = STATE_LAYOUT;
+	st->entered = 0;
+	st->flow_forth = a->state.flow_forth;
+	st->flow_back = a->state.flow_back;
+	r = tuple_enter(STATE_NUMBER(index, 1), &owner);
+	if (r != UNDECIDED) {
+		slot_return(st);
+		return r;
+	}
+	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
+	r = tuple_enter(STATE_NUMBER(index, 0), &owner);
+	if (r != UNDECIDED) {
+		state_kill(st, index);
+		return r;
+	}
+	st->entered = 1;
+	a->index = index;
+	return UNDECIDED;
+}
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * A state: what is remembered of one connection. 256 bytes, four cache lines:
+ * line 0 is read by every packet, line 2 by those of direction 1 and of translated
+ * connections, and both are written seldom; line 1 is written by packets in
+ * direction 0, line 3 by those in direction 1, so that two cores that carry the two
+ * directions do not fight. What one direction reads and what it writes are
+ * neighbours: the second comes sooner then.
+ *
+ * Direction 0 is that of the packet which made the state.
+ *
+ * A state lies at the place that its first tuple's hash names, its home, or in one of
+ * the next: there most packets of direction 0 find it with one look at memory.
+ *
+ * Life: FREE -> NEW (one core fills it) -> LIVE -> DEAD (by anyone, one
+ * compare-and-exchange) -> DYING (by the sweep, which notes the time) -> LEAVING
+ * (by the sweep, DEAD_GRACE ticks later: it takes the tuples out of the tuple
+ * table) -> FREE. User space writes nothing into a state but status LIVE -> DEAD,
+ * but for copies that no packet has used yet (copy.go).
+ */
+#ifndef WEIR_STATE_STATE_H
+#define WEIR_STATE_STATE_H
+
+#include "packet/packet.h"
+
+#define STATE_LAYOUT 8 /* changes when states, their places, the tuple table or the note
+			  between two looks (struct ahead) do: a reload then begins
+			  without states */
+
+enum status {
+	STATUS_FREE,
+	STATUS_NEW,
+	STATUS_LIVE,
+	STATUS_DEAD,
+	STATUS_DYING,
+	STATUS_LEAVING,
+};
+
+/* The connection's phase chooses its timeout; names are those of set timeout. */
+enum phase {
+	PHASE_TCP_FIRST,
+	PHASE_TCP_OPENING,
+	PHASE_TCP_ESTABLISHED,
+	PHASE_TCP_CLOSING,
+	PHASE_TCP_FINWAIT,
+	PHASE_TCP_CLOSED,
+	PHASE_UDP_FIRST,
+	PHASE_UDP_SINGLE,
+	PHASE_UDP_MULTIPLE,
+	PHASE_ICMP_FIRST,
+	PHASE_ICMP_ERROR,
+	PHASE_OTHER_FIRST,
+	PHASE_OTHER_SINGLE,
+	PHASE_OTHER_MULTIPLE,
+	PHASE_COUNT,
+};
+
+/* How far one end of a connection is; only grows while the state lives. */
+enum peer {
+	PEER_CLOSED,	  /* nothing seen yet; UDP and others: no traffic	*/
+	PEER_SYN_SENT,	  /* TCP: SYN seen; others: one packet seen (single)	*/
+	PEER_ESTABLISHED, /* TCP: its SYN was acknowledged; others: answered	*/
+	PEER_CLOSING,	  /* sent FIN						*/
+	PEER_FIN_WAIT_2,  /* its FIN was acknowledged				*/
+	PEER_TIME_WAIT,	  /* reset						*/
+};
+
+/* Bits of state.flags. */
+#define STATE_IN	0x01 /* direction 0 crossed rules `in' and may enter	       */
+#define STATE_OUT	0x02 /* direction 0 crossed rules `out' and may leave	       */
+#define STATE_NAT	0x04 /* the two tuples are not each other's mirror	       */
+#define STATE_JUDGE_IN	0x08 /* the side where direction 0 came in keeps no state:    */
+#define STATE_JUDGE_OUT 0x10 /* every packet is judged there; likewise where it left  */
+#define STATE_OPTIONS	0x20 /* allow-opts: packets with IP options may pass	       */
+
+#define STATE_LOG	0x40 /* a rule logs all packets: flow_forth.log has those of the side */
+			     /* where direction 0 came in, flow_back.log of where it left   */
+/* Rules of one side that log all packets of a state. */
+#define STATE_LOGS	4
+
+/* Bits of flow.flags. */
+#define FLOW_SEEN    0x01 /* TCP: seqlo and seqhi hold something		       */
+#define FLOW_GRANTED 0x02 /* TCP: grant holds something			       */
+#define FLOW_SCALED  0x04 /* TCP: this end offered a window scale		       */
+
+/* A direction's read-mostly half; written at creation and when its next hop changes. */
+struct course {
+	struct tuple tuple;	    /* packets of this direction arrive with it		*/
+	__u16 nexthop;		    /* index into nexthops[]; NEXTHOP_NONE or _LOCAL	*/
+	__u16 csum_addr;	    /* one's complement sum to add for changed addresses */
+	__u16 csum_port;	    /* likewise for changed ports			*/
+	__u16 nexthop_generation;   /* of the routes that nexthop was found with	*/
+};
+
+/* A direction's written half; one writing direction except where said. */
+struct flow {
+	__u64 packets;
+	__u64 bytes;	/* of whole IP packets					*/
+	__u32 last;	/* tick of the last packet				*/
+	__u32 seqlo;	/* TCP: highest sequence number sent, plus 1		*/
+	__u32 seqhi;	/* TCP: highest it may send by its own first packet	*/
+	__u32 grant;	/* TCP: highest sequence number it allows the other end */
+	__u32 max_win;	/* TCP: largest window offered, in bytes		*/
+	__u8 peer;	/* enum peer; written by both directions, only grows	*/
+	__u8 wscale;	/* TCP: window scale, 0 to 14				*/
+	__u8 flags;	/* FLOW_*						*/
+	__u8 pad0;
+	__u32 log[STATE_LOGS]; /* STATE_LOG: global ids + 1 of rules that log all packets */
+	__u32 spare[2];
+};
+
+struct state {
+	/* line 0: all that packets of direction 0 read, but for NAT */
+	struct course forth;
+	__u32 path;	/* index into path_counters				*/
+	__u32 status;	/* enum status; changed by compare-and-exchange only	*/
+	__u8 phase;	/* enum phase						*/
+	__u8 flags;	/* STATE_*						*/
+	__u8 layout;	/* STATE_LAYOUT						*/
+	__u8 entered;	/* 1: the tuple of direction 0 is in the tuple table	*/
+	__u32 check_at; /* tick before which it cannot expire; DYING: be released */
+	/* line 1 */
+	struct flow flow_forth;
+	/* line 2 */
+	struct course back;
+	__u32 created;	/* tick							*/
+	__u32 rule_in;	/* global id of the rule that decided, 0: none		*/
+	__u32 rule_out;
+	__u16 tag;	/* set by the side that keeps state; 0: none			*/
+	__u16 spare0;
+	/* line 3 */
+	struct flow flow_back;
+} __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct course) == 48, "course");
+_Static_assert(sizeof(struct flow) == 64, "a flow is one cache line");
+_Static_assert(sizeof(struct state) == 256, "a state is four cache lines");
+_Static_assert(__builtin_offsetof(struct state, flow_back) == __builtin_offsetof(struct state, flow_forth) + 128,
+	       "state_flow()");
+
+static __always_inline struct course *state_course(struct state *s, __u32 direction)
+{
+	return direction ? &s->back : &s->forth;
+}
+
+static __always_inline struct flow *state_flow(const struct state *s, __u32 direction)
+{
+	return (struct flow *)((char *)&s->flow_forth + (direction & 1) * 128);
+}
+
+#define NEXTHOP_NONE  0 /* not looked up yet					*/
+#define NEXTHOP_LOCAL 1 /* the box itself, or the stack decides			*/
+#define NEXTHOP_FIRST 2
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What a packet changes in its state: TCP windows and peers, phases, times,
+ * counters. docs/packet-path.md, step 9.
+ */
+#ifndef WEIR_STATE_TRACK_H
+#define WEIR_STATE_TRACK_H
+
+#include "state/lookup.h"
+#include "packet/parse.h"
+
+/* Slack of the acknowledgement tests: a full unscaled window and a segment. */
+#define MAX_ACK_WINDOW (0xffff + 1500)
+
+#define seq_before(a, b) ((__s32)((a) - (b)) < 0)
+#define seq_after(a, b)	 ((__s32)((a) - (b)) > 0)
+
+static __always_inline void peer_raise(struct flow *f, __u8 to)
+{
+	if (f->peer < to)
+		f->peer = to;
+}
+
+static __always_inline void phase_set(struct state *s, __u8 phase)
+{
+	if (s->phase != phase) {
+		s->phase = phase;
+		s->check_at = shared.now; /* the new timeout may be shorter */
+	}
+}
+
+static __always_inline __u8 tcp_phase(const struct flow *a, const struct flow *b)
+{
+	__u8 low = a->peer < b->peer ? a->peer : b->peer;
+	__u8 high = a->peer < b->peer ? b->peer : a->peer;
+
+	if (low >= PEER_FIN_WAIT_2)
+		return PHASE_TCP_CLOSED;
+	if (low >= PEER_CLOSING)
+		return PHASE_TCP_FINWAIT;
+	if (low < PEER_ESTABLISHED)
+		return PHASE_TCP_OPENING;
+	if (high >= PEER_CLOSING)
+		return PHASE_TCP_CLOSING;
+	return PHASE_TCP_ESTABLISHED;
+}
+
+static __always_inline __u32 at_least_1(__u32 x)
+{
+	return x ? x : 1;
+}
+
+/* One TCP segment in the terms of its state. */
+struct segment {
+	__u32 seq;
+	__u32 end;
+	__u32 ack;
+	__u32 win;
+	__u8 flags;
+	__u8 scale;    /* of the acknowledgement test: this end's, if both scale */
+	__u8 ack_test; /* the acknowledgement can be tested		       */
+};
+
+static __always_inline int tcp_scaled(const struct flow *a, const struct flow *b)
+{
+	return a->flags & b->flags & FLOW_SCALED;
+}
+
+/* A RST counts only at the very edge of what its end has sent. */
+static __always_inline int tcp_reset_fits(const struct flow *f, const struct segment *g, __u32 seq)
+{
+	return !(g->flags & TCP_RST) || seq - f->seqlo + 1 <= 2;
+}
+
+static __always_inline int tcp_ack_fits(const struct flow *t, const struct segment *g)
+{
+	__s32 skew = t->seqlo - g->ack;
+
+	if (!g->ack_test)
+		return 1;
+	return skew >= -MAX_ACK_WINDOW && (__s64)skew <= (__s64)MAX_ACK_WINDOW << g->scale;
+}
+
+/* The highest sequence number that this end may send. */
+static __always_inline __u32 tcp_limit(const struct flow *f, const struct flow *t)
+{
+	if (t->flags & FLOW_GRANTED && seq_after(t->grant, f->seqhi))
+		return t->grant;
+	return f->seqhi;
+}
+
+static __always_inline void tcp_update(struct flow *f, const struct segment *g, int ack)
+{
+	__u32 grant = g->ack + at_least_1(g->win);
+
+	if (f->max_win < g->win)
+		f->max_win = g->win;
+	if (seq_after(g->end, f->seqlo))
+		f->seqlo = g->end;
+	/* what was allowed at the start must not come back after 2 GiB, as a future */
+	if (seq_after(f->seqlo, f->seqhi))
+		f->seqhi = f->seqlo;
+	if (ack && (!(f->flags & FLOW_GRANTED) || seq_after(grant, f->grant))) {
+		f->grant = grant;
+		f->flags |= FLOW_GRANTED;
+	}
+}
+
+/* This end's first segment: a SYN, or what follows one that was not seen. */
+static __always_inline void tcp_first(struct flow *f, const struct flow *t, const struct segment *g, int wscale)
+{
+	f->seqlo = g->seq;
+	f->seqhi = g->end + t->max_win;
+	f->flags |= FLOW_SEEN;
+	if (g->flags & TCP_SYN && wscale >= 0) {
+		f->wscale = wscale;
+		f->flags |= FLOW_SCALED;
+	}
+	peer_raise(f, PEER_SYN_SENT);
+}
+
+/* Peers after a segment that was in window, or loosely so. */
+static __always_inline void tcp_peers(struct flow *f, struct flow *t, const struct segment *g, int in_window)
+{
+	if (g->flags & TCP_FIN)
+		peer_raise(f, PEER_CLOSING);
+	if (in_window) {
+		if (g->flags & TCP_SYN)
+			peer_raise(f, PEER_SYN_SENT);
+		if (g->flags & TCP_ACK) {
+			if (t->peer == PEER_SYN_SENT)
+				t->peer = PEER_ESTABLISHED;
+			else if (t->peer == PEER_CLOSING && !seq_before(g->ack, t->seqlo))
+				t->peer = PEER_FIN_WAIT_2;
+		}
+	}
+	if (g->flags & TCP_RST) {
+		f->peer = PEER_TIME_WAIT;
+		t->peer = PEER_TIME_WAIT;
+	}
+}
+
+/*
+ * A later segment of a connection; wscale is that of a SYN's option or -1.
+ * Returns UNDECIDED (goes on) or REASON_STATE_MISMATCH (nothing changed). A global
+ * function: the verifier walks its many paths once, not behind each of the caller's.
+ */
+__noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int wscale)
+{
+	struct flow *f, *t;
+	__u32 seq, limit, low;
+	struct segment g;
+	int in_window, has_ack;
+
+	if (!s || !p)
+		return REASON_INTERNAL;
+	f = state_flow(s, d);
+	t = state_flow(s, !d);
+	seq = p->seq;
+	has_ack = p->tcp_flags & TCP_ACK;
+	g.flags = p->tcp_flags;
+	g.seq = seq;
+	g.end = seq + p->payload + (p->tcp_flags & TCP_SYN ? 1 : 0) + (p->tcp_flags & TCP_FIN ? 1 : 0);
+	g.ack = p->ack;
+	g.ack_test = t->flags & FLOW_SEEN;
+	g.scale = 0;
+	if (!has_ack || (g.flags & TCP_RST && !p->ack)) {
+		g.ack = t->seqlo;
+		has_ack = 0;
+	}
+	if (!(f->flags & FLOW_SEEN)) {
+		/* whoever answers must know what was asked: no blind SYN-ACK sets a window.
+		 * Both scale already where the state was adopted from a socket. */
+		g.scale = tcp_scaled(f, t) ? f->wscale : 0;
+		if (!tcp_ack_fits(t, &g))
+			return REASON_STATE_MISMATCH;
+		tcp_first(f, t, &g, wscale);
+	}
+	g.scale = tcp_scaled(f, t) ? f->wscale : 0;
+	g.win = p->window << (g.flags & TCP_SYN ? 0 : g.scale);
+	limit = tcp_limit(f, t);
+	if (g.seq == g.end) {
+		g.seq = f->seqlo;
+		g.end = f->seqlo;
+	}
+	low = f->seqlo - t->max_win;
+	if (!tcp_reset_fits(f, &g, seq))
+		return REASON_STATE_MISMATCH;
+	in_window = !seq_after(g.end, limit) && !seq_before(g.seq, low) && tcp_ack_fits(t, &g);
+	if (!in_window) {
+		if (t->flags & FLOW_SEEN && t->peer < PEER_FIN_WAIT_2 && f->peer < PEER_FIN_WAIT_2)
+			return REASON_STATE_MISMATCH;
+		if (seq_after(g.end, limit + MAX_ACK_WINDOW) ||
+		    seq_before(g.seq, f->seqlo - MAX_ACK_WINDOW))
+			return REASON_STATE_MISMATCH;
+	}
+	tcp_update(f, &g, has_ack);
+	if (g.flags & (TCP_FIN | TCP_SYN | TCP_RST) || s->phase != PHASE_TCP_ESTABLISHED) {
+		tcp_peers(f, t, &g, in_window);
+		phase_set(s, tcp_phase(f, t));
+	}
+	return UNDECIDED;
+}
+
+/* UDP and everything else but TCP. */
+static __always_inline void track_other(struct state *s, __u32 d, const struct packet *p)
+{
+	struct flow *f = state_flow(s, d), *t = state_flow(s, !d);
+	__u8 first = p->tuple.proto == IPPROTO_UDP ? PHASE_UDP_FIRST : PHASE_OTHER_FIRST;
+
+	if (is_icmp(p->family, p->tuple.proto)) {
+		phase_set(s, PHASE_ICMP_ERROR);
+		return;
+	}
+	/* Both answered: nothing to learn, and the other's cache line stays where it is. */
+	if (s->phase == first + 2)
+		return;
+	peer_raise(f, PEER_SYN_SENT);
+	if (t->peer == PEER_SYN_SENT)
+		t->peer = PEER_ESTABLISHED;
+	phase_set(s, f->peer == PEER_ESTABLISHED && t->peer == PEER_ESTABLISHED ? first + 2 : first + 1);
+}
+
+static __always_inline void track_count(struct state *s, __u32 d, const struct packet *p)
+{
+	struct flow *f = state_flow(s, d);
+
+	f->last = shared.now;
+	f->packets++;
+	f->bytes += p->length;
+}
+
+/* A SYN that opens: neither an answer nor part of a handshake that goes on. */
+static __always_inline int tcp_opens(const struct packet *p)
+{
+	return (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+}
+
+/* Both ends are done: a new connection may take the tuple. */
+static __always_inline int tcp_over(const struct state *s)
+{
+	return s->flow_forth.peer >= PEER_FIN_WAIT_2 && s->flow_back.peer >= PEER_FIN_WAIT_2;
+}
+
+static __always_inline int tcp_established(const struct state *s)
+{
+	return s->flow_forth.peer >= PEER_ESTABLISHED && s->flow_back.peer >= PEER_ESTABLISHED;
+}
+
+#endif
