@@ -14,49 +14,6 @@ import (
 // maxLines is the longest a C file may be; the linter has the same limit for Go.
 const maxLines = 600
 
-// TestImportOrder finds packages that the linter's import order forgets: they
-// could import anything.
-func TestImportOrder(t *testing.T) {
-	root := testenv.Root(t)
-	rules, err := os.ReadFile(filepath.Join(root, ".golangci.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	shape, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range packageFolders(t, root) {
-		if !bytes.Contains(rules, []byte(name+"/**")) && !bytes.Contains(rules, []byte("weir/"+name+",")) {
-			t.Errorf("%s has no place in the import order of .golangci.yml", name)
-		}
-		if !bytes.Contains(shape, []byte(name)) {
-			t.Errorf("%s is not named in docs/architecture.md, Shape", name)
-		}
-	}
-}
-
-// packageFolders lists the folders under internal. A group of packages (a
-// folder without Go files) is replaced with its own folders.
-func packageFolders(t *testing.T, root string) (names []string) {
-	t.Helper()
-	for folders := []string{"internal"}; len(folders) > 0; folders = folders[1:] {
-		entries, err := os.ReadDir(filepath.Join(root, folders[0]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, entry := range entries {
-			name := folders[0] + "/" + entry.Name()
-			if files, _ := filepath.Glob(filepath.Join(root, name, "*.go")); len(files) == 0 {
-				folders = append(folders, name)
-				continue
-			}
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // TestPackageDocs asks for doc.go of every package but commands and those of a
 // single file, which have their comment in main.go or in that file; that there
 // is a comment is the linter's business.
