@@ -1,10 +1,10 @@
 package lint
 
 import (
-	"reflect"
+	"sync"
 
+	"weir/pf/field"
 	"weir/pf/resolve"
-	"weir/pf/token"
 )
 
 const protoTCP = 6
@@ -12,18 +12,16 @@ const protoTCP = 6
 // takesAll reports whether a rule ends the judging of every packet that has what
 // the index and covers know to compare: it asks for nothing else.
 func takesAll(r *resolve.Rule) bool {
-	if !r.Quick || r.Anchor != nil || (r.Nat != nil || r.Rdr != nil || r.AfTo != nil) && r.Family == resolve.AnyFamily {
+	if !r.Quick || (r.Nat != nil || r.Rdr != nil || r.AfTo != nil) && r.Family == resolve.AnyFamily {
 		return false
 	}
-	rest := *r
-	rest.Nr, rest.Pos, rest.Text, rest.Stmt, rest.Origin = 0, 0, "", token.Span{}, token.Span{}
-	rest.Action, rest.Answer, rest.Quick, rest.Log, rest.LogAll = 0, resolve.Answer{}, false, false, false
-	rest.State, rest.AllowOpts, rest.Label, rest.MoreLabels, rest.Tag = 0, false, "", nil, ""
-	rest.Nat, rest.Rdr, rest.AfTo, rest.Route = nil, nil, nil, nil
-	rest.Direction, rest.Interface, rest.Family, rest.Proto = 0, resolve.Interface{}, 0, 0
-	rest.From, rest.To, rest.Flags, rest.ICMP = resolve.Endpoint{}, resolve.Endpoint{}, resolve.TCPFlags{}, resolve.ICMPType{}
-	return reflect.ValueOf(rest).IsZero()
+	return narrowing().Given(r) == ""
 }
+
+// narrowing are the conditions that are not compared.
+var narrowing = sync.OnceValue(func() resolve.Fields {
+	return resolve.FieldsThat(func(f *field.Field) bool { return f.Lint == field.Narrows })
+})
 
 // covers reports whether what q asks of ports, flags and ICMP is true of all
 // packets of which what r asks is.

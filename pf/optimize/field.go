@@ -9,123 +9,45 @@ import (
 	"sync"
 
 	"weir/pf/ast"
+	"weir/pf/field"
 	"weir/pf/token"
 )
 
-// class says what a field of ast.Rule means to the optimizer. The classes are
-// those of OpenBSD's pfctl_optimize.c, and so is what is of which.
-type class uint8
-
-const (
-	// barrier: a rule that has it stands alone and is never moved.
-	barrier class = iota + 1
-	// breaks: rules of one superblock have the same.
-	breaks
-	// nomerge: rules that cover each other, or become one, have the same.
-	nomerge
-	// marks: like breaks, but only whether it is there.
-	marks
-	// asked: compared in rule.go, where a rule may cover another.
-	asked
-	// ignored: not compared at all.
-	ignored
-)
-
-// fields gives the class of each field of ast.Rule.
-func fields() map[string]class {
-	return map[string]class{
-		"Span":       ignored, // where it was written
-		"Origin":     ignored,
-		"FamilySpan": ignored,
-
-		"Label":       barrier,
-		"MoreLabels":  barrier,
-		"Anchor":      barrier,
-		"Probability": barrier,
-
-		"Action":        breaks,
-		"Quick":         breaks,
-		"Log":           breaks,
-		"AllowOpts":     breaks,
-		"Tag":           breaks,
-		"ReceivedOn":    breaks,
-		"Prio":          breaks,
-		"MaxPktRate":    breaks,
-		"MaxPktSize":    breaks,
-		"Set":           breaks, // but for what parts says
-		"StateLimiter":  breaks,
-		"SourceLimiter": breaks,
-		"Fragment":      breaks,
-		"Once":          breaks,
-		"RTable":        breaks,
-		"Divert":        breaks,
-		"Scrub":         breaks, // but for what parts says
-		"Binat":         breaks,
-		"AfTo":          breaks, // but for what parts says
-		"Route":         breaks,
-		"Nat":           breaks,
-		"Rdr":           breaks,
-		"State":         breaks, // but for what stateClass says
-		"Dummynet":      breaks,
-		"Identifier":    breaks,
-
-		"ICMP":   nomerge,
-		"Tagged": nomerge,
-		"TOS":    nomerge,
-		"User":   nomerge,
-		"Group":  nomerge,
-		"Return": nomerge, // but for what parts says
-
-		"Direction": asked,
-		"On":        asked,
-		"Family":    asked,
-		"Protos":    asked,
-		"From":      asked,
-		"To":        asked,
-		"Flags":     asked,
+// classes gives the class of each field of ast.Rule, and of fields of its clauses
+// that have another than the clause, as clause.field.
+func classes() map[string]field.Class {
+	classes := make(map[string]field.Class)
+	for i := range field.All() {
+		if f := &field.All()[i]; f.Optimize != field.AsClause {
+			classes[f.Path] = f.Optimize
+		}
 	}
-}
-
-// parts gives the class of fields of a rule's clauses, as clause.field, where it
-// is not the clause's own.
-func parts() map[string]class {
-	return map[string]class{
-		"AfTo.Family": nomerge,
-		"From.OS":     nomerge,
-		"To.OS":       nomerge,
-		"Return.Kind": breaks,
-		"Return.TTL":  breaks,
-
-		// pfctl takes the last of these to be of scrub rules, which are gone.
-		"Set.TOS":      marks,
-		"Scrub.MinTTL": ignored,
-		"Scrub.MaxMSS": ignored,
-	}
+	return classes
 }
 
 // stateClass gives the class of an option of states.
-func stateClass(o *ast.StateOption) class {
+func stateClass(o *ast.StateOption) field.Class {
 	switch o.Kind {
 	case ast.StateMax, ast.StateMaxSrcStates, ast.StateMaxSrcConn, ast.StateMaxSrcConnRate, ast.StateMaxSrcNodes:
-		return barrier
+		return field.Barrier
 	case ast.StateSourceTrack:
 		if o.Track == ast.TrackRule {
-			return barrier
+			return field.Barrier
 		}
 	case ast.StateTimeout:
-		return nomerge
+		return field.NoMerge
 	}
-	return breaks
+	return field.Breaks
 }
 
 // states gives the encoder of the parts of a State that are of a class.
-func states(want class) encoder {
+func states(want field.Class) encoder {
 	return func(b []byte, v reflect.Value) []byte {
 		s := v.Interface().(*ast.State)
 		if s == nil {
 			return b
 		}
-		if want == breaks {
+		if want == field.Breaks {
 			b = append(b, 1)
 			b = value(b, reflect.ValueOf(s.Keep))
 			b = value(b, reflect.ValueOf(s.Kind))
@@ -165,17 +87,17 @@ func newReader() *reader {
 
 func findEncoders() reader {
 	var r reader
-	classes, inside := fields(), parts()
+	classes := classes()
 	for _, f := range ruleFields(reflect.TypeFor[ast.Rule](), nil) {
 		own, ok := classes[f.Name]
 		if !ok {
-			own = breaks // as in pfctl; a test checks that there is none
+			own = field.Breaks // as in pfctl; a test of package resolve checks that the list has all
 		}
 		for _, c := range [...]struct {
-			class class
+			class field.Class
 			to    *[]encoder
-		}{{barrier, &r.barriers}, {breaks, &r.breaks}, {nomerge, &r.nomerge}} {
-			if e := encoderOf(f, own, c.class, inside); e != nil {
+		}{{field.Barrier, &r.barriers}, {field.Breaks, &r.breaks}, {field.NoMerge, &r.nomerge}} {
+			if e := encoderOf(f, own, c.class, classes); e != nil {
 				*c.to = append(*c.to, func(b []byte, rule reflect.Value) []byte { return e(b, rule.FieldByIndex(f.Index)) })
 			}
 		}
@@ -201,7 +123,7 @@ func ruleFields(t reflect.Type, at []int) []reflect.StructField {
 
 // encoderOf gives the encoder of what is of a class in a field whose own class
 // is own; nil if nothing is.
-func encoderOf(f reflect.StructField, own, want class, inside map[string]class) encoder {
+func encoderOf(f reflect.StructField, own, want field.Class, classes map[string]field.Class) encoder {
 	if f.Name == "State" {
 		return states(want)
 	}
@@ -221,7 +143,7 @@ func encoderOf(f reflect.StructField, own, want class, inside map[string]class) 
 		}
 		return value
 	}
-	parts := partsOf(f.Name, t, own, want, inside)
+	parts := partsOf(f.Name, t, own, want, classes)
 	switch {
 	case len(parts) == 0:
 		return nil
@@ -243,17 +165,17 @@ func encoderOf(f reflect.StructField, own, want class, inside map[string]class) 
 }
 
 // partsOf gives the encoders of the fields of a clause that are of a class.
-func partsOf(clause string, t reflect.Type, own, want class, inside map[string]class) []encoder {
+func partsOf(clause string, t reflect.Type, own, want field.Class, classes map[string]field.Class) []encoder {
 	var parts []encoder
 	for i := range t.NumField() {
-		c, ok := inside[clause+"."+t.Field(i).Name]
+		c, ok := classes[clause+"."+t.Field(i).Name]
 		if !ok {
 			c = own
 		}
 		switch {
 		case c == want:
 			parts = append(parts, func(b []byte, v reflect.Value) []byte { return value(b, v.Field(i)) })
-		case c == marks && want == breaks:
+		case c == field.Marks && want == field.Breaks:
 			parts = append(parts, func(b []byte, v reflect.Value) []byte {
 				return value(b, reflect.ValueOf(!v.Field(i).IsZero()))
 			})

@@ -12,7 +12,7 @@ import (
 // addresses, unless it is a loopback.
 func (r *resolver) antispoof(a *ast.Antispoof) {
 	r.log(a.Log)
-	r.unenforcedCount(a.RTable, "rtable")
+	r.unenforcedCount("RTable", a.RTable)
 	if r.spoofedRules(a) > r.maxRules-r.total {
 		r.faults.Errorf(a.Span, "the configuration expands to more than %d rules here", r.maxRules)
 		return

@@ -1,11 +1,6 @@
 package resolve
 
-import (
-	"reflect"
-	"slices"
-
-	"weir/pf/token"
-)
+import "slices"
 
 // A merger says what became of the conditions of an anchor and of a rule in it.
 type merger uint8
@@ -42,12 +37,7 @@ func asksNothing(call *Rule) bool {
 // they still hold for a packet when the rules before another in its body were
 // judged: match rules can translate it, and any can tag it.
 func mergeable(call *Rule, body []*Rule) bool {
-	rest := *call
-	rest.Origin, rest.Stmt = token.Span{}, token.Span{}
-	rest.Nr, rest.Pos, rest.Text, rest.Action, rest.State, rest.Anchor, rest.Tag, rest.Label = 0, 0, "", 0, 0, nil, "", ""
-	rest.Direction, rest.Interface, rest.Family, rest.Proto = 0, Interface{}, 0, 0
-	rest.From, rest.To, rest.Tagged, rest.NotTagged = Endpoint{}, Endpoint{}, "", false
-	if !reflect.ValueOf(rest).IsZero() {
+	if apart().Given(call) != "" {
 		return false
 	}
 	translates := func(r *Rule) bool { return r.Action == Match && (r.Nat != nil || r.Rdr != nil) }

@@ -28,7 +28,7 @@ func (r *resolver) checkOnce(in *ast.Rule) {
 		r.faults.Errorf(in.Flags.Span, "never true: flags must be set that are not looked at")
 	}
 	if in.Dummynet != nil {
-		r.faults.Unenforced(in.Dummynet.Span, map[bool]string{false: "dnpipe", true: "dnqueue"}[in.Dummynet.Queue])
+		r.unenforcedAs("Dummynet", in.Dummynet.Span, map[bool]string{false: "dnpipe", true: "dnqueue"}[in.Dummynet.Queue])
 	}
 	r.checkTranslations(in)
 	r.checkRoute(in)

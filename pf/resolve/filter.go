@@ -94,66 +94,66 @@ func (r *resolver) log(l *ast.Log) {
 		return
 	}
 	if l.Matches {
-		r.faults.Unenforced(l.Span, "log (matches)")
+		r.unenforced("Log.Matches", l.Span)
 	}
 	if l.User {
-		r.faults.Unenforced(l.Span, "log (user)")
+		r.unenforced("Log.User", l.Span)
 	}
 	if l.To != nil {
-		r.faults.Unenforced(l.To.Span, fmt.Sprintf("log (to pflog%d)", l.To.N))
+		r.unenforcedAs("Log.To", l.To.Span, fmt.Sprintf("log (to pflog%d)", l.To.N))
 	}
 }
 
 func (r *resolver) unenforcedFilter(f *ast.Filter) {
 	if f.ReceivedOn != nil {
 		r.onInterface(f.ReceivedOn)
-		r.faults.Unenforced(f.ReceivedOn.Span, "received-on")
+		r.unenforced("ReceivedOn", f.ReceivedOn.Span)
 	}
-	r.unenforcedCount(f.TOS, "tos")
-	r.unenforcedCount(f.Prio, "prio")
+	r.unenforcedCount("TOS", f.TOS)
+	r.unenforcedCount("Prio", f.Prio)
 	if f.MaxPktRate != nil {
-		r.faults.Unenforced(f.MaxPktRate.Span, "max-pkt-rate")
+		r.unenforced("MaxPktRate", f.MaxPktRate.Span)
 	}
-	r.unenforcedCount(f.MaxPktSize, "max-pkt-size")
+	r.unenforcedCount("MaxPktSize", f.MaxPktSize)
 	r.useLimiter(f.StateLimiter, false)
 	r.useLimiter(f.SourceLimiter, true)
-	r.unenforcedCount(f.Probability, "probability")
+	r.unenforcedCount("Probability", f.Probability)
 	if f.Once.IsValid() {
-		r.faults.Unenforced(f.Once, "once")
+		r.unenforced("Once", f.Once)
 	}
-	r.unenforcedCount(f.RTable, "rtable")
+	r.unenforcedCount("RTable", f.RTable)
 	if f.Divert != nil {
-		r.faults.Unenforced(f.Divert.Span, divertName(f.Divert))
+		r.unenforcedAs("Divert", f.Divert.Span, divertName(f.Divert))
 	}
 }
 
-func (r *resolver) unenforcedCount(n *ast.Count, name string) {
+func (r *resolver) unenforcedCount(path string, n *ast.Count) {
 	if n != nil {
-		r.faults.Unenforced(n.Span, name)
+		r.unenforced(path, n.Span)
 	}
 }
 
 func (r *resolver) unenforcedSet(s *ast.Set) {
 	if s.Prio != nil {
-		r.faults.Unenforced(s.Prio.Span, "set prio")
+		r.unenforced("Set.Prio", s.Prio.Span)
 	}
 	if s.Queue != nil {
-		r.faults.Unenforced(s.Queue.Span, "set queue")
+		r.unenforced("Set.Queue", s.Queue.Span)
 	}
-	r.unenforcedCount(s.TOS, "set tos")
-	r.unenforcedCount(s.Delay, "set delay")
+	r.unenforcedCount("Set.TOS", s.TOS)
+	r.unenforcedCount("Set.Delay", s.Delay)
 }
 
 func (r *resolver) unenforcedScrub(s *ast.Scrub) {
 	for _, option := range []struct {
 		is   bool
-		name string
+		path string
 	}{
-		{s.NoDF, "no-df"}, {s.RandomID, "random-id"}, {s.MinTTL != nil, "min-ttl"},
-		{s.ReassembleTCP, "reassemble tcp"}, {s.MaxMSS != nil, "max-mss"},
+		{s.NoDF, "Scrub.NoDF"}, {s.RandomID, "Scrub.RandomID"}, {s.MinTTL != nil, "Scrub.MinTTL"},
+		{s.ReassembleTCP, "Scrub.ReassembleTCP"}, {s.MaxMSS != nil, "Scrub.MaxMSS"},
 	} {
 		if option.is {
-			r.faults.Unenforced(s.Span, "scrub ("+option.name+")")
+			r.unenforced(option.path, s.Span)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (r *resolver) unenforcedScrub(s *ast.Scrub) {
 func (r *resolver) onInterface(i *ast.Interface) {
 	switch {
 	case i.RDomain != nil:
-		r.faults.Unenforced(i.Span, "rdomain")
+		r.unenforced("On.RDomain", i.Span)
 	case i.Name != ast.AnyInterface:
 		r.known(ast.Word{Span: i.Span, Text: i.Name})
 	}

@@ -6,6 +6,7 @@ import (
 
 	"weir/pf/ast"
 	"weir/pf/diag"
+	"weir/pf/field"
 )
 
 // limiterKey is what no two limiters of a kind have both: a name, or a number.
@@ -20,8 +21,9 @@ func (r *resolver) useLimiter(use *ast.Limiter, source bool) {
 	if use == nil {
 		return
 	}
-	kind := map[bool]string{false: "state limiter", true: "source limiter"}[source]
-	r.faults.Unenforced(use.Span, kind)
+	path := map[bool]string{false: "StateLimiter", true: "SourceLimiter"}[source]
+	kind := field.At(path).Word
+	r.unenforced(path, use.Span)
 	key := limiterKey{source: source, name: use.Name.Text}
 	if id, isNumber := number(use.Name.Text); use.ByID && isNumber {
 		key = limiterKey{source: source, id: uint32(id)}

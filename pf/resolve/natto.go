@@ -55,7 +55,7 @@ func (r *resolver) afTo(in *ast.Rule) {
 	case in.Route != nil && !in.Route.Pairs():
 		r.conflict(in.Route.Span, in.Route.Kind.String()+" with af-to stands before the rule's family, with its interface", a.Span)
 	}
-	r.faults.Unenforced(a.Span, "af-to")
+	r.unenforced("AfTo", a.Span)
 }
 
 // checkRoute checks where route-to, reply-to or dup-to stands.
@@ -73,7 +73,7 @@ func (r *resolver) checkRoute(in *ast.Rule) {
 		r.faults.Errorf(in.Route.Span, "%s needs a rule with a direction", kind)
 	}
 	if !idleRoute(in) {
-		r.faults.Unenforced(in.Route.Span, kind.String())
+		r.unenforcedAs("Route", in.Route.Span, kind.String())
 	}
 }
 

@@ -7,17 +7,19 @@ import (
 	"strconv"
 
 	"weir/pf/ast"
+	"weir/pf/field"
 )
 
 // nobody is the name of a packet's owner where it is of no socket of this
 // machine, as with packets that are forwarded.
 const nobody = "unknown"
 
-// owners looks the users or groups of a rule up, which what says.
-func (r *resolver) owners(list []ast.Owner, what string, names map[string]uint32) []ast.Owner {
+// owners looks the users or groups of a rule up: its field path.
+func (r *resolver) owners(list []ast.Owner, path string, names map[string]uint32) []ast.Owner {
+	what := field.At(path).Word
 	resolved := make([]ast.Owner, 0, len(list))
 	for _, o := range list {
-		r.faults.Unenforced(o.Span, what)
+		r.unenforced(path, o.Span)
 		ok := r.owner(&o.Low, what, names)
 		binary := o.Op == ast.PortRange || o.Op == ast.PortInside || o.Op == ast.PortOutside
 		if binary {
@@ -68,7 +70,7 @@ func (r *resolver) systems(in *ast.Rule) []ast.Word {
 		return nil
 	}
 	at := in.From.OS[0].Span.To(in.From.OS[len(in.From.OS)-1].Span)
-	r.faults.Unenforced(at, "os")
+	r.unenforced("From.OS", at)
 	if len(in.Protos) > 0 && !slices.ContainsFunc(r.protos(in.Protos), isTCP) {
 		r.conflict(at, "os needs proto tcp", in.Protos[0].Span)
 	}

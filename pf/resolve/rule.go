@@ -125,8 +125,8 @@ func (r *resolver) lists(in *ast.Rule) *lists {
 		fromPorts: r.ports(in.From.Ports),
 		toPorts:   r.ports(in.To.Ports),
 		systems:   r.systems(in),
-		users:     r.owners(in.User, "user", r.host.Users),
-		groups:    r.owners(in.Group, "group", r.host.Groups),
+		users:     r.owners(in.User, "User", r.host.Users),
+		groups:    r.owners(in.Group, "Group", r.host.Groups),
 		family:    in.Family,
 	}
 	if in.Flags != nil && in.Flags.Mask != 0 && len(l.protos) > 0 && !slices.ContainsFunc(l.protos, isTCP) {

@@ -8,37 +8,27 @@ import (
 	"weir/pf/resolve"
 )
 
-// known refuses what a rule says and the programs do not do. It takes what they
-// do out of a copy: what is left, as a field that is new, is not known. Rules
-// that were read to be enforced say nothing of it.
+// known refuses what a rule says and the programs do not do. Rules that were
+// read to be enforced say nothing of it.
 func known(r *resolve.Rule, rules []*resolve.Rule) error {
-	for _, check := range []error{
-		knownAnchor(r, rules), knownTranslation(r.Nat), knownTranslation(r.Rdr),
+	if name := r.Unenforced(); name != "" {
+		return notKnown(name)
+	}
+	for _, err := range []error{
+		knownInterface(r.Interface), knownAnchor(r, rules), knownTranslation(r.Nat), knownTranslation(r.Rdr),
 	} {
-		if check != nil {
-			return check
+		if err != nil {
+			return err
 		}
 	}
-	rest := *r
-	rest.Filter.Fragment = false
-	if name := given(rest.Filter); name != "" {
-		return notKnown(name)
-	}
-	on := r.Interface
+	return nil
+}
+
+// knownInterface takes what is known out of a copy: what is left, as a field that
+// is new, is not known.
+func knownInterface(on resolve.Interface) error {
 	on.Any, on.Not, on.Group, on.Name = false, false, false, ""
 	if name := given(on); name != "" {
-		return notKnown(name)
-	}
-	rest.Nr, rest.Pos, rest.Text, rest.Label, rest.MoreLabels = 0, 0, "", "", nil
-	rest.Origin, rest.Stmt = resolve.Rule{}.Origin, resolve.Rule{}.Stmt
-	rest.Action, rest.Direction, rest.Quick, rest.State = 0, 0, false, 0
-	rest.Log, rest.LogAll, rest.AllowOpts, rest.Answer = false, false, false, resolve.Answer{}
-	rest.Family, rest.Proto, rest.Flags, rest.ICMP = 0, 0, resolve.TCPFlags{}, resolve.ICMPType{}
-	rest.Interface, rest.From, rest.To = resolve.Interface{}, resolve.Endpoint{}, resolve.Endpoint{}
-	rest.Tag, rest.Tagged, rest.NotTagged = "", "", false
-	rest.Anchor, rest.Nat, rest.Rdr = nil, nil, nil
-	rest.Filter = resolve.Filter{}
-	if name := given(rest); name != "" {
 		return notKnown(name)
 	}
 	return nil

@@ -1,0 +1,83 @@
+package field
+
+// Short words for the table.
+const (
+	yes, no = true, false
+	inside  = AsClause
+)
+
+// all is the list: first where a rule stands, then its clauses in the order in
+// which they are written.
+var all = []Field{
+	// Path, Word, Rule, Enforced, Anchor, Lint, Optimize
+	{"", "number", "Nr", yes, Idle, Effect, Ignored},
+	{"", "place", "Pos", yes, Idle, Effect, Ignored},
+	{"", "text", "Text", yes, Idle, Effect, Ignored},
+	{"Span", "statement", "Stmt", yes, Idle, Effect, Ignored},
+	{"Origin", "list element", "Origin", yes, Idle, Effect, Ignored},
+
+	{"Action", "action", "Action", yes, Idle, Effect, Breaks},
+	{"Return", "return", "Answer", yes, Apart, Effect, NoMerge},
+	{"Return.Kind", "return", "", yes, Apart, Effect, Breaks},
+	{"Return.TTL", "ttl", "", yes, Apart, Effect, Breaks},
+	{"Direction", "direction", "Direction", yes, Folded, Compared, Asked},
+	{"Log", "log", "Log LogAll", yes, Apart, Effect, Breaks},
+	{"Log.Matches", "log (matches)", "", no, Apart, Effect, inside},
+	{"Log.User", "log (user)", "", no, Apart, Effect, inside},
+	{"Log.To", "log (to)", "", no, Apart, Effect, inside},
+	{"Quick", "quick", "Quick", yes, Apart, Effect, Breaks},
+	{"Anchor", "anchor", "Anchor", yes, Idle, Narrows, Barrier},
+	{"On", "on", "Interface", yes, Folded, Compared, Asked},
+	{"On.RDomain", "rdomain", "", no, Folded, Compared, inside},
+	{"Family", "family", "Family", yes, Folded, Compared, Asked},
+	{"FamilySpan", "family", "", yes, Idle, Effect, Ignored},
+	{"Protos", "proto", "Proto", yes, Folded, Compared, Asked},
+	{"From", "from", "From", yes, Folded, Compared, Asked},
+	{"From.OS", "os", "OS", no, Apart, Narrows, NoMerge},
+	{"To", "to", "To", yes, Folded, Compared, Asked},
+	{"To.OS", "os", "", no, Apart, Narrows, NoMerge},
+
+	{"User", "user", "User", no, Apart, Narrows, NoMerge},
+	{"Group", "group", "Group", no, Apart, Narrows, NoMerge},
+	{"Flags", "flags", "Flags", yes, Apart, Compared, Asked},
+	{"ICMP", "icmp-type", "ICMP", yes, Apart, Compared, NoMerge},
+	{"TOS", "tos", "TOS", no, Apart, Narrows, NoMerge},
+	{"State", "state", "State", yes, Idle, Effect, Breaks}, // the optimizer looks at its options, too
+	{"Fragment", "fragment", "Fragment", yes, Apart, Narrows, Breaks},
+	{"AllowOpts", "allow-opts", "AllowOpts", yes, Apart, Effect, Breaks},
+	{"Once", "once", "Once", no, Apart, Narrows, Breaks},
+	{"Label", "label", "Label", yes, Idle, Effect, Barrier},
+	{"MoreLabels", "label", "MoreLabels", yes, Apart, Effect, Barrier},
+	{"Identifier", "ridentifier", "", yes, Apart, Effect, Breaks},
+	{"Tag", "tag", "Tag", yes, Idle, Effect, Breaks},
+	{"Tagged", "tagged", "Tagged NotTagged", yes, Folded, Narrows, NoMerge},
+	{"ReceivedOn", "received-on", "ReceivedOn", no, Apart, Narrows, Breaks},
+	{"Prio", "prio", "Prio", no, Apart, Narrows, Breaks},
+	{"Probability", "probability", "Probability", no, Apart, Narrows, Barrier},
+	{"MaxPktRate", "max-pkt-rate", "Limited", no, Apart, Narrows, Breaks},
+	{"MaxPktSize", "max-pkt-size", "MaxPktSize", no, Apart, Narrows, Breaks},
+	{"StateLimiter", "state limiter", "Limited", no, Apart, Narrows, Breaks},
+	{"SourceLimiter", "source limiter", "Limited", no, Apart, Narrows, Breaks},
+	{"RTable", "rtable", "RTable", no, Apart, Narrows, Breaks},
+
+	{"Set", "set", "", yes, Apart, Effect, Breaks},
+	{"Set.Prio", "set prio", "", no, Apart, Effect, inside},
+	{"Set.Queue", "set queue", "", no, Apart, Effect, inside},
+	{"Set.TOS", "set tos", "", no, Apart, Effect, Marks}, // pfctl takes it to be of scrub rules, which are gone
+	{"Set.Delay", "set delay", "", no, Apart, Effect, inside},
+	{"Dummynet", "dnpipe", "", no, Apart, Effect, Breaks},
+	{"Divert", "divert", "Divert", no, Apart, Narrows, Breaks},
+	{"Scrub", "scrub", "", no, Apart, Effect, Breaks},
+	{"Scrub.NoDF", "scrub (no-df)", "", no, Apart, Effect, inside},
+	{"Scrub.RandomID", "scrub (random-id)", "", no, Apart, Effect, inside},
+	{"Scrub.ReassembleTCP", "scrub (reassemble tcp)", "", no, Apart, Effect, inside},
+	{"Scrub.MinTTL", "scrub (min-ttl)", "", no, Apart, Effect, Ignored}, // as Set.TOS
+	{"Scrub.MaxMSS", "scrub (max-mss)", "", no, Apart, Effect, Ignored}, // as Set.TOS
+
+	{"Nat", "nat-to", "Nat", yes, Apart, Effect, Breaks},
+	{"Rdr", "rdr-to", "Rdr", yes, Apart, Effect, Breaks},
+	{"Binat", "binat-to", "", yes, Apart, Effect, Breaks}, // becomes rules with nat-to and rdr-to
+	{"AfTo", "af-to", "AfTo", no, Apart, Effect, Breaks},
+	{"AfTo.Family", "af-to", "", no, Apart, Effect, NoMerge},
+	{"Route", "route-to", "Route", no, Apart, Effect, Breaks},
+}
