@@ -181,7 +181,7 @@ func (o *checkOptions) machine() (*resolve.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, err := netif.Host(links)
+	host, err := hostdb.Host(links)
 	if err != nil {
 		return nil, err
 	}

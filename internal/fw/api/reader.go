@@ -151,7 +151,7 @@ func ReadInterfaces(f Folder, choose func(*netif.Link) (why string)) (*Interface
 	if err != nil {
 		return nil, err
 	}
-	host, err := netif.Host(links)
+	host, err := hostdb.Host(links)
 	if err != nil {
 		return nil, err
 	}

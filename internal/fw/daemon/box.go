@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/fw/api"
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/ruleset"
 	"weir/internal/host/hostdb"
 	"weir/internal/host/netif"
 	"weir/pf/resolve"
@@ -69,7 +70,7 @@ func lookIn(root fs.FS, log *slog.Logger) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, err := netif.Host(links)
+	host, err := hostdb.Host(links)
 	if host == nil {
 		return nil, err
 	}
@@ -110,7 +111,7 @@ func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled,
 	dp, err := dataplane.Build(dataplane.Config{
 		Dir:      b.dir,
 		Program:  rules.program,
-		Options:  rules.options,
+		Options:  ruleset.OptionsOf(&rules.options),
 		RuleBase: rules.base,
 		Unloaded: source.Builtin,
 		XDP:      b.wantsXDP(m),

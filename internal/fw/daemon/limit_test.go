@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/ruleset"
 	"weir/pf/resolve"
 )
 
 // What the language refuses as too many states, with its place, is what the
 // dataplane cannot have.
 func TestMostStates(t *testing.T) {
-	_, err := dataplane.Build(dataplane.Config{Options: resolve.Options{MaxStates: resolve.MostStates + 1}})
+	_, err := dataplane.Build(dataplane.Config{Options: ruleset.Options{MaxStates: resolve.MostStates + 1}})
 	if err == nil || !strings.HasSuffix(err.Error(), " to "+strconv.Itoa(resolve.MostStates)) {
 		t.Errorf("Build with one state more: %v", err)
 	}

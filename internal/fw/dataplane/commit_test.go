@@ -24,8 +24,8 @@ import (
 )
 
 // options are small, so that loading is quick.
-func testOptions() resolve.Options {
-	return resolve.Options{
+func testOptions() ruleset.Options {
+	return ruleset.OptionsOf(&resolve.Options{
 		MaxStates:    1024,
 		ImplicitPass: true,
 		Timeouts: resolve.Timeouts{
@@ -33,7 +33,7 @@ func testOptions() resolve.Options {
 			UDPFirst: 60, UDPSingle: 30, UDPMultiple: 60, ICMPFirst: 20, ICMPError: 10,
 			OtherFirst: 60, OtherSingle: 30, OtherMultiple: 60, Frag: 60,
 		},
-	}
+	})
 }
 
 func (n *testNet) config() Config {

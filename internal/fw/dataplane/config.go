@@ -3,7 +3,6 @@ package dataplane
 import (
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/ruleset"
-	"weir/pf/resolve"
 )
 
 // A Config says what Build makes.
@@ -17,7 +16,7 @@ type Config struct {
 	// Program is the compiled ruleset.
 	Program *ruleset.Program
 	// Options are the set statements: timeouts, limits, implicit passes.
-	Options resolve.Options
+	Options ruleset.Options
 	// RuleBase is the global id of rule 0: what NextRuleBase returned before
 	// the texts of these rules were stored under it.
 	RuleBase uint32

@@ -8,20 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/fw/bpfload"
-	"weir/internal/fw/state"
+	"weir/internal/fw/ruleset"
 	"weir/internal/killpoint"
-	"weir/pf/resolve"
 )
 
 // setTimeouts sets the timeouts as configured; the sweep scales them.
-func setTimeouts(s *xdpShared, o *resolve.Options) {
-	t := &o.Timeouts
-	for phase, ticks := range state.TimeoutsOf(t) {
+func setTimeouts(s *xdpShared, o *ruleset.Options) {
+	for phase, ticks := range o.Timeouts {
 		atomic.StoreUint32(&s.TimeoutSet[phase], ticks)
 	}
-	atomic.StoreUint32(&s.TimeoutFragSet, t.Frag*state.TicksPerSecond)
-	atomic.StoreUint32(&s.AdaptiveStart, t.AdaptiveStart)
-	atomic.StoreUint32(&s.AdaptiveEnd, t.AdaptiveEnd)
+	atomic.StoreUint32(&s.TimeoutFragSet, o.FragTimeout)
+	atomic.StoreUint32(&s.AdaptiveStart, o.AdaptiveStart)
+	atomic.StoreUint32(&s.AdaptiveEnd, o.AdaptiveEnd)
 	if atomic.LoadUint32(&s.Ahead) != 0 {
 		atomic.AddUint32(&s.RouteGeneration, 1) // promises were made by other timeouts
 	}

@@ -21,7 +21,7 @@ func TestTwoGenerations(t *testing.T) {
 	cfg := h.dp.config
 	cfg.RuleBase = must(NextRuleBase(h.net.dir))(t)
 	cfg.Program = must(ruleset.Compile(h.parse("block\npass out"), h.snapshot()))(t)
-	cfg.HashSeed, cfg.Options.Timeouts.UDPFirst = 7, 5
+	cfg.HashSeed, cfg.Options.Timeouts[state.UDPFirst] = 7, 5*state.TicksPerSecond
 	next := *h
 	next.dp = build(t, cfg)
 	newer := scene{harness: &next, numbers: map[string]string{}}

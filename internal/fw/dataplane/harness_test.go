@@ -64,7 +64,7 @@ func newHarnessIn(n *testNet, rules string, change ...func(*Config)) *harness {
 	}
 	rs := h.parse(rules)
 	cfg.Program = must(ruleset.Compile(rs, h.snapshot()))(tb)
-	options := rs.Options
+	options := ruleset.OptionsOf(&rs.Options)
 	if options.MaxStates == defaultStates {
 		options.MaxStates = cfg.Options.MaxStates
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"weir/internal/fw/reason"
-	"weir/internal/fw/state"
 )
 
 // Everything that a process reads by the pins is what the programs have counted.
@@ -37,7 +36,7 @@ func TestView(t *testing.T) {
 	want := Info{
 		Generation: 1, Loaded: loaded, RuleBase: 40, Rules: 3, States: 1, MaxStates: 1024, Made: 1,
 		Paths: info.Paths, NextHops: 1, Now: start, Frag: 6000,
-		Timeouts: state.TimeoutsOf(&h.dp.config.Options.Timeouts), Configured: state.TimeoutsOf(&h.dp.config.Options.Timeouts),
+		Timeouts: h.dp.config.Options.Timeouts, Configured: h.dp.config.Options.Timeouts,
 	}
 	if diff := cmp.Diff(want, info); diff != "" {
 		t.Errorf("info (-want +got):\n%s", diff)

@@ -4,47 +4,14 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
-
-	"weir/internal/host/hostdb"
-	"weir/pf/resolve"
 )
 
 // Egress is the group of the interfaces that a default route leaves by.
 const Egress = "egress"
-
-// Host is what the resolver asks about this machine. With an error that wraps
-// hostdb.ErrUnreadable it gives the host without what that database names.
-func Host(links []Link) (*resolve.Host, error) {
-	defaults, err := DefaultRoutes()
-	if err != nil {
-		return nil, err
-	}
-	named, unreadable := hostdb.LinkGroups(os.DirFS("/"))
-	host := &resolve.Host{}
-	for _, l := range links {
-		addresses := make([]netip.Prefix, 0, len(l.Addresses))
-		var peers []netip.Addr
-		for _, a := range l.Addresses {
-			addresses = append(addresses, a.Prefix)
-			if a.Peer.IsValid() {
-				peers = append(peers, a.Peer)
-			}
-		}
-		gateways, egress := defaults[l.Index]
-		if egress && len(gateways) == 0 {
-			gateways = peers[:min(1, len(peers))] // there is nobody else on such a link
-		}
-		host.Interfaces = append(host.Interfaces, resolve.HostInterface{
-			Name: l.Name, Groups: Groups(&l, egress, named[l.Group]), Addresses: addresses, Peers: peers, Default: gateways,
-		})
-	}
-	return host, unreadable
-}
 
 // Groups are the names under which rules may speak of a link besides its own:
 // its name without the number (pf: the driver's), its driver or kind, egress

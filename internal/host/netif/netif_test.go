@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"weir/internal/host/hostdb"
 	"weir/internal/host/netif"
 	"weir/internal/lab"
 	"weir/internal/testenv"
@@ -155,7 +156,7 @@ func TestHost(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		h, err := netif.Host(links)
+		h, err := hostdb.Host(links)
 		if err != nil {
 			return err
 		}

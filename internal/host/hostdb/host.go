@@ -1,0 +1,38 @@
+package hostdb
+
+import (
+	"net/netip"
+	"os"
+
+	"weir/internal/host/netif"
+	"weir/pf/resolve"
+)
+
+// Host is what the resolver asks about this machine. With an error that wraps
+// ErrUnreadable it gives the host without what that database names.
+func Host(links []netif.Link) (*resolve.Host, error) {
+	defaults, err := netif.DefaultRoutes()
+	if err != nil {
+		return nil, err
+	}
+	named, unreadable := LinkGroups(os.DirFS("/"))
+	host := &resolve.Host{}
+	for _, l := range links {
+		addresses := make([]netip.Prefix, 0, len(l.Addresses))
+		var peers []netip.Addr
+		for _, a := range l.Addresses {
+			addresses = append(addresses, a.Prefix)
+			if a.Peer.IsValid() {
+				peers = append(peers, a.Peer)
+			}
+		}
+		gateways, egress := defaults[l.Index]
+		if egress && len(gateways) == 0 {
+			gateways = peers[:min(1, len(peers))] // there is nobody else on such a link
+		}
+		host.Interfaces = append(host.Interfaces, resolve.HostInterface{
+			Name: l.Name, Groups: netif.Groups(&l, egress, named[l.Group]), Addresses: addresses, Peers: peers, Default: gateways,
+		})
+	}
+	return host, unreadable
+}
