@@ -6,20 +6,20 @@ import (
 	"weir/pf/token"
 )
 
-// Action is the first word of a rule.
+// Action is what a rule does with the packet: the first word of the rule.
 type Action uint8
 
-// Actions.
+// The three actions of pf.
 const (
 	Pass Action = iota
 	Block
 	Match
 )
 
-// Direction of a rule.
+// Direction is a packet's direction through an interface, as seen by the firewall.
 type Direction uint8
 
-// Directions.
+// Directions; AnyDirection stands in a rule that gives none.
 const (
 	AnyDirection Direction = iota
 	In
@@ -29,7 +29,7 @@ const (
 // Family is an address family.
 type Family uint8
 
-// Families.
+// Families; AnyFamily stands in a rule that gives none.
 const (
 	AnyFamily Family = 0
 	Inet      Family = 4
@@ -185,17 +185,18 @@ type Host struct {
 // PortOp is an operator on ports.
 type PortOp uint8
 
-// Operators.
+// Operators; AnyPort stands where no port is asked for.
 const (
-	PortEqual PortOp = iota
+	AnyPort PortOp = iota
+	PortEqual
 	PortNotEqual
 	PortLess
 	PortLessEqual
 	PortGreater
 	PortGreaterEqual
-	PortRange   // a:b
-	PortInside  // a >< b
-	PortOutside // a <> b
+	PortRange   // a:b, both included
+	PortInside  // a >< b, both excluded
+	PortOutside // a <> b: below a or above b
 )
 
 // Port is one condition of a "port" clause.

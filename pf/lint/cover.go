@@ -3,6 +3,7 @@ package lint
 import (
 	"sync"
 
+	"weir/pf/ast"
 	"weir/pf/field"
 	"weir/pf/resolve"
 )
@@ -12,7 +13,7 @@ const protoTCP = 6
 // takesAll reports whether a rule ends the judging of every packet that has what
 // the index and covers know to compare: it asks for nothing else.
 func takesAll(r *resolve.Rule) bool {
-	if !r.Quick || (r.Nat != nil || r.Rdr != nil || r.AfTo != nil) && r.Family == resolve.AnyFamily {
+	if !r.Quick || (r.Nat != nil || r.Rdr != nil || r.AfTo != nil) && r.Family == ast.AnyFamily {
 		return false
 	}
 	return narrowing().Given(r) == ""
@@ -42,10 +43,10 @@ func icmpCovers(q, r resolve.ICMPType) bool {
 }
 
 func portCovers(q, r resolve.PortRange) bool {
-	if q.Op == resolve.AnyPort || q == r {
+	if q.Op == ast.AnyPort || q == r {
 		return true
 	}
-	if r.Op == resolve.AnyPort {
+	if r.Op == ast.AnyPort {
 		return false // also of protocols that have no ports
 	}
 	outer := stretches(q)
@@ -65,23 +66,23 @@ func portCovers(q, r resolve.PortRange) bool {
 func stretches(p resolve.PortRange) [][2]int {
 	low, high := int(p.Low), int(p.High)
 	switch p.Op {
-	case resolve.PortEq:
+	case ast.PortEqual:
 		return [][2]int{{low, low}}
-	case resolve.PortNe:
+	case ast.PortNotEqual:
 		return [][2]int{{0, low - 1}, {low + 1, 65535}}
-	case resolve.PortLt:
+	case ast.PortLess:
 		return [][2]int{{0, low - 1}}
-	case resolve.PortLe:
+	case ast.PortLessEqual:
 		return [][2]int{{0, low}}
-	case resolve.PortGt:
+	case ast.PortGreater:
 		return [][2]int{{low + 1, 65535}}
-	case resolve.PortGe:
+	case ast.PortGreaterEqual:
 		return [][2]int{{low, 65535}}
-	case resolve.PortRangeInc:
+	case ast.PortRange:
 		return [][2]int{{low, high}}
-	case resolve.PortInside:
+	case ast.PortInside:
 		return [][2]int{{low + 1, high - 1}}
-	case resolve.PortOutside:
+	case ast.PortOutside:
 		return [][2]int{{0, low - 1}, {high + 1, 65535}}
 	}
 	return [][2]int{{0, 65535}}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/internal/testenv"
+	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/resolve"
 )
@@ -43,9 +44,9 @@ func TestGolden(t *testing.T) {
 
 // A packet is one as TestNeverMatches makes them.
 type packet struct {
-	direction    resolve.Direction
+	direction    ast.Direction
 	iface        string
-	family       resolve.Family
+	family       ast.Family
 	proto        uint8
 	src, dst     netip.Addr
 	sport, dport uint16
@@ -100,7 +101,7 @@ func judged(rules []*resolve.Rule, p packet) (matched []int) {
 			continue
 		}
 		matched = append(matched, i)
-		if r.Action == resolve.Match && r.Nat != nil && p.direction == resolve.Out {
+		if r.Action == ast.Match && r.Nat != nil && p.direction == ast.Out {
 			p.src = r.Nat.Addrs[0].Prefix.Addr()
 		}
 		if r.Quick {
@@ -119,16 +120,16 @@ func end(r *resolve.Rule) int {
 
 func matches(r *resolve.Rule, p packet) bool {
 	ports := p.proto == 6 || p.proto == 17
-	return (r.Direction == resolve.AnyDirection || r.Direction == p.direction) &&
+	return (r.Direction == ast.AnyDirection || r.Direction == p.direction) &&
 		(r.Interface.Any || (r.Interface.Name == p.iface) != r.Interface.Not) &&
-		(r.Family == resolve.AnyFamily || r.Family == p.family) &&
+		(r.Family == ast.AnyFamily || r.Family == p.family) &&
 		(r.Proto == 0 || r.Proto == p.proto) &&
 		holds(&r.From, p.src, p.sport, ports) && holds(&r.To, p.dst, p.dport, ports) &&
 		(p.proto != 6 || p.flags&r.Flags.Mask == r.Flags.Set)
 }
 
 func holds(e *resolve.Endpoint, a netip.Addr, port uint16, ports bool) bool {
-	return (e.Port.Op == resolve.AnyPort || ports && e.Port.Match(port)) &&
+	return (e.Port.Op == ast.AnyPort || ports && e.Port.Match(port)) &&
 		(e.Addr.Kind == resolve.AnyAddress || e.Addr.Prefix.Contains(a) != e.Addr.Not)
 }
 
@@ -164,11 +165,11 @@ func randomHead(r *rand.Rand, direction string) string {
 
 func randomPacket(r *rand.Rand) packet {
 	p := packet{
-		direction: pick(r, resolve.In, resolve.Out), iface: pick(r, "em0", "em1", "em2"), family: pick(r, resolve.Inet, resolve.Inet6),
+		direction: pick(r, ast.In, ast.Out), iface: pick(r, "em0", "em1", "em2"), family: pick(r, ast.Inet, ast.Inet6),
 		proto: pick[uint8](r, 6, 6, 17, 1), sport: uint16(r.IntN(6)), dport: uint16(r.IntN(6)), flags: pick[uint8](r, 2, 16, 18),
 	}
 	addr := func() netip.Addr {
-		if p.family == resolve.Inet6 {
+		if p.family == ast.Inet6 {
 			return netip.MustParseAddr("2001:db8::1")
 		}
 		return netip.MustParseAddr(pick(r, "10.0.0.1", "10.0.0.2", "10.1.0.1", "11.0.0.1"))

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/resolve"
 	"weir/pf/token"
@@ -9,16 +10,16 @@ import (
 // A side is a direction and a family: what a rule asks for without either, it
 // asks for on all sides.
 type side struct {
-	direction resolve.Direction
-	family    resolve.Family
+	direction ast.Direction
+	family    ast.Family
 }
 
 var allSides = []side{
-	{resolve.In, resolve.Inet}, {resolve.In, resolve.Inet6}, {resolve.Out, resolve.Inet}, {resolve.Out, resolve.Inet6},
+	{ast.In, ast.Inet}, {ast.In, ast.Inet6}, {ast.Out, ast.Inet}, {ast.Out, ast.Inet6},
 }
 
 func (s side) of(r *resolve.Rule) bool {
-	return (r.Direction == resolve.AnyDirection || r.Direction == s.direction) && (r.Family == resolve.AnyFamily || r.Family == s.family)
+	return (r.Direction == ast.AnyDirection || r.Direction == s.direction) && (r.Family == ast.AnyFamily || r.Family == s.family)
 }
 
 // An ender is all rules so far behind which nothing is judged of the packets
@@ -129,7 +130,7 @@ func walk(rules []*resolve.Rule, see func(r, by *resolve.Rule)) {
 			i = r.Anchor.End - 1
 		case r.Anchor != nil && !r.Anchor.Flat:
 			loose = max(loose, r.Anchor.End)
-		case r.Action == resolve.Match && (r.Nat != nil || r.Rdr != nil):
+		case r.Action == ast.Match && (r.Nat != nil || r.Rdr != nil):
 			enders.addressed = newSides()
 		}
 		if i >= loose && by == nil && takesAll(r) {

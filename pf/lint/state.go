@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/resolve"
 	"weir/pf/token"
@@ -9,9 +10,9 @@ import (
 // A way is what noWayBack compares of a rule: the direction of packets, their
 // interface, family and protocol; the zero value of a field is any.
 type way struct {
-	direction resolve.Direction
+	direction ast.Direction
 	iface     string
-	family    resolve.Family
+	family    ast.Family
 	proto     uint8
 }
 
@@ -35,7 +36,7 @@ func (w way) ways() []way {
 // Values of fields under which all rules are found, whatever they ask for.
 const (
 	everything  = "*"
-	everyFamily = resolve.Family(255)
+	everyFamily = ast.Family(255)
 	everyProto  = 255 // which no packet has
 )
 
@@ -44,14 +45,14 @@ const (
 func noWayBack(rules []*resolve.Rule, list *diag.List) {
 	passing := map[way]bool{}
 	for _, r := range rules {
-		if r.Action == resolve.Pass {
+		if r.Action == ast.Pass {
 			for _, w := range wayOf(r).ways() {
 				passing[w] = true
 			}
 		}
 	}
 	for _, r := range rules {
-		if r.Action == resolve.Pass && r.State == resolve.NoState && r.Direction != resolve.AnyDirection && !answered(passing, wayOf(r)) {
+		if r.Action == ast.Pass && r.State == resolve.NoState && r.Direction != ast.AnyDirection && !answered(passing, wayOf(r)) {
 			warn(list, "", diag.Diagnostic{
 				Span:    r.Stmt,
 				Message: "this keeps no state, and no rule passes the answers",
@@ -70,10 +71,10 @@ func wayOf(r *resolve.Rule) way {
 
 // answered reports whether a rule passes packets the other way.
 func answered(passing map[way]bool, w way) bool {
-	back := map[resolve.Direction]resolve.Direction{resolve.In: resolve.Out, resolve.Out: resolve.In}[w.direction]
-	for _, direction := range []resolve.Direction{back, resolve.AnyDirection} {
+	back := map[ast.Direction]ast.Direction{ast.In: ast.Out, ast.Out: ast.In}[w.direction]
+	for _, direction := range []ast.Direction{back, ast.AnyDirection} {
 		for _, iface := range either(w.iface, "", everything) {
-			for _, family := range either(w.family, resolve.AnyFamily, everyFamily) {
+			for _, family := range either(w.family, ast.AnyFamily, everyFamily) {
 				for _, proto := range either(w.proto, 0, everyProto) {
 					if passing[way{direction, iface, family, proto}] {
 						return true
@@ -103,13 +104,13 @@ func noStateOut(rules []*resolve.Rule, list *diag.List) {
 	keepsIn := false
 	for _, r := range rules {
 		switch {
-		case r.Action == resolve.Pass && r.State == resolve.KeepState && r.Direction != resolve.In:
+		case r.Action == ast.Pass && r.State == resolve.KeepState && r.Direction != ast.In:
 			return
-		case r.Action == resolve.Block && r.Direction != resolve.In && !asksMore(r):
+		case r.Action == ast.Block && r.Direction != ast.In && !asksMore(r):
 			return // nothing goes out unasked either
-		case r.Action == resolve.Pass && r.State == resolve.KeepState:
+		case r.Action == ast.Pass && r.State == resolve.KeepState:
 			keepsIn = true
-		case r.Action == resolve.Block && r.Direction == resolve.In && !asksMore(r) && !blocks.IsValid():
+		case r.Action == ast.Block && r.Direction == ast.In && !asksMore(r) && !blocks.IsValid():
 			blocks = r.Stmt
 		}
 	}

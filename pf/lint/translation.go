@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/resolve"
 )
@@ -9,8 +10,8 @@ import (
 // packet reaches: the first that matches is the last that is asked. Rules of
 // binat ask packets of each direction for something else and are not compared.
 func translations(rules []*resolve.TranslationRule, list *diag.List) {
-	for kind, direction := range map[resolve.TranslationKind]resolve.Direction{
-		resolve.NatRule: resolve.Out, resolve.RdrRule: resolve.In,
+	for kind, direction := range map[resolve.TranslationKind]ast.Direction{
+		resolve.NatRule: ast.Out, resolve.RdrRule: ast.In,
 	} {
 		var of []*resolve.Rule
 		for _, t := range rules {

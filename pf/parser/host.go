@@ -200,13 +200,20 @@ var unaryPortOps = map[token.Kind]ast.PortOp{
 
 var binaryPortOps = map[token.Kind]ast.PortOp{token.Inside: ast.PortInside, token.Outside: ast.PortOutside}
 
+// unaryPortOp reads an operator that stands before its operand, if there is one.
+// Without one, the operand itself is asked for.
+func (p *parser) unaryPortOp() (op ast.PortOp, given bool) {
+	if op, given = unaryPortOps[p.tok.Kind]; !given {
+		return ast.PortEqual, false
+	}
+	p.advance()
+	return op, true
+}
+
 // port reads one condition on a port.
 func (p *parser) port() ast.Port {
 	start := p.tok.Span
-	op, unary := unaryPortOps[p.tok.Kind]
-	if unary {
-		p.advance()
-	}
+	op, unary := p.unaryPortOp()
 	low := p.name("a port")
 	port := ast.Port{Op: op, Low: ast.Number{Word: low}}
 	if from, to, isRange := p.splitRange(low); isRange {

@@ -18,10 +18,7 @@ func (p *parser) owners(target *[]ast.Owner, what string) {
 
 func (p *parser) owner(what string) ast.Owner {
 	start := p.tok.Span
-	op, unary := unaryPortOps[p.tok.Kind]
-	if unary {
-		p.advance()
-	}
+	op, unary := p.unaryPortOp()
 	low := p.name("a " + what)
 	o := ast.Owner{Op: op, Low: ast.ID{Word: low}}
 	binary, inside := binaryPortOps[p.tok.Kind]

@@ -1,6 +1,10 @@
 package resolve
 
-import "slices"
+import (
+	"slices"
+
+	"weir/pf/ast"
+)
 
 // A merger says what became of the conditions of an anchor and of a rule in it.
 type merger uint8
@@ -29,7 +33,7 @@ func both(call, in *Rule) merger {
 
 // asksNothing reports whether both would leave all rules as they are.
 func asksNothing(call *Rule) bool {
-	return call.Direction == AnyDirection && call.Interface.Any && call.Family == AnyFamily && call.Proto == 0 &&
+	return call.Direction == ast.AnyDirection && call.Interface.Any && call.Family == ast.AnyFamily && call.Proto == 0 &&
 		call.Tagged == "" && call.From == (Endpoint{}) && call.To == (Endpoint{})
 }
 
@@ -40,7 +44,7 @@ func mergeable(call *Rule, body []*Rule) bool {
 	if apart().Given(call) != "" {
 		return false
 	}
-	translates := func(r *Rule) bool { return r.Action == Match && (r.Nat != nil || r.Rdr != nil) }
+	translates := func(r *Rule) bool { return r.Action == ast.Match && (r.Nat != nil || r.Rdr != nil) }
 	if (call.From != Endpoint{} || call.To != Endpoint{}) && slices.ContainsFunc(body, translates) {
 		return false
 	}
@@ -50,8 +54,8 @@ func mergeable(call *Rule, body []*Rule) bool {
 
 func mergeDirection(call, out *Rule) merger {
 	switch {
-	case call.Direction == AnyDirection || call.Direction == out.Direction:
-	case out.Direction == AnyDirection:
+	case call.Direction == ast.AnyDirection || call.Direction == out.Direction:
+	case out.Direction == ast.AnyDirection:
 		out.Direction = call.Direction
 	default:
 		return neverBoth
@@ -61,8 +65,8 @@ func mergeDirection(call, out *Rule) merger {
 
 func mergeFamily(call, out *Rule) merger {
 	switch {
-	case call.Family == AnyFamily || call.Family == out.Family:
-	case out.Family == AnyFamily:
+	case call.Family == ast.AnyFamily || call.Family == out.Family:
+	case out.Family == ast.AnyFamily:
 		out.Family = call.Family
 	default:
 		return neverBoth
@@ -149,13 +153,13 @@ func mergeExcluded(call, out *Address) merger {
 
 func mergePort(call PortRange, out *PortRange) merger {
 	switch {
-	case call.Op == AnyPort || call == *out:
-	case out.Op == AnyPort:
+	case call.Op == ast.AnyPort || call == *out:
+	case out.Op == ast.AnyPort:
 		*out = call
-	case out.Op == PortEq && call.Match(out.Low):
-	case call.Op == PortEq && out.Match(call.Low):
+	case out.Op == ast.PortEqual && call.Match(out.Low):
+	case call.Op == ast.PortEqual && out.Match(call.Low):
 		*out = call
-	case out.Op == PortEq || call.Op == PortEq:
+	case out.Op == ast.PortEqual || call.Op == ast.PortEqual:
 		return neverBoth
 	default:
 		return notOneRule

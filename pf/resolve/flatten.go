@@ -187,7 +187,7 @@ func (r *Rule) end() int {
 
 // allQuick reports whether the rules that decide end the judging themselves.
 func allQuick(rules []*Rule) bool {
-	return !slices.ContainsFunc(rules, func(r *Rule) bool { return r.Action != Match && !r.Quick })
+	return !slices.ContainsFunc(rules, func(r *Rule) bool { return r.Action != ast.Match && !r.Quick })
 }
 
 // misspelt warns of an anchor without rules in the configuration, if its path is

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir/pf/ast"
 	"weir/pf/diag"
 	"weir/pf/resolve"
 )
@@ -75,7 +76,7 @@ func asks(w *strings.Builder, r *resolve.Rule) {
 	if !r.Interface.Any {
 		fmt.Fprintf(w, " on %s", r.Interface.Name)
 	}
-	fmt.Fprint(w, map[resolve.Family]string{resolve.Inet: " inet", resolve.Inet6: " inet6"}[r.Family])
+	fmt.Fprint(w, map[ast.Family]string{ast.Inet: " inet", ast.Inet6: " inet6"}[r.Family])
 	if r.Proto != 0 {
 		fmt.Fprintf(w, " proto %d", r.Proto)
 	}
@@ -92,7 +93,7 @@ func endpoint(w *strings.Builder, word string, e *resolve.Endpoint) {
 		fmt.Fprintf(w, " %s %s", word, e.Addr.Table)
 	case e.Addr.Kind == resolve.PrefixAddress:
 		fmt.Fprintf(w, " %s %v", word, e.Addr.Prefix)
-	case e.Port.Op != resolve.AnyPort:
+	case e.Port.Op != ast.AnyPort:
 		fmt.Fprintf(w, " %s %d", word, e.Port.Low)
 	}
 }

@@ -13,14 +13,14 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 		Origin:    in.Origin,
 		Stmt:      in.Span,
 		Text:      printer.Rule(in),
-		Action:    [...]Action{ast.Pass: Pass, ast.Block: Block, ast.Match: Match}[in.Action],
+		Action:    in.Action,
 		Answer:    lowerReturn(in.Return),
-		Direction: [...]Direction{ast.AnyDirection: AnyDirection, ast.In: In, ast.Out: Out}[in.Direction],
+		Direction: in.Direction,
 		Quick:     in.Quick,
 		Log:       in.Log != nil,
 		LogAll:    in.Log != nil && in.Log.All,
 		Interface: r.lowerOn(in.On),
-		Family:    Family(in.Family),
+		Family:    in.Family,
 		From:      lowerEndpoint(&in.From),
 		To:        lowerEndpoint(&in.To),
 		User:      lowerOwner(in.User),
@@ -127,7 +127,7 @@ func lowerHost(h *ast.Host) Address {
 }
 
 func lowerPort(p *ast.Port) PortRange {
-	return PortRange{Op: lowerOp(p.Op), Low: p.Low.Value, High: p.High.Value}
+	return PortRange{Op: p.Op, Low: p.Low.Value, High: p.High.Value}
 }
 
 func lowerOwner(conditions []ast.Owner) Owner {
@@ -135,15 +135,7 @@ func lowerOwner(conditions []ast.Owner) Owner {
 		return Owner{}
 	}
 	o := &conditions[0]
-	return Owner{Op: lowerOp(o.Op), Low: o.Low.Value, High: o.High.Value}
-}
-
-func lowerOp(op ast.PortOp) PortOp {
-	return [...]PortOp{
-		ast.PortEqual: PortEq, ast.PortNotEqual: PortNe, ast.PortLess: PortLt, ast.PortLessEqual: PortLe,
-		ast.PortGreater: PortGt, ast.PortGreaterEqual: PortGe,
-		ast.PortRange: PortRangeInc, ast.PortInside: PortInside, ast.PortOutside: PortOutside,
-	}[op]
+	return Owner{Op: o.Op, Low: o.Low.Value, High: o.High.Value}
 }
 
 func lowerICMP(types []ast.ICMP) ICMPType {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -41,49 +42,49 @@ func TestLower(t *testing.T) {
 		{"pass proto udp no state", resolve.Rule{Interface: anyInterface, Proto: 17, State: resolve.NoState}},
 		{"pass proto tcp flags any", resolve.Rule{Interface: anyInterface, Proto: 6}},
 		{"block in quick on ! em0 inet", resolve.Rule{
-			Action: resolve.Block, Direction: resolve.In, Quick: true, Family: resolve.Inet,
+			Action: ast.Block, Direction: ast.In, Quick: true, Family: ast.Inet,
 			Interface: resolve.Interface{Name: "em0", Not: true}, State: resolve.NoState,
 		}},
-		{"block on inside", resolve.Rule{Action: resolve.Block, Interface: resolve.Interface{Name: "inside", Group: true}, State: resolve.NoState}},
-		{"block on egress", resolve.Rule{Action: resolve.Block, Interface: resolve.Interface{Name: "egress", Group: true}, State: resolve.NoState}},
-		{"block on em", resolve.Rule{Action: resolve.Block, Interface: resolve.Interface{Name: "em", Group: true}, State: resolve.NoState}},
-		{"block on wg", resolve.Rule{Action: resolve.Block, Interface: resolve.Interface{Name: "wg", Group: true}, State: resolve.NoState}},
-		{"block on wg0", resolve.Rule{Action: resolve.Block, Interface: resolve.Interface{Name: "wg0"}, State: resolve.NoState}},
+		{"block on inside", resolve.Rule{Action: ast.Block, Interface: resolve.Interface{Name: "inside", Group: true}, State: resolve.NoState}},
+		{"block on egress", resolve.Rule{Action: ast.Block, Interface: resolve.Interface{Name: "egress", Group: true}, State: resolve.NoState}},
+		{"block on em", resolve.Rule{Action: ast.Block, Interface: resolve.Interface{Name: "em", Group: true}, State: resolve.NoState}},
+		{"block on wg", resolve.Rule{Action: ast.Block, Interface: resolve.Interface{Name: "wg", Group: true}, State: resolve.NoState}},
+		{"block on wg0", resolve.Rule{Action: ast.Block, Interface: resolve.Interface{Name: "wg0"}, State: resolve.NoState}},
 		{"match proto udp from ! 10.0.0.0/8 port 1:5 to <t> port > 7", resolve.Rule{
-			Action: resolve.Match, Interface: anyInterface, Family: resolve.Inet, Proto: 17, State: resolve.NoState,
+			Action: ast.Match, Interface: anyInterface, Family: ast.Inet, Proto: 17, State: resolve.NoState,
 			From: resolve.Endpoint{
 				Addr: resolve.Address{Kind: resolve.PrefixAddress, Not: true, Prefix: prefix("10.0.0.0/8")},
-				Port: resolve.PortRange{Op: resolve.PortRangeInc, Low: 1, High: 5},
+				Port: resolve.PortRange{Op: ast.PortRange, Low: 1, High: 5},
 			},
 			To: resolve.Endpoint{
 				Addr: resolve.Address{Kind: resolve.TableAddress, Table: "t"},
-				Port: resolve.PortRange{Op: resolve.PortGt, Low: 7},
+				Port: resolve.PortRange{Op: ast.PortGreater, Low: 7},
 			},
 		}},
 		{"block from (em0:network:0) to ! (em1)", resolve.Rule{
-			Action: resolve.Block, Interface: anyInterface, State: resolve.NoState,
+			Action: ast.Block, Interface: anyInterface, State: resolve.NoState,
 			From: resolve.Endpoint{Addr: resolve.Address{
 				Kind: resolve.InterfaceAddress, Interface: "em0", Modifier: resolve.NetworkModifier, NoAlias: true,
 			}},
 			To: resolve.Endpoint{Addr: resolve.Address{Kind: resolve.InterfaceAddress, Not: true, Interface: "em1"}},
 		}},
 		{"block inet from (em0)/24 to 0.0.0.0/0", resolve.Rule{
-			Action: resolve.Block, Interface: anyInterface, Family: resolve.Inet, State: resolve.NoState,
+			Action: ast.Block, Interface: anyInterface, Family: ast.Inet, State: resolve.NoState,
 			From: resolve.Endpoint{Addr: resolve.Address{Kind: resolve.InterfaceAddress, Interface: "em0", Bits: 24}},
 		}},
 		{"block from ! 0.0.0.0/0", resolve.Rule{
-			Action: resolve.Block, Interface: anyInterface, Family: resolve.Inet, State: resolve.NoState,
+			Action: ast.Block, Interface: anyInterface, Family: ast.Inet, State: resolve.NoState,
 			From: resolve.Endpoint{Addr: resolve.Address{Kind: resolve.PrefixAddress, Not: true, Prefix: prefix("0.0.0.0/0")}},
 		}},
 		{"pass inet proto icmp icmp-type unreach code needfrag allow-opts", resolve.Rule{
-			Interface: anyInterface, Family: resolve.Inet, Proto: 1, AllowOpts: true,
+			Interface: anyInterface, Family: ast.Inet, Proto: 1, AllowOpts: true,
 			ICMP: resolve.ICMPType{Asked: true, Type: 3, HasCode: true, Code: 4},
 		}},
 		{"pass inet6 proto icmp6 icmp6-type echoreq", resolve.Rule{
-			Interface: anyInterface, Family: resolve.Inet6, Proto: 58, ICMP: resolve.ICMPType{Asked: true, Type: 128},
+			Interface: anyInterface, Family: ast.Inet6, Proto: 58, ICMP: resolve.ICMPType{Asked: true, Type: 128},
 		}},
 		{"pass out on ! any received-on any tos 0x10 max-pkt-size 100 probability 50% once", resolve.Rule{
-			Direction: resolve.Out, Interface: resolve.Interface{Name: "lo", Group: true},
+			Direction: ast.Out, Interface: resolve.Interface{Name: "lo", Group: true},
 			Flags: resolve.TCPFlags{Set: 2, Mask: 18},
 			Filter: resolve.Filter{
 				ReceivedOn: resolve.ReceivedOn{Asked: true, On: resolve.Interface{Name: "lo", Not: true, Group: true}},
@@ -91,20 +92,20 @@ func TestLower(t *testing.T) {
 			},
 		}},
 		{"block on rdomain 0 ! received-on em0 prio 0 fragment", resolve.Rule{
-			Action: resolve.Block, Interface: resolve.Interface{RDomain: new(uint32)}, State: resolve.NoState,
+			Action: ast.Block, Interface: resolve.Interface{RDomain: new(uint32)}, State: resolve.NoState,
 			Filter: resolve.Filter{
 				ReceivedOn: resolve.ReceivedOn{Asked: true, On: resolve.Interface{Name: "em0"}, Not: true},
 				Prio:       resolve.Prio{Asked: true}, Fragment: true,
 			},
 		}},
 		{"pass in proto udp divert-to localhost port domain rtable 0", resolve.Rule{
-			Direction: resolve.In, Interface: anyInterface, Family: resolve.Inet, Proto: 17,
+			Direction: ast.In, Interface: anyInterface, Family: ast.Inet, Proto: 17,
 			Filter: resolve.Filter{
 				Divert: resolve.Divert{Kind: resolve.DivertTo, Addr: netip.MustParseAddr("127.0.0.1"), Port: 53}, RTable: new(uint32),
 			},
 		}},
 		{`block label "l $if" tag a ! tagged b`, resolve.Rule{
-			Action: resolve.Block, Interface: anyInterface, State: resolve.NoState,
+			Action: ast.Block, Interface: anyInterface, State: resolve.NoState,
 			Label: "l any", Tag: "a", Tagged: "b", NotTagged: true,
 		}},
 	}
@@ -252,17 +253,17 @@ func TestTimeouts(t *testing.T) {
 
 // TestPortRange checks Match against each operator's definition in pf.conf(5).
 func TestPortRange(t *testing.T) {
-	for op, match := range map[resolve.PortOp]func(p uint16) bool{
-		resolve.AnyPort:      func(uint16) bool { return true },
-		resolve.PortEq:       func(p uint16) bool { return p == 10 },
-		resolve.PortNe:       func(p uint16) bool { return p != 10 },
-		resolve.PortLt:       func(p uint16) bool { return p < 10 },
-		resolve.PortLe:       func(p uint16) bool { return p <= 10 },
-		resolve.PortGt:       func(p uint16) bool { return p > 10 },
-		resolve.PortGe:       func(p uint16) bool { return p >= 10 },
-		resolve.PortRangeInc: func(p uint16) bool { return p >= 10 && p <= 20 },
-		resolve.PortInside:   func(p uint16) bool { return p > 10 && p < 20 },
-		resolve.PortOutside:  func(p uint16) bool { return p < 10 || p > 20 },
+	for op, match := range map[ast.PortOp]func(p uint16) bool{
+		ast.AnyPort:          func(uint16) bool { return true },
+		ast.PortEqual:        func(p uint16) bool { return p == 10 },
+		ast.PortNotEqual:     func(p uint16) bool { return p != 10 },
+		ast.PortLess:         func(p uint16) bool { return p < 10 },
+		ast.PortLessEqual:    func(p uint16) bool { return p <= 10 },
+		ast.PortGreater:      func(p uint16) bool { return p > 10 },
+		ast.PortGreaterEqual: func(p uint16) bool { return p >= 10 },
+		ast.PortRange:        func(p uint16) bool { return p >= 10 && p <= 20 },
+		ast.PortInside:       func(p uint16) bool { return p > 10 && p < 20 },
+		ast.PortOutside:      func(p uint16) bool { return p < 10 || p > 20 },
 	} {
 		r := resolve.PortRange{Op: op, Low: 10, High: 20}
 		for _, p := range []uint16{0, 9, 10, 11, 19, 20, 21, 65535} {

@@ -59,36 +59,6 @@ type Table struct {
 // TableEntry is one element of a table.
 type TableEntry = ast.TableEntry
 
-// Action is what a rule does with the packet.
-type Action uint8
-
-// The three actions of pf.
-const (
-	Pass Action = iota
-	Block
-	Match
-)
-
-// Direction is a packet's direction through an interface, as seen by the firewall.
-type Direction uint8
-
-// AnyDirection stands in a rule that gives none.
-const (
-	AnyDirection Direction = iota
-	In
-	Out
-)
-
-// Family is an address family; AnyFamily stands in a rule that gives none.
-type Family uint8
-
-// Families.
-const (
-	AnyFamily Family = 0
-	Inet      Family = 4
-	Inet6     Family = 6
-)
-
 // Rule is one line of the configuration after expansion: every field holds a
 // single value. The zero value of a field means that the rule does not ask.
 type Rule struct {
@@ -97,12 +67,12 @@ type Rule struct {
 	Origin     token.Span // that element, or the statement
 	Stmt       token.Span
 	Text       string // canonical form, as weir rules and pfctl -nv print it
-	Action     Action
-	Direction  Direction
+	Action     ast.Action
+	Direction  ast.Direction
 	Quick      bool
 	Log        bool // log the packets that it decides without a state, and those that make one
 	LogAll     bool // log (all): each packet of its states too; Log is set
-	Family     Family
+	Family     ast.Family
 	Proto      uint8 // 0: any (protocol 0 itself cannot be asked for)
 	State      StatePolicy
 	AllowOpts  bool
@@ -190,26 +160,9 @@ type Address struct {
 // Self names all interfaces in an InterfaceAddress.
 const Self = "self"
 
-// PortOp is an operator on ports.
-type PortOp uint8
-
-// Operators. For binary ones Low and High hold the operands as written.
-const (
-	AnyPort      PortOp = iota
-	PortEq              // = Low
-	PortNe              // != Low
-	PortLt              // < Low
-	PortLe              // <= Low
-	PortGt              // > Low
-	PortGe              // >= Low
-	PortRangeInc        // Low:High, both included
-	PortInside          // Low >< High, both excluded
-	PortOutside         // Low <> High: below Low or above High
-)
-
 // PortRange is a condition on a port.
 type PortRange struct {
-	Op        PortOp
+	Op        ast.PortOp
 	Low, High uint16
 }
 
@@ -217,25 +170,25 @@ type PortRange struct {
 func (r PortRange) Match(p uint16) bool { return compare(r.Op, r.Low, r.High, p) }
 
 // compare reports whether n satisfies a condition.
-func compare[T uint16 | uint32](op PortOp, low, high, n T) bool {
+func compare[T uint16 | uint32](op ast.PortOp, low, high, n T) bool {
 	switch op {
-	case PortEq:
+	case ast.PortEqual:
 		return n == low
-	case PortNe:
+	case ast.PortNotEqual:
 		return n != low
-	case PortLt:
+	case ast.PortLess:
 		return n < low
-	case PortLe:
+	case ast.PortLessEqual:
 		return n <= low
-	case PortGt:
+	case ast.PortGreater:
 		return n > low
-	case PortGe:
+	case ast.PortGreaterEqual:
 		return n >= low
-	case PortRangeInc:
+	case ast.PortRange:
 		return n >= low && n <= high
-	case PortInside:
+	case ast.PortInside:
 		return n > low && n < high
-	case PortOutside:
+	case ast.PortOutside:
 		return n < low || n > high
 	}
 	return true
@@ -248,14 +201,14 @@ const Nobody = math.MaxUint32
 // Owner is a condition on who owns a packet's socket; Op is AnyPort where there
 // is none.
 type Owner struct {
-	Op        PortOp
+	Op        ast.PortOp
 	Low, High uint32
 }
 
 // Match reports whether the owner id satisfies the condition. Nobody is asked
 // for by name only: "= unknown", "!= root".
 func (o Owner) Match(id uint32) bool {
-	if id == Nobody && o.Op != AnyPort && o.Op != PortEq && o.Op != PortNe {
+	if id == Nobody && o.Op != ast.AnyPort && o.Op != ast.PortEqual && o.Op != ast.PortNotEqual {
 		return false
 	}
 	return compare(o.Op, o.Low, o.High, id)

@@ -52,7 +52,7 @@ const (
 
 // AfTo makes a packet one of the other address family.
 type AfTo struct {
-	Family Family       // that it becomes one of
+	Family ast.Family   // that it becomes one of
 	From   *Translation // its source
 	To     *Translation // its destination; nil: see pf.conf(5), it is taken out of or put into an IPv6 address
 }
@@ -125,7 +125,7 @@ func (r *resolver) lowerAfTo(in *ast.AfTo) *AfTo {
 		return nil
 	}
 	return &AfTo{
-		Family: Family(in.Family),
+		Family: in.Family,
 		From:   r.lowerPool(in.From, in.Family), To: r.lowerPool(in.To, in.Family),
 	}
 }

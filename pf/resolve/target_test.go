@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -61,10 +62,10 @@ func TestLowerTargets(t *testing.T) {
 			{Rdr: &resolve.Translation{Addrs: addrs("10.0.0.1/32")}}}},
 		{"pass in inet6 to 64:ff9b::/96 af-to inet from 192.0.2.1 port 7 to 10.0.0.1 port 80", []resolve.Rule{
 			{AfTo: &resolve.AfTo{
-				Family: resolve.Inet, From: &resolve.Translation{Addrs: addrs("192.0.2.1/32"), PortLow: 7},
+				Family: ast.Inet, From: &resolve.Translation{Addrs: addrs("192.0.2.1/32"), PortLow: 7},
 				To: &resolve.Translation{Addrs: addrs("10.0.0.1/32"), PortLow: 80}}}}},
 		{"pass in inet af-to inet6 from 2001:db8::/96", []resolve.Rule{
-			{AfTo: &resolve.AfTo{Family: resolve.Inet6, From: &resolve.Translation{Addrs: addrs("2001:db8::/96")}}}}},
+			{AfTo: &resolve.AfTo{Family: ast.Inet6, From: &resolve.Translation{Addrs: addrs("2001:db8::/96")}}}}},
 		{"pass in route-to 192.0.2.254", []resolve.Rule{
 			{Route: &resolve.Route{Kind: resolve.RouteTo, Hops: hops("", "192.0.2.254/32")}}}},
 		{"pass out reply-to { 192.0.2.254 192.0.2.253 } random sticky-address", []resolve.Rule{

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"weir/internal/fw/dataplane"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -84,7 +85,7 @@ func captureFilters(r *resolve.Rule, host *resolve.Host) ([]dataplane.CaptureFil
 	return all, nil
 }
 
-func captureEnds(e *resolve.Endpoint, family resolve.Family, host *resolve.Host) ([]dataplane.CaptureEnd, error) {
+func captureEnds(e *resolve.Endpoint, family ast.Family, host *resolve.Host) ([]dataplane.CaptureEnd, error) {
 	ports, ok := capturePorts(e.Port)
 	if !ok {
 		return nil, nil
@@ -103,7 +104,7 @@ func captureEnds(e *resolve.Endpoint, family resolve.Family, host *resolve.Host)
 }
 
 // interfaceEnds has the addresses that an interface has now, or its networks.
-func interfaceEnds(a *resolve.Address, end dataplane.CaptureEnd, family resolve.Family, host *resolve.Host) ([]dataplane.CaptureEnd, error) {
+func interfaceEnds(a *resolve.Address, end dataplane.CaptureEnd, family ast.Family, host *resolve.Host) ([]dataplane.CaptureEnd, error) {
 	if a.Modifier != resolve.NoModifier && a.Modifier != resolve.NetworkModifier {
 		return nil, errors.New("filter: interfaces have no modifier in it but :network and :0")
 	}
@@ -113,7 +114,7 @@ func interfaceEnds(a *resolve.Address, end dataplane.CaptureEnd, family resolve.
 			continue
 		}
 		for _, prefix := range i.Addresses {
-			if family != 0 && (family == resolve.Inet) != prefix.Addr().Is4() {
+			if family != 0 && (family == ast.Inet) != prefix.Addr().Is4() {
 				continue
 			}
 			if a.Modifier != resolve.NetworkModifier {
@@ -133,25 +134,25 @@ func interfaceEnds(a *resolve.Address, end dataplane.CaptureEnd, family resolve.
 func capturePorts(p resolve.PortRange) (end dataplane.CaptureEnd, ok bool) {
 	low, high := int(p.Low), int(p.High)
 	switch p.Op {
-	case resolve.AnyPort:
+	case ast.AnyPort:
 		return end, true
-	case resolve.PortEq, resolve.PortNe:
+	case ast.PortEqual, ast.PortNotEqual:
 		high = low
-	case resolve.PortLt:
+	case ast.PortLess:
 		low, high = 0, low-1
-	case resolve.PortLe:
+	case ast.PortLessEqual:
 		low, high = 0, low
-	case resolve.PortGt:
+	case ast.PortGreater:
 		low, high = low+1, 65535
-	case resolve.PortGe:
+	case ast.PortGreaterEqual:
 		high = 65535
-	case resolve.PortInside:
+	case ast.PortInside:
 		low, high = low+1, high-1
 	}
 	if low > high {
 		return end, false
 	}
 	end.Ports, end.PortLow, end.PortHigh = true, uint16(low), uint16(high)
-	end.PortsNot = p.Op == resolve.PortNe || p.Op == resolve.PortOutside
+	end.PortsNot = p.Op == ast.PortNotEqual || p.Op == ast.PortOutside
 	return end, true
 }

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/ruleset/rulestest"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -36,13 +37,13 @@ func to(a netip.Addr) resolve.Address {
 // service is "pass in [quick] on lan0 proto tcp from any to HOST port PORT flags
 // S/SA keep state", as a file has one for each server.
 func service(host netip.Addr, port uint16, quick bool) *resolve.Rule {
-	family := resolve.Inet
+	family := ast.Inet
 	if host.Is6() {
-		family = resolve.Inet6
+		family = ast.Inet6
 	}
 	return &resolve.Rule{
-		Direction: resolve.In, Quick: quick, Interface: resolve.Interface{Name: "lan0"}, Family: family, Proto: 6,
-		To:    resolve.Endpoint{Addr: to(host), Port: resolve.PortRange{Op: resolve.PortEq, Low: port}},
+		Direction: ast.In, Quick: quick, Interface: resolve.Interface{Name: "lan0"}, Family: family, Proto: 6,
+		To:    resolve.Endpoint{Addr: to(host), Port: resolve.PortRange{Op: ast.PortEqual, Low: port}},
 		Flags: resolve.TCPFlags{Set: 0x02, Mask: 0x12},
 	}
 }
@@ -50,13 +51,13 @@ func service(host netip.Addr, port uint16, quick bool) *resolve.Rule {
 func servicePort(n int) uint16 { return 1000 + uint16(n%200) }
 
 func syn(src, dst netip.Addr, port uint16) rulestest.Packet {
-	return rulestest.Packet{Direction: resolve.In, Ifindex: 2, Src: src, Dst: dst, Proto: 6, SPort: 40000, DPort: port, TCPFlags: 0x02}
+	return rulestest.Packet{Direction: ast.In, Ifindex: 2, Src: src, Dst: dst, Proto: 6, SPort: 40000, DPort: port, TCPFlags: 0x02}
 }
 
 // services returns a default block and then a rule for each server.
 func services(host func(int) netip.Addr, quick bool) func(int) []*resolve.Rule {
 	return func(n int) []*resolve.Rule {
-		rules := []*resolve.Rule{{Action: resolve.Block, Interface: resolve.Interface{Any: true}}}
+		rules := []*resolve.Rule{{Action: ast.Block, Interface: resolve.Interface{Any: true}}}
 		for i := range n - 1 {
 			rules = append(rules, service(host(i), servicePort(i), quick))
 		}
@@ -83,7 +84,7 @@ func pairs(n int) []*resolve.Rule {
 	return rules
 }
 
-func alike(action resolve.Action) func(int) []*resolve.Rule {
+func alike(action ast.Action) func(int) []*resolve.Rule {
 	return func(n int) []*resolve.Rule {
 		var rules []*resolve.Rule
 		for range n {
@@ -101,9 +102,9 @@ var shapes = []shape{
 	{"servers-refused", services(host4, true), func(n int, r *rand.Rand) rulestest.Packet {
 		return syn(host4(1<<20), host4(r.IntN(n)), 999)
 	}, false, nil},
-	{"all-pass", alike(resolve.Pass), toServices(host4), false, nil},
+	{"all-pass", alike(ast.Pass), toServices(host4), false, nil},
 	{"none-of-pairs-unlike", pairs, func(int, *rand.Rand) rulestest.Packet { return syn(host4(0), host4(1), 80) }, true, nil},
-	{"all-match-unlike", alike(resolve.Match), toServices(host4), true, nil},
+	{"all-match-unlike", alike(ast.Match), toServices(host4), true, nil},
 	{"tables", askTables, toServices(host4), false, hostTables},
 	{"tables-unlike", askTables, toServices(host4), true, hostTables},
 }

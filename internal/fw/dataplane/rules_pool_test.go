@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/ruleset/rulestest"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -19,7 +20,7 @@ func TestSetPools(t *testing.T) {
 		return ruleset.Snapshot{Interfaces: []ruleset.Interface{i}}
 	}
 	rs := &resolve.Ruleset{Rules: []*resolve.Rule{{
-		Action: resolve.Match, Interface: resolve.Interface{Any: true},
+		Action: ast.Match, Interface: resolve.Interface{Any: true},
 		Nat: &resolve.Translation{Addrs: []resolve.Address{{Kind: resolve.InterfaceAddress, Interface: "wan0"}}},
 	}}}
 	p := must(ruleset.Compile(rs, host("203.0.113.1/24")))(t)
@@ -38,7 +39,7 @@ func TestSetPools(t *testing.T) {
 		check(t, d.SetPools(must(p.Refill(step.host))(t)))
 		for _, want := range step.want {
 			a := h.judge(t, rulestest.Packet{
-				Direction: resolve.Out, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"),
+				Direction: ast.Out, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"),
 			})
 			got := ""
 			if a.Nat != nil {

@@ -14,7 +14,7 @@ import (
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/ruleset/rulestest"
 	"weir/internal/testenv"
-	"weir/pf/resolve"
+	"weir/pf/ast"
 )
 
 // testRuleBase is the global id of rule 0 in these tests.
@@ -110,7 +110,7 @@ func (h *rulesHarness) ask(p rulestest.Packet) rulesprog.RulesJudge {
 	if p.Src.Is6() {
 		j.Family = 6
 	}
-	if p.Direction == resolve.Out {
+	if p.Direction == ast.Out {
 		j.Direction = 1
 	}
 	j.Src.Word, j.Dst.Word = rawAddr(p.Src).Word, rawAddr(p.Dst).Word

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -113,10 +114,10 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 			a.Flags |= flag
 		}
 	}
-	set(Block, r.Action == resolve.Block)
-	set(Match, r.Action == resolve.Match)
+	set(Block, r.Action == ast.Block)
+	set(Match, r.Action == ast.Match)
 	set(Quick, r.Quick)
-	set(KeepState, r.Action == resolve.Pass && r.State == resolve.KeepState)
+	set(KeepState, r.Action == ast.Pass && r.State == resolve.KeepState)
 	set(AllowOptions, r.AllowOpts)
 	set(NotTagged, r.NotTagged)
 	set(Log, r.Log)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -103,7 +104,7 @@ func (c *compiler) addresses(side func(*resolve.Rule) *resolve.Endpoint) *field 
 func (c *compiler) ports(side func(*resolve.Rule) *resolve.Endpoint) *field {
 	return collect(c.rules, func(r *resolve.Rule) question[resolve.PortRange] {
 		key := side(r).Port
-		return question[resolve.PortRange]{asked: key.Op != resolve.AnyPort, key: key}
+		return question[resolve.PortRange]{asked: key.Op != ast.AnyPort, key: key}
 	}, func(r resolve.PortRange) [2][]span {
 		return [2][]span{portSpans(r)}
 	})

@@ -1,11 +1,14 @@
 package ruleset
 
-import "weir/pf/resolve"
+import (
+	"weir/pf/ast"
+	"weir/pf/resolve"
+)
 
 // A place is what a rule asks of the interface and of the packet's direction.
 type place struct {
 	on        resolve.Interface
-	direction resolve.Direction
+	direction ast.Direction
 }
 
 func placeOf(r *resolve.Rule) place {
@@ -15,7 +18,7 @@ func placeOf(r *resolve.Rule) place {
 	return place{r.Interface, r.Direction}
 }
 
-func (p *place) asksNothing() bool { return p.on.Any && p.direction == resolve.AnyDirection }
+func (p *place) asksNothing() bool { return p.on.Any && p.direction == ast.AnyDirection }
 
 // spans returns the places that meet the conditions, among all indices that
 // interfaces may have.
@@ -30,8 +33,8 @@ func (p *place) spans(s *Snapshot) []span {
 		indices = s.indices(p.on.Name)
 	}
 	var spans []span
-	for i, direction := range []resolve.Direction{resolve.In, resolve.Out} {
-		if p.direction != resolve.AnyDirection && p.direction != direction {
+	for i, direction := range []ast.Direction{ast.In, ast.Out} {
+		if p.direction != ast.AnyDirection && p.direction != direction {
 			continue
 		}
 		for _, s := range indices {

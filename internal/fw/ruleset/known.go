@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -61,7 +62,7 @@ func knownAnchor(r *resolve.Rule, rules []*resolve.Rule) error {
 		return errors.New("what the anchor asks for is not known here")
 	}
 	for nr := r.Nr + 1; r.Anchor.Quick && nr < min(r.Anchor.End, len(rules)); nr++ {
-		if rules[nr].Action != resolve.Match && !rules[nr].Quick {
+		if rules[nr].Action != ast.Match && !rules[nr].Quick {
 			return errors.New("quick of an anchor is not known here")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/ruleset/rulestest"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -24,7 +25,7 @@ func wan(addresses ...string) ruleset.Snapshot {
 // natTo is "match out nat-to { (wan0) 192.0.2.9 }".
 func natTo() *resolve.Ruleset {
 	return &resolve.Ruleset{Rules: []*resolve.Rule{{
-		Action: resolve.Match, Direction: resolve.Out, Interface: resolve.Interface{Any: true},
+		Action: ast.Match, Direction: ast.Out, Interface: resolve.Interface{Any: true},
 		Nat: &resolve.Translation{Addrs: []resolve.Address{
 			{Kind: resolve.InterfaceAddress, Interface: "wan0"}, address("192.0.2.9/32"),
 		}},
@@ -36,7 +37,7 @@ func addresses(p *ruleset.Program, n int, src string) []string {
 	r := reader{Program: p, turns: map[uint32]uint64{}}
 	var given []string
 	for range n {
-		a := r.judge(rulestest.Packet{Direction: resolve.Out, Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr(src)})
+		a := r.judge(rulestest.Packet{Direction: ast.Out, Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr(src)})
 		if a.Nat == nil {
 			return append(given, "none")
 		}

@@ -1,6 +1,9 @@
 package ruleset
 
-import "weir/pf/resolve"
+import (
+	"weir/pf/ast"
+	"weir/pf/resolve"
+)
 
 // noPort is the number of packets without ports; they meet no condition on one.
 const noPort = 65536
@@ -9,21 +12,21 @@ const noPort = 65536
 func portSpans(r resolve.PortRange) []span {
 	low, high := uint64(r.Low), uint64(r.High)
 	switch r.Op {
-	case resolve.PortNe:
+	case ast.PortNotEqual:
 		return outside(low, low)
-	case resolve.PortLt:
+	case ast.PortLess:
 		return between(0, low-1)
-	case resolve.PortLe:
+	case ast.PortLessEqual:
 		return between(0, low)
-	case resolve.PortGt:
+	case ast.PortGreater:
 		return between(low+1, noPort-1)
-	case resolve.PortGe:
+	case ast.PortGreaterEqual:
 		return between(low, noPort-1)
-	case resolve.PortRangeInc:
+	case ast.PortRange:
 		return between(low, high)
-	case resolve.PortInside:
+	case ast.PortInside:
 		return between(low+1, high-1)
-	case resolve.PortOutside:
+	case ast.PortOutside:
 		return outside(low, high)
 	}
 	return between(low, low)

@@ -1,6 +1,9 @@
 package ruleset
 
-import "weir/pf/resolve"
+import (
+	"weir/pf/ast"
+	"weir/pf/resolve"
+)
 
 // Protocols whose packets have details that rules ask for.
 const (
@@ -26,11 +29,11 @@ const (
 	familyAny = family4 | family6
 )
 
-func familiesOf(f resolve.Family) families {
+func familiesOf(f ast.Family) families {
 	switch f {
-	case resolve.Inet:
+	case ast.Inet:
 		return family4
-	case resolve.Inet6:
+	case ast.Inet6:
 		return family6
 	}
 	return familyAny

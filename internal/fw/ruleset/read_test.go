@@ -7,7 +7,7 @@ import (
 
 	"weir/internal/fw/ruleset"
 	"weir/internal/fw/ruleset/rulestest"
-	"weir/pf/resolve"
+	"weir/pf/ast"
 )
 
 // A reader reads a program as bpf/rules/match.h does, without its shortcuts: it takes
@@ -86,7 +86,7 @@ func (r *reader) decide(a *rulestest.Answer, p *rulestest.Packet, failed bool) {
 }
 
 func (r *reader) translate(a *rulestest.Answer, rule *ruleset.Rule, p *rulestest.Packet, failed *bool) {
-	if p.Direction == resolve.Out && rule.NatPool != 0 {
+	if p.Direction == ast.Out && rule.NatPool != 0 {
 		a.Nat = r.take(rule.NatPool-1, p.Src.Is4())
 		if *failed = a.Nat == nil; *failed {
 			return
@@ -94,7 +94,7 @@ func (r *reader) translate(a *rulestest.Answer, rule *ruleset.Rule, p *rulestest
 		p.Src = a.Nat.Addr
 		a.Nat.Low, a.Nat.High, a.Nat.StaticPort = rule.NatLow, rule.NatHigh, rule.Flags&ruleset.StaticPort != 0
 	}
-	if p.Direction == resolve.In && rule.RdrPool != 0 {
+	if p.Direction == ast.In && rule.RdrPool != 0 {
 		a.Rdr = r.take(rule.RdrPool-1, p.Dst.Is4())
 		if *failed = a.Rdr == nil; *failed {
 			return
@@ -166,7 +166,7 @@ func (r *reader) has(classes [fields]uint32, rule int) bool {
 
 func (r *reader) classes(p rulestest.Packet) [fields]uint32 {
 	direction, is6, detail := uint64(0), uint64(0), uint64(0)
-	if p.Direction == resolve.Out {
+	if p.Direction == ast.Out {
 		direction = 1
 	}
 	if p.Src.Is6() {

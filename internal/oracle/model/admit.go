@@ -3,6 +3,7 @@ package model
 import (
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -86,7 +87,7 @@ func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *
 		return in, out, r, r.drop
 	}
 	a := ask(p)
-	a.direction, a.iface, a.tag = resolve.Out, m.box.byIndex(r.route.Interface), in.tag
+	a.direction, a.iface, a.tag = ast.Out, m.box.byIndex(r.route.Interface), in.tag
 	a.tuple.Src, a.tuple.Dst, a.tuple.DPort = inside.Src, inside.Dst, inside.DPort
 	if in.other != nil {
 		a.family, a.tuple.Proto = in.other.family, in.other.tuple.Proto
@@ -119,12 +120,12 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 // ask is what the rules see of a packet where it stands.
 func ask(p *packet) asked {
 	a := asked{
-		direction: resolve.In, iface: p.iface, family: p.family, tuple: p.tuple,
+		direction: ast.In, iface: p.iface, family: p.family, tuple: p.tuple,
 		tcpFlags: p.tcp.flags, icmpType: p.icmpType, icmpCode: p.icmpCode,
 		tos: p.tos, length: p.length(), received: p.from,
 	}
 	if p.egress() {
-		a.direction = resolve.Out
+		a.direction = ast.Out
 	}
 	return a
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"weir/internal/fw/state"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -17,7 +18,7 @@ type turned struct {
 // turnOver applies af-to of the deciding rule: nil if it has none. The result's
 // addresses are invalid where there is none to be had.
 func (m *Model) turnOver(c *crossing, p *packet) *turned {
-	if c.skipped || c.rule == nil || c.rule.Action != resolve.Pass || c.rule.AfTo == nil {
+	if c.skipped || c.rule == nil || c.rule.Action != ast.Pass || c.rule.AfTo == nil {
 		return nil
 	}
 	r := c.rule

@@ -162,10 +162,10 @@ func (w *walker) judge(path string, rules []*ast.Rule, a *asked, d *decision) bo
 				return true
 			}
 			continue
-		case r.Action == resolve.Match && r.Nat != nil:
+		case r.Action == ast.Match && r.Nat != nil:
 			a.tuple.Src = r.Nat.Addrs[0].Prefix.Addr()
 			d.src = a.tuple.Src
-		case r.Action != resolve.Match:
+		case r.Action != ast.Match:
 			d.at = rule.Origin.Pos
 		}
 		if rule.Quick {
@@ -268,7 +268,7 @@ func randomClauses(r *rand.Rand, anchor bool) string {
 func randomAsked(r *rand.Rand, box *Box) asked {
 	addr := func() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + r.IntN(3))}) }
 	return asked{
-		direction: resolve.Direction(1 + r.IntN(2)), iface: &box.Interfaces[r.IntN(2)], family: 4,
+		direction: ast.Direction(1 + r.IntN(2)), iface: &box.Interfaces[r.IntN(2)], family: 4,
 		tuple:    state.Tuple{Src: addr(), Dst: addr(), SPort: uint16(r.IntN(4)), DPort: uint16(r.IntN(4)), Proto: []uint8{6, 17, 1}[r.IntN(3)]},
 		tcpFlags: 2,
 	}

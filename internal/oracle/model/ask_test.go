@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir/internal/fw/reason"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -22,9 +23,9 @@ func comparable() cmp.Option {
 
 func TestAskForwarding(t *testing.T) {
 	nat, out := natTo("203.0.113.0/29"), pass()
-	out.Direction = resolve.Out
+	out.Direction = ast.Out
 	in := pass()
-	in.Direction, in.Log = resolve.In, true
+	in.Direction, in.Log = ast.In, true
 	got := ask1(t, Frame{Interface: lanIndex, Bytes: udp(t, client, 4000, server, 53, "q")}, in, nat, out)
 	if !got.Pass || !got.State || got.Interface != wanIndex || got.NextHop != server || got.Reason != reason.Rule {
 		t.Errorf("%+v", got)
@@ -40,7 +41,7 @@ func TestAskForwarding(t *testing.T) {
 
 func TestAskRedirected(t *testing.T) {
 	refuse := block()
-	refuse.Direction, refuse.To = resolve.Out, resolve.Endpoint{Addr: host("192.168.1.20")}
+	refuse.Direction, refuse.To = ast.Out, resolve.Endpoint{Addr: host("192.168.1.20")}
 	refuse.Answer = resolve.Answer{RST: true, ICMP: true, Code: 3, Code6: 4}
 	rules := []*resolve.Rule{rdrTo("203.0.113.5", "192.168.1.20", 8080), pass(), refuse}
 	got := ask1(t, Frame{Interface: wanIndex, Bytes: udp(t, server, 4000, gateway, 80, "q")}, rules...)

@@ -3,6 +3,7 @@ package model
 import (
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -55,7 +56,7 @@ func pathOf(in, out *crossing) Path {
 // countMade counts a new state under the rules that keep it.
 func (m *Model) countMade(in, out *crossing) {
 	for _, c := range []*crossing{in, out} {
-		if c.rule != nil && c.rule.Action == resolve.Pass && c.rule.State == resolve.KeepState {
+		if c.rule != nil && c.rule.Action == ast.Pass && c.rule.State == resolve.KeepState {
 			m.ruleCounters[c.rule.Nr].States++
 		}
 	}

@@ -5,12 +5,13 @@ import (
 
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
 // An asked packet is what the rules see of one: as translated so far.
 type asked struct {
-	direction resolve.Direction
+	direction ast.Direction
 	iface     *Interface
 	family    int
 	tuple     state.Tuple
@@ -50,7 +51,7 @@ type target struct {
 }
 
 // passes reports whether the crossing lets the packet by.
-func (c *crossing) passes() bool { return c.rule == nil || c.rule.Action != resolve.Block }
+func (c *crossing) passes() bool { return c.rule == nil || c.rule.Action != ast.Block }
 
 // keeps reports whether the crossing wants a state: by its deciding rule, or
 // because it translates.
@@ -90,7 +91,7 @@ func passReason(in, out *crossing) reason.Reason {
 // evaluate is step 5: the rules in order. The last match decides, one with
 // quick at once; match rules apply what they carry and decide nothing.
 func (m *Model) evaluate(a asked) crossing {
-	c := crossing{due: true, tag: a.tag, iface: a.iface.Index, out: a.direction == resolve.Out}
+	c := crossing{due: true, tag: a.tag, iface: a.iface.Index, out: a.direction == ast.Out}
 	if m.skips(a.iface) {
 		c.skipped = true
 		return c
@@ -113,7 +114,7 @@ func (m *Model) evaluate(a asked) crossing {
 		if r.Tag != "" {
 			a.tag, c.tag = r.Tag, r.Tag
 		}
-		if r.Action == resolve.Match {
+		if r.Action == ast.Match {
 			c.logged(r)
 			m.translate(&c, r, &a)
 			if len(c.matched) < pathMatches {
@@ -131,7 +132,7 @@ func (m *Model) evaluate(a asked) crossing {
 		c.logged(c.rule)
 		c.matched = append(c.matched, m.number(&c))
 	}
-	if c.rule != nil && c.rule.Action == resolve.Pass {
+	if c.rule != nil && c.rule.Action == ast.Pass {
 		m.translate(&c, c.rule, &a)
 	}
 	return c
@@ -141,13 +142,13 @@ func (m *Model) evaluate(a asked) crossing {
 // rule that has a direction the other way too. Later rules of the crossing see
 // the new address.
 func (m *Model) translate(c *crossing, r *resolve.Rule, a *asked) {
-	if r.Rdr != nil && (a.direction == resolve.In || r.Direction == resolve.Out) {
+	if r.Rdr != nil && (a.direction == ast.In || r.Direction == ast.Out) {
 		c.rdr = &target{r.Rdr, m.takeAddress(r.Rdr, a.family, a.tuple.Src, a.tuple.Dst), rdrPort(r, a.tuple)}
 		if c.rdr.addr.IsValid() {
 			a.tuple.Dst, a.tuple.DPort = c.rdr.addr, c.rdr.dport
 		}
 	}
-	if r.Nat != nil && (a.direction == resolve.Out || r.Direction == resolve.In) {
+	if r.Nat != nil && (a.direction == ast.Out || r.Direction == ast.In) {
 		c.nat = &target{r.Nat, m.takeAddress(r.Nat, a.family, a.tuple.Src, a.tuple.Src), 0}
 		if c.nat.addr.IsValid() {
 			a.tuple.Src = c.nat.addr

@@ -1,6 +1,9 @@
 package model
 
-import "weir/pf/resolve"
+import (
+	"weir/pf/ast"
+	"weir/pf/resolve"
+)
 
 // defaultPrio is the priority of packets that nothing has given another.
 const defaultPrio = 3
@@ -33,7 +36,7 @@ func matchesInterface(on *resolve.Interface, i *Interface) bool {
 // diverted reports whether a packet goes to a socket of the box, whatever its
 // destination.
 func (c *crossing) diverted() bool {
-	return c.rule != nil && c.rule.Action == resolve.Pass && c.rule.Divert.Kind == resolve.DivertTo
+	return c.rule != nil && c.rule.Action == ast.Pass && c.rule.Divert.Kind == resolve.DivertTo
 }
 
 // mostChances is how many rules with a probability are taken to match or not

@@ -7,6 +7,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"weir/internal/fw/reason"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -70,7 +71,7 @@ func TestFilterConditions(t *testing.T) {
 func TestAskAllChances(t *testing.T) {
 	half, third := block(), block()
 	half.Probability, third.Probability = 1<<31, 1<<30
-	half.Direction, third.Direction = resolve.In, resolve.Out
+	half.Direction, third.Direction = ast.In, ast.Out
 	w := newWorld(t, pass(), half, third)
 	all := w.AskAll(&Frame{Interface: lanIndex, Bytes: udp(t, client, 4000, server, 53, "q")})
 	var passes int
@@ -95,7 +96,7 @@ func TestAskAllChances(t *testing.T) {
 // What is diverted ends at the box, whatever its route.
 func TestDivert(t *testing.T) {
 	rule := pass()
-	rule.Direction = resolve.In
+	rule.Direction = ast.In
 	rule.Divert = resolve.Divert{Kind: resolve.DivertTo, Addr: addr("127.0.0.1"), Port: 8025}
 	if got := ask1(t, Frame{Interface: lanIndex, Bytes: udp(t, client, 4000, server, 53, "q")}, rule); !got.Pass || !got.Local {
 		t.Errorf("%+v", got)

@@ -5,7 +5,7 @@ import (
 
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
-	"weir/pf/resolve"
+	"weir/pf/ast"
 )
 
 // onward is step 10: a packet of a connection's direction d, tracked already.
@@ -99,7 +99,7 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *Outcome {
 		tag = in.tag
 	}
 	if c.Flags&left != 0 && to != 0 {
-		a.direction, a.iface = resolve.Out, m.box.byIndex(to)
+		a.direction, a.iface = ast.Out, m.box.byIndex(to)
 		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
 		a.tag = tag
 		out := m.evaluate(a)

@@ -3,14 +3,15 @@ package model
 import (
 	"net/netip"
 
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
 // matches reports whether a packet has all that a rule asks for.
 func (m *Model) matches(r *resolve.Rule, a *asked) bool {
-	return (r.Direction == resolve.AnyDirection || r.Direction == a.direction) &&
+	return (r.Direction == ast.AnyDirection || r.Direction == a.direction) &&
 		matchesInterface(&r.Interface, a.iface) &&
-		(r.Family == resolve.AnyFamily || int(r.Family) == a.family) &&
+		(r.Family == ast.AnyFamily || int(r.Family) == a.family) &&
 		matchesTranslation(r.Nat, a.family) && matchesTranslation(r.Rdr, a.family) &&
 		(r.Proto == 0 || r.Proto == a.tuple.Proto) &&
 		m.matchesEndpoint(&r.From, a.tuple.Src, a.tuple.SPort, a) &&
@@ -44,7 +45,7 @@ func familyOf(a netip.Addr) int {
 
 func (m *Model) matchesEndpoint(e *resolve.Endpoint, addr netip.Addr, port uint16, a *asked) bool {
 	proto := a.tuple.Proto
-	if e.Port.Op != resolve.AnyPort && (proto != protoTCP && proto != protoUDP || !e.Port.Match(port)) {
+	if e.Port.Op != ast.AnyPort && (proto != protoTCP && proto != protoUDP || !e.Port.Match(port)) {
 		return false
 	}
 	return e.Addr.Kind == resolve.AnyAddress || m.matchesAddress(&e.Addr, addr, a) != e.Addr.Not

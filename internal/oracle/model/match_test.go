@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"weir/internal/fw/state"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -39,7 +40,7 @@ func TestAddresses(t *testing.T) {
 		wan := w.box.byIndex(wanIndex)
 		wan.Addresses = append(wan.Addresses, prefix("203.0.114.5/24"))
 		wan.Peers = []netip.Addr{addr("203.0.113.1"), addr("203.0.113.2")}
-		a := &asked{direction: resolve.In, iface: w.box.byIndex(lanIndex)}
+		a := &asked{direction: ast.In, iface: w.box.byIndex(lanIndex)}
 		if !w.matchesAddress(&test.address, addr(test.yes), a) {
 			t.Errorf("%s: %s does not match", test.name, test.yes)
 		}
@@ -56,7 +57,7 @@ func TestAddresses(t *testing.T) {
 
 // TestSender asks rules for users and systems of packets that are forwarded.
 func TestSender(t *testing.T) {
-	user := func(op resolve.PortOp, low, high uint32) resolve.Rule {
+	user := func(op ast.PortOp, low, high uint32) resolve.Rule {
 		return resolve.Rule{User: resolve.Owner{Op: op, Low: low, High: high}}
 	}
 	const syn, ack = 2, 16
@@ -67,14 +68,14 @@ func TestSender(t *testing.T) {
 		want  bool
 	}{
 		{"any", resolve.Rule{}, ack, true},
-		{"root", user(resolve.PortEq, 0, 0), syn, false},
-		{"not root", user(resolve.PortNe, 0, 0), syn, true},
-		{"unknown", user(resolve.PortEq, resolve.Nobody, 0), syn, true},
-		{"not unknown", user(resolve.PortNe, resolve.Nobody, 0), syn, false},
-		{"greater", user(resolve.PortGt, 1000, 0), syn, false},
-		{"at least", user(resolve.PortGe, 0, 0), syn, false},
-		{"outside", user(resolve.PortOutside, 1, 2), syn, false},
-		{"group", resolve.Rule{Group: resolve.Owner{Op: resolve.PortEq, Low: 5}}, syn, false},
+		{"root", user(ast.PortEqual, 0, 0), syn, false},
+		{"not root", user(ast.PortNotEqual, 0, 0), syn, true},
+		{"unknown", user(ast.PortEqual, resolve.Nobody, 0), syn, true},
+		{"not unknown", user(ast.PortNotEqual, resolve.Nobody, 0), syn, false},
+		{"greater", user(ast.PortGreater, 1000, 0), syn, false},
+		{"at least", user(ast.PortGreaterEqual, 0, 0), syn, false},
+		{"outside", user(ast.PortOutside, 1, 2), syn, false},
+		{"group", resolve.Rule{Group: resolve.Owner{Op: ast.PortEqual, Low: 5}}, syn, false},
 		{"system", resolve.Rule{OS: "Linux"}, syn, false},
 		{"unknown system", resolve.Rule{OS: "unknown"}, syn, true},
 		{"unknown system, later", resolve.Rule{OS: "unknown"}, ack, false},

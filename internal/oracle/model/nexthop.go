@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -15,7 +16,7 @@ const maxDetours = 3
 // detour is the way that route-to of the deciding rule gives a packet instead of
 // the machine's own; nil if it gives none.
 func (m *Model) detour(c *crossing, inside state.Tuple) *routed {
-	if c.skipped || c.rule == nil || c.rule.Action != resolve.Pass {
+	if c.skipped || c.rule == nil || c.rule.Action != ast.Pass {
 		return nil
 	}
 	r := c.rule.Route

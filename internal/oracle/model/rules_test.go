@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -56,17 +57,17 @@ func TestConditions(t *testing.T) {
 		rule resolve.Rule
 		no   []byte
 	}{
-		"direction and interface": {resolve.Rule{Direction: resolve.Out, Interface: resolve.Interface{Name: "wan"}},
+		"direction and interface": {resolve.Rule{Direction: ast.Out, Interface: resolve.Interface{Name: "wan"}},
 			udp(t, client, 4000, inside, 53, "q")},
 		"group":    {resolve.Rule{Interface: resolve.Interface{Name: "egress", Group: true}}, udp(t, client, 4000, inside, 53, "q")},
-		"family":   {resolve.Rule{Family: resolve.Inet}, udp(t, client6, 4000, server6, 53, "q")},
+		"family":   {resolve.Rule{Family: ast.Inet}, udp(t, client6, 4000, server6, 53, "q")},
 		"protocol": {resolve.Rule{Proto: protoUDP}, echo(t, client, server, 8, 1)},
 		"source":   {resolve.Rule{From: resolve.Endpoint{Addr: host("192.168.1.0/28")}}, udp(t, inside, 4000, server, 53, "q")},
 		"not": {resolve.Rule{To: resolve.Endpoint{Addr: resolve.Address{Kind: resolve.PrefixAddress, Prefix: prefix("9.0.0.0/8"), Not: true}}},
 			udp(t, client, 4000, addr("9.9.9.9"), 53, "q")},
-		"port": {resolve.Rule{To: resolve.Endpoint{Port: resolve.PortRange{Op: resolve.PortEq, Low: 53}}},
+		"port": {resolve.Rule{To: resolve.Endpoint{Port: resolve.PortRange{Op: ast.PortEqual, Low: 53}}},
 			udp(t, client, 4000, server, 54, "q")},
-		"port of a protocol without": {resolve.Rule{To: resolve.Endpoint{Port: resolve.PortRange{Op: resolve.PortNe, Low: 1}}},
+		"port of a protocol without": {resolve.Rule{To: resolve.Endpoint{Port: resolve.PortRange{Op: ast.PortNotEqual, Low: 1}}},
 			frame(t, ip(client, server, layers.IPProtocolGRE))},
 		"icmp type": {resolve.Rule{ICMP: resolve.ICMPType{}, Proto: protoUDP}, echo(t, client, server, 8, 1)},
 		"table":     {resolve.Rule{To: resolve.Endpoint{Addr: resolve.Address{Kind: resolve.TableAddress, Table: "good"}}}, udp(t, client, 4000, addr("198.51.100.200"), 53, "q")},
@@ -78,8 +79,8 @@ func TestConditions(t *testing.T) {
 		w.rules.Tables = []*resolve.Table{{Name: "good", Entries: []resolve.TableEntry{
 			{Prefix: prefix("198.51.100.0/24")}, {Prefix: prefix("198.51.100.128/25"), Not: true}, {Prefix: prefix("0.0.0.0/0"), Not: true},
 		}}}
-		if rule.Direction == resolve.Out || rule.Interface.Group {
-			w.rules.Rules = append(w.rules.Rules, &resolve.Rule{Direction: resolve.In, Interface: resolve.Interface{Any: true}})
+		if rule.Direction == ast.Out || rule.Interface.Group {
+			w.rules.Rules = append(w.rules.Rules, &resolve.Rule{Direction: ast.In, Interface: resolve.Interface{Any: true}})
 		}
 		t.Run(name, func(t *testing.T) {
 			w.t = t
@@ -90,7 +91,7 @@ func TestConditions(t *testing.T) {
 }
 
 func TestICMPTypeAndCode(t *testing.T) {
-	rule := &resolve.Rule{Proto: protoICMP, Family: resolve.Inet, ICMP: resolve.ICMPType{Asked: true, Type: 8, HasCode: true}}
+	rule := &resolve.Rule{Proto: protoICMP, Family: ast.Inet, ICMP: resolve.ICMPType{Asked: true, Type: 8, HasCode: true}}
 	w := newWorld(t, block(), rule)
 	w.in(lanIndex, echo(t, client, server, 8, 7), Redirect, reason.Rule)
 	w.phase(state.ICMPFirst)
@@ -104,9 +105,9 @@ func TestMatchIsSticky(t *testing.T) {
 	rdr := rdrTo("203.0.113.5", "192.168.1.20", 8080)
 	rdr.Tag = "FORWARD"
 	in := pass()
-	in.Direction, in.To.Addr, in.To.Port = resolve.In, host("192.168.1.20"), resolve.PortRange{Op: resolve.PortEq, Low: 8080}
+	in.Direction, in.To.Addr, in.To.Port = ast.In, host("192.168.1.20"), resolve.PortRange{Op: ast.PortEqual, Low: 8080}
 	out := pass()
-	out.Direction, out.Tagged = resolve.Out, "FORWARD"
+	out.Direction, out.Tagged = ast.Out, "FORWARD"
 	w := newWorld(t, block(), rdr, in, out)
 	b := w.in(wanIndex, udp(t, server, 4000, gateway, 80, "q"), Redirect, reason.Rule)
 	w.ends(b, server, 4000, inside, 8080)
@@ -121,7 +122,7 @@ func TestMatchIsSticky(t *testing.T) {
 // A pass rule's translation applies if the rule decides, and beats those of match rules.
 func TestPassTranslation(t *testing.T) {
 	decides := pass()
-	decides.Direction = resolve.Out
+	decides.Direction = ast.Out
 	decides.Nat = &resolve.Translation{Addrs: pool("203.0.113.9")}
 	w := newWorld(t, pass(), decides, natTo("203.0.113.8"))
 	b := w.in(lanIndex, udp(t, client, 4000, server, 53, "q"), Redirect, reason.Rule)
@@ -134,11 +135,11 @@ func TestPassTranslation(t *testing.T) {
 // Where one side keeps no state, its rules see every packet.
 func TestJudgedAnew(t *testing.T) {
 	noState := pass()
-	noState.Direction, noState.State, noState.Interface.Name = resolve.In, resolve.NoState, "lan"
+	noState.Direction, noState.State, noState.Interface.Name = ast.In, resolve.NoState, "lan"
 	back := pass()
-	back.Direction, back.State, back.Interface.Name = resolve.Out, resolve.NoState, "lan"
+	back.Direction, back.State, back.Interface.Name = ast.Out, resolve.NoState, "lan"
 	keep := pass()
-	keep.Direction, keep.Interface.Name = resolve.Out, "wan"
+	keep.Direction, keep.Interface.Name = ast.Out, "wan"
 	w := newWorld(t, block(), noState, keep, back)
 	w.in(lanIndex, udp(t, client, 4000, server, 53, "q"), Redirect, reason.Rule)
 	if s := w.only(); s.Flags != state.In|state.Out|state.JudgeIn {
@@ -146,13 +147,13 @@ func TestJudgedAnew(t *testing.T) {
 	}
 	w.in(wanIndex, udp(t, server, 53, client, 4000, "a"), Redirect, reason.State)
 	w.in(lanIndex, udp(t, client, 4000, server, 53, "q"), Redirect, reason.State)
-	back.Action, noState.Action = resolve.Block, resolve.Block
+	back.Action, noState.Action = ast.Block, ast.Block
 	w.in(wanIndex, udp(t, server, 53, client, 4000, "a"), Drop, reason.Block)
 	w.in(lanIndex, udp(t, client, 4000, server, 53, "q"), Drop, reason.Block)
 }
 
 func TestOwnPackets(t *testing.T) {
-	w := newWorld(t, block(), &resolve.Rule{Direction: resolve.Out, Interface: resolve.Interface{Name: "wan"}})
+	w := newWorld(t, block(), &resolve.Rule{Direction: ast.Out, Interface: resolve.Interface{Name: "wan"}})
 	w.own(wanIndex, udp(t, gateway, 4000, server, 53, "q"), Out, reason.Rule)
 	if s := w.only(); s.Flags != state.Out {
 		t.Fatalf("flags %x", s.Flags)

@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -200,7 +201,7 @@ func TestStrangersNeedTheirFlags(t *testing.T) {
 }
 
 func TestExpiry(t *testing.T) {
-	w := newWorld(t, &resolve.Rule{Flags: resolve.TCPFlags{Set: flagSYN, Mask: flagSYN | flagACK}}, &resolve.Rule{Action: resolve.Block, Direction: resolve.In, Interface: resolve.Interface{Name: "wan"}})
+	w := newWorld(t, &resolve.Rule{Flags: resolve.TCPFlags{Set: flagSYN, Mask: flagSYN | flagACK}}, &resolve.Rule{Action: ast.Block, Direction: ast.In, Interface: resolve.Interface{Name: "wan"}})
 	w.play(first(seg(false, "S", 100, 0, 0)))
 	w.SetClock(120*state.TicksPerSecond - 1)
 	w.play(ok(seg(true, "SA", 500, 101, 0), state.TCPOpening))

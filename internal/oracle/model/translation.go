@@ -3,15 +3,16 @@ package model
 import (
 	"net/netip"
 
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
 // listsOf are FreeBSD's lists of translation rules that are asked in a direction,
 // in the order of its kernel: of pf.conf(5), which has binat first, it differs for
 // what comes in.
-var listsOf = map[resolve.Direction][]resolve.TranslationKind{
-	resolve.In:  {resolve.RdrRule, resolve.BinatRule},
-	resolve.Out: {resolve.BinatRule, resolve.NatRule},
+var listsOf = map[ast.Direction][]resolve.TranslationKind{
+	ast.In:  {resolve.RdrRule, resolve.BinatRule},
+	ast.Out: {resolve.BinatRule, resolve.NatRule},
 }
 
 // translateFirst asks the translation rules of FreeBSD, which stand before the
@@ -63,7 +64,7 @@ func (m *Model) firstOf(rules []*resolve.TranslationRule, kind resolve.Translati
 // matchesTranslationRule asks a packet that comes in for a binat rule's
 // addresses the other way round: it goes from To to what From is translated to.
 func (m *Model) matchesTranslationRule(t *resolve.TranslationRule, a *asked) bool {
-	if t.Kind != resolve.BinatRule || t.No || t.Path != "" || a.direction == resolve.Out {
+	if t.Kind != resolve.BinatRule || t.No || t.Path != "" || a.direction == ast.Out {
 		return m.matches(&t.Rule, a)
 	}
 	back := t.Rule
@@ -74,7 +75,7 @@ func (m *Model) matchesTranslationRule(t *resolve.TranslationRule, a *asked) boo
 // exchange applies a binat rule: the packet keeps its ports, and of its address
 // the part behind the network.
 func (m *Model) exchange(c *crossing, t *resolve.TranslationRule, a *asked) {
-	if a.direction == resolve.Out {
+	if a.direction == ast.Out {
 		addr := m.moved(&t.Binat, a.tuple.Src, a.family)
 		c.nat = &target{&resolve.Translation{Addrs: oneAddress(addr), StaticPort: true}, addr, 0}
 		if addr.IsValid() {

@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -89,16 +90,16 @@ func newWorld(t *testing.T, rules ...*resolve.Rule) *world {
 	return &world{New(testBox(), set, 0), t}
 }
 
-func pass() *resolve.Rule  { return &resolve.Rule{Action: resolve.Pass} }
-func block() *resolve.Rule { return &resolve.Rule{Action: resolve.Block, State: resolve.NoState} }
+func pass() *resolve.Rule  { return &resolve.Rule{Action: ast.Pass} }
+func block() *resolve.Rule { return &resolve.Rule{Action: ast.Block, State: resolve.NoState} }
 
 func natTo(a string) *resolve.Rule {
-	return &resolve.Rule{Action: resolve.Match, Direction: resolve.Out, Interface: resolve.Interface{Name: "wan"},
+	return &resolve.Rule{Action: ast.Match, Direction: ast.Out, Interface: resolve.Interface{Name: "wan"},
 		State: resolve.NoState, Nat: &resolve.Translation{Addrs: pool(a)}}
 }
 
 func rdrTo(to, a string, port uint16) *resolve.Rule {
-	return &resolve.Rule{Action: resolve.Match, Direction: resolve.In, To: resolve.Endpoint{Addr: host(to)},
+	return &resolve.Rule{Action: ast.Match, Direction: ast.In, To: resolve.Endpoint{Addr: host(to)},
 		State: resolve.NoState, Rdr: &resolve.Translation{Addrs: pool(a), PortLow: port}}
 }
 

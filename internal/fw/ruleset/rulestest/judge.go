@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"weir/internal/fw/ruleset"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -17,7 +18,7 @@ const MaxMatches = 8
 
 // A Packet is what the rules see of one at a crossing.
 type Packet struct {
-	Direction          resolve.Direction // In or Out
+	Direction          ast.Direction // In or Out
 	Ifindex            uint32
 	Src, Dst           netip.Addr
 	Proto              uint8
@@ -94,7 +95,7 @@ func (j *Judge) Judge(p Packet) Answer {
 		if r.Tag != "" {
 			a.Tag = r.Tag
 		}
-		if r.Action == resolve.Match {
+		if r.Action == ast.Match {
 			if len(a.Matched) < MaxMatches-1 {
 				a.Matched = append(a.Matched, i)
 			}
@@ -115,7 +116,7 @@ func (j *Judge) decide(a *Answer, p *Packet, failed bool) {
 	if a.Rule != None {
 		r := j.Rules.Rules[a.Rule]
 		a.Matched = append(a.Matched, a.Rule)
-		if r.Action == resolve.Block {
+		if r.Action == ast.Block {
 			a.Verdict, a.Nat, a.Rdr = Blocked, nil, nil
 			return
 		}
@@ -131,7 +132,7 @@ func (j *Judge) decide(a *Answer, p *Packet, failed bool) {
 // translate applies a rule's translation to the answer and to the packet.
 func (j *Judge) translate(a *Answer, r *resolve.Rule, p *Packet, failed *bool) {
 	switch {
-	case p.Direction == resolve.Out && r.Nat != nil:
+	case p.Direction == ast.Out && r.Nat != nil:
 		a.Nat = j.take(r, r.Nat, p.Src.Is4())
 		*failed = a.Nat == nil
 		if a.Nat != nil {
@@ -139,7 +140,7 @@ func (j *Judge) translate(a *Answer, r *resolve.Rule, p *Packet, failed *bool) {
 			a.Nat.Low, a.Nat.High = r.Nat.PortLow, max(r.Nat.PortLow, r.Nat.PortHigh)
 			a.Nat.StaticPort = r.Nat.StaticPort
 		}
-	case p.Direction == resolve.In && r.Rdr != nil:
+	case p.Direction == ast.In && r.Rdr != nil:
 		a.Rdr = j.take(r, r.Rdr, p.Dst.Is4())
 		*failed = a.Rdr == nil
 		if a.Rdr != nil {
@@ -208,9 +209,9 @@ func (p *Packet) hasPorts() bool { return p.Proto == 6 || p.Proto == 17 }
 
 func (j *Judge) matches(r *resolve.Rule, p *Packet, tag string) bool {
 	is4 := p.Src.Is4()
-	return (r.Direction == resolve.AnyDirection || r.Direction == p.Direction) &&
+	return (r.Direction == ast.AnyDirection || r.Direction == p.Direction) &&
 		!r.Fragment && (r.Interface.Any || j.isOn(r.Interface.Name, p.Ifindex) != r.Interface.Not) &&
-		(r.Family == resolve.AnyFamily || (r.Family == resolve.Inet) == is4) &&
+		(r.Family == ast.AnyFamily || (r.Family == ast.Inet) == is4) &&
 		j.translates(r.Nat, is4) && j.translates(r.Rdr, is4) &&
 		(r.Proto == 0 || r.Proto == p.Proto) &&
 		j.holds(r.From.Addr, p.Src) && j.holds(r.To.Addr, p.Dst) &&
@@ -233,7 +234,7 @@ func (j *Judge) translates(t *resolve.Translation, is4 bool) bool {
 }
 
 func matchesPort(r resolve.PortRange, port uint16, p *Packet) bool {
-	return r.Op == resolve.AnyPort || p.hasPorts() && r.Match(port)
+	return r.Op == ast.AnyPort || p.hasPorts() && r.Match(port)
 }
 
 func matchesICMP(t resolve.ICMPType, p *Packet) bool {

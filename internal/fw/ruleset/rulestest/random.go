@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/internal/fw/ruleset"
+	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
@@ -140,16 +141,16 @@ func drawTable(t *rapid.T, name string, entries int) *resolve.Table {
 }
 
 func drawRule(t *rapid.T) *resolve.Rule {
-	actions := []resolve.Action{resolve.Pass, resolve.Pass, resolve.Block, resolve.Match}
+	actions := []ast.Action{ast.Pass, ast.Pass, ast.Block, ast.Match}
 	if oneIn(t, 6, "asks nothing") {
 		return &resolve.Rule{Action: pick(t, actions[1:], "action"), Interface: resolve.Interface{Any: true}}
 	}
 	r := &resolve.Rule{
 		Action:    pick(t, actions, "action"),
-		Direction: pick(t, []resolve.Direction{resolve.AnyDirection, resolve.In, resolve.Out}, "direction"),
+		Direction: pick(t, []ast.Direction{ast.AnyDirection, ast.In, ast.Out}, "direction"),
 		Quick:     oneIn(t, 6, "quick"),
 		Interface: drawInterface(t),
-		Family:    pick(t, []resolve.Family{0, 0, 4, 6}, "family"),
+		Family:    pick(t, []ast.Family{0, 0, 4, 6}, "family"),
 		From:      drawEndpoint(t), To: drawEndpoint(t),
 		AllowOpts: oneIn(t, 3, "allow-opts"),
 		State:     pick(t, []resolve.StatePolicy{resolve.KeepState, resolve.NoState}, "state"),
@@ -168,11 +169,11 @@ func drawRule(t *rapid.T) *resolve.Rule {
 			HasCode: rapid.Bool().Draw(t, "has code"), Code: uint8(rapid.IntRange(0, 1).Draw(t, "code")),
 		}
 	}
-	if r.Action != resolve.Block && oneIn(t, 4, "nat-to") {
+	if r.Action != ast.Block && oneIn(t, 4, "nat-to") {
 		r.Nat = drawTranslation(t)
 		r.Nat.StaticPort = oneIn(t, 3, "static-port")
 	}
-	if r.Action != resolve.Block && oneIn(t, 4, "rdr-to") {
+	if r.Action != ast.Block && oneIn(t, 4, "rdr-to") {
 		r.Rdr = drawTranslation(t)
 	}
 	return r
@@ -191,9 +192,9 @@ func drawEndpoint(t *rapid.T) resolve.Endpoint {
 		e.Addr = drawAddress(t)
 	}
 	if oneIn(t, 3, "asks port") {
-		ops := []resolve.PortOp{
-			resolve.PortEq, resolve.PortNe, resolve.PortLt, resolve.PortLe, resolve.PortGt,
-			resolve.PortGe, resolve.PortRangeInc, resolve.PortInside, resolve.PortOutside,
+		ops := []ast.PortOp{
+			ast.PortEqual, ast.PortNotEqual, ast.PortLess, ast.PortLessEqual, ast.PortGreater,
+			ast.PortGreaterEqual, ast.PortRange, ast.PortInside, ast.PortOutside,
 		}
 		e.Port = resolve.PortRange{Op: pick(t, ops, "op"), Low: pick(t, ports, "low"), High: pick(t, ports, "high")}
 	}
@@ -261,7 +262,7 @@ func drawTranslation(t *rapid.T) *resolve.Translation {
 func DrawPacket(t *rapid.T) Packet {
 	is4 := rapid.Bool().Draw(t, "is4")
 	return Packet{
-		Direction: pick(t, []resolve.Direction{resolve.In, resolve.Out}, "direction"),
+		Direction: pick(t, []ast.Direction{ast.In, ast.Out}, "direction"),
 		Ifindex:   pick(t, ifindices, "ifindex"),
 		Src:       drawAddr(t, is4, "src"), Dst: drawAddr(t, is4, "dst"),
 		Proto: pick(t, protos, "proto"),
