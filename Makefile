@@ -115,7 +115,7 @@ test-long: weir
 		$(GO) test -count=1 -timeout 60m -v -run 'TestRandom$$' ./internal/fw/dataplane
 	WEIR_BINARY='$(CURDIR)/weir' WEIR_KILL_EVERY_STEP=1 \
 		$(GO) test -count=1 -timeout 120m -v -run 'TestKilledBetweenTwoChanges$$' ./test
-	WEIR_BINARY='$(CURDIR)/weir' WEIR_TEST_LOOK_AHEAD=on $(GO) test -count=1 -timeout 60m ./test
+	WEIR_BINARY='$(CURDIR)/weir' WEIR_TEST_PREFETCH=on $(GO) test -count=1 -timeout 60m ./test
 
 .PHONY: test-kernels
 test-kernels: weir

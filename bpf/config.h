@@ -33,23 +33,23 @@
 #define TCP_MAX_OPTIONS	   40
 #define TAG_LENGTH	   4 /* of an 802.1Q tag */
 #define BUCKET_SLOTS	   7
-#define ENTER_TRIES	   64 /* at a bucket that others are at	*/
+#define TABLE_TRIES	   64 /* at a bucket that others are at	*/
 #define NAT_PORT_TRIES	   1024
 /* A state's home, and the places next to it, at which a tuple is looked for before
  * the tuple table is asked. */
-#define HOME_LOOKS	   3
+#define HOME_PROBES	   3
 /* The same for promises: those of 16 places are neighbours. */
-#define PROMISE_LOOKS	   8
+#define HINT_PROBES	   8
 /* Places that a new state tries, those first and then any. Three of four are taken
  * at most, so that it finds none happens once in 10^7 times at the limit. */
-#define SLOT_TRIES	   64
+#define ALLOC_TRIES	   64
 
 /* A state is released this many ticks after it was marked dead: by then no
  * packet on any core still holds a pointer to it. */
 #define DEAD_GRACE	   10
-/* States looked at by one run of the sweeping timer, every SWEEP_NS. */
-#define SWEEP_SLICE	   4096
-#define SWEEP_NS	   10000000ULL
+/* States looked at by one run of the sweeping timer, every GC_NS. */
+#define GC_SLICE	   4096
+#define GC_NS	   10000000ULL
 /* A next hop is looked up again by the packet that meets it when it is older. */
 #define NEXTHOP_FRESH	   (1 * TICKS_PER_SECOND)
 /* Without the daemon, one packet per next hop and this span goes by the stack,
@@ -71,8 +71,8 @@ _Static_assert(NEXTHOP_WALK > DEAD_GRACE, "between two walks packets end");
 
 /* Answers to blocked packets (block return) that a core gives in a second, and at
  * once after a pause. */
-#define ANSWER_RATE	   1000
-#define ANSWER_BURST	   200
+#define REJECT_RATE	   1000
+#define REJECT_BURST	   200
 
 /*
  * skb->mark between our own hooks: the verdict and the state of a packet that
@@ -86,7 +86,7 @@ _Static_assert(NEXTHOP_WALK > DEAD_GRACE, "between two walks packets end");
 					* mark: TCX ingress did, it is whole	   */
 #define MARK_STATE	   0x03ffffffu /* index of the state, 0: none	   */
 /* No packet of a state: our answer to the box itself, which is not judged. */
-#define MARK_ANSWER	   (MARK_MAGIC | MARK_REDIRECT | MARK_REPLY | MARK_STATE)
+#define MARK_REJECT	   (MARK_MAGIC | MARK_REDIRECT | MARK_REPLY | MARK_STATE)
 #define MAX_STATES	   MARK_STATE
 /* Of no state: the stack routes it by multicast, to any number of interfaces; it
  * came in by the rules, and TCX egress judges how it leaves. */
@@ -101,36 +101,36 @@ struct metadata {
 
 /* Between a frame's two looks (path/prefetch.h) this is where its MACs will be. For a moment the
  * programs of two generations read each other's: another form is another STATE_LAYOUT. */
-struct ahead {
-	__u32 secret; /* ahead_secret			*/
+struct prefetch_note {
+	__u32 secret; /* prefetch_secret			*/
 	__u32 index;  /* of the state			*/
 	__u16 nexthop;
 	__u16 ifindex; /* where it came in		*/
 };
-_Static_assert(sizeof(struct ahead) == 12, "two MACs");
+_Static_assert(sizeof(struct prefetch_note) == 12, "two MACs");
 _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into a note");
 
 /* Looking ahead (path/prefetch.h): first looks of a core that second looks have yet to follow:
  * those of one bulk of a devmap. */
-#define LOOKS		   16
+#define PREFETCH_BATCH		   16
 /* Next hops that promises can name at once: a byte of the promise. */
-#define PROMISED	   256
+#define HINTED	   256
 /* So many packets of an interface in a row found no promise: the next ones are not
- * looked at twice, up to MISSES_MOST. */
-#define MISSES		   64
-#define MISSES_MOST	   1024
+ * looked at twice, up to PREFETCH_MISSES_MAX. */
+#define PREFETCH_MISSES		   64
+#define PREFETCH_MISSES_MAX	   1024
 /* However long its timeout, a state is looked at by the sweep this often, so that a
  * shorter timeout set meanwhile takes hold. */
-#define SWEEP_REVISIT	   (10 * TICKS_PER_SECOND)
+#define GC_REVISIT	   (10 * TICKS_PER_SECOND)
 
 /* Set by the loader. */
 #define HASH_KEYS	   10
 extern const volatile __u32 hash_keys[HASH_KEYS]; /* kept over a reload, as the tuple table is */
-extern const volatile __u32 ahead_secret; /* likewise; in memory it begins as a group's MAC    */
+extern const volatile __u32 prefetch_secret; /* likewise; in memory it begins as a group's MAC    */
 extern const volatile __u32 random_seed;  /* 0: from the kernel; tests set another	       */
 extern const volatile __u32 bucket_mask;  /* number of buckets of the tuple table, minus 1      */
 extern const volatile __u32 max_states;	  /* set limit states				       */
-extern const volatile __u32 state_slots;  /* places for them, a third more		       */
+extern const volatile __u32 state_capacity;  /* places for them, a third more		       */
 extern const volatile __u32 rule_base;	  /* global id of rule 0 of this set		       */
 extern const volatile __u32 rule_chunks;  /* 512-rule chunks of this set, 1 to 64	       */
 extern const volatile __u8 implicit_pass; /* set implicit-pass			       */

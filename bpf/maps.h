@@ -28,14 +28,14 @@
 #define INTERFACE_CAPTURE 0x100 /* packets go by the capturing programs (observe/capture.h) */
 #define INTERFACE_BARE	  0x200 /* XDP found no room for metadata and does no more;
 				* set by the packet that meets it		     */
-#define INTERFACE_EXIT	  0x400 /* redirects to it go by exits (path/prefetch.h)	     */
-#define INTERFACE_AHEAD	  0x800 /* and packets may go there after a first look	     */
+#define INTERFACE_DEVMAP	  0x400 /* redirects to it go by exits (path/prefetch.h)	     */
+#define INTERFACE_PREFETCH	  0x800 /* and packets may go there after a first look	     */
 
 struct interface {
 	__u8 mac[6];
 	__u8 pad0[2];
 	__u32 flags; /* INTERFACE_*: by the daemon, but for INTERFACE_BARE */
-	__u32 slot; /* of its counters in interface_counters, times REASON_COUNT */
+	__u32 counters; /* its first in interface_counters, times REASON_COUNT */
 	__u32 mtu;
 	__u32 parent; /* of a VLAN device: index of the interface that carries it; 0: none */
 	__u16 tag;    /* that the parent's frames then bear: 802.1Q, priority and VID */
@@ -86,13 +86,13 @@ struct shared {
 	__u32 now;		     /* ticks					*/
 	__u32 timeout[PHASE_COUNT];  /* ticks, adaptive scaling applied		*/
 	__u32 timeout_frag;	     /* ticks					*/
-	__u32 swept;		     /* cursor of the sweep			*/
+	__u32 gc_state;		     /* cursor of the sweep			*/
 	__u32 states;		     /* in use, as of the last tick		*/
 	__u32 bumped;		     /* tick of the last bump without a daemon	*/
-	__u32 aged;		     /* cursor of the walk over next hops, 0: none	*/
-	__u32 aged_at;		     /* tick at which the last one ended		*/
-	__u32 unlisted;		     /* it has taken next hops out of nexthop_index	*/
-	__u32 aging;		     /* 1: a timer takes its part of that walk		*/
+	__u32 gc_nexthop;		     /* cursor of the walk over next hops, 0: none	*/
+	__u32 gc_nexthop_at;		     /* tick at which the last one ended		*/
+	__u32 gc_unlisted;		     /* it has taken next hops out of nexthop_index	*/
+	__u32 gc_lock;		     /* 1: a timer takes its part of that walk		*/
 	__u8 pad0[36];
 	/* written by the daemon */
 	__u32 heartbeat;	     /* tick at which the daemon was last alive	*/
@@ -103,7 +103,7 @@ struct shared {
 	__u32 adaptive_end;
 	__u32 limit;		     /* set limit states				*/
 	__u32 recording;	     /* 1 << enum ring (observe/record.h): somebody reads it	*/
-	__u32 ahead;		     /* 1: packets are looked at twice (path/prefetch.h) */
+	__u32 prefetch;		     /* 1: packets are looked at twice (path/prefetch.h) */
 	__u32 pad1[10];
 	/* written by packets that make states, next hops or paths */
 	__u32 states_made;	     /* wraps; minus those released: in use		*/
@@ -115,7 +115,7 @@ struct shared {
 	__u32 pad2[10];
 	struct interface interfaces[MAX_IFINDEX];
 	struct nexthop nexthops[MAX_NEXTHOPS];
-	__u16 promised[PROMISED];    /* numbers of next hops that promises name; by packets */
+	__u16 hinted[HINTED];    /* numbers of next hops that promises name; by packets */
 };
 
 /* kept; mmapped by the daemon and by reading commands. */
@@ -130,26 +130,26 @@ static __always_inline int daemon_is_dead(void)
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* state_slots + 1, by the loader */
+	__uint(max_entries, 1); /* state_capacity + 1, by the loader */
 	__type(key, __u32);
 	__type(value, struct state);
 } states SEC(".maps");
 
 /* kept; what a first look is told of states (state/hint.h), those of a cache line together:
- * state n is word n % PROMISES of value n / PROMISES. */
-#define PROMISES 16
-struct promises {
-	__u32 word[PROMISES];
+ * state n is word n % HINTS of value n / HINTS. */
+#define HINTS 16
+struct hints {
+	__u32 word[HINTS];
 };
-_Static_assert(sizeof(struct promises) == 64, "promises of a cache line");
+_Static_assert(sizeof(struct hints) == 64, "promises of a cache line");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* by the loader */
 	__type(key, __u32);
-	__type(value, struct promises);
-} promises SEC(".maps");
+	__type(value, struct hints);
+} hints SEC(".maps");
 
 /* kept; the tuple table (state/table.h), which knows whose a tuple is: a bucket is a
  * cache line. A slot is tag << 32 | index << 1 | direction, 0: empty. */
@@ -205,7 +205,7 @@ struct {
 	__uint(max_entries, 256);
 	__type(key, __u32);
 	__type(value, __u32);
-} nexthop_hints SEC(".maps");
+} nexthop_cache SEC(".maps");
 
 struct counter {
 	__u64 packets;
@@ -222,7 +222,7 @@ struct {
 } interface_counters SEC(".maps");
 
 /* The enum reason under which this core counted a packet last, where
- * INTERFACE_CAPTURE is set. Written by note_reason(), read by observe/capture.h. */
+ * INTERFACE_CAPTURE is set. Written by count_note(), read by observe/capture.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -269,13 +269,13 @@ struct {
 /* What answers to blocked packets (path/reject.h) must know of the box's addresses. kept;
  * written by the daemon. The first: which address they come from; of interface 0
  * where the interface has none. */
-enum answer_source_kind {
-	SOURCE_IP4 = 4,
-	SOURCE_IP6 = 6,
-	SOURCE_LINK_LOCAL = 10,
+enum reject_source_kind {
+	REJECT_SOURCE_IP4 = 4,
+	REJECT_SOURCE_IP6 = 6,
+	REJECT_SOURCE_LINK_LOCAL = 10,
 };
 
-struct answer_source_key {
+struct reject_source_key {
 	__u32 ifindex;
 	__u32 kind;
 };
@@ -283,9 +283,9 @@ struct answer_source_key {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
-	__type(key, struct answer_source_key);
+	__type(key, struct reject_source_key);
 	__type(value, struct addr);
-} answer_sources SEC(".maps");
+} reject_sources SEC(".maps");
 
 /* Broadcast addresses of the box's networks; value: 1. */
 struct {
@@ -296,21 +296,21 @@ struct {
 } broadcasts SEC(".maps");
 
 /* What became of blocked packets whose rule has them answered. kept; read by info. */
-enum answered {
-	ANSWERED_RST,
-	ANSWERED_ICMP,
-	ANSWERED_LAST_GIVEN = ANSWERED_ICMP,
-	ANSWERED_LIMIT, /* not, because of ANSWER_RATE			*/
-	ANSWERED_NOT,	/* not, because it could not be made or sent	*/
-	ANSWERED_COUNT,
+enum rejected {
+	REJECTED_RST,
+	REJECTED_ICMP,
+	REJECTED_LAST_GIVEN = REJECTED_ICMP,
+	REJECTED_LIMIT, /* not, because of REJECT_RATE			*/
+	REJECTED_NOT,	/* not, because it could not be made or sent	*/
+	REJECTED_COUNT,
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, ANSWERED_COUNT);
+	__uint(max_entries, REJECTED_COUNT);
 	__type(key, __u32);
 	__type(value, struct counter);
-} answer_counters SEC(".maps");
+} reject_counters SEC(".maps");
 
 /* The fragments of one packet. kept; LRU: a lost entry costs one packet. */
 struct fragment_key {
@@ -343,7 +343,7 @@ struct {
 } fragments SEC(".maps");
 
 /* One timer that sweeps. */
-struct sweeper {
+struct gc_timer {
 	struct bpf_timer timer;
 };
 
@@ -351,7 +351,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct sweeper);
-} sweepers SEC(".maps");
+	__type(value, struct gc_timer);
+} gc_timers SEC(".maps");
 
 #endif

@@ -7,11 +7,11 @@
 #include "maps.h"
 
 const volatile __u32 hash_keys[HASH_KEYS] = { 0 };
-const volatile __u32 ahead_secret = 0;
+const volatile __u32 prefetch_secret = 0;
 const volatile __u32 random_seed = 0;
 const volatile __u32 bucket_mask = 0;
 const volatile __u32 max_states = 0;
-const volatile __u32 state_slots = 0;
+const volatile __u32 state_capacity = 0;
 const volatile __u32 rule_base = 0;
 const volatile __u32 rule_chunks = 1;
 const volatile __u8 implicit_pass = 1;

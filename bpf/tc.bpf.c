@@ -4,9 +4,9 @@
  * packets. docs/packet-path.md has the picture.
  *
  *   weir_tc_in   what comes in. Where XDP judged it, only its metadata becomes
- *                the mark; else as weir_xdp, with the programs of in_slots
+ *                the mark; else as weir_xdp, with the programs of in_tails
  *   weir_tc_out  what leaves: marked packets are completed, unmarked forwarded
- *                ones dropped, the box's own judged, with those of out_slots
+ *                ones dropped, the box's own judged, with those of out_tails
  *   weir_tc_*_capture  the whole way, watched (capture_filters, capture_ring)
  */
 #include "hook/tc.h"
@@ -16,15 +16,15 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, SLOT_COUNT);
+	__uint(max_entries, TAIL_COUNT);
 	__type(key, __u32);
 	__type(value, __u32);
-} in_slots SEC(".maps"), out_slots SEC(".maps");
+} in_tails SEC(".maps"), out_tails SEC(".maps");
 
 #define VLAN_ID_MASK 0x0fff
 
 /* A tag sits in the skb, not in the frame; the VLAN device's own hooks judge it. */
-static __always_inline int is_tagged(const struct __sk_buff *skb)
+static __always_inline int tc_is_tagged(const struct __sk_buff *skb)
 {
 	return skb->vlan_present && skb->vlan_tci & VLAN_ID_MASK;
 }
@@ -32,7 +32,7 @@ static __always_inline int is_tagged(const struct __sk_buff *skb)
 /* Behind a priority tag in the skb stands another in the frame. The stack takes off both
  * without asking TCX again; only what stands behind a tag with an id goes to a VLAN
  * device, whose hooks judge it. */
-static __always_inline int is_tagged_twice(struct __sk_buff *skb)
+static __always_inline int tc_is_tagged_twice(struct __sk_buff *skb)
 {
 	__be16 tci;
 
@@ -42,7 +42,7 @@ static __always_inline int is_tagged_twice(struct __sk_buff *skb)
 	return hook_load(skb, sizeof(struct ethhdr), &tci, sizeof(tci)) || !(tci & bpf_htons(VLAN_ID_MASK));
 }
 
-static __always_inline int is_marked(__u32 mark)
+static __always_inline int tc_is_marked(__u32 mark)
 {
 	return (mark & MARK_MASK) == MARK_MAGIC;
 }
@@ -50,11 +50,11 @@ static __always_inline int is_marked(__u32 mark)
 /* TCX ingress has redirected the packet, whole, or answers the box itself on lo. The mark
  * alone does not say so: programs of the box can set it, and what a tunnel makes of a
  * redirected packet keeps it. */
-static __always_inline int is_whole(const struct __sk_buff *skb, const struct interface *i)
+static __always_inline int tc_is_whole(const struct __sk_buff *skb, const struct interface *i)
 {
-	if (!is_marked(skb->mark) || !(skb->mark & MARK_REDIRECT))
+	if (!tc_is_marked(skb->mark) || !(skb->mark & MARK_REDIRECT))
 		return 0;
-	return skb->ingress_ifindex || (i->flags & INTERFACE_LO && skb->mark == MARK_ANSWER);
+	return skb->ingress_ifindex || (i->flags & INTERFACE_LO && skb->mark == MARK_REJECT);
 }
 
 /* Not static: the verifier follows it once, not for every call. */
@@ -82,7 +82,7 @@ static __always_inline enum reason tc_parse(struct __sk_buff *skb, struct packet
 }
 
 /* Whether a packet that XDP found to be of a state is so still. */
-static __always_inline int is_of(const struct packet *p, const struct state *st, __u32 number)
+static __always_inline int tc_is_of(const struct packet *p, const struct state *st, __u32 number)
 {
 	const struct tuple *t = &state_course((struct state *)st, STATE_DIRECTION(number))->tuple;
 
@@ -94,7 +94,7 @@ static __always_inline int is_of(const struct packet *p, const struct state *st,
 }
 
 /* XDP judged the packet but cannot reach its device: TCX can. */
-static __noinline int redirect_marked(struct __sk_buff *skb, struct packet *p, __u32 mark)
+static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p, __u32 mark)
 {
 	const struct interface *i;
 	struct headers h;
@@ -108,17 +108,17 @@ static __noinline int redirect_marked(struct __sk_buff *skb, struct packet *p, _
 	if (!i || !st)
 		return HOOK_DROP;
 	number = STATE_NUMBER(mark & MARK_STATE, mark & MARK_REPLY ? 1 : 0);
-	if (!is_of(p, st, number))
-		return finish(i, REASON_GUARD, p->length);
-	if (packet_reload(&h, p, hook_data(skb), hook_data_end(skb)))
-		return finish(i, REASON_INTERNAL, p->length);
-	return forward(skb, &h, p, i, st, number,
+	if (!tc_is_of(p, st, number))
+		return count_verdict(i, REASON_GUARD, p->length);
+	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	return output(skb, &h, p, i, st, number,
 		       nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop), REASON_MARKED);
 }
 
 /* The next hop of a packet that no state remembers, 0: none is known. On its own,
  * for the sake of the stack. */
-static __noinline __u32 nexthop_alone(struct __sk_buff *skb, struct packet *p)
+static __noinline __u32 tc_nexthop(struct __sk_buff *skb, struct packet *p)
 {
 	struct route_query q = {};
 	struct scratch *s;
@@ -140,9 +140,9 @@ static __noinline __u32 nexthop_alone(struct __sk_buff *skb, struct packet *p)
 	return q.number;
 }
 
-/* As redirect_marked(), without a state, or for an ICMP error of one: it is as it
+/* As tc_redirect_state(), without a state, or for an ICMP error of one: it is as it
  * shall leave but for its TTL and MACs. */
-static __noinline int redirect_alone(struct __sk_buff *skb, struct packet *p, __u32 number)
+static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet *p, __u32 number)
 {
 	const struct interface *i;
 	struct headers h;
@@ -154,19 +154,19 @@ static __noinline int redirect_alone(struct __sk_buff *skb, struct packet *p, __
 	i = interface_get(p->ifindex);
 	if (!i)
 		return HOOK_DROP;
-	if (packet_reload(&h, p, hook_data(skb), hook_data_end(skb)))
-		return finish(i, REASON_INTERNAL, p->length);
+	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	n = nexthop_get(number);
-	r = number ? forward_obstacle(skb, p, n) : REASON_UP_NEIGHBOUR;
+	r = number ? nexthop_obstacle(skb, p, n) : REASON_UP_NEIGHBOUR;
 	if (r != UNDECIDED)
-		return hand_up(skb, p, i, 0, 0, r);
-	ttl_decrement(&h, p);
-	return emit(skb, &h, p, i, n, REASON_MARKED);
+		return handoff_forward(skb, p, i, 0, 0, r);
+	rewrite_ttl(&h, p);
+	return output_send(skb, &h, p, i, n, REASON_MARKED);
 }
 
-/* Whether a frame with MARK_ANSWER is of the kind that answers are (path/reject.h). The mark alone does not
+/* Whether a frame with MARK_REJECT is of the kind that answers are (path/reject.h). The mark alone does not
  * say so: veth clears it between namespaces, a netkit need not. */
-static __noinline int answers_box(struct __sk_buff *skb, struct packet *p)
+static __noinline int tc_is_reject(struct __sk_buff *skb, struct packet *p)
 {
 	if (!p)
 		return 0;
@@ -178,22 +178,22 @@ static __noinline int answers_box(struct __sk_buff *skb, struct packet *p)
 	return p->flags & PACKET_ICMP_ERROR && p->icmp_type == (p->family == 4 ? ICMP_UNREACH : ICMP6_UNREACH);
 }
 
-static __always_inline int tc_in_way(struct __sk_buff *skb, const struct interface *i, struct packet *p)
+static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interface *i, struct packet *p)
 {
 	struct headers h;
 	enum reason r;
 	__u32 mark;
 
-	if (is_marked(skb->mark)) {
+	if (tc_is_marked(skb->mark)) {
 		mark = skb->mark;
 		skb->mark = 0; /* marks are ours to give: nothing comes in with one */
-		if (mark == MARK_ANSWER && answers_box(skb, p))
+		if (mark == MARK_REJECT && tc_is_reject(skb, p))
 			return HOOK_PASS;
 	}
-	if (is_tagged(skb))
+	if (tc_is_tagged(skb))
 		return HOOK_PASS;
-	if (is_tagged_twice(skb))
-		return finish(i, REASON_MALFORMED, hook_length(skb));
+	if (tc_is_tagged_twice(skb))
+		return count_verdict(i, REASON_MALFORMED, hook_length(skb));
 	p->ifindex = hook_ifindex(skb);
 	/* XDP judges no frame with a tag: metadata of such are not ours */
 	if (i->flags & INTERFACE_XDP && !skb->vlan_present && !hook_metadata(skb, &mark)) {
@@ -203,19 +203,19 @@ static __always_inline int tc_in_way(struct __sk_buff *skb, const struct interfa
 		}
 		r = tc_parse(skb, p, 1);
 		if (r != UNDECIDED)
-			return finish(i, r, hook_length(skb));
+			return count_verdict(i, r, hook_length(skb));
 		if (mark & MARK_STATE)
-			return redirect_marked(skb, p, mark);
-		return redirect_alone(skb, p, nexthop_alone(skb, p));
+			return tc_redirect_state(skb, p, mark);
+		return tc_redirect_stateless(skb, p, tc_nexthop(skb, p));
 	}
 	r = tc_parse(skb, p, 1);
 	if ((i->flags & (INTERFACE_XDP | INTERFACE_BARE)) == INTERFACE_XDP && r <= REASON_LAST_PASS)
 		return HOOK_PASS; /* XDP counted it */
 	if (r != UNDECIDED)
-		return finish(i, r, hook_length(skb));
-	if (packet_reload(&h, p, hook_data(skb), hook_data_end(skb)))
-		return finish(i, REASON_INTERNAL, p->length);
-	return hit_in(skb, &in_slots, p, &h, i);
+		return count_verdict(i, r, hook_length(skb));
+	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	return fast_in(skb, &in_tails, p, &h, i);
 }
 
 SEC("tcx/ingress")
@@ -224,16 +224,16 @@ int weir_tc_in(struct __sk_buff *skb)
 	const struct interface *i = interface_get(hook_ifindex(skb));
 	struct packet p;
 
-	if (!is_unwatched(i)) {
-		if (!is_present(i))
-			return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
-		bpf_tail_call(skb, &in_slots, SLOT_CAPTURE);
+	if (!interface_is_unwatched(i)) {
+		if (!interface_is_present(i))
+			return count_verdict(&shared.interfaces[0], REASON_INTERFACE, 0);
+		bpf_tail_call(skb, &in_tails, TAIL_CAPTURE);
 	}
-	return tc_in_way(skb, i, &p);
+	return tc_in_path(skb, i, &p);
 }
 
 /* What the programs behind the tail calls return, comes back to its caller. */
-static __noinline int tc_in_watched(struct __sk_buff *skb)
+static __noinline int tc_in_captured(struct __sk_buff *skb)
 {
 	const struct interface *i = interface_get(hook_ifindex(skb));
 	struct packet p = {};
@@ -241,7 +241,7 @@ static __noinline int tc_in_watched(struct __sk_buff *skb)
 
 	if (!i)
 		return HOOK_DROP;
-	action = tc_in_way(skb, i, &p);
+	action = tc_in_path(skb, i, &p);
 	capture_state(&p.tuple);
 	return action;
 }
@@ -249,7 +249,7 @@ static __noinline int tc_in_watched(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int weir_tc_in_capture(struct __sk_buff *skb)
 {
-	int unread = capture_before(skb, 0), action = tc_in_watched(skb);
+	int unread = capture_before(skb, 0), action = tc_in_captured(skb);
 
 	if (!unread)
 		capture_after(skb, action, 0);
@@ -265,39 +265,39 @@ int weir_tc_in_miss(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int weir_tc_in_error(struct __sk_buff *skb)
 {
-	return error_in(skb, &in_slots);
+	return icmp_error_in(skb, &in_tails);
 }
 
 SEC("tcx/ingress")
 int weir_tc_in_fragment(struct __sk_buff *skb)
 {
-	return fragment_in(skb);
+	return late_fragment_in(skb);
 }
 
 SEC("tcx/ingress")
-int weir_tc_in_turn(struct __sk_buff *skb)
+int weir_tc_in_slow(struct __sk_buff *skb)
 {
-	return turn_in(skb, &in_slots);
+	return slow_in(skb, &in_tails);
 }
 
-static __always_inline int tc_out_way(struct __sk_buff *skb, const struct interface *i, struct packet *p)
+static __always_inline int tc_out_path(struct __sk_buff *skb, const struct interface *i, struct packet *p)
 {
 	enum reason r;
 
-	if (is_tagged(skb) || is_whole(skb, i))
+	if (tc_is_tagged(skb) || tc_is_whole(skb, i))
 		return HOOK_PASS;
 	p->ifindex = hook_ifindex(skb);
 	r = tc_parse(skb, p, 0);
 	if (r != UNDECIDED)
-		return finish(i, r, hook_length(skb));
+		return count_verdict(i, r, hook_length(skb));
 	if (skb->ingress_ifindex) { /* the box's own are judged, whatever mark they bear */
-		if (!is_marked(skb->mark))
-			return finish(i, REASON_GUARD, p->length);
+		if (!tc_is_marked(skb->mark))
+			return count_verdict(i, REASON_GUARD, p->length);
 		if (skb->mark != MARK_MULTICAST)
-			return leave_marked(skb, p);
+			return egress_marked(skb, p);
 		p->tuple.zone = p->ifindex; /* it leaves elsewhere too, and may be translated otherwise there */
 	}
-	return hit_out(skb, &out_slots, p, i);
+	return egress_fast(skb, &out_tails, p, i);
 }
 
 SEC("tcx/egress")
@@ -306,15 +306,15 @@ int weir_tc_out(struct __sk_buff *skb)
 	const struct interface *i = interface_get(hook_ifindex(skb));
 	struct packet p;
 
-	if (!is_unwatched(i)) {
-		if (!is_present(i))
-			return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
-		bpf_tail_call(skb, &out_slots, SLOT_CAPTURE);
+	if (!interface_is_unwatched(i)) {
+		if (!interface_is_present(i))
+			return count_verdict(&shared.interfaces[0], REASON_INTERFACE, 0);
+		bpf_tail_call(skb, &out_tails, TAIL_CAPTURE);
 	}
-	return tc_out_way(skb, i, &p);
+	return tc_out_path(skb, i, &p);
 }
 
-static __noinline int tc_out_watched(struct __sk_buff *skb)
+static __noinline int tc_out_captured(struct __sk_buff *skb)
 {
 	const struct interface *i = interface_get(hook_ifindex(skb));
 	struct packet p = {};
@@ -322,7 +322,7 @@ static __noinline int tc_out_watched(struct __sk_buff *skb)
 
 	if (!i)
 		return HOOK_DROP;
-	action = tc_out_way(skb, i, &p);
+	action = tc_out_path(skb, i, &p);
 	capture_state(&p.tuple);
 	return action;
 }
@@ -330,7 +330,7 @@ static __noinline int tc_out_watched(struct __sk_buff *skb)
 SEC("tcx/egress")
 int weir_tc_out_capture(struct __sk_buff *skb)
 {
-	int unread = capture_before(skb, 1), action = tc_out_watched(skb);
+	int unread = capture_before(skb, 1), action = tc_out_captured(skb);
 
 	if (!unread)
 		capture_after(skb, action, 1);
@@ -340,23 +340,23 @@ int weir_tc_out_capture(struct __sk_buff *skb)
 SEC("tcx/egress")
 int weir_tc_out_miss(struct __sk_buff *skb)
 {
-	return miss_out(skb);
+	return egress_miss(skb);
 }
 
 SEC("tcx/egress")
 int weir_tc_out_error(struct __sk_buff *skb)
 {
-	return error_out(skb, &out_slots);
+	return icmp_error_out(skb, &out_tails);
 }
 
 SEC("tcx/egress")
 int weir_tc_out_fragment(struct __sk_buff *skb)
 {
-	return fragment_out(skb);
+	return late_fragment_out(skb);
 }
 
 SEC("tcx/egress")
-int weir_tc_out_turn(struct __sk_buff *skb)
+int weir_tc_out_slow(struct __sk_buff *skb)
 {
-	return turn_out(skb, &out_slots);
+	return egress_slow(skb, &out_tails);
 }

@@ -9,7 +9,7 @@
  *                      rules out, NAT, creation    (rules, tuples, states)
  *   weir_xdp_error     ICMP errors                 (tuples, states)
  *   weir_xdp_fragment  later fragments             (fragments, states)
- *   weir_xdp_turn      SYNs in a state, stale next hops; what sides that keep no
+ *   weir_xdp_slow      SYNs in a state, stale next hops; what sides that keep no
  *                      state judge goes on to miss (states, nexthop_index)
  *   weir_xdp_capture   the whole way, watched      (capture_filters, capture_ring)
  *
@@ -24,13 +24,13 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, SLOT_COUNT);
+	__uint(max_entries, TAIL_COUNT);
 	__type(key, __u32);
 	__type(value, __u32);
-} slots SEC(".maps");
+} tails SEC(".maps");
 
 /* ahead: packets may be looked at twice. */
-static __always_inline int xdp_way(struct xdp_md *ctx, const struct interface *i, struct packet *p, int ahead)
+static __always_inline int xdp_path(struct xdp_md *ctx, const struct interface *i, struct packet *p, int ahead)
 {
 	struct headers h;
 	enum reason r;
@@ -39,10 +39,10 @@ static __always_inline int xdp_way(struct xdp_md *ctx, const struct interface *i
 	p->ifindex = hook_ifindex(ctx);
 	r = parse(ctx, p, &h, i, 0, 1, 0);
 	if (r != UNDECIDED)
-		return finish(i, r, hook_length(ctx));
-	if (ahead && look_ahead(ctx, p, &h, i, &action))
+		return count_verdict(i, r, hook_length(ctx));
+	if (ahead && prefetch_queue(ctx, p, &h, i, &action))
 		return action;
-	return hit_in(ctx, &slots, p, &h, i);
+	return fast_in(ctx, &tails, p, &h, i);
 }
 
 SEC("xdp")
@@ -55,17 +55,17 @@ int weir_xdp(struct xdp_md *ctx)
 		return XDP_DROP;
 	/* one test for all */
 	if (!i || (i->flags & (INTERFACE_PRESENT | INTERFACE_CAPTURE | INTERFACE_BARE)) != INTERFACE_PRESENT) {
-		if (!is_present(i))
-			return finish(&shared.interfaces[0], REASON_INTERFACE, 0);
+		if (!interface_is_present(i))
+			return count_verdict(&shared.interfaces[0], REASON_INTERFACE, 0);
 		if (i->flags & INTERFACE_BARE)
 			return HOOK_PASS; /* TCX captures, too */
-		bpf_tail_call(ctx, &slots, SLOT_CAPTURE);
+		bpf_tail_call(ctx, &tails, TAIL_CAPTURE);
 	}
-	return xdp_way(ctx, i, &p, shared.ahead);
+	return xdp_path(ctx, i, &p, shared.prefetch);
 }
 
 /* What the programs behind the tail calls return, comes back to its caller. */
-static __noinline int xdp_watched(struct xdp_md *ctx)
+static __noinline int xdp_captured(struct xdp_md *ctx)
 {
 	const struct interface *i = interface_get(hook_ifindex(ctx));
 	struct packet p = {};
@@ -73,7 +73,7 @@ static __noinline int xdp_watched(struct xdp_md *ctx)
 
 	if (!i)
 		return HOOK_DROP;
-	action = xdp_way(ctx, i, &p, 0);
+	action = xdp_path(ctx, i, &p, 0);
 	capture_state(&p.tuple);
 	return action;
 }
@@ -81,7 +81,7 @@ static __noinline int xdp_watched(struct xdp_md *ctx)
 SEC("xdp")
 int weir_xdp_capture(struct xdp_md *ctx)
 {
-	int unread = capture_before(ctx, 0), action = xdp_watched(ctx);
+	int unread = capture_before(ctx, 0), action = xdp_captured(ctx);
 
 	if (!unread)
 		capture_after(ctx, action, 0);
@@ -97,23 +97,23 @@ int weir_xdp_miss(struct xdp_md *ctx)
 SEC("xdp")
 int weir_xdp_error(struct xdp_md *ctx)
 {
-	return error_in(ctx, &slots);
+	return icmp_error_in(ctx, &tails);
 }
 
 SEC("xdp")
 int weir_xdp_fragment(struct xdp_md *ctx)
 {
-	return fragment_in(ctx);
+	return late_fragment_in(ctx);
 }
 
 SEC("xdp")
-int weir_xdp_turn(struct xdp_md *ctx)
+int weir_xdp_slow(struct xdp_md *ctx)
 {
-	return turn_in(ctx, &slots);
+	return slow_in(ctx, &tails);
 }
 
 SEC("xdp/devmap")
-int weir_xdp_exit(struct xdp_md *ctx)
+int weir_xdp_prefetch(struct xdp_md *ctx)
 {
-	return look_exit(ctx);
+	return prefetch_run(ctx);
 }

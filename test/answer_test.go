@@ -336,7 +336,7 @@ func checksumsAreRight(b *lib.Box) {
 	b.Run(lab.FW, "ethtool", "-K", "lan0", "tx", map[string]string{"tcx": "on", "xdp": "off"}[b.Hook])
 }
 
-// answersASecond and answersAtOnce are ANSWER_RATE and ANSWER_BURST of bpf/config.h.
+// answersASecond and answersAtOnce are REJECT_RATE and REJECT_BURST of bpf/config.h.
 const (
 	answersASecond = 1000
 	answersAtOnce  = 200

@@ -339,7 +339,7 @@ func operations(rules, other string) []operation {
 		{
 			// Packets are looked at twice; that ends and begins anew with each other table.
 			name:    "rollback",
-			prepare: func(o *ordeal) { daemon = counted(o, daemon, rules, lookAhead...) },
+			prepare: func(o *ordeal) { daemon = counted(o, daemon, rules, prefetch...) },
 			run: func(o *ordeal) func() bool {
 				load := o.WeirCommand("load", "--confirm", "3s", other)
 				return ended(o, daemon, func() bool { return !load.Running() && !o.waits() })
@@ -350,7 +350,7 @@ func operations(rules, other string) []operation {
 				if o.waits() {
 					want = rules
 				}
-				daemon = o.WeirRun(other, lookAhead...)
+				daemon = o.WeirRun(other, prefetch...)
 				if got := inForce(o.Box); got != want {
 					o.Errorf("%s is in force after a start, want %s:\n%s", got, want, daemon.Said())
 				}

@@ -10,14 +10,14 @@
 #ifndef WEIR_HOOK_TAIL_H
 #define WEIR_HOOK_TAIL_H
 
-enum slot {
-	SLOT_MISS,     /* no state: sanity, implicit passes, rules, route, NAT, creation;
+enum tail {
+	TAIL_MISS,     /* no state: sanity, implicit passes, rules, route, NAT, creation;
 			* or one with sides that keep none: their rules		       */
-	SLOT_ERROR,    /* ICMP errors: the state is that of the quoted packet	       */
-	SLOT_FRAGMENT, /* fragments but the first: the state is that of the first      */
-	SLOT_TURN,     /* a state, but: SYN, next hop to look up, side that keeps none */
-	SLOT_CAPTURE,  /* entered from the entry program: the whole way, watched       */
-	SLOT_COUNT,
+	TAIL_ERROR,    /* ICMP errors: the state is that of the quoted packet	       */
+	TAIL_FRAGMENT, /* fragments but the first: the state is that of the first      */
+	TAIL_SLOW,     /* a state, but: SYN, next hop to look up, side that keeps none */
+	TAIL_CAPTURE,  /* entered from the entry program: the whole way, watched       */
+	TAIL_COUNT,
 };
 
 #endif

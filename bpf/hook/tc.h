@@ -60,7 +60,7 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 }
 
 /* TCX runs where the mark can be set at once. */
-static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
+static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark)
 {
 	if (mark)
 		ctx->mark = mark;
@@ -126,7 +126,7 @@ static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct
 {
 	int lo = i->flags & INTERFACE_LO;
 
-	ctx->mark = egress || lo ? MARK_ANSWER : MARK_MAGIC | MARK_REDIRECT;
+	ctx->mark = egress || lo ? MARK_REJECT : MARK_MAGIC | MARK_REDIRECT;
 	return bpf_redirect(ifindex, egress && !lo ? BPF_F_INGRESS : 0);
 }
 

@@ -39,7 +39,7 @@ typedef struct xdp_md hook_ctx;
 #define hook_mark(ctx)	    0
 #define hook_gso_size(ctx)  0
 
-/* Whether fix_l4_csum() moves the frame, so that pointers must be loaded anew. */
+/* Whether rewrite_l4_csum() moves the frame, so that pointers must be loaded anew. */
 #define HOOK_MOVES 0
 
 /* XDP frames are linear: what is not there now will not come. */
@@ -64,7 +64,7 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
  * of the frame for TCX ingress of the same device. Returns < 0 where the driver
  * has no metadata.
  */
-static __always_inline int hook_hand_up(hook_ctx *ctx, __u32 mark)
+static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark)
 {
 	struct metadata *m;
 
@@ -133,7 +133,7 @@ struct {
 	__uint(max_entries, MAX_IFINDEX);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct bpf_devmap_val));
-} exits SEC(".maps");
+} prefetch_devices SEC(".maps");
 
 /*
  * Sends the frame. The kernel runs the program of an exit over all frames that one
@@ -142,8 +142,8 @@ struct {
  */
 static __always_inline int hook_redirect(__u32 ifindex)
 {
-	if (shared.interfaces[ifindex & (MAX_IFINDEX - 1)].flags & INTERFACE_EXIT)
-		return bpf_redirect_map(&exits, ifindex, XDP_DROP);
+	if (shared.interfaces[ifindex & (MAX_IFINDEX - 1)].flags & INTERFACE_DEVMAP)
+		return bpf_redirect_map(&prefetch_devices, ifindex, XDP_DROP);
 	return bpf_redirect(ifindex, 0);
 }
 

@@ -7,7 +7,7 @@
  * own, which keeps a copy, calls the whole way as a function – tail calls in a
  * function return to its caller – and looks at what became of the packet. The
  * hit program is no longer by that than one test of a byte that it has read, and
- * the end of a packet's way than another, behind which note_reason() keeps why.
+ * the end of a packet's way than another, behind which count_note() keeps why.
  */
 #ifndef WEIR_OBSERVE_CAPTURE_H
 #define WEIR_OBSERVE_CAPTURE_H
@@ -68,7 +68,7 @@ struct {
 } capture_filters SEC(".maps");
 
 /* What the filter asks of a frame, as its headers say without being checked. */
-struct seen {
+struct capture_seen {
 	struct addr src, dst;
 	__u16 sport, dport; /* host order; valid iff ports */
 	__u8 family;	    /* 4, 6; 0: not IP	   */
@@ -80,7 +80,7 @@ struct seen {
 struct capture {
 	struct record head; /* of the packet as it came, its bytes behind it */
 	__u8 data[CAPTURE_BYTES];
-	struct seen before, after;
+	struct capture_seen before, after;
 	__u8 headers[CAPTURE_HEADERS];
 	__u32 there; /* of headers[], bytes that are the frame's */
 	__u32 bare;  /* headers[] begin with the IP header       */
@@ -112,17 +112,17 @@ static __always_inline struct capture_setting *capture_setting_get(void)
 }
 
 /* A byte of the headers; whoever asks has seen that it is there. */
-static __always_inline __u32 seen_8(const struct capture *c, __u32 at)
+static __always_inline __u32 capture_byte(const struct capture *c, __u32 at)
 {
 	return c->headers[at & (CAPTURE_HEADERS - 1)];
 }
 
-static __always_inline __u32 seen_16(const struct capture *c, __u32 at)
+static __always_inline __u32 capture_word(const struct capture *c, __u32 at)
 {
-	return seen_8(c, at) << 8 | seen_8(c, at + 1);
+	return capture_byte(c, at) << 8 | capture_byte(c, at + 1);
 }
 
-static __always_inline void seen_addr(const struct capture *c, struct addr *a, __u32 at, __u32 size)
+static __always_inline void capture_addr(const struct capture *c, struct addr *a, __u32 at, __u32 size)
 {
 	__u8 *to = (__u8 *)a;
 	__u32 i;
@@ -131,80 +131,80 @@ static __always_inline void seen_addr(const struct capture *c, struct addr *a, _
 	a->word[2] = ADDR4_PREFIX;
 	for (i = 0; i < 16; i++)
 		if (i < size)
-			to[16 - size + i] = seen_8(c, at + i);
+			to[16 - size + i] = capture_byte(c, at + i);
 }
 
 /* Ports behind the IP header, of a packet or its first fragment. */
-static __always_inline void seen_l4(const struct capture *c, struct seen *s, __u32 at)
+static __always_inline void capture_l4(const struct capture *c, struct capture_seen *s, __u32 at)
 {
 	if (s->proto != IPPROTO_TCP && s->proto != IPPROTO_UDP)
 		return;
 	if (at + 4 > c->there)
 		return;
-	s->sport = seen_16(c, at);
-	s->dport = seen_16(c, at + 2);
+	s->sport = capture_word(c, at);
+	s->dport = capture_word(c, at + 2);
 	s->ports = 1;
 }
 
-static __always_inline void see_ip4(const struct capture *c, struct seen *s, __u32 at)
+static __always_inline void capture_ip4(const struct capture *c, struct capture_seen *s, __u32 at)
 {
 	if (at + sizeof(struct iphdr) > c->there)
 		return;
 	s->family = 4;
-	seen_addr(c, &s->src, at + 12, 4);
-	seen_addr(c, &s->dst, at + 16, 4);
-	s->proto = seen_8(c, at + 9);
-	if (!(seen_16(c, at + 6) & IP_OFFSET))
-		seen_l4(c, s, at + (seen_8(c, at) & 0xf) * 4);
+	capture_addr(c, &s->src, at + 12, 4);
+	capture_addr(c, &s->dst, at + 16, 4);
+	s->proto = capture_byte(c, at + 9);
+	if (!(capture_word(c, at + 6) & IP_OFFSET))
+		capture_l4(c, s, at + (capture_byte(c, at) & 0xf) * 4);
 }
 
 /* Goes behind one IPv6 extension header. 0: what is at c->at is none, or not
  * there. Global, like all in this file that loops call: verified once. */
-__noinline int see_extension(struct capture *c)
+__noinline int capture_extension(struct capture *c)
 {
 	__u32 size, at;
 
-	if (!c || !is_extension(c->next) || c->at + 8 > c->there)
+	if (!c || !extension_is(c->next) || c->at + 8 > c->there)
 		return 0;
 	at = c->at;
-	size = (seen_8(c, at + 1) + 1) * 8;
+	size = (capture_byte(c, at + 1) + 1) * 8;
 	if (c->next == NEXT_AUTH)
-		size = (seen_8(c, at + 1) + 2) * 4;
+		size = (capture_byte(c, at + 1) + 2) * 4;
 	if (c->next == NEXT_FRAGMENT) {
 		size = 8;
-		if (seen_16(c, at + 2) & 0xfff8)
+		if (capture_word(c, at + 2) & 0xfff8)
 			c->later = 1;
 	}
-	c->next = seen_8(c, at);
+	c->next = capture_byte(c, at);
 	c->at = at + size;
 	return !c->later;
 }
 
-static __always_inline void see_ip6(struct capture *c, struct seen *s, __u32 at)
+static __always_inline void capture_ip6(struct capture *c, struct capture_seen *s, __u32 at)
 {
 	__u32 i;
 
 	if (at + sizeof(struct ipv6hdr) > c->there)
 		return;
 	s->family = 6;
-	seen_addr(c, &s->src, at + 8, 16);
-	seen_addr(c, &s->dst, at + 24, 16);
-	c->next = seen_8(c, at + 6);
+	capture_addr(c, &s->src, at + 8, 16);
+	capture_addr(c, &s->dst, at + 24, 16);
+	c->next = capture_byte(c, at + 6);
 	c->at = at + sizeof(struct ipv6hdr);
 	c->later = 0;
 	for (i = 0; i < IPV6_EXT_MAX_CHAIN; i++)
-		if (!see_extension(c))
+		if (!capture_extension(c))
 			break;
 	s->proto = c->next;
 	if (!c->later)
-		seen_l4(c, s, c->at);
+		capture_l4(c, s, c->at);
 }
 
 /* Reads the headers for the filter. A frame that packet/parse.h would refuse is read as
  * far as it goes: that it is malformed must not hide it. */
 __noinline int capture_see(struct capture *c, int after)
 {
-	struct seen *s;
+	struct capture_seen *s;
 	__u32 at = 0, kind = 0, i;
 
 	if (!c)
@@ -214,24 +214,24 @@ __noinline int capture_see(struct capture *c, int after)
 	s->proto = 0;
 	s->ports = 0;
 	if (c->bare) {
-		kind = c->there && seen_8(c, 0) >> 4 == 6 ? ETH_P_IPV6 : ETH_P_IP;
+		kind = c->there && capture_byte(c, 0) >> 4 == 6 ? ETH_P_IPV6 : ETH_P_IP;
 	} else {
 		at = sizeof(struct ethhdr);
 		if (at <= c->there)
-			kind = seen_16(c, 12);
+			kind = capture_word(c, 12);
 		for (i = 0; i < CAPTURE_TAGS && (kind == ETH_P_8021Q || kind == ETH_P_8021AD); i++) {
-			kind = at + 4 <= c->there ? seen_16(c, at + 2) : 0;
+			kind = at + 4 <= c->there ? capture_word(c, at + 2) : 0;
 			at += 4;
 		}
 	}
 	if (kind == ETH_P_IP)
-		see_ip4(c, s, at);
+		capture_ip4(c, s, at);
 	else if (kind == ETH_P_IPV6)
-		see_ip6(c, s, at);
+		capture_ip6(c, s, at);
 	return 0;
 }
 
-static __always_inline int in_prefix(const struct addr *a, const struct addr *prefix, const struct addr *mask)
+static __always_inline int capture_in_prefix(const struct addr *a, const struct addr *prefix, const struct addr *mask)
 {
 	const word64 *x = (const word64 *)a, *y = (const word64 *)prefix, *m = (const word64 *)mask;
 
@@ -239,7 +239,7 @@ static __always_inline int in_prefix(const struct addr *a, const struct addr *pr
 }
 
 /* Whether one alternative selects a frame, but for its interface. */
-__noinline int filter_selects(const struct capture_filter *f, const struct seen *s)
+__noinline int capture_selects(const struct capture_filter *f, const struct capture_seen *s)
 {
 	__u32 flags;
 
@@ -252,9 +252,9 @@ __noinline int filter_selects(const struct capture_filter *f, const struct seen 
 		return 0;
 	if (flags & FILTER_PROTO && f->proto != s->proto)
 		return 0;
-	if (in_prefix(&s->src, &f->src, &f->src_mask) == !!(flags & FILTER_NOT_SRC))
+	if (capture_in_prefix(&s->src, &f->src, &f->src_mask) == !!(flags & FILTER_NOT_SRC))
 		return 0;
-	if (in_prefix(&s->dst, &f->dst, &f->dst_mask) == !!(flags & FILTER_NOT_DST))
+	if (capture_in_prefix(&s->dst, &f->dst, &f->dst_mask) == !!(flags & FILTER_NOT_DST))
 		return 0;
 	if (flags & (FILTER_SPORT | FILTER_DPORT) && !s->ports)
 		return 0;
@@ -281,7 +281,7 @@ __noinline __u32 capture_readers(struct capture *c, __u32 peer)
 
 		if (f->ifindex && f->ifindex != c->head.ifindex && f->ifindex != peer)
 			continue;
-		if (filter_selects(f, &c->before) || filter_selects(f, &c->after))
+		if (capture_selects(f, &c->before) || capture_selects(f, &c->after))
 			readers |= f->readers;
 	}
 	return readers;
@@ -346,9 +346,9 @@ __noinline int capture_before(hook_ctx *ctx, int out)
 	const struct interface *i = interface_get(hook_ifindex(ctx));
 	struct capture *c = capture_get();
 	struct scratch *s = scratch_get();
-	__u32 *note = noted_get();
+	__u32 *note = count_noted_get();
 
-	if (!i || !c || !s || !note || !is_recording(RING_CAPTURE) || shared.now - shared.heartbeat >= DAEMON_DEAD)
+	if (!i || !c || !s || !note || !record_wanted(RING_CAPTURE) || shared.now - shared.heartbeat >= DAEMON_DEAD)
 		return -1;
 	*note = UNDECIDED;
 	s->state = 0;
@@ -371,7 +371,7 @@ __noinline int capture_state(const struct tuple *t)
 	struct scratch *s = scratch_get();
 	__u32 number = 0;
 
-	if (s && t && state_lookup(t, &number))
+	if (s && t && lookup_state(t, &number))
 		s->state = number;
 	return 0;
 }
@@ -411,7 +411,7 @@ __noinline int capture_after(hook_ctx *ctx, int action, int out)
 	struct scratch *s = scratch_get();
 	const struct interface *i, *o;
 	const struct state *st;
-	__u32 *note = noted_get(), why, peer = 0, readers;
+	__u32 *note = count_noted_get(), why, peer = 0, readers;
 	int bare;
 
 	if (!c || !s || !note || *note >= UNDECIDED)

@@ -60,7 +60,7 @@ static __always_inline void log_write_l4(struct log_record *l, const struct pack
 		return;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
-		if (!is_icmp(p->family, p->tuple.proto))
+		if (!icmp_is(p->family, p->tuple.proto))
 			return;
 		log_csum(l, at + 2, (p->family == 6 ? addr : 0) + diff, 0);
 		if (icmp_query(p->family, p->icmp_type, &reply) >= 0)
@@ -138,7 +138,7 @@ static __always_inline void log_begin(struct scratch *s, __u8 direction, __u32 i
 }
 
 /* A rule that packets of this generation are judged by, by its global id + 1. */
-static __always_inline const struct rule *rule_by_id(__u32 id)
+static __always_inline const struct rule *log_rule(__u32 id)
 {
 	__u32 number = id - 1 - rule_base;
 
@@ -150,32 +150,32 @@ static __always_inline const struct rule *rule_by_id(__u32 id)
 __noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, __u32 state, enum reason r)
 {
 	const struct rule *rule;
-	const struct judge *j;
+	const struct crossing *cr;
 	int i;
 
 	if (!s)
 		return 0;
-	j = out ? &s->out : &s->in;
-	log_begin(s, j->direction, j->ifindex, state, r, 0);
-	for (i = 0; i < MAX_MATCHES && i < j->matches; i++) {
-		rule = rule_by_id(j->matched[i]);
+	cr = out ? &s->out : &s->in;
+	log_begin(s, cr->direction, cr->ifindex, state, r, 0);
+	for (i = 0; i < MAX_MATCHES && i < cr->matches; i++) {
+		rule = log_rule(cr->matched[i]);
 		if (rule && rule->flags & RULE_LOG)
-			log_write(ctx, s, j->matched[i]);
+			log_write(ctx, s, cr->matched[i]);
 	}
 	return 0;
 }
 
 /* Why a crossing let the packet by. */
-static __always_inline enum reason judge_passed(const struct judge *j)
+static __always_inline enum reason log_passed(const struct crossing *cr)
 {
-	return j->rule ? REASON_RULE : REASON_NO_RULE;
+	return cr->rule ? REASON_RULE : REASON_NO_RULE;
 }
 
 /* Records of the crossings that the rules were asked at. r: why the packet is
  * dropped, which the last of them tells; if it is not, whatever else. */
-__noinline int log_judged(hook_ctx *ctx, struct scratch *s, enum reason r)
+__noinline int log_evaluated(hook_ctx *ctx, struct scratch *s, enum reason r)
 {
-	int dropped = is_drop(r);
+	int dropped = reason_is_drop(r);
 	const struct state *st;
 	__u32 state;
 
@@ -184,7 +184,7 @@ __noinline int log_judged(hook_ctx *ctx, struct scratch *s, enum reason r)
 	state = dropped ? 0 : s->state;
 	if (s->in.asked && s->in.logs) {
 		s->leaves = 0;
-		log_crossing(ctx, s, 0, state, dropped && !s->out.asked ? r : judge_passed(&s->in));
+		log_crossing(ctx, s, 0, state, dropped && !s->out.asked ? r : log_passed(&s->in));
 	}
 	if (!s->out.asked || !s->out.logs)
 		return 0;
@@ -195,18 +195,18 @@ __noinline int log_judged(hook_ctx *ctx, struct scratch *s, enum reason r)
 		s->tuple.dst = s->out.dst;
 		tuple_set_ports(&s->tuple, s->out.sport, s->out.dport, s->out.proto, 0);
 	} else if (state && st) {
-		tuple_leaving(&s->tuple, st, STATE_DIRECTION(s->state));
+		state_leaving(&s->tuple, st, STATE_DIRECTION(s->state));
 	} else {
 		s->leaves = 0;
 	}
-	return log_crossing(ctx, s, 1, state, dropped ? r : judge_passed(&s->out));
+	return log_crossing(ctx, s, 1, state, dropped ? r : log_passed(&s->out));
 }
 
 /* Records of what the rules have just judged. */
 static __always_inline void log_packet(hook_ctx *ctx, struct scratch *s, enum reason r)
 {
-	if (s->in.logs | s->out.logs && is_recording(RING_LOG))
-		log_judged(ctx, s, r);
+	if (s->in.logs | s->out.logs && record_wanted(RING_LOG))
+		log_evaluated(ctx, s, r);
 }
 
 /* Records of a state's packet by the rules of a side that log all of them. */
@@ -234,25 +234,25 @@ __noinline int log_side(hook_ctx *ctx, struct scratch *s, __u8 side, __u8 direct
  * Notes the rules of a crossing that log all packets of the state, for its side:
  * of the match rules the first STATE_LOGS - 1, and the last of all, which decides.
  */
-__noinline int log_note(struct state *st, const struct judge *j, __u8 side)
+__noinline int log_note(struct state *st, const struct crossing *cr, __u8 side)
 {
 	const struct rule *rule;
 	struct flow *f;
 	__u32 n = 0;
 	int i;
 
-	if (!st || !j)
+	if (!st || !cr)
 		return 0;
 	f = state_flow(st, side != STATE_IN);
 	__builtin_memset(f->log, 0, sizeof(f->log));
-	if (!(j->logs & JUDGE_LOG_ALL))
+	if (!(cr->logs & CROSSING_LOG_ALL))
 		return 0;
-	for (i = 0; i < MAX_MATCHES && i < j->matches; i++) {
-		if (n == STATE_LOGS - 1 && i + 1 < j->matches)
+	for (i = 0; i < MAX_MATCHES && i < cr->matches; i++) {
+		if (n == STATE_LOGS - 1 && i + 1 < cr->matches)
 			continue;
-		rule = rule_by_id(j->matched[i]);
+		rule = log_rule(cr->matched[i]);
 		if (rule && rule->flags & RULE_LOG_ALL)
-			f->log[n++ % STATE_LOGS] = j->matched[i];
+			f->log[n++ % STATE_LOGS] = cr->matched[i];
 	}
 	return 0;
 }
@@ -263,11 +263,11 @@ static __always_inline __u8 log_flag(const struct scratch *s, __u8 flags)
 {
 	__u8 logs = 0;
 
-	if (flags & STATE_IN && !(flags & STATE_JUDGE_IN))
+	if (flags & STATE_IN && !(flags & STATE_EVALUATE_IN))
 		logs |= s->in.logs;
-	if (flags & STATE_OUT && !(flags & STATE_JUDGE_OUT))
+	if (flags & STATE_OUT && !(flags & STATE_EVALUATE_OUT))
 		logs |= s->out.logs;
-	return logs & JUDGE_LOG_ALL ? STATE_LOG : 0;
+	return logs & CROSSING_LOG_ALL ? STATE_LOG : 0;
 }
 
 /* Fills in the log rules of a new state. */
@@ -277,20 +277,20 @@ static __always_inline void log_fill(struct state *st, const struct scratch *s, 
 		return;
 	__builtin_memset(st->flow_forth.log, 0, sizeof(st->flow_forth.log));
 	__builtin_memset(st->flow_back.log, 0, sizeof(st->flow_back.log));
-	if (flags & STATE_IN && !(flags & STATE_JUDGE_IN))
+	if (flags & STATE_IN && !(flags & STATE_EVALUATE_IN))
 		log_note(st, &s->in, STATE_IN);
-	if (flags & STATE_OUT && !(flags & STATE_JUDGE_OUT))
+	if (flags & STATE_OUT && !(flags & STATE_EVALUATE_OUT))
 		log_note(st, &s->out, STATE_OUT);
 }
 
-/* Adds to a live state a side that may cross from now on, by j's rules. */
-static __always_inline void log_widen(struct state *st, const struct judge *j, __u8 side)
+/* Adds to a live state a side that may cross from now on, by cr's rules. */
+static __always_inline void log_widen(struct state *st, const struct crossing *cr, __u8 side)
 {
-	if (!(j->logs & JUDGE_LOG_ALL))
+	if (!(cr->logs & CROSSING_LOG_ALL))
 		return;
 	if (!(st->flags & STATE_LOG))
 		__builtin_memset(state_flow(st, side == STATE_IN)->log, 0, sizeof(st->flow_forth.log));
-	log_note(st, j, side);
+	log_note(st, cr, side);
 	st->flags |= STATE_LOG;
 }
 

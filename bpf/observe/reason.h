@@ -52,7 +52,7 @@ enum reason {
 	REASON_NAT_ADDRESS,	/* nat-address: the translation has no address of this family */
 	REASON_ICMP_MISMATCH,	/* icmp-mismatch: an ICMP error about nothing we know */
 	REASON_GUARD,		/* guard: forwarded by the stack without having been judged */
-	REASON_AHEAD,		/* ahead: the second look found the state otherwise than the first was told */
+	REASON_HINT_STALE,	/* hint-stale: the state is no longer as its hint said (prefetch) */
 	REASON_METADATA,	/* metadata: the driver has no room for XDP's verdict; TCX judges from now on */
 	REASON_INTERFACE,	/* interface: weir's programs are not attached to the interface */
 	REASON_INTERNAL,	/* internal: cannot happen; please report it */
@@ -63,7 +63,7 @@ enum reason {
 #define UNDECIDED REASON_COUNT
 
 /* Whether a reason drops the packet; UNDECIDED does not. */
-static inline int is_drop(enum reason r)
+static inline int reason_is_drop(enum reason r)
 {
 	return r > REASON_LAST_PASS && r != UNDECIDED;
 }

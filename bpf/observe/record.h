@@ -81,7 +81,7 @@ struct {
 } records_lost SEC(".maps");
 
 /* Whether anybody reads the ring. */
-static __always_inline int is_recording(enum ring ring)
+static __always_inline int record_wanted(enum ring ring)
 {
 	return *(volatile __u32 *)&shared.recording & 1 << ring;
 }

@@ -10,7 +10,7 @@
 #include "state/lookup.h"
 #include "path/scratch.h"
 
-static __always_inline void fragment_key_of(struct fragment_key *k, const struct packet *p)
+static __always_inline void fragment_key_fill(struct fragment_key *k, const struct packet *p)
 {
 	k->src = p->tuple.src;
 	k->dst = p->tuple.dst;
@@ -40,7 +40,7 @@ __noinline enum reason fragment_remember(struct scratch *s)
 
 	if (!s)
 		return REASON_INTERNAL;
-	fragment_key_of(&key, &s->packet);
+	fragment_key_fill(&key, &s->packet);
 	e = bpf_map_lookup_elem(&fragments, &key);
 	if (e && fragment_fresh(e))
 		return REASON_FRAGMENT_OVERLAP;
@@ -172,7 +172,7 @@ __noinline enum reason fragment_follow(struct scratch *s)
 
 	if (!s)
 		return REASON_INTERNAL;
-	fragment_key_of(&key, &s->packet);
+	fragment_key_fill(&key, &s->packet);
 	e = bpf_map_lookup_elem(&fragments, &key);
 	if (!e || !fragment_fresh(e))
 		return REASON_FRAGMENT_ORPHAN;

@@ -44,7 +44,7 @@ static __always_inline enum reason quote_ip6(hook_ctx *ctx, struct quote *q, str
 	addr_set6(&t->src, &ip->saddr);
 	addr_set6(&t->dst, &ip->daddr);
 	next = ip->nexthdr;
-	for (i = 0; i < IPV6_EXT_MAX_CHAIN && is_extension(next); i++) {
+	for (i = 0; i < IPV6_EXT_MAX_CHAIN && extension_is(next); i++) {
 		if (at > IPV6_EXT_MAX_BYTES || at + sizeof(header) > rest ||
 		    hook_load(ctx, q->l3_offset + at, header, sizeof(header)))
 			return REASON_SHORT;
@@ -100,7 +100,7 @@ __noinline enum reason quote_read(hook_ctx *ctx, struct scratch *s)
 	if (t->proto == IPPROTO_TCP || t->proto == IPPROTO_UDP) {
 		t->sport = *(__be16 *)&q->l4[0];
 		t->dport = *(__be16 *)&q->l4[2];
-	} else if (is_icmp(p->family, t->proto)) {
+	} else if (icmp_is(p->family, t->proto)) {
 		icmp_ports(t, p->family, (struct icmphdr *)q->l4);
 	} else {
 		t->sport = 0;
@@ -127,7 +127,7 @@ static __always_inline __u32 quote_check_offset(const struct quote *q, __u8 fami
 		return q->l4_length >= 18 ? 16 : 0;
 	if (q->tuple.proto == IPPROTO_UDP)
 		return 6;
-	return is_icmp(family, q->tuple.proto) ? 2 : 0;
+	return icmp_is(family, q->tuple.proto) ? 2 : 0;
 }
 
 /* The quoted L4 header as its sender sent it, into l4_new. */
@@ -141,7 +141,7 @@ static __always_inline void quote_l4(struct quote *q, const struct tuple *to, __
 	if (q->tuple.proto == IPPROTO_TCP || q->tuple.proto == IPPROTO_UDP) {
 		*(__be16 *)&q->l4_new[0] = to->sport;
 		*(__be16 *)&q->l4_new[2] = to->dport;
-	} else if (is_icmp(family, q->tuple.proto) && icmp_query(family, q->icmp_type, &reply) >= 0) {
+	} else if (icmp_is(family, q->tuple.proto) && icmp_query(family, q->icmp_type, &reply) >= 0) {
 		*(__be16 *)&q->l4_new[4] = reply ? to->dport : to->sport;
 	}
 	if (!at)
@@ -180,7 +180,7 @@ static __always_inline void quote_l3(struct quote *q, const struct tuple *to, __
  * Gives the error the face that the sender of the quoted packet knows: to is
  * that packet's tuple as it was sent. src: the error's new source.
  */
-__noinline int error_translate(hook_ctx *ctx, struct scratch *s, struct tuple *to, struct addr *src)
+__noinline int icmp_error_translate(hook_ctx *ctx, struct scratch *s, struct tuple *to, struct addr *src)
 {
 	struct quote *q;
 	struct packet *p;
@@ -218,22 +218,22 @@ __noinline int error_translate(hook_ctx *ctx, struct scratch *s, struct tuple *t
 	} else if (hook_store(ctx, q->l4_offset, q->l4_new, QUOTE_MIN)) {
 		return -1;
 	}
-	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return -1;
 	outer = csum_fold(csum_addr_diff(&p->tuple.src, src) + csum_addr_diff(&p->tuple.dst, &to->src));
 	if (!header_8(&h))
 		return -1;
 	hook_l4_csum(ctx, h.l4, p->l4_offset, 2, p->family == 6 ? outer : 0, csum_fold((__u32)diff), 0);
-	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return -1;
-	write_addresses(&h, p, src, &to->src, outer);
+	rewrite_addresses(&h, p, src, &to->src, outer);
 	p->tuple.src = *src;
 	p->tuple.dst = to->src;
 	return 0;
 }
 
 /* The state of the quoted packet; sets s->state to the error's own number. */
-__noinline enum reason error_find(hook_ctx *ctx, struct scratch *s, int in)
+__noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
 {
 	struct state *st;
 	enum reason r;
@@ -247,17 +247,17 @@ __noinline enum reason error_find(hook_ctx *ctx, struct scratch *s, int in)
 	if (r != UNDECIDED)
 		return r;
 	tuple_reverse(&s->tuple, &s->quote.tuple);
-	st = state_lookup(&s->tuple, &number);
+	st = lookup_state(&s->tuple, &number);
 	if (st && state_expired(st, STATE_DIRECTION(number)))
 		st = 0;
 	if (!st && !in) {
 		/* quoted as it came in: the stack had it before its source was translated */
-		st = state_lookup(&s->quote.tuple, &number);
+		st = lookup_state(&s->quote.tuple, &number);
 		number ^= 1;
 		s->quoted_forth = 1;
 	}
 	if (!st && !in) {
-		st = handed_find(&s->quote.tuple, &number);
+		st = handoff_find(&s->quote.tuple, &number);
 		number ^= 1;
 		s->quoted_forth = 0;
 	}
@@ -274,7 +274,7 @@ __noinline enum reason error_find(hook_ctx *ctx, struct scratch *s, int in)
 }
 
 /* Translates the error of s->state in place. Returns < 0 on failure. */
-static __always_inline int error_rewrite(hook_ctx *ctx, struct scratch *s, struct state *st)
+static __always_inline int icmp_error_rewrite(hook_ctx *ctx, struct scratch *s, struct state *st)
 {
 	struct course *sent = state_course(st, !STATE_DIRECTION(s->state));
 
@@ -284,7 +284,7 @@ static __always_inline int error_rewrite(hook_ctx *ctx, struct scratch *s, struc
 	/* from the quoted packet's destination itself, or from a router on the way */
 	s->quoter = addr_equal(&s->packet.tuple.src, &s->quote.tuple.dst) ? sent->tuple.dst :
 									     s->packet.tuple.src;
-	return error_translate(ctx, s, &s->tuple, &s->quoter);
+	return icmp_error_translate(ctx, s, &s->tuple, &s->quoter);
 }
 
 #endif

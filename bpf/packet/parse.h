@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * From bytes to struct packet. All bounds of the frame are checked here and
- * nowhere else: by parse(), and by packet_reload() after anything that may have
+ * nowhere else: by parse(), and by headers_reload() after anything that may have
  * moved the frame. docs/packet-path.md, step 1, is the specification.
  */
 #ifndef WEIR_PACKET_PARSE_H
@@ -90,7 +90,7 @@ static __always_inline void icmp_ports(struct tuple *t, __u8 family, const struc
 	}
 }
 
-static __always_inline int is_icmp(__u8 family, __u8 proto)
+static __always_inline int icmp_is(__u8 family, __u8 proto)
 {
 	return proto == (family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
 }
@@ -172,7 +172,7 @@ static __always_inline enum reason parse_l4(struct packet *p, struct headers *h)
 		return parse_tcp(p, h, rest);
 	if (p->tuple.proto == IPPROTO_UDP)
 		return parse_udp(p, h, rest);
-	if (is_icmp(p->family, p->tuple.proto))
+	if (icmp_is(p->family, p->tuple.proto))
 		return parse_icmp(p, h, rest);
 	return UNDECIDED;
 }
@@ -232,14 +232,14 @@ static __always_inline enum reason parse_ip4(struct packet *p, struct headers *h
 #define NEXT_AUTH	 51
 #define NEXT_DESTINATION 60
 
-static __always_inline int is_extension(__u8 next)
+static __always_inline int extension_is(__u8 next)
 {
 	return next == NEXT_HOP_BY_HOP || next == NEXT_ROUTING || next == NEXT_FRAGMENT ||
 	       next == NEXT_AUTH || next == NEXT_DESTINATION;
 }
 
 /* A walk through a chain of extension headers: asked and answered. */
-struct extensions {
+struct extension_chain {
 	__u32 offset; /* of the first header from the frame's start; then behind the last */
 	__u32 length; /* bytes from there to the packet's end; then what is left */
 	__u8 next;    /* its kind; then the protocol behind the chain		*/
@@ -259,7 +259,7 @@ struct extension {
 };
 
 /* The fragment header; UNDECIDED, or why the packet is dropped. */
-static __always_inline enum reason extension_fragment(struct extensions *e, const struct extension *x)
+static __always_inline enum reason extension_fragment(struct extension_chain *e, const struct extension *x)
 {
 	__u16 fragment = bpf_ntohs(x->fragment);
 	__u32 payload = e->length - sizeof(*x);
@@ -280,7 +280,7 @@ static __always_inline enum reason extension_fragment(struct extensions *e, cons
 }
 
 /* One header of the chain; i is its place in it. */
-static __always_inline enum reason extension_step(struct extensions *e, const struct extension *x, int i)
+static __always_inline enum reason extension_step(struct extension_chain *e, const struct extension *x, int i)
 {
 	__u32 size = (x->length + 1) * 8;
 	enum reason r;
@@ -318,7 +318,7 @@ static __always_inline enum reason extension_step(struct extensions *e, const st
 
 /* Walks the chain (RFC 8200, 4). Verified apart from its callers: headers are
  * copied, as pointers into the frame do not cross this boundary. */
-__noinline enum reason extensions_walk(hook_ctx *ctx, struct extensions *e)
+__noinline enum reason extension_walk(hook_ctx *ctx, struct extension_chain *e)
 {
 	struct extension x;
 	enum reason r;
@@ -329,7 +329,7 @@ __noinline enum reason extensions_walk(hook_ctx *ctx, struct extensions *e)
 		return REASON_INTERNAL;
 	start = e->offset;
 	for (i = 0; i < IPV6_EXT_MAX_CHAIN; i++) {
-		if (!is_extension(e->next) || e->fragment == FRAGMENT_LATER)
+		if (!extension_is(e->next) || e->fragment == FRAGMENT_LATER)
 			break;
 		if (e->length < sizeof(x) || hook_load(ctx, e->offset, &x, sizeof(x)))
 			return e->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
@@ -339,20 +339,20 @@ __noinline enum reason extensions_walk(hook_ctx *ctx, struct extensions *e)
 		if (e->offset - start > IPV6_EXT_MAX_BYTES)
 			return REASON_EXTENSION_CHAIN;
 	}
-	if (e->fragment != FRAGMENT_LATER && is_extension(e->next))
+	if (e->fragment != FRAGMENT_LATER && extension_is(e->next))
 		return REASON_EXTENSION_CHAIN;
 	return UNDECIDED;
 }
 
 static __always_inline enum reason parse_extensions(hook_ctx *ctx, struct packet *p, struct headers *h)
 {
-	struct extensions e = {};
+	struct extension_chain e = {};
 	enum reason r;
 
 	e.offset = p->l4_offset;
 	e.length = p->length - sizeof(struct ipv6hdr);
 	e.next = p->tuple.proto;
-	r = extensions_walk(ctx, &e);
+	r = extension_walk(ctx, &e);
 	p->fragment = e.fragment;
 	p->flags |= e.flags | (e.more ? PACKET_MORE : 0);
 	if (r != UNDECIDED)
@@ -403,7 +403,7 @@ static __always_inline enum reason parse_ip6(hook_ctx *ctx, struct packet *p, st
 		p->tuple.zone = p->ifindex;
 	p->l4_offset = p->l3_offset + sizeof(*ip);
 	h->l4 = h->l3 + sizeof(*ip);
-	if (is_extension(ip->nexthdr))
+	if (extension_is(ip->nexthdr))
 		return parse_extensions(ctx, p, h);
 	return UNDECIDED;
 }
@@ -469,7 +469,7 @@ static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct
 
 /*
  * Views of a header: NULL if it lies outside the frame. After parse() and
- * packet_reload() that cannot happen for headers the packet has; asking anyway
+ * headers_reload() that cannot happen for headers the packet has; asking anyway
  * keeps the bounds in this file and the verifier content.
  */
 static __always_inline struct iphdr *header_ip4(const struct headers *h)
@@ -508,7 +508,7 @@ static __always_inline struct ethhdr *header_eth(const struct headers *h)
  * Loads the pointers anew. Returns < 0 if the offsets cannot be ours, which
  * cannot happen after parse().
  */
-static __always_inline int packet_reload(struct headers *h, const struct packet *p, void *data, void *end)
+static __always_inline int headers_reload(struct headers *h, const struct packet *p, void *data, void *end)
 {
 	__u32 l3 = p->l3_offset, l4 = p->l4_offset;
 

@@ -14,7 +14,7 @@
 #include "packet/sanity.h"
 
 /* The L4 checksum; addr_diff only where a pseudo header is in its range. */
-static __always_inline void fix_l4_csum(hook_ctx *ctx, struct headers *h, const struct packet *p,
+static __always_inline void rewrite_l4_csum(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			       __u32 addr_diff, __u32 port_diff)
 {
 	switch (p->tuple.proto) {
@@ -37,7 +37,7 @@ static __always_inline void fix_l4_csum(hook_ctx *ctx, struct headers *h, const 
 	}
 }
 
-static __always_inline void write_addresses(struct headers *h, const struct packet *p, const struct addr *src,
+static __always_inline void rewrite_addresses(struct headers *h, const struct packet *p, const struct addr *src,
 				   const struct addr *dst, __u32 addr_diff)
 {
 	if (p->family == 4) {
@@ -58,7 +58,7 @@ static __always_inline void write_addresses(struct headers *h, const struct pack
 	}
 }
 
-static __always_inline void write_ports(struct headers *h, const struct packet *p, __be16 sport, __be16 dport)
+static __always_inline void rewrite_ports(struct headers *h, const struct packet *p, __be16 sport, __be16 dport)
 {
 	__be16 *port = header_8(h);
 	int reply;
@@ -68,7 +68,7 @@ static __always_inline void write_ports(struct headers *h, const struct packet *
 	if (p->tuple.proto == IPPROTO_TCP || p->tuple.proto == IPPROTO_UDP) {
 		port[0] = sport;
 		port[1] = dport;
-	} else if (is_icmp(p->family, p->tuple.proto) &&
+	} else if (icmp_is(p->family, p->tuple.proto) &&
 		   icmp_query(p->family, p->icmp_type, &reply) >= 0) {
 		port[2] = reply ? dport : sport; /* the id */
 	}
@@ -79,34 +79,34 @@ static __always_inline void write_ports(struct headers *h, const struct packet *
  * and ports to the new ones. Returns < 0 if the frame is gone, which cannot
  * happen.
  */
-static __always_inline int translate(hook_ctx *ctx, struct headers *h, const struct packet *p,
+static __always_inline int rewrite_translate(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			    const struct addr *src, const struct addr *dst, __be16 sport, __be16 dport,
 			    __u32 addr_diff, __u32 port_diff)
 {
 	if (p->fragment != FRAGMENT_LATER) {
-		fix_l4_csum(ctx, h, p, addr_diff, port_diff);
-		if (HOOK_MOVES && packet_reload(h, p, hook_data(ctx), hook_data_end(ctx)))
+		rewrite_l4_csum(ctx, h, p, addr_diff, port_diff);
+		if (HOOK_MOVES && headers_reload(h, p, hook_data(ctx), hook_data_end(ctx)))
 			return -1;
 	}
-	write_addresses(h, p, src, dst, addr_diff);
+	rewrite_addresses(h, p, src, dst, addr_diff);
 	if (p->fragment != FRAGMENT_LATER)
-		write_ports(h, p, sport, dport);
+		rewrite_ports(h, p, sport, dport);
 	return 0;
 }
 
 /* The same where the differences are not at hand. */
-static __always_inline int translate_to(hook_ctx *ctx, struct headers *h, const struct packet *p,
+static __always_inline int rewrite_translate_to(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			       const struct addr *src, const struct addr *dst, __be16 sport, __be16 dport)
 {
 	const struct tuple *t = &p->tuple;
 	__u64 addr = csum_addr_diff(&t->src, src) + csum_addr_diff(&t->dst, dst);
 	__u32 ports = csum_word_diff(t->sport, sport) + csum_word_diff(t->dport, dport);
 
-	return translate(ctx, h, p, src, dst, sport, dport, csum_fold(addr), csum_fold(ports));
+	return rewrite_translate(ctx, h, p, src, dst, sport, dport, csum_fold(addr), csum_fold(ports));
 }
 
 /* RFC 1812, 5.3.1; RFC 1141 for the checksum. */
-static __always_inline void ttl_decrement(struct headers *h, const struct packet *p)
+static __always_inline void rewrite_ttl(struct headers *h, const struct packet *p)
 {
 	if (p->family == 4) {
 		struct iphdr *ip = header_ip4(h);
@@ -126,7 +126,7 @@ static __always_inline void ttl_decrement(struct headers *h, const struct packet
 }
 
 /* The length that must fit the next hop's MTU: of one segment, for a super-packet. */
-static __always_inline __u32 packet_wire_length(hook_ctx *ctx, const struct packet *p)
+static __always_inline __u32 nexthop_wire_length(hook_ctx *ctx, const struct packet *p)
 {
 	__u32 headers;
 
@@ -143,14 +143,14 @@ static __always_inline __u32 packet_wire_length(hook_ctx *ctx, const struct pack
  * for that may not have XDP: what XDP has decided would be decided again. So the
  * packet is dropped, and from now on TCX judges what comes in there.
  */
-static __always_inline int pass_up(hook_ctx *ctx, const struct interface *i, __u32 mark, enum reason why,
+static __always_inline int handoff_pass(hook_ctx *ctx, const struct interface *i, __u32 mark, enum reason why,
 			  __u32 length)
 {
-	if (hook_hand_up(ctx, mark)) {
+	if (hook_handoff(ctx, mark)) {
 		__sync_fetch_and_or(&((struct interface *)i)->flags, INTERFACE_BARE);
-		return finish(i, REASON_METADATA, length);
+		return count_verdict(i, REASON_METADATA, length);
 	}
-	return finish(i, why, length);
+	return count_verdict(i, why, length);
 }
 
 /*
@@ -159,7 +159,7 @@ static __always_inline int pass_up(hook_ctx *ctx, const struct interface *i, __u
  * address would be a martian). Apart from what is not translated, so that this
  * does not pay for it in stack. Returns < 0 if the frame is gone.
  */
-__noinline int translate_half(hook_ctx *ctx, const struct packet *p, __u32 number)
+__noinline int handoff_translate(hook_ctx *ctx, const struct packet *p, __u32 number)
 {
 	const struct tuple *t, *other;
 	const struct state *s;
@@ -168,7 +168,7 @@ __noinline int translate_half(hook_ctx *ctx, const struct packet *p, __u32 numbe
 	if (!p)
 		return -1;
 	s = state_get(STATE_INDEX(number));
-	if (!s || packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+	if (!s || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return -1;
 	t = &p->tuple;
 	other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
@@ -176,33 +176,33 @@ __noinline int translate_half(hook_ctx *ctx, const struct packet *p, __u32 numbe
 		return 0;
 	/* no error is about a later fragment, whose ports are not there to be found by */
 	if (p->fragment != FRAGMENT_LATER && (!addr_equal(&other->dst, &t->src) || other->dport != t->sport))
-		handed_note(t, other, number);
-	return translate_to(ctx, &h, p, &t->src, &other->src, t->sport, other->sport);
+		handoff_note(t, other, number);
+	return rewrite_translate_to(ctx, &h, p, &t->src, &other->src, t->sport, other->sport);
 }
 
 /* Up to the stack, to be forwarded by it; the mark tells TCX egress and the guard
  * what was decided. */
-static __always_inline int hand_up(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+static __always_inline int handoff_forward(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 				   const struct state *s, __u32 number, enum reason why)
 {
 	__u32 mark = MARK_MAGIC | STATE_INDEX(number) | (STATE_DIRECTION(number) ? MARK_REPLY : 0);
 
 	if (p->flags & PACKET_GROUP)
-		return pass_up(ctx, i, 0, REASON_LOCAL, p->length);
-	if (s && s->flags & STATE_NAT && translate_half(ctx, p, number))
-		return finish(i, REASON_INTERNAL, p->length);
-	return pass_up(ctx, i, mark, why, p->length);
+		return handoff_pass(ctx, i, 0, REASON_LOCAL, p->length);
+	if (s && s->flags & STATE_NAT && handoff_translate(ctx, p, number))
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	return handoff_pass(ctx, i, mark, why, p->length);
 }
 
 /* The mark of a packet for the box itself: the stack may route it on if it is for a
  * group, but not off a link to which its source is local. */
-static __always_inline __u32 local_mark(const struct packet *p, const struct addr *dst)
+static __always_inline __u32 handoff_local_mark(const struct packet *p, const struct addr *dst)
 {
 	return addr_is_multicast(dst) && !p->tuple.zone ? MARK_MULTICAST : 0;
 }
 
 /* Up to the box itself. */
-static __always_inline int hand_local(hook_ctx *ctx, struct headers *h, const struct packet *p,
+static __always_inline int handoff_local(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			     const struct interface *i, const struct state *s, __u32 number,
 			     enum reason why)
 {
@@ -212,41 +212,41 @@ static __always_inline int hand_local(hook_ctx *ctx, struct headers *h, const st
 	if (s && s->flags & STATE_NAT) {
 		other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
 		dst = &other->src;
-		if (translate_to(ctx, h, p, &other->dst, dst, other->dport, other->sport))
-			return finish(i, REASON_INTERNAL, p->length);
+		if (rewrite_translate_to(ctx, h, p, &other->dst, dst, other->dport, other->sport))
+			return count_verdict(i, REASON_INTERNAL, p->length);
 	}
-	return pass_up(ctx, i, local_mark(p, dst), why, p->length);
+	return handoff_pass(ctx, i, handoff_local_mark(p, dst), why, p->length);
 }
 
 /* Up to the stack because no route leads on: it answers, quoting what the client
  * sent but for the destination; without our mark it cannot forward the packet. */
-static __always_inline int hand_unreached(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+static __always_inline int handoff_unreached(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					  const struct state *s, __u32 number)
 {
-	if (s->flags & STATE_NAT && translate_half(ctx, p, number))
-		return finish(i, REASON_INTERNAL, p->length);
-	return pass_up(ctx, i, 0, REASON_UP_ROUTE, p->length);
+	if (s->flags & STATE_NAT && handoff_translate(ctx, p, number))
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	return handoff_pass(ctx, i, 0, REASON_UP_ROUTE, p->length);
 }
 
 /* Onto the wire. The frame is whole but for its MACs. */
-static __always_inline int emit(hook_ctx *ctx, struct headers *h, const struct packet *p,
+static __always_inline int output_send(hook_ctx *ctx, struct headers *h, const struct packet *p,
 		       const struct interface *i, const struct nexthop *n, enum reason why)
 {
 	if (hook_frame(ctx, h, n, i->flags & INTERFACE_L3, p->family))
-		return finish(i, REASON_INTERNAL, p->length);
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_reason(i, why, p->length);
 	return hook_redirect(n->ifindex);
 }
 
 /* Why a packet of a state cannot be redirected at once; UNDECIDED if it can. */
-static __always_inline enum reason forward_obstacle(hook_ctx *ctx, const struct packet *p,
+static __always_inline enum reason nexthop_obstacle(hook_ctx *ctx, const struct packet *p,
 					   const struct nexthop *n)
 {
 	if (p->flags & PACKET_OPTIONS)
 		return REASON_UP_OPTIONS;
 	if (p->ttl <= 1)
 		return REASON_UP_TTL;
-	if (packet_wire_length(ctx, p) > n->mtu)
+	if (nexthop_wire_length(ctx, p) > n->mtu)
 		return REASON_UP_MTU;
 	if (!(n->flags & NEXTHOP_VALID))
 		return REASON_UP_NEIGHBOUR;
@@ -257,11 +257,11 @@ static __always_inline enum reason forward_obstacle(hook_ctx *ctx, const struct 
 
 /*
  * Towards a VLAN device, which XDP cannot reach: its parent can be, by a frame
- * with the tag in it. number: of the packet's state, 0: none. Apart from forward(),
+ * with the tag in it. number: of the packet's state, 0: none. Apart from output(),
  * so that frames without a tag do not pay for it. Returns < 0, and nothing is
  * changed, if the frame has no room for a tag.
  */
-__noinline int forward_tagged(hook_ctx *ctx, const struct packet *p, __u32 number,
+__noinline int output_tagged(hook_ctx *ctx, const struct packet *p, __u32 number,
 			      const struct nexthop *n, enum reason why)
 {
 	const struct interface *i;
@@ -279,42 +279,42 @@ __noinline int forward_tagged(hook_ctx *ctx, const struct packet *p, __u32 numbe
 	if (hook_tag_room(ctx))
 		return -1;
 	/* the tag's room is in front of what has been parsed */
-	if (packet_reload(&h, p, hook_data(ctx) + TAG_LENGTH, hook_data_end(ctx)))
-		return finish(i, REASON_INTERNAL, p->length);
+	if (headers_reload(&h, p, hook_data(ctx) + TAG_LENGTH, hook_data_end(ctx)))
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (s && s->flags & STATE_NAT) {
 		other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
-		if (translate_to(ctx, &h, p, &other->dst, &other->src, other->dport, other->sport))
-			return finish(i, REASON_INTERNAL, p->length);
+		if (rewrite_translate_to(ctx, &h, p, &other->dst, &other->src, other->dport, other->sport))
+			return count_verdict(i, REASON_INTERNAL, p->length);
 	}
-	ttl_decrement(&h, p);
+	rewrite_ttl(&h, p);
 	if (hook_frame_tagged(ctx, n))
-		return finish(i, REASON_INTERNAL, p->length);
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_reason(i, why, p->length);
 	return hook_redirect(n->parent);
 }
 
-/* Whether forward_tagged() takes a packet that this hook cannot redirect. */
-static __always_inline int wants_tag(const struct packet *p, const struct nexthop *n, enum reason obstacle)
+/* Whether output_tagged() takes a packet that this hook cannot redirect. */
+static __always_inline int output_wants_tag(const struct packet *p, const struct nexthop *n, enum reason obstacle)
 {
 	return HOOK_IS_XDP && obstacle == REASON_UP_DEVICE && n->flags & NEXTHOP_TAGGED &&
 	       !(p->flags & PACKET_GROUP);
 }
 
 /* A packet of a live state cannot be redirected: up to the stack it goes. */
-static __always_inline int forward_up(hook_ctx *ctx, const struct packet *p,
+static __always_inline int output_up(hook_ctx *ctx, const struct packet *p,
 			     const struct interface *i, const struct state *s, __u32 number,
 			     enum reason why)
 {
 	if (why == REASON_UP_OPTIONS && !(s->flags & STATE_OPTIONS))
-		return finish(i, REASON_OPTIONS, p->length);
+		return count_verdict(i, REASON_OPTIONS, p->length);
 	if (why != REASON_UP_DEVICE || p->flags & PACKET_GROUP)
-		return hand_up(ctx, p, i, s, number, why);
-	return pass_up(ctx, i, MARK_MAGIC | MARK_REDIRECT | STATE_INDEX(number) |
+		return handoff_forward(ctx, p, i, s, number, why);
+	return handoff_pass(ctx, i, MARK_MAGIC | MARK_REDIRECT | STATE_INDEX(number) |
 				       (STATE_DIRECTION(number) ? MARK_REPLY : 0), why, p->length);
 }
 
 /* Writes what changes in a packet of a live state, but for its MACs. < 0: it cannot be. */
-static __always_inline int forward_write(hook_ctx *ctx, struct headers *h, const struct packet *p,
+static __always_inline int rewrite_packet(hook_ctx *ctx, struct headers *h, const struct packet *p,
 					 const struct state *s, __u32 number)
 {
 	const struct course *own, *other;
@@ -322,34 +322,34 @@ static __always_inline int forward_write(hook_ctx *ctx, struct headers *h, const
 	if (s->flags & STATE_NAT) {
 		own = STATE_DIRECTION(number) ? &s->back : &s->forth;
 		other = STATE_DIRECTION(number) ? &s->forth : &s->back;
-		if (translate(ctx, h, p, &other->tuple.dst, &other->tuple.src, other->tuple.dport,
+		if (rewrite_translate(ctx, h, p, &other->tuple.dst, &other->tuple.src, other->tuple.dport,
 			      other->tuple.sport, own->csum_addr, own->csum_port))
 			return -1;
 	}
-	ttl_decrement(h, p);
+	rewrite_ttl(h, p);
 	return 0;
 }
 
 /* A packet of a live state to a known next hop: the end of the hit path. */
-static __always_inline int forward(hook_ctx *ctx, struct headers *h, const struct packet *p,
+static __always_inline int output(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			  const struct interface *i, const struct state *s, __u32 number,
 			  const struct nexthop *n, enum reason why)
 {
-	enum reason r = forward_obstacle(ctx, p, n);
+	enum reason r = nexthop_obstacle(ctx, p, n);
 	int action;
 
-	if (wants_tag(p, n, r)) {
-		action = forward_tagged(ctx, p, number, n, why);
+	if (output_wants_tag(p, n, r)) {
+		action = output_tagged(ctx, p, number, n, why);
 		if (action >= 0)
 			return action;
-		if (packet_reload(h, p, hook_data(ctx), hook_data_end(ctx)))
-			return finish(i, REASON_INTERNAL, p->length);
+		if (headers_reload(h, p, hook_data(ctx), hook_data_end(ctx)))
+			return count_verdict(i, REASON_INTERNAL, p->length);
 	}
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
-		return forward_up(ctx, p, i, s, number, r);
-	if (forward_write(ctx, h, p, s, number))
-		return finish(i, REASON_INTERNAL, p->length);
-	return emit(ctx, h, p, i, n, why);
+		return output_up(ctx, p, i, s, number, r);
+	if (rewrite_packet(ctx, h, p, s, number))
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	return output_send(ctx, h, p, i, n, why);
 }
 
 #endif

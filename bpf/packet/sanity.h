@@ -23,17 +23,17 @@ static __always_inline __u32 addr_v4(const struct addr *a)
 	return bpf_ntohl(a->word[3]);
 }
 
-static __always_inline int is_mld(__u8 type)
+static __always_inline int icmp_is_mld(__u8 type)
 {
 	return (type >= MLD_FIRST && type <= MLD_LAST) || type == MLD2;
 }
 
-static __always_inline int is_nd(__u8 type)
+static __always_inline int icmp_is_nd(__u8 type)
 {
 	return type >= ND_FIRST && type <= ND_LAST;
 }
 
-static __always_inline int is_limited_broadcast(const struct addr *a)
+static __always_inline int addr_is_limited_broadcast(const struct addr *a)
 {
 	return addr_is4(a) && a->word[3] == 0xffffffff;
 }
@@ -45,51 +45,51 @@ static __always_inline int addr_is_multicast(const struct addr *a)
 	return (a->word[0] & bpf_htonl(0xff000000)) == bpf_htonl(0xff000000);
 }
 
-static __always_inline int addr6_is_low(const struct addr *a, __u32 last)
+static __always_inline int addr_is_low6(const struct addr *a, __u32 last)
 {
 	return !(a->word[0] | a->word[1] | a->word[2]) && a->word[3] == bpf_htonl(last);
 }
 
-static __always_inline int martian_source4(const struct packet *p)
+static __always_inline int sanity_source4(const struct packet *p)
 {
 	__u32 a = addr_v4(&p->tuple.src);
 
 	if (a >> 24 == 0)
-		return !(a == 0 && (is_limited_broadcast(&p->tuple.dst) ||
+		return !(a == 0 && (addr_is_limited_broadcast(&p->tuple.dst) ||
 				    p->tuple.proto == IPPROTO_IGMP_KERNEL));
 	return a >> 24 == 127 || a >> 28 >= 0xe;
 }
 
-static __always_inline int martian_source6(const struct packet *p)
+static __always_inline int sanity_source6(const struct packet *p)
 {
 	const struct addr *a = &p->tuple.src;
 
-	if (addr6_is_low(a, 0))
-		return !(p->tuple.proto == IPPROTO_ICMPV6 && (is_nd(p->icmp_type) || is_mld(p->icmp_type)));
-	return addr6_is_low(a, 1) || addr_is_multicast(a);
+	if (addr_is_low6(a, 0))
+		return !(p->tuple.proto == IPPROTO_ICMPV6 && (icmp_is_nd(p->icmp_type) || icmp_is_mld(p->icmp_type)));
+	return addr_is_low6(a, 1) || addr_is_multicast(a);
 }
 
-static __always_inline int martian_destination(const struct packet *p)
+static __always_inline int sanity_destination(const struct packet *p)
 {
 	const struct addr *a = &p->tuple.dst;
 
 	if (p->family == 4)
 		return addr_v4(a) >> 24 == 0 || addr_v4(a) >> 24 == 127;
-	return addr6_is_low(a, 0) || addr6_is_low(a, 1);
+	return addr_is_low6(a, 0) || addr_is_low6(a, 1);
 }
 
 /* The addresses of a packet that comes in. */
-static __always_inline enum reason sanity(const struct packet *p, const struct interface *i)
+static __always_inline enum reason sanity_check(const struct packet *p, const struct interface *i)
 {
 	if (i->flags & INTERFACE_LO)
 		return UNDECIDED;
 	if (addr_equal(&p->tuple.src, &p->tuple.dst))
 		return REASON_LAND;
-	if (p->family == 4 ? martian_source4(p) : martian_source6(p))
+	if (p->family == 4 ? sanity_source4(p) : sanity_source6(p))
 		return REASON_MARTIAN_SOURCE;
 	if (bpf_map_lookup_elem(&addresses, &p->tuple.src))
 		return REASON_MARTIAN_SOURCE;
-	if (martian_destination(p))
+	if (sanity_destination(p))
 		return REASON_MARTIAN_DEST;
 	return UNDECIDED;
 }
@@ -99,7 +99,7 @@ static __always_inline enum reason sanity(const struct packet *p, const struct i
  * may have its address from them; elsewhere only as an answer: that an address has no
  * end of life does not tell who set it.
  */
-static __always_inline int is_dhcp(const struct packet *p, const struct interface *i, int in)
+static __always_inline int implicit_dhcp(const struct packet *p, const struct interface *i, int in)
 {
 	__u16 client = bpf_ntohs(in ? p->tuple.dport : p->tuple.sport);
 	__u16 server = bpf_ntohs(in ? p->tuple.sport : p->tuple.dport);
@@ -117,19 +117,19 @@ static __always_inline int is_dhcp(const struct packet *p, const struct interfac
 }
 
 /* What must get through for the box to have an address and neighbours at all. */
-static __always_inline int is_implicit(const struct packet *p, const struct interface *i, int in)
+static __always_inline int implicit_passes(const struct packet *p, const struct interface *i, int in)
 {
 	if (!implicit_pass || p->fragment != FRAGMENT_NONE)
 		return 0;
 	if (p->family == 4 && p->tuple.proto == IPPROTO_IGMP_KERNEL)
 		return p->ttl == 1;
 	if (p->family == 6 && p->tuple.proto == IPPROTO_ICMPV6) {
-		if (is_nd(p->icmp_type))
+		if (icmp_is_nd(p->icmp_type))
 			return p->ttl == 255 && !p->icmp_code;
-		return is_mld(p->icmp_type) && p->ttl == 1 &&
-		       (addr_is_link_local(&p->tuple.src) || addr6_is_low(&p->tuple.src, 0));
+		return icmp_is_mld(p->icmp_type) && p->ttl == 1 &&
+		       (addr_is_link_local(&p->tuple.src) || addr_is_low6(&p->tuple.src, 0));
 	}
-	return is_dhcp(p, i, in);
+	return implicit_dhcp(p, i, in);
 }
 
 #endif

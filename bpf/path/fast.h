@@ -13,8 +13,8 @@
 #include "state/track.h"
 
 /* Leaves the packet in the scratch and goes on behind the tail call. */
-static __always_inline int hand_over(hook_ctx *ctx, void *slots, const struct packet *p,
-			    const struct interface *i, __u32 slot, __u32 number, __u8 tracked)
+static __always_inline int fast_tail(hook_ctx *ctx, void *tails, const struct packet *p,
+			    const struct interface *i, __u32 tail, __u32 number, __u8 tracked)
 {
 	struct scratch *s = scratch_get();
 
@@ -24,18 +24,18 @@ static __always_inline int hand_over(hook_ctx *ctx, void *slots, const struct pa
 		s->path = 0;
 		s->why = REASON_STATE;
 		s->tracked = tracked;
-		s->carried = 0;
+		s->evaluate = 0;
 		s->nexthop = 0;
-		bpf_tail_call(ctx, slots, slot);
+		bpf_tail_call(ctx, tails, tail);
 	}
-	return finish(i, REASON_INTERNAL, p->length);
+	return count_verdict(i, REASON_INTERNAL, p->length);
 }
 
 /* Finds the state that carries the packet here. NULL: a miss, with *number 0, or
  * that of a state which lives but may not cross here. */
-static __always_inline struct state *hit_state(const struct packet *p, int in, __u32 *number)
+static __always_inline struct state *fast_state(const struct packet *p, int in, __u32 *number)
 {
-	struct state *st = state_lookup(&p->tuple, number);
+	struct state *st = lookup_state(&p->tuple, number);
 
 	if (!st) {
 		*number = 0;
@@ -46,11 +46,11 @@ static __always_inline struct state *hit_state(const struct packet *p, int in, _
 		*number = 0;
 		return 0;
 	}
-	return st->flags & crossing_needed(STATE_DIRECTION(*number), in) ? st : 0;
+	return st->flags & state_crossing(STATE_DIRECTION(*number), in) ? st : 0;
 }
 
 /* Updates the state by the packet. UNDECIDED, or why it is dropped. */
-static __always_inline enum reason hit_track(struct state *st, __u32 d, const struct packet *p)
+static __always_inline enum reason fast_track(struct state *st, __u32 d, const struct packet *p)
 {
 	if (p->tuple.proto == IPPROTO_TCP) {
 		if (track_tcp(st, d, p, -1) != UNDECIDED)
@@ -63,50 +63,50 @@ static __always_inline enum reason hit_track(struct state *st, __u32 d, const st
 }
 
 /* Packets that even a known connection does not carry in the hit program. */
-static __always_inline int is_rare(const struct packet *p)
+static __always_inline int fast_is_rare(const struct packet *p)
 {
 	return p->tuple.proto == IPPROTO_TCP && p->tcp_flags & TCP_SYN;
 }
 
 /* The slot of a packet whose state is not that of its own tuple; < 0: none. */
-static __always_inline int slot_of(const struct packet *p)
+static __always_inline int fast_tail_of(const struct packet *p)
 {
 	if (p->fragment == FRAGMENT_LATER)
-		return SLOT_FRAGMENT;
+		return TAIL_FRAGMENT;
 	if (p->flags & PACKET_ICMP_ERROR && p->fragment == FRAGMENT_NONE)
-		return SLOT_ERROR;
+		return TAIL_ERROR;
 	return -1;
 }
 
 /* A parsed packet at XDP or TCX ingress. */
-static __always_inline int hit_in(hook_ctx *ctx, void *slots, struct packet *p, struct headers *h,
+static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p, struct headers *h,
 			 const struct interface *i)
 {
 	const struct course *c;
 	struct nexthop *n;
 	struct state *st;
 	__u32 number, d;
-	int slot = slot_of(p);
+	int tail = fast_tail_of(p);
 
-	if (slot >= 0)
-		return hand_over(ctx, slots, p, i, slot, 0, 0);
-	st = hit_state(p, 1, &number);
+	if (tail >= 0)
+		return fast_tail(ctx, tails, p, i, tail, 0, 0);
+	st = fast_state(p, 1, &number);
 	if (!st)
-		return hand_over(ctx, slots, p, i, SLOT_MISS, number, 0);
-	if (is_rare(p))
-		return hand_over(ctx, slots, p, i, SLOT_TURN, number, 0);
+		return fast_tail(ctx, tails, p, i, TAIL_MISS, number, 0);
+	if (fast_is_rare(p))
+		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 0);
 	d = STATE_DIRECTION(number);
-	if (hit_track(st, d, p) != UNDECIDED)
-		return finish(i, REASON_STATE_MISMATCH, p->length);
-	if (shared.ahead)
-		promise_renew(number);
+	if (fast_track(st, d, p) != UNDECIDED)
+		return count_verdict(i, REASON_STATE_MISMATCH, p->length);
+	if (shared.prefetch)
+		hint_renew(number);
 	c = state_course(st, d);
 	n = nexthop_get(c->nexthop);
 	if (c->nexthop < NEXTHOP_FIRST || nexthop_stale(c, n) || p->fragment != FRAGMENT_NONE ||
-	    st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT | STATE_LOG))
-		return hand_over(ctx, slots, p, i, SLOT_TURN, number, 1);
+	    st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG))
+		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 1);
 	count_path(st->path, p->length);
-	return forward(ctx, h, p, i, st, number, n, REASON_STATE);
+	return output(ctx, h, p, i, st, number, n, REASON_STATE);
 }
 
 #endif

@@ -17,27 +17,27 @@ struct {
 	__uint(max_entries, 4096);
 	__type(key, struct tuple);
 	__type(value, __u32); /* number of the state, with the packet's direction */
-} handed SEC(".maps");
+} handoffs SEC(".maps");
 
-/* Notes a packet of tuple t that goes up. to: the tuple that answers arrive with. */
-static __always_inline void handed_note(const struct tuple *t, const struct tuple *to, __u32 number)
+/* Notes a packet of tuple t that goes up. to: the tuple that reply arrive with. */
+static __always_inline void handoff_note(const struct tuple *t, const struct tuple *to, __u32 number)
 {
 	struct scratch *s = scratch_get();
 
 	if (!s)
 		return;
-	s->handed = *t;
-	s->handed.dst = to->src;
-	s->handed.dport = to->sport;
-	bpf_map_update_elem(&handed, &s->handed, &number, BPF_ANY);
+	s->handoff = *t;
+	s->handoff.dst = to->src;
+	s->handoff.dport = to->sport;
+	bpf_map_update_elem(&handoffs, &s->handoff, &number, BPF_ANY);
 }
 
 /* The state of a packet that went up, by its tuple in the stack; sets its number. */
-static __always_inline struct state *handed_find(const struct tuple *t, __u32 *number)
+static __always_inline struct state *handoff_find(const struct tuple *t, __u32 *number)
 {
-	const struct tuple *came, *answers;
+	const struct tuple *came, *reply;
 	struct state *st;
-	__u32 *found = bpf_map_lookup_elem(&handed, t);
+	__u32 *found = bpf_map_lookup_elem(&handoffs, t);
 
 	if (!found)
 		return 0;
@@ -47,9 +47,9 @@ static __always_inline struct state *handed_find(const struct tuple *t, __u32 *n
 		return 0;
 	/* its place may be another connection's by now */
 	came = &state_course(st, STATE_DIRECTION(*number))->tuple;
-	answers = &state_course(st, !STATE_DIRECTION(*number))->tuple;
-	if (!addr_equal(&came->src, &t->src) || came->sport != t->sport || !addr_equal(&answers->src, &t->dst) ||
-	    answers->sport != t->dport || came->proto != t->proto)
+	reply = &state_course(st, !STATE_DIRECTION(*number))->tuple;
+	if (!addr_equal(&came->src, &t->src) || came->sport != t->sport || !addr_equal(&reply->src, &t->dst) ||
+	    reply->sport != t->dport || came->proto != t->proto)
 		return 0;
 	return st;
 }

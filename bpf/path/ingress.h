@@ -13,12 +13,12 @@
 #include "path/fast.h"
 
 /* Where the destination leads before any route is asked. */
-static __always_inline enum reason destination_class(const struct scratch *s)
+static __always_inline enum reason miss_destination_class(const struct scratch *s)
 {
 	const struct packet *p = &s->packet;
 	const struct addr *dst = &s->tuple.dst;
 
-	if (addr_is_multicast(dst) || is_limited_broadcast(dst))
+	if (addr_is_multicast(dst) || addr_is_limited_broadcast(dst))
 		return REASON_UP_MULTICAST;
 	if (p->family == 4 && addr_v4(dst) >> 28 == 0xf)
 		return REASON_MARTIAN_DEST;
@@ -28,7 +28,7 @@ static __always_inline enum reason destination_class(const struct scratch *s)
 }
 
 /* Sanity, implicit passes, rules in. UNDECIDED: the packet may enter. */
-__noinline enum reason admit_in(struct scratch *s)
+__noinline enum reason miss_rules_in(struct scratch *s)
 {
 	const struct interface *i;
 	const struct packet *p;
@@ -40,23 +40,23 @@ __noinline enum reason admit_in(struct scratch *s)
 	i = interface_get(p->ifindex);
 	if (!i)
 		return REASON_INTERFACE;
-	judge_none(s);
-	r = sanity(p, i);
+	evaluate_nothing(s);
+	r = sanity_check(p, i);
 	if (r != UNDECIDED)
 		return r;
-	if (is_implicit(p, i, 1))
+	if (implicit_passes(p, i, 1))
 		return REASON_IMPLICIT;
-	judge_ask(&s->in, p, DIRECTION_IN, p->ifindex, 0);
-	judge_ask(&s->out, p, DIRECTION_OUT, 0, 0);
+	evaluate_start(&s->in, p, DIRECTION_IN, p->ifindex, 0);
+	evaluate_start(&s->out, p, DIRECTION_OUT, 0, 0);
 	s->skip_in = i->flags & INTERFACE_SKIP;
 	s->skip_out = 0;
-	r = crossing(&s->in, p->flags & PACKET_OPTIONS, &why);
+	r = evaluate_crossing(&s->in, p->flags & PACKET_OPTIONS, &why);
 	s->why = why;
 	return r;
 }
 
 /* Route and rules out. UNDECIDED: forwarded; a pass reason: goes to the box. */
-__noinline enum reason admit_out(hook_ctx *ctx, struct scratch *s)
+__noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 {
 	struct route_query q = {};
 	const struct packet *p;
@@ -67,8 +67,8 @@ __noinline enum reason admit_out(hook_ctx *ctx, struct scratch *s)
 	if (!s)
 		return REASON_INTERNAL;
 	p = &s->packet;
-	redirect_destination(s);
-	r = destination_class(s);
+	miss_destination(s);
+	r = miss_destination_class(s);
 	if (r != UNDECIDED)
 		return r;
 	q.src = p->tuple.src;
@@ -87,47 +87,47 @@ __noinline enum reason admit_out(hook_ctx *ctx, struct scratch *s)
 	s->nexthop = q.number;
 	s->no_nexthop = route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
 	s->out_ifindex = q.ifindex;
-	judge_ask(&s->out, p, DIRECTION_OUT, q.ifindex, s->in.tag);
+	evaluate_start(&s->out, p, DIRECTION_OUT, q.ifindex, s->in.tag);
 	s->out.dst = s->tuple.dst;
 	s->out.dport = s->tuple.dport;
-	judge_share(&s->out, &s->in);
+	evaluate_share(&s->out, &s->in);
 	o = interface_get(q.ifindex);
 	s->skip_out = o && o->flags & INTERFACE_SKIP;
-	r = crossing(&s->out, p->flags & PACKET_OPTIONS, &why);
+	r = evaluate_crossing(&s->out, p->flags & PACKET_OPTIONS, &why);
 	if (r == UNDECIDED && why != REASON_SKIP)
 		s->why = why;
 	return r;
 }
 
 /* What passed the rules: with a state from now on, or alone. */
-__noinline enum reason admit_state(hook_ctx *ctx, struct scratch *s, __u8 crossed)
+__noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed)
 {
 	struct state *st;
 	enum reason r;
 
 	if (!s)
 		return REASON_INTERNAL;
-	s->path = path_index(s, crossed);
+	s->path = rule_path_index(s, crossed);
 	if (s->state) { /* lives, but had not crossed here */
 		st = state_get(STATE_INDEX(s->state));
-		promise_withdraw(STATE_INDEX(s->state)); /* its rules may log from now on */
-		if (st && s->in.flags & JUDGE_KEEP_STATE)
-			state_widen(st, &s->in, crossing_needed(STATE_DIRECTION(s->state), 1));
+		hint_withdraw(STATE_INDEX(s->state)); /* its rules may log from now on */
+		if (st && s->in.flags & CROSSING_KEEP_STATE)
+			create_widen(st, &s->in, state_crossing(STATE_DIRECTION(s->state), 1));
 		s->state = 0;
-	} else if (wants_state(s)) {
-		source_follow(ctx, s);
-		reply_tuple(s);
-		r = state_create(s, state_flags(s, crossed, s->skip_in, s->skip_out),
-				 s->packet.tuple.proto == IPPROTO_TCP ? tcp_wscale(ctx, s) : -1, 0);
+	} else if (create_wanted(s)) {
+		nat_source_follow(ctx, s);
+		create_reply_tuple(s);
+		r = create_state(s, create_flags(s, crossed, s->skip_in, s->skip_out),
+				 s->packet.tuple.proto == IPPROTO_TCP ? tcp_option_wscale(ctx, s) : -1, 0);
 		if (r != UNDECIDED)
 			return r;
-		count_made(s, crossed);
+		create_count(s, crossed);
 	}
 	return s->packet.fragment == FRAGMENT_FIRST ? fragment_remember(s) : UNDECIDED;
 }
 
 /* A packet for the box that has no state. */
-__noinline int admit_local(hook_ctx *ctx, struct scratch *s, enum reason why)
+__noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 {
 	const struct packet *p;
 	const struct interface *i;
@@ -143,19 +143,19 @@ __noinline int admit_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 		return HOOK_DROP;
 	s->out.flags = 0;
 	s->nexthop = NEXTHOP_LOCAL;
-	r = admit_state(ctx, s, STATE_IN);
+	r = miss_state(ctx, s, STATE_IN);
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
-		return finish(i, r, p->length);
+		return count_verdict(i, r, p->length);
 	count_path(s->path, p->length);
-	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
-		return finish(i, REASON_INTERNAL, p->length);
+	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	if (s->state) {
 		st = state_get(STATE_INDEX(s->state));
 		if (st)
-			return hand_local(ctx, &h, p, i, st, s->state, why);
+			return handoff_local(ctx, &h, p, i, st, s->state, why);
 	}
-	return hand_local(ctx, &h, p, i, 0, 0, why);
+	return handoff_local(ctx, &h, p, i, 0, 0, why);
 }
 
 static __always_inline int miss_in(hook_ctx *ctx)
@@ -169,29 +169,29 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	i = interface_get(s->packet.ifindex);
 	if (!i)
 		return HOOK_DROP;
-	if (s->carried)
-		return carry(ctx, s, CARRY_JUDGE);
-	r = admit_in(s);
+	if (s->evaluate)
+		return slow_send(ctx, s, SLOW_RULES);
+	r = miss_rules_in(s);
 	if (r == REASON_IMPLICIT)
-		hook_hand_up(ctx, 0);
+		hook_handoff(ctx, 0);
 	if (r != UNDECIDED) {
 		log_packet(ctx, s, r);
-		return refuse(ctx, s, i, r, STATE_IN);
+		return reject_or_drop(ctx, s, i, r, STATE_IN);
 	}
-	r = admit_out(ctx, s);
+	r = miss_rules_out(ctx, s);
 	if (r != UNDECIDED && r <= REASON_LAST_PASS)
-		return admit_local(ctx, s, r);
+		return miss_local(ctx, s, r);
 	if (r == UNDECIDED)
-		r = admit_state(ctx, s, STATE_IN | STATE_OUT);
+		r = miss_state(ctx, s, STATE_IN | STATE_OUT);
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
-		return refuse(ctx, s, i, r, STATE_IN | STATE_OUT);
-	return s->state ? carry(ctx, s, CARRY_NEW) : forward_alone(ctx, s, s->why);
+		return reject_or_drop(ctx, s, i, r, STATE_IN | STATE_OUT);
+	return s->state ? slow_send(ctx, s, SLOW_NEW) : output_stateless(ctx, s, s->why);
 }
 
 /* A SYN in a state opens a new connection, is repeated, or answers; at egress
  * first fragments come here too. Returns UNDECIDED, why it is dropped, or REASON_LAST_PASS for "a miss". */
-__noinline enum reason turn_track(hook_ctx *ctx, struct scratch *s)
+__noinline enum reason slow_track(hook_ctx *ctx, struct scratch *s)
 {
 	const struct packet *p;
 	struct state *st;
@@ -210,13 +210,13 @@ __noinline enum reason turn_track(hook_ctx *ctx, struct scratch *s)
 		track_count(st, d, p);
 		return UNDECIDED;
 	}
-	if (tcp_opens(p) && tcp_over(st)) {
+	if (track_opens(p) && track_is_over(st)) {
 		state_kill(st, STATE_INDEX(s->state));
 		s->state = 0;
 		return REASON_LAST_PASS;
 	}
-	if (!(tcp_opens(p) && tcp_established(st))) {
-		r = track_tcp(st, d, p, tcp_wscale(ctx, s));
+	if (!(track_opens(p) && track_is_established(st))) {
+		r = track_tcp(st, d, p, tcp_option_wscale(ctx, s));
 		if (r != UNDECIDED)
 			return r;
 	}
@@ -224,7 +224,7 @@ __noinline enum reason turn_track(hook_ctx *ctx, struct scratch *s)
 	return UNDECIDED;
 }
 
-static __always_inline int turn_in(hook_ctx *ctx, void *slots)
+static __always_inline int slow_in(hook_ctx *ctx, void *tails)
 {
 	struct scratch *s = scratch_get();
 	const struct interface *i;
@@ -237,20 +237,20 @@ static __always_inline int turn_in(hook_ctx *ctx, void *slots)
 	if (!i)
 		return HOOK_DROP;
 	if (!s->tracked)
-		r = turn_track(ctx, s);
+		r = slow_track(ctx, s);
 	if (r == UNDECIDED) {
 		st = state_get(STATE_INDEX(s->state));
-		s->carried = st && st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT);
+		s->evaluate = st && st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT);
 	}
-	if (r == REASON_LAST_PASS || s->carried) {
-		bpf_tail_call(ctx, slots, SLOT_MISS);
+	if (r == REASON_LAST_PASS || s->evaluate) {
+		bpf_tail_call(ctx, tails, TAIL_MISS);
 		r = REASON_INTERNAL;
 	}
-	return r == UNDECIDED ? carry(ctx, s, CARRY_STATE) : finish(i, r, s->packet.length);
+	return r == UNDECIDED ? slow_send(ctx, s, SLOW_STATE) : count_verdict(i, r, s->packet.length);
 }
 
 /* A later fragment of a packet that was passed without a state. */
-__noinline int fragment_alone(hook_ctx *ctx, struct scratch *s)
+__noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 {
 	const struct packet *p;
 	const struct interface *i;
@@ -269,20 +269,20 @@ __noinline int fragment_alone(hook_ctx *ctx, struct scratch *s)
 	q.ifindex = p->ifindex;
 	q.proto = p->tuple.proto;
 	q.family = p->family;
-	if (destination_class(s) == UNDECIDED)
+	if (miss_destination_class(s) == UNDECIDED)
 		route = route_lookup(ctx, &q);
 	if (route == ROUTE_CLOSED)
-		return finish(i, REASON_INTERFACE, p->length);
+		return count_verdict(i, REASON_INTERFACE, p->length);
 	if (route == ROUTE_LOCAL) {
 		count_path(s->path, p->length);
-		return pass_up(ctx, i, local_mark(p, &p->tuple.dst), REASON_LOCAL, p->length);
+		return handoff_pass(ctx, i, handoff_local_mark(p, &p->tuple.dst), REASON_LOCAL, p->length);
 	}
 	s->nexthop = q.number;
 	s->no_nexthop = route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
-	return forward_alone(ctx, s, REASON_RULE);
+	return output_stateless(ctx, s, REASON_RULE);
 }
 
-static __always_inline int fragment_in(hook_ctx *ctx)
+static __always_inline int late_fragment_in(hook_ctx *ctx)
 {
 	struct scratch *s = scratch_get();
 	const struct interface *i;
@@ -296,28 +296,28 @@ static __always_inline int fragment_in(hook_ctx *ctx)
 		return HOOK_DROP;
 	r = fragment_follow(s);
 	if (r != UNDECIDED)
-		return finish(i, r, s->packet.length);
+		return count_verdict(i, r, s->packet.length);
 	if (!s->state)
-		return fragment_alone(ctx, s);
+		return late_fragment_stateless(ctx, s);
 	st = state_get(STATE_INDEX(s->state));
 	if (!st)
-		return finish(i, REASON_INTERNAL, s->packet.length);
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	track_count(st, STATE_DIRECTION(s->state), &s->packet);
-	return carry(ctx, s, CARRY_STATE);
+	return slow_send(ctx, s, SLOW_STATE);
 }
 
 /* Records of an ICMP error of a state as it stands, by the rules that log all. */
-static __always_inline void log_error(hook_ctx *ctx, struct scratch *s, const struct state *st, __u8 direction,
+static __always_inline void icmp_error_log(hook_ctx *ctx, struct scratch *s, const struct state *st, __u8 direction,
 				      __u32 ifindex)
 {
-	if (!(st->flags & STATE_LOG) || !is_recording(RING_LOG))
+	if (!(st->flags & STATE_LOG) || !record_wanted(RING_LOG))
 		return;
 	s->leaves = 0;
-	log_side(ctx, s, crossing_needed(STATE_DIRECTION(s->state), direction == DIRECTION_IN), direction, ifindex);
+	log_side(ctx, s, state_crossing(STATE_DIRECTION(s->state), direction == DIRECTION_IN), direction, ifindex);
 }
 
 /* An error of a known connection, translated already, on its way. */
-static __always_inline int error_carry(hook_ctx *ctx, struct scratch *s)
+static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 {
 	const struct interface *i;
 	const struct packet *p;
@@ -333,22 +333,22 @@ static __always_inline int error_carry(hook_ctx *ctx, struct scratch *s)
 	if (!i || !st)
 		return HOOK_DROP;
 	s->path = st->path;
-	r = carry_decide(ctx, s, CARRY_STATE);
+	r = slow_decide(ctx, s, SLOW_STATE);
 	if (s->out_ifindex && !(p->flags & PACKET_GROUP))
-		log_error(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
+		icmp_error_log(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
 	if (r == UNDECIDED)
-		return forward_alone(ctx, s, REASON_STATE);
+		return output_stateless(ctx, s, REASON_STATE);
 	if (r > REASON_LAST_PASS)
-		return finish(i, r, p->length);
-	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
-		return finish(i, REASON_INTERNAL, p->length);
+		return count_verdict(i, r, p->length);
+	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_path(s->path, p->length);
 	if (r == REASON_LOCAL || r == REASON_UP_ROUTE)
-		return hand_local(ctx, &h, p, i, 0, 0, r);
-	return hand_up(ctx, p, i, 0, 0, r);
+		return handoff_local(ctx, &h, p, i, 0, 0, r);
+	return handoff_forward(ctx, p, i, 0, 0, r);
 }
 
-static __always_inline int error_in(hook_ctx *ctx, void *slots)
+static __always_inline int icmp_error_in(hook_ctx *ctx, void *tails)
 {
 	struct scratch *s = scratch_get();
 	const struct interface *i;
@@ -360,23 +360,23 @@ static __always_inline int error_in(hook_ctx *ctx, void *slots)
 	i = interface_get(s->packet.ifindex);
 	if (!i)
 		return HOOK_DROP;
-	r = sanity(&s->packet, i);
+	r = sanity_check(&s->packet, i);
 	if (r == UNDECIDED)
-		r = error_find(ctx, s, 1);
+		r = icmp_error_find(ctx, s, 1);
 	if (r != UNDECIDED)
-		return finish(i, r, s->packet.length);
+		return count_verdict(i, r, s->packet.length);
 	if (!s->state) {
-		bpf_tail_call(ctx, slots, SLOT_MISS);
-		return finish(i, REASON_INTERNAL, s->packet.length);
+		bpf_tail_call(ctx, tails, TAIL_MISS);
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	}
 	st = state_get(STATE_INDEX(s->state));
 	if (st && s->packet.flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS))
-		return finish(i, REASON_OPTIONS, s->packet.length);
+		return count_verdict(i, REASON_OPTIONS, s->packet.length);
 	if (st)
-		log_error(ctx, s, st, DIRECTION_IN, s->packet.ifindex);
-	if (!st || error_rewrite(ctx, s, st))
-		return finish(i, REASON_INTERNAL, s->packet.length);
-	return error_carry(ctx, s);
+		icmp_error_log(ctx, s, st, DIRECTION_IN, s->packet.ifindex);
+	if (!st || icmp_error_rewrite(ctx, s, st))
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	return icmp_error_send(ctx, s);
 }
 
 #endif

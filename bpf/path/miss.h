@@ -17,32 +17,32 @@
 #include "path/scratch.h"
 #include "route/nat_source.h"
 
-static __always_inline void judge_ask(struct judge *j, const struct packet *p, __u8 direction, __u32 ifindex,
+static __always_inline void evaluate_start(struct crossing *cr, const struct packet *p, __u8 direction, __u32 ifindex,
 			     __u16 tag)
 {
-	j->src = p->tuple.src;
-	j->dst = p->tuple.dst;
-	j->sport = p->tuple.sport;
-	j->dport = p->tuple.dport;
-	j->ifindex = ifindex;
-	j->proto = p->tuple.proto;
-	j->family = p->family;
-	j->direction = direction;
-	j->tcp_flags = p->tcp_flags;
-	j->icmp_type = p->icmp_type;
-	j->icmp_code = p->icmp_code;
-	j->tag = tag;
-	j->known = 0;
-	j->rule = 0;
-	j->action = ACTION_PASS;
-	j->flags = 0;
-	j->matches = 0;
-	j->logs = 0;
-	j->asked = 0;
+	cr->src = p->tuple.src;
+	cr->dst = p->tuple.dst;
+	cr->sport = p->tuple.sport;
+	cr->dport = p->tuple.dport;
+	cr->ifindex = ifindex;
+	cr->proto = p->tuple.proto;
+	cr->family = p->family;
+	cr->direction = direction;
+	cr->tcp_flags = p->tcp_flags;
+	cr->icmp_type = p->icmp_type;
+	cr->icmp_code = p->icmp_code;
+	cr->tag = tag;
+	cr->known = 0;
+	cr->rule = 0;
+	cr->action = ACTION_PASS;
+	cr->flags = 0;
+	cr->matches = 0;
+	cr->logs = 0;
+	cr->asked = 0;
 }
 
 /* Nothing has been asked about the packet yet. */
-static __always_inline void judge_none(struct scratch *s)
+static __always_inline void evaluate_nothing(struct scratch *s)
 {
 	s->in.logs = 0;
 	s->in.asked = 0;
@@ -53,11 +53,11 @@ static __always_inline void judge_none(struct scratch *s)
 /* Takes over what the way in has found out about a packet and the way out would
  * find out again: another interface, and where it was redirected another
  * destination. */
-static __always_inline void judge_share(struct judge *out, const struct judge *in)
+static __always_inline void evaluate_share(struct crossing *out, const struct crossing *in)
 {
 	__u8 known = in->known & ~(1 << FIELD_INTERFACE);
 
-	if (in->flags & JUDGE_RDR)
+	if (in->flags & CROSSING_RDR)
 		known &= ~(1 << FIELD_DST | 1 << FIELD_DPORT | 1 << FIELD_DST_TABLES);
 	__builtin_memcpy(out->class, in->class, sizeof(out->class));
 	out->known = known;
@@ -65,25 +65,25 @@ static __always_inline void judge_share(struct judge *out, const struct judge *i
 
 /* One crossing. Returns UNDECIDED if it passes, else the reason to drop; *why
  * becomes the reason under which it passed. */
-static __always_inline enum reason crossing(struct judge *j, __u32 options, enum reason *why)
+static __always_inline enum reason evaluate_crossing(struct crossing *cr, __u32 options, enum reason *why)
 {
 	const struct interface *i;
 	enum reason r;
 
-	if (!j || !why)
+	if (!cr || !why)
 		return REASON_INTERNAL;
-	i = interface_get(j->ifindex);
+	i = interface_get(cr->ifindex);
 	if (i && i->flags & INTERFACE_SKIP) {
 		*why = REASON_SKIP;
 		return UNDECIDED;
 	}
-	j->asked = 1;
-	r = rules_judge(j);
+	cr->asked = 1;
+	r = match_rules(cr);
 	if (r == REASON_BLOCK)
 		return unloaded ? REASON_UNLOADED : REASON_BLOCK;
 	if (r > REASON_LAST_PASS)
 		return r;
-	if (options && !(j->flags & JUDGE_ALLOW_OPTIONS))
+	if (options && !(cr->flags & CROSSING_ALLOW_OPTIONS))
 		return REASON_OPTIONS;
 	*why = r;
 	return UNDECIDED;
@@ -91,11 +91,11 @@ static __always_inline enum reason crossing(struct judge *j, __u32 options, enum
 
 /* From "the packet as it will leave, but for the source" in s->tuple to the
  * reply's tuple. */
-static __always_inline void reply_tuple(struct scratch *s)
+static __always_inline void create_reply_tuple(struct scratch *s)
 {
 	struct addr src = s->packet.tuple.src;
 
-	if (s->out.flags & JUDGE_NAT)
+	if (s->out.flags & CROSSING_NAT)
 		src = s->out.nat_addr;
 	s->tuple.src = s->tuple.dst;
 	s->tuple.dst = src;
@@ -104,36 +104,36 @@ static __always_inline void reply_tuple(struct scratch *s)
 }
 
 /* Lets the packets of a live state's direction cross here from now on. */
-static __always_inline void state_widen(struct state *st, const struct judge *j, __u8 side)
+static __always_inline void create_widen(struct state *st, const struct crossing *cr, __u8 side)
 {
-	log_widen(st, j, side);
+	log_widen(st, cr, side);
 	st->flags |= side;
 }
 
 /* Messages that belong to no exchange make no state. */
-static __always_inline int keeps_no_state(const struct packet *p)
+static __always_inline int create_never(const struct packet *p)
 {
 	int reply;
 
-	return is_icmp(p->family, p->tuple.proto) &&
+	return icmp_is(p->family, p->tuple.proto) &&
 	       icmp_query(p->family, p->icmp_type, &reply) < 0;
 }
 
 /* The destination after rdr-to, as the route and the out crossing see it. Only a
  * packet that makes a state is redirected. */
-static __always_inline void redirect_destination(struct scratch *s)
+static __always_inline void miss_destination(struct scratch *s)
 {
-	const struct judge *in = &s->in;
+	const struct crossing *in = &s->in;
 
 	s->tuple = s->packet.tuple;
-	if (in->flags & JUDGE_RDR && !s->state && !keeps_no_state(&s->packet)) {
+	if (in->flags & CROSSING_RDR && !s->state && !create_never(&s->packet)) {
 		s->tuple.dst = in->rdr_addr;
-		if (in->flags & JUDGE_RDR_PORT && has_ports(&s->packet))
+		if (in->flags & CROSSING_RDR_PORT && nat_port_has(&s->packet))
 			s->tuple.dport = in->rdr_port;
 	}
 }
 
-static __always_inline int path_equal(const struct path *a, const struct path *b)
+static __always_inline int rule_path_equal(const struct path *a, const struct path *b)
 {
 	const word64 *x = (const word64 *)a, *y = (const word64 *)b;
 	__u64 differ = 0;
@@ -145,7 +145,7 @@ static __always_inline int path_equal(const struct path *a, const struct path *b
 }
 
 /* The index under which packets of these matched rules are counted. */
-__noinline __u32 path_index(struct scratch *s, __u8 both)
+__noinline __u32 rule_path_index(struct scratch *s, __u8 both)
 {
 	__u32 *known, index, n;
 	struct path *key;
@@ -164,7 +164,7 @@ __noinline __u32 path_index(struct scratch *s, __u8 both)
 			key->rule[n++ & (2 * MAX_MATCHES - 1)] = s->out.matched[i];
 	if (!n)
 		return PATH_NONE;
-	if (path_equal(key, &s->path_last))
+	if (rule_path_equal(key, &s->path_last))
 		return s->path_last_index;
 	known = bpf_map_lookup_elem(&paths, key);
 	if (known) {
@@ -197,62 +197,62 @@ __noinline __u32 path_index(struct scratch *s, __u8 both)
 }
 
 /* Counts and notes what rules blocked at the last of the crossings. */
-static __always_inline void note_blocked(struct scratch *s, enum reason r, __u8 crossed)
+static __always_inline void reject_note(struct scratch *s, enum reason r, __u8 crossed)
 {
 	if (r != REASON_BLOCK && r != REASON_UNLOADED)
 		return;
-	count_path(path_index(s, crossed), s->packet.length);
+	count_path(rule_path_index(s, crossed), s->packet.length);
 	s->blocked = crossed & STATE_OUT ? s->out.rule : s->in.rule;
 }
 
 /* A packet that goes no further: where rules blocked it, they count it and say
  * whether its sender hears of it. */
-static __always_inline int refuse(hook_ctx *ctx, struct scratch *s, const struct interface *i, enum reason r,
+static __always_inline int reject_or_drop(hook_ctx *ctx, struct scratch *s, const struct interface *i, enum reason r,
 				  __u8 crossed)
 {
-	note_blocked(s, r, crossed);
-	return r == REASON_BLOCK ? answer(ctx, s) : finish(i, r, s->packet.length);
+	reject_note(s, r, crossed);
+	return r == REASON_BLOCK ? reject(ctx, s) : count_verdict(i, r, s->packet.length);
 }
 
 /* Counts a state under the rules that made it. */
-static __always_inline void count_made(const struct scratch *s, __u8 crossed)
+static __always_inline void create_count(const struct scratch *s, __u8 crossed)
 {
-	if (crossed & STATE_IN && s->in.flags & JUDGE_KEEP_STATE)
-		rule_count_state(s->in.rule);
-	if (crossed & STATE_OUT && s->out.flags & JUDGE_KEEP_STATE)
-		rule_count_state(s->out.rule);
+	if (crossed & STATE_IN && s->in.flags & CROSSING_KEEP_STATE)
+		match_count_state(s->in.rule);
+	if (crossed & STATE_OUT && s->out.flags & CROSSING_KEEP_STATE)
+		match_count_state(s->out.rule);
 }
 
 /* STATE_* of a new state; crossed: the crossings that were due. */
-static __always_inline __u8 state_flags(const struct scratch *s, __u8 crossed, int skip_in, int skip_out)
+static __always_inline __u8 create_flags(const struct scratch *s, __u8 crossed, int skip_in, int skip_out)
 {
 	__u8 flags = crossed;
 
-	if (crossed & STATE_IN && !skip_in && !(s->in.flags & JUDGE_KEEP_STATE))
-		flags |= STATE_JUDGE_IN;
-	if (crossed & STATE_OUT && !skip_out && !(s->out.flags & JUDGE_KEEP_STATE))
-		flags |= STATE_JUDGE_OUT;
+	if (crossed & STATE_IN && !skip_in && !(s->in.flags & CROSSING_KEEP_STATE))
+		flags |= STATE_EVALUATE_IN;
+	if (crossed & STATE_OUT && !skip_out && !(s->out.flags & CROSSING_KEEP_STATE))
+		flags |= STATE_EVALUATE_OUT;
 	/* a translation needs its state, whatever the rule says */
-	if (s->in.flags & JUDGE_RDR)
-		flags &= ~STATE_JUDGE_IN;
-	if (s->out.flags & JUDGE_NAT)
-		flags &= ~STATE_JUDGE_OUT;
-	if ((!(crossed & STATE_IN) || skip_in || s->in.flags & JUDGE_ALLOW_OPTIONS) &&
-	    (!(crossed & STATE_OUT) || skip_out || s->out.flags & JUDGE_ALLOW_OPTIONS))
+	if (s->in.flags & CROSSING_RDR)
+		flags &= ~STATE_EVALUATE_IN;
+	if (s->out.flags & CROSSING_NAT)
+		flags &= ~STATE_EVALUATE_OUT;
+	if ((!(crossed & STATE_IN) || skip_in || s->in.flags & CROSSING_ALLOW_OPTIONS) &&
+	    (!(crossed & STATE_OUT) || skip_out || s->out.flags & CROSSING_ALLOW_OPTIONS))
 		flags |= STATE_OPTIONS;
 	return flags | log_flag(s, flags);
 }
 
-static __always_inline int wants_state(const struct scratch *s)
+static __always_inline int create_wanted(const struct scratch *s)
 {
-	if (keeps_no_state(&s->packet))
+	if (create_never(&s->packet))
 		return 0;
-	return s->in.flags & (JUDGE_KEEP_STATE | JUDGE_RDR) ||
-	       s->out.flags & (JUDGE_KEEP_STATE | JUDGE_NAT);
+	return s->in.flags & (CROSSING_KEEP_STATE | CROSSING_RDR) ||
+	       s->out.flags & (CROSSING_KEEP_STATE | CROSSING_NAT);
 }
 
 /* A walk through the options of a SYN. */
-struct option_walk {
+struct tcp_option_walk {
 	const struct scratch *s;
 	__u32 at;
 	__u32 length;
@@ -260,9 +260,9 @@ struct option_walk {
 };
 
 /* The next option. 1: that was all. */
-static long option_step(__u32 n, void *data)
+static long tcp_option_step(__u32 n, void *data)
 {
-	struct option_walk *w = data;
+	struct tcp_option_walk *w = data;
 	__u32 at = w->at;
 	__u8 kind, size = 1;
 
@@ -287,9 +287,9 @@ static long option_step(__u32 n, void *data)
 
 /* The window scale of a SYN (RFC 7323, 2), or -1. The options are copied, as the
  * verifier follows bytes of a buffer better than those of a frame. */
-__noinline int tcp_wscale(hook_ctx *ctx, struct scratch *s)
+__noinline int tcp_option_wscale(hook_ctx *ctx, struct scratch *s)
 {
-	struct option_walk w = { .s = s, .scale = -1 };
+	struct tcp_option_walk w = { .s = s, .scale = -1 };
 	__u32 length;
 
 	if (!s || s->packet.tuple.proto != IPPROTO_TCP || !(s->packet.tcp_flags & TCP_SYN))
@@ -300,12 +300,12 @@ __noinline int tcp_wscale(hook_ctx *ctx, struct scratch *s)
 	if (hook_load(ctx, s->packet.l4_offset + sizeof(struct tcphdr), s->options, length))
 		return -1;
 	w.length = length;
-	bpf_loop(TCP_MAX_OPTIONS, option_step, &w, 0);
+	bpf_loop(TCP_MAX_OPTIONS, tcp_option_step, &w, 0);
 	return w.scale;
 }
 
 /* What a packet without a state leaves as, if nothing is to be remembered. */
-__noinline int forward_alone(hook_ctx *ctx, struct scratch *s, enum reason why)
+__noinline int output_stateless(hook_ctx *ctx, struct scratch *s, enum reason why)
 {
 	const struct interface *i;
 	const struct packet *p;
@@ -318,28 +318,28 @@ __noinline int forward_alone(hook_ctx *ctx, struct scratch *s, enum reason why)
 		return HOOK_DROP;
 	p = &s->packet;
 	i = interface_get(p->ifindex);
-	if (!i || packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+	if (!i || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return HOOK_DROP;
 	count_path(s->path, p->length);
 	if (!s->nexthop)
-		return hand_up(ctx, p, i, 0, 0, s->no_nexthop);
+		return handoff_forward(ctx, p, i, 0, 0, s->no_nexthop);
 	n = nexthop_get(s->nexthop);
-	r = nexthop_probe(n) ? REASON_UP_PROBE : forward_obstacle(ctx, p, n);
-	if (wants_tag(p, n, r)) {
-		action = forward_tagged(ctx, p, 0, n, why);
+	r = nexthop_probe(n) ? REASON_UP_PROBE : nexthop_obstacle(ctx, p, n);
+	if (output_wants_tag(p, n, r)) {
+		action = output_tagged(ctx, p, 0, n, why);
 		if (action >= 0)
 			return action;
-		if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
-			return finish(i, REASON_INTERNAL, p->length);
+		if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+			return count_verdict(i, REASON_INTERNAL, p->length);
 	}
 	/* not by the stack, which takes an error that is translated to our address for a martian */
 	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP))
-		return pass_up(ctx, i, MARK_MAGIC | MARK_REDIRECT, r, p->length);
+		return handoff_pass(ctx, i, MARK_MAGIC | MARK_REDIRECT, r, p->length);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
-		return hand_up(ctx, p, i, 0, 0, r);
-	ttl_decrement(&h, p);
+		return handoff_forward(ctx, p, i, 0, 0, r);
+	rewrite_ttl(&h, p);
 	if (hook_frame(ctx, &h, n, i->flags & INTERFACE_L3, p->family))
-		return finish(i, REASON_INTERNAL, p->length);
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_reason(i, why, p->length);
 	return hook_redirect(n->ifindex);
 }

@@ -17,8 +17,8 @@
 #include "state/hint.h"
 
 /* What the first looks of this core have found. */
-struct looks {
-	__u32 index[LOOKS]; /* states, since the last second look				*/
+struct prefetch {
+	__u32 index[PREFETCH_BATCH]; /* states, since the last second look				*/
 	__u32 count;
 	__u16 misses[64]; /* packets that found no promise, since the last that did, by interface */
 };
@@ -27,30 +27,30 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct looks);
-} looks SEC(".maps");
+	__type(value, struct prefetch);
+} prefetches SEC(".maps");
 
-static __always_inline struct looks *looks_get(void)
+static __always_inline struct prefetch *prefetch_get(void)
 {
 	__u32 zero = 0;
 
-	return bpf_map_lookup_elem(&looks, &zero);
+	return bpf_map_lookup_elem(&prefetches, &zero);
 }
 
-static __always_inline void looks_add(struct looks *l, __u32 index)
+static __always_inline void prefetch_add(struct prefetch *l, __u32 index)
 {
 	__u32 n = l->count;
 
-	if (n >= LOOKS)
+	if (n >= PREFETCH_BATCH)
 		return;
 	l->index[n] = index;
 	l->count = n + 1;
 }
 
 /* Touches what the queued packets will need: no read waits for one of another packet. */
-static __always_inline void looks_touch(void)
+static __always_inline void prefetch_touch(void)
 {
-	struct looks *l = looks_get();
+	struct prefetch *l = prefetch_get();
 	struct state *s;
 	__u32 i, n;
 
@@ -58,14 +58,14 @@ static __always_inline void looks_touch(void)
 		return;
 	n = l->count;
 	l->count = 0;
-	for (i = 0; i < LOOKS && i < n; i++) {
+	for (i = 0; i < PREFETCH_BATCH && i < n; i++) {
 		s = state_get(l->index[i]);
 		if (!s)
 			continue;
 		touch(s->status);
 		touch(s->flow_forth.last);
 	}
-	for (i = 0; i < LOOKS && i < n; i++) {
+	for (i = 0; i < PREFETCH_BATCH && i < n; i++) {
 		s = state_get(l->index[i]);
 		if (s && s->flags & STATE_NAT)
 			touch(s->back);
@@ -73,42 +73,42 @@ static __always_inline void looks_touch(void)
 }
 
 /* The index of the state that is promised to the tuple, and the next hop; 0: none. */
-static __always_inline __u32 promise_find(const struct tuple *t, __u16 *nexthop)
+static __always_inline __u32 hint_find(const struct tuple *t, __u16 *nexthop)
 {
 	__u64 hash = tuple_hash(t);
 	__u32 home = state_home(hash), i, *p, word;
 
-	for (i = 0; i < PROMISE_LOOKS; i++) {
-		p = promise_at(home + i);
+	for (i = 0; i < HINT_PROBES; i++) {
+		p = hint_at(home + i);
 		if (!p)
 			return 0;
 		word = *(volatile __u32 *)p;
-		*nexthop = *(volatile __u16 *)&shared.promised[word & PROMISE_TARGET];
-		if (word && *nexthop && word == promise_word(hash, *nexthop, shared.route_generation))
+		*nexthop = *(volatile __u16 *)&shared.hinted[word & HINT_TARGET];
+		if (word && *nexthop && word == hint_word(hash, *nexthop, shared.route_generation))
 			return home + i;
 	}
 	return 0;
 }
 
-/* As promise_find(), but that interfaces which mostly bring answers are asked seldom:
+/* As hint_find(), but that interfaces which mostly bring answers are asked seldom:
  * a promise that is not there costs a touch of memory, too. */
-static __always_inline __u32 look_find(struct looks *l, const struct packet *p, __u16 *nexthop)
+static __always_inline __u32 prefetch_find(struct prefetch *l, const struct packet *p, __u16 *nexthop)
 {
 	__u16 *misses = &l->misses[p->ifindex % 64];
 	__u32 index;
 
-	if (*misses >= MISSES) {
-		*misses = *misses < MISSES_MOST ? *misses + 1 : 0;
+	if (*misses >= PREFETCH_MISSES) {
+		*misses = *misses < PREFETCH_MISSES_MAX ? *misses + 1 : 0;
 		return 0;
 	}
-	index = promise_find(&p->tuple, nexthop);
+	index = hint_find(&p->tuple, nexthop);
 	*misses = index ? 0 : *misses + 1;
 	return index;
 }
 
 /* Packets that a promise is for. A RST is: it fits a state only behind the data that
  * was sent before it, which may wait for its second look. */
-static __always_inline int is_simple(const struct packet *p)
+static __always_inline int prefetch_is_simple(const struct packet *p)
 {
 	if (p->fragment != FRAGMENT_NONE || p->flags & (PACKET_GROUP | PACKET_ICMP_ERROR))
 		return 0;
@@ -116,65 +116,65 @@ static __always_inline int is_simple(const struct packet *p)
 }
 
 /* The first look. 0, and nothing is changed: the packet shall go the usual way. */
-static __always_inline int look_ahead(struct xdp_md *ctx, const struct packet *p, struct headers *h,
+static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packet *p, struct headers *h,
 				      const struct interface *i, int *action)
 {
-	struct looks *l = looks_get();
+	struct prefetch *l = prefetch_get();
 	const struct interface *o;
 	const struct nexthop *n;
-	struct ahead *a;
+	struct prefetch_note *a;
 	__u16 nexthop;
 	__u32 index;
 
-	if (!l || !is_simple(p))
+	if (!l || !prefetch_is_simple(p))
 		return 0;
-	index = look_find(l, p, &nexthop);
+	index = prefetch_find(l, p, &nexthop);
 	if (!index)
 		return 0;
 	n = nexthop_get(nexthop);
 	o = interface_get(n->ifindex);
-	if (!o || !(o->flags & INTERFACE_AHEAD) || shared.now - n->checked >= NEXTHOP_FRESH ||
-	    forward_obstacle(ctx, p, n) != UNDECIDED)
+	if (!o || !(o->flags & INTERFACE_PREFETCH) || shared.now - n->checked >= NEXTHOP_FRESH ||
+	    nexthop_obstacle(ctx, p, n) != UNDECIDED)
 		return 0;
 	a = (void *)header_eth(h);
 	if (!a)
 		return 0;
-	a->secret = ahead_secret;
+	a->secret = prefetch_secret;
 	a->index = index;
 	a->nexthop = nexthop;
 	a->ifindex = p->ifindex;
-	looks_add(l, index);
-	*action = bpf_redirect_map(&exits, n->ifindex, XDP_DROP);
+	prefetch_add(l, index);
+	*action = bpf_redirect_map(&prefetch_devices, n->ifindex, XDP_DROP);
 	if (*action != XDP_REDIRECT) /* the device has just gone */
-		*action = finish(i, REASON_AHEAD, p->length);
+		*action = count_verdict(i, REASON_HINT_STALE, p->length);
 	return 1;
 }
 
 /* The state of a packet at its second look; NULL: it is not as was promised. */
-static __always_inline struct state *look_state(const struct packet *p, const struct ahead *a)
+static __always_inline struct state *prefetch_state(const struct packet *p, const struct prefetch_note *a)
 {
 	struct state *st = state_get(a->index);
 
 	if (!st || st->status != STATUS_LIVE) {
-		promise_withdraw(a->index);
+		hint_withdraw(a->index);
 		return 0;
 	}
 	if (!tuple_equal(&st->forth.tuple, &p->tuple)) {
-		promise_write(a->index, PROMISE_BROKEN);
+		hint_write(a->index, HINT_BROKEN);
 		return 0;
 	}
-	if (!is_plain(st) || st->forth.nexthop == NEXTHOP_LOCAL || state_expired(st, 0)) {
-		promise_withdraw(a->index);
+	if (!hint_is_plain(st) || st->forth.nexthop == NEXTHOP_LOCAL || state_expired(st, 0)) {
+		hint_withdraw(a->index);
 		return 0;
 	}
 	/* the one it was queued for was right a moment ago */
 	if (st->forth.nexthop != a->nexthop)
-		promise_withdraw(a->index);
+		hint_withdraw(a->index);
 	return st;
 }
 
 /* The second look at a packet that the first has sent. */
-static __always_inline int look_again(struct xdp_md *ctx, const struct ahead *a)
+static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct prefetch_note *a)
 {
 	const struct interface *i = interface_get(a->ifindex);
 	struct headers h;
@@ -188,35 +188,35 @@ static __always_inline int look_again(struct xdp_md *ctx, const struct ahead *a)
 	p.ifindex = a->ifindex;
 	r = parse(ctx, &p, &h, i, 0, 1, 0);
 	if (r != UNDECIDED)
-		return finish(i, REASON_INTERNAL, hook_length(ctx));
-	st = look_state(&p, a);
+		return count_verdict(i, REASON_INTERNAL, hook_length(ctx));
+	st = prefetch_state(&p, a);
 	if (!st)
-		return finish(i, REASON_AHEAD, p.length);
+		return count_verdict(i, REASON_HINT_STALE, p.length);
 	p.flags &= ~PACKET_GROUP; /* where the note is, MACs were */
 	phase = st->phase;
-	if (hit_track(st, 0, &p) != UNDECIDED)
-		return finish(i, REASON_STATE_MISMATCH, p.length);
+	if (fast_track(st, 0, &p) != UNDECIDED)
+		return count_verdict(i, REASON_STATE_MISMATCH, p.length);
 	if (st->phase != phase)
-		promise_renew(STATE_NUMBER(a->index, 0));
+		hint_renew(STATE_NUMBER(a->index, 0));
 	count_path(st->path, p.length);
-	if (forward_write(ctx, &h, &p, st, 0) || hook_frame(ctx, &h, nexthop_get(a->nexthop), 0, p.family))
-		return finish(i, REASON_INTERNAL, p.length);
+	if (rewrite_packet(ctx, &h, &p, st, 0) || hook_frame(ctx, &h, nexthop_get(a->nexthop), 0, p.family))
+		return count_verdict(i, REASON_INTERNAL, p.length);
 	count_reason(i, REASON_STATE, p.length);
 	return XDP_PASS;
 }
 
 /* The program of an exit: what was looked at once comes with a note, what was done
  * already with its MACs. */
-static __always_inline int look_exit(struct xdp_md *ctx)
+static __always_inline int prefetch_run(struct xdp_md *ctx)
 {
-	const struct ahead *note = hook_data(ctx);
-	struct ahead a;
+	const struct prefetch_note *note = hook_data(ctx);
+	struct prefetch_note a;
 
-	if ((void *)(note + 1) > hook_data_end(ctx) || note->secret != ahead_secret)
+	if ((void *)(note + 1) > hook_data_end(ctx) || note->secret != prefetch_secret)
 		return XDP_PASS;
 	a = *note;
-	looks_touch();
-	return look_again(ctx, &a);
+	prefetch_touch();
+	return prefetch_finish(ctx, &a);
 }
 
 #endif

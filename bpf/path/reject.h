@@ -16,13 +16,13 @@
 
 /* An IPv4 error is 576 bytes long at most (RFC 1812, 4.3.2.3), an IPv6 one 1,280
  * (RFC 4443, 2.4): so much passes everywhere. */
-#define ANSWER_MAX4	576
-#define ANSWER_MAX6	1280
+#define REJECT_MAX4	576
+#define REJECT_MAX6	1280
 /* What stands in front of the quoted packet. */
 #define ICMP_HEADER	8
-#define ANSWER_FRONT4	(sizeof(struct iphdr) + ICMP_HEADER)
-#define ANSWER_FRONT6	(sizeof(struct ipv6hdr) + ICMP_HEADER)
-#define ANSWER_TTL	64
+#define REJECT_FRONT4	(sizeof(struct iphdr) + ICMP_HEADER)
+#define REJECT_FRONT6	(sizeof(struct ipv6hdr) + ICMP_HEADER)
+#define REJECT_TTL	64
 #define TOS_CONTROL	0xc0 /* precedence of routers' own messages (RFC 1812, 4.3.2.5) */
 #define IP_DF		0x4000
 #define RST_LENGTH4	(sizeof(struct iphdr) + sizeof(struct tcphdr))
@@ -34,36 +34,36 @@
 #define ICMP_UNREACH	3
 #define ICMP6_UNREACH	1
 
-enum answer_kind {
-	ANSWER_NONE,
-	ANSWER_RST,
-	ANSWER_ICMP,
+enum reject_kind {
+	REJECT_NONE,
+	REJECT_RST,
+	REJECT_ICMP,
 };
 
 /* Where an answer is made, and how many may be. One per CPU. */
-struct answer {
+struct reject {
 	__u32 tokens; /* answers that may be given now	*/
 	__u32 filled; /* tick up to which tokens were added	*/
 	struct ethhdr eth;
 	__u8 pad0[2];
-	__u8 data[ANSWER_MAX6 + 8]; /* the IP packet; the rest is for rounding up */
+	__u8 data[REJECT_MAX6 + 8]; /* the IP packet; the rest is for rounding up */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct answer);
-} answers SEC(".maps");
+	__type(value, struct reject);
+} rejects SEC(".maps");
 
-static __always_inline void answer_count(__u32 what, __u32 bytes)
+static __always_inline void reject_count(__u32 what, __u32 bytes)
 {
-	count(bpf_map_lookup_elem(&answer_counters, &what), bytes);
+	count_add(bpf_map_lookup_elem(&reject_counters, &what), bytes);
 }
 
 /* ICMP messages that are answered: those that neither report an error nor
  * redirect (RFC 1122, 3.2.2; RFC 4443, 2.4). */
-static __always_inline int icmp_informs(__u8 family, __u8 type)
+static __always_inline int reject_icmp_informs(__u8 family, __u8 type)
 {
 	if (family == 4)
 		return type == 0 || (type >= 8 && type <= 10) || (type >= 13 && type <= 18);
@@ -72,7 +72,7 @@ static __always_inline int icmp_informs(__u8 family, __u8 type)
 
 /* Whether an address is one host's: to others nothing is answered, nor about what was
  * for others (RFC 1122, 3.2.2; RFC 4443, 2.4). */
-static __always_inline int addr_is_host(const struct addr *a)
+static __always_inline int reject_is_host(const struct addr *a)
 {
 	__u32 v4 = addr_v4(a);
 
@@ -80,35 +80,35 @@ static __always_inline int addr_is_host(const struct addr *a)
 		return 0;
 	if (addr_is4(a))
 		return v4 >> 24 != 0 && v4 >> 28 != 0xf;
-	return !addr6_is_low(a, 0);
+	return !addr_is_low6(a, 0);
 }
 
 /* How the rule answers this packet. */
-static __always_inline enum answer_kind answer_kind(const struct packet *p, const struct rule *r)
+static __always_inline enum reject_kind reject_kind(const struct packet *p, const struct rule *r)
 {
-	enum answer_kind kind = r->flags & RULE_RETURN_ICMP ? ANSWER_ICMP : ANSWER_NONE;
+	enum reject_kind kind = r->flags & RULE_RETURN_ICMP ? REJECT_ICMP : REJECT_NONE;
 
 	if (p->tuple.proto == IPPROTO_TCP && r->flags & RULE_RETURN_RST)
-		kind = p->tcp_flags & TCP_RST ? ANSWER_NONE : ANSWER_RST;
-	else if (is_icmp(p->family, p->tuple.proto) && !icmp_informs(p->family, p->icmp_type))
-		kind = ANSWER_NONE;
-	if (kind == ANSWER_NONE || p->fragment == FRAGMENT_LATER || p->flags & PACKET_GROUP)
-		return ANSWER_NONE;
-	return addr_is_host(&p->tuple.src) && addr_is_host(&p->tuple.dst) ? kind : ANSWER_NONE;
+		kind = p->tcp_flags & TCP_RST ? REJECT_NONE : REJECT_RST;
+	else if (icmp_is(p->family, p->tuple.proto) && !reject_icmp_informs(p->family, p->icmp_type))
+		kind = REJECT_NONE;
+	if (kind == REJECT_NONE || p->fragment == FRAGMENT_LATER || p->flags & PACKET_GROUP)
+		return REJECT_NONE;
+	return reject_is_host(&p->tuple.src) && reject_is_host(&p->tuple.dst) ? kind : REJECT_NONE;
 }
 
-/* Takes the right to one answer: ANSWER_RATE a second, ANSWER_BURST at once. */
-static __always_inline int answer_allowed(struct answer *a)
+/* Takes the right to one answer: REJECT_RATE a second, REJECT_BURST at once. */
+static __always_inline int reject_allowed(struct reject *a)
 {
 	__u32 ticks = shared.now - a->filled;
 
 	a->filled = shared.now;
-	if (ticks >= ANSWER_BURST * TICKS_PER_SECOND / ANSWER_RATE)
-		a->tokens = ANSWER_BURST;
+	if (ticks >= REJECT_BURST * TICKS_PER_SECOND / REJECT_RATE)
+		a->tokens = REJECT_BURST;
 	else
-		a->tokens += ticks * (ANSWER_RATE / TICKS_PER_SECOND);
-	if (a->tokens > ANSWER_BURST)
-		a->tokens = ANSWER_BURST;
+		a->tokens += ticks * (REJECT_RATE / TICKS_PER_SECOND);
+	if (a->tokens > REJECT_BURST)
+		a->tokens = REJECT_BURST;
 	if (!a->tokens)
 		return 0;
 	a->tokens--;
@@ -121,29 +121,29 @@ static __always_inline int answer_allowed(struct answer *a)
  * martians; else one of the interface that the packet came in by (RFC 1812, 4.3.2.4),
  * or of the box if it has none. NULL: none.
  */
-static __always_inline const struct addr *answer_source(const struct packet *p, const struct interface *i)
+static __always_inline const struct addr *reject_source(const struct packet *p, const struct interface *i)
 {
 	const struct addr *own;
-	struct answer_source_key key = { .ifindex = p->ifindex, .kind = SOURCE_IP4 };
+	struct reject_source_key key = { .ifindex = p->ifindex, .kind = REJECT_SOURCE_IP4 };
 
 	if (p->flags & PACKET_EGRESS || i->flags & INTERFACE_LO || bpf_map_lookup_elem(&addresses, &p->tuple.dst))
 		return &p->tuple.dst;
 	if (p->family == 6)
-		key.kind = addr_is_link_local(&p->tuple.src) ? SOURCE_LINK_LOCAL : SOURCE_IP6;
-	own = bpf_map_lookup_elem(&answer_sources, &key);
+		key.kind = addr_is_link_local(&p->tuple.src) ? REJECT_SOURCE_LINK_LOCAL : REJECT_SOURCE_IP6;
+	own = bpf_map_lookup_elem(&reject_sources, &key);
 	if (own)
 		return own;
 	key.ifindex = 0;
-	return bpf_map_lookup_elem(&answer_sources, &key);
+	return bpf_map_lookup_elem(&reject_sources, &key);
 }
 
-struct answer_words {
-	const struct answer *answer;
+struct reject_words {
+	const struct reject *answer;
 	__u64 sum;
 	__u32 from;
 };
 
-static long answer_word(__u32 number, struct answer_words *w)
+static long reject_word(__u32 number, struct reject_words *w)
 {
 	__u32 at = w->from + number * sizeof(__u32);
 
@@ -155,16 +155,16 @@ static long answer_word(__u32 number, struct answer_words *w)
 
 /* The sum of so many bytes of the answer, less what is no whole word at their end: word
  * by word, which the verifier follows once. Answers are few. */
-static __always_inline __u64 answer_sum(const struct answer *a, __u32 from, __u32 length)
+static __always_inline __u64 reject_sum(const struct reject *a, __u32 from, __u32 length)
 {
-	struct answer_words w = { .answer = a, .from = from };
+	struct reject_words w = { .answer = a, .from = from };
 
-	bpf_loop(length / sizeof(__u32), answer_word, &w, 0);
+	bpf_loop(length / sizeof(__u32), reject_word, &w, 0);
 	return w.sum;
 }
 
 /* The checksum over a sum. */
-static __always_inline __u16 csum_of(__u64 sum)
+static __always_inline __u16 csum_finish(__u64 sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffffffff) + (sum >> 32);
@@ -172,12 +172,12 @@ static __always_inline __u16 csum_of(__u64 sum)
 }
 
 /* What of the IP header a checksum of the next layer covers. */
-static __always_inline __u64 pseudo_sum(const struct addr *src, const struct addr *dst, __u8 proto, __u32 length)
+static __always_inline __u64 csum_pseudo(const struct addr *src, const struct addr *dst, __u8 proto, __u32 length)
 {
 	return csum_addr_sum(src) + csum_addr_sum(dst) + bpf_htons(proto) + bpf_htons(length);
 }
 
-static __always_inline void answer_ip4(struct answer *a, const struct addr *src, const struct addr *dst, __u8 tos,
+static __always_inline void reject_ip4(struct reject *a, const struct addr *src, const struct addr *dst, __u8 tos,
 				       __u8 proto, __u8 ttl, __u32 length)
 {
 	struct iphdr *ip = (void *)a->data;
@@ -192,10 +192,10 @@ static __always_inline void answer_ip4(struct answer *a, const struct addr *src,
 	ip->protocol = proto;
 	ip->saddr = src->word[3];
 	ip->daddr = dst->word[3];
-	ip->check = csum_of(answer_sum(a, 0, sizeof(*ip)));
+	ip->check = csum_finish(reject_sum(a, 0, sizeof(*ip)));
 }
 
-static __always_inline void answer_ip6(struct answer *a, const struct addr *src, const struct addr *dst, __u8 proto,
+static __always_inline void reject_ip6(struct reject *a, const struct addr *src, const struct addr *dst, __u8 proto,
 				       __u8 ttl, __u32 length)
 {
 	struct ipv6hdr *ip = (void *)a->data;
@@ -210,10 +210,10 @@ static __always_inline void answer_ip6(struct answer *a, const struct addr *src,
 }
 
 /* The reset, behind an IP header of so many bytes (RFC 9293, 3.5.2). */
-static __always_inline void answer_tcp(struct answer *a, const struct packet *p, __u32 at, int partial)
+static __always_inline void reject_tcp(struct reject *a, const struct packet *p, __u32 at, int partial)
 {
 	struct tcphdr *tcp = (void *)&a->data[at];
-	__u64 pseudo = pseudo_sum(&p->tuple.src, &p->tuple.dst, IPPROTO_TCP, sizeof(*tcp));
+	__u64 pseudo = csum_pseudo(&p->tuple.src, &p->tuple.dst, IPPROTO_TCP, sizeof(*tcp));
 
 	__builtin_memset(tcp, 0, sizeof(*tcp));
 	tcp->source = p->tuple.dport;
@@ -227,12 +227,12 @@ static __always_inline void answer_tcp(struct answer *a, const struct packet *p,
 		tcp->ack_seq = bpf_htonl(p->seq + p->payload + (p->tcp_flags & TCP_SYN ? 1 : 0) +
 					 (p->tcp_flags & TCP_FIN ? 1 : 0));
 	}
-	tcp->check = partial ? ~csum_of(pseudo) : csum_of(pseudo + answer_sum(a, at, sizeof(*tcp)));
+	tcp->check = partial ? ~csum_finish(pseudo) : csum_finish(pseudo + reject_sum(a, at, sizeof(*tcp)));
 }
 
 /* Writes the answer's Ethernet header: back to where the frame came from. < 0: that
  * is no single station, or the frame was for none. */
-static __always_inline int answer_eth(hook_ctx *ctx, struct answer *a, const struct packet *p)
+static __always_inline int reject_eth(hook_ctx *ctx, struct reject *a, const struct packet *p)
 {
 	__u8 mac[6];
 
@@ -247,7 +247,7 @@ static __always_inline int answer_eth(hook_ctx *ctx, struct answer *a, const str
 }
 
 /* Puts so many bytes of a->data into the frame's front, Ethernet header first. */
-static __always_inline int answer_store(hook_ctx *ctx, struct answer *a, const struct packet *p, __u32 length)
+static __always_inline int reject_store(hook_ctx *ctx, struct reject *a, const struct packet *p, __u32 length)
 {
 	if (p->l3_offset && hook_store(ctx, 0, &a->eth, sizeof(a->eth)))
 		return -1;
@@ -255,7 +255,7 @@ static __always_inline int answer_store(hook_ctx *ctx, struct answer *a, const s
 }
 
 /* A reset in the packet's place. Returns < 0 if that is impossible. */
-static __always_inline int answer_rst(hook_ctx *ctx, struct answer *a, const struct packet *p, __u8 ttl)
+static __always_inline int reject_rst(hook_ctx *ctx, struct reject *a, const struct packet *p, __u8 ttl)
 {
 	__u32 header = p->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	int partial = hook_partial(ctx, p->l4_offset + 16);
@@ -267,13 +267,13 @@ static __always_inline int answer_rst(hook_ctx *ctx, struct answer *a, const str
 		return -1;
 	if (p->family == 4) {
 		__builtin_memset(&a->data[RST_LENGTH4], 0, RST_FRAME4 - RST_LENGTH4);
-		answer_tcp(a, p, sizeof(struct iphdr), partial);
-		answer_ip4(a, &p->tuple.dst, &p->tuple.src, 0, IPPROTO_TCP, ttl, RST_LENGTH4);
-		return answer_store(ctx, a, p, RST_FRAME4);
+		reject_tcp(a, p, sizeof(struct iphdr), partial);
+		reject_ip4(a, &p->tuple.dst, &p->tuple.src, 0, IPPROTO_TCP, ttl, RST_LENGTH4);
+		return reject_store(ctx, a, p, RST_FRAME4);
 	}
-	answer_tcp(a, p, sizeof(struct ipv6hdr), partial);
-	answer_ip6(a, &p->tuple.dst, &p->tuple.src, IPPROTO_TCP, ttl, RST_LENGTH6);
-	return answer_store(ctx, a, p, RST_LENGTH6);
+	reject_tcp(a, p, sizeof(struct ipv6hdr), partial);
+	reject_ip6(a, &p->tuple.dst, &p->tuple.src, IPPROTO_TCP, ttl, RST_LENGTH6);
+	return reject_store(ctx, a, p, RST_LENGTH6);
 }
 
 /*
@@ -282,7 +282,7 @@ static __always_inline int answer_rst(hook_ctx *ctx, struct answer *a, const str
  * so that the error's own checksum is right before and after. Returns the place of
  * the field in a->data, 0 if there is none, < 0 if it is not quoted.
  */
-static __always_inline int answer_settle(hook_ctx *ctx, struct answer *a, const struct packet *p, __u32 front,
+static __always_inline int reject_settle(hook_ctx *ctx, struct reject *a, const struct packet *p, __u32 front,
 					 __u32 quoted)
 {
 	__u32 field = p->tuple.proto == IPPROTO_TCP ? 16 : 6, l4 = p->l4_offset - p->l3_offset;
@@ -295,87 +295,87 @@ static __always_inline int answer_settle(hook_ctx *ctx, struct answer *a, const 
 	if (l4 > MAX_L4_OFFSET || l4 + field + 2 > quoted)
 		return -1;
 	asm volatile("" : "+r"(at)); /* its bounds are those that are tested */
-	if (at > ANSWER_MAX6)
+	if (at > REJECT_MAX6)
 		return -1;
 	*(__u16 *)&a->data[at] = 0;
 	/* what is quoted behind the IP header, modulo 2^16 - 1, and half of its negative */
-	rest = csum_of(answer_sum(a, front, quoted + 3)) + (__u16)~csum_of(answer_sum(a, front, l4));
+	rest = csum_finish(reject_sum(a, front, quoted + 3)) + (__u16)~csum_finish(reject_sum(a, front, l4));
 	rest %= 0xffff;
 	*(__u16 *)&a->data[at] = rest & 1 ? (rest + 0xffff) / 2 : rest / 2;
 	return at;
 }
 
 /* The ICMP header and its checksum over the quote behind it. */
-static __always_inline void answer_icmp(struct answer *a, __u32 at, __u32 quoted, __u8 type, __u8 code, __u64 pseudo)
+static __always_inline void reject_icmp(struct reject *a, __u32 at, __u32 quoted, __u8 type, __u8 code, __u64 pseudo)
 {
 	struct icmphdr *icmp = (void *)&a->data[at];
 
 	__builtin_memset(icmp, 0, sizeof(*icmp));
 	icmp->type = type;
 	icmp->code = code;
-	icmp->checksum = csum_of(pseudo + answer_sum(a, at, ICMP_HEADER + quoted + 3));
+	icmp->checksum = csum_finish(pseudo + reject_sum(a, at, ICMP_HEADER + quoted + 3));
 }
 
 /* An ICMP error about the packet in its place. Returns < 0 if that is impossible. */
-static __always_inline int answer_error(hook_ctx *ctx, struct answer *a, const struct packet *p,
+static __always_inline int reject_error(hook_ctx *ctx, struct reject *a, const struct packet *p,
 					const struct addr *src, const struct rule *r)
 {
-	__u32 front = p->family == 4 ? ANSWER_FRONT4 : ANSWER_FRONT6;
-	__u32 most = p->family == 4 ? ANSWER_MAX4 - ANSWER_FRONT4 : ANSWER_MAX6 - ANSWER_FRONT6;
+	__u32 front = p->family == 4 ? REJECT_FRONT4 : REJECT_FRONT6;
+	__u32 most = p->family == 4 ? REJECT_MAX4 - REJECT_FRONT4 : REJECT_MAX6 - REJECT_FRONT6;
 	__u32 quoted = p->length < most ? p->length : most;
 	int settled;
 
 	asm volatile("" : "+r"(quoted));
-	if (quoted < sizeof(struct iphdr) || quoted > ANSWER_MAX6 - ANSWER_FRONT6)
+	if (quoted < sizeof(struct iphdr) || quoted > REJECT_MAX6 - REJECT_FRONT6)
 		return -1;
 	if (hook_load(ctx, p->l3_offset, &a->data[front], quoted))
 		return -1;
 	__builtin_memset(&a->data[front + quoted], 0, 4);
-	settled = answer_settle(ctx, a, p, front, quoted);
+	settled = reject_settle(ctx, a, p, front, quoted);
 	if (settled < 0 || hook_resize(ctx, p->l3_offset + quoted, front))
 		return -1;
 	if (settled && hook_store(ctx, p->l3_offset + settled, &a->data[settled], 2))
 		return -1;
 	if (p->family == 4) {
-		answer_icmp(a, sizeof(struct iphdr), quoted, ICMP_UNREACH, r->return_code4, 0);
-		answer_ip4(a, src, &p->tuple.src, TOS_CONTROL, IPPROTO_ICMP, ANSWER_TTL, ANSWER_FRONT4 + quoted);
-		return answer_store(ctx, a, p, ANSWER_FRONT4);
+		reject_icmp(a, sizeof(struct iphdr), quoted, ICMP_UNREACH, r->return_code4, 0);
+		reject_ip4(a, src, &p->tuple.src, TOS_CONTROL, IPPROTO_ICMP, REJECT_TTL, REJECT_FRONT4 + quoted);
+		return reject_store(ctx, a, p, REJECT_FRONT4);
 	}
-	answer_icmp(a, sizeof(struct ipv6hdr), quoted, ICMP6_UNREACH, r->return_code6,
-		    pseudo_sum(src, &p->tuple.src, IPPROTO_ICMPV6, ICMP_HEADER + quoted));
-	answer_ip6(a, src, &p->tuple.src, IPPROTO_ICMPV6, ANSWER_TTL, ANSWER_FRONT6 + quoted);
-	return answer_store(ctx, a, p, ANSWER_FRONT6);
+	reject_icmp(a, sizeof(struct ipv6hdr), quoted, ICMP6_UNREACH, r->return_code6,
+		    csum_pseudo(src, &p->tuple.src, IPPROTO_ICMPV6, ICMP_HEADER + quoted));
+	reject_ip6(a, src, &p->tuple.src, IPPROTO_ICMPV6, REJECT_TTL, REJECT_FRONT6 + quoted);
+	return reject_store(ctx, a, p, REJECT_FRONT6);
 }
 
-/* Turns the packet into its answer. Returns what became of that; ANSWERED_COUNT: none is due. */
-static __always_inline enum answered answer_make(hook_ctx *ctx, struct answer *a, const struct packet *p,
+/* Turns the packet into its answer. Returns what became of that; REJECTED_COUNT: none is due. */
+static __always_inline enum rejected reject_make(hook_ctx *ctx, struct reject *a, const struct packet *p,
 						 const struct interface *i, const struct rule *r)
 {
-	enum answer_kind kind = answer_kind(p, r);
+	enum reject_kind kind = reject_kind(p, r);
 	const struct addr *src = 0;
 
-	if (kind == ANSWER_NONE || answer_eth(ctx, a, p))
-		return ANSWERED_COUNT;
-	if (kind == ANSWER_ICMP) {
-		src = answer_source(p, i);
+	if (kind == REJECT_NONE || reject_eth(ctx, a, p))
+		return REJECTED_COUNT;
+	if (kind == REJECT_ICMP) {
+		src = reject_source(p, i);
 		if (!src)
-			return ANSWERED_NOT;
+			return REJECTED_NOT;
 	}
-	if (!answer_allowed(a))
-		return ANSWERED_LIMIT;
-	if (kind == ANSWER_RST)
-		return answer_rst(ctx, a, p, r->return_ttl ? r->return_ttl : ANSWER_TTL) ? ANSWERED_NOT : ANSWERED_RST;
-	return answer_error(ctx, a, p, src, r) ? ANSWERED_NOT : ANSWERED_ICMP;
+	if (!reject_allowed(a))
+		return REJECTED_LIMIT;
+	if (kind == REJECT_RST)
+		return reject_rst(ctx, a, p, r->return_ttl ? r->return_ttl : REJECT_TTL) ? REJECTED_NOT : REJECTED_RST;
+	return reject_error(ctx, a, p, src, r) ? REJECTED_NOT : REJECTED_ICMP;
 }
 
 /* The end of a packet that the rule s->blocked has blocked. */
-__noinline int answer(hook_ctx *ctx, struct scratch *s)
+__noinline int reject(hook_ctx *ctx, struct scratch *s)
 {
 	const struct interface *i;
 	const struct packet *p;
 	const struct rule *r;
-	enum answered what;
-	struct answer *a;
+	enum rejected what;
+	struct reject *a;
 	__u32 index, zero = 0;
 
 	if (!s)
@@ -386,16 +386,16 @@ __noinline int answer(hook_ctx *ctx, struct scratch *s)
 		return HOOK_DROP;
 	index = s->blocked - 1 - rule_base;
 	r = bpf_map_lookup_elem(&rules, &index);
-	a = bpf_map_lookup_elem(&answers, &zero);
+	a = bpf_map_lookup_elem(&rejects, &zero);
 	if (!r || !a)
-		return finish(i, REASON_INTERNAL, p->length);
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_reason(i, REASON_BLOCK, p->length);
 	if (!(r->flags & (RULE_RETURN_RST | RULE_RETURN_ICMP)))
 		return HOOK_DROP;
-	what = answer_make(ctx, a, p, i, r);
-	if (what < ANSWERED_COUNT)
-		answer_count(what, p->length);
-	if (what > ANSWERED_LAST_GIVEN)
+	what = reject_make(ctx, a, p, i, r);
+	if (what < REJECTED_COUNT)
+		reject_count(what, p->length);
+	if (what > REJECTED_LAST_GIVEN)
 		return HOOK_DROP;
 	return hook_reply(ctx, p->ifindex, i, p->flags & PACKET_EGRESS);
 }

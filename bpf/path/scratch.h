@@ -30,7 +30,7 @@ struct quote {
 };
 
 /* The search for a free port of a translation. */
-struct port_search {
+struct nat_port_search {
 	__u32 number; /* of the state that wants it */
 	__u32 reason; /* of the last try	    */
 	__u16 low;
@@ -48,7 +48,7 @@ struct scratch {
 	__u32 why;		 /* enum reason under which the packet passes		*/
 	__u32 blocked;		 /* global id + 1 of the rule that blocked it		*/
 	__u8 tracked;		 /* the state has been updated by this packet		*/
-	__u8 carried;		 /* of a state, on its way to the rules of sides that keep none */
+	__u8 evaluate;		 /* of a state, on its way to the rules of sides that keep none */
 	__u8 no_nexthop;	 /* enum reason why nexthop is 0	*/
 	__u16 nexthop;		 /* found by the route step				*/
 	__u16 generation;	 /* of the routes, before they were asked for nexthop	*/
@@ -56,17 +56,17 @@ struct scratch {
 	__u8 skip_out;
 	__u8 quoted_forth;	 /* the quoted packet stands as it came in	*/
 	__u8 leaves;		 /* records show the packet with s->tuple, not as it came	*/
-	struct judge in;
-	struct judge out;
+	struct crossing in;
+	struct crossing out;
 	struct tuple tuple;	 /* the reply's, while it is reserved		*/
 	struct path path_key;
 	struct path path_last;	 /* the one that was looked up last, and its index	*/
 	__u32 path_last_index;
 	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a SYN				*/
-	struct port_search search;
+	struct nat_port_search search;
 	struct quote quote;
 	struct addr quoter;	 /* source of an ICMP error, translated			*/
-	struct tuple handed;	 /* of the packet at hand on its way through the stack	*/
+	struct tuple handoff;	 /* of the packet at hand on its way through the stack	*/
 	struct record log;	 /* the head of records of the crossing at hand		*/
 };
 

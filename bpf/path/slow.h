@@ -12,7 +12,7 @@
  * The kernel's routes for this direction, and its answer into the state. The
  * source is the packet's own: source routing is asked about what came in.
  */
-static __always_inline enum route carry_route(hook_ctx *ctx, struct scratch *s, struct state *st)
+static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, struct state *st)
 {
 	struct route_query q = {};
 	__u16 generation;
@@ -25,7 +25,7 @@ static __always_inline enum route carry_route(hook_ctx *ctx, struct scratch *s, 
 	generation = shared.route_generation; /* before the question: routes may move meanwhile */
 	d = STATE_DIRECTION(s->state);
 	c = state_course(st, d);
-	tuple_leaving(&s->tuple, st, d);
+	state_leaving(&s->tuple, st, d);
 	q.src = s->packet.tuple.src;
 	q.dst = s->tuple.dst;
 	q.sport = s->packet.tuple.sport;
@@ -46,7 +46,7 @@ static __always_inline enum route carry_route(hook_ctx *ctx, struct scratch *s, 
 }
 
 /* The sides of the state that keep none judge this packet anew. UNDECIDED: it passes. */
-__noinline enum reason carry_judge(struct scratch *s)
+__noinline enum reason slow_rules(struct scratch *s)
 {
 	enum reason r, why;
 	__u8 in, out, crossed = 0;
@@ -59,30 +59,30 @@ __noinline enum reason carry_judge(struct scratch *s)
 	if (!st)
 		return REASON_INTERNAL;
 	d = STATE_DIRECTION(s->state);
-	in = d ? STATE_JUDGE_OUT : STATE_JUDGE_IN;
-	out = d ? STATE_JUDGE_IN : STATE_JUDGE_OUT;
+	in = d ? STATE_EVALUATE_OUT : STATE_EVALUATE_IN;
+	out = d ? STATE_EVALUATE_IN : STATE_EVALUATE_OUT;
 	options = s->packet.flags & PACKET_OPTIONS;
 	if (st->flags & in) {
-		judge_ask(&s->in, &s->packet, DIRECTION_IN, s->packet.ifindex, 0);
-		r = crossing(&s->in, options, &why);
+		evaluate_start(&s->in, &s->packet, DIRECTION_IN, s->packet.ifindex, 0);
+		r = evaluate_crossing(&s->in, options, &why);
 		if (r != UNDECIDED) {
-			note_blocked(s, r, STATE_IN);
+			reject_note(s, r, STATE_IN);
 			return r;
 		}
 		crossed = STATE_IN;
 	}
 	if (st->flags & out && s->out_ifindex) {
-		judge_ask(&s->out, &s->packet, DIRECTION_OUT, s->out_ifindex, crossed ? s->in.tag : st->tag);
-		tuple_leaving(&s->tuple, st, d);
+		evaluate_start(&s->out, &s->packet, DIRECTION_OUT, s->out_ifindex, crossed ? s->in.tag : st->tag);
+		state_leaving(&s->tuple, st, d);
 		s->out.dst = s->tuple.dst;
 		s->out.dport = s->tuple.dport;
 		if (d) {
 			s->out.src = s->tuple.src;
 			s->out.sport = s->tuple.sport;
 		}
-		r = crossing(&s->out, options, &why);
+		r = evaluate_crossing(&s->out, options, &why);
 		if (r != UNDECIDED)
-			note_blocked(s, r, crossed | STATE_OUT);
+			reject_note(s, r, crossed | STATE_OUT);
 		return r;
 	}
 	return UNDECIDED;
@@ -92,7 +92,7 @@ __noinline enum reason carry_judge(struct scratch *s)
  * Where the packet of s->state goes next. UNDECIDED: to the next hop in
  * s->nexthop. Else the reason under which it goes up or is dropped.
  */
-__noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
+__noinline enum reason slow_next(hook_ctx *ctx, struct scratch *s)
 {
 	struct state *st;
 	struct course *c;
@@ -111,7 +111,7 @@ __noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
 		s->out_ifindex = nexthop_get(c->nexthop)->ifindex;
 		return UNDECIDED;
 	}
-	switch (carry_route(ctx, s, st)) {
+	switch (slow_route(ctx, s, st)) {
 	case ROUTE_CLOSED:
 		return REASON_INTERFACE;
 	case ROUTE_LOCAL:
@@ -125,9 +125,9 @@ __noinline enum reason carry_next(hook_ctx *ctx, struct scratch *s)
 	}
 }
 
-/* UNDECIDED: the next hop that carry_next() has found takes the packet. Else the reason
+/* UNDECIDED: the next hop that slow_next() has found takes the packet. Else the reason
  * under which it goes up. */
-static __always_inline enum reason carry_probe(const struct scratch *s)
+static __always_inline enum reason slow_probe(const struct scratch *s)
 {
 	struct nexthop *n = nexthop_get(s->nexthop);
 
@@ -137,11 +137,11 @@ static __always_inline enum reason carry_probe(const struct scratch *s)
 }
 
 /* Records of a packet of a state: by the sides that have judged it now, and by the
- * rules that log all. r: where it goes, as carry_decide() says, or why it is dropped. */
-__noinline int log_carried(hook_ctx *ctx, struct scratch *s, enum reason r)
+ * rules that log all. r: where it goes, as slow_decide() says, or why it is dropped. */
+__noinline int slow_log(hook_ctx *ctx, struct scratch *s, enum reason r)
 {
 	const struct state *st;
-	int dropped = is_drop(r);
+	int dropped = reason_is_drop(r);
 	__u32 d;
 
 	if (!s)
@@ -152,53 +152,53 @@ __noinline int log_carried(hook_ctx *ctx, struct scratch *s, enum reason r)
 	d = STATE_DIRECTION(s->state);
 	if (!s->in.asked && (!dropped || s->out.asked)) {
 		s->leaves = 0;
-		log_side(ctx, s, crossing_needed(d, 1), DIRECTION_IN, s->packet.ifindex);
+		log_side(ctx, s, state_crossing(d, 1), DIRECTION_IN, s->packet.ifindex);
 	}
-	log_judged(ctx, s, r);
+	log_evaluated(ctx, s, r);
 	if (!s->out.asked && !dropped && s->out_ifindex && !(s->packet.flags & PACKET_GROUP)) {
-		tuple_leaving(&s->tuple, st, d);
+		state_leaving(&s->tuple, st, d);
 		s->leaves = 1;
-		log_side(ctx, s, crossing_needed(d, 0), DIRECTION_OUT, s->out_ifindex);
+		log_side(ctx, s, state_crossing(d, 0), DIRECTION_OUT, s->out_ifindex);
 	}
 	return 0;
 }
 
 /* Who asks to carry a packet. A constant in each program: the rules, which take the
  * verifier long, are in none that does without. */
-enum carry_by {
-	CARRY_NEW,   /* the rules that it has made its state by	    */
-	CARRY_STATE, /* its state alone				    */
-	CARRY_JUDGE, /* its state, and the sides of it that keep none */
+enum slow_by {
+	SLOW_NEW,   /* the rules that it has made its state by	    */
+	SLOW_STATE, /* its state alone				    */
+	SLOW_RULES, /* its state, and the sides of it that keep none */
 };
 
-/* Where the packet goes, as carry_next() says, or why it is dropped. */
-static __always_inline enum reason carry_decide(hook_ctx *ctx, struct scratch *s, enum carry_by by)
+/* Where the packet goes, as slow_next() says, or why it is dropped. */
+static __always_inline enum reason slow_decide(hook_ctx *ctx, struct scratch *s, enum slow_by by)
 {
-	enum reason r = carry_next(ctx, s), judged;
+	enum reason r = slow_next(ctx, s), judged;
 
-	if (by == CARRY_JUDGE && !is_drop(r)) {
-		judged = carry_judge(s);
+	if (by == SLOW_RULES && !reason_is_drop(r)) {
+		judged = slow_rules(s);
 		if (judged != UNDECIDED)
 			return judged;
 	}
-	return r == UNDECIDED ? carry_probe(s) : r;
+	return r == UNDECIDED ? slow_probe(s) : r;
 }
 
-/* Why the packet is dropped all the same; else r, as carry_decide() says. */
-static __always_inline enum reason carry_refused(struct scratch *s, const struct state *st, enum reason r,
-						 enum carry_by by)
+/* Why the packet is dropped all the same; else r, as slow_decide() says. */
+static __always_inline enum reason slow_refused(struct scratch *s, const struct state *st, enum reason r,
+						 enum slow_by by)
 {
 	const struct packet *p = &s->packet;
 	enum reason remembered;
 
-	if (is_drop(r))
+	if (reason_is_drop(r))
 		return r;
 	if (p->flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS)) {
 		count_path(st->path, p->length);
 		return REASON_OPTIONS;
 	}
 	/* Not before it is known to pass: what is dropped shall have no followers. */
-	if (by != CARRY_NEW && p->fragment == FRAGMENT_FIRST) {
+	if (by != SLOW_NEW && p->fragment == FRAGMENT_FIRST) {
 		remembered = fragment_remember(s);
 		if (remembered != UNDECIDED)
 			return remembered;
@@ -207,7 +207,7 @@ static __always_inline enum reason carry_refused(struct scratch *s, const struct
 }
 
 /* The rest of the way of a packet of s->state, counted already in the state. */
-static __always_inline int carry(hook_ctx *ctx, struct scratch *s, enum carry_by by)
+static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow_by by)
 {
 	const struct interface *i;
 	const struct packet *p;
@@ -222,29 +222,29 @@ static __always_inline int carry(hook_ctx *ctx, struct scratch *s, enum carry_by
 	st = state_get(STATE_INDEX(s->state));
 	if (!i || !st)
 		return HOOK_DROP;
-	if (by != CARRY_NEW)
-		judge_none(s);
-	r = carry_refused(s, st, carry_decide(ctx, s, by), by);
-	if (by != CARRY_NEW) { /* the first may be the only one of its state: no promise yet */
-		if (shared.ahead)
-			promise_renew(s->state);
-		if (st->flags & (STATE_JUDGE_IN | STATE_JUDGE_OUT | STATE_LOG) && is_recording(RING_LOG))
-			log_carried(ctx, s, r);
+	if (by != SLOW_NEW)
+		evaluate_nothing(s);
+	r = slow_refused(s, st, slow_decide(ctx, s, by), by);
+	if (by != SLOW_NEW) { /* the first may be the only one of its state: no promise yet */
+		if (shared.prefetch)
+			hint_renew(s->state);
+		if (st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG) && record_wanted(RING_LOG))
+			slow_log(ctx, s, r);
 	}
-	if (by == CARRY_JUDGE && r == REASON_BLOCK)
-		return answer(ctx, s);
-	if (is_drop(r))
-		return finish(i, r, p->length);
-	if (packet_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
-		return finish(i, REASON_INTERNAL, p->length);
+	if (by == SLOW_RULES && r == REASON_BLOCK)
+		return reject(ctx, s);
+	if (reason_is_drop(r))
+		return count_verdict(i, r, p->length);
+	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_path(st->path, p->length);
 	if (r == REASON_LOCAL)
-		return hand_local(ctx, &h, p, i, st, s->state, r);
+		return handoff_local(ctx, &h, p, i, st, s->state, r);
 	if (r == REASON_UP_ROUTE)
-		return hand_unreached(ctx, p, i, st, s->state);
+		return handoff_unreached(ctx, p, i, st, s->state);
 	if (r != UNDECIDED)
-		return hand_up(ctx, p, i, st, s->state, r);
-	return forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why);
+		return handoff_forward(ctx, p, i, st, s->state, r);
+	return output(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why);
 }
 
 #endif

@@ -12,7 +12,7 @@
 
 /* The box has an address no more if the kernel would send packets for it elsewhere. Where
  * it knows no way at all, the answer is the same as for one that the box has. */
-static __always_inline int source_is_lost(hook_ctx *ctx, const struct scratch *s)
+static __always_inline int nat_source_lost(hook_ctx *ctx, const struct scratch *s)
 {
 	struct bpf_fib_lookup f __attribute__((aligned(8)));
 	struct route_query q = {};
@@ -24,14 +24,14 @@ static __always_inline int source_is_lost(hook_ctx *ctx, const struct scratch *s
 	q.ifindex = s->out.ifindex;
 	q.proto = s->packet.tuple.proto;
 	q.family = s->packet.family;
-	fib_ask(&f, &q);
+	route_fib(&f, &q);
 	rc = bpf_fib_lookup(ctx, &f, sizeof(f), 0);
 	return rc >= 0 && rc != BPF_FIB_LKUP_RET_NOT_FWDED && rc != BPF_FIB_LKUP_RET_FWD_DISABLED;
 }
 
 /* The address from which the box itself would send to the packet's destination. < 0: none
  * of that interface; or the kernel, before 6.7, does not say. */
-static __always_inline int source_of_route(hook_ctx *ctx, const struct scratch *s, struct addr *to)
+static __always_inline int nat_source_by_route(hook_ctx *ctx, const struct scratch *s, struct addr *to)
 {
 	struct bpf_fib_lookup f __attribute__((aligned(8)));
 	struct route_query q = {};
@@ -44,7 +44,7 @@ static __always_inline int source_of_route(hook_ctx *ctx, const struct scratch *
 	q.ifindex = s->packet.ifindex;
 	q.proto = s->packet.tuple.proto;
 	q.family = s->packet.family;
-	fib_ask(&f, &q);
+	route_fib(&f, &q);
 	rc = bpf_fib_lookup(ctx, &f, sizeof(f), BPF_FIB_LOOKUP_SRC);
 	if ((rc != BPF_FIB_LKUP_RET_SUCCESS && rc != BPF_FIB_LKUP_RET_NO_NEIGH) || f.ifindex != s->out.ifindex)
 		return -1;
@@ -56,14 +56,14 @@ static __always_inline int source_of_route(hook_ctx *ctx, const struct scratch *
 }
 
 /* The translation that s->out has found; s->tuple.dst: where the packet goes. */
-__noinline int source_follow(hook_ctx *ctx, struct scratch *s)
+__noinline int nat_source_follow(hook_ctx *ctx, struct scratch *s)
 {
 	struct addr now;
 
-	if (!s || !(s->out.flags & JUDGE_NAT) || !s->out.nat_ifindex || s->out.nat_ifindex != s->out.ifindex ||
+	if (!s || !(s->out.flags & CROSSING_NAT) || !s->out.nat_ifindex || s->out.nat_ifindex != s->out.ifindex ||
 	    !daemon_is_dead())
 		return 0;
-	if (source_is_lost(ctx, s) && !source_of_route(ctx, s, &now))
+	if (nat_source_lost(ctx, s) && !nat_source_by_route(ctx, s, &now))
 		s->out.nat_addr = now;
 	return 0;
 }

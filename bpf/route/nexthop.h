@@ -82,7 +82,7 @@ static __noinline __u32 nexthop_number(struct nexthop_key *key)
 static __always_inline __u32 nexthop_find(struct nexthop_key *key)
 {
 	__u32 at = (key->gateway.word[3] ^ key->gateway.word[2] ^ key->ifindex) * 0x9e3779b1u >> 24;
-	__u32 *hint = bpf_map_lookup_elem(&nexthop_hints, &at), number;
+	__u32 *hint = bpf_map_lookup_elem(&nexthop_cache, &at), number;
 	const struct nexthop *n;
 
 	if (!hint)
@@ -134,7 +134,7 @@ static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib
 	n->checked = shared.now;
 }
 
-static __always_inline void fib_ask(struct bpf_fib_lookup *f, const struct route_query *q)
+static __always_inline void route_fib(struct bpf_fib_lookup *f, const struct route_query *q)
 {
 	__builtin_memset(f, 0, sizeof(*f));
 	f->ifindex = q->ifindex;
@@ -154,7 +154,7 @@ static __always_inline void fib_ask(struct bpf_fib_lookup *f, const struct route
 }
 
 /* The neighbour that the kernel chose: the gateway, or the destination itself. */
-static __always_inline void fib_gateway(struct nexthop_key *key, const struct bpf_fib_lookup *f)
+static __always_inline void route_gateway(struct nexthop_key *key, const struct bpf_fib_lookup *f)
 {
 	key->ifindex = f->ifindex;
 	key->pad0 = 0;
@@ -176,7 +176,7 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 
 	if (!q)
 		return ROUTE_LOCAL;
-	fib_ask(&f, q);
+	route_fib(&f, q);
 	rc = bpf_fib_lookup(ctx, &f, sizeof(f), 0);
 	if (rc != BPF_FIB_LKUP_RET_SUCCESS && rc != BPF_FIB_LKUP_RET_NO_NEIGH)
 		return ROUTE_LOCAL;
@@ -190,7 +190,7 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	/* devices without Ethernet header have no neighbours to know */
 	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH && !(i->flags & INTERFACE_L3))
 		return ROUTE_NEIGHBOUR;
-	fib_gateway(&key, &f);
+	route_gateway(&key, &f);
 	/* so they are one next hop, however many hosts are behind them; without a
 	 * neighbour the kernel leaves tot_len where it would write the MTU */
 	if (i->flags & INTERFACE_L3) {

@@ -15,12 +15,12 @@
 
 #include "maps.h"
 
-static __always_inline int nexthop_step(struct nexthop *n, __u32 from, __u32 to)
+static __always_inline int nexthop_gc_move(struct nexthop *n, __u32 from, __u32 to)
 {
 	return __sync_val_compare_and_swap(&n->stage, from, to) == from;
 }
 
-static __always_inline void nexthop_unlist(struct nexthop *n, __u32 number)
+static __always_inline void nexthop_gc_unlist(struct nexthop *n, __u32 number)
 {
 	struct nexthop_key key = {};
 	__u32 *known;
@@ -30,10 +30,10 @@ static __always_inline void nexthop_unlist(struct nexthop *n, __u32 number)
 	known = bpf_map_lookup_elem(&nexthop_index, &key);
 	if (known && *known == number)
 		bpf_map_delete_elem(&nexthop_index, &key);
-	shared.unlisted = 1;
+	shared.gc_unlisted = 1;
 }
 
-static __always_inline void nexthop_release(struct nexthop *n, __u32 number)
+static __always_inline void nexthop_gc_release(struct nexthop *n, __u32 number)
 {
 	n->flags = 0;
 	n->ifindex = 0;
@@ -43,59 +43,59 @@ static __always_inline void nexthop_release(struct nexthop *n, __u32 number)
 }
 
 /* The cursor lives in shared memory, as that of the states (state/gc.h). */
-static long nexthop_age_one(__u32 i, void *data)
+static long nexthop_gc_step(__u32 i, void *data)
 {
-	__u32 number = shared.aged;
+	__u32 number = shared.gc_nexthop;
 	struct nexthop *n;
 
 	(void)i;
 	(void)data;
 	if (number < NEXTHOP_FIRST || number >= shared.nexthops_high + NEXTHOP_FIRST || number >= MAX_NEXTHOPS) {
-		shared.aged = 0;
-		shared.aged_at = shared.now;
+		shared.gc_nexthop = 0;
+		shared.gc_nexthop_at = shared.now;
 		return 1;
 	}
-	shared.aged = number + 1;
+	shared.gc_nexthop = number + 1;
 	n = &shared.nexthops[number & (MAX_NEXTHOPS - 1)];
 	switch (n->stage) {
 	case NEXTHOP_LISTED:
 		if (n->ifindex && shared.now - n->used >= NEXTHOP_IDLE &&
-		    nexthop_step(n, NEXTHOP_LISTED, NEXTHOP_UNLISTED))
-			nexthop_unlist(n, number);
+		    nexthop_gc_move(n, NEXTHOP_LISTED, NEXTHOP_UNLISTED))
+			nexthop_gc_unlist(n, number);
 		return 0;
 	case NEXTHOP_UNLISTED:
-		nexthop_step(n, NEXTHOP_UNLISTED, NEXTHOP_FORGOTTEN);
+		nexthop_gc_move(n, NEXTHOP_UNLISTED, NEXTHOP_FORGOTTEN);
 		return 0;
 	case NEXTHOP_FORGOTTEN:
-		if (nexthop_step(n, NEXTHOP_FORGOTTEN, NEXTHOP_FREE))
-			nexthop_release(n, number);
+		if (nexthop_gc_move(n, NEXTHOP_FORGOTTEN, NEXTHOP_FREE))
+			nexthop_gc_release(n, number);
 		return 0;
 	}
 	return 0;
 }
 
-static __always_inline void walk_on(void)
+static __always_inline void nexthop_gc_walk(void)
 {
-	if (!shared.aged) {
-		if (shared.now - shared.aged_at < NEXTHOP_WALK)
+	if (!shared.gc_nexthop) {
+		if (shared.now - shared.gc_nexthop_at < NEXTHOP_WALK)
 			return;
-		if (shared.unlisted) {
-			shared.unlisted = 0;
+		if (shared.gc_unlisted) {
+			shared.gc_unlisted = 0;
 			__sync_fetch_and_add(&shared.route_generation, 1);
 		}
-		shared.aged = NEXTHOP_FIRST;
+		shared.gc_nexthop = NEXTHOP_FIRST;
 	}
-	bpf_loop(NEXTHOP_SLICE, nexthop_age_one, 0, 0);
+	bpf_loop(NEXTHOP_SLICE, nexthop_gc_step, 0, 0);
 }
 
 /* Two at once could set the cursor back, and a number would take two steps in one walk.
  * What holds this lock always ends: no program is killed while it runs. */
-static __always_inline void nexthops_age(void)
+static __always_inline void nexthop_gc_run(void)
 {
-	if (__sync_val_compare_and_swap(&shared.aging, 0, 1))
+	if (__sync_val_compare_and_swap(&shared.gc_lock, 0, 1))
 		return;
-	walk_on();
-	__sync_lock_test_and_set(&shared.aging, 0);
+	nexthop_gc_walk();
+	__sync_lock_test_and_set(&shared.gc_lock, 0);
 }
 
 #endif

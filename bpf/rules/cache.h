@@ -16,49 +16,49 @@
 #define NO_RULE MAX_RULES /* as a rule's number: none */
 
 /* Kept per CPU: a cache line each. */
-#define STRETCHES 1024
+#define CACHE_ENTRIES 1024
 
 /* What the answer depends on. */
-struct stretch_key {
+struct cache_key {
 	word64 word[4];
 };
-_Static_assert(FIELD_COUNT == 8, "stretch_ask() packs so many classes");
-_Static_assert(sizeof(struct stretch_key) == 32, "compared as four words");
+_Static_assert(FIELD_COUNT == 8, "cache_key_fill() packs so many classes");
+_Static_assert(sizeof(struct cache_key) == 32, "compared as four words");
 
-struct stretch {
-	struct stretch_key key;
+struct cache_entry {
+	struct cache_key key;
 	__u16 last;
 	__u16 stop;
 	__u16 translates;
 	__u16 tag;
 	__u16 matched[MAX_MATCHES - 1]; /* those before it included, but not noted */
 	__u16 matches;			/* judge.matches at its end		    */
-	__u8 logs;			/* JUDGE_LOG* of its own match rules	    */
+	__u8 logs;			/* CROSSING_LOG* of its own match rules	    */
 	__u8 pad0[7];
 };
-_Static_assert(sizeof(struct stretch) == 64, "a stretch is one cache line");
+_Static_assert(sizeof(struct cache_entry) == 64, "a stretch is one cache line");
 _Static_assert(NO_RULE <= 0xffff, "numbers of rules are kept in 16 bits");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, STRETCHES);
+	__uint(max_entries, CACHE_ENTRIES);
 	__type(key, __u32);
-	__type(value, struct stretch);
-} stretches SEC(".maps");
+	__type(value, struct cache_entry);
+} rule_cache SEC(".maps");
 
 /* The place where the answer to the key is kept, or would be. */
-static __always_inline struct stretch *stretch_get(const struct stretch_key *key)
+static __always_inline struct cache_entry *cache_get(const struct cache_key *key)
 {
 	const word64 *k = key->word;
 	__u64 h = (k[0] * 0x9e3779b97f4a7c15ULL) ^ (k[1] * 0xc2b2ae3d27d4eb4fULL);
 	__u32 at;
 
 	h += (k[2] * 0x165667b19e3779f9ULL) ^ (k[3] * 0x27d4eb2f165667c5ULL);
-	at = (h ^ h >> 29) >> 22 & (STRETCHES - 1);
-	return bpf_map_lookup_elem(&stretches, &at);
+	at = (h ^ h >> 29) >> 22 & (CACHE_ENTRIES - 1);
+	return bpf_map_lookup_elem(&rule_cache, &at);
 }
 
-static __always_inline int stretch_is(const struct stretch *s, const struct stretch_key *key)
+static __always_inline int cache_is(const struct cache_entry *s, const struct cache_key *key)
 {
 	const word64 *a = s->key.word, *b = key->word;
 

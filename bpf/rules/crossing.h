@@ -22,19 +22,19 @@ enum action {
 };
 
 /* Bits of judge.flags: answers. */
-#define JUDGE_KEEP_STATE    0x01 /* the deciding rule keeps state			*/
-#define JUDGE_ALLOW_OPTIONS 0x02 /* it allows IP options				*/
-#define JUDGE_NAT	    0x04 /* all of nat_* are valid				*/
-#define JUDGE_NAT_STATIC    0x08 /* static-port					*/
-#define JUDGE_RDR	    0x10 /* rdr_addr is valid					*/
-#define JUDGE_RDR_PORT	    0x20 /* rdr_port is valid					*/
-#define JUDGE_NO_ADDRESS    0x40 /* a translation that applies has no address: drop	*/
+#define CROSSING_KEEP_STATE    0x01 /* the deciding rule keeps state			*/
+#define CROSSING_ALLOW_OPTIONS 0x02 /* it allows IP options				*/
+#define CROSSING_NAT	    0x04 /* all of nat_* are valid				*/
+#define CROSSING_NAT_STATIC    0x08 /* static-port					*/
+#define CROSSING_RDR	    0x10 /* rdr_addr is valid					*/
+#define CROSSING_RDR_PORT	    0x20 /* rdr_port is valid					*/
+#define CROSSING_NO_ADDRESS    0x40 /* a translation that applies has no address: drop	*/
 
 /* Bits of judge.logs: those of rule.flags, from RULE_LOG on. */
-#define JUDGE_LOG     0x01
-#define JUDGE_LOG_ALL 0x02
+#define CROSSING_LOG     0x01
+#define CROSSING_LOG_ALL 0x02
 
-struct judge {
+struct crossing {
 	/* asked; src and dst follow the translations of match rules */
 	struct addr src;
 	struct addr dst;
@@ -67,7 +67,7 @@ struct judge {
 	__u16 nat_low; /* host order */
 	__u16 nat_high;
 	__be16 rdr_port;
-	__u8 logs;  /* JUDGE_LOG* of all rules that matched */
+	__u8 logs;  /* CROSSING_LOG* of all rules that matched */
 	__u8 asked; /* the rules were asked about this packet here */
 };
 

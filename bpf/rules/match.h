@@ -42,13 +42,13 @@ struct {
 } walks SEC(".maps");
 
 /* Fetches the classes that a walk works with. */
-static __always_inline void walk_start(struct walk *w, const struct judge *j)
+static __always_inline void walk_start(struct walk *w, const struct crossing *cr)
 {
 	const struct rule_class *c;
 	__u32 f, index;
 
 	for (f = 0; f < FIELD_COUNT; f++) {
-		index = j->class[f];
+		index = cr->class[f];
 		c = bpf_map_lookup_elem(&rule_classes, &index);
 		if (c)
 			w->class[f] = *c;
@@ -70,7 +70,7 @@ static __always_inline __u64 walk_chunks(const struct walk *w)
 }
 
 /* Intersects w->bits with a chunk of one field's vector. */
-static __always_inline void bits_intersect(struct walk *w, const struct rule_class *c, __u32 chunk)
+static __always_inline void walk_intersect(struct walk *w, const struct rule_class *c, __u32 chunk)
 {
 	__u64 bit = 1ULL << (chunk % 64);
 	const struct rule_bits *common, *own;
@@ -100,7 +100,7 @@ static __always_inline void bits_intersect(struct walk *w, const struct rule_cla
 }
 
 /* Takes the rules before w->from and after w->stop out of w->bits. */
-__noinline int bits_limit(struct walk *w, __u32 chunk)
+__noinline int walk_limit(struct walk *w, __u32 chunk)
 {
 	__u32 i, first;
 
@@ -134,9 +134,9 @@ static __always_inline void walk_match(struct walk *w, __u32 chunk, __u32 kind)
 	for (i = 0; i < CHUNK_WORDS; i++)
 		w->bits[i] = mask->word[i];
 	for (i = 0; i < FIELD_COUNT; i++)
-		bits_intersect(w, &w->class[i], chunk);
+		walk_intersect(w, &w->class[i], chunk);
 	if (w->from > chunk * CHUNK_RULES || w->stop < (chunk + 1) * CHUNK_RULES)
-		bits_limit(w, chunk);
+		walk_limit(w, chunk);
 	/* Without branches, of which the verifier would follow all 2^CHUNK_WORDS ways;
 	 * the asm keeps clang from making some. */
 	for (i = 0; i < CHUNK_WORDS; i++) {
@@ -149,7 +149,7 @@ static __always_inline void walk_match(struct walk *w, __u32 chunk, __u32 kind)
 
 /* What a step of a walk needs. */
 struct visit {
-	struct judge *j;
+	struct crossing *cr;
 	struct walk *w;
 	const struct rule_set *set;
 };
@@ -197,14 +197,14 @@ static __always_inline void walk_last(struct visit *v)
 		bpf_loop(rule_chunks, walk_last_step, v, 0);
 }
 
-static __always_inline void matched_add(struct judge *j, __u32 number)
+static __always_inline void crossing_matched(struct crossing *cr, __u32 number)
 {
-	if (j->matches < MAX_MATCHES)
-		j->matched[j->matches++ % MAX_MATCHES] = rule_base + number + 1;
+	if (cr->matches < MAX_MATCHES)
+		cr->matched[cr->matches++ % MAX_MATCHES] = rule_base + number + 1;
 }
 
 /* The new destination port of rdr-to, whose range repeats (pf.conf(5)). */
-static __always_inline __be16 rdr_port(const struct rule *r, __be16 dport)
+static __always_inline __be16 match_rdr_port(const struct rule *r, __be16 dport)
 {
 	__u16 span = r->rdr_high - r->rdr_low + 1, offset = bpf_ntohs(dport) - r->rdr_base;
 
@@ -212,77 +212,77 @@ static __always_inline __be16 rdr_port(const struct rule *r, __be16 dport)
 }
 
 /* Whether the rule translates in this direction. */
-static __always_inline int rule_translates(const struct rule *r, const struct judge *j)
+static __always_inline int match_translates(const struct rule *r, const struct crossing *cr)
 {
-	return j->direction == DIRECTION_OUT ? r->nat_pool : r->rdr_pool;
+	return cr->direction == DIRECTION_OUT ? r->nat_pool : r->rdr_pool;
 }
 
-static __always_inline void judge_nat(struct judge *j, const struct rule *r)
+static __always_inline void match_nat(struct crossing *cr, const struct rule *r)
 {
-	j->nat_ifindex = pool_interface(r->nat_pool - 1);
-	j->nat_low = r->nat_low;
-	j->nat_high = r->nat_high;
-	j->flags |= JUDGE_NAT | (r->flags & RULE_STATIC_PORT ? JUDGE_NAT_STATIC : 0);
+	cr->nat_ifindex = pool_interface(r->nat_pool - 1);
+	cr->nat_low = r->nat_low;
+	cr->nat_high = r->nat_high;
+	cr->flags |= CROSSING_NAT | (r->flags & RULE_STATIC_PORT ? CROSSING_NAT_STATIC : 0);
 }
 
-static __always_inline void judge_rdr(struct judge *j, const struct rule *r)
+static __always_inline void match_rdr(struct crossing *cr, const struct rule *r)
 {
-	j->flags |= JUDGE_RDR;
-	if (r->rdr_low && judge_has_ports(j)) {
-		j->rdr_port = rdr_port(r, j->dport);
-		j->flags |= JUDGE_RDR_PORT;
+	cr->flags |= CROSSING_RDR;
+	if (r->rdr_low && crossing_has_ports(cr)) {
+		cr->rdr_port = match_rdr_port(r, cr->dport);
+		cr->flags |= CROSSING_RDR_PORT;
 	}
 }
 
-/* Notes a rule's translation in the place of an earlier one: JUDGE_NAT, JUDGE_RDR
- * or JUDGE_NO_ADDRESS. The port of an earlier rdr-to stays where this has none, as
+/* Notes a rule's translation in the place of an earlier one: CROSSING_NAT, CROSSING_RDR
+ * or CROSSING_NO_ADDRESS. The port of an earlier rdr-to stays where this has none, as
  * in pf. */
-__noinline int judge_translate(struct judge *j, const struct rule *r)
+__noinline int match_translate(struct crossing *cr, const struct rule *r)
 {
 	int out;
 
-	if (!j || !r)
+	if (!cr || !r)
 		return 0;
-	out = j->direction == DIRECTION_OUT;
-	j->flags &= ~(JUDGE_NAT | JUDGE_NAT_STATIC | JUDGE_RDR | JUDGE_NO_ADDRESS);
-	if (pool_take((out ? r->nat_pool : r->rdr_pool) - 1, j->family,
-		      out ? &j->nat_addr : &j->rdr_addr))
-		j->flags |= JUDGE_NO_ADDRESS;
+	out = cr->direction == DIRECTION_OUT;
+	cr->flags &= ~(CROSSING_NAT | CROSSING_NAT_STATIC | CROSSING_RDR | CROSSING_NO_ADDRESS);
+	if (pool_take((out ? r->nat_pool : r->rdr_pool) - 1, cr->family,
+		      out ? &cr->nat_addr : &cr->rdr_addr))
+		cr->flags |= CROSSING_NO_ADDRESS;
 	else if (out)
-		judge_nat(j, r);
+		match_nat(cr, r);
 	else
-		judge_rdr(j, r);
+		match_rdr(cr, r);
 	return 0;
 }
 
-/* JUDGE_LOG* of a rule. */
-static __always_inline __u8 rule_logs(const struct rule *r)
+/* CROSSING_LOG* of a rule. */
+static __always_inline __u8 match_logs(const struct rule *r)
 {
-	return r->flags / RULE_LOG & (JUDGE_LOG | JUDGE_LOG_ALL);
+	return r->flags / RULE_LOG & (CROSSING_LOG | CROSSING_LOG_ALL);
 }
 
 /* A station whose fields match. 1: the rules are asked no further. */
 static __always_inline int walk_visit(struct visit *v, __u32 number)
 {
 	const struct rule *r = bpf_map_lookup_elem(&rules, &number);
-	struct judge *j = v->j;
+	struct crossing *cr = v->cr;
 	struct walk *w = v->w;
 
 	if (!r) {
 		w->broken = 1;
 		return 1;
 	}
-	if (r->tagged && (j->tag == r->tagged) == !!(r->flags & RULE_NOT_TAGGED))
+	if (r->tagged && (cr->tag == r->tagged) == !!(r->flags & RULE_NOT_TAGGED))
 		return 0;
 	if (r->tag)
-		j->tag = r->tag;
+		cr->tag = r->tag;
 	if (!(r->flags & RULE_MATCH)) {
 		w->last = number;
 	} else {
-		j->logs |= rule_logs(r);
-		if (j->matches < MAX_MATCHES - 1)
-			matched_add(j, number);
-		if (rule_translates(r, j)) {
+		cr->logs |= match_logs(r);
+		if (cr->matches < MAX_MATCHES - 1)
+			crossing_matched(cr, number);
+		if (match_translates(r, cr)) {
 			w->translates = number;
 			return 1;
 		}
@@ -322,19 +322,19 @@ static long walk_step(__u32 n, void *data)
 }
 
 /* A match rule translates: what it leaves is what later rules see. */
-static __always_inline void translate_matched(struct judge *j, const struct rule *r, const struct rule_set *set)
+static __always_inline void match_translate_now(struct crossing *cr, const struct rule *r, const struct rule_set *set)
 {
-	judge_translate(j, r);
-	if (j->flags & JUDGE_NAT)
-		j->src = j->nat_addr;
-	if (j->flags & JUDGE_RDR)
-		j->dst = j->rdr_addr;
-	if (j->flags & JUDGE_RDR_PORT)
-		j->dport = j->rdr_port;
-	j->known &= j->direction == DIRECTION_OUT ?
+	match_translate(cr, r);
+	if (cr->flags & CROSSING_NAT)
+		cr->src = cr->nat_addr;
+	if (cr->flags & CROSSING_RDR)
+		cr->dst = cr->rdr_addr;
+	if (cr->flags & CROSSING_RDR_PORT)
+		cr->dport = cr->rdr_port;
+	cr->known &= cr->direction == DIRECTION_OUT ?
 			    ~(1 << FIELD_SRC | 1 << FIELD_SRC_TABLES) :
 			    ~(1 << FIELD_DST | 1 << FIELD_DPORT | 1 << FIELD_DST_TABLES);
-	judge_classify(j, set);
+	tree_classify(cr, set);
 }
 
 /*
@@ -342,11 +342,11 @@ static __always_inline void translate_matched(struct judge *j, const struct rule
  * leaves is what later rules see. The plain rules before it are judged now, as
  * long as the classes are theirs.
  */
-static __always_inline void walk_go(struct judge *j, struct walk *w, const struct rule_set *set)
+static __always_inline void walk_go(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
-	struct visit v = {j, w, set};
+	struct visit v = {cr, w, set};
 
-	walk_start(w, j);
+	walk_start(w, cr);
 	w->todo = walk_chunks(w) & set->stations & ~0ULL << ((w->from / CHUNK_RULES) & 63);
 	if (w->todo)
 		bpf_loop(rule_chunks * (CHUNK_RULES + 1), walk_step, &v, 0);
@@ -360,7 +360,7 @@ static __always_inline void walk_go(struct judge *j, struct walk *w, const struc
 }
 
 /* Counts where the rules were asked no further; without a stop behind the last. */
-static __always_inline void count_stop(const struct rule_set *set, __u32 stop)
+static __always_inline void match_count_stop(const struct rule_set *set, __u32 stop)
 {
 	__u32 key = stop == NO_RULE ? set->rules : stop;
 	struct rule_counter *c = bpf_map_lookup_elem(&rule_counters, &key);
@@ -370,7 +370,7 @@ static __always_inline void count_stop(const struct rule_set *set, __u32 stop)
 }
 
 /* Counts a state under the rule that decided it: judge.rule. */
-static __always_inline void rule_count_state(__u32 rule)
+static __always_inline void match_count_state(__u32 rule)
 {
 	__u32 key = rule - 1 - rule_base;
 	struct rule_counter *c = bpf_map_lookup_elem(&rule_counters, &key);
@@ -380,91 +380,91 @@ static __always_inline void rule_count_state(__u32 rule)
 }
 
 /* Fills the answers from the rule that decided. */
-static __always_inline enum reason judge_answer(struct judge *j, __u32 last)
+static __always_inline enum reason match_answer(struct crossing *cr, __u32 last)
 {
 	const struct rule *r;
 
 	if (last == NO_RULE)
-		return j->flags & JUDGE_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_NO_RULE;
+		return cr->flags & CROSSING_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_NO_RULE;
 	r = bpf_map_lookup_elem(&rules, &last);
 	if (!r)
 		return REASON_INTERNAL;
-	j->rule = rule_base + last + 1;
-	matched_add(j, last);
-	j->logs |= rule_logs(r);
+	cr->rule = rule_base + last + 1;
+	crossing_matched(cr, last);
+	cr->logs |= match_logs(r);
 	if (r->flags & RULE_BLOCK) {
-		j->action = ACTION_BLOCK;
+		cr->action = ACTION_BLOCK;
 		return REASON_BLOCK;
 	}
 	if (r->flags & RULE_KEEP_STATE)
-		j->flags |= JUDGE_KEEP_STATE;
+		cr->flags |= CROSSING_KEEP_STATE;
 	if (r->flags & RULE_ALLOW_OPTIONS)
-		j->flags |= JUDGE_ALLOW_OPTIONS;
-	if (rule_translates(r, j))
-		judge_translate(j, r);
-	return j->flags & JUDGE_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_RULE;
+		cr->flags |= CROSSING_ALLOW_OPTIONS;
+	if (match_translates(r, cr))
+		match_translate(cr, r);
+	return cr->flags & CROSSING_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_RULE;
 }
 
 /* Packs what the answer depends on: 21 bits for each class, and for where the
  * stretch begins with the number of rules that matched before. */
-static __always_inline void stretch_ask(struct stretch_key *key, const struct judge *j, const struct walk *w)
+static __always_inline void cache_key_fill(struct cache_key *key, const struct crossing *cr, const struct walk *w)
 {
-	const __u32 *c = j->class;
+	const __u32 *c = cr->class;
 
 	key->word[0] = c[0] | (__u64)c[1] << 21 | (__u64)c[2] << 42 | 1ULL << 63; /* 0: an empty place */
-	key->word[1] = c[3] | (__u64)c[4] << 21 | (__u64)c[5] << 42 | (__u64)j->direction << 63;
-	key->word[2] = c[6] | (__u64)c[7] << 21 | (__u64)w->from << 42 | (__u64)j->matches << 59;
-	key->word[3] = w->last | (__u64)j->tag << 32;
+	key->word[1] = c[3] | (__u64)c[4] << 21 | (__u64)c[5] << 42 | (__u64)cr->direction << 63;
+	key->word[2] = c[6] | (__u64)c[7] << 21 | (__u64)w->from << 42 | (__u64)cr->matches << 59;
+	key->word[3] = w->last | (__u64)cr->tag << 32;
 }
 
-static __always_inline void stretch_recall(const struct stretch *s, struct judge *j, struct walk *w)
+static __always_inline void cache_recall(const struct cache_entry *s, struct crossing *cr, struct walk *w)
 {
 	int i;
 
 	w->last = s->last;
 	w->stop = s->stop;
 	w->translates = s->translates;
-	j->tag = s->tag;
-	j->logs |= s->logs;
+	cr->tag = s->tag;
+	cr->logs |= s->logs;
 	for (i = 0; i < MAX_MATCHES - 1 && i < s->matches; i++)
-		if (i >= j->matches)
-			j->matched[i] = rule_base + s->matched[i] + 1;
-	j->matches = s->matches;
+		if (i >= cr->matches)
+			cr->matched[i] = rule_base + s->matched[i] + 1;
+	cr->matches = s->matches;
 }
 
-static __always_inline void stretch_note(struct stretch *s, const struct stretch_key *key,
-					 const struct judge *j, const struct walk *w)
+static __always_inline void cache_store(struct cache_entry *s, const struct cache_key *key,
+					 const struct crossing *cr, const struct walk *w)
 {
 	int i;
 
 	s->last = w->last;
 	s->stop = w->stop;
 	s->translates = w->translates;
-	s->tag = j->tag;
-	s->logs = j->logs;
+	s->tag = cr->tag;
+	s->logs = cr->logs;
 	for (i = 0; i < MAX_MATCHES - 1; i++)
-		s->matched[i] = j->matched[i] - 1 - rule_base;
-	s->matches = j->matches;
+		s->matched[i] = cr->matched[i] - 1 - rule_base;
+	s->matches = cr->matches;
 	s->key = *key;
 }
 
 /* Walks through a stretch that is not remembered, and remembers it. */
-__noinline int stretch_learn(struct judge *j, struct walk *w, const struct rule_set *set)
+__noinline int match_uncached(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
-	struct stretch_key key;
-	struct stretch *s;
+	struct cache_key key;
+	struct cache_entry *s;
 	__u8 before;
 
-	if (!j || !w || !set)
+	if (!cr || !w || !set)
 		return 0;
-	stretch_ask(&key, j, w);
-	before = j->logs; /* not of this stretch */
-	j->logs = 0;
-	walk_go(j, w, set);
-	s = stretch_get(&key);
+	cache_key_fill(&key, cr, w);
+	before = cr->logs; /* not of this stretch */
+	cr->logs = 0;
+	walk_go(cr, w, set);
+	s = cache_get(&key);
 	if (s && !w->broken)
-		stretch_note(s, &key, j, w);
-	j->logs |= before;
+		cache_store(s, &key, cr, w);
+	cr->logs |= before;
 	return 0;
 }
 
@@ -472,21 +472,21 @@ __noinline int stretch_learn(struct judge *j, struct walk *w, const struct rule_
  * One stretch of a crossing: from w->from to the end of the rules, or to a match
  * rule that translates, which is then w->translates.
  */
-static __always_inline void stretch(struct judge *j, struct walk *w, const struct rule_set *set)
+static __always_inline void match_run(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
-	struct stretch_key key;
-	struct stretch *s;
+	struct cache_key key;
+	struct cache_entry *s;
 
-	stretch_ask(&key, j, w);
-	s = stretch_get(&key);
-	if (s && stretch_is(s, &key))
-		stretch_recall(s, j, w);
+	cache_key_fill(&key, cr, w);
+	s = cache_get(&key);
+	if (s && cache_is(s, &key))
+		cache_recall(s, cr, w);
 	else
-		stretch_learn(j, w, set);
+		match_uncached(cr, w, set);
 }
 
 /* Goes on behind the match rule that ended the last stretch. 1: that was all. */
-static __always_inline long stretch_next(struct judge *j, struct walk *w, const struct rule_set *set)
+static __always_inline long match_next(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
 	__u32 number = w->translates;
 	const struct rule *r;
@@ -498,22 +498,22 @@ static __always_inline long stretch_next(struct judge *j, struct walk *w, const 
 		w->broken = 1;
 		return 1;
 	}
-	translate_matched(j, r, set);
+	match_translate_now(cr, r, set);
 	w->translates = NO_RULE;
 	w->from = number + 1;
 	if (r->flags & RULE_QUICK)
 		w->stop = number;
 	else
-		stretch(j, w, set);
+		match_run(cr, w, set);
 	return 0;
 }
 
-static long stretch_step(__u32 n, void *data)
+static long match_step(__u32 n, void *data)
 {
 	struct visit *v = data;
 
 	(void)n;
-	return stretch_next(v->j, v->w, v->set);
+	return match_next(v->cr, v->w, v->set);
 }
 
 /*
@@ -521,39 +521,39 @@ static long stretch_step(__u32 n, void *data)
  * REASON_NO_RULE if it passes, REASON_BLOCK or REASON_NAT_ADDRESS if not; if the
  * tables contradict each other, which they never do, REASON_INTERNAL.
  */
-__noinline enum reason rules_judge(struct judge *j)
+__noinline enum reason match_rules(struct crossing *cr)
 {
 	struct visit v = {};
 	const struct rule_set *set;
 	struct walk *w;
 	__u32 zero = 0;
 
-	if (!j)
+	if (!cr)
 		return REASON_INTERNAL;
 	w = bpf_map_lookup_elem(&walks, &zero);
 	set = bpf_map_lookup_elem(&rule_sets, &zero);
 	if (!w || !set)
 		return REASON_INTERNAL;
-	j->rule = 0;
-	j->action = ACTION_PASS;
-	j->flags = 0;
-	j->matches = 0;
-	judge_classify(j, set);
+	cr->rule = 0;
+	cr->action = ACTION_PASS;
+	cr->flags = 0;
+	cr->matches = 0;
+	tree_classify(cr, set);
 	w->broken = 0;
 	w->from = 0;
 	w->last = NO_RULE;
 	w->stop = NO_RULE;
 	w->translates = NO_RULE;
-	stretch(j, w, set);
+	match_run(cr, w, set);
 	/* mostly one translation is all: without a call */
-	if (!stretch_next(j, w, set) && w->translates != NO_RULE) {
-		v.j = j;
+	if (!match_next(cr, w, set) && w->translates != NO_RULE) {
+		v.cr = cr;
 		v.w = w;
 		v.set = set;
-		bpf_loop(MAX_RULES, stretch_step, &v, 0);
+		bpf_loop(MAX_RULES, match_step, &v, 0);
 	}
-	count_stop(set, w->stop);
-	return w->broken ? REASON_INTERNAL : judge_answer(j, w->last);
+	match_count_stop(set, w->stop);
+	return w->broken ? REASON_INTERNAL : match_answer(cr, w->last);
 }
 
 #endif

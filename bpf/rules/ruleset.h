@@ -26,7 +26,7 @@
 /* What a rule asks for, and the key under which a packet's value is looked up:
  * interface:	direction << 32 | ifindex
  * protocol:	(family == 6) << 24 | protocol << 16 | detail, which is
- *		flags_key() of TCP flags, type << 8 | code of ICMP, else 0
+ *		tree_flags_key() of TCP flags, type << 8 | code of ICMP, else 0
  * addresses:	IPv4: the address. IPv6: its upper 64 bits, and where these do
  *		not decide its lower 64 bits in another tree
  * ports:	TCP and UDP: the port; others: NO_PORT
@@ -150,7 +150,7 @@ struct rule {
 	__u16 rdr_base; /* the port that becomes rdr_low		*/
 	__u32 nat_pool; /* index into pools + 1; 0: no nat-to		*/
 	__u32 rdr_pool; /* likewise					*/
-	__u8 return_ttl; /* of a reset; 0: ANSWER_TTL			*/
+	__u8 return_ttl; /* of a reset; 0: REJECT_TTL			*/
 	__u8 return_code4; /* of "unreachable"				*/
 	__u8 return_code6;
 	__u8 pad0[5]; /* arrays that are mapped have elements of 8 bytes */

@@ -18,7 +18,7 @@
 
 /* How many of a node's keys are at or below x. Without branches, which would be
  * mispredicted: each term is the borrow of x - key. */
-static __always_inline __u32 node_rank(const struct rule_node *n, __u64 x)
+static __always_inline __u32 tree_rank(const struct rule_node *n, __u64 x)
 {
 	__u64 above = 0;
 	int i;
@@ -55,7 +55,7 @@ static __always_inline void tree_find(__u32 tree, __u64 x, volatile __u32 *value
 		n = bpf_map_lookup_elem(&rule_nodes, &at);
 		if (!n)
 			return;
-		rank = node_rank(n, x);
+		rank = tree_rank(n, x);
 		if (rank)
 			key = at * NODE_KEYS + rank - 1;
 		node = (NODE_KEYS + 1) * node + 1 + rank;
@@ -69,35 +69,35 @@ static __always_inline void tree_find(__u32 tree, __u64 x, volatile __u32 *value
 
 /* TCP flags in the order SYN ACK RST FIN PSH CWR ECE URG: what rules ask of them
  * is then a few spans, "flags S/SA" a single one. */
-static __always_inline __u32 flags_key(__u8 f)
+static __always_inline __u32 tree_flags_key(__u8 f)
 {
 	return (f & TCP_SYN) << 6 | (f & TCP_ACK) << 2 | (f & TCP_RST) << 3 | (f & TCP_FIN) << 4 |
 	       (f & 0x08) | (f & 0xe0) >> 5;
 }
 
-static __always_inline __u32 protocol_key(const struct judge *j)
+static __always_inline __u32 tree_protocol_key(const struct crossing *cr)
 {
-	__u32 key = (j->family == 6) << 24 | j->proto << 16;
+	__u32 key = (cr->family == 6) << 24 | cr->proto << 16;
 
-	if (j->proto == IPPROTO_TCP)
-		return key | flags_key(j->tcp_flags);
-	if (j->proto == (j->family == 6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP))
-		return key | j->icmp_type << 8 | j->icmp_code;
+	if (cr->proto == IPPROTO_TCP)
+		return key | tree_flags_key(cr->tcp_flags);
+	if (cr->proto == (cr->family == 6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP))
+		return key | cr->icmp_type << 8 | cr->icmp_code;
 	return key;
 }
 
-static __always_inline int judge_has_ports(const struct judge *j)
+static __always_inline int crossing_has_ports(const struct crossing *cr)
 {
-	return j->proto == IPPROTO_TCP || j->proto == IPPROTO_UDP;
+	return cr->proto == IPPROTO_TCP || cr->proto == IPPROTO_UDP;
 }
 
 /* A field's tree, and the value that is looked up in it. */
-struct question {
+struct tree_question {
 	__u64 value;
 	__u64 tree;
 };
 
-static __always_inline void ask_address(struct question *q, const struct addr *a, __u32 tree4, __u32 tree6,
+static __always_inline void tree_ask_address(struct tree_question *q, const struct addr *a, __u32 tree4, __u32 tree6,
 					__u8 family)
 {
 	const __be64 *half = (const __be64 *)a;
@@ -107,79 +107,79 @@ static __always_inline void ask_address(struct question *q, const struct addr *a
 }
 
 /* Where the upper half of an address did not decide, its lower half does. */
-__noinline int classify_low(struct judge *j)
+__noinline int tree_classify_low(struct crossing *cr)
 {
-	if (!j)
+	if (!cr)
 		return 0;
-	if (j->class[FIELD_DST] & SPAN_TREE)
-		tree_find(j->class[FIELD_DST] & ~SPAN_TREE, bpf_be64_to_cpu(((const __be64 *)&j->dst)[1]),
-			  &j->class[FIELD_DST]);
-	if (j->class[FIELD_SRC] & SPAN_TREE)
-		tree_find(j->class[FIELD_SRC] & ~SPAN_TREE, bpf_be64_to_cpu(((const __be64 *)&j->src)[1]),
-			  &j->class[FIELD_SRC]);
+	if (cr->class[FIELD_DST] & SPAN_TREE)
+		tree_find(cr->class[FIELD_DST] & ~SPAN_TREE, bpf_be64_to_cpu(((const __be64 *)&cr->dst)[1]),
+			  &cr->class[FIELD_DST]);
+	if (cr->class[FIELD_SRC] & SPAN_TREE)
+		tree_find(cr->class[FIELD_SRC] & ~SPAN_TREE, bpf_be64_to_cpu(((const __be64 *)&cr->src)[1]),
+			  &cr->class[FIELD_SRC]);
 	return 0;
 }
 
 /* The set of tables that an address is in. value: what an IPv4 address, or the
  * upper half of an IPv6 address, is looked up by. */
-__noinline int tables_find(struct judge *j, __u32 field, __u64 value)
+__noinline int tree_find_tables(struct crossing *cr, __u32 field, __u64 value)
 {
 	volatile __u32 *set;
 	const struct addr *a;
 
-	if (!j)
+	if (!cr)
 		return 0;
-	set = field == FIELD_DST_TABLES ? &j->class[FIELD_DST_TABLES] : &j->class[FIELD_SRC_TABLES];
-	a = field == FIELD_DST_TABLES ? &j->dst : &j->src;
-	tree_find(j->family == 4 ? TREE_TABLES4 : TREE_TABLES6, value, set);
+	set = field == FIELD_DST_TABLES ? &cr->class[FIELD_DST_TABLES] : &cr->class[FIELD_SRC_TABLES];
+	a = field == FIELD_DST_TABLES ? &cr->dst : &cr->src;
+	tree_find(cr->family == 4 ? TREE_TABLES4 : TREE_TABLES6, value, set);
 	if (*set & SPAN_TREE && *set != NO_VALUE)
 		tree_find(*set & ~SPAN_TREE, bpf_be64_to_cpu(((const __be64 *)a)[1]), set);
 	return 0;
 }
 
 /* Cost without rules that ask for tables: one test for each side. */
-static __always_inline void classify_tables(struct judge *j, const struct rule_set *set, __u64 dst, __u64 src)
+static __always_inline void tree_classify_tables(struct crossing *cr, const struct rule_set *set, __u64 dst, __u64 src)
 {
-	if (!(j->known & 1 << FIELD_DST_TABLES)) {
-		j->class[FIELD_DST_TABLES] = 0;
+	if (!(cr->known & 1 << FIELD_DST_TABLES)) {
+		cr->class[FIELD_DST_TABLES] = 0;
 		if (set->asks_tables & 1 << (FIELD_DST_TABLES - FIELD_TREES))
-			tables_find(j, FIELD_DST_TABLES, dst);
-		j->class[FIELD_DST_TABLES] += set->dst_tables_at;
+			tree_find_tables(cr, FIELD_DST_TABLES, dst);
+		cr->class[FIELD_DST_TABLES] += set->dst_tables_at;
 	}
-	if (!(j->known & 1 << FIELD_SRC_TABLES)) {
-		j->class[FIELD_SRC_TABLES] = 0;
+	if (!(cr->known & 1 << FIELD_SRC_TABLES)) {
+		cr->class[FIELD_SRC_TABLES] = 0;
 		if (set->asks_tables & 1 << (FIELD_SRC_TABLES - FIELD_TREES))
-			tables_find(j, FIELD_SRC_TABLES, src);
-		j->class[FIELD_SRC_TABLES] += set->src_tables_at;
+			tree_find_tables(cr, FIELD_SRC_TABLES, src);
+		cr->class[FIELD_SRC_TABLES] += set->src_tables_at;
 	}
 }
 
 /* Looks up the classes that are not known. All trees in one function: a call
  * costs as much as a search. */
-__noinline int judge_classify(struct judge *j, const struct rule_set *set)
+__noinline int tree_classify(struct crossing *cr, const struct rule_set *set)
 {
-	struct question q[FIELD_TREES];
+	struct tree_question q[FIELD_TREES];
 	__u32 f;
 
-	if (!j || !set)
+	if (!cr || !set)
 		return 0;
-	ask_address(&q[FIELD_DST], &j->dst, TREE_DST4, TREE_DST6, j->family);
-	ask_address(&q[FIELD_SRC], &j->src, TREE_SRC4, TREE_SRC6, j->family);
+	tree_ask_address(&q[FIELD_DST], &cr->dst, TREE_DST4, TREE_DST6, cr->family);
+	tree_ask_address(&q[FIELD_SRC], &cr->src, TREE_SRC4, TREE_SRC6, cr->family);
 	q[FIELD_DPORT].tree = TREE_DPORT;
-	q[FIELD_DPORT].value = judge_has_ports(j) ? bpf_ntohs(j->dport) : NO_PORT;
+	q[FIELD_DPORT].value = crossing_has_ports(cr) ? bpf_ntohs(cr->dport) : NO_PORT;
 	q[FIELD_SPORT].tree = TREE_SPORT;
-	q[FIELD_SPORT].value = judge_has_ports(j) ? bpf_ntohs(j->sport) : NO_PORT;
+	q[FIELD_SPORT].value = crossing_has_ports(cr) ? bpf_ntohs(cr->sport) : NO_PORT;
 	q[FIELD_PROTOCOL].tree = TREE_PROTOCOL;
-	q[FIELD_PROTOCOL].value = protocol_key(j);
+	q[FIELD_PROTOCOL].value = tree_protocol_key(cr);
 	q[FIELD_INTERFACE].tree = TREE_INTERFACE;
-	q[FIELD_INTERFACE].value = (__u64)j->direction << 32 | j->ifindex;
+	q[FIELD_INTERFACE].value = (__u64)cr->direction << 32 | cr->ifindex;
 	for (f = 0; f < FIELD_TREES; f++)
-		if (!(j->known & 1 << f))
-			tree_find(q[f].tree, q[f].value, &j->class[f]);
-	if (j->family == 6 && (j->class[FIELD_DST] | j->class[FIELD_SRC]) & SPAN_TREE)
-		classify_low(j);
-	classify_tables(j, set, q[FIELD_DST].value, q[FIELD_SRC].value);
-	j->known = (1 << FIELD_COUNT) - 1;
+		if (!(cr->known & 1 << f))
+			tree_find(q[f].tree, q[f].value, &cr->class[f]);
+	if (cr->family == 6 && (cr->class[FIELD_DST] | cr->class[FIELD_SRC]) & SPAN_TREE)
+		tree_classify_low(cr);
+	tree_classify_tables(cr, set, q[FIELD_DST].value, q[FIELD_SRC].value);
+	cr->known = (1 << FIELD_COUNT) - 1;
 	return 0;
 }
 

@@ -19,13 +19,13 @@
 #define NAT_LOW	 50001
 #define NAT_HIGH 65535
 
-static __always_inline __u32 random_next(struct scratch *s)
+static __always_inline __u32 create_random(struct scratch *s)
 {
 	__u32 x = s->random;
 
 	if (!x)
 		x = (random_seed ? random_seed + bpf_get_smp_processor_id() : bpf_get_prandom_u32()) | 1;
-	s->random = random_step(x);
+	s->random = alloc_random(x);
 	return s->random;
 }
 
@@ -33,9 +33,9 @@ static __always_inline __u32 random_next(struct scratch *s)
  * Tries the port at which the search stands; 1 ends it. What it works on lies in
  * the scratch: on the stack the verifier would walk every value of it.
  */
-static __always_inline long port_try(struct scratch *s)
+static __always_inline long nat_port_try(struct scratch *s)
 {
-	struct port_search *search = &s->search;
+	struct nat_port_search *search = &s->search;
 	struct state *st = state_get(STATE_INDEX(search->number));
 	struct tuple *t;
 	enum reason r;
@@ -48,7 +48,7 @@ static __always_inline long port_try(struct scratch *s)
 	if (t->dport == s->packet.tuple.dport && tuple_equal(t, &s->packet.tuple))
 		r = REASON_TUPLE_TAKEN; /* by itself: its answers would look like it */
 	else
-		r = tuple_enter(search->number, &owner);
+		r = table_enter(search->number, &owner);
 	search->reason = r;
 	/* REASON_TUPLE_ERROR: another port's bucket may have room */
 	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY && r != REASON_TUPLE_ERROR)
@@ -57,84 +57,84 @@ static __always_inline long port_try(struct scratch *s)
 	return 0;
 }
 
-static long port_step(__u32 n, void *data)
+static long nat_port_step(__u32 n, void *data)
 {
 	struct scratch *s = scratch_get();
 
 	(void)data;
-	return !s || n >= s->search.span || port_try(s);
+	return !s || n >= s->search.span || nat_port_try(s);
 }
 
 /* Begins a search for a port of low..high at a random one. */
-static __always_inline void port_begin(struct scratch *s, __u32 number, __u16 low, __u16 high)
+static __always_inline void nat_port_begin(struct scratch *s, __u32 number, __u16 low, __u16 high)
 {
-	struct port_search *search = &s->search;
+	struct nat_port_search *search = &s->search;
 
 	search->number = number;
 	search->low = low;
 	search->span = high - low;
-	search->at = random_next(s) % ((__u32)search->span + 1);
+	search->at = create_random(s) % ((__u32)search->span + 1);
 }
 
 /* Reserves the reply's tuple with the first free port from where the search stands. */
-static __always_inline enum reason port_reserve(struct scratch *s)
+static __always_inline enum reason nat_port_reserve(struct scratch *s)
 {
-	struct port_search *search = &s->search;
+	struct nat_port_search *search = &s->search;
 
 	/* mostly the first is free: without a call */
-	if (!port_try(s))
-		bpf_loop(NAT_PORT_TRIES - 1, port_step, 0, 0);
+	if (!nat_port_try(s))
+		bpf_loop(NAT_PORT_TRIES - 1, nat_port_step, 0, 0);
 	if (search->reason == REASON_TUPLE_TAKEN || search->reason == REASON_STATE_BUSY)
 		return REASON_NAT_PORTS;
 	return search->reason;
 }
 
-static __always_inline int has_ports(const struct packet *p)
+static __always_inline int nat_port_has(const struct packet *p)
 {
 	int reply;
 
 	if (p->tuple.proto == IPPROTO_TCP || p->tuple.proto == IPPROTO_UDP)
 		return 1;
-	return is_icmp(p->family, p->tuple.proto) &&
+	return icmp_is(p->family, p->tuple.proto) &&
 	       icmp_query(p->family, p->icmp_type, &reply) >= 0 && !reply;
 }
 
 /* Whether the rules have another source port chosen. */
-static __always_inline int wants_port(const struct scratch *s)
+static __always_inline int nat_port_wanted(const struct scratch *s)
 {
-	return s->out.flags & JUDGE_NAT && has_ports(&s->packet) && !(s->out.flags & JUDGE_NAT_STATIC);
+	return s->out.flags & CROSSING_NAT && nat_port_has(&s->packet) && !(s->out.flags & CROSSING_NAT_STATIC);
 }
 
 /* Chooses the reply's port, or the first that is tried, in s->tuple. */
-static __always_inline void reply_choose(struct scratch *s, __u32 number)
+static __always_inline void create_choose_reply(struct scratch *s, __u32 number)
 {
 	__u16 low = s->out.nat_low ? s->out.nat_low : NAT_LOW, high = s->out.nat_high ? s->out.nat_high : NAT_HIGH;
 
-	if (!wants_port(s))
+	if (!nat_port_wanted(s))
 		return;
-	port_begin(s, number, low, high > low ? high : low);
+	nat_port_begin(s, number, low, high > low ? high : low);
 	s->tuple.dport = bpf_htons(low + s->search.at);
 }
 
 /* Reserves the reply's tuple, with another source port where the rules or a
  * collision ask for one. own: the box's own packet. */
-static __always_inline enum reason reply_reserve(struct scratch *s, __u32 number, int own, __u32 *owner)
+static __always_inline enum reason create_reserve_reply(struct scratch *s, __u32 number, int own, __u32 *owner)
 {
 	enum reason r;
 
-	if (wants_port(s))
-		return port_reserve(s);
-	r = tuple_enter(number, owner);
-	if (r == REASON_TUPLE_TAKEN && own && has_ports(&s->packet) && !(s->out.flags & JUDGE_NAT_STATIC)) {
-		port_begin(s, number, NAT_LOW, NAT_HIGH);
-		return port_reserve(s);
+	if (nat_port_wanted(s))
+		return nat_port_reserve(s);
+	r = table_enter(number, owner);
+	if (r == REASON_TUPLE_TAKEN && own && nat_port_has(&s->packet) && !(s->out.flags & CROSSING_NAT_STATIC)) {
+		nat_port_begin(s, number, NAT_LOW, NAT_HIGH);
+		return nat_port_reserve(s);
 	}
 	return r;
 }
 
 /* Touches what a new state is written into. A locked instruction waits for all writes
  * before it, one after the other. */
-static __always_inline void places_touch(const struct state *st, const struct tuple *reply)
+static __always_inline void create_touch(const struct state *st, const struct tuple *reply)
 {
 	const struct bucket *b = bucket_get(tuple_hash(reply));
 
@@ -145,7 +145,7 @@ static __always_inline void places_touch(const struct state *st, const struct tu
 		touch(b->lock);
 }
 
-static __always_inline void flow_start(struct flow *f)
+static __always_inline void create_flow(struct flow *f)
 {
 	f->packets = 0;
 	f->bytes = 0;
@@ -159,7 +159,7 @@ static __always_inline void flow_start(struct flow *f)
 	f->flags = 0;
 }
 
-static __always_inline void course_start(struct course *c, const struct tuple *t)
+static __always_inline void create_course(struct course *c, const struct tuple *t)
 {
 	c->tuple = *t;
 	c->nexthop = NEXTHOP_NONE;
@@ -169,14 +169,14 @@ static __always_inline void course_start(struct course *c, const struct tuple *t
 }
 
 /* The first segment sets what its end may send and what it allows the other. */
-static __always_inline void tcp_start(struct flow *f, const struct packet *p, int wscale)
+static __always_inline void create_tcp(struct flow *f, const struct packet *p, int wscale)
 {
 	__u32 end = p->seq + p->payload + (p->tcp_flags & TCP_SYN ? 1 : 0) +
 		    (p->tcp_flags & TCP_FIN ? 1 : 0);
 
 	f->seqlo = end;
 	f->seqhi = end;
-	f->max_win = at_least_1(p->window);
+	f->max_win = track_at_least_1(p->window);
 	f->flags = FLOW_SEEN;
 	f->peer = p->tcp_flags & TCP_FIN ? PEER_CLOSING : PEER_SYN_SENT;
 	if (p->tcp_flags & TCP_SYN && wscale >= 0) {
@@ -189,17 +189,17 @@ static __always_inline void tcp_start(struct flow *f, const struct packet *p, in
 	}
 }
 
-static __always_inline __u8 first_phase(const struct packet *p)
+static __always_inline __u8 create_phase(const struct packet *p)
 {
 	if (p->tuple.proto == IPPROTO_TCP)
 		return PHASE_TCP_FIRST;
 	if (p->tuple.proto == IPPROTO_UDP)
 		return PHASE_UDP_FIRST;
-	return is_icmp(p->family, p->tuple.proto) ? PHASE_ICMP_FIRST : PHASE_OTHER_FIRST;
+	return icmp_is(p->family, p->tuple.proto) ? PHASE_ICMP_FIRST : PHASE_OTHER_FIRST;
 }
 
 /* Differences for both directions, from the tuples as they now stand. */
-static __always_inline void courses_differ(struct state *st)
+static __always_inline void create_differences(struct state *st)
 {
 	struct tuple *f = &st->forth.tuple, *b = &st->back.tuple;
 
@@ -209,7 +209,7 @@ static __always_inline void courses_differ(struct state *st)
 	st->back.csum_port = csum_fold(csum_word_diff(b->sport, f->dport) + csum_word_diff(b->dport, f->sport));
 }
 
-static __always_inline int tuples_mirror(const struct state *st)
+static __always_inline int create_is_mirror(const struct state *st)
 {
 	struct tuple r;
 
@@ -219,52 +219,52 @@ static __always_inline int tuples_mirror(const struct state *st)
 
 /* The tag that the side which keeps state gives to all packets of the connection,
  * where the other side judges them. */
-static __always_inline __u16 kept_tag(const struct scratch *s, __u8 flags)
+static __always_inline __u16 create_tag(const struct scratch *s, __u8 flags)
 {
-	if (flags & STATE_JUDGE_OUT)
+	if (flags & STATE_EVALUATE_OUT)
 		return s->in.tag;
-	if (flags & STATE_JUDGE_IN && s->out.tag != s->in.tag)
+	if (flags & STATE_EVALUATE_IN && s->out.tag != s->in.tag)
 		return s->out.tag;
 	return 0;
 }
 
 /* Fills a NEW slot but for what depends on the reply's port, which may become another. */
-static __always_inline void state_fill(struct state *st, const struct scratch *s, __u8 flags, int wscale)
+static __always_inline void create_fill(struct state *st, const struct scratch *s, __u8 flags, int wscale)
 {
 	const struct packet *p = &s->packet;
 
-	course_start(&st->forth, &p->tuple);
-	course_start(&st->back, &s->tuple);
+	create_course(&st->forth, &p->tuple);
+	create_course(&st->back, &s->tuple);
 	st->forth.nexthop = s->nexthop;
 	st->forth.nexthop_generation = s->generation;
 	if (!(flags & STATE_IN))
 		st->back.nexthop = NEXTHOP_LOCAL; /* answers to the box's own packets */
 	st->path = s->path;
 	st->entered = 0;
-	st->tag = kept_tag(s, flags);
+	st->tag = create_tag(s, flags);
 	st->rule_in = flags & STATE_IN ? s->in.rule : 0;
 	st->rule_out = flags & STATE_OUT ? s->out.rule : 0;
 	st->created = shared.now;
 	st->check_at = shared.now;
-	st->phase = first_phase(p);
+	st->phase = create_phase(p);
 	st->flags = flags;
 	st->layout = STATE_LAYOUT;
-	flow_start(&st->flow_forth);
-	flow_start(&st->flow_back);
+	create_flow(&st->flow_forth);
+	create_flow(&st->flow_back);
 	log_fill(st, s, flags);
 	st->flow_forth.packets = 1;
 	st->flow_forth.bytes = p->length;
 	if (p->tuple.proto == IPPROTO_TCP)
-		tcp_start(&st->flow_forth, p, wscale);
+		create_tcp(&st->flow_forth, p, wscale);
 	else
 		st->flow_forth.peer = PEER_SYN_SENT;
 }
 
 /* Whether a live state holds the packet's tuple, which another core has made a
  * moment earlier. Then it is used. */
-static __always_inline int state_shared(struct scratch *s, __u32 number)
+static __always_inline int create_shared(struct scratch *s, __u32 number)
 {
-	if (STATE_DIRECTION(number) || !state_verify(number, &s->packet.tuple))
+	if (STATE_DIRECTION(number) || !lookup_verify(number, &s->packet.tuple))
 		return 0;
 	s->state = number;
 	return 1;
@@ -275,7 +275,7 @@ static __always_inline int state_shared(struct scratch *s, __u32 number)
  * that is chosen here; s->path where it counts. Returns UNDECIDED and the number
  * in s->state, or the reason to drop. s->state may be another core's.
  */
-__noinline enum reason state_create(struct scratch *s, __u8 flags, int wscale, int own)
+__noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, int own)
 {
 	__u32 index, owner = 0;
 	struct state *st;
@@ -283,36 +283,36 @@ __noinline enum reason state_create(struct scratch *s, __u8 flags, int wscale, i
 
 	if (!s)
 		return REASON_INTERNAL;
-	if (!state_count())
+	if (!alloc_count())
 		return REASON_STATE_LIMIT;
-	index = slot_take(tuple_hash(&s->packet.tuple), random_next(s));
+	index = alloc_take(tuple_hash(&s->packet.tuple), create_random(s));
 	st = state_get(index);
 	if (!index || !st) {
 		__sync_fetch_and_add(&shared.states_released, 1);
 		return REASON_STATE_LIMIT;
 	}
-	reply_choose(s, STATE_NUMBER(index, 1));
-	places_touch(st, &s->tuple);
-	state_fill(st, s, flags, wscale);
-	r = reply_reserve(s, STATE_NUMBER(index, 1), own, &owner);
+	create_choose_reply(s, STATE_NUMBER(index, 1));
+	create_touch(st, &s->tuple);
+	create_fill(st, s, flags, wscale);
+	r = create_reserve_reply(s, STATE_NUMBER(index, 1), own, &owner);
 	if (r != UNDECIDED) {
-		slot_return(st);
+		alloc_return(st);
 		/* owner ^ 1: the other direction of the state that has the reply's tuple */
-		return r == REASON_TUPLE_TAKEN && state_shared(s, owner ^ 1) ? UNDECIDED : r;
+		return r == REASON_TUPLE_TAKEN && create_shared(s, owner ^ 1) ? UNDECIDED : r;
 	}
-	if (!tuples_mirror(st)) {
+	if (!create_is_mirror(st)) {
 		st->flags |= STATE_NAT;
-		courses_differ(st);
+		create_differences(st);
 	}
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
-	r = tuple_enter(STATE_NUMBER(index, 0), &owner);
+	r = table_enter(STATE_NUMBER(index, 0), &owner);
 	s->state = STATE_NUMBER(index, 0);
 	if (r == UNDECIDED) {
 		st->entered = 1;
 		return UNDECIDED;
 	}
 	state_kill(st, index); /* the sweep takes the reply's tuple out */
-	return r == REASON_TUPLE_TAKEN && state_shared(s, owner) ? UNDECIDED : r;
+	return r == REASON_TUPLE_TAKEN && create_shared(s, owner) ? UNDECIDED : r;
 }
 
 #endif

@@ -7,7 +7,7 @@
 
 #define CLOCK_MONOTONIC_KERNEL 1
 
-static __always_inline void clock_set(void)
+static __always_inline void gc_clock(void)
 {
 	shared.now = bpf_ktime_get_ns() / TICK_NS;
 }
@@ -16,7 +16,7 @@ static __always_inline void clock_set(void)
  * pf's adaptive timeouts: from adaptive.start states on they shrink, to nothing
  * at adaptive.end. What packets compare with is worked out here, once per tick.
  */
-static __always_inline void timeouts_scale(void)
+static __always_inline void gc_timeouts(void)
 {
 	__u32 start = shared.adaptive_start, end = shared.adaptive_end, part = 1024, i;
 
@@ -29,7 +29,7 @@ static __always_inline void timeouts_scale(void)
 }
 
 /* No daemon hears of routes that move: once a second every state asks again. */
-static __always_inline void generation_bump(void)
+static __always_inline void gc_bump_routes(void)
 {
 	if (daemon_is_dead() && shared.now - shared.bumped >= TICKS_PER_SECOND) {
 		shared.bumped = shared.now;
@@ -38,21 +38,21 @@ static __always_inline void generation_bump(void)
 }
 
 /* How many states this run looks at. */
-static __always_inline __u32 sweep_count(void)
+static __always_inline __u32 gc_count(void)
 {
 	if (shared.states_made == shared.states_released)
 		return 0;
-	return state_slots < SWEEP_SLICE ? state_slots : SWEEP_SLICE;
+	return state_capacity < GC_SLICE ? state_capacity : GC_SLICE;
 }
 
 /* Under pressure timeouts shrink from tick to tick: every state is looked at. */
-static __always_inline int sweep_hurries(void)
+static __always_inline int gc_hurries(void)
 {
 	return shared.adaptive_end && shared.states > shared.adaptive_start;
 }
 
 /* Takes a number's spilled tuple out of the table. 0: it may still be there. */
-static __always_inline int spilled_release(struct bucket *b, struct tuple *t, __u32 number)
+static __always_inline int table_release_spilled(struct bucket *b, struct tuple *t, __u32 number)
 {
 	__u32 *entry;
 	int gone = 1;
@@ -71,7 +71,7 @@ static __always_inline int spilled_release(struct bucket *b, struct tuple *t, __
 
 /* Takes a tuple out of the table if it is this number's. 0: it may still be
  * there, because somebody is at the bucket. */
-static __noinline int tuple_release(struct tuple *t, __u32 number)
+static __noinline int table_release(struct tuple *t, __u32 number)
 {
 	struct bucket *b;
 	__u64 hash;
@@ -89,23 +89,23 @@ static __noinline int tuple_release(struct tuple *t, __u32 number)
 		if (__sync_val_compare_and_swap(&b->slot[i], slot, 0) == slot)
 			return 1;
 	}
-	return b->spilled ? spilled_release(b, t, number) : 1;
+	return b->spilled ? table_release_spilled(b, t, number) : 1;
 }
 
-static __always_inline void state_release(struct state *st, __u32 index)
+static __always_inline void gc_release(struct state *st, __u32 index)
 {
-	promise_withdraw(index); /* a packet may have made it when the state had just ended */
-	if (tuple_release(&st->forth.tuple, STATE_NUMBER(index, 0)) &&
-	    tuple_release(&st->back.tuple, STATE_NUMBER(index, 1)))
-		slot_return(st);
+	hint_withdraw(index); /* a packet may have made it when the state had just ended */
+	if (table_release(&st->forth.tuple, STATE_NUMBER(index, 0)) &&
+	    table_release(&st->back.tuple, STATE_NUMBER(index, 1)))
+		alloc_return(st);
 	else /* the next pass tries again */
 		__sync_lock_test_and_set(&st->status, STATUS_DYING);
 }
 
 /* Ticks until a live state expires; <= 0: it has. */
-static __always_inline __s32 state_left(const struct state *st)
+static __always_inline __s32 gc_left(const struct state *st)
 {
-	__u32 a = flow_age(st, 0), b = flow_age(st, 1);
+	__u32 a = state_age(st, 0), b = state_age(st, 1);
 	__u32 timeout = st->phase < PHASE_COUNT ? shared.timeout[st->phase] : 0;
 
 	return (__s32)(timeout - ((__s32)a < (__s32)b ? a : b));
@@ -113,7 +113,7 @@ static __always_inline __s32 state_left(const struct state *st)
 
 /* A number that was found under an earlier generation is not used again, so it is
  * forgotten before generations, 16 bits of them, come round. */
-static __always_inline void course_forget(struct course *c)
+static __always_inline void gc_forget_nexthop(struct course *c)
 {
 	if (c->nexthop >= NEXTHOP_FIRST && c->nexthop_generation != (__u16)shared.route_generation)
 		c->nexthop = NEXTHOP_NONE;
@@ -121,7 +121,7 @@ static __always_inline void course_forget(struct course *c)
 
 /* The loop's cursor lives in shared memory: on the stack the verifier would walk
  * every value of it. */
-static long sweep_one(__u32 n, void *data)
+static long gc_step(__u32 n, void *data)
 {
 	struct state *st;
 	__u32 index;
@@ -129,25 +129,25 @@ static long sweep_one(__u32 n, void *data)
 
 	(void)n;
 	(void)data;
-	index = shared.swept >= state_slots ? 1 : shared.swept + 1;
-	shared.swept = index;
+	index = shared.gc_state >= state_capacity ? 1 : shared.gc_state + 1;
+	shared.gc_state = index;
 	st = state_get(index);
 	if (!st)
 		return 1;
 	switch (st->status) {
 	case STATUS_LIVE:
-		if (!sweep_hurries() && (__s32)(shared.now - st->check_at) < 0)
+		if (!gc_hurries() && (__s32)(shared.now - st->check_at) < 0)
 			return 0;
-		left = state_left(st);
+		left = gc_left(st);
 		if (left <= 0) {
 			state_kill(st, index);
 			return 0;
 		}
-		if ((__u32)left <= promise_margin())
-			promise_lapse(index);
-		course_forget(&st->forth);
-		course_forget(&st->back);
-		st->check_at = shared.now + (left < SWEEP_REVISIT ? left : SWEEP_REVISIT);
+		if ((__u32)left <= hint_margin())
+			hint_lapse(index);
+		gc_forget_nexthop(&st->forth);
+		gc_forget_nexthop(&st->back);
+		st->check_at = shared.now + (left < GC_REVISIT ? left : GC_REVISIT);
 		return 0;
 	case STATUS_DEAD:
 		st->check_at = shared.now + DEAD_GRACE;
@@ -157,7 +157,7 @@ static long sweep_one(__u32 n, void *data)
 		/* During a reload two generations sweep: one of them gets it. */
 		if ((__s32)(shared.now - st->check_at) >= 0 &&
 		    __sync_val_compare_and_swap(&st->status, STATUS_DYING, STATUS_LEAVING) == STATUS_DYING)
-			state_release(st, index);
+			gc_release(st, index);
 		return 0;
 	}
 	return 0;

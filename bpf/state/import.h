@@ -9,25 +9,25 @@
 
 #include "state/place.h"
 
-/* What weir_adopt is run on. */
-struct adoption {
+/* What weir_import is run on. */
+struct import {
 	struct state state; /* as it was read, its path and next hops renumbered; or made from a socket */
 	__u32 index;	    /* answered: where it lies now; 0: there is no room, or it is made anew */
 	__u32 pad0[15];
 };
-_Static_assert(sizeof(struct adoption) == 320, "adoption, as in copy.go");
+_Static_assert(sizeof(struct import) == 320, "adoption, as in copy.go");
 
-/* As state_create() does it: the reply's tuple, then LIVE, then the first tuple. */
-static __always_inline enum reason adopt(struct adoption *a)
+/* As create_state() does it: the reply's tuple, then LIVE, then the first tuple. */
+static __always_inline enum reason import_state(struct import *a)
 {
 	struct tuple first = a->state.forth.tuple;
 	__u32 index, owner;
 	struct state *st;
 	enum reason r;
 
-	if (!state_count())
+	if (!alloc_count())
 		return REASON_STATE_LIMIT;
-	index = slot_take(tuple_hash(&first), bpf_get_prandom_u32());
+	index = alloc_take(tuple_hash(&first), bpf_get_prandom_u32());
 	st = state_get(index);
 	if (!index || !st) {
 		__sync_fetch_and_add(&shared.states_released, 1);
@@ -47,13 +47,13 @@ static __always_inline enum reason adopt(struct adoption *a)
 	st->entered = 0;
 	st->flow_forth = a->state.flow_forth;
 	st->flow_back = a->state.flow_back;
-	r = tuple_enter(STATE_NUMBER(index, 1), &owner);
+	r = table_enter(STATE_NUMBER(index, 1), &owner);
 	if (r != UNDECIDED) {
-		slot_return(st);
+		alloc_return(st);
 		return r;
 	}
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
-	r = tuple_enter(STATE_NUMBER(index, 0), &owner);
+	r = table_enter(STATE_NUMBER(index, 0), &owner);
 	if (r != UNDECIDED) {
 		state_kill(st, index);
 		return r;

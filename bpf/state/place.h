@@ -5,7 +5,7 @@
 
 #include "state/lookup.h"
 
-static __always_inline __u32 random_step(__u32 x)
+static __always_inline __u32 alloc_random(__u32 x)
 {
 	x ^= x << 13;
 	x ^= x >> 17;
@@ -14,7 +14,7 @@ static __always_inline __u32 random_step(__u32 x)
 }
 
 /* Counts a state more, unless set limit states is reached. */
-static __always_inline int state_count(void)
+static __always_inline int alloc_count(void)
 {
 	__u32 made = __sync_fetch_and_add(&shared.states_made, 1) + 1;
 
@@ -26,13 +26,13 @@ static __always_inline int state_count(void)
 }
 
 /* The search for a free slot. */
-struct place {
+struct alloc {
 	__u32 index; /* of the slot that was tried last */
 	__u32 random;
 	__u32 taken;
 };
 
-static __always_inline int place_try(struct place *p)
+static __always_inline int alloc_try(struct alloc *p)
 {
 	struct state *st = state_get(p->index);
 
@@ -42,39 +42,39 @@ static __always_inline int place_try(struct place *p)
 
 /* Next to the home, where a promise is still found (but not beyond the table's end), and
  * then anywhere. */
-static long place_step(__u32 n, void *data)
+static long alloc_step(__u32 n, void *data)
 {
-	struct place *p = data;
+	struct alloc *p = data;
 
-	if (n < PROMISE_LOOKS - 1) {
-		p->index = p->index >= state_slots ? 1 : p->index + 1;
+	if (n < HINT_PROBES - 1) {
+		p->index = p->index >= state_capacity ? 1 : p->index + 1;
 	} else {
-		p->random = random_step(p->random);
-		p->index = 1 + (__u32)((__u64)p->random * state_slots >> 32);
+		p->random = alloc_random(p->random);
+		p->index = 1 + (__u32)((__u64)p->random * state_capacity >> 32);
 	}
-	return place_try(p);
+	return alloc_try(p);
 }
 
 /* A free slot for a state whose first tuple has the hash, NEW from now on; 0: none. */
-static __always_inline __u32 slot_take(__u64 hash, __u32 random)
+static __always_inline __u32 alloc_take(__u64 hash, __u32 random)
 {
-	struct place p = { .index = state_home(hash), .random = random | 1 };
+	struct alloc p = { .index = state_home(hash), .random = random | 1 };
 
 	/* mostly the home is free: without a call */
-	if (!place_try(&p))
-		bpf_loop(SLOT_TRIES - 1, place_step, &p, 0);
+	if (!alloc_try(&p))
+		bpf_loop(ALLOC_TRIES - 1, alloc_step, &p, 0);
 	return p.taken ? p.index : 0;
 }
 
 /* Gives a slot back whose tuples are not, or no longer, in the table. */
-static __always_inline void slot_return(struct state *st)
+static __always_inline void alloc_return(struct state *st)
 {
 	__sync_lock_test_and_set(&st->status, STATUS_FREE);
 	__sync_fetch_and_add(&shared.states_released, 1);
 }
 
 /* The owner of a tuple we want: gives way if it is dead or has expired. */
-static __always_inline int owner_yields(__u32 owner)
+static __always_inline int table_owner_yields(__u32 owner)
 {
 	struct state *s = state_get(STATE_INDEX(owner));
 	__u32 status;
@@ -93,7 +93,7 @@ static __always_inline int owner_yields(__u32 owner)
 }
 
 /* A tuple that is entered into the tuple table. */
-struct entry {
+struct table_entry {
 	__u32 number; /* of the state that holds it already		*/
 	__u32 owner;  /* answered: number of a state that has it in the table */
 	__u32 reason; /* of the last try				*/
@@ -104,7 +104,7 @@ struct entry {
  * state owns it, e->owner. REASON_STATE_BUSY: somebody else is at the bucket. A
  * global function: the verifier walks it once, not for each of its callers.
  */
-__noinline int tuple_try(struct entry *e)
+__noinline int table_try(struct table_entry *e)
 {
 	__u32 number, old;
 	struct bucket *b;
@@ -126,10 +126,10 @@ __noinline int tuple_try(struct entry *e)
 		return REASON_INTERNAL;
 	if (!bucket_lock(b))
 		return REASON_STATE_BUSY;
-	old = tuple_owner(b, t, hash);
+	old = bucket_owner(b, t, hash);
 	if (!old) {
 		r = bucket_add(b, t, hash, number);
-	} else if (owner_yields(old)) {
+	} else if (table_owner_yields(old)) {
 		r = bucket_replace(b, t, hash, old, number);
 	} else {
 		e->owner = old;
@@ -139,23 +139,23 @@ __noinline int tuple_try(struct entry *e)
 	return r;
 }
 
-static long tuple_step(__u32 n, void *data)
+static long table_step(__u32 n, void *data)
 {
-	struct entry *e = data;
+	struct table_entry *e = data;
 
 	(void)n;
-	e->reason = tuple_try(e);
+	e->reason = table_try(e);
 	return e->reason != REASON_STATE_BUSY;
 }
 
-/* tuple_try(), again while others are at the bucket. */
-static __always_inline enum reason tuple_enter(__u32 number, __u32 *owner)
+/* table_try(), again while others are at the bucket. */
+static __always_inline enum reason table_enter(__u32 number, __u32 *owner)
 {
-	struct entry e = { .number = number };
+	struct table_entry e = { .number = number };
 
-	e.reason = tuple_try(&e);
+	e.reason = table_try(&e);
 	if (e.reason == REASON_STATE_BUSY)
-		bpf_loop(ENTER_TRIES, tuple_step, &e, 0);
+		bpf_loop(TABLE_TRIES, table_step, &e, 0);
 	*owner = e.owner;
 	return e.reason;
 }

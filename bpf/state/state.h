@@ -23,8 +23,8 @@
 
 #include "packet/packet.h"
 
-#define STATE_LAYOUT 8 /* changes when states, their places, the tuple table or the note
-			  between two looks (struct ahead) do: a reload then begins
+#define STATE_LAYOUT 9 /* changes when states, their places, the tuple table or the note
+			  between two looks (struct prefetch_note) do: a reload then begins
 			  without states */
 
 enum status {
@@ -69,8 +69,8 @@ enum peer {
 #define STATE_IN	0x01 /* direction 0 crossed rules `in' and may enter	       */
 #define STATE_OUT	0x02 /* direction 0 crossed rules `out' and may leave	       */
 #define STATE_NAT	0x04 /* the two tuples are not each other's mirror	       */
-#define STATE_JUDGE_IN	0x08 /* the side where direction 0 came in keeps no state:    */
-#define STATE_JUDGE_OUT 0x10 /* every packet is judged there; likewise where it left  */
+#define STATE_EVALUATE_IN	0x08 /* the side where direction 0 came in keeps no state:    */
+#define STATE_EVALUATE_OUT 0x10 /* every packet is judged there; likewise where it left  */
 #define STATE_OPTIONS	0x20 /* allow-opts: packets with IP options may pass	       */
 
 #define STATE_LOG	0x40 /* a rule logs all packets: flow_forth.log has those of the side */

@@ -54,14 +54,14 @@ static __always_inline struct bucket *bucket_get(__u64 hash)
 }
 
 /* The upper half of a slot; never 0. */
-static __always_inline __u32 hash_tag(__u64 hash)
+static __always_inline __u32 bucket_tag(__u64 hash)
 {
 	return hash >> 32 | 1;
 }
 
 static __always_inline __u64 bucket_slot(__u64 hash, __u32 number)
 {
-	return (__u64)hash_tag(hash) << 32 | number;
+	return (__u64)bucket_tag(hash) << 32 | number;
 }
 
 /* The number in the first slot with the hash's tag; 0: none. Two tuples of one
@@ -73,14 +73,14 @@ static __always_inline __u32 bucket_find(const struct bucket *b, __u64 hash)
 	for (i = 0; i < BUCKET_SLOTS; i++) {
 		__u64 slot = *(const volatile __u64 *)&b->slot[i];
 
-		if (slot >> 32 == hash_tag(hash))
+		if (slot >> 32 == bucket_tag(hash))
 			return slot;
 	}
 	return 0;
 }
 
 /* Whether the tuple is that of the number. */
-static __always_inline int number_holds(__u32 number, const struct tuple *t)
+static __always_inline int state_holds(__u32 number, const struct tuple *t)
 {
 	struct state *s = state_get(STATE_INDEX(number));
 
@@ -89,7 +89,7 @@ static __always_inline int number_holds(__u32 number, const struct tuple *t)
 
 /* The number that the tuple is entered for, whatever its state; 0: none. Without
  * the bucket's lock it may be out of date. */
-static __always_inline __u32 tuple_owner(const struct bucket *b, const struct tuple *t, __u64 hash)
+static __always_inline __u32 bucket_owner(const struct bucket *b, const struct tuple *t, __u64 hash)
 {
 	__u32 *entry, number;
 	int i;
@@ -97,7 +97,7 @@ static __always_inline __u32 tuple_owner(const struct bucket *b, const struct tu
 	for (i = 0; i < BUCKET_SLOTS; i++) {
 		__u64 slot = *(const volatile __u64 *)&b->slot[i];
 
-		if (slot >> 32 == hash_tag(hash) && number_holds(slot, t))
+		if (slot >> 32 == bucket_tag(hash) && state_holds(slot, t))
 			return slot;
 	}
 	if (!*(const volatile __u32 *)&b->spilled)
@@ -106,7 +106,7 @@ static __always_inline __u32 tuple_owner(const struct bucket *b, const struct tu
 	if (!entry)
 		return 0;
 	number = *(volatile __u32 *)entry;
-	return number_holds(number, t) ? number : 0; /* the entry may be another's by now */
+	return state_holds(number, t) ? number : 0; /* the entry may be another's by now */
 }
 
 static __always_inline int bucket_lock(struct bucket *b)

@@ -15,13 +15,13 @@
 #define seq_before(a, b) ((__s32)((a) - (b)) < 0)
 #define seq_after(a, b)	 ((__s32)((a) - (b)) > 0)
 
-static __always_inline void peer_raise(struct flow *f, __u8 to)
+static __always_inline void track_peer(struct flow *f, __u8 to)
 {
 	if (f->peer < to)
 		f->peer = to;
 }
 
-static __always_inline void phase_set(struct state *s, __u8 phase)
+static __always_inline void track_phase(struct state *s, __u8 phase)
 {
 	if (s->phase != phase) {
 		s->phase = phase;
@@ -29,7 +29,7 @@ static __always_inline void phase_set(struct state *s, __u8 phase)
 	}
 }
 
-static __always_inline __u8 tcp_phase(const struct flow *a, const struct flow *b)
+static __always_inline __u8 track_tcp_phase(const struct flow *a, const struct flow *b)
 {
 	__u8 low = a->peer < b->peer ? a->peer : b->peer;
 	__u8 high = a->peer < b->peer ? b->peer : a->peer;
@@ -45,13 +45,13 @@ static __always_inline __u8 tcp_phase(const struct flow *a, const struct flow *b
 	return PHASE_TCP_ESTABLISHED;
 }
 
-static __always_inline __u32 at_least_1(__u32 x)
+static __always_inline __u32 track_at_least_1(__u32 x)
 {
 	return x ? x : 1;
 }
 
 /* One TCP segment in the terms of its state. */
-struct segment {
+struct track_segment {
 	__u32 seq;
 	__u32 end;
 	__u32 ack;
@@ -61,18 +61,18 @@ struct segment {
 	__u8 ack_test; /* the acknowledgement can be tested		       */
 };
 
-static __always_inline int tcp_scaled(const struct flow *a, const struct flow *b)
+static __always_inline int track_scaled(const struct flow *a, const struct flow *b)
 {
 	return a->flags & b->flags & FLOW_SCALED;
 }
 
 /* A RST counts only at the very edge of what its end has sent. */
-static __always_inline int tcp_reset_fits(const struct flow *f, const struct segment *g, __u32 seq)
+static __always_inline int track_reset_fits(const struct flow *f, const struct track_segment *g, __u32 seq)
 {
 	return !(g->flags & TCP_RST) || seq - f->seqlo + 1 <= 2;
 }
 
-static __always_inline int tcp_ack_fits(const struct flow *t, const struct segment *g)
+static __always_inline int track_ack_fits(const struct flow *t, const struct track_segment *g)
 {
 	__s32 skew = t->seqlo - g->ack;
 
@@ -82,16 +82,16 @@ static __always_inline int tcp_ack_fits(const struct flow *t, const struct segme
 }
 
 /* The highest sequence number that this end may send. */
-static __always_inline __u32 tcp_limit(const struct flow *f, const struct flow *t)
+static __always_inline __u32 track_limit(const struct flow *f, const struct flow *t)
 {
 	if (t->flags & FLOW_GRANTED && seq_after(t->grant, f->seqhi))
 		return t->grant;
 	return f->seqhi;
 }
 
-static __always_inline void tcp_update(struct flow *f, const struct segment *g, int ack)
+static __always_inline void track_update(struct flow *f, const struct track_segment *g, int ack)
 {
-	__u32 grant = g->ack + at_least_1(g->win);
+	__u32 grant = g->ack + track_at_least_1(g->win);
 
 	if (f->max_win < g->win)
 		f->max_win = g->win;
@@ -107,7 +107,7 @@ static __always_inline void tcp_update(struct flow *f, const struct segment *g, 
 }
 
 /* This end's first segment: a SYN, or what follows one that was not seen. */
-static __always_inline void tcp_first(struct flow *f, const struct flow *t, const struct segment *g, int wscale)
+static __always_inline void track_first(struct flow *f, const struct flow *t, const struct track_segment *g, int wscale)
 {
 	f->seqlo = g->seq;
 	f->seqhi = g->end + t->max_win;
@@ -116,17 +116,17 @@ static __always_inline void tcp_first(struct flow *f, const struct flow *t, cons
 		f->wscale = wscale;
 		f->flags |= FLOW_SCALED;
 	}
-	peer_raise(f, PEER_SYN_SENT);
+	track_peer(f, PEER_SYN_SENT);
 }
 
 /* Peers after a segment that was in window, or loosely so. */
-static __always_inline void tcp_peers(struct flow *f, struct flow *t, const struct segment *g, int in_window)
+static __always_inline void track_peers(struct flow *f, struct flow *t, const struct track_segment *g, int in_window)
 {
 	if (g->flags & TCP_FIN)
-		peer_raise(f, PEER_CLOSING);
+		track_peer(f, PEER_CLOSING);
 	if (in_window) {
 		if (g->flags & TCP_SYN)
-			peer_raise(f, PEER_SYN_SENT);
+			track_peer(f, PEER_SYN_SENT);
 		if (g->flags & TCP_ACK) {
 			if (t->peer == PEER_SYN_SENT)
 				t->peer = PEER_ESTABLISHED;
@@ -149,7 +149,7 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 {
 	struct flow *f, *t;
 	__u32 seq, limit, low;
-	struct segment g;
+	struct track_segment g;
 	int in_window, has_ack;
 
 	if (!s || !p)
@@ -171,22 +171,22 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 	if (!(f->flags & FLOW_SEEN)) {
 		/* whoever answers must know what was asked: no blind SYN-ACK sets a window.
 		 * Both scale already where the state was adopted from a socket. */
-		g.scale = tcp_scaled(f, t) ? f->wscale : 0;
-		if (!tcp_ack_fits(t, &g))
+		g.scale = track_scaled(f, t) ? f->wscale : 0;
+		if (!track_ack_fits(t, &g))
 			return REASON_STATE_MISMATCH;
-		tcp_first(f, t, &g, wscale);
+		track_first(f, t, &g, wscale);
 	}
-	g.scale = tcp_scaled(f, t) ? f->wscale : 0;
+	g.scale = track_scaled(f, t) ? f->wscale : 0;
 	g.win = p->window << (g.flags & TCP_SYN ? 0 : g.scale);
-	limit = tcp_limit(f, t);
+	limit = track_limit(f, t);
 	if (g.seq == g.end) {
 		g.seq = f->seqlo;
 		g.end = f->seqlo;
 	}
 	low = f->seqlo - t->max_win;
-	if (!tcp_reset_fits(f, &g, seq))
+	if (!track_reset_fits(f, &g, seq))
 		return REASON_STATE_MISMATCH;
-	in_window = !seq_after(g.end, limit) && !seq_before(g.seq, low) && tcp_ack_fits(t, &g);
+	in_window = !seq_after(g.end, limit) && !seq_before(g.seq, low) && track_ack_fits(t, &g);
 	if (!in_window) {
 		if (t->flags & FLOW_SEEN && t->peer < PEER_FIN_WAIT_2 && f->peer < PEER_FIN_WAIT_2)
 			return REASON_STATE_MISMATCH;
@@ -194,10 +194,10 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 		    seq_before(g.seq, f->seqlo - MAX_ACK_WINDOW))
 			return REASON_STATE_MISMATCH;
 	}
-	tcp_update(f, &g, has_ack);
+	track_update(f, &g, has_ack);
 	if (g.flags & (TCP_FIN | TCP_SYN | TCP_RST) || s->phase != PHASE_TCP_ESTABLISHED) {
-		tcp_peers(f, t, &g, in_window);
-		phase_set(s, tcp_phase(f, t));
+		track_peers(f, t, &g, in_window);
+		track_phase(s, track_tcp_phase(f, t));
 	}
 	return UNDECIDED;
 }
@@ -208,17 +208,17 @@ static __always_inline void track_other(struct state *s, __u32 d, const struct p
 	struct flow *f = state_flow(s, d), *t = state_flow(s, !d);
 	__u8 first = p->tuple.proto == IPPROTO_UDP ? PHASE_UDP_FIRST : PHASE_OTHER_FIRST;
 
-	if (is_icmp(p->family, p->tuple.proto)) {
-		phase_set(s, PHASE_ICMP_ERROR);
+	if (icmp_is(p->family, p->tuple.proto)) {
+		track_phase(s, PHASE_ICMP_ERROR);
 		return;
 	}
 	/* Both answered: nothing to learn, and the other's cache line stays where it is. */
 	if (s->phase == first + 2)
 		return;
-	peer_raise(f, PEER_SYN_SENT);
+	track_peer(f, PEER_SYN_SENT);
 	if (t->peer == PEER_SYN_SENT)
 		t->peer = PEER_ESTABLISHED;
-	phase_set(s, f->peer == PEER_ESTABLISHED && t->peer == PEER_ESTABLISHED ? first + 2 : first + 1);
+	track_phase(s, f->peer == PEER_ESTABLISHED && t->peer == PEER_ESTABLISHED ? first + 2 : first + 1);
 }
 
 static __always_inline void track_count(struct state *s, __u32 d, const struct packet *p)
@@ -231,18 +231,18 @@ static __always_inline void track_count(struct state *s, __u32 d, const struct p
 }
 
 /* A SYN that opens: neither an answer nor part of a handshake that goes on. */
-static __always_inline int tcp_opens(const struct packet *p)
+static __always_inline int track_opens(const struct packet *p)
 {
 	return (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 
 /* Both ends are done: a new connection may take the tuple. */
-static __always_inline int tcp_over(const struct state *s)
+static __always_inline int track_is_over(const struct state *s)
 {
 	return s->flow_forth.peer >= PEER_FIN_WAIT_2 && s->flow_back.peer >= PEER_FIN_WAIT_2;
 }
 
-static __always_inline int tcp_established(const struct state *s)
+static __always_inline int track_is_established(const struct state *s)
 {
 	return s->flow_forth.peer >= PEER_ESTABLISHED && s->flow_back.peer >= PEER_ESTABLISHED;
 }

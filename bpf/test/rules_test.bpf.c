@@ -14,63 +14,63 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct judge);
-} judges SEC(".maps");
+	__type(value, struct crossing);
+} evaluated SEC(".maps");
 
 /* What is measured: crossings, of which each run takes one at random. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct judge);
+	__type(value, struct crossing);
 } crossings SEC(".maps");
 
-/* The frame is a struct judge, which comes back answered. */
+/* The frame is a struct crossing, which comes back answered. */
 SEC("tc")
-int judge(struct __sk_buff *skb)
+int evaluate_frame(struct __sk_buff *skb)
 {
 	__u32 zero = 0;
-	struct judge *j = bpf_map_lookup_elem(&judges, &zero);
+	struct crossing *cr = bpf_map_lookup_elem(&evaluated, &zero);
 	enum reason r;
 
-	if (!j || bpf_skb_load_bytes(skb, 0, j, sizeof(*j)))
+	if (!cr || bpf_skb_load_bytes(skb, 0, cr, sizeof(*cr)))
 		return -1;
-	r = rules_judge(j);
-	bpf_skb_store_bytes(skb, 0, j, sizeof(*j), 0);
+	r = match_rules(cr);
+	bpf_skb_store_bytes(skb, 0, cr, sizeof(*cr), 0);
 	return r;
 }
 
-static __always_inline struct judge *crossing_draw(void)
+static __always_inline struct crossing *crossing_draw(void)
 {
 	__u32 zero = 0, key = bpf_get_prandom_u32() % crossing_count;
-	const struct judge *drawn = bpf_map_lookup_elem(&crossings, &key);
-	struct judge *j = bpf_map_lookup_elem(&judges, &zero);
+	const struct crossing *drawn = bpf_map_lookup_elem(&crossings, &key);
+	struct crossing *cr = bpf_map_lookup_elem(&evaluated, &zero);
 
-	if (!j || !drawn)
+	if (!cr || !drawn)
 		return 0;
-	*j = *drawn;
+	*cr = *drawn;
 	if (never_alike)
-		j->tag = bpf_get_prandom_u32() | 0x8000;
-	return j;
+		cr->tag = bpf_get_prandom_u32() | 0x8000;
+	return cr;
 }
 
 SEC("tc")
-int judge_drawn(struct __sk_buff *skb)
+int evaluate_drawn(struct __sk_buff *skb)
 {
-	struct judge *j = crossing_draw();
+	struct crossing *cr = crossing_draw();
 
 	(void)skb;
-	return j ? rules_judge(j) : -1;
+	return cr ? match_rules(cr) : -1;
 }
 
 /* What of this is the drawing. */
 SEC("tc")
 int draw(struct __sk_buff *skb)
 {
-	struct judge *j = crossing_draw();
+	struct crossing *cr = crossing_draw();
 
 	(void)skb;
-	return j ? j->proto : -1;
+	return cr ? cr->proto : -1;
 }
 
 char dual_licence[] SEC("license") = "Dual BSD/GPL";

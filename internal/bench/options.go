@@ -22,11 +22,11 @@ type Options struct {
 	Rules      []int // in front of those of the examples, that match nothing of the traffic
 	Limits     []int // set limit states of weir; 0: the example's, or twice the flows
 
-	Paths   []string
-	Hook    string        // of weir: xdp or tcx
-	Ahead   string        // weir run --look-ahead: auto, on or off
-	Runs    int           // of each path in each case
-	Seconds time.Duration // of steady traffic in each run
+	Paths    []string
+	Hook     string        // of weir: xdp or tcx
+	Prefetch string        // weir run --prefetch: auto, on or off
+	Runs     int           // of each path in each case
+	Seconds  time.Duration // of steady traffic in each run
 
 	// RaiseConntrack makes room for the flows in conntrack, which is common to
 	// the whole machine, as long as the benchmark runs.
@@ -53,7 +53,7 @@ func Defaults() Options {
 	return Options{
 		Frames: []int{64}, Flows: []int{1000}, Families: []int{4}, Protocols: []string{UDP}, Cores: []int{1},
 		Directions: []string{OneWay}, Sinks: []string{Far}, Rules: []int{0}, Limits: []int{0},
-		Paths: slices.Clone(Paths), Hook: "xdp", Ahead: "auto", Runs: 5, Seconds: time.Second,
+		Paths: slices.Clone(Paths), Hook: "xdp", Prefetch: "auto", Runs: 5, Seconds: time.Second,
 	}
 }
 
@@ -88,7 +88,7 @@ func (o *Options) Check() error {
 			fmt.Sprintf("0, or %d to %d with these connections", o.needed(), resolve.MostStates)),
 		each("--paths", o.Paths, oneOf(Paths...), strings.Join(Paths, ", ")),
 		each("--hook", []string{o.Hook}, oneOf("xdp", "tcx"), "xdp or tcx"),
-		each("--look-ahead", []string{o.Ahead}, oneOf("auto", "on", "off"), "auto, on or off"),
+		each("--prefetch", []string{o.Prefetch}, oneOf("auto", "on", "off"), "auto, on or off"),
 		each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= maxRuns }, "1 to 1000"),
 		each("--seconds", []time.Duration{o.Seconds},
 			func(d time.Duration) bool { return d >= 50*time.Millisecond && d <= maxSeconds }, "0.05 to 60"),

@@ -33,20 +33,20 @@ func TestCheckOptions(t *testing.T) {
 		t.Fatalf("the defaults are refused: %v", err)
 	}
 	for want, spoil := range map[string]func(*Options){
-		"--frame":      func(o *Options) { o.Frames = []int{64, 1519} },
-		"--flows":      func(o *Options) { o.Flows = []int{0} },
-		"--look-ahead": func(o *Options) { o.Ahead = "perhaps" },
-		"--family":     func(o *Options) { o.Families = []int{5} },
-		"--proto":      func(o *Options) { o.Protocols = []string{"sctp"} },
-		"--cores":      func(o *Options) { o.Cores = nil },
-		"--direction":  func(o *Options) { o.Directions = []string{"back"} },
-		"--sink":       func(o *Options) { o.Sinks = []string{""} },
-		"--rules":      func(o *Options) { o.Rules = []int{0, maxRules + 1} },
-		"--limit":      func(o *Options) { o.Flows, o.Limits = []int{1000, 100_000}, []int{0, 50_000} },
-		"--paths":      func(o *Options) { o.Paths = []string{"weir", "iptables"} },
-		"--hook":       func(o *Options) { o.Hook = "auto" },
-		"--runs":       func(o *Options) { o.Runs = 0 },
-		"--seconds":    func(o *Options) { o.Seconds = time.Hour },
+		"--frame":     func(o *Options) { o.Frames = []int{64, 1519} },
+		"--flows":     func(o *Options) { o.Flows = []int{0} },
+		"--prefetch":  func(o *Options) { o.Prefetch = "perhaps" },
+		"--family":    func(o *Options) { o.Families = []int{5} },
+		"--proto":     func(o *Options) { o.Protocols = []string{"sctp"} },
+		"--cores":     func(o *Options) { o.Cores = nil },
+		"--direction": func(o *Options) { o.Directions = []string{"back"} },
+		"--sink":      func(o *Options) { o.Sinks = []string{""} },
+		"--rules":     func(o *Options) { o.Rules = []int{0, maxRules + 1} },
+		"--limit":     func(o *Options) { o.Flows, o.Limits = []int{1000, 100_000}, []int{0, 50_000} },
+		"--paths":     func(o *Options) { o.Paths = []string{"weir", "iptables"} },
+		"--hook":      func(o *Options) { o.Hook = "auto" },
+		"--runs":      func(o *Options) { o.Runs = 0 },
+		"--seconds":   func(o *Options) { o.Seconds = time.Hour },
 	} {
 		o := Defaults()
 		spoil(&o)

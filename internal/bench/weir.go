@@ -55,8 +55,8 @@ func startDaemon(ctx context.Context, s *setting, w *way) (stop func() error, er
 	}
 	// Not bound to ctx: it is stopped in its own way, which cleans up.
 	args := []string{"run", "-f", file, "--netns", w.net.firewall(), "--hook", w.path.hook}
-	if s.options != nil && s.options.Ahead != "" {
-		args = append(args, "--look-ahead", s.options.Ahead)
+	if s.options != nil && s.options.Prefetch != "" {
+		args = append(args, "--prefetch", s.options.Prefetch)
 	}
 	cmd := exec.Command(s.program, args...)
 	var messages bytes.Buffer

@@ -80,7 +80,7 @@ from them, and the exit status is 1. docs/measuring.md describes the method.`,
 	f.IntSliceVar(&o.Limits, "limit", o.Limits, "`states` that weir has room for, as set limit states says; 0 is the example's limit, or twice the connections")
 	f.StringSliceVar(&o.Paths, "paths", o.Paths, "`paths` to measure")
 	f.StringVar(&o.Hook, "hook", o.Hook, "hook at which weir is measured: `xdp|tcx`")
-	f.StringVar(&o.Ahead, "look-ahead", o.Ahead, "whether weir looks at packets twice: `auto|on|off`, as weir run has it")
+	f.StringVar(&o.Prefetch, "prefetch", o.Prefetch, "whether weir looks at packets twice: `auto|on|off`, as weir run has it")
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")
 	f.Float64Var(&seconds, "seconds", seconds, "`seconds` of steady traffic in each run")
 	f.BoolVar(&o.RaiseConntrack, "raise-conntrack", false, "make room for the flows in conntrack while the benchmark runs; its limits are the whole machine's")

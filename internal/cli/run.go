@@ -48,7 +48,7 @@ after it ask, but at boot everything is blocked by then, also what this box asks
 refuses XDP. --hook xdp takes XDP on every device that may have it, and a driver
 that refuses ends the start, unless --or-block is given.
 
---look-ahead auto has packets that come in at XDP looked at twice from 49,152 states
+--prefetch auto has packets that come in at XDP looked at twice from 49,152 states
 on: then states come from memory many at a time, which saves more than it costs.
 
 With --json each message is an object, one a line: time, level (info, warning or
@@ -94,7 +94,7 @@ why.`,
 	c.Flags().BoolVarP(&noDNS, "no-dns", "N", false, noDNSUsage)
 	c.Flags().VarP(&macros, "define", "D", macrosUsage)
 	c.Flags().StringVar(&hook, "hook", string(daemon.Auto), "where packets are judged as they come in: auto, xdp or tcx")
-	c.Flags().StringVar(&ahead, "look-ahead", string(daemon.AheadAuto), "look at packets twice at XDP, for when states are too many for the caches: auto, on or off")
+	c.Flags().StringVar(&ahead, "prefetch", string(daemon.PrefetchAuto), "look at packets twice at XDP, for when states are too many for the caches: auto, on or off")
 	c.Flags().BoolVar(&orBlock, "or-block", false, "start also with a file that does not load: with the rules in force or, without any, all blocked but the management port")
 	c.Flags().Uint16Var(&management, "management", daemon.DefaultManagement, "TCP `port` of this box that stays open while no rules are loaded")
 	c.Flags().BoolVar(&asJSON, "json", false, "print messages as JSON, one object a line")
@@ -106,7 +106,7 @@ func setWays(cfg *daemon.Config, hook, ahead string) (err error) {
 	if cfg.Mode, err = daemon.ParseMode(hook); err != nil {
 		return err
 	}
-	cfg.LookAhead, err = daemon.ParseLookAhead(ahead)
+	cfg.Prefetch, err = daemon.ParsePrefetch(ahead)
 	return err
 }
 

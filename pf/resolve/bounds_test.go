@@ -63,9 +63,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestCountedAhead checks that nothing is made of a statement that comes to too
+// TestCountedPrefetch checks that nothing is made of a statement that comes to too
 // many rules: a million of them would take seconds.
-func TestCountedAhead(t *testing.T) {
+func TestCountedPrefetch(t *testing.T) {
 	host, err := ReadHost("testdata/host.json")
 	if err != nil {
 		t.Fatal(err)

@@ -67,9 +67,9 @@ func (b *Box) WeirStart(rules string, args ...string) *Process {
 	return b.WeirCommand(append([]string{"run", "--hook", b.Hook, "-f", file}, args...)...)
 }
 
-// lookAheadVariable is an environment variable that has the stories at XDP told with
+// prefetchVariable is an environment variable that has the stories at XDP told with
 // packets looked at twice: on.
-const lookAheadVariable = "WEIR_TEST_LOOK_AHEAD"
+const prefetchVariable = "WEIR_TEST_PREFETCH"
 
 // WeirCommand starts a command of weir in fw and does not wait for it.
 func (b *Box) WeirCommand(args ...string) *Process {
@@ -81,8 +81,8 @@ func (b *Box) WeirCommand(args ...string) *Process {
 // has its way.
 func (b *Box) command(args []string) *exec.Cmd {
 	all := []string{"--netns", b.Namespace(lab.FW)}
-	if way := os.Getenv(lookAheadVariable); way != "" && b.Hook == "xdp" && args[0] == "run" {
-		all, args = append(all, "run", "--look-ahead", way), args[1:]
+	if way := os.Getenv(prefetchVariable); way != "" && b.Hook == "xdp" && args[0] == "run" {
+		all, args = append(all, "run", "--prefetch", way), args[1:]
 	}
 	return exec.Command(string(b.weir), append(all, args...)...)
 }

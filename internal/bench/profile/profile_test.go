@@ -50,14 +50,14 @@ func exampleMap(t *testing.T) *Map {
 		return 0
 	}
 	return &Map{functions: functions, code: []bpfload.Code{
-		{Start: 100, End: 110, Program: hitPrograms[0], File: "parse.h", Line: line("parse.h", "parse")},
-		{Start: 110, End: 120, Program: hitPrograms[0], File: "rewrite.h", Line: line("rewrite.h", "write_ports")},
-		{Start: 120, End: 130, Program: hitPrograms[0], File: "rewrite.h", Line: line("rewrite.h", "ttl_decrement")},
-		{Start: 130, End: 140, Program: hitPrograms[0], File: "lookup.h", Line: line("lookup.h", "state_verify")},
+		{Start: 100, End: 110, Program: fastPrograms[0], File: "parse.h", Line: line("parse.h", "parse")},
+		{Start: 110, End: 120, Program: fastPrograms[0], File: "rewrite.h", Line: line("rewrite.h", "rewrite_ports")},
+		{Start: 120, End: 130, Program: fastPrograms[0], File: "rewrite.h", Line: line("rewrite.h", "rewrite_ttl")},
+		{Start: 130, End: 140, Program: fastPrograms[0], File: "lookup.h", Line: line("lookup.h", "lookup_verify")},
 		{Start: 140, End: 150, Program: "weir_xdp_miss"},
 		{Start: 150, End: 160, Program: "count"},
 		{Start: 160, End: 170, Program: "generate"},
-		{Start: 170, End: 180, Program: "weir_sweep_star"},
+		{Start: 170, End: 180, Program: "weir_gc_start"},
 	}, kernel: []symbol{{1000, "veth_poll"}, {1100, "xdp_do_redirect"}, {1200, "veth_xdp_xmit"}, {1300, "bpf_test_run_xdp_live"},
 		{1400, "srso_safe_ret"}, {1500, "timer"}}}
 }

@@ -34,9 +34,9 @@ var Harness = []string{Receive, Generator, Sweep, Others}
 
 // byFunction are functions whose file holds several stages.
 var byFunction = map[string]string{
-	"interface_get": Entry, "is_present": Entry, "is_unwatched": Entry,
+	"interface_get": Entry, "interface_is_present": Entry, "interface_is_unwatched": Entry,
 	"addr_equal": LookUp, "tuple_equal": LookUp,
-	"fix_l4_csum": NAT, "write_addresses": NAT, "write_ports": NAT, "translate": NAT, "translate_to": NAT, "hook_l4_csum": NAT,
+	"rewrite_l4_csum": NAT, "rewrite_addresses": NAT, "rewrite_ports": NAT, "rewrite_translate": NAT, "rewrite_translate_to": NAT, "hook_l4_csum": NAT,
 	"hook_ifindex": Entry, "hook_data": Parse, "hook_data_end": Parse, "hook_length": Parse,
 	"nexthop_get": Redirect,
 }
@@ -50,9 +50,9 @@ var byFile = map[string]string{
 	"rewrite.h": Redirect, "nexthop.h": Redirect, "xdp.h": Redirect,
 }
 
-// hitPrograms are those that packets of known connections go through at XDP; through
+// fastPrograms are those that packets of known connections go through at XDP; through
 // the second where they are looked at twice.
-var hitPrograms = []string{"weir_xdp", "weir_xdp_exit"}
+var fastPrograms = []string{"weir_xdp", "weir_xdp_prefetch"}
 
 // Stage tells what a core was doing, by the innermost place that says so.
 func (m *Map) Stage(stack Stack) string {
@@ -60,9 +60,9 @@ func (m *Map) Stage(stack Stack) string {
 	for _, address := range stack {
 		p := m.At(address)
 		switch {
-		case slices.Contains(hitPrograms, p.Program):
+		case slices.Contains(fastPrograms, p.Program):
 			return stageOf(p)
-		case strings.HasPrefix(p.Program, "weir_sweep"):
+		case strings.HasPrefix(p.Program, "weir_gc"):
 			return Sweep
 		case strings.HasPrefix(p.Program, "weir_"):
 			return Miss

@@ -13,21 +13,21 @@ import (
 
 // Info is weir's condition in one network namespace.
 type Info struct {
-	Enabled    bool              `json:"enabled"` // packets are judged here
-	Since      time.Time         `json:"since,omitzero"`
-	Loaded     *Loaded           `json:"loaded,omitempty"`
-	Rollback   *RollbackInfo     `json:"rollback,omitempty"`
-	Daemon     DaemonInfo        `json:"daemon"`
-	States     StatesInfo        `json:"states"`
-	Capturing  bool              `json:"capturing"`   // weir capture runs
-	LooksAhead bool              `json:"looks_ahead"` // packets that come in at XDP are looked at twice
-	Paths      uint32            `json:"paths"`       // sets of matched rules that are counted apart
-	PathsFull  Counter           `json:"paths_full"`  // counted under no rule, as no path was free
-	Answers    Answers           `json:"answers"`
-	NextHops   uint32            `json:"nexthops"`
-	Lost       LostInfo          `json:"lost_records"`
-	Timeouts   map[string]string `json:"timeouts"`
-	Interfaces []InterfaceInfo   `json:"interfaces"`
+	Enabled     bool              `json:"enabled"` // packets are judged here
+	Since       time.Time         `json:"since,omitzero"`
+	Loaded      *Loaded           `json:"loaded,omitempty"`
+	Rollback    *RollbackInfo     `json:"rollback,omitempty"`
+	Daemon      DaemonInfo        `json:"daemon"`
+	States      StatesInfo        `json:"states"`
+	Capturing   bool              `json:"capturing"`   // weir capture runs
+	Prefetching bool              `json:"prefetching"` // packets that come in at XDP are looked at twice
+	Paths       uint32            `json:"paths"`       // sets of matched rules that are counted apart
+	PathsFull   Counter           `json:"paths_full"`  // counted under no rule, as no path was free
+	Answers     Answers           `json:"answers"`
+	NextHops    uint32            `json:"nexthops"`
+	Lost        LostInfo          `json:"lost_records"`
+	Timeouts    map[string]string `json:"timeouts"`
+	Interfaces  []InterfaceInfo   `json:"interfaces"`
 }
 
 // RollbackInfo is about a load that waits for its confirmation.
@@ -109,7 +109,7 @@ func (r *Reader) Info() (*Info, error) {
 		Enabled: true, Since: loaded.Started, Loaded: &loaded,
 		Daemon:    DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.answers(), PID: loaded.PID, Heartbeat: i.Heartbeat},
 		States:    StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
-		Capturing: i.Capturing, LooksAhead: i.LooksAhead,
+		Capturing: i.Capturing, Prefetching: i.Prefetching,
 		Paths:    i.Paths,
 		NextHops: i.NextHops,
 		Timeouts: make(map[string]string),
@@ -206,7 +206,7 @@ func (i *Info) Print(w io.Writer) error {
 	if i.Capturing {
 		p.line("Packets are being captured")
 	}
-	if i.LooksAhead {
+	if i.Prefetching {
 		p.line("Packets that come in at XDP are looked at twice")
 	}
 	p.line("")

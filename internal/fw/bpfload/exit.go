@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PutExit sets an entry of a device map: the interface of the calling thread's network
+// PutDevmap sets an entry of a device map: the interface of the calling thread's network
 // namespace, and the program that runs over what is redirected there.
-func PutExit(m *Map, key, ifindex uint32, p *Program) error {
+func PutDevmap(m *Map, key, ifindex uint32, p *Program) error {
 	entry := struct { // struct bpf_devmap_val
 		ifindex uint32
 		fd      int32

@@ -23,7 +23,7 @@ type Config struct {
 	OrBlock    bool           // so does one that does not load
 	NoDNS      bool           // hosts in File are looked up on this machine only
 	Mode       Mode
-	LookAhead  LookAhead
+	Prefetch   Prefetch
 	Management uint16 // port of the built-in ruleset
 	Version    string
 	// Log hears what the daemon has to say. What is wrong or doubtful in a rule file

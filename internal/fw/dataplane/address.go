@@ -16,7 +16,7 @@ type Address struct {
 	Ifindex int
 }
 
-// Kinds of addresses that answers come from: enum answer_source_kind of bpf/maps.h.
+// Kinds of addresses that answers come from: enum reject_source_kind of bpf/maps.h.
 const (
 	sourceIP4       = 4
 	sourceIP6       = 6
@@ -28,7 +28,7 @@ const (
 // an interface, or of all.
 func (d *Dataplane) SetAddresses(addresses []Address) error {
 	owners := make(map[xdpAddr]uint32)
-	sources := make(map[xdpAnswerSourceKey]xdpAddr)
+	sources := make(map[xdpRejectSourceKey]xdpAddr)
 	broadcasts := make(map[xdpAddr]uint32)
 	for _, a := range addresses {
 		raw := rawAddr(a.Addr().WithZone(""))
@@ -44,14 +44,14 @@ func (d *Dataplane) SetAddresses(addresses []Address) error {
 	}
 	return errors.Join(
 		replaceAll(d.tables, mapAddresses, owners),
-		replaceAll(d.tables, mapAnswerSources, sources),
+		replaceAll(d.tables, mapRejectSources, sources),
 		replaceAll(d.tables, mapBroadcasts, broadcasts),
 	)
 }
 
 // sourceKeys are the keys under which an address may be an answer's source.
-func sourceKeys(a Address) []xdpAnswerSourceKey {
-	own := xdpAnswerSourceKey{Ifindex: uint32(a.Ifindex), Kind: sourceIP6}
+func sourceKeys(a Address) []xdpRejectSourceKey {
+	own := xdpRejectSourceKey{Ifindex: uint32(a.Ifindex), Kind: sourceIP6}
 	switch {
 	case a.Addr().IsLoopback():
 		return nil
@@ -59,9 +59,9 @@ func sourceKeys(a Address) []xdpAnswerSourceKey {
 		own.Kind = sourceIP4
 	case a.Addr().IsLinkLocalUnicast():
 		own.Kind = sourceLinkLocal
-		return []xdpAnswerSourceKey{own} // of use on its link only
+		return []xdpRejectSourceKey{own} // of use on its link only
 	}
-	return []xdpAnswerSourceKey{own, {Kind: own.Kind}}
+	return []xdpRejectSourceKey{own, {Kind: own.Kind}}
 }
 
 // broadcast returns the highest address of an IPv4 network.

@@ -26,7 +26,7 @@ func (v *View) Answers() (Answers, error) {
 	for index, counter := range map[uint32]*Counter{
 		answeredRST: &a.RST, answeredICMP: &a.ICMP, answeredLimit: &a.Limited, answeredNot: &a.Failed,
 	} {
-		if *counter, err = sumCounter(v.tables.maps[mapAnswerCounters], index, values); err != nil {
+		if *counter, err = sumCounter(v.tables.maps[mapRejectCounters], index, values); err != nil {
 			return a, err
 		}
 	}

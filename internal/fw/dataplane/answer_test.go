@@ -20,7 +20,7 @@ func (h *harness) noAnswers() {
 	check(h.tb, m.Put(uint32(0), empty))
 	none := must(newPerCPU[xdpCounter]())(h.tb)
 	for i := range answeredCount {
-		check(h.tb, h.dp.tables.maps[mapAnswerCounters].Put(uint32(i), none))
+		check(h.tb, h.dp.tables.maps[mapRejectCounters].Put(uint32(i), none))
 	}
 }
 
@@ -123,13 +123,13 @@ func testAnswerFrames(h *harness) {
 	}
 }
 
-// ANSWER_RATE and ANSWER_BURST bound what a core answers, of both kinds together.
+// REJECT_RATE and REJECT_BURST bound what a core answers, of both kinds together.
 func testAnswerRate(h *harness) {
 	t := h.tb
 	h.load("block return")
 	h.noAnswers()
 	oneCPU(t, 0)
-	rate, burst := define(t, header(t, "config.h"), "ANSWER_RATE"), define(t, header(t, "config.h"), "ANSWER_BURST")
+	rate, burst := define(t, header(t, "config.h"), "REJECT_RATE"), define(t, header(t, "config.h"), "REJECT_BURST")
 	shoot := func(packets int) (given int) {
 		for i := range packets {
 			packet := "udp 192.168.1.10:4000 > 198.51.100.9:80"

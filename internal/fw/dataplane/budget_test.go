@@ -27,7 +27,7 @@ func TestBudget(t *testing.T) {
 	n := newNet(t)
 	d := build(t, n.config())
 	check(t, d.needCapture())
-	check(t, d.need(programAdopt, programExit))
+	check(t, d.need(programImport, programPrefetch))
 	measured := make(map[string]uint32)
 	for name, p := range d.objects.Programs {
 		measured[name] = must(bpfload.Instructions(p))(t)

@@ -224,7 +224,7 @@ func (d *Dataplane) reusedTables() map[string]*bpfload.Map {
 
 func loadSpecs() ([]*bpfload.Spec, error) {
 	var specs []*bpfload.Spec
-	for _, load := range []func() (*bpfload.Spec, error){loadXdp, loadTc, loadSweep} {
+	for _, load := range []func() (*bpfload.Spec, error){loadXdp, loadTc, loadGc} {
 		spec, err := load()
 		if err != nil {
 			return nil, err
@@ -237,16 +237,16 @@ func loadSpecs() ([]*bpfload.Spec, error) {
 // values are the settings of bpf/config.h.
 func (d *Dataplane) values() map[string]any {
 	return map[string]any{
-		"hash_keys":     newHashKeys(d.ledger.HashSeed),
-		"ahead_secret":  aheadSecret(d.ledger.HashSeed),
-		"random_seed":   d.config.RandomSeed,
-		"bucket_mask":   bucketCount(d.config.Options.MaxStates) - 1,
-		"max_states":    d.config.Options.MaxStates,
-		"state_slots":   stateSlots(d.config.Options.MaxStates),
-		"rule_base":     d.config.RuleBase,
-		"rule_chunks":   d.chunks(),
-		"implicit_pass": asByte(d.config.Options.ImplicitPass),
-		"unloaded":      asByte(d.config.Unloaded),
+		"hash_keys":       newHashKeys(d.ledger.HashSeed),
+		"prefetch_secret": prefetchSecret(d.ledger.HashSeed),
+		"random_seed":     d.config.RandomSeed,
+		"bucket_mask":     bucketCount(d.config.Options.MaxStates) - 1,
+		"max_states":      d.config.Options.MaxStates,
+		"state_capacity":  stateCapacity(d.config.Options.MaxStates),
+		"rule_base":       d.config.RuleBase,
+		"rule_chunks":     d.chunks(),
+		"implicit_pass":   asByte(d.config.Options.ImplicitPass),
+		"unloaded":        asByte(d.config.Unloaded),
 	}
 }
 
@@ -259,7 +259,7 @@ func asByte(set bool) uint8 {
 
 // fill fills the maps of this generation.
 func (d *Dataplane) fill() error {
-	if err := d.fillSlots(); err != nil {
+	if err := d.fillTails(); err != nil {
 		return err
 	}
 	if d.config.Frozen {

@@ -84,10 +84,10 @@ func (t *transaction) prepare() error {
 	if !t.d.kept {
 		setTimeouts(t.d.tables.shared, &t.d.config.Options)
 	}
-	if err := t.d.startSweep(); err != nil {
+	if err := t.d.startGC(); err != nil {
 		return err
 	}
-	if err := t.d.keepExits(); err != nil {
+	if err := t.d.keepPrefetchDevices(); err != nil {
 		return err
 	}
 	if err := t.d.copyStates(); err != nil {

@@ -129,7 +129,7 @@ func list(tb testing.TB, dir string) []string {
 }
 
 // The clock is kept by the kernel, with or without a process.
-func TestSweepRuns(t *testing.T) {
+func TestGCRuns(t *testing.T) {
 	n := newNet(t)
 	first := build(t, n.blank())
 	commit(t, first, n.attachments(false))
@@ -334,7 +334,7 @@ func entered(t *tables, n uint16) *xdpState {
 // enterStates enters UDP states with different tuples.
 func enterStates(tb testing.TB, d *Dataplane, count int) {
 	tb.Helper()
-	check(tb, d.need(programAdopt))
+	check(tb, d.need(programImport))
 	to := d.tables
 	from := &tables{states: make([]xdpState, count+1), shared: &xdpShared{}}
 	for i := range from.states {
@@ -348,7 +348,7 @@ func enterStates(tb testing.TB, d *Dataplane, count int) {
 		s.FlowForth.Last, s.FlowBack.Last = to.shared.Now, to.shared.Now
 		s.FlowForth.Packets = uint64(i)
 	}
-	c := &copier{old: from, new: to, adopt: d.objects.Programs["weir_adopt"], seed: maphash.MakeSeed(), moved: make([]move, count+1)}
+	c := &copier{old: from, new: to, importer: d.objects.Programs["weir_import"], seed: maphash.MakeSeed(), moved: make([]move, count+1)}
 	check(tb, c.run())
 	if c.copied != count {
 		tb.Fatalf("entered %d states of %d", c.copied, count)

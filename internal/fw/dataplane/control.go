@@ -20,16 +20,16 @@ func setTimeouts(s *xdpShared, o *ruleset.Options) {
 	atomic.StoreUint32(&s.TimeoutFragSet, o.FragTimeout)
 	atomic.StoreUint32(&s.AdaptiveStart, o.AdaptiveStart)
 	atomic.StoreUint32(&s.AdaptiveEnd, o.AdaptiveEnd)
-	if atomic.LoadUint32(&s.Ahead) != 0 {
+	if atomic.LoadUint32(&s.Prefetch) != 0 {
 		atomic.AddUint32(&s.RouteGeneration, 1) // promises were made by other timeouts
 	}
 	killpoint.Done("set the timeouts")
 }
 
-// startSweep arms the timer that keeps the clock and sweeps dead states. It ends
+// startGC arms the timer that keeps the clock and sweeps dead states. It ends
 // with the map that holds it: when the generation's pin is removed and no
 // process has the map open.
-func (d *Dataplane) startSweep() error {
+func (d *Dataplane) startGC() error {
 	if d.swept || d.config.Frozen {
 		return nil
 	}

@@ -22,7 +22,7 @@ const (
 type copier struct {
 	old, new *tables
 	moved    []move // by index in old
-	adopt    *bpfload.Program
+	importer *bpfload.Program
 	seed     maphash.Seed // of the prints
 	paths    *pathCopier  // nil if paths keep their numbers
 	copied   int
@@ -43,10 +43,10 @@ func (d *Dataplane) copyStates() error {
 		return nil
 	}
 	if d.copier == nil {
-		if err := d.need(programAdopt); err != nil {
+		if err := d.need(programImport); err != nil {
 			return err
 		}
-		d.copier = &copier{old: d.old, new: d.tables, adopt: d.objects.Programs[programAdopt], seed: maphash.MakeSeed(), moved: make([]move, len(d.old.states))}
+		d.copier = &copier{old: d.old, new: d.tables, importer: d.objects.Programs[programImport], seed: maphash.MakeSeed(), moved: make([]move, len(d.old.states))}
 		copyShared(d.tables.shared, d.old.shared)
 		if !d.crowded {
 			copyNumbers(d.tables.shared, d.old.shared)
@@ -96,14 +96,14 @@ func (c *copier) run() error {
 // move enters a state into the new tables. What is refused there is lost: packets
 // have made it anew, or there is no room.
 func (c *copier) move(s *xdpState, m *move) error {
-	a := adoption{State: *s}
+	a := importing{State: *s}
 	if !sameState(s, &a.State) {
 		return nil // another connection has its slot now
 	}
 	if err := c.renumberState(&a.State); err != nil {
 		return err
 	}
-	if _, err := bpfload.RunSyscall(c.adopt, &a); err != nil {
+	if _, err := bpfload.RunSyscall(c.importer, &a); err != nil {
 		return fmt.Errorf("copy a state: %w", err)
 	}
 	if a.Index == 0 {
@@ -124,8 +124,8 @@ func (c *copier) print(s *xdpState) uint32 {
 	return uint32(maphash.Comparable(c.seed, s.Forth.Tuple)) ^ s.Created
 }
 
-// An adoption is struct adoption of bpf/state/import.h.
-type adoption struct {
+// An importing is struct importing of bpf/state/import.h.
+type importing struct {
 	State xdpState
 	Index uint32
 	_     [15]uint32

@@ -28,22 +28,22 @@ func (v *View) Interfaces() ([]InterfaceCounters, error) {
 	var all []InterfaceCounters
 	beyond := false
 	for i := range v.tables.shared.Interfaces {
-		slot := v.tables.shared.Interfaces[i].Slot
-		if slot == shared {
+		at := v.tables.shared.Interfaces[i].Counters
+		if at == shared {
 			beyond = true
 		}
-		if slot == 0 || slot == shared {
+		if at == 0 || at == shared {
 			continue
 		}
 		c := InterfaceCounters{Ifindex: i}
-		if err := v.readReasons(&c, slot); err != nil {
+		if err := v.readReasons(&c, at); err != nil {
 			return nil, err
 		}
 		all = append(all, c)
 	}
 	var others InterfaceCounters
-	for _, slot := range []uint32{shared, 0} {
-		if err := v.readReasons(&others, slot); err != nil {
+	for _, at := range []uint32{shared, 0} {
+		if err := v.readReasons(&others, at); err != nil {
 			return nil, err
 		}
 	}
@@ -53,15 +53,15 @@ func (v *View) Interfaces() ([]InterfaceCounters, error) {
 	return all, nil
 }
 
-// readReasons adds the counters of a slot.
+// readReasons adds the counters of one interface, which begin at an index.
 
-func (v *View) readReasons(c *InterfaceCounters, slot uint32) error {
+func (v *View) readReasons(c *InterfaceCounters, at uint32) error {
 	values, err := newPerCPU[xdpCounter]()
 	if err != nil {
 		return err
 	}
 	for r := range c.Reasons {
-		counted, err := sumCounter(v.tables.maps[mapInterfaceCounters], slot+uint32(r), values)
+		counted, err := sumCounter(v.tables.maps[mapInterfaceCounters], at+uint32(r), values)
 		if err != nil {
 			return err
 		}

@@ -269,7 +269,7 @@ func (h *harness) counts(ifindex int) string {
 	var text string
 	var now [reason.Count]uint64
 	c := InterfaceCounters{Ifindex: ifindex}
-	check(h.tb, h.dp.View().readReasons(&c, h.dp.tables.shared.Interfaces[ifindex].Slot))
+	check(h.tb, h.dp.View().readReasons(&c, h.dp.tables.shared.Interfaces[ifindex].Counters))
 	before := h.counted[ifindex]
 	for r := range now {
 		now[r] = c.Reasons[r].Packets
@@ -339,7 +339,7 @@ func (h *harness) forget() {
 		}
 		*s = xdpState{}
 	}
-	clear(t.promises)
+	clear(t.hints)
 	clear(t.buckets)
 	var tuple xdpTuple
 	for all := t.maps[mapSpilled].Iterate(); all.Next(&tuple, new(uint32)); {

@@ -26,8 +26,8 @@ const (
 	InterfaceStatic6                             // has a global IPv6 address without end of life: likewise
 	interfaceCapture                             // packets go by the capturing programs
 	interfaceBare                                // XDP found no room for metadata
-	interfaceExit                                // redirects to it go by its exit
-	interfaceAhead                               // packets may go there after a first look
+	interfaceDevmap                              // redirects to it go by its exit
+	interfacePrefetch                            // packets may go there after a first look
 )
 
 // MaxIfindex is one more than the highest index of an interface that can be
@@ -59,8 +59,8 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 	if i.Parent < 0 || i.Parent >= MaxIfindex {
 		return fmt.Errorf("interface %d: its parent's index is %d, must be less than %d", ifindex, i.Parent, MaxIfindex)
 	}
-	if raw.Slot == 0 {
-		if raw.Slot, err = d.freeSlot(); err != nil {
+	if raw.Counters == 0 {
+		if raw.Counters, err = d.freeCounters(); err != nil {
 			return err
 		}
 	}
@@ -75,11 +75,11 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 
 // setFlags sets an interface's flags, but for the one that packets set: what one of
 // them has paid for holds for as long as the interface is there; and for those that
-// LookAhead sets.
+// Prefetch sets.
 func (d *Dataplane) setFlags(raw *xdpInterface, flags InterfaceFlags) {
 	for {
 		was := atomic.LoadUint32(&raw.Flags)
-		now := d.withCapture(flags) | InterfaceFlags(was)&(interfaceBare|interfaceExit|interfaceAhead)
+		now := d.withCapture(flags) | InterfaceFlags(was)&(interfaceBare|interfaceDevmap|interfacePrefetch)
 		if atomic.CompareAndSwapUint32(&raw.Flags, was, uint32(now)) {
 			return
 		}
@@ -115,29 +115,29 @@ func (d *Dataplane) interfaceAt(ifindex int) (*xdpInterface, error) {
 	return (*xdpInterface)(&all[ifindex]), nil
 }
 
-// freeSlot returns the first counter of a slot that no interface has, emptied;
-// or that of the last slot, which the interfaces beyond share. Slot 0 stays
+// freeCounters returns the first of a set of counters that no interface has, emptied;
+// or those of the last, which the interfaces beyond share. Number 0 stays
 // empty: it is that of interfaces nobody has told of.
-func (d *Dataplane) freeSlot() (uint32, error) {
+func (d *Dataplane) freeCounters() (uint32, error) {
 	used := make([]bool, MaxInterfaces+1)
 	for i := range d.tables.shared.Interfaces {
-		used[d.tables.shared.Interfaces[i].Slot/uint32(reason.Count)] = true
+		used[d.tables.shared.Interfaces[i].Counters/uint32(reason.Count)] = true
 	}
-	for slot := uint32(1); slot < MaxInterfaces; slot++ {
-		if !used[slot] {
-			return slot * uint32(reason.Count), d.emptySlot(slot)
+	for number := uint32(1); number < MaxInterfaces; number++ {
+		if !used[number] {
+			return number * uint32(reason.Count), d.emptyCounters(number)
 		}
 	}
 	return MaxInterfaces * uint32(reason.Count), nil
 }
 
-func (d *Dataplane) emptySlot(slot uint32) error {
+func (d *Dataplane) emptyCounters(number uint32) error {
 	empty, err := newPerCPU[xdpCounter]()
 	if err != nil {
 		return err
 	}
 	for r := range uint32(reason.Count) {
-		if err := d.tables.maps[mapInterfaceCounters].Put(slot*uint32(reason.Count)+r, empty); err != nil {
+		if err := d.tables.maps[mapInterfaceCounters].Put(number*uint32(reason.Count)+r, empty); err != nil {
 			return fmt.Errorf("empty an interface's counters: %w", err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // stateLayout is STATE_LAYOUT of bpf/state/state.h.
-const stateLayout = 8
+const stateLayout = 9
 
 // Limits of bpf/config.h and bpf/maps.h.
 const (
@@ -41,7 +41,7 @@ var ErrLayout = errors.New("the maps' layout is another version's")
 var layouts = map[string][2]uintptr{
 	mapShared:            {4, unsafe.Sizeof(xdpShared{})},
 	mapStates:            {4, unsafe.Sizeof(xdpState{})},
-	mapPromises:          {4, unsafe.Sizeof(xdpPromises{})},
+	mapHints:             {4, unsafe.Sizeof(xdpHints{})},
 	mapTuples:            {4, unsafe.Sizeof(xdpBucket{})},
 	mapSpilled:           {unsafe.Sizeof(xdpTuple{}), 4},
 	mapNexthopIndex:      {unsafe.Sizeof(xdpNexthopKey{}), 4},
@@ -51,9 +51,9 @@ var layouts = map[string][2]uintptr{
 	mapPaths:             {unsafe.Sizeof(xdpPath{}), 4},
 	mapAddresses:         {unsafe.Sizeof(xdpAddr{}), 4},
 	mapRuleCounters:      {4, unsafe.Sizeof(xdpRuleCounter{})},
-	mapAnswerSources:     {unsafe.Sizeof(xdpAnswerSourceKey{}), unsafe.Sizeof(xdpAddr{})},
+	mapRejectSources:     {unsafe.Sizeof(xdpRejectSourceKey{}), unsafe.Sizeof(xdpAddr{})},
 	mapBroadcasts:        {unsafe.Sizeof(xdpAddr{}), 4},
-	mapAnswerCounters:    {4, unsafe.Sizeof(xdpCounter{})},
+	mapRejectCounters:    {4, unsafe.Sizeof(xdpCounter{})},
 	mapFragments:         {unsafe.Sizeof(xdpFragmentKey{}), unsafe.Sizeof(xdpFragmentEntry{})},
 	mapLogRing:           {0, 0},
 	mapCaptureRing:       {0, 0},

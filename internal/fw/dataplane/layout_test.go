@@ -88,15 +88,15 @@ func enumerators(tb testing.TB, header, enum string) []string {
 	return names
 }
 
-func TestSlotsMatchHeader(t *testing.T) {
-	_, body, _ := strings.Cut(header(t, "hook/tail.h"), "enum slot {")
-	body, _, _ = strings.Cut(body, "SLOT_COUNT")
+func TestTailsMatchHeader(t *testing.T) {
+	_, body, _ := strings.Cut(header(t, "hook/tail.h"), "enum tail {")
+	body, _, _ = strings.Cut(body, "TAIL_COUNT")
 	var names []string
-	for _, m := range regexp.MustCompile(`SLOT_([A-Z]+),`).FindAllStringSubmatch(body, -1) {
+	for _, m := range regexp.MustCompile(`TAIL_([A-Z]+),`).FindAllStringSubmatch(body, -1) {
 		names = append(names, strings.ToLower(m[1]))
 	}
-	if diff := cmp.Diff(names, slotNames[:]); diff != "" {
-		t.Errorf("slots (-header +Go):\n%s", diff)
+	if diff := cmp.Diff(names, tailNames[:]); diff != "" {
+		t.Errorf("tails (-header +Go):\n%s", diff)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestMapsAreClassified(t *testing.T) {
 		kept[name] = true
 	}
 	generation := map[string]bool{
-		"slots": true, "in_slots": true, "out_slots": true, "sweepers": true, "scratches": true, "walks": true, "answers": true, "stretches": true, "nexthop_hints": true, "captures": true, "noted": true, "handed": true, "exits": true, "looks": true,
+		"tails": true, "in_tails": true, "out_tails": true, "gc_timers": true, "scratches": true, "walks": true, "rejects": true, "rule_cache": true, "nexthop_cache": true, "captures": true, "noted": true, "handoffs": true, "prefetch_devices": true, "prefetches": true,
 		"rule_sets": true, "rules": true, "rule_trees": true, "rule_nodes": true, "rule_spans": true,
 		"rule_classes": true, "rule_vectors": true, "rule_counters": true,
 		"pools": true, "pool_addresses": true, "pool_turns": true,

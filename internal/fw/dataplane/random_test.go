@@ -92,7 +92,7 @@ func (s *stage) play() {
 	s.lines = s.ruleset()
 	s.drawFlags()
 	s.drawCapture()
-	s.twin.lookAhead(s.IntN(2) == 0)
+	s.twin.prefetch(s.IntN(2) == 0)
 	s.twin.use(strings.Join(s.lines, "\n"))
 	f := &traffic{drawing: s.drawing, twin: s.twin}
 	for range episodeLength {

@@ -66,7 +66,7 @@ func forgetStretches(m *bpfload.Map) error {
 	for i := range places {
 		places[i] = uint32(i)
 	}
-	_, err = m.BatchUpdate(places, make([]xdpStretch, len(places)*cpus), nil)
+	_, err = m.BatchUpdate(places, make([]xdpCacheEntry, len(places)*cpus), nil)
 	return err
 }
 
@@ -81,7 +81,7 @@ func (h *rulesHarness) judge(tb rapid.TB, p rulestest.Packet) rulestest.Answer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var answered rulesprog.RulesJudge
+	var answered rulesprog.RulesCrossing
 	if _, err := binary.Decode(frame, binary.NativeEndian, &answered); err != nil {
 		tb.Fatal(err)
 	}
@@ -98,8 +98,8 @@ func (h *rulesHarness) tag(name string) uint16 {
 	return 0
 }
 
-func (h *rulesHarness) ask(p rulestest.Packet) rulesprog.RulesJudge {
-	j := rulesprog.RulesJudge{
+func (h *rulesHarness) ask(p rulestest.Packet) rulesprog.RulesCrossing {
+	j := rulesprog.RulesCrossing{
 		Ifindex: p.Ifindex, Proto: p.Proto, Family: 4, TcpFlags: p.TCPFlags,
 		IcmpType: p.ICMPType, IcmpCode: p.ICMPCode, Sport: swap(p.SPort), Dport: swap(p.DPort),
 		Tag: h.tag(p.Tag),
@@ -137,7 +137,7 @@ var verdicts = map[reason.Reason]rulestest.Verdict{
 	reason.Block: rulestest.Blocked, reason.NATAddress: rulestest.NoAddress,
 }
 
-func (h *rulesHarness) answer(tb rapid.TB, why reason.Reason, j *rulesprog.RulesJudge, is4 bool) rulestest.Answer {
+func (h *rulesHarness) answer(tb rapid.TB, why reason.Reason, j *rulesprog.RulesCrossing, is4 bool) rulestest.Answer {
 	verdict, ok := verdicts[why]
 	if !ok {
 		tb.Fatalf("the rules answer %s", why)

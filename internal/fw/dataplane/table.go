@@ -13,10 +13,10 @@ import (
 // Names of the maps that outlive a reload. The section of the programs' only
 // global variable is a map too.
 const (
-	mapExits             = "exits" // of the generation
+	mapPrefetchDevices   = "prefetch_devices" // of the generation
 	mapShared            = ".bss"
 	mapStates            = "states"
-	mapPromises          = "promises"
+	mapHints             = "hints"
 	mapTuples            = "tuples"
 	mapSpilled           = "spilled_tuples"
 	mapNexthopIndex      = "nexthop_index"
@@ -29,28 +29,28 @@ const (
 	mapLogRing           = "log_ring"
 	mapCaptureRing       = "capture_ring"
 	mapRecordsLost       = "records_lost"
-	mapAnswerSources     = "answer_sources"
+	mapRejectSources     = "reject_sources"
 	mapBroadcasts        = "broadcasts"
-	mapAnswerCounters    = "answer_counters"
+	mapRejectCounters    = "reject_counters"
 	mapCaptureFilters    = "capture_filters"
 )
 
 var keptMaps = []string{
-	mapShared, mapStates, mapPromises, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree,
+	mapShared, mapStates, mapHints, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree,
 	mapInterfaceCounters, mapPathCounters, mapPaths, mapAddresses, mapFragments,
 	mapLogRing, mapCaptureRing, mapRecordsLost,
-	mapAnswerSources, mapBroadcasts, mapAnswerCounters,
+	mapRejectSources, mapBroadcasts, mapRejectCounters,
 	mapCaptureFilters,
 }
 
 // tables are the maps that outlive a reload, and what of them is memory.
 type tables struct {
-	maps     map[string]*bpfload.Map
-	shared   *xdpShared
-	states   []xdpState // [0] is unused
-	promises []xdpPromises
-	buckets  []xdpBucket // of the tuple table
-	memory   []*bpfload.Memory
+	maps    map[string]*bpfload.Map
+	shared  *xdpShared
+	states  []xdpState // [0] is unused
+	hints   []xdpHints
+	buckets []xdpBucket // of the tuple table
+	memory  []*bpfload.Memory
 }
 
 // pinName is a map's name in the bpffs, which allows no dots.
@@ -116,7 +116,7 @@ func (t *tables) mapMemory() error {
 	if t.states, err = mapValues[xdpState](t, mapStates); err != nil {
 		return err
 	}
-	if t.promises, err = mapValues[xdpPromises](t, mapPromises); err != nil {
+	if t.hints, err = mapValues[xdpHints](t, mapHints); err != nil {
 		return err
 	}
 	t.buckets, err = mapValues[xdpBucket](t, mapTuples)
@@ -153,7 +153,7 @@ func (t *tables) close() error {
 	for _, m := range t.maps {
 		errs = append(errs, m.Close())
 	}
-	t.memory, t.shared, t.states, t.promises, t.buckets = nil, nil, nil, nil, nil
+	t.memory, t.shared, t.states, t.hints, t.buckets = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -163,10 +163,10 @@ func (t *tables) limit() uint32 { return t.shared.Limit }
 // tableSizes returns the sizes of the maps whose size follows the limit of states.
 func tableSizes(limit uint32) map[string]uint32 {
 	return map[string]uint32{
-		mapStates:   stateSlots(limit) + 1,
-		mapPromises: stateSlots(limit)/promisesInLine + 1,
-		mapTuples:   bucketCount(limit),
-		mapSpilled:  spillSize(limit),
+		mapStates:  stateCapacity(limit) + 1,
+		mapHints:   stateCapacity(limit)/hintsInLine + 1,
+		mapTuples:  bucketCount(limit),
+		mapSpilled: spillSize(limit),
 	}
 }
 

@@ -17,30 +17,32 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	tcMapAddresses          = "addresses"
-	tcMapAnswerCounters     = "answer_counters"
-	tcMapAnswerSources      = "answer_sources"
-	tcMapAnswers            = "answers"
 	tcMapBroadcasts         = "broadcasts"
 	tcMapCaptureFilters     = "capture_filters"
 	tcMapCaptureRing        = "capture_ring"
 	tcMapCaptures           = "captures"
 	tcMapFragments          = "fragments"
-	tcMapHanded             = "handed"
-	tcMapInSlots            = "in_slots"
+	tcMapGcTimers           = "gc_timers"
+	tcMapHandoffs           = "handoffs"
+	tcMapHints              = "hints"
+	tcMapInTails            = "in_tails"
 	tcMapInterfaceCounters  = "interface_counters"
 	tcMapLogRing            = "log_ring"
-	tcMapNexthopHints       = "nexthop_hints"
+	tcMapNexthopCache       = "nexthop_cache"
 	tcMapNexthopIndex       = "nexthop_index"
 	tcMapNexthopsFree       = "nexthops_free"
 	tcMapNoted              = "noted"
-	tcMapOutSlots           = "out_slots"
+	tcMapOutTails           = "out_tails"
 	tcMapPathCounters       = "path_counters"
 	tcMapPaths              = "paths"
 	tcMapPoolAddresses      = "pool_addresses"
 	tcMapPoolTurns          = "pool_turns"
 	tcMapPools              = "pools"
-	tcMapPromises           = "promises"
 	tcMapRecordsLost        = "records_lost"
+	tcMapRejectCounters     = "reject_counters"
+	tcMapRejectSources      = "reject_sources"
+	tcMapRejects            = "rejects"
+	tcMapRuleCache          = "rule_cache"
 	tcMapRuleClasses        = "rule_classes"
 	tcMapRuleCounters       = "rule_counters"
 	tcMapRuleNodes          = "rule_nodes"
@@ -52,8 +54,6 @@ const (
 	tcMapScratches          = "scratches"
 	tcMapSpilledTuples      = "spilled_tuples"
 	tcMapStates             = "states"
-	tcMapStretches          = "stretches"
-	tcMapSweepers           = "sweepers"
 	tcMapTuples             = "tuples"
 	tcMapWalks              = "walks"
 	tcProgWeirTcIn          = "weir_tc_in"
@@ -61,23 +61,23 @@ const (
 	tcProgWeirTcInError     = "weir_tc_in_error"
 	tcProgWeirTcInFragment  = "weir_tc_in_fragment"
 	tcProgWeirTcInMiss      = "weir_tc_in_miss"
-	tcProgWeirTcInTurn      = "weir_tc_in_turn"
+	tcProgWeirTcInSlow      = "weir_tc_in_slow"
 	tcProgWeirTcOut         = "weir_tc_out"
 	tcProgWeirTcOutCapture  = "weir_tc_out_capture"
 	tcProgWeirTcOutError    = "weir_tc_out_error"
 	tcProgWeirTcOutFragment = "weir_tc_out_fragment"
 	tcProgWeirTcOutMiss     = "weir_tc_out_miss"
-	tcProgWeirTcOutTurn     = "weir_tc_out_turn"
-	tcVarAheadSecret        = "ahead_secret"
+	tcProgWeirTcOutSlow     = "weir_tc_out_slow"
 	tcVarBucketMask         = "bucket_mask"
 	tcVarHashKeys           = "hash_keys"
 	tcVarImplicitPass       = "implicit_pass"
 	tcVarMaxStates          = "max_states"
+	tcVarPrefetchSecret     = "prefetch_secret"
 	tcVarRandomSeed         = "random_seed"
 	tcVarRuleBase           = "rule_base"
 	tcVarRuleChunks         = "rule_chunks"
 	tcVarShared             = "shared"
-	tcVarStateSlots         = "state_slots"
+	tcVarStateCapacity      = "state_capacity"
 	tcVarUnloaded           = "unloaded"
 )
 
@@ -128,13 +128,13 @@ type tcProgramSpecs struct {
 	WeirTcInError     *ebpf.ProgramSpec `ebpf:"weir_tc_in_error"`
 	WeirTcInFragment  *ebpf.ProgramSpec `ebpf:"weir_tc_in_fragment"`
 	WeirTcInMiss      *ebpf.ProgramSpec `ebpf:"weir_tc_in_miss"`
-	WeirTcInTurn      *ebpf.ProgramSpec `ebpf:"weir_tc_in_turn"`
+	WeirTcInSlow      *ebpf.ProgramSpec `ebpf:"weir_tc_in_slow"`
 	WeirTcOut         *ebpf.ProgramSpec `ebpf:"weir_tc_out"`
 	WeirTcOutCapture  *ebpf.ProgramSpec `ebpf:"weir_tc_out_capture"`
 	WeirTcOutError    *ebpf.ProgramSpec `ebpf:"weir_tc_out_error"`
 	WeirTcOutFragment *ebpf.ProgramSpec `ebpf:"weir_tc_out_fragment"`
 	WeirTcOutMiss     *ebpf.ProgramSpec `ebpf:"weir_tc_out_miss"`
-	WeirTcOutTurn     *ebpf.ProgramSpec `ebpf:"weir_tc_out_turn"`
+	WeirTcOutSlow     *ebpf.ProgramSpec `ebpf:"weir_tc_out_slow"`
 }
 
 // tcMapSpecs contains maps before they are loaded into the kernel.
@@ -142,30 +142,32 @@ type tcProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcMapSpecs struct {
 	Addresses         *ebpf.MapSpec `ebpf:"addresses"`
-	AnswerCounters    *ebpf.MapSpec `ebpf:"answer_counters"`
-	AnswerSources     *ebpf.MapSpec `ebpf:"answer_sources"`
-	Answers           *ebpf.MapSpec `ebpf:"answers"`
 	Broadcasts        *ebpf.MapSpec `ebpf:"broadcasts"`
 	CaptureFilters    *ebpf.MapSpec `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
-	Handed            *ebpf.MapSpec `ebpf:"handed"`
-	InSlots           *ebpf.MapSpec `ebpf:"in_slots"`
+	GcTimers          *ebpf.MapSpec `ebpf:"gc_timers"`
+	Handoffs          *ebpf.MapSpec `ebpf:"handoffs"`
+	Hints             *ebpf.MapSpec `ebpf:"hints"`
+	InTails           *ebpf.MapSpec `ebpf:"in_tails"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
 	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
-	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
+	NexthopCache      *ebpf.MapSpec `ebpf:"nexthop_cache"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.MapSpec `ebpf:"nexthops_free"`
 	Noted             *ebpf.MapSpec `ebpf:"noted"`
-	OutSlots          *ebpf.MapSpec `ebpf:"out_slots"`
+	OutTails          *ebpf.MapSpec `ebpf:"out_tails"`
 	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
 	Paths             *ebpf.MapSpec `ebpf:"paths"`
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.MapSpec `ebpf:"pool_turns"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
-	Promises          *ebpf.MapSpec `ebpf:"promises"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
+	RejectCounters    *ebpf.MapSpec `ebpf:"reject_counters"`
+	RejectSources     *ebpf.MapSpec `ebpf:"reject_sources"`
+	Rejects           *ebpf.MapSpec `ebpf:"rejects"`
+	RuleCache         *ebpf.MapSpec `ebpf:"rule_cache"`
 	RuleClasses       *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.MapSpec `ebpf:"rule_counters"`
 	RuleNodes         *ebpf.MapSpec `ebpf:"rule_nodes"`
@@ -177,8 +179,6 @@ type tcMapSpecs struct {
 	Scratches         *ebpf.MapSpec `ebpf:"scratches"`
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
-	Stretches         *ebpf.MapSpec `ebpf:"stretches"`
-	Sweepers          *ebpf.MapSpec `ebpf:"sweepers"`
 	Tuples            *ebpf.MapSpec `ebpf:"tuples"`
 	Walks             *ebpf.MapSpec `ebpf:"walks"`
 }
@@ -187,17 +187,17 @@ type tcMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcVariableSpecs struct {
-	AheadSecret  *ebpf.VariableSpec `ebpf:"ahead_secret"`
-	BucketMask   *ebpf.VariableSpec `ebpf:"bucket_mask"`
-	HashKeys     *ebpf.VariableSpec `ebpf:"hash_keys"`
-	ImplicitPass *ebpf.VariableSpec `ebpf:"implicit_pass"`
-	MaxStates    *ebpf.VariableSpec `ebpf:"max_states"`
-	RandomSeed   *ebpf.VariableSpec `ebpf:"random_seed"`
-	RuleBase     *ebpf.VariableSpec `ebpf:"rule_base"`
-	RuleChunks   *ebpf.VariableSpec `ebpf:"rule_chunks"`
-	Shared       *ebpf.VariableSpec `ebpf:"shared"`
-	StateSlots   *ebpf.VariableSpec `ebpf:"state_slots"`
-	Unloaded     *ebpf.VariableSpec `ebpf:"unloaded"`
+	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
+	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
+	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
+	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
+	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
+	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
+	RuleChunks     *ebpf.VariableSpec `ebpf:"rule_chunks"`
+	Shared         *ebpf.VariableSpec `ebpf:"shared"`
+	StateCapacity  *ebpf.VariableSpec `ebpf:"state_capacity"`
+	Unloaded       *ebpf.VariableSpec `ebpf:"unloaded"`
 }
 
 // tcObjects contains all objects after they have been loaded into the kernel.
@@ -221,30 +221,32 @@ func (o *tcObjects) Close() error {
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcMaps struct {
 	Addresses         *ebpf.Map `ebpf:"addresses"`
-	AnswerCounters    *ebpf.Map `ebpf:"answer_counters"`
-	AnswerSources     *ebpf.Map `ebpf:"answer_sources"`
-	Answers           *ebpf.Map `ebpf:"answers"`
 	Broadcasts        *ebpf.Map `ebpf:"broadcasts"`
 	CaptureFilters    *ebpf.Map `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
-	Handed            *ebpf.Map `ebpf:"handed"`
-	InSlots           *ebpf.Map `ebpf:"in_slots"`
+	GcTimers          *ebpf.Map `ebpf:"gc_timers"`
+	Handoffs          *ebpf.Map `ebpf:"handoffs"`
+	Hints             *ebpf.Map `ebpf:"hints"`
+	InTails           *ebpf.Map `ebpf:"in_tails"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
 	LogRing           *ebpf.Map `ebpf:"log_ring"`
-	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
+	NexthopCache      *ebpf.Map `ebpf:"nexthop_cache"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.Map `ebpf:"nexthops_free"`
 	Noted             *ebpf.Map `ebpf:"noted"`
-	OutSlots          *ebpf.Map `ebpf:"out_slots"`
+	OutTails          *ebpf.Map `ebpf:"out_tails"`
 	PathCounters      *ebpf.Map `ebpf:"path_counters"`
 	Paths             *ebpf.Map `ebpf:"paths"`
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.Map `ebpf:"pool_turns"`
 	Pools             *ebpf.Map `ebpf:"pools"`
-	Promises          *ebpf.Map `ebpf:"promises"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
+	RejectCounters    *ebpf.Map `ebpf:"reject_counters"`
+	RejectSources     *ebpf.Map `ebpf:"reject_sources"`
+	Rejects           *ebpf.Map `ebpf:"rejects"`
+	RuleCache         *ebpf.Map `ebpf:"rule_cache"`
 	RuleClasses       *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.Map `ebpf:"rule_counters"`
 	RuleNodes         *ebpf.Map `ebpf:"rule_nodes"`
@@ -256,8 +258,6 @@ type tcMaps struct {
 	Scratches         *ebpf.Map `ebpf:"scratches"`
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
-	Stretches         *ebpf.Map `ebpf:"stretches"`
-	Sweepers          *ebpf.Map `ebpf:"sweepers"`
 	Tuples            *ebpf.Map `ebpf:"tuples"`
 	Walks             *ebpf.Map `ebpf:"walks"`
 }
@@ -265,30 +265,32 @@ type tcMaps struct {
 func (m *tcMaps) Close() error {
 	return _TcClose(
 		m.Addresses,
-		m.AnswerCounters,
-		m.AnswerSources,
-		m.Answers,
 		m.Broadcasts,
 		m.CaptureFilters,
 		m.CaptureRing,
 		m.Captures,
 		m.Fragments,
-		m.Handed,
-		m.InSlots,
+		m.GcTimers,
+		m.Handoffs,
+		m.Hints,
+		m.InTails,
 		m.InterfaceCounters,
 		m.LogRing,
-		m.NexthopHints,
+		m.NexthopCache,
 		m.NexthopIndex,
 		m.NexthopsFree,
 		m.Noted,
-		m.OutSlots,
+		m.OutTails,
 		m.PathCounters,
 		m.Paths,
 		m.PoolAddresses,
 		m.PoolTurns,
 		m.Pools,
-		m.Promises,
 		m.RecordsLost,
+		m.RejectCounters,
+		m.RejectSources,
+		m.Rejects,
+		m.RuleCache,
 		m.RuleClasses,
 		m.RuleCounters,
 		m.RuleNodes,
@@ -300,8 +302,6 @@ func (m *tcMaps) Close() error {
 		m.Scratches,
 		m.SpilledTuples,
 		m.States,
-		m.Stretches,
-		m.Sweepers,
 		m.Tuples,
 		m.Walks,
 	)
@@ -311,17 +311,17 @@ func (m *tcMaps) Close() error {
 //
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcVariables struct {
-	AheadSecret  *ebpf.Variable `ebpf:"ahead_secret"`
-	BucketMask   *ebpf.Variable `ebpf:"bucket_mask"`
-	HashKeys     *ebpf.Variable `ebpf:"hash_keys"`
-	ImplicitPass *ebpf.Variable `ebpf:"implicit_pass"`
-	MaxStates    *ebpf.Variable `ebpf:"max_states"`
-	RandomSeed   *ebpf.Variable `ebpf:"random_seed"`
-	RuleBase     *ebpf.Variable `ebpf:"rule_base"`
-	RuleChunks   *ebpf.Variable `ebpf:"rule_chunks"`
-	Shared       *ebpf.Variable `ebpf:"shared"`
-	StateSlots   *ebpf.Variable `ebpf:"state_slots"`
-	Unloaded     *ebpf.Variable `ebpf:"unloaded"`
+	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
+	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
+	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`
+	MaxStates      *ebpf.Variable `ebpf:"max_states"`
+	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
+	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
+	RuleBase       *ebpf.Variable `ebpf:"rule_base"`
+	RuleChunks     *ebpf.Variable `ebpf:"rule_chunks"`
+	Shared         *ebpf.Variable `ebpf:"shared"`
+	StateCapacity  *ebpf.Variable `ebpf:"state_capacity"`
+	Unloaded       *ebpf.Variable `ebpf:"unloaded"`
 }
 
 // tcPrograms contains all programs after they have been loaded into the kernel.
@@ -333,13 +333,13 @@ type tcPrograms struct {
 	WeirTcInError     *ebpf.Program `ebpf:"weir_tc_in_error"`
 	WeirTcInFragment  *ebpf.Program `ebpf:"weir_tc_in_fragment"`
 	WeirTcInMiss      *ebpf.Program `ebpf:"weir_tc_in_miss"`
-	WeirTcInTurn      *ebpf.Program `ebpf:"weir_tc_in_turn"`
+	WeirTcInSlow      *ebpf.Program `ebpf:"weir_tc_in_slow"`
 	WeirTcOut         *ebpf.Program `ebpf:"weir_tc_out"`
 	WeirTcOutCapture  *ebpf.Program `ebpf:"weir_tc_out_capture"`
 	WeirTcOutError    *ebpf.Program `ebpf:"weir_tc_out_error"`
 	WeirTcOutFragment *ebpf.Program `ebpf:"weir_tc_out_fragment"`
 	WeirTcOutMiss     *ebpf.Program `ebpf:"weir_tc_out_miss"`
-	WeirTcOutTurn     *ebpf.Program `ebpf:"weir_tc_out_turn"`
+	WeirTcOutSlow     *ebpf.Program `ebpf:"weir_tc_out_slow"`
 }
 
 func (p *tcPrograms) Close() error {
@@ -349,13 +349,13 @@ func (p *tcPrograms) Close() error {
 		p.WeirTcInError,
 		p.WeirTcInFragment,
 		p.WeirTcInMiss,
-		p.WeirTcInTurn,
+		p.WeirTcInSlow,
 		p.WeirTcOut,
 		p.WeirTcOutCapture,
 		p.WeirTcOutError,
 		p.WeirTcOutFragment,
 		p.WeirTcOutMiss,
-		p.WeirTcOutTurn,
+		p.WeirTcOutSlow,
 	)
 }
 

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// stateSlots returns the number of places for states: a third more than there may
+// stateCapacity returns the number of places for states: a third more than there may
 // be, so that each finds a free one near its home.
-func stateSlots(limit uint32) uint32 {
+func stateCapacity(limit uint32) uint32 {
 	const slack = 64
 	return uint32(min(uint64(limit)+uint64(limit)/3+slack, maxStates))
 }
@@ -36,9 +36,9 @@ func newHashKeys(seed uint64) (keys hashKeys) {
 	return keys
 }
 
-// aheadSecret draws what a note in place of a frame's MACs begins with. Its first byte
+// prefetchSecret draws what a note in place of a frame's MACs begins with. Its first byte
 // has the bit of a group, as no station's address has.
-func aheadSecret(seed uint64) uint32 {
+func prefetchSecret(seed uint64) uint32 {
 	secret := binary.NativeEndian.AppendUint32(nil, draw(seed, uint64(len(hashKeys{}))))
 	secret[0] |= 1
 	return binary.NativeEndian.Uint32(secret)

@@ -27,7 +27,7 @@ func (t *tables) bucket(tuple *xdpTuple, seed uint64) (b *xdpBucket, tag uint64)
 	return &t.buckets[hash&uint64(len(t.buckets)-1)], (hash>>32 | 1) << 32
 }
 
-// owner is tuple_owner() of bpf/state/table.h.
+// owner is bucket_owner() of bpf/state/table.h.
 func (t *tables) owner(tuple *xdpTuple, seed uint64) uint32 {
 	b, tag := t.bucket(tuple, seed)
 	for _, slot := range b.Slot {
@@ -102,7 +102,7 @@ func TestHashCollisions(t *testing.T) {
 	}
 }
 
-// release is tuple_release() of bpf/state/table.h, where nobody else is at the bucket.
+// release is table_release() of bpf/state/table.h, where nobody else is at the bucket.
 func (t *tables) release(tuple *xdpTuple, number uint32, seed uint64) error {
 	b, tag := t.bucket(tuple, seed)
 	for i := range b.Slot {
@@ -144,7 +144,7 @@ func (h *harness) killAll() {
 	}
 }
 
-// awake lets the clock run, from startSweep on.
+// awake lets the clock run, from startGC on.
 func awake(c *Config) { c.Frozen = false }
 
 // What does not fit into a bucket is found all the same, and leaves with its state.
@@ -172,7 +172,7 @@ func TestCrowdedBucket(t *testing.T) {
 		t.Errorf("%d tuples spilled, want %d or more", spilled, want)
 	}
 	h.killAll()
-	check(t, h.dp.startSweep())
+	check(t, h.dp.startGC())
 	h.waitEmpty()
 	for i := range h.dp.tables.buckets {
 		if b := &h.dp.tables.buckets[i]; b.Spilled != 0 || b.Lock != 0 {
@@ -205,7 +205,7 @@ func TestLockedBucket(t *testing.T) {
 		t.Errorf("a known connection: %s %s", r.verdict, r.reason)
 	}
 	h.killAll()
-	check(t, h.dp.startSweep())
+	check(t, h.dp.startGC())
 	time.Sleep(500 * time.Millisecond)
 	if s := h.dp.tables.shared; s.StatesMade == s.StatesReleased {
 		t.Error("states whose tuples may still be entered were released")

@@ -77,7 +77,7 @@ func differTallies(before, now map[tallyKey]Counter) string {
 }
 
 func (t *twin) tallyOf(key tallyKey) Counter {
-	index := t.dp.tables.shared.Interfaces[key.ifindex].Slot + uint32(key.reason)
+	index := t.dp.tables.shared.Interfaces[key.ifindex].Counters + uint32(key.reason)
 	return must(sumCounter(t.dp.tables.maps[mapInterfaceCounters], index, t.values))(t.tb)
 }
 

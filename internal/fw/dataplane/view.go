@@ -57,23 +57,23 @@ func (v *View) Close() error {
 
 // Info is a dataplane's condition.
 type Info struct {
-	Generation uint32 // counts up with every Commit
-	Loaded     time.Time
-	Unloaded   bool   // the built-in set blocks all but management
-	RuleBase   uint32 // global id of rule 0
-	Rules      uint32
-	States     uint32 // in use
-	MaxStates  uint32
-	Made       uint32 // states made since the start, modulo 2³²
-	Paths      uint32 // sets of matched rules that are counted apart
-	NextHops   uint32
-	Capturing  bool // somebody reads the ring of captured packets
-	LooksAhead bool // packets that come in at XDP are looked at twice
-	Now        state.Tick
-	Heartbeat  time.Duration  // since the daemon's last
-	Timeouts   state.Timeouts // in force, adaptive scaling applied
-	Configured state.Timeouts
-	Frag       uint32 // timeout of fragments in force, ticks
+	Generation  uint32 // counts up with every Commit
+	Loaded      time.Time
+	Unloaded    bool   // the built-in set blocks all but management
+	RuleBase    uint32 // global id of rule 0
+	Rules       uint32
+	States      uint32 // in use
+	MaxStates   uint32
+	Made        uint32 // states made since the start, modulo 2³²
+	Paths       uint32 // sets of matched rules that are counted apart
+	NextHops    uint32
+	Capturing   bool // somebody reads the ring of captured packets
+	Prefetching bool // packets that come in at XDP are looked at twice
+	Now         state.Tick
+	Heartbeat   time.Duration  // since the daemon's last
+	Timeouts    state.Timeouts // in force, adaptive scaling applied
+	Configured  state.Timeouts
+	Frag        uint32 // timeout of fragments in force, ticks
 }
 
 // Info returns the dataplane's condition.
@@ -89,23 +89,23 @@ func (v *View) Info() (Info, error) {
 	s := v.tables.shared
 	now := atomic.LoadUint32(&s.Now)
 	return Info{
-		Generation: l.Generation,
-		Loaded:     l.loaded(),
-		Unloaded:   l.Unloaded != 0,
-		RuleBase:   l.RuleBase,
-		Rules:      l.Rules,
-		States:     v.InUse(),
-		MaxStates:  v.tables.limit(),
-		Made:       atomic.LoadUint32(&s.StatesMade),
-		Paths:      s.PathsHigh + s.PathsReserved,
-		NextHops:   s.NexthopsHigh - s.NexthopsUnused,
-		Capturing:  atomic.LoadUint32(&s.Recording)&(1<<CaptureRing) != 0,
-		LooksAhead: v.tables.looksAhead(),
-		Now:        state.Tick(now),
-		Heartbeat:  time.Duration(now-atomic.LoadUint32(&s.Heartbeat)) * (time.Second / state.TicksPerSecond),
-		Timeouts:   s.Timeout,
-		Configured: s.TimeoutSet,
-		Frag:       s.TimeoutFrag,
+		Generation:  l.Generation,
+		Loaded:      l.loaded(),
+		Unloaded:    l.Unloaded != 0,
+		RuleBase:    l.RuleBase,
+		Rules:       l.Rules,
+		States:      v.InUse(),
+		MaxStates:   v.tables.limit(),
+		Made:        atomic.LoadUint32(&s.StatesMade),
+		Paths:       s.PathsHigh + s.PathsReserved,
+		NextHops:    s.NexthopsHigh - s.NexthopsUnused,
+		Capturing:   atomic.LoadUint32(&s.Recording)&(1<<CaptureRing) != 0,
+		Prefetching: v.tables.prefetching(),
+		Now:         state.Tick(now),
+		Heartbeat:   time.Duration(now-atomic.LoadUint32(&s.Heartbeat)) * (time.Second / state.TicksPerSecond),
+		Timeouts:    s.Timeout,
+		Configured:  s.TimeoutSet,
+		Frag:        s.TimeoutFrag,
 	}, nil
 }
 

@@ -18,31 +18,27 @@ type xdpAddr struct {
 	Word [4]uint32
 }
 
-type xdpAnswer struct {
-	_      structs.HostLayout
-	Tokens uint32
-	Filled uint32
-	Eth    struct {
-		_        structs.HostLayout
-		H_dest   [6]uint8
-		H_source [6]uint8
-		H_proto  uint16
-	}
-	Pad0 [2]uint8
-	Data [1288]uint8
-}
-
-type xdpAnswerSourceKey struct {
-	_       structs.HostLayout
-	Ifindex uint32
-	Kind    uint32
-}
-
 type xdpBucket struct {
 	_       structs.HostLayout
 	Slot    [7]uint64
 	Lock    uint32
 	Spilled uint32
+}
+
+type xdpCacheEntry struct {
+	_   structs.HostLayout
+	Key struct {
+		_    structs.HostLayout
+		Word [4]uint64
+	}
+	Last       uint16
+	Stop       uint16
+	Translates uint16
+	Tag        uint16
+	Matched    [7]uint16
+	Matches    uint16
+	Logs       uint8
+	Pad0       [7]uint8
 }
 
 type xdpCapture struct {
@@ -161,24 +157,30 @@ type xdpFragmentKey struct {
 	Zone   uint16
 }
 
-type xdpInterface struct {
-	_      structs.HostLayout
-	Mac    [6]uint8
-	Pad0   [2]uint8
-	Flags  uint32
-	Slot   uint32
-	Mtu    uint32
-	Parent uint32
-	Tag    uint16
-	Pad1   [2]uint8
-	Asked  uint32
+type xdpGcTimer struct {
+	_     structs.HostLayout
+	Timer struct {
+		_      structs.HostLayout
+		Opaque [2]uint64
+	}
 }
 
-type xdpLooks struct {
-	_      structs.HostLayout
-	Index  [16]uint32
-	Count  uint32
-	Misses [64]uint16
+type xdpHints struct {
+	_    structs.HostLayout
+	Word [16]uint32
+}
+
+type xdpInterface struct {
+	_        structs.HostLayout
+	Mac      [6]uint8
+	Pad0     [2]uint8
+	Flags    uint32
+	Counters uint32
+	Mtu      uint32
+	Parent   uint32
+	Tag      uint16
+	Pad1     [2]uint8
+	Asked    uint32
 }
 
 type xdpNexthop struct {
@@ -226,9 +228,11 @@ type xdpPoolAddress struct {
 	Count uint64
 }
 
-type xdpPromises struct {
-	_    structs.HostLayout
-	Word [16]uint32
+type xdpPrefetch struct {
+	_      structs.HostLayout
+	Index  [16]uint32
+	Count  uint32
+	Misses [64]uint16
 }
 
 type xdpRecord struct {
@@ -247,6 +251,26 @@ type xdpRecord struct {
 	Family      uint8
 	PeerIfindex uint32
 	Readers     uint32
+}
+
+type xdpReject struct {
+	_      structs.HostLayout
+	Tokens uint32
+	Filled uint32
+	Eth    struct {
+		_        structs.HostLayout
+		H_dest   [6]uint8
+		H_source [6]uint8
+		H_proto  uint16
+	}
+	Pad0 [2]uint8
+	Data [1288]uint8
+}
+
+type xdpRejectSourceKey struct {
+	_       structs.HostLayout
+	Ifindex uint32
+	Kind    uint32
 }
 
 type xdpRule struct {
@@ -351,7 +375,7 @@ type xdpScratch struct {
 	Why         uint32
 	Blocked     uint32
 	Tracked     uint8
-	Carried     uint8
+	Evaluate    uint8
 	NoNexthop   uint8
 	_           [1]byte
 	Nexthop     uint16
@@ -453,9 +477,9 @@ type xdpScratch struct {
 		L4New    [20]uint8
 		_        [4]byte
 	}
-	Quoter xdpAddr
-	Handed xdpTuple
-	Log    xdpRecord
+	Quoter  xdpAddr
+	Handoff xdpTuple
+	Log     xdpRecord
 }
 
 type xdpShared struct {
@@ -463,13 +487,13 @@ type xdpShared struct {
 	Now             uint32
 	Timeout         [14]uint32
 	TimeoutFrag     uint32
-	Swept           uint32
+	GcState         uint32
 	States          uint32
 	Bumped          uint32
-	Aged            uint32
-	AgedAt          uint32
-	Unlisted        uint32
-	Aging           uint32
+	GcNexthop       uint32
+	GcNexthopAt     uint32
+	GcUnlisted      uint32
+	GcLock          uint32
 	Pad0            [36]uint8
 	Heartbeat       uint32
 	RouteGeneration uint32
@@ -479,7 +503,7 @@ type xdpShared struct {
 	AdaptiveEnd     uint32
 	Limit           uint32
 	Recording       uint32
-	Ahead           uint32
+	Prefetch        uint32
 	Pad1            [10]uint32
 	StatesMade      uint32
 	StatesReleased  uint32
@@ -489,16 +513,16 @@ type xdpShared struct {
 	PathsReserved   uint32
 	Pad2            [10]uint32
 	Interfaces      [16384]struct {
-		_      structs.HostLayout
-		Mac    [6]uint8
-		Pad0   [2]uint8
-		Flags  uint32
-		Slot   uint32
-		Mtu    uint32
-		Parent uint32
-		Tag    uint16
-		Pad1   [2]uint8
-		Asked  uint32
+		_        structs.HostLayout
+		Mac      [6]uint8
+		Pad0     [2]uint8
+		Flags    uint32
+		Counters uint32
+		Mtu      uint32
+		Parent   uint32
+		Tag      uint16
+		Pad1     [2]uint8
+		Asked    uint32
 	}
 	Nexthops [32768]struct {
 		_       structs.HostLayout
@@ -520,7 +544,7 @@ type xdpShared struct {
 		Stage  uint32
 		Parent uint32
 	}
-	Promised [256]uint16
+	Hinted [256]uint16
 }
 
 type xdpState struct {
@@ -541,30 +565,6 @@ type xdpState struct {
 	Tag       uint16
 	Spare0    uint16
 	FlowBack  xdpFlow
-}
-
-type xdpStretch struct {
-	_   structs.HostLayout
-	Key struct {
-		_    structs.HostLayout
-		Word [4]uint64
-	}
-	Last       uint16
-	Stop       uint16
-	Translates uint16
-	Tag        uint16
-	Matched    [7]uint16
-	Matches    uint16
-	Logs       uint8
-	Pad0       [7]uint8
-}
-
-type xdpSweeper struct {
-	_     structs.HostLayout
-	Timer struct {
-		_      structs.HostLayout
-		Opaque [2]uint64
-	}
 }
 
 type xdpTuple struct {
@@ -598,20 +598,17 @@ type xdpWalk struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	xdpMapAddresses         = "addresses"
-	xdpMapAnswerCounters    = "answer_counters"
-	xdpMapAnswerSources     = "answer_sources"
-	xdpMapAnswers           = "answers"
 	xdpMapBroadcasts        = "broadcasts"
 	xdpMapCaptureFilters    = "capture_filters"
 	xdpMapCaptureRing       = "capture_ring"
 	xdpMapCaptures          = "captures"
-	xdpMapExits             = "exits"
 	xdpMapFragments         = "fragments"
-	xdpMapHanded            = "handed"
+	xdpMapGcTimers          = "gc_timers"
+	xdpMapHandoffs          = "handoffs"
+	xdpMapHints             = "hints"
 	xdpMapInterfaceCounters = "interface_counters"
 	xdpMapLogRing           = "log_ring"
-	xdpMapLooks             = "looks"
-	xdpMapNexthopHints      = "nexthop_hints"
+	xdpMapNexthopCache      = "nexthop_cache"
 	xdpMapNexthopIndex      = "nexthop_index"
 	xdpMapNexthopsFree      = "nexthops_free"
 	xdpMapNoted             = "noted"
@@ -620,8 +617,13 @@ const (
 	xdpMapPoolAddresses     = "pool_addresses"
 	xdpMapPoolTurns         = "pool_turns"
 	xdpMapPools             = "pools"
-	xdpMapPromises          = "promises"
+	xdpMapPrefetchDevices   = "prefetch_devices"
+	xdpMapPrefetches        = "prefetches"
 	xdpMapRecordsLost       = "records_lost"
+	xdpMapRejectCounters    = "reject_counters"
+	xdpMapRejectSources     = "reject_sources"
+	xdpMapRejects           = "rejects"
+	xdpMapRuleCache         = "rule_cache"
 	xdpMapRuleClasses       = "rule_classes"
 	xdpMapRuleCounters      = "rule_counters"
 	xdpMapRuleNodes         = "rule_nodes"
@@ -631,30 +633,28 @@ const (
 	xdpMapRuleVectors       = "rule_vectors"
 	xdpMapRules             = "rules"
 	xdpMapScratches         = "scratches"
-	xdpMapSlots             = "slots"
 	xdpMapSpilledTuples     = "spilled_tuples"
 	xdpMapStates            = "states"
-	xdpMapStretches         = "stretches"
-	xdpMapSweepers          = "sweepers"
+	xdpMapTails             = "tails"
 	xdpMapTuples            = "tuples"
 	xdpMapWalks             = "walks"
 	xdpProgWeirXdp          = "weir_xdp"
 	xdpProgWeirXdpCapture   = "weir_xdp_capture"
 	xdpProgWeirXdpError     = "weir_xdp_error"
-	xdpProgWeirXdpExit      = "weir_xdp_exit"
 	xdpProgWeirXdpFragment  = "weir_xdp_fragment"
 	xdpProgWeirXdpMiss      = "weir_xdp_miss"
-	xdpProgWeirXdpTurn      = "weir_xdp_turn"
-	xdpVarAheadSecret       = "ahead_secret"
+	xdpProgWeirXdpPrefetch  = "weir_xdp_prefetch"
+	xdpProgWeirXdpSlow      = "weir_xdp_slow"
 	xdpVarBucketMask        = "bucket_mask"
 	xdpVarHashKeys          = "hash_keys"
 	xdpVarImplicitPass      = "implicit_pass"
 	xdpVarMaxStates         = "max_states"
+	xdpVarPrefetchSecret    = "prefetch_secret"
 	xdpVarRandomSeed        = "random_seed"
 	xdpVarRuleBase          = "rule_base"
 	xdpVarRuleChunks        = "rule_chunks"
 	xdpVarShared            = "shared"
-	xdpVarStateSlots        = "state_slots"
+	xdpVarStateCapacity     = "state_capacity"
 	xdpVarUnloaded          = "unloaded"
 )
 
@@ -703,10 +703,10 @@ type xdpProgramSpecs struct {
 	WeirXdp         *ebpf.ProgramSpec `ebpf:"weir_xdp"`
 	WeirXdpCapture  *ebpf.ProgramSpec `ebpf:"weir_xdp_capture"`
 	WeirXdpError    *ebpf.ProgramSpec `ebpf:"weir_xdp_error"`
-	WeirXdpExit     *ebpf.ProgramSpec `ebpf:"weir_xdp_exit"`
 	WeirXdpFragment *ebpf.ProgramSpec `ebpf:"weir_xdp_fragment"`
 	WeirXdpMiss     *ebpf.ProgramSpec `ebpf:"weir_xdp_miss"`
-	WeirXdpTurn     *ebpf.ProgramSpec `ebpf:"weir_xdp_turn"`
+	WeirXdpPrefetch *ebpf.ProgramSpec `ebpf:"weir_xdp_prefetch"`
+	WeirXdpSlow     *ebpf.ProgramSpec `ebpf:"weir_xdp_slow"`
 }
 
 // xdpMapSpecs contains maps before they are loaded into the kernel.
@@ -714,20 +714,17 @@ type xdpProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpMapSpecs struct {
 	Addresses         *ebpf.MapSpec `ebpf:"addresses"`
-	AnswerCounters    *ebpf.MapSpec `ebpf:"answer_counters"`
-	AnswerSources     *ebpf.MapSpec `ebpf:"answer_sources"`
-	Answers           *ebpf.MapSpec `ebpf:"answers"`
 	Broadcasts        *ebpf.MapSpec `ebpf:"broadcasts"`
 	CaptureFilters    *ebpf.MapSpec `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
-	Exits             *ebpf.MapSpec `ebpf:"exits"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
-	Handed            *ebpf.MapSpec `ebpf:"handed"`
+	GcTimers          *ebpf.MapSpec `ebpf:"gc_timers"`
+	Handoffs          *ebpf.MapSpec `ebpf:"handoffs"`
+	Hints             *ebpf.MapSpec `ebpf:"hints"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
 	LogRing           *ebpf.MapSpec `ebpf:"log_ring"`
-	Looks             *ebpf.MapSpec `ebpf:"looks"`
-	NexthopHints      *ebpf.MapSpec `ebpf:"nexthop_hints"`
+	NexthopCache      *ebpf.MapSpec `ebpf:"nexthop_cache"`
 	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.MapSpec `ebpf:"nexthops_free"`
 	Noted             *ebpf.MapSpec `ebpf:"noted"`
@@ -736,8 +733,13 @@ type xdpMapSpecs struct {
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.MapSpec `ebpf:"pool_turns"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
-	Promises          *ebpf.MapSpec `ebpf:"promises"`
+	PrefetchDevices   *ebpf.MapSpec `ebpf:"prefetch_devices"`
+	Prefetches        *ebpf.MapSpec `ebpf:"prefetches"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
+	RejectCounters    *ebpf.MapSpec `ebpf:"reject_counters"`
+	RejectSources     *ebpf.MapSpec `ebpf:"reject_sources"`
+	Rejects           *ebpf.MapSpec `ebpf:"rejects"`
+	RuleCache         *ebpf.MapSpec `ebpf:"rule_cache"`
 	RuleClasses       *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.MapSpec `ebpf:"rule_counters"`
 	RuleNodes         *ebpf.MapSpec `ebpf:"rule_nodes"`
@@ -747,11 +749,9 @@ type xdpMapSpecs struct {
 	RuleVectors       *ebpf.MapSpec `ebpf:"rule_vectors"`
 	Rules             *ebpf.MapSpec `ebpf:"rules"`
 	Scratches         *ebpf.MapSpec `ebpf:"scratches"`
-	Slots             *ebpf.MapSpec `ebpf:"slots"`
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
-	Stretches         *ebpf.MapSpec `ebpf:"stretches"`
-	Sweepers          *ebpf.MapSpec `ebpf:"sweepers"`
+	Tails             *ebpf.MapSpec `ebpf:"tails"`
 	Tuples            *ebpf.MapSpec `ebpf:"tuples"`
 	Walks             *ebpf.MapSpec `ebpf:"walks"`
 }
@@ -760,17 +760,17 @@ type xdpMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpVariableSpecs struct {
-	AheadSecret  *ebpf.VariableSpec `ebpf:"ahead_secret"`
-	BucketMask   *ebpf.VariableSpec `ebpf:"bucket_mask"`
-	HashKeys     *ebpf.VariableSpec `ebpf:"hash_keys"`
-	ImplicitPass *ebpf.VariableSpec `ebpf:"implicit_pass"`
-	MaxStates    *ebpf.VariableSpec `ebpf:"max_states"`
-	RandomSeed   *ebpf.VariableSpec `ebpf:"random_seed"`
-	RuleBase     *ebpf.VariableSpec `ebpf:"rule_base"`
-	RuleChunks   *ebpf.VariableSpec `ebpf:"rule_chunks"`
-	Shared       *ebpf.VariableSpec `ebpf:"shared"`
-	StateSlots   *ebpf.VariableSpec `ebpf:"state_slots"`
-	Unloaded     *ebpf.VariableSpec `ebpf:"unloaded"`
+	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
+	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
+	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
+	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
+	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
+	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
+	RuleChunks     *ebpf.VariableSpec `ebpf:"rule_chunks"`
+	Shared         *ebpf.VariableSpec `ebpf:"shared"`
+	StateCapacity  *ebpf.VariableSpec `ebpf:"state_capacity"`
+	Unloaded       *ebpf.VariableSpec `ebpf:"unloaded"`
 }
 
 // xdpObjects contains all objects after they have been loaded into the kernel.
@@ -794,20 +794,17 @@ func (o *xdpObjects) Close() error {
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpMaps struct {
 	Addresses         *ebpf.Map `ebpf:"addresses"`
-	AnswerCounters    *ebpf.Map `ebpf:"answer_counters"`
-	AnswerSources     *ebpf.Map `ebpf:"answer_sources"`
-	Answers           *ebpf.Map `ebpf:"answers"`
 	Broadcasts        *ebpf.Map `ebpf:"broadcasts"`
 	CaptureFilters    *ebpf.Map `ebpf:"capture_filters"`
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
-	Exits             *ebpf.Map `ebpf:"exits"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
-	Handed            *ebpf.Map `ebpf:"handed"`
+	GcTimers          *ebpf.Map `ebpf:"gc_timers"`
+	Handoffs          *ebpf.Map `ebpf:"handoffs"`
+	Hints             *ebpf.Map `ebpf:"hints"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
 	LogRing           *ebpf.Map `ebpf:"log_ring"`
-	Looks             *ebpf.Map `ebpf:"looks"`
-	NexthopHints      *ebpf.Map `ebpf:"nexthop_hints"`
+	NexthopCache      *ebpf.Map `ebpf:"nexthop_cache"`
 	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
 	NexthopsFree      *ebpf.Map `ebpf:"nexthops_free"`
 	Noted             *ebpf.Map `ebpf:"noted"`
@@ -816,8 +813,13 @@ type xdpMaps struct {
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.Map `ebpf:"pool_turns"`
 	Pools             *ebpf.Map `ebpf:"pools"`
-	Promises          *ebpf.Map `ebpf:"promises"`
+	PrefetchDevices   *ebpf.Map `ebpf:"prefetch_devices"`
+	Prefetches        *ebpf.Map `ebpf:"prefetches"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
+	RejectCounters    *ebpf.Map `ebpf:"reject_counters"`
+	RejectSources     *ebpf.Map `ebpf:"reject_sources"`
+	Rejects           *ebpf.Map `ebpf:"rejects"`
+	RuleCache         *ebpf.Map `ebpf:"rule_cache"`
 	RuleClasses       *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.Map `ebpf:"rule_counters"`
 	RuleNodes         *ebpf.Map `ebpf:"rule_nodes"`
@@ -827,11 +829,9 @@ type xdpMaps struct {
 	RuleVectors       *ebpf.Map `ebpf:"rule_vectors"`
 	Rules             *ebpf.Map `ebpf:"rules"`
 	Scratches         *ebpf.Map `ebpf:"scratches"`
-	Slots             *ebpf.Map `ebpf:"slots"`
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
-	Stretches         *ebpf.Map `ebpf:"stretches"`
-	Sweepers          *ebpf.Map `ebpf:"sweepers"`
+	Tails             *ebpf.Map `ebpf:"tails"`
 	Tuples            *ebpf.Map `ebpf:"tuples"`
 	Walks             *ebpf.Map `ebpf:"walks"`
 }
@@ -839,20 +839,17 @@ type xdpMaps struct {
 func (m *xdpMaps) Close() error {
 	return _XdpClose(
 		m.Addresses,
-		m.AnswerCounters,
-		m.AnswerSources,
-		m.Answers,
 		m.Broadcasts,
 		m.CaptureFilters,
 		m.CaptureRing,
 		m.Captures,
-		m.Exits,
 		m.Fragments,
-		m.Handed,
+		m.GcTimers,
+		m.Handoffs,
+		m.Hints,
 		m.InterfaceCounters,
 		m.LogRing,
-		m.Looks,
-		m.NexthopHints,
+		m.NexthopCache,
 		m.NexthopIndex,
 		m.NexthopsFree,
 		m.Noted,
@@ -861,8 +858,13 @@ func (m *xdpMaps) Close() error {
 		m.PoolAddresses,
 		m.PoolTurns,
 		m.Pools,
-		m.Promises,
+		m.PrefetchDevices,
+		m.Prefetches,
 		m.RecordsLost,
+		m.RejectCounters,
+		m.RejectSources,
+		m.Rejects,
+		m.RuleCache,
 		m.RuleClasses,
 		m.RuleCounters,
 		m.RuleNodes,
@@ -872,11 +874,9 @@ func (m *xdpMaps) Close() error {
 		m.RuleVectors,
 		m.Rules,
 		m.Scratches,
-		m.Slots,
 		m.SpilledTuples,
 		m.States,
-		m.Stretches,
-		m.Sweepers,
+		m.Tails,
 		m.Tuples,
 		m.Walks,
 	)
@@ -886,17 +886,17 @@ func (m *xdpMaps) Close() error {
 //
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpVariables struct {
-	AheadSecret  *ebpf.Variable `ebpf:"ahead_secret"`
-	BucketMask   *ebpf.Variable `ebpf:"bucket_mask"`
-	HashKeys     *ebpf.Variable `ebpf:"hash_keys"`
-	ImplicitPass *ebpf.Variable `ebpf:"implicit_pass"`
-	MaxStates    *ebpf.Variable `ebpf:"max_states"`
-	RandomSeed   *ebpf.Variable `ebpf:"random_seed"`
-	RuleBase     *ebpf.Variable `ebpf:"rule_base"`
-	RuleChunks   *ebpf.Variable `ebpf:"rule_chunks"`
-	Shared       *ebpf.Variable `ebpf:"shared"`
-	StateSlots   *ebpf.Variable `ebpf:"state_slots"`
-	Unloaded     *ebpf.Variable `ebpf:"unloaded"`
+	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
+	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
+	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`
+	MaxStates      *ebpf.Variable `ebpf:"max_states"`
+	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
+	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
+	RuleBase       *ebpf.Variable `ebpf:"rule_base"`
+	RuleChunks     *ebpf.Variable `ebpf:"rule_chunks"`
+	Shared         *ebpf.Variable `ebpf:"shared"`
+	StateCapacity  *ebpf.Variable `ebpf:"state_capacity"`
+	Unloaded       *ebpf.Variable `ebpf:"unloaded"`
 }
 
 // xdpPrograms contains all programs after they have been loaded into the kernel.
@@ -906,10 +906,10 @@ type xdpPrograms struct {
 	WeirXdp         *ebpf.Program `ebpf:"weir_xdp"`
 	WeirXdpCapture  *ebpf.Program `ebpf:"weir_xdp_capture"`
 	WeirXdpError    *ebpf.Program `ebpf:"weir_xdp_error"`
-	WeirXdpExit     *ebpf.Program `ebpf:"weir_xdp_exit"`
 	WeirXdpFragment *ebpf.Program `ebpf:"weir_xdp_fragment"`
 	WeirXdpMiss     *ebpf.Program `ebpf:"weir_xdp_miss"`
-	WeirXdpTurn     *ebpf.Program `ebpf:"weir_xdp_turn"`
+	WeirXdpPrefetch *ebpf.Program `ebpf:"weir_xdp_prefetch"`
+	WeirXdpSlow     *ebpf.Program `ebpf:"weir_xdp_slow"`
 }
 
 func (p *xdpPrograms) Close() error {
@@ -917,10 +917,10 @@ func (p *xdpPrograms) Close() error {
 		p.WeirXdp,
 		p.WeirXdpCapture,
 		p.WeirXdpError,
-		p.WeirXdpExit,
 		p.WeirXdpFragment,
 		p.WeirXdpMiss,
-		p.WeirXdpTurn,
+		p.WeirXdpPrefetch,
+		p.WeirXdpSlow,
 	)
 }
 

@@ -44,7 +44,7 @@ const (
 	NATAddress                    // the translation has no address of this family
 	ICMPMismatch                  // an ICMP error about nothing we know
 	Guard                         // forwarded by the stack without having been judged
-	Ahead                         // the second look found the state otherwise than the first was told
+	HintStale                     // the state is no longer as its hint said (prefetch)
 	Metadata                      // the driver has no room for XDP's verdict; TCX judges from now on
 	Interface                     // weir's programs are not attached to the interface
 	Internal                      // cannot happen; please report it
@@ -96,7 +96,7 @@ var table = [Count]struct{ name, text string }{
 	NATAddress:      {"nat-address", "the translation has no address of this family"},
 	ICMPMismatch:    {"icmp-mismatch", "an ICMP error about nothing we know"},
 	Guard:           {"guard", "forwarded by the stack without having been judged"},
-	Ahead:           {"ahead", "the second look found the state otherwise than the first was told"},
+	HintStale:       {"hint-stale", "the state is no longer as its hint said (prefetch)"},
 	Metadata:        {"metadata", "the driver has no room for XDP's verdict; TCX judges from now on"},
 	Interface:       {"interface", "weir's programs are not attached to the interface"},
 	Internal:        {"internal", "cannot happen; please report it"},

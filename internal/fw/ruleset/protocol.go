@@ -114,7 +114,7 @@ func (p *protocol) appendFlags(spans []span, base uint64) []span {
 	return spans
 }
 
-// flagsOf returns the TCP flags whose flags_key() is key.
+// flagsOf returns the TCP flags whose tree_flags_key() is key.
 func flagsOf(key uint8) uint8 {
 	syn, ack, rst, fin := key>>6&0x02, key>>2&0x10, key>>3&0x04, key>>4&0x01
 	return syn | ack | rst | fin | key&0x08 | key<<5&0xe0

@@ -28,7 +28,7 @@ func TestNumbersMatchHeader(t *testing.T) {
 		t.Errorf("enum peer (-package +header):\n%s", diff)
 	}
 	flags := map[string]int{
-		"IN": int(In), "OUT": int(Out), "NAT": int(NAT), "JUDGE_IN": int(JudgeIn), "JUDGE_OUT": int(JudgeOut),
+		"IN": int(In), "OUT": int(Out), "NAT": int(NAT), "EVALUATE_IN": int(EvaluateIn), "EVALUATE_OUT": int(EvaluateOut),
 		"OPTIONS": int(Options), "LOG": int(Log),
 	}
 	if diff := cmp.Diff(flags, defines(t, header, "STATE")); diff != "" {

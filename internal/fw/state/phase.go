@@ -85,13 +85,13 @@ type Flags uint8
 
 // Flags of a state.
 const (
-	In       Flags = 1 << iota // direction 0 crossed rules "in" and may enter
-	Out                        // direction 0 crossed rules "out" and may leave
-	NAT                        // the two tuples are not each other's mirror
-	JudgeIn                    // the in crossing keeps no state: every packet is judged
-	JudgeOut                   // likewise the out crossing
-	Options                    // packets with IP options may pass
-	Log                        // rules log all packets: Logs
+	In          Flags = 1 << iota // direction 0 crossed rules "in" and may enter
+	Out                           // direction 0 crossed rules "out" and may leave
+	NAT                           // the two tuples are not each other's mirror
+	EvaluateIn                    // the in crossing keeps no state: every packet is judged
+	EvaluateOut                   // likewise the out crossing
+	Options                       // packets with IP options may pass
+	Log                           // rules log all packets: Logs
 )
 
 // FlowFlags are the bits FLOW_* of bpf/state/state.h.

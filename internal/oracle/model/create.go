@@ -50,9 +50,9 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 // anew: that of the side which keeps state.
 func keptTag(flags state.Flags, in, out *crossing) string {
 	switch {
-	case flags&state.JudgeOut != 0:
+	case flags&state.EvaluateOut != 0:
 		return in.tag
-	case flags&state.JudgeIn != 0 && out.tag != in.tag:
+	case flags&state.EvaluateIn != 0 && out.tag != in.tag:
 		return out.tag
 	}
 	return ""
@@ -141,10 +141,10 @@ func stateFlags(in, out *crossing) state.Flags {
 		flags |= state.Out
 	}
 	if in.due && !in.skipped && !in.keeps() {
-		flags |= state.JudgeIn
+		flags |= state.EvaluateIn
 	}
 	if out.due && !out.skipped && !out.keeps() {
-		flags |= state.JudgeOut
+		flags |= state.EvaluateOut
 	}
 	if in.allowsOptions() && out.allowsOptions() {
 		flags |= state.Options

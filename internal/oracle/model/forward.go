@@ -83,7 +83,7 @@ func (c *connection) leaving(d int) state.Tuple { return c.Tuple[1-d].Reverse() 
 // rules would translate is not: the state has decided. It returns what becomes of a
 // packet that does not pass, else nil.
 func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *Outcome {
-	came, left := state.JudgeIn, state.JudgeOut
+	came, left := state.EvaluateIn, state.EvaluateOut
 	if d == 1 {
 		came, left = left, came
 	}

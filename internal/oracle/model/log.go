@@ -54,7 +54,7 @@ func (m *Model) rule(number uint32) *resolve.Rule { return m.rules.Rules[number-
 // that keep state. The others log each packet that they judge.
 func (m *Model) noteLogs(c *connection, in, out *crossing) {
 	for side, of := range []*crossing{in, out} {
-		judged := c.Flags&[]state.Flags{state.JudgeIn, state.JudgeOut}[side] != 0
+		judged := c.Flags&[]state.Flags{state.EvaluateIn, state.EvaluateOut}[side] != 0
 		if of.asked() && of.logAll && !judged {
 			c.Flags |= state.Log
 			c.Logs[side] = m.logging(of)

@@ -142,7 +142,7 @@ func TestJudgedAnew(t *testing.T) {
 	keep.Direction, keep.Interface.Name = ast.Out, "wan"
 	w := newWorld(t, block(), noState, keep, back)
 	w.in(lanIndex, udp(t, client, 4000, server, 53, "q"), Redirect, reason.Rule)
-	if s := w.only(); s.Flags != state.In|state.Out|state.JudgeIn {
+	if s := w.only(); s.Flags != state.In|state.Out|state.EvaluateIn {
 		t.Fatalf("flags %x", s.Flags)
 	}
 	w.in(wanIndex, udp(t, server, 53, client, 4000, "a"), Redirect, reason.State)

@@ -13,7 +13,23 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type RulesJudge struct {
+type RulesCacheEntry struct {
+	_   structs.HostLayout
+	Key struct {
+		_    structs.HostLayout
+		Word [4]uint64
+	}
+	Last       uint16
+	Stop       uint16
+	Translates uint16
+	Tag        uint16
+	Matched    [7]uint16
+	Matches    uint16
+	Logs       uint8
+	Pad0       [7]uint8
+}
+
+type RulesCrossing struct {
 	_   structs.HostLayout
 	Src struct {
 		_    structs.HostLayout
@@ -142,22 +158,6 @@ type RulesRuleTree struct {
 	Nodes uint32
 }
 
-type RulesStretch struct {
-	_   structs.HostLayout
-	Key struct {
-		_    structs.HostLayout
-		Word [4]uint64
-	}
-	Last       uint16
-	Stop       uint16
-	Translates uint16
-	Tag        uint16
-	Matched    [7]uint16
-	Matches    uint16
-	Logs       uint8
-	Pad0       [7]uint8
-}
-
 type RulesWalk struct {
 	_          structs.HostLayout
 	Class      [8]RulesRuleClass
@@ -177,28 +177,28 @@ type RulesWalk struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	RulesMapCrossings     = "crossings"
-	RulesMapJudges        = "judges"
-	RulesMapPoolAddresses = "pool_addresses"
-	RulesMapPoolTurns     = "pool_turns"
-	RulesMapPools         = "pools"
-	RulesMapRuleClasses   = "rule_classes"
-	RulesMapRuleCounters  = "rule_counters"
-	RulesMapRuleNodes     = "rule_nodes"
-	RulesMapRuleSets      = "rule_sets"
-	RulesMapRuleSpans     = "rule_spans"
-	RulesMapRuleTrees     = "rule_trees"
-	RulesMapRuleVectors   = "rule_vectors"
-	RulesMapRules         = "rules"
-	RulesMapStretches     = "stretches"
-	RulesMapWalks         = "walks"
-	RulesProgDraw         = "draw"
-	RulesProgJudge        = "judge"
-	RulesProgJudgeDrawn   = "judge_drawn"
-	RulesVarCrossingCount = "crossing_count"
-	RulesVarNeverAlike    = "never_alike"
-	RulesVarRuleBase      = "rule_base"
-	RulesVarRuleChunks    = "rule_chunks"
+	RulesMapCrossings      = "crossings"
+	RulesMapEvaluated      = "evaluated"
+	RulesMapPoolAddresses  = "pool_addresses"
+	RulesMapPoolTurns      = "pool_turns"
+	RulesMapPools          = "pools"
+	RulesMapRuleCache      = "rule_cache"
+	RulesMapRuleClasses    = "rule_classes"
+	RulesMapRuleCounters   = "rule_counters"
+	RulesMapRuleNodes      = "rule_nodes"
+	RulesMapRuleSets       = "rule_sets"
+	RulesMapRuleSpans      = "rule_spans"
+	RulesMapRuleTrees      = "rule_trees"
+	RulesMapRuleVectors    = "rule_vectors"
+	RulesMapRules          = "rules"
+	RulesMapWalks          = "walks"
+	RulesProgDraw          = "draw"
+	RulesProgEvaluateDrawn = "evaluate_drawn"
+	RulesProgEvaluateFrame = "evaluate_frame"
+	RulesVarCrossingCount  = "crossing_count"
+	RulesVarNeverAlike     = "never_alike"
+	RulesVarRuleBase       = "rule_base"
+	RulesVarRuleChunks     = "rule_chunks"
 )
 
 // LoadRules returns the embedded CollectionSpec for Rules.
@@ -243,9 +243,9 @@ type RulesSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RulesProgramSpecs struct {
-	Draw       *ebpf.ProgramSpec `ebpf:"draw"`
-	Judge      *ebpf.ProgramSpec `ebpf:"judge"`
-	JudgeDrawn *ebpf.ProgramSpec `ebpf:"judge_drawn"`
+	Draw          *ebpf.ProgramSpec `ebpf:"draw"`
+	EvaluateDrawn *ebpf.ProgramSpec `ebpf:"evaluate_drawn"`
+	EvaluateFrame *ebpf.ProgramSpec `ebpf:"evaluate_frame"`
 }
 
 // RulesMapSpecs contains maps before they are loaded into the kernel.
@@ -253,10 +253,11 @@ type RulesProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type RulesMapSpecs struct {
 	Crossings     *ebpf.MapSpec `ebpf:"crossings"`
-	Judges        *ebpf.MapSpec `ebpf:"judges"`
+	Evaluated     *ebpf.MapSpec `ebpf:"evaluated"`
 	PoolAddresses *ebpf.MapSpec `ebpf:"pool_addresses"`
 	PoolTurns     *ebpf.MapSpec `ebpf:"pool_turns"`
 	Pools         *ebpf.MapSpec `ebpf:"pools"`
+	RuleCache     *ebpf.MapSpec `ebpf:"rule_cache"`
 	RuleClasses   *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters  *ebpf.MapSpec `ebpf:"rule_counters"`
 	RuleNodes     *ebpf.MapSpec `ebpf:"rule_nodes"`
@@ -265,7 +266,6 @@ type RulesMapSpecs struct {
 	RuleTrees     *ebpf.MapSpec `ebpf:"rule_trees"`
 	RuleVectors   *ebpf.MapSpec `ebpf:"rule_vectors"`
 	Rules         *ebpf.MapSpec `ebpf:"rules"`
-	Stretches     *ebpf.MapSpec `ebpf:"stretches"`
 	Walks         *ebpf.MapSpec `ebpf:"walks"`
 }
 
@@ -300,10 +300,11 @@ func (o *RulesObjects) Close() error {
 // It can be passed to LoadRulesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RulesMaps struct {
 	Crossings     *ebpf.Map `ebpf:"crossings"`
-	Judges        *ebpf.Map `ebpf:"judges"`
+	Evaluated     *ebpf.Map `ebpf:"evaluated"`
 	PoolAddresses *ebpf.Map `ebpf:"pool_addresses"`
 	PoolTurns     *ebpf.Map `ebpf:"pool_turns"`
 	Pools         *ebpf.Map `ebpf:"pools"`
+	RuleCache     *ebpf.Map `ebpf:"rule_cache"`
 	RuleClasses   *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters  *ebpf.Map `ebpf:"rule_counters"`
 	RuleNodes     *ebpf.Map `ebpf:"rule_nodes"`
@@ -312,17 +313,17 @@ type RulesMaps struct {
 	RuleTrees     *ebpf.Map `ebpf:"rule_trees"`
 	RuleVectors   *ebpf.Map `ebpf:"rule_vectors"`
 	Rules         *ebpf.Map `ebpf:"rules"`
-	Stretches     *ebpf.Map `ebpf:"stretches"`
 	Walks         *ebpf.Map `ebpf:"walks"`
 }
 
 func (m *RulesMaps) Close() error {
 	return _RulesClose(
 		m.Crossings,
-		m.Judges,
+		m.Evaluated,
 		m.PoolAddresses,
 		m.PoolTurns,
 		m.Pools,
+		m.RuleCache,
 		m.RuleClasses,
 		m.RuleCounters,
 		m.RuleNodes,
@@ -331,7 +332,6 @@ func (m *RulesMaps) Close() error {
 		m.RuleTrees,
 		m.RuleVectors,
 		m.Rules,
-		m.Stretches,
 		m.Walks,
 	)
 }
@@ -350,16 +350,16 @@ type RulesVariables struct {
 //
 // It can be passed to LoadRulesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RulesPrograms struct {
-	Draw       *ebpf.Program `ebpf:"draw"`
-	Judge      *ebpf.Program `ebpf:"judge"`
-	JudgeDrawn *ebpf.Program `ebpf:"judge_drawn"`
+	Draw          *ebpf.Program `ebpf:"draw"`
+	EvaluateDrawn *ebpf.Program `ebpf:"evaluate_drawn"`
+	EvaluateFrame *ebpf.Program `ebpf:"evaluate_frame"`
 }
 
 func (p *RulesPrograms) Close() error {
 	return _RulesClose(
 		p.Draw,
-		p.Judge,
-		p.JudgeDrawn,
+		p.EvaluateDrawn,
+		p.EvaluateFrame,
 	)
 }
 

@@ -28,39 +28,39 @@ const (
 func exitAlone() ([]*bpfload.Spec, error) {
 	specs, err := loadSpecs()
 	for _, s := range specs {
-		bpfload.RunAlone(s, programExit)
+		bpfload.RunAlone(s, programPrefetch)
 	}
 	return specs, err
 }
 
-// lookAhead has the harness's frames looked at twice, or once.
-func (h *harness) lookAhead(on bool) {
+// prefetch has the harness's frames looked at twice, or once.
+func (h *harness) prefetch(on bool) {
 	h.tb.Helper()
-	check(h.tb, h.dp.need(programExit))
+	check(h.tb, h.dp.need(programPrefetch))
 	for _, ifindex := range []int{h.net.lan0, h.net.wan0} {
 		raw := must(h.dp.interfaceAt(ifindex))(h.tb)
 		if !on {
-			raw.change(0, interfaceExit|interfaceAhead)
+			raw.change(0, interfaceDevmap|interfacePrefetch)
 			continue
 		}
-		check(h.tb, h.dp.objects.Maps[mapExits].Put(uint32(ifindex), &[2]uint32{uint32(ifindex), 0}))
-		raw.change(interfaceExit|interfaceAhead, 0)
+		check(h.tb, h.dp.objects.Maps[mapPrefetchDevices].Put(uint32(ifindex), &[2]uint32{uint32(ifindex), 0}))
+		raw.change(interfaceDevmap|interfacePrefetch, 0)
 	}
 	ahead := uint32(0)
 	if on {
 		ahead = 1
 	}
-	atomic.StoreUint32(&h.dp.tables.shared.Ahead, ahead)
+	atomic.StoreUint32(&h.dp.tables.shared.Prefetch, ahead)
 }
 
 // exit does with a frame what the kernel does at the exit that it was redirected to.
 func (h *harness) exit(ifindex int, o *bpfload.Outcome) *bpfload.Outcome {
 	h.tb.Helper()
-	if o.Result != xdpRedirect || !h.dp.LooksAhead() {
+	if o.Result != xdpRedirect || !h.dp.Prefetching() {
 		return o
 	}
 	noted := h.isNoted(o.Frame)
-	at := must(bpfload.RunXDP(h.dp.objects.Programs[programExit], bpfload.Run{Frame: o.Frame, Meta: o.Meta, Ifindex: ifindex}))(h.tb)
+	at := must(bpfload.RunXDP(h.dp.objects.Programs[programPrefetch], bpfload.Run{Frame: o.Frame, Meta: o.Meta, Ifindex: ifindex}))(h.tb)
 	if noted {
 		h.twice++
 	} else if at.Result != xdpPass || !bytes.Equal(at.Frame, o.Frame) {
@@ -80,7 +80,7 @@ func (h *harness) exit(ifindex int, o *bpfload.Outcome) *bpfload.Outcome {
 
 // isNoted tells whether a frame has been looked at once, and has a note.
 func (h *harness) isNoted(frame []byte) bool {
-	return len(frame) >= 4 && binary.NativeEndian.Uint32(frame) == aheadSecret(h.dp.ledger.HashSeed)
+	return len(frame) >= 4 && binary.NativeEndian.Uint32(frame) == prefetchSecret(h.dp.ledger.HashSeed)
 }
 
 // withdrawDue withdraws promises as the sweep does.
@@ -88,24 +88,24 @@ func (t *twin) withdrawDue() {
 	tables, timeouts := t.dp.tables, t.model.Timeouts()
 	now := state.Tick(tables.shared.Now)
 	for s := range t.dp.View().States() {
-		if s.Expires(now, &timeouts) <= promiseMargin(tables) {
+		if s.Expires(now, &timeouts) <= hintMargin(tables) {
 			tables.withdraw(s.Index)
 		}
 	}
 }
 
-// promiseMargin is promise_margin() of bpf/state/hint.h, in ticks.
-func promiseMargin(t *tables) int64 {
+// hintMargin is hint_margin() of bpf/state/hint.h, in ticks.
+func hintMargin(t *tables) int64 {
 	pass := int64(len(t.states)-1) / 4096
 	return 1000 + pass + pass/4 + 100
 }
 
-// TestLookAhead looks at packets twice: the second look does what the first left, and
+// TestPrefetch looks at packets twice: the second look does what the first left, and
 // what is not plain is looked at once.
-func TestLookAhead(t *testing.T) {
+func TestPrefetch(t *testing.T) {
 	const out, back = "udp 192.168.1.10:1000 > 198.51.100.9:53", "udp 198.51.100.9:53 > 203.0.113.2:1000"
 	h := newHarness(t, "match out on wan0 inet nat-to 203.0.113.2 static-port\npass")
-	h.lookAhead(true)
+	h.prefetch(true)
 	send := func(what, from, packet, want string, twice int) {
 		t.Helper()
 		before := h.twice
@@ -133,12 +133,12 @@ func TestLookAhead(t *testing.T) {
 	send("when the state was killed", "lan", out, "forward rule", 0)
 	send("anew", "lan", out, "forward state", 0)
 	send("anew, again", "lan", out, "forward state", 1)
-	h.lookAhead(false)
+	h.prefetch(false)
 	send("looked at once", "lan", out, "forward state", 0)
 }
 
-// promiseWord is promise_word() of bpf/state/hint.h.
-func promiseWord(t *xdpTuple, nexthop uint16, s *xdpShared, seed uint64) uint32 {
+// hintWord is hint_word() of bpf/state/hint.h.
+func hintWord(t *xdpTuple, nexthop uint16, s *xdpShared, seed uint64) uint32 {
 	hash := uint32(t.hash(newHashKeys(seed)))
 	return (hash^uint32(nexthop)*0x9e3779b1^s.RouteGeneration*0x85ebca6b)&^0xff | uint32(nexthop)&0xff
 }
@@ -158,11 +158,11 @@ func (h *harness) onlyState() uint32 {
 
 // A promise that is another's costs one packet and is broken then; one whose state has
 // ended or expired costs one and is withdrawn.
-func TestUntruePromise(t *testing.T) {
+func TestWrongHint(t *testing.T) {
 	h := newHarness(t, "pass")
-	h.lookAhead(true)
+	h.prefetch(true)
 	tables := h.dp.tables
-	promised := func(index uint32) uint32 { return tables.promises[index/promisesInLine].Word[index%promisesInLine] }
+	hinted := func(index uint32) uint32 { return tables.hints[index/hintsInLine].Word[index%hintsInLine] }
 	send := func(what, packet, want string) {
 		t.Helper()
 		r := h.in(h.xdp, "lan", packet)
@@ -179,7 +179,7 @@ func TestUntruePromise(t *testing.T) {
 	}
 	index := open()
 	holder := &tables.states[index]
-	if got, want := promised(index), promiseWord(&holder.Forth.Tuple, holder.Forth.Nexthop, tables.shared, h.dp.ledger.HashSeed); got != want {
+	if got, want := hinted(index), hintWord(&holder.Forth.Tuple, holder.Forth.Nexthop, tables.shared, h.dp.ledger.HashSeed); got != want {
 		t.Fatalf("promised %08x, want %08x", got, want)
 	}
 
@@ -187,20 +187,20 @@ func TestUntruePromise(t *testing.T) {
 	for ; ; port++ {
 		tuple.Sport = fromWire(port)
 		hash := tuple.hash(newHashKeys(h.dp.ledger.HashSeed))
-		if 1+uint32((hash>>32)*uint64(stateSlots(tables.limit()))>>32) == index {
+		if 1+uint32((hash>>32)*uint64(stateCapacity(tables.limit()))>>32) == index {
 			break
 		}
 	}
 	other := fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53", port)
-	tables.promises[index/promisesInLine].Word[index%promisesInLine] =
-		promiseWord(&tuple, holder.Forth.Nexthop, tables.shared, h.dp.ledger.HashSeed)
-	send("another tuple with the tag", other, "drop ahead")
-	if got := promised(index); got != 0x100 {
+	tables.hints[index/hintsInLine].Word[index%hintsInLine] =
+		hintWord(&tuple, holder.Forth.Nexthop, tables.shared, h.dp.ledger.HashSeed)
+	send("another tuple with the tag", other, "drop hint-stale")
+	if got := hinted(index); got != 0x100 {
 		t.Errorf("the promise is %08x then, want broken", got)
 	}
 	send("its next packet", other, "forward rule")
 	send("the state's own", first, "forward state")
-	if got := promised(index); got != 0x100 {
+	if got := hinted(index); got != 0x100 {
 		t.Errorf("the promise is %08x after a packet of the state, want broken", got)
 	}
 
@@ -209,17 +209,17 @@ func TestUntruePromise(t *testing.T) {
 	holder = &tables.states[index]
 	h.advance(3600)
 	tables.shared.Nexthops[holder.Forth.Nexthop].Checked = tables.shared.Now
-	send("a state that has expired unnoticed", first, "drop ahead")
+	send("a state that has expired unnoticed", first, "drop hint-stale")
 	send("its next packet", first, "forward rule")
 
 	h.forget()
 	index = open()
 	tables.states[index].Status = statusDead
-	if promised(index) == 0 {
+	if hinted(index) == 0 {
 		t.Fatal("nothing is promised")
 	}
-	send("a state that has ended unnoticed", first, "drop ahead")
-	if promised(index) != 0 {
+	send("a state that has ended unnoticed", first, "drop hint-stale")
+	if hinted(index) != 0 {
 		t.Error("a state that has ended is still promised")
 	}
 	send("its next packet", first, "forward rule")
@@ -231,7 +231,7 @@ func TestUntruePromise(t *testing.T) {
 func TestForgedNotes(t *testing.T) {
 	const packet = "udp 192.168.1.10:1000 > 198.51.100.9:53"
 	h := newHarness(t, "pass")
-	h.lookAhead(true)
+	h.prefetch(true)
 	ifindex, frame := h.arrive("lan", packet)
 	h.in(h.xdp, "lan", packet)
 	index := h.onlyState()
@@ -243,7 +243,7 @@ func TestForgedNotes(t *testing.T) {
 		}
 	}
 	nexthop := uint32(h.dp.tables.states[index].Forth.Nexthop)
-	secret := aheadSecret(h.dp.ledger.HashSeed)
+	secret := prefetchSecret(h.dp.ledger.HashSeed)
 	words := func(words ...uint32) (b []byte) {
 		for _, w := range words {
 			b = binary.NativeEndian.AppendUint32(b, w)
@@ -283,7 +283,7 @@ func TestForgedNotes(t *testing.T) {
 		{"a free slot", []uint32{secret, index + 1, nexthop | in}, xdpDrop, false},
 	} {
 		f := noted(frame, c.note...)
-		o := must(bpfload.RunXDP(h.dp.objects.Programs[programExit], bpfload.Run{Frame: f, Ifindex: ifindex}))(t)
+		o := must(bpfload.RunXDP(h.dp.objects.Programs[programPrefetch], bpfload.Run{Frame: f, Ifindex: ifindex}))(t)
 		if o.Result != c.want || bytes.Equal(o.Frame, f) != (c.asIs || c.want == xdpDrop) {
 			t.Errorf("a frame whose note has %s: %d, %x", c.what, o.Result, o.Frame)
 		}
@@ -298,7 +298,7 @@ func TestForgedNotes(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	seen := make(map[uint32]bool)
 	for seed := range uint64(64) {
-		secret := aheadSecret(seed)
+		secret := prefetchSecret(seed)
 		seen[secret] = true
 		if first := binary.NativeEndian.AppendUint32(nil, secret)[0]; first&1 == 0 {
 			t.Errorf("seed %d: a note would begin with %02x, as a station's MAC may", seed, first)
@@ -311,11 +311,11 @@ func TestSecrets(t *testing.T) {
 
 // A new state lies at its home or at one of the seven places behind it, as long as one is
 // free, and is promised there; else anywhere, and is not.
-func TestPlacesOfPromises(t *testing.T) {
+func TestWhereHintsAreFound(t *testing.T) {
 	h := newHarness(t, "pass")
-	h.lookAhead(true)
+	h.prefetch(true)
 	tables := h.dp.tables
-	slots := stateSlots(tables.limit())
+	slots := stateCapacity(tables.limit())
 	homeOf := func(port uint16) uint32 {
 		source, destination := netip.MustParseAddr("192.168.1.10"), netip.MustParseAddr("198.51.100.9")
 		tuple := xdpTuple{Src: rawAddr(source), Dst: rawAddr(destination), Sport: fromWire(port), Dport: fromWire(53), Proto: unix.IPPROTO_UDP}
@@ -362,7 +362,7 @@ func TestPlacesOfPromises(t *testing.T) {
 // RST fits its state only behind the data before it.
 func TestLooksKeepOrder(t *testing.T) {
 	h := newHarness(t, "pass")
-	h.lookAhead(true)
+	h.prefetch(true)
 	const out, back = "tcp 192.168.1.10:1000 > 198.51.100.9:80 ", "tcp 198.51.100.9:80 > 192.168.1.10:1000 "
 	for _, p := range []struct{ from, packet string }{
 		{"lan", out + "S seq 100"}, {"wan", back + "SA seq 500 ack 101"}, {"lan", out + "A seq 101 ack 501"},
@@ -396,18 +396,18 @@ func TestLooksKeepOrder(t *testing.T) {
 
 // The sweep withdraws a promise before the state can expire, and not earlier; one that
 // is broken stays so.
-func TestSweepWithdraws(t *testing.T) {
+func TestGCWithdraws(t *testing.T) {
 	h := newHarness(t, "set timeout { udp.first 12, udp.single 12 }\npass", func(c *Config) { c.Frozen = false })
 	setTimeouts(h.dp.tables.shared, &h.dp.config.Options)
-	check(t, h.dp.startSweep())
-	h.lookAhead(true)
+	check(t, h.dp.startGC())
+	h.prefetch(true)
 	time.Sleep(50 * time.Millisecond) // the timeouts are in force
 	h.dp.Heartbeat()
 	for range 2 { // the second makes the promise
 		h.in(h.xdp, "lan", "udp 192.168.1.10:1000 > 198.51.100.9:53")
 	}
 	tables, index := h.dp.tables, h.onlyState()
-	word := &tables.promises[index/promisesInLine].Word[index%promisesInLine]
+	word := &tables.hints[index/hintsInLine].Word[index%hintsInLine]
 	visited := func() uint32 {
 		h.dp.Heartbeat()
 		atomic.StoreUint32(&tables.states[index].CheckAt, atomic.LoadUint32(&tables.shared.Now))
@@ -431,10 +431,10 @@ func TestSweepWithdraws(t *testing.T) {
 }
 
 // Interfaces whose packets find no promise are asked again only now and then.
-func TestFewPromises(t *testing.T) {
+func TestFewHints(t *testing.T) {
 	oneCPU(t, 0) // each counts its own
 	h := newHarness(t, "pass")
-	h.lookAhead(true)
+	h.prefetch(true)
 	const out = "udp 192.168.1.10:1000 > 198.51.100.9:53"
 	unpinned := func(n int) {
 		for i := range n {
@@ -463,7 +463,7 @@ func TestFewPromises(t *testing.T) {
 
 // What goes by an exit and what may be looked at twice, as it is turned on and off, when
 // a wait for running programs fails, by a reload and over new tables.
-func TestExits(t *testing.T) {
+func TestPrefetchDevices(t *testing.T) {
 	n := newNet(t)
 	d := build(t, n.config())
 	commit(t, d, n.attachments(true))
@@ -475,11 +475,11 @@ func TestExits(t *testing.T) {
 	flags := func(d *Dataplane, want InterfaceFlags, ahead bool) {
 		t.Helper()
 		for _, ifindex := range []int{n.lan0, n.wan0} {
-			if got := InterfaceFlags(d.tables.shared.Interfaces[ifindex].Flags) & (interfaceExit | interfaceAhead); got != want {
+			if got := InterfaceFlags(d.tables.shared.Interfaces[ifindex].Flags) & (interfaceDevmap | interfacePrefetch); got != want {
 				t.Errorf("interface %d has flags %#x, want %#x", ifindex, got, want)
 			}
 		}
-		if d.LooksAhead() != ahead {
+		if d.Prefetching() != ahead {
 			t.Errorf("looks ahead: %t", !ahead)
 		}
 	}
@@ -488,7 +488,7 @@ func TestExits(t *testing.T) {
 		found := 0
 		for _, ifindex := range []int{n.lan0, n.wan0} {
 			var entry [2]uint32
-			if d.objects.Maps[mapExits].Lookup(uint32(ifindex), &entry) == nil && entry[0] == uint32(ifindex) && entry[1] != 0 {
+			if d.objects.Maps[mapPrefetchDevices].Lookup(uint32(ifindex), &entry) == nil && entry[0] == uint32(ifindex) && entry[1] != 0 {
 				found++
 			}
 		}
@@ -505,7 +505,7 @@ func TestExits(t *testing.T) {
 	waitForRuns = func() error { return failed }
 	t.Cleanup(func() { waitForRuns = bpfload.WaitForRuns })
 	for range 2 {
-		if err := d.LookAhead(true); !errors.Is(err, failed) {
+		if err := d.Prefetch(true); !errors.Is(err, failed) {
 			t.Errorf("without a grace period: %v", err)
 		}
 		flags(d, 0, false)
@@ -513,26 +513,26 @@ func TestExits(t *testing.T) {
 	waits := 0
 	waitForRuns = func() error { waits++; return bpfload.WaitForRuns() }
 	for range 2 {
-		check(t, d.LookAhead(true))
+		check(t, d.Prefetch(true))
 	}
-	flags(d, interfaceExit|interfaceAhead, true)
+	flags(d, interfaceDevmap|interfacePrefetch, true)
 	entries(d, 2)
-	if must(d.interfaceAt(gone))(t).has(interfaceExit | interfaceAhead) {
+	if must(d.interfaceAt(gone))(t).has(interfaceDevmap | interfacePrefetch) {
 		t.Error("an interface that is gone has an exit")
 	}
 	tell(d) // a change of address
-	flags(d, interfaceExit|interfaceAhead, true)
+	flags(d, interfaceDevmap|interfacePrefetch, true)
 	if waits != 1 {
 		t.Errorf("it waited %d times, want once", waits)
 	}
 
 	next := build(t, n.config())
 	commit(t, next, n.attachments(true))
-	flags(next, interfaceExit|interfaceAhead, true)
+	flags(next, interfaceDevmap|interfacePrefetch, true)
 	entries(next, 2)
-	check(t, next.LookAhead(false))
+	check(t, next.Prefetch(false))
 	flags(next, 0, false)
-	check(t, next.LookAhead(true))
+	check(t, next.Prefetch(true))
 
 	larger := n.config()
 	larger.Options.MaxStates *= 2
@@ -541,7 +541,7 @@ func TestExits(t *testing.T) {
 	flags(next, 0, false)
 	flags(last, 0, false)
 	tell(last)
-	check(t, last.LookAhead(true))
-	flags(last, interfaceExit|interfaceAhead, true)
+	check(t, last.Prefetch(true))
+	flags(last, interfaceDevmap|interfacePrefetch, true)
 	entries(last, 2)
 }

@@ -18,7 +18,7 @@ func TestNextHopsAge(t *testing.T) {
 	for host := range 3 {
 		addNeighbour(t, h.net.lan0, fmt.Sprintf("192.168.1.%d", 20+host), fmt.Sprintf(macs, host))
 	}
-	check(t, h.dp.startSweep())
+	check(t, h.dp.startGC())
 	send := func(host int, why string) {
 		t.Helper()
 		h.dp.Heartbeat()
@@ -34,12 +34,12 @@ func TestNextHopsAge(t *testing.T) {
 	send(1, "rule")
 	first := s.NexthopsHigh
 	s.Nexthops[nexthopFirst].Used -= 60 * 100
-	atomic.StoreUint32(&s.Aging, 1) // as while the other generation's timer walks
+	atomic.StoreUint32(&s.GcLock, 1) // as while the other generation's timer walks
 	time.Sleep(700 * time.Millisecond)
 	if stage := s.Nexthops[nexthopFirst].Stage; stage != 0 {
 		t.Errorf("two timers walk at once: the first next hop is in stage %d", stage)
 	}
-	atomic.StoreUint32(&s.Aging, 0)
+	atomic.StoreUint32(&s.GcLock, 0)
 	h.until("one number is unused", func() bool { send(1, "state"); return s.NexthopsUnused == 1 })
 	send(2, "rule")
 	if s.NexthopsHigh != first || s.NexthopsUnused != 0 {

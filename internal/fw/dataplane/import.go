@@ -38,15 +38,15 @@ func (d *Dataplane) Fresh() bool { return !d.kept && d.old == nil }
 func (d *Dataplane) Adopt(connections []Connection) (entered int, err error) {
 	err = d.place.Do(func() error {
 		setTimeouts(d.tables.shared, &d.config.Options)
-		if err := d.startSweep(); err != nil { // it sets the clock
+		if err := d.startGC(); err != nil { // it sets the clock
 			return err
 		}
-		if err := d.need(programAdopt); err != nil {
+		if err := d.need(programImport); err != nil {
 			return err
 		}
 		for i := range connections {
-			a := adoption{State: connections[i].state(atomic.LoadUint32(&d.tables.shared.Now))}
-			if _, err := bpfload.RunSyscall(d.objects.Programs[programAdopt], &a); err != nil {
+			a := importing{State: connections[i].state(atomic.LoadUint32(&d.tables.shared.Now))}
+			if _, err := bpfload.RunSyscall(d.objects.Programs[programImport], &a); err != nil {
 				return fmt.Errorf("make a state of a connection from before: %w", err)
 			}
 			if a.Index != 0 {

@@ -13,18 +13,18 @@ import (
 	"weir/test/lib"
 )
 
-// lookAhead has packets looked at twice however few the states are.
-var lookAhead = []string{"--look-ahead", "on"}
+// prefetch has packets looked at twice however few the states are.
+var prefetch = []string{"--prefetch", "on"}
 
 //	lan ═══ iperf3 -u, TCP ═══▶ wan     fw: weir looks at packets twice; loads, other
 //	                                        tables, take-overs, kill -9, off and on
 //
 // Packets that are queued between two looks are not lost by what happens to weir, and
 // none leaves as it came: the server sees the gateway's address only.
-func TestLookAheadLosesNothing(t *testing.T) {
+func TestPrefetchLosesNothing(t *testing.T) {
 	b := weir.Box(t, "xdp")
-	b.WeirRun(gatewayConf(t), lookAhead...)
-	b.Until(5*time.Second, "packets are looked at twice", func() bool { return b.Info().LooksAhead })
+	b.WeirRun(gatewayConf(t), prefetch...)
+	b.Until(5*time.Second, "packets are looked at twice", func() bool { return b.Info().Prefetching })
 	b.Ping(lab.LAN, wanHost, 2) // neighbours are known
 	spy := b.Start(lab.WAN, "tcpdump", "-n", "-i", "eth0", "-c", "1", "src", "net", "192.168.0.0/16")
 	b.Until(5*time.Second, "tcpdump listens", func() bool { return strings.Contains(spy.Said(), "listening") })
@@ -40,15 +40,15 @@ func TestLookAheadLosesNothing(t *testing.T) {
 		b.Weir("load", gatewayConf(t))
 	}
 	b.Weir("load", larger)
-	b.Until(5*time.Second, "packets are looked at twice over new tables", func() bool { return b.Info().LooksAhead })
-	b.WeirRun(larger, lookAhead...)
-	off := b.WeirRun(larger, "--look-ahead", "off")
-	b.Until(5*time.Second, "packets are looked at once", func() bool { return !b.Info().LooksAhead })
+	b.Until(5*time.Second, "packets are looked at twice over new tables", func() bool { return b.Info().Prefetching })
+	b.WeirRun(larger, prefetch...)
+	off := b.WeirRun(larger, "--prefetch", "off")
+	b.Until(5*time.Second, "packets are looked at once", func() bool { return !b.Info().Prefetching })
 	off.Kill()
-	last := b.WeirRun(larger, lookAhead...)
-	b.Until(5*time.Second, "packets are looked at twice again", func() bool { return b.Info().LooksAhead })
+	last := b.WeirRun(larger, prefetch...)
+	b.Until(5*time.Second, "packets are looked at twice again", func() bool { return b.Info().Prefetching })
 	last.Kill()
-	if b.Info().LooksAhead != true {
+	if b.Info().Prefetching != true {
 		b.Error("the end of the daemon has ended looking ahead")
 	}
 	var report struct {

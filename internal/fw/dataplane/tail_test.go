@@ -27,17 +27,17 @@ func TestProgramsWhenNeeded(t *testing.T) {
 			}
 		}
 	}
-	expect(d, map[string]bool{"weir_tc_in": true, "weir_tc_out_turn": true, "weir_xdp": false, "weir_xdp_miss": false, "weir_tc_in_capture": false, "weir_adopt": false})
+	expect(d, map[string]bool{"weir_tc_in": true, "weir_tc_out_slow": true, "weir_xdp": false, "weir_xdp_miss": false, "weir_tc_in_capture": false, "weir_import": false})
 	check(t, d.CapturePreparation()())
 	expect(d, map[string]bool{"weir_tc_in_capture": false}) // nobody who reads the programs meanwhile sees one come
 	check(t, d.SetCapture(64, []CaptureFilter{{Readers: 1, All: true}}))
 	expect(d, map[string]bool{"weir_tc_in_capture": true, "weir_tc_out_capture": true, "weir_xdp": false, "weir_xdp_capture": false})
 	check(t, d.Attach(n.attachments(true)[1]))
-	expect(d, map[string]bool{"weir_xdp": true, "weir_xdp_turn": true, "weir_xdp_capture": true})
+	expect(d, map[string]bool{"weir_xdp": true, "weir_xdp_slow": true, "weir_xdp_capture": true})
 	for _, e := range entries {
-		for i, slot := range slotNames {
-			if id := programIn(t, d.objects.Maps[e.slots], uint32(i)); id == 0 {
-				t.Errorf("%s: no program in slot %s", e.slots, slot)
+		for i, slot := range tailNames {
+			if id := programIn(t, d.objects.Maps[e.tails], uint32(i)); id == 0 {
+				t.Errorf("%s: no program in slot %s", e.tails, slot)
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func TestXDPIsRefused(t *testing.T) {
 	cfg.specs = func() ([]*bpfload.Spec, error) {
 		specs, err := loadSpecs()
 		for _, s := range specs {
-			if p := s.Programs["weir_xdp_turn"]; p != nil {
+			if p := s.Programs["weir_xdp_slow"]; p != nil {
 				p.Instructions = p.Instructions[:1] // it runs off its end
 			}
 		}

@@ -7,22 +7,22 @@ import (
 
 // An entry is a program that is attached, and the array of programs behind its
 // tail calls, whose names begin with its own.
-type entry struct{ name, slots string }
+type entry struct{ name, tails string }
 
-var entries = []entry{entryXDP, {"weir_tc_in", "in_slots"}, {"weir_tc_out", "out_slots"}}
+var entries = []entry{entryXDP, {"weir_tc_in", "in_tails"}, {"weir_tc_out", "out_tails"}}
 
-var entryXDP = entry{"weir_xdp", "slots"}
+var entryXDP = entry{"weir_xdp", "tails"}
 
-// slotNames are what the programs' names end with, by enum slot of bpf/hook/tail.h.
-var slotNames = [...]string{"miss", "error", "fragment", "turn", slotCapture}
+// tailNames are what the programs' names end with, by enum tail of bpf/hook/tail.h.
+var tailNames = [...]string{"miss", "error", "fragment", "slow", tailCapture}
 
-const slotCapture = "capture"
+const tailCapture = "capture"
 
-// programStart arms the sweep's timer, programAdopt enters states that user
+// programStart arms the sweep's timer, programImport enters states that user
 // space makes or copies.
 const (
-	programStart = "weir_sweep_start"
-	programAdopt = "weir_adopt"
+	programStart  = "weir_gc_start"
+	programImport = "weir_import"
 )
 
 // The kernel takes long to check a program, so those that few need wait until
@@ -37,8 +37,8 @@ func (d *Dataplane) atOnce() []string {
 			names = append(names, e.programs(d.captures())...)
 		}
 	}
-	if d.kept && d.tables.hasExits() {
-		names = append(names, programExit)
+	if d.kept && d.tables.hasPrefetchDevices() {
+		names = append(names, programPrefetch)
 	}
 	return names
 }
@@ -46,9 +46,9 @@ func (d *Dataplane) atOnce() []string {
 // programs are the entry's own and those behind it.
 func (e entry) programs(capture bool) []string {
 	names := []string{e.name}
-	for _, slot := range slotNames {
-		if slot != slotCapture || capture {
-			names = append(names, e.name+"_"+slot)
+	for _, tail := range tailNames {
+		if tail != tailCapture || capture {
+			names = append(names, e.name+"_"+tail)
 		}
 	}
 	return names
@@ -103,28 +103,28 @@ func (d *Dataplane) CapturePreparation() func() error {
 	return func() error { return d.objects.Prepare(names...) }
 }
 
-// need loads programs unless they are, and puts them into their slots.
+// need loads programs unless they are, and puts them into their tail-call arrays.
 func (d *Dataplane) need(names ...string) error {
 	if err := d.objects.Need(names...); err != nil {
 		return err
 	}
-	return d.fillSlots()
+	return d.fillTails()
 }
 
-// fillSlots puts the programs that are loaded into their slots.
-func (d *Dataplane) fillSlots() error {
+// fillTails puts the programs that are loaded into their tail-call arrays.
+func (d *Dataplane) fillTails() error {
 	for _, e := range entries {
-		m := d.objects.Maps[e.slots]
+		m := d.objects.Maps[e.tails]
 		if m == nil {
-			return fmt.Errorf("the objects have no map %s", e.slots)
+			return fmt.Errorf("the objects have no map %s", e.tails)
 		}
-		for i, slot := range slotNames {
-			p := d.objects.Programs[e.name+"_"+slot]
+		for i, tail := range tailNames {
+			p := d.objects.Programs[e.name+"_"+tail]
 			if p == nil {
 				continue
 			}
 			if err := m.Put(uint32(i), p); err != nil {
-				return fmt.Errorf("put %s_%s into %s: %w", e.name, slot, e.slots, err)
+				return fmt.Errorf("put %s_%s into %s: %w", e.name, tail, e.tails, err)
 			}
 		}
 	}

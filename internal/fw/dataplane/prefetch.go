@@ -13,59 +13,59 @@ import (
 	"weir/internal/killpoint"
 )
 
-// programExit looks at packets a second time (bpf/path/prefetch.h).
-const programExit = "weir_xdp_exit"
+// programPrefetch looks at packets a second time (bpf/path/prefetch.h).
+const programPrefetch = "weir_xdp_prefetch"
 
-// promisesInLine is PROMISES of bpf/maps.h.
-const promisesInLine = uint32(len(xdpPromises{}.Word))
+// hintsInLine is HINTS of bpf/maps.h.
+const hintsInLine = uint32(len(xdpHints{}.Word))
 
 // withdraw has packets of a state looked at once.
 func (t *tables) withdraw(index uint32) {
-	atomic.StoreUint32(&t.promises[index/promisesInLine].Word[index%promisesInLine], 0)
+	atomic.StoreUint32(&t.hints[index/hintsInLine].Word[index%hintsInLine], 0)
 }
 
-// LookAhead has packets looked at twice, so that their states come from memory many at
+// Prefetch has packets looked at twice, so that their states come from memory many at
 // a time, or once. Repeated, it does what is left to do: for interfaces that are told of
 // later. Where it returns an error packets are looked at once.
-func (d *Dataplane) LookAhead(on bool) error {
+func (d *Dataplane) Prefetch(on bool) error {
 	return d.place.Do(func() error {
 		if !on || d.objects.Programs[entryXDP.name] == nil {
-			return d.tables.lookOnce()
+			return d.tables.stopPrefetch()
 		}
-		err := d.lookTwice()
+		err := d.startPrefetch()
 		if err != nil {
-			err = errors.Join(fmt.Errorf("look ahead: %w", err), d.tables.lookOnce())
+			err = errors.Join(fmt.Errorf("prefetch: %w", err), d.tables.stopPrefetch())
 		}
 		return err
 	})
 }
 
-// LooksAhead reports whether packets are looked at twice.
-func (d *Dataplane) LooksAhead() bool { return d.tables.looksAhead() }
+// Prefetching reports whether packets are looked at twice.
+func (d *Dataplane) Prefetching() bool { return d.tables.prefetching() }
 
-func (t *tables) looksAhead() bool {
-	return t != nil && t.shared != nil && atomic.LoadUint32(&t.shared.Ahead) != 0
+func (t *tables) prefetching() bool {
+	return t != nil && t.shared != nil && atomic.LoadUint32(&t.shared.Prefetch) != 0
 }
 
-// lookTwice first has all that goes to an interface go by its exit, and allows first
+// startPrefetch first has all that goes to an interface go by its exit, and allows first
 // looks when nothing is under way that does not. The kernel runs an exit's program over
 // all frames that a poll sends to a device or over none: a frame that was looked at once
 // would leave as it came.
-func (d *Dataplane) lookTwice() error {
-	if err := d.need(programExit); err != nil {
+func (d *Dataplane) startPrefetch() error {
+	if err := d.need(programPrefetch); err != nil {
 		return err
 	}
 	var waiting []*xdpInterface
 	for ifindex, raw := range d.tables.interfaces() {
-		if !raw.has(InterfaceTarget) || raw.has(interfaceAhead) {
+		if !raw.has(InterfaceTarget) || raw.has(interfacePrefetch) {
 			continue
 		}
-		added, err := d.addExit(ifindex)
+		added, err := d.addPrefetchDevice(ifindex)
 		if err != nil {
 			return err
 		}
 		if added {
-			raw.change(interfaceExit, 0)
+			raw.change(interfaceDevmap, 0)
 			killpoint.Done("redirect to interface %d by its exit", ifindex)
 			waiting = append(waiting, raw)
 		}
@@ -73,25 +73,25 @@ func (d *Dataplane) lookTwice() error {
 	if len(waiting) > 0 {
 		if err := waitForRuns(); err != nil {
 			for _, raw := range waiting { // nothing was looked at once on its way there
-				raw.change(0, interfaceExit)
+				raw.change(0, interfaceDevmap)
 			}
 			return err
 		}
 	}
 	for _, raw := range waiting {
-		raw.change(interfaceAhead, 0)
+		raw.change(interfacePrefetch, 0)
 	}
-	if !d.tables.looksAhead() {
+	if !d.tables.prefetching() {
 		d.BumpRoutes() // what was promised before is not: nobody has seen to it since
-		atomic.StoreUint32(&d.tables.shared.Ahead, 1)
+		atomic.StoreUint32(&d.tables.shared.Prefetch, 1)
 		killpoint.Done("look at packets twice")
 	}
 	return nil
 }
 
-// addExit makes the exit of an interface; false: it is gone.
-func (d *Dataplane) addExit(ifindex int) (bool, error) {
-	err := bpfload.PutExit(d.objects.Maps[mapExits], uint32(ifindex), uint32(ifindex), d.objects.Programs[programExit])
+// addPrefetchDevice makes the exit of an interface; false: it is gone.
+func (d *Dataplane) addPrefetchDevice(ifindex int) (bool, error) {
+	err := bpfload.PutDevmap(d.objects.Maps[mapPrefetchDevices], uint32(ifindex), uint32(ifindex), d.objects.Programs[programPrefetch])
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENODEV) {
 		if _, none := net.InterfaceByIndex(ifindex); none != nil {
 			return false, nil
@@ -100,55 +100,55 @@ func (d *Dataplane) addExit(ifindex int) (bool, error) {
 	return err == nil, err
 }
 
-// keepExits makes the exits of this generation, where the one before has them, as the
+// keepPrefetchDevices makes the exits of this generation, where the one before has them, as the
 // programs of both work over the same interfaces for a moment. Over other tables they
 // would not agree on what goes by an exit: there the one before looks once from now on.
-func (d *Dataplane) keepExits() error {
+func (d *Dataplane) keepPrefetchDevices() error {
 	if d.old != nil {
-		return d.old.lookOnce()
+		return d.old.stopPrefetch()
 	}
-	if !d.tables.hasExits() {
+	if !d.tables.hasPrefetchDevices() {
 		return nil
 	}
-	if err := d.need(programExit); err != nil {
+	if err := d.need(programPrefetch); err != nil {
 		return err
 	}
 	for ifindex, raw := range d.tables.interfaces() {
-		if !raw.has(interfaceExit) {
+		if !raw.has(interfaceDevmap) {
 			continue
 		}
-		if _, err := d.addExit(ifindex); err != nil {
+		if _, err := d.addPrefetchDevice(ifindex); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lookOnce ends it in the opposite order, also what was begun or ended by halves: by a
+// stopPrefetch ends it in the opposite order, also what was begun or ended by halves: by a
 // daemon that was killed.
-func (t *tables) lookOnce() error {
-	if !t.looksAhead() && !t.hasExits() {
+func (t *tables) stopPrefetch() error {
+	if !t.prefetching() && !t.hasPrefetchDevices() {
 		return nil
 	}
-	atomic.StoreUint32(&t.shared.Ahead, 0)
+	atomic.StoreUint32(&t.shared.Prefetch, 0)
 	for _, raw := range t.interfaces() {
-		raw.change(0, interfaceAhead)
+		raw.change(0, interfacePrefetch)
 	}
 	killpoint.Done("look at packets once")
 	if err := waitForRuns(); err != nil {
 		return err
 	}
 	for _, raw := range t.interfaces() {
-		raw.change(0, interfaceExit)
+		raw.change(0, interfaceDevmap)
 	}
 	killpoint.Done("redirect without exits")
 	return nil
 }
 
-// hasExits reports whether packets to an interface go by its exit.
-func (t *tables) hasExits() bool {
+// hasPrefetchDevices reports whether packets to an interface go by its exit.
+func (t *tables) hasPrefetchDevices() bool {
 	for _, raw := range t.interfaces() {
-		if raw.has(interfaceExit | interfaceAhead) {
+		if raw.has(interfaceDevmap | interfacePrefetch) {
 			return true
 		}
 	}

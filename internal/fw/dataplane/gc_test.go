@@ -12,11 +12,11 @@ import (
 
 // The kernel releases what has expired, tuples and slots: the table can be
 // filled again and again.
-func TestSweepReleases(t *testing.T) {
+func TestGCReleases(t *testing.T) {
 	const limit = 200
 	h := newHarness(t, "set limit states 200\nset timeout udp.first 1\n"+masquerade+"pass", func(c *Config) { c.Frozen = false })
 	setTimeouts(h.dp.tables.shared, &h.dp.config.Options)
-	check(t, h.dp.startSweep())
+	check(t, h.dp.startGC())
 	for round := range 4 {
 		for i := range limit {
 			h.dp.Heartbeat()

@@ -3,12 +3,12 @@
  * The clock and the sweep: a bpf_timer that runs every 10 ms without the help
  * of user space, so the state table lives on when the daemon is dead.
  *
- *   weir_sweep_start   run by the loader: arms the timer; again where the kernel
+ *   weir_gc_start   run by the loader: arms the timer; again where the kernel
  *                      had no memory for it (it may not wait for any), -ENOMEM
  *   sweep              sets shared.now, scales the timeouts, walks a slice of
  *                      the states: expired -> dead -> dying -> leaving -> free,
  *                      and has next hops age
- *   weir_adopt         run by the loader on each state of a table that it copies
+ *   weir_import         run by the loader on each state of a table that it copies
  */
 #include <linux/bpf.h>
 #include <linux/errno.h>
@@ -20,41 +20,41 @@
 #include "state/gc.h"
 
 /* The callback of the timer. */
-static int sweep(void *map, int *key, struct sweeper *s)
+static int gc_run(void *map, int *key, struct gc_timer *s)
 {
 	(void)map;
 	(void)key;
-	clock_set();
-	timeouts_scale();
-	generation_bump();
-	bpf_loop(sweep_count(), sweep_one, 0, 0);
-	nexthops_age();
-	bpf_timer_start(&s->timer, SWEEP_NS, 0);
+	gc_clock();
+	gc_timeouts();
+	gc_bump_routes();
+	bpf_loop(gc_count(), gc_step, 0, 0);
+	nexthop_gc_run();
+	bpf_timer_start(&s->timer, GC_NS, 0);
 	return 0;
 }
 
 SEC("syscall")
-int weir_adopt(struct adoption *a)
+int weir_import(struct import *a)
 {
-	return adopt(a);
+	return import_state(a);
 }
 
 SEC("syscall")
-int weir_sweep_start(void *ctx)
+int weir_gc_start(void *ctx)
 {
 	__u32 zero = 0;
-	struct sweeper *s = bpf_map_lookup_elem(&sweepers, &zero);
+	struct gc_timer *s = bpf_map_lookup_elem(&gc_timers, &zero);
 	int error;
 
 	(void)ctx;
 	if (!s)
 		return -ENOENT;
-	clock_set();
-	timeouts_scale();
-	error = bpf_timer_init(&s->timer, &sweepers, CLOCK_MONOTONIC_KERNEL);
+	gc_clock();
+	gc_timeouts();
+	error = bpf_timer_init(&s->timer, &gc_timers, CLOCK_MONOTONIC_KERNEL);
 	if (error && error != -EBUSY) /* busy: an attempt before this one got so far */
 		return error;
-	error = bpf_timer_set_callback(&s->timer, sweep);
+	error = bpf_timer_set_callback(&s->timer, gc_run);
 	if (error)
 		return error;
 	return bpf_timer_start(&s->timer, 0, 0);
