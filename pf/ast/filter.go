@@ -8,6 +8,7 @@ type Filter struct {
 	ReceivedOn    *Interface
 	TOS           *Count // of the packet; 0 asks nothing
 	Prio          *Count // of the packet
+	Marked        *Mark  // of the packet
 	MaxPktRate    *Rate
 	MaxPktSize    *Count // bytes of the IP packet
 	Set           Set
@@ -39,6 +40,16 @@ type Set struct {
 	Queue *SetQueue
 	TOS   *Count
 	Delay *Count // milliseconds
+	Mark  *Mark
+}
+
+// Mark is what marked asks of a packet's mark, or what set mark makes of it: N of
+// the bits of Mask. pf has no marks.
+type Mark struct {
+	token.Span
+	Not  bool // ! marked
+	N    uint32
+	Mask uint32 // 0: none is given
 }
 
 // SetPrio are priorities for packets, and for those that tell of no data:

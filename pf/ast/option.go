@@ -41,6 +41,13 @@ type ImplicitPass struct {
 	Yes bool
 }
 
+// MarkMask is set mark-mask, which pf does not have: the bits of a packet's mark
+// that are weir's own.
+type MarkMask struct {
+	token.Span
+	Mask uint32
+}
+
 // Skip is set skip on.
 type Skip struct {
 	token.Span

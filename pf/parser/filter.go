@@ -18,6 +18,7 @@ var filterWords = map[string]func(*parser, *ast.Rule, token.Span){
 	"prio": func(p *parser, r *ast.Rule, at token.Span) {
 		single(p, &r.Prio, at, "prio", p.count("prio", mostPrio))
 	},
+	"marked":       func(p *parser, r *ast.Rule, at token.Span) { p.marked(r, at, false) },
 	"max-pkt-rate": (*parser).maxPktRate,
 	"max-pkt-size": func(p *parser, r *ast.Rule, at token.Span) {
 		single(p, &r.MaxPktSize, at, "max-pkt-size", p.count("max-pkt-size", 1<<16-1))
@@ -47,10 +48,10 @@ const (
 // filterOption reads one of the clauses of an ast.Filter, if it stands here.
 func (p *parser) filterOption(r *ast.Rule) bool {
 	start, next := p.tok.Span, p.tok.Text
-	if p.is(token.Not) && p.peek().Kind == token.Word && p.peek().Text == "received-on" {
+	if not := p.negated(); not != nil {
 		p.advance()
 		p.advance()
-		p.receivedOn(r, start, true)
+		not(r, start, true)
 		return true
 	}
 	read := filterWords[next]
@@ -63,6 +64,20 @@ func (p *parser) filterOption(r *ast.Rule) bool {
 	p.advance()
 	read(p, r, start)
 	return true
+}
+
+// negated returns what reads a clause that has a ! in front here, nil if none has.
+func (p *parser) negated() func(r *ast.Rule, at token.Span, not bool) {
+	if !p.is(token.Not) || p.peek().Kind != token.Word {
+		return nil
+	}
+	switch p.peek().Text {
+	case "received-on":
+		return p.receivedOn
+	case "marked":
+		return p.marked
+	}
+	return nil
 }
 
 // single notes a clause that may be given once.
@@ -167,8 +182,10 @@ func (p *parser) set1(s *ast.Set) {
 		single(p, &s.TOS, at, "set tos", p.tos())
 	case p.acceptWord("delay"):
 		single(p, &s.Delay, at, "set delay", p.count("delay", 1<<16-1))
+	case p.acceptWord("mark"):
+		single(p, &s.Mark, at, "set mark", p.mark(at))
 	default:
-		p.expected("prio, queue, tos or delay after set")
+		p.expected("prio, queue, tos, delay or mark after set")
 	}
 }
 

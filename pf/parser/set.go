@@ -47,6 +47,7 @@ var options = map[string]func(*parser, token.Span) ast.Stmt{
 	"interface-group": (*parser).setInterfaceGroup,
 	"block-policy":    (*parser).setBlockPolicy,
 	"implicit-pass":   (*parser).setImplicitPass,
+	"mark-mask":       (*parser).setMarkMask,
 	"reassemble":      (*parser).setReassemble,
 	"hostid":          (*parser).setHostID,
 	"syncookies":      (*parser).setSyncookies,

@@ -22,12 +22,25 @@ func asks(c *clauses, f *ast.Filter) {
 	if f.Prio != nil {
 		c.add(fmt.Sprintf("prio %d", f.Prio.N))
 	}
+	if m := f.Marked; m != nil {
+		c.addIf(m.Not, "!")
+		c.add("marked", mark(m))
+	}
 	if r := f.MaxPktRate; r != nil {
 		c.add(fmt.Sprintf("max-pkt-rate %d/%d", r.N, r.Seconds))
 	}
 	if f.MaxPktSize != nil {
 		c.add(fmt.Sprintf("max-pkt-size %d", f.MaxPktSize.N))
 	}
+}
+
+// mark prints a mark, with its mask if one is given.
+func mark(m *ast.Mark) string {
+	text := fmt.Sprintf("0x%x", m.N)
+	if m.Mask != 0 {
+		text += fmt.Sprintf("/0x%x", m.Mask)
+	}
+	return text
 }
 
 func tos(n *ast.Count) string { return fmt.Sprintf("0x%02x", n.N) }
@@ -55,6 +68,9 @@ func sets(c *clauses, s *ast.Set) {
 	}
 	if s.Delay != nil {
 		add("delay %d", s.Delay.N)
+	}
+	if s.Mark != nil {
+		add("mark %s", mark(s.Mark))
 	}
 	c.addIf(len(texts) > 0, "set ("+strings.Join(texts, ", ")+")")
 }

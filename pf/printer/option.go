@@ -19,6 +19,8 @@ func option(w io.Writer, s ast.Stmt) {
 		fmt.Fprintf(w, "set block-policy %s\n", s.Policy.Text)
 	case *ast.ImplicitPass:
 		fmt.Fprintf(w, "set implicit-pass %s\n", pick(s.Yes, "yes", "no"))
+	case *ast.MarkMask:
+		fmt.Fprintf(w, "set mark-mask 0x%x\n", s.Mask)
 	case *ast.Skip:
 		fmt.Fprintf(w, "set skip on %s\n", pick(len(s.Interfaces) > 0, members(s.Interfaces), "none"))
 	case *ast.InterfaceGroup:

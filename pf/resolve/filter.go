@@ -21,6 +21,7 @@ func (r *resolver) filter(in *ast.Rule) ast.Filter {
 	r.unenforcedSet(&out.Set)
 	r.assigned(out.Set.Queue)
 	r.fragment(in)
+	r.checkMarks(in)
 	if out.Once.IsValid() && in.Action == ast.Match {
 		r.faults.Errorf(out.Once, "once stands in pass and block rules only")
 	}
@@ -111,6 +112,9 @@ func (r *resolver) unenforcedFilter(f *ast.Filter) {
 	}
 	r.unenforcedCount("TOS", f.TOS)
 	r.unenforcedCount("Prio", f.Prio)
+	if f.Marked != nil {
+		r.unenforced("Marked", f.Marked.Span)
+	}
 	if f.MaxPktRate != nil {
 		r.unenforced("MaxPktRate", f.MaxPktRate.Span)
 	}
@@ -142,6 +146,9 @@ func (r *resolver) unenforcedSet(s *ast.Set) {
 	}
 	r.unenforcedCount("Set.TOS", s.TOS)
 	r.unenforcedCount("Set.Delay", s.Delay)
+	if s.Mark != nil {
+		r.unenforced("Set.Mark", s.Mark.Span)
+	}
 }
 
 func (r *resolver) unenforcedScrub(s *ast.Scrub) {

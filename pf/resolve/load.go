@@ -144,6 +144,8 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 			r.queues.define(s.Name.Text)
 		case *ast.Discipline:
 			r.queues.altq = true
+		case *ast.MarkMask: // rules before it keep their hands off its bits too
+			r.options.MarkMask = s.Mask
 		case *ast.Option:
 			if s.Name.Text == "state-policy" {
 				r.endsIfBound = s.Value.Text == "if-bound"

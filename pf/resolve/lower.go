@@ -32,7 +32,11 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 		Rdr:       r.lowerPool(in.Rdr, in.Family),
 		AfTo:      r.lowerAfTo(in.AfTo),
 		Route:     r.lowerRoute(in),
+		SetMark:   r.lowerMark(in.Set.Mark),
 		Filter:    r.lowerFilter(&in.Filter),
+	}
+	if m := in.Marked; m != nil {
+		out.Marked = Marked{Mark: r.lowerMark(m), Not: m.Not}
 	}
 	if len(in.Protos) > 0 {
 		out.Proto = in.Protos[0].Number

@@ -17,6 +17,8 @@ func (r *resolver) option(s ast.Stmt) {
 		r.skip(s)
 	case *ast.ImplicitPass:
 		r.options.ImplicitPass = s.Yes
+	case *ast.MarkMask:
+		r.markMask(s)
 	case *ast.BlockPolicy:
 		r.policy = s
 	case *ast.Reassemble:

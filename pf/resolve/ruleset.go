@@ -27,6 +27,7 @@ type Options struct {
 	MaxStates    uint32   // set limit states; default 100000
 	Skip         []string // set skip on: interface or group names, in order
 	ImplicitPass bool     // set implicit-pass; default true
+	MarkMask     uint32   // set mark-mask: bits of skb->mark that are weir's own; default DefaultMarkMask
 
 	// Optimization is what set ruleset-optimization says: none, basic or
 	// profile; empty where it is not set.
@@ -90,6 +91,8 @@ type Rule struct {
 	MoreLabels []string     // labels behind the first, which FreeBSD allows
 	Tag        string       // set on the packet when the rule matches; sticky
 	Tagged     string       // asked of the packet
+	SetMark    Mark         // set on the packet, of pass and match rules
+	Marked     Marked       // asked of the packet
 	Nat        *Translation // nat-to
 	Rdr        *Translation // rdr-to
 	AfTo       *AfTo        // af-to, of a pass rule

@@ -12,6 +12,7 @@ func defaults() Options {
 	return Options{
 		MaxStates:    100_000,
 		ImplicitPass: true,
+		MarkMask:     DefaultMarkMask,
 		Timeouts: Timeouts{
 			TCPFirst: 120, TCPOpening: 30, TCPEstablished: 86400, TCPClosing: 900, TCPFinWait: 45, TCPClosed: 90,
 			UDPFirst: 60, UDPSingle: 30, UDPMultiple: 60,

@@ -1,0 +1,80 @@
+package resolve
+
+import (
+	"math/bits"
+
+	"weir/pf/ast"
+)
+
+// DefaultMarkMask is set mark-mask where the file has none: three bits that
+// Tailscale, Kubernetes, the plugins of CNI and AWS, Calico's programs and
+// administrators' small numbers leave alone. docs/packet-path.md names them.
+const DefaultMarkMask = 0xe0000000
+
+// The least and most bits that set mark-mask may have. Two values of the bits have
+// a fixed meaning, and 0 is none of weir's; the others tell packets apart that look
+// alike in the stack.
+const (
+	leastMarkBits = 3
+	mostMarkBits  = 8
+)
+
+// Mark is a value for some bits of a packet's mark. Mask 0: nothing is set or asked.
+type Mark struct {
+	N, Mask uint32
+}
+
+// Marked asks for a mark.
+type Marked struct {
+	Mark
+	Not bool
+}
+
+// Match reports whether a packet's mark is what is asked for; if nothing is asked
+// for, it is.
+func (m Marked) Match(mark uint32) bool {
+	return m.Mask == 0 || (mark&m.Mask == m.N) != m.Not
+}
+
+// On returns a mark after this has been set on it.
+func (m Mark) On(mark uint32) uint32 { return mark&^m.Mask | m.N }
+
+// markMask checks set mark-mask. newResolver has noted it.
+func (r *resolver) markMask(s *ast.MarkMask) {
+	r.faults.Unenforced(s.Span, "set mark-mask")
+	ones := bits.OnesCount32(s.Mask)
+	together := bits.Len32(s.Mask)-bits.TrailingZeros32(s.Mask) == ones
+	if ones < leastMarkBits || ones > mostMarkBits || !together {
+		r.faults.Errorf(s.Span, "mark-mask has from %d to %d bits that stand together, such as 0xe0000000: not 0x%x", leastMarkBits, mostMarkBits, s.Mask)
+	}
+}
+
+// checkMarks checks what a rule asks of marks and sets in them.
+func (r *resolver) checkMarks(in *ast.Rule) {
+	r.checkMark(in.Marked)
+	r.checkMark(in.Set.Mark)
+	if in.Set.Mark != nil && in.Action == ast.Block {
+		r.faults.Errorf(in.Set.Mark.Span, "set mark stands in pass and match rules only")
+	}
+}
+
+func (r *resolver) checkMark(m *ast.Mark) {
+	switch {
+	case m == nil:
+	case (m.N|m.Mask)&r.options.MarkMask != 0:
+		r.faults.Errorf(m.Span, "weir uses the bits 0x%x of the mark itself: choose others, or other bits for weir by set mark-mask", r.options.MarkMask)
+	case m.Mask != 0 && m.N&^m.Mask != 0:
+		r.faults.Errorf(m.Span, "0x%x has bits that the mask 0x%x does not have", m.N, m.Mask)
+	}
+}
+
+// lowerMark fills the mask in where none is given: all bits but weir's own.
+func (r *resolver) lowerMark(m *ast.Mark) Mark {
+	switch {
+	case m == nil:
+		return Mark{}
+	case m.Mask == 0:
+		return Mark{N: m.N, Mask: ^r.options.MarkMask}
+	}
+	return Mark{N: m.N, Mask: m.Mask}
+}
