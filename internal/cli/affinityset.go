@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"weir/internal/host/affinity"
 	"weir/internal/host/doctor"
+	"weir/internal/host/tune"
 )
 
 // placing are the flags of the commands that change affinities.
@@ -89,16 +89,15 @@ func (e *Env) placeWords(ctx context.Context, p *placing, words []string) error 
 		return &UsageError{fmt.Errorf("affinity: %w", err)}
 	}
 	if p.dryRun {
-		e.printSettings(changes)
+		e.printPlaced(changes)
 		return nil
 	}
-	step := func() ([]affinity.Change, error) { return changes, nil }
-	return e.place(ctx, p, step)
+	return e.place(ctx, p, changes, nil)
 }
 
-func (e *Env) printSettings(changes []affinity.Change) {
+func (e *Env) printPlaced(changes []tune.Change) {
 	for i := range changes {
-		fmt.Fprintf(e.Stdout, "%s = %s\n", changes[i].Setting, coresOrNone(changes[i].To))
+		fmt.Fprintf(e.Stdout, "%s = %s\n", changes[i].Key, coresOrNone(changes[i].To))
 	}
 }
 
@@ -151,42 +150,32 @@ func (e *Env) placeAll(ctx context.Context, p *placing) error {
 	}
 	plan := doctor.PlanSpread(s, p.keepQueues)
 	if p.dryRun {
-		return e.printSpread(plan, p.asJSON)
+		return e.printSpread(plan, s.IRQs, p.asJSON)
 	}
 	for _, note := range plan.Notes {
 		fmt.Fprintln(e.Stderr, "weir: affinity:", note)
 	}
-	queues := func() ([]affinity.Change, error) { return changesOf(plan.Queues, s), nil }
-	places := func() ([]affinity.Change, error) {
-		if len(plan.Queues) > 0 { // the queues are others now, and so are their interrupts
-			if s, err = e.snapshot(ctx, p.interval); err != nil {
-				return nil, err
-			}
-			plan = doctor.PlanSpread(s, p.keepQueues)
+	if len(plan.Queues) == 0 {
+		return e.place(ctx, p, affinity.Changes(plan.Places, s.IRQs), nil)
+	}
+	// Behind other queues the load is another, and so are the interrupts.
+	again := func() ([]tune.Change, error) {
+		s, err := e.snapshot(ctx, p.interval)
+		if err != nil {
+			return nil, err
 		}
-		return changesOf(plan.Places, s), nil
+		return affinity.Changes(doctor.PlanSpread(s, p.keepQueues).Places, s.IRQs), nil
 	}
-	return e.place(ctx, p, queues, places)
-}
-
-func changesOf(all []doctor.Placement, s *doctor.Snapshot) (changes []affinity.Change) {
-	for i := range all {
-		changes = append(changes, affinity.ChangeOf(&all[i], s.IRQs))
-	}
-	return changes
+	return e.place(ctx, p, affinity.Changes(plan.Queues, s.IRQs), again)
 }
 
 // printSpread prints a plan with its reasons.
-func (e *Env) printSpread(plan *doctor.Spread, asJSON bool) error {
+func (e *Env) printSpread(plan *doctor.Spread, irqs []doctor.IRQ, asJSON bool) error {
 	if asJSON {
 		return e.printJSON(plan)
 	}
-	for _, all := range [][]doctor.Placement{plan.Queues, plan.Places} {
-		for i := range all {
-			p := &all[i]
-			setting := affinity.ChangeOf(p, nil).Setting
-			fmt.Fprintf(e.Stdout, "%s: %s → %s: %s\n", setting, coresOrNone(p.From), coresOrNone(p.To), p.Why)
-		}
+	for _, c := range affinity.Changes(slices.Concat(plan.Queues, plan.Places), irqs) {
+		fmt.Fprintf(e.Stdout, "%s: %s → %s: %s\n", c.Key, coresOrNone(c.From), coresOrNone(c.To), c.Why)
 	}
 	if len(plan.Queues) > 0 {
 		fmt.Fprintln(e.Stdout, "then what the new queues need: that is planned when they are there")
@@ -200,41 +189,22 @@ func (e *Env) printSpread(plan *doctor.Spread, asJSON bool) error {
 	return nil
 }
 
-// place makes the changes and prints what they were.
-func (e *Env) place(ctx context.Context, p *placing, all ...affinity.Step) error {
-	if err := needRoot(); err != nil {
-		return err
-	}
-	h, err := affinity.Open()
-	if err != nil {
-		return fmt.Errorf("affinity: %w", err)
-	}
-	defer h.Close() //nolint:errcheck // a descriptor that was read by
-	var made []affinity.Change
-	for i, step := range all {
-		all[i] = func() ([]affinity.Change, error) {
-			changes, err := step()
-			made = append(made, changes...)
-			return changes, err
+// place makes the changes and prints them. again is as in tune's PlanOf.
+func (e *Env) place(ctx context.Context, p *placing, changes []tune.Change, again func() ([]tune.Change, error)) error {
+	return onAffinities(func(h *tune.Host) error {
+		plan, err := h.PlanOf(changes, again)
+		if err != nil {
+			return err
 		}
-	}
-	if p.confirm > 0 {
-		var stop context.CancelFunc
-		ctx, stop = signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-		defer stop()
-		signal.Ignore(unix.SIGPIPE) // whoever stops to read must not end the trial, nor hide how it ended
-		if _, err := fmt.Fprintf(e.Stderr, "weir: affinity: type weir affinity confirm in another session within %v\n", p.confirm); err != nil {
-			return fmt.Errorf("affinity: nothing is changed, as nobody is told how to confirm it: %w", err)
+		if err := e.makeChanges(ctx, "affinity", h, plan, p.confirm); err != nil {
+			return err
 		}
-	}
-	if err := h.Apply(ctx, p.confirm, all...); err != nil {
-		return fmt.Errorf("affinity: %w", err)
-	}
-	if len(made) == 0 {
-		fmt.Fprintln(e.Stdout, "nothing to change")
-	}
-	e.printSettings(made)
-	return nil
+		if len(plan.Changes) == 0 {
+			fmt.Fprintln(e.Stdout, "nothing to change")
+		}
+		e.printPlaced(plan.Changes)
+		return nil
+	})
 }
 
 // newAffinityConfirmCommand is "weir affinity confirm".
@@ -244,7 +214,7 @@ func newAffinityConfirmCommand(*Env) *cobra.Command {
 		Short: "keep what weir affinity set or auto --confirm has changed",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			return onAffinities(func(h *affinity.Host) error { return h.Confirm() })
+			return onAffinities((*tune.Host).Confirm)
 		},
 	}
 }
@@ -260,14 +230,12 @@ threads that a card shows only while it is up are kept for another revert where 
 down, and this one fails.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			return onAffinities(func(h *affinity.Host) error {
-				restored, err := h.Revert()
+			return onAffinities(func(h *tune.Host) error {
+				restored, err := h.Revert(true)
+				restored = slices.DeleteFunc(restored, func(r tune.Restored) bool { return r.Same })
 				for _, r := range restored {
-					found := ""
-					if r.Found != "" {
-						found = fmt.Sprintf(" (somebody had set it to %s)", r.Found)
-					}
-					fmt.Fprintf(env.Stdout, "%s = %s%s\n", r.Setting, coresOrNone(r.To), found)
+					r.To = coresOrNone(r.To)
+					env.printRestored(r)
 				}
 				if err == nil && len(restored) == 0 {
 					fmt.Fprintln(env.Stdout, "weir affinity has changed nothing that is not as it was found")
@@ -278,7 +246,7 @@ down, and this one fails.`,
 	}
 }
 
-func onAffinities(do func(*affinity.Host) error) error {
+func onAffinities(do func(*tune.Host) error) error {
 	if err := needRoot(); err != nil {
 		return err
 	}

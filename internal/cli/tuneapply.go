@@ -77,21 +77,27 @@ is kept for the boot.`,
 func (e *Env) apply(ctx context.Context, host *tune.Host, plan *tune.Plan, confirm time.Duration) error {
 	if confirm == 0 || len(plan.Changes) == 0 {
 		e.warnOfLinks(host, plan)
-		if err := host.Apply(plan); err != nil {
-			return fmt.Errorf("tune: %w", err)
-		}
-		e.printChanges(plan)
-		return nil
 	}
-	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	defer stop()
-	defer outlivePipe()()
-	fmt.Fprintf(e.Stderr, "weir: tune: type weir tune confirm in another session within %v\n", confirm)
-	if err := host.Try(ctx, plan, confirm); err != nil {
+	if err := e.makeChanges(ctx, "tune", host, plan, confirm); err != nil {
 		return fmt.Errorf("tune: %w", err)
 	}
 	e.printChanges(plan)
 	return nil
+}
+
+// makeChanges makes a plan's changes; with a time to confirm in, only until that is over
+// or the session ends. name is the command's.
+func (e *Env) makeChanges(ctx context.Context, name string, host *tune.Host, plan *tune.Plan, confirm time.Duration) error {
+	if confirm == 0 || len(plan.Changes) == 0 {
+		return host.Apply(plan)
+	}
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	signal.Ignore(unix.SIGPIPE) // whoever stops to read must not end the trial, nor hide how it ended
+	if _, err := fmt.Fprintf(e.Stderr, "weir: %s: type weir %[1]s confirm in another session within %[2]v\n", name, confirm); err != nil {
+		return fmt.Errorf("nothing is changed, as nobody is told how to confirm it: %w", err)
+	}
+	return host.Try(ctx, plan, confirm)
 }
 
 // warnOfLinks names the cards whose links a plan takes down for a moment: whoever is

@@ -253,7 +253,7 @@ func (b *bed) under(ctx context.Context, capacity, seconds float64, do func() er
 func (b *bed) weir(ctx context.Context, into any, args ...string) error {
 	out, said, err := b.run(ctx, args)
 	for range busyTries {
-		if err == nil || !strings.Contains(said, "another weir affinity is at work here") {
+		if err == nil || !strings.Contains(said, "another weir affinity is at work") {
 			break
 		}
 		time.Sleep(time.Second / 2)

@@ -3,11 +3,10 @@ package affinity
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,45 +14,39 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"weir/internal/host/doctor"
+	"weir/internal/host/netif"
+	"weir/internal/host/tune"
 	"weir/internal/host/undolog"
 	"weir/internal/testenv"
 )
 
 // host is one in a network namespace of its own, with a veth of two queues.
-func host(t *testing.T) *Host {
+func host(t *testing.T) *tune.Host {
 	t.Helper()
 	testenv.NeedRoot(t)
 	runtime.LockOSThread() // never unlocked: the thread, and its namespace, end with the test
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Unshare(unix.CLONE_NEWNET))
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.NumRxQueues, attrs.NumTxQueues = "v0", 2, 2
-	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: "v1"}
-	if err := netlink.LinkAdd(pair); err != nil {
-		t.Fatal(err)
-	}
+	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "v1"}))
 	for _, name := range []string{"v0", "v1"} {
 		l, err := netlink.LinkByName(name)
-		if err == nil {
-			err = netlink.LinkSetUp(l)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, netlink.LinkSetUp(l))
 	}
+	cookie, err := netif.Cookie()
+	must(t, err)
 	h, err := Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
-		if _, err := h.Revert(); err != nil {
+		if _, err := h.Revert(true); err != nil {
 			t.Error(err)
 		}
-		if _, err := os.Stat(h.dir); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(fmt.Sprintf("/run/weir-affinity/%d.json", cookie)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the journal is left: %v", err)
 		}
 		h.Close()
@@ -61,24 +54,37 @@ func host(t *testing.T) *Host {
 	return h
 }
 
-func rps(queue int, to string) Change {
-	return Change{Setting: Setting{Kind: doctor.KindRPS, Interface: "v0", Queue: queue}, To: to}
+func rps(queue int, to string) tune.Change {
+	return tune.Change{Key: fmt.Sprintf("v0:%d/rps", queue), To: to}
 }
 
-func inStep(changes ...Change) Step {
-	return func() ([]Change, error) { return changes, nil }
+// apply makes changes, for good where confirm is zero.
+func apply(ctx context.Context, t *testing.T, h *tune.Host, confirm time.Duration, changes ...tune.Change) error {
+	t.Helper()
+	plan, err := h.PlanOf(changes, nil)
+	must(t, err)
+	if confirm == 0 {
+		return h.Apply(plan)
+	}
+	return h.Try(ctx, plan, confirm)
+}
+
+// setByHand is what somebody else does.
+func setByHand(t *testing.T, queue int, mask string) {
+	t.Helper()
+	fd, sys, err := netif.Sysfs()
+	must(t, err)
+	defer unix.Close(fd)
+	must(t, os.WriteFile(fmt.Sprintf("%s/class/net/v0/queues/rx-%d/rps_cpus", sys, queue), []byte(mask), 0))
 }
 
 // expect compares what the kernel says of the two queues' RPS.
-func expect(t *testing.T, h *Host, want ...string) {
+func expect(t *testing.T, h *tune.Host, want ...string) {
 	t.Helper()
 	var got []string
 	for q := range want {
-		c := rps(q, "")
-		now, err := h.Read(&c.Setting)
-		if err != nil {
-			t.Fatal(err)
-		}
+		now, err := h.Read(rps(q, "").Key)
+		must(t, err)
 		got = append(got, now)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -88,27 +94,29 @@ func expect(t *testing.T, h *Host, want ...string) {
 
 func TestApplyAndRevert(t *testing.T) {
 	h := host(t)
-	own := rps(1, "0")
-	must(t, h.set(&own.Setting, own.To)) // somebody's
-	must(t, h.Apply(t.Context(), 0, inStep(rps(0, "0-1")), inStep(rps(1, ""))))
+	setByHand(t, 1, "1")
+	must(t, apply(t.Context(), t, h, 0, rps(0, "0-1"), rps(1, "")))
 	expect(t, h, "0-1", "")
-	must(t, h.Apply(t.Context(), 0, inStep(rps(0, "1"))))
+	must(t, apply(t.Context(), t, h, 0, rps(0, "1")))
 	expect(t, h, "1", "")
-	restored, err := h.Revert()
+	restored, err := h.Revert(true)
 	must(t, err)
 	expect(t, h, "", "0")
-	if len(restored) != 2 {
+	if len(restored) != 2 || restored[0].Same || restored[1].Same {
 		t.Errorf("%+v", restored)
 	}
 }
 
-// An error in a later step takes all of them back, and nothing is journaled.
+// An error takes back all that was changed before it, and nothing is journaled. A
+// queue that is not there cannot be planned.
 func TestFails(t *testing.T) {
 	h := host(t)
-	must(t, h.Apply(t.Context(), 0, inStep(rps(1, "1"))))
-	err := h.Apply(t.Context(), 0, inStep(rps(1, "0")), inStep(rps(0, "0-1")), inStep(rps(7, "0")))
-	if !errors.Is(err, fs.ErrNotExist) {
+	must(t, apply(t.Context(), t, h, 0, rps(1, "1")))
+	if _, err := h.PlanOf([]tune.Change{rps(7, "0")}, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
+	}
+	if err := apply(t.Context(), t, h, 0, rps(1, "0"), rps(0, "0-1"), rps(0, "no list")); err == nil {
+		t.Error("no list of cores was taken")
 	}
 	expect(t, h, "", "1")
 }
@@ -117,23 +125,22 @@ func TestFails(t *testing.T) {
 // earlier one has set.
 func TestConfirm(t *testing.T) {
 	h := host(t)
-	must(t, h.Apply(t.Context(), 0, inStep(rps(1, "1"))))
-	err := h.Apply(t.Context(), 300*time.Millisecond, inStep(rps(0, "0"), rps(1, "0-1")))
-	if !errors.Is(err, undolog.ErrUnconfirmed) {
+	must(t, apply(t.Context(), t, h, 0, rps(1, "1")))
+	if err := apply(t.Context(), t, h, 300*time.Millisecond, rps(0, "0"), rps(1, "0-1")); !errors.Is(err, undolog.ErrUnconfirmed) {
 		t.Errorf("%v", err)
 	}
 	expect(t, h, "", "1")
 
 	ctx, hangUp := context.WithCancel(t.Context())
 	time.AfterFunc(300*time.Millisecond, hangUp)
-	if err := h.Apply(ctx, time.Hour, inStep(rps(0, "0"))); !errors.Is(err, undolog.ErrUnconfirmed) {
+	if err := apply(ctx, t, h, time.Hour, rps(0, "0")); !errors.Is(err, undolog.ErrUnconfirmed) {
 		t.Errorf("%v", err)
 	}
 	expect(t, h, "", "1")
 
 	confirmed := make(chan error, 1)
-	time.AfterFunc(300*time.Millisecond, func() { confirmed <- h.Confirm() })
-	must(t, h.Apply(t.Context(), time.Minute, inStep(rps(0, "0"))))
+	inNamespace(t, 300*time.Millisecond, func() { confirmed <- h.Confirm() })
+	must(t, apply(t.Context(), t, h, time.Minute, rps(0, "0")))
 	must(t, <-confirmed)
 	expect(t, h, "0", "1")
 	if err := h.Confirm(); err == nil {
@@ -141,15 +148,32 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
+// inNamespace calls f after some time, on a thread that is in this one's network
+// namespace: the journal is the namespace's.
+func inNamespace(t *testing.T, after time.Duration, f func()) {
+	t.Helper()
+	here, err := netns.Get()
+	must(t, err)
+	go func() {
+		runtime.LockOSThread() // the thread ends with this
+		defer here.Close()
+		if err := netns.Set(here); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(after)
+		f()
+	}()
+}
+
 // Who waits is told of a revert, also where something is set by then.
 func TestRevertMeanwhile(t *testing.T) {
 	h := host(t)
 	again := make(chan error, 1)
-	time.AfterFunc(300*time.Millisecond, func() {
-		_, err := h.Revert()
-		again <- errors.Join(err, h.Apply(t.Context(), 0, inStep(rps(1, "1"))))
+	inNamespace(t, 300*time.Millisecond, func() {
+		_, err := h.Revert(true)
+		again <- errors.Join(err, apply(t.Context(), t, h, 0, rps(1, "1")))
 	})
-	if err := h.Apply(t.Context(), time.Minute, inStep(rps(0, "0"))); !errors.Is(err, ErrReverted) {
+	if err := apply(t.Context(), t, h, time.Minute, rps(0, "0")); !errors.Is(err, tune.ErrReverted) {
 		t.Errorf("%v", err)
 	}
 	must(t, <-again)
@@ -157,37 +181,25 @@ func TestRevertMeanwhile(t *testing.T) {
 }
 
 // What goes back is what the trial changed, to what it found: what somebody has set
-// since an earlier change is theirs.
+// since an earlier change is theirs. A revert puts back what was found first.
 func TestTrialOfAnother(t *testing.T) {
 	h := host(t)
-	must(t, h.Apply(t.Context(), 0, inStep(rps(0, "1"))))
-	own := rps(0, "0-1")
-	must(t, h.set(&own.Setting, own.To)) // somebody's
-	err := h.Apply(t.Context(), 300*time.Millisecond, inStep(rps(1, "0")))
-	if !errors.Is(err, undolog.ErrUnconfirmed) {
+	must(t, apply(t.Context(), t, h, 0, rps(0, "1")))
+	setByHand(t, 0, "3")
+	if err := apply(t.Context(), t, h, 300*time.Millisecond, rps(1, "0")); !errors.Is(err, undolog.ErrUnconfirmed) {
 		t.Errorf("%v", err)
 	}
 	expect(t, h, "0-1", "")
-	err = h.Apply(t.Context(), 0, inStep(rps(1, "0"), rps(0, "0")), inStep(rps(7, "0")))
-	if !errors.Is(err, fs.ErrNotExist) {
+	if err := apply(t.Context(), t, h, 300*time.Millisecond, rps(1, "0"), rps(0, "0")); !errors.Is(err, undolog.ErrUnconfirmed) {
 		t.Errorf("%v", err)
 	}
 	expect(t, h, "0-1", "")
-}
-
-// A session that was killed leaves an open transaction: nothing can be changed
-// until it is put back.
-func TestCutOff(t *testing.T) {
-	h := host(t)
-	_, err := h.change(time.Minute, []Step{inStep(rps(0, "0-1"))})
+	restored, err := h.Revert(true)
 	must(t, err)
-	if err := h.Apply(t.Context(), 0, inStep(rps(1, "1"))); !errors.Is(err, errOpen) {
-		t.Errorf("%v", err)
-	}
-	if _, err := h.Revert(); err != nil {
-		t.Error(err)
-	}
 	expect(t, h, "", "")
+	if len(restored) != 1 || restored[0].Found != "0-1" {
+		t.Errorf("%+v", restored)
+	}
 }
 
 // A thread that receives is bound, and found again by its queue; its settings are
@@ -198,15 +210,15 @@ func TestThreads(t *testing.T) {
 	must(t, err)
 	defer e.Close()
 	must(t, e.Change("v0", map[string]bool{"rx-gro": true})) // else it has no receivers
-	threaded := Change{Setting: Setting{Kind: doctor.KindThreaded, Interface: "v0"}, To: "1"}
-	thread := Change{Setting: Setting{Kind: doctor.KindThread, Interface: "v0"}, To: "0"}
-	must(t, h.Apply(t.Context(), 0, inStep(threaded), inStep(thread)))
-	if now, err := h.Read(&thread.Setting); err != nil || now != "0" {
+	threaded, thread := tune.Change{Key: "v0/threaded", To: "1"}, tune.Change{Key: "v0:0 (thread)", To: "0"}
+	must(t, apply(t.Context(), t, h, 0, threaded))
+	must(t, apply(t.Context(), t, h, 0, thread))
+	if now, err := h.Read(thread.Key); err != nil || now != "0" {
 		t.Errorf("%q, %v", now, err)
 	}
-	_, err = h.Revert()
+	_, err = h.Revert(true)
 	must(t, err)
-	if now, err := h.Read(&threaded.Setting); err != nil || now != "0" {
+	if now, err := h.Read(threaded.Key); err != nil || now != "0" {
 		t.Errorf("%q, %v", now, err)
 	}
 }
@@ -225,18 +237,14 @@ func TestParse(t *testing.T) {
 			{Name: "wan0.7", Kind: "vlan", Up: true}},
 		IRQs: []doctor.IRQ{{Number: 41, Name: "eth1-TxRx-0", Interface: "eth1"}, {Number: 42, Name: "eth1-TxRx-1", Interface: "eth1"}},
 	}
-	irq := func(number, queue int, to string) Change {
-		return Change{Setting: Setting{Kind: doctor.KindIRQ, Interface: "eth1", Queue: queue, IRQ: number, Name: []string{"eth1-TxRx-0", "eth1-TxRx-1"}[number-41]}, To: to}
-	}
-	both := []Setting{irq(41, 0, "").Setting, irq(42, 0, "").Setting}
-	for word, want := range map[string][]Change{
-		"eth1:1=2":         {irq(42, 1, "2")},
-		"eth1=1,3":         {irq(41, 0, "1"), irq(42, 1, "3")},
-		"irq41=0-2":        {irq(41, 0, "0-2")},
-		"eth1:0/rps=0,2-3": {{Setting: Setting{Kind: doctor.KindRPS, Interface: "eth1"}, To: "0,2-3"}},
-		"eth1:1/xps=none":  {{Setting: Setting{Kind: doctor.KindXPS, Interface: "eth1", Queue: 1}, To: ""}},
-		"eth1/threaded=on": {{Setting: Setting{Kind: doctor.KindThreaded, Interface: "eth1"}, To: "1", Besides: both}},
-		"eth1/queues=2":    {{Setting: Setting{Kind: doctor.KindQueues, Interface: "eth1"}, To: "2", Besides: both}},
+	for word, want := range map[string][]tune.Change{
+		"eth1:1=2":         {{Key: "eth1 (interrupt 42, eth1-TxRx-1)", To: "2"}},
+		"eth1=1,3":         {{Key: "eth1 (interrupt 41, eth1-TxRx-0)", To: "1"}, {Key: "eth1 (interrupt 42, eth1-TxRx-1)", To: "3"}},
+		"irq41=0-2":        {{Key: "eth1 (interrupt 41, eth1-TxRx-0)", To: "0-2"}},
+		"eth1:0/rps=0,2-3": {{Key: "eth1:0/rps", To: "0,2-3"}},
+		"eth1:1/xps=none":  {{Key: "eth1:1/xps"}},
+		"eth1/threaded=on": {{Key: "eth1/threaded", To: "1"}},
+		"eth1/queues=2":    {{Key: "eth1/queues", To: "2"}},
 	} {
 		got, err := Parse([]string{word}, s)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -251,118 +259,5 @@ func TestParse(t *testing.T) {
 		if got, err := Parse([]string{word}, s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v; want %q", word, got, err, want)
 		}
-	}
-}
-
-// An interrupt is set and put back; one whose number another device has by then is
-// left alone. The tree is recorded: interrupts are the machine's.
-func TestInterrupts(t *testing.T) {
-	h := host(t)
-	h.irq = t.TempDir()
-	file := filepath.Join(h.irq, "41", "smp_affinity_list")
-	must(t, os.MkdirAll(filepath.Join(h.irq, "41", "v0-TxRx-0"), 0o755))
-	must(t, os.WriteFile(file, []byte("0-3\n"), 0o600))
-	now := func() string {
-		text, err := os.ReadFile(file)
-		must(t, err)
-		return strings.TrimSpace(string(text))
-	}
-	c := Change{Setting: Setting{Kind: doctor.KindIRQ, Interface: "v0", IRQ: 41, Name: "v0-TxRx-0"}, To: "0-2"} // as long as what was there: a file is not cut off
-	must(t, h.Apply(t.Context(), 0, inStep(c)))
-	if got := now(); got != "0-2" {
-		t.Errorf("set to %q", got)
-	}
-	_, err := h.Revert()
-	must(t, err)
-	if got := now(); got != "0-3" {
-		t.Errorf("put back to %q", got)
-	}
-	must(t, h.Apply(t.Context(), 0, inStep(c)))
-	must(t, os.Rename(filepath.Join(h.irq, "41", "v0-TxRx-0"), filepath.Join(h.irq, "41", "nvme0q1")))
-	_, err = h.Revert()
-	must(t, err)
-	if got := now(); got != "0-2" {
-		t.Errorf("another's interrupt was set to %q", got)
-	}
-}
-
-// What a card that is down does not show is kept until it is up again: it will have
-// what weir has set.
-func TestDown(t *testing.T) {
-	h := host(t)
-	h.irq = t.TempDir()
-	folder, file := filepath.Join(h.irq, "41", "v0-TxRx-0"), filepath.Join(h.irq, "41", "smp_affinity_list")
-	must(t, os.MkdirAll(folder, 0o755))
-	must(t, os.WriteFile(file, []byte("0-3\n"), 0o600))
-	c := Change{Setting: Setting{Kind: doctor.KindIRQ, Interface: "v0", IRQ: 41, Name: "v0-TxRx-0"}, To: "0-2"}
-	l, err := netlink.LinkByName("v0")
-	must(t, err)
-	expectDown := func(err error) {
-		t.Helper()
-		if err == nil || errors.Is(err, undolog.ErrUnconfirmed) || !strings.Contains(err.Error(), "v0 is down") {
-			t.Errorf("%v", err)
-		}
-	}
-	down := func() { must(t, errors.Join(netlink.LinkSetDown(l), os.Remove(folder))) }
-	up := func() { must(t, errors.Join(os.Mkdir(folder, 0o755), netlink.LinkSetUp(l))) }
-
-	must(t, h.Apply(t.Context(), 0, inStep(rps(0, "1"), c)))
-	down()
-	_, err = h.Revert()
-	expectDown(err)
-	expect(t, h, "")
-	own := rps(0, "0")
-	must(t, h.set(&own.Setting, own.To)) // somebody's, as the first revert was done with it
-	up()
-	restored, err := h.Revert()
-	must(t, err)
-	if text, err := os.ReadFile(file); string(text) != "0-3" && string(text) != "0-3\n" || len(restored) != 1 {
-		t.Errorf("%q, %v; %+v", text, err, restored)
-	}
-	expect(t, h, "0")
-
-	fails := func() ([]Change, error) { down(); return nil, errors.New("no") }
-	expectDown(h.Apply(t.Context(), 0, inStep(c), fails))
-	up()
-	if restored, err := h.Revert(); err != nil || len(restored) != 1 {
-		t.Errorf("%+v, %v", restored, err)
-	}
-}
-
-// With a change of how a card receives goes what its driver makes of its interrupts:
-// of those that the snapshot says are its own, whatever they are called.
-func TestInterruptsBesides(t *testing.T) {
-	h := host(t)
-	e, err := ethtool.NewEthtool()
-	must(t, err)
-	defer e.Close()
-	must(t, e.Change("v0", map[string]bool{"rx-gro": true})) // else it has no receivers
-	h.irq = t.TempDir()
-	s := &doctor.Snapshot{
-		Interfaces: []doctor.Interface{{Name: "v0"}},
-		IRQs:       []doctor.IRQ{{Number: 41, Name: "virtio0-input.0", Interface: "v0"}, {Number: 42, Name: "v00-TxRx-0", Interface: "v00"}},
-	}
-	file := func(number int) string { return filepath.Join(h.irq, strconv.Itoa(number), "smp_affinity_list") }
-	for i := range s.IRQs {
-		irq := &s.IRQs[i]
-		must(t, os.MkdirAll(filepath.Join(h.irq, strconv.Itoa(irq.Number), irq.Name), 0o755))
-		must(t, os.WriteFile(file(irq.Number), []byte("0-3"), 0o600))
-	}
-	parsed, err := Parse([]string{"v0/threaded=on"}, s)
-	must(t, err)
-	planned := ChangeOf(&doctor.Placement{Kind: doctor.KindThreaded, Interface: "v0", To: "1"}, s.IRQs)
-	for _, change := range append(parsed, planned) {
-		must(t, h.Apply(t.Context(), 0, inStep(change)))
-		for _, irq := range s.IRQs {
-			must(t, os.WriteFile(file(irq.Number), []byte("2-3"), 0o600)) // a driver's, and somebody's
-		}
-		_, err = h.Revert()
-		must(t, err)
-		for number, want := range map[int]string{41: "0-3", 42: "2-3"} {
-			if text, err := os.ReadFile(file(number)); string(text) != want {
-				t.Errorf("interrupt %d: %q, %v", number, text, err)
-			}
-		}
-		must(t, os.WriteFile(file(41), []byte("0-3"), 0o600))
 	}
 }

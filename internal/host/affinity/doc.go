@@ -1,3 +1,3 @@
-// Package affinity changes which cores work for which queues, as internal/host/doctor
-// plans it or as somebody says, so that all of it can be put back.
+// Package affinity plans which cores work for which queues, as internal/host/doctor
+// advises or as somebody says. internal/host/tune makes the changes and takes them back.
 package affinity

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/host/cpulist"
 	"weir/internal/host/doctor"
+	"weir/internal/host/tune"
 )
 
 // Parse reads what weir affinity set is told, against what was read of the host:
@@ -20,8 +21,8 @@ import (
 //	eth1:0/xps=0        these cores send by it
 //	eth1/threaded=on    it receives in threads
 //	eth1/queues=4       it uses so many
-func Parse(words []string, s *doctor.Snapshot) ([]Change, error) {
-	var all []Change
+func Parse(words []string, s *doctor.Snapshot) ([]tune.Change, error) {
+	var all []tune.Change
 	for _, word := range words {
 		changes, err := parseOne(word, s)
 		if err != nil {
@@ -34,7 +35,7 @@ func Parse(words []string, s *doctor.Snapshot) ([]Change, error) {
 
 var errForm = errors.New("want eth1:3=2, eth1=0-3, irq41=2, eth1:0/rps=0-3, eth1:0/xps=0, eth1/threaded=on or eth1/queues=4")
 
-func parseOne(word string, s *doctor.Snapshot) ([]Change, error) {
+func parseOne(word string, s *doctor.Snapshot) ([]tune.Change, error) {
 	what, value, found := strings.Cut(word, "=")
 	if !found || what == "" || value == "" {
 		return nil, errForm
@@ -61,7 +62,7 @@ func parseOne(word string, s *doctor.Snapshot) ([]Change, error) {
 		if hasQueue {
 			return nil, errForm
 		}
-		return parseDevice(name, kind, value, s)
+		return parseDevice(name, kind, value)
 	}
 	cpus, err := coresOf(value, s)
 	if err != nil {
@@ -69,12 +70,12 @@ func parseOne(word string, s *doctor.Snapshot) ([]Change, error) {
 	}
 	switch {
 	case (kind == "rps" || kind == "xps") && hasQueue:
-		return []Change{{Setting: Setting{Kind: doctor.Kind(kind), Interface: name, Queue: queue}, To: cpulist.Format(cpus)}}, nil
+		return one(tune.QueueKey{Interface: name, What: kind, Queue: queue}, cpulist.Format(cpus)), nil
 	case kind != "" || len(cpus) == 0:
 		return nil, errForm
 	case hasQueue:
-		setting, err := receiverOf(name, queue, s)
-		return []Change{{Setting: setting, To: cpulist.Format(cpus)}}, err
+		k, err := receiverOf(name, queue, s)
+		return one(k, cpulist.Format(cpus)), err
 	}
 	return inTurn(name, cpus, s)
 }
@@ -88,7 +89,7 @@ func cutQueue(what string) (name, number string, found bool) {
 	return what[:i], what[i+1:], true
 }
 
-func parseDevice(name, kind, value string, s *doctor.Snapshot) ([]Change, error) {
+func parseDevice(name, kind, value string) ([]tune.Change, error) {
 	switch {
 	case kind == "queues":
 		if n, err := strconv.Atoi(value); err != nil || n < 1 {
@@ -101,7 +102,7 @@ func parseDevice(name, kind, value string, s *doctor.Snapshot) ([]Change, error)
 	default:
 		return nil, errors.New("want on or off")
 	}
-	return []Change{newChange(Setting{Kind: doctor.Kind(kind), Interface: name}, value, s.IRQs)}, nil
+	return one(tune.QueueKey{Interface: name, What: kind}, value), nil
 }
 
 // coresOf reads a list of cores that are online; "none" is none.
@@ -121,7 +122,7 @@ func coresOf(value string, s *doctor.Snapshot) ([]int, error) {
 	return cpus, nil
 }
 
-func parseIRQ(number int, value string, s *doctor.Snapshot) ([]Change, error) {
+func parseIRQ(number int, value string, s *doctor.Snapshot) ([]tune.Change, error) {
 	i := slices.IndexFunc(s.IRQs, func(irq doctor.IRQ) bool { return irq.Number == number })
 	if i < 0 {
 		return nil, fmt.Errorf("interrupt %d is no interface's of this network namespace", number)
@@ -130,40 +131,47 @@ func parseIRQ(number int, value string, s *doctor.Snapshot) ([]Change, error) {
 	if err == nil && len(cpus) == 0 {
 		err = errForm
 	}
-	setting := Setting{Kind: doctor.KindIRQ, Interface: s.IRQs[i].Interface, IRQ: number, Name: s.IRQs[i].Name}
-	return []Change{{Setting: setting, To: cpulist.Format(cpus)}}, err
+	return one(interruptKey(&s.IRQs[i]), cpulist.Format(cpus)), err
+}
+
+// one is a single change.
+func one(k tune.QueueKey, to string) []tune.Change {
+	return []tune.Change{{Key: k.String(), To: to}}
+}
+
+func interruptKey(irq *doctor.IRQ) tune.QueueKey {
+	return tune.QueueKey{Interface: irq.Interface, What: string(doctor.KindIRQ), IRQ: irq.Number, Name: irq.Name}
 }
 
 // receiverOf is what decides where a queue is received: its interrupt, or its
 // thread.
-func receiverOf(name string, queue int, s *doctor.Snapshot) (Setting, error) {
+func receiverOf(name string, queue int, s *doctor.Snapshot) (tune.QueueKey, error) {
 	for _, p := range doctor.Affinities(s).Queues {
 		if p.Interface != name || p.Queue != queue {
 			continue
 		}
-		switch {
-		case p.Thread:
-			return Setting{Kind: doctor.KindThread, Interface: name, Queue: queue}, nil
-		case p.IRQ > 0:
-			c := ChangeOf(&doctor.Placement{Kind: doctor.KindIRQ, Interface: name, Queue: queue, IRQ: p.IRQ}, s.IRQs)
-			return c.Setting, nil
+		if p.Thread {
+			return tune.QueueKey{Interface: name, What: string(doctor.KindThread), Queue: queue}, nil
 		}
-		return Setting{}, fmt.Errorf("queue %d of %s has neither an interrupt nor a thread: who sends to it receives as well; see %s/threaded=on and %s:%d/rps", queue, name, name, name, queue)
+		if i := slices.IndexFunc(s.IRQs, func(irq doctor.IRQ) bool { return irq.Number == p.IRQ }); p.IRQ > 0 && i >= 0 {
+			return interruptKey(&s.IRQs[i]), nil
+		}
+		return tune.QueueKey{}, fmt.Errorf("queue %d of %s has neither an interrupt nor a thread: who sends to it receives as well; see %s/threaded=on and %s:%d/rps", queue, name, name, name, queue)
 	}
-	return Setting{}, fmt.Errorf("%s has no queue %d, or is down", name, queue)
+	return tune.QueueKey{}, fmt.Errorf("%s has no queue %d, or is down", name, queue)
 }
 
 // inTurn gives each queue of an interface one of the cores.
-func inTurn(name string, cpus []int, s *doctor.Snapshot) (all []Change, err error) {
+func inTurn(name string, cpus []int, s *doctor.Snapshot) (all []tune.Change, err error) {
 	for _, p := range doctor.Affinities(s).Queues {
 		if p.Interface != name {
 			continue
 		}
-		setting, err := receiverOf(name, p.Queue, s)
+		k, err := receiverOf(name, p.Queue, s)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Change{Setting: setting, To: strconv.Itoa(cpus[len(all)%len(cpus)])})
+		all = append(all, one(k, strconv.Itoa(cpus[len(all)%len(cpus)]))...)
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s has no queues that are known, or is down", name)

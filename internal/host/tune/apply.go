@@ -19,8 +19,8 @@ import (
 	"weir/internal/killpoint"
 )
 
-// errTrial is of a transaction that nobody has confirmed.
-var errTrial = errors.New("the last weir tune apply waits to be confirmed: weir tune confirm keeps it, weir tune revert puts everything back")
+// errOpen is of a transaction that has not come to its end.
+var errOpen = errors.New("the last change")
 
 // Apply makes a plan's changes and keeps them for the next boot. On an error nothing
 // of the plan holds.
@@ -59,7 +59,7 @@ func (h *Host) Try(ctx context.Context, p *Plan, d time.Duration) error {
 }
 
 // ErrReverted is Try's where the trial was neither confirmed nor left to its end.
-var ErrReverted = errors.New("reverted meanwhile, or it could not be kept: weir tune status shows what is set")
+var ErrReverted = errors.New("reverted meanwhile, or it could not be kept")
 
 // endTrial puts a trial back that is still under way, and otherwise says how it ended.
 // It waits for the lock: nothing may keep it from putting back.
@@ -81,7 +81,15 @@ func (h *Host) endTrial(trial string, changes []Change) error {
 	case j.keeps(changes):
 		return nil
 	}
-	return ErrReverted
+	return fmt.Errorf("%w: %s shows what is set", ErrReverted, h.shows())
+}
+
+// shows is the command that says what is set.
+func (h *Host) shows() string {
+	if h.owner != "" {
+		return h.owner
+	}
+	return "weir tune status"
 }
 
 // keeps reports whether changes are in the journal for good. What a transaction that
@@ -108,7 +116,7 @@ func (h *Host) Confirm() error {
 	defer unlock()
 	j, err := h.readJournal()
 	if err == nil {
-		err = undolog.Confirmable(j.Confirm, command)
+		err = undolog.Confirmable(j.Confirm, h.command())
 	}
 	if err != nil {
 		return err
@@ -125,9 +133,9 @@ func (h *Host) begin(p *Plan) (*contents, error) {
 	}
 	if len(j.Changing) > 0 {
 		if !j.Confirm.IsZero() {
-			return nil, errTrial
+			return nil, fmt.Errorf("%w waits to be confirmed: %s confirm keeps it, %[2]s revert puts everything back", errOpen, h.command())
 		}
-		return nil, errors.New("the last weir tune apply was cut off: weir tune revert puts everything back")
+		return nil, fmt.Errorf("%w was cut off: %s revert puts everything back", errOpen, h.command())
 	}
 	if err := h.unchanged(p, j); err != nil {
 		return nil, err
@@ -175,6 +183,9 @@ func (h *Host) makeTrue(p *Plan, j *contents) error {
 		}
 		for _, c := range changes {
 			j.Changing = append(j.Changing, c.Key)
+			if _, known := j.Found[c.Key]; !known {
+				j.Found = mergeOne(j.Found, c.Key, c.From)
+			}
 			j.set(c, h.besides(c.Key))
 		}
 		if err := h.writeJournal(j); err != nil {
@@ -214,7 +225,8 @@ func (j *contents) spare(changes []Change, err error) {
 func requeues(changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool {
 		_, setting, _ := cardKey(c.Key)
-		return setting == "queues"
+		k, _ := parseQueueKey(c.Key)
+		return setting == "queues" || k.What == "queues"
 	})
 }
 
@@ -305,7 +317,7 @@ func (h *Host) rollBack(j *contents) error {
 	for _, key := range slices.Sorted(maps.Keys(back)) {
 		if !back[key] && !slices.Contains(left, key) {
 			left = append(left, key)
-			faults = append(faults, fmt.Errorf("%s: %w", key, errAway))
+			faults = append(faults, h.away(key))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(j.Besides)) {
@@ -327,9 +339,12 @@ func (h *Host) rollBack(j *contents) error {
 func (j *contents) undoing() iter.Seq2[string, string] {
 	return func(yield func(key, before string) bool) {
 		for _, key := range again(j.Changing) {
-			before := j.entry(key).Before
-			if e := find(j.Previous, key); e != nil {
-				before = e.Set
+			before, known := j.Found[key]
+			if !known { // the journal is of a weir that did not note it
+				before = j.entry(key).Before
+				if e := find(j.Previous, key); e != nil {
+					before = e.Set
+				}
 			}
 			if !yield(key, before) {
 				return
@@ -344,7 +359,7 @@ func again(keys []string) []string {
 	order := slices.Clone(keys)
 	slices.Reverse(order)
 	for _, key := range keys {
-		if _, setting, _ := cardKey(key); perQueueSetting(setting) {
+		if goesWithQueues(key) {
 			order = append(order, key)
 		}
 	}
@@ -353,6 +368,9 @@ func again(keys []string) []string {
 
 // besides is what a card loses when a key of it is set, as it is now.
 func (h *Host) besides(key string) map[string]string {
+	if k, ok := parseQueueKey(key); ok && k.renews() {
+		return h.besidesQueues(k)
+	}
 	card, setting, ok := cardKey(key)
 	if !ok || setting != "queues" && setting != "rings" {
 		return nil
@@ -380,20 +398,33 @@ func (h *Host) putBackAll(values map[string]string) error {
 // has no interrupts: it may come back as weir has set it.
 var errAway = errors.New("its card does not have it at the moment")
 
-// putBack sets a key to what it was. A key that is gone, with its module or its card,
-// has nothing to be put back; nor has one that was never changed.
+// putBack sets a key to what it was. A key that is gone, with its module, its card or
+// its queue, has nothing to be put back; nor has one that was never changed.
 func (h *Host) putBack(key, before string) error {
 	switch now, err := h.Read(key); {
-	case errors.Is(err, fs.ErrNotExist) && h.hasCardOf(key):
-		return fmt.Errorf("%s: %w", key, errAway)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return h.away(key)
 	case err != nil:
 		return err
 	case now == before:
 		return nil
 	}
 	return h.write(key, before)
+}
+
+// away says why a key that is not there may return as weir has set it; nil for one that
+// is gone for good.
+func (h *Host) away(key string) error {
+	if k, ok := parseQueueKey(key); ok {
+		if (k.What == "irq" || k.What == "thread") && h.isDown(k.Interface) {
+			return fmt.Errorf("%s: %w: %s is down. Bring it up, then type %s revert", key, errAway, k.Interface, h.command())
+		}
+		return nil
+	}
+	if h.hasCardOf(key) {
+		return fmt.Errorf("%s: %w", key, errAway)
+	}
+	return nil
 }
 
 // hasCardOf reports whether the interface is there that a key belongs to.

@@ -46,6 +46,16 @@ func recordKey(key string) string {
 // queues or rings are set anew loses such settings.
 func perQueueSetting(setting string) bool { return setting == "irqs" || steering[setting] != "" }
 
+// goesWithQueues reports whether a key may lose its value when a card's queues are set
+// anew.
+func goesWithQueues(key string) bool {
+	if k, ok := parseQueueKey(key); ok {
+		return !k.renews()
+	}
+	_, setting, _ := cardKey(key)
+	return perQueueSetting(setting)
+}
+
 // Flaps reports whether a change takes the link of its card down for some seconds.
 func (c *Change) Flaps() bool {
 	_, setting, ok := cardKey(c.Key)
@@ -83,7 +93,7 @@ func (h *Host) cards() []string {
 // sysIsOurs reports whether /sys shows this interface: it is of the network namespace
 // in which it was mounted.
 func (h *Host) sysIsOurs(name string) bool {
-	if h.Root != "" {
+	if h.Root != "" || h.sysfs != "" {
 		return true
 	}
 	device, err := net.InterfaceByName(name)

@@ -9,5 +9,8 @@
 //
 // The journal lies in /var/lib/weir, as it has to outlive a restart: the file in
 // /etc/sysctl.d that keeps the values does, too. A network namespace does not
-// outlive one; its journal lies in /run/weir and nothing is written for the boot.
+// outlive one; its journal lies in /run/weir-tune and nothing is written for the boot.
+//
+// [OpenVolatile] and [Host.PlanOf] are for weir affinity: the same transactions with a
+// journal of their own, of changes that somebody else has planned.
 package tune

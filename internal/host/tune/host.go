@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"weir/internal/host/cpulist"
+	"weir/internal/host/netif"
 )
 
 // A Host is the machine, or a tree recorded of one, that is planned for and changed.
@@ -19,15 +22,44 @@ type Host struct {
 	// Program is what sets cards and cores at boot, for the unit that is written; ""
 	// is the program that runs.
 	Program string
+
+	owner string // the command that keeps its journal by OpenVolatile; "" is weir tune
+	sysfs string // what stands for /sys; "" is the root's
+	close func() error
+}
+
+// OpenVolatile opens the machine for another command than weir tune, which has a journal and
+// a lock of its own. What it sets lasts until the next boot. Its /sys is the one of
+// the process's network namespace. The caller closes it.
+func OpenVolatile(command string) (*Host, error) {
+	fd, folder, err := netif.Sysfs()
+	if err != nil {
+		return nil, err
+	}
+	return &Host{owner: command, sysfs: folder, close: func() error { return unix.Close(fd) }}, nil
+}
+
+// Close lets go of what OpenVolatile has opened.
+func (h *Host) Close() error { return h.close() }
+
+// command is what people type to change, confirm and revert.
+func (h *Host) command() string {
+	if h.owner == "" {
+		return "weir tune"
+	}
+	return h.owner
 }
 
 // path is a path below the root.
 func (h *Host) path(elem ...string) string {
-	root := h.Root
-	if root == "" {
-		root = "/"
+	path := filepath.Join(elem...)
+	if below, isSys := strings.CutPrefix(path, "sys/"); isSys && h.sysfs != "" {
+		return filepath.Join(h.sysfs, below)
 	}
-	return filepath.Join(append([]string{root}, elem...)...)
+	if h.Root == "" {
+		return filepath.Join("/", path)
+	}
+	return filepath.Join(h.Root, path)
 }
 
 // sysctlPath is where a sysctl lies: net.ipv4.ip_forward in net/ipv4/ip_forward.
@@ -36,8 +68,8 @@ func (h *Host) sysctlPath(key string) string {
 }
 
 // Read is the value of a key as the kernel writes it, without its line end: a sysctl,
-// a setting of a card (nic.eth1.queues), or of the cores (cpu.governor). The error of
-// what is not there is fs.ErrNotExist.
+// a setting of a card (nic.eth1.queues), or of the cores (cpu.governor); or the value
+// of a QueueKey. The error of what is not there is fs.ErrNotExist.
 func (h *Host) Read(key string) (string, error) {
 	value, err := h.read(key)
 	if err != nil {
@@ -52,6 +84,9 @@ func (h *Host) read(key string) (string, error) {
 	}
 	if key == governorKey {
 		return h.readGovernors()
+	}
+	if k, ok := parseQueueKey(key); ok {
+		return h.readQueue(k)
 	}
 	text, err := os.ReadFile(h.sysctlPath(key))
 	return strings.TrimRight(string(text), "\n"), unwrapPath(err)
@@ -78,6 +113,9 @@ func (h *Host) set(key, value string) error {
 	}
 	if key == governorKey {
 		return h.setGovernors(value)
+	}
+	if k, ok := parseQueueKey(key); ok {
+		return h.setQueue(k, value)
 	}
 	return setFile(h.sysctlPath(key), value)
 }
@@ -109,7 +147,7 @@ func sameValue(key, a, b string) bool {
 // took reports whether a key has taken a value. A card that has other queues by now has
 // taken those fields that it has queues for.
 func took(key, now, value string) bool {
-	if _, setting, _ := cardKey(key); perQueueSetting(setting) {
+	if _, setting, ok := cardKey(key); ok && perQueueSetting(setting) {
 		x, y := strings.Fields(now), strings.Fields(value)
 		n := min(len(x), len(y))
 		now, value = strings.Join(x[:n], " "), strings.Join(y[:n], " ")
@@ -136,10 +174,13 @@ func normal(key, field string) string {
 	return cpulist.FormatMask(cores)
 }
 
-// whole reports whether host-wide settings are in reach: the machine's own network
-// namespace, or a recorded tree. Other namespaces show no net.core.netdev_budget,
+// whole reports whether host-wide settings are in reach and are kept for the boot: the
+// machine's own network namespace, or a recorded tree. Other namespaces show no net.core.netdev_budget,
 // and what they show of host-wide values is not theirs to set.
 func (h *Host) whole() bool {
+	if h.owner != "" {
+		return false
+	}
 	if h.Root != "" {
 		return true
 	}

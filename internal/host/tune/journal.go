@@ -43,6 +43,8 @@ type contents struct {
 	Missing []string `json:"missing,omitempty"`
 	// Besides is what cards lose by the transaction, by key, as it was when it began.
 	Besides map[string]string `json:"besides,omitempty"`
+	// Found is what each key of the transaction was before it.
+	Found map[string]string `json:"found,omitempty"`
 	// Previous is the entries before the transaction, to which it goes back.
 	Previous []entry `json:"previous,omitempty"`
 }
@@ -59,21 +61,18 @@ func find(entries []entry, key string) *entry {
 	return nil
 }
 
-// command is who the journal is of.
-const command = "weir tune"
-
 // journal lies below /var/lib for the host, which is set up for good, and below /run for
 // a namespace, which ends with the machine's run. A namespace's cookie is never given
 // twice.
 func (h *Host) journal() (undolog.File, error) {
 	if h.whole() {
-		return undolog.File{Path: h.path("var/lib/weir/tune.json"), Of: command}, nil
+		return undolog.File{Path: h.path("var/lib/weir/tune.json"), Of: h.command()}, nil
 	}
 	cookie, err := netif.Cookie()
 	if err != nil {
 		return undolog.File{}, err
 	}
-	return undolog.File{Path: fmt.Sprintf("/run/weir-tune/%d.json", cookie), Of: command}, nil
+	return undolog.File{Path: fmt.Sprintf("/run/%s/%d.json", h.runName(), cookie), Of: h.command()}, nil
 }
 
 // readJournal is an empty one where nothing is set.
@@ -112,15 +111,18 @@ func (h *Host) writeJournal(j *contents) error {
 	return nil
 }
 
-// lock keeps a second weir tune out until unlock is called. It waits for the first one,
+// lock keeps a second process of the command out until unlock is called. It waits for the first one,
 // or fails.
 func (h *Host) lock(wait bool) (unlock func(), err error) {
-	path := "/run/weir-tune.lock"
+	path := "/run/" + h.runName() + ".lock"
 	if h.Root != "" {
-		path = h.path(".weir-tune.lock")
+		path = h.path("." + h.runName() + ".lock")
 	}
-	return undolog.Lock(path, command, wait)
+	return undolog.Lock(path, h.command(), wait)
 }
+
+// runName is what the command's files below /run are named after.
+func (h *Host) runName() string { return strings.ReplaceAll(h.command(), " ", "-") }
 
 // missing are the folders for weir's files that are not there, the deepest last.
 func (h *Host) missing() []string {

@@ -85,6 +85,34 @@ func (h *Host) Plan(d *db.DB, in Inputs, keys ...string) (*Plan, error) {
 	return p, nil
 }
 
+// PlanOf is a plan of changes that somebody has chosen: of each, the key, the value and the
+// reason. Where they give a card other queues, again tells what is to be changed
+// behind that; it may be nil.
+func (h *Host) PlanOf(changes []Change, again func() ([]Change, error)) (*Plan, error) {
+	journal, err := h.readJournal()
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Changes: slices.Clone(changes), entries: journal.Entries}
+	for i := range p.Changes {
+		p.Changes[i].Key = h.present(p.Changes[i].Key)
+		if p.Changes[i].From, err = h.Read(p.Changes[i].Key); err != nil {
+			return nil, err
+		}
+	}
+	p.again = func() (*Plan, error) {
+		if again == nil {
+			return &Plan{}, nil
+		}
+		changes, err := again()
+		if err != nil {
+			return nil, err
+		}
+		return h.PlanOf(changes, nil)
+	}
+	return p, nil
+}
+
 // places are those in which weir tune sets something on Linux.
 var places = []string{"sysctl.d", "card", "cores"}
 

@@ -16,6 +16,8 @@ type Restored struct {
 	To  string `json:"to"` // what was found before weir
 	// Found is what it was, where that was not what weir had set; else "".
 	Found string `json:"found,omitempty"`
+	// Same is set where the key was as it was found before weir.
+	Same bool `json:"-"`
 	// Kept is why Found was left as it is; "" where To was put back.
 	Kept string `json:"kept,omitempty"`
 }
@@ -24,7 +26,7 @@ type Restored struct {
 // trace of it. A key that the administrator has set to something else since is left to
 // him, unless all is true. What cannot be put back stays in the journal.
 func (h *Host) Revert(all bool) ([]Restored, error) {
-	unlock, err := h.lock(false)
+	unlock, err := h.lock(true)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +40,7 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 		return nil, err
 	}
 	restored := []Restored{}
-	var left []entry
+	left := map[string]bool{}
 	var faults []error
 	done := map[string]bool{} // false: left as it is
 	his := h.setBesides(j)
@@ -57,25 +59,30 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 		r, err := h.restore(j, e, setters, all)
 		done[key] = err == nil && r.Kept == ""
 		if err != nil {
-			left = append(left, e)
+			left[key] = true
 			faults = append(faults, err)
 			continue
 		}
 		killpoint.Done("put back %s", key)
 		restored = append(restored, r)
 	}
-	for key, back := range done {
-		if back {
-			besides := maps.Clone(j.entry(key).Besides)
-			maps.DeleteFunc(besides, func(other, _ string) bool {
-				back, own := done[other]
-				return !all && (his[other] || own && !back)
-			})
-			faults = append(faults, h.putBackAll(besides))
+	for i := range j.Entries {
+		e := &j.Entries[i]
+		if !done[e.Key] {
+			continue
+		}
+		besides := maps.Clone(e.Besides)
+		maps.DeleteFunc(besides, func(other, _ string) bool {
+			back, own := done[other]
+			return find(j.Entries[:i], other) != nil || !all && (his[other] || own && !back)
+		})
+		if err := h.putBackAll(besides); err != nil {
+			left[e.Key] = true
+			faults = append(faults, err)
 		}
 	}
-	slices.Reverse(left)
-	err = errors.Join(append(faults, h.persist(left), h.writeJournal(&contents{Entries: left, Missing: j.Missing}))...)
+	keep := slices.DeleteFunc(slices.Clone(j.Entries), func(e entry) bool { return !left[e.Key] })
+	err = errors.Join(append(faults, h.persist(keep), h.writeJournal(&contents{Entries: keep, Missing: j.Missing}))...)
 	return restored, err
 }
 
@@ -112,11 +119,13 @@ func (h *Host) restore(j *contents, e entry, setters []setter, all bool) (Restor
 	r := Restored{Key: e.Key, To: e.Before}
 	now, err := h.Read(e.Key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, h.putBack(e.Key, e.Before)
+		r.Same = true
+		return r, h.away(e.Key)
 	}
 	if err != nil {
 		return r, err
 	}
+	r.Same = sameValue(e.Key, now, e.Before)
 	if !j.weirs(e, now) && !sameValue(e.Key, now, e.Before) {
 		r.Found = now
 		r.Kept = "somebody has set it since"
