@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/rundir"
 	"weir/internal/lab"
 	"weir/test/lib"
 )
@@ -110,7 +110,7 @@ func TestStopAfterAKilledStart(t *testing.T) {
 	}
 	b.Weir("stop")
 	b.SameMachine(lab.FW, found, "after a start that was killed, and weir stop")
-	if entries, err := os.ReadDir(api.Root); err == nil {
+	if entries, err := os.ReadDir(rundir.Root); err == nil {
 		for _, e := range entries {
 			if e.Name() == filepath.Base(b.RunFolder()) {
 				b.Error("the run folder is left")

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
 	"weir/internal/lab"
 	"weir/internal/testenv"
@@ -80,7 +80,7 @@ func (d *demonstration) leavesNothing(gateways int) {
 	}
 	patterns := []string{"/run/netns/" + d.name + "*", filepath.Join(d.dir, "*")}
 	for cookie := range d.cookies {
-		patterns = append(patterns, string(api.FolderOf(cookie)), filepath.Join(dataplane.Base, fmt.Sprint(cookie)))
+		patterns = append(patterns, string(rundir.FolderOf(cookie)), filepath.Join(dataplane.Base, fmt.Sprint(cookie)))
 	}
 	for _, pattern := range patterns {
 		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/reason"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
 	"weir/internal/killpoint"
 	"weir/internal/lab"
@@ -361,7 +361,7 @@ func operations(rules, other string) []operation {
 
 // waits reports whether a load waits for its confirmation.
 func (o *ordeal) waits() bool {
-	_, err := os.Stat(api.Folder(o.RunFolder()).Rollback())
+	_, err := os.Stat(rundir.Folder(o.RunFolder()).Rollback())
 	return err == nil
 }
 

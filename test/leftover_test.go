@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
 	"weir/internal/lab"
 	"weir/test/lib"
 )
@@ -55,13 +55,13 @@ func TestLastStopLeavesNothing(t *testing.T) {
 	b := weir.Box(t, "tcx")
 	b.WeirRun("block all\n")
 	b.Weir("stop")
-	entries, err := os.ReadDir(api.Root)
+	entries, err := os.ReadDir(rundir.Root)
 	if err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != filepath.Base(dataplane.Base) }) {
 		return // another weir runs on this machine
 	}
 	mounts, unread := os.ReadFile("/proc/1/mounts")
 	if !errors.Is(err, fs.ErrNotExist) || unread != nil || strings.Contains(string(mounts), dataplane.Base) {
-		t.Errorf("%s: %v (%v); mounts: %v\n%s", api.Root, entries, err, unread, mounts)
+		t.Errorf("%s: %v (%v); mounts: %v\n%s", rundir.Root, entries, err, unread, mounts)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
 	"weir/internal/lab"
 	"weir/test/lib"
 )
@@ -283,7 +283,7 @@ func TestNothingLoaded(t *testing.T) {
 		for _, to := range []string{"127.0.0.1", "::1", fwLAN} {
 			b.Run(lab.FW, "ping", "-n", "-c", "1", "-W", "1", to)
 		}
-		if r := b.Rule("block"); r.File != api.Builtin || r.Line != 2 {
+		if r := b.Rule("block"); r.File != rundir.Builtin || r.Line != 2 {
 			b.Errorf("the rule that blocks is said to stand in %q, line %d", r.File, r.Line)
 		}
 		for _, to := range []string{fwLAN, wanHost, wanHost6} {

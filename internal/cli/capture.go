@@ -11,9 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/pktrecord"
+	"weir/internal/fw/view"
 	"weir/internal/host/netif"
 )
 
@@ -22,7 +23,7 @@ var errDaemonEnded = errors.New("the daemon has ended, or another has taken over
 
 func newCaptureCommand(env *Env) *cobra.Command {
 	var form packetForm
-	var q api.CaptureRequest
+	var q control.CaptureRequest
 	var limit uint64
 	c := &cobra.Command{
 		Use:   "capture INTERFACE|any [FILTER]",
@@ -78,13 +79,13 @@ func formFlags(c *cobra.Command, form *packetForm) {
 
 func captureArgs(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("name an interface, or %q", api.AnyInterface)
+		return fmt.Errorf("name an interface, or %q", control.AnyInterface)
 	}
 	return nil
 }
 
 // capture prints captured packets until ctx ends.
-func (e *Env) capture(ctx context.Context, q *api.CaptureRequest, form *packetForm, limit uint64) error {
+func (e *Env) capture(ctx context.Context, q *control.CaptureRequest, form *packetForm, limit uint64) error {
 	shown, err := shownInterfaces(q.Interface)
 	if err != nil {
 		return err
@@ -93,9 +94,9 @@ func (e *Env) capture(ctx context.Context, q *api.CaptureRequest, form *packetFo
 		form: form, file: pktrecord.Form{Snap: q.Snap + etherHeader, Interfaces: shown}, limit: limit,
 		begun: "capturing on " + q.Interface,
 	}
-	return e.show(ctx, &v, func(ctx context.Context, c *api.Client) (io.ReadCloser, error) {
+	return e.show(ctx, &v, func(ctx context.Context, c *control.Client) (io.ReadCloser, error) {
 		body, err := c.Capture(ctx, q)
-		if refusal := new(api.RefusedError); errors.As(err, &refusal) && refusal.Faults {
+		if refusal := new(control.RefusedError); errors.As(err, &refusal) && refusal.Faults {
 			refusal.Text += "\n" + filterForm
 		}
 		return body, err
@@ -114,20 +115,20 @@ type packetView struct {
 }
 
 // show prints the packets of a stream until ctx ends.
-func (e *Env) show(ctx context.Context, v *packetView, open func(context.Context, *api.Client) (io.ReadCloser, error)) error {
+func (e *Env) show(ctx context.Context, v *packetView, open func(context.Context, *control.Client) (io.ReadCloser, error)) error {
 	folder, err := e.folder()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	body, err := open(ctx, api.NewClient(folder))
+	body, err := open(ctx, control.NewClient(folder))
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	f := &follower{stream: pktrecord.NewStream(body), limit: v.limit}
-	if f.names, err = api.NewNames(folder); err != nil {
+	if f.names, err = view.NewNames(folder); err != nil {
 		return err
 	}
 	v.file.Application = "weir " + version()
@@ -146,7 +147,7 @@ const etherHeader = 14
 
 // shownInterfaces are those that a capture's file begins with.
 func shownInterfaces(name string) ([]string, error) {
-	if name != api.AnyInterface {
+	if name != control.AnyInterface {
 		return []string{name}, nil
 	}
 	links, err := netif.Links()
@@ -163,7 +164,7 @@ func shownInterfaces(name string) ([]string, error) {
 // follower prints a stream of packets.
 type follower struct {
 	stream *pktrecord.Stream
-	names  *api.Names
+	names  *view.Names
 	to     *packetPrinter
 	limit  uint64 // of records; 0: none
 	boot   time.Time

@@ -6,5 +6,5 @@
 // Each command stands in a file of its own and has a constructor that takes
 // the Env, so that tests run real commands with buffers for output. Nothing
 // here decides about packets, loads programs or talks netlink: commands ask
-// internal/fw/daemon, internal/fw/api, internal/bench and internal/lab, and print.
+// internal/fw/daemon, internal/fw/view, internal/bench and internal/lab, and print.
 package cli

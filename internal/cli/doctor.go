@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/daemon"
+	"weir/internal/fw/view"
 	"weir/internal/host/doctor"
 	"weir/internal/host/doctor/collect"
 )
@@ -185,7 +185,7 @@ func (e *Env) hooksInForce() ([]doctor.WeirInterface, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := api.ReadInterfaces(folder, wouldChoose)
+	all, err := view.ReadInterfaces(folder, wouldChoose)
 	if err != nil {
 		return nil, err
 	}
@@ -203,15 +203,20 @@ func (e *Env) natPortsInForce() ([]doctor.PortRange, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := api.Open(folder)
+	r, err := view.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	ports, err := r.NATPorts()
 	if err != nil {
 		return nil, err
 	}
 	found := []doctor.PortRange{}
-	for _, p := range r.NATPorts() {
+	for _, p := range ports {
 		found = append(found, doctor.PortRange(p))
 	}
-	return found, r.Close()
+	return found, nil
 }
 
 func (e *Env) readSnapshot(name string) (*doctor.Snapshot, error) {

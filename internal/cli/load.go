@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/control"
+	"weir/internal/fw/rundir"
 	"weir/pf/parser"
 	"weir/pf/source"
 )
@@ -37,7 +38,7 @@ type loading struct {
 // loadRecord is what load prints with --json.
 type loadRecord struct {
 	File string `json:"file"`
-	*api.LoadAnswer
+	*control.LoadAnswer
 	Confirm float64 `json:"confirm_within_s,omitempty"`
 }
 
@@ -87,8 +88,8 @@ func (e *Env) load(c *cobra.Command, file string, o *loading) error {
 		return fmt.Errorf("find the rule file's folder: %w", err)
 	}
 	beside := parser.Beside(file, text, o.macros, source.Disk{})
-	request := api.LoadRequest{File: file, Path: path, Text: string(text), Beside: beside, Confirm: o.confirm, NoDNS: o.noDNS}
-	a, err := api.NewClient(folder).Load(c.Context(), request)
+	request := control.LoadRequest{File: file, Path: path, Text: string(text), Beside: beside, Confirm: o.confirm, NoDNS: o.noDNS}
+	a, err := control.NewClient(folder).Load(c.Context(), request)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (e *Env) load(c *cobra.Command, file string, o *loading) error {
 	for _, w := range a.Warnings {
 		fmt.Fprintln(e.Stderr, w)
 	}
-	fmt.Fprintf(e.Stdout, "%s: %s in force\n", file, api.RuleCount(a.Rules))
+	fmt.Fprintf(e.Stdout, "%s: %s in force\n", file, rundir.RuleCount(a.Rules))
 	if a.Before != "" {
 		fmt.Fprintf(e.Stdout, "unless weir confirm comes within %v, %s comes back\n", o.confirm, a.Before)
 	}
@@ -116,7 +117,7 @@ func newConfirmCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a, err := api.NewClient(folder).Confirm(c.Context())
+			a, err := control.NewClient(folder).Confirm(c.Context())
 			if err != nil {
 				return err
 			}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/pktrecord"
 )
@@ -50,7 +50,7 @@ lost; no packet is delayed or dropped for it.`,
 
 // log prints what rules log until ctx ends.
 func (e *Env) log(ctx context.Context, form *packetForm, limit uint64) error {
-	shown, err := shownInterfaces(api.AnyInterface)
+	shown, err := shownInterfaces(control.AnyInterface)
 	if err != nil {
 		return err
 	}
@@ -58,5 +58,5 @@ func (e *Env) log(ctx context.Context, form *packetForm, limit uint64) error {
 		form: form, file: pktrecord.Form{Snap: dataplane.LogBytes + etherHeader, Interfaces: shown}, limit: limit,
 		begun: "reading what rules log",
 	}
-	return e.show(ctx, &v, func(ctx context.Context, c *api.Client) (io.ReadCloser, error) { return c.Log(ctx) })
+	return e.show(ctx, &v, func(ctx context.Context, c *control.Client) (io.ReadCloser, error) { return c.Log(ctx) })
 }

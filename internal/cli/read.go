@@ -6,21 +6,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/daemon"
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/state"
+	"weir/internal/fw/view"
 	"weir/internal/host/netif"
 )
 
 // reader opens what the reading commands read; where weir does not run the
 // error says so in one sentence.
-func (e *Env) reader() (*api.Reader, error) {
+func (e *Env) reader() (*view.View, error) {
 	folder, err := e.folder()
 	if err != nil {
 		return nil, err
 	}
-	r, err := api.Open(folder)
+	r, err := view.Open(folder)
 	if errors.Is(err, dataplane.ErrNotLoaded) {
 		return nil, errNothingLoaded
 	}
@@ -47,14 +47,14 @@ func newRulesCommand(env *Env) *cobra.Command {
 				return err
 			}
 			defer r.Close()
-			rules, err := r.Rules()
+			rules, pid, err := r.Rules()
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return env.printJSON(rules)
 			}
-			return api.PrintRules(env.Stdout, rules, verbose, r.Loaded().PID)
+			return view.PrintRules(env.Stdout, rules, verbose, pid)
 		},
 	}
 	c.Flags().CountVarP(&verbose, "verbose", "v", "also print evaluations, packets, bytes and states; twice: the numbers by which weir states names rules")
@@ -85,24 +85,28 @@ func newStatesCommand(env *Env) *cobra.Command {
 	return c
 }
 
-func (e *Env) printStates(r *api.Reader, filter *state.Filter, verbose, asJSON bool) error {
+func (e *Env) printStates(r *view.View, filter *state.Filter, verbose, asJSON bool) error {
 	if asJSON {
 		all := []*state.View{}
-		for v := range r.States(filter) {
-			all = append(all, v)
+		err := r.States(filter, func(s *state.View) bool {
+			all = append(all, s)
+			return true
+		})
+		if err != nil {
+			return err
 		}
 		return e.printJSON(all)
 	}
-	for v := range r.States(filter) {
-		line := v.String()
+	var failed error
+	err := r.States(filter, func(s *state.View) bool {
+		line := s.String()
 		if verbose {
-			line = v.Verbose()
+			line = s.Verbose()
 		}
-		if _, err := fmt.Fprintln(e.Stdout, line); err != nil {
-			return err
-		}
-	}
-	return nil
+		_, failed = fmt.Fprintln(e.Stdout, line)
+		return failed == nil
+	})
+	return errors.Join(err, failed)
 }
 
 func newInfoCommand(env *Env) *cobra.Command {
@@ -131,10 +135,10 @@ func newInfoCommand(env *Env) *cobra.Command {
 	return c
 }
 
-func (e *Env) info() (*api.Info, error) {
+func (e *Env) info() (*view.Info, error) {
 	r, err := e.reader()
 	if errors.Is(err, errNothingLoaded) {
-		return api.Disabled(), nil
+		return view.Disabled(), nil
 	}
 	if err != nil {
 		return nil, err
@@ -154,7 +158,7 @@ func newInterfacesCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := api.ReadInterfaces(folder, wouldChoose)
+			all, err := view.ReadInterfaces(folder, wouldChoose)
 			if err != nil {
 				return err
 			}

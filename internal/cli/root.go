@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/control"
 	"weir/internal/oracle/ruletest"
 	"weir/pf/diag"
 )
@@ -30,7 +30,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 // editors find it.
 func say(w io.Writer, err error) {
 	var faults *diag.Failure
-	var refusal *api.RefusedError
+	var refusal *control.RefusedError
 	var wrong ruletest.Faults
 	var status *StatusError
 	switch {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/daemon"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
 )
 
@@ -170,7 +170,7 @@ func (e *Env) daemonConfig() (*daemon.Config, error) {
 }
 
 // folder is the run folder of the network namespace.
-func (e *Env) folder() (api.Folder, error) {
+func (e *Env) folder() (rundir.Folder, error) {
 	if err := needRoot(); err != nil {
 		return "", err
 	}
@@ -178,5 +178,5 @@ func (e *Env) folder() (api.Folder, error) {
 	if err != nil {
 		return "", err
 	}
-	return api.FolderOf(cookie), nil
+	return rundir.FolderOf(cookie), nil
 }

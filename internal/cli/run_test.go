@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/bpfload"
+	"weir/internal/fw/control"
 	"weir/internal/testenv"
 )
 
@@ -85,7 +85,7 @@ func TestStatus(t *testing.T) {
 		{nil, 0},
 		{ErrSilent, 1},
 		{errors.New("x"), 1},
-		{&api.RefusedError{Text: "x"}, 1},
+		{&control.RefusedError{Text: "x"}, 1},
 		{fmt.Errorf("y: %w", &UsageError{fs.ErrNotExist}), 2},
 		{fmt.Errorf("y: %w", errNotRoot), 2},
 		{fmt.Errorf("y: %w", bpfload.ErrMounts), 2},
@@ -104,8 +104,8 @@ func TestSay(t *testing.T) {
 		{nil, ""},
 		{ErrSilent, ""},
 		{errors.New("attach xdp to eth0: no"), "weir: attach xdp to eth0: no\n"},
-		{&api.RefusedError{Text: "build the dataplane: no"}, "weir: build the dataplane: no\n"},
-		{&api.RefusedError{Text: "a.conf:1:2: syntax error\nx\n^", Faults: true}, "a.conf:1:2: syntax error\nx\n^\n"}, // for editors
+		{&control.RefusedError{Text: "build the dataplane: no"}, "weir: build the dataplane: no\n"},
+		{&control.RefusedError{Text: "a.conf:1:2: syntax error\nx\n^", Faults: true}, "a.conf:1:2: syntax error\nx\n^\n"}, // for editors
 	} {
 		var b strings.Builder
 		say(&b, test.err)

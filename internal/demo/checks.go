@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/view"
 	"weir/internal/lab"
 )
 
@@ -186,12 +186,12 @@ func (g *gateway) forbidden(ctx context.Context, host, url, label string) (strin
 }
 
 // rule is the rule with a label, as weir rules --json shows it.
-func (g *gateway) rule(ctx context.Context, label string) (*api.Rule, error) {
+func (g *gateway) rule(ctx context.Context, label string) (*view.Rule, error) {
 	out, err := g.weir(ctx, "rules", "--json").Output()
 	if err != nil {
 		return nil, fmt.Errorf("weir rules: %w", err)
 	}
-	var rules []api.Rule
+	var rules []view.Rule
 	if err := json.Unmarshal(out, &rules); err != nil {
 		return nil, fmt.Errorf("read weir rules --json: %w", err)
 	}

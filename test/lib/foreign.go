@@ -10,7 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
 	"weir/internal/lab"
 	"weir/internal/testenv"
@@ -22,7 +22,7 @@ func (b *Box) RunFolder() string {
 	var folder string
 	err := b.Do(lab.FW, func() error {
 		cookie, err := netif.Cookie()
-		folder = filepath.Join(api.Root, strconv.FormatUint(cookie, 10))
+		folder = filepath.Join(rundir.Root, strconv.FormatUint(cookie, 10))
 		return err
 	})
 	if err != nil {

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/reason"
+	"weir/internal/fw/rundir"
 	"weir/internal/fw/state"
+	"weir/internal/fw/view"
 	"weir/internal/lab"
 )
 
@@ -132,10 +133,10 @@ func weirJSON[T any](b *Box, args ...string) T {
 }
 
 // Rule is the rule whose text contains a part; there must be one.
-func (b *Box) Rule(part string) api.Rule {
+func (b *Box) Rule(part string) view.Rule {
 	b.Helper()
-	var found []api.Rule
-	for _, r := range weirJSON[[]api.Rule](b, "rules") {
+	var found []view.Rule
+	for _, r := range weirJSON[[]view.Rule](b, "rules") {
 		if strings.Contains(r.Text, part) {
 			found = append(found, r)
 		}
@@ -153,9 +154,9 @@ func (b *Box) States(filter ...string) []state.View {
 }
 
 // Info is weir's condition.
-func (b *Box) Info() api.Info {
+func (b *Box) Info() view.Info {
 	b.Helper()
-	return weirJSON[api.Info](b, "info")
+	return weirJSON[view.Info](b, "info")
 }
 
 // Packets is how many packets met a reason at an interface.
@@ -186,7 +187,7 @@ func (b *Box) Dump() {
 func (b *Box) AwaitHook(device string) {
 	b.Helper()
 	b.Until(10*time.Second, "weir is attached to "+device, func() bool {
-		for _, n := range weirJSON[api.Interfaces](b, "interfaces").Interfaces {
+		for _, n := range weirJSON[view.Interfaces](b, "interfaces").Interfaces {
 			if n.Name == device && n.Hook != "none" {
 				return true
 			}
@@ -196,10 +197,10 @@ func (b *Box) AwaitHook(device string) {
 }
 
 // Hooks are the interfaces of fw as weir interfaces has them, by name.
-func (b *Box) Hooks() map[string]api.Interface {
+func (b *Box) Hooks() map[string]rundir.Interface {
 	b.Helper()
-	all := make(map[string]api.Interface)
-	for _, n := range weirJSON[api.Interfaces](b, "interfaces").Interfaces {
+	all := make(map[string]rundir.Interface)
+	for _, n := range weirJSON[view.Interfaces](b, "interfaces").Interfaces {
 		all[n.Name] = n
 	}
 	return all

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
 )
 
@@ -135,10 +135,10 @@ func (b *box) attach(l *netif.Link) error {
 // noteInterfaces records the interfaces and their hooks for those who read the
 // run folder.
 func (b *box) noteInterfaces(m *machine) error {
-	all := make([]api.Interface, 0, len(m.links))
+	all := make([]rundir.Interface, 0, len(m.links))
 	for i := range m.links {
 		l := &m.links[i]
-		n := api.NewInterface(l, m.host.Interfaces[i].Groups)
+		n := rundir.NewInterface(l, m.host.Interfaces[i].Groups)
 		c := Choose(l, b.cfg.Mode)
 		if h, ok := b.hooks[l.Index]; ok {
 			c = h.Choice
@@ -152,5 +152,5 @@ func (b *box) noteInterfaces(m *machine) error {
 		n.Skip = b.rules.skips(l, m.host)
 		all = append(all, n)
 	}
-	return api.WriteJSON(b.cfg.Folder.Interfaces(), all)
+	return rundir.WriteJSON(b.cfg.Folder.Interfaces(), all)
 }

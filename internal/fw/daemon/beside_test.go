@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/rundir"
 	"weir/pf/resolve"
 	"weir/pf/source"
 )
@@ -24,7 +24,7 @@ func TestSourceKeepsFiles(t *testing.T) {
 	write("more", "table <t> file \"addresses\"\nblock in proto tcp\n")
 	write("addresses", "192.0.2.1 192.0.2.2\n")
 	b := &box{cfg: &Config{
-		Folder: api.Folder(t.TempDir()), File: filepath.Join(dir, "main.conf"), NoDNS: true,
+		Folder: rundir.Folder(t.TempDir()), File: filepath.Join(dir, "main.conf"), NoDNS: true,
 		Macros: []source.Macro{{Name: "port", Value: "22"}},
 	}}
 	s, err := b.readSource()
@@ -42,8 +42,8 @@ func TestSourceKeepsFiles(t *testing.T) {
 	if err := b.recordSource(&s, 3); err != nil {
 		t.Fatal(err)
 	}
-	var record api.Source
-	if err := api.ReadJSON(b.cfg.Folder.SourceOf(3), &record); err != nil {
+	var record rundir.Source
+	if err := rundir.ReadJSON(b.cfg.Folder.SourceOf(3), &record); err != nil {
 		t.Fatal(err)
 	}
 	again := restored(&record)

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/ruleset"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/hostdb"
 	"weir/internal/host/netif"
 	"weir/pf/resolve"
@@ -43,7 +43,7 @@ type box struct {
 	host    *resolve.Host
 	links   []netif.Link
 	hooks   map[int]hooked // by interface index, those that have programs
-	loaded  api.Loaded
+	loaded  rundir.Loaded
 
 	prefetchFailed error // why packets are not looked at twice, though they should be; said already
 }
@@ -154,7 +154,7 @@ func (b *box) base(rules *compiled) (uint32, error) {
 
 // inForce gives the texts of the ruleset in force, which may be an earlier
 // daemon's, and the global number of its rule 0; nil if there is none.
-func (b *box) inForce() ([]api.RuleText, uint32, error) {
+func (b *box) inForce() ([]rundir.RuleText, uint32, error) {
 	if b.rules != nil {
 		return b.rules.texts, b.rules.base, nil
 	}
@@ -170,8 +170,8 @@ func (b *box) inForce() ([]api.RuleText, uint32, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	var texts []api.RuleText
-	err = api.ReadJSON(b.cfg.Folder.RulesOf(info.RuleBase), &texts)
+	var texts []rundir.RuleText
+	err = rundir.ReadJSON(b.cfg.Folder.RulesOf(info.RuleBase), &texts)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, err
 	}
@@ -322,17 +322,17 @@ func isGlobal6(a netip.Addr) bool { return a.Is6() && !a.IsLinkLocalUnicast() }
 // noteLoaded records the ruleset in force for those who read the run folder.
 // first says that nothing was enforced before.
 func (b *box) noteLoaded(first bool) {
-	var before api.Loaded
+	var before rundir.Loaded
 	started := time.Now()
-	if err := api.ReadJSON(b.cfg.Folder.Loaded(), &before); err == nil && !first {
+	if err := rundir.ReadJSON(b.cfg.Folder.Loaded(), &before); err == nil && !first {
 		started = before.Started
 	}
-	b.loaded = api.Loaded{
+	b.loaded = rundir.Loaded{
 		File: b.source.Path, Unloaded: b.source.Builtin, Time: time.Now(),
 		Base: b.rules.base, Rules: len(b.rules.texts), Limit: b.rules.options.MaxStates,
 		PID: os.Getpid(), Mode: string(b.cfg.Mode), Started: started,
 	}
-	if err := api.WriteJSON(b.cfg.Folder.Loaded(), b.loaded); err != nil {
+	if err := rundir.WriteJSON(b.cfg.Folder.Loaded(), b.loaded); err != nil {
 		b.cfg.Log.Error("record what is loaded", "error", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
 )
 
@@ -137,7 +137,7 @@ func (c *capturer) update() error {
 var errCaptureReaders = fmt.Errorf("capture: %d are running, which is all that there may be: end one", dataplane.CaptureReaders)
 
 // open begins to capture for one more reader.
-func (c *capturer) open(q *api.CaptureRequest) (*captureReader, error) {
+func (c *capturer) open(q *control.CaptureRequest) (*captureReader, error) {
 	filters, err := c.box.captureFilters(q)
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (c *capturer) open(q *api.CaptureRequest) (*captureReader, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
-		return nil, api.ErrLeaving
+		return nil, control.ErrLeaving
 	}
 	for c.readers[r.number].Load() != nil {
 		if r.number++; r.number == len(c.readers) {
@@ -178,11 +178,11 @@ func (b *box) prepareCapture() error {
 }
 
 // captureFilters resolves what a reader asks for.
-func (b *box) captureFilters(q *api.CaptureRequest) ([]dataplane.CaptureFilter, error) {
+func (b *box) captureFilters(q *control.CaptureRequest) ([]dataplane.CaptureFilter, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	filters, err := parseFilter(q.Filter, q.Replies, b.host)
-	if err != nil || q.Interface == api.AnyInterface {
+	if err != nil || q.Interface == control.AnyInterface {
 		return filters, err
 	}
 	for i := range b.links {
@@ -194,7 +194,7 @@ func (b *box) captureFilters(q *api.CaptureRequest) ([]dataplane.CaptureFilter, 
 		}
 		return filters, nil
 	}
-	return nil, fmt.Errorf("capture: there is no interface %s; %q means all", q.Interface, api.AnyInterface)
+	return nil, fmt.Errorf("capture: there is no interface %s; %q means all", q.Interface, control.AnyInterface)
 }
 
 // Close ends the capture for this reader, and with the last one for all packets,
@@ -209,10 +209,10 @@ func (r *captureReader) Close() error {
 }
 
 // Capture begins to capture for a reader.
-func (c *controller) Capture(q *api.CaptureRequest) (api.Packets, error) {
+func (c *controller) Capture(q *control.CaptureRequest) (control.Packets, error) {
 	select {
 	case <-c.living.Done():
-		return nil, api.ErrLeaving
+		return nil, control.ErrLeaving
 	default:
 		return c.capturer.open(q)
 	}

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/ruleset"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
 	"weir/pf/diag"
 	"weir/pf/resolve"
@@ -18,7 +18,7 @@ type compiled struct {
 	base     uint32 // global number of rule 0
 	program  *ruleset.Program
 	options  resolve.Options
-	texts    []api.RuleText
+	texts    []rundir.RuleText
 	warnings *diag.List // nil: none
 }
 
@@ -59,10 +59,10 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 	c := &compiled{program: program, options: rules.Options}
 	for _, r := range rules.Rules {
 		at := list.Files.Position(r.Pos)
-		text := api.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label}
+		text := rundir.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label}
 		if r.Nat != nil {
 			if low, high, ok := r.Nat.SourcePorts(); ok {
-				text.NATPorts = &api.PortRange{Low: low, High: high}
+				text.NATPorts = &rundir.PortRange{Low: low, High: high}
 			}
 		}
 		c.texts = append(c.texts, text)

@@ -3,7 +3,7 @@ package daemon
 import (
 	"log/slog"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/rundir"
 	"weir/pf/source"
 )
 
@@ -16,7 +16,7 @@ const DefaultManagement = 22
 
 // Config is what weir run was asked for.
 type Config struct {
-	Folder     api.Folder     // run folder of this network namespace
+	Folder     rundir.Folder  // run folder of this network namespace
 	File       string         // rule file
 	Macros     []source.Macro // set from outside
 	Optional   bool           // a missing File means the rules in force, or the built-in ones

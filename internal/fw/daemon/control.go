@@ -7,31 +7,31 @@ import (
 	"os"
 	"time"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/control"
 )
 
 // Status says who answers.
-func (c *controller) Status() api.Status {
+func (c *controller) Status() control.Status {
 	b := c.box
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return api.Status{PID: os.Getpid(), Version: b.cfg.Version, Started: c.started, Loaded: b.loaded}
+	return control.Status{PID: os.Getpid(), Version: b.cfg.Version, Started: c.started, Loaded: b.loaded}
 }
 
 // Load puts a ruleset in force; an error leaves the old one. While another
 // process is replacing the dataplane it waits, and holds nothing meanwhile: that
 // process may be one that takes over, and asks this daemon to leave.
-func (c *controller) Load(ctx context.Context, r api.LoadRequest) (*api.LoadAnswer, error) {
+func (c *controller) Load(ctx context.Context, r control.LoadRequest) (*control.LoadAnswer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.living, func() { cancel(api.ErrLeaving) })()
+	defer context.AfterFunc(c.living, func() { cancel(control.ErrLeaving) })()
 	source := Source{Name: r.File, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: lookups(r.NoDNS)}
 	m, err := look(c.box.cfg.Log)
 	if err != nil {
 		return nil, err
 	}
 	source.lookUp(ctx, m) // before anything waits for the load
-	var done *api.LoadAnswer
+	var done *control.LoadAnswer
 	err = untilFree(ctx, busyPatience, func() (err error) {
 		done, err = c.box.load(source, r.Confirm)
 		return err
@@ -39,7 +39,7 @@ func (c *controller) Load(ctx context.Context, r api.LoadRequest) (*api.LoadAnsw
 	return done, err
 }
 
-func (b *box) load(source Source, confirm time.Duration) (*api.LoadAnswer, error) {
+func (b *box) load(source Source, confirm time.Duration) (*control.LoadAnswer, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m, err := look(b.cfg.Log)
@@ -51,7 +51,7 @@ func (b *box) load(source Source, confirm time.Duration) (*api.LoadAnswer, error
 	}
 	b.wanting = false
 	b.cfg.Log.Info("loaded", "file", source.Name, "rules", len(b.rules.texts))
-	done := &api.LoadAnswer{Rules: len(b.rules.texts), Warnings: b.rules.warned()}
+	done := &control.LoadAnswer{Rules: len(b.rules.texts), Warnings: b.rules.warned()}
 	if b.waiting != nil {
 		b.cfg.Log.Warn("rolls back unless confirmed", "within", confirm, "before", b.waiting.before.Path)
 		done.Before = b.waiting.before.Path

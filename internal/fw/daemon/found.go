@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
 )
 
@@ -39,7 +39,7 @@ type FoundFeatures struct {
 // readFound reads the record at path; a missing one is empty.
 func readFound(path string) (*Found, error) {
 	f := &Found{path: path}
-	err := api.ReadJSON(path, f)
+	err := rundir.ReadJSON(path, f)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read what was found: %w", err)
 	}
@@ -54,7 +54,7 @@ func (f *Found) empty() bool { return !f.Guard && len(f.Sysctls) == 0 && len(f.F
 func (f *Found) note(change func(*Found)) error {
 	next := Found{f.Guard, slices.Clone(f.Sysctls), slices.Clone(f.Features), f.path}
 	change(&next)
-	if err := api.WriteJSON(f.path, &next); err != nil {
+	if err := rundir.WriteJSON(f.path, &next); err != nil {
 		return fmt.Errorf("write down what was found: %w", err)
 	}
 	*f = next

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/hostdb"
 	"weir/internal/host/netif"
 	"weir/internal/lab"
@@ -204,7 +204,7 @@ func TestReadSource(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	missing := filepath.Join(dir, "weir.conf")
-	cfg := &Config{Folder: api.Folder(dir), File: missing, Optional: true, Management: 2222, Log: slog.New(slog.DiscardHandler)}
+	cfg := &Config{Folder: rundir.Folder(dir), File: missing, Optional: true, Management: 2222, Log: slog.New(slog.DiscardHandler)}
 	b := &box{cfg: cfg, dir: filepath.Join(dir, "pins")}
 	s, err := b.readSource()
 	if err != nil || !s.Builtin || s.Path != "built-in" || s.Text != "set skip on lo\nblock\npass in proto tcp to self port 2222\n" {
@@ -236,7 +236,7 @@ func TestReadSource(t *testing.T) {
 // loaded again, whether the DNS answers or not.
 func TestRecordRemembersHosts(t *testing.T) {
 	dir := t.TempDir()
-	b := &box{cfg: &Config{Folder: api.Folder(dir)}}
+	b := &box{cfg: &Config{Folder: rundir.Folder(dir)}}
 	if err := os.MkdirAll(b.cfg.Folder.Sources(), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -247,8 +247,8 @@ func TestRecordRemembersHosts(t *testing.T) {
 	if err := b.recordSource(&s, 7); err != nil {
 		t.Fatal(err)
 	}
-	var record api.Source
-	if err := api.ReadJSON(b.cfg.Folder.SourceOf(7), &record); err != nil {
+	var record rundir.Source
+	if err := rundir.ReadJSON(b.cfg.Folder.SourceOf(7), &record); err != nil {
 		t.Fatal(err)
 	}
 	rules, err := restored(&record).compile(&machine{host: &resolve.Host{}})

@@ -14,7 +14,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/control"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/hostdb"
 	"weir/pf/resolve"
 )
@@ -61,7 +62,7 @@ func TestLoadedRulesAskNobody(t *testing.T) {
 	if want := "pass inet from 192.0.2.1 to 203.0.113.66 flags S/SA"; err != nil || !slices.Equal(rules, []string{want}) {
 		t.Fatalf("%q, %v; want %s", rules, err, want)
 	}
-	for _, s := range []*Source{&s, restored(&api.Source{Name: s.Name, Text: s.Text, Hosts: s.hosts.Known()})} {
+	for _, s := range []*Source{&s, restored(&rundir.Source{Name: s.Name, Text: s.Text, Hosts: s.hosts.Known()})} {
 		if rules, err := textsOf(s, without); err == nil || !strings.Contains(err.Error(), "dmz0") {
 			t.Errorf("without dmz0: %q, %v", rules, err)
 		}
@@ -77,7 +78,7 @@ func TestLoadedRulesAskNobody(t *testing.T) {
 
 // Rules that were written down ask nobody, whoever loads them.
 func TestRestoredAsksNobody(t *testing.T) {
-	s := restored(&api.Source{Name: "a.conf", Text: "pass from localhost\n"})
+	s := restored(&rundir.Source{Name: "a.conf", Text: "pass from localhost\n"})
 	s.lookUp(t.Context(), machineWith())
 	if rules, err := textsOf(s, machineWith()); err == nil || !strings.Contains(err.Error(), "has not been looked up") {
 		t.Errorf("%q, %v", rules, err)
@@ -113,8 +114,8 @@ func TestLookUpHoldsNothing(t *testing.T) {
 	}
 	for what, load := range map[string]func(context.Context, *box) error{
 		"a load": func(ctx context.Context, b *box) error {
-			_, err := (&controller{box: b, living: ctx}).Load(t.Context(), api.LoadRequest{File: "a.conf", Text: text})
-			if errors.Is(err, api.ErrLeaving) {
+			_, err := (&controller{box: b, living: ctx}).Load(t.Context(), control.LoadRequest{File: "a.conf", Text: text})
+			if errors.Is(err, control.ErrLeaving) {
 				return nil
 			}
 			return err

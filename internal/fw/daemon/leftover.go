@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
 )
 
 // removeLeftovers removes what network namespaces that are gone have left, and
@@ -19,7 +19,7 @@ func removeLeftovers(cfg *Config) {
 		return
 	}
 	for cookie := range cookies {
-		if err := removeLeftover(api.FolderOf(cookie), filepath.Join(dataplane.Base, strconv.FormatUint(cookie, 10))); err != nil {
+		if err := removeLeftover(rundir.FolderOf(cookie), filepath.Join(dataplane.Base, strconv.FormatUint(cookie, 10))); err != nil {
 			cfg.Log.Warn("remove leftovers of a network namespace that is gone", "cookie", cookie, "error", err)
 		}
 	}
@@ -31,7 +31,7 @@ func knownCookies() (map[uint64]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	folders, err := filepath.Glob(filepath.Join(api.Root, "*"))
+	folders, err := filepath.Glob(filepath.Join(rundir.Root, "*"))
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func knownCookies() (map[uint64]bool, error) {
 	return cookies, nil
 }
 
-func removeLeftover(f api.Folder, dir string) error {
+func removeLeftover(f rundir.Folder, dir string) error {
 	gone, err := dataplane.Leftover(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -53,7 +53,7 @@ func removeLeftover(f api.Folder, dir string) error {
 		return removeFolders(f, dir)
 	}
 	lock, err := f.Lock(0) // whoever starts or runs there holds it
-	if errors.Is(err, api.ErrLocked) {
+	if errors.Is(err, rundir.ErrLocked) {
 		return nil
 	}
 	if err != nil {
@@ -65,7 +65,7 @@ func removeLeftover(f api.Folder, dir string) error {
 
 // removeAbandoned removes a run folder and its pins if nothing is attached and
 // nothing on the box is changed. The caller holds the folder's lock.
-func removeAbandoned(f api.Folder, dir string) error {
+func removeAbandoned(f rundir.Folder, dir string) error {
 	view, err := dataplane.Open(dir)
 	if err == nil {
 		return view.Close()
@@ -82,7 +82,7 @@ func removeAbandoned(f api.Folder, dir string) error {
 
 // removeFolders detaches what is pinned for a namespace and removes its run
 // folder, and what all namespaces share if it was the last.
-func removeFolders(f api.Folder, dir string) error {
+func removeFolders(f rundir.Folder, dir string) error {
 	if err := errors.Join(dataplane.Remove(dir), f.Remove()); err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
 )
 
@@ -103,7 +103,7 @@ func (l *logger) tell() {
 func (l *logger) join() (*logReader, error) {
 	r := &logReader{newQueue(), l}
 	if !l.add(r) {
-		return nil, api.ErrLeaving
+		return nil, control.ErrLeaving
 	}
 	l.tell()
 	notice(l.came)
@@ -145,4 +145,4 @@ func (l *logger) end() {
 }
 
 // Log begins to hand what rules log to a reader.
-func (c *controller) Log() (api.Packets, error) { return c.logger.join() }
+func (c *controller) Log() (control.Packets, error) { return c.logger.join() }

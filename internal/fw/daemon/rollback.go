@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/control"
+	"weir/internal/fw/rundir"
 )
 
 // A waiting load is one that its user has not confirmed yet.
@@ -53,9 +54,9 @@ func (b *box) recordWaiting(w *waiting, file string) error {
 		return b.cfg.Folder.RemoveRollback()
 	}
 	s := &w.before
-	return api.WriteJSON(b.cfg.Folder.Rollback(), api.Rollback{
+	return rundir.WriteJSON(b.cfg.Folder.Rollback(), rundir.Rollback{
 		Until: w.until, File: file, Failed: w.failed,
-		Before: api.Source{
+		Before: rundir.Source{
 			Name: s.Name, Path: s.Path, Text: s.Text, Beside: s.Beside, Builtin: s.Builtin, Hosts: s.hosts.Known(),
 		},
 	})
@@ -101,18 +102,18 @@ func (b *box) stillBack() error {
 }
 
 // Confirm ends the waiting of a load.
-func (c *controller) Confirm() (*api.ConfirmAnswer, error) {
+func (c *controller) Confirm() (*control.ConfirmAnswer, error) {
 	b := c.box
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting == nil {
-		return nil, api.ErrNothingWaits
+		return nil, control.ErrNothingWaits
 	}
 	if err := b.stopWaiting(); err != nil {
 		return nil, err
 	}
 	b.cfg.Log.Info("confirmed", "file", b.source.Path)
-	return &api.ConfirmAnswer{File: b.source.Path}, nil
+	return &control.ConfirmAnswer{File: b.source.Path}, nil
 }
 
 // roller rolls back loads that are not confirmed in time.

@@ -9,20 +9,20 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
 	"weir/internal/killpoint"
 )
 
 // What all namespaces share, the folder of run folders and the bpffs, is made by
-// the first start and removed with the last run folder. The lock of api.Root
+// the first start and removed with the last run folder. The lock of rundir.Root
 // keeps starts and ends from coming between the parts of one another: two that
 // mount at once would hide one bpffs under the other.
 
 // shareRoot makes what all namespaces share and calls f, which makes a run
 // folder: from then on nobody removes it.
 func shareRoot(f func() error) error {
-	if err := killpoint.MkdirAll(api.Root); err != nil {
+	if err := killpoint.MkdirAll(rundir.Root); err != nil {
 		return fmt.Errorf("make the folder of run folders: %w", err)
 	}
 	root, err := lockRoot()
@@ -49,7 +49,7 @@ func leaveRoot() error {
 		return err
 	}
 	defer root.Close()
-	entries, err := os.ReadDir(api.Root)
+	entries, err := os.ReadDir(rundir.Root)
 	if err != nil {
 		return fmt.Errorf("look for run folders: %w", err)
 	}
@@ -61,16 +61,16 @@ func leaveRoot() error {
 	if err := dataplane.Unmount(); err != nil {
 		return err
 	}
-	if err := killpoint.Remove(api.Root); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
+	if err := killpoint.Remove(rundir.Root); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
 		return fmt.Errorf("remove the folder of run folders: %w", err)
 	}
 	return nil
 }
 
-// lockRoot opens api.Root and takes its lock, until it is closed. The error
+// lockRoot opens rundir.Root and takes its lock, until it is closed. The error
 // wraps fs.ErrNotExist if there is none, or none any more.
 func lockRoot() (*os.File, error) {
-	root, err := os.Open(api.Root)
+	root, err := os.Open(rundir.Root)
 	if err != nil {
 		return nil, fmt.Errorf("open the folder of run folders: %w", err)
 	}

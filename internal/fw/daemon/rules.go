@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 	"slices"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
 	"weir/internal/killpoint"
 )
 
 // writeRules records the texts of a ruleset under its base, before any packet
 // is counted under its numbers.
-func writeRules(f api.Folder, rules *compiled) error {
-	if err := api.WriteJSON(f.RulesOf(rules.base), rules.texts); err != nil {
+func writeRules(f rundir.Folder, rules *compiled) error {
+	if err := rundir.WriteJSON(f.RulesOf(rules.base), rules.texts); err != nil {
 		return fmt.Errorf("record the rules: %w", err)
 	}
 	return nil
@@ -39,9 +39,9 @@ func (b *box) pruneRules() error {
 		if _, err := fmt.Sscanf(file.Name(), "%d.json", &base); err != nil || base == b.rules.base {
 			continue
 		}
-		var texts []api.RuleText
+		var texts []rundir.RuleText
 		path := filepath.Join(b.cfg.Folder.Rules(), file.Name())
-		if err := api.ReadJSON(path, &texts); err != nil {
+		if err := rundir.ReadJSON(path, &texts); err != nil {
 			errs = append(errs, err)
 			continue
 		}

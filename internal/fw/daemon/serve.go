@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
 	"weir/internal/host/netif"
 )
@@ -235,10 +235,10 @@ type controller struct {
 func (*controller) String() string { return "control socket" }
 
 func (c *controller) Run(ctx context.Context) error {
-	l, err := api.Listen(c.box.cfg.Folder.Socket())
+	l, err := control.Listen(c.box.cfg.Folder.Socket())
 	if err != nil {
 		return err
 	}
 	c.set()
-	return api.Serve(ctx, l, c)
+	return control.Serve(ctx, l, c)
 }

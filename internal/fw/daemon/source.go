@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/hostdb"
 	"weir/internal/killpoint"
 	"weir/pf/parser"
@@ -20,7 +20,7 @@ import (
 // changes: interfaces come and go, and groups with them.
 type Source struct {
 	Name string // as the user called it, for diagnostics
-	Path string // absolute, for records; api.Builtin for the built-in ruleset
+	Path string // absolute, for records; rundir.Builtin for the built-in ruleset
 	Text string
 	source.Beside
 	Builtin bool
@@ -43,7 +43,7 @@ pass in proto tcp to self port %d
 `
 
 func builtin(management uint16) Source {
-	return Source{Name: api.Builtin, Path: api.Builtin, Text: fmt.Sprintf(builtinRules, management), Builtin: true}
+	return Source{Name: rundir.Builtin, Path: rundir.Builtin, Text: fmt.Sprintf(builtinRules, management), Builtin: true}
 }
 
 // readSource reads the rule file of a start. A missing file that was not named
@@ -103,8 +103,8 @@ func (b *box) sourceInForce() (Source, error) {
 	if err != nil {
 		return Source{}, err
 	}
-	var r api.Source
-	if err := api.ReadJSON(b.cfg.Folder.SourceOf(info.Generation), &r); err != nil {
+	var r rundir.Source
+	if err := rundir.ReadJSON(b.cfg.Folder.SourceOf(info.Generation), &r); err != nil {
 		return Source{}, err
 	}
 	if r.Builtin { // the management port may be another now
@@ -115,7 +115,7 @@ func (b *box) sourceInForce() (Source, error) {
 
 // restored is a source that was written down. Its hosts are where they were when
 // it was loaded, and nobody is asked for others.
-func restored(r *api.Source) *Source {
+func restored(r *rundir.Source) *Source {
 	s := &Source{Name: r.Name, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: hostdb.Asking(nil)}
 	s.hosts.Remember(r.Hosts)
 	return s
@@ -123,7 +123,7 @@ func restored(r *api.Source) *Source {
 
 // recordSource writes down what a generation is made from, before it is live.
 func (b *box) recordSource(s *Source, generation uint32) error {
-	err := api.WriteJSON(b.cfg.Folder.SourceOf(generation), api.Source{
+	err := rundir.WriteJSON(b.cfg.Folder.SourceOf(generation), rundir.Source{
 		Name: s.Name, Path: s.Path, Text: s.Text, Beside: s.Beside, Builtin: s.Builtin, Hosts: s.hosts.Known(),
 		Time: time.Now(), Generation: generation,
 	})

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"sync"
 
-	"weir/internal/fw/api"
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
 )
 
@@ -258,8 +258,8 @@ func (b *box) readBefore(m *machine) (before map[int]bool, err error) {
 	case !errors.Is(err, dataplane.ErrLayout): // another version's, which is replaced all the same
 		return nil, fmt.Errorf("look at the running dataplane: %w", err)
 	}
-	var recorded []api.Interface
-	if err := api.ReadJSON(b.cfg.Folder.Interfaces(), &recorded); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var recorded []rundir.Interface
+	if err := rundir.ReadJSON(b.cfg.Folder.Interfaces(), &recorded); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	before = make(map[int]bool)

@@ -7,8 +7,9 @@ import (
 	"os"
 	"time"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
 )
 
 const (
@@ -28,11 +29,11 @@ const (
 func takeFolder(ctx context.Context, cfg *Config) (*os.File, error) {
 	for deadline := time.Now().Add(otherPatience); ; {
 		lock, err := tryFolder(cfg)
-		if !errors.Is(err, api.ErrLocked) {
+		if !errors.Is(err, rundir.ErrLocked) {
 			return lock, err
 		}
-		_, silent := api.NewClient(cfg.Folder).Status(ctx)
-		if !errors.Is(silent, api.ErrNoDaemon) {
+		_, silent := control.NewClient(cfg.Folder).Status(ctx)
+		if !errors.Is(silent, control.ErrNoDaemon) {
 			return nil, silent
 		}
 		if time.Now().After(deadline) {
@@ -62,10 +63,10 @@ func tryFolder(cfg *Config) (lock *os.File, err error) {
 // dataplane goes on. It may have ended by itself meanwhile, or be so new that it
 // does not answer yet. why has %d in the place of this process's number.
 func takeOver(ctx context.Context, cfg *Config, why string) (*os.File, error) {
-	client := api.NewClient(cfg.Folder)
+	client := control.NewClient(cfg.Folder)
 	for deadline := time.Now().Add(leavePatience); ; {
 		other, err := client.Leave(ctx, fmt.Sprintf(why, os.Getpid()))
-		if err != nil && !errors.Is(err, api.ErrNoDaemon) {
+		if err != nil && !errors.Is(err, control.ErrNoDaemon) {
 			return nil, fmt.Errorf("ask the daemon to leave: %w", err)
 		}
 		whom, patience := "a daemon that does not answer", otherPause
@@ -76,7 +77,7 @@ func takeOver(ctx context.Context, cfg *Config, why string) (*os.File, error) {
 		if err == nil {
 			return lock, nil
 		}
-		if !errors.Is(err, api.ErrLocked) || time.Now().After(deadline) {
+		if !errors.Is(err, rundir.ErrLocked) || time.Now().After(deadline) {
 			return nil, fmt.Errorf("wait for %s to leave: %w", whom, err)
 		}
 	}

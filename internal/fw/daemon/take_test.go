@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/fw/api"
+	"weir/internal/fw/control"
 	"weir/internal/fw/dataplane"
 )
 
@@ -46,10 +46,10 @@ func TestUntilFreeEndsWithTheDaemon(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	started := time.Now()
 	err := untilFree(ctx, time.Minute, func() error {
-		cancel(api.ErrLeaving)
+		cancel(control.ErrLeaving)
 		return dataplane.ErrBusy
 	})
-	if !errors.Is(err, api.ErrLeaving) || time.Since(started) > 10*time.Second {
+	if !errors.Is(err, control.ErrLeaving) || time.Since(started) > 10*time.Second {
 		t.Errorf("%v after %v, want ErrLeaving at once", err, time.Since(started))
 	}
 }

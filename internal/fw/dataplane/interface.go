@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync/atomic"
 
+	"weir/internal/fw/limits"
 	"weir/internal/fw/reason"
 	"weir/internal/fw/state"
 	"weir/internal/killpoint"
@@ -32,7 +33,7 @@ const (
 
 // MaxIfindex is one more than the highest index of an interface that can be
 // known; packets of others are dropped with reason "interface".
-const MaxIfindex = 16384
+const MaxIfindex = limits.MaxIfindex
 
 // MaxInterfaces is how many interfaces are counted apart; the rest are counted
 // together, under Ifindex 0.

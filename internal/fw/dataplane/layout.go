@@ -7,15 +7,16 @@ import (
 	"unsafe"
 
 	"weir/internal/fw/bpfload"
+	"weir/internal/fw/limits"
 )
 
 // stateLayout is STATE_LAYOUT of bpf/state/state.h.
 const stateLayout = 9
 
-// Limits of bpf/config.h and bpf/maps.h.
+// Limits of bpf/maps.h and of bpf/config.h.
 const (
-	maxStates = 0x03ffffff
-	maxPaths  = 16384
+	maxStates = limits.MaxStates
+	maxPaths  = limits.MaxPaths
 	pathNone  = 0 // counts packets that no rule matched
 	pathFull  = 1 // counts packets of states that found no path
 	firstPath = 2
@@ -29,7 +30,7 @@ const (
 
 // What there is room for.
 const (
-	MaxNextHops = 32768 - 2                            // known at once
+	MaxNextHops = limits.MaxNexthops - 2               // known at once
 	MaxPaths    = maxPaths - reservedPaths - firstPath // sets of matched rules that are counted apart
 )
 

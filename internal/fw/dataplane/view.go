@@ -3,7 +3,10 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
+	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,15 +21,19 @@ var ErrNotLoaded = errors.New("nothing is loaded")
 type View struct {
 	dir    string
 	tables *tables
-	rules  *bpfload.Map // counters by rule
+	rules  *bpfload.Map  // counters by rule
+	pins   []fs.FileInfo // the folders that both come from
 }
 
 // Open returns a view of what is pinned in dir. The error wraps ErrNotLoaded if
-// there is nothing. The caller closes it. A view does not follow a Commit that
-// changes the limit of states; a long-lived reader opens a new one.
+// there is nothing. The caller closes it. A view does not follow a Commit:
+// InForce tells that there was one.
 func Open(dir string) (*View, error) {
 	v := &View{dir: dir}
 	err := bpfload.At("").Do(func() (err error) {
+		if v.pins, err = statPins(dir); err != nil {
+			return err
+		}
 		if v.tables, err = openTables(livePins(dir, tablesDir, nextTablesDir, oldTablesDir)); err != nil {
 			return err
 		}
@@ -40,6 +47,31 @@ func Open(dir string) (*View, error) {
 		return nil, errors.Join(err, v.Close())
 	}
 	return v, nil
+}
+
+// statPins identifies the folders of the tables and of the generation in force.
+// A Commit replaces both, or the latter.
+func statPins(dir string) ([]fs.FileInfo, error) {
+	tables, err := os.Stat(livePins(dir, tablesDir, nextTablesDir, oldTablesDir))
+	if err != nil {
+		return nil, fmt.Errorf("look for the tables: %w", err)
+	}
+	generation, err := os.Stat(liveGeneration(dir))
+	if err != nil {
+		return nil, fmt.Errorf("look for the generation: %w", err)
+	}
+	return []fs.FileInfo{tables, generation}, nil
+}
+
+// InForce reports whether the view reads what is in force: since Open there was no
+// Commit and no Remove.
+func (v *View) InForce() bool {
+	var now []fs.FileInfo
+	err := bpfload.At("").Do(func() (err error) {
+		now, err = statPins(v.dir)
+		return err
+	})
+	return err == nil && slices.EqualFunc(v.pins, now, os.SameFile)
 }
 
 // Close releases the view. States must not be in use.

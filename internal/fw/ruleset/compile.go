@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"hash/fnv"
 
+	"weir/internal/fw/limits"
 	"weir/pf/ast"
 	"weir/pf/resolve"
 )
 
 // MaxRules is the number of rules that a ruleset may have, after expansion.
-const MaxRules = 32768
+const MaxRules = limits.MaxRules
 
 const maxTags = 1<<16 - 1
 

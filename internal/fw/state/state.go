@@ -1,9 +1,13 @@
 package state
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"weir/internal/fw/limits"
+)
 
 // TicksPerSecond is the resolution of the dataplane's clock (bpf/config.h).
-const TicksPerSecond = 100
+const TicksPerSecond = limits.TicksPerSecond
 
 // A Tick is a time of the dataplane's clock in units of 10 ms. It wraps;
 // ticks are compared by Since, which tells spans up to 248 days apart.

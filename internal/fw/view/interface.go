@@ -1,11 +1,16 @@
-package api
+package view
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
+	"os"
 	"text/tabwriter"
 
+	"weir/internal/fw/rundir"
+	"weir/internal/host/hostdb"
 	"weir/internal/host/netif"
 	"weir/pf/resolve"
 )
@@ -13,7 +18,7 @@ import (
 // Interfaces is the answer of weir interfaces: the form in which weir check
 // --host takes a machine, and what weir does on it.
 type Interfaces struct {
-	Interfaces []Interface `json:"interfaces"`
+	Interfaces []rundir.Interface `json:"interfaces"`
 	// The machine's names, for weir check --host. Services and protocols that
 	// weir knows without are left out.
 	Hosts     map[string][]netip.Addr `json:"hosts,omitempty"`
@@ -27,39 +32,40 @@ type Interfaces struct {
 	ForeignDrops []string `json:"foreign_forward_drops,omitempty"`
 }
 
-// Interface is one interface and the hook that its packets are judged at.
-type Interface struct {
-	Name      string         `json:"name"`
-	Groups    []string       `json:"groups"`
-	Addresses []netip.Prefix `json:"addresses"`               // in the interface's order
-	Peers     []netip.Addr   `json:"peers,omitempty"`         // the other ends of its point-to-point links
-	Default   []netip.Addr   `json:"default_route,omitempty"` // the gateways of its default routes
-	Index     int            `json:"index"`
-	Kind      string         `json:"kind"` // physical, or the kernel's name of the kind
-	Up        bool           `json:"up"`
-	Hook      string         `json:"hook"`             // xdp, tcx or none
-	Mode      string         `json:"mode,omitempty"`   // native, for hook xdp
-	Why       string         `json:"why"`              // why this hook
-	Driver    string         `json:"driver,omitempty"` // "" for devices without one
-	Queues    int            `json:"queues"`           // receive queues in use
-	MTU       int            `json:"mtu"`              // bytes
-	Skip      bool           `json:"skip,omitempty"`   // set skip on
-}
-
-// NewInterface is the part of an Interface that the machine tells.
-func NewInterface(l *netif.Link, groups []string) Interface {
-	n := Interface{
-		Name: l.Name, Groups: groups, Addresses: []netip.Prefix{},
-		Index: l.Index, Kind: string(l.Kind), Up: l.Up,
-		Driver: netif.Driver(l.Name), Queues: netif.Queues(l), MTU: l.MTU,
+// ReadInterfaces lists the machine's interfaces with what the daemon recorded
+// of their hooks. choose says which hook weir would take for one that has none.
+func ReadInterfaces(f rundir.Folder, choose func(*netif.Link) (why string)) (*Interfaces, error) {
+	links, err := netif.Links()
+	if err != nil {
+		return nil, err
 	}
-	for _, a := range l.Addresses {
-		n.Addresses = append(n.Addresses, a.Prefix)
-		if a.Peer.IsValid() {
-			n.Peers = append(n.Peers, a.Peer)
+	host, err := hostdb.Host(links)
+	if err != nil {
+		return nil, err
+	}
+	var recorded []rundir.Interface
+	if err := rundir.ReadJSON(f.Interfaces(), &recorded); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the record of interfaces: %w", err)
+	}
+	known := make(map[int]*rundir.Interface, len(recorded))
+	for i := range recorded {
+		known[recorded[i].Index] = &recorded[i]
+	}
+	if err := hostdb.Fill(host, os.DirFS("/")); err != nil {
+		return nil, err
+	}
+	all := &Interfaces{Interfaces: []rundir.Interface{}, Hosts: host.Hosts, Users: host.Users, Groups: host.Groups}
+	all.Services, all.Protocols = host.Unusual()
+	for i := range links {
+		n := rundir.NewInterface(&links[i], host.Interfaces[i].Groups)
+		n.Default = host.Interfaces[i].Default
+		n.Hook, n.Why = "none", choose(&links[i])
+		if k := known[n.Index]; k != nil {
+			n.Hook, n.Mode, n.Why, n.Skip = k.Hook, k.Mode, k.Why, k.Skip
 		}
+		all.Interfaces = append(all.Interfaces, n)
 	}
-	return n
+	return all, nil
 }
 
 // Print writes a table, one interface a line, then the foreign chains.

@@ -1,4 +1,4 @@
-package api
+package view
 
 import (
 	"net/netip"
@@ -10,13 +10,14 @@ import (
 
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/reason"
+	"weir/internal/fw/rundir"
 )
 
 // The forms are those of pfctl: scripts that read one read the other.
 func TestPrintRules(t *testing.T) {
 	rules := []Rule{
-		{RuleText: RuleText{Nr: 0, Text: "block drop all"}, Evaluations: 7, Packets: 3, Bytes: 180},
-		{RuleText: RuleText{Nr: 1, Text: "pass out on wan0 all flags S/SA"}, Evaluations: 7, Packets: 12345678, Bytes: 12345678901, States: 2, StateCreations: 4},
+		{RuleText: rundir.RuleText{Nr: 0, Text: "block drop all"}, Evaluations: 7, Packets: 3, Bytes: 180},
+		{RuleText: rundir.RuleText{Nr: 1, Text: "pass out on wan0 all flags S/SA"}, Evaluations: 7, Packets: 12345678, Bytes: 12345678901, States: 2, StateCreations: 4},
 	}
 	const want = `block drop all
   [ Evaluations: 7         Packets: 3         Bytes: 180         States: 0     ]
@@ -49,7 +50,7 @@ pass out on wan0 all flags S/SA
 }
 
 func TestPrintInfo(t *testing.T) {
-	loaded := Loaded{File: "/etc/weir/weir.conf", Rules: 21, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)}
+	loaded := rundir.Loaded{File: "/etc/weir/weir.conf", Rules: 21, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)}
 	info := &Info{
 		Enabled: true, Since: time.Now().Add(-(3*24*time.Hour + 4*time.Hour + 5*time.Minute + 6500*time.Millisecond)),
 		Loaded:  &loaded,
@@ -112,7 +113,7 @@ Answers`
 
 func TestPrintInterfaces(t *testing.T) {
 	all := &Interfaces{
-		Interfaces: []Interface{
+		Interfaces: []rundir.Interface{
 			{Name: "eth0", Hook: "xdp", Mode: "native", Why: "physical device", Driver: "igc", Queues: 4, MTU: 1500},
 			{Name: "lo", Hook: "tcx", Why: "loopback has no driver", Queues: 1, MTU: 65536, Skip: true, Addresses: []netip.Prefix{}},
 		},

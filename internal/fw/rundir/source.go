@@ -1,4 +1,4 @@
-package api
+package rundir
 
 import (
 	"net/netip"

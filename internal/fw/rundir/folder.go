@@ -1,10 +1,11 @@
-package api
+package rundir
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -68,6 +69,19 @@ func (f Folder) Make() error {
 		}
 	}
 	return nil
+}
+
+// answerPatience is how long a daemon may take to be connected to.
+const answerPatience = time.Second
+
+// Answers reports whether a process holds the control socket.
+func (f Folder) Answers() bool {
+	c, err := net.DialTimeout("unix", f.Socket(), answerPatience)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
 }
 
 // ErrLocked says that another process holds a folder's lock.

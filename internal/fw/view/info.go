@@ -1,4 +1,4 @@
-package api
+package view
 
 import (
 	"fmt"
@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"weir/internal/fw/dataplane"
+	"weir/internal/fw/limits"
 	"weir/internal/fw/reason"
+	"weir/internal/fw/rundir"
 	"weir/internal/fw/state"
 )
 
@@ -15,7 +17,7 @@ import (
 type Info struct {
 	Enabled     bool              `json:"enabled"` // packets are judged here
 	Since       time.Time         `json:"since,omitzero"`
-	Loaded      *Loaded           `json:"loaded,omitempty"`
+	Loaded      *rundir.Loaded    `json:"loaded,omitempty"`
 	Rollback    *RollbackInfo     `json:"rollback,omitempty"`
 	Daemon      DaemonInfo        `json:"daemon"`
 	States      StatesInfo        `json:"states"`
@@ -93,9 +95,8 @@ func (c *Counter) add(packets, bytes uint64) {
 	c.Bytes += bytes
 }
 
-// daemonDead is the age of a heartbeat at which the daemon is taken for dead
-// (DAEMON_DEAD in bpf/config.h).
-const daemonDead = 3 * time.Second
+// daemonDead is the age of a heartbeat at which the daemon is taken for dead.
+const daemonDead = limits.DaemonDead * (time.Second / limits.TicksPerSecond)
 
 // Disabled is weir's condition where it does not run.
 func Disabled() *Info {
@@ -103,11 +104,20 @@ func Disabled() *Info {
 }
 
 // Info gathers weir's condition.
-func (r *Reader) Info() (*Info, error) {
+func (v *View) Info() (*Info, error) {
+	var info *Info
+	err := v.read(func(r *reading) (err error) {
+		info, err = r.condition()
+		return err
+	})
+	return info, err
+}
+
+func (r *reading) condition() (*Info, error) {
 	i, loaded := r.info, r.loaded
 	info := &Info{
 		Enabled: true, Since: loaded.Started, Loaded: &loaded,
-		Daemon:    DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.answers(), PID: loaded.PID, Heartbeat: i.Heartbeat},
+		Daemon:    DaemonInfo{Alive: i.Heartbeat < daemonDead && r.folder.Answers(), PID: loaded.PID, Heartbeat: i.Heartbeat},
 		States:    StatesInfo{Current: i.States, Limit: i.MaxStates, Inserts: i.Made, Removals: i.Made - i.States},
 		Capturing: i.Capturing, Prefetching: i.Prefetching,
 		Paths:    i.Paths,
@@ -125,18 +135,27 @@ func (r *Reader) Info() (*Info, error) {
 	if waits != nil {
 		info.Rollback = &RollbackInfo{waits.Until, waits.Before.Path, waits.Failed}
 	}
-	paths, err := r.view.Paths()
+	if err := r.count(info); err != nil {
+		return nil, err
+	}
+	info.Interfaces, err = r.interfaces()
+	return info, err
+}
+
+// count fills in the counters that belong to no interface.
+func (r *reading) count(info *Info) error {
+	paths, err := r.pins.Paths()
 	if err != nil {
-		return nil, fmt.Errorf("read the counters of the paths: %w", err)
+		return fmt.Errorf("read the counters of the paths: %w", err)
 	}
 	for n := range paths {
 		if paths[n].Full {
 			info.PathsFull.add(paths[n].Counter.Packets, paths[n].Counter.Bytes)
 		}
 	}
-	answers, err := r.view.Answers()
+	answers, err := r.pins.Answers()
 	if err != nil {
-		return nil, fmt.Errorf("read the counters of answers: %w", err)
+		return fmt.Errorf("read the counters of answers: %w", err)
 	}
 	info.Answers = Answers{
 		Resets: answers.RST.Packets, Errors: answers.ICMP.Packets,
@@ -145,16 +164,15 @@ func (r *Reader) Info() (*Info, error) {
 	for name, count := range map[dataplane.RingName]*uint64{
 		dataplane.LogRing: &info.Lost.Log, dataplane.CaptureRing: &info.Lost.Capture,
 	} {
-		if *count, err = r.view.RecordsLost(name); err != nil {
-			return nil, err
+		if *count, err = r.pins.RecordsLost(name); err != nil {
+			return err
 		}
 	}
-	info.Interfaces, err = r.interfaces()
-	return info, err
+	return nil
 }
 
-func (r *Reader) interfaces() ([]InterfaceInfo, error) {
-	counters, err := r.view.Interfaces()
+func (r *reading) interfaces() ([]InterfaceInfo, error) {
+	counters, err := r.pins.Interfaces()
 	if err != nil {
 		return nil, fmt.Errorf("read the counters of the interfaces: %w", err)
 	}
@@ -179,7 +197,7 @@ func (r *Reader) interfaces() ([]InterfaceInfo, error) {
 	return all, nil
 }
 
-func (r *Reader) interfaceName(index int) string {
+func (r *reading) interfaceName(index int) string {
 	if index == 0 {
 		return "(others)"
 	}
@@ -280,14 +298,6 @@ func (n *InterfaceInfo) print(p *printer) {
 			p.line("    %-23s %14d %16d", c.Reason, c.Packets, c.Bytes)
 		}
 	}
-}
-
-// String says which ruleset is in force.
-func (l *Loaded) String() string {
-	if l.Unloaded {
-		return "none loaded: everything is blocked but lo and the management port"
-	}
-	return fmt.Sprintf("%s, %s, loaded %s", l.File, RuleCount(l.Rules), l.Time.Format(time.DateTime))
 }
 
 // text says when which rules come back.

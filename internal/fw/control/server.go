@@ -1,4 +1,4 @@
-package api
+package control
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/internal/fw/rundir"
 	"weir/internal/killpoint"
 	"weir/pf/diag"
 	"weir/pf/source"
@@ -42,10 +43,10 @@ type Control interface {
 
 // Status is the answer to GET /status.
 type Status struct {
-	PID     int       `json:"pid"`
-	Version string    `json:"version"`
-	Started time.Time `json:"started"`
-	Loaded  Loaded    `json:"loaded"`
+	PID     int           `json:"pid"`
+	Version string        `json:"version"`
+	Started time.Time     `json:"started"`
+	Loaded  rundir.Loaded `json:"loaded"`
 }
 
 // LoadRequest is the body of POST /load.

@@ -1,8 +1,7 @@
-package api
+package rundir
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 )
@@ -49,37 +48,10 @@ type PortRange struct {
 	High uint16 `json:"high"`
 }
 
-// Rule is a rule and what it has counted.
-type Rule struct {
-	RuleText
-	Evaluations    uint64 `json:"evaluations"` // new connections that reached it
-	Packets        uint64 `json:"packets"`
-	Bytes          uint64 `json:"bytes"`
-	States         uint64 `json:"states"`          // live ones that it matched, or decided
-	StateCreations uint64 `json:"state_creations"` // that it ever made
-}
-
-// PrintRules writes rules as pfctl -sr does, with their counters as pfctl -sr -v
-// does if verbose is 1, and with their numbers as -vv does if it is more.
-func PrintRules(w io.Writer, rules []Rule, verbose, pid int) error {
-	for i := range rules {
-		r := &rules[i]
-		text := r.Text
-		if verbose > 1 {
-			text = fmt.Sprintf("@%d %s", r.Nr, text)
-		}
-		if _, err := fmt.Fprintln(w, text); err != nil {
-			return err
-		}
-		if verbose == 0 {
-			continue
-		}
-		_, err := fmt.Fprintf(w, "  [ Evaluations: %-8d  Packets: %-8d  Bytes: %-10d  States: %-6d]\n"+
-			"  [ Inserted: uid 0 pid %d State Creations: %-6d]\n",
-			r.Evaluations, r.Packets, r.Bytes, r.States, pid, r.StateCreations)
-		if err != nil {
-			return err
-		}
+// String says which ruleset is in force.
+func (l *Loaded) String() string {
+	if l.Unloaded {
+		return "none loaded: everything is blocked but lo and the management port"
 	}
-	return nil
+	return fmt.Sprintf("%s, %s, loaded %s", l.File, RuleCount(l.Rules), l.Time.Format(time.DateTime))
 }

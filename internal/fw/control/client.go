@@ -1,4 +1,4 @@
-package api
+package control
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"weir/internal/fw/rundir"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,30 +30,17 @@ func (e *RefusedError) Error() string { return e.Text }
 // Client asks the daemon of one run folder.
 type Client struct {
 	http   http.Client
-	folder Folder
+	folder rundir.Folder
 }
 
 // NewClient makes a client; it connects when it asks.
-func NewClient(f Folder) *Client {
+func NewClient(f rundir.Folder) *Client {
 	socket := f.Socket()
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
 	return &Client{http: http.Client{Transport: &http.Transport{DialContext: dial}}, folder: f}
-}
-
-// answerPatience is how long a daemon may take to be connected to.
-const answerPatience = time.Second
-
-// answers reports whether a process holds the control socket.
-func (f Folder) answers() bool {
-	c, err := net.DialTimeout("unix", f.Socket(), answerPatience)
-	if err != nil {
-		return false
-	}
-	c.Close()
-	return true
 }
 
 // Status asks who answers. The error is ErrNoDaemon if nobody does.
@@ -63,6 +52,9 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 // nextPatience is how long after a daemon was asked to leave its successor may
 // take to answer.
 const nextPatience = 10 * time.Second
+
+// nextPause is how long Load waits before it asks again.
+const nextPause = 20 * time.Millisecond
 
 // Load replaces the ruleset. Any error but a broken connection means that
 // nothing has changed; ErrNoDaemon that nobody answers. Where a daemon is
@@ -77,7 +69,7 @@ func (c *Client) Load(ctx context.Context, r LoadRequest) (*LoadAnswer, error) {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(lockPause):
+		case <-time.After(nextPause):
 		}
 		err = c.ask(ctx, http.MethodPost, "/load", r, &a)
 		if !errors.Is(err, ErrLeaving) && !errors.Is(err, ErrNoDaemon) {

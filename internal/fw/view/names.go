@@ -1,4 +1,4 @@
-package api
+package view
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir/internal/fw/pktrecord"
+	"weir/internal/fw/rundir"
 	"weir/internal/host/netif"
 )
 
@@ -21,16 +22,16 @@ const namesPause = time.Second
 // numbers; what was not is looked for again a second later, and all when another
 // ruleset is in force.
 type Names struct {
-	folder     Folder
+	folder     rundir.Folder
 	interfaces map[uint32]string
-	rulesets   map[uint32][]RuleText // by the number of their first rule
-	base       uint32                // of the ruleset in force
-	loaded     fs.FileInfo           // of the file that says which one that is
+	rulesets   map[uint32][]rundir.RuleText // by the number of their first rule
+	base       uint32                       // of the ruleset in force
+	loaded     fs.FileInfo                  // of the file that says which one that is
 	looked     time.Time
 }
 
 // NewNames reads the names.
-func NewNames(f Folder) (*Names, error) {
+func NewNames(f rundir.Folder) (*Names, error) {
 	n := &Names{folder: f}
 	return n, n.look()
 }
@@ -53,8 +54,8 @@ func (n *Names) look() error {
 	if err != nil {
 		return fmt.Errorf("read what is loaded: %w", err)
 	}
-	var loaded Loaded
-	if err := ReadJSON(n.folder.Loaded(), &loaded); err != nil {
+	var loaded rundir.Loaded
+	if err := rundir.ReadJSON(n.folder.Loaded(), &loaded); err != nil {
 		return fmt.Errorf("read what is loaded: %w", err)
 	}
 	if err := n.readRules(); err != nil {
@@ -70,7 +71,7 @@ func (n *Names) readRules() error {
 		return fmt.Errorf("list the records of rules: %w", err)
 	}
 	if n.rulesets == nil {
-		n.rulesets = make(map[uint32][]RuleText)
+		n.rulesets = make(map[uint32][]rundir.RuleText)
 	}
 	for _, file := range files {
 		name, isRecord := strings.CutSuffix(file.Name(), ".json")
@@ -78,8 +79,8 @@ func (n *Names) readRules() error {
 		if !isRecord || err != nil || n.rulesets[uint32(base)] != nil {
 			continue
 		}
-		var texts []RuleText
-		err = ReadJSON(n.folder.RulesOf(uint32(base)), &texts)
+		var texts []rundir.RuleText
+		err = rundir.ReadJSON(n.folder.RulesOf(uint32(base)), &texts)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // pruned meanwhile
 			return fmt.Errorf("read the texts of the rules: %w", err)
 		}

@@ -1,4 +1,4 @@
-package api
+package control
 
 import (
 	"context"
@@ -13,8 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"weir/internal/fw/rundir"
 	"weir/internal/testenv"
 	"weir/pf/resolve"
 	"weir/pf/source"
@@ -120,10 +119,10 @@ func (c *control) Load(_ context.Context, r LoadRequest) (*LoadAnswer, error) {
 	return &LoadAnswer{Rules: 3, Warnings: []string{"w"}}, nil
 }
 
-func serveControl(t *testing.T) (*Client, *control, Folder) {
+func serveControl(t *testing.T) (*Client, *control, rundir.Folder) {
 	t.Helper()
 	testenv.NeedRoot(t)
-	f := Folder(filepath.Join(t.TempDir(), "1"))
+	f := rundir.Folder(filepath.Join(t.TempDir(), "1"))
 	if err := os.Mkdir(string(f), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +178,7 @@ func TestClientAndServer(t *testing.T) {
 }
 
 func TestNoDaemon(t *testing.T) {
-	f := Folder(t.TempDir())
+	f := rundir.Folder(t.TempDir())
 	if _, err := NewClient(f).Status(t.Context()); !errors.Is(err, ErrNoDaemon) {
 		t.Errorf("without a socket: %v, want ErrNoDaemon", err)
 	}
@@ -211,50 +210,8 @@ func TestSocketIsForRootAlone(t *testing.T) {
 	}
 }
 
-func TestLockIsHeldByOne(t *testing.T) {
-	testenv.NeedRoot(t)
-	f := testFolder(t)
-	first, err := f.Lock(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Lock(50 * time.Millisecond); !errors.Is(err, ErrLocked) {
-		t.Errorf("second Lock: %v, want ErrLocked", err)
-	}
-	time.AfterFunc(50*time.Millisecond, func() {
-		os.RemoveAll(string(f)) // as weir stop does, under its lock
-		first.Close()
-	})
-	second, err := f.Lock(5 * time.Second)
-	if err != nil {
-		t.Fatalf("Lock after the first was let go: %v", err)
-	}
-	defer second.Close()
-	if !f.current(second) {
-		t.Error("the lock is that of a folder that was removed")
-	}
-}
-
 // testFolder is a run folder where no weir looks for one.
-func testFolder(t *testing.T) Folder {
+func testFolder(t *testing.T) rundir.Folder {
 	t.Helper()
-	return Folder(filepath.Join(t.TempDir(), "1"))
-}
-
-func TestJSONFilesAreReplacedWhole(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.json")
-	want := Loaded{File: "a.conf", Rules: 3, Time: time.Unix(1, 0).UTC()}
-	if err := WriteJSON(path, want); err != nil {
-		t.Fatal(err)
-	}
-	var got Loaded
-	if err := ReadJSON(path, &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-written +read):\n%s", diff)
-	}
-	if err := ReadJSON(path+"x", &got); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("ReadJSON of nothing: %v", err)
-	}
+	return rundir.Folder(filepath.Join(t.TempDir(), "1"))
 }

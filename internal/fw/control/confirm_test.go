@@ -1,10 +1,11 @@
-package api
+package control
 
 import (
 	"errors"
 	"testing"
 	"time"
 
+	"weir/internal/fw/rundir"
 	"weir/internal/testenv"
 )
 
@@ -20,10 +21,10 @@ func TestConfirmWithoutDaemon(t *testing.T) {
 	if _, err := NewClient(f).Confirm(t.Context()); !errors.Is(err, ErrNothingWaits) {
 		t.Errorf("Confirm of nothing: %v, want ErrNothingWaits", err)
 	}
-	if err := WriteJSON(f.Rollback(), &Rollback{File: "/two.conf"}); err != nil {
+	if err := rundir.WriteJSON(f.Rollback(), &rundir.Rollback{File: "/two.conf"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewClient(f).Confirm(t.Context()); !errors.Is(err, ErrLocked) {
+	if _, err := NewClient(f).Confirm(t.Context()); !errors.Is(err, rundir.ErrLocked) {
 		t.Errorf("Confirm under a lock that stays: %v, want ErrLocked", err)
 	}
 	time.AfterFunc(50*time.Millisecond, func() { lock.Close() })

@@ -1,0 +1,52 @@
+// Code generated from bpf/config.h by internal/fw/limits/gen; DO NOT EDIT.
+
+package limits
+
+// See bpf/config.h.
+const (
+	TickNs            = 10000000
+	TicksPerSecond    = 100
+	MaxIfindex        = 16384
+	MaxNexthops       = 32768
+	MaxPaths          = 16384
+	MaxRules          = 32768
+	MaxMatches        = 8
+	Ipv6ExtMaxChain   = 8
+	Ipv6ExtMaxBytes   = 512
+	MaxL4Offset       = (14 + 40 + Ipv6ExtMaxBytes)
+	TcpMaxOptions     = 40
+	TagLength         = 4
+	BucketSlots       = 7
+	TableTries        = 64
+	NatPortTries      = 1024
+	HomeProbes        = 3
+	HintProbes        = 8
+	AllocTries        = 64
+	DeadGrace         = 10
+	GcSlice           = 4096
+	GcNs              = 10000000
+	NexthopFresh      = (1 * TicksPerSecond)
+	NexthopProbe      = (30 * TicksPerSecond)
+	NexthopIdle       = (60 * TicksPerSecond)
+	NexthopWalk       = 50
+	NexthopSlice      = 64
+	DaemonDead        = (3 * TicksPerSecond)
+	DhcpPatience      = (64 * TicksPerSecond)
+	RejectRate        = 1000
+	RejectBurst       = 200
+	MarkMask          = 0xf0000000
+	MarkMagic         = 0xa0000000
+	MarkReply         = 0x08000000
+	MarkRedirect      = 0x04000000
+	MarkState         = 0x03ffffff
+	MarkReject        = (MarkMagic | MarkRedirect | MarkReply | MarkState)
+	MaxStates         = MarkState
+	MarkMulticast     = (MarkMagic | MarkReply)
+	MetadataMagic     = 0x77656972
+	PrefetchBatch     = 16
+	Hinted            = 256
+	PrefetchMisses    = 64
+	PrefetchMissesMax = 1024
+	GcRevisit         = (10 * TicksPerSecond)
+	HashKeys          = 10
+)

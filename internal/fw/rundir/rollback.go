@@ -1,0 +1,44 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"weir/internal/killpoint"
+)
+
+// Rollback is the record of a load that waits for its confirmation. It is
+// written before that load: whoever finds it loads what was before, unless the
+// daemon that waits lives.
+type Rollback struct {
+	Until  time.Time `json:"until"`
+	File   string    `json:"file"`             // what was loaded, absolute
+	Before Source    `json:"before"`           // what comes back
+	Failed string    `json:"failed,omitempty"` // why it has not, though its time is up
+}
+
+// Rollback is the file of a load that waits for its confirmation: a Rollback.
+func (f Folder) Rollback() string { return f.path("rollback.json") }
+
+// ReadRollback reads the record of a load that waits; nil if there is none.
+func (f Folder) ReadRollback() (*Rollback, error) {
+	var r Rollback
+	err := ReadJSON(f.Rollback(), &r)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the record of a load that waits: %w", err)
+	}
+	return &r, nil
+}
+
+// RemoveRollback removes that record, if there is one.
+func (f Folder) RemoveRollback() error {
+	if err := killpoint.Remove(f.Rollback()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the record of a load that waits: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"weir/internal/fw/dataplane"
+	"weir/internal/fw/rundir"
+	"weir/internal/fw/state"
+	"weir/internal/host/netif"
+)
+
+// A View reads what weir does in the process's network namespace, from the run
+// folder and the pinned maps. It needs no daemon. It may be kept for long: it follows
+// loads, tables of another size and other daemons. It is safe for concurrent use.
+type View struct {
+	folder rundir.Folder
+	dir    string // of the pins
+
+	mu   sync.Mutex
+	pins *dataplane.View // those in force at the last read; nil if it failed
+}
+
+// A reading is what one read goes by.
+type reading struct {
+	folder rundir.Folder
+	pins   *dataplane.View
+	info   dataplane.Info
+	loaded rundir.Loaded
+	texts  []rundir.RuleText
+	names  map[int]string // of interfaces, by index
+}
+
+// swapTries is how often a read begins anew because the rules were replaced meanwhile.
+const swapTries = 100
+
+// Open opens a View. The error wraps dataplane.ErrNotLoaded if weir does not run; the
+// methods of a View return it as well. The caller closes the view.
+func Open(f rundir.Folder) (*View, error) {
+	dir, err := dataplane.Folder("")
+	if err != nil {
+		return nil, err
+	}
+	v := &View{folder: f, dir: dir}
+	if err := v.read(func(*reading) error { return nil }); err != nil {
+		return nil, errors.Join(err, v.Close())
+	}
+	return v, nil
+}
+
+// Close releases the maps.
+func (v *View) Close() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.release()
+}
+
+func (v *View) release() error {
+	if v.pins == nil {
+		return nil
+	}
+	err := v.pins.Close()
+	v.pins = nil
+	return err
+}
+
+// read gives do what is in force. If that is replaced meanwhile, do is called again,
+// so it must not keep what it found before.
+func (v *View) read(do func(*reading) error) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for range swapTries {
+		r, err := v.follow()
+		if err == nil {
+			err = do(r)
+		}
+		if v.pins == nil || v.pins.InForce() {
+			return err
+		}
+	}
+	return fmt.Errorf("read what is loaded: it was replaced %d times meanwhile", swapTries)
+}
+
+// follow opens the pins in force, if others are open, and reads what belongs to them.
+func (v *View) follow() (*reading, error) {
+	if v.pins == nil || !v.pins.InForce() {
+		if err := v.release(); err != nil {
+			return nil, err
+		}
+		pins, err := dataplane.Open(v.dir)
+		if err != nil {
+			return nil, err
+		}
+		v.pins = pins
+	}
+	r := &reading{folder: v.folder, pins: v.pins, names: make(map[int]string)}
+	if err := rundir.ReadJSON(v.folder.Loaded(), &r.loaded); err != nil {
+		return nil, fmt.Errorf("read what is loaded: %w", err)
+	}
+	// The programs say which ruleset is in force: the record may be a moment behind.
+	var err error
+	if r.info, err = v.pins.Info(); err != nil {
+		return nil, err
+	}
+	if err := rundir.ReadJSON(v.folder.RulesOf(r.info.RuleBase), &r.texts); err != nil {
+		return nil, fmt.Errorf("read the texts of the rules: %w", err)
+	}
+	links, err := netif.Links()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range links {
+		r.names[l.Index] = l.Name
+	}
+	return r, nil
+}
+
+// Rules returns the rules in force with their counters, and the PID of the daemon that
+// loaded them. A rule counts the packets and states of every path that it stands in,
+// and so do match rules.
+func (v *View) Rules() (rules []Rule, pid int, err error) {
+	err = v.read(func(r *reading) error {
+		pid = r.loaded.PID
+		rules, err = r.rules()
+		return err
+	})
+	return rules, pid, err
+}
+
+func (r *reading) rules() ([]Rule, error) {
+	counters, err := r.pins.Rules()
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of the rules: %w", err)
+	}
+	paths, err := r.pins.Paths()
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of the paths: %w", err)
+	}
+	rules := make([]Rule, len(r.texts))
+	for i := range rules {
+		rules[i].RuleText = r.texts[i]
+		if i < len(counters) {
+			c := &counters[i]
+			rules[i].Evaluations, rules[i].StateCreations = c.Evaluations, c.States
+		}
+	}
+	for i := range paths {
+		for _, global := range paths[i].Rules {
+			if nr, ok := r.number(global); ok {
+				rules[nr].Packets += paths[i].Counter.Packets
+				rules[nr].Bytes += paths[i].Counter.Bytes
+				rules[nr].States += paths[i].States
+			}
+		}
+	}
+	return rules, nil
+}
+
+// NATPorts returns the port ranges of source translation in force, each once.
+func (v *View) NATPorts() ([]rundir.PortRange, error) {
+	var found []rundir.PortRange
+	err := v.read(func(r *reading) error {
+		found = []rundir.PortRange{}
+		for i := range r.texts {
+			if p := r.texts[i].NATPorts; p != nil && !slices.Contains(found, *p) {
+				found = append(found, *p)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// number is a rule's number in the ruleset in force; not ok for a rule of an earlier one.
+func (r *reading) number(global uint32) (int, bool) {
+	nr := global - r.info.RuleBase
+	return int(nr), nr < uint32(len(r.texts))
+}
+
+// States calls yield with the live states that a filter selects, until it returns
+// false. They are those of one table: a table that is replaced meanwhile is read to
+// its end.
+func (v *View) States(f *state.Filter, yield func(*state.View) bool) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r, err := v.follow()
+	if err != nil {
+		return err
+	}
+	context := r.context()
+	for s := range r.pins.States() {
+		one := s.View(context)
+		if f.Match(&one) && !yield(&one) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// context is what a state's numbers mean.
+func (r *reading) context() *state.Context {
+	return &state.Context{
+		Now: r.info.Now, Timeouts: r.info.Timeouts,
+		Rule: func(global uint32) (int, bool) { return r.number(global - 1) },
+		Interface: func(index uint16) string {
+			if name := r.names[int(index)]; name != "" {
+				return name
+			}
+			return strconv.Itoa(int(index))
+		},
+	}
+}
