@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Definitions of what config.h and maps.h declare; each entry file includes it once. */
+/* Definitions of what config.h and shared.h declare; each entry file includes it once. */
 #ifndef WEIR_SETTINGS_H
 #define WEIR_SETTINGS_H
 
 #include "config.h"
-#include "maps.h"
+#include "shared.h"
 
 const volatile __u32 hash_keys[HASH_KEYS] = { 0 };
 const volatile __u32 prefetch_secret = 0;

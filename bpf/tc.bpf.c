@@ -13,6 +13,8 @@
 #include "settings.h"
 #include "observe/capture.h"
 #include "path/egress.h"
+#include "path/icmp_error.h"
+#include "path/late_fragment.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -352,7 +354,7 @@ int weir_tc_out_error(struct __sk_buff *skb)
 SEC("tcx/egress")
 int weir_tc_out_fragment(struct __sk_buff *skb)
 {
-	return late_fragment_out(skb);
+	return egress_fragment(skb);
 }
 
 SEC("tcx/egress")

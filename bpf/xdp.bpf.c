@@ -18,7 +18,9 @@
  */
 #include "hook/xdp.h"
 #include "settings.h"
-#include "path/ingress.h"
+#include "path/icmp_error.h"
+#include "path/late_fragment.h"
+#include "path/miss.h"
 #include "path/prefetch.h"
 #include "observe/capture.h"
 

@@ -1,11 +1,60 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Counting: every verdict under its interface and reason, every packet that
- * rules let pass under their path. */
+/* Counting: every verdict under its interface and reason, every packet that rules let pass
+ * under its rule path. */
 #ifndef WEIR_OBSERVE_COUNT_H
 #define WEIR_OBSERVE_COUNT_H
 
+#include "shared.h"
 
-#include "maps.h"
+struct counter {
+	__u64 packets;
+	__u64 bytes; /* of whole IP packets */
+};
+
+/* kept; by interface.slot + reason. Written by packets, read by info. */
+#define MAX_INTERFACES 256
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, (MAX_INTERFACES + 1) * REASON_COUNT); /* the last: interfaces beyond */
+	__type(key, __u32);
+	__type(value, struct counter);
+} interface_counters SEC(".maps");
+
+/* The enum reason under which this core counted a packet last, where
+ * INTERFACE_CAPTURE is set. Written by count_note(), read by observe/capture.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} noted SEC(".maps");
+
+/* kept; a path is the set of rules that a packet is counted under. [0] counts
+ * packets that no rule matched, [1] those for which no path was free. The last
+ * PATHS_RESERVED are for paths of deciding rules alone, taken when the others
+ * are used up. */
+#define PATH_NONE	0
+#define PATH_OVERFLOW	1
+#define PATH_FIRST	2
+#define PATHS_RESERVED	4096
+struct path {
+	__u32 rule[2 * MAX_MATCHES]; /* global ids + 1 in order, first in then out; 0: none */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MAX_PATHS);
+	__type(key, __u32);
+	__type(value, struct counter);
+} path_counters SEC(".maps");
+
+/* kept; which path stands for which rules. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PATHS);
+	__type(key, struct path);
+	__type(value, __u32);
+} paths SEC(".maps");
 
 static __always_inline void count_add(struct counter *c, __u32 bytes)
 {
@@ -62,22 +111,6 @@ static __always_inline int count_verdict(const struct interface *i, enum reason 
 {
 	count_global(i->counters + r, bytes, i->flags, r);
 	return r > REASON_LAST_PASS ? HOOK_DROP : HOOK_PASS;
-}
-
-static __always_inline const struct interface *interface_get(__u32 ifindex)
-{
-	return ifindex < MAX_IFINDEX ? &shared.interfaces[ifindex & (MAX_IFINDEX - 1)] : 0;
-}
-
-static __always_inline int interface_is_present(const struct interface *i)
-{
-	return i && i->flags & INTERFACE_PRESENT;
-}
-
-/* Present, and nobody captures its packets: one test for both. */
-static __always_inline int interface_is_unwatched(const struct interface *i)
-{
-	return i && (i->flags & (INTERFACE_PRESENT | INTERFACE_CAPTURE)) == INTERFACE_PRESENT;
 }
 
 #endif

@@ -9,7 +9,7 @@
 #define WEIR_OBSERVE_RECORD_H
 
 #include "observe/count.h"
-#include "maps.h"
+#include "shared.h"
 
 enum record_kind {
 	RECORD_LOG,    /* a rule with log matched the packet			*/

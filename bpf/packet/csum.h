@@ -7,7 +7,7 @@
 #ifndef WEIR_PACKET_CSUM_H
 #define WEIR_PACKET_CSUM_H
 
-#include "packet/packet.h"
+#include "packet/addr.h"
 
 static __always_inline __u16 csum_fold(__u64 sum)
 {
@@ -50,6 +50,20 @@ static __always_inline __u16 csum_apply(__u16 check, __u32 diff)
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return ~sum;
+}
+
+/* The checksum over a sum. */
+static __always_inline __u16 csum_finish(__u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	return csum_apply(0xffff, (sum & 0xffff) + (sum >> 16));
+}
+
+/* What of the IP header a checksum of the next layer covers. */
+static __always_inline __u64 csum_pseudo(const struct addr *src, const struct addr *dst, __u8 proto, __u32 length)
+{
+	return csum_addr_sum(src) + csum_addr_sum(dst) + bpf_htons(proto) + bpf_htons(length);
 }
 
 #endif

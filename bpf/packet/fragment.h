@@ -10,6 +10,36 @@
 #include "state/lookup.h"
 #include "path/scratch.h"
 
+/* The fragments of one packet. kept; LRU: a lost entry costs one packet. */
+struct fragment_key {
+	struct addr src;
+	struct addr dst;
+	__u32 id;
+	__u8 proto;
+	__u8 family; /* | FRAGMENT_EGRESS: the box's own packet */
+	__u16 zone;
+};
+
+#define FRAGMENT_EGRESS 0x80
+#define FRAGMENT_RANGES 8
+struct fragment_entry {
+	__u32 busy; /* a core works on it: fragments of one packet may spread over cores */
+	__u32 state;   /* index << 1 | direction; 0: the first was passed without a state */
+	__u32 path;    /* counted under, if state is 0			   */
+	__u32 started; /* tick							   */
+	__u32 ranges;  /* number of ranges in use				   */
+	struct {
+		__u16 start, end; /* in units of 8 bytes, end excluded */
+	} range[FRAGMENT_RANGES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct fragment_key);
+	__type(value, struct fragment_entry);
+} fragments SEC(".maps");
+
 static __always_inline void fragment_key_fill(struct fragment_key *k, const struct packet *p)
 {
 	k->src = p->tuple.src;

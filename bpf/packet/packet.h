@@ -1,36 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/*
- * The packet's descriptor, filled by packet/parse.h and by nothing else, and the key
- * under which a connection is known.
- */
+/* The packet's descriptor. packet/parse.h fills it, and nothing else does. */
 #ifndef WEIR_PACKET_PACKET_H
 #define WEIR_PACKET_PACKET_H
 
 #include <linux/bpf.h>
-#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-/* An address of either family; IPv4 as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2). */
-struct addr {
-	__be32 word[4];
-} __attribute__((aligned(8)));
-
-/*
- * What tells connections apart, as it stands in the frame. ICMP queries carry
- * their id as the port of the asking side and their request type as the other
- * port; other ICMP messages carry their type as sport; protocols without ports
- * have 0. zone is 0, or the interface's index if an address is link-local.
- */
-struct tuple {
-	struct addr src;
-	struct addr dst;
-	__be16 sport;
-	__be16 dport;
-	__u8 proto;
-	__u8 pad;
-	__u16 zone;
-};
-_Static_assert(sizeof(struct tuple) == 40, "a tuple is hashed and compared as five 64-bit words");
+#include "packet/tuple.h"
 
 enum fragment {
 	FRAGMENT_NONE,
@@ -75,62 +51,5 @@ struct packet {
 #define TCP_SYN 0x02
 #define TCP_RST 0x04
 #define TCP_ACK 0x10
-
-#define ADDR4_PREFIX bpf_htonl(0xffff)
-
-/* Tuples are hashed and compared as 64-bit words, so they are written as such: a
- * load that spans two narrower stores waits for both to reach the cache. */
-typedef __u64 __attribute__((may_alias)) word64;
-
-static __always_inline void addr_set4(struct addr *a, __be32 v4)
-{
-	((word64 *)a)[0] = 0;
-	((word64 *)a)[1] = (__u64)v4 << 32 | ADDR4_PREFIX;
-}
-
-static __always_inline void addr_set6(struct addr *a, const void *v6)
-{
-	((word64 *)a)[0] = ((const word64 *)v6)[0];
-	((word64 *)a)[1] = ((const word64 *)v6)[1];
-}
-
-static __always_inline int addr_equal(const struct addr *a, const struct addr *b)
-{
-	const word64 *x = (const word64 *)a, *y = (const word64 *)b;
-
-	return !((x[0] ^ y[0]) | (x[1] ^ y[1]));
-}
-
-static __always_inline int addr_is4(const struct addr *a)
-{
-	return !(a->word[0] | a->word[1]) && a->word[2] == ADDR4_PREFIX;
-}
-
-static __always_inline int tuple_equal(const struct tuple *a, const struct tuple *b)
-{
-	const word64 *x = (const word64 *)a, *y = (const word64 *)b;
-
-	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4]));
-}
-
-/* All but the addresses. */
-static __always_inline void tuple_set_ports(struct tuple *t, __be16 sport, __be16 dport, __u8 proto,
-					    __u16 zone)
-{
-	*(word64 *)&t->sport = (__u64)sport | (__u64)dport << 16 | (__u64)proto << 32 |
-			       (__u64)zone << 48;
-}
-
-/* The tuple that an answer to t arrives with. */
-static __always_inline void tuple_reverse(struct tuple *r, const struct tuple *t)
-{
-	r->src = t->dst;
-	r->dst = t->src;
-	r->sport = t->dport;
-	r->dport = t->sport;
-	r->proto = t->proto;
-	r->pad = 0;
-	r->zone = t->zone;
-}
 
 #endif

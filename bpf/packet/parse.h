@@ -7,8 +7,6 @@
 #ifndef WEIR_PACKET_PARSE_H
 #define WEIR_PACKET_PARSE_H
 
-#include <linux/icmp.h>
-#include <linux/icmpv6.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
 #include <linux/ip.h>
@@ -16,7 +14,9 @@
 #include <linux/tcp.h>
 #include <linux/udp.h>
 
-#include "maps.h"
+#include "shared.h"
+#include "packet/extension.h"
+#include "packet/icmp.h"
 #include "packet/packet.h"
 #include "observe/reason.h"
 
@@ -32,68 +32,6 @@ struct headers {
 #define IP_MORE		 0x2000
 #define IP_OFFSET	 0x1fff
 #define ICMPV4_QUOTE	 8 /* bytes before the quoted packet, both families */
-
-/* The one reading of ICMP types: returns the request's type if type is a query
- * of the family, else -1; *reply tells whether it is the answering half. */
-static __always_inline int icmp_query(__u8 family, __u8 type, int *reply)
-{
-	*reply = 0;
-	if (family == 4) {
-		switch (type) {
-		case 0:
-			*reply = 1;
-			return 8;
-		case 8:
-		case 13:
-		case 15:
-		case 17:
-			return type;
-		case 14:
-		case 16:
-		case 18:
-			*reply = 1;
-			return type - 1;
-		}
-		return -1;
-	}
-	if (type == 128)
-		return 128;
-	if (type == 129) {
-		*reply = 1;
-		return 128;
-	}
-	return -1;
-}
-
-static __always_inline int icmp_is_error(__u8 family, __u8 type)
-{
-	if (family == 4)
-		return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
-	return type >= 1 && type <= 4;
-}
-
-/* Fills the ports of a tuple from an ICMP header; l4 holds at least 8 bytes for queries. */
-static __always_inline void icmp_ports(struct tuple *t, __u8 family, const struct icmphdr *icmp)
-{
-	int reply, query = icmp_query(family, icmp->type, &reply);
-	__be16 type = bpf_htons(query < 0 ? icmp->type : query);
-
-	if (query < 0) {
-		t->sport = type;
-		t->dport = 0;
-	} else if (reply) {
-		t->sport = type;
-		t->dport = icmp->un.echo.id;
-	} else {
-		t->sport = icmp->un.echo.id;
-		t->dport = type;
-	}
-}
-
-static __always_inline int icmp_is(__u8 family, __u8 proto)
-{
-	return proto == (family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
-}
 
 /* The frame ends before a header that it must hold. */
 static __always_inline enum reason parse_short(const struct packet *p)
@@ -226,124 +164,6 @@ static __always_inline enum reason parse_ip4(struct packet *p, struct headers *h
 	return UNDECIDED;
 }
 
-#define NEXT_HOP_BY_HOP	 0
-#define NEXT_ROUTING	 43
-#define NEXT_FRAGMENT	 44
-#define NEXT_AUTH	 51
-#define NEXT_DESTINATION 60
-
-static __always_inline int extension_is(__u8 next)
-{
-	return next == NEXT_HOP_BY_HOP || next == NEXT_ROUTING || next == NEXT_FRAGMENT ||
-	       next == NEXT_AUTH || next == NEXT_DESTINATION;
-}
-
-/* A walk through a chain of extension headers: asked and answered. */
-struct extension_chain {
-	__u32 offset; /* of the first header from the frame's start; then behind the last */
-	__u32 length; /* bytes from there to the packet's end; then what is left */
-	__u8 next;    /* its kind; then the protocol behind the chain		*/
-	__u8 flags;   /* PACKET_* to add					*/
-	__u8 fragment; /* enum fragment						*/
-	__u8 more;
-	__u16 fragment_offset;
-	__u16 fragment_length;
-	__u32 fragment_id;
-};
-
-struct extension {
-	__u8 next;
-	__u8 length;
-	__be16 fragment; /* in a routing header: its type and segments left */
-	__be32 id;
-};
-
-/* The fragment header; UNDECIDED, or why the packet is dropped. */
-static __always_inline enum reason extension_fragment(struct extension_chain *e, const struct extension *x)
-{
-	__u16 fragment = bpf_ntohs(x->fragment);
-	__u32 payload = e->length - sizeof(*x);
-
-	if (e->flags & PACKET_FRAGMENT_HEADER)
-		return REASON_MALFORMED;
-	e->flags |= PACKET_FRAGMENT_HEADER;
-	if (!(fragment & ~6))
-		return UNDECIDED; /* atomic (RFC 6946) */
-	e->more = fragment & 1;
-	e->fragment_offset = fragment & ~7;
-	e->fragment_length = payload;
-	e->fragment_id = x->id;
-	e->fragment = e->fragment_offset ? FRAGMENT_LATER : FRAGMENT_FIRST;
-	if ((e->more && payload & 7) || e->fragment_offset + payload > 65535)
-		return REASON_MALFORMED;
-	return UNDECIDED;
-}
-
-/* One header of the chain; i is its place in it. */
-static __always_inline enum reason extension_step(struct extension_chain *e, const struct extension *x, int i)
-{
-	__u32 size = (x->length + 1) * 8;
-	enum reason r;
-
-	switch (e->next) {
-	case NEXT_HOP_BY_HOP:
-		if (i)
-			return REASON_MALFORMED;
-		e->flags |= PACKET_OPTIONS;
-		break;
-	case NEXT_DESTINATION:
-		e->flags |= PACKET_OPTIONS;
-		break;
-	case NEXT_ROUTING:
-		if (!(bpf_ntohs(x->fragment) >> 8))
-			return REASON_ROUTING_HEADER;
-		break;
-	case NEXT_AUTH:
-		size = (x->length + 2) * 4;
-		break;
-	case NEXT_FRAGMENT:
-		size = sizeof(*x);
-		r = extension_fragment(e, x);
-		if (r != UNDECIDED)
-			return r;
-		break;
-	}
-	if (size > e->length)
-		return e->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
-	e->next = x->next;
-	e->offset += size;
-	e->length -= size;
-	return UNDECIDED;
-}
-
-/* Walks the chain (RFC 8200, 4). Verified apart from its callers: headers are
- * copied, as pointers into the frame do not cross this boundary. */
-__noinline enum reason extension_walk(hook_ctx *ctx, struct extension_chain *e)
-{
-	struct extension x;
-	enum reason r;
-	__u32 start;
-	int i;
-
-	if (!e)
-		return REASON_INTERNAL;
-	start = e->offset;
-	for (i = 0; i < IPV6_EXT_MAX_CHAIN; i++) {
-		if (!extension_is(e->next) || e->fragment == FRAGMENT_LATER)
-			break;
-		if (e->length < sizeof(x) || hook_load(ctx, e->offset, &x, sizeof(x)))
-			return e->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
-		r = extension_step(e, &x, i);
-		if (r != UNDECIDED)
-			return r;
-		if (e->offset - start > IPV6_EXT_MAX_BYTES)
-			return REASON_EXTENSION_CHAIN;
-	}
-	if (e->fragment != FRAGMENT_LATER && extension_is(e->next))
-		return REASON_EXTENSION_CHAIN;
-	return UNDECIDED;
-}
-
 static __always_inline enum reason parse_extensions(hook_ctx *ctx, struct packet *p, struct headers *h)
 {
 	struct extension_chain e = {};
@@ -366,11 +186,6 @@ static __always_inline enum reason parse_extensions(hook_ctx *ctx, struct packet
 	p->l4_offset = e.offset;
 	h->l4 = (void *)h->eth + e.offset;
 	return UNDECIDED;
-}
-
-static __always_inline int addr_is_link_local(const struct addr *a)
-{
-	return (a->word[0] & bpf_htonl(0xffc00000)) == bpf_htonl(0xfe800000);
 }
 
 static __always_inline enum reason parse_ip6(hook_ctx *ctx, struct packet *p, struct headers *h,

@@ -6,10 +6,8 @@
 #ifndef WEIR_PATH_EGRESS_H
 #define WEIR_PATH_EGRESS_H
 
+#include "observe/log.h"
 #include "path/miss.h"
-#include "path/ingress.h"
-#include "packet/icmp_error.h"
-#include "path/fast.h"
 
 /* Translates what the box sends in a state, both sides of it. */
 static __always_inline int egress_translate(hook_ctx *ctx, const struct packet *p, const struct state *st,
@@ -206,7 +204,7 @@ static __always_inline int egress_slow(hook_ctx *ctx, void *tails)
 	return egress_send(ctx, &s->packet, i, st, s->state, REASON_STATE);
 }
 
-static __always_inline int late_fragment_out(hook_ctx *ctx)
+static __always_inline int egress_fragment(hook_ctx *ctx)
 {
 	struct scratch *s = scratch_get();
 	const struct interface *i;
@@ -231,33 +229,6 @@ static __always_inline int late_fragment_out(hook_ctx *ctx)
 	track_count(st, STATE_DIRECTION(s->state), &s->packet);
 	egress_log(ctx, s, st);
 	return egress_send(ctx, &s->packet, i, st, s->state, REASON_STATE);
-}
-
-static __always_inline int icmp_error_out(hook_ctx *ctx, void *tails)
-{
-	struct scratch *s = scratch_get();
-	const struct interface *i;
-	struct state *st;
-	enum reason r;
-
-	if (!s)
-		return HOOK_DROP;
-	i = interface_get(s->packet.ifindex);
-	if (!i)
-		return HOOK_DROP;
-	r = icmp_error_find(ctx, s, 0);
-	if (r != UNDECIDED)
-		return count_verdict(i, r, s->packet.length);
-	if (!s->state) {
-		bpf_tail_call(ctx, tails, TAIL_MISS);
-		return count_verdict(i, REASON_INTERNAL, s->packet.length);
-	}
-	st = state_get(STATE_INDEX(s->state));
-	if (!st || (!s->quoted_forth && icmp_error_rewrite(ctx, s, st)))
-		return count_verdict(i, REASON_INTERNAL, s->packet.length);
-	icmp_error_log(ctx, s, st, DIRECTION_OUT, s->packet.ifindex);
-	count_path(st->path, s->packet.length);
-	return count_verdict(i, REASON_STATE, s->packet.length);
 }
 
 #endif

@@ -6,10 +6,11 @@
 #ifndef WEIR_PATH_FAST_H
 #define WEIR_PATH_FAST_H
 
-#include "packet/rewrite.h"
-#include "route/nexthop.h"
-#include "path/scratch.h"
 #include "hook/tail.h"
+#include "path/output.h"
+#include "path/scratch.h"
+#include "route/nexthop.h"
+#include "state/lookup.h"
 #include "state/track.h"
 
 /* Leaves the packet in the scratch and goes on behind the tail call. */

@@ -72,24 +72,6 @@ static __always_inline void prefetch_touch(void)
 	}
 }
 
-/* The index of the state that is promised to the tuple, and the next hop; 0: none. */
-static __always_inline __u32 hint_find(const struct tuple *t, __u16 *nexthop)
-{
-	__u64 hash = tuple_hash(t);
-	__u32 home = state_home(hash), i, *p, word;
-
-	for (i = 0; i < HINT_PROBES; i++) {
-		p = hint_at(home + i);
-		if (!p)
-			return 0;
-		word = *(volatile __u32 *)p;
-		*nexthop = *(volatile __u16 *)&shared.hinted[word & HINT_TARGET];
-		if (word && *nexthop && word == hint_word(hash, *nexthop, shared.route_generation))
-			return home + i;
-	}
-	return 0;
-}
-
 /* As hint_find(), but that interfaces which mostly bring answers are asked seldom:
  * a promise that is not there costs a touch of memory, too. */
 static __always_inline __u32 prefetch_find(struct prefetch *l, const struct packet *p, __u16 *nexthop)

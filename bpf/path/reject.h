@@ -9,10 +9,58 @@
 #define WEIR_PATH_REJECT_H
 
 #include "observe/count.h"
+#include "observe/rule_path.h"
 #include "packet/csum.h"
 #include "packet/parse.h"
 #include "packet/sanity.h"
 #include "path/scratch.h"
+#include "rules/ruleset.h"
+
+/* What answers to blocked packets (path/reject.h) must know of the box's addresses. kept;
+ * written by the daemon. The first: which address they come from; of interface 0
+ * where the interface has none. */
+enum reject_source_kind {
+	REJECT_SOURCE_IP4 = 4,
+	REJECT_SOURCE_IP6 = 6,
+	REJECT_SOURCE_LINK_LOCAL = 10,
+};
+
+struct reject_source_key {
+	__u32 ifindex;
+	__u32 kind;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct reject_source_key);
+	__type(value, struct addr);
+} reject_sources SEC(".maps");
+
+/* Broadcast addresses of the box's networks; value: 1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct addr);
+	__type(value, __u32);
+} broadcasts SEC(".maps");
+
+/* What became of blocked packets whose rule has them answered. kept; read by info. */
+enum rejected {
+	REJECTED_RST,
+	REJECTED_ICMP,
+	REJECTED_LAST_GIVEN = REJECTED_ICMP,
+	REJECTED_LIMIT, /* not, because of REJECT_RATE			*/
+	REJECTED_NOT,	/* not, because it could not be made or sent	*/
+	REJECTED_COUNT,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, REJECTED_COUNT);
+	__type(key, __u32);
+	__type(value, struct counter);
+} reject_counters SEC(".maps");
 
 /* An IPv4 error is 576 bytes long at most (RFC 1812, 4.3.2.3), an IPv6 one 1,280
  * (RFC 4443, 2.4): so much passes everywhere. */
@@ -161,20 +209,6 @@ static __always_inline __u64 reject_sum(const struct reject *a, __u32 from, __u3
 
 	bpf_loop(length / sizeof(__u32), reject_word, &w, 0);
 	return w.sum;
-}
-
-/* The checksum over a sum. */
-static __always_inline __u16 csum_finish(__u64 sum)
-{
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	return csum_apply(0xffff, (sum & 0xffff) + (sum >> 16));
-}
-
-/* What of the IP header a checksum of the next layer covers. */
-static __always_inline __u64 csum_pseudo(const struct addr *src, const struct addr *dst, __u8 proto, __u32 length)
-{
-	return csum_addr_sum(src) + csum_addr_sum(dst) + bpf_htons(proto) + bpf_htons(length);
 }
 
 static __always_inline void reject_ip4(struct reject *a, const struct addr *src, const struct addr *dst, __u8 tos,
@@ -398,6 +432,24 @@ __noinline int reject(hook_ctx *ctx, struct scratch *s)
 	if (what > REJECTED_LAST_GIVEN)
 		return HOOK_DROP;
 	return hook_reply(ctx, p->ifindex, i, p->flags & PACKET_EGRESS);
+}
+
+/* Counts and notes what rules blocked at the last of the crossings. */
+static __always_inline void reject_note(struct scratch *s, enum reason r, __u8 crossed)
+{
+	if (r != REASON_BLOCK && r != REASON_UNLOADED)
+		return;
+	count_path(rule_path_index(s, crossed), s->packet.length);
+	s->blocked = crossed & STATE_OUT ? s->out.rule : s->in.rule;
+}
+
+/* A packet that goes no further: where rules blocked it, they count it and say
+ * whether its sender hears of it. */
+static __always_inline int reject_or_drop(hook_ctx *ctx, struct scratch *s, const struct interface *i, enum reason r,
+				  __u8 crossed)
+{
+	reject_note(s, r, crossed);
+	return r == REASON_BLOCK ? reject(ctx, s) : count_verdict(i, r, s->packet.length);
 }
 
 #endif

@@ -6,7 +6,13 @@
 #ifndef WEIR_PATH_SLOW_H
 #define WEIR_PATH_SLOW_H
 
-#include "path/miss.h"
+#include "observe/log.h"
+#include "packet/fragment.h"
+#include "packet/tcp_option.h"
+#include "path/fast.h"
+#include "path/reject.h"
+#include "route/route.h"
+#include "rules/evaluate.h"
 
 /*
  * The kernel's routes for this direction, and its answer into the state. The
@@ -245,6 +251,66 @@ static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow
 	if (r != UNDECIDED)
 		return handoff_forward(ctx, p, i, st, s->state, r);
 	return output(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why);
+}
+
+/* A SYN in a state opens a new connection, is repeated, or answers; at egress
+ * first fragments come here too. Returns UNDECIDED, why it is dropped, or REASON_LAST_PASS for "a miss". */
+__noinline enum reason slow_track(hook_ctx *ctx, struct scratch *s)
+{
+	const struct packet *p;
+	struct state *st;
+	enum reason r;
+	__u32 d;
+
+	if (!s)
+		return REASON_INTERNAL;
+	p = &s->packet;
+	d = STATE_DIRECTION(s->state);
+	st = state_get(STATE_INDEX(s->state));
+	if (!st)
+		return REASON_INTERNAL;
+	if (p->tuple.proto != IPPROTO_TCP) {
+		track_other(st, d, p);
+		track_count(st, d, p);
+		return UNDECIDED;
+	}
+	if (track_opens(p) && track_is_over(st)) {
+		state_kill(st, STATE_INDEX(s->state));
+		s->state = 0;
+		return REASON_LAST_PASS;
+	}
+	if (!(track_opens(p) && track_is_established(st))) {
+		r = track_tcp(st, d, p, tcp_option_wscale(ctx, s));
+		if (r != UNDECIDED)
+			return r;
+	}
+	track_count(st, d, p);
+	return UNDECIDED;
+}
+
+static __always_inline int slow_in(hook_ctx *ctx, void *tails)
+{
+	struct scratch *s = scratch_get();
+	const struct interface *i;
+	enum reason r = UNDECIDED;
+	struct state *st;
+
+	if (!s)
+		return HOOK_DROP;
+	i = interface_get(s->packet.ifindex);
+	if (!i)
+		return HOOK_DROP;
+	if (!s->tracked)
+		r = slow_track(ctx, s);
+	if (r == UNDECIDED) {
+		st = state_get(STATE_INDEX(s->state));
+		s->evaluate = st && st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT);
+	}
+	if (r == REASON_LAST_PASS || s->evaluate) {
+		bpf_tail_call(ctx, tails, TAIL_MISS);
+		r = REASON_INTERNAL;
+	}
+	return r == UNDECIDED ? slow_send(ctx, s, SLOW_STATE) : count_verdict(i, r, s->packet.length);
 }
 
 #endif

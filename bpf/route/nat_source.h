@@ -7,7 +7,7 @@
 #ifndef WEIR_ROUTE_NAT_SOURCE_H
 #define WEIR_ROUTE_NAT_SOURCE_H
 
-#include "route/nexthop.h"
+#include "route/route.h"
 #include "path/scratch.h"
 
 /* The box has an address no more if the kernel would send packets for it elsewhere. Where

@@ -13,7 +13,7 @@
 #ifndef WEIR_ROUTE_NEXTHOP_GC_H
 #define WEIR_ROUTE_NEXTHOP_GC_H
 
-#include "maps.h"
+#include "route/nexthop_index.h"
 
 static __always_inline int nexthop_gc_move(struct nexthop *n, __u32 from, __u32 to)
 {

@@ -11,99 +11,12 @@
 
 #include "packet/csum.h"
 #include "observe/log.h"
-#include "state/place.h"
 #include "path/scratch.h"
+#include "rules/match.h"
+#include "state/alloc.h"
+#include "state/nat_port.h"
+#include "state/table.h"
 #include "state/track.h"
-
-/* Port range of nat-to without one: pf's. */
-#define NAT_LOW	 50001
-#define NAT_HIGH 65535
-
-static __always_inline __u32 create_random(struct scratch *s)
-{
-	__u32 x = s->random;
-
-	if (!x)
-		x = (random_seed ? random_seed + bpf_get_smp_processor_id() : bpf_get_prandom_u32()) | 1;
-	s->random = alloc_random(x);
-	return s->random;
-}
-
-/*
- * Tries the port at which the search stands; 1 ends it. What it works on lies in
- * the scratch: on the stack the verifier would walk every value of it.
- */
-static __always_inline long nat_port_try(struct scratch *s)
-{
-	struct nat_port_search *search = &s->search;
-	struct state *st = state_get(STATE_INDEX(search->number));
-	struct tuple *t;
-	enum reason r;
-	__u32 owner;
-
-	if (!st)
-		return 1;
-	t = &st->back.tuple;
-	t->dport = bpf_htons(search->low + search->at);
-	if (t->dport == s->packet.tuple.dport && tuple_equal(t, &s->packet.tuple))
-		r = REASON_TUPLE_TAKEN; /* by itself: its answers would look like it */
-	else
-		r = table_enter(search->number, &owner);
-	search->reason = r;
-	/* REASON_TUPLE_ERROR: another port's bucket may have room */
-	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY && r != REASON_TUPLE_ERROR)
-		return 1;
-	search->at = search->at == search->span ? 0 : search->at + 1;
-	return 0;
-}
-
-static long nat_port_step(__u32 n, void *data)
-{
-	struct scratch *s = scratch_get();
-
-	(void)data;
-	return !s || n >= s->search.span || nat_port_try(s);
-}
-
-/* Begins a search for a port of low..high at a random one. */
-static __always_inline void nat_port_begin(struct scratch *s, __u32 number, __u16 low, __u16 high)
-{
-	struct nat_port_search *search = &s->search;
-
-	search->number = number;
-	search->low = low;
-	search->span = high - low;
-	search->at = create_random(s) % ((__u32)search->span + 1);
-}
-
-/* Reserves the reply's tuple with the first free port from where the search stands. */
-static __always_inline enum reason nat_port_reserve(struct scratch *s)
-{
-	struct nat_port_search *search = &s->search;
-
-	/* mostly the first is free: without a call */
-	if (!nat_port_try(s))
-		bpf_loop(NAT_PORT_TRIES - 1, nat_port_step, 0, 0);
-	if (search->reason == REASON_TUPLE_TAKEN || search->reason == REASON_STATE_BUSY)
-		return REASON_NAT_PORTS;
-	return search->reason;
-}
-
-static __always_inline int nat_port_has(const struct packet *p)
-{
-	int reply;
-
-	if (p->tuple.proto == IPPROTO_TCP || p->tuple.proto == IPPROTO_UDP)
-		return 1;
-	return icmp_is(p->family, p->tuple.proto) &&
-	       icmp_query(p->family, p->icmp_type, &reply) >= 0 && !reply;
-}
-
-/* Whether the rules have another source port chosen. */
-static __always_inline int nat_port_wanted(const struct scratch *s)
-{
-	return s->out.flags & CROSSING_NAT && nat_port_has(&s->packet) && !(s->out.flags & CROSSING_NAT_STATIC);
-}
 
 /* Chooses the reply's port, or the first that is tried, in s->tuple. */
 static __always_inline void create_choose_reply(struct scratch *s, __u32 number)
@@ -313,6 +226,73 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 	}
 	state_kill(st, index); /* the sweep takes the reply's tuple out */
 	return r == REASON_TUPLE_TAKEN && create_shared(s, owner) ? UNDECIDED : r;
+}
+
+/* Messages that belong to no exchange make no state. */
+static __always_inline int create_never(const struct packet *p)
+{
+	int reply;
+
+	return icmp_is(p->family, p->tuple.proto) &&
+	       icmp_query(p->family, p->icmp_type, &reply) < 0;
+}
+
+static __always_inline int create_wanted(const struct scratch *s)
+{
+	if (create_never(&s->packet))
+		return 0;
+	return s->in.flags & (CROSSING_KEEP_STATE | CROSSING_RDR) ||
+	       s->out.flags & (CROSSING_KEEP_STATE | CROSSING_NAT);
+}
+
+/* STATE_* of a new state; crossed: the crossings that were due. */
+static __always_inline __u8 create_flags(const struct scratch *s, __u8 crossed, int skip_in, int skip_out)
+{
+	__u8 flags = crossed;
+
+	if (crossed & STATE_IN && !skip_in && !(s->in.flags & CROSSING_KEEP_STATE))
+		flags |= STATE_EVALUATE_IN;
+	if (crossed & STATE_OUT && !skip_out && !(s->out.flags & CROSSING_KEEP_STATE))
+		flags |= STATE_EVALUATE_OUT;
+	/* a translation needs its state, whatever the rule says */
+	if (s->in.flags & CROSSING_RDR)
+		flags &= ~STATE_EVALUATE_IN;
+	if (s->out.flags & CROSSING_NAT)
+		flags &= ~STATE_EVALUATE_OUT;
+	if ((!(crossed & STATE_IN) || skip_in || s->in.flags & CROSSING_ALLOW_OPTIONS) &&
+	    (!(crossed & STATE_OUT) || skip_out || s->out.flags & CROSSING_ALLOW_OPTIONS))
+		flags |= STATE_OPTIONS;
+	return flags | log_flag(s, flags);
+}
+
+/* From "the packet as it will leave, but for the source" in s->tuple to the
+ * reply's tuple. */
+static __always_inline void create_reply_tuple(struct scratch *s)
+{
+	struct addr src = s->packet.tuple.src;
+
+	if (s->out.flags & CROSSING_NAT)
+		src = s->out.nat_addr;
+	s->tuple.src = s->tuple.dst;
+	s->tuple.dst = src;
+	s->tuple.sport = s->tuple.dport;
+	s->tuple.dport = s->packet.tuple.sport;
+}
+
+/* Counts a state under the rules that made it. */
+static __always_inline void create_count(const struct scratch *s, __u8 crossed)
+{
+	if (crossed & STATE_IN && s->in.flags & CROSSING_KEEP_STATE)
+		match_count_state(s->in.rule);
+	if (crossed & STATE_OUT && s->out.flags & CROSSING_KEEP_STATE)
+		match_count_state(s->out.rule);
+}
+
+/* Lets the packets of a live state's direction cross here from now on. */
+static __always_inline void create_widen(struct state *st, const struct crossing *cr, __u8 side)
+{
+	log_widen(st, cr, side);
+	st->flags |= side;
 }
 
 #endif

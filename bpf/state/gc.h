@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the timer does; see sweep.bpf.c. */
+/* What the timer does with states (gc.bpf.c): expire them, and release what has ended. */
 #ifndef WEIR_STATE_GC_H
 #define WEIR_STATE_GC_H
 
-#include "state/place.h"
+#include "state/alloc.h"
+#include "state/table.h"
+
+/* One timer that sweeps. */
+struct gc_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct gc_timer);
+} gc_timers SEC(".maps");
 
 #define CLOCK_MONOTONIC_KERNEL 1
 
@@ -52,7 +65,7 @@ static __always_inline int gc_hurries(void)
 }
 
 /* Takes a number's spilled tuple out of the table. 0: it may still be there. */
-static __always_inline int table_release_spilled(struct bucket *b, struct tuple *t, __u32 number)
+static __always_inline int gc_release_spilled(struct bucket *b, struct tuple *t, __u32 number)
 {
 	__u32 *entry;
 	int gone = 1;
@@ -71,7 +84,7 @@ static __always_inline int table_release_spilled(struct bucket *b, struct tuple 
 
 /* Takes a tuple out of the table if it is this number's. 0: it may still be
  * there, because somebody is at the bucket. */
-static __noinline int table_release(struct tuple *t, __u32 number)
+static __noinline int gc_release_tuple(struct tuple *t, __u32 number)
 {
 	struct bucket *b;
 	__u64 hash;
@@ -89,14 +102,14 @@ static __noinline int table_release(struct tuple *t, __u32 number)
 		if (__sync_val_compare_and_swap(&b->slot[i], slot, 0) == slot)
 			return 1;
 	}
-	return b->spilled ? table_release_spilled(b, t, number) : 1;
+	return b->spilled ? gc_release_spilled(b, t, number) : 1;
 }
 
 static __always_inline void gc_release(struct state *st, __u32 index)
 {
 	hint_withdraw(index); /* a packet may have made it when the state had just ended */
-	if (table_release(&st->forth.tuple, STATE_NUMBER(index, 0)) &&
-	    table_release(&st->back.tuple, STATE_NUMBER(index, 1)))
+	if (gc_release_tuple(&st->forth.tuple, STATE_NUMBER(index, 0)) &&
+	    gc_release_tuple(&st->back.tuple, STATE_NUMBER(index, 1)))
 		alloc_return(st);
 	else /* the next pass tries again */
 		__sync_lock_test_and_set(&st->status, STATUS_DYING);

@@ -17,18 +17,28 @@
 #ifndef WEIR_STATE_HINT_H
 #define WEIR_STATE_HINT_H
 
-#include "state/table.h"
+#include "shared.h"
+
+/* kept; what a first look is told of states (state/hint.h), those of a cache line together:
+ * state n is word n % HINTS of value n / HINTS. */
+#define HINTS 16
+struct hints {
+	__u32 word[HINTS];
+};
+_Static_assert(sizeof(struct hints) == 64, "promises of a cache line");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* by the loader */
+	__type(key, __u32);
+	__type(value, struct hints);
+} hints SEC(".maps");
 
 #define HINT_TARGET (HINTED - 1) /* the bits of a promise that index shared.hinted */
 #define HINT_TAG    (~(__u32)HINT_TARGET)
 #define HINT_NONE   0
 #define HINT_BROKEN HINTED /* no next hop's: none has the target 0 */
-
-/* The place where the state of a first packet's tuple lies if it is free: 1 to state_capacity. */
-static __always_inline __u32 state_home(__u64 hash)
-{
-	return 1 + (__u32)((hash >> 32) * state_capacity >> 32);
-}
 
 /* A state is not promised in its last ticks: how many. */
 static __always_inline __u32 hint_margin(void)
@@ -133,6 +143,24 @@ __noinline int hint_renew(__u32 number)
 	p = hint_at(index);
 	if (p && *(volatile __u32 *)p != HINT_BROKEN)
 		hint_write(index, word);
+	return 0;
+}
+
+/* The index of the state that is promised to the tuple, and the next hop; 0: none. */
+static __always_inline __u32 hint_find(const struct tuple *t, __u16 *nexthop)
+{
+	__u64 hash = tuple_hash(t);
+	__u32 home = state_home(hash), i, *p, word;
+
+	for (i = 0; i < HINT_PROBES; i++) {
+		p = hint_at(home + i);
+		if (!p)
+			return 0;
+		word = *(volatile __u32 *)p;
+		*nexthop = *(volatile __u16 *)&shared.hinted[word & HINT_TARGET];
+		if (word && *nexthop && word == hint_word(hash, *nexthop, shared.route_generation))
+			return home + i;
+	}
 	return 0;
 }
 

@@ -7,7 +7,8 @@
 #ifndef WEIR_STATE_IMPORT_H
 #define WEIR_STATE_IMPORT_H
 
-#include "state/place.h"
+#include "state/alloc.h"
+#include "state/table.h"
 
 /* What weir_import is run on. */
 struct import {

@@ -1,12 +1,94 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * From a tuple to its state: at its home first, then by the tuple table. A state
- * number is index << 1 | direction.
+ * From a tuple to its state: at its home first, then by the tuple table
+ * (state/table.h). Looking up takes no lock: a slot is one word, and what it leads to is
+ * compared.
  */
 #ifndef WEIR_STATE_LOOKUP_H
 #define WEIR_STATE_LOOKUP_H
 
 #include "state/hint.h"
+
+/* kept; the tuple table (state/table.h), which knows whose a tuple is: a bucket is a
+ * cache line. A slot is tag << 32 | index << 1 | direction, 0: empty. */
+struct bucket {
+	__u64 slot[BUCKET_SLOTS];
+	__u32 lock;    /* 1: somebody enters a tuple, or takes out a spilled one	*/
+	__u32 spilled; /* tuples of this bucket in spilled_tuples			*/
+};
+_Static_assert(sizeof(struct bucket) == 64, "a bucket is one cache line");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* a power of two, by the loader */
+	__type(key, __u32);
+	__type(value, struct bucket);
+} tuples SEC(".maps");
+
+/* kept; what does not fit into its bucket: tuple -> index << 1 | direction. Never
+ * LRU: losing one half of a NAT pair strands the other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* by the loader */
+	__type(key, struct tuple);
+	__type(value, __u32);
+} spilled_tuples SEC(".maps");
+
+static __always_inline struct bucket *bucket_get(__u64 hash)
+{
+	__u32 key = hash & bucket_mask;
+
+	return bpf_map_lookup_elem(&tuples, &key);
+}
+
+/* The upper half of a slot; never 0. */
+static __always_inline __u32 bucket_tag(__u64 hash)
+{
+	return hash >> 32 | 1;
+}
+
+static __always_inline __u64 bucket_slot(__u64 hash, __u32 number)
+{
+	return (__u64)bucket_tag(hash) << 32 | number;
+}
+
+/* The number in the first slot with the hash's tag; 0: none. Two tuples of one
+ * tag in one bucket are one in 2^31. */
+static __always_inline __u32 bucket_find(const struct bucket *b, __u64 hash)
+{
+	int i;
+
+	for (i = 0; i < BUCKET_SLOTS; i++) {
+		__u64 slot = *(const volatile __u64 *)&b->slot[i];
+
+		if (slot >> 32 == bucket_tag(hash))
+			return slot;
+	}
+	return 0;
+}
+
+/* The number that the tuple is entered for, whatever its state; 0: none. Without
+ * the bucket's lock it may be out of date. */
+static __always_inline __u32 bucket_owner(const struct bucket *b, const struct tuple *t, __u64 hash)
+{
+	__u32 *entry, number;
+	int i;
+
+	for (i = 0; i < BUCKET_SLOTS; i++) {
+		__u64 slot = *(const volatile __u64 *)&b->slot[i];
+
+		if (slot >> 32 == bucket_tag(hash) && state_holds(slot, t))
+			return slot;
+	}
+	if (!*(const volatile __u32 *)&b->spilled)
+		return 0;
+	entry = bpf_map_lookup_elem(&spilled_tuples, t);
+	if (!entry)
+		return 0;
+	number = *(volatile __u32 *)entry;
+	return state_holds(number, t) ? number : 0; /* the entry may be another's by now */
+}
 
 /* Ticks since the last packet of direction d. */
 static __always_inline __u32 state_age(const struct state *s, __u32 d)
@@ -70,20 +152,6 @@ static __always_inline struct state *lookup_home(__u64 hash, const struct tuple 
 			return s;
 	}
 	return 0;
-}
-
-/* The crossing that a packet of this direction makes at this hook. */
-static __always_inline __u8 state_crossing(__u32 direction, int in)
-{
-	if (in)
-		return direction ? STATE_OUT : STATE_IN;
-	return direction ? STATE_IN : STATE_OUT;
-}
-
-/* The packet as it will leave, in the order of its own direction. */
-static __always_inline void state_leaving(struct tuple *t, const struct state *st, __u32 d)
-{
-	tuple_reverse(t, d ? &st->forth.tuple : &st->back.tuple);
 }
 
 /* The live state that holds the tuple, expired or not, and its number. */

@@ -21,7 +21,10 @@
 #ifndef WEIR_STATE_STATE_H
 #define WEIR_STATE_STATE_H
 
-#include "packet/packet.h"
+#include <bpf/bpf_helpers.h>
+
+#include "config.h"
+#include "packet/tuple.h"
 
 #define STATE_LAYOUT 9 /* changes when states, their places, the tuple table or the note
 			  between two looks (struct prefetch_note) do: a reload then begins
@@ -151,5 +154,55 @@ static __always_inline struct flow *state_flow(const struct state *s, __u32 dire
 #define NEXTHOP_NONE  0 /* not looked up yet					*/
 #define NEXTHOP_LOCAL 1 /* the box itself, or the stack decides			*/
 #define NEXTHOP_FIRST 2
+
+/* kept; the states themselves, index 0 unused. mmapped for reading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* state_capacity + 1, by the loader */
+	__type(key, __u32);
+	__type(value, struct state);
+} states SEC(".maps");
+
+#define STATE_NUMBER(index, direction) ((index) << 1 | (direction))
+#define STATE_INDEX(number)	       ((number) >> 1)
+#define STATE_DIRECTION(number)	       ((number) & 1)
+
+static __always_inline struct state *state_get(__u32 index)
+{
+	return bpf_map_lookup_elem(&states, &index);
+}
+
+/* Reads a line of memory that is needed soon: those that are read in a row are waited
+ * for once. */
+#define touch(field) asm volatile("" ::"r"(*(const volatile __u32 *)&(field)))
+
+/* The place where the state of a first packet's tuple lies if it is free: 1 to state_capacity. */
+static __always_inline __u32 state_home(__u64 hash)
+{
+	return 1 + (__u32)((hash >> 32) * state_capacity >> 32);
+}
+
+/* Whether the tuple is that of the number. */
+static __always_inline int state_holds(__u32 number, const struct tuple *t)
+{
+	struct state *s = state_get(STATE_INDEX(number));
+
+	return s && tuple_equal(&state_course(s, STATE_DIRECTION(number))->tuple, t);
+}
+
+/* The crossing that a packet of this direction makes at this hook. */
+static __always_inline __u8 state_crossing(__u32 direction, int in)
+{
+	if (in)
+		return direction ? STATE_OUT : STATE_IN;
+	return direction ? STATE_IN : STATE_OUT;
+}
+
+/* The packet as it will leave, in the order of its own direction. */
+static __always_inline void state_leaving(struct tuple *t, const struct state *st, __u32 d)
+{
+	tuple_reverse(t, d ? &st->forth.tuple : &st->back.tuple);
+}
 
 #endif

@@ -43,11 +43,11 @@ var byFunction = map[string]string{
 
 // byFile are the files of the others; each is one noun.
 var byFile = map[string]string{
-	"xdp.bpf.c": Entry, "fast.h": Entry, "tail.h": Entry, "scratch.h": Entry, "maps.h": Entry, "settings.h": Entry,
-	"parse.h": Parse, "packet.h": Parse, "sanity.h": Parse, "fragment.h": Parse, "cache.h": Parse,
-	"lookup.h": LookUp, "table.h": LookUp, "state.h": LookUp, "hint.h": LookUp, "prefetch.h": LookUp,
+	"xdp.bpf.c": Entry, "fast.h": Entry, "tail.h": Entry, "scratch.h": Entry, "shared.h": Entry, "settings.h": Entry,
+	"parse.h": Parse, "packet.h": Parse, "addr.h": Parse, "icmp.h": Parse, "extension.h": Parse,
+	"lookup.h": LookUp, "tuple.h": LookUp, "state.h": LookUp, "hint.h": LookUp, "prefetch.h": LookUp,
 	"track.h": Track, "count.h": Counters, "csum.h": NAT,
-	"rewrite.h": Redirect, "nexthop.h": Redirect, "xdp.h": Redirect,
+	"rewrite.h": Redirect, "output.h": Redirect, "handoff.h": Redirect, "nexthop.h": Redirect, "xdp.h": Redirect,
 }
 
 // fastPrograms are those that packets of known connections go through at XDP; through

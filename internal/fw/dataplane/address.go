@@ -16,7 +16,7 @@ type Address struct {
 	Ifindex int
 }
 
-// Kinds of addresses that answers come from: enum reject_source_kind of bpf/maps.h.
+// Kinds of addresses that answers come from: enum reject_source_kind of bpf/path/reject.h.
 const (
 	sourceIP4       = 4
 	sourceIP6       = 6

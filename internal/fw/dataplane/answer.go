@@ -7,7 +7,7 @@ type Answers struct {
 	Failed    Counter // not told: the answer could not be made
 }
 
-// Numbers of counters: enum answered of bpf/maps.h.
+// Numbers of counters: enum rejected of bpf/path/reject.h.
 const (
 	answeredRST = iota
 	answeredICMP

@@ -258,7 +258,7 @@ func TestCaptureMatchesHeader(t *testing.T) {
 			t.Errorf("%s is %d in the header, %d in Go", name, got, want)
 		}
 	}
-	if got, want := define(t, header(t, "maps.h"), "INTERFACE_CAPTURE"), int(interfaceCapture); got != want {
+	if got, want := define(t, header(t, "shared.h"), "INTERFACE_CAPTURE"), int(interfaceCapture); got != want {
 		t.Errorf("INTERFACE_CAPTURE is %#x in the header, %#x in Go", got, want)
 	}
 }

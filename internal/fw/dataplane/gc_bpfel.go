@@ -16,36 +16,27 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	gcMapAddresses         = "addresses"
-	gcMapBroadcasts        = "broadcasts"
-	gcMapFragments         = "fragments"
-	gcMapGcTimers          = "gc_timers"
-	gcMapHints             = "hints"
-	gcMapInterfaceCounters = "interface_counters"
-	gcMapNexthopCache      = "nexthop_cache"
-	gcMapNexthopIndex      = "nexthop_index"
-	gcMapNexthopsFree      = "nexthops_free"
-	gcMapNoted             = "noted"
-	gcMapPathCounters      = "path_counters"
-	gcMapPaths             = "paths"
-	gcMapRejectCounters    = "reject_counters"
-	gcMapRejectSources     = "reject_sources"
-	gcMapSpilledTuples     = "spilled_tuples"
-	gcMapStates            = "states"
-	gcMapTuples            = "tuples"
-	gcProgWeirGcStart      = "weir_gc_start"
-	gcProgWeirImport       = "weir_import"
-	gcVarBucketMask        = "bucket_mask"
-	gcVarHashKeys          = "hash_keys"
-	gcVarImplicitPass      = "implicit_pass"
-	gcVarMaxStates         = "max_states"
-	gcVarPrefetchSecret    = "prefetch_secret"
-	gcVarRandomSeed        = "random_seed"
-	gcVarRuleBase          = "rule_base"
-	gcVarRuleChunks        = "rule_chunks"
-	gcVarShared            = "shared"
-	gcVarStateCapacity     = "state_capacity"
-	gcVarUnloaded          = "unloaded"
+	gcMapGcTimers       = "gc_timers"
+	gcMapHints          = "hints"
+	gcMapNexthopCache   = "nexthop_cache"
+	gcMapNexthopIndex   = "nexthop_index"
+	gcMapNexthopsFree   = "nexthops_free"
+	gcMapSpilledTuples  = "spilled_tuples"
+	gcMapStates         = "states"
+	gcMapTuples         = "tuples"
+	gcProgWeirGcStart   = "weir_gc_start"
+	gcProgWeirImport    = "weir_import"
+	gcVarBucketMask     = "bucket_mask"
+	gcVarHashKeys       = "hash_keys"
+	gcVarImplicitPass   = "implicit_pass"
+	gcVarMaxStates      = "max_states"
+	gcVarPrefetchSecret = "prefetch_secret"
+	gcVarRandomSeed     = "random_seed"
+	gcVarRuleBase       = "rule_base"
+	gcVarRuleChunks     = "rule_chunks"
+	gcVarShared         = "shared"
+	gcVarStateCapacity  = "state_capacity"
+	gcVarUnloaded       = "unloaded"
 )
 
 // loadGc returns the embedded CollectionSpec for gc.
@@ -98,23 +89,14 @@ type gcProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type gcMapSpecs struct {
-	Addresses         *ebpf.MapSpec `ebpf:"addresses"`
-	Broadcasts        *ebpf.MapSpec `ebpf:"broadcasts"`
-	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
-	GcTimers          *ebpf.MapSpec `ebpf:"gc_timers"`
-	Hints             *ebpf.MapSpec `ebpf:"hints"`
-	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
-	NexthopCache      *ebpf.MapSpec `ebpf:"nexthop_cache"`
-	NexthopIndex      *ebpf.MapSpec `ebpf:"nexthop_index"`
-	NexthopsFree      *ebpf.MapSpec `ebpf:"nexthops_free"`
-	Noted             *ebpf.MapSpec `ebpf:"noted"`
-	PathCounters      *ebpf.MapSpec `ebpf:"path_counters"`
-	Paths             *ebpf.MapSpec `ebpf:"paths"`
-	RejectCounters    *ebpf.MapSpec `ebpf:"reject_counters"`
-	RejectSources     *ebpf.MapSpec `ebpf:"reject_sources"`
-	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
-	States            *ebpf.MapSpec `ebpf:"states"`
-	Tuples            *ebpf.MapSpec `ebpf:"tuples"`
+	GcTimers      *ebpf.MapSpec `ebpf:"gc_timers"`
+	Hints         *ebpf.MapSpec `ebpf:"hints"`
+	NexthopCache  *ebpf.MapSpec `ebpf:"nexthop_cache"`
+	NexthopIndex  *ebpf.MapSpec `ebpf:"nexthop_index"`
+	NexthopsFree  *ebpf.MapSpec `ebpf:"nexthops_free"`
+	SpilledTuples *ebpf.MapSpec `ebpf:"spilled_tuples"`
+	States        *ebpf.MapSpec `ebpf:"states"`
+	Tuples        *ebpf.MapSpec `ebpf:"tuples"`
 }
 
 // gcVariableSpecs contains global variables before they are loaded into the kernel.
@@ -154,41 +136,23 @@ func (o *gcObjects) Close() error {
 //
 // It can be passed to loadGcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type gcMaps struct {
-	Addresses         *ebpf.Map `ebpf:"addresses"`
-	Broadcasts        *ebpf.Map `ebpf:"broadcasts"`
-	Fragments         *ebpf.Map `ebpf:"fragments"`
-	GcTimers          *ebpf.Map `ebpf:"gc_timers"`
-	Hints             *ebpf.Map `ebpf:"hints"`
-	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
-	NexthopCache      *ebpf.Map `ebpf:"nexthop_cache"`
-	NexthopIndex      *ebpf.Map `ebpf:"nexthop_index"`
-	NexthopsFree      *ebpf.Map `ebpf:"nexthops_free"`
-	Noted             *ebpf.Map `ebpf:"noted"`
-	PathCounters      *ebpf.Map `ebpf:"path_counters"`
-	Paths             *ebpf.Map `ebpf:"paths"`
-	RejectCounters    *ebpf.Map `ebpf:"reject_counters"`
-	RejectSources     *ebpf.Map `ebpf:"reject_sources"`
-	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
-	States            *ebpf.Map `ebpf:"states"`
-	Tuples            *ebpf.Map `ebpf:"tuples"`
+	GcTimers      *ebpf.Map `ebpf:"gc_timers"`
+	Hints         *ebpf.Map `ebpf:"hints"`
+	NexthopCache  *ebpf.Map `ebpf:"nexthop_cache"`
+	NexthopIndex  *ebpf.Map `ebpf:"nexthop_index"`
+	NexthopsFree  *ebpf.Map `ebpf:"nexthops_free"`
+	SpilledTuples *ebpf.Map `ebpf:"spilled_tuples"`
+	States        *ebpf.Map `ebpf:"states"`
+	Tuples        *ebpf.Map `ebpf:"tuples"`
 }
 
 func (m *gcMaps) Close() error {
 	return _GcClose(
-		m.Addresses,
-		m.Broadcasts,
-		m.Fragments,
 		m.GcTimers,
 		m.Hints,
-		m.InterfaceCounters,
 		m.NexthopCache,
 		m.NexthopIndex,
 		m.NexthopsFree,
-		m.Noted,
-		m.PathCounters,
-		m.Paths,
-		m.RejectCounters,
-		m.RejectSources,
 		m.SpilledTuples,
 		m.States,
 		m.Tuples,

@@ -12,7 +12,7 @@ import (
 )
 
 // InterfaceFlags are what the programs must know of an interface: the bits
-// INTERFACE_* of bpf/maps.h.
+// INTERFACE_* of bpf/shared.h.
 type InterfaceFlags uint32
 
 // Flags of an interface.

@@ -13,7 +13,7 @@ import (
 // stateLayout is STATE_LAYOUT of bpf/state/state.h.
 const stateLayout = 9
 
-// Limits of bpf/maps.h and of bpf/config.h.
+// Limits of bpf/config.h, bpf/shared.h and bpf/observe/count.h.
 const (
 	maxStates = limits.MaxStates
 	maxPaths  = limits.MaxPaths

@@ -12,7 +12,8 @@ import (
 
 // Numbers that Go code repeats are those of the headers.
 func TestNumbersMatchHeaders(t *testing.T) {
-	config, maps, states := header(t, "config.h"), header(t, "maps.h"), header(t, "state/state.h")
+	config, shared, states := header(t, "config.h"), header(t, "shared.h"), header(t, "state/state.h")
+	counts := header(t, "observe/count.h")
 	for _, test := range []struct {
 		header, name string
 		want         int
@@ -20,26 +21,26 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{config, "MAX_IFINDEX", MaxIfindex},
 		{config, "MAX_PATHS", maxPaths},
 		{config, "MAX_NEXTHOPS", MaxNextHops + nexthopFirst},
-		{maps, "PATHS_RESERVED", reservedPaths},
-		{maps, "PATH_FIRST", firstPath},
+		{counts, "PATHS_RESERVED", reservedPaths},
+		{counts, "PATH_FIRST", firstPath},
 		{states, "NEXTHOP_LOCAL", nexthopLocal},
 		{config, "MARK_STATE", maxStates},
 		{config, "METADATA_MAGIC", metadataMagic},
-		{maps, "MAX_INTERFACES", MaxInterfaces},
-		{maps, "NEXTHOP_L3", nexthopL3},
-		{maps, "PATH_NONE", pathNone},
-		{maps, "PATH_OVERFLOW", pathFull},
-		{maps, "INTERFACE_PRESENT", int(InterfacePresent)},
-		{maps, "INTERFACE_SKIP", int(InterfaceSkip)},
-		{maps, "INTERFACE_L3", int(InterfaceL3)},
-		{maps, "INTERFACE_XDP", int(InterfaceXDP)},
-		{maps, "INTERFACE_TARGET", int(InterfaceTarget)},
-		{maps, "INTERFACE_LO", int(InterfaceLoopback)},
-		{maps, "INTERFACE_STATIC4", int(InterfaceStatic4)},
-		{maps, "INTERFACE_STATIC6", int(InterfaceStatic6)},
-		{maps, "INTERFACE_BARE", int(interfaceBare)},
-		{maps, "NEXTHOP_XDP", nexthopXDP},
-		{maps, "NEXTHOP_TAGGED", nexthopTagged},
+		{counts, "MAX_INTERFACES", MaxInterfaces},
+		{shared, "NEXTHOP_L3", nexthopL3},
+		{counts, "PATH_NONE", pathNone},
+		{counts, "PATH_OVERFLOW", pathFull},
+		{shared, "INTERFACE_PRESENT", int(InterfacePresent)},
+		{shared, "INTERFACE_SKIP", int(InterfaceSkip)},
+		{shared, "INTERFACE_L3", int(InterfaceL3)},
+		{shared, "INTERFACE_XDP", int(InterfaceXDP)},
+		{shared, "INTERFACE_TARGET", int(InterfaceTarget)},
+		{shared, "INTERFACE_LO", int(InterfaceLoopback)},
+		{shared, "INTERFACE_STATIC4", int(InterfaceStatic4)},
+		{shared, "INTERFACE_STATIC6", int(InterfaceStatic6)},
+		{shared, "INTERFACE_BARE", int(interfaceBare)},
+		{shared, "NEXTHOP_XDP", nexthopXDP},
+		{shared, "NEXTHOP_TAGGED", nexthopTagged},
 		{states, "STATE_LAYOUT", stateLayout},
 	} {
 		if got := define(t, test.header, test.name); got != test.want {

@@ -26,7 +26,7 @@ func destination(mac string) func([]byte) []byte {
 
 func ethertype(t uint16) func([]byte) []byte { return set16(-2, t) }
 
-// What parse.h lets through and what not, at both hooks.
+// What packet/parse.h lets through and what not, at both hooks.
 func testParse(h *harness) {
 	t := h.tb
 	const (

@@ -16,7 +16,7 @@ import (
 // programPrefetch looks at packets a second time (bpf/path/prefetch.h).
 const programPrefetch = "weir_xdp_prefetch"
 
-// hintsInLine is HINTS of bpf/maps.h.
+// hintsInLine is HINTS of bpf/state/hint.h.
 const hintsInLine = uint32(len(xdpHints{}.Word))
 
 // withdraw has packets of a state looked at once.

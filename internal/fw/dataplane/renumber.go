@@ -74,7 +74,7 @@ func (c *copier) newPath(old uint32) (uint32, error) {
 	return number, c.copyCounter(old, number)
 }
 
-// enterPath gives a path a number, as rule_path_index() of bpf/path/miss.h does, or finds
+// enterPath gives a path a number, as rule_path_index() of bpf/observe/rule_path.h does, or finds
 // the one that a packet of the new generation has given it.
 func (c *copier) enterPath(key *xdpPath) (uint32, error) {
 	paths := c.new.maps[mapPaths]

@@ -22,7 +22,6 @@ const (
 	tcMapCaptureRing        = "capture_ring"
 	tcMapCaptures           = "captures"
 	tcMapFragments          = "fragments"
-	tcMapGcTimers           = "gc_timers"
 	tcMapHandoffs           = "handoffs"
 	tcMapHints              = "hints"
 	tcMapInTails            = "in_tails"
@@ -147,7 +146,6 @@ type tcMapSpecs struct {
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
-	GcTimers          *ebpf.MapSpec `ebpf:"gc_timers"`
 	Handoffs          *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints             *ebpf.MapSpec `ebpf:"hints"`
 	InTails           *ebpf.MapSpec `ebpf:"in_tails"`
@@ -226,7 +224,6 @@ type tcMaps struct {
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
-	GcTimers          *ebpf.Map `ebpf:"gc_timers"`
 	Handoffs          *ebpf.Map `ebpf:"handoffs"`
 	Hints             *ebpf.Map `ebpf:"hints"`
 	InTails           *ebpf.Map `ebpf:"in_tails"`
@@ -270,7 +267,6 @@ func (m *tcMaps) Close() error {
 		m.CaptureRing,
 		m.Captures,
 		m.Fragments,
-		m.GcTimers,
 		m.Handoffs,
 		m.Hints,
 		m.InTails,

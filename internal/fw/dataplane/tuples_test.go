@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hash is tuple_hash() of bpf/state/table.h.
+// hash is tuple_hash() of bpf/packet/tuple.h.
 func (t *xdpTuple) hash(keys hashKeys) (h uint64) {
 	for i, w := range *(*[unsafe.Sizeof(*t) / 8]uint64)(unsafe.Pointer(t)) {
 		h += uint64(uint32(w)+keys[2*i]) * uint64(uint32(w>>32)+keys[2*i+1])
@@ -27,7 +27,7 @@ func (t *tables) bucket(tuple *xdpTuple, seed uint64) (b *xdpBucket, tag uint64)
 	return &t.buckets[hash&uint64(len(t.buckets)-1)], (hash>>32 | 1) << 32
 }
 
-// owner is bucket_owner() of bpf/state/table.h.
+// owner is bucket_owner() of bpf/state/lookup.h.
 func (t *tables) owner(tuple *xdpTuple, seed uint64) uint32 {
 	b, tag := t.bucket(tuple, seed)
 	for _, slot := range b.Slot {
@@ -102,7 +102,7 @@ func TestHashCollisions(t *testing.T) {
 	}
 }
 
-// release is table_release() of bpf/state/table.h, where nobody else is at the bucket.
+// release is gc_release_tuple() of bpf/state/gc.h, where nobody else is at the bucket.
 func (t *tables) release(tuple *xdpTuple, number uint32, seed uint64) error {
 	b, tag := t.bucket(tuple, seed)
 	for i := range b.Slot {

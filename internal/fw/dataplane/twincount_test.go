@@ -35,7 +35,7 @@ func (t *twin) forgetPaths() {
 	tables.shared.PathsHigh = 0
 }
 
-// pathFirst is PATH_FIRST of bpf/maps.h.
+// pathFirst is PATH_FIRST of bpf/observe/count.h.
 const pathFirst = 2
 
 // counted returns the reason that the frame was counted under: the model's, if

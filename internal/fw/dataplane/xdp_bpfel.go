@@ -157,14 +157,6 @@ type xdpFragmentKey struct {
 	Zone   uint16
 }
 
-type xdpGcTimer struct {
-	_     structs.HostLayout
-	Timer struct {
-		_      structs.HostLayout
-		Opaque [2]uint64
-	}
-}
-
 type xdpHints struct {
 	_    structs.HostLayout
 	Word [16]uint32
@@ -603,7 +595,6 @@ const (
 	xdpMapCaptureRing       = "capture_ring"
 	xdpMapCaptures          = "captures"
 	xdpMapFragments         = "fragments"
-	xdpMapGcTimers          = "gc_timers"
 	xdpMapHandoffs          = "handoffs"
 	xdpMapHints             = "hints"
 	xdpMapInterfaceCounters = "interface_counters"
@@ -719,7 +710,6 @@ type xdpMapSpecs struct {
 	CaptureRing       *ebpf.MapSpec `ebpf:"capture_ring"`
 	Captures          *ebpf.MapSpec `ebpf:"captures"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
-	GcTimers          *ebpf.MapSpec `ebpf:"gc_timers"`
 	Handoffs          *ebpf.MapSpec `ebpf:"handoffs"`
 	Hints             *ebpf.MapSpec `ebpf:"hints"`
 	InterfaceCounters *ebpf.MapSpec `ebpf:"interface_counters"`
@@ -799,7 +789,6 @@ type xdpMaps struct {
 	CaptureRing       *ebpf.Map `ebpf:"capture_ring"`
 	Captures          *ebpf.Map `ebpf:"captures"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
-	GcTimers          *ebpf.Map `ebpf:"gc_timers"`
 	Handoffs          *ebpf.Map `ebpf:"handoffs"`
 	Hints             *ebpf.Map `ebpf:"hints"`
 	InterfaceCounters *ebpf.Map `ebpf:"interface_counters"`
@@ -844,7 +833,6 @@ func (m *xdpMaps) Close() error {
 		m.CaptureRing,
 		m.Captures,
 		m.Fragments,
-		m.GcTimers,
 		m.Handoffs,
 		m.Hints,
 		m.InterfaceCounters,

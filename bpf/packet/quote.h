@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/*
- * ICMP errors. They belong to the state of the packet that they quote, and go
- * back the way that packet came: the quoted headers become again what its
- * sender sent. RFC 5508, RFC 792, RFC 4443.
- */
-#ifndef WEIR_PACKET_ICMP_ERROR_H
-#define WEIR_PACKET_ICMP_ERROR_H
+/* The packet that an ICMP error quotes: read, and written as its sender sent it. */
+#ifndef WEIR_PACKET_QUOTE_H
+#define WEIR_PACKET_QUOTE_H
 
-#include "path/slow.h"
+#include "packet/csum.h"
+#include "packet/parse.h"
+#include "path/scratch.h"
+#include "state/track.h"
 
 #define QUOTE_MIN 8 /* bytes of the quoted L4 header (RFC 792) */
 
@@ -174,117 +173,6 @@ static __always_inline void quote_l3(struct quote *q, const struct tuple *to, __
 		__builtin_memcpy(&ip->saddr, &to->src, sizeof(to->src));
 		__builtin_memcpy(&ip->daddr, &to->dst, sizeof(to->dst));
 	}
-}
-
-/*
- * Gives the error the face that the sender of the quoted packet knows: to is
- * that packet's tuple as it was sent. src: the error's new source.
- */
-__noinline int icmp_error_translate(hook_ctx *ctx, struct scratch *s, struct tuple *to, struct addr *src)
-{
-	struct quote *q;
-	struct packet *p;
-	struct headers h;
-	__u32 inner, outer;
-	__s64 diff;
-	__u32 l3;
-
-	if (!s || !to || !src)
-		return -1;
-	q = &s->quote;
-	p = &s->packet;
-	l3 = p->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	inner = csum_fold(csum_addr_diff(&q->tuple.src, &to->src) + csum_addr_diff(&q->tuple.dst, &to->dst));
-	quote_l3(q, to, p->family, inner);
-	quote_l4(q, to, p->family, inner);
-	/* what the ICMP checksum sees change: both quoted headers, and its pseudo header in v6 */
-	if (p->family == 4)
-		diff = bpf_csum_diff((__be32 *)q->l3, sizeof(struct iphdr), (__be32 *)q->l3_new,
-				     sizeof(struct iphdr), 0);
-	else
-		diff = bpf_csum_diff((__be32 *)q->l3, sizeof(struct ipv6hdr), (__be32 *)q->l3_new,
-				     sizeof(struct ipv6hdr), 0);
-	if (diff < 0)
-		return -1;
-	diff = bpf_csum_diff((__be32 *)q->l4, QUOTE_L4_MAX, (__be32 *)q->l4_new, QUOTE_L4_MAX, (__u32)diff);
-	if (diff < 0)
-		return -1;
-	if (hook_store(ctx, q->l3_offset, q->l3_new, l3 == sizeof(struct iphdr) ? sizeof(struct iphdr) :
-									    sizeof(struct ipv6hdr)))
-		return -1;
-	if (q->l4_length >= QUOTE_L4_MAX) {
-		if (hook_store(ctx, q->l4_offset, q->l4_new, QUOTE_L4_MAX))
-			return -1;
-	} else if (hook_store(ctx, q->l4_offset, q->l4_new, QUOTE_MIN)) {
-		return -1;
-	}
-	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
-		return -1;
-	outer = csum_fold(csum_addr_diff(&p->tuple.src, src) + csum_addr_diff(&p->tuple.dst, &to->src));
-	if (!header_8(&h))
-		return -1;
-	hook_l4_csum(ctx, h.l4, p->l4_offset, 2, p->family == 6 ? outer : 0, csum_fold((__u32)diff), 0);
-	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
-		return -1;
-	rewrite_addresses(&h, p, src, &to->src, outer);
-	p->tuple.src = *src;
-	p->tuple.dst = to->src;
-	return 0;
-}
-
-/* The state of the quoted packet; sets s->state to the error's own number. */
-__noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
-{
-	struct state *st;
-	enum reason r;
-	__u32 number = 0, d, need;
-
-	if (!s)
-		return REASON_INTERNAL;
-	s->state = 0;
-	s->quoted_forth = 0;
-	r = quote_read(ctx, s);
-	if (r != UNDECIDED)
-		return r;
-	tuple_reverse(&s->tuple, &s->quote.tuple);
-	st = lookup_state(&s->tuple, &number);
-	if (st && state_expired(st, STATE_DIRECTION(number)))
-		st = 0;
-	if (!st && !in) {
-		/* quoted as it came in: the stack had it before its source was translated */
-		st = lookup_state(&s->quote.tuple, &number);
-		number ^= 1;
-		s->quoted_forth = 1;
-	}
-	if (!st && !in) {
-		st = handoff_find(&s->quote.tuple, &number);
-		number ^= 1;
-		s->quoted_forth = 0;
-	}
-	if (!st)
-		return UNDECIDED;
-	d = STATE_DIRECTION(number);
-	need = in ? (d ? STATE_OUT : STATE_IN) : (d ? STATE_IN : STATE_OUT);
-	if (state_expired(st, d) || !(st->flags & need))
-		return UNDECIDED;
-	if (s->quote.tuple.proto == IPPROTO_TCP && !quote_in_window(st, !d, s->quote.seq))
-		return REASON_ICMP_MISMATCH;
-	s->state = number;
-	return UNDECIDED;
-}
-
-/* Translates the error of s->state in place. Returns < 0 on failure. */
-static __always_inline int icmp_error_rewrite(hook_ctx *ctx, struct scratch *s, struct state *st)
-{
-	struct course *sent = state_course(st, !STATE_DIRECTION(s->state));
-
-	if (!(st->flags & STATE_NAT))
-		return 0;
-	s->tuple = sent->tuple;
-	/* from the quoted packet's destination itself, or from a router on the way */
-	s->quoter = addr_equal(&s->packet.tuple.src, &s->quote.tuple.dst) ? sent->tuple.dst :
-									     s->packet.tuple.src;
-	return icmp_error_translate(ctx, s, &s->tuple, &s->quoter);
 }
 
 #endif

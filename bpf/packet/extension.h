@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* IPv6 extension headers (RFC 8200, 4): the walk through their chain. */
+#ifndef WEIR_PACKET_EXTENSION_H
+#define WEIR_PACKET_EXTENSION_H
+
+#include <linux/in.h>
+
+#include "packet/packet.h"
+#include "observe/reason.h"
+
+#define NEXT_HOP_BY_HOP	 0
+#define NEXT_ROUTING	 43
+#define NEXT_FRAGMENT	 44
+#define NEXT_AUTH	 51
+#define NEXT_DESTINATION 60
+
+static __always_inline int extension_is(__u8 next)
+{
+	return next == NEXT_HOP_BY_HOP || next == NEXT_ROUTING || next == NEXT_FRAGMENT ||
+	       next == NEXT_AUTH || next == NEXT_DESTINATION;
+}
+
+/* A walk through a chain of extension headers: asked and answered. */
+struct extension_chain {
+	__u32 offset; /* of the first header from the frame's start; then behind the last */
+	__u32 length; /* bytes from there to the packet's end; then what is left */
+	__u8 next;    /* its kind; then the protocol behind the chain		*/
+	__u8 flags;   /* PACKET_* to add					*/
+	__u8 fragment; /* enum fragment						*/
+	__u8 more;
+	__u16 fragment_offset;
+	__u16 fragment_length;
+	__u32 fragment_id;
+};
+
+struct extension {
+	__u8 next;
+	__u8 length;
+	__be16 fragment; /* in a routing header: its type and segments left */
+	__be32 id;
+};
+
+/* The fragment header; UNDECIDED, or why the packet is dropped. */
+static __always_inline enum reason extension_fragment(struct extension_chain *e, const struct extension *x)
+{
+	__u16 fragment = bpf_ntohs(x->fragment);
+	__u32 payload = e->length - sizeof(*x);
+
+	if (e->flags & PACKET_FRAGMENT_HEADER)
+		return REASON_MALFORMED;
+	e->flags |= PACKET_FRAGMENT_HEADER;
+	if (!(fragment & ~6))
+		return UNDECIDED; /* atomic (RFC 6946) */
+	e->more = fragment & 1;
+	e->fragment_offset = fragment & ~7;
+	e->fragment_length = payload;
+	e->fragment_id = x->id;
+	e->fragment = e->fragment_offset ? FRAGMENT_LATER : FRAGMENT_FIRST;
+	if ((e->more && payload & 7) || e->fragment_offset + payload > 65535)
+		return REASON_MALFORMED;
+	return UNDECIDED;
+}
+
+/* One header of the chain; i is its place in it. */
+static __always_inline enum reason extension_step(struct extension_chain *e, const struct extension *x, int i)
+{
+	__u32 size = (x->length + 1) * 8;
+	enum reason r;
+
+	switch (e->next) {
+	case NEXT_HOP_BY_HOP:
+		if (i)
+			return REASON_MALFORMED;
+		e->flags |= PACKET_OPTIONS;
+		break;
+	case NEXT_DESTINATION:
+		e->flags |= PACKET_OPTIONS;
+		break;
+	case NEXT_ROUTING:
+		if (!(bpf_ntohs(x->fragment) >> 8))
+			return REASON_ROUTING_HEADER;
+		break;
+	case NEXT_AUTH:
+		size = (x->length + 2) * 4;
+		break;
+	case NEXT_FRAGMENT:
+		size = sizeof(*x);
+		r = extension_fragment(e, x);
+		if (r != UNDECIDED)
+			return r;
+		break;
+	}
+	if (size > e->length)
+		return e->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
+	e->next = x->next;
+	e->offset += size;
+	e->length -= size;
+	return UNDECIDED;
+}
+
+/* Walks the chain (RFC 8200, 4). Verified apart from its callers: headers are
+ * copied, as pointers into the frame do not cross this boundary. */
+__noinline enum reason extension_walk(hook_ctx *ctx, struct extension_chain *e)
+{
+	struct extension x;
+	enum reason r;
+	__u32 start;
+	int i;
+
+	if (!e)
+		return REASON_INTERNAL;
+	start = e->offset;
+	for (i = 0; i < IPV6_EXT_MAX_CHAIN; i++) {
+		if (!extension_is(e->next) || e->fragment == FRAGMENT_LATER)
+			break;
+		if (e->length < sizeof(x) || hook_load(ctx, e->offset, &x, sizeof(x)))
+			return e->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
+		r = extension_step(e, &x, i);
+		if (r != UNDECIDED)
+			return r;
+		if (e->offset - start > IPV6_EXT_MAX_BYTES)
+			return REASON_EXTENSION_CHAIN;
+	}
+	if (e->fragment != FRAGMENT_LATER && extension_is(e->next))
+		return REASON_EXTENSION_CHAIN;
+	return UNDECIDED;
+}
+
+#endif

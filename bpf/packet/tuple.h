@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The key under which a connection is known. */
+#ifndef WEIR_PACKET_TUPLE_H
+#define WEIR_PACKET_TUPLE_H
+
+#include "config.h"
+#include "packet/addr.h"
+
+/*
+ * What tells connections apart, as it stands in the frame. ICMP queries carry
+ * their id as the port of the asking side and their request type as the other
+ * port; other ICMP messages carry their type as sport; protocols without ports
+ * have 0. zone is 0, or the interface's index if an address is link-local.
+ */
+struct tuple {
+	struct addr src;
+	struct addr dst;
+	__be16 sport;
+	__be16 dport;
+	__u8 proto;
+	__u8 pad;
+	__u16 zone;
+};
+_Static_assert(sizeof(struct tuple) == 40, "a tuple is hashed and compared as five 64-bit words");
+
+static __always_inline int tuple_equal(const struct tuple *a, const struct tuple *b)
+{
+	const word64 *x = (const word64 *)a, *y = (const word64 *)b;
+
+	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4]));
+}
+
+/* All but the addresses. */
+static __always_inline void tuple_set_ports(struct tuple *t, __be16 sport, __be16 dport, __u8 proto,
+					    __u16 zone)
+{
+	*(word64 *)&t->sport = (__u64)sport | (__u64)dport << 16 | (__u64)proto << 32 |
+			       (__u64)zone << 48;
+}
+
+/* The tuple that an answer to t arrives with. */
+static __always_inline void tuple_reverse(struct tuple *r, const struct tuple *t)
+{
+	r->src = t->dst;
+	r->dst = t->src;
+	r->sport = t->dport;
+	r->dport = t->sport;
+	r->proto = t->proto;
+	r->pad = 0;
+	r->zone = t->zone;
+}
+
+/*
+ * NH (RFC 4418, section 5.2.2) and a mixing bijection: two different tuples have
+ * the same hash once in 2^32 keys, whatever they are, so nobody outside can aim
+ * at one bucket. The products are independent of each other: the CPU overlaps
+ * them.
+ */
+static __always_inline __u64 tuple_hash(const struct tuple *t)
+{
+	const word64 *w = (const word64 *)t;
+	__u64 h = 0;
+	int i;
+
+	for (i = 0; i < HASH_KEYS / 2; i++)
+		h += (__u64)((__u32)w[i] + hash_keys[2 * i]) * ((__u32)(w[i] >> 32) + hash_keys[2 * i + 1]);
+	h ^= h >> 32;
+	h *= 0xd6e8feb86659fd93ULL;
+	h ^= h >> 29;
+	return h;
+}
+_Static_assert(sizeof(struct tuple) == HASH_KEYS * 4, "a key for each word of a tuple");
+
+#endif

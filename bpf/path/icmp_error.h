@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * ICMP errors. They belong to the state of the packet that they quote, and go
+ * back the way that packet came: the quoted headers become again what its
+ * sender sent. RFC 5508, RFC 792, RFC 4443.
+ */
+#ifndef WEIR_PATH_ICMP_ERROR_H
+#define WEIR_PATH_ICMP_ERROR_H
+
+#include "packet/quote.h"
+#include "packet/sanity.h"
+#include "path/slow.h"
+
+/*
+ * Gives the error the face that the sender of the quoted packet knows: to is
+ * that packet's tuple as it was sent. src: the error's new source.
+ */
+__noinline int icmp_error_translate(hook_ctx *ctx, struct scratch *s, struct tuple *to, struct addr *src)
+{
+	struct quote *q;
+	struct packet *p;
+	struct headers h;
+	__u32 inner, outer;
+	__s64 diff;
+	__u32 l3;
+
+	if (!s || !to || !src)
+		return -1;
+	q = &s->quote;
+	p = &s->packet;
+	l3 = p->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	inner = csum_fold(csum_addr_diff(&q->tuple.src, &to->src) + csum_addr_diff(&q->tuple.dst, &to->dst));
+	quote_l3(q, to, p->family, inner);
+	quote_l4(q, to, p->family, inner);
+	/* what the ICMP checksum sees change: both quoted headers, and its pseudo header in v6 */
+	if (p->family == 4)
+		diff = bpf_csum_diff((__be32 *)q->l3, sizeof(struct iphdr), (__be32 *)q->l3_new,
+				     sizeof(struct iphdr), 0);
+	else
+		diff = bpf_csum_diff((__be32 *)q->l3, sizeof(struct ipv6hdr), (__be32 *)q->l3_new,
+				     sizeof(struct ipv6hdr), 0);
+	if (diff < 0)
+		return -1;
+	diff = bpf_csum_diff((__be32 *)q->l4, QUOTE_L4_MAX, (__be32 *)q->l4_new, QUOTE_L4_MAX, (__u32)diff);
+	if (diff < 0)
+		return -1;
+	if (hook_store(ctx, q->l3_offset, q->l3_new, l3 == sizeof(struct iphdr) ? sizeof(struct iphdr) :
+									    sizeof(struct ipv6hdr)))
+		return -1;
+	if (q->l4_length >= QUOTE_L4_MAX) {
+		if (hook_store(ctx, q->l4_offset, q->l4_new, QUOTE_L4_MAX))
+			return -1;
+	} else if (hook_store(ctx, q->l4_offset, q->l4_new, QUOTE_MIN)) {
+		return -1;
+	}
+	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return -1;
+	outer = csum_fold(csum_addr_diff(&p->tuple.src, src) + csum_addr_diff(&p->tuple.dst, &to->src));
+	if (!header_8(&h))
+		return -1;
+	hook_l4_csum(ctx, h.l4, p->l4_offset, 2, p->family == 6 ? outer : 0, csum_fold((__u32)diff), 0);
+	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return -1;
+	rewrite_addresses(&h, p, src, &to->src, outer);
+	p->tuple.src = *src;
+	p->tuple.dst = to->src;
+	return 0;
+}
+
+/* The state of the quoted packet; sets s->state to the error's own number. */
+__noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
+{
+	struct state *st;
+	enum reason r;
+	__u32 number = 0, d, need;
+
+	if (!s)
+		return REASON_INTERNAL;
+	s->state = 0;
+	s->quoted_forth = 0;
+	r = quote_read(ctx, s);
+	if (r != UNDECIDED)
+		return r;
+	tuple_reverse(&s->tuple, &s->quote.tuple);
+	st = lookup_state(&s->tuple, &number);
+	if (st && state_expired(st, STATE_DIRECTION(number)))
+		st = 0;
+	if (!st && !in) {
+		/* quoted as it came in: the stack had it before its source was translated */
+		st = lookup_state(&s->quote.tuple, &number);
+		number ^= 1;
+		s->quoted_forth = 1;
+	}
+	if (!st && !in) {
+		st = handoff_find(&s->quote.tuple, &number);
+		number ^= 1;
+		s->quoted_forth = 0;
+	}
+	if (!st)
+		return UNDECIDED;
+	d = STATE_DIRECTION(number);
+	need = in ? (d ? STATE_OUT : STATE_IN) : (d ? STATE_IN : STATE_OUT);
+	if (state_expired(st, d) || !(st->flags & need))
+		return UNDECIDED;
+	if (s->quote.tuple.proto == IPPROTO_TCP && !quote_in_window(st, !d, s->quote.seq))
+		return REASON_ICMP_MISMATCH;
+	s->state = number;
+	return UNDECIDED;
+}
+
+/* Translates the error of s->state in place. Returns < 0 on failure. */
+static __always_inline int icmp_error_rewrite(hook_ctx *ctx, struct scratch *s, struct state *st)
+{
+	struct course *sent = state_course(st, !STATE_DIRECTION(s->state));
+
+	if (!(st->flags & STATE_NAT))
+		return 0;
+	s->tuple = sent->tuple;
+	/* from the quoted packet's destination itself, or from a router on the way */
+	s->quoter = addr_equal(&s->packet.tuple.src, &s->quote.tuple.dst) ? sent->tuple.dst :
+									     s->packet.tuple.src;
+	return icmp_error_translate(ctx, s, &s->tuple, &s->quoter);
+}
+
+/* Records of an ICMP error of a state as it stands, by the rules that log all. */
+static __always_inline void icmp_error_log(hook_ctx *ctx, struct scratch *s, const struct state *st, __u8 direction,
+				      __u32 ifindex)
+{
+	if (!(st->flags & STATE_LOG) || !record_wanted(RING_LOG))
+		return;
+	s->leaves = 0;
+	log_side(ctx, s, state_crossing(STATE_DIRECTION(s->state), direction == DIRECTION_IN), direction, ifindex);
+}
+
+/* An error of a known connection, translated already, on its way. */
+static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
+{
+	const struct interface *i;
+	const struct packet *p;
+	struct state *st;
+	struct headers h;
+	enum reason r;
+
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	st = state_get(STATE_INDEX(s->state));
+	if (!i || !st)
+		return HOOK_DROP;
+	s->path = st->path;
+	r = slow_decide(ctx, s, SLOW_STATE);
+	if (s->out_ifindex && !(p->flags & PACKET_GROUP))
+		icmp_error_log(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
+	if (r == UNDECIDED)
+		return output_stateless(ctx, s, REASON_STATE);
+	if (r > REASON_LAST_PASS)
+		return count_verdict(i, r, p->length);
+	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	count_path(s->path, p->length);
+	if (r == REASON_LOCAL || r == REASON_UP_ROUTE)
+		return handoff_local(ctx, &h, p, i, 0, 0, r);
+	return handoff_forward(ctx, p, i, 0, 0, r);
+}
+
+static __always_inline int icmp_error_in(hook_ctx *ctx, void *tails)
+{
+	struct scratch *s = scratch_get();
+	const struct interface *i;
+	struct state *st;
+	enum reason r;
+
+	if (!s)
+		return HOOK_DROP;
+	i = interface_get(s->packet.ifindex);
+	if (!i)
+		return HOOK_DROP;
+	r = sanity_check(&s->packet, i);
+	if (r == UNDECIDED)
+		r = icmp_error_find(ctx, s, 1);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, s->packet.length);
+	if (!s->state) {
+		bpf_tail_call(ctx, tails, TAIL_MISS);
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	}
+	st = state_get(STATE_INDEX(s->state));
+	if (st && s->packet.flags & PACKET_OPTIONS && !(st->flags & STATE_OPTIONS))
+		return count_verdict(i, REASON_OPTIONS, s->packet.length);
+	if (st)
+		icmp_error_log(ctx, s, st, DIRECTION_IN, s->packet.ifindex);
+	if (!st || icmp_error_rewrite(ctx, s, st))
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	return icmp_error_send(ctx, s);
+}
+
+static __always_inline int icmp_error_out(hook_ctx *ctx, void *tails)
+{
+	struct scratch *s = scratch_get();
+	const struct interface *i;
+	struct state *st;
+	enum reason r;
+
+	if (!s)
+		return HOOK_DROP;
+	i = interface_get(s->packet.ifindex);
+	if (!i)
+		return HOOK_DROP;
+	r = icmp_error_find(ctx, s, 0);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, s->packet.length);
+	if (!s->state) {
+		bpf_tail_call(ctx, tails, TAIL_MISS);
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	}
+	st = state_get(STATE_INDEX(s->state));
+	if (!st || (!s->quoted_forth && icmp_error_rewrite(ctx, s, st)))
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	icmp_error_log(ctx, s, st, DIRECTION_OUT, s->packet.ifindex);
+	count_path(st->path, s->packet.length);
+	return count_verdict(i, REASON_STATE, s->packet.length);
+}
+
+#endif

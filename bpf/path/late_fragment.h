@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Fragments but the first: they follow their first one. */
+#ifndef WEIR_PATH_LATE_FRAGMENT_H
+#define WEIR_PATH_LATE_FRAGMENT_H
+
+#include "packet/fragment.h"
+#include "path/slow.h"
+#include "route/route.h"
+
+/* A later fragment of a packet that was passed without a state. */
+__noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
+{
+	const struct packet *p;
+	const struct interface *i;
+	struct route_query q = {};
+	enum route route = ROUTE_LOCAL;
+
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	if (!i)
+		return HOOK_DROP;
+	s->tuple = p->tuple;
+	q.src = p->tuple.src;
+	q.dst = p->tuple.dst;
+	q.ifindex = p->ifindex;
+	q.proto = p->tuple.proto;
+	q.family = p->family;
+	if (route_class(s) == UNDECIDED)
+		route = route_lookup(ctx, &q);
+	if (route == ROUTE_CLOSED)
+		return count_verdict(i, REASON_INTERFACE, p->length);
+	if (route == ROUTE_LOCAL) {
+		count_path(s->path, p->length);
+		return handoff_pass(ctx, i, handoff_local_mark(p, &p->tuple.dst), REASON_LOCAL, p->length);
+	}
+	s->nexthop = q.number;
+	s->no_nexthop = route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
+	return output_stateless(ctx, s, REASON_RULE);
+}
+
+static __always_inline int late_fragment_in(hook_ctx *ctx)
+{
+	struct scratch *s = scratch_get();
+	const struct interface *i;
+	struct state *st;
+	enum reason r;
+
+	if (!s)
+		return HOOK_DROP;
+	i = interface_get(s->packet.ifindex);
+	if (!i)
+		return HOOK_DROP;
+	r = fragment_follow(s);
+	if (r != UNDECIDED)
+		return count_verdict(i, r, s->packet.length);
+	if (!s->state)
+		return late_fragment_stateless(ctx, s);
+	st = state_get(STATE_INDEX(s->state));
+	if (!st)
+		return count_verdict(i, REASON_INTERNAL, s->packet.length);
+	track_count(st, STATE_DIRECTION(s->state), &s->packet);
+	return slow_send(ctx, s, SLOW_STATE);
+}
+
+#endif

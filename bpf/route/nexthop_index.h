@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Numbers of next hops: found by gateway and interface, given out, and given back. */
+#ifndef WEIR_ROUTE_NEXTHOP_INDEX_H
+#define WEIR_ROUTE_NEXTHOP_INDEX_H
+
+#include "shared.h"
+
+/* kept; (interface, gateway) -> index into shared.nexthops. */
+struct nexthop_key {
+	struct addr gateway;
+	__u32 ifindex;
+	__u32 pad0;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_NEXTHOPS);
+	__type(key, struct nexthop_key);
+	__type(value, __u32);
+} nexthop_index SEC(".maps");
+
+/* kept; numbers that next hops have given back. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, MAX_NEXTHOPS);
+	__uint(key_size, 0);
+	__type(value, __u32);
+} nexthops_free SEC(".maps");
+
+/* Numbers of next hops by a hash of their keys; whoever uses one compares. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 256);
+	__type(key, __u32);
+	__type(value, __u32);
+} nexthop_cache SEC(".maps");
+
+/* A number that is nobody's; 0: there is none. */
+static __always_inline __u32 nexthop_take(void)
+{
+	struct nexthop *n;
+	__u32 number;
+
+	if (shared.nexthops_unused && !bpf_map_pop_elem(&nexthops_free, &number)) {
+		__sync_fetch_and_add(&shared.nexthops_unused, -1);
+		n = &shared.nexthops[number & (MAX_NEXTHOPS - 1)];
+		n->used = shared.now;
+		n->stage = NEXTHOP_LISTED;
+		return number;
+	}
+	if (shared.nexthops_high >= MAX_NEXTHOPS - NEXTHOP_FIRST)
+		return 0;
+	number = __sync_fetch_and_add(&shared.nexthops_high, 1) + NEXTHOP_FIRST;
+	return number < MAX_NEXTHOPS ? number : 0;
+}
+
+/* The number of (interface, gateway), made if need be; 0: the table is full. */
+static __noinline __u32 nexthop_number(struct nexthop_key *key)
+{
+	__u32 *known, number;
+
+	if (!key)
+		return 0;
+	known = bpf_map_lookup_elem(&nexthop_index, key);
+	if (known)
+		return *known;
+	number = nexthop_take();
+	if (!number)
+		return 0;
+	if (bpf_map_update_elem(&nexthop_index, key, &number, BPF_NOEXIST)) {
+		/* another core was first: its number is the one */
+		shared.nexthops[number & (MAX_NEXTHOPS - 1)].stage = NEXTHOP_FREE;
+		if (!bpf_map_push_elem(&nexthops_free, &number, 0))
+			__sync_fetch_and_add(&shared.nexthops_unused, 1);
+		known = bpf_map_lookup_elem(&nexthop_index, key);
+		return known ? *known : 0;
+	}
+	return number;
+}
+
+/* The same, but that the table is not asked where the hint is right. */
+static __always_inline __u32 nexthop_find(struct nexthop_key *key)
+{
+	__u32 at = (key->gateway.word[3] ^ key->gateway.word[2] ^ key->ifindex) * 0x9e3779b1u >> 24;
+	__u32 *hint = bpf_map_lookup_elem(&nexthop_cache, &at), number;
+	const struct nexthop *n;
+
+	if (!hint)
+		return 0;
+	number = *(volatile __u32 *)hint & (MAX_NEXTHOPS - 1); /* other cores write it, for other keys */
+	n = &shared.nexthops[number];
+	if (n->stage == NEXTHOP_LISTED && n->ifindex == key->ifindex && addr_equal(&n->gateway, &key->gateway))
+		return number;
+	number = nexthop_number(key);
+	*hint = number;
+	return number;
+}
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Asking the kernel for a route. */
+#ifndef WEIR_ROUTE_ROUTE_H
+#define WEIR_ROUTE_ROUTE_H
+
+#include <linux/bpf.h>
+
+#include "route/nexthop.h"
+
+enum route {
+	ROUTE_FORWARD,	 /* number is a next hop that is valid			*/
+	ROUTE_NEIGHBOUR, /* ifindex is known, the neighbour's address is not	*/
+	ROUTE_FULL,	 /* likewise, because there is no number for it		*/
+	ROUTE_LOCAL,	 /* the box itself, or nothing that XDP could forward	*/
+	ROUTE_CLOSED,	 /* the interface has no programs of ours: nothing leaves by it */
+};
+
+/* What a look-up asks and answers. */
+struct route_query {
+	struct addr src;
+	struct addr dst;
+	__be16 sport;
+	__be16 dport;
+	__u32 ifindex; /* in: where the packet came in; out: where it goes	*/
+	__u16 number;  /* out: index into shared.nexthops, 0: none was free	*/
+	__u8 proto;
+	__u8 family;
+};
+
+static __always_inline void route_fib(struct bpf_fib_lookup *f, const struct route_query *q)
+{
+	__builtin_memset(f, 0, sizeof(*f));
+	f->ifindex = q->ifindex;
+	f->l4_protocol = q->proto;
+	f->sport = q->sport;
+	f->dport = q->dport;
+	f->tot_len = 1; /* so that the route's MTU comes back */
+	if (q->family == 4) {
+		f->family = AF_INET_KERNEL;
+		f->ipv4_src = q->src.word[3];
+		f->ipv4_dst = q->dst.word[3];
+	} else {
+		f->family = AF_INET6_KERNEL;
+		__builtin_memcpy(f->ipv6_src, &q->src, 16);
+		__builtin_memcpy(f->ipv6_dst, &q->dst, 16);
+	}
+}
+
+/* The neighbour that the kernel chose: the gateway, or the destination itself. */
+static __always_inline void route_gateway(struct nexthop_key *key, const struct bpf_fib_lookup *f)
+{
+	key->ifindex = f->ifindex;
+	key->pad0 = 0;
+	if (f->family == AF_INET_KERNEL)
+		addr_set4(&key->gateway, f->ipv4_dst);
+	else
+		addr_set6(&key->gateway, f->ipv6_dst);
+}
+
+/* Asks the kernel. Not before a packet needs it: 38 ns and more. */
+__noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
+{
+	struct bpf_fib_lookup f __attribute__((aligned(8))); /* its addresses are read by 64 bits */
+	const struct interface *i;
+	struct nexthop_key key;
+	struct nexthop *n;
+	__u32 number;
+	long rc;
+
+	if (!q)
+		return ROUTE_LOCAL;
+	route_fib(&f, q);
+	rc = bpf_fib_lookup(ctx, &f, sizeof(f), 0);
+	if (rc != BPF_FIB_LKUP_RET_SUCCESS && rc != BPF_FIB_LKUP_RET_NO_NEIGH)
+		return ROUTE_LOCAL;
+	q->ifindex = f.ifindex;
+	q->number = 0;
+	if (f.ifindex >= MAX_IFINDEX)
+		return ROUTE_CLOSED;
+	i = &shared.interfaces[f.ifindex];
+	if (!(i->flags & INTERFACE_PRESENT))
+		return ROUTE_CLOSED;
+	/* devices without Ethernet header have no neighbours to know */
+	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH && !(i->flags & INTERFACE_L3))
+		return ROUTE_NEIGHBOUR;
+	route_gateway(&key, &f);
+	/* so they are one next hop, however many hosts are behind them; without a
+	 * neighbour the kernel leaves tot_len where it would write the MTU */
+	if (i->flags & INTERFACE_L3) {
+		key.gateway = (struct addr){};
+		if (q->family == 4)
+			addr_set4(&key.gateway, 0);
+		if (rc == BPF_FIB_LKUP_RET_NO_NEIGH)
+			f.mtu_result = 0;
+	}
+	number = nexthop_find(&key);
+	if (!number || number >= MAX_NEXTHOPS)
+		return ROUTE_FULL;
+	n = &shared.nexthops[number];
+	nexthop_note(n, &f, &key, i);
+	q->number = number;
+	return ROUTE_FORWARD;
+}
+
+/* Where the destination leads before any route is asked. */
+static __always_inline enum reason route_class(const struct scratch *s)
+{
+	const struct packet *p = &s->packet;
+	const struct addr *dst = &s->tuple.dst;
+
+	if (addr_is_multicast(dst) || addr_is_limited_broadcast(dst))
+		return REASON_UP_MULTICAST;
+	if (p->family == 4 && addr_v4(dst) >> 28 == 0xf)
+		return REASON_MARTIAN_DEST;
+	if (p->flags & PACKET_GROUP || p->tuple.zone)
+		return REASON_LOCAL;
+	return UNDECIDED;
+}
+
+#endif

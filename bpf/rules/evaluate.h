@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* One crossing of one packet: what the rules are asked, and what follows from the answer. */
+#ifndef WEIR_RULES_EVALUATE_H
+#define WEIR_RULES_EVALUATE_H
+
+#include "path/scratch.h"
+#include "rules/match.h"
+#include "shared.h"
+
+static __always_inline void evaluate_start(struct crossing *cr, const struct packet *p, __u8 direction, __u32 ifindex,
+			     __u16 tag)
+{
+	cr->src = p->tuple.src;
+	cr->dst = p->tuple.dst;
+	cr->sport = p->tuple.sport;
+	cr->dport = p->tuple.dport;
+	cr->ifindex = ifindex;
+	cr->proto = p->tuple.proto;
+	cr->family = p->family;
+	cr->direction = direction;
+	cr->tcp_flags = p->tcp_flags;
+	cr->icmp_type = p->icmp_type;
+	cr->icmp_code = p->icmp_code;
+	cr->tag = tag;
+	cr->known = 0;
+	cr->rule = 0;
+	cr->action = ACTION_PASS;
+	cr->flags = 0;
+	cr->matches = 0;
+	cr->logs = 0;
+	cr->asked = 0;
+}
+
+/* Nothing has been asked about the packet yet. */
+static __always_inline void evaluate_nothing(struct scratch *s)
+{
+	s->in.logs = 0;
+	s->in.asked = 0;
+	s->out.logs = 0;
+	s->out.asked = 0;
+}
+
+/* Takes over what the way in has found out about a packet and the way out would
+ * find out again: another interface, and where it was redirected another
+ * destination. */
+static __always_inline void evaluate_share(struct crossing *out, const struct crossing *in)
+{
+	__u8 known = in->known & ~(1 << FIELD_INTERFACE);
+
+	if (in->flags & CROSSING_RDR)
+		known &= ~(1 << FIELD_DST | 1 << FIELD_DPORT | 1 << FIELD_DST_TABLES);
+	__builtin_memcpy(out->class, in->class, sizeof(out->class));
+	out->known = known;
+}
+
+/* One crossing. Returns UNDECIDED if it passes, else the reason to drop; *why
+ * becomes the reason under which it passed. */
+static __always_inline enum reason evaluate_crossing(struct crossing *cr, __u32 options, enum reason *why)
+{
+	const struct interface *i;
+	enum reason r;
+
+	if (!cr || !why)
+		return REASON_INTERNAL;
+	i = interface_get(cr->ifindex);
+	if (i && i->flags & INTERFACE_SKIP) {
+		*why = REASON_SKIP;
+		return UNDECIDED;
+	}
+	cr->asked = 1;
+	r = match_rules(cr);
+	if (r == REASON_BLOCK)
+		return unloaded ? REASON_UNLOADED : REASON_BLOCK;
+	if (r > REASON_LAST_PASS)
+		return r;
+	if (options && !(cr->flags & CROSSING_ALLOW_OPTIONS))
+		return REASON_OPTIONS;
+	*why = r;
+	return UNDECIDED;
+}
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What every packet reads, in one place and without a map look-up: interfaces, next hops,
+ * clock, timeouts and settings that change while packets pass.
+ *
+ * A map stands beside the code that owns it. "kept" maps outlive a reload: the new
+ * programs are loaded over them, and the loader compares STATE_LAYOUT. The others belong
+ * to one generation.
+ */
+#ifndef WEIR_SHARED_H
+#define WEIR_SHARED_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "config.h"
+#include "observe/reason.h"
+#include "state/state.h"
+
+/* Bits of interface.flags. */
+#define INTERFACE_PRESENT 0x01 /* weir's programs are attached		     */
+#define INTERFACE_SKIP	  0x02 /* set skip on				     */
+#define INTERFACE_L3	  0x04 /* no Ethernet header (tun, WireGuard, ppp)    */
+#define INTERFACE_XDP	  0x08 /* XDP judges what comes in; TCX ingress only marks */
+#define INTERFACE_TARGET  0x10 /* can be reached by an XDP redirect	     */
+#define INTERFACE_LO	  0x20 /* loopback: no sanity			     */
+#define INTERFACE_STATIC4 0x40 /* has an IPv4 address without end of life: DHCP only if asked */
+#define INTERFACE_STATIC6 0x80 /* has a global IPv6 address without end of life: likewise */
+#define INTERFACE_CAPTURE 0x100 /* packets go by the capturing programs (observe/capture.h) */
+#define INTERFACE_BARE	  0x200 /* XDP found no room for metadata and does no more;
+				* set by the packet that meets it		     */
+#define INTERFACE_DEVMAP	  0x400 /* redirects to it go by exits (path/prefetch.h)	     */
+#define INTERFACE_PREFETCH	  0x800 /* and packets may go there after a first look	     */
+
+struct interface {
+	__u8 mac[6];
+	__u8 pad0[2];
+	__u32 flags; /* INTERFACE_*: by the daemon, but for INTERFACE_BARE */
+	__u32 counters; /* its first in interface_counters, times REASON_COUNT */
+	__u32 mtu;
+	__u32 parent; /* of a VLAN device: index of the interface that carries it; 0: none */
+	__u16 tag;    /* that the parent's frames then bear: 802.1Q, priority and VID */
+	__u8 pad1[2];
+	__u32 asked; /* tick at which a DHCP client of the box last asked there, 0: never; by packets */
+};
+_Static_assert(sizeof(struct interface) == 32, "an index into interfaces[] is a shift");
+
+/* Where packets go next. Changed in place: by the packet that finds it stale
+ * (all fields), by the daemon (nothing). A state holds its index. */
+struct nexthop {
+	__u8 dst[6]; /* MACs in the order of the frame */
+	__u8 src[6];
+	__u16 mtu;
+	__u16 tag;  /* 802.1Q; valid iff NEXTHOP_TAGGED				*/
+	__u32 ifindex;
+	__u32 checked; /* tick of the last look-up					*/
+	__u32 probed;  /* tick at which a packet last went by the stack		*/
+	__u32 used;    /* tick; the daemon probes neighbours in use		*/
+	__u8 flags;    /* NEXTHOP_*						*/
+	__u8 family;   /* of gateway						*/
+	__u8 pad0[6];
+	struct addr gateway; /* the neighbour's address			*/
+	__u32 stage;	     /* enum nexthop_stage; changed by compare-and-exchange	*/
+	__u32 parent;	     /* of a VLAN device; valid iff NEXTHOP_TAGGED		*/
+};
+_Static_assert(sizeof(struct nexthop) == 64, "a next hop is one cache line");
+
+/* How a number of a next hop is given back (route/nexthop_gc.h). */
+enum nexthop_stage {
+	NEXTHOP_LISTED,	   /* in nexthop_index, or about to be				*/
+	NEXTHOP_UNLISTED,  /* no longer: no look-up finds it, states may hold it	*/
+	NEXTHOP_FORGOTTEN, /* no state uses it: routes have another generation		*/
+	NEXTHOP_FREE,	   /* in nexthops_free					*/
+};
+
+#define NEXTHOP_VALID 0x01 /* the MACs are known and the device is there		*/
+#define NEXTHOP_XDP   0x02 /* XDP can redirect to the device			*/
+#define NEXTHOP_L3    0x04 /* the device takes packets without Ethernet header	*/
+#define NEXTHOP_TAGGED 0x08 /* a VLAN device: XDP can redirect to its parent, with the tag */
+
+/*
+ * What every packet reads, in one place and without a map look-up. One writer
+ * for each cache line: the timer, the daemon, the packets.
+ */
+struct shared {
+	/* written by the sweeping timer */
+	__u32 now;		     /* ticks					*/
+	__u32 timeout[PHASE_COUNT];  /* ticks, adaptive scaling applied		*/
+	__u32 timeout_frag;	     /* ticks					*/
+	__u32 gc_state;		     /* cursor of the sweep			*/
+	__u32 states;		     /* in use, as of the last tick		*/
+	__u32 bumped;		     /* tick of the last bump without a daemon	*/
+	__u32 gc_nexthop;		     /* cursor of the walk over next hops, 0: none	*/
+	__u32 gc_nexthop_at;		     /* tick at which the last one ended		*/
+	__u32 gc_unlisted;		     /* it has taken next hops out of nexthop_index	*/
+	__u32 gc_lock;		     /* 1: a timer takes its part of that walk		*/
+	__u8 pad0[36];
+	/* written by the daemon */
+	__u32 heartbeat;	     /* tick at which the daemon was last alive	*/
+	__u32 route_generation;	     /* bumped at route events, also by packets that see one */
+	__u32 timeout_set[PHASE_COUNT]; /* ticks, as configured			*/
+	__u32 timeout_frag_set;
+	__u32 adaptive_start;	     /* states; 0 with adaptive_end 0: off		*/
+	__u32 adaptive_end;
+	__u32 limit;		     /* set limit states				*/
+	__u32 recording;	     /* 1 << enum ring (observe/record.h): somebody reads it	*/
+	__u32 prefetch;		     /* 1: packets are looked at twice (path/prefetch.h) */
+	__u32 pad1[10];
+	/* written by packets that make states, next hops or paths */
+	__u32 states_made;	     /* wraps; minus those released: in use		*/
+	__u32 states_released;	     /* wraps; mostly by the sweep			*/
+	__u32 nexthops_high;	     /* numbers of next hops ever given		*/
+	__u32 nexthops_unused;	     /* those in nexthops_free				*/
+	__u32 paths_high;	     /* paths in use, the reserved ones apart	*/
+	__u32 paths_reserved;	     /* reserved paths in use			*/
+	__u32 pad2[10];
+	struct interface interfaces[MAX_IFINDEX];
+	struct nexthop nexthops[MAX_NEXTHOPS];
+	__u16 hinted[HINTED];    /* numbers of next hops that promises name; by packets */
+};
+
+/* kept; mmapped by the daemon and by reading commands. */
+extern struct shared shared;
+
+static __always_inline int daemon_is_dead(void)
+{
+	return shared.now - shared.heartbeat >= DAEMON_DEAD;
+}
+
+static __always_inline const struct interface *interface_get(__u32 ifindex)
+{
+	return ifindex < MAX_IFINDEX ? &shared.interfaces[ifindex & (MAX_IFINDEX - 1)] : 0;
+}
+
+static __always_inline int interface_is_present(const struct interface *i)
+{
+	return i && i->flags & INTERFACE_PRESENT;
+}
+
+/* Present, and nobody captures its packets: one test for both. */
+static __always_inline int interface_is_unwatched(const struct interface *i)
+{
+	return i && (i->flags & (INTERFACE_PRESENT | INTERFACE_CAPTURE)) == INTERFACE_PRESENT;
+}
+
+#endif

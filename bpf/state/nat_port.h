@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The search for a free port of a translation: from a random one on, one after the other. */
+#ifndef WEIR_STATE_NAT_PORT_H
+#define WEIR_STATE_NAT_PORT_H
+
+#include "packet/icmp.h"
+#include "path/scratch.h"
+#include "state/table.h"
+
+/* Port range of nat-to without one: pf's. */
+#define NAT_LOW	 50001
+#define NAT_HIGH 65535
+
+/*
+ * Tries the port at which the search stands; 1 ends it. What it works on lies in
+ * the scratch: on the stack the verifier would walk every value of it.
+ */
+static __always_inline long nat_port_try(struct scratch *s)
+{
+	struct nat_port_search *search = &s->search;
+	struct state *st = state_get(STATE_INDEX(search->number));
+	struct tuple *t;
+	enum reason r;
+	__u32 owner;
+
+	if (!st)
+		return 1;
+	t = &st->back.tuple;
+	t->dport = bpf_htons(search->low + search->at);
+	if (t->dport == s->packet.tuple.dport && tuple_equal(t, &s->packet.tuple))
+		r = REASON_TUPLE_TAKEN; /* by itself: its answers would look like it */
+	else
+		r = table_enter(search->number, &owner);
+	search->reason = r;
+	/* REASON_TUPLE_ERROR: another port's bucket may have room */
+	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY && r != REASON_TUPLE_ERROR)
+		return 1;
+	search->at = search->at == search->span ? 0 : search->at + 1;
+	return 0;
+}
+
+static long nat_port_step(__u32 n, void *data)
+{
+	struct scratch *s = scratch_get();
+
+	(void)data;
+	return !s || n >= s->search.span || nat_port_try(s);
+}
+
+static __always_inline __u32 create_random(struct scratch *s)
+{
+	__u32 x = s->random;
+
+	if (!x)
+		x = (random_seed ? random_seed + bpf_get_smp_processor_id() : bpf_get_prandom_u32()) | 1;
+	s->random = alloc_random(x);
+	return s->random;
+}
+
+/* Begins a search for a port of low..high at a random one. */
+static __always_inline void nat_port_begin(struct scratch *s, __u32 number, __u16 low, __u16 high)
+{
+	struct nat_port_search *search = &s->search;
+
+	search->number = number;
+	search->low = low;
+	search->span = high - low;
+	search->at = create_random(s) % ((__u32)search->span + 1);
+}
+
+/* Reserves the reply's tuple with the first free port from where the search stands. */
+static __always_inline enum reason nat_port_reserve(struct scratch *s)
+{
+	struct nat_port_search *search = &s->search;
+
+	/* mostly the first is free: without a call */
+	if (!nat_port_try(s))
+		bpf_loop(NAT_PORT_TRIES - 1, nat_port_step, 0, 0);
+	if (search->reason == REASON_TUPLE_TAKEN || search->reason == REASON_STATE_BUSY)
+		return REASON_NAT_PORTS;
+	return search->reason;
+}
+
+static __always_inline int nat_port_has(const struct packet *p)
+{
+	int reply;
+
+	if (p->tuple.proto == IPPROTO_TCP || p->tuple.proto == IPPROTO_UDP)
+		return 1;
+	return icmp_is(p->family, p->tuple.proto) &&
+	       icmp_query(p->family, p->icmp_type, &reply) >= 0 && !reply;
+}
+
+/* Whether the rules have another source port chosen. */
+static __always_inline int nat_port_wanted(const struct scratch *s)
+{
+	return s->out.flags & CROSSING_NAT && nat_port_has(&s->packet) && !(s->out.flags & CROSSING_NAT_STATIC);
+}
+
+#endif
