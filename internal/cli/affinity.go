@@ -16,21 +16,21 @@ func newAffinityCommand(env *Env) *cobra.Command {
 	interval := time.Second
 	c := &cobra.Command{
 		Use:   "affinity",
-		Short: "which core works for which queues, and which cores for each queue",
-		Long: `affinity prints tables. The first has each core with its load, the receive
-queues whose interrupts come to it, those that RPS spreads to it, and, of another
-firewall, the instances that run on it. The second has each receive queue with its
-interrupt, the cores that this may go to, those that it went to while affinity
-watched, and its part of the interface's packets. Where there are PPPoE sessions, a
-third has the device that each runs over, with the queue and the cores by which it
-comes. It changes nothing; set and auto do, and revert puts back.`,
+		Short: "show which core serves which queues",
+		Long: `affinity prints tables. The first lists the cores with their load, the receive queues
+whose interrupts they serve, the queues that RPS spreads to them, and, for another
+firewall, the instances that run on them. The second lists the receive queues with
+their interrupts, the cores allowed for them, the cores that served them while affinity
+watched, and their share of the interface's packets. If there are PPPoE sessions, a third
+lists the device, queue and cores of each. affinity changes nothing; set and auto do, and
+revert undoes it.`,
 		Example: `  weir affinity
   weir affinity auto --confirm 60s
   weir affinity --from box.bundle --json`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if interval < leastInterval || interval > longestInterval {
-				return &UsageError{fmt.Errorf("affinity: --interval %s: from %s to %s", interval, leastInterval, longestInterval)}
+				return &UsageError{fmt.Errorf("affinity: --interval %s: want %s to %s", interval, leastInterval, longestInterval)}
 			}
 			read := func() (*doctor.Snapshot, error) { return env.snapshot(c.Context(), interval) }
 			if from != "" {
@@ -44,7 +44,7 @@ comes. It changes nothing; set and auto do, and revert puts back.`,
 			}
 			a := doctor.Affinities(s)
 			if from != "" && len(a.Cores)+len(a.Queues) == 0 {
-				return &UsageError{fmt.Errorf("%s: %w: it tells neither of cores nor of queues", from, doctor.ErrForeign)}
+				return &UsageError{fmt.Errorf("%s: %w: it names neither cores nor queues", from, doctor.ErrForeign)}
 			}
 			if asJSON {
 				return env.printJSON(a)
@@ -53,7 +53,7 @@ comes. It changes nothing; set and auto do, and revert puts back.`,
 		},
 	}
 	c.Flags().DurationVar(&interval, "interval", interval, "`time` to watch")
-	c.Flags().StringVar(&from, "from", "", "read what a `file` of weir doctor --collect holds instead of this machine; -: standard input")
+	c.Flags().StringVar(&from, "from", "", "read a `file` of weir doctor --collect instead of this machine; -: standard input")
 	jsonFlag(c, &asJSON)
 	c.AddCommand(newAffinitySetCommand(env), newAffinityAutoCommand(env), newAffinityConfirmCommand(env), newAffinityRevertCommand(env))
 	return c

@@ -22,18 +22,18 @@ type placing struct {
 	interval         time.Duration
 }
 
-const confirmText = `What was found is journaled before anything is changed, each value is read back,
-and an error puts all back. weir affinity revert puts back what was found first.
-Nothing is kept for the next boot.
+const confirmText = `The old values are written to a journal before any change. Each new value is read
+back, and an error restores everything. weir affinity revert restores the values from
+before the first change. Nothing is kept for the next boot.
 
-With --confirm it waits: unless weir affinity confirm is typed in another session in
-time, all is put back, and also if this session ends by a hangup, an interrupt or a
-termination (after kill -9, weir affinity revert does it). The exit status is 1
-unless it was confirmed.`
+With --confirm, the command waits. Unless weir affinity confirm comes from another
+session in time, it restores everything. It also does so after a hangup, an interrupt
+or a termination (after kill -9, run weir affinity revert). The exit status is 1 unless
+the change was confirmed.`
 
 func (p *placing) add(c *cobra.Command) {
-	c.Flags().DurationVar(&p.confirm, "confirm", 0, "put all back after this `time` unless weir affinity confirm comes")
-	c.Flags().BoolVar(&p.dryRun, "dry-run", false, "print what would change, and why, and change nothing")
+	c.Flags().DurationVar(&p.confirm, "confirm", 0, "restore everything after this `time` unless weir affinity confirm comes")
+	c.Flags().BoolVar(&p.dryRun, "dry-run", false, "print what would change and why, but change nothing")
 }
 
 func (p *placing) check(c *cobra.Command) error {
@@ -41,7 +41,7 @@ func (p *placing) check(c *cobra.Command) error {
 		return &UsageError{fmt.Errorf("affinity: --confirm %v: want 1s to 1h", p.confirm)}
 	}
 	if p.auto && (p.interval < leastInterval || p.interval > longestInterval) {
-		return &UsageError{fmt.Errorf("affinity: --interval %s: from %s to %s", p.interval, leastInterval, longestInterval)}
+		return &UsageError{fmt.Errorf("affinity: --interval %s: want %s to %s", p.interval, leastInterval, longestInterval)}
 	}
 	return nil
 }
@@ -51,17 +51,17 @@ func newAffinitySetCommand(env *Env) *cobra.Command {
 	var p placing
 	c := &cobra.Command{
 		Use:   "set WHAT=CORES...",
-		Short: "say which cores work for a queue, an interrupt or an interface",
-		Long: `set changes which cores work for what:
+		Short: "assign cores to a queue, an interrupt or an interface",
+		Long: `set assigns cores:
 
-  eth1:3=2         queue 3 of eth1 is received on cpu2: its interrupt goes there, or
-                   the thread that receives it (threaded NAPI)
+  eth1:3=2         cpu2 receives queue 3 of eth1: its interrupt goes there, or its
+                   receiving thread (threaded NAPI)
   eth1=0-3         all queues of eth1 in turn, one core each
   irq41=2          an interrupt of a card
   eth1:0/rps=0-3   the stack spreads the flows of queue 0 over these cores (RPS);
                    none: over none
   eth1:0/xps=0     these cores send by queue 0 (XPS); none: any
-  eth1/threaded=on eth1 receives in threads, which the scheduler moves; off
+  eth1/threaded=on eth1 receives in threads that the scheduler moves; or off
   eth1/queues=4    eth1 uses four queues; the link goes down for a moment
 
 ` + confirmText,
@@ -113,14 +113,14 @@ func newAffinityAutoCommand(env *Env) *cobra.Command {
 	p := placing{auto: true, interval: 2 * time.Second}
 	c := &cobra.Command{
 		Use:   "auto",
-		Short: "bring queues and cores together as doctor would",
+		Short: "assign queues to cores as doctor advises",
 		Long: `auto watches the load (--interval) and then gives busy queues cores of their own: on
-the card's NUMA node, one hyper-thread of each core, none that is isolated. A card
-that uses fewer queues than it has and than there are cores for it gets more, which
-takes its link down for a moment; --keep-queues leaves that. Where a device has few
-queues for the cores (a veth, PPPoE, an old card), the stack spreads its flows (RPS).
-Where nobody said which cores send by which queue, each gets its own (XPS). What is
-even enough stays as it is: a second auto changes nothing.
+the card's NUMA node, one hyper-thread of each core, no isolated core. A card that
+uses fewer queues than it has and than there are cores gets more queues. This takes
+its link down for a moment; --keep-queues skips it. If a device has few queues for the
+cores (a veth, PPPoE, an old card), the stack spreads its flows (RPS). If nobody has
+chosen which cores send on which queue, each core gets its own (XPS). What is even
+enough stays: a second auto changes nothing.
 
 ` + confirmText,
 		Example: `  weir affinity auto --dry-run
@@ -138,7 +138,7 @@ even enough stays as it is: a second auto changes nothing.
 	}
 	p.add(c)
 	c.Flags().DurationVar(&p.interval, "interval", p.interval, "`time` to watch the load")
-	c.Flags().BoolVar(&p.keepQueues, "keep-queues", false, "change no number of queues: no link goes down")
+	c.Flags().BoolVar(&p.keepQueues, "keep-queues", false, "keep the number of queues, so no link goes down")
 	jsonFlag(c, &p.asJSON)
 	return c
 }
@@ -158,7 +158,7 @@ func (e *Env) placeAll(ctx context.Context, p *placing) error {
 	if len(plan.Queues) == 0 {
 		return e.place(ctx, p, affinity.Changes(plan.Places, s.IRQs), nil)
 	}
-	// Behind other queues the load is another, and so are the interrupts.
+	// With other queues, load and interrupts are different.
 	again := func() ([]tune.Change, error) {
 		s, err := e.snapshot(ctx, p.interval)
 		if err != nil {
@@ -178,7 +178,7 @@ func (e *Env) printSpread(plan *doctor.Spread, irqs []doctor.IRQ, asJSON bool) e
 		fmt.Fprintf(e.Stdout, "%s: %s → %s: %s\n", c.Key, coresOrNone(c.From), coresOrNone(c.To), c.Why)
 	}
 	if len(plan.Queues) > 0 {
-		fmt.Fprintln(e.Stdout, "then what the new queues need: that is planned when they are there")
+		fmt.Fprintln(e.Stdout, "the settings of the new queues are planned when these exist")
 	}
 	if len(plan.Queues)+len(plan.Places) == 0 {
 		fmt.Fprintln(e.Stdout, "nothing to change")
@@ -211,7 +211,7 @@ func (e *Env) place(ctx context.Context, p *placing, changes []tune.Change, agai
 func newAffinityConfirmCommand(*Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
-		Short: "keep what weir affinity set or auto --confirm has changed",
+		Short: "keep the changes of weir affinity set or auto --confirm",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			return onAffinities((*tune.Host).Confirm)
@@ -223,11 +223,10 @@ func newAffinityConfirmCommand(*Env) *cobra.Command {
 func newAffinityRevertCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revert",
-		Short: "put back what was found of everything that weir affinity has changed",
-		Long: `revert gives each setting the value that was found before weir's first change of
-it, and forgets it. A queue or a device that is gone is left out. Interrupts and
-threads that a card shows only while it is up are kept for another revert where it is
-down, and this one fails.`,
+		Short: "undo all changes of weir affinity",
+		Long: `revert restores the value of each setting from before weir's first change. It skips
+queues and devices that are gone. A card that is down may hide its interrupts and
+threads: then these stay in the journal for another revert, and this one fails.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			return onAffinities(func(h *tune.Host) error {
@@ -238,7 +237,7 @@ down, and this one fails.`,
 					env.printRestored(r)
 				}
 				if err == nil && len(restored) == 0 {
-					fmt.Fprintln(env.Stdout, "weir affinity has changed nothing that is not as it was found")
+					fmt.Fprintln(env.Stdout, "there is nothing to undo")
 				}
 				return err
 			})

@@ -18,7 +18,7 @@ import (
 	"weir/internal/host/netif"
 )
 
-// errDaemonEnded ends a command that follows what the daemon tells.
+// errDaemonEnded ends a command that reads a stream of the daemon.
 var errDaemonEnded = errors.New("the daemon has ended, or another has taken over: ask again when weir info says that one is alive")
 
 func newCaptureCommand(env *Env) *cobra.Command {
@@ -27,37 +27,36 @@ func newCaptureCommand(env *Env) *cobra.Command {
 	var limit uint64
 	c := &cobra.Command{
 		Use:   "capture INTERFACE|any [FILTER]",
-		Short: "show packets as they came and as they leave, with what was decided and why",
-		Long: `capture shows packets that weir judges: each as it came, before anything was
-changed, and as it leaves – translated, with the interface it leaves by – or why
-it does not. tcpdump cannot: what XDP takes never reaches the place where it
-listens.
+		Short: "show packets before and after weir, with verdict, reason and rule",
+		Long: `capture shows packets before and after weir: as they arrived, and as they leave, with
+translation and output interface, or with the reason why they do not leave. tcpdump
+cannot show this, because packets that XDP takes never reach it.
 
-Packets are shown that come or leave by INTERFACE, and fit FILTER as they came
-or as they leave. FILTER is the part of a rule of pf.conf that tells addresses
-and ports:
+It shows packets that arrive or leave by INTERFACE and match FILTER, either as they
+arrived or as they leave. FILTER is the part of a pf.conf rule with addresses and
+ports:
 
     weir capture any inet proto tcp from 192.0.2.0/24 to any port { 80 443 }
 
-Lists are alternatives; all running captures together may have 64 of them. A
-filter selects one direction, as a rule does; with --replies also the other. An
-empty filter selects everything, what is malformed or not IP too.
+Lists are alternatives; all running captures together may have 64 of them. A filter
+selects one direction, like a rule; --replies adds the other one. An empty filter
+selects everything, including malformed packets and packets that are not IP.
 
-Without -w, a line is printed for each, in the form of tcpdump on pflog. With -w,
-pcapng is written, which tcpdump and Wireshark read; a packet's comments tell
-what was decided, why, and the rule with its file and line:
+Without -w, each packet is a line in the form of tcpdump on pflog. -w writes pcapng
+for tcpdump and Wireshark. The comments of a packet name verdict, reason, and the
+rule with its file and line:
 
     weir capture any -w - | tcpdump -nr -
     weir capture wan proto icmp -w icmp.pcapng
 
-Captured packets go through a ring of 8 MiB. What finds no room is counted as
-lost; no packet is delayed or dropped for it. The capture ends with the command,
-however that ends.`,
+Packets pass through a ring of 8 MiB. Packets that find no room are counted as lost.
+Capturing never delays or drops a packet. It ends with the command, however the
+command ends.`,
 		Args: usageArgs(captureArgs),
 		RunE: func(c *cobra.Command, args []string) error {
 			q.Interface, q.Filter = args[0], strings.Join(args[1:], " ")
 			if q.Snap < 1 || q.Snap > dataplane.CaptureBytes {
-				return &UsageError{fmt.Errorf("-s %d: a frame's bytes are 1 to %d", q.Snap, dataplane.CaptureBytes)}
+				return &UsageError{fmt.Errorf("-s %d: want 1 to %d bytes", q.Snap, dataplane.CaptureBytes)}
 			}
 			if err := form.check(env.Stdout); err != nil {
 				return err
@@ -66,15 +65,15 @@ however that ends.`,
 		},
 	}
 	formFlags(c, &form)
-	c.Flags().IntVarP(&q.Snap, "snaplen", "s", dataplane.CaptureBytes, "show at most so many `bytes` of a frame")
-	c.Flags().Uint64VarP(&limit, "count", "c", 0, "end after so many records; each packet makes `two`")
-	c.Flags().BoolVar(&q.Replies, "replies", false, "also packets that go the other way")
+	c.Flags().IntVarP(&q.Snap, "snaplen", "s", dataplane.CaptureBytes, "show at most this number of `bytes` of a frame")
+	c.Flags().Uint64VarP(&limit, "count", "c", 0, "stop after this number of records; a packet makes `two`")
+	c.Flags().BoolVar(&q.Replies, "replies", false, "also show packets in the other direction")
 	return c
 }
 
 func formFlags(c *cobra.Command, form *packetForm) {
 	c.Flags().StringVarP(&form.file, "write", "w", "", "write pcapng to `file`; - is standard output")
-	c.Flags().BoolVar(&form.json, "json", false, "print JSON, one object a line")
+	c.Flags().BoolVar(&form.json, "json", false, "print JSON, one object per line")
 }
 
 func captureArgs(_ *cobra.Command, args []string) error {
@@ -103,7 +102,7 @@ func (e *Env) capture(ctx context.Context, q *control.CaptureRequest, form *pack
 	})
 }
 
-// filterForm is said where a filter is wrong: people know tcpdump's.
+// filterForm explains a wrong filter: people know those of tcpdump.
 const filterForm = "a filter is written as in pf.conf, not as for tcpdump: inet proto tcp from 192.0.2.0/24 to any port { 80 443 }"
 
 // packetView is how a stream of packets is shown.

@@ -17,9 +17,9 @@ func TestCaptureUsage(t *testing.T) {
 		status int
 	}{
 		{[]string{"capture"}, `name an interface, or "any"`, 2},
-		{[]string{"capture", "any", "-s", "0"}, "-s 0: a frame's bytes are 1 to 9216", 2},
+		{[]string{"capture", "any", "-s", "0"}, "-s 0: want 1 to 9216 bytes", 2},
 		{[]string{"capture", "any", "-s", "9217"}, "-s 9217", 2},
-		{[]string{"capture", "any", "--json", "-w", "x"}, "--json and -w exclude each other", 2},
+		{[]string{"capture", "any", "--json", "-w", "x"}, "use --json or -w, not both", 2},
 		{[]string{"capture", "any"}, "no daemon runs in this network namespace", 1},
 	} {
 		stdout, stderr, status := run(t, test.args...)

@@ -34,7 +34,7 @@ type checkOptions struct {
 	macros   macrosFlag
 }
 
-// settings are what rules are read with.
+// settings returns the settings for reading rules.
 func (o *checkOptions) settings() resolve.Settings {
 	return resolve.Settings{
 		Files: source.Disk{}, Macros: o.macros,
@@ -46,39 +46,38 @@ func newCheckCommand(env *Env) *cobra.Command {
 	o := &checkOptions{}
 	c := &cobra.Command{
 		Use:   "check FILE|-",
-		Short: "say whether a rule file is right, and print it as it is understood",
-		Long: `check reads a rule file and prints it with its lists expanded, its names
-resolved and its defaults filled in, a rule a line, as "pfctl -o none -nv" does.
-What is printed can be loaded, and means the same. With - for FILE it reads
-the standard input.
+		Short: "check a rule file and print it as weir understands it",
+		Long: `check reads a rule file and prints it, one rule per line, with lists expanded,
+names resolved and defaults filled in, as "pfctl -o none -nv" does. The output can
+be loaded and means the same. With - for FILE it reads standard input.
 
-Interfaces and addresses are those of this machine, or with --host those that
-a file names, in the form of "weir interfaces --json".
+Interfaces and addresses are those of this machine. --host takes them from a file
+in the form of "weir interfaces --json".
 
-With --expect it says instead whether the rules do with packets what a JSON file
-expects of them: docs/expectations.md. With --diff it says what changes from
-an old file to this one: options, the addresses of tables, rules.
+With --expect, check says whether the rules treat packets as a JSON file expects:
+docs/expectations.md. With --diff, it says what changes from an old file to this
+one: options, addresses of tables, rules.
 
 Exit status 0: the file is accepted, perhaps with warnings, and all expectations
-hold; 1: it is refused, an expectation does not hold, or a file that was named
-cannot be read: that of rules, of --diff, --host or --expect; 2: wrong usage.`,
+hold. 1: it is refused, an expectation does not hold, or a file cannot be read.
+2: wrong usage.`,
 		Args: usageArgs(oneFile),
 		RunE: func(_ *cobra.Command, args []string) error { return check(env, o, args[0]) },
 	}
-	c.Flags().StringVarP(&o.optimize, "optimize", "o", "", "optimize the rules as pfctl does: none, basic or profile; unless given, as set ruleset-optimization says, or none")
+	c.Flags().StringVarP(&o.optimize, "optimize", "o", "", "optimize the rules as pfctl does: none, basic or profile; the default is set ruleset-optimization, or none")
 	c.Flags().StringVar(&o.host, "host", "", "check for the machine that a JSON `file` describes")
-	c.Flags().BoolVarP(&o.names, "port-names", "P", false, "print ports by their names")
+	c.Flags().BoolVarP(&o.names, "port-names", "P", false, "print ports as names")
 	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, noDNSUsage)
 	c.Flags().VarP(&o.macros, "define", "D", macrosUsage)
-	c.Flags().BoolVar(&o.enforce, "enforce", false, "refuse also what this version reads but does not enforce")
-	c.Flags().StringVar(&o.expect, "expect", "", "judge the packets of a JSON `file`, and say which fare otherwise than expected there")
-	c.Flags().StringVar(&o.diff, "diff", "", "say what changes from the rule `file` OLD")
-	c.Flags().BoolVar(&o.json, "json", false, "print JSON: whether it is accepted, its lines, all errors and warnings, the changes")
+	c.Flags().BoolVar(&o.enforce, "enforce", false, "also refuse what this version reads but does not enforce")
+	c.Flags().StringVar(&o.expect, "expect", "", "test the rules with the packets of a JSON `file`")
+	c.Flags().StringVar(&o.diff, "diff", "", "say what changes from the old rule `file`")
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON: whether it is accepted, its lines, all errors and warnings, changes")
 	return c
 }
 
-// checkGarbage is how much garbage check lets lie, in per cent of what is in use:
-// a large file's rules are most of its memory.
+// checkGarbage is the garbage collector's target for check, in per cent: the rules of
+// a large file are most of its memory.
 const checkGarbage = 25
 
 // check reads a file and prints it.
@@ -89,7 +88,7 @@ func check(env *Env, o *checkOptions, name string) error {
 		return &UsageError{fmt.Errorf("-o takes none, basic or profile, not %q", o.optimize)}
 	}
 	if o.diff != "" && o.expect != "" {
-		return &UsageError{errors.New("--diff and --expect exclude each other")}
+		return &UsageError{errors.New("use --diff or --expect, not both")}
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(checkGarbage))
 	host, err := o.machine()
@@ -162,7 +161,7 @@ func printReport(env *Env, report *ruletest.Report) error {
 	return nil
 }
 
-// readRules reads a file, or the standard input, which it gives a name.
+// readRules reads a file, or standard input under the name stdin.
 func readRules(env *Env, name string) (string, []byte, error) {
 	if name == "-" {
 		text, err := io.ReadAll(env.Stdin)
@@ -172,7 +171,7 @@ func readRules(env *Env, name string) (string, []byte, error) {
 	return name, text, err
 }
 
-// machine gives the host that the file is checked for.
+// machine returns the host that the file is checked for.
 func (o *checkOptions) machine() (*resolve.Host, error) {
 	if o.host != "" {
 		return resolve.ReadHost(o.host)

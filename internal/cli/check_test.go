@@ -65,7 +65,7 @@ func TestCheck(t *testing.T) {
 		{"enforced", "pass\n", append([]string{"--enforce"}, host...), exitDone, "pass all flags S/SA\n", ""},
 		{"changes", "pass\n", append([]string{"--diff", "-"}, host...), exitDone, "nothing changes\n", ""},
 		{"changes and expectations", "pass\n", append([]string{"--diff", "-", "--expect", "x"}, host...), exitUsage, "",
-			"weir: --diff and --expect exclude each other\n"},
+			"weir: use --diff or --expect, not both\n"},
 		{"changes from what is refused", "pas\n", []string{"--host", "host.json", "--diff", "-", "empty.conf"}, exitRefused, "",
 			"stdin:1:1: no statement starts with \"pas\"; did you mean \"pass\"?\n    1 | pas\n      | ^^^\n"},
 		{"no file", "", nil, exitUsage, "", "weir: name one rule file, not 0\n"},

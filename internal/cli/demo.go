@@ -17,12 +17,11 @@ func newDemoCommand(env *Env) *cobra.Command {
 	var noBench bool
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "show a home gateway at work between two networks made for it, then measure it",
-		Long: `demo builds a home gateway out of network namespaces, loads examples/gateway.conf
-and uses it with ping, iperf3 and curl, under TCX and under XDP. Every line is a
-check that can fail; the first that does ends the demo with status 1. Then it
-measures weir beside nftables and the bare kernel. It needs root and leaves
-nothing behind.`,
+		Short: "show a home gateway between two networks, then measure it",
+		Long: `demo builds a home gateway from network namespaces, loads examples/gateway.conf and
+uses it with ping, iperf3 and curl, under TCX and under XDP. Every line is a check.
+The first check that fails ends the demo with status 1. Then demo measures weir beside
+nftables and the bare kernel. It needs root and leaves nothing behind.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := checkLab(name); err != nil {
@@ -44,8 +43,8 @@ nothing behind.`,
 	return c
 }
 
-// measure runs the benchmark in its short form. Where its control failed, the
-// machine was too busy to measure, which is no fault of what was shown.
+// measure runs the short benchmark. A failed control means that the machine was too
+// busy to measure; the demonstration still counts.
 func measure(ctx context.Context, env *Env) error {
 	o := bench.Short()
 	fmt.Fprintf(env.Stdout, "\nhow fast, on this machine (weir bench forward, short form, about %s):\n", o.Estimate().Round(time.Second))

@@ -39,21 +39,21 @@ func newDoctorCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "say what limits this router now, with the evidence and the remedy",
-		Long: `doctor reads counters of this machine twice, some seconds apart, and says what
-limits the router now: one sentence, then each finding with what it rests on, what
-to do (> ), and what that changes (= ). It changes nothing. What cannot be read is
-named and not taken for fine. Run it as root and under load: an idle router has no
-limit.
+		Long: `doctor reads the counters of this machine twice, some seconds apart, and says what
+limits the router now. The first sentence is the verdict. The findings follow: their
+evidence, what to do (> ), and what that changes (= ). doctor changes nothing. It
+names what it cannot read and does not take it for fine. Run it as root and under
+load: an idle router has no limit.
 
-Exit status: 0 nothing that hurts, 1 something hurts or will when the load rises,
-3 something limits the router or loses packets now, 2 wrong usage, or a file, or
-this machine, that could not be read, or a file that could not be written. --watch ends
-with an interrupt, and has the status of its last verdict.
+Exit status: 0 nothing hurts, 1 something hurts or will when the load rises, 3
+something limits the router or loses packets now, 2 wrong usage, or a file or this
+machine could not be read, or a file could not be written. An interrupt ends --watch
+with the status of the last verdict.
 
---collect writes what was read to a file (docs/doctor-bundle.md), which --from
-reads, on any machine. A file may hold addresses: --redact replaces them. --from
-also reads what sysctl -a (Linux, FreeBSD), pfctl -si, and Check Point's fw ctl
-affinity -l and cpmq get -v print; nothing is guessed of anything else.`,
+--collect writes what was read to a file (docs/doctor-bundle.md). --from reads it, on
+any machine. A file may hold addresses; --redact replaces them. --from also reads the
+output of sysctl -a (Linux, FreeBSD), pfctl -si, and Check Point's fw ctl affinity -l
+and cpmq get -v. It guesses nothing about other files.`,
 		Example: `  weir doctor
   weir doctor --explain RSS-1
   weir doctor --collect box.bundle --redact
@@ -71,14 +71,14 @@ affinity -l and cpmq get -v print; nothing is guessed of anything else.`,
 		},
 	}
 	s := c.Flags()
-	s.BoolVarP(&f.verbose, "verbose", "v", false, "notices too with evidence and remedy")
+	s.BoolVarP(&f.verbose, "verbose", "v", false, "show evidence and remedy for notices too")
 	s.DurationVar(&f.interval, "interval", f.interval, "`time` between the two samples")
-	s.BoolVar(&f.watch, "watch", false, "again and again, until interrupted")
+	s.BoolVar(&f.watch, "watch", false, "repeat until interrupted")
 	s.StringSliceVar(&f.skip, "skip", nil, "`ID`s of checks to leave out")
-	s.StringVar(&f.from, "from", "", "judge what a `file` holds instead of this machine; -: standard input")
+	s.StringVar(&f.from, "from", "", "judge a `file` instead of this machine; -: standard input")
 	s.StringVar(&f.collect, "collect", "", "write what was read to a `file` instead of judging it; -: standard output")
-	s.BoolVar(&f.redact, "redact", false, "with --collect: replace addresses, the same one always by the same")
-	s.StringVar(&f.explain, "explain", "", "print the page of the check with this `ID`")
+	s.BoolVar(&f.redact, "redact", false, "with --collect: replace each address with a stand-in")
+	s.StringVar(&f.explain, "explain", "", "explain the check with this `ID`")
 	s.BoolVar(&f.list, "list", false, "list the checks and what they read")
 	jsonFlag(c, &f.asJSON)
 	return c
@@ -94,11 +94,11 @@ func (f *doctorFlags) check(c *cobra.Command) error {
 	}
 	switch {
 	case ways > 1:
-		return errors.New("--from, --collect, --explain, --list and --watch exclude each other")
+		return errors.New("use only one of --from, --collect, --explain, --list and --watch")
 	case f.redact && f.collect == "":
 		return errors.New("--redact goes with --collect")
 	case f.interval < leastInterval || f.interval > longestInterval:
-		return fmt.Errorf("--interval %s: from %s to %s", f.interval, leastInterval, longestInterval)
+		return fmt.Errorf("--interval %s: want %s to %s", f.interval, leastInterval, longestInterval)
 	}
 	return nil
 }
@@ -139,8 +139,8 @@ func (f *doctorFlags) run(ctx context.Context, env *Env) error {
 	return f.judge(env, s)
 }
 
-// again judges until it is interrupted, and ends with the status of the last verdict;
-// with 0 where there was none yet.
+// again judges until it is interrupted, and ends with the status of the last verdict,
+// or 0 if there was none yet.
 func (f *doctorFlags) again(ctx context.Context, env *Env) (last error) {
 	for first := true; ; first = false {
 		s, err := env.collect(ctx, collect.Options{Interval: f.interval, Watch: true})
@@ -165,7 +165,7 @@ func isVerdict(err error) bool {
 	return errors.As(err, &status)
 }
 
-// snapshot reads this machine. Who is not root sees less, and is told.
+// snapshot reads this machine. It tells users other than root that they see less.
 func (e *Env) snapshot(ctx context.Context, interval time.Duration) (*doctor.Snapshot, error) {
 	return e.collect(ctx, collect.Options{Interval: interval})
 }
@@ -236,8 +236,8 @@ func (e *Env) readSnapshot(name string) (*doctor.Snapshot, error) {
 	return s, nil
 }
 
-// attended waits for what knows no context, until an interrupt, and then leaves it
-// behind: the process ends next.
+// attended runs a function that knows no context. After an interrupt it does not wait
+// for the function: the process ends next.
 func attended[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -308,8 +308,8 @@ func (f *doctorFlags) write(ctx context.Context, env *Env) (err error) {
 	return nil
 }
 
-// writeBundle writes the file whole or not at all. Its name until then is one that
-// nobody foresees: the folder may be one that others write to.
+// writeBundle writes the file whole or not at all. Until then it has a random name,
+// because others may write to the folder.
 func writeBundle(name string, s *doctor.Snapshot) error {
 	out, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 
 // Exit statuses of every command.
 const (
-	exitDone    = 0 // what was asked for was done
-	exitRefused = 1 // it was refused, or a check failed
-	exitUsage   = 2 // wrong usage, or the machine lacks a capability
+	exitDone    = 0 // done
+	exitRefused = 1 // refused, or a check failed
+	exitUsage   = 2 // wrong usage, or a capability is missing
 )
 
 // UsageError is an error in the command line.
@@ -20,7 +20,7 @@ type UsageError struct{ Err error }
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// ErrSilent ends a command with status 1 after it has said itself why.
+// ErrSilent ends a command with status 1. The command has printed the reason.
 var ErrSilent = errors.New("refused")
 
 // StatusError ends a command with a status of its own, after it has said itself

@@ -17,9 +17,9 @@ func newLabCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
 		Short: "a small network of namespaces: lan - fw - wan",
-		Long: `A small network to try weir in, made of network namespaces: weir-lan, weir-fw
-and weir-wan, joined by veth pairs. The devices of weir-fw carry the names that
-examples/gateway.conf uses (lan0, wan0). Nothing outside of them is touched.`,
+		Long: `lab is a small network to try weir in: the network namespaces weir-lan, weir-fw and
+weir-wan, joined by veth pairs. The devices of weir-fw have the names that
+examples/gateway.conf uses (lan0, wan0). Nothing else is touched.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -28,7 +28,7 @@ examples/gateway.conf uses (lan0, wan0). Nothing outside of them is touched.`,
 	return c
 }
 
-// checkLab is what all commands of the lab ask for.
+// checkLab checks what all commands of the lab need.
 func checkLab(name string) error {
 	if err := lab.CheckName(name); err != nil {
 		return &UsageError{err}
@@ -71,7 +71,7 @@ func newLabUpCommand(env *Env, name *string) *cobra.Command {
 func newLabDownCommand(env *Env, name *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "remove the lab, whole or half",
+		Short: "remove the lab, complete or not",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := checkLab(*name); err != nil {
@@ -92,7 +92,7 @@ func newLabExecCommand(name *string) *cobra.Command {
 		Short: "run a command in one host of the lab",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return &UsageError{errors.New("lab exec: say a host (lan, fw or wan) and a command")}
+				return &UsageError{errors.New("lab exec: name a host (lan, fw or wan) and a command")}
 			}
 			return nil
 		},

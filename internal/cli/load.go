@@ -15,19 +15,19 @@ import (
 	"weir/pf/source"
 )
 
-// Spans that load --confirm takes: nobody types weir confirm faster, and a
-// rollback the next day surprises.
+// What load --confirm accepts: nobody types weir confirm faster, and a rollback
+// on the next day surprises people.
 const (
 	minConfirm = time.Second
 	maxConfirm = 24 * time.Hour
 )
 
 // noDNSUsage is what -N means, of all commands that read rules.
-const noDNSUsage = "do not look hosts up in the DNS"
+const noDNSUsage = "do not look up hosts in the DNS"
 
 var errConfirm = errors.New("--confirm takes 1s to 24h")
 
-// loading is what load is asked for, besides the file.
+// loading has the flags of load.
 type loading struct {
 	confirm time.Duration // 0: nothing comes back
 	noDNS   bool
@@ -46,19 +46,18 @@ func newLoadCommand(env *Env) *cobra.Command {
 	var o loading
 	c := &cobra.Command{
 		Use:   "load FILE",
-		Short: "replace the rules by those in a file; a file that does not load changes nothing",
-		Long: `load puts the rules in a file in force; connections go on. A file that does not
-load changes nothing. The files that it includes, and those of its tables, are
-read now and sent with it: what changes in them later changes nothing.
+		Short: "replace the rules; a file with an error changes nothing",
+		Long: `load replaces the rules. Connections go on. A file with an error changes nothing.
+Included files and the files of tables are read now; later changes to them have no
+effect.
 
-With --confirm the rules before come back by themselves unless weir confirm
-comes in time: from another session, to see that one still gets in. The daemon
-keeps the time, so the end of the session that typed it changes nothing. A
-daemon that is asked to end meanwhile rolls back before it does. If it dies or
-is replaced, its next start loads the rules before,
-not its file. A second load --confirm starts the time anew, and what comes back
-are still the rules that were confirmed last. A load without --confirm stays, and
-nothing comes back any more. weir info says what waits.`,
+With --confirm, the old rules come back unless weir confirm comes in time. Type it in
+another session, which proves that you still get in. The daemon keeps the time, so
+the end of your session changes nothing. A daemon that is asked to end rolls back
+first. If it dies or is replaced, the next start loads the old rules instead of its
+file. A second load --confirm starts the time anew; the rules that come back are
+still the last confirmed ones. A load without --confirm is final. weir info shows
+what waits.`,
 		Args: usageArgs(oneFile),
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed("confirm") && (o.confirm < minConfirm || o.confirm > maxConfirm) {
@@ -68,7 +67,7 @@ nothing comes back any more. weir info says what waits.`,
 		},
 	}
 	c.Flags().BoolVarP(&o.noDNS, "no-dns", "N", false, noDNSUsage)
-	c.Flags().DurationVar(&o.confirm, "confirm", 0, "roll back by itself after this `span`, such as 60s, unless weir confirm comes before")
+	c.Flags().DurationVar(&o.confirm, "confirm", 0, "roll back after this `time`, such as 60s, unless weir confirm comes first")
 	c.Flags().VarP(&o.macros, "define", "D", macrosUsage)
 	jsonFlag(c, &o.json)
 	return c
@@ -101,7 +100,7 @@ func (e *Env) load(c *cobra.Command, file string, o *loading) error {
 	}
 	fmt.Fprintf(e.Stdout, "%s: %s in force\n", file, rundir.RuleCount(a.Rules))
 	if a.Before != "" {
-		fmt.Fprintf(e.Stdout, "unless weir confirm comes within %v, %s comes back\n", o.confirm, a.Before)
+		fmt.Fprintf(e.Stdout, "%[2]s comes back in %[1]v unless you run weir confirm\n", o.confirm, a.Before)
 	}
 	return nil
 }
@@ -110,7 +109,7 @@ func newConfirmCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "confirm",
-		Short: "keep the rules that weir load --confirm has loaded",
+		Short: "keep the rules that weir load --confirm loaded",
 		Args:  usageArgs(noArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			folder, err := env.folder()

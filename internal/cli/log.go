@@ -17,24 +17,24 @@ func newLogCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "log",
 		Short: "show the packets that rules with log match",
-		Long: `log shows packets as rules log them, from now on: one line for each packet,
-crossing and rule that logs, in the form of tcpdump on pflog. A rule with log
-logs the packet that makes a state, each packet where no state is kept, and each
-that it blocks; one with log (all) every packet of its states, both ways.
+		Long: `log shows logged packets from now on, in the form of tcpdump on pflog: one line for
+each packet, crossing and rule. A rule with log logs the packet that makes a state,
+every packet that keeps no state, and every packet that it blocks. A rule with
+log (all) logs every packet of its states, in both directions.
 
-A line tells the rule by its number, file and line, then why, what was done,
-direction and interface, and the packet: going in as it came, going out with the
-addresses and ports that it leaves with. "state" in the place of why is what log
-(all) adds. A rule of a ruleset that is not in force any more is an old one.
+A line names the rule by number, file and line, then the reason, the verdict, the
+direction and the interface. The packet follows: incoming packets as they arrived,
+outgoing ones with the addresses and ports that they leave with. The reason "state"
+marks what log (all) adds. "old" marks a rule that is no longer in force.
 
-With -w, pcapng is written, which tcpdump and Wireshark read; a packet's comments
-tell what the line does:
+-w writes pcapng for tcpdump and Wireshark. The comments of a packet say what the
+line says:
 
     weir log -w - | tcpdump -nr -
 
-Any number of logs may run at a time. Records go through a ring of 2 MiB. What
-finds no room there, or comes faster than this command is read, is counted as
-lost; no packet is delayed or dropped for it.`,
+Any number of logs may run at once. Records pass through a ring of 2 MiB. Records
+that find no room, or that nobody reads in time, are counted as lost. Logging never
+delays or drops a packet.`,
 		Args: usageArgs(noArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := form.check(env.Stdout); err != nil {
@@ -44,11 +44,11 @@ lost; no packet is delayed or dropped for it.`,
 		},
 	}
 	formFlags(c, &form)
-	c.Flags().Uint64VarP(&limit, "count", "c", 0, "end after so many `records`")
+	c.Flags().Uint64VarP(&limit, "count", "c", 0, "stop after this number of `records`")
 	return c
 }
 
-// log prints what rules log until ctx ends.
+// log prints logged packets until ctx ends.
 func (e *Env) log(ctx context.Context, form *packetForm, limit uint64) error {
 	shown, err := shownInterfaces(control.AnyInterface)
 	if err != nil {

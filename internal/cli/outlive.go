@@ -8,18 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outlivePipe keeps the process alive where nobody reads what it prints any more, until
-// the function that it returns is called: what it has changed has to be put back.
+// outlivePipe keeps the process alive when nobody reads its output any more, until the
+// returned function is called: the process has to undo its changes first.
 func outlivePipe() (stop func()) {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, unix.SIGPIPE)
 	return func() { signal.Stop(broken) }
 }
 
-// outlive is for what builds something that has to be taken down again, and says on the
-// way how it goes. It lets a terminal that closes end ctx, as Ctrl-C does, and the process
-// outlive a pipe that nobody reads, until the function that it returns is called. Who was
-// told to survive the terminal (nohup) does.
+// outlive is for commands that build something, report progress, and must take it down
+// again. Until the returned function is called, a closing terminal ends ctx as Ctrl-C
+// does, and a pipe that nobody reads does not end the process. Under nohup a closing
+// terminal changes nothing.
 func outlive(ctx context.Context) (context.Context, func()) {
 	heard := outlivePipe()
 	if signal.Ignored(unix.SIGHUP) {

@@ -12,18 +12,18 @@ import (
 	"weir/internal/fw/pktrecord"
 )
 
-// packetForm is in which form weir log and weir capture print packets.
+// packetForm is the output form of weir log and weir capture.
 type packetForm struct {
 	file string // of pcapng; "-" is standard output, "" text
 	json bool
 }
 
 var (
-	errTwoForms = errors.New("--json and -w exclude each other")
-	errTerminal = errors.New("-w - writes bytes for a program: lead them into one (| tcpdump -nr -) or into a file")
+	errTwoForms = errors.New("use --json or -w, not both")
+	errTerminal = errors.New("-w - writes binary data: pipe it to a program (| tcpdump -nr -) or redirect it to a file")
 )
 
-// check refuses what cannot be.
+// check refuses forms that contradict each other.
 func (f *packetForm) check(stdout io.Writer) error {
 	if f.json && f.file != "" {
 		return &UsageError{errTwoForms}
@@ -43,8 +43,7 @@ func isTerminal(w io.Writer) bool {
 	return err == nil
 }
 
-// packetPrinter prints packets in one of the forms. What it was given lies in a
-// buffer until Flush.
+// packetPrinter prints packets in one of the forms. It buffers until Flush.
 type packetPrinter struct {
 	json  bool
 	to    *bufio.Writer
@@ -90,7 +89,7 @@ func (p *packetPrinter) print(r *pktrecord.Record) error {
 	return err
 }
 
-// flush shows what was printed to whoever reads along.
+// flush hands what was printed to the reader.
 func (p *packetPrinter) flush() error {
 	if p.pcap != nil {
 		if err := p.pcap.Flush(); err != nil {

@@ -13,8 +13,8 @@ import (
 	"weir/internal/host/netif"
 )
 
-// reader opens what the reading commands read; where weir does not run the
-// error says so in one sentence.
+// reader opens the view for the commands that read. If weir does not run, the error
+// says so in one sentence.
 func (e *Env) reader() (*view.View, error) {
 	folder, err := e.folder()
 	if err != nil {
@@ -39,7 +39,7 @@ func newRulesCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "rules",
-		Short: "print the rules in force, with -v what each has counted, with -vv its number too",
+		Short: "print the rules in force; -v adds their counters, -vv their numbers",
 		Args:  usageArgs(noArgs),
 		RunE: func(*cobra.Command, []string) error {
 			r, err := env.reader()
@@ -57,7 +57,7 @@ func newRulesCommand(env *Env) *cobra.Command {
 			return view.PrintRules(env.Stdout, rules, verbose, pid)
 		},
 	}
-	c.Flags().CountVarP(&verbose, "verbose", "v", "also print evaluations, packets, bytes and states; twice: the numbers by which weir states names rules")
+	c.Flags().CountVarP(&verbose, "verbose", "v", "print evaluations, packets, bytes and states too; twice: also the rule numbers that weir states uses")
 	jsonFlag(c, &asJSON)
 	return c
 }
@@ -66,7 +66,7 @@ func newStatesCommand(env *Env) *cobra.Command {
 	var verbose, asJSON bool
 	c := &cobra.Command{
 		Use:   "states [proto NAME] [host ADDRESS] [port NUMBER] [phase NAME] [rule NUMBER]",
-		Short: "print the connections that are known, with -v their windows, ages and counters",
+		Short: "print the known connections; -v adds TCP windows, ages and counters",
 		RunE: func(_ *cobra.Command, words []string) error {
 			filter, err := state.ParseFilter(words)
 			if err != nil {
@@ -80,7 +80,7 @@ func newStatesCommand(env *Env) *cobra.Command {
 			return env.printStates(r, &filter, verbose, asJSON)
 		},
 	}
-	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print TCP windows, age, packets, bytes and rules")
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "print TCP windows, age, packets, bytes and rules too")
 	jsonFlag(c, &asJSON)
 	return c
 }
@@ -113,7 +113,7 @@ func newInfoCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "info",
-		Short: "print weir's condition and counters; exit status 1 where no rules are loaded",
+		Short: "print status and counters; exit status 1 if no rules are loaded",
 		Args:  usageArgs(noArgs),
 		RunE: func(*cobra.Command, []string) error {
 			info, err := env.info()
@@ -151,7 +151,7 @@ func newInterfacesCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "interfaces",
-		Short: "print the interfaces and the hook at which packets of each are judged, and why there",
+		Short: "print each interface, its hook, and why this hook",
 		Args:  usageArgs(noArgs),
 		RunE: func(*cobra.Command, []string) error {
 			folder, err := env.folder()
@@ -175,11 +175,11 @@ func newInterfacesCommand(env *Env) *cobra.Command {
 	return c
 }
 
-// wouldChoose says of an interface without weir which hook a run would take.
+// wouldChoose names the hook that a run would take on an interface without weir.
 func wouldChoose(l *netif.Link) string {
 	c := daemon.Choose(l, daemon.Auto)
 	if c.Hook == daemon.NoHook {
 		return c.Why
 	}
-	return fmt.Sprintf("weir does not run; it would take %s: %s", c.Hook, c.Why)
+	return fmt.Sprintf("weir does not run; it would use %s: %s", c.Hook, c.Why)
 }

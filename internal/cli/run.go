@@ -25,36 +25,36 @@ func newRunCommand(env *Env) *cobra.Command {
 	var macros macrosFlag
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "judge and forward packets by the rules in a file, as a daemon in the foreground",
+		Short: "run the firewall: load the rules and stay in the foreground as the daemon",
 		Long: `run loads the rules, attaches weir to every interface of the network namespace
-and switches forwarding on. It stays in the foreground and follows the machine:
-interfaces, addresses, routes, neighbours.
+and turns forwarding on. It stays in the foreground and follows changes of
+interfaces, addresses, routes and neighbours.
 
-The end of the daemon, also by SIGKILL, ends nothing else: packets go on being
-judged. A second run takes over from the first without losing one. weir stop
-ends it all.
+If the daemon ends, even by SIGKILL, packets are still filtered and forwarded. A
+second run takes over from the first and loses no packet. weir stop removes weir.
 
-A file that does not load ends the start and changes nothing. Without -f and
-without ` + daemon.DefaultFile + ` the rules in force stay, if an earlier
-daemon has left any; else everything is blocked but lo and the management port
-to this box. With --or-block the same holds for a file that is missing, wrong or
-refused by the kernel; unless the kernel refused it, it is read and tried again
-when the machine changes, whose interfaces and addresses may be still to come,
-and every few seconds. weir load ends it. The start then asks no DNS: hosts in the
-file must stand in /etc/hosts, or be remembered from the rules in force. The tries
-after it ask, but at boot everything is blocked by then, also what this box asks.
+A file with an error ends the start and changes nothing. Without -f, and if
+` + daemon.DefaultFile + ` does not exist, the rules of the last daemon stay
+in force. If there are none, weir blocks everything but lo and the management port.
 
---hook auto takes XDP on physical cards and TCX elsewhere, also where a driver
-refuses XDP. --hook xdp takes XDP on every device that may have it, and a driver
-that refuses ends the start, unless --or-block is given.
+With --or-block, weir starts in the same way if the file is missing, wrong or
+refused by the kernel. It then retries every few seconds and whenever the machine
+changes, because interfaces and addresses may appear later. It does not retry a
+file that the kernel refused. A weir load ends the retries. The first try asks no
+DNS: hosts must be in /etc/hosts or known from the rules in force. Later tries do
+ask, but at boot everything is blocked by then, DNS included.
 
---prefetch auto has packets that come in at XDP looked at twice from 49,152 states
-on: then states come from memory many at a time, which saves more than it costs.
+--hook auto uses XDP on physical cards, and TCX elsewhere or if the driver refuses
+XDP. --hook xdp uses XDP on every device that allows it; if a driver refuses, the
+start fails, unless --or-block is given.
 
-With --json each message is an object, one a line: time, level (info, warning or
-error), message, and its details; what is wrong or doubtful in the rule file is in
-diagnostics, as "weir check --json" prints it. Of a start that fails the last says
-why.`,
+--prefetch auto makes XDP look at packets twice if there are 49,152 states or more.
+States are then read from memory many at a time, which saves more than it costs.
+
+With --json, each message is one object on one line: time, level (info, warning or
+error), message and details. Errors and warnings of the rule file are in
+diagnostics, as "weir check --json" prints them. If the start fails, the last
+message says why.`,
 		Args: usageArgs(func(c *cobra.Command, args []string) error {
 			if err := noArgs(c, args); err != nil {
 				return fmt.Errorf("%w; -f names the rule file", err)
@@ -93,15 +93,15 @@ why.`,
 	c.Flags().StringVarP(&file, "file", "f", daemon.DefaultFile, "rule `file`")
 	c.Flags().BoolVarP(&noDNS, "no-dns", "N", false, noDNSUsage)
 	c.Flags().VarP(&macros, "define", "D", macrosUsage)
-	c.Flags().StringVar(&hook, "hook", string(daemon.Auto), "where packets are judged as they come in: auto, xdp or tcx")
-	c.Flags().StringVar(&ahead, "prefetch", string(daemon.PrefetchAuto), "look at packets twice at XDP, for when states are too many for the caches: auto, on or off")
-	c.Flags().BoolVar(&orBlock, "or-block", false, "start also with a file that does not load: with the rules in force or, without any, all blocked but the management port")
-	c.Flags().Uint16Var(&management, "management", daemon.DefaultManagement, "TCP `port` of this box that stays open while no rules are loaded")
-	c.Flags().BoolVar(&asJSON, "json", false, "print messages as JSON, one object a line")
+	c.Flags().StringVar(&hook, "hook", string(daemon.Auto), "the hook for incoming packets: auto, xdp or tcx")
+	c.Flags().StringVar(&ahead, "prefetch", string(daemon.PrefetchAuto), "look at packets twice at XDP, for more states than the caches hold: auto, on or off")
+	c.Flags().BoolVar(&orBlock, "or-block", false, "start even if the file does not load: keep the rules in force, or block everything but the management port")
+	c.Flags().Uint16Var(&management, "management", daemon.DefaultManagement, "TCP `port` of this box that stays open if no rules are loaded")
+	c.Flags().BoolVar(&asJSON, "json", false, "print messages as JSON, one object per line")
 	return c
 }
 
-// setWays sets where packets are judged, and how often they are looked at there.
+// setWays sets the hook, and whether packets are looked at twice there.
 func setWays(cfg *daemon.Config, hook, ahead string) (err error) {
 	if cfg.Mode, err = daemon.ParseMode(hook); err != nil {
 		return err
@@ -110,7 +110,7 @@ func setWays(cfg *daemon.Config, hook, ahead string) (err error) {
 	return err
 }
 
-// saidInJSON says an error that ends the daemon, and returns its exit status.
+// saidInJSON logs an error that ends the daemon, and returns its exit status.
 func saidInJSON(log *slog.Logger, file string, err error) error {
 	if diagnostics(slog.AnyValue(err)) != nil {
 		log.Error("the rules do not load", "file", file, "error", err)
@@ -124,7 +124,7 @@ func newStopCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "stop",
-		Short: "end the daemon, detach from every interface and give back what was found",
+		Short: "end the daemon, detach from every interface and restore the settings",
 		Args:  usageArgs(noArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := env.daemonConfig()
@@ -146,7 +146,7 @@ func newStopCommand(env *Env) *cobra.Command {
 	return c
 }
 
-// runConfig is daemonConfig for a daemon that is to run here.
+// runConfig is daemonConfig for a daemon in this process.
 func (e *Env) runConfig() (*daemon.Config, error) {
 	if err := needBPF(); err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (e *Env) runConfig() (*daemon.Config, error) {
 	return e.daemonConfig()
 }
 
-// daemonConfig is what the daemon's commands have in common.
+// daemonConfig is what all commands of the daemon need.
 func (e *Env) daemonConfig() (*daemon.Config, error) {
 	if err := needRoot(); err != nil {
 		return nil, err
