@@ -34,22 +34,22 @@ func newBenchForwardCommand(env *Env) *cobra.Command {
 	var out reportFlags
 	c := &cobra.Command{
 		Use:   "forward",
-		Short: "how many packets per second are forwarded, and at what cost",
-		Long: `forward measures paths through a firewall in network namespaces of its own, in
-turn and several times, with frames that a program writes in the kernel:
+		Short: "measure packets per second, and what each costs",
+		Long: `forward measures paths through a firewall in network namespaces of its own, in turn,
+several times, with frames that a program writes in the kernel:
 
-  generator  frames end at the firewall's door: what the measuring itself costs
+  generator  frames end at the firewall's door: what measuring itself costs
   redirect   a bare XDP redirect: the limit of this machine
   kernel     the kernel's routing without rules
-  nft        examples/gateway.nft, traffic that is not translated
-  nft-nat    examples/gateway.nft, traffic that is
-  weir       examples/gateway.conf, traffic that is not translated
-  weir-nat   examples/gateway.conf, traffic that is
+  nft        examples/gateway.nft, traffic without NAT
+  nft-nat    examples/gateway.nft, traffic with NAT
+  weir       examples/gateway.conf, traffic without NAT
+  weir-nat   examples/gateway.conf, traffic with NAT
 
-Lists multiply: every combination is measured. Frames are checked on arrival
-before any are counted, and one path is measured twice as if it were two: if
-these differ by more than 5 %, figures are printed but nothing is concluded
-from them, and the exit status is 1. docs/measuring.md describes the method.`,
+Lists multiply: every combination is measured. Frames are checked on arrival before
+any are counted. One path is measured twice as a control. If the two differ by more
+than 5 %, figures are printed without verdicts, and the exit status is 1.
+docs/measuring.md describes the method.`,
 		Example: `  weir bench forward
   weir bench forward --flows 1000,65536,1000000 --raise-conntrack --html report.html --json result.json
   weir bench forward --rules 0,100,1000 --paths nft-nat,weir-nat
@@ -69,22 +69,22 @@ from them, and the exit status is 1. docs/measuring.md describes the method.`,
 		},
 	}
 	f := c.Flags()
-	f.IntSliceVar(&o.Frames, "frame", o.Frames, "`bytes` of a frame with its checksum, 64 to 1518; raised to the least that a kind of frame needs")
+	f.IntSliceVar(&o.Frames, "frame", o.Frames, "`bytes` of a frame with its checksum, 64 to 1518; raised to the smallest that the kind of frame allows")
 	f.IntSliceVar(&o.Flows, "flows", o.Flows, "`number` of connections at once")
 	f.IntSliceVar(&o.Families, "family", o.Families, "`4|6`, the version of IP")
 	f.StringSliceVar(&o.Protocols, "proto", o.Protocols, "`udp|tcp`")
 	f.IntSliceVar(&o.Cores, "cores", o.Cores, "`number` of cores that send and forward")
-	f.StringSliceVar(&o.Directions, "direction", o.Directions, "`one|both`: from the LAN, or also the answers")
-	f.StringSliceVar(&o.Sinks, "sink", o.Sinks, "`far|egress`: frames are dropped behind the last wire, or before it where a path can")
-	f.IntSliceVar(&o.Rules, "rules", o.Rules, "`number` of rules in front of the examples' own that match nothing of the traffic")
-	f.IntSliceVar(&o.Limits, "limit", o.Limits, "`states` that weir has room for, as set limit states says; 0 is the example's limit, or twice the connections")
+	f.StringSliceVar(&o.Directions, "direction", o.Directions, "`one|both`: from the LAN only, or replies too")
+	f.StringSliceVar(&o.Sinks, "sink", o.Sinks, "`far|egress`: drop frames behind the last wire, or before it if the path can")
+	f.IntSliceVar(&o.Rules, "rules", o.Rules, "`number` of extra rules that match none of the traffic")
+	f.IntSliceVar(&o.Limits, "limit", o.Limits, "`states` that weir has room for (set limit states); 0: the example's limit, or twice the connections")
 	f.StringSliceVar(&o.Paths, "paths", o.Paths, "`paths` to measure")
 	f.StringVar(&o.Hook, "hook", o.Hook, "hook at which weir is measured: `xdp|tcx`")
 	f.StringVar(&o.Prefetch, "prefetch", o.Prefetch, "whether weir looks at packets twice: `auto|on|off`, as weir run has it")
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")
 	f.Float64Var(&seconds, "seconds", seconds, "`seconds` of steady traffic in each run")
-	f.BoolVar(&o.RaiseConntrack, "raise-conntrack", false, "make room for the flows in conntrack while the benchmark runs; its limits are the whole machine's")
-	f.BoolVar(&o.Flame, "flame", false, "one run more with perf, to see where the time of the core goes; skipped where perf is missing")
+	f.BoolVar(&o.RaiseConntrack, "raise-conntrack", false, "raise the limits of conntrack during the benchmark; they are the whole machine's")
+	f.BoolVar(&o.Flame, "flame", false, "one more run with perf, to see where the core's time goes; skipped if perf is missing")
 	out.add(c)
 	return c
 }

@@ -16,11 +16,11 @@ func newBenchAffinityCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "affinity",
 		Short: "what weir affinity auto is worth where one core is full",
-		Long: `affinity builds a router of which one queue gets all packets, offers it more than one
-core carries, asks weir doctor what limits it, and counts what arrives before and
-after weir affinity auto, in turns, with weir affinity revert between.
-Exit status 1: there is no verdict, as the setting before, measured twice, differs
-from itself by more than 5 %, the generator had no room, or doctor saw no full core.`,
+		Long: `affinity builds a router where one queue gets all packets, and offers it more than one
+core carries. It asks weir doctor what limits the router, and counts what arrives
+before and after weir affinity auto, in turn, with weir affinity revert between.
+Exit status 1: there is no verdict, because the first setting, measured twice, differs
+by more than 5 %, the generator had no room, or doctor saw no full core.`,
 		Example: `  weir bench affinity
   weir bench affinity --runs 8 --json affinity.json`,
 		Args: usageArgs(cobra.NoArgs),

@@ -30,20 +30,19 @@ func newBenchClientCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "client HOST",
 		Short: "measure between this machine and one with weir bench server, or iperf3 -s",
-		Long: `client measures between this machine and HOST, on which weir bench server waits:
-TCP with one and with several connections, UDP at given rates, to HOST (up), from
-it (down) and both at once, with the round-trip times of an idle and of a loaded
-path, and what both machines did meanwhile. With --iperf3 the other side is a
-stock iperf3 -s. Cases take turns in random order, and the first is measured twice
-as if it were two: if these differ by more than 5 %, nothing is concluded and the
-exit status is 1.
+		Long: `client measures between this machine and HOST, where weir bench server waits. It
+measures TCP with one and with several connections, UDP at given rates, to HOST (up),
+from it (down) and both at once, the round-trip times of an idle and of a loaded path,
+and what both machines did meanwhile. With --iperf3 the other side is a stock
+iperf3 -s. Cases run in random order. The first case is measured twice as a control. If
+the two differ by more than 5 %, there is no verdict and the exit status is 1.
 
-Under the figures stands what weir doctor says of this machine, or of --router,
+Below the figures is what weir doctor says about this machine, or about --router,
 during the first run.
 
-A benchmark fills the links to HOST: unless HOST is this machine, or is in a lab
-of weir lab in which the command runs, say that it is yours by --yes-i-own HOST.
-Only TCP and UDP that the kernel sends are used, and UDP is always paced.`,
+A benchmark fills the links to HOST. Unless HOST is this machine or in the same lab of
+weir lab, confirm that it is yours with --yes-i-own HOST. Only TCP and UDP sent by the
+kernel are used, and UDP is always paced.`,
 		Example: `  weir bench client 192.0.2.7 --yes-i-own 192.0.2.7 --key bench.key
   weir bench client localhost --key - --proto udp --rate 10M,100M --frame 64,1518
   weir bench client 192.0.2.7 --yes-i-own 192.0.2.7 --iperf3 --html result.html`,

@@ -16,18 +16,16 @@ func newBenchCompareCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare A.json B.json",
 		Short: "what differs between two reports by more than chance",
-		Long: `compare pairs the measurements of two reports by name and prints a block as
-FreeBSD's ministat does for each pair: dots for runs, averages (A), medians (M)
-and standard deviations, the difference with its interval at 95 %, and the
-smallest effect that such runs could have shown.
+		Long: `compare pairs the measurements of two reports by name. For each pair it prints a block
+as FreeBSD's ministat does: dots for runs, averages (A), medians (M), standard
+deviations, the difference with its 95 % interval, and the smallest effect that these
+runs could have shown.
 
-Many comparisons prove one by chance now and then, so verdicts are corrected for
-their number (Holm). A difference between machines is a difference, too: compare
-says when they are not the same.
+Among many comparisons some seem proven by chance, so verdicts are corrected for their
+number (Holm). Machines differ too: compare says if the reports are from different ones.
 
-Exit status 1: a regression of B against A is proven, or a report is refused
-because its own control failed; 2: a file is no report, or the two have nothing
-in common.`,
+Exit status 1: B is proven worse than A, or a report is refused because its own control
+failed. 2: a file is no report, or the two have nothing in common.`,
 		Example: `  weir bench forward --json before.json
   weir bench forward --json after.json
   weir bench compare before.json after.json`,

@@ -20,13 +20,12 @@ func newBenchGateCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gate",
 		Short: "whether weir has become slower than its recorded ratios",
-		Long: `gate measures weir : redirect and weir-nat : nft-nat at 1,000 flows and compares
-these ratios with recorded ones; absolute figures do not matter. One run of less
-than a minute is enough where nothing is slower. Exit status 1: in three runs
-whose A/A control holds, each, a ratio lies more than 15 % under the recorded
-one (30 % on a CPU that nothing was recorded on). A control that fails is a
-notice, and so is a machine too restless to judge. A path that cannot be
-measured, such as nftables where nft is missing, is an error.`,
+		Long: `gate measures weir : redirect and weir-nat : nft-nat at 1,000 flows and compares these
+ratios with recorded ones. Absolute figures do not matter. If nothing is slower, one
+run of less than a minute is enough. Exit status 1: in three runs with a valid control,
+a ratio is more than 15 % below the recorded one (30 % on a CPU without records). A
+failed control, or a machine that is too busy to judge, is only a notice. A path that
+cannot be measured, such as nftables without nft, is an error.`,
 		Example: `  weir bench gate             # in weir's source tree
   weir bench gate --record    # replaces what is recorded for this CPU`,
 		Args: usageArgs(cobra.NoArgs),

@@ -25,21 +25,21 @@ func newBenchLadderCommand(env *Env) *cobra.Command {
 		Use:   "ladder",
 		Short: "what routing, a stateful firewall and NAT cost real traffic, step by step",
 		Long: `ladder measures what each step between two hosts costs: loopback, a wire, the
-kernel's routing, a stateful firewall, NAT; by nft and by weir, with iperf3 and
-other real traffic, in network namespaces of its own. Parts:
+kernel's routing, a stateful firewall, NAT. The firewall is nft or weir. The traffic
+is iperf3 and other real programs, in network namespaces of their own. Parts:
 
   tcp      throughput of 1, 4, 64 and 1,000 connections
-  pairs    two pairs of hosts that begin at the same moment, and what holds them back
-  cpu      CPU time of a gigabit at a fixed rate
-  latency  round trips of an idle and of a full line; UDP's delay and jitter
+  pairs    two pairs of hosts that start together, and what holds them back
+  cpu      CPU time per gigabit at a fixed rate
+  latency  round trips on an idle and on a full line; delay and jitter of UDP
   rpm      round-trips per minute under working conditions
   frames   frames per second, as "weir bench forward" measures them
 
-Everything runs with the offloads of the wires on and off, in random order, and
-one rung twice: if that differs by more than 5 %, figures are printed but
-nothing is concluded from them, and the exit status is 1. --quick is a sketch in
-less than 50 seconds: TCP up to NAT, offloads off; other flags change it.
-docs/measuring.md describes the method.`,
+Everything runs with the wires' offloads on and off, in random order. One step is
+measured twice as a control. If the two differ by more than 5 %, figures are printed
+without verdicts, and the exit status is 1. --quick is a sketch in less than 50
+seconds: TCP up to NAT, offloads off; other flags change it. docs/measuring.md
+describes the method.`,
 		Example: `  weir bench ladder --quick
   weir bench ladder --html ladder.html --json ladder.json
   weir bench ladder --parts tcp,pairs --connections 1,64 --offloads off --seconds 10`,

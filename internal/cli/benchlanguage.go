@@ -16,13 +16,12 @@ func newBenchLanguageCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "language",
 		Short: "what it costs to read rules",
-		Long: `language reads files of 10,000 and of 100,000 rules, with warnings, with and
-without -o basic of "weir check", and a table of 1,000,000 addresses. It says
-how much time of the cores that takes, with collecting garbage, and how much
-memory is in use then: medians of several rounds, in each of which the smaller
-files are read ten times. Exit status 1: ten times as many rules take more than
-13 times as long, or a rule takes more than 3,000 bytes; or the first kind of
-file, measured twice as if it were two, differs from itself by more than 5 %.`,
+		Long: `language reads files of 10,000 and of 100,000 rules, with warnings, with and without
+-o basic of "weir check", and a table of 1,000,000 addresses. It prints the CPU time,
+garbage collection included, and the memory in use: medians of several rounds. Each
+round reads the smaller files ten times. Exit status 1: ten times as many rules take
+more than 13 times as long, a rule takes more than 3,000 bytes, or the control (the
+first kind of file, measured twice) differs by more than 5 %.`,
 		Example: `  weir bench language
   weir bench language --runs 10 --html language.html`,
 		Args: usageArgs(cobra.NoArgs),

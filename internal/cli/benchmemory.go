@@ -16,12 +16,11 @@ func newBenchMemoryCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "memory",
 		Short: "what a random touch of memory costs, which decides at a million connections",
-		Long: `memory reads a cache line of an array in the kernel, as a packet reads its
-state, and writes the next one; where it goes on depends on what was read. So
-no touch can be asked for before the one before it is done. A packet of a
-connection that was not seen lately costs at least one such touch.
-Exit status 1: the largest array, measured twice, differs from itself by more
-than 5 %.`,
+		Long: `memory reads a cache line of an array in the kernel, as a packet reads its state, and
+writes the next one. What it reads decides where it goes on, so each access must wait
+for the one before. A packet of a connection that was not seen lately costs at least
+one such access.
+Exit status 1: the largest array, measured twice, differs by more than 5 %.`,
 		Example: `  weir bench memory
   weir bench memory --mib 1,640 --json memory.json`,
 		Args: usageArgs(cobra.NoArgs),

@@ -26,12 +26,12 @@ func newBenchServerCommand(env *Env) *cobra.Command {
 		Use:   "server",
 		Short: "wait for weir bench client of another machine",
 		Long: `server waits for a weir bench client on another machine and measures with it. The
-client needs the server's key; both show each other by TLS 1.3 that they have it.
-Without --key a new key is made and printed. The server decides how fast, how
-long and how much is measured: a client that asks for more gets what the
-limits allow, and is told. One client is served at a time. iperf3 carries the
-traffic: the server starts one at --data-port for each run, only for a client that
-has the key, and ends it with the run. docs/bench-protocol.md describes what is said.`,
+client needs the server's key. Both prove by TLS 1.3 that they have it. Without --key,
+the server makes a new key and prints it. The server limits rate, time and amount: a
+client that asks for more gets what the limits allow, and is told. It serves one
+client at a time. iperf3 carries the traffic: the server starts one at --data-port for
+each run, for a client with the key only, and ends it with the run.
+docs/bench-protocol.md describes the messages.`,
 		Example: `  weir bench server
   weir bench server --key /root/bench.key --max-rate 10G --once`,
 		Args: usageArgs(cobra.NoArgs),

@@ -24,11 +24,10 @@ func newBenchStagesCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stages",
 		Short: "what each stage of weir's packet path costs: parse, look-up, track, NAT, counters, redirect",
-		Long: `stages forwards frames as "weir bench forward" does and samples the core on which
-that happens. Each sample is a line of the program that runs, and each line
-belongs to a stage; so the program is measured as it is shipped. --record keeps
-the result under the commit that is checked out, and --table only writes the
-table of what was kept anew.
+		Long: `stages forwards frames as "weir bench forward" does and samples the forwarding core.
+Each sample is a line of the running program, and each line belongs to a stage. So
+the program is measured as it ships. --record keeps the result under the checked-out
+commit. --table only writes the table of the kept results again.
 Exit status 1: the control failed.`,
 		Example: `  weir bench stages
   weir bench stages --flows 1000,1000000 --json stages.json

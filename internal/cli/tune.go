@@ -13,10 +13,10 @@ import (
 func newTuneCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tune",
-		Short: "what to set on a router and why: for this host, and for FreeBSD and its firewalls",
+		Short: "what to set on a router, and why: for this host, FreeBSD and its firewalls",
 		Long: `tune knows the settings that guides recommend for FreeBSD, pfSense, OPNsense,
-OpenBSD, IPFire and Check Point, and Linux's own: what each does, what it costs,
-how far its effect is proven, and which of them are obsolete or do harm.`,
+OpenBSD, IPFire and Check Point, and those of Linux. It says what each does, what it
+costs, how far its effect is proven, and which are obsolete or do harm.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -34,12 +34,11 @@ func newTuneListCommand(env *Env) *cobra.Command {
 	var role, account string
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "list the settings that the guides name, and what became of each",
-		Long: `list prints one line for each setting of the guides' table. Its account is
-record (of use), obsolete (newer systems do not have it), refused (measurement
-contradicts it, or it breaks something) or elsewhere (not a router's business).
-Its grade is A (measured here), B (published measurement), C (vendor or
-standard) or D (folklore).`,
+		Short: "list the settings that the guides name, with a verdict on each",
+		Long: `list prints one line for each setting of the guides' table. Its account is record
+(useful), obsolete (newer systems do not have it), refused (measurement contradicts
+it, or it breaks something) or elsewhere (not a router's business). Its grade is A
+(measured here), B (published measurement), C (vendor or standard) or D (folklore).`,
 		Example: `  weir tune list --account refused
   weir tune list --role forwarder --all
   weir tune list --json | jq '.[] | select(.grade == "B") | .key'`,
@@ -67,7 +66,7 @@ standard) or D (folklore).`,
 			return db.WriteList(env.Stdout, entries)
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "also what weir knows beyond the guides, Linux's own settings among it")
+	c.Flags().BoolVar(&all, "all", false, "also list settings beyond the guides, such as those of Linux")
 	c.Flags().StringVar(&role, "role", "", "only settings of this `role`: forwarder, endpoint, hardening, storage, cosmetic")
 	c.Flags().StringVar(&account, "account", "", "only settings with this `account`: record, obsolete, refused, elsewhere")
 	jsonFlag(c, &asJSON)
@@ -79,8 +78,8 @@ var (
 	accountWords = []string{string(db.Kept), string(db.Obsolete), string(db.Refused), string(db.Elsewhere)}
 )
 
-// oneOfWords refuses a flag's value that is none of the words; without the flag it
-// is empty.
+// oneOfWords refuses a flag's value that is not one of the words. Without the flag the
+// value is empty.
 func oneOfWords(flag, value string, words []string) error {
 	if value == "" || slices.Contains(words, value) {
 		return nil
@@ -88,7 +87,7 @@ func oneOfWords(flag, value string, words []string) error {
 	return &UsageError{fmt.Errorf("%s %s: want %s", flag, value, enumerate(words))}
 }
 
-// enumerate joins words as a sentence does: a, b or c.
+// enumerate joins words as in a sentence: a, b or c.
 func enumerate(words []string) string {
 	text := ""
 	for i, w := range words {
@@ -109,7 +108,7 @@ func newTuneExplainCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "explain KEY",
-		Short: "print all that is known of a setting",
+		Short: "print what is known about a setting",
 		Example: `  weir tune explain net.inet.ip.redirect
   weir tune explain "Hyper-threading"
   weir tune explain -- -lro`,
@@ -124,7 +123,7 @@ func newTuneExplainCommand(env *Env) *cobra.Command {
 			}
 			records := d.Match(args[0])
 			if records == nil {
-				return fmt.Errorf("tune: no setting is called %s; weir tune list --all names them", args[0])
+				return fmt.Errorf("tune: there is no setting %s; weir tune list --all lists them", args[0])
 			}
 			if asJSON {
 				entries := []*db.Entry{}
@@ -143,7 +142,7 @@ func newTuneExplainCommand(env *Env) *cobra.Command {
 	}
 	jsonFlag(c, &asJSON)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return &UsageError{fmt.Errorf("tune explain: %w; a key that begins with - stands behind --: weir tune explain -- -lro", plain(err))}
+		return &UsageError{fmt.Errorf("tune explain: %w; put a key that begins with - behind --: weir tune explain -- -lro", plain(err))}
 	})
 	return c
 }

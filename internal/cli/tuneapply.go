@@ -23,28 +23,27 @@ func newTuneApplyCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "apply [KEY...]",
-		Short: "do what weir tune plan prints, so that weir tune revert can undo it",
-		Long: `apply makes the changes that plan prints with the same flags and keys. What was
-found is journaled before anything is changed, each value is read back, and an
-error puts all back. The values are kept for the next boot in
-/etc/sysctl.d/90-weir-tune.conf, those of cards and cores in .link files of
-systemd and by the unit weir-tune.service. A second apply changes nothing. Other
-queues, rings or pause frames take a card's link down for some seconds.
+		Short: "make the changes of weir tune plan; weir tune revert undoes them",
+		Long: `apply makes the changes that plan prints with the same flags and keys. It writes the
+old values to a journal first and reads each new value back. An error restores
+everything. The values are kept for the next boot: sysctls in
+/etc/sysctl.d/90-weir-tune.conf, cards and cores in .link files of systemd and by the
+unit weir-tune.service. A second apply changes nothing. Changing queues, rings or
+pause frames takes a card's link down for some seconds.
 
-With --confirm it waits: unless weir tune confirm is typed in another session in
-time, all values are put back, and also if this session ends by a hangup, an
-interrupt or a termination (after kill -9, weir tune revert does it). What waits
-is not kept for the boot. The exit status is 1 unless it was confirmed.
+With --confirm, apply waits. Unless weir tune confirm comes from another session in
+time, it restores all values. It also does so after a hangup, an interrupt or a
+termination (after kill -9, run weir tune revert). Unconfirmed values are not kept
+for the boot. The exit status is 1 unless the change was confirmed.
 
-With --measure each change is measured by itself, and kept only if it is proven at
-95 % to help: by a short weir bench in a lab what the lab can see, and what cards
-and cores do by the host's own counters, under the load that it has: packets for
-the time that cores spend on them, and losses. Each round has the value before,
-the same again as a control, and the new one, in random order. What cannot be
-measured is listed, and set only where its key was named.
+With --measure, each change is measured alone, and kept only if it is proven at 95 %
+to help. A short weir bench measures what a lab can show. The host's own counters,
+under its own load, measure cards and cores: packets per CPU time, and losses. Each
+round has the old value, the old value again as a control, and the new one, in random
+order. What cannot be measured is listed, and set only if you name its key.
 
-In a network namespace only what is the namespace's own is changed, and nothing
-is kept for the boot.`,
+In a network namespace, apply changes only what belongs to it, and keeps nothing for
+the boot.`,
 		Example: `  weir tune apply --confirm 60s
   weir tune apply net.ipv4.tcp_slow_start_after_idle
   weir tune apply --measure
@@ -67,9 +66,9 @@ is kept for the boot.`,
 		},
 	}
 	f.add(c)
-	c.Flags().DurationVar(&confirm, "confirm", 0, "put all back after this `time` unless weir tune confirm comes")
+	c.Flags().DurationVar(&confirm, "confirm", 0, "restore everything after this `time` unless weir tune confirm comes")
 	m.add(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "with --measure: print what was found as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "with --measure: print the results as JSON")
 	return c
 }
 
@@ -95,7 +94,7 @@ func (e *Env) makeChanges(ctx context.Context, name string, host *tune.Host, pla
 	defer stop()
 	signal.Ignore(unix.SIGPIPE) // whoever stops to read must not end the trial, nor hide how it ended
 	if _, err := fmt.Fprintf(e.Stderr, "weir: %s: type weir %[1]s confirm in another session within %[2]v\n", name, confirm); err != nil {
-		return fmt.Errorf("nothing is changed, as nobody is told how to confirm it: %w", err)
+		return fmt.Errorf("nothing is changed, because nobody can read how to confirm it: %w", err)
 	}
 	return host.Try(ctx, plan, confirm)
 }
@@ -128,7 +127,7 @@ func newTuneConfirmCommand(*Env) *cobra.Command {
 	var f tuneFlags
 	c := &cobra.Command{
 		Use:   "confirm",
-		Short: "keep what weir tune apply --confirm has set",
+		Short: "keep the changes of weir tune apply --confirm",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			host, err := f.host(true)
@@ -151,12 +150,10 @@ func newTuneRevertCommand(env *Env) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "revert",
-		Short: "put back what was found of everything that weir tune has set",
-		Long: `revert gives each key that weir tune has set the value that was found before, and
-removes the journal and the file that kept the values for the boot: no trace is
-left. A key that somebody has set to another value meanwhile, or that the
-administrator's files set to what it is, stays as it is, and revert says so;
---all puts these back, too.`,
+		Short: "undo everything that weir tune has set",
+		Long: `revert restores the old value of each key that weir tune has set, and removes the
+journal and the boot files. If somebody changed a key since, or the administrator's
+files set it now, revert leaves it and says so; --all restores these too.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			host, err := f.host(true)
@@ -177,7 +174,7 @@ administrator's files set to what it is, stays as it is, and revert says so;
 		},
 	}
 	f.addRoot(c)
-	c.Flags().BoolVar(&all, "all", false, "put back also what somebody else has set since")
+	c.Flags().BoolVar(&all, "all", false, "also restore keys that somebody else has changed since")
 	return c
 }
 
@@ -197,11 +194,10 @@ func newTuneRestoreCommand(*Env) *cobra.Command {
 	var f tuneFlags
 	c := &cobra.Command{
 		Use:   "restore",
-		Short: "set cards and cores again as weir tune has set them, after a restart",
-		Long: `restore is for the unit weir-tune.service, which weir tune apply writes where a
-setting of a card or of the cores has to be set again at boot. What was not
-confirmed is not set. What the host does not have is named, with exit status 1, and
-the rest is set.`,
+		Short: "set cards and cores again after a restart",
+		Long: `restore is for the unit weir-tune.service, which sets cards and cores again at boot.
+It does not set unconfirmed values. It names what the host does not have, sets the
+rest, and then exits with status 1.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			host, err := f.host(true)
@@ -224,7 +220,7 @@ func newTuneStatusCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "what weir tune has set, and what has changed since; exit status 1 where something has",
+		Short: "print what weir tune has set and what changed since; exit status 1 if something did",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			host, err := f.host(false)

@@ -19,15 +19,15 @@ func newTuneAuditCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "audit --target SYSTEM FILE...",
-		Short: "what is to be said of the settings in an existing loader.conf, sysctl.conf or rc.conf",
-		Long: `audit reads files of FreeBSD, of a firewall built on it, or Linux's sysctl.conf, or
-a page of prose in which such lines stand ("-" is standard input), and says of each line that sets
-something whether it is still valid, the default now, removed, renamed,
-contradicted by measurement, dangerous, for endpoints only, not a router's
-business, or unknown. Lines that are commented out are judged too, and marked
-(off); so are settings that a sentence names (in a sentence). Exit status 1: a line
-that is in force is removed, added later, renamed, contradicted or dangerous; 2: a
-file cannot be read, or none of the files sets anything.`,
+		Short: "judge the settings in an existing loader.conf, sysctl.conf or rc.conf",
+		Long: `audit reads files of FreeBSD, of a firewall built on it, or of Linux's sysctl, or a
+page of prose with such lines ("-" is standard input). It gives each line that sets
+something a verdict: still valid, the default now, removed, renamed, contradicted by
+measurement, dangerous, for endpoints only, not a router's business, or unknown. It
+also judges lines that are commented out, marked (off), and settings in sentences,
+marked (in a sentence). Exit status 1: a line in force is removed, added later,
+renamed, contradicted or dangerous. 2: a file cannot be read, or no file sets
+anything.`,
 		Example: `  weir tune audit --target pfsense-2.7 /boot/loader.conf.local
   weir tune audit --target freebsd-14 - < guide.txt
   weir tune audit --target linux /etc/sysctl.d/*.conf`,
@@ -62,7 +62,7 @@ file cannot be read, or none of the files sets anything.`,
 			return env.printFindings(findings, asJSON)
 		},
 	}
-	c.Flags().StringVar(&name, "target", "", "`system` whose files they are: linux, freebsd-15, pfsense-2.8, opnsense-26.1 …")
+	c.Flags().StringVar(&name, "target", "", "`system` of the files: linux, freebsd-15, pfsense-2.8, opnsense-26.1 …")
 	jsonFlag(c, &asJSON)
 	return c
 }

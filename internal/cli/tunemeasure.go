@@ -209,10 +209,10 @@ type measureFlags struct {
 
 func (m *measureFlags) add(c *cobra.Command) {
 	flags := c.Flags()
-	flags.BoolVar(&m.on, "measure", false, "measure each change, and keep what is proven to help")
+	flags.BoolVar(&m.on, "measure", false, "measure each change and keep it only if it is proven to help")
 	flags.IntVar(&m.rounds, "rounds", 5, "with --measure: `rounds` of each")
 	flags.StringVar(&m.path, "path", bench.PathKernel, "with --measure: `path` of the lab: kernel, nft, nft-nat, weir or weir-nat")
-	flags.DurationVar(&m.interval, "interval", 3*time.Second, "with --measure: `time` for which the host's counters are watched")
+	flags.DurationVar(&m.interval, "interval", 3*time.Second, "with --measure: `time` to watch the host's counters")
 }
 
 const maxRounds = 100
@@ -226,13 +226,13 @@ func (m *measureFlags) check(c *cobra.Command, root string, asJSON bool) error {
 		err = errors.New("--json goes with --measure")
 	case !m.on:
 	case c.Flags().Changed("confirm"):
-		err = errors.New("--measure puts back what does not help: it takes no --confirm")
+		err = errors.New("--measure takes no --confirm: it undoes what does not help")
 	case root != "":
-		err = errors.New("--measure measures this host: it takes no --root")
+		err = errors.New("--measure takes no --root: it measures this host")
 	case m.rounds < tune.LeastRounds || m.rounds > maxRounds:
 		err = fmt.Errorf("--rounds %d: want %d to %d", m.rounds, tune.LeastRounds, maxRounds)
 	case m.interval < leastInterval || m.interval > longestInterval:
-		err = fmt.Errorf("--interval %s: from %s to %s", m.interval, leastInterval, longestInterval)
+		err = fmt.Errorf("--interval %s: want %s to %s", m.interval, leastInterval, longestInterval)
 	case !slices.Contains(paths, m.path):
 		err = fmt.Errorf("--path %s: want %s", m.path, enumerate(paths))
 	}

@@ -30,20 +30,20 @@ type tuneFlags struct {
 func (f *tuneFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.role, "role", string(db.Forwarder), "what the host is: `forwarder`, endpoint (connections end on it), or hardening")
-	flags.StringVar(&f.link, "link", "", "`speed` of the line, as 100M or 10G; without it, that of the fastest card")
-	flags.DurationVar(&f.rtt, "rtt", 0, "round-trip `time` to the far end, as 80ms")
-	flags.StringVar(&f.memory, "memory", "", "`size` of memory, as 8G; without it, the host's")
-	flags.IntVar(&f.burst, "burst", 0, "`connections` that arrive within a second at worst")
-	flags.IntVar(&f.accepted, "accepted", 0, "`connections` that are accepted in a second")
+	flags.StringVar(&f.link, "link", "", "`speed` of the line, such as 100M or 10G; default: the fastest card's")
+	flags.DurationVar(&f.rtt, "rtt", 0, "round-trip `time` to the far end, such as 80ms")
+	flags.StringVar(&f.memory, "memory", "", "`size` of memory, such as 8G; default: the host's")
+	flags.IntVar(&f.burst, "burst", 0, "new `connections` in the worst second")
+	flags.IntVar(&f.accepted, "accepted", 0, "`connections` accepted per second")
 	flags.IntVar(&f.mtu, "mtu", defaultMTU, "the line's MTU in `bytes`")
 	flags.BoolVar(&f.pppoe, "pppoe", false, "the line is PPPoE")
-	flags.IntVar(&f.cores, "cores", 0, "real `cores`; without it, the host's")
-	flags.IntVar(&f.ports, "ports", 0, "`ports` in use; without it, the host's cards")
+	flags.IntVar(&f.cores, "cores", 0, "real `cores`; default: the host's")
+	flags.IntVar(&f.ports, "ports", 0, "`ports` in use; default: the host's cards")
 	f.addRoot(c)
 }
 
 func (f *tuneFlags) addRoot(c *cobra.Command) {
-	c.Flags().StringVar(&f.root, "root", "", "act on a tree recorded of a host below this `folder`, instead of on this host")
+	c.Flags().StringVar(&f.root, "root", "", "act on a recorded tree in this `folder` instead of on this host")
 }
 
 // inputs reads the flags.
@@ -124,7 +124,7 @@ func (f *tuneFlags) plan(changes bool, keys []string) (*tune.Host, *tune.Plan, e
 func (f *tuneFlags) addTarget(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.target, "target", targetLinux, "`system` to write for: linux, freebsd-15, pfsense-2.8, opnsense-26.1 …")
-	flags.StringVar(&f.driver, "driver", "", "of another system: the cards' `driver`, as igb or ix")
+	flags.StringVar(&f.driver, "driver", "", "of another system: the cards' `driver`, such as igb or ix")
 }
 
 const targetLinux = "linux"
@@ -142,7 +142,7 @@ func (f *tuneFlags) targetPlan(env *Env) error {
 		return &UsageError{fmt.Errorf("--target %w, or linux", err)}
 	}
 	if !driverForm.MatchString(f.driver) {
-		return &UsageError{fmt.Errorf("--driver %s: want its name, as igb or ix", f.driver)}
+		return &UsageError{fmt.Errorf("--driver %s: want its name, such as igb or ix", f.driver)}
 	}
 	d, err := db.Load()
 	if err != nil {
@@ -160,19 +160,18 @@ func newTunePlanCommand(env *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "plan [KEY...]",
-		Short: "what would change on this host, from what to what, why, and what speaks for it",
-		Long: `plan compares the host with what weir advises for its role, and changes nothing.
-A setting for which the host shows no need (no core has run out of its budget),
-which only a guide speaks for, or which the administrator has set in a file of
-sysctl.d or by hand, is left alone, and plan says so. Keys that are named are
-planned whatever their role, need and grade.
+		Short: "print what would change on this host, with reason and evidence",
+		Long: `plan compares the host with weir's advice for its role. It changes nothing. It leaves
+a setting alone, and says so, if the host shows no need (for example, no core ever
+ran out of its budget), if only a guide supports it, or if the administrator has set
+it in sysctl.d or by hand. Keys that you name are planned in any case.
 
-Settings of a forwarder act on what passes through; those of an endpoint on
-connections that end on the host, as a proxy's or a VPN's over TCP do.
+A forwarder's settings act on what passes through. An endpoint's settings act on
+connections that end on the host, such as those of a proxy or of a VPN over TCP.
 
-With --target, plan prints the lines for another system's files instead, each with
-its reason. A key of which no public source for that version is known is not
-written; for a version that weir does not know, all lines are comments.`,
+With --target, plan prints the lines for another system's files, each with its
+reason. It leaves out a key if no public source for that version is known. For a
+version that weir does not know, all lines are comments.`,
 		Example: `  weir tune plan
   weir tune plan --role endpoint --link 10G --rtt 80ms
   weir tune plan --target opnsense-25.7 --driver igb --cores 4 --ports 2 --pppoe`,
