@@ -3,13 +3,12 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 
-	"golang.org/x/sys/unix"
+	"weir/internal/host/filelock"
 )
 
 // errRunning says that the machine is being measured already.
@@ -23,21 +22,14 @@ func lock(dir string) (unlock func() error, err error) {
 		return nil, fmt.Errorf("make the benchmark's folder: %w", err)
 	}
 	name := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
-	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil && !sameFile(f, name) {
-		err = unix.EWOULDBLOCK // another one removed it meanwhile, and may have made a new one
-	}
-	switch {
-	case errors.Is(err, unix.EWOULDBLOCK):
-		return nil, errors.Join(running(f), f.Close())
-	case err == nil:
-		err = sign(f)
+	f, err := filelock.File(name, filelock.Try)
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, running(name)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := sign(f); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), f.Close())
 	}
 	return func() error { return errors.Join(removeUnlessNoted(dir), f.Close()) }, nil
@@ -53,13 +45,12 @@ func sign(f *os.File) error {
 }
 
 // running says who measures the machine, as far as the lock does.
-func running(f *os.File) error {
-	const longest = 20
-	b, err := io.ReadAll(io.LimitReader(f, longest))
+func running(lock string) error {
+	text, err := os.ReadFile(lock)
 	if err != nil {
 		return errRunning
 	}
-	pid, err := strconv.Atoi(string(b))
+	pid, err := strconv.Atoi(string(text))
 	if err != nil {
 		return errRunning // it has only just begun
 	}
@@ -75,13 +66,4 @@ func removeUnlessNoted(dir string) error {
 		return fmt.Errorf("look for settings to restore: %w", err)
 	}
 	return os.RemoveAll(dir)
-}
-
-func sameFile(f *os.File, name string) bool {
-	open, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Stat(name)
-	return err == nil && os.SameFile(open, named)
 }

@@ -88,7 +88,14 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	Done("write %s", path+Unfinished)
-	return Rename(path+Unfinished, path)
+	if err := Rename(path+Unfinished, path); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close()) // else the name may not outlive the power
 }
 
 // RemoveReplaced removes a file that Replace has written, and what it has not finished,

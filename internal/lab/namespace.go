@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"weir/internal/host/filelock"
 	"weir/internal/host/netif"
 )
 
@@ -67,14 +68,11 @@ func shareNames() error {
 	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of namespaces' names: %w", err)
 	}
-	lock, err := os.Open(netnsDir)
+	lock, err := filelock.Folder(netnsDir, filelock.Wait)
 	if err != nil {
-		return fmt.Errorf("open the folder of namespaces' names: %w", err)
+		return fmt.Errorf("share the folder of namespaces' names: %w", err)
 	}
 	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return fmt.Errorf("lock %s: %w", netnsDir, err)
-	}
 	share := func() error { return unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "") }
 	err = share()
 	if errors.Is(err, unix.EINVAL) { // not a mount yet

@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/fw/dataplane"
 	"weir/internal/fw/rundir"
+	"weir/internal/host/filelock"
 	"weir/internal/killpoint"
 )
 
@@ -67,40 +68,6 @@ func leaveRoot() error {
 	return nil
 }
 
-// lockRoot opens rundir.Root and takes its lock, until it is closed. The error
-// wraps fs.ErrNotExist if there is none, or none any more.
-func lockRoot() (*os.File, error) {
-	root, err := os.Open(rundir.Root)
-	if err != nil {
-		return nil, fmt.Errorf("open the folder of run folders: %w", err)
-	}
-	if err = flock(root); err == nil {
-		err = stillThere(root)
-	}
-	if err != nil {
-		root.Close()
-		return nil, fmt.Errorf("lock the folder of run folders: %w", err)
-	}
-	return root, nil
-}
-
-func flock(f *os.File) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
-
-// stillThere fails if another file has f's name now, or none.
-func stillThere(f *os.File) error {
-	held, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	named, err := os.Stat(f.Name())
-	if err == nil && !os.SameFile(held, named) {
-		err = fs.ErrNotExist
-	}
-	return err
-}
+// lockRoot takes the lock of rundir.Root, until it is closed. The error wraps
+// fs.ErrNotExist if there is none, or none any more.
+func lockRoot() (*os.File, error) { return filelock.Folder(rundir.Root, filelock.Wait) }

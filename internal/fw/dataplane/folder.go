@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
 	"weir/internal/fw/bpfload"
+	"weir/internal/host/filelock"
 	"weir/internal/host/netif"
 	"weir/internal/killpoint"
 )
@@ -136,28 +135,15 @@ func lockFolder(dir string, wait bool) (*os.File, error) {
 	if err := killpoint.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("make the folder for pins: %w", err)
 	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open the folder of pins: %w", err)
+	mode := filelock.Try
+	if wait {
+		mode = filelock.Wait
 	}
-	how := unix.LOCK_EX
-	if !wait {
-		how |= unix.LOCK_NB
+	f, err := filelock.Folder(dir, mode)
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, fmt.Errorf("lock %s: %w", dir, ErrBusy)
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), how)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = ErrBusy
-	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
-	}
-	return f, nil
+	return f, err
 }
 
 // repair finishes or forgets a Commit that was cut off: pins of a generation

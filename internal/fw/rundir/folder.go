@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/internal/host/filelock"
 	"weir/internal/killpoint"
 )
 
@@ -103,48 +104,29 @@ func (f Folder) Lock(patience time.Duration) (*os.File, error) {
 }
 
 // tryLock makes the folder too. Whoever holds the lock may remove the folder
-// while others make it: what vanishes meanwhile is another's, a lock is good only
-// if its file still is the one in the folder, and the folder is whole only if it
-// is made under the lock.
+// while others make it: what vanishes meanwhile is another's, and the folder is whole
+// only if it is made under the lock.
 func (f Folder) tryLock() (*os.File, error) {
-	file, err := f.openLock()
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+	file, err := f.makeLocked()
+	if errors.Is(err, filelock.ErrHeld) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
 		return nil, ErrLocked
 	}
-	if err != nil {
-		return nil, err
-	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil && f.current(file) {
-		err = f.Make()
-		if err == nil {
-			return file, nil
-		}
-	} else if err == nil || errors.Is(err, unix.EWOULDBLOCK) {
-		err = ErrLocked
-	}
-	file.Close()
-	return nil, fmt.Errorf("lock the run folder: %w", err)
+	return file, err
 }
 
-func (f Folder) openLock() (*os.File, error) {
+func (f Folder) makeLocked() (*os.File, error) {
 	if err := f.Make(); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(f.lock(), os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := filelock.File(f.lock(), filelock.Try)
 	if err != nil {
-		return nil, fmt.Errorf("lock the run folder: %w", err)
+		return nil, err
+	}
+	if err := f.Make(); err != nil {
+		file.Close()
+		return nil, err
 	}
 	return file, nil
-}
-
-func (f Folder) current(file *os.File) bool {
-	held, err := file.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Stat(f.lock())
-	return err == nil && os.SameFile(held, named)
 }
 
 // Remove removes the folder, its lock last. The caller holds the lock, or the
@@ -179,34 +161,8 @@ func WriteJSON(path string, v any) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	temporary := path + ".new"
-	if err := writeSynced(temporary, append(b, '\n')); err != nil {
+	if err := killpoint.Replace(path, append(b, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := killpoint.Rename(temporary, path); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// writeSynced writes a file that is whole on its disk before it gets its name.
-func writeSynced(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// syncFolder brings the names in a folder to its disk.
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("sync a folder: %w", err)
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("sync the folder %s: %w", path, err)
 	}
 	return nil
 }

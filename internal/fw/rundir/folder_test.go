@@ -66,8 +66,12 @@ func TestLockIsHeldByOne(t *testing.T) {
 		t.Fatalf("Lock after the first was let go: %v", err)
 	}
 	defer second.Close()
-	if !f.current(second) {
-		t.Error("the lock is that of a folder that was removed")
+	held, err := second.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if named, err := os.Stat(f.lock()); err != nil || !os.SameFile(held, named) {
+		t.Errorf("the lock is that of a folder that was removed: %v", err)
 	}
 }
 
