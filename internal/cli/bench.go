@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/bench"
+	"weir/internal/bench/forward"
 	"weir/internal/bench/report"
 	"weir/internal/bench/rfc"
 )
@@ -29,7 +29,7 @@ func newBenchCommand(env *Env) *cobra.Command {
 
 // newBenchForwardCommand is "weir bench forward".
 func newBenchForwardCommand(env *Env) *cobra.Command {
-	o := bench.Defaults()
+	o := forward.Defaults()
 	seconds := o.Seconds.Seconds()
 	var out reportFlags
 	c := &cobra.Command{
@@ -60,7 +60,7 @@ docs/measuring.md describes the method.`,
 			o.Progress, o.Command, o.Version = env.Stderr, benchCommand(), benchVersion()
 			return benchmark{name: "forward", check: o.Check, estimate: o.Estimate,
 				run: func(ctx context.Context) (*report.Document, ownForms, error) {
-					r, err := bench.Forward(ctx, o)
+					r, err := forward.Run(ctx, o)
 					if r == nil {
 						return nil, ownForms{}, err
 					}

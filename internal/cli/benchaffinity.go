@@ -5,13 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/bench/relief"
+	"weir/internal/bench/affinity"
 	"weir/internal/bench/report"
 )
 
 // newBenchAffinityCommand is "weir bench affinity".
 func newBenchAffinityCommand(env *Env) *cobra.Command {
-	o := relief.Defaults()
+	o := affinity.Defaults()
 	var out reportFlags
 	c := &cobra.Command{
 		Use:   "affinity",
@@ -28,7 +28,7 @@ by more than 5 %, the generator had no room, or doctor saw no full core.`,
 			o.Progress, o.Command = env.Stderr, benchCommand()
 			return benchmark{name: "affinity", check: o.Check,
 				run: func(ctx context.Context) (*report.Document, ownForms, error) {
-					d, err := relief.Run(ctx, o)
+					d, err := affinity.Run(ctx, o)
 					return d, ownForms{}, err
 				}}.do(c.Context(), env, &out)
 		},

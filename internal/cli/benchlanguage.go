@@ -5,13 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/bench"
+	"weir/internal/bench/language"
 	"weir/internal/bench/report"
 )
 
 // newBenchLanguageCommand is "weir bench language".
 func newBenchLanguageCommand(env *Env) *cobra.Command {
-	o := bench.LanguageDefaults()
+	o := language.Defaults()
 	var out reportFlags
 	c := &cobra.Command{
 		Use:   "language",
@@ -30,7 +30,7 @@ first kind of file, measured twice) differs by more than 5 %.`,
 			within := true
 			err := benchmark{name: "language", check: o.Check, rootless: true, locks: true,
 				run: func(ctx context.Context) (*report.Document, ownForms, error) {
-					r, err := bench.Language(ctx, o)
+					r, err := language.Run(ctx, o)
 					if err != nil {
 						return nil, ownForms{}, err
 					}

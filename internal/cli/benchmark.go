@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/bench"
 	"weir/internal/bench/report"
+	"weir/internal/bench/testbed"
 )
 
 // benchmark is what a subcommand of "weir bench" does between the command line
@@ -79,7 +79,7 @@ func reason(ctx context.Context, err error) string {
 func (b benchmark) alone(ctx context.Context) (d *report.Document, forms ownForms, err error) {
 	root := os.Geteuid() == 0
 	if b.locks && root {
-		unlock, locked := bench.Lock()
+		unlock, locked := testbed.Lock()
 		if locked != nil {
 			return nil, forms, locked
 		}

@@ -5,13 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/bench"
+	"weir/internal/bench/memory"
 	"weir/internal/bench/report"
 )
 
 // newBenchMemoryCommand is "weir bench memory".
 func newBenchMemoryCommand(env *Env) *cobra.Command {
-	o := bench.MemoryDefaults()
+	o := memory.Defaults()
 	var out reportFlags
 	c := &cobra.Command{
 		Use:   "memory",
@@ -28,7 +28,7 @@ Exit status 1: the largest array, measured twice, differs by more than 5 %.`,
 			o.Progress, o.Command = env.Stderr, benchCommand()
 			return benchmark{name: "memory", check: o.Check,
 				run: func(ctx context.Context) (*report.Document, ownForms, error) {
-					r, err := bench.Memory(ctx, o)
+					r, err := memory.Run(ctx, o)
 					if err != nil {
 						return nil, ownForms{}, err
 					}

@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/bench"
 	"weir/internal/bench/report"
+	"weir/internal/bench/stages"
 )
 
 // newBenchStagesCommand is "weir bench stages".
 func newBenchStagesCommand(env *Env) *cobra.Command {
-	o := bench.StagesDefaults()
+	o := stages.Defaults()
 	seconds := o.Seconds.Seconds()
 	var out reportFlags
 	var record, table bool
@@ -35,7 +35,7 @@ Exit status 1: the control failed.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if table {
-				return bench.WriteStagesTable(dir)
+				return stages.WriteTable(dir)
 			}
 			o.Seconds = time.Duration(seconds * float64(time.Second))
 			o.Progress, o.Command = env.Stderr, benchCommand()
@@ -59,7 +59,7 @@ type recording struct {
 	dir    string
 }
 
-func runStages(ctx context.Context, env *Env, o bench.StagesOptions, out *reportFlags, keep recording) error {
+func runStages(ctx context.Context, env *Env, o stages.Options, out *reportFlags, keep recording) error {
 	var commit string
 	var recorded error // is told after the report
 	check := func() (err error) {
@@ -73,7 +73,7 @@ func runStages(ctx context.Context, env *Env, o bench.StagesOptions, out *report
 	}
 	err := benchmark{name: "stages", check: check, estimate: o.Estimate,
 		run: func(ctx context.Context) (*report.Document, ownForms, error) {
-			r, err := bench.Stages(ctx, o)
+			r, err := stages.Run(ctx, o)
 			if err != nil {
 				return nil, ownForms{}, err
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/internal/bench"
+	"weir/internal/bench/forward"
 	"weir/internal/demo"
 )
 
@@ -46,9 +46,9 @@ nftables and the bare kernel. It needs root and leaves nothing behind.`,
 // measure runs the short benchmark. A failed control means that the machine was too
 // busy to measure; the demonstration still counts.
 func measure(ctx context.Context, env *Env) error {
-	o := bench.Short()
+	o := forward.Short()
 	fmt.Fprintf(env.Stdout, "\nhow fast, on this machine (weir bench forward, short form, about %s):\n", o.Estimate().Round(time.Second))
-	report, err := bench.Forward(ctx, o)
+	report, err := forward.Run(ctx, o)
 	if errors.Is(err, context.Canceled) {
 		return errors.New("measure: interrupted")
 	}

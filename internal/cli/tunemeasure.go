@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"weir/internal/bench"
+	"weir/internal/bench/forward"
+	"weir/internal/bench/paths"
+	"weir/internal/bench/testbed"
 	"weir/internal/host/doctor"
 	"weir/internal/host/netif"
 	"weir/internal/host/tune"
@@ -25,8 +27,8 @@ import (
 type labMeasurer struct {
 	path    string
 	rooms   map[string]bool
-	stage   *bench.Stage // nil: not built yet
-	entry   string       // the way into the path that is the faster one
+	testbed *testbed.Testbed // nil: not built yet
+	entry   string           // the way into the path that is the faster one
 	seconds time.Duration
 }
 
@@ -67,30 +69,30 @@ func (m *labMeasurer) Measure(ctx context.Context, c *tune.Change, value string)
 	if err := m.open(ctx); err != nil {
 		return tune.Measured{}, err
 	}
-	o := bench.RateOptions{Hook: "xdp", Entry: m.entry, Flows: 1000, Seconds: m.seconds}
+	o := forward.RateOptions{Hook: "xdp", Entry: m.entry, Flows: 1000, Seconds: m.seconds}
 	if c.Scope == "namespace" {
 		o.Prepare = func() error { return netif.SetSysctl(strings.ReplaceAll(c.Key, ".", "/"), value) }
 	}
-	rate, _, err := m.stage.Rate(ctx, m.path, o)
+	rate, _, err := forward.Rate(ctx, m.testbed, m.path, o)
 	return tune.Measured{Rate: rate}, err
 }
 
 // open builds the lab, and chooses how frames enter the path, as weir bench forward does.
 func (m *labMeasurer) open(ctx context.Context) error {
-	if m.stage != nil {
+	if m.testbed != nil {
 		return nil
 	}
 	var err error
-	if m.stage, err = bench.OpenStage(ctx, bench.StageOptions{Offloads: lab.OffloadsOff}); err != nil {
+	if m.testbed, err = testbed.Open(ctx, testbed.Options{Offloads: lab.OffloadsOff}); err != nil {
 		return err
 	}
-	entries, err := m.stage.Entries(m.path, "xdp")
+	entries, err := paths.EntryNames(m.path, "xdp")
 	if err != nil || len(entries) < 2 {
 		return err
 	}
 	best := 0.0
 	for _, entry := range entries {
-		rate, _, err := m.stage.Rate(ctx, m.path, bench.RateOptions{Hook: "xdp", Entry: entry, Flows: 1000, Seconds: m.seconds})
+		rate, _, err := forward.Rate(ctx, m.testbed, m.path, forward.RateOptions{Hook: "xdp", Entry: entry, Flows: 1000, Seconds: m.seconds})
 		if err != nil {
 			return err
 		}
@@ -103,10 +105,10 @@ func (m *labMeasurer) open(ctx context.Context) error {
 
 // close removes the lab.
 func (m *labMeasurer) close() error {
-	if m.stage == nil {
+	if m.testbed == nil {
 		return nil
 	}
-	return m.stage.Close()
+	return m.testbed.Close()
 }
 
 // liveMeasurer measures by the counters that weir doctor reads, under the load that the
@@ -211,7 +213,7 @@ func (m *measureFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.BoolVar(&m.on, "measure", false, "measure each change and keep it only if it is proven to help")
 	flags.IntVar(&m.rounds, "rounds", 5, "with --measure: `rounds` of each")
-	flags.StringVar(&m.path, "path", bench.PathKernel, "with --measure: `path` of the lab: kernel, nft, nft-nat, weir or weir-nat")
+	flags.StringVar(&m.path, "path", paths.Kernel, "with --measure: `path` of the lab: kernel, nft, nft-nat, weir or weir-nat")
 	flags.DurationVar(&m.interval, "interval", 3*time.Second, "with --measure: `time` to watch the host's counters")
 }
 
@@ -219,7 +221,7 @@ const maxRounds = 100
 
 // check refuses what does not go together.
 func (m *measureFlags) check(c *cobra.Command, root string, asJSON bool) error {
-	paths := []string{bench.PathKernel, bench.PathNft, bench.PathNftNAT, bench.PathWeir, bench.PathWeirNAT}
+	paths := []string{paths.Kernel, paths.Nft, paths.NftNAT, paths.Weir, paths.WeirNAT}
 	var err error
 	switch {
 	case !m.on && asJSON:

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/bench"
+	"weir/internal/bench/forward"
+	"weir/internal/bench/paths"
 	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
 	"weir/internal/units"
@@ -31,13 +32,13 @@ const (
 // watched tells which ratios the gate records: weir's distance from the limit of
 // the machine, and from what it is to replace.
 func watched(r Ratio) bool {
-	return r.Of == bench.PathWeir && r.To == bench.PathRedirect || r.Of == bench.PathWeirNAT && r.To == bench.PathNftNAT
+	return r.Of == paths.Weir && r.To == paths.Redirect || r.Of == paths.WeirNAT && r.To == paths.NftNAT
 }
 
 // Options of one run: under a minute.
-func options(progress io.Writer) bench.Options {
-	o := bench.Defaults()
-	o.Paths = []string{bench.PathRedirect, bench.PathNftNAT, bench.PathWeir, bench.PathWeirNAT}
+func options(progress io.Writer) forward.Options {
+	o := forward.Defaults()
+	o.Paths = []string{paths.Redirect, paths.NftNAT, paths.Weir, paths.WeirNAT}
 	o.Flows, o.Runs, o.Seconds = []int{1000}, 5, 300*time.Millisecond
 	o.Progress = progress
 	return o
@@ -78,12 +79,12 @@ const (
 )
 
 // measure makes one run.
-type measure func(context.Context) (*bench.Report, error)
+type measure func(context.Context) (*forward.Report, error)
 
 // Watch measures until it is sure: one run is enough where nothing is slower.
 func Watch(ctx context.Context, f *File, progress io.Writer) (*Result, error) {
 	o := options(progress)
-	return watch(ctx, f, func(ctx context.Context) (*bench.Report, error) { return bench.Forward(ctx, o) })
+	return watch(ctx, f, func(ctx context.Context) (*forward.Report, error) { return forward.Run(ctx, o) })
 }
 
 func watch(ctx context.Context, f *File, one measure) (*Result, error) {
@@ -128,7 +129,7 @@ func isMissing(err error) bool {
 	return errors.As(err, &missing)
 }
 
-func (r *Result) begin(f *File, report *bench.Report) {
+func (r *Result) begin(f *File, report *forward.Report) {
 	r.Started, r.Machine = report.Started, report.Machine
 	r.Recorded, r.SameCPU = f.For(r.Machine.CPU)
 	r.Margin = margin
@@ -141,14 +142,14 @@ func (r *Result) begin(f *File, report *bench.Report) {
 
 // complete refuses a run without one of the ratios that it shall be judged by:
 // a gate that measures nothing would hold back nothing.
-func (r *Result) complete(report *bench.Report) error {
+func (r *Result) complete(report *forward.Report) error {
 	for _, s := range report.Skipped {
 		if slices.ContainsFunc(r.Recorded.Ratios, func(v Ratio) bool { return s.Path == v.Of || s.Path == v.To }) {
 			return fmt.Errorf("%s could not be measured: %s", s.Path, s.Reason)
 		}
 	}
 	for _, v := range r.Recorded.Ratios {
-		if !slices.ContainsFunc(report.Ratios, func(found bench.Ratio) bool { return v.is(found) }) {
+		if !slices.ContainsFunc(report.Ratios, func(found forward.Ratio) bool { return v.is(found) }) {
 			return fmt.Errorf("%s at %s flows is recorded, but no run measures it: record anew with weir bench gate --record",
 				v.Name(), units.Thousands(v.Flows))
 		}
@@ -160,7 +161,7 @@ func (r *Result) notice(format string, args ...any) {
 	r.Notices = append(r.Notices, fmt.Sprintf(format, args...))
 }
 
-func (r *Result) take(report *bench.Report) {
+func (r *Result) take(report *forward.Report) {
 	run := Run{Control: report.Control}
 	for _, found := range report.Ratios {
 		run.Ratios = append(run.Ratios, Ratio{Of: found.Of, To: found.To, Flows: found.Flows, Mpps: found.Mpps})
@@ -206,11 +207,11 @@ var errNoisy = errors.New("the control failed in too many runs: record on a quie
 // Measure makes a record of this machine.
 func Measure(ctx context.Context, progress io.Writer) (Record, error) {
 	o := options(progress)
-	return record(ctx, func(ctx context.Context) (*bench.Report, error) { return bench.Forward(ctx, o) })
+	return record(ctx, func(ctx context.Context) (*forward.Report, error) { return forward.Run(ctx, o) })
 }
 
 func record(ctx context.Context, one measure) (Record, error) {
-	var runs []*bench.Report
+	var runs []*forward.Report
 	for range attempts {
 		report, err := one(ctx)
 		if err != nil {

@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"weir/internal/bench"
+	"weir/internal/bench/forward"
+	"weir/internal/bench/paths"
+	"weir/internal/bench/traffic"
 	"weir/internal/host/hostinfo"
 	"weir/internal/stats"
 )
@@ -19,8 +21,8 @@ import (
 // recorded is what the tests compare with: 0.70 and 6.0.
 func recorded() *File {
 	return &File{Records: []Record{{CPU: "one", Ratios: []Ratio{
-		{Of: bench.PathWeir, To: bench.PathRedirect, Flows: 1000, Mpps: 0.70},
-		{Of: bench.PathWeirNAT, To: bench.PathNftNAT, Flows: 1000, Mpps: 6.0},
+		{Of: paths.Weir, To: paths.Redirect, Flows: 1000, Mpps: 0.70},
+		{Of: paths.WeirNAT, To: paths.NftNAT, Flows: 1000, Mpps: 6.0},
 	}}}}
 }
 
@@ -30,27 +32,27 @@ type made struct {
 	noisy         bool
 }
 
-func (m made) report(cpu string) *bench.Report {
+func (m made) report(cpu string) *forward.Report {
 	control := stats.NewControl()
 	if m.noisy {
 		control.Refuse("weir-nat differs from itself by 9.0 %")
 	}
-	c := bench.Case{Flows: 1000}
-	r := &bench.Report{Machine: hostinfo.Machine{CPU: cpu}, Control: control, Ratios: []bench.Ratio{
-		{Of: bench.PathWeir, To: bench.PathRedirect, Case: c, Mpps: m.redirect},
-		{Of: bench.PathWeirNAT, To: bench.PathRedirect, Case: c, Mpps: 0.5},
+	c := traffic.Case{Flows: 1000}
+	r := &forward.Report{Machine: hostinfo.Machine{CPU: cpu}, Control: control, Ratios: []forward.Ratio{
+		{Of: paths.Weir, To: paths.Redirect, Case: c, Mpps: m.redirect},
+		{Of: paths.WeirNAT, To: paths.Redirect, Case: c, Mpps: 0.5},
 	}}
 	if m.nat > 0 {
-		r.Ratios = append(r.Ratios, bench.Ratio{Of: bench.PathWeirNAT, To: bench.PathNftNAT, Case: c, Mpps: m.nat})
+		r.Ratios = append(r.Ratios, forward.Ratio{Of: paths.WeirNAT, To: paths.NftNAT, Case: c, Mpps: m.nat})
 	} else {
-		r.Skipped = []bench.Skip{{Path: bench.PathNftNAT, Reason: "no nft"}}
+		r.Skipped = []forward.Skip{{Path: paths.NftNAT, Reason: "no nft"}}
 	}
 	return r
 }
 
 // in gives the reports one after the other, and counts them.
 func in(cpu string, runs []made, n *int) measure {
-	return func(context.Context) (*bench.Report, error) {
+	return func(context.Context) (*forward.Report, error) {
 		m := runs[min(*n, len(runs)-1)]
 		*n++
 		return m.report(cpu), nil
@@ -103,22 +105,22 @@ func TestWatch(t *testing.T) {
 func TestSkipped(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		report *bench.Report
+		report *forward.Report
 		want   string
 	}{
 		{"no nft", made{0.71, 0, false}.report("one"), "nft-nat could not be measured: no nft"},
 		{"no nft, and noise", made{0.71, 0, true}.report("one"), "nft-nat could not be measured: no nft"},
-		{"weir", &bench.Report{Control: stats.NewControl(), Skipped: []bench.Skip{{Path: bench.PathWeir, Reason: "no BPF"}}}, "weir could not be measured: no BPF"},
-		{"nothing at all", &bench.Report{Control: stats.NewControl()}, "weir : redirect at 1,000 flows is recorded, but no run measures it"},
+		{"weir", &forward.Report{Control: stats.NewControl(), Skipped: []forward.Skip{{Path: paths.Weir, Reason: "no BPF"}}}, "weir could not be measured: no BPF"},
+		{"nothing at all", &forward.Report{Control: stats.NewControl()}, "weir : redirect at 1,000 flows is recorded, but no run measures it"},
 	} {
-		_, err := watch(context.Background(), recorded(), func(context.Context) (*bench.Report, error) { return c.report, nil })
+		_, err := watch(context.Background(), recorded(), func(context.Context) (*forward.Report, error) { return c.report, nil })
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
 	r := made{0.71, 6.1, false}.report("one")
-	r.Skipped = []bench.Skip{{Path: bench.PathKernel, Reason: "not asked for"}}
-	if got, err := watch(context.Background(), recorded(), func(context.Context) (*bench.Report, error) { return r, nil }); err != nil || !got.OK {
+	r.Skipped = []forward.Skip{{Path: paths.Kernel, Reason: "not asked for"}}
+	if got, err := watch(context.Background(), recorded(), func(context.Context) (*forward.Report, error) { return r, nil }); err != nil || !got.OK {
 		t.Errorf("a path that is not watched: %+v, %v", got, err)
 	}
 }
@@ -126,10 +128,10 @@ func TestSkipped(t *testing.T) {
 // The record of another CPU is chosen by a ratio's name, whatever stands first.
 func TestFor(t *testing.T) {
 	limit := func(v float64) Ratio {
-		return Ratio{Of: bench.PathWeir, To: bench.PathRedirect, Flows: 1000, Mpps: v}
+		return Ratio{Of: paths.Weir, To: paths.Redirect, Flows: 1000, Mpps: v}
 	}
 	nat := func(v float64) Ratio {
-		return Ratio{Of: bench.PathWeirNAT, To: bench.PathNftNAT, Flows: 1000, Mpps: v}
+		return Ratio{Of: paths.WeirNAT, To: paths.NftNAT, Flows: 1000, Mpps: v}
 	}
 	f := &File{Records: []Record{{CPU: "one", Ratios: []Ratio{nat(5), limit(0.8)}}, {CPU: "two", Ratios: []Ratio{limit(0.7), nat(6)}},
 		{CPU: "no limit", Ratios: []Ratio{nat(0.1)}}}}
@@ -145,7 +147,7 @@ func TestFor(t *testing.T) {
 // is said.
 func TestForeignCPU(t *testing.T) {
 	f := recorded()
-	f.Put(Record{CPU: "two", Ratios: []Ratio{{Of: bench.PathWeir, To: bench.PathRedirect, Flows: 1000, Mpps: 0.82}}})
+	f.Put(Record{CPU: "two", Ratios: []Ratio{{Of: paths.Weir, To: paths.Redirect, Flows: 1000, Mpps: 0.82}}})
 	for ratio, ok := range map[float64]bool{0.5: true, 0.48: false} {
 		n := 0
 		r, err := watch(context.Background(), f, in("three", []made{{ratio, 5, false}}, &n))
@@ -171,7 +173,7 @@ func TestFailedRuns(t *testing.T) {
 		err    error
 	}{{1, nil}, {attempts - 1, nil}, {attempts, failure}} {
 		n := 0
-		r, err := watch(context.Background(), recorded(), func(context.Context) (*bench.Report, error) {
+		r, err := watch(context.Background(), recorded(), func(context.Context) (*forward.Report, error) {
 			if n++; n <= c.failed {
 				return nil, failure
 			}
@@ -189,7 +191,7 @@ func TestRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Record{CPU: "one", Command: "weir bench gate --record", Ratios: []Ratio{{bench.PathWeir, bench.PathRedirect, 1000, 0.72}, {bench.PathWeirNAT, bench.PathNftNAT, 1000, 5.5}}}
+	want := Record{CPU: "one", Command: "weir bench gate --record", Ratios: []Ratio{{paths.Weir, paths.Redirect, 1000, 0.72}, {paths.WeirNAT, paths.NftNAT, 1000, 5.5}}}
 	if !cmp.Equal(got, want) || n != 4 {
 		t.Errorf("after %d runs: %+v", n, got)
 	}

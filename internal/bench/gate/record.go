@@ -10,7 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/bench"
+	"weir/internal/bench/forward"
+	"weir/internal/bench/paths"
 	"weir/internal/stats"
 )
 
@@ -24,7 +25,7 @@ type Ratio struct {
 }
 
 // is tells that a run measured this ratio.
-func (r Ratio) is(found bench.Ratio) bool {
+func (r Ratio) is(found forward.Ratio) bool {
 	return found.Of == r.Of && found.To == r.To && found.Flows == r.Flows
 }
 
@@ -105,7 +106,7 @@ func (f *File) For(cpu string) (r Record, same bool) {
 // limit is the ratio of weir to a bare redirect; infinite if it is not recorded.
 func (r *Record) limit() float64 {
 	for _, v := range r.Ratios {
-		if v.Of == bench.PathWeir && v.To == bench.PathRedirect {
+		if v.Of == paths.Weir && v.To == paths.Redirect {
 			return v.Mpps
 		}
 	}
@@ -113,7 +114,7 @@ func (r *Record) limit() float64 {
 }
 
 // recordOf makes a record of several runs: the median of each ratio.
-func recordOf(runs []*bench.Report) Record {
+func recordOf(runs []*forward.Report) Record {
 	found := map[Ratio]stats.Sample{}
 	var order []Ratio
 	for _, run := range runs {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"weir/internal/bench/paths"
 	"weir/internal/lab"
 )
 
@@ -95,13 +96,13 @@ func (l *ladder) addTo(s spot, control bool, what string, times float64, do func
 
 // in builds a box, does its tasks in random order, and takes it down.
 func (l *ladder) in(ctx context.Context, b *box, round int, random *rand.Rand) (err error) {
-	if err := l.stage.SetOffloads(b.offloads); err != nil {
+	if err := l.testbed.SetOffloads(b.offloads); err != nil {
 		return err
 	}
 	first := b.tasks[0].spot
 	if b.firewall != "" {
 		l.say.Step("start %s, offloads %s, round %d", b.firewall, b.offloads, round+1)
-		stop, err := l.stage.StartPath(ctx, first.rung.path, first.pathOptions())
+		stop, err := paths.StartForSockets(ctx, l.testbed, first.rung.path, first.pathOptions())
 		if err != nil {
 			return err
 		}

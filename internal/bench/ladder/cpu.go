@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"weir/internal/bench"
+	"weir/internal/bench/cpu"
 	"weir/internal/bench/iperf"
 )
 
@@ -89,7 +89,7 @@ func quiet(ctx context.Context) (cores float64, err error) {
 // interrupts is the time that interrupts took while f ran, in seconds of the
 // cores, and how long f ran.
 func interrupts(f func() error) (used, took float64, err error) {
-	before, err := bench.InterruptTime()
+	before, err := cpu.InterruptTime()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -98,6 +98,6 @@ func interrupts(f func() error) (used, took float64, err error) {
 		return 0, 0, err
 	}
 	took = time.Since(begin).Seconds()
-	after, err := bench.InterruptTime()
+	after, err := cpu.InterruptTime()
 	return after - before, took, err
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"weir/examples"
-	"weir/internal/bench"
+	"weir/internal/bench/paths"
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
 	"weir/internal/lab"
@@ -181,7 +181,7 @@ func (l *ladder) addFrames(d *report.Document) {
 			if row.Frame != size {
 				continue
 			}
-			group.Bars = append(group.Bars, report.Bar{Name: row.Path, Runs: row.Mpps, Ours: strings.HasPrefix(row.Path, bench.PathWeir)})
+			group.Bars = append(group.Bars, report.Bar{Name: row.Path, Runs: row.Mpps, Ours: strings.HasPrefix(row.Path, paths.Weir)})
 			measured(d, report.Higher, "Mpps", row.Mpps, "frames", fmt.Sprint(size), row.Path)
 		}
 		if len(group.Bars) > 0 {
@@ -206,12 +206,12 @@ func (l *ladder) addFrames(d *report.Document) {
 func generatorBound(group report.BarGroup) (notes []string) {
 	var generator stats.Sample
 	for _, b := range group.Bars {
-		if b.Name == bench.PathGenerator {
+		if b.Name == paths.Generator {
 			generator = b.Runs
 		}
 	}
 	for _, b := range group.Bars {
-		if b.Name != bench.PathGenerator && against(generator, b.Runs) == asFast {
+		if b.Name != paths.Generator && against(generator, b.Runs) == asFast {
 			notes = append(notes, fmt.Sprintf("%s, %s: the generator is the limit, it sends no more.", b.Name, group.Name))
 		}
 	}

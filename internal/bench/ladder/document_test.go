@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/bench"
+	"weir/internal/bench/forward"
 	"weir/internal/bench/iperf"
+	"weir/internal/bench/paths"
 	"weir/internal/bench/probe"
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
@@ -49,9 +50,9 @@ func synthetic(o *Options) *ladder {
 	f.short[spot{rungOf("nat, nft"), lab.OffloadsOff}] = 0.7
 	f.drowned[spot{rungOf("nat, weir"), lab.OffloadsOff}] = 2
 	f.cut[spot{rungOf("nat, nft"), lab.OffloadsOn}] = 1
-	l.frames = &bench.Report{Control: stats.NewControl()}
-	for path, rate := range map[string]float64{bench.PathGenerator: 5, bench.PathRedirect: 5, bench.PathNftNAT: 1, bench.PathWeirNAT: 4} {
-		row := bench.Row{Path: path, Mpps: around(rate)}
+	l.frames = &forward.Report{Control: stats.NewControl()}
+	for path, rate := range map[string]float64{paths.Generator: 5, paths.Redirect: 5, paths.NftNAT: 1, paths.WeirNAT: 4} {
+		row := forward.Row{Path: path, Mpps: around(rate)}
 		row.Frame = 64
 		l.frames.Rows = append(l.frames.Rows, row)
 	}

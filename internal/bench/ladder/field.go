@@ -6,9 +6,9 @@ import (
 	"net/netip"
 	"os/exec"
 
-	"weir/internal/bench"
 	"weir/internal/bench/iperf"
 	"weir/internal/bench/probe"
+	"weir/internal/bench/testbed"
 	"weir/internal/lab"
 )
 
@@ -32,7 +32,7 @@ type ends struct {
 var pairs = [2]ends{
 	{lab.LAN, lab.WAN, netip.MustParseAddr("192.168.1.10"), netip.MustParseAddr("198.51.100.10"), netip.MustParseAddr("192.0.2.1"),
 		netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("192.0.2.2")},
-	{bench.LAN2, bench.WAN2, netip.MustParseAddr("192.168.1.11"), netip.MustParseAddr("198.51.100.11"), netip.MustParseAddr("192.0.2.3"),
+	{testbed.LAN2, testbed.WAN2, netip.MustParseAddr("192.168.1.11"), netip.MustParseAddr("198.51.100.11"), netip.MustParseAddr("192.0.2.3"),
 		netip.MustParseAddr("203.0.113.3"), netip.MustParseAddr("192.0.2.4")},
 }
 
@@ -59,7 +59,7 @@ func topology() lab.Topology {
 			t.Hosts[i].Routes = []lab.Route{{To: publicNet, Via: gatewayOfWAN}}
 		}
 	}
-	t.Hosts = append(t.Hosts, lab.Host{Name: bench.LAN2}, lab.Host{Name: bench.WAN2})
+	t.Hosts = append(t.Hosts, lab.Host{Name: testbed.LAN2}, lab.Host{Name: testbed.WAN2})
 	return t
 }
 
@@ -71,13 +71,13 @@ func addSecondPair(l *lab.Lab) error {
 		end          lab.End
 		routes       []lab.Route
 	}{
-		{lab.LAN, "eth0", lab.End{Host: bench.LAN2, Device: "eth0", MAC: "02:77:65:00:00:03",
+		{lab.LAN, "eth0", lab.End{Host: testbed.LAN2, Device: "eth0", MAC: "02:77:65:00:00:03",
 			Addresses: []netip.Prefix{wire24(second.private), wire24(second.public)}}, []lab.Route{{To: anywhere, Via: gatewayOfLAN}}},
-		{lab.WAN, "eth0", lab.End{Host: bench.WAN2, Device: "eth0", MAC: "02:77:65:00:01:03",
+		{lab.WAN, "eth0", lab.End{Host: testbed.WAN2, Device: "eth0", MAC: "02:77:65:00:01:03",
 			Addresses: []netip.Prefix{wire24(second.serverRouted)}}, []lab.Route{{To: publicNet, Via: gatewayOfWAN}}},
-		{lab.LAN, "direct0", lab.End{Host: bench.LAN2, Device: "direct0", MAC: "02:77:65:00:02:03",
+		{lab.LAN, "direct0", lab.End{Host: testbed.LAN2, Device: "direct0", MAC: "02:77:65:00:02:03",
 			Addresses: []netip.Prefix{wire24(second.direct)}}, nil},
-		{lab.WAN, "direct0", lab.End{Host: bench.WAN2, Device: "direct0", MAC: "02:77:65:00:02:04",
+		{lab.WAN, "direct0", lab.End{Host: testbed.WAN2, Device: "direct0", MAC: "02:77:65:00:02:04",
 			Addresses: []netip.Prefix{wire24(second.serverOnTheWire)}}, nil},
 	} {
 		if err := l.Share(s.host, s.device, s.end, s.routes...); err != nil {

@@ -37,7 +37,7 @@ func (l *ladder) watch(s scene, most time.Duration, hosts []onlooker, f func(beg
 		}
 	}()
 	for _, h := range hosts {
-		err := l.stage.Lab().Do(h.host, func() error {
+		err := l.testbed.Lab.Do(h.host, func() error {
 			c, err := sample.OpenHost()
 			if err == nil {
 				counters = append(counters, c)

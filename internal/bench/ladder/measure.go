@@ -52,7 +52,7 @@ func newFigures() figures {
 }
 
 func (l *ladder) line(s spot, pair int) line {
-	return newLine(l.stage.Lab(), pairs[pair], s.rung.route)
+	return newLine(l.testbed.Lab, pairs[pair], s.rung.route)
 }
 
 func (l *ladder) load(s spot, pair, connections int) iperf.Load {

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/bench"
+	"weir/internal/bench/forward"
 	"weir/internal/bench/iperf"
+	"weir/internal/bench/paths"
 	"weir/internal/bench/progress"
 	"weir/internal/bench/report"
 	"weir/internal/bench/sample"
+	"weir/internal/bench/testbed"
 	"weir/internal/host/hostinfo"
 	"weir/internal/lab"
 	"weir/internal/stats"
@@ -21,13 +23,14 @@ import (
 // ladder is one run of the benchmark.
 type ladder struct {
 	options *Options
-	stage   *bench.Stage
+	testbed *testbed.Testbed
+	missing map[string]string // why paths cannot run on this machine
 	tool    *iperf.Tool
 	say     *progress.Progress
 	boxes   []*box
 	figures figures
 	skipped []report.Skip
-	frames  *bench.Report // nil: not measured
+	frames  *forward.Report // nil: not measured
 	records map[scene]*sample.Record
 	cost    sample.Cost // of looking
 }
@@ -50,7 +53,7 @@ func Run(ctx context.Context, o Options) (*report.Document, error) {
 		return nil, err
 	}
 	if o.has(PartFrames) {
-		if l.frames, err = bench.Forward(ctx, o.frames()); err != nil {
+		if l.frames, err = forward.Run(ctx, o.frames()); err != nil {
 			err = fmt.Errorf("frames: %w", err)
 		}
 	}
@@ -69,10 +72,10 @@ func Run(ctx context.Context, o Options) (*report.Document, error) {
 const leastRuns = 5
 
 // frames are the options of the part that "weir bench forward" does.
-func (o *Options) frames() bench.Options {
-	f := bench.Defaults()
+func (o *Options) frames() forward.Options {
+	f := forward.Defaults()
 	f.Frames, f.Runs, f.Program, f.Progress = []int{64, 1518}, o.Runs, o.Program, o.Progress
-	f.Paths = []string{bench.PathGenerator, bench.PathRedirect}
+	f.Paths = []string{paths.Generator, paths.Redirect}
 	for _, r := range rungs {
 		if r.path != "" && slices.Contains(o.Firewalls, r.firewall) {
 			f.Paths = append(f.Paths, r.path)
@@ -82,12 +85,13 @@ func (o *Options) frames() bench.Options {
 }
 
 func (l *ladder) climb(ctx context.Context) (err error) {
-	l.stage, err = bench.OpenStage(ctx, bench.StageOptions{Name: l.options.name, Topology: topology(), Offloads: lab.OffloadsOn,
-		Program: l.options.Program, Progress: l.options.Progress})
+	l.testbed, err = testbed.Open(ctx, testbed.Options{Name: l.options.name, Topology: topology(), Offloads: lab.OffloadsOn,
+		Program: l.options.Program})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.stage.Close()) }()
+	defer func() { err = errors.Join(err, l.testbed.Close()) }()
+	l.missing = paths.Missing(ctx, l.testbed)
 	l.plan()
 	l.leaveOut()
 	l.say = progress.New(l.options.Progress, len(l.tasks())*l.options.Runs, l.options.Estimate())
@@ -105,19 +109,19 @@ func (l *ladder) climb(ctx context.Context) (err error) {
 func (l *ladder) leaveOut() {
 	why := map[string]string{}
 	if l.options.has(PartPairs) {
-		if err := addSecondPair(l.stage.Lab()); err != nil {
+		if err := addSecondPair(l.testbed.Lab); err != nil {
 			why[PartPairs] = err.Error()
 			l.skip("two pairs of hosts", err.Error())
 		}
 	}
 	l.drop(func(t *task) bool {
-		return t.pairs && why[PartPairs] != "" || t.spot.rung.path != "" && l.stage.Missing(t.spot.rung.path) != ""
+		return t.pairs && why[PartPairs] != "" || t.spot.rung.path != "" && l.missing[t.spot.rung.path] != ""
 	})
 	for _, r := range l.options.chosen() {
 		if r.path == "" {
 			continue
 		}
-		if reason := l.stage.Missing(r.path); reason != "" {
+		if reason := l.missing[r.path]; reason != "" {
 			l.skip(r.name, reason)
 		}
 	}

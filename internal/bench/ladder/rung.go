@@ -3,7 +3,7 @@ package ladder
 import (
 	"slices"
 
-	"weir/internal/bench"
+	"weir/internal/bench/paths"
 	"weir/internal/lab"
 )
 
@@ -40,11 +40,11 @@ const (
 var rungs = []*rung{
 	{name: "loopback", step: "loopback", route: overLoopback, about: "sockets of one host: no wire and no firewall"},
 	{name: "direct", step: "direct", route: overWire, below: "loopback", about: "a veth pair between two hosts"},
-	{name: "routed, kernel", step: "routed", firewall: Kernel, path: bench.PathKernel, route: routed, below: "direct", about: "the kernel's routing, no rules"},
-	{name: "stateful, nft", step: "stateful", firewall: Nft, path: bench.PathNft, route: routed, below: "routed, kernel", about: "examples/gateway.nft, addresses that it does not translate"},
-	{name: "stateful, weir", step: "stateful", firewall: Weir, path: bench.PathWeir, route: routed, below: "routed, kernel", about: "examples/gateway.conf, addresses that it does not translate"},
-	{name: "nat, nft", step: "nat", firewall: Nft, path: bench.PathNftNAT, route: translated, below: "stateful, nft", about: "examples/gateway.nft, addresses that it translates"},
-	{name: "nat, weir", step: "nat", firewall: Weir, path: bench.PathWeirNAT, route: translated, below: "stateful, weir", about: "examples/gateway.conf, addresses that it translates"},
+	{name: "routed, kernel", step: "routed", firewall: Kernel, path: paths.Kernel, route: routed, below: "direct", about: "the kernel's routing, no rules"},
+	{name: "stateful, nft", step: "stateful", firewall: Nft, path: paths.Nft, route: routed, below: "routed, kernel", about: "examples/gateway.nft, addresses that it does not translate"},
+	{name: "stateful, weir", step: "stateful", firewall: Weir, path: paths.Weir, route: routed, below: "routed, kernel", about: "examples/gateway.conf, addresses that it does not translate"},
+	{name: "nat, nft", step: "nat", firewall: Nft, path: paths.NftNAT, route: translated, below: "stateful, nft", about: "examples/gateway.nft, addresses that it translates"},
+	{name: "nat, weir", step: "nat", firewall: Weir, path: paths.WeirNAT, route: translated, below: "stateful, weir", about: "examples/gateway.conf, addresses that it translates"},
 }
 
 // control is the rung that is measured twice, as if it were two: the kernel's
@@ -87,9 +87,9 @@ func mode(o lab.Offloads) string { return "offloads-" + o.String() }
 // pathOptions are how the rung's path is started: each firewall as it would
 // choose itself. Weir takes TCX where super-packets cross, and XDP where a wire's
 // frames do; the kernel joins a wire's frames by GRO.
-func (s spot) pathOptions() bench.PathOptions {
+func (s spot) pathOptions() paths.SocketOptions {
 	if s.offloads == lab.OffloadsOn {
-		return bench.PathOptions{Hook: "tcx"}
+		return paths.SocketOptions{Hook: "tcx"}
 	}
-	return bench.PathOptions{Hook: "xdp", GRO: s.rung.firewall != Weir}
+	return paths.SocketOptions{Hook: "xdp", GRO: s.rung.firewall != Weir}
 }

@@ -8,8 +8,11 @@ import (
 	"net/netip"
 	"time"
 
-	"weir/internal/bench"
+	"weir/internal/bench/paths"
 	"weir/internal/bench/sample"
+	"weir/internal/bench/testbed"
+	"weir/internal/bench/tester"
+	"weir/internal/bench/traffic"
 	"weir/internal/bench/web"
 	"weir/internal/host/netif"
 	"weir/internal/lab"
@@ -31,10 +34,11 @@ const servers = 250
 
 // bed is what the tests of one run have in common.
 type bed struct {
-	o      *Options
-	stage  *bench.Stage
-	server *web.Server
-	nginx  *web.Nginx
+	o       *Options
+	testbed *testbed.Testbed
+	missing map[string]string // why paths cannot run on this machine
+	server  *web.Server
+	nginx   *web.Nginx
 	// lines are the highest rates that the generator can send, by frame size:
 	// what stands for the speed of the wire.
 	lines map[lineKey]float64
@@ -75,13 +79,13 @@ func topology() lab.Topology {
 }
 
 func openBed(ctx context.Context, o *Options) (*bed, error) {
-	stage, err := bench.OpenStage(ctx, bench.StageOptions{
-		Name: o.name, Topology: topology(), Offloads: lab.OffloadsOff, Program: o.Program, Progress: o.Progress,
+	open, err := testbed.Open(ctx, testbed.Options{
+		Name: o.name, Topology: topology(), Offloads: lab.OffloadsOff, Program: o.Program,
 	})
 	if err != nil {
 		return nil, err
 	}
-	b := &bed{o: o, stage: stage, lines: map[lineKey]float64{}, entries: map[string]string{}, half: map[string]float64{}, record: &sample.Record{},
+	b := &bed{o: o, testbed: open, missing: paths.Missing(ctx, open), lines: map[lineKey]float64{}, entries: map[string]string{}, half: map[string]float64{}, record: &sample.Record{},
 		earlier: &stats.Sample{}, random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))}
 	if err := b.prepareHosts(); err != nil {
 		return nil, errors.Join(err, b.close())
@@ -92,10 +96,10 @@ func openBed(ctx context.Context, o *Options) (*bed, error) {
 // prepareHosts gives clients the ports that they need: a port is free again at
 // once, since what is measured is the firewall.
 func (b *bed) prepareHosts() error {
-	if err := b.stage.Lab().AddLocal(lab.WAN, serverNetwork); err != nil {
+	if err := b.testbed.Lab.AddLocal(lab.WAN, serverNetwork); err != nil {
 		return err
 	}
-	return b.stage.Lab().Do(lab.LAN, func() error {
+	return b.testbed.Lab.Do(lab.LAN, func() error {
 		return errors.Join(netif.SetSysctl("net/ipv4/ip_local_port_range", "1024\t65535"),
 			netif.SetSysctl("net/ipv4/tcp_max_tw_buckets", "1024"))
 	})
@@ -127,12 +131,12 @@ func (b *bed) close() error {
 	if b.nginx != nil {
 		errs = append(errs, b.nginx.Close())
 	}
-	return errors.Join(append(errs, b.stage.Close())...)
+	return errors.Join(append(errs, b.testbed.Close())...)
 }
 
-// route builds a path for frames, which enter it the faster way.
-func (b *bed) route(ctx context.Context, path string, c bench.Case) (*bench.Route, error) {
-	names, err := b.stage.Entries(path, b.o.Hook)
+// startFor builds a path for frames, which enter it the faster way.
+func (b *bed) startFor(ctx context.Context, path string, c traffic.Case) (*tester.Tester, error) {
+	names, err := paths.EntryNames(path, b.o.Hook)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +148,7 @@ func (b *bed) route(ctx context.Context, path string, c bench.Case) (*bench.Rout
 			}
 		}
 	}
-	return b.stage.StartRoute(ctx, path, bench.RouteOptions{Hook: b.o.Hook, Entry: b.entries[path], Case: c,
+	return tester.Start(ctx, b.testbed, path, tester.Options{Hook: b.o.Hook, Entry: b.entries[path], Case: c,
 		Watch: func(run func() error) error { return b.record.During(run) }})
 }
 
@@ -152,14 +156,14 @@ func (b *bed) route(ctx context.Context, path string, c bench.Case) (*bench.Rout
 func (b *bed) fasterEntry(ctx context.Context, path string, names []string) (faster string, err error) {
 	most := uint64(0)
 	for _, name := range names {
-		r, err := b.stage.StartRoute(ctx, path, bench.RouteOptions{Hook: b.o.Hook, Entry: name, Case: b.udp(64)})
+		r, err := tester.Start(ctx, b.testbed, path, tester.Options{Hook: b.o.Hook, Entry: name, Case: b.udp(64)})
 		if err != nil {
 			return "", err
 		}
 		err = r.Open(ctx)
-		var o bench.Outcome
+		var o tester.Outcome
 		if err == nil {
-			o, err = r.Send(ctx, bench.Load{Frames: 1 << 20})
+			o, err = r.Send(ctx, tester.Load{Frames: 1 << 20})
 		}
 		if err = errors.Join(err, r.Stop()); err != nil {
 			return "", fmt.Errorf("enter %s by %s: %w", path, name, err)
@@ -173,8 +177,8 @@ func (b *bed) fasterEntry(ctx context.Context, path string, names []string) (fas
 
 // with builds a path for frames, opens its connections, uses it and takes it
 // down.
-func (b *bed) with(ctx context.Context, path string, c bench.Case, use func(*bench.Route) error) (err error) {
-	r, err := b.route(ctx, path, c)
+func (b *bed) with(ctx context.Context, path string, c traffic.Case, use func(*tester.Tester) error) (err error) {
+	r, err := b.startFor(ctx, path, c)
 	if err != nil {
 		return err
 	}
@@ -185,8 +189,8 @@ func (b *bed) with(ctx context.Context, path string, c bench.Case, use func(*ben
 	return use(r)
 }
 
-func (b *bed) lanHost() web.Host { return web.Host{Lab: b.stage.Lab(), Name: lab.LAN} }
-func (b *bed) wanHost() web.Host { return web.Host{Lab: b.stage.Lab(), Name: lab.WAN} }
+func (b *bed) lanHost() web.Host { return web.Host{Lab: b.testbed.Lab, Name: lab.LAN} }
+func (b *bed) wanHost() web.Host { return web.Host{Lab: b.testbed.Lab, Name: lab.WAN} }
 
 // clients runs a plan by a path that is built for it, to Go's server.
 func (b *bed) clients(ctx context.Context, path string, p web.Plan) (r web.Result, err error) {
@@ -229,7 +233,7 @@ func (b *bed) visit(ctx context.Context, path string, p web.Plan) (r web.Result,
 
 // standing builds a path for sockets, uses it and takes it down.
 func (b *bed) standing(ctx context.Context, path string, use func() error) (err error) {
-	stop, err := b.stage.StartPath(ctx, path, bench.PathOptions{Hook: b.o.Hook, GRO: !isWeir(path) || b.o.Hook == "tcx", States: b.o.Connections})
+	stop, err := paths.StartForSockets(ctx, b.testbed, path, paths.SocketOptions{Hook: b.o.Hook, GRO: !isWeir(path) || b.o.Hook == "tcx", States: b.o.Connections})
 	if err != nil {
 		return err
 	}
@@ -243,12 +247,12 @@ func (b *bed) nginxRate(ctx context.Context) (rate float64, err error) {
 	if rate := b.half["nginx"]; rate > 0 {
 		return rate, nil
 	}
-	if b.nginx, err = web.StartNginx(ctx, b.wanHost(), netip.IPv4Unspecified(), b.stage.Folder(), objectSizes()); err != nil {
+	if b.nginx, err = web.StartNginx(ctx, b.wanHost(), netip.IPv4Unspecified(), b.testbed.Folder, objectSizes()); err != nil {
 		return 0, err
 	}
 	p := b.plan(false, 1, objectSizes()...)
 	p.Target = b.nginxAddress()
-	r, err := b.visit(ctx, bench.PathKernel, p)
+	r, err := b.visit(ctx, paths.Kernel, p)
 	if err != nil {
 		return 0, err
 	}
@@ -264,11 +268,11 @@ func (b *bed) nginxAddress() netip.AddrPort {
 	return netip.AddrPortFrom(firstServer, b.nginx.Address().Port())
 }
 
-func isWeir(path string) bool { return path == bench.PathWeir || path == bench.PathWeirNAT }
+func isWeir(path string) bool { return path == paths.Weir || path == paths.WeirNAT }
 
 // source is the address of clients: of the LAN where it is translated.
 func source(path string) netip.Addr {
-	if path == bench.PathNftNAT || path == bench.PathWeirNAT {
+	if path == paths.NftNAT || path == paths.WeirNAT {
 		return netip.MustParseAddr("192.168.1.10")
 	}
 	return routedClient

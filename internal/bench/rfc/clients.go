@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"weir/internal/bench"
+	"weir/internal/bench/paths"
+	"weir/internal/bench/tester"
+	"weir/internal/bench/traffic"
 	"weir/internal/bench/web"
 	"weir/internal/lab"
 	"weir/internal/stats"
@@ -106,7 +108,7 @@ func (b *bed) halfRate(ctx context.Context, secure bool, size int) (float64, err
 	if rate := b.half[key]; rate > 0 {
 		return rate, nil
 	}
-	r, err := b.clients(ctx, bench.PathKernel, b.plan(secure, 1, size))
+	r, err := b.clients(ctx, paths.Kernel, b.plan(secure, 1, size))
 	if err != nil {
 		return 0, err
 	}
@@ -146,7 +148,7 @@ func measureFlood(ctx context.Context, b *bed, path string, rate int) (f finding
 			return f, err
 		}
 	}
-	err = b.fresh(ctx, path, bench.TCP, b.o.Flows, func(r *bench.Route) error {
+	err = b.fresh(ctx, path, traffic.TCP, b.o.Flows, func(r *tester.Tester) error {
 		p := b.plan(false, 1, small)
 		whole := p.RampUp + p.Sustain + p.RampDown
 		flood := make(chan error, 1)

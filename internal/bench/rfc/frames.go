@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"weir/internal/bench"
+	"weir/internal/bench/tester"
+	"weir/internal/bench/traffic"
 	"weir/internal/units"
 )
 
@@ -20,27 +21,27 @@ const (
 	mega      = 1e6
 )
 
-func (b *bed) udp(frame int) bench.Case {
-	return bench.Case{Frame: frame, Flows: b.o.Flows, Family: 4, Protocol: bench.UDP}
+func (b *bed) udp(frame int) traffic.Case {
+	return traffic.Case{Frame: frame, Flows: b.o.Flows, Family: 4, Protocol: traffic.UDP}
 }
 
 // stamped is the same with room for a stamp.
-func (b *bed) stamped(frame int) bench.Case {
+func (b *bed) stamped(frame int) traffic.Case {
 	c := b.udp(frame)
-	c.Frame = bench.StampedSize(frame, c)
+	c.Frame = traffic.StampedSize(frame, c)
 	return c
 }
 
 func frameSizes(o *Options) []int { return o.Frames }
 
 // line is the highest rate that the generator can send such frames at.
-func (b *bed) line(ctx context.Context, r *bench.Route, frame int, stamps bool) (float64, error) {
+func (b *bed) line(ctx context.Context, r *tester.Tester, frame int, stamps bool) (float64, error) {
 	key := lineKey{frame, stamps}
 	if rate := b.lines[key]; rate > 0 {
 		return rate, nil
 	}
 	const more = 100e6 // than it can
-	o, err := r.Send(ctx, bench.Load{Rate: more, Frames: probeFrames, Stamps: stamps})
+	o, err := r.Send(ctx, tester.Load{Rate: more, Frames: probeFrames, Stamps: stamps})
 	if err != nil {
 		return 0, err
 	}
@@ -55,13 +56,13 @@ func (b *bed) line(ctx context.Context, r *bench.Route, frame int, stamps bool) 
 const keptUp = 0.97
 
 // offer sends frames for as long as a trial takes, or for a share of it.
-func (b *bed) offer(ctx context.Context, r *bench.Route, l bench.Load, share float64) (bench.Outcome, error) {
+func (b *bed) offer(ctx context.Context, r *tester.Tester, l tester.Load, share float64) (tester.Outcome, error) {
 	l.Frames = uint32(min(max(l.Rate*b.o.Trial.Seconds()*share, 100), math.MaxUint32))
 	return b.send(ctx, r, l, l.Rate)
 }
 
 // throughput searches the highest rate with no more loss than is allowed.
-func (b *bed) throughput(ctx context.Context, r *bench.Route, frame int, loss float64, l bench.Load, f *finding) (Found, error) {
+func (b *bed) throughput(ctx context.Context, r *tester.Tester, frame int, loss float64, l tester.Load, f *finding) (Found, error) {
 	return b.searches(r, frame, l, f).find(ctx, loss)
 }
 
@@ -69,28 +70,28 @@ func (b *bed) throughput(ctx context.Context, r *bench.Route, frame int, loss fl
 // other, each for more loss than the one before.
 type searches struct {
 	bed     *bed
-	route   *bench.Route
+	tester  *tester.Tester
 	frame   int
-	load    bench.Load
+	load    tester.Load
 	finding *finding
 	sent    map[float64]float64 // by rate, what the generator sent
 	before  Found
 }
 
-func (b *bed) searches(r *bench.Route, frame int, l bench.Load, f *finding) *searches {
-	return &searches{bed: b, route: r, frame: frame, load: l, finding: f, sent: map[float64]float64{}}
+func (b *bed) searches(r *tester.Tester, frame int, l tester.Load, f *finding) *searches {
+	return &searches{bed: b, tester: r, frame: frame, load: l, finding: f, sent: map[float64]float64{}}
 }
 
 func (s *searches) find(ctx context.Context, loss float64) (Found, error) {
 	o := s.bed.o
-	line, err := s.bed.line(ctx, s.route, s.frame, s.load.Stamps)
+	line, err := s.bed.line(ctx, s.tester, s.frame, s.load.Stamps)
 	if err != nil {
 		return Found{}, err
 	}
 	goal := Goal{Loss: loss, Precision: o.Precision, Tries: o.Tries}
 	trial := func(rate float64) (float64, error) {
 		s.load.Rate = rate
-		o, err := s.bed.offer(ctx, s.route, s.load, 1)
+		o, err := s.bed.offer(ctx, s.tester, s.load, 1)
 		s.finding.foreign = max(s.finding.foreign, o.Foreign)
 		s.finding.illegal += o.Illegal
 		s.sent[rate] = o.Offered
@@ -125,8 +126,8 @@ func (f *Found) nothing(what string) string {
 }
 
 func measureThroughput(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
-	err = b.with(ctx, path, b.udp(frame), func(r *bench.Route) error {
-		search := b.searches(r, frame, bench.Load{}, &f)
+	err = b.with(ctx, path, b.udp(frame), func(r *tester.Tester) error {
+		search := b.searches(r, frame, tester.Load{}, &f)
 		none, err := search.find(ctx, 0)
 		if err != nil {
 			return err
@@ -152,18 +153,18 @@ func measureThroughput(ctx context.Context, b *bed, path string, frame int) (f f
 
 func measureLatency(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
 	c := b.stamped(frame)
-	err = b.with(ctx, path, c, func(r *bench.Route) error {
-		found, err := b.throughput(ctx, r, c.Frame, tolerance, bench.Load{Stamps: true}, &f)
+	err = b.with(ctx, path, c, func(r *tester.Tester) error {
+		found, err := b.throughput(ctx, r, c.Frame, tolerance, tester.Load{Stamps: true}, &f)
 		if err != nil || found.Rate == 0 {
 			f.invalid = found.nothing("over 0.1 % of frames were lost")
 			return err
 		}
 		f.limit = found.limit()
-		full, err := b.offer(ctx, r, bench.Load{Rate: found.Rate, Stamps: true}, 2)
+		full, err := b.offer(ctx, r, tester.Load{Rate: found.Rate, Stamps: true}, 2)
 		if err != nil {
 			return err
 		}
-		half, err := b.offer(ctx, r, bench.Load{Rate: max(found.Rate/2, lowest), Stamps: true}, 2)
+		half, err := b.offer(ctx, r, tester.Load{Rate: max(found.Rate/2, lowest), Stamps: true}, 2)
 		if err != nil {
 			return err
 		}
@@ -182,7 +183,7 @@ func measureLatency(ctx context.Context, b *bed, path string, frame int) (f find
 }
 
 // latencyFigures are in µs.
-func latencyFigures(half, full *bench.Latency) []figure {
+func latencyFigures(half, full *traffic.Latency) []figure {
 	return []figure{
 		less("median at half throughput", "µs", half.Quantile(0.5)/1000),
 		less("p99 at half throughput", "µs", half.Quantile(0.99)/1000),
@@ -195,14 +196,14 @@ func latencyFigures(half, full *bench.Latency) []figure {
 // measureLoss offers 100 %, 90 % and so on of what the generator can send, until
 // nothing was lost twice in a row.
 func measureLoss(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
-	err = b.with(ctx, path, b.udp(frame), func(r *bench.Route) error {
+	err = b.with(ctx, path, b.udp(frame), func(r *tester.Tester) error {
 		line, err := b.line(ctx, r, frame, false)
 		if err != nil {
 			return err
 		}
 		for percent, clean := 100, 0; percent > 0 && clean < 2; percent -= 10 {
 			rate := max(line*float64(percent)/100, lowest)
-			o, err := b.offer(ctx, r, bench.Load{Rate: rate}, 1)
+			o, err := b.offer(ctx, r, tester.Load{Rate: rate}, 1)
 			if err != nil {
 				return err
 			}
@@ -223,14 +224,14 @@ func measureLoss(ctx context.Context, b *bed, path string, frame int) (f finding
 // measureBackToBack searches the longest burst, as fast as frames can be sent,
 // of which none is lost.
 func measureBackToBack(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
-	err = b.with(ctx, path, b.udp(frame), func(r *bench.Route) error {
+	err = b.with(ctx, path, b.udp(frame), func(r *tester.Tester) error {
 		line, err := b.line(ctx, r, frame, false)
 		if err != nil {
 			return err
 		}
 		longest := max(line*b.o.Trial.Seconds(), 2)
 		found, err := Search(1, longest, Goal{Precision: 0.05, Tries: b.o.Tries}, func(burst float64) (float64, error) {
-			o, err := b.send(ctx, r, bench.Load{Frames: uint32(burst)}, line)
+			o, err := b.send(ctx, r, tester.Load{Frames: uint32(burst)}, line)
 			f.foreign = max(f.foreign, o.Foreign)
 			return o.Loss(), err
 		})

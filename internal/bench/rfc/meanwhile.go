@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"weir/internal/bench"
 	"weir/internal/bench/sample"
+	"weir/internal/bench/tester"
 )
 
 // offeredAnd are the rates of trials: what was offered, and what became of it.
@@ -30,7 +30,7 @@ func (b *bed) trial(rates []sample.Rate, f func() (offered, became float64, err 
 }
 
 // send is a trial with frames. Where the load has no rate, it is the one given.
-func (b *bed) send(ctx context.Context, r *bench.Route, l bench.Load, rate float64) (o bench.Outcome, err error) {
+func (b *bed) send(ctx context.Context, r *tester.Tester, l tester.Load, rate float64) (o tester.Outcome, err error) {
 	err = b.trial(offeredAnd("frames", "Mpps", "arrived"), func() (float64, float64, error) {
 		if o, err = r.Send(ctx, l); err != nil {
 			return 0, 0, err
@@ -48,7 +48,7 @@ func (b *bed) send(ctx context.Context, r *bench.Route, l bench.Load, rate float
 const thousands = 1e-3
 
 // establish is a trial in which n connections are opened.
-func (b *bed) establish(ctx context.Context, r *bench.Route, rate float64, n int) (e bench.Established, err error) {
+func (b *bed) establish(ctx context.Context, r *tester.Tester, rate float64, n int) (e tester.Established, err error) {
 	err = b.trial(offeredAnd("connections", "thousand per s", "valid"), func() (float64, float64, error) {
 		e, err = r.Establish(ctx, rate)
 		return rate * thousands, rate * thousands * float64(e.Valid) / float64(n), err
@@ -58,7 +58,7 @@ func (b *bed) establish(ctx context.Context, r *bench.Route, rate float64, n int
 
 // openMost is a trial in which as many of n connections are opened as there is
 // room for.
-func (b *bed) openMost(ctx context.Context, r *bench.Route, rate float64, n int) (valid int, err error) {
+func (b *bed) openMost(ctx context.Context, r *tester.Tester, rate float64, n int) (valid int, err error) {
 	err = b.trial(offeredAnd("connections", "thousand per s", "valid"), func() (float64, float64, error) {
 		valid, err = r.OpenMost(ctx, rate)
 		return rate * thousands, rate * thousands * float64(valid) / float64(n), err
@@ -67,7 +67,7 @@ func (b *bed) openMost(ctx context.Context, r *bench.Route, rate float64, n int)
 }
 
 // tearDown is a trial in which n connections are ended.
-func (b *bed) tearDown(ctx context.Context, r *bench.Route, rate float64, n int) (ended int, err error) {
+func (b *bed) tearDown(ctx context.Context, r *tester.Tester, rate float64, n int) (ended int, err error) {
 	err = b.trial(offeredAnd("ends of connections", "thousand per s", "arrived"), func() (float64, float64, error) {
 		ended, err = r.TearDown(ctx, rate)
 		return rate * thousands, rate * thousands * float64(ended) / float64(n), err
@@ -79,7 +79,7 @@ func (b *bed) tearDown(ctx context.Context, r *bench.Route, rate float64, n int)
 // cores do while f runs. It takes the place of what was recorded before.
 func (b *bed) watch(host string, f func() error) (err error) {
 	var h *sample.Host
-	err = b.stage.Lab().Do(host, func() (err error) {
+	err = b.testbed.Lab.Do(host, func() (err error) {
 		h, err = sample.OpenHost()
 		return err
 	})

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/bench"
+	"weir/internal/bench/paths"
 )
 
 // Paths are those that the tests compare.
-var Paths = []string{bench.PathKernel, bench.PathNft, bench.PathNftNAT, bench.PathWeir, bench.PathWeirNAT}
+var Paths = []string{paths.Kernel, paths.Nft, paths.NftNAT, paths.Weir, paths.WeirNAT}
 
 // Options say what to test, and for how long.
 type Options struct {

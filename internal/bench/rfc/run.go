@@ -129,7 +129,7 @@ func (r *runner) test(ctx context.Context, t *Test) error {
 // fit are the paths that can be tested.
 func (r *runner) fit(t *Test) (paths []string) {
 	for _, path := range r.o.Paths {
-		why := r.bed.stage.Missing(path)
+		why := r.bed.missing[path]
 		if why == "" && t.unfit != nil {
 			why = t.unfit(path)
 		}

@@ -3,7 +3,8 @@ package rfc
 import (
 	"context"
 
-	"weir/internal/bench"
+	"weir/internal/bench/tester"
+	"weir/internal/bench/traffic"
 	"weir/internal/bench/web"
 )
 
@@ -24,8 +25,8 @@ func shares(*Options) []int { return []int{10, 50} }
 // lets pass.
 func measureIllegal(ctx context.Context, b *bed, path string, percent int) (f finding, err error) {
 	c := b.stamped(64)
-	err = b.with(ctx, path, c, func(r *bench.Route) error {
-		l := bench.Load{Stamps: true, IllegalEvery: uint32(100 / percent)}
+	err = b.with(ctx, path, c, func(r *tester.Tester) error {
+		l := tester.Load{Stamps: true, IllegalEvery: uint32(100 / percent)}
 		found, err := b.throughput(ctx, r, c.Frame, tolerance, l, &f)
 		f.figures = []figure{
 			found.figure("legal frames", "Mpps", (1-float64(percent)/100)/mega),
@@ -42,7 +43,7 @@ func measureIllegal(ctx context.Context, b *bed, path string, percent int) (f fi
 
 // measureSetUp is the highest rate of frames that set connections up.
 func measureSetUp(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
-	found, err := b.establishRate(ctx, path, bench.TCP, &f)
+	found, err := b.establishRate(ctx, path, traffic.TCP, &f)
 	f.figures = []figure{found.figure("connections set up", "per s", 1)}
 	if found.Rate == 0 && err == nil {
 		return invalid("%s", found.nothing("connections were not set up")), nil
@@ -61,7 +62,7 @@ func rfc3511() Standard {
 				seconds: searchSeconds, measure: measureThroughput},
 			{Name: "capacity", Title: "Concurrent TCP connection capacity", Where: "RFC 3511, section 5.2",
 				About: "Connections that were set up by three frames and by which data then went both ways, at once.",
-				unfit: onlyStates, seconds: onceSeconds, measure: measureCapacity(bench.TCP)},
+				unfit: onlyStates, seconds: onceSeconds, measure: measureCapacity(traffic.TCP)},
 			{Name: "setup", Title: "Maximum TCP connection establishment rate", Where: "RFC 3511, section 5.3",
 				About: "The highest rate, by search, at which every one of up to 16,384 connections is set up and carries data, its frames written by the generator.",
 				unfit: onlyStates, seconds: stateSeconds, measure: measureSetUp},

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"weir/internal/bench"
+	"weir/internal/bench/tester"
+	"weir/internal/bench/traffic"
 )
 
 // unhurried is a rate, in frames per second, that every path keeps up with.
@@ -13,9 +14,9 @@ const unhurried = 100_000
 
 // fresh builds a path that knows no connection yet, for n of them, uses it and
 // takes it down.
-func (b *bed) fresh(ctx context.Context, path, protocol string, n int, use func(*bench.Route) error) (err error) {
-	c := bench.Case{Frame: 64, Flows: n, Family: 4, Protocol: protocol}
-	r, err := b.route(ctx, path, c)
+func (b *bed) fresh(ctx context.Context, path, protocol string, n int, use func(*tester.Tester) error) (err error) {
+	c := traffic.Case{Frame: 64, Flows: n, Family: 4, Protocol: protocol}
+	r, err := b.startFor(ctx, path, c)
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func rateConnections(o *Options) int { return min(o.Connections, 16_384) }
 func (b *bed) establishRate(ctx context.Context, path, protocol string, f *finding) (Found, error) {
 	n := rateConnections(b.o)
 	trial := func(rate float64) (loss float64, err error) {
-		err = b.fresh(ctx, path, protocol, n, func(r *bench.Route) error {
+		err = b.fresh(ctx, path, protocol, n, func(r *tester.Tester) error {
 			e, err := b.establish(ctx, r, rate, n)
 			f.foreign = max(f.foreign, e.Foreign)
 			loss = 1 - float64(e.Valid)/float64(n)
@@ -55,7 +56,7 @@ func (b *bed) stateLine(ctx context.Context, path string) (rate float64, err err
 	if rate := b.lines[lineKey{64, false}]; rate > 0 {
 		return rate, nil
 	}
-	err = b.with(ctx, path, b.udp(64), func(r *bench.Route) error {
+	err = b.with(ctx, path, b.udp(64), func(r *tester.Tester) error {
 		rate, err = b.line(ctx, r, 64, false)
 		return err
 	})
@@ -63,7 +64,7 @@ func (b *bed) stateLine(ctx context.Context, path string) (rate float64, err err
 }
 
 func measureStateRate(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
-	found, err := b.establishRate(ctx, path, bench.UDP, &f)
+	found, err := b.establishRate(ctx, path, traffic.UDP, &f)
 	if found.Rate == 0 && err == nil {
 		return invalid("%s", found.nothing("connections were not established")), nil
 	}
@@ -73,7 +74,7 @@ func measureStateRate(ctx context.Context, b *bed, path string, _ int) (f findin
 
 // measureValidity opens all connections without hurry, and asks by every one.
 func measureValidity(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
-	err = b.fresh(ctx, path, bench.UDP, b.o.Connections, func(r *bench.Route) error {
+	err = b.fresh(ctx, path, traffic.UDP, b.o.Connections, func(r *tester.Tester) error {
 		e, err := b.establish(ctx, r, unhurried, b.o.Connections)
 		f.foreign = e.Foreign
 		f.figures = []figure{more("valid connections", "%", 100*float64(e.Valid)/float64(b.o.Connections))}
@@ -84,9 +85,9 @@ func measureValidity(ctx context.Context, b *bed, path string, _ int) (f finding
 
 // measureStateThroughput forwards frames of so many connections.
 func measureStateThroughput(ctx context.Context, b *bed, path string, connections int) (f finding, err error) {
-	c := bench.Case{Frame: 64, Flows: connections, Family: 4, Protocol: bench.UDP}
-	err = b.with(ctx, path, c, func(r *bench.Route) error {
-		found, err := b.throughput(ctx, r, c.Frame, tolerance, bench.Load{}, &f)
+	c := traffic.Case{Frame: 64, Flows: connections, Family: 4, Protocol: traffic.UDP}
+	err = b.with(ctx, path, c, func(r *tester.Tester) error {
+		found, err := b.throughput(ctx, r, c.Frame, tolerance, tester.Load{}, &f)
 		f.figures = []figure{found.figure("throughput with 0.1 % loss", "Mpps", 1/mega)}
 		f.limit = found.limit()
 		if found.Rate == 0 {
@@ -101,7 +102,7 @@ func measureStateThroughput(ctx context.Context, b *bed, path string, connection
 // frame that is lost is sent again: what counts is what the path holds.
 func measureCapacity(protocol string) func(context.Context, *bed, string, int) (finding, error) {
 	return func(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
-		err = b.fresh(ctx, path, protocol, b.o.Connections, func(r *bench.Route) error {
+		err = b.fresh(ctx, path, protocol, b.o.Connections, func(r *tester.Tester) error {
 			n, err := b.openMost(ctx, r, unhurried, b.o.Connections)
 			f.figures = []figure{more("connections at once", "", float64(n))}
 			if n == b.o.Connections {
@@ -122,7 +123,7 @@ func measureTearDown(ctx context.Context, b *bed, path string, _ int) (f finding
 		return f, err
 	}
 	trial := func(rate float64) (loss float64, err error) {
-		err = b.fresh(ctx, path, bench.TCP, n, func(r *bench.Route) error {
+		err = b.fresh(ctx, path, traffic.TCP, n, func(r *tester.Tester) error {
 			if err := r.Open(ctx); err != nil {
 				return err
 			}
@@ -167,7 +168,7 @@ func rfc9693() Standard {
 				seconds:  searchSeconds, measure: measureStateThroughput},
 			{Name: "capacity", Title: "Connection tracking capacity", Where: "RFC 9693, connection tracking table capacity",
 				About: "How many of the connections that were asked for work at once. weir's limit of states is raised to what is asked for; conntrack's is the machine's.",
-				unfit: onlyStates, seconds: onceSeconds, measure: measureCapacity(bench.UDP)},
+				unfit: onlyStates, seconds: onceSeconds, measure: measureCapacity(traffic.UDP)},
 		},
 		Differs: []string{
 			"Addresses and ports of every connection come from a permutation of 24 bits: no two are alike, and none follows from the one before (RFC 9693 asks for that of ports; here hosts vary as well).",

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/bench"
+	"weir/internal/bench/paths"
 	"weir/internal/bench/report"
 	"weir/internal/stats"
 	"weir/internal/units"
@@ -111,7 +111,7 @@ func (t *tested) notes() (notes []string) {
 // share the machine: these are the limit then. That a difference is not proven
 // does not make them so.
 func (t *tested) endpoints() (notes []string) {
-	bare := t.find(bench.PathKernel)
+	bare := t.find(paths.Kernel)
 	if bare == nil || len(bare.runs) == 0 || len(bare.runs[0].times) == 0 {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (t *tested) find(path string) *outcome {
 
 // verdicts compare weir with nftables, each with what does the same.
 func (t *tested) verdicts() (all []string) {
-	for _, pair := range [][2]string{{bench.PathNft, bench.PathWeir}, {bench.PathNftNAT, bench.PathWeirNAT}} {
+	for _, pair := range [][2]string{{paths.Nft, paths.Weir}, {paths.NftNAT, paths.WeirNAT}} {
 		theirs, ours := t.find(pair[0]), t.find(pair[1])
 		if theirs == nil || ours == nil || len(theirs.runs) == 0 || len(ours.runs) == 0 {
 			continue

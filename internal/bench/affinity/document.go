@@ -1,0 +1,82 @@
+package affinity
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"weir/internal/bench/report"
+	"weir/internal/host/hostinfo"
+	"weir/internal/stats"
+)
+
+// Names of measurements, for who reads the report.
+const (
+	Before = "relief: before"
+	Again  = "relief: before, again"
+	After  = "relief: after"
+)
+
+// held is the least share of a rate that counts as the rate.
+const held = 0.9
+
+func (r *result) document(o *Options, started time.Time, m hostinfo.Machine) *report.Document {
+	control := stats.NewControl()
+	control.Add(o.Path+" before", r.before.arrived, r.again.arrived)
+	r.refuse(&control, o)
+	d := &report.Document{
+		Kind: "affinity", Title: "What weir affinity auto is worth where one core is full", Command: o.Command, Started: started, Machine: m, Control: &control,
+		Method: []string{
+			fmt.Sprintf("A router (path %s, entry %s, %d flows of 64-byte UDP) between two veth pairs with a queue for each core. The generator sends by one core, so that all frames come by one queue, which a thread bound to another core receives (threaded NAPI).", o.Path, o.Entry, o.Flows),
+			fmt.Sprintf("What that core carries is what arrives when %g times as much is offered, which is found in steps. That much is then offered at a rate held on average, whether the router keeps up or not; what arrives at the far end counts.", o.Times),
+			"Generator and receiving threads go before all programs (SCHED_FIFO, in pieces of at most 0.8 s), and no program gets what the receiving core has left. What the generator is late by, as its core also forwards, it makes up for at up to four times the rate.",
+			"The pieces of a run take turns with those of the other settings, in random order: as it is; the same again (A/A control); and after weir affinity auto has seen the load, after which weir affinity revert puts all back. What the machine does for seconds on end so meets all three.",
+			fmt.Sprintf("Means of independent runs are compared by Student's or Welch's test at 95 %%. There is no verdict where the generator sent less than %.0f %% of the rate. Generator and router share the cores: what the generator takes is not there to be gained.", 100*held),
+		},
+		Notes: []string{"weir doctor, before: " + r.verdict.Sentence, "weir affinity auto: " + r.changes,
+			fmt.Sprintf("The generator's core, before: busy for %.0f %% of the time, all of it for the generator; after, with what the router does there: %.0f %%.", 100*r.before.busy.Median(), 100*r.after.busy.Median())},
+	}
+	table := report.Table{Columns: []report.Column{{Name: "setting", Words: true}, {Name: "offered", Unit: "Mpps"}, {Name: "arrived", Unit: "Mpps"},
+		{Name: "smallest – largest run", Unit: "Mpps"}, {Name: "late bursts", Unit: "%"}, {Name: "programs' time", Unit: "%"}}}
+	for _, one := range []struct {
+		name string
+		runs *runs
+	}{{"before", &r.before}, {"before, again", &r.again}, {"after", &r.after}} {
+		arrived := one.runs.arrived
+		table.Rows = append(table.Rows, []string{one.name, fmt.Sprintf("%.3f", one.runs.offered.Median()/1e6), fmt.Sprintf("%.3f", arrived.Median()/1e6),
+			fmt.Sprintf("%.3f – %.3f", arrived.Min()/1e6, arrived.Max()/1e6), fmt.Sprintf("%.0f", 100*one.runs.late.Median()), fmt.Sprintf("%.0f", 100*one.runs.foreign.Median())})
+		d.Measurements = append(d.Measurements, report.Measurement{Name: "relief: " + one.name, Unit: "frames/s", Better: report.Higher, Runs: arrived})
+	}
+	d.Verdicts = []string{r.said()}
+	d.Sections = []report.Section{{Title: "What arrived", Tables: []report.Table{table}}}
+	return d
+}
+
+// refuse takes the verdict away where the router was not offered what it should, or
+// nothing was to be mended.
+func (r *result) refuse(c *stats.Control, o *Options) {
+	want := r.capacity * o.Times
+	for _, one := range []struct {
+		name string
+		runs *runs
+	}{{"before", &r.before}, {"before, again", &r.again}, {"after", &r.after}} {
+		if sent := one.runs.offered.Median(); !(sent >= held*want) {
+			c.Refuse(fmt.Sprintf("%s: the generator sent %.2f of %.2f Mpps: this machine has no room for it", one.name, sent/1e6, want/1e6))
+		}
+	}
+	if !strings.Contains(r.verdict.Sentence, " full of ") {
+		c.Refuse("doctor saw no core that packets fill, but: " + r.verdict.Sentence)
+	}
+}
+
+// said is the verdict.
+func (r *result) said() string {
+	before, after := r.before.arrived, r.after.arrived
+	c := stats.Compare(before, after)
+	said := fmt.Sprintf("After weir affinity auto %.2f times the packets arrive (medians; offered %.2f Mpps, one core carries %.2f).",
+		after.Median()/before.Median(), r.after.offered.Median()/1e6, r.capacity/1e6)
+	if c.Test != stats.TooFew {
+		said += fmt.Sprintf(" The means differ by %+.1f ± %.1f %% (95 %%, %s, n = %d).", 100*c.Relative, 100*c.RelativeInterval, c.Test, len(after))
+	}
+	return said
+}

@@ -1,0 +1,311 @@
+package affinity
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"weir/internal/bench/paths"
+	"weir/internal/bench/report"
+	"weir/internal/bench/testbed"
+	"weir/internal/bench/tester"
+	"weir/internal/bench/traffic"
+	"weir/internal/host/hostinfo"
+	"weir/internal/lab"
+	"weir/internal/stats"
+)
+
+// bed is the lab with the path in place: the router receives in threads that are
+// bound to one core, from a generator on another.
+type bed struct {
+	o       *Options
+	testbed *testbed.Testbed
+	tester  *tester.Tester
+}
+
+// result is what was measured.
+type result struct {
+	capacity             float64 // frames per second of one core
+	before, again, after runs
+	verdict              verdict // doctor's, before
+	changes              string  // weir affinity auto's
+}
+
+// runs are those of one setting: frames per second, and what held the generator up.
+type runs struct {
+	offered, arrived stats.Sample
+	late             stats.Sample // the share of bursts
+	busy             stats.Sample // the share of its core's time that it did not wait
+	foreign          stats.Sample // the share of time that programs had of the cores
+}
+
+func (r *runs) add(one offer) {
+	r.offered, r.arrived = append(r.offered, one.offered), append(r.arrived, one.arrived)
+	r.late, r.busy, r.foreign = append(r.late, one.late), append(r.busy, one.busy), append(r.foreign, one.foreign)
+}
+
+// offer is one run, or a piece of one.
+type offer struct{ offered, arrived, late, busy, foreign float64 }
+
+// add makes a run of as many pieces.
+func (o *offer) add(piece offer, pieces int) {
+	n := float64(pieces)
+	o.offered += piece.offered / n
+	o.arrived += piece.arrived / n
+	o.late += piece.late / n
+	o.busy += piece.busy / n
+	o.foreign += piece.foreign / n
+}
+
+func (o offer) String() string {
+	return fmt.Sprintf("%.0f of %.0f frames/s arrived; %.0f %% of bursts late, the generator's core busy for %.0f %%, programs had %.0f %% of the cores",
+		o.arrived, o.offered, 100*o.late, 100*o.busy, 100*o.foreign)
+}
+
+// verdict is what matters here of weir doctor --json.
+type verdict struct {
+	Sentence string `json:"sentence"`
+	Check    string `json:"check"`
+	Severity string `json:"severity"`
+}
+
+// Run measures.
+func Run(ctx context.Context, o Options) (d *report.Document, err error) {
+	started := time.Now()
+	m, err := hostinfo.Describe()
+	if err != nil {
+		return nil, err
+	}
+	b := &bed{o: &o}
+	b.testbed, err = testbed.Open(ctx, testbed.Options{Offloads: lab.OffloadsOff, Program: o.Program, LowestFirst: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.testbed.Close()) }()
+	if why := paths.Missing(ctx, b.testbed)[o.Path]; why != "" {
+		return nil, fmt.Errorf("path %s: %s", o.Path, why)
+	}
+	c := traffic.Case{Frame: 64, Flows: o.Flows, Family: 4, Protocol: traffic.UDP}
+	if b.tester, err = tester.Start(ctx, b.testbed, o.Path, tester.Options{Entry: o.Entry, Case: c, First: true}); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.tester.Stop()) }()
+	r, err := b.measure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.document(&o, started, m), nil
+}
+
+func (b *bed) say(format string, args ...any) {
+	if b.o.Progress != nil {
+		fmt.Fprintf(b.o.Progress, format+"\n", args...)
+	}
+}
+
+// flood is more than any path of the stack carries, in frames per second.
+const flood float64 = 3e6
+
+func (b *bed) measure(ctx context.Context) (r result, err error) {
+	if err := b.tester.Open(ctx); err != nil {
+		return r, err
+	}
+	if r.capacity, err = b.fill(ctx); err != nil {
+		return r, err
+	}
+	if err := b.under(ctx, r.capacity, 5, func() error { return b.weir(ctx, &r.verdict, "doctor", "--json", "--interval", "2s") }); err != nil {
+		return r, err
+	}
+	b.say("doctor: %s", r.verdict.Sentence)
+	return r, b.compare(ctx, &r)
+}
+
+// settings of the router, which take turns.
+const (
+	before = iota
+	again
+	after
+	settings
+)
+
+// compare measures the settings in turn, a piece of a run at a time: what the machine
+// does for seconds on end then meets all three.
+func (b *bed) compare(ctx context.Context, r *result) error {
+	order := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	pieces := b.pieces()
+	var run [settings]offer
+	for round, which := range stats.Interleave(order, b.o.Runs*pieces, []int{before, again, after}) {
+		one, err := b.piece(ctx, r, which)
+		if err != nil {
+			return err
+		}
+		run[which].add(one, pieces)
+		if round%pieces < pieces-1 {
+			continue
+		}
+		[]*runs{&r.before, &r.again, &r.after}[which].add(run[which])
+		b.say("run %d, %s: %s", round/pieces+1, []string{"before", "before, again", "after"}[which], run[which])
+		run[which] = offer{}
+	}
+	return nil
+}
+
+// piece offers the load for a piece of a run.
+func (b *bed) piece(ctx context.Context, r *result, which int) (o offer, err error) {
+	if which == after {
+		defer func() { err = errors.Join(err, b.revert(ctx)) }()
+		if err := b.mend(ctx, r); err != nil {
+			return o, err
+		}
+	}
+	return b.send(ctx, r.capacity*b.o.Times, b.o.Seconds/float64(b.pieces()))
+}
+
+// fill finds what one core carries: what arrives of a flood, which disturbs the
+// receiver, and then of so many times as much until no more arrives.
+func (b *bed) fill(ctx context.Context) (capacity float64, err error) {
+	const enough = 1.03
+	for rate := flood; ; rate = capacity * b.o.Times {
+		var o offer
+		for range b.pieces() {
+			one, err := b.send(ctx, rate, b.o.Seconds/float64(b.pieces()))
+			if err != nil {
+				return 0, err
+			}
+			o.add(one, b.pieces())
+		}
+		b.say("what one core carries: %s", o)
+		grown := o.arrived > enough*capacity
+		capacity = o.arrived
+		if !grown {
+			return capacity, nil
+		}
+	}
+}
+
+// mend has weir affinity auto look at the load, and change what it will.
+func (b *bed) mend(ctx context.Context, r *result) error {
+	var said string
+	err := b.under(ctx, r.capacity, 2, func() error { return b.weir(ctx, &said, "affinity", "auto", "--interval", "500ms") })
+	if r.changes == "" {
+		r.changes = said
+	}
+	return err
+}
+
+// revert puts all back, also where the benchmark was interrupted.
+func (b *bed) revert(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), revertTime)
+	defer stop()
+	return b.weir(ctx, nil, "affinity", "revert")
+}
+
+// revertTime is how long that may take.
+const revertTime = 20 * time.Second
+
+// beforeRouter is a priority above the router's.
+const beforeRouter = lab.First + 2
+
+// longestPiece is how long, in seconds, a rate is held at a time.
+const longestPiece = 0.8
+
+// pieces are those of a run.
+func (b *bed) pieces() int { return int(math.Ceil(b.o.Seconds / longestPiece)) }
+
+// send offers a rate for some seconds, not more than [longestPiece].
+func (b *bed) send(ctx context.Context, rate, seconds float64) (offer, error) {
+	o, err := b.tester.Send(ctx, tester.Load{Rate: rate, Frames: uint32(rate * seconds), Hold: true})
+	if err != nil {
+		return offer{}, err
+	}
+	return offer{offered: o.Offered, arrived: o.Offered * (1 - o.Loss()), late: o.Late, busy: o.Busy, foreign: o.Foreign}, nil
+}
+
+// under does something while the router has its load, which comes in runs of so many
+// seconds with short gaps between.
+func (b *bed) under(ctx context.Context, capacity, seconds float64, do func() error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := b.tester.Send(ctx, tester.Load{Rate: capacity * b.o.Times, Frames: uint32(capacity * b.o.Times * seconds), Hold: true}); err != nil && !errors.Is(err, context.Canceled) {
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	time.Sleep(time.Second / 2) // until the generator's program is loaded
+	err := do()
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// weir runs a command of it in the router's namespace. into is a string, or what
+// JSON is read into; nil: neither.
+func (b *bed) weir(ctx context.Context, into any, args ...string) error {
+	out, said, err := b.run(ctx, args)
+	for range busyTries {
+		if err == nil || !strings.Contains(said, "another weir affinity is at work") {
+			break
+		}
+		time.Sleep(time.Second / 2)
+		out, said, err = b.run(ctx, args)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // which has ended the command
+	}
+	var status *exec.ExitError
+	if errors.As(err, &status) && args[0] == "doctor" && status.ExitCode() != 2 {
+		err = nil // a verdict's
+	}
+	if err != nil {
+		return fmt.Errorf("weir %s: %s: %w", strings.Join(args, " "), strings.TrimSpace(said), err)
+	}
+	switch into := into.(type) {
+	case nil:
+	case *string:
+		*into = strings.TrimSpace(string(out))
+	default:
+		all := struct{ Verdict any }{into}
+		if err := json.Unmarshal(out, &all); err != nil {
+			return fmt.Errorf("weir %s: %w", strings.Join(args, " "), err)
+		}
+	}
+	return nil
+}
+
+// busyTries are made while somebody else on the machine changes affinities.
+const busyTries = 10
+
+func (b *bed) run(ctx context.Context, args []string) (out []byte, said string, err error) {
+	program := cmp.Or(b.o.Program, "/proc/self/exe")
+	cmd := exec.CommandContext(ctx, program, append([]string{"--netns", b.testbed.Lab.Namespace(lab.FW)}, args...)...)
+	var heard bytes.Buffer
+	cmd.Stderr = &heard
+	out, err = output(cmd)
+	return out, heard.String(), err
+}
+
+// output runs a command before all programs of the machine, the generator too.
+func output(cmd *exec.Cmd) (out []byte, err error) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // it ends with its goroutine
+		lab.GoFirst(0, beforeRouter)
+		out, err = cmd.Output()
+	}()
+	<-ended
+	return out, err
+}

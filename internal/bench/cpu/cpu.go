@@ -1,0 +1,105 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/host/proc"
+)
+
+// Time is how a core has spent its time since the machine started, in
+// seconds.
+type Time struct {
+	Idle    float64 // idle, or waiting for a disk
+	Foreign float64 // on programs in user mode, or stolen by the hypervisor
+}
+
+// Read adds up the times of some cores. The generator works in the
+// kernel only, so time in user mode is another program's.
+func Read(cores []int) (Time, error) {
+	all, err := proc.Cores("/proc")
+	if err != nil {
+		return Time{}, err
+	}
+	return sum(all, cores)
+}
+
+func sum(all map[int]proc.Times, cores []int) (sum Time, err error) {
+	for _, core := range cores {
+		t, found := all[core]
+		if !found {
+			return sum, fmt.Errorf("read the cores' times: core %d is not found", core)
+		}
+		sum.Foreign += float64(t.User+t.Nice+t.Steal) / proc.TicksPerSecond
+		sum.Idle += float64(t.Idle+t.IOWait) / proc.TicksPerSecond
+	}
+	return sum, nil
+}
+
+// Disturbed is the share of a run's time that its n cores were idle or worked for
+// others. A run's setting up and taking down is idle by itself, on each core: what the
+// run took beyond the time in which one of them was seen to work does not count.
+func Disturbed(before, after Time, took, worked float64, n int) float64 {
+	if worked <= 0 {
+		return 1
+	}
+	cores := float64(n)
+	idle := max(0, after.Idle-before.Idle-(took-worked)*cores)
+	return (idle + after.Foreign - before.Foreign) / (worked * cores)
+}
+
+// Busy is the share of a time span in which n cores were not idle.
+func Busy(before, after Time, took float64, n int) float64 {
+	if n == 0 || took <= 0 {
+		return 0
+	}
+	return min(max(1-(after.Idle-before.Idle)/(took*float64(n)), 0), 1)
+}
+
+// ProcessTime is the time that all threads of a process have had, in seconds.
+func ProcessTime(pid int) (seconds float64, err error) {
+	ticks, _, err := proc.Process("/proc", pid)
+	return float64(ticks) / proc.TicksPerSecond, err
+}
+
+// Available are the cores that this process may use, the last first: the
+// first one serves most interrupts.
+func Available() ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("ask which cores may be used: %w", err)
+	}
+	var cores []int
+	for core := len(set)*64 - 1; core >= 0; core-- {
+		if set.IsSet(core) {
+			cores = append(cores, core)
+		}
+	}
+	return cores[:min(len(cores), runtime.NumCPU())], nil
+}
+
+// Possible is one more than the highest number a core can have.
+func Possible() uint32 {
+	b, err := os.ReadFile("/sys/devices/system/cpu/possible")
+	if err == nil {
+		list := strings.TrimSpace(string(b))
+		last := list[strings.LastIndexAny(list, "-,")+1:]
+		if n, err := strconv.Atoi(last); err == nil {
+			return uint32(n) + 1
+		}
+	}
+	return uint32(runtime.NumCPU())
+}
+
+// InterruptTime is what the cores have spent on interrupts and on what follows
+// them, forwarding among it, since the machine started: seconds of all cores
+// together. Programs that run besides do not add to it as they do to the rest.
+func InterruptTime() (float64, error) {
+	t, err := proc.AllCores("/proc")
+	return float64(t.IRQ+t.Softirq) / proc.TicksPerSecond, err
+}

@@ -1,0 +1,344 @@
+package forward
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/bench/paths"
+	"weir/internal/bench/report"
+	"weir/internal/bench/sample"
+	"weir/internal/bench/traffic"
+	"weir/internal/stats"
+	"weir/internal/units"
+)
+
+// mostGroups are the cases whose bars stand in one chart; all are in the tables.
+const mostGroups = 6
+
+// Document is the report in the form that people pass around.
+func (r *Report) Document() *report.Document {
+	d := &report.Document{
+		Kind: "forward", Title: "How many frames a core forwards", Command: r.Command, Version: r.Version, Started: r.Started, Machine: r.Machine,
+		Verdicts: r.verdicts(), Method: r.method(), Control: &r.Control, Sketch: r.Sketch(),
+		Notes: append(slices.Clone(r.Notes), strings.ReplaceAll(caveat, "\n", " ")),
+	}
+	for _, s := range r.Skipped {
+		what := s.Path
+		if s.Case != nil {
+			what += ", " + s.Case.String()
+		}
+		d.Skipped = append(d.Skipped, report.Skip{What: what, Reason: s.Reason})
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Rules)) {
+		d.Attachments = append(d.Attachments, report.Attachment{Name: name, Text: r.Rules[name]})
+	}
+	d.Sections = append(d.Sections, r.rateSection())
+	if s := r.curveSection(); len(s.Charts) > 0 {
+		d.Sections = append(d.Sections, s)
+	}
+	d.Sections = append(d.Sections, r.costSection())
+	if p := r.Profile; p != nil {
+		d.Sections = append(d.Sections, report.Section{Title: "Where the time goes", Charts: []report.Chart{{
+			Title: "Time of the core while " + p.Path + " forwards", Flame: &report.Flame{Unit: "samples", Stacks: p.Stacks},
+			Note: "By perf, in a run of its own that is in no other figure: " + p.Case.String() + ". What calls stands below what is called; blue are weir's programs, the generator's and the sink's are the benchmark's.",
+		}}})
+	}
+	if charts := r.OverTime(); len(charts) > 0 {
+		d.Sections = append(d.Sections, report.Section{Title: "Run by run", Charts: charts})
+	}
+	d.Sections = append(d.Sections, r.tableSection())
+	return d
+}
+
+// leastRuns are those below which a report calls itself a sketch.
+const leastRuns = 5
+
+func (r *Report) Sketch() bool {
+	return slices.ContainsFunc(r.Rows, func(row Row) bool { return len(row.Mpps) < leastRuns })
+}
+
+func (r *Report) method() []string {
+	runs := 0
+	for _, row := range r.Rows {
+		runs = max(runs, len(row.Mpps))
+	}
+	return []string{
+		"Three network namespaces of its own, joined by veth pairs. A program in the kernel writes every frame anew, with valid checksums; another one counts what arrives.",
+		"Generator, path and sink share the same core: a figure is what one core does with all of it. The generator's path shows what that alone costs.",
+		fmt.Sprintf("Each path in each case %s, in random order; bars and lines are medians, whiskers reach from the smallest run to the largest.",
+			times(runs)),
+		"Before anything is counted, one frame of every connection in each direction is compared with what has to arrive: addresses, ports, TTL, checksums. One wrong frame ends the benchmark.",
+		"weir and nftables enforce the same policy, which is attached; the kernel's path only forwards, and redirect is a bare XDP redirect: the limit of this machine.",
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return units.Thousands(n) + " times"
+}
+
+// verdicts are what the ratios of the first case say, and how far those of the
+// others reach.
+func (r *Report) verdicts() []string {
+	cases := r.cases()
+	if len(cases) == 0 {
+		return nil
+	}
+	var all []string
+	for _, v := range []struct {
+		of, to, sentence string
+		value            func(Ratio) *float64
+		test             func(Ratio) *stats.Comparison
+	}{
+		{paths.WeirNAT, paths.NftNAT, "With NAT, weir forwards %s times as many frames as nftables", inFrames, ofFrames},
+		{paths.Weir, paths.Nft, "Without NAT, weir forwards %s times as many frames as nftables", inFrames, ofFrames},
+		{paths.WeirNAT, paths.Redirect, "With NAT, weir reaches %s of what a bare redirect does, the limit of this machine", inFrames, ofFrames},
+		{paths.Weir, paths.Kernel, "weir filters %s times as many frames as the kernel forwards without any rules", inFrames, ofFrames},
+		{paths.WeirNAT, paths.NftNAT, "It opens %s times as many new connections in a second as nftables with NAT",
+			func(r Ratio) *float64 { return r.NewPerS }, func(r Ratio) *stats.Comparison { return r.NewTest }},
+	} {
+		if text := r.verdict(v.of, v.to, v.sentence, v.value, v.test); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+func inFrames(r Ratio) *float64 { return &r.Mpps }
+
+func ofFrames(r Ratio) *stats.Comparison { return r.Test }
+
+// verdict says a ratio of the first case, what speaks against it, and between
+// what it is in all others.
+func (r *Report) verdict(of, to, sentence string, value func(Ratio) *float64, test func(Ratio) *stats.Comparison) string {
+	cases := r.cases()
+	first, least, most, why := math.NaN(), math.Inf(1), 0.0, ""
+	for _, ratio := range r.Ratios {
+		v := value(ratio)
+		if ratio.Of != of || ratio.To != to || v == nil {
+			continue
+		}
+		least, most = min(least, *v), max(most, *v)
+		if ratio.Case == cases[0] {
+			first, why = *v, doubt(test(ratio))
+		}
+	}
+	if math.IsNaN(first) {
+		return ""
+	}
+	text := fmt.Sprintf(sentence, units.Digits(first, 2))
+	if why != "" {
+		why = "; " + why
+	}
+	if len(cases) == 1 {
+		return text + why + "."
+	}
+	return text + why + fmt.Sprintf(" (%s); over all %s between %s and %s.", cases[0].Short(),
+		units.Plural(len(cases), "case"), units.Digits(least, 2), units.Digits(most, 2))
+}
+
+// ours tells weir's paths from those that it is compared with.
+func ours(path string) bool { return path == paths.Weir || path == paths.WeirNAT }
+
+// barsOf draws one value of all paths, a group per case.
+func (r *Report) barsOf(value func(Row) stats.Sample) []report.BarGroup {
+	var groups []report.BarGroup
+	cases := r.cases()
+	for _, c := range cases[:min(len(cases), mostGroups)] {
+		g := report.BarGroup{Name: c.String()}
+		for _, row := range r.rowsOf(c) {
+			if runs := value(row); len(runs) > 0 {
+				g.Bars = append(g.Bars, report.Bar{Name: row.Path, Runs: runs, Ours: ours(row.Path)})
+			}
+		}
+		if len(g.Bars) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+func (r *Report) rateSection() report.Section {
+	note := "Generator: frames end at the firewall's door. Redirect: a bare XDP redirect, the limit of this machine."
+	if n := len(r.cases()); n > mostGroups {
+		note += fmt.Sprintf(" The first %d of %d cases; the tables have all.", mostGroups, n)
+	}
+	return report.Section{Title: "Frames per second", Charts: []report.Chart{{
+		Title: "What each path forwards", Note: note,
+		Bars: &report.Bars{Label: "million frames per second", Unit: "Mpps", Better: report.Higher,
+			Groups: r.barsOf(func(row Row) stats.Sample { return row.Mpps })},
+	}}}
+}
+
+func (r *Report) costSection() report.Section {
+	s := report.Section{Title: "What it costs", Charts: []report.Chart{{
+		Title: "Time of one core for one frame",
+		Note:  "The generator and the sink are part of it: the generator's bar is what they cost by themselves.",
+		Bars: &report.Bars{Label: "nanoseconds per frame", Unit: "ns", Better: report.Lower, Groups: r.barsOf(func(row Row) stats.Sample {
+			costs := make(stats.Sample, len(row.Mpps))
+			for i, mpps := range row.Mpps {
+				costs[i] = float64(row.Cores) * 1000 / mpps
+			}
+			return costs
+		})},
+	}}}
+	if groups := r.barsOf(func(row Row) stats.Sample { return row.NewRuns }); len(groups) > 0 {
+		s.Charts = append(s.Charts, report.Chart{Title: "New connections in a second", Note: "49,152 connections that the path does not know yet, opened as fast as it can.",
+			Bars: &report.Bars{Label: "new connections per second", Unit: "/s", Better: report.Higher, Groups: groups}})
+	}
+	return s
+}
+
+// OverTime shows each run of the paths with the load of each core, a chart for
+// each of the first cases. A path's runs stand side by side; between them the
+// others had theirs.
+func (r *Report) OverTime() (charts []report.Chart) {
+	cases := r.cases()
+	for _, c := range cases[:min(len(cases), mostGroups)] {
+		var parts []sample.Part
+		for _, row := range r.rowsOf(c) {
+			parts = append(parts, sample.Part{Name: row.Path, Ours: ours(row.Path), Record: sideBySide(row.record)})
+		}
+		if chart, ok := sample.Chart("Over time: "+c.String(), parts); ok {
+			charts = append(charts, chart)
+		}
+	}
+	return charts
+}
+
+// sideBySide is a record without the time between its moments.
+func sideBySide(r *sample.Record) *sample.Record {
+	out := &sample.Record{Rates: []sample.Rate{{Panel: "frames", Unit: "Mpps", Name: "forwarded"}},
+		About: "Each level is a run of steady traffic, with those that were repeated; the paths took turns."}
+	end := time.Duration(0)
+	for _, m := range r.Moments {
+		end += m.Took
+		m.At = end
+		out.Moments = append(out.Moments, m)
+	}
+	return out
+}
+
+// A dimension is a key of a case that may be an axis.
+type dimension struct {
+	title   string
+	opening string // the title of what it does to new connections; "": that is not drawn
+	axis    report.Axis
+	value   func(traffic.Case) int
+	rest    func(traffic.Case) traffic.Case // the case without it
+}
+
+var dimensions = []dimension{
+	{"What more connections cost", "What states that are there cost a new connection", report.Axis{Label: "connections", Log: true},
+		func(c traffic.Case) int { return c.Flows }, func(c traffic.Case) traffic.Case { c.Flows = 0; return c }},
+	{"What larger frames cost", "", report.Axis{Label: "size of a frame", Unit: "bytes"},
+		func(c traffic.Case) int { return c.Frame }, func(c traffic.Case) traffic.Case { c.Frame = 0; return c }},
+	{"What more rules cost a known connection", "What more rules cost a new connection", report.Axis{Label: "further rules", Log: true},
+		func(c traffic.Case) int { return c.Rules }, func(c traffic.Case) traffic.Case { c.Rules = 0; return c }},
+	{"What room for more states costs", "", report.Axis{Label: "set limit states", Log: true},
+		func(c traffic.Case) int { return c.Limit }, func(c traffic.Case) traffic.Case { c.Limit = 0; return c }},
+	{"What more cores bring", "", report.Axis{Label: "cores"},
+		func(c traffic.Case) int { return c.Cores }, func(c traffic.Case) traffic.Case { c.Cores = 0; return c }},
+}
+
+// curveSection draws rates against what was varied.
+func (r *Report) curveSection() report.Section {
+	s := report.Section{Title: "What it depends on"}
+	for _, d := range dimensions {
+		var seen []traffic.Case
+		for _, c := range r.cases() {
+			if rest := d.rest(c); !slices.Contains(seen, rest) {
+				seen = append(seen, rest)
+				s.Charts = append(s.Charts, r.curves(d, rest)...)
+			}
+		}
+	}
+	return s
+}
+
+// curves draws all cases that differ only in one dimension: what is forwarded,
+// and how fast connections are opened. Where one case is all there is, nothing
+// was varied.
+func (r *Report) curves(d dimension, rest traffic.Case) (charts []report.Chart) {
+	var cases []traffic.Case
+	for _, c := range r.cases() {
+		if d.rest(c) == rest {
+			cases = append(cases, c)
+		}
+	}
+	if len(cases) < 2 {
+		return nil
+	}
+	slices.SortFunc(cases, func(a, b traffic.Case) int { return d.value(a) - d.value(b) })
+	draw := func(title string, y report.Axis, runs func(Row) stats.Sample) {
+		series := r.series(cases, d.value, runs)
+		if title != "" && len(series) > 0 {
+			charts = append(charts, report.Chart{Title: title, Note: r.fixed(rest), Curves: &report.Curves{X: d.axis, Y: y, Series: series}})
+		}
+	}
+	draw(d.title, report.Axis{Label: "rate", Unit: "Mpps"}, func(row Row) stats.Sample { return row.Mpps })
+	draw(d.opening, report.Axis{Label: "new connections", Unit: "/s"}, func(row Row) stats.Sample { return row.NewRuns })
+	return charts
+}
+
+// series are the lines of all paths that have such runs.
+func (r *Report) series(cases []traffic.Case, x func(traffic.Case) int, runs func(Row) stats.Sample) (all []report.Series) {
+	for _, name := range paths.All {
+		line := report.Series{Name: name, Ours: ours(name)}
+		for _, c := range cases {
+			for _, row := range r.rowsOf(c) {
+				if found := runs(row); row.Path == name && len(found) > 0 {
+					line.Points = append(line.Points, report.Point{X: float64(x(c)), Runs: found})
+				}
+			}
+		}
+		if len(line.Points) > 0 {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// fixed says what is the same in all cases of a chart; what is missing there is
+// its axis.
+func (r *Report) fixed(rest traffic.Case) string {
+	var parts []string
+	for _, part := range strings.Split(rest.String(), ", ") {
+		if !strings.HasPrefix(part, "0 ") {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// nanos writes whole nanoseconds; a dash where they were not measured.
+func nanos(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return units.Thousands(int(math.Round(*v)))
+}
+
+func (r *Report) tableSection() report.Section {
+	s := report.Section{Title: "All figures"}
+	for _, c := range r.cases() {
+		t := report.Table{Title: c.String(), Columns: []report.Column{{Name: "path", Words: true}, {Name: "hook", Words: true},
+			{Name: "median", Unit: "Mpps"}, {Name: "smallest"}, {Name: "largest"}, {Name: "per frame", Unit: "ns"},
+			{Name: "net of generator", Unit: "ns"}, {Name: "new connections", Unit: "/s"}}}
+		for i, row := range r.rowsOf(c) {
+			if ours(row.Path) {
+				t.Marked = append(t.Marked, i)
+			}
+			t.Rows = append(t.Rows, []string{row.Path, row.Hook, units.Digits(row.Mpps.Median(), 4), units.Digits(row.Mpps.Min(), 4),
+				units.Digits(row.Mpps.Max(), 4), nanos(&row.NS), nanos(row.NetNS), count(row.NewPerS)})
+		}
+		s.Tables = append(s.Tables, t)
+	}
+	return s
+}

@@ -1,0 +1,296 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/examples"
+	"weir/internal/bench/paths"
+	"weir/internal/bench/profile"
+	"weir/internal/bench/progress"
+	"weir/internal/bench/sample"
+	"weir/internal/bench/testbed"
+	"weir/internal/bench/traffic"
+	"weir/internal/host/hostinfo"
+	"weir/internal/lab"
+	"weir/internal/stats"
+	"weir/internal/units"
+)
+
+// benchmark is what all cases have in common.
+type benchmark struct {
+	options  *Options
+	bed      *testbed.Testbed
+	random   *rand.Rand
+	report   *Report
+	missing  map[string]string // why a path cannot run here at all
+	progress *progress.Progress
+	profiler *profiler // of the next run
+	retries  int       // see run
+	// disturbed are the shares of time that were lost in runs that are void, but
+	// that no attempt brought a better one for.
+	disturbed []float64
+	elsewhere float64 // the largest share of time that the other cores were busy
+	done      int     // runs
+}
+
+// Run measures forwarding: each path in each case, several times, in random
+// order. It ends with an error at the first thing that cannot be set up, or that
+// does not do to frames what it is measured for; what it built is removed in any
+// case. Beside an error the report has what was measured until then; nil: nothing
+// was. Only one benchmark runs at a time on a machine.
+func Run(ctx context.Context, o Options) (report *Report, err error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	machine, err := hostinfo.Describe()
+	if err != nil {
+		return nil, err
+	}
+	b := &benchmark{options: &o, random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)),
+		report: &Report{Command: o.Command, Version: o.Version, Started: time.Now().UTC().Truncate(time.Second), Machine: machine,
+			Rules: map[string]string{"gateway.conf": examples.GatewayConf, "gateway.nft": examples.GatewayNft}}}
+	if b.bed, err = testbed.Open(ctx, testbed.Options{Name: o.Name, Program: o.Program, Offloads: lab.OffloadsOff}); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.bed.Close()) }()
+	err = b.measure(ctx)
+	if err != nil && len(b.report.Rows) == 0 {
+		return nil, err
+	}
+	return b.report, err
+}
+
+// measure measures all cases.
+func (b *benchmark) measure(ctx context.Context) (err error) {
+	cases := b.options.Cases()
+	if b.uses(paths.Nft, paths.NftNAT) {
+		b.missing = paths.Missing(ctx, b.bed)
+	}
+	if b.options.RaiseConntrack && len(b.missing) == 0 && b.uses(paths.Nft, paths.NftNAT) {
+		connections, buckets := 0, 0
+		for _, c := range cases {
+			connections, buckets = max(connections, 2*c.Flows, c.Needed()), max(buckets, 2*c.Flows)
+		}
+		restore, err := b.bed.Conntrack.Raise(b.bed.Folder, connections, buckets)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, restore()) }()
+	}
+	planned := b.options.Runs * (len(b.options.Paths) + 1) * len(cases)
+	if !b.options.Quick {
+		b.retries = planned / 2
+	}
+	b.progress = progress.New(b.options.Progress, planned, b.options.Estimate())
+	defer b.progress.End()
+	for _, name := range paths.All {
+		if why := b.missing[name]; why != "" && b.uses(name) {
+			b.skip(name, nil, why)
+			b.progress.Drop(b.options.Runs * len(cases))
+		}
+	}
+	b.report.Control = stats.NewControl()
+	defer b.judgeDisturbance()
+	for i, c := range cases {
+		b.progress.Say("case %d of %d: %s", i+1, len(cases), c)
+		if err := b.measureCase(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", c, err)
+		}
+	}
+	if len(b.report.Rows) == 0 {
+		return b.nothingMeasured()
+	}
+	return nil
+}
+
+// nothingMeasured says why there is no report.
+func (b *benchmark) nothingMeasured() error {
+	var why []string
+	for _, skip := range b.report.Skipped {
+		why = append(why, skip.Path+": "+skip.Reason)
+	}
+	return &testbed.MissingError{What: "no path could be measured: " + strings.Join(why, "; ")}
+}
+
+// measureCase measures all paths in one case.
+func (b *benchmark) measureCase(ctx context.Context, c traffic.Case) error {
+	if c.Cores > len(b.bed.Cores) {
+		b.skip("all", &c, fmt.Sprintf("this machine has %s for it", units.Plural(len(b.bed.Cores), "core")))
+		b.progress.Drop(b.options.Runs * (len(b.options.Paths) + 1))
+		return nil
+	}
+	all, err := b.prepare(ctx, c)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	control := b.control(all)
+	entries := append(slices.Clone(all), control)
+	for round, e := range stats.Interleave(b.random, b.options.Runs, entries) {
+		b.progress.Step("%s, round %d of %d", e.path.Name, round+1, b.options.Runs)
+		if err := b.measureOnce(ctx, c, e); err != nil {
+			b.concludeEarly(c, all, control)
+			return fmt.Errorf("%s: %w", e.path.Name, err)
+		}
+		b.progress.Done(1)
+	}
+	b.conclude(c, all, control)
+	if b.options.Flame && b.report.Profile == nil {
+		return b.profile(ctx, c, all[len(all)-1])
+	}
+	return nil
+}
+
+// prepare finds the paths that can run in a case, and the faster way into
+// those that have several.
+func (b *benchmark) prepare(ctx context.Context, c traffic.Case) ([]*samples, error) {
+	var all []*samples
+	for _, name := range paths.All {
+		if !b.uses(name) || b.missing[name] != "" {
+			continue
+		}
+		p, err := paths.New(name, paths.WeirOptions{Hook: b.options.Hook, Prefetch: b.options.Prefetch})
+		if err != nil {
+			return nil, err
+		}
+		if why := b.tooSmall(p, c); why != "" {
+			b.skip(name, &c, why)
+			b.progress.Drop(b.options.Runs)
+			continue
+		}
+		e := &samples{path: p}
+		if e.entry, err = b.chooseEntry(ctx, c, p); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// tooSmall says why a path cannot hold the connections of a case.
+func (b *benchmark) tooSmall(p *paths.Path, c traffic.Case) string {
+	if p.Name != paths.Nft && p.Name != paths.NftNAT {
+		return ""
+	}
+	limit, err := b.bed.Conntrack.Read()
+	if err != nil {
+		return err.Error()
+	}
+	b.report.Machine.Conntrack = &limit
+	if limit.Max < c.Needed() {
+		return fmt.Sprintf("conntrack holds %s connections, this case has %s: --raise-conntrack makes room",
+			units.Thousands(limit.Max), units.Thousands(c.Needed()))
+	}
+	return ""
+}
+
+// chooseEntry tries each way into a path for a moment.
+func (b *benchmark) chooseEntry(ctx context.Context, c traffic.Case, p *paths.Path) (string, error) {
+	if len(p.Entries) == 1 {
+		return p.Entries[0].Name, nil
+	}
+	const seconds = 0.25
+	best, bestRate := "", 0.0
+	for _, f := range p.Entries {
+		res, err := b.runPath(ctx, c, p, f.Name, seconds, nil)
+		if err != nil {
+			return "", fmt.Errorf("by %s: %w", f.Name, err)
+		}
+		if res.mpps > bestRate {
+			best, bestRate = f.Name, res.mpps
+		}
+	}
+	return best, nil
+}
+
+// control is the last path once more, under the same name.
+func (b *benchmark) control(all []*samples) *samples {
+	last := all[len(all)-1]
+	return &samples{path: last.path, entry: last.entry}
+}
+
+func (b *benchmark) measureOnce(ctx context.Context, c traffic.Case, e *samples) error {
+	res, err := b.runPath(ctx, c, e.path, e.entry, b.options.Seconds.Seconds(), &e.record)
+	if err != nil {
+		return err
+	}
+	b.done++
+	e.mpps = append(e.mpps, res.mpps)
+	if res.newPerS > 0 {
+		e.newPerS = append(e.newPerS, res.newPerS)
+	}
+	if res.split != nil {
+		e.splits = append(e.splits, res.split)
+	}
+	b.elsewhere = max(b.elsewhere, res.elsewhere)
+	if res.disturbed > disturbance {
+		b.disturbed = append(b.disturbed, res.disturbed)
+	}
+	return nil
+}
+
+// runPath builds a path, measures it and takes it down.
+func (b *benchmark) runPath(ctx context.Context, c traffic.Case, p *paths.Path, name string, seconds float64, record *sample.Record) (res result, err error) {
+	if err := ctx.Err(); err != nil {
+		return res, err
+	}
+	f, err := p.Entry(name)
+	if err != nil {
+		return res, err
+	}
+	w := &traffic.Setup{Bed: b.bed, Case: c, Effect: p.Effect}
+	stop, err := f.Start(ctx, w)
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	r := &run{setup: w, cores: b.bed.Cores[:c.Cores], others: b.bed.Cores[c.Cores:], seconds: seconds, retries: &b.retries, profile: b.profiler, record: record}
+	if b.options.Split {
+		if r.sampler, err = profile.NewSampler(r.cores[0]); err != nil {
+			return res, err
+		}
+		defer func() { err = errors.Join(err, r.sampler.Close()) }()
+	}
+	return r.measure(ctx)
+}
+
+// conclude turns what was measured in a case into rows.
+func (b *benchmark) conclude(c traffic.Case, all []*samples, control *samples) {
+	b.report.add(c, rows(c, all))
+	b.report.Control.Add(control.path.Name, all[len(all)-1].mpps, control.mpps)
+}
+
+// concludeEarly keeps what was measured of a case that did not come to its end.
+func (b *benchmark) concludeEarly(c traffic.Case, all []*samples, control *samples) {
+	all = slices.DeleteFunc(slices.Clone(all), func(e *samples) bool { return len(e.mpps) == 0 })
+	if len(all) > 0 {
+		b.conclude(c, all, control)
+	}
+}
+
+func (b *benchmark) uses(names ...string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(b.options.Paths, n) })
+}
+
+func (b *benchmark) skip(name string, c *traffic.Case, why string) {
+	b.report.Skipped = append(b.report.Skipped, Skip{name, c, why})
+	b.progress.Say("skipped: %s: %s", name, why)
+}
+
+// judgeDisturbance refuses a verdict where runs had to be taken that are void.
+func (b *benchmark) judgeDisturbance() {
+	if b.elsewhere > quietElsewhere {
+		b.report.Notes = append(b.report.Notes, fmt.Sprintf("the cores that were not measured were busy for up to %.0f %% of a run; "+
+			"where two share one core's units, as threads or as a virtual machine's cores, that slows the other", b.elsewhere*100))
+	}
+	if len(b.disturbed) == 0 {
+		return
+	}
+	b.report.Control.Refuse(fmt.Sprintf("in %d of %s the cores were idle or worked for other programs, for up to %.0f %% of the time",
+		len(b.disturbed), units.Plural(b.done, "run"), slices.Max(b.disturbed)*100))
+}

@@ -1,0 +1,220 @@
+package forward
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/bench/paths"
+	"weir/internal/bench/report"
+	"weir/internal/bench/testbed"
+	"weir/internal/bench/traffic"
+	"weir/internal/lab"
+	"weir/internal/testenv"
+)
+
+// shortOptions measure next to nothing: these tests ask whether frames find
+// their way and are checked, not how fast.
+func shortOptions(paths ...string) Options {
+	o := Defaults()
+	o.Paths, o.Flows, o.Runs, o.Seconds = paths, []int{200}, 1, 50*time.Millisecond
+	o.Quick = true
+	o.Name = "weir-test-bench"
+	return o
+}
+
+// checkRows fails unless each path was measured in each case.
+func checkRows(t *testing.T, o Options, r *Report) {
+	t.Helper()
+	if got, want := len(r.Rows), len(o.Paths)*len(o.Cases()); got != want {
+		t.Fatalf("%d rows, want %d; skipped: %v", got, want, r.Skipped)
+	}
+	for _, row := range r.Rows {
+		if m := row.Mpps.Median(); !(m > 0.001 && m < 200) {
+			t.Errorf("%s, %v: %v Mpps", row.Path, row.Case, m)
+		}
+		connects := row.Path != paths.Generator && row.Path != paths.Redirect && row.Path != paths.Kernel
+		if (row.NewPerS != nil) != connects {
+			t.Errorf("%s, %v: new connections %v", row.Path, row.Case, row.NewPerS)
+		}
+	}
+	checkOverTime(t, o, r)
+}
+
+// checkOverTime fails unless the first cases have a chart with each run of each
+// path, at the rate that the row has, and with the load of the cores.
+func checkOverTime(t *testing.T, o Options, r *Report) {
+	t.Helper()
+	charts := r.OverTime()
+	if want := min(len(o.Cases()), mostGroups); len(charts) != want {
+		t.Fatalf("%d charts over time, want %d", len(charts), want)
+	}
+	for i, chart := range charts {
+		rows := r.rowsOf(r.cases()[i])
+		times := chart.Times
+		if len(times.Parts) != len(rows) || len(times.Cores) == 0 || len(times.Panels) != 1 {
+			t.Fatalf("%s: parts %v, %d cores, %d panels", chart.Title, times.Parts, len(times.Cores), len(times.Panels))
+		}
+		for k, row := range rows {
+			part := times.Parts[k]
+			seen := slices.ContainsFunc(times.Panels[0].Series[0].Points, func(m report.Moment) bool {
+				return m.Seconds >= part.From && m.Seconds <= part.To && m.Value == row.Mpps[len(row.Mpps)-1]
+			})
+			if part.Name != row.Path || !seen {
+				t.Errorf("%s: %s has no run of %v Mpps from %v to %v s", chart.Title, row.Path, row.Mpps, part.From, part.To)
+			}
+		}
+	}
+}
+
+// TestNothingMeasured asks for more cores than there are.
+func TestNothingMeasured(t *testing.T) {
+	testenv.NeedRoot(t)
+	o := shortOptions(paths.Redirect)
+	o.Cores = []int{1024}
+	_, err := Run(t.Context(), o)
+	var missing *testbed.MissingError
+	if !errors.As(err, &missing) {
+		t.Fatalf("got %v, want what is missing", err)
+	}
+	testenv.NothingLeft(t, o.Name)
+}
+
+// TestForward sends frames in both directions by the paths that need no weir.
+func TestForward(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "nft")
+	for _, kind := range []struct {
+		family   int
+		protocol string
+	}{{4, traffic.UDP}, {6, traffic.TCP}} {
+		o := shortOptions(paths.Generator, paths.Redirect, paths.Kernel, paths.Nft, paths.NftNAT)
+		o.Rules = []int{40} // that no frame may match
+		o.Families, o.Protocols, o.Directions = []int{kind.family}, []string{kind.protocol}, []string{traffic.Both}
+		report, err := Run(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRows(t, o, report)
+		testenv.NothingLeft(t, o.Name)
+	}
+}
+
+// TestForwardSinks drops frames at the firewall's egress, of large frames.
+func TestForwardSinks(t *testing.T) {
+	testenv.NeedRoot(t)
+	o := shortOptions(paths.Generator, paths.Kernel)
+	o.Sinks, o.Frames = []string{traffic.Egress}, []int{1518}
+	report, err := Run(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkRows(t, o, report)
+	if sinks := report.Rows[0].Sink + " " + report.Rows[1].Sink; sinks != "far egress" {
+		t.Errorf("sinks: %s, want far for the generator and egress for the kernel", sinks)
+	}
+}
+
+// TestForwardWeir measures this tree's weir at both hooks.
+func TestForwardWeir(t *testing.T) {
+	testenv.NeedRoot(t)
+	program := testenv.BuildWeir(t)
+	for _, c := range []struct {
+		hook, protocol string
+		family         int
+	}{{"xdp", traffic.UDP, 4}, {"xdp", traffic.TCP, 6}, {"tcx", traffic.TCP, 4}} {
+		t.Run(c.hook+" "+c.protocol, func(t *testing.T) {
+			o := shortOptions(paths.Weir, paths.WeirNAT)
+			o.Rules = []int{40} // that no frame may match
+			o.Program, o.Hook = program, c.hook
+			o.Families, o.Protocols, o.Directions = []int{c.family}, []string{c.protocol}, []string{traffic.Both}
+			report, err := Run(context.Background(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkRows(t, o, report)
+			testenv.NothingLeft(t, o.Name)
+		})
+	}
+}
+
+// TestForwardFindsWrongPaths ends where a path forwards other frames than it
+// should: here the traffic that is to be translated meets rules that do not.
+func TestForwardFindsWrongPaths(t *testing.T) {
+	testenv.NeedRoot(t)
+	bed, err := testbed.Open(t.Context(), testbed.Options{Name: "weir-test-bench", Offloads: lab.OffloadsOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bed.Close()
+	p, err := paths.New(paths.Kernel, paths.WeirOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &traffic.Setup{Bed: bed, Case: traffic.Case{Frame: 64, Flows: 50, Family: 4, Protocol: traffic.UDP, Cores: 1, Direction: traffic.OneWay, Sink: traffic.Far}, Effect: p.Effect}
+	w.Translates = true
+	stop, err := p.Entries[0].Start(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	r := &run{setup: w, cores: []int{0}, seconds: 0.05, retries: new(int)}
+	if _, err := r.measure(context.Background()); !errors.Is(err, traffic.ErrWrongFrames) || !strings.Contains(err.Error(), "not translated") {
+		t.Errorf("error %v, want %v", err, traffic.ErrWrongFrames)
+	}
+}
+
+func TestForwardSkips(t *testing.T) {
+	testenv.NeedRoot(t)
+	t.Setenv("PATH", t.TempDir())
+	o := shortOptions(paths.Kernel, paths.Nft)
+	o.Cores = []int{1, 1 << 14}
+	report, err := Run(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Rows) != 1 || len(report.Skipped) != 2 {
+		t.Fatalf("%d rows, skipped %v; want one row, and nft and the many cores skipped", len(report.Rows), report.Skipped)
+	}
+	if s := report.Skipped[0]; s.Path != paths.Nft || !strings.Contains(s.Reason, "not installed") {
+		t.Errorf("skipped: %v", s)
+	}
+}
+
+// TestForwardEnds is a Ctrl-C in the middle, after which nothing is left; the
+// same is true of what a killed run left, once another has run.
+func TestForwardEnds(t *testing.T) {
+	testenv.NeedRoot(t)
+	o := shortOptions(paths.Kernel)
+	o.Runs = 1000
+	if _, err := lab.Up(context.Background(), lab.Options{Name: o.Name}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll("/run/"+o.Name, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	o.Progress = writerFunc(func(b []byte) (int, error) {
+		if bytes.Contains(b, []byte("round 1 ")) {
+			cancel()
+		}
+		return len(b), nil
+	})
+	if _, err := Run(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	testenv.NothingLeft(t, o.Name)
+	if _, err := Run(ctx, o); !errors.Is(err, context.Canceled) { // while the network is built
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	testenv.NothingLeft(t, o.Name)
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

@@ -1,0 +1,199 @@
+package forward
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"weir/internal/bench/paths"
+	"weir/internal/bench/report"
+	"weir/internal/bench/sample"
+	"weir/internal/bench/traffic"
+	"weir/internal/host/hostinfo"
+	"weir/internal/stats"
+	"weir/internal/units"
+)
+
+// Report is what a benchmark found.
+type Report struct {
+	Command string            `json:"command"`
+	Version string            `json:"version,omitempty"` // of the weir that measured
+	Started time.Time         `json:"started"`
+	Machine hostinfo.Machine  `json:"machine"`
+	Rules   map[string]string `json:"rules"` // text of the rule files, by name
+	Rows    []Row             `json:"rows"`
+	Ratios  []Ratio           `json:"ratios"`
+	Control stats.Control     `json:"control"`
+	Skipped []Skip            `json:"skipped,omitempty"`
+	Notes   []string          `json:"notes,omitempty"`
+	Profile *Profile          `json:"profile,omitempty"` // where a path's time went, if it was asked for
+
+	sections []section
+}
+
+// section are the rows of one case.
+type section struct {
+	c        traffic.Case
+	from, to int
+}
+
+// add adds the rows of one case, and their ratios.
+func (r *Report) add(c traffic.Case, found []Row) {
+	r.sections = append(r.sections, section{c, len(r.Rows), len(r.Rows) + len(found)})
+	r.Rows = append(r.Rows, found...)
+	r.Ratios = append(r.Ratios, ratios(c, found)...)
+}
+
+// Row is what one path did in one case.
+type Row struct {
+	Path  string `json:"path"`
+	Hook  string `json:"hook"` // xdp, tcx or stack
+	Entry string `json:"flavour,omitempty"`
+	traffic.Case
+	Mpps    stats.Sample `json:"mpps"`   // million frames per second, of all cores together
+	NS      float64      `json:"ns"`     // of one core, per frame
+	NetNS   *float64     `json:"net_ns"` // without what the generator path costs; null: not measured
+	NewPerS *float64     `json:"new_per_s"`
+	NewRuns stats.Sample `json:"new_per_s_runs,omitempty"` // the runs that NewPerS is the median of
+
+	Splits []map[string]float64 `json:"-"` // of each run, ns of a frame by stage; nil: not asked for
+	record *sample.Record       // each run, and what the cores did in it
+}
+
+// Ratio compares two paths of one case: the first divided by the second.
+type Ratio struct {
+	Of string `json:"of"`
+	To string `json:"to"`
+	traffic.Case
+	Mpps    float64  `json:"mpps"`
+	NetNS   *float64 `json:"net_ns"`
+	NewPerS *float64 `json:"new_per_s"`
+	// Test and NewTest say whether the runs of the two paths differ, in frames and
+	// in new connections; nil: not measured.
+	Test    *stats.Comparison `json:"test,omitempty"`
+	NewTest *stats.Comparison `json:"new_test,omitempty"`
+}
+
+// Profile is where the time of one core went while a path had steady traffic.
+type Profile struct {
+	Path   string         `json:"path"`
+	Case   traffic.Case   `json:"case"`
+	Stacks []report.Stack `json:"stacks"`
+}
+
+// Skip is a path that was not measured.
+type Skip struct {
+	Path   string        `json:"path"`
+	Case   *traffic.Case `json:"case,omitempty"` // nil: in no case
+	Reason string        `json:"reason"`
+}
+
+// compared are the pairs that a report gives the ratios of.
+var compared = [...]struct{ of, to string }{
+	{paths.Weir, paths.Redirect}, {paths.WeirNAT, paths.Redirect},
+	{paths.Weir, paths.Kernel}, {paths.Weir, paths.Nft}, {paths.WeirNAT, paths.NftNAT},
+}
+
+// WriteJSON writes the report for programs.
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+// samples are what was measured of one path in one case.
+type samples struct {
+	path    *paths.Path
+	entry   string
+	mpps    stats.Sample
+	newPerS stats.Sample
+	splits  []map[string]float64 // of each run, where it was sampled
+	record  sample.Record        // each run, and what the cores did in it
+}
+
+// rows turns the samples of one case into rows; the generator's gives what is
+// net.
+func rows(c traffic.Case, all []*samples) []Row {
+	base := 0.0
+	for _, s := range all {
+		if s.path.Name == paths.Generator {
+			base = nanoseconds(c, s.mpps)
+		}
+	}
+	var out []Row
+	for _, s := range all {
+		row := Row{Path: s.path.Name, Hook: s.path.Hook, Entry: s.entry, Case: c, Mpps: s.mpps, Splits: s.splits, record: &s.record,
+			NS: stats.Round(nanoseconds(c, s.mpps))}
+		if !s.path.HasEgress {
+			row.Sink = traffic.Far
+		}
+		if base > 0 && s.path.Name != paths.Generator {
+			row.NetNS = number(nanoseconds(c, s.mpps) - base)
+		}
+		if len(s.newPerS) > 0 {
+			row.NewPerS, row.NewRuns = number(s.newPerS.Median()), s.newPerS
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// nanoseconds are what one core spends on a frame.
+func nanoseconds(c traffic.Case, mpps stats.Sample) float64 {
+	return float64(c.Cores) * 1000 / mpps.Median()
+}
+
+// ratios compares the rows of one case.
+func ratios(c traffic.Case, rows []Row) []Ratio {
+	byPath := map[string]*Row{}
+	for i := range rows {
+		byPath[rows[i].Path] = &rows[i]
+	}
+	var out []Ratio
+	for _, pair := range compared {
+		of, to := byPath[pair.of], byPath[pair.to]
+		if of == nil || to == nil {
+			continue
+		}
+		out = append(out, Ratio{Of: pair.of, To: pair.to, Case: c, Mpps: stats.Round(of.Mpps.Median() / to.Mpps.Median()),
+			NetNS: quotient(of.NetNS, to.NetNS), NewPerS: quotient(of.NewPerS, to.NewPerS),
+			Test: tested(to.Mpps, of.Mpps), NewTest: tested(to.NewRuns, of.NewRuns)})
+	}
+	return out
+}
+
+func tested(a, b stats.Sample) *stats.Comparison {
+	if len(a) == 0 || len(b) == 0 {
+		return nil
+	}
+	c := stats.Compare(a, b)
+	return &c
+}
+
+// doubt is what keeps a ratio from being a finding; "": nothing.
+func doubt(c *stats.Comparison) string {
+	switch {
+	case c == nil || c.Proven:
+		return ""
+	case c.Test == stats.TooFew:
+		return "too few runs to tell whether they differ"
+	}
+	return fmt.Sprintf("no difference is proven, this run would have shown one of %s %%", units.Digits(c.Detectable*100, 2))
+}
+
+func number(v float64) *float64 {
+	v = stats.Round(v)
+	return &v
+}
+
+func quotient(a, b *float64) *float64 {
+	if a == nil || b == nil || *b <= 0 {
+		return nil
+	}
+	return number(*a / *b)
+}

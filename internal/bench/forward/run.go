@@ -1,0 +1,317 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"weir/internal/bench/cpu"
+	"weir/internal/bench/profile"
+	"weir/internal/bench/sample"
+	"weir/internal/bench/traffic"
+	"weir/internal/units"
+)
+
+const (
+	// firstFrames are what a generator sends to learn how fast a path is.
+	firstFrames = 1 << 16
+	// manyFlows may have a path change its way; what it decides by the number of its
+	// connections it decides within the time of decisions: weir does once a second.
+	manyFlows = 32 << 10
+	decisions = 1200 * time.Millisecond
+	// disturbance is the share of a run's time that its cores may spend idle
+	// or on other programs; beyond it the run does not count.
+	disturbance = 0.02
+	// quietElsewhere is the share of time that other cores may be busy without
+	// being named in the report.
+	quietElsewhere = 0.1
+	// passes is how often connections that did not open are opened again: a router
+	// may lose a frame of one that it does not know yet.
+	passes = 3
+	// attempts are made to get a run that is not disturbed, as long as not too
+	// many were needed before: half as many as there are runs in all.
+	attempts = 4
+)
+
+// run measures one path once: open connections, steady traffic, new ones.
+type run struct {
+	setup   *traffic.Setup
+	cores   []int // of the case
+	others  []int // that the machine has besides
+	seconds float64
+	retries *int                        // further attempts that may be made, in all runs together
+	profile *profiler                   // nil: nobody looks
+	sinks   map[bool]*traffic.CountSink // by direction: back or not
+	sampler *profile.Sampler            // of the first core; nil: nobody wants to know
+	record  *sample.Record              // gets each stretch of steady traffic; nil: nobody wants to know
+}
+
+// result is what a run measured.
+type result struct {
+	mpps      float64
+	newPerS   float64 // 0: the path knows no connections
+	disturbed float64 // share of the cores' time that others took
+	elsewhere float64 // share of their time that the other cores were busy
+	stacks    []profile.Stack
+	split     map[string]float64 // ns of a frame by stage; nil: not asked for
+}
+
+// measure runs everything on a path that is in place.
+func (r *run) measure(ctx context.Context) (res result, err error) {
+	base, err := r.setup.MakeAnswers()
+	if err != nil {
+		return res, err
+	}
+	defer base.Close()
+	send := func(s traffic.Frame) error { return r.sendOnce(s, r.setup.AllFlows()) }
+	if _, err := r.setup.Open(ctx, traffic.Opening{Passes: passes, All: true, Send: send}); err != nil {
+		return res, err
+	}
+	if r.setup.Case.Flows >= manyFlows {
+		time.Sleep(decisions)
+	}
+	if err := r.attachSinks(); err != nil {
+		return res, errors.Join(err, r.detachSinks())
+	}
+	res, err = r.count(ctx)
+	return res, errors.Join(err, r.detachSinks())
+}
+
+func (r *run) directions() []bool {
+	if r.setup.Case.Both() {
+		return []bool{false, true}
+	}
+	return []bool{false}
+}
+
+func (r *run) attachSinks() error {
+	r.sinks = map[bool]*traffic.CountSink{}
+	for _, back := range r.directions() {
+		sink, err := traffic.NewCountSink(r.setup, back)
+		if err != nil {
+			return err
+		}
+		r.sinks[back] = sink
+	}
+	return nil
+}
+
+func (r *run) detachSinks() error {
+	var errs []error
+	for _, sink := range r.sinks {
+		errs = append(errs, sink.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// count counts steady traffic, and then new connections.
+func (r *run) count(ctx context.Context) (res result, err error) {
+	gs, err := r.generators()
+	if err != nil {
+		return res, err
+	}
+	defer traffic.CloseAll(gs)
+	if res, err = r.profiled(func() (result, error) { return r.steady(ctx, gs) }); err != nil {
+		return res, err
+	}
+	if r.sampler != nil {
+		if res.split, err = splitFrame(res); err != nil {
+			return res, err
+		}
+	}
+	if r.setup.Connects {
+		res.newPerS, err = r.connect()
+	}
+	return res, err
+}
+
+// profiled does something under the profiler's eyes, if there is one.
+func (r *run) profiled(do func() (result, error)) (res result, err error) {
+	if r.profile == nil {
+		return do()
+	}
+	if err := r.profile.start(r.cores[0]); err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, r.profile.stop()) }()
+	return do()
+}
+
+// generators loads those of the case. With both directions and several cores,
+// one half of the cores sends each; on one core two threads take turns.
+func (r *run) generators() ([]*traffic.Generator, error) {
+	var gs []*traffic.Generator
+	all := r.setup.ScatteredFlows()
+	for _, back := range r.directions() {
+		cores := r.coresOf(back)
+		for i, part := range all.Split(len(cores)) {
+			part.Step = traffic.Stride(part.Count)
+			s := r.setup.Steady(back)
+			g, err := traffic.NewGenerator(r.setup, s, part, cores[i], 0)
+			if err != nil {
+				traffic.CloseAll(gs)
+				return nil, err
+			}
+			gs = append(gs, g)
+		}
+	}
+	return gs, nil
+}
+
+func (r *run) coresOf(back bool) []int {
+	half := len(r.cores) / 2
+	switch {
+	case !r.setup.Case.Both() || half == 0:
+		return r.cores
+	case back:
+		return r.cores[half:]
+	}
+	return r.cores[:half]
+}
+
+// steady sends as many frames as take the wanted time, and gives their rate.
+func (r *run) steady(ctx context.Context, gs []*traffic.Generator) (best result, err error) {
+	attempt := 0
+	frames := make([]uint32, len(gs))
+	for i, g := range gs {
+		frames[i] = max(firstFrames, g.Flows) // each connection is used once before the clock starts
+	}
+	if _, err := r.send(gs, frames); err != nil {
+		return best, err
+	}
+	if r.record != nil {
+		r.record.Drop()
+	}
+	best.disturbed = math.Inf(1)
+	for {
+		if err := ctx.Err(); err != nil {
+			return best, err
+		}
+		for i, g := range gs {
+			frames[i] = r.framesFor(g)
+		}
+		res, err := r.send(gs, frames)
+		if err != nil {
+			return best, err
+		}
+		if r.record != nil {
+			r.record.Note(res.mpps)
+		}
+		// A run that was over early was faster than the one before it; it is
+		// right, but the next will be as long as it should be.
+		early := traffic.Shortest(r.sinks) < 0.9*r.seconds
+		if res.disturbed <= best.disturbed {
+			best = res
+		}
+		if attempt++; attempt == attempts || *r.retries == 0 || best.disturbed <= disturbance && !early {
+			return best, nil
+		}
+		*r.retries--
+	}
+}
+
+// framesFor is what a generator can send in the wanted time and a little more.
+func (r *run) framesFor(g *traffic.Generator) uint32 {
+	const reserve = 1.05
+	n := r.sinks[g.Back].On(g.Core).Rate * r.seconds * reserve
+	return uint32(min(max(n, firstFrames), math.MaxUint32/2))
+}
+
+// send runs the generators and evaluates what the sinks saw of it.
+func (r *run) send(gs []*traffic.Generator, frames []uint32) (res result, err error) {
+	for _, sink := range r.sinks {
+		sink.Reset()
+	}
+	before, othersBefore, err := r.readCores()
+	if err != nil {
+		return res, err
+	}
+	begin := time.Now()
+	if res.stacks, err = r.runWatched(gs, frames); err != nil {
+		return res, err
+	}
+	took := time.Since(begin).Seconds()
+	after, othersAfter, err := r.readCores()
+	if err != nil {
+		return res, err
+	}
+	time.Sleep(2 * time.Millisecond) // for what still waits in a queue
+	total := uint64(0)
+	for i := range frames {
+		total += uint64(frames[i])
+	}
+	if err := r.allArrived(total); err != nil {
+		return res, err
+	}
+	rate, seconds := traffic.Rate(r.sinks, r.cores)
+	res.mpps = rate / 1e6
+	res.disturbed = cpu.Disturbed(before, after, took, seconds, len(r.cores))
+	res.elsewhere = cpu.Busy(othersBefore, othersAfter, took, len(r.others))
+	return res, nil
+}
+
+// runWatched runs the generators; the record looks at the cores before and after.
+func (r *run) runWatched(gs []*traffic.Generator, frames []uint32) (stacks []profile.Stack, err error) {
+	if r.record == nil {
+		return r.runSampled(gs, frames)
+	}
+	err = r.record.During(func() error {
+		stacks, err = r.runSampled(gs, frames)
+		return err
+	})
+	return stacks, err
+}
+
+func (r *run) readCores() (own, others cpu.Time, err error) {
+	if own, err = cpu.Read(r.cores); err != nil {
+		return own, others, err
+	}
+	others, err = cpu.Read(r.others)
+	return own, others, err
+}
+
+// allArrived refuses a run in which frames were lost: what the path dropped
+// cost it less than what it forwarded.
+func (r *run) allArrived(sent uint64) error {
+	const most = 0.01
+	if seen := traffic.Arrived(r.sinks); float64(seen) < (1-most)*float64(sent) {
+		return fmt.Errorf("%s of %s frames arrived: more than %.0f %% were lost", units.Thousands(int(seen)), units.Thousands(int(sent)), most*100)
+	}
+	return nil
+}
+
+// connect opens connections that are not known yet and gives how many were
+// opened in a second.
+func (r *run) connect() (perSecond float64, err error) {
+	for _, sink := range r.sinks {
+		sink.Reset()
+	}
+	if err := r.sendOnce(r.setup.FirstFrames()[0], traffic.FreshFlows(uint32(r.setup.Case.Flows), traffic.NewFlows)); err != nil {
+		return 0, err
+	}
+	time.Sleep(2 * time.Millisecond)
+	if err := r.allArrived(traffic.NewFlows); err != nil {
+		return 0, fmt.Errorf("open %s connections: %w", units.Thousands(traffic.NewFlows), err)
+	}
+	perSecond, _ = traffic.Rate(r.sinks, r.cores)
+	return perSecond, nil
+}
+
+// sendOnce sends one frame of each flow.
+func (r *run) sendOnce(s traffic.Frame, flows traffic.FlowRange) error {
+	parts := flows.Split(len(r.cores))
+	gs := make([]*traffic.Generator, 0, len(parts))
+	defer func() { traffic.CloseAll(gs) }()
+	frames := make([]uint32, len(parts))
+	for i, part := range parts {
+		g, err := traffic.NewGenerator(r.setup, s, part, r.cores[i], uint64(part.Count))
+		if err != nil {
+			return err
+		}
+		gs = append(gs, g)
+		frames[i] = part.Count
+	}
+	return traffic.RunAll(gs, frames)
+}

@@ -1,0 +1,47 @@
+package forward
+
+import (
+	"errors"
+	"fmt"
+
+	"weir/internal/bench/profile"
+	"weir/internal/bench/traffic"
+)
+
+// leastSamples are those of a run below which shares are chance.
+const leastSamples = 50
+
+// splitFrame shares the time of a frame out to the stages, as the samples are.
+func splitFrame(res result) (map[string]float64, error) {
+	m, err := profile.NewMap()
+	if err != nil {
+		return nil, err
+	}
+	if len(res.stacks) < leastSamples {
+		return nil, fmt.Errorf("only %d samples of the core were taken: the kernel's timer does not sample it", len(res.stacks))
+	}
+	split := map[string]float64{}
+	for stage, n := range m.Split(res.stacks) {
+		split[stage] = 1000 / res.mpps * float64(n) / float64(len(res.stacks))
+	}
+	return split, nil
+}
+
+// runSampled runs the generators while the core is sampled, if anybody wants it.
+func (r *run) runSampled(gs []*traffic.Generator, frames []uint32) ([]profile.Stack, error) {
+	if r.sampler == nil {
+		return nil, traffic.RunAll(gs, frames)
+	}
+	if err := r.sampler.Start(); err != nil {
+		return nil, err
+	}
+	err := traffic.RunAll(gs, frames)
+	stacks, lost, stopping := r.sampler.Stop()
+	if err := errors.Join(err, stopping); err != nil {
+		return nil, err
+	}
+	if lost > len(stacks)/100 {
+		return nil, fmt.Errorf("sample the core: %d of %d samples were lost", lost, lost+len(stacks))
+	}
+	return stacks, nil
+}

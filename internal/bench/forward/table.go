@@ -1,0 +1,124 @@
+package forward
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"weir/internal/bench/traffic"
+	"weir/internal/units"
+)
+
+// WriteText prints the report for people at a terminal.
+func (r *Report) WriteText(w io.Writer) error {
+	out := &printer{w: w}
+	out.line("%s", r.Machine)
+	for _, c := range r.cases() {
+		out.line("")
+		out.line("%s", c)
+		out.table(func(t io.Writer) {
+			fmt.Fprintln(t, "  path\thook\t  Mpps\tspread\tns/frame\tnet ns\tnew/s\t")
+			for _, row := range r.rowsOf(c) {
+				fmt.Fprintf(t, "  %s\t%s\t%6.3f\t%5.1f %%\t%8.0f\t%6s\t%s\t\n", row.Path, row.Hook, row.Mpps.Median(),
+					row.Mpps.Spread()*100, row.NS, whole(row.NetNS), count(row.NewPerS))
+			}
+		})
+		r.writeRatios(out, c)
+	}
+	out.line("")
+	for _, s := range r.Skipped {
+		out.line("skipped: %s: %s", s.Path, s.Reason)
+	}
+	for _, n := range r.Notes {
+		out.line("note: %s", n)
+	}
+	out.line("%s", r.Control)
+	out.line("%s", caveat)
+	return out.err
+}
+
+// caveat stands under every table.
+const caveat = "A veth pair flatters XDP: frames change hands without a socket buffer, which the kernel's paths have to make\n" +
+	"and to free. On network cards ratios are smaller; and a flowtable, which not every kernel has, would be nftables' best."
+
+// writeRatios prints what the run proves; if its control failed, nothing.
+func (r *Report) writeRatios(out *printer, c traffic.Case) {
+	if !r.Control.OK {
+		return
+	}
+	for _, ratio := range r.Ratios {
+		if ratio.Case != c {
+			continue
+		}
+		text := fmt.Sprintf("  %s : %s = %.2f in frames", ratio.Of, ratio.To, ratio.Mpps)
+		if ratio.NetNS != nil {
+			text += fmt.Sprintf(", %.3f in net ns", *ratio.NetNS)
+		}
+		if ratio.NewPerS != nil {
+			text += fmt.Sprintf(", %.1f in new connections", *ratio.NewPerS)
+		}
+		why := doubt(ratio.Test)
+		if why != "" {
+			text += "; " + why
+		}
+		if more := doubt(ratio.NewTest); more != "" && more != why {
+			text += "; in new connections " + more
+		}
+		out.line("%s", text)
+	}
+}
+
+// cases are those that were measured, in order. Paths without an egress have
+// another sink in their rows; the case is the one with the kernel's.
+func (r *Report) cases() []traffic.Case {
+	var found []traffic.Case
+	for _, s := range r.sections {
+		found = append(found, s.c)
+	}
+	return found
+}
+
+func (r *Report) rowsOf(c traffic.Case) []Row {
+	for _, s := range r.sections {
+		if s.c == c {
+			return r.Rows[s.from:s.to]
+		}
+	}
+	return nil
+}
+
+func whole(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f", *v)
+}
+
+func count(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return units.Thousands(int(math.Round(*v/1000) * 1000))
+}
+
+// printer keeps the first error of many lines.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+func (p *printer) table(fill func(io.Writer)) {
+	if p.err != nil {
+		return
+	}
+	t := tabwriter.NewWriter(p.w, 0, 8, 2, ' ', 0)
+	fill(t)
+	p.err = t.Flush()
+}

@@ -1,0 +1,207 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/bench/cpu"
+	"weir/internal/bench/option"
+	"weir/internal/bench/report"
+	"weir/internal/fw/bpfload"
+	"weir/internal/host/hostinfo"
+	"weir/internal/stats"
+	"weir/internal/units"
+)
+
+// Options say which sizes are measured.
+type Options struct {
+	Sizes    []int // MiB
+	Runs     int
+	Command  string
+	Progress io.Writer
+}
+
+// Defaults are from what fits a core's own caches to the states of 2.5
+// million connections.
+func Defaults() Options {
+	return Options{Sizes: []int{1, 8, 32, 160, 320, 640}, Runs: 7}
+}
+
+const (
+	placeBytes = 256 // struct slot of bpf/memory.bpf.c, and struct state
+	// A run makes as many touches as there are places, within these bounds.
+	leastTouches = 1 << 20
+	mostTouches  = 1 << 23 // of bpf_loop
+	maxMemory    = 4096    // MiB
+)
+
+// Check tells what is wrong with the options.
+func (o *Options) Check() error {
+	for i, mib := range o.Sizes {
+		if i > 0 && mib <= o.Sizes[i-1] {
+			return fmt.Errorf("--mib %d: want sizes in rising order", mib)
+		}
+	}
+	return errors.Join(
+		option.Each("--mib", o.Sizes, func(n int) bool { return n >= 1 && n <= maxMemory }, fmt.Sprintf("1 to %d", maxMemory)),
+		option.Each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= option.MaxRuns }, "1 to 1000"))
+}
+
+// Report is what a touch of memory costs.
+type Report struct {
+	Command string
+	Started time.Time
+	Machine hostinfo.Machine
+	Rows    []Row
+	Control stats.Control
+}
+
+// Row is the cost in an array of one size.
+type Row struct {
+	MiB    int
+	States int          // of weir that fit
+	NS     stats.Sample // of one touch
+}
+
+// array is an array in the kernel.
+type array struct {
+	mib     int
+	objects *bpfload.Objects
+	at      uint32
+	ns      stats.Sample
+}
+
+// Run measures how long one random touch takes that waits for the one before,
+// in arrays of several sizes. The largest is measured twice, as if it were two.
+func Run(ctx context.Context, o Options) (r *Report, err error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	m, err := hostinfo.Describe()
+	if err != nil {
+		return nil, err
+	}
+	r = &Report{Command: o.Command, Started: time.Now().UTC().Truncate(time.Second), Machine: m, Control: stats.NewControl()}
+	var arrays []*array
+	defer func() {
+		for _, a := range arrays {
+			err = errors.Join(err, a.objects.Close())
+		}
+	}()
+	for _, mib := range o.Sizes {
+		a, err := newArray(mib)
+		if err != nil {
+			return nil, err
+		}
+		arrays = append(arrays, a)
+	}
+	last := arrays[len(arrays)-1]
+	control := &array{mib: last.mib, objects: last.objects}
+	measured := make(chan error, 1)
+	go func() { measured <- measure(ctx, o, append(arrays[:len(arrays):len(arrays)], control)) }()
+	if err := <-measured; err != nil {
+		return nil, err
+	}
+	for _, a := range arrays {
+		r.Rows = append(r.Rows, Row{a.mib, a.mib << 20 / placeBytes, a.ns})
+	}
+	r.Control.Add(fmt.Sprintf("%d MiB", last.mib), last.ns, control.ns)
+	return r, nil
+}
+
+func newArray(mib int) (*array, error) {
+	object, err := loadMemory()
+	if err != nil {
+		return nil, fmt.Errorf("read the program that touches memory: %w", err)
+	}
+	places := uint32(mib << 20 / placeBytes)
+	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
+		Entries: map[string]uint32{"places": places}, Values: map[string]any{"place_count": places},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make an array of %d MiB: %w", mib, err)
+	}
+	return &array{mib: mib, objects: objects}, nil
+}
+
+// measure takes the arrays in turn, on one core, in a goroutine of its own.
+func measure(ctx context.Context, o Options, arrays []*array) error {
+	runtime.LockOSThread() // the thread ends with the goroutine: it is bound to a core
+	cores, err := cpu.Available()
+	if err != nil {
+		return err
+	}
+	var set unix.CPUSet
+	set.Set(cores[0])
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("bind the measuring to core %d: %w", cores[0], err)
+	}
+	for _, a := range arrays { // pages and caches as they will be
+		if _, err := a.touch(mostTouches); err != nil {
+			return err
+		}
+	}
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	for round, a := range stats.Interleave(random, o.Runs, arrays) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ns, err := a.touch(max(leastTouches, min(mostTouches, uint32(a.mib<<20/placeBytes))))
+		if err != nil {
+			return err
+		}
+		a.ns = append(a.ns, ns)
+		if o.Progress != nil {
+			fmt.Fprintf(o.Progress, "round %d of %d: %d MiB: %.0f ns\n", round+1, o.Runs, a.mib, ns)
+		}
+	}
+	return nil
+}
+
+// touch makes n touches, going on where the last ones ended, and gives what one
+// took in ns.
+func (a *array) touch(n uint32) (float64, error) {
+	request := memoryRequest{Touches: n, Start: a.at}
+	wrong, err := bpfload.RunSyscall(a.objects.Programs["touches"], &request)
+	if err != nil {
+		return 0, fmt.Errorf("touch %d MiB: %w", a.mib, err)
+	}
+	if wrong != 0 {
+		return 0, fmt.Errorf("touch %d MiB: not all of %d touches were made", a.mib, n)
+	}
+	a.at = uint32(request.At)
+	return float64(request.Ns) / float64(n), nil
+}
+
+// Document is the report in the form that people pass around.
+func (r *Report) Document() *report.Document {
+	table := report.Table{Columns: []report.Column{{Name: "array", Unit: "MiB"}, {Name: "states of weir that fit"},
+		{Name: "one touch", Unit: "ns"}, {Name: "smallest – largest run", Unit: "ns"}}}
+	line := report.Series{Name: "one touch", Ours: true}
+	d := &report.Document{Kind: "memory", Title: "What a random touch of memory costs", Command: r.Command, Started: r.Started,
+		Machine: r.Machine, Control: &r.Control, Method: []string{
+			"A program in the kernel reads a cache line of an array of 256-byte places and writes the next line, as a packet does with its state.",
+			"Where it goes on depends on what it read, so no touch can be asked for before the one before it is done. The order is scattered over the whole array.",
+			"The sizes take turns on one core; the largest is measured twice, as if it were two."}}
+	for _, row := range r.Rows {
+		table.Rows = append(table.Rows, []string{units.Thousands(row.MiB), units.Thousands(row.States),
+			fmt.Sprintf("%.0f", row.NS.Median()), fmt.Sprintf("%.0f – %.0f", row.NS.Min(), row.NS.Max())})
+		line.Points = append(line.Points, report.Point{X: float64(row.MiB), Runs: row.NS})
+		d.Measurements = append(d.Measurements, report.Measurement{Name: fmt.Sprintf("memory: one touch of %d MiB", row.MiB),
+			Unit: "ns", Better: report.Lower, Runs: row.NS})
+	}
+	first, last := r.Rows[0], r.Rows[len(r.Rows)-1]
+	d.Verdicts = []string{fmt.Sprintf("A touch of memory that nothing could foresee takes %.0f ns in %s MiB and %.0f ns in %s MiB.",
+		first.NS.Median(), units.Thousands(first.MiB), last.NS.Median(), units.Thousands(last.MiB))}
+	d.Sections = []report.Section{{Title: "Cost by size", Tables: []report.Table{table}, Charts: []report.Chart{{
+		Title: "One random touch", Curves: &report.Curves{X: report.Axis{Label: "array", Unit: "MiB", Log: true},
+			Y: report.Axis{Label: "one touch", Unit: "ns"}, Series: []report.Series{line}}}}}}
+	return d
+}

@@ -1,0 +1,100 @@
+package paths
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"weir/examples"
+	"weir/internal/bench/testbed"
+	"weir/internal/bench/traffic"
+	"weir/internal/host/netif"
+	"weir/internal/lab"
+)
+
+// startNft loads examples/gateway.nft, with a case's further rules, and begins with no known connection:
+// one that an earlier path left would go by without being translated.
+func startNft(ctx context.Context, w *traffic.Setup, undo *UndoList) error {
+	undo.Add(func() error {
+		err := runNft(context.WithoutCancel(ctx), w.Bed, "flush ruleset\n")
+		return errors.Join(err, flushConnections(w.Bed))
+	})
+	if err := runNft(ctx, w.Bed, nftRules(w.Case)); err != nil {
+		return err
+	}
+	return flushConnections(w.Bed)
+}
+
+// runNft gives nft a text in the firewall's namespace.
+func runNft(ctx context.Context, n *testbed.Testbed, text string) error {
+	cmd := exec.CommandContext(ctx, "nft", "-f", "-")
+	var stderr bytes.Buffer
+	cmd.Stdin, cmd.Stderr = strings.NewReader(text), &stderr
+	if err := n.Lab.Start(lab.FW, cmd); err != nil {
+		return err
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("load rules with nft: %w: %s", err, firstLine(stderr.String()))
+	}
+	return nil
+}
+
+// flushConnections forgets all connections that conntrack knows in the
+// firewall's namespace, and makes sure of it.
+func flushConnections(n *testbed.Testbed) error {
+	return n.Lab.Do(lab.FW, func() error {
+		h, err := netlink.NewHandle(unix.NETLINK_NETFILTER)
+		if err != nil {
+			return fmt.Errorf("open conntrack: %w", err)
+		}
+		defer h.Close()
+		if err := h.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
+			return fmt.Errorf("flush conntrack: %w", err)
+		}
+		left, err := netif.Sysctl("net/netfilter/nf_conntrack_count")
+		if err != nil {
+			return err
+		}
+		// A packet of the kernel's own may have come in the meantime.
+		if count, err := strconv.Atoi(left); err != nil || count > 8 {
+			return fmt.Errorf("flush conntrack: %s connections are left", left)
+		}
+		return nil
+	})
+}
+
+// Missing says why paths cannot run on this machine, by name. No path may be in place.
+func Missing(ctx context.Context, b *testbed.Testbed) map[string]string {
+	why := nftMissing(ctx, b)
+	if why == "" {
+		return nil
+	}
+	return map[string]string{Nft: why, NftNAT: why}
+}
+
+// nftMissing says why the nft paths cannot run here; "" if they can.
+func nftMissing(ctx context.Context, n *testbed.Testbed) string {
+	if _, err := exec.LookPath("nft"); err != nil {
+		return "the program nft is not installed"
+	}
+	err := runNft(ctx, n, examples.GatewayNft)
+	if err == nil {
+		err = runNft(ctx, n, "flush ruleset\n")
+	}
+	if err != nil {
+		return "this kernel or nft does not take examples/gateway.nft: " + err.Error()
+	}
+	return ""
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}

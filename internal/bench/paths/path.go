@@ -1,0 +1,202 @@
+package paths
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/bench/testbed"
+	"weir/internal/bench/traffic"
+	"weir/internal/fw/bpfload"
+	"weir/internal/host/netif"
+	"weir/internal/lab"
+)
+
+// A Path is one way through the firewall's namespace.
+type Path struct {
+	Name string
+	Hook string // where it meets a packet: xdp, tcx, or the kernel's stack
+	traffic.Effect
+	Entries []Entry
+}
+
+// An Entry is one way for frames to enter a path; where there are several, the faster
+// counts.
+type Entry struct {
+	Name  string
+	Start func(context.Context, *traffic.Setup) (stop func() error, err error)
+}
+
+// Names of paths, in the order in which reports show them.
+const (
+	Generator = "generator"
+	Redirect  = "redirect"
+	Kernel    = "kernel"
+	Nft       = "nft"
+	NftNAT    = "nft-nat"
+	Weir      = "weir"
+	WeirNAT   = "weir-nat"
+)
+
+// All are the names of all paths.
+var All = []string{Generator, Redirect, Kernel, Nft, NftNAT, Weir, WeirNAT}
+
+// hookStack is the hook of paths that go through the kernel's own stack.
+const hookStack = "stack"
+
+// WeirOptions say how weir runs on the paths that are its own.
+type WeirOptions struct {
+	Hook     string // xdp or tcx
+	Prefetch string // as weir run --prefetch has it; "": its default
+}
+
+// New describes a path.
+func New(name string, o WeirOptions) (*Path, error) {
+	switch name {
+	case Generator:
+		return &Path{Name: name, Hook: "xdp", Effect: traffic.Effect{ToDoor: true}, Entries: []Entry{{"", startNothing}}}, nil
+	case Redirect:
+		return &Path{Name: name, Hook: "xdp", Entries: []Entry{{"bpf_redirect", startRedirect("redirect")}, {"bpf_redirect_map", startRedirect("redirect_map")}}}, nil
+	case Kernel:
+		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, HasEgress: true}, Entries: stackEntries(nil)}, nil
+	case Nft:
+		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, Connects: true, HasEgress: true}, Entries: stackEntries(startNft)}, nil
+	case NftNAT:
+		return &Path{Name: name, Hook: hookStack, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, HasEgress: true}, Entries: stackEntries(startNft)}, nil
+	case Weir:
+		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
+	case WeirNAT:
+		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
+	}
+	return nil, fmt.Errorf("no path %q; there are %s", name, strings.Join(All, ", "))
+}
+
+// EntryNames are the names of the ways in which frames can enter a path; which is
+// faster depends on the frames.
+func EntryNames(path, hook string) ([]string, error) {
+	p, err := New(path, WeirOptions{Hook: hook})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, f := range p.Entries {
+		names = append(names, f.Name)
+	}
+	return names, nil
+}
+
+// Entry finds one by its name; "": the first.
+func (p *Path) Entry(name string) (Entry, error) {
+	i := slices.IndexFunc(p.Entries, func(f Entry) bool { return f.Name == name || name == "" })
+	if i < 0 {
+		return Entry{}, fmt.Errorf("path %s has no entry %q", p.Name, name)
+	}
+	return p.Entries[i], nil
+}
+
+func startNothing(context.Context, *traffic.Setup) (func() error, error) {
+	return func() error { return nil }, nil
+}
+
+// startRedirect attaches the bare redirect to both of the firewall's doors.
+func startRedirect(program string) func(context.Context, *traffic.Setup) (func() error, error) {
+	return func(_ context.Context, w *traffic.Setup) (func() error, error) {
+		var undo UndoList
+		for _, back := range []bool{false, true} {
+			if err := undo.redirect(w, back, program); err != nil {
+				return nil, errors.Join(err, undo.Run())
+			}
+		}
+		return undo.Run, nil
+	}
+}
+
+func (u *UndoList) redirect(w *traffic.Setup, back bool, program string) error {
+	objects, err := traffic.LoadRedirect(w, back)
+	if err != nil {
+		return err
+	}
+	u.Add(objects.Close)
+	return u.attach(w.Bed, w.Door(back), objects.Programs[program])
+}
+
+// attach attaches an XDP program to a device.
+func (u *UndoList) attach(b *testbed.Testbed, p testbed.Place, program *bpfload.Program) error {
+	link, err := b.Attach(p, bpfload.XDP, program)
+	if err == nil {
+		u.Add(func() error { return testbed.Detach(link) })
+	}
+	return err
+}
+
+// stackEntries are the two ways in which frames can enter the kernel's stack
+// from a veth's ring: by GRO, or past an XDP program. more starts what the path
+// has besides forwarding.
+func stackEntries(more func(context.Context, *traffic.Setup, *UndoList) error) []Entry {
+	start := func(enter func(*traffic.Setup, *UndoList) error) func(context.Context, *traffic.Setup) (func() error, error) {
+		return func(ctx context.Context, w *traffic.Setup) (func() error, error) {
+			var undo UndoList
+			err := errors.Join(enter(w, &undo), turnOnForwarding(w, &undo))
+			if err == nil && more != nil {
+				err = more(ctx, w, &undo)
+			}
+			if err != nil {
+				return nil, errors.Join(err, undo.Run())
+			}
+			return undo.Run, nil
+		}
+	}
+	return []Entry{{"gro", start(enterGRO)}, {"xdp-pass", start(enterPass)}}
+}
+
+func enterGRO(w *traffic.Setup, undo *UndoList) error {
+	for _, door := range []testbed.Place{testbed.NearDoor, testbed.FarDoor} {
+		if err := w.Bed.Lab.SetGRO(door.Host, door.Device, true); err != nil {
+			return err
+		}
+		undo.Add(func() error { return w.Bed.Lab.SetGRO(door.Host, door.Device, false) })
+	}
+	return nil
+}
+
+func enterPass(w *traffic.Setup, undo *UndoList) error {
+	objects, err := traffic.LoadCountObjectsFor(w, nil)
+	if err != nil {
+		return err
+	}
+	undo.Add(objects.Close)
+	for _, door := range []testbed.Place{testbed.NearDoor, testbed.FarDoor} {
+		if err := undo.attach(w.Bed, door, objects.Programs["pass"]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turnOnForwarding turns the kernel's forwarding on.
+func turnOnForwarding(w *traffic.Setup, undo *UndoList) error {
+	set := func(value string) error {
+		return w.Bed.Lab.Do(lab.FW, func() error {
+			return errors.Join(netif.SetSysctl("net/ipv4/conf/all/forwarding", value),
+				netif.SetSysctl("net/ipv6/conf/all/forwarding", value))
+		})
+	}
+	undo.Add(func() error { return set("0") })
+	return set("1")
+}
+
+// UndoList takes back what was done, the last first.
+type UndoList struct{ steps []func() error }
+
+func (u *UndoList) Add(step func() error) { u.steps = append(u.steps, step) }
+
+func (u *UndoList) Run() error {
+	var errs []error
+	for _, step := range slices.Backward(u.steps) {
+		errs = append(errs, step())
+	}
+	u.steps = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,99 @@
+package paths
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"weir/examples"
+	"weir/internal/bench/traffic"
+)
+
+const (
+	// maxRules leaves room for the example's own below weir's limit of 32,768.
+	MaxRules = 32_000
+	// defaultStates is pf's "set limit states" where a file says nothing.
+	defaultStates = 100_000
+
+	// Further rules stand in front of these lines of the examples: the first that
+	// filters, and the first that every new connection meets.
+	weirFilter = "block all "
+	nftFilter  = "\t\tiifname \"wan0\" ip saddr @martians drop\n"
+)
+
+// limitLine finds the limit of states in a rule file.
+var limitLine = regexp.MustCompile(`(?m)^(set limit states[ \t]+)([0-9]+)[ \t]*$`)
+
+// weirRules is examples/gateway.conf with the further rules of a case, and with
+// room for as many states as it says, or for twice its flows.
+func weirRules(c traffic.Case) string {
+	text := before(examples.GatewayConf, weirFilter, moreRules(c, func(source netip.Addr, port int) string {
+		return fmt.Sprintf("block in quick on $lan proto %s from %s to port %d\n", c.Protocol, source, port)
+	}))
+	if c.Limit > 0 {
+		return setLimit(text, c.Limit)
+	}
+	have, want := defaultStates, max(2*c.Flows, c.Needed())
+	if m := limitLine.FindStringSubmatch(text); m != nil {
+		have, _ = strconv.Atoi(m[2]) // too long a number is 0, and is replaced
+	}
+	if have >= want {
+		return text
+	}
+	return setLimit(text, want)
+}
+
+// setLimit is a rule file with another limit of states.
+func setLimit(text string, limit int) string {
+	if !limitLine.MatchString(text) {
+		return fmt.Sprintf("set limit states %d\n", limit) + text
+	}
+	return limitLine.ReplaceAllString(text, fmt.Sprintf("${1}%d", limit))
+}
+
+// nftRules is examples/gateway.nft with the same further rules.
+func nftRules(c traffic.Case) string {
+	family := "ip"
+	if c.IPv6() {
+		family = "ip6"
+	}
+	return before(examples.GatewayNft, nftFilter, moreRules(c, func(source netip.Addr, port int) string {
+		return fmt.Sprintf("\t\tiifname \"lan0\" %s saddr %s %s dport %d drop\n", family, source, c.Protocol, port)
+	}))
+}
+
+// before puts lines in front of a place that the text has.
+func before(text, place, lines string) string {
+	i := strings.Index(text, place)
+	if i < 0 {
+		panic("an example has no line " + strconv.Quote(place)) // a test looks
+	}
+	return text[:i] + lines + text[i:]
+}
+
+// moreRules are rules that no frame of the benchmark matches: each blocks another
+// source and another port, so no two of them can be made one.
+func moreRules(c traffic.Case, rule func(source netip.Addr, port int) string) string {
+	const (
+		firstPort = 1024
+		ports     = 1<<16 - firstPort
+		scatter   = 40_503 // prime: near rules have far ports
+	)
+	var b strings.Builder
+	for i := range c.Rules {
+		b.WriteString(rule(stranger(i, c.IPv6()), firstPort+i*scatter%ports))
+	}
+	return b.String()
+}
+
+// stranger is an address that none of the benchmark's hosts has, out of what is
+// meant for carriers' NAT, or for documentation.
+func stranger(i int, ipv6 bool) netip.Addr {
+	high, low := byte(i>>8), byte(i)
+	if ipv6 {
+		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 0xff, 0xff, 14: high, 15: low})
+	}
+	return netip.AddrFrom4([4]byte{100, 64 + high>>6, high, low})
+}

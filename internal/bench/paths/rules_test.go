@@ -1,0 +1,106 @@
+package paths
+
+import (
+	"net/netip"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"weir/examples"
+	"weir/internal/bench/testbed"
+	"weir/internal/bench/traffic"
+	"weir/pf/resolve"
+)
+
+// Of the example only the limit of states may differ.
+func TestWeirRules(t *testing.T) {
+	if got := weirRules(traffic.Case{Flows: 1000}); got != examples.GatewayConf {
+		t.Error("1,000 flows need no other limit")
+	}
+	before, after := strings.Split(examples.GatewayConf, "\n"), strings.Split(weirRules(traffic.Case{Flows: 1_000_000}), "\n")
+	if len(before) != len(after) {
+		t.Fatalf("%d lines became %d", len(before), len(after))
+	}
+	changed := 0
+	for i := range before {
+		if before[i] != after[i] {
+			changed++
+			if after[i] != "set limit states 2000000" {
+				t.Errorf("%q became %q", before[i], after[i])
+			}
+		}
+	}
+	if changed != 1 {
+		t.Errorf("%d lines changed, want 1", changed)
+	}
+}
+
+// A limit that is asked for holds, also below what the example has.
+func TestLimit(t *testing.T) {
+	const limit = 60_000
+	rules, list := resolve.LoadWith(testbed.RulesFile, []byte(weirRules(traffic.Case{Flows: 40_000, Limit: limit})), nil, resolve.Settings{})
+	if rules == nil {
+		t.Fatal(list)
+	}
+	if got := rules.Options.MaxStates; got != limit {
+		t.Errorf("set limit states %d, want %d", got, limit)
+	}
+}
+
+// Further rules are rules of both, as many as asked for, of which none is said
+// twice and none is about one of the benchmark's hosts.
+func TestFurtherRules(t *testing.T) {
+	for _, c := range []traffic.Case{{Rules: MaxRules, Family: 4, Protocol: traffic.UDP}, {Rules: MaxRules, Family: 6, Protocol: traffic.TCP}} {
+		network := 16
+		if c.IPv6() {
+			network = 48
+		}
+		seen := map[string]bool{}
+		moreRules(c, func(source netip.Addr, port int) string {
+			for _, n := range []testbed.Address{testbed.LANHosts, testbed.RoutedHosts, testbed.TargetNet} {
+				if prefix, err := n.Addr(c.IPv6()).Prefix(network); err != nil || prefix.Contains(source) {
+					t.Errorf("%s may be a host's: %v", source, err)
+				}
+			}
+			if port < 1024 || port > 65535 {
+				t.Errorf("port %d", port)
+			}
+			seen[source.String()] = true
+			return ""
+		})
+		if len(seen) != c.Rules {
+			t.Errorf("%d sources, want %d", len(seen), c.Rules)
+		}
+	}
+}
+
+// Both programs take the text, and have that many rules more.
+func TestFurtherRulesAreTaken(t *testing.T) {
+	const more = 300
+	for _, c := range []traffic.Case{{Family: 4, Protocol: traffic.UDP}, {Family: 6, Protocol: traffic.TCP}} {
+		longer := c
+		longer.Rules = more
+		if got := countRules(t, longer) - countRules(t, c); got != more {
+			t.Errorf("%s: weir has %d rules more, want %d", c, got, more)
+		}
+		if got := strings.Count(nftRules(longer), " drop\n") - strings.Count(nftRules(c), " drop\n"); got != more {
+			t.Errorf("%s: nft has %d rules more, want %d", c, got, more)
+		}
+		if nft, err := exec.LookPath("nft"); err == nil {
+			check := exec.Command(nft, "--check", "-f", "-")
+			check.Stdin = strings.NewReader(nftRules(longer))
+			if out, err := check.CombinedOutput(); err != nil {
+				t.Errorf("%s: nft: %v\n%.500s", c, err, out)
+			}
+		}
+	}
+}
+
+func countRules(t *testing.T, c traffic.Case) int {
+	t.Helper()
+	rules, list := resolve.LoadWith(testbed.RulesFile, []byte(weirRules(c)), nil, resolve.Settings{})
+	if rules == nil {
+		t.Fatalf("%s: %v", c, list)
+	}
+	return len(rules.Rules)
+}

@@ -1,0 +1,69 @@
+package stages
+
+import (
+	"fmt"
+
+	"weir/internal/bench/profile"
+	"weir/internal/bench/report"
+	"weir/internal/stats"
+	"weir/internal/units"
+)
+
+// Document is the report in the form that people pass around.
+func (s *Report) Document() *report.Document {
+	r := s.report
+	d := &report.Document{Kind: "stages", Title: "What each stage of the packet path costs", Command: r.Command,
+		Started: r.Started, Machine: r.Machine, Control: &r.Control, Sketch: r.Sketch(), Notes: r.Notes,
+		Method: []string{
+			"The programs are those that weir loads, unchanged, while they forward frames as in weir bench forward.",
+			"The kernel's timer interrupts the core some 4,000 times a second (cpu-clock). The address that it stood at, or the nearest caller in weir's program, is a line of the source, and each file or function belongs to a stage.",
+			"A stage has the share of a frame's time that it has of the samples. What waits for memory is counted where it waits; what a core does at the same time as something else is counted once. Instructions that the compiler moved are counted where they came from.",
+			"The generator's path in the same run gives what weir adds, by subtraction: a second way to the sum.",
+		}}
+	var groups []report.BarGroup
+	for i := range s.Paths {
+		p := &s.Paths[i]
+		name := p.name()
+		d.Verdicts = append(d.Verdicts, p.verdict())
+		d.Sections = append(d.Sections, report.Section{Title: name, Tables: []report.Table{p.table()}})
+		group := report.BarGroup{Name: name}
+		for _, stage := range profile.Stages {
+			if p.Stages[stage].Max() > 0 {
+				group.Bars = append(group.Bars, report.Bar{Name: stage, Runs: p.Stages[stage], Ours: true})
+				d.Measurements = append(d.Measurements, report.Measurement{Name: "stages: " + name + ": " + stage, Unit: "ns",
+					Better: report.Lower, Runs: p.Stages[stage]})
+			}
+		}
+		d.Measurements = append(d.Measurements, report.Measurement{Name: "stages: " + name + ": all of weir", Unit: "ns",
+			Better: report.Lower, Runs: p.own()})
+		groups = append(groups, group)
+	}
+	chart := report.Chart{Title: "What a stage costs", Bars: &report.Bars{Label: "nanoseconds per frame", Unit: "ns", Better: report.Lower, Groups: groups}}
+	d.Sections = append([]report.Section{{Title: "All stages", Charts: []report.Chart{chart}}}, d.Sections...)
+	return d
+}
+
+func (p *PathStages) name() string { return p.Path + ", " + units.Thousands(p.Flows) + " flows" }
+
+func (p *PathStages) verdict() string {
+	own := p.own().Median()
+	return fmt.Sprintf("%s: %.0f ns of a frame are weir's and its transmit's by samples; over the generator's path it takes %.0f ns more, the second device's ring among them.",
+		p.name(), own, p.Net)
+}
+
+func (p *PathStages) table() report.Table {
+	t := report.Table{Columns: []report.Column{{Name: "stage", Words: true}, {Name: "ns per frame"}, {Name: "smallest – largest run"}}}
+	row := func(name string, runs stats.Sample) {
+		t.Rows = append(t.Rows, []string{name, fmt.Sprintf("%.1f", runs.Median()), fmt.Sprintf("%.1f – %.1f", runs.Min(), runs.Max())})
+	}
+	for _, stage := range profile.Stages {
+		row(stage, p.Stages[stage])
+	}
+	t.Marked = []int{len(t.Rows)}
+	row("all of weir", p.own())
+	for _, stage := range profile.Harness {
+		row("benchmark: "+stage, p.Stages[stage])
+	}
+	row("a frame", p.Total)
+	return t
+}

@@ -1,0 +1,102 @@
+package stages
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"weir/internal/bench/forward"
+	"weir/internal/bench/paths"
+	"weir/internal/bench/profile"
+	"weir/internal/stats"
+)
+
+// Options say in which cases the stages are measured.
+type Options struct {
+	Flows    []int
+	Runs     int
+	Seconds  time.Duration // of steady traffic in each run
+	Command  string
+	Program  string // the weir to measure; "": the one that runs
+	Progress io.Writer
+
+	name  string
+	quick bool
+}
+
+// Defaults take two minutes.
+func Defaults() Options {
+	return Options{Flows: []int{1000}, Runs: 5, Seconds: time.Second}
+}
+
+func (o *Options) forward() forward.Options {
+	f := forward.Defaults()
+	f.Paths = []string{paths.Generator, paths.Weir, paths.WeirNAT}
+	f.Flows, f.Runs, f.Seconds = o.Flows, o.Runs, o.Seconds
+	f.Command, f.Program, f.Progress, f.Name, f.Quick, f.Split = o.Command, o.Program, o.Progress, o.name, o.quick, true
+	return f
+}
+
+// Check tells the first thing that is wrong with the options.
+func (o *Options) Check() error { f := o.forward(); return f.Check() }
+
+// Estimate is about how long it takes.
+func (o *Options) Estimate() time.Duration { f := o.forward(); return f.Estimate() }
+
+// Report is what each stage of a packet's way costs.
+type Report struct {
+	report *forward.Report
+	Paths  []PathStages
+}
+
+// PathStages are the stages of one path in one case.
+type PathStages struct {
+	Path   string
+	Flows  int
+	Total  stats.Sample            // ns of a frame, the benchmark's own part as well
+	Stages map[string]stats.Sample // ns of a frame by stage, of all of profile.Stages and profile.Harness
+	Net    float64                 // ns, the total without the generator path's
+}
+
+// Run measures what each stage of the packet path costs: the program that
+// runs, as it is, sampled while frames are forwarded.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	r, err := forward.Run(ctx, o.forward())
+	if err != nil {
+		return nil, err
+	}
+	s := &Report{report: r}
+	for _, row := range r.Rows {
+		if row.Path == paths.Generator || row.NetNS == nil {
+			continue
+		}
+		p := PathStages{Path: row.Path, Flows: row.Flows, Stages: map[string]stats.Sample{}, Net: *row.NetNS}
+		for i, split := range row.Splits {
+			p.Total = append(p.Total, 1000/row.Mpps[i])
+			for _, stage := range everyStage() {
+				p.Stages[stage] = append(p.Stages[stage], split[stage])
+			}
+		}
+		s.Paths = append(s.Paths, p)
+	}
+	if len(s.Paths) == 0 {
+		return nil, errors.New("no path of weir was measured")
+	}
+	return s, nil
+}
+
+func everyStage() []string {
+	return append(append([]string(nil), profile.Stages...), profile.Harness...)
+}
+
+// own is the sum of weir's stages in each run.
+func (p *PathStages) own() stats.Sample {
+	sum := make(stats.Sample, len(p.Total))
+	for _, stage := range profile.Stages {
+		for i, ns := range p.Stages[stage] {
+			sum[i] += ns
+		}
+	}
+	return sum
+}

@@ -1,0 +1,90 @@
+package testbed
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"weir/internal/host/hostinfo"
+	"weir/internal/host/netif"
+)
+
+// conntrackLimits reads and sets the limits; tests have others than the
+// machine's.
+type conntrackLimits struct {
+	Read func() (hostinfo.Conntrack, error)
+	set  func(hostinfo.Conntrack) error
+}
+
+func machineConntrack() conntrackLimits {
+	return conntrackLimits{Read: hostinfo.ReadConntrack, set: setConntrack}
+}
+
+func setConntrack(c hostinfo.Conntrack) error {
+	return errors.Join(netif.SetSysctl(hostinfo.ConntrackMax, strconv.Itoa(c.Max)), setBuckets(c.Buckets))
+}
+
+// setBuckets accepts that the kernel rounds the number up.
+func setBuckets(n int) error {
+	err := netif.SetSysctl(hostinfo.ConntrackBuckets, strconv.Itoa(n))
+	if now, read := hostinfo.ReadConntrack(); read == nil && now.Buckets >= n && now.Buckets < n+4096 {
+		return nil
+	}
+	return err
+}
+
+// conntrackNote is the file with the limits from before they were raised.
+func conntrackNote(dir string) string { return filepath.Join(dir, "conntrack.json") }
+
+// Raise makes room for so many connections, in so many buckets.
+// What was there before is noted in a file, so that the next run can restore it
+// if this one is killed.
+func (l conntrackLimits) Raise(dir string, connections, buckets int) (restore func() error, err error) {
+	before, err := l.Read()
+	if err != nil {
+		return nil, fmt.Errorf("raise conntrack's limits: %w", err)
+	}
+	after := before
+	after.Max, after.Buckets = max(after.Max, connections), max(after.Buckets, buckets)
+	note := conntrackNote(dir)
+	b, err := json.Marshal(before)
+	if err != nil {
+		return nil, fmt.Errorf("note conntrack's limits: %w", err)
+	}
+	if err := os.WriteFile(note, b, 0o600); err != nil {
+		return nil, fmt.Errorf("note conntrack's limits: %w", err)
+	}
+	restore = func() error { return l.restore(dir) }
+	if err := l.set(after); err != nil {
+		return nil, errors.Join(fmt.Errorf("raise conntrack's limits: %w", err), restore())
+	}
+	return restore, nil
+}
+
+// restore sets the limits that a run noted before it raised them; it
+// does nothing where there is no such note.
+func (l conntrackLimits) restore(dir string) error {
+	note := conntrackNote(dir)
+	b, err := os.ReadFile(note)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read conntrack's former limits: %w", err)
+	}
+	var before hostinfo.Conntrack
+	if err := json.Unmarshal(b, &before); err != nil {
+		return fmt.Errorf("read conntrack's former limits from %s: %w", note, err)
+	}
+	if err := l.set(before); err != nil {
+		return fmt.Errorf("restore conntrack's limits to %+v: %w", before, err)
+	}
+	if err := os.Remove(note); err != nil {
+		return fmt.Errorf("forget conntrack's former limits: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package traffic
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"weir/internal/bench/cpu"
+	"weir/internal/fw/bpfload"
+	"weir/internal/lab"
+)
+
+// CountSink counts frames at their far end.
+type CountSink struct {
+	sink
+	counters []countCounter
+}
+
+func NewCountSink(w *Setup, back bool) (*CountSink, error) {
+	objects, err := LoadCountObjectsFor(w, nil)
+	if err != nil {
+		return nil, err
+	}
+	k := &CountSink{}
+	if k.sink, k.counters, err = newSink[countCounter](objects, "counters"); err != nil {
+		return nil, err
+	}
+	at, hook, program := w.end(back), bpfload.XDP, "count"
+	if w.egress() {
+		at, hook, program = w.exit(back), bpfload.Egress, "count_egress"
+	}
+	return k, k.attach(w.Bed, at, hook, program)
+}
+
+// Reset forgets what was counted. No frames may be under way.
+func (k *CountSink) Reset() {
+	clear(k.counters)
+}
+
+// window is what a sink saw on one core.
+type window struct {
+	frames  uint64  // all of them
+	seconds float64 // from the first time stamp to the last
+	Rate    float64 // frames per second between them; 0: too few came
+}
+
+// On is what was counted on one core.
+func (k *CountSink) On(core int) window {
+	c := k.counters[core]
+	w := window{frames: c.Frames}
+	if ns := c.LastNs - c.FirstNs; c.LastNs > c.FirstNs {
+		w.seconds = float64(ns) / 1e9
+		w.Rate = float64(c.LastFrames-c.FirstFrames) / w.seconds
+	}
+	return w
+}
+
+// windows gives what was counted on the cores that saw frames.
+func (k *CountSink) windows() []window {
+	var seen []window
+	for core := range k.counters {
+		if w := k.On(core); w.frames > 0 {
+			seen = append(seen, w)
+		}
+	}
+	return seen
+}
+
+// Arrived is how many frames came to all sinks.
+func Arrived(sinks map[bool]*CountSink) (frames uint64) {
+	for _, sink := range sinks {
+		for _, w := range sink.windows() {
+			frames += w.frames
+		}
+	}
+	return frames
+}
+
+// Shortest is the least time, in seconds, in which a sink saw frames on one core.
+func Shortest(sinks map[bool]*CountSink) float64 {
+	least := math.Inf(1)
+	for _, sink := range sinks {
+		for _, w := range sink.windows() {
+			least = min(least, w.seconds)
+		}
+	}
+	return least
+}
+
+// Rate is the sum of the rates of all cores, and the longest time that one of
+// them was seen to work.
+func Rate(sinks map[bool]*CountSink, cores []int) (perSecond, seconds float64) {
+	for _, core := range cores {
+		var frames, first, last uint64
+		for _, sink := range sinks {
+			c := &sink.counters[core]
+			if c.LastNs == c.FirstNs {
+				continue
+			}
+			frames += c.LastFrames - c.FirstFrames
+			last = max(last, c.LastNs)
+			if first == 0 || c.FirstNs < first {
+				first = c.FirstNs
+			}
+		}
+		if last > first {
+			s := float64(last-first) / 1e9
+			perSecond += float64(frames) / s
+			seconds = max(seconds, s)
+		}
+	}
+	return perSecond, seconds
+}
+
+// LoadCountObjectsFor loads the object with the sinks and the programs of the
+// door.
+func LoadCountObjectsFor(w *Setup, values map[string]any) (*bpfload.Objects, error) {
+	object, err := loadCount()
+	if err != nil {
+		return nil, fmt.Errorf("read the counting programs: %w", err)
+	}
+	kind := &frameSpec{ipv6: w.Case.IPv6(), tcp: w.data(false)}
+	all := map[string]any{"ethertype": kind.ethertype(), "protocol": kind.protocol()}
+	for name, value := range values {
+		all[name] = value
+	}
+	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
+		Entries: map[string]uint32{"counters": cpu.Possible()}, Values: all,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load the counting programs: %w", err)
+	}
+	return objects, nil
+}
+
+// LoadRedirect loads the programs that send frames on by the firewall's other
+// door, to whom they are for.
+func LoadRedirect(w *Setup, back bool) (*bpfload.Objects, error) {
+	source, target, err := w.Bed.MACs(w.exit(back), w.end(back))
+	if err != nil {
+		return nil, err
+	}
+	addresses := words(append(slices.Clone(target), source...))
+	leaveBy := uint32(w.Bed.Indexes[w.exit(back)])
+	objects, err := LoadCountObjectsFor(w, map[string]any{
+		"leave_by": leaveBy, "addresses_low": addresses[0], "addresses_high": uint32(addresses[1]),
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A device map holds devices of the namespace that they are put in from.
+	err = w.Bed.Lab.Do(lab.FW, func() error { return bpfload.PutDevice(objects.Maps["devices"], 0, leaveBy) })
+	if err != nil {
+		return nil, errors.Join(err, objects.Close())
+	}
+	return objects, nil
+}
+
+// frameBytes are the bytes of a frame that a program stored as words.
+func frameBytes(stored []uint64) []byte {
+	var b []byte
+	for _, w := range stored {
+		b = binary.NativeEndian.AppendUint64(b, w)
+	}
+	return b
+}
+
+func (k *CountSink) Settle() {
+	waitUntilStill(func() uint64 { n, _, _ := k.Read(); return n })
+}
+
+func (k *CountSink) Read() (frames, illegal uint64, l Latency) {
+	for _, w := range k.windows() {
+		frames += w.frames
+	}
+	return frames, 0, l
+}

@@ -1,0 +1,52 @@
+package traffic
+
+// The enumeration of flows, as bpf/flow.h has it.
+const (
+	FlowBits       = 24
+	FlowMask       = 1<<FlowBits - 1
+	flowScatter    = 0x9e3779
+	flowHash       = 0x9e3779b1
+	targetBits     = 12
+	targetHosts    = 1 << targetBits
+	firstPort      = 1024
+	sourcePortMask = 0x7fff
+)
+
+// flow is what tells one connection from the others: the numbers of its hosts
+// within their networks, and its ports.
+type flow struct {
+	source, target         uint32
+	sourcePort, targetPort uint16
+}
+
+// flowOf gives the flow of a number below 1 << flowBits. Target and target port
+// alone hold the number.
+func flowOf(number uint32) flow {
+	scattered := number * flowScatter & FlowMask
+	hash := scattered * uint32(flowHash)
+	return flow{
+		source:     hash >> 26,
+		target:     scattered & (targetHosts - 1),
+		sourcePort: uint16(firstPort + hash>>8&sourcePortMask),
+		targetPort: uint16(firstPort + scattered>>targetBits),
+	}
+}
+
+// Stride is a step through n flows that visits all of them before it repeats
+// one, far apart from visit to visit: near n divided by the golden ratio.
+func Stride(n uint32) uint32 {
+	if n < 3 {
+		return 1
+	}
+	step := uint32(float64(n) * 0.6180339887498949)
+	for ; gcd(step, n) != 1; step++ {
+	}
+	return step % n
+}
+
+func gcd(a, b uint32) uint32 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

@@ -1,0 +1,213 @@
+package traffic
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+)
+
+// Lengths of headers, and what a wire adds to a frame in memory: the checksum
+// at its end, which the sizes of frames include (RFC 2544).
+const (
+	ethLen     = 14
+	ip4Len     = 20
+	ip6Len     = 40
+	udpLen     = 8
+	tcpLen     = 20
+	fcsLen     = 4
+	LeastFrame = 64 // of Ethernet, with checksum
+	hops       = 64 // TTL or hop limit that frames start with
+)
+
+// maxHeader is HEADER_WORDS of frame.h, in bytes.
+const maxHeader = 88
+
+// TCP flags.
+const (
+	flagSYN = 0x02
+	flagRST = 0x04
+	flagACK = 0x10
+)
+
+// tcpOptions of a SYN: a segment size of 1460, a window scale of 14.
+var tcpOptions = []byte{2, 4, 0x05, 0xb4, 1, 3, 3, 14}
+
+// segment is what tells the TCP frames of one step of a connection from those
+// of another.
+type segment struct {
+	flags         byte
+	sequence, ack uint32
+	options       []byte
+}
+
+// First sequence numbers of both sides of every connection.
+const (
+	nearSequence = 0x10000000
+	farSequence  = 0x20000000
+)
+
+// frameSpec says all that the frames of one kind have in common.
+type frameSpec struct {
+	ipv6           bool
+	tcp            *segment // nil: UDP
+	length         int      // in memory, without the frame's checksum
+	source, target net.HardwareAddr
+	from, to       netip.Addr // networks, with the bits of hosts zero
+}
+
+// TrueSize is the smallest frame of the kind that is not below size, both with
+// the frame's checksum.
+func TrueSize(size int, ipv6, tcp bool) int {
+	smallest := ethLen + ip4Len + udpLen + fcsLen
+	if ipv6 {
+		smallest += ip6Len - ip4Len
+	}
+	if tcp {
+		smallest += tcpLen - udpLen
+	}
+	return max(size, smallest, LeastFrame)
+}
+
+func (s *frameSpec) l4() int {
+	if s.ipv6 {
+		return ethLen + ip6Len
+	}
+	return ethLen + ip4Len
+}
+
+func (s *frameSpec) headerLen() int {
+	if s.tcp == nil {
+		return s.l4() + udpLen
+	}
+	return s.l4() + tcpLen + len(s.tcp.options)
+}
+
+func (s *frameSpec) ethertype() uint16 {
+	if s.ipv6 {
+		return 0x86dd
+	}
+	return 0x0800
+}
+
+// header is the frame's header with zeroes where frames differ: in the lowest 32
+// bits of the addresses, ports, TCP sequence numbers and checksums.
+func (s *frameSpec) header(ttl byte) []byte {
+	h := make([]byte, s.headerLen())
+	copy(h, s.target)
+	copy(h[6:], s.source)
+	binary.BigEndian.PutUint16(h[12:], s.ethertype())
+	if s.ipv6 {
+		s.putIPv6(h[ethLen:], ttl)
+	} else {
+		s.putIPv4(h[ethLen:], ttl)
+	}
+	s.putL4(h[s.l4():])
+	return h
+}
+
+func (s *frameSpec) protocol() byte {
+	if s.tcp != nil {
+		return 6
+	}
+	return 17
+}
+
+func (s *frameSpec) putIPv4(ip []byte, ttl byte) {
+	ip[0] = 0x45
+	binary.BigEndian.PutUint16(ip[2:], uint16(s.length-ethLen))
+	ip[6] = 0x40 // don't fragment
+	ip[8], ip[9] = ttl, s.protocol()
+}
+
+func (s *frameSpec) putIPv6(ip []byte, ttl byte) {
+	ip[0] = 0x60
+	binary.BigEndian.PutUint16(ip[4:], uint16(s.length-ethLen-ip6Len))
+	ip[6], ip[7] = s.protocol(), ttl
+	from, to := s.from.As16(), s.to.As16()
+	copy(ip[8:], from[:12])
+	copy(ip[24:], to[:12])
+}
+
+func (s *frameSpec) putL4(l4 []byte) {
+	if s.tcp == nil {
+		binary.BigEndian.PutUint16(l4[4:], uint16(s.length-s.l4()))
+		return
+	}
+	binary.BigEndian.PutUint32(l4[8:], s.tcp.ack)
+	l4[12] = byte((tcpLen + len(s.tcp.options)) / 4 << 4)
+	l4[13] = s.tcp.flags
+	binary.BigEndian.PutUint16(l4[14:], 0xffff)
+	copy(l4[tcpLen:], s.tcp.options)
+}
+
+// expected is the header as it has to arrive in the first round.
+func (s *frameSpec) expected(ttl byte) []byte {
+	h := s.header(ttl)
+	if s.tcp != nil {
+		binary.BigEndian.PutUint32(h[s.l4()+4:], s.tcp.sequence)
+	}
+	return h
+}
+
+// sums are those of the header's constant parts: of the IPv4 header, and of
+// the L4 header with its pseudo header. The payload is zero.
+func (s *frameSpec) sums() (ip, l4 uint32) {
+	h := s.header(hops)
+	l4 = sum16(h[s.l4():]) + uint32(s.length-s.l4()) + uint32(s.protocol())
+	if s.ipv6 {
+		return 0, l4 + sum16(h[ethLen+8:s.l4()])
+	}
+	return sum16(h[ethLen:s.l4()]), l4
+}
+
+func sum16(b []byte) uint32 {
+	sum := uint32(0)
+	for ; len(b) >= 2; b = b[2:] {
+		sum += uint32(binary.BigEndian.Uint16(b))
+	}
+	return sum
+}
+
+// compared are the bits of a header that have to arrive as header says them;
+// where flows differ, and at checksums, there are none.
+func (s *frameSpec) compared() []byte {
+	mask := make([]byte, s.headerLen())
+	for i := range mask {
+		mask[i] = 0xff
+	}
+	clear := func(from, n int) {
+		for i := from; i < from+n; i++ {
+			mask[i] = 0
+		}
+	}
+	if s.ipv6 {
+		clear(ethLen+20, 4)
+		clear(ethLen+36, 4)
+	} else {
+		clear(ethLen+10, 10)
+	}
+	clear(s.l4(), 4)
+	if s.tcp != nil {
+		clear(s.l4()+16, 2)
+	} else {
+		clear(s.l4()+6, 2)
+	}
+	return mask
+}
+
+// words are bytes as the BPF programs hold them.
+func words(b []byte) [maxHeader / 8]uint64 {
+	var padded [maxHeader]byte
+	copy(padded[:], b)
+	var w [maxHeader / 8]uint64
+	for i := range w {
+		w[i] = binary.NativeEndian.Uint64(padded[8*i:])
+	}
+	return w
+}
+
+// low32 is the network's lowest 32 bits.
+func low32(a netip.Addr) uint32 {
+	b := a.AsSlice()
+	return binary.BigEndian.Uint32(b[len(b)-4:])
+}

@@ -1,0 +1,146 @@
+package traffic
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/lab"
+)
+
+// FlowRange are the flows from first on, and the step through them.
+type FlowRange struct{ First, Count, Step uint32 }
+
+// Split gives each of n generators flows of its own.
+func (r FlowRange) Split(n int) []FlowRange {
+	parts := make([]FlowRange, 0, n)
+	for i := range uint32(n) {
+		from, to := r.Count*i/uint32(n), r.Count*(i+1)/uint32(n)
+		if from < to {
+			parts = append(parts, FlowRange{r.First + from, to - from, r.Step})
+		}
+	}
+	return parts
+}
+
+// Generator sends frames of some flows from one core.
+type Generator struct {
+	setup   *Setup
+	Back    bool
+	Core    int
+	Flows   uint32 // that it sends
+	objects *bpfload.Objects
+	frame   []byte
+	batch   uint32 // frames that leave together; 0: as the kernel does it
+	First   bool   // its thread goes before all programs; see [lab.GoFirst]
+}
+
+// NewGenerator loads a generator. It ends by itself after limit frames; 0: when
+// its run ends.
+func NewGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint64) (*Generator, error) {
+	return NewPacedGenerator(w, s, flows, core, limit, Pacing{})
+}
+
+// NewPacedGenerator loads one that sends at a rate, or with stamps.
+func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint64, pace Pacing) (*Generator, error) {
+	spec, err := w.spec(s.back, s.seg, s.length)
+	if err != nil {
+		return nil, err
+	}
+	object, err := loadGenerate()
+	if err != nil {
+		return nil, fmt.Errorf("read the generator: %w", err)
+	}
+	header := spec.header(hops)
+	ip, l4 := spec.sums()
+	values := map[string]any{
+		"header": words(header), "header_len": uint32(len(header)),
+		"ipv6": flag(spec.ipv6), "tcp": flag(spec.tcp != nil), "back": flag(s.back),
+		"ip_sum": ip, "l4_sum": l4,
+		"source_net": low32(w.sources()), "target_net": low32(w.targets()),
+		"first_flow": flows.First, "flows": flows.Count, "step": flows.Step, "limit": limit,
+	}
+	if spec.tcp != nil {
+		values["sequence"] = spec.tcp.sequence
+		values["sequence_step"] = uint32(spec.length - spec.headerLen())
+	}
+	pace.addTo(values, spec)
+	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
+		Maps:    map[string]*bpfload.Map{"answers": w.answers},
+		Entries: map[string]uint32{"answers": uint32(w.Case.Flows)},
+		Values:  values,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load the generator: %w", err)
+	}
+	frame := make([]byte, s.length)
+	copy(frame, header)
+	return &Generator{setup: w, Back: s.back, Core: core, Flows: flows.Count, objects: objects, frame: frame, batch: pace.Burst}, nil
+}
+
+// Run sends n frames, fewer if the generator has a limit, as fast as they go.
+func (g *Generator) Run(n uint32) error {
+	begin := g.setup.begin(g.Back)
+	return g.setup.Bed.Lab.Do(begin.Host, func() error {
+		if err := own(g.Core); err != nil {
+			return err
+		}
+		if g.First {
+			lab.GoFirst(0, lab.First)
+		}
+		return bpfload.RunLive(g.objects.Programs["generate"], g.frame, g.setup.Bed.Indexes[begin], n, g.batch)
+	})
+}
+
+func (g *Generator) Close() error { return g.objects.Close() }
+
+// own gives the calling thread, which ends after its run, a core as far as that
+// can be done: no other core, priority over other programs, and no signals,
+// after each of which the kernel would begin the run anew.
+func own(core int) error {
+	var all unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil); err != nil {
+		return fmt.Errorf("keep signals from the generator: %w", err)
+	}
+	var set unix.CPUSet
+	set.Set(core)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("bind the generator to core %d: %w", core, err)
+	}
+	if err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20); err != nil {
+		return fmt.Errorf("give the generator priority: %w", err)
+	}
+	return nil
+}
+
+// RunAll runs generators at the same time, each as many frames as runs says.
+func RunAll(gs []*Generator, runs []uint32) error {
+	errs := make(chan error, len(gs))
+	for i, g := range gs {
+		go func() { errs <- g.Run(runs[i]) }()
+	}
+	var first error
+	for range gs {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func flag(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func CloseAll(gs []*Generator) {
+	for _, g := range gs {
+		g.Close()
+	}
+}

@@ -1,0 +1,95 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"weir/internal/bench/testbed"
+	"weir/internal/fw/bpfload"
+)
+
+const (
+	// burstTime is how long the frames of a burst would take one by one, and
+	// maxBurst how many they are at most: a quarter of a veth's ring.
+	burstTime = 20e-6
+	maxBurst  = 64
+	// holdTime is that where a rate is held on average: full bursts from 640,000 on.
+	holdTime = 100e-6
+	// leastRate, in frames per second, keeps the generator's waiting short.
+	LeastRate = 1000
+	// stampLen is STAMP_LEN of bpf/frame.h.
+	stampLen = 16
+)
+
+// Pacing is how a generator spaces frames and marks them; the zero value sends
+// as fast as it goes, and marks none.
+type Pacing struct {
+	gap          time.Duration // between bursts; 0: none
+	catchUp      time.Duration // between bursts that make up for late ones; 0: none does
+	Burst        uint32        // frames
+	stamps       bool
+	IllegalEvery uint32
+}
+
+// PaceFor spaces frames for a rate, per second; 0: as fast as they go. Stamped
+// frames leave one by one up to a million per second.
+func PaceFor(rate float64, stamps bool) Pacing {
+	p := Pacing{stamps: stamps}
+	if rate <= 0 {
+		return p
+	}
+	width := burstTime
+	if stamps {
+		width = 1e-6
+	}
+	p.Burst = uint32(min(max(rate*width, 1), maxBurst))
+	p.gap = time.Duration(float64(p.Burst) / rate * 1e9)
+	return p
+}
+
+// PaceHolding spaces frames so that a rate is held on average, also where the
+// generator's core has other work: in large bursts, and late ones come at up to four
+// times the rate. Slower, and the core spends time waiting that the other work needs.
+func PaceHolding(rate float64) Pacing {
+	burst := uint32(min(max(rate*holdTime, 1), maxBurst))
+	gap := time.Duration(float64(burst) / rate * 1e9)
+	return Pacing{gap: gap, catchUp: gap / 4, Burst: burst}
+}
+
+// addTo sets the generator's constants.
+func (p Pacing) addTo(values map[string]any, spec *frameSpec) {
+	values["burst_ns"], values["burst_frames"] = uint64(p.gap), p.Burst
+	values["catch_up_ns"] = uint64(p.catchUp)
+	values["illegal_every"] = p.IllegalEvery
+	if p.IllegalEvery > 0 {
+		values["illegal_net"] = low32(testbed.IllegalHosts.Addr(spec.ipv6))
+	}
+	if p.stamps {
+		values["stamp_at"] = uint32(spec.headerLen())
+	}
+}
+
+// StampedSize is the smallest frame, in bytes with its checksum, that is not
+// below size and has room for a time stamp.
+func StampedSize(size int, c Case) int {
+	kind := &frameSpec{ipv6: c.IPv6()}
+	if c.TCP() {
+		kind.tcp = &segment{}
+	}
+	return max(TrueSize(size, c.IPv6(), c.TCP()), kind.headerLen()+stampLen+fcsLen)
+}
+
+// Paced is what a generator noted of its own pace.
+func (g *Generator) Paced() (p generatePace, err error) {
+	memory, err := bpfload.MapMemory(g.objects.Maps["paces"])
+	if err != nil {
+		return p, fmt.Errorf("read the generator's pace: %w", err)
+	}
+	defer func() { err = errors.Join(err, memory.Close()) }()
+	values, err := bpfload.Values[generatePace](memory)
+	if err != nil {
+		return p, fmt.Errorf("read the generator's pace: %w", err)
+	}
+	return values[0], nil
+}

@@ -1,0 +1,203 @@
+package traffic
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"weir/internal/bench/testbed"
+	"weir/internal/fw/bpfload"
+	"weir/internal/lab"
+)
+
+// Effect is what a path does to frames.
+type Effect struct {
+	ToDoor     bool // they end at the firewall's door
+	Routes     bool // it decrements the TTL
+	Translates bool // it gives sources the firewall's address
+	Connects   bool // it remembers connections
+	HasEgress  bool // what it sends passes the egress hook
+}
+
+// Setup is one path in one case: where frames start, where they are seen again,
+// and what has changed by then.
+type Setup struct {
+	Bed  *testbed.Testbed
+	Case Case
+	Effect
+	answers *bpfload.Map // where the far end notes to whom it answers; see makeAnswers
+}
+
+// begin is the device that frames are sent from.
+func (w *Setup) begin(back bool) testbed.Place {
+	if back {
+		return testbed.FarEnd
+	}
+	return testbed.NearEnd
+}
+
+// Door is the firewall's device that frames reach first.
+func (w *Setup) Door(back bool) testbed.Place {
+	if back {
+		return testbed.FarDoor
+	}
+	return testbed.NearDoor
+}
+
+// end is where frames are checked, and counted unless the sink is egress.
+func (w *Setup) end(back bool) testbed.Place {
+	switch {
+	case w.ToDoor:
+		return w.Door(back)
+	case back:
+		return testbed.NearEnd
+	}
+	return testbed.FarEnd
+}
+
+// exit is the firewall's device that frames leave by.
+func (w *Setup) exit(back bool) testbed.Place { return w.Door(!back) }
+
+// egress reports whether frames are counted where the firewall sends them: a
+// path that redirects in XDP has no such place.
+func (w *Setup) egress() bool { return w.Case.Sink == Egress && w.HasEgress }
+
+// sources is the network of the hosts at the near end.
+func (w *Setup) sources() netip.Addr {
+	if w.Translates {
+		return testbed.LANHosts.Addr(w.Case.IPv6())
+	}
+	return testbed.RoutedHosts.Addr(w.Case.IPv6())
+}
+
+func (w *Setup) targets() netip.Addr { return testbed.TargetNet.Addr(w.Case.IPv6()) }
+
+// router is the address that the firewall translates sources to.
+func (w *Setup) router() netip.Addr { return w.Bed.Lab.Addr(lab.FW, "wan0", w.Case.IPv6()) }
+
+// outside is how the far end knows the sources' network.
+func (w *Setup) outside() netip.Addr {
+	if w.Translates {
+		return w.router()
+	}
+	return w.sources()
+}
+
+// spec describes frames as they are sent.
+func (w *Setup) spec(back bool, seg *segment, length int) (*frameSpec, error) {
+	source, target, err := w.Bed.MACs(w.begin(back), w.Door(back))
+	if err != nil {
+		return nil, err
+	}
+	if back {
+		return w.newSpec(seg, length, source, target, w.targets(), w.outside()), nil
+	}
+	return w.newSpec(seg, length, source, target, w.sources(), w.targets()), nil
+}
+
+// arrival describes the same frames at their far end.
+func (w *Setup) arrival(back bool, seg *segment, length int) (*frameSpec, error) {
+	from, to := w.exit(back), w.end(back)
+	if w.ToDoor {
+		from, to = w.begin(back), w.Door(back)
+	}
+	source, target, err := w.Bed.MACs(from, to)
+	if err != nil {
+		return nil, err
+	}
+	if back {
+		return w.newSpec(seg, length, source, target, w.targets(), w.sources()), nil
+	}
+	return w.newSpec(seg, length, source, target, w.outside(), w.targets()), nil
+}
+
+func (w *Setup) newSpec(seg *segment, length int, source, target net.HardwareAddr, from, to netip.Addr) *frameSpec {
+	return &frameSpec{ipv6: w.Case.IPv6(), tcp: seg, length: length, source: source, target: target, from: from, to: to}
+}
+
+// arrivalTTL is the TTL or hop limit at their far end.
+func (w *Setup) arrivalTTL() byte {
+	if w.Routes {
+		return hops - 1
+	}
+	return hops
+}
+
+// length is the frames' length in memory.
+func (w *Setup) length() int { return w.Case.Frame - fcsLen }
+
+// Frame is one frame of a connection's beginning.
+type Frame struct {
+	back   bool
+	seg    *segment
+	length int
+}
+
+// opening are the frames that a connection begins with: after them it is open
+// in both directions and the windows of both sides are known.
+func (w *Setup) FirstFrames() []Frame {
+	if !w.Case.TCP() {
+		return []Frame{{false, nil, w.length()}, {true, nil, w.length()}}
+	}
+	short := TrueSize(LeastFrame, w.Case.IPv6(), true) - fcsLen
+	syn := short
+	if least := (&frameSpec{ipv6: w.Case.IPv6(), tcp: &segment{options: tcpOptions}}).headerLen(); syn < least {
+		syn = least
+	}
+	return []Frame{
+		{false, &segment{flags: flagSYN, sequence: nearSequence, options: tcpOptions}, syn},
+		{true, &segment{flags: flagSYN | flagACK, sequence: farSequence, ack: nearSequence + 1, options: tcpOptions}, syn},
+		{false, w.data(false), short},
+		{true, w.data(true), short},
+	}
+}
+
+// data is a segment of an open connection; nil for UDP.
+func (w *Setup) data(back bool) *segment {
+	switch {
+	case !w.Case.TCP():
+		return nil
+	case back:
+		return &segment{flags: flagACK, sequence: farSequence + 1, ack: nearSequence + 1}
+	}
+	return &segment{flags: flagACK, sequence: nearSequence + 1, ack: farSequence + 1}
+}
+
+// Reset is the frame by which a client ends a connection after its opening.
+func (w *Setup) Reset() Frame {
+	short := TrueSize(LeastFrame, w.Case.IPv6(), true) - fcsLen
+	sent := short - (&frameSpec{ipv6: w.Case.IPv6(), tcp: &segment{}}).headerLen()
+	return Frame{false, &segment{flags: flagRST | flagACK, sequence: nearSequence + 1 + uint32(sent), ack: farSequence + 1}, short}
+}
+
+// Steady is a frame of an open connection.
+func (w *Setup) Steady(back bool) Frame { return Frame{back, w.data(back), w.length()} }
+
+// AllFlows are those of the case, one after the other.
+func (w *Setup) AllFlows() FlowRange { return FlowRange{0, uint32(w.Case.Flows), 1} }
+
+// ScatteredFlows are those of the case, each far from the one before it.
+func (w *Setup) ScatteredFlows() FlowRange {
+	flows := uint32(w.Case.Flows)
+	return FlowRange{0, flows, Stride(flows)}
+}
+
+// FreshFlows are so many that the case does not have, the first of them by its number.
+func FreshFlows(first, count uint32) FlowRange { return FlowRange{first, count, 1} }
+
+// MakeAnswers makes the table in which the far end notes where answers go.
+func (w *Setup) MakeAnswers() (*bpfload.Objects, error) {
+	object, err := loadCheck()
+	if err != nil {
+		return nil, fmt.Errorf("read the checker: %w", err)
+	}
+	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
+		Entries: map[string]uint32{"answers": uint32(w.Case.Flows)},
+		Values:  map[string]any{"frame_len": uint32(LeastFrame - fcsLen)}, // else the program is refused
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the table of flows: %w", err)
+	}
+	w.answers = objects.Maps["answers"]
+	return objects, nil
+}

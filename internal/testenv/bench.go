@@ -1,0 +1,27 @@
+package testenv
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// BuildWeir builds this tree's weir and gives the path of the program.
+func BuildWeir(tb testing.TB) string {
+	tb.Helper()
+	program := filepath.Join(tb.TempDir(), "weir")
+	if out, err := exec.Command("go", "build", "-o", program, "weir/cmd/weir").CombinedOutput(); err != nil {
+		tb.Fatalf("build weir: %v\n%s", err, out)
+	}
+	return program
+}
+
+// NothingLeft fails if the benchmark of a name left namespaces or its folder behind.
+func NothingLeft(tb testing.TB, name string) {
+	tb.Helper()
+	for _, pattern := range []string{"/run/netns/" + name + "-*", "/run/" + name} {
+		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
+			tb.Errorf("left behind: %v %v", left, err)
+		}
+	}
+}
