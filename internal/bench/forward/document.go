@@ -57,6 +57,7 @@ func (r *Report) Document() *report.Document {
 // leastRuns are those below which a report calls itself a sketch.
 const leastRuns = 5
 
+// Sketch reports whether the runs are too few for a verdict.
 func (r *Report) Sketch() bool {
 	return slices.ContainsFunc(r.Rows, func(row Row) bool { return len(row.Mpps) < leastRuns })
 }

@@ -24,7 +24,7 @@ func shortOptions(paths ...string) Options {
 	o := Defaults()
 	o.Paths, o.Flows, o.Runs, o.Seconds = paths, []int{200}, 1, 50*time.Millisecond
 	o.Quick = true
-	o.Name = "weir-test-bench"
+	o.Name = "weir-test-forward"
 	return o
 }
 
@@ -147,7 +147,7 @@ func TestForwardWeir(t *testing.T) {
 // should: here the traffic that is to be translated meets rules that do not.
 func TestForwardFindsWrongPaths(t *testing.T) {
 	testenv.NeedRoot(t)
-	bed, err := testbed.Open(t.Context(), testbed.Options{Name: "weir-test-bench", Offloads: lab.OffloadsOff})
+	bed, err := testbed.Open(t.Context(), testbed.Options{Name: "weir-test-forward", Offloads: lab.OffloadsOff})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -215,7 +215,7 @@ func (r *run) steady(ctx context.Context, gs []*traffic.Generator) (best result,
 // framesFor is what a generator can send in the wanted time and a little more.
 func (r *run) framesFor(g *traffic.Generator) uint32 {
 	const reserve = 1.05
-	n := r.sinks[g.Back].On(g.Core).Rate * r.seconds * reserve
+	n := r.sinks[g.Back].RateOn(g.Core) * r.seconds * reserve
 	return uint32(min(max(n, firstFrames), math.MaxUint32/2))
 }
 

@@ -190,8 +190,10 @@ func turnOnForwarding(w *traffic.Setup, undo *UndoList) error {
 // UndoList takes back what was done, the last first.
 type UndoList struct{ steps []func() error }
 
+// Add adds a step.
 func (u *UndoList) Add(step func() error) { u.steps = append(u.steps, step) }
 
+// Run takes all steps back, and forgets them.
 func (u *UndoList) Run() error {
 	var errs []error
 	for _, step := range slices.Backward(u.steps) {

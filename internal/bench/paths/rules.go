@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxRules leaves room for the example's own below weir's limit of 32,768.
+	// MaxRules leaves room for the example's own below weir's limit of 32,768.
 	MaxRules = 32_000
 	// defaultStates is pf's "set limit states" where a file says nothing.
 	defaultStates = 100_000

@@ -18,8 +18,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// stagesExample is a report of two runs of one path.
-func stagesExample() *Report {
+// example is a report of two runs of one path.
+func example() *Report {
 	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	stages := map[string]stats.Sample{}
 	for _, stage := range everyStage() {
@@ -31,7 +31,7 @@ func stagesExample() *Report {
 }
 
 func TestStagesDocument(t *testing.T) {
-	d := stagesExample().Document()
+	d := example().Document()
 	if err := d.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestStagesDocument(t *testing.T) {
 
 func TestStagesRecord(t *testing.T) {
 	dir := t.TempDir()
-	s := stagesExample()
+	s := example()
 	if err := s.Record(dir, "abc1234+"); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestStagesRecord(t *testing.T) {
 
 // The committed table is what the committed records make.
 func TestStagesTableIsCurrent(t *testing.T) {
-	const dir = "../../docs/performance"
+	const dir = "../../../docs/performance"
 	want, err := Table(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -96,11 +96,11 @@ func TestStages(t *testing.T) {
 	testenv.NeedRoot(t)
 	const most = 3
 	for try := 1; ; try++ {
-		s, err := Run(context.Background(), Options{Flows: []int{200}, Runs: 1, Seconds: time.Second, name: "weir-test-bench", quick: true, Program: testenv.BuildWeir(t)})
+		s, err := Run(context.Background(), Options{Flows: []int{200}, Runs: 1, Seconds: time.Second, name: "weir-test-stages", quick: true, Program: testenv.BuildWeir(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		testenv.NothingLeft(t, "weir-test-bench")
+		testenv.NothingLeft(t, "weir-test-stages")
 		wrong := wrongStages(s)
 		if len(wrong) == 0 {
 			return

@@ -22,7 +22,7 @@ const defaultName = "weir-bench"
 var (
 	LANHosts    = Address{"192.168.1.64", "fd00:1::40"}
 	RoutedHosts = Address{"198.51.100.64", "2001:db8:100::40"}
-	// illegalHosts have no business at the LAN's side: no rule lets them pass.
+	// IllegalHosts have no business at the LAN's side: no rule lets them pass.
 	IllegalHosts = Address{"198.51.101.64", "2001:db8:101::40"}
 	TargetNet    = Address{"198.18.0.0", "2001:2::"}
 	routedNet    = []string{"198.51.100.0/24", "2001:db8:100::/64"}
@@ -34,6 +34,7 @@ const SourceHosts = 64
 // Address is an address in both families.
 type Address struct{ v4, v6 string }
 
+// Addr is the address in one of the families.
 func (f Address) Addr(ipv6 bool) netip.Addr {
 	if ipv6 {
 		return netip.MustParseAddr(f.v6)
@@ -44,6 +45,7 @@ func (f Address) Addr(ipv6 bool) netip.Addr {
 // Place is a device of the lab.
 type Place struct{ Host, Device string }
 
+// The devices that frames cross, from the near end to the far one.
 var (
 	NearEnd  = Place{lab.LAN, "eth0"}
 	NearDoor = Place{lab.FW, "lan0"}
@@ -142,4 +144,5 @@ func (b *Testbed) Attach(p Place, hook bpfload.Hook, program *bpfload.Program) (
 	return link, nil
 }
 
+// Detach takes a program away from its device.
 func Detach(l *bpfload.Link) error { return errors.Join(l.Detach(), l.Close()) }

@@ -19,7 +19,7 @@ func openRoute(t *testing.T, path string, c traffic.Case) *Tester {
 func openRouteOf(t *testing.T, path string, o Options) *Tester {
 	t.Helper()
 	testenv.NeedRoot(t)
-	bed, err := testbed.Open(t.Context(), testbed.Options{Name: "weir-test-route", Offloads: lab.OffloadsOff})
+	bed, err := testbed.Open(t.Context(), testbed.Options{Name: "weir-test-tester", Offloads: lab.OffloadsOff})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func openRouteOf(t *testing.T, path string, o Options) *Tester {
 		if err := bed.Close(); err != nil {
 			t.Error(err)
 		}
-		testenv.NothingLeft(t, "weir-test-route")
+		testenv.NothingLeft(t, "weir-test-tester")
 	})
 	if len(bed.Cores) < 2 {
 		testenv.Skip(t, "one core: the firewall has none of its own")

@@ -35,8 +35,13 @@ type Case struct {
 	Limit     int    `json:"limit,omitempty"` // set limit states of weir; 0: the example's, or twice the flows
 }
 
+// IPv6 reports whether frames are of IPv6.
 func (c Case) IPv6() bool { return c.Family == 6 }
+
+// TCP reports whether frames are of TCP.
 func (c Case) TCP() bool  { return c.Protocol == TCP }
+
+// Both reports whether frames go in both directions.
 func (c Case) Both() bool { return c.Direction == Both }
 
 // Needed is how many connections a case has at once.

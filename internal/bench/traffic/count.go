@@ -18,6 +18,7 @@ type CountSink struct {
 	counters []countCounter
 }
 
+// NewCountSink attaches a counter of the frames of one direction.
 func NewCountSink(w *Setup, back bool) (*CountSink, error) {
 	objects, err := LoadCountObjectsFor(w, nil)
 	if err != nil {
@@ -43,16 +44,19 @@ func (k *CountSink) Reset() {
 type window struct {
 	frames  uint64  // all of them
 	seconds float64 // from the first time stamp to the last
-	Rate    float64 // frames per second between them; 0: too few came
+	rate    float64 // frames per second between them; 0: too few came
 }
 
-// On is what was counted on one core.
-func (k *CountSink) On(core int) window {
+// RateOn is how many frames a second came on one core; 0: too few came.
+func (k *CountSink) RateOn(core int) float64 { return k.on(core).rate }
+
+// on is what was counted on one core.
+func (k *CountSink) on(core int) window {
 	c := k.counters[core]
 	w := window{frames: c.Frames}
 	if ns := c.LastNs - c.FirstNs; c.LastNs > c.FirstNs {
 		w.seconds = float64(ns) / 1e9
-		w.Rate = float64(c.LastFrames-c.FirstFrames) / w.seconds
+		w.rate = float64(c.LastFrames-c.FirstFrames) / w.seconds
 	}
 	return w
 }
@@ -61,7 +65,7 @@ func (k *CountSink) On(core int) window {
 func (k *CountSink) windows() []window {
 	var seen []window
 	for core := range k.counters {
-		if w := k.On(core); w.frames > 0 {
+		if w := k.on(core); w.frames > 0 {
 			seen = append(seen, w)
 		}
 	}
@@ -167,6 +171,7 @@ func frameBytes(stored []uint64) []byte {
 	return b
 }
 
+// Settle waits until no more frames come.
 func (k *CountSink) Settle() {
 	waitUntilStill(func() uint64 { n, _, _ := k.Read(); return n })
 }

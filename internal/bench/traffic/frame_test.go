@@ -19,7 +19,7 @@ const xdpTX = 3
 func testTestbed(t *testing.T) *testbed.Testbed {
 	t.Helper()
 	testenv.NeedRoot(t)
-	b, err := testbed.Open(t.Context(), testbed.Options{Name: "weir-test-bench", Offloads: lab.OffloadsOff})
+	b, err := testbed.Open(t.Context(), testbed.Options{Name: "weir-test-traffic", Offloads: lab.OffloadsOff})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,6 +93,7 @@ func (g *Generator) Run(n uint32) error {
 	})
 }
 
+// Close unloads its program.
 func (g *Generator) Close() error { return g.objects.Close() }
 
 // own gives the calling thread, which ends after its run, a core as far as that
@@ -139,6 +140,7 @@ func flag(b bool) uint8 {
 	return 0
 }
 
+// CloseAll closes generators.
 func CloseAll(gs []*Generator) {
 	for _, g := range gs {
 		g.Close()

@@ -133,7 +133,7 @@ type Frame struct {
 	length int
 }
 
-// opening are the frames that a connection begins with: after them it is open
+// FirstFrames are the frames that a connection begins with: after them it is open
 // in both directions and the windows of both sides are known.
 func (w *Setup) FirstFrames() []Frame {
 	if !w.Case.TCP() {

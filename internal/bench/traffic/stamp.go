@@ -7,13 +7,14 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// stampSink reads the stamps of frames at their far end.
-type stampSink struct {
+// StampSink reads the stamps of frames at their far end.
+type StampSink struct {
 	sink
 	cores []measureSeen
 }
 
-func NewStampSink(w *Setup) (*stampSink, error) {
+// NewStampSink attaches a reader of the stamps of frames from the near end.
+func NewStampSink(w *Setup) (*StampSink, error) {
 	object, err := loadMeasure()
 	if err != nil {
 		return nil, fmt.Errorf("read the measuring program: %w", err)
@@ -27,18 +28,19 @@ func NewStampSink(w *Setup) (*stampSink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the measuring program: %w", err)
 	}
-	k := &stampSink{}
+	k := &StampSink{}
 	if k.sink, k.cores, err = newSink[measureSeen](objects, "arrivals"); err != nil {
 		return nil, err
 	}
 	return k, k.attach(w.Bed, w.end(false), bpfload.XDP, "measure")
 }
 
-func (k *stampSink) Settle() {
+// Settle waits until no more frames come.
+func (k *StampSink) Settle() {
 	waitUntilStill(func() uint64 { n, _, _ := k.Read(); return n })
 }
 
-func (k *stampSink) Read() (frames, illegal uint64, l Latency) {
+func (k *StampSink) Read() (frames, illegal uint64, l Latency) {
 	l, illegal = latencyOf(k.cores)
 	return l.Frames, illegal, l
 }
