@@ -16,7 +16,7 @@ const (
 	maxBurst  = 64
 	// holdTime is that where a rate is held on average: full bursts from 640,000 on.
 	holdTime = 100e-6
-	// LeastRate, in frames per second, keeps the generator's waiting short.
+	// LeastRate is in frames per second. It keeps the generator's waiting short.
 	LeastRate = 1000
 	// stampLen is STAMP_LEN of bpf/frame.h.
 	stampLen = 16
