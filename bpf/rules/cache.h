@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * What was found out about a stretch of rules: from a place in them to their end,
- * or to a match rule that translates. Rules do not change within a generation, so
- * packets of the same classes get the same answer, and most packets are of a few
- * classes: for them the vectors are not intersected again.
+ * or to a match rule that translates. What a class means does not change within an
+ * epoch of the rule set, so packets of the same classes get the same answer, and
+ * most packets are of a few classes: for them the vectors are not intersected again.
  */
 #ifndef WEIR_RULES_CACHE_H
 #define WEIR_RULES_CACHE_H
@@ -24,6 +24,7 @@ struct cache_key {
 };
 _Static_assert(FIELD_COUNT == 8, "cache_key_fill() packs so many classes");
 _Static_assert(sizeof(struct cache_key) == 32, "compared as four words");
+_Static_assert(NO_RULE < 1 << 17 && MAX_MATCHES <= 8, "cache_key_fill() packs so large numbers");
 
 struct cache_entry {
 	struct cache_key key;

@@ -51,6 +51,7 @@ struct crossing {
 	/* Classes of the fields as they are now; known has a bit for each that has
 	 * been looked up, or was taken from the other crossing. */
 	__u32 class[FIELD_COUNT];
+	__u32 epoch; /* that the known classes were found under */
 	/* answered */
 	__u32 rule; /* global id of the deciding rule + 1, 0: none matched */
 	__u8 action;

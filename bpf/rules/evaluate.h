@@ -51,6 +51,7 @@ static __always_inline void evaluate_share(struct crossing *out, const struct cr
 		known &= ~(1 << FIELD_DST | 1 << FIELD_DPORT | 1 << FIELD_DST_TABLES);
 	__builtin_memcpy(out->class, in->class, sizeof(out->class));
 	out->known = known;
+	out->epoch = in->epoch;
 }
 
 /* One crossing. Returns UNDECIDED if it passes, else the reason to drop; *why

@@ -32,6 +32,7 @@ struct walk {
 	__u32 stop;		 /* asked no further than here, or NO_RULE	*/
 	__u32 translates;	 /* the station that a stretch ended at, or NO_RULE */
 	__u32 broken;		 /* the tables contradict each other		*/
+	__u32 epoch;		 /* of the rule set				*/
 };
 
 struct {
@@ -406,7 +407,8 @@ static __always_inline enum reason match_answer(struct crossing *cr, __u32 last)
 }
 
 /* Packs what the answer depends on: 21 bits for each class, and for where the
- * stretch begins with the number of rules that matched before. */
+ * stretch begins with the number of rules that matched before; the rule that
+ * decides so far, the tag, and the epoch. */
 static __always_inline void cache_key_fill(struct cache_key *key, const struct crossing *cr, const struct walk *w)
 {
 	const __u32 *c = cr->class;
@@ -414,7 +416,7 @@ static __always_inline void cache_key_fill(struct cache_key *key, const struct c
 	key->word[0] = c[0] | (__u64)c[1] << 21 | (__u64)c[2] << 42 | 1ULL << 63; /* 0: an empty place */
 	key->word[1] = c[3] | (__u64)c[4] << 21 | (__u64)c[5] << 42 | (__u64)cr->direction << 63;
 	key->word[2] = c[6] | (__u64)c[7] << 21 | (__u64)w->from << 42 | (__u64)cr->matches << 59;
-	key->word[3] = w->last | (__u64)cr->tag << 32;
+	key->word[3] = w->last | (__u64)cr->tag << 20 | (__u64)w->epoch << (64 - EPOCH_BITS);
 }
 
 static __always_inline void cache_recall(const struct cache_entry *s, struct crossing *cr, struct walk *w)
@@ -531,15 +533,17 @@ __noinline enum reason match_rules(struct crossing *cr)
 	if (!cr)
 		return REASON_INTERNAL;
 	w = bpf_map_lookup_elem(&walks, &zero);
-	set = bpf_map_lookup_elem(&rule_sets, &zero);
+	set = rule_set_get();
 	if (!w || !set)
 		return REASON_INTERNAL;
 	cr->rule = 0;
 	cr->action = ACTION_PASS;
 	cr->flags = 0;
 	cr->matches = 0;
+	crossing_renew(cr, set);
 	tree_classify(cr, set);
 	w->broken = 0;
+	w->epoch = set->epoch;
 	w->from = 0;
 	w->last = NO_RULE;
 	w->stop = NO_RULE;

@@ -2,8 +2,9 @@
 /*
  * What a compiled ruleset is in memory. All of these maps belong to one
  * generation; internal/fw/ruleset makes their contents, internal/fw/dataplane writes
- * them before the programs run, and apart from counters, turns and pools nobody
- * changes them afterwards. docs/rules.md has the idea and the measurements.
+ * them before the programs run. Counters, turns and pools change afterwards, and so
+ * does what tables hold (rules/table.h). docs/rules.md has the idea and the
+ * measurements.
  *
  * A rule's conditions are cut into fields. For each field, the packet's value is
  * looked up in a tree and found to be of a class; a class is a vector with one
@@ -30,8 +31,8 @@
  * addresses:	IPv4: the address. IPv6: its upper 64 bits, and where these do
  *		not decide its lower 64 bits in another tree
  * ports:	TCP and UDP: the port; others: NO_PORT
- * tables:	as addresses. One tree for both fields leads to the set of tables
- *		that the address is in; each field has a class for each set
+ * tables:	as addresses, in the trees of rules/table.h. They lead to the set of
+ *		tables that the address is in; each field has a class for each set
  * Numbers are in host order. The most telling fields stand first. */
 enum field {
 	FIELD_DST,
@@ -57,8 +58,6 @@ enum tree {
 	TREE_PROTOCOL = FIELD_PROTOCOL,
 	TREE_INTERFACE = FIELD_INTERFACE,
 	TREE_SPORT = FIELD_SPORT,
-	TREE_TABLES4,
-	TREE_TABLES6,
 	TREE_DST6,
 	TREE_SRC6,
 	TREE_FIRST_LOW,
@@ -109,6 +108,10 @@ struct rule_class {
 };
 
 /*
+ * What there is once, and the place of all that is replaced under traffic. It is
+ * replaced whole, in one word (rule_sets), and then has another epoch: answers and
+ * classes that were found under one epoch say nothing under another.
+ *
  * Rules are of two kinds. One that is a plain pass or block matters only if it
  * is the last to match; the others (quick, match, tag, tagged) are stations: each
  * that matches is visited, in order.
@@ -116,14 +119,22 @@ struct rule_class {
 struct rule_set {
 	__u64 stations; /* chunks with any station			*/
 	__u64 plains;	/* chunks with any plain rule			*/
+	__u64 tables4;	/* the trees of tables: first line | nodes << 32; */
+	__u64 tables6;	/* without nodes the set of all addresses	*/
 	__u32 stations_at; /* their vectors: rule_bits[stations_at + c]	*/
 	__u32 plains_at;
 	__u32 rules;	/* number of rules				*/
 	__u32 dst_tables_at; /* class of the empty set of tables; the others follow */
 	__u32 src_tables_at;
+	__u32 tables_at; /* the first line of the trees of tables		*/
+	__u32 changes;	/* index into table_changes + 1; 0: nothing has changed */
+	__u32 epoch;	/* 1 to MAX_EPOCH				*/
 	__u8 asks_tables; /* 1 << FIELD_*_TABLES - FIELD_TREES: a rule asks	*/
-	__u8 pad0[3];
+	__u8 pad0[7];
 };
+
+#define EPOCH_BITS 28
+#define MAX_EPOCH ((1 << EPOCH_BITS) - 1)
 
 /* Bits of rule.flags. */
 #define RULE_BLOCK	   0x01
@@ -156,14 +167,30 @@ struct rule {
 	__u8 pad0[5]; /* arrays that are mapped have elements of 8 bytes */
 };
 
-/* The one ruleset of this generation. Read by rules/match.h. */
-struct {
+struct rule_set_holder {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct rule_set);
+};
+
+/* The one ruleset of this generation. The daemon puts another in its place, and
+ * the kernel lets it go on when no packet works with the one before. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct rule_set_holder);
 } rule_sets SEC(".maps");
+
+static __always_inline const struct rule_set *rule_set_get(void)
+{
+	__u32 zero = 0;
+	void *holder = bpf_map_lookup_elem(&rule_sets, &zero);
+
+	return holder ? bpf_map_lookup_elem(holder, &zero) : 0;
+}
 
 /* Rules by number. Read by rules/match.h when a rule matches. */
 struct {

@@ -13,23 +13,8 @@
 
 #include "rules/crossing.h"
 #include "rules/ruleset.h"
-
-#define NO_VALUE ~0u /* the tables contradict each other; no class has this number */
-
-/* How many of a node's keys are at or below x. Without branches, which would be
- * mispredicted: each term is the borrow of x - key. */
-static __always_inline __u32 tree_rank(const struct rule_node *n, __u64 x)
-{
-	__u64 above = 0;
-	int i;
-
-	for (i = 0; i < NODE_KEYS; i++) {
-		__u64 key = n->key[i];
-
-		above += ((~x & key) | ((~x | key) & (x - key))) >> 63;
-	}
-	return NODE_KEYS - above;
-}
+#include "rules/search.h"
+#include "rules/table.h"
 
 /*
  * Puts the value of x in a tree into *value: that of the last key at or below x on
@@ -120,38 +105,13 @@ __noinline int tree_classify_low(struct crossing *cr)
 	return 0;
 }
 
-/* The set of tables that an address is in. value: what an IPv4 address, or the
- * upper half of an IPv6 address, is looked up by. */
-__noinline int tree_find_tables(struct crossing *cr, __u32 field, __u64 value)
+/* Forgets classes that were found before the rule set was replaced. */
+static __always_inline void crossing_renew(struct crossing *cr, const struct rule_set *set)
 {
-	volatile __u32 *set;
-	const struct addr *a;
-
-	if (!cr)
-		return 0;
-	set = field == FIELD_DST_TABLES ? &cr->class[FIELD_DST_TABLES] : &cr->class[FIELD_SRC_TABLES];
-	a = field == FIELD_DST_TABLES ? &cr->dst : &cr->src;
-	tree_find(cr->family == 4 ? TREE_TABLES4 : TREE_TABLES6, value, set);
-	if (*set & SPAN_TREE && *set != NO_VALUE)
-		tree_find(*set & ~SPAN_TREE, bpf_be64_to_cpu(((const __be64 *)a)[1]), set);
-	return 0;
-}
-
-/* Cost without rules that ask for tables: one test for each side. */
-static __always_inline void tree_classify_tables(struct crossing *cr, const struct rule_set *set, __u64 dst, __u64 src)
-{
-	if (!(cr->known & 1 << FIELD_DST_TABLES)) {
-		cr->class[FIELD_DST_TABLES] = 0;
-		if (set->asks_tables & 1 << (FIELD_DST_TABLES - FIELD_TREES))
-			tree_find_tables(cr, FIELD_DST_TABLES, dst);
-		cr->class[FIELD_DST_TABLES] += set->dst_tables_at;
-	}
-	if (!(cr->known & 1 << FIELD_SRC_TABLES)) {
-		cr->class[FIELD_SRC_TABLES] = 0;
-		if (set->asks_tables & 1 << (FIELD_SRC_TABLES - FIELD_TREES))
-			tree_find_tables(cr, FIELD_SRC_TABLES, src);
-		cr->class[FIELD_SRC_TABLES] += set->src_tables_at;
-	}
+	if (cr->epoch == set->epoch)
+		return;
+	cr->known = 0;
+	cr->epoch = set->epoch;
 }
 
 /* Looks up the classes that are not known. All trees in one function: a call

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"reflect"
@@ -105,6 +106,9 @@ func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled,
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := b.keepTables(source, rules); err != nil {
+		return nil, nil, err
+	}
 	if rules.base, err = b.base(rules); err != nil {
 		return nil, nil, err
 	}
@@ -124,6 +128,26 @@ func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled,
 		return nil, nil, err
 	}
 	return dp, rules, nil
+}
+
+// keepTables gives new rules what was changed in tables since the old ones were
+// loaded. As in pf, a file that lists a table's entries resets the table when it is
+// loaded; rules that only follow a change of the machine reset nothing.
+func (b *box) keepTables(source Source, rules *compiled) error {
+	if b.rules == nil {
+		return nil
+	}
+	kept := b.rules.program.ChangedTables()
+	if !source.equal(&b.source) {
+		maps.DeleteFunc(kept, func(name string, _ []ruleset.TableEntry) bool { return rules.program.Lists(name) })
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	if err := rules.program.KeepTables(kept); err != nil {
+		return fmt.Errorf("keep what was changed in tables: %w", err)
+	}
+	return nil
 }
 
 // record writes the rules' record. Nobody else changes the numbers of rules

@@ -258,7 +258,7 @@ func asByte(set bool) uint8 {
 }
 
 // fill fills the maps of this generation.
-func (d *Dataplane) fill() error {
+func (d *Dataplane) fill() (err error) {
 	if err := d.fillTails(); err != nil {
 		return err
 	}
@@ -267,5 +267,6 @@ func (d *Dataplane) fill() error {
 		d.tables.shared.Timeout = d.tables.shared.TimeoutSet
 		d.tables.shared.TimeoutFrag = d.tables.shared.TimeoutFragSet
 	}
-	return writeProgram(d.objects.Maps, d.config.Program)
+	d.live, err = newLiveRules(d.objects, d.config.Program)
+	return err
 }

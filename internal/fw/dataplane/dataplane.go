@@ -18,6 +18,7 @@ type Dataplane struct {
 	old     *tables      // to be copied from at Commit, if they cannot be kept; else nil
 	copier  *copier      // from old to tables; nil before Commit, and if there is no old
 	kept    bool         // tables are those of the generation before
+	live    *liveRules   // what of the rules is replaced under traffic
 	rules   *bpfload.Map // counters of the same rules in the generation before; nil if they are others
 	crowded bool         // old has used up its numbers of paths
 	lost    bool         // there were tables that cannot be read
@@ -29,6 +30,9 @@ type Dataplane struct {
 // Close releases what the process holds. What is pinned goes on.
 func (d *Dataplane) Close() error {
 	var errs []error
+	if d.live != nil {
+		errs = append(errs, d.live.close())
+	}
 	if d.objects != nil {
 		errs = append(errs, d.objects.Close())
 	}
@@ -44,7 +48,7 @@ func (d *Dataplane) Close() error {
 		_ = d.place.Do(func() error { return killpoint.Remove(d.config.Dir) })
 	}
 	errs = append(errs, d.unlock())
-	d.objects, d.tables, d.old, d.rules = nil, nil, nil, nil
+	d.objects, d.live, d.tables, d.old, d.rules = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

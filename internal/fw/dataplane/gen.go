@@ -4,6 +4,6 @@ package dataplane
 // them: another compiler makes other bytes. Types are generated once, from the
 // XDP object, because all objects include the same headers.
 
-//go:generate go tool bpf2go -target bpfel -type interface -type nexthop -type course -type flow -type addr -type tuple -type record -type capture_filter -type capture_setting xdp ../../../bpf/xdp.bpf.c
+//go:generate go tool bpf2go -target bpfel -type interface -type nexthop -type course -type flow -type addr -type tuple -type record -type capture_filter -type capture_setting -type rule_set xdp ../../../bpf/xdp.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-global-types tc ../../../bpf/tc.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-global-types gc ../../../bpf/gc.bpf.c

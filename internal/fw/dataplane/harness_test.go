@@ -122,8 +122,7 @@ func (h *harness) load(rules string) {
 			h.tb.Fatalf("%d entries of %s, room for %d", n, name, room)
 		}
 	}
-	check(h.tb, writeProgram(h.dp.objects.Maps, p))
-	check(h.tb, forgetStretches(h.dp.objects.Maps["stretches"]))
+	check(h.tb, h.dp.live.load(p))
 	h.forget()
 }
 

@@ -1,19 +1,23 @@
 package dataplane
 
 import (
+	"math/bits"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/fw/ruleset"
 )
 
 // Numbers that Go code repeats are those of the headers.
 func TestNumbersMatchHeaders(t *testing.T) {
 	config, shared, states := header(t, "config.h"), header(t, "shared.h"), header(t, "state/state.h")
-	counts := header(t, "observe/count.h")
+	counts, rules, table := header(t, "observe/count.h"), header(t, "rules/ruleset.h"), header(t, "rules/table.h")
 	for _, test := range []struct {
 		header, name string
 		want         int
@@ -42,6 +46,10 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{shared, "NEXTHOP_XDP", nexthopXDP},
 		{shared, "NEXTHOP_TAGGED", nexthopTagged},
 		{states, "STATE_LAYOUT", stateLayout},
+		{table, "TABLE_PAGE_LINES", tablePageLines},
+		{table, "TABLE_PAGES", tablePages},
+		{table, "TABLE_CHANGES", ruleset.MaxOverrides},
+		{rules, "EPOCH_BITS", bits.Len32(maxEpoch)},
 	} {
 		if got := define(t, test.header, test.name); got != test.want {
 			t.Errorf("%s is %d in the header, %d in Go", test.name, got, test.want)
@@ -101,6 +109,21 @@ func TestTailsMatchHeader(t *testing.T) {
 	}
 }
 
+// Keys and values of maps that lie in other maps are those of the Go types.
+func TestInnerMapsMatch(t *testing.T) {
+	spec := must(loadXdp())(t)
+	for name, want := range map[string][2]uintptr{
+		mapRuleSets:     {4, unsafe.Sizeof(xdpRuleSet{})},
+		mapTablePages:   {4, unsafe.Sizeof(ruleset.TableLine{})},
+		mapTableChanges: {unsafe.Sizeof(tablePrefix{}), 4},
+	} {
+		inner := spec.Maps[name].InnerMap
+		if got := [2]uintptr{uintptr(inner.KeySize), uintptr(inner.ValueSize)}; got != want {
+			t.Errorf("maps in %s have keys and values of %d bytes, want %d", name, got, want)
+		}
+	}
+}
+
 // Every map of the headers is one that is kept, or that belongs to a generation.
 func TestMapsAreClassified(t *testing.T) {
 	specs := must(loadSpecs())(t)
@@ -112,7 +135,7 @@ func TestMapsAreClassified(t *testing.T) {
 		"tails": true, "in_tails": true, "out_tails": true, "gc_timers": true, "scratches": true, "walks": true, "rejects": true, "rule_cache": true, "nexthop_cache": true, "captures": true, "noted": true, "handoffs": true, "prefetch_devices": true, "prefetches": true,
 		"rule_sets": true, "rules": true, "rule_trees": true, "rule_nodes": true, "rule_spans": true,
 		"rule_classes": true, "rule_vectors": true, "rule_counters": true,
-		"pools": true, "pool_addresses": true, "pool_turns": true,
+		"pools": true, "pool_addresses": true, "pool_turns": true, "table_pages": true, "table_changes": true,
 	}
 	for _, spec := range specs {
 		for name := range spec.Maps {

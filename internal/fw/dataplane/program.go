@@ -27,13 +27,8 @@ func ruleEntries(p *ruleset.Program, room int) map[string]uint32 {
 	return entries
 }
 
-// writeProgram writes a program into the maps of a generation.
+// writeProgram writes the arrays of a program into the maps of a generation.
 func writeProgram(maps map[string]*bpfload.Map, p *ruleset.Program) error {
-	set := []xdpRuleSet{{
-		Stations: p.Set.Stations, Plains: p.Set.Plains,
-		StationsAt: p.Set.StationsAt, PlainsAt: p.Set.PlainsAt, Rules: uint32(len(p.Rules)),
-		DstTablesAt: p.Set.DstTablesAt, SrcTablesAt: p.Set.SrcTablesAt, AsksTables: p.Set.AsksTables,
-	}}
 	return errors.Join(
 		fillArray(maps["rules"], p.Rules, rawRule),
 		fillArray(maps["rule_trees"], p.Trees, func(t *ruleset.Tree) xdpRuleTree {
@@ -41,14 +36,15 @@ func writeProgram(maps map[string]*bpfload.Map, p *ruleset.Program) error {
 		}),
 		fillArray(maps["rule_nodes"], p.Nodes, func(n *ruleset.Node) xdpRuleNode { return xdpRuleNode{Key: *n} }),
 		fillArray(maps["rule_spans"], p.Spans, func(s *ruleset.Spans) xdpRuleSpans { return xdpRuleSpans{Value: *s} }),
-		fillArray(maps["rule_classes"], p.Classes, func(c *ruleset.Class) xdpRuleClass {
-			return xdpRuleClass{Filled: c.Filled, Full: c.Full, Differs: c.Differs, Common: c.Common, Own: c.Own}
-		}),
+		fillArray(maps["rule_classes"], p.Classes, rawClass),
 		fillArray(maps["rule_vectors"], p.Vectors, func(b *ruleset.Bits) xdpRuleBits { return xdpRuleBits{Word: *b} }),
 		fillArray(maps["pool_addresses"], p.Rows, rawRow),
 		fillArray(maps["pools"], p.Pools, rawPool),
-		fillArray(maps["rule_sets"], set, func(s *xdpRuleSet) xdpRuleSet { return *s }),
 	)
+}
+
+func rawClass(c *ruleset.Class) xdpRuleClass {
+	return xdpRuleClass{Filled: c.Filled, Full: c.Full, Differs: c.Differs, Common: c.Common, Own: c.Own}
 }
 
 func rawRule(r *ruleset.Rule) xdpRule {

@@ -24,6 +24,7 @@ const testRuleBase = 1000
 type rulesHarness struct {
 	objects *bpfload.Objects
 	program *ruleset.Program
+	live    *liveRules
 }
 
 // newRulesHarness loads the program with maps that have room for what entries say.
@@ -35,17 +36,15 @@ func newRulesHarness(tb testing.TB, entries map[string]uint32, values map[string
 	values["rule_base"] = uint32(testRuleBase)
 	objects, err := bpfload.Load([]*bpfload.Spec{spec}, bpfload.Options{Entries: entries, Values: values})
 	check(tb, err)
-	tb.Cleanup(func() { objects.Close() })
-	return &rulesHarness{objects: objects}
+	h := &rulesHarness{objects: objects, live: &liveRules{objects: objects}}
+	tb.Cleanup(func() { h.live.close(); objects.Close() })
+	return h
 }
 
 // load puts a program into the place of another.
 func (h *rulesHarness) load(tb rapid.TB, p *ruleset.Program) {
 	h.program = p
-	if err := writeProgram(h.objects.Maps, p); err != nil {
-		tb.Fatal(err)
-	}
-	if err := forgetStretches(h.objects.Maps["stretches"]); err != nil {
+	if err := h.live.load(p); err != nil {
 		tb.Fatal(err)
 	}
 	for i := range 2 * len(p.Pools) {
@@ -55,21 +54,6 @@ func (h *rulesHarness) load(tb rapid.TB, p *ruleset.Program) {
 	}
 }
 
-// forgetStretches empties what the programs remember of rules that are no longer
-// there. Nothing but tests puts rules into the place of others.
-func forgetStretches(m *bpfload.Map) error {
-	cpus, err := bpfload.CPUs()
-	if err != nil {
-		return err
-	}
-	places := make([]uint32, m.MaxEntries())
-	for i := range places {
-		places[i] = uint32(i)
-	}
-	_, err = m.BatchUpdate(places, make([]xdpCacheEntry, len(places)*cpus), nil)
-	return err
-}
-
 // judge asks about a packet.
 func (h *rulesHarness) judge(tb rapid.TB, p rulestest.Packet) rulestest.Answer {
 	asked := h.ask(p)
@@ -77,7 +61,7 @@ func (h *rulesHarness) judge(tb rapid.TB, p rulestest.Packet) rulestest.Answer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	verdict, frame, err := h.objects.Programs["judge"].Test(frame)
+	verdict, frame, err := h.objects.Programs["evaluate_frame"].Test(frame)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -53,6 +53,8 @@ const (
 	tcMapScratches          = "scratches"
 	tcMapSpilledTuples      = "spilled_tuples"
 	tcMapStates             = "states"
+	tcMapTableChanges       = "table_changes"
+	tcMapTablePages         = "table_pages"
 	tcMapTuples             = "tuples"
 	tcMapWalks              = "walks"
 	tcProgWeirTcIn          = "weir_tc_in"
@@ -177,6 +179,8 @@ type tcMapSpecs struct {
 	Scratches         *ebpf.MapSpec `ebpf:"scratches"`
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
+	TableChanges      *ebpf.MapSpec `ebpf:"table_changes"`
+	TablePages        *ebpf.MapSpec `ebpf:"table_pages"`
 	Tuples            *ebpf.MapSpec `ebpf:"tuples"`
 	Walks             *ebpf.MapSpec `ebpf:"walks"`
 }
@@ -255,6 +259,8 @@ type tcMaps struct {
 	Scratches         *ebpf.Map `ebpf:"scratches"`
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
+	TableChanges      *ebpf.Map `ebpf:"table_changes"`
+	TablePages        *ebpf.Map `ebpf:"table_pages"`
 	Tuples            *ebpf.Map `ebpf:"tuples"`
 	Walks             *ebpf.Map `ebpf:"walks"`
 }
@@ -298,6 +304,8 @@ func (m *tcMaps) Close() error {
 		m.Scratches,
 		m.SpilledTuples,
 		m.States,
+		m.TableChanges,
+		m.TablePages,
 		m.Tuples,
 		m.Walks,
 	)

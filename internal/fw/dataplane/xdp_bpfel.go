@@ -312,13 +312,18 @@ type xdpRuleSet struct {
 	_           structs.HostLayout
 	Stations    uint64
 	Plains      uint64
+	Tables4     uint64
+	Tables6     uint64
 	StationsAt  uint32
 	PlainsAt    uint32
 	Rules       uint32
 	DstTablesAt uint32
 	SrcTablesAt uint32
+	TablesAt    uint32
+	Changes     uint32
+	Epoch       uint32
 	AsksTables  uint8
-	Pad0        [3]uint8
+	Pad0        [7]uint8
 }
 
 type xdpRuleSpans struct {
@@ -392,12 +397,14 @@ type xdpScratch struct {
 		IcmpCode   uint8
 		Tag        uint16
 		Class      [8]uint32
+		Epoch      uint32
 		Rule       uint32
 		Action     uint8
 		Flags      uint8
 		Matches    uint8
 		Known      uint8
 		Matched    [8]uint32
+		_          [4]byte
 		NatAddr    xdpAddr
 		RdrAddr    xdpAddr
 		NatIfindex uint32
@@ -423,12 +430,14 @@ type xdpScratch struct {
 		IcmpCode   uint8
 		Tag        uint16
 		Class      [8]uint32
+		Epoch      uint32
 		Rule       uint32
 		Action     uint8
 		Flags      uint8
 		Matches    uint8
 		Known      uint8
 		Matched    [8]uint32
+		_          [4]byte
 		NatAddr    xdpAddr
 		RdrAddr    xdpAddr
 		NatIfindex uint32
@@ -582,7 +591,7 @@ type xdpWalk struct {
 	Stop       uint32
 	Translates uint32
 	Broken     uint32
-	_          [4]byte
+	Epoch      uint32
 }
 
 // Names of all BPF objects in the ELF.
@@ -626,6 +635,8 @@ const (
 	xdpMapScratches         = "scratches"
 	xdpMapSpilledTuples     = "spilled_tuples"
 	xdpMapStates            = "states"
+	xdpMapTableChanges      = "table_changes"
+	xdpMapTablePages        = "table_pages"
 	xdpMapTails             = "tails"
 	xdpMapTuples            = "tuples"
 	xdpMapWalks             = "walks"
@@ -741,6 +752,8 @@ type xdpMapSpecs struct {
 	Scratches         *ebpf.MapSpec `ebpf:"scratches"`
 	SpilledTuples     *ebpf.MapSpec `ebpf:"spilled_tuples"`
 	States            *ebpf.MapSpec `ebpf:"states"`
+	TableChanges      *ebpf.MapSpec `ebpf:"table_changes"`
+	TablePages        *ebpf.MapSpec `ebpf:"table_pages"`
 	Tails             *ebpf.MapSpec `ebpf:"tails"`
 	Tuples            *ebpf.MapSpec `ebpf:"tuples"`
 	Walks             *ebpf.MapSpec `ebpf:"walks"`
@@ -820,6 +833,8 @@ type xdpMaps struct {
 	Scratches         *ebpf.Map `ebpf:"scratches"`
 	SpilledTuples     *ebpf.Map `ebpf:"spilled_tuples"`
 	States            *ebpf.Map `ebpf:"states"`
+	TableChanges      *ebpf.Map `ebpf:"table_changes"`
+	TablePages        *ebpf.Map `ebpf:"table_pages"`
 	Tails             *ebpf.Map `ebpf:"tails"`
 	Tuples            *ebpf.Map `ebpf:"tuples"`
 	Walks             *ebpf.Map `ebpf:"walks"`
@@ -864,6 +879,8 @@ func (m *xdpMaps) Close() error {
 		m.Scratches,
 		m.SpilledTuples,
 		m.States,
+		m.TableChanges,
+		m.TablePages,
 		m.Tails,
 		m.Tuples,
 		m.Walks,

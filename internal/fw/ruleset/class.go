@@ -149,16 +149,27 @@ func (c *classifier) class() (uint32, error) {
 	}
 	p := c.program
 	class := uint32(len(p.Classes))
-	own := c.differing()
+	made, own := c.make()
 	if len(p.Classes) == maxClasses || len(p.Vectors)+len(own) > maxVectors {
 		return 0, c.tooMany()
 	}
-	made := Class{Common: c.at, Own: uint32(len(p.Vectors))}
+	made.Own = uint32(len(p.Vectors))
+	p.Vectors = append(p.Vectors, own...)
+	p.Classes = append(p.Classes, made)
+	c.known[c.hash] = class
+	return class, nil
+}
+
+// make makes the class of the conditions at hand, and the chunks that are its own:
+// the caller says where these stand.
+func (c *classifier) make() (made Class, own []Bits) {
+	made.Common = c.at
+	differing := c.differing()
 	for chunk := range c.chunks {
 		vector := Bits(c.field.common[chunk*chunkWords:])
-		if bits := own[chunk]; bits != nil {
+		if bits := differing[chunk]; bits != nil {
 			made.Differs |= 1 << chunk
-			p.Vectors = append(p.Vectors, *bits)
+			own = append(own, *bits)
 			for i := range vector {
 				vector[i] ^= bits[i]
 			}
@@ -170,9 +181,7 @@ func (c *classifier) class() (uint32, error) {
 			made.Full |= 1 << chunk
 		}
 	}
-	p.Classes = append(p.Classes, made)
-	c.known[c.hash] = class
-	return class, nil
+	return made, own
 }
 
 // differing returns the rules of the conditions met, by chunk: their bits are not
@@ -193,8 +202,12 @@ func (c *classifier) differing() map[int]*Bits {
 }
 
 func (c *classifier) tooMany() error {
+	rule := 0
+	if len(c.met) > 0 {
+		rule = c.field.conditions[c.met[len(c.met)-1]].rules[0]
+	}
 	return &Error{
-		Rule: c.field.conditions[c.met[len(c.met)-1]].rules[0],
+		Rule: rule,
 		What: fmt.Sprintf("its conditions overlap those of other rules in too many ways (more than %d classes or %d chunks of vectors)", maxClasses, maxVectors),
 	}
 }

@@ -29,6 +29,7 @@ func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) {
 		program: &Program{Rules: make([]Rule, min(len(rs.Rules), MaxRules)), Tags: map[uint16]string{}},
 	}
 	c.sortTables(rs.Tables)
+	c.program.tables.hash = hashOf(rs.Tables)
 	if err := c.compile(); err != nil {
 		return nil, c.locate(err)
 	}
@@ -39,7 +40,6 @@ type compiler struct {
 	rules    []*resolve.Rule
 	snapshot Snapshot
 	tables   map[string]addresses // automatic ones
-	named    *Tables              // those that the user has named
 	tags     map[string]uint16
 	program  *Program
 }
@@ -73,7 +73,7 @@ func (c *compiler) compile() error {
 		return err
 	}
 	c.kinds()
-	return nil
+	return c.tableFields()
 }
 
 // check refuses what no rule of a resolved file has.

@@ -11,8 +11,8 @@
 // with one bit for each rule, and a tree (tree.go) leads from a number to its
 // class. docs/rules.md explains and measures it.
 //
-// Tables (tables.go, tablechange.go) keep what tables hold. Compile takes the
-// trees of all their entries. Entries can be changed one by one: what changed
-// overrides the trees until they are made anew. The dataplane does not take
-// overrides yet: there a changed table is a load.
+// Tables (tables.go) keep what tables hold. An index (tableindex.go) leads from an
+// address to the set of tables that it is in. A change of entries is a TableUpdate
+// (tableupdate.go): prefixes that override the index, or a new index, and the
+// classes of sets that there were not (tableclass.go).
 package ruleset

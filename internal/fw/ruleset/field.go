@@ -59,7 +59,7 @@ func (c *compiler) fields() error {
 			return err
 		}
 	}
-	return c.tableFields()
+	return nil
 }
 
 // field makes one field's classes and its trees; large is the one of its space of

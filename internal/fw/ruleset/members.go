@@ -1,6 +1,9 @@
 package ruleset
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // A mark says that a table has a prefix as an entry: 2 × the table's number, and
 // 1 more where the entry is a "!" one.
@@ -11,10 +14,34 @@ type mark uint32
 type lists struct {
 	all    [][]mark
 	number map[string]uint32
+	steps  map[listStep]uint32
 	key    []byte
 }
 
-func newLists() *lists { return &lists{all: [][]mark{nil}, number: map[string]uint32{"": 0}} }
+// A listStep is a change of a list.
+type listStep struct {
+	list, table uint32
+	not, gone   bool
+}
+
+func newLists() *lists {
+	return &lists{all: [][]mark{nil}, number: map[string]uint32{"": 0}, steps: map[listStep]uint32{}}
+}
+
+// change returns the list in which a table's entry is another one, or is gone.
+func (l *lists) change(list, table uint32, not, gone bool) uint32 {
+	step := listStep{list, table, not, gone}
+	n, ok := l.steps[step]
+	if !ok {
+		if gone {
+			n = l.without(list, table)
+		} else {
+			n = l.with(list, table, not)
+		}
+		l.steps[step] = n
+	}
+	return n
+}
 
 func (l *lists) of(marks []mark) uint32 {
 	l.key = l.key[:0]
@@ -64,16 +91,20 @@ func (l *lists) entry(list, table uint32) (not, ok bool) {
 }
 
 // sets gives numbers to sets of tables: those that an address is in. Number 0 is
-// the empty set. Numbers are never given to another set, since packets hold them.
+// the empty set. A number is given to another set only after release, when no packet
+// can hold it any more.
 type sets struct {
 	all    [][]uint32 // tables, in order
 	number map[string]uint32
 	steps  map[[2]uint32]uint32 // set and list → the set inside
+	used   []bool               // by the index that was made last
+	free   []uint32
+	fresh  []uint32 // numbers given since taken last
 	key    []byte
 }
 
 func newSets() *sets {
-	return &sets{all: [][]uint32{nil}, number: map[string]uint32{"": 0}, steps: map[[2]uint32]uint32{}}
+	return &sets{all: [][]uint32{nil}, number: map[string]uint32{"": 0}, steps: map[[2]uint32]uint32{}, used: []bool{true}}
 }
 
 // inside returns the set of the addresses under a prefix: what holds around it,
@@ -102,15 +133,77 @@ func (s *sets) of(marks []mark, around []uint32) uint32 {
 			tables = slices.Delete(tables, i, i+1)
 		}
 	}
+	n, ok := s.number[s.keyOf(tables)]
+	if !ok {
+		n = s.give(tables)
+	}
+	return n
+}
+
+func (s *sets) keyOf(tables []uint32) string {
 	s.key = s.key[:0]
 	for _, t := range tables {
 		s.key = append(s.key, byte(t), byte(t>>8), byte(t>>16), byte(t>>24))
 	}
-	n, ok := s.number[string(s.key)]
-	if !ok {
-		n = uint32(len(s.all))
-		s.number[string(s.key)] = n
+	return string(s.key)
+}
+
+// give gives a set a number that no other has.
+func (s *sets) give(tables []uint32) uint32 {
+	n := uint32(len(s.all))
+	if last := len(s.free) - 1; last >= 0 {
+		n, s.free = s.free[last], s.free[:last]
+		s.all[n] = tables
+	} else {
 		s.all = append(s.all, tables)
+		s.used = append(s.used, false)
 	}
+	s.number[s.keyOf(tables)] = n
+	s.fresh = append(s.fresh, n)
 	return n
+}
+
+// take returns the numbers that were given since the last take.
+func (s *sets) take() []uint32 {
+	fresh := s.fresh
+	s.fresh = nil
+	return fresh
+}
+
+// unmark is called before an index is made, use for each set in it.
+func (s *sets) unmark()      { clear(s.used[1:]) }
+func (s *sets) use(n uint32) { s.used[n] = true }
+
+// release frees the numbers that the last index does not use, and returns them.
+func (s *sets) release() []uint32 {
+	var freed []uint32
+	for n, used := range s.used {
+		if !used && s.all[n] != nil {
+			freed = append(freed, uint32(n))
+		}
+	}
+	s.forget(freed)
+	return freed
+}
+
+// forgetFresh frees the numbers given since the last take that the last index does
+// not use: no packet has seen them.
+func (s *sets) forgetFresh() {
+	s.forget(slices.DeleteFunc(slices.Clone(s.fresh), func(n uint32) bool { return s.used[n] }))
+}
+
+// forget frees numbers that no packet holds.
+func (s *sets) forget(numbers []uint32) {
+	if len(numbers) == 0 {
+		return
+	}
+	gone := make(map[uint32]bool, len(numbers))
+	for _, n := range numbers {
+		gone[n] = true
+		delete(s.number, s.keyOf(s.all[n]))
+		s.all[n] = nil
+	}
+	maps.DeleteFunc(s.steps, func(step [2]uint32, to uint32) bool { return gone[step[0]] || gone[to] })
+	s.fresh = slices.DeleteFunc(s.fresh, func(n uint32) bool { return gone[n] })
+	s.free = append(s.free, numbers...)
 }

@@ -190,9 +190,14 @@ func (p *Program) refill(index int, s *Snapshot) (PoolChange, error) {
 }
 
 // EqualRules reports whether two programs, compiled from the same rules, differ
-// in nothing but what their pools hold, so that Refill makes one the other.
+// in nothing but what their pools hold, so that Refill makes one the other, and what
+// was changed in tables since.
 func (p *Program) EqualRules(q *Program) bool {
-	return p.Set == q.Set && slices.Equal(p.Rules, q.Rules) && slices.Equal(p.Trees, q.Trees) &&
+	set, other := p.Set, q.Set
+	set.SrcTablesAt, other.SrcTablesAt = 0, 0
+	return set == other && slices.Equal(p.Rules, q.Rules) && slices.Equal(p.Trees, q.Trees) &&
 		slices.Equal(p.Nodes, q.Nodes) && slices.Equal(p.Spans, q.Spans) &&
-		slices.Equal(p.Classes, q.Classes) && slices.Equal(p.Vectors, q.Vectors)
+		slices.Equal(p.Classes[:p.tables.classesAt], q.Classes[:q.tables.classesAt]) &&
+		slices.Equal(p.Vectors[:p.tables.vectorsAt], q.Vectors[:q.tables.vectorsAt]) &&
+		p.tables.hash == q.tables.hash
 }

@@ -14,7 +14,12 @@ type Program struct {
 	// Tags are the names of tags by their numbers.
 	Tags map[uint16]string
 
+	// Index is where an address leads to its set of tables, as Compile leaves it.
+	// UpdateTables and ReplaceTable return what follows.
+	Index *TableIndex
+
 	layouts []poolLayout
+	tables  liveTables
 }
 
 // ChunkRules is the number of rules in a chunk of a vector.
@@ -40,6 +45,12 @@ type Set struct {
 	DstTablesAt, SrcTablesAt uint32
 	AsksTables               uint8
 }
+
+// Bits of Set.AsksTables.
+const (
+	asksDst = 1 << iota
+	asksSrc
+)
 
 // Flags are bits of a Rule.
 type Flags uint16
@@ -105,15 +116,9 @@ const (
 	fieldCount
 )
 
-// Trees of tables, in the places of both their fields: enum tree.
-const (
-	treeTables4 = fieldDstTables
-	treeTables6 = fieldSrcTables
-)
-
 // Trees that have no field's number: enum tree.
 const (
-	treeDst6 = fieldCount + iota
+	treeDst6 = fieldDstTables + iota
 	treeSrc6
 	treeFirstLow
 )

@@ -29,10 +29,8 @@ const (
 	dstTables
 	srcTables
 	fields
-	dst6 = iota - 1
+	dst6 = iota - 3
 	src6
-
-	tables4, tables6 = dstTables, srcTables
 )
 
 func (r *reader) judge(p rulestest.Packet) rulestest.Answer {
@@ -184,10 +182,16 @@ func (r *reader) classes(p rulestest.Packet) [fields]uint32 {
 		src:   r.findAddr(src, src6, p.Src),
 		dst:   r.findAddr(dst, dst6, p.Dst),
 
-		dstTables: r.Set.DstTablesAt + r.findAddr(tables4, tables6, p.Dst),
-		srcTables: r.Set.SrcTablesAt + r.findAddr(tables4, tables6, p.Src),
+		dstTables: r.Set.DstTablesAt,
+		srcTables: r.Set.SrcTablesAt,
 		sport:     r.find(sport, 65536),
 		dport:     r.find(dport, 65536),
+	}
+	if r.Set.AsksTables&1 != 0 {
+		c[dstTables] += findSet(r.Index, p.Dst)
+	}
+	if r.Set.AsksTables&2 != 0 {
+		c[srcTables] += findSet(r.Index, p.Src)
 	}
 	if hasPorts(&p) {
 		c[sport], c[dport] = r.find(sport, uint64(p.SPort)), r.find(dport, uint64(p.DPort))
@@ -231,6 +235,39 @@ func (r *reader) find(tree uint32, x uint64) uint32 {
 		for i, k := range r.Nodes[n] {
 			if k <= x && k >= key {
 				key, value = k, r.Spans[n][i]
+			}
+		}
+	}
+	return value
+}
+
+// findSet looks at all keys of the trees of an index.
+func findSet(x *ruleset.TableIndex, a netip.Addr) uint32 {
+	if a.Is4() {
+		b := a.As4()
+		return findLine(x, x.Tree4, uint64(binary.BigEndian.Uint32(b[:])))
+	}
+	b := a.As16()
+	value := findLine(x, x.Tree6, binary.BigEndian.Uint64(b[:8]))
+	if value>>31 != 0 {
+		value &^= 1 << 31
+		low := x.Lines[value/8][value%8]
+		value = findLine(x, ruleset.Tree{First: uint32(low), Nodes: uint32(low >> 32)}, binary.BigEndian.Uint64(b[8:]))
+	}
+	return value
+}
+
+func findLine(x *ruleset.TableIndex, t ruleset.Tree, n uint64) uint32 {
+	if t.Nodes == 0 {
+		return t.First
+	}
+	var key uint64
+	var value uint32
+	for node := range t.Nodes {
+		for i, k := range x.Lines[t.First+node] {
+			if k <= n && k >= key {
+				half := x.Lines[t.First+t.Nodes+node/2][node%2*4+uint32(i)/2]
+				key, value = k, uint32(half>>(i%2*32))
 			}
 		}
 	}

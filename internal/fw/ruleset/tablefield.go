@@ -1,6 +1,7 @@
 package ruleset
 
 import (
+	"hash/fnv"
 	"strings"
 
 	"weir/pf/resolve"
@@ -15,8 +16,51 @@ func isTable(a *resolve.Address) bool {
 	return a.Kind == resolve.TableAddress && !strings.HasPrefix(a.Table, automatic)
 }
 
-// sortTables tells automatic tables and those that rules name apart. Tables that
-// no rule names cost nothing.
+// liveTables are the tables of a program, and what makes their classes.
+type liveTables struct {
+	named   *Tables         // those that rules ask for
+	idle    *Tables         // those that no rule asks for: they cost packets nothing
+	changed map[string]bool // since it was compiled, or before and kept
+	listed  map[string]bool // the file gives them entries
+	fields  [2]tableField   // of destination and source
+	hash    [16]byte        // of what the file says of all tables
+
+	classesAt, vectorsAt int // what follows in the program is of tables
+	vectors              vectorRoom
+}
+
+// hashOf tells apart what files say of tables.
+func hashOf(tables []*resolve.Table) (sum [16]byte) {
+	h := fnv.New128a()
+	var b []byte
+	for _, t := range tables {
+		b = append(append(b[:0], t.Name...), 0)
+		for _, e := range t.Entries {
+			if e.Not {
+				b = append(b, '!')
+			}
+			a := e.Prefix.Addr().As16()
+			b = append(append(b, a[:]...), byte(e.Prefix.Bits()), byte(e.Prefix.Addr().BitLen()))
+		}
+		h.Write(b)
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+// A tableField is one of the two fields of tables.
+type tableField struct {
+	*classifier
+	conditions map[uint32]int // by table
+	asked      bool
+	at         uint32            // the class of set 0
+	owns       map[uint32]vector // by set: chunks that may be given to another
+}
+
+// A vector is where chunks stand in Program.Vectors.
+type vector struct{ at, chunks uint32 }
+
+// sortTables tells automatic tables and those that rules name apart.
 func (c *compiler) sortTables(tables []*resolve.Table) {
 	asked := map[string]bool{}
 	for _, r := range c.rules {
@@ -26,49 +70,49 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 			}
 		}
 	}
-	var named []*resolve.Table
+	var named, idle []*resolve.Table
+	listed := map[string]bool{}
 	for _, t := range tables {
+		listed[t.Name] = listed[t.Name] || len(t.Entries) > 0
 		switch {
 		case strings.HasPrefix(t.Name, automatic):
 			c.tables[t.Name] = append(c.tables[t.Name], t.Entries...)
 		case asked[t.Name]:
 			named = append(named, t)
+		default:
+			idle = append(idle, t)
 		}
 	}
-	c.named = NewTables(named)
+	c.program.tables = liveTables{named: NewTables(named), idle: NewTables(idle), changed: map[string]bool{}, listed: listed}
 }
 
-// tableFields makes the classes of both fields of tables, one for each set, and
-// their trees.
+// tableFields makes the classes of both fields of tables, one for each set, and the
+// index of the tables.
 func (c *compiler) tableFields() error {
 	p := c.program
-	index, err := c.named.Index()
-	if err != nil {
-		return &Error{Rule: c.asksLargestTable(), What: "with the table that it names, " + err.Error()}
-	}
-	p.appendTables(index)
-	for _, f := range []struct {
-		side func(*resolve.Rule) *resolve.Endpoint
-		at   *uint32
-		asks uint8
-	}{
-		{func(r *resolve.Rule) *resolve.Endpoint { return &r.To }, &p.Set.DstTablesAt, 1},
-		{func(r *resolve.Rule) *resolve.Endpoint { return &r.From }, &p.Set.SrcTablesAt, 2},
+	t := &p.tables
+	for i, side := range []func(*resolve.Rule) *resolve.Endpoint{
+		func(r *resolve.Rule) *resolve.Endpoint { return &r.To },
+		func(r *resolve.Rule) *resolve.Endpoint { return &r.From },
 	} {
-		numbers := map[uint32]int{} // conditions by table
-		conditions := collect(c.rules, func(r *resolve.Rule) question[string] {
-			a := &f.side(r).Addr
+		asked := collect(c.rules, func(r *resolve.Rule) question[string] {
+			a := &side(r).Addr
 			return question[string]{asked: isTable(a), contrary: a.Not, key: a.Table}
 		}, func(string) [2][]span { return [2][]span{} })
-		for i, condition := range conditions.conditions {
-			p.Set.AsksTables |= f.asks
-			if n, ok := c.named.number(f.side(c.rules[condition.rules[0]]).Addr.Table); ok {
-				numbers[n] = i
+		f := &t.fields[i]
+		*f = tableField{classifier: newClassifier(p, asked), conditions: map[uint32]int{}, asked: len(asked.conditions) > 0}
+		for k, condition := range asked.conditions {
+			if n, ok := t.named.number(side(c.rules[condition.rules[0]]).Addr.Table); ok {
+				f.conditions[n] = k
 			}
 		}
-		if err := c.tableClasses(newClassifier(p, conditions), numbers, f.at); err != nil {
-			return err
+		if f.asked {
+			p.Set.AsksTables |= []uint8{asksDst, asksSrc}[i]
 		}
+	}
+	t.classesAt, t.vectorsAt = len(p.Classes), len(p.Vectors)
+	if err := p.makeTables(); err != nil {
+		return &Error{Rule: c.asksLargestTable(), What: "with the table that it names, " + err.Error()}
 	}
 	return nil
 }
@@ -81,34 +125,10 @@ func (c *compiler) asksLargestTable() int {
 			if !isTable(a) {
 				continue
 			}
-			if n, err := c.named.Len(a.Table); err == nil && n > most {
+			if n, err := c.program.tables.named.Len(a.Table); err == nil && n > most {
 				rule, most = i, n
 			}
 		}
 	}
 	return rule
-}
-
-// tableClasses makes one class for each set, in their order.
-func (c *compiler) tableClasses(classes *classifier, numbers map[uint32]int, at *uint32) error {
-	p := c.program
-	var found []Class
-	for _, set := range c.named.sets.all {
-		classes.reset()
-		for _, table := range set {
-			if i, ok := numbers[table]; ok {
-				classes.toggle(i)
-			}
-		}
-		class, err := classes.class()
-		if err != nil {
-			return err
-		}
-		found = append(found, p.Classes[class])
-	}
-	if *at = uint32(len(p.Classes)); len(p.Classes)+len(found) > maxClasses {
-		return classes.tooMany()
-	}
-	p.Classes = append(p.Classes, found...)
-	return nil
 }

@@ -11,18 +11,18 @@ import (
 	"weir/pf/resolve"
 )
 
-// Limits of tables, so that entries cannot fill the memory: nodes of trees are
-// 96 bytes each.
-const (
-	maxTableNodes = 1 << 21
-	maxSets       = 1 << 16
-)
+// maxSets is how many sets of tables there may be at a time.
+const maxSets = 1 << 16
 
 // ErrTablesFull is returned (wrapped) where entries do not fit.
 var ErrTablesFull = errors.New("the tables' entries do not fit")
 
 // ErrNoTable is returned (wrapped) for a table that does not exist.
 var ErrNoTable = errors.New("there is no such table")
+
+// A TableEntry is an element of a table: a prefix, or with Not the exception to a
+// shorter one.
+type TableEntry = resolve.TableEntry
 
 // Tables are the contents of tables. An address is looked up once, whatever the
 // number of tables: what is found is the set of the tables that it is in.
@@ -33,7 +33,8 @@ type Tables struct {
 	families [2]*trie // IPv4's and IPv6's
 	lists    *lists
 	sets     *sets
-	changes  [2][]uint32 // nodes whose prefixes changed since the last Index
+	changes  [2][]uint32 // nodes whose prefixes have changed since the last index
+	behind   bool        // and others have that are not among them
 }
 
 // NewTables returns the tables with what they hold. Of several entries for the
@@ -100,7 +101,7 @@ func (t *Tables) fill(family int, all []placed) {
 	for _, p := range all {
 		n := &in.nodes[in.put(p.first, p.bits, func(*trieNode) {})]
 		if _, ok := t.lists.entry(n.list, p.table); !ok {
-			n.list = t.lists.with(n.list, p.table, p.not)
+			n.list = t.lists.change(n.list, p.table, p.not, false)
 			t.entries[p.table]++
 		}
 	}

@@ -30,16 +30,16 @@ func longest(entries []resolve.TableEntry, a netip.Addr) bool {
 
 // A lookup finds sets as the programs do: overrides first, then the trees.
 type lookup struct {
-	reader
+	index     *ruleset.TableIndex
 	overrides map[netip.Prefix]uint32
 }
 
 func (l *lookup) rebuild(t *rapid.T, tables *ruleset.Tables) {
-	f, err := tables.Index()
+	index, err := tables.MakeIndex()
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.reader = reader{Program: &ruleset.Program{Forest: *f}}
+	l.index = index
 	l.overrides = map[netip.Prefix]uint32{}
 }
 
@@ -49,7 +49,7 @@ func (l *lookup) set(a netip.Addr) uint32 {
 			return set
 		}
 	}
-	return l.findAddr(0, 1, a)
+	return findSet(l.index, a)
 }
 
 // The trees and overrides say of every address what the entries say, one by one,
@@ -177,7 +177,7 @@ func BenchmarkTables(b *testing.B) {
 	})
 	b.Run("index", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := tables.Index(); err != nil {
+			if _, err := tables.MakeIndex(); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -212,11 +212,11 @@ func TestTablesEdges(t *testing.T) {
 	if tables.Holds("u", host) {
 		t.Error("an address is in a table that does not exist")
 	}
-	f, err := tables.Index()
+	index, err := tables.MakeIndex()
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := lookup{reader: reader{Program: &ruleset.Program{Forest: *f}}}
+	l := lookup{index: index}
 	for text, want := range map[string]uint32{
 		"192.0.2.0": 0, "192.0.2.1": 1, "192.0.2.2": 0, "255.255.255.254": 0, "255.255.255.255": 1, "0.0.0.0": 0,
 		"ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe": 0, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff": 1, "::c000:201": 0,
@@ -251,7 +251,7 @@ func TestTablesForget(t *testing.T) {
 			}
 		}
 	}
-	if _, err := tables.Index(); err != nil {
+	if _, err := tables.MakeIndex(); err != nil {
 		t.Fatal(err)
 	}
 	runtime.GC()

@@ -95,37 +95,3 @@ func sameHalf(stretches []stretch) []stretch {
 	}
 	return stretches[:n]
 }
-
-// appendTables adds the trees of another forest, those of both families of tables in
-// the places of treeTables4 and treeTables6.
-func (p *Forest) appendTables(f *Forest) {
-	trees, nodes := uint32(len(p.Trees)), uint32(len(p.Nodes))
-	low := func(value uint32) uint32 {
-		if value&spanTree == 0 {
-			return value
-		}
-		return value + trees - tableFirstLow
-	}
-	for i, t := range f.Trees {
-		if t.Nodes != 0 {
-			t.First += nodes
-		} else {
-			t.First = low(t.First)
-		}
-		switch i {
-		case tableTree4:
-			p.Trees[treeTables4] = t
-		case tableTree6:
-			p.Trees[treeTables6] = t
-		default:
-			p.Trees = append(p.Trees, t)
-		}
-	}
-	p.Nodes = append(p.Nodes, f.Nodes...)
-	for _, s := range f.Spans {
-		for i := range s {
-			s[i] = low(s[i])
-		}
-		p.Spans = append(p.Spans, s)
-	}
-}

@@ -50,12 +50,14 @@ type RulesCrossing struct {
 	IcmpCode  uint8
 	Tag       uint16
 	Class     [8]uint32
+	Epoch     uint32
 	Rule      uint32
 	Action    uint8
 	Flags     uint8
 	Matches   uint8
 	Known     uint8
 	Matched   [8]uint32
+	_         [4]byte
 	NatAddr   struct {
 		_    structs.HostLayout
 		Word [4]uint32
@@ -134,19 +136,6 @@ type RulesRuleNode struct {
 	Key [8]uint64
 }
 
-type RulesRuleSet struct {
-	_           structs.HostLayout
-	Stations    uint64
-	Plains      uint64
-	StationsAt  uint32
-	PlainsAt    uint32
-	Rules       uint32
-	DstTablesAt uint32
-	SrcTablesAt uint32
-	AsksTables  uint8
-	Pad0        [3]uint8
-}
-
 type RulesRuleSpans struct {
 	_     structs.HostLayout
 	Value [8]uint32
@@ -170,7 +159,7 @@ type RulesWalk struct {
 	Stop       uint32
 	Translates uint32
 	Broken     uint32
-	_          [4]byte
+	Epoch      uint32
 }
 
 // Names of all BPF objects in the ELF.
@@ -191,6 +180,8 @@ const (
 	RulesMapRuleTrees      = "rule_trees"
 	RulesMapRuleVectors    = "rule_vectors"
 	RulesMapRules          = "rules"
+	RulesMapTableChanges   = "table_changes"
+	RulesMapTablePages     = "table_pages"
 	RulesMapWalks          = "walks"
 	RulesProgDraw          = "draw"
 	RulesProgEvaluateDrawn = "evaluate_drawn"
@@ -266,6 +257,8 @@ type RulesMapSpecs struct {
 	RuleTrees     *ebpf.MapSpec `ebpf:"rule_trees"`
 	RuleVectors   *ebpf.MapSpec `ebpf:"rule_vectors"`
 	Rules         *ebpf.MapSpec `ebpf:"rules"`
+	TableChanges  *ebpf.MapSpec `ebpf:"table_changes"`
+	TablePages    *ebpf.MapSpec `ebpf:"table_pages"`
 	Walks         *ebpf.MapSpec `ebpf:"walks"`
 }
 
@@ -313,6 +306,8 @@ type RulesMaps struct {
 	RuleTrees     *ebpf.Map `ebpf:"rule_trees"`
 	RuleVectors   *ebpf.Map `ebpf:"rule_vectors"`
 	Rules         *ebpf.Map `ebpf:"rules"`
+	TableChanges  *ebpf.Map `ebpf:"table_changes"`
+	TablePages    *ebpf.Map `ebpf:"table_pages"`
 	Walks         *ebpf.Map `ebpf:"walks"`
 }
 
@@ -332,6 +327,8 @@ func (m *RulesMaps) Close() error {
 		m.RuleTrees,
 		m.RuleVectors,
 		m.Rules,
+		m.TableChanges,
+		m.TablePages,
 		m.Walks,
 	)
 }

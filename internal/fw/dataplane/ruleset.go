@@ -1,0 +1,266 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/ruleset"
+)
+
+// Maps of what is replaced under traffic (bpf/rules/ruleset.h and table.h).
+const (
+	mapRuleSets     = "rule_sets"
+	mapTablePages   = "table_pages"
+	mapTableChanges = "table_changes"
+)
+
+// Sizes of bpf/rules/table.h and ruleset.h.
+const (
+	tablePageLines = 4096
+	tablePages     = ruleset.MaxTableLines / tablePageLines
+	maxEpoch       = 1<<28 - 1
+)
+
+// A liveRules is the rule set of a generation as packets find it. Whatever it
+// replaces stays as it is until no packet works with it.
+type liveRules struct {
+	objects *bpfload.Objects
+	program *ruleset.Program
+	set     xdpRuleSet
+	holder  *bpfload.Map // of set
+	changes *bpfload.Map // of set.Changes, or of the slot that is next; nil: none
+	blank   *bpfload.Map // an empty page
+	pages   int          // in use by the index
+}
+
+// newLiveRules writes a program into the maps of a generation.
+func newLiveRules(objects *bpfload.Objects, p *ruleset.Program) (*liveRules, error) {
+	l := &liveRules{objects: objects}
+	if err := l.load(p); err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	return l, nil
+}
+
+// load puts a program in the place of the one before, which no packet may work with:
+// the arrays of rules are written in place.
+func (l *liveRules) load(p *ruleset.Program) error {
+	if err := writeProgram(l.objects.Maps, p); err != nil {
+		return err
+	}
+	l.program = p
+	next := l.set
+	next.Stations, next.Plains = p.Set.Stations, p.Set.Plains
+	next.StationsAt, next.PlainsAt, next.Rules = p.Set.StationsAt, p.Set.PlainsAt, uint32(len(p.Rules))
+	next.DstTablesAt, next.SrcTablesAt, next.AsksTables = p.Set.DstTablesAt, p.Set.SrcTablesAt, p.Set.AsksTables
+	return l.replaceIndex(next, p.Index)
+}
+
+func (l *liveRules) close() error {
+	var errs []error
+	for _, m := range []*bpfload.Map{l.holder, l.changes, l.blank} {
+		if m != nil {
+			errs = append(errs, m.Close())
+		}
+	}
+	l.holder, l.changes, l.blank = nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// replace puts a rule set in the place of the one in force, under an epoch of its
+// own. When it returns, no packet works with the one before: the kernel waits for
+// that where a map in a map is replaced.
+func (l *liveRules) replace(next xdpRuleSet) error {
+	next.Epoch = l.set.Epoch%maxEpoch + 1
+	holder, err := l.objects.NewInner(mapRuleSets)
+	if err != nil {
+		return err
+	}
+	if err := holder.Put(uint32(0), &next); err != nil {
+		return errors.Join(fmt.Errorf("write a rule set: %w", err), holder.Close())
+	}
+	if err := l.objects.Maps[mapRuleSets].Put(uint32(0), holder); err != nil {
+		return errors.Join(fmt.Errorf("replace the rule set: %w", err), holder.Close())
+	}
+	if l.holder != nil {
+		err = l.holder.Close()
+	}
+	l.holder, l.set = holder, next
+	return err
+}
+
+// replaceIndex writes an index into pages beside those in use, and replaces the
+// rule set by next, which leads there and knows of no changes.
+func (l *liveRules) replaceIndex(next xdpRuleSet, x *ruleset.TableIndex) error {
+	before, pages := int(l.set.TablesAt/tablePageLines), l.pages
+	base := tablePages - before // the other half
+	next.Tables4, next.Tables6 = rawTree(x.Tree4), rawTree(x.Tree6)
+	next.TablesAt, next.Changes = uint32(base*tablePageLines), 0
+	written, err := l.writePages(base, x.Lines)
+	if err == nil {
+		err = l.replace(next)
+	}
+	if err != nil {
+		return errors.Join(err, l.freePages(base, written))
+	}
+	l.pages = written
+	return errors.Join(l.dropChanges(), l.freePages(before, pages))
+}
+
+func rawTree(t ruleset.Tree) uint64 { return uint64(t.First) | uint64(t.Nodes)<<32 }
+
+// writePages writes lines into new pages and returns how many.
+func (l *liveRules) writePages(base int, lines []ruleset.TableLine) (count int, err error) {
+	var pages []*bpfload.Map
+	defer func() {
+		for _, page := range pages {
+			err = errors.Join(err, page.Close()) // the map of pages keeps it
+		}
+	}()
+	for len(lines) > 0 {
+		n := min(len(lines), tablePageLines)
+		page, err := l.newPage(lines[:n])
+		if err != nil {
+			return 0, fmt.Errorf("write a page of tables: %w", err)
+		}
+		pages, lines = append(pages, page), lines[n:]
+	}
+	return len(pages), l.objects.PutInner(mapTablePages, uint32(base), pages)
+}
+
+func (l *liveRules) newPage(lines []ruleset.TableLine) (*bpfload.Map, error) {
+	page, err := l.objects.NewInner(mapTablePages)
+	if err != nil {
+		return nil, err
+	}
+	err = changeArray(page, func(array []ruleset.TableLine) { copy(array, lines) })
+	if err != nil {
+		return nil, errors.Join(err, page.Close())
+	}
+	return page, nil
+}
+
+// freePages frees pages that no packet searches: an empty one takes their place,
+// since the kernel waits as long for one that is taken out as for all of these.
+func (l *liveRules) freePages(base, count int) (err error) {
+	if count > 0 && l.blank == nil {
+		if l.blank, err = l.newPage(nil); err != nil {
+			return err
+		}
+	}
+	return l.objects.PutInner(mapTablePages, uint32(base), slices.Repeat([]*bpfload.Map{l.blank}, count))
+}
+
+// dropChanges forgets changed prefixes that no packet asks for.
+func (l *liveRules) dropChanges() error {
+	if l.changes == nil {
+		return nil
+	}
+	err := l.changes.Close()
+	l.changes = nil
+	return err
+}
+
+// A tablePrefix is struct table_prefix of bpf/rules/table.h.
+type tablePrefix struct {
+	Bits, Family uint32
+	Addr         xdpAddr
+}
+
+func rawPrefix(o *ruleset.Override) tablePrefix {
+	a := o.Prefix.Addr()
+	p := tablePrefix{Bits: 32 + uint32(o.Prefix.Bits()), Family: 6, Addr: rawAddr(a)}
+	if a.Is4() {
+		p.Bits, p.Family = p.Bits+96, 4
+	}
+	return p
+}
+
+// addChanges puts changed prefixes into force one by one.
+func (l *liveRules) addChanges(changes []ruleset.Override) error {
+	switch {
+	case len(changes) == 0:
+		return nil
+	case l.set.Changes == 0:
+		return l.replaceChanges(changes)
+	}
+	return putChanges(l.changes, changes)
+}
+
+// replaceChanges puts changed prefixes in the place of those in force, all at once.
+func (l *liveRules) replaceChanges(changes []ruleset.Override) (err error) {
+	next := l.set
+	next.Changes = 0
+	var made *bpfload.Map
+	if len(changes) > 0 {
+		next.Changes = 2 - l.set.Changes%2 // the other slot
+		if made, err = l.objects.NewInner(mapTableChanges); err != nil {
+			return err
+		}
+		err = putChanges(made, changes)
+		if err == nil {
+			err = l.objects.Maps[mapTableChanges].Put(next.Changes-1, made)
+		}
+	}
+	if err == nil {
+		err = l.replace(next)
+	}
+	if err != nil {
+		if made != nil {
+			err = errors.Join(err, made.Close())
+		}
+		return err
+	}
+	err = l.dropChanges()
+	l.changes = made
+	return err
+}
+
+func putChanges(m *bpfload.Map, changes []ruleset.Override) error {
+	for i := range changes {
+		key := rawPrefix(&changes[i])
+		if err := m.Put(unsafe.Slice((*byte)(unsafe.Pointer(&key)), unsafe.Sizeof(key)), changes[i].Set); err != nil {
+			return fmt.Errorf("write that %s has changed: %w", changes[i].Prefix, err)
+		}
+	}
+	return nil
+}
+
+// update writes a change of tables.
+func (l *liveRules) update(u *ruleset.TableUpdate) error {
+	if err := l.grow(u); err != nil {
+		return err
+	}
+	switch {
+	case u.Index != nil:
+		return l.replaceIndex(l.set, u.Index)
+	case u.Whole:
+		return l.replaceChanges(u.Overrides)
+	}
+	return l.addChanges(u.Overrides)
+}
+
+// grow writes the classes of new sets, which no packet knows of yet.
+func (l *liveRules) grow(u *ruleset.TableUpdate) error {
+	if len(u.Classes) == 0 {
+		return nil
+	}
+	err := changeArray(l.objects.Maps["rule_vectors"], func(array []xdpRuleBits) {
+		for at, bits := range u.Vectors {
+			array[at] = xdpRuleBits{Word: bits}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return changeArray(l.objects.Maps["rule_classes"], func(array []xdpRuleClass) {
+		for at, c := range u.Classes {
+			array[at] = rawClass(&c)
+		}
+		atomic.AddUint32(&array[0].Own, 0) // the sets come behind the classes
+	})
+}

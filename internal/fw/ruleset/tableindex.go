@@ -1,0 +1,176 @@
+package ruleset
+
+import "fmt"
+
+// A TableLine is a cache line of the pages of tables (bpf/rules/table.h).
+type TableLine [8]uint64
+
+// A TableIndex is the search trees of all tables. Without nodes, the First of a
+// tree is the set of all its addresses; else it is the line of its first node.
+type TableIndex struct {
+	Tree4, Tree6 Tree
+	Lines        []TableLine
+}
+
+// MaxTableLines is how many lines an index may have: 256 MiB.
+const MaxTableLines = 1 << 22
+
+// Trees of the forest that an index is made of.
+const (
+	tableTree4 = iota
+	tableTree6
+	tableFirstLow
+)
+
+// Values of two nodes, and eight trees, are a line.
+const (
+	spansInLine = 2
+	treesInLine = 8
+)
+
+// MakeIndex makes the search trees of all tables. It takes in all changes, so no
+// override is left. Once it is in force, and no packet searches the index before
+// it, the caller calls release.
+func (t *Tables) MakeIndex() (*TableIndex, error) {
+	f := &Forest{Trees: make([]Tree, tableFirstLow)}
+	t.sets.unmark()
+	t.behind = false
+	small := t.stretches(0)
+	for i := range small {
+		small[i].from = number{lo: small[i].from.hi >> 32}
+	}
+	f.Trees[tableTree4] = f.addSmall(small)
+	f.Trees[tableTree6] = f.addLarge(t.stretches(1))
+	index := f.index()
+	if len(index.Lines) > MaxTableLines || len(t.sets.all) > maxSets {
+		return nil, fmt.Errorf("%d lines of trees and %d sets of tables: %w", len(index.Lines), len(t.sets.all), ErrTablesFull)
+	}
+	for family, in := range t.families {
+		for _, at := range t.changes[family] {
+			in.nodes[at].changed = false
+		}
+		t.changes[family] = t.changes[family][:0]
+		t.families[family] = in.tidied()
+	}
+	return index, nil
+}
+
+// index lays a forest out in lines: first where its trees of lower halves are, then
+// of each tree the nodes and their values.
+func (f *Forest) index() *TableIndex {
+	low := f.Trees[tableFirstLow:]
+	heads := (len(low) + treesInLine - 1) / treesInLine
+	size := heads
+	for _, t := range f.Trees {
+		size += treeLines(t.Nodes)
+	}
+	index := &TableIndex{Lines: make([]TableLine, heads, size)}
+	for i := range f.Trees {
+		t := f.Trees[i]
+		if t.Nodes > 0 {
+			t.First = index.add(f.Nodes[t.First:][:t.Nodes], f.Spans[t.First:][:t.Nodes])
+		} else if t.First&spanTree != 0 {
+			t.First -= tableFirstLow
+		}
+		switch i {
+		case tableTree4:
+			index.Tree4 = t
+		case tableTree6:
+			index.Tree6 = t
+		default:
+			i -= tableFirstLow
+			index.Lines[i/treesInLine][i%treesInLine] = t.word()
+		}
+	}
+	return index
+}
+
+func treeLines(nodes uint32) int { return int(nodes + (nodes+spansInLine-1)/spansInLine) }
+
+// add appends a tree's nodes and values and returns the line where they begin.
+func (x *TableIndex) add(nodes []Node, spans []Spans) uint32 {
+	first := uint32(len(x.Lines))
+	for _, n := range nodes {
+		x.Lines = append(x.Lines, TableLine(n))
+	}
+	for i, s := range spans {
+		if i%spansInLine == 0 {
+			x.Lines = append(x.Lines, TableLine{})
+		}
+		line := &x.Lines[len(x.Lines)-1]
+		for k, value := range s {
+			if value&spanTree != 0 {
+				value -= tableFirstLow
+			}
+			at := i%spansInLine*nodeKeys + k
+			line[at/2] |= uint64(value) << (at % 2 * 32)
+		}
+	}
+	return first
+}
+
+// word is a tree as the programs read it.
+func (t Tree) word() uint64 { return uint64(t.First) | uint64(t.Nodes)<<32 }
+
+// A walkTables goes over a trie in the order of addresses.
+type walkTables struct {
+	*Tables
+	in    *trie
+	found []stretch
+}
+
+func (t *Tables) stretches(family int) []stretch {
+	w := walkTables{Tables: t, in: t.families[family]}
+	w.found = make([]stretch, 1, len(w.in.nodes)+2)
+	w.under(w.in.root, 0)
+	return w.found
+}
+
+// under adds the stretches of a node's prefix; around is the set outside of it.
+func (w *walkTables) under(at, around uint32) {
+	if at == 0 {
+		return
+	}
+	n := &w.in.nodes[at]
+	set := w.sets.inside(w.lists, around, n.list)
+	if set != around {
+		w.begin(n.first, set)
+	}
+	w.under(n.child[0], set)
+	w.under(n.child[1], set)
+	if set == around {
+		return
+	}
+	if next, ok := n.behind(); ok {
+		w.begin(next, around)
+	}
+}
+
+// begin says that from an address on the set is another one.
+func (w *walkTables) begin(at number, set uint32) {
+	w.sets.use(set)
+	end := &w.found[len(w.found)-1]
+	if end.from == at {
+		end.class = set
+		if n := len(w.found); n > 1 && w.found[n-2].class == set {
+			w.found = w.found[:n-1]
+		}
+		return
+	}
+	if end.class != set {
+		w.found = append(w.found, stretch{at, set})
+	}
+}
+
+// behind returns the first address behind the node's prefix; ok is false if its
+// family has none.
+func (n *trieNode) behind() (number, bool) {
+	last := n.first
+	if n.bits < 64 {
+		last.hi |= ^uint64(0) >> n.bits
+		last.lo = ^uint64(0)
+	} else {
+		last.lo |= ^uint64(0) >> (n.bits - 64)
+	}
+	return last.next()
+}

@@ -1,0 +1,275 @@
+package ruleset
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"weir/pf/resolve"
+)
+
+// A TableUpdate is what has to be written into the maps of a dataplane for a change
+// of tables: Vectors, then Classes, which no packet uses yet; then either the Index,
+// which is put in the place of the one in force and has no overrides; or Overrides,
+// one by one, the innermost first, so that an address is in the tables before or in
+// those after; or with Whole all Overrides at once, in the place of those in force.
+// It ends with Done.
+type TableUpdate struct {
+	Changed   int // entries
+	Vectors   map[uint32]Bits
+	Classes   map[uint32]Class
+	Index     *TableIndex
+	Whole     bool
+	Overrides []Override
+
+	program *Program
+	table   string
+	undo    []edit
+}
+
+// An edit makes a prefix an entry of a table, or with gone takes it out.
+type edit struct {
+	resolve.TableEntry
+	gone bool
+}
+
+// mostOverrides is how many prefixes may have changed before the index is made
+// anew: the larger it is, the fewer. The programs have room for so many.
+const (
+	MaxOverrides   = 8192
+	leastOverrides = 512
+	indexShare     = 64 // a change pays for so many of the index's entries
+)
+
+func (t *Tables) mostOverrides() int {
+	n := 0
+	for _, entries := range t.entries {
+		n += entries
+	}
+	return min(max(n/indexShare, leastOverrides), MaxOverrides)
+}
+
+// find returns the tables that a table is among.
+func (t *liveTables) find(name string) (*Tables, error) {
+	for _, in := range []*Tables{t.named, t.idle} {
+		if _, ok := in.number(name); ok {
+			return in, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", name, ErrNoTable)
+}
+
+// ChangeTable takes prefixes out of a table, and puts entries in. On an error
+// nothing has changed.
+func (p *Program) ChangeTable(name string, put []resolve.TableEntry, remove []netip.Prefix) (*TableUpdate, error) {
+	var edits []edit
+	for _, prefix := range remove {
+		edits = append(edits, edit{resolve.TableEntry{Prefix: prefix}, true})
+	}
+	for _, e := range put {
+		edits = append(edits, edit{e, false})
+	}
+	return p.updateTable(name, edits, false)
+}
+
+// ReplaceTable makes entries all that a table holds. Of several for the same prefix
+// the first counts. On an error nothing has changed.
+func (p *Program) ReplaceTable(name string, entries []resolve.TableEntry) (*TableUpdate, error) {
+	in, err := p.tables.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return p.updateTable(name, in.difference(name, entries), true)
+}
+
+// TableEntries calls yield with all entries of a table, in order.
+func (p *Program) TableEntries(name string, yield func(resolve.TableEntry) bool) error {
+	in, err := p.tables.find(name)
+	if err != nil {
+		return err
+	}
+	return in.Entries(name, yield)
+}
+
+func (p *Program) updateTable(name string, edits []edit, whole bool) (_ *TableUpdate, err error) {
+	in, err := p.tables.find(name)
+	if err != nil {
+		return nil, err
+	}
+	u := &TableUpdate{Vectors: map[uint32]Bits{}, Classes: map[uint32]Class{}, Whole: whole, program: p, table: name}
+	in.behind = in.behind || in == p.tables.idle || len(edits) > in.mostOverrides()
+	for _, e := range edits {
+		if err = in.apply(u, name, e); err != nil {
+			return nil, p.undo(u, in, err)
+		}
+	}
+	if in == p.tables.idle {
+		u.Whole = false // nothing of it is in the maps
+		return u, nil
+	}
+	if in.behind || len(in.changes[0])+len(in.changes[1]) > in.mostOverrides() {
+		u.Overrides, u.Whole = nil, false
+		if u.Index, err = in.MakeIndex(); err != nil {
+			return nil, p.undo(u, in, err)
+		}
+		in.sets.forgetFresh()
+	} else if whole {
+		u.Overrides = in.Overridden()
+	}
+	if err = p.grow(u); err != nil {
+		return nil, p.undo(u, in, err)
+	}
+	return u, nil
+}
+
+// apply does one edit.
+func (t *Tables) apply(u *TableUpdate, name string, e edit) error {
+	e.Prefix = e.Prefix.Masked()
+	if !e.Prefix.IsValid() {
+		return fmt.Errorf("%s: an entry without a prefix", name)
+	}
+	c, err := t.change(name, e.TableEntry, e.gone)
+	if err != nil || !c.changed {
+		return err
+	}
+	u.Changed++
+	u.undo = append(u.undo, edit{resolve.TableEntry{Prefix: e.Prefix, Not: c.not}, !c.had})
+	slices.Reverse(c.overrides)
+	u.Overrides = append(u.Overrides, c.overrides...)
+	return nil
+}
+
+// difference returns what makes entries all that a table holds.
+func (t *Tables) difference(name string, entries []resolve.TableEntry) []edit {
+	wanted := inOrder(entries)
+	var edits []edit
+	putUpTo := func(before resolve.TableEntry) (same bool) {
+		for len(wanted) > 0 {
+			order := compareEntries(wanted[0], before)
+			if order > 0 {
+				break
+			}
+			if order < 0 || wanted[0].Not != before.Not {
+				edits = append(edits, edit{wanted[0], false})
+			}
+			wanted = wanted[1:]
+			if order == 0 {
+				return true
+			}
+		}
+		return false
+	}
+	_ = t.Entries(name, func(before resolve.TableEntry) bool {
+		if !putUpTo(before) {
+			edits = append(edits, edit{before, true})
+		}
+		return true
+	})
+	for _, e := range wanted {
+		edits = append(edits, edit{e, false})
+	}
+	return edits
+}
+
+// inOrder returns entries in the order of Tables.Entries, of several for the same
+// prefix the first.
+func inOrder(entries []resolve.TableEntry) []resolve.TableEntry {
+	type numbered struct {
+		resolve.TableEntry
+		n int
+	}
+	sorted := make([]numbered, len(entries))
+	for i, e := range entries {
+		sorted[i] = numbered{resolve.TableEntry{Prefix: e.Prefix.Masked(), Not: e.Not}, i}
+	}
+	slices.SortFunc(sorted, func(a, b numbered) int {
+		return cmp.Or(compareEntries(a.TableEntry, b.TableEntry), cmp.Compare(a.n, b.n))
+	})
+	var first []resolve.TableEntry
+	for _, e := range sorted {
+		if n := len(first); n == 0 || first[n-1].Prefix != e.Prefix {
+			first = append(first, e.TableEntry)
+		}
+	}
+	return first
+}
+
+func compareEntries(a, b resolve.TableEntry) int {
+	return cmp.Or(a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
+}
+
+// undo takes an update back that is not written.
+func (p *Program) undo(u *TableUpdate, in *Tables, err error) error {
+	u.undoEdits(in)
+	for index := range u.Classes {
+		for i := range p.tables.fields {
+			if f := &p.tables.fields[i]; int(index) >= int(f.at) && int(index) < p.classesEnd(f) {
+				p.tables.vectors.give(f.owns[index-f.at])
+				delete(f.owns, index-f.at)
+			}
+		}
+	}
+	in.sets.forget(in.sets.take())
+	return err
+}
+
+// undoEdits leaves the maps behind: the next update makes an index.
+func (u *TableUpdate) undoEdits(in *Tables) {
+	in.behind = true
+	for _, e := range slices.Backward(u.undo) {
+		_, _ = in.change(u.table, e.TableEntry, e.gone)
+	}
+}
+
+// Done tells the program that an update is in force and that no packet works with
+// what was in force before; or, with an error, that it could not be written.
+func (u *TableUpdate) Done(err error) {
+	p := u.program
+	in, _ := p.tables.find(u.table)
+	if err != nil {
+		u.undoEdits(in) // packets may hold new sets: the next index says of which
+		return
+	}
+	p.tables.changed[u.table] = true
+	if u.Index != nil {
+		p.tables.forgetClasses(in.sets.release())
+	}
+}
+
+// Lists reports whether the file gives a table entries.
+func (p *Program) Lists(name string) bool { return p.tables.listed[name] }
+
+// ChangedTables returns what the tables hold that were changed since the program was
+// compiled, or before and kept.
+func (p *Program) ChangedTables() map[string][]resolve.TableEntry {
+	all := make(map[string][]resolve.TableEntry, len(p.tables.changed))
+	for name := range p.tables.changed {
+		entries := []resolve.TableEntry{}
+		_ = p.TableEntries(name, func(e resolve.TableEntry) bool { // it exists
+			entries = append(entries, e)
+			return true
+		})
+		all[name] = entries
+	}
+	return all
+}
+
+// KeepTables gives the tables of a program that is not yet written what they held
+// under the one before. Tables that it does not have are left out.
+func (p *Program) KeepTables(kept map[string][]resolve.TableEntry) error {
+	for name, entries := range kept {
+		in, err := p.tables.find(name)
+		if err != nil {
+			continue
+		}
+		in.behind = true
+		for _, e := range in.difference(name, entries) {
+			if err := in.apply(new(TableUpdate), name, e); err != nil {
+				return err
+			}
+		}
+		p.tables.changed[name] = true
+	}
+	return p.makeTables()
+}
