@@ -2,12 +2,12 @@ package optimize
 
 import "weir/pf/ast"
 
-// threshold is how many rules a table must stand for to be faster than they.
+// threshold is the number of rules from which a table is faster than the rules.
 const threshold = 6
 
-// combined makes one rule of those that differ in their source addresses only,
-// or in their destination addresses only, if they are enough: its addresses are
-// a table. The first rule says which of the two it is.
+// combined joins rules that differ only in their source address, or only in their
+// destination address, if there are enough of them. The addresses become a table. The
+// first rule decides which of the two it is.
 func (b block) combined(table MakeTable) block {
 	c := newCombiner(b)
 	out := b[:0:0]
@@ -40,13 +40,13 @@ func (b block) combined(table MakeTable) block {
 	return out
 }
 
-// side picks one end of a rule's endpoints.
+// side selects one end of a rule's endpoints.
 type side func(*ast.Rule) *ast.Endpoint
 
 func source(r *ast.Rule) *ast.Endpoint      { return &r.From }
 func destination(r *ast.Rule) *ast.Endpoint { return &r.To }
 
-// withTable gives the rule with a table for one of its addresses.
+// withTable returns the rule with a table in place of one address.
 func (r *rule) withTable(end side, named ast.Host) *rule {
 	out, changed := *r, *r.ast
 	to := end(&changed)
@@ -57,21 +57,21 @@ func (r *rule) withTable(end side, named ast.Host) *rule {
 	return &out
 }
 
-// combiner knows which rules of a block are the same but for one address.
+// combiner knows which rules of a block differ only in one address.
 type combiner struct {
 	block   block
-	froms   alike  // rules that differ in their sources
-	tos     alike  // in their destinations
-	taken   []bool // by a table, even if it is too small
+	froms   alike  // rules that differ in their source
+	tos     alike  // rules that differ in their destination
+	taken   []bool // taken by a table, even by one that is too small
 	removed []bool
-	gone    bool // something is
+	gone    bool // a rule was removed
 }
 
-// alike are lists of rules, each in the block's order. The lists lie in one
-// array, as there may be as many of them as rules.
+// alike holds lists of rules, each in the block's order. All lists share one array,
+// because there may be as many lists as rules.
 type alike struct {
-	lists map[pair]list // by question and the address that they have in common
-	next  []int32       // the rule behind a rule in its list, 0 behind the last one
+	lists map[pair]list // by question and common address
+	next  []int32       // the next rule in the same list; 0 after the last
 }
 
 type list struct{ first, last int32 }
@@ -80,7 +80,7 @@ func newAlike(rules int) alike {
 	return alike{make(map[pair]list), make([]int32, rules)}
 }
 
-// add puts rule i, which is behind all that are there, into a list.
+// add appends rule i to a list. i is larger than all members.
 func (a *alike) add(k pair, i int32) {
 	l, ok := a.lists[k]
 	if !ok {
@@ -111,9 +111,8 @@ func newCombiner(b block) *combiner {
 // listable reports whether an address can stand in a table.
 func (a *address) listable() bool { return a.kind == prefix && a.bits > 0 }
 
-// members takes the rules that rule i becomes one with, itself among them, and
-// gives the side on which they differ. That is the one on which the next of
-// such rules differs.
+// members takes the rules that become one with rule i, including i, and returns the side
+// on which they differ. The next such rule decides the side.
 func (c *combiner) members(i int32) ([]int32, side) {
 	r := c.block[i]
 	from, to := pair{r.numbers.question, r.numbers.to}, pair{r.numbers.question, r.numbers.from}
@@ -133,8 +132,8 @@ func (c *combiner) members(i int32) ([]int32, side) {
 	return c.take(&c.tos, to, i, byDestination), destination
 }
 
-// behind gives the first rule of a list behind i that is not taken, 0 if there
-// is none, and shortens the list to begin with it.
+// behind returns the first rule of a list after i that is not taken, or 0. It shortens
+// the list to begin there.
 func (c *combiner) behind(a *alike, k pair, i int32) int32 {
 	l, ok := a.lists[k]
 	if !ok {
@@ -154,7 +153,7 @@ func (c *combiner) behind(a *alike, k pair, i int32) int32 {
 	return at
 }
 
-// take takes rule i and those of a list from rule at on.
+// take takes rule i and the rules of a list from rule at on.
 func (c *combiner) take(a *alike, k pair, i, at int32) []int32 {
 	members := []int32{i}
 	for ; at != 0; at = a.next[at] {

@@ -2,12 +2,12 @@ package optimize
 
 import "math/bits"
 
-// withoutCovered leaves out rules that another one of the block covers: all that
-// they ask for is asked for there, or more. Of equal rules the first stays.
+// withoutCovered removes rules that another rule of the block covers: one that asks for
+// the same or for less. Of equal rules the first stays.
 //
-// What covers a rule asks for the same or nothing in each field, and for the
-// same or a shorter prefix. So instead of comparing all rules, all of these are
-// looked up; only those are tried whose form occurs in the block.
+// In each field, a covering rule asks for the same or for nothing, and its prefixes are
+// the same or shorter. So the covering candidates are looked up instead of comparing all
+// pairs. Only forms that occur in the block are tried.
 func (b block) withoutCovered() block {
 	x := newIndex(b)
 	out := b[:0:0]
@@ -19,26 +19,26 @@ func (b block) withoutCovered() block {
 	return out
 }
 
-// index finds rules by what they ask for. It goes by numbers, as questions and
+// index finds rules by what they ask for. It works with numbers, because questions and
 // addresses are long and most occur many times.
 type index struct {
-	open         []open // which fields ask nothing, of each form that occurs
+	open         []open // the sets of empty fields that occur
 	questions    map[question]int32
 	addresses    map[address]int32
-	sources      []lengths // of the prefixes asked for with each question
+	sources      []lengths // by question: lengths of the source prefixes
 	froms        map[pair]int32
-	destinations []lengths      // with each question and source, of that number in froms
-	rules        map[pair]int32 // a number of froms and a destination: the first of equal ones
+	destinations []lengths      // by question and source (a number of froms): lengths of the destination prefixes
+	rules        map[pair]int32 // by number of froms and destination: the first of equal rules
 }
 
 // pair is two numbers.
 type pair [2]int32
 
-// numbers are those of what a rule asks for. Rules of one block that ask the
-// same have the same.
+// numbers identify what a rule asks for. Rules of one block that ask the same have the
+// same numbers.
 type numbers struct{ question, from, to int32 }
 
-// newIndex makes the index of a block and numbers its rules.
+// newIndex indexes a block and numbers its rules.
 func newIndex(b block) *index {
 	x := &index{
 		questions: make(map[question]int32), addresses: make(map[address]int32),
@@ -63,7 +63,7 @@ func newIndex(b block) *index {
 	return x
 }
 
-// number gives the number of k, which is the next one if it is new.
+// number returns the number of k, and gives out the next one if k is new.
 func number[K comparable](all map[K]int32, k K) int32 {
 	n, ok := all[k]
 	if !ok {
@@ -73,8 +73,7 @@ func number[K comparable](all map[K]int32, k K) int32 {
 	return n
 }
 
-// add adds the length of a prefix to the set of number n, which may be the first
-// that is missing.
+// add adds a prefix length to set n, which may be the first missing one.
 func add(sets *[]lengths, n int32, a *address) {
 	if int(n) == len(*sets) {
 		*sets = append(*sets, lengths{})
@@ -82,12 +81,12 @@ func add(sets *[]lengths, n int32, a *address) {
 	(*sets)[n].add(a)
 }
 
-// covered reports whether a rule other than r, which is the i-th, covers r.
+// covered reports whether a rule other than r covers r. i is the index of r.
 func (x *index) covered(r *rule, i int32) bool {
 	own := r.question.open()
 	for _, o := range x.open {
 		if own&^o != 0 {
-			continue // asks what r does not
+			continue // asks for something that r does not
 		}
 		q, ok := r.numbers.question, o == own
 		if !ok {
@@ -106,9 +105,9 @@ func (x *index) covered(r *rule, i int32) bool {
 	return false
 }
 
-// covers reports whether found holds for a, whose number is own, or one of the
-// prefixes whose lengths are in l that hold a. Any covers all; of negated
-// addresses, only prefixes.
+// covers calls found for a, whose number is own, and for all prefixes with lengths in l
+// that contain a, until it returns true. The prefix of length 0 contains everything. For
+// negated addresses only prefixes count.
 func (x *index) covers(l *lengths, a *address, own int32, not bool, found func(int32) bool) bool {
 	if a.kind != prefix {
 		return found(own) || !not && l[0]&1 != 0 && x.holds(address{}, found)
@@ -127,13 +126,13 @@ func (x *index) covers(l *lengths, a *address, own int32, not bool, found func(i
 	return false
 }
 
-// holds reports whether found holds for an address that some rule asks for.
+// holds calls found for an address if some rule asks for it.
 func (x *index) holds(a address, found func(int32) bool) bool {
 	n, ok := x.addresses[a]
 	return ok && found(n)
 }
 
-// open is a set of fields of a question that ask nothing.
+// open is the set of a question's empty fields.
 type open uint8
 
 const (
@@ -167,10 +166,10 @@ func (q *question) open() open {
 	return o
 }
 
-// without gives the question that asks nothing in these fields.
+// without returns the question with these fields empty.
 func (q question) without(o open) question {
 	if o&openOn != 0 {
-		q.on.name = "" // neither its negation nor its routing domain, as in pfctl
+		q.on.name = "" // the negation and the routing domain stay, as in pfctl
 	}
 	if o&openDirection != 0 {
 		q.direction = 0
@@ -193,7 +192,7 @@ func (q question) without(o open) question {
 	return q
 }
 
-// lengths is a set of the lengths of prefixes.
+// lengths is a set of prefix lengths.
 type lengths [3]uint64
 
 func (l *lengths) add(a *address) {

@@ -13,8 +13,8 @@ import (
 	"weir/pf/token"
 )
 
-// classes gives the class of each field of ast.Rule, and of fields of its clauses
-// that have another than the clause, as clause.field.
+// classes returns the class of each field of ast.Rule. A field of a clause with another
+// class than its clause is listed as clause.field.
 func classes() map[string]field.Class {
 	classes := make(map[string]field.Class)
 	for i := range field.All() {
@@ -25,7 +25,7 @@ func classes() map[string]field.Class {
 	return classes
 }
 
-// stateClass gives the class of an option of states.
+// stateClass returns the class of a state option.
 func stateClass(o *ast.StateOption) field.Class {
 	switch o.Kind {
 	case ast.StateMax, ast.StateMaxSrcStates, ast.StateMaxSrcConn, ast.StateMaxSrcConnRate, ast.StateMaxSrcNodes:
@@ -40,7 +40,7 @@ func stateClass(o *ast.StateOption) field.Class {
 	return field.Breaks
 }
 
-// states gives the encoder of the parts of a State that are of a class.
+// states returns the encoder of those parts of a State that belong to a class.
 func states(want field.Class) encoder {
 	return func(b []byte, v reflect.Value) []byte {
 		s := v.Interface().(*ast.State)
@@ -68,17 +68,17 @@ type reader struct {
 	nomerge  []encoder
 	numbers  map[string]int32
 	buf      []byte
-	room     []rule // for those to come
+	room     []rule // room for the rules to come
 }
 
-// encoder appends a field of a rule, so that equal ones give equal bytes.
+// encoder appends a field of a rule. Equal fields give equal bytes.
 type encoder func(b []byte, rule reflect.Value) []byte
 
-// encoders are those of a reader that has read nothing; to find them takes
-// longer than to read a rule, so all rulesets share them.
+// encoders belong to a reader that has read nothing. All rulesets share them, because
+// finding them takes longer than reading a rule.
 var encoders = sync.OnceValue(findEncoders)
 
-// newReader makes a reader of one ruleset.
+// newReader returns a reader for one ruleset.
 func newReader() *reader {
 	r := encoders()
 	r.numbers = make(map[string]int32)
@@ -91,7 +91,7 @@ func findEncoders() reader {
 	for _, f := range ruleFields(reflect.TypeFor[ast.Rule](), nil) {
 		own, ok := classes[f.Name]
 		if !ok {
-			own = field.Breaks // as in pfctl; a test of package resolve checks that the list has all
+			own = field.Breaks // as in pfctl; a test in package resolve checks that the list is complete
 		}
 		for _, c := range [...]struct {
 			class field.Class
@@ -105,8 +105,8 @@ func findEncoders() reader {
 	return r
 }
 
-// ruleFields gives the fields of a type that lies at this index of ast.Rule, with
-// those of the types that it embeds.
+// ruleFields returns the fields of a type at this index of ast.Rule, including those of
+// embedded types.
 func ruleFields(t reflect.Type, at []int) []reflect.StructField {
 	var all []reflect.StructField
 	for i := range t.NumField() {
@@ -121,8 +121,8 @@ func ruleFields(t reflect.Type, at []int) []reflect.StructField {
 	return all
 }
 
-// encoderOf gives the encoder of what is of a class in a field whose own class
-// is own; nil if nothing is.
+// encoderOf returns the encoder of what belongs to class want in a field of class own, or
+// nil.
 func encoderOf(f reflect.StructField, own, want field.Class, classes map[string]field.Class) encoder {
 	if f.Name == "State" {
 		return states(want)
@@ -153,7 +153,7 @@ func encoderOf(f reflect.StructField, own, want field.Class, classes map[string]
 	return func(b []byte, v reflect.Value) []byte {
 		if v.Kind() == reflect.Pointer {
 			if v.IsNil() {
-				v = reflect.New(t) // a clause of which only a part counts may be there without it
+				v = reflect.New(t) // a clause that counts only in part may be there without that part
 			}
 			v = v.Elem()
 		}
@@ -164,7 +164,7 @@ func encoderOf(f reflect.StructField, own, want field.Class, classes map[string]
 	}
 }
 
-// partsOf gives the encoders of the fields of a clause that are of a class.
+// partsOf returns the encoders of a clause's fields that belong to a class.
 func partsOf(clause string, t reflect.Type, own, want field.Class, classes map[string]field.Class) []encoder {
 	var parts []encoder
 	for i := range t.NumField() {
@@ -184,15 +184,15 @@ func partsOf(clause string, t reflect.Type, own, want field.Class, classes map[s
 	return parts
 }
 
-// present appends whether a clause that is only a word is there.
+// present appends whether a one-word clause is there.
 func present(b []byte, v reflect.Value) []byte {
-	if v.Addr().Interface().(*token.Span).IsValid() { // a pointer is not copied into memory of its own
+	if v.Addr().Interface().(*token.Span).IsValid() { // a pointer avoids a copy
 		return append(b, 1)
 	}
 	return append(b, 0)
 }
 
-// value appends any value of the syntax tree but for where it was written.
+// value appends any value of the syntax tree, without its place in the file.
 func value(b []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -236,7 +236,7 @@ func structure(b []byte, v reflect.Value) []byte {
 	return b
 }
 
-// barrier reports whether a rule has a field that makes it stand alone.
+// barrier reports whether a field forces a rule to stand alone.
 func (r *reader) barrier(rule *ast.Rule) bool {
 	v := reflect.ValueOf(rule).Elem()
 	r.buf = r.buf[:0]
@@ -251,11 +251,11 @@ func (r *reader) barrier(rule *ast.Rule) bool {
 	return false
 }
 
-// mostRoom is how many rules are made at once: one object for all of them, which
-// lie next to each other, spares collecting garbage much.
+// mostRoom is the number of rules allocated at once. One object for neighbours saves much
+// garbage collection.
 const mostRoom = 256
 
-// read reads a rule; there are about so many to come with it.
+// read reads a rule. About left more will follow.
 func (r *reader) read(in *ast.Rule, left int) *rule {
 	if len(r.room) == 0 {
 		r.room = make([]rule, min(left, mostRoom))
@@ -273,8 +273,7 @@ func (r *reader) read(in *ast.Rule, left int) *rule {
 	return out
 }
 
-// number gives equal fields of rules the same number. kind tells lists of
-// encoders apart.
+// number gives equal fields the same number. kind separates lists of encoders.
 func (r *reader) number(v reflect.Value, of []encoder, kind byte) int32 {
 	r.buf = append(r.buf[:0], kind)
 	for _, e := range of {

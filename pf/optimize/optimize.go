@@ -2,11 +2,11 @@ package optimize
 
 import "weir/pf/ast"
 
-// MakeTable makes a table of addresses, and gives the host that names it.
+// MakeTable makes a table of addresses and returns the host that names it.
 type MakeTable func(hosts []ast.Host) ast.Host
 
-// Rules gives the optimized form of expanded rules that stand in one ruleset.
-// It leaves the rules themselves alone.
+// Rules returns the optimized form of the expanded rules of one ruleset. It does not
+// change the rules.
 func Rules(rules []*ast.Rule, table MakeTable) []*ast.Rule {
 	if len(rules) < 2 {
 		return rules // there is nothing to compare
@@ -28,11 +28,11 @@ func Rules(rules []*ast.Rule, table MakeTable) []*ast.Rule {
 	return out
 }
 
-// block is a superblock: neighbours between which it does not matter which of
-// them a packet meets.
+// block is a superblock: neighbours of which a packet may match any, with the same
+// result.
 type block []*rule
 
-// superblock reads the rules of the first superblock, and gives the others.
+// superblock reads the rules of the first superblock and returns the others.
 func (r *reader) superblock(rules []*ast.Rule) (block, []*ast.Rule) {
 	if r.barrier(rules[0]) {
 		return block{{ast: rules[0]}}, rules[1:]
@@ -51,9 +51,8 @@ func (r *reader) superblock(rules []*ast.Rule) (block, []*ast.Rule) {
 	return b, nil
 }
 
-// takes reports whether a rule does the same as those of the block. A group's
-// interfaces are not known: a rule for one cannot be told from a rule for an
-// interface, so it stands only among rules for the same group.
+// takes reports whether a rule does the same as the rules of the block. The interfaces of
+// a group are unknown, so a rule for a group stands only among rules for the same group.
 func (b block) takes(r *rule) bool {
 	first := b[0]
 	if (group(r.on.name) || group(first.on.name)) && !equalFold(r.on.name, first.on.name) {

@@ -13,13 +13,13 @@ import (
 	"weir/pf/printer"
 )
 
-// TestRandom checks that the linear way gives what comparing all rules with each
-// other gives, pass by pass.
+// TestRandom checks pass by pass that the linear algorithms give what comparing all pairs
+// gives.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		rules := make([]*ast.Rule, 1+r.IntN(60))
-		few := r.IntN(3) == 0 // fields that differ: so that tables come to be
+		few := r.IntN(3) == 0 // few different fields, so that tables appear
 		for i := range rules {
 			rules[i] = drawRule(r, few)
 		}
@@ -50,7 +50,7 @@ func plainRules(rules []*ast.Rule, table MakeTable) []*ast.Rule {
 	return out
 }
 
-// tables makes tables whose names say what is in them.
+// tables makes tables whose names list their contents.
 func tables() MakeTable {
 	return func(hosts []ast.Host) ast.Host {
 		var names []string
@@ -128,8 +128,8 @@ func drawEnd(r *rand.Rand, e *ast.Endpoint, family ast.Family) {
 	}
 }
 
-// A ruleset has a reader of its own, which costs next to nothing: there may be
-// one for each of many anchors.
+// Each ruleset has its own reader, and there may be one for each of many anchors. So a
+// reader must cost almost nothing.
 func TestReadersShareEncoders(t *testing.T) {
 	newReader()
 	if n := testing.AllocsPerRun(10, func() { newReader() }); n > 10 {

@@ -2,11 +2,11 @@ package optimize
 
 import "weir/pf/ast"
 
-// criteria are the questions by which pf skips rules: where a packet fails one,
-// it jumps over all neighbours that ask the same. They stand in pf's order.
+// criteria is the number of pf's skip steps. If a packet fails one criterion, pf skips
+// all neighbours that ask the same. They are in pf's order.
 const criteria = 9
 
-// skipKey is what a rule asks by one criterion.
+// skipKey is what a rule asks for in one criterion.
 type skipKey struct {
 	name string
 	not  bool
@@ -15,8 +15,8 @@ type skipKey struct {
 	addr address
 }
 
-// skipKeys gives what a rule asks by each criterion; false where it does not
-// ask, or where pf does not look.
+// skipKeys returns what a rule asks for in each criterion, or false if it asks nothing or
+// pf does not look.
 func skipKeys(r *rule) (keys [criteria]skipKey, asks [criteria]bool) {
 	keys = [criteria]skipKey{
 		{name: r.on.name, not: r.on.not}, {n: int(r.direction)}, {n: int(r.on.domain), not: r.on.not}, {n: int(r.family)}, {n: int(r.proto)},
@@ -31,8 +31,8 @@ func skipKeys(r *rule) (keys [criteria]skipKey, asks [criteria]bool) {
 	return keys, asks
 }
 
-// skipAddress gives an address as pfctl compares it here: of (if) without its
-// modifiers, and none that is all zeros, a range or a route's label.
+// skipAddress returns an address as pfctl compares it here: (if) without modifiers, and
+// no zero address, range or route label.
 func skipAddress(e *ast.Endpoint, a address) (address, bool) {
 	if a.kind == prefix {
 		return a, a.addr != [16]byte{}
@@ -47,8 +47,8 @@ func skipAddress(e *ast.Endpoint, a address) (address, bool) {
 	return a, false
 }
 
-// ordered puts rules that ask for the same next to each other: first those that
-// are most, then by what these have in common, and so on.
+// ordered moves rules that ask for the same next to each other: the largest group first,
+// then within the group by the next criterion, and so on.
 func (b block) ordered() block {
 	o := &orderer{
 		asks: make([][criteria]int32, len(b)), steps: make([][criteria]*step, len(b)), moved: make([]uint8, len(b)),
@@ -87,16 +87,15 @@ func (b block) ordered() block {
 
 // orderer orders the rules of a block.
 type orderer struct {
-	asks  [][criteria]int32 // what each rule asks, as a number; 0: nothing
-	found [criteria][]*step // by that number; empty but while steps are made
-	steps [][criteria]*step // that each rule is in
-	moved []uint8           // the deepest level at which each rule has found its place
+	asks  [][criteria]int32 // what each rule asks for, as a number; 0: nothing
+	found [criteria][]*step // steps by that number; used only while steps are made
+	steps [][criteria]*step // the steps that each rule belongs to
+	moved []uint8           // the deepest level at which each rule was placed
 }
 
-// order gives rules in their new order: those that stand together in threes or
-// more, then pairs, then what has nothing in common. It calls itself, with the
-// next level, for rules that have one criterion more in common, so it is at most
-// criteria deep.
+// order returns rules in their new order: first groups of three or more, then pairs, then
+// the rest. It calls itself with the next level for rules that share one more criterion,
+// so it is at most criteria levels deep.
 func (o *orderer) order(rules []int32, level uint8) []int32 {
 	var by [criteria]steps
 	useful := false
@@ -130,8 +129,8 @@ func (o *orderer) order(rules []int32, level uint8) []int32 {
 	return out
 }
 
-// largest gives the first criterion of those with the largest step, -1 if none
-// gathers two rules.
+// largest returns the first criterion with the largest step, or -1 if none joins two
+// rules.
 func largest(by *[criteria]steps) int {
 	top, at := 1, -1
 	for c := range by {

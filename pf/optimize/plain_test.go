@@ -7,8 +7,8 @@ import (
 	"weir/pf/ast"
 )
 
-// What follows is the plain way of pfctl_optimize.c: each rule is compared with
-// all others. Its cost is quadratic; it says what the linear way must give.
+// The following is the plain algorithm of pfctl_optimize.c, which compares all pairs of
+// rules. Its cost is quadratic. It defines what the linear algorithms must give.
 
 // plainCovers reports whether a asks for no more than b.
 func plainCovers(a, b *rule) bool {
@@ -29,7 +29,7 @@ func plainCovers(a, b *rule) bool {
 		plainHolds(a.to, b.to, a.toNot, a.family == b.family)
 }
 
-// plainHolds reports whether all addresses b are among a.
+// plainHolds reports whether a contains all addresses of b.
 func plainHolds(a, b address, not, sameFamily bool) bool {
 	switch {
 	case a == b, a.any() && !not:
@@ -64,7 +64,7 @@ func plainWithoutCovered(b block) block {
 	return b
 }
 
-// plainTable is a table that may come to be.
+// plainTable is a table in the making.
 type plainTable struct{ hosts []ast.Host }
 
 func plainCombined(b block, table MakeTable) block {
@@ -165,8 +165,8 @@ func plainOrdered(b block) block {
 	return append(blocks, own...)
 }
 
-// plainAppend adds a rule to the first list of rules like it, and lets that
-// overtake shorter ones.
+// plainAppend adds a rule to the first list of similar rules. The list then overtakes
+// shorter ones.
 func plainAppend(lists []*plainStep, c int, r *rule) []*plainStep {
 	at := slices.IndexFunc(lists, func(s *plainStep) bool { return plainSame(c, s.rules[0], r) })
 	if at < 0 {
@@ -202,8 +202,8 @@ func plainRemove(lists []*plainStep, r *rule) {
 	}
 }
 
-// plainSame reports whether a packet that fails one rule by a criterion fails
-// the other; of what asks nothing that is never said.
+// plainSame reports whether a packet that fails one rule in a criterion also fails the
+// other. It is false if a rule asks nothing.
 func plainSame(c int, a, b *rule) bool {
 	switch c {
 	case 0:
@@ -226,7 +226,7 @@ func plainSame(c int, a, b *rule) bool {
 	return a.toPort.asked && a.toPort == b.toPort
 }
 
-// plainSameAddress compares addresses; as in pfctl, of (if) without modifiers.
+// plainSameAddress compares addresses. As in pfctl, (if) is compared without modifiers.
 func plainSameAddress(a, b address) bool {
 	a.text = strings.ReplaceAll(a.text, ":network", "")
 	b.text = strings.ReplaceAll(b.text, ":network", "")

@@ -8,19 +8,18 @@ import (
 	"weir/pf/printer"
 )
 
-// rule is what is compared of a rule.
+// rule is the part of a rule that is compared.
 type rule struct {
 	ast  *ast.Rule
-	like int32 // rules that may stand in one superblock have the same
+	like int32 // the same for rules that may share a superblock
 	question
 	from, to address
-	numbers  numbers // of question, from and to, given by newIndex
+	numbers  numbers // of question, from and to; set by newIndex
 }
 
-// question is what a rule asks of a packet but for addresses. The zero value of
-// a field asks nothing.
+// question is what a rule asks of a packet, without addresses. A zero field asks nothing.
 type question struct {
-	rest             int32 // rules whose fields that are not here agree have the same
+	rest             int32 // the same for rules that agree in all other fields
 	on               on
 	direction        ast.Direction
 	family           ast.Family
@@ -32,7 +31,7 @@ type question struct {
 
 type on struct {
 	name   string
-	domain int64 // of on rdomain, 1 more than its number; 0: none
+	domain int64 // of on rdomain: its number plus 1; 0: none
 	not    bool
 }
 
@@ -44,12 +43,12 @@ type port struct {
 	low, high uint16
 }
 
-// address is an address without its negation. The zero value is any.
+// address is an address without negation. The zero value is any.
 type address struct {
 	kind addressKind
 	bits uint8    // of a prefix
-	addr [16]byte // of a prefix; IPv4 in the first four, as in pf
-	text string   // of all but prefixes: as printed; of a prefix: the link it lies on
+	addr [16]byte // of a prefix; IPv4 in the first four bytes, as in pf
+	text string   // printed form, except for prefixes; for a prefix: its link
 }
 
 type addressKind uint8
@@ -127,7 +126,7 @@ func prefixOf(p netip.Prefix, zone string) address {
 
 func (a *address) any() bool { return a.kind == prefix && a.bits == 0 }
 
-// short gives the prefix of that length that holds the prefix a.
+// short returns the prefix of this length that contains the prefix a.
 func (a *address) short(bits uint8) address {
 	out := address{bits: bits, text: a.text}
 	whole := bits / 8
@@ -141,8 +140,7 @@ func (a *address) short(bits uint8) address {
 	return out
 }
 
-// group reports whether a name may be a group's: unlike an interface's, it does
-// not end in a digit.
+// group reports whether a name may be a group's. A group's name does not end in a digit.
 func group(name string) bool {
 	return name != "" && !strings.ContainsRune("0123456789", rune(name[len(name)-1]))
 }

@@ -1,24 +1,24 @@
 package optimize
 
-// step is a skip step as it could be: rules that ask the same by one criterion.
+// step is a possible skip step: rules that ask for the same in one criterion.
 type step struct {
 	rules      []int32 // in order; those that have moved elsewhere are still in it
-	count      int     // those that have not
-	prev, next *step   // of the same count
+	count      int     // rules that have not moved elsewhere
+	prev, next *step   // neighbours with the same count
 }
 
-// steps are the skip steps of one criterion.
+// steps holds the skip steps of one criterion.
 type steps struct {
 	byCount []ring
-	top     int // count of the largest; if not more than 1, the criterion is of no more use
+	top     int // count of the largest step; if it is 1 or less, the criterion has no more use
 }
 
-// ring is a list of steps of one count.
+// ring is a list of steps with the same count.
 type ring struct{ first, last *step }
 
-// gather makes the steps of a criterion. Where all rules ask the same, or no
-// two, there is nothing to gain. Of steps of one count that comes first which
-// was complete first: so it is in pfctl, where a step that grows overtakes.
+// gather makes the steps of a criterion. If all rules ask the same, or no two do, there
+// is nothing to gain. Of steps with the same count, the one that was complete first comes
+// first. This matches pfctl, where a growing step overtakes others.
 func (o *orderer) gather(c int, rules []int32) steps {
 	found := o.found[c]
 	top := 0
@@ -52,8 +52,8 @@ func (o *orderer) gather(c int, rules []int32) steps {
 	return s
 }
 
-// alive reports whether the criterion still gathers any two rules. pfctl does
-// not look again at one that does not.
+// alive reports whether the criterion still joins two rules. Like pfctl, weir does not
+// look at a dead criterion again.
 func (s *steps) alive() bool { return s.top > 1 }
 
 // take removes the first of the largest steps.
@@ -64,7 +64,7 @@ func (s *steps) take() *step {
 	return st
 }
 
-// shrink takes one rule out of a step. It is overtaken by larger ones only.
+// shrink removes one rule from a step. Only larger steps overtake it.
 func (s *steps) shrink(st *step) {
 	if !s.alive() {
 		return
