@@ -25,13 +25,19 @@
 /* Rules that one crossing of one packet is counted under. */
 #define MAX_MATCHES	 8
 
-/* Offset of the L4 header from the frame's start: Ethernet, IPv4 with options
- * (60) or IPv6 with IPV6_EXT_MAX_CHAIN headers within IPV6_EXT_MAX_BYTES. */
+/* Extension headers of a packet. */
 #define IPV6_EXT_MAX_CHAIN 8
 #define IPV6_EXT_MAX_BYTES 512
-#define MAX_L4_OFFSET	   (14 + 40 + IPV6_EXT_MAX_BYTES)
+/* Headers begin within so many bytes of the frame's start. The verifier wants a
+ * bound; this one is far beyond what any encapsulation and any chain needs. */
+#define HEADERS_MAX	   4096
 #define TCP_MAX_OPTIONS	   40
-#define TAG_LENGTH	   4 /* of an 802.1Q tag */
+/* Tags and PPPoE sessions that a frame may have, in any mix. */
+#define ENCAP_LAYERS	   2
+/* Places for logical interfaces, and how many of them are searched for one: the
+ * entries of a cache line. */
+#define MAX_LOGICALS	   16384
+#define LOGICAL_BUCKET	   8
 #define BUCKET_SLOTS	   7
 #define TABLE_TRIES	   64 /* at a bucket that others are at	*/
 #define NAT_PORT_TRIES	   1024
@@ -92,10 +98,12 @@ _Static_assert(NEXTHOP_WALK > DEAD_GRACE, "between two walks packets end");
  * came in by the rules, and TCX egress judges how it leaves. */
 #define MARK_MULTICAST	   (MARK_MAGIC | MARK_REPLY)
 
-/* What XDP leaves in front of a frame for TCX ingress of the same device. */
+/* What XDP leaves in front of a frame for TCX ingress of the interface that the frame
+ * belongs to: the device itself, or a VLAN device on it. */
 struct metadata {
 	__u32 magic;
-	__u32 mark; /* 0: judged, and passed to the box */
+	__u32 mark;    /* 0: judged, and passed to the box */
+	__u32 ifindex; /* of that interface; another one does not believe it */
 };
 #define METADATA_MAGIC	   0x77656972u
 

@@ -34,16 +34,33 @@
 
 struct interface {
 	__u8 mac[6];
-	__u8 pad0[2];
+	__u8 front; /* XDP: bytes between the Ethernet header and the IP header of its frames */
+	__u8 pad0;
 	__u32 flags; /* INTERFACE_*: by the daemon, but for INTERFACE_BARE */
 	__u32 counters; /* its first in interface_counters, times REASON_COUNT */
 	__u32 mtu;
-	__u32 parent; /* of a VLAN device: index of the interface that carries it; 0: none */
-	__u16 tag;    /* that the parent's frames then bear: 802.1Q, priority and VID */
-	__u8 pad1[2];
+	__u32 parent; /* of a logical interface: index of the interface that carries it; 0: none */
+	__u16 tag;    /* that the parent's frames then bear: priority and VID, or PPPoE session */
+	__be16 tag_type; /* its EtherType: 802.1Q, 802.1ad or PPPoE */
 	__u32 asked; /* tick at which a DHCP client of the box last asked there, 0: never; by packets */
 };
 _Static_assert(sizeof(struct interface) == 32, "an index into interfaces[] is a shift");
+
+/* One thing that a frame has between its MACs and its IP header: a VLAN tag, or a
+ * PPPoE session. */
+struct layer {
+	__be16 type; /* EtherType: 802.1Q, 802.1ad, PPPoE; 0: none	*/
+	__be16 id;   /* priority and VID, or the session		*/
+};
+
+/* How XDP sends a frame to a next hop. TCX gives it to the next hop's own device, and
+ * the kernel does the rest. */
+struct encap {
+	struct layer layer[ENCAP_LAYERS]; /* the outermost first			*/
+	__u16 device; /* that carries the frame: the next hop's own, or what it stands on	*/
+	__u8 length;  /* bytes that the layers take				*/
+	__u8 excess;  /* bytes by which a packet of the MTU is too long for that device	*/
+};
 
 /* Where packets go next. Changed in place: by the packet that finds it stale
  * (all fields), by the daemon (nothing). A state holds its index. */
@@ -51,17 +68,15 @@ struct nexthop {
 	__u8 dst[6]; /* MACs in the order of the frame */
 	__u8 src[6];
 	__u16 mtu;
-	__u16 tag;  /* 802.1Q; valid iff NEXTHOP_TAGGED				*/
+	__u8 flags;    /* NEXTHOP_*						*/
+	__u8 family;   /* of gateway						*/
 	__u32 ifindex;
 	__u32 checked; /* tick of the last look-up					*/
 	__u32 probed;  /* tick at which a packet last went by the stack		*/
 	__u32 used;    /* tick; the daemon probes neighbours in use		*/
-	__u8 flags;    /* NEXTHOP_*						*/
-	__u8 family;   /* of gateway						*/
-	__u8 pad0[6];
-	struct addr gateway; /* the neighbour's address			*/
+	struct encap encap;
 	__u32 stage;	     /* enum nexthop_stage; changed by compare-and-exchange	*/
-	__u32 parent;	     /* of a VLAN device; valid iff NEXTHOP_TAGGED		*/
+	struct addr gateway; /* the neighbour's address			*/
 };
 _Static_assert(sizeof(struct nexthop) == 64, "a next hop is one cache line");
 
@@ -74,9 +89,8 @@ enum nexthop_stage {
 };
 
 #define NEXTHOP_VALID 0x01 /* the MACs are known and the device is there		*/
-#define NEXTHOP_XDP   0x02 /* XDP can redirect to the device			*/
+#define NEXTHOP_XDP   0x02 /* XDP can redirect to the device that carries it	*/
 #define NEXTHOP_L3    0x04 /* the device takes packets without Ethernet header	*/
-#define NEXTHOP_TAGGED 0x08 /* a VLAN device: XDP can redirect to its parent, with the tag */
 
 /*
  * What every packet reads, in one place and without a map look-up. One writer
@@ -115,6 +129,7 @@ struct shared {
 	__u32 paths_reserved;	     /* reserved paths in use			*/
 	__u32 pad2[10];
 	struct interface interfaces[MAX_IFINDEX];
+	__u64 logicals[MAX_LOGICALS]; /* by the daemon; packet/logical.h			*/
 	struct nexthop nexthops[MAX_NEXTHOPS];
 	__u16 hinted[HINTED];    /* numbers of next hops that promises name; by packets */
 };

@@ -23,8 +23,6 @@ struct {
 	__type(value, __u32);
 } in_tails SEC(".maps"), out_tails SEC(".maps");
 
-#define VLAN_ID_MASK 0x0fff
-
 /* A tag sits in the skb, not in the frame; the VLAN device's own hooks judge it. */
 static __always_inline int tc_is_tagged(const struct __sk_buff *skb)
 {
@@ -70,7 +68,7 @@ __noinline enum reason tc_parse_once(struct __sk_buff *skb, struct packet *p, in
 	i = interface_get(p->ifindex);
 	if (!i)
 		return REASON_INTERFACE;
-	return parse(skb, p, &h, i, skb->protocol, in, skb->gso_size != 0);
+	return parse(skb, p, &h, &i, skb->protocol, in, skb->gso_size != 0);
 }
 
 /* Parses; where the headers are not linear, makes them so and parses again. */

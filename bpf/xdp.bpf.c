@@ -39,7 +39,7 @@ static __always_inline int xdp_path(struct xdp_md *ctx, const struct interface *
 	int action;
 
 	p->ifindex = hook_ifindex(ctx);
-	r = parse(ctx, p, &h, i, 0, 1, 0);
+	r = parse(ctx, p, &h, &i, 0, 1, 0);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, hook_length(ctx));
 	if (ahead && prefetch_queue(ctx, p, &h, i, &action))

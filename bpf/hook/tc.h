@@ -60,19 +60,21 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 }
 
 /* TCX runs where the mark can be set at once. */
-static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark)
+static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, __u32 ifindex)
 {
+	(void)ifindex;
 	if (mark)
 		ctx->mark = mark;
 	return 0;
 }
 
-/* What XDP of the same device left in front of the frame; < 0: nothing. */
+/* What XDP left in front of the frame for this interface; < 0: nothing. The kernel takes
+ * it along when it takes a tag out of the frame (skb_reorder_vlan_header). */
 static __always_inline int hook_metadata(hook_ctx *ctx, __u32 *mark)
 {
 	struct metadata *m = (void *)(long)ctx->data_meta;
 
-	if ((void *)(m + 1) > hook_data(ctx) || m->magic != METADATA_MAGIC)
+	if ((void *)(m + 1) > hook_data(ctx) || m->magic != METADATA_MAGIC || m->ifindex != ctx->ifindex)
 		return -1;
 	*mark = m->mark;
 	return 0;
@@ -172,17 +174,11 @@ static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const st
 	return 0;
 }
 
-/* TCX redirects to VLAN devices themselves. */
-static __always_inline int hook_tag_room(hook_ctx *ctx)
+/* TCX redirects to logical interfaces themselves, and the kernel puts the tag on. */
+static __always_inline int hook_grow(hook_ctx *ctx, int bytes)
 {
 	(void)ctx;
-	return -1;
-}
-
-static __always_inline int hook_frame_tagged(hook_ctx *ctx, const struct nexthop *n)
-{
-	(void)ctx;
-	(void)n;
+	(void)bytes;
 	return -1;
 }
 

@@ -61,10 +61,10 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 
 /*
  * The verdict and the state of a packet that the stack takes over, left in front
- * of the frame for TCX ingress of the same device. Returns < 0 where the driver
- * has no metadata.
+ * of the frame for TCX ingress of the interface that it belongs to. Returns < 0
+ * where the driver has no metadata.
  */
-static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark)
+static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, __u32 ifindex)
 {
 	struct metadata *m;
 
@@ -75,6 +75,7 @@ static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark)
 		return -1;
 	m->magic = METADATA_MAGIC;
 	m->mark = mark;
+	m->ifindex = ifindex;
 	return 0;
 }
 
@@ -151,9 +152,10 @@ static __always_inline int hook_redirect(__u32 ifindex)
  * veth leaves what XDP_TX gives to a peer without XDP program lying in its ring. */
 static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct interface *i, int egress)
 {
-	(void)ctx;
+	(void)i;
 	(void)egress;
-	return i->flags & INTERFACE_TARGET ? hook_redirect(ifindex) : XDP_TX;
+	ifindex = hook_ifindex(ctx); /* not the logical interface that the frame belongs to */
+	return shared.interfaces[ifindex & (MAX_IFINDEX - 1)].flags & INTERFACE_TARGET ? hook_redirect(ifindex) : XDP_TX;
 }
 
 /* Fixes a checksum at off behind the L4 header. udp: 0 means none. */
@@ -189,25 +191,11 @@ static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const st
 	return 0;
 }
 
-/* Makes room for a tag; < 0, and nothing changed, where the driver has none. */
-static __always_inline int hook_tag_room(hook_ctx *ctx)
+/* Makes the frame begin so many bytes earlier; < 0, and nothing changed, where the
+ * driver has no room for that. */
+static __always_inline int hook_grow(hook_ctx *ctx, int bytes)
 {
-	return bpf_xdp_adjust_head(ctx, -TAG_LENGTH);
-}
-
-/* Writes the MACs and the tag in front of an EtherType that stays where it is. */
-static __always_inline int hook_frame_tagged(hook_ctx *ctx, const struct nexthop *n)
-{
-	__u32 *to = hook_data(ctx);
-	const __u32 *mac = (const __u32 *)n->dst;
-
-	if ((void *)(to + 4) > hook_data_end(ctx))
-		return -1;
-	to[0] = mac[0];
-	to[1] = mac[1];
-	to[2] = mac[2];
-	to[3] = bpf_htonl(ETH_P_8021Q << 16 | n->tag);
-	return 0;
+	return bytes ? bpf_xdp_adjust_head(ctx, -bytes) : 0;
 }
 
 #endif

@@ -291,11 +291,22 @@ __noinline __u32 capture_readers(struct capture *c, __u32 peer)
  * knows no bound; the empty asm makes it one register (any kernel). */
 #define keep_bound(n) asm volatile("" : "+r"(n))
 
+/* Reads a frame's first bytes, without so many bytes of tags behind its MACs: 0, or < 0. */
+static __always_inline int capture_read(hook_ctx *ctx, __u8 *to, __u32 bytes, __u32 front)
+{
+	if (!front)
+		return hook_load(ctx, 0, to, bytes);
+	if (bytes <= 2 * ETH_ALEN)
+		return -1;
+	return hook_load(ctx, 0, to, 2 * ETH_ALEN) ||
+	       hook_load(ctx, 2 * ETH_ALEN + front, to + 2 * ETH_ALEN, bytes - 2 * ETH_ALEN);
+}
+
 /* Copies the frame behind the record's head. */
-static __always_inline void capture_load(hook_ctx *ctx, struct capture *c, int bare)
+static __always_inline void capture_load(hook_ctx *ctx, struct capture *c, int bare, __u32 front)
 {
 	struct capture_setting *setting = capture_setting_get();
-	__u32 length = hook_length(ctx);
+	__u32 length = hook_length(ctx) - front;
 	__u64 n = length;
 
 	c->head.time = bpf_ktime_get_boot_ns();
@@ -307,20 +318,20 @@ static __always_inline void capture_load(hook_ctx *ctx, struct capture *c, int b
 	keep_bound(n);
 	if (n > CAPTURE_BYTES)
 		n = CAPTURE_BYTES;
-	if (n && !hook_load(ctx, 0, c->data, n))
+	if (n && !capture_read(ctx, c->data, n, front))
 		c->head.captured = n;
 }
 
-static __always_inline void capture_headers(hook_ctx *ctx, struct capture *c, int bare)
+static __always_inline void capture_headers(hook_ctx *ctx, struct capture *c, int bare, __u32 front)
 {
-	__u64 n = hook_length(ctx);
+	__u64 n = hook_length(ctx) - front;
 
 	keep_bound(n);
 	if (n > CAPTURE_HEADERS)
 		n = CAPTURE_HEADERS;
 	c->there = 0;
 	c->bare = bare;
-	if (n && !hook_load(ctx, 0, c->headers, n))
+	if (n && !capture_read(ctx, c->headers, n, front))
 		c->there = n;
 }
 
@@ -343,7 +354,8 @@ static __always_inline void capture_write(struct capture *c)
 /* Keeps the packet as it came. Returns < 0 if nobody would read it. */
 __noinline int capture_before(hook_ctx *ctx, int out)
 {
-	const struct interface *i = interface_get(hook_ifindex(ctx));
+	__u32 ifindex = HOOK_IS_XDP ? BELONGS_TO(logical_of(ctx, hook_ifindex(ctx))) : hook_ifindex(ctx);
+	const struct interface *i = interface_get(ifindex);
 	struct capture *c = capture_get();
 	struct scratch *s = scratch_get();
 	__u32 *note = count_noted_get();
@@ -357,10 +369,10 @@ __noinline int capture_before(hook_ctx *ctx, int out)
 	s->out.rule = 0;
 	s->in.action = ACTION_PASS;
 	s->out.action = ACTION_PASS;
-	c->head.ifindex = hook_ifindex(ctx);
+	c->head.ifindex = ifindex;
 	c->head.direction = out ? DIRECTION_OUT : DIRECTION_IN;
-	capture_load(ctx, c, i->flags & INTERFACE_L3);
-	capture_headers(ctx, c, i->flags & INTERFACE_L3);
+	capture_load(ctx, c, i->flags & INTERFACE_L3, HOOK_IS_XDP ? i->front : 0);
+	capture_headers(ctx, c, i->flags & INTERFACE_L3, HOOK_IS_XDP ? i->front : 0);
 	capture_see(c, 0);
 	return 0;
 }
@@ -394,14 +406,18 @@ static __always_inline __u8 capture_verdict(int action, int out)
 	return out ? VERDICT_PASS : VERDICT_UP;
 }
 
-/* The interface that a redirected packet leaves by. */
-static __always_inline __u32 capture_peer(const struct scratch *s, const struct state *st, __u32 why, __u32 ifindex)
+/* The interface that a redirected packet leaves by; front: the bytes of tags that it has got. */
+static __always_inline __u32 capture_peer(const struct scratch *s, const struct state *st, __u32 why, __u32 ifindex,
+					  __u32 *front)
 {
 	__u32 n = st ? state_course((struct state *)st, STATE_DIRECTION(s->state))->nexthop : s->nexthop;
 
 	if (why > REASON_LAST_PASS)
 		return ifindex; /* an answer to the sender */
-	return n < NEXTHOP_FIRST ? 0 : nexthop_get(n)->ifindex;
+	if (n < NEXTHOP_FIRST)
+		return 0;
+	*front = HOOK_IS_XDP ? nexthop_get(n)->encap.length : 0;
+	return nexthop_get(n)->ifindex;
 }
 
 /* Writes what came and what leaves, if somebody wants it. */
@@ -411,7 +427,7 @@ __noinline int capture_after(hook_ctx *ctx, int action, int out)
 	struct scratch *s = scratch_get();
 	const struct interface *i, *o;
 	const struct state *st;
-	__u32 *note = count_noted_get(), why, peer = 0, readers;
+	__u32 *note = count_noted_get(), why, peer = 0, readers, front;
 	int bare;
 
 	if (!c || !s || !note || *note >= UNDECIDED)
@@ -421,12 +437,13 @@ __noinline int capture_after(hook_ctx *ctx, int action, int out)
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
 	if (!i)
 		return 0;
+	front = HOOK_IS_XDP ? i->front : 0;
 	if (capture_verdict(action, out) == VERDICT_REDIRECT)
-		peer = capture_peer(s, st, why, c->head.ifindex);
+		peer = capture_peer(s, st, why, c->head.ifindex, &front);
 	o = interface_get(peer);
 	/* a packet without Ethernet header has got one where the device wants it */
 	bare = i->flags & INTERFACE_L3 && !(peer && o && !(o->flags & INTERFACE_L3));
-	capture_headers(ctx, c, bare);
+	capture_headers(ctx, c, bare, front);
 	capture_see(c, 1);
 	readers = capture_readers(c, peer);
 	if (!readers)
@@ -440,7 +457,7 @@ __noinline int capture_after(hook_ctx *ctx, int action, int out)
 	c->head.verdict = 0;
 	c->head.peer_ifindex = 0;
 	capture_write(c);
-	capture_load(ctx, c, bare);
+	capture_load(ctx, c, bare, front);
 	c->head.kind = RECORD_AFTER;
 	c->head.family = c->after.family;
 	c->head.rule = capture_rule(s, st, why, out);

@@ -17,6 +17,7 @@
 #include "shared.h"
 #include "packet/extension.h"
 #include "packet/icmp.h"
+#include "packet/logical.h"
 #include "packet/packet.h"
 #include "observe/reason.h"
 
@@ -181,7 +182,7 @@ static __always_inline enum reason parse_extensions(hook_ctx *ctx, struct packet
 	p->fragment_offset = e.fragment_offset;
 	p->fragment_length = e.fragment_length;
 	p->tuple.proto = e.next;
-	if (e.offset > MAX_L4_OFFSET)
+	if (e.offset > HEADERS_MAX)
 		return REASON_EXTENSION_CHAIN;
 	p->l4_offset = e.offset;
 	h->l4 = (void *)h->eth + e.offset;
@@ -224,32 +225,44 @@ static __always_inline enum reason parse_ip6(hook_ctx *ctx, struct packet *p, st
 }
 
 /*
- * Ethernet. Sets l3_offset and returns UNDECIDED with *proto, or the reason to
- * leave the frame to the stack.
+ * Ethernet and tags. Sets *i and p->ifindex to the interface that the frame belongs to,
+ * and l3_offset. Returns UNDECIDED with *proto, or the reason to leave the frame to the
+ * stack.
  */
 static __always_inline enum reason parse_eth(hook_ctx *ctx, struct packet *p, struct headers *h,
-					     const struct interface *i, int in, __be16 *proto)
+					     const struct interface **i, int in, __be16 *proto)
 {
-	const __u16 *mac = (const __u16 *)i->mac, *dst;
+	const __u16 *mac, *dst;
+	__u64 found;
 
 	if ((void *)(h->eth + 1) > h->end)
 		return REASON_SHORT;
+	*proto = h->eth->h_proto;
+	if (HOOK_IS_XDP && *proto != bpf_htons(ETH_P_IP) && *proto != bpf_htons(ETH_P_IPV6)) {
+		found = logical_of(ctx, p->ifindex);
+		p->ifindex = BELONGS_TO(found);
+		*proto = BELONGS_PROTO(found);
+		*i = &shared.interfaces[p->ifindex & (MAX_IFINDEX - 1)];
+	}
+	/* of plain frames, too, read from the interface: the verifier then follows what
+	 * comes next once, and not again for each number of tags */
+	p->l3_offset = sizeof(struct ethhdr) + (HOOK_IS_XDP ? (*i)->front : 0);
+	mac = (const __u16 *)(*i)->mac;
 	dst = (const __u16 *)h->eth->h_dest;
-	if (in && !(i->flags & INTERFACE_LO)) {
+	if (in && !((*i)->flags & INTERFACE_LO)) {
 		if (h->eth->h_dest[0] & 1)
 			p->flags |= PACKET_GROUP;
 		else if (((dst[0] ^ mac[0]) | (dst[1] ^ mac[1]) | (dst[2] ^ mac[2])) && hook_for_others(ctx))
 			return REASON_OTHER_MAC;
 	}
-	*proto = h->eth->h_proto;
-	p->l3_offset = sizeof(struct ethhdr);
 	return UNDECIDED;
 }
 
-/* proto: EtherType where the frame does not say. in: at ingress. gso: a
- * super-packet, whose length fields may not hold its length. */
+/* i: the interface of p->ifindex; both become those of the logical interface that the
+ * frame belongs to. proto: EtherType where the frame does not say. in: at ingress. gso:
+ * a super-packet, whose length fields may not hold its length. */
 static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct headers *h,
-					 const struct interface *i, __be16 proto, int in, int gso)
+					 const struct interface **i, __be16 proto, int in, int gso)
 {
 	__u32 frame = hook_length(ctx);
 	enum reason r;
@@ -266,12 +279,12 @@ static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct
 	h->eth = hook_data(ctx);
 	h->l3 = h->eth;
 	h->end = hook_data_end(ctx);
-	if (!(i->flags & INTERFACE_L3)) {
+	if (!((*i)->flags & INTERFACE_L3)) {
 		r = parse_eth(ctx, p, h, i, in, &proto);
 		if (r != UNDECIDED)
 			return r;
-		h->l3 = h->eth + 1;
-		frame -= sizeof(struct ethhdr);
+		h->l3 = (void *)h->eth + p->l3_offset;
+		frame -= p->l3_offset;
 	}
 	if (proto == bpf_htons(ETH_P_IP))
 		r = parse_ip4(p, h, frame);
@@ -319,21 +332,25 @@ static __always_inline struct ethhdr *header_eth(const struct headers *h)
 	return (void *)(h->eth + 1) > h->end ? 0 : h->eth;
 }
 
-/*
- * Loads the pointers anew. Returns < 0 if the offsets cannot be ours, which
- * cannot happen after parse().
- */
-static __always_inline int headers_reload(struct headers *h, const struct packet *p, void *data, void *end)
+/* Pointers to headers at these offsets. < 0: no packet has them there. */
+static __always_inline int headers_at(struct headers *h, void *data, void *end, __u32 l3, __u32 l4)
 {
-	__u32 l3 = p->l3_offset, l4 = p->l4_offset;
-
-	if (l3 > sizeof(struct ethhdr) || l4 > MAX_L4_OFFSET)
+	if (l3 > HEADERS_MAX || l4 > HEADERS_MAX)
 		return -1;
 	h->eth = data;
 	h->l3 = data + l3;
 	h->l4 = data + l4;
 	h->end = end;
 	return 0;
+}
+
+/*
+ * Loads the pointers anew. Returns < 0 if the offsets cannot be ours, which
+ * cannot happen after parse().
+ */
+static __always_inline int headers_reload(struct headers *h, const struct packet *p, void *data, void *end)
+{
+	return headers_at(h, data, end, p->l3_offset, p->l4_offset);
 }
 
 #endif

@@ -61,14 +61,16 @@ static __always_inline struct state *handoff_find(const struct tuple *t, __u32 *
  * for that may not have XDP: what XDP has decided would be decided again. So the
  * packet is dropped, and from now on TCX judges what comes in there.
  */
-static __always_inline int handoff_pass(hook_ctx *ctx, const struct interface *i, __u32 mark, enum reason why,
-			  __u32 length)
+static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+					__u32 mark, enum reason why)
 {
-	if (hook_handoff(ctx, mark)) {
-		__sync_fetch_and_or(&((struct interface *)i)->flags, INTERFACE_BARE);
-		return count_verdict(i, REASON_METADATA, length);
+	struct interface *device = &shared.interfaces[hook_ifindex(ctx) & (MAX_IFINDEX - 1)];
+
+	if (hook_handoff(ctx, mark, p->ifindex)) {
+		__sync_fetch_and_or(&device->flags, INTERFACE_BARE);
+		return count_verdict(i, REASON_METADATA, p->length);
 	}
-	return count_verdict(i, why, length);
+	return count_verdict(i, why, p->length);
 }
 
 /*
@@ -106,10 +108,10 @@ static __always_inline int handoff_forward(hook_ctx *ctx, const struct packet *p
 	__u32 mark = MARK_MAGIC | STATE_INDEX(number) | (STATE_DIRECTION(number) ? MARK_REPLY : 0);
 
 	if (p->flags & PACKET_GROUP)
-		return handoff_pass(ctx, i, 0, REASON_LOCAL, p->length);
+		return handoff_pass(ctx, p, i, 0, REASON_LOCAL);
 	if (s && s->flags & STATE_NAT && handoff_translate(ctx, p, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	return handoff_pass(ctx, i, mark, why, p->length);
+	return handoff_pass(ctx, p, i, mark, why);
 }
 
 /* The mark of a packet for the box itself: the stack may route it on if it is for a
@@ -133,7 +135,7 @@ static __always_inline int handoff_local(hook_ctx *ctx, struct headers *h, const
 		if (rewrite_translate_to(ctx, h, p, &other->dst, dst, other->dport, other->sport))
 			return count_verdict(i, REASON_INTERNAL, p->length);
 	}
-	return handoff_pass(ctx, i, handoff_local_mark(p, dst), why, p->length);
+	return handoff_pass(ctx, p, i, handoff_local_mark(p, dst), why);
 }
 
 /* Up to the stack because no route leads on: it answers, quoting what the client
@@ -143,7 +145,7 @@ static __always_inline int handoff_unreached(hook_ctx *ctx, const struct packet 
 {
 	if (s->flags & STATE_NAT && handoff_translate(ctx, p, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	return handoff_pass(ctx, i, 0, REASON_UP_ROUTE, p->length);
+	return handoff_pass(ctx, p, i, 0, REASON_UP_ROUTE);
 }
 
 #endif

@@ -175,7 +175,7 @@ static __always_inline int miss_in(hook_ctx *ctx)
 		return slow_send(ctx, s, SLOW_RULES);
 	r = miss_rules_in(s);
 	if (r == REASON_IMPLICIT)
-		hook_handoff(ctx, 0);
+		hook_handoff(ctx, 0, s->packet.ifindex);
 	if (r != UNDECIDED) {
 		log_packet(ctx, s, r);
 		return reject_or_drop(ctx, s, i, r, STATE_IN);

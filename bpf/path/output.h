@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The ways out: a redirect, a redirect with a tag, or up to the stack. */
+/* The ways out: a redirect, a redirect with tags, or up to the stack. */
 #ifndef WEIR_PATH_OUTPUT_H
 #define WEIR_PATH_OUTPUT_H
 
@@ -19,19 +19,26 @@ static __always_inline int output_send(hook_ctx *ctx, struct headers *h, const s
 	return hook_redirect(n->ifindex);
 }
 
+/* Makes room for what stands in front of the packet at its next hop, and writes it. */
+static __always_inline int output_front(hook_ctx *ctx, const struct packet *p, const struct nexthop *n)
+{
+	if (hook_grow(ctx, sizeof(struct ethhdr) + n->encap.length - p->l3_offset))
+		return -1;
+	return encap_write(hook_data(ctx), hook_data_end(ctx), n, p->family, p->length);
+}
+
 /*
- * Towards a VLAN device, which XDP cannot reach: its parent can be, by a frame
- * with the tag in it. number: of the packet's state, 0: none. Apart from output(),
- * so that frames without a tag do not pay for it. Returns < 0, and nothing is
- * changed, if the frame has no room for a tag.
+ * The end of the way of a packet of encap_needed(). number: of its state, 0: none.
+ * Apart from output(), so that plain frames do not pay for it. Returns < 0, and nothing
+ * is changed, if the driver has no room for the encapsulation.
  */
-__noinline int output_tagged(hook_ctx *ctx, const struct packet *p, __u32 number,
-			      const struct nexthop *n, enum reason why)
+__noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number, const struct nexthop *n,
+			    enum reason why)
 {
 	const struct interface *i;
-	const struct tuple *other;
 	const struct state *s = 0;
 	struct headers h;
+	__u32 l3;
 
 	if (!p || !n)
 		return HOOK_DROP;
@@ -40,28 +47,19 @@ __noinline int output_tagged(hook_ctx *ctx, const struct packet *p, __u32 number
 		s = state_get(STATE_INDEX(number));
 	if (!i || (number && !s))
 		return HOOK_DROP;
-	if (hook_tag_room(ctx))
+	l3 = sizeof(struct ethhdr) + n->encap.length;
+	if (hook_grow(ctx, l3 - p->l3_offset))
 		return -1;
-	/* the tag's room is in front of what has been parsed */
-	if (headers_reload(&h, p, hook_data(ctx) + TAG_LENGTH, hook_data_end(ctx)))
+	if (headers_at(&h, hook_data(ctx), hook_data_end(ctx), l3, p->l4_offset - p->l3_offset + l3))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	if (s && s->flags & STATE_NAT) {
-		other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
-		if (rewrite_translate_to(ctx, &h, p, &other->dst, &other->src, other->dport, other->sport))
-			return count_verdict(i, REASON_INTERNAL, p->length);
-	}
-	rewrite_ttl(&h, p);
-	if (hook_frame_tagged(ctx, n))
+	if (!s)
+		rewrite_ttl(&h, p);
+	else if (rewrite_packet(ctx, &h, p, s, number))
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	if (encap_write(hook_data(ctx), hook_data_end(ctx), n, p->family, p->length))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_reason(i, why, p->length);
-	return hook_redirect(n->parent);
-}
-
-/* Whether output_tagged() takes a packet that this hook cannot redirect. */
-static __always_inline int output_wants_tag(const struct packet *p, const struct nexthop *n, enum reason obstacle)
-{
-	return HOOK_IS_XDP && obstacle == REASON_UP_DEVICE && n->flags & NEXTHOP_TAGGED &&
-	       !(p->flags & PACKET_GROUP);
+	return hook_redirect(n->encap.device);
 }
 
 /* A packet of a live state cannot be redirected: up to the stack it goes. */
@@ -73,8 +71,8 @@ static __always_inline int output_up(hook_ctx *ctx, const struct packet *p,
 		return count_verdict(i, REASON_OPTIONS, p->length);
 	if (why != REASON_UP_DEVICE || p->flags & PACKET_GROUP)
 		return handoff_forward(ctx, p, i, s, number, why);
-	return handoff_pass(ctx, i, MARK_MAGIC | MARK_REDIRECT | STATE_INDEX(number) |
-				       (STATE_DIRECTION(number) ? MARK_REPLY : 0), why, p->length);
+	return handoff_pass(ctx, p, i, MARK_MAGIC | MARK_REDIRECT | STATE_INDEX(number) |
+				       (STATE_DIRECTION(number) ? MARK_REPLY : 0), why);
 }
 
 /* A packet of a live state to a known next hop: the end of the hit path. */
@@ -85,12 +83,11 @@ static __always_inline int output(hook_ctx *ctx, struct headers *h, const struct
 	enum reason r = nexthop_obstacle(ctx, p, n);
 	int action;
 
-	if (output_wants_tag(p, n, r)) {
-		action = output_tagged(ctx, p, number, n, why);
+	if (r == UNDECIDED && encap_needed(p, n) && !(p->flags & PACKET_GROUP)) {
+		action = output_encap(ctx, p, number, n, why);
 		if (action >= 0)
 			return action;
-		if (headers_reload(h, p, hook_data(ctx), hook_data_end(ctx)))
-			return count_verdict(i, REASON_INTERNAL, p->length);
+		r = REASON_UP_DEVICE;
 	}
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return output_up(ctx, p, i, s, number, r);
@@ -120,16 +117,15 @@ __noinline int output_stateless(hook_ctx *ctx, struct scratch *s, enum reason wh
 		return handoff_forward(ctx, p, i, 0, 0, s->no_nexthop);
 	n = nexthop_get(s->nexthop);
 	r = nexthop_probe(n) ? REASON_UP_PROBE : nexthop_obstacle(ctx, p, n);
-	if (output_wants_tag(p, n, r)) {
-		action = output_tagged(ctx, p, 0, n, why);
+	if (r == UNDECIDED && encap_needed(p, n) && !(p->flags & PACKET_GROUP)) {
+		action = output_encap(ctx, p, 0, n, why);
 		if (action >= 0)
 			return action;
-		if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
-			return count_verdict(i, REASON_INTERNAL, p->length);
+		r = REASON_UP_DEVICE;
 	}
 	/* not by the stack, which takes an error that is translated to our address for a martian */
 	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP))
-		return handoff_pass(ctx, i, MARK_MAGIC | MARK_REDIRECT, r, p->length);
+		return handoff_pass(ctx, p, i, MARK_MAGIC | MARK_REDIRECT, r);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return handoff_forward(ctx, p, i, 0, 0, r);
 	rewrite_ttl(&h, p);

@@ -114,7 +114,7 @@ static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packe
 	if (!index)
 		return 0;
 	n = nexthop_get(nexthop);
-	o = interface_get(n->ifindex);
+	o = interface_get(n->encap.device);
 	if (!o || !(o->flags & INTERFACE_PREFETCH) || shared.now - n->checked >= NEXTHOP_FRESH ||
 	    nexthop_obstacle(ctx, p, n) != UNDECIDED)
 		return 0;
@@ -126,7 +126,7 @@ static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packe
 	a->nexthop = nexthop;
 	a->ifindex = p->ifindex;
 	prefetch_add(l, index);
-	*action = bpf_redirect_map(&prefetch_devices, n->ifindex, XDP_DROP);
+	*action = bpf_redirect_map(&prefetch_devices, n->encap.device, XDP_DROP);
 	if (*action != XDP_REDIRECT) /* the device has just gone */
 		*action = count_verdict(i, REASON_HINT_STALE, p->length);
 	return 1;
@@ -158,7 +158,8 @@ static __always_inline struct state *prefetch_state(const struct packet *p, cons
 /* The second look at a packet that the first has sent. */
 static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct prefetch_note *a)
 {
-	const struct interface *i = interface_get(a->ifindex);
+	const struct interface *i = interface_get(hook_ifindex(ctx));
+	const struct nexthop *n = nexthop_get(a->nexthop);
 	struct headers h;
 	struct packet p;
 	struct state *st;
@@ -167,8 +168,10 @@ static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct pref
 
 	if (!i)
 		return XDP_DROP;
-	p.ifindex = a->ifindex;
-	r = parse(ctx, &p, &h, i, 0, 1, 0);
+	p.ifindex = hook_ifindex(ctx);
+	r = parse(ctx, &p, &h, &i, 0, 1, 0);
+	if (p.ifindex != a->ifindex) /* its tag has just become, or ceased to be, an interface's */
+		return count_verdict(i, REASON_HINT_STALE, hook_length(ctx));
 	if (r != UNDECIDED)
 		return count_verdict(i, REASON_INTERNAL, hook_length(ctx));
 	st = prefetch_state(&p, a);
@@ -181,7 +184,8 @@ static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct pref
 	if (st->phase != phase)
 		hint_renew(STATE_NUMBER(a->index, 0));
 	count_path(st->path, p.length);
-	if (rewrite_packet(ctx, &h, &p, st, 0) || hook_frame(ctx, &h, nexthop_get(a->nexthop), 0, p.family))
+	if (rewrite_packet(ctx, &h, &p, st, 0) ||
+	    (encap_needed(&p, n) ? output_front(ctx, &p, n) : hook_frame(ctx, &h, n, 0, p.family)))
 		return count_verdict(i, REASON_INTERNAL, p.length);
 	count_reason(i, REASON_STATE, p.length);
 	return XDP_PASS;

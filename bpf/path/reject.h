@@ -88,12 +88,14 @@ enum reject_kind {
 	REJECT_ICMP,
 };
 
+/* An Ethernet header with as many layers as a frame may have; a multiple of 4. */
+#define LINK_MAX	32
+
 /* Where an answer is made, and how many may be. One per CPU. */
 struct reject {
 	__u32 tokens; /* answers that may be given now	*/
 	__u32 filled; /* tick up to which tokens were added	*/
-	struct ethhdr eth;
-	__u8 pad0[2];
+	__u8 link[LINK_MAX]; /* what stands in front of the IP packet: MACs, tags, EtherType */
 	__u8 data[REJECT_MAX6 + 8]; /* the IP packet; the rest is for rounding up */
 };
 
@@ -264,28 +266,34 @@ static __always_inline void reject_tcp(struct reject *a, const struct packet *p,
 	tcp->check = partial ? ~csum_finish(pseudo) : csum_finish(pseudo + reject_sum(a, at, sizeof(*tcp)));
 }
 
-/* Writes the answer's Ethernet header: back to where the frame came from. < 0: that
- * is no single station, or the frame was for none. */
-static __always_inline int reject_eth(hook_ctx *ctx, struct reject *a, const struct packet *p)
+/* Writes the answer's Ethernet header and tags: back to where the frame came from. < 0:
+ * that is no single station, or the frame was for none. */
+static __always_inline int reject_link(hook_ctx *ctx, struct reject *a, const struct packet *p)
 {
+	struct ethhdr *eth = (void *)a->link;
+	__u32 length = p->l3_offset;
 	__u8 mac[6];
 
-	if (!p->l3_offset)
+	if (!length)
 		return 0;
-	if (hook_load(ctx, 0, &a->eth, sizeof(a->eth)) || (a->eth.h_dest[0] | a->eth.h_source[0]) & 1)
+	asm volatile("" : "+r"(length)); /* its bound is the one that is tested */
+	if (length > LINK_MAX || hook_load(ctx, 0, a->link, length) || (eth->h_dest[0] | eth->h_source[0]) & 1)
 		return -1;
-	__builtin_memcpy(mac, a->eth.h_dest, sizeof(mac));
-	__builtin_memcpy(a->eth.h_dest, a->eth.h_source, sizeof(mac));
-	__builtin_memcpy(a->eth.h_source, mac, sizeof(mac));
+	__builtin_memcpy(mac, eth->h_dest, sizeof(mac));
+	__builtin_memcpy(eth->h_dest, eth->h_source, sizeof(mac));
+	__builtin_memcpy(eth->h_source, mac, sizeof(mac));
 	return 0;
 }
 
-/* Puts so many bytes of a->data into the frame's front, Ethernet header first. */
+/* Puts so many bytes of a->data into the frame's front, behind Ethernet header and tags. */
 static __always_inline int reject_store(hook_ctx *ctx, struct reject *a, const struct packet *p, __u32 length)
 {
-	if (p->l3_offset && hook_store(ctx, 0, &a->eth, sizeof(a->eth)))
+	__u32 link = p->l3_offset;
+
+	asm volatile("" : "+r"(link));
+	if (link > LINK_MAX || (link && hook_store(ctx, 0, a->link, link)))
 		return -1;
-	return hook_store(ctx, p->l3_offset ? sizeof(a->eth) : 0, a->data, length);
+	return hook_store(ctx, link, a->data, length);
 }
 
 /* A reset in the packet's place. Returns < 0 if that is impossible. */
@@ -326,7 +334,7 @@ static __always_inline int reject_settle(hook_ctx *ctx, struct reject *a, const 
 		return 0;
 	if (!hook_partial(ctx, p->l4_offset + field))
 		return 0;
-	if (l4 > MAX_L4_OFFSET || l4 + field + 2 > quoted)
+	if (l4 > HEADERS_MAX || l4 + field + 2 > quoted)
 		return -1;
 	asm volatile("" : "+r"(at)); /* its bounds are those that are tested */
 	if (at > REJECT_MAX6)
@@ -388,7 +396,7 @@ static __always_inline enum rejected reject_make(hook_ctx *ctx, struct reject *a
 	enum reject_kind kind = reject_kind(p, r);
 	const struct addr *src = 0;
 
-	if (kind == REJECT_NONE || reject_eth(ctx, a, p))
+	if (kind == REJECT_NONE || reject_link(ctx, a, p))
 		return REJECTED_COUNT;
 	if (kind == REJECT_ICMP) {
 		src = reject_source(p, i);

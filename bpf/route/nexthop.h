@@ -9,24 +9,12 @@
 
 #include <linux/bpf.h>
 
+#include "route/encap.h"
 #include "route/nexthop_index.h"
 #include "packet/parse.h"
 
 #define AF_INET_KERNEL	2
 #define AF_INET6_KERNEL 10
-
-static __always_inline __u8 nexthop_flags(const struct interface *i)
-{
-	__u8 flags = NEXTHOP_VALID;
-
-	if (i->flags & INTERFACE_TARGET)
-		flags |= NEXTHOP_XDP;
-	if (i->flags & INTERFACE_L3)
-		flags |= NEXTHOP_L3;
-	if (i->parent && shared.interfaces[i->parent & (MAX_IFINDEX - 1)].flags & INTERFACE_TARGET)
-		flags |= NEXTHOP_TAGGED;
-	return flags;
-}
 
 /* Notes the kernel's answer. Every core reads the line of a next hop, so it is not
  * written for each new connection, but once a tick or when something differs. */
@@ -35,9 +23,14 @@ static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib
 {
 	__u16 mtu = f->mtu_result ? f->mtu_result : i->mtu;
 	const __u16 *a = (const __u16 *)n->dst, *b = (const __u16 *)f->dmac;
-	__u8 flags = nexthop_flags(i);
+	__u8 flags = NEXTHOP_VALID;
+	struct encap encap;
 
-	if (n->checked == shared.now && n->flags == flags && n->mtu == mtu && n->tag == i->tag &&
+	if (encap_find(&encap, f->ifindex, i, mtu))
+		flags |= NEXTHOP_XDP;
+	if (i->flags & INTERFACE_L3)
+		flags |= NEXTHOP_L3;
+	if (n->checked == shared.now && n->flags == flags && n->mtu == mtu && encap_equal(&n->encap, &encap) &&
 	    !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2])))
 		return;
 	__builtin_memcpy(n->dst, f->dmac, 6);
@@ -46,8 +39,7 @@ static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib
 	n->family = f->family == AF_INET_KERNEL ? 4 : 6;
 	n->ifindex = f->ifindex;
 	n->mtu = mtu;
-	n->tag = i->tag;
-	n->parent = i->parent;
+	n->encap = encap;
 	n->flags = flags;
 	n->used = shared.now;
 	n->checked = shared.now;
@@ -100,7 +92,7 @@ static __always_inline enum reason nexthop_obstacle(hook_ctx *ctx, const struct 
 		return REASON_UP_OPTIONS;
 	if (p->ttl <= 1)
 		return REASON_UP_TTL;
-	if (nexthop_wire_length(ctx, p) > n->mtu)
+	if (nexthop_wire_length(ctx, p) + (HOOK_IS_XDP ? n->encap.excess : 0) > n->mtu)
 		return REASON_UP_MTU;
 	if (!(n->flags & NEXTHOP_VALID))
 		return REASON_UP_NEIGHBOUR;

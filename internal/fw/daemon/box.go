@@ -330,7 +330,7 @@ func describe(l *netif.Link, hook Hook, skip bool) (dataplane.Interface, error) 
 	}
 	i := dataplane.Interface{MAC: l.MAC, MTU: uint32(l.MTU), Flags: flags}
 	if l.Tag != 0 {
-		i.Parent, i.Tag = l.Parent, l.Tag
+		i.Parent, i.Tag, i.TagType = l.Parent, l.Tag, dataplane.Type8021Q
 	}
 	return i, nil
 }

@@ -67,6 +67,7 @@ func copyShared(to, from *xdpShared) {
 	to.RouteGeneration = from.RouteGeneration
 	to.Recording = from.Recording
 	to.Interfaces = from.Interfaces
+	to.Logicals = from.Logicals
 }
 
 // copyNumbers copies which numbers of paths are used: the map that leads to them

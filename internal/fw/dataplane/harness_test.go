@@ -24,6 +24,7 @@ type harness struct {
 	dp      *Dataplane
 	counted map[int][reason.Count]uint64 // packets, by interface
 	twice   int                          // packets that were looked at a second time
+	trunk   *trunk                       // lan0 and wan0 are VLAN devices on it under XDP; nil: they are devices of their own
 }
 
 // reset sets the clock and the interfaces as they are at first.
@@ -129,6 +130,9 @@ func (h *harness) load(rules string) {
 func (h *harness) setInterface(ifindex int, flags InterfaceFlags, mac string) {
 	h.tb.Helper()
 	i := Interface{MTU: 1500, Flags: flags}
+	if h.trunk != nil {
+		h.trunk.carry(ifindex, &i)
+	}
 	if mac != "" {
 		i.MAC = must(net.ParseMAC(mac))(h.tb)
 	}
@@ -162,11 +166,12 @@ const (
 
 // A result is what a hook did with a frame.
 type result struct {
-	verdict verdict
-	reason  string // names of all reasons counted at the interface: one
-	frame   []byte
-	mark    uint32 // in the metadata (XDP) or on the packet (TCX)
-	meta    bool   // XDP: there are metadata
+	verdict  verdict
+	reason   string // names of all reasons counted at the interface: one
+	frame    []byte
+	mark     uint32 // in the metadata (XDP) or on the packet (TCX)
+	meta     bool   // XDP: there are metadata
+	believes int    // the interface whose TCX ingress believes them
 }
 
 // packet prints what the frame holds, with "lan " or "wan " before it if it is
@@ -188,9 +193,18 @@ func (r *result) packet() string {
 // xdp has a frame come in by an interface with XDP.
 func (h *harness) xdp(ifindex int, frame []byte) result {
 	h.tb.Helper()
-	o, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: ifindex})
+	if h.trunk != nil {
+		return h.xdpTagged(ifindex, frame)
+	}
+	return h.xdpOn(ifindex, ifindex, frame)
+}
+
+// xdpOn has a frame come in by a device whose frame it is, or that of an interface on it.
+func (h *harness) xdpOn(device, ifindex int, frame []byte) result {
+	h.tb.Helper()
+	o, err := bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: frame, Ifindex: device})
 	check(h.tb, err)
-	r := xdpResult(h.exit(ifindex, &o))
+	r := xdpResult(h.exit(device, &o))
 	r.reason = h.counts(ifindex)
 	return r
 }
@@ -208,8 +222,9 @@ func xdpResult(o *bpfload.Outcome) result {
 	case 4:
 		r.verdict = redirect
 	}
-	if len(o.Meta) == 8 && binary.NativeEndian.Uint32(o.Meta) == metadataMagic {
+	if len(o.Meta) == 12 && binary.NativeEndian.Uint32(o.Meta) == metadataMagic {
 		r.meta, r.mark = true, binary.NativeEndian.Uint32(o.Meta[4:])
+		r.believes = int(binary.NativeEndian.Uint32(o.Meta[8:]))
 	}
 	return r
 }

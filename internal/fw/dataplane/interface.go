@@ -44,10 +44,12 @@ type Interface struct {
 	MAC   net.HardwareAddr // 6 bytes; empty where the device has no Ethernet header
 	MTU   uint32           // bytes of an IP packet
 	Flags InterfaceFlags
-	// Parent is the interface that carries this one's frames with Tag in them,
-	// where XDP may send them there itself; 0: none.
-	Parent int
-	Tag    uint16 // 802.1Q: priority and VLAN id
+	// Parent is the interface that carries this one's frames, with Tag in them; 0: none.
+	// XDP sends such frames to the parent itself. It takes them for this interface where
+	// they come in only if SetLogicals says so.
+	Parent  int
+	Tag     uint16 // priority and VLAN id, or PPPoE session
+	TagType uint16 // EtherType of the tag
 }
 
 // SetInterface tells the programs of an interface, and gives it counters of its
@@ -67,7 +69,10 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 	}
 	copy(raw.Mac[:], i.MAC)
 	atomic.StoreUint32(&raw.Mtu, i.MTU)
-	raw.Tag = i.Tag
+	if i.Parent == 0 {
+		raw.Front = 0
+	}
+	raw.Tag, raw.TagType = i.Tag, fromWire(i.TagType)
 	atomic.StoreUint32(&raw.Parent, uint32(i.Parent))
 	d.setFlags(raw, i.Flags)
 	killpoint.Done("tell of interface %d", ifindex)
@@ -89,12 +94,13 @@ func (d *Dataplane) setFlags(raw *xdpInterface, flags InterfaceFlags) {
 
 // RemoveInterface forgets an interface that is gone. Its counters are another's
 // next, and so may its index be: the states of link-local addresses, which are
-// the interface's own, end with it.
+// the interface's own, end with it, and no tagged frame belongs to it any more.
 func (d *Dataplane) RemoveInterface(ifindex int) error {
 	raw, err := d.interfaceAt(ifindex)
 	if err != nil {
 		return err
 	}
+	d.forgetLogicals(func(carrier, logical int) bool { return carrier == ifindex || logical == ifindex })
 	*raw = xdpInterface{}
 	d.View().KillStates(func(s *state.State) bool { return int(s.Tuple[0].Zone) == ifindex })
 	killpoint.Done("forget interface %d", ifindex)

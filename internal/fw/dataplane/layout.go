@@ -25,7 +25,6 @@ const (
 	nexthopLocal  = 1 // the box itself
 	nexthopXDP    = 0x02
 	nexthopL3     = 0x04
-	nexthopTagged = 0x08
 )
 
 // What there is room for.

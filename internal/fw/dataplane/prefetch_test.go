@@ -37,7 +37,11 @@ func exitAlone() ([]*bpfload.Spec, error) {
 func (h *harness) prefetch(on bool) {
 	h.tb.Helper()
 	check(h.tb, h.dp.need(programPrefetch))
-	for _, ifindex := range []int{h.net.lan0, h.net.wan0} {
+	devices := []int{h.net.lan0, h.net.wan0}
+	if h.trunk != nil {
+		devices = append(devices, h.trunk.device)
+	}
+	for _, ifindex := range devices {
 		raw := must(h.dp.interfaceAt(ifindex))(h.tb)
 		if !on {
 			raw.change(0, interfaceDevmap|interfacePrefetch)

@@ -112,6 +112,7 @@ func (s *stage) play() {
 func (s *stage) drawFlags() {
 	clear(s.twin.flags)
 	clear(s.twin.tags)
+	clear(s.twin.logical)
 	for _, name := range []string{"lan0", "wan0"} {
 		flags := allFlags
 		for _, f := range []InterfaceFlags{InterfaceTarget, InterfaceStatic4, InterfaceStatic6} {
@@ -122,8 +123,11 @@ func (s *stage) drawFlags() {
 		s.twin.flags[name] = flags
 		if s.IntN(8) == 0 {
 			s.twin.flags[name] &^= InterfaceTarget // no VLAN device is one
-			s.twin.tags[name] = uint16(s.Uint32())
+			s.twin.tags[name] = tag{one[uint16](s.Rand, Type8021Q, Type8021AD), uint16(s.Uint32()) | 1}
 		}
+	}
+	for name := range s.twin.tags {
+		s.twin.logical[name] = len(s.twin.tags) == 1 && s.IntN(4) != 0 // each other's carriers are none
 	}
 }
 
@@ -209,7 +213,7 @@ func (s *stage) cut(n int, deadline time.Time, without func(from, to int) ([]str
 // String prints rules, events and difference.
 func (s *stage) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "set implicit-pass %t; interfaces %v; tags %v; lan0 is %d, wan0 is %d\n%s\n", s.twin.implicit, s.twin.flags, s.twin.tags,
+	fmt.Fprintf(&b, "set implicit-pass %t; interfaces %v; tags %v, judged by XDP %v; lan0 is %d, wan0 is %d\n%s\n", s.twin.implicit, s.twin.flags, s.twin.tags, s.twin.logical,
 		s.twin.net.lan0, s.twin.net.wan0, strings.Join(s.lines, "\n"))
 	for i, e := range s.events {
 		switch {

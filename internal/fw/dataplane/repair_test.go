@@ -37,7 +37,7 @@ func TestRepair(t *testing.T) {
 		}, true, true},
 	} {
 		d := build(t, test.cfg)
-		id := must(d.objects.Maps["slots"].Info())(t)
+		id := must(d.objects.Maps["tails"].Info())(t)
 		cut := transaction{d: d, dir: n.dir}
 		var err error
 		cut.found, err = openLinks(n.dir)

@@ -25,7 +25,8 @@ type twin struct {
 	*harness
 	implicit bool
 	flags    map[string]InterfaceFlags // of both interfaces, but for set skip
-	tags     map[string]uint16         // of those whose frames the other carries
+	tags     map[string]tag            // of those whose frames the other carries
+	logical  map[string]bool           // of these, those whose frames XDP judges where they come in
 	rules    *resolve.Ruleset
 	model    *model.Model
 	ring     *Ring // of records
@@ -94,7 +95,7 @@ func newTwinIn(n *testNet, implicit bool) *twin {
 		check(tb, err)
 		check(tb, netlink.RouteAdd(&netlink.Route{Dst: dst, Type: unix.RTN_UNREACHABLE}))
 	}
-	t := &twin{harness: h, implicit: implicit, flags: make(map[string]InterfaceFlags), tags: make(map[string]uint16)}
+	t := &twin{harness: h, implicit: implicit, flags: make(map[string]InterfaceFlags), tags: make(map[string]tag), logical: make(map[string]bool)}
 	slots := len(t.dp.tables.states)
 	t.raw, t.known = make([]xdpState, slots), make([]state.State, slots)
 	t.values = must(newPerCPU[xdpCounter]())(tb)
@@ -115,6 +116,7 @@ func (t *twin) use(rules string) {
 	t.rules = t.parse(rules)
 	t.rules.Options.ImplicitPass = t.implicit
 	t.rules.Options.MaxStates = twinStates
+	var logical []int
 	for _, i := range t.snapshot().Interfaces[1:] {
 		flags := t.interfaceFlags(i.Name)
 		for _, name := range t.rules.Options.Skip {
@@ -124,9 +126,16 @@ func (t *twin) use(rules string) {
 		}
 		n := Interface{MAC: mac(macs[i.Name]), MTU: 1500, Flags: flags}
 		if tag, ok := t.tags[i.Name]; ok {
-			n.Parent, n.Tag = t.net.lan0+t.net.wan0-int(i.Index), tag
+			n.Parent, n.Tag, n.TagType = t.net.lan0+t.net.wan0-int(i.Index), tag.id, tag.etherType
 		}
+		check(t.tb, t.dp.SetInterface(int(i.Index), Interface{})) // without tags at first
 		check(t.tb, t.dp.SetInterface(int(i.Index), n))
+		if t.logical[i.Name] {
+			logical = append(logical, int(i.Index))
+		}
+	}
+	if left := must(t.dp.SetLogicals(logical))(t.tb); left != nil {
+		t.tb.Fatalf("no room for interfaces %d", left)
 	}
 	t.load(rules)
 	t.forget()
@@ -153,7 +162,8 @@ func (t *twin) box() *model.Box {
 			flags := t.interfaceFlags(h.Name)
 			n.MAC = [6]byte(mac(macs[h.Name]))
 			if tag, ok := t.tags[h.Name]; ok {
-				n.Parent, n.Tag = uint32(t.net.lan0+t.net.wan0)-h.Index, tag
+				n.Parent, n.Tag, n.TagType = uint32(t.net.lan0+t.net.wan0)-h.Index, tag.id, tag.etherType
+				n.Logical = t.logical[h.Name]
 			}
 			n.XDPTarget, n.Static4, n.Static6 = flags&InterfaceTarget != 0, flags&InterfaceStatic4 != 0, flags&InterfaceStatic6 != 0
 		}
@@ -283,6 +293,7 @@ func describe(frame []byte) (text string) {
 // shoot gives a frame to both and returns what the model says, and an error if
 // the dataplane does not agree.
 func (t *twin) shoot(s shot) (model.Outcome, error) {
+	tagged := t.tag(&s)
 	got := t.run(&s)
 	made := t.look()
 	want := t.model.Judge(&model.Frame{
@@ -290,7 +301,22 @@ func (t *twin) shoot(s shot) (model.Outcome, error) {
 	}, made)
 	got.reason = t.counted(&s, &want)
 	logged := t.logged()
-	return want, errorsOf(differOutcome(&s, &want, &got), t.differNextHop(&s, &want), t.differStates(), differRecords(want.Records, logged))
+	err := errorsOf(differOutcome(&s, &want, &got), t.differNextHop(&s, &want), t.differStates(), differRecords(want.Records, logged))
+	if tagged && want.Verdict == model.Up {
+		want.Frame = slices.Concat(want.Frame[:12], want.Frame[12+tagLength:])
+	}
+	return want, err
+}
+
+// tag makes the frame of a logical interface one of the device that carries it.
+func (t *twin) tag(s *shot) bool {
+	for _, i := range t.snapshot().Interfaces {
+		if s.hook == model.XDP && int(i.Index) == s.ifindex && t.logical[i.Name] {
+			s.ifindex, s.frame = t.net.lan0+t.net.wan0-s.ifindex, withTags(s.frame, t.tags[i.Name])
+			return true
+		}
+	}
+	return false
 }
 
 // ran ends the test where the kernel does not take a frame.
@@ -329,15 +355,15 @@ func (t *twin) differNextHop(s *shot, want *model.Outcome) string {
 	}
 	shared := t.dp.tables.shared
 	family := uint8(4)
-	if want.Frame[0x0c] == 0x86 || want.Frame[0x10] == 0x86 && want.Frame[0x0c] == 0x81 {
+	if want.Frame[0x0c] == 0x86 || want.Frame[0x10] == 0x86 && (want.Frame[0x0c] == 0x81 || want.Frame[0x0c] == 0x88) {
 		family = 6
 	}
 	for i := range min(int(shared.NexthopsHigh)+nexthopFirst, len(shared.Nexthops)) {
 		n := &shared.Nexthops[i]
 		if n.Flags != 0 && n.Family == family && bytes.Equal(n.Dst[:], want.Frame[:6]) && bytes.Equal(n.Src[:], want.Frame[6:12]) {
 			to := n.Ifindex
-			if s.hook == model.XDP && n.Flags&nexthopTagged != 0 && n.Flags&nexthopXDP == 0 {
-				to = n.Parent
+			if s.hook == model.XDP && n.Flags&nexthopXDP != 0 {
+				to = uint32(n.Encap.Device)
 			}
 			if to != want.Interface {
 				return fmt.Sprintf("model: to interface %d, dataplane: %d", want.Interface, to)

@@ -41,7 +41,10 @@ const pathFirst = 2
 // counted returns the reason that the frame was counted under: the model's, if
 // that counter has gone up as it should, else what all counters say.
 func (t *twin) counted(s *shot, want *model.Outcome) string {
-	key := tallyKey{s.ifindex, want.Reason}
+	key := tallyKey{int(want.At), want.Reason}
+	if want.At == 0 {
+		key.ifindex = s.ifindex
+	}
 	if s.uncounted(want.Reason) {
 		return want.Reason.String()
 	}

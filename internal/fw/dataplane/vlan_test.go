@@ -14,7 +14,7 @@ import (
 func testTags(h *harness) {
 	t := h.tb
 	h.load(masquerade + "match out proto udp to port 7 tag x\npass proto tcp\npass proto udp no state")
-	vlan := Interface{MAC: mac(wan0MAC), MTU: 1500, Flags: InterfacePresent, Parent: h.net.lan0, Tag: 0x6007}
+	vlan := Interface{MAC: mac(wan0MAC), MTU: 1500, Flags: InterfacePresent, Parent: h.net.lan0, Tag: 0x6007, TagType: Type8021Q}
 	check(t, h.dp.SetInterface(h.net.wan0, vlan))
 	for _, test := range []struct{ packet, want, leaves string }{
 		{"tcp 192.168.1.10:4000 > 198.51.100.9:80 S", "forward rule", "tcp 203.0.113.2:%d > 198.51.100.9:80 S ttl 63"},

@@ -165,13 +165,14 @@ type xdpHints struct {
 type xdpInterface struct {
 	_        structs.HostLayout
 	Mac      [6]uint8
-	Pad0     [2]uint8
+	Front    uint8
+	Pad0     uint8
 	Flags    uint32
 	Counters uint32
 	Mtu      uint32
 	Parent   uint32
 	Tag      uint16
-	Pad1     [2]uint8
+	TagType  uint16
 	Asked    uint32
 }
 
@@ -180,17 +181,25 @@ type xdpNexthop struct {
 	Dst     [6]uint8
 	Src     [6]uint8
 	Mtu     uint16
-	Tag     uint16
+	Flags   uint8
+	Family  uint8
 	Ifindex uint32
 	Checked uint32
 	Probed  uint32
 	Used    uint32
-	Flags   uint8
-	Family  uint8
-	Pad0    [6]uint8
-	Gateway xdpAddr
+	Encap   struct {
+		_     structs.HostLayout
+		Layer [2]struct {
+			_    structs.HostLayout
+			Type uint16
+			Id   uint16
+		}
+		Device uint16
+		Length uint8
+		Excess uint8
+	}
 	Stage   uint32
-	Parent  uint32
+	Gateway xdpAddr
 }
 
 type xdpNexthopKey struct {
@@ -249,14 +258,8 @@ type xdpReject struct {
 	_      structs.HostLayout
 	Tokens uint32
 	Filled uint32
-	Eth    struct {
-		_        structs.HostLayout
-		H_dest   [6]uint8
-		H_source [6]uint8
-		H_proto  uint16
-	}
-	Pad0 [2]uint8
-	Data [1288]uint8
+	Link   [32]uint8
+	Data   [1288]uint8
 }
 
 type xdpRejectSourceKey struct {
@@ -516,34 +519,44 @@ type xdpShared struct {
 	Interfaces      [16384]struct {
 		_        structs.HostLayout
 		Mac      [6]uint8
-		Pad0     [2]uint8
+		Front    uint8
+		Pad0     uint8
 		Flags    uint32
 		Counters uint32
 		Mtu      uint32
 		Parent   uint32
 		Tag      uint16
-		Pad1     [2]uint8
+		TagType  uint16
 		Asked    uint32
 	}
+	Logicals [16384]uint64
 	Nexthops [32768]struct {
 		_       structs.HostLayout
 		Dst     [6]uint8
 		Src     [6]uint8
 		Mtu     uint16
-		Tag     uint16
+		Flags   uint8
+		Family  uint8
 		Ifindex uint32
 		Checked uint32
 		Probed  uint32
 		Used    uint32
-		Flags   uint8
-		Family  uint8
-		Pad0    [6]uint8
+		Encap   struct {
+			_     structs.HostLayout
+			Layer [2]struct {
+				_    structs.HostLayout
+				Type uint16
+				Id   uint16
+			}
+			Device uint16
+			Length uint8
+			Excess uint8
+		}
+		Stage   uint32
 		Gateway struct {
 			_    structs.HostLayout
 			Word [4]uint32
 		}
-		Stage  uint32
-		Parent uint32
 	}
 	Hinted [256]uint16
 }

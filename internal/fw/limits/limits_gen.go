@@ -13,9 +13,11 @@ const (
 	MaxMatches        = 8
 	Ipv6ExtMaxChain   = 8
 	Ipv6ExtMaxBytes   = 512
-	MaxL4Offset       = (14 + 40 + Ipv6ExtMaxBytes)
+	HeadersMax        = 4096
 	TcpMaxOptions     = 40
-	TagLength         = 4
+	EncapLayers       = 2
+	MaxLogicals       = 16384
+	LogicalBucket     = 8
 	BucketSlots       = 7
 	TableTries        = 64
 	NatPortTries      = 1024

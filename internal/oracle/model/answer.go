@@ -150,7 +150,8 @@ func (p *packet) back(ip []byte) []byte {
 	}
 	frame = append(frame, ip...)
 	if p.hook == XDP {
-		frame = append(frame, make([]byte, max(0, ethLeast-len(frame)))...)
+		// so that it is long enough without its tags, too
+		frame = append(frame, make([]byte, max(0, ethLeast+p.l3-etherHeader-len(frame)))...)
 	}
 	return frame
 }

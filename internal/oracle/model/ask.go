@@ -72,11 +72,11 @@ func (m *Model) Ask(f *Frame) Forwarding {
 	if end != nil {
 		return *end
 	}
-	p, why := parse(asked, i)
+	p, why := parse(asked, i, m.box)
 	if why != nil {
 		return Forwarding{Pass: why.IsPass(), Reason: *why}
 	}
-	p.from = m.receivedBy(asked)
+	p.from = m.receivedBy(asked, p)
 	m.bucket = bucket{tokens: 1, filled: m.now}
 	before := m.sanity(p)
 	passes := before == nil && m.implicit(p)
@@ -136,7 +136,7 @@ func (m *Model) shown(f *Frame) (asked *Frame, i *Interface, end *Forwarding) {
 		}
 		return asked, i, nil
 	}
-	p, why := parse(asked, &Interface{L3: true})
+	p, why := parse(asked, &Interface{L3: true}, m.box)
 	if why != nil {
 		return nil, nil, &Forwarding{Pass: why.IsPass(), Reason: *why}
 	}

@@ -25,9 +25,11 @@ type Interface struct {
 	Loopback  bool
 	XDPTarget bool // can be reached by a redirect from XDP
 	// Parent is the index of the interface that carries this one's frames with
-	// Tag in them, where XDP may send them there itself; 0: none.
+	// Tag in them; 0: none.
 	Parent  uint32
-	Tag     uint16
+	Tag     uint16 // priority and VLAN id
+	TagType uint16 // EtherType of the tag
+	Logical bool   // XDP takes frames with the tag, of any priority, for this interface's
 	Static4 bool   // has an IPv4 address without end of life
 	Static6 bool   // has a global IPv6 address without end of life
 	RDomain uint32 // routing domain
@@ -67,6 +69,18 @@ func (b *Box) byIndex(index uint32) *Interface {
 func (b *Box) tagged(i *Interface) bool {
 	parent := b.byIndex(i.Parent)
 	return !i.XDPTarget && parent != nil && parent.XDPTarget
+}
+
+// carried returns the interface that another carries in frames with a tag; nil: XDP
+// knows of none.
+func (b *Box) carried(carrier *Interface, tagType, id uint16) *Interface {
+	for i := range b.Interfaces {
+		n := &b.Interfaces[i]
+		if n.Logical && n.Parent == carrier.Index && n.TagType == tagType && n.Tag&vlanIDMask == id {
+			return n
+		}
+	}
+	return nil
 }
 
 // named returns the interface of that name, or the members of that group.

@@ -175,8 +175,11 @@ func (m *Model) redirect(p *packet, r Route, why reason.Reason) Outcome {
 		copy(p.frame, r.Dst[:])
 		copy(p.frame[6:], r.Src[:])
 	}
+	if p.l3 > etherHeader {
+		p.frame = slices.Concat(p.frame[:12], p.frame[p.l3-2:])
+	}
 	if p.hook == XDP && m.box.tagged(to) {
-		tag := []byte{0x81, 0x00, byte(to.Tag >> 8), byte(to.Tag)}
+		tag := []byte{byte(to.TagType >> 8), byte(to.TagType), byte(to.Tag >> 8), byte(to.Tag)}
 		p.frame = slices.Concat(p.frame[:12], tag, p.frame[12:])
 		r.Interface = to.Parent
 	}

@@ -56,6 +56,7 @@ type Outcome struct {
 	Verdict   Verdict
 	Reason    reason.Reason
 	Interface uint32   // Redirect
+	At        uint32   // the interface that the frame was judged on; 0: none
 	Mark      uint32   // 0: none set
 	Frame     []byte   // as it goes on, or the answer; nil for Drop
 	Judged    bool     // a packet that went the whole way: XDP tells TCX ingress, which judges it no more
@@ -175,25 +176,27 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 	if marked && f.Mark&MarkRedirect != 0 && whole {
 		return f.end(reason.Marked)
 	}
-	p, why := parse(f, i)
+	p, why := parse(f, i, m.box)
 	if why != nil {
-		return f.end(*why)
+		o := f.end(*why)
+		o.At = p.iface.Index
+		return o
 	}
 	if answer && p.answersBox() {
 		return f.end(reason.Marked) // the box's own answer to itself
 	}
-	p.from = m.receivedBy(f)
+	p.from = m.receivedBy(f, p)
 	o := m.judge(f, p, made)
-	o.Length, o.Judged, o.Records = p.length(), true, p.records
+	o.At, o.Length, o.Judged, o.Records = p.iface.Index, p.length(), true, p.records
 	return o
 }
 
 // receivedBy returns where a frame came into the box; nil for the box's own.
-func (m *Model) receivedBy(f *Frame) *Interface {
+func (m *Model) receivedBy(f *Frame, p *packet) *Interface {
 	if f.Hook == TCXEgress {
 		return m.box.byIndex(f.From)
 	}
-	return m.box.byIndex(f.Interface)
+	return p.iface
 }
 
 // judge is the way of a frame that holds a packet, from step 2 on.

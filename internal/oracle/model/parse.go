@@ -10,18 +10,23 @@ import (
 )
 
 const (
-	etherHeader   = 14
-	etherTypeIPv4 = 0x0800
-	etherTypeIPv6 = 0x86dd
+	etherHeader     = 14
+	etherTypeIPv4   = 0x0800
+	etherTypeIPv6   = 0x86dd
+	etherType8021Q  = 0x8100
+	etherType8021AD = 0x88a8
+	tagLength       = 4
+	mostTags        = 2
+	vlanIDMask      = 0x0fff
 )
 
-// parse is step 1. It returns the packet, or the reason why the frame's way
-// ends here.
-func parse(f *Frame, i *Interface) (*packet, *reason.Reason) {
+// parse is step 1. It returns the packet, and the reason why the frame's way ends
+// here, if it does: then only the interface that it belongs to is known of it.
+func parse(f *Frame, i *Interface, b *Box) (*packet, *reason.Reason) {
 	p := &packet{frame: f.Bytes, iface: i, hook: f.Hook}
-	etherType, why := p.parseEthernet()
+	etherType, why := p.parseEthernet(b)
 	if why != nil {
-		return nil, why
+		return p, why
 	}
 	switch etherType {
 	case etherTypeIPv4:
@@ -32,10 +37,10 @@ func parse(f *Frame, i *Interface) (*packet, *reason.Reason) {
 		why = because(reason.Implicit)
 	}
 	if why != nil {
-		return nil, why
+		return p, why
 	}
 	if why := p.parseL4(); why != nil {
-		return nil, why
+		return p, why
 	}
 	p.came = slices.Clone(p.frame[p.l3:p.end])
 	return p, nil
@@ -45,7 +50,7 @@ func because(r reason.Reason) *reason.Reason { return &r }
 
 // parseEthernet returns the frame's EtherType; devices without Ethernet header
 // have it beside the frame, which here is told from the version field.
-func (p *packet) parseEthernet() (uint16, *reason.Reason) {
+func (p *packet) parseEthernet(b *Box) (uint16, *reason.Reason) {
 	if p.iface.L3 {
 		if len(p.frame) > 0 && p.frame[0]>>4 == 6 {
 			return etherTypeIPv6, nil
@@ -55,14 +60,36 @@ func (p *packet) parseEthernet() (uint16, *reason.Reason) {
 	if len(p.frame) < etherHeader {
 		return 0, because(reason.Short)
 	}
+	p.l3 = etherHeader
+	if p.hook == XDP {
+		p.parseTags(b)
+	}
 	if !p.egress() && !p.iface.Loopback {
 		p.group = p.frame[0]&1 != 0
 		if !p.group && [6]byte(p.frame[:6]) != p.iface.MAC {
 			return 0, because(reason.OtherMAC)
 		}
 	}
-	p.l3 = etherHeader
-	return binary.BigEndian.Uint16(p.frame[12:]), nil
+	return binary.BigEndian.Uint16(p.frame[p.l3-2:]), nil
+}
+
+// parseTags goes behind the tags of a frame if it belongs to an interface by them.
+func (p *packet) parseTags(b *Box) {
+	found, at := p.iface, p.l3
+	for range mostTags {
+		kind := binary.BigEndian.Uint16(p.frame[at-2:])
+		if kind != etherType8021Q && kind != etherType8021AD {
+			break
+		}
+		if len(p.frame) < at+tagLength {
+			return
+		}
+		if found = b.carried(found, kind, binary.BigEndian.Uint16(p.frame[at:])&vlanIDMask); found == nil {
+			return
+		}
+		at += tagLength
+	}
+	p.iface, p.l3 = found, at
 }
 
 func (p *packet) parseIPv4() *reason.Reason {

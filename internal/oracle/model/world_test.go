@@ -221,7 +221,7 @@ func (w *world) checkSums(b []byte) {
 // ends wants the addresses and ports of a frame.
 func (w *world) ends(b []byte, src netip.Addr, sport uint16, dst netip.Addr, dport uint16) {
 	w.t.Helper()
-	p, why := parse(&Frame{Hook: TCXEgress, Interface: wanIndex, Bytes: b}, w.box.byIndex(wanIndex))
+	p, why := parse(&Frame{Hook: TCXEgress, Interface: wanIndex, Bytes: b}, w.box.byIndex(wanIndex), w.box)
 	if why != nil {
 		w.t.Fatalf("the frame that goes on does not parse: %s", *why)
 	}

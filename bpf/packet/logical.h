@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Which interface a frame belongs to under XDP: the device that it came in by, or a
+ * VLAN device on that one. The daemon enters the VLAN devices whose frames XDP may
+ * judge. Frames with any other tag are left to the stack, and to the TCX programs of
+ * the device that it gives them to.
+ *
+ * An entry is one word, so that it is changed at once:
+ * carrying interface << 48 | EtherType as in the frame << 32 | id << 16 | logical interface.
+ */
+#ifndef WEIR_PACKET_LOGICAL_H
+#define WEIR_PACKET_LOGICAL_H
+
+#include <linux/if_ether.h>
+#include <bpf/bpf_endian.h>
+
+#include "shared.h"
+
+#define VLAN_ID_MASK 0x0fff
+
+/* A tag as it stands behind the EtherType that announces it. */
+struct tag {
+	__be16 tci;
+	__be16 proto; /* EtherType of what follows */
+};
+
+static __always_inline int logical_is_tag(__be16 proto)
+{
+	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
+}
+
+/* The first place of the bucket that an entry is searched in. */
+static __always_inline __u32 logical_bucket(__u64 entry)
+{
+	__u64 hash = (entry >> 16) * 0x9e3779b97f4a7c15ULL;
+
+	return (hash >> 32) & (MAX_LOGICALS - LOGICAL_BUCKET);
+}
+
+/* The logical interface that is carried by an interface with this tag; 0: none. */
+static __always_inline __u32 logical_find(__u32 carrier, __be16 type, __u16 id)
+{
+	__u64 want = (__u64)carrier << 48 | (__u64)type << 32 | (__u32)id << 16, entry;
+	__u32 bucket = logical_bucket(want), i;
+
+	for (i = 0; i < LOGICAL_BUCKET; i++) {
+		entry = *(volatile __u64 *)&shared.logicals[(bucket + i) & (MAX_LOGICALS - 1)];
+		if (!((entry ^ want) >> 16))
+			return entry & 0xffff;
+	}
+	return 0;
+}
+
+/* An interface, and the EtherType of a packet that came in by it. */
+#define BELONGS(ifindex, proto) ((__u64)(proto) << 32 | (ifindex))
+#define BELONGS_TO(found)	((__u32)(found))
+#define BELONGS_PROTO(found)	((__be16)((found) >> 32))
+
+/*
+ * What a frame that came in by ifindex, and is no plain IP packet, belongs to. Global,
+ * with an answer that is one number: the verifier follows it once, and what comes behind
+ * it once, however many tags there are.
+ */
+__noinline __u64 logical_of(hook_ctx *ctx, __u32 ifindex)
+{
+	const struct ethhdr *eth = hook_data(ctx);
+	const struct tag *tag = (const void *)(eth + 1);
+	__u32 found = ifindex, layer;
+	__be16 type;
+
+	if ((const void *)tag > hook_data_end(ctx))
+		return BELONGS(ifindex, 0);
+	type = eth->h_proto;
+	for (layer = 0; layer < ENCAP_LAYERS && logical_is_tag(type); layer++, tag++) {
+		if ((const void *)(tag + 1) > hook_data_end(ctx))
+			return BELONGS(ifindex, eth->h_proto);
+		found = logical_find(found, type, bpf_ntohs(tag->tci) & VLAN_ID_MASK);
+		if (!found)
+			return BELONGS(ifindex, eth->h_proto);
+		type = tag->proto;
+	}
+	if (!(shared.interfaces[found & (MAX_IFINDEX - 1)].flags & INTERFACE_PRESENT))
+		return BELONGS(ifindex, eth->h_proto);
+	return BELONGS(found, type);
+}
+
+#endif

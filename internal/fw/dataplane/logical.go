@@ -1,0 +1,129 @@
+package dataplane
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"weir/internal/killpoint"
+)
+
+// EtherTypes of what a frame can have between its MACs and its IP header.
+const (
+	Type8021Q  = 0x8100
+	Type8021AD = 0x88a8
+	TypePPPoE  = 0x8864
+)
+
+const (
+	maxLogicals   = 16384 // MAX_LOGICALS of bpf/config.h
+	logicalBucket = 8     // LOGICAL_BUCKET
+	encapLayers   = 2     // ENCAP_LAYERS
+	tagLength     = 4
+	pppoeLength   = 8
+	vlanIDMask    = 0x0fff
+)
+
+// SetLogicals says which interfaces XDP takes tagged frames for: those that SetInterface
+// has told of with a parent. Frames with any other tag go to the stack. It returns the
+// interfaces for which there is no room, or which have more tags than a frame may have.
+func (d *Dataplane) SetLogicals(ifindexes []int) (left []int, err error) {
+	wanted := make(map[uint64]bool)
+	for _, ifindex := range ifindexes {
+		raw, err := d.interfaceAt(ifindex)
+		if err != nil {
+			return nil, err
+		}
+		front, ok := d.front(raw)
+		if !ok {
+			left = append(left, ifindex)
+			continue
+		}
+		raw.Front = front // no frame is this interface's yet, or it is the same
+		wanted[logicalEntry(raw, ifindex)] = true
+	}
+	all := &d.tables.shared.Logicals
+	for i := range all {
+		if entry := atomic.LoadUint64(&all[i]); entry != 0 && !wanted[entry] {
+			atomic.StoreUint64(&all[i], 0)
+		} else {
+			delete(wanted, entry)
+		}
+	}
+	for entry := range wanted {
+		if !enterLogical(all[:], entry) {
+			left = append(left, logicalOf(entry))
+		}
+	}
+	killpoint.Done("tell of logical interfaces")
+	slices.Sort(left)
+	return left, nil
+}
+
+// Logicals are the interfaces that XDP takes tagged frames for.
+func (d *Dataplane) Logicals() []int {
+	var found []int
+	all := &d.tables.shared.Logicals
+	for i := range all {
+		if entry := atomic.LoadUint64(&all[i]); entry != 0 {
+			found = append(found, logicalOf(entry))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func (d *Dataplane) forgetLogicals(gone func(carrier, logical int) bool) {
+	all := &d.tables.shared.Logicals
+	for i := range all {
+		if entry := atomic.LoadUint64(&all[i]); entry != 0 && gone(int(entry>>48), logicalOf(entry)) {
+			atomic.StoreUint64(&all[i], 0)
+		}
+	}
+}
+
+// front is how many bytes of tags the frames of a logical interface have.
+func (d *Dataplane) front(raw *xdpInterface) (length uint8, ok bool) {
+	for range encapLayers {
+		length += tagLength
+		if fromWire(raw.TagType) == TypePPPoE {
+			length += pppoeLength - tagLength
+		}
+		carrier, err := d.interfaceAt(int(raw.Parent))
+		if err != nil {
+			return 0, false
+		}
+		if carrier.Parent == 0 {
+			return length, true
+		}
+		raw = carrier
+	}
+	return 0, false
+}
+
+// logicalEntry is the word by which bpf/packet/logical.h finds a logical interface.
+func logicalEntry(raw *xdpInterface, ifindex int) uint64 {
+	id := raw.Tag
+	if fromWire(raw.TagType) != TypePPPoE {
+		id &= vlanIDMask
+	}
+	return uint64(raw.Parent)<<48 | uint64(raw.TagType)<<32 | uint64(id)<<16 | uint64(ifindex)
+}
+
+func logicalOf(entry uint64) int { return int(entry & 0xffff) }
+
+// logicalPlace is logical_bucket() of bpf/packet/logical.h.
+func logicalPlace(entry uint64) int {
+	return int((entry >> 16) * 0x9e3779b97f4a7c15 >> 32 & (maxLogicals - logicalBucket))
+}
+
+// enterLogical puts an entry where the programs look for it; false: that is full.
+func enterLogical(all []uint64, entry uint64) bool {
+	first := logicalPlace(entry)
+	for i := first; i < first+logicalBucket; i++ {
+		if atomic.LoadUint64(&all[i]) == 0 {
+			atomic.StoreUint64(&all[i], entry)
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,246 @@
+package dataplane
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/fw/bpfload"
+)
+
+// newTrunked makes a harness in which lan0 and wan0 are VLANs 10 and 20 of nic0.
+func newTrunked(t *testing.T, rules string) *harness {
+	h := newHarness(t, rules)
+	device := addWire(t, "nic0", lan0MAC, lanHostMAC)
+	h.enableXDP(device)
+	h.setTrunk(device, []tag{{Type8021Q, 10}}, []tag{{Type8021Q, 20}})
+	return h
+}
+
+// A frame belongs to the VLAN device of its tags, and to no other interface. What has
+// other tags is not judged by XDP, and TCX is told nothing about it.
+func TestFramesBelong(t *testing.T) {
+	h := newTrunked(t, "block\npass in on lan0\npass out on wan0")
+	trunk := h.trunk.device
+	_, frame := h.arrive("lan", "udp 192.168.1.10:1 > 198.51.100.9:53")
+	priority := tag{Type8021Q, 0xa00a}
+	for _, test := range []struct {
+		name string
+		tags []tag
+		want string // verdict; reasons counted at lan0, at wan0, at the trunk
+	}{
+		{"its tag", []tag{{Type8021Q, 10}}, "forward rule||"},
+		{"its tag, with a priority", []tag{priority}, "forward rule||"},
+		{"the tag of an interface with another MAC", []tag{{Type8021Q, 20}}, "up |other-mac|"},
+		{"the id in another kind of tag", []tag{{Type8021AD, 10}}, "up ||implicit"},
+		{"nobody's tag", []tag{{Type8021Q, 11}}, "up ||implicit"},
+		{"a priority only", []tag{{Type8021Q, 0xa000}}, "up ||implicit"},
+		{"a priority, then its tag", []tag{{Type8021Q, 0xa000}, {Type8021Q, 10}}, "up ||implicit"},
+		{"its tag, then nobody's", []tag{{Type8021Q, 10}, {Type8021Q, 11}}, "up ||implicit"},
+		{"its tag, then a priority", []tag{{Type8021Q, 10}, {Type8021Q, 0}}, "up ||implicit"},
+		{"none", nil, "drop ||block"},
+	} {
+		h.forget()
+		r := h.xdpOn(trunk, h.net.lan0, withTags(frame, test.tags...))
+		got := fmt.Sprintf("%s %s|%s|%s", r.verdict, r.reason, h.counts(h.net.wan0), h.counts(trunk))
+		if got != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+		if r.meta {
+			t.Errorf("%s: metadata for interface %d", test.name, r.believes)
+		}
+	}
+	for cut := 14; cut < 18; cut++ {
+		if r := h.xdpOn(trunk, trunk, withTags(frame, priority)[:cut]); r.verdict != up || r.reason != "implicit" {
+			t.Errorf("cut in its tag, to %d bytes: %s %s", cut, r.verdict, r.reason)
+		}
+	}
+	arp := withTags(ethernet(lanHostMAC, lan0MAC, 0x0806), priority)
+	if r := h.xdpOn(trunk, h.net.lan0, append(arp, make([]byte, 28)...)); r.verdict != up || r.reason != "implicit" || h.counts(trunk) != "" {
+		t.Errorf("ARP: %s %s", r.verdict, r.reason)
+	}
+}
+
+// An interface that is gone, or that XDP may no longer take frames for, has none.
+func TestLogicalsChange(t *testing.T) {
+	h := newTrunked(t, "pass")
+	send := func(when, want string) {
+		t.Helper()
+		_, frame := h.arrive("lan", "udp 192.168.1.10:1 > 192.168.1.1:53")
+		r := h.xdpOn(h.trunk.device, h.net.lan0, withTags(frame, tag{Type8021Q, 10}))
+		if got := fmt.Sprintf("%s %s %s", r.verdict, r.reason, h.counts(h.trunk.device)); strings.Join(strings.Fields(got), " ") != want {
+			t.Errorf("%s: got %s, want %s", when, got, want)
+		}
+	}
+	set := func(ifindexes ...int) {
+		t.Helper()
+		if left := must(h.dp.SetLogicals(ifindexes))(t); left != nil {
+			t.Errorf("left: %d", left)
+		}
+		if got := h.dp.Logicals(); !slices.Equal(got, ifindexes) {
+			t.Errorf("logical interfaces are %d, want %d", got, ifindexes)
+		}
+	}
+	send("at first", "up local")
+	set(h.net.wan0)
+	send("taken out", "up implicit")
+	set(h.net.lan0, h.net.wan0)
+	send("entered again", "up local")
+	check(t, h.dp.RemoveInterface(h.net.lan0))
+	delete(h.counted, h.net.lan0)
+	h.setInterface(h.net.lan0, allFlags, lan0MAC)
+	send("another with its index, of which nobody has said that", "up implicit")
+	set(h.net.lan0, h.net.wan0)
+	check(t, h.dp.RemoveInterface(h.trunk.device))
+	if got := h.dp.Logicals(); got != nil {
+		t.Errorf("logical interfaces of a trunk that is gone: %d", got)
+	}
+}
+
+// All VLANs of a device fit, and one with more tags than a frame can have is left out.
+func TestLogicalsFit(t *testing.T) {
+	h := newHarness(t, "pass")
+	const first, vlans = 100, 4094
+	check(t, h.dp.SetInterface(first, Interface{MTU: 1500, Flags: InterfacePresent}))
+	var all []int
+	for id := 1; id <= vlans; id++ {
+		check(t, h.dp.SetInterface(first+id, Interface{MTU: 1500, Flags: InterfacePresent, Parent: first, Tag: uint16(id), TagType: Type8021Q}))
+		all = append(all, first+id)
+	}
+	left := must(h.dp.SetLogicals(all))(t)
+	if len(left) > 8 || len(h.dp.Logicals())+len(left) != vlans {
+		t.Errorf("%d of %d VLANs have no room, %d have", len(left), vlans, len(h.dp.Logicals()))
+	}
+	for i, parent := range []int{first + 1, first + 5000} {
+		check(t, h.dp.SetInterface(first+5000+i, Interface{MTU: 1500, Flags: InterfacePresent, Parent: parent, Tag: 7, TagType: Type8021Q}))
+	}
+	if left := must(h.dp.SetLogicals([]int{first + 1, first + 5000, first + 5001}))(t); !slices.Equal(left, []int{first + 5001}) {
+		t.Errorf("left out: %d, want the one with three tags", left)
+	}
+}
+
+// What a next hop puts in front of a packet: bytes, and what MTU is left for it.
+func TestEncapsulation(t *testing.T) {
+	h := newHarness(t, "pass")
+	device := addWire(t, "nic0", lan0MAC, lanHostMAC)
+	h.enableXDP(device)
+	inner := 9000 // of an interface that nothing is routed to
+	tell := func(ifindex, parent int, id, etherType uint16) {
+		t.Helper()
+		check(t, h.dp.SetInterface(ifindex, Interface{MAC: mac(wan0MAC), MTU: 1500, Flags: InterfacePresent, Parent: parent, Tag: id, TagType: etherType}))
+	}
+	for _, test := range []struct {
+		name  string
+		tell  func()
+		want  string // behind the MACs
+		most  int    // bytes of the longest packet
+		most6 bool   // of IPv6
+	}{
+		{"a tag", func() { tell(h.net.wan0, device, 0x6007, Type8021Q) }, "8100 6007 0800", 1500, false},
+		{"a service tag", func() { tell(h.net.wan0, device, 7, Type8021AD) }, "88a8 0007 86dd", 1500, true},
+		{"two tags", func() { tell(inner, device, 5, Type8021AD); tell(h.net.wan0, inner, 7, Type8021Q) }, "88a8 0005 8100 0007 0800", 1496, false},
+		{"a PPPoE session", func() { tell(h.net.wan0, device, 0x1234, TypePPPoE) }, "8864 1100 1234 LLLL 0021", 1496, false},
+		{"a PPPoE session, IPv6", func() { tell(h.net.wan0, device, 0x1234, TypePPPoE) }, "8864 1100 1234 LLLL 0057", 1496, true},
+		{"a PPPoE session in a VLAN", func() { tell(inner, device, 7, Type8021Q); tell(h.net.wan0, inner, 0xffff, TypePPPoE) }, "8100 0007 8864 1100 ffff LLLL 0021", 1492, false},
+	} {
+		h.forget()
+		h.setInterface(device, InterfacePresent|InterfaceTarget, lan0MAC)
+		test.tell()
+		h.advance(2) // next hops are looked up anew
+		packet, header := "udp 192.168.1.10:4000 > 198.51.100.9:53 len %d", 28
+		if test.most6 {
+			packet, header = "udp [fd00:1::10]:4000 > [2001:db8:9::1]:53 len %d", 48
+		}
+		for _, size := range []int{header + 5, test.most, test.most + 1} {
+			r := h.in(h.xdp, "lan", fmt.Sprintf(packet, size-header))
+			if size > test.most {
+				if r.reason != "up-mtu" {
+					t.Errorf("%s: %d bytes: %s %s, want up-mtu", test.name, size, r.verdict, r.reason)
+				}
+				continue
+			}
+			want := strings.ReplaceAll(strings.ReplaceAll(wanHostMAC+wan0MAC+test.want, ":", ""), " ", "")
+			want = strings.ReplaceAll(want, "LLLL", fmt.Sprintf("%04x", size+2))
+			if got := hex.EncodeToString(r.frame[:min(len(want)/2, len(r.frame))]); r.verdict != redirect || got != want {
+				t.Errorf("%s: %d bytes: %s %s, leaves with %s, want %s", test.name, size, r.verdict, r.reason, got, want)
+			} else if len(r.frame) != len(want)/2+size {
+				t.Errorf("%s: %d bytes: a frame of %d", test.name, size, len(r.frame))
+			}
+			if via := h.carriers(h.net.wan0); len(via) == 0 || slices.ContainsFunc(via, func(d int) bool { return d != device }) {
+				t.Errorf("%s: redirected to devices %d, not %d", test.name, via, device)
+			}
+		}
+	}
+	tell(inner, device, 5, Type8021AD)
+	tell(inner+1, inner, 6, Type8021Q)
+	tell(h.net.wan0, inner+1, 7, Type8021Q)
+	h.advance(2)
+	if r := h.in(h.xdp, "lan", "udp 192.168.1.10:4001 > 198.51.100.9:53"); r.reason != "up-device" {
+		t.Errorf("three tags: %s %s, want up-device", r.verdict, r.reason)
+	}
+}
+
+// carriers are the devices to which XDP redirects what leaves by an interface.
+func (h *harness) carriers(ifindex int) (devices []int) {
+	shared := h.dp.tables.shared
+	for i := range shared.NexthopsHigh {
+		if n := &shared.Nexthops[nexthopFirst+i]; int(n.Ifindex) == ifindex && n.Checked == shared.Now {
+			devices = append(devices, int(n.Encap.Device))
+		}
+	}
+	return devices
+}
+
+// A capture shows a VLAN device's packets as a capture on it does: its own, without tags.
+func TestCaptureOfLogicals(t *testing.T) {
+	h := newTrunked(t, "pass proto udp\nblock return proto tcp")
+	h.capture(CaptureBytes, everything)
+	ifindex, frame := h.arrive("lan", "udp 192.168.1.10:4000 > 198.51.100.9:53 len 900")
+	left := h.xdp(ifindex, frame)
+	got := h.captured()
+	if len(got) != 2 || !bytes.Equal(got[0].Data, frame) || !bytes.Equal(got[1].Data, left.frame) ||
+		int(got[0].Ifindex) != h.net.lan0 || int(got[1].Peer) != h.net.wan0 || int(got[1].Length) != len(left.frame) {
+		t.Errorf("redirected: %+v", got)
+	}
+	ifindex, frame = h.arrive("lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S")
+	left = h.xdp(ifindex, frame)
+	got = h.captured()
+	if len(got) != 2 || !bytes.Equal(got[0].Data, frame) || !bytes.Equal(got[1].Data, left.frame) || int(got[1].Peer) != h.net.lan0 {
+		t.Errorf("answered: %+v", got)
+	}
+	h.capture(20, everything)
+	h.xdp(ifindex, frame)
+	if got = h.captured(); len(got) != 2 || !bytes.Equal(got[0].Data, frame[:20]) {
+		t.Errorf("20 bytes: %+v", got)
+	}
+	stranger := withTags(frame, tag{Type8021Q, 11})
+	h.xdpOn(h.trunk.device, h.trunk.device, stranger)
+	if got = h.captured(); len(got) != 2 || int(got[0].Ifindex) != h.trunk.device || !bytes.Equal(got[0].Data, stranger[:20]) {
+		t.Errorf("nobody's tag: %+v", got)
+	}
+}
+
+// Packets with tags are looked at twice as others are.
+func TestPrefetchAtLogicals(t *testing.T) {
+	h := newTrunked(t, "pass")
+	h.prefetch(true)
+	packet := "udp 192.168.1.10:4000 > 198.51.100.9:53"
+	h.in(h.xdp, "lan", packet)
+	h.in(h.xdp, "lan", packet)
+	before := h.twice
+	r := h.in(h.xdp, "lan", packet)
+	if h.twice != before+1 || r.verdict != redirect || r.reason != "state" {
+		t.Errorf("%s %s, looked at twice: %t", r.verdict, r.reason, h.twice != before)
+	}
+	_, frame := h.arrive("lan", packet)
+	tagged := bpfload.Run{Frame: withTags(frame, tag{Type8021Q, 10}), Ifindex: h.trunk.device}
+	noted := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], tagged))(t)
+	must(h.dp.SetLogicals([]int{h.net.wan0}))(t)
+	h.exit(h.trunk.device, &noted)
+	if why := h.counts(h.trunk.device); why != "hint-stale" {
+		t.Errorf("its tag was another's at the second look: %q", why)
+	}
+}
