@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"weir/internal/host/cpulist"
 )
 
 // OwnCore makes the kernel receive the frames of a device on one core, whoever
@@ -88,9 +90,7 @@ func receivers(device string) (pids []int, err error) {
 }
 
 func bind(pid, core int) error {
-	var set unix.CPUSet
-	set.Set(core)
-	if err := unix.SchedSetaffinity(pid, &set); err != nil {
+	if err := cpulist.Bind(pid, core); err != nil {
 		return fmt.Errorf("bind thread %d to core %d: %w", pid, core, err)
 	}
 	if err := unix.Setpriority(unix.PRIO_PROCESS, pid, -20); err != nil {

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sync/errgroup"
 
 	"weir/internal/bench/probe"
@@ -121,32 +119,18 @@ func (n line) awaitSent(ctx context.Context, bytes uint64, ended <-chan struct{}
 // among them.
 func (n line) sent() (total uint64, err error) {
 	err = n.lab.Do(n.client, func() error {
-		b, err := os.ReadFile("/proc/thread-self/net/dev")
+		p, err := procfs.NewFS("/proc/thread-self")
 		if err != nil {
 			return fmt.Errorf("read what was sent: %w", err)
 		}
-		total, err = bytesSent(string(b))
-		return err
+		devices, err := p.NetDev()
+		if err != nil {
+			return fmt.Errorf("read what was sent: %w", err)
+		}
+		total = devices.Total().TxBytes
+		return nil
 	})
 	return total, err
-}
-
-// bytesSent adds up a column of /proc/net/dev: after the name and the eight
-// figures of reception (proc(5)).
-func bytesSent(text string) (total uint64, err error) {
-	for line := range strings.Lines(text) {
-		_, figures, ok := strings.Cut(line, ":")
-		fields := strings.Fields(figures)
-		if !ok || len(fields) < 9 {
-			continue // a heading
-		}
-		sent, err := strconv.ParseUint(fields[8], 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("read what was sent: %w", err)
-		}
-		total += sent
-	}
-	return total, nil
 }
 
 // partOf tells the directions of responsiveness apart.

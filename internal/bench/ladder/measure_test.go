@@ -41,18 +41,3 @@ func TestDrowned(t *testing.T) {
 		t.Errorf("%d of 20 are left with a mean of %v, all have %v", len(kept), kept.Mean(), all.Mean())
 	}
 }
-
-// TestBytesSent reads what the kernel writes (Linux 6.18).
-func TestBytesSent(t *testing.T) {
-	const text = `Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
-    lo:   10008     114    0    0    0     0          0         0    10008     114    0    0    0     0       0          0
-  eth0:1234567890    1     2    3    4     5          6         7  4200000000   9   10   11   12    13      14         15
-`
-	if got, err := bytesSent(text); err != nil || got != 4200010008 {
-		t.Errorf("%d, %v; want 4200010008", got, err)
-	}
-	if _, err := bytesSent("eth0: 1 2 3 4 5 6 7 8 many 10\n"); err == nil {
-		t.Error("a word was taken for a number")
-	}
-}

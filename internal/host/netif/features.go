@@ -1,7 +1,6 @@
 package netif
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/vishvananda/netlink"
@@ -39,28 +38,11 @@ func XDPTarget(index int) (bool, error) {
 	}
 	var all uint64
 	for _, m := range answers {
-		features, err := parseNetdev(m)
+		numbers, err := numbersOf(m)
 		if err != nil {
 			return false, fmt.Errorf("ask whether XDP can redirect to a device: %w", err)
 		}
-		all |= features
+		all |= numbers[netdevXDPFeatures]
 	}
 	return all&netdevNdoXmit != 0, nil
-}
-
-// parseNetdev finds the XDP features in an answer of the netdev family.
-func parseNetdev(m []byte) (uint64, error) {
-	if len(m) < nl.SizeofGenlmsg {
-		return 0, fmt.Errorf("it answered %d bytes", len(m))
-	}
-	attributes, err := nl.ParseRouteAttr(m[nl.SizeofGenlmsg:])
-	if err != nil {
-		return 0, err
-	}
-	for _, a := range attributes {
-		if a.Attr.Type == netdevXDPFeatures && len(a.Value) >= 8 {
-			return binary.NativeEndian.Uint64(a.Value), nil
-		}
-	}
-	return 0, nil
 }

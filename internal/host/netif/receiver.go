@@ -48,7 +48,7 @@ func Receivers(index int) ([]Receiver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the queues of interface %d: %w", index, err)
 	}
-	byID := map[uint32]Receiver{}
+	byID := map[uint64]Receiver{}
 	for _, m := range all {
 		byID[m[netdevNAPIID]] = Receiver{IRQ: int(m[netdevNAPIIRQ]), PID: int(m[netdevNAPIPID])}
 	}
@@ -57,7 +57,7 @@ func Receivers(index int) ([]Receiver, error) {
 
 // numbered gives receivers their queues, by what the queues say, else by the
 // order of their ids.
-func numbered(byID map[uint32]Receiver, queues []map[uint16]uint32) (receivers []Receiver) {
+func numbered(byID map[uint64]Receiver, queues []map[uint16]uint64) (receivers []Receiver) {
 	for _, q := range queues {
 		r, known := byID[q[netdevQueueNAPI]]
 		if q[netdevQueueType] == netdevQueueRx && known {
@@ -76,10 +76,10 @@ func numbered(byID map[uint32]Receiver, queues []map[uint16]uint32) (receivers [
 	return receivers
 }
 
-// dumpNetdev asks for all objects of an interface and gives their attributes of
-// 32 bits. By hand: the messages of this family's dumps lack the flag by which
+// dumpNetdev asks for all objects of an interface and gives their attributes that are
+// numbers. By hand: the messages of this family's dumps lack the flag by which
 // the library knows that more follow.
-func dumpNetdev(command uint8, attribute, index int) (all []map[uint16]uint32, err error) {
+func dumpNetdev(command uint8, attribute, index int) (all []map[uint16]uint64, err error) {
 	family, err := netlink.GenlFamilyGet(netdevFamily)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,8 @@ func answered(data []byte) error {
 	return nil
 }
 
-func numbersOf(m []byte) (map[uint16]uint32, error) {
+// numbersOf are the attributes of an object that are numbers.
+func numbersOf(m []byte) (map[uint16]uint64, error) {
 	if len(m) < nl.SizeofGenlmsg {
 		return nil, fmt.Errorf("it answered %d bytes", len(m))
 	}
@@ -133,10 +134,13 @@ func numbersOf(m []byte) (map[uint16]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[uint16]uint32{}
+	all := map[uint16]uint64{}
 	for _, a := range attributes {
-		if len(a.Value) == 4 {
-			all[a.Attr.Type] = binary.NativeEndian.Uint32(a.Value)
+		switch len(a.Value) {
+		case 4:
+			all[a.Attr.Type] = uint64(binary.NativeEndian.Uint32(a.Value))
+		case 8:
+			all[a.Attr.Type] = binary.NativeEndian.Uint64(a.Value)
 		}
 	}
 	return all, nil

@@ -187,17 +187,8 @@ func (h *Host) readThread(k QueueKey) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(pid, &set); err != nil {
-		return "", err
-	}
-	var cores []int
-	for core := range len(set) * 64 {
-		if set.IsSet(core) {
-			cores = append(cores, core)
-		}
-	}
-	return cpulist.Format(cores), nil
+	cores, err := cpulist.OfThread(pid)
+	return cpulist.Format(cores), err
 }
 
 func (h *Host) bindThread(k QueueKey, cores []int) error {
@@ -205,11 +196,7 @@ func (h *Host) bindThread(k QueueKey, cores []int) error {
 	if err != nil {
 		return err
 	}
-	var set unix.CPUSet
-	for _, core := range cores {
-		set.Set(core)
-	}
-	return unix.SchedSetaffinity(pid, &set)
+	return cpulist.Bind(pid, cores...)
 }
 
 // besidesQueues is what the change of a key may change with it: the settings of all

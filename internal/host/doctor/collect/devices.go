@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -16,14 +15,14 @@ import (
 	"weir/internal/host/irqname"
 	"weir/internal/host/netif"
 	"weir/internal/host/proc"
+	"weir/internal/host/tune/nic"
 )
 
 // devices reads interfaces by netlink and ethtool, both in the process's network
 // namespace.
 type devices struct {
 	netlink *netlink.Handle
-	ethtool *ethtool.Ethtool
-	fd      int // for ioctls that the library does not have
+	cards   *nic.Cards
 }
 
 func openDevices() (*devices, error) {
@@ -31,24 +30,17 @@ func openDevices() (*devices, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open netlink: %w", err)
 	}
-	e, err := ethtool.NewEthtool()
+	c, err := nic.Open()
 	if err != nil {
 		h.Close()
-		return nil, fmt.Errorf("open ethtool: %w", err)
+		return nil, err
 	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		h.Close()
-		e.Close()
-		return nil, fmt.Errorf("open a socket for ethtool: %w", err)
-	}
-	return &devices{h, e, fd}, nil
+	return &devices{h, c}, nil
 }
 
 func (d *devices) close() {
 	d.netlink.Close()
-	d.ethtool.Close()
-	unix.Close(d.fd)
+	d.cards.Close()
 }
 
 // count adds the counters of links, of their queues and of their queueing
@@ -71,7 +63,7 @@ func (d *devices) count(r *reader, c *doctor.Counters) error {
 			RxErrors: s.RxErrors, TxErrors: s.TxErrors, RxDropped: s.RxDropped, TxDropped: s.TxDropped,
 			RxMissed: s.RxMissedErrors, RxFIFO: s.RxFifoErrors, CarrierChanges: r.carrierChanges(a.Name, a.Index),
 		}
-		if stats, err := d.ethtool.Stats(a.Name); err == nil {
+		if stats, err := d.cards.Stats(a.Name); err == nil {
 			c.Statistics[a.Name] = stats
 		} else {
 			r.lacks("statistics."+a.Name, err)

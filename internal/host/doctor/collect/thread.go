@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net"
 
-	"golang.org/x/sys/unix"
-
 	"weir/internal/host/cpulist"
 	"weir/internal/host/doctor"
 	"weir/internal/host/netif"
@@ -47,26 +45,15 @@ func (r *reader) napi(name string, index int) (all []doctor.NAPI) {
 	for _, one := range receivers {
 		n := doctor.NAPI{Queue: one.Queue, IRQ: one.IRQ}
 		if pid := r.threads[name][one.Queue]; pid != 0 && pid == one.PID {
-			n.Thread = &doctor.Thread{CPUs: allowed(pid)}
+			cores, err := cpulist.OfThread(pid)
+			if err != nil {
+				cores = nil // it has ended
+			}
+			n.Thread = &doctor.Thread{CPUs: cpulist.Format(cores)}
 		}
 		all = append(all, n)
 	}
 	return all
-}
-
-// allowed are the cores that a thread may run on; "" where it has ended.
-func allowed(pid int) string {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(pid, &set); err != nil {
-		return ""
-	}
-	var ids []int
-	for id := range len(set) * 64 {
-		if set.IsSet(id) {
-			ids = append(ids, id)
-		}
-	}
-	return cpulist.Format(ids)
 }
 
 // threadTimes is how long each thread that receives has run; nil where there is

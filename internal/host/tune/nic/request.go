@@ -19,6 +19,8 @@ const (
 	commandSetTable = 0x39 // ETHTOOL_SRXFHINDIR
 	commandGetEEE   = 0x44 // ETHTOOL_GEEE
 	commandSetEEE   = 0x45 // ETHTOOL_SEEE
+	commandGetKey   = 0x46 // ETHTOOL_GRSSH
+	commandGetLink  = 0x4c // ETHTOOL_GLINKSETTINGS
 )
 
 // eeeRequest is struct ethtool_eee.
@@ -28,20 +30,20 @@ type eeeRequest struct {
 	reserved                                [2]uint32
 }
 
-func (d *device) eee() (*eeeRequest, error) {
+func (c *Cards) eee(card string) (*eeeRequest, error) {
 	r := &eeeRequest{command: commandGetEEE}
-	if err := d.ioctl(unsafe.Pointer(r)); err != nil {
-		return nil, err
-	}
-	return r, nil
+	return r, c.ioctl(card, unsafe.Pointer(r))
+}
+
+// EEE tells whether a card may save energy on an idle line, and whether it does.
+func (c *Cards) EEE(card string) (enabled, active bool, err error) {
+	r, err := c.eee(card)
+	return r.enabled != 0, r.active != 0, err
 }
 
 func getEEE(d *device) (string, error) {
-	r, err := d.eee()
-	if err != nil {
-		return "", err
-	}
-	return onOff(r.enabled != 0), nil
+	enabled, _, err := d.EEE(d.name)
+	return onOff(enabled), err
 }
 
 func setEEE(d *device, value string) error {
@@ -49,7 +51,7 @@ func setEEE(d *device, value string) error {
 	if err != nil {
 		return err
 	}
-	r, err := d.eee()
+	r, err := d.eee(d.name)
 	if err != nil {
 		return err
 	}
@@ -57,14 +59,11 @@ func setEEE(d *device, value string) error {
 	if on {
 		r.enabled = 1
 	}
-	return d.ioctl(unsafe.Pointer(r))
+	return d.ioctl(d.name, unsafe.Pointer(r))
 }
 
-// Flow types of struct ethtool_rxnfc.
-const (
-	udp4 = 0x02
-	udp6 = 0x06
-)
+// flows are the protocols of struct ethtool_rxnfc.
+var flows = map[string]uint32{"tcp4": 0x01, "udp4": 0x02, "tcp6": 0x05, "udp6": 0x06}
 
 // hashRequest is struct ethtool_rxnfc, the rest of which is not used here.
 type hashRequest struct {
@@ -79,27 +78,33 @@ var hashFields = []struct {
 	letter rune
 }{{1 << 1, 'm'}, {1 << 2, 'v'}, {1 << 3, 't'}, {1 << 4, 's'}, {1 << 5, 'd'}, {1 << 6, 'f'}, {1 << 7, 'n'}}
 
-// hash is the fields that spread a protocol's packets over the queues.
-func hash(flow uint32) setting {
+// Hash is the fields that spread the packets of a protocol ("tcp4", "udp6") over the
+// queues, in the letters of ethtool -N.
+func (c *Cards) Hash(card, protocol string) (string, error) {
+	r := &hashRequest{command: commandGetHash, flow: flows[protocol]}
+	if err := c.ioctl(card, unsafe.Pointer(r)); err != nil {
+		return "", err
+	}
+	var letters strings.Builder
+	for _, f := range hashFields {
+		if r.data&f.bit != 0 {
+			letters.WriteRune(f.letter)
+		}
+	}
+	return letters.String(), nil
+}
+
+func hash(protocol string) setting {
 	return setting{
 		get: func(d *device) (string, error) {
-			r := &hashRequest{command: commandGetHash, flow: flow}
-			if err := d.ioctl(unsafe.Pointer(r)); err != nil {
-				return "", err
+			letters, err := d.Hash(d.name, protocol)
+			if err == nil && letters == "" {
+				err = fs.ErrNotExist // it does not spread
 			}
-			var letters strings.Builder
-			for _, f := range hashFields {
-				if r.data&f.bit != 0 {
-					letters.WriteRune(f.letter)
-				}
-			}
-			if letters.Len() == 0 {
-				return "", fs.ErrNotExist // it does not spread
-			}
-			return letters.String(), nil
+			return letters, err
 		},
 		set: func(d *device, value string) error {
-			r := &hashRequest{command: commandSetHash, flow: flow}
+			r := &hashRequest{command: commandSetHash, flow: flows[protocol]}
 			for _, letter := range value {
 				bit := uint64(0)
 				for _, f := range hashFields {
@@ -112,7 +117,7 @@ func hash(flow uint32) setting {
 				}
 				r.data |= bit
 			}
-			return d.ioctl(unsafe.Pointer(r))
+			return d.ioctl(d.name, unsafe.Pointer(r))
 		},
 	}
 }
@@ -126,26 +131,37 @@ type table struct {
 	queues        [mostBuckets]uint32
 }
 
-func (d *device) table() (*table, error) {
+// indirection reads the table. The library's has room for 256 buckets, and the kernel
+// writes as many as the card has.
+func (c *Cards) indirection(card string) (*table, error) {
 	first := &table{command: commandGetTable}
-	if err := d.ioctl(unsafe.Pointer(first)); err != nil {
+	if err := c.ioctl(card, unsafe.Pointer(first)); err != nil {
 		return nil, err
 	}
 	if first.size == 0 || first.size > mostBuckets {
 		return nil, fs.ErrNotExist
 	}
 	second := &table{command: commandGetTable, size: first.size}
-	return second, d.ioctl(unsafe.Pointer(second))
+	return second, c.ioctl(card, unsafe.Pointer(second))
+}
+
+// Indirection is the queue of each bucket of the hash.
+func (c *Cards) Indirection(card string) ([]uint32, error) {
+	t, err := c.indirection(card)
+	if err != nil {
+		return nil, err
+	}
+	return t.queues[:t.size], nil
 }
 
 // getIndirection is "equal 4" where the buckets go round the first queues, and else a
 // queue for each bucket.
 func getIndirection(d *device) (string, error) {
-	t, err := d.table()
+	queues, err := d.Indirection(d.name)
 	if err != nil {
 		return "", err
 	}
-	return tableText(t.queues[:t.size]), nil
+	return tableText(queues), nil
 }
 
 func tableText(queues []uint32) string {
@@ -192,7 +208,7 @@ func fillTable(queues []uint32, value string) error {
 }
 
 func setIndirection(d *device, value string) error {
-	t, err := d.table()
+	t, err := d.indirection(d.name)
 	if err != nil {
 		return err
 	}
@@ -200,11 +216,11 @@ func setIndirection(d *device, value string) error {
 	if err := fillTable(t.queues[:t.size], value); err != nil {
 		return err
 	}
-	return d.ioctl(unsafe.Pointer(t))
+	return d.ioctl(d.name, unsafe.Pointer(t))
 }
 
-// ioctl asks the driver. Its error is the kernel's.
-func (d *device) ioctl(data unsafe.Pointer) error {
+// ioctl asks the driver. Its error is the kernel's: "operation not supported".
+func (c *Cards) ioctl(card string, data unsafe.Pointer) error {
 	var pin runtime.Pinner
 	pin.Pin(data) // the kernel gets its address inside of another structure
 	defer pin.Unpin()
@@ -213,9 +229,9 @@ func (d *device) ioctl(data unsafe.Pointer) error {
 		data uintptr
 		rest [16]byte
 	}
-	copy(request.name[:unix.IFNAMSIZ-1], d.name)
+	copy(request.name[:unix.IFNAMSIZ-1], card)
 	request.data = uintptr(data)
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(d.fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(c.fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
 	if errno != 0 {
 		return errno
 	}

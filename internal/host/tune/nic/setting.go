@@ -25,8 +25,8 @@ var settings = map[string]setting{
 	"pause":       {getPause, setPause},
 	"adaptive-rx": {getAdaptive, setAdaptive},
 	"eee":         {getEEE, setEEE},
-	"hash-udp4":   hash(udp4),
-	"hash-udp6":   hash(udp6),
+	"hash-udp4":   hash("udp4"),
+	"hash-udp6":   hash("udp6"),
 	"indirection": {getIndirection, setIndirection},
 	"gro":         feature("rx-gro"),
 	"hw-gro":      feature("rx-gro-hw"),
@@ -78,25 +78,46 @@ func PermanentAddress(card string) string {
 	return strings.ToLower(address)
 }
 
+// Cards talks to the drivers of cards: by the library, and by requests of our own where it
+// lacks them.
+type Cards struct {
+	*ethtool.Ethtool
+	fd int
+}
+
+// Open opens the cards of the process's network namespace. The caller closes them.
+func Open() (*Cards, error) {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return nil, fmt.Errorf("open ethtool: %w", err)
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		e.Close()
+		return nil, fmt.Errorf("open a socket for ethtool: %w", err)
+	}
+	return &Cards{e, fd}, nil
+}
+
+// Close lets go of the cards.
+func (c *Cards) Close() {
+	c.Ethtool.Close()
+	unix.Close(c.fd)
+}
+
 // device is one card while it is talked to.
 type device struct {
-	*ethtool.Ethtool
+	*Cards
 	name string
-	fd   int // for what the library does not have
 }
 
 func with(card string, do func(d *device) error) error {
-	e, err := ethtool.NewEthtool()
+	c, err := Open()
 	if err != nil {
 		return err
 	}
-	defer e.Close()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	err = do(&device{e, card, fd})
+	defer c.Close()
+	err = do(&device{c, card})
 	for _, none := range []error{unix.EOPNOTSUPP, unix.ENODEV} {
 		if errors.Is(err, none) {
 			return fmt.Errorf("%w (%w)", fs.ErrNotExist, err)

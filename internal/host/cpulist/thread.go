@@ -1,0 +1,27 @@
+package cpulist
+
+import "golang.org/x/sys/unix"
+
+// OfThread is the cores that a thread may run on.
+func OfThread(pid int) ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(pid, &set); err != nil {
+		return nil, err
+	}
+	var cores []int
+	for core := range len(set) * 64 {
+		if set.IsSet(core) {
+			cores = append(cores, core)
+		}
+	}
+	return cores, nil
+}
+
+// Bind has a thread run on some cores only.
+func Bind(pid int, cores ...int) error {
+	var set unix.CPUSet
+	for _, core := range cores {
+		set.Set(core)
+	}
+	return unix.SchedSetaffinity(pid, &set)
+}

@@ -1,0 +1,75 @@
+package nic
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Link is what a card's port does now, and can do.
+type Link struct {
+	Mbit    int // 0: no link, or the driver does not say
+	MaxMbit int // of copper, which falls back from it; 0 for other ports
+	Duplex  string
+}
+
+// Link reads the state of a card's port. The library's way prints to the standard output
+// where the kernel has more link modes than it knows.
+func (c *Cards) Link(card string) (*Link, error) {
+	s, err := c.link(card)
+	if err != nil {
+		return nil, err
+	}
+	l := &Link{}
+	if s.speed != speedUnknown {
+		l.Mbit = int(s.speed)
+	}
+	switch s.duplex {
+	case duplexHalf:
+		l.Duplex = "half"
+	case duplexFull:
+		l.Duplex = "full"
+	}
+	for _, m := range modes {
+		if s.masks[m.bit/32]&(1<<(m.bit%32)) != 0 && m.bit/32 < int(s.words) {
+			l.MaxMbit = max(l.MaxMbit, m.mbit)
+		}
+	}
+	return l, nil
+}
+
+// linkSettings is struct ethtool_link_settings with room for the three masks of
+// link modes behind it.
+type linkSettings struct {
+	command, speed                                          uint32
+	duplex, port, phy, autoneg, mdio, mdix, mdixControl     uint8
+	words                                                   int8 // of each mask; negative: how many the kernel wants
+	transceiver, masterSlave, masterSlaveState, rateMatched uint8
+	reserved                                                [7]uint32
+	masks                                                   [3 * 127]uint32 // supported, advertised, the partner's
+}
+
+// Values of ethtool_link_settings, and the bits of link modes of copper ports by
+// their speed (linux/ethtool.h): what a port falls back from.
+const (
+	speedUnknown = 1<<32 - 1
+	duplexHalf   = 0
+	duplexFull   = 1
+)
+
+var modes = []struct{ bit, mbit int }{{3, 100}, {5, 1000}, {47, 2500}, {48, 5000}, {12, 10000}}
+
+// link asks twice: the first answer is how long the masks are.
+func (c *Cards) link(card string) (*linkSettings, error) {
+	first := &linkSettings{command: commandGetLink}
+	if err := c.ioctl(card, unsafe.Pointer(first)); err != nil {
+		return nil, err
+	}
+	if first.words >= 0 {
+		return nil, fmt.Errorf("the kernel wants masks of %d words", first.words)
+	}
+	second := &linkSettings{command: commandGetLink, words: -first.words}
+	if err := c.ioctl(card, unsafe.Pointer(second)); err != nil {
+		return nil, err
+	}
+	return second, nil
+}
