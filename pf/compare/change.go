@@ -9,35 +9,35 @@ import (
 	"weir/pf/token"
 )
 
-// Kind says what changes.
+// Kind says what kind of statement changes.
 type Kind string
 
 // Kinds of changes.
 const (
 	Option Kind = "option"
 	Table  Kind = "table"
-	Rule   Kind = "rule" // or an anchor, a translation rule, a queue
+	Rule   Kind = "rule" // a rule, an anchor, a translation rule or a queue
 )
 
 // A Change is one difference.
 type Change struct {
 	Kind  Kind   `json:"kind"`
-	Words string `json:"words"`         // what happens: "new rule", "table <t> gains 10.0.0.1"
-	Old   string `json:"old,omitempty"` // of an option its value, of a rule its text; empty: there is none
+	Words string `json:"words"`         // what happens, such as "new rule" or "table <t> gains 10.0.0.1"
+	Old   string `json:"old,omitempty"` // the value of an option, or the text of a rule; empty if there is none
 	New   string `json:"new,omitempty"`
-	Place string `json:"place"`         // file:line:column, in the old configuration for what is gone; empty: unknown
-	Was   string `json:"was,omitempty"` // of a rule that moved or changed: its old place
+	Place string `json:"place"`         // file:line:column; for removed statements, in the old configuration; empty if unknown
+	Was   string `json:"was,omitempty"` // the old place of a rule that moved or changed
 }
 
-// Rulesets gives what changes from one configuration to another: options first,
-// then tables, then rules in their order.
+// Rulesets returns what changes from one configuration to another: first options, then
+// tables, then rules in order.
 func Rulesets(before, after *resolve.Ruleset) []Change {
 	changes := options(before, after)
 	changes = append(changes, tables(before, after)...)
 	return append(changes, rules(before, after)...)
 }
 
-// place gives the position of a statement as text.
+// place returns the position of a statement as text.
 func place(of *resolve.Ruleset, pos token.Pos) string {
 	if p := of.Source.Files.Position(pos); p.Line > 0 {
 		return p.String()
@@ -45,7 +45,7 @@ func place(of *resolve.Ruleset, pos token.Pos) string {
 	return ""
 }
 
-// Fprint prints changes, a paragraph each, and how many they are.
+// Fprint prints each change as a paragraph, then their number.
 func Fprint(w io.Writer, changes []Change) error {
 	if len(changes) == 0 {
 		_, err := fmt.Fprintln(w, "nothing changes")
@@ -69,7 +69,7 @@ func Fprint(w io.Writer, changes []Change) error {
 	return err
 }
 
-// text is a change as it is printed.
+// text returns a change as it is printed.
 func (c *Change) text() string {
 	var b strings.Builder
 	if c.Place != "" {

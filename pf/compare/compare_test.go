@@ -24,8 +24,7 @@ func load(t testing.TB, name, src string) *resolve.Ruleset {
 	return rules
 }
 
-// TestGolden checks the files in testdata: what is said to change from "old" to
-// "new" is "changes".
+// TestGolden checks the files in testdata: comparing "old" with "new" gives "changes".
 func TestGolden(t *testing.T) {
 	testenv.EachGolden(t, "testdata/*.txtar", func(t *testing.T, g *testenv.Golden) {
 		var b strings.Builder
@@ -37,8 +36,8 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// TestCost checks that the cost grows with the number of rules and not with its
-// square, also where nothing stays and where one line stands again and again.
+// TestCost checks that the cost grows with the number of rules, not with its square, even
+// if no line stays or one line repeats.
 func TestCost(t *testing.T) {
 	for name, line := range map[string]func(side, i int) string{
 		"all new":   func(side, i int) string { return fmt.Sprintf("pass proto udp to port %d", 1+i%30000+side*30000) },

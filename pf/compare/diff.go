@@ -5,17 +5,16 @@ import (
 	"strings"
 )
 
-// An edit is a line of the new configuration that the old one has not, or the
-// other way round.
+// An edit is a line that only one of the two configurations has.
 type edit struct {
 	added bool
-	at    int // number of the line
-	with  int // of an added line that takes the place of one much like it: the number of that; else -1
+	at    int // line number
+	with  int // for an added line that replaces a similar one: the number of the old line; otherwise -1
 }
 
-// diff gives the edits between two rows of lines, in the order of the new one.
-// Lines that stand once in either row hold the two together, so that the cost is
-// nearly linear; it need not find the fewest edits.
+// diff returns the edits between two lists of lines, in the order of the new one. Lines
+// that occur once in both lists anchor the comparison, so the cost is nearly linear. The
+// result need not have the fewest edits.
 func diff(a, b []line) []edit {
 	var edits []edit
 	i, j := 0, 0
@@ -26,7 +25,7 @@ func diff(a, b []line) []edit {
 	return edits
 }
 
-// matches pairs equal lines in ascending order of both rows.
+// matches pairs equal lines, ascending in both lists.
 func matches(a, b []line) [][2]int {
 	first := 0
 	for first < len(a) && first < len(b) && a[first].text == b[first].text {
@@ -66,7 +65,7 @@ func around(a, b []line, i, iEnd, j, jEnd int) [][2]int {
 	return append(front, back...)
 }
 
-// unique pairs the lines that stand once in either row, in the order of b.
+// unique pairs the lines that occur exactly once in both lists, in the order of b.
 func unique(a, b []line) [][2]int {
 	type seen struct{ inA, inB, at int }
 	lines := make(map[string]*seen, len(a))
@@ -92,10 +91,10 @@ func unique(a, b []line) [][2]int {
 	return pairs
 }
 
-// ascending gives the longest part of the pairs in which both numbers ascend.
+// ascending returns the longest subsequence of the pairs in which both numbers ascend.
 func ascending(pairs [][2]int) [][2]int {
-	before := make([]int, len(pairs)) // of each pair the one before it in the longest part that ends in it
-	var ends []int                    // of each length the pair that ends such a part and is the smallest
+	before := make([]int, len(pairs)) // for each pair: its predecessor in the longest subsequence that ends in it
+	var ends []int                    // for each length: the smallest pair that ends such a subsequence
 	for k, p := range pairs {
 		n, _ := slices.BinarySearchFunc(ends, p[0], func(end, want int) int { return pairs[end][0] - want })
 		before[k] = -1
@@ -118,9 +117,8 @@ func ascending(pairs [][2]int) [][2]int {
 	return longest
 }
 
-// gap gives the edits of lines that no equal ones stand between. A line that
-// goes and one that comes in the same place of the gap, and are much alike, are
-// one edit.
+// gap returns the edits between two matches. A removed and an added line at the same
+// place of the gap are one edit if they are similar.
 func gap(a, b []line, i, iEnd, j, jEnd int) []edit {
 	var edits []edit
 	for i < iEnd && j < jEnd {
@@ -159,8 +157,7 @@ func alike(a, b string) bool {
 	return 2*shared > max(n, m)
 }
 
-// moves gives the added lines that stood elsewhere, with where, and the lines
-// that are gone there.
+// moves returns the added lines that were elsewhere before, with their old places.
 func moves(edits []edit, a, b []line) map[edit]int {
 	gone := map[string][]edit{}
 	for _, e := range edits {

@@ -10,13 +10,13 @@ import (
 	"weir/pf/token"
 )
 
-// A setting is the value of an option, and where it is set.
+// A setting is the value of an option, and the place that sets it.
 type setting struct {
 	value string
 	pos   token.Pos
 }
 
-// options compares what the set statements say.
+// options compares the set statements.
 func options(before, after *resolve.Ruleset) []Change {
 	was, oldOrder := settings(before)
 	is, order := settings(after)
@@ -52,8 +52,8 @@ func orDefault(value string, set bool) string {
 	return value
 }
 
-// settings gives the values of the options that a configuration sets, by name,
-// and the names in order.
+// settings returns the values of the options that a configuration sets, by name, and the
+// names in order.
 func settings(of *resolve.Ruleset) (map[string]setting, []string) {
 	values := map[string]setting{}
 	var order []string

@@ -1,7 +1,7 @@
-// Package field lists what a rule can say: one Field for each field of
-// resolve.Rule and of ast.Rule, with what all who judge rules have to know of it.
-// A new keyword gets its place here, and tests fail for one that has none.
+// Package field lists what a rule can say: one Field for each field of resolve.Rule and
+// of ast.Rule, with everything that its readers must know. A new keyword gets its entry
+// here; tests fail without one.
 //
-// It is read by the resolver (is it enforced, may an anchor have it), the
-// optimizer, the linter, and the compiler of internal/fw/ruleset.
+// The readers are the resolver (is the field enforced, may an anchor have it), the
+// optimizer, the linter, and the compiler in internal/fw/ruleset.
 package field

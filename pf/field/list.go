@@ -6,8 +6,8 @@ const (
 	inside  = AsClause
 )
 
-// all is the list: first where a rule stands, then its clauses in the order in
-// which they are written.
+// all is the list: first the place of a rule, then its clauses in the order of the
+// grammar.
 var all = []Field{
 	// Path, Word, Rule, Enforced, Anchor, Lint, Optimize
 	{"", "number", "Nr", yes, Idle, Effect, Ignored},
@@ -42,7 +42,7 @@ var all = []Field{
 	{"Flags", "flags", "Flags", yes, Apart, Compared, Asked},
 	{"ICMP", "icmp-type", "ICMP", yes, Apart, Compared, NoMerge},
 	{"TOS", "tos", "TOS", no, Apart, Narrows, NoMerge},
-	{"State", "state", "State", yes, Idle, Effect, Breaks}, // the optimizer looks at its options, too
+	{"State", "state", "State", yes, Idle, Effect, Breaks}, // the optimizer also looks at its options
 	{"Fragment", "fragment", "Fragment", yes, Apart, Narrows, Breaks},
 	{"AllowOpts", "allow-opts", "AllowOpts", yes, Apart, Effect, Breaks},
 	{"Once", "once", "Once", no, Apart, Narrows, Breaks},
@@ -64,7 +64,7 @@ var all = []Field{
 	{"Set", "set", "", yes, Apart, Effect, Breaks},
 	{"Set.Prio", "set prio", "", no, Apart, Effect, inside},
 	{"Set.Queue", "set queue", "", no, Apart, Effect, inside},
-	{"Set.TOS", "set tos", "", no, Apart, Effect, Marks}, // pfctl takes it to be of scrub rules, which are gone
+	{"Set.TOS", "set tos", "", no, Apart, Effect, Marks}, // pfctl takes it for a clause of scrub rules, which are gone
 	{"Set.Delay", "set delay", "", no, Apart, Effect, inside},
 	{"Set.Mark", "set mark", "SetMark", no, Apart, Effect, inside},
 	{"Dummynet", "dnpipe", "", no, Apart, Effect, Breaks},
@@ -78,7 +78,7 @@ var all = []Field{
 
 	{"Nat", "nat-to", "Nat", yes, Apart, Effect, Breaks},
 	{"Rdr", "rdr-to", "Rdr", yes, Apart, Effect, Breaks},
-	{"Binat", "binat-to", "", yes, Apart, Effect, Breaks}, // becomes rules with nat-to and rdr-to
+	{"Binat", "binat-to", "", yes, Apart, Effect, Breaks}, // becomes nat-to and rdr-to rules
 	{"AfTo", "af-to", "AfTo", no, Apart, Effect, Breaks},
 	{"AfTo.Family", "af-to", "", no, Apart, Effect, NoMerge},
 	{"Route", "route-to", "Route", no, Apart, Effect, Breaks},

@@ -10,8 +10,8 @@ import (
 
 const protoTCP = 6
 
-// takesAll reports whether a rule ends the judging of every packet that has what
-// the index and covers know to compare: it asks for nothing else.
+// takesAll reports whether a rule with quick takes every packet that matches what the
+// index and covers compare. It then asks for nothing else.
 func takesAll(r *resolve.Rule) bool {
 	if !r.Quick || (r.Nat != nil || r.Rdr != nil || r.AfTo != nil) && r.Family == ast.AnyFamily {
 		return false
@@ -19,18 +19,18 @@ func takesAll(r *resolve.Rule) bool {
 	return narrowing().Given(r) == ""
 }
 
-// narrowing are the conditions that are not compared.
+// narrowing is the set of conditions that are not compared.
 var narrowing = sync.OnceValue(func() resolve.Fields {
 	return resolve.FieldsThat(func(f *field.Field) bool { return f.Lint == field.Narrows })
 })
 
-// covers reports whether what q asks of ports, flags and ICMP is true of all
-// packets of which what r asks is.
+// covers reports whether every packet that meets the ports, flags and ICMP types of r
+// also meets those of q.
 func covers(q, r *resolve.Rule) bool {
 	return portCovers(q.From.Port, r.From.Port) && portCovers(q.To.Port, r.To.Port) && flagsCover(q, r) && icmpCovers(q.ICMP, r.ICMP)
 }
 
-// flagsCover: flags are asked of TCP only.
+// flagsCover compares TCP flags, which only TCP packets have.
 func flagsCover(q, r *resolve.Rule) bool {
 	if r.Proto != 0 && r.Proto != protoTCP {
 		return true
@@ -47,7 +47,7 @@ func portCovers(q, r resolve.PortRange) bool {
 		return true
 	}
 	if r.Op == ast.AnyPort {
-		return false // also of protocols that have no ports
+		return false // matches protocols without ports too
 	}
 	outer := stretches(q)
 	for _, s := range stretches(r) {
@@ -62,7 +62,7 @@ func portCovers(q, r resolve.PortRange) bool {
 	return true
 }
 
-// stretches gives the ports of a condition as ranges, first and last.
+// stretches returns the ports of a condition as ranges, first and last.
 func stretches(p resolve.PortRange) [][2]int {
 	low, high := int(p.Low), int(p.High)
 	switch p.Op {

@@ -1,5 +1,5 @@
-// Package lint finds what a configuration says and its author can hardly mean:
-// rules that can never match, macros and tables that nothing uses, states that
-// are missing on one side of a connection. Its cost is linear in the rules, so
-// it misses what only a comparison of all with all would find.
+// Package lint finds statements that the author can hardly mean: rules that never match,
+// unused macros and tables, missing states on one side of a connection. Its cost is
+// linear in the number of rules, so it misses what only a comparison of all pairs would
+// find.
 package lint

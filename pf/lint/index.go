@@ -6,14 +6,14 @@ import (
 	"weir/pf/resolve"
 )
 
-// Bounds that keep the cost linear: of what there is more, nothing is found.
+// Bounds that keep the cost linear. Beyond them, nothing is found.
 const (
-	maxShapes  = 64 // of an index
-	maxInPlace = 32 // rules under one key
+	maxShapes  = 64 // per index
+	maxInPlace = 32 // rules per key
 )
 
-// An index finds, among rules of one direction and family, those that ask for no
-// more of interface, protocol and addresses than a rule does.
+// An index finds rules that cover a given rule: rules of one direction and family that
+// ask for no more of interface, protocol and addresses.
 type index struct {
 	shapes []shape
 	known  map[shape]bool
@@ -21,15 +21,15 @@ type index struct {
 	rules  map[uint64][]*resolve.Rule // by the hash of shape and key, which are large
 }
 
-// A shape says what a rule asks for, but not the values.
+// A shape says which fields a rule asks for, without the values.
 type shape struct {
 	iface    bool
 	proto    bool
 	from, to addressShape
 }
 
-// An addressShape is 0 for any address, 1 for one that only the same covers, and
-// 2 and more for prefixes: 2 and the length.
+// An addressShape is 0 for any address, 1 for an address that only an equal one covers,
+// and 2 plus the length for prefixes.
 type addressShape int
 
 const (
@@ -37,7 +37,7 @@ const (
 	prefixOfZero addressShape = 2
 )
 
-// A key holds the values that a shape asks for; the others are zero.
+// A key holds the values of the fields in a shape. Other fields are zero.
 type key struct {
 	iface    resolve.Interface
 	proto    uint8
@@ -63,8 +63,8 @@ func addressShapeOf(a *resolve.Address) addressShape {
 	return sameAddress
 }
 
-// keyOf gives the values of a rule that a shape asks for. It reports false where
-// the rule is for more than any rule of that shape is.
+// keyOf returns a rule's values for the fields of a shape. It returns false if the rule
+// is wider than any rule of that shape.
 func keyOf(s shape, r *resolve.Rule) (k key, ok bool) {
 	if s.iface && r.Interface.Any || s.proto && r.Proto == 0 {
 		return k, false
@@ -82,7 +82,7 @@ func keyOf(s shape, r *resolve.Rule) (k key, ok bool) {
 	return k, ok
 }
 
-// addressIn gives the address of a shape that holds a.
+// addressIn returns the address of a shape that contains a.
 func addressIn(s addressShape, a *resolve.Address) (resolve.Address, bool) {
 	switch has := addressShapeOf(a); {
 	case s == 0:
@@ -100,7 +100,7 @@ func newIndex() *index {
 	return &index{known: make(map[shape]bool), seed: maphash.MakeSeed(), rules: make(map[uint64][]*resolve.Rule)}
 }
 
-// add enters a rule.
+// add adds a rule.
 func (x *index) add(r *resolve.Rule) {
 	s := shapeOf(r)
 	if !x.known[s] {
@@ -117,14 +117,13 @@ func (x *index) add(r *resolve.Rule) {
 	}
 }
 
-// asks reports whether a rule is of that shape and asks for these values.
+// asks reports whether a rule has this shape and these values.
 func asks(r *resolve.Rule, s shape, k *key) bool {
 	own, _ := keyOf(s, r)
 	return shapeOf(r) == s && own == *k
 }
 
-// find gives a rule of another statement that takes all packets of r, nil if
-// none is found.
+// find returns a rule of another statement that takes all packets of r, or nil.
 func (x *index) find(r *resolve.Rule) *resolve.Rule {
 	for _, s := range x.shapes {
 		k, ok := keyOf(s, r)

@@ -5,14 +5,14 @@ import (
 	"weir/pf/resolve"
 )
 
-// Kinds of warnings of which there may be many that mean no harm, so that one
-// stands for all (diag.List.Fold).
+// Kinds of warnings that may occur often and mean no harm. One stands for all of its kind
+// (diag.List.Fold).
 const (
 	unusedMacro = "macro that is never used"
 	unusedTable = "table that is never used"
 )
 
-// Warn adds warnings about a configuration that is right to list.
+// Warn adds warnings about a correct configuration to list.
 func Warn(rules *resolve.Ruleset, list *diag.List) {
 	unused(rules.Source.Stmts, list)
 	shadows(rules.Rules, "an earlier one with quick", list)
@@ -22,7 +22,7 @@ func Warn(rules *resolve.Ruleset, list *diag.List) {
 	list.Sort()
 }
 
-// warn adds a warning of a kind; an empty one stands for itself.
+// warn adds a warning of a kind. Without a kind it is never folded.
 func warn(list *diag.List, kind string, d diag.Diagnostic) {
 	d.Severity, d.Kind = diag.Warning, kind
 	list.Add(d)

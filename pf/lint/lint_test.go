@@ -27,8 +27,8 @@ func load(t testing.TB, src string) (*resolve.Ruleset, diag.List) {
 	return rules, list
 }
 
-// TestGolden checks the files in testdata: what there is to say about "in" is
-// "warnings", folded as weir check does.
+// TestGolden checks the files in testdata: linting "in" gives "warnings", folded as in
+// weir check.
 func TestGolden(t *testing.T) {
 	testenv.EachGolden(t, "testdata/*.txtar", func(t *testing.T, g *testenv.Golden) {
 		rules, list := load(t, g.Section("in"))
@@ -42,7 +42,7 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// A packet is one as TestNeverMatches makes them.
+// A packet is a random packet of TestNeverMatches.
 type packet struct {
 	direction    ast.Direction
 	iface        string
@@ -53,8 +53,8 @@ type packet struct {
 	flags        uint8
 }
 
-// TestNeverMatches judges random packets by random rules, one after the other,
-// and checks that no packet matches a rule which is said to be out of reach.
+// TestNeverMatches evaluates random rules for random packets, in order, and checks that
+// no packet matches a rule that lint calls unreachable.
 func TestNeverMatches(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	said, unsaid := 0, 0
@@ -68,7 +68,7 @@ func TestNeverMatches(t *testing.T) {
 		next := 0
 		walk(rules.Rules, func(r, by *resolve.Rule) {
 			for ; next < r.Nr; next++ {
-				never[next] = true // in an anchor that is passed over
+				never[next] = true // in an anchor that is skipped
 			}
 			never[r.Nr], next = by != nil, r.Nr+1
 		})
@@ -92,7 +92,7 @@ func TestNeverMatches(t *testing.T) {
 	}
 }
 
-// judged gives the numbers of the rules that match a packet.
+// judged returns the numbers of the rules that match a packet.
 func judged(rules []*resolve.Rule, p packet) (matched []int) {
 	for i := 0; i < len(rules); i++ {
 		r := rules[i]
@@ -178,8 +178,8 @@ func randomPacket(r *rand.Rand) packet {
 	return p
 }
 
-// TestCost checks that the cost is linear also where rules are made to have many
-// forms, and many rules one form.
+// TestCost checks that the cost stays linear with many shapes, and with many rules of one
+// shape.
 func TestCost(t *testing.T) {
 	for name, line := range map[string]func(i int) string{
 		"many forms": func(i int) string {

@@ -7,8 +7,7 @@ import (
 	"weir/pf/token"
 )
 
-// A side is a direction and a family: what a rule asks for without either, it
-// asks for on all sides.
+// A side is a direction and a family. A rule without one of them belongs to both sides.
 type side struct {
 	direction ast.Direction
 	family    ast.Family
@@ -22,11 +21,10 @@ func (s side) of(r *resolve.Rule) bool {
 	return (r.Direction == ast.AnyDirection || r.Direction == s.direction) && (r.Family == ast.AnyFamily || r.Family == s.family)
 }
 
-// An ender is all rules so far behind which nothing is judged of the packets
-// that they match.
+// An ender holds the rules so far that end the evaluation for every packet they match.
 type ender struct {
-	plain     map[side]*index // those that ask nothing of addresses and ports
-	addressed map[side]*index // what a match rule translates may have been missed by these
+	plain     map[side]*index // rules without addresses and ports
+	addressed map[side]*index // the others; a match rule that translates may make a packet miss them
 }
 
 func newSides() map[side]*index {
@@ -37,7 +35,7 @@ func newSides() map[side]*index {
 	return sides
 }
 
-// add enters a rule that takes all that it matches.
+// add adds a rule that ends the evaluation for all its packets.
 func (e *ender) add(r *resolve.Rule) {
 	in := e.plain
 	if r.From != (resolve.Endpoint{}) || r.To != (resolve.Endpoint{}) {
@@ -50,8 +48,8 @@ func (e *ender) add(r *resolve.Rule) {
 	}
 }
 
-// find gives a rule that takes packets of r before it, if on each of its sides
-// one takes all; else nil.
+// find returns an earlier rule that takes packets of r, if on each side of r one rule
+// takes all of them; otherwise nil.
 func (e *ender) find(r *resolve.Rule) (by *resolve.Rule) {
 	for _, s := range allSides {
 		if !s.of(r) {
@@ -67,18 +65,17 @@ func (e *ender) find(r *resolve.Rule) (by *resolve.Rule) {
 	return by
 }
 
-// A maker is where in the file a rule comes from: a statement, and the element
-// of its lists.
+// A maker is what a rule was made from: a statement and one element of its lists.
 type maker struct{ stmt, element token.Span }
 
-// A fate is what becomes of the rules of a maker.
+// A fate is what happens to the rules of a maker.
 type fate struct {
 	rules, shadowed int
-	by              token.Span // the statement of a rule that shadows one
+	by              token.Span // the statement of a shadowing rule
 }
 
-// shadows warns of rules that no packet reaches: an earlier rule with quick, which
-// is called earlier, takes all that they could match.
+// shadows warns about rules that no packet reaches, because an earlier rule with quick
+// takes all packets that they could match. earlier is the word for such a rule.
 func shadows(rules []*resolve.Rule, earlier string, list *diag.List) {
 	fates := map[maker]*fate{}
 	var makers []maker // in order
@@ -116,11 +113,11 @@ func shadowed(list *diag.List, at, by token.Span, message string) {
 	warn(list, "", diag.Diagnostic{Span: at, Message: message, Related: []diag.Related{{Span: by, Note: "this one"}}})
 }
 
-// walk goes through the rules with, for each, the one that takes all its packets
-// before it, or nil. It passes over the rules of an anchor that no packet enters.
+// walk visits the rules. see gets each rule and an earlier rule that takes all its
+// packets, or nil. walk skips the rules of an anchor that no packet enters.
 func walk(rules []*resolve.Rule, see func(r, by *resolve.Rule)) {
 	enders := ender{newSides(), newSides()}
-	loose := 0 // number of the first rule behind the anchors whose rules do not ask for all that they do
+	loose := 0 // number of the first rule after anchors whose rules do not carry all of the anchor's conditions
 	for i := 0; i < len(rules); i++ {
 		r := rules[i]
 		by := enders.find(r)

@@ -7,8 +7,8 @@ import (
 	"weir/pf/token"
 )
 
-// A way is what noWayBack compares of a rule: the direction of packets, their
-// interface, family and protocol; the zero value of a field is any.
+// A way is what noWayBack compares: direction, interface, family and protocol of packets.
+// A zero field means any.
 type way struct {
 	direction ast.Direction
 	iface     string
@@ -16,8 +16,8 @@ type way struct {
 	proto     uint8
 }
 
-// ways gives the ways under which a rule is found: its own, and those in which
-// fields stand for all.
+// ways returns the ways under which a rule is found: its own, and those with fields that
+// stand for all.
 func (w way) ways() []way {
 	all := []way{w}
 	add := func(change func(*way) bool) {
@@ -33,15 +33,15 @@ func (w way) ways() []way {
 	return all
 }
 
-// Values of fields under which all rules are found, whatever they ask for.
+// Values under which all rules are found, whatever they ask for.
 const (
 	everything  = "*"
 	everyFamily = ast.Family(255)
-	everyProto  = 255 // which no packet has
+	everyProto  = 255 // no packet has this protocol
 )
 
-// noWayBack warns of pass rules without state whose answers no rule passes: both
-// directions of a connection are judged then.
+// noWayBack warns about pass rules without state if no rule passes their replies. Without
+// state, both directions need a rule.
 func noWayBack(rules []*resolve.Rule, list *diag.List) {
 	passing := map[way]bool{}
 	for _, r := range rules {
@@ -69,7 +69,7 @@ func wayOf(r *resolve.Rule) way {
 	return w
 }
 
-// answered reports whether a rule passes packets the other way.
+// answered reports whether a rule passes packets in the other direction.
 func answered(passing map[way]bool, w way) bool {
 	back := map[ast.Direction]ast.Direction{ast.In: ast.Out, ast.Out: ast.In}[w.direction]
 	for _, direction := range []ast.Direction{back, ast.AnyDirection} {
@@ -86,8 +86,8 @@ func answered(passing map[way]bool, w way) bool {
 	return false
 }
 
-// either gives the values under which rules are found that go with v: itself and
-// none, or for none all.
+// either returns the values under which rules for v are found: v and none, or all if v is
+// none.
 func either[T comparable](v, none, all T) []T {
 	if v == none {
 		return []T{all}
@@ -95,10 +95,9 @@ func either[T comparable](v, none, all T) []T {
 	return []T{v, none}
 }
 
-// noStateOut warns where a configuration blocks what comes in, lets in what it
-// wants, and makes no state of anything that goes out: of a connection that the
-// box forwards or opens itself, the answers come in without a state and are
-// blocked.
+// noStateOut warns if a configuration blocks incoming packets by default, lets in what it
+// wants, and makes no state for outgoing packets. Then replies to connections that the
+// box forwards or opens have no state and are blocked.
 func noStateOut(rules []*resolve.Rule, list *diag.List) {
 	var blocks token.Span
 	keepsIn := false
@@ -107,7 +106,7 @@ func noStateOut(rules []*resolve.Rule, list *diag.List) {
 		case r.Action == ast.Pass && r.State == resolve.KeepState && r.Direction != ast.In:
 			return
 		case r.Action == ast.Block && r.Direction != ast.In && !asksMore(r):
-			return // nothing goes out unasked either
+			return // replies never come without a request
 		case r.Action == ast.Pass && r.State == resolve.KeepState:
 			keepsIn = true
 		case r.Action == ast.Block && r.Direction == ast.In && !asksMore(r) && !blocks.IsValid():
@@ -122,7 +121,7 @@ func noStateOut(rules []*resolve.Rule, list *diag.List) {
 	}
 }
 
-// asksMore reports whether a rule is for some addresses, ports or protocols only.
+// asksMore reports whether a rule is limited to some addresses, ports or protocols.
 func asksMore(r *resolve.Rule) bool {
 	return r.From != (resolve.Endpoint{}) || r.To != (resolve.Endpoint{}) || r.Proto != 0 || r.Tagged != "" || r.Anchor != nil
 }

@@ -6,9 +6,9 @@ import (
 	"weir/pf/resolve"
 )
 
-// translations warns of rules in FreeBSD's lists of translation rules that no
-// packet reaches: the first that matches is the last that is asked. Rules of
-// binat ask packets of each direction for something else and are not compared.
+// translations warns about FreeBSD translation rules that no packet reaches. In these
+// lists the first match decides. binat rules ask for something else in each direction, so
+// they are not compared.
 func translations(rules []*resolve.TranslationRule, list *diag.List) {
 	for kind, direction := range map[resolve.TranslationKind]ast.Direction{
 		resolve.NatRule: ast.Out, resolve.RdrRule: ast.In,

@@ -7,8 +7,8 @@ import (
 	"weir/pf/diag"
 )
 
-// unused warns of macros and tables that nothing uses. A table that persists is
-// kept for others to use.
+// unused warns about macros and tables that nothing uses. Tables with persist are for
+// others to use.
 func unused(stmts []ast.Stmt, list *diag.List) {
 	for _, s := range stmts {
 		switch s := s.(type) {
