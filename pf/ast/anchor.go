@@ -20,7 +20,7 @@ func (a *Anchor) Again() *Anchor {
 	return &Anchor{Name: a.Name}
 }
 
-// LoadAnchor gives an anchor its rules: those of a file or, as such a statement
+// LoadAnchor returns an anchor its rules: those of a file or, as such a statement
 // is printed once it is read, those in braces.
 type LoadAnchor struct {
 	token.Span

@@ -33,7 +33,7 @@ type MAC struct {
 	Mask [6]byte // all bits set: one address
 }
 
-// Bits gives the length of the mask as a prefix, -1 if it is none.
+// Bits returns the length of the mask as a prefix, -1 if it is none.
 func (m *MAC) Bits() int {
 	if ones, size := net.IPMask(m.Mask[:]).Size(); size > 0 {
 		return ones

@@ -47,7 +47,7 @@ func (f Family) String() string {
 	return ""
 }
 
-// Of gives the family of an address.
+// Of returns the family of an address.
 func Of(a netip.Addr) Family {
 	switch {
 	case a.Is4():

@@ -37,7 +37,7 @@ type TableSource struct {
 	Text  *token.File // what it holds; nil if it could not be read
 }
 
-// MarshalText gives an entry as a table's list has it.
+// MarshalText returns an entry as a table's list has it.
 func (e TableEntry) MarshalText() ([]byte, error) {
 	text := e.Prefix.String()
 	if e.Prefix.IsSingleIP() {

@@ -41,7 +41,7 @@ func rules(before, after *resolve.Ruleset) []Change {
 	return changes
 }
 
-// lines gives the rules of a configuration in order, those of anchors with their
+// lines returns the rules of a configuration in order, those of anchors with their
 // anchor's name before them.
 func lines(of *resolve.Ruleset) []line {
 	l := lister{of: of, tables: contents(of)}

@@ -54,7 +54,7 @@ func addresses(n int) string {
 	return "addresses"
 }
 
-// contents gives the addresses of each table as text, in order.
+// contents returns the addresses of each table as text, in order.
 func contents(of *resolve.Ruleset) map[string][]string {
 	all := make(map[string][]string, len(of.Tables))
 	for _, t := range of.Tables {
@@ -78,7 +78,7 @@ func entry(e resolve.TableEntry) string {
 	return text
 }
 
-// missing gives what a has and b has not, once.
+// missing returns what a has and b has not, once.
 func missing(a, b []string) []string {
 	in := make(map[string]bool, len(b))
 	for _, s := range b {

@@ -33,7 +33,7 @@ type Place struct {
 	EndColumn int    `json:"end_column"`
 }
 
-// Records gives all errors and warnings in the order of Sort.
+// Records returns all errors and warnings in the order of Sort.
 func (l *List) Records() []Record {
 	sorted := List{Files: l.Files, Items: slices.Clone(l.Items)}
 	sorted.Sort()
@@ -55,7 +55,7 @@ func (l *List) Records() []Record {
 	return records
 }
 
-// Constructs gives what is read and not enforced, in alphabetical order.
+// Constructs returns what is read and not enforced, in alphabetical order.
 func (l *List) Constructs() []ConstructRecord {
 	constructs := []ConstructRecord{}
 	for _, name := range slices.Sorted(maps.Keys(l.places)) {

@@ -114,7 +114,7 @@ func (l *List) Append(other *List) {
 	}
 }
 
-// Errors gives the number of errors so far.
+// Errors returns the number of errors so far.
 func (l *List) Errors() int { return l.errors + l.dropped }
 
 // Errorf appends an error about the text of span.
@@ -212,7 +212,7 @@ func (l *List) Err() error {
 // Failure is a refused configuration as an error.
 type Failure struct{ List List }
 
-// Error gives all errors, with source lines, without a final newline.
+// Error returns all errors, with source lines, without a final newline.
 func (f *Failure) Error() string { return f.List.String() }
 
 // String is what Fprint prints, without a final newline.

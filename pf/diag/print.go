@@ -94,7 +94,7 @@ func (p *printer) diagnostic(d *Diagnostic) {
 	p.included(p.files.File(fault.Pos))
 }
 
-// beside gives the first related place that needs no words and can be marked
+// beside returns the first related place that needs no words and can be marked
 // on the same line as the fault.
 func (p *printer) beside(fault token.Span, related []Related) *Related {
 	line := p.files.Position(fault.Pos).Line
@@ -143,7 +143,7 @@ func paint(marks []byte, start, end int, mark byte) {
 	}
 }
 
-// draw gives a source line as it is shown and the line of marks under it. Tabs
+// draw returns a source line as it is shown and the line of marks under it. Tabs
 // are copied, so that both have the same width; what a terminal might obey is
 // replaced. Of a long line the part around focus is shown.
 func draw(line, marks []byte, focus int) (text, under string) {

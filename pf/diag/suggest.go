@@ -26,7 +26,7 @@ func MisspeltField[V any](object map[string]V, fields []string) error {
 	return nil
 }
 
-// Nearest gives the candidate that word was probably meant to be, or "" if
+// Nearest returns the candidate that word was probably meant to be, or "" if
 // none is near: at most one edit for each three characters, one at least. Of
 // equally near ones the first is taken.
 func Nearest(word string, candidates []string) string {

@@ -60,7 +60,7 @@ func (p *parser) loadFile(l *ast.LoadAnchor) {
 	p.files = inside.files
 }
 
-// above gives the names of the file that pos lies in, and of those by which it
+// above returns the names of the file that pos lies in, and of those by which it
 // came to be read.
 func (p *parser) above(pos token.Pos) []string {
 	var names []string

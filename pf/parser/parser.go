@@ -77,7 +77,7 @@ func (p *parser) advance() {
 	p.tok = p.stream.Next()
 }
 
-// peek gives the token behind the current one.
+// peek returns the token behind the current one.
 func (p *parser) peek() token.Token {
 	if len(p.ahead) == 0 {
 		p.ahead = append(p.ahead, p.stream.Next())

@@ -70,7 +70,7 @@ var optionValues = map[string][]string{
 	"fail-policy":   {"drop", "return"},
 }
 
-// optionWords gives the names of all options.
+// optionWords returns the names of all options.
 func optionWords() []string {
 	return slices.Concat(slices.Sorted(maps.Keys(options)), slices.Sorted(maps.Keys(optionValues)))
 }
@@ -100,7 +100,7 @@ func (p *parser) option(start token.Span, values []string) ast.Stmt {
 	return &ast.Option{Span: start.To(p.last), Name: name, Value: value}
 }
 
-// alternatives gives words as in "a, b or c".
+// alternatives returns words as in "a, b or c".
 func alternatives(words []string) string {
 	last := len(words) - 1
 	if last < 1 {

@@ -28,7 +28,7 @@ func (r *resolver) hosts(list []ast.Host, where place) []ast.Host {
 	return all
 }
 
-// resolve gives the addresses that h stands for; none where it reported an
+// resolve returns the addresses that h stands for; none where it reported an
 // error. A word is an interface or group if the machine has it, else an
 // address, else a host, in pfctl's order.
 func (r *resolver) resolve(h *ast.Host, where place) []ast.Host {
@@ -99,7 +99,7 @@ func (r *resolver) word(h *ast.Host) []ast.Host {
 	return nil
 }
 
-// named gives the interfaces that a name stands for: itself, the members of a
+// named returns the interfaces that a name stands for: itself, the members of a
 // group, or all with self. Nil if there is no such name.
 func (r *resolver) named(name string) []*HostInterface {
 	if name == Self {
@@ -115,7 +115,7 @@ func (r *resolver) named(name string) []*HostInterface {
 	return r.host.Members(name)
 }
 
-// ofInterface gives the addresses, or networks, of interfaces.
+// ofInterface returns the addresses, or networks, of interfaces.
 func (r *resolver) ofInterface(h *ast.Host, interfaces []*HostInterface) []ast.Host {
 	if (h.Network || h.Broadcast) && h.Bits >= 0 {
 		r.faults.Errorf(h.Span, "%s has a length of its own; leave /%d out", modifier(h), h.Bits)
@@ -150,7 +150,7 @@ func modifier(h *ast.Host) string {
 	return ""
 }
 
-// addresses gives the addresses of one interface that h asks for: with
+// addresses returns the addresses of one interface that h asks for: with
 // :network the networks but for link-local ones, with :broadcast those of its
 // networks, with :peer the other ends of its links, with :0 the first of each
 // family.
@@ -199,7 +199,7 @@ func (r *resolver) ofHost(h *ast.Host, addrs []netip.Addr) []ast.Host {
 	return found
 }
 
-// prefixHost gives h as the prefix p.
+// prefixHost returns h as the prefix p.
 func prefixHost(h *ast.Host, p netip.Prefix, zone string) ast.Host {
 	resolved := *h
 	resolved.Kind = ast.HostPrefix

@@ -83,7 +83,7 @@ func (r *resolver) spoofed(a *ast.Antispoof, of *ast.AntispoofInterface, members
 	}
 }
 
-// sources gives the addresses or networks of an interface that an antispoof is
+// sources returns the addresses or networks of an interface that an antispoof is
 // about, or what follows them.
 func sources(a *ast.Antispoof, of *ast.AntispoofInterface, members []*HostInterface, network bool) []ast.Host {
 	h := ast.Host{Span: of.Span, Kind: ast.HostDynamic, Name: of.Name, Network: network, Bits: -1}

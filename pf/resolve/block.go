@@ -36,7 +36,7 @@ func (r *resolver) blockReturn(in *ast.Rule) *ast.Return {
 	return &out
 }
 
-// orPort gives a code, or where there is none the one that says that the port is
+// orPort returns a code, or where there is none the one that says that the port is
 // unreachable.
 func orPort(code *ast.Number, port uint16) *ast.Number {
 	if code != nil {

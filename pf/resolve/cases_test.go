@@ -81,7 +81,7 @@ var (
 	memberCount = regexp.MustCompile(`\(([^():]+):\d+\)`)
 )
 
-// fromKernel gives the rules that a kernel shows as pfctl prints them of a file.
+// fromKernel returns the rules that a kernel shows as pfctl prints them of a file.
 func fromKernel(text string) string {
 	text = counters.ReplaceAllString(text, "")
 	text = ruleNumber.ReplaceAllString(text, "")
@@ -125,7 +125,7 @@ func sameRules(t *testing.T, want, got string) {
 
 var stdinLine = regexp.MustCompile(`(?m)^stdin:(\d+):`)
 
-// refusedLines gives the lines that pfctl's errors name.
+// refusedLines returns the lines that pfctl's errors name.
 func refusedLines(text string) []int {
 	var lines []int
 	for _, m := range stdinLine.FindAllStringSubmatch(text, -1) {
@@ -160,7 +160,7 @@ func refuses(t *testing.T, src string, host *resolve.Host, want []int) {
 
 var automatic = regexp.MustCompile(`<__automatic_\w+>`)
 
-// sortedLines gives the lines of a printed configuration, with automatic tables
+// sortedLines returns the lines of a printed configuration, with automatic tables
 // first, those that no rule uses left out, and the others numbered by use:
 // pfctl also numbers those of combinations that it then leaves out.
 func sortedLines(text string) []string {

@@ -62,7 +62,7 @@ func enter[N, K comparable](names []string, number N, key K, numbers map[string]
 	}
 }
 
-// port gives the number of a port.
+// port returns the number of a port.
 func (d *database) port(name string) (uint16, bool) {
 	if n, ok := d.ports[name]; ok {
 		return n, true
@@ -86,7 +86,7 @@ func (d *database) portText(port uint16, udp bool) string {
 	return strconv.Itoa(int(port))
 }
 
-// protocol gives the number of a protocol.
+// protocol returns the number of a protocol.
 func (d *database) protocol(name string) (uint8, bool) {
 	if n, ok := d.protocols[name]; ok {
 		return n, true
@@ -105,7 +105,7 @@ func (d *database) protocolText(number uint8) string {
 	return strconv.Itoa(int(number))
 }
 
-// Unusual gives the services and protocols of a host that mean something else
+// Unusual returns the services and protocols of a host that mean something else
 // without its databases.
 func (h *Host) Unusual() (ports []Service, protocols []Protocol) {
 	for _, s := range h.Services {

@@ -42,7 +42,7 @@ func (r *resolver) divert(in *ast.Rule, l *lists) *ast.Divert {
 	return &out
 }
 
-// divertHost gives the address of the rule's family that a host stands for.
+// divertHost returns the address of the rule's family that a host stands for.
 func (r *resolver) divertHost(h *ast.Host, in *ast.Rule, l *lists) *ast.Host {
 	found := r.hosts([]ast.Host{*h}, poolHost)
 	for i := range found {

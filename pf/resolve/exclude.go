@@ -16,7 +16,7 @@ const maxSplits = 4096
 // exclusions are what a table excludes: prefixes in order, shorter ones first.
 type exclusions []netip.Prefix
 
-// excluded gives what entries exclude. Of entries for the same prefix the first
+// excluded returns what entries exclude. Of entries for the same prefix the first
 // counts.
 func excluded(entries []TableEntry) exclusions {
 	if !slices.ContainsFunc(entries, func(e TableEntry) bool { return e.Not }) {
@@ -40,7 +40,7 @@ func comparePrefixes(a, b netip.Prefix) int {
 	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 }
 
-// of gives the exclusions that are as long as p or longer, and in it.
+// of returns the exclusions that are as long as p or longer, and in it.
 func (e exclusions) of(p netip.Prefix) exclusions {
 	first, _ := slices.BinarySearchFunc(e, p.Masked(), comparePrefixes)
 	rest := e[first:]
@@ -72,7 +72,7 @@ func (r *remainder) add(p netip.Prefix, out exclusions) {
 	r.add(high, out[at:])
 }
 
-// halves gives the two halves of a network that is no single address.
+// halves returns the two halves of a network that is no single address.
 func halves(p netip.Prefix) (low, high netip.Prefix) {
 	p = p.Masked()
 	a := p.Addr().AsSlice()
@@ -81,7 +81,7 @@ func halves(p netip.Prefix) (low, high netip.Prefix) {
 	return netip.PrefixFrom(p.Addr(), p.Bits()+1), netip.PrefixFrom(middle, p.Bits()+1)
 }
 
-// inFamily gives the addresses of a family that entries have and do not exclude;
+// inFamily returns the addresses of a family that entries have and do not exclude;
 // false if they would be in too many pieces, and are with what is excluded.
 func inFamily(entries []TableEntry, family ast.Family) ([]Address, bool) {
 	out := excluded(entries)

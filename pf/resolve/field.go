@@ -17,7 +17,7 @@ type ruleField struct {
 	index []int
 }
 
-// FieldsThat gives the fields of Rule of which is holds. A field that the list of
+// FieldsThat returns the fields of Rule of which is holds. A field that the list of
 // package field does not have is asked about as the zero Field: not enforced,
 // and understood by nobody.
 func FieldsThat(is func(*field.Field) bool) Fields {

@@ -42,7 +42,7 @@ func asked(n *ast.Count) *ast.Count {
 	return n
 }
 
-// scrub gives what a rule cleans of packets. As with pfctl, what is diverted
+// scrub returns what a rule cleans of packets. As with pfctl, what is diverted
 // as packets is reassembled, if anything is.
 func (r *resolver) scrub(in *ast.Rule) *ast.Scrub {
 	out := &ast.Scrub{}

@@ -56,7 +56,7 @@ func (f *flattener) scope(s *scope) {
 	f.resolver.scope = outer
 }
 
-// inTables gives the tables that a rule names the names that tell them apart.
+// inTables returns the tables that a rule names the names that tell them apart.
 func (f *flattener) inTables(s *scope, rule *Rule) {
 	for _, a := range []*Address{&rule.From.Addr, &rule.To.Addr} {
 		if a.Kind == TableAddress {
@@ -92,7 +92,7 @@ func (f *flattener) call(s *scope, rule *ast.Rule, lowered *Rule) {
 	f.fold(rule, lowered)
 }
 
-// called gives the paths of the anchors that an anchor calls, in order.
+// called returns the paths of the anchors that an anchor calls, in order.
 func (f *flattener) called(s *scope, rule *ast.Rule) (paths []string, path string, ok bool) {
 	if body := f.bodies[rule.Anchor]; body != nil {
 		return []string{body.path}, body.path, true
@@ -111,7 +111,7 @@ func (f *flattener) called(s *scope, rule *ast.Rule) (paths []string, path strin
 	return []string{path}, path, true
 }
 
-// in gives the anchors that stand directly in another, in alphabetical order.
+// in returns the anchors that stand directly in another, in alphabetical order.
 func (f *flattener) in(parent string) []string {
 	if f.children == nil {
 		f.children = make(map[string][]string)

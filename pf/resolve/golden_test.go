@@ -23,7 +23,7 @@ func testHost(t testing.TB) *resolve.Host {
 	return host
 }
 
-// check gives what weir check prints: rules to standard output, faults to
+// check returns what weir check prints: rules to standard output, faults to
 // standard error.
 func check(t testing.TB, src string, host *resolve.Host, beside ...source.Beside) (out, faults string, ok bool) {
 	t.Helper()
@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// beside gives the macros in the section "-D", a line each, and the other
+// beside returns the macros in the section "-D", a line each, and the other
 // sections as files.
 func beside(t *testing.T, g *testenv.Golden) source.Beside {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 // hashKeySize is the size of a key of source-hash, in bytes.
 const hashKeySize = 16
 
-// hashKey gives the key of a pool of type source-hash as 0x and 32 digits: what
+// hashKey returns the key of a pool of type source-hash as 0x and 32 digits: what
 // the file says in this form, the MD5 sum of any other text as in pf, and a
 // random one if the file says nothing.
 func (r *resolver) hashKey(p *ast.Pool) *ast.Word {

@@ -63,7 +63,7 @@ func (g *Gateways) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]netip.Addr)(g))
 }
 
-// lookup gives the addresses of a host, none if it is not known. The error says
+// lookup returns the addresses of a host, none if it is not known. The error says
 // why that could not be found out.
 func (h *Host) lookup(name string) ([]netip.Addr, error) {
 	if addrs := h.Hosts[name]; len(addrs) > 0 || h.Lookup == nil {
@@ -72,7 +72,7 @@ func (h *Host) lookup(name string) ([]netip.Addr, error) {
 	return h.Lookup(name)
 }
 
-// Interface gives the interface of that name, nil if there is none.
+// Interface returns the interface of that name, nil if there is none.
 func (h *Host) Interface(name string) *HostInterface {
 	for i := range h.Interfaces {
 		if h.Interfaces[i].Name == name {
@@ -82,7 +82,7 @@ func (h *Host) Interface(name string) *HostInterface {
 	return nil
 }
 
-// WithGroups gives a copy of h in which interfaces are members of more groups
+// WithGroups returns a copy of h in which interfaces are members of more groups
 // too: those of Options.Groups, whose members are interfaces or groups.
 func (h *Host) WithGroups(made map[string][]string) *Host {
 	if len(made) == 0 {
@@ -121,7 +121,7 @@ func (i *HostInterface) join(holders map[string][]string) {
 	}
 }
 
-// Members gives the interfaces of a group: those that list it, and those whose
+// Members returns the interfaces of a group: those that list it, and those whose
 // names are the group's with a number behind it, as eth0 is of group eth. Only
 // a group that is listed can have a name that ends in a digit.
 func (h *Host) Members(group string) []*HostInterface {
@@ -154,7 +154,7 @@ func (i *HostInterface) kind() string {
 // loopback reports whether the interface is one of the host's own loops.
 func (i *HostInterface) loopback() bool { return i.Name == "lo" || i.in("lo") }
 
-// names gives the names of all interfaces and groups, for suggestions.
+// names returns the names of all interfaces and groups, for suggestions.
 func (h *Host) names() []string {
 	var names []string
 	for i := range h.Interfaces {
@@ -166,7 +166,7 @@ func (h *Host) names() []string {
 	return names
 }
 
-// asked gives the addresses of the interface that the modifiers of h ask for.
+// asked returns the addresses of the interface that the modifiers of h ask for.
 func (i *HostInterface) asked(h *ast.Host) []netip.Prefix {
 	var found []netip.Prefix
 	switch {
@@ -190,7 +190,7 @@ func (i *HostInterface) asked(h *ast.Host) []netip.Prefix {
 	return found
 }
 
-// Broadcast gives the broadcast address of an IPv4 network with room for one.
+// Broadcast returns the broadcast address of an IPv4 network with room for one.
 func Broadcast(p netip.Prefix) (netip.Addr, bool) {
 	const tooLong = 31 // RFC 3021: both addresses are hosts
 	if !p.Addr().Is4() || p.Bits() >= tooLong {

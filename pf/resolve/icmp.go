@@ -57,7 +57,7 @@ func icmpCodes(f ast.Family) []icmpName {
 	return icmp4Codes
 }
 
-// icmpTypeByName gives the number of a type.
+// icmpTypeByName returns the number of a type.
 func icmpTypeByName(f ast.Family, name string) (uint8, bool) {
 	for _, t := range icmpTypes(f) {
 		if t.name == name {
@@ -67,7 +67,7 @@ func icmpTypeByName(f ast.Family, name string) (uint8, bool) {
 	return 0, false
 }
 
-// icmpTypeName gives the name of a type, "" if it has none.
+// icmpTypeName returns the name of a type, "" if it has none.
 func icmpTypeName(f ast.Family, kind uint8) string {
 	for _, t := range icmpTypes(f) {
 		if t.kind == kind {
@@ -77,7 +77,7 @@ func icmpTypeName(f ast.Family, kind uint8) string {
 	return ""
 }
 
-// icmpCodeByName gives the number of a code of a type.
+// icmpCodeByName returns the number of a code of a type.
 func icmpCodeByName(f ast.Family, kind uint8, name string) (uint8, bool) {
 	for _, c := range icmpCodes(f) {
 		if c.kind == kind && c.name == name {
@@ -87,7 +87,7 @@ func icmpCodeByName(f ast.Family, kind uint8, name string) (uint8, bool) {
 	return 0, false
 }
 
-// icmpCodeName gives the name of a code of a type, "" if it has none.
+// icmpCodeName returns the name of a code of a type, "" if it has none.
 func icmpCodeName(f ast.Family, kind, code uint8) string {
 	for _, c := range icmpCodes(f) {
 		if c.kind == kind && c.code == code {
@@ -97,7 +97,7 @@ func icmpCodeName(f ast.Family, kind, code uint8) string {
 	return ""
 }
 
-// icmpNames gives the names of types or, with the number of a type, of its
+// icmpNames returns the names of types or, with the number of a type, of its
 // codes, for suggestions.
 func icmpNames(list []icmpName, kind int) []string {
 	var names []string

@@ -55,7 +55,7 @@ func (r *resolver) checkText(w *ast.Word, what string) bool {
 	return false
 }
 
-// ruleTexts gives what the macros of labels stand for in a rule.
+// ruleTexts returns what the macros of labels stand for in a rule.
 type ruleTexts struct {
 	rule *ast.Rule
 }

@@ -213,7 +213,7 @@ func (r *resolver) suggest(w ast.Word, message string, candidates func() []strin
 // been meant: to do it for all of thousands takes seconds.
 const maxSuggestions = 100
 
-// nearest gives the word that was probably meant, "" if none is near.
+// nearest returns the word that was probably meant, "" if none is near.
 func (r *resolver) nearest(word string, candidates func() []string) string {
 	if r.suggestions++; r.suggestions > maxSuggestions {
 		return ""
@@ -221,7 +221,7 @@ func (r *resolver) nearest(word string, candidates func() []string) string {
 	return diag.Nearest(word, candidates())
 }
 
-// keysOf gives the keys of a map when they are asked for.
+// keysOf returns the keys of a map when they are asked for.
 func keysOf[V any](m map[string]V) func() []string {
 	return func() []string { return sortedKeys(m) }
 }

@@ -38,7 +38,7 @@ func (n *portNamer) rule(r *ast.Rule) {
 	}
 }
 
-// ports gives ports by name; rules of other protocols share the list.
+// ports returns ports by name; rules of other protocols share the list.
 func (n *portNamer) ports(list []ast.Port, udp bool) []ast.Port {
 	if len(list) == 0 {
 		return list

@@ -2,15 +2,15 @@ package resolve
 
 import "weir/pf/ast"
 
-// ProtocolNumber gives the number of the IP protocol of that name in the
+// ProtocolNumber returns the number of the IP protocol of that name in the
 // built-in table.
 func ProtocolNumber(name string) (uint8, bool) { return protocolByName(name) }
 
-// ICMPTypeNumber gives the number of the ICMP type (ICMPv6 for Inet6) of that
+// ICMPTypeNumber returns the number of the ICMP type (ICMPv6 for Inet6) of that
 // name in pf.conf.
 func ICMPTypeNumber(f ast.Family, name string) (uint8, bool) { return icmpTypeByName(f, name) }
 
-// ICMPCodeNumber gives the number of the code of that name in pf.conf which
+// ICMPCodeNumber returns the number of the code of that name in pf.conf which
 // messages of a type have.
 func ICMPCodeNumber(f ast.Family, kind uint8, name string) (uint8, bool) {
 	return icmpCodeByName(f, kind, name)

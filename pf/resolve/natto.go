@@ -114,7 +114,7 @@ func (r *resolver) binat(out *ast.Rule, l *lists, at [listed]int) {
 	})
 }
 
-// from gives a list from the i-th element on.
+// from returns a list from the i-th element on.
 func from[T any](list []T, i int) []T { return list[min(i, len(list)):] }
 
 // binatSource checks the two sides of a combination with binat-to, and gives

@@ -236,7 +236,7 @@ func (r *resolver) poolPort(p *ast.Pool) *ast.PoolPort {
 	return &resolved
 }
 
-// choose gives a combination its pools. As in pfctl, several addresses become a
+// choose returns a combination its pools. As in pfctl, several addresses become a
 // table, a table for each combination; pairs of FreeBSD's stay a list, because a
 // table holds no interfaces.
 func (r *resolver) choose(out *ast.Rule, l *lists) {
@@ -259,7 +259,7 @@ func (r *resolver) choose(out *ast.Rule, l *lists) {
 	}
 }
 
-// pool gives a pool for one combination.
+// pool returns a pool for one combination.
 func (r *resolver) pool(t *targets) *ast.Pool {
 	if t == nil {
 		return nil
@@ -325,7 +325,7 @@ func natPorts(p *ast.Pool) {
 	p.Port = &port
 }
 
-// rdrPorts gives low:* the end that the rule's range of ports makes it have.
+// rdrPorts returns low:* the end that the rule's range of ports makes it have.
 // It reports false where there are no such ports.
 func (r *resolver) rdrPorts(p *ast.Pool, out *ast.Rule) bool {
 	if p == nil || p.Port == nil {

@@ -65,7 +65,7 @@ var protocols = []struct {
 	{240, []string{"pfsync"}},
 }
 
-// protocolByName gives a protocol's number.
+// protocolByName returns a protocol's number.
 func protocolByName(name string) (uint8, bool) {
 	for _, p := range protocols {
 		for _, n := range p.names {
@@ -77,7 +77,7 @@ func protocolByName(name string) (uint8, bool) {
 	return 0, false
 }
 
-// protocolName gives the name that is printed, or "" if there is none.
+// protocolName returns the name that is printed, or "" if there is none.
 func protocolName(number uint8) string {
 	for _, p := range protocols {
 		if p.number == number {

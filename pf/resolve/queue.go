@@ -218,7 +218,7 @@ func (q *queues) place(queue *ast.Queue) {
 	q.ordered = append(q.ordered, &printed)
 }
 
-// childrenOf gives the queues right below one; of two of the same name, that
+// childrenOf returns the queues right below one; of two of the same name, that
 // which names the interface.
 func (r *resolver) childrenOf(queue, root *ast.Queue) []*ast.Queue {
 	var children []*ast.Queue

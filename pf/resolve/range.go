@@ -37,7 +37,7 @@ func (r *resolver) addressRange(h *ast.Host, where place) []ast.Host {
 	return []ast.Host{resolved}
 }
 
-// single gives the address that a list of one address holds.
+// single returns the address that a list of one address holds.
 func single(hosts []ast.Host) (netip.Addr, bool) {
 	if len(hosts) != 1 || hosts[0].Kind != ast.HostPrefix || !hosts[0].Prefix.IsSingleIP() {
 		return netip.Addr{}, false
@@ -45,7 +45,7 @@ func single(hosts []ast.Host) (netip.Addr, bool) {
 	return hosts[0].Prefix.Addr(), true
 }
 
-// networks gives the fewest networks that together are a resolved range.
+// networks returns the fewest networks that together are a resolved range.
 func networks(h *ast.Host) []netip.Prefix {
 	var list []netip.Prefix
 	for first := h.Prefix.Addr(); first.IsValid() && first.Compare(h.Last) <= 0; {
@@ -63,7 +63,7 @@ func networks(h *ast.Host) []netip.Prefix {
 	return list
 }
 
-// lastOf gives the highest address of a network.
+// lastOf returns the highest address of a network.
 func lastOf(p netip.Prefix) netip.Addr {
 	octets := p.Masked().Addr().AsSlice()
 	for bit := p.Bits(); bit < len(octets)*8; bit++ {

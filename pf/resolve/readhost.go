@@ -82,7 +82,7 @@ func (a *interfaceAddress) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// object gives the fields of a JSON object that is read as a struct like like;
+// object returns the fields of a JSON object that is read as a struct like like;
 // an error if one of them looks misspelt.
 func object(data []byte, like any) (map[string]json.RawMessage, error) {
 	var all map[string]json.RawMessage

@@ -103,7 +103,7 @@ func (r *resolver) noCombination(in *ast.Rule, l *lists) {
 // listed is the number of lists that a rule expands by.
 const listed = 10
 
-// split gives the element of each list that combination i has; the last list
+// split returns the element of each list that combination i has; the last list
 // varies fastest.
 func split(i int, sizes [listed]int) (at [listed]int) {
 	for k := len(sizes) - 1; k >= 0; k-- {
@@ -149,7 +149,7 @@ func (r *resolver) lists(in *ast.Rule) *lists {
 
 func isTCP(p ast.Proto) bool { return p.Number == protoTCP }
 
-// common gives the family that all addresses of a list have; none if one has
+// common returns the family that all addresses of a list have; none if one has
 // none.
 func common(hosts []ast.Host) ast.Family {
 	if len(hosts) == 0 {
@@ -164,7 +164,7 @@ func common(hosts []ast.Host) ast.Family {
 	return family
 }
 
-// familyOf gives the family of an address; tables and changing addresses have
+// familyOf returns the family of an address; tables and changing addresses have
 // none.
 func familyOf(h *ast.Host) ast.Family {
 	if h.Kind != ast.HostPrefix && h.Kind != ast.HostRange {
@@ -236,7 +236,7 @@ func (r *resolver) add(out *ast.Rule) {
 	}
 }
 
-// one gives the i-th element of a list as a list. If the list has several,
+// one returns the i-th element of a list as a list. If the list has several,
 // origin becomes the element's place.
 func one[T interface{ Whole() token.Span }](list []T, i int, origin *token.Span) []T {
 	if len(list) == 0 {
@@ -296,7 +296,7 @@ func fitBits(out *ast.Rule) {
 	}
 }
 
-// fill gives a rule what follows from what it says: pass rules keep state, and
+// fill returns a rule what follows from what it says: pass rules keep state, and
 // such for TCP ask for flags S/SA.
 func (r *resolver) fill(out *ast.Rule) {
 	keeps := out.Action == ast.Pass && (out.State == nil || out.State.Keep)

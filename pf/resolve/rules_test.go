@@ -55,7 +55,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// verdict gives a line of a rules file.
+// verdict returns a line of a rules file.
 func verdict(t *testing.T, source string, host *resolve.Host) string {
 	t.Helper()
 	rules, list := resolve.Load("in", []byte(context+source+"\n"), host)

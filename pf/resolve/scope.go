@@ -33,7 +33,7 @@ func (s *scope) child(name string) string {
 	return s.path + "/" + name
 }
 
-// stmts gives the expanded statements, the rules behind all else, in the order
+// stmts returns the expanded statements, the rules behind all else, in the order
 // that FreeBSD's set require-order asks for.
 func (s *scope) stmts() []ast.Stmt {
 	var queues []ast.Stmt
@@ -129,7 +129,7 @@ func (r *resolver) define(s *scope, at token.Span) {
 	r.anchors[s.path], r.places[s.path] = s, at
 }
 
-// callee gives the path that an anchor in a scope calls, and whether it is of
+// callee returns the path that an anchor in a scope calls, and whether it is of
 // all anchors in it. It reports false where there are too many "..".
 func (s *scope) callee(name string) (path string, all, ok bool) {
 	path, absolute := strings.CutPrefix(name, "/")

@@ -1,6 +1,6 @@
 package resolve
 
-// namesOfPorts gives the name that is printed of a port with several; with UDP
+// namesOfPorts returns the name that is printed of a port with several; with UDP
 // that of udpNames counts first.
 var (
 	namesOfPorts = map[uint16]string{
@@ -15,7 +15,7 @@ var (
 	udpNames = map[uint16]string{21: "fsp", 512: "biff", 513: "who", 514: "syslog"}
 )
 
-// serviceName gives the built-in name that is printed of a port, "" if it has
+// serviceName returns the built-in name that is printed of a port, "" if it has
 // none.
 func serviceName(port uint16, udp bool) string {
 	if name := udpNames[port]; udp && name != "" {

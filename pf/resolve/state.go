@@ -7,7 +7,7 @@ import (
 	"weir/pf/ast"
 )
 
-// state gives how a rule keeps state in full: with the options that set
+// state returns how a rule keeps state in full: with the options that set
 // state-defaults and set state-policy give it, and those that follow from
 // others. It is nil where pfctl prints nothing: for pass rules that keep state
 // and say no more of it, and for others that keep none.
@@ -144,7 +144,7 @@ func (r *resolver) checkOptions(options []ast.StateOption) {
 	}
 }
 
-// sourceTrack gives the extent of source tracking that options come to, nil for
+// sourceTrack returns the extent of source tracking that options come to, nil for
 // none.
 func sourceTrack(options []ast.StateOption) *ast.StateOption {
 	track := stateOption(options, ast.StateSourceTrack)

@@ -24,7 +24,7 @@ func (r *resolver) declareAll(stmts []ast.Stmt) {
 	}
 }
 
-// tableOf gives the table that a name stands for in a scope: an anchor's own
+// tableOf returns the table that a name stands for in a scope: an anchor's own
 // table hides the configuration's. Nil if there is none.
 func (r *resolver) tableOf(s *scope, name string) *ast.Table {
 	if t := s.tables[name]; t != nil {
@@ -66,7 +66,7 @@ func (r *resolver) table(t *ast.Table) {
 	r.out.Stmts = append(r.out.Stmts, &resolved)
 }
 
-// entries gives resolved addresses as elements of a table.
+// entries returns resolved addresses as elements of a table.
 func entries(hosts []ast.Host) []ast.TableEntry {
 	list := make([]ast.TableEntry, 0, len(hosts))
 	for i := range hosts {

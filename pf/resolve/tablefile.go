@@ -9,7 +9,7 @@ import (
 	"weir/pf/token"
 )
 
-// fileEntries gives the addresses in a table's file: words between blanks and
+// fileEntries returns the addresses in a table's file: words between blanks and
 // line ends, behind ! if they are excluded. From # or ; to the end of a line is
 // a comment. It goes through the text once and keeps nothing of it, as there
 // may be millions.
@@ -33,7 +33,7 @@ func (r *resolver) fileEntries(file *token.File) []ast.TableEntry {
 	}
 }
 
-// nextWord gives the first word of text at or behind at, and where it is; it is
+// nextWord returns the first word of text at or behind at, and where it is; it is
 // empty at the end.
 func nextWord(text string, at int) (string, int) {
 	for at < len(text) {

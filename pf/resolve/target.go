@@ -80,7 +80,7 @@ type NextHop struct {
 	Addr      Address // AnyAddress: the destination itself
 }
 
-// lowerPool gives the addresses of a pool, those of a table one by one.
+// lowerPool returns the addresses of a pool, those of a table one by one.
 func (r *resolver) lowerPool(p *ast.Pool, family ast.Family) *Translation {
 	if p == nil {
 		return nil
@@ -155,7 +155,7 @@ func (r *resolver) lowerRoute(rule *ast.Rule) *Route {
 	return out
 }
 
-// poolAddrs gives the addresses of a pool; those of a table or list are not the
+// poolAddrs returns the addresses of a pool; those of a table or list are not the
 // caller's to change.
 func (r *resolver) poolAddrs(p *ast.Pool, family ast.Family) []Address {
 	if len(p.Hosts) == 1 && p.Hosts[0].Kind == ast.HostTable {
@@ -174,7 +174,7 @@ func (r *resolver) poolAddrs(p *ast.Pool, family ast.Family) []Address {
 	return addrs
 }
 
-// hostAddrs gives what a host of a pool other than a table stands for.
+// hostAddrs returns what a host of a pool other than a table stands for.
 func hostAddrs(h *ast.Host) []Address {
 	if h.Kind != ast.HostRange {
 		return []Address{poolAddress(h)}
@@ -203,7 +203,7 @@ type lowered struct {
 	family ast.Family
 }
 
-// tableAddrs gives the addresses of a family in the table of a pool. What the
+// tableAddrs returns the addresses of a family in the table of a pool. What the
 // table excludes cannot be translated to.
 func (r *resolver) tableAddrs(h *ast.Host, family ast.Family) []Address {
 	t := r.tableOf(r.scope, h.Name)
@@ -223,7 +223,7 @@ func (r *resolver) tableAddrs(h *ast.Host, family ast.Family) []Address {
 	return addrs
 }
 
-// withoutExcluded gives the addresses of a family in the table of a pool.
+// withoutExcluded returns the addresses of a family in the table of a pool.
 func (r *resolver) withoutExcluded(h *ast.Host, entries []TableEntry, family ast.Family) []Address {
 	addrs, ok := inFamily(entries, family)
 	if !ok {

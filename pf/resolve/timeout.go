@@ -23,7 +23,7 @@ func defaults() Options {
 	}
 }
 
-// named gives the timeout of that name in pf.conf(5), nil if there is none.
+// named returns the timeout of that name in pf.conf(5), nil if there is none.
 func (t *Timeouts) named(name string) *uint32 {
 	switch name {
 	case "tcp.first":

@@ -120,7 +120,7 @@ func (r *resolver) checkTranslationAnchor(in *ast.Translation) {
 	}
 }
 
-// firstAsked gives the place of the first address or port, if one is asked for.
+// firstAsked returns the place of the first address or port, if one is asked for.
 func firstAsked(e *ast.Endpoint) (at token.Span) {
 	switch {
 	case len(e.Hosts) > 0 && e.Hosts[0].Kind != ast.HostAny:
@@ -216,7 +216,7 @@ func (r *resolver) binatAddress(h *ast.Host) {
 	}
 }
 
-// fitTarget gives a combination the part of the target that is of its family.
+// fitTarget returns a combination the part of the target that is of its family.
 // It reports false if there is none, so that the combination is left out.
 func (r *resolver) fitTarget(t *ast.Translation, target *targets, l *lists) bool {
 	if t.Family == ast.AnyFamily {
@@ -252,7 +252,7 @@ func (r *resolver) fitTarget(t *ast.Translation, target *targets, l *lists) bool
 	return true
 }
 
-// fitting gives the addresses of a family, and those that are of none. All rules
+// fitting returns the addresses of a family, and those that are of none. All rules
 // that ask share them.
 func (t *targets) fitting(family ast.Family) []ast.Host {
 	if hosts, ok := t.byFamily[family]; ok {
@@ -271,7 +271,7 @@ func (t *targets) fitting(family ast.Family) []ast.Host {
 	return t.byFamily[family]
 }
 
-// firstFamily gives the family that a rule gets from what it translates to. As
+// firstFamily returns the family that a rule gets from what it translates to. As
 // in pf, the first address decides.
 func (r *resolver) firstFamily(target []ast.Host) ast.Family {
 	family := ast.AnyFamily
@@ -356,7 +356,7 @@ func (f *flattener) translationLists(s *scope) []*TranslationRule {
 	return rules
 }
 
-// askInside gives an anchor the rules of its kind that it asks.
+// askInside returns an anchor the rules of its kind that it asks.
 func (f *flattener) askInside(s *scope, t *ast.Translation, rule *TranslationRule) {
 	path, all, ok := s.callee(t.Ruleset.Text)
 	if !ok {

@@ -19,7 +19,7 @@ func weighable(hosts []ast.Host) bool {
 	return len(shares(hosts)) > 0
 }
 
-// weighted gives the addresses of a table that are of a family, each as often as
+// weighted returns the addresses of a table that are of a family, each as often as
 // its weight says; nil if there are no weights, or none that can be kept.
 func weighted(t *ast.Table, family ast.Family) []Address {
 	var hosts []ast.Host
@@ -86,7 +86,7 @@ func hasWeights(hosts []ast.Host) bool {
 	return false
 }
 
-// shares gives the order in which weighted round-robin takes its elements: as in
+// shares returns the order in which weighted round-robin takes its elements: as in
 // pf, in rounds of falling weight, each of those that weigh as much. It is empty
 // if it would be too long.
 func shares(hosts []ast.Host) []int {

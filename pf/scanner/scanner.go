@@ -51,7 +51,7 @@ func (s *Scanner) peek(n int) byte {
 	return s.text[s.off+n]
 }
 
-// continuation gives the length of a backslash and line end here, 0 for none.
+// continuation returns the length of a backslash and line end here, 0 for none.
 func (s *Scanner) continuation() int {
 	if s.peek(0) != '\\' {
 		return 0
@@ -65,7 +65,7 @@ func (s *Scanner) continuation() int {
 	return 0
 }
 
-// Next gives the next token, EOF again and again at the end.
+// Next returns the next token, EOF again and again at the end.
 func (s *Scanner) Next() token.Token {
 	s.skip()
 	start := s.off
@@ -214,7 +214,7 @@ func (s *Scanner) quoted(quote byte) token.Token {
 	return t
 }
 
-// invalid gives the place of the first byte that is not UTF-8, -1 if there is
+// invalid returns the place of the first byte that is not UTF-8, -1 if there is
 // none. Strings become JSON, in which all such bytes would be the same.
 func invalid(text string) int {
 	for at := 0; at < len(text); {
@@ -227,7 +227,7 @@ func invalid(text string) int {
 	return -1
 }
 
-// cook gives the text that a string's source between its quotes stands for,
+// cook returns the text that a string's source between its quotes stands for,
 // and from where in the source its parts are.
 func cook(raw string, quote byte) (string, []token.Origin) {
 	from := []token.Origin{{}}

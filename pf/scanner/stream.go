@@ -15,7 +15,7 @@ const (
 	maxWords     = 1 << 18  // tokens: of one letter each there could be 8 million in these bytes
 )
 
-// Stream gives the tokens of a configuration with its macros replaced, and
+// Stream returns the tokens of a configuration with its macros replaced, and
 // those of files that it includes in their place.
 type Stream struct {
 	files   *token.FileSet
@@ -65,7 +65,7 @@ func (s *Stream) Apart(file *token.File) *Stream {
 	return apart
 }
 
-// Comments gives the comments read so far, file by file.
+// Comments returns the comments read so far, file by file.
 func (s *Stream) Comments() []Comment {
 	all := slices.Clone(s.read)
 	for _, outer := range s.outer {
@@ -74,7 +74,7 @@ func (s *Stream) Comments() []Comment {
 	return append(all, s.scanner.Comments...)
 }
 
-// Include gives the tokens of file next. Behind them there is a line end, and
+// Include returns the tokens of file next. Behind them there is a line end, and
 // then what stands behind the include statement.
 func (s *Stream) Include(file *token.File) {
 	s.outer = append(s.outer, s.scanner)
@@ -97,7 +97,7 @@ func (s *Stream) Fix(name string, file *token.File, text string) {
 	s.macros[name] = &macro{text: text, from: []token.Origin{{Pos: from}}, fixed: true}
 }
 
-// Next gives the next token; never one of kind Macro.
+// Next returns the next token; never one of kind Macro.
 func (s *Stream) Next() token.Token {
 	for {
 		if s.inner != nil {
@@ -230,7 +230,7 @@ func (s *Stream) glue(t token.Token) token.Token {
 // Used reports whether a macro of that name was used so far.
 func (s *Stream) Used(name string) bool { return s.used[name] }
 
-// names gives the macros' names, for suggestions.
+// names returns the macros' names, for suggestions.
 func (s *Stream) names() []string {
 	names := make([]string, 0, len(s.macros))
 	for name := range s.macros {

@@ -36,7 +36,7 @@ func stream(t *testing.T, src string) []string {
 	return got
 }
 
-// next gives the tokens of a line, nil at the end.
+// next returns the tokens of a line, nil at the end.
 func next(s *scanner.Stream) []token.Token {
 	line := []token.Token{}
 	for {

@@ -50,7 +50,7 @@ type File struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Open gives a file as it was when it was recorded.
+// Open returns a file as it was when it was recorded.
 func (f Files) Open(name string, _ int) ([]byte, error) {
 	file, ok := f[name]
 	switch {

@@ -36,7 +36,7 @@ func ParseMacro(s string) (Macro, error) {
 // nameChars are the characters of a macro's name.
 const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
-// Opener gives the texts of files.
+// Opener returns the texts of files.
 type Opener interface {
 	// Open reads the file that Path has called name. Of a file of more than
 	// limit bytes it may give limit+1.

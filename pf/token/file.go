@@ -67,7 +67,7 @@ func (s *FileSet) add(src source) Pos {
 	return src.base
 }
 
-// find gives the source that p lies in, nil for none.
+// find returns the source that p lies in, nil for none.
 func (s *FileSet) find(p Pos) *source {
 	if s == nil || p < 1 || p >= s.next {
 		return nil
@@ -114,7 +114,7 @@ func (src *source) origin(p Pos) Pos {
 	return src.from[i-1].Pos + Pos(off-src.from[i-1].At)
 }
 
-// File gives the file that shows p to its reader, nil where p is unknown.
+// File returns the file that shows p to its reader, nil where p is unknown.
 func (s *FileSet) File(p Pos) *File {
 	if src := s.find(s.Use(Span{p, p}).Pos); src != nil {
 		return src.file
@@ -122,7 +122,7 @@ func (s *FileSet) File(p Pos) *File {
 	return nil
 }
 
-// Position gives file, line and column of p; of the macro's outermost use
+// Position returns file, line and column of p; of the macro's outermost use
 // where p came out of a macro.
 func (s *FileSet) Position(p Pos) Position {
 	p = s.Use(Span{p, p}).Pos
@@ -139,7 +139,7 @@ func (f *File) Pos(offset int) Pos { return f.base + Pos(offset) }
 // Offset is the inverse of Pos.
 func (f *File) Offset(p Pos) int { return int(p - f.base) }
 
-// Position gives line and column of a position in f.
+// Position returns line and column of a position in f.
 func (f *File) Position(p Pos) Position {
 	offset := f.Offset(p)
 	line := sort.SearchInts(f.lines, offset+1)

@@ -20,10 +20,10 @@ type Span struct {
 // IsValid reports whether s is a place at all.
 func (s Span) IsValid() bool { return s.Pos.IsValid() }
 
-// Start gives the place where the span starts.
+// Start returns the place where the span starts.
 func (s Span) Start() Pos { return s.Pos }
 
-// Whole gives the span itself; with Start it lets everything that embeds a
+// Whole returns the span itself; with Start it lets everything that embeds a
 // Span be asked for its place.
 func (s Span) Whole() Span { return s }
 
@@ -48,7 +48,7 @@ type Position struct {
 	Column int // in bytes, from 1
 }
 
-// String gives file:line:column, without the file where it has no name.
+// String returns file:line:column, without the file where it has no name.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0 && p.File == "":
