@@ -10,7 +10,7 @@ import (
 
 // A line is a rule, or another statement that is neither an option nor a table.
 type line struct {
-	text  string // with the anchor that it stands in, and lists for automatic tables
+	text  string // with its anchor's name, and with the lists of automatic tables
 	place string
 }
 
@@ -41,8 +41,8 @@ func rules(before, after *resolve.Ruleset) []Change {
 	return changes
 }
 
-// lines returns the rules of a configuration in order, those of anchors with their
-// anchor's name before them.
+// lines returns the rules of a configuration in order. Rules of anchors have their
+// anchor's name in front.
 func lines(of *resolve.Ruleset) []line {
 	l := lister{of: of, tables: contents(of)}
 	l.list("", of.Source.Stmts)

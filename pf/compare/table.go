@@ -7,14 +7,14 @@ import (
 	"weir/pf/resolve"
 )
 
-// automatic is how the names begin that lists of addresses get as tables.
+// automatic is the prefix of tables that stand for lists of addresses.
 const automatic = "__automatic_"
 
-// mostNamed is how many addresses are named before the rest is only counted.
+// mostNamed is how many addresses are named; the rest is only counted.
 const mostNamed = 5
 
-// tables compares the addresses of tables. Those that stand for a list in a rule
-// are compared with the rule.
+// tables compares the addresses of tables. Tables that stand for a list in a rule are
+// compared with the rule.
 func tables(before, after *resolve.Ruleset) []Change {
 	was, is := contents(before), contents(after)
 	var changes []Change
@@ -78,7 +78,7 @@ func entry(e resolve.TableEntry) string {
 	return text
 }
 
-// missing returns what a has and b has not, once.
+// missing returns what a has and b lacks, once each.
 func missing(a, b []string) []string {
 	in := make(map[string]bool, len(b))
 	for _, s := range b {

@@ -13,7 +13,7 @@ import (
 	"weir/pf/token"
 )
 
-// source makes a list about one file, and a function that finds text in it.
+// source returns a list about one file, and a function that finds text in it.
 func source(text string) (*diag.List, func(string) token.Span) {
 	files := token.NewFileSet()
 	f := files.AddFile("in", []byte(text))
@@ -81,8 +81,8 @@ func TestFprint(t *testing.T) {
 	}
 }
 
-// TestIncluded checks that an error in an included file shows the statements
-// that include it, from the file outwards.
+// TestIncluded checks that an error in an included file shows the include statements,
+// outermost last.
 func TestIncluded(t *testing.T) {
 	files := token.NewFileSet()
 	outer := files.AddFile("outer", []byte("\ninclude \"middle\"\n"))
@@ -159,8 +159,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestUnenforced checks that a construct which is read and not enforced is
-// warned of once, and refused at each place where it has to be enforced.
+// TestUnenforced checks that a construct that is read but not enforced gets one warning,
+// and is refused at each place if it must be enforced.
 func TestUnenforced(t *testing.T) {
 	list := func() *diag.List {
 		files := token.NewFileSet()
@@ -204,7 +204,7 @@ func TestUnenforced(t *testing.T) {
 	}
 }
 
-// The limit of what is printed hides no construct that is not enforced.
+// The limit on printed warnings hides no construct that is not enforced.
 func TestFprintUnenforced(t *testing.T) {
 	text := strings.Repeat("x\n", 2*diag.MaxErrors) + "late\n"
 	list, find := source(text)

@@ -1,8 +1,7 @@
-// Package diag holds what the language has to say about a configuration:
-// errors and warnings, each with the text that is at fault, places related to
-// it, and a suggestion where a word looks misspelt.
+// Package diag holds errors and warnings about a configuration, each with the text at
+// fault, related places, and a suggestion for a misspelt word.
 //
-// They are printed as file:line:column: message, the source line, ^ under the
-// fault and ~ under the related place. Where the fault came out of a macro, ^
-// stands under the macro's use and ~ under the text in its definition.
+// They are printed as file:line:column: message, the source line, ^ under the fault and ~
+// under the related place. If the fault came from a macro, ^ is under the use of the
+// macro and ~ under the text in its definition.
 package diag

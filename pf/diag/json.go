@@ -7,12 +7,12 @@ import (
 	"weir/pf/token"
 )
 
-// Record is a diagnostic as editors want it, in JSON.
+// Record is a diagnostic in JSON, for editors.
 type Record struct {
 	Severity   string `json:"severity"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion,omitempty"`
-	Unenforced string `json:"unenforced,omitempty"` // the construct that is read and not enforced
+	Unenforced string `json:"unenforced,omitempty"` // a construct that is read but not enforced
 	Place
 	Related []RelatedRecord `json:"related,omitempty"`
 }
@@ -23,8 +23,8 @@ type RelatedRecord struct {
 	Place
 }
 
-// Place is a span in JSON. Lines and columns count from 1, columns bytes; the
-// end is the first byte behind.
+// Place is a span in JSON. Lines and columns count from 1; columns count bytes; the end
+// is exclusive.
 type Place struct {
 	File      string `json:"file"`
 	Line      int    `json:"line"`
@@ -55,7 +55,8 @@ func (l *List) Records() []Record {
 	return records
 }
 
-// Constructs returns what is read and not enforced, in alphabetical order.
+// Constructs returns the constructs that are read but not enforced, in alphabetical
+// order.
 func (l *List) Constructs() []ConstructRecord {
 	constructs := []ConstructRecord{}
 	for _, name := range slices.Sorted(maps.Keys(l.places)) {
@@ -64,10 +65,10 @@ func (l *List) Constructs() []ConstructRecord {
 	return constructs
 }
 
-// ConstructRecord is a construct that is read and not enforced, in JSON.
+// ConstructRecord is a construct that is read but not enforced, in JSON.
 type ConstructRecord struct {
 	Construct string `json:"construct"`
-	Places    int    `json:"places"` // where it stands, counted after lists are expanded
+	Places    int    `json:"places"` // number of places, counted after lists are expanded
 }
 
 func (l *List) place(sp token.Span) Place {

@@ -14,8 +14,8 @@ type Severity uint8
 
 // Severities.
 const (
-	Error   Severity = iota // it cannot
-	Warning                 // it can, but may not mean what its author thinks
+	Error   Severity = iota // it cannot be used
+	Warning                 // it can be used, but may not mean what its author thinks
 )
 
 // String is "error" or "warning".
@@ -26,15 +26,15 @@ func (s Severity) String() string {
 	return "error"
 }
 
-// Diagnostic is one thing that there is to say.
+// Diagnostic is one error or warning.
 type Diagnostic struct {
 	Severity  Severity
-	Span      token.Span // what is at fault
+	Span      token.Span // the text at fault
 	Message   string     // lower case, no full stop
-	Suggest   string     // the word that was probably meant, or empty
+	Suggest   string     // the word that was probably meant; may be empty
 	Related   []Related
-	Construct string // a warning: this construct is read and not enforced; else empty
-	Kind      string // of a warning of which there may be many: Fold leaves the first of a kind
+	Construct string // for a warning: a construct that is read but not enforced; otherwise empty
+	Kind      string // for warnings that may occur often: Fold keeps the first of a kind
 }
 
 // Related is a place that explains a diagnostic.
@@ -43,7 +43,7 @@ type Related struct {
 	Note string // may be empty
 }
 
-// unenforced reports whether this warns of a construct that is not enforced.
+// unenforced reports whether this warns about a construct that is not enforced.
 func (d *Diagnostic) unenforced() bool { return d.Severity == Warning && d.Construct != "" }
 
 // Text is the message with the suggestion.
@@ -54,33 +54,32 @@ func (d *Diagnostic) Text() string {
 	return fmt.Sprintf("%s; did you mean %q?", d.Message, d.Suggest)
 }
 
-// List is what there is to say about a configuration, in no order until Sort.
-// The zero value is an empty list that is ready to use.
+// List holds errors and warnings about a configuration, unordered until Sort. The zero
+// value is an empty list.
 type List struct {
-	Files *token.FileSet // where the spans lie
+	Files *token.FileSet // the files of the spans
 	Items []Diagnostic
 
 	errors  int // in Items
-	dropped int // errors that came when the list was full
+	dropped int // errors beyond maxKept
 	seen    map[key]struct{}
-	places  map[string]int // of each construct that is not enforced
+	places  map[string]int // places of each construct that is not enforced
 }
 
-// maxKept is how many errors a list keeps; more are only counted.
+// maxKept is how many errors a list keeps. Further ones are only counted.
 const maxKept = 100
 
-// key is what makes two diagnostics the same: a list in a rule would else
-// report a fault once for each rule that it expands to.
+// key identifies a diagnostic. Without it, a list in a rule would report a fault once for
+// each rule that it expands to.
 type key struct {
 	span    token.Span
 	message string
 }
 
-// Full reports whether there are so many errors that it is no use to look for
-// more.
+// Full reports whether looking for more errors is pointless.
 func (l *List) Full() bool { return l.errors >= maxKept }
 
-// Add appends a diagnostic unless the same was said of the same text before.
+// Add appends a diagnostic, unless the list has the same one about the same text.
 func (l *List) Add(d Diagnostic) {
 	if d.Severity == Error && l.Full() {
 		l.dropped++
@@ -127,9 +126,9 @@ func (l *List) Warnf(span token.Span, format string, args ...any) {
 	l.Add(Diagnostic{Severity: Warning, Span: span, Message: fmt.Sprintf(format, args...)})
 }
 
-// Unenforced warns that a construct of the language is read, but that this
-// version does not do what it says. construct is what a user calls it, such as
-// "route-to"; of each construct at most 100 places are kept, the rest counted.
+// Unenforced warns that a construct is read but not enforced by this version. construct
+// is the user's word for it, such as "route-to". At most 100 places of a construct are
+// kept; the rest is counted.
 func (l *List) Unenforced(span token.Span, construct string) {
 	if l.places == nil {
 		l.places = make(map[string]int)
@@ -143,8 +142,8 @@ func (l *List) Unenforced(span token.Span, construct string) {
 	})
 }
 
-// Enforce turns the warnings of constructs that are not enforced into errors:
-// to load such a configuration would not do what it says.
+// Enforce turns the warnings about constructs that are not enforced into errors, because
+// loading such a configuration would not do what it says.
 func (l *List) Enforce() {
 	for i := range l.Items {
 		if d := &l.Items[i]; d.Construct != "" && d.Severity == Warning {
@@ -155,8 +154,8 @@ func (l *List) Enforce() {
 	l.Sort()
 }
 
-// Fold leaves one warning of each construct that is not enforced, and of each
-// kind: the first in the text, which says how many places more there are.
+// Fold keeps one warning of each unenforced construct and of each kind: the first in the
+// text, with the number of further places.
 func (l *List) Fold() {
 	l.Sort()
 	constructs, kinds := make(map[string]bool), make(map[string]int)
@@ -177,7 +176,7 @@ func (l *List) Fold() {
 	}
 }
 
-// more puts a number above 0 into the format for it.
+// more formats a number above 0, in the singular or the plural form.
 func more(n int, one, several string) string {
 	switch {
 	case n < 1:
@@ -191,7 +190,7 @@ func more(n int, one, several string) string {
 // HasErrors reports whether the configuration is refused.
 func (l *List) HasErrors() bool { return l.errors > 0 }
 
-// Sort puts errors before warnings, and each in the order of the text.
+// Sort orders errors before warnings, and each in the order of the text.
 func (l *List) Sort() {
 	slices.SortStableFunc(l.Items, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity),
@@ -200,8 +199,8 @@ func (l *List) Sort() {
 	})
 }
 
-// Err is nil if the list holds no error, else an error whose text is what
-// Fprint prints.
+// Err returns nil if the list has no error. Otherwise the error's text is what Fprint
+// prints.
 func (l *List) Err() error {
 	if !l.HasErrors() {
 		return nil

@@ -10,17 +10,17 @@ import (
 	"weir/pf/token"
 )
 
-// MaxErrors is how many errors, or warnings, are printed before the rest is
-// only counted. Warnings of constructs that are not enforced have no such limit:
-// each is something that the ruleset does not do.
+// MaxErrors is how many errors, or warnings, are printed; the rest is only counted.
+// Warnings about unenforced constructs have no limit, because each is something that the
+// ruleset does not do.
 const MaxErrors = 10
 
-// maxWidth is the number of characters of a source line that are shown; of a
-// longer line, those around the fault.
+// maxWidth is how many characters of a source line are shown. Of a longer line, the part
+// around the fault is shown.
 const maxWidth = 120
 
-// Fprint prints the errors or, if there are none, the warnings: what is said
-// about a refused configuration should be what refuses it.
+// Fprint prints the errors or, if there are none, the warnings. A refused configuration
+// shows only the reason for the refusal.
 func (l *List) Fprint(w io.Writer) error {
 	sorted := List{Files: l.Files, Items: slices.Clone(l.Items)}
 	sorted.Sort()
@@ -57,7 +57,7 @@ func (l *List) Fprint(w io.Writer) error {
 	return p.err
 }
 
-// inMacro is said of the text in a macro's definition that a fault came from.
+// inMacro labels the text in a macro's definition that caused a fault.
 const inMacro = "in this macro"
 
 type printer struct {
@@ -94,8 +94,8 @@ func (p *printer) diagnostic(d *Diagnostic) {
 	p.included(p.files.File(fault.Pos))
 }
 
-// beside returns the first related place that needs no words and can be marked
-// on the same line as the fault.
+// beside returns the first related place without a note that can be marked on the line of
+// the fault.
 func (p *printer) beside(fault token.Span, related []Related) *Related {
 	line := p.files.Position(fault.Pos).Line
 	file := p.files.File(fault.Pos)
@@ -132,7 +132,7 @@ func (p *printer) excerpt(sp token.Span, mark byte, note string, beside *Related
 	p.printf("%5d | %s\n      | %s\n", number, text, under)
 }
 
-// paint marks the bytes from start to end, at least one, as far as there is a line.
+// paint marks the bytes from start to end, at least one, within the line.
 func paint(marks []byte, start, end int, mark byte) {
 	if start >= len(marks) {
 		return
@@ -143,9 +143,9 @@ func paint(marks []byte, start, end int, mark byte) {
 	}
 }
 
-// draw returns a source line as it is shown and the line of marks under it. Tabs
-// are copied, so that both have the same width; what a terminal might obey is
-// replaced. Of a long line the part around focus is shown.
+// draw returns a source line as it is shown, and the line of marks below it. Tabs are
+// copied, so both have the same width. Control characters are replaced. Of a long line,
+// the part around focus is shown.
 func draw(line, marks []byte, focus int) (text, under string) {
 	from, to := 0, len(line)
 	if len(line) > maxWidth {
@@ -182,7 +182,7 @@ func visible(r rune) rune {
 	return r
 }
 
-// included prints by which statements a file came to be read, each with its line.
+// included prints the include statements that led to a file, each with its line.
 func (p *printer) included(file *token.File) {
 	for file != nil && file.Included.IsValid() {
 		by := p.files.Use(file.Included)

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// MisspeltField refuses an object with a field that is none of fields and looks
-// like one of them that is not there: what it says would be passed over.
-// Fields of other names are remarks.
+// MisspeltField refuses an object if one of its fields is unknown and looks like a known
+// field that is missing: what it says would be ignored. Other unknown fields are remarks.
 func MisspeltField[V any](object map[string]V, fields []string) error {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if slices.Contains(fields, name) {
@@ -26,9 +25,9 @@ func MisspeltField[V any](object map[string]V, fields []string) error {
 	return nil
 }
 
-// Nearest returns the candidate that word was probably meant to be, or "" if
-// none is near: at most one edit for each three characters, one at least. Of
-// equally near ones the first is taken.
+// Nearest returns the candidate that word was probably meant to be, or "" if none is
+// near. Near means at most one edit per three characters, or one edit for short words. Of
+// equally near candidates the first wins.
 func Nearest(word string, candidates []string) string {
 	limit := max(1, len(word)/3)
 	best, bestDistance := "", limit+1
@@ -43,8 +42,8 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// distance is the number of single characters to insert, delete, replace or
-// swap with their neighbour that make b of a.
+// distance is the number of characters to insert, delete, replace or swap with a
+// neighbour to turn a into b.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -16,7 +16,7 @@ func anchor(a *ast.Anchor) string {
 	return "anchor " + quote(a.Name.Text)
 }
 
-// block prints the braces of an anchor, if it has any, and what stands in them.
+// block prints an anchor's braces and their contents, if there are any.
 func block(w io.Writer, a *ast.Anchor) {
 	if a == nil || !a.Braces.IsValid() {
 		return
@@ -34,8 +34,8 @@ func body(w io.Writer, stmts []ast.Stmt) {
 	fmt.Fprint(w, "}")
 }
 
-// loadAnchor prints load anchor: with the rules in braces where they are known,
-// which pf has no form for.
+// loadAnchor prints load anchor. If its rules are known, they follow in braces, for which
+// pf has no form.
 func loadAnchor(w io.Writer, l *ast.LoadAnchor) {
 	fmt.Fprintf(w, "load anchor %s", quote(l.Name.Text))
 	if l.File.Text != "" {

@@ -1,6 +1,5 @@
-// Package printer writes configurations as text: what the resolver expanded
-// in the form of pfctl -o none -nv on OpenBSD, and files as they were parsed,
-// lists and all, in the same style.
+// Package printer writes configurations as text: resolved ones in the form of pfctl -o
+// none -nv on OpenBSD, and parsed files in the same style, with their lists.
 //
-// What it prints parses again, and prints itself.
+// The output parses again and prints the same.
 package printer

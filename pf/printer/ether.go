@@ -8,7 +8,7 @@ import (
 	"weir/pf/ast"
 )
 
-// ether prints a rule for frames, or an anchor of such, with the line's end.
+// ether prints an ether rule or an ether anchor, with the line end.
 func ether(w io.Writer, e *ast.Ether) {
 	c := clauses{"ether"}
 	switch {

@@ -14,7 +14,7 @@ func receivedOn(c *clauses, i *ast.Interface) {
 	}
 }
 
-// asks prints what a rule asks of packets besides their addresses.
+// asks prints the conditions of a rule, without addresses.
 func asks(c *clauses, f *ast.Filter) {
 	if f.TOS != nil {
 		c.add("tos", tos(f.TOS))
@@ -45,7 +45,7 @@ func mark(m *ast.Mark) string {
 
 func tos(n *ast.Count) string { return fmt.Sprintf("0x%02x", n.N) }
 
-// sets prints what a rule gives packets, always in parentheses.
+// sets prints a rule's set clause, always in parentheses.
 func sets(c *clauses, s *ast.Set) {
 	var texts []string
 	add := func(format string, args ...any) { texts = append(texts, fmt.Sprintf(format, args...)) }
@@ -85,7 +85,7 @@ func limiter(c *clauses, kind string, l *ast.Limiter) {
 	c.addIf(l.Block, "(block)")
 }
 
-// probability prints per cent with at most six digits behind the point.
+// probability prints per cent with at most six decimals.
 func probability(c *clauses, p *ast.Count) {
 	if p == nil {
 		return

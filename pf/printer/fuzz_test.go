@@ -12,8 +12,7 @@ import (
 	"weir/pf/printer"
 )
 
-// FuzzPrint checks that what parses prints as something that parses, and prints
-// itself.
+// FuzzPrint checks that printed output parses and prints the same.
 func FuzzPrint(f *testing.F) {
 	for _, text := range testenv.RuleFiles(f) {
 		f.Add(text)

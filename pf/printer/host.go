@@ -17,7 +17,7 @@ func Host(h *ast.Host) string {
 	return address(h)
 }
 
-// address prints a host without its !; a network of length 0 in digits.
+// address prints a host without !. A network of length 0 is printed in digits.
 func address(h *ast.Host) string {
 	switch h.Kind {
 	case ast.HostAny:

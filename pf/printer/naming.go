@@ -2,8 +2,8 @@ package printer
 
 import "weir/pf/ast"
 
-// names prints what a rule is known by: labels, and the number that FreeBSD and
-// pfSense give it.
+// names prints the names of a rule: labels, and the number that FreeBSD and pfSense give
+// it.
 func names(c *clauses, first *ast.Word, more []ast.Word, identifier *ast.Word) {
 	if first != nil {
 		c.add("label", quote(first.Text))

@@ -58,7 +58,7 @@ func members(list []ast.Interface) string {
 	return c.String()
 }
 
-// marks prints those marks of set syncookies that are given.
+// marks prints the given limits of set syncookies.
 func marks(s *ast.Syncookies) string {
 	var given []string
 	if s.High > 0 {

@@ -38,8 +38,8 @@ func pool(c *clauses, keyword string, p *ast.Pool) {
 	c.addIf(p.PreferIPv6NextHop, "prefer-ipv6-nexthop")
 }
 
-// target prints an address of a pool, as in pf without its weight: a network of length 0 in digits, an
-// interface and next hop as a pair.
+// target prints an address of a pool without its weight, as pf does. A network of length
+// 0 is printed in digits, an interface and next hop as a pair.
 func target(h *ast.Host) string {
 	switch {
 	case h.Via == "":
@@ -50,8 +50,8 @@ func target(h *ast.Host) string {
 	return "(" + name(h.Via) + " " + scoped(h) + ")"
 }
 
-// scoped prints an address with the interface that it belongs to, which in a
-// pool no on of the rule says.
+// scoped prints an address with its interface, which the rule's on does not say for a
+// pool.
 func scoped(h *ast.Host) string {
 	if h.Zone != "" && h.Kind == ast.HostPrefix && h.Prefix.IsSingleIP() {
 		return address(h) + "%" + h.Zone
@@ -59,15 +59,14 @@ func scoped(h *ast.Host) string {
 	return address(h)
 }
 
-// routeBefore prints route-to and its kin where FreeBSD has them, if they name
-// interfaces.
+// routeBefore prints route-to, reply-to or dup-to with interfaces, at FreeBSD's place.
 func routeBefore(c *clauses, r *ast.Route) {
 	if r != nil && r.Pairs() {
 		pool(c, r.Kind.String(), &r.Pool)
 	}
 }
 
-// routeBehind prints those of OpenBSD, which name addresses only.
+// routeBehind prints route-to, reply-to or dup-to of OpenBSD, which name addresses only.
 func routeBehind(c *clauses, r *ast.Route) {
 	if r != nil && !r.Pairs() {
 		pool(c, r.Kind.String(), &r.Pool)

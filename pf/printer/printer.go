@@ -10,7 +10,7 @@ import (
 	"weir/pf/token"
 )
 
-// Fprint prints a file, a statement a line.
+// Fprint prints a file, one statement per line.
 func Fprint(w io.Writer, file *ast.File) error {
 	b := bufio.NewWriter(w)
 	for _, s := range file.Stmts {
@@ -110,7 +110,7 @@ func list[T any](items []T, text func(*T) string) string {
 	return "{ " + strings.Join(texts, ", ") + " }"
 }
 
-// quote puts s in quotes that read back to s.
+// quote quotes s so that it reads back as s.
 func quote(s string) string {
 	q := `"`
 	if strings.Contains(s, `"`) && !strings.Contains(s, "'") {
@@ -125,15 +125,14 @@ func quote(s string) string {
 		b.WriteByte(s[i])
 	}
 	if strings.HasSuffix(s, "\\") {
-		b.WriteString("\\\n") // a continued line, or the backslash would escape the quote
+		b.WriteString("\\\n") // a continued line; otherwise the backslash would escape the quote
 	}
 	b.WriteString(q)
 	return b.String()
 }
 
-// escaped reports whether s[i] needs a backslash between quotes: the quote
-// itself, and a blank that would else be taken to be escaped by the backslash
-// before it.
+// escaped reports whether s[i] needs a backslash inside quotes. The quote needs one, and
+// so does a blank after a backslash, which would escape it.
 func escaped(s string, i int, q byte) bool {
 	switch s[i] {
 	case q:
@@ -144,7 +143,7 @@ func escaped(s string, i int, q byte) bool {
 	return false
 }
 
-// name prints a name, in quotes where it would not be read as one.
+// name prints a name, quoted if it would not be read as a name.
 func name(s string) string {
 	if token.IsKeyword(s) {
 		return quote(s)
@@ -152,7 +151,7 @@ func name(s string) string {
 	return word(s)
 }
 
-// macroName prints a macro's name: "pass" in quotes is one, as in pf.
+// macroName prints a macro's name. As in pf, "pass" in quotes is a valid name.
 func macroName(s string) string {
 	if token.IsReserved(s) {
 		return quote(s)
@@ -160,8 +159,8 @@ func macroName(s string) string {
 	return word(s)
 }
 
-// word prints a word, in quotes where it would not be read as one. Unlike a
-// name it may be a keyword.
+// word prints a word, quoted if it would not be read as one. Unlike a name it may be a
+// keyword.
 func word(s string) string {
 	if s == "" {
 		return quote(s)

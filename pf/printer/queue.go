@@ -73,8 +73,8 @@ func bandwidth(b *ast.Bandwidth) string {
 	return fmt.Sprintf("%s burst %s for %dms", rate(b.Rate), rate(b.Burst.Rate), b.Burst.For)
 }
 
-// rate prints bits in a second in the largest unit that leaves them whole. As
-// with pfctl, there is a blank where there is no unit.
+// rate prints bits per second in the largest unit that keeps the number whole. Like
+// pfctl, it prints a blank if there is no unit.
 func rate(n uint64) string {
 	unit := 0
 	for ; n >= 1000 && n%1000 == 0 && unit < 3; unit++ {

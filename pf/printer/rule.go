@@ -7,7 +7,7 @@ import (
 	"weir/pf/ast"
 )
 
-// Rule prints a rule without a line end; of an anchor what stands before its
+// Rule prints a rule without line end. For an anchor it prints the part before the
 // braces.
 func Rule(r *ast.Rule) string {
 	c := clauses{action(r)}
@@ -62,8 +62,8 @@ func action(r *ast.Rule) string {
 	return pick(r.Action == ast.Pass, "pass", "match")
 }
 
-// blockReturn prints how a block rule of a family answers; of the two codes of
-// ICMP, those that the family has.
+// blockReturn prints how a block rule of a family answers. Of the two ICMP codes it
+// prints those of the family.
 func blockReturn(r *ast.Return, family ast.Family) string {
 	switch {
 	case r == nil || r.Kind == ast.Drop:
@@ -141,7 +141,7 @@ func fromTo(c *clauses, r *ast.Rule) {
 	endpoint(c, &r.To)
 }
 
-// anywhere reports whether an endpoint asks nothing.
+// anywhere reports whether an endpoint has no condition.
 func anywhere(e *ast.Endpoint) bool {
 	return len(e.Ports) == 0 && len(e.OS) == 0 && (len(e.Hosts) == 0 || len(e.Hosts) == 1 && isAny(&e.Hosts[0]))
 }

@@ -7,7 +7,7 @@ import (
 	"weir/pf/ast"
 )
 
-// state prints how a rule keeps state, if it says so.
+// state prints a rule's state clause, if it has one.
 func state(c *clauses, s *ast.State) {
 	switch {
 	case s == nil:
@@ -24,7 +24,7 @@ func state(c *clauses, s *ast.State) {
 	}
 }
 
-// stateOptions prints options with commas between them.
+// stateOptions prints options separated by commas.
 func stateOptions(options []ast.StateOption) string {
 	texts := make([]string, len(options))
 	for i := range options {

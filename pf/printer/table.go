@@ -4,8 +4,7 @@ import (
 	"weir/pf/ast"
 )
 
-// table prints a table; as with pfctl, lists between which no file stands as
-// one.
+// table prints a table. Like pfctl, it joins neighbouring lists into one.
 func table(t *ast.Table) string {
 	c := clauses{"table", "<" + word(t.Name.Text) + ">"}
 	c.addIf(t.Flags.Const, "const")

@@ -1,8 +1,8 @@
-// Package source says what a configuration is read from: its first file, the
-// files that it names, and the macros that are set from outside.
+// Package source says what a configuration is read from: its first file, the files that
+// this names, and macros set from outside.
 //
-// Who reads a configuration chooses where those files come from: a command
-// from the disk, the daemon from what the command has sent it.
+// The caller chooses where files come from. A command reads the disk. The daemon reads
+// what the command has sent.
 //
-// It stands at the bottom of pf, beside token.
+// The package is at the bottom of pf, beside token.
 package source

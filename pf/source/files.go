@@ -11,7 +11,7 @@ import (
 // Disk opens files of this machine.
 type Disk struct{}
 
-// Open reads a file, or a device such as /dev/null.
+// Open reads a file or a device such as /dev/null.
 func (Disk) Open(name string, limit int) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -32,7 +32,7 @@ func (Disk) Open(name string, limit int) ([]byte, error) {
 	return text, nil
 }
 
-// unwrapPath leaves the file's name out, which messages give anyway.
+// unwrapPath removes the file's name from an error. Messages print it anyway.
 func unwrapPath(err error) error {
 	var of *os.PathError
 	if errors.As(err, &of) {
@@ -41,16 +41,16 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// Files are the files that a configuration names, by what Path calls them.
+// Files are the files that a configuration names, under the names that Path returns.
 type Files map[string]File
 
-// File is the text of a file, or why it cannot be read.
+// File is the text of a file, or the reason why it cannot be read.
 type File struct {
 	Text  string `json:"text,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// Open returns a file as it was when it was recorded.
+// Open returns a recorded file.
 func (f Files) Open(name string, _ int) ([]byte, error) {
 	file, ok := f[name]
 	switch {
@@ -62,13 +62,13 @@ func (f Files) Open(name string, _ int) ([]byte, error) {
 	return []byte(file.Text), nil
 }
 
-// Recorder opens files and notes what each was.
+// Recorder opens files and records their contents.
 type Recorder struct {
 	From  Opener
 	Files Files
 }
 
-// Open reads a file; a second time it gives the same.
+// Open reads a file. The second time it returns the same contents.
 func (r *Recorder) Open(name string, limit int) ([]byte, error) {
 	if _, known := r.Files[name]; !known {
 		text, err := r.From.Open(name, limit)
@@ -84,7 +84,7 @@ func (r *Recorder) Open(name string, limit int) ([]byte, error) {
 	return r.Files.Open(name, limit)
 }
 
-// Beside is what a configuration is made of besides its first file.
+// Beside is everything that belongs to a configuration except its first file.
 type Beside struct {
 	Files  Files   `json:"files,omitempty"`
 	Macros []Macro `json:"macros,omitempty"`

@@ -8,17 +8,17 @@ import (
 
 // Input is a configuration before it is read.
 type Input struct {
-	Name   string // as messages call the first file
+	Name   string // the first file's name in messages
 	Text   []byte
 	Macros []Macro
 	Files  Opener // nil: statements that name a file are refused
 
-	// Known says whether what a table holds is known without its files, which
-	// may then be missing; nil: of no table.
+	// Known reports whether a table's contents are known without its files. Then the
+	// files may be missing. If Known is nil, no table's contents are known.
 	Known func(table string) bool
 }
 
-// Macro is a macro that is set from outside; the file cannot change it.
+// Macro is a macro set from outside. The file cannot change it.
 type Macro struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -38,13 +38,13 @@ const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 // Opener returns the texts of files.
 type Opener interface {
-	// Open reads the file that Path has called name. Of a file of more than
-	// limit bytes it may give limit+1.
+	// Open reads the file with the name that Path returned. If the file is longer
+	// than limit bytes, Open may return limit+1 bytes.
 	Open(name string, limit int) ([]byte, error)
 }
 
-// From is how the first file would name a file that the file from names as
-// name: what is printed of a configuration is one file.
+// From returns the name that the first file would use for a file that from calls name. So
+// printed output is one file.
 func From(first, from, name string) string {
 	path := Path(from, name)
 	if path == Path(first, name) || filepath.IsAbs(path) != filepath.IsAbs(first) {
@@ -57,8 +57,8 @@ func From(first, from, name string) string {
 	return beside
 }
 
-// Path is where the file is that the file from names as name: what is not
-// absolute is beside from.
+// Path returns the path of the file that from calls name. Relative names are relative to
+// from.
 func Path(from, name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
