@@ -21,7 +21,7 @@
 /* Distinct sets of matched rules that are counted apart. */
 #define MAX_PATHS	 16384
 /* Rules of one set, after expansion. */
-#define MAX_RULES	 32768
+#define MAX_RULES	 65536
 /* Rules that one crossing of one packet is counted under. */
 #define MAX_MATCHES	 8
 

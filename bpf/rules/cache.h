@@ -28,17 +28,18 @@ _Static_assert(NO_RULE < 1 << 17 && MAX_MATCHES <= 8, "cache_key_fill() packs so
 
 struct cache_entry {
 	struct cache_key key;
-	__u16 last;
+	__u16 last; /* NO_RULE needs a bit more: high */
 	__u16 stop;
 	__u16 translates;
 	__u16 tag;
 	__u16 matched[MAX_MATCHES - 1]; /* those before it included, but not noted */
 	__u16 matches;			/* judge.matches at its end		    */
 	__u8 logs;			/* CROSSING_LOG* of its own match rules	    */
-	__u8 pad0[7];
+	__u8 high;			/* bit 16 of last, stop, translates	    */
+	__u8 pad0[6];
 };
 _Static_assert(sizeof(struct cache_entry) == 64, "a stretch is one cache line");
-_Static_assert(NO_RULE <= 0xffff, "numbers of rules are kept in 16 bits");
+_Static_assert(NO_RULE <= 1 << 16, "numbers of rules are kept in 16 bits, NO_RULE in 17");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

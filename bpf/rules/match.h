@@ -24,8 +24,11 @@
 struct walk {
 	struct rule_class class[FIELD_COUNT]; /* what the packet is now	*/
 	__u64 bits[CHUNK_WORDS]; /* of the chunk at hand: rules that match	*/
-	__u64 todo;		 /* chunks not yet looked at			*/
+	__u64 todo;		 /* blocks of chunks not yet looked at		*/
 	__u32 chunk;		 /* the one at hand				*/
+	__u32 shift;		 /* rule_set.block_shift			*/
+	__u32 within;		 /* chunks in a block - 1			*/
+	__u32 part;		 /* the chunk of the first block to do that is next */
 	__u32 words;		 /* bit i: bits[i] is not 0			*/
 	__u32 from;		 /* rules before it were judged by other addresses */
 	__u32 last;		 /* deciding so far, or NO_RULE			*/
@@ -59,21 +62,49 @@ static __always_inline void walk_start(struct walk *w, const struct crossing *cr
 	w->words = 0;
 }
 
-/* Chunks in which every field has a rule that it allows. */
-static __always_inline __u64 walk_chunks(const struct walk *w)
+/* Blocks in which every field has a rule that it allows. */
+static __always_inline __u64 walk_blocks(const struct walk *w)
 {
-	__u64 chunks = ~0ULL;
+	__u64 blocks = ~0ULL;
 	int f;
 
 	for (f = 0; f < FIELD_COUNT; f++)
-		chunks &= w->class[f].filled;
-	return chunks;
+		blocks &= w->class[f].filled;
+	return blocks;
+}
+
+/* The block that a rule stands in. */
+static __always_inline __u32 walk_block(const struct walk *w, __u32 rule)
+{
+	return ((rule / CHUNK_RULES) >> w->shift) & 63;
+}
+
+/* The next chunk to do, from the front, and takes it out of what is to do. */
+static __always_inline __u32 walk_next(struct walk *w)
+{
+	__u32 chunk = (__builtin_ctzll(w->todo) << w->shift) + w->part;
+
+	w->part = (w->part + 1) & w->within;
+	if (!w->part)
+		w->todo &= w->todo - 1;
+	return chunk;
+}
+
+/* Likewise from the end. */
+static __always_inline __u32 walk_previous(struct walk *w)
+{
+	__u32 block = 63 - __builtin_clzll(w->todo), chunk = (block << w->shift) + w->part;
+
+	if (!w->part)
+		w->todo &= ~(1ULL << (block & 63));
+	w->part = (w->part - 1) & w->within;
+	return chunk;
 }
 
 /* Intersects w->bits with a chunk of one field's vector. */
 static __always_inline void walk_intersect(struct walk *w, const struct rule_class *c, __u32 chunk)
 {
-	__u64 bit = 1ULL << (chunk % 64);
+	__u64 bit = 1ULL << ((chunk >> w->shift) & 63);
 	const struct rule_bits *common, *own;
 	__u32 at = c->common + chunk;
 	int i;
@@ -90,7 +121,7 @@ static __always_inline void walk_intersect(struct walk *w, const struct rule_cla
 			w->bits[i] &= common->word[i];
 		return;
 	}
-	at = c->own + __builtin_popcountll(c->differs & (bit - 1));
+	at = c->own + (__builtin_popcountll(c->differs & (bit - 1)) << w->shift) + (chunk & w->within);
 	own = bpf_map_lookup_elem(&rule_vectors, &at);
 	if (!own) {
 		w->broken = 1;
@@ -158,9 +189,8 @@ struct visit {
 /* Looks for the last plain rule in the last of the chunks to do. 1: there is one. */
 static __always_inline int walk_last_in(struct walk *w, const struct rule_set *set)
 {
-	__u32 chunk = 63 - __builtin_clzll(w->todo), word;
+	__u32 chunk = walk_previous(w), word;
 
-	w->todo &= ~(1ULL << (chunk % 64));
 	walk_match(w, chunk, set->plains_at);
 	if (!w->words)
 		return 0;
@@ -177,16 +207,17 @@ static long walk_last_step(__u32 n, void *data)
 	return !v->w->todo || walk_last_in(v->w, v->set);
 }
 
-/* The chunks in which a plain rule may match from w->from to w->stop and later
+/* The blocks in which a plain rule may match from w->from to w->stop and later
  * than the w->last that is known; nothing before that is looked for. */
 static __always_inline void walk_last_start(struct walk *w, const struct rule_set *set)
 {
 	if (w->last != NO_RULE && w->last >= w->from)
 		w->from = w->last + 1;
-	w->todo = walk_chunks(w) & set->plains;
-	w->todo &= ~0ULL << ((w->from / CHUNK_RULES) & 63);
+	w->part = w->within;
+	w->todo = walk_blocks(w) & set->plains;
+	w->todo &= ~0ULL << walk_block(w, w->from);
 	if (w->stop < MAX_RULES)
-		w->todo &= ~0ULL >> (63 - w->stop / CHUNK_RULES);
+		w->todo &= ~0ULL >> (63 - walk_block(w, w->stop));
 }
 
 /* Makes w->last the last plain rule that matches, if it comes after w->last. */
@@ -306,8 +337,7 @@ static long walk_step(__u32 n, void *data)
 	if (!w->words) {
 		if (!w->todo)
 			return 1;
-		w->chunk = __builtin_ctzll(w->todo);
-		w->todo &= w->todo - 1;
+		w->chunk = walk_next(w);
 		walk_match(w, w->chunk, v->set->stations_at);
 		if (!w->words)
 			return 0;
@@ -348,7 +378,8 @@ static __always_inline void walk_go(struct crossing *cr, struct walk *w, const s
 	struct visit v = {cr, w, set};
 
 	walk_start(w, cr);
-	w->todo = walk_chunks(w) & set->stations & ~0ULL << ((w->from / CHUNK_RULES) & 63);
+	w->part = 0;
+	w->todo = walk_blocks(w) & set->stations & ~0ULL << walk_block(w, w->from);
 	if (w->todo)
 		bpf_loop(rule_chunks * (CHUNK_RULES + 1), walk_step, &v, 0);
 	if (w->stop != NO_RULE && w->last == w->stop)
@@ -423,9 +454,9 @@ static __always_inline void cache_recall(const struct cache_entry *s, struct cro
 {
 	int i;
 
-	w->last = s->last;
-	w->stop = s->stop;
-	w->translates = s->translates;
+	w->last = s->last | (s->high & 1) << 16;
+	w->stop = s->stop | (s->high & 2) << 15;
+	w->translates = s->translates | (s->high & 4) << 14;
 	cr->tag = s->tag;
 	cr->logs |= s->logs;
 	for (i = 0; i < MAX_MATCHES - 1 && i < s->matches; i++)
@@ -442,6 +473,7 @@ static __always_inline void cache_store(struct cache_entry *s, const struct cach
 	s->last = w->last;
 	s->stop = w->stop;
 	s->translates = w->translates;
+	s->high = w->last >> 16 | w->stop >> 16 << 1 | w->translates >> 16 << 2;
 	s->tag = cr->tag;
 	s->logs = cr->logs;
 	for (i = 0; i < MAX_MATCHES - 1; i++)
@@ -544,6 +576,8 @@ __noinline enum reason match_rules(struct crossing *cr)
 	tree_classify(cr, set);
 	w->broken = 0;
 	w->epoch = set->epoch;
+	w->shift = set->block_shift;
+	w->within = (1 << w->shift) - 1;
 	w->from = 0;
 	w->last = NO_RULE;
 	w->stop = NO_RULE;

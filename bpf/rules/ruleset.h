@@ -20,7 +20,8 @@
 #include "config.h"
 #include "packet/packet.h"
 
-/* Vectors are cut into chunks of one cache line. */
+/* Vectors are cut into chunks of one cache line. A block is the chunks that a bit of
+ * a class stands for: one, or in large rulesets two or more (rule_set.block_shift). */
 #define CHUNK_WORDS 8
 #define CHUNK_RULES (64 * CHUNK_WORDS)
 
@@ -95,14 +96,14 @@ struct rule_bits {
 
 /*
  * A class of a field's values. Chunk c of its vector is chunk c of the vector
- * that most values of the field have, rule_bits[common + c], and if bit c of
- * differs is set, exclusive-or rule_bits[own + n], n being the number of lower
- * bits set in differs. So what 10,000 classes have in common is kept once.
+ * that most values of the field have, rule_bits[common + c], and if the bit of its
+ * block is set in differs, exclusive-or one of the chunks at own: there are those of
+ * all blocks in differs, in order. So what 10,000 classes have in common is kept once.
  */
 struct rule_class {
-	__u64 filled;  /* chunks with any bit set			*/
-	__u64 full;    /* chunks with the bits of all rules set	*/
-	__u64 differs; /* chunks that are not those of common		*/
+	__u64 filled;  /* blocks with any bit set			*/
+	__u64 full;    /* blocks with the bits of all rules set	*/
+	__u64 differs; /* blocks that are not those of common		*/
 	__u32 common;
 	__u32 own;
 };
@@ -117,8 +118,8 @@ struct rule_class {
  * that matches is visited, in order.
  */
 struct rule_set {
-	__u64 stations; /* chunks with any station			*/
-	__u64 plains;	/* chunks with any plain rule			*/
+	__u64 stations; /* blocks with any station			*/
+	__u64 plains;	/* blocks with any plain rule			*/
 	__u64 tables4;	/* the trees of tables: first line | nodes << 32; */
 	__u64 tables6;	/* without nodes the set of all addresses	*/
 	__u32 stations_at; /* their vectors: rule_bits[stations_at + c]	*/
@@ -130,7 +131,8 @@ struct rule_set {
 	__u32 changes;	/* index into table_changes + 1; 0: nothing has changed */
 	__u32 epoch;	/* 1 to MAX_EPOCH				*/
 	__u8 asks_tables; /* 1 << FIELD_*_TABLES - FIELD_TREES: a rule asks	*/
-	__u8 pad0[7];
+	__u8 block_shift; /* log2 of the chunks in a block */
+	__u8 pad0[6];
 };
 
 #define EPOCH_BITS 28

@@ -179,8 +179,7 @@ func (d *Dataplane) loadObjects() error {
 
 // chunks is the number of chunks that vectors of rules have.
 func (d *Dataplane) chunks() uint32 {
-	rules := len(d.config.Program.Rules) + d.config.Room
-	return uint32(max(1, (rules+ruleset.ChunkRules-1)/ruleset.ChunkRules))
+	return uint32(ruleset.Chunks(len(d.config.Program.Rules) + d.config.Room))
 }
 
 // sizes returns the sizes of all maps that have no fixed one.

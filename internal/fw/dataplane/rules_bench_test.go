@@ -139,7 +139,7 @@ var benchHost = ruleset.Snapshot{Interfaces: []ruleset.Interface{
 // 4,096, drawn at random; what the drawing costs is taken off.
 func BenchmarkRules(b *testing.B) {
 	for _, s := range shapes {
-		for _, n := range []int{1, 10, 100, 1000, 10000, 32768} {
+		for _, n := range []int{1, 10, 100, 1000, 10000, 32768, 65536} {
 			b.Run(fmt.Sprintf("%s/%d", s.name, n), func(b *testing.B) { benchmarkShape(b, s, n) })
 		}
 	}
@@ -186,7 +186,7 @@ func benchmarkShape(b *testing.B, s shape, n int) {
 
 // What a load costs in user space.
 func BenchmarkCompile(b *testing.B) {
-	for _, n := range []int{1000, 10000, 32768} {
+	for _, n := range []int{1000, 10000, 65536} {
 		rs := &resolve.Ruleset{Rules: services(host4, true)(n)}
 		b.Run(fmt.Sprintf("servers/%d", n), func(b *testing.B) {
 			for b.Loop() {

@@ -15,6 +15,7 @@ import (
 	"weir/internal/fw/ruleset/rulestest"
 	"weir/internal/testenv"
 	"weir/pf/ast"
+	"weir/pf/resolve"
 )
 
 // testRuleBase is the global id of rule 0 in these tests.
@@ -194,7 +195,7 @@ func (h *rulesHarness) stops(tb rapid.TB) []uint64 {
 
 // The kernel says of every packet what the rules say, asked one by one.
 func TestRulesRandom(t *testing.T) {
-	entries := map[string]uint32{mapRuleCounters: 1 << 13}
+	entries := map[string]uint32{mapRuleCounters: 1 << 17}
 	for name := range ruleEntries(&ruleset.Program{}, 0) {
 		entries[name] = 1 << 18
 	}
@@ -231,4 +232,25 @@ func TestRulesRandom(t *testing.T) {
 			t.Fatalf("evaluations ended at rules\n%v, want\n%v", after, before)
 		}
 	})
+}
+
+// As many rules as there may be are told apart, from the first to the last.
+func TestMostRules(t *testing.T) {
+	const n = ruleset.MaxRules
+	p := must(ruleset.Compile(&resolve.Ruleset{Rules: services(host4, true)(n)}, benchHost))(t)
+	h := newRulesHarness(t, ruleEntries(p, 0), map[string]any{"rule_chunks": uint32(p.Chunks())})
+	h.load(t, p)
+	for _, i := range []int{0, 1, 510, 511, 512, 1022, 1023, 1024, 32766, 32767, 32768, n - 514, n - 513, n - 2} {
+		packet := syn(host4(1<<20), host4(i), servicePort(i))
+		for range 2 { // the second time the answer is known
+			if rule, err := h.decider(packet); rule != i+1 || err != nil {
+				t.Errorf("server %d: rule %d decides (%v)", i, rule, err)
+			}
+		}
+	}
+	for range 2 {
+		if rule, err := h.decider(syn(host4(1<<20), host4(n), 80)); rule != 0 || err != nil {
+			t.Errorf("no server: rule %d decides (%v)", rule, err)
+		}
+	}
 }

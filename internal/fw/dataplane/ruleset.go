@@ -56,6 +56,7 @@ func (l *liveRules) load(p *ruleset.Program) error {
 	next := l.set
 	next.Stations, next.Plains = p.Set.Stations, p.Set.Plains
 	next.StationsAt, next.PlainsAt, next.Rules = p.Set.StationsAt, p.Set.PlainsAt, uint32(len(p.Rules))
+	next.BlockShift = p.Set.BlockShift
 	next.DstTablesAt, next.SrcTablesAt, next.AsksTables = p.Set.DstTablesAt, p.Set.SrcTablesAt, p.Set.AsksTables
 	return l.replaceIndex(next, p.Index)
 }

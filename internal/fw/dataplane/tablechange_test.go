@@ -174,7 +174,7 @@ func underTraffic(tb testing.TB, ask func(*rand.Rand) error, change func(n int) 
 // What changes of tables say is what the rules say, asked one by one, whatever rules
 // and packets there are.
 func TestTablesRandom(t *testing.T) {
-	entries := map[string]uint32{mapRuleCounters: 1 << 13}
+	entries := map[string]uint32{mapRuleCounters: 1 << 17}
 	for name := range ruleEntries(&ruleset.Program{}, 0) {
 		entries[name] = 1 << 18
 	}

@@ -38,7 +38,8 @@ type xdpCacheEntry struct {
 	Matched    [7]uint16
 	Matches    uint16
 	Logs       uint8
-	Pad0       [7]uint8
+	High       uint8
+	Pad0       [6]uint8
 }
 
 type xdpCapture struct {
@@ -326,7 +327,8 @@ type xdpRuleSet struct {
 	Changes     uint32
 	Epoch       uint32
 	AsksTables  uint8
-	Pad0        [7]uint8
+	BlockShift  uint8
+	Pad0        [6]uint8
 }
 
 type xdpRuleSpans struct {
@@ -598,6 +600,9 @@ type xdpWalk struct {
 	Bits       [8]uint64
 	Todo       uint64
 	Chunk      uint32
+	Shift      uint32
+	Within     uint32
+	Part       uint32
 	Words      uint32
 	From       uint32
 	Last       uint32
@@ -605,6 +610,7 @@ type xdpWalk struct {
 	Translates uint32
 	Broken     uint32
 	Epoch      uint32
+	_          [4]byte
 }
 
 // Names of all BPF objects in the ELF.

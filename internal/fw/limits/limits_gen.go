@@ -9,7 +9,7 @@ const (
 	MaxIfindex        = 16384
 	MaxNexthops       = 32768
 	MaxPaths          = 16384
-	MaxRules          = 32768
+	MaxRules          = 65536
 	MaxMatches        = 8
 	Ipv6ExtMaxChain   = 8
 	Ipv6ExtMaxBytes   = 512

@@ -32,7 +32,7 @@ type field struct {
 type classifier struct {
 	program *Program
 	field   *field
-	chunks  int
+	block   int                  // chunks in one
 	at      uint32               // of field.common in program.Vectors
 	all     []uint64             // the vector of all rules
 	known   map[[2]uint64]uint32 // classes by the hash of the conditions met
@@ -43,7 +43,7 @@ type classifier struct {
 
 func newClassifier(p *Program, f *field) *classifier {
 	c := &classifier{
-		program: p, field: f, chunks: p.Chunks(),
+		program: p, field: f, block: 1 << p.Set.BlockShift,
 		at:     uint32(len(p.Vectors)),
 		all:    newVector(len(p.Rules)),
 		known:  map[[2]uint64]uint32{},
@@ -56,7 +56,7 @@ func newClassifier(p *Program, f *field) *classifier {
 	return c
 }
 
-func newVector(rules int) []uint64 { return make([]uint64, chunks(rules)*chunkWords) }
+func newVector(rules int) []uint64 { return make([]uint64, Chunks(rules)*chunkWords) }
 
 func appendVector(vectors []Bits, v []uint64) []Bits {
 	for chunk := range slices.Chunk(v, chunkWords) {
@@ -165,23 +165,36 @@ func (c *classifier) class() (uint32, error) {
 func (c *classifier) make() (made Class, own []Bits) {
 	made.Common = c.at
 	differing := c.differing()
-	for chunk := range c.chunks {
-		vector := Bits(c.field.common[chunk*chunkWords:])
-		if bits := differing[chunk]; bits != nil {
-			made.Differs |= 1 << chunk
-			own = append(own, *bits)
-			for i := range vector {
-				vector[i] ^= bits[i]
+	for block := range c.program.Chunks() / c.block {
+		differs, filled, full := false, false, true
+		chunks := make([]Bits, c.block)
+		for i := range chunks {
+			chunk := block*c.block + i
+			vector := Bits(c.field.common[chunk*chunkWords:])
+			if bits := differing[chunk]; bits != nil {
+				differs, chunks[i] = true, *bits
+				for k := range vector {
+					vector[k] ^= bits[k]
+				}
 			}
+			filled = filled || vector != (Bits{})
+			full = full && vector == Bits(c.all[chunk*chunkWords:])
 		}
-		if vector != (Bits{}) {
-			made.Filled |= 1 << chunk
+		if differs {
+			own = append(own, chunks...)
 		}
-		if vector == Bits(c.all[chunk*chunkWords:]) {
-			made.Full |= 1 << chunk
-		}
+		made.Differs |= bit(block, differs)
+		made.Filled |= bit(block, filled)
+		made.Full |= bit(block, full)
 	}
 	return made, own
+}
+
+func bit(n int, set bool) uint64 {
+	if set {
+		return 1 << n
+	}
+	return 0
 }
 
 // differing returns the rules of the conditions met, by chunk: their bits are not

@@ -68,6 +68,7 @@ func (c *compiler) compile() error {
 	if len(c.tags) > maxTags {
 		return &Error{Rule: len(c.rules) - 1, What: fmt.Sprintf("there are more than %d tags", maxTags)}
 	}
+	c.program.Set.BlockShift = uint8(blockShift(len(c.rules)))
 	c.program.Trees = make([]Tree, treeFirstLow)
 	if err := c.fields(); err != nil {
 		return err
@@ -179,12 +180,12 @@ func (c *compiler) kinds() {
 	p := c.program
 	stations, plains := newVector(len(p.Rules)), newVector(len(p.Rules))
 	for i, r := range p.Rules {
-		kind, chunks := plains, &p.Set.Plains
+		kind, blocks := plains, &p.Set.Plains
 		if r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 {
-			kind, chunks = stations, &p.Set.Stations
+			kind, blocks = stations, &p.Set.Stations
 		}
 		kind[i/64] |= 1 << (i % 64)
-		*chunks |= 1 << (i / ChunkRules)
+		*blocks |= 1 << (i / ChunkRules >> p.Set.BlockShift)
 	}
 	p.Set.StationsAt = uint32(len(p.Vectors))
 	p.Vectors = appendVector(p.Vectors, stations)

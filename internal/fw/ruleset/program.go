@@ -30,14 +30,32 @@ const (
 	nodeKeys   = 8
 )
 
-// Chunks returns the number of chunks that a vector has, at least 1.
-func (p *Program) Chunks() int { return chunks(len(p.Rules)) }
+// classBits is how many blocks of chunks a class has bits for.
+const classBits = 64
 
-func chunks(rules int) int { return max(1, (rules+ChunkRules-1)/ChunkRules) }
+// Chunks returns the number of chunks that a vector has, at least 1.
+func (p *Program) Chunks() int { return Chunks(len(p.Rules)) }
+
+// Chunks is how many chunks the vectors of so many rules have: whole blocks of them.
+func Chunks(rules int) int {
+	n := max(1, (rules+ChunkRules-1)/ChunkRules)
+	block := 1 << blockShift(rules)
+	return (n + block - 1) / block * block
+}
+
+// blockShift is log2 of the chunks that a bit of a class stands for.
+func blockShift(rules int) int {
+	shift := 0
+	for rules > classBits*ChunkRules<<shift {
+		shift++
+	}
+	return shift
+}
 
 // A Set holds what there is once.
 type Set struct {
-	Stations, Plains     uint64 // chunks with such rules
+	BlockShift           uint8  // log2 of the chunks in a block
+	Stations, Plains     uint64 // blocks with such rules
 	StationsAt, PlainsAt uint32 // their vectors in Vectors
 
 	// Classes of sets of tables, by set, begin here; Asks has 1 if rules ask for
@@ -99,7 +117,7 @@ type Bits [chunkWords]uint64
 
 // A Class is a class of values of a field.
 type Class struct {
-	Filled, Full, Differs uint64 // bits of chunks
+	Filled, Full, Differs uint64 // bits of blocks
 	Common, Own           uint32 // indices into Vectors
 }
 

@@ -145,14 +145,15 @@ func add(a netip.Addr, n uint64) netip.Addr {
 // has reports whether a rule's bit is in all vectors.
 func (r *reader) has(classes [fields]uint32, rule int) bool {
 	chunk, word, bit := rule/512, rule%512/64, uint64(1)<<(rule%64)
+	block, within := chunk>>r.Set.BlockShift, chunk&(1<<r.Set.BlockShift-1)
 	for _, index := range classes {
 		c := &r.Classes[index]
 		vector := r.Vectors[int(c.Common)+chunk][word]
-		if c.Differs>>chunk&1 != 0 {
-			vector ^= r.Vectors[int(c.Own)+bits.OnesCount64(c.Differs&(1<<chunk-1))][word]
+		if c.Differs>>block&1 != 0 {
+			vector ^= r.Vectors[int(c.Own)+bits.OnesCount64(c.Differs&(1<<block-1))<<r.Set.BlockShift+within][word]
 		}
 		has := vector&bit != 0
-		if has && c.Filled>>chunk&1 == 0 || !has && c.Full>>chunk&1 != 0 {
+		if has && c.Filled>>block&1 == 0 || !has && c.Full>>block&1 != 0 {
 			panic("filled and full disagree with the vector")
 		}
 		if !has {

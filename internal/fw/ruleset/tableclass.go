@@ -104,13 +104,13 @@ func (t *liveTables) vectorsToCome() int {
 	n := 0
 	for i := range t.fields {
 		f := &t.fields[i]
-		chunks := map[int]bool{}
+		blocks := map[int]bool{}
 		for _, condition := range f.field.conditions {
 			for _, rule := range condition.rules {
-				chunks[rule/ChunkRules] = true
+				blocks[rule/ChunkRules/f.block] = true
 			}
 		}
-		n += len(chunks) * t.setsToCome()
+		n += len(blocks) * f.block * t.setsToCome()
 	}
 	return min(n, mostTableVec)
 }

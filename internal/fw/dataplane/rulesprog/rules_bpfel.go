@@ -26,7 +26,8 @@ type RulesCacheEntry struct {
 	Matched    [7]uint16
 	Matches    uint16
 	Logs       uint8
-	Pad0       [7]uint8
+	High       uint8
+	Pad0       [6]uint8
 }
 
 type RulesCrossing struct {
@@ -153,6 +154,9 @@ type RulesWalk struct {
 	Bits       [8]uint64
 	Todo       uint64
 	Chunk      uint32
+	Shift      uint32
+	Within     uint32
+	Part       uint32
 	Words      uint32
 	From       uint32
 	Last       uint32
@@ -160,6 +164,7 @@ type RulesWalk struct {
 	Translates uint32
 	Broken     uint32
 	Epoch      uint32
+	_          [4]byte
 }
 
 // Names of all BPF objects in the ELF.

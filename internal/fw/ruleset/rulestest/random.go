@@ -116,9 +116,13 @@ func DrawRuleset(t *rapid.T) *resolve.Ruleset {
 // so that whole chunks are empty.
 func repeat(t *rapid.T, templates []*resolve.Rule) []*resolve.Rule {
 	var rules []*resolve.Rule
+	idle := 700
+	if oneIn(t, 8, "huge") { // more than a class has bits for chunks
+		idle = 9000
+	}
 	for range rapid.IntRange(1, 8).Draw(t, "runs") {
 		r := pick(t, templates, "template")
-		n := rapid.IntRange(0, 700).Draw(t, "idle")
+		n := rapid.IntRange(0, idle).Draw(t, "idle rules")
 		for range n {
 			idle := *r
 			idle.Interface = resolve.Interface{Name: "gone0"}
