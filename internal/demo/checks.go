@@ -14,7 +14,7 @@ import (
 	"weir/internal/lab"
 )
 
-// checks tries everything that the gateway is for, in the order of a day.
+// checks tries everything that the gateway is for.
 func (g *gateway) checks(ctx context.Context) error {
 	for _, check := range []struct {
 		what string
@@ -41,7 +41,7 @@ func (g *gateway) checks(ctx context.Context) error {
 	return g.printStates(ctx)
 }
 
-// checkTime is the longest that a check may take: one that hangs has failed.
+// checkTime is the limit for one check. A check that hangs has failed.
 const checkTime = 20 * time.Second
 
 func within(ctx context.Context, try func(context.Context) (string, error)) (string, error) {
@@ -77,12 +77,12 @@ type transfer struct {
 	}
 }
 
-// iperf runs an iperf3 server in one host and a client in another, and returns
-// what both say. The server sends if download is set.
+// iperf runs an iperf3 server in one host and a client in another, and returns both
+// reports. The server sends if download is set.
 func (g *gateway) iperf(ctx context.Context, server string, port uint16, client string, args ...string) (*transfer, string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// One that is killed leaves its temporary file, which goes with the folder.
+	// If iperf3 is killed, its temporary file goes with the folder.
 	temporary := "TMPDIR=" + g.folder
 	cmd := exec.CommandContext(ctx, "env", temporary, "iperf3", "-s", "-1", "-J", "-p", fmt.Sprint(port))
 	var report bytes.Buffer
@@ -114,7 +114,7 @@ func (g *gateway) iperf(ctx context.Context, server string, port uint16, client 
 	return &sent, served.Start.Accepted.Host, nil
 }
 
-// withReport adds what iperf3 says in its JSON when it fails.
+// withReport adds iperf3's own error, which is in its JSON.
 func withReport(err error, said []byte) error {
 	var report struct{ Error string }
 	if err != nil && json.Unmarshal(said, &report) == nil && report.Error != "" {
@@ -159,12 +159,12 @@ func (g *gateway) forbiddenOut(ctx context.Context) (string, error) {
 	return g.forbidden(ctx, lab.LAN, "http://"+to+":23/", "telnet")
 }
 
-// curlTimeout is curl's exit status when its time is up (curl(1)): what was
-// blocked is not answered.
+// curlTimeout is curl's exit status after a timeout (curl(1)): blocked connections get no
+// answer.
 const curlTimeout = 28
 
-// forbidden tries a connection that must not come about and looks whether it
-// was counted under the rule with that label.
+// forbidden tries a connection that must fail, and checks that the rule with the label
+// counted it.
 func (g *gateway) forbidden(ctx context.Context, host, url, label string) (string, error) {
 	before, err := g.rule(ctx, label)
 	if err != nil {
@@ -185,7 +185,7 @@ func (g *gateway) forbidden(ctx context.Context, host, url, label string) (strin
 	return fmt.Sprintf("blocked, counted under rule %d: %s", after.Nr, after.Text), nil
 }
 
-// rule is the rule with a label, as weir rules --json shows it.
+// rule returns the rule with a label, as weir rules --json shows it.
 func (g *gateway) rule(ctx context.Context, label string) (*view.Rule, error) {
 	out, err := g.weir(ctx, "rules", "--json").Output()
 	if err != nil {
@@ -203,8 +203,7 @@ func (g *gateway) rule(ctx context.Context, label string) (*view.Rule, error) {
 	return nil, fmt.Errorf("no rule with label %s", label)
 }
 
-// withoutDaemon kills the daemon as nothing could prevent, and pings. Then
-// another takes its place.
+// withoutDaemon kills the daemon with SIGKILL and pings. Then a new daemon takes over.
 func (g *gateway) withoutDaemon(ctx context.Context) (string, error) {
 	if err := g.daemon.Process.Kill(); err != nil {
 		return "", fmt.Errorf("kill the daemon: %w", err)

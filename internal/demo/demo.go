@@ -18,28 +18,28 @@ import (
 	"weir/internal/lab"
 )
 
-// DefaultName is the prefix of the namespaces' names: not that of a lab that the
-// user has built for himself.
+// DefaultName is the prefix of the namespaces' names. It differs from that of weir lab,
+// so the user's lab is safe.
 const DefaultName = "weir-demo"
 
-// programs are those that the demo uses, each with its package.
+// programs are what the demo runs, each with its package.
 var programs = [...]struct{ name, from string }{
 	{"ping", "iputils-ping"}, {"iperf3", "iperf3"}, {"curl", "curl"},
 }
 
-// Options say what to show.
+// Options of the demonstration.
 type Options struct {
 	Name   string // prefix of the namespaces' names; "" for [DefaultName]
 	Stdout io.Writer
-	Weir   string // the binary to run; "": this one
+	Weir   string // the binary to run; "": this process's
 }
 
-// missingError names what the machine lacks.
+// missingError names a missing capability.
 type missingError struct{ what string }
 
 func (e *missingError) Error() string { return e.what }
 
-// MissingCapability tells the command line which exit status this is.
+// MissingCapability sets the exit status of the command line.
 func (e *missingError) MissingCapability() bool { return true }
 
 // Run shows weir under both hooks. An error says which check failed.
@@ -63,9 +63,9 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// show builds the lab for one hook, goes through the checks and removes it.
+// show builds the lab for one hook, runs the checks and removes the lab.
 func show(ctx context.Context, o Options, hook string) (err error) {
-	// What an earlier demo left that was killed.
+	// An earlier demo may have been killed.
 	if _, err := lab.Remove(o.Name, lab.Topology{}); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func show(ctx context.Context, o Options, hook string) (err error) {
 	}
 	g := &gateway{Options: o, hook: hook}
 	defer func() {
-		if ctx.Err() != nil || err != nil && interrupted(ctx) { // whatever failed then, failed by it
+		if ctx.Err() != nil || err != nil && interrupted(ctx) { // the interrupt caused whatever failed
 			err = errors.New("interrupted")
 		}
 		err = errors.Join(err, g.down())
@@ -89,8 +89,8 @@ func show(ctx context.Context, o Options, hook string) (err error) {
 	return g.checks(ctx)
 }
 
-// interrupted tells whether Ctrl-C is why something failed. It ends the programs that
-// the demo uses, too, whose end may be seen before the signal is heard here.
+// interrupted reports whether Ctrl-C caused a failure. Ctrl-C also ends the programs that
+// the demo runs. Their end may be seen before this process gets the signal.
 func interrupted(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -100,14 +100,14 @@ func interrupted(ctx context.Context) bool {
 	}
 }
 
-// gateway is weir in the middle of the lab.
+// gateway is weir between the two networks of the lab.
 type gateway struct {
 	Options
 	hook   string
 	lab    *lab.Lab
 	folder string
 	daemon *exec.Cmd
-	ended  chan struct{} // closed when it has
+	ended  chan struct{} // closed when the daemon has ended
 }
 
 // up starts weir run and waits until it is ready.
@@ -147,7 +147,7 @@ func offloads(hook string) string {
 	return "on"
 }
 
-// readyPatience is how long weir run may take until its rules are in force.
+// readyPatience is how long weir run may take to put its rules in force.
 const readyPatience = 30 * time.Second
 
 // ready waits until weir info says that rules are loaded.
@@ -166,23 +166,22 @@ func (g *gateway) ready(ctx context.Context, log string) error {
 	return nil
 }
 
-// read returns what there is of a file.
+// read returns the text of a file, or what can be read of it.
 func read(file string) string {
 	text, _ := os.ReadFile(file) //nolint:errcheck // see above
 	return strings.TrimSpace(string(text))
 }
 
-// weir is a command of weir in the gateway's namespace.
+// weir returns a command of weir in the gateway's namespace.
 func (g *gateway) weir(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, g.Weir, append([]string{"--netns", g.lab.Namespace(lab.FW)}, args...)...)
 }
 
-// nothingToStop is what weir stop says where a start that was interrupted has
-// undone itself.
+// nothingToStop is the message of weir stop if an interrupted start has undone itself.
 const nothingToStop = "nothing to stop"
 
-// end asks the daemon to end until it has: one that has only just begun hears of
-// nothing, and weir stop finds nothing of it.
+// end asks the daemon to end, again and again until it does: a daemon that has just
+// started may miss the first signal, and weir stop may not find it yet.
 func (g *gateway) end() {
 	for {
 		_ = g.daemon.Process.Signal(unix.SIGTERM) // it may have ended by itself
@@ -194,8 +193,7 @@ func (g *gateway) end() {
 	}
 }
 
-// down ends weir and removes all that the demo made, also when the demo was
-// interrupted.
+// down ends weir and removes everything that the demo made, even after an interrupt.
 func (g *gateway) down() error {
 	var errs []error
 	if g.ended != nil {

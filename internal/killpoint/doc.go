@@ -1,5 +1,5 @@
-// Package killpoint marks the moments at which weir has just changed something that
-// outlives it: a pin, a link, a sysctl, a file, what running programs read. A
-// test may have the process die at any of them, by SIGKILL, as no error path
-// ever runs: whatever moment a real death takes, it lies between two of these.
+// Package killpoint marks the moments after weir has changed something that outlives it:
+// a pin, a link, a sysctl, a file, or something that running programs read. A test can
+// kill the process at any of them with SIGKILL, so no error path runs. A real death at
+// any time falls between two of these moments.
 package killpoint

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The functions of package os that change folders, each change a step. Pins are
-// files to them.
+// The functions of package os that change folders. Each change is a step. Pins are files
+// for them.
 
 // Mkdir is os.Mkdir for root alone.
 func Mkdir(dir string) error {
@@ -52,7 +52,7 @@ func Remove(path string) error {
 	return err
 }
 
-// RemoveAll is os.RemoveAll, in which each file and folder is a step.
+// RemoveAll is os.RemoveAll with one step for each file and folder.
 func RemoveAll(path string) error {
 	entries, err := os.ReadDir(path)
 	if os.IsNotExist(err) {
@@ -65,19 +65,19 @@ func RemoveAll(path string) error {
 			}
 		}
 	}
-	// A file is no folder to read: it is removed as it is.
+	// A file cannot be read as a folder: it is removed directly.
 	if err := Remove(path); err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	return nil
 }
 
-// Unfinished ends the name of a file that Replace has not finished. Nobody reads such
+// Unfinished is the suffix of a file that Replace has not finished. Nobody reads such
 // files.
 const Unfinished = ".new"
 
-// Replace writes a file in one step: whoever reads it finds the old text or the new,
-// also after a loss of power.
+// Replace writes a file in one step. Readers see the old text or the new one, even after
+// a power failure.
 func Replace(path string, text []byte, mode fs.FileMode) error {
 	file, err := os.OpenFile(path+Unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
@@ -95,11 +95,11 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(folder.Sync(), folder.Close()) // else the name may not outlive the power
+	return errors.Join(folder.Sync(), folder.Close()) // otherwise a power failure may lose the name
 }
 
-// RemoveReplaced removes a file that Replace has written, and what it has not finished,
-// if they are there. Where their folder is none, they are not.
+// RemoveReplaced removes a file that Replace has written, and an unfinished one, if they
+// exist. A missing folder is no error.
 func RemoveReplaced(path string) error {
 	for _, name := range []string{path + Unfinished, path} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {

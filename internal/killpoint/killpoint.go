@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Variable is the environment variable with the path of a list of steps. While
-// there is such a file, each step appends its name as a line; the first line
-// is the number of the step to die at, 0 for none. It is for tests.
+// Variable is the environment variable with the path of a list of steps, for tests. If
+// the file exists, each step appends its name as a line. The first line is the number of
+// the step to die at; 0 means none.
 const Variable = "WEIR_STEPS"
 
-// list is this process's list; "" everywhere but in tests.
+// list is this process's list; "" except in tests.
 var list = sync.OnceValue(func() string { return os.Getenv(Variable) })
 
 // turn keeps two steps from counting as one.
 var turn sync.Mutex
 
-// Done says that a change has just been made.
+// Done reports a change that was just made.
 func Done(format string, args ...any) {
 	if list() == "" {
 		return
@@ -37,7 +37,7 @@ func Done(format string, args ...any) {
 	}
 }
 
-// note adds a step to the list at path and says whether it is the one to die at.
+// note appends a step to the list at path and reports whether it is the step to die at.
 func note(path, name string) (last bool, err error) {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if os.IsNotExist(err) {
@@ -60,7 +60,7 @@ func note(path, name string) (last bool, err error) {
 	return bytes.Count(rest, []byte("\n"))+1 == fatal, err
 }
 
-// die ends the process as if by kill -9 from outside.
+// die kills the process, as kill -9 would.
 func die() {
 	unix.Kill(unix.Getpid(), unix.SIGKILL) //nolint:errcheck // it does not return
 	select {}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The list counts from 1, and nothing is noted where there is none.
+// Steps count from 1. Without a list nothing is noted.
 func TestNote(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "steps")
 	if last, err := note(path, "a"); last || err != nil {

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// etcNetns holds files that ip netns exec puts over those in /etc.
+// etcNetns holds files that ip netns exec mounts over those in /etc.
 const etcNetns = "/etc/netns"
 
-// Start starts cmd in the network namespace of a host. It sees the machine's
-// own mounts, as every program does that ip netns did not start.
+// Start starts cmd in the network namespace of a host. It sees the machine's mounts, like
+// every program that ip netns exec did not start.
 func (l *Lab) Start(host string, cmd *exec.Cmd) error {
 	if err := l.Do(host, cmd.Start); err != nil {
 		return fmt.Errorf("start %s in %s: %w", filepath.Base(cmd.Path), l.Namespace(host), err)
@@ -27,9 +27,8 @@ func (l *Lab) Start(host string, cmd *exec.Cmd) error {
 	return nil
 }
 
-// Run runs a program in the network namespace of a host and returns what it
-// wrote to its standard output. The error of one that fails holds the end of
-// what it wrote to its standard error.
+// Run runs a program in the network namespace of a host and returns its standard output.
+// If it fails, the error holds the end of its standard error.
 func (l *Lab) Run(ctx context.Context, host, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var stdout, stderr bytes.Buffer
@@ -44,9 +43,9 @@ func (l *Lab) Run(ctx context.Context, host, program string, args ...string) ([]
 	return stdout.Bytes(), nil
 }
 
-// Exec replaces the process by a program in a host of the lab, with the /sys
-// and /etc of its namespace as ip netns exec gives them. Its mounts follow
-// those of process 1. It returns only if that fails.
+// Exec replaces the process with a program in a host of the lab. /sys and /etc are those
+// of the namespace, as with ip netns exec. The mounts follow those of process 1. Exec
+// returns only if it fails.
 func (l *Lab) Exec(host string, argv []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
@@ -67,14 +66,14 @@ func (l *Lab) Exec(host string, argv []string) error {
 	})
 }
 
-// showNamespace gives the thread mounts of its own in which /sys and /etc are
-// those of its network namespace. What others mount later is still seen.
+// showNamespace gives the thread its own mounts, in which /sys and /etc belong to its
+// network namespace. Mounts that others make later are still visible.
 func showNamespace(name string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("part from the machine's mounts: %w", err)
 	}
 	err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, "")
-	if errors.Is(err, unix.EINVAL) { // in a chroot / is no mount, but /sys is
+	if errors.Is(err, unix.EINVAL) { // in a chroot, / is no mount, but /sys is
 		err = unix.Mount("", "/sys", "", unix.MS_SLAVE|unix.MS_REC, "")
 	}
 	if err != nil {
@@ -86,8 +85,8 @@ func showNamespace(name string) error {
 	return bindEtc(filepath.Join(etcNetns, name))
 }
 
-// remountSys puts the namespace's sysfs over /sys. What is mounted below /sys
-// (bpffs, cgroups, tracing) does not depend on the namespace and is kept.
+// remountSys mounts the namespace's sysfs over /sys. Mounts below /sys (bpffs, cgroups,
+// tracing) do not depend on the namespace and stay.
 func remountSys(name string) error {
 	below := []string{"/sys/fs", "/sys/kernel"}
 	trees := make([]int, len(below))
@@ -110,7 +109,7 @@ func remountSys(name string) error {
 	return nil
 }
 
-// bindEtc puts the files of dir (resolv.conf) over those of /etc.
+// bindEtc mounts the files of dir (resolv.conf) over those of /etc.
 func bindEtc(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +127,7 @@ func bindEtc(dir string) error {
 	return nil
 }
 
-// lastLines is the end of a program's messages, to follow an error's text.
+// lastLines returns the last lines of a program's messages, for an error's text.
 func lastLines(s string) string {
 	const most = 5
 	s = strings.TrimSpace(s)

@@ -16,21 +16,20 @@ import (
 // DefaultName is the prefix of the namespaces of "weir lab".
 const DefaultName = "weir"
 
-// validName keeps a lab's name usable as a file name and short enough to read.
+// validName is the form of a lab's name: usable as a file name, short enough to read.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
-// ErrNotUp says that a lab of that name does not exist, or not whole.
+// ErrNotUp means that a lab does not exist or is incomplete.
 var ErrNotUp = errors.New("lab is not up")
 
-// Options say what lab to build. The zero value is the gateway's network as
-// "weir lab up" makes it.
+// Options say what lab to build. The zero value is the network of "weir lab up".
 type Options struct {
 	Name     string   // prefix of the namespaces' names; "" for [DefaultName]
 	Topology Topology // zero for [Gateway]
 	Queues   int      // per device and direction, 1 to 1024; 0 for one per core
 	Offloads Offloads
-	// Neighbours makes permanent entries for both ends of every wire, so that
-	// no address resolution runs.
+	// Neighbours adds permanent neighbour entries for both ends of every wire, so
+	// address resolution never runs.
 	Neighbours bool
 }
 
@@ -40,9 +39,9 @@ type Lab struct {
 	topology Topology
 }
 
-// Up builds the lab, or brings what is there of that name to what opts say; it
-// may be called again and after a failure. On an error what was built stays,
-// for [Remove].
+// Up builds the lab, or changes an existing lab of that name to what opts say. It may be
+// called again, also after a failure. After an error, the parts built so far stay until
+// [Remove].
 func Up(ctx context.Context, opts Options) (*Lab, error) {
 	if opts.Queues == 0 {
 		opts.Queues = runtime.NumCPU()
@@ -75,8 +74,8 @@ func Up(ctx context.Context, opts Options) (*Lab, error) {
 	return l, nil
 }
 
-// Open finds a lab that an earlier [Up] built. The error is [ErrNotUp] if one
-// of its namespaces is missing.
+// Open finds a lab that [Up] built. The error is [ErrNotUp] if one of its namespaces is
+// missing.
 func Open(name string, topology Topology) (*Lab, error) {
 	l, err := newLab(name, topology)
 	if err != nil {
@@ -95,9 +94,9 @@ func Open(name string, topology Topology) (*Lab, error) {
 	return l, nil
 }
 
-// Remove removes a lab, whole or half, and reports whether anything was there.
-// Processes that still run in it keep their namespace, but its wires are gone.
-// A host that cannot be removed does not keep the others.
+// Remove removes a lab, complete or not, and reports whether anything was there.
+// Processes that still run in it keep their namespace but lose its wires. If one host
+// cannot be removed, the others are removed all the same.
 func Remove(name string, topology Topology) (bool, error) {
 	l, err := newLab(name, topology)
 	if err != nil {
@@ -119,10 +118,10 @@ func (l *Lab) Close() error {
 	return err
 }
 
-// Namespace is the name under which ip netns knows a host of the lab.
+// Namespace returns the name under which ip netns knows a host of the lab.
 func (l *Lab) Namespace(host string) string { return l.name + "-" + host }
 
-// Hosts are the names of the lab's hosts, in the topology's order.
+// Hosts returns the names of the lab's hosts, in the topology's order.
 func (l *Lab) Hosts() []string {
 	names := make([]string, len(l.topology.Hosts))
 	for i, h := range l.topology.Hosts {
@@ -134,8 +133,7 @@ func (l *Lab) Hosts() []string {
 // Has reports whether the lab has a host of that name.
 func (l *Lab) Has(host string) bool { return slices.Contains(l.Hosts(), host) }
 
-// Addr is the address of a family that a device of a host has; the zero Addr
-// if it has none.
+// Addr returns the address of a family on a device of a host, or the zero Addr.
 func (l *Lab) Addr(host, device string, ipv6 bool) netip.Addr {
 	own, _ := l.topology.end(host, device)
 	if own == nil {
@@ -149,8 +147,8 @@ func (l *Lab) Addr(host, device string, ipv6 bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// MACs are the hardware addresses of a device and of the device at the other
-// end of its wire; "" if there is no such device.
+// MACs returns the hardware addresses of a device and of its peer, or "" if there is no
+// such device.
 func (l *Lab) MACs(host, device string) (own, peer string) {
 	e, p := l.topology.end(host, device)
 	if e == nil {
@@ -159,7 +157,7 @@ func (l *Lab) MACs(host, device string) (own, peer string) {
 	return e.MAC, p.MAC
 }
 
-// CheckName says what is wrong with the name of a lab.
+// CheckName checks the name of a lab.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
 		return fmt.Errorf("lab name %q: small letters, digits and -, beginning with a letter, at most 32", name)
@@ -180,10 +178,10 @@ func newLab(name string, topology Topology) (*Lab, error) {
 	return &Lab{name: name, topology: topology}, nil
 }
 
-// missingError names a capability that the machine lacks.
+// missingError names a missing capability.
 type missingError struct{ what string }
 
 func (e *missingError) Error() string { return e.what }
 
-// MissingCapability tells the command line which exit status this is.
+// MissingCapability sets the exit status of the command line.
 func (e *missingError) MissingCapability() bool { return true }

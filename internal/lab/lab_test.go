@@ -15,7 +15,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// up builds a lab for a test and removes it after it.
+// up builds a lab for a test and removes it afterwards.
 func up(t *testing.T, opts Options) *Lab {
 	t.Helper()
 	testenv.NeedRoot(t)
@@ -116,7 +116,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveRest removes all that it can where one host cannot be removed.
+// TestRemoveRest checks that a host that cannot be removed does not keep the others.
 func TestRemoveRest(t *testing.T) {
 	l := up(t, Options{})
 	name := "/run/netns/" + l.Namespace("stray")

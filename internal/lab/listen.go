@@ -11,9 +11,9 @@ import (
 // listenPause is how often AwaitListener looks.
 const listenPause = 20 * time.Millisecond
 
-// AwaitListener waits until a program in a host listens on a TCP port or has a
-// UDP socket there, or until ctx ends. It looks in the kernel's tables: a
-// connection to find out would disturb the program.
+// AwaitListener waits until a program in a host listens on a TCP port or has a UDP socket
+// there, or until ctx ends. It reads the kernel's tables, because a test connection would
+// disturb the program.
 func (l *Lab) AwaitListener(ctx context.Context, host string, port uint16) error {
 	for {
 		found, err := l.listens(host, port)
@@ -43,9 +43,8 @@ func (l *Lab) listens(host string, port uint16) (bool, error) {
 	return found, err
 }
 
-// tableListens reads a table of proc(5): local address, remote address and
-// state stand in the second to fourth column. State 0A listens, 07 is an
-// unconnected socket.
+// tableListens reads a table of proc(5). Local address, remote address and state are in
+// columns 2 to 4. State 0A is listening; 07 is an unconnected socket.
 func tableListens(text, proto string, port uint16) bool {
 	suffix := fmt.Sprintf(":%04X", port)
 	want := map[string]string{"tcp": "0A", "udp": "07"}[proto]

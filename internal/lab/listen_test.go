@@ -15,7 +15,7 @@ func TestTableListens(t *testing.T) {
 		{"tcp", 5201, true},
 		{"tcp", 80, false}, // a connection, not a listener
 		{"tcp", 22, false},
-		{"udp", 5201, false}, // listening is no state of UDP's
+		{"udp", 5201, false}, // UDP has no listening state
 	} {
 		if got := tableListens(tcp, test.proto, test.port); got != test.want {
 			t.Errorf("tableListens(%s, %d) = %v, want %v", test.proto, test.port, got, test.want)

@@ -19,9 +19,9 @@ import (
 // netnsDir is where ip netns keeps its names.
 const netnsDir = "/run/netns"
 
-// quiet are the sysctls of a fresh namespace that keep it from sending on its
-// own account, from inheriting the machine's forwarding, and from waiting for
-// duplicate addresses: those of the lab are fixed.
+// quiet are the sysctls that keep a fresh namespace from sending by itself, from
+// inheriting the machine's forwarding, and from waiting for duplicate address detection.
+// Addresses in a lab are fixed.
 var quiet = []struct{ name, value string }{
 	{"net/ipv4/conf/all/forwarding", "0"},
 	{"net/ipv4/conf/default/forwarding", "0"},
@@ -34,7 +34,7 @@ var quiet = []struct{ name, value string }{
 	{"net/ipv6/conf/default/router_solicitations", "0"},
 }
 
-// makeNamespace makes the namespace of a host unless it is there.
+// makeNamespace makes the namespace of a host if it does not exist.
 func (l *Lab) makeNamespace(host string) error {
 	name := l.Namespace(host)
 	ns, err := l.open(host)
@@ -61,9 +61,9 @@ func (l *Lab) makeNamespace(host string) error {
 	})
 }
 
-// shareNames makes the folder of names a shared mount, as ip netns add does before
-// its first one. What is mounted there before it would be covered by the folder
-// itself: not to be removed any more until that goes. The lock is ip's.
+// shareNames makes the folder of names a shared mount, as ip netns add does before its
+// first name. Otherwise a later mount of the folder would cover names that are already
+// there, and they could not be removed. It uses ip's lock.
 func shareNames() error {
 	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of namespaces' names: %w", err)
@@ -104,9 +104,8 @@ func initialize(name string) error {
 	return nil
 }
 
-// removeNamespace removes a host's wires and then its name, and reports
-// whether the name was there. A name without a namespace behind it, which a
-// killed process may leave, is removed as well.
+// removeNamespace removes a host's wires and then its name, and reports whether the name
+// existed. It also removes a name without a namespace, which a killed process may leave.
 func (l *Lab) removeNamespace(host string) (bool, error) {
 	path := filepath.Join(netnsDir, l.Namespace(host))
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -139,7 +138,7 @@ func (l *Lab) cutWires(host string) error {
 		if link.Type() != "veth" {
 			continue
 		}
-		// Its peer may have taken it along in the meantime.
+		// Its peer may have taken it along.
 		if err := h.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
 			return fmt.Errorf("delete %s in %s: %w", link.Attrs().Name, l.Namespace(host), err)
 		}
@@ -147,8 +146,8 @@ func (l *Lab) cutWires(host string) error {
 	return nil
 }
 
-// open opens the namespace of a host. The error is fs.ErrNotExist if it has
-// none: no name, or a name with nothing mounted on it.
+// open opens the namespace of a host. The error is fs.ErrNotExist if there is no name, or
+// nothing is mounted on it.
 func (l *Lab) open(host string) (netns.NsHandle, error) {
 	path := filepath.Join(netnsDir, l.Namespace(host))
 	var stat unix.Statfs_t
@@ -165,7 +164,7 @@ func (l *Lab) open(host string) (netns.NsHandle, error) {
 	return ns, nil
 }
 
-// handle is a netlink socket in the namespace of a host.
+// handle returns a netlink socket in the namespace of a host.
 func (l *Lab) handle(host string) (*netlink.Handle, error) {
 	ns, err := l.open(host)
 	if err != nil {
@@ -179,9 +178,8 @@ func (l *Lab) handle(host string) (*netlink.Handle, error) {
 	return h, nil
 }
 
-// Do runs f on a thread of its own in the network namespace of a host. A
-// program that f starts runs there too; with Pdeathsig it would die with the
-// thread, when f returns.
+// Do runs f on a thread of its own in the network namespace of a host. A program that f
+// starts runs there too. With Pdeathsig it would die with the thread, when f returns.
 func (l *Lab) Do(host string, f func() error) error {
 	ns, err := l.open(host)
 	if err != nil {
@@ -196,8 +194,8 @@ func (l *Lab) Do(host string, f func() error) error {
 	})
 }
 
-// spoilThread runs f on a thread that ends with it, so that f may leave the
-// thread in another namespace.
+// spoilThread runs f on a thread that ends afterwards, so f may leave the thread in
+// another namespace.
 func spoilThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {

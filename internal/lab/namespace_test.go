@@ -11,11 +11,11 @@ import (
 	"weir/internal/testenv"
 )
 
-// freshMounts is set in the environment of a test that runs with mounts of its own.
+// freshMounts is set in the environment of a test that has its own mounts.
 const freshMounts = "WEIR_TEST_FRESH_MOUNTS"
 
-// On a machine where nobody has made a named namespace yet, ip makes the folder of
-// names a mount. A lab that is older than that can be removed all the same.
+// On a machine without named namespaces, ip makes the folder of names a mount. A lab made
+// before that must still be removable.
 func TestOlderThanTheFirstName(t *testing.T) {
 	testenv.NeedRoot(t)
 	ip := testenv.NeedProgram(t, "ip")

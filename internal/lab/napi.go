@@ -51,7 +51,7 @@ func (l *Lab) OwnCore(host, device string, core int, first bool) error {
 	return nil
 }
 
-// SharedCore takes [Lab.OwnCore] back.
+// SharedCore undoes [Lab.OwnCore].
 func (l *Lab) SharedCore(host, device string) error { return l.setThreaded(host, device, "0") }
 
 func (l *Lab) setThreaded(host, device, value string) error {
@@ -68,8 +68,8 @@ func (l *Lab) setThreaded(host, device, value string) error {
 	})
 }
 
-// receivers are the kernel's threads that receive for devices of a name, in all
-// namespaces: a thread says no more of itself.
+// receivers returns the kernel threads that receive for devices of a name, in all
+// namespaces: a thread's name says no more.
 func receivers(device string) (pids []int, err error) {
 	names, err := filepath.Glob("/proc/[0-9]*/comm")
 	if err != nil {
@@ -78,7 +78,7 @@ func receivers(device string) (pids []int, err error) {
 	for _, name := range names {
 		comm, err := os.ReadFile(name)
 		if err != nil || !strings.HasPrefix(string(comm), "napi/"+device+"-") {
-			continue // others, or one that ended meanwhile
+			continue // another thread, or one that has just ended
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		if err != nil {
@@ -102,10 +102,10 @@ func bind(pid, core int) error {
 // First is the lowest priority of [GoFirst]. Receivers have the next one.
 const First = 1
 
-// GoFirst has a thread, 0 for the calling one, and those that it starts then, go before
-// the programs of the machine, and before threads of a lower priority: for up to 950 of
-// 1,000 ms, if that is allowed. A nice value counts among the threads of one session
-// only, where the kernel groups them so. Where it is not allowed, that remains.
+// GoFirst gives a thread (0: the calling one), and threads that it starts later,
+// real-time priority over other programs and over threads of a lower priority, for up to
+// 950 of 1,000 ms, if that is allowed. If it is not, the thread gets the best nice value,
+// which counts within one session only if the kernel groups sessions.
 func GoFirst(thread int, priority uint32) {
 	_ = unix.SchedSetAttr(thread, &unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: priority}, 0)
 }

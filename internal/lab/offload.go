@@ -9,15 +9,15 @@ import (
 	"weir/internal/host/netif"
 )
 
-// Offloads say what the devices of a lab leave undone until later.
+// Offloads says what work a lab's devices leave undone.
 type Offloads int
 
 const (
-	// OffloadsOn leaves them as veth has them: frames of local sockets cross
-	// as super-packets without checksums, which TCX programs cope with.
+	// OffloadsOn keeps veth's defaults: frames of local sockets cross as
+	// super-packets without checksums. TCX programs can handle them.
 	OffloadsOn Offloads = iota
-	// OffloadsOff makes what crosses the wire what a real wire would carry:
-	// whole frames with checksums. XDP programs need that.
+	// OffloadsOff makes the wire carry what a real wire would: complete frames with
+	// checksums. XDP programs need that.
 	OffloadsOff
 )
 
@@ -28,16 +28,15 @@ func (o Offloads) String() string {
 	return "on"
 }
 
-// wireOffloads are patterns of what a wire would not carry, by the kernel's
-// names of features.
+// wireOffloads are patterns of offloads that a real wire does not have, as the kernel
+// names features.
 var wireOffloads = [...]string{
 	"tx-checksum-*", "rx-checksum", "tx-scatter-gather*", "tx-*-segmentation", "tx-gso-list",
 	"tx-vlan-*hw-insert", "rx-vlan-*hw-parse",
 }
 
-// gro is on at the hosts, whatever the offloads: a veth receives frames of an
-// XDP redirect only by its NAPI, which GRO or an XDP program of its own turns
-// on. At the firewall it is an offload like the others.
+// gro is always on at the hosts: a veth receives redirected XDP frames only by NAPI,
+// which GRO or an XDP program turns on. At the firewall it is an offload like the others.
 const gro = "rx-gro"
 
 func (l *Lab) setOffloads(e *End, offloads Offloads) error {
@@ -60,7 +59,7 @@ func (l *Lab) setOffloads(e *End, offloads Offloads) error {
 	})
 }
 
-// SetOffloads changes what the devices of all wires leave undone.
+// SetOffloads changes the offloads of all wires.
 func (l *Lab) SetOffloads(o Offloads) error {
 	for _, w := range l.topology.Wires {
 		for side := range w {
@@ -81,12 +80,12 @@ func isWireOffload(feature string) bool {
 	return false
 }
 
-// SetGRO turns receive offload of a device on or off.
+// SetGRO turns a device's receive offload on or off.
 func (l *Lab) SetGRO(host, device string, on bool) error {
 	return l.Do(host, func() error { return netif.SetFeatures(device, netif.Features{gro: on}) })
 }
 
-// changeable drops what has the wanted value and what the driver fixes.
+// changeable drops features that have the wanted value or that the driver fixes.
 func changeable(have map[string]ethtool.FeatureState, want netif.Features) netif.Features {
 	change := make(netif.Features)
 	for name, on := range want {

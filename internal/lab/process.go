@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Processes are the ids of those that run in the namespaces of a lab, whole or
-// half; the caller itself is left out. One that has ended by now may be among
-// them.
+// Processes returns the processes in the namespaces of a lab, complete or not, without
+// the caller. Some may have ended.
 func Processes(name string, topology Topology) ([]int, error) {
 	l, err := newLab(name, topology)
 	if err != nil {
@@ -51,7 +50,7 @@ func processesIn(namespaces map[uint64]bool) ([]int, error) {
 	for _, file := range files {
 		var stat unix.Stat_t
 		if unix.Stat(file, &stat) != nil || !namespaces[stat.Ino] {
-			continue // it has ended, or is a thread of the kernel, or elsewhere
+			continue // ended, a kernel thread, or in another namespace
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(file))))
 		if err != nil {

@@ -35,7 +35,7 @@ func TestProcesses(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // it says that it was killed
+	_ = cmd.Wait() // it reports the kill
 	if found, err := lab.Processes(name, lab.Topology{}); err != nil || len(found) > 0 {
 		t.Errorf("after it has ended: %v, %v", found, err)
 	}

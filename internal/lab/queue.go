@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spreadQueues gives every core a transmit queue of its own (XPS): without it
-// several cores fight for one ring of the pair. It runs in the namespace of the
-// device, and core i uses queue i modulo queues.
+// spreadQueues gives each core its own transmit queue (XPS). Without it, several cores
+// fight for one ring of the pair. It runs in the device's namespace. Core i uses queue i
+// modulo queues.
 func spreadQueues(device string, queues int) error {
 	sysfs, err := openSysfs()
 	if err != nil {
@@ -18,7 +18,7 @@ func spreadQueues(device string, queues int) error {
 	}
 	defer unix.Close(sysfs)
 	if queues == 1 {
-		return nil // the kernel has no choice, and no file to say so
+		return nil // with one queue the kernel has no such file
 	}
 	cores := runtime.NumCPU()
 	for q := range queues {
@@ -30,8 +30,8 @@ func spreadQueues(device string, queues int) error {
 	return nil
 }
 
-// openSysfs opens a sysfs that shows the network namespace of the calling
-// thread. It is mounted nowhere and goes with the file.
+// openSysfs opens a sysfs of the calling thread's network namespace. It is mounted
+// nowhere and vanishes with the file.
 func openSysfs() (int, error) {
 	fs, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -61,8 +61,8 @@ func writeAt(dir int, name, value string) error {
 	return nil
 }
 
-// cpuMask is the set of cores that use queue q, in the kernel's form: groups
-// of 32 bits in hex, the highest first.
+// cpuMask returns the cores that use queue q in the kernel's form: groups of 32 bits in
+// hex, highest first.
 func cpuMask(q, queues, cores int) string {
 	groups := make([]uint32, (cores+31)/32)
 	for core := q; core < cores; core += queues {

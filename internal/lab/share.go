@@ -7,9 +7,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Share puts a device of another host on the wire of a device, as a switch
-// would: a macvlan with a MAC address of its own, and routes that its host gets
-// with it. It goes with the wire.
+// Share connects a device of another host to a device's wire, as a switch would: a
+// macvlan with its own MAC address, and routes for its host. It vanishes with the wire.
 func (l *Lab) Share(host, device string, e End, routes ...Route) error {
 	h, err := l.handle(host)
 	if err != nil {

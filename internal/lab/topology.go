@@ -2,14 +2,14 @@ package lab
 
 import "net/netip"
 
-// Names of the hosts of [Gateway].
+// Hosts of [Gateway].
 const (
 	LAN = "lan"
 	FW  = "fw"
 	WAN = "wan"
 )
 
-// Topology says which hosts a lab has and how they are joined.
+// Topology says which hosts a lab has and how they are connected.
 type Topology struct {
 	Hosts []Host
 	Wires []Wire
@@ -18,11 +18,11 @@ type Topology struct {
 // Host is one network namespace.
 type Host struct {
 	Name     string
-	Forwards bool // the firewall; its ends of the wires show what crosses them
+	Forwards bool // the firewall; its device names are those of the wires
 	Routes   []Route
 }
 
-// Route leads to a network by a neighbour on one of the host's wires.
+// Route leads to a network through a neighbour on one of the host's wires.
 type Route struct {
 	To  netip.Prefix
 	Via netip.Addr
@@ -35,12 +35,12 @@ type Wire [2]End
 type End struct {
 	Host      string
 	Device    string
-	MAC       string         // locally administered, so that labs are alike
-	Addresses []netip.Prefix // with the network's length
+	MAC       string         // locally administered, so that all labs are alike
+	Addresses []netip.Prefix // with prefix lengths
 }
 
-// Gateway is the network that examples/gateway.conf is written for: a LAN, the
-// firewall, and the internet as one host.
+// Gateway is the network of examples/gateway.conf: a LAN, the firewall, and the internet
+// as one host.
 func Gateway() Topology {
 	return Topology{
 		Hosts: []Host{
@@ -60,7 +60,7 @@ func Gateway() Topology {
 	}
 }
 
-// end finds the end of a wire by host and device.
+// end finds an end of a wire by host and device.
 func (t *Topology) end(host, device string) (own, peer *End) {
 	for i := range t.Wires {
 		for side := range t.Wires[i] {
@@ -72,7 +72,7 @@ func (t *Topology) end(host, device string) (own, peer *End) {
 	return nil, nil
 }
 
-// forwards reports whether a host stands between others.
+// forwards reports whether a host forwards between others.
 func (t *Topology) forwards(host string) bool {
 	for _, h := range t.Hosts {
 		if h.Name == host {

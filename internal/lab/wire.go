@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeWire makes the pair unless both of its ends are there with as many
-// queues as wanted, and sets it up.
+// makeWire makes the pair, unless both ends exist with the right number of queues, and
+// brings it up.
 func (l *Lab) makeWire(w Wire, opts *Options) error {
 	whole, err := l.wireIsWhole(w, opts.Queues)
 	if err != nil {
@@ -58,8 +58,8 @@ func (l *Lab) wireIsWhole(w Wire, queues int) (bool, error) {
 	return true, nil
 }
 
-// newWire makes the pair inside the namespace of its first end, so that it is
-// never seen outside of the lab.
+// newWire makes the pair inside the namespace of its first end, so it is never visible
+// outside the lab.
 func (l *Lab) newWire(w Wire, queues int) error {
 	for _, e := range w {
 		if err := l.deleteDevice(&e); err != nil {
@@ -116,7 +116,7 @@ func (l *Lab) deleteDevice(e *End) error {
 	return nil
 }
 
-// setUpEnd gives a device its addresses, sets it up and spreads its queues.
+// setUpEnd sets a device's addresses, brings it up and spreads its queues.
 func (l *Lab) setUpEnd(e *End, queues int) error {
 	h, err := l.handle(e.Host)
 	if err != nil {
@@ -142,8 +142,8 @@ func (l *Lab) setUpEnd(e *End, queues int) error {
 	return l.Do(e.Host, func() error { return spreadQueues(e.Device, queues) })
 }
 
-// setNeighbours makes permanent entries for the peer's addresses, or drops
-// those that an earlier Up made.
+// setNeighbours adds permanent entries for the peer's addresses, or removes those of an
+// earlier Up.
 func (l *Lab) setNeighbours(e, peer *End, permanent bool) error {
 	h, err := l.handle(e.Host)
 	if err != nil {
@@ -172,8 +172,8 @@ func (l *Lab) setNeighbours(e, peer *End, permanent bool) error {
 	return nil
 }
 
-// AddNeighbours makes permanent entries that map addresses to the device at the
-// other end of the wire: one device may stand for many hosts.
+// AddNeighbours adds permanent entries that map addresses to the device at the other end
+// of the wire: one device may stand for many hosts.
 func (l *Lab) AddNeighbours(host, device string, addrs []netip.Addr) error {
 	own, peer := l.topology.end(host, device)
 	if own == nil {
@@ -186,7 +186,7 @@ func (l *Lab) AddNeighbours(host, device string, addrs []netip.Addr) error {
 	return l.setNeighbours(own, &many, true)
 }
 
-// AddRoute leads a network to a device of a host, on link or by a neighbour.
+// AddRoute routes a network to a device of a host, on link or through a neighbour.
 func (l *Lab) AddRoute(host, device string, to netip.Prefix, via netip.Addr) error {
 	h, err := l.handle(host)
 	if err != nil {
@@ -209,8 +209,8 @@ func (l *Lab) AddRoute(host, device string, to netip.Prefix, via netip.Addr) err
 	return nil
 }
 
-// AddLocal makes every address of a network one of a host's own: servers that
-// listen on all addresses answer for each.
+// AddLocal makes every address of a network local to a host. Servers that listen on all
+// addresses answer for each.
 func (l *Lab) AddLocal(host string, network netip.Prefix) error {
 	h, err := l.handle(host)
 	if err != nil {

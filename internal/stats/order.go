@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Interleave gives every entry once in each round, in a random order that is
+// Interleave returns every entry once in each round, in a random order that is
 // another one in each: what drifts over time then meets all entries alike.
 func Interleave[T any](random *rand.Rand, rounds int, entries []T) iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// BuildWeir builds this tree's weir and gives the path of the program.
+// BuildWeir builds this tree's weir and returns the path of the program.
 func BuildWeir(tb testing.TB) string {
 	tb.Helper()
 	program := filepath.Join(tb.TempDir(), "weir")
@@ -16,7 +16,8 @@ func BuildWeir(tb testing.TB) string {
 	return program
 }
 
-// NothingLeft fails if the benchmark of a name left namespaces or its folder behind.
+// NothingLeft fails if the benchmark of that name has left namespaces or its folder
+// behind.
 func NothingLeft(tb testing.TB, name string) {
 	tb.Helper()
 	for _, pattern := range []string{"/run/netns/" + name + "-*", "/run/" + name} {

@@ -10,13 +10,12 @@ import (
 	"testing"
 )
 
-// browsers are names under which systems have Chromium or what is built on it.
+// browsers are the names of Chromium, and of browsers built on it.
 var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
 
-// NeedBrowser returns the path of a Chromium that can be run here, and skips the
-// test where there is none. On Ubuntu it does so also if [NoSkip] is set: there
-// Chromium is a snap, which script/bootstrap cannot install, and which neither
-// root nor a process in namespaces of its own can run.
+// NeedBrowser returns the path of a Chromium that runs here, or skips the test. On Ubuntu
+// it skips even if [NoSkip] is set: there Chromium is a snap, which script/bootstrap
+// cannot install, and which neither root nor a process in its own namespaces can run.
 func NeedBrowser(tb testing.TB) string {
 	tb.Helper()
 	path, why := findBrowser(exec.LookPath)
@@ -49,8 +48,8 @@ func findBrowser(look func(string) (string, error)) (path, why string) {
 	return "", "none of the programs " + strings.Join(browsers, ", ") + " is installed"
 }
 
-// isSnap tells whether a program is one of /snap/bin, which are links to snap, or
-// a script that only calls such a one.
+// isSnap reports whether a program is a snap: a link in /snap/bin, or a script that only
+// calls one.
 func isSnap(path string) bool {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

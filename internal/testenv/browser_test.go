@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestFindBrowser takes a browser that can be run, and says of a snap that it
-// cannot.
+// TestFindBrowser checks that a usable browser is found and a snap is refused.
 func TestFindBrowser(t *testing.T) {
 	dir := t.TempDir()
 	place := func(name, text string) string {

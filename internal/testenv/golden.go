@@ -10,14 +10,14 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// Update is the environment variable under which golden files are written anew
-// instead of being compared with: WEIR_TEST_UPDATE=1 go test ./pf/...
+// Update is the environment variable that rewrites golden files instead of comparing:
+// WEIR_TEST_UPDATE=1 go test ./pf/...
 const Update = "WEIR_TEST_UPDATE"
 
-// Updating reports whether golden files are to be written anew.
+// Updating reports whether golden files are rewritten.
 func Updating() bool { return os.Getenv(Update) != "" }
 
-// GoldenFile compares what came out with a whole file.
+// GoldenFile compares a result with a whole file.
 func GoldenFile(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if Updating() {
@@ -37,13 +37,13 @@ func GoldenFile(t *testing.T, file string, got []byte) {
 	}
 }
 
-// A Golden is a txtar file: sections that go in, and sections that have to come out.
+// A Golden is a txtar file with sections for input and for expected output.
 type Golden struct {
 	*txtar.Archive
 }
 
-// EachGolden calls test with each golden file whose path fits the pattern, as a test
-// of its own. There has to be one.
+// EachGolden calls test with each golden file that matches the pattern, as a subtest.
+// There must be at least one.
 func EachGolden(t *testing.T, pattern string, test func(t *testing.T, g *Golden)) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -84,7 +84,7 @@ func (g *Golden) Section(name string) string {
 	return ""
 }
 
-// Check compares what came out with a section. What is empty has none.
+// Check compares a result with a section. An empty result has no section.
 func (g *Golden) Check(t *testing.T, name, got string) {
 	t.Helper()
 	if Updating() {
@@ -96,7 +96,7 @@ func (g *Golden) Check(t *testing.T, name, got string) {
 	}
 }
 
-// replace puts a section at the end, in the place of one with its name.
+// replace puts a section at the end, and removes an old one of its name.
 func (g *Golden) replace(name, text string) {
 	var files []txtar.File
 	for _, f := range g.Files {

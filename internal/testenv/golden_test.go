@@ -8,8 +8,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// What differs is written down where that is asked for, behind what goes in, and
-// then no longer differs.
+// With Updating, a different result is written behind the input. Afterwards it no longer
+// differs.
 func TestGolden(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "case.txtar")
 	const before = "said\n-- out --\nold\n-- in --\na\n-- err --\ngone\n"
@@ -50,7 +50,7 @@ func TestGoldenFails(t *testing.T) {
 	})
 }
 
-// TestGoldenFile writes a file where that is asked for, and compares otherwise.
+// TestGoldenFile checks that GoldenFile writes with Updating, and compares otherwise.
 func TestGoldenFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "folder", "file")
 	t.Setenv(testenv.Update, "1")

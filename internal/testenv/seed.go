@@ -9,9 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// RuleFiles returns texts of rule files to fuzz from: the golden files of the
-// language, the lines of its lists of rules, the examples, and the collected
-// cases where they are at hand.
+// RuleFiles returns rule files to fuzz from: golden files of the language, lines of its
+// lists of rules, the examples, and the collected cases if they are there.
 func RuleFiles(tb testing.TB) [][]byte {
 	tb.Helper()
 	root := Root(tb)

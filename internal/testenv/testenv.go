@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// NoSkip is the environment variable that turns every skip into a failure,
-// save those that [SkipOutside] makes.
+// NoSkip is the environment variable that turns skips into failures, except those of
+// [SkipOutside].
 const NoSkip = "WEIR_TEST_NO_SKIP"
 
-// Skip ends the test: skipped because of reason, or failed if [NoSkip] is set.
+// Skip skips the test with a reason, or fails it if [NoSkip] is set.
 func Skip(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	reason := fmt.Sprintf(format, args...)
@@ -22,9 +22,8 @@ func Skip(tb testing.TB, format string, args ...any) {
 	tb.Skip(reason)
 }
 
-// SkipOutside skips the test also if [NoSkip] is set. It is for what no set-up
-// of the machine can change: another architecture, files that are not part of
-// the project.
+// SkipOutside skips the test even if [NoSkip] is set. It is for needs that no set-up can
+// meet: another architecture, files outside the project.
 func SkipOutside(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	tb.Skipf(format, args...)
@@ -38,8 +37,7 @@ func NeedRoot(tb testing.TB) {
 	}
 }
 
-// NeedProgram returns the path of a program and skips the test where it is not
-// installed.
+// NeedProgram returns the path of a program, or skips the test if it is not installed.
 func NeedProgram(tb testing.TB, name string) string {
 	tb.Helper()
 	path, err := exec.LookPath(name)
@@ -49,8 +47,7 @@ func NeedProgram(tb testing.TB, name string) string {
 	return path
 }
 
-// Root returns the root of the checkout: the nearest folder upwards of the
-// test's working directory that holds go.mod.
+// Root returns the root of the checkout: the nearest parent folder with a go.mod.
 func Root(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()
@@ -69,9 +66,8 @@ func Root(tb testing.TB) string {
 	}
 }
 
-// Shared returns a path below the folder "shared" beside the checkout, which
-// holds collected rule files that are not ours to publish, and skips the test
-// where there is none.
+// Shared returns a path below the folder "shared" beside the checkout, or skips the test.
+// The folder holds collected rule files that we may not publish.
 func Shared(tb testing.TB, elem ...string) string {
 	tb.Helper()
 	path := filepath.Join(append([]string{filepath.Dir(Root(tb)), "shared"}, elem...)...)

@@ -8,7 +8,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// recorder is a testing.TB that notes how a test was ended instead of ending it.
+// recorder is a testing.TB that records how a test would end.
 type recorder struct {
 	testing.TB
 	skipped, failed bool
@@ -19,7 +19,7 @@ func (r *recorder) Skip(...any)           { r.skipped = true }
 func (r *recorder) Skipf(string, ...any)  { r.skipped = true }
 func (r *recorder) Fatalf(string, ...any) { r.failed = true; panic(r) }
 
-// run calls f as a test would be called whose end is a panic.
+// run calls f as a test that may end by a panic.
 func (r *recorder) run(f func(testing.TB)) {
 	defer func() { _ = recover() }()
 	f(r)

@@ -1,3 +1,3 @@
-// Package units writes numbers for people: with commas, with as many digits
-// as they are worth, with their noun in the right number.
+// Package units writes numbers for people: with commas, with as many digits as they
+// deserve, and with their noun in singular or plural.
 package units

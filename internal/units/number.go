@@ -27,8 +27,7 @@ func Plural(n int, noun string) string {
 	return Thousands(n) + " " + noun + "s"
 }
 
-// Digits writes a number with that many significant digits, and commas; what is
-// not a number is a dash.
+// Digits writes a number with so many significant digits, and commas. NaN is a dash.
 func Digits(v float64, digits int) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "–"
@@ -53,7 +52,7 @@ func Digits(v float64, digits int) string {
 	return whole
 }
 
-// rounded keeps the significant digits, so that 9.999 has those of 10.
+// rounded rounds to the significant digits, so that 9.999 counts as 10.
 func rounded(v float64, digits int) float64 {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64)
 	if err != nil {
@@ -62,15 +61,15 @@ func rounded(v float64, digits int) float64 {
 	return r
 }
 
-// prefixes are those of the SI that a short number takes.
+// prefixes are the SI prefixes of short numbers.
 var prefixes = []struct {
 	factor float64
 	suffix string
 }{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}
 
-// Short writes a number with at most three significant digits and a prefix of
-// the SI where it has more than four digits: 950, 1.5k, 65.5k, 1M. It is for
-// places without room, such as axes.
+// Short writes a number with at most three significant digits, and with an SI prefix if
+// it has more than four digits: 950, 1.5k, 65.5k, 1M. It is for places without room, such
+// as axes.
 func Short(v float64) string {
 	for _, p := range prefixes {
 		if math.Abs(v) >= p.factor*0.9995 {
@@ -80,7 +79,7 @@ func Short(v float64) string {
 	return trim(strconv.FormatFloat(v, 'g', 3, 64))
 }
 
-// trim takes the zeros behind the point away.
+// trim removes trailing zeros after the point.
 func trim(text string) string {
 	if !strings.Contains(text, ".") || strings.Contains(text, "e") {
 		return text

@@ -20,7 +20,7 @@ func (a *Anchor) Again() *Anchor {
 	return &Anchor{Name: a.Name}
 }
 
-// LoadAnchor returns an anchor its rules: those of a file or, as such a statement
+// LoadAnchor sets the rules of an anchor: those of a file or, as such a statement
 // is printed once it is read, those in braces.
 type LoadAnchor struct {
 	token.Span

@@ -273,7 +273,7 @@ func (r *reader) read(in *ast.Rule, left int) *rule {
 	return out
 }
 
-// number returns equal fields the same number. kind separates lists of encoders.
+// number gives equal fields the same number. kind separates lists of encoders.
 func (r *reader) number(v reflect.Value, of []encoder, kind byte) int32 {
 	r.buf = append(r.buf[:0], kind)
 	for _, e := range of {

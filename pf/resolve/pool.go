@@ -236,7 +236,7 @@ func (r *resolver) poolPort(p *ast.Pool) *ast.PoolPort {
 	return &resolved
 }
 
-// choose returns a combination its pools. As in pfctl, several addresses become a
+// choose sets the pools of a combination. As in pfctl, several addresses become a
 // table, a table for each combination; pairs of FreeBSD's stay a list, because a
 // table holds no interfaces.
 func (r *resolver) choose(out *ast.Rule, l *lists) {

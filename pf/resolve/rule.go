@@ -296,7 +296,7 @@ func fitBits(out *ast.Rule) {
 	}
 }
 
-// fill returns a rule what follows from what it says: pass rules keep state, and
+// fill adds what a rule implies: pass rules keep state, and
 // such for TCP ask for flags S/SA.
 func (r *resolver) fill(out *ast.Rule) {
 	keeps := out.Action == ast.Pass && (out.State == nil || out.State.Keep)

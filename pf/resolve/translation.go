@@ -216,7 +216,7 @@ func (r *resolver) binatAddress(h *ast.Host) {
 	}
 }
 
-// fitTarget returns a combination the part of the target that is of its family.
+// fitTarget sets the part of the target that has the combination's family.
 // It reports false if there is none, so that the combination is left out.
 func (r *resolver) fitTarget(t *ast.Translation, target *targets, l *lists) bool {
 	if t.Family == ast.AnyFamily {
@@ -356,7 +356,7 @@ func (f *flattener) translationLists(s *scope) []*TranslationRule {
 	return rules
 }
 
-// askInside returns an anchor the rules of its kind that it asks.
+// askInside sets the rules of its kind that an anchor evaluates.
 func (f *flattener) askInside(s *scope, t *ast.Translation, rule *TranslationRule) {
 	path, all, ok := s.callee(t.Ruleset.Text)
 	if !ok {

@@ -55,7 +55,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// withoutAnchors gives the rules with anchors as the match rules that they are in
+// withoutAnchors returns the rules with anchors as the match rules that they are in
 // the dataplane.
 func withoutAnchors(rs *resolve.Ruleset) *resolve.Ruleset {
 	out := *rs

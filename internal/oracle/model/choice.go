@@ -115,7 +115,7 @@ func (m *Model) pool(a *resolve.Address, family int) []netip.Prefix {
 	return slices.DeleteFunc(found, func(p netip.Prefix) bool { return familyOf(p.Addr()) != family })
 }
 
-// choosePort gives reply the port seen if it lies in the range and is free,
+// choosePort sets the port of reply to seen if it is in the range and free,
 // else the range's first free one; false if none is. The reply must not look like
 // asked, the packet that makes the state.
 func (m *Model) choosePort(asked, reply state.Tuple, low, high uint16, made *state.State) (state.Tuple, bool) {

@@ -10,7 +10,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// loaded gives the rules of a file for the box of these tests.
+// loaded returns the rules of a file for the box of these tests.
 func loaded(t *testing.T, src string) []*resolve.Rule {
 	t.Helper()
 	host := &resolve.Host{}

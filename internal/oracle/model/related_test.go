@@ -173,7 +173,7 @@ func TestFragmentsFollowTheirFirst(t *testing.T) {
 	w.in(lanIndex, short[0], Drop, reason.FragmentShort)
 }
 
-// options gives an IPv4 frame a router alert.
+// options returns an IPv4 frame a router alert.
 func withOptions(t *testing.T, b []byte) []byte {
 	t.Helper()
 	return frame(t, &layers.IPv4{Version: 4, TTL: 64, SrcIP: b[26:30], DstIP: b[30:34], Protocol: layers.IPProtocol(b[23]),

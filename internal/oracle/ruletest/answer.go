@@ -59,7 +59,7 @@ func (a *Answer) UnmarshalJSON(data []byte) error {
 	return fmt.Errorf("%q is no answer: none, rst, icmp TYPE/CODE or icmp6 TYPE/CODE", text)
 }
 
-// MarshalText gives the answer as it is written.
+// MarshalText returns the answer as it is written.
 func (a Answer) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // answerOf says what an IP packet is that a rule answers with, nil being none.

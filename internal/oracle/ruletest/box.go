@@ -98,7 +98,7 @@ func Described(host *resolve.Host) Router {
 	}
 }
 
-// interfaceIndex gives the number that box gives an interface; 0 for the box
+// interfaceIndex returns the number that box gives an interface; 0 for the box
 // itself, which has no name.
 func interfaceIndex(host *resolve.Host, name string) (uint32, error) {
 	if name == "" {

@@ -43,7 +43,7 @@ func (e *Ends) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// String gives the texts as they were read.
+// String returns the texts as they were read.
 func (e Ends) String() string {
 	var texts []string
 	for _, s := range e {
@@ -100,7 +100,7 @@ func portRange(text string) (low, high uint16, ok bool) {
 	return uint16(l), uint16(h), err1 == nil && err2 == nil && l <= h
 }
 
-// bounds gives the first and the last address of a network.
+// bounds returns the first and the last address of a network.
 func bounds(p netip.Prefix) (first, last netip.Addr) {
 	first = p.Masked().Addr()
 	b := first.AsSlice()
@@ -147,7 +147,7 @@ func (e Ends) covers(p netip.Prefix, low, high uint16) bool {
 	return false
 }
 
-// describe gives what an end can become in the form of an expectation; ported:
+// describe returns what an end can become in the form of an expectation; ported:
 // of a packet with ports.
 func describe(end *model.End, ported bool) Ends {
 	all := make(Ends, 0, len(end.Addrs))
@@ -172,7 +172,7 @@ func describe(end *model.End, ported bool) Ends {
 	return all
 }
 
-// MarshalJSON gives one text, or a list of them.
+// MarshalJSON returns one text, or a list of them.
 func (e Ends) MarshalJSON() ([]byte, error) {
 	texts := make([]string, 0, len(e))
 	for _, s := range e {

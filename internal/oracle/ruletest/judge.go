@@ -126,7 +126,7 @@ func (j *Judge) rule(r *resolve.Rule) *Rule {
 	return told
 }
 
-// compare gives the fields of an expectation that do not hold.
+// compare returns the fields of an expectation that do not hold.
 func compare(e *Expectation, o *Outcome, f *model.Forwarding) []Failure {
 	var failed []Failure
 	fail := func(field string, want, got any) { failed = append(failed, Failure{field, want, got}) }

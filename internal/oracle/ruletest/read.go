@@ -15,7 +15,7 @@ const maxFaults = 10
 // Faults are what is wrong with a file of expectations, a line each.
 type Faults []string
 
-// Error gives the faults, each with its place.
+// Error returns the faults, each with its place.
 func (f Faults) Error() string {
 	if more := len(f) - maxFaults; more > 0 {
 		return strings.Join(f[:maxFaults], "\n") + fmt.Sprintf("\nand %d more", more)
@@ -61,7 +61,7 @@ func column(data []byte, offset int) int {
 	return offset - bytes.LastIndexByte(data[:offset], '\n')
 }
 
-// split gives the JSON values of a file one by one, with the offset of each;
+// split returns the JSON values of a file one by one, with the offset of each;
 // those of an array if it is one. The error is io.EOF behind the last. With any
 // other there is no value, and the offset is that of the fault.
 func split(data []byte) func() (value []byte, offset int, err error) {
@@ -109,7 +109,7 @@ func unfinished(err error) error {
 	return err
 }
 
-// skip gives the offset of the next value: behind white space and a comma.
+// skip returns the offset of the next value: behind white space and a comma.
 func skip(data []byte, offset int) int {
 	for offset < len(data) && strings.IndexByte(" \t\r\n,", data[offset]) >= 0 {
 		offset++

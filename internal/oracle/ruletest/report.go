@@ -64,7 +64,7 @@ func (r *Report) Fprint(w io.Writer) error {
 	return err
 }
 
-// count gives a number of expectations with the verb that fits.
+// count returns a number of expectations with the verb that fits.
 func count(n int, one, several string) string {
 	text := fmt.Sprintf("%d expectations %s", n, several)
 	if n == 1 {
@@ -131,7 +131,7 @@ func (o *Outcome) sentence() string {
 	return b.String()
 }
 
-// rules gives the rules that the crossings were decided by.
+// rules returns the rules that the crossings were decided by.
 func (o *Outcome) rules() []string {
 	var all []string
 	if o.In != nil {
@@ -162,7 +162,7 @@ type Record struct {
 	Outcome  *Outcome  `json:"outcome"`
 }
 
-// Records gives the results in JSON's form, all of them.
+// Records returns the results in JSON's form, all of them.
 func (r *Report) Records() []Record {
 	records := make([]Record, 0, len(r.Results))
 	for _, result := range r.Results {
