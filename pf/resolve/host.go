@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"go4.org/netipx"
+
 	"weir/pf/ast"
 )
 
@@ -196,9 +198,5 @@ func Broadcast(p netip.Prefix) (netip.Addr, bool) {
 	if !p.Addr().Is4() || p.Bits() >= tooLong {
 		return netip.Addr{}, false
 	}
-	a := p.Masked().Addr().As4()
-	for bit := p.Bits(); bit < p.Addr().BitLen(); bit++ {
-		a[bit/8] |= 0x80 >> (bit % 8)
-	}
-	return netip.AddrFrom4(a), true
+	return netipx.PrefixLastIP(p), true
 }

@@ -44,31 +44,3 @@ func single(hosts []ast.Host) (netip.Addr, bool) {
 	}
 	return hosts[0].Prefix.Addr(), true
 }
-
-// networks returns the fewest networks that together are a resolved range.
-func networks(h *ast.Host) []netip.Prefix {
-	var list []netip.Prefix
-	for first := h.Prefix.Addr(); first.IsValid() && first.Compare(h.Last) <= 0; {
-		p := netip.PrefixFrom(first, first.BitLen())
-		for p.Bits() > 0 {
-			wider := netip.PrefixFrom(first, p.Bits()-1)
-			if wider.Masked().Addr() != first || lastOf(wider).Compare(h.Last) > 0 {
-				break
-			}
-			p = wider
-		}
-		list = append(list, p)
-		first = lastOf(p).Next()
-	}
-	return list
-}
-
-// lastOf returns the highest address of a network.
-func lastOf(p netip.Prefix) netip.Addr {
-	octets := p.Masked().Addr().AsSlice()
-	for bit := p.Bits(); bit < len(octets)*8; bit++ {
-		octets[bit/8] |= 0x80 >> (bit % 8)
-	}
-	last, _ := netip.AddrFromSlice(octets)
-	return last
-}

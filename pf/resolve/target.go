@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"go4.org/netipx"
+
 	"weir/pf/ast"
 )
 
@@ -180,7 +182,7 @@ func hostAddrs(h *ast.Host) []Address {
 		return []Address{poolAddress(h)}
 	}
 	var addrs []Address
-	for _, p := range networks(h) {
+	for _, p := range netipx.IPRangeFrom(h.Prefix.Addr(), h.Last).Prefixes() {
 		addrs = append(addrs, Address{Kind: PrefixAddress, Prefix: p})
 	}
 	return addrs

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"go4.org/netipx"
+
 	"weir/internal/fw/bpfload"
 	"weir/internal/killpoint"
 )
@@ -39,7 +41,7 @@ func (d *Dataplane) SetAddresses(addresses []Address) error {
 			}
 		}
 		if a.Addr().Is4() && a.Bits() < 31 {
-			broadcasts[rawAddr(broadcast(a.Prefix))] = 1
+			broadcasts[rawAddr(netipx.PrefixLastIP(a.Prefix))] = 1
 		}
 	}
 	return errors.Join(
@@ -62,15 +64,6 @@ func sourceKeys(a Address) []xdpRejectSourceKey {
 		return []xdpRejectSourceKey{own} // of use on its link only
 	}
 	return []xdpRejectSourceKey{own, {Kind: own.Kind}}
-}
-
-// broadcast returns the highest address of an IPv4 network.
-func broadcast(p netip.Prefix) netip.Addr {
-	a := p.Addr().As4()
-	for bit := p.Bits(); bit < 32; bit++ {
-		a[bit/8] |= 0x80 >> (bit % 8)
-	}
-	return netip.AddrFrom4(a)
 }
 
 // replaceAll makes a hash map hold just these entries. What stays is never missing.

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"go4.org/netipx"
+
 	"weir/pf/resolve"
 )
 
@@ -114,19 +116,10 @@ func (b *Box) owns(a netip.Addr) bool {
 func (b *Box) broadcast(a netip.Addr) bool {
 	for i := range b.Interfaces {
 		for _, p := range b.Interfaces[i].Addresses {
-			if p.Addr().Is4() && p.Bits() < 31 && lastOf(p) == a {
+			if p.Addr().Is4() && p.Bits() < 31 && netipx.PrefixLastIP(p) == a {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// lastOf returns the highest address of an IPv4 network.
-func lastOf(p netip.Prefix) netip.Addr {
-	a := p.Masked().Addr().As4()
-	for bit := p.Bits(); bit < 32; bit++ {
-		a[bit/8] |= 0x80 >> (bit % 8)
-	}
-	return netip.AddrFrom4(a)
 }

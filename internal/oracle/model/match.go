@@ -3,6 +3,8 @@ package model
 import (
 	"net/netip"
 
+	"go4.org/netipx"
+
 	"weir/pf/ast"
 	"weir/pf/resolve"
 )
@@ -144,7 +146,7 @@ func (i *Interface) asked(m resolve.Modifier) []netip.Prefix {
 	case resolve.BroadcastModifier:
 		for _, p := range i.Addresses {
 			if p.Addr().Is4() && p.Bits() < 31 && !i.Loopback {
-				found = append(found, whole(lastOf(p)))
+				found = append(found, whole(netipx.PrefixLastIP(p)))
 			}
 		}
 	case resolve.NetworkModifier:
