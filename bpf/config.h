@@ -81,30 +81,34 @@ _Static_assert(NEXTHOP_WALK > DEAD_GRACE, "between two walks packets end");
 #define REJECT_BURST	   200
 
 /*
- * skb->mark between our own hooks: the verdict and the state of a packet that
- * goes by the stack. It arrives from XDP as metadata, is set by TCX ingress and
- * read by TCX egress and by the guard (nftables table inet weir).
+ * skb->mark belongs to the administrator, but for the bits of mark_mask (set mark-mask).
+ * Their value says where TCX egress finds what was decided of a packet that the stack
+ * forwards (path/handoff.h). The guard (nftables table inet weir) drops what has none.
  */
-#define MARK_MASK	   0xf0000000u /* tells our marks from others'	   */
-#define MARK_MAGIC	   0xa0000000u
-#define MARK_REPLY	   0x08000000u /* the packet goes in direction 1	   */
-#define MARK_REDIRECT	   0x04000000u /* metadata: TCX ingress shall redirect it;
-					* mark: TCX ingress did, it is whole	   */
-#define MARK_STATE	   0x03ffffffu /* index of the state, 0: none	   */
-/* No packet of a state: our answer to the box itself, which is not judged. */
-#define MARK_REJECT	   (MARK_MAGIC | MARK_REDIRECT | MARK_REPLY | MARK_STATE)
-#define MAX_STATES	   MARK_STATE
-/* Of no state: the stack routes it by multicast, to any number of interfaces; it
- * came in by the rules, and TCX egress judges how it leaves. */
-#define MARK_MULTICAST	   (MARK_MAGIC | MARK_REPLY)
+enum mark {
+	MARK_NONE,   /* not one of weir's						    */
+	MARK_CAME,   /* the packet's tuple is the one that its state knows it by	    */
+	MARK_LEAVES, /* the packet is as it leaves: its state knows the tuple of its reply */
+	MARK_RECORD, /* and above: record number (value - MARK_RECORD) of its tuple	    */
+};
+
+/* Records of packets that look the same in the stack, and how long they are kept: it
+ * waits 3 s for a neighbour, then it sends errors about them. */
+#define HANDOFF_RECORDS	   8
+#define HANDOFF_LIFE	   (10 * TICKS_PER_SECOND)
+
+#define MAX_STATES	   0x03ffffffu
+#define MAX_NUMBER	   (MAX_STATES << 1 | 1)
 
 /* What XDP leaves in front of a frame for TCX ingress of the interface that the frame
  * belongs to: the device itself, or a VLAN device on it. */
 struct metadata {
 	__u32 magic;
-	__u32 mark;    /* 0: judged, and passed to the box */
-	__u32 ifindex; /* of that interface; another one does not believe it */
+	__u32 mark;    /* weir's bits of the mark that it gets			*/
+	__u32 number;  /* METADATA_REDIRECT, and of the packet's state; 0: none	*/
+	__u32 ifindex; /* of that interface; another one does not believe it	*/
 };
+#define METADATA_REDIRECT  0x80000000u /* TCX ingress redirects it */
 #define METADATA_MAGIC	   0x77656972u
 
 /* Between a frame's two looks (path/prefetch.h) this is where its MACs will be. For a moment the
@@ -141,6 +145,10 @@ extern const volatile __u32 max_states;	  /* set limit states				       */
 extern const volatile __u32 state_capacity;  /* places for them, a third more		       */
 extern const volatile __u32 rule_base;	  /* global id of rule 0 of this set		       */
 extern const volatile __u32 rule_chunks;  /* 512-rule chunks of this set, 1 to 64	       */
+extern const volatile __u32 mark_mask;	  /* weir's own bits of skb->mark, which stand together   */
+extern const volatile __u8 mark_shift;	  /* the lowest of them					  */
+extern const volatile __u8 handoff_records; /* that the values of mark_mask tell apart		  */
+extern const volatile __u32 note_secret[2]; /* kept over a reload; see hook/note.h		  */
 extern const volatile __u8 implicit_pass; /* set implicit-pass			       */
 extern const volatile __u8 unloaded;	  /* the built-in set: no file has been loaded	       */
 

@@ -42,21 +42,6 @@ static __always_inline int tc_is_tagged_twice(struct __sk_buff *skb)
 	return hook_load(skb, sizeof(struct ethhdr), &tci, sizeof(tci)) || !(tci & bpf_htons(VLAN_ID_MASK));
 }
 
-static __always_inline int tc_is_marked(__u32 mark)
-{
-	return (mark & MARK_MASK) == MARK_MAGIC;
-}
-
-/* TCX ingress has redirected the packet, whole, or answers the box itself on lo. The mark
- * alone does not say so: programs of the box can set it, and what a tunnel makes of a
- * redirected packet keeps it. */
-static __always_inline int tc_is_whole(const struct __sk_buff *skb, const struct interface *i)
-{
-	if (!tc_is_marked(skb->mark) || !(skb->mark & MARK_REDIRECT))
-		return 0;
-	return skb->ingress_ifindex || (i->flags & INTERFACE_LO && skb->mark == MARK_REJECT);
-}
-
 /* Not static: the verifier follows it once, not for every call. */
 __noinline enum reason tc_parse_once(struct __sk_buff *skb, struct packet *p, int in)
 {
@@ -94,20 +79,18 @@ static __always_inline int tc_is_of(const struct packet *p, const struct state *
 }
 
 /* XDP judged the packet but cannot reach its device: TCX can. */
-static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p, __u32 mark)
+static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p, __u32 number)
 {
 	const struct interface *i;
 	struct headers h;
 	struct state *st;
-	__u32 number;
 
 	if (!p)
 		return HOOK_DROP;
 	i = interface_get(p->ifindex);
-	st = state_get(mark & MARK_STATE);
+	st = state_get(STATE_INDEX(number));
 	if (!i || !st)
 		return HOOK_DROP;
-	number = STATE_NUMBER(mark & MARK_STATE, mark & MARK_REPLY ? 1 : 0);
 	if (!tc_is_of(p, st, number))
 		return count_verdict(i, REASON_GUARD, p->length);
 	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
@@ -164,48 +147,32 @@ static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet
 	return output_send(skb, &h, p, i, n, REASON_MARKED);
 }
 
-/* Whether a frame with MARK_REJECT is of the kind that answers are (path/reject.h). The mark alone does not
- * say so: veth clears it between namespaces, a netkit need not. */
-static __noinline int tc_is_reject(struct __sk_buff *skb, struct packet *p)
-{
-	if (!p)
-		return 0;
-	p->ifindex = hook_ifindex(skb);
-	if (tc_parse(skb, p, 1) != UNDECIDED || p->fragment != FRAGMENT_NONE)
-		return 0;
-	if (p->tuple.proto == IPPROTO_TCP)
-		return (p->tcp_flags & ~TCP_ACK) == TCP_RST && !p->payload;
-	return p->flags & PACKET_ICMP_ERROR && p->icmp_type == (p->family == 4 ? ICMP_UNREACH : ICMP6_UNREACH);
-}
-
 static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interface *i, struct packet *p)
 {
 	struct headers h;
 	enum reason r;
-	__u32 mark;
+	struct metadata m;
 
-	if (tc_is_marked(skb->mark)) {
-		mark = skb->mark;
-		skb->mark = 0; /* marks are ours to give: nothing comes in with one */
-		if (mark == MARK_REJECT && tc_is_reject(skb, p))
-			return HOOK_PASS;
-	}
+	if (note_take(skb))
+		return HOOK_PASS; /* a reject to the box itself */
+	if (skb->mark & mark_mask)
+		skb->mark &= ~mark_mask;
 	if (tc_is_tagged(skb))
 		return HOOK_PASS;
 	if (tc_is_tagged_twice(skb))
 		return count_verdict(i, REASON_MALFORMED, hook_length(skb));
 	p->ifindex = hook_ifindex(skb);
 	/* XDP judges no frame with a tag: metadata of such are not ours */
-	if (i->flags & INTERFACE_XDP && !skb->vlan_present && !hook_metadata(skb, &mark)) {
-		if (!(mark & MARK_REDIRECT)) {
-			skb->mark = mark ? mark : skb->mark;
+	if (i->flags & INTERFACE_XDP && !skb->vlan_present && !hook_metadata(skb, &m)) {
+		if (!(m.number & METADATA_REDIRECT)) {
+			skb->mark |= m.mark;
 			return HOOK_PASS;
 		}
 		r = tc_parse(skb, p, 1);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, hook_length(skb));
-		if (mark & MARK_STATE)
-			return tc_redirect_state(skb, p, mark);
+		if (m.number & MAX_NUMBER)
+			return tc_redirect_state(skb, p, m.number & MAX_NUMBER);
 		return tc_redirect_stateless(skb, p, tc_nexthop(skb, p));
 	}
 	r = tc_parse(skb, p, 1);
@@ -280,21 +247,43 @@ int weir_tc_in_slow(struct __sk_buff *skb)
 	return slow_in(skb, &in_tails);
 }
 
+/* weir has redirected the packet to here, and it is whole. On lo it will come in again,
+ * where the note is still wanted. */
+static __always_inline int tc_is_whole(struct __sk_buff *skb, const struct interface *i)
+{
+	return i->flags & INTERFACE_LO ? note_is(skb) : note_take(skb);
+}
+
+/* The stack may have cut a packet into fragments, or put it together and cut it again. */
+static __noinline int tc_first_fragment(const struct packet *p, __u32 decided)
+{
+	struct scratch *s = scratch_get();
+
+	return !s || !p || handoff_first(s, p, decided) < 0;
+}
+
 static __always_inline int tc_out_path(struct __sk_buff *skb, const struct interface *i, struct packet *p)
 {
+	__u32 decided;
 	enum reason r;
 
 	if (tc_is_tagged(skb) || tc_is_whole(skb, i))
 		return HOOK_PASS;
+	if (!skb->ingress_ifindex && skb->mark & mark_mask)
+		skb->mark &= ~mark_mask; /* programs of the box can set any */
 	p->ifindex = hook_ifindex(skb);
 	r = tc_parse(skb, p, 0);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, hook_length(skb));
-	if (skb->ingress_ifindex) { /* the box's own are judged, whatever mark they bear */
-		if (!tc_is_marked(skb->mark))
+	if (skb->ingress_ifindex) {
+		decided = egress_decided(skb, p);
+		if (!decided)
 			return count_verdict(i, REASON_GUARD, p->length);
-		if (skb->mark != MARK_MULTICAST)
-			return egress_marked(skb, p);
+		if (p->fragment == FRAGMENT_FIRST && tc_first_fragment(p, decided))
+			return count_verdict(i, REASON_MARK_TAKEN, p->length);
+		if (!(decided & HANDOFF_MULTICAST))
+			return egress_complete(skb, p, decided & HANDOFF_NUMBER);
+		hook_set_mark(skb, MARK_NONE);
 		p->tuple.zone = p->ifindex; /* it leaves elsewhere too, and may be translated otherwise there */
 	}
 	return egress_fast(skb, &out_tails, p, i);

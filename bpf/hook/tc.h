@@ -11,6 +11,8 @@
 #include <bpf/bpf_helpers.h>
 
 #include "config.h"
+#include "hook/mark.h"
+#include "hook/note.h"
 #include "packet/packet.h"
 
 typedef struct __sk_buff hook_ctx;
@@ -32,11 +34,16 @@ typedef struct __sk_buff hook_ctx;
 
 #define hook_ifindex(ctx)  ((ctx)->ifindex)
 #define hook_length(ctx)   ((ctx)->len)
-#define hook_mark(ctx)	   ((ctx)->mark)
 #define hook_gso_size(ctx) ((ctx)->gso_size)
-#define hook_redirect(i)   bpf_redirect((i), 0)
 
 #define HOOK_MOVES 1
+
+/* Sends the frame by TCX egress of its device, which lets it by. */
+static __always_inline int hook_redirect(hook_ctx *ctx, __u32 ifindex)
+{
+	note_write(ctx, ifindex);
+	return bpf_redirect(ifindex, 0);
+}
 
 /* Makes the headers linear. Returns < 0 if the frame holds no more than it shows. */
 #define PULL_LENGTH 768
@@ -60,23 +67,36 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 }
 
 /* TCX runs where the mark can be set at once. */
-static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, __u32 ifindex)
+static __always_inline int hook_handoff(hook_ctx *ctx, enum mark value, __u32 ifindex)
 {
 	(void)ifindex;
-	if (mark)
-		ctx->mark = mark;
+	ctx->mark = mark_set(ctx->mark, value);
 	return 0;
+}
+
+static __always_inline void hook_set_mark(hook_ctx *ctx, enum mark value)
+{
+	ctx->mark = mark_set(ctx->mark, value);
+}
+
+/* Only XDP leaves a redirect to others. */
+static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, __u32 ifindex)
+{
+	(void)ctx;
+	(void)number;
+	(void)ifindex;
+	return -1;
 }
 
 /* What XDP left in front of the frame for this interface; < 0: nothing. The kernel takes
  * it along when it takes a tag out of the frame (skb_reorder_vlan_header). */
-static __always_inline int hook_metadata(hook_ctx *ctx, __u32 *mark)
+static __always_inline int hook_metadata(hook_ctx *ctx, struct metadata *to)
 {
 	struct metadata *m = (void *)(long)ctx->data_meta;
 
 	if ((void *)(m + 1) > hook_data(ctx) || m->magic != METADATA_MAGIC || m->ifindex != ctx->ifindex)
 		return -1;
-	*mark = m->mark;
+	*to = *m;
 	return 0;
 }
 
@@ -126,10 +146,8 @@ static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
  * would take such addresses for martians. */
 static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct interface *i, int egress)
 {
-	int lo = i->flags & INTERFACE_LO;
-
-	ctx->mark = egress || lo ? MARK_REJECT : MARK_MAGIC | MARK_REDIRECT;
-	return bpf_redirect(ifindex, egress && !lo ? BPF_F_INGRESS : 0);
+	note_write(ctx, ifindex);
+	return bpf_redirect(ifindex, egress && !(i->flags & INTERFACE_LO) ? BPF_F_INGRESS : 0);
 }
 
 /* The kernel knows whether the checksum is whole or left to the device. */
@@ -153,7 +171,6 @@ static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const st
 	struct ethhdr *eth;
 	__u32 *to;
 
-	ctx->mark = MARK_MAGIC | MARK_REDIRECT;
 	if (n->flags & NEXTHOP_L3)
 		return 0;
 	if (from_l3) {

@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "config.h"
+#include "hook/mark.h"
 #include "packet/packet.h"
 
 typedef struct xdp_md hook_ctx;
@@ -36,7 +37,6 @@ typedef struct xdp_md hook_ctx;
 
 #define hook_ifindex(ctx)   ((ctx)->ingress_ifindex)
 #define hook_length(ctx)    ((__u32)(hook_data_end(ctx) - hook_data(ctx)))
-#define hook_mark(ctx)	    0
 #define hook_gso_size(ctx)  0
 
 /* Whether rewrite_l4_csum() moves the frame, so that pointers must be loaded anew. */
@@ -59,24 +59,52 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 	return bpf_xdp_store_bytes(ctx, offset, from, length);
 }
 
-/*
- * The verdict and the state of a packet that the stack takes over, left in front
- * of the frame for TCX ingress of the interface that it belongs to. Returns < 0
- * where the driver has no metadata.
- */
-static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, __u32 ifindex)
+/* Room in front of the frame for what TCX ingress of the interface that it belongs to is
+ * to know. NULL where the driver has none. */
+static __always_inline struct metadata *hook_front(hook_ctx *ctx)
 {
 	struct metadata *m;
 
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
-		return -1;
+		return 0;
 	m = (void *)(long)ctx->data_meta;
-	if ((void *)(m + 1) > hook_data(ctx))
+	return (void *)(m + 1) > hook_data(ctx) ? 0 : m;
+}
+
+/* The packet goes to the stack, with weir's bits of the mark. < 0: it cannot. */
+static __always_inline int hook_handoff(hook_ctx *ctx, enum mark value, __u32 ifindex)
+{
+	struct metadata *m = hook_front(ctx);
+
+	if (!m)
 		return -1;
 	m->magic = METADATA_MAGIC;
-	m->mark = mark;
+	m->mark = mark_bits(value);
+	m->number = 0;
 	m->ifindex = ifindex;
 	return 0;
+}
+
+/* The packet goes to TCX ingress, which redirects it. number: of its state, 0: none.
+ * < 0: it cannot. */
+static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, __u32 ifindex)
+{
+	struct metadata *m = hook_front(ctx);
+
+	if (!m)
+		return -1;
+	m->magic = METADATA_MAGIC;
+	m->mark = 0;
+	m->number = METADATA_REDIRECT | number;
+	m->ifindex = ifindex;
+	return 0;
+}
+
+/* What XDP redirects has no mark. */
+static __always_inline void hook_set_mark(hook_ctx *ctx, enum mark value)
+{
+	(void)ctx;
+	(void)value;
 }
 
 /* TCX ingress looks again, and knows. */
@@ -141,8 +169,9 @@ struct {
  * poll sends to the device, or over none, by the first of them: so where first looks
  * are allowed, all go by the exit.
  */
-static __always_inline int hook_redirect(__u32 ifindex)
+static __always_inline int hook_redirect(hook_ctx *ctx, __u32 ifindex)
 {
+	(void)ctx;
 	if (shared.interfaces[ifindex & (MAX_IFINDEX - 1)].flags & INTERFACE_DEVMAP)
 		return bpf_redirect_map(&prefetch_devices, ifindex, XDP_DROP);
 	return bpf_redirect(ifindex, 0);
@@ -155,7 +184,8 @@ static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct
 	(void)i;
 	(void)egress;
 	ifindex = hook_ifindex(ctx); /* not the logical interface that the frame belongs to */
-	return shared.interfaces[ifindex & (MAX_IFINDEX - 1)].flags & INTERFACE_TARGET ? hook_redirect(ifindex) : XDP_TX;
+	return shared.interfaces[ifindex & (MAX_IFINDEX - 1)].flags & INTERFACE_TARGET ? hook_redirect(ctx, ifindex) :
+											 XDP_TX;
 }
 
 /* Fixes a checksum at off behind the L4 header. udp: 0 means none. */

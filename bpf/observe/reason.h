@@ -26,6 +26,7 @@ enum reason {
 	REASON_UP_DEVICE,	/* up-device: the next hop's device cannot be reached by this hook */
 	REASON_UP_NEXTHOP,	/* up-nexthop: the table of next hops is full; the stack forwards */
 	REASON_UP_ROUTE,	/* up-route: no route leads on; the stack answers */
+	REASON_UP_MARK,		/* up-mark: the kernel's route look-up knows no marks; the stack routes by them */
 	REASON_MARKED,		/* marked: judged at its ingress already */
 	REASON_LAST_PASS = REASON_MARKED,
 
@@ -50,6 +51,7 @@ enum reason {
 	REASON_TUPLE_TAKEN,	/* tuple-taken: another connection's replies have this tuple */
 	REASON_NAT_PORTS,	/* nat-ports: no free port found in the translation's range */
 	REASON_NAT_ADDRESS,	/* nat-address: the translation has no address of this family */
+	REASON_MARK_TAKEN,	/* mark-taken: no value of the mark is left to tell packets of one tuple apart */
 	REASON_ICMP_MISMATCH,	/* icmp-mismatch: an ICMP error about nothing we know */
 	REASON_GUARD,		/* guard: forwarded by the stack without having been judged */
 	REASON_HINT_STALE,	/* hint-stale: the state is no longer as its hint said (prefetch) */

@@ -33,38 +33,57 @@ static __always_inline int egress_send(hook_ctx *ctx, const struct packet *p, co
 	return count_verdict(i, why, p->length);
 }
 
+/* What was decided of a packet that the stack forwards: HANDOFF_* of its record, or
+ * the like of its state; 0: nothing was. */
+__noinline __u32 egress_decided(hook_ctx *ctx, struct packet *p)
+{
+	struct scratch *s = scratch_get();
+	enum mark value = mark_value(ctx->mark);
+	__u32 number;
+
+	if (!s || !p || value == MARK_NONE)
+		return 0;
+	s->handoff = p->tuple;
+	if (p->fragment == FRAGMENT_LATER) {
+		handoff_fragment(&s->handoff, p);
+		return handoff_get(&s->handoff, 0);
+	}
+	if (value >= MARK_RECORD)
+		return handoff_get(&s->handoff, value - MARK_RECORD);
+	if (value == MARK_LEAVES)
+		tuple_reverse(&s->handoff, &p->tuple);
+	if (!lookup_state(&s->handoff, &number))
+		return 0;
+	return HANDOFF_PASSED | (value == MARK_LEAVES ? number ^ 1 : number);
+}
+
 /*
- * A packet that was handed up to be forwarded: its destination is translated
- * already; its source is now. It was judged and counted at its entry.
+ * A packet that was handed up to be forwarded: its destination is translated already;
+ * its source is now. It was judged and counted at its entry.
  */
-static __noinline int egress_marked(hook_ctx *ctx, struct packet *p)
+static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 number)
 {
 	const struct interface *i;
-	const struct tuple *own, *other, *t;
+	const struct tuple *reply;
 	struct headers h;
 	struct state *st;
-	__u32 mark = ctx->mark;
 
 	if (!p)
 		return HOOK_DROP;
 	i = interface_get(p->ifindex);
 	if (!i)
 		return HOOK_DROP;
-	if (!(mark & MARK_STATE))
+	if (!number)
 		return count_verdict(i, REASON_MARKED, p->length);
-	st = state_get(mark & MARK_STATE);
-	if (!st || st->status == STATUS_FREE || st->status == STATUS_NEW)
+	st = handoff_state(number, &p->tuple);
+	if (!st)
 		return count_verdict(i, REASON_GUARD, p->length);
+	hook_set_mark(ctx, MARK_LEAVES); /* for a device that sends it on by another one */
 	if (!(st->flags & STATE_NAT))
 		return count_verdict(i, REASON_MARKED, p->length);
-	t = &p->tuple;
-	own = mark & MARK_REPLY ? &st->back.tuple : &st->forth.tuple;
-	other = mark & MARK_REPLY ? &st->forth.tuple : &st->back.tuple;
-	/* It may have waited for long, and the slot be another connection's now. */
-	if (!addr_equal(&own->src, &t->src) || !addr_equal(&other->src, &t->dst))
-		return count_verdict(i, REASON_GUARD, p->length);
+	reply = STATE_DIRECTION(number) ? &st->forth.tuple : &st->back.tuple;
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)) ||
-	    rewrite_translate_to(ctx, &h, p, &other->dst, &t->dst, other->dport, t->dport))
+	    rewrite_translate_to(ctx, &h, p, &reply->dst, &p->tuple.dst, reply->dport, p->tuple.dport))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	return count_verdict(i, REASON_MARKED, p->length);
 }

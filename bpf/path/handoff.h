@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Packets that the stack has to forward have their destination translated and
- * their source not. Where both change, what the stack quotes in an error is
- * neither tuple of the state: so it is noted which state that was.
+ * Packets that the stack has to forward have their destination translated and their
+ * source not. TCX egress finds by their tuple whose they are: it is one of their
+ * state's, or its mirror, or where both addresses change, or there is no state, it has
+ * a record here. The mark says which of these (enum mark).
  */
 #ifndef WEIR_PATH_HANDOFF_H
 #define WEIR_PATH_HANDOFF_H
@@ -12,65 +13,226 @@
 #include "path/scratch.h"
 #include "state/lookup.h"
 
-/* The tuple of such a packet on its way through the stack; kept by no one: a lost
- * entry costs an error. */
+/* What a record says; its upper half is the tick of its last packet. */
+#define HANDOFF_NUMBER	  MAX_NUMBER  /* of the state, with the packet's direction; 0: none     */
+#define HANDOFF_MULTICAST 0x40000000u /* TCX egress judges how it leaves		  */
+#define HANDOFF_PASSED	  0x80000000u /* always						  */
+_Static_assert(MAX_NUMBER < HANDOFF_MULTICAST, "a number and its flags are one word");
+
+/* By the packet's tuple in the stack; late fragments, whose tuple has no ports, by their
+ * id. Kept by no one: a lost record costs a packet that is on its way. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, 8192);
 	__type(key, struct tuple);
-	__type(value, __u32); /* number of the state, with the packet's direction */
+	__type(value, struct handoff);
 } handoffs SEC(".maps");
 
-/* Notes a packet of tuple t that goes up. to: the tuple that reply arrive with. */
-static __always_inline void handoff_note(const struct tuple *t, const struct tuple *to, __u32 number)
-{
-	struct scratch *s = scratch_get();
+#define HANDOFF_FRAGMENT 1 /* tuple.pad of the key of late fragments */
 
-	if (!s)
-		return;
-	s->handoff = *t;
-	s->handoff.dst = to->src;
-	s->handoff.dport = to->sport;
-	bpf_map_update_elem(&handoffs, &s->handoff, &number, BPF_ANY);
+/* Makes a tuple the key of a packet's late fragments. */
+static __always_inline void handoff_fragment(struct tuple *t, const struct packet *p)
+{
+	*(__u32 *)&t->sport = p->fragment_id;
+	t->proto = p->family == 4 ? t->proto : 0; /* as fragment_key */
+	t->pad = HANDOFF_FRAGMENT;
 }
 
-/* The state of a packet that went up, by its tuple in the stack; sets its number. */
-static __always_inline struct state *handoff_find(const struct tuple *t, __u32 *number)
+static __always_inline int handoff_is_live(__u64 record)
 {
-	const struct tuple *came, *reply;
-	struct state *st;
-	__u32 *found = bpf_map_lookup_elem(&handoffs, t);
+	return record && shared.now - (__u32)(record >> 32) < HANDOFF_LIFE;
+}
 
-	if (!found)
+/* Finds the record that says what, or takes a free one; < 0: all are others'. */
+static __always_inline int handoff_claim(struct handoff *h, __u32 what, __u32 records)
+{
+	__u64 now = (__u64)shared.now << 32 | what, old;
+	__u32 i;
+
+	for (i = 0; i < HANDOFF_RECORDS; i++) {
+		old = h->record[i];
+		if ((__u32)old == what && handoff_is_live(old)) {
+			if (old != now)
+				h->record[i] = now;
+			return i;
+		}
+	}
+	for (i = 0; i < HANDOFF_RECORDS; i++) {
+		old = h->record[i];
+		if (i < records && !handoff_is_live(old) &&
+		    __sync_val_compare_and_swap(&h->record[i], old, now) == old)
+			return i;
+	}
+	return -1;
+}
+
+/* Records a packet under s->handoff; < 0: there is no record left. */
+__noinline int handoff_record(struct scratch *s, __u32 what, __u32 print)
+{
+	struct handoff *h;
+	int n;
+
+	if (!s)
+		return -1;
+	h = bpf_map_lookup_elem(&handoffs, &s->handoff);
+	if (!h) {
+		s->record.record[0] = (__u64)shared.now << 32 | what;
+		s->record.print[0] = print;
+		if (!bpf_map_update_elem(&handoffs, &s->handoff, &s->record, BPF_NOEXIST))
+			return 0;
+		h = bpf_map_lookup_elem(&handoffs, &s->handoff);
+		if (!h)
+			return -1;
+	}
+	n = handoff_claim(h, what, s->handoff.pad == HANDOFF_FRAGMENT ? 1 : handoff_records);
+	if (n >= 0)
+		h->print[n & (HANDOFF_RECORDS - 1)] = print;
+	return n;
+}
+
+/* Records that late fragments of a packet follow it. < 0: another packet has its id. */
+static __always_inline int handoff_first(struct scratch *s, const struct packet *p, __u32 what)
+{
+	s->handoff = p->tuple;
+	handoff_fragment(&s->handoff, p);
+	return handoff_record(s, what, 0);
+}
+
+/* Tells a packet from others of its tuple by what any quote of it has: IPv4's id and the
+ * four bytes behind the ports. */
+static __always_inline __u32 handoff_print(hook_ctx *ctx, const struct packet *p)
+{
+	__u32 l4 = 0;
+	__u16 id = 0;
+
+	if (p->family == 4)
+		hook_load(ctx, p->l3_offset + 4, &id, sizeof(id));
+	hook_load(ctx, p->l4_offset + 4, &l4, sizeof(l4));
+	return l4 ^ id;
+}
+
+/* HANDOFF_* of a live record; 0: there is none. */
+static __always_inline __u32 handoff_get(const struct tuple *key, __u32 number)
+{
+	const struct handoff *h = bpf_map_lookup_elem(&handoffs, key);
+	__u64 record;
+
+	if (!h || number >= HANDOFF_RECORDS)
 		return 0;
-	*number = *found;
-	st = state_get(STATE_INDEX(*number));
+	record = h->record[number];
+	return handoff_is_live(record) ? record : 0;
+}
+
+/* Of the records of a tuple the one whose last packet an error quotes, else the latest;
+ * 0: there is none of a state. */
+static __always_inline __u32 handoff_choose(const struct handoff *h, __u32 print)
+{
+	__u64 record, best = 0;
+	int i;
+
+	for (i = 0; i < HANDOFF_RECORDS; i++) {
+		record = h->record[i];
+		if (!handoff_is_live(record) || !(record & HANDOFF_NUMBER))
+			continue;
+		if (h->print[i] == print)
+			return record & HANDOFF_NUMBER;
+		if (!best || (__s32)((__u32)(record >> 32) - (__u32)(best >> 32)) >= 0)
+			best = record;
+	}
+	return best & HANDOFF_NUMBER;
+}
+
+/* The live state whose packet stands in the stack with these addresses; NULL: its place
+ * is another connection's by now. */
+static __always_inline struct state *handoff_state(__u32 number, const struct tuple *t)
+{
+	struct state *st = state_get(STATE_INDEX(number));
+	const struct tuple *came, *reply;
+
 	if (!st || st->status != STATUS_LIVE)
 		return 0;
-	/* its place may be another connection's by now */
-	came = &state_course(st, STATE_DIRECTION(*number))->tuple;
-	reply = &state_course(st, !STATE_DIRECTION(*number))->tuple;
-	if (!addr_equal(&came->src, &t->src) || came->sport != t->sport || !addr_equal(&reply->src, &t->dst) ||
-	    reply->sport != t->dport || came->proto != t->proto)
+	came = STATE_DIRECTION(number) ? &st->back.tuple : &st->forth.tuple;
+	reply = STATE_DIRECTION(number) ? &st->forth.tuple : &st->back.tuple;
+	if (!addr_equal(&reply->src, &t->dst) ||
+	    (!addr_equal(&came->src, &t->src) && !addr_equal(&reply->dst, &t->src)))
 		return 0;
 	return st;
 }
 
+/* The state of the packet that an error of the stack quotes; sets its number. */
+static __always_inline struct state *handoff_quoted(const struct scratch *s, __u32 *number)
+{
+	const struct quote *q = &s->quote;
+	const struct handoff *h = bpf_map_lookup_elem(&handoffs, &q->tuple);
+	__u32 print = *(__u32 *)&q->l4[4];
+
+	if (!h)
+		return 0;
+	if (s->packet.family == 4)
+		print ^= *(__u16 *)&q->l3[4];
+	*number = handoff_choose(h, print);
+	return *number ? handoff_state(*number, &q->tuple) : 0;
+}
+
+/* How TCX egress finds a packet that the stack is to forward, whose destination has been
+ * translated. MARK_NONE: not at all. number: of its state, 0: none. */
+__noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 number)
+{
+	struct scratch *s = scratch_get();
+	const struct tuple *reply = 0;
+	const struct state *st;
+	__u32 print = 0;
+	int n;
+
+	if (!s || !p)
+		return MARK_NONE;
+	s->handoff = p->tuple;
+	st = number ? state_get(STATE_INDEX(number)) : 0;
+	if (st) {
+		reply = STATE_DIRECTION(number) ? &st->forth.tuple : &st->back.tuple;
+		s->handoff.dst = reply->src;
+		s->handoff.dport = reply->sport;
+	}
+	if (p->fragment == FRAGMENT_LATER) {
+		handoff_fragment(&s->handoff, p);
+	} else if (reply) {
+		if (addr_equal(&reply->src, &p->tuple.dst) && reply->sport == p->tuple.dport)
+			return MARK_CAME;
+		if (addr_equal(&reply->dst, &p->tuple.src) && reply->dport == p->tuple.sport)
+			return MARK_LEAVES;
+		print = handoff_print(ctx, p);
+	}
+	n = handoff_record(s, HANDOFF_PASSED | number, print);
+	return n < 0 ? MARK_NONE : MARK_RECORD + n;
+}
+
 /*
- * Up to the stack, with the mark that TCX ingress is to set. A driver without room
- * for that may not have XDP: what XDP has decided would be decided again. So the
- * packet is dropped, and from now on TCX judges what comes in there.
+ * A driver without room in front of the frame may not have XDP: what XDP has decided
+ * would be decided again. So the packet is dropped, and from now on TCX judges what
+ * comes in there.
  */
-static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, const struct interface *i,
-					__u32 mark, enum reason why)
+static __always_inline int handoff_bare(hook_ctx *ctx, const struct packet *p, const struct interface *i)
 {
 	struct interface *device = &shared.interfaces[hook_ifindex(ctx) & (MAX_IFINDEX - 1)];
 
-	if (hook_handoff(ctx, mark, p->ifindex)) {
-		__sync_fetch_and_or(&device->flags, INTERFACE_BARE);
-		return count_verdict(i, REASON_METADATA, p->length);
-	}
-	return count_verdict(i, why, p->length);
+	__sync_fetch_and_or(&device->flags, INTERFACE_BARE);
+	return count_verdict(i, REASON_METADATA, p->length);
+}
+
+/* Up to the stack, with weir's bits of the mark that it has there. */
+static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+					enum mark value, enum reason why)
+{
+	return hook_handoff(ctx, value, p->ifindex) ? handoff_bare(ctx, p, i) : count_verdict(i, why, p->length);
+}
+
+/* To TCX ingress of the same device, which reaches where XDP does not. number: of the
+ * packet's state, 0: none. */
+static __always_inline int handoff_redirect(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+					    __u32 number)
+{
+	return hook_handoff_redirect(ctx, number, p->ifindex) ? handoff_bare(ctx, p, i) :
+								count_verdict(i, REASON_UP_DEVICE, p->length);
 }
 
 /*
@@ -94,31 +256,40 @@ __noinline int handoff_translate(hook_ctx *ctx, const struct packet *p, __u32 nu
 	other = STATE_DIRECTION(number) ? &s->forth.tuple : &s->back.tuple;
 	if (addr_equal(&other->src, &t->dst) && other->sport == t->dport)
 		return 0;
-	/* no error is about a later fragment, whose ports are not there to be found by */
-	if (p->fragment != FRAGMENT_LATER && (!addr_equal(&other->dst, &t->src) || other->dport != t->sport))
-		handoff_note(t, other, number);
 	return rewrite_translate_to(ctx, &h, p, &t->src, &other->src, t->sport, other->sport);
 }
 
-/* Up to the stack, to be forwarded by it; the mark tells TCX egress and the guard
- * what was decided. */
+/* Up to the stack, to be forwarded by it. */
 static __always_inline int handoff_forward(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 				   const struct state *s, __u32 number, enum reason why)
 {
-	__u32 mark = MARK_MAGIC | STATE_INDEX(number) | (STATE_DIRECTION(number) ? MARK_REPLY : 0);
+	enum mark value;
 
 	if (p->flags & PACKET_GROUP)
-		return handoff_pass(ctx, p, i, 0, REASON_LOCAL);
+		return handoff_pass(ctx, p, i, MARK_NONE, REASON_LOCAL);
 	if (s && s->flags & STATE_NAT && handoff_translate(ctx, p, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	return handoff_pass(ctx, p, i, mark, why);
+	value = handoff_value(ctx, p, number);
+	if (value == MARK_NONE)
+		return count_verdict(i, REASON_MARK_TAKEN, p->length);
+	return handoff_pass(ctx, p, i, value, why);
 }
 
 /* The mark of a packet for the box itself: the stack may route it on if it is for a
  * group, but not off a link to which its source is local. */
-static __always_inline __u32 handoff_local_mark(const struct packet *p, const struct addr *dst)
+__noinline enum mark handoff_local_mark(const struct packet *p, const struct addr *dst)
 {
-	return addr_is_multicast(dst) && !p->tuple.zone ? MARK_MULTICAST : 0;
+	struct scratch *s = scratch_get();
+	int n;
+
+	if (!s || !p || !dst || !addr_is_multicast(dst) || p->tuple.zone)
+		return MARK_NONE;
+	s->handoff = p->tuple;
+	s->handoff.dst = *dst;
+	if (p->fragment == FRAGMENT_LATER)
+		handoff_fragment(&s->handoff, p);
+	n = handoff_record(s, HANDOFF_PASSED | HANDOFF_MULTICAST, 0);
+	return n < 0 ? MARK_NONE : MARK_RECORD + n;
 }
 
 /* Up to the box itself. */
@@ -139,13 +310,18 @@ static __always_inline int handoff_local(hook_ctx *ctx, struct headers *h, const
 }
 
 /* Up to the stack because no route leads on: it answers, quoting what the client
- * sent but for the destination; without our mark it cannot forward the packet. */
+ * sent but for the destination. Without a mark it cannot forward the packet. */
 static __always_inline int handoff_unreached(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					  const struct state *s, __u32 number)
 {
-	if (s->flags & STATE_NAT && handoff_translate(ctx, p, number))
-		return count_verdict(i, REASON_INTERNAL, p->length);
-	return handoff_pass(ctx, p, i, 0, REASON_UP_ROUTE);
+	if (s->flags & STATE_NAT) {
+		if (handoff_translate(ctx, p, number))
+			return count_verdict(i, REASON_INTERNAL, p->length);
+		/* no error is about a late fragment, whose ports are not there to be found by */
+		if (p->fragment != FRAGMENT_LATER)
+			handoff_value(ctx, p, number);
+	}
+	return handoff_pass(ctx, p, i, MARK_NONE, REASON_UP_ROUTE);
 }
 
 #endif

@@ -92,7 +92,7 @@ __noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
 		s->quoted_forth = 1;
 	}
 	if (!st && !in) {
-		st = handoff_find(&s->quote.tuple, &number);
+		st = handoff_quoted(s, &number);
 		number ^= 1;
 		s->quoted_forth = 0;
 	}

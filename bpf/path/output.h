@@ -16,7 +16,7 @@ static __always_inline int output_send(hook_ctx *ctx, struct headers *h, const s
 	if (hook_frame(ctx, h, n, i->flags & INTERFACE_L3, p->family))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_reason(i, why, p->length);
-	return hook_redirect(n->ifindex);
+	return hook_redirect(ctx, n->ifindex);
 }
 
 /* Makes room for what stands in front of the packet at its next hop, and writes it. */
@@ -59,7 +59,7 @@ __noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number,
 	if (encap_write(hook_data(ctx), hook_data_end(ctx), n, p->family, p->length))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_reason(i, why, p->length);
-	return hook_redirect(n->encap.device);
+	return hook_redirect(ctx, n->encap.device);
 }
 
 /* A packet of a live state cannot be redirected: up to the stack it goes. */
@@ -71,8 +71,7 @@ static __always_inline int output_up(hook_ctx *ctx, const struct packet *p,
 		return count_verdict(i, REASON_OPTIONS, p->length);
 	if (why != REASON_UP_DEVICE || p->flags & PACKET_GROUP)
 		return handoff_forward(ctx, p, i, s, number, why);
-	return handoff_pass(ctx, p, i, MARK_MAGIC | MARK_REDIRECT | STATE_INDEX(number) |
-				       (STATE_DIRECTION(number) ? MARK_REPLY : 0), why);
+	return handoff_redirect(ctx, p, i, number);
 }
 
 /* A packet of a live state to a known next hop: the end of the hit path. */
@@ -93,6 +92,7 @@ static __always_inline int output(hook_ctx *ctx, struct headers *h, const struct
 		return output_up(ctx, p, i, s, number, r);
 	if (rewrite_packet(ctx, h, p, s, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
+	hook_set_mark(ctx, MARK_LEAVES);
 	return output_send(ctx, h, p, i, n, why);
 }
 
@@ -125,14 +125,14 @@ __noinline int output_stateless(hook_ctx *ctx, struct scratch *s, enum reason wh
 	}
 	/* not by the stack, which takes an error that is translated to our address for a martian */
 	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP))
-		return handoff_pass(ctx, p, i, MARK_MAGIC | MARK_REDIRECT, r);
+		return handoff_redirect(ctx, p, i, 0);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return handoff_forward(ctx, p, i, 0, 0, r);
 	rewrite_ttl(&h, p);
 	if (hook_frame(ctx, &h, n, i->flags & INTERFACE_L3, p->family))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_reason(i, why, p->length);
-	return hook_redirect(n->ifindex);
+	return hook_redirect(ctx, n->ifindex);
 }
 
 #endif

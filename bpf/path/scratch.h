@@ -39,6 +39,13 @@ struct nat_port_search {
 	__u16 pad;
 };
 
+/* The records of packets that look the same in the stack (handoff.h). Connections from
+ * one port to several addresses that lead to one server do: each has its own. */
+struct handoff {
+	__u64 record[HANDOFF_RECORDS]; /* tick << 32 | HANDOFF_*; 0: free		*/
+	__u32 print[HANDOFF_RECORDS];  /* of the last packet; see handoff_print()	*/
+};
+
 struct scratch {
 	struct packet packet;	 /* as the hit program parsed it			*/
 	__u32 state;		 /* index << 1 | direction; 0: none			*/
@@ -67,6 +74,7 @@ struct scratch {
 	struct quote quote;
 	struct addr quoter;	 /* source of an ICMP error, translated			*/
 	struct tuple handoff;	 /* of the packet at hand on its way through the stack	*/
+	struct handoff record;	 /* a new one; but for its first record 0		*/
 	struct record log;	 /* the head of records of the crossing at hand		*/
 };
 

@@ -41,7 +41,6 @@ func (m Mark) On(mark uint32) uint32 { return mark&^m.Mask | m.N }
 
 // markMask checks set mark-mask. newResolver has noted it.
 func (r *resolver) markMask(s *ast.MarkMask) {
-	r.faults.Unenforced(s.Span, "set mark-mask")
 	ones := bits.OnesCount32(s.Mask)
 	together := bits.Len32(s.Mask)-bits.TrailingZeros32(s.Mask) == ones
 	if ones < leastMarkBits || ones > mostMarkBits || !together {

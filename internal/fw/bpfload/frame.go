@@ -12,19 +12,21 @@ import (
 type Run struct {
 	Frame   []byte // at least 14 bytes, with the Ethernet header
 	Ifindex int
-	Meta    []byte // XDP: in front of the frame, a multiple of 4 bytes
-	Mark    uint32 // TCX
-	From    int    // TCX egress: index of the interface that it came in by; 0: the box's own
-	Repeat  uint32 // times that the program is run on what the last time left; 0: once
-	GSO     uint32 // TCX: bytes of a segment's payload, of a frame that is to be cut; 0: it is not
+	Meta    []byte    // XDP: in front of the frame, a multiple of 4 bytes
+	Mark    uint32    // TCX
+	Note    [5]uint32 // TCX: skb->cb
+	From    int       // TCX egress: index of the interface that it came in by; 0: the box's own
+	Repeat  uint32    // times that the program is run on what the last time left; 0: once
+	GSO     uint32    // TCX: bytes of a segment's payload, of a frame that is to be cut; 0: it is not
 }
 
 // An Outcome is what a program did with a frame.
 type Outcome struct {
-	Result uint32 // what it returned
-	Frame  []byte // as it is afterwards
-	Meta   []byte // XDP: what stands in front of it
-	Mark   uint32 // TCX
+	Result uint32    // what it returned
+	Frame  []byte    // as it is afterwards
+	Meta   []byte    // XDP: what stands in front of it
+	Mark   uint32    // TCX
+	Note   [5]uint32 // TCX: skb->cb
 }
 
 // headroom is what a frame may grow by while a program has it.
@@ -79,7 +81,7 @@ func RunTC(p *Program, r Run) (Outcome, error) {
 		DataOut: out,
 		Repeat:  r.Repeat,
 		Context: skbContext{
-			Ifindex: uint32(r.Ifindex), IngressIfindex: uint32(r.From), Mark: r.Mark, GSOSize: r.GSO,
+			Ifindex: uint32(r.Ifindex), IngressIfindex: uint32(r.From), Mark: r.Mark, Cb: r.Note, GSOSize: r.GSO,
 		},
 		ContextOut: &context,
 	}
@@ -87,5 +89,5 @@ func RunTC(p *Program, r Run) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, fmt.Errorf("run on a frame of interface %d: %w", r.Ifindex, err)
 	}
-	return Outcome{Result: result, Frame: o.DataOut, Mark: context.Mark}, nil
+	return Outcome{Result: result, Frame: o.DataOut, Mark: context.Mark, Note: context.Cb}, nil
 }

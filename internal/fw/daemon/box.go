@@ -219,7 +219,7 @@ func (b *box) replace(source Source, m *machine) error {
 
 // swap makes a dataplane that was built live, and the old one is closed.
 func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) error {
-	report, err := b.commit(dp, source, m)
+	report, err := b.commitGuarded(dp, source, rules, m)
 	if err != nil {
 		return fmt.Errorf("replace the dataplane: %w", err)
 	}
@@ -235,6 +235,25 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 		b.cfg.Log.Warn("records of old rules stay", "error", err)
 	}
 	return b.tell(m)
+}
+
+// commitGuarded commits. Where the new rules give weir other bits of the mark, the
+// guard accepts both from before the first program is replaced to after the last.
+func (b *box) commitGuarded(dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) (report dataplane.Report, err error) {
+	was, is := b.rules.options.MarkMask, rules.options.MarkMask
+	if was == is {
+		return b.commit(dp, source, m)
+	}
+	if err := widenGuard(is); err != nil && !errors.Is(err, errNoNft) {
+		return report, fmt.Errorf("widen the guard: %w", err)
+	}
+	if report, err = b.commit(dp, source, m); err != nil {
+		return report, errors.Join(err, narrowGuard(was))
+	}
+	if err := narrowGuard(is); err != nil {
+		b.cfg.Log.Warn("the guard accepts bits of the mark that are no longer weir's", "error", err)
+	}
+	return report, nil
 }
 
 // wantsXDP reports whether the choice of hooks falls on XDP for an interface.

@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"weir/internal/host/netif"
 	"weir/internal/killpoint"
 )
 
-// The guard stands behind the dataplane: what the stack forwards without
-// weir's mark, because it came past the programs, is dropped by nftables. Other
-// tables are left alone; an accept here does not overrule their drops.
+// The guard stands behind the dataplane: what the stack forwards and none of weir's
+// programs has handed to it is dropped by nftables. It is known by weir's own bits of
+// the mark, which no packet has that comes in. Other tables are left alone; an accept
+// here does not overrule their drops.
 const (
 	GuardTable = "inet weir"
 	guardRules = `table inet weir
@@ -23,28 +27,32 @@ table inet weir {
 	comment "weir drops what is forwarded past it"
 	chain forward {
 		type filter hook forward priority filter; policy drop;
-		meta mark & 0x%08x == 0x%08x accept
-	}
+%s	}
 }
 `
 )
 
-// Bits of bpf/config.h: MARK_MASK and MARK_MAGIC; a test compares them.
-const (
-	markMask  = 0xf0000000
-	markMagic = 0xa0000000
-)
+// guardAccept is the guard's rule for a set mark-mask. nft prints the condition in
+// another form, the comment as it is.
+const guardAccept = "\t\tmeta mark & 0x%08[1]x != 0x00000000 accept comment \"mark-mask 0x%08[1]x\"\n"
+
+var guardMask = regexp.MustCompile(`"mark-mask (0x[0-9a-f]{8})"`)
 
 // errNoNft is returned where the guard cannot stand because the machine has no
 // nft program or its kernel no nftables. TCX egress drops the same packets.
 var errNoNft = errors.New("no guard in nftables")
 
-// raiseGuard puts the guard up, or leaves the one that stands as it is.
-func raiseGuard() error {
+// raiseGuard puts a guard up that accepts what bears bits of one of the masks, in the
+// place of one that stands.
+func raiseGuard(masks []uint32) error {
 	if _, err := exec.LookPath("nft"); err != nil {
 		return fmt.Errorf("%w: the nft program is not installed", errNoNft)
 	}
-	_, err := nft(fmt.Sprintf(guardRules, uint32(markMask), uint32(markMagic)), "-f", "-")
+	var rules strings.Builder
+	for _, mask := range masks {
+		fmt.Fprintf(&rules, guardAccept, mask)
+	}
+	_, err := nft(fmt.Sprintf(guardRules, rules.String()), "-f", "-")
 	if err == nil {
 		killpoint.Done("raise the guard")
 	}
@@ -56,7 +64,7 @@ func lowerGuard() error {
 	if _, err := exec.LookPath("nft"); err != nil {
 		return nil
 	}
-	if !guardStands() {
+	if _, stands := standingGuard(); !stands {
 		return nil
 	}
 	_, err := nft("", "delete", "table", "inet", "weir")
@@ -66,10 +74,38 @@ func lowerGuard() error {
 	return err
 }
 
-// guardStands reports whether the guard's table is there.
-func guardStands() bool {
-	_, err := nft("", "list", "table", "inet", "weir")
-	return err == nil
+// standingGuard returns the masks of the guard that stands, and whether one does.
+func standingGuard() (masks []uint32, stands bool) {
+	out, err := nft("", "list", "table", "inet", "weir")
+	if err != nil {
+		return nil, false
+	}
+	for _, m := range guardMask.FindAllSubmatch(out, -1) {
+		if mask, err := strconv.ParseUint(string(m[1]), 0, 32); err == nil {
+			masks = append(masks, uint32(mask))
+		}
+	}
+	return masks, true
+}
+
+// widenGuard has the guard accept what programs of a set mark-mask hand to the stack,
+// besides what it accepts already: the programs before them run until these have
+// replaced them.
+func widenGuard(mask uint32) error {
+	masks, _ := standingGuard()
+	if !slices.Contains(masks, mask) {
+		masks = append(masks, mask)
+	}
+	return raiseGuard(masks)
+}
+
+// narrowGuard has the guard accept that alone.
+func narrowGuard(mask uint32) error {
+	masks, stands := standingGuard()
+	if want := []uint32{mask}; stands && !slices.Equal(masks, want) {
+		return raiseGuard(want)
+	}
+	return nil
 }
 
 // ForeignDrops names the forward chains of others whose policy is drop, as

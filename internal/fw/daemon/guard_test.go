@@ -1,30 +1,10 @@
 package daemon
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"weir/internal/testenv"
 )
-
-// The guard accepts the marks that the programs set: both are one constant.
-func TestMarksAreThoseOfConfigH(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(testenv.Root(t), "bpf", "config.h"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]uint32{"MARK_MASK": markMask, "MARK_MAGIC": markMagic} {
-		m := regexp.MustCompile(`#define ` + name + `\s+(0x[0-9a-f]+)u`).FindSubmatch(text)
-		if m == nil || string(m[1]) != fmt.Sprintf("0x%08x", want) {
-			t.Errorf("%s: bpf/config.h says %q, the guard 0x%08x", name, m, want)
-		}
-	}
-}
 
 func TestForeignDrops(t *testing.T) {
 	const list = `{"nftables": [

@@ -201,7 +201,7 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 		return err
 	}
 	b.noteForeignDrops()
-	if err := b.guard(undo); err != nil {
+	if err := b.guard(undo, rules.options.MarkMask); err != nil {
 		return err
 	}
 	if b.first {
@@ -223,6 +223,9 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 	report, err := b.commit(dp, source, m)
 	if err != nil {
 		return fmt.Errorf("attach the dataplane: %w", err)
+	}
+	if err := narrowGuard(rules.options.MarkMask); err != nil {
+		return fmt.Errorf("raise the guard: %w", err)
 	}
 	b.noteStates(report)
 	if b.first {
@@ -271,14 +274,14 @@ func (b *box) readBefore(m *machine) (before map[int]bool, err error) {
 
 // guard raises the guard. Without nftables the box goes without: the programs
 // at TCX egress drop the same packets, on interfaces that have them.
-func (b *box) guard(undo *ladder) error {
-	stood := guardStands()
+func (b *box) guard(undo *ladder, mask uint32) error {
+	_, stood := standingGuard()
 	if !stood {
 		if err := b.found.guard(); err != nil {
 			return err
 		}
 	}
-	err := raiseGuard()
+	err := widenGuard(mask)
 	if errors.Is(err, errNoNft) {
 		b.cfg.Log.Warn("the guard is left to the programs at TCX egress: only they drop what is forwarded past weir", "reason", err)
 		return nil

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"path/filepath"
 
 	"weir/internal/fw/bpfload"
+	"weir/internal/fw/limits"
 	"weir/internal/fw/ruleset"
 )
 
@@ -244,9 +246,23 @@ func (d *Dataplane) values() map[string]any {
 		"state_capacity":  stateCapacity(d.config.Options.MaxStates),
 		"rule_base":       d.config.RuleBase,
 		"rule_chunks":     d.chunks(),
+		"mark_mask":       d.config.Options.MarkMask,
+		"mark_shift":      uint8(bits.TrailingZeros32(d.config.Options.MarkMask)),
+		"handoff_records": handoffRecords(d.config.Options.MarkMask),
+		"note_secret":     noteSecret(d.ledger.HashSeed),
 		"implicit_pass":   asByte(d.config.Options.ImplicitPass),
 		"unloaded":        asByte(d.config.Unloaded),
 	}
+}
+
+// markRecord is MARK_RECORD of bpf/config.h: the lesser values of the mark mean
+// something else.
+const markRecord = 3
+
+// handoffRecords is how many packets of one tuple the values of weir's bits of the
+// mark tell apart.
+func handoffRecords(mask uint32) uint8 {
+	return uint8(min(1<<bits.OnesCount32(mask)-markRecord, limits.HandoffRecords))
 }
 
 func asByte(set bool) uint8 {

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime"
-	"slices"
 	"testing"
 
 	"github.com/vishvananda/netns"
@@ -126,13 +125,13 @@ func (f *fuzzer) try(tb testing.TB, input []byte) {
 		}
 	}
 	if s.hook != model.XDP {
-		s.mark = f.mark(input[0] / 6)
+		s.mark, s.noted = f.mark(input[0] / 6)
 	}
 	o, err := f.shoot(s)
 	if err != nil {
 		tb.Fatalf("%s\n%v", &s, err)
 	}
-	if o.Verdict == model.Out && s.mark&(model.MarkMask|model.MarkRedirect) == model.MarkMagic && !whole(o.Frame) {
+	if o.Verdict == model.Out && !s.noted && weirs.Of(s.mark) != 0 && !whole(o.Frame) {
 		tb.Fatalf("a malformed packet left that was handed up: %x", o.Frame)
 	}
 	if o.Verdict == model.Redirect && !wellFormed(o.Frame) {
@@ -140,31 +139,10 @@ func (f *fuzzer) try(tb testing.TB, input []byte) {
 	}
 }
 
-// mark is one of weir's own marks, or one like them, by the number that an input
-// has for it; 0: none. Nothing but the programs of its ingress can have given it to
-// a frame, but for memory that is not what it was.
-func (f *fuzzer) mark(n byte) uint32 {
-	if n == 0 {
-		return 0
-	}
-	states := slices.Collect(f.model.Live())
-	mark := uint32(model.MarkMagic)
-	if n&1 != 0 {
-		mark |= model.MarkReply
-	}
-	if n&2 != 0 {
-		mark |= model.MarkRedirect
-	}
-	switch i := int(n >> 2); {
-	case i == 0: // judged, without a state
-	case i <= len(states):
-		mark |= states[i-1].Index
-	case i == len(states)+1:
-		mark |= model.MarkState // beyond the table
-	default:
-		mark |= uint32(len(f.raw) - 1)
-	}
-	return mark
+// mark is any value of weir's own bits, some of the administrator's, and whether there
+// is a note, by the number that an input has for it.
+func (f *fuzzer) mark(n byte) (mark uint32, noted bool) {
+	return weirs.Set(uint32(n>>3)<<12, uint32(n&7)), n>>3 == 5
 }
 
 // whole reports whether a frame holds the IP packet that it says, if it is one.

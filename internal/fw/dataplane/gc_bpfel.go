@@ -27,9 +27,13 @@ const (
 	gcProgWeirGcStart   = "weir_gc_start"
 	gcProgWeirImport    = "weir_import"
 	gcVarBucketMask     = "bucket_mask"
+	gcVarHandoffRecords = "handoff_records"
 	gcVarHashKeys       = "hash_keys"
 	gcVarImplicitPass   = "implicit_pass"
+	gcVarMarkMask       = "mark_mask"
+	gcVarMarkShift      = "mark_shift"
 	gcVarMaxStates      = "max_states"
+	gcVarNoteSecret     = "note_secret"
 	gcVarPrefetchSecret = "prefetch_secret"
 	gcVarRandomSeed     = "random_seed"
 	gcVarRuleBase       = "rule_base"
@@ -104,9 +108,13 @@ type gcMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type gcVariableSpecs struct {
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
+	MarkMask       *ebpf.VariableSpec `ebpf:"mark_mask"`
+	MarkShift      *ebpf.VariableSpec `ebpf:"mark_shift"`
 	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
+	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
 	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
 	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
@@ -164,9 +172,13 @@ func (m *gcMaps) Close() error {
 // It can be passed to loadGcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type gcVariables struct {
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
+	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`
+	MarkMask       *ebpf.Variable `ebpf:"mark_mask"`
+	MarkShift      *ebpf.Variable `ebpf:"mark_shift"`
 	MaxStates      *ebpf.Variable `ebpf:"max_states"`
+	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
 	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
 	RuleBase       *ebpf.Variable `ebpf:"rule_base"`

@@ -171,7 +171,10 @@ type result struct {
 	frame    []byte
 	mark     uint32 // in the metadata (XDP) or on the packet (TCX)
 	meta     bool   // XDP: there are metadata
+	back     bool   // XDP: TCX ingress shall redirect it
+	number   uint32 // … of a state
 	believes int    // the interface whose TCX ingress believes them
+	note     [5]uint32
 }
 
 // packet prints what the frame holds, with "lan " or "wan " before it if it is
@@ -222,15 +225,20 @@ func xdpResult(o *bpfload.Outcome) result {
 	case 4:
 		r.verdict = redirect
 	}
-	if len(o.Meta) == 12 && binary.NativeEndian.Uint32(o.Meta) == metadataMagic {
-		r.meta, r.mark = true, binary.NativeEndian.Uint32(o.Meta[4:])
-		r.believes = int(binary.NativeEndian.Uint32(o.Meta[8:]))
+	if len(o.Meta) == metadataSize && binary.NativeEndian.Uint32(o.Meta) == metadataMagic {
+		number := binary.NativeEndian.Uint32(o.Meta[8:])
+		r.meta, r.mark, r.back, r.number = true, binary.NativeEndian.Uint32(o.Meta[4:]), number&metadataRedirect != 0, number&^metadataRedirect
+		r.believes = int(binary.NativeEndian.Uint32(o.Meta[12:]))
 	}
 	return r
 }
 
-// metadataMagic is METADATA_MAGIC of bpf/config.h.
-const metadataMagic = 0x77656972
+// Of struct metadata in bpf/config.h.
+const (
+	metadataMagic    = 0x77656972
+	metadataRedirect = 1 << 31
+	metadataSize     = 16
+)
 
 // tcIn has a frame come in by an interface with TCX.
 func (h *harness) tcIn(ifindex int, frame []byte) result {
@@ -265,7 +273,7 @@ func (h *harness) tc(program string, run bpfload.Run) result {
 
 // tcResult reads what a TCX program answered, but for the reason.
 func tcResult(o *bpfload.Outcome) result {
-	r := result{verdict: aborted, frame: o.Frame, mark: o.Mark}
+	r := result{verdict: aborted, frame: o.Frame, mark: o.Mark, note: o.Note}
 	switch o.Result {
 	case 0xffffffff:
 		r.verdict = up
@@ -342,7 +350,8 @@ func stateText(s *state.State) string {
 	return fmt.Sprintf("%s %s %d:%d %d/%d", text, s.Phase, s.Flow[0].Peer, s.Flow[1].Peer, s.Flow[0].Packets, s.Flow[1].Packets)
 }
 
-// forget empties the state table, the tuple table and the fragments.
+// forget empties the state table, the tuple table, the fragments and the records of
+// hand-offs.
 func (h *harness) forget() {
 	h.tb.Helper()
 	t := h.dp.tables
@@ -362,6 +371,10 @@ func (h *harness) forget() {
 	var key xdpFragmentKey
 	for all := t.maps[mapFragments].Iterate(); all.Next(&key, new(xdpFragmentEntry)); {
 		check(h.tb, t.maps[mapFragments].Delete(&key))
+	}
+	handoffs := h.dp.objects.Maps["handoffs"]
+	for all := handoffs.Iterate(); all.Next(&tuple, new(xdpHandoff)); {
+		check(h.tb, handoffs.Delete(&tuple))
 	}
 	t.shared.StatesMade, t.shared.StatesReleased = 0, 0
 }

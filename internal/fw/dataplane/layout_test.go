@@ -28,7 +28,7 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{counts, "PATHS_RESERVED", reservedPaths},
 		{counts, "PATH_FIRST", firstPath},
 		{states, "NEXTHOP_LOCAL", nexthopLocal},
-		{config, "MARK_STATE", maxStates},
+		{config, "MAX_STATES", maxStates},
 		{config, "METADATA_MAGIC", metadataMagic},
 		{counts, "MAX_INTERFACES", MaxInterfaces},
 		{shared, "NEXTHOP_L3", nexthopL3},

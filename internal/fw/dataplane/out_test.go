@@ -7,7 +7,6 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"weir/internal/fw/bpfload"
-	"weir/internal/oracle/model"
 )
 
 // What leaves by TCX egress.
@@ -51,37 +50,66 @@ func testOut(h *harness) {
 	})
 }
 
-// What the stack forwards without our mark has come past us.
+// What the stack forwards and weir has not handed to it has come past weir, whatever
+// mark it bears.
 func testGuard(h *harness) {
+	const forwarded = "udp 192.168.1.10:1 > 198.51.100.9:53"
 	t := h.tb
-	h.load("pass")
-	frame := parsePkt("udp 192.168.1.10:1 > 198.51.100.9:53").frame(wan0MAC, wanHostMAC)
 	h.load("block")
-	for _, mark := range []uint32{0, markMagic, markMagic | markReply, markMagic | markRedirect, model.MarkAnswer} { // programs can set any
+	for value := range uint32(8) { // programs can set any mark
+		mark := weirs.Set(0x1234, value)
 		own := parsePkt("udp 203.0.113.2:1 > 198.51.100.9:53").frame(wan0MAC, wanHostMAC)
 		if r := h.tcFrom(h.net.wan0, own, mark, 0); r.reason != "block" {
 			t.Errorf("the box's own with mark %#x: %s %s", mark, r.verdict, r.reason)
 		}
-	}
-	for packet, want := range map[string]string{ // what comes in may bear one too
-		"udp 192.168.1.10:1 > 192.168.1.1:53":                 "block",
-		"tcp 192.168.1.10:1 > 192.168.1.1:22 S":               "block",
-		"tcp 192.168.1.10:1 > 192.168.1.1:22 RA len 3":        "block",
-		"icmp 192.168.1.10 > 192.168.1.1 type 8 id 3":         "block",
-		"tcp 192.168.1.10:1 > 192.168.1.1:22 RA seq 0 ack 12": "",
-	} {
-		ifindex, frame := h.arrive("lan", packet)
-		r := h.tc("weir_tc_in", bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex, Mark: model.MarkAnswer})
-		if r.reason != want || r.mark != 0 || (r.verdict == up) != (want == "") {
-			t.Errorf("%s with the mark of an answer to the box: %s %q, mark %#x", packet, r.verdict, r.reason, r.mark)
+		for _, packet := range []string{ // what comes in may bear one too
+			"udp 192.168.1.10:1 > 192.168.1.1:53", "tcp 192.168.1.10:1 > 192.168.1.1:22 S",
+			"tcp 192.168.1.10:1 > 192.168.1.1:22 RA seq 0 ack 12", "icmp 192.168.1.10 > 192.168.1.1 type 8 id 3",
+		} {
+			ifindex, frame := h.arrive("lan", packet)
+			r := h.tc("weir_tc_in", bpfload.Run{Frame: frame, Ifindex: ifindex, From: ifindex, Mark: mark})
+			if r.reason != "block" || r.mark != 0x1234 || r.verdict != drop {
+				t.Errorf("%s with mark %#x: %s %q, mark %#x", packet, mark, r.verdict, r.reason, r.mark)
+			}
 		}
 	}
 	h.load("pass")
-	if r := h.tcFrom(h.net.wan0, frame, 0, h.net.lan0); r.verdict != drop || r.reason != "guard" {
-		t.Errorf("unmarked: %s %s", r.verdict, r.reason)
+	for value := range uint32(8) {
+		frame := parsePkt(forwarded).frame(wan0MAC, wanHostMAC)
+		if r := h.tcFrom(h.net.wan0, frame, weirs.Set(0x1234, value), h.net.lan0); r.verdict != drop || r.reason != "guard" {
+			t.Errorf("forwarded past weir, with the value %d in its mark: %s %s", value, r.verdict, r.reason)
+		}
 	}
-	if r := h.tcFrom(h.net.wan0, frame, markMagic, h.net.lan0); r.verdict != up || r.reason != "marked" {
-		t.Errorf("marked: %s %s", r.verdict, r.reason)
+}
+
+// A note says that weir has redirected the packet to where it is; nobody else can
+// write one.
+func testNotes(h *harness) {
+	t := h.tb
+	h.load("block")
+	note := h.note(h.net.wan0)
+	frame := parsePkt("udp 192.168.1.10:1 > 198.51.100.9:53").frame(wan0MAC, wanHostMAC)
+	run := bpfload.Run{Frame: frame, Ifindex: h.net.wan0, From: h.net.lan0, Note: note}
+	r := h.tc("weir_tc_out", run)
+	if r.verdict != up || r.reason != "" || r.note == note {
+		t.Errorf("redirected here: %s %q, and the note %x is not taken away", r.verdict, r.reason, r.note)
+	}
+	for what, wrong := range map[string][5]uint32{
+		"none": {}, "another secret": {note[0], note[1] + 1, note[2]}, "to another device": {note[0], note[1], note[2] + 1},
+	} {
+		run.Note = wrong
+		if r := h.tc("weir_tc_out", run); r.verdict != drop || r.reason != "guard" {
+			t.Errorf("note: %s: %s %s", what, r.verdict, r.reason)
+		}
+		run := bpfload.Run{Frame: frame, Ifindex: h.net.wan0, From: h.net.wan0, Note: wrong}
+		if r := h.tc("weir_tc_in", run); r.verdict == up && r.reason == "" {
+			t.Errorf("note: %s: %s %s at ingress", what, r.verdict, r.reason)
+		}
+	}
+	h.load("block return")
+	ifindex, frame := h.arrive("lan", "tcp 192.168.1.10:1 > 192.168.1.1:22 S")
+	if r := h.tcIn(ifindex, frame); r.verdict != redirect || r.note != h.note(ifindex) {
+		t.Errorf("a reset: %s %s, note %x", r.verdict, r.reason, r.note)
 	}
 }
 

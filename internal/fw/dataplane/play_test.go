@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netns"
+
+	"weir/internal/oracle/model"
+	"weir/pf/resolve"
 )
 
 // A play is what happens to a dataplane with some rules, step by step.
@@ -24,21 +27,17 @@ type play struct {
 //	{"xdp lan", "tcp 192.168.1.10:4000 > 198.51.100.9:80 S", "forward rule wan tcp 192.168.1.10:4000 > 198.51.100.9:80 S ttl 63"}
 //	{"tcx wan", packet, "drop block"}
 //	{"out wan", packet, "up rule s1 …"}      leaves by TCX egress, the box's own
-//	{"out wan s1", packet, "…"}              … forwarded by the stack, with that mark
+//	{"out wan came", packet, "…"}            … forwarded by the stack, with that mark
 //	{"wait", "30", ""}                       seconds
 //	{"states", "", "line; line"}
 //
-// What becomes of a packet is the verdict, the reason, the mark (s1: the first state that was made; s1r:
-// in direction 1; m: judged, no state; +redirect) and the packet, if it is another
-// than before. $x stands for a number; the same number wherever it stands again.
+// What becomes of a packet is the verdict, the reason, the mark (came, leaves, record0 and so on: enum mark
+// of bpf/config.h, then the administrator's bits), or that TCX ingress redirects it (back s1: the first state
+// that was made; s1r: in direction 1), and the packet, if it is another than before. $x stands for a number; the same number wherever it stands again.
 type step struct{ at, packet, want string }
 
-const (
-	markMask     = 0xf0000000
-	markMagic    = 0xa0000000
-	markReply    = 0x08000000
-	markRedirect = 0x04000000
-)
+// weirs are weir's own bits of the mark, where the rules say nothing of it.
+var weirs = model.Marks{Mask: resolve.DefaultMarkMask}
 
 // TestPackets gives frames to programs that are loaded once, since the verifier
 // takes seconds: each section has rules of its own, and begins without states.
@@ -61,6 +60,7 @@ func TestPackets(t *testing.T) {
 		{"fragments", testFragments},
 		{"out", testOut},
 		{"guard", testGuard},
+		{"notes", testNotes},
 		{"answers", testAnswers},
 		{"segments", testSegments},
 		{"layer 3", testLayer3},
@@ -173,30 +173,51 @@ func (s *scene) leave(words []string, packet string) result {
 }
 
 func (s *scene) parseMark(text string) uint32 {
-	mark := uint32(markMagic)
-	if strings.HasSuffix(text, "r") {
-		mark |= markReply
+	s.tb.Helper()
+	word, others, _ := strings.Cut(text, "+")
+	var mark uint64
+	if others != "" {
+		mark = must(strconv.ParseUint(others, 0, 32))(s.tb)
 	}
-	if n, err := strconv.Atoi(strings.Trim(text, "smr")); err == nil {
-		mark |= s.order[n]
+	n, isRecord := strings.CutPrefix(word, "record")
+	switch {
+	case isRecord:
+		return weirs.Set(uint32(mark), model.MarkRecord+uint32(must(strconv.Atoi(n))(s.tb)))
+	case word == "came":
+		return weirs.Set(uint32(mark), model.MarkCame)
+	case word == "leaves":
+		return weirs.Set(uint32(mark), model.MarkLeaves)
 	}
-	return mark
+	return uint32(mark)
 }
 
+// markText prints a mark as parseMark reads it.
 func (s *scene) markText(mark uint32) string {
-	if mark&markMask != markMagic {
-		return fmt.Sprintf(" mark %#x", mark)
+	var text string
+	switch v := weirs.Of(mark); v {
+	case model.MarkNone:
+	case model.MarkCame:
+		text = "came"
+	case model.MarkLeaves:
+		text = "leaves"
+	default:
+		text = fmt.Sprintf("record%d", v-model.MarkRecord)
 	}
-	text := " m"
-	if n := mark & maxStates; n != 0 {
-		s.note()
-		text = fmt.Sprintf(" s%d", slices.Index(s.order, n))
+	if others := weirs.Set(mark, 0); others != 0 {
+		text += fmt.Sprintf("+%#x", others)
 	}
-	if mark&markReply != 0 {
+	return text
+}
+
+// backText prints whose packet TCX ingress is to redirect.
+func (s *scene) backText(number uint32) string {
+	if number == 0 {
+		return " back"
+	}
+	s.note()
+	text := fmt.Sprintf(" back s%d", slices.Index(s.order, number>>1))
+	if number&1 != 0 {
 		text += "r"
-	}
-	if mark&markRedirect != 0 {
-		text += "+redirect"
 	}
 	return text
 }
@@ -208,7 +229,9 @@ func (s *scene) outcome(sent string, r result) string {
 		return text
 	}
 	if r.mark != 0 && r.verdict == up {
-		text += s.markText(r.mark)
+		text += " " + s.markText(r.mark)
+	} else if r.back {
+		text += s.backText(r.number)
 	} else if r.meta {
 		text += " judged"
 	}

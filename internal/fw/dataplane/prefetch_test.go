@@ -15,6 +15,7 @@ import (
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/state"
+	"weir/internal/oracle/model"
 )
 
 // What XDP programs return (linux/bpf.h).
@@ -259,11 +260,10 @@ func TestForgedNotes(t *testing.T) {
 	}
 	arp := slices.Clone(frame)
 	arp[12], arp[13] = 0x08, 0x06
-	const metadata = 0x77656972
-	for i, mark := range []uint32{0xa0000001, 0xa4000001} {
+	for i, mark := range []uint32{weirs.Set(0, model.MarkCame), weirs.Set(0, model.MarkRecord)} {
 		_, first := h.arrive("lan", fmt.Sprintf("udp 192.168.1.10:%d > 198.51.100.9:53", 2000+i))
 		for _, f := range [][]byte{first, arp} {
-			o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: f, Meta: words(metadata, mark), Ifindex: ifindex}))(t)
+			o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: f, Meta: words(metadataMagic, mark, metadataRedirect|index<<1), Ifindex: ifindex}))(t)
 			if len(o.Meta) != 0 {
 				t.Errorf("a verdict for TCX stays in front of the frame: %x", o.Meta)
 			}

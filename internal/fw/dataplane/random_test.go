@@ -147,7 +147,7 @@ func (s *stage) act(e event, f *traffic) error {
 		s.twin.sweep()
 	case e.shot == nil:
 		s.twin.wait(e.ticks)
-	case e.of != nil && !s.twin.holds(e.shot.mark, *e.of):
+	case e.of != nil && !s.twin.holds(e.number, *e.of):
 	default:
 		o, err := s.twin.shoot(*e.shot)
 		if err != nil {

@@ -136,11 +136,11 @@ func (f *traffic) odd() *shot {
 		}
 	case 4:
 		if s.hook == model.TCXEgress {
-			s.mark = model.MarkMagic | one[uint32](f.Rand, 0, model.MarkReply, model.MarkReply, model.MarkRedirect, uint32(len(f.twin.raw)))
-			s.from = f.net.lan0
+			s.mark = one(f.Rand, f.Uint32(), weirs.Set(0, uint32(f.IntN(8))))
+			s.from = one(f.Rand, f.net.lan0, f.net.lan0, 0)
 		}
-		if s.hook == model.TCXIngress { // a netkit may bring it from another namespace
-			s.mark = model.MarkAnswer
+		if s.hook == model.TCXIngress { // a netkit may bring any from another namespace
+			s.mark = f.Uint32()
 		}
 	default:
 		for range 1 + f.IntN(2) {
@@ -160,7 +160,7 @@ func (f *traffic) remember(s *shot, o *model.Outcome) {
 		f.sent = append(f.sent, f.seen(int(o.Interface), o.Frame)...)
 	case o.Verdict == model.Out:
 		f.sent = append(f.sent, f.seen(s.ifindex, o.Frame)...)
-	case o.Verdict == model.Up && o.Mark&model.MarkMask == model.MarkMagic && o.Mark&model.MarkRedirect == 0:
+	case o.Verdict == model.Up && weirs.Of(o.Mark) != 0:
 		f.handedUp(s, o)
 	}
 	f.sent = f.sent[max(0, len(f.sent)-memory):]
@@ -191,7 +191,7 @@ func (f *traffic) handedUp(s *shot, o *model.Outcome) {
 	f.met = append(f.met, all...)
 	p := *all[0].packet
 	r := f.route(p.dst.Addr())
-	if o.Mark == model.MarkMulticast { // out of any interface, that of its entry included
+	if p.dst.Addr().IsMulticast() { // out of any interface, that of its entry included
 		r = model.Route{Kind: model.RouteForward, Interface: uint32(one(f.Rand, f.net.lan0, f.net.wan0))}
 	}
 	if r.Kind != model.RouteForward || p.ttl <= 1 {
@@ -209,8 +209,8 @@ func (f *traffic) handedUp(s *shot, o *model.Outcome) {
 	}
 	e := event{shot: out}
 	for s := range f.model.Live() {
-		if s.Index == o.Mark&model.MarkState {
-			e.of = &s.Tuple[0]
+		if o.Number != 0 && s.Index == o.Number>>1 {
+			e.number, e.of = o.Number, &s.Tuple[0]
 		}
 	}
 	f.pending = slices.Insert(f.pending, 0, e)

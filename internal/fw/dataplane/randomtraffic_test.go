@@ -12,10 +12,11 @@ import (
 
 // An event is a frame, or a change of the scene.
 type event struct {
-	shot  *shot
-	of    *state.Tuple // of the state that the frame's mark names; it is gone if that is another's by now
-	ticks uint32       // that go by
-	sweep bool
+	shot   *shot
+	number uint32       // of the state that the frame was handed up for, with its direction
+	of     *state.Tuple // of that state; it is gone if the number is another's by now
+	ticks  uint32       // that go by
+	sweep  bool
 }
 
 // traffic draws events that belong together: answers to what was sent, errors

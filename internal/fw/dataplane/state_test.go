@@ -20,35 +20,35 @@ func testUp(h *harness) {
 			{"xdp lan", "udp 192.168.1.10:1 > 192.168.1.1:53", "drop block"},
 		}},
 		{"ttl", masquerade + "pass", []step{
-			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 ttl 1", "up up-ttl s1"},
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 ttl 1", "up up-ttl came"},
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 ttl 2", "forward state wan udp 203.0.113.2:$p > 198.51.100.9:53 ttl 1"},
-			{"tcx lan", "udp 192.168.1.10:1 > 198.51.100.9:53 ttl 0", "up up-ttl s1"},
-			{"xdp lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53 ttl 1", "up up-ttl s2"},
+			{"tcx lan", "udp 192.168.1.10:1 > 198.51.100.9:53 ttl 0", "up up-ttl came"},
+			{"xdp lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53 ttl 1", "up up-ttl came"},
 		}},
 		{"ttl of what is blocked", "block", []step{
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 ttl 1", "drop block"},
 		}},
 		{"length", masquerade + "pass", []step{
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 len 1472", "forward rule wan udp 203.0.113.2:$p > 198.51.100.9:53 len 1472 ttl 63"},
-			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 len 1473", "up up-mtu s1"},
-			{"tcx lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53 len 1453", "up up-mtu s2"},
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 len 1473", "up up-mtu came"},
+			{"tcx lan", "udp [fd00:1::10]:1 > [2001:db8:9::1]:53 len 1453", "up up-mtu came"},
 		}},
 		{"what goes up has its destination translated", rdr + "pass", []step{
-			{"xdp wan", "tcp 198.51.100.9:4000 > 203.0.113.2:8080 S ttl 1", "up up-ttl s1 tcp 198.51.100.9:4000 > 192.168.1.10:80 S ttl 1"},
+			{"xdp wan", "tcp 198.51.100.9:4000 > 203.0.113.2:8080 S ttl 1", "up up-ttl leaves tcp 198.51.100.9:4000 > 192.168.1.10:80 S ttl 1"},
 		}},
 		{"the stack's part of a translated packet", masquerade + "pass", []step{
-			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 len 1473", "up up-mtu s1"},
-			{"out wan s1", "udp 192.168.1.10:1 > 198.51.100.9:53 len 30 ttl 63", "up marked s1 udp 203.0.113.2:$p > 198.51.100.9:53 len 30 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 len 1473", "up up-mtu came"},
+			{"out wan came", "udp 192.168.1.10:1 > 198.51.100.9:53 len 30 ttl 63", "up marked leaves udp 203.0.113.2:$p > 198.51.100.9:53 len 30 ttl 63"},
 			{"xdp wan", "udp 198.51.100.9:53 > 203.0.113.2:$p", "forward state lan udp 198.51.100.9:53 > 192.168.1.10:1 ttl 63"},
 		}},
 		{"multicast that the stack routes", masquerade + "pass\nblock out on wan0 to 239.9.9.9", []step{
-			{"xdp lan", "udp 192.168.1.10:1 > 239.1.2.3:9", "up up-multicast mr"},
-			{"tcx lan", "udp 192.168.1.10:1 > 239.1.2.3:9", "up local mr"},
-			{"out wan mr", "udp 192.168.1.10:1 > 239.1.2.3:9 ttl 63", "up rule mr udp 203.0.113.2:$p > 239.1.2.3:9 ttl 63"},
-			{"out lan mr", "udp 192.168.1.10:1 > 239.1.2.3:9 ttl 63", "up rule mr"}, // each way out has its own
-			{"out wan mr", "udp 192.168.1.10:1 > 239.1.2.3:9 ttl 63", "up state mr udp 203.0.113.2:$p > 239.1.2.3:9 ttl 63"},
-			{"xdp lan", "udp 192.168.1.10:1 > 239.9.9.9:9", "up up-multicast mr"},
-			{"out wan mr", "udp 192.168.1.10:1 > 239.9.9.9:9 ttl 63", "drop block"},
+			{"xdp lan", "udp 192.168.1.10:1 > 239.1.2.3:9", "up up-multicast record0"},
+			{"tcx lan", "udp 192.168.1.10:1 > 239.1.2.3:9", "up local record0"},
+			{"out wan record0", "udp 192.168.1.10:1 > 239.1.2.3:9 ttl 63", "up rule udp 203.0.113.2:$p > 239.1.2.3:9 ttl 63"},
+			{"out lan record0", "udp 192.168.1.10:1 > 239.1.2.3:9 ttl 63", "up rule"}, // each way out has its own
+			{"out wan record0", "udp 192.168.1.10:1 > 239.1.2.3:9 ttl 63", "up state udp 203.0.113.2:$p > 239.1.2.3:9 ttl 63"},
+			{"xdp lan", "udp 192.168.1.10:1 > 239.9.9.9:9", "up up-multicast record0"},
+			{"out wan record0", "udp 192.168.1.10:1 > 239.9.9.9:9 ttl 63", "drop block"},
 			{"xdp lan", "udp [fe80::10]:1 > [ff0e::7]:9", "up up-multicast judged"}, // whose source is local to the link
 			{"xdp lan", "udp 192.168.1.10:1 > 255.255.255.255:9", "up up-multicast judged"},
 		}},
@@ -59,7 +59,7 @@ func testUp(h *harness) {
 			{"out lan", "udp [fe80::1]:53 > [fe80::10]:1", "up state"},
 		}},
 		{"no neighbour", "pass", []step{
-			{"xdp wan", "udp 198.51.100.9:53 > 192.168.1.77:1", "up up-neighbour s1"},
+			{"xdp wan", "udp 198.51.100.9:53 > 192.168.1.77:1", "up up-neighbour came"},
 		}},
 		{"options", "pass", []step{
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 opts 4", "drop ip-option"},
@@ -68,15 +68,59 @@ func testUp(h *harness) {
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 opts 4", "drop ip-option"},
 		}},
 		{"allowed options", "pass allow-opts", []step{
-			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 opts 4", "up up-options s1"},
-			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 opts 8", "up up-options s1"},
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 opts 4", "up up-options came"},
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 opts 8", "up up-options came"},
 		}},
 		{"options without any rule", "match in on wan0 tag x", []step{
 			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 opts 4", "drop ip-option"},
 		}},
-		{"what was judged at its ingress", "block", []step{
-			{"out wan m", "udp 192.168.1.10:1 > 198.51.100.9:53", "up marked m"},
-			{"out wan", "udp 203.0.113.2:1 > 198.51.100.9:53", "drop block"},
+		{"what was judged at its ingress", "block\npass in on wan0 no state\npass out on lan0 no state", []step{
+			{"xdp wan", "udp 198.51.100.9:53 > 192.168.1.77:1", "up up-neighbour record0"},
+			{"out lan record0", "udp 198.51.100.9:53 > 192.168.1.77:1", "up marked record0"},
+			{"out lan record0", "udp 198.51.100.9:53 > 192.168.1.77:2", "drop guard"},
+			{"out lan record1", "udp 198.51.100.9:53 > 192.168.1.77:1", "drop guard"},
+			{"out lan came", "udp 198.51.100.9:53 > 192.168.1.77:1", "drop guard"},
+			{"out lan", "udp 192.168.1.1:53 > 192.168.1.77:1", "up rule"},
+			{"wait", "11", ""},
+			{"out lan record0", "udp 198.51.100.9:53 > 192.168.1.77:1", "drop guard"},
+		}},
+		{"others' bits of the mark", "pass\npass in on wan0 no state", []step{
+			{"out wan came+0x40000", "udp 203.0.113.2:1 > 198.51.100.9:53", "drop guard"}, // forwarded, but not by weir
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 ttl 1", "up up-ttl came"},
+			{"out wan came+0x40000", "udp 192.168.1.10:1 > 198.51.100.9:53", "up marked leaves+0x40000"},
+		}},
+		// 203.0.113.8 and .9 lead to one server: the stack sees one tuple
+		{"two destinations of one server", twoDestinations, []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.8:80", "up up-neighbour record0 udp 192.168.1.10:1 > 192.168.1.20:80"},
+			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.9:80", "up up-neighbour record1 udp 192.168.1.10:1 > 192.168.1.20:80"},
+			{"states", "", "17 192.168.1.10:1 > 203.0.113.8:80 as 192.168.1.1:$a > 192.168.1.20:80 udp.first 1:0 1/0; 17 192.168.1.10:1 > 203.0.113.9:80 as 192.168.1.1:$b > 192.168.1.20:80 udp.first 1:0 1/0"},
+			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.8:80", "up up-neighbour record0 udp 192.168.1.10:1 > 192.168.1.20:80"},
+			{"out lan record1", "udp 192.168.1.10:1 > 192.168.1.20:80", "up marked leaves udp 192.168.1.1:$b > 192.168.1.20:80"},
+			{"out lan record0", "udp 192.168.1.10:1 > 192.168.1.20:80", "up marked leaves udp 192.168.1.1:$a > 192.168.1.20:80"},
+			{"wait", "11", ""}, // the records have had their time, the connections not
+			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.9:80", "up up-neighbour record0 udp 192.168.1.10:1 > 192.168.1.20:80"},
+			{"out lan record0", "udp 192.168.1.10:1 > 192.168.1.20:80", "up marked leaves udp 192.168.1.1:$b > 192.168.1.20:80"},
+			{"out lan record1", "udp 192.168.1.10:1 > 192.168.1.20:80", "drop guard"},
+		}},
+		{"more destinations of one server than marks", twoDestinations, []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.11:80", "up up-neighbour record0 udp 192.168.1.10:1 > 192.168.1.20:80"},
+			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.12:80", "up up-neighbour record1 udp 192.168.1.10:1 > 192.168.1.20:80"},
+			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.13:80", "up up-neighbour record2 udp 192.168.1.10:1 > 192.168.1.20:80"},
+			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.14:80", "up up-neighbour record3 udp 192.168.1.10:1 > 192.168.1.20:80"},
+			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.15:80", "up up-neighbour record4 udp 192.168.1.10:1 > 192.168.1.20:80"},
+			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.16:80", "drop mark-taken"},
+			{"xdp lan", "udp 192.168.1.10:2 > 203.0.113.16:80", "up up-neighbour record0 udp 192.168.1.10:2 > 192.168.1.20:80"},
+			{"wait", "11", ""},
+			{"xdp lan", "udp 192.168.1.10:1 > 203.0.113.16:80", "up up-neighbour record0 udp 192.168.1.10:1 > 192.168.1.20:80"},
+		}},
+		{"fragments in the stack", "match out on wan0 inet nat-to 203.0.113.2\npass", []step{
+			{"xdp lan", "udp 192.168.1.10:1 > 198.51.100.9:53 frag 0+ id 7 len 24 ttl 2", "forward rule wan udp 203.0.113.2:$p > 198.51.100.9:53 frag 0+ id 7 len 24 ttl 1"},
+			{"xdp lan", "udp 192.168.1.10 > 198.51.100.9 frag 32 id 7 len 24 ttl 1", "up up-ttl record0"},
+			{"out wan record0", "udp 192.168.1.10 > 198.51.100.9 frag 32 id 7 len 24", "up marked leaves udp 203.0.113.2 > 198.51.100.9 frag 32 id 7 len 24"},
+			{"out wan record0", "udp 192.168.1.10 > 198.51.100.9 frag 32 id 8 len 24", "drop guard"},
+			// what conntrack has put together is cut again, with a first one's mark and maybe another id
+			{"out wan came", "udp 192.168.1.10:1 > 198.51.100.9:53 frag 0+ id 9 len 24", "up marked leaves udp 203.0.113.2:$p > 198.51.100.9:53 frag 0+ id 9 len 24"},
+			{"out wan came", "udp 192.168.1.10 > 198.51.100.9 frag 32 id 9 len 24", "up marked leaves udp 203.0.113.2 > 198.51.100.9 frag 32 id 9 len 24"},
 		}},
 	})
 }
@@ -252,3 +296,6 @@ func testStateLife(h *harness) {
 		}},
 	})
 }
+
+// twoDestinations has all addresses of a network lead to one server.
+const twoDestinations = "match in on lan0 inet to 203.0.113.0/24 rdr-to 192.168.1.20\nmatch out on lan0 inet to 192.168.1.20 nat-to 192.168.1.1\npass"

@@ -70,9 +70,13 @@ const (
 	tcProgWeirTcOutMiss     = "weir_tc_out_miss"
 	tcProgWeirTcOutSlow     = "weir_tc_out_slow"
 	tcVarBucketMask         = "bucket_mask"
+	tcVarHandoffRecords     = "handoff_records"
 	tcVarHashKeys           = "hash_keys"
 	tcVarImplicitPass       = "implicit_pass"
+	tcVarMarkMask           = "mark_mask"
+	tcVarMarkShift          = "mark_shift"
 	tcVarMaxStates          = "max_states"
+	tcVarNoteSecret         = "note_secret"
 	tcVarPrefetchSecret     = "prefetch_secret"
 	tcVarRandomSeed         = "random_seed"
 	tcVarRuleBase           = "rule_base"
@@ -190,9 +194,13 @@ type tcMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcVariableSpecs struct {
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
+	MarkMask       *ebpf.VariableSpec `ebpf:"mark_mask"`
+	MarkShift      *ebpf.VariableSpec `ebpf:"mark_shift"`
 	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
+	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
 	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
 	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
@@ -316,9 +324,13 @@ func (m *tcMaps) Close() error {
 // It can be passed to loadTcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcVariables struct {
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
+	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`
+	MarkMask       *ebpf.Variable `ebpf:"mark_mask"`
+	MarkShift      *ebpf.Variable `ebpf:"mark_shift"`
 	MaxStates      *ebpf.Variable `ebpf:"max_states"`
+	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
 	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
 	RuleBase       *ebpf.Variable `ebpf:"rule_base"`

@@ -259,6 +259,7 @@ type shot struct {
 	ifindex int
 	from    int // TCX egress: received here; 0: the box's own
 	mark    uint32
+	noted   bool // weir's note is on it
 	frame   []byte
 }
 
@@ -297,7 +298,7 @@ func (t *twin) shoot(s shot) (model.Outcome, error) {
 	got := t.run(&s)
 	made := t.look()
 	want := t.model.Judge(&model.Frame{
-		Hook: s.hook, Interface: uint32(s.ifindex), From: uint32(s.from), Mark: s.mark, Bytes: s.frame,
+		Hook: s.hook, Interface: uint32(s.ifindex), From: uint32(s.from), Mark: s.mark, Noted: s.noted, Bytes: s.frame,
 	}, made)
 	got.reason = t.counted(&s, &want)
 	logged := t.logged()
@@ -330,6 +331,9 @@ func (t *twin) ran(s *shot, err error) {
 // run gives a frame to the dataplane; what it was counted under is not read.
 func (t *twin) run(s *shot) result {
 	run := bpfload.Run{Frame: s.frame, Ifindex: s.ifindex, Mark: s.mark, From: s.from}
+	if s.noted {
+		run.Note = t.note(s.ifindex)
+	}
 	if s.hook == model.XDP {
 		o, err := bpfload.RunXDP(t.dp.objects.Programs["weir_xdp"], run)
 		t.ran(s, err)
@@ -342,6 +346,12 @@ func (t *twin) run(s *shot) result {
 	o, err := bpfload.RunTC(t.dp.objects.Programs[program], run)
 	t.ran(s, err)
 	return tcResult(&o)
+}
+
+// note is what weir leaves on an skb that it redirects to an interface.
+func (h *harness) note(ifindex int) [5]uint32 {
+	secret := noteSecret(h.dp.ledger.HashSeed)
+	return [5]uint32{secret[0], secret[1], uint32(ifindex)}
 }
 
 // nexthopFirst is NEXTHOP_FIRST of bpf/state/state.h.
@@ -396,8 +406,11 @@ func differOutcome(s *shot, want *model.Outcome, got *result) string {
 	if !bytes.Equal(want.Frame, got.frame) {
 		return fmt.Sprintf("frame after, model:     %s\nframe after, dataplane: %s", describe(want.Frame), describe(got.frame))
 	}
-	if marks := s.hook == model.TCXIngress || want.Verdict == model.Answer || s.hook == model.XDP && want.Verdict == model.Up; marks && want.Mark != got.mark {
+	if marks := s.hook != model.XDP || want.Verdict == model.Up; marks && want.Mark != got.mark {
 		return fmt.Sprintf("model: mark %#x, dataplane: %#x", want.Mark, got.mark)
+	}
+	if want.Back != got.back || want.Back && want.Number != got.number {
+		return fmt.Sprintf("model: TCX ingress redirects: %t, number %#x, dataplane: %t, %#x", want.Back, want.Number, got.back, got.number)
 	}
 	if s.hook == model.XDP && want.Verdict == model.Up && want.Judged != got.meta {
 		return fmt.Sprintf("model: judged %t, dataplane: %t", want.Judged, got.meta)

@@ -63,7 +63,7 @@ func (t *twin) counted(s *shot, want *model.Outcome) string {
 // uncounted: what was redirected passes egress without a trace, as an answer to the
 // box itself passes ingress.
 func (s *shot) uncounted(why reason.Reason) bool {
-	return s.hook == model.TCXIngress && why == reason.Marked || s.hook == model.TCXEgress && s.from != 0 && s.mark&model.MarkMask == model.MarkMagic && s.mark&model.MarkRedirect != 0
+	return s.noted && why == reason.Marked
 }
 
 // differTallies prints what has been counted since.

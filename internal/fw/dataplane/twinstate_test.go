@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"weir/internal/fw/state"
-	"weir/internal/oracle/model"
 )
 
 // tellTime sets the dataplane's clock, and its timeouts as the sweeping timer
@@ -54,9 +53,9 @@ func (t *twin) sweep() {
 	t.wait(1) // no slot is used again within a tick (DEAD_GRACE)
 }
 
-// holds reports whether a mark's state is the one with that tuple.
-func (t *twin) holds(mark uint32, tuple state.Tuple) bool {
-	return t.known[mark&model.MarkState].Tuple[0] == tuple
+// holds reports whether a number's state is the one with that tuple.
+func (t *twin) holds(number uint32, tuple state.Tuple) bool {
+	return t.known[number>>1].Tuple[0] == tuple
 }
 
 // look reads the states that have changed since the last look, and returns the

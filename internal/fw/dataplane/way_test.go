@@ -111,7 +111,7 @@ func (w *way) try(ifindex int, frame []byte, redirected *left) (*left, error) {
 		}
 	}
 	expected := w.expected(ifindex, &want)
-	if want.Verdict == model.Up && want.Mark&model.MarkMask == model.MarkMagic && want.Mark&model.MarkRedirect != 0 {
+	if want.Back {
 		expected = redirected
 	}
 	return expected, w.differ(&want, expected, all)
@@ -151,7 +151,7 @@ func (w *way) expected(ifindex int, want *model.Outcome) *left {
 	switch {
 	case want.Verdict == model.Redirect || want.Verdict == model.Answer:
 		return &left{int(want.Interface), want.Frame}
-	case want.Verdict != model.Up || want.Mark&model.MarkMask != model.MarkMagic || want.Mark&model.MarkRedirect != 0:
+	case want.Verdict != model.Up || want.Back || weirs.Of(want.Mark) == 0:
 		return nil
 	}
 	out := w.forwarded(ifindex, want)

@@ -158,6 +158,12 @@ type xdpFragmentKey struct {
 	Zone   uint16
 }
 
+type xdpHandoff struct {
+	_      structs.HostLayout
+	Record [8]uint64
+	Print  [8]uint32
+}
+
 type xdpHints struct {
 	_    structs.HostLayout
 	Word [16]uint32
@@ -485,6 +491,7 @@ type xdpScratch struct {
 	}
 	Quoter  xdpAddr
 	Handoff xdpTuple
+	Record  xdpHandoff
 	Log     xdpRecord
 }
 
@@ -667,9 +674,13 @@ const (
 	xdpProgWeirXdpPrefetch  = "weir_xdp_prefetch"
 	xdpProgWeirXdpSlow      = "weir_xdp_slow"
 	xdpVarBucketMask        = "bucket_mask"
+	xdpVarHandoffRecords    = "handoff_records"
 	xdpVarHashKeys          = "hash_keys"
 	xdpVarImplicitPass      = "implicit_pass"
+	xdpVarMarkMask          = "mark_mask"
+	xdpVarMarkShift         = "mark_shift"
 	xdpVarMaxStates         = "max_states"
+	xdpVarNoteSecret        = "note_secret"
 	xdpVarPrefetchSecret    = "prefetch_secret"
 	xdpVarRandomSeed        = "random_seed"
 	xdpVarRuleBase          = "rule_base"
@@ -783,9 +794,13 @@ type xdpMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpVariableSpecs struct {
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	HandoffRecords *ebpf.VariableSpec `ebpf:"handoff_records"`
 	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
 	ImplicitPass   *ebpf.VariableSpec `ebpf:"implicit_pass"`
+	MarkMask       *ebpf.VariableSpec `ebpf:"mark_mask"`
+	MarkShift      *ebpf.VariableSpec `ebpf:"mark_shift"`
 	MaxStates      *ebpf.VariableSpec `ebpf:"max_states"`
+	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
 	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
 	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
@@ -911,9 +926,13 @@ func (m *xdpMaps) Close() error {
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpVariables struct {
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
+	HandoffRecords *ebpf.Variable `ebpf:"handoff_records"`
 	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
 	ImplicitPass   *ebpf.Variable `ebpf:"implicit_pass"`
+	MarkMask       *ebpf.Variable `ebpf:"mark_mask"`
+	MarkShift      *ebpf.Variable `ebpf:"mark_shift"`
 	MaxStates      *ebpf.Variable `ebpf:"max_states"`
+	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
 	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
 	RuleBase       *ebpf.Variable `ebpf:"rule_base"`

@@ -20,6 +20,7 @@ const (
 	UpDevice                      // the next hop's device cannot be reached by this hook
 	UpNexthop                     // the table of next hops is full; the stack forwards
 	UpRoute                       // no route leads on; the stack answers
+	UpMark                        // the kernel's route look-up knows no marks; the stack routes by them
 	Marked                        // judged at its ingress already
 	Block                         // blocked by a rule
 	Unloaded                      // no ruleset is loaded; only the management port is open
@@ -42,6 +43,7 @@ const (
 	TupleTaken                    // another connection's replies have this tuple
 	NATPorts                      // no free port found in the translation's range
 	NATAddress                    // the translation has no address of this family
+	MarkTaken                     // no value of the mark is left to tell packets of one tuple apart
 	ICMPMismatch                  // an ICMP error about nothing we know
 	Guard                         // forwarded by the stack without having been judged
 	HintStale                     // the state is no longer as its hint said (prefetch)
@@ -72,6 +74,7 @@ var table = [Count]struct{ name, text string }{
 	UpDevice:        {"up-device", "the next hop's device cannot be reached by this hook"},
 	UpNexthop:       {"up-nexthop", "the table of next hops is full; the stack forwards"},
 	UpRoute:         {"up-route", "no route leads on; the stack answers"},
+	UpMark:          {"up-mark", "the kernel's route look-up knows no marks; the stack routes by them"},
 	Marked:          {"marked", "judged at its ingress already"},
 	Block:           {"block", "blocked by a rule"},
 	Unloaded:        {"unloaded", "no ruleset is loaded; only the management port is open"},
@@ -94,6 +97,7 @@ var table = [Count]struct{ name, text string }{
 	TupleTaken:      {"tuple-taken", "another connection's replies have this tuple"},
 	NATPorts:        {"nat-ports", "no free port found in the translation's range"},
 	NATAddress:      {"nat-address", "the translation has no address of this family"},
+	MarkTaken:       {"mark-taken", "no value of the mark is left to tell packets of one tuple apart"},
 	ICMPMismatch:    {"icmp-mismatch", "an ICMP error about nothing we know"},
 	Guard:           {"guard", "forwarded by the stack without having been judged"},
 	HintStale:       {"hint-stale", "the state is no longer as its hint said (prefetch)"},

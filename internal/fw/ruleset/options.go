@@ -9,6 +9,7 @@ import (
 type Options struct {
 	MaxStates    uint32
 	ImplicitPass bool
+	MarkMask     uint32 // weir's own bits of skb->mark, which stand together
 
 	Timeouts    state.Timeouts
 	FragTimeout uint32 // in ticks
@@ -21,7 +22,7 @@ type Options struct {
 // OptionsOf converts the options of a configuration.
 func OptionsOf(o *resolve.Options) Options {
 	return Options{
-		MaxStates: o.MaxStates, ImplicitPass: o.ImplicitPass,
+		MaxStates: o.MaxStates, ImplicitPass: o.ImplicitPass, MarkMask: o.MarkMask,
 		Timeouts: state.TimeoutsOf(&o.Timeouts), FragTimeout: o.Timeouts.Frag * state.TicksPerSecond,
 		AdaptiveStart: o.Timeouts.AdaptiveStart, AdaptiveEnd: o.Timeouts.AdaptiveEnd,
 	}

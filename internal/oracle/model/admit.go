@@ -114,7 +114,7 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	}
 	m.countPath(c.path, p)
 	p.ip().write(c.leaving(0))
-	return p.upGroup(*r.up, c.leaving(0).Dst)
+	return m.upGroup(p, *r.up, c.leaving(0).Dst)
 }
 
 // ask is what the rules see of a packet where it stands.
@@ -143,7 +143,7 @@ func (m *Model) alone(p *packet, r routed, why reason.Reason) Outcome {
 	case p.egress():
 		return p.out(why)
 	case r.up != nil:
-		return p.upGroup(*r.up, p.tuple.Dst)
+		return m.upGroup(p, *r.up, p.tuple.Dst)
 	}
 	return m.forwardAlone(p, r.route, why)
 }

@@ -20,9 +20,6 @@ const (
 	ethLeast    = 60 // bytes of a frame that XDP sends
 )
 
-// MarkAnswer is the mark of an answer to the box itself, which nothing judges.
-const MarkAnswer = MarkMagic | MarkRedirect | MarkReply | MarkState
-
 // A bucket holds the right to so many answers.
 type bucket struct {
 	tokens uint32
@@ -75,12 +72,6 @@ func (m *Model) refuse(p *packet, why reason.Reason, in, out *crossing) Outcome 
 		return p.drop(why)
 	}
 	o := Outcome{Verdict: Answer, Reason: why, Interface: p.iface.Index}
-	switch {
-	case p.egress() || p.hook == TCXIngress && p.iface.Loopback:
-		o.Mark = MarkAnswer
-	case p.hook == TCXIngress:
-		o.Mark = MarkMagic | MarkRedirect
-	}
 	if reset {
 		m.answers.RST++
 		o.Frame = p.back(p.reset(rule.Answer.TTL))
@@ -215,17 +206,4 @@ func ipAround(payload []byte, src, dst netip.Addr, proto, tos, ttl uint8) []byte
 	binary.BigEndian.PutUint16(header[2:], uint16(20+len(payload)))
 	binary.BigEndian.PutUint16(header[10:], ^uint16(onesSum(header)))
 	return append(header, payload...)
-}
-
-// answersBox reports whether a packet is of the kind that the box's answers to itself
-// are. A mark alone does not tell: it may come from another namespace.
-func (p *packet) answersBox() bool {
-	switch {
-	case p.fragment != fragmentNone:
-		return false
-	case p.tuple.Proto == protoTCP:
-		return p.tcp.flags&^flagACK == flagRST && p.tcp.payload == 0
-	}
-	unreachable := map[int]uint8{4: 3, 6: 1}[p.family]
-	return p.icmpError && p.icmpType == unreachable
 }

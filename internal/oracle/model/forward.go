@@ -36,11 +36,15 @@ func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judge
 		p.ip().write(leaves)
 		return p.out(why)
 	case r.up != nil && *r.up == reason.UpRoute:
-		p.ip().write(m.halfWay(p, c, d))
+		half := m.halfWay(p, c, d)
+		p.ip().write(half)
+		if p.fragment != fragmentLater && half != p.tuple && half != leaves {
+			m.record(keyOf(p, half), record{c: c, d: d, print: p.print()}) // for an error that quotes it
+		}
 		return p.upLocal(reason.UpRoute)
 	case r.up != nil:
 		p.ip().write(leaves)
-		return p.upGroup(*r.up, leaves.Dst)
+		return m.upGroup(p, *r.up, leaves.Dst)
 	}
 	return m.forward(p, c, d, r.route, why)
 }
@@ -63,15 +67,9 @@ func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple)
 
 // halfWay is a packet for the stack to forward: its destination is translated,
 // its source is not (one that is the box's own would be a martian to the stack).
-// Where both change it is neither of the connection's tuples, and noted; a later
-// fragment has no ports by which it would be found.
 func (m *Model) halfWay(p *packet, c *connection, d int) state.Tuple {
-	came, leaves := p.tuple, c.leaving(d)
-	half := came
+	half, leaves := p.tuple, c.leaving(d)
 	half.Dst, half.DPort = leaves.Dst, leaves.DPort
-	if p.fragment != fragmentLater && half != came && half != leaves {
-		m.handed[half] = passage{c, d}
-	}
 	return half
 }
 
@@ -121,12 +119,14 @@ func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Rea
 		return p.upLocal(reason.Local)
 	case obstacle == nil:
 		p.ip().write(c.leaving(d))
+		p.mark = m.marks().Set(p.mark, MarkLeaves)
 		return m.redirect(p, r, why)
 	case *obstacle == reason.UpDevice:
-		return p.up(*obstacle, c.mark(d)|MarkRedirect)
+		return p.upBack(*obstacle, c, d)
 	}
-	p.ip().write(m.halfWay(p, c, d))
-	return p.up(*obstacle, c.mark(d))
+	half := m.halfWay(p, c, d)
+	p.ip().write(half)
+	return m.handOff(p, *obstacle, c, d, half)
 }
 
 // forwardAlone does the same with a packet that no state remembers.
@@ -136,9 +136,9 @@ func (m *Model) forwardAlone(p *packet, r Route, why reason.Reason) Outcome {
 	case p.group:
 		return p.upLocal(reason.Local)
 	case obstacle != nil && *obstacle == reason.UpDevice:
-		return p.up(*obstacle, MarkMagic|MarkRedirect)
+		return p.upBack(*obstacle, nil, 0)
 	case obstacle != nil:
-		return p.up(*obstacle, MarkMagic)
+		return m.handOff(p, *obstacle, nil, 0, p.tuple)
 	}
 	return m.redirect(p, r, why)
 }
@@ -183,5 +183,5 @@ func (m *Model) redirect(p *packet, r Route, why reason.Reason) Outcome {
 		p.frame = slices.Concat(p.frame[:12], tag, p.frame[12:])
 		r.Interface = to.Parent
 	}
-	return Outcome{Verdict: Redirect, Reason: why, Interface: r.Interface, Mark: MarkMagic | MarkRedirect, Frame: p.frame}
+	return Outcome{Verdict: Redirect, Reason: why, Interface: r.Interface, Frame: p.frame}
 }

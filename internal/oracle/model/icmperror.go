@@ -61,7 +61,7 @@ func (m *Model) about(p *packet, q *quote) (c *connection, d int, asSent bool) {
 		d, asSent = 1-d, true
 	}
 	if c == nil && p.egress() {
-		if up := m.handed[q.tuple]; up.c != nil && !up.c.dead && !m.expired(up.c) {
+		if up := m.quotedRecord(q); up != nil && !m.expired(up.c) {
 			c, d, asSent = up.c, 1-up.d, false
 		}
 	}

@@ -19,23 +19,13 @@ const (
 	TCXEgress
 )
 
-// Bits of the mark by which weir's hooks know each other's packets (bpf/config.h).
-const (
-	MarkMask     = 0xf0000000
-	MarkMagic    = 0xa0000000
-	MarkReply    = 0x08000000 // the packet goes in direction 1
-	MarkRedirect = 0x04000000 // TCX ingress shall redirect it, or did
-	MarkState    = 0x03ffffff // index of the state, 0: none
-
-	MarkMulticast = MarkMagic | MarkReply // the stack routes it by multicast; its way out is judged at TCXEgress
-)
-
 // A Frame is what a hook is shown.
 type Frame struct {
 	Hook      Hook
 	Interface uint32 // index of the interface whose hook runs
 	From      uint32 // TCXEgress: where the stack received it; 0: the box's own
 	Mark      uint32
+	Noted     bool // a TCX program of weir's has sent it here by a redirect
 	Bytes     []byte
 }
 
@@ -57,7 +47,9 @@ type Outcome struct {
 	Reason    reason.Reason
 	Interface uint32   // Redirect
 	At        uint32   // the interface that the frame was judged on; 0: none
-	Mark      uint32   // 0: none set
+	Mark      uint32   // at TCX: afterwards; of a packet that XDP hands up: that it will have
+	Back      bool     // XDP leaves it to TCX ingress to redirect it
+	Number    uint32   // of its state, with its direction, where the stack or TCX ingress is to forward it; 0: none
 	Frame     []byte   // as it goes on, or the answer; nil for Drop
 	Judged    bool     // a packet that went the whole way: XDP tells TCX ingress, which judges it no more
 	Length    int      // bytes that are counted with it: of the IP packet, or of a frame that holds none
@@ -76,7 +68,7 @@ type Model struct {
 	timeouts  state.Timeouts
 	states    []*connection
 	fragments []*fragmented
-	handed    map[state.Tuple]passage
+	handoffs  map[recordKey][]record
 	bucket    bucket
 	answers   Answers
 
@@ -96,17 +88,11 @@ type connection struct {
 	ends [2]bool // the box itself is where packets of the direction go
 }
 
-// A passage is a direction of a connection.
-type passage struct {
-	c *connection
-	d int
-}
-
 // New returns a model without states.
 func New(box *Box, rules *resolve.Ruleset, ruleBase uint32) *Model {
 	m := &Model{
 		box: box, rules: rules, ruleBase: ruleBase,
-		handed: make(map[state.Tuple]passage), turns: make(map[turn]uint64), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter), ruleCounters: make([]RuleCounter, len(rules.Rules)),
+		handoffs: make(map[recordKey][]record), turns: make(map[turn]uint64), asked: make(map[uint32]state.Tick), paths: make(map[Path]Counter), ruleCounters: make([]RuleCounter, len(rules.Rules)),
 	}
 	m.SetClock(0)
 	return m
@@ -165,16 +151,14 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 	if i == nil {
 		return Outcome{Verdict: Drop, Reason: reason.Interface}
 	}
-	f = &Frame{Hook: f.Hook, Interface: f.Interface, From: f.From, Mark: f.Mark, Bytes: append([]byte(nil), f.Bytes...)}
-	answer := f.Hook == TCXIngress && f.Mark == MarkAnswer
-	if f.Hook != TCXEgress {
-		f.Mark = 0 // marks are weir's to give: nothing comes in with one
-	}
-	marked := f.Mark&MarkMask == MarkMagic
-	// programs of the box can set any mark, and tunnels keep that of what they carry
-	whole := f.From != 0 || i.Loopback && f.Mark == MarkAnswer
-	if marked && f.Mark&MarkRedirect != 0 && whole {
+	f = &Frame{Hook: f.Hook, Interface: f.Interface, From: f.From, Mark: f.Mark, Noted: f.Noted, Bytes: append([]byte(nil), f.Bytes...)}
+	switch {
+	case f.Hook == XDP:
+		f.Mark = 0
+	case f.Noted:
 		return f.end(reason.Marked)
+	case f.Hook == TCXIngress || f.From == 0: // only weir sets its own bits
+		f.Mark = m.marks().Set(f.Mark, MarkNone)
 	}
 	p, why := parse(f, i, m.box)
 	if why != nil {
@@ -182,12 +166,12 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 		o.At = p.iface.Index
 		return o
 	}
-	if answer && p.answersBox() {
-		return f.end(reason.Marked) // the box's own answer to itself
-	}
-	p.from = m.receivedBy(f, p)
+	p.from, p.mark = m.receivedBy(f, p), f.Mark
 	o := m.judge(f, p, made)
 	o.At, o.Length, o.Judged, o.Records = p.iface.Index, p.length(), true, p.records
+	if o.Mark == 0 {
+		o.Mark = p.mark
+	}
 	return o
 }
 
@@ -201,15 +185,15 @@ func (m *Model) receivedBy(f *Frame, p *packet) *Interface {
 
 // judge is the way of a frame that holds a packet, from step 2 on.
 func (m *Model) judge(f *Frame, p *packet, made *state.State) Outcome {
-	marked := f.Mark&MarkMask == MarkMagic
-	switch forwarded := f.Hook == TCXEgress && f.From != 0; {
-	case forwarded && f.Mark == MarkMulticast:
-		p.tuple.Zone = uint16(f.Interface) // each interface has a state of its own for it
-	case forwarded && marked:
-		return m.marked(f, p)
-	case forwarded:
-		return p.drop(reason.Guard)
+	if f.Hook == TCXEgress && f.From != 0 {
+		return m.handedOff(f, p, made)
 	}
+	return m.judgeParsed(p, made)
+}
+
+// judgeParsed judges what comes in, what the box itself sends, and multicast that the
+// stack has routed.
+func (m *Model) judgeParsed(p *packet, made *state.State) Outcome {
 	switch {
 	case p.fragment == fragmentLater:
 		return m.followFirst(p)
@@ -270,43 +254,6 @@ func (c *connection) mayCross(d int, egress bool) bool {
 	return c.Flags&crossingNeeded(d, egress) != 0
 }
 
-// mark returns the mark of a packet that goes by the stack.
-func (c *connection) mark(d int) uint32 {
-	mark := MarkMagic | c.Index&MarkState
-	if d == 1 {
-		mark |= MarkReply
-	}
-	return mark
-}
-
-// marked is what has been judged before: TCX egress gives it the source that
-// its state says, and judges nothing.
-func (m *Model) marked(f *Frame, p *packet) Outcome {
-	index := f.Mark & MarkState
-	if index == 0 {
-		return f.end(reason.Marked)
-	}
-	d := 0
-	if f.Mark&MarkReply != 0 {
-		d = 1
-	}
-	for _, c := range m.states {
-		if c.Index != index {
-			continue
-		}
-		if c.Flags&state.NAT != 0 {
-			if p.tuple.Src != c.Tuple[d].Src || p.tuple.Dst != c.leaving(d).Dst {
-				return p.drop(reason.Guard) // it has waited, and its place is another's now
-			}
-			whole := p.tuple
-			whole.Src, whole.SPort = c.leaving(d).Src, c.leaving(d).SPort
-			p.ip().write(whole)
-		}
-		return p.out(reason.Marked)
-	}
-	return p.drop(reason.Guard)
-}
-
 // end is the end of a frame's way where it stands.
 func (f *Frame) end(r reason.Reason) Outcome {
 	switch {
@@ -318,8 +265,11 @@ func (f *Frame) end(r reason.Reason) Outcome {
 	return Outcome{Verdict: Up, Reason: r, Mark: f.Mark, Frame: f.Bytes, Length: len(f.Bytes)}
 }
 
-// dropped reports whether the packet goes no further, answered or not.
-func (o *Outcome) dropped() bool { return o.Verdict == Drop || o.Verdict == Answer }
+// dropped reports whether the packet goes no further, answered or not, for what
+// weir has judged. That it is dropped for lack of a mark comes after that.
+func (o *Outcome) dropped() bool {
+	return o.Verdict == Drop && o.Reason != reason.MarkTaken || o.Verdict == Answer
+}
 
 func (p *packet) drop(r reason.Reason) Outcome { return Outcome{Verdict: Drop, Reason: r} }
 
@@ -334,15 +284,25 @@ func (p *packet) upLocal(r reason.Reason) Outcome {
 
 // upGroup does the same where the destination may be a group of hosts: the stack
 // may route such a packet on, unless its source is local to a link.
-func (p *packet) upGroup(r reason.Reason, dst netip.Addr) Outcome {
+func (m *Model) upGroup(p *packet, r reason.Reason, dst netip.Addr) Outcome {
 	o := p.upLocal(r)
 	if dst.IsMulticast() && p.tuple.Zone == 0 {
-		o.Mark = MarkMulticast
+		t := p.tuple
+		t.Dst = dst
+		o.Mark = m.marks().Set(p.mark, m.record(keyOf(p, t), record{multicast: true}))
 	}
 	return o
 }
 
-// up hands a packet to the stack, to be forwarded by it.
-func (p *packet) up(r reason.Reason, mark uint32) Outcome {
-	return Outcome{Verdict: Up, Reason: r, Mark: mark, Frame: p.frame}
+// upBack hands a packet back to TCX ingress of the same device, which redirects it.
+func (p *packet) upBack(r reason.Reason, c *connection, d int) Outcome {
+	return Outcome{Verdict: Up, Reason: r, Back: true, Number: c.number(d), Frame: p.frame}
+}
+
+// number is what the dataplane knows a connection's direction by; 0: there is none.
+func (c *connection) number(d int) uint32 {
+	if c == nil {
+		return 0
+	}
+	return c.Index<<1 | uint32(d)
 }

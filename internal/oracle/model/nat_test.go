@@ -141,11 +141,11 @@ func TestHandedUp(t *testing.T) {
 	b := frame(t, packet, &layers.UDP{SrcPort: 4000, DstPort: 53})
 	o := w.judge(&Frame{Interface: lanIndex, Bytes: b}, Up, reason.UpNeighbour)
 	w.ends(o.Frame, client, 4000, addr("203.0.113.99"), 53)
-	if o.Mark != MarkMagic {
+	if v := w.marks().Of(o.Mark); v != MarkCame {
 		t.Errorf("mark %#x", o.Mark)
 	}
-	w.states[0].Index = 9 // as the dataplane numbers it
-	o = w.judge(&Frame{Hook: TCXEgress, Interface: wanIndex, From: lanIndex, Mark: MarkMagic | 9, Bytes: o.Frame}, Out, reason.Marked)
+	w.judge(&Frame{Hook: TCXEgress, Interface: wanIndex, From: lanIndex, Bytes: o.Frame}, Drop, reason.Guard)
+	o = w.judge(&Frame{Hook: TCXEgress, Interface: wanIndex, From: lanIndex, Mark: o.Mark, Bytes: o.Frame}, Out, reason.Marked)
 	w.ends(o.Frame, gateway, 50001, addr("203.0.113.99"), 53)
 	packet.TTL = 1
 	packet.DstIP = server.AsSlice()

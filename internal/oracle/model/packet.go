@@ -42,6 +42,7 @@ type packet struct {
 	ttl    uint8
 	tos    uint8 // of IPv6 without its bits for congestion, as pf sees it
 	tuple  state.Tuple
+	mark   uint32 // of the packet in the stack; under XDP 0
 
 	options   bool // IPv4 options, IPv6 hop-by-hop or destination options
 	group     bool // the frame is addressed to a group of stations

@@ -1,0 +1,224 @@
+package model
+
+import (
+	"encoding/binary"
+
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+)
+
+// Limits of records (bpf/path/handoff.h).
+const (
+	maxRecords = 8
+	recordLife = 10 * state.TicksPerSecond
+)
+
+// A recordKey is what the stack shows of a packet: its tuple with the destination
+// translated and the source not, or of a late fragment its addresses and id.
+type recordKey struct {
+	tuple    state.Tuple
+	fragment bool
+	id       uint32
+}
+
+// A record is a packet that was handed to the stack to be forwarded, or others that
+// look the same and are the same connection's.
+type record struct {
+	used      bool
+	at        state.Tick
+	c         *connection // nil: without a state
+	d         int
+	multicast bool
+	print     uint32 // tells the last packet from others where an error quotes it
+}
+
+func (m *Model) live(r *record) bool { return r.used && m.now.Since(r.at) < recordLife }
+
+func (r *record) same(o *record) bool {
+	return r.c == o.c && r.d == o.d && r.multicast == o.multicast
+}
+
+// keyOf is the key of a packet as it stands with a tuple.
+func keyOf(p *packet, t state.Tuple) recordKey {
+	if p.fragment != fragmentLater {
+		return recordKey{tuple: t}
+	}
+	return fragmentKey(p, t)
+}
+
+// fragmentKey is the key of the late fragments of a packet.
+func fragmentKey(p *packet, t state.Tuple) recordKey {
+	return recordKey{tuple: state.Tuple{Src: t.Src, Dst: t.Dst, Proto: p.fragmentProto, Zone: t.Zone}, fragment: true, id: p.fragmentID}
+}
+
+// record notes a packet and returns the value of the mark that names the record;
+// MarkNone: all records of its tuple are others'.
+func (m *Model) record(key recordKey, r record) uint32 {
+	r.used, r.at = true, m.now
+	all := m.handoffs[key]
+	if all == nil {
+		all = make([]record, m.marks().Records())
+		if key.fragment {
+			all = all[:1]
+		}
+		m.handoffs[key] = all
+	}
+	free := -1
+	for i := range all {
+		switch {
+		case m.live(&all[i]) && all[i].same(&r):
+			all[i] = r
+			return MarkRecord + uint32(i)
+		case !m.live(&all[i]) && free < 0:
+			free = i
+		}
+	}
+	if free < 0 {
+		return MarkNone
+	}
+	all[free] = r
+	return MarkRecord + uint32(free)
+}
+
+// handOff hands a packet of a connection, or of none, to the stack to be forwarded.
+// The packet has its destination translated, as half says.
+func (m *Model) handOff(p *packet, why reason.Reason, c *connection, d int, half state.Tuple) Outcome {
+	value := MarkCame
+	switch {
+	case p.fragment == fragmentLater, c == nil:
+		value = m.record(keyOf(p, half), record{c: c, d: d})
+	case half == p.tuple:
+	case half == c.leaving(d):
+		value = MarkLeaves
+	default:
+		value = m.record(keyOf(p, half), record{c: c, d: d, print: p.print()})
+	}
+	if value == MarkNone {
+		return p.drop(reason.MarkTaken)
+	}
+	return Outcome{Verdict: Up, Reason: why, Mark: m.marks().Set(p.mark, value), Number: c.number(d), Frame: p.frame}
+}
+
+// print tells a packet from others of its tuple by what any quote of it has.
+func (p *packet) print() uint32 {
+	if p.family == 4 {
+		return printOf(p.frame[p.l3:], p.frame[p.l4:])
+	}
+	return printOf(nil, p.frame[p.l4:])
+}
+
+func printOf(ip4, l4 []byte) (print uint32) {
+	if len(ip4) >= 6 {
+		print = uint32(binary.LittleEndian.Uint16(ip4[4:]))
+	}
+	if len(l4) >= 8 {
+		print ^= binary.LittleEndian.Uint32(l4[4:])
+	}
+	return print
+}
+
+// handedOff is what the stack forwards: TCX egress finds the packet's state or its
+// record, gives it the source that the state says, and judges nothing.
+func (m *Model) handedOff(f *Frame, p *packet, made *state.State) Outcome {
+	r := m.recordOf(f, p)
+	if r == nil {
+		return p.drop(reason.Guard)
+	}
+	if p.fragment == fragmentFirst { // the stack may have cut the packet, or put it together and cut it again
+		if m.record(fragmentKey(p, p.tuple), record{c: r.c, d: r.d, multicast: r.multicast}) == MarkNone {
+			return p.drop(reason.MarkTaken)
+		}
+	}
+	if r.multicast {
+		p.tuple.Zone = uint16(f.Interface) // each interface has a state of its own for it
+		p.mark = m.marks().Set(p.mark, MarkNone)
+		return m.judgeParsed(p, made)
+	}
+	if r.c == nil {
+		return p.out(reason.Marked)
+	}
+	whole := r.c.leaving(r.d)
+	if p.tuple.Dst != whole.Dst || p.tuple.Src != whole.Src && p.tuple.Src != r.c.Tuple[r.d].Src {
+		return p.drop(reason.Guard) // it has waited, and the record is of another connection by now
+	}
+	p.mark = m.marks().Set(p.mark, MarkLeaves)
+	if r.c.Flags&state.NAT != 0 {
+		t := p.tuple
+		t.Src, t.SPort = whole.Src, whole.SPort
+		p.ip().write(t)
+	}
+	return p.out(reason.Marked)
+}
+
+// recordOf finds what was decided of a packet that the stack forwards; nil: nothing was.
+func (m *Model) recordOf(f *Frame, p *packet) *record {
+	value := m.marks().Of(f.Mark)
+	if value == MarkNone {
+		return nil
+	}
+	if p.fragment == fragmentLater {
+		value = MarkRecord
+	}
+	switch value {
+	case MarkCame:
+		if c, d := m.holder(p.tuple); c != nil {
+			return &record{c: c, d: d}
+		}
+		return nil
+	case MarkLeaves:
+		if c, d := m.holder(p.tuple.Reverse()); c != nil {
+			return &record{c: c, d: 1 - d}
+		}
+		return nil
+	}
+	all, i := m.handoffs[keyOf(p, p.tuple)], int(value-MarkRecord)
+	if i >= len(all) || !m.live(&all[i]) || all[i].c != nil && all[i].c.dead {
+		return nil
+	}
+	return &all[i]
+}
+
+// holder returns the connection that holds a tuple, whether it has expired or not.
+func (m *Model) holder(t state.Tuple) (*connection, int) {
+	for _, c := range m.states {
+		for d := range c.Tuple {
+			if !c.dead && c.Tuple[d] == t {
+				return c, d
+			}
+		}
+	}
+	return nil, 0
+}
+
+// quotedRecord finds the connection of a packet that went up, by what an error of the
+// stack quotes of it: of several of its tuple the one whose last packet it is, else
+// the latest; nil if that is dead.
+func (m *Model) quotedRecord(q *quote) *record {
+	var ip4 []byte
+	if q.ip.family == 4 {
+		ip4 = q.ip.header
+	}
+	print := printOf(ip4, q.ip.l4)
+	var best *record
+	all := m.handoffs[recordKey{tuple: q.tuple}]
+	for i := range all {
+		r := &all[i]
+		switch {
+		case !m.live(r) || r.c == nil:
+			continue
+		case r.print == print:
+			return r.alive()
+		case best == nil || r.at.Since(best.at) >= 0:
+			best = r
+		}
+	}
+	return best.alive()
+}
+
+// alive returns the record of a connection that lives, else nil.
+func (r *record) alive() *record {
+	if r == nil || r.c.dead {
+		return nil
+	}
+	return r
+}
