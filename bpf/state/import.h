@@ -13,10 +13,21 @@
 /* What weir_import is run on. */
 struct import {
 	struct state state; /* as it was read, its path and next hops renumbered; or made from a socket */
-	__u32 index;	    /* answered: where it lies now; 0: there is no room, or it is made anew */
-	__u32 pad0[15];
+	__u32 index;	    /* answered: where it lies now; 0: it was not entered	*/
+	__u32 owner;	    /* answered then: number of a state that has one of its tuples, 0: none has */
+	__u32 find;	    /* 1: it is not to be entered, only its owner is asked for */
+	__u32 pad0[13];
 };
-_Static_assert(sizeof(struct import) == 320, "adoption, as in copy.go");
+_Static_assert(sizeof(struct import) == 320, "import, as in copy.go");
+
+/* The number of the state that has the reply's tuple. */
+static __always_inline __u32 import_owner(struct tuple reply)
+{
+	__u64 hash = tuple_hash(&reply);
+	struct bucket *b = bucket_get(hash);
+
+	return b ? bucket_owner(b, &reply, hash) : 0;
+}
 
 /* As create_state() does it: the reply's tuple, then LIVE, then the first tuple. */
 static __always_inline enum reason import_state(struct import *a)
@@ -26,6 +37,10 @@ static __always_inline enum reason import_state(struct import *a)
 	struct state *st;
 	enum reason r;
 
+	if (a->find) {
+		a->owner = import_owner(a->state.back.tuple);
+		return UNDECIDED;
+	}
 	if (!alloc_count())
 		return REASON_STATE_LIMIT;
 	index = alloc_take(tuple_hash(&first), bpf_get_prandom_u32());
@@ -51,12 +66,14 @@ static __always_inline enum reason import_state(struct import *a)
 	r = table_enter(STATE_NUMBER(index, 1), &owner);
 	if (r != UNDECIDED) {
 		alloc_return(st);
+		a->owner = owner;
 		return r;
 	}
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
 	r = table_enter(STATE_NUMBER(index, 0), &owner);
 	if (r != UNDECIDED) {
 		state_kill(st, index);
+		a->owner = owner;
 		return r;
 	}
 	st->entered = 1;

@@ -26,9 +26,9 @@
 #include "config.h"
 #include "packet/tuple.h"
 
-#define STATE_LAYOUT 9 /* changes when states, their places, the tuple table or the note
-			  between two looks (struct prefetch_note) do: a reload then begins
-			  without states */
+#define STATE_LAYOUT 9 /* changes when a value in kept maps changes its form or meaning:
+			  states, the tuple table, struct shared, struct prefetch_note.
+			  A reload then converts the states (internal/fw/dataplane/past.go) */
 
 enum status {
 	STATUS_FREE,

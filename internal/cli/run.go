@@ -21,7 +21,7 @@ var (
 func newRunCommand(env *Env) *cobra.Command {
 	var file, hook, ahead string
 	var management uint16
-	var orBlock, noDNS, asJSON bool
+	var orBlock, noDNS, asJSON, loseStates bool
 	var macros macrosFlag
 	c := &cobra.Command{
 		Use:   "run",
@@ -50,6 +50,10 @@ start fails, unless --or-block is given.
 
 --prefetch auto makes XDP look at packets twice if there are 49,152 states or more.
 States are then read from memory many at a time, which saves more than it costs.
+
+A weir of another version takes over with all connections. If it cannot keep them
+all, it says how many will be lost and asks. If nobody can answer, it changes nothing
+and ends with status 1; --lose-states starts it all the same.
 
 With --json, each message is one object on one line: time, level (info, warning or
 error), message and details. Errors and warnings of the rule file are in
@@ -80,6 +84,10 @@ message says why.`,
 			}
 			cfg.File, cfg.Optional = file, !c.Flags().Changed("file")
 			cfg.Management, cfg.OrBlock, cfg.NoDNS, cfg.Macros = management, orBlock, noDNS, macros
+			cfg.LoseStates = loseStates
+			if !asJSON {
+				cfg.Ask = env.asker()
+			}
 			err = daemon.Run(c.Context(), cfg)
 			if errors.Is(err, context.Canceled) {
 				err = errors.New("interrupted while it started")
@@ -97,6 +105,7 @@ message says why.`,
 	c.Flags().StringVar(&ahead, "prefetch", string(daemon.PrefetchAuto), "look at packets twice at XDP, for more states than the caches hold: auto, on or off")
 	c.Flags().BoolVar(&orBlock, "or-block", false, "start even if the file does not load: keep the rules in force, or block everything but the management port")
 	c.Flags().Uint16Var(&management, "management", daemon.DefaultManagement, "TCP `port` of this box that stays open if no rules are loaded")
+	c.Flags().BoolVar(&loseStates, "lose-states", false, "start even if the connections of another version of weir cannot be kept")
 	c.Flags().BoolVar(&asJSON, "json", false, "print messages as JSON, one object per line")
 	return c
 }

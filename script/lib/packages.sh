@@ -23,6 +23,7 @@ needs() {
 		ethtool ethtool switches offloads in the tests
 		tcpdump tcpdump looks at what crosses a link
 		tshark tshark reads what weir captures, comments too
+		xz xz-utils unpacks the earlier version that the tests upgrade from
 		socat socat makes connections of every kind
 		strace strace sees every change that weir makes of the kernel
 		traceroute traceroute is one of the tests

@@ -46,3 +46,12 @@ func Values[T any](m *Memory) ([]T, error) {
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(m.bytes))), m.count), nil
 }
+
+// Count is the number of values.
+func (m *Memory) Count() int { return m.count }
+
+// Stride is the number of bytes from one value to the next.
+func (m *Memory) Stride() int { return int(m.value) }
+
+// Bytes are the values, one behind the other.
+func (m *Memory) Bytes() []byte { return m.bytes }

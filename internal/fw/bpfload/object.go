@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"runtime"
 	"slices"
@@ -30,6 +31,15 @@ var (
 	ErrNoKey  = ebpf.ErrKeyNotExist
 	ErrHasKey = ebpf.ErrKeyExist
 )
+
+// ReadSpec reads an object.
+func ReadSpec(object io.ReaderAt) (*Spec, error) {
+	spec, err := ebpf.LoadCollectionSpecFromReader(object)
+	if err != nil {
+		return nil, fmt.Errorf("read an object: %w", err)
+	}
+	return spec, nil
+}
 
 // Options say how objects are loaded.
 type Options struct {

@@ -63,6 +63,11 @@ func MapID(path string) (uint32, error) {
 		return 0, err
 	}
 	defer m.Close()
+	return ID(m)
+}
+
+// ID returns a map's number.
+func ID(m *Map) (uint32, error) {
 	info, err := m.Info()
 	if err != nil {
 		return 0, fmt.Errorf("ask about a map: %w", err)

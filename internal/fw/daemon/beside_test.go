@@ -57,3 +57,28 @@ func TestSourceKeepsFiles(t *testing.T) {
 		}
 	}
 }
+
+// The same rules for the same machine are the same, with translation of sources too:
+// else they would be loaded anew, and count from 0, whenever the machine changes.
+func TestSameRulesAreTheSame(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "nat.conf")
+	if err := os.WriteFile(file, []byte("match out on wan0 nat-to 192.0.2.1\npass\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := &box{cfg: &Config{Folder: rundir.Folder(t.TempDir()), File: file, NoDNS: true}}
+	var all []*compiled
+	for range 2 {
+		s, err := b.readSource()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules, err := s.compile(&machine{host: &resolve.Host{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, rules)
+	}
+	if !all[0].sameRules(all[1]) {
+		t.Errorf("%+v and %+v are taken for different", all[0].texts, all[1].texts)
+	}
+}

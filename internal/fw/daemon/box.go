@@ -182,24 +182,19 @@ func (b *box) inForce() ([]rundir.RuleText, uint32, error) {
 	if b.rules != nil {
 		return b.rules.texts, b.rules.base, nil
 	}
-	view, err := dataplane.Open(b.dir)
+	base, err := dataplane.RuleBase(b.dir)
 	if errors.Is(err, dataplane.ErrNotLoaded) || errors.Is(err, dataplane.ErrLayout) {
 		return nil, 0, nil
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("look at the running dataplane: %w", err)
 	}
-	defer view.Close()
-	info, err := view.Info()
-	if err != nil {
-		return nil, 0, err
-	}
 	var texts []rundir.RuleText
-	err = rundir.ReadJSON(b.cfg.Folder.RulesOf(info.RuleBase), &texts)
+	err = rundir.ReadJSON(b.cfg.Folder.RulesOf(base), &texts)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, err
 	}
-	return texts, info.RuleBase, nil
+	return texts, base, nil
 }
 
 // replace puts a source in force on the interfaces that have programs. After an

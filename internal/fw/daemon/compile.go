@@ -62,7 +62,7 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 		text := rundir.RuleText{Nr: r.Nr, Text: r.Text, File: s.path(at.File), Line: at.Line, Label: r.Label}
 		if r.Nat != nil {
 			if low, high, ok := r.Nat.SourcePorts(); ok {
-				text.NATPorts = &rundir.PortRange{Low: low, High: high}
+				text.NATPorts = rundir.PortRange{Low: low, High: high}
 			}
 		}
 		c.texts = append(c.texts, text)

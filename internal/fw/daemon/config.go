@@ -25,7 +25,11 @@ type Config struct {
 	Mode       Mode
 	Prefetch   Prefetch
 	Management uint16 // port of the built-in ruleset
-	Version    string
+	LoseStates bool   // connections may be lost if the states of another version do not convert
+	// Ask asks the administrator whether to go on although what it is told happens; nil:
+	// nobody can be asked.
+	Ask     func(what string) bool
+	Version string
 	// Log hears what the daemon has to say. What is wrong or doubtful in a rule file
 	// is an attribute: "error" is a *diag.Failure, "warnings" a *diag.List.
 	Log *slog.Logger

@@ -66,7 +66,7 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	if err == nil {
 		lock, err = b.start(ctx, wanted)
 	}
-	if err == nil || !b.cfg.OrBlock || ctx.Err() != nil {
+	if err == nil || !b.cfg.OrBlock || ctx.Err() != nil || errors.Is(err, errLoses) {
 		return lock, err
 	}
 	b.cfg.Log.Error("the rules do not load; starting without them", "file", b.cfg.File, "error", err)
@@ -157,6 +157,9 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 	})
 	if err != nil {
 		return lock, err
+	}
+	if err := b.agree(dp); err != nil {
+		return lock, errors.Join(err, dp.Close())
 	}
 	if lock == nil {
 		if lock, err = takeOver(ctx, b.cfg, "weir run (process %d) takes over; packets go on by the rules in force"); err != nil {
@@ -296,10 +299,14 @@ func (b *box) guard(undo *ladder, mask uint32) error {
 }
 
 func (b *box) noteStates(r dataplane.Report) {
-	if r.Unreadable {
-		b.cfg.Log.Warn("the states were another version's: all connections are new")
+	if r.Unreadable != nil {
+		b.cfg.Log.Warn("the states of another version could not be read: all connections are new", "reason", r.Unreadable)
 	}
-	if r.Copied > 0 || r.Lost > 0 {
+	switch {
+	case r.Copied == 0 && r.Lost == 0:
+	case r.Converted:
+		b.cfg.Log.Info("the states of another version were converted", "kept", r.Copied, "lost", r.Lost)
+	default:
 		b.cfg.Log.Info("states were copied into new tables", "copied", r.Copied, "lost", r.Lost)
 	}
 }

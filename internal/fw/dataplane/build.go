@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/bits"
 	"path/filepath"
+	"sync/atomic"
 
 	"weir/internal/fw/bpfload"
 	"weir/internal/fw/limits"
@@ -55,8 +56,10 @@ func (d *Dataplane) build() (err error) {
 // openLedger takes over what earlier generations left.
 func (d *Dataplane) openLedger() error {
 	found, err := readLedger(d.config.Dir)
-	d.lost = errors.Is(err, ErrLayout)
-	fresh := d.lost || isMissing(err)
+	fresh := isMissing(err)
+	if errors.Is(err, ErrLayout) {
+		d.lost, fresh = err, true
+	}
 	if err != nil && !fresh {
 		return err
 	}
@@ -64,6 +67,8 @@ func (d *Dataplane) openLedger() error {
 		HashSeed:   found.HashSeed,
 		Generation: found.Generation + 1,
 		Layout:     found.Layout,
+		From:       found.From,
+		Copied:     found.Copied,
 		NextRule:   max(found.NextRule, d.config.RuleBase+uint32(len(d.config.Program.Rules))),
 		RuleBase:   d.config.RuleBase,
 		Rules:      uint32(len(d.config.Program.Rules)),
@@ -87,10 +92,7 @@ func (d *Dataplane) openCounters() (err error) {
 	if d.rules, err = openRuleCounters(d.config.Dir); err != nil {
 		return err
 	}
-	if err := checkLayout(mapRuleCounters, d.rules); err != nil {
-		return err
-	}
-	if d.rules.MaxEntries() != ruleEntries(d.config.Program, d.config.Room)[mapRuleCounters] {
+	if checkLayout(mapRuleCounters, d.rules) != nil || d.rules.MaxEntries() != ruleEntries(d.config.Program, d.config.Room)[mapRuleCounters] {
 		err = d.rules.Close()
 		d.rules = nil
 	}
@@ -110,32 +112,62 @@ func newSeed(fixed uint64) (uint64, error) {
 
 // openTables opens the tables to be kept, or those to be copied from.
 func (d *Dataplane) openTables() error {
-	found, err := openTables(filepath.Join(d.config.Dir, tablesDir))
+	dir := filepath.Join(d.config.Dir, tablesDir)
+	found, err := openTables(dir)
+	if err == nil && d.ledger.Layout != stateLayout {
+		err = errors.Join(ErrLayout, found.close())
+	}
 	switch {
 	case isMissing(err):
 		return nil
-	case err == nil && d.ledger.Layout != stateLayout:
-		d.lost = true
-		return found.close()
-	case errors.Is(err, ErrLayout):
-		d.lost = true
+	case errors.Is(err, ErrLayout) && d.lost != nil:
 		return nil
+	case errors.Is(err, ErrLayout):
+		return d.openOther(dir)
 	case err != nil:
 		return err
 	}
-	d.crowded = crowded(found.shared)
+	d.crowded = crowded(found.shared.PathsHigh)
 	if found.limit() == d.config.Options.MaxStates && !d.crowded {
 		d.tables, d.kept = found, true
 	} else {
-		d.old = found
+		d.old = originOf(found)
 	}
+	return d.openRest()
+}
+
+// openOther opens tables of another layout. Those that cannot be read are lost.
+func (d *Dataplane) openOther(dir string) (err error) {
+	if d.old, err = openOrigin(dir, d.ledger.Layout); err != nil {
+		d.old, d.lost = nil, err
+		return nil
+	}
+	d.crowded = crowded(atomic.LoadUint32(d.old.shared.pathsHigh))
+	return d.openRest()
+}
+
+// openRest opens what a Commit that was cut off had begun to copy from.
+func (d *Dataplane) openRest() error {
+	dir := filepath.Join(d.config.Dir, oldTablesDir)
+	if d.ledger.Copied == 0 || d.ledger.From == 0 {
+		return nil
+	}
+	rest, err := openOrigin(dir, d.ledger.From)
+	if isMissing(err) || errors.Is(err, ErrLayout) {
+		return nil // they are being removed since all was copied
+	}
+	if err != nil {
+		return err
+	}
+	rest.begun = d.ledger.Copied
+	d.rest = rest
 	return nil
 }
 
 // crowded reports whether the numbers of paths are used up by three quarters. Packets only ever add to them, so a reload makes new tables,
 // into which only what states still hold is copied.
-func crowded(s *xdpShared) bool {
-	return s.PathsHigh > (maxPaths-reservedPaths)/4*3
+func crowded(high uint32) bool {
+	return high > (maxPaths-reservedPaths)/4*3
 }
 
 // load loads what Build needs. Programs of the XDP hook that do not load are left
@@ -158,8 +190,12 @@ func (d *Dataplane) loadObjects() error {
 	if err != nil {
 		return err
 	}
+	reused, err := d.reused(specs)
+	if err != nil {
+		return err
+	}
 	options := bpfload.Options{
-		Maps:     d.reused(),
+		Maps:     reused,
 		Entries:  d.sizes(),
 		Values:   d.values(),
 		Shared:   []string{mapShared},
@@ -171,7 +207,10 @@ func (d *Dataplane) loadObjects() error {
 	if d.kept {
 		return nil
 	}
-	d.ledger.Layout = stateLayout
+	d.ledger.Layout, d.ledger.From, d.ledger.Copied = stateLayout, 0, 0
+	if d.old != nil {
+		d.ledger.From, d.ledger.Copied = d.old.layout, max(1, atomic.LoadUint32(d.old.shared.now))
+	}
 	if d.tables, err = takeTables(d.objects.Maps); err != nil {
 		return err
 	}
@@ -194,33 +233,21 @@ func (d *Dataplane) sizes() map[string]uint32 {
 // reused returns the maps that programs are loaded over: the counters of rules
 // that stay the same, and all tables, or those whose size does not follow the
 // limit of states.
-func (d *Dataplane) reused() map[string]*bpfload.Map {
-	reused := d.reusedTables()
+func (d *Dataplane) reused(specs []*bpfload.Spec) (reused map[string]*bpfload.Map, err error) {
+	switch {
+	case d.kept:
+		reused = maps.Clone(d.tables.maps)
+	case d.old == nil:
+		reused = make(map[string]*bpfload.Map)
+	default:
+		if reused, err = d.keepable(specs); err != nil {
+			return nil, err
+		}
+	}
 	if d.rules != nil {
 		reused[mapRuleCounters] = d.rules
 	}
-	return reused
-}
-
-func (d *Dataplane) reusedTables() map[string]*bpfload.Map {
-	switch {
-	case d.kept:
-		return maps.Clone(d.tables.maps)
-	case d.old == nil:
-		return make(map[string]*bpfload.Map)
-	}
-	reused := maps.Clone(d.old.maps)
-	delete(reused, mapShared)
-	for name := range tableSizes(d.old.limit()) {
-		delete(reused, name)
-	}
-	delete(reused, mapNexthopIndex) // copied states ask for their next hops anew
-	delete(reused, mapNexthopsFree)
-	if d.crowded {
-		delete(reused, mapPaths)
-		delete(reused, mapPathCounters)
-	}
-	return reused
+	return reused, nil
 }
 
 func loadSpecs() ([]*bpfload.Spec, error) {

@@ -17,7 +17,8 @@ type Report struct {
 	Generation uint32
 	Copied     int      // states copied into new tables; 0 if the tables were kept
 	Lost       int      // states that did not fit into them
-	Unreadable bool     // the tables were another version's: all states are lost
+	Converted  bool     // the copied states were of another version's layout
+	Unreadable error    // why the states that were there are all lost; nil: they are not
 	Gone       []string // names of interfaces that had disappeared
 }
 
@@ -217,24 +218,31 @@ func (t *transaction) finish() error {
 			}
 		}
 	}
+	if err := t.finishCopy(); err != nil {
+		return err
+	}
 	if err := removeAll(t.dir, oldTablesDir, oldGenerationDir); err != nil {
 		return err
 	}
 	setTimeouts(t.d.tables.shared, &t.d.config.Options)
 	t.report.Generation = t.d.ledger.Generation
 	t.report.Unreadable = t.d.lost
-	return t.finishCopy()
+	return nil
 }
 
+// finishCopy copies what the generation before has changed up to its end. The old
+// tables stay pinned until then: where this is cut off, the next start goes on with it.
 func (t *transaction) finishCopy() error {
-	if t.d.old == nil {
+	if len(t.d.copiers) == 0 {
 		return nil
 	}
+	t.report.Converted = t.d.old != nil && t.d.old.other
 	err := t.d.copyStates()
-	t.report.Copied, t.report.Lost = t.d.copier.copied, t.d.copier.lost
-	err = errors.Join(err, t.d.old.close())
-	t.d.old, t.d.copier = nil, nil
-	return err
+	for _, c := range t.d.copiers {
+		t.report.Copied += c.copied
+		t.report.Lost += c.lost
+	}
+	return errors.Join(err, t.d.closeOrigins())
 }
 
 // undo gives every link back what it had, the last changed first.

@@ -75,9 +75,10 @@ func (d *Dataplane) BumpRoutes() { atomic.AddUint32(&d.tables.shared.RouteGenera
 // seconds without one the programs do so by handing up packets: not while they run over
 // two tables, of which those at the other end of the stack's way may know another.
 func (d *Dataplane) Heartbeat() {
-	for _, t := range []*tables{d.tables, d.old} {
-		if t != nil {
-			atomic.StoreUint32(&t.shared.Heartbeat, atomic.LoadUint32(&t.shared.Now))
-		}
+	if t := d.tables; t != nil {
+		atomic.StoreUint32(&t.shared.Heartbeat, atomic.LoadUint32(&t.shared.Now))
+	}
+	for _, o := range d.origins() {
+		o.heartbeat()
 	}
 }

@@ -1,11 +1,11 @@
 package dataplane
 
 import (
-	"fmt"
 	"hash/maphash"
 	"sync/atomic"
 
-	"weir/internal/fw/bpfload"
+	"weir/internal/fw/state"
+	"weir/internal/killpoint"
 )
 
 // Values of enum status in bpf/state/state.h.
@@ -16,45 +16,82 @@ const (
 	statusDead
 )
 
-// A copier copies states into tables of another size while both are in use:
-// first the old ones by the old generation, then the new ones by the new. It is
-// run again and again, until the old generation sees no more packets.
+// A copier copies states into new tables while packets use both: first the old ones by
+// the old generation, then the new ones by the new. It is run again and again, until
+// the old generation sees no more packets.
 type copier struct {
-	old, new *tables
-	moved    []move // by index in old
-	importer *bpfload.Program
-	seed     maphash.Seed // of the prints
-	paths    *pathCopier  // nil if paths keep their numbers
-	copied   int
-	lost     int
+	old    *origin
+	new    *intake
+	moved  []move       // by index in old
+	seed   maphash.Seed // of the prints
+	paths  *pathCopier  // nil if paths keep their numbers
+	copied int
+	lost   int
 }
 
-// A move is where a state went, and what it had counted then.
+// A move is where a state went, and what had been counted when it was last looked at.
 type move struct {
-	index   uint32 // in new; 0: not copied
-	print   uint32 // of the connection
-	lost    bool
-	packets [2]uint64
+	index uint32 // in new; 0: not copied
+	print uint32 // of the connection
+	lost  bool
+	old   [2]tally
+	new   [2]tally
+}
+
+// A tally is what one direction has counted, modulo 2^32.
+type tally struct{ packets, bytes uint32 }
+
+func (f *xdpFlow) tally() tally { return tally{uint32(f.Packets), uint32(f.Bytes)} }
+
+func newCopier(old *origin, to *intake) *copier {
+	return &copier{old: old, new: to, seed: maphash.MakeSeed(), moved: make([]move, old.states.count)}
 }
 
 // copyStates copies what is new in the old tables; nothing if there are none.
 func (d *Dataplane) copyStates() error {
-	if d.old == nil {
+	if len(d.copiers) == 0 {
+		if err := d.beginCopy(); err != nil {
+			return err
+		}
+	}
+	for _, c := range d.copiers {
+		// What the second pass finds has come while the first was under way.
+		for range 2 {
+			if err := c.run(); err != nil {
+				return err
+			}
+		}
+		killpoint.Done("copy the states")
+	}
+	return nil
+}
+
+// beginCopy makes the new tables ready for what is copied into them.
+func (d *Dataplane) beginCopy() error {
+	if d.old == nil && d.rest == nil {
 		return nil
 	}
-	if d.copier == nil {
-		if err := d.need(programImport); err != nil {
-			return err
-		}
-		d.copier = &copier{old: d.old, new: d.tables, importer: d.objects.Programs[programImport], seed: maphash.MakeSeed(), moved: make([]move, len(d.old.states))}
-		copyShared(d.tables.shared, d.old.shared)
-		if !d.crowded {
-			copyNumbers(d.tables.shared, d.old.shared)
-		} else if err := d.copier.renumber(); err != nil {
-			return err
-		}
+	if err := d.need(programImport); err != nil {
+		return err
 	}
-	return d.copier.run()
+	to := intakeOf(d.tables, d.objects.Programs[programImport])
+	if d.old != nil {
+		c := newCopier(d.old, to)
+		copyShared(d.tables.shared, d.old)
+		if err := d.copyMaps(); err != nil {
+			return err
+		}
+		if !d.crowded && d.keepsPaths() {
+			copyNumbers(d.tables.shared, &d.old.shared)
+		} else if err := c.renumber(); err != nil {
+			return err
+		}
+		d.copiers = append(d.copiers, c)
+	}
+	if d.rest != nil {
+		d.copiers = append(d.copiers, newCopier(d.rest, to))
+	}
+	return nil
 }
 
 // slack are the numbers of paths left out, for those that the old generation
@@ -62,102 +99,139 @@ func (d *Dataplane) copyStates() error {
 const slack = 64
 
 // copyShared copies what is not of states.
-func copyShared(to, from *xdpShared) {
-	to.Now = from.Now
-	to.RouteGeneration = from.RouteGeneration
-	to.Recording = from.Recording
-	to.Interfaces = from.Interfaces
-	to.Logicals = from.Logicals
+func copyShared(to *xdpShared, from *origin) {
+	to.Now = atomic.LoadUint32(from.shared.now)
+	to.RouteGeneration = atomic.LoadUint32(from.shared.routeGeneration)
+	to.Recording = atomic.LoadUint32(from.shared.recording)
+	copy(to.Logicals[:], from.logicals)
+	for i := range from.interfaces {
+		raw := (*xdpInterface)(&to.Interfaces[i])
+		*raw = from.interfaces[i]
+		raw.change(0, interfaceDevmap|interfacePrefetch) // they are the generation's
+	}
 }
 
 // copyNumbers copies which numbers of paths are used: the map that leads to them
 // stays the same.
-func copyNumbers(to, from *xdpShared) {
-	to.PathsHigh = min(from.PathsHigh+slack, maxPaths-reservedPaths-firstPath)
-	to.PathsReserved = from.PathsReserved
+func copyNumbers(to *xdpShared, from *sharedFields) {
+	to.PathsHigh = min(atomic.LoadUint32(from.pathsHigh)+slack, maxPaths-reservedPaths-firstPath)
+	to.PathsReserved = atomic.LoadUint32(from.pathsReserved)
 }
 
 func (c *copier) run() error {
-	for i := 1; i < len(c.old.states); i++ {
-		s, m := &c.old.states[i], &c.moved[i]
-		live := atomic.LoadUint32(&s.Status) == statusLive
-		if m.index != 0 && c.follow(s, m, live) {
+	var s xdpState
+	for i := 1; i < c.old.states.count; i++ {
+		m := &c.moved[i]
+		live, err := c.old.states.read(i, &s)
+		if err != nil {
+			c.lose(m)
 			continue
+		}
+		if m.index != 0 {
+			followed, err := c.follow(&s, m, live)
+			if err != nil {
+				return err
+			}
+			if followed {
+				continue
+			}
 		}
 		if !live || m.lost {
 			continue
 		}
-		if err := c.move(s, m); err != nil {
+		if err := c.move(&s, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// move enters a state into the new tables. What is refused there is lost: packets
-// have made it anew, or there is no room.
-func (c *copier) move(s *xdpState, m *move) error {
-	a := importing{State: *s}
-	if !sameState(s, &a.State) {
-		return nil // another connection has its slot now
-	}
-	if err := c.renumberState(&a.State); err != nil {
-		return err
-	}
-	if _, err := bpfload.RunSyscall(c.importer, &a); err != nil {
-		return fmt.Errorf("copy a state: %w", err)
-	}
-	if a.Index == 0 {
+// lose notes that a state cannot be copied.
+func (c *copier) lose(m *move) {
+	if !m.lost {
 		m.lost = true
 		c.lost++
-		return nil
 	}
-	*m = move{
-		index: a.Index, print: c.print(&a.State),
-		packets: [2]uint64{a.State.FlowForth.Packets, a.State.FlowBack.Packets},
+}
+
+// move enters a state into the new tables, unless packets have made it there, or an
+// earlier start has copied it. What is refused is lost: there is no room, or another
+// connection has its tuples.
+func (c *copier) move(s *xdpState, m *move) error {
+	// One that was copied by an earlier start, and is not there now, has ended since.
+	find := c.resumes() && int32(s.Created-c.old.begun) < 0
+	entered, n := *s, xdpState{}
+	if err := c.renumberState(&entered); err != nil {
+		return err
 	}
-	c.copied++
+	index, owner, err := c.new.enter(&entered, find)
+	if err != nil {
+		return err
+	}
+	counted := [2]tally{s.FlowForth.tally(), s.FlowBack.tally()}
+	switch owned := c.new.read(owner, &n); {
+	case index != 0:
+		*m = move{index: index, print: c.print(s), old: counted, new: counted}
+		c.copied++
+	case !owned || n.Forth.Tuple != s.Forth.Tuple:
+		if !find {
+			c.lose(m)
+		}
+	case n.Back.Tuple != s.Back.Tuple || s.over(): // a packet has made it anew
+		m.lost = true
+	default:
+		*m = move{index: owner, print: c.print(s), old: counted}
+		return c.merge(&n, s, m)
+	}
 	return nil
 }
+
+// over reports whether both ends are done: the next packet is another connection's.
+func (s *xdpState) over() bool {
+	return min(s.FlowForth.Peer, s.FlowBack.Peer) >= uint8(state.PeerFinWait2)
+}
+
+// resumes reports whether an earlier start has begun to copy from here.
+func (c *copier) resumes() bool { return c.old.begun != 0 }
 
 // print tells a connection from the one that has its slot next.
 func (c *copier) print(s *xdpState) uint32 {
 	return uint32(maphash.Comparable(c.seed, s.Forth.Tuple)) ^ s.Created
 }
 
-// An importing is struct importing of bpf/state/import.h.
+// An importing is struct import of bpf/state/import.h.
 type importing struct {
 	State xdpState
 	Index uint32
-	_     [15]uint32
+	Owner uint32 // where Index is 0: number of the state that has one of the tuples
+	Find  uint32 // 1: only Owner is asked for
+	_     [13]uint32
 }
 
-// sameState reports whether what was read of a state is of one connection, which
-// still lives.
-func sameState(s, read *xdpState) bool {
-	return atomic.LoadUint32(&s.Status) == statusLive && s.Created == read.Created &&
-		s.Forth.Tuple == read.Forth.Tuple && s.Back.Tuple == read.Back.Tuple
+// follow brings a copy up to date. It returns false if another connection has its slot now.
+func (c *copier) follow(s *xdpState, m *move, live bool) (bool, error) {
+	var n xdpState
+	there := c.new.read(m.index, &n)
+	if !live || c.print(s) != m.print {
+		// It has ended in the old tables; where packets use the copy, it has not.
+		if there && c.print(&n) == m.print && m.untouched(&n) {
+			c.new.end(m.index)
+		}
+		*m = move{}
+		return !live, nil
+	}
+	if there && n.Forth.Tuple == s.Forth.Tuple && n.Back.Tuple == s.Back.Tuple {
+		return true, c.merge(&n, s, m)
+	}
+	return true, nil
 }
 
-// follow brings a copy up to date, unless packets of the new generation have
-// used it already. It returns false if another connection has its slot now.
-func (c *copier) follow(s *xdpState, m *move, live bool) bool {
-	n := &c.new.states[m.index]
-	same := c.print(s) == m.print
-	untouched := c.print(n) == m.print && n.FlowForth.Packets == m.packets[0] && n.FlowBack.Packets == m.packets[1]
-	if !live || !same {
-		if untouched {
-			atomic.CompareAndSwapUint32(&n.Status, statusLive, statusDead)
-		}
-		if !same {
-			*m = move{}
-		}
-		return same
-	}
-	if untouched {
-		n.FlowForth, n.FlowBack = s.FlowForth, s.FlowBack
-		n.Phase, n.CheckAt = s.Phase, s.CheckAt
-		m.packets = [2]uint64{n.FlowForth.Packets, n.FlowBack.Packets}
-	}
-	return true
+// merge brings the copy n of s up to date.
+func (c *copier) merge(n, s *xdpState, m *move) error {
+	return c.new.change(m.index, n, func(n *xdpState) { m.merge(n, s) })
+}
+
+// untouched reports whether no packet of the new generation has used a copy.
+func (m *move) untouched(n *xdpState) bool {
+	return n.FlowForth.tally() == m.new[0] && n.FlowBack.tally() == m.new[1]
 }

@@ -15,13 +15,15 @@ type Dataplane struct {
 	place   bpfload.Place
 	objects *bpfload.Objects
 	tables  *tables
-	old     *tables      // to be copied from at Commit, if they cannot be kept; else nil
-	copier  *copier      // from old to tables; nil before Commit, and if there is no old
+	old     *origin      // to be copied from at Commit, if they cannot be kept; else nil
+	rest    *origin      // what a Commit that was cut off had begun to copy from; else nil
+	copiers []*copier    // from old and rest to tables; none before Commit
+	keeps   []string     // maps of old that this generation is loaded over
 	kept    bool         // tables are those of the generation before
 	live    *liveRules   // what of the rules is replaced under traffic
 	rules   *bpfload.Map // counters of the same rules in the generation before; nil if they are others
 	crowded bool         // old has used up its numbers of paths
-	lost    bool         // there were tables that cannot be read
+	lost    error        // why there are tables that cannot be read; nil: there are none
 	swept   bool         // the sweep runs
 	ledger  ledger       // as it will be when this generation is live
 	lock    *os.File     // held from Build to the end of Commit
@@ -36,11 +38,10 @@ func (d *Dataplane) Close() error {
 	if d.objects != nil {
 		errs = append(errs, d.objects.Close())
 	}
-	for _, t := range []*tables{d.tables, d.old} {
-		if t != nil {
-			errs = append(errs, t.close())
-		}
+	if d.tables != nil {
+		errs = append(errs, d.tables.close())
 	}
+	errs = append(errs, d.closeOrigins())
 	if d.rules != nil {
 		errs = append(errs, d.rules.Close())
 	}
@@ -48,7 +49,27 @@ func (d *Dataplane) Close() error {
 		_ = d.place.Do(func() error { return killpoint.Remove(d.config.Dir) })
 	}
 	errs = append(errs, d.unlock())
-	d.objects, d.live, d.tables, d.old, d.rules = nil, nil, nil, nil, nil
+	d.objects, d.live, d.tables, d.rules = nil, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// origins are the tables that states are copied from.
+func (d *Dataplane) origins() []*origin {
+	var all []*origin
+	for _, o := range []*origin{d.old, d.rest} {
+		if o != nil {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+func (d *Dataplane) closeOrigins() error {
+	var errs []error
+	for _, o := range d.origins() {
+		errs = append(errs, o.close())
+	}
+	d.old, d.rest, d.copiers = nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -151,6 +151,9 @@ func lockFolder(dir string, wait bool) (*os.File, error) {
 // links still hold the one before, its pins stay until the next Commit: without
 // them its tail calls would lead nowhere.
 func repair(dir string) error {
+	if err := undoDowngrade(dir); err != nil {
+		return err
+	}
 	if err := forgetOld(dir); err != nil {
 		return err
 	}
@@ -167,13 +170,15 @@ func repair(dir string) error {
 	return forgetOld(dir)
 }
 
-// forgetOld removes the pins of the generation before, unless links hold it.
+// forgetOld removes the pins of the generation before, unless links hold it. Its tables
+// stay: they are there only if a Commit was cut off while it copied from them, and the
+// next one goes on.
 func forgetOld(dir string) error {
 	held, err := isHeld(dir, oldGenerationDir)
 	if err != nil || held {
 		return err
 	}
-	return removeAll(dir, oldTablesDir, oldGenerationDir)
+	return removeAll(dir, oldGenerationDir)
 }
 
 // isHeld reports whether any link's program uses the maps of a generation.
@@ -210,6 +215,16 @@ func livePins(dir, live, next, old string) string {
 	return filepath.Join(dir, live)
 }
 
+// liveTables is the folder of the tables in use. They are not the live ones by name while
+// an older version is offered its own.
+func liveTables(dir string) string {
+	newer := filepath.Join(dir, newerTablesDir)
+	if _, err := os.Stat(newer); err == nil {
+		return newer
+	}
+	return livePins(dir, tablesDir, nextTablesDir, oldTablesDir)
+}
+
 func liveGeneration(dir string) string {
 	return livePins(dir, generationDir, nextGenerationDir, oldGenerationDir)
 }
@@ -217,9 +232,6 @@ func liveGeneration(dir string) string {
 // promote gives the pins of the next generation the place of the live one's, which
 // become the old ones.
 func promote(dir string) error {
-	if err := removeAll(dir, oldTablesDir, oldGenerationDir); err != nil {
-		return err
-	}
 	for _, name := range [][3]string{
 		{nextTablesDir, tablesDir, oldTablesDir},
 		{nextGenerationDir, generationDir, oldGenerationDir},
@@ -227,6 +239,11 @@ func promote(dir string) error {
 		next, live, old := filepath.Join(dir, name[0]), filepath.Join(dir, name[1]), filepath.Join(dir, name[2])
 		if _, err := os.Stat(next); isMissing(err) {
 			continue
+		}
+		if _, err := os.Stat(live); err == nil { // else an earlier promotion has got so far
+			if err := removeAll(dir, name[2]); err != nil {
+				return err
+			}
 		}
 		if err := killpoint.Rename(live, old); err != nil && !isMissing(err) {
 			return fmt.Errorf("replace pins: %w", err)

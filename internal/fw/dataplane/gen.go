@@ -7,3 +7,5 @@ package dataplane
 //go:generate go tool bpf2go -target bpfel -type interface -type nexthop -type course -type flow -type addr -type tuple -type record -type capture_filter -type capture_setting -type rule_set xdp ../../../bpf/xdp.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-global-types tc ../../../bpf/tc.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-global-types gc ../../../bpf/gc.bpf.c
+
+//go:generate go run ./shuffle -bpf ../../../bpf -o testdata/layouts/99_bpfel.o

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 	"unsafe"
@@ -23,7 +24,9 @@ type ledger struct {
 	RuleBase   uint32 // of the live generation
 	Rules      uint32 // of the live generation
 	Unloaded   uint32 // 1: the live generation is the built-in set
-	Spare      [6]uint32
+	From       uint32 // layout of what is pinned as the old tables
+	Copied     uint32 // tick at which states began to be copied from there; 0: the tables are copied from no others
+	Spare      [4]uint32
 }
 
 const ledgerName = "ledger"
@@ -94,6 +97,24 @@ func NextRuleBase(dir string) (uint32, error) {
 			return nil // no state that can be read holds an id
 		}
 		base = l.NextRule
+		return err
+	})
+	return base, err
+}
+
+// RuleBase returns the global id of rule 0 of the ruleset in force, whatever the tables'
+// layout. The error wraps ErrNotLoaded if there is none.
+func RuleBase(dir string) (base uint32, err error) {
+	err = bpfload.At("").Do(func() error {
+		// Without tables nothing counts as loaded, whatever else a removal has left.
+		if _, err := os.Stat(liveTables(dir)); err != nil {
+			return fmt.Errorf("%s: %w", dir, ErrNotLoaded)
+		}
+		l, err := readLedger(dir)
+		if isMissing(err) {
+			return fmt.Errorf("%s: %w", dir, ErrNotLoaded)
+		}
+		base = l.RuleBase
 		return err
 	})
 	return base, err

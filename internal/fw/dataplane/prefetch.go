@@ -104,8 +104,10 @@ func (d *Dataplane) addPrefetchDevice(ifindex int) (bool, error) {
 // programs of both work over the same interfaces for a moment. Over other tables they
 // would not agree on what goes by an exit: there the one before looks once from now on.
 func (d *Dataplane) keepPrefetchDevices() error {
-	if d.old != nil {
-		return d.old.stopPrefetch()
+	for _, o := range d.origins() {
+		if err := o.stopPrefetch(); err != nil {
+			return err
+		}
 	}
 	if !d.tables.hasPrefetchDevices() {
 		return nil
@@ -130,16 +132,27 @@ func (t *tables) stopPrefetch() error {
 	if !t.prefetching() && !t.hasPrefetchDevices() {
 		return nil
 	}
-	atomic.StoreUint32(&t.shared.Prefetch, 0)
-	for _, raw := range t.interfaces() {
-		raw.change(0, interfacePrefetch)
+	return stopPrefetch(&t.shared.Prefetch, func(yield func(*uint32) bool) {
+		for _, raw := range t.interfaces() {
+			if !yield(&raw.Flags) {
+				return
+			}
+		}
+	})
+}
+
+// stopPrefetch does so by what says that packets are prefetched, and the interfaces' flags.
+func stopPrefetch(prefetch *uint32, interfaces iter.Seq[*uint32]) error {
+	atomic.StoreUint32(prefetch, 0)
+	for flags := range interfaces {
+		changeFlags(flags, 0, interfacePrefetch)
 	}
 	killpoint.Done("look at packets once")
 	if err := waitForRuns(); err != nil {
 		return err
 	}
-	for _, raw := range t.interfaces() {
-		raw.change(0, interfaceDevmap)
+	for flags := range interfaces {
+		changeFlags(flags, 0, interfaceDevmap)
 	}
 	killpoint.Done("redirect without exits")
 	return nil
@@ -175,12 +188,17 @@ func (raw *xdpInterface) has(flags InterfaceFlags) bool {
 	return InterfaceFlags(atomic.LoadUint32(&raw.Flags))&flags != 0
 }
 
-// change sets and clears flags of an interface that nobody else is to change.
+// change is changeFlags of an interface.
 func (raw *xdpInterface) change(set, clear InterfaceFlags) {
+	changeFlags(&raw.Flags, set, clear)
+}
+
+// changeFlags sets and clears flags of an interface that nobody else is to change.
+func changeFlags(flags *uint32, set, clear InterfaceFlags) {
 	for {
-		was := atomic.LoadUint32(&raw.Flags)
+		was := atomic.LoadUint32(flags)
 		now := (was | uint32(set)) &^ uint32(clear)
-		if was == now || atomic.CompareAndSwapUint32(&raw.Flags, was, now) {
+		if was == now || atomic.CompareAndSwapUint32(flags, was, now) {
 			return
 		}
 	}

@@ -20,6 +20,10 @@ func (c *copier) renumber() error {
 	if p.values, err = newPerCPU[xdpCounter](); err != nil {
 		return err
 	}
+	c.paths = p
+	if c.old.maps[mapPaths].KeySize() != c.new.maps[mapPaths].KeySize() {
+		return nil // all states count as those that found no path
+	}
 	var key xdpPath
 	var number uint32
 	each := c.old.maps[mapPaths].Iterate()
@@ -29,7 +33,6 @@ func (c *copier) renumber() error {
 	if err := each.Err(); err != nil {
 		return fmt.Errorf("list the paths: %w", err)
 	}
-	c.paths = p
 	for number := range uint32(firstPath) {
 		if err := c.copyCounter(number, number); err != nil {
 			return err
@@ -82,7 +85,7 @@ func (c *copier) enterPath(key *xdpPath) (uint32, error) {
 	if paths.Lookup(key, &number) == nil {
 		return number, nil
 	}
-	number = atomic.AddUint32(&c.new.shared.PathsHigh, 1) - 1 + firstPath
+	number = atomic.AddUint32(c.new.shared.pathsHigh, 1) - 1 + firstPath
 	if number >= maxPaths-reservedPaths {
 		return pathFull, nil
 	}

@@ -47,7 +47,7 @@ func TestRepair(t *testing.T) {
 		check(t, d.Close())
 
 		check(t, build(t, n.blank()).Close())
-		pinned := must(bpfload.MapID(filepath.Join(n.dir, generationDir, "slots")))(t)
+		pinned := must(bpfload.MapID(filepath.Join(n.dir, generationDir, "tails")))(t)
 		want, _ := id.ID()
 		if is := pinned == uint32(want); is != test.live {
 			t.Errorf("%s: the generation is live: %v, want %v", test.name, is, test.live)
@@ -55,7 +55,7 @@ func TestRepair(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(n.dir, nextGenerationDir)); !isMissing(err) {
 			t.Errorf("%s: its pins are left: %v", test.name, err)
 		}
-		if _, err := os.Stat(filepath.Join(n.dir, oldGenerationDir, "slots")); isMissing(err) == test.old {
+		if _, err := os.Stat(filepath.Join(n.dir, oldGenerationDir, "tails")); isMissing(err) == test.old {
 			t.Errorf("%s: the generation before is kept: %v, want %v", test.name, !isMissing(err), test.old)
 		}
 	}

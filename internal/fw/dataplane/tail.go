@@ -57,12 +57,11 @@ func (e entry) programs(capture bool) []string {
 // captures reports whether packets go through the programs that capture, as
 // they may from before this process.
 func (d *Dataplane) captures() bool {
-	for _, t := range []*tables{d.tables, d.old} {
-		if t != nil && t.shared != nil && atomic.LoadUint32(&t.shared.Recording)&(1<<CaptureRing) != 0 {
-			return true
-		}
+	if d.old != nil && d.old.captures() {
+		return true
 	}
-	return false
+	t := d.tables
+	return t != nil && t.shared != nil && atomic.LoadUint32(&t.shared.Recording)&(1<<CaptureRing) != 0
 }
 
 // needXDP loads the programs of the XDP hook if an interface is to have it. Its

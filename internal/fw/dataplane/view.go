@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -34,7 +35,7 @@ func Open(dir string) (*View, error) {
 		if v.pins, err = statPins(dir); err != nil {
 			return err
 		}
-		if v.tables, err = openTables(livePins(dir, tablesDir, nextTablesDir, oldTablesDir)); err != nil {
+		if v.tables, err = openLive(dir); err != nil {
 			return err
 		}
 		v.rules, err = openRuleCounters(dir)
@@ -52,7 +53,7 @@ func Open(dir string) (*View, error) {
 // statPins identifies the folders of the tables and of the generation in force.
 // A Commit replaces both, or the latter.
 func statPins(dir string) ([]fs.FileInfo, error) {
-	tables, err := os.Stat(livePins(dir, tablesDir, nextTablesDir, oldTablesDir))
+	tables, err := os.Stat(liveTables(dir))
 	if err != nil {
 		return nil, fmt.Errorf("look for the tables: %w", err)
 	}
@@ -72,6 +73,16 @@ func (v *View) InForce() bool {
 		return err
 	})
 	return err == nil && slices.EqualFunc(v.pins, now, os.SameFile)
+}
+
+// openLive opens the tables in use, if they are of this version's layout.
+func openLive(dir string) (*tables, error) {
+	where := liveTables(dir)
+	l, err := readLedger(dir)
+	if err == nil && l.Layout != stateLayout && where != filepath.Join(dir, newerTablesDir) {
+		return nil, fmt.Errorf("layout %d, this version has %d: %w", l.Layout, stateLayout, ErrLayout)
+	}
+	return openTables(where)
 }
 
 // Close releases the view. States must not be in use.

@@ -38,8 +38,8 @@ type RuleText struct {
 	File  string `json:"file"` // as in Loaded
 	Line  int    `json:"line"`
 	Label string `json:"label,omitempty"`
-	// NATPorts is what nat-to chooses ports from; nil for rules that choose none.
-	NATPorts *PortRange `json:"nat_ports,omitempty"`
+	// NATPorts is what nat-to chooses ports from; zero for rules that choose none.
+	NATPorts PortRange `json:"nat_ports,omitzero"`
 }
 
 // PortRange is ports from Low to High, both too.

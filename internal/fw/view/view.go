@@ -165,8 +165,8 @@ func (v *View) NATPorts() ([]rundir.PortRange, error) {
 	err := v.read(func(r *reading) error {
 		found = []rundir.PortRange{}
 		for i := range r.texts {
-			if p := r.texts[i].NATPorts; p != nil && !slices.Contains(found, *p) {
-				found = append(found, *p)
+			if p := r.texts[i].NATPorts; p != (rundir.PortRange{}) && !slices.Contains(found, p) {
+				found = append(found, p)
 			}
 		}
 		return nil

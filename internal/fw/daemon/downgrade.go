@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"weir/internal/fw/dataplane"
+)
+
+// downgradePause is how often copies are brought up to date while an older weir is waited for.
+const downgradePause = 100 * time.Millisecond
+
+// A Downgrade is what weir downgrade was asked for.
+type Downgrade struct {
+	Layout     uint32 // of the older version's tables; 0: the one before this version's
+	LoseStates bool   // connections may be lost if their states do not fit
+}
+
+// Run is weir downgrade: it keeps a copy of the states in an older layout until a weir of
+// an older version has taken over with it. If ctx ends before that, everything is as it was.
+func (g Downgrade) Run(ctx context.Context, cfg *Config) (err error) {
+	dir, err := dataplane.Folder("")
+	if err != nil {
+		return err
+	}
+	if g.Layout == 0 {
+		g.Layout = dataplane.Layouts()[0]
+	}
+	d, err := dataplane.BeginDowngrade(dir, g.Layout)
+	if errors.Is(err, dataplane.ErrNotLoaded) {
+		return ErrNotRunning
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if err := g.agree(cfg, d); err != nil {
+		return err
+	}
+	if err := d.Offer(); err != nil {
+		return err
+	}
+	cfg.Log.Info("start the older weir now; it takes over with all connections", "connections", d.Copied()-d.Lost(), "layout", g.Layout)
+	return g.wait(ctx, cfg, d)
+}
+
+// agree asks the administrator before connections are lost.
+func (g Downgrade) agree(cfg *Config, d *dataplane.Downgrade) error {
+	if fields := d.Forgets(); len(fields) > 0 {
+		cfg.Log.Info("the older weir does not know all that states hold now; the connections go on without it", "fields", fields)
+	}
+	if d.Lost() == 0 || g.LoseStates {
+		return nil
+	}
+	what := fmt.Sprintf("%d of %d connections will be lost: the older version has no room for what their states hold", d.Lost(), d.Lost()+d.Copied())
+	if cfg.Ask != nil && cfg.Ask(what) {
+		return nil
+	}
+	return fmt.Errorf("%s; %w", what, errLoses)
+}
+
+// wait follows the states until the older weir has taken over.
+func (g Downgrade) wait(ctx context.Context, cfg *Config, d *dataplane.Downgrade) error {
+	for {
+		taken, err := d.Taken()
+		if err != nil {
+			return err
+		}
+		if taken {
+			break
+		}
+		if err := d.Follow(); err != nil {
+			return errors.Join(err, d.TakeBack())
+		}
+		select {
+		case <-ctx.Done():
+			if err := d.TakeBack(); err != nil {
+				return err
+			}
+			return errors.New("interrupted before an older weir took over; this version stays")
+		case <-time.After(downgradePause):
+		}
+	}
+	if err := d.Finish(); err != nil {
+		return err
+	}
+	cfg.Log.Info("the older weir has taken over", "kept", d.Copied(), "lost", d.Lost())
+	return nil
+}

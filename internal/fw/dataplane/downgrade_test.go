@@ -1,0 +1,145 @@
+package dataplane
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/reason"
+	"weir/internal/fw/state"
+)
+
+// sameStates compares states but for where they lie.
+var sameStates = cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.IgnoreFields(state.State{}, "Index", "NextHops")}
+
+// shuffledLayout is the number of a layout whose fields all stand elsewhere (gen.go).
+const shuffledLayout = 99
+
+func useShuffled(tb testing.TB) {
+	tb.Helper()
+	object := must(os.ReadFile("testdata/layouts/99_bpfel.o"))(tb)
+	real := formerObject
+	tb.Cleanup(func() { formerObject = real })
+	formerObject = func(layout uint32) ([]byte, error) {
+		if layout == shuffledLayout {
+			return object, nil
+		}
+		return real(layout)
+	}
+}
+
+// States go to each layout before, and to one whose fields stand in another order, and
+// come back: nothing of them is lost, nor what the box's interfaces have counted.
+func TestOtherLayouts(t *testing.T) {
+	useShuffled(t)
+	for _, layout := range append(Layouts(), shuffledLayout) {
+		n := newNet(t)
+		first := build(t, n.blank())
+		check(t, first.SetInterface(n.lan0, Interface{Flags: InterfacePresent, MTU: 1500}))
+		check(t, first.SetAddresses([]Address{{netip.MustParsePrefix("192.0.2.1/24"), n.lan0}}))
+		commit(t, first, n.attachments(false))
+		enterStates(t, first, 1000)
+		ripen(first.tables)
+		wanted := collect(first.View())
+		counted := must(newPerCPU[xdpCounter]())(t)
+		counted[0] = xdpCounter{Packets: 7, Bytes: 700}
+		slot := first.tables.shared.Interfaces[n.lan0].Counters
+		check(t, first.tables.maps[mapInterfaceCounters].Put(slot+uint32(reason.Guard), counted))
+
+		g := must(BeginDowngrade(n.dir, layout))(t)
+		if g.Copied() != 1000 || g.Lost() != 0 {
+			t.Errorf("copied %d, lost %d; want 1000, 0", g.Copied(), g.Lost())
+		}
+		check(t, g.Offer())
+		reader := must(Open(n.dir))(t)
+		seen := collect(reader)
+		check(t, reader.Close())
+		if diff := cmp.Diff(wanted, seen, sameStates); diff != "" {
+			t.Errorf("while it is offered, a reader sees (-before +after):\n%s", diff)
+		}
+		// As the older version would: its programs, here none, have the tables alone.
+		check(t, os.Rename(filepath.Join(n.dir, newerTablesDir), filepath.Join(n.dir, "gone")))
+		check(t, g.Close())
+
+		second := build(t, n.blank())
+		r := commit(t, second, n.attachments(false))
+		if !r.Converted || r.Copied != 1000 || r.Lost != 0 || r.Unreadable != nil {
+			t.Errorf("report %+v, want 1000 converted", r)
+		}
+		if diff := cmp.Diff(wanted, collect(second.View()), sameStates); diff != "" {
+			t.Errorf("states (-before +after):\n%s", diff)
+		}
+		for _, i := range must(second.View().Interfaces())(t) {
+			if i.Ifindex == n.lan0 && i.Reasons[reason.Guard].Packets != 7 {
+				t.Errorf("lan0 has counted %+v, want 7 packets as guard", i.Reasons[reason.Guard])
+			}
+		}
+		var owner uint32
+		key := rawAddr(netip.MustParseAddr("192.0.2.1"))
+		check(t, second.tables.maps[mapAddresses].Lookup(&key, &owner))
+		if int(owner) != n.lan0 {
+			t.Errorf("192.0.2.1 is interface %d's, want %d", owner, n.lan0)
+		}
+		check(t, removeAll(n.dir, "gone"))
+	}
+}
+
+// ripen gives each field of the states a value of its own.
+func ripen(t *tables) {
+	for i := range t.states {
+		s := &t.states[i]
+		if s.Status != statusLive {
+			continue
+		}
+		x := uint32(i) * 0x9e3779b1
+		s.RuleIn, s.RuleOut, s.Flags = x%100, x%99, uint8(state.In|state.Out|state.NAT)
+		for n, f := range []*xdpFlow{&s.FlowForth, &s.FlowBack} {
+			x += uint32(n)
+			f.Packets, f.Bytes = uint64(x)<<3, uint64(x)<<9
+			f.Seqlo, f.Seqhi, f.Grant, f.MaxWin = x, x+1000, x+2000, x>>4
+			f.Wscale, f.Peer, f.Flags = uint8(x%15), uint8(state.PeerEstablished), flowSeen|flowGranted
+		}
+	}
+}
+
+// An older version that does not come leaves everything as it was.
+func TestDowngradeIsTakenBack(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	enterStates(t, first, 10)
+	before := list(t, n.dir)
+	id := must(bpfload.MapID(filepath.Join(n.dir, tablesDir, mapStates)))(t)
+	for name, end := range map[string]func(*Downgrade) error{
+		"by itself": (*Downgrade).TakeBack,
+		"by a load": func(*Downgrade) error { return build(t, n.blank()).Close() },
+	} {
+		g := must(BeginDowngrade(n.dir, 8))(t)
+		check(t, g.Offer())
+		if taken := must(g.Taken())(t); taken {
+			t.Errorf("%s: taken over by nobody", name)
+		}
+		check(t, end(g))
+		if _, err := g.Taken(); err == nil {
+			t.Errorf("%s: it is offered still", name)
+		}
+		check(t, g.Close())
+		if diff := cmp.Diff(before, list(t, n.dir)); diff != "" {
+			t.Errorf("%s: pins (-before +after):\n%s", name, diff)
+		}
+		if is := must(bpfload.MapID(filepath.Join(n.dir, tablesDir, mapStates)))(t); is != id {
+			t.Errorf("%s: other tables are live", name)
+		}
+		if l := must(readLedger(n.dir))(t); l.Layout != stateLayout {
+			t.Errorf("%s: the ledger has layout %d", name, l.Layout)
+		}
+	}
+	if d := build(t, n.blank()); !d.kept {
+		t.Error("the tables are not kept after that")
+	}
+}

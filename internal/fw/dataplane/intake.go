@@ -1,0 +1,130 @@
+package dataplane
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"weir/internal/fw/bpfload"
+)
+
+// An intake is the tables that states are copied into, by the program of their
+// layout that imports one.
+type intake struct {
+	maps     map[string]*bpfload.Map
+	shared   sharedFields
+	states   rawStates
+	ours     []xdpState          // the states, where they are of this version's layout
+	back     *bpfload.Conversion // of states of this version to the intake's; nil: the same
+	importer *bpfload.Program
+	form     importForm
+}
+
+// An importForm is where the fields of struct import (bpf/state/import.h) lie.
+type importForm struct {
+	size                      int
+	state, index, owner, find int // -1: there is none
+}
+
+// ourForm is that of this version.
+var ourForm = importForm{
+	size:  int(unsafe.Sizeof(importing{})),
+	state: int(unsafe.Offsetof(importing{}.State)), index: int(unsafe.Offsetof(importing{}.Index)),
+	owner: int(unsafe.Offsetof(importing{}.Owner)), find: int(unsafe.Offsetof(importing{}.Find)),
+}
+
+// intakeOf makes tables of this version an intake.
+func intakeOf(t *tables, importer *bpfload.Program) *intake {
+	s := t.shared
+	return &intake{
+		maps: t.maps, ours: t.states, states: rawStatesOf(t.states), importer: importer, form: ourForm,
+		shared: sharedFields{pathsHigh: &s.PathsHigh, pathsReserved: &s.PathsReserved},
+	}
+}
+
+// enter enters a state, or only asks for its owner. It returns where the state lies
+// now, or the index of the state that has one of its tuples; 0: there is none such.
+func (d *intake) enter(s *xdpState, find bool) (index, owner uint32, err error) {
+	if find && d.form.find < 0 {
+		return 0, d.scan(s), nil
+	}
+	buffer := make([]byte, d.form.size)
+	if err := d.encode(buffer[d.form.state:], s); err != nil {
+		return 0, 0, err
+	}
+	if find {
+		binary.NativeEndian.PutUint32(buffer[d.form.find:], 1)
+	}
+	if _, err := bpfload.RunSyscall(d.importer, buffer); err != nil {
+		return 0, 0, fmt.Errorf("copy a state: %w", err)
+	}
+	index = binary.NativeEndian.Uint32(buffer[d.form.index:])
+	switch {
+	case index != 0:
+	case d.form.owner < 0:
+		owner = d.scan(s)
+	default:
+		owner = binary.NativeEndian.Uint32(buffer[d.form.owner:]) >> 1
+	}
+	return index, owner, nil
+}
+
+// encode writes a state as the intake has it.
+func (d *intake) encode(to []byte, s *xdpState) error {
+	from := bytesOf(unsafe.Slice(s, 1))
+	if d.back == nil {
+		copy(to, from)
+		return nil
+	}
+	return d.back.Convert(to, from)
+}
+
+// scan looks for the state that has the first tuple, where the importer does not tell.
+func (d *intake) scan(s *xdpState) uint32 {
+	var n xdpState
+	for i, err := range d.states.all(&n) {
+		if err == nil && n.Forth.Tuple == s.Forth.Tuple {
+			return uint32(i)
+		}
+	}
+	return 0
+}
+
+// read reads the state that lies there; false: none lives.
+func (d *intake) read(index uint32, n *xdpState) bool {
+	if index == 0 || int(index) >= d.states.count {
+		return false
+	}
+	live, err := d.states.read(int(index), n)
+	return live && err == nil
+}
+
+// change has f change a state that packets may use at the same time. n is what was
+// read of it.
+func (d *intake) change(index uint32, n *xdpState, f func(*xdpState)) error {
+	if d.ours != nil {
+		f(&d.ours[index])
+		return nil
+	}
+	before, after := make([]byte, d.states.stride), make([]byte, d.states.stride)
+	if err := d.encode(before, n); err != nil {
+		return err
+	}
+	f(n)
+	if err := d.encode(after, n); err != nil {
+		return err
+	}
+	raw := d.states.at(int(index))
+	for at := 0; at < d.states.stride; at += 4 {
+		if value := *word(after, at); value != *word(before, at) {
+			atomic.StoreUint32(word(raw, at), value)
+		}
+	}
+	return nil
+}
+
+// end marks a state dead.
+func (d *intake) end(index uint32) {
+	atomic.CompareAndSwapUint32(word(d.states.at(int(index)), d.states.status), statusLive, statusDead)
+}

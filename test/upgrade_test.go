@@ -1,0 +1,356 @@
+package test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weir/internal/killpoint"
+	"weir/internal/lab"
+	"weir/internal/testenv"
+	"weir/test/lib"
+)
+
+// upgradeRules translate what goes to the wan, and redirect one port to the lan.
+const upgradeRules = `set skip on lo
+match out on wan0 inet nat-to (wan0)
+match in on wan0 inet proto tcp to (wan0) port 7000 rdr-to 192.168.1.10 port 7001
+block
+pass in on lan0
+pass out on wan0
+pass in on wan0 inet proto tcp to 192.168.1.10 port 7001
+pass out on lan0
+`
+
+// oldWeir unpacks the daemon of the last version with state layout 8 (test/upgrade/build).
+func oldWeir(b *lib.Box) string {
+	b.Helper()
+	if runtime.GOARCH != "amd64" {
+		testenv.SkipOutside(b, "the old daemon is built for amd64")
+	}
+	testenv.NeedProgram(b, "xz")
+	packed, err := os.Open(filepath.Join(testenv.Root(b), "test", "upgrade", "layout8.xz"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer packed.Close()
+	path := filepath.Join(b.TempDir(), "weir8")
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o700)
+	if err != nil {
+		b.Fatal(err)
+	}
+	unpack := exec.CommandContext(b.Context(), "xz", "-dc")
+	unpack.Stdin, unpack.Stdout = packed, out
+	if err := errors.Join(unpack.Run(), out.Close()); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+// runOld starts it and waits until it is ready.
+func runOld(b *lib.Box, old, rules string) *lib.Process {
+	b.Helper()
+	p := b.Start(lab.FW, old, rules, b.Hook)
+	b.Until(lib.StartPatience, "the old weir is ready", func() bool {
+		if !p.Running() {
+			b.Fatalf("the old weir ended:\n%s", p.Said())
+		}
+		return strings.Contains(p.Said(), "msg=ready")
+	})
+	return p
+}
+
+// A stream is one TCP connection that must not break.
+type stream struct {
+	name  string
+	conn  net.Conn
+	bytes atomic.Int64
+	err   atomic.Pointer[error]
+}
+
+// streams are connections of all kinds through the box.
+type streams struct {
+	*lib.Box
+	all  []*stream
+	idle []*stream
+	stop context.CancelFunc
+	busy sync.WaitGroup
+}
+
+// pace leaves the machine time for other stories; 16 KiB at a time are still hundreds of
+// megabits.
+const pace = 300 * time.Microsecond
+
+// Kinds of a stream's server, by the first byte that it is sent.
+const (
+	streamEcho = iota
+	streamSource
+	streamSink
+)
+
+// startStreams opens them: idle ones that are asked now and then, ones that echo all the
+// time, and ones that carry as much as they can, in both directions.
+func startStreams(b *lib.Box) *streams {
+	b.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	t := &streams{Box: b, stop: stop}
+	b.Cleanup(t.end)
+	serveStreams(b, lab.WAN, "203.0.113.1:7000")
+	serveStreams(b, lab.LAN, "192.168.1.10:7001")
+	for from, to := range map[string]string{lab.LAN: wanHost + ":7000", lab.WAN: fwWAN + ":7000"} {
+		for range 20 {
+			t.idle = append(t.idle, t.open(from, to, "idle", streamEcho))
+		}
+		for _, kind := range []byte{streamEcho, streamEcho, streamSource, streamSink} {
+			x := t.open(from, to, fmt.Sprintf("kind %d", kind), kind)
+			t.busy.Go(func() { x.run(ctx, kind) })
+		}
+	}
+	return t
+}
+
+func serveStreams(b *lib.Box, host, at string) {
+	b.Helper()
+	var l net.Listener
+	err := b.Do(host, func() (err error) {
+		l, err = net.Listen("tcp", at)
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serveStream(c)
+		}
+	}()
+}
+
+func serveStream(c net.Conn) {
+	defer c.Close()
+	var kind [1]byte
+	if _, err := io.ReadFull(c, kind[:]); err != nil {
+		return
+	}
+	switch kind[0] {
+	case streamEcho:
+		io.Copy(c, c) //nolint:errcheck // the other end tells
+	case streamSource:
+		for block := make([]byte, 16<<10); ; {
+			if _, err := c.Write(block); err != nil {
+				return
+			}
+		}
+	case streamSink:
+		io.Copy(io.Discard, c) //nolint:errcheck // the other end tells
+	}
+}
+
+func (t *streams) open(host, to, name string, kind byte) *stream {
+	t.Helper()
+	x := &stream{name: fmt.Sprintf("%s from %s", name, host)}
+	err := t.Do(host, func() (err error) {
+		d := net.Dialer{Timeout: 5 * time.Second}
+		x.conn, err = d.DialContext(context.Background(), "tcp", to)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", x.name, err)
+	}
+	if _, err := x.conn.Write([]byte{kind}); err != nil {
+		t.Fatalf("%s: %v", x.name, err)
+	}
+	t.all = append(t.all, x)
+	return x
+}
+
+// run carries data until ctx ends or the connection breaks.
+func (x *stream) run(ctx context.Context, kind byte) {
+	r := bufio.NewReaderSize(x.conn, 16<<10)
+	block := make([]byte, 16<<10)
+	for ctx.Err() == nil {
+		n, err := 0, error(nil)
+		switch kind {
+		case streamEcho:
+			if _, err = x.conn.Write([]byte("x")); err == nil {
+				_, err = r.ReadByte()
+			}
+			n = 1
+			time.Sleep(2 * time.Millisecond)
+		case streamSource:
+			n, err = r.Read(block)
+			time.Sleep(pace)
+		case streamSink:
+			n, err = x.conn.Write(block)
+			time.Sleep(pace)
+		}
+		if err != nil {
+			x.err.Store(&err)
+			return
+		}
+		x.bytes.Add(int64(n))
+	}
+}
+
+// live checks that every connection carries data now.
+func (t *streams) live(when string) {
+	t.Helper()
+	before := make(map[*stream]int64)
+	for _, x := range t.all {
+		before[x] = x.bytes.Load()
+	}
+	for _, x := range t.idle {
+		x.conn.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // reading tells
+		var answer [4]byte
+		_, err := x.conn.Write([]byte("live"))
+		if err == nil {
+			_, err = io.ReadFull(x.conn, answer[:])
+		}
+		if err != nil || string(answer[:]) != "live" {
+			t.Errorf("%s: %s, %s > %s: answered %q, %v", when, x.name, x.conn.LocalAddr(), x.conn.RemoteAddr(), answer, err)
+		}
+	}
+	for _, x := range t.all {
+		if before[x] == 0 && x.bytes.Load() == 0 {
+			continue // an idle one
+		}
+		deadline := time.Now().Add(20 * time.Second)
+		for x.bytes.Load() < before[x]+10 && time.Now().Before(deadline) && x.err.Load() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err := x.err.Load(); err != nil {
+			t.Errorf("%s: %s broke: %v", when, x.name, *err)
+		} else if x.bytes.Load() < before[x]+10 {
+			t.Errorf("%s: %s, %s > %s, carries nothing any more", when, x.name, x.conn.LocalAddr(), x.conn.RemoteAddr())
+		}
+	}
+}
+
+func (t *streams) end() {
+	t.stop()
+	for _, x := range t.all {
+		x.conn.Close()
+	}
+	t.busy.Wait()
+}
+
+// downgrade hands over to the old weir, and checks that nothing was lost.
+func downgrade(b *lib.Box, old, rules string) *lib.Process {
+	b.Helper()
+	d := b.WeirCommand("downgrade")
+	b.AwaitSaid(d, "start the older weir now")
+	p := runOld(b, old, rules)
+	if said := d.Wait(30*time.Second, 0); !strings.Contains(said, "lost: 0") && !strings.Contains(said, "lost=0") && !strings.Contains(said, "0 lost") {
+		b.Errorf("the downgrade said:\n%s", said)
+	}
+	return p
+}
+
+//	lan ═══ TCP, NAT, both directions ═══ wan     fw: layout 8 ─▶ this version ─▶ layout 8 ─▶ this version
+//
+// An upgrade to another layout of the states, and back, loses no connection, and counters go on.
+func TestUpgradeKeepsConnections(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		old, rules := oldWeir(b), b.Rules(upgradeRules)
+		runOld(b, old, rules)
+		t := startStreams(b)
+		t.live("under layout 8")
+		p := b.WeirRun(rules)
+		t.live("after the upgrade")
+		if !strings.Contains(p.Said(), "all connections go on") || !strings.Contains(p.Said(), "were converted") {
+			b.Errorf("the upgrade said:\n%s", p.Said())
+		}
+		if states := len(b.States()); states < len(t.all) {
+			b.Errorf("%d states of %d connections", states, len(t.all))
+		}
+		counted := b.Rule("pass in on lan0").Packets
+		if counted < 1000 {
+			b.Errorf("pass in on lan0 has counted %d packets: the old version's are gone", counted)
+		}
+		counted = packets(b)
+		downgrade(b, old, rules)
+		t.live("after the downgrade")
+		b.WeirRun(rules)
+		t.live("after the second upgrade")
+		// The old version gives rules with nat-to new numbers at each start; states count on.
+		if now := packets(b); now < counted {
+			b.Errorf("the states have counted %d packets, before the way back %d", now, counted)
+		}
+	})
+}
+
+// packets is what all states have counted.
+func packets(b *lib.Box) (sum uint64) {
+	b.Helper()
+	for _, s := range b.States() {
+		sum += s.Src.Packets + s.Dst.Packets
+	}
+	return sum
+}
+
+// Killed in the middle of an upgrade, weir loses no connection either: the next start
+// goes on with it.
+func TestUpgradeIsKilled(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		old, rules := oldWeir(b), b.Rules(upgradeRules)
+		runOld(b, old, rules)
+		t := startStreams(b)
+		list := filepath.Join(b.TempDir(), "steps")
+		steps := upgradeSteps(b, list, rules)
+		for _, step := range []string{"copy the states", "replace a program", "/generation"} {
+			at := 1 + slices.IndexFunc(steps, func(s string) bool {
+				return strings.HasPrefix(s, step) || strings.HasPrefix(s, "rename to") && strings.HasSuffix(s, step)
+			})
+			if at == 0 {
+				b.Fatalf("no step %q in %q", step, steps)
+			}
+			b.Logf("%s is step %d of %d", step, at, len(steps))
+			t.live("before it is killed")
+			downgrade(b, old, rules)
+			if err := os.WriteFile(list, []byte(fmt.Sprintln(at)), 0o600); err != nil {
+				b.Fatal(err)
+			}
+			p := b.WeirUnder(killpoint.Variable+"="+list, "run", "--hook", b.Hook, "-f", rules)
+			b.Until(lib.StartPatience, "weir is killed", func() bool { return !p.Running() })
+			if !p.Killed() {
+				b.Fatalf("weir ended by itself:\n%s", p.Said())
+			}
+			time.Sleep(time.Second) // two generations and no daemon
+			b.WeirRun(rules)
+			t.live("killed at " + step + ", and started again")
+		}
+	})
+}
+
+// upgradeSteps are the names of an upgrade's steps.
+func upgradeSteps(b *lib.Box, list, rules string) []string {
+	b.Helper()
+	if err := os.WriteFile(list, []byte("0\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	p := b.WeirUnder(killpoint.Variable+"="+list, "run", "--hook", b.Hook, "-f", rules)
+	b.AwaitSaid(p, "weir: ready")
+	text, err := os.ReadFile(list)
+	if err = errors.Join(err, os.Remove(list)); err != nil {
+		b.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n")[1:]
+}
