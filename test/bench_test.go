@@ -124,13 +124,13 @@ func TestBenchPeers(t *testing.T) {
 	if said := client("192.0.2.1", "--yes-i-own", wanHost).Wait(10*time.Second, 2); !strings.Contains(said, "another machine") {
 		t.Errorf("owning another host: %s", said)
 	}
-	running := func() bool { return strings.Count(server.Said(), "tcp down, 1 connections") > 0 }
+	running := func() bool { return strings.Count(server.Said(), "TCP down, 1 connection,") > 0 }
 	first := client(wanHost)
 	b.Until(10*time.Second, "a run begins", running)
 	first.Kill()
 	b.Until(5*time.Second, "the server misses the client", func() bool { return strings.Contains(server.Said(), "the client has gone") })
 	second := client(wanHost)
-	b.Until(10*time.Second, "the next client is served", func() bool { return strings.Count(server.Said(), "tcp down, 1 connections") > 1 })
+	b.Until(10*time.Second, "the next client is served", func() bool { return strings.Count(server.Said(), "TCP down, 1 connection,") > 1 })
 	server.Kill()
 	if said := second.Wait(15*time.Second, 1); !strings.Contains(said, "weir: bench client: ") {
 		t.Errorf("after the server was killed: %s", said)

@@ -20,7 +20,7 @@ const routerLocal = "local"
 // newBenchServerCommand is "weir bench server".
 func newBenchServerCommand(env *Env) *cobra.Command {
 	o := remote.ServerOptions{Limits: remote.DefaultLimits(), Life: time.Hour}
-	rate, data := remote.Rate(o.Limits.Rate), remote.Bytes(o.Limits.Data)
+	data := remote.Bytes(o.Limits.Data)
 	var keyFile, router string
 	c := &cobra.Command{
 		Use:   "server",
@@ -36,7 +36,7 @@ docs/bench-protocol.md describes the messages.`,
   weir bench server --key /root/bench.key --max-rate 10G --once`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.Limits.Rate, o.Limits.Data, o.Program = float64(rate), uint64(data), version()
+			o.Limits.Data, o.Program = uint64(data), version()
 			if err := o.Limits.Check(); err != nil {
 				return &UsageError{fmt.Errorf("bench server: %w", err)}
 			}
@@ -64,7 +64,7 @@ docs/bench-protocol.md describes the messages.`,
 	f.StringVar(&o.Listen, "listen", fmt.Sprintf(":%d", remote.DefaultPort), "`address` and port to wait at")
 	f.Uint16Var(&o.DataPort, "data-port", 0, "`port` of TCP and UDP for the traffic (default: the one after --listen's)")
 	f.StringVar(&keyFile, "key", "", "`file` with the key; it is made with a new one if there is none")
-	f.Var(&rate, "max-rate", "most bits per second in each direction; 0: no bound")
+	f.Var(&o.Limits.Rate, "max-rate", "most bits per second in each direction; 0: no bound")
 	f.DurationVar(&o.Limits.Run, "max-run", o.Limits.Run, "most `time` of one run")
 	f.DurationVar(&o.Limits.Session, "max-session", o.Limits.Session, "most `time` of one client")
 	f.Var(&data, "max-data", "most bytes of one client")

@@ -6,8 +6,16 @@ import (
 	"io"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
+
+	"weir/internal/bench/option"
+	"weir/internal/units"
+)
+
+// Protocols that carry data.
+const (
+	TCP = "tcp"
+	UDP = "udp"
 )
 
 // Directions in which data goes.
@@ -61,7 +69,6 @@ func Defaults() Options {
 const (
 	minFrame   = 64
 	maxFrame   = 1518
-	maxRuns    = 1000
 	maxSeconds = 10 * time.Minute
 	// omitted is the beginning of a run, in which TCP finds its rate.
 	omitted = time.Second
@@ -75,32 +82,16 @@ func (o *Options) Check() error {
 		return errors.New("name the machine that weir bench server runs on")
 	}
 	for _, check := range []error{
-		every("--proto", o.Protocols, func(p string) bool { return p == TCP || p == UDP }, "tcp or udp"),
-		every("--direction", o.Directions, func(d string) bool { return d == Up || d == Down || d == Both }, "up, down or both"),
-		every("--connections", o.Connections, func(n int) bool { return n >= 1 && n <= maxConnections }, "1 to 128"),
-		every("--rate", o.Rates, func(r Rate) bool { return r >= 1e3 && r <= 100e9 }, "1K to 100G; UDP is always paced"),
-		every("--frame", o.Frames, func(n int) bool { return n >= minFrame && n <= maxFrame }, "64 to 1518"),
-		every("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= maxRuns }, "1 to 1000"),
-		every("--seconds", []time.Duration{o.Seconds},
-			func(d time.Duration) bool { return d > 0 && d <= maxSeconds }, "up to 600"),
+		option.Each("--proto", o.Protocols, option.OneOf(TCP, UDP), "tcp or udp"),
+		option.Each("--direction", o.Directions, option.OneOf(Up, Down, Both), "up, down or both"),
+		option.Each("--connections", o.Connections, func(n int) bool { return n >= 1 && n <= maxConnections }, "1 to 128"),
+		option.Each("--rate", o.Rates, func(r Rate) bool { return r >= 1e3 && r <= 100e9 }, "1K to 100G; UDP is always paced"),
+		option.Each("--frame", o.Frames, func(n int) bool { return n >= minFrame && n <= maxFrame }, "64 to 1518"),
+		option.Each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= option.MaxRuns }, "1 to 1000"),
+		option.Each("--seconds", []time.Duration{o.Seconds}, func(d time.Duration) bool { return d > 0 && d <= maxSeconds }, "up to 600"),
 	} {
 		if check != nil {
 			return check
-		}
-	}
-	return nil
-}
-
-func every[T any](option string, values []T, good func(T) bool, want string) error {
-	if len(values) == 0 {
-		return fmt.Errorf("%s: nothing given, want %s", option, want)
-	}
-	for i, v := range values {
-		if !good(v) {
-			return fmt.Errorf("%s %v: want %s", option, v, want)
-		}
-		if slices.ContainsFunc(values[:i], func(w T) bool { return fmt.Sprint(w) == fmt.Sprint(v) }) {
-			return fmt.Errorf("%s %v: named twice", option, v)
 		}
 	}
 	return nil
@@ -115,20 +106,24 @@ type Case struct {
 	Frame       int // UDP
 }
 
-// Cases are all combinations.
-func (o *Options) Cases() []Case {
-	var cases []Case
+// Cases are all combinations, each once.
+func (o *Options) Cases() (cases []Case) {
+	add := func(c Case) {
+		if !slices.Contains(cases, c) {
+			cases = append(cases, c)
+		}
+	}
 	for _, protocol := range o.Protocols {
 		for _, direction := range o.Directions {
 			if protocol == TCP {
 				for _, n := range o.Connections {
-					cases = append(cases, Case{TCP, direction, n, o.TCPRate, 0})
+					add(Case{TCP, direction, n, o.TCPRate, 0})
 				}
 				continue
 			}
 			for _, frame := range o.Frames {
 				for _, rate := range o.Rates {
-					cases = append(cases, Case{UDP, direction, 1, rate, frame})
+					add(Case{UDP, direction, 1, rate, frame})
 				}
 			}
 		}
@@ -141,11 +136,7 @@ func (c Case) String() string {
 	if c.Protocol == UDP {
 		return fmt.Sprintf("UDP %s, %s in frames of %d bytes", c.Direction, c.Rate, c.Frame)
 	}
-	noun := "connections"
-	if c.Connections == 1 {
-		noun = "connection"
-	}
-	return fmt.Sprintf("TCP %s, %d %s", c.Direction, c.Connections, noun)
+	return fmt.Sprintf("TCP %s, %s", c.Direction, units.Plural(c.Connections, "connection"))
 }
 
 // key is the case's part of the names of measurements.
@@ -165,10 +156,7 @@ const (
 // request is the case as the protocol asks for it. A frame is at least as large
 // as a datagram of the protocol needs: 64 bytes with IPv4, 84 with IPv6.
 func (c Case) request(server netip.Addr, span time.Duration) Run {
-	r := Run{
-		Protocol: c.Protocol, Up: c.Direction != Down, Down: c.Direction != Up, Connections: c.Connections,
-		Rate: float64(c.Rate), Omit: omitted, Count: span,
-	}
+	r := Run{Case: c, Omit: omitted, Count: span}
 	if c.Protocol == UDP {
 		overhead := overhead4
 		if server.Is6() {
@@ -183,22 +171,6 @@ func (c Case) request(server netip.Addr, span time.Duration) Run {
 // count is how long a run counts: iperf3 takes whole seconds.
 func (o *Options) count() time.Duration {
 	return (o.Seconds + time.Second - 1).Truncate(time.Second)
-}
-
-// describe is a run in the server's log.
-func (r *Run) describe() string {
-	var ways []string
-	if r.Up {
-		ways = append(ways, Up)
-	}
-	if r.Down {
-		ways = append(ways, Down)
-	}
-	text := fmt.Sprintf("%s %s, %d connections", r.Protocol, strings.Join(ways, " and "), r.Connections)
-	if r.Protocol == UDP {
-		text = fmt.Sprintf("%s %s, frames of %d bytes", r.Protocol, strings.Join(ways, " and "), r.Frame)
-	}
-	return fmt.Sprintf("%s, %s, %s", text, Rate(r.Rate), r.Count)
 }
 
 // Estimate is about how long the benchmark takes. The first case is measured

@@ -14,8 +14,8 @@ func TestOptions(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"no host": func(o *Options) { o.Host = "" }, "protocol": func(o *Options) { o.Protocols = []string{"icmp"} },
 		"unpaced UDP": func(o *Options) { o.Rates = []Rate{0} }, "frame": func(o *Options) { o.Frames = []int{63} },
-		"connections": func(o *Options) { o.Connections = []int{0} }, "twice": func(o *Options) { o.Connections = []int{4, 4} },
-		"runs": func(o *Options) { o.Runs = 0 }, "time": func(o *Options) { o.Seconds = time.Hour },
+		"connections": func(o *Options) { o.Connections = []int{0} },
+		"runs":        func(o *Options) { o.Runs = 0 }, "time": func(o *Options) { o.Seconds = time.Hour },
 	} {
 		o := Defaults()
 		o.Host = "h"
@@ -66,7 +66,7 @@ func TestFrameSizes(t *testing.T) {
 func TestLimits(t *testing.T) {
 	asked := Case{TCP, Up, 1, 0, 0}.request(netip.MustParseAddr("192.0.2.1"), time.Second)
 	full := []sample.Point{{Took: time.Second, Cores: []sample.Core{{ID: 0, Busy: 0.1}, {ID: 1, Busy: 0.99}}}}
-	made := func(bits uint64, granted float64, points []sample.Point) *result {
+	made := func(bits uint64, granted Rate, points []sample.Point) *result {
 		r := &result{granted: asked, own: points, up: &direction{Bytes: bits / 8, Window: time.Second}}
 		r.granted.Rate = granted
 		return r

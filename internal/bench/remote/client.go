@@ -8,11 +8,15 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"sync"
+	"net/rpc"
+	"time"
 
 	"weir/internal/bench/sample"
-	"weir/internal/stats"
 )
+
+// answerPatience is how long a client waits for an answer beyond the time that a
+// call takes by itself.
+const answerPatience = 10 * time.Second
 
 // RefusedError is what a server does not allow.
 type RefusedError struct{ Why string }
@@ -21,24 +25,8 @@ func (e *RefusedError) Error() string { return "the server refuses: " + e.Why }
 
 // client is a session as its client sees it.
 type client struct {
-	line    *line
-	welcome *welcome
-}
-
-// result is what one run brought.
-type result struct {
-	granted  Run
-	cut      []string
-	up       *direction // nil: the run did not go that way
-	down     *direction
-	rtts     stats.Sample // milliseconds, while it ran
-	lost     int          // probes
-	overflow uint64       // datagrams that found a full socket at either end
-	own      []sample.Point
-	theirs   []sample.Point
-	process  float64  // seconds of cores that the client's iperf3 took
-	remote   float64  // and the server's
-	full     []string // ends that were full by what iperf3 says
+	calls   *rpc.Client
+	welcome Welcome
 }
 
 // connect authenticates with a server and asks it what it allows.
@@ -47,21 +35,20 @@ func connect(ctx context.Context, server netip.AddrPort, key Key, program string
 	if err != nil {
 		return nil, err
 	}
-	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: handshakePatience}, Config: config}
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: handshakePatience, KeepAliveConfig: keepAlive}, Config: config}
 	conn, err := d.DialContext(ctx, "tcp", server.String())
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", server, explain(err))
 	}
-	c := &client{line: newLine(conn.(*tls.Conn))}
-	m, err := c.ask(ctx, &message{Hello: &hello{Program: program}})
-	if err == nil && m.Welcome == nil {
-		err = errOrder
+	c := &client{calls: rpc.NewClient(&bounded{Conn: conn, left: maxFromServer, ended: func(error) {}})}
+	if err := c.call(ctx, "Hello", program, &c.welcome, 0); err != nil {
+		return nil, errors.Join(err, c.calls.Close())
 	}
-	if err != nil {
-		c.line.close()
-		return nil, err
+	if err := c.welcome.Limits.Check(); err != nil {
+		return nil, errors.Join(fmt.Errorf("the server's limits: %w", err), c.calls.Close())
 	}
-	c.welcome = m.Welcome
+	m := &c.welcome.Machine
+	c.welcome.Program, m.Name, m.CPU, m.Kernel = plain(c.welcome.Program), plain(m.Name), plain(m.CPU), plain(m.Kernel)
 	return c, nil
 }
 
@@ -81,126 +68,82 @@ func explain(err error) error {
 	return err
 }
 
-// ask says something and waits for the answer. A refusal is an error.
-func (c *client) ask(ctx context.Context, m *message) (*message, error) {
-	if err := c.line.say(m); err != nil {
-		return nil, fmt.Errorf("speak to the server: %w", err)
+// call calls the server and waits for its answer. A refusal is an error.
+func (c *client) call(ctx context.Context, method string, with, answer any, takes time.Duration) error {
+	call := c.calls.Go("Session."+method, with, answer, make(chan *rpc.Call, 1))
+	select {
+	case <-call.Done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(takes + answerPatience):
+		return fmt.Errorf("the server is silent for %s", takes+answerPatience)
 	}
-	return c.hear(ctx)
-}
-
-func (c *client) hear(ctx context.Context) (*message, error) {
-	m, err := c.line.hear(ctx, answerPatience)
-	if err != nil {
-		return nil, fmt.Errorf("wait for the server: %w", err)
-	}
-	if m.Refused != nil {
-		return nil, &RefusedError{plain(m.Refused.Why)}
-	}
-	return m, nil
-}
-
-// grant asks for a run.
-func (c *client) grant(ctx context.Context, asked *Run) (*granted, error) {
-	m, err := c.ask(ctx, &message{Run: asked})
-	if err != nil {
-		return nil, err
-	}
-	if m.Granted == nil {
-		return nil, errOrder
-	}
-	return m.Granted, noMore(&m.Granted.Run, asked)
-}
-
-// noMore refuses a grant of what was not asked for.
-func noMore(g, asked *Run) error {
-	same := g.Protocol == asked.Protocol && g.Up == asked.Up && g.Down == asked.Down &&
-		g.Payload == asked.Payload && g.Frame == asked.Frame
-	if !same || g.Connections > asked.Connections || asked.Rate > 0 && g.Rate > asked.Rate ||
-		g.Omit > asked.Omit || g.Omit+g.Count > asked.Omit+asked.Count {
-		return errors.New("the server grants what was not asked for")
+	var refused rpc.ServerError
+	switch {
+	case errors.As(call.Error, &refused):
+		return &RefusedError{plain(string(refused))}
+	case call.Error != nil:
+		return fmt.Errorf("speak to the server: %w", call.Error)
 	}
 	return nil
 }
 
-// during keeps the session alive while work goes on, and collects what the
-// server says of the run. The server's reason for an end comes before work's.
-func (c *client) during(ctx context.Context, r *result, work func(context.Context) error) error {
-	running, cancel := context.WithCancelCause(ctx)
-	var tasks sync.WaitGroup
-	defer tasks.Wait()
-	defer cancel(nil)
-	done := make(chan *outcome, 1)
-	tasks.Go(func() { c.listen(running, cancel, r, done) })
-	tasks.Go(func() { c.stayAlive(running) })
-	err := work(running)
-	if running.Err() != nil {
-		return context.Cause(running)
-	}
-	if said := c.line.say(&message{Ended: &struct{}{}}); said != nil {
-		return errors.Join(err, fmt.Errorf("speak to the server: %w", said))
-	}
-	select {
-	case o := <-done:
-		if r.overflow += o.Overflow; o.Ended != "" {
-			return &RefusedError{plain(o.Ended)}
-		}
+// run asks for a run and moves its data. What the server says of its end comes
+// before what went wrong here.
+func (c *client) run(ctx context.Context, asked *Run, r *result, traffic func(context.Context, uint16) error) error {
+	var g Granted
+	if err := c.call(ctx, "Begin", asked, &g, listenWait); err != nil {
 		return err
-	case <-running.Done():
-		return context.Cause(running)
 	}
-}
-
-// listen hears the server while a run lasts, until it says that it is done.
-func (c *client) listen(ctx context.Context, cancel context.CancelCauseFunc, r *result, done chan<- *outcome) {
-	patience := r.granted.Omit + r.granted.Count + iperf3Slack + answerPatience
-	most := int(patience/sample.Interval) + 8
-	for {
-		m, err := c.line.hear(ctx, patience)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			cancel(fmt.Errorf("wait for the server: %w", err))
-			return
-		case m.Refused != nil:
-			cancel(&RefusedError{plain(m.Refused.Why)})
-			return
-		case m.Sample != nil && len(r.theirs) < most:
-			r.theirs = append(r.theirs, named(*m.Sample))
-		case m.Done != nil:
-			done <- m.Done
-			return
-		default:
-			cancel(errOrder)
-			return
+	if err := g.Run.noMore(asked); err != nil {
+		return err
+	}
+	r.granted = g.Run
+	for _, text := range g.Cut {
+		r.cut = append(r.cut, plain(text))
+	}
+	running, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var o Outcome
+	finished := make(chan error, 1)
+	go func() {
+		err := c.call(ctx, "Finish", false, &o, g.Run.time()+connectWait+iperf3Slack)
+		if err == nil && o.Ended != "" {
+			err = &RefusedError{plain(o.Ended)}
 		}
-	}
-}
-
-// named makes what the other side calls things fit to print.
-func named(p sample.Point) sample.Point {
-	for i := range p.Links {
-		p.Links[i].Name = plain(p.Links[i].Name)
-	}
-	drops := make(map[string]uint64, len(p.Drops))
-	for reason, n := range p.Drops {
-		drops[plain(reason)] += n
-	}
-	p.Drops = drops
-	return p
-}
-
-func (c *client) stayAlive(ctx context.Context) {
-	for sleep(ctx, aliveEvery) == nil {
-		if c.line.say(&message{Alive: &struct{}{}}) != nil {
-			return // who listens notices as well
+		if err != nil {
+			cancel(err)
 		}
+		finished <- err
+	}()
+	err := traffic(running, g.Port)
+	select {
+	case said := <-finished:
+		if said != nil {
+			return said
+		}
+	case <-time.After(answerPatience):
+		return errors.Join(err, errors.New("the server does not say that the run has ended"))
 	}
+	r.overflow += o.Overflow
+	return errors.Join(err, r.take(o.Points))
 }
 
-// close says good-bye.
-func (c *client) close() {
-	_ = c.line.say(&message{Bye: &struct{}{}}) // the server notices anyway
-	c.line.close()
+// take keeps what the server's machine did, with names that are fit to print.
+func (r *result) take(points []sample.Point) error {
+	for _, p := range points {
+		if err := p.Check(); err != nil {
+			return err
+		}
+		for i := range p.Links {
+			p.Links[i].Name = plain(p.Links[i].Name)
+		}
+		drops := make(map[string]uint64, len(p.Drops))
+		for reason, n := range p.Drops {
+			drops[plain(reason)] += n
+		}
+		p.Drops = drops
+		r.theirs = append(r.theirs, p)
+	}
+	return nil
 }

@@ -64,7 +64,7 @@ func (m *measured) otherName() string {
 	if m.welcome == nil {
 		return m.options.Host
 	}
-	return plain(m.welcome.Machine.Name)
+	return m.welcome.Machine.Name
 }
 
 func (m *measured) method() []string {
@@ -76,8 +76,8 @@ func (m *measured) method() []string {
 		"Rates of TCP are of payload. Rates of UDP are of whole Ethernet frames, with their checksum and without the gap between them. iperf3 sends in bursts of a millisecond.",
 	}
 	if m.welcome != nil {
-		text = append(text, fmt.Sprintf("The other machine: %s, %s, Linux %s, %s.", plain(m.welcome.Machine.CPU),
-			units.Plural(m.welcome.Machine.Cores, "core"), plain(m.welcome.Machine.Kernel), plain(m.welcome.Program)))
+		text = append(text, fmt.Sprintf("The other machine: %s, %s, Linux %s, %s.", m.welcome.Machine.CPU,
+			units.Plural(m.welcome.Machine.Cores, "core"), m.welcome.Machine.Kernel, m.welcome.Program))
 	} else {
 		text = append(text, "The other side is a stock iperf3 server.")
 	}

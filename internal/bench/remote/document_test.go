@@ -14,7 +14,8 @@ import (
 
 // aMeasurement is one of TCP in both directions and of UDP, with a server that
 // calls things what it likes.
-func aMeasurement() *measured {
+func aMeasurement(t *testing.T) *measured {
+	t.Helper()
 	o := Defaults()
 	o.Host, o.Runs, o.RouterName = "192.0.2.1", 3, "weir-fw"
 	points := []sample.Point{
@@ -22,10 +23,13 @@ func aMeasurement() *measured {
 			Links: []sample.Link{{Name: "eth0", RxDropped: 7, Queued: 3000}}, Drops: map[string]uint64{"no-rule": 4}, States: 2},
 		{At: time.Second, Took: 900 * time.Millisecond, Cores: []sample.Core{{ID: 0, Busy: 0.6}}},
 	}
-	evil := named(sample.Point{At: 1, Took: 1, Links: []sample.Link{{Name: "<script>\x1b[2J", RxDropped: 1}}})
+	evil := &result{}
+	if err := evil.take([]sample.Point{{At: 1, Took: 1, Links: []sample.Link{{Name: "<script>\x1b[2J", RxDropped: 1}}}}); err != nil {
+		t.Fatal(err)
+	}
 	m := &measured{
 		options: &o, tool: &iperf.Tool{Version: iperf.Version{Major: 3, Minor: 12}}, server: netip.MustParseAddrPort("192.0.2.1:5202"), own: Host{Name: "here"}, started: time.Now(),
-		welcome: &welcome{Program: "weir", Machine: Host{Name: "<script>\x1b[2J", Cores: 2}}, idle: stats.Sample{1, 2, 3},
+		welcome: &Welcome{Program: "weir", Machine: Host{Name: plain("<script>\x1b[2J"), Cores: 2}}, idle: stats.Sample{1, 2, 3},
 		before: []stats.Sample{{1, 2, 3}}, without: "weir does not run there",
 	}
 	for _, e := range []entry{
@@ -37,7 +41,7 @@ func aMeasurement() *measured {
 				Packets: 1000, Lost: 10, Retransmits: 2, Bytes: uint64(1e6 + i), Window: time.Second, Series: []float64{8e6, 8e6},
 			}
 			r := &result{granted: e.request(m.server.Addr(), time.Second), down: d, rtts: stats.Sample{2, 3, 4}, own: points,
-				theirs: []sample.Point{evil}, process: 0.1, remote: 0.2}
+				theirs: evil.theirs, process: 0.1, remote: 0.2}
 			if e.Direction == Both {
 				r.up = d
 			}
@@ -49,7 +53,7 @@ func aMeasurement() *measured {
 }
 
 func TestDocument(t *testing.T) {
-	d := aMeasurement().document()
+	d := aMeasurement(t).document()
 	if err := d.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +98,7 @@ func TestDelayCountsRuns(t *testing.T) {
 		}
 		return s
 	}
-	m := aMeasurement()
+	m := aMeasurement(t)
 	f := &findings{entry: m.entries[0].entry}
 	m.before = nil
 	for i := range 5 {
@@ -129,7 +133,7 @@ func TestDelayCountsRuns(t *testing.T) {
 // TestControlFails: where the first case differs from itself nothing is
 // concluded.
 func TestControlFails(t *testing.T) {
-	m := aMeasurement()
+	m := aMeasurement(t)
 	for _, r := range m.entries[1].results {
 		other := *r.up
 		other.Bytes *= 2

@@ -56,7 +56,7 @@ func (d *direction) loss() float64 {
 // traffic runs the client's iperf3 and fills in what it measured.
 func (r *result) traffic(ctx context.Context, tool *iperf.Tool, host string, port uint16) error {
 	run := &r.granted
-	text, err := runIPerf3(ctx, tool.Path, run.clientArguments(host, port), run.Omit+run.Count+iperf3Slack)
+	text, err := runIPerf3(ctx, tool.Path, run.clientArguments(host, port), run.time()+iperf3Slack)
 	if err != nil {
 		return err
 	}
@@ -65,15 +65,14 @@ func (r *result) traffic(ctx context.Context, tool *iperf.Tool, host string, por
 		return fmt.Errorf("%s", plain(err.Error()))
 	}
 	ahead, back := iperf.Series(text)
-	first, second := run.direction(got, ahead), (*direction)(nil)
-	if got.Back != nil {
-		second = run.direction(got.Back, back)
-	}
-	if r.up, r.down = first, second; !run.Up {
-		r.up, r.down = nil, first
-	}
-	if run.Up && run.Down && second == nil {
+	r.up = run.direction(got, ahead)
+	switch {
+	case run.Direction == Down:
+		r.up, r.down = nil, r.up
+	case run.Direction == Both && got.Back == nil:
 		return fmt.Errorf("iperf3 %s did not measure both directions", tool.Version)
+	case run.Direction == Both:
+		r.down = run.direction(got.Back, back)
 	}
 	r.process, r.remote = got.HostCPU/100*got.Seconds, got.RemoteCPU/100*got.Seconds
 	r.full = fullEnds(got, tool.Version.Threads())
@@ -94,7 +93,7 @@ func (r *Run) direction(got *iperf.Result, series []float64) *direction {
 	for _, v := range series {
 		d.Series = append(d.Series, v*scale)
 	}
-	d.Held = r.Protocol == UDP && float64(got.Packets)*float64(r.Frame)*8 < keptUp*r.Rate*got.Seconds
+	d.Held = r.Protocol == UDP && float64(got.Packets)*float64(r.Frame)*8 < keptUp*float64(r.Rate)*got.Seconds
 	return d
 }
 
@@ -118,26 +117,26 @@ func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second))
 
 // clientArguments are those of the client's iperf3.
 func (r *Run) clientArguments(host string, port uint16) []string {
-	interval := max(250*time.Millisecond, (r.Omit+r.Count)/100).Seconds()
+	interval := max(250*time.Millisecond, r.time()/100).Seconds()
 	args := []string{
 		"-c", host, "-p", strconv.Itoa(int(port)), "-J", "-t", seconds(r.Count), "-O", seconds(r.Omit),
 		"-i", strconv.FormatFloat(interval, 'f', 2, 64), "--connect-timeout", strconv.Itoa(int(handshakePatience.Milliseconds())),
 	}
-	switch {
-	case r.Up && r.Down:
+	switch r.Direction {
+	case Both:
 		args = append(args, "--bidir")
-	case r.Down:
+	case Down:
 		args = append(args, "-R")
 	}
 	if r.Protocol == TCP {
 		args = append(args, "-P", strconv.Itoa(r.Connections))
 		if r.Rate > 0 {
-			args = append(args, "-b", strconv.FormatFloat(r.Rate/float64(r.Connections), 'f', 0, 64))
+			args = append(args, "-b", strconv.FormatFloat(float64(r.Rate)/float64(r.Connections), 'f', 0, 64))
 		}
 		return args
 	}
 	// iperf3 counts payload.
-	rate := r.Rate * float64(r.Payload) / float64(r.Frame)
+	rate := float64(r.Rate) * float64(r.Payload) / float64(r.Frame)
 	return append(args, "-u", "-l", strconv.Itoa(r.Payload), "-b", strconv.FormatFloat(rate, 'f', 0, 64))
 }
 
@@ -147,7 +146,7 @@ func (r *Run) serverArguments(bind string, port uint16, bounded bool) []string {
 	args := []string{"-s", "-1", "-J", "-p", strconv.Itoa(int(port)), "-B", bind}
 	if bounded {
 		const tolerance = 1.25 // of bursts
-		args = append(args, "--server-bitrate-limit", strconv.FormatFloat(r.Rate*float64(r.ways())*tolerance, 'f', 0, 64)+"/1")
+		args = append(args, "--server-bitrate-limit", strconv.FormatFloat(r.total()*tolerance, 'f', 0, 64)+"/1")
 	}
 	return args
 }
@@ -165,13 +164,12 @@ func runIPerf3(ctx context.Context, program string, args []string, patience time
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	}
-	if limited.Err() != nil {
+	case limited.Err() != nil:
 		return nil, fmt.Errorf("iperf3 did not end within %s", patience)
-	}
-	if err != nil && stdout.Len() == 0 {
+	case err != nil && stdout.Len() == 0:
 		return nil, fmt.Errorf("iperf3: %w %s", err, plain(stderr.String()))
 	}
 	return stdout.Bytes(), nil // the JSON says what went wrong

@@ -115,7 +115,7 @@ const (
 
 // alpn names the protocol and its version; sides of different versions do not
 // come to an agreement (RFC 7301).
-const alpn = "weir-bench/2"
+const alpn = "weir-bench/3"
 
 // signer is the private key of a role: HKDF (RFC 5869) of the common key makes
 // the seed of an Ed25519 key (RFC 8032).

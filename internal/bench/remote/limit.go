@@ -10,11 +10,11 @@ import (
 // Limits are what a server allows. It cuts what a client asks for to them, and
 // tells the client.
 type Limits struct {
-	Rate        float64       `json:"rate"`        // bit/s in each direction; 0: no bound
-	Run         time.Duration `json:"run_ns"`      // of one run, with its beginning that is not counted
-	Session     time.Duration `json:"session_ns"`  // of all that one client does
-	Data        uint64        `json:"data"`        // bytes of one client, both directions together
-	Connections int           `json:"connections"` // of TCP at once, in each direction
+	Rate        Rate          // in each direction; 0: no bound
+	Run         time.Duration // of one run, with its beginning that is not counted
+	Session     time.Duration // of all that one client does
+	Data        uint64        // bytes of one client, both directions together
+	Connections int           // of TCP at once, in each direction
 }
 
 // DefaultLimits do no harm on a gigabit link.
@@ -22,22 +22,20 @@ func DefaultLimits() Limits {
 	return Limits{Rate: 1e9, Run: 30 * time.Second, Session: 15 * time.Minute, Data: 100e9, Connections: 64}
 }
 
-// Bounds of any run, whatever the limits. A message with more is refused, so
-// that no number in it can overflow.
+// Bounds of any run, whatever the limits, so that no number can overflow.
 const (
 	maxRate        = 1e12
 	maxRun         = time.Hour
 	maxConnections = 128 // iperf3 -P
 	minPayload     = 18  // fits a frame of 64 bytes; iperf3's own header has 16
 	maxPayload     = 9000
-	maxText        = 512
 )
 
 // Check says what is wrong with limits.
 func (l Limits) Check() error {
 	switch {
-	case !within(l.Rate, 0, maxRate):
-		return fmt.Errorf("rate %g bit/s: 0 to %g", l.Rate, maxRate)
+	case !(l.Rate >= 0 && l.Rate <= maxRate):
+		return fmt.Errorf("rate %g bit/s: 0 to %g", float64(l.Rate), maxRate)
 	case l.Run < time.Second || l.Run > maxRun:
 		return fmt.Errorf("run of %s: 1s to %s", l.Run, maxRun)
 	case l.Session < time.Second || l.Session > 24*time.Hour:
@@ -54,34 +52,23 @@ var errBudget = errors.New("the server's bound on data is reached (its --max-dat
 
 // Run is one run: what the client asks for, and what the server grants.
 type Run struct {
-	Protocol    string        `json:"protocol"` // TCP or UDP
-	Up          bool          `json:"up"`       // client to server
-	Down        bool          `json:"down"`     // server to client
-	Connections int           `json:"connections"`
-	Rate        float64       `json:"rate"`    // bit/s in each direction; 0: as fast as it goes (TCP)
-	Payload     int           `json:"payload"` // bytes of a UDP datagram, 0 for TCP
-	Frame       int           `json:"frame"`   // bytes of the frame that carries it, by which UDP's rate counts
-	Omit        time.Duration `json:"omit_ns"` // at the beginning, not counted
-	Count       time.Duration `json:"count_ns"`
+	Case
+	Payload int           // bytes of a UDP datagram, 0 for TCP
+	Omit    time.Duration // at the beginning, not counted
+	Count   time.Duration
 }
-
-// Protocols of a run.
-const (
-	TCP = "tcp"
-	UDP = "udp"
-)
 
 // check refuses an impossible run, from either side.
 func (r *Run) check() error {
 	switch {
 	case r.Protocol != TCP && r.Protocol != UDP:
 		return errors.New("run: protocol is neither tcp nor udp")
-	case !r.Up && !r.Down:
+	case r.Direction != Up && r.Direction != Down && r.Direction != Both:
 		return errors.New("run: no direction")
 	case r.Connections < 1 || r.Connections > maxConnections:
 		return fmt.Errorf("run: %d connections", r.Connections)
-	case !within(r.Rate, 0, maxRate):
-		return fmt.Errorf("run: rate %g", r.Rate)
+	case !(r.Rate >= 0 && r.Rate <= maxRate):
+		return fmt.Errorf("run: rate %g", float64(r.Rate))
 	case r.Omit < 0 || r.Omit > maxRun || r.Count < time.Second || r.Count > maxRun:
 		return fmt.Errorf("run: %s after %s", r.Count, r.Omit)
 	case r.Protocol == UDP && (r.Rate < 1 || r.Connections != 1):
@@ -92,45 +79,54 @@ func (r *Run) check() error {
 	return nil
 }
 
-// ways is how many directions data goes.
-func (r *Run) ways() int {
-	if r.Up && r.Down {
-		return 2
+// time is how long a run lasts.
+func (r *Run) time() time.Duration { return r.Omit + r.Count }
+
+// total is the rate of all directions together.
+func (r *Run) total() float64 {
+	if r.Direction == Both {
+		return 2 * float64(r.Rate)
 	}
-	return 1
+	return float64(r.Rate)
 }
 
 // grant cuts what is asked for to the limits and to what is left of the client's
 // data, and says what it has cut. Times are whole seconds, as iperf3 has them.
 func (l Limits) grant(asked Run, left int64) (granted Run, cut []string, err error) {
 	granted = asked
-	if granted.Connections > l.Connections {
-		granted.Connections = l.Connections
+	if granted.Connections = min(asked.Connections, l.Connections); granted.Connections < asked.Connections {
 		cut = append(cut, fmt.Sprintf("connections from %d to %d", asked.Connections, l.Connections))
 	}
 	if l.Rate > 0 && (granted.Rate == 0 || granted.Rate > l.Rate) {
 		granted.Rate = l.Rate
 		if asked.Rate > 0 {
-			cut = append(cut, fmt.Sprintf("rate from %s to %s", Rate(asked.Rate), Rate(l.Rate)))
+			cut = append(cut, fmt.Sprintf("rate from %s to %s", asked.Rate, l.Rate))
 		}
 	}
 	most := l.Run
 	if granted.Rate > 0 {
-		seconds := float64(left) * 8 / granted.Rate / float64(granted.ways())
+		seconds := float64(left) * 8 / granted.total()
 		most = min(most, time.Duration(min(seconds, maxRun.Seconds())*float64(time.Second)))
 	}
 	if most = most.Truncate(time.Second); left <= 0 || most == 0 {
 		return granted, nil, errBudget
 	}
-	if granted.Omit+granted.Count > most {
+	if granted.time() > most {
 		if granted.Omit = min(granted.Omit, time.Second); most < 2*time.Second {
 			granted.Omit = 0
 		}
 		granted.Count = most - granted.Omit
-		cut = append(cut, fmt.Sprintf("time from %s to %s", asked.Omit+asked.Count, most))
+		cut = append(cut, fmt.Sprintf("time from %s to %s", asked.time(), most))
 	}
 	return granted, cut, nil
 }
 
-// within is false for a NaN.
-func within(v, least, most float64) bool { return v >= least && v <= most }
+// noMore refuses a grant of what was not asked for.
+func (r *Run) noMore(asked *Run) error {
+	same := r.Protocol == asked.Protocol && r.Direction == asked.Direction && r.Payload == asked.Payload && r.Frame == asked.Frame
+	if r.check() != nil || !same || r.Connections > asked.Connections || asked.Rate > 0 && r.Rate > asked.Rate ||
+		r.Omit > asked.Omit || r.time() > asked.time() {
+		return errors.New("the server grants what was not asked for")
+	}
+	return nil
+}

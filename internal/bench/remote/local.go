@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"weir/internal/host/netif"
@@ -56,16 +57,22 @@ func isLocal(a netip.Addr) (bool, error) {
 	if a.IsLoopback() {
 		return true, nil
 	}
+	if own, err := isOwn(a); own || err != nil {
+		return own, err
+	}
+	return inLab(a)
+}
+
+// isOwn tells whether an interface of this network namespace has an address.
+func isOwn(a netip.Addr) (bool, error) {
 	own, err := net.InterfaceAddrs()
 	if err != nil {
 		return false, fmt.Errorf("list the machine's addresses: %w", err)
 	}
-	for _, o := range own {
-		if p, err := netip.ParsePrefix(o.String()); err == nil && p.Addr().Unmap() == a.WithZone("") {
-			return true, nil
-		}
-	}
-	return inLab(a)
+	return slices.ContainsFunc(own, func(o net.Addr) bool {
+		p, err := netip.ParsePrefix(o.String())
+		return err == nil && p.Addr().Unmap() == a.WithZone("")
+	}), nil
 }
 
 // inLab tells whether this network namespace is a host's of a lab that weir has
@@ -116,27 +123,16 @@ func standsIn(l *lab.Lab) (bool, error) {
 	return false, nil
 }
 
-// addressOf tells whether a device of the lab, as weir has made it, has an
-// address. Its MAC address is looked at too: a namespace can have any name.
+// addressOf tells whether a host of the lab has an address.
 func addressOf(l *lab.Lab, a netip.Addr) bool {
-	for _, w := range lab.Gateway().Wires {
-		for _, end := range w {
-			for _, p := range end.Addresses {
-				if p.Addr() == a && hasMAC(l, end) {
-					return true
-				}
-			}
+	for _, host := range l.Hosts() {
+		found := false
+		if err := l.Do(host, func() (err error) {
+			found, err = isOwn(a)
+			return err
+		}); err == nil && found {
+			return true
 		}
 	}
 	return false
-}
-
-func hasMAC(l *lab.Lab, end lab.End) bool {
-	found := false
-	err := l.Do(end.Host, func() error {
-		i, err := net.InterfaceByName(end.Device)
-		found = err == nil && i.HardwareAddr.String() == end.MAC
-		return err
-	})
-	return err == nil && found
 }

@@ -35,7 +35,7 @@ type findings struct {
 type measured struct {
 	options *Options
 	server  netip.AddrPort
-	welcome *welcome // nil with iperf3
+	welcome *Welcome // nil with iperf3
 	own     Host
 	machine hostinfo.Machine
 	started time.Time
@@ -97,6 +97,22 @@ func (m *measured) plan() {
 	}
 }
 
+// result is what one run brought.
+type result struct {
+	granted  Run
+	cut      []string
+	up       *direction // nil: the run did not go that way
+	down     *direction
+	rtts     stats.Sample // milliseconds, while it ran
+	lost     int          // probes
+	overflow uint64       // datagrams that found a full socket at either end
+	own      []sample.Point
+	theirs   []sample.Point
+	process  float64  // seconds of cores that the client's iperf3 took
+	remote   float64  // and the server's
+	full     []string // ends that were full by what iperf3 says
+}
+
 // measure measures all entries, with a weir bench server or a stock iperf3.
 func (m *measured) measure(ctx context.Context) (err error) {
 	if m.tool, err = iperf.Find(ctx); err != nil {
@@ -107,9 +123,11 @@ func (m *measured) measure(ctx context.Context) (err error) {
 		if c, err = connect(ctx, m.server, m.options.Key, m.options.Program); err != nil {
 			return err
 		}
-		defer c.close()
-		if m.welcome = c.welcome; m.fits(c.welcome.Limits) != nil {
-			return m.fits(c.welcome.Limits)
+		defer func() { err = errors.Join(err, c.calls.Close()) }()
+		m.welcome = &c.welcome
+		if most, whole := c.welcome.Limits.Session, m.options.Estimate(); whole > most {
+			return fmt.Errorf("this takes about %s, and the server allows one client %s: measure less, or start it with --max-session %s",
+				whole.Round(time.Second), most, (whole * 5 / 4).Round(time.Minute))
 		}
 	}
 	return m.interleave(func(e *findings) error {
@@ -128,21 +146,13 @@ func (m *measured) measure(ctx context.Context) (err error) {
 // run is one run. A nil client is a stock iperf3 at the other side.
 func (m *measured) run(ctx context.Context, c *client, asked Run) (*result, error) {
 	r := &result{granted: asked}
-	host := m.server.Addr().String()
+	traffic := func(ctx context.Context, port uint16) error {
+		return m.beside(ctx, r, func(ctx context.Context) error { return r.traffic(ctx, m.tool, m.server.Addr().String(), port) })
+	}
 	if c == nil {
-		return r, m.beside(ctx, r, func(ctx context.Context) error { return r.traffic(ctx, m.tool, host, m.server.Port()) })
+		return r, traffic(ctx, m.server.Port())
 	}
-	g, err := c.grant(ctx, &asked)
-	if err != nil {
-		return nil, err
-	}
-	r.granted = g.Run
-	for _, text := range g.Cut {
-		r.cut = append(r.cut, plain(text))
-	}
-	return r, c.during(ctx, r, func(ctx context.Context) error {
-		return m.beside(ctx, r, func(ctx context.Context) error { return r.traffic(ctx, m.tool, host, g.Port) })
-	})
+	return r, c.run(ctx, &asked, r, traffic)
 }
 
 // beside measures what traffic does to round-trip times and to this machine.
@@ -159,7 +169,7 @@ func (m *measured) beside(ctx context.Context, r *result, traffic func(context.C
 		sampling = m.sampler.Watch(watching, func(p sample.Point) { r.own = append(r.own, p) })
 	})
 	if m.noProbe == "" {
-		tasks.Go(func() { r.rtts, r.lost, probing = m.probe(ctx, r.granted.Omit+r.granted.Count) })
+		tasks.Go(func() { r.rtts, r.lost, probing = m.probe(ctx, r.granted.time()) })
 	}
 	err = traffic(ctx)
 	stop()
@@ -170,15 +180,6 @@ func (m *measured) beside(ctx context.Context, r *result, traffic func(context.C
 		return err
 	}
 	return errors.Join(sampling, probing, counting)
-}
-
-// fits refuses a benchmark that the server would not let end.
-func (m *measured) fits(l Limits) error {
-	if whole := m.options.Estimate(); whole > l.Session {
-		return fmt.Errorf("this takes about %s, and the server allows one client %s: measure less, or start it with --max-session %s",
-			whole.Round(time.Second), l.Session, (whole * 5 / 4).Round(time.Minute))
-	}
-	return nil
 }
 
 // rest measures round-trip times without load, and lets queues run empty. If no
@@ -251,19 +252,10 @@ func (m *measured) interleave(measure func(*findings) error) error {
 }
 
 // rates are the rates of one direction in bit/s, of all runs.
-func (f *findings) rates(up bool) stats.Sample {
-	var s stats.Sample
-	for _, r := range f.results {
-		if d := r.way(up); d != nil {
-			s = append(s, d.rate())
-		}
-	}
-	return s
-}
+func (f *findings) rates(up bool) stats.Sample { return f.of(up, (*direction).rate) }
 
 // of gathers one figure of one direction.
-func (f *findings) of(up bool, figure func(*direction) float64) stats.Sample {
-	var s stats.Sample
+func (f *findings) of(up bool, figure func(*direction) float64) (s stats.Sample) {
 	for _, r := range f.results {
 		if d := r.way(up); d != nil {
 			s = append(s, figure(d))

@@ -5,8 +5,11 @@ import (
 	"unicode"
 )
 
+// maxText is how many bytes of a text are kept.
+const maxText = 512
+
 // plain is a text of the other side's as it may be printed: without what would
-// steer a terminal or break a line, and no longer than the protocol allows.
+// steer a terminal or break a line, and not too long.
 func plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {

@@ -10,8 +10,8 @@ import (
 // Rate is a number of bits per second. It is a flag's value as well: 10M, 2.5G.
 type Rate float64
 
-var rateUnits = []struct {
-	suffix string
+var prefixes = []struct {
+	name   string
 	factor float64
 }{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"K", 1e3}}
 
@@ -20,21 +20,25 @@ func (r Rate) String() string {
 	if r == 0 {
 		return "unlimited"
 	}
-	for _, u := range rateUnits {
-		if float64(r) >= u.factor {
-			return strconv.FormatFloat(float64(r)/u.factor, 'g', 4, 64) + " " + u.suffix + "bit/s"
+	return prefixed(float64(r), "bit/s")
+}
+
+func prefixed(v float64, unit string) string {
+	for _, p := range prefixes {
+		if v >= p.factor {
+			return strconv.FormatFloat(v/p.factor, 'g', 4, 64) + " " + p.name + unit
 		}
 	}
-	return strconv.FormatFloat(float64(r), 'g', 4, 64) + " bit/s"
+	return strconv.FormatFloat(v, 'g', 4, 64) + " " + unit
 }
 
 // ParseRate reads a rate: a number and a unit of K, M, G or T bits per second;
 // 0 is no bound.
 func ParseRate(text string) (Rate, error) {
 	number, factor := strings.ToUpper(strings.TrimSpace(text)), 1.0
-	for _, u := range rateUnits {
-		if rest, found := strings.CutSuffix(number, u.suffix); found {
-			number, factor = rest, u.factor
+	for _, p := range prefixes {
+		if rest, found := strings.CutSuffix(number, p.name); found {
+			number, factor = rest, p.factor
 			break
 		}
 	}
@@ -58,14 +62,7 @@ func (*Rate) Type() string { return "rate" }
 type Bytes uint64
 
 // String writes an amount in its best unit.
-func (b Bytes) String() string {
-	for _, u := range rateUnits {
-		if float64(b) >= u.factor {
-			return strconv.FormatFloat(float64(b)/u.factor, 'g', 4, 64) + " " + u.suffix + "byte"
-		}
-	}
-	return strconv.FormatUint(uint64(b), 10) + " byte"
-}
+func (b Bytes) String() string { return prefixed(float64(b), "byte") }
 
 // Set is flag.Value's.
 func (b *Bytes) Set(text string) error {

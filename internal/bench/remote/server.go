@@ -5,9 +5,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
+	"net/rpc"
+	"os"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"weir/internal/bench/iperf"
 	"weir/internal/bench/sample"
+	"weir/internal/host/hostinfo"
 )
 
 // DefaultPort is that of the control connection. Data goes to the next one.
@@ -29,7 +31,7 @@ type ServerOptions struct {
 	Life     time.Duration // then it ends; 0: it does not
 	Once     bool          // it ends after its first client
 	// Router is a network namespace by its file that is sampled during runs;
-	// "": that of the process. RouterName is what the report calls it.
+	// "": that of the process. RouterName is what messages call it.
 	Router, RouterName string
 	Program            string // what runs, with its version
 	// Ready hears the address and port when clients may come; nil: nobody.
@@ -39,103 +41,100 @@ type ServerOptions struct {
 	Log func(format string, args ...any)
 }
 
-// Bounds of what comes without a key.
 const (
-	maxStrangers     = 32 // connections at once that have not proven anything
-	maxStrangersEach = 8  // of one address
+	// handshakePatience is the time that an unauthenticated connection has.
+	handshakePatience = 5 * time.Second
+	maxStrangers      = 32       // such connections at once
+	maxStrangersEach  = 8        // of one address
+	maxFromClient     = 1 << 20  // bytes of a session's calls
+	maxFromServer     = 64 << 20 // and of what is answered
 )
+
+// keepAlive finds out within some seconds that the other side's machine is gone.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 3}
 
 // server is one that runs.
 type server struct {
 	ServerOptions
-	listener *net.TCPListener
+	listener net.Listener
+	config   *tls.Config
 	tool     *iperf.Tool
 	machine  Host
-	tasks    *errgroup.Group
+	tasks    errgroup.Group
+	end      context.CancelFunc
 
 	mu        sync.Mutex
-	strangers map[netip.Addr]int
-	unknown   int  // all of them
-	busy      bool // a client is served
-	served    chan struct{}
+	strangers map[netip.Addr]int // connections that have not shown the key
+	busy      bool               // a client is served
 }
 
 // Serve answers clients until ctx ends or its life is over. One client at a
 // time is served; others are told so.
 func Serve(ctx context.Context, o ServerOptions) error {
-	if err := o.Limits.Check(); err != nil {
+	s := &server{ServerOptions: o, strangers: map[netip.Addr]int{}}
+	if s.Log == nil {
+		s.Log = func(string, ...any) {}
+	}
+	if s.Life > 0 {
+		ctx, s.end = context.WithTimeout(ctx, s.Life)
+	} else {
+		ctx, s.end = context.WithCancel(ctx)
+	}
+	defer s.end()
+	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	config, err := o.Key.config(roleServer, roleClient)
-	if err != nil {
-		return err
-	}
-	s, err := newServer(ctx, o)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := s.lifetime(ctx)
-	defer cancel()
 	stop := context.AfterFunc(ctx, func() { s.listener.Close() })
 	defer stop()
 	if o.Ready != nil {
-		o.Ready(s.address())
+		o.Ready(addrPort(s.listener.Addr()))
 	}
-	s.tasks.Go(func() error { return s.accept(ctx, config) })
-	if o.Once {
-		s.tasks.Go(func() error {
-			select {
-			case <-s.served:
-			case <-ctx.Done():
-			}
-			cancel()
-			return nil
-		})
-	}
+	s.tasks.Go(func() error { return s.accept(ctx) })
 	return s.tasks.Wait()
 }
 
-func newServer(ctx context.Context, o ServerOptions) (*server, error) {
-	if o.Log == nil {
-		o.Log = func(string, ...any) {}
+// prepare finds what a server needs, to fail now rather than at the first client.
+func (s *server) prepare(ctx context.Context) (err error) {
+	if err := s.Limits.Check(); err != nil {
+		return err
 	}
-	tool, err := iperf.Find(ctx)
+	if s.config, err = s.Key.config(roleServer, roleClient); err != nil {
+		return err
+	}
+	if s.tool, err = iperf.Find(ctx); err != nil {
+		return err
+	}
+	if s.machine, err = thisHost(); err != nil {
+		return err
+	}
+	sampler, err := sample.Open(s.Router)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("sample %s: %w", s.RouterName, err)
 	}
-	c := net.ListenConfig{}
-	l, err := c.Listen(ctx, "tcp", o.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("wait for clients: %w", err)
+	if err := sampler.Close(); err != nil {
+		return err
 	}
-	host, err := thisHost()
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	s := &server{
-		ServerOptions: o, listener: l.(*net.TCPListener), tool: tool, machine: host, tasks: new(errgroup.Group),
-		strangers: map[netip.Addr]int{}, served: make(chan struct{}, 1),
+	c := net.ListenConfig{KeepAliveConfig: keepAlive}
+	if s.listener, err = c.Listen(ctx, "tcp", s.Listen); err != nil {
+		return fmt.Errorf("wait for clients: %w", err)
 	}
 	if s.DataPort == 0 {
-		if s.DataPort = s.address().Port() + 1; s.DataPort == 0 {
-			return nil, errors.Join(errors.New("no port comes after 65535: name one with --data-port"), l.Close())
+		if s.DataPort = addrPort(s.listener.Addr()).Port() + 1; s.DataPort == 0 {
+			return errors.Join(errors.New("no port comes after 65535: name one with --data-port"), s.listener.Close())
 		}
 	}
-	sampler, err := sample.Open(o.Router) // to fail now rather than at the first client
+	return nil
+}
+
+// thisHost is what this side says of its machine to the other.
+func thisHost() (Host, error) {
+	m, err := hostinfo.Describe()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("sample %s: %w", o.RouterName, err), l.Close())
+		return Host{}, err
 	}
-	return s, sampler.Close()
+	name, err := os.Hostname()
+	return Host{Name: plain(name), CPU: plain(m.CPU), Cores: m.Cores, Kernel: plain(m.Kernel)}, err
 }
-
-func (s *server) lifetime(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.Life == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, s.Life)
-}
-
-func (s *server) address() netip.AddrPort { return addrPort(s.listener.Addr()) }
 
 func addrPort(a net.Addr) netip.AddrPort {
 	p, err := netip.ParseAddrPort(a.String())
@@ -145,9 +144,9 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
 }
 
-func (s *server) accept(ctx context.Context, config *tls.Config) error {
+func (s *server) accept(ctx context.Context) error {
 	for {
-		conn, err := s.listener.AcceptTCP()
+		conn, err := s.listener.Accept()
 		if ctx.Err() != nil {
 			return nil // the listener is closed by it
 		}
@@ -160,109 +159,117 @@ func (s *server) accept(ctx context.Context, config *tls.Config) error {
 			continue
 		}
 		from := addrPort(conn.RemoteAddr()).Addr()
-		if !s.admit(from) {
+		if !s.stranger(from, 1) {
 			conn.Close()
 			continue
 		}
 		s.tasks.Go(func() error {
-			s.greet(ctx, conn, from, config)
+			defer conn.Close()
+			s.greet(ctx, tls.Server(conn, s.config), from)
 			return nil
 		})
 	}
 }
 
-// admit counts a stranger in, unless there are too many.
-func (s *server) admit(from netip.Addr) bool {
+// stranger counts a connection without a key in (1) or out (-1). It does not
+// count one in that is too many.
+func (s *server) stranger(from netip.Addr, change int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.unknown >= maxStrangers || s.strangers[from] >= maxStrangersEach {
+	all := 0
+	for _, n := range s.strangers {
+		all += n
+	}
+	if change > 0 && (all >= maxStrangers || s.strangers[from] >= maxStrangersEach) {
 		return false
 	}
-	s.unknown++
-	s.strangers[from]++
-	return true
-}
-
-// known counts a stranger out.
-func (s *server) known(from netip.Addr) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unknown--
-	if s.strangers[from]--; s.strangers[from] == 0 {
+	if s.strangers[from] += change; s.strangers[from] == 0 {
 		delete(s.strangers, from)
 	}
+	return true
 }
 
 // greet does the TLS handshake: nobody without the key comes further.
-func (s *server) greet(ctx context.Context, conn *net.TCPConn, from netip.Addr, config *tls.Config) {
-	stranger := sync.OnceFunc(func() { s.known(from) })
-	defer stranger()
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
-	if conn.SetDeadline(time.Now().Add(handshakePatience)) != nil {
-		return
-	}
-	secure := tls.Server(conn, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
+func (s *server) greet(ctx context.Context, conn *tls.Conn, from netip.Addr) {
+	limited, cancel := context.WithTimeout(ctx, handshakePatience)
+	err := conn.HandshakeContext(limited)
+	cancel()
+	s.stranger(from, -1)
+	if err != nil {
 		s.Log("%s: refused: %s", from, plain(err.Error()))
 		return
 	}
-	if conn.SetDeadline(time.Time{}) != nil {
-		return
-	}
-	stranger()
-	s.talk(ctx, secure, from)
-}
-
-// talk serves an authenticated client, unless another one is served.
-func (s *server) talk(ctx context.Context, conn *tls.Conn, from netip.Addr) {
-	ctx, cancel := context.WithTimeout(ctx, s.Limits.Session)
-	defer cancel()
-	line := newLine(conn)
-	defer line.close()
-	c := &session{server: s, line: line, local: addrPort(conn.LocalAddr()), peer: from, left: int64(s.Limits.Data)}
-	if !s.begin() {
-		s.Log("%s: told that another client is served", from)
-		if err := line.say(&message{Refused: &refused{Why: "another client is served"}}); err != nil {
-			s.Log("%s: %v", from, err)
-		}
-		return
-	}
-	s.Log("%s: has the key, is served", from)
-	err := c.serve(ctx)
-	s.end()
-	if err == nil {
-		s.Log("%s: has gone", from)
-		return
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("the time for one client, %s, is over (the server's --max-session)", s.Limits.Session)
-	}
-	why := plain(err.Error())
-	s.Log("%s: %s", from, why)
-	if !errors.Is(err, io.EOF) {
-		// A client that is not there any more does not hear it.
-		_ = line.say(&message{Refused: &refused{Why: why}})
-	}
-}
-
-func (s *server) begin() bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.busy {
-		return false
-	}
+	refused := s.busy
 	s.busy = true
-	return true
-}
-
-func (s *server) end() {
+	s.mu.Unlock()
+	if refused {
+		s.Log("%s: told that another client is served", from)
+		s.answer(ctx, conn, &Session{server: s, refused: errors.New("another client is served")}, handshakePatience)
+		return
+	}
+	err = s.serve(ctx, conn, from)
 	s.mu.Lock()
 	s.busy = false
 	s.mu.Unlock()
-	select {
-	case s.served <- struct{}{}:
-	default:
+	if err != nil {
+		s.Log("%s: %s", from, plain(err.Error()))
 	}
+	s.Log("%s: the client has gone", from)
+	if s.Once {
+		s.end()
+	}
+}
+
+// serve serves a client until it hangs up, or its time is over.
+func (s *server) serve(ctx context.Context, conn *tls.Conn, from netip.Addr) (err error) {
+	c := &Session{server: s, local: addrPort(conn.LocalAddr()), peer: from, left: int64(s.Limits.Data)}
+	if c.sampler, err = sample.Open(s.Router); err != nil {
+		return err
+	}
+	s.answer(ctx, conn, c, s.Limits.Session)
+	return c.close()
+}
+
+// answer answers a client's calls until it hangs up, or its time is over. What a
+// call has begun ends with the connection.
+func (s *server) answer(ctx context.Context, conn *tls.Conn, c *Session, most time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	ctx, gone := context.WithCancelCause(ctx)
+	defer gone(nil)
+	c.ctx = ctx
+	stop := context.AfterFunc(ctx, func() {
+		// Time to answer the call that is under way.
+		_ = conn.SetDeadline(time.Now().Add(time.Second)) // a connection that is closed already has none
+	})
+	defer stop()
+	calls := rpc.NewServer()
+	if err := calls.Register(c); err != nil {
+		s.Log("%v", err) // methods of Session are as rpc wants them: a test calls them
+		return
+	}
+	calls.ServeConn(&bounded{Conn: conn, left: maxFromClient, ended: gone})
+}
+
+// bounded is a connection of which no more than so many bytes are read. It tells
+// when nothing more comes.
+type bounded struct {
+	net.Conn
+	left  int
+	ended func(error)
+}
+
+var errTooMuch = errors.New("the other side says too much")
+
+func (b *bounded) Read(to []byte) (n int, err error) {
+	if n, err = b.Conn.Read(to); err == nil {
+		if b.left -= n; b.left < 0 {
+			err = errTooMuch
+		}
+	}
+	if err != nil {
+		b.ended(fmt.Errorf("the client has gone: %w", err))
+	}
+	return n, err
 }

@@ -11,126 +11,158 @@ import (
 	"weir/internal/bench/sample"
 )
 
-// session is one client of a server.
-type session struct {
+// Welcome tells the client who the server is and what it allows.
+type Welcome struct {
+	Program string
+	Limits  Limits
+	Machine Host
+}
+
+// Host is what a side says of its machine.
+type Host struct {
+	Name, CPU string
+	Cores     int
+	Kernel    string
+}
+
+// Granted is a run as the server allows it. Its iperf3 listens at the port.
+type Granted struct {
+	Run  Run
+	Cut  []string
+	Port uint16
+}
+
+// Outcome is what the server says of a run that has ended.
+type Outcome struct {
+	Overflow uint64         // datagrams that found a full socket on its machine
+	Points   []sample.Point // what its machine did
+	Ended    string         // why the run ended early; "": it did not
+}
+
+var errOrder = errors.New("a call came that is out of order")
+
+// Session is one client of a server. Its exported methods are those that the
+// client may call, one after the other (net/rpc).
+type Session struct {
 	server  *server
-	line    *line
-	local   netip.AddrPort // that the client speaks to
+	ctx     context.Context // ends with the client
+	local   netip.AddrPort  // that the client speaks to
 	peer    netip.Addr
-	left    int64 // bytes that the client may still move
 	sampler *sample.Sampler
-}
+	refused error // why nothing is served; nil: it is
 
-// Errors of a client that does not keep to the protocol.
-var (
-	errOrder = errors.New("a message came that is out of order")
-	errGone  = errors.New("the client has gone")
-)
-
-// serve speaks with the client until it goes.
-func (c *session) serve(ctx context.Context) (err error) {
-	if c.sampler, err = sample.Open(c.server.Router); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.sampler.Close()) }()
-	if err := c.welcome(ctx); err != nil {
-		return err
-	}
-	for {
-		m, err := c.line.hear(ctx, idlePatience)
-		switch {
-		case err != nil:
-			return err
-		case m.Bye != nil:
-			return nil
-		case m.Alive != nil:
-		case m.Run != nil:
-			err = c.run(ctx, *m.Run)
-		default:
-			err = errOrder
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func (c *session) welcome(ctx context.Context) error {
-	m, err := c.line.hear(ctx, handshakePatience)
-	if err != nil {
-		return err
-	}
-	if m.Hello == nil {
-		return errOrder
-	}
-	s := c.server
-	return c.line.say(&message{Welcome: &welcome{
-		Program: s.Program, Limits: s.Limits, Machine: s.machine, Router: s.RouterName, Without: c.sampler.Without,
-	}})
+	mu   sync.Mutex // held by the call that is under way
+	left int64      // bytes that the client may still move
+	run  *running   // nil: none
 }
 
 // running is an iperf3 that serves one run.
 type running struct {
-	port  port
-	text  []byte // its report; read after ended is closed
-	err   error
-	ended chan struct{}
+	outcome Outcome
+	ended   chan struct{} // when it is closed, outcome is there
 }
 
-// run grants a run, or refuses it, and serves it.
-func (c *session) run(ctx context.Context, asked Run) error {
+// Hello is a client's first call.
+func (c *Session) Hello(program string, w *Welcome) error {
+	if c.refused == nil {
+		c.server.Log("%s: has the key, is served: %s", c.peer, plain(program))
+		*w = Welcome{Program: c.server.Program, Limits: c.server.Limits, Machine: c.server.machine}
+	}
+	return c.refused
+}
+
+// Begin asks for a run. When it is granted, iperf3 listens.
+func (c *Session) Begin(asked Run, g *Granted) error {
+	if !c.mu.TryLock() {
+		return errOrder
+	}
+	defer c.mu.Unlock()
+	if c.refused != nil || c.run != nil {
+		return errors.Join(c.refused, errOrder)
+	}
+	if err := asked.check(); err != nil {
+		return err
+	}
 	run, cut, err := c.server.Limits.grant(asked, c.left)
 	if err != nil {
-		return c.line.say(&message{Refused: &refused{Why: err.Error()}})
+		return err
 	}
+	if c.run, err = c.start(&run); err != nil {
+		return err
+	}
+	c.server.Log("%s: %s, %s", c.peer, run.Case, run.Count)
+	*g = Granted{run, cut, c.server.DataPort}
+	return nil
+}
+
+// Finish waits for the end of the run that was granted.
+func (c *Session) Finish(_ bool, o *Outcome) error {
+	if !c.mu.TryLock() {
+		return errOrder
+	}
+	defer c.mu.Unlock()
+	if c.run == nil {
+		return errOrder
+	}
+	<-c.run.ended
+	*o, c.run = c.run.outcome, nil
+	return nil
+}
+
+// close waits for what the end of the session has ended.
+func (c *Session) close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.run != nil {
+		<-c.run.ended
+	}
+	return c.sampler.Close()
+}
+
+// start starts the iperf3 of a run, and what watches it.
+func (c *Session) start(run *Run) (*running, error) {
 	before, err := overflowed()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	running, cancel := context.WithCancelCause(ctx)
-	i := c.start(running, &run)
-	defer func() { cancel(nil); <-i.ended; c.charge(&run, i.text) }()
-	if err := i.port.await(running, i.ended); err != nil {
-		cancel(err)
-		return c.line.say(&message{Refused: &refused{Why: plain(err.Error())}})
-	}
-	c.server.Log("%s: %s", c.peer, run.describe())
-	if err := c.line.say(&message{Granted: &granted{Run: run, Cut: cut, Port: i.port.number}}); err != nil {
-		return err
-	}
-	o := &outcome{}
-	if err := c.attend(running, cancel, i); errors.Is(err, errGone) || errors.Is(err, errOrder) || ctx.Err() != nil {
-		return err
-	} else if err != nil {
-		o.Ended = plain(err.Error())
-	}
-	after, err := overflowed()
-	if err != nil {
-		return err
-	}
-	o.Overflow = after - min(before, after)
-	return c.line.say(&message{Done: o})
-}
-
-// start starts the iperf3 of a run. It ends with ctx.
-func (c *session) start(ctx context.Context, run *Run) *running {
-	i := &running{port: port{number: c.server.DataPort, peer: c.peer}, ended: make(chan struct{})}
-	args := run.serverArguments(c.local.Addr().String(), c.server.DataPort, c.server.Limits.Rate > 0)
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	p := &port{number: c.server.DataPort, peer: c.peer}
+	var text []byte // iperf3's report
+	ended := make(chan struct{})
 	go func() {
-		defer close(i.ended)
-		i.text, i.err = runIPerf3(ctx, c.server.tool.Path, args, run.Omit+run.Count+listenWait+iperf3Slack)
+		defer close(ended)
+		args := run.serverArguments(c.local.Addr().String(), c.server.DataPort, c.server.Limits.Rate > 0)
+		text, _ = runIPerf3(ctx, c.server.tool.Path, args, run.time()+connectWait+iperf3Slack) // its report says what was wrong
 	}()
-	return i
+	if err := p.await(ctx, ended); err != nil {
+		cancel(err)
+		<-ended
+		return nil, err
+	}
+	r := &running{ended: make(chan struct{})}
+	go func() {
+		defer close(r.ended)
+		why := c.watch(ctx, cancel, p, &r.outcome, ended)
+		after, err := overflowed()
+		r.outcome.Overflow = after - min(before, after)
+		if why = errors.Join(why, err, c.charge(run, text)); why != nil {
+			r.outcome.Ended = plain(why.Error())
+			c.server.Log("%s: %s", c.peer, r.outcome.Ended)
+		}
+	}()
+	return r, nil
 }
 
-// attend follows the client, samples the machine and guards the port until the
-// client says that its iperf3 has ended. It gives what ended the run early.
-func (c *session) attend(ctx context.Context, cancel context.CancelCauseFunc, i *running) error {
+// watch samples the machine and guards the port until iperf3 has ended. It gives
+// what ended the run early.
+func (c *Session) watch(ctx context.Context, cancel context.CancelCauseFunc, p *port, o *Outcome, ended <-chan struct{}) error {
 	watching, stop := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	for _, task := range []func() error{
-		func() error { return c.sampler.Watch(watching, c.report(cancel)) },
-		func() error { return i.port.guard(watching) },
+		func() error {
+			return c.sampler.Watch(watching, func(p sample.Point) { o.Points = append(o.Points, p) })
+		},
+		func() error { return p.guard(watching) },
 	} {
 		tasks.Go(func() {
 			if err := task(); err != nil {
@@ -138,63 +170,35 @@ func (c *session) attend(ctx context.Context, cancel context.CancelCauseFunc, i 
 			}
 		})
 	}
-	following := c.follow(ctx)
+	<-ended
 	stop()
-	tasks.Wait() // the last sample goes before what follows
-	if following != nil && ctx.Err() == nil {
-		cancel(following)
-	}
+	tasks.Wait()
 	cause := context.Cause(ctx)
-	cancel(nil) // the client's iperf3 has ended; so has ours, or it shall
-	<-i.ended
-	if cause == nil {
-		var said *iperf.ToolError
-		if _, err := iperf.Parse(i.text); errors.As(err, &said) {
-			cause = err
-		}
+	cancel(nil)
+	switch {
+	case errors.Is(cause, context.DeadlineExceeded):
+		return fmt.Errorf("the time for one client, %s, is over (the server's --max-session)", c.server.Limits.Session)
+	case errors.Is(cause, context.Canceled):
+		return errors.New("the server ends")
 	}
 	return cause
 }
 
-// report sends what was sampled to the client.
-func (c *session) report(cancel context.CancelCauseFunc) func(sample.Point) {
-	return func(p sample.Point) {
-		if err := c.line.say(&message{Sample: &p}); err != nil {
-			cancel(fmt.Errorf("%w: %w", errGone, err))
-		}
-	}
-}
-
-// follow hears the client until its iperf3 has ended. A silent client has gone:
-// nothing more is sent to it.
-func (c *session) follow(ctx context.Context) error {
-	for {
-		m, err := c.line.hear(ctx, alivePatience)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			return fmt.Errorf("%w: %w", errGone, err)
-		case m.Alive != nil:
-		case m.Ended != nil:
-			return nil
-		default:
-			return errOrder
-		}
-	}
-}
-
-// charge takes what a run moved from the client's data. Where iperf3 could not
-// say it, that is all that the run could have moved.
-func (c *session) charge(run *Run, text []byte) {
+// charge takes what a run moved from the client's data. If iperf3 could not say
+// it, that is all that the run could have moved. The error is iperf3's.
+func (c *Session) charge(run *Run, text []byte) error {
 	got, err := iperf.Parse(text)
 	if err != nil {
-		c.left -= int64(run.Rate * float64(run.ways()) / 8 * (run.Omit + run.Count).Seconds())
-		return
+		c.left -= int64(run.total() / 8 * run.time().Seconds())
+		if said := new(iperf.ToolError); errors.As(err, &said) {
+			return said
+		}
+		return nil
 	}
 	moved := max(got.Sent, got.Received)
 	if got.Back != nil {
 		moved += max(got.Back.Sent, got.Back.Received)
 	}
 	c.left -= int64(moved)
+	return nil
 }

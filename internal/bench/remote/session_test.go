@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"net/rpc"
 	"runtime"
 	"strings"
 	"sync"
@@ -96,7 +97,7 @@ func startClient(t *testing.T, r *testServer, key Key) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
+	t.Cleanup(func() { c.calls.Close() })
 	return c
 }
 
@@ -171,7 +172,8 @@ func checkDirection(t *testing.T, d *direction, c Case) {
 }
 
 func TestWrongKey(t *testing.T) {
-	r := startServer(t, NewKey(), nil)
+	key := NewKey()
+	r := startServer(t, key, nil)
 	if _, err := connect(t.Context(), r.addr, NewKey(), "test"); !errors.Is(err, errNoKey) {
 		t.Errorf("error %v, want %v", err, errNoKey)
 	}
@@ -188,16 +190,8 @@ func TestWrongKey(t *testing.T) {
 	if answer, err := speak(t, r, config); err == nil {
 		t.Errorf("a client without a certificate got %v", answer)
 	}
-}
-
-// TestServerWithAnotherKey: whoever only pretends to be the server learns
-// nothing that would let it in elsewhere.
-func TestServerRoleIsNotTheClients(t *testing.T) {
-	key := NewKey()
-	r := startServer(t, key, nil)
-	// Somebody who has only the server's own certificate is not a client.
-	config, err := key.config(roleServer, roleServer)
-	if err != nil {
+	// Nor is somebody a client who has only the server's own certificate.
+	if config, err = key.config(roleServer, roleServer); err != nil {
 		t.Fatal(err)
 	}
 	if answer, err := speak(t, r, config); err == nil {
@@ -213,11 +207,11 @@ func TestOneClientAtATime(t *testing.T) {
 	if _, err := connect(t.Context(), r.addr, key, "test"); !errors.As(err, &refused) {
 		t.Fatalf("a second client: %v, want a refusal", err)
 	}
-	first.close()
+	first.calls.Close()
 	for end := time.Now().Add(5 * time.Second); ; {
 		c, err := connect(t.Context(), r.addr, key, "test")
 		if err == nil {
-			c.close()
+			c.calls.Close()
 			return
 		}
 		if time.Now().After(end) {
@@ -238,12 +232,12 @@ func TestBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got.cut) != 3 || got.granted.Connections != 2 || got.granted.Rate != 50e6 ||
-		got.granted.Omit+got.granted.Count != limits.Run {
+		got.granted.time() != limits.Run {
 		t.Errorf("granted %+v, cut %q", got.granted, got.cut)
 	}
 	for _, d := range []*direction{got.up, got.down} {
-		if d.rate() > 1.25*limits.Rate {
-			t.Errorf("%s where the server's bound is %s", Rate(d.rate()), Rate(limits.Rate))
+		if d.rate() > 1.25*float64(limits.Rate) {
+			t.Errorf("%s where the server's bound is %s", Rate(d.rate()), limits.Rate)
 		}
 	}
 }
@@ -256,20 +250,15 @@ func TestClientFasterThanGranted(t *testing.T) {
 	c, m := startClient(t, r, key), measureWith(t, r)
 	for _, test := range []struct {
 		c    Case
-		rate float64
+		rate Rate
 	}{{Case{TCP, Up, 1, 0, 0}, 0}, {Case{TCP, Down, 1, 0, 0}, 0}, {Case{UDP, Up, 1, 20e6, 1518}, 200e6}} {
-		asked := test.c.request(r.addr.Addr(), 5*time.Second)
-		g, err := c.grant(t.Context(), &asked)
-		if err != nil {
-			t.Fatal(err)
-		}
+		asked, got := test.c.request(r.addr.Addr(), 5*time.Second), &result{}
 		begun := time.Now()
-		got := &result{granted: g.Run}
-		got.granted.Rate = test.rate
-		err = c.during(t.Context(), got, func(ctx context.Context) error {
-			return got.traffic(ctx, m.tool, r.addr.Addr().String(), g.Port)
+		err := c.run(t.Context(), &asked, got, func(ctx context.Context, port uint16) error {
+			got.granted.Rate = test.rate
+			return got.traffic(ctx, m.tool, r.addr.Addr().String(), port)
 		})
-		if err == nil || time.Since(begun) > 5*time.Second {
+		if err == nil || time.Since(begun) > 6*time.Second {
 			t.Errorf("%s faster than granted: %v after %s; want it cut off", test.c, err, time.Since(begun))
 		}
 	}
@@ -286,7 +275,7 @@ func TestBoundOnData(t *testing.T) {
 		t.Errorf("%v, want %v", err, errBudget)
 	}
 	asked.Rate = 50e6 // 6.25 MB a second: three seconds are left, and then one at most
-	if got, err := m.run(t.Context(), c, asked); err != nil || got.granted.Omit+got.granted.Count != 3*time.Second {
+	if got, err := m.run(t.Context(), c, asked); err != nil || got.granted.time() != 3*time.Second {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if got, err := m.run(t.Context(), c, asked); err == nil && got.granted.Count > time.Second {
@@ -319,31 +308,29 @@ func (r *testServer) listens(t *testing.T) bool {
 	return p.listens || p.ours
 }
 
-// TestSilentClient: iperf3 is there only for a granted run, and
-// ends when its client is silent, and not before.
-func TestSilentClient(t *testing.T) {
+// begin asks for a run that it does not begin.
+func begin(t *testing.T, r *testServer, c *client) {
+	t.Helper()
+	asked := Case{TCP, Down, 1, 10e6, 0}.request(r.addr.Addr(), 25*time.Second)
+	if err := c.call(t.Context(), "Begin", &asked, &Granted{}, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestClientGoes: iperf3 is there only for a granted run, and ends with its client.
+func TestClientGoes(t *testing.T) {
 	key := NewKey()
 	r := startServer(t, key, nil)
 	c := startClient(t, r, key)
 	if r.listens(t) {
 		t.Fatal("somebody listens before a run")
 	}
-	asked := Case{UDP, Down, 1, 10e6, 512}.request(r.addr.Addr(), 25*time.Second)
-	before := time.Now()
-	if _, err := c.grant(t.Context(), &asked); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, r, c)
 	if !r.listens(t) {
 		t.Fatal("a run is granted, and nothing listens")
 	}
-	for end := time.Now().Add(10 * alivePatience); !r.logged(errGone.Error()); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the server does not say that the client has gone")
-		}
-	}
-	if waited := time.Since(before); waited < alivePatience {
-		t.Errorf("the server gave up after %s, want %s at least", waited, alivePatience)
-	}
+	c.calls.Close()
+	eventually(t, r, key).calls.Close()
 	if r.listens(t) {
 		t.Error("iperf3 outlives its client")
 	}
@@ -352,40 +339,46 @@ func TestSilentClient(t *testing.T) {
 // TestStrangerAtThePort: a run that somebody else takes before the client ends
 // at once.
 func TestStrangerAtThePort(t *testing.T) {
-	for _, network := range []string{"tcp", "udp"} {
-		key := NewKey()
-		r := startServer(t, key, nil)
-		c := startClient(t, r, key)
-		asked := Case{TCP, Down, 1, 10e6, 0}.request(r.addr.Addr(), 25*time.Second)
-		g, err := c.grant(t.Context(), &asked)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := port{number: g.Port, peer: netip.MustParseAddr("192.0.2.1")} // who we are not
-		if network == "udp" {
-			// Such a socket as iperf3 makes of a datagram with a forged address.
-			flow, err := net.DialUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(g.Port)}, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer flow.Close()
-		} else {
-			conn, err := net.DialTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(g.Port)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			// The server itself takes 127.0.0.1 for its client.
-			begun := time.Now()
-			err = c.during(t.Context(), &result{granted: g.Run}, func(ctx context.Context) error { return sleep(ctx, time.Second) })
-			if err == nil || !strings.Contains(err.Error(), errStranger.Error()) || time.Since(begun) > 5*time.Second {
-				t.Errorf("after %s: %v, want %v", time.Since(begun), err, errStranger)
-			}
-			continue
-		}
-		if err := p.guard(t.Context()); !errors.Is(err, errStranger) {
-			t.Errorf("%s: %v", network, err)
-		}
+	key := NewKey()
+	r := startServer(t, key, nil)
+	c := startClient(t, r, key)
+	begin(t, r, c)
+	conn, err := net.DialTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(r.data)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var o Outcome
+	if err := c.call(t.Context(), "Finish", false, &o, 0); err != nil || !strings.Contains(o.Ended, errStranger.Error()) {
+		t.Errorf("%q, %v; want %v", o.Ended, err, errStranger)
+	}
+	// Such a socket as iperf3 makes of a datagram with a forged address.
+	flow, err := net.DialUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(r.data)}, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer flow.Close()
+	if err := (&port{number: r.data, peer: netip.MustParseAddr("192.0.2.1")}).guard(t.Context()); !errors.Is(err, errStranger) {
+		t.Errorf("UDP: %v", err)
+	}
+}
+
+// TestOutOfOrder: calls that nobody makes in this order are refused.
+func TestOutOfOrder(t *testing.T) {
+	key := NewKey()
+	r := startServer(t, key, nil)
+	c := startClient(t, r, key)
+	var refused *RefusedError
+	if err := c.call(t.Context(), "Finish", false, &Outcome{}, 0); !errors.As(err, &refused) {
+		t.Errorf("the end of no run: %v", err)
+	}
+	begin(t, r, c)
+	asked := Case{TCP, Down, 1, 10e6, 0}.request(r.addr.Addr(), time.Second)
+	if err := c.call(t.Context(), "Begin", &asked, &Granted{}, 0); !errors.As(err, &refused) {
+		t.Errorf("two runs at once: %v", err)
+	}
+	if err := c.call(t.Context(), "Hello", strings.Repeat("x", 2*maxFromClient), &Welcome{}, 0); err == nil {
+		t.Error("a client may say what it likes")
 	}
 }
 
@@ -403,7 +396,7 @@ func TestServerDies(t *testing.T) {
 	// Nothing of the run goes on behind the caller's back.
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	for _, task := range []string{"probe.(*Echo).Run", "(*client).stayAlive", "(*client).listen", "(*Sampler).Watch", "runIPerf3"} {
+	for _, task := range []string{"probe.(*Echo).Run", "(*Sampler).Watch", "runIPerf3"} {
 		if bytes.Contains(stacks, []byte(task)) {
 			t.Errorf("%s still runs", task)
 		}
@@ -418,35 +411,10 @@ func TestOtherVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.NextProtos = []string{"weir-bench/1"}
+	config.NextProtos = []string{"weir-bench/2"}
 	_, err = tls.Dial("tcp", r.addr.String(), config)
 	if err == nil || !strings.Contains(explain(err).Error(), "of this version") {
 		t.Errorf("another version: %v", err)
-	}
-}
-
-// TestOddRuns: a server gives no run whose frames are not those of its datagrams,
-// or that no Ethernet carries, and speaks no more with who asks for one.
-func TestOddRuns(t *testing.T) {
-	key := NewKey()
-	r := startServer(t, key, nil)
-	for name, change := range map[string]func(*Run){
-		"oversized":        func(r *Run) { r.Payload, r.Frame = maxPayload+1, maxPayload+1+overhead4 },
-		"another payload":  func(r *Run) { r.Payload /= 2 },
-		"negative payload": func(r *Run) { r.Payload = -r.Payload },
-	} {
-		c := eventually(t, r, key)
-		asked := Case{UDP, Up, 1, 1e6, 1518}.request(r.addr.Addr(), time.Second)
-		change(&asked)
-		m, err := c.ask(t.Context(), &message{Run: &asked})
-		var refused *RefusedError
-		if !errors.As(err, &refused) {
-			t.Errorf("%s: %v, %v; want a refusal", name, m, err)
-		}
-		if _, err := c.hear(t.Context()); err == nil {
-			t.Errorf("%s: the session goes on", name)
-		}
-		c.close()
 	}
 }
 
@@ -466,20 +434,15 @@ func eventually(t *testing.T, r *testServer, key Key) *client {
 
 // speak says hello to a server with any configuration of TLS, and gives what
 // it answers.
-func speak(t *testing.T, r *testServer, config *tls.Config) (*message, error) {
+func speak(t *testing.T, r *testServer, config *tls.Config) (w Welcome, err error) {
 	t.Helper()
-	c, err := tls.Dial("tcp", r.addr.String(), config)
+	conn, err := tls.Dial("tcp", r.addr.String(), config)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeMessage(c, &message{Hello: &hello{}}); err != nil {
-		return nil, err
-	}
-	return readMessage(c)
+	c := &client{calls: rpc.NewClient(conn)}
+	defer c.calls.Close()
+	return w, c.call(t.Context(), "Hello", "test", &w, 0)
 }
 
 // TestStrangers: connections without a key are few, end soon, and do not keep

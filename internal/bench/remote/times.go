@@ -34,22 +34,54 @@ func (m *measured) times() []report.Section {
 	return sections
 }
 
+// panels are what a chart shows of a machine, beside its cores.
+var panels = []struct {
+	label, unit string
+	value       func(p sample.Point, add func(line string, v float64))
+}{
+	{"kernel's network work, busiest core", "%", func(p sample.Point, add func(string, float64)) {
+		most := 0.0
+		for _, c := range p.Cores {
+			most = max(most, c.Softirq)
+		}
+		add("softirq", 100*most)
+	}},
+	{"waiting in the links' queues", "kB", func(p sample.Point, add func(string, float64)) {
+		for _, l := range p.Links {
+			add(l.Name, float64(l.Queued)/1e3)
+		}
+	}},
+	{"dropped by links and queues", "packets", func(p sample.Point, add func(string, float64)) {
+		for _, l := range p.Links {
+			add(l.Name, float64(l.RxDropped+l.TxDropped+l.QueueDrops+l.Errors))
+		}
+	}},
+	{"kernel's backlog: dropped, and out of time", "times", func(p sample.Point, add func(string, float64)) {
+		var dropped, squeezed uint64
+		for _, c := range p.Cores {
+			dropped, squeezed = dropped+c.Dropped, squeezed+c.Squeezed
+		}
+		add("dropped", float64(dropped))
+		add("out of time", float64(squeezed))
+	}},
+	{"dropped by weir, by reason", "packets", func(p sample.Point, add func(string, float64)) {
+		for reason, n := range p.Drops {
+			add(reason, float64(n))
+		}
+	}},
+	{"weir's states", "", func(p sample.Point, add func(string, float64)) { add("states", float64(p.States)) }},
+}
+
 func chart(title string, r *result, points []sample.Point) report.Chart {
 	t := &report.Times{Panels: []report.Panel{}, Cores: sample.Loads(points)}
-	add := func(label, unit string, lines []report.TimeLine) {
-		if len(lines) > 0 {
-			t.Panels = append(t.Panels, report.Panel{Label: label, Unit: unit, Series: lines})
+	if lines := rateLines(r); len(lines) > 0 {
+		t.Panels = append(t.Panels, report.Panel{Label: "throughput", Unit: "Mbit/s", Series: lines})
+	}
+	for _, p := range panels {
+		if lines := collect(points, p.value); len(lines) > 0 {
+			t.Panels = append(t.Panels, report.Panel{Label: p.label, Unit: p.unit, Series: lines})
 		}
 	}
-	add("throughput", "Mbit/s", rateLines(r))
-	add("kernel's network work, busiest core", "%", softirq(points))
-	add("waiting in the links' queues", "kB", perLink(points, func(l sample.Link) float64 { return float64(l.Queued) / 1e3 }))
-	add("dropped by links and queues", "packets", perLink(points, func(l sample.Link) float64 {
-		return float64(l.RxDropped + l.TxDropped + l.QueueDrops + l.Errors)
-	}))
-	add("kernel's backlog: dropped, and out of time", "times", backlog(points))
-	add("dropped by weir, by reason", "packets", reasons(points))
-	add("weir's states", "", states(points))
 	c := report.Chart{Title: title, Times: t}
 	if longest := sample.Longest(points); longest > 3*sample.Interval {
 		c.Note = fmt.Sprintf("The machine was too busy to be read for %s.", longest.Round(time.Millisecond))
@@ -74,49 +106,6 @@ func rateLines(r *result) []report.TimeLine {
 	return lines
 }
 
-func softirq(points []sample.Point) []report.TimeLine {
-	line := report.TimeLine{Name: "softirq"}
-	for _, p := range points {
-		most := 0.0
-		for _, c := range p.Cores {
-			most = max(most, c.Softirq)
-		}
-		line.Points = append(line.Points, report.Moment{Seconds: p.At.Seconds(), Value: 100 * most})
-	}
-	return nonZero([]report.TimeLine{line})
-}
-
-func perLink(points []sample.Point, figure func(sample.Link) float64) []report.TimeLine {
-	return collect(points, func(p sample.Point, add func(string, float64)) {
-		for _, l := range p.Links {
-			add(l.Name, figure(l))
-		}
-	})
-}
-
-func backlog(points []sample.Point) []report.TimeLine {
-	return collect(points, func(p sample.Point, add func(string, float64)) {
-		var dropped, squeezed uint64
-		for _, c := range p.Cores {
-			dropped, squeezed = dropped+c.Dropped, squeezed+c.Squeezed
-		}
-		add("dropped", float64(dropped))
-		add("out of time", float64(squeezed))
-	})
-}
-
-func reasons(points []sample.Point) []report.TimeLine {
-	return collect(points, func(p sample.Point, add func(string, float64)) {
-		for reason, n := range p.Drops {
-			add(reason, float64(n))
-		}
-	})
-}
-
-func states(points []sample.Point) []report.TimeLine {
-	return collect(points, func(p sample.Point, add func(string, float64)) { add("states", float64(p.States)) })
-}
-
 // collect makes a line of each name; where a point does not have it, it is 0.
 // Lines that are 0 always are left out.
 func collect(points []sample.Point, each func(sample.Point, func(string, float64))) []report.TimeLine {
@@ -134,10 +123,6 @@ func collect(points []sample.Point, each func(sample.Point, func(string, float64
 		}
 		lines = append(lines, line)
 	}
-	return nonZero(lines)
-}
-
-func nonZero(lines []report.TimeLine) []report.TimeLine {
 	return slices.DeleteFunc(lines, func(l report.TimeLine) bool {
 		return !slices.ContainsFunc(l.Points, func(m report.Moment) bool { return m.Value != 0 })
 	})

@@ -17,12 +17,16 @@ const (
 	guardEvery  = 10 * time.Millisecond
 	guardShare  = 10 // times as long as a look takes it sleeps at least
 	listenWait  = 5 * time.Second
-	established = 1  // as /proc/net/tcp has it
-	listening   = 10 // as well
+	connectWait = 10 * time.Second // for the client's iperf3, after the grant
+	established = 1                // as /proc/net/tcp has it
+	listening   = 10
 )
 
-// errStranger ends a run that somebody else has taken.
-var errStranger = errors.New("another host connected to the run's port before the client did")
+// What ends a run early.
+var (
+	errStranger = errors.New("another host connected to the run's port before the client did")
+	errAbsent   = errors.New("the client did not connect to the run's port")
+)
 
 // port is one port of this machine while iperf3 serves there.
 type port struct {
@@ -33,37 +37,28 @@ type port struct {
 	strangers bool // somebody else has one, or a UDP flow
 }
 
-// look reads the kernel's tables of sockets.
+// look reads the kernel's tables of sockets. A UDP socket that is connected to
+// another host counts as a stranger's: a client can name a victim's address in a
+// forged datagram.
 func (p *port) look() error {
 	proc, err := procfs.NewFS("/proc")
 	if err != nil {
 		return fmt.Errorf("read the sockets: %w", err)
 	}
 	p.listens, p.ours, p.strangers = false, false, false
-	//nolint:staticcheck // The netlink way needs a kernel module on some systems; this one needs none.
-	for _, read := range []func() (procfs.NetTCP, error){
-		proc.NetTCP, proc.NetTCP6, //nolint:staticcheck // deprecated for speed alone; a server has few sockets
-	} {
+	//nolint:staticcheck // deprecated for speed alone: a server has few sockets, and netlink's way needs a module
+	for _, read := range []func() (procfs.NetTCP, error){proc.NetTCP, proc.NetTCP6} {
 		sockets, err := read()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("read the TCP sockets: %w", err)
 		}
 		for _, s := range sockets {
-			if s.LocalPort != uint64(p.number) {
-				continue
-			}
-			p.listens = p.listens || s.St == listening
-			if s.St == established {
-				p.ours, p.strangers = p.ours || p.is(s.RemAddr), p.strangers || !p.is(s.RemAddr)
-			}
+			here := s.LocalPort == uint64(p.number)
+			p.listens = p.listens || here && s.St == listening
+			p.ours = p.ours || here && s.St == established && p.is(s.RemAddr)
+			p.strangers = p.strangers || here && s.St == established && !p.is(s.RemAddr)
 		}
 	}
-	return p.lookUDP(&proc)
-}
-
-// lookUDP finds UDP sockets that iperf3 has connected to another host than the
-// peer: a client could name a victim's address in a forged datagram.
-func (p *port) lookUDP(proc *procfs.FS) error {
 	for _, read := range []func() (procfs.NetUDP, error){proc.NetUDP, proc.NetUDP6} {
 		sockets, err := read()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -103,15 +98,20 @@ func (p *port) await(ctx context.Context, ended <-chan struct{}) error {
 // guard watches the port until ctx ends. A stranger at the port is an error,
 // unless the client is connected already: then iperf3 turns the stranger away.
 func (p *port) guard(ctx context.Context) error {
-	for {
-		begun := time.Now()
+	seen := false
+	for begun := time.Now(); ; {
+		looked := time.Now()
 		if err := p.look(); err != nil {
 			return err
 		}
-		if p.strangers && !p.ours {
+		seen = seen || p.ours
+		switch {
+		case p.strangers && !p.ours:
 			return errStranger
+		case !seen && time.Since(begun) > connectWait:
+			return errAbsent
 		}
-		if sleep(ctx, max(guardEvery, guardShare*time.Since(begun))) != nil {
+		if sleep(ctx, max(guardEvery, guardShare*time.Since(looked))) != nil {
 			return nil
 		}
 	}
@@ -124,11 +124,11 @@ func overflowed() (uint64, error) {
 		return 0, fmt.Errorf("count datagrams that found a full socket: %w", err)
 	}
 	four, err := self.Snmp()
-	if err != nil {
-		return 0, fmt.Errorf("count datagrams that found a full socket: %w", err)
+	six, err6 := self.Snmp6()
+	if errors.Is(err6, fs.ErrNotExist) {
+		err6 = nil
 	}
-	six, err := self.Snmp6()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := errors.Join(err, err6); err != nil {
 		return 0, fmt.Errorf("count datagrams that found a full socket: %w", err)
 	}
 	n := 0.0
@@ -142,10 +142,8 @@ func overflowed() (uint64, error) {
 
 // sleep waits, or gives the reason for which ctx has ended.
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
