@@ -207,24 +207,6 @@ func TestExec(t *testing.T) {
 	}
 }
 
-func TestCPUMask(t *testing.T) {
-	for _, c := range []struct {
-		q, queues, cores int
-		want             string
-	}{
-		{0, 2, 2, "00000001"},
-		{1, 2, 2, "00000002"},
-		{0, 1, 4, "0000000f"},
-		{1, 2, 4, "0000000a"},
-		{33, 40, 40, "00000002,00000000"},
-		{3, 4, 36, "00000008,88888888"},
-	} {
-		if got := cpuMask(c.q, c.queues, c.cores); got != c.want {
-			t.Errorf("queue %d of %d on %d cores: %s, want %s", c.q, c.queues, c.cores, got, c.want)
-		}
-	}
-}
-
 func TestNames(t *testing.T) {
 	for _, name := range []string{"A", "../x", "1", "a b", strings.Repeat("a", 33)} {
 		if _, err := newLab(name, Topology{}); err == nil {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/host/cpulist"
+	"weir/internal/host/netif"
 )
 
 // OwnCore makes the kernel receive the frames of a device on one core, whoever
@@ -56,12 +57,12 @@ func (l *Lab) SharedCore(host, device string) error { return l.setThreaded(host,
 
 func (l *Lab) setThreaded(host, device, value string) error {
 	return l.Do(host, func() error {
-		sysfs, err := openSysfs()
+		fd, sysfs, err := netif.Sysfs()
 		if err != nil {
 			return err
 		}
-		defer unix.Close(sysfs)
-		if err := writeAt(sysfs, "class/net/"+device+"/threaded", value); err != nil {
+		defer unix.Close(fd)
+		if err := os.WriteFile(filepath.Join(sysfs, "class/net", device, "threaded"), []byte(value), 0); err != nil {
 			return fmt.Errorf("give %s in %s threads to receive: %w", device, l.Namespace(host), err)
 		}
 		return nil

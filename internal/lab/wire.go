@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"go4.org/netipx"
 	"golang.org/x/sys/unix"
 )
 
@@ -131,7 +132,7 @@ func (l *Lab) setUpEnd(e *End, queues int) error {
 		return fmt.Errorf("set %s up: %w", l.endName(e), err)
 	}
 	for _, p := range e.Addresses {
-		addr := &netlink.Addr{IPNet: ipNet(p)}
+		addr := &netlink.Addr{IPNet: netipx.PrefixIPNet(p)}
 		if p.Addr().Is6() {
 			addr.Flags = unix.IFA_F_NODAD
 		}
@@ -197,7 +198,7 @@ func (l *Lab) AddRoute(host, device string, to netip.Prefix, via netip.Addr) err
 	if err != nil {
 		return fmt.Errorf("find %s in %s: %w", device, l.Namespace(host), err)
 	}
-	r := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(to)}
+	r := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: netipx.PrefixIPNet(to)}
 	if via.IsValid() {
 		r.Gw = via.AsSlice()
 	} else if to.Addr().Is4() {
@@ -221,7 +222,7 @@ func (l *Lab) AddLocal(host string, network netip.Prefix) error {
 	if err != nil {
 		return fmt.Errorf("find lo in %s: %w", l.Namespace(host), err)
 	}
-	r := &netlink.Route{LinkIndex: lo.Attrs().Index, Dst: ipNet(network), Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: netlink.SCOPE_HOST}
+	r := &netlink.Route{LinkIndex: lo.Attrs().Index, Dst: netipx.PrefixIPNet(network), Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: netlink.SCOPE_HOST}
 	if err := h.RouteReplace(r); err != nil {
 		return fmt.Errorf("make %s an own network of %s: %w", network, l.Namespace(host), err)
 	}
@@ -238,7 +239,7 @@ func (l *Lab) setRoutes(host Host) error {
 	}
 	defer h.Close()
 	for _, r := range host.Routes {
-		if err := h.RouteReplace(&netlink.Route{Dst: ipNet(r.To), Gw: r.Via.AsSlice()}); err != nil {
+		if err := h.RouteReplace(&netlink.Route{Dst: netipx.PrefixIPNet(r.To), Gw: r.Via.AsSlice()}); err != nil {
 			return fmt.Errorf("route to %s via %s in %s: %w", r.To, r.Via, l.Namespace(host.Name), err)
 		}
 	}
@@ -246,7 +247,3 @@ func (l *Lab) setRoutes(host Host) error {
 }
 
 func (l *Lab) endName(e *End) string { return e.Device + " in " + l.Namespace(e.Host) }
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
-}

@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
+
+	"go4.org/netipx"
 
 	"weir/internal/oracle/model"
 )
@@ -20,10 +21,10 @@ type Ends []span
 
 // A span is a range of addresses with a range of ports.
 type span struct {
-	first, last netip.Addr
-	ports       bool // else any port
-	low, high   uint16
-	text        string
+	addrs     netipx.IPRange
+	ports     bool // else any port
+	low, high uint16
+	text      string
 }
 
 // UnmarshalJSON reads a text or a list of them.
@@ -64,11 +65,12 @@ func parseSpan(text string) (span, error) {
 	} else if strings.Count(text, ":") == 1 {
 		addrs, ports, s.ports = strings.Cut(text, ":")
 	}
-	var ok bool
-	if s.first, s.last, ok = addrRange(addrs); !ok {
+	s.addrs = addrRange(addrs)
+	if !s.addrs.IsValid() {
 		return s, fmt.Errorf("%q: %q is no address, network or range of addresses", text, addrs)
 	}
 	if s.ports {
+		var ok bool
 		if s.low, s.high, ok = portRange(ports); !ok {
 			return s, fmt.Errorf("%q: %q is no port or range of ports", text, ports)
 		}
@@ -76,18 +78,21 @@ func parseSpan(text string) (span, error) {
 	return s, nil
 }
 
-func addrRange(text string) (first, last netip.Addr, ok bool) {
-	if low, high, dash := strings.Cut(text, "-"); dash {
-		first, err1 := netip.ParseAddr(strings.TrimSpace(low))
-		last, err2 := netip.ParseAddr(strings.TrimSpace(high))
-		return first, last, err1 == nil && err2 == nil && first.Is4() == last.Is4() && !last.Less(first)
-	}
+// addrRange is not valid where the text is no address, network or range.
+func addrRange(text string) netipx.IPRange {
 	if p, err := netip.ParsePrefix(text); err == nil {
-		first, last := bounds(p)
-		return first, last, true
+		return netipx.RangeOfPrefix(p)
 	}
-	a, err := netip.ParseAddr(text)
-	return a, a, err == nil
+	first, last, dash := strings.Cut(text, "-")
+	if !dash {
+		last = first
+	}
+	low, err1 := netip.ParseAddr(strings.TrimSpace(first))
+	high, err2 := netip.ParseAddr(strings.TrimSpace(last))
+	if err1 != nil || err2 != nil {
+		return netipx.IPRange{}
+	}
+	return netipx.IPRangeFrom(low, high)
 }
 
 func portRange(text string) (low, high uint16, ok bool) {
@@ -98,17 +103,6 @@ func portRange(text string) (low, high uint16, ok bool) {
 	l, err1 := strconv.ParseUint(strings.TrimSpace(first), 10, 16)
 	h, err2 := strconv.ParseUint(strings.TrimSpace(last), 10, 16)
 	return uint16(l), uint16(h), err1 == nil && err2 == nil && l <= h
-}
-
-// bounds returns the first and the last address of a network.
-func bounds(p netip.Prefix) (first, last netip.Addr) {
-	first = p.Masked().Addr()
-	b := first.AsSlice()
-	for bit := p.Bits(); bit < 8*len(b); bit++ {
-		b[bit/8] |= 0x80 >> (bit % 8)
-	}
-	last, _ = netip.AddrFromSlice(b)
-	return first, last
 }
 
 // hold reports whether whatever a packet's end can become is expected.
@@ -126,25 +120,14 @@ func (e Ends) hold(end *model.End) bool {
 
 // covers reports whether all addresses of p with these ports are among them.
 func (e Ends) covers(p netip.Prefix, low, high uint16) bool {
-	var fit []span
-	first, last := bounds(p)
+	var fit netipx.IPSetBuilder
 	for _, s := range e {
-		if s.first.Is4() == first.Is4() && (!s.ports || s.low <= low && s.high >= high) {
-			fit = append(fit, s)
+		if !s.ports || s.low <= low && s.high >= high {
+			fit.AddRange(s.addrs)
 		}
 	}
-	slices.SortFunc(fit, func(a, b span) int { return a.first.Compare(b.first) })
-	for _, s := range fit { // first is the lowest address that is not covered yet
-		switch {
-		case first.Less(s.first):
-			return false
-		case !s.last.Less(last):
-			return true
-		case !s.last.Less(first):
-			first = s.last.Next()
-		}
-	}
-	return false
+	set, err := fit.IPSet()
+	return err == nil && set.ContainsPrefix(p)
 }
 
 // describe returns what an end can become in the form of an expectation; ported:
@@ -152,13 +135,12 @@ func (e Ends) covers(p netip.Prefix, low, high uint16) bool {
 func describe(end *model.End, ported bool) Ends {
 	all := make(Ends, 0, len(end.Addrs))
 	for _, p := range end.Addrs {
-		s := span{ports: ported, low: end.Low, high: end.High}
-		s.first, s.last = bounds(p)
+		s := span{addrs: netipx.RangeOfPrefix(p), ports: ported, low: end.Low, high: end.High}
 		s.text = p.String()
 		if p.IsSingleIP() {
 			s.text = p.Addr().String()
 		}
-		if ported && s.first.Is6() {
+		if ported && p.Addr().Is6() {
 			s.text = "[" + s.text + "]"
 		}
 		if ported {

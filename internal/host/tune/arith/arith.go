@@ -163,32 +163,6 @@ func NetdevBacklog(bitsPerSecond uint64) int {
 	return max(1000, int(PacketsIn(10*time.Millisecond, bitsPerSecond, 1500)))
 }
 
-// LineRate is the frames per second that fill an Ethernet of so many bit/s, for
-// frames of a size in bytes with their checksum.
-func LineRate(bitsPerSecond uint64, frame int) float64 {
-	return float64(bitsPerSecond) / 8 / float64(frame+etherOverhead)
-}
-
-// imix is the simple IMIX: packets of each size in IP bytes.
-var imix = []struct{ count, size int }{{7, 40}, {4, 576}, {1, 1500}}
-
-// IMIXBandwidth is the bit/s that so many packets per second of the simple IMIX
-// are, with Ethernet's headers.
-func IMIXBandwidth(packetsPerSecond float64) float64 {
-	sum, packets := 0, 0
-	for _, m := range imix {
-		sum += m.count * (m.size + etherHeader)
-		packets += m.count
-	}
-	return packetsPerSecond * float64(sum) / float64(packets) * 8
-}
-
-// KeepaliveDeath is how long a dead peer stays unnoticed: the idle time, and then
-// count probes at an interval.
-func KeepaliveDeath(idle, interval time.Duration, count int) time.Duration {
-	return idle + time.Duration(count)*interval
-}
-
 // Conntrack is the states of the kernel's connection tracking that a memory of so
 // many bytes carries: one for 16 KB, between 65536 and 1048576, a power of two.
 func Conntrack(memory uint64) int {

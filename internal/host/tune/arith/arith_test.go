@@ -147,21 +147,6 @@ func TestKernelWork(t *testing.T) {
 	}
 }
 
-func TestRates(t *testing.T) {
-	if got := fmt.Sprintf("%.3f", arith.LineRate(1*gbit, 64)/1e6); got != "1.488" {
-		t.Errorf("line rate of 1 Gbit/s = %s million", got)
-	}
-	if got := fmt.Sprintf("%.2f", arith.LineRate(10*gbit, 64)/1e6); got != "14.88" {
-		t.Errorf("line rate of 10 Gbit/s = %s million", got)
-	}
-	if got := fmt.Sprintf("%.1f", arith.IMIXBandwidth(1.488e6)/1e9); got != "4.2" {
-		t.Errorf("IMIX of 1.488 million packets = %s Gbit/s", got)
-	}
-	if got := arith.KeepaliveDeath(10*time.Second, 5*time.Second, 8); got != 50*time.Second {
-		t.Errorf("dead after %v", got)
-	}
-}
-
 func TestBytes(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 2 << 20: "2 MiB", 125000: "122.1 KiB", 1 << 41: "2048 GiB"} {
 		if got := arith.Bytes(n); got != want {

@@ -20,6 +20,3 @@ var formulas = map[string]string{
 	"spread":         "the cores in turn, those of the card's NUMA node first, one thread of each",
 	"conntrack":      "1 state per 16 KB of memory, between 65536 and 1048576",
 }
-
-// FormulaText is a formula as people write it, "" for a name that no formula has.
-func FormulaText(name string) string { return formulas[name] }
