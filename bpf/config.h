@@ -39,12 +39,12 @@
 #define MAX_LOGICALS	   16384
 #define LOGICAL_BUCKET	   8
 #define BUCKET_SLOTS	   7
-#define TABLE_TRIES	   64 /* at a bucket that others are at	*/
+#define TUPLES_TRIES	   64 /* at a bucket that others are at	*/
 #define NAT_PORT_TRIES	   1024
-/* A state's home, and the places next to it, at which a tuple is looked for before
+/* A state's home, and the indices next to it, at which a tuple is looked for before
  * the tuple table is asked. */
 #define HOME_PROBES	   3
-/* The same for promises: those of 16 places are neighbours. */
+/* The same for hints: those of 16 states are neighbours. */
 #define HINT_PROBES	   8
 /* Places that a new state tries, those first and then any. Three of four are taken
  * at most, so that it finds none happens once in 10^7 times at the limit. */
@@ -53,7 +53,7 @@
 /* A state is released this many ticks after it was marked dead: by then no
  * packet on any core still holds a pointer to it. */
 #define DEAD_GRACE	   10
-/* States looked at by one run of the sweeping timer, every GC_NS. */
+/* States looked at by one run of the timer, every GC_NS. */
 #define GC_SLICE	   4096
 #define GC_NS	   10000000ULL
 /* A next hop is looked up again by the packet that meets it when it is older. */
@@ -63,7 +63,7 @@
 #define NEXTHOP_PROBE	   (30 * TICKS_PER_SECOND)
 /* A next hop that no packet has used for this long gives its number back, in walks
  * over the table that begin this long after the last one ended; so many are looked at
- * by one run of the sweeping timer. */
+ * by one run of the timer. */
 #define NEXTHOP_IDLE	   (60 * TICKS_PER_SECOND)
 #define NEXTHOP_WALK	   50
 #define NEXTHOP_SLICE	   64
@@ -71,11 +71,11 @@ _Static_assert(NEXTHOP_WALK > DEAD_GRACE, "between two walks packets end");
 /* The daemon is taken for dead when its heartbeat is older. */
 #define DAEMON_DEAD	   (3 * TICKS_PER_SECOND)
 
-/* So long after a DHCP client of the box has asked, servers' answers come in where the
+/* So long after a DHCP client of the box has asked, servers' replies come in where the
  * box has an address without end of life: clients repeat themselves within 64 s. */
 #define DHCP_PATIENCE	   (64 * TICKS_PER_SECOND)
 
-/* Answers to blocked packets (block return) that a core gives in a second, and at
+/* Rejects (block return) that a core sends in a second, and at
  * once after a pause. */
 #define REJECT_RATE	   1000
 #define REJECT_BURST	   200
@@ -111,7 +111,7 @@ struct metadata {
 #define METADATA_REDIRECT  0x80000000u /* TCX ingress redirects it */
 #define METADATA_MAGIC	   0x77656972u
 
-/* Between a frame's two looks (path/prefetch.h) this is where its MACs will be. For a moment the
+/* Between a frame's two passes (path/prefetch.h) this is where its MACs will be. For a moment the
  * programs of two generations read each other's: another form is another STATE_LAYOUT. */
 struct prefetch_note {
 	__u32 secret; /* prefetch_secret			*/
@@ -122,16 +122,16 @@ struct prefetch_note {
 _Static_assert(sizeof(struct prefetch_note) == 12, "two MACs");
 _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into a note");
 
-/* Looking ahead (path/prefetch.h): first looks of a core that second looks have yet to follow:
+/* Prefetch (path/prefetch.h): first passes of a core that second passes have yet to follow:
  * those of one bulk of a devmap. */
 #define PREFETCH_BATCH		   16
-/* Next hops that promises can name at once: a byte of the promise. */
+/* Next hops that hints can name at once: a byte of the hint. */
 #define HINTED	   256
-/* So many packets of an interface in a row found no promise: the next ones are not
- * looked at twice, up to PREFETCH_MISSES_MAX. */
+/* So many packets of an interface in a row found no hint: the next ones are not
+ * asked for one, up to PREFETCH_MISSES_MAX. */
 #define PREFETCH_MISSES		   64
 #define PREFETCH_MISSES_MAX	   1024
-/* However long its timeout, a state is looked at by the sweep this often, so that a
+/* However long its timeout, a state is looked at by the timer this often, so that a
  * shorter timeout set meanwhile takes hold. */
 #define GC_REVISIT	   (10 * TICKS_PER_SECOND)
 
@@ -142,7 +142,7 @@ extern const volatile __u32 prefetch_secret; /* likewise; in memory it begins as
 extern const volatile __u32 random_seed;  /* 0: from the kernel; tests set another	       */
 extern const volatile __u32 bucket_mask;  /* number of buckets of the tuple table, minus 1      */
 extern const volatile __u32 max_states;	  /* set limit states				       */
-extern const volatile __u32 state_capacity;  /* places for them, a third more		       */
+extern const volatile __u32 state_capacity;  /* room for them, a third more		       */
 extern const volatile __u32 rule_base;	  /* global id of rule 0 of this set		       */
 extern const volatile __u32 rule_chunks;  /* 512-rule chunks of this set, 1 to 64	       */
 extern const volatile __u32 mark_mask;	  /* weir's own bits of skb->mark, which stand together   */

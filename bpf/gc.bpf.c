@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * The clock and the sweep: a bpf_timer that runs every 10 ms without the help
+ * The clock and the garbage collection: a bpf_timer that runs every 10 ms without the help
  * of user space, so the state table lives on when the daemon is dead.
  *
  *   weir_gc_start   run by the loader: arms the timer; again where the kernel
  *                      had no memory for it (it may not wait for any), -ENOMEM
- *   sweep              sets shared.now, scales the timeouts, walks a slice of
+ *   gc_run             sets shared.now, scales the timeouts, walks a slice of
  *                      the states: expired -> dead -> dying -> leaving -> free,
- *                      and has next hops age
+ *                      and those of the next hops
  *   weir_import         run by the loader on each state of a table that it copies
  */
 #include <linux/bpf.h>

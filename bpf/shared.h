@@ -21,7 +21,7 @@
 #define INTERFACE_PRESENT 0x01 /* weir's programs are attached		     */
 #define INTERFACE_SKIP	  0x02 /* set skip on				     */
 #define INTERFACE_L3	  0x04 /* no Ethernet header (tun, WireGuard, ppp)    */
-#define INTERFACE_XDP	  0x08 /* XDP judges what comes in; TCX ingress only marks */
+#define INTERFACE_XDP	  0x08 /* XDP handles what comes in; TCX ingress only marks */
 #define INTERFACE_TARGET  0x10 /* can be reached by an XDP redirect	     */
 #define INTERFACE_LO	  0x20 /* loopback: no sanity			     */
 #define INTERFACE_STATIC4 0x40 /* has an IPv4 address without end of life: DHCP only if asked */
@@ -29,8 +29,8 @@
 #define INTERFACE_CAPTURE 0x100 /* packets go by the capturing programs (observe/capture.h) */
 #define INTERFACE_BARE	  0x200 /* XDP found no room for metadata and does no more;
 				* set by the packet that meets it		     */
-#define INTERFACE_DEVMAP	  0x400 /* redirects to it go by exits (path/prefetch.h)	     */
-#define INTERFACE_PREFETCH	  0x800 /* and packets may go there after a first look	     */
+#define INTERFACE_DEVMAP	  0x400 /* redirects to it go by prefetch_devices	     	     */
+#define INTERFACE_PREFETCH	  0x800 /* and packets may go there after a first pass	     */
 
 struct interface {
 	__u8 mac[6];
@@ -97,11 +97,11 @@ enum nexthop_stage {
  * for each cache line: the timer, the daemon, the packets.
  */
 struct shared {
-	/* written by the sweeping timer */
+	/* written by the timer of the garbage collection */
 	__u32 now;		     /* ticks					*/
 	__u32 timeout[PHASE_COUNT];  /* ticks, adaptive scaling applied		*/
 	__u32 timeout_frag;	     /* ticks					*/
-	__u32 gc_state;		     /* cursor of the sweep			*/
+	__u32 gc_state;		     /* cursor over the states			*/
 	__u32 states;		     /* in use, as of the last tick		*/
 	__u32 bumped;		     /* tick of the last bump without a daemon	*/
 	__u32 gc_nexthop;		     /* cursor of the walk over next hops, 0: none	*/
@@ -118,11 +118,11 @@ struct shared {
 	__u32 adaptive_end;
 	__u32 limit;		     /* set limit states				*/
 	__u32 recording;	     /* 1 << enum ring (observe/record.h): somebody reads it	*/
-	__u32 prefetch;		     /* 1: packets are looked at twice (path/prefetch.h) */
+	__u32 prefetch;		     /* 1: packets take two passes (path/prefetch.h) */
 	__u32 pad1[10];
 	/* written by packets that make states, next hops or paths */
 	__u32 states_made;	     /* wraps; minus those released: in use		*/
-	__u32 states_released;	     /* wraps; mostly by the sweep			*/
+	__u32 states_released;	     /* wraps; mostly by the garbage collection			*/
 	__u32 nexthops_high;	     /* numbers of next hops ever given		*/
 	__u32 nexthops_unused;	     /* those in nexthops_free				*/
 	__u32 paths_high;	     /* paths in use, the reserved ones apart	*/
@@ -131,7 +131,7 @@ struct shared {
 	struct interface interfaces[MAX_IFINDEX];
 	__u64 logicals[MAX_LOGICALS]; /* by the daemon; packet/logical.h			*/
 	struct nexthop nexthops[MAX_NEXTHOPS];
-	__u16 hinted[HINTED];    /* numbers of next hops that promises name; by packets */
+	__u16 hinted[HINTED];    /* numbers of next hops that hints name; by packets */
 };
 
 /* kept; mmapped by the daemon and by reading commands. */
@@ -156,6 +156,11 @@ static __always_inline int interface_is_present(const struct interface *i)
 static __always_inline int interface_is_unwatched(const struct interface *i)
 {
 	return i && (i->flags & (INTERFACE_PRESENT | INTERFACE_CAPTURE)) == INTERFACE_PRESENT;
+}
+
+static __always_inline struct nexthop *nexthop_get(__u16 number)
+{
+	return &shared.nexthops[number & (MAX_NEXTHOPS - 1)];
 }
 
 #endif

@@ -3,10 +3,10 @@
  * TCX: the same way for devices that XDP does not serve, and the box's own
  * packets. docs/packet-path.md has the picture.
  *
- *   weir_tc_in   what comes in. Where XDP judged it, only its metadata becomes
+ *   weir_tc_in   what comes in. Where XDP decided, only its metadata becomes
  *                the mark; else as weir_xdp, with the programs of in_tails
  *   weir_tc_out  what leaves: marked packets are completed, unmarked forwarded
- *                ones dropped, the box's own judged, with those of out_tails
+ *                ones dropped, the box's own filtered, with those of out_tails
  *   weir_tc_*_capture  the whole way, watched (capture_filters, capture_ring)
  */
 #include "hook/tc.h"
@@ -23,7 +23,7 @@ struct {
 	__type(value, __u32);
 } in_tails SEC(".maps"), out_tails SEC(".maps");
 
-/* A tag sits in the skb, not in the frame; the VLAN device's own hooks judge it. */
+/* A tag sits in the skb, not in the frame; the VLAN device's own hooks handle it. */
 static __always_inline int tc_is_tagged(const struct __sk_buff *skb)
 {
 	return skb->vlan_present && skb->vlan_tci & VLAN_ID_MASK;
@@ -31,7 +31,7 @@ static __always_inline int tc_is_tagged(const struct __sk_buff *skb)
 
 /* Behind a priority tag in the skb stands another in the frame. The stack takes off both
  * without asking TCX again; only what stands behind a tag with an id goes to a VLAN
- * device, whose hooks judge it. */
+ * device, whose hooks handle it. */
 static __always_inline int tc_is_tagged_twice(struct __sk_buff *skb)
 {
 	__be16 tci;
@@ -78,7 +78,7 @@ static __always_inline int tc_is_of(const struct packet *p, const struct state *
 	return tuple_equal(t, &p->tuple);
 }
 
-/* XDP judged the packet but cannot reach its device: TCX can. */
+/* XDP let the packet pass but cannot reach its device: TCX can. */
 static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p, __u32 number)
 {
 	const struct interface *i;
@@ -95,26 +95,21 @@ static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p,
 		return count_verdict(i, REASON_GUARD, p->length);
 	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	return output(skb, &h, p, i, st, number,
-		       nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop), REASON_MARKED);
+	return fast_forward(skb, &h, p, i, st, number,
+		       nexthop_get(state_course(st, STATE_DIRECTION(number))->nexthop), REASON_MARKED,
+		       PATH_COUNTED);
 }
 
 /* The next hop of a packet that no state remembers, 0: none is known. On its own,
  * for the sake of the stack. */
 static __noinline __u32 tc_nexthop(struct __sk_buff *skb, struct packet *p)
 {
-	struct route_query q = {};
+	struct route_query q;
 	struct scratch *s;
 
 	if (!p)
 		return 0;
-	q.src = p->tuple.src;
-	q.dst = p->tuple.dst;
-	q.sport = p->tuple.sport;
-	q.dport = p->tuple.dport;
-	q.ifindex = p->ifindex;
-	q.proto = p->tuple.proto;
-	q.family = p->family;
+	route_query_fill(&q, p, &p->tuple.dst, p->tuple.dport);
 	if (route_lookup(skb, &q) != ROUTE_FORWARD)
 		return 0;
 	s = scratch_get();
@@ -140,11 +135,11 @@ static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet
 	if (headers_reload(&h, p, hook_data(skb), hook_data_end(skb)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	n = nexthop_get(number);
-	r = number ? nexthop_obstacle(skb, p, n) : REASON_UP_NEIGHBOUR;
+	r = number ? fast_obstacle(skb, p, n) : REASON_UP_NEIGHBOUR;
 	if (r != UNDECIDED)
 		return handoff_forward(skb, p, i, 0, 0, r);
 	rewrite_ttl(&h, p);
-	return output_send(skb, &h, p, i, n, REASON_MARKED);
+	return fast_send(skb, &h, p, i, n, REASON_MARKED, PATH_COUNTED);
 }
 
 static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interface *i, struct packet *p)
@@ -162,7 +157,7 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 	if (tc_is_tagged_twice(skb))
 		return count_verdict(i, REASON_MALFORMED, hook_length(skb));
 	p->ifindex = hook_ifindex(skb);
-	/* XDP judges no frame with a tag: metadata of such are not ours */
+	/* XDP decides about no frame with a tag: metadata of such are not ours */
 	if (i->flags & INTERFACE_XDP && !skb->vlan_present && !hook_metadata(skb, &m)) {
 		if (!(m.number & METADATA_REDIRECT)) {
 			skb->mark |= m.mark;

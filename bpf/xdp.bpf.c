@@ -10,7 +10,7 @@
  *   weir_xdp_error     ICMP errors                 (tuples, states)
  *   weir_xdp_fragment  later fragments             (fragments, states)
  *   weir_xdp_slow      SYNs in a state, stale next hops; what sides that keep no
- *                      state judge goes on to miss (states, nexthop_index)
+ *                      state evaluate goes on to miss (states, nexthop_index)
  *   weir_xdp_capture   the whole way, watched      (capture_filters, capture_ring)
  *
  * Every program may end in a drop, in a redirect, or in XDP_PASS with metadata
@@ -31,8 +31,8 @@ struct {
 	__type(value, __u32);
 } tails SEC(".maps");
 
-/* ahead: packets may be looked at twice. */
-static __always_inline int xdp_path(struct xdp_md *ctx, const struct interface *i, struct packet *p, int ahead)
+/* prefetch: packets may take two passes. */
+static __always_inline int xdp_path(struct xdp_md *ctx, const struct interface *i, struct packet *p, int prefetch)
 {
 	struct headers h;
 	enum reason r;
@@ -42,9 +42,20 @@ static __always_inline int xdp_path(struct xdp_md *ctx, const struct interface *
 	r = parse(ctx, p, &h, &i, 0, 1, 0);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, hook_length(ctx));
-	if (ahead && prefetch_queue(ctx, p, &h, i, &action))
+	if (prefetch && prefetch_queue(ctx, p, &h, i, &action))
 		return action;
 	return fast_in(ctx, &tails, p, &h, i);
+}
+
+/* Takes off a verdict that the frame came with: the device at the other end of a veth pair
+ * can write one. < 0: it stays. */
+static __always_inline int xdp_clear_metadata(hook_ctx *ctx)
+{
+	const __u32 *magic = hook_data_meta(ctx);
+
+	if ((void *)(magic + 1) > hook_data(ctx) || *magic != METADATA_MAGIC)
+		return 0;
+	return bpf_xdp_adjust_meta(ctx, hook_data(ctx) - hook_data_meta(ctx));
 }
 
 SEC("xdp")
@@ -53,7 +64,7 @@ int weir_xdp(struct xdp_md *ctx)
 	const struct interface *i = interface_get(hook_ifindex(ctx));
 	struct packet p;
 
-	if (hook_clear_front(ctx))
+	if (xdp_clear_metadata(ctx))
 		return XDP_DROP;
 	/* one test for all */
 	if (!i || (i->flags & (INTERFACE_PRESENT | INTERFACE_CAPTURE | INTERFACE_BARE)) != INTERFACE_PRESENT) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The programs behind the tail call. The hit program holds what every packet of
+ * The programs behind the tail call. The fast path holds what every packet of
  * a known connection needs; whatever is rarer lives here, where the stack and
- * the instruction cache of the hit path do not pay for it. The rules are in one
+ * the instruction cache of the fast path do not pay for it. The rules are in one
  * of them alone, for the verifier's sake: what turns out to need them goes on
  * there. The one that captures goes the entry program's way; else no program
- * behind a slot calls another.
+ * behind a tail call calls another.
  */
 #ifndef WEIR_HOOK_TAIL_H
 #define WEIR_HOOK_TAIL_H

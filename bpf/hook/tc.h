@@ -150,19 +150,6 @@ static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct
 	return bpf_redirect(ifindex, egress && !(i->flags & INTERFACE_LO) ? BPF_F_INGRESS : 0);
 }
 
-/* The kernel knows whether the checksum is whole or left to the device. */
-static __always_inline void hook_l4_csum(hook_ctx *ctx, void *l4, __u32 l4_offset, __u32 off, __u32 addr_diff,
-				__u32 port_diff, int udp)
-{
-	__u64 flags = udp ? BPF_F_MARK_MANGLED_0 : 0;
-
-	(void)l4;
-	if (addr_diff)
-		bpf_l4_csum_replace(ctx, l4_offset + off, 0, addr_diff, BPF_F_PSEUDO_HDR | flags);
-	if (port_diff)
-		bpf_l4_csum_replace(ctx, l4_offset + off, 0, port_diff, flags);
-}
-
 /* Writes the MACs; a packet from a device without Ethernet header gets one. */
 static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const struct nexthop *n, int from_l3,
 			     __u8 family)
@@ -189,6 +176,13 @@ static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const st
 	if (from_l3)
 		eth->h_proto = family == 4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 	return 0;
+}
+
+/* Sends a frame to the next hop: its MACs, then the device. Returns the action, or < 0. */
+static __always_inline int hook_send(hook_ctx *ctx, struct headers *h, const struct nexthop *n, int from_l3,
+				     __u8 family)
+{
+	return hook_frame(ctx, h, n, from_l3, family) ? -1 : hook_redirect(ctx, n->ifindex);
 }
 
 /* TCX redirects to logical interfaces themselves, and the kernel puts the tag on. */

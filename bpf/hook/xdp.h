@@ -107,7 +107,7 @@ static __always_inline void hook_set_mark(hook_ctx *ctx, enum mark value)
 	(void)value;
 }
 
-/* TCX ingress looks again, and knows. */
+/* TCX ingress asks again, and knows. */
 static __always_inline int hook_for_others(hook_ctx *ctx)
 {
 	(void)ctx;
@@ -144,19 +144,8 @@ static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
 #include "packet/csum.h"
 #include "packet/parse.h"
 
-/* Takes off a verdict that the frame came with: the device at the other end of a veth pair
- * can write one. < 0: it stays. */
-static __always_inline int hook_clear_front(hook_ctx *ctx)
-{
-	const __u32 *magic = hook_data_meta(ctx);
-
-	if ((void *)(magic + 1) > hook_data(ctx) || *magic != METADATA_MAGIC)
-		return 0;
-	return bpf_xdp_adjust_meta(ctx, hook_data(ctx) - hook_data_meta(ctx));
-}
-
-/* The devices to which packets go after a first look, by index, and the program that
- * then looks at them again (path/prefetch.h). */
+/* The devices to which packets go after a first pass, by index, and the program of
+ * the second (path/prefetch.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__uint(max_entries, MAX_IFINDEX);
@@ -165,9 +154,9 @@ struct {
 } prefetch_devices SEC(".maps");
 
 /*
- * Sends the frame. The kernel runs the program of an exit over all frames that one
- * poll sends to the device, or over none, by the first of them: so where first looks
- * are allowed, all go by the exit.
+ * Sends the frame. The kernel runs a devmap program over all frames that one
+ * poll sends to the device, or over none, by the first of them: so where first passes
+ * are allowed, all go by prefetch_devices.
  */
 static __always_inline int hook_redirect(hook_ctx *ctx, __u32 ifindex)
 {
@@ -188,20 +177,6 @@ static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct
 											 XDP_TX;
 }
 
-/* Fixes a checksum at off behind the L4 header. udp: 0 means none. */
-static __always_inline void hook_l4_csum(hook_ctx *ctx, void *l4, __u32 l4_offset, __u32 off, __u32 addr_diff,
-				__u32 port_diff, int udp)
-{
-	__u16 *check = l4 + off, sum;
-
-	(void)ctx;
-	(void)l4_offset;
-	if (udp && !*check)
-		return;
-	sum = csum_apply(*check, addr_diff + port_diff);
-	*check = udp && !sum ? 0xffff : sum;
-}
-
 /* Writes the MACs. Interfaces with XDP have Ethernet headers on both sides. */
 static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const struct nexthop *n, int from_l3,
 			     __u8 family)
@@ -219,6 +194,13 @@ static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const st
 	to[1] = mac[1];
 	to[2] = mac[2];
 	return 0;
+}
+
+/* Sends a frame to the next hop: its MACs, then the device. Returns the action, or < 0. */
+static __always_inline int hook_send(hook_ctx *ctx, struct headers *h, const struct nexthop *n, int from_l3,
+				     __u8 family)
+{
+	return hook_frame(ctx, h, n, from_l3, family) ? -1 : hook_redirect(ctx, n->ifindex);
 }
 
 /* Makes the frame begin so many bytes earlier; < 0, and nothing changed, where the

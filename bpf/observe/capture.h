@@ -3,11 +3,10 @@
  * Capture: packets as they came and as they leave, with what was decided, for
  * whoever reads capture_ring. docs/packet-path.md, Capture.
  *
- * An interface with INTERFACE_CAPTURE sends its packets through a program of its
- * own, which keeps a copy, calls the whole way as a function – tail calls in a
- * function return to its caller – and looks at what became of the packet. The
- * hit program is no longer by that than one test of a byte that it has read, and
- * the end of a packet's way than another, behind which count_note() keeps why.
+ * An interface with INTERFACE_CAPTURE sends its packets through a program of its own. It
+ * keeps a copy, runs the whole way as a function (a tail call in a function returns to its
+ * caller), and then looks at what became of the packet. Cost when off: one flag test at
+ * entry, one when the verdict is counted.
  */
 #ifndef WEIR_OBSERVE_CAPTURE_H
 #define WEIR_OBSERVE_CAPTURE_H
@@ -84,10 +83,6 @@ struct capture {
 	__u8 headers[CAPTURE_HEADERS];
 	__u32 there; /* of headers[], bytes that are the frame's */
 	__u32 bare;  /* headers[] begin with the IP header       */
-	__u32 at;    /* in headers[], while they are looked at   */
-	__u8 next;   /* the header there */
-	__u8 later;  /* behind a later fragment's header	 */
-	__u8 pad[2];
 };
 
 struct {
@@ -158,51 +153,27 @@ static __always_inline void capture_ip4(const struct capture *c, struct capture_
 		capture_l4(c, s, at + (capture_byte(c, at) & 0xf) * 4);
 }
 
-/* Goes behind one IPv6 extension header. 0: what is at c->at is none, or not
- * there. Global, like all in this file that loops call: verified once. */
-__noinline int capture_extension(struct capture *c)
+static __always_inline void capture_ip6(hook_ctx *ctx, const struct capture *c, struct capture_seen *s, __u32 at)
 {
-	__u32 size, at;
-
-	if (!c || !extension_is(c->next) || c->at + 8 > c->there)
-		return 0;
-	at = c->at;
-	size = (capture_byte(c, at + 1) + 1) * 8;
-	if (c->next == NEXT_AUTH)
-		size = (capture_byte(c, at + 1) + 2) * 4;
-	if (c->next == NEXT_FRAGMENT) {
-		size = 8;
-		if (capture_word(c, at + 2) & 0xfff8)
-			c->later = 1;
-	}
-	c->next = capture_byte(c, at);
-	c->at = at + size;
-	return !c->later;
-}
-
-static __always_inline void capture_ip6(struct capture *c, struct capture_seen *s, __u32 at)
-{
-	__u32 i;
+	struct extension_chain e = {};
 
 	if (at + sizeof(struct ipv6hdr) > c->there)
 		return;
 	s->family = 6;
 	capture_addr(c, &s->src, at + 8, 16);
 	capture_addr(c, &s->dst, at + 24, 16);
-	c->next = capture_byte(c, at + 6);
-	c->at = at + sizeof(struct ipv6hdr);
-	c->later = 0;
-	for (i = 0; i < IPV6_EXT_MAX_CHAIN; i++)
-		if (!capture_extension(c))
-			break;
-	s->proto = c->next;
-	if (!c->later)
-		capture_l4(c, s, c->at);
+	e.next = capture_byte(c, at + 6);
+	e.offset = at + sizeof(struct ipv6hdr);
+	e.length = c->there - e.offset;
+	extension_skip(ctx, &e, CAPTURE_HEADERS);
+	s->proto = e.next;
+	if (e.fragment != FRAGMENT_LATER)
+		capture_l4(c, s, e.offset);
 }
 
 /* Reads the headers for the filter. A frame that packet/parse.h would refuse is read as
  * far as it goes: that it is malformed must not hide it. */
-__noinline int capture_see(struct capture *c, int after)
+__noinline int capture_see(hook_ctx *ctx, struct capture *c, int after)
 {
 	struct capture_seen *s;
 	__u32 at = 0, kind = 0, i;
@@ -227,7 +198,7 @@ __noinline int capture_see(struct capture *c, int after)
 	if (kind == ETH_P_IP)
 		capture_ip4(c, s, at);
 	else if (kind == ETH_P_IPV6)
-		capture_ip6(c, s, at);
+		capture_ip6(ctx, c, s, at);
 	return 0;
 }
 
@@ -360,7 +331,7 @@ __noinline int capture_before(hook_ctx *ctx, int out)
 	struct scratch *s = scratch_get();
 	__u32 *note = count_noted_get();
 
-	if (!i || !c || !s || !note || !record_wanted(RING_CAPTURE) || shared.now - shared.heartbeat >= DAEMON_DEAD)
+	if (!i || !c || !s || !note || !record_wanted(RING_CAPTURE) || daemon_is_dead())
 		return -1;
 	*note = UNDECIDED;
 	s->state = 0;
@@ -373,11 +344,11 @@ __noinline int capture_before(hook_ctx *ctx, int out)
 	c->head.direction = out ? DIRECTION_OUT : DIRECTION_IN;
 	capture_load(ctx, c, i->flags & INTERFACE_L3, HOOK_IS_XDP ? i->front : 0);
 	capture_headers(ctx, c, i->flags & INTERFACE_L3, HOOK_IS_XDP ? i->front : 0);
-	capture_see(c, 0);
+	capture_see(ctx, c, 0);
 	return 0;
 }
 
-/* The state of a hit, which left no trace in the scratch. */
+/* The state of a packet that took the fast path, which leaves no trace in the scratch. */
 __noinline int capture_state(const struct tuple *t)
 {
 	struct scratch *s = scratch_get();
@@ -413,7 +384,7 @@ static __always_inline __u32 capture_peer(const struct scratch *s, const struct 
 	__u32 n = st ? state_course((struct state *)st, STATE_DIRECTION(s->state))->nexthop : s->nexthop;
 
 	if (why > REASON_LAST_PASS)
-		return ifindex; /* an answer to the sender */
+		return ifindex; /* a reject, to the sender */
 	if (n < NEXTHOP_FIRST)
 		return 0;
 	*front = HOOK_IS_XDP ? nexthop_get(n)->encap.length : 0;
@@ -431,7 +402,7 @@ __noinline int capture_after(hook_ctx *ctx, int action, int out)
 	int bare;
 
 	if (!c || !s || !note || *note >= UNDECIDED)
-		return 0; /* nobody judged it here */
+		return 0; /* nothing was decided here */
 	why = *note;
 	i = interface_get(c->head.ifindex);
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
@@ -444,7 +415,7 @@ __noinline int capture_after(hook_ctx *ctx, int action, int out)
 	/* a packet without Ethernet header has got one where the device wants it */
 	bare = i->flags & INTERFACE_L3 && !(peer && o && !(o->flags & INTERFACE_L3));
 	capture_headers(ctx, c, bare, front);
-	capture_see(c, 1);
+	capture_see(ctx, c, 1);
 	readers = capture_readers(c, peer);
 	if (!readers)
 		return 0;

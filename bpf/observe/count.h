@@ -11,7 +11,7 @@ struct counter {
 	__u64 bytes; /* of whole IP packets */
 };
 
-/* kept; by interface.slot + reason. Written by packets, read by info. */
+/* kept; by interface.counters + reason. Written by packets, read by info. */
 #define MAX_INTERFACES 256
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -37,6 +37,7 @@ struct {
 #define PATH_OVERFLOW	1
 #define PATH_FIRST	2
 #define PATHS_RESERVED	4096
+#define PATH_COUNTED	~0u /* no index: the packet was counted already */
 struct path {
 	__u32 rule[2 * MAX_MATCHES]; /* global ids + 1 in order, first in then out; 0: none */
 };
@@ -80,7 +81,7 @@ static __noinline void count_note(enum reason r)
 		*note = r;
 }
 
-/* key: the interface's slot and the reason; flags: the interface's. */
+/* key: the interface's first counter plus the reason; flags: the interface's. */
 static __always_inline void count_key(__u32 key, __u32 bytes, __u32 flags, enum reason r)
 {
 	count_add(bpf_map_lookup_elem(&interface_counters, &key), bytes);
@@ -96,6 +97,21 @@ static __always_inline void count_reason(const struct interface *i, enum reason 
 static __always_inline void count_path(__u32 path, __u32 bytes)
 {
 	count_add(bpf_map_lookup_elem(&path_counters, &path), bytes);
+}
+
+/* The same off the fast path: a global function, which the verifier follows once. */
+__noinline int count_path_global(__u32 path, __u32 bytes)
+{
+	count_path(path, bytes);
+	return 0;
+}
+
+/* A packet that is sent on: its verdict, and its rule path unless that was counted. */
+static __always_inline void count_forwarded(const struct interface *i, enum reason r, __u32 path, __u32 bytes)
+{
+	if (path != PATH_COUNTED)
+		count_path(path, bytes);
+	count_reason(i, r, bytes);
 }
 
 /* Not static and for numbers alone: the verifier follows it once, however many ends the

@@ -6,7 +6,7 @@
 #ifndef WEIR_OBSERVE_LOG_H
 #define WEIR_OBSERVE_LOG_H
 
-#include "packet/csum.h"
+#include "packet/rewrite.h"
 #include "state/lookup.h"
 #include "observe/record.h"
 #include "rules/ruleset.h"
@@ -22,71 +22,42 @@ struct log_record {
 };
 _Static_assert(sizeof(struct log_record) == 256, "with the ring's own 8 bytes 264");
 
-/* Corrects a checksum in a record, at off. udp: 0 means none. */
+/* The L4 checksum of a recorded packet, at off, if the record holds it. */
 static __always_inline void log_csum(struct log_record *l, __u32 off, __u32 diff, int udp)
 {
-	__u16 *check, sum;
-
-	if (off > LOG_BYTES - sizeof(*check))
-		return;
-	check = (__u16 *)(l->data + off);
-	if (udp && !*check)
-		return;
-	sum = csum_apply(*check, diff);
-	*check = udp && !sum ? 0xffff : sum;
+	if (off <= LOG_BYTES - sizeof(__u16))
+		csum_replace((__u16 *)(l->data + off), diff, udp);
 }
 
-static __always_inline void log_port(struct log_record *l, __u32 off, __be16 port)
-{
-	if (off <= LOG_BYTES - sizeof(port))
-		*(__be16 *)(l->data + off) = port;
-}
-
-/* Gives the ports of a recorded packet, and its L4 checksum, as they leave. */
-static __always_inline void log_write_l4(struct log_record *l, const struct packet *p, const struct tuple *to,
-					 __u32 addr)
+/* Ports and L4 checksum of a recorded packet as they leave. Ports that the record holds
+ * only in part stay as they came. */
+static __always_inline void log_translate_l4(struct log_record *l, const struct packet *p, const struct tuple *to,
+					     __u32 addr_diff)
 {
 	__u32 at = p->l4_offset - p->l3_offset, diff;
-	int reply;
 
 	diff = csum_fold(csum_word_diff(p->tuple.sport, to->sport) + csum_word_diff(p->tuple.dport, to->dport));
-	switch (p->tuple.proto) {
-	case IPPROTO_TCP:
-	case IPPROTO_UDP:
-		log_csum(l, p->tuple.proto == IPPROTO_TCP ? at + 16 : at + 6, addr + diff,
-			 p->tuple.proto == IPPROTO_UDP);
-		log_port(l, at, to->sport);
-		log_port(l, at + 2, to->dport);
-		return;
-	case IPPROTO_ICMP:
-	case IPPROTO_ICMPV6:
-		if (!icmp_is(p->family, p->tuple.proto))
-			return;
-		log_csum(l, at + 2, (p->family == 6 ? addr : 0) + diff, 0);
-		if (icmp_query(p->family, p->icmp_type, &reply) >= 0)
-			log_port(l, at + 4, reply ? to->dport : to->sport); /* the id */
-	}
+	if (p->tuple.proto == IPPROTO_TCP)
+		log_csum(l, at + 16, addr_diff + diff, 0);
+	else if (p->tuple.proto == IPPROTO_UDP)
+		log_csum(l, at + 6, addr_diff + diff, 1);
+	else if (icmp_is(p->family, p->tuple.proto))
+		log_csum(l, at + 2, (p->family == 6 ? addr_diff : 0) + diff, 0);
+	if (at <= LOG_BYTES - 8)
+		rewrite_ports((__be16 *)(l->data + at), p->family, p->tuple.proto, p->icmp_type, to->sport, to->dport);
 }
 
 /* Makes of a recorded packet, as it came, one with the tuple that it leaves with. */
 static __always_inline void log_translate(struct log_record *l, const struct packet *p, const struct tuple *to)
 {
-	__u32 addr = csum_fold(csum_addr_diff(&p->tuple.src, &to->src) + csum_addr_diff(&p->tuple.dst, &to->dst));
+	__u32 diff = csum_fold(csum_addr_diff(&p->tuple.src, &to->src) + csum_addr_diff(&p->tuple.dst, &to->dst));
 
-	if (p->family == 4) {
-		struct iphdr *ip = (struct iphdr *)l->data;
-
-		ip->saddr = to->src.word[3];
-		ip->daddr = to->dst.word[3];
-		ip->check = csum_apply(ip->check, addr);
-	} else {
-		struct ipv6hdr *ip = (struct ipv6hdr *)l->data;
-
-		__builtin_memcpy(&ip->saddr, &to->src, sizeof(to->src));
-		__builtin_memcpy(&ip->daddr, &to->dst, sizeof(to->dst));
-	}
+	if (p->family == 4)
+		rewrite_ip4((struct iphdr *)l->data, &to->src, &to->dst, diff);
+	else
+		rewrite_ip6((struct ipv6hdr *)l->data, &to->src, &to->dst);
 	if (p->fragment != FRAGMENT_LATER)
-		log_write_l4(l, p, to, addr);
+		log_translate_l4(l, p, to, diff);
 }
 
 /* Writes a record about the packet for one rule; s->log has begun it. */
@@ -137,7 +108,7 @@ static __always_inline void log_begin(struct scratch *s, __u8 direction, __u32 i
 	head->family = s->packet.family;
 }
 
-/* A rule that packets of this generation are judged by, by its global id + 1. */
+/* A rule of this generation, by its global id + 1. */
 static __always_inline const struct rule *log_rule(__u32 id)
 {
 	__u32 number = id - 1 - rule_base;
@@ -202,7 +173,7 @@ __noinline int log_evaluated(hook_ctx *ctx, struct scratch *s, enum reason r)
 	return log_crossing(ctx, s, 1, state, dropped ? r : log_passed(&s->out));
 }
 
-/* Records of what the rules have just judged. */
+/* Records of the crossings that were just evaluated. */
 static __always_inline void log_packet(hook_ctx *ctx, struct scratch *s, enum reason r)
 {
 	if (s->in.logs | s->out.logs && record_wanted(RING_LOG))
@@ -257,7 +228,7 @@ __noinline int log_note(struct state *st, const struct crossing *cr, __u8 side)
 	return 0;
 }
 
-/* STATE_LOG if a side of a new state logs all its packets; a side that judges
+/* STATE_LOG if a side of a new state logs all its packets; a side that evaluates
  * each of them logs by that. */
 static __always_inline __u8 log_flag(const struct scratch *s, __u8 flags)
 {

@@ -11,7 +11,7 @@
 
 enum reason {
 	REASON_STATE,		/* state: belongs to a state and goes on its way */
-	REASON_RULE,		/* rule: passed by a rule that judged this packet */
+	REASON_RULE,		/* rule: passed by a rule that this packet met */
 	REASON_NO_RULE,		/* no-rule: no rule matched; such packets pass */
 	REASON_IMPLICIT,	/* implicit: passed before the rules (ARP, ND, DHCP client, MLD, ...) */
 	REASON_SKIP,		/* skip: the interface is under set skip */
@@ -27,7 +27,7 @@ enum reason {
 	REASON_UP_NEXTHOP,	/* up-nexthop: the table of next hops is full; the stack forwards */
 	REASON_UP_ROUTE,	/* up-route: no route leads on; the stack answers */
 	REASON_UP_MARK,		/* up-mark: the kernel's route look-up knows no marks; the stack routes by them */
-	REASON_MARKED,		/* marked: judged at its ingress already */
+	REASON_MARKED,		/* marked: decided at its ingress already */
 	REASON_LAST_PASS = REASON_MARKED,
 
 	REASON_BLOCK,		/* block: blocked by a rule */
@@ -53,9 +53,9 @@ enum reason {
 	REASON_NAT_ADDRESS,	/* nat-address: the translation has no address of this family */
 	REASON_MARK_TAKEN,	/* mark-taken: no value of the mark is left to tell packets of one tuple apart */
 	REASON_ICMP_MISMATCH,	/* icmp-mismatch: an ICMP error about nothing we know */
-	REASON_GUARD,		/* guard: forwarded by the stack without having been judged */
+	REASON_GUARD,		/* guard: forwarded by the stack without having met the rules */
 	REASON_HINT_STALE,	/* hint-stale: the state is no longer as its hint said (prefetch) */
-	REASON_METADATA,	/* metadata: the driver has no room for XDP's verdict; TCX judges from now on */
+	REASON_METADATA,	/* metadata: the driver has no room for XDP's verdict; TCX takes over from now on */
 	REASON_INTERFACE,	/* interface: weir's programs are not attached to the interface */
 	REASON_INTERNAL,	/* internal: cannot happen; please report it */
 	REASON_COUNT,

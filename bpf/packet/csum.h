@@ -52,6 +52,18 @@ static __always_inline __u16 csum_apply(__u16 check, __u32 diff)
 	return ~sum;
 }
 
+/* Applies a difference to the checksum of an L4 header. udp: 0 means that there is none
+ * (RFC 768). */
+static __always_inline void csum_replace(__u16 *check, __u32 diff, int udp)
+{
+	__u16 sum;
+
+	if (udp && !*check)
+		return;
+	sum = csum_apply(*check, diff);
+	*check = udp && !sum ? 0xffff : sum;
+}
+
 /* The checksum over a sum. */
 static __always_inline __u16 csum_finish(__u64 sum)
 {

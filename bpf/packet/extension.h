@@ -20,7 +20,7 @@ static __always_inline int extension_is(__u8 next)
 	       next == NEXT_AUTH || next == NEXT_DESTINATION;
 }
 
-/* A walk through a chain of extension headers: asked and answered. */
+/* A walk through a chain of extension headers: where it begins, then where it ended. */
 struct extension_chain {
 	__u32 offset; /* of the first header from the frame's start; then behind the last */
 	__u32 length; /* bytes from there to the packet's end; then what is left */
@@ -39,6 +39,14 @@ struct extension {
 	__be16 fragment; /* in a routing header: its type and segments left */
 	__be32 id;
 };
+
+/* Bytes of a header of this kind, by its length field. */
+static __always_inline __u32 extension_size(__u8 kind, __u8 length)
+{
+	if (kind == NEXT_FRAGMENT)
+		return sizeof(struct extension);
+	return kind == NEXT_AUTH ? (length + 2) * 4 : (length + 1) * 8;
+}
 
 /* The fragment header; UNDECIDED, or why the packet is dropped. */
 static __always_inline enum reason extension_fragment(struct extension_chain *e, const struct extension *x)
@@ -64,7 +72,7 @@ static __always_inline enum reason extension_fragment(struct extension_chain *e,
 /* One header of the chain; i is its place in it. */
 static __always_inline enum reason extension_step(struct extension_chain *e, const struct extension *x, int i)
 {
-	__u32 size = (x->length + 1) * 8;
+	__u32 size = extension_size(e->next, x->length);
 	enum reason r;
 
 	switch (e->next) {
@@ -80,11 +88,7 @@ static __always_inline enum reason extension_step(struct extension_chain *e, con
 		if (!(bpf_ntohs(x->fragment) >> 8))
 			return REASON_ROUTING_HEADER;
 		break;
-	case NEXT_AUTH:
-		size = (x->length + 2) * 4;
-		break;
 	case NEXT_FRAGMENT:
-		size = sizeof(*x);
 		r = extension_fragment(e, x);
 		if (r != UNDECIDED)
 			return r;
@@ -124,6 +128,36 @@ __noinline enum reason extension_walk(hook_ctx *ctx, struct extension_chain *e)
 	if (e->fragment != FRAGMENT_LATER && extension_is(e->next))
 		return REASON_EXTENSION_CHAIN;
 	return UNDECIDED;
+}
+
+/*
+ * Goes behind the chain of a packet that is not filtered here: one that an ICMP error
+ * quotes, or one that a capture filter looks at. e->fragment becomes FRAGMENT_LATER where
+ * nothing of L4 follows. Returns < 0 where the chain is longer than limit, or than the
+ * packet; e stands at its last readable header then.
+ */
+__noinline int extension_skip(hook_ctx *ctx, struct extension_chain *e, __u32 limit)
+{
+	struct extension x;
+	__u32 start, size;
+	int i;
+
+	if (!e)
+		return -1;
+	start = e->offset;
+	for (i = 0; i < IPV6_EXT_MAX_CHAIN && extension_is(e->next); i++) {
+		if (e->offset - start > limit || e->length < sizeof(x) || hook_load(ctx, e->offset, &x, sizeof(x)))
+			return -1;
+		size = extension_size(e->next, x.length);
+		if (e->next == NEXT_FRAGMENT && x.fragment & bpf_htons(0xfff8))
+			e->fragment = FRAGMENT_LATER;
+		e->next = x.next;
+		if (e->fragment == FRAGMENT_LATER)
+			return 0;
+		e->offset += size;
+		e->length = size < e->length ? e->length - size : 0;
+	}
+	return 0;
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Fragments. The first one meets state and rules like any packet and is
- * remembered once it passed; the others follow it. What overlaps is dropped, as
- * the end would otherwise see another packet than we judged (RFC 1858, RFC 5722).
+ * Fragments. The first one meets state and rules like any packet. It is
+ * remembered only after it passed; the others follow it. What overlaps is dropped, as
+ * the end would otherwise see another packet than the rules did (RFC 1858, RFC 5722).
  */
 #ifndef WEIR_PACKET_FRAGMENT_H
 #define WEIR_PACKET_FRAGMENT_H

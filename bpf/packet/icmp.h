@@ -10,7 +10,7 @@
 #include "packet/tuple.h"
 
 /* The one reading of ICMP types: returns the request's type if type is a query
- * of the family, else -1; *reply tells whether it is the answering half. */
+ * of the family, else -1; *reply tells whether it is the reply. */
 static __always_inline int icmp_query(__u8 family, __u8 type, int *reply)
 {
 	*reply = 0;

@@ -5,6 +5,7 @@
 
 #include "packet/csum.h"
 #include "packet/parse.h"
+#include "packet/rewrite.h"
 #include "path/scratch.h"
 #include "state/track.h"
 
@@ -32,9 +33,7 @@ static __always_inline enum reason quote_ip4(hook_ctx *ctx, struct quote *q, str
 static __always_inline enum reason quote_ip6(hook_ctx *ctx, struct quote *q, struct tuple *t, __u32 rest)
 {
 	struct ipv6hdr *ip = (void *)q->l3;
-	__u8 header[8], next;
-	__u32 at = sizeof(*ip);
-	int i;
+	struct extension_chain e = {};
 
 	if (rest < sizeof(*ip) || hook_load(ctx, q->l3_offset, q->l3, sizeof(*ip)))
 		return REASON_SHORT;
@@ -42,18 +41,15 @@ static __always_inline enum reason quote_ip6(hook_ctx *ctx, struct quote *q, str
 		return REASON_MALFORMED;
 	addr_set6(&t->src, &ip->saddr);
 	addr_set6(&t->dst, &ip->daddr);
-	next = ip->nexthdr;
-	for (i = 0; i < IPV6_EXT_MAX_CHAIN && extension_is(next); i++) {
-		if (at > IPV6_EXT_MAX_BYTES || at + sizeof(header) > rest ||
-		    hook_load(ctx, q->l3_offset + at, header, sizeof(header)))
-			return REASON_SHORT;
-		if (next == NEXT_FRAGMENT && (header[2] | (header[3] & 0xf8)))
-			return REASON_ICMP_MISMATCH;
-		at += next == NEXT_FRAGMENT ? 8 : next == NEXT_AUTH ? (header[1] + 2) * 4 : (header[1] + 1) * 8;
-		next = header[0];
-	}
-	t->proto = next;
-	q->l4_offset = q->l3_offset + at;
+	e.offset = q->l3_offset + sizeof(*ip);
+	e.length = rest - sizeof(*ip);
+	e.next = ip->nexthdr;
+	if (extension_skip(ctx, &e, IPV6_EXT_MAX_BYTES))
+		return REASON_SHORT;
+	if (e.fragment == FRAGMENT_LATER)
+		return REASON_ICMP_MISMATCH;
+	t->proto = e.next;
+	q->l4_offset = e.offset;
 	return UNDECIDED;
 }
 
@@ -133,46 +129,26 @@ static __always_inline __u32 quote_check_offset(const struct quote *q, __u8 fami
 static __always_inline void quote_l4(struct quote *q, const struct tuple *to, __u8 family, __u32 addr_diff)
 {
 	__u32 at = quote_check_offset(q, family), diff;
-	__u16 check;
-	int reply;
 
 	__builtin_memcpy(q->l4_new, q->l4, QUOTE_L4_MAX);
-	if (q->tuple.proto == IPPROTO_TCP || q->tuple.proto == IPPROTO_UDP) {
-		*(__be16 *)&q->l4_new[0] = to->sport;
-		*(__be16 *)&q->l4_new[2] = to->dport;
-	} else if (icmp_is(family, q->tuple.proto) && icmp_query(family, q->icmp_type, &reply) >= 0) {
-		*(__be16 *)&q->l4_new[4] = reply ? to->dport : to->sport;
-	}
+	rewrite_ports((__be16 *)q->l4_new, family, q->tuple.proto, q->icmp_type, to->sport, to->dport);
 	if (!at)
-		return;
-	if (q->tuple.proto == IPPROTO_UDP && !*(__u16 *)&q->l4[6])
 		return;
 	diff = csum_fold(csum_word_diff(q->tuple.sport, to->sport) +
 			 csum_word_diff(q->tuple.dport, to->dport));
 	if (!(family == 4 && q->tuple.proto == IPPROTO_ICMP))
 		diff += addr_diff;
-	check = csum_apply(*(__u16 *)&q->l4[at & 31], diff);
-	if (q->tuple.proto == IPPROTO_UDP && !check)
-		check = 0xffff; /* 0 would say that there is none (RFC 768) */
-	*(__u16 *)&q->l4_new[at & 31] = check;
+	csum_replace((__u16 *)&q->l4_new[at & 31], diff, q->tuple.proto == IPPROTO_UDP);
 }
 
 /* The quoted IP header likewise, into l3_new. */
 static __always_inline void quote_l3(struct quote *q, const struct tuple *to, __u8 family, __u32 addr_diff)
 {
 	__builtin_memcpy(q->l3_new, q->l3, sizeof(q->l3));
-	if (family == 4) {
-		struct iphdr *ip = (void *)q->l3_new;
-
-		ip->saddr = to->src.word[3];
-		ip->daddr = to->dst.word[3];
-		ip->check = csum_apply(ip->check, addr_diff);
-	} else {
-		struct ipv6hdr *ip = (void *)q->l3_new;
-
-		__builtin_memcpy(&ip->saddr, &to->src, sizeof(to->src));
-		__builtin_memcpy(&ip->daddr, &to->dst, sizeof(to->dst));
-	}
+	if (family == 4)
+		rewrite_ip4((struct iphdr *)q->l3_new, &to->src, &to->dst, addr_diff);
+	else
+		rewrite_ip6((struct ipv6hdr *)q->l3_new, &to->src, &to->dst);
 }
 
 #endif

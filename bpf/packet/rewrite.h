@@ -7,6 +7,25 @@
 #include "packet/parse.h"
 #include "state/state.h"
 
+/*
+ * Corrects the checksum at off behind the L4 header. udp: 0 means that there is none. At TCX
+ * the kernel knows whether the checksum is whole or left to the device; XDP sees whole ones.
+ */
+static __always_inline void rewrite_csum(hook_ctx *ctx, void *l4, __u32 l4_offset, __u32 off, __u32 addr_diff,
+					 __u32 port_diff, int udp)
+{
+	__u64 flags = udp ? BPF_F_MARK_MANGLED_0 : 0;
+
+	if (HOOK_IS_XDP) {
+		csum_replace(l4 + off, addr_diff + port_diff, udp);
+		return;
+	}
+	if (addr_diff)
+		bpf_l4_csum_replace((void *)ctx, l4_offset + off, 0, addr_diff, BPF_F_PSEUDO_HDR | flags);
+	if (port_diff)
+		bpf_l4_csum_replace((void *)ctx, l4_offset + off, 0, port_diff, flags);
+}
+
 /* The L4 checksum; addr_diff only where a pseudo header is in its range. */
 static __always_inline void rewrite_l4_csum(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			       __u32 addr_diff, __u32 port_diff)
@@ -14,57 +33,65 @@ static __always_inline void rewrite_l4_csum(hook_ctx *ctx, struct headers *h, co
 	switch (p->tuple.proto) {
 	case IPPROTO_TCP:
 		if (header_tcp(h))
-			hook_l4_csum(ctx, h->l4, p->l4_offset, 16, addr_diff, port_diff, 0);
+			rewrite_csum(ctx, h->l4, p->l4_offset, 16, addr_diff, port_diff, 0);
 		return;
 	case IPPROTO_UDP:
 		if (header_8(h))
-			hook_l4_csum(ctx, h->l4, p->l4_offset, 6, addr_diff, port_diff, 1);
+			rewrite_csum(ctx, h->l4, p->l4_offset, 6, addr_diff, port_diff, 1);
 		return;
 	case IPPROTO_ICMP:
 		if (p->family == 4 && header_8(h))
-			hook_l4_csum(ctx, h->l4, p->l4_offset, 2, 0, port_diff, 0);
+			rewrite_csum(ctx, h->l4, p->l4_offset, 2, 0, port_diff, 0);
 		return;
 	case IPPROTO_ICMPV6:
 		if (p->family == 6 && header_8(h))
-			hook_l4_csum(ctx, h->l4, p->l4_offset, 2, addr_diff, port_diff, 0);
+			rewrite_csum(ctx, h->l4, p->l4_offset, 2, addr_diff, port_diff, 0);
 		return;
 	}
+}
+
+static __always_inline void rewrite_ip4(struct iphdr *ip, const struct addr *src, const struct addr *dst,
+					__u32 addr_diff)
+{
+	ip->saddr = src->word[3];
+	ip->daddr = dst->word[3];
+	ip->check = csum_apply(ip->check, addr_diff);
+}
+
+static __always_inline void rewrite_ip6(struct ipv6hdr *ip, const struct addr *src, const struct addr *dst)
+{
+	__builtin_memcpy(&ip->saddr, src, sizeof(*src));
+	__builtin_memcpy(&ip->daddr, dst, sizeof(*dst));
 }
 
 static __always_inline void rewrite_addresses(struct headers *h, const struct packet *p, const struct addr *src,
 				   const struct addr *dst, __u32 addr_diff)
 {
+	struct ipv6hdr *ip6;
+	struct iphdr *ip4;
+
 	if (p->family == 4) {
-		struct iphdr *ip = header_ip4(h);
-
-		if (!ip)
-			return;
-		ip->saddr = src->word[3];
-		ip->daddr = dst->word[3];
-		ip->check = csum_apply(ip->check, addr_diff);
+		ip4 = header_ip4(h);
+		if (ip4)
+			rewrite_ip4(ip4, src, dst, addr_diff);
 	} else {
-		struct ipv6hdr *ip = header_ip6(h);
-
-		if (!ip)
-			return;
-		__builtin_memcpy(&ip->saddr, src, sizeof(*src));
-		__builtin_memcpy(&ip->daddr, dst, sizeof(*dst));
+		ip6 = header_ip6(h);
+		if (ip6)
+			rewrite_ip6(ip6, src, dst);
 	}
 }
 
-static __always_inline void rewrite_ports(struct headers *h, const struct packet *p, __be16 sport, __be16 dport)
+/* Ports, or the id of an ICMP query, in the first 8 bytes of an L4 header. */
+static __always_inline void rewrite_ports(__be16 *port, __u8 family, __u8 proto, __u8 icmp_type, __be16 sport,
+					  __be16 dport)
 {
-	__be16 *port = header_8(h);
 	int reply;
 
-	if (!port)
-		return;
-	if (p->tuple.proto == IPPROTO_TCP || p->tuple.proto == IPPROTO_UDP) {
+	if (proto == IPPROTO_TCP || proto == IPPROTO_UDP) {
 		port[0] = sport;
 		port[1] = dport;
-	} else if (icmp_is(p->family, p->tuple.proto) &&
-		   icmp_query(p->family, p->icmp_type, &reply) >= 0) {
-		port[2] = reply ? dport : sport; /* the id */
+	} else if (icmp_is(family, proto) && icmp_query(family, icmp_type, &reply) >= 0) {
+		port[2] = reply ? dport : sport;
 	}
 }
 
@@ -77,14 +104,17 @@ static __always_inline int rewrite_translate(hook_ctx *ctx, struct headers *h, c
 			    const struct addr *src, const struct addr *dst, __be16 sport, __be16 dport,
 			    __u32 addr_diff, __u32 port_diff)
 {
+	__be16 *port;
+
 	if (p->fragment != FRAGMENT_LATER) {
 		rewrite_l4_csum(ctx, h, p, addr_diff, port_diff);
 		if (HOOK_MOVES && headers_reload(h, p, hook_data(ctx), hook_data_end(ctx)))
 			return -1;
 	}
 	rewrite_addresses(h, p, src, dst, addr_diff);
-	if (p->fragment != FRAGMENT_LATER)
-		rewrite_ports(h, p, sport, dport);
+	port = p->fragment != FRAGMENT_LATER ? header_8(h) : 0;
+	if (port)
+		rewrite_ports(port, p->family, p->tuple.proto, p->icmp_type, sport, dport);
 	return 0;
 }
 

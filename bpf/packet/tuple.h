@@ -38,7 +38,7 @@ static __always_inline void tuple_set_ports(struct tuple *t, __be16 sport, __be1
 			       (__u64)zone << 48;
 }
 
-/* The tuple that an answer to t arrives with. */
+/* The tuple that a reply to t arrives with. */
 static __always_inline void tuple_reverse(struct tuple *r, const struct tuple *t)
 {
 	r->src = t->dst;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * TCX egress: what the box itself sends is judged here; what the stack forwards
+ * TCX egress: what the box itself sends meets its rules here; what the stack forwards
  * for us is completed; what it forwards on its own is dropped.
  */
 #ifndef WEIR_PATH_EGRESS_H
@@ -59,7 +59,7 @@ __noinline __u32 egress_decided(hook_ctx *ctx, struct packet *p)
 
 /*
  * A packet that was handed up to be forwarded: its destination is translated already;
- * its source is now. It was judged and counted at its entry.
+ * its source is now. It met the rules and was counted at its entry.
  */
 static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 number)
 {
@@ -145,33 +145,6 @@ __noinline enum reason egress_rules(struct scratch *s)
 	return r;
 }
 
-/* As miss_state(), for what the box sends. */
-__noinline enum reason egress_state(hook_ctx *ctx, struct scratch *s)
-{
-	struct state *st;
-	enum reason r;
-
-	if (!s)
-		return REASON_INTERNAL;
-	s->path = rule_path_index(s, STATE_OUT);
-	if (s->state) {
-		st = state_get(STATE_INDEX(s->state));
-		hint_withdraw(STATE_INDEX(s->state));
-		if (st && s->out.flags & CROSSING_KEEP_STATE)
-			create_widen(st, &s->out, state_crossing(STATE_DIRECTION(s->state), 0));
-		s->state = 0;
-	} else if (create_wanted(s)) {
-		s->tuple = s->packet.tuple;
-		nat_source_follow(ctx, s);
-		create_reply_tuple(s);
-		r = create_state(s, create_flags(s, STATE_OUT, 0, s->skip_out), tcp_option_wscale(ctx, s), 1);
-		if (r != UNDECIDED)
-			return r;
-		create_count(s, STATE_OUT);
-	}
-	return s->packet.fragment == FRAGMENT_FIRST ? fragment_remember(s) : UNDECIDED;
-}
-
 static __always_inline int egress_miss(hook_ctx *ctx)
 {
 	struct scratch *s = scratch_get();
@@ -185,8 +158,10 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	if (!i)
 		return HOOK_DROP;
 	r = egress_rules(s);
-	if (r == UNDECIDED)
-		r = egress_state(ctx, s);
+	if (r == UNDECIDED) {
+		s->tuple = s->packet.tuple;
+		r = miss_state(ctx, s, STATE_OUT, 1);
+	}
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return reject_or_drop(ctx, s, i, r, STATE_OUT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What every packet of a known connection goes through at its entry, and the
- * hand-over of all others to the programs behind the tail call.
+ * The fast path: what every packet of a known connection goes through, up to the
+ * redirect. All others go on behind a tail call (hook/tail.h).
  */
 #ifndef WEIR_PATH_FAST_H
 #define WEIR_PATH_FAST_H
@@ -9,11 +9,11 @@
 #include "hook/tail.h"
 #include "path/output.h"
 #include "path/scratch.h"
-#include "route/nexthop.h"
+#include "route/encap.h"
 #include "state/lookup.h"
 #include "state/track.h"
 
-/* Leaves the packet in the scratch and goes on behind the tail call. */
+/* Leaves the packet in the scratch and goes on behind a tail call. */
 static __always_inline int fast_tail(hook_ctx *ctx, void *tails, const struct packet *p,
 			    const struct interface *i, __u32 tail, __u32 number, __u8 tracked)
 {
@@ -32,7 +32,7 @@ static __always_inline int fast_tail(hook_ctx *ctx, void *tails, const struct pa
 	return count_verdict(i, REASON_INTERNAL, p->length);
 }
 
-/* Finds the state that carries the packet here. NULL: a miss, with *number 0, or
+/* Finds the state that lets the packet cross here. NULL: a miss, with *number 0, or
  * that of a state which lives but may not cross here. */
 static __always_inline struct state *fast_state(const struct packet *p, int in, __u32 *number)
 {
@@ -63,13 +63,13 @@ static __always_inline enum reason fast_track(struct state *st, __u32 d, const s
 	return UNDECIDED;
 }
 
-/* Packets that even a known connection does not carry in the hit program. */
+/* Packets of a known connection that are never for the fast path. */
 static __always_inline int fast_is_rare(const struct packet *p)
 {
 	return p->tuple.proto == IPPROTO_TCP && p->tcp_flags & TCP_SYN;
 }
 
-/* The slot of a packet whose state is not that of its own tuple; < 0: none. */
+/* The tail call of a packet whose state is not that of its own tuple; < 0: none. */
 static __always_inline int fast_tail_of(const struct packet *p)
 {
 	if (p->fragment == FRAGMENT_LATER)
@@ -77,6 +77,73 @@ static __always_inline int fast_tail_of(const struct packet *p)
 	if (p->flags & PACKET_ICMP_ERROR && p->fragment == FRAGMENT_NONE)
 		return TAIL_ERROR;
 	return -1;
+}
+
+/* A state's next hop must be looked up (again) before it is used. */
+static __always_inline int fast_is_stale(const struct course *c, const struct nexthop *n)
+{
+	return c->nexthop_generation != (__u16)shared.route_generation ||
+	       shared.now - n->checked >= NEXTHOP_FRESH;
+}
+
+/* The length that must fit the next hop's MTU: of one segment, for a super-packet. */
+static __always_inline __u32 fast_wire_length(hook_ctx *ctx, const struct packet *p)
+{
+	__u32 headers;
+
+	(void)ctx;
+	if (!hook_gso_size(ctx))
+		return p->length;
+	headers = p->l4_offset - p->l3_offset +
+		  (p->tuple.proto == IPPROTO_TCP ? p->tcp_header : sizeof(struct udphdr));
+	return headers + hook_gso_size(ctx);
+}
+
+/* Why a packet of a state cannot be redirected at once; UNDECIDED if it can. */
+static __always_inline enum reason fast_obstacle(hook_ctx *ctx, const struct packet *p,
+					   const struct nexthop *n)
+{
+	if (p->flags & PACKET_OPTIONS)
+		return REASON_UP_OPTIONS;
+	if (p->ttl <= 1)
+		return REASON_UP_TTL;
+	if (fast_wire_length(ctx, p) + (HOOK_IS_XDP ? n->encap.excess : 0) > n->mtu)
+		return REASON_UP_MTU;
+	if (!(n->flags & NEXTHOP_VALID))
+		return REASON_UP_NEIGHBOUR;
+	if (HOOK_IS_XDP && !(n->flags & NEXTHOP_XDP))
+		return REASON_UP_DEVICE;
+	return UNDECIDED;
+}
+
+/* Sends a frame that is whole but for its MACs. path: the rule path that it counts under. */
+static __always_inline int fast_send(hook_ctx *ctx, struct headers *h, const struct packet *p,
+				     const struct interface *i, const struct nexthop *n, enum reason why, __u32 path)
+{
+	int action = hook_send(ctx, h, n, i->flags & INTERFACE_L3, p->family);
+
+	if (action < 0)
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	count_forwarded(i, why, path, p->length);
+	return action;
+}
+
+/* A packet of a live state to a known next hop: the end of the fast path. */
+static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const struct packet *p,
+					const struct interface *i, const struct state *s, __u32 number,
+					const struct nexthop *n, enum reason why, __u32 path)
+{
+	enum reason r = fast_obstacle(ctx, p, n);
+
+	if (r != UNDECIDED || p->flags & PACKET_GROUP || encap_needed(p, n)) {
+		if (path != PATH_COUNTED)
+			count_path_global(path, p->length);
+		return output_other(ctx, p, i, s, number, n, r, why);
+	}
+	if (rewrite_packet(ctx, h, p, s, number))
+		return count_verdict(i, REASON_INTERNAL, p->length);
+	hook_set_mark(ctx, MARK_LEAVES);
+	return fast_send(ctx, h, p, i, n, why, path);
 }
 
 /* A parsed packet at XDP or TCX ingress. */
@@ -103,11 +170,10 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		hint_renew(number);
 	c = state_course(st, d);
 	n = nexthop_get(c->nexthop);
-	if (c->nexthop < NEXTHOP_FIRST || nexthop_stale(c, n) || p->fragment != FRAGMENT_NONE ||
+	if (c->nexthop < NEXTHOP_FIRST || fast_is_stale(c, n) || p->fragment != FRAGMENT_NONE ||
 	    st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG))
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 1);
-	count_path(st->path, p->length);
-	return output(ctx, h, p, i, st, number, n, REASON_STATE);
+	return fast_forward(ctx, h, p, i, st, number, n, REASON_STATE, st->path);
 }
 
 #endif

@@ -208,7 +208,7 @@ __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 
 
 /*
  * A driver without room in front of the frame may not have XDP: what XDP has decided
- * would be decided again. So the packet is dropped, and from now on TCX judges what
+ * would be decided again. So the packet is dropped, and from now on TCX handles what
  * comes in there.
  */
 static __always_inline int handoff_bare(hook_ctx *ctx, const struct packet *p, const struct interface *i)

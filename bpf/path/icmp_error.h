@@ -58,7 +58,7 @@ __noinline int icmp_error_translate(hook_ctx *ctx, struct scratch *s, struct tup
 	outer = csum_fold(csum_addr_diff(&p->tuple.src, src) + csum_addr_diff(&p->tuple.dst, &to->src));
 	if (!header_8(&h))
 		return -1;
-	hook_l4_csum(ctx, h.l4, p->l4_offset, 2, p->family == 6 ? outer : 0, csum_fold((__u32)diff), 0);
+	rewrite_csum(ctx, h.l4, p->l4_offset, 2, p->family == 6 ? outer : 0, csum_fold((__u32)diff), 0);
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return -1;
 	rewrite_addresses(&h, p, src, &to->src, outer);
@@ -72,7 +72,7 @@ __noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
 {
 	struct state *st;
 	enum reason r;
-	__u32 number = 0, d, need;
+	__u32 number = 0, d;
 
 	if (!s)
 		return REASON_INTERNAL;
@@ -99,8 +99,7 @@ __noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
 	if (!st)
 		return UNDECIDED;
 	d = STATE_DIRECTION(number);
-	need = in ? (d ? STATE_OUT : STATE_IN) : (d ? STATE_IN : STATE_OUT);
-	if (state_expired(st, d) || !(st->flags & need))
+	if (state_expired(st, d) || !(st->flags & state_crossing(d, in)))
 		return UNDECIDED;
 	if (s->quote.tuple.proto == IPPROTO_TCP && !quote_in_window(st, !d, s->quote.seq))
 		return REASON_ICMP_MISMATCH;
@@ -153,7 +152,7 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 	if (s->out_ifindex && !(p->flags & PACKET_GROUP))
 		icmp_error_log(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
 	if (r == UNDECIDED)
-		return output_stateless(ctx, s, REASON_STATE);
+		return stateless_forward(ctx, s, REASON_STATE);
 	if (r > REASON_LAST_PASS)
 		return count_verdict(i, r, p->length);
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))

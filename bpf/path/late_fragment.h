@@ -12,7 +12,7 @@ __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 {
 	const struct packet *p;
 	const struct interface *i;
-	struct route_query q = {};
+	struct route_query q;
 	enum route route = ROUTE_LOCAL;
 
 	if (!s)
@@ -21,13 +21,8 @@ __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 	i = interface_get(p->ifindex);
 	if (!i)
 		return HOOK_DROP;
-	s->tuple = p->tuple;
-	q.src = p->tuple.src;
-	q.dst = p->tuple.dst;
-	q.ifindex = p->ifindex;
-	q.proto = p->tuple.proto;
-	q.family = p->family;
-	if (route_class(s) == UNDECIDED)
+	route_query_fill(&q, p, &p->tuple.dst, 0);
+	if (route_class(p, &p->tuple.dst) == UNDECIDED)
 		route = route_lookup(ctx, &q);
 	if (route == ROUTE_CLOSED)
 		return count_verdict(i, REASON_INTERFACE, p->length);
@@ -37,7 +32,7 @@ __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 	}
 	s->nexthop = q.number;
 	s->no_nexthop = route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
-	return output_stateless(ctx, s, REASON_RULE);
+	return stateless_forward(ctx, s, REASON_RULE);
 }
 
 static __always_inline int late_fragment_in(hook_ctx *ctx)

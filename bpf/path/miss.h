@@ -60,7 +60,7 @@ __noinline enum reason miss_rules_in(struct scratch *s)
 /* Route and rules out. UNDECIDED: forwarded; a pass reason: goes to the box. */
 __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 {
-	struct route_query q = {};
+	struct route_query q;
 	const struct packet *p;
 	const struct interface *o;
 	enum reason r, why = REASON_NO_RULE;
@@ -70,16 +70,10 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 		return REASON_INTERNAL;
 	p = &s->packet;
 	miss_destination(s);
-	r = route_class(s);
+	r = route_class(p, &s->tuple.dst);
 	if (r != UNDECIDED)
 		return r;
-	q.src = p->tuple.src;
-	q.dst = s->tuple.dst;
-	q.sport = p->tuple.sport;
-	q.dport = s->tuple.dport;
-	q.ifindex = p->ifindex;
-	q.proto = p->tuple.proto;
-	q.family = p->family;
+	route_query_fill(&q, p, &s->tuple.dst, s->tuple.dport);
 	s->generation = shared.route_generation;
 	route = route_lookup(ctx, &q);
 	if (route == ROUTE_LOCAL)
@@ -101,9 +95,10 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	return r;
 }
 
-/* What passed the rules: with a state from now on, or alone. */
-__noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed)
+/* Gives a state to what passed the rules, if they ask for one. own: the box sends the packet. */
+__noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed, int own)
 {
+	const struct crossing *cr;
 	struct state *st;
 	enum reason r;
 
@@ -112,15 +107,15 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 	s->path = rule_path_index(s, crossed);
 	if (s->state) { /* lives, but had not crossed here */
 		st = state_get(STATE_INDEX(s->state));
+		cr = own ? &s->out : &s->in;
 		hint_withdraw(STATE_INDEX(s->state)); /* its rules may log from now on */
-		if (st && s->in.flags & CROSSING_KEEP_STATE)
-			create_widen(st, &s->in, state_crossing(STATE_DIRECTION(s->state), 1));
+		if (st && cr->flags & CROSSING_KEEP_STATE)
+			create_widen(st, cr, state_crossing(STATE_DIRECTION(s->state), !own));
 		s->state = 0;
 	} else if (create_wanted(s)) {
 		nat_source_follow(ctx, s);
 		create_reply_tuple(s);
-		r = create_state(s, create_flags(s, crossed, s->skip_in, s->skip_out),
-				 s->packet.tuple.proto == IPPROTO_TCP ? tcp_option_wscale(ctx, s) : -1, 0);
+		r = create_state(s, create_flags(s, crossed, s->skip_in, s->skip_out), tcp_option_wscale(ctx, s), own);
 		if (r != UNDECIDED)
 			return r;
 		create_count(s, crossed);
@@ -145,7 +140,7 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 		return HOOK_DROP;
 	s->out.flags = 0;
 	s->nexthop = NEXTHOP_LOCAL;
-	r = miss_state(ctx, s, STATE_IN);
+	r = miss_state(ctx, s, STATE_IN, 0);
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, p->length);
@@ -184,11 +179,11 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	if (r != UNDECIDED && r <= REASON_LAST_PASS)
 		return miss_local(ctx, s, r);
 	if (r == UNDECIDED)
-		r = miss_state(ctx, s, STATE_IN | STATE_OUT);
+		r = miss_state(ctx, s, STATE_IN | STATE_OUT, 0);
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return reject_or_drop(ctx, s, i, r, STATE_IN | STATE_OUT);
-	return s->state ? slow_send(ctx, s, SLOW_NEW) : output_stateless(ctx, s, s->why);
+	return s->state ? slow_send(ctx, s, SLOW_NEW) : stateless_forward(ctx, s, s->why);
 }
 
 #endif

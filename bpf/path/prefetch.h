@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Looking ahead, for when states are too many for the caches: a touch of memory then
- * costs as much as all else that is done for a packet, and there is nothing else to do
- * meanwhile. So a packet is looked at twice. The first look parses it, finds a promise
- * (state/hint.h) and queues it for the device of the next hop, with a note of its state
- * where its MACs will be. When 16 are queued, or a poll ends, the kernel runs the exit's
- * program over them. That touches all their states at once, and then does for each of
- * them what is left to do: it may send or drop.
+ * Prefetch, for when states are too many for the caches. A read of memory then costs as
+ * much as all else that is done for a packet, and there is nothing else to do meanwhile.
+ * So a packet takes two passes. The first parses it, finds a hint (state/hint.h) and
+ * queues it for the device of the next hop, with a note of its state where its MACs will
+ * be. When 16 are queued, or a poll ends, the kernel runs weir_xdp_prefetch over them: the
+ * second pass. That reads all their states in a row, and then does for each packet what is
+ * left to do. It may send or drop.
  *
- * What the first look is not sure of goes the usual way (path/fast.h), in the same queue.
+ * A packet without a sure hint goes the usual way (path/fast.h), in the same queue.
  */
 #ifndef WEIR_PATH_PREFETCH_H
 #define WEIR_PATH_PREFETCH_H
@@ -16,11 +16,11 @@
 #include "path/fast.h"
 #include "state/hint.h"
 
-/* What the first looks of this core have found. */
+/* What the first passes of this core have found. */
 struct prefetch {
-	__u32 index[PREFETCH_BATCH]; /* states, since the last second look				*/
+	__u32 index[PREFETCH_BATCH]; /* states, since the last second pass				*/
 	__u32 count;
-	__u16 misses[64]; /* packets that found no promise, since the last that did, by interface */
+	__u16 misses[64]; /* packets that found no hint, since the last that did, by interface */
 };
 
 struct {
@@ -72,8 +72,8 @@ static __always_inline void prefetch_touch(void)
 	}
 }
 
-/* As hint_find(), but that interfaces which mostly bring answers are asked seldom:
- * a promise that is not there costs a touch of memory, too. */
+/* As hint_find(), but interfaces that mostly bring replies are asked seldom: a hint that
+ * is not there costs a read of memory, too. */
 static __always_inline __u32 prefetch_find(struct prefetch *l, const struct packet *p, __u16 *nexthop)
 {
 	__u16 *misses = &l->misses[p->ifindex % 64];
@@ -88,8 +88,8 @@ static __always_inline __u32 prefetch_find(struct prefetch *l, const struct pack
 	return index;
 }
 
-/* Packets that a promise is for. A RST is: it fits a state only behind the data that
- * was sent before it, which may wait for its second look. */
+/* Packets that a hint is for. A RST is: it fits a state only behind the data that
+ * was sent before it, which may wait for its second pass. */
 static __always_inline int prefetch_is_simple(const struct packet *p)
 {
 	if (p->fragment != FRAGMENT_NONE || p->flags & (PACKET_GROUP | PACKET_ICMP_ERROR))
@@ -97,7 +97,7 @@ static __always_inline int prefetch_is_simple(const struct packet *p)
 	return p->tuple.proto != IPPROTO_TCP || !(p->tcp_flags & TCP_SYN);
 }
 
-/* The first look. 0, and nothing is changed: the packet shall go the usual way. */
+/* The first pass. 0, and nothing is changed: the packet shall go the usual way. */
 static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packet *p, struct headers *h,
 				      const struct interface *i, int *action)
 {
@@ -116,7 +116,7 @@ static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packe
 	n = nexthop_get(nexthop);
 	o = interface_get(n->encap.device);
 	if (!o || !(o->flags & INTERFACE_PREFETCH) || shared.now - n->checked >= NEXTHOP_FRESH ||
-	    nexthop_obstacle(ctx, p, n) != UNDECIDED)
+	    fast_obstacle(ctx, p, n) != UNDECIDED)
 		return 0;
 	a = (void *)header_eth(h);
 	if (!a)
@@ -132,7 +132,7 @@ static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packe
 	return 1;
 }
 
-/* The state of a packet at its second look; NULL: it is not as was promised. */
+/* The state of a packet in its second pass; NULL: it is not as the hint said. */
 static __always_inline struct state *prefetch_state(const struct packet *p, const struct prefetch_note *a)
 {
 	struct state *st = state_get(a->index);
@@ -155,7 +155,7 @@ static __always_inline struct state *prefetch_state(const struct packet *p, cons
 	return st;
 }
 
-/* The second look at a packet that the first has sent. */
+/* The second pass of a packet that the first has queued. */
 static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct prefetch_note *a)
 {
 	const struct interface *i = interface_get(hook_ifindex(ctx));
@@ -191,8 +191,8 @@ static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct pref
 	return XDP_PASS;
 }
 
-/* The program of an exit: what was looked at once comes with a note, what was done
- * already with its MACs. */
+/* The program of a prefetch device. What had a first pass comes with a note, what was
+ * finished already with its MACs. */
 static __always_inline int prefetch_run(struct xdp_md *ctx)
 {
 	const struct prefetch_note *note = hook_data(ctx);

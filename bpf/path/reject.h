@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * What the sender of a blocked packet is told, where the rule says so: a TCP
- * reset, or an ICMP error "unreachable" that quotes the packet. The answer is
- * made in the packet's place and goes back the way that came.
+ * reset, or an ICMP error "unreachable" that quotes the packet. The reject is
+ * made in the packet's frame and goes back the way that it came.
  * docs/packet-path.md, 12. RFC 9293, 3.5.2; RFC 1812, 4.3.2; RFC 4443, 2.4.
  */
 #ifndef WEIR_PATH_REJECT_H
@@ -16,7 +16,7 @@
 #include "path/scratch.h"
 #include "rules/ruleset.h"
 
-/* What answers to blocked packets (path/reject.h) must know of the box's addresses. kept;
+/* What rejects must know of the box's addresses. kept;
  * written by the daemon. The first: which address they come from; of interface 0
  * where the interface has none. */
 enum reject_source_kind {
@@ -45,7 +45,7 @@ struct {
 	__type(value, __u32);
 } broadcasts SEC(".maps");
 
-/* What became of blocked packets whose rule has them answered. kept; read by info. */
+/* What became of blocked packets whose rule has them rejected. kept; read by info. */
 enum rejected {
 	REJECTED_RST,
 	REJECTED_ICMP,
@@ -91,9 +91,9 @@ enum reject_kind {
 /* An Ethernet header with as many layers as a frame may have; a multiple of 4. */
 #define LINK_MAX	32
 
-/* Where an answer is made, and how many may be. One per CPU. */
+/* Where a reject is made, and how many may be. One per CPU. */
 struct reject {
-	__u32 tokens; /* answers that may be given now	*/
+	__u32 tokens; /* rejects that may be sent now	*/
 	__u32 filled; /* tick up to which tokens were added	*/
 	__u8 link[LINK_MAX]; /* what stands in front of the IP packet: MACs, tags, EtherType */
 	__u8 data[REJECT_MAX6 + 8]; /* the IP packet; the rest is for rounding up */
@@ -111,7 +111,7 @@ static __always_inline void reject_count(__u32 what, __u32 bytes)
 	count_add(bpf_map_lookup_elem(&reject_counters, &what), bytes);
 }
 
-/* ICMP messages that are answered: those that neither report an error nor
+/* ICMP messages that are rejected: those that neither report an error nor
  * redirect (RFC 1122, 3.2.2; RFC 4443, 2.4). */
 static __always_inline int reject_icmp_informs(__u8 family, __u8 type)
 {
@@ -120,7 +120,7 @@ static __always_inline int reject_icmp_informs(__u8 family, __u8 type)
 	return type >= 128 && type != ND_LAST;
 }
 
-/* Whether an address is one host's: to others nothing is answered, nor about what was
+/* Whether an address is one host's: to others nothing is sent, nor about what was
  * for others (RFC 1122, 3.2.2; RFC 4443, 2.4). */
 static __always_inline int reject_is_host(const struct addr *a)
 {
@@ -133,7 +133,7 @@ static __always_inline int reject_is_host(const struct addr *a)
 	return !addr_is_low6(a, 0);
 }
 
-/* How the rule answers this packet. */
+/* How the rule rejects this packet. */
 static __always_inline enum reject_kind reject_kind(const struct packet *p, const struct rule *r)
 {
 	enum reject_kind kind = r->flags & RULE_RETURN_ICMP ? REJECT_ICMP : REJECT_NONE;
@@ -147,7 +147,7 @@ static __always_inline enum reject_kind reject_kind(const struct packet *p, cons
 	return reject_is_host(&p->tuple.src) && reject_is_host(&p->tuple.dst) ? kind : REJECT_NONE;
 }
 
-/* Takes the right to one answer: REJECT_RATE a second, REJECT_BURST at once. */
+/* Takes the right to one reject: REJECT_RATE a second, REJECT_BURST at once. */
 static __always_inline int reject_allowed(struct reject *a)
 {
 	__u32 ticks = shared.now - a->filled;
@@ -188,7 +188,7 @@ static __always_inline const struct addr *reject_source(const struct packet *p, 
 }
 
 struct reject_words {
-	const struct reject *answer;
+	const struct reject *reject;
 	__u64 sum;
 	__u32 from;
 };
@@ -197,17 +197,17 @@ static long reject_word(__u32 number, struct reject_words *w)
 {
 	__u32 at = w->from + number * sizeof(__u32);
 
-	if (at > sizeof(w->answer->data) - sizeof(__u32))
+	if (at > sizeof(w->reject->data) - sizeof(__u32))
 		return 1;
-	w->sum += *(const __u32 *)&w->answer->data[at];
+	w->sum += *(const __u32 *)&w->reject->data[at];
 	return 0;
 }
 
-/* The sum of so many bytes of the answer, less what is no whole word at their end: word
- * by word, which the verifier follows once. Answers are few. */
+/* The sum of so many bytes of the reject, less what is no whole word at their end: word
+ * by word, which the verifier follows once. Rejects are few. */
 static __always_inline __u64 reject_sum(const struct reject *a, __u32 from, __u32 length)
 {
-	struct reject_words w = { .answer = a, .from = from };
+	struct reject_words w = { .reject = a, .from = from };
 
 	bpf_loop(length / sizeof(__u32), reject_word, &w, 0);
 	return w.sum;
@@ -266,7 +266,7 @@ static __always_inline void reject_tcp(struct reject *a, const struct packet *p,
 	tcp->check = partial ? ~csum_finish(pseudo) : csum_finish(pseudo + reject_sum(a, at, sizeof(*tcp)));
 }
 
-/* Writes the answer's Ethernet header and tags: back to where the frame came from. < 0:
+/* Writes the reject's Ethernet header and tags: back to where the frame came from. < 0:
  * that is no single station, or the frame was for none. */
 static __always_inline int reject_link(hook_ctx *ctx, struct reject *a, const struct packet *p)
 {
@@ -296,13 +296,13 @@ static __always_inline int reject_store(hook_ctx *ctx, struct reject *a, const s
 	return hook_store(ctx, link, a->data, length);
 }
 
-/* A reset in the packet's place. Returns < 0 if that is impossible. */
+/* A reset in the packet's frame. Returns < 0 if that is impossible. */
 static __always_inline int reject_rst(hook_ctx *ctx, struct reject *a, const struct packet *p, __u8 ttl)
 {
 	__u32 header = p->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	int partial = hook_partial(ctx, p->l4_offset + 16);
 
-	/* the place that a device will complete stays where it is: what stands in front goes */
+	/* the checksum that a device will complete stays where it is: what stands in front goes */
 	if (partial && hook_narrow(ctx, p->l4_offset - p->l3_offset - header))
 		return -1;
 	if (hook_resize(ctx, p->l3_offset + (p->family == 4 ? RST_FRAME4 : RST_FRAME6), 0))
@@ -358,7 +358,7 @@ static __always_inline void reject_icmp(struct reject *a, __u32 at, __u32 quoted
 	icmp->checksum = csum_finish(pseudo + reject_sum(a, at, ICMP_HEADER + quoted + 3));
 }
 
-/* An ICMP error about the packet in its place. Returns < 0 if that is impossible. */
+/* An ICMP error about the packet in its frame. Returns < 0 if that is impossible. */
 static __always_inline int reject_error(hook_ctx *ctx, struct reject *a, const struct packet *p,
 					const struct addr *src, const struct rule *r)
 {
@@ -389,7 +389,7 @@ static __always_inline int reject_error(hook_ctx *ctx, struct reject *a, const s
 	return reject_store(ctx, a, p, REJECT_FRONT6);
 }
 
-/* Turns the packet into its answer. Returns what became of that; REJECTED_COUNT: none is due. */
+/* Turns the packet into its reject. Returns what became of that; REJECTED_COUNT: none is due. */
 static __always_inline enum rejected reject_make(hook_ctx *ctx, struct reject *a, const struct packet *p,
 						 const struct interface *i, const struct rule *r)
 {

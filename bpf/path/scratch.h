@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the hit program hands to the programs behind the tail call, and what
+ * What the fast path hands to the programs behind the tail call, and what
  * these keep that the 512-byte stack does not hold. One per CPU: packets are
  * handled with bottom halves off, so none interrupts another.
  */
@@ -47,7 +47,7 @@ struct handoff {
 };
 
 struct scratch {
-	struct packet packet;	 /* as the hit program parsed it			*/
+	struct packet packet;	 /* as the fast path parsed it			*/
 	__u32 state;		 /* index << 1 | direction; 0: none			*/
 	__u32 path;		 /* counted under, if there is no state		*/
 	__u32 out_ifindex;	 /* where it leaves; 0: not known			*/
@@ -55,7 +55,7 @@ struct scratch {
 	__u32 why;		 /* enum reason under which the packet passes		*/
 	__u32 blocked;		 /* global id + 1 of the rule that blocked it		*/
 	__u8 tracked;		 /* the state has been updated by this packet		*/
-	__u8 evaluate;		 /* of a state, on its way to the rules of sides that keep none */
+	__u8 evaluate;		 /* of a state with sides that keep none: their rules come next */
 	__u8 no_nexthop;	 /* enum reason why nexthop is 0	*/
 	__u16 nexthop;		 /* found by the route step				*/
 	__u16 generation;	 /* of the routes, before they were asked for nexthop	*/

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * A packet of a live state that the hit path did not finish: its next hop must
+ * A packet of a live state that the fast path did not finish: its next hop must
  * be looked up, or a side that keeps no state wants to judge it. Ingress only.
  */
 #ifndef WEIR_PATH_SLOW_H
@@ -10,17 +10,17 @@
 #include "packet/fragment.h"
 #include "packet/tcp_option.h"
 #include "path/fast.h"
+#include "path/stateless.h"
 #include "path/reject.h"
 #include "route/route.h"
 #include "rules/evaluate.h"
 
 /*
- * The kernel's routes for this direction, and its answer into the state. The
- * source is the packet's own: source routing is asked about what came in.
+ * Asks the kernel for this direction's route, and notes the answer in the state.
  */
 static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, struct state *st)
 {
-	struct route_query q = {};
+	struct route_query q;
 	__u16 generation;
 	enum route r;
 	struct course *c;
@@ -32,13 +32,7 @@ static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, s
 	d = STATE_DIRECTION(s->state);
 	c = state_course(st, d);
 	state_leaving(&s->tuple, st, d);
-	q.src = s->packet.tuple.src;
-	q.dst = s->tuple.dst;
-	q.sport = s->packet.tuple.sport;
-	q.dport = s->tuple.dport;
-	q.ifindex = s->packet.ifindex;
-	q.proto = s->packet.tuple.proto;
-	q.family = s->packet.family;
+	route_query_fill(&q, &s->packet, &s->tuple.dst, s->tuple.dport);
 	r = route_lookup(ctx, &q);
 	s->nexthop = r == ROUTE_FORWARD ? q.number : 0;
 	s->out_ifindex = r == ROUTE_LOCAL ? 0 : q.ifindex;
@@ -51,7 +45,7 @@ static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, s
 	return r;
 }
 
-/* The sides of the state that keep none judge this packet anew. UNDECIDED: it passes. */
+/* The sides of the state that keep none evaluate their rules. UNDECIDED: it passes. */
 __noinline enum reason slow_rules(struct scratch *s)
 {
 	enum reason r, why;
@@ -113,7 +107,7 @@ __noinline enum reason slow_next(hook_ctx *ctx, struct scratch *s)
 	s->nexthop = c->nexthop;
 	if (c->nexthop == NEXTHOP_LOCAL)
 		return REASON_LOCAL;
-	if (c->nexthop != NEXTHOP_NONE && !nexthop_stale(c, nexthop_get(c->nexthop))) {
+	if (c->nexthop != NEXTHOP_NONE && !fast_is_stale(c, nexthop_get(c->nexthop))) {
 		s->out_ifindex = nexthop_get(c->nexthop)->ifindex;
 		return UNDECIDED;
 	}
@@ -142,7 +136,7 @@ static __always_inline enum reason slow_probe(const struct scratch *s)
 	return nexthop_probe(n) ? REASON_UP_PROBE : UNDECIDED;
 }
 
-/* Records of a packet of a state: by the sides that have judged it now, and by the
+/* Records of a packet of a state: by the sides that have evaluated it now, and by the
  * rules that log all. r: where it goes, as slow_decide() says, or why it is dropped. */
 __noinline int slow_log(hook_ctx *ctx, struct scratch *s, enum reason r)
 {
@@ -169,7 +163,7 @@ __noinline int slow_log(hook_ctx *ctx, struct scratch *s, enum reason r)
 	return 0;
 }
 
-/* Who asks to carry a packet. A constant in each program: the rules, which take the
+/* Who sends a packet the slow way. A constant in each program: the rules, which take the
  * verifier long, are in none that does without. */
 enum slow_by {
 	SLOW_NEW,   /* the rules that it has made its state by	    */
@@ -180,12 +174,12 @@ enum slow_by {
 /* Where the packet goes, as slow_next() says, or why it is dropped. */
 static __always_inline enum reason slow_decide(hook_ctx *ctx, struct scratch *s, enum slow_by by)
 {
-	enum reason r = slow_next(ctx, s), judged;
+	enum reason r = slow_next(ctx, s), evaluated;
 
 	if (by == SLOW_RULES && !reason_is_drop(r)) {
-		judged = slow_rules(s);
-		if (judged != UNDECIDED)
-			return judged;
+		evaluated = slow_rules(s);
+		if (evaluated != UNDECIDED)
+			return evaluated;
 	}
 	return r == UNDECIDED ? slow_probe(s) : r;
 }
@@ -203,7 +197,7 @@ static __always_inline enum reason slow_refused(struct scratch *s, const struct 
 		count_path(st->path, p->length);
 		return REASON_OPTIONS;
 	}
-	/* Not before it is known to pass: what is dropped shall have no followers. */
+	/* Remember a first fragment only after it passed. */
 	if (by != SLOW_NEW && p->fragment == FRAGMENT_FIRST) {
 		remembered = fragment_remember(s);
 		if (remembered != UNDECIDED)
@@ -231,7 +225,7 @@ static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow
 	if (by != SLOW_NEW)
 		evaluate_nothing(s);
 	r = slow_refused(s, st, slow_decide(ctx, s, by), by);
-	if (by != SLOW_NEW) { /* the first may be the only one of its state: no promise yet */
+	if (by != SLOW_NEW) { /* the first may be the only one of its state: no hint yet */
 		if (shared.prefetch)
 			hint_renew(s->state);
 		if (st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG) && record_wanted(RING_LOG))
@@ -250,10 +244,10 @@ static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow
 		return handoff_unreached(ctx, p, i, st, s->state);
 	if (r != UNDECIDED)
 		return handoff_forward(ctx, p, i, st, s->state, r);
-	return output(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why);
+	return fast_forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why, PATH_COUNTED);
 }
 
-/* A SYN in a state opens a new connection, is repeated, or answers; at egress
+/* A SYN in a state opens a new connection, is repeated, or replies; at egress
  * first fragments come here too. Returns UNDECIDED, why it is dropped, or REASON_LAST_PASS for "a miss". */
 __noinline enum reason slow_track(hook_ctx *ctx, struct scratch *s)
 {

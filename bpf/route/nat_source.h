@@ -34,16 +34,10 @@ static __always_inline int nat_source_lost(hook_ctx *ctx, const struct scratch *
 static __always_inline int nat_source_by_route(hook_ctx *ctx, const struct scratch *s, struct addr *to)
 {
 	struct bpf_fib_lookup f __attribute__((aligned(8)));
-	struct route_query q = {};
+	struct route_query q;
 	long rc;
 
-	q.src = s->packet.tuple.src;
-	q.dst = s->tuple.dst;
-	q.sport = s->packet.tuple.sport;
-	q.dport = s->tuple.dport;
-	q.ifindex = s->packet.ifindex;
-	q.proto = s->packet.tuple.proto;
-	q.family = s->packet.family;
+	route_query_fill(&q, &s->packet, &s->tuple.dst, s->tuple.dport);
 	route_fib(&f, &q);
 	rc = bpf_fib_lookup(ctx, &f, sizeof(f), BPF_FIB_LOOKUP_SRC);
 	if ((rc != BPF_FIB_LKUP_RET_SUCCESS && rc != BPF_FIB_LKUP_RET_NO_NEIGH) || f.ifindex != s->out.ifindex)

@@ -45,18 +45,6 @@ static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib
 	n->checked = shared.now;
 }
 
-/* A state's next hop must be looked up (again) before it is used. */
-static __always_inline int nexthop_stale(const struct course *c, const struct nexthop *n)
-{
-	return c->nexthop_generation != (__u16)shared.route_generation ||
-	       shared.now - n->checked >= NEXTHOP_FRESH;
-}
-
-static __always_inline struct nexthop *nexthop_get(__u16 number)
-{
-	return &shared.nexthops[number & (MAX_NEXTHOPS - 1)];
-}
-
 /*
  * Without the daemon nobody tells the kernel that a neighbour is in use, so it
  * would never notice that the neighbour changed its MAC: one packet goes by the
@@ -69,36 +57,6 @@ static __always_inline int nexthop_probe(struct nexthop *n)
 	if (!daemon_is_dead() || shared.now - last < NEXTHOP_PROBE)
 		return 0;
 	return __sync_val_compare_and_swap(&n->probed, last, shared.now) == last;
-}
-
-/* The length that must fit the next hop's MTU: of one segment, for a super-packet. */
-static __always_inline __u32 nexthop_wire_length(hook_ctx *ctx, const struct packet *p)
-{
-	__u32 headers;
-
-	(void)ctx;
-	if (!hook_gso_size(ctx))
-		return p->length;
-	headers = p->l4_offset - p->l3_offset +
-		  (p->tuple.proto == IPPROTO_TCP ? p->tcp_header : sizeof(struct udphdr));
-	return headers + hook_gso_size(ctx);
-}
-
-/* Why a packet of a state cannot be redirected at once; UNDECIDED if it can. */
-static __always_inline enum reason nexthop_obstacle(hook_ctx *ctx, const struct packet *p,
-					   const struct nexthop *n)
-{
-	if (p->flags & PACKET_OPTIONS)
-		return REASON_UP_OPTIONS;
-	if (p->ttl <= 1)
-		return REASON_UP_TTL;
-	if (nexthop_wire_length(ctx, p) + (HOOK_IS_XDP ? n->encap.excess : 0) > n->mtu)
-		return REASON_UP_MTU;
-	if (!(n->flags & NEXTHOP_VALID))
-		return REASON_UP_NEIGHBOUR;
-	if (HOOK_IS_XDP && !(n->flags & NEXTHOP_XDP))
-		return REASON_UP_DEVICE;
-	return UNDECIDED;
 }
 
 #endif

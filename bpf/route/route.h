@@ -27,6 +27,21 @@ struct route_query {
 	__u8 family;
 };
 
+/* The query for a packet that goes to dst; its source is its own, as source routing is asked
+ * about what came in. */
+static __always_inline void route_query_fill(struct route_query *q, const struct packet *p, const struct addr *dst,
+					     __be16 dport)
+{
+	q->src = p->tuple.src;
+	q->dst = *dst;
+	q->sport = p->tuple.sport;
+	q->dport = dport;
+	q->ifindex = p->ifindex;
+	q->number = 0;
+	q->proto = p->tuple.proto;
+	q->family = p->family;
+}
+
 static __always_inline void route_fib(struct bpf_fib_lookup *f, const struct route_query *q)
 {
 	__builtin_memset(f, 0, sizeof(*f));
@@ -103,11 +118,8 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 }
 
 /* Where the destination leads before any route is asked. */
-static __always_inline enum reason route_class(const struct scratch *s)
+static __always_inline enum reason route_class(const struct packet *p, const struct addr *dst)
 {
-	const struct packet *p = &s->packet;
-	const struct addr *dst = &s->tuple.dst;
-
 	if (addr_is_multicast(dst) || addr_is_limited_broadcast(dst))
 		return REASON_UP_MULTICAST;
 	if (p->family == 4 && addr_v4(dst) >> 28 == 0xf)

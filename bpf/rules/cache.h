@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What was found out about a stretch of rules: from a place in them to their end,
- * or to a match rule that translates. What a class means does not change within an
+ * What was found out about a run of rules: from one rule to the last, or to a match
+ * rule that translates. What a class means does not change within an
  * epoch of the rule set, so packets of the same classes get the same answer, and
  * most packets are of a few classes: for them the vectors are not intersected again.
  */
@@ -33,12 +33,12 @@ struct cache_entry {
 	__u16 translates;
 	__u16 tag;
 	__u16 matched[MAX_MATCHES - 1]; /* those before it included, but not noted */
-	__u16 matches;			/* judge.matches at its end		    */
+	__u16 matches;			/* crossing.matches at its end		    */
 	__u8 logs;			/* CROSSING_LOG* of its own match rules	    */
 	__u8 high;			/* bit 16 of last, stop, translates	    */
 	__u8 pad0[6];
 };
-_Static_assert(sizeof(struct cache_entry) == 64, "a stretch is one cache line");
+_Static_assert(sizeof(struct cache_entry) == 64, "an entry is one cache line");
 _Static_assert(NO_RULE <= 1 << 16, "numbers of rules are kept in 16 bits, NO_RULE in 17");
 
 struct {
@@ -48,7 +48,7 @@ struct {
 	__type(value, struct cache_entry);
 } rule_cache SEC(".maps");
 
-/* The place where the answer to the key is kept, or would be. */
+/* The entry that holds the answer to the key, or would. */
 static __always_inline struct cache_entry *cache_get(const struct cache_key *key)
 {
 	const word64 *k = key->word;

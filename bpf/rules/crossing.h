@@ -21,7 +21,7 @@ enum action {
 	ACTION_BLOCK,
 };
 
-/* Bits of judge.flags: answers. */
+/* Bits of crossing.flags: answers. */
 #define CROSSING_KEEP_STATE    0x01 /* the deciding rule keeps state			*/
 #define CROSSING_ALLOW_OPTIONS 0x02 /* it allows IP options				*/
 #define CROSSING_NAT	    0x04 /* all of nat_* are valid				*/
@@ -30,7 +30,7 @@ enum action {
 #define CROSSING_RDR_PORT	    0x20 /* rdr_port is valid					*/
 #define CROSSING_NO_ADDRESS    0x40 /* a translation that applies has no address: drop	*/
 
-/* Bits of judge.logs: those of rule.flags, from RULE_LOG on. */
+/* Bits of crossing.logs: those of rule.flags, from RULE_LOG on. */
 #define CROSSING_LOG     0x01
 #define CROSSING_LOG_ALL 0x02
 

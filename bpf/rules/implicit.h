@@ -11,7 +11,7 @@
 
 /*
  * What the box's own DHCP clients ask goes out. What servers say comes in where the box
- * may have its address from them; elsewhere only as an answer: that an address has no
+ * may have its address from them; elsewhere only as a reply: that an address has no
  * end of life does not tell who set it.
  */
 static __always_inline int implicit_dhcp(const struct packet *p, const struct interface *i, int in)

@@ -30,10 +30,10 @@ struct walk {
 	__u32 within;		 /* chunks in a block - 1			*/
 	__u32 part;		 /* the chunk of the first block to do that is next */
 	__u32 words;		 /* bit i: bits[i] is not 0			*/
-	__u32 from;		 /* rules before it were judged by other addresses */
+	__u32 from;		 /* rules before it saw other addresses */
 	__u32 last;		 /* deciding so far, or NO_RULE			*/
 	__u32 stop;		 /* asked no further than here, or NO_RULE	*/
-	__u32 translates;	 /* the station that a stretch ended at, or NO_RULE */
+	__u32 translates;	 /* the station that a run ended at, or NO_RULE */
 	__u32 broken;		 /* the tables contradict each other		*/
 	__u32 epoch;		 /* of the rule set				*/
 };
@@ -370,7 +370,7 @@ static __always_inline void match_translate_now(struct crossing *cr, const struc
 
 /*
  * From w->from on to the end, or to the next station that translates: what that
- * leaves is what later rules see. The plain rules before it are judged now, as
+ * leaves is what later rules see. The plain rules before it are evaluated now, as
  * long as the classes are theirs.
  */
 static __always_inline void walk_go(struct crossing *cr, struct walk *w, const struct rule_set *set)
@@ -401,7 +401,7 @@ static __always_inline void match_count_stop(const struct rule_set *set, __u32 s
 		c->stops++;
 }
 
-/* Counts a state under the rule that decided it: judge.rule. */
+/* Counts a state under the rule that decided it: crossing.rule. */
 static __always_inline void match_count_state(__u32 rule)
 {
 	__u32 key = rule - 1 - rule_base;
@@ -438,13 +438,13 @@ static __always_inline enum reason match_answer(struct crossing *cr, __u32 last)
 }
 
 /* Packs what the answer depends on: 21 bits for each class, and for where the
- * stretch begins with the number of rules that matched before; the rule that
+ * run begins with the number of rules that matched before; the rule that
  * decides so far, the tag, and the epoch. */
 static __always_inline void cache_key_fill(struct cache_key *key, const struct crossing *cr, const struct walk *w)
 {
 	const __u32 *c = cr->class;
 
-	key->word[0] = c[0] | (__u64)c[1] << 21 | (__u64)c[2] << 42 | 1ULL << 63; /* 0: an empty place */
+	key->word[0] = c[0] | (__u64)c[1] << 21 | (__u64)c[2] << 42 | 1ULL << 63; /* 0: an empty entry */
 	key->word[1] = c[3] | (__u64)c[4] << 21 | (__u64)c[5] << 42 | (__u64)cr->direction << 63;
 	key->word[2] = c[6] | (__u64)c[7] << 21 | (__u64)w->from << 42 | (__u64)cr->matches << 59;
 	key->word[3] = w->last | (__u64)cr->tag << 20 | (__u64)w->epoch << (64 - EPOCH_BITS);
@@ -482,7 +482,7 @@ static __always_inline void cache_store(struct cache_entry *s, const struct cach
 	s->key = *key;
 }
 
-/* Walks through a stretch that is not remembered, and remembers it. */
+/* Walks through a run that is not in the cache, and stores it there. */
 __noinline int match_uncached(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
 	struct cache_key key;
@@ -492,7 +492,7 @@ __noinline int match_uncached(struct crossing *cr, struct walk *w, const struct 
 	if (!cr || !w || !set)
 		return 0;
 	cache_key_fill(&key, cr, w);
-	before = cr->logs; /* not of this stretch */
+	before = cr->logs; /* not of this run */
 	cr->logs = 0;
 	walk_go(cr, w, set);
 	s = cache_get(&key);
@@ -503,7 +503,7 @@ __noinline int match_uncached(struct crossing *cr, struct walk *w, const struct 
 }
 
 /*
- * One stretch of a crossing: from w->from to the end of the rules, or to a match
+ * One run of rules: from w->from to the end of the rules, or to a match
  * rule that translates, which is then w->translates.
  */
 static __always_inline void match_run(struct crossing *cr, struct walk *w, const struct rule_set *set)
@@ -519,7 +519,7 @@ static __always_inline void match_run(struct crossing *cr, struct walk *w, const
 		match_uncached(cr, w, set);
 }
 
-/* Goes on behind the match rule that ended the last stretch. 1: that was all. */
+/* Goes on behind the match rule that ended the last run. 1: that was all. */
 static __always_inline long match_next(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
 	__u32 number = w->translates;

@@ -25,9 +25,9 @@ static __always_inline int alloc_count(void)
 	return 0;
 }
 
-/* The search for a free slot. */
+/* The search for a free state. */
 struct alloc {
-	__u32 index; /* of the slot that was tried last */
+	__u32 index; /* that was tried last */
 	__u32 random;
 	__u32 taken;
 };
@@ -40,7 +40,7 @@ static __always_inline int alloc_try(struct alloc *p)
 	return p->taken;
 }
 
-/* Next to the home, where a promise is still found (but not beyond the table's end), and
+/* Next to the home, where a hint is still found (but not beyond the table's end), and
  * then anywhere. */
 static long alloc_step(__u32 n, void *data)
 {
@@ -55,7 +55,7 @@ static long alloc_step(__u32 n, void *data)
 	return alloc_try(p);
 }
 
-/* A free slot for a state whose first tuple has the hash, NEW from now on; 0: none. */
+/* A free index for a state whose first tuple has the hash, NEW from now on; 0: none. */
 static __always_inline __u32 alloc_take(__u64 hash, __u32 random)
 {
 	struct alloc p = { .index = state_home(hash), .random = random | 1 };
@@ -66,7 +66,7 @@ static __always_inline __u32 alloc_take(__u64 hash, __u32 random)
 	return p.taken ? p.index : 0;
 }
 
-/* Gives a slot back whose tuples are not, or no longer, in the table. */
+/* Gives a state back whose tuples are not, or no longer, in the table. */
 static __always_inline void alloc_return(struct state *st)
 {
 	__sync_lock_test_and_set(&st->status, STATUS_FREE);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Making a state: a free slot, the reservation of both tuples, a port for NAT.
+ * Making a state: a free index, the reservation of both tuples, a port for NAT.
  *
- * The order is what makes it safe: the slot is filled while it is NEW; the reply's
- * tuple is entered, which reserves the port; then the slot goes LIVE; then the first
+ * The order is what makes it safe: the state is filled while it is NEW; the reply's
+ * tuple is entered, which reserves the port; then the state goes LIVE; then the first
  * tuple is entered. Whoever loses the last step kills its own and uses the winner's.
  */
 #ifndef WEIR_STATE_CREATE_H
@@ -15,7 +15,7 @@
 #include "rules/match.h"
 #include "state/alloc.h"
 #include "state/nat_port.h"
-#include "state/table.h"
+#include "state/tuples.h"
 #include "state/track.h"
 
 /* Chooses the reply's port, or the first that is tried, in s->tuple. */
@@ -37,7 +37,7 @@ static __always_inline enum reason create_reserve_reply(struct scratch *s, __u32
 
 	if (nat_port_wanted(s))
 		return nat_port_reserve(s);
-	r = table_enter(number, owner);
+	r = tuples_enter(number, owner);
 	if (r == REASON_TUPLE_TAKEN && own && nat_port_has(&s->packet) && !(s->out.flags & CROSSING_NAT_STATIC)) {
 		nat_port_begin(s, number, NAT_LOW, NAT_HIGH);
 		return nat_port_reserve(s);
@@ -131,7 +131,7 @@ static __always_inline int create_is_mirror(const struct state *st)
 }
 
 /* The tag that the side which keeps state gives to all packets of the connection,
- * where the other side judges them. */
+ * where the other side evaluates them. */
 static __always_inline __u16 create_tag(const struct scratch *s, __u8 flags)
 {
 	if (flags & STATE_EVALUATE_OUT)
@@ -141,7 +141,7 @@ static __always_inline __u16 create_tag(const struct scratch *s, __u8 flags)
 	return 0;
 }
 
-/* Fills a NEW slot but for what depends on the reply's port, which may become another. */
+/* Fills a NEW state but for what depends on the reply's port, which may become another. */
 static __always_inline void create_fill(struct state *st, const struct scratch *s, __u8 flags, int wscale)
 {
 	const struct packet *p = &s->packet;
@@ -151,7 +151,7 @@ static __always_inline void create_fill(struct state *st, const struct scratch *
 	st->forth.nexthop = s->nexthop;
 	st->forth.nexthop_generation = s->generation;
 	if (!(flags & STATE_IN))
-		st->back.nexthop = NEXTHOP_LOCAL; /* answers to the box's own packets */
+		st->back.nexthop = NEXTHOP_LOCAL; /* replies to the box's own packets */
 	st->path = s->path;
 	st->entered = 0;
 	st->tag = create_tag(s, flags);
@@ -218,13 +218,13 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 		create_differences(st);
 	}
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
-	r = table_enter(STATE_NUMBER(index, 0), &owner);
+	r = tuples_enter(STATE_NUMBER(index, 0), &owner);
 	s->state = STATE_NUMBER(index, 0);
 	if (r == UNDECIDED) {
 		st->entered = 1;
 		return UNDECIDED;
 	}
-	state_kill(st, index); /* the sweep takes the reply's tuple out */
+	state_kill(st, index); /* the garbage collection takes the reply's tuple out */
 	return r == REASON_TUPLE_TAKEN && create_shared(s, owner) ? UNDECIDED : r;
 }
 

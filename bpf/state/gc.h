@@ -4,9 +4,9 @@
 #define WEIR_STATE_GC_H
 
 #include "state/alloc.h"
-#include "state/table.h"
+#include "state/tuples.h"
 
-/* One timer that sweeps. */
+/* The timer. */
 struct gc_timer {
 	struct bpf_timer timer;
 };
@@ -167,7 +167,7 @@ static long gc_step(__u32 n, void *data)
 		__sync_val_compare_and_swap(&st->status, STATUS_DEAD, STATUS_DYING);
 		return 0;
 	case STATUS_DYING:
-		/* During a reload two generations sweep: one of them gets it. */
+		/* During a reload two generations collect: one of them gets it. */
 		if ((__s32)(shared.now - st->check_at) >= 0 &&
 		    __sync_val_compare_and_swap(&st->status, STATUS_DYING, STATUS_LEAVING) == STATUS_DYING)
 			gc_release(st, index);

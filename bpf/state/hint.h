@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Promises: four bytes for each place of a state. One says that the state which lies
- * there has a first tuple of this tag, that it forwards packets of direction 0 without
- * any other question, and to which next hop. By that alone the first look (path/prefetch.h)
- * sends a packet on.
+ * Hints: four bytes for each state. A hint says that the state at its index has a first
+ * tuple of this tag, that packets of direction 0 need nothing but what a second pass does,
+ * and to which next hop they go. By the hint alone the first pass (path/prefetch.h) sends
+ * a packet on.
  *
- * A promise is made by a packet of direction 0. It is withdrawn by the packet that
- * gives the state a short timeout, by whoever ends the state, and by the sweep as long
- * before the state expires as it may take to come by again. All of them are void when
- * a route moves, or timeouts are set anew.
+ * A packet of direction 0 makes the hint. It is taken back by the packet that gives the
+ * state a short timeout, by whoever ends the state, and by the garbage collection as long
+ * before the state expires as it may take to come by again. All hints are void when a
+ * route moves, or timeouts are set anew.
  *
- * A tuple has the tag of another's promise once in 2^24 times, and is compared with up
- * to HINT_PROBES of them. The second look finds out, and cannot but drop the packet; it
- * breaks the promise for as long as the state lives, so that it happens to no other.
+ * A tuple has the tag of another's hint once in 2^24 times, and is compared with up to
+ * HINT_PROBES of them. The second pass finds out and drops the packet, as it cannot go
+ * back. It breaks the hint for as long as the state lives, so this happens once.
  */
 #ifndef WEIR_STATE_HINT_H
 #define WEIR_STATE_HINT_H
 
 #include "shared.h"
 
-/* kept; what a first look is told of states (state/hint.h), those of a cache line together:
+/* kept; the hints of states, those of a cache line together:
  * state n is word n % HINTS of value n / HINTS. */
 #define HINTS 16
 struct hints {
 	__u32 word[HINTS];
 };
-_Static_assert(sizeof(struct hints) == 64, "promises of a cache line");
+_Static_assert(sizeof(struct hints) == 64, "hints of a cache line");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -35,21 +35,21 @@ struct {
 	__type(value, struct hints);
 } hints SEC(".maps");
 
-#define HINT_TARGET (HINTED - 1) /* the bits of a promise that index shared.hinted */
+#define HINT_TARGET (HINTED - 1) /* the bits of a hint that index shared.hinted */
 #define HINT_TAG    (~(__u32)HINT_TARGET)
 #define HINT_NONE   0
 #define HINT_BROKEN HINTED /* no next hop's: none has the target 0 */
 
-/* A state is not promised in its last ticks: how many. */
+/* A state has no hint in its last ticks: how many. */
 static __always_inline __u32 hint_margin(void)
 {
 	__u32 pass = state_capacity / GC_SLICE;
 
-	/* runs of the sweep take time, too */
+	/* runs of the garbage collection take time, too */
 	return GC_REVISIT + pass + pass / 4 + TICKS_PER_SECOND;
 }
 
-/* The promise of the tuple with the hash, to the next hop of a number, which was found
+/* The hint of the tuple with the hash, to the next hop of a number, which was found
  * under this generation of routes. */
 static __always_inline __u32 hint_word(__u64 hash, __u16 nexthop, __u32 generation)
 {
@@ -89,7 +89,7 @@ static __always_inline void hint_lapse(__u32 index)
 		hint_write(index, HINT_NONE);
 }
 
-/* Lets promises name the next hop; false if they name another that is in use. A promise
+/* Lets hints name the next hop; false if they name another that is in use. A hint
  * that named the other is void then: its tag has the other's number in it. */
 static __always_inline int hint_target(__u16 nexthop)
 {
@@ -104,13 +104,13 @@ static __always_inline int hint_target(__u16 nexthop)
 	return 1;
 }
 
-/* Whether packets of direction 0 that come in need nothing but what a second look can do. */
+/* Whether packets of direction 0 that come in need nothing but what a second pass can do. */
 static __always_inline int hint_is_plain(const struct state *s)
 {
 	return (s->flags & (STATE_IN | STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG)) == STATE_IN && s->entered;
 }
 
-/* Whether a state cannot expire before the sweep has withdrawn its promise. */
+/* Whether a state cannot expire before the garbage collection has withdrawn its hint. */
 static __always_inline int hint_is_lasting(const struct state *s)
 {
 	if (s->phase >= PHASE_TCP_CLOSING && s->phase <= PHASE_TCP_CLOSED)
@@ -121,7 +121,7 @@ static __always_inline int hint_is_lasting(const struct state *s)
 }
 
 /* A packet of the state, of either direction, has changed what it may have: the next of
- * direction 0 may be looked at twice, or not any more. A global function: its callers'
+ * direction 0 may take two passes, or no longer. A global function: its callers'
  * stacks are full. */
 __noinline int hint_renew(__u32 number)
 {
@@ -146,7 +146,7 @@ __noinline int hint_renew(__u32 number)
 	return 0;
 }
 
-/* The index of the state that is promised to the tuple, and the next hop; 0: none. */
+/* The index of the state that has a hint for the tuple, and the next hop; 0: none. */
 static __always_inline __u32 hint_find(const struct tuple *t, __u16 *nexthop)
 {
 	__u64 hash = tuple_hash(t);

@@ -8,7 +8,7 @@
 #define WEIR_STATE_IMPORT_H
 
 #include "state/alloc.h"
-#include "state/table.h"
+#include "state/tuples.h"
 
 /* What weir_import is run on. */
 struct import {
@@ -63,14 +63,14 @@ static __always_inline enum reason import_state(struct import *a)
 	st->entered = 0;
 	st->flow_forth = a->state.flow_forth;
 	st->flow_back = a->state.flow_back;
-	r = table_enter(STATE_NUMBER(index, 1), &owner);
+	r = tuples_enter(STATE_NUMBER(index, 1), &owner);
 	if (r != UNDECIDED) {
 		alloc_return(st);
 		a->owner = owner;
 		return r;
 	}
 	__sync_lock_test_and_set(&st->status, STATUS_LIVE);
-	r = table_enter(STATE_NUMBER(index, 0), &owner);
+	r = tuples_enter(STATE_NUMBER(index, 0), &owner);
 	if (r != UNDECIDED) {
 		state_kill(st, index);
 		a->owner = owner;

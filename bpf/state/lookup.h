@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * From a tuple to its state: at its home first, then by the tuple table
- * (state/table.h). Looking up takes no lock: a slot is one word, and what it leads to is
+ * (state/tuples.h). Looking up takes no lock: a slot is one word, and what it leads to is
  * compared.
  */
 #ifndef WEIR_STATE_LOOKUP_H
@@ -9,7 +9,7 @@
 
 #include "state/hint.h"
 
-/* kept; the tuple table (state/table.h), which knows whose a tuple is: a bucket is a
+/* kept; the tuple table (state/tuples.h), which knows whose a tuple is: a bucket is a
  * cache line. A slot is tag << 32 | index << 1 | direction, 0: empty. */
 struct bucket {
 	__u64 slot[BUCKET_SLOTS];
@@ -105,7 +105,7 @@ static __always_inline int state_expired(const struct state *s, __u32 d)
 	return (__s32)state_age(s, d) >= (__s32)timeout && (__s32)state_age(s, !d) >= (__s32)timeout;
 }
 
-/* Marks a state dead; true if this call did it. The sweep does the rest. */
+/* Marks a state dead; true if this call did it. The garbage collection does the rest. */
 static __always_inline int state_kill(struct state *s, __u32 index)
 {
 	hint_withdraw(index);

@@ -5,7 +5,7 @@
 
 #include "packet/icmp.h"
 #include "path/scratch.h"
-#include "state/table.h"
+#include "state/tuples.h"
 
 /* Port range of nat-to without one: pf's. */
 #define NAT_LOW	 50001
@@ -28,9 +28,9 @@ static __always_inline long nat_port_try(struct scratch *s)
 	t = &st->back.tuple;
 	t->dport = bpf_htons(search->low + search->at);
 	if (t->dport == s->packet.tuple.dport && tuple_equal(t, &s->packet.tuple))
-		r = REASON_TUPLE_TAKEN; /* by itself: its answers would look like it */
+		r = REASON_TUPLE_TAKEN; /* by itself: its replies would look like it */
 	else
-		r = table_enter(search->number, &owner);
+		r = tuples_enter(search->number, &owner);
 	search->reason = r;
 	/* REASON_TUPLE_ERROR: another port's bucket may have room */
 	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY && r != REASON_TUPLE_ERROR)

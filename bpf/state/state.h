@@ -3,18 +3,18 @@
  * A state: what is remembered of one connection. 256 bytes, four cache lines:
  * line 0 is read by every packet, line 2 by those of direction 1 and of translated
  * connections, and both are written seldom; line 1 is written by packets in
- * direction 0, line 3 by those in direction 1, so that two cores that carry the two
+ * direction 0, line 3 by those in direction 1, so that two cores that handle the two
  * directions do not fight. What one direction reads and what it writes are
  * neighbours: the second comes sooner then.
  *
  * Direction 0 is that of the packet which made the state.
  *
- * A state lies at the place that its first tuple's hash names, its home, or in one of
- * the next: there most packets of direction 0 find it with one look at memory.
+ * A state lies at the index that its first tuple's hash names, its home, or at one of
+ * the next: there most packets of direction 0 find it with one read of memory.
  *
  * Life: FREE -> NEW (one core fills it) -> LIVE -> DEAD (by anyone, one
- * compare-and-exchange) -> DYING (by the sweep, which notes the time) -> LEAVING
- * (by the sweep, DEAD_GRACE ticks later: it takes the tuples out of the tuple
+ * compare-and-exchange) -> DYING (by the garbage collection, which notes the time) -> LEAVING
+ * (by the same, DEAD_GRACE ticks later: it takes the tuples out of the tuple
  * table) -> FREE. User space writes nothing into a state but status LIVE -> DEAD,
  * but for copies that no packet has used yet (copy.go).
  */
@@ -73,7 +73,7 @@ enum peer {
 #define STATE_OUT	0x02 /* direction 0 crossed rules `out' and may leave	       */
 #define STATE_NAT	0x04 /* the two tuples are not each other's mirror	       */
 #define STATE_EVALUATE_IN	0x08 /* the side where direction 0 came in keeps no state:    */
-#define STATE_EVALUATE_OUT 0x10 /* every packet is judged there; likewise where it left  */
+#define STATE_EVALUATE_OUT 0x10 /* every packet is evaluated; likewise    where it left  */
 #define STATE_OPTIONS	0x20 /* allow-opts: packets with IP options may pass	       */
 
 #define STATE_LOG	0x40 /* a rule logs all packets: flow_forth.log has those of the side */
@@ -177,7 +177,7 @@ static __always_inline struct state *state_get(__u32 index)
  * for once. */
 #define touch(field) asm volatile("" ::"r"(*(const volatile __u32 *)&(field)))
 
-/* The place where the state of a first packet's tuple lies if it is free: 1 to state_capacity. */
+/* The index at which the state of a first packet's tuple lies if it is free: 1 to state_capacity. */
 static __always_inline __u32 state_home(__u64 hash)
 {
 	return 1 + (__u32)((hash >> 32) * state_capacity >> 32);

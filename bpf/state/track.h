@@ -169,8 +169,8 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 		has_ack = 0;
 	}
 	if (!(f->flags & FLOW_SEEN)) {
-		/* whoever answers must know what was asked: no blind SYN-ACK sets a window.
-		 * Both scale already where the state was adopted from a socket. */
+		/* whoever replies must know what was asked: no blind SYN-ACK sets a window.
+		 * Both scale already where the state was imported from a socket. */
 		g.scale = track_scaled(f, t) ? f->wscale : 0;
 		if (!track_ack_fits(t, &g))
 			return REASON_STATE_MISMATCH;
@@ -230,7 +230,7 @@ static __always_inline void track_count(struct state *s, __u32 d, const struct p
 	f->bytes += p->length;
 }
 
-/* A SYN that opens: neither an answer nor part of a handshake that goes on. */
+/* A SYN that opens: neither a reply nor part of a handshake that goes on. */
 static __always_inline int track_opens(const struct packet *p)
 {
 	return (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;

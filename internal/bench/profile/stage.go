@@ -36,7 +36,7 @@ var Harness = []string{Receive, Generator, Sweep, Others}
 var byFunction = map[string]string{
 	"interface_get": Entry, "interface_is_present": Entry, "interface_is_unwatched": Entry,
 	"addr_equal": LookUp, "tuple_equal": LookUp,
-	"rewrite_l4_csum": NAT, "rewrite_addresses": NAT, "rewrite_ports": NAT, "rewrite_translate": NAT, "rewrite_translate_to": NAT, "hook_l4_csum": NAT,
+	"rewrite_l4_csum": NAT, "rewrite_addresses": NAT, "rewrite_ports": NAT, "rewrite_translate": NAT, "rewrite_translate_to": NAT, "rewrite_csum": NAT,
 	"hook_ifindex": Entry, "hook_data": Parse, "hook_data_end": Parse, "hook_length": Parse,
 	"nexthop_get": Redirect,
 }
@@ -47,7 +47,7 @@ var byFile = map[string]string{
 	"parse.h": Parse, "packet.h": Parse, "addr.h": Parse, "icmp.h": Parse, "extension.h": Parse,
 	"lookup.h": LookUp, "tuple.h": LookUp, "state.h": LookUp, "hint.h": LookUp, "prefetch.h": LookUp,
 	"track.h": Track, "count.h": Counters, "csum.h": NAT,
-	"rewrite.h": Redirect, "output.h": Redirect, "handoff.h": Redirect, "nexthop.h": Redirect, "xdp.h": Redirect,
+	"rewrite.h": Redirect, "stateless.h": Miss, "output.h": Redirect, "handoff.h": Redirect, "nexthop.h": Redirect, "encap.h": Redirect, "xdp.h": Redirect,
 }
 
 // fastPrograms are those that packets of known connections go through at XDP; through

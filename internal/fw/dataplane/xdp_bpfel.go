@@ -71,10 +71,6 @@ type xdpCapture struct {
 	Headers [1024]uint8
 	There   uint32
 	Bare    uint32
-	At      uint32
-	Next    uint8
-	Later   uint8
-	Pad     [2]uint8
 }
 
 type xdpCaptureFilter struct {

@@ -19,7 +19,7 @@ const (
 	MaxLogicals       = 16384
 	LogicalBucket     = 8
 	BucketSlots       = 7
-	TableTries        = 64
+	TuplesTries       = 64
 	NatPortTries      = 1024
 	HomeProbes        = 3
 	HintProbes        = 8

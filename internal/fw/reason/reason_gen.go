@@ -5,7 +5,7 @@ package reason
 // The reasons, in the order of bpf/observe/reason.h.
 const (
 	State           Reason = iota // belongs to a state and goes on its way
-	Rule                          // passed by a rule that judged this packet
+	Rule                          // passed by a rule that this packet met
 	NoRule                        // no rule matched; such packets pass
 	Implicit                      // passed before the rules (ARP, ND, DHCP client, MLD, ...)
 	Skip                          // the interface is under set skip
@@ -21,7 +21,7 @@ const (
 	UpNexthop                     // the table of next hops is full; the stack forwards
 	UpRoute                       // no route leads on; the stack answers
 	UpMark                        // the kernel's route look-up knows no marks; the stack routes by them
-	Marked                        // judged at its ingress already
+	Marked                        // decided at its ingress already
 	Block                         // blocked by a rule
 	Unloaded                      // no ruleset is loaded; only the management port is open
 	Short                         // the frame ends before its headers do
@@ -45,9 +45,9 @@ const (
 	NATAddress                    // the translation has no address of this family
 	MarkTaken                     // no value of the mark is left to tell packets of one tuple apart
 	ICMPMismatch                  // an ICMP error about nothing we know
-	Guard                         // forwarded by the stack without having been judged
+	Guard                         // forwarded by the stack without having met the rules
 	HintStale                     // the state is no longer as its hint said (prefetch)
-	Metadata                      // the driver has no room for XDP's verdict; TCX judges from now on
+	Metadata                      // the driver has no room for XDP's verdict; TCX takes over from now on
 	Interface                     // weir's programs are not attached to the interface
 	Internal                      // cannot happen; please report it
 
@@ -59,7 +59,7 @@ const LastPass = Marked
 
 var table = [Count]struct{ name, text string }{
 	State:           {"state", "belongs to a state and goes on its way"},
-	Rule:            {"rule", "passed by a rule that judged this packet"},
+	Rule:            {"rule", "passed by a rule that this packet met"},
 	NoRule:          {"no-rule", "no rule matched; such packets pass"},
 	Implicit:        {"implicit", "passed before the rules (ARP, ND, DHCP client, MLD, ...)"},
 	Skip:            {"skip", "the interface is under set skip"},
@@ -75,7 +75,7 @@ var table = [Count]struct{ name, text string }{
 	UpNexthop:       {"up-nexthop", "the table of next hops is full; the stack forwards"},
 	UpRoute:         {"up-route", "no route leads on; the stack answers"},
 	UpMark:          {"up-mark", "the kernel's route look-up knows no marks; the stack routes by them"},
-	Marked:          {"marked", "judged at its ingress already"},
+	Marked:          {"marked", "decided at its ingress already"},
 	Block:           {"block", "blocked by a rule"},
 	Unloaded:        {"unloaded", "no ruleset is loaded; only the management port is open"},
 	Short:           {"short", "the frame ends before its headers do"},
@@ -99,9 +99,9 @@ var table = [Count]struct{ name, text string }{
 	NATAddress:      {"nat-address", "the translation has no address of this family"},
 	MarkTaken:       {"mark-taken", "no value of the mark is left to tell packets of one tuple apart"},
 	ICMPMismatch:    {"icmp-mismatch", "an ICMP error about nothing we know"},
-	Guard:           {"guard", "forwarded by the stack without having been judged"},
+	Guard:           {"guard", "forwarded by the stack without having met the rules"},
 	HintStale:       {"hint-stale", "the state is no longer as its hint said (prefetch)"},
-	Metadata:        {"metadata", "the driver has no room for XDP's verdict; TCX judges from now on"},
+	Metadata:        {"metadata", "the driver has no room for XDP's verdict; TCX takes over from now on"},
 	Interface:       {"interface", "weir's programs are not attached to the interface"},
 	Internal:        {"internal", "cannot happen; please report it"},
 }

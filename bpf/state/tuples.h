@@ -6,8 +6,8 @@
  * Garbage collection takes them out (state/gc.h): out of a slot without a lock, while what
  * has spilled changes under the lock only.
  */
-#ifndef WEIR_STATE_TABLE_H
-#define WEIR_STATE_TABLE_H
+#ifndef WEIR_STATE_TUPLES_H
+#define WEIR_STATE_TUPLES_H
 
 #include "state/lookup.h"
 
@@ -52,14 +52,14 @@ static __always_inline enum reason bucket_replace(struct bucket *b, struct tuple
 			return UNDECIDED;
 	}
 	entry = b->spilled ? bpf_map_lookup_elem(&spilled_tuples, t) : 0;
-	if (!entry) /* the sweep has just taken it out */
+	if (!entry) /* the garbage collection has just taken it out */
 		return bucket_add(b, t, hash, number);
 	*(volatile __u32 *)entry = number;
 	return UNDECIDED;
 }
 
 /* The owner of a tuple we want: gives way if it is dead or has expired. */
-static __always_inline int table_owner_yields(__u32 owner)
+static __always_inline int tuples_owner_yields(__u32 owner)
 {
 	struct state *s = state_get(STATE_INDEX(owner));
 	__u32 status;
@@ -78,7 +78,7 @@ static __always_inline int table_owner_yields(__u32 owner)
 }
 
 /* A tuple that is entered into the tuple table. */
-struct table_entry {
+struct tuples_entry {
 	__u32 number; /* of the state that holds it already		*/
 	__u32 owner;  /* answered: number of a state that has it in the table */
 	__u32 reason; /* of the last try				*/
@@ -89,7 +89,7 @@ struct table_entry {
  * state owns it, e->owner. REASON_STATE_BUSY: somebody else is at the bucket. A
  * global function: the verifier walks it once, not for each of its callers.
  */
-__noinline int table_try(struct table_entry *e)
+__noinline int tuples_try(struct tuples_entry *e)
 {
 	__u32 number, old;
 	struct bucket *b;
@@ -114,7 +114,7 @@ __noinline int table_try(struct table_entry *e)
 	old = bucket_owner(b, t, hash);
 	if (!old) {
 		r = bucket_add(b, t, hash, number);
-	} else if (table_owner_yields(old)) {
+	} else if (tuples_owner_yields(old)) {
 		r = bucket_replace(b, t, hash, old, number);
 	} else {
 		e->owner = old;
@@ -124,23 +124,23 @@ __noinline int table_try(struct table_entry *e)
 	return r;
 }
 
-static long table_step(__u32 n, void *data)
+static long tuples_step(__u32 n, void *data)
 {
-	struct table_entry *e = data;
+	struct tuples_entry *e = data;
 
 	(void)n;
-	e->reason = table_try(e);
+	e->reason = tuples_try(e);
 	return e->reason != REASON_STATE_BUSY;
 }
 
-/* table_try(), again while others are at the bucket. */
-static __always_inline enum reason table_enter(__u32 number, __u32 *owner)
+/* tuples_try(), again while others are at the bucket. */
+static __always_inline enum reason tuples_enter(__u32 number, __u32 *owner)
 {
-	struct table_entry e = { .number = number };
+	struct tuples_entry e = { .number = number };
 
-	e.reason = table_try(&e);
+	e.reason = tuples_try(&e);
 	if (e.reason == REASON_STATE_BUSY)
-		bpf_loop(TABLE_TRIES, table_step, &e, 0);
+		bpf_loop(TUPLES_TRIES, tuples_step, &e, 0);
 	*owner = e.owner;
 	return e.reason;
 }

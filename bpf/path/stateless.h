@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The way out of a packet that passes alone: no state remembers it. */
+#ifndef WEIR_PATH_STATELESS_H
+#define WEIR_PATH_STATELESS_H
+
+#include "path/fast.h"
+#include "route/nexthop.h"
+
+/* What a packet without a state leaves as, if nothing is to be remembered. */
+__noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason why)
+{
+	const struct interface *i;
+	const struct packet *p;
+	struct headers h;
+	struct nexthop *n;
+	enum reason r;
+	int action;
+
+	if (!s)
+		return HOOK_DROP;
+	p = &s->packet;
+	i = interface_get(p->ifindex);
+	if (!i || headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
+		return HOOK_DROP;
+	count_path(s->path, p->length);
+	if (!s->nexthop)
+		return handoff_forward(ctx, p, i, 0, 0, s->no_nexthop);
+	n = nexthop_get(s->nexthop);
+	r = nexthop_probe(n) ? REASON_UP_PROBE : fast_obstacle(ctx, p, n);
+	if (r == UNDECIDED && encap_needed(p, n) && !(p->flags & PACKET_GROUP)) {
+		action = output_encap(ctx, p, 0, n, why);
+		if (action >= 0)
+			return action;
+		r = REASON_UP_DEVICE;
+	}
+	/* not by the stack, which takes an error that is translated to our address for a martian */
+	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP))
+		return handoff_redirect(ctx, p, i, 0);
+	if (r != UNDECIDED || p->flags & PACKET_GROUP)
+		return handoff_forward(ctx, p, i, 0, 0, r);
+	rewrite_ttl(&h, p);
+	return fast_send(ctx, &h, p, i, n, why, PATH_COUNTED);
+}
+
+#endif
