@@ -67,7 +67,7 @@ func recordGate(ctx context.Context, env *Env, name string, out reportFlags) err
 		return benchError("gate", err)
 	}
 	for _, r := range record.Ratios {
-		fmt.Fprintf(env.Stdout, "%s: %.3f\n", r.Name(), r.Mpps)
+		fmt.Fprintf(env.Stdout, "%s : %s: %.3f\n", r.Of, r.To, r.Mpps)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func watchGate(ctx context.Context, env *Env, name string, out *reportFlags) err
 	switch {
 	case result == nil || err != nil && !errors.Is(err, ErrSilent):
 		return err
-	case !result.OK:
+	case !result.OK():
 		return ErrSilent
 	}
 	return nil // a control that failed is a notice

@@ -1,3 +1,4 @@
-// Package gate keeps weir from growing slower unseen: it compares the ratios of
-// a short benchmark with those that were recorded.
+// Package gate keeps weir from becoming slower unnoticed. It says which ratios of
+// a short benchmark have to hold, and by how much they may be missed. Package
+// compare pairs and judges them.
 package gate

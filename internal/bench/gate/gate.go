@@ -1,16 +1,19 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
+	"weir/internal/bench/compare"
 	"weir/internal/bench/forward"
 	"weir/internal/bench/paths"
-	"weir/internal/host/hostinfo"
+	"weir/internal/bench/report"
 	"weir/internal/stats"
 	"weir/internal/units"
 )
@@ -31,95 +34,62 @@ const (
 
 // watched tells which ratios the gate records: weir's distance from the limit of
 // the machine, and from what it is to replace.
-func watched(r Ratio) bool {
-	return r.Of == paths.Weir && r.To == paths.Redirect || r.Of == paths.WeirNAT && r.To == paths.NftNAT
+func watched(of, to string) bool {
+	return of == paths.Weir && to == paths.Redirect || of == paths.WeirNAT && to == paths.NftNAT
 }
 
-// Options of one run: under a minute.
-func options(progress io.Writer) forward.Options {
+// one makes one run of less than a minute.
+type one func(context.Context) (*forward.Report, error)
+
+func runs(progress io.Writer) one {
 	o := forward.Defaults()
 	o.Paths = []string{paths.Redirect, paths.NftNAT, paths.Weir, paths.WeirNAT}
 	o.Flows, o.Runs, o.Seconds = []int{1000}, 5, 300*time.Millisecond
 	o.Progress = progress
-	return o
+	return func(ctx context.Context) (*forward.Report, error) { return forward.Run(ctx, o) }
 }
 
 // Result is what the gate says.
 type Result struct {
-	Started  time.Time
-	Machine  hostinfo.Machine
-	Recorded Record
-	SameCPU  bool
-	Margin   float64  // share
-	Runs     []Run    // with a control that holds
-	Notices  []string // what kept it from judging, or from judging well
-	Verdicts []Verdict
-	OK       bool // nothing is proven to be slower
+	*compare.Result
+	recorded Record
+	margin   float64           // share
+	runs     []*forward.Report // with a control that holds
+	first    *forward.Report
+	notices  []string // what kept it from judging, or from judging well
 }
 
-// Run are the ratios of one run.
-type Run struct {
-	Ratios  []Ratio
-	Control stats.Control
-}
-
-// Verdict is what is said of one ratio.
-type Verdict struct {
-	Ratio
-	Found stats.Sample // in each run
-	// State: Fine, Slower or Open.
-	State string
-}
-
-// States of a ratio.
-const (
-	Fine   = "fine"   // a run was not under the margin
-	Slower = "slower" // as many runs as are needed were
-	Open   = "open"   // too few runs
-)
-
-// measure makes one run.
-type measure func(context.Context) (*forward.Report, error)
+// OK reports whether nothing is proven to be slower.
+func (r *Result) OK() bool { return r.Regressions == 0 }
 
 // Watch measures until it is sure: one run is enough where nothing is slower.
 func Watch(ctx context.Context, f *File, progress io.Writer) (*Result, error) {
-	o := options(progress)
-	return watch(ctx, f, func(ctx context.Context) (*forward.Report, error) { return forward.Run(ctx, o) })
+	return watch(ctx, f, runs(progress))
 }
 
-func watch(ctx context.Context, f *File, one measure) (*Result, error) {
-	r := &Result{OK: true}
+func watch(ctx context.Context, f *File, run one) (*Result, error) {
+	r := &Result{Result: &compare.Result{}}
 	var failed []error
 	for range attempts {
-		report, err := one(ctx)
-		if err != nil && (ctx.Err() != nil || isMissing(err)) {
+		found, err := run(ctx)
+		switch {
+		case err != nil && (ctx.Err() != nil || isMissing(err)):
 			return nil, err
-		}
-		if err != nil {
+		case err != nil:
 			failed = append(failed, err)
 			r.notice("a run does not count: %v", err)
 			continue
+		case r.first == nil:
+			r.begin(f, found)
 		}
-		if r.Started.IsZero() {
-			r.begin(f, report)
-		}
-		if err := r.complete(report); err != nil {
-			return nil, err
-		}
-		if !report.Control.OK {
-			r.notice("a run does not count: its control failed: %s", report.Control.Why)
-			continue
-		}
-		r.take(report)
-		if r.judge() {
-			return r, nil
+		if decided, err := r.take(found); err != nil || decided {
+			return r, err
 		}
 	}
 	if len(failed) == attempts {
 		return nil, errors.Join(failed...)
 	}
-	r.judge()
-	r.notice("not judged: %s of %d runs had a control that holds, %d are needed", units.Thousands(len(r.Runs)), attempts, needed)
+	r.notice("not judged: %s of %d runs had a control that holds, %d are needed", units.Thousands(len(r.runs)), attempts, needed)
 	return r, nil
 }
 
@@ -129,108 +99,126 @@ func isMissing(err error) bool {
 	return errors.As(err, &missing)
 }
 
-func (r *Result) begin(f *File, report *forward.Report) {
-	r.Started, r.Machine = report.Started, report.Machine
-	r.Recorded, r.SameCPU = f.For(r.Machine.CPU)
-	r.Margin = margin
-	if !r.SameCPU {
-		r.Margin = foreignMargin
+func (r *Result) begin(f *File, first *forward.Report) {
+	var same bool
+	r.first, r.margin = first, margin
+	if r.recorded, same = f.For(first.Machine.CPU); !same {
+		r.margin = foreignMargin
 		r.notice("this CPU (%s) has no record; the one of %s is compared with, at %.0f %%. weir bench gate --record makes one",
-			r.Machine.CPU, r.Recorded.CPU, foreignMargin*100)
+			first.Machine.CPU, r.recorded.CPU, foreignMargin*100)
 	}
 }
 
-// complete refuses a run without one of the ratios that it shall be judged by:
-// a gate that measures nothing would hold back nothing.
-func (r *Result) complete(report *forward.Report) error {
-	for _, s := range report.Skipped {
-		if slices.ContainsFunc(r.Recorded.Ratios, func(v Ratio) bool { return s.Path == v.Of || s.Path == v.To }) {
-			return fmt.Errorf("%s could not be measured: %s", s.Path, s.Reason)
+func (r *Result) notice(format string, args ...any) {
+	r.notices = append(r.notices, fmt.Sprintf(format, args...))
+}
+
+// take judges with one run more, if its control holds, and tells whether every
+// ratio has a verdict. It refuses a run without one of the ratios: a gate that
+// measures nothing would hold back nothing.
+func (r *Result) take(found *forward.Report) (decided bool, err error) {
+	for _, s := range found.Skipped {
+		if slices.ContainsFunc(r.recorded.Ratios, func(v Ratio) bool { return s.Path == v.Of || s.Path == v.To }) {
+			return false, fmt.Errorf("%s could not be measured: %s", s.Path, s.Reason)
 		}
 	}
-	for _, v := range r.Recorded.Ratios {
-		if !slices.ContainsFunc(report.Ratios, func(found forward.Ratio) bool { return v.is(found) }) {
-			return fmt.Errorf("%s at %s flows is recorded, but no run measures it: record anew with weir bench gate --record",
-				v.Name(), units.Thousands(v.Flows))
+	this, err := compare.Against(r.recorded.measurements(), measured(found), r.margin, needed)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range this.OnlyA {
+		return false, fmt.Errorf("%s is recorded, but no run measures it: record anew with weir bench gate --record", name)
+	}
+	if !found.Control.OK {
+		r.notice("a run does not count: its control failed: %s", found.Control.Why)
+	} else {
+		r.runs = append(r.runs, found)
+	}
+	if r.Result, err = compare.Against(r.recorded.measurements(), measured(r.runs...), r.margin, needed); err != nil {
+		return false, err
+	}
+	open := slices.ContainsFunc(r.Rows, func(row compare.Row) bool { return row.Verdict == compare.Unproven })
+	return len(r.Rows) > 0 && !open, nil
+}
+
+// measured are all ratios of some runs, with the values of each.
+func measured(runs ...*forward.Report) (all []report.Measurement) {
+	for _, run := range runs {
+		for _, found := range run.Ratios {
+			m := Ratio{found.Of, found.To, found.Flows, found.Mpps}.measurement()
+			if i := slices.IndexFunc(all, func(seen report.Measurement) bool { return seen.Name == m.Name }); i >= 0 {
+				all[i].Runs = append(all[i].Runs, found.Mpps)
+			} else {
+				all = append(all, m)
+			}
 		}
+	}
+	return all
+}
+
+// Document is the result in the form that people pass around.
+func (r *Result) Document(command string) *report.Document {
+	d := &report.Document{Kind: "gate", Title: "Whether weir has become slower", Command: command, Started: r.first.Started,
+		Machine: r.first.Machine, Notes: r.notices, Control: r.control(), Method: []string{
+			fmt.Sprintf("weir bench forward measured these paths in runs of less than a minute. Only their ratios count. One run that is not more than %.0f %% under the recorded ratio is enough. A ratio has become slower if it is under that in %d runs.",
+				100*r.margin, needed),
+			"A run counts if its control holds: one path measured twice, as if it were two."}}
+	table := report.Table{Columns: []report.Column{{Name: "ratio", Words: true}, {Name: "recorded"},
+		{Name: "found"}, {Name: "verdict", Words: true, Concludes: true}}}
+	for _, v := range r.recorded.Ratios {
+		m, found, verdict := v.measurement(), "nothing", "not judged"
+		if i := slices.IndexFunc(r.Rows, func(row compare.Row) bool { return row.Name == m.Name }); i >= 0 {
+			row := r.Rows[i]
+			found, verdict = list(row.B), r.sentence(&row)
+			m.Runs = row.B
+			d.Measurements = append(d.Measurements, m)
+		}
+		table.Rows = append(table.Rows, []string{v.name(), fmt.Sprintf("%.3f", v.Mpps), found, verdict})
+		d.Verdicts = append(d.Verdicts, fmt.Sprintf("%s: recorded %.3f, found %s: %s", v.name(), v.Mpps, found, verdict))
+	}
+	d.Sections = []report.Section{{Title: "Ratios",
+		Text:   []string{fmt.Sprintf("Recorded on %s, Linux %s, %s.", r.recorded.CPU, r.recorded.Kernel, r.recorded.Recorded.Format(time.DateOnly))},
+		Tables: []report.Table{table}}}
+	return d
+}
+
+func (r *Result) sentence(row *compare.Row) string {
+	switch row.Verdict {
+	case compare.Held:
+		return "fine"
+	case compare.Regression:
+		return fmt.Sprintf("SLOWER: %d runs, each over %.0f %% under it", len(row.B), r.margin*100)
+	}
+	return "not judged"
+}
+
+// control is that of the run which differed most from itself, of those that count.
+func (r *Result) control() *stats.Control {
+	if len(r.runs) == 0 {
+		c := stats.NewControl()
+		c.Refuse("no run had a control that holds")
+		return &c
+	}
+	worst := slices.MaxFunc(r.runs, func(a, b *forward.Report) int { return cmp.Compare(a.Control.Difference, b.Control.Difference) })
+	return &worst.Control
+}
+
+// WriteText prints one line for each ratio, and the notices.
+func (r *Result) WriteText(w io.Writer) error {
+	lines := r.Document("").Verdicts
+	for _, n := range r.notices {
+		lines = append(lines, "notice: "+n)
+	}
+	if _, err := fmt.Fprintln(w, strings.Join(lines, "\n")); err != nil {
+		return fmt.Errorf("print the gate's result: %w", err)
 	}
 	return nil
 }
 
-func (r *Result) notice(format string, args ...any) {
-	r.Notices = append(r.Notices, fmt.Sprintf(format, args...))
-}
-
-func (r *Result) take(report *forward.Report) {
-	run := Run{Control: report.Control}
-	for _, found := range report.Ratios {
-		run.Ratios = append(run.Ratios, Ratio{Of: found.Of, To: found.To, Flows: found.Flows, Mpps: found.Mpps})
+func list(values stats.Sample) string {
+	var all []string
+	for _, v := range values {
+		all = append(all, fmt.Sprintf("%.3f", v))
 	}
-	r.Runs = append(r.Runs, run)
-}
-
-// judge tells whether every ratio that was measured has a verdict.
-func (r *Result) judge() (decided bool) {
-	r.Verdicts, r.OK, decided = nil, true, true
-	for _, recorded := range r.Recorded.Ratios {
-		v := Verdict{Ratio: recorded, State: Open}
-		for _, run := range r.Runs {
-			for _, found := range run.Ratios {
-				if found.Of == recorded.Of && found.To == recorded.To && found.Flows == recorded.Flows {
-					v.Found = append(v.Found, found.Mpps)
-				}
-			}
-		}
-		v.judge(r.Margin)
-		r.OK = r.OK && v.State != Slower
-		decided = decided && v.State != Open
-		r.Verdicts = append(r.Verdicts, v)
-	}
-	return decided
-}
-
-func (v *Verdict) judge(margin float64) {
-	for _, found := range v.Found {
-		if found >= v.Mpps*(1-margin) {
-			v.State = Fine
-			return
-		}
-	}
-	if len(v.Found) >= needed {
-		v.State = Slower
-	}
-}
-
-// errNoisy says that a machine is too restless to record anything.
-var errNoisy = errors.New("the control failed in too many runs: record on a quiet machine")
-
-// Measure makes a record of this machine.
-func Measure(ctx context.Context, progress io.Writer) (Record, error) {
-	o := options(progress)
-	return record(ctx, func(ctx context.Context) (*forward.Report, error) { return forward.Run(ctx, o) })
-}
-
-func record(ctx context.Context, one measure) (Record, error) {
-	var runs []*forward.Report
-	for range attempts {
-		report, err := one(ctx)
-		if err != nil {
-			return Record{}, err
-		}
-		if report.Control.OK {
-			runs = append(runs, report)
-		}
-		if len(runs) == needed {
-			return complete(recordOf(runs))
-		}
-	}
-	return Record{}, errNoisy
-}
-
-// complete refuses a record that lacks a ratio.
-func complete(r Record) (Record, error) {
-	if len(r.Ratios) != 2 {
-		return r, fmt.Errorf("record: %d of 2 ratios could be measured: is nft here?", len(r.Ratios))
-	}
-	return r, nil
+	return strings.Join(all, ", ")
 }

@@ -51,7 +51,7 @@ func (m made) report(cpu string) *forward.Report {
 }
 
 // in gives the reports one after the other, and counts them.
-func in(cpu string, runs []made, n *int) measure {
+func in(cpu string, runs []made, n *int) one {
 	return func(context.Context) (*forward.Report, error) {
 		m := runs[min(*n, len(runs)-1)]
 		*n++
@@ -69,17 +69,17 @@ func TestWatch(t *testing.T) {
 		states  string
 		notices int
 	}{
-		{"as recorded", []made{good}, 1, true, "fine fine", 0},
-		{"14 % under", []made{{0.603, 5.17, false}}, 1, true, "fine fine", 0},
-		{"faster", []made{{0.9, 9, false}}, 1, true, "fine fine", 0},
-		{"one is slower, three times", []made{slow}, 3, false, "fine slower", 0},
-		{"both are", []made{{0.5, 4, false}}, 3, false, "slower slower", 0},
-		{"slow once", []made{slow, good}, 2, true, "fine fine", 0},
-		{"slow twice", []made{slow, slow, good}, 3, true, "fine fine", 0},
-		{"each slow at another time", []made{{0.5, 6, false}, {0.7, 4, false}}, 2, true, "fine fine", 0},
-		{"noise does not count", []made{noisy, slow, slow, slow}, 4, false, "fine slower", 1},
-		{"nothing but noise is a notice", []made{noisy}, attempts, true, "open open", attempts + 1},
-		{"too few of them", []made{slow, noisy}, attempts, true, "fine open", attempts},
+		{"as recorded", []made{good}, 1, true, "held held", 0},
+		{"14 % under", []made{{0.603, 5.17, false}}, 1, true, "held held", 0},
+		{"faster", []made{{0.9, 9, false}}, 1, true, "held held", 0},
+		{"one is slower, three times", []made{slow}, 3, false, "held regression", 0},
+		{"both are", []made{{0.5, 4, false}}, 3, false, "regression regression", 0},
+		{"slow once", []made{slow, good}, 2, true, "held held", 0},
+		{"slow twice", []made{slow, slow, good}, 3, true, "held held", 0},
+		{"each slow at another time", []made{{0.5, 6, false}, {0.7, 4, false}}, 2, true, "held held", 0},
+		{"noise does not count", []made{noisy, slow, slow, slow}, 4, false, "held regression", 1},
+		{"nothing but noise is a notice", []made{noisy}, attempts, true, "", attempts + 1},
+		{"too few of them", []made{slow, noisy}, attempts, true, "held unproven", attempts},
 	} {
 		n := 0
 		r, err := watch(context.Background(), recorded(), in("one", c.runs, &n))
@@ -87,15 +87,15 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		var states []string
-		for _, v := range r.Verdicts {
-			states = append(states, v.State)
+		for _, row := range r.Rows {
+			states = append(states, row.Verdict)
 		}
 		d := r.Document("weir bench gate")
-		if err := d.Check(); err != nil || d.Conclusive() != (len(r.Runs) > 0) || len(d.Verdicts) != 2 {
+		if err := d.Check(); err != nil || d.Conclusive() != (len(r.runs) > 0) || len(d.Verdicts) != 2 {
 			t.Errorf("%s: a document with %q, conclusive %v: %v", c.name, d.Verdicts, d.Conclusive(), err)
 		}
-		if n != c.made || r.OK != c.ok || strings.Join(states, " ") != c.states || len(r.Notices) != c.notices {
-			t.Errorf("%s: %d runs, ok %v, %v, notices %q; want %d, %v, %s, %d", c.name, n, r.OK, states, r.Notices, c.made, c.ok, c.states, c.notices)
+		if n != c.made || r.OK() != c.ok || strings.Join(states, " ") != c.states || len(r.notices) != c.notices {
+			t.Errorf("%s: %d runs, ok %v, %v, notices %q; want %d, %v, %s, %d", c.name, n, r.OK(), states, r.notices, c.made, c.ok, c.states, c.notices)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestSkipped(t *testing.T) {
 		{"no nft", made{0.71, 0, false}.report("one"), "nft-nat could not be measured: no nft"},
 		{"no nft, and noise", made{0.71, 0, true}.report("one"), "nft-nat could not be measured: no nft"},
 		{"weir", &forward.Report{Control: stats.NewControl(), Skipped: []forward.Skip{{Path: paths.Weir, Reason: "no BPF"}}}, "weir could not be measured: no BPF"},
-		{"nothing at all", &forward.Report{Control: stats.NewControl()}, "weir : redirect at 1,000 flows is recorded, but no run measures it"},
+		{"nothing at all", &forward.Report{Control: stats.NewControl()}, "weir : redirect, 1000 connections is recorded, but no run measures it"},
 	} {
 		_, err := watch(context.Background(), recorded(), func(context.Context) (*forward.Report, error) { return c.report, nil })
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -120,7 +120,7 @@ func TestSkipped(t *testing.T) {
 	}
 	r := made{0.71, 6.1, false}.report("one")
 	r.Skipped = []forward.Skip{{Path: paths.Kernel, Reason: "not asked for"}}
-	if got, err := watch(context.Background(), recorded(), func(context.Context) (*forward.Report, error) { return r, nil }); err != nil || !got.OK {
+	if got, err := watch(context.Background(), recorded(), func(context.Context) (*forward.Report, error) { return r, nil }); err != nil || !got.OK() {
 		t.Errorf("a path that is not watched: %+v, %v", got, err)
 	}
 }
@@ -155,8 +155,8 @@ func TestForeignCPU(t *testing.T) {
 			t.Fatal(err)
 		}
 		var text strings.Builder
-		if err := r.WriteText(&text); err != nil || r.OK != ok || r.SameCPU || r.Recorded.CPU != "one" || !strings.Contains(text.String(), "notice: this CPU (three) has no record") {
-			t.Errorf("%v: ok %v, %v\n%s", ratio, r.OK, err, text.String())
+		if err := r.WriteText(&text); err != nil || r.OK() != ok || r.margin != foreignMargin || r.recorded.CPU != "one" || !strings.Contains(text.String(), "notice: this CPU (three) has no record") {
+			t.Errorf("%v: ok %v, %v\n%s", ratio, r.OK(), err, text.String())
 		}
 		if strings.Contains(text.String(), "SLOWER: 3 runs, each over 30 % under it") == ok {
 			t.Errorf("%v:\n%s", ratio, text.String())
@@ -179,7 +179,7 @@ func TestFailedRuns(t *testing.T) {
 			}
 			return made{0.71, 6.1, false}.report("one"), nil
 		})
-		if !errors.Is(err, c.err) || err == nil && (!r.OK || len(r.Notices) != c.failed) {
+		if !errors.Is(err, c.err) || err == nil && (!r.OK() || len(r.notices) != c.failed) {
 			t.Errorf("%d failed: %+v, %v", c.failed, r, err)
 		}
 	}

@@ -2,8 +2,11 @@ package gate
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -12,7 +15,9 @@ import (
 
 	"weir/internal/bench/forward"
 	"weir/internal/bench/paths"
+	"weir/internal/bench/report"
 	"weir/internal/stats"
+	"weir/internal/units"
 )
 
 // Ratio is how many frames one path forwards for each of another in the same
@@ -24,13 +29,15 @@ type Ratio struct {
 	Mpps  float64 `json:"mpps"` // of the medians
 }
 
-// is tells that a run measured this ratio.
-func (r Ratio) is(found forward.Ratio) bool {
-	return found.Of == r.Of && found.To == r.To && found.Flows == r.Flows
+// name is "weir : redirect at 1,000 flows".
+func (r Ratio) name() string {
+	return fmt.Sprintf("%s : %s at %s flows", r.Of, r.To, units.Thousands(r.Flows))
 }
 
-// Name is "weir : redirect".
-func (r Ratio) Name() string { return r.Of + " : " + r.To }
+func (r Ratio) measurement() report.Measurement {
+	return report.Measurement{Name: fmt.Sprintf("gate: %s : %s, %d connections", r.Of, r.To, r.Flows), Unit: "times",
+		Better: report.Higher, Runs: stats.Sample{r.Mpps}}
+}
 
 // Record are the ratios that hold on one kind of CPU.
 type Record struct {
@@ -113,27 +120,51 @@ func (r *Record) limit() float64 {
 	return math.Inf(1)
 }
 
-// recordOf makes a record of several runs: the median of each ratio.
-func recordOf(runs []*forward.Report) Record {
-	found := map[Ratio]stats.Sample{}
-	var order []Ratio
-	for _, run := range runs {
-		for _, r := range run.Ratios {
-			key := Ratio{Of: r.Of, To: r.To, Flows: r.Flows}
-			if !watched(key) {
-				continue
-			}
-			if found[key] == nil {
-				order = append(order, key)
-			}
-			found[key] = append(found[key], r.Mpps)
+func (r *Record) measurements() (all []report.Measurement) {
+	for _, v := range r.Ratios {
+		all = append(all, v.measurement())
+	}
+	return all
+}
+
+// errNoisy says that a machine is too restless to record anything.
+var errNoisy = errors.New("the control failed in too many runs: record on a quiet machine")
+
+// Measure makes a record of this machine: the medians of three runs.
+func Measure(ctx context.Context, progress io.Writer) (Record, error) {
+	return record(ctx, runs(progress))
+}
+
+func record(ctx context.Context, run one) (r Record, err error) {
+	var good []*forward.Report
+	for range attempts {
+		found, err := run(ctx)
+		if err != nil {
+			return r, err
+		}
+		if found.Control.OK {
+			good = append(good, found)
+		}
+		if len(good) == needed {
+			break
 		}
 	}
-	first := runs[0]
-	record := Record{CPU: first.Machine.CPU, Kernel: first.Machine.Kernel, Recorded: first.Started, Command: "weir bench gate --record"}
-	for _, key := range order {
-		key.Mpps = stats.Round(found[key].Median())
-		record.Ratios = append(record.Ratios, key)
+	if len(good) < needed {
+		return r, errNoisy
 	}
-	return record
+	first, values := good[0], measured(good...)
+	r = Record{CPU: first.Machine.CPU, Kernel: first.Machine.Kernel, Recorded: first.Started, Command: "weir bench gate --record"}
+	for _, v := range first.Ratios {
+		if !watched(v.Of, v.To) {
+			continue
+		}
+		kept := Ratio{v.Of, v.To, v.Flows, v.Mpps}
+		i := slices.IndexFunc(values, func(m report.Measurement) bool { return m.Name == kept.measurement().Name })
+		kept.Mpps = stats.Round(values[i].Runs.Median())
+		r.Ratios = append(r.Ratios, kept)
+	}
+	if len(r.Ratios) != 2 {
+		return r, fmt.Errorf("record: %d of 2 ratios could be measured: is nft here?", len(r.Ratios))
+	}
+	return r, nil
 }
