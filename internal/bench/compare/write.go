@@ -1,25 +1,17 @@
 package compare
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
+	"weir/internal/bench/report"
 	"weir/internal/stats"
 	"weir/internal/units"
 )
 
 // WriteJSON writes the result for programs.
-func (r *Result) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
-		return fmt.Errorf("write the comparison: %w", err)
-	}
-	return nil
-}
+func (r *Result) WriteJSON(w io.Writer) error { return report.EncodeJSON(w, r) }
 
 // WriteText prints a block as ministat's for each measurement, and the verdict.
 func (r *Result) WriteText(w io.Writer) error {

@@ -1,7 +1,6 @@
 package forward
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -96,15 +95,7 @@ var compared = [...]struct{ of, to string }{
 }
 
 // WriteJSON writes the report for programs.
-func (r *Report) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
-}
+func (r *Report) WriteJSON(w io.Writer) error { return report.EncodeJSON(w, r) }
 
 // samples are what was measured of one path in one case.
 type samples struct {

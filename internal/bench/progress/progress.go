@@ -125,16 +125,7 @@ func (p *Progress) End() {
 	p.step = ""
 }
 
-// Left is about how long the run will go on; 0 if that cannot be known yet.
-func (p *Progress) Left() time.Duration {
-	if p == nil {
-		return 0
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.left()
-}
-
+// left is about how long the run will go on; 0 if that cannot be known yet.
 func (p *Progress) left() time.Duration {
 	gone := p.now().Sub(p.begun)
 	if p.done == 0 {

@@ -85,12 +85,6 @@ func startServer(t *testing.T, key Key, change func(*ServerOptions)) *testServer
 	return r
 }
 
-func (r *testServer) logged(text string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Contains(strings.Join(r.log, "\n"), text)
-}
-
 func startClient(t *testing.T, r *testServer, key Key) *client {
 	t.Helper()
 	c, err := connect(t.Context(), r.addr, key, "test")

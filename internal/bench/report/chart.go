@@ -133,7 +133,7 @@ type CDF struct {
 	Marks []Mark `json:"marks,omitempty"`
 }
 
-// Distribution is one line of a [CDF]; [NewDistribution] makes its points.
+// Distribution is one line of a [CDF].
 type Distribution struct {
 	Name   string        `json:"name"`
 	Ours   bool          `json:"ours,omitempty"`

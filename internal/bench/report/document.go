@@ -148,10 +148,15 @@ func (d *Document) WriteJSON(w io.Writer) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
+	return EncodeJSON(w, d)
+}
+
+// EncodeJSON writes anything that a benchmark reports for programs.
+func EncodeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	if err := e.Encode(d); err != nil {
+	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil

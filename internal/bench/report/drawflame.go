@@ -104,25 +104,3 @@ func tint(name string) string {
 	}
 	return fmt.Sprintf("f%d", shade)
 }
-
-// ParseFolded reads folded stacks: a line each, "outer;inner;innermost 42".
-func ParseFolded(text string) ([]Stack, error) {
-	var stacks []Stack
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
-		}
-		var s Stack
-		end := strings.LastIndexByte(line, ' ')
-		if end < 0 {
-			return nil, fmt.Errorf("read folded stacks: %q has no count", line)
-		}
-		if _, err := fmt.Sscan(line[end+1:], &s.Count); err != nil {
-			return nil, fmt.Errorf("read folded stacks: %q: %w", line, err)
-		}
-		s.Frames = strings.Split(line[:end], ";")
-		stacks = append(stacks, s)
-	}
-	return stacks, nil
-}

@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"weir/internal/host/hostinfo"
@@ -124,7 +125,7 @@ func exampleLatency(r *rand.Rand) Section {
 		for i := range s {
 			s[i] = scale * math.Exp(0.6*r.NormFloat64())
 		}
-		return NewDistribution(name, ours, s)
+		return newDistribution(name, ours, s)
 	}
 	return Section{Title: "Latency and where time goes", Charts: []Chart{
 		{Title: "Time to the last byte of an object", CDF: &CDF{X: Axis{"time to last byte", "ms", true}, Marks: []Mark{{100, "100 ms"}},
@@ -138,4 +139,43 @@ func exampleLatency(r *rand.Rand) Section {
 			{[]string{"ksoftirqd", "napi_poll", "page_pool_put_page"}, 45},
 			{[]string{"swapper", "do_idle", "<idle>"}, 60}}}},
 	}}
+}
+
+// Shares at which a distribution keeps its values: evenly, and more closely
+// above the 99th and the 99.9th percentile, where the differences are that
+// people wait for.
+const (
+	evenShares = 200
+	tailShares = 20
+)
+
+// newDistribution keeps of a sample what can be seen of it: at most some 250
+// points, among them the exact percentiles that reports name, the smallest and
+// the largest value.
+func newDistribution(name string, ours bool, s stats.Sample) Distribution {
+	d := Distribution{Name: name, Ours: ours}
+	sorted := slices.Sorted(slices.Values(s))
+	add := func(share float64) {
+		i := min(max(int(math.Ceil(share*float64(len(sorted))-1e-9)), 1), len(sorted)) - 1
+		p := stats.Point{Value: sorted[i], Share: float64(i+1) / float64(len(sorted))}
+		switch last := len(d.Points) - 1; {
+		case last >= 0 && d.Points[last].Value == p.Value:
+			d.Points[last] = p
+		default:
+			d.Points = append(d.Points, p)
+		}
+	}
+	if len(sorted) == 0 {
+		return d
+	}
+	for i := range evenShares - 2 {
+		add(float64(i) / evenShares)
+	}
+	for i := range tailShares {
+		add(0.99 + 0.009*float64(i)/tailShares)
+	}
+	for i := range tailShares + 1 {
+		add(0.999 + 0.001*float64(i)/tailShares)
+	}
+	return d
 }

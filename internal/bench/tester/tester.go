@@ -95,12 +95,6 @@ func (t *Tester) prepare() error {
 // Stop takes the path down.
 func (t *Tester) Stop() error { return t.undo.Run() }
 
-// Remembers reports whether the path keeps states of connections.
-func (t *Tester) Remembers() bool { return t.setup.Connects }
-
-// Filters reports whether the path has rules, which some frames break.
-func (t *Tester) Filters() bool { return t.setup.Connects }
-
 // Load is what a Tester offers.
 type Load struct {
 	Rate   float64 // frames per second, 1,000 at least; 0: as fast as they go

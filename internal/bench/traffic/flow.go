@@ -12,26 +12,6 @@ const (
 	sourcePortMask = 0x7fff
 )
 
-// flow is what tells one connection from the others: the numbers of its hosts
-// within their networks, and its ports.
-type flow struct {
-	source, target         uint32
-	sourcePort, targetPort uint16
-}
-
-// flowOf gives the flow of a number below 1 << flowBits. Target and target port
-// alone hold the number.
-func flowOf(number uint32) flow {
-	scattered := number * flowScatter & FlowMask
-	hash := scattered * uint32(flowHash)
-	return flow{
-		source:     hash >> 26,
-		target:     scattered & (targetHosts - 1),
-		sourcePort: uint16(firstPort + hash>>8&sourcePortMask),
-		targetPort: uint16(firstPort + scattered>>targetBits),
-	}
-}
-
 // Stride is a step through n flows that visits all of them before it repeats
 // one, far apart from visit to visit: near n divided by the golden ratio.
 func Stride(n uint32) uint32 {

@@ -76,3 +76,23 @@ func TestGather(t *testing.T) {
 		}
 	}
 }
+
+// flow is what tells one connection from the others: the numbers of its hosts
+// within their networks, and its ports.
+type flow struct {
+	source, target         uint32
+	sourcePort, targetPort uint16
+}
+
+// flowOf gives the flow of a number below 1 << flowBits. Target and target port
+// alone hold the number.
+func flowOf(number uint32) flow {
+	scattered := number * flowScatter & FlowMask
+	hash := scattered * uint32(flowHash)
+	return flow{
+		source:     hash >> 26,
+		target:     scattered & (targetHosts - 1),
+		sourcePort: uint16(firstPort + hash>>8&sourcePortMask),
+		targetPort: uint16(firstPort + scattered>>targetBits),
+	}
+}

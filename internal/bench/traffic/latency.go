@@ -1,8 +1,6 @@
 package traffic
 
 import (
-	"math/bits"
-
 	"weir/internal/stats"
 )
 
@@ -48,15 +46,6 @@ func (l *Latency) CDF() []stats.Point {
 		}
 	}
 	return points
-}
-
-// stepOf is where bpf/measure.bpf.c counts a time.
-func stepOf(ns uint64) int {
-	if ns < steps {
-		return int(ns)
-	}
-	power := bits.Len64(ns) - 1
-	return (power-stepBits+1)*steps + int(ns>>(power-stepBits)&(steps-1))
 }
 
 // stepEnd is the longest time, in ns, that is counted in a step.

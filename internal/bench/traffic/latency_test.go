@@ -1,6 +1,9 @@
 package traffic
 
-import "testing"
+import (
+	"math/bits"
+	"testing"
+)
 
 // TestLatencySteps finds each time in a step that ends at most 1/32 above it.
 func TestLatencySteps(t *testing.T) {
@@ -50,4 +53,13 @@ func TestLatencyQuantiles(t *testing.T) {
 	if none, _ := latencyOf(nil); none.Quantile(0.5) != 0 || none.CDF() != nil {
 		t.Error("nothing measured has a distribution")
 	}
+}
+
+// stepOf is where bpf/measure.bpf.c counts a time.
+func stepOf(ns uint64) int {
+	if ns < steps {
+		return int(ns)
+	}
+	power := bits.Len64(ns) - 1
+	return (power-stepBits+1)*steps + int(ns>>(power-stepBits)&(steps-1))
 }
