@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/fw/dataplane"
 	"weir/internal/killpoint"
 	"weir/internal/lab"
 	"weir/internal/testenv"
@@ -294,6 +295,30 @@ func TestUpgradeKeepsConnections(t *testing.T) {
 		if now := packets(b); now < counted {
 			b.Errorf("the states have counted %d packets, before the way back %d", now, counted)
 		}
+	})
+}
+
+// An upgrade that would lose connections changes nothing until the administrator agrees.
+func TestUpgradeAsksBeforeItLoses(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		old, rules := oldWeir(b), b.Rules(upgradeRules)
+		p := runOld(b, old, rules)
+		t := startStreams(b)
+		if err := os.Remove(filepath.Join(dataplane.Base, filepath.Base(b.RunFolder()), "tables", "states")); err != nil {
+			b.Fatal(err)
+		}
+		refused := b.WeirStart(rules)
+		said := refused.Wait(lib.StartPatience, 1)
+		if !strings.Contains(said, "all connections will be lost") || !strings.Contains(said, "--lose-states") {
+			b.Errorf("the refused upgrade said:\n%s", said)
+		}
+		if !p.Running() {
+			b.Errorf("the old daemon has ended:\n%s", p.Said())
+		}
+		t.live("after the refused upgrade")
+		t.end()
+		b.WeirRun(rules, "--lose-states")
+		b.Ping(lab.LAN, wanHost, 2)
 	})
 }
 

@@ -18,15 +18,7 @@ var (
 	errNoPort = errors.New("--management takes a port from 1 to 65535")
 )
 
-func newRunCommand(env *Env) *cobra.Command {
-	var file, hook, ahead string
-	var management uint16
-	var orBlock, noDNS, asJSON, loseStates bool
-	var macros macrosFlag
-	c := &cobra.Command{
-		Use:   "run",
-		Short: "run the firewall: load the rules and stay in the foreground as the daemon",
-		Long: `run loads the rules, attaches weir to every interface of the network namespace
+const runHelp = `run loads the rules, attaches weir to every interface of the network namespace
 and turns forwarding on. It stays in the foreground and follows changes of
 interfaces, addresses, routes and neighbours.
 
@@ -58,7 +50,17 @@ and ends with status 1; --lose-states starts it all the same.
 With --json, each message is one object on one line: time, level (info, warning or
 error), message and details. Errors and warnings of the rule file are in
 diagnostics, as "weir check --json" prints them. If the start fails, the last
-message says why.`,
+message says why.`
+
+func newRunCommand(env *Env) *cobra.Command {
+	var file, hook, ahead string
+	var management uint16
+	var orBlock, noDNS, asJSON, loseStates bool
+	var macros macrosFlag
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "run the firewall: load the rules and stay in the foreground as the daemon",
+		Long:  runHelp,
 		Args: usageArgs(func(c *cobra.Command, args []string) error {
 			if err := noArgs(c, args); err != nil {
 				return fmt.Errorf("%w; -f names the rule file", err)

@@ -20,7 +20,7 @@ func (b *box) agree(dp *dataplane.Dataplane) error {
 		return nil
 	}
 	if b.cfg.LoseStates {
-		b.cfg.Log.Warn(outlook.String())
+		b.cfg.Log.Warn("connections are lost, as --lose-states allows", "outlook", outlook)
 		return nil
 	}
 	if b.cfg.Ask != nil && b.cfg.Ask(outlook.String()) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/bits"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 
@@ -113,18 +114,25 @@ func newSeed(fixed uint64) (uint64, error) {
 // openTables opens the tables to be kept, or those to be copied from.
 func (d *Dataplane) openTables() error {
 	dir := filepath.Join(d.config.Dir, tablesDir)
-	found, err := openTables(dir)
-	if err == nil && d.ledger.Layout != stateLayout {
-		err = errors.Join(ErrLayout, found.close())
+	if _, err := os.Stat(dir); isMissing(err) || d.lost != nil {
+		return nil
 	}
-	switch {
-	case isMissing(err):
+	switch d.ledger.Layout {
+	case stateLayout:
+	case 0:
+		d.lost = fmt.Errorf("there is no ledger of their layout: %w", ErrLayout)
 		return nil
-	case errors.Is(err, ErrLayout) && d.lost != nil:
-		return nil
-	case errors.Is(err, ErrLayout):
+	default:
 		return d.openOther(dir)
-	case err != nil:
+	}
+	found, err := openTables(dir)
+	if errors.Is(err, ErrLayout) {
+		return d.openOther(dir)
+	}
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	d.crowded = crowded(found.shared.PathsHigh)

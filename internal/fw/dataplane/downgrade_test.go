@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -141,5 +142,33 @@ func TestDowngradeIsTakenBack(t *testing.T) {
 	}
 	if d := build(t, n.blank()); !d.kept {
 		t.Error("the tables are not kept after that")
+	}
+}
+
+// Tables that cannot be read are lost, and that is known before anything is changed.
+func TestOutlookOnUnreadableTables(t *testing.T) {
+	n := newNet(t)
+	first := build(t, n.blank())
+	commit(t, first, n.attachments(false))
+	enterStates(t, first, 10)
+	if o := build(t, n.blank()); o.Outlook() != (Outlook{}) {
+		t.Errorf("outlook %+v on tables that are kept", o.Outlook())
+	} else {
+		check(t, o.Close())
+	}
+	l := must(readLedger(n.dir))(t)
+	l.Layout = 7
+	check(t, writeLedger(n.dir, l))
+	pin := filepath.Join(n.dir, tablesDir, mapStates)
+	check(t, os.Remove(pin))
+	other := must(bpfload.NewTable("states", 256))(t) // without BTF
+	defer other.Close()
+	check(t, bpfload.PinMap(other, pin))
+	second := build(t, n.blank())
+	if o := second.Outlook(); !o.Loses() || !errors.Is(o.Why, bpfload.ErrNoBTF) {
+		t.Errorf("outlook %+v, want all lost for want of BTF", o)
+	}
+	if r := commit(t, second, n.attachments(false)); !errors.Is(r.Unreadable, bpfload.ErrNoBTF) || r.Copied != 0 {
+		t.Errorf("report %+v", r)
 	}
 }
