@@ -337,7 +337,7 @@ func operations(rules, other string) []operation {
 			repair: again,
 		},
 		{
-			// Packets are looked at twice; that ends and begins anew with each other table.
+			// Packets are prefetched; that ends and begins anew with each other table.
 			name:    "rollback",
 			prepare: func(o *ordeal) { daemon = counted(o, daemon, rules, prefetch...) },
 			run: func(o *ordeal) func() bool {

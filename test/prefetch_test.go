@@ -13,10 +13,10 @@ import (
 	"weir/test/lib"
 )
 
-// prefetch has packets looked at twice however few the states are.
+// prefetch has packets prefetched however few the states are.
 var prefetch = []string{"--prefetch", "on"}
 
-//	lan ═══ iperf3 -u, TCP ═══▶ wan     fw: weir looks at packets twice; loads, other
+//	lan ═══ iperf3 -u, TCP ═══▶ wan     fw: weir handles packets in two passes; loads, other
 //	                                        tables, take-overs, kill -9, off and on
 //
 // Packets that are queued between two looks are not lost by what happens to weir, and
@@ -24,7 +24,7 @@ var prefetch = []string{"--prefetch", "on"}
 func TestPrefetchLosesNothing(t *testing.T) {
 	b := weir.Box(t, "xdp")
 	b.WeirRun(gatewayConf(t), prefetch...)
-	b.Until(5*time.Second, "packets are looked at twice", func() bool { return b.Info().Prefetching })
+	b.Until(5*time.Second, "packets are prefetched", func() bool { return b.Info().Prefetching })
 	b.Ping(lab.LAN, wanHost, 2) // neighbours are known
 	spy := b.Start(lab.WAN, "tcpdump", "-n", "-i", "eth0", "-c", "1", "src", "net", "192.168.0.0/16")
 	b.Until(5*time.Second, "tcpdump listens", func() bool { return strings.Contains(spy.Said(), "listening") })
@@ -40,16 +40,16 @@ func TestPrefetchLosesNothing(t *testing.T) {
 		b.Weir("load", gatewayConf(t))
 	}
 	b.Weir("load", larger)
-	b.Until(5*time.Second, "packets are looked at twice over new tables", func() bool { return b.Info().Prefetching })
+	b.Until(5*time.Second, "packets are prefetched over new tables", func() bool { return b.Info().Prefetching })
 	b.WeirRun(larger, prefetch...)
 	off := b.WeirRun(larger, "--prefetch", "off")
-	b.Until(5*time.Second, "packets are looked at once", func() bool { return !b.Info().Prefetching })
+	b.Until(5*time.Second, "packets are not prefetched", func() bool { return !b.Info().Prefetching })
 	off.Kill()
 	last := b.WeirRun(larger, prefetch...)
-	b.Until(5*time.Second, "packets are looked at twice again", func() bool { return b.Info().Prefetching })
+	b.Until(5*time.Second, "packets are prefetched again", func() bool { return b.Info().Prefetching })
 	last.Kill()
 	if b.Info().Prefetching != true {
-		b.Error("the end of the daemon has ended looking ahead")
+		b.Error("the end of the daemon has ended prefetching")
 	}
 	var report struct {
 		End struct {

@@ -80,7 +80,7 @@ docs/measuring.md describes the method.`,
 	f.IntSliceVar(&o.Limits, "limit", o.Limits, "`states` that weir has room for (set limit states); 0: the example's limit, or twice the connections")
 	f.StringSliceVar(&o.Paths, "paths", o.Paths, "`paths` to measure")
 	f.StringVar(&o.Hook, "hook", o.Hook, "hook at which weir is measured: `xdp|tcx`")
-	f.StringVar(&o.Prefetch, "prefetch", o.Prefetch, "whether weir looks at packets twice: `auto|on|off`, as weir run has it")
+	f.StringVar(&o.Prefetch, "prefetch", o.Prefetch, "whether weir handles packets in two passes: `auto|on|off`, as weir run has it")
 	f.IntVar(&o.Runs, "runs", o.Runs, "`number` of runs of each path")
 	f.Float64Var(&seconds, "seconds", seconds, "`seconds` of steady traffic in each run")
 	f.BoolVar(&o.RaiseConntrack, "raise-conntrack", false, "raise the limits of conntrack during the benchmark; they are the whole machine's")

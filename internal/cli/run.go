@@ -40,7 +40,7 @@ ask, but at boot everything is blocked by then, DNS included.
 XDP. --hook xdp uses XDP on every device that allows it; if a driver refuses, the
 start fails, unless --or-block is given.
 
---prefetch auto makes XDP look at packets twice if there are 49,152 states or more.
+--prefetch auto makes XDP prefetch packets if there are 49,152 states or more.
 States are then read from memory many at a time, which saves more than it costs.
 
 A weir of another version takes over with all connections. If it cannot keep them
@@ -104,7 +104,7 @@ func newRunCommand(env *Env) *cobra.Command {
 	c.Flags().BoolVarP(&noDNS, "no-dns", "N", false, noDNSUsage)
 	c.Flags().VarP(&macros, "define", "D", macrosUsage)
 	c.Flags().StringVar(&hook, "hook", string(daemon.Auto), "the hook for incoming packets: auto, xdp or tcx")
-	c.Flags().StringVar(&ahead, "prefetch", string(daemon.PrefetchAuto), "look at packets twice at XDP, for more states than the caches hold: auto, on or off")
+	c.Flags().StringVar(&ahead, "prefetch", string(daemon.PrefetchAuto), "prefetch packets at XDP, for more states than the caches hold: auto, on or off")
 	c.Flags().BoolVar(&orBlock, "or-block", false, "start even if the file does not load: keep the rules in force, or block everything but the management port")
 	c.Flags().Uint16Var(&management, "management", daemon.DefaultManagement, "TCP `port` of this box that stays open if no rules are loaded")
 	c.Flags().BoolVar(&loseStates, "lose-states", false, "start even if the connections of another version of weir cannot be kept")
@@ -112,7 +112,7 @@ func newRunCommand(env *Env) *cobra.Command {
 	return c
 }
 
-// setWays sets the hook, and whether packets are looked at twice there.
+// setWays sets the hook, and whether packets are prefetched there.
 func setWays(cfg *daemon.Config, hook, ahead string) (err error) {
 	if cfg.Mode, err = daemon.ParseMode(hook); err != nil {
 		return err

@@ -69,7 +69,7 @@ func (b *Box) WeirStart(rules string, args ...string) *Process {
 }
 
 // prefetchVariable is an environment variable that has the stories at XDP told with
-// packets looked at twice: on.
+// packets prefetched: on.
 const prefetchVariable = "WEIR_TEST_PREFETCH"
 
 // WeirCommand starts a command of weir in fw and does not wait for it.
@@ -78,7 +78,7 @@ func (b *Box) WeirCommand(args ...string) *Process {
 	return b.start("", b.command(args))
 }
 
-// command is a command of weir in fw. A story that says itself how weir run looks ahead
+// command is a command of weir in fw. A story that says itself how weir run prefetches
 // has its way.
 func (b *Box) command(args []string) *exec.Cmd {
 	all := []string{"--netns", b.Namespace(lab.FW)}

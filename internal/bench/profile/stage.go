@@ -51,7 +51,7 @@ var byFile = map[string]string{
 }
 
 // fastPrograms are those that packets of known connections go through at XDP; through
-// the second where they are looked at twice.
+// the second where they are prefetched.
 var fastPrograms = []string{"weir_xdp", "weir_xdp_prefetch"}
 
 // Stage tells what a core was doing, by the innermost place that says so.

@@ -20,7 +20,7 @@ func PutDevmap(m *Map, key, ifindex uint32, p *Program) error {
 	return nil
 }
 
-// RunAlone has an exit's program loaded as one that RunXDP takes.
+// RunAlone has a devmap program loaded as one that RunXDP takes.
 func RunAlone(spec *Spec, program string) {
 	if p := spec.Programs[program]; p != nil {
 		p.AttachType = ebpf.AttachXDP

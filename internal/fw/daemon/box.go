@@ -46,7 +46,7 @@ type box struct {
 	hooks   map[int]hooked // by interface index, those that have programs
 	loaded  rundir.Loaded
 
-	prefetchFailed error // why packets are not looked at twice, though they should be; said already
+	prefetchFailed error // why packets are not prefetched, though they should be; said already
 }
 
 // hooked is an interface that has programs.

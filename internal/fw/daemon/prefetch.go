@@ -3,10 +3,10 @@ package daemon
 import "fmt"
 
 // Prefetch is what weir run --prefetch says: whether packets that come in at XDP are
-// looked at twice, so that their states come from memory many at a time.
+// prefetched, so that their states come from memory many at a time.
 type Prefetch string
 
-// Ways to look ahead.
+// Ways to prefetch.
 const (
 	PrefetchAuto Prefetch = "auto" // where states are too many for the processor's caches
 	PrefetchOn   Prefetch = "on"
@@ -38,7 +38,7 @@ func (l Prefetch) wants(states uint32, on bool) bool {
 	return states >= prefetchFrom || on && states >= prefetchUntil
 }
 
-// followStates turns looking ahead on and off, and has new interfaces share in it.
+// followStates turns prefetching on and off, and has new interfaces share in it.
 func (b *box) followStates() {
 	if b.dp == nil {
 		return
@@ -47,7 +47,7 @@ func (b *box) followStates() {
 	want := b.cfg.Prefetch.wants(b.dp.View().InUse(), on)
 	err := b.dp.Prefetch(want)
 	if err != nil && b.prefetchFailed == nil {
-		b.cfg.Log.Warn("packets are looked at once only", "reason", err)
+		b.cfg.Log.Warn("packets are not prefetched", "reason", err)
 	}
 	b.prefetchFailed = err
 }

@@ -220,7 +220,7 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := b.adopt(m); err != nil {
+	if err := b.importSockets(m); err != nil {
 		return err
 	}
 	report, err := b.commit(dp, source, m)

@@ -34,7 +34,7 @@ type Config struct {
 	// Room is how many rules there is room for beyond Program's, for tests that
 	// put one ruleset after another into the same generation.
 	Room int
-	// Frozen leaves the sweeping timer unarmed: the clock stands still until a
+	// Frozen leaves the garbage collection unarmed: the clock stands still until a
 	// test sets it, and no state is swept.
 	Frozen bool
 

@@ -12,7 +12,7 @@ import (
 	"weir/internal/killpoint"
 )
 
-// setTimeouts sets the timeouts as configured; the sweep scales them.
+// setTimeouts sets the timeouts as configured; the garbage collection scales them.
 func setTimeouts(s *xdpShared, o *ruleset.Options) {
 	for phase, ticks := range o.Timeouts {
 		atomic.StoreUint32(&s.TimeoutSet[phase], ticks)
@@ -21,12 +21,12 @@ func setTimeouts(s *xdpShared, o *ruleset.Options) {
 	atomic.StoreUint32(&s.AdaptiveStart, o.AdaptiveStart)
 	atomic.StoreUint32(&s.AdaptiveEnd, o.AdaptiveEnd)
 	if atomic.LoadUint32(&s.Prefetch) != 0 {
-		atomic.AddUint32(&s.RouteGeneration, 1) // promises were made by other timeouts
+		atomic.AddUint32(&s.RouteGeneration, 1) // hints were made by other timeouts
 	}
 	killpoint.Done("set the timeouts")
 }
 
-// startGC arms the timer that keeps the clock and sweeps dead states. It ends
+// startGC arms the timer that keeps the clock and releases dead states. It ends
 // with the map that holds it: when the generation's pin is removed and no
 // process has the map open.
 func (d *Dataplane) startGC() error {
@@ -35,10 +35,10 @@ func (d *Dataplane) startGC() error {
 	}
 	err := armed(func() (uint32, error) { return bpfload.RunSyscall(d.objects.Programs[programStart], nil) })
 	if err != nil {
-		return fmt.Errorf("start the sweep: %w", err)
+		return fmt.Errorf("start the garbage collection: %w", err)
 	}
 	d.swept = true
-	killpoint.Done("start the sweep")
+	killpoint.Done("start the garbage collection")
 	return nil
 }
 

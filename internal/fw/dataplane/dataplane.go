@@ -24,7 +24,7 @@ type Dataplane struct {
 	rules   *bpfload.Map // counters of the same rules in the generation before; nil if they are others
 	crowded bool         // old has used up its numbers of paths
 	lost    error        // why there are tables that cannot be read; nil: there are none
-	swept   bool         // the sweep runs
+	swept   bool         // the garbage collection runs
 	ledger  ledger       // as it will be when this generation is live
 	lock    *os.File     // held from Build to the end of Commit
 }

@@ -32,7 +32,7 @@ func TestGCReleases(t *testing.T) {
 	}
 }
 
-// waitEmpty waits until the sweep has released every state.
+// waitEmpty waits until the garbage collection has released every state.
 func (h *harness) waitEmpty() {
 	h.tb.Helper()
 	s := h.dp.tables.shared

@@ -17,7 +17,7 @@ import (
 
 // A harness is a dataplane in a network of the test's own, given frames one by
 // one. Nothing else happens there: programs are loaded but not attached, the
-// clock stands still, nobody sweeps.
+// clock stands still, nobody collects.
 type harness struct {
 	tb      testing.TB
 	net     *testNet

@@ -51,7 +51,7 @@ func (d *Dataplane) Adopt(connections []Connection) (entered int, err error) {
 			}
 			if a.Index != 0 {
 				entered++
-				killpoint.Done("adopt a connection")
+				killpoint.Done("import a connection")
 			}
 		}
 		return nil

@@ -27,8 +27,8 @@ const (
 	InterfaceStatic6                             // has a global IPv6 address without end of life: likewise
 	interfaceCapture                             // packets go by the capturing programs
 	interfaceBare                                // XDP found no room for metadata
-	interfaceDevmap                              // redirects to it go by its exit
-	interfacePrefetch                            // packets may go there after a first look
+	interfaceDevmap                              // redirects to it go by its prefetch device
+	interfacePrefetch                            // packets may go there after a first pass
 )
 
 // MaxIfindex is one more than the highest index of an interface that can be

@@ -223,7 +223,7 @@ func TestCaptureOfLogicals(t *testing.T) {
 	}
 }
 
-// Packets with tags are looked at twice as others are.
+// Packets with tags are prefetched as others are.
 func TestPrefetchAtLogicals(t *testing.T) {
 	h := newTrunked(t, "pass")
 	h.prefetch(true)
@@ -233,7 +233,7 @@ func TestPrefetchAtLogicals(t *testing.T) {
 	before := h.twice
 	r := h.in(h.xdp, "lan", packet)
 	if h.twice != before+1 || r.verdict != redirect || r.reason != "state" {
-		t.Errorf("%s %s, looked at twice: %t", r.verdict, r.reason, h.twice != before)
+		t.Errorf("%s %s, prefetched: %t", r.verdict, r.reason, h.twice != before)
 	}
 	_, frame := h.arrive("lan", packet)
 	tagged := bpfload.Run{Frame: withTags(frame, tag{Type8021Q, 10}), Ifindex: h.trunk.device}
@@ -241,6 +241,6 @@ func TestPrefetchAtLogicals(t *testing.T) {
 	must(h.dp.SetLogicals([]int{h.net.wan0}))(t)
 	h.exit(h.trunk.device, &noted)
 	if why := h.counts(h.trunk.device); why != "hint-stale" {
-		t.Errorf("its tag was another's at the second look: %q", why)
+		t.Errorf("its tag was another's at the second pass: %q", why)
 	}
 }

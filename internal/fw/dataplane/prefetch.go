@@ -19,14 +19,14 @@ const programPrefetch = "weir_xdp_prefetch"
 // hintsInLine is HINTS of bpf/state/hint.h.
 const hintsInLine = uint32(len(xdpHints{}.Word))
 
-// withdraw has packets of a state looked at once.
+// withdraw has packets of a state sent in one pass.
 func (t *tables) withdraw(index uint32) {
 	atomic.StoreUint32(&t.hints[index/hintsInLine].Word[index%hintsInLine], 0)
 }
 
-// Prefetch has packets looked at twice, so that their states come from memory many at
+// Prefetch turns prefetching on or off: the states of several packets come from memory at
 // a time, or once. Repeated, it does what is left to do: for interfaces that are told of
-// later. Where it returns an error packets are looked at once.
+// later. Where it returns an error packets are not prefetched.
 func (d *Dataplane) Prefetch(on bool) error {
 	return d.place.Do(func() error {
 		if !on || d.objects.Programs[entryXDP.name] == nil {
@@ -40,16 +40,16 @@ func (d *Dataplane) Prefetch(on bool) error {
 	})
 }
 
-// Prefetching reports whether packets are looked at twice.
+// Prefetching reports whether packets are prefetched.
 func (d *Dataplane) Prefetching() bool { return d.tables.prefetching() }
 
 func (t *tables) prefetching() bool {
 	return t != nil && t.shared != nil && atomic.LoadUint32(&t.shared.Prefetch) != 0
 }
 
-// startPrefetch first has all that goes to an interface go by its exit, and allows first
-// looks when nothing is under way that does not. The kernel runs an exit's program over
-// all frames that a poll sends to a device or over none: a frame that was looked at once
+// startPrefetch first has all that goes to an interface go by its prefetch device, and allows first
+// passes when nothing is under way that does not. The kernel runs a devmap program over
+// all frames that a poll sends to a device or over none: a frame that had a first pass only
 // would leave as it came.
 func (d *Dataplane) startPrefetch() error {
 	if err := d.need(programPrefetch); err != nil {
@@ -66,13 +66,13 @@ func (d *Dataplane) startPrefetch() error {
 		}
 		if added {
 			raw.change(interfaceDevmap, 0)
-			killpoint.Done("redirect to interface %d by its exit", ifindex)
+			killpoint.Done("redirect to interface %d by its prefetch device", ifindex)
 			waiting = append(waiting, raw)
 		}
 	}
 	if len(waiting) > 0 {
 		if err := waitForRuns(); err != nil {
-			for _, raw := range waiting { // nothing was looked at once on its way there
+			for _, raw := range waiting { // nothing had a first pass only on its way there
 				raw.change(0, interfaceDevmap)
 			}
 			return err
@@ -82,9 +82,9 @@ func (d *Dataplane) startPrefetch() error {
 		raw.change(interfacePrefetch, 0)
 	}
 	if !d.tables.prefetching() {
-		d.BumpRoutes() // what was promised before is not: nobody has seen to it since
+		d.BumpRoutes() // no hint from before is right: nobody has kept it so
 		atomic.StoreUint32(&d.tables.shared.Prefetch, 1)
-		killpoint.Done("look at packets twice")
+		killpoint.Done("prefetch packets")
 	}
 	return nil
 }
@@ -100,9 +100,9 @@ func (d *Dataplane) addPrefetchDevice(ifindex int) (bool, error) {
 	return err == nil, err
 }
 
-// keepPrefetchDevices makes the exits of this generation, where the one before has them, as the
+// keepPrefetchDevices makes the prefetch devices of this generation, where the one before has them, as the
 // programs of both work over the same interfaces for a moment. Over other tables they
-// would not agree on what goes by an exit: there the one before looks once from now on.
+// would not agree on what goes by a prefetch device: there the one before makes one pass from now on.
 func (d *Dataplane) keepPrefetchDevices() error {
 	for _, o := range d.origins() {
 		if err := o.stopPrefetch(); err != nil {
@@ -147,18 +147,18 @@ func stopPrefetch(prefetch *uint32, interfaces iter.Seq[*uint32]) error {
 	for flags := range interfaces {
 		changeFlags(flags, 0, interfacePrefetch)
 	}
-	killpoint.Done("look at packets once")
+	killpoint.Done("stop prefetching")
 	if err := waitForRuns(); err != nil {
 		return err
 	}
 	for flags := range interfaces {
 		changeFlags(flags, 0, interfaceDevmap)
 	}
-	killpoint.Done("redirect without exits")
+	killpoint.Done("redirect without prefetch devices")
 	return nil
 }
 
-// hasPrefetchDevices reports whether packets to an interface go by its exit.
+// hasPrefetchDevices reports whether packets to an interface go by its prefetch device.
 func (t *tables) hasPrefetchDevices() bool {
 	for _, raw := range t.interfaces() {
 		if raw.has(interfaceDevmap | interfacePrefetch) {

@@ -34,7 +34,7 @@ func exitAlone() ([]*bpfload.Spec, error) {
 	return specs, err
 }
 
-// prefetch has the harness's frames looked at twice, or once.
+// prefetch has the harness's frames prefetched, or not.
 func (h *harness) prefetch(on bool) {
 	h.tb.Helper()
 	check(h.tb, h.dp.need(programPrefetch))
@@ -69,7 +69,7 @@ func (h *harness) exit(ifindex int, o *bpfload.Outcome) *bpfload.Outcome {
 	if noted {
 		h.twice++
 	} else if at.Result != xdpPass || !bytes.Equal(at.Frame, o.Frame) {
-		h.tb.Errorf("an exit does %d with a frame that was done, %x; it is %x then", at.Result, o.Frame, at.Frame)
+		h.tb.Errorf("a prefetch device does %d with a frame that was done, %x; it is %x then", at.Result, o.Frame, at.Frame)
 	}
 	if len(at.Meta) != 0 {
 		h.tb.Errorf("a frame leaves with %x in front of it", at.Meta)
@@ -83,12 +83,12 @@ func (h *harness) exit(ifindex int, o *bpfload.Outcome) *bpfload.Outcome {
 	return &at
 }
 
-// isNoted tells whether a frame has been looked at once, and has a note.
+// isNoted tells whether a frame has had its first pass, and has a note.
 func (h *harness) isNoted(frame []byte) bool {
 	return len(frame) >= 4 && binary.NativeEndian.Uint32(frame) == prefetchSecret(h.dp.ledger.HashSeed)
 }
 
-// withdrawDue withdraws promises as the sweep does.
+// withdrawDue withdraws hints as the garbage collection does.
 func (t *twin) withdrawDue() {
 	tables, timeouts := t.dp.tables, t.model.Timeouts()
 	now := state.Tick(tables.shared.Now)
@@ -105,8 +105,8 @@ func hintMargin(t *tables) int64 {
 	return 1000 + pass + pass/4 + 100
 }
 
-// TestPrefetch looks at packets twice: the second look does what the first left, and
-// what is not plain is looked at once.
+// TestPrefetch handles packets in two passes: the second pass does what the first left, and
+// what is not plain takes one pass.
 func TestPrefetch(t *testing.T) {
 	const out, back = "udp 192.168.1.10:1000 > 198.51.100.9:53", "udp 198.51.100.9:53 > 203.0.113.2:1000"
 	h := newHarness(t, "match out on wan0 inet nat-to 203.0.113.2 static-port\npass")
@@ -116,7 +116,7 @@ func TestPrefetch(t *testing.T) {
 		before := h.twice
 		r := h.in(h.xdp, from, packet)
 		if got := string(r.verdict) + " " + r.reason; got != want || h.twice-before != twice {
-			t.Errorf("%s: %s, looked at twice: %d; want %s, %d", what, got, h.twice-before, want, twice)
+			t.Errorf("%s: %s, prefetched: %d; want %s, %d", what, got, h.twice-before, want, twice)
 		}
 	}
 	send("a new connection", "lan", out, "forward rule", 0)
@@ -139,7 +139,7 @@ func TestPrefetch(t *testing.T) {
 	send("anew", "lan", out, "forward state", 0)
 	send("anew, again", "lan", out, "forward state", 1)
 	h.prefetch(false)
-	send("looked at once", "lan", out, "forward state", 0)
+	send("one pass", "lan", out, "forward state", 0)
 }
 
 // hintWord is hint_word() of bpf/state/hint.h.
@@ -161,7 +161,7 @@ func (h *harness) onlyState() uint32 {
 	return found[0]
 }
 
-// A promise that is another's costs one packet and is broken then; one whose state has
+// A hint that is another's costs one packet and is broken then; one whose state has
 // ended or expired costs one and is withdrawn.
 func TestWrongHint(t *testing.T) {
 	h := newHarness(t, "pass")
@@ -185,7 +185,7 @@ func TestWrongHint(t *testing.T) {
 	index := open()
 	holder := &tables.states[index]
 	if got, want := hinted(index), hintWord(&holder.Forth.Tuple, holder.Forth.Nexthop, tables.shared, h.dp.ledger.HashSeed); got != want {
-		t.Fatalf("promised %08x, want %08x", got, want)
+		t.Fatalf("the hint is %08x, want %08x", got, want)
 	}
 
 	tuple, port := holder.Forth.Tuple, uint16(2000)
@@ -201,12 +201,12 @@ func TestWrongHint(t *testing.T) {
 		hintWord(&tuple, holder.Forth.Nexthop, tables.shared, h.dp.ledger.HashSeed)
 	send("another tuple with the tag", other, "drop hint-stale")
 	if got := hinted(index); got != 0x100 {
-		t.Errorf("the promise is %08x then, want broken", got)
+		t.Errorf("the hint is %08x then, want broken", got)
 	}
 	send("its next packet", other, "forward rule")
 	send("the state's own", first, "forward state")
 	if got := hinted(index); got != 0x100 {
-		t.Errorf("the promise is %08x after a packet of the state, want broken", got)
+		t.Errorf("the hint is %08x after a packet of the state, want broken", got)
 	}
 
 	h.forget()
@@ -221,17 +221,17 @@ func TestWrongHint(t *testing.T) {
 	index = open()
 	tables.states[index].Status = statusDead
 	if hinted(index) == 0 {
-		t.Fatal("nothing is promised")
+		t.Fatal("nothing has a hint")
 	}
 	send("a state that has ended unnoticed", first, "drop hint-stale")
 	if hinted(index) != 0 {
-		t.Error("a state that has ended is still promised")
+		t.Error("a state that has ended still has a hint")
 	}
 	send("its next packet", first, "forward rule")
 }
 
 // Nobody but weir can say of a frame that it was judged: a verdict that the device at the
-// other end writes in front of one is taken off, an exit sends what bears another's note
+// other end writes in front of one is taken off, a prefetch device sends what bears another's note
 // as it is, and one that bears weir's own only to the state that it is of.
 func TestForgedNotes(t *testing.T) {
 	const packet = "udp 192.168.1.10:1000 > 198.51.100.9:53"
@@ -271,7 +271,7 @@ func TestForgedNotes(t *testing.T) {
 	}
 	in := uint32(ifindex) << 16
 	if o := must(bpfload.RunXDP(h.dp.objects.Programs["weir_xdp"], bpfload.Run{Frame: noted(frame, secret, index, nexthop|in), Ifindex: ifindex}))(t); o.Result == xdpRedirect {
-		t.Errorf("what comes in with a note goes to an exit: %x", o.Frame)
+		t.Errorf("what comes in with a note goes to a prefetch device: %x", o.Frame)
 	}
 	for _, c := range []struct {
 		what string
@@ -314,7 +314,7 @@ func TestSecrets(t *testing.T) {
 }
 
 // A new state lies at its home or at one of the seven places behind it, as long as one is
-// free, and is promised there; else anywhere, and is not.
+// free, and has a hint there; else anywhere, and has none.
 func TestWhereHintsAreFound(t *testing.T) {
 	h := newHarness(t, "pass")
 	h.prefetch(true)
@@ -348,9 +348,9 @@ func TestWhereHintsAreFound(t *testing.T) {
 		index, twice := open(port, home, taken)
 		switch {
 		case taken < 8 && (index != home+taken || twice != 1):
-			t.Errorf("with %d places taken the state of home %d is at %d, and is looked at twice %d times", taken, home, index, twice)
+			t.Errorf("with %d places taken the state of home %d is at %d, and is prefetched %d times", taken, home, index, twice)
 		case taken == 8 && (index-home < 8 || twice != 0):
-			t.Errorf("with all places taken the state of home %d is at %d, and is looked at twice %d times", home, index, twice)
+			t.Errorf("with all places taken the state of home %d is at %d, and is prefetched %d times", home, index, twice)
 		}
 	}
 	last := uint16(1)
@@ -358,11 +358,11 @@ func TestWhereHintsAreFound(t *testing.T) {
 		last++
 	}
 	if index, twice := open(last, slots, 1); index != 1 || twice != 0 {
-		t.Errorf("behind the table's end a state is at %d, and is looked at twice %d times", index, twice)
+		t.Errorf("behind the table's end a state is at %d, and is prefetched %d times", index, twice)
 	}
 }
 
-// Packets that wait for their second look are tracked in the order in which they came: a
+// Packets that wait for their second pass are tracked in the order in which they came: a
 // RST fits its state only behind the data before it.
 func TestLooksKeepOrder(t *testing.T) {
 	h := newHarness(t, "pass")
@@ -394,11 +394,11 @@ func TestLooksKeepOrder(t *testing.T) {
 	}
 	before := h.twice
 	if h.in(h.xdp, "lan", out+"A seq 121 ack 501"); h.twice != before {
-		t.Error("a closed connection is still promised")
+		t.Error("a closed connection still has a hint")
 	}
 }
 
-// The sweep withdraws a promise before the state can expire, and not earlier; one that
+// The garbage collection withdraws a hint before the state can expire, and not earlier; one that
 // is broken stays so.
 func TestGCWithdraws(t *testing.T) {
 	h := newHarness(t, "set timeout { udp.first 12, udp.single 12 }\npass", func(c *Config) { c.Frozen = false })
@@ -407,7 +407,7 @@ func TestGCWithdraws(t *testing.T) {
 	h.prefetch(true)
 	time.Sleep(50 * time.Millisecond) // the timeouts are in force
 	h.dp.Heartbeat()
-	for range 2 { // the second makes the promise
+	for range 2 { // the second makes the hint
 		h.in(h.xdp, "lan", "udp 192.168.1.10:1000 > 198.51.100.9:53")
 	}
 	tables, index := h.dp.tables, h.onlyState()
@@ -422,19 +422,19 @@ func TestGCWithdraws(t *testing.T) {
 		return atomic.LoadUint32(word)
 	}
 	if visited() == 0 {
-		t.Error("nothing is promised 12 s before the state expires")
+		t.Error("nothing has a hint 12 s before the state expires")
 	}
 	time.Sleep(time.Second)
 	if got := visited(); got != 0 {
-		t.Errorf("%08x is still promised 10.8 s before the state expires", got)
+		t.Errorf("%08x still has a hint 10.8 s before the state expires", got)
 	}
 	atomic.StoreUint32(word, 0x100)
 	if got := visited(); got != 0x100 {
-		t.Errorf("a broken promise is %08x after the sweep", got)
+		t.Errorf("a broken hint is %08x after the garbage collection", got)
 	}
 }
 
-// Interfaces whose packets find no promise are asked again only now and then.
+// Interfaces whose packets find no hint are asked again only now and then.
 func TestFewHints(t *testing.T) {
 	oneCPU(t, 0) // each counts its own
 	h := newHarness(t, "pass")
@@ -445,27 +445,27 @@ func TestFewHints(t *testing.T) {
 			h.in(h.xdp, "lan", fmt.Sprintf("udp 192.168.1.11:%d > 192.168.1.1:53", 1000+i))
 		}
 	}
-	for range 2 { // the second makes the promise
+	for range 2 { // the second makes the hint
 		h.in(h.xdp, "lan", out)
 	}
 	unpinned(61)
 	if h.in(h.xdp, "lan", out); h.twice != 1 {
-		t.Errorf("after 63 packets without a promise the next is looked at twice %d times", h.twice)
+		t.Errorf("after 63 packets without a hint the next is prefetched %d times", h.twice)
 	}
 	unpinned(64)
 	for range 1024 - 64 {
 		h.in(h.xdp, "lan", out)
 	}
 	if h.twice != 1 {
-		t.Errorf("after 64 packets without a promise others are looked at twice %d times", h.twice-1)
+		t.Errorf("after 64 packets without a hint others are prefetched %d times", h.twice-1)
 	}
 	h.in(h.xdp, "lan", out)
 	if h.in(h.xdp, "lan", out); h.twice == 1 {
-		t.Error("after 1,024 packets none is looked at twice")
+		t.Error("after 1,024 packets none is prefetched")
 	}
 }
 
-// What goes by an exit and what may be looked at twice, as it is turned on and off, when
+// What goes by a prefetch device and what may be prefetched, as it is turned on and off, when
 // a wait for running programs fails, by a reload and over new tables.
 func TestPrefetchDevices(t *testing.T) {
 	n := newNet(t)
@@ -484,7 +484,7 @@ func TestPrefetchDevices(t *testing.T) {
 			}
 		}
 		if d.Prefetching() != ahead {
-			t.Errorf("looks ahead: %t", !ahead)
+			t.Errorf("prefetches: %t", !ahead)
 		}
 	}
 	entries := func(d *Dataplane, want int) {
@@ -497,7 +497,7 @@ func TestPrefetchDevices(t *testing.T) {
 			}
 		}
 		if found != want {
-			t.Errorf("%d exits with a program, want %d", found, want)
+			t.Errorf("%d prefetch devices with a program, want %d", found, want)
 		}
 	}
 	tell(d)
@@ -522,7 +522,7 @@ func TestPrefetchDevices(t *testing.T) {
 	flags(d, interfaceDevmap|interfacePrefetch, true)
 	entries(d, 2)
 	if must(d.interfaceAt(gone))(t).has(interfaceDevmap | interfacePrefetch) {
-		t.Error("an interface that is gone has an exit")
+		t.Error("an interface that is gone has a prefetch device")
 	}
 	tell(d) // a change of address
 	flags(d, interfaceDevmap|interfacePrefetch, true)

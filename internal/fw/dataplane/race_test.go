@@ -93,7 +93,7 @@ func (h *harness) checkTuples(connections int) {
 		}
 	}
 	for number, tuple := range h.dp.tables.entered(h.tb) {
-		// the sweep takes out what a loser has entered
+		// the garbage collection takes out what a loser has entered
 		if owner, ok := live[tuple]; !ok && h.dp.tables.states[number>>1].Status == statusLive || ok && owner != number {
 			h.tb.Errorf("%+v leads to state %d, not %d", tuple.decode(), number>>1, owner>>1)
 		}

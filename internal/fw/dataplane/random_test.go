@@ -218,7 +218,7 @@ func (s *stage) String() string {
 	for i, e := range s.events {
 		switch {
 		case e.sweep:
-			fmt.Fprintf(&b, "%d: the sweep releases states\n", i+1)
+			fmt.Fprintf(&b, "%d: the garbage collection releases states\n", i+1)
 		case e.shot == nil:
 			fmt.Fprintf(&b, "%d: %d ms go by\n", i+1, e.ticks*10)
 		default:

@@ -18,7 +18,7 @@ var tailNames = [...]string{"miss", "error", "fragment", "slow", tailCapture}
 
 const tailCapture = "capture"
 
-// programStart arms the sweep's timer, programImport enters states that user
+// programStart arms the garbage collection's timer, programImport enters states that user
 // space makes or copies.
 const (
 	programStart  = "weir_gc_start"

@@ -182,7 +182,7 @@ func TestCrowdedBucket(t *testing.T) {
 }
 
 // Nobody waits for long for a bucket that another core does not let go: a new
-// connection is dropped, a known one passes, and the sweep tries again.
+// connection is dropped, a known one passes, and the garbage collection tries again.
 func TestLockedBucket(t *testing.T) {
 	h := newHarness(t, "set limit states 200\npass", awake)
 	setTimeouts(h.dp.tables.shared, &h.dp.config.Options)

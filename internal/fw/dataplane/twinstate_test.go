@@ -8,7 +8,7 @@ import (
 	"weir/internal/fw/state"
 )
 
-// tellTime sets the dataplane's clock, and its timeouts as the sweeping timer
+// tellTime sets the dataplane's clock, and its timeouts as the garbage collection
 // would scale them then.
 func (t *twin) tellTime(now uint32) {
 	t.dp.tables.shared.Now = now

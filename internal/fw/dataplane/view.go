@@ -111,7 +111,7 @@ type Info struct {
 	Paths       uint32 // sets of matched rules that are counted apart
 	NextHops    uint32
 	Capturing   bool // somebody reads the ring of captured packets
-	Prefetching bool // packets that come in at XDP are looked at twice
+	Prefetching bool // packets that come in at XDP are prefetched
 	Now         state.Tick
 	Heartbeat   time.Duration  // since the daemon's last
 	Timeouts    state.Timeouts // in force, adaptive scaling applied

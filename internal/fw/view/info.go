@@ -22,7 +22,7 @@ type Info struct {
 	Daemon      DaemonInfo        `json:"daemon"`
 	States      StatesInfo        `json:"states"`
 	Capturing   bool              `json:"capturing"`   // weir capture runs
-	Prefetching bool              `json:"prefetching"` // packets that come in at XDP are looked at twice
+	Prefetching bool              `json:"prefetching"` // packets that come in at XDP are prefetched
 	Paths       uint32            `json:"paths"`       // sets of matched rules that are counted apart
 	PathsFull   Counter           `json:"paths_full"`  // counted under no rule, as no path was free
 	Answers     Answers           `json:"answers"`
@@ -225,7 +225,7 @@ func (i *Info) Print(w io.Writer) error {
 		p.line("Packets are being captured")
 	}
 	if i.Prefetching {
-		p.line("Packets that come in at XDP are looked at twice")
+		p.line("Packets that come in at XDP are prefetched")
 	}
 	p.line("")
 	seconds := now.Sub(i.Since).Seconds()

@@ -66,7 +66,7 @@ func (m *Model) countMade(in, out *crossing) {
 func (m *Model) Timeouts() state.Timeouts { return m.timeouts }
 
 // Used returns how many places of states are taken: by live ones, and by dead
-// ones until the sweep.
+// ones until the garbage collection.
 func (m *Model) Used() int { return len(m.states) }
 
 // Bury marks dead what has expired, so that longer timeouts cannot revive it.

@@ -15,7 +15,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		return nil, why
 	}
 	if reply == p.tuple {
-		// by itself: its answers look like it. The place stays taken until the sweep.
+		// by itself: its answers look like it. The index stays taken until the garbage collection.
 		m.states = append(m.states, &connection{dead: true})
 		return nil, because(reason.TupleTaken)
 	}

@@ -8,10 +8,10 @@ import (
 	"weir/internal/host/netif"
 )
 
-// adopt gives states to the TCP connections that the box has, where no states
+// importSockets gives states to the TCP connections that the box has, where no states
 // are to be kept: the session that starts weir is among them. A kernel that cannot
 // list them ends the start, but with --or-block: at boot there is no session yet.
-func (b *box) adopt(m *machine) error {
+func (b *box) importSockets(m *machine) error {
 	if !b.dp.Fresh() {
 		return nil
 	}
