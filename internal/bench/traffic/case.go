@@ -39,7 +39,7 @@ type Case struct {
 func (c Case) IPv6() bool { return c.Family == 6 }
 
 // TCP reports whether frames are of TCP.
-func (c Case) TCP() bool  { return c.Protocol == TCP }
+func (c Case) TCP() bool { return c.Protocol == TCP }
 
 // Both reports whether frames go in both directions.
 func (c Case) Both() bool { return c.Direction == Both }
