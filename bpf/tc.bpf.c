@@ -157,7 +157,7 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 	if (tc_is_tagged_twice(skb))
 		return count_verdict(i, REASON_MALFORMED, hook_length(skb));
 	p->ifindex = hook_ifindex(skb);
-	/* XDP decides about no frame with a tag: metadata of such are not ours */
+	/* what stands in front of a frame that still has a priority tag is not ours: XDP leaves those alone */
 	if (i->flags & INTERFACE_XDP && !skb->vlan_present && !hook_metadata(skb, &m)) {
 		if (!(m.number & METADATA_REDIRECT)) {
 			skb->mark |= m.mark;

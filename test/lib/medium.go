@@ -20,12 +20,13 @@ const (
 
 	// VLAN and those after it not every kernel has: see Has.
 	VLAN      Medium = "vlan"      // a VLAN on a veth pair, which bears nothing else
+	QinQ      Medium = "qinq"      // a VLAN in a VLAN with a service tag, likewise
 	WireGuard Medium = "wireguard" // over a veth pair
 	PPP       Medium = "ppp"       // over a serial line: a pair of pseudo terminals
 )
 
 // modules are what the kernel needs for a medium.
-var modules = map[Medium][]string{VLAN: {"8021q"}, WireGuard: {"wireguard"}, PPP: {"ppp_async"}}
+var modules = map[Medium][]string{VLAN: {"8021q"}, QinQ: {"8021q"}, WireGuard: {"wireguard"}, PPP: {"ppp_async"}}
 
 // Has reports whether this machine's kernel has what a medium needs.
 func Has(m Medium) bool {
@@ -106,6 +107,15 @@ func (b *Box) join(p *Path) {
 		b.Wire(p.Under, p.Host, "trunk")
 		for host, names := range map[string][2]string{lab.FW: {p.Under, p.Device}, p.Host: {"trunk", far}} {
 			b.IP(host, "link set "+names[0]+" up", "link add link "+names[0]+" name "+names[1]+" type vlan id 10")
+		}
+	case QinQ:
+		p.Under = "double-" + p.Host
+		b.Wire(p.Under, p.Host, "double")
+		b.Run(p.Host, "ethtool", "-K", "double", "tx-vlan-stag-hw-insert", "off") // veth would hide the tag from XDP
+		for host, names := range map[string][2]string{lab.FW: {p.Under, p.Device}, p.Host: {"double", far}} {
+			b.IP(host, "link set "+names[0]+" up",
+				"link add link "+names[0]+" name "+names[0]+".9 type vlan proto 802.1ad id 9", "link set "+names[0]+".9 up",
+				"link add link "+names[0]+".9 name "+names[1]+" mtu 1496 type vlan id 11")
 		}
 	case WireGuard:
 		p.Under = "outer-" + p.Host

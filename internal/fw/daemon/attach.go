@@ -146,8 +146,13 @@ func (b *box) noteInterfaces(m *machine) error {
 			c = Choice{NoHook, "its programs are not attached"}
 		}
 		n.Hook, n.Why = string(c.Hook), c.Why
-		if c.Hook == XDP {
+		switch under := b.hooks[l.Index].carried; {
+		case c.Hook == XDP:
 			n.Mode = "native"
+		case under.by != "":
+			n.Hook, n.Mode, n.Why = string(XDP), "parent", fmt.Sprintf("the XDP program of %s judges its frames", under.by)
+		case under.why != "":
+			n.Why += ", nor does one below judge its frames: " + under.why
 		}
 		n.Skip = b.rules.skips(l, m.host)
 		all = append(all, n)

@@ -54,6 +54,7 @@ type hooked struct {
 	Choice
 	told    dataplane.Interface // what the dataplane was last told of it
 	foreign uint32              // id of an XDP program that sees packets before weir; 0: none
+	carried carried             // of a VLAN device
 }
 
 // machine is the network as it is at one moment.
@@ -290,6 +291,11 @@ func (b *box) tellNew(m *machine, known map[int]bool) error {
 			return err
 		}
 	}
+	if known == nil { // programs of before may still judge those that are known
+		if err := b.tellLogicals(m); err != nil {
+			return err
+		}
+	}
 	var addresses []dataplane.Address
 	for _, l := range m.links {
 		for _, a := range l.Addresses {
@@ -304,7 +310,7 @@ func (b *box) tellNew(m *machine, known map[int]bool) error {
 
 func (b *box) tellInterface(l *netif.Link) error {
 	h := b.hooks[l.Index]
-	now, err := describe(l, h.Hook, b.rules.skips(l, b.host))
+	now, err := describe(l, h.Hook == XDP || h.carried.by != "", b.rules.skips(l, b.host))
 	if err != nil {
 		return err
 	}
@@ -319,8 +325,9 @@ func (b *box) tellInterface(l *netif.Link) error {
 	return nil
 }
 
-// describe is what the dataplane must know of an interface.
-func describe(l *netif.Link, hook Hook, skip bool) (dataplane.Interface, error) {
+// describe is what the dataplane must know of an interface. xdp: an XDP program judges
+// what comes in by it.
+func describe(l *netif.Link, xdp, skip bool) (dataplane.Interface, error) {
 	target, err := netif.XDPTarget(l.Index)
 	if err != nil {
 		return dataplane.Interface{}, err
@@ -332,7 +339,7 @@ func describe(l *netif.Link, hook Hook, skip bool) (dataplane.Interface, error) 
 	}{
 		{skip, dataplane.InterfaceSkip},
 		{!l.Ethernet && l.Kind != netif.Loopback, dataplane.InterfaceL3},
-		{hook == XDP, dataplane.InterfaceXDP},
+		{xdp, dataplane.InterfaceXDP},
 		{target, dataplane.InterfaceTarget},
 		{l.Kind == netif.Loopback, dataplane.InterfaceLoopback},
 		{hasStatic(l, netip.Addr.Is4), dataplane.InterfaceStatic4},
@@ -343,8 +350,8 @@ func describe(l *netif.Link, hook Hook, skip bool) (dataplane.Interface, error) 
 		}
 	}
 	i := dataplane.Interface{MAC: l.MAC, MTU: uint32(l.MTU), Flags: flags}
-	if l.Tag != 0 {
-		i.Parent, i.Tag, i.TagType = l.Parent, l.Tag, dataplane.Type8021Q
+	if l.Kind == netif.VLAN {
+		i.Parent, i.Tag, i.TagType = l.Parent, l.Tag, l.TagType
 	}
 	return i, nil
 }

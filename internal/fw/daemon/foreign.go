@@ -76,7 +76,7 @@ func (b *box) keepHooks(m *machine) error {
 				b.cfg.Log.Warn("TCX instead of XDP", "interface", l.Name, "reason", err)
 				h.Choice = Choice{TCX, err.Error()}
 				b.hooks[l.Index] = h
-				errs = append(errs, b.attach(l))
+				errs = append(errs, b.tellLogicals(m), b.attach(l))
 			}
 		case l.XDP != h.foreign && l.XDP != 0:
 			err := foreign(l)

@@ -157,7 +157,7 @@ func (b *box) demote() {
 	}
 	m, err := look(b.cfg.Log)
 	if err == nil {
-		err = b.noteInterfaces(m)
+		err = b.tell(m) // VLAN devices are TCX's, too, now
 	}
 	if err != nil {
 		b.cfg.Log.Error("record that interfaces have TCX", "error", err)

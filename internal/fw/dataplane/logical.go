@@ -1,6 +1,8 @@
 package dataplane
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -126,4 +128,41 @@ func enterLogical(all []uint64, entry uint64) bool {
 		}
 	}
 	return false
+}
+
+// Carried is an interface whose frames another one carries, with a VLAN tag.
+type Carried struct {
+	Ifindex int
+	Parent  int
+	Tag     uint16 // 802.1Q
+}
+
+// Carry tells the running dataplane in a folder of interfaces that are no VLAN devices to
+// take tagged frames for. It is for measuring on kernels without VLAN devices: the daemon
+// leaves them entered, but knows nothing of what is told here besides.
+func Carry(dir string, all []Carried) error {
+	v, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	d := &Dataplane{tables: v.tables}
+	ifindexes := make([]int, 0, len(all))
+	for _, c := range all {
+		raw, err := d.interfaceAt(c.Ifindex)
+		if err != nil {
+			return errors.Join(err, v.Close())
+		}
+		raw.Tag, raw.TagType = c.Tag, fromWire(Type8021Q)
+		atomic.StoreUint32(&raw.Parent, uint32(c.Parent))
+		raw.change(InterfaceXDP, 0)
+		ifindexes = append(ifindexes, c.Ifindex)
+	}
+	left, err := d.SetLogicals(ifindexes)
+	if err == nil && left != nil {
+		err = fmt.Errorf("no room for interfaces %d", left)
+	}
+	if err == nil {
+		d.BumpRoutes() // next hops behind these interfaces are others now
+	}
+	return errors.Join(err, v.Close())
 }

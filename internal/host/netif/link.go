@@ -1,6 +1,7 @@
 package netif
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -43,7 +44,10 @@ type Link struct {
 	MasterOf  string // kind of the master, "" if there is none
 	Parent    int    // index of a VLAN device's parent; 0: none, or in another namespace
 	Group     uint32 // its group's number; 0: the default one
-	Tag       uint16 // of a VLAN device: the 802.1Q tag that its parent's frames bear; 0: another kind of tag
+	Tag       uint16 // of a VLAN device: priority and id of the tag that its parent's frames bear
+	TagType   uint16 // of a VLAN device: EtherType of that tag
+	KeepsTag  bool   // of a VLAN device: frames come in with the tag still in them (reorder_hdr off)
+	Shared    bool   // other devices stand on it with addresses of their own, or its address (macvlan, ipvlan)
 	RxQueues  int
 	XDP       uint32 // id of the XDP program attached, whoever's; 0: none
 	Addresses []Address
@@ -82,6 +86,10 @@ func Links() ([]Link, error) {
 	if err != nil {
 		return nil, err
 	}
+	shared, err := sharedLinks(raw)
+	if err != nil {
+		return nil, err
+	}
 	links := make([]Link, 0, len(raw))
 	kinds := make(map[int]string, len(raw))
 	for _, r := range raw {
@@ -90,6 +98,7 @@ func Links() ([]Link, error) {
 	for _, r := range raw {
 		l := newLink(r, kinds)
 		l.Addresses = addresses[l.Index]
+		l.Shared = shared[l.Index]
 		links = append(links, l)
 	}
 	sort.Slice(links, func(i, j int) bool { return links[i].Index < links[j].Index })
@@ -115,6 +124,8 @@ func newLink(r netlink.Link, kinds map[int]string) Link {
 	}
 	if v, ok := r.(*netlink.Vlan); ok {
 		l.Parent, l.Tag = carrier(v)
+		l.TagType = uint16(v.VlanProtocol)
+		l.KeepsTag = v.ReorderHdr != nil && !*v.ReorderHdr
 	}
 	if a.Xdp != nil && a.Xdp.Attached {
 		l.XDP = a.Xdp.ProgId
@@ -129,10 +140,36 @@ func carrier(v *netlink.Vlan) (parent int, tag uint16) {
 	if v.NetNsID >= 0 { // the parent's index is one of another namespace
 		return 0, 0
 	}
-	if v.VlanProtocol == netlink.VLAN_PROTOCOL_8021Q {
-		tag = uint16(v.VlanId) | uint16(v.EgressQosMap[0])<<priorityShift
+	return v.ParentIndex, uint16(v.VlanId) | uint16(v.EgressQosMap[0])<<priorityShift
+}
+
+// sharedLinks are the devices that others stand on which take part of their frames. Those
+// in other namespaces are told by the addresses that the device accepts for them; an ipvlan
+// has its device's address, and is seen only in this namespace.
+func sharedLinks(raw []netlink.Link) (map[int]bool, error) {
+	shared := make(map[int]bool)
+	own := make(map[int]net.HardwareAddr)
+	for _, r := range raw {
+		a := r.Attrs()
+		own[a.Index] = a.HardwareAddr
+		switch r.Type() {
+		case "macvlan", "macvtap", "ipvlan", "ipvtap":
+			if a.NetNsID < 0 {
+				shared[a.ParentIndex] = true
+			}
+		}
 	}
-	return v.ParentIndex, tag
+	accepted, err := dump(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, unix.AF_BRIDGE) })
+	if err != nil {
+		return nil, fmt.Errorf("list the addresses that devices accept: %w", err)
+	}
+	for _, n := range accepted {
+		group := len(n.HardwareAddr) > 0 && n.HardwareAddr[0]&1 != 0
+		if n.MasterIndex == 0 && !group && !bytes.Equal(n.HardwareAddr, own[n.LinkIndex]) {
+			shared[n.LinkIndex] = true
+		}
+	}
+	return shared, nil
 }
 
 func kind(r netlink.Link) Kind {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"weir/internal/host/hostdb"
@@ -143,11 +144,97 @@ func TestVLANHasItsParent(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if l := find(t, links, "lan0.7"); l.Kind != netif.VLAN || l.Parent != index {
+		l := find(t, links, "lan0.7")
+		if l.Kind != netif.VLAN || l.Parent != index {
 			t.Errorf("lan0.7 is a %s on interface %d, want a vlan on %d", l.Kind, l.Parent, index)
+		}
+		if l.Tag != 7 || l.TagType != 0x8100 || l.KeepsTag || l.Shared {
+			t.Errorf("lan0.7: %+v", l)
+		}
+		off := false
+		service := &netlink.Vlan{VlanId: 8, VlanProtocol: netlink.VLAN_PROTOCOL_8021AD, EgressQosMap: map[uint32]uint32{0: 5}, ReorderHdr: &off}
+		if err := addLink(service, func(a *netlink.LinkAttrs) { a.Name, a.ParentIndex = "lan0.8", index }); err != nil {
+			return err
+		}
+		if links, err = netif.Links(); err != nil {
+			return err
+		}
+		if l = find(t, links, "lan0.8"); l.Tag != 5<<13|8 || l.TagType != 0x88a8 || !l.KeepsTag {
+			t.Errorf("lan0.8: %+v", l)
 		}
 		return nil
 	})
+}
+
+// A device on which a macvlan stands is shared, also where that is in another namespace.
+func TestSharedLinks(t *testing.T) {
+	inLab(t, lab.Options{Name: "shared"}, func(l *lab.Lab) error {
+		shared := func() (names []string) {
+			links, err := netif.Links()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range links {
+				if l.Shared {
+					names = append(names, l.Name)
+				}
+			}
+			return names
+		}
+		if got := shared(); got != nil {
+			t.Errorf("%v are shared by nobody", got)
+		}
+		for _, name := range []string{"lan0", "wan0"} {
+			below, err := netlink.LinkByName(name)
+			if err != nil {
+				return err
+			}
+			on := &netlink.Macvlan{Mode: netlink.MACVLAN_MODE_BRIDGE}
+			err = addLink(on, func(a *netlink.LinkAttrs) { a.Name, a.ParentIndex = name+"m", below.Attrs().Index })
+			if err != nil {
+				return err
+			}
+		}
+		if got := shared(); !slices.Equal(got, []string{"lan0", "wan0"}) {
+			t.Errorf("shared: %v", got)
+		}
+		if err := moveUp("wan0m", l.Namespace(lab.WAN)); err != nil {
+			return err
+		}
+		if got := shared(); !slices.Equal(got, []string{"lan0", "wan0"}) {
+			t.Errorf("with a macvlan in another namespace, shared: %v", got)
+		}
+		return nil
+	})
+}
+
+// moveUp moves an interface to another namespace and sets it up there.
+func moveUp(name, namespace string) error {
+	path, err := netif.NamespacePath(namespace)
+	if err != nil {
+		return err
+	}
+	there, err := netns.GetFromPath(path)
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetNsFd(link, int(there)); err != nil {
+		return err
+	}
+	h, err := netlink.NewHandleAt(there)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if link, err = h.LinkByName(name); err != nil {
+		return err
+	}
+	return h.LinkSetUp(link)
 }
 
 func TestHost(t *testing.T) {

@@ -1,0 +1,133 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"weir/internal/host/netif"
+)
+
+// carried says what becomes of a VLAN device's frames under XDP.
+type carried struct {
+	by  string // the device whose XDP program judges them; "": TCX of the VLAN device does
+	why string // why no XDP program judges them
+}
+
+// tellLogicals brings up to date which VLAN devices XDP judges the frames of. Those that
+// lose that lose it first, and those that get it are told of before: TCX judges in between.
+func (b *box) tellLogicals(m *machine) error {
+	wanted := b.chooseLogicals(m)
+	kept := slices.DeleteFunc(b.dp.Logicals(), func(index int) bool {
+		return !slices.Contains(wanted, index) && !m.isForeignLogical(index)
+	})
+	if err := b.setLogicals(kept); err != nil {
+		return err
+	}
+	if err := b.tellVLANs(m); err != nil {
+		return err
+	}
+	for _, index := range wanted {
+		if !slices.Contains(kept, index) {
+			kept = append(kept, index)
+		}
+	}
+	if err := b.setLogicals(kept); err != nil {
+		return err
+	}
+	return b.tellVLANs(m) // those that found no room
+}
+
+// isForeignLogical reports whether an interface that XDP takes tagged frames for is no VLAN
+// device: it was entered by somebody else, a benchmark.
+func (m *machine) isForeignLogical(index int) bool {
+	return slices.ContainsFunc(m.links, func(l netif.Link) bool { return l.Index == index && l.Kind != netif.VLAN })
+}
+
+func (b *box) tellVLANs(m *machine) error {
+	for i := range m.links {
+		l := &m.links[i]
+		if _, ok := b.hooks[l.Index]; !ok || l.Kind != netif.VLAN {
+			continue
+		}
+		if err := b.tellInterface(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *box) setLogicals(indexes []int) error {
+	left, err := b.dp.SetLogicals(indexes)
+	if err != nil {
+		return fmt.Errorf("tell the dataplane of VLAN devices: %w", err)
+	}
+	for _, index := range left {
+		h := b.hooks[index]
+		h.carried = carried{why: "XDP knows no more tags or VLAN devices"}
+		b.hooks[index] = h
+	}
+	return nil
+}
+
+// chooseLogicals chooses the VLAN devices whose frames XDP judges, and gives their indexes.
+func (b *box) chooseLogicals(m *machine) []int {
+	links := make(map[int]*netif.Link, len(m.links))
+	for i := range m.links {
+		links[m.links[i].Index] = &m.links[i]
+	}
+	var chosen []int
+	for _, l := range links {
+		h, ok := b.hooks[l.Index]
+		if !ok || l.Kind != netif.VLAN {
+			continue
+		}
+		h.carried = b.carriedBy(l, links)
+		b.hooks[l.Index] = h
+		if h.carried.by != "" {
+			chosen = append(chosen, l.Index)
+		}
+	}
+	slices.Sort(chosen)
+	return chosen
+}
+
+// carriedBy finds the device at the bottom of a VLAN device, if its XDP program may judge
+// the VLAN device's frames as the stack would deliver them.
+func (b *box) carriedBy(l *netif.Link, links map[int]*netif.Link) carried {
+	if l.Kind != netif.VLAN {
+		if b.hooks[l.Index].Hook == XDP {
+			return carried{by: l.Name}
+		}
+		return carried{why: "TCX judges what comes in by " + l.Name}
+	}
+	parent := links[l.Parent]
+	if parent == nil {
+		return carried{why: "the device below is in another namespace"}
+	}
+	if why := leftToStack(l, parent); why != "" {
+		return carried{why: why}
+	}
+	return b.carriedBy(parent, links)
+}
+
+// leftToStack says why only the stack knows what to do with a VLAN device's frames; "" if
+// that is not so.
+func leftToStack(l, parent *netif.Link) string {
+	const vlanID = 0x0fff
+	switch {
+	case !l.Up:
+		return l.Name + " is down"
+	case l.Master != 0:
+		return fmt.Sprintf("%s is a port of %s", l.Name, oneOf(l.MasterOf))
+	case l.Shared:
+		return fmt.Sprintf("other devices share %s (macvlan, ipvlan)", l.Name)
+	case !bytes.Equal(l.MAC, parent.MAC):
+		return fmt.Sprintf("%s has another MAC address than %s", l.Name, parent.Name)
+	case l.KeepsTag:
+		return l.Name + " leaves tags in its frames (reorder_hdr off)"
+	case l.Tag&vlanID == 0:
+		return "a tag with VLAN id 0 is a priority"
+	}
+	return ""
+}
