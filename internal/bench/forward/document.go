@@ -290,7 +290,7 @@ func (r *Report) curves(d dimension, rest traffic.Case) (charts []report.Chart) 
 
 // series are the lines of all paths that have such runs.
 func (r *Report) series(cases []traffic.Case, x func(traffic.Case) int, runs func(Row) stats.Sample) (all []report.Series) {
-	for _, name := range paths.All {
+	for _, name := range paths.Known {
 		line := report.Series{Name: name, Ours: ours(name)}
 		for _, c := range cases {
 			for _, row := range r.rowsOf(c) {

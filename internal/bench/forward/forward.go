@@ -89,7 +89,7 @@ func (b *benchmark) measure(ctx context.Context) (err error) {
 	}
 	b.progress = progress.New(b.options.Progress, planned, b.options.Estimate())
 	defer b.progress.End()
-	for _, name := range paths.All {
+	for _, name := range paths.Known {
 		if why := b.missing[name]; why != "" && b.uses(name) {
 			b.skip(name, nil, why)
 			b.progress.Drop(b.options.Runs * len(cases))
@@ -150,7 +150,7 @@ func (b *benchmark) measureCase(ctx context.Context, c traffic.Case) error {
 // those that have several.
 func (b *benchmark) prepare(ctx context.Context, c traffic.Case) ([]*samples, error) {
 	var all []*samples
-	for _, name := range paths.All {
+	for _, name := range paths.Known {
 		if !b.uses(name) || b.missing[name] != "" {
 			continue
 		}

@@ -88,7 +88,7 @@ func (o *Options) Check() error {
 		option.Each("--rules", o.Rules, func(n int) bool { return n >= 0 && n <= paths.MaxRules }, fmt.Sprintf("0 to %d", paths.MaxRules)),
 		option.Each("--limit", o.Limits, func(n int) bool { return n == 0 || n >= o.needed() && n <= resolve.MostStates },
 			fmt.Sprintf("0, or %d to %d with these connections", o.needed(), resolve.MostStates)),
-		option.Each("--paths", o.Paths, option.OneOf(paths.All...), strings.Join(paths.All, ", ")),
+		option.Each("--paths", o.Paths, option.OneOf(paths.Known...), strings.Join(paths.Known, ", ")),
 		option.Each("--hook", []string{o.Hook}, option.OneOf("xdp", "tcx"), "xdp or tcx"),
 		option.Each("--prefetch", []string{o.Prefetch}, option.OneOf("auto", "on", "off"), "auto, on or off"),
 		option.Each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= option.MaxRuns }, "1 to 1000"),

@@ -38,10 +38,19 @@ const (
 	NftNAT    = "nft-nat"
 	Weir      = "weir"
 	WeirNAT   = "weir-nat"
+
+	WeirVLAN    = "weir-vlan" // weir, with a VLAN tag on both wires
+	WeirNATVLAN = "weir-nat-vlan"
 )
 
-// All are the names of all paths.
+// All are the names of all paths but those for special questions.
 var All = []string{Generator, Redirect, Kernel, Nft, NftNAT, Weir, WeirNAT}
+
+// VLAN are the paths of tagged frames: no measured kernel needs VLAN devices for them.
+var VLAN = []string{WeirVLAN, WeirNATVLAN}
+
+// Known are the names of all paths there are.
+var Known = slices.Concat(All, VLAN)
 
 // hookStack is the hook of paths that go through the kernel's own stack.
 const hookStack = "stack"
@@ -69,8 +78,12 @@ func New(name string, o WeirOptions) (*Path, error) {
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
 	case WeirNAT:
 		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, HasEgress: o.Hook == "tcx"}, Entries: []Entry{{"", startWeir(o)}}}, nil
+	case WeirVLAN:
+		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Tagged: true}, Entries: []Entry{{"", startTagged(o)}}}, nil
+	case WeirNATVLAN:
+		return &Path{Name: name, Hook: o.Hook, Effect: traffic.Effect{Routes: true, Connects: true, Translates: true, Tagged: true}, Entries: []Entry{{"", startTagged(o)}}}, nil
 	}
-	return nil, fmt.Errorf("no path %q; there are %s", name, strings.Join(All, ", "))
+	return nil, fmt.Errorf("no path %q; there are %s", name, strings.Join(Known, ", "))
 }
 
 // EntryNames are the names of the ways in which frames can enter a path; which is

@@ -80,7 +80,7 @@ func (b *Testbed) build(ctx context.Context, o Options) (err error) {
 			return err
 		}
 	}
-	return b.addHosts()
+	return b.AddHosts()
 }
 
 func (b *Testbed) findDevice(p Place) error {
@@ -94,8 +94,8 @@ func (b *Testbed) findDevice(p Place) error {
 	})
 }
 
-// addHosts makes the near end stand for all hosts that frames come from.
-func (b *Testbed) addHosts() error {
+// AddHosts makes the near end stand for all hosts that frames come from.
+func (b *Testbed) AddHosts() error {
 	for _, to := range routedNet {
 		if err := b.Lab.AddRoute(NearDoor.Host, NearDoor.Device, netip.MustParsePrefix(to), netip.Addr{}); err != nil {
 			return err

@@ -55,7 +55,7 @@ func newChecker(w *Setup, s Frame, turn int) (*checkSink, error) {
 		Entries: map[string]uint32{"findings": cpu.Possible(), "answers": uint32(w.Case.Flows)},
 		Values: map[string]any{
 			"header": words(header), "compared": words(spec.compared()), "header_len": uint32(len(header)),
-			"frame_len": uint32(s.length), "ethertype": spec.ethertype(),
+			"frame_len": uint32(spec.length), "tag_len": uint32(spec.tagLen()), "ethertype": spec.ethertype(),
 			"ipv6": flag(spec.ipv6), "tcp": flag(spec.tcp != nil), "back": flag(s.back),
 			"translated": flag(w.Translates), "router_addr": low32(w.router()),
 			"source_net": low32(w.sources()), "target_net": low32(w.targets()), "flows": uint32(w.Case.Flows),

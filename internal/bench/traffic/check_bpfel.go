@@ -46,6 +46,7 @@ const (
 	checkVarIpv6       = "ipv6"
 	checkVarRouterAddr = "router_addr"
 	checkVarSourceNet  = "source_net"
+	checkVarTagLen     = "tag_len"
 	checkVarTargetNet  = "target_net"
 	checkVarTcp        = "tcp"
 	checkVarTranslated = "translated"
@@ -119,6 +120,7 @@ type checkVariableSpecs struct {
 	Ipv6       *ebpf.VariableSpec `ebpf:"ipv6"`
 	RouterAddr *ebpf.VariableSpec `ebpf:"router_addr"`
 	SourceNet  *ebpf.VariableSpec `ebpf:"source_net"`
+	TagLen     *ebpf.VariableSpec `ebpf:"tag_len"`
 	TargetNet  *ebpf.VariableSpec `ebpf:"target_net"`
 	Tcp        *ebpf.VariableSpec `ebpf:"tcp"`
 	Translated *ebpf.VariableSpec `ebpf:"translated"`
@@ -170,6 +172,7 @@ type checkVariables struct {
 	Ipv6       *ebpf.Variable `ebpf:"ipv6"`
 	RouterAddr *ebpf.Variable `ebpf:"router_addr"`
 	SourceNet  *ebpf.Variable `ebpf:"source_net"`
+	TagLen     *ebpf.Variable `ebpf:"tag_len"`
 	TargetNet  *ebpf.Variable `ebpf:"target_net"`
 	Tcp        *ebpf.Variable `ebpf:"tcp"`
 	Translated *ebpf.Variable `ebpf:"translated"`

@@ -126,7 +126,10 @@ func LoadCountObjectsFor(w *Setup, values map[string]any) (*bpfload.Objects, err
 		return nil, fmt.Errorf("read the counting programs: %w", err)
 	}
 	kind := &frameSpec{ipv6: w.Case.IPv6(), tcp: w.data(false)}
-	all := map[string]any{"ethertype": kind.ethertype(), "protocol": kind.protocol()}
+	if w.Tagged {
+		kind.tag = FarVLAN
+	}
+	all := map[string]any{"ethertype": kind.ethertype(), "protocol": kind.protocol(), "tag_len": uint32(kind.tagLen())}
 	for name, value := range values {
 		all[name] = value
 	}

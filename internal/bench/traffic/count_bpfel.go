@@ -39,6 +39,7 @@ const (
 	countVarEthertype     = "ethertype"
 	countVarLeaveBy       = "leave_by"
 	countVarProtocol      = "protocol"
+	countVarTagLen        = "tag_len"
 )
 
 // loadCount returns the embedded CollectionSpec for count.
@@ -107,6 +108,7 @@ type countVariableSpecs struct {
 	Ethertype     *ebpf.VariableSpec `ebpf:"ethertype"`
 	LeaveBy       *ebpf.VariableSpec `ebpf:"leave_by"`
 	Protocol      *ebpf.VariableSpec `ebpf:"protocol"`
+	TagLen        *ebpf.VariableSpec `ebpf:"tag_len"`
 }
 
 // countObjects contains all objects after they have been loaded into the kernel.
@@ -149,6 +151,7 @@ type countVariables struct {
 	Ethertype     *ebpf.Variable `ebpf:"ethertype"`
 	LeaveBy       *ebpf.Variable `ebpf:"leave_by"`
 	Protocol      *ebpf.Variable `ebpf:"protocol"`
+	TagLen        *ebpf.Variable `ebpf:"tag_len"`
 }
 
 // countPrograms contains all programs after they have been loaded into the kernel.

@@ -10,6 +10,7 @@ import (
 // at its end, which the sizes of frames include (RFC 2544).
 const (
 	ethLen     = 14
+	vlanLen    = 4
 	ip4Len     = 20
 	ip6Len     = 40
 	udpLen     = 8
@@ -53,6 +54,17 @@ type frameSpec struct {
 	length         int      // in memory, without the frame's checksum
 	source, target net.HardwareAddr
 	from, to       netip.Addr // networks, with the bits of hosts zero
+	tag            uint16     // VLAN id; 0: no tag
+}
+
+// link is the length of the Ethernet header, with its tag.
+func (s *frameSpec) link() int { return ethLen + s.tagLen() }
+
+func (s *frameSpec) tagLen() int {
+	if s.tag == 0 {
+		return 0
+	}
+	return vlanLen
 }
 
 // TrueSize is the smallest frame of the kind that is not below size, both with
@@ -70,9 +82,9 @@ func TrueSize(size int, ipv6, tcp bool) int {
 
 func (s *frameSpec) l4() int {
 	if s.ipv6 {
-		return ethLen + ip6Len
+		return s.link() + ip6Len
 	}
-	return ethLen + ip4Len
+	return s.link() + ip4Len
 }
 
 func (s *frameSpec) headerLen() int {
@@ -95,11 +107,15 @@ func (s *frameSpec) header(ttl byte) []byte {
 	h := make([]byte, s.headerLen())
 	copy(h, s.target)
 	copy(h[6:], s.source)
-	binary.BigEndian.PutUint16(h[12:], s.ethertype())
+	if s.tag != 0 {
+		binary.BigEndian.PutUint16(h[12:], 0x8100)
+		binary.BigEndian.PutUint16(h[14:], s.tag)
+	}
+	binary.BigEndian.PutUint16(h[s.link()-2:], s.ethertype())
 	if s.ipv6 {
-		s.putIPv6(h[ethLen:], ttl)
+		s.putIPv6(h[s.link():], ttl)
 	} else {
-		s.putIPv4(h[ethLen:], ttl)
+		s.putIPv4(h[s.link():], ttl)
 	}
 	s.putL4(h[s.l4():])
 	return h
@@ -114,14 +130,14 @@ func (s *frameSpec) protocol() byte {
 
 func (s *frameSpec) putIPv4(ip []byte, ttl byte) {
 	ip[0] = 0x45
-	binary.BigEndian.PutUint16(ip[2:], uint16(s.length-ethLen))
+	binary.BigEndian.PutUint16(ip[2:], uint16(s.length-s.link()))
 	ip[6] = 0x40 // don't fragment
 	ip[8], ip[9] = ttl, s.protocol()
 }
 
 func (s *frameSpec) putIPv6(ip []byte, ttl byte) {
 	ip[0] = 0x60
-	binary.BigEndian.PutUint16(ip[4:], uint16(s.length-ethLen-ip6Len))
+	binary.BigEndian.PutUint16(ip[4:], uint16(s.length-s.link()-ip6Len))
 	ip[6], ip[7] = s.protocol(), ttl
 	from, to := s.from.As16(), s.to.As16()
 	copy(ip[8:], from[:12])
@@ -155,9 +171,9 @@ func (s *frameSpec) sums() (ip, l4 uint32) {
 	h := s.header(hops)
 	l4 = sum16(h[s.l4():]) + uint32(s.length-s.l4()) + uint32(s.protocol())
 	if s.ipv6 {
-		return 0, l4 + sum16(h[ethLen+8:s.l4()])
+		return 0, l4 + sum16(h[s.link()+8:s.l4()])
 	}
-	return sum16(h[ethLen:s.l4()]), l4
+	return sum16(h[s.link():s.l4()]), l4
 }
 
 func sum16(b []byte) uint32 {
@@ -181,10 +197,10 @@ func (s *frameSpec) compared() []byte {
 		}
 	}
 	if s.ipv6 {
-		clear(ethLen+20, 4)
-		clear(ethLen+36, 4)
+		clear(s.link()+20, 4)
+		clear(s.link()+36, 4)
 	} else {
-		clear(ethLen+10, 10)
+		clear(s.link()+10, 10)
 	}
 	clear(s.l4(), 4)
 	if s.tcp != nil {

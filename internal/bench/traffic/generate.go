@@ -59,6 +59,7 @@ func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint6
 		"ipv6": flag(spec.ipv6), "tcp": flag(spec.tcp != nil), "back": flag(s.back),
 		"ip_sum": ip, "l4_sum": l4,
 		"source_net": low32(w.sources()), "target_net": low32(w.targets()),
+		"tag_len":    uint32(spec.tagLen()),
 		"first_flow": flows.First, "flows": flows.Count, "step": flows.Step, "limit": limit,
 	}
 	if spec.tcp != nil {
@@ -74,7 +75,7 @@ func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint6
 	if err != nil {
 		return nil, fmt.Errorf("load the generator: %w", err)
 	}
-	frame := make([]byte, s.length)
+	frame := make([]byte, spec.length)
 	copy(frame, header)
 	return &Generator{setup: w, Back: s.back, Core: core, Flows: flows.Count, objects: objects, frame: frame, batch: pace.Burst}, nil
 }

@@ -58,6 +58,7 @@ const (
 	generateVarSourceNet    = "source_net"
 	generateVarStampAt      = "stamp_at"
 	generateVarStep         = "step"
+	generateVarTagLen       = "tag_len"
 	generateVarTargetNet    = "target_net"
 	generateVarTcp          = "tcp"
 )
@@ -138,6 +139,7 @@ type generateVariableSpecs struct {
 	SourceNet    *ebpf.VariableSpec `ebpf:"source_net"`
 	StampAt      *ebpf.VariableSpec `ebpf:"stamp_at"`
 	Step         *ebpf.VariableSpec `ebpf:"step"`
+	TagLen       *ebpf.VariableSpec `ebpf:"tag_len"`
 	TargetNet    *ebpf.VariableSpec `ebpf:"target_net"`
 	Tcp          *ebpf.VariableSpec `ebpf:"tcp"`
 }
@@ -196,6 +198,7 @@ type generateVariables struct {
 	SourceNet    *ebpf.Variable `ebpf:"source_net"`
 	StampAt      *ebpf.Variable `ebpf:"stamp_at"`
 	Step         *ebpf.Variable `ebpf:"step"`
+	TagLen       *ebpf.Variable `ebpf:"tag_len"`
 	TargetNet    *ebpf.Variable `ebpf:"target_net"`
 	Tcp          *ebpf.Variable `ebpf:"tcp"`
 }

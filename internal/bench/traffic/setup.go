@@ -17,6 +17,7 @@ type Effect struct {
 	Translates bool // it gives sources the firewall's address
 	Connects   bool // it remembers connections
 	HasEgress  bool // what it sends passes the egress hook
+	Tagged     bool // frames bear VLAN tags on both wires, of [NearVLAN] and [FarVLAN]
 }
 
 // Setup is one path in one case: where frames start, where they are seen again,
@@ -26,6 +27,23 @@ type Setup struct {
 	Case Case
 	Effect
 	answers *bpfload.Map // where the far end notes to whom it answers; see makeAnswers
+}
+
+// VLANs of the two wires, where frames are tagged.
+const (
+	NearVLAN = 10
+	FarVLAN  = 20
+)
+
+// tag is the VLAN of the wire at one of the firewall's doors; 0: frames have no tag.
+func (w *Setup) tag(door testbed.Place) uint16 {
+	switch {
+	case !w.Tagged:
+		return 0
+	case door == testbed.NearDoor:
+		return NearVLAN
+	}
+	return FarVLAN
 }
 
 // begin is the device that frames are sent from.
@@ -90,9 +108,9 @@ func (w *Setup) spec(back bool, seg *segment, length int) (*frameSpec, error) {
 		return nil, err
 	}
 	if back {
-		return w.newSpec(seg, length, source, target, w.targets(), w.outside()), nil
+		return w.newSpec(w.tag(w.Door(back)), seg, length, source, target, w.targets(), w.outside()), nil
 	}
-	return w.newSpec(seg, length, source, target, w.sources(), w.targets()), nil
+	return w.newSpec(w.tag(w.Door(back)), seg, length, source, target, w.sources(), w.targets()), nil
 }
 
 // arrival describes the same frames at their far end.
@@ -106,13 +124,16 @@ func (w *Setup) arrival(back bool, seg *segment, length int) (*frameSpec, error)
 		return nil, err
 	}
 	if back {
-		return w.newSpec(seg, length, source, target, w.targets(), w.sources()), nil
+		return w.newSpec(w.tag(w.exit(back)), seg, length, source, target, w.targets(), w.sources()), nil
 	}
-	return w.newSpec(seg, length, source, target, w.outside(), w.targets()), nil
+	return w.newSpec(w.tag(w.exit(back)), seg, length, source, target, w.outside(), w.targets()), nil
 }
 
-func (w *Setup) newSpec(seg *segment, length int, source, target net.HardwareAddr, from, to netip.Addr) *frameSpec {
-	return &frameSpec{ipv6: w.Case.IPv6(), tcp: seg, length: length, source: source, target: target, from: from, to: to}
+// newSpec describes frames of a length that a tag is added to.
+func (w *Setup) newSpec(tag uint16, seg *segment, length int, source, target net.HardwareAddr, from, to netip.Addr) *frameSpec {
+	s := &frameSpec{ipv6: w.Case.IPv6(), tcp: seg, source: source, target: target, from: from, to: to, tag: tag}
+	s.length = length + s.tagLen()
+	return s
 }
 
 // arrivalTTL is the TTL or hop limit at their far end.

@@ -17,6 +17,7 @@ const volatile __u64 header[HEADER_WORDS];
 const volatile __u64 compared[HEADER_WORDS];
 const volatile __u32 header_len;
 const volatile __u32 frame_len;
+const volatile __u32 tag_len; /* bytes of a VLAN tag in front of the EtherType */
 const volatile __u16 ethertype; /* host order */
 const volatile __u8 ipv6;
 const volatile __u8 tcp;
@@ -116,7 +117,7 @@ static __always_inline int l4_sum_holds(const void *frame)
 
 	if (!tcp && !get16(frame + offset + UDP_SUM))
 		return 0; /* 0 means none, and ours have one */
-	return fold(pseudo_sum(frame, frame_len - offset) + sum_bytes(frame, offset, frame_len)) == 0xffff;
+	return fold(pseudo_sum(frame, frame_len - tag_len - offset) + sum_bytes(frame, offset, frame_len - tag_len)) == 0xffff;
 }
 
 static __always_inline enum fault examine_out(struct answer *answer, const struct flow *flow, __u32 addr, __u16 port,
@@ -147,8 +148,10 @@ static __always_inline enum fault examine_back(struct answer *answer, const stru
 	return FAULT_NONE;
 }
 
-static __always_inline enum fault examine(const void *frame, struct finding *finding)
+/* tagged: the frame, with its tag if there is one. */
+static __always_inline enum fault examine(const void *tagged, struct finding *finding)
 {
+	const void *frame = tagged + tag_len; /* its IP header is where it is without a tag */
 	int offset = ipv6 ? IP6_L4 : IP4_L4;
 	__u32 source = get32(frame + (ipv6 ? IP6_SOURCE_LOW : IP4_SOURCE));
 	__u32 target = get32(frame + (ipv6 ? IP6_TARGET_LOW : IP4_TARGET));
@@ -159,7 +162,7 @@ static __always_inline enum fault examine(const void *frame, struct finding *fin
 	struct flow flow = flow_of(number);
 	struct answer *answer;
 
-	if (header_differs(frame))
+	if (header_differs(tagged))
 		return FAULT_HEADER;
 	if (!ipv6 && fold(sum_bytes(frame, ETH_LEN, IP4_L4)) != 0xffff)
 		return FAULT_IP_SUM;
@@ -196,7 +199,7 @@ int check(struct xdp_md *ctx)
 	struct finding *finding;
 	enum fault fault;
 
-	if (!is_ours(frame, end, ethertype, tcp ? 6 : 17))
+	if (!is_ours(frame + tag_len, end, ethertype, tcp ? 6 : 17))
 		return XDP_PASS;
 	finding = bpf_map_lookup_elem(&findings, &core);
 	if (!finding)

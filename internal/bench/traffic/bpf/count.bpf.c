@@ -11,6 +11,7 @@
 
 const volatile __u16 ethertype; /* host order */
 const volatile __u8 protocol;	/* others are not counted */
+const volatile __u32 tag_len;	/* bytes of a VLAN tag in front of the EtherType */
 
 /* redirect: the device that frames leave by, and their new addresses. */
 const volatile __u32 leave_by;
@@ -66,7 +67,7 @@ static __always_inline void count_one(void)
 SEC("xdp")
 int count(struct xdp_md *ctx)
 {
-	if (!is_ours((void *)(long)ctx->data, (void *)(long)ctx->data_end, ethertype, protocol))
+	if (!is_ours((void *)(long)ctx->data + tag_len, (void *)(long)ctx->data_end, ethertype, protocol))
 		return XDP_PASS;
 	count_one();
 	return XDP_DROP;
@@ -92,7 +93,7 @@ static __always_inline int readdress(struct xdp_md *ctx)
 {
 	void *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
-	if (!is_ours(frame, end, ethertype, protocol))
+	if (!is_ours(frame + tag_len, end, ethertype, protocol))
 		return 0;
 	*(__u64 *)frame = addresses_low;
 	*(__u32 *)(frame + 8) = addresses_high;

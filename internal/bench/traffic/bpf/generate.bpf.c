@@ -15,6 +15,7 @@
 const volatile __u64 header[HEADER_WORDS];
 const volatile __u32 header_len;
 const volatile __u8 ipv6;
+const volatile __u32 tag_len; /* bytes of a VLAN tag in front of the EtherType */
 const volatile __u8 tcp;
 const volatile __u8 back; /* from the far end to the near one */
 
@@ -222,7 +223,7 @@ static __always_inline void stamp(void *frame, const void *end)
 SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
-	void *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *at;
 	__u32 len = header_len, addresses, zero = 0;
 	struct pace *p;
 	struct ends ends;
@@ -241,15 +242,16 @@ int generate(struct xdp_md *ctx)
 	ends = ends_of(first_flow + position);
 	addresses = halves(ends.source) + halves(ends.target);
 	copy_header(frame, len);
+	at = frame + tag_len;
 	if (ipv6) {
-		put32(frame + IP6_SOURCE_LOW, ends.source);
-		put32(frame + IP6_TARGET_LOW, ends.target);
-		write_l4(frame + IP6_L4, &ends, addresses);
+		put32(at + IP6_SOURCE_LOW, ends.source);
+		put32(at + IP6_TARGET_LOW, ends.target);
+		write_l4(at + IP6_L4, &ends, addresses);
 	} else {
-		put32(frame + IP4_SOURCE, ends.source);
-		put32(frame + IP4_TARGET, ends.target);
-		put16(frame + IP4_SUM, ~fold(ip_sum + addresses));
-		write_l4(frame + IP4_L4, &ends, addresses);
+		put32(at + IP4_SOURCE, ends.source);
+		put32(at + IP4_TARGET, ends.target);
+		put16(at + IP4_SUM, ~fold(ip_sum + addresses));
+		write_l4(at + IP4_L4, &ends, addresses);
 	}
 	if (stamp_at)
 		stamp(frame, end);

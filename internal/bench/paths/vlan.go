@@ -1,0 +1,81 @@
+package paths
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"weir/internal/bench/testbed"
+	"weir/internal/bench/traffic"
+	"weir/internal/fw/dataplane"
+	"weir/internal/host/netif"
+	"weir/internal/lab"
+)
+
+// startTagged runs weir where frames bear VLAN tags on both wires. Other devices stand in
+// for the VLAN devices, which not every kernel has: they have the names and addresses of
+// the doors. The daemon knows them for no VLAN devices, so what it would tell the
+// dataplane of such is told from here.
+func startTagged(o WeirOptions) func(context.Context, *traffic.Setup) (func() error, error) {
+	return func(ctx context.Context, w *traffic.Setup) (_ func() error, err error) {
+		var undo UndoList
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, undo.Run())
+			}
+		}()
+		undo.Add(w.Bed.AddHosts) // the last: the doors lose them while others stand in for them
+		vlans := map[string]uint16{testbed.NearDoor.Device: traffic.NearVLAN, testbed.FarDoor.Device: traffic.FarVLAN}
+		for device := range vlans {
+			back, err := w.Bed.Lab.StandIn(lab.FW, device)
+			undo.Add(back)
+			if err != nil {
+				return nil, err
+			}
+		}
+		if err := w.Bed.AddHosts(); err != nil {
+			return nil, err
+		}
+		stop, err := startDaemon(ctx, w, o)
+		if err != nil {
+			return nil, err
+		}
+		undo.Add(stop)
+		if err := enterVLANs(w, vlans); err != nil {
+			return nil, err
+		}
+		return undo.Run, nil
+	}
+}
+
+// enterVLANs has XDP of the doors take frames with a tag for the stand-ins'.
+func enterVLANs(w *traffic.Setup, vlans map[string]uint16) error {
+	var carried []dataplane.Carried
+	err := w.Bed.Lab.Do(lab.FW, func() error {
+		for device, id := range vlans {
+			own, err := net.InterfaceByName(device)
+			if err != nil {
+				return fmt.Errorf("find %s: %w", device, err)
+			}
+			below, err := net.InterfaceByName(lab.StandInFor(device))
+			if err != nil {
+				return fmt.Errorf("find %s: %w", lab.StandInFor(device), err)
+			}
+			carried = append(carried, dataplane.Carried{Ifindex: own.Index, Parent: below.Index, Tag: id})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var dir string
+	netns, err := netif.NamespacePath(w.Bed.Firewall())
+	if err == nil {
+		dir, err = dataplane.Folder(netns)
+	}
+	if err != nil {
+		return fmt.Errorf("find what weir has loaded: %w", err)
+	}
+	return dataplane.Carry(dir, carried)
+}
