@@ -17,12 +17,12 @@ import (
 const (
 	// firstFrames are what a generator sends to learn how fast a path is.
 	firstFrames = 1 << 16
-	// manyFlows may have a path change its way; what it decides by the number of its
-	// connections it decides within the time of decisions: weir does once a second.
+	// From manyFlows on, a path may change how it works. weir decides that once a
+	// second by the number of its connections, so a run waits for decisions.
 	manyFlows = 32 << 10
 	decisions = 1200 * time.Millisecond
-	// disturbance is the share of a run's time that its cores may spend idle
-	// or on other programs; beyond it the run does not count.
+	// disturbance is the share of a run's time that its cores may be idle or work
+	// for other programs. With more the run does not count.
 	disturbance = 0.02
 	// quietElsewhere is the share of time that other cores may be busy without
 	// being named in the report.
@@ -127,7 +127,7 @@ func (r *run) count(ctx context.Context) (res result, err error) {
 	return res, err
 }
 
-// profiled does something under the profiler's eyes, if there is one.
+// profiled does something while the profiler samples the core, if there is one.
 func (r *run) profiled(do func() (result, error)) (res result, err error) {
 	if r.profile == nil {
 		return do()

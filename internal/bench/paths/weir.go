@@ -22,8 +22,7 @@ const (
 	// weirStart is how long the daemon may take until it forwards; on a machine
 	// with other work the kernel checks its programs for many seconds.
 	weirStart = time.Minute
-	// quietFor is how long the daemon has to have been quiet to be done with its
-	// start.
+	// quietFor is how long the daemon has to be idle before its start is over.
 	quietFor = 200 * time.Millisecond
 )
 

@@ -227,7 +227,7 @@ func (m *measured) probe(ctx context.Context, span time.Duration) (rtts stats.Sa
 	return d.Millis, d.Lost, nil
 }
 
-// begin tells who wants to know of it that the first run begins.
+// begin calls Loaded when the first run begins.
 func (m *measured) begin() {
 	if loaded := m.options.Loaded; loaded != nil {
 		m.options.Loaded = nil

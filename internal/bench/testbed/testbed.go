@@ -24,8 +24,8 @@ type Options struct {
 	LowestFirst bool
 }
 
-// Testbed is the machine and the lab on it that benchmarks measure in. Whoever has
-// it holds the lock that keeps two benchmarks from measuring each other.
+// Testbed is the machine and the lab on it that benchmarks measure in. It holds
+// the lock that keeps two benchmarks from measuring each other.
 type Testbed struct {
 	Lab       *lab.Lab // the testbed's to close
 	Program   string   // the weir to measure
@@ -109,8 +109,7 @@ func (b *Testbed) Close() error {
 	return errors.Join(err, b.unlock())
 }
 
-// SetOffloads changes what the ends of the wires leave undone. No path may be
-// started.
+// SetOffloads changes the offloads of the ends of the wires. No path may be in place.
 func (b *Testbed) SetOffloads(o lab.Offloads) error {
 	if o == b.offloads {
 		return nil

@@ -29,10 +29,9 @@ type Options struct {
 	First bool
 }
 
-// Tester is a path in place with the frames that go by it. The firewall receives
-// on a core of its own, the second of those that may be used, and a generator
-// sends from the first, whether the firewall keeps up or not: frames that it
-// cannot take are lost, as on a wire.
+// Tester sends frames over a path that is in place. A generator sends from the
+// first core that may be used, and the firewall receives on the second. The
+// generator does not wait for the firewall: what it cannot take is lost, as on a wire.
 type Tester struct {
 	bed   *testbed.Testbed
 	setup *traffic.Setup

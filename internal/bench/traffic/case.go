@@ -31,7 +31,7 @@ type Case struct {
 	Cores     int    `json:"cores"`
 	Direction string `json:"direction"`
 	Sink      string `json:"sink"`
-	Rules     int    `json:"rules,omitempty"` // in front of the example's own, that match nothing of the traffic
+	Rules     int    `json:"rules,omitempty"` // added in front of the example's own; no frame matches them
 	Limit     int    `json:"limit,omitempty"` // set limit states of weir; 0: the example's, or twice the flows
 }
 

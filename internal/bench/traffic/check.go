@@ -20,8 +20,7 @@ var faults = [...]string{
 	8: "its UDP or TCP checksum does not hold",
 }
 
-// ErrWrongFrames is wrapped where a path did something else to frames than it
-// is measured for.
+// ErrWrongFrames is wrapped if frames did not arrive as the path should forward them.
 var ErrWrongFrames = errors.New("frames did not arrive as they should")
 
 // checkSink is the checker at their far end.

@@ -26,7 +26,7 @@ type Setup struct {
 	Bed  *testbed.Testbed
 	Case Case
 	Effect
-	answers *bpfload.Map // where the far end notes to whom it answers; see makeAnswers
+	answers *bpfload.Map // the addresses and ports that the far end answers to; see MakeAnswers
 }
 
 // VLANs of the two wires, where frames are tagged.
@@ -62,7 +62,7 @@ func (w *Setup) Door(back bool) testbed.Place {
 	return testbed.NearDoor
 }
 
-// end is where frames are checked, and counted unless the sink is egress.
+// end is where frames are checked. They are counted there too, unless the sink is egress.
 func (w *Setup) end(back bool) testbed.Place {
 	switch {
 	case w.ToDoor:
@@ -76,8 +76,8 @@ func (w *Setup) end(back bool) testbed.Place {
 // exit is the firewall's device that frames leave by.
 func (w *Setup) exit(back bool) testbed.Place { return w.Door(!back) }
 
-// egress reports whether frames are counted where the firewall sends them: a
-// path that redirects in XDP has no such place.
+// egress reports whether frames are counted at the firewall's egress. A path
+// that redirects in XDP has no egress hook.
 func (w *Setup) egress() bool { return w.Case.Sink == Egress && w.HasEgress }
 
 // sources is the network of the hosts at the near end.
@@ -154,7 +154,7 @@ type Frame struct {
 	length int
 }
 
-// FirstFrames are the frames that a connection begins with: after them it is open
+// FirstFrames are the frames that open a connection. After them it is open
 // in both directions and the windows of both sides are known.
 func (w *Setup) FirstFrames() []Frame {
 	if !w.Case.TCP() {
