@@ -100,6 +100,12 @@ enum mark {
 #define MAX_STATES	   0x03ffffffu
 #define MAX_NUMBER	   (MAX_STATES << 1 | 1)
 
+/* What rules give a packet, for skb->priority; 0: nothing. The number of its queue
+ * stands above these bits. */
+#define QOS_PRIO	   0x8000 /* a priority is given */
+#define QOS_PRIO_MASK	   0x7
+#define QOS_QUEUE_SHIFT	   16
+
 /* What XDP leaves in front of a frame for TCX ingress of the interface that the frame
  * belongs to: the device itself, or a VLAN device on it. */
 struct metadata {
@@ -107,6 +113,7 @@ struct metadata {
 	__u32 mark;    /* weir's bits of the mark that it gets			*/
 	__u32 number;  /* METADATA_REDIRECT, and of the packet's state; 0: none	*/
 	__u32 ifindex; /* of that interface; another one does not believe it	*/
+	__u32 qos;     /* for skb->priority: QOS_*				*/
 };
 #define METADATA_REDIRECT  0x80000000u /* TCX ingress redirects it */
 #define METADATA_MAGIC	   0x77656972u

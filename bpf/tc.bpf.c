@@ -159,6 +159,7 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 	p->ifindex = hook_ifindex(skb);
 	/* what stands in front of a frame that still has a priority tag is not ours: XDP leaves those alone */
 	if (i->flags & INTERFACE_XDP && !skb->vlan_present && !hook_metadata(skb, &m)) {
+		hook_prioritize(skb, m.qos);
 		if (!(m.number & METADATA_REDIRECT)) {
 			skb->mark |= m.mark;
 			return HOOK_PASS;

@@ -66,10 +66,20 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 	return bpf_skb_store_bytes(ctx, offset, from, length, 0);
 }
 
-/* TCX runs where the mark can be set at once. */
-static __always_inline int hook_handoff(hook_ctx *ctx, enum mark value, __u32 ifindex)
+/* Sets what a word of QOS_* says. A priority replaces what was set; a queue alone
+ * leaves its lower half, where priorities are. */
+static __always_inline void hook_prioritize(hook_ctx *ctx, __u32 qos)
 {
-	(void)ifindex;
+	__u32 low = qos & QOS_PRIO ? qos & QOS_PRIO_MASK : ctx->priority & 0xffff;
+
+	if (qos)
+		ctx->priority = qos >> QOS_QUEUE_SHIFT << QOS_QUEUE_SHIFT | low;
+}
+
+/* TCX runs where the mark can be set at once; the priority is set already. */
+static __always_inline int hook_handoff(hook_ctx *ctx, enum mark value, const struct packet *p)
+{
+	(void)p;
 	ctx->mark = mark_set(ctx->mark, value);
 	return 0;
 }
@@ -80,11 +90,11 @@ static __always_inline void hook_set_mark(hook_ctx *ctx, enum mark value)
 }
 
 /* Only XDP leaves a redirect to others. */
-static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, __u32 ifindex)
+static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, const struct packet *p)
 {
 	(void)ctx;
 	(void)number;
-	(void)ifindex;
+	(void)p;
 	return -1;
 }
 

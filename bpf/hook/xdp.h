@@ -59,44 +59,45 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 	return bpf_xdp_store_bytes(ctx, offset, from, length);
 }
 
-/* Room in front of the frame for what TCX ingress of the interface that it belongs to is
- * to know. NULL where the driver has none. */
-static __always_inline struct metadata *hook_front(hook_ctx *ctx)
+/* What TCX ingress of the interface that the packet belongs to is to know, in front of the
+ * frame. NULL where the driver has no room. */
+static __always_inline struct metadata *hook_front(hook_ctx *ctx, const struct packet *p)
 {
 	struct metadata *m;
 
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
 		return 0;
 	m = (void *)(long)ctx->data_meta;
-	return (void *)(m + 1) > hook_data(ctx) ? 0 : m;
+	if ((void *)(m + 1) > hook_data(ctx))
+		return 0;
+	m->magic = METADATA_MAGIC;
+	m->ifindex = p->ifindex;
+	m->qos = p->qos;
+	return m;
 }
 
 /* The packet goes to the stack, with weir's bits of the mark. < 0: it cannot. */
-static __always_inline int hook_handoff(hook_ctx *ctx, enum mark value, __u32 ifindex)
+static __always_inline int hook_handoff(hook_ctx *ctx, enum mark value, const struct packet *p)
 {
-	struct metadata *m = hook_front(ctx);
+	struct metadata *m = hook_front(ctx, p);
 
 	if (!m)
 		return -1;
-	m->magic = METADATA_MAGIC;
 	m->mark = mark_bits(value);
 	m->number = 0;
-	m->ifindex = ifindex;
 	return 0;
 }
 
 /* The packet goes to TCX ingress, which redirects it. number: of its state, 0: none.
  * < 0: it cannot. */
-static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, __u32 ifindex)
+static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, const struct packet *p)
 {
-	struct metadata *m = hook_front(ctx);
+	struct metadata *m = hook_front(ctx, p);
 
 	if (!m)
 		return -1;
-	m->magic = METADATA_MAGIC;
 	m->mark = 0;
 	m->number = METADATA_REDIRECT | number;
-	m->ifindex = ifindex;
 	return 0;
 }
 
@@ -105,6 +106,13 @@ static __always_inline void hook_set_mark(hook_ctx *ctx, enum mark value)
 {
 	(void)ctx;
 	(void)value;
+}
+
+/* Where the packet goes up, TCX does it: packet.qos goes there with it. */
+static __always_inline void hook_prioritize(hook_ctx *ctx, __u32 qos)
+{
+	(void)ctx;
+	(void)qos;
 }
 
 /* TCX ingress asks again, and knows. */

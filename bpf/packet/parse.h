@@ -268,6 +268,7 @@ static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct
 	enum reason r;
 
 	p->l3_offset = 0;
+	p->qos = 0;
 	p->fragment = FRAGMENT_NONE;
 	p->flags = in ? 0 : PACKET_EGRESS;
 	p->gso = gso;

@@ -24,10 +24,11 @@ static __always_inline int egress_translate(hook_ctx *ctx, const struct packet *
 }
 
 /* The end of the way of a packet that the box sends in a state. */
-static __always_inline int egress_send(hook_ctx *ctx, const struct packet *p, const struct interface *i,
+static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const struct interface *i,
 				 const struct state *st, __u32 number, enum reason why)
 {
 	count_path(st->path, p->length);
+	qos_give_state(ctx, p, st, STATE_DIRECTION(number));
 	if (egress_translate(ctx, p, st, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	return count_verdict(i, why, p->length);
@@ -39,7 +40,7 @@ __noinline __u32 egress_decided(hook_ctx *ctx, struct packet *p)
 {
 	struct scratch *s = scratch_get();
 	enum mark value = mark_value(ctx->mark);
-	__u32 number;
+	__u32 number, decided;
 
 	if (!s || !p || value == MARK_NONE)
 		return 0;
@@ -48,8 +49,12 @@ __noinline __u32 egress_decided(hook_ctx *ctx, struct packet *p)
 		handoff_fragment(&s->handoff, p);
 		return handoff_get(&s->handoff, 0);
 	}
-	if (value >= MARK_RECORD)
-		return handoff_get(&s->handoff, value - MARK_RECORD);
+	if (value >= MARK_RECORD) {
+		decided = handoff_get(&s->handoff, value - MARK_RECORD);
+		if (decided == HANDOFF_PASSED)
+			p->qos = handoff_qos(&s->handoff, value - MARK_RECORD);
+		return decided;
+	}
 	if (value == MARK_LEAVES)
 		tuple_reverse(&s->handoff, &p->tuple);
 	if (!lookup_state(&s->handoff, &number))
@@ -60,6 +65,7 @@ __noinline __u32 egress_decided(hook_ctx *ctx, struct packet *p)
 /*
  * A packet that was handed up to be forwarded: its destination is translated already;
  * its source is now. It met the rules and was counted at its entry.
+ * The stack may have given it a priority of its own since, as IPv4 does.
  */
 static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 number)
 {
@@ -73,11 +79,14 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 	i = interface_get(p->ifindex);
 	if (!i)
 		return HOOK_DROP;
-	if (!number)
+	if (!number) {
+		hook_prioritize(ctx, p->qos);
 		return count_verdict(i, REASON_MARKED, p->length);
+	}
 	st = handoff_state(number, &p->tuple);
 	if (!st)
 		return count_verdict(i, REASON_GUARD, p->length);
+	qos_give_state(ctx, p, st, STATE_DIRECTION(number));
 	hook_set_mark(ctx, MARK_LEAVES); /* for a device that sends it on by another one */
 	if (!(st->flags & STATE_NAT))
 		return count_verdict(i, REASON_MARKED, p->length);
@@ -168,6 +177,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
 	if (st)
 		return egress_send(ctx, &s->packet, i, st, s->state, s->why);
+	qos_give_evaluated(ctx, s, 0, 0);
 	count_path(s->path, s->packet.length);
 	return count_verdict(i, s->why, s->packet.length);
 }

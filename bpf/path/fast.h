@@ -8,6 +8,7 @@
 
 #include "hook/tail.h"
 #include "path/output.h"
+#include "path/qos.h"
 #include "path/scratch.h"
 #include "route/encap.h"
 #include "state/lookup.h"
@@ -146,6 +147,13 @@ static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const 
 	return fast_send(ctx, h, p, i, n, why, path);
 }
 
+/* Whether anybody sees what a packet's priority is: an XDP redirect has none. */
+static __always_inline int fast_shows_qos(hook_ctx *ctx, const struct packet *p, const struct nexthop *n)
+{
+	return !HOOK_IS_XDP || p->flags & PACKET_GROUP || encap_needed(p, n) ||
+	       fast_obstacle(ctx, p, n) != UNDECIDED;
+}
+
 /* A parsed packet at XDP or TCX ingress. */
 static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p, struct headers *h,
 			 const struct interface *i)
@@ -173,6 +181,8 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 	if (c->nexthop < NEXTHOP_FIRST || fast_is_stale(c, n) || p->fragment != FRAGMENT_NONE ||
 	    st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG))
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 1);
+	if (st->qos && fast_shows_qos(ctx, p, n))
+		qos_give_state(ctx, p, st, d);
 	return fast_forward(ctx, h, p, i, st, number, n, REASON_STATE, st->path);
 }
 

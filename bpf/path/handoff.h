@@ -123,6 +123,14 @@ static __always_inline __u32 handoff_get(const struct tuple *key, __u32 number)
 	return handoff_is_live(record) ? record : 0;
 }
 
+/* What the rules gave the last packet of a record without a state. */
+static __always_inline __u32 handoff_qos(const struct tuple *key, __u32 number)
+{
+	const struct handoff *h = bpf_map_lookup_elem(&handoffs, key);
+
+	return h && number < HANDOFF_RECORDS ? h->print[number] : 0;
+}
+
 /* Of the records of a tuple the one whose last packet an error quotes, else the latest;
  * 0: there is none of a state. */
 static __always_inline __u32 handoff_choose(const struct handoff *h, __u32 print)
@@ -195,7 +203,9 @@ __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 
 	}
 	if (p->fragment == FRAGMENT_LATER) {
 		handoff_fragment(&s->handoff, p);
-	} else if (reply) {
+	} else if (!reply) {
+		print = p->qos;
+	} else {
 		if (addr_equal(&reply->src, &p->tuple.dst) && reply->sport == p->tuple.dport)
 			return MARK_CAME;
 		if (addr_equal(&reply->dst, &p->tuple.src) && reply->dport == p->tuple.sport)
@@ -223,7 +233,7 @@ static __always_inline int handoff_bare(hook_ctx *ctx, const struct packet *p, c
 static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					enum mark value, enum reason why)
 {
-	return hook_handoff(ctx, value, p->ifindex) ? handoff_bare(ctx, p, i) : count_verdict(i, why, p->length);
+	return hook_handoff(ctx, value, p) ? handoff_bare(ctx, p, i) : count_verdict(i, why, p->length);
 }
 
 /* To TCX ingress of the same device, which reaches where XDP does not. number: of the
@@ -231,7 +241,7 @@ static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, c
 static __always_inline int handoff_redirect(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					    __u32 number)
 {
-	return hook_handoff_redirect(ctx, number, p->ifindex) ? handoff_bare(ctx, p, i) :
+	return hook_handoff_redirect(ctx, number, p) ? handoff_bare(ctx, p, i) :
 								count_verdict(i, REASON_UP_DEVICE, p->length);
 }
 

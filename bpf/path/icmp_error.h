@@ -149,6 +149,7 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 		return HOOK_DROP;
 	s->path = st->path;
 	r = slow_decide(ctx, s, SLOW_STATE);
+	qos_give_state(ctx, &s->packet, st, STATE_DIRECTION(s->state));
 	if (s->out_ifindex && !(p->flags & PACKET_GROUP))
 		icmp_error_log(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
 	if (r == UNDECIDED)
@@ -217,6 +218,7 @@ static __always_inline int icmp_error_out(hook_ctx *ctx, void *tails)
 	if (!st || (!s->quoted_forth && icmp_error_rewrite(ctx, s, st)))
 		return count_verdict(i, REASON_INTERNAL, s->packet.length);
 	icmp_error_log(ctx, s, st, DIRECTION_OUT, s->packet.ifindex);
+	qos_give_state(ctx, &s->packet, st, STATE_DIRECTION(s->state));
 	count_path(st->path, s->packet.length);
 	return count_verdict(i, REASON_STATE, s->packet.length);
 }

@@ -144,14 +144,13 @@ __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return count_verdict(i, r, p->length);
+	st = s->state ? state_get(STATE_INDEX(s->state)) : 0;
+	qos_give_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
 	count_path(s->path, p->length);
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	if (s->state) {
-		st = state_get(STATE_INDEX(s->state));
-		if (st)
-			return handoff_local(ctx, &h, p, i, st, s->state, why);
-	}
+	if (st)
+		return handoff_local(ctx, &h, p, i, st, s->state, why);
 	return handoff_local(ctx, &h, p, i, 0, 0, why);
 }
 
@@ -170,7 +169,7 @@ static __always_inline int miss_in(hook_ctx *ctx)
 		return slow_send(ctx, s, SLOW_RULES);
 	r = miss_rules_in(s);
 	if (r == REASON_IMPLICIT)
-		hook_handoff(ctx, 0, s->packet.ifindex);
+		hook_handoff(ctx, MARK_NONE, &s->packet);
 	if (r != UNDECIDED) {
 		log_packet(ctx, s, r);
 		return reject_or_drop(ctx, s, i, r, STATE_IN);
@@ -183,7 +182,10 @@ static __always_inline int miss_in(hook_ctx *ctx)
 	log_packet(ctx, s, r);
 	if (r != UNDECIDED)
 		return reject_or_drop(ctx, s, i, r, STATE_IN | STATE_OUT);
-	return s->state ? slow_send(ctx, s, SLOW_NEW) : stateless_forward(ctx, s, s->why);
+	if (s->state)
+		return slow_send(ctx, s, SLOW_NEW);
+	qos_give_evaluated(ctx, s, 0, 0);
+	return stateless_forward(ctx, s, s->why);
 }
 
 #endif

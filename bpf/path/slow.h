@@ -235,6 +235,7 @@ static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow
 		return reject(ctx, s);
 	if (reason_is_drop(r))
 		return count_verdict(i, r, p->length);
+	qos_give_evaluated(ctx, s, st, STATE_DIRECTION(s->state));
 	if (headers_reload(&h, p, hook_data(ctx), hook_data_end(ctx)))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	count_path(st->path, p->length);

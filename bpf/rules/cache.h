@@ -36,7 +36,10 @@ struct cache_entry {
 	__u16 matches;			/* crossing.matches at its end		    */
 	__u8 logs;			/* CROSSING_LOG* of its own match rules	    */
 	__u8 high;			/* bit 16 of last, stop, translates	    */
-	__u8 pad0[6];
+	__u8 prio;			/* given by its own match rules; 0: none    */
+	__u8 pad0;
+	__u16 queue;			/* likewise				    */
+	__u8 pad1[2];
 };
 _Static_assert(sizeof(struct cache_entry) == 64, "an entry is one cache line");
 _Static_assert(NO_RULE <= 1 << 16, "numbers of rules are kept in 16 bits, NO_RULE in 17");

@@ -68,6 +68,8 @@ struct crossing {
 	__u16 nat_low; /* host order */
 	__u16 nat_high;
 	__be16 rdr_port;
+	__u16 queue; /* what set queue names; 0: nothing */
+	__u8 prio;  /* what set prio gives, as in struct rule; 0: none */
 	__u8 logs;  /* CROSSING_LOG* of all rules that matched */
 	__u8 asked; /* the rules were asked about this packet here */
 };

@@ -28,6 +28,8 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->flags = 0;
 	cr->matches = 0;
 	cr->logs = 0;
+	cr->prio = 0;
+	cr->queue = 0;
 	cr->asked = 0;
 }
 

@@ -166,7 +166,16 @@ struct rule {
 	__u8 return_ttl; /* of a reset; 0: REJECT_TTL			*/
 	__u8 return_code4; /* of "unreachable"				*/
 	__u8 return_code6;
-	__u8 pad0[5]; /* arrays that are mapped have elements of 8 bytes */
+	__u8 prio;   /* given to packets: PRIO_*; 0: none		*/
+	__u16 queue; /* what set queue names; 0: nothing		*/
+	__u8 pad0[2]; /* arrays that are mapped have elements of 8 bytes */
+};
+
+/* What a rule names with set queue: the numbers of two queues, the second for packets
+ * that carry no data or ask for a low delay. */
+struct queue_pair {
+	__u16 queue;
+	__u16 ack;
 };
 
 struct rule_set_holder {

@@ -16,6 +16,7 @@
 #include "state/alloc.h"
 #include "state/nat_port.h"
 #include "state/tuples.h"
+#include "state/qos.h"
 #include "state/track.h"
 
 /* Chooses the reply's port, or the first that is tried, in s->tuple. */
@@ -161,9 +162,10 @@ static __always_inline void create_fill(struct state *st, const struct scratch *
 	st->check_at = shared.now;
 	st->phase = create_phase(p);
 	st->flags = flags;
-	st->layout = STATE_LAYOUT;
 	create_flow(&st->flow_forth);
 	create_flow(&st->flow_back);
+	state_qos_fill(st, (flags & (STATE_IN | STATE_EVALUATE_IN)) == STATE_IN ? &s->in : 0,
+		       (flags & (STATE_OUT | STATE_EVALUATE_OUT)) == STATE_OUT ? &s->out : 0);
 	log_fill(st, s, flags);
 	st->flow_forth.packets = 1;
 	st->flow_forth.bytes = p->length;
@@ -292,6 +294,7 @@ static __always_inline void create_count(const struct scratch *s, __u8 crossed)
 static __always_inline void create_widen(struct state *st, const struct crossing *cr, __u8 side)
 {
 	log_widen(st, cr, side);
+	state_qos_widen(st, cr, side);
 	st->flags |= side;
 }
 

@@ -59,7 +59,9 @@ static __always_inline enum reason import_state(struct import *a)
 	st->check_at = a->state.check_at;
 	st->phase = a->state.phase;
 	st->flags = a->state.flags;
-	st->layout = STATE_LAYOUT;
+	st->qos = a->state.qos;
+	st->queue_forth = a->state.queue_forth;
+	st->queue_back = a->state.queue_back;
 	st->entered = 0;
 	st->flow_forth = a->state.flow_forth;
 	st->flow_back = a->state.flow_back;

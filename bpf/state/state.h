@@ -107,7 +107,7 @@ struct flow {
 	__u8 peer;	/* enum peer; written by both directions, only grows	*/
 	__u8 wscale;	/* TCP: window scale, 0 to 14				*/
 	__u8 flags;	/* FLOW_*						*/
-	__u8 pad0;
+	__u8 prio;	/* given to its packets, as in struct rule; 0: none	*/
 	__u32 log[STATE_LOGS]; /* STATE_LOG: global ids + 1 of rules that log all packets */
 	__u32 spare[2];
 };
@@ -115,11 +115,12 @@ struct flow {
 struct state {
 	/* line 0: all that packets of direction 0 read, but for NAT */
 	struct course forth;
-	__u32 path;	/* index into path_counters				*/
+	__u16 path;	/* index into path_counters				*/
+	__u16 queue_forth; /* number of what set queue names for direction 0; 0: nothing */
 	__u32 status;	/* enum status; changed by compare-and-exchange only	*/
 	__u8 phase;	/* enum phase						*/
 	__u8 flags;	/* STATE_*						*/
-	__u8 layout;	/* STATE_LAYOUT						*/
+	__u8 qos;	/* bit d: packets of direction d have a priority or a queue */
 	__u8 entered;	/* 1: the tuple of direction 0 is in the tuple table	*/
 	__u32 check_at; /* tick before which it cannot expire; DYING: be released */
 	/* line 1 */
@@ -130,11 +131,12 @@ struct state {
 	__u32 rule_in;	/* global id of the rule that decided, 0: none		*/
 	__u32 rule_out;
 	__u16 tag;	/* set by the side that keeps state; 0: none			*/
-	__u16 spare0;
+	__u16 queue_back; /* likewise for direction 1					*/
 	/* line 3 */
 	struct flow flow_back;
 } __attribute__((aligned(64)));
 
+_Static_assert(MAX_PATHS <= 1 << 16, "state.path holds the index of any");
 _Static_assert(sizeof(struct course) == 48, "course");
 _Static_assert(sizeof(struct flow) == 64, "a flow is one cache line");
 _Static_assert(sizeof(struct state) == 256, "a state is four cache lines");
@@ -149,6 +151,12 @@ static __always_inline struct course *state_course(struct state *s, __u32 direct
 static __always_inline struct flow *state_flow(const struct state *s, __u32 direction)
 {
 	return (struct flow *)((char *)&s->flow_forth + (direction & 1) * 128);
+}
+
+/* The number of what set queue names for packets of a direction; 0: nothing. */
+static __always_inline __u16 state_queue(const struct state *s, __u32 direction)
+{
+	return direction ? s->queue_back : s->queue_forth;
 }
 
 #define NEXTHOP_NONE  0 /* not looked up yet					*/

@@ -62,9 +62,9 @@ var all = []Field{
 	{"RTable", "rtable", "RTable", no, Apart, Narrows, Breaks},
 
 	{"Set", "set", "", yes, Apart, Effect, Breaks},
-	{"Set.Prio", "set prio", "", no, Apart, Effect, inside},
-	{"Set.Queue", "set queue", "", no, Apart, Effect, inside},
-	{"Set.TOS", "set tos", "", no, Apart, Effect, Marks}, // pfctl takes it for a clause of scrub rules, which are gone
+	{"Set.Prio", "set prio", "SetPrio", yes, Idle, Effect, inside},
+	{"Set.Queue", "set queue", "SetQueue", yes, Idle, Effect, inside}, // its number goes with the packet; no queue is kept yet
+	{"Set.TOS", "set tos", "", no, Apart, Effect, Marks},              // pfctl takes it for a clause of scrub rules, which are gone
 	{"Set.Delay", "set delay", "", no, Apart, Effect, inside},
 	{"Set.Mark", "set mark", "SetMark", no, Apart, Effect, inside},
 	{"Dummynet", "dnpipe", "", no, Apart, Effect, Breaks},

@@ -142,7 +142,7 @@ func (r *resolver) unenforcedSet(s *ast.Set) {
 		r.unenforced("Set.Prio", s.Prio.Span)
 	}
 	if s.Queue != nil {
-		r.unenforced("Set.Queue", s.Queue.Span)
+		r.faults.Unenforced(s.Queue.Span, "set queue") // its number goes with the packet, but there are no queues
 	}
 	r.unenforcedCount("Set.TOS", s.TOS)
 	r.unenforcedCount("Set.Delay", s.Delay)

@@ -38,6 +38,7 @@ func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 	if m := in.Marked; m != nil {
 		out.Marked = Marked{Mark: r.lowerMark(m), Not: m.Not}
 	}
+	lowerPriority(in, out)
 	if len(in.Protos) > 0 {
 		out.Proto = in.Protos[0].Number
 	}

@@ -96,6 +96,8 @@ type Rule struct {
 	Nat        *Translation // nat-to
 	Rdr        *Translation // rdr-to
 	AfTo       *AfTo        // af-to, of a pass rule
+	SetPrio    SetPrio      // set prio
+	SetQueue   SetQueue     // set queue
 	Route      *Route       // of a pass rule
 	Filter
 }

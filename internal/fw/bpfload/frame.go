@@ -10,23 +10,25 @@ import (
 // ingress) or were to leave by (TCX egress) a device of the calling thread's
 // network namespace.
 type Run struct {
-	Frame   []byte // at least 14 bytes, with the Ethernet header
-	Ifindex int
-	Meta    []byte    // XDP: in front of the frame, a multiple of 4 bytes
-	Mark    uint32    // TCX
-	Note    [5]uint32 // TCX: skb->cb
-	From    int       // TCX egress: index of the interface that it came in by; 0: the box's own
-	Repeat  uint32    // times that the program is run on what the last time left; 0: once
-	GSO     uint32    // TCX: bytes of a segment's payload, of a frame that is to be cut; 0: it is not
+	Frame    []byte // at least 14 bytes, with the Ethernet header
+	Ifindex  int
+	Meta     []byte    // XDP: in front of the frame, a multiple of 4 bytes
+	Mark     uint32    // TCX
+	Priority uint32    // TCX
+	Note     [5]uint32 // TCX: skb->cb
+	From     int       // TCX egress: index of the interface that it came in by; 0: the box's own
+	Repeat   uint32    // times that the program is run on what the last time left; 0: once
+	GSO      uint32    // TCX: bytes of a segment's payload, of a frame that is to be cut; 0: it is not
 }
 
 // An Outcome is what a program did with a frame.
 type Outcome struct {
-	Result uint32    // what it returned
-	Frame  []byte    // as it is afterwards
-	Meta   []byte    // XDP: what stands in front of it
-	Mark   uint32    // TCX
-	Note   [5]uint32 // TCX: skb->cb
+	Result   uint32    // what it returned
+	Frame    []byte    // as it is afterwards
+	Meta     []byte    // XDP: what stands in front of it
+	Mark     uint32    // TCX
+	Priority uint32    // TCX
+	Note     [5]uint32 // TCX: skb->cb
 }
 
 // headroom is what a frame may grow by while a program has it.
@@ -81,7 +83,7 @@ func RunTC(p *Program, r Run) (Outcome, error) {
 		DataOut: out,
 		Repeat:  r.Repeat,
 		Context: skbContext{
-			Ifindex: uint32(r.Ifindex), IngressIfindex: uint32(r.From), Mark: r.Mark, Cb: r.Note, GSOSize: r.GSO,
+			Ifindex: uint32(r.Ifindex), IngressIfindex: uint32(r.From), Mark: r.Mark, Priority: r.Priority, Cb: r.Note, GSOSize: r.GSO,
 		},
 		ContextOut: &context,
 	}
@@ -89,5 +91,5 @@ func RunTC(p *Program, r Run) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, fmt.Errorf("run on a frame of interface %d: %w", r.Ifindex, err)
 	}
-	return Outcome{Result: result, Frame: o.DataOut, Mark: context.Mark, Note: context.Cb}, nil
+	return Outcome{Result: result, Frame: o.DataOut, Mark: context.Mark, Priority: context.Priority, Note: context.Cb}, nil
 }

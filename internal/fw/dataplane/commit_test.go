@@ -382,7 +382,7 @@ func TestCrowdedTablesAreRenewed(t *testing.T) {
 	if diff := cmp.Diff(want, must(second.View().Paths())(t)); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
-	for i, path := range map[uint16]uint32{1: 0, 2: firstPath, 3: firstPath} {
+	for i, path := range map[uint16]uint16{1: 0, 2: firstPath, 3: firstPath} {
 		if s := entered(second.tables, i); s.Path != path || s.Forth.Nexthop != 0 {
 			t.Errorf("state %d has path %d and next hop %d, want path %d and none", i, s.Path, s.Forth.Nexthop, path)
 		}

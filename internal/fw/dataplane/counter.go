@@ -111,7 +111,7 @@ func (v *View) Paths() ([]Path, error) {
 func (v *View) statesByPath() map[uint32]uint64 {
 	states := make(map[uint32]uint64)
 	for i := range v.live() {
-		states[v.tables.states[i].Path]++
+		states[uint32(v.tables.states[i].Path)]++
 	}
 	return states
 }

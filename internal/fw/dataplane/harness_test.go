@@ -24,6 +24,7 @@ type harness struct {
 	dp      *Dataplane
 	counted map[int][reason.Count]uint64 // packets, by interface
 	twice   int                          // packets that were looked at a second time
+	queues  map[string]uint16            // numbers of the loaded rules' queues
 	trunk   *trunk                       // lan0 and wan0 are VLAN devices on it under XDP; nil: they are devices of their own
 }
 
@@ -124,8 +125,15 @@ func (h *harness) load(rules string) {
 		}
 	}
 	check(h.tb, h.dp.live.load(p))
+	h.queues = make(map[string]uint16, len(p.Queues))
+	for number, name := range p.Queues {
+		h.queues[name] = number
+	}
 	h.forget()
 }
+
+// queueNumber is the number of a queue of the loaded rules, or of a pair "a, b".
+func (h *harness) queueNumber(name string) uint16 { return h.queues[name] }
 
 func (h *harness) setInterface(ifindex int, flags InterfaceFlags, mac string) {
 	h.tb.Helper()
@@ -169,6 +177,7 @@ type result struct {
 	verdict  verdict
 	reason   string // names of all reasons counted at the interface: one
 	frame    []byte
+	priority uint32 // as TCX ingress sets it (XDP) or on the packet (TCX)
 	mark     uint32 // in the metadata (XDP) or on the packet (TCX)
 	meta     bool   // XDP: there are metadata
 	back     bool   // XDP: TCX ingress shall redirect it
@@ -229,6 +238,7 @@ func xdpResult(o *bpfload.Outcome) result {
 		number := binary.NativeEndian.Uint32(o.Meta[8:])
 		r.meta, r.mark, r.back, r.number = true, binary.NativeEndian.Uint32(o.Meta[4:]), number&metadataRedirect != 0, number&^metadataRedirect
 		r.believes = int(binary.NativeEndian.Uint32(o.Meta[12:]))
+		r.priority = binary.NativeEndian.Uint32(o.Meta[16:]) &^ qosPrio
 	}
 	return r
 }
@@ -237,8 +247,11 @@ func xdpResult(o *bpfload.Outcome) result {
 const (
 	metadataMagic    = 0x77656972
 	metadataRedirect = 1 << 31
-	metadataSize     = 16
+	metadataSize     = 20
 )
+
+// qosPrio is QOS_PRIO of bpf/config.h.
+const qosPrio = 0x8000
 
 // tcIn has a frame come in by an interface with TCX.
 func (h *harness) tcIn(ifindex int, frame []byte) result {
@@ -273,7 +286,7 @@ func (h *harness) tc(program string, run bpfload.Run) result {
 
 // tcResult reads what a TCX program answered, but for the reason.
 func tcResult(o *bpfload.Outcome) result {
-	r := result{verdict: aborted, frame: o.Frame, mark: o.Mark, note: o.Note}
+	r := result{verdict: aborted, frame: o.Frame, mark: o.Mark, priority: o.Priority, note: o.Note}
 	switch o.Result {
 	case 0xffffffff:
 		r.verdict = up

@@ -30,6 +30,7 @@ func TestNumbersMatchHeaders(t *testing.T) {
 		{states, "NEXTHOP_LOCAL", nexthopLocal},
 		{config, "MAX_STATES", maxStates},
 		{config, "METADATA_MAGIC", metadataMagic},
+		{config, "QOS_PRIO", qosPrio},
 		{counts, "MAX_INTERFACES", MaxInterfaces},
 		{shared, "NEXTHOP_L3", nexthopL3},
 		{counts, "PATH_NONE", pathNone},

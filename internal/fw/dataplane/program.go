@@ -19,7 +19,8 @@ func ruleEntries(p *ruleset.Program, room int) map[string]uint32 {
 	for name, n := range map[string]int{
 		"rules": len(p.Rules), "rule_trees": len(p.Trees), "rule_nodes": len(p.Nodes), "rule_spans": len(p.Spans),
 		"rule_classes": len(p.Classes), "rule_vectors": len(p.Vectors),
-		"pools": len(p.Pools), "pool_addresses": len(p.Rows), "pool_turns": 2 * len(p.Pools),
+		"queue_pairs": len(p.QueuePairs),
+		"pools":       len(p.Pools), "pool_addresses": len(p.Rows), "pool_turns": 2 * len(p.Pools),
 	} {
 		entries[name] = uint32(max(n, 1) + room*roomPerRule)
 	}
@@ -40,6 +41,7 @@ func writeProgram(maps map[string]*bpfload.Map, p *ruleset.Program) error {
 		fillArray(maps["rule_vectors"], p.Vectors, func(b *ruleset.Bits) xdpRuleBits { return xdpRuleBits{Word: *b} }),
 		fillArray(maps["pool_addresses"], p.Rows, rawRow),
 		fillArray(maps["pools"], p.Pools, rawPool),
+		fillQueuePairs(maps["queue_pairs"], p.QueuePairs),
 	)
 }
 
@@ -54,6 +56,7 @@ func rawRule(r *ruleset.Rule) xdpRule {
 		RdrLow: r.RdrLow, RdrHigh: r.RdrHigh, RdrBase: r.RdrBase,
 		NatPool: r.NatPool, RdrPool: r.RdrPool,
 		ReturnTtl: r.ReturnTTL, ReturnCode4: r.ReturnCode4, ReturnCode6: r.ReturnCode6,
+		Prio: r.Prio, Queue: r.Queue,
 	}
 }
 
@@ -70,6 +73,37 @@ func rawPool(p *ruleset.Pool) xdpPool {
 }
 
 func rawRun(r ruleset.Run) uint64 { return uint64(r.First) | uint64(r.Count)<<32 }
+
+// fillQueuePairs writes the numbers of a program's queues, and takes out others. A
+// program that only evaluates rules has no such map.
+func fillQueuePairs(m *bpfload.Map, pairs map[uint16]ruleset.QueuePair) error {
+	if m == nil && len(pairs) == 0 {
+		return nil
+	}
+	var gone []uint32
+	var number uint32
+	var pair xdpQueuePair
+	found := m.Iterate()
+	for found.Next(&number, &pair) {
+		if _, ok := pairs[uint16(number)]; !ok {
+			gone = append(gone, number)
+		}
+	}
+	if err := found.Err(); err != nil {
+		return fmt.Errorf("read %s: %w", m, err)
+	}
+	for _, number := range gone {
+		if err := m.Delete(number); err != nil {
+			return fmt.Errorf("write %s: %w", m, err)
+		}
+	}
+	for number, pair := range pairs {
+		if err := m.Put(uint32(number), xdpQueuePair{Queue: pair.Queue, Ack: pair.Ack}); err != nil {
+			return fmt.Errorf("write %s: %w", m, err)
+		}
+	}
+	return nil
+}
 
 // fillArray writes the first values of an array.
 func fillArray[From, To any](m *bpfload.Map, values []From, convert func(*From) To) error {

@@ -35,10 +35,16 @@ var (
 		"fd00:1::10", "fd00:1::10", "fd00:1::10", "fd00:1::11", "fd00:1::1", "2001:db8:113::2", "2001:db8:113::1",
 		"2001:db8:113::9", "2001:db8:7::7", "2001:db8:7::7", "2001:db8:7::8", "2001:db8:dead::1", "2001:db8:113::64",
 	}
-	nets4   = []string{"192.168.1.0/24", "192.168.0.0/16", "198.51.100.0/24", "203.0.113.0/24", "203.0.113.64/30", "10.0.0.0/8", "0.0.0.0/0"}
-	nets6   = []string{"fd00:1::/64", "fd00::/8", "2001:db8::/32", "2001:db8:7::/48", "2001:db8:113::/64", "::/0"}
-	ports   = []int{22, 53, 53, 80, 80, 443, 8080, 8081, 4000, 4001, 1000, 1001, 1003, 50001, 65535}
-	tags    = []string{"A", "B", "C"}
+	nets4 = []string{"192.168.1.0/24", "192.168.0.0/16", "198.51.100.0/24", "203.0.113.0/24", "203.0.113.64/30", "10.0.0.0/8", "0.0.0.0/0"}
+	nets6 = []string{"fd00:1::/64", "fd00::/8", "2001:db8::/32", "2001:db8:7::/48", "2001:db8:113::/64", "::/0"}
+	ports = []int{22, 53, 53, 80, 80, 443, 8080, 8081, 4000, 4001, 1000, 1001, 1003, 50001, 65535}
+	tags  = []string{"A", "B", "C"}
+
+	priorities = []string{
+		"set prio 6", "set prio 0", "set prio (1, 7)", "set queue voice", "set queue (bulk, voice)", "set queue (voice, bulk)",
+		"set (queue bulk, prio (3, 4))",
+	}
+
 	targets = map[int][]string{
 		4: {"192.168.1.10", "192.168.1.11", "192.168.1.1", "198.51.100.8", "203.0.113.2", "203.0.113.64"},
 		6: {"fd00:1::10", "fd00:1::11", "fd00:1::1", "2001:db8:7::8", "2001:db8:113::2", "2001:db8:113::64"},
@@ -47,7 +53,10 @@ var (
 
 // ruleset draws a file, one line each.
 func (d *drawing) ruleset() []string {
-	lines := []string{fmt.Sprintf("set limit states %d", twinStates), d.timeouts()}
+	lines := []string{
+		fmt.Sprintf("set limit states %d", twinStates), d.timeouts(),
+		"queue line on wan0 bandwidth 10M", "queue voice parent line bandwidth 1M", "queue bulk parent line bandwidth 9M default",
+	}
 	if d.IntN(12) == 0 {
 		lines = append(lines, "set skip on "+one(d.Rand, "lan0", "wan0", "{ lan0 lo }", "egress"))
 	}
@@ -74,6 +83,11 @@ func (d *drawing) ruleset() []string {
 		}), d.valid(lines, func() string {
 			return one(d.Rand, "pass", "block", "block") + " in inet proto { tcp, udp } to port " + d.port() + d.some(4, " no state")
 		}))
+	}
+	for _, side := range []string{"in", "out"} { // what counts most is the side where a packet leaves
+		if d.IntN(3) == 0 {
+			lines = append(lines, "match "+side+d.some(3, " on wan0")+" "+one(d.Rand, priorities...))
+		}
 	}
 	if d.IntN(8) == 0 { // more than are counted
 		for range 6 + d.IntN(4) {
@@ -230,6 +244,9 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	add(5, "tag "+one(d.Rand, tags...))
 	add(6, "tagged "+one(d.Rand, tags...), "! tagged "+one(d.Rand, tags...))
 	add(20, `label "$if:$nr"`)
+	if action != "block" {
+		add(4, priorities...)
+	}
 	if action != "block" && direction == "out" && d.IntN(3) == 0 {
 		words = append(words, d.nat(family))
 	}

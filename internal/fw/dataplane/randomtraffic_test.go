@@ -265,6 +265,9 @@ func (f *traffic) place(p *pkt) *shot {
 		s.ifindex = one(f.Rand, f.net.lan0, f.net.wan0)
 	}
 	s.frame = f.framed(p, s)
+	if s.hook != model.XDP {
+		s.priority = one[uint32](f.Rand, 0, 0, 0x10, 0x20003)
+	}
 	return s
 }
 
@@ -286,11 +289,18 @@ func (f *traffic) framed(p *pkt, s *shot) []byte {
 	}
 	frame := p.frame(from, to)
 	if ip := frame[14:]; !p.is6() && p.frag < 0 { // so that every header's checksum comes to pass
+		ip[1] = one[uint8](f.Rand, 0, 0, 0, lowDelay, 0xff)
 		binary.BigEndian.PutUint16(ip[4:], uint16(f.Uint32()))
 		setHeaderSum(ip[:20+p.opts])
 	}
+	if p.is6() && f.IntN(3) == 0 {
+		frame[14] |= lowDelay >> 4 // of the traffic class
+	}
 	return frame
 }
+
+// lowDelay is a bit of the type of service.
+const lowDelay = 0x10
 
 // setHeaderSum makes the checksum of an IPv4 header right.
 func setHeaderSum(header []byte) {

@@ -52,8 +52,8 @@ func (c *copier) renumberState(s *xdpState) error {
 	if c.paths == nil || s.Path < firstPath {
 		return nil
 	}
-	number, err := c.newPath(s.Path)
-	s.Path = number
+	number, err := c.newPath(uint32(s.Path))
+	s.Path = uint16(number)
 	return err
 }
 

@@ -64,6 +64,7 @@ func (raw *xdpState) decode(s *state.State, index uint32) {
 		RuleOut:  raw.RuleOut,
 		Created:  state.Tick(raw.Created),
 		Flow:     [2]state.Flow{raw.FlowForth.decode(), raw.FlowBack.decode()},
+		Queues:   [2]uint16{raw.QueueForth, raw.QueueBack},
 		NextHops: [2]uint16{raw.Forth.Nexthop, raw.Back.Nexthop},
 	}
 	if s.Flags&state.Log != 0 {
@@ -83,6 +84,6 @@ func (f *xdpFlow) decode() state.Flow {
 	return state.Flow{
 		Packets: f.Packets, Bytes: f.Bytes, Last: state.Tick(f.Last),
 		SeqLo: f.Seqlo, SeqHi: f.Seqhi, Grant: f.Grant, MaxWin: f.MaxWin, WScale: f.Wscale,
-		Peer: state.Peer(f.Peer), Flags: state.FlowFlags(f.Flags),
+		Peer: state.Peer(f.Peer), Flags: state.FlowFlags(f.Flags), Prio: state.Prio(f.Prio),
 	}
 }

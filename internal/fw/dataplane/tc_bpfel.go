@@ -37,6 +37,7 @@ const (
 	tcMapPoolAddresses      = "pool_addresses"
 	tcMapPoolTurns          = "pool_turns"
 	tcMapPools              = "pools"
+	tcMapQueuePairs         = "queue_pairs"
 	tcMapRecordsLost        = "records_lost"
 	tcMapRejectCounters     = "reject_counters"
 	tcMapRejectSources      = "reject_sources"
@@ -167,6 +168,7 @@ type tcMapSpecs struct {
 	PoolAddresses     *ebpf.MapSpec `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.MapSpec `ebpf:"pool_turns"`
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
+	QueuePairs        *ebpf.MapSpec `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
 	RejectCounters    *ebpf.MapSpec `ebpf:"reject_counters"`
 	RejectSources     *ebpf.MapSpec `ebpf:"reject_sources"`
@@ -251,6 +253,7 @@ type tcMaps struct {
 	PoolAddresses     *ebpf.Map `ebpf:"pool_addresses"`
 	PoolTurns         *ebpf.Map `ebpf:"pool_turns"`
 	Pools             *ebpf.Map `ebpf:"pools"`
+	QueuePairs        *ebpf.Map `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
 	RejectCounters    *ebpf.Map `ebpf:"reject_counters"`
 	RejectSources     *ebpf.Map `ebpf:"reject_sources"`
@@ -296,6 +299,7 @@ func (m *tcMaps) Close() error {
 		m.PoolAddresses,
 		m.PoolTurns,
 		m.Pools,
+		m.QueuePairs,
 		m.RecordsLost,
 		m.RejectCounters,
 		m.RejectSources,

@@ -223,6 +223,7 @@ func (t *twin) forget() {
 	t.reseed()
 	t.forgetPaths()
 	t.model = model.New(t.box(), t.rules, twinBase)
+	t.model.SetQueues(t.queueNumber)
 	t.model.SetClock(start)
 	t.tellTime(start)
 	t.dp.tables.shared.TimeoutFrag = t.rules.Options.Timeouts.Frag * state.TicksPerSecond
@@ -259,8 +260,11 @@ type shot struct {
 	ifindex int
 	from    int // TCX egress: received here; 0: the box's own
 	mark    uint32
-	noted   bool // weir's note is on it
-	frame   []byte
+
+	priority uint32 // at XDP there is none
+
+	noted bool // weir's note is on it
+	frame []byte
 }
 
 func (s *shot) String() string {
@@ -298,7 +302,7 @@ func (t *twin) shoot(s shot) (model.Outcome, error) {
 	got := t.run(&s)
 	made := t.look()
 	want := t.model.Judge(&model.Frame{
-		Hook: s.hook, Interface: uint32(s.ifindex), From: uint32(s.from), Mark: s.mark, Noted: s.noted, Bytes: s.frame,
+		Hook: s.hook, Interface: uint32(s.ifindex), From: uint32(s.from), Mark: s.mark, Priority: s.priority, Noted: s.noted, Bytes: s.frame,
 	}, made)
 	got.reason = t.counted(&s, &want)
 	logged := t.logged()
@@ -330,7 +334,7 @@ func (t *twin) ran(s *shot, err error) {
 
 // run gives a frame to the dataplane; what it was counted under is not read.
 func (t *twin) run(s *shot) result {
-	run := bpfload.Run{Frame: s.frame, Ifindex: s.ifindex, Mark: s.mark, From: s.from}
+	run := bpfload.Run{Frame: s.frame, Ifindex: s.ifindex, Mark: s.mark, Priority: s.priority, From: s.from}
 	if s.noted {
 		run.Note = t.note(s.ifindex)
 	}
@@ -405,6 +409,9 @@ func differOutcome(s *shot, want *model.Outcome, got *result) string {
 	}
 	if !bytes.Equal(want.Frame, got.frame) {
 		return fmt.Sprintf("frame after, model:     %s\nframe after, dataplane: %s", describe(want.Frame), describe(got.frame))
+	}
+	if goes := s.hook != model.XDP || want.Verdict == model.Up; goes && want.Verdict != model.Answer && want.Priority != got.priority {
+		return fmt.Sprintf("model: priority %#x, dataplane: %#x", want.Priority, got.priority)
 	}
 	if marks := s.hook != model.XDP || want.Verdict == model.Up; marks && want.Mark != got.mark {
 		return fmt.Sprintf("model: mark %#x, dataplane: %#x", want.Mark, got.mark)

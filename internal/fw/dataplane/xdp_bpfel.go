@@ -39,7 +39,10 @@ type xdpCacheEntry struct {
 	Matches    uint16
 	Logs       uint8
 	High       uint8
-	Pad0       [6]uint8
+	Prio       uint8
+	Pad0       uint8
+	Queue      uint16
+	Pad1       [2]uint8
 }
 
 type xdpCapture struct {
@@ -125,7 +128,7 @@ type xdpFlow struct {
 	Peer    uint8
 	Wscale  uint8
 	Flags   uint8
-	Pad0    uint8
+	Prio    uint8
 	Log     [4]uint32
 	Spare   [2]uint32
 }
@@ -239,6 +242,12 @@ type xdpPrefetch struct {
 	Misses [64]uint16
 }
 
+type xdpQueuePair struct {
+	_     structs.HostLayout
+	Queue uint16
+	Ack   uint16
+}
+
 type xdpRecord struct {
 	_           structs.HostLayout
 	Time        uint64
@@ -286,7 +295,9 @@ type xdpRule struct {
 	ReturnTtl   uint8
 	ReturnCode4 uint8
 	ReturnCode6 uint8
-	Pad0        [5]uint8
+	Prio        uint8
+	Queue       uint16
+	Pad0        [2]uint8
 }
 
 type xdpRuleBits struct {
@@ -351,6 +362,7 @@ type xdpScratch struct {
 		Tuple          xdpTuple
 		Ifindex        uint32
 		Length         uint32
+		Qos            uint32
 		FragmentId     uint32
 		FragmentOffset uint16
 		FragmentLength uint16
@@ -370,7 +382,6 @@ type xdpScratch struct {
 		Seq            uint32
 		Ack            uint32
 		Window         uint32
-		_              [4]byte
 	}
 	State       uint32
 	Path        uint32
@@ -418,9 +429,11 @@ type xdpScratch struct {
 		NatLow     uint16
 		NatHigh    uint16
 		RdrPort    uint16
+		Queue      uint16
+		Prio       uint8
 		Logs       uint8
 		Asked      uint8
-		_          [4]byte
+		_          [1]byte
 	}
 	Out struct {
 		_          structs.HostLayout
@@ -451,9 +464,11 @@ type xdpScratch struct {
 		NatLow     uint16
 		NatHigh    uint16
 		RdrPort    uint16
+		Queue      uint16
+		Prio       uint8
 		Logs       uint8
 		Asked      uint8
-		_          [4]byte
+		_          [1]byte
 	}
 	Tuple         xdpTuple
 	PathKey       xdpPath
@@ -567,23 +582,24 @@ type xdpShared struct {
 }
 
 type xdpState struct {
-	_         structs.HostLayout
-	Forth     xdpCourse
-	Path      uint32
-	Status    uint32
-	Phase     uint8
-	Flags     uint8
-	Layout    uint8
-	Entered   uint8
-	CheckAt   uint32
-	FlowForth xdpFlow
-	Back      xdpCourse
-	Created   uint32
-	RuleIn    uint32
-	RuleOut   uint32
-	Tag       uint16
-	Spare0    uint16
-	FlowBack  xdpFlow
+	_          structs.HostLayout
+	Forth      xdpCourse
+	Path       uint16
+	QueueForth uint16
+	Status     uint32
+	Phase      uint8
+	Flags      uint8
+	Qos        uint8
+	Entered    uint8
+	CheckAt    uint32
+	FlowForth  xdpFlow
+	Back       xdpCourse
+	Created    uint32
+	RuleIn     uint32
+	RuleOut    uint32
+	Tag        uint16
+	QueueBack  uint16
+	FlowBack   xdpFlow
 }
 
 type xdpTuple struct {
@@ -641,6 +657,7 @@ const (
 	xdpMapPools             = "pools"
 	xdpMapPrefetchDevices   = "prefetch_devices"
 	xdpMapPrefetches        = "prefetches"
+	xdpMapQueuePairs        = "queue_pairs"
 	xdpMapRecordsLost       = "records_lost"
 	xdpMapRejectCounters    = "reject_counters"
 	xdpMapRejectSources     = "reject_sources"
@@ -762,6 +779,7 @@ type xdpMapSpecs struct {
 	Pools             *ebpf.MapSpec `ebpf:"pools"`
 	PrefetchDevices   *ebpf.MapSpec `ebpf:"prefetch_devices"`
 	Prefetches        *ebpf.MapSpec `ebpf:"prefetches"`
+	QueuePairs        *ebpf.MapSpec `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.MapSpec `ebpf:"records_lost"`
 	RejectCounters    *ebpf.MapSpec `ebpf:"reject_counters"`
 	RejectSources     *ebpf.MapSpec `ebpf:"reject_sources"`
@@ -847,6 +865,7 @@ type xdpMaps struct {
 	Pools             *ebpf.Map `ebpf:"pools"`
 	PrefetchDevices   *ebpf.Map `ebpf:"prefetch_devices"`
 	Prefetches        *ebpf.Map `ebpf:"prefetches"`
+	QueuePairs        *ebpf.Map `ebpf:"queue_pairs"`
 	RecordsLost       *ebpf.Map `ebpf:"records_lost"`
 	RejectCounters    *ebpf.Map `ebpf:"reject_counters"`
 	RejectSources     *ebpf.Map `ebpf:"reject_sources"`
@@ -893,6 +912,7 @@ func (m *xdpMaps) Close() error {
 		m.Pools,
 		m.PrefetchDevices,
 		m.Prefetches,
+		m.QueuePairs,
 		m.RecordsLost,
 		m.RejectCounters,
 		m.RejectSources,

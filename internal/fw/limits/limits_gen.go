@@ -40,6 +40,9 @@ const (
 	HandoffLife       = (10 * TicksPerSecond)
 	MaxStates         = 0x03ffffff
 	MaxNumber         = (MaxStates<<1 | 1)
+	QosPrio           = 0x8000
+	QosPrioMask       = 0x7
+	QosQueueShift     = 16
 	MetadataRedirect  = 0x80000000
 	MetadataMagic     = 0x77656972
 	PrefetchBatch     = 16

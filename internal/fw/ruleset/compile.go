@@ -3,7 +3,6 @@ package ruleset
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 
 	"weir/internal/fw/limits"
 	"weir/pf/ast"
@@ -24,9 +23,13 @@ func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) {
 	}
 	c := &compiler{
 		rules: rs.Rules, snapshot: s,
-		tables:  map[string]addresses{},
-		tags:    map[string]uint16{},
-		program: &Program{Rules: make([]Rule, min(len(rs.Rules), MaxRules)), Tags: map[uint16]string{}},
+		tables: map[string]addresses{},
+		tags:   map[string]uint16{},
+		queues: map[string]uint16{},
+		program: &Program{
+			Rules: make([]Rule, min(len(rs.Rules), MaxRules)),
+			Tags:  map[uint16]string{}, Queues: map[uint16]string{}, QueuePairs: map[uint16]QueuePair{},
+		},
 	}
 	c.sortTables(rs.Tables)
 	c.program.tables.hash = hashOf(rs.Tables)
@@ -41,6 +44,7 @@ type compiler struct {
 	snapshot Snapshot
 	tables   map[string]addresses // automatic ones
 	tags     map[string]uint16
+	queues   map[string]uint16
 	program  *Program
 }
 
@@ -69,6 +73,9 @@ func (c *compiler) compile() error {
 		return &Error{Rule: len(c.rules) - 1, What: fmt.Sprintf("there are more than %d tags", maxTags)}
 	}
 	c.program.Set.BlockShift = uint8(blockShift(len(c.rules)))
+	if err := c.tooManyQueues(); err != nil {
+		return err
+	}
 	c.program.Trees = make([]Tree, treeFirstLow)
 	if err := c.fields(); err != nil {
 		return err
@@ -109,6 +116,7 @@ func (c *compiler) check(r *resolve.Rule) error {
 func (c *compiler) action(r *resolve.Rule) Rule {
 	a := Rule{
 		Tag: c.tag(r.Tag), Tagged: c.tag(r.Tagged),
+		Prio: prio(r.SetPrio), Queue: c.queue(r.SetQueue),
 		ReturnTTL: r.Answer.TTL, ReturnCode4: r.Answer.Code, ReturnCode6: r.Answer.Code6,
 	}
 	set := func(flag Flags, when bool) {
@@ -148,18 +156,7 @@ func (c *compiler) translations(r *resolve.Rule, a *Rule) (err error) {
 	return nil
 }
 
-// tagNumber chooses a number by the name: states keep the numbers of tags over
-// reloads, so a tag has mostly the same in the next file.
-func (c *compiler) tagNumber(name string) uint16 {
-	hash := fnv.New32a()
-	hash.Write([]byte(name))
-	number := uint16(hash.Sum32()%maxTags) + 1
-	for c.program.Tags[number] != "" {
-		number = number%maxTags + 1
-	}
-	return number
-}
-
+// tag numbers a tag: states keep the numbers of their tags over reloads.
 func (c *compiler) tag(name string) uint16 {
 	if name == "" {
 		return 0
@@ -167,7 +164,7 @@ func (c *compiler) tag(name string) uint16 {
 	number, ok := c.tags[name]
 	if !ok {
 		if len(c.tags) < maxTags {
-			number = c.tagNumber(name)
+			number = numberByName(name, maxTags, c.program.Tags)
 			c.program.Tags[number] = name
 		}
 		c.tags[name] = number

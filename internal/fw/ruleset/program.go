@@ -18,6 +18,11 @@ type Program struct {
 	// UpdateTables and ReplaceTable return what follows.
 	Index *TableIndex
 
+	// Queues are the names of queues, and of pairs of them, by their numbers. A
+	// number that QueuePairs does not have is of no queue of these rules.
+	Queues     map[uint16]string
+	QueuePairs map[uint16]QueuePair
+
 	layouts []poolLayout
 	tables  liveTables
 }
@@ -96,8 +101,10 @@ type Rule struct {
 	NatLow, NatHigh          uint16 // 0: no range given
 	RdrLow, RdrHigh, RdrBase uint16 // 0: the port stays
 	NatPool, RdrPool         uint32
-	ReturnTTL                uint8 // of a reset; 0: the usual
-	ReturnCode4, ReturnCode6 uint8 // of the ICMP error "unreachable"
+	ReturnTTL                uint8  // of a reset; 0: the usual
+	ReturnCode4, ReturnCode6 uint8  // of the ICMP error "unreachable"
+	Prio                     uint8  // priorities of packets; 0: none
+	Queue                    uint16 // what set queue names; 0: nothing
 }
 
 // A Tree is a search tree's place in Nodes; without nodes, First is the value of

@@ -27,6 +27,7 @@ type State struct {
 	Created  Tick
 	Flow     [2]Flow
 	Logs     [2][4]uint32 // Flags&Log: global numbers plus 1 of the rules that log all packets, of the in and the out crossing
+	Queues   [2]uint16    // numbers of what set queue names for packets of each direction; 0: nothing
 	NextHops [2]uint16    // index of each direction's next hop; 0: none yet, 1: the box itself
 }
 
@@ -59,6 +60,7 @@ type Flow struct {
 	WScale  uint8  // TCP: window scale, 0 to 14
 	Peer    Peer
 	Flags   FlowFlags
+	Prio    Prio // given to its packets
 }
 
 // Last returns the tick of the last packet of either direction.

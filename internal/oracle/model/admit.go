@@ -18,6 +18,7 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 	}
 	in, out, r, why := m.cross(p, c == nil)
 	p.path = pathOf(in, out)
+	p.given = out.given.or(in.given)
 	var o Outcome
 	switch {
 	case why != nil:
@@ -44,6 +45,7 @@ func (m *Model) widen(c *connection, p *packet, d int, in, out *crossing) {
 	if here.rule != nil && here.rule.State == resolve.KeepState {
 		side := crossingNeeded(d, p.egress())
 		c.Flags |= side
+		m.widenGiven(c, side, here.given)
 		if here.logAll {
 			c.Flags |= state.Log
 			c.Logs[side>>1] = m.logging(here)

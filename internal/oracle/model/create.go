@@ -41,6 +41,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	if p.tuple.Proto == protoTCP {
 		startTCP(&c.Flow[0], p)
 	}
+	m.gives(c, keptGiven(c.Flags, in, out))
 	m.states = append(m.states, c)
 	m.countMade(in, out)
 	return c, nil

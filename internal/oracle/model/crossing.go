@@ -32,7 +32,8 @@ type crossing struct {
 	tag     string // set by the last tagging rule that matched, or given
 	nat     *target
 	rdr     *target
-	other   *turned  // the packet has become one of the other family
+	other   *turned // the packet has become one of the other family
+	given   given
 	matched []uint32 // global numbers plus 1 of the rules that count the packet
 	iface   uint32
 	out     bool
@@ -116,6 +117,7 @@ func (m *Model) evaluate(a asked) crossing {
 		}
 		if r.Action == ast.Match {
 			c.logged(r)
+			c.given.takes(r)
 			m.translate(&c, r, &a)
 			if len(c.matched) < pathMatches {
 				c.matched = append(c.matched, m.ruleBase+uint32(r.Nr)+1)
@@ -133,6 +135,7 @@ func (m *Model) evaluate(a asked) crossing {
 		c.matched = append(c.matched, m.number(&c))
 	}
 	if c.rule != nil && c.rule.Action == ast.Pass {
+		c.given.takes(c.rule)
 		m.translate(&c, c.rule, &a)
 	}
 	return c

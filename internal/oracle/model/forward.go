@@ -23,6 +23,10 @@ func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judge
 			return *refused
 		}
 	}
+	p.given = p.given.or(c.given[d])
+	if came := p.anew[0]; came != nil {
+		p.given = p.given.or(came.given)
+	}
 	if !p.egress() && p.options && c.Flags&state.Options == 0 {
 		m.countPath(c.path, p)
 		return p.drop(reason.Options)
@@ -102,6 +106,7 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *Outcome {
 		a.tag = tag
 		out := m.evaluate(a)
 		p.anew[1] = &out
+		p.given = out.given
 		if why := m.verdict(&out, p); why != nil {
 			refused := m.refuse(p, *why, &in, &out)
 			return &refused

@@ -29,6 +29,7 @@ type record struct {
 	c         *connection // nil: without a state
 	d         int
 	multicast bool
+	gift      gift   // without a state: what its last packet was given
 	print     uint32 // tells the last packet from others where an error quotes it
 }
 
@@ -85,8 +86,10 @@ func (m *Model) record(key recordKey, r record) uint32 {
 func (m *Model) handOff(p *packet, why reason.Reason, c *connection, d int, half state.Tuple) Outcome {
 	value := MarkCame
 	switch {
-	case p.fragment == fragmentLater, c == nil:
+	case p.fragment == fragmentLater:
 		value = m.record(keyOf(p, half), record{c: c, d: d})
+	case c == nil:
+		value = m.record(keyOf(p, half), record{gift: m.gift(p)})
 	case half == p.tuple:
 	case half == c.leaving(d):
 		value = MarkLeaves
@@ -135,12 +138,14 @@ func (m *Model) handedOff(f *Frame, p *packet, made *state.State) Outcome {
 		return m.judgeParsed(p, made)
 	}
 	if r.c == nil {
+		p.recorded = &r.gift
 		return p.out(reason.Marked)
 	}
 	whole := r.c.leaving(r.d)
 	if p.tuple.Dst != whole.Dst || p.tuple.Src != whole.Src && p.tuple.Src != r.c.Tuple[r.d].Src {
 		return p.drop(reason.Guard) // it has waited, and the record is of another connection by now
 	}
+	p.given = r.c.given[r.d]
 	p.mark = m.marks().Set(p.mark, MarkLeaves)
 	if r.c.Flags&state.NAT != 0 {
 		t := p.tuple

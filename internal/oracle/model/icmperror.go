@@ -35,7 +35,7 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	if p.options && c.Flags&state.Options == 0 && !p.egress() {
 		return p.drop(reason.Options)
 	}
-	p.carrier, p.direction = c, d
+	p.carrier, p.direction, p.given = c, d, c.given[d]
 	if !p.egress() {
 		p.logSide(c, d, false, p.iface.Index, p.came)
 	}

@@ -25,7 +25,8 @@ type Frame struct {
 	Interface uint32 // index of the interface whose hook runs
 	From      uint32 // TCXEgress: where the stack received it; 0: the box's own
 	Mark      uint32
-	Noted     bool // a TCX program of weir's has sent it here by a redirect
+	Priority  uint32 // skb->priority
+	Noted     bool   // a TCX program of weir's has sent it here by a redirect
 	Bytes     []byte
 }
 
@@ -48,6 +49,7 @@ type Outcome struct {
 	Interface uint32   // Redirect
 	At        uint32   // the interface that the frame was judged on; 0: none
 	Mark      uint32   // at TCX: afterwards; of a packet that XDP hands up: that it will have
+	Priority  uint32   // skb->priority; of what XDP redirects there is none
 	Back      bool     // XDP leaves it to TCX ingress to redirect it
 	Number    uint32   // of its state, with its direction, where the stack or TCX ingress is to forward it; 0: none
 	Frame     []byte   // as it goes on, or the answer; nil for Drop
@@ -62,7 +64,8 @@ type Model struct {
 	rules    *resolve.Ruleset
 	ruleBase uint32 // global number of rule 0
 	unloaded bool
-	chance   func() bool // decides whether a rule with a probability matches; nil: it does
+	queues   func(name string) uint16 // numbers of queues; nil: they have none
+	chance   func() bool              // decides whether a rule with a probability matches; nil: it does
 
 	now       state.Tick
 	timeouts  state.Timeouts
@@ -82,10 +85,11 @@ type Model struct {
 // A connection is a state and what of it only the model knows by name.
 type connection struct {
 	state.State
-	path Path
-	tag  string // of the side that keeps state
-	dead bool
-	ends [2]bool // the box itself is where packets of the direction go
+	path  Path
+	tag   string // of the side that keeps state
+	given [2]given
+	dead  bool
+	ends  [2]bool // the box itself is where packets of the direction go
 }
 
 // New returns a model without states.
@@ -151,7 +155,7 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 	if i == nil {
 		return Outcome{Verdict: Drop, Reason: reason.Interface}
 	}
-	f = &Frame{Hook: f.Hook, Interface: f.Interface, From: f.From, Mark: f.Mark, Noted: f.Noted, Bytes: append([]byte(nil), f.Bytes...)}
+	f = &Frame{Hook: f.Hook, Interface: f.Interface, From: f.From, Mark: f.Mark, Priority: f.Priority, Noted: f.Noted, Bytes: append([]byte(nil), f.Bytes...)}
 	switch {
 	case f.Hook == XDP:
 		f.Mark = 0
@@ -171,6 +175,9 @@ func (m *Model) Judge(f *Frame, made *state.State) Outcome {
 	o.At, o.Length, o.Judged, o.Records = p.iface.Index, p.length(), true, p.records
 	if o.Mark == 0 {
 		o.Mark = p.mark
+	}
+	if f.Hook != XDP || o.Verdict == Up {
+		o.Priority = m.gift(p).priority(f.Priority)
 	}
 	return o
 }
@@ -260,9 +267,9 @@ func (f *Frame) end(r reason.Reason) Outcome {
 	case !r.IsPass():
 		return Outcome{Verdict: Drop, Reason: r, Length: len(f.Bytes)}
 	case f.Hook == TCXEgress:
-		return Outcome{Verdict: Out, Reason: r, Mark: f.Mark, Frame: f.Bytes, Length: len(f.Bytes)}
+		return Outcome{Verdict: Out, Reason: r, Mark: f.Mark, Priority: f.Priority, Frame: f.Bytes, Length: len(f.Bytes)}
 	}
-	return Outcome{Verdict: Up, Reason: r, Mark: f.Mark, Frame: f.Bytes, Length: len(f.Bytes)}
+	return Outcome{Verdict: Up, Reason: r, Mark: f.Mark, Priority: f.Priority, Frame: f.Bytes, Length: len(f.Bytes)}
 }
 
 // dropped reports whether the packet goes no further, answered or not, for what

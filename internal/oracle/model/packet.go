@@ -61,6 +61,8 @@ type packet struct {
 	path Path // counted under, if no state carries it
 
 	came      []byte       // the IP packet before anything was rewritten
+	given     given        // by the rules, and by what its connection keeps of them
+	recorded  *gift        // what it was given when it went up; nil: that is not on record
 	carrier   *connection  // whose packet it is; nil: none
 	direction int          // of carrier
 	anew      [2]*crossing // in and out, where sides of carrier judge its packet anew

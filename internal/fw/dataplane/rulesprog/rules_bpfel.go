@@ -27,7 +27,10 @@ type RulesCacheEntry struct {
 	Matches    uint16
 	Logs       uint8
 	High       uint8
-	Pad0       [6]uint8
+	Prio       uint8
+	Pad0       uint8
+	Queue      uint16
+	Pad1       [2]uint8
 }
 
 type RulesCrossing struct {
@@ -71,9 +74,11 @@ type RulesCrossing struct {
 	NatLow     uint16
 	NatHigh    uint16
 	RdrPort    uint16
+	Queue      uint16
+	Prio       uint8
 	Logs       uint8
 	Asked      uint8
-	_          [4]byte
+	_          [1]byte
 }
 
 type RulesPool struct {
@@ -109,7 +114,9 @@ type RulesRule struct {
 	ReturnTtl   uint8
 	ReturnCode4 uint8
 	ReturnCode6 uint8
-	Pad0        [5]uint8
+	Prio        uint8
+	Queue       uint16
+	Pad0        [2]uint8
 }
 
 type RulesRuleBits struct {

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What a state keeps of the priorities and queues that rules give, for each
+ * direction. A packet has what the rules gave it where it leaves, and where they gave
+ * nothing there, what they gave it where it came in. A side that keeps no state says
+ * so anew for each packet; nothing is kept of it.
+ */
+#ifndef WEIR_STATE_QOS_H
+#define WEIR_STATE_QOS_H
+
+#include "rules/crossing.h"
+#include "state/state.h"
+
+static __always_inline void state_qos_set(struct state *st, __u32 d, __u8 prio, __u16 queue)
+{
+	state_flow(st, d)->prio = prio;
+	if (d)
+		st->queue_back = queue;
+	else
+		st->queue_forth = queue;
+	if (prio || queue)
+		st->qos |= 1 << (d & 1);
+}
+
+/* Of a new state; in and out are 0 for crossings that give nothing to keep. */
+static __always_inline void state_qos_fill(struct state *st, const struct crossing *in, const struct crossing *out)
+{
+	__u8 in_prio = in ? in->prio : 0, out_prio = out ? out->prio : 0;
+	__u16 in_queue = in ? in->queue : 0, out_queue = out ? out->queue : 0;
+
+	st->qos = 0;
+	state_qos_set(st, 0, out_prio ? : in_prio, out_queue ? : in_queue);
+	state_qos_set(st, 1, in_prio ? : out_prio, in_queue ? : out_queue);
+}
+
+/* A live state crosses at one more side, STATE_IN or STATE_OUT of direction 0. Packets
+ * of one direction leave there, those of the other come in. */
+static __always_inline void state_qos_widen(struct state *st, const struct crossing *cr, __u8 side)
+{
+	__u32 d = side == STATE_IN;
+
+	if (!cr->prio && !cr->queue)
+		return;
+	state_qos_set(st, d, cr->prio ? : state_flow(st, d)->prio, cr->queue ? : state_queue(st, d));
+	state_qos_set(st, !d, state_flow(st, !d)->prio ? : cr->prio, state_queue(st, !d) ? : cr->queue);
+}
+
+#endif
