@@ -274,6 +274,9 @@ func TestUpgradeKeepsConnections(t *testing.T) {
 		runOld(b, old, rules)
 		t := startStreams(b)
 		t.live("under layout 8")
+		if said, status := b.WeirStatus("info"); status != 1 || !strings.Contains(said, "another version of weir") {
+			b.Errorf("weir info about the old version: status %d, %s", status, said)
+		}
 		p := b.WeirRun(rules)
 		t.live("after the upgrade")
 		if !strings.Contains(p.Said(), "all connections go on") || !strings.Contains(p.Said(), "were converted") {

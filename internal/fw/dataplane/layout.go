@@ -35,7 +35,7 @@ const (
 
 // ErrLayout is returned (wrapped) where pinned maps hold values of another form
 // than this program's: another version of weir made them.
-var ErrLayout = errors.New("the maps' layout is another version's")
+var ErrLayout = errors.New("another version of weir has made what is loaded")
 
 // layouts are the key and value sizes that Go code relies on, by map.
 var layouts = map[string][2]uintptr{

@@ -80,7 +80,7 @@ func openLive(dir string) (*tables, error) {
 	where := liveTables(dir)
 	l, err := readLedger(dir)
 	if err == nil && l.Layout != stateLayout && where != filepath.Join(dir, newerTablesDir) {
-		return nil, fmt.Errorf("layout %d, this version has %d: %w", l.Layout, stateLayout, ErrLayout)
+		return nil, fmt.Errorf("%w (its states have layout %d, this version's %d): use its commands, or start this version with weir run", ErrLayout, l.Layout, stateLayout)
 	}
 	return openTables(where)
 }

@@ -1,0 +1,212 @@
+package dataplane
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"weir/internal/fw/bpfload"
+	"weir/internal/fw/reason"
+)
+
+// formerObjects has the garbage collection's object of each earlier layout: its maps and their BTF, and
+// the program that imports a state into them.
+//
+//go:embed layouts/*.o
+var formerObjects embed.FS
+
+// formerObject reads one; tests have another.
+var formerObject = func(layout uint32) ([]byte, error) {
+	return formerObjects.ReadFile(fmt.Sprintf("layouts/%d.o", layout))
+}
+
+// makeTables makes the tables that the states are copied into.
+func (g *Downgrade) makeTables(seed uint64) error {
+	object, err := formerObject(g.layout)
+	if err != nil {
+		return fmt.Errorf("layout %d: %w", g.layout, ErrNoLayout)
+	}
+	spec, err := bpfload.ReadSpec(bytes.NewReader(object))
+	if err != nil {
+		return err
+	}
+	limit := atomic.LoadUint32(g.old.shared.limit)
+	program, argument := importer(g.layout)
+	kept, err := g.keepable(spec)
+	if err != nil {
+		return err
+	}
+	values := map[string]any{
+		"hash_keys": newHashKeys(seed), "bucket_mask": bucketCount(limit) - 1,
+		"max_states": limit, "state_capacity": stateCapacity(limit), "state_slots": stateCapacity(limit),
+	}
+	entries := make(map[string]uint32)
+	for name, n := range tableSizes(limit) {
+		entries[formerMap(name, g.layout)] = n
+	}
+	maps.DeleteFunc(values, func(name string, _ any) bool { return spec.Variables[name] == nil })
+	g.objects, err = bpfload.Load([]*bpfload.Spec{spec}, bpfload.Options{
+		Maps: kept, Entries: entries, Values: values, Shared: []string{mapShared}, Programs: []string{program},
+	})
+	if err != nil {
+		return err
+	}
+	g.intake = &intake{maps: maps.Clone(g.objects.Maps), importer: g.objects.Programs[program]}
+	if g.intake.form, err = readImportForm(spec, argument); err != nil {
+		return err
+	}
+	return g.makeIntake(spec, kept)
+}
+
+// keepable are the maps in use that the older version can use as they are.
+func (g *Downgrade) keepable(spec *bpfload.Spec) (map[string]*bpfload.Map, error) {
+	kept := make(map[string]*bpfload.Map)
+	for _, name := range keptMaps {
+		m, declared := g.old.maps[name], spec.Maps[formerMap(name, g.layout)]
+		if slices.Contains(ownMaps, name) || name == mapInterfaceCounters && !sameReasons(g.layout) {
+			continue
+		}
+		fits := declared == nil // the object knows no rings: they are what they were
+		if !fits && declared.Compatible(m) == nil {
+			key, value, err := conversions(m, declared, formerRenames(g.layout))
+			if err != nil {
+				return nil, err
+			}
+			fits = key.Same() && value.Same()
+		}
+		if fits {
+			kept[formerMap(name, g.layout)] = m
+		}
+	}
+	return kept, nil
+}
+
+func (g *Downgrade) makeIntake(spec *bpfload.Spec, kept map[string]*bpfload.Map) error {
+	in := g.intake
+	maps.Copy(in.maps, kept)
+	_, shape, err := bpfload.MapShapes(in.maps[mapStates])
+	if err != nil {
+		return err
+	}
+	ours, err := ourShape(mapStates)
+	if err != nil {
+		return err
+	}
+	memory, err := bpfload.MapMemory(in.maps[mapStates])
+	if err != nil {
+		return err
+	}
+	g.memory = append(g.memory, memory)
+	if in.states, err = newRawStates(memory, shape, g.layout); err != nil {
+		return err
+	}
+	if in.back, err = bpfload.NewConversion(ours, shape, formerRenames(g.layout)); err != nil {
+		return err
+	}
+	if g.states, err = bpfload.ID(in.maps[mapStates]); err != nil {
+		return err
+	}
+	if g.newer, err = bpfload.ID(g.old.maps[mapStates]); err != nil {
+		return err
+	}
+	if err := g.fillShared(); err != nil {
+		return err
+	}
+	if err := g.copyMaps(spec, kept); err != nil {
+		return err
+	}
+	g.copier = newCopier(g.old, in)
+	return nil
+}
+
+// readImportForm finds the fields of an older struct import.
+func readImportForm(spec *bpfload.Spec, argument string) (importForm, error) {
+	form := importForm{owner: -1, find: -1}
+	shape, err := bpfload.TypeShape(spec, argument)
+	if err != nil {
+		return form, err
+	}
+	form.size = shape.Size()
+	for name, at := range map[string]*int{"state": &form.state, "index": &form.index, "owner": &form.owner, "find": &form.find} {
+		offset, _, err := shape.Field(name)
+		switch {
+		case err == nil:
+			*at = offset
+		case *at >= 0:
+			return form, err
+		}
+	}
+	return form, nil
+}
+
+// made are the fields of struct shared that belong to states, next hops and the garbage collection:
+// they begin anew.
+var made = []string{
+	"gc_state", "states", "bumped", "gc_nexthop", "gc_nexthop_at", "gc_unlisted", "gc_lock", "prefetch",
+	"states_made", "states_released", "nexthops_high", "nexthops_unused", "nexthops", "hinted",
+}
+
+// fillShared writes what outlives a generation.
+func (g *Downgrade) fillShared() error {
+	memory, err := bpfload.MapMemory(g.intake.maps[mapShared])
+	if err != nil {
+		return err
+	}
+	g.memory = append(g.memory, memory)
+	_, shape, err := bpfload.MapShapes(g.intake.maps[mapShared])
+	if err != nil {
+		return err
+	}
+	ours, err := ourShape(mapShared)
+	if err != nil {
+		return err
+	}
+	convert, err := bpfload.NewConversion(ours, shape, formerRenames(g.layout))
+	if err != nil {
+		return err
+	}
+	value := slices.Clone(g.old.all)
+	shared := (*xdpShared)(unsafe.Pointer(unsafe.SliceData(value)))
+	for i := range MaxIfindex {
+		raw := (*xdpInterface)(&shared.Interfaces[i])
+		raw.Counters = raw.Counters / uint32(reason.Count) * reasonCount(g.layout)
+		raw.change(0, interfaceDevmap|interfacePrefetch)
+	}
+	if err := convert.Convert(memory.Bytes(), value); err != nil {
+		return fmt.Errorf("convert what all packets read: %w", err)
+	}
+	for _, name := range made {
+		at, field, err := shape.Field(formerName("shared", name, g.layout))
+		if err != nil {
+			continue // the older version has none
+		}
+		clear(memory.Bytes()[at : at+field.Size()])
+	}
+	return nil
+}
+
+// copyMaps fills the maps that the older version needs of its own.
+func (g *Downgrade) copyMaps(spec *bpfload.Spec, kept map[string]*bpfload.Map) error {
+	for _, name := range copiedMaps {
+		former := formerMap(name, g.layout)
+		if kept[former] != nil || spec.Maps[former] == nil {
+			continue
+		}
+		key, value, err := conversions(g.old.maps[name], spec.Maps[former], formerRenames(g.layout))
+		if err != nil {
+			return err
+		}
+		if err := copyEntries(g.old.maps[name], g.intake.maps[former], key, value); err != nil {
+			return err
+		}
+	}
+	if former := formerMap(mapInterfaceCounters, g.layout); kept[former] == nil {
+		return copyReasons(g.old.maps[mapInterfaceCounters], g.intake.maps[former], uint32(reason.Count), reasonCount(g.layout),
+			func(now uint32) (uint32, bool) { return reasonThen(now, g.layout) })
+	}
+	return nil
+}
