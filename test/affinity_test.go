@@ -85,7 +85,7 @@ func TestTrialUnread(t *testing.T) {
 		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 {
 			t.Errorf("heard: %t: %v", heard, err)
 		}
-		if said := b.Weir("affinity", "revert"); !strings.Contains(said, "has changed nothing") {
+		if said := b.Weir("affinity", "revert"); !strings.Contains(said, "nothing to undo") {
 			t.Errorf("heard: %t: %s", heard, said)
 		}
 	}
