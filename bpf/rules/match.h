@@ -21,10 +21,21 @@
 #include "rules/cache.h"
 #include "rules/walk.h"
 
-static __always_inline void crossing_matched(struct crossing *cr, __u32 number)
+static __always_inline void crossing_matched(struct crossing *cr, __u32 index)
 {
 	if (cr->matches < MAX_MATCHES)
-		cr->matched[cr->matches++ % MAX_MATCHES] = rule_base + number + 1;
+		cr->matched[cr->matches++ % MAX_MATCHES] = rule_base + index + 1;
+}
+
+/* Where the rule of a number stands in rules. The answer lies in a map, so it can be
+ * a key itself: the stack is nearly used up. */
+static __always_inline const __u32 *rule_index(struct walk *w, const struct rule_set *set, __u32 number)
+{
+	const struct rule_order *o;
+
+	w->order = set->order_at + number;
+	o = bpf_map_lookup_elem(&rule_order, &w->order);
+	return o ? &o->index : &w->order;
 }
 
 /* The new destination port of rdr-to, whose range repeats (pf.conf(5)). */
@@ -97,9 +108,10 @@ static __always_inline void match_gives(struct crossing *cr, __u8 prio, __u16 qu
 /* A station whose fields match. 1: the rules are asked no further. */
 static __always_inline int walk_visit(struct visit *v, __u32 number)
 {
-	const struct rule *r = bpf_map_lookup_elem(&rules, &number);
 	struct crossing *cr = v->cr;
 	struct walk *w = v->w;
+	const __u32 *index = rule_index(w, v->set, number);
+	const struct rule *r = bpf_map_lookup_elem(&rules, index);
 
 	if (!r) {
 		w->broken = 1;
@@ -115,7 +127,7 @@ static __always_inline int walk_visit(struct visit *v, __u32 number)
 		cr->logs |= match_logs(r);
 		match_gives(cr, r->prio, r->queue);
 		if (cr->matches < MAX_MATCHES - 1)
-			crossing_matched(cr, number);
+			crossing_matched(cr, *index);
 		if (match_translates(r, cr)) {
 			w->translates = number;
 			return 1;
@@ -194,10 +206,10 @@ static __always_inline void walk_go(struct crossing *cr, struct walk *w, const s
 }
 
 /* Counts where the rules were asked no further; without a stop behind the last. */
-static __always_inline void match_count_stop(const struct rule_set *set, __u32 stop)
+static __always_inline void match_count_stop(struct walk *w, const struct rule_set *set)
 {
-	__u32 key = stop == NO_RULE ? set->rules : stop;
-	struct rule_counter *c = bpf_map_lookup_elem(&rule_counters, &key);
+	const __u32 *key = w->stop == NO_RULE ? &set->none : rule_index(w, set, w->stop);
+	struct rule_counter *c = bpf_map_lookup_elem(&rule_counters, key);
 
 	if (c)
 		c->stops++;
@@ -214,17 +226,19 @@ static __always_inline void match_count_state(__u32 rule)
 }
 
 /* Fills the answers from the rule that decided. */
-static __always_inline enum reason match_answer(struct crossing *cr, __u32 last)
+static __always_inline enum reason match_answer(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
 	const struct rule *r;
+	const __u32 *index;
 
-	if (last == NO_RULE)
+	if (w->last == NO_RULE)
 		return cr->flags & CROSSING_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_NO_RULE;
-	r = bpf_map_lookup_elem(&rules, &last);
+	index = rule_index(w, set, w->last);
+	r = bpf_map_lookup_elem(&rules, index);
 	if (!r)
 		return REASON_INTERNAL;
-	cr->rule = rule_base + last + 1;
-	crossing_matched(cr, last);
+	cr->rule = rule_base + *index + 1;
+	crossing_matched(cr, *index);
 	cr->logs |= match_logs(r);
 	if (r->flags & RULE_BLOCK) {
 		cr->action = ACTION_BLOCK;
@@ -340,7 +354,7 @@ static __always_inline long match_next(struct crossing *cr, struct walk *w, cons
 
 	if (number == NO_RULE || w->broken)
 		return 1;
-	r = bpf_map_lookup_elem(&rules, &number);
+	r = bpf_map_lookup_elem(&rules, rule_index(w, set, number));
 	if (!r) {
 		w->broken = 1;
 		return 1;
@@ -403,8 +417,8 @@ __noinline enum reason match_rules(struct crossing *cr)
 		v.set = set;
 		bpf_loop(MAX_RULES, match_step, &v, 0);
 	}
-	match_count_stop(set, w->stop);
-	return w->broken ? REASON_INTERNAL : match_answer(cr, w->last);
+	match_count_stop(w, set);
+	return w->broken ? REASON_INTERNAL : match_answer(cr, w, set);
 }
 
 #endif

@@ -122,9 +122,13 @@ struct rule_set {
 	__u64 plains;	/* blocks with any plain rule			*/
 	__u64 tables4;	/* the trees of tables: first line | nodes << 32; */
 	__u64 tables6;	/* without nodes the set of all addresses	*/
+	__u64 asked;	/* times that rules were asked before this set	*/
 	__u32 stations_at; /* their vectors: rule_bits[stations_at + c]	*/
 	__u32 plains_at;
 	__u32 rules;	/* number of rules				*/
+	__u32 none;	/* index into rule_counters: no rule		*/
+	__u32 order_at;	/* rule n is rules[rule_order[order_at + n].index] */
+	__u32 trees_at;	/* its trees: rule_trees[trees_at + enum tree]	*/
 	__u32 dst_tables_at; /* class of the empty set of tables; the others follow */
 	__u32 src_tables_at;
 	__u32 tables_at; /* the first line of the trees of tables		*/
@@ -132,7 +136,7 @@ struct rule_set {
 	__u32 epoch;	/* 1 to MAX_EPOCH				*/
 	__u8 asks_tables; /* 1 << FIELD_*_TABLES - FIELD_TREES: a rule asks	*/
 	__u8 block_shift; /* log2 of the chunks in a block */
-	__u8 pad0[6];
+	__u8 pad0[2];
 };
 
 #define EPOCH_BITS 28
@@ -203,7 +207,44 @@ static __always_inline const struct rule_set *rule_set_get(void)
 	return holder ? bpf_map_lookup_elem(holder, &zero) : 0;
 }
 
-/* Rules by number. Read by rules/match.h when a rule matches. */
+/*
+ * A rule's number is its place among the rules, and its bit in the vectors. Its index
+ * is where it stands in rules and rule_counters; its global id is rule_base + index.
+ * Where rules are replaced under traffic, those that stay keep their index, and with
+ * it their pools, their counters and their id in states; others get a new one.
+ *
+ * These two arrays and those of trees, classes and vectors hold two rule sets: the one
+ * in force, and in the other half of each the one before, or the next.
+ */
+struct rule_order {
+	__u32 index;
+	__u32 pad0;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* rules, twice, by the loader */
+	__type(key, __u32);
+	__type(value, struct rule_order);
+} rule_order SEC(".maps");
+
+/* What rules had counted when the set was put in force, by order_at + number. Written
+ * by the daemon, read by whoever shows counters. */
+struct rule_carried {
+	__u64 evaluations;
+	__u64 stops; /* of rule_counters */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* rules, twice, by the loader */
+	__type(key, __u32);
+	__type(value, struct rule_carried);
+} rule_carried SEC(".maps");
+
+/* Rules by index. Only added to. Read by rules/match.h when a rule matches. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -258,9 +299,9 @@ struct {
 } rule_vectors SEC(".maps");
 
 /*
- * Counters by rule number, written by rules/match.h, read by weir rules -v. How often
+ * Counters by the rules' index, written by rules/match.h, read by weir rules -v. How often
  * a rule was asked follows from the stops: as often as the rules were asked at
- * all, less the stops at rules before it. stops of [number of rules] counts the
+ * all, less the stops at rules before it. stops of [rule_set.none], the last, counts the
  * times that no rule stopped.
  */
 struct rule_counter {

@@ -135,7 +135,7 @@ __noinline int tree_classify(struct crossing *cr, const struct rule_set *set)
 	q[FIELD_INTERFACE].value = (__u64)cr->direction << 32 | cr->ifindex;
 	for (f = 0; f < FIELD_TREES; f++)
 		if (!(cr->known & 1 << f))
-			tree_find(q[f].tree, q[f].value, &cr->class[f]);
+			tree_find(set->trees_at + q[f].tree, q[f].value, &cr->class[f]);
 	if (cr->family == 6 && (cr->class[FIELD_DST] | cr->class[FIELD_SRC]) & SPAN_TREE)
 		tree_classify_low(cr);
 	tree_classify_tables(cr, set, q[FIELD_DST].value, q[FIELD_SRC].value);

@@ -28,6 +28,7 @@ struct walk {
 	__u32 translates;	 /* the station that a run ended at, or NO_RULE */
 	__u32 broken;		 /* the tables contradict each other		*/
 	__u32 epoch;		 /* of the rule set				*/
+	__u32 order;		 /* a key of rule_order				*/
 };
 
 struct {

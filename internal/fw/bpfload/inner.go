@@ -44,3 +44,16 @@ func (l *Objects) PutInner(outer string, first uint32, inner []*Map) error {
 	}
 	return nil
 }
+
+// OpenInner opens a map that lies in a map of maps. The caller closes it.
+func OpenInner(outer *Map, index uint32) (*Map, error) {
+	var id ebpf.MapID
+	if err := outer.Lookup(index, &id); err != nil {
+		return nil, fmt.Errorf("look for map %d in %s: %w", index, outer, err)
+	}
+	m, err := ebpf.NewMapFromID(id)
+	if err != nil {
+		return nil, fmt.Errorf("open map %d of %s: %w", index, outer, err)
+	}
+	return m, nil
+}

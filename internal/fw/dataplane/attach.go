@@ -141,5 +141,5 @@ func (d *Dataplane) whileLive(f func() error) error {
 // View reads what this generation has; it shares the Dataplane's tables and
 // must not be closed.
 func (d *Dataplane) View() *View {
-	return &View{dir: d.config.Dir, tables: d.tables, rules: d.objects.Maps[mapRuleCounters]}
+	return &View{dir: d.config.Dir, tables: d.tables, rules: rulesOf(d.objects.Maps)}
 }

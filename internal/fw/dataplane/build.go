@@ -81,7 +81,7 @@ func (d *Dataplane) openLedger() error {
 		d.ledger.HashSeed, err = newSeed(d.config.HashSeed)
 		return err
 	}
-	if found.RuleBase == d.ledger.RuleBase && found.Rules == d.ledger.Rules {
+	if found.RuleBase == d.ledger.RuleBase && found.Rules == d.ledger.Rules && found.Replaced == 0 {
 		return d.openCounters()
 	}
 	return nil
@@ -226,9 +226,9 @@ func (d *Dataplane) loadObjects() error {
 	return nil
 }
 
-// chunks is the number of chunks that vectors of rules have.
+// chunks is the number of chunks that vectors of as many rules have as there may be.
 func (d *Dataplane) chunks() uint32 {
-	return uint32(ruleset.Chunks(len(d.config.Program.Rules) + d.config.Room))
+	return uint32(ruleset.Chunks(int(ruleEntries(d.config.Program, d.config.Room)["rules"])))
 }
 
 // sizes returns the sizes of all maps that have no fixed one.

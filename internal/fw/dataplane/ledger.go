@@ -26,7 +26,8 @@ type ledger struct {
 	Unloaded   uint32 // 1: the live generation is the built-in set
 	From       uint32 // layout of what is pinned as the old tables
 	Copied     uint32 // tick at which states began to be copied from there; 0: the tables are copied from no others
-	Spare      [4]uint32
+	Replaced   uint32 // times that rules of the live generation were replaced under traffic
+	Spare      [3]uint32
 }
 
 const ledgerName = "ledger"

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"weir/internal/fw/bpfload"
@@ -12,41 +13,122 @@ import (
 // roomPerRule is how many entries of each map a rule may need at most, about.
 const roomPerRule = 16
 
+// Room that every generation has for rules that are put in the place of others under
+// traffic: so much of its own size, and at least the entries of leastRoom.
+const roomShare = 4
+
+// halved are the arrays that hold two rule sets, one in each half.
+var halved = []string{"rule_order", "rule_carried", "rule_trees", "rule_nodes", "rule_spans", "rule_classes", "rule_vectors"}
+
+// programSizes are the entries that a program needs, by map, and the least room for more.
+func programSizes(p *ruleset.Program) map[string][2]int {
+	return map[string][2]int{
+		"rules": {len(p.Rules), 1024}, "rule_order": {len(p.Order), 1024}, "rule_carried": {len(p.Order), 1024},
+		"rule_trees": {len(p.Trees), 256}, "rule_nodes": {len(p.Nodes), 512}, "rule_spans": {len(p.Spans), 512},
+		"rule_classes": {len(p.Classes), 1024}, "rule_vectors": {len(p.Vectors), 1024},
+		"queue_pairs": {len(p.QueuePairs), 64},
+		"pools":       {len(p.Pools), 64}, "pool_addresses": {len(p.Rows), 512}, "pool_turns": {2 * len(p.Pools), 128},
+	}
+}
+
 // ruleEntries returns the sizes of the maps that hold a program, and as many
 // rules more.
 func ruleEntries(p *ruleset.Program, room int) map[string]uint32 {
 	entries := make(map[string]uint32)
-	for name, n := range map[string]int{
-		"rules": len(p.Rules), "rule_trees": len(p.Trees), "rule_nodes": len(p.Nodes), "rule_spans": len(p.Spans),
-		"rule_classes": len(p.Classes), "rule_vectors": len(p.Vectors),
-		"queue_pairs": len(p.QueuePairs),
-		"pools":       len(p.Pools), "pool_addresses": len(p.Rows), "pool_turns": 2 * len(p.Pools),
-	} {
-		entries[name] = uint32(max(n, 1) + room*roomPerRule)
+	for name, n := range programSizes(p) {
+		entries[name] = uint32(n[0] + max(n[0]/roomShare, n[1]) + room*roomPerRule)
+		if slices.Contains(halved, name) {
+			entries[name] *= 2
+		}
 	}
-	entries[mapRuleCounters] = uint32(len(p.Rules) + room + 1)
+	entries["rules"] = min(entries["rules"], ruleset.MaxRules) // numbers in the rule cache have 16 bits
+	entries[mapRuleCounters] = entries["rules"] + 1
 	return entries
 }
 
-// writeProgram writes the arrays of a program into the maps of a generation.
-func writeProgram(maps map[string]*bpfload.Map, p *ruleset.Program) error {
+// fits reports whether the maps have room for a program.
+func fits(maps map[string]*bpfload.Map, p *ruleset.Program) bool {
+	for name, n := range programSizes(p) {
+		if maps[name] == nil { // a program that only evaluates rules has not all of them
+			continue
+		}
+		room := int(maps[name].MaxEntries())
+		if slices.Contains(halved, name) {
+			room /= 2
+		}
+		if n[0] > room {
+			return false
+		}
+	}
+	return true
+}
+
+// A half says where a rule set's entries begin in the arrays that hold two.
+type half struct {
+	maps   map[string]*bpfload.Map
+	second bool
+}
+
+func (h half) base(name string) uint32 {
+	if !h.second {
+		return 0
+	}
+	return h.maps[name].MaxEntries() / 2
+}
+
+// write writes the arrays of a program: what the rule set in force does not use.
+func (h half) write(p *ruleset.Program) error {
+	maps := h.maps
+	trees, nodes, classes := h.base("rule_trees"), h.base("rule_nodes"), h.base("rule_classes")
+	value := func(v uint32) uint32 { // of a span
+		if v&ruleset.SpanTree != 0 {
+			return v + trees
+		}
+		return v + classes
+	}
 	return errors.Join(
-		fillArray(maps["rules"], p.Rules, rawRule),
-		fillArray(maps["rule_trees"], p.Trees, func(t *ruleset.Tree) xdpRuleTree {
-			return xdpRuleTree{First: t.First, Nodes: t.Nodes}
+		fillArray(maps["rules"], 0, p.Rules, rawRule),
+		fillArray(maps["rule_order"], h.base("rule_order"), p.Order, func(index *uint32) xdpRuleOrder { return xdpRuleOrder{Index: *index} }),
+		fillArray(maps["rule_carried"], h.base("rule_carried"), make([]xdpRuleCarried, len(p.Order)), func(c *xdpRuleCarried) xdpRuleCarried { return *c }),
+		fillArray(maps["rule_trees"], trees, p.Trees, func(t *ruleset.Tree) xdpRuleTree {
+			if t.Nodes == 0 {
+				return xdpRuleTree{First: value(t.First)}
+			}
+			return xdpRuleTree{First: nodes + t.First, Nodes: t.Nodes}
 		}),
-		fillArray(maps["rule_nodes"], p.Nodes, func(n *ruleset.Node) xdpRuleNode { return xdpRuleNode{Key: *n} }),
-		fillArray(maps["rule_spans"], p.Spans, func(s *ruleset.Spans) xdpRuleSpans { return xdpRuleSpans{Value: *s} }),
-		fillArray(maps["rule_classes"], p.Classes, rawClass),
-		fillArray(maps["rule_vectors"], p.Vectors, func(b *ruleset.Bits) xdpRuleBits { return xdpRuleBits{Word: *b} }),
-		fillArray(maps["pool_addresses"], p.Rows, rawRow),
-		fillArray(maps["pools"], p.Pools, rawPool),
+		fillArray(maps["rule_nodes"], nodes, p.Nodes, func(n *ruleset.Node) xdpRuleNode { return xdpRuleNode{Key: *n} }),
+		fillArray(maps["rule_spans"], nodes, p.Spans, func(s *ruleset.Spans) (raw xdpRuleSpans) {
+			for i, v := range s {
+				raw.Value[i] = value(v)
+			}
+			return raw
+		}),
+		fillArray(maps["rule_classes"], classes, p.Classes, h.rawClass),
+		fillArray(maps["rule_vectors"], h.base("rule_vectors"), p.Vectors, rawBits),
+		fillArray(maps["pool_addresses"], 0, p.Rows, rawRow),
+		fillArray(maps["pools"], 0, p.Pools, rawPool),
 		fillQueuePairs(maps["queue_pairs"], p.QueuePairs),
 	)
 }
 
-func rawClass(c *ruleset.Class) xdpRuleClass {
-	return xdpRuleClass{Filled: c.Filled, Full: c.Full, Differs: c.Differs, Common: c.Common, Own: c.Own}
+func rawBits(b *ruleset.Bits) xdpRuleBits { return xdpRuleBits{Word: *b} }
+
+func (h half) rawClass(c *ruleset.Class) xdpRuleClass {
+	vectors := h.base("rule_vectors")
+	return xdpRuleClass{Filled: c.Filled, Full: c.Full, Differs: c.Differs, Common: vectors + c.Common, Own: vectors + c.Own}
+}
+
+// set is the rule set of a program in this half, but for its tables.
+func (h half) set(p *ruleset.Program) xdpRuleSet {
+	vectors, classes := h.base("rule_vectors"), h.base("rule_classes")
+	return xdpRuleSet{
+		Stations: p.Set.Stations, Plains: p.Set.Plains,
+		StationsAt: vectors + p.Set.StationsAt, PlainsAt: vectors + p.Set.PlainsAt,
+		Rules: uint32(len(p.Order)), None: h.maps[mapRuleCounters].MaxEntries() - 1,
+		OrderAt: h.base("rule_order"), TreesAt: h.base("rule_trees"),
+		DstTablesAt: classes + p.Set.DstTablesAt, SrcTablesAt: classes + p.Set.SrcTablesAt, AsksTables: p.Set.AsksTables,
+		BlockShift: p.Set.BlockShift,
+	}
 }
 
 func rawRule(r *ruleset.Rule) xdpRule {
@@ -105,11 +187,11 @@ func fillQueuePairs(m *bpfload.Map, pairs map[uint16]ruleset.QueuePair) error {
 	return nil
 }
 
-// fillArray writes the first values of an array.
-func fillArray[From, To any](m *bpfload.Map, values []From, convert func(*From) To) error {
+// fillArray writes values of an array, from an index on.
+func fillArray[From, To any](m *bpfload.Map, first uint32, values []From, convert func(*From) To) error {
 	return changeArray(m, func(array []To) {
 		for i := range values {
-			array[i] = convert(&values[i])
+			array[int(first)+i] = convert(&values[i])
 		}
 	})
 }

@@ -1,8 +1,10 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"weir/internal/fw/bpfload"
 )
@@ -17,32 +19,122 @@ type RuleCounter struct {
 	States      uint64 // states that it made as the deciding rule
 }
 
-// Rules returns the counters of the rules in force, by number.
-func (v *View) Rules() ([]RuleCounter, error) {
-	values, err := newPerCPU[xdpRuleCounter]()
+// counters are what new connections have counted, by the rules' index; the last are
+// the times that no rule stopped.
+type counters struct {
+	stops, states []uint64
+	asked         uint64 // all stops
+}
+
+// readCounters reads those of the first indices, and the last.
+func readCounters(m *bpfload.Map, rules int) (*counters, error) {
+	cpus, err := bpfload.CPUs()
 	if err != nil {
 		return nil, err
 	}
-	all := make([]RuleCounter, v.rules.MaxEntries())
-	stops := make([]uint64, len(all))
-	var asked uint64
-	for i := range all {
-		if err := v.rules.Lookup(uint32(i), values); err != nil {
-			return nil, fmt.Errorf("read the counters of rule %d: %w", i, err)
-		}
-		for _, value := range values {
-			stops[i] += value.Stops
-			all[i].States += value.States
-		}
-		asked += stops[i]
+	indices, values := make([]uint32, rules), make([]xdpRuleCounter, rules*cpus)
+	var last []xdpRuleCounter
+	if rules > 0 {
+		_, err = m.BatchLookup(new(bpfload.MapBatch), indices, values, nil)
 	}
-	// A rule was reached as often as the rules were asked, less the times that
-	// one before it ended the evaluation.
-	for i := range all {
-		all[i].Evaluations = asked
-		asked -= stops[i]
+	if err == nil || errors.Is(err, bpfload.ErrNoKey) {
+		err = m.Lookup(m.MaxEntries()-1, &last)
 	}
-	return all[:len(all)-1], nil // the last stands for no rule
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of rules: %w", err)
+	}
+	c := &counters{stops: make([]uint64, rules+1), states: make([]uint64, rules+1)}
+	for i, value := range append(values, last...) {
+		c.stops[i/cpus] += value.Stops
+		c.states[i/cpus] += value.States
+		c.asked += value.Stops
+	}
+	return c, nil
+}
+
+// evaluations returns how often each rule was reached, by number: as often as the
+// rules were asked, less the times that a rule before it ended the evaluation. What
+// was counted under rules in another order is in carried.
+func (c *counters) evaluations(set *xdpRuleSet, order []uint32, carried []xdpRuleCarried) []uint64 {
+	all := make([]uint64, len(order))
+	asked := c.asked - set.Asked
+	for number, index := range order {
+		all[number] = carried[number].Evaluations + asked
+		asked -= c.stops[index] - carried[number].Stops
+	}
+	return all
+}
+
+// Rules returns the counters of the rules in force, by number.
+func (v *View) Rules() ([]RuleCounter, error) {
+	c, err := readCounters(v.rules.counters, int(v.rules.counters.MaxEntries())-1)
+	if err != nil {
+		return nil, err
+	}
+	set, order, carried, err := v.rules.inForce()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]RuleCounter, len(order))
+	for number, n := range c.evaluations(set, order, carried) {
+		all[number] = RuleCounter{Evaluations: n, States: c.states[order[number]]}
+	}
+	return all, nil
+}
+
+// pinnedRules are the maps of a generation that tell of its rules.
+type pinnedRules struct {
+	counters, sets, order, carried *bpfload.Map
+}
+
+func openRules(dir string) (_ *pinnedRules, err error) {
+	r := &pinnedRules{}
+	for name, m := range map[string]**bpfload.Map{
+		mapRuleCounters: &r.counters, mapRuleSets: &r.sets, "rule_order": &r.order, "rule_carried": &r.carried,
+	} {
+		if *m, err = bpfload.OpenMap(filepath.Join(liveGeneration(dir), name)); err != nil {
+			return nil, errors.Join(err, r.close())
+		}
+	}
+	return r, nil
+}
+
+func rulesOf(maps map[string]*bpfload.Map) *pinnedRules {
+	return &pinnedRules{maps[mapRuleCounters], maps[mapRuleSets], maps["rule_order"], maps["rule_carried"]}
+}
+
+func (r *pinnedRules) close() error {
+	var errs []error
+	for _, m := range []*bpfload.Map{r.counters, r.sets, r.order, r.carried} {
+		if m != nil {
+			errs = append(errs, m.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// inForce reads the rule set in force, the index of each rule, and what it carries.
+func (r *pinnedRules) inForce() (*xdpRuleSet, []uint32, []xdpRuleCarried, error) {
+	holder, err := bpfload.OpenInner(r.sets, 0)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer holder.Close()
+	set := new(xdpRuleSet)
+	if err := holder.Lookup(uint32(0), set); err != nil {
+		return nil, nil, nil, fmt.Errorf("read the rule set: %w", err)
+	}
+	var order []uint32
+	var carried []xdpRuleCarried
+	err = errors.Join(
+		changeArray(r.order, func(array []xdpRuleOrder) {
+			for _, o := range array[set.OrderAt:][:set.Rules] {
+				order = append(order, o.Index)
+			}
+		}),
+		changeArray(r.carried, func(array []xdpRuleCarried) { carried = slices.Clone(array[set.OrderAt:][:set.Rules]) }),
+	)
+	return set, order, carried, err
 }
 
 func openRuleCounters(dir string) (*bpfload.Map, error) {

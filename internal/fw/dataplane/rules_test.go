@@ -26,6 +26,7 @@ type rulesHarness struct {
 	objects *bpfload.Objects
 	program *ruleset.Program
 	live    *liveRules
+	pools   int // that may have given out addresses
 }
 
 // newRulesHarness loads the program with maps that have room for what entries say.
@@ -42,13 +43,25 @@ func newRulesHarness(tb testing.TB, entries map[string]uint32, values map[string
 	return h
 }
 
+// newLargeRulesHarness has room for any rules that rulestest draws.
+func newLargeRulesHarness(tb testing.TB) *rulesHarness {
+	entries := map[string]uint32{}
+	for name := range ruleEntries(&ruleset.Program{}, 0) {
+		entries[name] = 1 << 19
+	}
+	entries["rules"], entries[mapRuleCounters] = ruleset.MaxRules, ruleset.MaxRules+1
+	return newRulesHarness(tb, entries, map[string]any{"rule_chunks": uint32(ruleset.Chunks(ruleset.MaxRules))})
+}
+
 // load puts a program into the place of another.
 func (h *rulesHarness) load(tb rapid.TB, p *ruleset.Program) {
 	h.program = p
 	if err := h.live.load(p); err != nil {
 		tb.Fatal(err)
 	}
-	for i := range 2 * len(p.Pools) {
+	used := h.pools
+	h.pools = len(p.Pools)
+	for i := range 2 * max(used, h.pools) {
 		if err := h.objects.Maps["pool_turns"].Put(uint32(i), uint64(0)); err != nil {
 			tb.Fatal(err)
 		}
@@ -131,14 +144,14 @@ func (h *rulesHarness) answer(tb rapid.TB, why reason.Reason, j *rulesprog.Rules
 		tb.Fatalf("the rules answer %s with flags %#x", why, j.Flags)
 	}
 	a := rulestest.Answer{
-		Verdict: verdict, Rule: int(j.Rule) - 1 - testRuleBase, Stop: rulestest.None,
+		Verdict: verdict, Rule: h.number(j.Rule), Stop: rulestest.None,
 		KeepState: j.Flags&judgeKeepState != 0, AllowOptions: j.Flags&judgeAllowOptions != 0,
 	}
 	if j.Rule == 0 {
 		a.Rule = rulestest.None
 	}
 	for _, id := range j.Matched[:j.Matches] {
-		a.Matched = append(a.Matched, int(id)-1-testRuleBase)
+		a.Matched = append(a.Matched, h.number(id))
 	}
 	switch {
 	case j.Tag == 0xffff:
@@ -163,6 +176,12 @@ func (h *rulesHarness) answer(tb rapid.TB, why reason.Reason, j *rulesprog.Rules
 	return a
 }
 
+// number returns the number of a rule by its global id + 1; a rule that is not in
+// force has none.
+func (h *rulesHarness) number(id uint32) int {
+	return slices.Index(h.program.Order, id-1-testRuleBase)
+}
+
 func addrOf(words [4]uint32, is4 bool) netip.Addr {
 	var b []byte
 	for _, w := range words {
@@ -177,29 +196,21 @@ func addrOf(words [4]uint32, is4 bool) netip.Addr {
 
 // stops returns how often evaluations have ended at each rule, the last: at none.
 func (h *rulesHarness) stops(tb rapid.TB) []uint64 {
-	values, err := newPerCPU[xdpRuleCounter]()
+	c, err := readCounters(h.objects.Maps[mapRuleCounters], len(h.program.Rules))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	sums := make([]uint64, len(h.program.Rules)+1)
-	for i := range sums {
-		if err := h.objects.Maps[mapRuleCounters].Lookup(uint32(i), values); err != nil {
-			tb.Fatal(err)
-		}
-		for _, v := range values {
-			sums[i] += v.Stops
-		}
+	var sums []uint64
+	for _, index := range h.program.Order {
+		sums = append(sums, c.stops[index])
 	}
+	sums = append(sums, c.stops[len(c.stops)-1])
 	return sums
 }
 
 // The kernel says of every packet what the rules say, asked one by one.
 func TestRulesRandom(t *testing.T) {
-	entries := map[string]uint32{mapRuleCounters: 1 << 17}
-	for name := range ruleEntries(&ruleset.Program{}, 0) {
-		entries[name] = 1 << 18
-	}
-	h := newRulesHarness(t, entries, map[string]any{})
+	h := newLargeRulesHarness(t)
 	rapid.Check(t, func(t *rapid.T) {
 		rs, host := rulestest.DrawRuleset(t), rulestest.DrawSnapshot(t)
 		program, err := ruleset.Compile(rs, host)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"unsafe"
 
 	"weir/internal/fw/bpfload"
@@ -30,6 +29,7 @@ const (
 type liveRules struct {
 	objects *bpfload.Objects
 	program *ruleset.Program
+	half    half // of the arrays that hold program
 	set     xdpRuleSet
 	holder  *bpfload.Map // of set
 	changes *bpfload.Map // of set.Changes, or of the slot that is next; nil: none
@@ -46,19 +46,72 @@ func newLiveRules(objects *bpfload.Objects, p *ruleset.Program) (*liveRules, err
 	return l, nil
 }
 
-// load puts a program in the place of the one before, which no packet may work with:
-// the arrays of rules are written in place.
+// load puts a program in the place of the one before, which no packet may work with
+// unless the program is made of it by Replace: rules and pools are written in place.
 func (l *liveRules) load(p *ruleset.Program) error {
-	if err := writeProgram(l.objects.Maps, p); err != nil {
+	next := l.next()
+	if err := next.write(p); err != nil {
 		return err
 	}
-	l.program = p
-	next := l.set
-	next.Stations, next.Plains = p.Set.Stations, p.Set.Plains
-	next.StationsAt, next.PlainsAt, next.Rules = p.Set.StationsAt, p.Set.PlainsAt, uint32(len(p.Rules))
-	next.BlockShift = p.Set.BlockShift
-	next.DstTablesAt, next.SrcTablesAt, next.AsksTables = p.Set.DstTablesAt, p.Set.SrcTablesAt, p.Set.AsksTables
-	return l.replaceIndex(next, p.Index)
+	return l.put(p, next, next.set(p))
+}
+
+// replaceRules puts a program in the place of the one that it was made of by Replace,
+// under traffic. Rules that are kept go on counting.
+func (l *liveRules) replaceRules(p *ruleset.Program) error {
+	next := l.next()
+	if err := next.write(p); err != nil {
+		return err
+	}
+	set := next.set(p)
+	if err := l.carry(p, next, &set); err != nil {
+		return err
+	}
+	return l.put(p, next, set)
+}
+
+func (l *liveRules) next() half { return half{l.objects.Maps, l.program != nil && !l.half.second} }
+
+func (l *liveRules) put(p *ruleset.Program, next half, set xdpRuleSet) error {
+	if err := l.replaceIndex(set, p.Index); err != nil {
+		return err
+	}
+	l.program, l.half = p, next
+	return nil
+}
+
+// carry notes what the rules have counted until now, so that all that follows is
+// told by the new order of rules. What packets count between this and the change of
+// the rule set is told by the new order, too.
+func (l *liveRules) carry(p *ruleset.Program, next half, set *xdpRuleSet) error {
+	c, err := readCounters(l.objects.Maps[mapRuleCounters], len(l.program.Rules))
+	if err != nil {
+		return err
+	}
+	before, err := l.carried()
+	if err != nil {
+		return err
+	}
+	evaluations := c.evaluations(&l.set, l.program.Order, before)
+	byIndex := make(map[uint32]uint64, len(evaluations))
+	for number, index := range l.program.Order {
+		byIndex[index] = evaluations[number]
+	}
+	set.Asked = c.asked
+	return fillArray(l.objects.Maps["rule_carried"], next.base("rule_carried"), p.Order, func(index *uint32) xdpRuleCarried {
+		if int(*index) >= len(l.program.Rules) {
+			return xdpRuleCarried{} // a new rule
+		}
+		return xdpRuleCarried{Evaluations: byIndex[*index], Stops: c.stops[*index]}
+	})
+}
+
+// carried is what the rules in force had counted when they were put in force.
+func (l *liveRules) carried() (carried []xdpRuleCarried, err error) {
+	err = changeArray(l.objects.Maps["rule_carried"], func(array []xdpRuleCarried) {
+		carried = slices.Clone(array[l.set.OrderAt:][:l.set.Rules])
+	})
+	return carried, err
 }
 
 func (l *liveRules) close() error {
@@ -72,10 +125,10 @@ func (l *liveRules) close() error {
 	return errors.Join(errs...)
 }
 
-// replace puts a rule set in the place of the one in force, under an epoch of its
+// swap puts a rule set in the place of the one in force, under an epoch of its
 // own. When it returns, no packet works with the one before: the kernel waits for
 // that where a map in a map is replaced.
-func (l *liveRules) replace(next xdpRuleSet) error {
+func (l *liveRules) swap(next xdpRuleSet) error {
 	next.Epoch = l.set.Epoch%maxEpoch + 1
 	holder, err := l.objects.NewInner(mapRuleSets)
 	if err != nil {
@@ -103,7 +156,7 @@ func (l *liveRules) replaceIndex(next xdpRuleSet, x *ruleset.TableIndex) error {
 	next.TablesAt, next.Changes = uint32(base*tablePageLines), 0
 	written, err := l.writePages(base, x.Lines)
 	if err == nil {
-		err = l.replace(next)
+		err = l.swap(next)
 	}
 	if err != nil {
 		return errors.Join(err, l.freePages(base, written))
@@ -208,7 +261,7 @@ func (l *liveRules) replaceChanges(changes []ruleset.Override) (err error) {
 		}
 	}
 	if err == nil {
-		err = l.replace(next)
+		err = l.swap(next)
 	}
 	if err != nil {
 		if made != nil {
@@ -250,9 +303,10 @@ func (l *liveRules) grow(u *ruleset.TableUpdate) error {
 	if len(u.Classes) == 0 {
 		return nil
 	}
+	vectors, classes := l.half.base("rule_vectors"), l.half.base("rule_classes")
 	err := changeArray(l.objects.Maps["rule_vectors"], func(array []xdpRuleBits) {
 		for at, bits := range u.Vectors {
-			array[at] = xdpRuleBits{Word: bits}
+			array[vectors+at] = rawBits(&bits)
 		}
 	})
 	if err != nil {
@@ -260,8 +314,7 @@ func (l *liveRules) grow(u *ruleset.TableUpdate) error {
 	}
 	return changeArray(l.objects.Maps["rule_classes"], func(array []xdpRuleClass) {
 		for at, c := range u.Classes {
-			array[at] = rawClass(&c)
+			array[classes+at] = l.half.rawClass(&c)
 		}
-		atomic.AddUint32(&array[0].Own, 0) // the sets come behind the classes
 	})
 }

@@ -43,9 +43,11 @@ const (
 	tcMapRejectSources      = "reject_sources"
 	tcMapRejects            = "rejects"
 	tcMapRuleCache          = "rule_cache"
+	tcMapRuleCarried        = "rule_carried"
 	tcMapRuleClasses        = "rule_classes"
 	tcMapRuleCounters       = "rule_counters"
 	tcMapRuleNodes          = "rule_nodes"
+	tcMapRuleOrder          = "rule_order"
 	tcMapRuleSets           = "rule_sets"
 	tcMapRuleSpans          = "rule_spans"
 	tcMapRuleTrees          = "rule_trees"
@@ -174,9 +176,11 @@ type tcMapSpecs struct {
 	RejectSources     *ebpf.MapSpec `ebpf:"reject_sources"`
 	Rejects           *ebpf.MapSpec `ebpf:"rejects"`
 	RuleCache         *ebpf.MapSpec `ebpf:"rule_cache"`
+	RuleCarried       *ebpf.MapSpec `ebpf:"rule_carried"`
 	RuleClasses       *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.MapSpec `ebpf:"rule_counters"`
 	RuleNodes         *ebpf.MapSpec `ebpf:"rule_nodes"`
+	RuleOrder         *ebpf.MapSpec `ebpf:"rule_order"`
 	RuleSets          *ebpf.MapSpec `ebpf:"rule_sets"`
 	RuleSpans         *ebpf.MapSpec `ebpf:"rule_spans"`
 	RuleTrees         *ebpf.MapSpec `ebpf:"rule_trees"`
@@ -259,9 +263,11 @@ type tcMaps struct {
 	RejectSources     *ebpf.Map `ebpf:"reject_sources"`
 	Rejects           *ebpf.Map `ebpf:"rejects"`
 	RuleCache         *ebpf.Map `ebpf:"rule_cache"`
+	RuleCarried       *ebpf.Map `ebpf:"rule_carried"`
 	RuleClasses       *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.Map `ebpf:"rule_counters"`
 	RuleNodes         *ebpf.Map `ebpf:"rule_nodes"`
+	RuleOrder         *ebpf.Map `ebpf:"rule_order"`
 	RuleSets          *ebpf.Map `ebpf:"rule_sets"`
 	RuleSpans         *ebpf.Map `ebpf:"rule_spans"`
 	RuleTrees         *ebpf.Map `ebpf:"rule_trees"`
@@ -305,9 +311,11 @@ func (m *tcMaps) Close() error {
 		m.RejectSources,
 		m.Rejects,
 		m.RuleCache,
+		m.RuleCarried,
 		m.RuleClasses,
 		m.RuleCounters,
 		m.RuleNodes,
+		m.RuleOrder,
 		m.RuleSets,
 		m.RuleSpans,
 		m.RuleTrees,

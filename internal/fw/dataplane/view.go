@@ -22,7 +22,7 @@ var ErrNotLoaded = errors.New("nothing is loaded")
 type View struct {
 	dir    string
 	tables *tables
-	rules  *bpfload.Map  // counters by rule
+	rules  *pinnedRules
 	pins   []fs.FileInfo // the folders that both come from
 }
 
@@ -38,7 +38,7 @@ func Open(dir string) (*View, error) {
 		if v.tables, err = openLive(dir); err != nil {
 			return err
 		}
-		v.rules, err = openRuleCounters(dir)
+		v.rules, err = openRules(dir)
 		return err
 	})
 	if isMissing(err) {
@@ -92,7 +92,7 @@ func (v *View) Close() error {
 		errs = append(errs, v.tables.close())
 	}
 	if v.rules != nil {
-		errs = append(errs, v.rules.Close())
+		errs = append(errs, v.rules.close())
 	}
 	v.tables, v.rules = nil, nil
 	return errors.Join(errs...)

@@ -305,6 +305,12 @@ type xdpRuleBits struct {
 	Word [8]uint64
 }
 
+type xdpRuleCarried struct {
+	_           structs.HostLayout
+	Evaluations uint64
+	Stops       uint64
+}
+
 type xdpRuleClass struct {
 	_       structs.HostLayout
 	Filled  uint64
@@ -325,15 +331,25 @@ type xdpRuleNode struct {
 	Key [8]uint64
 }
 
+type xdpRuleOrder struct {
+	_     structs.HostLayout
+	Index uint32
+	Pad0  uint32
+}
+
 type xdpRuleSet struct {
 	_           structs.HostLayout
 	Stations    uint64
 	Plains      uint64
 	Tables4     uint64
 	Tables6     uint64
+	Asked       uint64
 	StationsAt  uint32
 	PlainsAt    uint32
 	Rules       uint32
+	None        uint32
+	OrderAt     uint32
+	TreesAt     uint32
 	DstTablesAt uint32
 	SrcTablesAt uint32
 	TablesAt    uint32
@@ -341,7 +357,7 @@ type xdpRuleSet struct {
 	Epoch       uint32
 	AsksTables  uint8
 	BlockShift  uint8
-	Pad0        [6]uint8
+	Pad0        [2]uint8
 }
 
 type xdpRuleSpans struct {
@@ -629,7 +645,7 @@ type xdpWalk struct {
 	Translates uint32
 	Broken     uint32
 	Epoch      uint32
-	_          [4]byte
+	Order      uint32
 }
 
 // Names of all BPF objects in the ELF.
@@ -663,9 +679,11 @@ const (
 	xdpMapRejectSources     = "reject_sources"
 	xdpMapRejects           = "rejects"
 	xdpMapRuleCache         = "rule_cache"
+	xdpMapRuleCarried       = "rule_carried"
 	xdpMapRuleClasses       = "rule_classes"
 	xdpMapRuleCounters      = "rule_counters"
 	xdpMapRuleNodes         = "rule_nodes"
+	xdpMapRuleOrder         = "rule_order"
 	xdpMapRuleSets          = "rule_sets"
 	xdpMapRuleSpans         = "rule_spans"
 	xdpMapRuleTrees         = "rule_trees"
@@ -785,9 +803,11 @@ type xdpMapSpecs struct {
 	RejectSources     *ebpf.MapSpec `ebpf:"reject_sources"`
 	Rejects           *ebpf.MapSpec `ebpf:"rejects"`
 	RuleCache         *ebpf.MapSpec `ebpf:"rule_cache"`
+	RuleCarried       *ebpf.MapSpec `ebpf:"rule_carried"`
 	RuleClasses       *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.MapSpec `ebpf:"rule_counters"`
 	RuleNodes         *ebpf.MapSpec `ebpf:"rule_nodes"`
+	RuleOrder         *ebpf.MapSpec `ebpf:"rule_order"`
 	RuleSets          *ebpf.MapSpec `ebpf:"rule_sets"`
 	RuleSpans         *ebpf.MapSpec `ebpf:"rule_spans"`
 	RuleTrees         *ebpf.MapSpec `ebpf:"rule_trees"`
@@ -871,9 +891,11 @@ type xdpMaps struct {
 	RejectSources     *ebpf.Map `ebpf:"reject_sources"`
 	Rejects           *ebpf.Map `ebpf:"rejects"`
 	RuleCache         *ebpf.Map `ebpf:"rule_cache"`
+	RuleCarried       *ebpf.Map `ebpf:"rule_carried"`
 	RuleClasses       *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters      *ebpf.Map `ebpf:"rule_counters"`
 	RuleNodes         *ebpf.Map `ebpf:"rule_nodes"`
+	RuleOrder         *ebpf.Map `ebpf:"rule_order"`
 	RuleSets          *ebpf.Map `ebpf:"rule_sets"`
 	RuleSpans         *ebpf.Map `ebpf:"rule_spans"`
 	RuleTrees         *ebpf.Map `ebpf:"rule_trees"`
@@ -918,9 +940,11 @@ func (m *xdpMaps) Close() error {
 		m.RejectSources,
 		m.Rejects,
 		m.RuleCache,
+		m.RuleCarried,
 		m.RuleClasses,
 		m.RuleCounters,
 		m.RuleNodes,
+		m.RuleOrder,
 		m.RuleSets,
 		m.RuleSpans,
 		m.RuleTrees,

@@ -45,11 +45,11 @@ func newClassifier(p *Program, f *field) *classifier {
 	c := &classifier{
 		program: p, field: f, block: 1 << p.Set.BlockShift,
 		at:     uint32(len(p.Vectors)),
-		all:    newVector(len(p.Rules)),
+		all:    newVector(len(p.Order)),
 		known:  map[[2]uint64]uint32{},
 		places: slices.Repeat([]int{-1}, len(f.conditions)),
 	}
-	for i := range p.Rules {
+	for i := range p.Order {
 		c.all[i/64] |= 1 << (i % 64)
 	}
 	p.Vectors = appendVector(p.Vectors, f.common)

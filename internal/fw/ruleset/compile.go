@@ -3,6 +3,7 @@ package ruleset
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"weir/internal/fw/limits"
 	"weir/pf/ast"
@@ -17,7 +18,11 @@ const maxTags = 1<<16 - 1
 // Compile compiles the rules for the host as it is now. What a rule says of an
 // interface that does not exist is met by no packet. An error that a rule causes
 // is an *Error.
-func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) {
+func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) { return compile(rs, s, nil) }
+
+// compile gives tags and queues the numbers that they have in another program; nil:
+// there is none.
+func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) {
 	if err := knownLists(rs.Translations); err != nil {
 		return nil, err
 	}
@@ -30,6 +35,20 @@ func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) {
 			Rules: make([]Rule, min(len(rs.Rules), MaxRules)),
 			Tags:  map[uint16]string{}, Queues: map[uint16]string{}, QueuePairs: map[uint16]QueuePair{},
 		},
+	}
+	for i := range c.program.Rules {
+		c.program.Order = append(c.program.Order, uint32(i))
+	}
+	if other != nil {
+		maps.Copy(c.program.Tags, other.Tags)
+		maps.Copy(c.program.Queues, other.Queues)
+		maps.Copy(c.program.QueuePairs, other.QueuePairs)
+		for number, name := range other.Tags {
+			c.tags[name] = number
+		}
+		for number, name := range other.Queues {
+			c.queues[name] = number
+		}
 	}
 	c.sortTables(rs.Tables)
 	c.program.tables.hash = hashOf(rs.Tables)

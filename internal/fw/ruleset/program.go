@@ -4,7 +4,8 @@ package ruleset
 // are those of bpf/rules/ruleset.h and bpf/rules/pool.h, where their fields are explained.
 type Program struct {
 	Set   Set
-	Rules []Rule
+	Rules []Rule   // by index
+	Order []uint32 // by number: the index of a rule; both are the same until Replace
 	Forest
 	Classes []Class
 	Vectors []Bits
@@ -39,7 +40,7 @@ const (
 const classBits = 64
 
 // Chunks returns the number of chunks that a vector has, at least 1.
-func (p *Program) Chunks() int { return Chunks(len(p.Rules)) }
+func (p *Program) Chunks() int { return Chunks(len(p.Order)) }
 
 // Chunks is how many chunks the vectors of so many rules have: whole blocks of them.
 func Chunks(rules int) int {
@@ -148,5 +149,7 @@ const (
 	treeFirstLow
 )
 
-// spanTree marks a value that is a tree's index.
+// SpanTree marks a span's value that is a tree's index.
+const SpanTree = spanTree
+
 const spanTree = 1 << 31

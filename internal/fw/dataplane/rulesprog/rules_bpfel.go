@@ -124,6 +124,12 @@ type RulesRuleBits struct {
 	Word [8]uint64
 }
 
+type RulesRuleCarried struct {
+	_           structs.HostLayout
+	Evaluations uint64
+	Stops       uint64
+}
+
 type RulesRuleClass struct {
 	_       structs.HostLayout
 	Filled  uint64
@@ -142,6 +148,12 @@ type RulesRuleCounter struct {
 type RulesRuleNode struct {
 	_   structs.HostLayout
 	Key [8]uint64
+}
+
+type RulesRuleOrder struct {
+	_     structs.HostLayout
+	Index uint32
+	Pad0  uint32
 }
 
 type RulesRuleSpans struct {
@@ -171,7 +183,7 @@ type RulesWalk struct {
 	Translates uint32
 	Broken     uint32
 	Epoch      uint32
-	_          [4]byte
+	Order      uint32
 }
 
 // Names of all BPF objects in the ELF.
@@ -184,9 +196,11 @@ const (
 	RulesMapPoolTurns      = "pool_turns"
 	RulesMapPools          = "pools"
 	RulesMapRuleCache      = "rule_cache"
+	RulesMapRuleCarried    = "rule_carried"
 	RulesMapRuleClasses    = "rule_classes"
 	RulesMapRuleCounters   = "rule_counters"
 	RulesMapRuleNodes      = "rule_nodes"
+	RulesMapRuleOrder      = "rule_order"
 	RulesMapRuleSets       = "rule_sets"
 	RulesMapRuleSpans      = "rule_spans"
 	RulesMapRuleTrees      = "rule_trees"
@@ -261,9 +275,11 @@ type RulesMapSpecs struct {
 	PoolTurns     *ebpf.MapSpec `ebpf:"pool_turns"`
 	Pools         *ebpf.MapSpec `ebpf:"pools"`
 	RuleCache     *ebpf.MapSpec `ebpf:"rule_cache"`
+	RuleCarried   *ebpf.MapSpec `ebpf:"rule_carried"`
 	RuleClasses   *ebpf.MapSpec `ebpf:"rule_classes"`
 	RuleCounters  *ebpf.MapSpec `ebpf:"rule_counters"`
 	RuleNodes     *ebpf.MapSpec `ebpf:"rule_nodes"`
+	RuleOrder     *ebpf.MapSpec `ebpf:"rule_order"`
 	RuleSets      *ebpf.MapSpec `ebpf:"rule_sets"`
 	RuleSpans     *ebpf.MapSpec `ebpf:"rule_spans"`
 	RuleTrees     *ebpf.MapSpec `ebpf:"rule_trees"`
@@ -310,9 +326,11 @@ type RulesMaps struct {
 	PoolTurns     *ebpf.Map `ebpf:"pool_turns"`
 	Pools         *ebpf.Map `ebpf:"pools"`
 	RuleCache     *ebpf.Map `ebpf:"rule_cache"`
+	RuleCarried   *ebpf.Map `ebpf:"rule_carried"`
 	RuleClasses   *ebpf.Map `ebpf:"rule_classes"`
 	RuleCounters  *ebpf.Map `ebpf:"rule_counters"`
 	RuleNodes     *ebpf.Map `ebpf:"rule_nodes"`
+	RuleOrder     *ebpf.Map `ebpf:"rule_order"`
 	RuleSets      *ebpf.Map `ebpf:"rule_sets"`
 	RuleSpans     *ebpf.Map `ebpf:"rule_spans"`
 	RuleTrees     *ebpf.Map `ebpf:"rule_trees"`
@@ -331,9 +349,11 @@ func (m *RulesMaps) Close() error {
 		m.PoolTurns,
 		m.Pools,
 		m.RuleCache,
+		m.RuleCarried,
 		m.RuleClasses,
 		m.RuleCounters,
 		m.RuleNodes,
+		m.RuleOrder,
 		m.RuleSets,
 		m.RuleSpans,
 		m.RuleTrees,

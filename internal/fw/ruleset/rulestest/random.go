@@ -117,7 +117,7 @@ func DrawRuleset(t *rapid.T) *resolve.Ruleset {
 func repeat(t *rapid.T, templates []*resolve.Rule) []*resolve.Rule {
 	var rules []*resolve.Rule
 	idle := 700
-	if oneIn(t, 8, "huge") { // more than a class has bits for chunks
+	if oneIn(t, 20, "huge") { // more than a class has bits for chunks
 		idle = 9000
 	}
 	for range rapid.IntRange(1, 8).Draw(t, "runs") {
