@@ -113,6 +113,7 @@ func TestVLANsOfTheStack(t *testing.T) {
 	b.Tell("at first", cross)
 	for _, c := range []struct{ name, change, why, back string }{
 		{"another MAC address", "link set " + from.Device + " address 02:77:65:00:09:09", "another MAC address", "link set " + from.Device + " address " + address},
+		{"tags kept", "link set " + from.Device + " type vlan reorder_hdr off", "leaves tags", "link set " + from.Device + " type vlan reorder_hdr on"},
 		{"a macvlan on it", "link add link " + from.Device + " name on0 type macvlan mode bridge", "other devices share", "link del on0"},
 	} {
 		b.Tell(c.name, func(b *lib.Box) {

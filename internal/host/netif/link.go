@@ -125,7 +125,7 @@ func newLink(r netlink.Link, kinds map[int]string) Link {
 	if v, ok := r.(*netlink.Vlan); ok {
 		l.Parent, l.Tag = carrier(v)
 		l.TagType = uint16(v.VlanProtocol)
-		l.KeepsTag = v.ReorderHdr != nil && !*v.ReorderHdr
+		l.KeepsTag = v.ReorderHdr == nil || !*v.ReorderHdr // the kernel leaves out flags that are all off
 	}
 	if a.Xdp != nil && a.Xdp.Attached {
 		l.XDP = a.Xdp.ProgId
