@@ -141,19 +141,15 @@ func (t *twin) pathCounter(index uint32) model.Counter {
 // ruleCounters are the counters of the rules in use.
 func (t *twin) ruleCounters() []RuleCounter {
 	t.tb.Helper()
-	values := must(newPerCPU[xdpRuleCounter]())(t.tb)
-	all := make([]RuleCounter, len(t.rules.Rules)+1)
-	for i := range all { // Evaluations: how often they ended here
-		check(t.tb, t.dp.objects.Maps[mapRuleCounters].Lookup(uint32(i), values))
-		for _, v := range values {
-			all[i].Evaluations += v.Stops
-			all[i].States += v.States
-		}
+	rules := len(t.rules.Rules)
+	c := must(readCounters(t.dp.objects.Maps[mapRuleCounters], rules))(t.tb)
+	all := make([]RuleCounter, rules)
+	asked := c.asked
+	for i := range all {
+		all[i] = RuleCounter{Evaluations: asked, States: c.states[i]}
+		asked -= c.stops[i]
 	}
-	for i := len(all) - 2; i >= 0; i-- {
-		all[i].Evaluations += all[i+1].Evaluations
-	}
-	return all[:len(all)-1]
+	return all
 }
 
 func (t *twin) differRules() string {
