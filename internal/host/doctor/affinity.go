@@ -11,56 +11,56 @@ import (
 	"weir/internal/units"
 )
 
-// Affinity says which core works for what, and which core works for each queue.
+// Affinity says what work each core does, and which cores work for each queue.
 type Affinity struct {
 	Cores    []CoreWork     `json:"cores"`
 	Queues   []QueuePlace   `json:"queues"`
-	Sessions []SessionPlace `json:"sessions"` // of PPPoE
-	Tunnels  []string       `json:"tunnels"`  // whose work the kernel gives to any core
-	// Missing is what could not be read.
+	Sessions []SessionPlace `json:"sessions"` // PPPoE sessions
+	Tunnels  []string       `json:"tunnels"`  // interfaces whose work the kernel gives to any core
+	// Missing lists what could not be read.
 	Missing []string `json:"missing,omitempty"`
 }
 
-// CoreWork is one core and what comes to it.
+// CoreWork is one core and the work it does.
 type CoreWork struct {
 	CPU      int      `json:"cpu"`
-	Siblings []int    `json:"siblings,omitempty"` // its hyper-threads, itself too
+	Siblings []int    `json:"siblings,omitempty"` // its hyper-threads, including itself
 	Node     *int     `json:"node,omitempty"`
-	Busy     *float64 `json:"busy,omitempty"`    // share of its time; nil: not known
-	Softirq  *float64 `json:"softirq,omitempty"` // of its time, what packets took
-	Receives []string `json:"receives"`          // queues whose interrupts come, or may only come, to it
+	Busy     *float64 `json:"busy,omitempty"`    // share of its time; nil: unknown
+	Softirq  *float64 `json:"softirq,omitempty"` // share of its time spent on packets
+	Receives []string `json:"receives"`          // queues whose interrupts come to it, or are allowed only there
 	Spread   []string `json:"spread"`            // queues that RPS spreads to it
-	Runs     []string `json:"runs"`              // instances of a firewall
+	Runs     []string `json:"runs"`              // firewall instances
 }
 
-// QueuePlace is one receive queue and the cores that work for it. The send queue
-// of the same number has the same interrupt on most cards.
+// QueuePlace is one receive queue and the cores that work for it. On most cards the send
+// queue of the same number has the same interrupt.
 type QueuePlace struct {
 	Interface string   `json:"interface"`
 	Queue     int      `json:"queue"`
 	IRQ       int      `json:"irq,omitempty"`    // 0: none, or unknown
-	Allowed   string   `json:"allowed"`          // cores that the interrupt may go to; "": not known
-	Served    []int    `json:"served,omitempty"` // where it went, or can only go
+	Allowed   string   `json:"allowed"`          // cores allowed for the interrupt; "": unknown
+	Served    []int    `json:"served,omitempty"` // cores that got the interrupt, or the only ones that can
 	Packets   *float64 `json:"packets_per_second,omitempty"`
-	Share     *float64 `json:"share,omitempty"`  // of the interface's packets
-	Thread    bool     `json:"thread,omitempty"` // it is received in a thread: Allowed is where that may run
-	RPS       string   `json:"rps"`              // cores that received packets are spread over
-	XPS       string   `json:"xps"`              // cores that send by this queue
+	Share     *float64 `json:"share,omitempty"`  // share of the interface's packets
+	Thread    bool     `json:"thread,omitempty"` // a thread receives it: Allowed is where that thread may run
+	RPS       string   `json:"rps"`              // cores that RPS spreads received packets over
+	XPS       string   `json:"xps"`              // cores that send through this queue
 }
 
-// SessionPlace is a PPPoE session, and the queue and cores by which its packets come.
+// SessionPlace is a PPPoE session with the queue and cores that receive its packets.
 type SessionPlace struct {
 	Interface string   `json:"interface"`
-	Session   int      `json:"session,omitempty"` // its number; 0: not known
-	Over      string   `json:"over,omitempty"`    // device that it runs over; "": not known
-	Card      string   `json:"card,omitempty"`    // below that
-	Queue     *int     `json:"queue,omitempty"`   // nil: not known, or several
-	Share     *float64 `json:"share,omitempty"`   // of the card's packets, what the queue carries
+	Session   int      `json:"session,omitempty"` // its number; 0: unknown
+	Over      string   `json:"over,omitempty"`    // device below the session; "": unknown
+	Card      string   `json:"card,omitempty"`    // card below that device
+	Queue     *int     `json:"queue,omitempty"`   // nil: unknown, or several
+	Share     *float64 `json:"share,omitempty"`   // the queue's share of the card's packets
 	Served    []int    `json:"served,omitempty"`
 	RPS       string   `json:"rps"`
 }
 
-// Affinities reads the tables out of a snapshot.
+// Affinities builds the tables from a snapshot.
 func Affinities(s *Snapshot) *Affinity {
 	v := newView(s)
 	a := &Affinity{Cores: []CoreWork{}, Queues: []QueuePlace{}, Sessions: []SessionPlace{}, Tunnels: []string{}}
@@ -118,8 +118,8 @@ func (v *view) placeOf(n *nic, queue int) QueuePlace {
 	return p
 }
 
-// placeOfSession finds the queue of a session: its card sees one stream, which comes by one
-// queue. That is the card's only one, or the one that has most of its packets.
+// placeOfSession finds the queue of a session. The card sees the session as one stream,
+// which arrives on one queue: the card's only queue, or the one with most of its packets.
 func (v *view) placeOfSession(ppp *Interface, queues []QueuePlace) SessionPlace {
 	p := SessionPlace{Interface: ppp.Name, Over: ppp.Parent}
 	if ppp.PPPoE != nil {
@@ -155,7 +155,7 @@ func (v *view) workOf(c CPU, queues []QueuePlace) CoreWork {
 		}
 		spread, err := cpulist.Parse(p.RPS)
 		if err != nil {
-			continue // bundles and masks were checked when they were read
+			continue // the bundle was checked when it was read, masks included
 		}
 		for _, id := range spread {
 			if id == c.ID {
@@ -167,7 +167,7 @@ func (v *view) workOf(c CPU, queues []QueuePlace) CoreWork {
 	return w
 }
 
-// Print writes the tables: core → work, queue → cores, and session → queue.
+// Print writes the tables core → work, queue → cores and session → queue.
 func (a *Affinity) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "CORE\tBUSY\tPACKETS\tNODE\tTHREADS\tRECEIVES\tBY RPS\tRUNS")

@@ -8,8 +8,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// TestAffinity prints the tables of a machine with two nodes and RPS, of one with PPPoE
-// sessions, and those of a Check Point.
+// TestAffinity prints the tables of three machines: one with two nodes and RPS, one with
+// PPPoE sessions, and a Check Point.
 func TestAffinity(t *testing.T) {
 	b := newBox(4).nodes()
 	b.card("eth0", "ixgbe", 10000, 2, 2)
@@ -30,7 +30,8 @@ func TestAffinity(t *testing.T) {
 	}
 }
 
-// What is not known is said, and no core is made up for it.
+// TestAffinityUnknown checks that unknown facts are printed as unknown, and that no core
+// is made up for them.
 func TestAffinityUnknown(t *testing.T) {
 	b := newBox(2)
 	b.card("eth0", "ixgbe", 10000, 2, 2)

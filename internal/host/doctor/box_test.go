@@ -7,16 +7,16 @@ import (
 	"weir/internal/host/cpulist"
 )
 
-// box builds a whole machine for tests: two samples ten seconds apart, of a Linux
-// router with cards that tell everything.
+// box builds a whole machine for tests: a Linux router whose cards report everything,
+// sampled twice, ten seconds apart.
 type box struct {
 	s    *Snapshot
-	next int // interrupt
+	next int // next interrupt number
 }
 
 const (
 	sampled = 10   // seconds between the samples
-	ticks   = 1000 // of each core in that time
+	ticks   = 1000 // ticks of each core between the samples
 )
 
 func newBox(cores int) *box {
@@ -49,7 +49,7 @@ func newBox(cores int) *box {
 	return b
 }
 
-// core sets how a core spent the time, in percent of it; the rest is idle.
+// core sets how a core spent its time, in percent. The rest is idle.
 func (b *box) core(id int, softirq, system, user float64) *box {
 	t := b.s.Before.CPUs[id]
 	part := func(percent float64) uint64 { return uint64(percent * ticks / 100) }
@@ -59,7 +59,7 @@ func (b *box) core(id int, softirq, system, user float64) *box {
 	return b
 }
 
-// cores sets several alike.
+// cores sets several cores alike.
 func (b *box) cores(softirq float64, ids ...int) *box {
 	for _, id := range ids {
 		b.core(id, softirq, 1, 1)
@@ -67,8 +67,8 @@ func (b *box) cores(softirq float64, ids ...int) *box {
 	return b
 }
 
-// card adds one with queues in use, of those it has, each served by a core of its
-// own from cpu0 on.
+// card adds a card that uses queues of its most queues. Each is served by a core of its
+// own, from cpu0 on.
 func (b *box) card(name, driver string, mbit, queues, most int) *Interface {
 	node, off, yes := 0, false, true
 	n := Interface{
@@ -97,8 +97,8 @@ func (b *box) card(name, driver string, mbit, queues, most int) *Interface {
 	return &b.s.Interfaces[len(b.s.Interfaces)-1]
 }
 
-// traffic gives each queue of a card packets per second, which leave by the same
-// card as replies; size is that of a packet in bytes.
+// traffic gives each queue of a card its packets per second. Replies leave by the same
+// card. size is a packet's size in bytes.
 func (b *box) traffic(name string, size int, perSecond ...int) *box {
 	before, after := b.s.Before.Links[name], b.s.After.Links[name]
 	for q, rate := range perSecond {
@@ -116,7 +116,7 @@ func (b *box) traffic(name string, size int, perSecond ...int) *box {
 	return b
 }
 
-// interrupt counts interrupts of a queue on the core of its affinity.
+// interrupt counts interrupts of a queue on the core of the queue's affinity.
 func (b *box) interrupt(name string, q int, n uint64) {
 	i := slices.IndexFunc(b.s.IRQs, func(irq IRQ) bool { return irq.Name == fmt.Sprintf("%s-TxRx-%d", name, q) })
 	if i < 0 || n == 0 {
@@ -131,7 +131,7 @@ func (b *box) interrupt(name string, q int, n uint64) {
 	b.s.After.IRQs[irq.Number] = map[int]uint64{cpus[0]: 100 + n}
 }
 
-// serve has a queue's interrupt go to another core. It stands before traffic.
+// serve moves a queue's interrupt to another core. Call it before traffic.
 func (b *box) serve(name string, q, cpu int) *box {
 	for i := range b.s.IRQs {
 		if irq := &b.s.IRQs[i]; irq.Name == fmt.Sprintf("%s-TxRx-%d", name, q) {
@@ -141,7 +141,7 @@ func (b *box) serve(name string, q, cpu int) *box {
 	return b
 }
 
-// lose has a card's ring lose packets.
+// lose makes a card's ring lose packets.
 func (b *box) lose(name string, packets uint64) *box {
 	l := b.s.After.Links[name]
 	l.RxMissed += packets

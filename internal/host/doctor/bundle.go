@@ -14,11 +14,11 @@ import (
 	"weir/internal/host/cpulist"
 )
 
-// ErrForeign is returned, wrapped, for what is none of the forms that doctor
-// reads. Nothing is guessed of it.
+// ErrForeign is returned, wrapped, for a file in no form that doctor reads. Doctor
+// guesses nothing from such a file.
 var ErrForeign = errors.New("cannot read this")
 
-// maxBundle bounds what is read, after decompression.
+// maxBundle limits the size of a file after decompression.
 const maxBundle = 64 << 20
 
 // WriteBundle writes a snapshot in the form of docs/doctor-bundle.md: JSON,
@@ -37,7 +37,7 @@ func WriteBundle(w io.Writer, s *Snapshot) error {
 	return nil
 }
 
-// readAll reads the whole file and takes gzip off.
+// readAll reads the whole file and decompresses gzip.
 func readAll(r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxBundle+1))
 	if err == nil && bytes.HasPrefix(text, []byte{0x1f, 0x8b}) {
@@ -64,8 +64,8 @@ func gunzip(text []byte) ([]byte, error) {
 	return text, nil
 }
 
-// parseBundle refuses names that the form does not have: a misspelt one would be
-// taken for something that was not read.
+// parseBundle refuses unknown names. A misspelt name would otherwise count as a fact that
+// was not read.
 func parseBundle(text []byte) (*Snapshot, error) {
 	var head struct {
 		Format  string
@@ -92,10 +92,11 @@ func parseBundle(text []byte) (*Snapshot, error) {
 	return s, nil
 }
 
-// mostQueues bounds what is believed of a card: the kernel's queue numbers have 16 bits.
+// mostQueues limits the queues accepted for a card: the kernel's queue numbers have 16
+// bits.
 const mostQueues = 1 << 16
 
-// check refuses what contradicts itself.
+// check refuses a snapshot that contradicts itself.
 func (s *Snapshot) check() error {
 	if math.IsNaN(s.Seconds) || s.Seconds < 0 || s.Wished < 0 {
 		return fmt.Errorf("%g seconds between the samples", s.Seconds)
@@ -147,7 +148,7 @@ func (s *Snapshot) check() error {
 	return nil
 }
 
-// checkCores refuses numbers that no core has: a mask has no place for them.
+// checkCores refuses core numbers that cannot exist, because a mask has no bit for them.
 func (s *Snapshot) checkCores() error {
 	var ids []int
 	for _, c := range s.CPUs {

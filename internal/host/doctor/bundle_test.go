@@ -30,7 +30,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// What is no bundle is refused, and nothing is guessed of it.
+// TestForeign checks that a file that is no bundle is refused.
 func TestForeign(t *testing.T) {
 	const head = `{"format":"weir-doctor-bundle","version":1,"host":{}`
 	for name, text := range map[string]string{
@@ -58,7 +58,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestDocumented finds every name of the form in its description.
+// TestDocumented checks that the description of the form has every name of the form.
 func TestDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/doctor-bundle.md")
 	if err != nil {
@@ -142,7 +142,8 @@ func TestCPULists(t *testing.T) {
 	}
 }
 
-// The example of the form's description is one, and says what it is there for.
+// TestExample checks that the example in the form's description is a valid bundle with
+// the finding that it is meant to show.
 func TestExample(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/doctor-bundle.md")
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 // Severity is how much a finding matters now.
 type Severity uint8
 
-// Severities, from the least. Their numbers order them; JSON has their names.
+// Severities in rising order. Their numbers sort them; JSON has their names.
 const (
 	Notice   Severity = iota // worth knowing; costs nothing now
-	Warning                  // hurts, or will when the load rises
+	Warning                  // hurts now, or will under more load
 	Critical                 // limits the router, or loses packets, now
 )
 
@@ -19,10 +19,10 @@ var severities = [...]string{"notice", "warning", "critical"}
 
 func (s Severity) String() string { return severities[s] }
 
-// MarshalText makes the names appear in JSON.
+// MarshalText returns the severity's name for JSON.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText accepts the names.
+// UnmarshalText reads a severity's name.
 func (s *Severity) UnmarshalText(text []byte) error {
 	i := slices.Index(severities[:], string(text))
 	if i < 0 {
@@ -32,64 +32,63 @@ func (s *Severity) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Finding is something that a check found.
+// Finding is a problem, or a fact worth knowing, that a check found.
 type Finding struct {
-	Check    string   `json:"check"` // its ID
+	Check    string   `json:"check"` // ID of the check
 	Severity Severity `json:"severity"`
-	Subject  string   `json:"subject,omitempty"` // an interface, "cpu3"; "": the box
-	Says     string   `json:"says"`              // one sentence, without its full stop
+	Subject  string   `json:"subject,omitempty"` // an interface or a core ("cpu3"); "": the whole box
+	Says     string   `json:"says"`              // one sentence, without the full stop
 	Evidence []string `json:"evidence,omitzero"`
 	Remedies []Remedy `json:"remedies,omitzero"`
-	Expect   string   `json:"expect,omitempty"` // what changes when the remedy is applied
+	Expect   string   `json:"expect,omitempty"` // what the remedy changes
 
-	// because completes "cpu3 is full of softirq: ", where this finding is the
-	// cause of the load of core; weight orders findings of one check.
+	// because completes "cpu3 is full of softirq: " if this finding causes the load
+	// of core. weight orders findings of one check.
 	because string
 	core    int
 	weight  float64
-	relief  bool // what relieves the full cores is a remedy for this, too
+	relief  bool // a remedy for full cores also solves this
 }
 
-// Remedy is one way to mend what was found.
+// Remedy is one way to solve the problem.
 type Remedy struct {
-	Command string `json:"command,omitempty"` // as typed by root; "": no command does it
+	Command string `json:"command,omitempty"` // what root types; "": no command does it
 	Text    string `json:"text"`              // what it does, or what to do
 }
 
-// Check is one thing that is looked at. Its page, which [Explain] gives, says why
-// and how.
+// Check is one check of the box. Its page, returned by [Explain], says why and how.
 type Check struct {
 	ID    string   `json:"id"`
 	Title string   `json:"title"`
-	Reads []string `json:"reads"` // of the snapshot, by the names of its form
-	Worst Severity `json:"worst"` // that its findings may have
+	Reads []string `json:"reads"` // names of the snapshot's fields it reads
+	Worst Severity `json:"worst"` // highest severity of its findings
 	run   func(*view) outcome
 }
 
 // State is how a check ended.
 type State string
 
-// How checks end.
+// States that a check ends in.
 const (
 	Fine       State = "fine"
 	Found      State = "found"
 	Unreadable State = "not readable here"
-	NotHere    State = "does not apply" // there is nothing of the kind
+	NotHere    State = "does not apply" // the box has nothing to check
 	Skipped    State = "skipped"
 )
 
-// outcome is what a check has to say. Findings may stand beside missing: part of
-// it could be read.
+// outcome is the result of a check. It may have both findings and missing inputs, if only
+// part of the input was readable.
 type outcome struct {
 	findings []Finding
-	missing  []string // what it needs and is not there
-	apart    []string // what it would have looked at besides, and is not there
-	absent   string   // why there is nothing to look at
+	missing  []string // inputs it needs, but could not read
+	apart    []string // further inputs it could not read; it works without them
+	absent   string   // why there is nothing to check
 }
 
 func (o *outcome) add(f Finding) { o.findings = append(o.findings, f) }
 
-// lacks notes an input that is not there. The reason is added where it is known.
+// lacks notes a missing input, with the reason if it is known.
 func (o *outcome) lacks(v *view, what string) {
 	if why := v.Unreadable[what]; why != "" {
 		what += ": " + why
@@ -111,8 +110,8 @@ func (o *outcome) state() State {
 	return Fine
 }
 
-// Checks are all checks, in the order in which the verdict prefers their
-// findings where these are equally severe: a cause before its effects.
+// Checks returns all checks. If findings are equally severe, the verdict prefers those of
+// earlier checks: a cause comes before its effects.
 func Checks() []Check {
 	return slices.Concat(forwardingChecks(), coreChecks(), queueChecks(), lossChecks(), tableChecks(), deviceChecks(), powerChecks(), systemChecks(), foreignChecks())
 }

@@ -8,9 +8,9 @@ import (
 	"weir/internal/host/cpulist"
 )
 
-// Lines of Check Point's two tables: fw ctl affinity -l, which gives interfaces and
-// firewall instances their cores, and cpmq get -v, which gives each queue of a
-// multi-queue interface its interrupt and core.
+// Lines of Check Point's two tables. fw ctl affinity -l lists the cores of interfaces and
+// firewall instances. cpmq get -v lists the interrupt and core of each queue of a
+// multi-queue interface.
 var (
 	splitDevice = regexp.MustCompile(`^([a-zA-Z][\w.-]*): CPU (\d+(?: \d+)*)$`)
 	splitMulti  = regexp.MustCompile(`^Interface ([\w.-]+): has multi queue enabled$`)
@@ -21,26 +21,26 @@ var (
 	splitTitle  = regexp.MustCompile(`^irq\s*\|\s*cpu\s*\|\s*queue$`)
 	splitQueue  = regexp.MustCompile(`^(\d+)\s+(\d+)\s+TxRx-(\d+)$`)
 	splitWorker = regexp.MustCompile(`^(?:fw|fwk)\d*_\d+$`)
-	// Programs, which the list may have too, have names that end with a d and have no number
-	// (fwd, vpnd, cvpnd: Check Point's sk97638); interfaces have not.
+	// The list may also have programs (fwd, vpnd, cvpnd: Check Point's sk97638).
+	// Their names end with a d and have no number. Names of interfaces have a number.
 	splitProgram = regexp.MustCompile(`^[a-z][a-z.]*d$`)
-	// Prose around the tables: a sentence, which no line of a table is.
+	// Prose around the tables: a sentence. No line of a table looks like one.
 	splitProse = regexp.MustCompile(`^\S+(?: +\S+){3,}[.:!?]$`)
 )
 
-// splitReader gathers the two tables.
+// splitReader collects the rows of both tables.
 type splitReader struct {
 	s      *Snapshot
-	driver string              // of the part that is read
-	multi  map[string][]string // interfaces with several queues, by driver
+	driver string              // driver of the part being read
+	multi  map[string][]string // multi-queue interfaces, by driver
 	began  bool
-	titled bool // the title over the rows of the queues was read
+	titled bool // the title above the queues' rows was read
 	rows   int
-	prose  int // lines around the tables
+	prose  int // number of lines around the tables
 }
 
-// readSplit reads one of the tables, or both, also where they stand in a page of
-// prose. A line between that is neither a table's nor a sentence is an error.
+// readSplit reads one of the tables, or both, also from within a page of prose. A line
+// that is neither a table's nor a sentence is an error.
 func readSplit(text string) (*Snapshot, error) {
 	r := &splitReader{s: &Snapshot{Host: Host{System: "Check Point"}}, multi: map[string][]string{}}
 	for number, line := range lines(text) {
@@ -67,14 +67,14 @@ func readSplit(text string) (*Snapshot, error) {
 	return r.s, nil
 }
 
-// whole reports whether what was read is one of the tables rather than a line that looks
-// like theirs: fw ctl affinity -l lists interfaces and instances, cpmq get -v has a title
-// before its rows.
+// whole reports whether a whole table was read, and not only a line that looks like one.
+// fw ctl affinity -l lists both interfaces and instances. cpmq get -v has a title above
+// its rows.
 func (r *splitReader) whole() bool {
 	return r.rows > 0 || len(r.s.Interfaces) > 0 && len(r.s.Workers) > 0
 }
 
-// line takes a line of a table; known is false for another.
+// line reads a line of a table. It returns known == false for other lines.
 func (r *splitReader) line(line string) (known bool, err error) {
 	if m := splitDevice.FindStringSubmatch(line); m != nil {
 		return true, r.device(m[1], m[2])
@@ -116,7 +116,7 @@ func (r *splitReader) line(line string) (known bool, err error) {
 	return false, nil
 }
 
-// device takes an interface's or an instance's cores; a program's work is neither.
+// device notes the cores of an interface or an instance. It ignores programs.
 func (r *splitReader) device(name, cpus string) error {
 	list, err := cpulist.Parse(strings.ReplaceAll(cpus, " ", ","))
 	if err != nil {
@@ -137,7 +137,8 @@ func (r *splitReader) device(name, cpus string) error {
 	return nil
 }
 
-// queue takes a row: with one multi-queue interface it is that one's.
+// queue reads the row of a queue. If there is only one multi-queue interface, the queue
+// is that interface's.
 func (r *splitReader) queue(irq, cpu, queue string) error {
 	multi := r.multi[r.driver]
 	if len(multi) != 1 {
@@ -162,14 +163,13 @@ func (r *splitReader) interfaceOf(name string) *Interface {
 	return &r.s.Interfaces[len(r.s.Interfaces)-1]
 }
 
-// cpusOfTables are the cores that the tables name: that there are others is not
-// said.
+// cpusOfTables adds the cores that the tables name. The box may have more.
 func (s *Snapshot) cpusOfTables() {
 	seen := map[int]bool{}
 	for _, irq := range s.IRQs {
 		list, err := cpulist.Parse(irq.Affinity)
 		if err != nil {
-			continue // was formatted from cores
+			continue // the text was formatted from cores
 		}
 		for _, id := range list {
 			seen[id] = true

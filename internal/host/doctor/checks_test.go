@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every check has a page, and every page a check.
+// TestPages checks that every check has a page, and every page a check.
 func TestPages(t *testing.T) {
 	var ids []string
 	for _, c := range Checks() {
@@ -35,8 +35,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A snapshot that holds nothing is judged by no check, and nothing is called
-// fine for want of looking.
+// TestNothingRead checks that no check judges an empty snapshot, and that the verdict
+// does not call it fine.
 func TestNothingRead(t *testing.T) {
 	r, err := Examine(&Snapshot{Format: Format, Version: Version}, nil)
 	if err != nil {
@@ -72,8 +72,8 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// A verdict says what it could not look at: where weir's counters are not readable, room
-// on cores and links is not all there is to tell.
+// TestUnseen checks that the verdict names what it could not see: without weir's
+// counters, room on cores and links is not the whole story.
 func TestUnseen(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -121,7 +121,7 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// change is a fact of a healthy machine that becomes a finding.
+// change is one change to a healthy machine that causes a finding.
 var changes = []struct {
 	check    string
 	severity Severity
@@ -210,20 +210,20 @@ var changes = []struct {
 	{"COST-1", Warning, func(b *box) { b.s.Wished = 2 }},
 }
 
-// weir has weir run on the box with so many states of 100,000.
+// weir makes weir run on the box with states of 100,000 states in use.
 func (b *box) weir(states int) {
 	b.s.Weir = &Weir{StateLimit: 100000, Interfaces: []WeirInterface{}}
 	b.s.Before.Weir = &WeirCount{States: states, Reasons: map[string]uint64{}}
 	b.s.After.Weir = &WeirCount{States: states, Reasons: map[string]uint64{}}
 }
 
-// nat has so many of 15,535 ports in use towards one far end.
+// nat sets how many of 15,535 ports are in use towards one far end.
 func (b *box) nat(ports int) *box {
 	b.weir(ports)
 	b.s.Weir.NATPorts = []PortRange{{50001, 65535}, {1024, 65535}}
 	use := NATUse{Protocol: "tcp", Address: netip.MustParseAddr("203.0.113.5"), Far: netip.MustParseAddrPort("198.51.100.9:443"), Ports: ports, Low: 50003, High: 65535}
 	wide := use
-	wide.Far, wide.Ports, wide.Low = netip.MustParseAddrPort("198.51.100.9:80"), 16000, 1030 // of 64,512
+	wide.Far, wide.Ports, wide.Low = netip.MustParseAddrPort("198.51.100.9:80"), 16000, 1030 // of 64,512 ports
 	b.s.After.Weir.NAT = []NATUse{wide, use}
 	return b
 }
@@ -232,8 +232,8 @@ func (b *box) loaded() *box {
 	return b.traffic("eth0", 800, 20000, 20000, 20000, 20000).traffic("eth1", 800, 20000, 20000, 20000, 20000)
 }
 
-// TestChanges changes one fact of a healthy machine at a time: one check finds it,
-// and without the change it does not.
+// TestChanges changes one fact of a healthy machine at a time. One check finds the
+// change; without the change it finds nothing.
 func TestChanges(t *testing.T) {
 	healthy := func() *box {
 		b := newBox(4)
@@ -294,7 +294,7 @@ func TestQueueNames(t *testing.T) {
 func TestInterruptNames(t *testing.T) {
 	for _, c := range []struct {
 		device, irq, owner string
-		queue              int // that it serves; -1: none
+		queue              int // queue that the core serves; -1: none
 	}{
 		{"eth1", "eth1-TxRx-3", "", 3}, {"eth1", "eth10-TxRx-3", "", -1}, {"eth1", "i40e-eth1-TxRx-3", "", 3}, {"eth0", "virtio1-input.2", "eth0", 2},
 		{"eth0", "mlx5_comp3@pci:0000:01:00.0", "eth0", 3}, {"ens5", "ens5-Tx-Rx-1", "", 1}, {"eth0", "eth0-tx-0", "", -1}, {"eth0", "eth0-rx-0", "", 0},
@@ -310,7 +310,8 @@ func TestInterruptNames(t *testing.T) {
 	}
 }
 
-// Queues that are not in use are none, whether their number is known or not.
+// TestListedQueues checks that queues not in use are not counted, whether or not their
+// number is known.
 func TestListedQueues(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		b := newBox(4)
@@ -326,8 +327,8 @@ func TestListedQueues(t *testing.T) {
 	}
 }
 
-// Of translation that is used towards many, the fullest are named; connections of rules
-// that are no longer in force are not judged, and that is said.
+// TestNATUses checks that the fullest translations to many far ends are named, and that
+// connections of former rules are not judged and are reported as such.
 func TestNATUses(t *testing.T) {
 	b := newBox(2).nat(13000)
 	for port := range uint16(7) {
@@ -349,8 +350,9 @@ func TestNATUses(t *testing.T) {
 	}
 }
 
-// What was counted in the kernel stands beside what ticks have sampled, and its cost at
-// the end; where the kernel has not taken the programs, the reason does.
+// TestWatched checks that the kernel's own counts are printed beside the sampled ticks,
+// with their cost at the end. If the kernel refused the programs, the reason is printed
+// instead.
 func TestWatched(t *testing.T) {
 	b := newBox(2)
 	b.card("eth0", "igb", 1000, 1, 1).RPS = []string{""}
@@ -376,7 +378,8 @@ func TestWatched(t *testing.T) {
 	}
 }
 
-// Many queues on one core are each a small part of its packets, and all of them its load.
+// TestManyQueuesOnOneCore checks many queues on one core. Each has a small part of the
+// core's packets; together they are its load.
 func TestManyQueuesOnOneCore(t *testing.T) {
 	b := newBox(4)
 	b.card("eth0", "igb", 1000, 4, 4)
@@ -399,7 +402,8 @@ func TestManyQueuesOnOneCore(t *testing.T) {
 	}
 }
 
-// Time that the hypervisor takes is neither packets nor programs.
+// TestStolenTime checks that time taken by the hypervisor counts neither as packets nor
+// as programs.
 func TestStolenTime(t *testing.T) {
 	b := newBox(4)
 	b.card("eth0", "ixgbe", 10000, 4, 4)
@@ -424,8 +428,8 @@ func TestStolenTime(t *testing.T) {
 	}
 }
 
-// Damaged frames are seen by whatever counter a driver has; what was refused for its
-// length is no cable.
+// TestDamaged checks that damaged frames are found in whatever counter a driver has.
+// Frames refused for their length do not point to a bad cable.
 func TestDamaged(t *testing.T) {
 	for _, c := range []struct {
 		counter, says string
@@ -454,7 +458,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// Interrupts of mlx5 name the card by its place on the bus.
+// TestInterruptsByPlace checks that interrupts of mlx5 are found: they name the card by
+// its bus address.
 func TestInterruptsByPlace(t *testing.T) {
 	v := newView(&Snapshot{IRQs: []IRQ{{Number: 7, Name: "mlx5_comp3@pci:0000:3b:00.0"}, {Number: 8, Name: "mlx5_comp3@pci:0000:3b:00.1"}, {Number: 9, Name: "mlx5_async0@pci:0000:3b:00.1"}}})
 	for address, want := range map[string]int{"0000:3b:00.0": 7, "0000:3b:00.1": 8, "0000:3b:00.2": 0} {
@@ -468,7 +473,7 @@ func TestInterruptsByPlace(t *testing.T) {
 	}
 }
 
-// What a hypervisor's card does not tell is no part of the verdict.
+// TestHosted checks that the verdict leaves out what a hypervisor's card does not report.
 func TestHosted(t *testing.T) {
 	for driver, want := range map[string]State{"virtio_net": NotHere, "ena": NotHere, "igb": Unreadable} {
 		b := newBox(2)
@@ -490,8 +495,8 @@ func TestHosted(t *testing.T) {
 	}
 }
 
-// A link that carried more than it can is not full: its speed is not what it says, and a
-// full core is the limit.
+// TestImpossibleLink checks a link that carried more than its stated speed. The speed is
+// wrong, so the link is not full, and a full core is the limit.
 func TestImpossibleLink(t *testing.T) {
 	for mbit, want := range map[int]Limit{2500: LimitBox, 3300: LimitLink} {
 		b := machines[1].build()
@@ -511,7 +516,8 @@ func TestImpossibleLink(t *testing.T) {
 	}
 }
 
-// Of several full cores the one that serves two cards is named.
+// TestTwoSharedCores checks that, of several full cores, the one that serves two cards is
+// named.
 func TestTwoSharedCores(t *testing.T) {
 	b := newBox(4)
 	b.card("eth0", "igb", 1000, 2, 2)
@@ -527,7 +533,8 @@ func TestTwoSharedCores(t *testing.T) {
 	}
 }
 
-// Where threads receive, a queue moves with its thread: its interrupt's core does no work.
+// TestMovedThread checks that a queue received by a thread moves with the thread. The
+// core of its interrupt does no work.
 func TestMovedThread(t *testing.T) {
 	b := newBox(4).core(0, 3, 95, 0)
 	n := b.card("eth0", "ixgbe", 10000, 2, 2)
@@ -543,8 +550,8 @@ func TestMovedThread(t *testing.T) {
 	}
 }
 
-// A speed that the driver does not say is unknown, also where it was written as the kernel
-// has it.
+// TestUnknownSpeed checks that a speed the driver does not report is unknown, also if the
+// bundle has it as the kernel writes it.
 func TestUnknownSpeed(t *testing.T) {
 	b := newBox(2)
 	b.card("eth0", "virtio_net", -1, 2, 2).MaxMbit = 10000

@@ -19,8 +19,7 @@ func coreChecks() []Check {
 	}
 }
 
-// exhausted is how busy all cores together are from which on spreading the load
-// helps no more.
+// exhausted is the mean load of all cores above which spreading the load no longer helps.
 const exhausted = 0.85
 
 func (v *view) noCores(o *outcome) bool {
@@ -35,13 +34,13 @@ func (v *view) meanBusy() float64 {
 	return mean
 }
 
-// program reports whether a program fills the core: packets go before it. Kernel's
-// threads may be WireGuard's, which are packets' work too.
+// program reports whether a program fills the core. Packets take precedence over
+// programs. A kernel thread may be WireGuard's, whose work is packet work too.
 func (v *view) program(c *core) bool {
 	return c.busy >= full && !c.forwards() && (!c.inKernel() || len(v.tunnels()) == 0)
 }
 
-// taken is how busy the cores are on average with what packets have to wait for.
+// taken returns the mean share of the cores' time that packets have to wait for.
 func (v *view) taken() (mean float64) {
 	for i := range v.cores {
 		c := &v.cores[i]
@@ -54,7 +53,7 @@ func (v *view) taken() (mean float64) {
 	return mean / float64(max(len(v.cores), 1))
 }
 
-// spreadable are the full cores if the others have room.
+// spreadable returns the full cores if the other cores have room.
 func (v *view) spreadable() []*core {
 	filled := v.fullCores()
 	if len(filled) == 0 || len(filled) == len(v.cores) || v.taken() >= exhausted {
@@ -89,7 +88,7 @@ func oneCoreFull(v *view) (o outcome) {
 	return o
 }
 
-// packetWork names what packets fill cores with.
+// packetWork names the packet work that fills the cores.
 func packetWork(filled []*core) string {
 	for _, c := range filled {
 		if c.threads < c.network()/2 {
@@ -99,7 +98,7 @@ func packetWork(filled []*core) string {
 	return "receiving in threads (threaded NAPI)"
 }
 
-// room says what the other cores do.
+// room describes the load of the other cores.
 func (v *view) room(filled []*core) string {
 	mean, idle, count := v.others(filled)
 	if idle == count {
@@ -111,7 +110,7 @@ func (v *view) room(filled []*core) string {
 	return fmt.Sprintf("the other %s %s busy for %s of the time", plural(count, "core"), isAre(count), percent(mean))
 }
 
-// robbed reports whether it is the hypervisor that takes most of what the cores lack.
+// robbed reports whether the hypervisor takes most of the time that the cores lack.
 func (v *view) robbed() bool {
 	var stolen, taken float64
 	for i := range v.cores {
@@ -309,7 +308,7 @@ func allowed(v *view) (o outcome) {
 
 func (c *core) name() string { return fmt.Sprintf("cpu%d", c.ID) }
 
-// line says how the core spent its time.
+// line describes how the core spent its time.
 func (c *core) line() string {
 	text := fmt.Sprintf("%s: %s busy, of it softirq %s, irq %s, system %s, programs %s", c.name(), percent(c.busy),
 		percent(c.softirq), percent(c.irq), percent(c.system), percent(c.user))
@@ -319,7 +318,7 @@ func (c *core) line() string {
 	return text
 }
 
-// cpuNames joins them: "cpu1, cpu2 and cpu5".
+// cpuNames joins the cores' names: "cpu1, cpu2 and cpu5".
 func cpuNames(cores []*core) string {
 	ids := make([]string, len(cores))
 	for i, c := range slices.SortedFunc(slices.Values(cores), func(a, b *core) int { return a.ID - b.ID }) {
@@ -344,7 +343,7 @@ func isAre(n int) string {
 
 func plural(n int, noun string) string { return units.Plural(n, noun) }
 
-// percent rounds to whole ones where that loses nothing that matters.
+// percent rounds to a whole percent if the fraction does not matter.
 func percent(share float64) string {
 	if share > 0 && share < 0.095 {
 		return units.Digits(100*share, 2) + " %"

@@ -20,18 +20,18 @@ func deviceChecks() []Check {
 	}
 }
 
-// forwarding reports whether the box forwards at all; known is false where no
-// sysctl says.
+// forwarding reports whether the box forwards at all. known is false if no sysctl says
+// so.
 func (v *view) forwarding() (on, known bool) {
 	on4, known4 := v.routes("ipv4")
 	on6, known6 := v.routes("ipv6")
 	return on4 || on6 || v.Weir != nil, known4 || known6 || v.Weir != nil
 }
 
-// longNames are what ethtool -k calls the kernel's features.
+// longNames maps the kernel's names of features to the names of ethtool -k.
 var longNames = map[string]string{"rx-lro": "large-receive-offload", "rx-gro": "generic-receive-offload", "rx-checksum": "rx-checksumming"}
 
-// feature is whether an offload is on, by either of its names.
+// feature reports whether an offload is on. It tries both names.
 func (i *Interface) feature(name string) (on, known bool) {
 	if on, known = i.Features[name]; !known {
 		on, known = i.Features[longNames[name]]
@@ -76,8 +76,8 @@ func largeReceive(v *view) (o outcome) {
 	return o
 }
 
-// helpful are offloads without which each packet costs more. GRO means nothing
-// where XDP takes the packets.
+// helpful lists offloads that make each packet cheaper. GRO has no effect on packets that
+// XDP takes.
 var helpful = []struct{ feature, name, flag string }{
 	{"rx-gro", "GRO", "gro"},
 	{"rx-checksum", "receive checksums", "rx"},
@@ -110,12 +110,12 @@ func helpfulOffloads(v *view) (o outcome) {
 	return o
 }
 
-// paravirtual are drivers of cards that a hypervisor makes: they have no link, no slot and
-// no pause frames of their own.
+// paravirtual lists drivers of cards made by a hypervisor. These cards have no link, PCI
+// slot or pause frames of their own.
 var paravirtual = map[string]bool{"virtio_net": true, "ena": true, "gve": true, "hv_netvsc": true, "vmxnet3": true, "vif": true}
 
-// hosted reports whether what a card does not tell is its host's business, and says so
-// where there is nothing else to look at.
+// hosted reports whether the host decides what a card does not report. If all cards are
+// such, it notes that there is nothing to check.
 func (n *nic) hosted(o *outcome) bool {
 	if !paravirtual[n.Driver] {
 		return false
@@ -135,7 +135,7 @@ func slowLink(v *view) (o outcome) {
 			Expect:   "the link's full rate",
 		}
 		switch {
-		case n.Mbit <= 0: // the kernel has -1 where a driver does not say
+		case n.Mbit <= 0: // -1 if the driver does not report a speed
 			if !n.hosted(&o) {
 				o.lacks(v, "interfaces."+n.Name+".mbit")
 			}
@@ -147,7 +147,7 @@ func slowLink(v *view) (o outcome) {
 			f.Says = fmt.Sprintf("%s runs at %s Mbit/s, and its port does %s", n.Name, units.Thousands(n.Mbit), units.Thousands(n.MaxMbit))
 			f.Remedies = []Remedy{{Command: "ethtool --cable-test " + n.Name, Text: "where the driver can: find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings"}}
 			if used, _, known := n.wire(v.Seconds); known && used < half {
-				f.Severity = Notice // a modem, or a port to manage something by
+				f.Severity = Notice // probably a modem or a management port
 				f.Evidence = append(f.Evidence, fmt.Sprintf("%s is used to %s", n.Name, percent(used)))
 			}
 		default:
@@ -158,11 +158,11 @@ func slowLink(v *view) (o outcome) {
 	return o
 }
 
-// half is how far a slow link is used from which on its rate is missed.
+// half is the use of a slow link above which its low speed matters.
 const half = 0.5
 
-// linkFull is how much of a link's rate counts as all of it: bursts and gaps
-// that no sender fills take the rest.
+// linkFull is the share of a link's rate that counts as full. Bursts, and gaps that no
+// sender fills, take the rest.
 const linkFull = 0.94
 
 func aggregation(v *view) (o outcome) {
@@ -185,7 +185,7 @@ func aggregation(v *view) (o outcome) {
 	return o
 }
 
-// members looks for one that is full while the others have room.
+// members looks for a full member of a bond while other members have room.
 func (v *view) members(o *outcome, b *Interface) {
 	var fullest *nic
 	var most, sum float64
@@ -228,8 +228,8 @@ func (v *view) members(o *outcome, b *Interface) {
 	o.add(f)
 }
 
-// laneGbit is what a lane carries at a number of transfers: 8 of 10 bits up to
-// PCIe 2, 128 of 130 after.
+// laneGbit is the data rate of a lane at a number of transfers: 8 of 10 bits are data up
+// to PCIe 2, 128 of 130 later.
 func laneGbit(gt float64) float64 {
 	if gt <= 5 {
 		return gt * 0.8
@@ -261,7 +261,8 @@ func slot(v *view) (o outcome) {
 			Remedies: []Remedy{{Command: "lspci -vv -s " + cmp.Or(p.Address, "$(basename $(readlink /sys/class/net/"+n.Name+"/device))"), Text: "see LnkCap and LnkSta; move the card to a slot with its lanes and speed, and see that no riser or BIOS setting narrows it"}},
 			Expect:   "the bus carries what the link does, with room for descriptors",
 		}
-		// Headers of the bus and descriptors take a fifth at 1,500 bytes, more below.
+		// Bus headers and descriptors take a fifth at 1,500 bytes, and more for
+		// smaller packets.
 		if n.Mbit > 0 && carries < 1.25*float64(n.Mbit)/1000 {
 			f.Severity = Warning
 			f.Says += ": less than its link carries"

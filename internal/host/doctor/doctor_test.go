@@ -11,7 +11,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// TestMachines examines whole machines from their bundles.
+// TestMachines examines the bundles of whole machines.
 func TestMachines(t *testing.T) {
 	for _, m := range machines {
 		t.Run(m.name, func(t *testing.T) {
@@ -30,7 +30,8 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// read gives the machine of testdata, which is the builder's.
+// read returns the machine from testdata, and checks that it equals what the builder
+// makes.
 func (m *machine) read(t *testing.T) *Snapshot {
 	t.Helper()
 	text, err := json.MarshalIndent(m.build().s, "", " ")

@@ -2,15 +2,16 @@ package doctor
 
 import "slices"
 
-// estimated is what each receive queue took where the driver does not count by queue: what
-// the core received that its interrupt goes to. Counted in the kernel that is exact; else
-// it is what the core's stack took, where it serves no other card and nothing was handed
-// over (RPS). nil: it cannot be told.
+// estimated returns the packets of each receive queue if the driver does not count by
+// queue. It takes what the core received that gets the queue's interrupt. The kernel's
+// own count is exact. Without it, the count of the core's stack is used, if the core
+// serves no other card and nothing was handed over (RPS). It returns nil if neither is
+// possible.
 func (v *view) estimated(i *Interface, received uint64) (packets map[int]uint64, by string) {
 	if !v.sampled || i.Kind != "physical" || received == 0 {
 		return nil, ""
 	}
-	cores := map[int][]int{} // queues by core
+	cores := map[int][]int{} // queues of each core
 	for q := range i.queueCount() {
 		irq := v.irqOf(i, q)
 		if irq == nil || i.thread(q) != nil {
@@ -39,11 +40,12 @@ func (v *view) estimated(i *Interface, received uint64) (packets map[int]uint64,
 	return packets, by
 }
 
-// tookByCore is what these cores received from a card, in any unit, and how that is known.
+// tookByCore returns what these cores received from a card, in any unit, and how this is
+// known.
 func (v *view) tookByCore(i *Interface, cores map[int][]int) (took map[int]uint64, by string) {
 	took = map[int]uint64{}
 	if len(cores) == 1 {
-		took[sortedKeys(cores)[0]] = 1 // of one
+		took[sortedKeys(cores)[0]] = 1 // a single core: any number will do
 		return took, "all of them come to one core; which brings how much the driver does not count"
 	}
 	if v.Watched != nil && v.Watched.Seconds > 0 {
@@ -66,7 +68,7 @@ func (v *view) tookByCore(i *Interface, cores map[int][]int) (took map[int]uint6
 	return took, "by what the stack of each core took, as the driver does not count by queue"
 }
 
-// ownCores reports whether no other card's interrupts come to these cores.
+// ownCores reports whether these cores get no interrupts of other cards.
 func (v *view) ownCores(i *Interface, cores map[int][]int) bool {
 	own := map[int]bool{}
 	for q := range i.queueCount() {
@@ -85,8 +87,8 @@ func (v *view) ownCores(i *Interface, cores map[int][]int) bool {
 	return true
 }
 
-// receivedBy is what a core received: counted in the kernel, with the frames that XDP
-// keeps, or else what its stack took.
+// receivedBy returns what a core received. The kernel's count includes the frames that
+// XDP keeps; without it, the stack's count is used.
 func (v *view) receivedBy(c *core) (packets uint64) {
 	if v.Watched == nil || v.Watched.Seconds <= 0 {
 		return c.processed
@@ -97,8 +99,8 @@ func (v *view) receivedBy(c *core) (packets uint64) {
 	return packets
 }
 
-// comeTo names the queues whose interrupts come to a core and nowhere else, whether they
-// are counted or not.
+// comeTo names the queues whose interrupts come to this core only, whether or not they
+// are counted.
 func (v *view) comeTo(id int) (names []string) {
 	for i := range v.nics {
 		n := &v.nics[i]

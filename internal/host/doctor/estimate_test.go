@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// uncounted is a box whose cards count nothing by queue: four queues of eno1 on the first
-// cores, four of eno2 on the others, and cpu2 full.
+// uncounted is a box whose cards count nothing by queue. Four queues of eno1 are on the
+// first cores, four of eno2 on the others, and cpu2 is full.
 func uncounted() *box {
 	b := newBox(8)
 	b.card("eno1", "tg3", 1000, 4, 4)
@@ -31,8 +31,8 @@ func uncounted() *box {
 	return b
 }
 
-// Where a driver does not count by queue, its cores tell; where they do not either, nothing
-// is made up.
+// TestEstimated checks that, if a driver does not count by queue, the cores' counts are
+// used, and that nothing is made up if those do not help either.
 func TestEstimated(t *testing.T) {
 	watch := func(b *box) {
 		b.s.Watched = &Watched{Seconds: sampled, Cores: map[int]CoreWatch{2: {Received: map[string]Polled{"eno1": {Packets: 1700000}, "eno2": {Packets: 90000}}}}}
@@ -40,7 +40,7 @@ func TestEstimated(t *testing.T) {
 			b.s.Watched.Cores[id] = CoreWatch{Received: map[string]Polled{"eno1": {Packets: 90000}}}
 		}
 	}
-	both := func(b *box) { // the other card's first queue comes to cpu2, too
+	both := func(b *box) { // cpu2 also gets the other card's first queue
 		b.s.Before.IRQs[44], b.s.After.IRQs[44] = map[int]uint64{2: 5}, map[int]uint64{2: 9000}
 	}
 	for _, c := range []struct {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// pages has a page for each check, named by its ID.
+// pages has a page for each check, named by the check's ID.
 //
 //go:embed pages/*.md
 var pages embed.FS
 
-// Explain is the page of a check: what it looks at, when it finds something, and
-// what to do. The error names the check that there is not.
+// Explain returns the page of a check: what it looks at, when it finds something, and
+// what to do. The error names the check if it does not exist.
 func Explain(id string) (string, error) {
 	id = strings.ToUpper(id)
 	for _, c := range Checks() {

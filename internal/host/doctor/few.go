@@ -7,8 +7,8 @@ import (
 	"weir/internal/host/cpulist"
 )
 
-// tooFewQueues looks for cards whose queues are all in use and evenly loaded, and
-// still fill their cores: only the stack can spread further.
+// tooFewQueues looks for cards whose queues are all in use and evenly loaded, and whose
+// cores are full all the same. Only the stack can spread the packets further.
 func tooFewQueues(v *view) (o outcome) {
 	if v.noNICs(&o) || v.noCores(&o) {
 		return o
@@ -29,10 +29,10 @@ func tooFewQueues(v *view) (o outcome) {
 			continue
 		}
 		if v.carriesPPP(n.Name) {
-			continue // PPP-1 says it
+			continue // PPP-1 reports it
 		}
 		if n.RPS == nil {
-			o.lacks(v, "interfaces."+n.Name+".rps") // the core is full all the same
+			o.lacks(v, "interfaces."+n.Name+".rps") // the core is full in any case
 		}
 		if n.Channels == nil {
 			o.lacks(v, "interfaces."+n.Name+".channels")
@@ -44,7 +44,7 @@ func tooFewQueues(v *view) (o outcome) {
 	return o
 }
 
-// fewVirtual judges a veth with one queue: it is received by the core that sent.
+// fewVirtual checks a veth with one queue. The core that sends also receives.
 func (v *view) fewVirtual(o *outcome, n *nic) {
 	q := n.largest()
 	filled := v.spreadable()
@@ -61,13 +61,14 @@ func (v *view) fewVirtual(o *outcome, n *nic) {
 	})
 }
 
-// carriesPPP reports whether a PPPoE session runs on a device.
+// carriesPPP reports whether a PPPoE session runs over a device.
 func (v *view) carriesPPP(name string) bool {
 	return slices.ContainsFunc(v.Interfaces, func(i Interface) bool { return i.Kind == "ppp" && i.Up && v.bottom(i.Parent) == name })
 }
 
-// fills is the card's largest queue that is served by one of these cores, if all
-// that carry a good part of its packets are: else the others have room.
+// fills returns the card's largest queue that one of these cores serves. It does so only
+// if all queues with a good part of the card's packets are on these cores; otherwise
+// other queues have room.
 func (n *nic) fills(cores []*core) (most *queue) {
 	for _, q := range n.active() {
 		if len(q.cores) > 0 && !slices.ContainsFunc(cores, func(c *core) bool { return c.ID == q.cores[0] }) {
@@ -96,7 +97,7 @@ func (v *view) few(n *nic, q *queue) Finding {
 	}
 	verb := "has no more than"
 	if n.Channels == nil {
-		verb = "receives by" // it may have more
+		verb = "receives by" // it may use more of them
 	}
 	f := Finding{
 		Severity: v.severe(c), Subject: n.Name, core: c.ID, weight: q.share,
@@ -111,14 +112,14 @@ func (v *view) few(n *nic, q *queue) Finding {
 	return f
 }
 
-// fullTargets looks for RPS that spreads to full cores alone, which work for the
-// most part on what others hand them.
+// fullTargets looks for RPS that spreads only to full cores which mostly work on packets
+// from other cores.
 func (v *view) fullTargets(o *outcome, n *nic, filled []*core) {
 	var targets, queues []int
 	for q := range n.RPS {
 		cpus, err := cpulist.Parse(n.RPS[q])
 		if err != nil || len(cpus) == 0 {
-			continue // a bundle was checked for that
+			continue // the bundle was checked when it was read
 		}
 		for _, id := range cpus {
 			c := v.core(id)

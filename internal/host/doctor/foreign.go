@@ -13,7 +13,7 @@ import (
 	"weir/internal/units"
 )
 
-// foreignChecks are about other firewalls, whose own output doctor reads.
+// foreignChecks returns the checks for other firewalls, whose own output doctor reads.
 func foreignChecks() []Check {
 	return []Check{
 		{ID: "PF-1", Title: "pf's tables or queues are full", Reads: []string{"pf"}, Worst: Critical, run: pfFull},
@@ -65,11 +65,12 @@ func pfFull(v *view) (o outcome) {
 	return o
 }
 
-// moreStates sets one option and leaves rules and other options as they are (pfctl(8), -m).
+// moreStates returns the command that sets this one option. Rules and other options stay
+// as they are (pfctl(8), -m).
 func moreStates(n int) string { return fmt.Sprintf("echo 'set limit states %d' | pfctl -mf -", n) }
 
-// split looks for cores that receive for more than one interface or queue, or that
-// run an instance of the firewall too.
+// split looks for cores that receive for several interfaces or queues, or that receive
+// and also run a firewall instance.
 func split(v *view) (o outcome) {
 	if v.Workers == nil {
 		o.absent = "no firewall instances were read"
@@ -98,13 +99,13 @@ func split(v *view) (o outcome) {
 	return o
 }
 
-// jobs are what each core receives for.
+// jobs returns the interfaces and queues that each core receives for.
 func (v *view) jobs() map[int][]string {
 	jobs := map[int][]string{}
 	for _, irq := range v.IRQs {
 		list, err := cpulist.Parse(irq.Affinity)
 		if err != nil {
-			continue // a bundle was checked for that
+			continue // the bundle was checked when it was read
 		}
 		what := irq.Interface
 		card := irqname.Card{Name: irq.Interface}
@@ -142,8 +143,8 @@ func (v *view) splitTable(jobs map[int][]string) (rows []string) {
 	return rows
 }
 
-// splitRemedies are Check Point's own commands. A core for receiving is one that the
-// tables leave out, or is taken from the instances: the last of them goes.
+// splitRemedies returns Check Point's own commands. The core for receiving is one that
+// the tables do not name. If there is none, the last firewall instance gives its core.
 func (v *view) splitRemedies(id int, work []string) (remedies []Remedy) {
 	free, last := v.freeCore(), v.lastWorker()
 	from := fmt.Sprintf("cpu%d, which the tables give nothing to", free)
@@ -152,7 +153,7 @@ func (v *view) splitRemedies(id int, work []string) (remedies []Remedy) {
 		remedies = []Remedy{{Command: "cpconfig", Text: fmt.Sprintf("CoreXL: %d firewall instances instead of %d, so that %s and its core go to receiving; needs a reboot", len(v.Workers)-1, len(v.Workers), last.Name)}}
 	}
 	if len(v.workersOn(id)) == 0 {
-		work = work[1:] // one may stay
+		work = work[1:] // the first stays
 	}
 	for _, w := range work {
 		if v.device(w) != nil && free != id {
@@ -167,7 +168,7 @@ func (v *view) splitRemedies(id int, work []string) (remedies []Remedy) {
 	return remedies
 }
 
-// freeCore is one that the tables' numbers jump over; -1: none.
+// freeCore returns a core number missing from the tables; -1: none.
 func (v *view) freeCore() int {
 	for i, c := range v.CPUs {
 		if c.ID > i {
@@ -177,14 +178,14 @@ func (v *view) freeCore() int {
 	return -1
 }
 
-// lastWorker is the instance with the highest number.
+// lastWorker returns the instance with the highest number.
 func (v *view) lastWorker() Worker {
 	return slices.MaxFunc(v.Workers, func(a, b Worker) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), strings.Compare(a.Name, b.Name))
 	})
 }
 
-// freeBSD notes where the sysctls are not those of a FreeBSD.
+// freeBSD reports whether the sysctls are FreeBSD's, and notes it if they are not.
 func (v *view) freeBSD(o *outcome) bool {
 	if v.Host.System == "FreeBSD" && v.Sysctls != nil {
 		return true
@@ -193,9 +194,10 @@ func (v *view) freeBSD(o *outcome) bool {
 	return false
 }
 
-// tryforward: FreeBSD's fast path takes packets of IPv6, and before FreeBSD 14 of
-// IPv4, only where no redirects are sent (V_ipsendredirects in ip_input(),
-// V_ip6_sendredirects in ip6_input()). From 14 on IPv4's fast path sends them itself.
+// tryforward checks FreeBSD's fast path. IPv6 packets, and IPv4 packets before FreeBSD
+// 14, take it only if the box sends no redirects (V_ipsendredirects in ip_input(),
+// V_ip6_sendredirects in ip6_input()). From FreeBSD 14 on, IPv4's fast path sends
+// redirects itself.
 func tryforward(v *view) (o outcome) {
 	if !v.freeBSD(&o) {
 		return o
@@ -206,7 +208,7 @@ func tryforward(v *view) (o outcome) {
 		forwards, known := v.number(family.forwarding)
 		redirects, knows := v.number(family.redirect)
 		if (!known || !knows) && family.name == "IPv6" && v.readIPv4() {
-			if redirects != 0 || !knows { // else its path is the fast one, whether it forwards or not
+			if redirects != 0 || !knows { // otherwise it takes the fast path, whether it forwards or not
 				o.apart = append(o.apart, "IPv6: sysctls."+family.redirect+" and "+family.forwarding)
 			}
 			continue
@@ -229,15 +231,15 @@ func tryforward(v *view) (o outcome) {
 	return o
 }
 
-// readIPv4 reports whether what IPv4 is judged by was read: then IPv6, which a kernel or a
-// selection of lines may leave out, is not what the check needs.
+// readIPv4 reports whether the inputs for IPv4 were read. The check then does not need
+// those for IPv6, which the kernel or the selection of lines may leave out.
 func (v *view) readIPv4() bool {
 	_, forwards := v.number("net.inet.ip.forwarding")
 	_, redirects := v.number("net.inet.ip.redirect")
 	return forwards && redirects
 }
 
-// release is FreeBSD's major version; 0: unknown.
+// release returns FreeBSD's major version; 0: unknown.
 func (v *view) release() int {
 	digits, _, _ := strings.Cut(v.Host.Kernel, ".")
 	major, err := strconv.Atoi(digits)
@@ -247,7 +249,7 @@ func (v *view) release() int {
 	return major
 }
 
-// bothWays is the FreeBSD from which on IPv4's fast path sends redirects too.
+// bothWays is the first FreeBSD whose IPv4 fast path also sends redirects.
 const bothWays = 14
 
 func (v *view) slowPath(o *outcome, family, redirect string) {
@@ -255,7 +257,7 @@ func (v *view) slowPath(o *outcome, family, redirect string) {
 		return
 	}
 	if family == "IPv4" && v.release() == 0 {
-		o.lacks(v, "sysctls.kern.osrelease") // the path depends on it
+		o.lacks(v, "sysctls.kern.osrelease") // the path depends on the version
 		return
 	}
 	o.add(Finding{
@@ -292,7 +294,7 @@ func netisr(v *view) (o outcome) {
 
 var bsdQueue = regexp.MustCompile(`^dev\.([a-z]+\.\d+)\.queue(\d+)\.rx_packets$`)
 
-// bsdQueues reads packets by queue since the start, which older drivers say.
+// bsdQueues reads each queue's packets since boot, which older drivers report.
 func bsdQueues(v *view) (o outcome) {
 	if !v.freeBSD(&o) {
 		return o

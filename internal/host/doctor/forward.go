@@ -18,7 +18,7 @@ func forwardingChecks() []Check {
 
 func foreignDrop(v *view) (o outcome) {
 	if v.Weir == nil {
-		v.noWeir(&o) // a policy of drop is how a filter of its own begins
+		v.noWeir(&o) // a policy of drop alone may be the start of an admin's own filter
 		return o
 	}
 	if v.Chains == nil {
@@ -40,8 +40,8 @@ func foreignDrop(v *view) (o outcome) {
 	return o
 }
 
-// accept has another filter's chain pass what weir has judged at its ingress. Docker
-// leaves a chain of its own, DOCKER-USER, for others' rules, and keeps what stands there.
+// accept makes another filter's chain accept what weir has passed at its ingress. Docker
+// has a chain for others' rules, DOCKER-USER, and keeps the rules in it.
 func (v *view) accept(chain string) Remedy {
 	var judged []string
 	for _, n := range v.Weir.Interfaces {
@@ -62,7 +62,7 @@ func (v *view) accept(chain string) Remedy {
 	return Remedy{Command: eachInterface(words[0]+" -I FORWARD -i %s -j ACCEPT", judged), Text: why}
 }
 
-// eachInterface repeats a command.
+// eachInterface repeats a command for each interface.
 func eachInterface(command string, names []string) string {
 	all := make([]string, len(names))
 	for i, name := range names {
@@ -71,8 +71,8 @@ func eachInterface(command string, names []string) string {
 	return strings.Join(all, " && ")
 }
 
-// owner names who makes such chains, if it runs: firewalld has a table of its own, and
-// the others share that of iptables.
+// owner names the service that makes such chains, if it runs. firewalld has its own
+// table; the others share iptables' table.
 func owner(chain string, services []string) string {
 	var owners []string
 	for _, s := range services {
@@ -117,7 +117,8 @@ func secondNAT(v *view) (o outcome) {
 	return o
 }
 
-// listNAT lists a chain, by the program whose name its own begins with.
+// listNAT returns the command that lists a chain. The chain's name begins with the
+// program's name.
 func listNAT(chain string) string {
 	program, name, _ := strings.Cut(chain, " ")
 	if program == "nftables" {
@@ -126,8 +127,9 @@ func listNAT(chain string) string {
 	return program + " -t nat -nvL --line-numbers"
 }
 
-// advertisements: with forwarding on, the kernel hears router advertisements only
-// under accept_ra = 2 (ip-sysctl.rst); a default route learnt so runs out.
+// advertisements checks accept_ra. If forwarding is on, the kernel accepts router
+// advertisements only with accept_ra = 2 (ip-sysctl.rst). Otherwise a default route
+// learned from them expires.
 func advertisements(v *view) (o outcome) {
 	if v.Routes == nil || v.Sysctls == nil {
 		o.lacks(v, "routes")
@@ -163,7 +165,7 @@ func advertisements(v *view) (o outcome) {
 	return o
 }
 
-// sysctlName is an interface's name as sysctl(8) writes it: its dots are slashes.
+// sysctlName returns an interface's name as sysctl(8) writes it, with slashes for dots.
 func sysctlName(device string) string { return strings.ReplaceAll(device, ".", "/") }
 
 func reversePath(v *view) (o outcome) {
@@ -189,7 +191,7 @@ func reversePath(v *view) (o outcome) {
 			o.lacks(v, "sysctls."+key)
 			continue
 		}
-		if max(own, all) != 1 { // the larger of the two holds (ip-sysctl.rst)
+		if max(own, all) != 1 { // the larger of the two applies (ip-sysctl.rst)
 			continue
 		}
 		o.add(Finding{

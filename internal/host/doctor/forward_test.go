@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Who makes a chain is named by its table, and the command that lists a chain is of the
-// program that made it.
+// TestForeignChains checks that a chain's table names its maker, and that the chain is
+// listed with its maker's own command.
 func TestForeignChains(t *testing.T) {
 	b := newBox(2)
 	b.card("eth0", "igc", 2500, 2, 2)

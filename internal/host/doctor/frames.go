@@ -8,19 +8,20 @@ import (
 	"weir/internal/units"
 )
 
-// Statistics of frames that arrived damaged, by driver, and of those that were refused
-// for their length alone, which is a matter of MTUs and not of cables.
+// Driver statistics of damaged frames, and of frames refused for their length alone.
+// Wrong lengths point to MTUs, not to cables.
 var (
 	badFrames = regexp.MustCompile(`(?i)(?:^|[._])(?:rx[-_])?(?:crc|fcs|symbol|align|pcs_symbol|code)[-_]?err(?:or)?s?(?:_frames|_phy|\.nic)?$|^rx_(?:crc|jabbers?(?:_phy|\.nic)?)$`)
 	badLength = regexp.MustCompile(`(?i)^(?:port\.)?rx_(?:long_)?length_errors(?:\.nic)?$|^(?:port\.)?rx_oversize(?:_pkts_phy|\.nic)?$`)
 )
 
-// seen is the share of lost or damaged packets below which nothing is said: the bit error
-// rate that IEEE 802.3 allows gigabit Ethernet, one in 10¹⁰, damages as many of the
-// longest frames.
+// seen is the share of lost or damaged packets below which nothing is reported. IEEE
+// 802.3 allows gigabit Ethernet a bit error rate of one in 10¹⁰, which damages this share
+// of the longest frames.
 const seen = 1e-6
 
-// damaged judges frames that the cards received or sent in vain, and links that went down.
+// damaged checks for frames that were damaged on receive or send, and for links that went
+// down.
 func damaged(v *view) (o outcome) {
 	if v.noCards(&o) {
 		return o
@@ -42,8 +43,8 @@ func damaged(v *view) (o outcome) {
 	return o
 }
 
-// worstOf is the counter that grew most of those that match: several count the same
-// frame.
+// worstOf returns the matching counter that grew most. It does not add them up, because
+// several count the same frame.
 func (v *view) worstOf(name string, match *regexp.Regexp) (most uint64, counter string) {
 	for _, key := range sortedKeys(v.After.Statistics[name]) {
 		before, known := v.Before.Statistics[name][key]
@@ -54,9 +55,9 @@ func (v *view) worstOf(name string, match *regexp.Regexp) (most uint64, counter 
 	return most, counter
 }
 
-// receivedInVain takes the card's own counter of damaged frames, or what the kernel's
-// rx_errors has beyond them: some drivers add to these what found no room, which is
-// RING-1's.
+// receivedInVain uses the card's own counter of damaged frames, or the part of the
+// kernel's rx_errors beyond them. Some drivers add frames that found no room to
+// rx_errors; RING-1 reports those.
 func (v *view) receivedInVain(o *outcome, n *nic) {
 	bad, counter := v.worstOf(n.Name, badFrames)
 	long, by := v.worstOf(n.Name, badLength)
@@ -123,7 +124,7 @@ func (v *view) sentInVain(o *outcome, n *nic) {
 	})
 }
 
-// flapped judges a link's changes between up and down: one of each is a flap.
+// flapped checks how often a link went up and down. One of each is a flap.
 func (v *view) flapped(o *outcome, d *Interface) {
 	before, known := v.Before.Links[d.Name]
 	after, still := v.After.Links[d.Name]
@@ -148,7 +149,7 @@ func (v *view) flapped(o *outcome, d *Interface) {
 	o.add(f)
 }
 
-// grew says how far a counter of an interface went.
+// grew describes how far a counter of an interface grew.
 func grew(counter, name string, by uint64, in float64) string {
 	return fmt.Sprintf("%s of %s: %s in %s", counter, name, units.Thousands(int(by)), seconds(in))
 }

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// harmless are facts of a machine that look like a fault and are none. What is
-// one stands beside it, so that a check that sees nothing does not pass.
+// harmless are facts of a machine that look like a fault and are none. Each comes with a
+// similar fact that is a fault, so a check that never finds anything fails the test.
 var harmless = []struct {
 	name, check   string
 	change, fault func(b *box)
-	severity      Severity // of the fault
+	severity      Severity // severity of the fault
 }{
 	{
 		name: "XDP drops by policy on virtio_net", check: "RING-1", severity: Critical,
@@ -208,13 +208,13 @@ var harmless = []struct {
 	},
 }
 
-// counted has a counter of a card's driver grow from 0.
+// counted makes a counter of a card's driver grow from 0.
 func (b *box) counted(name, key string, n uint64) *box {
 	b.s.Before.Statistics[name][key], b.s.After.Statistics[name][key] = 0, n
 	return b
 }
 
-// errors adds what the kernel counts of a card's link.
+// errors adds to the kernel's counters of a card's link.
 func (b *box) errors(name string, more Link) *box {
 	l := b.s.After.Links[name]
 	l.RxErrors, l.TxErrors, l.CarrierChanges = l.RxErrors+more.RxErrors, l.TxErrors+more.TxErrors, l.CarrierChanges+more.CarrierChanges
@@ -222,7 +222,7 @@ func (b *box) errors(name string, more Link) *box {
 	return b
 }
 
-// less leaves a card so few received packets.
+// less leaves a card this number of received packets.
 func (b *box) less(name string, packets uint64) *box {
 	l := b.s.After.Links[name]
 	l.RxPackets = packets
@@ -235,7 +235,7 @@ func (b *box) chain() *box {
 	return b
 }
 
-// forOthers has a box that does not forward receive packets, of which some are for others.
+// forOthers makes a box without forwarding receive packets, some of them for other hosts.
 func (b *box) forOthers(family string, others, received uint64) {
 	key := map[string]string{"Ip": "net.ipv4.ip_forward", "Ip6": "net.ipv6.conf.all.forwarding"}[family]
 	b.s.Sysctls[key] = "0"
@@ -244,7 +244,7 @@ func (b *box) forOthers(family string, others, received uint64) {
 	b.s.After.SNMP[family+".InReceives"] += received
 }
 
-// addresses gives each card one.
+// addresses gives each card an address.
 func (b *box) addresses(each ...string) *box {
 	for i, a := range each {
 		b.s.Interfaces[i].Addresses = []netip.Prefix{netip.MustParsePrefix(a)}
@@ -261,8 +261,7 @@ func (b *box) bridged() *box {
 	return b
 }
 
-// far puts cpu2 and cpu3 on node 1, and the cards on node 1 with their queues on
-// node 0.
+// far puts cpu2 and cpu3 on node 1. The cards are on node 1, and their queues on node 0.
 func (b *box) far() *box {
 	b.nodes()
 	for i := range b.s.Interfaces {
@@ -278,7 +277,7 @@ func (b *box) far() *box {
 	return b
 }
 
-// single leaves the box one card with one queue, which fills cpu0, and its RPS.
+// single leaves the box one card with one queue, which fills cpu0, and sets its RPS.
 func (b *box) single(rps string) {
 	fresh := newBox(2)
 	fresh.card("eth0", "igb", 1000, 1, 1).RPS = []string{rps}
@@ -291,7 +290,7 @@ func (b *box) queueing(kind string) {
 	b.s.After.Qdiscs = []Qdisc{{Interface: "eth0", Kind: kind, Handle: "8001:0", Parent: "root", Packets: 800000, Drops: 60}}
 }
 
-// clock has all cores run at so many of the fastest MHz, as intel_pstate has them by default.
+// clock makes all cores run at now of most MHz, with intel_pstate's default settings.
 func (b *box) clock(now, most int) *box {
 	for i := range b.s.CPUs {
 		c := &b.s.CPUs[i]
@@ -300,15 +299,15 @@ func (b *box) clock(now, most int) *box {
 	return b
 }
 
-// multiqueue has mq count what its two queues' disciplines drop.
+// multiqueue makes mq count the drops of its two queues' disciplines.
 func (b *box) multiqueue(kind string) {
 	b.s.Before.Qdiscs = []Qdisc{{Interface: "eth0", Kind: "mq", Handle: "0:0", Parent: "root"}, {Interface: "eth0", Kind: kind, Handle: "0:0", Parent: "0:1"}, {Interface: "eth0", Kind: kind, Handle: "0:0", Parent: "0:2"}}
 	b.s.After.Qdiscs = []Qdisc{{Interface: "eth0", Kind: "mq", Handle: "0:0", Parent: "root", Packets: 800000, Drops: 60}, {Interface: "eth0", Kind: kind, Handle: "0:0", Parent: "0:1", Packets: 500000, Drops: 40},
 		{Interface: "eth0", Kind: kind, Handle: "0:0", Parent: "0:2", Packets: 300000, Drops: 20}}
 }
 
-// ingress shapes what eth0 receives to 400 Mbit/s, of which it sends so many, on an
-// intermediate device with one queue, while packets take some of each core.
+// ingress shapes eth0's received packets to 400 Mbit/s on an intermediate device with one
+// queue. The device sends mbit of them. Packets take the softirq share of each core.
 func (b *box) ingress(kind string, mbit, overlimits uint64, softirq float64) {
 	b.cores(softirq, 0, 1, 2, 3)
 	b.s.Interfaces = append(b.s.Interfaces, Interface{Name: "ifb0", Kind: "ifb", Up: true, MTU: 1500, TxQueues: 1, RxQueues: 1})
@@ -319,7 +318,8 @@ func (b *box) ingress(kind string, mbit, overlimits uint64, softirq float64) {
 	b.s.After.Qdiscs = []Qdisc{q}
 }
 
-// wide is a box of two sockets, of which the card's own serves its four queues of 63.
+// wide is a box with two sockets. The card uses four of its 63 queues; own says whether
+// the card's own socket serves them.
 func (b *box) wide(own bool) {
 	fresh := newBox(8)
 	n := fresh.card("eth0", "mlx5_core", 100000, 4, 63)
@@ -330,7 +330,7 @@ func (b *box) wide(own bool) {
 	*b = *fresh.traffic("eth0", 400, 300000, 300000, 300000, 300000).cores(85, 0, 1, 2, 3)
 }
 
-// steal has the hypervisor take so many thousandths of a core's time.
+// steal makes the hypervisor take this many thousandths of a core's time.
 func (b *box) steal(id int, ticks uint64) *box {
 	c := b.s.After.CPUs[id]
 	c.Steal, c.Idle = c.Steal+ticks, c.Idle-ticks

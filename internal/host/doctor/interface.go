@@ -6,23 +6,23 @@ import (
 	"weir/internal/host/cpulist"
 )
 
-// Interface is a network device and how it is set.
+// Interface is a network device with its settings.
 type Interface struct {
 	Name      string         `json:"name"`
-	Kind      string         `json:"kind"` // "physical", or the kernel's: veth, vlan, bond, ifb, ppp, …
+	Kind      string         `json:"kind"` // "physical", or the kernel's name: veth, vlan, bond, ifb, ppp, …
 	Driver    string         `json:"driver,omitempty"`
 	Up        bool           `json:"up"`
 	MTU       int            `json:"mtu,omitempty"`      // bytes
-	Mbit      int            `json:"mbit,omitempty"`     // 0: no link, or the driver does not say
-	MaxMbit   int            `json:"max_mbit,omitempty"` // the fastest that the port supports
+	Mbit      int            `json:"mbit,omitempty"`     // 0: no link, or the driver does not report it
+	MaxMbit   int            `json:"max_mbit,omitempty"` // highest speed that the port supports
 	Duplex    string         `json:"duplex,omitempty"`   // "full", "half"
-	Master    string         `json:"master,omitempty"`   // bridge or bond that it is a port of
-	Parent    string         `json:"parent,omitempty"`   // device below a vlan, or below a PPPoE session
-	PPPoE     *PPPoE         `json:"pppoe,omitempty"`    // of a PPP interface; nil: none, or not known
+	Master    string         `json:"master,omitempty"`   // bridge or bond that it belongs to
+	Parent    string         `json:"parent,omitempty"`   // device below a VLAN or PPPoE session
+	PPPoE     *PPPoE         `json:"pppoe,omitempty"`    // the PPP interface's session; nil: none, or unknown
 	MAC       string         `json:"mac,omitempty"`
 	Addresses []netip.Prefix `json:"addresses,omitzero"`
 
-	RxQueues int             `json:"rx_queues,omitempty"` // in use
+	RxQueues int             `json:"rx_queues,omitempty"` // number in use
 	TxQueues int             `json:"tx_queues,omitempty"`
 	Channels *Channels       `json:"channels,omitempty"`
 	Rings    *Rings          `json:"rings,omitempty"`
@@ -33,37 +33,39 @@ type Interface struct {
 	Coalesce *Coalesce       `json:"coalesce,omitempty"`
 	PCI      *PCI            `json:"pci,omitempty"`
 	Node     *int            `json:"node,omitempty"` // NUMA node; -1: none
-	// RPS are the cores that packets of each receive queue are spread over, as in
-	// smp_affinity_list; "" is none. XPS are those that send by each queue.
+	// RPS lists, for each receive queue, the cores that its packets are spread over,
+	// in the form of smp_affinity_list. "" is none. XPS lists the cores that send
+	// through each queue.
 	RPS      []string `json:"rps,omitzero"`
 	XPS      []string `json:"xps,omitzero"`
 	Threaded *bool    `json:"threaded_napi,omitempty"`
-	// NAPI are the receivers of the queues, where the kernel tells of them (6.8).
+	// NAPI lists the receivers of the queues, if the kernel reports them (6.8).
 	NAPI []NAPI `json:"napi,omitzero"`
 	XDP  string `json:"xdp,omitempty"` // "native", "generic", "offloaded"; "": none attached
 	Bond *Bond  `json:"bond,omitempty"`
 }
 
-// PPPoE is the session that a PPP interface is one end of.
+// PPPoE is the session of a PPP interface.
 type PPPoE struct {
 	Session int `json:"session"` // its number (RFC 2516)
 }
 
-// NAPI is what takes a receive queue's packets out of its ring: in softirq, on the
-// core of its interrupt, or in a thread.
+// NAPI takes a receive queue's packets out of its ring. It runs in softirq on the core of
+// the queue's interrupt, or in a thread.
 type NAPI struct {
 	Queue  int     `json:"queue"`
 	IRQ    int     `json:"irq,omitempty"`
-	Thread *Thread `json:"thread,omitempty"` // nil: in softirq
+	Thread *Thread `json:"thread,omitempty"` // nil: runs in softirq
 }
 
-// Thread is a thread that receives.
+// Thread is a kernel thread that receives.
 type Thread struct {
-	CPUs string `json:"cpus"` // that it may run on: "0-3"
-	CPU  int    `json:"cpu"`  // that it ran on last
+	CPUs string `json:"cpus"` // cores it may run on: "0-3"
+	CPU  int    `json:"cpu"`  // core it ran on last
 }
 
-// core is where it receives: one that is bound and has not run yet, too.
+// core returns the core where the thread receives, also if the thread is bound to one
+// core and has not run yet.
 func (t *Thread) core() int {
 	if cpus, err := cpulist.Parse(t.CPUs); err == nil && len(cpus) == 1 {
 		return cpus[0]
@@ -71,7 +73,7 @@ func (t *Thread) core() int {
 	return t.CPU
 }
 
-// Channels are a card's queues, as ethtool -l prints them.
+// Channels are the numbers of a card's queues, as ethtool -l prints them.
 type Channels struct {
 	Combined    int `json:"combined"`
 	MaxCombined int `json:"max_combined"`
@@ -81,7 +83,7 @@ type Channels struct {
 	MaxTx       int `json:"max_tx,omitempty"`
 }
 
-// Rings are the descriptors of each queue, as ethtool -g prints them.
+// Rings are the numbers of descriptors per queue, as ethtool -g prints them.
 type Rings struct {
 	Rx    int `json:"rx"`
 	MaxRx int `json:"max_rx"`
@@ -89,21 +91,23 @@ type Rings struct {
 	MaxTx int `json:"max_tx"`
 }
 
-// RSS is how a card spreads flows over its receive queues.
+// RSS is how a card spreads flows over receive queues.
 type RSS struct {
-	// Hash are the fields by protocol ("tcp4", "udp4", "tcp6", "udp6") as in
-	// ethtool -N: s, d addresses, f, n ports. "sd" leaves ports out.
+	// Hash lists the hashed fields of each protocol ("tcp4", "udp4", "tcp6", "udp6")
+	// in the letters of ethtool -N: s and d for addresses, f and n for ports. "sd"
+	// leaves out ports.
 	Hash map[string]string `json:"hash,omitzero"`
-	// Indirection has the queue of each bucket of the hash.
+	// Indirection lists the queue of each hash bucket.
 	Indirection []int `json:"indirection,omitzero"`
-	// Symmetric: both directions of a flow come by the same queue; nil: unknown.
+	// Symmetric reports whether both directions of a flow arrive on the same queue;
+	// nil: unknown.
 	Symmetric *bool `json:"symmetric,omitempty"`
 }
 
 // EEE is Energy-Efficient Ethernet (IEEE 802.3az).
 type EEE struct {
 	Enabled bool `json:"enabled"`
-	Active  bool `json:"active"` // the other end takes part
+	Active  bool `json:"active"` // the link partner takes part
 }
 
 // Pause is flow control by pause frames (IEEE 802.3x).
@@ -113,15 +117,15 @@ type Pause struct {
 	Tx      bool `json:"tx"`
 }
 
-// Coalesce is how long a card waits before it interrupts.
+// Coalesce is how long a card waits before it raises an interrupt.
 type Coalesce struct {
 	Adaptive bool `json:"adaptive_rx"`
 	RxUsecs  int  `json:"rx_usecs"`
 	RxFrames int  `json:"rx_frames"`
 }
 
-// PCI is a card's place on the bus. Speeds are transfers per second in units of
-// 10⁹ for each lane, as in the files current_link_speed and max_link_speed.
+// PCI is a card's place on the bus. Speeds are per lane in 10⁹ transfers per second, as
+// in the files current_link_speed and max_link_speed.
 type PCI struct {
 	Address  string  `json:"address,omitempty"`
 	ID       string  `json:"id,omitempty"` // "8086:1539": vendor and device

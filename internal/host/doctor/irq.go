@@ -9,7 +9,7 @@ import (
 	"weir/internal/host/cpulist"
 )
 
-// place is one active queue and the core that serves it.
+// place is one active queue with the core that serves it.
 type place struct {
 	nic   *nic
 	queue *queue
@@ -17,8 +17,8 @@ type place struct {
 
 func (p place) String() string { return fmt.Sprintf("queue %d of %s", p.queue.n, p.nic.Name) }
 
-// places are the active queues by the core that serves most of them. The cards'
-// names are missing where interrupts could not be attributed.
+// places returns the active queues by the core that serves most of their packets. It
+// notes cards whose interrupts are unknown as missing.
 func (v *view) places(o *outcome) map[int][]place {
 	by := map[int][]place{}
 	for i := range v.nics {
@@ -39,7 +39,7 @@ func (v *view) places(o *outcome) map[int][]place {
 }
 
 func names(places []place) string {
-	const most = 4 // that are named
+	const most = 4 // number of queues to name
 	if len(places) > most {
 		var cards []string
 		for _, p := range places {
@@ -56,8 +56,8 @@ func names(places []place) string {
 	return join(words)
 }
 
-// sharedCore looks for a core that serves several busy queues while another core
-// serves none.
+// sharedCore looks for a core that serves several busy queues while another core serves
+// none.
 func sharedCore(v *view) (o outcome) {
 	if v.noCards(&o) || v.noCores(&o) {
 		return o
@@ -79,7 +79,7 @@ func sharedCore(v *view) (o outcome) {
 			because:  fmt.Sprintf("it serves %s", names(heavy)),
 		}
 		for i, p := range heavy {
-			if i%(len(free)+1) > 0 { // each of the cores has its turn, this one first
+			if i%(len(free)+1) > 0 { // the cores take turns, beginning with this one
 				f.Remedies = append(f.Remedies, move(p, v.give(given, free, p.nic)))
 			}
 		}
@@ -88,7 +88,7 @@ func sharedCore(v *view) (o outcome) {
 	return o
 }
 
-// give is the core among the free ones that was given fewest queues, of several one of
+// give returns the free core that was given the fewest queues. Among equals it prefers
 // the card's node.
 func (v *view) give(given map[int]int, free []int, n *nic) int {
 	near := v.cpusFor(n)
@@ -99,8 +99,9 @@ func (v *view) give(given map[int]int, free []int, n *nic) int {
 	return to
 }
 
-// heavies are the queues that matter to the load of the core that serves them all: those
-// that bring a quarter of its packets, or half of an even share where they are many.
+// heavies returns the queues that matter to the load of the core that serves them all:
+// those with a quarter of its packets or, if there are many queues, with half of an even
+// share.
 func heavies(served []place) (heavy []place) {
 	least := min(burdensome, 0.5/float64(len(served)))
 	for _, p := range served {
@@ -125,7 +126,8 @@ func serves(ids []int) string {
 	return fmt.Sprintf("%d cores serve", len(ids))
 }
 
-// unserving are idle cores that no queue comes to, nor to their hyper-thread.
+// unserving returns idle cores that have no queue, and whose hyper-thread has none
+// either.
 func (v *view) unserving(by map[int][]place) (ids []int) {
 	for i := range v.cores {
 		c := &v.cores[i]
@@ -140,7 +142,7 @@ func (v *view) unserving(by map[int][]place) (ids []int) {
 	return ids
 }
 
-// move is the command that brings a queue to another core.
+// move returns the command that moves a queue to another core.
 func move(p place, to int) Remedy {
 	if p.queue.thread {
 		return Remedy{Command: fmt.Sprintf("weir affinity set %s:%d=%d", p.nic.Name, p.queue.n, to),
@@ -153,13 +155,13 @@ func move(p place, to int) Remedy {
 		Text: fmt.Sprintf("%s to cpu%d; irqbalance, if it runs, may take it back", p, to)}
 }
 
-// remoteNode looks for cards whose packets are taken by cores of another NUMA
-// node: each packet then crosses between the sockets.
+// remoteNode looks for cards served by cores of another NUMA node. Each of their packets
+// crosses between the sockets.
 func remoteNode(v *view) (o outcome) {
 	if v.noCards(&o) {
 		return o
 	}
-	nodes := map[int]int{} // of each core
+	nodes := map[int]int{} // node of each core
 	for _, c := range v.CPUs {
 		if c.Node != nil {
 			nodes[c.ID] = *c.Node
@@ -193,7 +195,7 @@ func values(m map[int]int) (all []int) {
 	return all
 }
 
-// remote weighs queues by their packets, or evenly where none came.
+// remote weighs queues by their packets, or evenly if none arrived.
 func (v *view) remote(o *outcome, n *nic, nodes map[int]int) {
 	var far, sum float64
 	var lines []string
@@ -228,7 +230,7 @@ func (v *view) remote(o *outcome, n *nic, nodes map[int]int) {
 		Evidence: []string{n.Name + ": " + strings.Join(lines, ", ")},
 		Expect:   "packets no longer cross between the sockets: fewer misses of the caches, more packets per core",
 	}
-	if share > 0.6 && v.works(queues) { // irqbalance's even spread is half
+	if share > 0.6 && v.works(queues) { // irqbalance's even spread is one half
 		f.Severity = max(Warning, v.severe(v.load(n)))
 	}
 	if c := v.load(n); c != nil {
@@ -246,7 +248,7 @@ func (v *view) remote(o *outcome, n *nic, nodes map[int]int) {
 	o.add(f)
 }
 
-// works reports whether packets take more than a little of a core that serves, or
+// works reports whether packets take more than a little time of a core that serves, or
 // may serve, one of these queues.
 func (v *view) works(queues []queue) bool {
 	for i := range queues {
@@ -259,8 +261,8 @@ func (v *view) works(queues []queue) bool {
 	return false
 }
 
-// placed are a card's queues with what is known of their places, also where the
-// driver counts nothing by queue.
+// placed returns a card's queues with what is known of their cores, also if the driver
+// does not count by queue.
 func (v *view) placed(n *nic) []queue {
 	if len(n.queues) > 0 {
 		return n.queues
@@ -275,7 +277,8 @@ func (v *view) placed(n *nic) []queue {
 	return all
 }
 
-// where is the core that serves a queue, else those that may.
+// where returns the cores that serve a queue. If they are unknown, it returns the cores
+// that may serve it.
 func (q *queue) where() []int {
 	if len(q.cores) > 0 {
 		return q.cores[:1]
@@ -283,7 +286,7 @@ func (q *queue) where() []int {
 	return q.allowed
 }
 
-// node is the NUMA node of the core that serves a queue, or of all that may.
+// node returns the NUMA node of the core that serves a queue, or of all cores that may.
 func (q *queue) node(nodes map[int]int) (node int, known bool) {
 	for i, id := range q.where() {
 		if i > 0 && nodes[id] != node {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// lockFree are root disciplines that give each send queue one of its own, or have
-// none.
+// lockFree lists root disciplines that have no lock of their own: each send queue gets
+// its own discipline, or there is no queueing.
 var lockFree = map[string]bool{"mq": true, "mqprio": true, "taprio": true, "noqueue": true, "ingress": true, "clsact": true}
 
-// rootLock looks for cards with several send queues behind one queueing discipline:
-// its lock is taken for each packet, by all cores that send.
+// rootLock looks for cards with several send queues behind one queueing discipline. Every
+// core that sends takes its lock for each packet.
 func rootLock(v *view) (o outcome) {
 	if v.noNICs(&o) {
 		return o
@@ -34,8 +34,8 @@ func rootLock(v *view) (o outcome) {
 	return o
 }
 
-// locked is a warning where packets are dropped although the shaper, if it is one,
-// held none back and the cores have room: the sign of a lock.
+// locked returns a warning if packets are dropped while the cores have room and no shaper
+// held packets back. That points to a lock.
 func (v *view) locked(n *nic, q *qdisc) Finding {
 	f := Finding{
 		Severity: Notice, Subject: n.Name, core: -1, weight: float64(q.Packets),
@@ -57,8 +57,8 @@ func (v *view) locked(n *nic, q *qdisc) Finding {
 	return f
 }
 
-// symmetry looks for cards that bring the two directions of a connection to
-// different cores, which then pass its state to and fro.
+// symmetry looks for cards that deliver the two directions of a connection to different
+// cores. The connection's state then moves between these cores.
 func symmetry(v *view) (o outcome) {
 	if v.noCards(&o) {
 		return o

@@ -21,19 +21,19 @@ func lossChecks() []Check {
 	}
 }
 
-// Losses from which on they matter: TCP over 10 ms of round-trip time does not
-// exceed 120 Mbit/s per flow at the upper one (Mathis et al., 1997), and the
-// lower one is a packet in a hundred thousand.
+// Losses above these limits matter. At the upper limit, TCP with a round-trip time of 10
+// ms does not exceed 120 Mbit/s per flow (Mathis et al., 1997). The lower limit is one
+// packet in a hundred thousand.
 const (
 	lossLimits = 1e-4
 	lossHurts  = 1e-5
 )
 
-// fewLost are too few packets for their share to say anything: one of three hundred
-// on an idle link is no loss in a hundred.
+// fewLost is a number of lost packets too small for their share to mean anything. One of
+// three hundred on an idle link is no loss of a third of a percent.
 const fewLost = 10
 
-// gradeLoss grades how many packets were lost, and their share.
+// gradeLoss grades a loss by the number of lost packets and their share.
 func gradeLoss(lost uint64, share float64) Severity {
 	switch {
 	case lost < fewLost:
@@ -64,8 +64,8 @@ func rings(v *view) (o outcome) {
 	return o
 }
 
-// ring tells the two cases apart: a larger ring helps against bursts, and only
-// adds delay where the core behind it is full.
+// ring tells two cases apart. A larger ring helps against bursts. If the core behind the
+// ring is full, a larger ring only adds delay.
 func (v *view) ring(n *nic, lost uint64, counter string) Finding {
 	share := float64(lost) / float64(lost+n.link.RxPackets)
 	f := Finding{
@@ -91,8 +91,8 @@ func (v *view) ring(n *nic, lost uint64, counter string) Finding {
 	return f
 }
 
-// burst is a loss while cores have room: packets come in bursts that the ring
-// does not hold until it is emptied.
+// burst describes a loss while cores have room: packets arrive in bursts that are larger
+// than the ring holds until it is emptied.
 func (v *view) burst(n *nic, c *core, f *Finding, share float64) {
 	f.Says = fmt.Sprintf("%s loses %s of its packets at its ring while cores have room: bursts are longer than the ring", n.Name, percent(share))
 	if c != nil {
@@ -119,11 +119,11 @@ func (v *view) burst(n *nic, c *core, f *Finding, share float64) {
 	n.sooner(f)
 }
 
-// soon is how long a card may wait before it interrupts, where its ring overflows:
+// soon is how long a card whose ring overflows may wait before it interrupts, in
 // microseconds.
 const soon = 20
 
-// sooner lets a card whose ring is as large as it gets interrupt earlier, where it
+// sooner makes a card interrupt earlier, if its ring has its maximum size and the card
 // waits at all.
 func (n *nic) sooner(f *Finding) {
 	f.Expect = "the ring is emptied more often"
@@ -140,8 +140,8 @@ func (n *nic) sooner(f *Finding) {
 	}
 }
 
-// deepest is the enabled sleep that takes longest to wake from; nil if unknown or
-// short.
+// deepest returns the enabled idle state that takes longest to wake from; nil if it is
+// unknown or short.
 func (v *view) deepest() *IdleState {
 	var most *IdleState
 	for i := range v.Host.IdleStates {
@@ -154,7 +154,7 @@ func (v *view) deepest() *IdleState {
 
 func seconds(s float64) string { return units.Digits(s, 2) + " s" }
 
-// short writes a span that people read: "410 µs".
+// short writes a duration for people: "410 µs".
 func short(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -165,9 +165,9 @@ func short(d time.Duration) string {
 	return seconds(d.Seconds())
 }
 
-// backlog judges drops of the stack's own queues, which only RPS, tunnels and
-// virtual devices use. Squeezes alone mean that there was more work than one
-// round takes, which is how a busy router works.
+// backlog checks drops of the stack's own queues, which only RPS, tunnels and virtual
+// devices use. Squeezes alone mean that there was more work than one round takes. That is
+// normal on a busy router.
 func backlog(v *view) (o outcome) {
 	if v.noCores(&o) {
 		return o
@@ -208,7 +208,7 @@ func backlog(v *view) (o outcome) {
 	return o
 }
 
-// pauses counts how often the other end, or this one, stopped the link.
+// pauses counts how often this end, or the other, stopped the link.
 func pauses(v *view) (o outcome) {
 	if v.noCards(&o) {
 		return o
@@ -223,8 +223,8 @@ func pauses(v *view) (o outcome) {
 			}
 			continue
 		}
-		// A frame stops a link for 65,535 × 512 bit times at most; a few a minute
-		// are a switch's housekeeping.
+		// A pause frame stops a link for at most 65,535 × 512 bit times. A few
+		// frames a minute are normal for a switch.
 		const often = 10.0 // per second
 		if float64(in)/v.Seconds >= often {
 			o.add(Finding{
@@ -248,8 +248,8 @@ func pauses(v *view) (o outcome) {
 	return o
 }
 
-// pauseOff is the command for one direction. What was negotiated holds against it
-// unless negotiation of pause is off.
+// pauseOff returns the command for one direction. The negotiated setting overrides it
+// unless pause negotiation is off.
 func (n *nic) pauseOff(direction string) string {
 	command := "ethtool -A " + n.Name
 	if n.Pause != nil && n.Pause.Autoneg {
@@ -258,15 +258,15 @@ func (n *nic) pauseOff(direction string) string {
 	return command + " " + direction + " off"
 }
 
-// shapers drop by design: their rate is a decision.
+// shapers drop packets by design, because the admin chose their rate.
 var shapers = map[string]bool{"htb": true, "hfsc": true, "tbf": true, "cake": true, "ets": true, "drr": true, "qfq": true, "red": true, "netem": true, "ingress": true, "clsact": true}
 
-// managers drop early, to tell a sender that its queue grows (RFC 8033, RFC 8289,
-// RFC 8290): that is their work, not a loss.
+// managers drop early to tell a sender that its queue grows (RFC 8033, RFC 8289, RFC
+// 8290). That is their purpose, not a loss.
 var managers = map[string]bool{"codel": true, "fq_codel": true, "pie": true, "fq_pie": true, "fq": true}
 
-// tailDrops judges queues of devices that shape nothing: there a drop means that
-// the device itself did not keep up.
+// tailDrops checks queues of devices without a shaper. A drop there means that the device
+// itself was too slow.
 func tailDrops(v *view) (o outcome) {
 	if !v.sampled || v.After.Qdiscs == nil || v.Before.Qdiscs == nil {
 		o.lacks(v, "qdiscs")
@@ -308,8 +308,8 @@ func tailDrops(v *view) (o outcome) {
 	return o
 }
 
-// managed is what was dropped early below a root that only hands out to others: mq counts
-// what its send queues' disciplines drop.
+// managed returns the early drops below a root that only hands packets to others: mq
+// includes the drops of its send queues' disciplines.
 func managed(all []qdisc, root *qdisc) (drops uint64) {
 	if root.Kind != "mq" && root.Kind != "mqprio" {
 		return 0
@@ -364,9 +364,9 @@ func tooBig(v *view) (o outcome) {
 	return o
 }
 
-// clamp bounds what TCP sends by an interface, by the MSS that the far end is told: its
-// segments are the MTU less 40 bytes of headers, with IPv6 60. nftables lowers the option
-// only, and sees what the stack forwards; weir's programs do not change the option yet.
+// clamp limits what TCP sends through an interface by the MSS that the far end is told:
+// the MTU less 40 bytes of headers, or 60 for IPv6. nftables only lowers the option, and
+// sees only what the stack forwards. weir's programs do not change the option yet.
 func (v *view) clamp(d *Interface) []Remedy {
 	if v.Weir == nil {
 		const rule = `meta nfproto %s iifname "%s" tcp flags syn / syn,rst tcp option maxseg size set %d; meta nfproto %s oifname "%s" tcp flags syn / syn,rst tcp option maxseg size set %d; `
@@ -381,7 +381,7 @@ func (v *view) clamp(d *Interface) []Remedy {
 	return []Remedy{{Command: "weir capture any | grep up-mtu", Text: fmt.Sprintf("see whose packets are too long for %s, and tell these hosts an MTU of %d (DHCP option 26, router advertisements): weir does not change the MSS of TCP yet", d.Name, d.MTU)}}
 }
 
-// pppMTU is a whole Ethernet packet, and pppHeader what PPPoE and PPP put before it, in
+// pppMTU is a full Ethernet packet. pppHeader is what PPPoE and PPP put before it, in
 // bytes (RFC 2516).
 const pppMTU, pppHeader = 1500, 8
 

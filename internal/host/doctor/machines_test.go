@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// machine is a whole machine with what doctor has to say of it.
+// machine is a whole machine with the verdict that doctor should reach.
 type machine struct {
 	name     string
 	build    func() *box
-	check    string // that the verdict rests on; "": nothing is wrong
+	check    string // check that the verdict rests on; "": nothing is wrong
 	severity Severity
 	limit    Limit
 	says     []string // parts of the verdict
-	also     []string // checks with further findings above a notice; nothing else may be
+	also     []string // checks with further findings above a notice; no others may have one
 }
 
 // machines are the fixtures.
 var machines = slices.Concat(ixgbeMachines, otherMachines)
 
-// ixgbeMachines count as ixgbe and igb do. Their figures are chosen at will: no rule of a
-// check may depend on them.
+// ixgbeMachines have the counters of ixgbe and igb. Their numbers are arbitrary: no rule
+// of a check may depend on them.
 var ixgbeMachines = []machine{
 	{
 		name: "idle", limit: LimitIdle, says: []string{"next to nothing to do"},
@@ -156,7 +156,8 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		// The same full queue on a box that tells neither where interrupts go nor RPS.
+		// The same full queue on a box that reports neither interrupts' cores nor
+		// RPS.
 		name: "little-told", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
 		says: []string{"cpu2 is full of softirq", "queue 2 of ens3 carries 83 % of the packets", "5 cores idle"},
 		build: func() *box {
@@ -168,8 +169,8 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		// A card without statistics by queue, whose interrupts may go to either core of
-		// the other node.
+		// A card without statistics by queue. Its interrupts may go to either
+		// core of the other node.
 		name: "wrong-node-few", check: "IRQ-2", severity: Warning, limit: LimitBox, also: []string{"IRQ-2"}, says: []string{"p1p1 sits on NUMA node 0", "100 %"},
 		build: func() *box {
 			b := newBox(4).nodes()
@@ -185,7 +186,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		// A link that is full, and a core that nearly is: nothing is lost.
+		// A full link and a nearly full core: nothing is lost.
 		name: "link-then-core", check: "RPS-1", severity: Warning, limit: LimitLink, also: []string{"CPU-1", "RPS-1"},
 		says: []string{"The link is the limit: eth0 receives 949 Mbit/s", "the next one is near: cpu0 is full of softirq"},
 		build: func() *box {
@@ -219,7 +220,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		// A full link that has nothing to do with the full core.
+		// A full link that is unrelated to the full core.
 		name: "management-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
 		says: []string{"cpu3 is full of softirq", "queue 3 of eth1 carries 71 % of the packets"},
 		build: func() *box {
@@ -267,7 +268,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		// Counters of 16 queues, of which 4 are in use, as ixgbe has them.
+		// Counters of 16 queues, as ixgbe has them; 4 are in use.
 		name: "busy-listed", check: "CPU-2", severity: Critical, limit: LimitBox, says: []string{"packets fill the box"}, also: []string{"CPU-2"},
 		build: func() *box {
 			b := newBox(4)
@@ -298,8 +299,8 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		// A virtual machine whose host gives its card one queue, and tells nothing of
-		// power.
+		// A virtual machine. The host gives its card one queue, and reports
+		// nothing about power.
 		name: "virtio-one-queue", check: "RPS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RPS-1", "IRQ-1"},
 		says: []string{"cpu1 is full of softirq", "ens18 has no more than 1 queue", "3 cores idle"},
 		build: func() *box {
@@ -347,7 +348,7 @@ var ixgbeMachines = []machine{
 		},
 	},
 	{
-		// A namespace's router: veths are its cards, received in threads.
+		// A router in a namespace. Its cards are veths, received in threads.
 		name: "veth-queue-full", check: "RSS-1", severity: Critical, limit: LimitBox, also: []string{"CPU-1", "RSS-1"},
 		says: []string{"cpu1 is full of receiving in threads", "queue 0 of lan0 carries 100 % of the packets", "programs take the other 1 core"},
 		build: func() *box {
@@ -363,7 +364,8 @@ var ixgbeMachines = []machine{
 			b := newBox(4)
 			b.card("eth0", "ixgbe", 10000, 4, 4)
 			b.card("eth1", "ixgbe", 10000, 4, 4)
-			// One large flow makes its queue the largest, and no core is at its end.
+			// One large flow makes its queue the largest, but no core is at
+			// its limit.
 			b.traffic("eth0", 1100, 90000, 31000, 30500, 29800).traffic("eth1", 120, 20000, 21000, 60000, 20000)
 			b.core(0, 58, 2, 1).core(1, 33, 2, 2).core(2, 40, 2, 20).core(3, 30, 2, 2)
 			return b
@@ -379,8 +381,8 @@ var ixgbeMachines = []machine{
 	},
 }
 
-// veth adds one end of a pair with two queues, whose first one a thread receives that
-// is bound to a core.
+// veth adds one end of a pair with two queues. A thread bound to a core receives the
+// first queue.
 func (b *box) veth(name string, core int, perSecond ...int) {
 	on := true
 	n := Interface{Name: name, Kind: "veth", Driver: "veth", Up: true, MTU: 1500, Mbit: 10000, Duplex: "full", RxQueues: 2, TxQueues: 2,
@@ -409,7 +411,7 @@ func (b *box) veth(name string, core int, perSecond ...int) {
 	}
 }
 
-// squeeze has all cores end rounds by their budget, as busy ones do.
+// squeeze makes all cores end rounds at their budget, as busy cores do.
 func (b *box) squeeze(n uint64) *box {
 	for _, c := range b.s.CPUs {
 		b.s.After.Softnet[c.ID] = Softnet{Processed: 105000, Squeezed: n}
@@ -417,7 +419,7 @@ func (b *box) squeeze(n uint64) *box {
 	return b
 }
 
-// listed has a card's driver count for queues that are not in use too.
+// listed makes a card's driver also count queues that are not in use.
 func (b *box) listed(name string, first, last int) *box {
 	for q := first; q <= last; q++ {
 		b.counted(name, fmt.Sprintf("rx_queue_%d_packets", q), 0)
@@ -425,8 +427,8 @@ func (b *box) listed(name string, first, last int) *box {
 	return b
 }
 
-// twoLines has a card with a PPPoE session, one with two, and a session of which nobody
-// says over what it runs.
+// twoLines is a box with a card with one PPPoE session, a card with two, and a session
+// whose device is unknown.
 func twoLines() *box {
 	b := newBox(4)
 	b.card("lan0", "igb", 1000, 4, 4)

@@ -32,15 +32,16 @@ func natPorts(v *view) (o outcome) {
 
 var morePorts = Remedy{Command: "grep -n nat-to " + RulesFile, Text: "translate to a pool of addresses, or to a wider range of ports (nat-to … port 1024:65535): one address has 15,535 ports in pf's range towards one destination. Then weir load " + RulesFile}
 
-// LeastNATPorts is the size of the smallest range whose use is counted: of a smaller one
-// the first connection beyond it says more.
+// LeastNATPorts is the size of the smallest range whose use is counted. For a smaller
+// range, the first failed connection says more than the count.
 const LeastNATPorts = 16
 
-// MostNATUses is how many far ends a snapshot has.
+// MostNATUses is the largest number of far ends in a snapshot.
 const MostNATUses = 100
 
-// portsOf is the range that connections have their ports from: the smallest in which all
-// of them lie. Ports are chosen at random, so that many of them reach from end to end.
+// portsOf returns the range that the connections' ports were chosen from: the smallest
+// range that contains them all. Ports are chosen at random, so a large number of them
+// spans the range.
 func (w *Weir) portsOf(u *NATUse) (r PortRange, ok bool) {
 	for _, p := range w.NATPorts {
 		if p.Low <= u.Low && u.High <= p.High && (!ok || p.Size() < r.Size()) {
@@ -50,7 +51,7 @@ func (w *Weir) portsOf(u *NATUse) (r PortRange, ok bool) {
 	return r, ok
 }
 
-// share is the part of its range that a far end uses; 0 where the range is not known.
+// share returns the used part of a far end's range; 0 if the range is unknown.
 func (w *Weir) share(u *NATUse) float64 {
 	r, ok := w.portsOf(u)
 	if !ok {
@@ -59,19 +60,20 @@ func (w *Weir) share(u *NATUse) float64 {
 	return float64(u.Ports) / float64(r.Size())
 }
 
-// Fullest are the uses of which most of the range is in use, the fullest first, no more
-// than a snapshot has.
+// Fullest returns the uses that take most of their range, fullest first, at most as many
+// as a snapshot has.
 func (w *Weir) Fullest(uses []NATUse) []NATUse {
 	slices.SortStableFunc(uses, func(a, b NATUse) int { return cmp.Compare(w.share(&b), w.share(&a)) })
 	return uses[:min(len(uses), MostNATUses)]
 }
 
-// portsLost is the share from which on connections are lost: the search for a free port
-// ends after 1,024 steps (NAT_PORT_TRIES in bpf/config.h), and ports in use lie in rows.
-// Filling 15,535 and 64,512 ports in a simulation, the first was lost at 92 to 96 %.
+// portsLost is the used share above which connections are lost. The search for a free
+// port ends after 1,024 steps (NAT_PORT_TRIES in bpf/config.h), and used ports come in
+// rows. In a simulation that filled 15,535 and 64,512 ports, the first connection was
+// lost at 92 to 96 %.
 const portsLost = 0.92
 
-// natUses says that ports run out before a packet is dropped for it.
+// natUses warns that ports run out before a packet is dropped for lack of one.
 func natUses(v *view) (o outcome) {
 	if v.noWeir(&o) {
 		return o
@@ -110,7 +112,7 @@ func natUses(v *view) (o outcome) {
 		Remedies: []Remedy{morePorts, {Command: "weir states", Text: "see who has them: one host that opens thousands of connections to one destination is seldom well"}},
 		Expect:   "new connections to that destination go on being opened",
 	}
-	const most = 5 // lines
+	const most = 5 // number of lines to print
 	for i := range full[:min(len(full), most)] {
 		u := &full[i]
 		r, _ := v.Weir.portsOf(u)

@@ -9,14 +9,15 @@ import (
 	"weir/internal/host/irqname"
 )
 
-// nic is a physical device that is up, with what it did.
+// nic is a physical device that is up, with its traffic.
 type nic struct {
 	*Interface
 	link    Link
 	counted bool
 	virtual bool    // a veth: no bus, no speed, no interrupts
-	queues  []queue // that receive, in order; nil where nothing tells
-	// estimate is how the queues' packets are known where the driver does not count them.
+	queues  []queue // receive queues, in order; nil: unknown
+	// estimate says how the queues' packets are known if the driver does not count
+	// them.
 	estimate string
 }
 
@@ -24,19 +25,19 @@ type nic struct {
 type queue struct {
 	n       int
 	packets uint64
-	share   float64 // of the interface's packets
+	share   float64 // its share of the interface's packets
 	irq     int     // 0: unknown
-	cores   []int   // that serve it, the busiest first
-	burden  float64 // of the packets that the first of these takes
-	allowed []int   // that its interrupt may go to
-	thread  bool    // a thread receives, wherever its interrupt goes
+	cores   []int   // cores that serve it, busiest first
+	burden  float64 // its share of the packets of the first of these cores
+	allowed []int   // cores that its interrupt may go to
+	thread  bool    // a thread receives, whatever core gets the interrupt
 }
 
 func newNIC(v *view, i *Interface) nic {
 	n := nic{Interface: i, virtual: i.Kind != "physical"}
 	if n.virtual {
 		apart := *i
-		apart.Mbit, apart.MaxMbit = 0, 0 // what a veth says is made up
+		apart.Mbit, apart.MaxMbit = 0, 0 // a veth's speed is made up
 		n.Interface = &apart
 	}
 	n.link, n.counted = v.link(i.Name)
@@ -69,7 +70,7 @@ func newNIC(v *view, i *Interface) nic {
 	return n
 }
 
-// queueCount is how many receive queues are in use; 0: unknown.
+// queueCount returns the number of receive queues in use; 0: unknown.
 func (i *Interface) queueCount() int {
 	if c := i.Channels; c != nil && c.Combined+c.Rx > 0 {
 		return c.Combined + c.Rx
@@ -77,7 +78,7 @@ func (i *Interface) queueCount() int {
 	return i.RxQueues
 }
 
-// maxQueues is how many receive queues the device has; 0: unknown.
+// maxQueues returns the number of receive queues that the device has; 0: unknown.
 func (i *Interface) maxQueues() int {
 	if i.Channels == nil {
 		return 0
@@ -85,7 +86,7 @@ func (i *Interface) maxQueues() int {
 	return max(i.Channels.MaxCombined, i.Channels.MaxRx)
 }
 
-// queuePackets is what each receive queue took between the samples.
+// queuePackets returns the packets of each receive queue between the samples.
 func (v *view) queuePackets(i *Interface) map[int]uint64 {
 	if !v.sampled {
 		return nil
@@ -100,12 +101,12 @@ func (v *view) queuePackets(i *Interface) map[int]uint64 {
 		}
 	}
 	if i.Kind == "veth" && sum == 0 {
-		return nil // without NAPI nothing is counted by queue
+		return nil // without NAPI, veth does not count by queue
 	}
 	return packets
 }
 
-// thread is what receives from a queue where it is no softirq.
+// thread returns the thread that receives from a queue; nil: softirq does.
 func (i *Interface) thread(queue int) *Thread {
 	for _, r := range i.NAPI {
 		if r.Queue == queue {
@@ -115,9 +116,9 @@ func (i *Interface) thread(queue int) *Thread {
 	return nil
 }
 
-// dropUnused leaves out queues that are not in use: some drivers (ixgbe) count for
-// each queue that the card has. Where their number is not known, the last ones that
-// never counted anything are taken for such.
+// dropUnused removes queues that are not in use, because some drivers (ixgbe) count for
+// each queue of the card. If the number in use is unknown, the last queues that never
+// counted anything count as unused.
 func (v *view) dropUnused(i *Interface, packets map[int]uint64) {
 	if count := i.queueCount(); count > 0 {
 		maps.DeleteFunc(packets, func(n int, grew uint64) bool { return n >= count && grew == 0 })
@@ -138,7 +139,7 @@ func (v *view) dropUnused(i *Interface, packets map[int]uint64) {
 	}
 }
 
-// countersOf are a card's own counters at the second sample.
+// countersOf returns a card's own counters at the second sample.
 func (v *view) countersOf(name string) map[string]uint64 {
 	if !v.sampled {
 		return nil
@@ -146,10 +147,10 @@ func (v *view) countersOf(name string) map[string]uint64 {
 	return v.After.Statistics[name]
 }
 
-// irqOf is the interrupt of a receive queue; nil: unknown.
+// irqOf returns the interrupt of a receive queue; nil: unknown.
 func (v *view) irqOf(i *Interface, queue int) *IRQ {
 	if i.Kind == "veth" {
-		return nil // one of the same name is a card's of another network namespace
+		return nil // an interrupt of that name belongs to another network namespace's card
 	}
 	for _, r := range i.NAPI {
 		if k := slices.IndexFunc(v.IRQs, func(irq IRQ) bool { return irq.Number == r.IRQ }); r.Queue == queue && r.IRQ > 0 && k >= 0 {
@@ -168,7 +169,7 @@ func (v *view) irqOf(i *Interface, queue int) *IRQ {
 	return nil
 }
 
-// card is what its interrupts are named after.
+// card returns the names that its interrupts may carry.
 func (i *Interface) card() irqname.Card {
 	c := irqname.Card{Name: i.Name, Queues: i.queueCount()}
 	if i.PCI != nil {
@@ -177,8 +178,8 @@ func (i *Interface) card() irqname.Card {
 	return c
 }
 
-// served are the cores that an interrupt went to, those with a tenth of it or
-// more; where it did not come, those that it may go to if these are few.
+// served returns the cores that got a tenth or more of an interrupt. If it did not occur,
+// it returns the cores allowed for it, if they are few.
 func (v *view) served(irq *IRQ) (cores []int) {
 	counts := map[int]uint64{}
 	var sum uint64
@@ -205,8 +206,8 @@ func (v *view) served(irq *IRQ) (cores []int) {
 	return nil
 }
 
-// allowed are the cores that an interrupt may go to, by what the hardware made of
-// the list where that is known.
+// allowed returns the cores that an interrupt may go to. If known, this is the list that
+// the hardware made of the setting.
 func (irq *IRQ) allowed() []int {
 	for _, list := range []string{irq.Effective, irq.Affinity} {
 		if ids, err := cpulist.Parse(list); err == nil && len(ids) > 0 {
@@ -216,7 +217,7 @@ func (irq *IRQ) allowed() []int {
 	return nil
 }
 
-// active are the queues that take a part of the packets that is worth a core.
+// active returns the queues with enough packets to be worth a core.
 func (n *nic) active() []*queue {
 	var all []*queue
 	for i := range n.queues {
@@ -227,7 +228,7 @@ func (n *nic) active() []*queue {
 	return all
 }
 
-// largest is the queue with the most packets; nil if none has any.
+// largest returns the queue with the most packets; nil if none has any.
 func (n *nic) largest() *queue {
 	var most *queue
 	for i := range n.queues {
@@ -238,11 +239,11 @@ func (n *nic) largest() *queue {
 	return most
 }
 
-// burdensome is the part of a core's packets from which on a queue counts as a
-// cause of the core's load.
+// burdensome is the share of a core's packets above which a queue counts as a cause of
+// the core's load.
 const burdensome = 0.25
 
-// weigh sets how much of its core's packets each queue brings.
+// weigh sets each queue's share of its core's packets.
 func (v *view) weigh() {
 	sum := map[int]uint64{}
 	each := func(do func(q *queue, core int)) {
@@ -258,9 +259,8 @@ func (v *view) weigh() {
 	each(func(q *queue, core int) { q.burden = float64(q.packets) / float64(sum[core]) })
 }
 
-// grade is how much a queue's load matters, by the core that serves it. Where
-// nobody knows which core that is, a card that brings half of all packets is taken
-// for what fills a core.
+// grade says how much a queue's load matters, by the core that serves it. If that core is
+// unknown, a card with half of all packets is assumed to fill a core.
 func (v *view) grade(n *nic, q *queue) (*core, Severity) {
 	if q != nil && len(q.cores) > 0 {
 		c := v.loaded(q)
@@ -272,7 +272,7 @@ func (v *view) grade(n *nic, q *queue) (*core, Severity) {
 	return nil, Notice
 }
 
-// part is the part of all received packets that a card brings.
+// part returns a card's share of all received packets.
 func (v *view) part(n *nic) float64 {
 	var sum uint64
 	for i := range v.nics {
@@ -284,8 +284,8 @@ func (v *view) part(n *nic) float64 {
 	return float64(n.link.RxPackets) / float64(sum)
 }
 
-// loaded is the core that a queue takes a good part of; nil if it does not, or
-// nobody knows which.
+// loaded returns the core that spends a good part of its time on a queue; nil if there is
+// none, or it is unknown.
 func (v *view) loaded(q *queue) *core {
 	if q == nil || len(q.cores) == 0 || q.burden < burdensome {
 		return nil
@@ -293,7 +293,7 @@ func (v *view) loaded(q *queue) *core {
 	return v.core(q.cores[0])
 }
 
-// load is the busiest core that the device takes a good part of.
+// load returns the busiest core that spends a good part of its time on the device.
 func (v *view) load(n *nic) *core {
 	var most *core
 	for i := range n.queues {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// otherMachines count, and name their interrupts, as other drivers do, tell less, or are
-// busy in ways that are no fault. Each has once been judged wrongly.
+// otherMachines have counters and interrupt names of other drivers, report less, or are
+// busy in ways that are no fault. Each was judged wrongly once.
 var otherMachines = []machine{
 	{
 		// tg3 counts nothing by queue.
@@ -85,7 +85,8 @@ var otherMachines = []machine{
 		},
 	},
 	{
-		// Its host takes a little, and its cards tell neither link nor slot.
+		// The host takes a little time, and the cards report neither link nor
+		// slot.
 		name: "busy-cloud", limit: LimitFar, says: []string{"the far end"},
 		build: func() *box { return cloud(63).steal(4, 31).steal(6, 38).counted("ens5", "pps_allowance_exceeded", 0) },
 	},
@@ -106,7 +107,7 @@ var otherMachines = []machine{
 				b.core(16+q, 83, 1, 1)
 			}
 			for i := range b.s.IRQs {
-				b.s.IRQs[i].Interface = "" // the place on the bus tells it
+				b.s.IRQs[i].Interface = "" // the bus address identifies the card
 			}
 			return b
 		},
@@ -130,8 +131,9 @@ var otherMachines = []machine{
 		},
 	},
 	{
-		// intel_pstate's clock under load on all cores, send queues that manage themselves, a
-		// modem's slow link, and a program on a core that hardly receives.
+		// intel_pstate's clock under load on all cores, send queues with early
+		// drops, a modem's slow link, and a program on a core that hardly
+		// receives.
 		name: "busy-ordinary", limit: LimitFar, says: []string{"the far end", "programs fill cpu7"},
 		build: func() *box {
 			b := newBox(8)
@@ -146,7 +148,7 @@ var otherMachines = []machine{
 	},
 }
 
-// cloud is a virtual machine with two cards of ena and its packets on all cores.
+// cloud is a virtual machine with two ena cards, whose packets go to all cores.
 func cloud(softirq float64) *box {
 	b := newBox(8)
 	b.s.Host.Hypervisor, b.s.Host.IdleStates = true, nil
@@ -165,9 +167,9 @@ func cloud(softirq float64) *box {
 	return b
 }
 
-// named has a card's driver name the packets of its queues, and their interrupts, in its
-// way, of the queue and the card's name; an empty form leaves the former as they are. It
-// stands behind traffic.
+// named sets the forms of a card's per-queue packet statistics and of its interrupt
+// names. The forms take the queue and the card's name. An empty form changes nothing.
+// Call it after traffic.
 func (b *box) named(name, statistic, interrupt string) *box {
 	if statistic != "" {
 		for _, c := range []*Counters{b.s.Before, b.s.After} {

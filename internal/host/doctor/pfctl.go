@@ -13,19 +13,18 @@ var (
 	pfCounter = regexp.MustCompile(`^  ([a-z][a-z0-9 .()_/-]*?)\s{2,}(\d+)(?:\s+(\d+\.\d)/s)?$`)
 	pfLimit   = regexp.MustCompile(`^(states|src-nodes|frags|tables|table-entries|pktdelay-pkts|anchors|eth-anchors)\s+hard limit\s+(\d+)$`)
 	pfTimeout = regexp.MustCompile(`^[a-z]+(?:\.[a-z.]+)?\s+\d+(?:s| states)$`)
-	// Lines without a figure that matters here.
+	// Lines without a relevant figure.
 	pfOther = regexp.MustCompile(`^(?:Hostid:\s+0x[0-9a-f]+|Checksum:\s+0x[0-9a-f]+|Interface Stats for \S+\s+IPv4\s+IPv6|` +
 		`  (?:Bytes|Packets) (?:In|Out)(?:\s+\d+\s+\d+)?|    (?:Passed|Blocked)\s+\d+\s+\d+|(?:Limit |Source Tracking )?Counters(?:\s+Total\s+Rate)?|--- -s[imt] ---)$`)
 	pfTable = regexp.MustCompile(`^(State Table|Source Tracking Table|Fragments)(?:\s+Total\s+Rate)?$`)
-	// Of syncookies there are settings, each on its line.
+	// Settings of syncookies, each on its own line.
 	pfCookies = regexp.MustCompile(`^(?:Adaptive )?(Syncookies)(?: Watermarks)?$`)
 	pfSetting = regexp.MustCompile(`^  [a-z][a-z ]*?\s{2,}\S+(?: (?:%|states))?$`)
-	// FreeBSD's pfctl says so on a kernel without ALTQ, before everything else.
+	// FreeBSD's pfctl prints this first on a kernel without ALTQ.
 	pfNoALTQ = regexp.MustCompile(`^(?:pfctl: )?(?:No ALTQ support in kernel|ALTQ related functions disabled)$`)
 )
 
-// readPF reads the output of pfctl -si, which may be followed by those of -sm and
-// -st.
+// readPF reads the output of pfctl -si, which the output of -sm and -st may follow.
 func readPF(text string) (*Snapshot, error) {
 	p := &PF{Counters: map[string]int{}}
 	section, began, states, counters := "", false, false, false
@@ -77,7 +76,8 @@ func readPF(text string) (*Snapshot, error) {
 	return &Snapshot{PF: p}, nil
 }
 
-// whole is a number that a pattern found; one beyond the machine's is the largest.
+// whole returns a number that a pattern matched. A number too large for an int becomes
+// the largest int.
 func whole(digits string) int {
 	n, err := strconv.Atoi(digits)
 	if err != nil {

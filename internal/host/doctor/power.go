@@ -15,15 +15,16 @@ func powerChecks() []Check {
 	}
 }
 
-// ownPace are drivers whose governor "powersave" means that the CPU chooses, from
-// its slowest to its fastest.
+// ownPace lists drivers whose governor "powersave" lets the CPU choose any clock from
+// slowest to fastest.
 var ownPace = map[string]bool{"intel_pstate": true, "amd-pstate-epp": true, "amd_pstate": true, "amd-pstate": true}
 
-// slowClock is the part of the fastest clock below which a governor, rather than turbo, keeps
-// a core: with all cores at work, processors run at little more than half of it.
+// slowClock is the share of the fastest clock below which a governor is likely the cause,
+// rather than turbo. With all cores at work, processors run at little more than half of
+// their fastest clock.
 const slowClock = 0.5
 
-// governor judges busy cores only: an idle one does well to be slow.
+// governor checks busy cores only. An idle core is rightly slow.
 func governor(v *view) (o outcome) {
 	if len(v.CPUs) == 0 {
 		o.lacks(v, "cpus")
@@ -46,7 +47,7 @@ func governor(v *view) (o outcome) {
 		switch {
 		case c.Governor == "powersave" && !ownPace[c.Scaling]:
 			pinned = append(pinned, c)
-		case c.Governor == "performance": // the clock is what heat, power and turbo leave
+		case c.Governor == "performance": // only heat, power and turbo limit the clock
 		case c.MHz > 0 && c.MaxMHz > 0 && float64(c.MHz) < slowClock*float64(c.MaxMHz):
 			slow = append(slow, c)
 		}
@@ -70,7 +71,7 @@ func governor(v *view) (o outcome) {
 	if len(slow) > 0 {
 		grade := Notice
 		if slices.ContainsFunc(slow, func(c *core) bool { return c.busy >= busy }) {
-			grade = Warning // with more room than that, a slow clock is what a governor is for
+			grade = Warning // with more room than that, a slow clock is what the governor should choose
 		}
 		o.add(Finding{
 			Severity: grade, Subject: cpuNames(slow), core: -1,
@@ -137,8 +138,8 @@ func throttled(v *view) (o outcome) {
 	return o
 }
 
-// mitigations are named only where cores are full: elsewhere they cost nothing
-// that is missed. They stay on unless the owner of the box decides.
+// mitigations names them only if cores are full; otherwise their cost does not matter.
+// They stay on unless the owner of the box decides otherwise.
 func mitigations(v *view) (o outcome) {
 	if v.Host.Mitigations == nil {
 		o.lacks(v, "host.mitigations")

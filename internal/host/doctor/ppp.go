@@ -8,9 +8,9 @@ import (
 	"weir/internal/host/cpulist"
 )
 
-// pppoe looks at the device below each PPPoE session: its card sees one stream of
-// frames that are no IP, and hashes nothing. RPS reads the packet inside
-// (flow_dissector.c, ETH_P_PPP_SES).
+// pppoe checks the device below each PPPoE session. The card sees one stream of non-IP
+// frames, and hashes nothing in it. RPS reads the packet inside (flow_dissector.c,
+// ETH_P_PPP_SES).
 func pppoe(v *view) (o outcome) {
 	if v.Interfaces == nil {
 		o.lacks(v, "interfaces")
@@ -43,7 +43,8 @@ func pppoe(v *view) (o outcome) {
 	return o
 }
 
-// streamed is the part of a card's packets from which on one queue has its PPPoE stream.
+// streamed is the share of a card's packets above which a queue counts as the one with
+// the PPPoE stream.
 const streamed = 0.75
 
 func (v *view) pppoeOn(o *outcome, ppp []string, n *nic) {
@@ -85,11 +86,11 @@ func (v *view) pppoeOn(o *outcome, ppp []string, n *nic) {
 	o.add(f)
 }
 
-// spreads reports whether a queue's RPS names a core besides the one that receives.
+// spreads reports whether a queue's RPS names a core other than the one that receives.
 func (v *view) spreads(n *nic, q *queue) bool {
 	cpus, err := cpulist.Parse(v.rps(n, q.n))
 	if err != nil {
-		return false // a bundle was checked for that
+		return false // the bundle was checked when it was read
 	}
 	return len(cpus) > 1 || len(cpus) == 1 && len(q.cores) > 0 && cpus[0] != q.cores[0]
 }
@@ -117,9 +118,9 @@ func (v *view) nic(name string) *nic {
 	return nil
 }
 
-// bottom is the device at the bottom of a stack of VLANs.
+// bottom returns the device at the bottom of a stack of VLANs.
 func (v *view) bottom(name string) string {
-	for range 4 { // deeper stacks are not built
+	for range 4 { // nobody builds deeper stacks
 		d := v.device(name)
 		if d == nil || d.Kind != "vlan" || d.Parent == "" {
 			break
@@ -129,9 +130,9 @@ func (v *view) bottom(name string) string {
 	return name
 }
 
-// ifb looks at intermediate functional blocks, which shape what comes in. Each of
-// their transmit queues has one tasklet (drivers/net/ifb.c), on one core, whatever
-// the cards do; ifb0 and ifb1 as the module makes them have one queue.
+// ifb checks intermediate functional blocks, which shape incoming packets. Each transmit
+// queue has one tasklet (drivers/net/ifb.c), so it runs on one core, whatever the cards
+// do. ifb0 and ifb1, as the module creates them, have one queue.
 func ifb(v *view) (o outcome) {
 	if v.Interfaces == nil {
 		o.lacks(v, "interfaces")
@@ -157,11 +158,12 @@ func ifb(v *view) (o outcome) {
 	return o
 }
 
-// longestName is how many bytes an interface's name has at most (IFNAMSIZ less the zero).
+// longestName is the maximum length of an interface's name in bytes (IFNAMSIZ less the
+// zero).
 const longestName = 15
 
-// narrow judges an intermediate device with one queue by the part of all received
-// packets that goes through it.
+// narrow checks an intermediate device with one queue, by its share of all received
+// packets.
 func (v *view) narrow(o *outcome, d *Interface) {
 	l, ok := v.link(d.Name)
 	if !ok && len(v.qdiscsOf(d.Name)) == 0 {
@@ -202,7 +204,7 @@ func (v *view) narrow(o *outcome, d *Interface) {
 		}},
 		Expect: "shaping uses all cores; its rate, not its lock, bounds the throughput",
 	}
-	if share >= 0.5 { // else a card's queue is the likelier cause
+	if share >= 0.5 { // otherwise a card's queue is the likelier cause
 		f.because = fmt.Sprintf("%s has one queue, and %s of the received packets pass it", d.Name, percent(share))
 	}
 	if c != nil {
@@ -215,12 +217,12 @@ func (v *view) narrow(o *outcome, d *Interface) {
 	o.add(f)
 }
 
-// atRate is the part of its rate at which a shaper counts as being at it.
+// atRate is the share of its rate at which a shaper counts as being at the rate.
 const atRate = 0.9
 
-// gradeIFB is a limit where a core is full, or where the queue in front of the
-// device overflows below its shaper's rate while cores have room: the sign of a
-// lock. Else it hurts as soon as some core is more than a quarter busy.
+// gradeIFB returns a limit in two cases: a core is full, or the queue of the device
+// overflows below the shaper's rate while cores have room, which points to a lock.
+// Otherwise it returns a warning if some core is more than a quarter busy.
 func (v *view) gradeIFB(name string) (*core, Severity) {
 	filled := v.fullCores()
 	if len(filled) > 0 {
@@ -228,13 +230,13 @@ func (v *view) gradeIFB(name string) (*core, Severity) {
 	}
 	for _, q := range v.qdiscsOf(name) {
 		below := q.rate > 0 && q.bits < atRate*float64(q.rate)
-		byDesign := managers[q.Kind] || q.Kind == "cake" || q.Overlimits > 0 // it drops early, or held back a burst
+		byDesign := managers[q.Kind] || q.Kind == "cake" || q.Overlimits > 0 // it dropped early, or held back a burst
 		if q.Drops+q.Requeues > 0 && below && !byDesign && v.meanBusy() < working {
 			return nil, Critical
 		}
 	}
 	if slices.ContainsFunc(v.qdiscsOf(name), qdisc.shapes) {
-		return nil, Notice // it sends what it was told to
+		return nil, Notice // it sends at the rate it was told
 	}
 	most := v.takes()
 	if most != nil && most.network() >= 0.25 {
@@ -243,20 +245,20 @@ func (v *view) gradeIFB(name string) (*core, Severity) {
 	return nil, Notice
 }
 
-// qdisc is what a queueing discipline did between the samples.
+// qdisc is the work of a queueing discipline between the samples.
 type qdisc struct {
 	Qdisc
 	rate uint64
-	bits float64 // per second that it sent
+	bits float64 // bits per second sent
 }
 
-// shapes reports whether packets wait for the shaper's rate rather than for a core: it is
-// at its rate, or near it and holds bursts back.
+// shapes reports whether packets wait for the shaper's rate rather than for a core. The
+// shaper is at its rate, or near it and holding back bursts.
 func (q qdisc) shapes() bool {
 	return q.rate > 0 && (q.bits >= atRate*float64(q.rate) || q.Overlimits > 0 && q.bits >= atRate/2*float64(q.rate))
 }
 
-// qdiscsOf are those of an interface that grew or hold something.
+// qdiscsOf returns the disciplines of an interface that grew or hold something.
 func (v *view) qdiscsOf(name string) (all []qdisc) {
 	if !v.sampled {
 		return nil

@@ -28,8 +28,8 @@ func queueChecks() []Check {
 	}
 }
 
-// severe grades what loads a core: it limits where the core is full, and hurts
-// where it is busy.
+// severe grades a cause of a core's load: critical if the core is full, a warning if it
+// is busy.
 func (v *view) severe(c *core) Severity {
 	switch {
 	case c == nil:
@@ -42,12 +42,12 @@ func (v *view) severe(c *core) Severity {
 	return Notice
 }
 
-// noCards is [view.noNICs] for what only hardware has.
+// noCards is [view.noNICs] for properties that only hardware has.
 func (v *view) noCards(o *outcome) bool {
 	if v.noNICs(o) {
 		return true
 	}
-	if v.nics[0].virtual { // then all are
+	if v.nics[0].virtual { // then all are virtual
 		o.absent = "no physical interface is up"
 	}
 	return v.nics[0].virtual
@@ -64,12 +64,13 @@ func (v *view) noNICs(o *outcome) bool {
 	return len(v.nics) == 0
 }
 
-// unequal is how much more the largest queue carries than an even share, from
-// which on spreading is worth it. With two queues it is three quarters of the
-// packets: chance alone does not put them there.
+// unequal is the ratio of the largest queue's packets to an even share above which
+// spreading is worthwhile. With two queues that is three quarters of the packets, which
+// chance alone does not explain.
 const unequal = 1.5
 
-// few are too few packets between the samples to tell an uneven load from chance.
+// few is a number of packets between the samples too small to tell an uneven load from
+// chance.
 const few = 1000
 
 func imbalance(v *view) (o outcome) {
@@ -137,8 +138,8 @@ func (v *view) unbalanced(n *nic, q *queue) Finding {
 	return f
 }
 
-// heavy are the queue with the most packets and the others that carry too much and
-// fill a core as it does.
+// heavy returns the queue with the most packets, and other queues that also carry too
+// much and fill a core.
 func (v *view) heavy(n *nic, most *queue) []*queue {
 	all := []*queue{most}
 	filled := v.fullCores()
@@ -152,7 +153,7 @@ func (v *view) heavy(n *nic, most *queue) []*queue {
 	return all
 }
 
-// spread is what the stack can do where the card cannot.
+// spread returns what the stack can do if the card cannot.
 func (v *view) spread(n *nic, q *queue) []Remedy {
 	cpus := slices.DeleteFunc(v.cpusFor(n), func(id int) bool {
 		c := v.core(id)
@@ -167,8 +168,8 @@ func (v *view) spread(n *nic, q *queue) []Remedy {
 	}}
 }
 
-// cpusFor are the cores that may serve a card: those of its NUMA node, one of
-// each pair of hyper-threads, none that is isolated.
+// cpusFor returns the cores that may serve a card: those of its NUMA node, one of each
+// pair of hyper-threads, and no isolated cores.
 func (v *view) cpusFor(n *nic) (ids []int) {
 	taken := map[int]bool{}
 	for _, c := range v.CPUs {
@@ -184,11 +185,11 @@ func (v *view) cpusFor(n *nic) (ids []int) {
 	return ids
 }
 
-// listed is how many queues are listed one by one.
+// listed is the number of queues listed one by one.
 const listed = 8
 
-// queueLine lists the queues with their packets per second and cores; of many the
-// ones with most.
+// queueLine lists the queues with their packets per second and cores. If there are many,
+// it lists the largest.
 func (v *view) queueLine(n *nic) string {
 	shown := slices.Clone(n.queues)
 	more := ""
@@ -245,8 +246,9 @@ func unusedQueues(v *view) (o outcome) {
 	return o
 }
 
-// queuesFor is the queues that are worth having for a card, as many as weir tune gives
-// it: it shares the cores that may serve it with the cards there that carry packets.
+// queuesFor returns the number of queues worth having for a card, which is also what weir
+// tune sets. The card shares the cores that may serve it with the other cards there that
+// carry packets.
 func (v *view) queuesFor(n *nic) int {
 	near := v.cpusFor(n)
 	ports := 0
@@ -268,7 +270,7 @@ func (v *view) unused(n *nic, now, want int) Finding {
 		_, grade = v.grade(n, q)
 	}
 	if now > 1 && q != nil && len(n.queues) > 1 && q.share*float64(len(n.queues)) >= unequal {
-		grade = Notice // one queue is too full, and more of them would leave it so (RSS-1)
+		grade = Notice // one queue is too full, and more queues would not change that (RSS-1)
 	}
 	f := Finding{
 		Severity: grade, Subject: n.Name, core: -1, weight: float64(want) / float64(now),
@@ -330,7 +332,7 @@ func udpHash(v *view) (o outcome) {
 	return o
 }
 
-// sheets are cards whose data sheet promises what the silicon has not.
+// sheets lists cards whose data sheet promises more than the silicon has.
 var sheets = map[string]struct {
 	name    string
 	claimed int

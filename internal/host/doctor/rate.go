@@ -6,7 +6,7 @@ import (
 	"weir/internal/units"
 )
 
-// rate writes packets between the samples as a rate.
+// rate writes a number of packets between the samples as a rate.
 func (v *view) rate(packets uint64) string { return packetRate(packets, v.Seconds) }
 
 func packetRate(packets uint64, seconds float64) string {
@@ -26,22 +26,22 @@ func bitRate(bits float64) string {
 	return fmt.Sprintf("%.0f bit/s", bits)
 }
 
-// framing is what each frame takes on the wire besides what interfaces count:
-// preamble and start 8, frame check sequence 4, gap 12 bytes (IEEE 802.3).
+// framing is what each frame takes on the wire beyond what interfaces count: preamble and
+// start 8 bytes, frame check sequence 4, gap 12 (IEEE 802.3).
 const framing = 24
 
-// impossible is a share of a link's speed that no link carries: the speed is not what the
-// driver says, or it counted for longer than the samples are apart.
+// impossible is a share of a link's speed that no link can carry. The driver's speed is
+// wrong, or its counters cover more time than lies between the samples.
 const impossible = 1.1
 
-// wire is how full a link is in its fuller direction: a share of its speed. ok is
-// false where speed or counters are not known, or contradict each other.
+// wire returns the use of a link in its busier direction, as a share of its speed. ok is
+// false if speed or counters are unknown or contradict each other.
 func (n *nic) wire(seconds float64) (share float64, sends, ok bool) {
 	share, sends, ok = n.used(seconds)
 	return share, sends, ok && share <= impossible
 }
 
-// used is what the counters make of it.
+// used calculates the same share without checking it.
 func (n *nic) used(seconds float64) (share float64, sends, ok bool) {
 	if !n.counted || n.Mbit <= 0 || seconds <= 0 {
 		return 0, false, false

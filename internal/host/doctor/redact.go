@@ -7,11 +7,11 @@ import (
 	"regexp"
 )
 
-// Redact replaces every address of a snapshot by a stand-in: the same one for the
-// same address, so that what belongs together still does, from blocks that belong
-// to nobody (RFC 2544's 198.18.0.0/15, RFC 3849's 2001:db8::/32, MAC addresses of
-// local administration). Lengths of prefixes, names of interfaces, and whether an
-// address is private, are kept.
+// Redact replaces each address of a snapshot by a stand-in. The same address always gets
+// the same stand-in, so related entries stay related. Stand-ins come from reserved blocks
+// (RFC 2544's 198.18.0.0/15, RFC 3849's 2001:db8::/32, locally administered MAC
+// addresses). Prefix lengths, interface names, and whether an address is private are
+// kept.
 func Redact(s *Snapshot) {
 	r := redactor{addresses: map[netip.Addr]netip.Addr{}, macs: map[string]string{}}
 	for i := range s.Interfaces {
@@ -48,7 +48,7 @@ func Redact(s *Snapshot) {
 	s.Redacted = true
 }
 
-// named are sysctls that name the machine.
+// named lists sysctls that name the machine.
 var named = map[string]bool{"kernel.hostname": true, "kernel.domainname": true, "kern.hostname": true, "kern.hostuuid": true, "kernel.random.boot_id": true}
 
 // redactor remembers the stand-ins.
@@ -57,8 +57,8 @@ type redactor struct {
 	macs      map[string]string
 }
 
-// address gives private addresses private stand-ins. Those that mean the same on
-// every machine stay.
+// address returns a private stand-in for a private address. Addresses with the same
+// meaning on every machine stay.
 func (r *redactor) address(a netip.Addr) netip.Addr {
 	plain := a.WithZone("")
 	if plain.IsUnspecified() || plain.IsLoopback() {
@@ -96,7 +96,7 @@ func v6(head []byte, n uint32) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// mac gives stand-ins that no maker of cards has.
+// mac returns a stand-in that no card maker uses.
 func (r *redactor) mac(mac string) string {
 	if mac == "" || mac == "00:00:00:00:00:00" {
 		return mac
@@ -114,7 +114,7 @@ var (
 	addressText = regexp.MustCompile(`(?i)\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}\b`)
 )
 
-// text replaces addresses inside of a text; what only looks like one stays.
+// text replaces addresses inside a text. Words that only look like addresses stay.
 func (r *redactor) text(text string) string {
 	text = macText.ReplaceAllStringFunc(text, r.mac)
 	return addressText.ReplaceAllStringFunc(text, func(word string) string {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRemedies compares the commands with how the machine is set: one that is
-// ignored, or does the reverse, is none.
+// TestRemedies compares commands with the machine's settings. A command that has no
+// effect, or the opposite effect, is no remedy.
 func TestRemedies(t *testing.T) {
 	full := func(b *box, c *Coalesce) {
 		b.s.Interfaces[0].Rings.Rx, b.s.Interfaces[0].Coalesce = 4096, c
@@ -17,7 +17,7 @@ func TestRemedies(t *testing.T) {
 		b.counted("eth0", "rx_flow_control_xoff", 5000)
 	}
 	for _, c := range []struct {
-		name, check, command string // "": none
+		name, check, command string // command "": no remedy
 		change               func(b *box)
 	}{
 		{"adaptive", "RING-1", "ethtool -C eth0 adaptive-rx off rx-usecs 3", func(b *box) { full(b, &Coalesce{Adaptive: true, RxUsecs: 3}) }},

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Print writes the report for people: the verdict, the findings with what they
-// rest on, and what could not be judged. Notices are one line each unless all is
-// true.
+// Print writes the report for people: the verdict, the findings with their evidence, and
+// what could not be judged. Each notice takes one line unless all is true.
 func (r *Report) Print(w io.Writer, all bool) error {
 	p := &printer{w: w}
 	p.line("%s.", r.Verdict.Sentence)
@@ -31,7 +30,7 @@ func (r *Report) Print(w io.Writer, all bool) error {
 	return p.err
 }
 
-// printer keeps the first error of writing.
+// printer keeps the first write error.
 type printer struct {
 	w   io.Writer
 	err error
@@ -76,8 +75,8 @@ func (p *printer) notices(findings []Finding) {
 	}
 }
 
-// unreadable names what could not be judged; more than a dozen, as of a source
-// that holds little, by their IDs alone.
+// unreadable names the checks that could not run. If there are more than a dozen, because
+// the source holds little, it prints their IDs only.
 func (p *printer) unreadable(checks []Judged, all bool) {
 	const most = 12
 	var ids []string
@@ -105,7 +104,7 @@ func (p *printer) unreadable(checks []Judged, all bool) {
 	}
 }
 
-// brief keeps a list to a line.
+// brief shortens a list to one line.
 func brief(why []string) string {
 	const most = 3
 	if len(why) <= most {
@@ -114,7 +113,7 @@ func brief(why []string) string {
 	return strings.Join(why[:most], "; ") + fmt.Sprintf("; and %d more", len(why)-most)
 }
 
-// count says how the checks ended.
+// count writes how many checks ended in each state.
 func (r *Report) count() string {
 	by := map[State]int{}
 	for _, c := range r.Checks {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// routes reports whether an interface forwards packets of a family, "ipv4" or
-// "ipv6"; known is false where no sysctl says.
+// routes reports whether an interface forwards packets of a family, "ipv4" or "ipv6".
+// known is false if no sysctl says so.
 func (v *view) routes(family string) (on, known bool) {
 	for name, value := range v.Sysctls {
 		device, isConf := strings.CutPrefix(name, "net."+family+".conf.")
@@ -22,8 +22,8 @@ func (v *view) routes(family string) (on, known bool) {
 	return on, known
 }
 
-// forwardingOff judges the families apart. weir's programs ask the kernel for the
-// way too, which answers nothing for an interface that does not forward.
+// forwardingOff checks each family by itself. weir's programs also ask the kernel for the
+// route, and the kernel returns none for an interface that does not forward.
 func forwardingOff(v *view) (o outcome) {
 	if v.Sysctls == nil {
 		o.lacks(v, "sysctls")
@@ -62,7 +62,7 @@ func (v *view) notForwarded(family, setting string, names []string) Finding {
 		},
 		Expect: "the box routes " + family,
 	}
-	if v.Weir != nil { // it switched forwarding on, and somebody switched it off
+	if v.Weir != nil { // weir switched forwarding on, and somebody switched it off
 		f.Severity = Critical
 		f.Says += ", although weir runs"
 		f.Remedies = []Remedy{{Command: "sysctl -w " + setting + "=1", Text: "weir had switched it on: find what switched it off (UNDO-1 names the usual services)"}}
@@ -70,12 +70,12 @@ func (v *view) notForwarded(family, setting string, names []string) Finding {
 	return f
 }
 
-// usedAsRouter is the part of the received packets from which on those that are for
-// others say that the box is meant to be a router.
+// usedAsRouter is the share of received packets addressed to other hosts above which the
+// box is meant to be a router.
 const usedAsRouter = 0.05
 
-// refused is critical where packets come that are for others: while a box does not
-// forward, the kernel counts them as InAddrErrors (ip_error, ip6_forward).
+// refused is critical if packets arrive for other hosts. While a box does not forward,
+// the kernel counts them as InAddrErrors (ip_error, ip6_forward).
 func (v *view) refused(f *Finding, prefix string) {
 	if !v.sampled {
 		return
@@ -91,9 +91,9 @@ func (v *view) refused(f *Finding, prefix string) {
 	f.Evidence = append(f.Evidence, fmt.Sprintf("%sInAddrErrors: %s of %s", prefix, v.rate(others), v.rate(all)))
 }
 
-// wants reports whether the box has to do with a family: two of its interfaces
-// have an address that is not of their link alone. Where no address was read, or
-// weir runs and IPv6 is not it, it is IPv4.
+// wants reports whether the box should forward a family: two of its interfaces have an
+// address beyond link-local. IPv4 is also wanted if no address was read, or if weir runs
+// and IPv6 is not wanted.
 func (v *view) wants(family string) bool {
 	addressed, any := 0, false
 	for i := range v.Interfaces {
@@ -111,8 +111,9 @@ func (v *view) wants(family string) bool {
 	return addressed > 1 || family == "ipv4" && v.Weir != nil && !v.wants("ipv6")
 }
 
-// routed are the interfaces between which a router forwards: no ports of a bridge
-// or a bond, but these; where only sysctls were read, those that have some.
+// routed returns the interfaces between which a router forwards. Bridges and bonds count,
+// but their ports do not. If only sysctls were read, it returns the interfaces that have
+// some.
 func (v *view) routed() (names []string) {
 	for i := range v.Interfaces {
 		switch d := &v.Interfaces[i]; {

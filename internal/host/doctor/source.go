@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// errOther is returned by a reader of one form for text of another.
+// errOther is returned by the reader of one form for text in another form.
 var errOther = errors.New("another form")
 
-// sources are the forms besides bundles, by what prints them.
+// sources lists the forms other than bundles, by the program that prints them.
 var sources = []struct {
 	name string
 	read func(text string) (*Snapshot, error)
@@ -20,16 +20,16 @@ var sources = []struct {
 	{"fw ctl affinity -l and cpmq get -v", readSplit},
 }
 
-// Read reads a snapshot from a bundle, compressed or not, or from what sysctl -a
-// (Linux, FreeBSD), pfctl -si, or Check Point's fw ctl affinity -l and cpmq get -v
-// print. The error wraps [ErrForeign] if it is none of these, or is one with a line
-// that does not belong there.
+// Read reads a snapshot from a bundle, compressed or not, or from the output of sysctl -a
+// (Linux, FreeBSD), pfctl -si, or Check Point's fw ctl affinity -l and cpmq get -v. The
+// error wraps [ErrForeign] if the text is in none of these forms, or has a line that does
+// not belong there.
 func Read(r io.Reader) (*Snapshot, error) {
 	text, err := readAll(r)
 	if err != nil {
 		return nil, err
 	}
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors and shells write it; RFC 8259, 8.1, lets readers ignore it
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors and shells write a byte order mark; RFC 8259, 8.1, lets readers ignore it
 	if bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
 		return parseBundle(text)
 	}

@@ -53,7 +53,7 @@ Interface eth4: has multi queue enabled`
 // TestSplit reads the two tables.
 func TestSplit(t *testing.T) { judgeSplit(t, splitText) }
 
-// TestSplitInProse reads them from the page that they stand in.
+// TestSplitInProse reads the tables from a page of prose around them.
 func TestSplitInProse(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(testenv.Shared(t, "documents"), "004_*"))
 	if err != nil || len(files) != 1 {
@@ -66,7 +66,8 @@ func TestSplitInProse(t *testing.T) {
 	judgeSplit(t, string(text))
 }
 
-// Other boxes' tables: names, numbers of cores, a driver more, a program.
+// TestSplitVariants reads tables of other boxes: other names, other core numbers, one
+// more driver, a program.
 func TestSplitVariants(t *testing.T) {
 	for name, c := range map[string]struct{ text, sentence, command string }{
 		"instances leave a core free": {
@@ -177,8 +178,8 @@ func TestPF(t *testing.T) {
 	}
 }
 
-// What pfctl -vsi says besides on FreeBSD and OpenBSD, and what a kernel without ALTQ has
-// it say first.
+// TestPFVerbose reads the further lines of pfctl -vsi on FreeBSD and OpenBSD, and the
+// first line of a kernel without ALTQ.
 func TestPFVerbose(t *testing.T) {
 	const freeBSD = "No ALTQ support in kernel\nALTQ related functions disabled\nStatus: Enabled for 25 days 16:23:32          Debug: Urgent\n\n" +
 		"Hostid:   0x68d01842\nChecksum: 0x1d921dc03c175342eebc265ff2573361\n\n" +
@@ -227,7 +228,7 @@ func TestSysctls(t *testing.T) {
 			t.Errorf("FreeBSD %q: want %d findings: %+v, %+v", release, want, r.Findings, judged)
 		}
 	}
-	// A kernel, or a selection of lines, without IPv6: IPv4 is judged all the same.
+	// IPv4 is checked even if the kernel, or the selection of lines, has no IPv6.
 	for text, want := range map[string]State{
 		"kern.osrelease: 13.2-RELEASE\nnet.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 0\nnet.inet6.ip6.redirect: 0\n":                              Fine,
 		"kern.osrelease: 13.2-RELEASE\nnet.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 0\nnet.inet6.ip6.redirect: 1\n":                              Fine,
@@ -252,7 +253,8 @@ func TestSysctls(t *testing.T) {
 	}
 }
 
-// A byte order mark in front changes nothing, of no form, compressed or not.
+// TestByteOrderMark checks that a byte order mark makes no difference in any form,
+// compressed or not.
 func TestByteOrderMark(t *testing.T) {
 	const mark = "\ufeff"
 	var packed bytes.Buffer
@@ -273,7 +275,7 @@ func TestByteOrderMark(t *testing.T) {
 	}
 }
 
-// What is one of the forms but for one line is refused whole.
+// TestAlmost checks that a text with a single foreign line is refused as a whole.
 func TestAlmost(t *testing.T) {
 	for name, text := range map[string]string{
 		"sysctls of two systems":           "net.ipv4.ip_forward = 1\nkern.osrelease: 12.3\n",

@@ -8,45 +8,45 @@ import (
 	"weir/internal/host/cpulist"
 )
 
-// Kind is what a [Placement] changes.
+// Kind is the setting that a [Placement] changes.
 type Kind string
 
-// What decides which cores work for a queue.
+// Settings that decide which cores work for a queue.
 const (
-	KindQueues   Kind = "queues"   // how many a card uses: "4"
-	KindThreaded Kind = "threaded" // whether it receives in threads: "0", "1"
+	KindQueues   Kind = "queues"   // number of queues that a card uses: "4"
+	KindThreaded Kind = "threaded" // whether the card receives in threads: "0", "1"
 	KindIRQ      Kind = "irq"      // cores of an interrupt: "0-3"
-	KindThread   Kind = "thread"   // cores of the thread that receives
+	KindThread   Kind = "thread"   // cores of a receiving thread
 	KindRPS      Kind = "rps"      // cores that received packets are spread over
-	KindXPS      Kind = "xps"      // cores that send by a queue
+	KindXPS      Kind = "xps"      // cores that send through a queue
 )
 
-// Placement is one change of which cores work for what.
+// Placement is one change of the cores that work for a queue.
 type Placement struct {
 	Kind      Kind   `json:"kind"`
 	Interface string `json:"interface"`
 	Queue     int    `json:"queue"`
 	IRQ       int    `json:"irq,omitempty"`
-	From      string `json:"from"` // lists of cores: "0-3"; "" is none
+	From      string `json:"from"` // lists of cores: "0-3"; "": none
 	To        string `json:"to"`
 	Why       string `json:"why"`
 }
 
-// Spread is how queues and cores should be brought together.
+// Spread is a plan of which cores work for which queues.
 type Spread struct {
-	// Queues are numbers of queues, which change first: the link goes down for a
-	// moment, and what the other changes are depends on them.
+	// Queues are the changed numbers of queues. They come first: the link goes down
+	// for a moment, and the other changes depend on them.
 	Queues []Placement `json:"queues"`
 	Places []Placement `json:"places"`
 	Notes  []string    `json:"notes,omitempty"`
 
-	keepsQueues bool // cards have to do with those that they use
+	keepsQueues bool // cards keep the number of queues they use
 }
 
-// PlanSpread plans which cores should work for which queues. It depends on the load
-// only where the queues' are known and the cores that serve them now take more than
-// a quarter more of it than need be: what is even enough stays. With keepQueues no card
-// gets other queues, and what those that it has can do is planned instead.
+// PlanSpread plans which cores should work for which queues. It uses the load only if the
+// queues' load is known and the cores now serving them do over a quarter more work than
+// necessary. A spread that is even enough stays. With keepQueues, no card gets another
+// number of queues, and the plan uses the queues that it has.
 func PlanSpread(s *Snapshot, keepQueues bool) *Spread {
 	v := newView(s)
 	p := &Spread{Queues: []Placement{}, Places: []Placement{}, keepsQueues: keepQueues}
@@ -66,13 +66,13 @@ func PlanSpread(s *Snapshot, keepQueues bool) *Spread {
 	return p
 }
 
-// renews reports whether a card gets other queues, which are planned for when they
-// are there.
+// renews reports whether a card gets another number of queues. Those queues are planned
+// for once they exist.
 func (p *Spread) renews(n *nic) bool {
 	return slices.ContainsFunc(p.Queues, func(c Placement) bool { return c.Interface == n.Name })
 }
 
-// useQueues has a card use an even part of the cores (RSS-2).
+// useQueues makes a card use an even share of the cores (RSS-2).
 func (v *view) useQueues(p *Spread, n *nic) {
 	real := v.realCores()
 	if p.keepsQueues || n.virtual || n.Channels == nil || n.Channels.Combined == 0 || real == 0 {
@@ -80,7 +80,7 @@ func (v *view) useQueues(p *Spread, n *nic) {
 	}
 	now, want := n.Channels.Combined, min(n.Channels.MaxCombined, v.queuesFor(n))
 	if 2*now > want {
-		return // not worth that the link goes down
+		return // not worth taking the link down
 	}
 	p.Queues = append(p.Queues, Placement{
 		Kind: KindQueues, Interface: n.Name, From: fmt.Sprint(now), To: fmt.Sprint(want),
@@ -88,24 +88,24 @@ func (v *view) useQueues(p *Spread, n *nic) {
 	})
 }
 
-// rearrange is the remedy that makes what PlanSpread says.
+// rearrange is the remedy that applies PlanSpread's plan.
 var rearrange = Remedy{Command: "weir affinity auto --confirm 60s", Text: "or have weir bring queues and cores together; weir affinity revert puts all back"}
 
-// seat is a queue that a core can be given to.
+// seat is a queue that can be given a core.
 type seat struct {
 	nic    *nic
 	queue  *queue
 	kind   Kind
 	weight float64
 	from   string
-	core   int // that serves it now; -1: not known, or not one that may
+	core   int // core that serves it now; -1: unknown, or not an allowed one
 	to     int
 }
 
-// moves are the cores that queues are moved to, by interface and queue.
+// moves holds the cores that queues are moved to, by interface and queue.
 type moves map[string]map[int]int
 
-// placeQueues gives queues cores, so that none has more than need be.
+// placeQueues gives each queue a core so that no core has more work than necessary.
 func (v *view) placeQueues(p *Spread) moves {
 	seats := slices.DeleteFunc(v.seats(), func(s seat) bool { return p.renews(s.nic) || v.stays(p, s.nic) })
 	moved := moves{}
@@ -137,8 +137,8 @@ func (v *view) placeQueues(p *Spread) moves {
 	return moved
 }
 
-// stays reports whether no core may serve a card: its node has none, or all of them
-// are isolated.
+// stays reports whether no core may serve a card, because its node has none or all of
+// them are isolated.
 func (v *view) stays(p *Spread, n *nic) bool {
 	if len(v.cpusFor(n)) > 0 {
 		return false
@@ -150,8 +150,8 @@ func (v *view) stays(p *Spread, n *nic) bool {
 	return true
 }
 
-// seats are the queues with an interrupt, or with a thread that is bound to one
-// core; threads that are not are the scheduler's to spread.
+// seats returns the queues with an interrupt, or with a thread bound to one core. The
+// scheduler spreads threads that are not bound.
 func (v *view) seats() (all []seat) {
 	var packets uint64
 	for i := range v.nics {
@@ -180,7 +180,7 @@ func (v *view) seats() (all []seat) {
 	}
 	for i := range all {
 		if all[i].weight++; packets < few {
-			all[i].weight = 1 // chance
+			all[i].weight = 1 // the difference is chance
 		}
 	}
 	return all
@@ -194,9 +194,9 @@ func (v *view) affinityOf(irq int) string {
 	return v.IRQs[i].Affinity
 }
 
-// balance gives each queue, the heaviest first, the core of its card's node that
-// has least; of several the one that it has, else one that serves few. It returns what the core with most
-// has.
+// balance gives each queue, heaviest first, the least loaded core of its card's node.
+// Among equals it prefers the present core, then one that serves few queues. It returns
+// the load of the most loaded core.
 func (v *view) balance(seats []seat) (most float64, better bool) {
 	order := make([]*seat, len(seats))
 	for i := range seats {
@@ -231,13 +231,13 @@ func heaviest(loads map[int]float64) (most float64) {
 	return most
 }
 
-// handsOver is how many cores there have to be until the one that receives hands
-// all over: receiving costs about a quarter of forwarding.
+// handsOver is the number of cores from which on the receiving core hands over all
+// packets. Receiving costs about a quarter of forwarding.
 const handsOver = 4
 
-// placeFlows has the stack spread flows (RPS) where a card has few queues for the
-// cores, or cannot use them: a veth, one queue, PPPoE, one queue that fills its core.
-// It does not touch what somebody has set, or weir before.
+// placeFlows lets the stack spread flows (RPS) if a card has few queues for the cores or
+// cannot use them: a veth, one queue, PPPoE, one queue that fills its core. It does not
+// touch what somebody, or weir before, has set.
 func (v *view) placeFlows(p *Spread, n *nic, moved moves) {
 	cpus := v.cpusFor(n)
 	if len(cpus) < 2 || n.queueCount() == 0 || n.RPS == nil {
@@ -262,8 +262,8 @@ func (v *view) placeFlows(p *Spread, n *nic, moved moves) {
 	}
 }
 
-// narrowed says why a card's queues do not spread its packets, and which queue it is
-// alone; nil: all.
+// narrowed says why a card's queues do not spread its packets, and returns the one queue
+// concerned; nil: all.
 func (v *view) narrowed(p *Spread, n *nic, cores int, moved bool) (why string, only *queue) {
 	q := n.largest()
 	uneven := q != nil && q.packets >= few && len(n.queues) > 1 && q.share*float64(len(n.queues)) >= unequal
@@ -278,7 +278,7 @@ func (v *view) narrowed(p *Spread, n *nic, cores int, moved bool) (why string, o
 	case n.virtual && uneven:
 		return fmt.Sprintf("queue %d carries %s of the packets, and a veth has no hash of its own", q.n, percent(q.share)), q
 	case moved:
-		return "", nil // the cores' loads will be others
+		return "", nil // the cores' loads will change
 	case uneven && slices.Contains(v.spreadable(), v.loaded(q)):
 		return fmt.Sprintf("queue %d carries %s of the packets and fills its core", q.n, percent(q.share)), q
 	case (p.keepsQueues || n.maxQueues() <= n.queueCount()) && n.fills(v.spreadable()) != nil:
@@ -295,7 +295,7 @@ func (v *view) placeRPS(p *Spread, n *nic, q *queue, cpus []int, why string) {
 	p.Places = append(p.Places, Placement{Kind: KindRPS, Interface: n.Name, Queue: q.n, To: cpulist.Format(to), Why: why})
 }
 
-// queueOf is a receive queue, also one that nothing was counted of.
+// queueOf returns a receive queue, also if nothing was counted for it.
 func (v *view) queueOf(n *nic, number int) *queue {
 	for i := range n.queues {
 		if n.queues[i].n == number {
@@ -305,8 +305,8 @@ func (v *view) queueOf(n *nic, number int) *queue {
 	return &queue{n: number}
 }
 
-// placeSending gives each send queue its cores (XPS) where nobody did: else the
-// cores fight for a queue's lock.
+// placeSending gives each send queue its cores (XPS) if nobody has done so. Otherwise the
+// cores contend for a queue's lock.
 func (v *view) placeSending(p *Spread, n *nic) {
 	if len(n.XPS) < 2 || slices.ContainsFunc(n.XPS, func(list string) bool { return list != "" }) {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// spreads are what weir affinity auto would change on the test's machines; on those
-// that are not named nothing.
+// spreads are the changes that weir affinity auto would make on the test's machines. It
+// changes nothing on machines that are not listed.
 var spreads = map[string][]string{
 	"one-queue-full":   {"rps eth1:3 0-2"},
 	"other-queue-full": {"rps eth1:1 0,2-3"},
@@ -65,7 +65,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// A veth has no interrupts: those that are called as it is are another namespace's.
+// TestVethWithoutInterrupts checks that a veth has no interrupts. Interrupts with its
+// name belong to another namespace.
 func TestVethWithoutInterrupts(t *testing.T) {
 	b := newBox(2)
 	b.veth("eth0", 1, 900000, 0)
@@ -82,7 +83,7 @@ func TestVethWithoutInterrupts(t *testing.T) {
 	}
 }
 
-// words are a plan's changes, each in a few.
+// words describes each change of a plan in a few words.
 func words(p *Spread) (all []string) {
 	for _, c := range slices.Concat(p.Queues, p.Places) {
 		all = append(all, fmt.Sprintf("%s %s:%d %s", c.Kind, c.Interface, c.Queue, c.To))
@@ -90,7 +91,8 @@ func words(p *Spread) (all []string) {
 	return all
 }
 
-// Cards of two nodes share no core, and single queues of several cards neither.
+// TestSpreadOverNodes checks that cards of two nodes share no core, and that several
+// cards with single queues do not either.
 func TestSpreadOverNodes(t *testing.T) {
 	b := newBox(8).nodes()
 	one := 1
@@ -102,7 +104,7 @@ func TestSpreadOverNodes(t *testing.T) {
 		n := &b.s.Interfaces[i]
 		for q := range n.RxQueues {
 			b.serve(n.Name, q, 0)
-			n.RPS[q] = "0-7" // no more of it here
+			n.RPS[q] = "0-7" // only the queues' cores matter here
 		}
 	}
 	p := PlanSpread(b.s, false)
@@ -121,8 +123,9 @@ func TestSpreadOverNodes(t *testing.T) {
 	}
 }
 
-// Cards share the cores of their own node: on two nodes each has all of its, and two on
-// one node have half of its each, without the isolated ones.
+// TestQueuesOfNode checks that cards share the cores of their own node, without the
+// isolated ones. A card alone on its node has all of them; two cards on one node have
+// half each.
 func TestQueuesOfNode(t *testing.T) {
 	for _, c := range []struct{ node0, node1, isolated, want int }{{1, 1, 0, 8}, {2, 0, 0, 4}, {2, 2, 0, 4}, {2, 0, 4, 2}, {4, 0, 0, 2}} {
 		b := newBox(16).nodes()
@@ -148,7 +151,8 @@ func TestQueuesOfNode(t *testing.T) {
 	}
 }
 
-// A card whose node has no core for it stays where it is, whatever moves beside it.
+// TestSpreadWithoutCores checks that a card whose node has no core for it stays where it
+// is, whatever else moves.
 func TestSpreadWithoutCores(t *testing.T) {
 	b := newBox(4).nodes()
 	one := 1
@@ -165,8 +169,8 @@ func TestSpreadWithoutCores(t *testing.T) {
 	}
 }
 
-// What somebody has set of RPS stays, also where it hands nothing over; none of it
-// goes to isolated cores.
+// TestSpreadRPS checks that an RPS setting stays, even if it hands nothing over, and that
+// no RPS goes to isolated cores.
 func TestSpreadRPS(t *testing.T) {
 	b := newBox(4)
 	b.card("eth0", "r8169", 1000, 1, 1).RPS[0] = "0"
@@ -179,8 +183,8 @@ func TestSpreadRPS(t *testing.T) {
 	}
 }
 
-// Queues are only added: as many as there are cores, or an even part of them, is
-// left as it is.
+// TestSpreadCutsNoQueues checks that queues are only added. A card with one queue per
+// core, or an even share of them, is left alone.
 func TestSpreadCutsNoQueues(t *testing.T) {
 	b := newBox(4)
 	for i := range 4 {
@@ -191,8 +195,8 @@ func TestSpreadCutsNoQueues(t *testing.T) {
 	}
 }
 
-// Where the number of queues is to stay, the queues that there are get cores, and the
-// stack spreads what they bring.
+// TestSpreadKeepsQueues checks keepQueues: the existing queues get cores, and the stack
+// spreads their packets.
 func TestSpreadKeepsQueues(t *testing.T) {
 	want := map[string][]string{"split": {"rps eth4:0 1-7"}, "apu2-i210": {"rps enp1s0:0 1-3", "rps enp2s0:0 0,2-3"}}
 	for _, m := range machines {

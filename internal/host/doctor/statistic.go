@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// rxPackets are the names that drivers have for the packets of one receive
-// queue, in ethtool -S. Where a driver splits them, the parts add up.
+// rxPackets lists the drivers' names for the packets of one receive queue in ethtool -S.
+// If a driver splits the count, the parts are added up.
 var rxPackets = []*regexp.Regexp{
 	regexp.MustCompile(`^rx_queue_(\d+)_packets$`),                         // igb igc ixgbe ice virtio_net hv_netvsc
 	regexp.MustCompile(`^rx-(\d+)\.(?:rx_)?packets$`),                      // i40e iavf sfc
@@ -23,11 +23,11 @@ var rxPackets = []*regexp.Regexp{
 	regexp.MustCompile(`^\[rxq (\d+)\]: packets$|^rx_ring_(\d+)_packets$`), // others
 }
 
-// vethPackets is what a veth calls them; other drivers count there, besides, what
-// XDP saw.
+// vethPackets is veth's name for them. Other drivers use this name for an additional
+// count of what XDP saw.
 var vethPackets = regexp.MustCompile(`^rx_queue_(\d+)_xdp_packets$`)
 
-// rxQueue is the queue that a statistic of this device counts the packets of.
+// rxQueue returns the queue whose packets a statistic of this device counts.
 func (i *Interface) rxQueue(name string) (n int, ok bool) {
 	if i.Kind != "veth" {
 		return rxQueue(name)
@@ -40,7 +40,7 @@ func (i *Interface) rxQueue(name string) (n int, ok bool) {
 	return n, err == nil
 }
 
-// rxQueue is the queue that a card's statistic counts the packets of.
+// rxQueue returns the queue whose packets a card's statistic counts.
 func rxQueue(name string) (n int, ok bool) {
 	for _, form := range rxPackets {
 		for i, text := range form.FindStringSubmatch(name) {
@@ -54,28 +54,29 @@ func rxQueue(name string) (n int, ok bool) {
 	return 0, false
 }
 
-// Statistics by which drivers count what found no room: the ring was empty of
-// descriptors, or the card's own memory full.
+// Driver statistics of packets that found no room: the ring had no free descriptor, or
+// the card's own memory was full.
 var noRoom = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_]?(?:missed(?:_errors)?|no_buffer(?:_count)?|no_dma_resources|out_of_buffer|fifo_errors|over_errors|discards_phy|buf_discard|` +
 	`(?:queue_)?\d+_drops|queue_\d+_alloc_fail.*|no_buf.*|overruns?|overrun_errors|dropped_no_desc.*)$|^rx_dropped\.nic$|^port\.rx_dropped$|^\[\d+\]: rx_discards$`)
 
-// Statistics that some drivers have besides: the packet waits in the card's own
-// memory, or the buffer is asked for again. They stand for a loss only where
-// nothing counts the lost packets themselves.
+// Further statistics of some drivers: the packet waits in the card's own memory, or the
+// driver asks for the buffer again. They indicate a loss only if nothing counts the lost
+// packets themselves.
 var (
 	mayWait = regexp.MustCompile(`(?i)no_buf|alloc_fail`)
 	missed  = regexp.MustCompile(`(?i)^(?:port\.)?rx[-_]?(?:missed(?:_errors)?|no_dma_resources|out_of_buffer)$`)
 )
 
-// queueDrops is what virtio_net calls the drops of a queue, of older and of newer kernels. They hold what an XDP
-// program dropped, which a counter beside it says (virtnet_poll, receive_buf).
+// queueDrops is virtio_net's name for a queue's drops, in older and newer kernels. It
+// includes packets dropped by an XDP program, which a second counter gives (virtnet_poll,
+// receive_buf).
 var (
 	queueDrops  = regexp.MustCompile(`^(rx(?:_queue_)?\d+_)drops$`)
 	queueNumber = regexp.MustCompile(`\d+`)
 )
 
-// roomless are the packets that the card had no room for. Several counters may
-// count the same packet, so the largest is taken; those of the queues add up.
+// roomless returns the packets that the card had no room for. Several counters may count
+// the same packet, so it takes the largest. Counters of queues are added up.
 func (v *view) roomless(name string) (most uint64, counter string) {
 	now, then := v.After.Statistics[name], v.Before.Statistics[name]
 	exact := slices.ContainsFunc(sortedKeys(now), missed.MatchString)
@@ -100,7 +101,7 @@ func (v *view) roomless(name string) (most uint64, counter string) {
 	return most, counter
 }
 
-// lost is the same, where the kernel's own counters of the link may say more.
+// lost returns the same, or the kernel's own counters of the link if they are higher.
 func (v *view) lost(n *nic) (lost uint64, counter string) {
 	lost, counter = v.roomless(n.Name)
 	if n.link.RxMissed > lost {

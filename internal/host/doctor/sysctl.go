@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// sysctlLine is a line of sysctl -a: Linux's with " = ", FreeBSD's with ": ". The
-// first word of a name is one that the kernels have.
+// sysctlLine matches a line of sysctl -a: Linux's with " = ", FreeBSD's with ": ". The
+// first word of the name must be one that these kernels have.
 var sysctlLine = regexp.MustCompile(`^((?:abi|compat|crypto|debug|dev|fs|hw|kern|kernel|kstat|machdep|net|p1003_1b|security|sunrpc|sysctl|user|vfs|vm)(?:\.[^\s=:]+)+)( = | =$|: |:$)(.*)$`)
 
-// wholeOutput is how many names a text has that is no selection of lines. Only
-// such a text may hold lines that continue a value.
+// wholeOutput is the number of names above which a text is a whole output, not a
+// selection of lines. Only a whole output may have lines that continue a value.
 const wholeOutput = 100
 
 // readSysctls reads the output of sysctl -a, or a selection of its lines.
@@ -22,7 +22,7 @@ func readSysctls(text string) (*Snapshot, error) {
 	for number, line := range lines(text) {
 		found := sysctlLine.FindStringSubmatch(line)
 		switch {
-		case found == nil && strings.HasPrefix(line, "sysctl: "): // its complaints about single names
+		case found == nil && strings.HasPrefix(line, "sysctl: "): // complaints about single names
 			continue
 		case found == nil && separator == "":
 			return nil, errOther
@@ -52,15 +52,14 @@ func readSysctls(text string) (*Snapshot, error) {
 	return s, nil
 }
 
-// countedBySysctl takes over what is a counter rather than a setting.
+// countedBySysctl moves counters out of the settings.
 func (s *Snapshot) countedBySysctl() {
 	if n, err := strconv.Atoi(s.Sysctls["net.netfilter.nf_conntrack_count"]); err == nil {
 		s.After = &Counters{Conntrack: &Conntrack{Count: n}}
 	}
 }
 
-// lines are those of a text that are not blank, by their numbers, without what
-// ends them.
+// lines iterates over a text's non-blank lines with their numbers, without line endings.
 func lines(text string) func(func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		number := 0

@@ -34,10 +34,10 @@ func balancer(v *view) (o outcome) {
 	return o
 }
 
-// meddlers are services that set what an admin, or weir tune, may have set.
+// meddlers are services that change settings made by an admin or by weir tune.
 var meddlers = map[string]struct {
 	does    string
-	command string // with %s, an interface
+	command string // with %s for an interface
 	text    string
 }{
 	"tuned": {"applies its profile's sysctls, governor and offloads at its start and at changes of hardware",
@@ -67,7 +67,8 @@ func undoers(v *view) (o outcome) {
 	return o
 }
 
-// someCard is the name of a card that is up, for a command that is given for each.
+// someCard returns the name of a card that is up, for a command that has to be repeated
+// for each.
 func (v *view) someCard() string {
 	if len(v.nics) == 0 {
 		return "eth0"
@@ -75,8 +76,8 @@ func (v *view) someCard() string {
 	return v.nics[0].Name
 }
 
-// unknownKeys finds advice for another kernel: whoever wrote the line believes that it
-// works.
+// unknownKeys finds settings meant for another kernel. Whoever wrote the line believes
+// that it works.
 func unknownKeys(v *view) (o outcome) {
 	switch {
 	case v.Unknown == nil && v.Unreadable["unknown_sysctls"] == "":
@@ -109,7 +110,7 @@ func unknownKeys(v *view) (o outcome) {
 	return o
 }
 
-// fileOf is the file of "file:line".
+// fileOf returns the file of "file:line".
 func fileOf(at string) string {
 	if i := strings.LastIndexByte(at, ':'); i > 0 {
 		return at[:i]
@@ -117,8 +118,7 @@ func fileOf(at string) string {
 	return at
 }
 
-// threads matter where a core is full: a thread can move to an idle core, a
-// softirq cannot.
+// threads matter if a core is full: a thread can move to an idle core, a softirq cannot.
 func threads(v *view) (o outcome) {
 	if v.noNICs(&o) {
 		return o
@@ -144,8 +144,8 @@ func threads(v *view) (o outcome) {
 	return o
 }
 
-// heldUp takes it for a finding that doctor itself waited for the processor: on a
-// saturated box programs get no time (a stall of 53 s has been seen).
+// heldUp reports a finding if doctor itself waited for the processor. On a saturated box,
+// programs get no time (a stall of 53 s has been seen).
 func heldUp(v *view) (o outcome) {
 	if v.Wished <= 0 || v.Seconds <= 0 {
 		o.lacks(v, "seconds and wished_seconds")
@@ -163,7 +163,7 @@ func heldUp(v *view) (o outcome) {
 	return o
 }
 
-// forPrograms takes the queues off the last core that has some.
+// forPrograms takes all queues off the last core that has some.
 func (v *view) forPrograms() Remedy {
 	leave := Remedy{Command: "weir affinity", Text: "see which cores receive, and leave one to programs: take it out of the interrupts' affinity (weir affinity set)"}
 	by := v.places(&outcome{})

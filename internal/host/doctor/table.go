@@ -17,10 +17,10 @@ func tableChecks() []Check {
 	}
 }
 
-// RulesFile is where weir's rules are, unless weir run was told another file.
+// RulesFile is the default file of weir's rules. weir run can be given another.
 const RulesFile = "/etc/weir/weir.conf"
 
-// crowded is how full a table is that will overflow at the next peak.
+// crowded is the share above which a table will overflow at the next peak.
 const crowded = 0.8
 
 // fill grades how full a table is.
@@ -38,8 +38,7 @@ func of(n, limit int) string {
 	return fmt.Sprintf("%s of %s (%s)", units.Thousands(n), units.Thousands(limit), percent(float64(n)/float64(limit)))
 }
 
-// noWeir tells a host on which weir does not run from one where it could not be
-// read.
+// noWeir distinguishes a host without weir from one where weir could not be read.
 func (v *view) noWeir(o *outcome) bool {
 	switch {
 	case v.weirUnread():
@@ -52,7 +51,7 @@ func (v *view) noWeir(o *outcome) bool {
 	return true
 }
 
-// weirUnread reports whether weir runs, or may, and its counters were not readable.
+// weirUnread reports whether weir runs, or may run, but its counters were not readable.
 func (v *view) weirUnread() bool {
 	return v.Unreadable["weir"] != "" || v.Weir != nil && (v.After == nil || v.After.Weir == nil)
 }
@@ -107,7 +106,8 @@ func conntrack(v *view) (o outcome) {
 		early = Grown(now.EarlyDrop, b.EarlyDrop)
 	}
 	share := float64(now.Count) / float64(limit)
-	// The kernel also drops for other reasons than a full table, a few at a time.
+	// The kernel also drops a few packets at a time for reasons other than a full
+	// table.
 	grade := fill(share, 0)
 	if lost+early > 0 && share >= crowded {
 		grade = Critical
@@ -139,9 +139,9 @@ func conntrack(v *view) (o outcome) {
 	return o
 }
 
-// clashes are packets of new connections that were dropped because another packet, or
-// another translation, had entered the same connection meanwhile (insert_failed in
-// __nf_conntrack_confirm), whatever room the table has.
+// clashes are packets of new connections dropped because another packet, or another
+// translation, had entered the same connection first (insert_failed in
+// __nf_conntrack_confirm). They happen however much room the table has.
 func (v *view) clashes(o *outcome, failed uint64) {
 	var received uint64
 	for i := range v.nics {
@@ -151,7 +151,7 @@ func (v *view) clashes(o *outcome, failed uint64) {
 	if failed < fewLost || received == 0 || share < seen {
 		return
 	}
-	grade := Notice // a few such packets are any busy gateway's
+	grade := Notice // a few such packets are normal on a busy gateway
 	if share >= lossLimits {
 		grade = Warning
 	}
@@ -164,8 +164,8 @@ func (v *view) clashes(o *outcome, failed uint64) {
 	})
 }
 
-// trackedTwice compares the two tables: what weir forwards at XDP or TCX never
-// meets netfilter, so the kernel's holds the box's own connections only.
+// trackedTwice compares the two tables. Packets that weir forwards at XDP or TCX never
+// reach netfilter, so the kernel's table holds only the box's own connections.
 func trackedTwice(v *view) (o outcome) {
 	if v.noWeir(&o) {
 		return o

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Packets that connection tracking drops for a clash are a loss, with room in its table.
+// TestConntrackClashes checks that packets dropped by connection tracking for a clash are
+// a loss, even with room in its table.
 func TestConntrackClashes(t *testing.T) {
 	for failed, want := range map[uint64]string{5: "", 20: "notice", 400: "warning"} {
 		b := newBox(2)

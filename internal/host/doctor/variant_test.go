@@ -12,8 +12,8 @@ import (
 	"weir/internal/host/cpulist"
 )
 
-// variants are what may differ between two machines with the same trouble. The
-// verdict may name other devices and cores, but has to rest on the same check.
+// variants are differences between two machines with the same trouble. The verdict may
+// name other devices and cores, but must rest on the same check.
 var variants = []struct {
 	name   string
 	change func(s *Snapshot)
@@ -71,15 +71,15 @@ var variants = []struct {
 	}},
 }
 
-// depends are machines whose trouble a variant takes away, or makes unknowable.
+// depends lists machines whose trouble a variant removes, or makes impossible to see.
 var depends = map[string][]string{
-	"an idle card more":                     {"veth-queue-full"},                                               // then the veths are no cards
-	"interrupts anywhere, and only counted": {"wrong-node-few"},                                                // known by their affinity alone
-	"64 cores":                              {"drops-full", "busy-listed", "one-core-full", "two-queues-full"}, // there is room then
+	"an idle card more":                     {"veth-queue-full"},                                               // then the veths do not count as cards
+	"interrupts anywhere, and only counted": {"wrong-node-few"},                                                // only the affinity shows it
+	"64 cores":                              {"drops-full", "busy-listed", "one-core-full", "two-queues-full"}, // then there is room
 	"hyper-threads":                         {"drops-full", "busy-listed", "one-core-full", "hyper-threads"},
 	"other names":                           {"virtio-one-queue", "xen-one-core"}, // the interrupts' names do not tell the interface
 	"names with a number":                   {"virtio-one-queue", "xen-one-core"},
-	"i40e":                                  {"busy-listed"}, // the queues that are not in use are of ixgbe
+	"i40e":                                  {"busy-listed"}, // only ixgbe counts unused queues
 	"mlx5":                                  {"busy-listed"},
 	"ena":                                   {"busy-listed"},
 	"shorter":                               {"idle"}, // too few packets to tell a load at all
@@ -112,7 +112,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// clone copies a snapshot by its form.
+// clone copies a snapshot by way of JSON.
 func clone(t *testing.T, s *Snapshot) *Snapshot {
 	t.Helper()
 	text, err := json.Marshal(s)
@@ -133,8 +133,8 @@ func ids(s *Snapshot) (all []int) {
 	return all
 }
 
-// each changes all counters of the two samples by their JSON: a counter is a number
-// that f is given twice, as it was before and after.
+// each changes all counters of both samples through their JSON. f gets each counter's
+// number before and after.
 func each(s *Snapshot, f func(before, after float64) (float64, float64)) {
 	var b, a map[string]any
 	for _, one := range []struct {
@@ -173,7 +173,7 @@ func whole64(text string) string {
 	return fmt.Sprintf("%.0f", f)
 }
 
-// gauges are no counters.
+// gauges are not counters.
 var gauges = []string{"rate_bits", "backlog_bytes", "count", "entries_ipv4", "entries_ipv6", "states"}
 
 func walk(b, a map[string]any, f func(before, after float64) (float64, float64)) {
@@ -206,7 +206,7 @@ func widen(s *Snapshot, cores int) {
 	}
 }
 
-// stretch makes the time between the samples longer, at the same rates.
+// stretch lengthens the time between the samples at the same rates.
 func stretch(s *Snapshot, factor float64) {
 	s.Seconds, s.Wished = s.Seconds*factor, s.Wished*factor
 	each(s, func(before, after float64) (float64, float64) {
@@ -216,12 +216,12 @@ func stretch(s *Snapshot, factor float64) {
 
 // lift adds to all counters.
 func lift(s *Snapshot, by float64) {
-	softnet, after := s.Before.Softnet, s.After.Softnet // of 32 bits
+	softnet, after := s.Before.Softnet, s.After.Softnet // these have 32 bits
 	each(s, func(before, after float64) (float64, float64) { return before + by, after + by })
 	s.Before.Softnet, s.After.Softnet = softnet, after
 }
 
-// mirror gives the first core the last one's number.
+// mirror reverses the cores' numbers.
 func mirror(s *Snapshot) {
 	last := slices.Max(ids(s))
 	turn := func(id int) int { return last - id }
@@ -275,7 +275,7 @@ func turned[V any](m map[int]V, turn func(int) int) map[int]V {
 
 var testQueue = regexp.MustCompile(`^rx_queue_(\d+)_packets$`)
 
-// count has the driver count queues by other names.
+// count makes the driver count queues under other names.
 func count(s *Snapshot, form, driver string) {
 	for _, c := range []*Counters{s.Before, s.After} {
 		for name, all := range c.Statistics {
@@ -296,7 +296,7 @@ func count(s *Snapshot, form, driver string) {
 	}
 }
 
-// rename changes the beginning of interfaces' names.
+// rename changes the prefix of interfaces' names.
 func rename(s *Snapshot, from, to string) {
 	name := func(old string) string {
 		if rest, found := strings.CutPrefix(old, from); found {

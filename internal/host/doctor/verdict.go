@@ -9,48 +9,48 @@ import (
 	"weir/internal/units"
 )
 
-// Report is what doctor has to say of a snapshot.
+// Report is doctor's report about a snapshot.
 type Report struct {
 	Verdict  Verdict   `json:"verdict"`
-	Findings []Finding `json:"findings"` // the gravest first
+	Findings []Finding `json:"findings"` // gravest first
 	Checks   []Judged  `json:"checks"`
 	Notes    []string  `json:"notes,omitempty"` // about the source, or doctor's own cost
 }
 
-// Verdict is what limits the router now, in one sentence without its full stop.
+// Verdict says in one sentence, without the full stop, what limits the router now.
 type Verdict struct {
 	Sentence string   `json:"sentence"`
-	Check    string   `json:"check,omitempty"` // whose finding, or cause, it is; "": nothing is wrong
+	Check    string   `json:"check,omitempty"` // check of the finding or cause; "": nothing is wrong
 	Limit    Limit    `json:"limit"`
-	Severity Severity `json:"severity"` // of the gravest finding
-	// Unseen are the checks that could have found what hurts, and lacked, in whole or
-	// in part, what they read: the sentence holds without them.
+	Severity Severity `json:"severity"` // that of the gravest finding
+	// Unseen lists checks that could have found a problem, but lacked all or part of
+	// their input. The verdict does not cover them.
 	Unseen []string `json:"unseen,omitempty"`
 }
 
-// Limit says what kind of thing bounds the router.
+// Limit is the kind of thing that limits the router.
 type Limit string
 
-// What may bound it.
+// Kinds of limits.
 const (
-	LimitBox     Limit = "box"     // something in or of this box: the findings say what
+	LimitBox     Limit = "box"     // something in or about this box: see the findings
 	LimitLink    Limit = "link"    // a link is full
-	LimitShaper  Limit = "shaper"  // a shaper is at its rate, as it was told
+	LimitShaper  Limit = "shaper"  // a shaper is at its configured rate
 	LimitFar     Limit = "far end" // nothing here is near its limit
 	LimitIdle    Limit = "none"    // there is hardly any traffic
-	LimitUnknown Limit = "unknown" // what is needed to tell was not readable
+	LimitUnknown Limit = "unknown" // the inputs for a verdict were not readable
 )
 
-// Judged is how one check ended.
+// Judged is the end of one check.
 type Judged struct {
 	ID    string   `json:"id"`
 	Title string   `json:"title"`
 	State State    `json:"state"`
-	Why   []string `json:"why,omitempty"` // what was not readable, or why it does not apply
+	Why   []string `json:"why,omitempty"` // what was not readable, or why the check does not apply
 }
 
-// Examine runs the checks on a snapshot. The error names a check to skip that
-// there is not; their letters' case does not matter.
+// Examine runs the checks on a snapshot, except those to skip. It returns an error if
+// skip names a check that does not exist. Case does not matter.
 func Examine(s *Snapshot, skip []string) (*Report, error) {
 	checks := Checks()
 	skip = slices.Clone(skip)
@@ -84,13 +84,13 @@ func Examine(s *Snapshot, skip []string) (*Report, error) {
 	return r, nil
 }
 
-// rearrangeable are checks whose findings weir affinity auto may mend.
+// rearrangeable lists the checks whose findings weir affinity auto may solve.
 var rearrangeable = []string{"PPP-1", "RSS-1", "RSS-2", "RPS-1", "IRQ-1", "IRQ-2", "IRQ-3"}
 
-// rearranged offers weir affinity auto where it would change something.
+// rearranged offers weir affinity auto if it would change something.
 func (r *Report) rearranged(s *Snapshot) {
 	plan := PlanSpread(s, false)
-	if len(plan.Queues)+len(plan.Places) == 0 || s.Workers != nil { // the latter is another system
+	if len(plan.Queues)+len(plan.Places) == 0 || s.Workers != nil { // with workers, the source is another system
 		return
 	}
 	for i := range r.Findings {
@@ -100,7 +100,7 @@ func (r *Report) rearranged(s *Snapshot) {
 	}
 }
 
-// relieve gives findings that a full core makes the remedies of what fills it.
+// relieve gives findings caused by a full core the remedies for what fills that core.
 func (r *Report) relieve(v *view) {
 	full := Remedy{Command: "weir affinity", Text: "see which queues and masks bring packets to which core, with load and rates"}
 	if len(v.spreadable()) == 0 {
@@ -117,8 +117,8 @@ func (r *Report) relieve(v *view) {
 	}
 }
 
-// take runs one check; its findings keep the order of the checks, the weightiest
-// of one check first.
+// take runs one check. Findings stay in the order of the checks; within a check the
+// weightiest comes first.
 func (r *Report) take(c *Check, v *view, judged *Judged) {
 	o := c.run(v)
 	judged.State, judged.Why = o.state(), slices.Concat(o.missing, o.apart)
@@ -157,9 +157,8 @@ func (v *view) notes() (notes []string) {
 	return notes
 }
 
-// Status is the command's exit status for a report: 0 nothing that hurts, 1
-// something that hurts or will, 3 something that limits the router or loses
-// packets now. 2 is a command's wrong usage.
+// Status returns the command's exit status: 0 if nothing hurts, 1 if something hurts or
+// will, 3 if something limits the router or loses packets now. 2 is left for wrong usage.
 func (r *Report) Status() int {
 	return [...]int{Notice: 0, Warning: 1, Critical: 3}[r.Verdict.Severity]
 }
@@ -193,7 +192,8 @@ func (v *view) verdict(r *Report) Verdict {
 	return verdict
 }
 
-// named is a cause that says "it" of its core, by the core's name where several are full.
+// named returns the text of a cause. If several cores are full, the core's name replaces
+// "it".
 func (v *view) named(cause *Finding) string {
 	rest, pronoun := strings.CutPrefix(cause.because, "it ")
 	if !pronoun || len(v.spreadable()) == 1 {
@@ -202,13 +202,13 @@ func (v *view) named(cause *Finding) string {
 	return fmt.Sprintf("cpu%d %s", cause.core, rest)
 }
 
-// joined is the sentence of a full core with its cause.
+// joined returns the sentence about a full core with its cause.
 func (v *view) joined(because string) string {
 	filled := v.spreadable()
 	return fmt.Sprintf("%s %s full of %s: %s; %s", cpuNames(filled), isAre(len(filled)), packetWork(filled), because, v.room(filled))
 }
 
-// cause is the first finding that explains a full core.
+// cause returns the first finding that explains a full core.
 func (r *Report) cause(v *view) *Finding {
 	filled := v.spreadable()
 	for i := range r.Findings {
@@ -217,7 +217,7 @@ func (r *Report) cause(v *view) *Finding {
 			return r.shared(v, f)
 		}
 	}
-	for i := range r.Findings { // one of which nobody knows the core
+	for i := range r.Findings { // findings whose core is unknown
 		if f := &r.Findings[i]; f.because != "" && f.core < 0 && f.Severity > Notice {
 			return f
 		}
@@ -225,12 +225,12 @@ func (r *Report) cause(v *view) *Finding {
 	return nil
 }
 
-// mostly is the part of a core's packets from which on one queue is what fills it, whatever
-// else the core serves.
+// mostly is the share of a core's packets above which one queue alone explains the load,
+// whatever else the core serves.
 const mostly = 0.65
 
-// shared is the finding that a core serves several queues, where it explains the core's
-// load better than one of these does.
+// shared returns the finding that a core serves several queues, if that explains the
+// core's load better than a single queue does.
 func (r *Report) shared(v *view, one *Finding) *Finding {
 	if !slices.Contains([]string{"RSS-2", "RPS-1"}, one.Check) {
 		return one
@@ -250,8 +250,8 @@ func (r *Report) shared(v *view, one *Finding) *Finding {
 	return one
 }
 
-// atLink reports whether a link is full and nothing is lost before it: then the
-// link bounds the router, and a full core at most would be next.
+// atLink reports whether a link is full and nothing is lost before it. Then the link
+// limits the router, and a full core could only be next.
 func (v *view) atLink() bool {
 	n, share, sends := v.fullest()
 	if share < linkFull || !v.carries(n, sends) {
@@ -271,9 +271,9 @@ func (v *view) atLink() bool {
 	return true
 }
 
-// carries reports whether a card takes or sends a good part of what the full cores
-// receive: a full link that has nothing to do with them does not bound them. Bytes
-// count, for one packet may be sent as many.
+// carries reports whether a card receives or sends a good part of what the full cores
+// receive. A full link without a part in it is not the limit. It compares bytes, because
+// one packet may be sent as several.
 func (v *view) carries(n *nic, sends bool) bool {
 	filled := v.fullCores()
 	var all, own float64
@@ -297,8 +297,8 @@ func (v *view) carries(n *nic, sends bool) bool {
 	return all == 0 || own >= burdensome*all
 }
 
-// critical is the severity of what fills a core: only a warning while a link is
-// the limit.
+// critical returns the severity of what fills a core. It is only a warning while a link
+// is the limit.
 func (v *view) critical() Severity {
 	if v.atLink() {
 		return Warning
@@ -317,8 +317,8 @@ func (v *view) linkLine() string {
 		n.Name, verb, bitRate(float64(bytes)*8/v.Seconds), percent(share), bitRate(float64(n.Mbit)*1e6))
 }
 
-// most says which part of the packets the full cores take, and what comes to a single one,
-// where no queue explains it.
+// most says what share of the packets the full cores take, or a single core if no queue
+// explains its load.
 func (v *view) most() string {
 	filled := v.spreadable()
 	var sum, here uint64
@@ -350,11 +350,11 @@ func (v *view) most() string {
 	return "it " + join(parts)
 }
 
-// fewNames are as many queues as a sentence can name.
+// fewNames is the number of queues that a sentence can name.
 const fewNames = 4
 
-// unseen are the checks whose worst finding hurts and that could not look at all that
-// they read.
+// unseen returns the checks whose worst finding hurts and whose inputs were not all
+// readable.
 func (r *Report) unseen(checks []Check) (ids []string) {
 	for i := range checks {
 		if c := &r.Checks[i]; checks[i].Worst > Notice && len(c.Why) > 0 && c.State != NotHere {
@@ -364,7 +364,7 @@ func (r *Report) unseen(checks []Check) (ids []string) {
 	return ids
 }
 
-// without says of which checks a verdict knows nothing.
+// without names the checks that a verdict does not cover.
 func without(unseen []string) string {
 	const most = 4
 	switch {
@@ -376,7 +376,7 @@ func without(unseen []string) string {
 	return "; " + join(unseen) + " could not be judged"
 }
 
-// nothing is the verdict where no check found anything that hurts.
+// nothing returns the verdict if no check found a problem.
 func (v *view) nothing(r *Report) Verdict {
 	const fine = "Nothing is wrong here: "
 	if missing := r.blind(needed); len(missing) > 0 {
@@ -397,11 +397,10 @@ func (v *view) nothing(r *Report) Verdict {
 	return Verdict{Limit: LimitFar, Sentence: fine + "no part of this box is at its limit, so the far end (or the way to it) is: " + v.busiest()}
 }
 
-// needed are the checks without which nobody can say that the box is not the
-// limit.
+// needed lists the checks required before doctor says that the box is not the limit.
 var needed = []string{"CPU-1", "RING-1"}
 
-// refusing are those without which nobody can say that weir refuses no connections,
+// refusing lists the checks required before doctor says that weir refuses no connections,
 // whatever room cores and links have.
 var refusing = []string{"STATE-1", "NAT-1"}
 
@@ -418,7 +417,7 @@ func (r *Report) blind(needed []string) (ids []string) {
 	return ids
 }
 
-// fullest is the device whose link is fullest in one direction.
+// fullest returns the device whose link is fullest in one direction.
 func (v *view) fullest() (most *nic, share float64, sends bool) {
 	for i := range v.nics {
 		if s, tx, ok := v.nics[i].wire(v.Seconds); ok && s > share {
@@ -428,7 +427,7 @@ func (v *view) fullest() (most *nic, share float64, sends bool) {
 	return most, share, sends
 }
 
-// shaped is a shaper that sends at its rate and holds packets back.
+// shaped returns a shaper that sends at its rate and holds packets back.
 func (v *view) shaped() *qdisc {
 	for i := range v.Interfaces {
 		for _, q := range v.qdiscsOf(v.Interfaces[i].Name) {
@@ -440,7 +439,7 @@ func (v *view) shaped() *qdisc {
 	return nil
 }
 
-// idle: packets take a twentieth of no core and no link.
+// idle reports whether packets take less than a twentieth of every core and every link.
 func (v *view) idle() bool {
 	if c := v.takes(); c != nil && c.network() >= 0.05 {
 		return false
@@ -449,7 +448,7 @@ func (v *view) idle() bool {
 	return share < 0.05
 }
 
-// takes is the core that packets take most of.
+// takes returns the core that spends the most time on packets.
 func (v *view) takes() (most *core) {
 	for i := range v.cores {
 		if c := &v.cores[i]; most == nil || c.network() > most.network() {
@@ -459,7 +458,7 @@ func (v *view) takes() (most *core) {
 	return most
 }
 
-// busiest says how far cores and links are from their ends.
+// busiest says how far cores and links are from their limits.
 func (v *view) busiest() string {
 	var parts []string
 	if c := v.takes(); c != nil {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// view is a snapshot with what follows from its two samples.
+// view is a snapshot with values calculated from its two samples.
 type view struct {
 	*Snapshot
-	sampled bool // there are two samples with a time between them
+	sampled bool // there are two samples, and the time between them is known
 	cores   []core
-	// nics are the physical devices that are up; in a network namespace that has
-	// none, the veths through which it is reached.
+	// nics are the physical devices that are up. In a network namespace without any,
+	// they are the veths that connect it.
 	nics []nic
 }
 
@@ -23,16 +23,16 @@ type core struct {
 	CPU
 	busy, softirq, irq, user, system, steal float64
 	processed, dropped, squeezed            uint64
-	received                                uint64 // packets that others gave it (RPS)
+	received                                uint64 // packets handed over by other cores (RPS)
 
-	threads float64 // system time in which threaded NAPI worked on packets
-	ticks   uint64  // between the samples
+	threads float64 // system time of threaded NAPI
+	ticks   uint64  // ticks between the samples
 }
 
-// Shares of a core's time from which on it is called full, busy, at work and
-// idle. Full leaves room for what sampling ticks misses; below busy a core has room
-// for the peaks of an uneven load; a core that is idle for four fifths has room for
-// a queue.
+// Shares of a core's time above which it is called full, busy or at work, and the idle
+// share above which it is called idle. Full leaves room for what sampling ticks misses.
+// Below busy, a core has room for the peaks of an uneven load. A core that is idle four
+// fifths of the time has room for a queue.
 const (
 	full    = 0.90
 	busy    = 0.80
@@ -40,11 +40,11 @@ const (
 	quiet   = 0.20
 )
 
-// network is the share of the core's time that packets took.
+// network returns the share of the core's time that packets took.
 func (c *core) network() float64 { return c.softirq + c.irq + c.threads }
 
-// inKernel reports whether the kernel's threads, rather than programs, take what
-// packets leave of the core: programs' calls take system time too, beside their own.
+// inKernel reports whether kernel threads, rather than programs, take the time that
+// packets leave. Programs' system calls also take system time, but come with user time.
 func (c *core) inKernel() bool { return c.system >= 4*c.user && c.system >= c.busy/2 }
 
 // forwards reports whether packets, rather than programs, fill the core.
@@ -68,9 +68,9 @@ func newView(s *Snapshot) *view {
 	return v
 }
 
-// bookThreads counts the time of threads that receive (napi_threaded_poll) as that
-// of packets. Where nobody read how long they ran, it is the system's time of all
-// cores, as they may run on any.
+// bookThreads counts the time of receiving threads (napi_threaded_poll) as time of
+// packets. If nobody read how long they ran, it takes the system time of all cores,
+// because they may run on any.
 func (v *view) bookThreads() {
 	if v.sampled && v.After.Threads != nil && v.Before.Threads != nil {
 		v.bookEach()
@@ -84,8 +84,8 @@ func (v *view) bookThreads() {
 	}
 }
 
-// bookEach books each thread's time on the core that it ran on last. A thread's
-// time has in it the interrupts that came while it ran.
+// bookEach books each thread's time on the core that it ran on last. A thread's time
+// includes interrupts that came while it ran.
 func (v *view) bookEach() {
 	for i := range v.Interfaces {
 		n := &v.Interfaces[i]
@@ -124,7 +124,7 @@ func coresOf(s *Snapshot) []core {
 	return all
 }
 
-// spend sets the shares. The kernel corrects idle time backwards at times.
+// spend sets the shares. The kernel sometimes corrects idle time backwards.
 func (c *core) spend(before, after CPUTimes) {
 	user := Grown(after.User, before.User) + Grown(after.Nice, before.Nice)
 	system := Grown(after.System, before.System)
@@ -141,8 +141,8 @@ func (c *core) spend(before, after CPUTimes) {
 	c.user, c.system, c.irq, c.softirq, c.steal = share(user), share(system), share(irq), share(softirq), share(steal)
 }
 
-// Grown is how far a counter went; one that went back belongs to something that
-// was made anew.
+// Grown returns how far a counter grew. It returns 0 if the counter went back, because it
+// was reset.
 func Grown(now, then uint64) uint64 {
 	if now < then {
 		return 0
@@ -150,7 +150,7 @@ func Grown(now, then uint64) uint64 {
 	return now - then
 }
 
-// wrapped is the same for the stack's counters of 32 bits.
+// wrapped does the same for the stack's 32-bit counters.
 func wrapped(now, then uint64) uint64 { return uint64(uint32(now) - uint32(then)) }
 
 func (v *view) core(id int) *core {
@@ -162,7 +162,7 @@ func (v *view) core(id int) *core {
 	return nil
 }
 
-// fullCores are those that packets fill, the fullest first.
+// fullCores returns the cores filled by packets, fullest first.
 func (v *view) fullCores() []*core {
 	var all []*core
 	for i := range v.cores {
@@ -174,8 +174,7 @@ func (v *view) fullCores() []*core {
 	return all
 }
 
-// others is how busy the cores besides some are on average, and how many of them
-// are idle.
+// others returns how busy the other cores are on average, and how many of them are idle.
 func (v *view) others(but []*core) (mean float64, idle, count int) {
 	for i := range v.cores {
 		c := &v.cores[i]
@@ -194,7 +193,7 @@ func (v *view) others(but []*core) (mean float64, idle, count int) {
 	return mean, idle, count
 }
 
-// realCores are the cores without counting hyper-threads apart; 0: unknown.
+// realCores returns the number of cores without hyper-threads; 0: unknown.
 func (v *view) realCores() int {
 	seen := map[int]bool{}
 	n := 0
@@ -210,7 +209,7 @@ func (v *view) realCores() int {
 	return n
 }
 
-// link is what an interface did between the samples.
+// link returns an interface's counts between the samples.
 func (v *view) link(name string) (Link, bool) {
 	if !v.sampled {
 		return Link{}, false
@@ -230,7 +229,7 @@ func (v *view) link(name string) (Link, bool) {
 	}, true
 }
 
-// statistic sums how far an interface's own counters went whose names match.
+// statistic sums the growth of an interface's own counters whose names match.
 func (v *view) statistic(name string, match func(string) bool) (sum uint64, found bool) {
 	if !v.sampled {
 		return 0, false
@@ -254,7 +253,7 @@ func (v *view) device(name string) *Interface {
 	return nil
 }
 
-// number is a sysctl's value.
+// number returns a sysctl's value.
 func (v *view) number(name string) (int, bool) {
 	fields := strings.Fields(v.Sysctls[name])
 	if len(fields) == 0 {
@@ -264,7 +263,7 @@ func (v *view) number(name string) (int, bool) {
 	return n, err == nil
 }
 
-// weirReason is how many packets met a reason of weir's between the samples.
+// weirReason returns how many packets weir counted for a reason between the samples.
 func (v *view) weirReason(name string) (n uint64, known bool) {
 	if !v.sampled || v.After.Weir == nil || v.Before.Weir == nil {
 		return 0, false

@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// Watched is what programs in the kernel have counted, of all network namespaces. They end
-// by themselves: the span is what was wished, however late doctor came to read.
+// Watched holds what programs in the kernel counted, in all network namespaces. They stop
+// by themselves: the span is the wished one, however late doctor reads.
 type Watched struct {
 	Seconds    float64           `json:"seconds"`
 	Cores      map[int]CoreWatch `json:"cores"`
-	Runs       uint64            `json:"runs"`        // of the programs
-	OwnSeconds float64           `json:"own_seconds"` // that they took, of all cores; without what calling them takes
+	Runs       uint64            `json:"runs"`        // runs of the programs
+	OwnSeconds float64           `json:"own_seconds"` // time that the programs took on all cores, without the cost of calling them
 }
 
-// CoreWatch is one core.
+// CoreWatch is the count of one core.
 type CoreWatch struct {
 	Softirqs map[string]float64 `json:"softirqs"` // seconds, by the names of /proc/softirqs
-	Received map[string]Polled  `json:"received"` // by interface; "backlog" is the stack's own queue, "other namespaces" is what is behind none of this one's
+	Received map[string]Polled  `json:"received"` // by interface; "backlog" is the stack's own queue, "other namespaces" is all interfaces outside this one
 }
 
-// Polled is how often, and what, a core took from an interface's queues (napi_poll).
-// Frames that XDP keeps count, too, with most drivers.
+// Polled is how often a core polled an interface's queues (napi_poll), and what it took.
+// With most drivers it includes frames that XDP keeps.
 type Polled struct {
 	Polls   uint64 `json:"polls"`
 	Packets uint64 `json:"packets"`
 }
 
-// watched is a core's line of what was counted in the kernel; "" where nothing was.
+// watched returns a core's line of the kernel's counts; "" if there are none.
 func (v *view) watched(c *core) string {
 	if v.Watched == nil || v.Watched.Seconds <= 0 {
 		return ""

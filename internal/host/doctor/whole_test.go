@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWholeFindings: whatever check finds something says it in a sentence and has
-// evidence, a command that can be typed as it stands, and what to expect of it.
+// TestWholeFindings checks that every finding has a sentence, evidence, a command that
+// can be typed as printed, and what to expect of it.
 func TestWholeFindings(t *testing.T) {
 	missing := map[string]bool{}
 	for _, c := range Checks() {
@@ -31,7 +31,8 @@ func TestWholeFindings(t *testing.T) {
 	}
 }
 
-// unfinished is what a command must not have: a place that somebody has to fill.
+// unfinished matches what a command must not have: a placeholder that somebody has to
+// fill in.
 var unfinished = regexp.MustCompile(`…|<[a-z]|%[sd!]| (?:CPU|IFACE|DEV|N)\b|  |\$\{`)
 
 func faults(f *Finding) (all []string) {
@@ -64,7 +65,7 @@ func typed(f *Finding) (commands []string) {
 	return commands
 }
 
-// faulty are machines on which every check finds something at least once.
+// faulty returns machines on which every check finds something at least once.
 func faulty(t *testing.T) map[string]*Snapshot {
 	t.Helper()
 	all := map[string]*Snapshot{}
@@ -80,7 +81,7 @@ func faulty(t *testing.T) map[string]*Snapshot {
 	ordinary := func() *box { return unloaded().loaded().cores(30, 0, 1, 2, 3) }
 	for i, c := range changes {
 		b := ordinary()
-		if c.check == "IRQ-3" { // it sets the load itself
+		if c.check == "IRQ-3" { // this machine sets the load itself
 			b = unloaded()
 		}
 		c.change(b)

@@ -13,39 +13,40 @@ import (
 	"weir/internal/host/proc"
 )
 
-// Options say how to read.
+// Options control what is read.
 type Options struct {
-	Interval time.Duration // between the two samples; at least 100 ms
-	Program  string        // that reads, with its version
-	// Watch has programs count in the kernel between the samples.
+	Interval time.Duration // time between the two samples; at least 100 ms
+	Program  string        // the reading program, with its version
+	// Watch makes programs in the kernel count between the samples.
 	Watch bool
-	// GuardTable is weir's own table of nftables ("inet weir"), which is no other
-	// firewall's.
+	// GuardTable is weir's own nftables table ("inet weir"). It does not count as
+	// another firewall's.
 	GuardTable string
-	// Hooks says at which hook weir judges each interface's packets; an error says
-	// why that is not known. It is asked only where weir runs.
+	// Hooks returns the hook where weir evaluates each interface's packets, or an
+	// error that says why it is unknown. It is called only if weir runs.
 	Hooks func() ([]doctor.WeirInterface, error)
-	// NATPorts says which ranges of ports weir's rules translate sources to, likewise.
+	// NATPorts returns the port ranges that weir's rules translate sources to. It is
+	// called only if weir runs.
 	NATPorts func() ([]doctor.PortRange, error)
 }
 
-// reader reads one host. Its roots are "/proc", "/sys" and "/", others in tests.
+// reader reads one host. Its roots are "/proc", "/sys" and "/"; tests use others.
 type reader struct {
 	proc, sys, root string
-	// net is where class/net of the process's network namespace lies: the mounted
-	// sys shows the namespace that it was mounted in.
+	// net is the class/net directory of the process's network namespace. The mounted
+	// /sys shows the namespace in which it was mounted.
 	net      string
-	threads  map[string]map[int]int // that receive: process ids by interface and queue
-	below    map[string]string      // devices below cards, 0000:01:00.0 or vif-0, after which interrupts may be named; by interface
+	threads  map[string]map[int]int // process ids of receiving threads, by interface and queue
+	below    map[string]string      // names that a card's interrupts may carry (0000:01:00.0 or vif-0), by interface
 	opts     Options
 	devices  *devices
-	weir     *weir  // nil: it does not run, or is not readable
-	watch    *watch // nil: the kernel has not taken its programs
+	weir     *weir  // nil: weir does not run, or is not readable
+	watch    *watch // nil: the kernel did not accept the programs
 	snapshot *doctor.Snapshot
 }
 
-// Collect reads the facts and two samples of counters. It returns early, with
-// ctx's error, when ctx ends between them.
+// Collect reads the facts and two samples of counters. If ctx ends between the samples,
+// Collect returns early with ctx's error.
 func Collect(ctx context.Context, o Options) (*doctor.Snapshot, error) {
 	r := &reader{proc: "/proc", sys: "/sys", root: "/", net: "/sys", threads: map[string]map[int]int{}, below: map[string]string{}, opts: o, snapshot: &doctor.Snapshot{
 		Format: doctor.Format, Version: doctor.Version, Program: o.Program, Taken: time.Now().UTC().Truncate(time.Second),
@@ -59,7 +60,7 @@ func Collect(ctx context.Context, o Options) (*doctor.Snapshot, error) {
 	if fd, folder, err := netif.Sysfs(); err == nil {
 		defer unix.Close(fd)
 		r.net = folder
-	} // else r.files says where the mounted one is another's
+	} // otherwise r.files notes that the mounted one is another namespace's
 	if r.weir, err = openWeir(); err != nil {
 		r.lacks("weir", err)
 	}
@@ -98,7 +99,7 @@ func (r *reader) read(ctx context.Context) (err error) {
 	case <-ctx.Done():
 	case <-rest.C:
 	}
-	if err := ctx.Err(); err != nil { // also where the facts took longer than the interval
+	if err := ctx.Err(); err != nil { // also if reading the facts took longer than the interval
 		return err
 	}
 	second := time.Now()
@@ -114,7 +115,7 @@ func (r *reader) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// spent is the processor time that this process has used.
+// spent returns the processor time that this process has used.
 func spent() time.Duration {
 	var used unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
@@ -153,7 +154,7 @@ func (r *reader) procFile(parts ...string) string {
 	return filepath.Join(append([]string{r.proc}, parts...)...)
 }
 
-// watched reads what was counted in the kernel.
+// watched reads the counts of the programs in the kernel.
 func (r *reader) watched() {
 	if r.watch == nil {
 		return
@@ -171,7 +172,7 @@ func (r *reader) watched() {
 	}
 }
 
-// counters reads one sample. The cores' times are what nothing can do without.
+// counters reads one sample. Without the cores' times, nothing can be judged.
 func (r *reader) counters() (*doctor.Counters, error) {
 	times, err := proc.Cores(r.proc)
 	if err != nil {

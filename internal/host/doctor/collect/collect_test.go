@@ -12,8 +12,8 @@ import (
 	"weir/internal/host/doctor"
 )
 
-// TestThisMachine reads the machine that the test runs on. Its bundle reads back,
-// and its cores' times are judged.
+// TestThisMachine reads the machine that the test runs on. The bundle must read back, and
+// the cores' times must be judged.
 func TestThisMachine(t *testing.T) {
 	s, err := Collect(t.Context(), Options{Interval: 200 * time.Millisecond, Program: "test"})
 	if err != nil {
@@ -71,8 +71,7 @@ func TestParseRuleset(t *testing.T) {
 	}
 }
 
-// TestFiles reads a machine that is recorded as files: two cores, an idle state, a
-// card on a bus.
+// TestFiles reads a machine recorded as files: two cores, an idle state, a card on a bus.
 func TestFiles(t *testing.T) {
 	sys := t.TempDir()
 	for name, text := range map[string]string{
@@ -133,7 +132,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// Interrupts are a card's that are named after it or its device, whatever udev calls it.
+// TestInterrupts checks that an interrupt named after a card or its device is the card's,
+// whatever udev calls the card.
 func TestInterrupts(t *testing.T) {
 	proc := t.TempDir()
 	text := "            CPU0       CPU1\n" +
@@ -159,11 +159,11 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
-// A kernel without connection tracking tracks nothing, which is known; a table that cannot
-// be read is not.
+// TestConntrack checks that a kernel without connection tracking counts as tracking
+// nothing, and that an unreadable table counts as unknown.
 func TestConntrack(t *testing.T) {
 	for _, c := range []struct {
-		table, count string // their text; "": there is no such file
+		table, count string // contents; "": the file does not exist
 		want         *doctor.Conntrack
 	}{
 		{"", "", &doctor.Conntrack{}},

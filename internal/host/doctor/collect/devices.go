@@ -43,8 +43,7 @@ func (d *devices) close() {
 	d.cards.Close()
 }
 
-// count adds the counters of links, of their queues and of their queueing
-// disciplines.
+// count adds the counters of links, of their queues and of their queueing disciplines.
 func (d *devices) count(r *reader, c *doctor.Counters) error {
 	all, err := d.netlink.LinkList()
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -75,7 +74,7 @@ func (d *devices) count(r *reader, c *doctor.Counters) error {
 	return nil
 }
 
-// interfaces reads how they are set.
+// interfaces reads the interfaces' settings.
 func (r *reader) interfaces() error {
 	links, err := netif.Links()
 	if err != nil {
@@ -95,7 +94,7 @@ func (r *reader) interfaces() error {
 		l := &links[i]
 		known, ok := attributes[l.Index]
 		if !ok {
-			continue // it went away meanwhile
+			continue // it was removed meanwhile
 		}
 		n := newInterface(l, known, names)
 		r.settings(&n)
@@ -133,7 +132,7 @@ const (
 	xdpHardware = 3
 )
 
-// bonds adds the members, which only their masters' indices tell.
+// bonds adds the members. Only their masters' indices tell them.
 func (r *reader) bonds(links []netif.Link, raw map[int]netlink.Link) {
 	for i := range links {
 		b, ok := raw[links[i].Index].(*netlink.Bond)
@@ -154,8 +153,8 @@ func (r *reader) bonds(links []netif.Link, raw map[int]netlink.Link) {
 	}
 }
 
-// files reads what only sysfs tells: its /sys/class/net is of the namespace in
-// which it was mounted, which need not be the process's.
+// files reads what only sysfs has. Its /sys/class/net belongs to the namespace in which
+// it was mounted, which may not be the process's.
 func (r *reader) files(n *doctor.Interface, index int) {
 	dir := "class/net/" + n.Name + "/"
 	if r.of(dir+"ifindex") != strconv.Itoa(index) || n.MAC != "" && r.of(dir+"address") != n.MAC {
@@ -170,7 +169,7 @@ func (r *reader) files(n *doctor.Interface, index int) {
 	n.RPS = r.masks(dir+"queues/rx-%d/rps_cpus", n.Name)
 	n.XPS = r.masks(dir+"queues/tx-%d/xps_cpus", n.Name)
 	if n.Kind != string(netif.Physical) || r.number(dir+"ifindex") != index {
-		return // where its bus is, the mounted /sys alone tells
+		return // only the mounted /sys has the bus address
 	}
 	target, err := filepath.EvalSymlinks(r.sysFile(dir, "device"))
 	if err != nil {
@@ -180,7 +179,7 @@ func (r *reader) files(n *doctor.Interface, index int) {
 	r.bus(n, strings.TrimPrefix(target, r.sys+"/"))
 }
 
-// of is what a file of the network namespace's sysfs says.
+// of returns the contents of a file in the network namespace's sysfs.
 func (r *reader) of(name string) string {
 	text, err := readFile(filepath.Join(r.net, name))
 	if err != nil {
@@ -189,7 +188,7 @@ func (r *reader) of(name string) string {
 	return strings.TrimSpace(text)
 }
 
-// carrierChanges is 0 where sysfs is another namespace's: only its growth counts.
+// carrierChanges returns 0 if sysfs is another namespace's. Only the growth matters.
 func (r *reader) carrierChanges(name string, index int) uint64 {
 	if r.of("class/net/"+name+"/ifindex") != strconv.Itoa(index) {
 		return 0
@@ -201,7 +200,7 @@ func (r *reader) carrierChanges(name string, index int) uint64 {
 	return n
 }
 
-// masks reads one mask for each queue.
+// masks reads the mask of each queue.
 func (r *reader) masks(pattern, device string) (lists []string) {
 	for i := 0; ; i++ {
 		text, err := readFile(filepath.Join(r.net, fmt.Sprintf(pattern, i)))
@@ -220,7 +219,7 @@ func (r *reader) masks(pattern, device string) (lists []string) {
 	}
 }
 
-// bus reads the card's place; a virtio device's is its parent's.
+// bus reads the card's bus address. That of a virtio device is its parent's.
 func (r *reader) bus(n *doctor.Interface, dir string) {
 	if r.text(dir+"/numa_node") == "" {
 		dir = filepath.Dir(dir)
@@ -239,7 +238,7 @@ func (r *reader) bus(n *doctor.Interface, dir string) {
 	}
 }
 
-// transfers reads "8.0 GT/s PCIe"; 0 where that is not said.
+// transfers reads "8.0 GT/s PCIe". It returns 0 for other text.
 func transfers(text string) float64 {
 	f := strings.Fields(text)
 	if len(f) == 0 {
@@ -252,7 +251,8 @@ func transfers(text string) float64 {
 	return gt
 }
 
-// interrupts lists those of the interfaces that sysfs, or their names, give them.
+// interrupts lists the interrupts that sysfs, or their names, attribute to the
+// interfaces.
 func (r *reader) interrupts() {
 	_, names, err := proc.Interrupts(r.proc)
 	if err != nil {
@@ -278,7 +278,7 @@ func (r *reader) interrupts() {
 	r.snapshot.IRQs = irqs
 }
 
-// namedAfter is the card that an interrupt is named after, "" for none.
+// namedAfter returns the card that an interrupt is named after, "" for none.
 func (r *reader) namedAfter(name string) (owner string) {
 	for i := range r.snapshot.Interfaces {
 		// Another namespace's card may have a veth's name.
@@ -299,7 +299,8 @@ func (r *reader) affinity(irq int, file string) string {
 	return strings.TrimSpace(text)
 }
 
-// owners are the interfaces of message-signalled interrupts, by the cards' folders.
+// owners returns the interfaces of message-signalled interrupts, by the cards'
+// directories.
 func (r *reader) owners() map[int]string {
 	all := map[int]string{}
 	for i := range r.snapshot.Interfaces {

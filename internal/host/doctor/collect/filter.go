@@ -21,8 +21,8 @@ import (
 	"weir/internal/host/netif"
 )
 
-// chains reads what other packet filters do with forwarded packets. Those of
-// nftables (and of iptables upon it) are seen by the nft program alone.
+// chains reads what other packet filters do with forwarded packets. Only the nft program
+// shows the chains of nftables, and of iptables on top of it.
 func (r *reader) chains() {
 	legacy, err := netif.LegacyForwardDrops()
 	if err != nil {
@@ -68,8 +68,8 @@ type nftObject struct {
 	}
 }
 
-// parseRuleset lists forward chains, and the chains that translate sources, but
-// for those of one table.
+// parseRuleset lists forward chains, and chains that translate sources, except those of
+// the table own.
 func parseRuleset(text []byte, own string) ([]doctor.Chain, error) {
 	var all struct{ Nftables []nftObject }
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -90,8 +90,8 @@ func parseRuleset(text []byte, own string) ([]doctor.Chain, error) {
 	return found, nil
 }
 
-// translates reports whether a rule changes sources. iptables upon nftables says
-// so in a field of its own.
+// translates reports whether a rule changes sources. iptables on nftables has a field of
+// its own for that.
 func translates(expr []map[string]json.RawMessage) bool {
 	for _, e := range expr {
 		if e["masquerade"] != nil || e["snat"] != nil || bytes.Contains(e["xt"], []byte("MASQUERADE")) || bytes.Contains(e["xt"], []byte("SNAT")) {
@@ -126,7 +126,7 @@ func (r *reader) routes() {
 	r.snapshot.Routes = found
 }
 
-// defaultsOf are the ways of a default route, none of another.
+// defaultsOf returns the paths of a default route. It returns none for other routes.
 func defaultsOf(route *netlink.Route, family string, names map[int]string) (found []doctor.Route) {
 	if route.Dst != nil {
 		if ones, _ := route.Dst.Mask.Size(); ones != 0 {
@@ -151,12 +151,12 @@ func defaultsOf(route *netlink.Route, family string, names map[int]string) (foun
 	return found
 }
 
-// weir reads the dataplane's own counters from its pins.
+// weir reads the dataplane's own counters from its pinned maps.
 type weir struct{ view *dataplane.View }
 
 var errNotRoot = errors.New("only root may read weir's counters")
 
-// openWeir gives nil without an error where weir does not run.
+// openWeir returns nil without an error if weir does not run.
 func openWeir() (*weir, error) {
 	if os.Geteuid() != 0 {
 		return nil, errNotRoot
@@ -177,11 +177,11 @@ func openWeir() (*weir, error) {
 
 func (w *weir) close() {
 	if w != nil {
-		_ = w.view.Close() // was only read
+		_ = w.view.Close() // it was only read
 	}
 }
 
-// count gives nil where weir does not run.
+// count returns nil if weir does not run.
 func (w *weir) count() (*doctor.WeirCount, error) {
 	if w == nil {
 		return nil, nil
@@ -227,7 +227,7 @@ func (r *reader) hooks() {
 	}
 }
 
-// natUses counts the ports in use, where there are rules that choose ports.
+// natUses counts the ports in use, if there are rules that choose ports.
 func (r *reader) natUses(c *doctor.Counters) {
 	if r.weir == nil || c.Weir == nil || r.snapshot.Weir == nil || len(r.snapshot.Weir.NATPorts) == 0 {
 		return

@@ -40,13 +40,13 @@ func (r *reader) host() {
 	}
 }
 
-// isolated are the cores that the kernel keeps its work from: RPS too takes neither
-// those of isolcpus= nor those of nohz_full=.
+// isolated returns the cores that the kernel keeps its work away from. RPS also leaves
+// out the cores of isolcpus= and nohz_full=.
 func (r *reader) isolated() (all []int) {
 	for _, file := range []string{"isolated", "nohz_full"} {
 		text := r.text("devices/system/cpu/" + file)
 		if text == "(null)" {
-			continue // how kernels print a list that was never made
+			continue // kernels print this for a list that was never made
 		}
 		ids, err := cpulist.Parse(text)
 		if err != nil {
@@ -75,7 +75,7 @@ func (r *reader) cpu(id int) doctor.CPU {
 	return c
 }
 
-// idleStates are core 0's; nil where nothing is said of them.
+// idleStates returns those of core 0; nil if the kernel lists none.
 func (r *reader) idleStates() (states []doctor.IdleState) {
 	dirs, err := filepath.Glob(r.sysFile("devices/system/cpu/cpu0/cpuidle/state[0-9]*"))
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *reader) idleStates() (states []doctor.IdleState) {
 	return states
 }
 
-// throttle are the cores' counts; nil where the CPU keeps none.
+// throttle returns the cores' throttle counts; nil if the CPU keeps none.
 func (r *reader) throttle() map[int]uint64 {
 	files, err := filepath.Glob(r.sysFile("devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count"))
 	if err != nil || len(files) == 0 {
@@ -106,7 +106,7 @@ func (r *reader) throttle() map[int]uint64 {
 	return all
 }
 
-// text is what a file below /sys says, "" where there is none.
+// text returns the contents of a file below /sys, "" if there is none.
 func (r *reader) text(name string) string {
 	text, err := readFile(r.sysFile(name))
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *reader) text(name string) string {
 	return strings.TrimSpace(text)
 }
 
-// number is 0 where there is none.
+// number returns 0 if there is no such file.
 func (r *reader) number(name string) int {
 	n, err := strconv.Atoi(r.text(name))
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *reader) number(name string) int {
 	return n
 }
 
-// wanted are the sysctls that checks read, as files below /proc/sys.
+// wanted lists the sysctls that checks read, as files below /proc/sys.
 var wanted = []string{
 	"net/ipv4/ip_forward", "net/ipv4/conf/*/forwarding", "net/ipv4/conf/*/rp_filter",
 	"net/ipv6/conf/*/forwarding", "net/ipv6/conf/*/accept_ra",
@@ -154,8 +154,8 @@ func (r *reader) sysctls() {
 	r.snapshot.Sysctls = all
 }
 
-// unknownLines reads what files set that the kernel does not have. A tree that is not
-// the machine itself holds its own.
+// unknownLines reads lines for sysctls that the kernel does not have. A recorded tree has
+// its own list.
 func (r *reader) unknownLines() {
 	h := &tune.Host{}
 	if r.root != "/" {
@@ -172,7 +172,7 @@ func (r *reader) unknownLines() {
 	}
 }
 
-// programs are those that matter, by the name that the kernel cuts at 15 bytes.
+// programs lists those that matter, by the kernel's name, which is cut at 15 bytes.
 var programs = map[string]string{
 	"irqbalance": "irqbalance", "tuned": "tuned", "NetworkManager": "NetworkManager", "systemd-network": "systemd-networkd",
 	"dockerd": "dockerd", "firewalld": "firewalld", "bpftune": "bpftune", "ksmtuned": "ksmtuned",

@@ -16,11 +16,11 @@ import (
 // session is one of the kernel's PPPoE sessions.
 type session struct {
 	id     int
-	device string // that its frames come by
+	device string // device that its frames arrive on
 }
 
-// sessions are those of the process's network namespace. The kernel prints the 16 bits of
-// a session's number as it has them, in network byte order (pppoe_seq_show).
+// sessions returns the sessions of the process's network namespace. The kernel prints the
+// 16 bits of a session's number in network byte order (pppoe_seq_show).
 func (r *reader) sessions() ([]session, error) {
 	text, err := readFile(r.procFile("net/pppoe"))
 	if err != nil {
@@ -41,9 +41,9 @@ func (r *reader) sessions() ([]session, error) {
 	return all, nil
 }
 
-// placeSessions says of each PPP interface which device its session runs over, and which
-// session it is where the device has one. The kernel tells neither of an interface: with
-// sessions over several devices, the pppd that made it has been told its device.
+// placeSessions finds the device below each PPP interface, and the session's number if
+// that device has only one. The kernel reports neither. If there are sessions over
+// several devices, the command line of the interface's pppd names the device.
 func (r *reader) placeSessions() {
 	all, fault := r.sessions()
 	var devices []string
@@ -78,7 +78,7 @@ func (r *reader) placeSessions() {
 	}
 }
 
-// toldDevices are those of devices that the pppd of an interface was told of.
+// toldDevices returns the devices that the pppd of an interface was told of.
 func (r *reader) toldDevices(name string, devices []string) (found []string) {
 	for _, word := range r.pppdWords(r.pppd(name)) {
 		if word = strings.TrimPrefix(word, "nic-"); slices.Contains(devices, word) {
@@ -88,9 +88,9 @@ func (r *reader) toldDevices(name string, devices []string) (found []string) {
 	return found
 }
 
-// pppd is the process id of the pppd that made an interface; "" if it is not known. It
-// writes a file called like the interface, and with linkname one that names it in the
-// second line; since 2.5 in a folder of its own.
+// pppd returns the process id of the pppd that made an interface; "" if it is unknown.
+// pppd writes a file named like the interface and, with linkname, a file whose second
+// line names it. Since 2.5 these are in a directory of its own.
 func (r *reader) pppd(name string) string {
 	for _, folder := range []string{"run", "run/pppd"} {
 		if text, err := readFile(r.rootFile(folder, name+".pid")); err == nil {
@@ -111,8 +111,8 @@ func (r *reader) pppd(name string) string {
 	return ""
 }
 
-// pppdWords are the words of a pppd's command line, and of the files that it calls. Of a
-// process that is no pppd, or not of this namespace, there are none.
+// pppdWords returns the words of a pppd's command line and of the files that it includes.
+// It returns none if the process is no pppd, or not in this namespace.
 func (r *reader) pppdWords(pid string) (words []string) {
 	if _, err := strconv.ParseUint(pid, 10, 32); err != nil {
 		return nil
@@ -123,7 +123,7 @@ func (r *reader) pppdWords(pid string) (words []string) {
 	}
 	args := strings.Split(strings.TrimRight(text, "\x00"), "\x00")
 	own, _ := os.Readlink(r.procFile("self/ns/net")) //nolint:errcheck // both are absent in a recorded tree
-	its, _ := os.Readlink(r.procFile(pid, "ns/net")) //nolint:errcheck // likewise
+	its, _ := os.Readlink(r.procFile(pid, "ns/net")) //nolint:errcheck // absent, too
 	if filepath.Base(args[0]) != "pppd" || its != own {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (r *reader) pppdWords(pid string) (words []string) {
 	return words
 }
 
-// peerWords are the words of a file of /etc/ppp/peers (pppd(8), OPTIONS FILES).
+// peerWords returns the words of a file of /etc/ppp/peers (pppd(8), OPTIONS FILES).
 func (r *reader) peerWords(name string) (words []string) {
 	text, err := readFile(r.rootFile("etc/ppp/peers", name))
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"weir/internal/host/doctor"
 )
 
-// asPrinted is a session's number as the kernel prints it.
+// asPrinted returns a session's number as the kernel prints it.
 func asPrinted(session uint16) string {
 	return fmt.Sprintf("%08X", binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, session)))
 }
 
-// A recorded tree of a box with PPPoE tells which session runs over which interface: by
-// the one device that there is, or by what pppd was told.
+// TestSessions checks that a recorded tree of a PPPoE box tells which session runs over
+// which interface: from the only device, or from pppd's options.
 func TestSessions(t *testing.T) {
 	const head = "Id       Address              Device\n"
 	line := func(session uint16, device string) string {

@@ -17,7 +17,7 @@ func readFile(name string) (string, error) {
 	return string(b), err
 }
 
-// softnet reads the cores' packet queues.
+// softnet reads the counters of the cores' packet queues.
 func (r *reader) softnet(c *doctor.Counters) error {
 	queues, err := proc.Softnet(r.proc)
 	if err != nil {
@@ -31,7 +31,8 @@ func (r *reader) softnet(c *doctor.Counters) error {
 	return nil
 }
 
-// snmp reads the counters of IPv4 and IPv6. Those of IPv4 are kept where IPv6 has none.
+// snmp reads the counters of IPv4 and IPv6. If there are none of IPv6, those of IPv4 are
+// kept.
 func (r *reader) snmp(c *doctor.Counters) error {
 	text, err := readFile(r.procFile("net/snmp"))
 	if err == nil {
@@ -49,7 +50,7 @@ func (r *reader) snmp(c *doctor.Counters) error {
 	return nil
 }
 
-// parseSNMP6 adds those of IPv6: Ip6FragFails becomes Ip6.FragFails.
+// parseSNMP6 adds the counters of IPv6: Ip6FragFails becomes Ip6.FragFails.
 func parseSNMP6(all map[string]uint64, text string) error {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -65,7 +66,7 @@ func parseSNMP6(all map[string]uint64, text string) error {
 	return nil
 }
 
-// table is the sums of a file of /proc/net/stat.
+// table returns the sums of a file of /proc/net/stat.
 func (r *reader) table(name string) (map[string]uint64, error) {
 	all, err := proc.NetStat(r.proc)
 	if err != nil {
@@ -80,7 +81,7 @@ func (r *reader) table(name string) (map[string]uint64, error) {
 	return all[name], nil
 }
 
-// conntrack prefers the namespace's own count to the table's. A kernel that has neither
+// conntrack prefers the namespace's own count to the table's. A kernel with neither
 // tracks nothing.
 func (r *reader) conntrack(c *doctor.Counters) {
 	text, err := readFile(r.procFile("sys/net/netfilter/nf_conntrack_count"))

@@ -16,8 +16,8 @@ func sortIRQs(irqs []doctor.IRQ) {
 	slices.SortFunc(irqs, func(a, b doctor.IRQ) int { return cmp.Compare(a.Number, b.Number) })
 }
 
-// settings reads what ethtool tells of a device. That virtual ones tell little is
-// nothing to note.
+// settings reads a device's ethtool settings. Virtual devices have few, which is not
+// noted as missing.
 func (r *reader) settings(n *doctor.Interface) {
 	e := r.devices.cards
 	note := func(what string, err error) {
@@ -97,7 +97,7 @@ func (r *reader) spreading(n *doctor.Interface, note func(string, error)) {
 	}
 }
 
-// disciplines adds the queueing disciplines with their rates, where they have one.
+// disciplines adds the queueing disciplines, with their rates if they have one.
 func (d *devices) disciplines(c *doctor.Counters, names map[int]string) error {
 	all, err := d.netlink.QdiscList(nil)
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -124,7 +124,7 @@ func (d *devices) disciplines(c *doctor.Counters, names map[int]string) error {
 	return d.shaperRates(c.Qdiscs, names)
 }
 
-// handle writes a number as tc does; the two special parents have words.
+// handle writes a number as tc does. The two special parents have names.
 func handle(h uint32) string {
 	switch h {
 	case netlink.HANDLE_ROOT:

@@ -11,12 +11,12 @@ import (
 	"weir/internal/host/doctor"
 )
 
-// cakeRate is TCA_CAKE_BASE_RATE64 (linux/pkt_sched.h): bytes per second, 0 where
-// it does not shape.
+// cakeRate is TCA_CAKE_BASE_RATE64 (linux/pkt_sched.h): bytes per second, 0 if it does
+// not shape.
 const cakeRate = 2
 
-// shaperRates adds the rates, which the disciplines do not tell alike: that of HTB
-// is its topmost classes' ceilings, that of CAKE an option that the library does not
+// shaperRates adds the rates, which each discipline reports differently. HTB's rate is
+// the sum of its topmost classes' ceilings. CAKE's is an option that the library does not
 // know.
 func (d *devices) shaperRates(all []doctor.Qdisc, names map[int]string) error {
 	cakes, err := cakeRates()
@@ -42,7 +42,7 @@ func (d *devices) shaperRates(all []doctor.Qdisc, names map[int]string) error {
 	return nil
 }
 
-// htbRate adds up the ceilings of the classes below no other.
+// htbRate adds up the ceilings of the topmost classes.
 func (d *devices) htbRate(index int, qdisc string) (bits uint64, err error) {
 	link, err := d.netlink.LinkByIndex(index)
 	if err != nil {
@@ -61,13 +61,13 @@ func (d *devices) htbRate(index int, qdisc string) (bits uint64, err error) {
 	return bits, nil
 }
 
-// cake is one of them by its interface.
+// cake identifies a CAKE discipline by its interface and handle.
 type cake struct {
 	index  int
 	handle string
 }
 
-// cakeRates are the rates of all of them, in bits per second.
+// cakeRates returns the rates of all CAKE disciplines, in bits per second.
 func cakeRates() (map[cake]uint64, error) {
 	request := nl.NewNetlinkRequest(unix.RTM_GETQDISC, unix.NLM_F_DUMP)
 	request.AddData(&nl.TcMsg{Family: unix.AF_UNSPEC})
@@ -89,7 +89,7 @@ func cakeRates() (map[cake]uint64, error) {
 	return rates, nil
 }
 
-// cakeRateOf is in bytes per second; 0 for another discipline.
+// cakeRateOf returns bytes per second; 0 for another discipline.
 func cakeRateOf(attributes []syscall.NetlinkRouteAttr) uint64 {
 	kind := ""
 	for _, a := range attributes {

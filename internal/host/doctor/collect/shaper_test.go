@@ -6,8 +6,8 @@ import (
 	"github.com/vishvananda/netlink/nl"
 )
 
-// The options of a CAKE of 50 Mbit/s, as the kernel sends them (TCA_CAKE_BASE_RATE64
-// among others), and of another discipline.
+// TestCakeRate reads the options of a CAKE of 50 Mbit/s as the kernel sends them
+// (TCA_CAKE_BASE_RATE64 among others), and those of another discipline.
 func TestCakeRate(t *testing.T) {
 	options := nl.NewRtAttr(nl.TCA_OPTIONS, nil)
 	options.AddRtAttr(3, nl.Uint32Attr(1)) // TCA_CAKE_DIFFSERV_MODE

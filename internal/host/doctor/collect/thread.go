@@ -10,8 +10,7 @@ import (
 	"weir/internal/host/proc"
 )
 
-// receivers notes which threads receive, before the first sample counts their
-// time.
+// receivers finds the receiving threads before the first sample counts their time.
 func (r *reader) receivers() error {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -36,18 +35,18 @@ func (r *reader) receivers() error {
 	return nil
 }
 
-// napi are the receivers of an interface; nil where the kernel tells of none.
+// napi returns the receivers of an interface; nil if the kernel does not report them.
 func (r *reader) napi(name string, index int) (all []doctor.NAPI) {
 	receivers, err := netif.Receivers(index)
 	if err != nil {
-		return nil // noted by receivers
+		return nil // receivers noted the error
 	}
 	for _, one := range receivers {
 		n := doctor.NAPI{Queue: one.Queue, IRQ: one.IRQ}
 		if pid := r.threads[name][one.Queue]; pid != 0 && pid == one.PID {
 			cores, err := cpulist.OfThread(pid)
 			if err != nil {
-				cores = nil // it has ended
+				cores = nil // the thread has ended
 			}
 			n.Thread = &doctor.Thread{CPUs: cpulist.Format(cores)}
 		}
@@ -56,8 +55,7 @@ func (r *reader) napi(name string, index int) (all []doctor.NAPI) {
 	return all
 }
 
-// threadTimes is how long each thread that receives has run; nil where there is
-// none.
+// threadTimes returns how long each receiving thread has run; nil if there is none.
 func (r *reader) threadTimes() map[string]map[int]uint64 {
 	if len(r.threads) == 0 {
 		return nil
@@ -74,8 +72,8 @@ func (r *reader) threadTimes() map[string]map[int]uint64 {
 	return all
 }
 
-// placeThreads says on which core each thread ran last. A thread that has ended is
-// none.
+// placeThreads sets the core that each thread ran on last. It drops threads that have
+// ended.
 func (r *reader) placeThreads() {
 	for i := range r.snapshot.Interfaces {
 		n := &r.snapshot.Interfaces[i]

@@ -12,18 +12,18 @@ import (
 	"weir/internal/host/doctor"
 )
 
-// watch is the programs that count in the kernel while doctor waits. What they cost to
-// read depends on the number of cores and interfaces alone.
+// watch holds the programs that count in the kernel while doctor waits. The cost of
+// reading them depends only on the number of cores and interfaces.
 type watch struct {
 	objects *bpfload.Objects
 	links   []*bpfload.Link
 	span    time.Duration
 }
 
-// vectors are the softirqs, by their numbers (linux/interrupt.h).
+// vectors are the softirqs in the order of their numbers (linux/interrupt.h).
 var vectors = [...]string{"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"}
 
-// openWatch loads and attaches them. They count from start on.
+// openWatch loads and attaches the programs. They count from start on.
 func openWatch() (*watch, error) {
 	spec, err := loadWatch()
 	if err != nil {
@@ -43,7 +43,7 @@ func openWatch() (*watch, error) {
 	return w, nil
 }
 
-// close is of a nil one, too.
+// close accepts a nil watch.
 func (w *watch) close() error {
 	if w == nil {
 		return nil
@@ -55,7 +55,7 @@ func (w *watch) close() error {
 	return errors.Join(append(faults, w.objects.Close())...)
 }
 
-// start has them count for a span from now on.
+// start makes the programs count for a span from now on.
 func (w *watch) start(span time.Duration) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
@@ -65,7 +65,7 @@ func (w *watch) start(span time.Duration) error {
 	return w.objects.Maps[watchMapUntil].Put(uint32(0), uint64(now.Nano()+span.Nanoseconds()))
 }
 
-// read is what they have counted; names are those of interfaces, by index.
+// read returns what they counted. names are the interfaces' names by index.
 func (w *watch) read(names map[int]string) (*doctor.Watched, error) {
 	own, err := netnsInode()
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *watch) read(names map[int]string) (*doctor.Watched, error) {
 	for id := range cores {
 		c := &cores[id]
 		if c.Runs == 0 {
-			continue // never online, or idle all the time
+			continue // never online, or always idle
 		}
 		found.Runs += c.Runs
 		found.OwnSeconds += nanoseconds(c.Own)
@@ -106,7 +106,7 @@ func (w *watch) read(names map[int]string) (*doctor.Watched, error) {
 		case from.Netns == own && names[int(from.Ifindex)] != "":
 			name = names[int(from.Ifindex)]
 		case from.Netns == own:
-			name = "interface " + strconv.Itoa(int(from.Ifindex)) // gone by now
+			name = "interface " + strconv.Itoa(int(from.Ifindex)) // removed by now
 		}
 		for id, p := range polled {
 			if by := found.Cores[id].Received; p.Polls > 0 && by != nil {
@@ -120,7 +120,7 @@ func (w *watch) read(names map[int]string) (*doctor.Watched, error) {
 	return found, nil
 }
 
-// netnsInode is the number of the calling thread's network namespace.
+// netnsInode returns the inode of the calling thread's network namespace.
 func netnsInode() (uint32, error) {
 	var s unix.Stat_t
 	if err := unix.Stat("/proc/thread-self/ns/net", &s); err != nil {

@@ -10,8 +10,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// The kernel takes the programs. They count what comes while they are to, by core and
-// interface, and nothing behind the end of the span, and say what that took.
+// TestWatch checks that the kernel accepts the programs. They count received packets by
+// core and interface during the span, nothing after its end, and report their own cost.
 func TestWatch(t *testing.T) {
 	testenv.NeedRoot(t)
 	w, err := openWatch()
@@ -24,14 +24,14 @@ func TestWatch(t *testing.T) {
 		}
 	}()
 	const packets = 200
-	send := func() { // over lo, whose packets come by the backlog
+	send := func() { // over lo, whose packets pass through the backlog
 		c, err := net.Dial("udp", "127.0.0.1:9")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
 		for range packets {
-			_, _ = c.Write([]byte("x")) // nobody listens, which some writes say
+			_, _ = c.Write([]byte("x")) // nobody listens, so some writes return an error
 		}
 	}
 	send()

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * What each core does for packets, counted in the kernel: the time of softirqs, and
- * what is received from each interface. It ends by itself at a time that is set
- * before, so a reader who gets the processor late reads of the same span.
+ * Counts what each core does for packets in the kernel: the time of softirqs, and what
+ * it receives from each interface. Counting ends by itself at a time set beforehand, so
+ * a reader who gets the processor late still reads the same span.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-/* Of the kernel's: offsets are taken from the running one's type information. */
+/* Kernel structures: the loader takes offsets from the running kernel's type
+ * information. */
 struct ns_common {
 	unsigned int inum;
 } __attribute__((preserve_access_index));
@@ -32,10 +33,10 @@ struct napi_struct {
 #define VECTORS 10 /* NR_SOFTIRQS of linux/interrupt.h */
 
 struct core {
-	__u64 since;	      /* when the softirq that runs began; 0: none, or not counted */
+	__u64 since;	      /* start of the running softirq; 0: none, or not counted */
 	__u64 spent[VECTORS]; /* ns */
-	__u64 runs;	      /* of these programs */
-	__u64 own;	      /* ns that they took */
+	__u64 runs;	      /* runs of these programs */
+	__u64 own;	      /* ns that these programs took */
 };
 
 struct {
@@ -45,7 +46,7 @@ struct {
 	__type(value, struct core);
 } cores SEC(".maps");
 
-/* Until when to count, CLOCK_MONOTONIC in ns; 0: not yet. */
+/* Time at which counting ends, CLOCK_MONOTONIC in ns; 0: not started. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -54,7 +55,7 @@ struct {
 } until SEC(".maps");
 
 struct device {
-	__u32 netns;   /* inode of its network namespace */
+	__u32 netns;   /* inode of the interface's network namespace */
 	__u32 ifindex; /* 0: the stack's own backlog (RPS, tunnels, veth) */
 };
 
@@ -133,7 +134,7 @@ int napi_polled(__u64 *ctx)
 
 	if (!c || now >= end_of_watch())
 		return 0;
-	/* A backlog has no device: 0 is read then. */
+	/* A backlog has no device: this reads 0. */
 	key.ifindex = napi->dev->ifindex;
 	key.netns = napi->dev->nd_net.net->ns.inum;
 	r = bpf_map_lookup_elem(&received, &key);
