@@ -110,7 +110,7 @@ enum mark {
  * belongs to: the device itself, or a VLAN device on it. */
 struct metadata {
 	__u32 magic;
-	__u32 mark;    /* weir's bits of the mark that it gets			*/
+	__u32 mark;    /* that the packet gets					*/
 	__u32 number;  /* METADATA_REDIRECT, and of the packet's state; 0: none	*/
 	__u32 ifindex; /* of that interface; another one does not believe it	*/
 	__u32 qos;     /* for skb->priority: QOS_*				*/
@@ -155,6 +155,7 @@ extern const volatile __u32 rule_chunks;  /* 512-rule chunks of this set, 1 to 6
 extern const volatile __u32 mark_mask;	  /* weir's own bits of skb->mark, which stand together   */
 extern const volatile __u8 mark_shift;	  /* the lowest of them					  */
 extern const volatile __u8 handoff_records; /* that the values of mark_mask tell apart		  */
+extern const volatile __u8 route_marks;	  /* bpf_fib_lookup() knows marks (Linux 6.10)	       */
 extern const volatile __u32 note_secret[2]; /* kept over a reload; see hook/note.h		  */
 extern const volatile __u8 implicit_pass; /* set implicit-pass			       */
 extern const volatile __u8 unloaded;	  /* the built-in set: no file has been loaded	       */

@@ -160,10 +160,9 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 	/* what stands in front of a frame that still has a priority tag is not ours: XDP leaves those alone */
 	if (i->flags & INTERFACE_XDP && !skb->vlan_present && !hook_metadata(skb, &m)) {
 		hook_prioritize(skb, m.qos);
-		if (!(m.number & METADATA_REDIRECT)) {
-			skb->mark |= m.mark;
+		skb->mark |= m.mark;
+		if (!(m.number & METADATA_REDIRECT))
 			return HOOK_PASS;
-		}
 		r = tc_parse(skb, p, 1);
 		if (r != UNDECIDED)
 			return count_verdict(i, r, hook_length(skb));
@@ -279,7 +278,7 @@ static __always_inline int tc_out_path(struct __sk_buff *skb, const struct inter
 			return count_verdict(i, REASON_MARK_TAKEN, p->length);
 		if (!(decided & HANDOFF_MULTICAST))
 			return egress_complete(skb, p, decided & HANDOFF_NUMBER);
-		hook_set_mark(skb, MARK_NONE);
+		hook_set_mark(skb, p->mark);
 		p->tuple.zone = p->ifindex; /* it leaves elsewhere too, and may be translated otherwise there */
 	}
 	return egress_fast(skb, &out_tails, p, i);

@@ -34,6 +34,7 @@ typedef struct __sk_buff hook_ctx;
 
 #define hook_ifindex(ctx)  ((ctx)->ifindex)
 #define hook_length(ctx)   ((ctx)->len)
+#define hook_mark(ctx)	   ((ctx)->mark & ~mark_mask)
 #define hook_gso_size(ctx) ((ctx)->gso_size)
 
 #define HOOK_MOVES 1
@@ -76,17 +77,17 @@ static __always_inline void hook_prioritize(hook_ctx *ctx, __u32 qos)
 		ctx->priority = qos >> QOS_QUEUE_SHIFT << QOS_QUEUE_SHIFT | low;
 }
 
-/* TCX runs where the mark can be set at once; the priority is set already. */
-static __always_inline int hook_handoff(hook_ctx *ctx, enum mark value, const struct packet *p)
+static __always_inline void hook_set_mark(hook_ctx *ctx, __u32 mark)
 {
-	(void)p;
-	ctx->mark = mark_set(ctx->mark, value);
-	return 0;
+	ctx->mark = mark;
 }
 
-static __always_inline void hook_set_mark(hook_ctx *ctx, enum mark value)
+/* TCX runs where the mark can be set at once; the priority is set already. */
+static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct packet *p)
 {
-	ctx->mark = mark_set(ctx->mark, value);
+	(void)p;
+	hook_set_mark(ctx, mark);
+	return 0;
 }
 
 /* Only XDP leaves a redirect to others. */

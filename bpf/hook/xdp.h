@@ -37,6 +37,7 @@ typedef struct xdp_md hook_ctx;
 
 #define hook_ifindex(ctx)   ((ctx)->ingress_ifindex)
 #define hook_length(ctx)    ((__u32)(hook_data_end(ctx) - hook_data(ctx)))
+#define hook_mark(ctx)	    0
 #define hook_gso_size(ctx)  0
 
 /* Whether rewrite_l4_csum() moves the frame, so that pointers must be loaded anew. */
@@ -76,14 +77,14 @@ static __always_inline struct metadata *hook_front(hook_ctx *ctx, const struct p
 	return m;
 }
 
-/* The packet goes to the stack, with weir's bits of the mark. < 0: it cannot. */
-static __always_inline int hook_handoff(hook_ctx *ctx, enum mark value, const struct packet *p)
+/* The packet goes to the stack, with this mark. < 0: it cannot. */
+static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct packet *p)
 {
 	struct metadata *m = hook_front(ctx, p);
 
 	if (!m)
 		return -1;
-	m->mark = mark_bits(value);
+	m->mark = mark;
 	m->number = 0;
 	return 0;
 }
@@ -96,16 +97,16 @@ static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, co
 
 	if (!m)
 		return -1;
-	m->mark = 0;
+	m->mark = p->mark;
 	m->number = METADATA_REDIRECT | number;
 	return 0;
 }
 
 /* What XDP redirects has no mark. */
-static __always_inline void hook_set_mark(hook_ctx *ctx, enum mark value)
+static __always_inline void hook_set_mark(hook_ctx *ctx, __u32 mark)
 {
 	(void)ctx;
-	(void)value;
+	(void)mark;
 }
 
 /* Where the packet goes up, TCX does it: packet.qos goes there with it. */

@@ -27,6 +27,7 @@ struct fragment_entry {
 	__u32 state;   /* index << 1 | direction; 0: the first was passed without a state */
 	__u32 path;    /* counted under, if state is 0			   */
 	__u32 started; /* tick							   */
+	__u32 mark;    /* of the first, if state is 0				   */
 	__u32 ranges;  /* number of ranges in use				   */
 	struct {
 		__u16 start, end; /* in units of 8 bytes, end excluded */
@@ -76,6 +77,7 @@ __noinline enum reason fragment_remember(struct scratch *s)
 		return REASON_FRAGMENT_OVERLAP;
 	fresh.state = s->state;
 	fresh.path = s->path;
+	fresh.mark = s->packet.mark;
 	fresh.started = shared.now;
 	fresh.ranges = 1;
 	fresh.range[0].end = fragment_end(&s->packet);
@@ -212,6 +214,8 @@ __noinline enum reason fragment_follow(struct scratch *s)
 	end = fragment_end(&s->packet);
 	s->state = e->state;
 	s->path = e->path;
+	if (!e->state)
+		s->packet.mark = e->mark;
 	if (!fragment_lock(e))
 		return REASON_STATE_BUSY;
 	r = fragment_add(e, start, end);

@@ -27,6 +27,7 @@ struct packet {
 	__u32 ifindex;	 /* the interface whose hook runs			  */
 	__u32 length;	 /* bytes from the IP header's first to the packet's last */
 	__u32 qos;	 /* QOS_*: what skb->priority is to say; 0: left alone	  */
+	__u32 mark;	 /* skb->mark but for weir's own bits; under XDP 0	  */
 	__u32 fragment_id; /* valid iff fragment != FRAGMENT_NONE		  */
 	__u16 fragment_offset; /* bytes; valid iff fragment != FRAGMENT_NONE	  */
 	__u16 fragment_length; /* bytes of the whole packet's payload in this one; likewise */

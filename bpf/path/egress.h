@@ -29,6 +29,8 @@ static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const st
 {
 	count_path(st->path, p->length);
 	qos_give_state(ctx, p, st, STATE_DIRECTION(number));
+	if (st->flags & STATE_MARK)
+		hook_set_mark(ctx, rule_mark_all(st, p->mark));
 	if (egress_translate(ctx, p, st, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	return count_verdict(i, why, p->length);
@@ -87,7 +89,8 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 	if (!st)
 		return count_verdict(i, REASON_GUARD, p->length);
 	qos_give_state(ctx, p, st, STATE_DIRECTION(number));
-	hook_set_mark(ctx, MARK_LEAVES); /* for a device that sends it on by another one */
+	/* MARK_LEAVES for a device that sends it on by another one */
+	hook_set_mark(ctx, mark_set(rule_mark_all(st, p->mark), MARK_LEAVES));
 	if (!(st->flags & STATE_NAT))
 		return count_verdict(i, REASON_MARKED, p->length);
 	reply = STATE_DIRECTION(number) ? &st->forth.tuple : &st->back.tuple;
@@ -179,6 +182,7 @@ static __always_inline int egress_miss(hook_ctx *ctx)
 		return egress_send(ctx, &s->packet, i, st, s->state, s->why);
 	qos_give_evaluated(ctx, s, 0, 0);
 	count_path(s->path, s->packet.length);
+	hook_set_mark(ctx, s->packet.mark);
 	return count_verdict(i, s->why, s->packet.length);
 }
 
@@ -225,6 +229,7 @@ static __always_inline int egress_fragment(hook_ctx *ctx)
 		return count_verdict(i, r, s->packet.length);
 	if (!s->state) {
 		count_path(s->path, s->packet.length);
+		hook_set_mark(ctx, s->packet.mark);
 		return count_verdict(i, REASON_RULE, s->packet.length);
 	}
 	st = state_get(STATE_INDEX(s->state));

@@ -143,7 +143,7 @@ static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const 
 	}
 	if (rewrite_packet(ctx, h, p, s, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
-	hook_set_mark(ctx, MARK_LEAVES);
+	hook_set_mark(ctx, mark_set(rule_mark_all(s, p->mark), MARK_LEAVES));
 	return fast_send(ctx, h, p, i, n, why, path);
 }
 
@@ -178,7 +178,7 @@ static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p,
 		hint_renew(number);
 	c = state_course(st, d);
 	n = nexthop_get(c->nexthop);
-	if (c->nexthop < NEXTHOP_FIRST || fast_is_stale(c, n) || p->fragment != FRAGMENT_NONE ||
+	if (c->nexthop < NEXTHOP_FIRST || fast_is_stale(c, n) || p->fragment != FRAGMENT_NONE || p->mark ||
 	    st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG))
 		return fast_tail(ctx, tails, p, i, TAIL_SLOW, number, 1);
 	if (st->qos && fast_shows_qos(ctx, p, n))

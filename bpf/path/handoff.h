@@ -12,6 +12,7 @@
 #include "packet/rewrite.h"
 #include "path/scratch.h"
 #include "state/lookup.h"
+#include "state/rule_mark.h"
 
 /* What a record says; its upper half is the tick of its last packet. */
 #define HANDOFF_NUMBER	  MAX_NUMBER  /* of the state, with the packet's direction; 0: none     */
@@ -150,14 +151,14 @@ static __always_inline __u32 handoff_choose(const struct handoff *h, __u32 print
 	return best & HANDOFF_NUMBER;
 }
 
-/* The live state whose packet stands in the stack with these addresses; NULL: its place
- * is another connection's by now. */
+/* The state whose packet stands in the stack with these addresses; NULL: it has expired,
+ * or its place is another connection's by now. */
 static __always_inline struct state *handoff_state(__u32 number, const struct tuple *t)
 {
 	struct state *st = state_get(STATE_INDEX(number));
 	const struct tuple *came, *reply;
 
-	if (!st || st->status != STATUS_LIVE)
+	if (!st || st->status != STATUS_LIVE || state_expired(st, STATE_DIRECTION(number)))
 		return 0;
 	came = STATE_DIRECTION(number) ? &st->back.tuple : &st->forth.tuple;
 	reply = STATE_DIRECTION(number) ? &st->forth.tuple : &st->back.tuple;
@@ -229,11 +230,11 @@ static __always_inline int handoff_bare(hook_ctx *ctx, const struct packet *p, c
 	return count_verdict(i, REASON_METADATA, p->length);
 }
 
-/* Up to the stack, with weir's bits of the mark that it has there. */
+/* Up to the stack, with the mark that it has there. */
 static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, const struct interface *i,
-					enum mark value, enum reason why)
+					__u32 mark, enum reason why)
 {
-	return hook_handoff(ctx, value, p) ? handoff_bare(ctx, p, i) : count_verdict(i, why, p->length);
+	return hook_handoff(ctx, mark, p) ? handoff_bare(ctx, p, i) : count_verdict(i, why, p->length);
 }
 
 /* To TCX ingress of the same device, which reaches where XDP does not. number: of the
@@ -276,13 +277,14 @@ static __always_inline int handoff_forward(hook_ctx *ctx, const struct packet *p
 	enum mark value;
 
 	if (p->flags & PACKET_GROUP)
-		return handoff_pass(ctx, p, i, MARK_NONE, REASON_LOCAL);
+		return handoff_pass(ctx, p, i, p->mark, REASON_LOCAL);
 	if (s && s->flags & STATE_NAT && handoff_translate(ctx, p, number))
 		return count_verdict(i, REASON_INTERNAL, p->length);
 	value = handoff_value(ctx, p, number);
 	if (value == MARK_NONE)
 		return count_verdict(i, REASON_MARK_TAKEN, p->length);
-	return handoff_pass(ctx, p, i, value, why);
+	return handoff_pass(ctx, p, i, mark_set(s ? rule_mark_steer(s, STATE_DIRECTION(number), p->mark) : p->mark, value),
+			    why);
 }
 
 /* The mark of a packet for the box itself: the stack may route it on if it is for a
@@ -316,7 +318,7 @@ static __always_inline int handoff_local(hook_ctx *ctx, struct headers *h, const
 		if (rewrite_translate_to(ctx, h, p, &other->dst, dst, other->dport, other->sport))
 			return count_verdict(i, REASON_INTERNAL, p->length);
 	}
-	return handoff_pass(ctx, p, i, handoff_local_mark(p, dst), why);
+	return handoff_pass(ctx, p, i, mark_set(s ? rule_mark_all(s, p->mark) : p->mark, handoff_local_mark(p, dst)), why);
 }
 
 /* Up to the stack because no route leads on: it answers, quoting what the client
@@ -331,7 +333,7 @@ static __always_inline int handoff_unreached(hook_ctx *ctx, const struct packet 
 		if (p->fragment != FRAGMENT_LATER)
 			handoff_value(ctx, p, number);
 	}
-	return handoff_pass(ctx, p, i, MARK_NONE, REASON_UP_ROUTE);
+	return handoff_pass(ctx, p, i, rule_mark_steer(s, STATE_DIRECTION(number), p->mark), REASON_UP_ROUTE);
 }
 
 #endif

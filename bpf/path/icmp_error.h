@@ -152,6 +152,7 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 	qos_give_state(ctx, &s->packet, st, STATE_DIRECTION(s->state));
 	if (s->out_ifindex && !(p->flags & PACKET_GROUP))
 		icmp_error_log(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
+	s->packet.mark = rule_mark_steer(st, STATE_DIRECTION(s->state), s->packet.mark); /* as slow_decide() did */
 	if (r == UNDECIDED)
 		return stateless_forward(ctx, s, REASON_STATE);
 	if (r > REASON_LAST_PASS)

@@ -28,10 +28,11 @@ __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 		return count_verdict(i, REASON_INTERFACE, p->length);
 	if (route == ROUTE_LOCAL) {
 		count_path(s->path, p->length);
-		return handoff_pass(ctx, p, i, handoff_local_mark(p, &p->tuple.dst), REASON_LOCAL);
+		return handoff_pass(ctx, p, i, mark_set(p->mark, handoff_local_mark(p, &p->tuple.dst)),
+				    REASON_LOCAL);
 	}
 	s->nexthop = q.number;
-	s->no_nexthop = route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
+	s->no_nexthop = route_reason(route);
 	return stateless_forward(ctx, s, REASON_RULE);
 }
 

@@ -74,6 +74,7 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	if (r != UNDECIDED)
 		return r;
 	route_query_fill(&q, p, &s->tuple.dst, s->tuple.dport);
+	q.mark = s->in.mark;
 	s->generation = shared.route_generation;
 	route = route_lookup(ctx, &q);
 	if (route == ROUTE_LOCAL)
@@ -81,11 +82,13 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	if (route == ROUTE_CLOSED)
 		return REASON_INTERFACE;
 	s->nexthop = q.number;
-	s->no_nexthop = route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
+	s->no_nexthop = route_reason(route);
 	s->out_ifindex = q.ifindex;
 	evaluate_start(&s->out, p, DIRECTION_OUT, q.ifindex, s->in.tag);
 	s->out.dst = s->tuple.dst;
 	s->out.dport = s->tuple.dport;
+	s->out.mark = s->in.mark;
+	s->out.mark_keep = s->in.mark_mask;
 	evaluate_share(&s->out, &s->in);
 	o = interface_get(q.ifindex);
 	s->skip_out = o && o->flags & INTERFACE_SKIP;
@@ -120,6 +123,8 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 			return r;
 		create_count(s, crossed);
 	}
+	if (!s->state)
+		s->packet.mark = evaluate_mark(s);
 	return s->packet.fragment == FRAGMENT_FIRST ? fragment_remember(s) : UNDECIDED;
 }
 
@@ -169,7 +174,7 @@ static __always_inline int miss_in(hook_ctx *ctx)
 		return slow_send(ctx, s, SLOW_RULES);
 	r = miss_rules_in(s);
 	if (r == REASON_IMPLICIT)
-		hook_handoff(ctx, MARK_NONE, &s->packet);
+		hook_handoff(ctx, s->packet.mark, &s->packet);
 	if (r != UNDECIDED) {
 		log_packet(ctx, s, r);
 		return reject_or_drop(ctx, s, i, r, STATE_IN);

@@ -33,6 +33,7 @@ static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, s
 	c = state_course(st, d);
 	state_leaving(&s->tuple, st, d);
 	route_query_fill(&q, &s->packet, &s->tuple.dst, s->tuple.dport);
+	q.mark = rule_mark_steer(st, d, s->packet.mark);
 	r = route_lookup(ctx, &q);
 	s->nexthop = r == ROUTE_FORWARD ? q.number : 0;
 	s->out_ifindex = r == ROUTE_LOCAL ? 0 : q.ifindex;
@@ -40,6 +41,8 @@ static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, s
 	if (c->nexthop >= NEXTHOP_FIRST && c->nexthop != s->nexthop &&
 	    c->nexthop_generation == (__u16)shared.route_generation && daemon_is_dead())
 		__sync_fetch_and_add(&shared.route_generation, 1);
+	if (s->packet.mark)
+		return r; /* by a mark of the packet's own, which the next may not have */
 	c->nexthop = s->nexthop;
 	c->nexthop_generation = generation;
 	return r;
@@ -76,6 +79,8 @@ __noinline enum reason slow_rules(struct scratch *s)
 		state_leaving(&s->tuple, st, d);
 		s->out.dst = s->tuple.dst;
 		s->out.dport = s->tuple.dport;
+		s->out.mark = rule_mark_steer(st, d, s->packet.mark);
+		s->out.mark_keep = d ? 0 : st->flow_forth.mark_mask;
 		if (d) {
 			s->out.src = s->tuple.src;
 			s->out.sport = s->tuple.sport;
@@ -95,6 +100,7 @@ __noinline enum reason slow_rules(struct scratch *s)
 __noinline enum reason slow_next(hook_ctx *ctx, struct scratch *s)
 {
 	struct state *st;
+	enum route route;
 	struct course *c;
 
 	if (!s)
@@ -107,22 +113,16 @@ __noinline enum reason slow_next(hook_ctx *ctx, struct scratch *s)
 	s->nexthop = c->nexthop;
 	if (c->nexthop == NEXTHOP_LOCAL)
 		return REASON_LOCAL;
-	if (c->nexthop != NEXTHOP_NONE && !fast_is_stale(c, nexthop_get(c->nexthop))) {
+	if (c->nexthop != NEXTHOP_NONE && !s->packet.mark && !fast_is_stale(c, nexthop_get(c->nexthop))) {
 		s->out_ifindex = nexthop_get(c->nexthop)->ifindex;
 		return UNDECIDED;
 	}
-	switch (slow_route(ctx, s, st)) {
-	case ROUTE_CLOSED:
-		return REASON_INTERFACE;
-	case ROUTE_LOCAL:
-		return REASON_UP_ROUTE;
-	case ROUTE_NEIGHBOUR:
-		return REASON_UP_NEIGHBOUR;
-	case ROUTE_FULL:
-		return REASON_UP_NEXTHOP;
-	default:
+	route = slow_route(ctx, s, st);
+	if (route == ROUTE_FORWARD)
 		return UNDECIDED;
-	}
+	if (route == ROUTE_CLOSED)
+		return REASON_INTERFACE;
+	return route == ROUTE_LOCAL ? REASON_UP_ROUTE : route_reason(route);
 }
 
 /* UNDECIDED: the next hop that slow_next() has found takes the packet. Else the reason

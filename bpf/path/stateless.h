@@ -39,6 +39,7 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
 		return handoff_forward(ctx, p, i, 0, 0, r);
 	rewrite_ttl(&h, p);
+	hook_set_mark(ctx, p->mark);
 	return fast_send(ctx, &h, p, i, n, why, PATH_COUNTED);
 }
 

@@ -38,8 +38,9 @@ static __always_inline int nat_source_by_route(hook_ctx *ctx, const struct scrat
 	long rc;
 
 	route_query_fill(&q, &s->packet, &s->tuple.dst, s->tuple.dport);
+	q.mark = s->in.mark;
 	route_fib(&f, &q);
-	rc = bpf_fib_lookup(ctx, &f, sizeof(f), BPF_FIB_LOOKUP_SRC);
+	rc = bpf_fib_lookup(ctx, &f, sizeof(f), BPF_FIB_LOOKUP_SRC | route_flags(&q));
 	if ((rc != BPF_FIB_LKUP_RET_SUCCESS && rc != BPF_FIB_LKUP_RET_NO_NEIGH) || f.ifindex != s->out.ifindex)
 		return -1;
 	if (s->packet.family == 4)

@@ -10,6 +10,7 @@
 enum route {
 	ROUTE_FORWARD,	 /* number is a next hop that is valid			*/
 	ROUTE_NEIGHBOUR, /* ifindex is known, the neighbour's address is not	*/
+	ROUTE_BLIND,	 /* likewise of the packet without its mark, by which the stack routes it */
 	ROUTE_FULL,	 /* likewise, because there is no number for it		*/
 	ROUTE_LOCAL,	 /* the box itself, or nothing that XDP could forward	*/
 	ROUTE_CLOSED,	 /* the interface has no programs of ours: nothing leaves by it */
@@ -22,6 +23,7 @@ struct route_query {
 	__be16 sport;
 	__be16 dport;
 	__u32 ifindex; /* in: where the packet came in; out: where it goes	*/
+	__u32 mark;    /* that it is routed by, weir's own bits not	*/
 	__u16 number;  /* out: index into shared.nexthops, 0: none was free	*/
 	__u8 proto;
 	__u8 family;
@@ -37,6 +39,7 @@ static __always_inline void route_query_fill(struct route_query *q, const struct
 	q->sport = p->tuple.sport;
 	q->dport = dport;
 	q->ifindex = p->ifindex;
+	q->mark = p->mark;
 	q->number = 0;
 	q->proto = p->tuple.proto;
 	q->family = p->family;
@@ -49,6 +52,8 @@ static __always_inline void route_fib(struct bpf_fib_lookup *f, const struct rou
 	f->l4_protocol = q->proto;
 	f->sport = q->sport;
 	f->dport = q->dport;
+	if (route_marks)
+		f->mark = q->mark;
 	f->tot_len = 1; /* so that the route's MTU comes back */
 	if (q->family == 4) {
 		f->family = AF_INET_KERNEL;
@@ -59,6 +64,20 @@ static __always_inline void route_fib(struct bpf_fib_lookup *f, const struct rou
 		__builtin_memcpy(f->ipv6_src, &q->src, 16);
 		__builtin_memcpy(f->ipv6_dst, &q->dst, 16);
 	}
+}
+
+/* How the kernel is asked: before Linux 6.10 it refuses to look at a mark. */
+static __always_inline __u32 route_flags(const struct route_query *q)
+{
+	return q->mark && route_marks ? BPF_FIB_LOOKUP_MARK : 0;
+}
+
+/* Why a packet of a route without a next hop goes up. */
+static __always_inline enum reason route_reason(enum route route)
+{
+	if (route == ROUTE_BLIND)
+		return REASON_UP_MARK;
+	return route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
 }
 
 /* The neighbour that the kernel chose: the gateway, or the destination itself. */
@@ -85,7 +104,7 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	if (!q)
 		return ROUTE_LOCAL;
 	route_fib(&f, q);
-	rc = bpf_fib_lookup(ctx, &f, sizeof(f), 0);
+	rc = bpf_fib_lookup(ctx, &f, sizeof(f), route_flags(q));
 	if (rc != BPF_FIB_LKUP_RET_SUCCESS && rc != BPF_FIB_LKUP_RET_NO_NEIGH)
 		return ROUTE_LOCAL;
 	q->ifindex = f.ifindex;
@@ -95,6 +114,8 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	i = &shared.interfaces[f.ifindex];
 	if (!(i->flags & INTERFACE_PRESENT))
 		return ROUTE_CLOSED;
+	if (q->mark && !route_marks)
+		return ROUTE_BLIND;
 	/* devices without Ethernet header have no neighbours to know */
 	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH && !(i->flags & INTERFACE_L3))
 		return ROUTE_NEIGHBOUR;

@@ -48,11 +48,14 @@ struct crossing {
 	__u8 icmp_type;
 	__u8 icmp_code;
 	__u16 tag; /* asked and answered; 0: none */
+	__u32 mark;	 /* likewise: skb->mark but for weir's own bits		*/
+	__u32 mark_keep; /* asked: bits that the in crossing has set, which stay	*/
 	/* Classes of the fields as they are now; known has a bit for each that has
 	 * been looked up, or was taken from the other crossing. */
 	__u32 class[FIELD_COUNT];
 	__u32 epoch; /* that the known classes were found under */
 	/* answered */
+	__u32 mark_mask; /* bits of mark that rules have set here */
 	__u32 rule; /* global id of the deciding rule + 1, 0: none matched */
 	__u8 action;
 	__u8 flags;

@@ -22,6 +22,9 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->icmp_type = p->icmp_type;
 	cr->icmp_code = p->icmp_code;
 	cr->tag = tag;
+	cr->mark = p->mark;
+	cr->mark_keep = 0;
+	cr->mark_mask = 0;
 	cr->known = 0;
 	cr->rule = 0;
 	cr->action = ACTION_PASS;
@@ -40,6 +43,14 @@ static __always_inline void evaluate_nothing(struct scratch *s)
 	s->in.asked = 0;
 	s->out.logs = 0;
 	s->out.asked = 0;
+}
+
+/* The mark of a packet without a state, with what the rules of its crossings have set. */
+static __always_inline __u32 evaluate_mark(const struct scratch *s)
+{
+	__u32 mask = s->in.mark_mask | s->out.mark_mask;
+
+	return (s->packet.mark & ~mask) | (s->in.mark & s->in.mark_mask) | (s->out.mark & s->out.mark_mask);
 }
 
 /* Takes over what the way in has found out about a packet and the way out would

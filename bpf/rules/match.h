@@ -90,6 +90,16 @@ __noinline int match_translate(struct crossing *cr, const struct rule *r)
 	return 0;
 }
 
+/* Sets what the rule sets of the mark. What the in crossing has set stays: it has chosen
+ * the packet's route. */
+static __always_inline void match_mark(struct crossing *cr, const struct rule *r)
+{
+	__u32 mask = r->mark_mask & ~cr->mark_keep;
+
+	cr->mark = (cr->mark & ~mask) | (r->mark & mask);
+	cr->mark_mask |= mask;
+}
+
 /* CROSSING_LOG* of a rule. */
 static __always_inline __u8 match_logs(const struct rule *r)
 {
@@ -119,6 +129,8 @@ static __always_inline int walk_visit(struct visit *v, __u32 number)
 	}
 	if (r->tagged && (cr->tag == r->tagged) == !!(r->flags & RULE_NOT_TAGGED))
 		return 0;
+	if (r->marked_mask && ((cr->mark & r->marked_mask) == r->marked) == !!(r->flags & RULE_NOT_MARKED))
+		return 0;
 	if (r->tag)
 		cr->tag = r->tag;
 	if (!(r->flags & RULE_MATCH)) {
@@ -128,7 +140,7 @@ static __always_inline int walk_visit(struct visit *v, __u32 number)
 		match_gives(cr, r->prio, r->queue);
 		if (cr->matches < MAX_MATCHES - 1)
 			crossing_matched(cr, *index);
-		if (match_translates(r, cr)) {
+		if (match_translates(r, cr) || r->mark_mask) {
 			w->translates = number;
 			return 1;
 		}
@@ -249,6 +261,7 @@ static __always_inline enum reason match_answer(struct crossing *cr, struct walk
 		cr->flags |= CROSSING_KEEP_STATE;
 	if (r->flags & RULE_ALLOW_OPTIONS)
 		cr->flags |= CROSSING_ALLOW_OPTIONS;
+	match_mark(cr, r);
 	if (match_translates(r, cr))
 		match_translate(cr, r);
 	return cr->flags & CROSSING_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_RULE;
@@ -302,6 +315,12 @@ static __always_inline void cache_store(struct cache_entry *s, const struct cach
 	s->key = *key;
 }
 
+/* Whether the answer depends on a mark, which the key does not hold. */
+static __always_inline int match_by_mark(const struct crossing *cr, const struct rule_set *set)
+{
+	return cr->mark && set->asks_mark;
+}
+
 /* Walks through a run that is not in the cache, and stores it there. */
 __noinline int match_uncached(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
@@ -321,7 +340,7 @@ __noinline int match_uncached(struct crossing *cr, struct walk *w, const struct 
 	cr->queue = 0;
 	walk_go(cr, w, set);
 	s = cache_get(&key);
-	if (s && !w->broken)
+	if (s && !w->broken && !match_by_mark(cr, set))
 		cache_store(s, &key, cr, w);
 	cr->logs |= logs;
 	cr->prio = cr->prio ? : prio;
@@ -330,8 +349,8 @@ __noinline int match_uncached(struct crossing *cr, struct walk *w, const struct 
 }
 
 /*
- * One run of rules: from w->from to the end of the rules, or to a match
- * rule that translates, which is then w->translates.
+ * One run of rules: from w->from to the end of the rules, or to a match rule
+ * that translates or sets the mark, which is then w->translates.
  */
 static __always_inline void match_run(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
@@ -340,7 +359,7 @@ static __always_inline void match_run(struct crossing *cr, struct walk *w, const
 
 	cache_key_fill(&key, cr, w);
 	s = cache_get(&key);
-	if (s && cache_is(s, &key))
+	if (s && cache_is(s, &key) && !match_by_mark(cr, set))
 		cache_recall(s, cr, w);
 	else
 		match_uncached(cr, w, set);
@@ -359,7 +378,9 @@ static __always_inline long match_next(struct crossing *cr, struct walk *w, cons
 		w->broken = 1;
 		return 1;
 	}
-	match_translate_now(cr, r, set);
+	if (match_translates(r, cr))
+		match_translate_now(cr, r, set);
+	match_mark(cr, r);
 	w->translates = NO_RULE;
 	w->from = number + 1;
 	if (r->flags & RULE_QUICK)
@@ -399,6 +420,7 @@ __noinline enum reason match_rules(struct crossing *cr)
 	cr->action = ACTION_PASS;
 	cr->flags = 0;
 	cr->matches = 0;
+	cr->mark_mask = 0;
 	crossing_renew(cr, set);
 	tree_classify(cr, set);
 	w->broken = 0;

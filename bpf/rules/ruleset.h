@@ -136,7 +136,8 @@ struct rule_set {
 	__u32 epoch;	/* 1 to MAX_EPOCH				*/
 	__u8 asks_tables; /* 1 << FIELD_*_TABLES - FIELD_TREES: a rule asks	*/
 	__u8 block_shift; /* log2 of the chunks in a block */
-	__u8 pad0[2];
+	__u8 asks_mark;	  /* a rule asks for a mark */
+	__u8 pad0[1];
 };
 
 #define EPOCH_BITS 28
@@ -154,6 +155,7 @@ struct rule_set {
 #define RULE_LOG_ALL	   0x100 /* with RULE_LOG				*/
 #define RULE_RETURN_RST	   0x200 /* block: TCP is answered by a reset	*/
 #define RULE_RETURN_ICMP   0x400 /* what is not, by "unreachable"	*/
+#define RULE_NOT_MARKED	   0x800 /* marked asks for any mark but this	*/
 
 /* What a rule does once its fields match. Ports are in host order. */
 struct rule {
@@ -173,6 +175,10 @@ struct rule {
 	__u8 prio;   /* given to packets: PRIO_*; 0: none		*/
 	__u16 queue; /* what set queue names; 0: nothing		*/
 	__u8 pad0[2]; /* arrays that are mapped have elements of 8 bytes */
+	__u32 mark;	   /* set on the packet, of the bits of mark_mask	*/
+	__u32 mark_mask;   /* 0: nothing is set				*/
+	__u32 marked;	   /* asked of the packet, likewise			*/
+	__u32 marked_mask;
 };
 
 /* What a rule names with set queue: the numbers of two queues, the second for packets

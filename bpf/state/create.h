@@ -14,6 +14,7 @@
 #include "path/scratch.h"
 #include "rules/match.h"
 #include "state/alloc.h"
+#include "state/rule_mark.h"
 #include "state/nat_port.h"
 #include "state/tuples.h"
 #include "state/qos.h"
@@ -149,7 +150,9 @@ static __always_inline void create_fill(struct state *st, const struct scratch *
 
 	create_course(&st->forth, &p->tuple);
 	create_course(&st->back, &s->tuple);
-	st->forth.nexthop = s->nexthop;
+	/* found by a mark of the packet's own, which the next may not have */
+	if (!p->mark || s->nexthop < NEXTHOP_FIRST)
+		st->forth.nexthop = s->nexthop;
 	st->forth.nexthop_generation = s->generation;
 	if (!(flags & STATE_IN))
 		st->back.nexthop = NEXTHOP_LOCAL; /* replies to the box's own packets */
@@ -167,6 +170,7 @@ static __always_inline void create_fill(struct state *st, const struct scratch *
 	state_qos_fill(st, (flags & (STATE_IN | STATE_EVALUATE_IN)) == STATE_IN ? &s->in : 0,
 		       (flags & (STATE_OUT | STATE_EVALUATE_OUT)) == STATE_OUT ? &s->out : 0);
 	log_fill(st, s, flags);
+	rule_mark_fill(st, &s->in, &s->out);
 	st->flow_forth.packets = 1;
 	st->flow_forth.bytes = p->length;
 	if (p->tuple.proto == IPPROTO_TCP)

@@ -78,6 +78,7 @@ enum peer {
 
 #define STATE_LOG	0x40 /* a rule logs all packets: flow_forth.log has those of the side */
 			     /* where direction 0 came in, flow_back.log of where it left   */
+#define STATE_MARK	0x80 /* rules have set bits of the mark				       */
 /* Rules of one side that log all packets of a state. */
 #define STATE_LOGS	4
 
@@ -109,7 +110,8 @@ struct flow {
 	__u8 flags;	/* FLOW_*						*/
 	__u8 prio;	/* given to its packets, as in struct rule; 0: none	*/
 	__u32 log[STATE_LOGS]; /* STATE_LOG: global ids + 1 of rules that log all packets */
-	__u32 spare[2];
+	__u32 mark_mask; /* STATE_MARK: bits of the mark that rules have set, of the side as log */
+	__u32 mark;	 /* STATE_MARK: flow_forth has those bits, of both sides; flow_back: spare  */
 };
 
 struct state {

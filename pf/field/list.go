@@ -52,7 +52,7 @@ var all = []Field{
 	{"Tag", "tag", "Tag", yes, Idle, Effect, Breaks},
 	{"Tagged", "tagged", "Tagged NotTagged", yes, Folded, Narrows, NoMerge},
 	{"ReceivedOn", "received-on", "ReceivedOn", no, Apart, Narrows, Breaks},
-	{"Marked", "marked", "Marked", no, Apart, Narrows, NoMerge},
+	{"Marked", "marked", "Marked", yes, Apart, Narrows, NoMerge},
 	{"Prio", "prio", "Prio", no, Apart, Narrows, Breaks},
 	{"Probability", "probability", "Probability", no, Apart, Narrows, Barrier},
 	{"MaxPktRate", "max-pkt-rate", "Limited", no, Apart, Narrows, Breaks},
@@ -66,7 +66,7 @@ var all = []Field{
 	{"Set.Queue", "set queue", "SetQueue", yes, Idle, Effect, inside}, // its number goes with the packet; no queue is kept yet
 	{"Set.TOS", "set tos", "", no, Apart, Effect, Marks},              // pfctl takes it for a clause of scrub rules, which are gone
 	{"Set.Delay", "set delay", "", no, Apart, Effect, inside},
-	{"Set.Mark", "set mark", "SetMark", no, Apart, Effect, inside},
+	{"Set.Mark", "set mark", "SetMark", yes, Apart, Effect, inside},
 	{"Dummynet", "dnpipe", "", no, Apart, Effect, Breaks},
 	{"Divert", "divert", "Divert", no, Apart, Narrows, Breaks},
 	{"Scrub", "scrub", "", no, Apart, Effect, Breaks},

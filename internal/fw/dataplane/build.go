@@ -48,6 +48,10 @@ func (d *Dataplane) build() (err error) {
 	if err := d.openTables(); err != nil {
 		return err
 	}
+	if d.byMark, err = bpfload.RoutesByMark(); err != nil {
+		return err
+	}
+	d.byMark = d.byMark && !d.config.MarkBlind
 	if err := d.load(); err != nil {
 		return err
 	}
@@ -284,6 +288,7 @@ func (d *Dataplane) values() map[string]any {
 		"mark_mask":       d.config.Options.MarkMask,
 		"mark_shift":      uint8(bits.TrailingZeros32(d.config.Options.MarkMask)),
 		"handoff_records": handoffRecords(d.config.Options.MarkMask),
+		"route_marks":     asByte(d.byMark),
 		"note_secret":     noteSecret(d.ledger.HashSeed),
 		"implicit_pass":   asByte(d.config.Options.ImplicitPass),
 		"unloaded":        asByte(d.config.Unloaded),

@@ -31,6 +31,8 @@ type Config struct {
 	// HashSeed keys the tuple table where there is none to be kept, for tests.
 	// 0: random.
 	HashSeed uint64
+	// MarkBlind has routes looked up without marks, as before Linux 6.10, for tests.
+	MarkBlind bool
 	// Room is how many rules there is room for beyond Program's, for tests that
 	// put one ruleset after another into the same generation.
 	Room int

@@ -25,6 +25,7 @@ type Dataplane struct {
 	crowded bool         // old has used up its numbers of paths
 	lost    error        // why there are tables that cannot be read; nil: there are none
 	swept   bool         // the garbage collection runs
+	byMark  bool         // the kernel finds routes by marks
 	ledger  ledger       // as it will be when this generation is live
 	lock    *os.File     // held from Build to the end of Commit
 }

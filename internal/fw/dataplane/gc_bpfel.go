@@ -36,6 +36,7 @@ const (
 	gcVarNoteSecret     = "note_secret"
 	gcVarPrefetchSecret = "prefetch_secret"
 	gcVarRandomSeed     = "random_seed"
+	gcVarRouteMarks     = "route_marks"
 	gcVarRuleBase       = "rule_base"
 	gcVarRuleChunks     = "rule_chunks"
 	gcVarShared         = "shared"
@@ -117,6 +118,7 @@ type gcVariableSpecs struct {
 	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
 	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
+	RouteMarks     *ebpf.VariableSpec `ebpf:"route_marks"`
 	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks     *ebpf.VariableSpec `ebpf:"rule_chunks"`
 	Shared         *ebpf.VariableSpec `ebpf:"shared"`
@@ -181,6 +183,7 @@ type gcVariables struct {
 	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
 	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
+	RouteMarks     *ebpf.Variable `ebpf:"route_marks"`
 	RuleBase       *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks     *ebpf.Variable `ebpf:"rule_chunks"`
 	Shared         *ebpf.Variable `ebpf:"shared"`

@@ -28,6 +28,7 @@ type play struct {
 //	{"tcx wan", packet, "drop block"}
 //	{"out wan", packet, "up rule s1 …"}      leaves by TCX egress, the box's own
 //	{"out wan came", packet, "…"}            … forwarded by the stack, with that mark
+//	{"own wan +0x5", packet, "…"}            the box's own, with that mark
 //	{"wait", "30", ""}                       seconds
 //	{"states", "", "line; line"}
 //
@@ -61,6 +62,8 @@ func TestPackets(t *testing.T) {
 		{"out", testOut},
 		{"guard", testGuard},
 		{"notes", testNotes},
+		{"marks", testMarks},
+		{"marks steer", testMarksSteer},
 		{"answers", testAnswers},
 		{"segments", testSegments},
 		{"layer 3", testLayer3},
@@ -153,23 +156,28 @@ func (s *scene) act(at, packet string) string {
 	case "tcx":
 		return s.outcome(packet, s.in(s.tcIn, words[1], packet))
 	case "out":
-		return s.outcome(packet, s.leave(words[1:], packet))
+		return s.outcome(packet, s.leave(words[1:], packet, s.net.lan0))
+	case "own":
+		return s.outcome(packet, s.leave(words[1:], packet, 0))
 	}
 	s.tb.Fatalf("no such hook: %s", at)
 	return ""
 }
 
-// leave has a packet leave by an interface, with its MACs as the stack sets them.
-func (s *scene) leave(words []string, packet string) result {
+// leave has a packet leave by an interface, with its MACs as the stack sets them. With a
+// mark it came in by the interface from; 0: the box sends it.
+func (s *scene) leave(words []string, packet string, from int) result {
 	s.tb.Helper()
 	var mark uint32
 	if len(words) > 1 {
 		mark = s.parseMark(words[1])
+	} else {
+		from = 0
 	}
 	if words[0] == "lan" {
-		return s.tcOut(s.net.lan0, parsePkt(packet).frame(lan0MAC, lanHostMAC), mark)
+		return s.tcFrom(s.net.lan0, parsePkt(packet).frame(lan0MAC, lanHostMAC), mark, from)
 	}
-	return s.tcOut(s.net.wan0, parsePkt(packet).frame(wan0MAC, wanHostMAC), mark)
+	return s.tcFrom(s.net.wan0, parsePkt(packet).frame(wan0MAC, wanHostMAC), mark, from)
 }
 
 func (s *scene) parseMark(text string) uint32 {

@@ -127,7 +127,7 @@ func (h half) set(p *ruleset.Program) xdpRuleSet {
 		Rules: uint32(len(p.Order)), None: h.maps[mapRuleCounters].MaxEntries() - 1,
 		OrderAt: h.base("rule_order"), TreesAt: h.base("rule_trees"),
 		DstTablesAt: classes + p.Set.DstTablesAt, SrcTablesAt: classes + p.Set.SrcTablesAt, AsksTables: p.Set.AsksTables,
-		BlockShift: p.Set.BlockShift,
+		BlockShift: p.Set.BlockShift, AsksMark: asByte(p.Set.AsksMark),
 	}
 }
 
@@ -139,6 +139,7 @@ func rawRule(r *ruleset.Rule) xdpRule {
 		NatPool: r.NatPool, RdrPool: r.RdrPool,
 		ReturnTtl: r.ReturnTTL, ReturnCode4: r.ReturnCode4, ReturnCode6: r.ReturnCode6,
 		Prio: r.Prio, Queue: r.Queue,
+		Mark: r.Mark, MarkMask: r.MarkMask, Marked: r.Marked, MarkedMask: r.MarkedMask,
 	}
 }
 

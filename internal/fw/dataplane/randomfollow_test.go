@@ -197,6 +197,9 @@ func (f *traffic) handedUp(s *shot, o *model.Outcome) {
 	if r.Kind != model.RouteForward || p.ttl <= 1 {
 		return
 	}
+	if f.IntN(8) == 0 { // a rule of the administrator's sets bits of its own
+		o.Mark |= 0x8000
+	}
 	out := &shot{hook: model.TCXEgress, ifindex: int(r.Interface), from: s.ifindex, mark: o.Mark, frame: slices.Clone(o.Frame)}
 	copy(out.frame, r.Dst[:])
 	copy(out.frame[6:], r.Src[:])

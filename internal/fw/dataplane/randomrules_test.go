@@ -243,6 +243,10 @@ func (d *drawing) options(action, direction, proto string, family int) string {
 	}
 	add(5, "tag "+one(d.Rand, tags...))
 	add(6, "tagged "+one(d.Rand, tags...), "! tagged "+one(d.Rand, tags...))
+	add(8, "marked 1/3", "! marked 1/3", "marked 0x40000/0xff0000", "marked 0", "! marked 0")
+	if action != "block" {
+		add(8, "set mark 1/3", "set mark 2/2", "set mark 0x40000/0xff0000", "set mark 0x40001", "set mark 0/1")
+	}
 	add(20, `label "$if:$nr"`)
 	if action != "block" {
 		add(4, priorities...)

@@ -264,6 +264,9 @@ func (f *traffic) place(p *pkt) *shot {
 	if f.IntN(20) == 0 {
 		s.ifindex = one(f.Rand, f.net.lan0, f.net.wan0)
 	}
+	if s.hook != model.XDP && f.IntN(8) == 0 {
+		s.mark = one[uint32](f.Rand, 1, 2, 0x40000, 0x80001)
+	}
 	s.frame = f.framed(p, s)
 	if s.hook != model.XDP {
 		s.priority = one[uint32](f.Rand, 0, 0, 0x10, 0x20003)

@@ -100,7 +100,7 @@ func (h *rulesHarness) ask(p rulestest.Packet) rulesprog.RulesCrossing {
 	j := rulesprog.RulesCrossing{
 		Ifindex: p.Ifindex, Proto: p.Proto, Family: 4, TcpFlags: p.TCPFlags,
 		IcmpType: p.ICMPType, IcmpCode: p.ICMPCode, Sport: swap(p.SPort), Dport: swap(p.DPort),
-		Tag: h.tag(p.Tag),
+		Tag: h.tag(p.Tag), Mark: p.Mark, MarkKeep: p.Keep,
 	}
 	if p.Tag != "" && j.Tag == 0 {
 		j.Tag = 0xffff // a tag that no rule knows
@@ -145,7 +145,7 @@ func (h *rulesHarness) answer(tb rapid.TB, why reason.Reason, j *rulesprog.Rules
 	}
 	a := rulestest.Answer{
 		Verdict: verdict, Rule: h.number(j.Rule), Stop: rulestest.None,
-		KeepState: j.Flags&judgeKeepState != 0, AllowOptions: j.Flags&judgeAllowOptions != 0,
+		Mark: j.Mark, SetMark: j.MarkMask, KeepState: j.Flags&judgeKeepState != 0, AllowOptions: j.Flags&judgeAllowOptions != 0,
 	}
 	if j.Rule == 0 {
 		a.Rule = rulestest.None

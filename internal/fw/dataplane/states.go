@@ -67,6 +67,9 @@ func (raw *xdpState) decode(s *state.State, index uint32) {
 		Queues:   [2]uint16{raw.QueueForth, raw.QueueBack},
 		NextHops: [2]uint16{raw.Forth.Nexthop, raw.Back.Nexthop},
 	}
+	if s.Flags&state.Marked != 0 {
+		s.Mark, s.MarkMask = raw.FlowForth.Mark, [2]uint32{raw.FlowForth.MarkMask, raw.FlowBack.MarkMask}
+	}
 	if s.Flags&state.Log != 0 {
 		s.Logs = [2][4]uint32{raw.FlowForth.Log, raw.FlowBack.Log}
 	}

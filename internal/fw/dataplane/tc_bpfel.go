@@ -82,6 +82,7 @@ const (
 	tcVarNoteSecret         = "note_secret"
 	tcVarPrefetchSecret     = "prefetch_secret"
 	tcVarRandomSeed         = "random_seed"
+	tcVarRouteMarks         = "route_marks"
 	tcVarRuleBase           = "rule_base"
 	tcVarRuleChunks         = "rule_chunks"
 	tcVarShared             = "shared"
@@ -209,6 +210,7 @@ type tcVariableSpecs struct {
 	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
 	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
+	RouteMarks     *ebpf.VariableSpec `ebpf:"route_marks"`
 	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks     *ebpf.VariableSpec `ebpf:"rule_chunks"`
 	Shared         *ebpf.VariableSpec `ebpf:"shared"`
@@ -345,6 +347,7 @@ type tcVariables struct {
 	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
 	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
+	RouteMarks     *ebpf.Variable `ebpf:"route_marks"`
 	RuleBase       *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks     *ebpf.Variable `ebpf:"rule_chunks"`
 	Shared         *ebpf.Variable `ebpf:"shared"`

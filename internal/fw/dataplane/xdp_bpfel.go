@@ -117,20 +117,21 @@ type xdpCourse struct {
 }
 
 type xdpFlow struct {
-	_       structs.HostLayout
-	Packets uint64
-	Bytes   uint64
-	Last    uint32
-	Seqlo   uint32
-	Seqhi   uint32
-	Grant   uint32
-	MaxWin  uint32
-	Peer    uint8
-	Wscale  uint8
-	Flags   uint8
-	Prio    uint8
-	Log     [4]uint32
-	Spare   [2]uint32
+	_        structs.HostLayout
+	Packets  uint64
+	Bytes    uint64
+	Last     uint32
+	Seqlo    uint32
+	Seqhi    uint32
+	Grant    uint32
+	MaxWin   uint32
+	Peer     uint8
+	Wscale   uint8
+	Flags    uint8
+	Prio     uint8
+	Log      [4]uint32
+	MarkMask uint32
+	Mark     uint32
 }
 
 type xdpFragmentEntry struct {
@@ -139,6 +140,7 @@ type xdpFragmentEntry struct {
 	State   uint32
 	Path    uint32
 	Started uint32
+	Mark    uint32
 	Ranges  uint32
 	Range   [8]struct {
 		_     structs.HostLayout
@@ -298,6 +300,10 @@ type xdpRule struct {
 	Prio        uint8
 	Queue       uint16
 	Pad0        [2]uint8
+	Mark        uint32
+	MarkMask    uint32
+	Marked      uint32
+	MarkedMask  uint32
 }
 
 type xdpRuleBits struct {
@@ -357,7 +363,8 @@ type xdpRuleSet struct {
 	Epoch       uint32
 	AsksTables  uint8
 	BlockShift  uint8
-	Pad0        [2]uint8
+	AsksMark    uint8
+	Pad0        [1]uint8
 }
 
 type xdpRuleSpans struct {
@@ -379,6 +386,7 @@ type xdpScratch struct {
 		Ifindex        uint32
 		Length         uint32
 		Qos            uint32
+		Mark           uint32
 		FragmentId     uint32
 		FragmentOffset uint16
 		FragmentLength uint16
@@ -398,6 +406,7 @@ type xdpScratch struct {
 		Seq            uint32
 		Ack            uint32
 		Window         uint32
+		_              [4]byte
 	}
 	State       uint32
 	Path        uint32
@@ -430,15 +439,17 @@ type xdpScratch struct {
 		IcmpType   uint8
 		IcmpCode   uint8
 		Tag        uint16
+		Mark       uint32
+		MarkKeep   uint32
 		Class      [8]uint32
 		Epoch      uint32
+		MarkMask   uint32
 		Rule       uint32
 		Action     uint8
 		Flags      uint8
 		Matches    uint8
 		Known      uint8
 		Matched    [8]uint32
-		_          [4]byte
 		NatAddr    xdpAddr
 		RdrAddr    xdpAddr
 		NatIfindex uint32
@@ -465,15 +476,17 @@ type xdpScratch struct {
 		IcmpType   uint8
 		IcmpCode   uint8
 		Tag        uint16
+		Mark       uint32
+		MarkKeep   uint32
 		Class      [8]uint32
 		Epoch      uint32
+		MarkMask   uint32
 		Rule       uint32
 		Action     uint8
 		Flags      uint8
 		Matches    uint8
 		Known      uint8
 		Matched    [8]uint32
-		_          [4]byte
 		NatAddr    xdpAddr
 		RdrAddr    xdpAddr
 		NatIfindex uint32
@@ -714,6 +727,7 @@ const (
 	xdpVarNoteSecret        = "note_secret"
 	xdpVarPrefetchSecret    = "prefetch_secret"
 	xdpVarRandomSeed        = "random_seed"
+	xdpVarRouteMarks        = "route_marks"
 	xdpVarRuleBase          = "rule_base"
 	xdpVarRuleChunks        = "rule_chunks"
 	xdpVarShared            = "shared"
@@ -837,6 +851,7 @@ type xdpVariableSpecs struct {
 	NoteSecret     *ebpf.VariableSpec `ebpf:"note_secret"`
 	PrefetchSecret *ebpf.VariableSpec `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.VariableSpec `ebpf:"random_seed"`
+	RouteMarks     *ebpf.VariableSpec `ebpf:"route_marks"`
 	RuleBase       *ebpf.VariableSpec `ebpf:"rule_base"`
 	RuleChunks     *ebpf.VariableSpec `ebpf:"rule_chunks"`
 	Shared         *ebpf.VariableSpec `ebpf:"shared"`
@@ -975,6 +990,7 @@ type xdpVariables struct {
 	NoteSecret     *ebpf.Variable `ebpf:"note_secret"`
 	PrefetchSecret *ebpf.Variable `ebpf:"prefetch_secret"`
 	RandomSeed     *ebpf.Variable `ebpf:"random_seed"`
+	RouteMarks     *ebpf.Variable `ebpf:"route_marks"`
 	RuleBase       *ebpf.Variable `ebpf:"rule_base"`
 	RuleChunks     *ebpf.Variable `ebpf:"rule_chunks"`
 	Shared         *ebpf.Variable `ebpf:"shared"`

@@ -137,6 +137,7 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 		Tag: c.tag(r.Tag), Tagged: c.tag(r.Tagged),
 		Prio: prio(r.SetPrio), Queue: c.queue(r.SetQueue),
 		ReturnTTL: r.Answer.TTL, ReturnCode4: r.Answer.Code, ReturnCode6: r.Answer.Code6,
+		Mark: r.SetMark.N, MarkMask: r.SetMark.Mask, Marked: r.Marked.N, MarkedMask: r.Marked.Mask,
 	}
 	set := func(flag Flags, when bool) {
 		if when {
@@ -149,6 +150,7 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	set(KeepState, r.Action == ast.Pass && r.State == resolve.KeepState)
 	set(AllowOptions, r.AllowOpts)
 	set(NotTagged, r.NotTagged)
+	set(NotMarked, r.Marked.Not)
 	set(Log, r.Log)
 	set(LogAll, r.LogAll)
 	set(ReturnRST, r.Answer.RST)
@@ -197,7 +199,8 @@ func (c *compiler) kinds() {
 	stations, plains := newVector(len(p.Rules)), newVector(len(p.Rules))
 	for i, r := range p.Rules {
 		kind, blocks := plains, &p.Set.Plains
-		if r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 {
+		p.Set.AsksMark = p.Set.AsksMark || r.MarkedMask != 0
+		if r.Flags&(Match|Quick) != 0 || r.Tag != 0 || r.Tagged != 0 || r.MarkedMask != 0 {
 			kind, blocks = stations, &p.Set.Stations
 		}
 		kind[i/64] |= 1 << (i % 64)

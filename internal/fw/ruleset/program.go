@@ -68,6 +68,7 @@ type Set struct {
 	// tables of destinations, 2 for those of sources.
 	DstTablesAt, SrcTablesAt uint32
 	AsksTables               uint8
+	AsksMark                 bool // a rule asks for a mark
 }
 
 // Bits of Set.AsksTables.
@@ -92,6 +93,7 @@ const (
 	LogAll // and every packet of its states; Log is set too
 	ReturnRST
 	ReturnICMP
+	NotMarked // marked asks for any mark but this
 )
 
 // A Rule is what a rule does once its conditions are met. Tags and pools are
@@ -106,6 +108,8 @@ type Rule struct {
 	ReturnCode4, ReturnCode6 uint8  // of the ICMP error "unreachable"
 	Prio                     uint8  // priorities of packets; 0: none
 	Queue                    uint16 // what set queue names; 0: nothing
+	Mark, MarkMask           uint32 // set on the packet; mask 0: nothing
+	Marked, MarkedMask       uint32 // asked of the packet; likewise
 }
 
 // A Tree is a search tree's place in Nodes; without nodes, First is the value of

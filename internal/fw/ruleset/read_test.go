@@ -34,7 +34,7 @@ const (
 )
 
 func (r *reader) judge(p rulestest.Packet) rulestest.Answer {
-	a := rulestest.Answer{Rule: rulestest.None, Stop: rulestest.None, Tag: p.Tag}
+	a := rulestest.Answer{Rule: rulestest.None, Stop: rulestest.None, Tag: p.Tag, Mark: p.Mark}
 	failed := false
 	r.port = 0
 	for n := range r.Rules {
@@ -45,6 +45,9 @@ func (r *reader) judge(p rulestest.Packet) rulestest.Answer {
 		if rule.Tagged != 0 && (a.Tag == r.Tags[rule.Tagged]) == (rule.Flags&ruleset.NotTagged != 0) {
 			continue
 		}
+		if rule.MarkedMask != 0 && (a.Mark&rule.MarkedMask == rule.Marked) == (rule.Flags&ruleset.NotMarked != 0) {
+			continue
+		}
 		if rule.Tag != 0 {
 			a.Tag = r.Tags[rule.Tag]
 		}
@@ -53,6 +56,7 @@ func (r *reader) judge(p rulestest.Packet) rulestest.Answer {
 				a.Matched = append(a.Matched, n)
 			}
 			r.translate(&a, rule, &p, &failed)
+			setMark(&a, rule, p.Keep)
 		} else {
 			a.Rule = n
 		}
@@ -65,6 +69,12 @@ func (r *reader) judge(p rulestest.Packet) rulestest.Answer {
 	return a
 }
 
+func setMark(a *rulestest.Answer, rule *ruleset.Rule, keep uint32) {
+	mask := rule.MarkMask &^ keep
+	a.Mark = a.Mark&^mask | rule.Mark&mask
+	a.SetMark |= mask
+}
+
 func (r *reader) decide(a *rulestest.Answer, p *rulestest.Packet, failed bool) {
 	if a.Rule != rulestest.None {
 		rule := &r.Rules[a.Rule]
@@ -73,6 +83,7 @@ func (r *reader) decide(a *rulestest.Answer, p *rulestest.Packet, failed bool) {
 			a.Verdict, a.Nat, a.Rdr = rulestest.Blocked, nil, nil
 			return
 		}
+		setMark(a, rule, p.Keep)
 		a.Verdict = rulestest.Passed
 		a.KeepState = rule.Flags&ruleset.KeepState != 0
 		a.AllowOptions = rule.Flags&ruleset.AllowOptions != 0

@@ -29,7 +29,7 @@ func TestNumbersMatchHeader(t *testing.T) {
 	}
 	flags := map[string]int{
 		"IN": int(In), "OUT": int(Out), "NAT": int(NAT), "EVALUATE_IN": int(EvaluateIn), "EVALUATE_OUT": int(EvaluateOut),
-		"OPTIONS": int(Options), "LOG": int(Log),
+		"OPTIONS": int(Options), "LOG": int(Log), "MARK": int(Marked),
 	}
 	if diff := cmp.Diff(flags, defines(t, header, "STATE")); diff != "" {
 		t.Errorf("STATE_* (-package +header):\n%s", diff)

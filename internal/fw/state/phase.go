@@ -92,6 +92,7 @@ const (
 	EvaluateOut                   // likewise the out crossing
 	Options                       // packets with IP options may pass
 	Log                           // rules log all packets: Logs
+	Marked                        // rules have set bits of the mark: Mark
 )
 
 // FlowFlags are the bits FLOW_* of bpf/state/state.h.

@@ -28,6 +28,8 @@ type State struct {
 	Flow     [2]Flow
 	Logs     [2][4]uint32 // Flags&Log: global numbers plus 1 of the rules that log all packets, of the in and the out crossing
 	Queues   [2]uint16    // numbers of what set queue names for packets of each direction; 0: nothing
+	Mark     uint32       // Flags&Marked: bits of skb->mark that rules have set
+	MarkMask [2]uint32    // which of them, by rules of the in and of the out crossing
 	NextHops [2]uint16    // index of each direction's next hop; 0: none yet, 1: the box itself
 }
 

@@ -29,6 +29,7 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 		if c != nil {
 			m.widen(c, p, d, in, out)
 		}
+		p.marks = resolve.Mark{N: in.mark.N | out.mark.N, Mask: in.mark.Mask | out.mark.Mask}
 		o = m.alone(p, r, passReason(in, out))
 	}
 	m.logJudged(p, in, out, &o)
@@ -77,7 +78,8 @@ func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *
 	if in.other != nil && (!inside.Src.IsValid() || !inside.Dst.IsValid()) {
 		return in, out, r, because(reason.NATAddress)
 	}
-	r = m.route(p, inside)
+	p.steered = in.mark.On(p.mark)
+	r = m.route(p, inside, p.steered)
 	if detour := m.detour(in, inside); detour != nil {
 		r = *detour
 	}
@@ -90,6 +92,7 @@ func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *
 	}
 	a := ask(p)
 	a.direction, a.iface, a.tag = ast.Out, m.box.byIndex(r.route.Interface), in.tag
+	a.mark, a.keep = in.mark.On(p.mark), in.mark.Mask
 	a.tuple.Src, a.tuple.Dst, a.tuple.DPort = inside.Src, inside.Dst, inside.DPort
 	if in.other != nil {
 		a.family, a.tuple.Proto = in.other.family, in.other.tuple.Proto
@@ -116,6 +119,7 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	}
 	m.countPath(c.path, p)
 	p.ip().write(c.leaving(0))
+	p.mark = c.markOn(p.mark)
 	return m.upGroup(p, *r.up, c.leaving(0).Dst)
 }
 
@@ -124,7 +128,7 @@ func ask(p *packet) asked {
 	a := asked{
 		direction: ast.In, iface: p.iface, family: p.family, tuple: p.tuple,
 		tcpFlags: p.tcp.flags, icmpType: p.icmpType, icmpCode: p.icmpCode,
-		tos: p.tos, length: p.length(), received: p.from,
+		mark: p.mark, tos: p.tos, length: p.length(), received: p.from,
 	}
 	if p.egress() {
 		a.direction = ast.Out
@@ -141,6 +145,7 @@ func (m *Model) alone(p *packet, r routed, why reason.Reason) Outcome {
 		return p.drop(*why)
 	}
 	m.countPath(p.path, p)
+	p.mark = p.marks.On(p.mark)
 	switch {
 	case p.egress():
 		return p.out(why)
@@ -164,8 +169,8 @@ type routed struct {
 }
 
 // route finds where a packet goes that will carry the tuple inside, behind
-// rdr-to and before nat-to.
-func (m *Model) route(p *packet, inside state.Tuple) routed {
+// rdr-to and before nat-to, and has that mark.
+func (m *Model) route(p *packet, inside state.Tuple, mark uint32) routed {
 	dst := inside.Dst
 	switch {
 	case dst.IsMulticast() || dst == limited:
@@ -177,7 +182,7 @@ func (m *Model) route(p *packet, inside state.Tuple) routed {
 	case p.tuple.Zone != 0, p.family == 6 && dst.IsLinkLocalUnicast():
 		return routed{up: because(reason.Local)}
 	}
-	route := m.box.Route(dst)
+	route := m.box.route(dst, mark)
 	if route.Kind != RouteForward {
 		return routed{up: because(reason.Local)}
 	}

@@ -13,6 +13,9 @@ import (
 type Box struct {
 	Interfaces []Interface
 	Route      func(dst netip.Addr) Route // after the box's own addresses were excluded
+	// MarkedRoute is the route of packets with a mark; nil: marks steer nothing.
+	MarkedRoute func(dst netip.Addr, mark uint32) Route
+	MarkBlind   bool // the route look-up of XDP and TCX knows no marks, as before Linux 6.10
 }
 
 // An Interface is one of the box's.
@@ -56,6 +59,14 @@ type Route struct {
 	Neighbour bool // its MAC is known
 	Dst, Src  [6]byte
 	Gateway   netip.Addr // who forwards on; invalid: the destination is on the link
+}
+
+// route is the kernel's answer for a packet with that mark.
+func (b *Box) route(dst netip.Addr, mark uint32) Route {
+	if mark == 0 || b.MarkBlind || b.MarkedRoute == nil {
+		return b.Route(dst)
+	}
+	return b.MarkedRoute(dst, mark)
 }
 
 func (b *Box) byIndex(index uint32) *Interface {

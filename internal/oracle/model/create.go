@@ -33,6 +33,7 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		c.Index = made.Index
 	}
 	m.noteLogs(c, in, out)
+	c.noteMarks(in, out)
 	if c.Translated() {
 		c.Flags |= state.NAT
 	}

@@ -19,6 +19,8 @@ type asked struct {
 	icmpType  uint8
 	icmpCode  uint8
 	tag       string
+	mark      uint32 // but for weir's own bits
+	keep      uint32 // bits of it that the in crossing has set
 	tos       uint8
 	length    int        // bytes of the IP packet
 	received  *Interface // where it came into the box; nil: a packet of the box itself
@@ -37,8 +39,9 @@ type crossing struct {
 	matched []uint32 // global numbers plus 1 of the rules that count the packet
 	iface   uint32
 	out     bool
-	seen    state.Tuple // the packet as match rules have left it
-	log     bool        // a rule that matched logs
+	seen    state.Tuple  // the packet as match rules have left it
+	log     bool         // a rule that matched logs
+	mark    resolve.Mark // that match rules and the deciding one have set
 
 	translation *resolve.TranslationRule // of FreeBSD's lists, nil if none has translated
 	logAll      bool                     // with log (all)
@@ -119,6 +122,7 @@ func (m *Model) evaluate(a asked) crossing {
 			c.logged(r)
 			c.given.takes(r)
 			m.translate(&c, r, &a)
+			c.setMark(r, &a)
 			if len(c.matched) < pathMatches {
 				c.matched = append(c.matched, m.ruleBase+uint32(r.Nr)+1)
 			}
@@ -137,8 +141,18 @@ func (m *Model) evaluate(a asked) crossing {
 	if c.rule != nil && c.rule.Action == ast.Pass {
 		c.given.takes(c.rule)
 		m.translate(&c, c.rule, &a)
+		c.setMark(c.rule, &a)
 	}
 	return c
+}
+
+// setMark notes what a rule sets of the mark. What the in crossing has set stays: it
+// has chosen the packet's route.
+func (c *crossing) setMark(r *resolve.Rule, a *asked) {
+	mask := r.SetMark.Mask &^ a.keep
+	set := resolve.Mark{N: r.SetMark.N & mask, Mask: mask}
+	a.mark = set.On(a.mark)
+	c.mark = resolve.Mark{N: set.On(c.mark.N), Mask: c.mark.Mask | mask}
 }
 
 // translate notes a rule's translation: rdr-to on in, nat-to on out, and of a

@@ -38,16 +38,19 @@ func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judge
 	switch {
 	case p.egress():
 		p.ip().write(leaves)
+		p.mark = c.markOn(p.mark)
 		return p.out(why)
 	case r.up != nil && *r.up == reason.UpRoute:
 		half := m.halfWay(p, c, d)
 		p.ip().write(half)
+		p.mark = c.steer(p.mark, d)
 		if p.fragment != fragmentLater && half != p.tuple && half != leaves {
 			m.record(keyOf(p, half), record{c: c, d: d, print: p.print()}) // for an error that quotes it
 		}
 		return p.upLocal(reason.UpRoute)
 	case r.up != nil:
 		p.ip().write(leaves)
+		p.mark = c.markOn(p.mark)
 		return m.upGroup(p, *r.up, leaves.Dst)
 	}
 	return m.forward(p, c, d, r.route, why)
@@ -62,7 +65,7 @@ func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple)
 	if c.ends[d] {
 		return routed{up: because(reason.Local)}
 	}
-	r := m.route(p, leaves)
+	r := m.route(p, leaves, c.steer(p.mark, d))
 	if r.up != nil || r.drop != nil {
 		return routed{up: because(reason.UpRoute)}
 	}
@@ -103,7 +106,10 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *Outcome {
 	if c.Flags&left != 0 && to != 0 {
 		a.direction, a.iface = ast.Out, m.box.byIndex(to)
 		a.tuple.Dst, a.tuple.DPort = c.leaving(d).Dst, c.leaving(d).DPort
-		a.tag = tag
+		a.tag, a.mark = tag, c.steer(p.mark, d)
+		if d == 0 {
+			a.keep = c.MarkMask[0]
+		}
 		out := m.evaluate(a)
 		p.anew[1] = &out
 		p.given = out.given
@@ -118,25 +124,26 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *Outcome {
 // forward sends a packet of a connection to its next hop, or up where only the
 // stack can; TCX egress then translates the source.
 func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Reason) Outcome {
-	obstacle := m.obstacle(p, r)
+	obstacle := m.obstacle(p, r, c.steer(p.mark, d))
 	switch {
 	case p.group:
 		return p.upLocal(reason.Local)
 	case obstacle == nil:
 		p.ip().write(c.leaving(d))
-		p.mark = m.marks().Set(p.mark, MarkLeaves)
+		p.mark = m.marks().Set(c.markOn(p.mark), MarkLeaves)
 		return m.redirect(p, r, why)
 	case *obstacle == reason.UpDevice:
 		return p.upBack(*obstacle, c, d)
 	}
 	half := m.halfWay(p, c, d)
 	p.ip().write(half)
+	p.mark = c.steer(p.mark, d)
 	return m.handOff(p, *obstacle, c, d, half)
 }
 
 // forwardAlone does the same with a packet that no state remembers.
 func (m *Model) forwardAlone(p *packet, r Route, why reason.Reason) Outcome {
-	obstacle := m.obstacle(p, r)
+	obstacle := m.obstacle(p, r, p.steered)
 	switch {
 	case p.group:
 		return p.upLocal(reason.Local)
@@ -149,8 +156,10 @@ func (m *Model) forwardAlone(p *packet, r Route, why reason.Reason) Outcome {
 }
 
 // obstacle returns why a packet cannot be redirected at once.
-func (m *Model) obstacle(p *packet, r Route) *reason.Reason {
+func (m *Model) obstacle(p *packet, r Route, mark uint32) *reason.Reason {
 	switch {
+	case m.box.MarkBlind && mark != 0:
+		return because(reason.UpMark)
 	case !r.Neighbour:
 		return because(reason.UpNeighbour)
 	case p.options:

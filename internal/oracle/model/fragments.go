@@ -22,7 +22,8 @@ type fragmented struct {
 
 	connection *connection // nil: the first was passed without a state
 	direction  int
-	path       Path // counted under, where there is no connection
+	path       Path   // counted under, where there is no connection
+	mark       uint32 // likewise
 	started    state.Tick
 	seen       []span // in order, apart from each other
 }
@@ -54,7 +55,7 @@ func (m *Model) remember(p *packet, c *connection, d int) *reason.Reason {
 	}
 	m.fragments = append(m.fragments, &fragmented{
 		src: p.tuple.Src, dst: p.tuple.Dst, id: p.fragmentID, proto: p.fragmentProto, zone: p.tuple.Zone, egress: p.egress(),
-		connection: c, direction: d, path: p.path, started: m.now, seen: []span{p.span()},
+		connection: c, direction: d, path: p.path, mark: p.marks.On(p.mark), started: m.now, seen: []span{p.span()},
 	})
 	return nil
 }
@@ -88,11 +89,12 @@ func (m *Model) followFirst(p *packet) Outcome {
 		m.logCarried(p, &o)
 		return o
 	}
-	p.path = f.path
+	p.path, p.mark = f.path, f.mark
 	if p.egress() {
 		return m.alone(p, routed{}, reason.Rule) // the box has routed it
 	}
-	r := m.route(p, p.tuple)
+	p.steered = f.mark
+	r := m.route(p, p.tuple, p.steered)
 	if r.up != nil {
 		r.up = because(reason.Local)
 	}

@@ -142,11 +142,11 @@ func (m *Model) handedOff(f *Frame, p *packet, made *state.State) Outcome {
 		return p.out(reason.Marked)
 	}
 	whole := r.c.leaving(r.d)
-	if p.tuple.Dst != whole.Dst || p.tuple.Src != whole.Src && p.tuple.Src != r.c.Tuple[r.d].Src {
-		return p.drop(reason.Guard) // it has waited, and the record is of another connection by now
+	if r.c.dead || m.expired(r.c) || p.tuple.Dst != whole.Dst || p.tuple.Src != whole.Src && p.tuple.Src != r.c.Tuple[r.d].Src {
+		return p.drop(reason.Guard) // it has waited, and its connection is gone
 	}
 	p.given = r.c.given[r.d]
-	p.mark = m.marks().Set(p.mark, MarkLeaves)
+	p.mark = m.marks().Set(r.c.markOn(p.mark), MarkLeaves)
 	if r.c.Flags&state.NAT != 0 {
 		t := p.tuple
 		t.Src, t.SPort = whole.Src, whole.SPort
@@ -177,7 +177,7 @@ func (m *Model) recordOf(f *Frame, p *packet) *record {
 		return nil
 	}
 	all, i := m.handoffs[keyOf(p, p.tuple)], int(value-MarkRecord)
-	if i >= len(all) || !m.live(&all[i]) || all[i].c != nil && all[i].c.dead {
+	if i >= len(all) || !m.live(&all[i]) {
 		return nil
 	}
 	return &all[i]

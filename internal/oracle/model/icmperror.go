@@ -43,6 +43,9 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 		p.rewriteError(q, c, d)
 	}
 	p.path = c.path
+	if !p.egress() {
+		p.marks, p.steered = c.steers(d), c.steer(p.mark, d)
+	}
 	r := m.destination(p, c, d, c.leaving(d))
 	if leaves := slices.Clone(p.frame[p.l3:p.end]); p.egress() {
 		p.logSide(c, d, true, p.iface.Index, leaves)

@@ -3,6 +3,7 @@ package model
 import (
 	"math/bits"
 
+	"weir/internal/fw/state"
 	"weir/pf/resolve"
 )
 
@@ -41,3 +42,28 @@ func (m Marks) Set(mark, value uint32) uint32 {
 func (m Marks) Records() int {
 	return min(1<<bits.OnesCount32(m.Mask)-int(MarkRecord), maxRecords)
 }
+
+// noteMarks keeps what rules have set of the mark.
+func (c *connection) noteMarks(in, out *crossing) {
+	c.Mark, c.MarkMask = in.mark.N|out.mark.N, [2]uint32{in.mark.Mask, out.mark.Mask}
+	if c.MarkMask != [2]uint32{} {
+		c.Flags |= state.Marked
+	}
+}
+
+// markOn returns a packet's mark with what the rules of its connection have set.
+func (c *connection) markOn(mark uint32) uint32 {
+	return resolve.Mark{N: c.Mark, Mask: c.MarkMask[0] | c.MarkMask[1]}.On(mark)
+}
+
+// steers are the bits of the mark that a connection's packets are routed by: replies
+// have none.
+func (c *connection) steers(d int) resolve.Mark {
+	if d == 1 {
+		return resolve.Mark{}
+	}
+	return resolve.Mark{N: c.Mark & c.MarkMask[0], Mask: c.MarkMask[0]}
+}
+
+// steer returns the mark that a packet is routed by.
+func (c *connection) steer(mark uint32, d int) uint32 { return c.steers(d).On(mark) }

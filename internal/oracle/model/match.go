@@ -20,6 +20,7 @@ func (m *Model) matches(r *resolve.Rule, a *asked) bool {
 		m.matchesEndpoint(&r.To, a.tuple.Dst, a.tuple.DPort, a) &&
 		matchesSender(r, a) &&
 		matchesFlags(r.Flags, a) && matchesICMP(&r.ICMP, a) &&
+		r.Marked.Match(a.mark) &&
 		(r.Tagged == "" || (r.Tagged == a.tag) != r.NotTagged) &&
 		m.matchesFilter(r, a)
 }

@@ -110,6 +110,6 @@ func (m *Model) leave(a asked, inside state.Tuple, r routed) (*crossing, routed)
 			return &out, routed{drop: because(reason.Interface)}
 		}
 		r = *d
-		a.iface, a.tag = m.box.byIndex(r.route.Interface), out.tag
+		a.iface, a.tag, a.mark = m.box.byIndex(r.route.Interface), out.tag, out.mark.On(a.mark)
 	}
 }

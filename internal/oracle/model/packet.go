@@ -1,6 +1,9 @@
 package model
 
-import "weir/internal/fw/state"
+import (
+	"weir/internal/fw/state"
+	"weir/pf/resolve"
+)
 
 // Protocol numbers.
 const (
@@ -35,14 +38,16 @@ type packet struct {
 	hook  Hook
 	from  *Interface // where it came into the box; nil: a packet of the box itself
 
-	l3     int // offset of the IP header
-	l4     int // offset of the L4 header, or of a later fragment's payload
-	end    int // offset behind the packet's last byte; padding follows
-	family int // 4 or 6
-	ttl    uint8
-	tos    uint8 // of IPv6 without its bits for congestion, as pf sees it
-	tuple  state.Tuple
-	mark   uint32 // of the packet in the stack; under XDP 0
+	l3      int // offset of the IP header
+	l4      int // offset of the L4 header, or of a later fragment's payload
+	end     int // offset behind the packet's last byte; padding follows
+	family  int // 4 or 6
+	ttl     uint8
+	tos     uint8 // of IPv6 without its bits for congestion, as pf sees it
+	tuple   state.Tuple
+	mark    uint32       // of the packet in the stack; under XDP 0
+	marks   resolve.Mark // that rules have set on a packet without a state
+	steered uint32       // the mark that it is routed by
 
 	options   bool // IPv4 options, IPv6 hop-by-hop or destination options
 	group     bool // the frame is addressed to a group of stations

@@ -53,15 +53,17 @@ type RulesCrossing struct {
 	IcmpType  uint8
 	IcmpCode  uint8
 	Tag       uint16
+	Mark      uint32
+	MarkKeep  uint32
 	Class     [8]uint32
 	Epoch     uint32
+	MarkMask  uint32
 	Rule      uint32
 	Action    uint8
 	Flags     uint8
 	Matches   uint8
 	Known     uint8
 	Matched   [8]uint32
-	_         [4]byte
 	NatAddr   struct {
 		_    structs.HostLayout
 		Word [4]uint32
@@ -117,6 +119,10 @@ type RulesRule struct {
 	Prio        uint8
 	Queue       uint16
 	Pad0        [2]uint8
+	Mark        uint32
+	MarkMask    uint32
+	Marked      uint32
+	MarkedMask  uint32
 }
 
 type RulesRuleBits struct {

@@ -26,6 +26,7 @@ type Packet struct {
 	TCPFlags           uint8
 	ICMPType, ICMPCode uint8
 	Tag                string
+	Mark, Keep         uint32 // but for weir's own bits; bits that the other crossing has set
 }
 
 // A Verdict is how a crossing ends.
@@ -46,6 +47,8 @@ type Answer struct {
 	Matched      []int // that count the packet
 	Stop         int   // a quick rule ended the evaluation here
 	Tag          string
+	Mark         uint32 // afterwards
+	SetMark      uint32 // bits of it that the rules have set
 	KeepState    bool
 	AllowOptions bool
 	Nat          *Target
@@ -85,11 +88,11 @@ func NewJudge(rs *resolve.Ruleset, s ruleset.Snapshot) *Judge {
 
 // Judge asks the rules about a packet (docs/packet-path.md, 5).
 func (j *Judge) Judge(p Packet) Answer {
-	a := Answer{Rule: None, Stop: None, Tag: p.Tag}
+	a := Answer{Rule: None, Stop: None, Tag: p.Tag, Mark: p.Mark}
 	failed := false
 	j.port = 0
 	for i, r := range j.Rules.Rules {
-		if !j.matches(r, &p, a.Tag) {
+		if !j.matches(r, &p, &a) {
 			continue
 		}
 		if r.Tag != "" {
@@ -100,6 +103,7 @@ func (j *Judge) Judge(p Packet) Answer {
 				a.Matched = append(a.Matched, i)
 			}
 			j.translate(&a, r, &p, &failed)
+			a.setMark(r, &p)
 		} else {
 			a.Rule = i
 		}
@@ -122,11 +126,18 @@ func (j *Judge) decide(a *Answer, p *Packet, failed bool) {
 		}
 		a.Verdict = Passed
 		j.translate(a, r, p, &failed)
+		a.setMark(r, p)
 		a.KeepState, a.AllowOptions = r.State == resolve.KeepState, r.AllowOpts
 	}
 	if failed {
 		a.Verdict = NoAddress
 	}
+}
+
+func (a *Answer) setMark(r *resolve.Rule, p *Packet) {
+	mask := r.SetMark.Mask &^ p.Keep
+	a.Mark = a.Mark&^mask | r.SetMark.N&mask
+	a.SetMark |= mask
 }
 
 // translate applies a rule's translation to the answer and to the packet.
@@ -207,7 +218,7 @@ func (j *Judge) targets(a resolve.Address) []netip.Prefix {
 
 func (p *Packet) hasPorts() bool { return p.Proto == 6 || p.Proto == 17 }
 
-func (j *Judge) matches(r *resolve.Rule, p *Packet, tag string) bool {
+func (j *Judge) matches(r *resolve.Rule, p *Packet, a *Answer) bool {
 	is4 := p.Src.Is4()
 	return (r.Direction == ast.AnyDirection || r.Direction == p.Direction) &&
 		!r.Fragment && (r.Interface.Any || j.isOn(r.Interface.Name, p.Ifindex) != r.Interface.Not) &&
@@ -218,7 +229,7 @@ func (j *Judge) matches(r *resolve.Rule, p *Packet, tag string) bool {
 		matchesPort(r.From.Port, p.SPort, p) && matchesPort(r.To.Port, p.DPort, p) &&
 		(p.Proto != 6 || p.TCPFlags&r.Flags.Mask == r.Flags.Set) &&
 		matchesICMP(r.ICMP, p) &&
-		(r.Tagged == "" || (r.Tagged == tag) != r.NotTagged)
+		(r.Tagged == "" || (r.Tagged == a.Tag) != r.NotTagged) && r.Marked.Match(a.Mark)
 }
 
 func (j *Judge) isOn(name string, ifindex uint32) bool {

@@ -144,6 +144,12 @@ func drawTable(t *rapid.T, name string, entries int) *resolve.Table {
 	return table
 }
 
+// drawMark draws few marks, so that what is set is asked for.
+func drawMark(t *rapid.T) resolve.Mark {
+	mask := pick(t, []uint32{1, 2, 3, ^uint32(resolve.DefaultMarkMask)}, "mask")
+	return resolve.Mark{N: uint32(rapid.IntRange(0, 3).Draw(t, "mark")) & mask, Mask: mask}
+}
+
 func drawRule(t *rapid.T) *resolve.Rule {
 	actions := []ast.Action{ast.Pass, ast.Pass, ast.Block, ast.Match}
 	if oneIn(t, 6, "asks nothing") {
@@ -166,6 +172,12 @@ func drawRule(t *rapid.T) *resolve.Rule {
 	}
 	if oneIn(t, 6, "asks tag") {
 		r.Tagged, r.NotTagged = pick(t, tags[2:], "tagged"), rapid.Bool().Draw(t, "not tagged")
+	}
+	if oneIn(t, 6, "asks mark") {
+		r.Marked = resolve.Marked{Mark: drawMark(t), Not: rapid.Bool().Draw(t, "not marked")}
+	}
+	if r.Action != ast.Block && oneIn(t, 6, "set mark") {
+		r.SetMark = drawMark(t)
 	}
 	if (r.Proto == 1 || r.Proto == 58) && rapid.Bool().Draw(t, "asks icmp") {
 		r.ICMP = resolve.ICMPType{
@@ -273,7 +285,7 @@ func DrawPacket(t *rapid.T) Packet {
 		SPort: pick(t, ports, "sport"), DPort: pick(t, ports, "dport"),
 		TCPFlags: uint8(rapid.IntRange(0, 255).Draw(t, "flags")),
 		ICMPType: pick(t, icmpTypes, "type"), ICMPCode: uint8(rapid.IntRange(0, 1).Draw(t, "code")),
-		Tag: pick(t, tags, "tag"),
+		Tag: pick(t, tags, "tag"), Mark: uint32(rapid.IntRange(0, 3).Draw(t, "mark")), Keep: uint32(rapid.IntRange(0, 3).Draw(t, "keep")),
 	}
 }
 
