@@ -40,6 +40,7 @@ type row struct {
 	Direction string       `json:"direction"`
 	Sink      string       `json:"sink"`
 	Rules     int          `json:"rules"`
+	Tables    int          `json:"tables"`
 	Limit     int          `json:"limit"`
 	Mpps      stats.Sample `json:"mpps"`
 	NewPerS   stats.Sample `json:"new_per_s_runs"` // nil where none were opened
@@ -88,6 +89,9 @@ func (s *Source) fromRows() []report.Measurement {
 			units.Thousands(r.Flows), r.Family, r.Protocol, units.Plural(r.Cores, "core"), r.Direction, r.Sink)
 		if r.Rules > 0 {
 			name += ", " + units.Plural(r.Rules, "further rule")
+		}
+		if r.Tables > 0 {
+			name += ", a table of " + units.Plural(r.Tables, "host")
 		}
 		if r.Limit > 0 {
 			name += ", room for " + units.Plural(r.Limit, "state")

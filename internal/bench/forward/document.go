@@ -242,6 +242,8 @@ var dimensions = []dimension{
 		func(c traffic.Case) int { return c.Frame }, func(c traffic.Case) traffic.Case { c.Frame = 0; return c }},
 	{"What more rules cost a known connection", "What more rules cost a new connection", report.Axis{Label: "further rules", Log: true},
 		func(c traffic.Case) int { return c.Rules }, func(c traffic.Case) traffic.Case { c.Rules = 0; return c }},
+	{"What a larger table costs a known connection", "What a larger table costs a new connection", report.Axis{Label: "addresses in a table", Log: true},
+		func(c traffic.Case) int { return c.Tables }, func(c traffic.Case) traffic.Case { c.Tables = 0; return c }},
 	{"What room for more states costs", "", report.Axis{Label: "set limit states", Log: true},
 		func(c traffic.Case) int { return c.Limit }, func(c traffic.Case) traffic.Case { c.Limit = 0; return c }},
 	{"What more cores bring", "", report.Axis{Label: "cores"},

@@ -23,6 +23,7 @@ type Options struct {
 	Directions []string
 	Sinks      []string
 	Rules      []int // in front of those of the examples, that match nothing of the traffic
+	Tables     []int // addresses of a table in front of these, that hold nothing of the traffic
 	Limits     []int // set limit states of weir; 0: the example's, or twice the flows
 
 	Paths    []string
@@ -55,7 +56,7 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Frames: []int{64}, Flows: []int{1000}, Families: []int{4}, Protocols: []string{traffic.UDP}, Cores: []int{1},
-		Directions: []string{traffic.OneWay}, Sinks: []string{traffic.Far}, Rules: []int{0}, Limits: []int{0},
+		Directions: []string{traffic.OneWay}, Sinks: []string{traffic.Far}, Rules: []int{0}, Tables: []int{0}, Limits: []int{0},
 		Paths: slices.Clone(paths.All), Hook: "xdp", Prefetch: "auto", Runs: 5, Seconds: time.Second,
 	}
 }
@@ -86,6 +87,7 @@ func (o *Options) Check() error {
 		option.Each("--direction", o.Directions, option.OneOf(traffic.OneWay, traffic.Both), "one or both"),
 		option.Each("--sink", o.Sinks, option.OneOf(traffic.Far, traffic.Egress), "far or egress"),
 		option.Each("--rules", o.Rules, func(n int) bool { return n >= 0 && n <= paths.MaxRules }, fmt.Sprintf("0 to %d", paths.MaxRules)),
+		option.Each("--tables", o.Tables, func(n int) bool { return n >= 0 && n <= paths.MaxTable }, fmt.Sprintf("0 to %d", paths.MaxTable)),
 		option.Each("--limit", o.Limits, func(n int) bool { return n == 0 || n >= o.needed() && n <= resolve.MostStates },
 			fmt.Sprintf("0, or %d to %d with these connections", o.needed(), resolve.MostStates)),
 		option.Each("--paths", o.Paths, option.OneOf(paths.Known...), strings.Join(paths.Known, ", ")),
@@ -121,12 +123,8 @@ func (o *Options) Cases() []traffic.Case {
 					for _, cores := range o.Cores {
 						for _, direction := range o.Directions {
 							for _, sink := range o.Sinks {
-								for _, rules := range o.Rules {
-									for _, limit := range o.Limits {
-										cases = append(cases, traffic.Case{Frame: traffic.TrueSize(frame, family == 6, protocol == traffic.TCP), Flows: flows, Family: family,
-											Protocol: protocol, Cores: cores, Direction: direction, Sink: sink, Rules: rules, Limit: limit})
-									}
-								}
+								cases = append(cases, o.ruleCases(traffic.Case{Frame: traffic.TrueSize(frame, family == 6, protocol == traffic.TCP),
+									Flows: flows, Family: family, Protocol: protocol, Cores: cores, Direction: direction, Sink: sink})...)
 							}
 						}
 					}
@@ -135,6 +133,19 @@ func (o *Options) Cases() []traffic.Case {
 		}
 	}
 	return unique(cases)
+}
+
+// ruleCases are the cases of one kind of traffic.
+func (o *Options) ruleCases(c traffic.Case) []traffic.Case {
+	var cases []traffic.Case
+	for _, c.Rules = range o.Rules {
+		for _, c.Tables = range o.Tables {
+			for _, c.Limit = range o.Limits {
+				cases = append(cases, c)
+			}
+		}
+	}
+	return cases
 }
 
 func unique(cases []traffic.Case) []traffic.Case {
@@ -153,6 +164,7 @@ func (o *Options) Estimate() time.Duration {
 		start   = 1.3  // seconds to build, open, learn the rate and take down
 		perFlow = 8e-6 // to open a connection and check it, both ways
 		perRule = 1e-4 // to load one
+		perAddr = 5e-6 // to load an address of a table
 		perLook = 1e-7 // for nft to look at a rule of a list, at each new connection
 	)
 	lists := 0.0 // paths that have one
@@ -164,7 +176,7 @@ func (o *Options) Estimate() time.Duration {
 	total := 3.0
 	for _, c := range o.Cases() {
 		runs := float64(o.Runs*(len(o.Paths)+1)) + 4 // the control; entries to choose from
-		total += runs * (start + o.Seconds.Seconds()*1.1 + float64(c.Flows)*perFlow + float64(c.Rules)*perRule)
+		total += runs * (start + o.Seconds.Seconds()*1.1 + float64(c.Flows)*perFlow + float64(c.Rules)*perRule + float64(c.Tables)*perAddr)
 		if c.Flows >= manyFlows {
 			total += runs * decisions.Seconds()
 		}

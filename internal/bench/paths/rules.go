@@ -12,14 +12,17 @@ import (
 )
 
 const (
-	// MaxRules leaves room for the example's own below weir's limit of 32,768.
-	MaxRules = 32_000
+	// MaxRules leaves room for the example's own below weir's limit of 65,536.
+	MaxRules = 64_000
+	// MaxTable is how many addresses a further table may have.
+	MaxTable = 1_000_000
 	// defaultStates is pf's "set limit states" where a file says nothing.
 	defaultStates = 100_000
 
 	// Further rules stand in front of these lines of the examples: the first that
 	// filters, and the first that every new connection meets.
 	weirFilter = "block all "
+	nftSets    = "\tset martians {\n"
 	nftFilter  = "\t\tiifname \"wan0\" ip saddr @martians drop\n"
 )
 
@@ -29,7 +32,7 @@ var limitLine = regexp.MustCompile(`(?m)^(set limit states[ \t]+)([0-9]+)[ \t]*$
 // weirRules is examples/gateway.conf with the further rules of a case, and with
 // room for as many states as it says, or for twice its flows.
 func weirRules(c traffic.Case) string {
-	text := before(examples.GatewayConf, weirFilter, moreRules(c, func(source netip.Addr, port int) string {
+	text := before(examples.GatewayConf, weirFilter, moreAddresses(c, "table <strangers> { ", " ", " }\nblock in quick on $lan from <strangers>\n")+moreRules(c, func(source netip.Addr, port int) string {
 		return fmt.Sprintf("block in quick on $lan proto %s from %s to port %d\n", c.Protocol, source, port)
 	}))
 	if c.Limit > 0 {
@@ -55,11 +58,16 @@ func setLimit(text string, limit int) string {
 
 // nftRules is examples/gateway.nft with the same further rules.
 func nftRules(c traffic.Case) string {
-	family := "ip"
+	family, kind := "ip", "ipv4_addr"
 	if c.IPv6() {
-		family = "ip6"
+		family, kind = "ip6", "ipv6_addr"
 	}
-	return before(examples.GatewayNft, nftFilter, moreRules(c, func(source netip.Addr, port int) string {
+	text := before(examples.GatewayNft, nftSets, moreAddresses(c, "\tset strangers {\n\t\ttype "+kind+"\n\t\telements = { ", ", ", " }\n\t}\n\n"))
+	ask := ""
+	if c.Tables > 0 {
+		ask = fmt.Sprintf("\t\tiifname \"lan0\" %s saddr @strangers drop\n", family)
+	}
+	return before(text, nftFilter, ask+moreRules(c, func(source netip.Addr, port int) string {
 		return fmt.Sprintf("\t\tiifname \"lan0\" %s saddr %s %s dport %d drop\n", family, source, c.Protocol, port)
 	}))
 }
@@ -86,6 +94,31 @@ func moreRules(c traffic.Case, rule func(source netip.Addr, port int) string) st
 		b.WriteString(rule(stranger(i, c.IPv6()), firstPort+i*scatter%ports))
 	}
 	return b.String()
+}
+
+// moreAddresses lists the addresses of a further table.
+func moreAddresses(c traffic.Case, head, between, end string) string {
+	if c.Tables == 0 {
+		return ""
+	}
+	const (
+		addresses = 1 << 22
+		scatter   = 1_640_531 // odd: no address comes twice
+	)
+	list := make([]string, c.Tables)
+	for i := range list {
+		list[i] = strangerIn(i*scatter%addresses, c.IPv6()).String()
+	}
+	return head + strings.Join(list, between) + end
+}
+
+// strangerIn is one of the 2^22 addresses of what is meant for carriers' NAT, or of a
+// /48 for documentation.
+func strangerIn(i int, ipv6 bool) netip.Addr {
+	if ipv6 {
+		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 0xff, 0xff, byte(i >> 14), byte(i >> 6), 15: byte(i&0x3f + 1)})
+	}
+	return netip.AddrFrom4([4]byte{100, 64 + byte(i>>16), byte(i >> 8), byte(i)})
 }
 
 // stranger is an address that none of the benchmark's hosts has, out of what is

@@ -96,6 +96,41 @@ func TestFurtherRulesAreTaken(t *testing.T) {
 	}
 }
 
+// A further table is taken by both programs, holds as many addresses as asked for, and
+// none of the benchmark's hosts.
+func TestFurtherTable(t *testing.T) {
+	for _, c := range []traffic.Case{{Family: 4, Protocol: traffic.UDP, Tables: 100_000}, {Family: 6, Protocol: traffic.TCP, Tables: 100_000}} {
+		rules, list := resolve.LoadWith(testbed.RulesFile, []byte(weirRules(c)), nil, resolve.Settings{})
+		if rules == nil {
+			t.Fatalf("%s: %v", c, list)
+		}
+		held := 0
+		for _, table := range rules.Tables {
+			if table.Name != "strangers" {
+				continue
+			}
+			held = len(table.Entries)
+			for _, e := range table.Entries {
+				for _, n := range []testbed.Address{testbed.LANHosts, testbed.RoutedHosts, testbed.TargetNet} {
+					if prefix, err := n.Addr(c.IPv6()).Prefix(map[bool]int{false: 10, true: 48}[c.IPv6()]); err != nil || prefix.Overlaps(e.Prefix) {
+						t.Fatalf("%s may be a host's: %v", e.Prefix, err)
+					}
+				}
+			}
+		}
+		if held != c.Tables {
+			t.Errorf("%s: the table holds %d addresses, want %d", c, held, c.Tables)
+		}
+		if nft, err := exec.LookPath("nft"); err == nil {
+			check := exec.Command(nft, "--check", "-f", "-")
+			check.Stdin = strings.NewReader(nftRules(c))
+			if out, err := check.CombinedOutput(); err != nil {
+				t.Errorf("%s: nft: %v\n%.500s", c, err, out)
+			}
+		}
+	}
+}
+
 func countRules(t *testing.T, c traffic.Case) int {
 	t.Helper()
 	rules, list := resolve.LoadWith(testbed.RulesFile, []byte(weirRules(c)), nil, resolve.Settings{})

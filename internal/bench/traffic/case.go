@@ -31,8 +31,9 @@ type Case struct {
 	Cores     int    `json:"cores"`
 	Direction string `json:"direction"`
 	Sink      string `json:"sink"`
-	Rules     int    `json:"rules,omitempty"` // added in front of the example's own; no frame matches them
-	Limit     int    `json:"limit,omitempty"` // set limit states of weir; 0: the example's, or twice the flows
+	Rules     int    `json:"rules,omitempty"`  // added in front of the example's own; no frame matches them
+	Tables    int    `json:"tables,omitempty"` // prefixes of a table in front of these; no frame is in it
+	Limit     int    `json:"limit,omitempty"`  // set limit states of weir; 0: the example's, or twice the flows
 }
 
 // IPv6 reports whether frames are of IPv6.
@@ -56,6 +57,9 @@ func (c Case) String() string {
 func (c Case) more() (text string) {
 	if c.Rules > 0 {
 		text += ", " + units.Plural(c.Rules, "further rule")
+	}
+	if c.Tables > 0 {
+		text += ", a table of " + units.Plural(c.Tables, "host")
 	}
 	if c.Limit > 0 {
 		text += ", room for " + units.Plural(c.Limit, "state")
