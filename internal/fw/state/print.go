@@ -29,7 +29,7 @@ func (v *View) Verbose() string {
 		fmt.Fprintf(&b, "\n   %s  %s", first.Sequence, second.Sequence)
 	}
 	fmt.Fprintf(&b, "\n   age %s, expires in %s, %d:%d pkts, %d:%d bytes%s",
-		clock(v.Age), clock(v.Expires), v.Src.Packets, v.Dst.Packets, v.Src.Bytes, v.Dst.Bytes, v.rules())
+		clock(v.Age), clock(v.Expires), v.Src.Packets, v.Dst.Packets, v.Src.Bytes, v.Dst.Bytes, v.rules()+v.prios())
 	return b.String()
 }
 
@@ -52,6 +52,19 @@ func (v *View) rules() string {
 		return ", rule " + v.RuleIn.String()
 	}
 	return fmt.Sprintf(", rule %s, out rule %s", v.RuleIn, v.RuleOut)
+}
+
+// prios prints ", prio N" for what rules give packets of both directions, or what
+// they give replies apart: ", prio 3, replies prio 7".
+func (v *View) prios() string {
+	text := ""
+	if v.Src.Prio != "" {
+		text = ", prio " + v.Src.Prio
+	}
+	if v.Dst.Prio != "" && v.Dst.Prio != v.Src.Prio {
+		text += ", replies prio " + v.Dst.Prio
+	}
+	return text
 }
 
 // String returns the rule's number, or "old" for one of an earlier ruleset.

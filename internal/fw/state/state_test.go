@@ -195,3 +195,33 @@ func TestWrap(t *testing.T) {
 		t.Errorf("age %v, expires in %v", v.Age, v.Expires)
 	}
 }
+
+// TestPrio checks what set prio is printed as, and which of two priorities a packet
+// takes.
+func TestPrio(t *testing.T) {
+	for _, test := range []struct {
+		forth, back Prio
+		want        string
+	}{
+		{0, 0, ""},
+		{PrioOf(6, 6), PrioOf(6, 6), ", prio 6"},
+		{PrioOf(0, 7), 0, ", prio (0, 7)"},
+		{PrioOf(3, 3), PrioOf(1, 2), ", prio 3, replies prio (1, 2)"},
+		{0, PrioOf(5, 5), ", replies prio 5"},
+	} {
+		v := View{Src: End{Prio: test.forth.String()}, Dst: End{Prio: test.back.String()}}
+		if got := v.prios(); got != test.want {
+			t.Errorf("%d and %d print %q, want %q", test.forth, test.back, got, test.want)
+		}
+	}
+	p := PrioOf(0, 7)
+	if n, ok := p.Of(false); n != 0 || !ok {
+		t.Errorf("a packet has %d, %t", n, ok)
+	}
+	if n, ok := p.Of(true); n != 7 || !ok {
+		t.Errorf("an urgent packet has %d, %t", n, ok)
+	}
+	if _, ok := Prio(0).Of(true); ok {
+		t.Error("where nothing is given a packet has something")
+	}
+}

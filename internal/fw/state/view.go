@@ -58,6 +58,7 @@ type End struct {
 	State    string     `json:"state"`
 	Packets  uint64     `json:"packets"` // sent by this end
 	Bytes    uint64     `json:"bytes"`
+	Prio     string     `json:"prio,omitempty"`     // of the packets that it sends, as set prio says it
 	Sequence *Sequence  `json:"sequence,omitempty"` // TCP only
 }
 
@@ -104,6 +105,7 @@ func (s *State) end(d int, addr netip.Addr, port uint16, newAddr netip.Addr, new
 		Addr: addr, Port: port,
 		State:   f.Peer.name(s.Tuple[0].Proto),
 		Packets: f.Packets, Bytes: f.Bytes,
+		Prio: f.Prio.String(),
 	}
 	if newAddr != addr || newPort != port {
 		e.NewAddr, e.NewPort = newAddr, newPort

@@ -1,0 +1,116 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+// priorityRules give priorities to what leaves by the bridge, and to what comes for
+// the box. They say nothing of IPv6.
+const priorityRules = `
+pass allow-opts
+match out on wan-bridge inet proto icmp set prio 5
+match out on wan-bridge inet proto tcp set prio (2, 6)
+match in on lan-wire inet proto icmp to lan-wire set prio 3
+`
+
+// prioritySeen is nftables: it looks at what the bridge's port sends, behind weir,
+// and at what the box gets. What the box sends over IPv6 has the administrator's
+// priority.
+const prioritySeen = `
+table netdev seen {
+	counter echo {}
+	counter echo_other {}
+	counter data {}
+	counter acks {}
+	counter tcp_other {}
+	counter six {}
+	counter six_other {}
+	chain sent {
+		type filter hook egress device "port-wan" priority 0;
+		ip protocol icmp meta priority 0:5 counter name echo accept
+		ip protocol icmp counter name echo_other accept
+		ip protocol tcp meta priority 0:2 counter name data accept
+		ip protocol tcp meta priority 0:6 counter name acks accept
+		ip protocol tcp counter name tcp_other accept
+		icmpv6 type echo-request ip6 saddr fd77:2:2::1 meta priority 0:7 counter name six accept
+		icmpv6 type echo-request ip6 saddr fd77:2:2::1 counter name six_other accept
+	}
+}
+table inet box {
+	counter local {}
+	counter local_other {}
+	chain came {
+		type filter hook input priority 0;
+		iifname "lan-wire" icmp type echo-request meta priority 0:3 counter name local accept
+		iifname "lan-wire" icmp type echo-request counter name local_other accept
+	}
+	chain sends {
+		type filter hook output priority 0;
+		icmpv6 type echo-request meta priority set 0:7
+	}
+}
+`
+
+// seen is how many packets a counter of nftables in fw has.
+func seen(b *lib.Box, table, counter string) int {
+	b.Helper()
+	words := strings.Fields(b.Run(lab.FW, "nft", "list counter "+table+" "+counter))
+	packets := -1
+	for i, w := range words {
+		if w == "packets" {
+			fmt.Sscan(words[i+1], &packets) //nolint:errcheck // it stays -1
+		}
+	}
+	return packets
+}
+
+//	lan ══ wire ══ fw ══ bridge, at whose port nftables looks ══ wan
+//
+// What rules give stands in skb->priority of all that goes by the stack or TCX: what
+// is redirected, what the stack forwards, what the box sends and gets. What they do
+// not give stays.
+func TestPriorities(t *testing.T) {
+	weir.BothAtOnce(t, func(b *lib.Box) {
+		lans, wans := b.Paths(lib.Wire, lib.Bridge)
+		lan, wan := lans[0], wans[1]
+		b.WeirRun(priorityRules)
+		b.Run(lab.FW, "nft", prioritySeen)
+		expect := func(what, table, counter string, least int) {
+			b.Helper()
+			b.Until(5*time.Second, fmt.Sprintf("%s: at least %d packets of %s", what, least, counter), func() bool { return seen(b, table, counter) >= least })
+		}
+		to := wan.Addr(10, false)
+		b.Run(lab.LAN, "ping", "-n", "-c", "3", "-i", "0.1", "-W", "2", "-I", lan.Addr(10, false), to)
+		expect("forwarded", "netdev seen", "echo", 3)
+		b.Run(lab.LAN, "ping", "-n", "-R", "-c", "3", "-i", "0.1", "-W", "2", "-I", lan.Addr(10, false), to)
+		expect("forwarded by the stack, with options", "netdev seen", "echo", 6)
+		b.Run(lab.FW, "ping", "-n", "-c", "3", "-i", "0.1", "-W", "2", to)
+		expect("the box's own", "netdev seen", "echo", 9)
+		b.Run(lab.LAN, "ping", "-n", "-c", "3", "-i", "0.1", "-W", "2", "-I", lan.Addr(10, false), lan.Addr(1, false))
+		expect("for the box", "inet box", "local", 3)
+		b.Run(lab.FW, "ping", "-n", "-c", "3", "-i", "0.1", "-W", "2", wan.Addr(10, true))
+		expect("by the administrator", "netdev seen", "six", 3)
+		server := b.Listen(lab.WAN, 5401, "iperf3", "-s", "-1", "-p", "5401")
+		b.Run(lab.LAN, "iperf3", "-c", to, "-p", "5401", "-B", lan.Addr(10, false), "-n", "500K")
+		server.Wait(10*time.Second, 0)
+		expect("TCP with data", "netdev seen", "data", 5)
+		expect("TCP without data", "netdev seen", "acks", 2)
+		for _, other := range []string{"echo_other", "tcp_other", "six_other"} {
+			if n := seen(b, "netdev seen", other); n != 0 {
+				b.Errorf("%d packets of %s have another priority", n, other)
+			}
+		}
+		if n := seen(b, "inet box", "local_other"); n != 0 {
+			b.Errorf("%d packets for the box have another priority", n)
+		}
+		if states := b.Weir("states", "-v"); !strings.Contains(states, "prio (2, 6)") || !strings.Contains(states, "prio 5") {
+			b.Errorf("weir states -v shows no priorities:\n%s", states)
+		}
+	})
+}
