@@ -116,9 +116,21 @@ func TestDowngradeIsTakenBack(t *testing.T) {
 	enterStates(t, first, 10)
 	before := list(t, n.dir)
 	id := must(bpfload.MapID(filepath.Join(n.dir, tablesDir, mapStates)))(t)
+	load := func(*Downgrade) error { return build(t, n.blank()).Close() }
+	unfinished := func(g *Downgrade) error { // killed before the last step of Offer
+		check(t, os.Rename(filepath.Join(n.dir, tablesDir), filepath.Join(n.dir, nextTablesDir)))
+		return load(g)
+	}
 	for name, end := range map[string]func(*Downgrade) error{
-		"by itself": (*Downgrade).TakeBack,
-		"by a load": func(*Downgrade) error { return build(t, n.blank()).Close() },
+		"by itself":              (*Downgrade).TakeBack,
+		"by a load":              load,
+		"killed while it offers": unfinished,
+		"killed before that": func(g *Downgrade) error {
+			l := must(readLedger(n.dir))(t)
+			l.Layout = stateLayout
+			check(t, writeLedger(n.dir, l))
+			return unfinished(g)
+		},
 	} {
 		g := must(BeginDowngrade(n.dir, 8))(t)
 		check(t, g.Offer())
