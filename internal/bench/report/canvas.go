@@ -7,22 +7,21 @@ import (
 	"strings"
 )
 
-// Widths of a chart, in units of CSS pixels. Each chart is laid out for the
-// width that it is read at, so that letters are never scaled down.
+// Widths of charts in CSS pixels. Each chart is laid out for the width at which it is
+// read, so letters are never scaled down.
 const (
 	wide   = 880
 	narrow = 400
 )
 
-// Sizes of letters and the room they need.
+// Font sizes and the room that they need.
 const (
 	letter     = 12.5
 	lineHeight = 17
-	bold       = 1.1 // how much wider heavy letters are
+	bold       = 1.1 // how much wider bold letters are
 )
 
-// canvas collects the shapes of one chart. What they look like stands in
-// style.css, by class.
+// canvas collects the shapes of one chart. style.css sets their looks by class.
 type canvas struct {
 	b             strings.Builder
 	width, height float64
@@ -43,7 +42,7 @@ func (c *canvas) text(class string, x, y float64, text string) {
 	fmt.Fprintf(&c.b, `<text class="%s" x="%s" y="%s">%s</text>`, class, px(x), px(y), html.EscapeString(text))
 }
 
-// place is a point of the canvas.
+// place is a point on the canvas.
 type place struct{ x, y float64 }
 
 func (c *canvas) path(class string, places []place, closed bool) {
@@ -65,7 +64,7 @@ func (c *canvas) path(class string, places []place, closed bool) {
 	c.b.WriteString(`"/>`)
 }
 
-// marker draws one of several shapes, so that lines differ without colour too.
+// marker draws one of several shapes, so that lines differ even without colour.
 func (c *canvas) marker(class string, shape int, p place) {
 	const r = 3.6
 	switch shape % 5 {
@@ -82,14 +81,14 @@ func (c *canvas) marker(class string, shape int, p place) {
 	}
 }
 
-// px writes a coordinate to a tenth.
+// px writes a coordinate with one decimal.
 func px(v float64) string {
 	text := strconv.FormatFloat(v, 'f', 1, 64)
 	return strings.TrimSuffix(text, ".0")
 }
 
-// textWidth is about how wide a text is, a little more in most fonts: fonts of
-// the reader are not known.
+// textWidth estimates the width of a text. It errs on the wide side because the reader's
+// fonts are unknown.
 func textWidth(text string) float64 {
 	w := 0.0
 	for _, r := range text {

@@ -9,9 +9,9 @@ import (
 
 // Chart is one figure. Exactly one of the kinds is set.
 type Chart struct {
-	// Title says what is seen, as a headline would: "What a frame costs".
+	// Title is a headline: "What a frame costs".
 	Title string `json:"title"`
-	// Note stands below the figure.
+	// Note is shown below the figure.
 	Note   string  `json:"note,omitempty"`
 	Bars   *Bars   `json:"bars,omitempty"`
 	Curves *Curves `json:"curves,omitempty"`
@@ -20,35 +20,35 @@ type Chart struct {
 	Flame  *Flame  `json:"flame,omitempty"`
 }
 
-// Axis is what a scale means.
+// Axis is the meaning of a scale.
 type Axis struct {
 	Label string `json:"label"`
 	Unit  string `json:"unit,omitempty"`
-	// Log: equal distances are equal ratios. All values have to be above 0, but for
-	// places of curves: 0 stands a decade before the least of the others.
+	// Log makes equal distances equal ratios. All values have to be above 0. Only an
+	// X of a curve may be 0: it is drawn a decade before the smallest of the others.
 	Log bool `json:"log,omitempty"`
 }
 
-// Bars compare medians, with each run as a dot and a whisker from the smallest
-// to the largest.
+// Bars compare medians. Each run is a dot, and a whisker runs from the smallest to the
+// largest.
 type Bars struct {
-	Label  string     `json:"label"` // of the scale: "million frames per second"
-	Unit   string     `json:"unit"`  // short, behind each figure: "Mpps"
+	Label  string     `json:"label"` // the scale's name: "million frames per second"
+	Unit   string     `json:"unit"`  // short, after each figure: "Mpps"
 	Better string     `json:"better,omitempty"`
 	Groups []BarGroup `json:"groups"`
 }
 
-// BarGroup are bars that belong together, below each other.
+// BarGroup is a group of bars that belong together, one below the other.
 type BarGroup struct {
 	Name string `json:"name,omitempty"`
 	Bars []Bar  `json:"bars"`
 }
 
-// Bar is one thing that was measured.
+// Bar is one measured thing.
 type Bar struct {
 	Name string       `json:"name"`
 	Runs stats.Sample `json:"runs"`
-	// Ours: drawn in the colour of what the report is about; others are grey.
+	// Ours draws the bar in the colour of the report's subject. Others are grey.
 	Ours bool `json:"ours,omitempty"`
 }
 
@@ -67,25 +67,25 @@ type Series struct {
 	Points []Point `json:"points"` // in the order of X
 }
 
-// Point is what was measured at one place.
+// Point is what was measured at one X.
 type Point struct {
 	X    float64      `json:"x"`
 	Runs stats.Sample `json:"runs"`
 }
 
-// Times are panels over one time axis, in seconds, with the load of each core
+// Times is a stack of panels over one time axis in seconds, with the load of each core
 // below.
 type Times struct {
 	Panels []Panel `json:"panels"`
 	Cores  []Core  `json:"cores,omitempty"`
-	// Marks are moments with a name, such as the beginning of a phase.
+	// Marks are moments with a name, such as the start of a phase.
 	Marks []Mark `json:"marks,omitempty"`
-	// Parts are stretches of time in which different things went on, such as one
-	// path after the other. Lines end with them, and figures are told apart by them.
+	// Parts divide the time between different things, such as one path after the
+	// other. Lines end where a part ends, and tables have figures for each part.
 	Parts []Part `json:"parts,omitempty"`
 }
 
-// Part is a stretch of time, in seconds, in which one thing went on.
+// Part is a span of time, in seconds, in which one thing happened.
 type Part struct {
 	Name string  `json:"name"`
 	Ours bool    `json:"ours,omitempty"`
@@ -100,7 +100,7 @@ type Panel struct {
 	Series []TimeLine `json:"series"`
 }
 
-// TimeLine is how one thing went on.
+// TimeLine is how one thing developed over time.
 type TimeLine struct {
 	Name   string   `json:"name"`
 	Ours   bool     `json:"ours,omitempty"`
@@ -116,16 +116,16 @@ type Moment struct {
 // Core is how busy a core was.
 type Core struct {
 	Core   int      `json:"core"`
-	Points []Moment `json:"points"` // the share of time that it was busy, 0 to 1, since the point before
+	Points []Moment `json:"points"` // the busy share of the time since the previous point, 0 to 1
 }
 
-// Mark is a place on an axis with a name.
+// Mark is a named value on an axis.
 type Mark struct {
 	At   float64 `json:"at"`
 	Name string  `json:"name"`
 }
 
-// CDF shows which share of values is at most how large.
+// CDF shows the share of values that are at most as large as X.
 type CDF struct {
 	X      Axis           `json:"x"`
 	Series []Distribution `json:"series"`
@@ -140,10 +140,10 @@ type Distribution struct {
 	Points []stats.Point `json:"points"`
 }
 
-// Flame is where time was spent: stacks of functions with what was sampled of
+// Flame shows where time was spent: stacks of functions and the number of samples of
 // each.
 type Flame struct {
-	Unit   string  `json:"unit"` // what is counted: "samples"
+	Unit   string  `json:"unit"` // the unit of the counts: "samples"
 	Stacks []Stack `json:"stacks"`
 }
 
@@ -153,7 +153,7 @@ type Stack struct {
 	Count  int      `json:"count"`
 }
 
-// kind is a chart's content, in whichever form.
+// kind is the content of a chart of any kind.
 type kind interface{ check() error }
 
 func (c *Chart) kinds() (found []kind) {

@@ -14,9 +14,9 @@ import (
 	"weir/internal/testenv"
 )
 
-// probe is put into the page, to say what a reader would see of it: the charts
-// that have a size, texts beyond the edge of the window, any error, sections with
-// nothing below their headline, and the colour of the ground.
+// probe is a script added to the page. It reports what a reader would see: the charts
+// that have a size, texts beyond the edge of the window, errors, sections with nothing
+// below their headline, and the background colour.
 const probe = `<script>
 const errors = [];
 addEventListener("error", e => errors.push(e.message));
@@ -34,15 +34,15 @@ addEventListener("load", () => {
 });
 </script>`
 
-// sheet is how wide paper is between its margins: A4, in CSS pixels.
+// sheet is the width of A4 paper between its margins, in CSS pixels.
 const sheet = "680"
 
-// TestInChromium opens the page as a reader would: on a desk, on a phone, and as
-// it is laid out on paper, in light and in dark.
+// TestInChromium opens the page as a reader would: on a desktop, on a phone and in print
+// layout, in light and in dark.
 func TestInChromium(t *testing.T) {
 	chromium := testenv.NeedBrowser(t)
 	page := string(written(t, broad().WriteHTML))
-	// The page's own policy allows no script, the probe's neither.
+	// The page's policy allows no script, so the probe needs an exception.
 	page = strings.Replace(page, "style-src 'unsafe-inline'", "style-src 'unsafe-inline'; script-src 'unsafe-inline'", 1)
 	page = strings.Replace(page, "</head>", probe+"</head>", 1)
 	dir := t.TempDir()
@@ -73,11 +73,11 @@ func TestInChromium(t *testing.T) {
 	}
 }
 
-// schemes are what a reader may have chosen.
+// schemes are the colour schemes that a reader may choose.
 var schemes = []struct{ name, flag string }{{"light", "--blink-settings=preferredColorScheme=1"}, {"dark", "--blink-settings=preferredColorScheme=0"}}
 
-// broad is the example with a table of as many columns as reports have, and with
-// our bars' name as the longest.
+// broad is the example plus a table with as many columns as reports have, whose longest
+// name is that of our bars.
 func broad() *Document {
 	d := example()
 	for _, g := range d.Sections[0].Charts[0].Bars.Groups {
@@ -94,11 +94,11 @@ func broad() *Document {
 	return d
 }
 
-// moments are what differs between two PDFs of the same.
+// moments matches what differs between two PDFs of the same page.
 var moments = regexp.MustCompile(`/(CreationDate|ModDate) \([^)]*\)|/ID \[[^]]*\]`)
 
-// TestPrinted prints the page to PDF: on paper it is light, whatever its reader has
-// chosen for the screen.
+// TestPrinted prints the page to PDF. Paper is always light, whatever scheme the reader
+// chose for the screen.
 func TestPrinted(t *testing.T) {
 	chromium := testenv.NeedBrowser(t)
 	dir := t.TempDir()
@@ -124,8 +124,7 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// open gives the title that the probe set, and fails at what the browser
-// complains of.
+// open returns the title that the probe set. It fails if the browser complains.
 func open(t *testing.T, chromium, profile, file string, flags ...string) string {
 	t.Helper()
 	dom := run(t, chromium, profile, file, append(flags, "--dump-dom")...)
@@ -136,7 +135,7 @@ func open(t *testing.T, chromium, profile, file string, flags ...string) string 
 	return string(title[1])
 }
 
-// run gives what the browser writes, and fails at what it complains of.
+// run returns the browser's output. It fails if the browser complains.
 func run(t *testing.T, chromium, profile, file string, flags ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

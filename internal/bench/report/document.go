@@ -19,7 +19,7 @@ type Document struct {
 	// Command repeats the benchmark.
 	Command string    `json:"command"`
 	Started time.Time `json:"started"`
-	// Version is that of the weir that measured.
+	// Version is the version of the weir that measured.
 	Version string           `json:"version,omitempty"`
 	Machine hostinfo.Machine `json:"machine"`
 	// Sketch marks a run that was too short to rely on.
@@ -27,18 +27,18 @@ type Document struct {
 	// Verdicts are sentences, the most important first. They are shown only if
 	// the control holds.
 	Verdicts []string `json:"verdicts"`
-	// Method are sentences that say how it was measured.
+	// Method describes in sentences how it was measured.
 	Method   []string  `json:"method"`
 	Sections []Section `json:"sections"`
-	// Measurements are what "weir bench compare" pairs with those of another
-	// document.
+	// Measurements are the values that "weir bench compare" pairs with those of
+	// another document.
 	Measurements []Measurement `json:"measurements"`
-	// Control is nil where nothing is compared.
+	// Control is nil if nothing is compared.
 	Control *stats.Control `json:"control,omitempty"`
 	Skipped []Skip         `json:"skipped,omitempty"`
 	// Notes are caveats, shown below everything.
 	Notes []string `json:"notes,omitempty"`
-	// Attachments are what was measured with, such as files of rules.
+	// Attachments are inputs of the measurement, such as rule files.
 	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
@@ -48,8 +48,7 @@ type Attachment struct {
 	Text string `json:"text"`
 }
 
-// Section is a part of a document: a headline, paragraphs, then charts, then
-// tables.
+// Section is a part of a document: a headline, then paragraphs, charts and tables.
 type Section struct {
 	Title  string   `json:"title"`
 	Text   []string `json:"text,omitempty"` // paragraphs
@@ -57,13 +56,12 @@ type Section struct {
 	Tables []Table  `json:"tables,omitempty"`
 }
 
-// Table is rows of text; the cells are as they shall be read, with the unit in
-// the column's name.
+// Table is rows of text. Cells are printed as they are; the column's name has the unit.
 type Table struct {
 	Title   string     `json:"title,omitempty"`
 	Columns []Column   `json:"columns"`
 	Rows    [][]string `json:"rows"`
-	// Marked are the numbers of rows that the table is about.
+	// Marked are the indexes of the rows that the table is about.
 	Marked []int `json:"marked,omitempty"`
 }
 
@@ -71,48 +69,49 @@ type Table struct {
 type Column struct {
 	Name string `json:"name"`
 	Unit string `json:"unit,omitempty"`
-	// Words: the cells are text and stand at the left; numbers stand at the right.
+	// Words marks cells with words, which are aligned left. Numbers are aligned
+	// right.
 	Words bool `json:"words,omitempty"`
-	// Concludes: the cells say what follows from what was measured.
+	// Concludes marks cells that draw a conclusion from the measurements.
 	Concludes bool `json:"concludes,omitempty"`
 }
 
-// What is better of a measurement.
+// Which direction of a measurement is better.
 const (
 	Higher = "higher"
 	Lower  = "lower"
 )
 
-// Measurement is one thing that was measured several times. Names are unique in
-// a document and stay the same over versions of weir.
+// Measurement is one thing that was measured several times. Its name is unique in a
+// document and stays the same across versions of weir.
 type Measurement struct {
 	Name   string       `json:"name"`
 	Unit   string       `json:"unit"`
 	Better string       `json:"better"` // Higher or Lower
 	Runs   stats.Sample `json:"runs"`
-	// Resolution is the step in which the values were found, in their unit; 0:
-	// they were measured.
+	// Resolution is the step of the search that found the values, in their unit. It
+	// is 0 if they were measured directly.
 	Resolution float64 `json:"resolution,omitempty"`
-	// AtLeast: in some run not what was measured was the limit, but who measured
-	// it. The true value is no smaller.
+	// AtLeast says that in some run the measuring program was the limit. The true
+	// value is at least this.
 	AtLeast bool `json:"at_least,omitempty"`
-	// Untrusted: the control of its test failed. Nothing may be concluded from it,
-	// though the document concludes something of others.
+	// Untrusted says that the control of its test failed. Nothing may be concluded
+	// from it, even if the document draws conclusions from others.
 	Untrusted bool `json:"untrusted,omitempty"`
 }
 
-// Skip is what was not measured.
+// Skip is something that was not measured, and why.
 type Skip struct {
 	What   string `json:"what"`
 	Reason string `json:"reason"`
 }
 
-// Conclusive tells whether the document may conclude something: its control
-// holds, or it has none.
+// Conclusive reports whether the document may draw conclusions: its control holds, or it
+// has none.
 func (d *Document) Conclusive() bool { return d.Control == nil || d.Control.OK }
 
-// EndEarly marks a document of a run that did not come to its end: it keeps what
-// was measured and concludes nothing.
+// EndEarly marks the document of a run that did not finish. It keeps the measurements and
+// draws no conclusions.
 func (d *Document) EndEarly(why string) {
 	if d.Control == nil {
 		d.Control = &stats.Control{}
@@ -120,11 +119,11 @@ func (d *Document) EndEarly(why string) {
 	d.Control.Refuse("the run ended before everything was measured: " + why)
 }
 
-// withheld stands in tables instead of what the run may not conclude.
+// withheld replaces conclusions in tables if the run may not draw them.
 const withheld = "no verdict"
 
-// Withhold takes out of the tables what a document that is not [Document.Conclusive]
-// must not conclude. What was measured stays.
+// Withhold removes the conclusions from the tables unless the document is
+// [Document.Conclusive]. The measurements stay.
 func (d *Document) Withhold() {
 	if d.Conclusive() {
 		return
@@ -143,7 +142,7 @@ func (d *Document) Withhold() {
 	}
 }
 
-// WriteJSON writes the document for programs.
+// WriteJSON writes the document as JSON for programs.
 func (d *Document) WriteJSON(w io.Writer) error {
 	if err := d.Check(); err != nil {
 		return err
@@ -151,7 +150,7 @@ func (d *Document) WriteJSON(w io.Writer) error {
 	return EncodeJSON(w, d)
 }
 
-// EncodeJSON writes anything that a benchmark reports for programs.
+// EncodeJSON writes any value that a benchmark reports as JSON.
 func EncodeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -174,8 +173,8 @@ func Read(r io.Reader) (*Document, error) {
 	return &d, nil
 }
 
-// Check tells what a program that made the document did wrong: every writer
-// calls it first, so that they may rely on it.
+// Check finds errors of the program that made the document. Every writer calls it first
+// and relies on it.
 func (d *Document) Check() error {
 	if d.Kind == "" || d.Title == "" {
 		return fmt.Errorf("check a report: it has no kind or no title")
@@ -223,7 +222,7 @@ func (s *Section) check() error {
 	return nil
 }
 
-// finite tells whether all of the values can be drawn.
+// finite reports whether all values can be drawn.
 func finite(values ...float64) bool {
 	for _, v := range values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -2,11 +2,11 @@ package report
 
 import "weir/internal/stats"
 
-// Heights of what bars are made of.
+// Heights of the parts of a bar chart.
 const (
 	barHeight   = 13
 	barRow      = 27
-	barRowTall  = 43 // with the name above
+	barRowTall  = 43 // with the name above the bar
 	groupHeight = 30
 	groupGap    = 14
 	belowAxis   = 44
@@ -17,7 +17,7 @@ type barPlot struct {
 	*canvas
 	bars *Bars
 	x    scale
-	y    float64 // of the next row
+	y    float64 // top of the next row
 	left float64
 }
 
@@ -62,7 +62,7 @@ func (p *barPlot) rowHeight() float64 {
 	return barRow
 }
 
-// rows is how high all groups are.
+// rows returns the height of all groups.
 func (p *barPlot) rows() (h float64) {
 	for i, g := range p.bars.Groups {
 		h += p.groupHeight(&g)
@@ -74,7 +74,7 @@ func (p *barPlot) rows() (h float64) {
 	return h + 4
 }
 
-// groupLines is a group's name, in several lines where it is long.
+// groupLines breaks the name of a group into lines.
 func (p *barPlot) groupLines(g *BarGroup) []string { return wrap(g.Name, (p.width-4)/bold) }
 
 func (p *barPlot) groupHeight(g *BarGroup) float64 {
@@ -85,7 +85,7 @@ func (p *barPlot) groupHeight(g *BarGroup) float64 {
 	return groupHeight + float64(lines-1)*lineHeight
 }
 
-// room is what names and figures need, and the largest value.
+// room returns the widths of names and figures, and the largest value.
 func (b *Bars) room() (names, values, most float64) {
 	for _, g := range b.Groups {
 		for _, bar := range g.Bars {
@@ -97,7 +97,7 @@ func (b *Bars) room() (names, values, most float64) {
 	return names, values, most
 }
 
-// nameWidth is what the name needs: that of ours is bold.
+// nameWidth returns the width of the name. Our names are bold.
 func (b Bar) nameWidth() float64 {
 	if b.Ours {
 		return textWidth(b.Name) * bold
@@ -147,7 +147,7 @@ func (p *barPlot) row(bar Bar) {
 	p.runs(bar.Runs, top+barHeight/2)
 }
 
-// figures writes median and spread, from x on or up to it.
+// figures writes median and spread. They start at x, or end there if upTo is set.
 func (p *barPlot) figures(bar Bar, x, y float64, upTo bool) {
 	value, spread := bar.value(p.bars.Unit), bar.spread()
 	if upTo {
@@ -171,7 +171,7 @@ func (p *barPlot) runs(runs stats.Sample, y float64) {
 	p.line("whisker", from, y, to, y)
 	p.line("whisker", from, y-4, from, y+4)
 	p.line("whisker", to, y-4, to, y+4)
-	if to-from < 32 { // dots would be a blot
+	if to-from < 32 { // there dots would overlap
 		return
 	}
 	for _, v := range runs {

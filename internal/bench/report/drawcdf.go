@@ -51,8 +51,8 @@ func (d *Distribution) first() float64 {
 	return d.Points[0].Value
 }
 
-// quantiles is a small table below the curves; the sign before each name tells
-// which curve is meant.
+// quantiles draws a small table below the curves. The marker before each name tells which
+// curve it belongs to.
 func (d *CDF) quantiles(c *canvas, y float64, classes []string) {
 	column := c.width * 0.15
 	at := func(i int) float64 { return c.width - 12 - float64(len(shares)-1-i)*column }
@@ -70,7 +70,7 @@ func (d *CDF) quantiles(c *canvas, y float64, classes []string) {
 	c.height = y + 22
 }
 
-// drawMarks draws limits, with their names on top.
+// drawMarks draws limits with their names on top.
 func (d *CDF) drawMarks(c *canvas, b *box) {
 	for _, m := range d.Marks {
 		if m.At < b.x.from || m.At > b.x.to {
@@ -86,7 +86,7 @@ func (d *CDF) drawMarks(c *canvas, b *box) {
 	}
 }
 
-// span is from the smallest to the largest value, with the marks.
+// span returns the smallest and the largest value, marks included.
 func (d *CDF) span() (least, most float64) {
 	least, most = math.Inf(1), math.Inf(-1)
 	for _, s := range d.Series {

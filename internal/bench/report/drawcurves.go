@@ -8,8 +8,7 @@ import (
 	"weir/internal/units"
 )
 
-// shortTick names the ticks of an axis up to a value: with commas as long as
-// there is room.
+// shortTick names the ticks of an axis up to a value, with commas if there is room.
 func shortTick(to float64) func(float64) string {
 	if to >= 10000 {
 		return units.Short
@@ -22,7 +21,7 @@ func shortTick(to float64) func(float64) string {
 	}
 }
 
-// shortPlace names a place: in full, as long as that is no longer.
+// shortPlace writes a place in full unless the short form is shorter.
 func shortPlace(v float64) string {
 	if v < 10000 {
 		return exact(v)
@@ -37,7 +36,7 @@ func trimZeros(text string) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// heightOf is that of a plot without its names.
+// heightOf returns the height of a plot without its names.
 func heightOf(c *canvas) float64 {
 	if c.narrow() {
 		return 210
@@ -73,7 +72,7 @@ func (c *Curves) draw(v *canvas) {
 	v.height = b.bottom + belowAxis
 }
 
-// labelRoom is what the names of the lines need at their right.
+// labelRoom returns the width that the names of the lines need on the right.
 func (c *Curves) labelRoom(v *canvas) (w float64) {
 	for _, s := range c.Series {
 		w = max(w, textWidth(s.Name)*bold)
@@ -104,8 +103,8 @@ func (c *Curves) drawSeries(v *canvas, b *box, s Series, style style) {
 	}
 }
 
-// across is the scale of the places. A logarithmic one has 0, if that is a place,
-// a decade before the least of the others.
+// across returns the scale of the X axis. On a logarithmic one, 0 is drawn a decade
+// before the smallest of the others.
 func (c *Curves) across(left, right float64) scale {
 	s := scale{log: c.X.Log, from: math.Inf(1), to: math.Inf(-1), a: left, b: right}
 	zero := false
@@ -119,7 +118,7 @@ func (c *Curves) across(left, right float64) scale {
 		}
 	}
 	switch {
-	case zero && s.to < s.from: // there is nothing else
+	case zero && s.to < s.from: // 0 is the only value
 		s.from, s.to = 1, 1
 	case zero:
 		s.from /= 10
@@ -127,8 +126,7 @@ func (c *Curves) across(left, right float64) scale {
 	return s
 }
 
-// placesX are what is named below: the places that were measured, if they are
-// few.
+// placesX returns the values named below the axis: the measured ones if they are few.
 func (c *Curves) placesX(b *box, v *canvas) []float64 {
 	var found []float64
 	for _, series := range c.Series {

@@ -14,13 +14,13 @@ import (
 const (
 	// flameRow is the height of one function.
 	flameRow = 19
-	// slimmest is the width below which a function is left out: towers of what took
-	// no time would make the figure high, and nobody could read them.
+	// slimmest is the width below which a function is left out. Narrow towers would
+	// make the figure high, and nobody could read them.
 	slimmest = 1.5
 )
 
-// call is a function below another one, with what was sampled in it and in what
-// it calls.
+// call is a function called by another one, with its own samples and those of what it
+// calls.
 type call struct {
 	name  string
 	count int
@@ -54,10 +54,10 @@ func (c *call) depth(least int) int {
 	return deepest + 1
 }
 
-// flamePlot draws [Flame]: what calls stands below what is called.
+// flamePlot draws a [Flame]: a caller is below what it calls.
 type flamePlot struct {
 	*canvas
-	total, least int // least: what is wide enough to be seen
+	total, least int // least: fewer samples are too narrow to be seen
 	bottom       float64
 	unit         string
 }
@@ -94,7 +94,7 @@ func (p *flamePlot) call(c *call, left float64, level int) {
 	}
 }
 
-// tint tells weir's own functions from the kernel's, and neighbours apart.
+// tint separates weir's functions from the kernel's, and neighbours from each other.
 func tint(name string) string {
 	h := fnv.New32a()
 	h.Write([]byte(name))

@@ -9,14 +9,14 @@ import (
 	"weir/internal/units"
 )
 
-// Heights of what time series are made of.
+// Heights of the parts of a time chart.
 const (
 	panelHeight = 118
 	panelHead   = 30
 	panelGap    = 22
 	coreHeight  = 26
 	coreGap     = 6
-	laneHeight  = 18 // of names above
+	laneHeight  = 18 // one lane of names above
 )
 
 // timePlot draws [Times].
@@ -24,7 +24,7 @@ type timePlot struct {
 	*canvas
 	times *Times
 	box   box
-	y     float64 // of the next panel
+	y     float64 // top of the next panel
 }
 
 func (t *Times) draw(c *canvas) {
@@ -42,7 +42,7 @@ func (t *Times) draw(c *canvas) {
 	}
 	p.cores()
 	p.under(&p.box, p.box.x.ticks(6), func(v float64) string { return figureShort(v) + " s" })
-	p.marks(names, top, p.box.bottom) // behind everything
+	p.marks(names, top, p.box.bottom) // first, so that it is behind everything
 	c.height = p.box.bottom + 26
 }
 
@@ -53,7 +53,7 @@ func figureShort(v float64) string {
 	return trimZeros(units.Digits(v, 3))
 }
 
-// labelRoom is what the names of the lines need at their right.
+// labelRoom returns the width that the names of the lines need on the right.
 func (p *timePlot) labelRoom() float64 {
 	w := textWidth("100 % mean") * bold
 	for _, panel := range p.times.Panels {
@@ -67,7 +67,7 @@ func (p *timePlot) labelRoom() float64 {
 	return min(w+12, p.width*0.3)
 }
 
-// span is from the first moment to the last.
+// span returns the first and the last moment.
 func (t *Times) span() (from, to float64) {
 	from, to = math.Inf(1), math.Inf(-1)
 	see := func(points []Moment) {
@@ -118,8 +118,8 @@ func (p *timePlot) panel(panel *Panel) {
 	p.y = b.bottom + panelGap
 }
 
-// classOf is what a line looks like in a part: the only one of its panel like
-// what the part is about, others like themselves.
+// classOf returns the style of a line in a part. If it is the only line of its panel, it
+// looks like the subject of the part.
 func (p *timePlot) classOf(part int, class string, lines int) string {
 	if len(p.times.Parts) == 0 || lines > 1 || p.times.Parts[part].Ours {
 		return class
@@ -136,8 +136,8 @@ func (p *Panel) most() (v float64) {
 	return v
 }
 
-// places are where the moments lie. Of those that fall on one pixel the first,
-// the extremes and the last are kept, so that no peak is lost.
+// places maps moments to points. Of all moments on one pixel it keeps the first, the
+// extremes and the last, so that no peak is lost.
 func (p *timePlot) places(points []Moment, y scale) []place {
 	var found []place
 	for i := 0; i < len(points); {
@@ -162,7 +162,7 @@ func (p *timePlot) places(points []Moment, y scale) []place {
 	return found
 }
 
-// cores draws a strip per core, filled as far as it was busy.
+// cores draws a strip for each core, filled by its load.
 func (p *timePlot) cores() {
 	if len(p.times.Cores) == 0 {
 		return
@@ -190,8 +190,8 @@ func (p *timePlot) cores() {
 	p.line("axis", b.left, b.bottom, b.right, b.bottom)
 }
 
-// moment is a place on the time axis with a name above, in one of several lanes
-// so that names do not cover each other.
+// moment is a named point on the time axis. Names are in several lanes so that they do
+// not overlap.
 type moment struct {
 	x    float64
 	name string
@@ -199,7 +199,7 @@ type moment struct {
 	lane int
 }
 
-// names are those of parts and marks, in the order of time.
+// names returns the names of parts and marks in the order of time.
 func (p *timePlot) names() []moment {
 	var all []moment
 	for _, part := range p.times.Parts {
@@ -211,7 +211,7 @@ func (p *timePlot) names() []moment {
 		all = append(all, moment{x: x, name: m.Name, end: x+textWidth(m.Name) > p.width-4})
 	}
 	slices.SortStableFunc(all, func(a, b moment) int { return cmp.Compare(a.x, b.x) })
-	var taken []float64 // up to where each lane is
+	var taken []float64 // how far each lane is filled
 	for i := range all {
 		m := &all[i]
 		from, to := m.x, m.x+4+textWidth(m.name)
@@ -235,7 +235,7 @@ func (p *timePlot) marks(names []moment, top, bottom float64) {
 	p.b.Reset()
 	defer p.b.WriteString(all)
 	for _, m := range names {
-		if m.x <= p.box.left { // the axis is there, and what the panels show is written across it
+		if m.x <= p.box.left { // the axis is already there, and so are the names of the panels
 			continue
 		}
 		p.line("mark", m.x, top-laneHeight*float64(m.lane), m.x, bottom)

@@ -97,8 +97,8 @@ func exampleTimes(r *rand.Rand) Section {
 	}}, exampleParts()}}
 }
 
-// exampleParts are paths one after the other, two of them for so short a time
-// that their names have no room beside each other.
+// exampleParts shows paths one after the other. Two of them are so short that their names
+// do not fit beside each other.
 func exampleParts() Chart {
 	t := &Times{Cores: []Core{{Core: 0}, {Core: 1}},
 		Panels: []Panel{{"throughput", "Gbit/s", []TimeLine{{Name: "throughput"}}}, {"frames", "Mpps", []TimeLine{{Name: "offered"}, {Name: "arrived"}}}}}
@@ -141,17 +141,15 @@ func exampleLatency(r *rand.Rand) Section {
 	}}
 }
 
-// Shares at which a distribution keeps its values: evenly, and more closely
-// above the 99th and the 99.9th percentile, where the differences are that
-// people wait for.
+// Shares at which a distribution keeps its values: evenly spaced, and closer above the
+// 99th and 99.9th percentile, where people notice the delay.
 const (
 	evenShares = 200
 	tailShares = 20
 )
 
-// newDistribution keeps of a sample what can be seen of it: at most some 250
-// points, among them the exact percentiles that reports name, the smallest and
-// the largest value.
+// newDistribution keeps the visible part of a sample: at most about 250 points, with the
+// exact percentiles that reports name, the smallest and the largest value.
 func newDistribution(name string, ours bool, s stats.Sample) Distribution {
 	d := Distribution{Name: name, Ours: ours}
 	sorted := slices.Sorted(slices.Values(s))

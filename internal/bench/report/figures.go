@@ -10,15 +10,15 @@ import (
 	"weir/internal/units"
 )
 
-// digits are those that figures in reports have.
+// digits is the number of significant digits in reports.
 const digits = 3
 
 func figure(v float64) string { return units.Digits(v, digits) }
 
-// spread writes from the smallest to the largest run.
+// spread writes the smallest and the largest run.
 func spread(s stats.Sample) string { return figure(s.Min()) + "–" + figure(s.Max()) }
 
-// named writes what an axis means, with its unit.
+// named writes the name of an axis with its unit.
 func (a Axis) named() string {
 	if a.Unit == "" {
 		return a.Label
@@ -33,8 +33,8 @@ func (c Column) named() string {
 	return c.Name + ", " + c.Unit
 }
 
-// Figures are what the chart shows as a table: for those who cannot see it, or
-// want to go on with the numbers.
+// Figures returns the chart as a table, for readers who cannot see it or want to work
+// with the numbers.
 func (c *Chart) Figures() Table {
 	switch {
 	case c.Bars != nil:
@@ -106,7 +106,7 @@ func withSpread(s stats.Sample) string {
 	return figure(s.Median()) + " (" + spread(s) + ")"
 }
 
-// shares are the quantiles that tables of distributions give.
+// shares are the quantiles in tables of distributions.
 var shares = []struct {
 	name  string
 	share float64
@@ -138,7 +138,7 @@ func (c *CDF) figures() Table {
 	return t
 }
 
-// quantile is the smallest value that a share of all is at most as large as.
+// quantile returns the smallest value that is not exceeded by a share of all values.
 func (d *Distribution) quantile(share float64) float64 {
 	if len(d.Points) == 0 {
 		return 0
@@ -151,7 +151,7 @@ func (d *Distribution) quantile(share float64) float64 {
 	return d.Points[len(d.Points)-1].Value
 }
 
-// atMost is the share of values that are no larger than a limit.
+// atMost returns the share of values up to a limit.
 func (d *Distribution) atMost(limit float64) (share float64) {
 	for _, p := range d.Points {
 		if p.Value > limit {
@@ -162,7 +162,7 @@ func (d *Distribution) atMost(limit float64) (share float64) {
 	return share
 }
 
-// topFunctions are how many functions a flame graph's table lists.
+// topFunctions limits the functions in a flame graph's table.
 const topFunctions = 15
 
 func (f *Flame) figures() Table {

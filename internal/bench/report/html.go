@@ -16,14 +16,14 @@ var pageText string
 //go:embed page.css
 var pageStyle string
 
-// page is what the template is filled with.
+// page is the data of the template.
 type page struct {
 	*Document
 	Style       template.CSS
 	Lead        string // the first verdict
 	More        []string
 	Refused     string // why there is no verdict
-	Checked     string // what the control says
+	Checked     string // the control's result
 	SketchText  string
 	Made        string
 	Parts       []part
@@ -37,8 +37,8 @@ type part struct {
 	Figures []figureHTML
 }
 
-// figureHTML is a chart in a page: for a wide column and for a slim one. A half
-// one, of two that stand beside each other, is always slim.
+// figureHTML is a chart in a page, drawn once for a wide column and once for a narrow
+// one. A half-width chart is always narrow.
 type figureHTML struct {
 	Title, Note string
 	ID          string
@@ -47,7 +47,7 @@ type figureHTML struct {
 	Table       Table
 }
 
-// WriteHTML writes the document as one page that needs nothing else.
+// WriteHTML writes the document as one self-contained page.
 func (d *Document) WriteHTML(w io.Writer) error {
 	if err := d.Check(); err != nil {
 		return err
@@ -93,8 +93,8 @@ func (d *Document) page() *page {
 	return p
 }
 
-// class is how the cells of a column are set. Those with sentences may not
-// become slim on a phone: the table is scrolled instead.
+// class returns the CSS class of a column. A column with sentences may not become narrow
+// on a phone: the table scrolls instead.
 func (t Table) class(column int) string {
 	const sentence = 28
 	if !t.Columns[column].Words {
@@ -113,7 +113,7 @@ func kept(text string) string {
 	return strings.NewReplacer(" %", "\u00a0%", "± ", "±\u00a0").Replace(text)
 }
 
-// halves counts the charts that can stand beside each other.
+// halves counts the charts that fit side by side.
 func (s *Section) halves() (n int) {
 	for _, c := range s.Charts {
 		if c.Curves != nil || c.CDF != nil {

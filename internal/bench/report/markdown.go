@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// WriteMarkdown writes the document for a text that is kept, such as a page of
-// a project's documentation. images is the folder of the charts that
-// [Document.WriteSVGs] wrote, as seen from where the text will lie; if it is
-// empty, each chart becomes a table.
+// WriteMarkdown writes the document for text that is kept, such as a project's
+// documentation. images is the folder of the charts that [Document.WriteSVGs] wrote,
+// relative to the text. If it is empty, each chart becomes a table.
 func (d *Document) WriteMarkdown(w io.Writer, images string) error {
 	if err := d.Check(); err != nil {
 		return err
@@ -35,7 +34,7 @@ func (d *Document) WriteMarkdown(w io.Writer, images string) error {
 	return out.err
 }
 
-// sketch is what is said of a run that was too short.
+// sketch is the note on a run that was too short.
 const sketch = "Sketch: a short run. Its figures show the way and prove little."
 
 func (p *printer) markdownSection(s *Section, names map[*Chart]string, images string) {
@@ -118,7 +117,7 @@ func (p *printer) markdownEnd(d *Document) {
 	}
 }
 
-// conclusions are the verdicts, or why there are none, and the control.
+// conclusions returns the verdicts, or why there are none, and the control.
 func (d *Document) conclusions() []string {
 	if d.Control == nil {
 		return d.Verdicts
@@ -129,12 +128,12 @@ func (d *Document) conclusions() []string {
 	return append(append([]string{}, d.Verdicts...), d.controlled())
 }
 
-// controlled says how well the run knows itself.
+// controlled describes the result of the control.
 func (d *Document) controlled() string {
 	return fmt.Sprintf("Control: %s, measured twice as if it were two, differs from itself by %.1f %%.", d.Control.Path, d.Control.Difference*100)
 }
 
-// made says when and by what the document was made.
+// made says when and with what the document was made.
 func (d *Document) made() string {
 	text := "Measured " + d.Started.UTC().Format("2006-01-02 15:04 UTC")
 	if d.Version != "" {
@@ -143,7 +142,7 @@ func (d *Document) made() string {
 	return text + "."
 }
 
-// escapeMarkdown keeps text from being taken for marks.
+// escapeMarkdown escapes text that Markdown would interpret.
 func escapeMarkdown(text string) string {
 	return strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", "`", "\\`", "\n", " ").Replace(text)
 }

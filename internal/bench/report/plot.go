@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// scale turns values into places on a canvas.
+// scale maps values to places on a canvas.
 type scale struct {
 	log      bool
 	from, to float64 // values
@@ -24,7 +24,7 @@ func (s scale) at(v float64) float64 {
 	return s.a + (v-from)/(to-from)*(s.b-s.a)
 }
 
-// ticks are round values of the scale, about as many as wanted.
+// ticks returns round values on the scale, about as many as wanted.
 func (s scale) ticks(wanted int) []float64 {
 	if s.log {
 		return s.logTicks(wanted)
@@ -35,12 +35,12 @@ func (s scale) ticks(wanted int) []float64 {
 	step := roundStep((s.to - s.from) / float64(max(wanted, 1)))
 	var found []float64
 	for i := math.Ceil(s.from/step - 1e-9); i*step <= s.to*(1+1e-9); i++ {
-		found = append(found, i*step+0) // what is rounded up to 0 is -0
+		found = append(found, i*step+0) // + 0 because rounding up to 0 returns -0
 	}
 	return found
 }
 
-// roundStep is the next larger of 1, 2, 5 times a power of ten.
+// roundStep rounds up to 1, 2 or 5 times a power of ten.
 func roundStep(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, factor := range []float64{1, 2, 5} {
@@ -63,7 +63,7 @@ func (s scale) logTicks(wanted int) (found []float64) {
 			}
 		}
 	}
-	every := (len(found) + wanted) / (wanted + 1) // many decades: every second power, and so on
+	every := (len(found) + wanted) / (wanted + 1) // with many decades, use every second power and so on
 	kept := found[:0]
 	for i := 0; i < len(found); i += max(every, 1) {
 		kept = append(kept, found[i])
@@ -71,8 +71,7 @@ func (s scale) logTicks(wanted int) (found []float64) {
 	return kept
 }
 
-// valueScale holds values from 0, or, if it is logarithmic, from a little below
-// the least.
+// valueScale begins at 0, or a little below the smallest value if it is logarithmic.
 func valueScale(log bool, least, most float64) scale {
 	if log {
 		return scale{log: true, from: least * 0.8, to: most * 1.25}
@@ -83,7 +82,7 @@ func valueScale(log bool, least, most float64) scale {
 	return scale{from: 0, to: most * 1.05}
 }
 
-// label is a text that wants to stand at a height beside a plot.
+// label is a text with a wanted height beside a plot.
 type label struct {
 	y     float64
 	class string
@@ -114,15 +113,15 @@ func spreadOut(labels []label, top, bottom float64) {
 	}
 }
 
-// colours gives each name a class, the same in all charts of a document: what
-// is ours has colours of its own, further names get those that follow.
+// colours assigns a class to each name, the same in all charts of a document. Our names
+// have colours of their own; the others take the next free one.
 type colours struct {
 	ours, others int
 	given        map[string]style
 }
 
-// style is how a series is drawn: its class, and its marker, which tells it
-// from others without colour too.
+// style is how a series is drawn: its class, and a marker that tells it from others
+// without colour.
 type style struct {
 	class  string
 	marker int
@@ -149,13 +148,13 @@ func (c *colours) of(name string, ours bool) style {
 	return s
 }
 
-// box is where values are drawn.
+// box is the area in which values are drawn.
 type box struct {
 	left, top, right, bottom float64
 	x, y                     scale
 }
 
-// grid draws the lines of the value axis and names them.
+// grid draws the lines of the value axis with their names.
 func (c *canvas) grid(b *box, wanted int, format func(float64) string) {
 	for _, v := range b.y.ticks(wanted) {
 		y := b.y.at(v)
@@ -165,7 +164,7 @@ func (c *canvas) grid(b *box, wanted int, format func(float64) string) {
 	c.line("axis", b.left, b.bottom, b.right, b.bottom)
 }
 
-// under names places on the axis below; those without room are left out.
+// under names places on the X axis. Names that do not fit are left out.
 func (c *canvas) under(b *box, at []float64, format func(float64) string) {
 	free := math.Inf(-1)
 	for _, v := range at {
@@ -176,7 +175,7 @@ func (c *canvas) under(b *box, at []float64, format func(float64) string) {
 		}
 		free = x + half + 8
 		c.line("axis", x, b.bottom, x, b.bottom+4)
-		switch { // paper ends where the chart does
+		switch { // text must not leave the chart
 		case x+half > c.width:
 			c.text("tick end", c.width, b.bottom+18, text)
 		case x < half:
@@ -187,7 +186,7 @@ func (c *canvas) under(b *box, at []float64, format func(float64) string) {
 	}
 }
 
-// leftOf is the room that the names of ticks need.
+// leftOf returns the width of the names of the ticks.
 func leftOf(s scale, wanted int, format func(float64) string) float64 {
 	w := 0.0
 	for _, v := range s.ticks(wanted) {

@@ -48,8 +48,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// Names of lines that end close together stand below each other, inside the
-// plot.
+// Names of lines that end close together are moved apart, inside the plot.
 func TestSpreadOut(t *testing.T) {
 	labels := []label{{y: 100, text: "c"}, {y: 99, text: "b"}, {y: 10, text: "a"}}
 	spreadOut(labels, 0, 105)
@@ -78,7 +77,7 @@ func TestPeaksSurvive(t *testing.T) {
 	}
 }
 
-// A logarithmic axis of places has room for nothing at all.
+// A logarithmic X axis has room for 0.
 func TestAcrossZero(t *testing.T) {
 	for _, c := range []struct {
 		places, want []float64

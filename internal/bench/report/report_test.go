@@ -23,7 +23,7 @@ func golden(t *testing.T, name string, got []byte) {
 	testenv.GoldenFile(t, filepath.Join("testdata", name), got)
 }
 
-// written is what a writer makes of the example.
+// written returns the output of a writer for the example.
 func written(t *testing.T, write func(io.Writer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -81,10 +81,10 @@ func wellFormed(t *testing.T, b []byte) {
 	}
 }
 
-// outside finds what a browser would fetch.
+// outside matches what a browser would fetch.
 var outside = regexp.MustCompile(`(?i)(src|href|action|data)\s*=\s*["']?[^"'#>\s][^"'>\s]*|url\(|@import|<script|<link|<iframe|<object`)
 
-// A page that is passed around has to work without a network, and tells nobody
+// A page that is passed around has to work without a network, and must not tell anybody
 // that it is read.
 func TestHTMLNeedsNothingElse(t *testing.T) {
 	page := string(written(t, example().WriteHTML))
@@ -98,11 +98,11 @@ func TestHTMLNeedsNothingElse(t *testing.T) {
 	}
 }
 
-// void are the elements of HTML without an end.
+// void matches HTML elements without an end tag.
 var void = regexp.MustCompile(`<(meta)([^>]*)>`)
 
-// Each element is closed, in the right order: with its void elements closed the
-// page is XML.
+// Each element is closed in the right order. Once its void elements are closed, the page
+// is XML.
 func TestHTMLWellFormed(t *testing.T) {
 	page := written(t, example().WriteHTML)
 	if !bytes.HasPrefix(page, []byte("<!doctype html>\n<html lang=\"en\">")) {
@@ -140,7 +140,7 @@ func TestJSONReadsBack(t *testing.T) {
 	}
 }
 
-// Without a control that holds nothing is concluded, in no form.
+// Without a control that holds, no form of the report draws a conclusion.
 func TestNoVerdict(t *testing.T) {
 	d := example()
 	d.Control.Refuse("weir-nat differs from itself by 9.0 %")

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// chartStyle is what shapes of charts look like, in light and in dark.
+// chartStyle is the CSS of charts, for light and dark.
 //
 //go:embed chart.css
 var chartStyle string
 
-// drawing is a chart's content that can be drawn.
+// drawing is chart content that can be drawn.
 type drawing interface{ draw(*canvas) }
 
 func (c *Chart) drawing() drawing { return c.kinds()[0].(drawing) }
 
-// describe says in a sentence what can be seen, for those who cannot.
+// describe describes the chart in a sentence, for readers who cannot see it.
 func (c *Chart) describe() string {
 	switch {
 	case c.Bars != nil:
@@ -34,8 +34,7 @@ func (c *Chart) describe() string {
 	return c.Title + ": flame graph"
 }
 
-// inline draws the chart for a page that has the style already. The id is the
-// page's for it.
+// inline draws the chart for a page that already has the style. The page chooses the id.
 func (c *Chart) inline(id string, width float64, colours *colours) string {
 	v := &canvas{width: width, colours: colours}
 	c.drawing().draw(v)
@@ -43,8 +42,7 @@ func (c *Chart) inline(id string, width float64, colours *colours) string {
 		id, px(v.width), px(v.height), px(v.width), px(v.height), id, html.EscapeString(c.describe()), v.b.String())
 }
 
-// svg draws the chart as a file of its own, with its title, its note and what
-// made it.
+// svg draws the chart as a file of its own, with its title, its note and its source.
 func (c *Chart) svg(source string, colours *colours) string {
 	const margin, head = 24, 44
 	v := &canvas{width: wide, colours: colours}
@@ -66,7 +64,7 @@ func (c *Chart) svg(source string, colours *colours) string {
 		html.EscapeString(c.Title), head, v.b.String(), foot.b.String())
 }
 
-// wrap breaks a text at words to a width.
+// wrap breaks a text at words to fit a width.
 func wrap(text string, width float64) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
@@ -81,8 +79,8 @@ func wrap(text string, width float64) (lines []string) {
 	return lines
 }
 
-// WriteSVGs writes each chart to a file of its own below dir, which is made if
-// it is not there, and gives their names.
+// WriteSVGs writes each chart to its own file below dir, which it makes if needed. It
+// returns the files' names.
 func (d *Document) WriteSVGs(dir string) (files []string, err error) {
 	if err := d.Check(); err != nil {
 		return nil, err
@@ -104,7 +102,7 @@ func (d *Document) WriteSVGs(dir string) (files []string, err error) {
 	return files, nil
 }
 
-// source is the line under a chart that is alone.
+// source is the line below a chart that stands alone.
 func (d *Document) source() string {
 	text := d.Command + " · " + d.Machine.CPU + ", Linux " + d.Machine.Kernel + ", " + d.Started.UTC().Format("2006-01-02")
 	if d.Version != "" {
@@ -119,7 +117,7 @@ func (d *Document) source() string {
 	return text
 }
 
-// chartNames are the names of the files, made of kind and titles.
+// chartNames returns the file names, made from kind and titles.
 func (d *Document) chartNames() map[*Chart]string {
 	names, taken := map[*Chart]string{}, map[string]int{}
 	for i := range d.Sections {
@@ -136,7 +134,7 @@ func (d *Document) chartNames() map[*Chart]string {
 	return names
 }
 
-// slug makes a file's name of a text: letters, digits, hyphens.
+// slug turns a text into a file name: letters, digits, hyphens.
 func slug(text string) string {
 	var b strings.Builder
 	gap := false

@@ -8,13 +8,13 @@ import (
 	"weir/internal/units"
 )
 
-// Widths of text that terminals have.
+// Text widths on a terminal.
 const (
 	leastWidth = 60
 	mostWidth  = 110
 )
 
-// WriteText writes the document for a terminal of that many columns.
+// WriteText writes the document for a terminal with that many columns.
 func (d *Document) WriteText(w io.Writer, width int) error {
 	if err := d.Check(); err != nil {
 		return err
@@ -131,10 +131,10 @@ func besides(bar Bar) string {
 	return "(" + spread(bar.Runs) + ")"
 }
 
-// eighths of a place, from the left.
+// eighths of a column, from the left.
 var eighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
-// textBar is exact to an eighth of a place where it is ours; others are lighter.
+// textBar is exact to an eighth of a column. Bars that are not ours are lighter.
 func textBar(v, most float64, room int, ours bool) string {
 	if most <= 0 {
 		return ""
@@ -146,7 +146,7 @@ func textBar(v, most float64, room int, ours bool) string {
 	return strings.Repeat("█", n/8) + eighths[n%8]
 }
 
-// textName is the room for the name of a line.
+// textName is the width of a line's name.
 const textName = 20
 
 // times draws one line of small bars per series.
@@ -181,7 +181,7 @@ func (t *textWriter) times(times *Times) {
 	}
 }
 
-// rows are the lines of a panel, each part for itself.
+// rows returns the lines of a panel, each part separately.
 func (t *Times) rows(p *Panel, row func(name, unit string, points []Moment, top, factor float64)) {
 	for i, part := range t.Parts {
 		for _, s := range p.Series {
@@ -200,7 +200,7 @@ func (t *Times) rows(p *Panel, row func(name, unit string, points []Moment, top,
 
 var sparks = []rune("▁▂▃▄▅▆▇█")
 
-// sparkline draws the largest values of as many parts as there is room for.
+// sparkline draws the largest value of each part, as many parts as fit.
 func sparkline(values []float64, top float64, room int) string {
 	n := min(room, len(values))
 	var b strings.Builder
@@ -236,8 +236,8 @@ func (t *textWriter) table(table Table) {
 	}
 }
 
-// row writes the cells of a table. A sentence at the end that there is no room
-// for goes on in further lines, or stands below.
+// row writes the cells of a table. If a sentence in the last cell does not fit, it is
+// wrapped or moved below.
 func (t *textWriter) row(columns []Column, widths []int, cells []string) {
 	const slim = 24
 	line, last := " ", len(cells)-1
@@ -265,8 +265,7 @@ func (t *textWriter) heading(text, under string) {
 	t.line("%s", strings.Repeat(under, min(utf8.RuneCountInString(text), t.width)))
 }
 
-// paragraph breaks text at words; further lines stand under the first, behind
-// what it begins with.
+// paragraph breaks text at words. Further lines are indented by the width of begin.
 func (t *textWriter) paragraph(begin, text string) {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(begin))
 	line, used := begin, 0

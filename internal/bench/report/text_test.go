@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestSentencesInTables: a sentence at the end of a row stays within the
-// terminal, beside what is before it or below.
+// TestSentencesInTables: a sentence at the end of a row stays within the terminal, beside
+// the other cells or below.
 func TestSentencesInTables(t *testing.T) {
 	const width, sentence = 70, "not decided: the runs spread too much to tell it from the direct wire; iperf3 has its core full"
 	for _, first := range []string{"nat, weir", "a name that takes so much of the terminal that little is left"} {

@@ -27,7 +27,8 @@ func (t *Times) figures() Table {
 	return out
 }
 
-// Line is the line of a name in a panel; both are made where they are not there.
+// Line returns the line with that name in a panel. It makes panel and line if they do not
+// exist.
 func (t *Times) Line(label, unit, name string) *TimeLine {
 	i := slices.IndexFunc(t.Panels, func(p Panel) bool { return p.Label == label })
 	if i < 0 {
@@ -43,7 +44,7 @@ func (t *Times) Line(label, unit, name string) *TimeLine {
 	return &p.Series[j]
 }
 
-// nameOf is what a line of the panel shows.
+// nameOf returns the name of a line of the panel.
 func (p *Panel) nameOf(s *TimeLine) string {
 	if s.Name == "" || s.Name == p.Label {
 		return p.Label
@@ -51,7 +52,8 @@ func (p *Panel) nameOf(s *TimeLine) string {
 	return p.Label + ": " + s.Name
 }
 
-// figuresOfParts has a row for each part: what went on, and what the cores did.
+// figuresOfParts returns a table with a row for each part: its rates and the load of the
+// cores.
 func (t *Times) figuresOfParts() Table {
 	out := t.loads()
 	at := 1
@@ -66,11 +68,11 @@ func (t *Times) figuresOfParts() Table {
 	return out
 }
 
-// manyCores are more than a table has columns for.
+// manyCores is the number of cores above which a table has no column for each.
 const manyCores = 8
 
-// loads has a row for each part with how busy each core was in it; of many, the
-// busiest.
+// loads returns a row for each part with the load of each core. With many cores it shows
+// only the busiest.
 func (t *Times) loads() Table {
 	out := Table{Columns: []Column{{Name: "what", Words: true}}}
 	for i, p := range t.Parts {
@@ -120,7 +122,7 @@ func (t *Table) insert(at int, c Column, cells []string) {
 	}
 }
 
-// each gives a cell for each part of what was seen in it.
+// each returns a cell for each part.
 func (t *Times) each(points []Moment, cell func(stats.Sample) string) []string {
 	cells := make([]string, len(t.Parts))
 	for i := range t.Parts {
@@ -132,7 +134,7 @@ func (t *Times) each(points []Moment, cell func(stats.Sample) string) []string {
 	return cells
 }
 
-// within are the moments of a part.
+// within returns the moments of a part.
 func (t *Times) within(part int, points []Moment) (found []Moment) {
 	p := t.Parts[part]
 	for _, m := range points {
@@ -143,7 +145,8 @@ func (t *Times) within(part int, points []Moment) (found []Moment) {
 	return found
 }
 
-// stretches are the moments of each part; all together where there are none.
+// stretches returns the moments of each part, or all of them together if there are no
+// parts.
 func (t *Times) stretches(points []Moment) [][]Moment {
 	if len(t.Parts) == 0 {
 		return [][]Moment{points}
