@@ -19,9 +19,9 @@ import (
 	"weir/internal/stats"
 )
 
-// Addresses of clients and servers. Clients of translated paths are the LAN's;
-// those of others have an address that the internet knows. Servers answer for a
-// whole network of addresses, beside the one that frames go to.
+// Addresses of clients and servers. On translated paths clients have addresses of the
+// LAN, on others an address known in the internet. Servers answer for a whole network,
+// separate from the address that frames go to.
 var (
 	routedClient  = netip.MustParseAddr("198.51.100.10")
 	routedNetwork = netip.MustParsePrefix("198.51.100.0/24")
@@ -29,27 +29,27 @@ var (
 	firstServer   = netip.MustParseAddr("198.19.0.1")
 )
 
-// servers is how many addresses of the network clients go to.
+// servers is the number of addresses that clients use in that network.
 const servers = 250
 
-// bed is what the tests of one run have in common.
+// bed is the state that the tests of one run share.
 type bed struct {
 	o       *Options
 	testbed *testbed.Testbed
 	missing map[string]string // why paths cannot run on this machine
 	server  *web.Server
 	nginx   *web.Nginx
-	// lines are the highest rates that the generator can send, by frame size:
-	// what stands for the speed of the wire.
+	// lines are the highest rates that the generator can send, by frame size. They
+	// take the place of a wire's speed.
 	lines map[lineKey]float64
-	// entries are the faster ways into the kernel's paths.
+	// entries are the faster entries into the kernel's paths.
 	entries map[string]string
-	// half is half of the rate of connections that the first path carried at
-	// most: tests of latency offer it to all.
+	// half is half of the highest connection rate of the first path. Tests of latency
+	// offer it to all paths.
 	half map[string]float64
-	// record is what went on in the measurement that is under way.
+	// record is the record of the current measurement.
 	record *sample.Record
-	// earlier are the rates that searches of the same thing have found.
+	// earlier are the rates that earlier searches for the same thing found.
 	earlier *stats.Sample
 	random  *rand.Rand
 }
@@ -60,7 +60,7 @@ type lineKey struct {
 	stamps bool
 }
 
-// topology is the gateway's network with what clients and servers need.
+// topology is the gateway's network with the extra addresses of clients and servers.
 func topology() lab.Topology {
 	t := lab.Gateway()
 	for i := range t.Wires {
@@ -93,8 +93,8 @@ func openBed(ctx context.Context, o *Options) (*bed, error) {
 	return b, nil
 }
 
-// prepareHosts gives clients the ports that they need: a port is free again at
-// once, since what is measured is the firewall.
+// prepareHosts gives clients enough ports. A port is free again at once, because the
+// firewall is measured and not the hosts.
 func (b *bed) prepareHosts() error {
 	if err := b.testbed.Lab.AddLocal(lab.WAN, serverNetwork); err != nil {
 		return err
@@ -105,9 +105,9 @@ func (b *bed) prepareHosts() error {
 	})
 }
 
-// start is where a search begins: at the highest rate, or a bit below what earlier
-// runs of the same path have found, where that takes fewer trials. It is somewhere else in each
-// run, so that steps do not end at the same rates.
+// start returns the first rate of a search: the highest, or a bit below what earlier runs
+// of the same path found if that takes fewer trials. It differs in each run, so that the
+// searches do not stop at the same rates.
 func (b *bed) start(highest float64) float64 {
 	const span = 0.1
 	if len(*b.earlier) == 0 {
@@ -116,7 +116,7 @@ func (b *bed) start(highest float64) float64 {
 	return b.earlier.Median() * (1 - span*b.random.Float64())
 }
 
-// learn keeps what a search has found for the next one.
+// learn keeps the result of a search for the next one.
 func (b *bed) learn(f Found) {
 	if f.Rate > 0 {
 		*b.earlier = append(*b.earlier, f.Rate)
@@ -134,7 +134,7 @@ func (b *bed) close() error {
 	return errors.Join(append(errs, b.testbed.Close())...)
 }
 
-// startFor builds a path for frames, which enter it the faster way.
+// startFor builds a path for frames and uses its faster entry.
 func (b *bed) startFor(ctx context.Context, path string, c traffic.Case) (*tester.Tester, error) {
 	names, err := paths.EntryNames(path, b.o.Hook)
 	if err != nil {
@@ -152,7 +152,7 @@ func (b *bed) startFor(ctx context.Context, path string, c traffic.Case) (*teste
 		Watch: func(run func() error) error { return b.record.During(run) }})
 }
 
-// fasterEntry offers more than a path can take, by each way into it.
+// fasterEntry overloads a path by each of its entries and returns the faster one.
 func (b *bed) fasterEntry(ctx context.Context, path string, names []string) (faster string, err error) {
 	most := uint64(0)
 	for _, name := range names {
@@ -175,8 +175,7 @@ func (b *bed) fasterEntry(ctx context.Context, path string, names []string) (fas
 	return faster, nil
 }
 
-// with builds a path for frames, opens its connections, uses it and takes it
-// down.
+// with builds a path for frames, opens its connections, uses it and takes it down.
 func (b *bed) with(ctx context.Context, path string, c traffic.Case, use func(*tester.Tester) error) (err error) {
 	r, err := b.startFor(ctx, path, c)
 	if err != nil {
@@ -192,7 +191,7 @@ func (b *bed) with(ctx context.Context, path string, c traffic.Case, use func(*t
 func (b *bed) lanHost() web.Host { return web.Host{Lab: b.testbed.Lab, Name: lab.LAN} }
 func (b *bed) wanHost() web.Host { return web.Host{Lab: b.testbed.Lab, Name: lab.WAN} }
 
-// clients runs a plan by a path that is built for it, to Go's server.
+// clients builds a path and runs a plan over it, against Go's server.
 func (b *bed) clients(ctx context.Context, path string, p web.Plan) (r web.Result, err error) {
 	err = b.standing(ctx, path, func() error {
 		r, err = b.through(ctx, path, p)
@@ -201,7 +200,7 @@ func (b *bed) clients(ctx context.Context, path string, p web.Plan) (r web.Resul
 	return r, err
 }
 
-// through runs a plan by a path that stands, to Go's server.
+// through runs a plan over a path that is already built, against Go's server.
 func (b *bed) through(ctx context.Context, path string, p web.Plan) (r web.Result, err error) {
 	if b.server == nil {
 		if b.server, err = web.StartServer(b.wanHost(), netip.IPv4Unspecified()); err != nil {
@@ -222,7 +221,7 @@ func (b *bed) run(ctx context.Context, path string, p web.Plan) (web.Result, err
 	return r, err
 }
 
-// visit runs a plan by a path that is built for it, to a server that is given.
+// visit builds a path and runs a plan over it, against the given server.
 func (b *bed) visit(ctx context.Context, path string, p web.Plan) (r web.Result, err error) {
 	err = b.standing(ctx, path, func() error {
 		r, err = b.run(ctx, path, p)
@@ -241,7 +240,7 @@ func (b *bed) standing(ctx context.Context, path string, use func() error) (err 
 	return use()
 }
 
-// nginxRate starts nginx and learns which load bare routing carries; tests offer
+// nginxRate starts nginx and measures the load that bare routing carries. Tests offer
 // half of it.
 func (b *bed) nginxRate(ctx context.Context) (rate float64, err error) {
 	if rate := b.half["nginx"]; rate > 0 {
@@ -263,14 +262,14 @@ func (b *bed) nginxRate(ctx context.Context) (rate float64, err error) {
 	return b.half["nginx"], nil
 }
 
-// nginxAddress is the first that clients know nginx by.
+// nginxAddress returns the first address of nginx that clients use.
 func (b *bed) nginxAddress() netip.AddrPort {
 	return netip.AddrPortFrom(firstServer, b.nginx.Address().Port())
 }
 
 func isWeir(path string) bool { return path == paths.Weir || path == paths.WeirNAT }
 
-// source is the address of clients: of the LAN where it is translated.
+// source returns the clients' address: one of the LAN if the path translates it.
 func source(path string) netip.Addr {
 	if path == paths.NftNAT || path == paths.WeirNAT {
 		return netip.MustParseAddr("192.168.1.10")
@@ -278,7 +277,7 @@ func source(path string) netip.Addr {
 	return routedClient
 }
 
-// invalid is a finding that does not count.
+// invalid returns a finding that does not count.
 func invalid(format string, args ...any) finding {
 	return finding{invalid: fmt.Sprintf(format, args...)}
 }

@@ -19,13 +19,13 @@ const (
 	large = 256 << 10
 )
 
-// plan is what clients do in all tests of HTTP, but for what they fetch.
+// plan returns what clients do in all tests of HTTP. Tests differ in what they fetch.
 func (b *bed) plan(secure bool, perConnection int, sizes ...int) web.Plan {
 	return web.Plan{TLS: secure, Clients: b.o.Clients, PerConnection: perConnection, Sizes: sizes,
 		RampUp: b.o.Ramp, Sustain: b.o.Sustain, RampDown: b.o.Ramp}
 }
 
-// invalidOr takes the figures away from a run that RFC 9411 calls invalid.
+// invalidOr discards the figures of a run that RFC 9411 calls invalid.
 func invalidOr(r *web.Result, f finding) finding {
 	if why := r.Invalid(); why != "" {
 		return invalid("%s", why)
@@ -54,7 +54,7 @@ func measureCPS(secure bool) func(context.Context, *bed, string, int) (finding, 
 	}
 }
 
-// measureTransfer: ten large objects by each connection.
+// measureTransfer: each connection fetches ten large objects.
 func measureTransfer(secure bool) func(context.Context, *bed, string, int) (finding, error) {
 	return func(ctx context.Context, b *bed, path string, size int) (finding, error) {
 		r, err := b.clients(ctx, path, b.plan(secure, 10, size))
@@ -68,7 +68,7 @@ func measureTransfer(secure bool) func(context.Context, *bed, string, int) (find
 	}
 }
 
-// measureTransactions: small objects, as many as come, by connections that stay.
+// measureTransactions: lasting connections fetch as many small objects as they can.
 func measureTransactions(ctx context.Context, b *bed, path string, _ int) (finding, error) {
 	r, err := b.clients(ctx, path, b.plan(false, 1000, small))
 	if err != nil {
@@ -79,8 +79,7 @@ func measureTransactions(ctx context.Context, b *bed, path string, _ int) (findi
 	}}), nil
 }
 
-// measureResponse: half of the load that the first path carried at most, the
-// same for all paths.
+// measureResponse: all paths get half of the load that the first path carried at most.
 func measureResponse(secure bool, size int) func(context.Context, *bed, string, int) (finding, error) {
 	return func(ctx context.Context, b *bed, path string, _ int) (finding, error) {
 		rate, err := b.halfRate(ctx, secure, size)
@@ -102,7 +101,7 @@ func measureResponse(secure bool, size int) func(context.Context, *bed, string, 
 	}
 }
 
-// halfRate is half of the rate of connections that bare routing carries.
+// halfRate returns half of the connection rate that bare routing carries.
 func (b *bed) halfRate(ctx context.Context, secure bool, size int) (float64, error) {
 	key := fmt.Sprint(secure, size)
 	if rate := b.half[key]; rate > 0 {
@@ -119,8 +118,8 @@ func (b *bed) halfRate(ctx context.Context, secure bool, size int) (float64, err
 	return b.half[key], nil
 }
 
-// measureHeld: connections that stay, each fetching an object at the beginning
-// and at the end.
+// measureHeld: connections stay open, and each fetches an object at the start and at the
+// end.
 func measureHeld(secure bool) func(context.Context, *bed, string, int) (finding, error) {
 	return func(ctx context.Context, b *bed, path string, _ int) (finding, error) {
 		p := b.plan(secure, 1, small)
@@ -137,11 +136,11 @@ func measureHeld(secure bool) func(context.Context, *bed, string, int) (finding,
 	}
 }
 
-// heldConnections are as many as this program may have sockets for, two each.
+// heldConnections is limited by the sockets that this program may have, two for each
+// connection.
 func heldConnections(o *Options) int { return min(o.Connections/4, 8000) }
 
-// measureFlood sets up connections while frames of others arrive that nobody
-// completes.
+// measureFlood sets up connections while SYNs of others arrive that nobody completes.
 func measureFlood(ctx context.Context, b *bed, path string, rate int) (f finding, err error) {
 	if b.server == nil {
 		if _, err := b.halfRate(ctx, false, small); err != nil { // starts the server
@@ -196,13 +195,12 @@ func measureFragments(ctx context.Context, b *bed, path string, _ int) (f findin
 	return f, err
 }
 
-// objectSizes are spread as document sizes of web sites are, from 24 to 350
-// kilobytes.
+// objectSizes are spread as document sizes of web sites are, from 24 to 350 kilobytes.
 func objectSizes() []int {
 	return []int{24 << 10, 32 << 10, 48 << 10, 64 << 10, 96 << 10, 128 << 10, 180 << 10, 256 << 10, 350 << 10}
 }
 
-// measureObjects: nginx serves what somebody's browser asks for.
+// measureObjects: nginx serves what a browser asks for.
 func measureObjects(ctx context.Context, b *bed, path string, _ int) (finding, error) {
 	rate, err := b.nginxRate(ctx)
 	if err != nil {
@@ -227,7 +225,7 @@ func measureObjects(ctx context.Context, b *bed, path string, _ int) (finding, e
 	return invalidOr(&r, f), nil
 }
 
-// joined are the durations of all runs.
+// joined returns the durations of all runs.
 func joined(runs []finding) (all stats.Sample) {
 	for _, f := range runs {
 		all = append(all, f.times...)

@@ -11,7 +11,7 @@ import (
 	"weir/internal/units"
 )
 
-// method is what standards have in common, those with frames some more.
+// method describes what all standards share, and what tests with frames add.
 func method(o *Options, s *Standard) []string {
 	lines := []string{
 		fmt.Sprintf("All paths in turn, in random order, %s of each; the last path is measured once more as if it were another (control): a test in which it differs from itself by more than 5 %% has no verdict.",
@@ -54,7 +54,7 @@ func (r *runner) describe(d *report.Document, s *Standard) {
 
 func (t *tested) last() *outcome { return t.paths[len(t.paths)-1] }
 
-// section shows a variant of a test.
+// section shows one variant of a test.
 func (t *tested) section() report.Section {
 	s := report.Section{Title: t.test.title(t.variant), Text: []string{t.test.About + " (" + t.test.Where + ")"}}
 	if c, known := t.control(); known && !c.OK {
@@ -78,7 +78,7 @@ func (t *tested) section() report.Section {
 	return s
 }
 
-// measured are the paths with at least one run that counts.
+// measured returns the paths with at least one valid run.
 func (t *tested) measured() (all []*outcome) {
 	for _, o := range t.paths {
 		if len(o.runs) > 0 {
@@ -102,7 +102,7 @@ func (t *tested) bars() (report.Chart, bool) {
 		Label: first.name, Unit: first.unit, Better: first.better, Groups: []report.BarGroup{group}}}, true
 }
 
-// curves show what was lost at which rate.
+// curves shows the loss at each rate.
 func (t *tested) curves() (report.Chart, bool) {
 	curves := &report.Curves{X: report.Axis{Label: "offered", Unit: "% of what the generator can send"}, Y: report.Axis{Label: "lost", Unit: "%"}}
 	for _, o := range t.measured() {
@@ -137,7 +137,7 @@ func (t *tested) overTime() (report.Chart, bool) {
 	return sample.Chart(t.test.title(t.variant)+": over time", parts)
 }
 
-// points of a distribution's curve.
+// points is the number of points in a distribution's curve.
 const points = 200
 
 func (t *tested) distribution() (report.Chart, bool) {
@@ -177,7 +177,7 @@ func (t *tested) table() (report.Table, bool) {
 	return table, true
 }
 
-// row are a path's medians, with the least and the most.
+// row returns the medians of a path with the smallest and the largest value.
 func (o *outcome) row(figures int) []string {
 	row := []string{o.path}
 	for i := range figures {
@@ -195,7 +195,7 @@ func (o *outcome) row(figures int) []string {
 	return append(row, limit)
 }
 
-// measurements are all figures of all paths.
+// measurements returns all figures of all paths.
 func (t *tested) measurements(standard string) (all []report.Measurement) {
 	for _, o := range t.measured() {
 		for i, f := range o.runs[0].figures {

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// lowest is the least rate that a search looks at, in frames per second.
+	// lowest is the lowest rate that a search tries, in frames per second.
 	lowest = 1000
-	// probeFrames are sent to learn how fast the generator is.
+	// probeFrames is the number of frames that measure the generator's speed.
 	probeFrames = 200_000
-	// tolerance is the share of loss of the second throughput: what a machine
-	// loses now and then of itself does not decide it.
+	// tolerance is the share of loss allowed in the second throughput. A machine
+	// loses a few frames by itself now and then, and that must not decide the result.
 	tolerance = 0.001
 	mega      = 1e6
 )
@@ -25,7 +25,7 @@ func (b *bed) udp(frame int) traffic.Case {
 	return traffic.Case{Frame: frame, Flows: b.o.Flows, Family: 4, Protocol: traffic.UDP}
 }
 
-// stamped is the same with room for a stamp.
+// stamped returns the same case with room for a time stamp.
 func (b *bed) stamped(frame int) traffic.Case {
 	c := b.udp(frame)
 	c.Frame = traffic.StampedSize(frame, c)
@@ -34,13 +34,13 @@ func (b *bed) stamped(frame int) traffic.Case {
 
 func frameSizes(o *Options) []int { return o.Frames }
 
-// line is the highest rate that the generator can send such frames at.
+// line returns the highest rate at which the generator can send such frames.
 func (b *bed) line(ctx context.Context, r *tester.Tester, frame int, stamps bool) (float64, error) {
 	key := lineKey{frame, stamps}
 	if rate := b.lines[key]; rate > 0 {
 		return rate, nil
 	}
-	const more = 100e6 // than it can
+	const more = 100e6 // more than the generator can send
 	o, err := r.Send(ctx, tester.Load{Rate: more, Frames: probeFrames, Stamps: stamps})
 	if err != nil {
 		return 0, err
@@ -52,29 +52,29 @@ func (b *bed) line(ctx context.Context, r *tester.Tester, frame int, stamps bool
 	return o.Offered, nil
 }
 
-// keptUp is the share of a rate that the generator has to have sent at.
+// keptUp is the share of a rate that the generator has to reach.
 const keptUp = 0.97
 
-// offer sends frames for as long as a trial takes, or for a share of it.
+// offer sends frames for the length of a trial, or for a share of it.
 func (b *bed) offer(ctx context.Context, r *tester.Tester, l tester.Load, share float64) (tester.Outcome, error) {
 	l.Frames = uint32(min(max(l.Rate*b.o.Trial.Seconds()*share, 100), math.MaxUint32))
 	return b.send(ctx, r, l, l.Rate)
 }
 
-// throughput searches the highest rate with no more loss than is allowed.
+// throughput searches for the highest rate whose loss is within the limit.
 func (b *bed) throughput(ctx context.Context, r *tester.Tester, frame int, loss float64, l tester.Load, f *finding) (Found, error) {
 	return b.searches(r, frame, l, f).find(ctx, loss)
 }
 
-// searches look for rates of the same frames by the same path, one after the
-// other, each for more loss than the one before.
+// searches finds rates for the same frames on the same path, one after the other. Each
+// allows more loss than the one before.
 type searches struct {
 	bed     *bed
 	tester  *tester.Tester
 	frame   int
 	load    tester.Load
 	finding *finding
-	sent    map[float64]float64 // by rate, what the generator sent
+	sent    map[float64]float64 // what the generator sent, by rate
 	before  Found
 }
 
@@ -105,14 +105,14 @@ func (s *searches) find(ctx context.Context, loss float64) (Found, error) {
 		s.bed.learn(found)
 	}
 	s.before = found
-	// A generator that fell behind has not shown what the rate would have done.
+	// If the generator fell behind, the trial says nothing about that rate.
 	if sent := s.sent[found.Rate]; sent > 0 && sent < keptUp*found.Rate {
 		found.Rate, found.Step, found.Bound = sent, 0, true
 	}
 	return found, err
 }
 
-// limit names the generator where it was the limit.
+// limit names the generator if it was the limit.
 func (f *Found) limit() string {
 	if f.Bound {
 		return limitGenerator
@@ -120,7 +120,7 @@ func (f *Found) limit() string {
 	return ""
 }
 
-// nothing says how the search ended that found no rate.
+// nothing explains a search that found no rate.
 func (f *Found) nothing(what string) string {
 	return fmt.Sprintf("%s at every rate down to 1,000 per second: the search ended after %s", what, units.Plural(f.Trials, "trial"))
 }
@@ -182,7 +182,7 @@ func measureLatency(ctx context.Context, b *bed, path string, frame int) (f find
 	return f, err
 }
 
-// latencyFigures are in µs.
+// latencyFigures returns figures in µs.
 func latencyFigures(half, full *traffic.Latency) []figure {
 	return []figure{
 		less("median at half throughput", "µs", half.Quantile(0.5)/1000),
@@ -193,8 +193,8 @@ func latencyFigures(half, full *traffic.Latency) []figure {
 	}
 }
 
-// measureLoss offers 100 %, 90 % and so on of what the generator can send, until
-// nothing was lost twice in a row.
+// measureLoss offers 100 %, 90 % and so on of the generator's rate, until two rates in a
+// row lose nothing.
 func measureLoss(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
 	err = b.with(ctx, path, b.udp(frame), func(r *tester.Tester) error {
 		line, err := b.line(ctx, r, frame, false)
@@ -221,8 +221,7 @@ func measureLoss(ctx context.Context, b *bed, path string, frame int) (f finding
 	return f, err
 }
 
-// measureBackToBack searches the longest burst, as fast as frames can be sent,
-// of which none is lost.
+// measureBackToBack searches for the longest burst at full speed without loss.
 func measureBackToBack(ctx context.Context, b *bed, path string, frame int) (f finding, err error) {
 	err = b.with(ctx, path, b.udp(frame), func(r *tester.Tester) error {
 		line, err := b.line(ctx, r, frame, false)
@@ -249,14 +248,13 @@ func measureBackToBack(ctx context.Context, b *bed, path string, frame int) (f f
 	return f, err
 }
 
-// searchSeconds is about what a search takes, with building the path: of weir's
-// that is 2 s. What a trial takes beyond its own time, and how many there are, was
-// measured on two cores.
+// searchSeconds estimates the time of a search with building the path, which takes 2 s
+// for weir. The number of trials and their overhead were measured on two cores.
 func searchSeconds(o *Options) float64 {
 	return 2 + 1.25*math.Log2(1/o.Precision)*float64(1+o.Tries)/2*(o.Trial.Seconds()+0.15)
 }
 
-// latencySeconds are those of a search and of two trials of twice the length.
+// latencySeconds estimates a search and two trials of twice the length.
 func latencySeconds(o *Options) float64 { return searchSeconds(o) + 4*o.Trial.Seconds() }
 
 func rfc2544() Standard {

@@ -8,16 +8,16 @@ import (
 	"weir/internal/bench/tester"
 )
 
-// offeredAnd are the rates of trials: what was offered, and what became of it.
+// offeredAnd returns the rates of trials: what was offered and what became of it.
 func offeredAnd(panel, unit, became string) []sample.Rate {
 	return []sample.Rate{{Panel: panel, Unit: unit, Name: "offered"}, {Panel: panel, Unit: unit, Name: became}}
 }
 
-// aboutTrials says what a moment of them is.
+// aboutTrials explains one level in the chart.
 const aboutTrials = "The last run of each. Each level is a trial; the load is that of the time in which the generator sent, known to 10 ms."
 
-// trial notes the rates that f gives, with the load of the cores while the
-// generator ran for it.
+// trial notes the rates that f returns, with the load of the cores while the generator
+// ran.
 func (b *bed) trial(rates []sample.Rate, f func() (offered, became float64, err error)) error {
 	b.record.Drop()
 	offered, became, err := f()
@@ -29,7 +29,7 @@ func (b *bed) trial(rates []sample.Rate, f func() (offered, became float64, err 
 	return nil
 }
 
-// send is a trial with frames. Where the load has no rate, it is the one given.
+// send is a trial with frames. If the load has no rate, the given rate is used.
 func (b *bed) send(ctx context.Context, r *tester.Tester, l tester.Load, rate float64) (o tester.Outcome, err error) {
 	err = b.trial(offeredAnd("frames", "Mpps", "arrived"), func() (float64, float64, error) {
 		if o, err = r.Send(ctx, l); err != nil {
@@ -44,10 +44,10 @@ func (b *bed) send(ctx context.Context, r *tester.Tester, l tester.Load, rate fl
 	return o, err
 }
 
-// thousands makes the unit of rates of connections.
+// thousands scales connection rates to thousands per second.
 const thousands = 1e-3
 
-// establish is a trial in which n connections are opened.
+// establish is a trial that opens n connections.
 func (b *bed) establish(ctx context.Context, r *tester.Tester, rate float64, n int) (e tester.Established, err error) {
 	err = b.trial(offeredAnd("connections", "thousand per s", "valid"), func() (float64, float64, error) {
 		e, err = r.Establish(ctx, rate)
@@ -56,8 +56,7 @@ func (b *bed) establish(ctx context.Context, r *tester.Tester, rate float64, n i
 	return e, err
 }
 
-// openMost is a trial in which as many of n connections are opened as there is
-// room for.
+// openMost is a trial that opens as many of n connections as fit.
 func (b *bed) openMost(ctx context.Context, r *tester.Tester, rate float64, n int) (valid int, err error) {
 	err = b.trial(offeredAnd("connections", "thousand per s", "valid"), func() (float64, float64, error) {
 		valid, err = r.OpenMost(ctx, rate)
@@ -66,7 +65,7 @@ func (b *bed) openMost(ctx context.Context, r *tester.Tester, rate float64, n in
 	return valid, err
 }
 
-// tearDown is a trial in which n connections are ended.
+// tearDown is a trial that ends n connections.
 func (b *bed) tearDown(ctx context.Context, r *tester.Tester, rate float64, n int) (ended int, err error) {
 	err = b.trial(offeredAnd("ends of connections", "thousand per s", "arrived"), func() (float64, float64, error) {
 		ended, err = r.TearDown(ctx, rate)
@@ -75,8 +74,8 @@ func (b *bed) tearDown(ctx context.Context, r *tester.Tester, rate float64, n in
 	return ended, err
 }
 
-// watch keeps what arrives at a host, the connections that it opens and what the
-// cores do while f runs. It takes the place of what was recorded before.
+// watch records what arrives at a host, the connections that it opens and the load of the
+// cores while f runs. It replaces the previous record.
 func (b *bed) watch(host string, f func() error) (err error) {
 	var h *sample.Host
 	err = b.testbed.Lab.Do(host, func() (err error) {

@@ -10,46 +10,45 @@ import (
 	"weir/internal/bench/paths"
 )
 
-// Paths are those that the tests compare.
+// Paths are the paths that the tests compare.
 var Paths = []string{paths.Kernel, paths.Nft, paths.NftNAT, paths.Weir, paths.WeirNAT}
 
-// Options say what to test, and for how long.
+// Options choose the tests and how long they run.
 type Options struct {
 	Standard string   // name of a [Standard]
-	Tests    []string // none: all of the standard
+	Tests    []string // none: all tests of the standard
 	Paths    []string
-	Hook     string // of weir: xdp or tcx
-	Runs     int    // of each path in each test
-	Frames   []int  // bytes, with the frame's checksum, of tests that count frames
-	Flows    int    // connections that frames take turns among
-	// Connections is how many are opened by tests of connections.
+	Hook     string // weir's hook: xdp or tcx
+	Runs     int    // runs of each path in each test
+	Frames   []int  // sizes in bytes with the frame's checksum, for tests that count frames
+	Flows    int    // connections that the frames rotate over
+	// Connections is the number of connections that the tests of connections open.
 	Connections int
-	Clients     int           // that fetch objects at once
-	Trial       time.Duration // how long frames are offered for
+	Clients     int           // clients that fetch objects at once
+	Trial       time.Duration // length of a trial with frames
 	Sustain     time.Duration // how long clients sustain their load
-	Ramp        time.Duration // how long they take to begin, and to end
-	Precision   float64       // of searches, as a share of the rate
-	Tries       int           // that a rate has in a search
-	// Full are the durations that the RFCs ask for.
+	Ramp        time.Duration // how long clients take to start, and to stop
+	Precision   float64       // step of searches, as a share of the rate
+	Tries       int           // trials for each rate of a search
+	// Full selects the durations that the RFCs ask for.
 	Full bool
 
-	Command  string    // that repeats it, for the report
-	Program  string    // the weir to measure; "": the one that runs
-	Version  string    // of weir, for the report
-	Progress io.Writer // hears what is going on; nil: nobody
+	Command  string    // command that repeats the run, for the report
+	Program  string    // the weir to measure; "": the running one
+	Version  string    // weir's version, for the report
+	Progress io.Writer // progress messages go here; nil: nowhere
 
-	name string // of namespaces and folder; "": the default
+	name string // name of namespaces and folder; "": the default
 }
 
-// Defaults are short: they show what the RFCs' own durations would, less
-// exactly.
+// Defaults are short. They show the same as the RFCs' own durations, with less precision.
 func Defaults(standard string) Options {
 	o := Options{
 		Standard: standard, Paths: slices.Clone(Paths), Hook: "xdp", Runs: 5, Frames: []int{64, 1518}, Flows: 1000,
 		Connections: 16_384, Clients: 32, Trial: 200 * time.Millisecond, Sustain: time.Second, Ramp: 200 * time.Millisecond,
 		Precision: 0.02, Tries: 3,
 	}
-	if standard == "rfc3511" { // rfc2544 has other sizes; what rules cost shows with the smallest
+	if standard == "rfc3511" { // rfc2544 has other sizes; the smallest show best what rules cost
 		o.Frames = []int{64}
 	}
 	return o
@@ -65,13 +64,13 @@ func (o *Options) Lengthen() {
 	o.Connections, o.Precision, o.Tries = 1_000_000, 0.01, 1
 }
 
-// Bounds of options.
+// Limits of the options.
 const (
 	maxConnections = 4_000_000
 	maxClients     = 1000
 )
 
-// Check tells the first thing that is wrong with the options.
+// Check returns the first error in the options.
 func (o *Options) Check() error {
 	s, err := Named(o.Standard)
 	if err != nil {
@@ -119,7 +118,7 @@ func (o *Options) checkNumbers() error {
 	return nil
 }
 
-// Estimate is about how long the tests take.
+// Estimate returns about how long the tests take.
 func (o *Options) Estimate() time.Duration {
 	s, err := Named(o.Standard)
 	if err != nil {

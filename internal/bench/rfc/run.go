@@ -16,32 +16,32 @@ import (
 	"weir/internal/stats"
 )
 
-// disturbance is the share of time that other programs may take from the cores
-// of generator and firewall without being named.
+// disturbance is the share of time that other programs may take from the cores of
+// generator and firewall before a note names it.
 const disturbance = 0.02
 
-// outcome is what the runs of one path gave in one variant of a test.
+// outcome is the result of all runs of one path in one variant of a test.
 type outcome struct {
 	path string
-	runs []finding // those that count
-	// invalid are reasons of runs that do not.
+	runs []finding // valid runs
+	// invalid are the reasons of the runs that do not count.
 	invalid []string
 	record  *sample.Record // of the last run
-	found   stats.Sample   // what the first search of each run found
+	found   stats.Sample   // result of the first search of each run
 }
 
-// tested is one variant of a test with what all paths gave.
+// tested is one variant of a test with the outcomes of all paths.
 type tested struct {
 	test    *Test
 	variant int
 	paths   []*outcome
-	again   *outcome // the last path once more
+	again   *outcome // the last path, measured again
 }
 
-// Run tests all paths by a standard and makes the report. It ends with an error
-// at the first thing that cannot be set up, or that does to frames what it
-// should not; what it built is removed in any case. Beside an error the report
-// has what was measured until then; nil: nothing was.
+// Run tests all paths by a standard and makes the report. It stops with an error if
+// something cannot be set up, or if a path treats frames wrongly. It always removes what
+// it built. With an error it also returns the report so far, or nil if nothing was
+// measured.
 func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 	return d, err
 }
 
-// leastRuns are those below which a report calls itself a sketch.
+// leastRuns is the number of runs below which a report calls itself a sketch.
 const leastRuns = 5
 
 type runner struct {
@@ -84,7 +84,7 @@ type runner struct {
 	done     []*tested
 	skipped  []report.Skip
 	foreign  float64
-	cost     sample.Cost // of looking
+	cost     sample.Cost // cost of sampling
 }
 
 // tests measures one test after the other.
@@ -103,7 +103,7 @@ func (r *runner) tests(ctx context.Context, tests []Test) error {
 	return nil
 }
 
-// test measures one test in all of its variants.
+// test runs one test in all of its variants.
 func (r *runner) test(ctx context.Context, t *Test) error {
 	if t.missing != nil {
 		if why := t.missing(); why != "" {
@@ -126,7 +126,7 @@ func (r *runner) test(ctx context.Context, t *Test) error {
 	return nil
 }
 
-// fit are the paths that can be tested.
+// fit returns the paths that can be tested.
 func (r *runner) fit(t *Test) (paths []string) {
 	for _, path := range r.o.Paths {
 		why := r.bed.missing[path]
@@ -188,7 +188,7 @@ func (f *finding) whole() bool {
 	return len(f.figures) > 0
 }
 
-// sample are the values of a figure in all runs.
+// sample returns the values of a figure in all runs.
 func (o *outcome) sample(figure int) (s stats.Sample) {
 	for _, f := range o.runs {
 		s = append(s, f.figures[figure].value)
@@ -196,7 +196,7 @@ func (o *outcome) sample(figure int) (s stats.Sample) {
 	return s
 }
 
-// resolution is the largest step in which a figure was found.
+// resolution returns the largest step in which a figure was found.
 func (o *outcome) resolution(figure int) (step float64) {
 	for _, f := range o.runs {
 		step = max(step, f.figures[figure].step)
@@ -204,12 +204,12 @@ func (o *outcome) resolution(figure int) (step float64) {
 	return step
 }
 
-// atLeast reports whether a figure was somebody else's limit in any run.
+// atLeast reports whether something other than the path limited a figure in any run.
 func (o *outcome) atLeast(figure int) bool {
 	return slices.ContainsFunc(o.runs, func(f finding) bool { return f.figures[figure].bound })
 }
 
-// limit is who was the limit in most runs; "": the path.
+// limit returns the limit in most runs. "" means the path.
 func (o *outcome) limit() string {
 	limited, who := 0, ""
 	for _, f := range o.runs {

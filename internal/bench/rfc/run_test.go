@@ -16,7 +16,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// fake is what a test of a synthetic device found.
+// fake returns the outcome of a synthetic device.
 func fake(path string, limit string, values ...float64) *outcome {
 	o := &outcome{path: path}
 	for _, v := range values {
@@ -43,8 +43,8 @@ func described(t *testing.T, done ...*tested) *report.Document {
 	return d
 }
 
-// TestVerdicts: what is proven, what is not, and what the generator was too slow
-// for.
+// TestVerdicts covers proven differences, unproven ones, and a generator that was too
+// slow.
 func TestVerdicts(t *testing.T) {
 	test := &Test{Name: "throughput", Title: "Throughput"}
 	for name, c := range map[string]struct {
@@ -86,8 +86,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestControlOfEach: a test that the machine was too restless for takes the
-// verdict from itself, and from no other.
+// TestControlOfEach: a test on a restless machine loses its own verdict and no other.
 func TestControlOfEach(t *testing.T) {
 	of := func(name string, again *outcome) *tested {
 		return &tested{test: &Test{Name: name, Title: "Test " + name}, again: again,
@@ -107,7 +106,7 @@ func TestControlOfEach(t *testing.T) {
 	}
 }
 
-// TestInvalidRuns are shown, and enter nothing.
+// TestInvalidRuns: invalid runs are shown but do not count.
 func TestInvalidRuns(t *testing.T) {
 	bad := &outcome{path: "weir", invalid: []string{"3 of 5 transactions failed"}}
 	d := described(t, &tested{test: &Test{Name: "cps", Title: "Connections"}, paths: []*outcome{fake("nft", "", 1, 1, 1), bad}, again: bad})
@@ -119,8 +118,8 @@ func TestInvalidRuns(t *testing.T) {
 	}
 }
 
-// TestEndpoints: paths that are as fast as bare routing say nothing of a
-// firewall where clients and servers share the machine.
+// TestEndpoints: if clients and servers share the machine, paths as fast as bare routing
+// say nothing about a firewall.
 func TestEndpoints(t *testing.T) {
 	timed := func(path string, values ...float64) *outcome {
 		o := fake(path, "", values...)
@@ -140,8 +139,8 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// TestControlOfObjects: all objects of all runs may take under 100 ms, and the
-// same path still differ from itself.
+// TestControlOfObjects: all objects of all runs may take under 100 ms while the same path
+// still differs from itself.
 func TestControlOfObjects(t *testing.T) {
 	with := func(factor float64) *outcome {
 		o := fake("weir", "", 100, 100, 100, 100, 100)
@@ -184,7 +183,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestStandards keeps names of measurements apart.
+// TestStandards: names of measurements are unique.
 func TestStandards(t *testing.T) {
 	for _, s := range Standards() {
 		o := Defaults(s.Name)
@@ -231,8 +230,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestRun is one short real run of each standard: whether everything is found
-// its way, not how fast.
+// TestRun is one short real run of each standard. It checks that traffic arrives, not how
+// fast.
 func TestRun(t *testing.T) {
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "nft")
@@ -249,7 +248,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { shortRun(t, program, name, "nft-nat", tests) })
 	}
-	// weir takes seconds to start: once with frames, once with clients.
+	// weir takes seconds to start, so it runs once with frames and once with clients.
 	t.Run("weir frames", func(t *testing.T) { shortRun(t, program, "rfc2544", "weir-nat", []string{"latency"}) })
 	t.Run("weir clients", func(t *testing.T) { shortRun(t, program, "rfc9411", "weir-nat", []string{"https-cps"}) })
 }
@@ -293,8 +292,8 @@ func shortRun(t *testing.T, program, name, path string, tests []string) {
 	}
 }
 
-// TestControlOfNothing: that nothing was lost twice is the best of controls, and
-// a path that carried nothing the second time is not compared with itself.
+// TestControlOfNothing: no loss in both halves is the best control. A path that carried
+// nothing the second time is not compared with itself.
 func TestControlOfNothing(t *testing.T) {
 	lost := func(values ...float64) *outcome {
 		o := fake("weir", "", values...)
@@ -321,8 +320,8 @@ func TestControlOfNothing(t *testing.T) {
 	}
 }
 
-// TestMeasurements: what compare is told of figures that were searched, and of
-// those that the generator bounds.
+// TestMeasurements checks what compare is told about figures found by a search, and about
+// those that the generator limits.
 func TestMeasurements(t *testing.T) {
 	own := fake("weir", "", 1, 1, 1)
 	own.runs[1].figures[0].step, own.runs[2].figures[0].bound = 0.02, true

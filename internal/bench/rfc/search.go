@@ -5,25 +5,25 @@ import (
 	"math"
 )
 
-// Trial offers a rate once and gives the share that was lost (0 to 1).
+// Trial offers a rate once and returns the share that was lost (0 to 1).
 type Trial func(rate float64) (loss float64, err error)
 
-// Goal is what a rate has to meet.
+// Goal is the condition that a rate has to meet.
 type Goal struct {
-	Loss      float64 // share that may be lost; 0: none
-	Precision float64 // of the rate that is found, as a share of it
-	// Tries are how often a rate may fail. On a machine that others use, what
-	// they take is lost as if the device had lost it.
+	Loss      float64 // allowed share of loss; 0: none
+	Precision float64 // precision of the found rate, as a share of it
+	// Tries is how often a rate is tried before it fails. On a shared machine other
+	// programs cause losses that look like the device's.
 	Tries int
 }
 
 // Found is the highest rate that met a goal.
 type Found struct {
-	Rate float64 // 0: not even the lowest did
-	// Step is how far above it lies the lowest rate that did not: the limit is
-	// somewhere between the two. 0 with Bound.
+	Rate float64 // 0: even the lowest rate failed
+	// Step is the distance to the lowest rate that failed: the limit is somewhere
+	// between the two. It is 0 with Bound.
 	Step   float64
-	Bound  bool // the highest rate that could be offered met it: the device may do more
+	Bound  bool // the highest possible rate met the goal: the device may do more
 	Trials int
 
 	offered []offered
@@ -32,25 +32,26 @@ type Found struct {
 // offered is a rate that was tried as often as its goal allowed.
 type offered struct{ rate, least float64 } // least is the smallest share that it lost
 
-// hopeless is the share of loss beyond which a rate is not tried again: what
-// other programs take is never as much.
+// hopeless is the share of loss above which a rate is not tried again. Other programs
+// never take that much.
 const hopeless = 0.5
 
-// Search looks for the highest rate from lowest to highest that meets a goal.
-// A bit less than came through at the highest is tried next: a device that is
-// overrun often forwards as much as it can. From there it goes up in growing steps and halves
-// the last one. A device that loses frames even then may lose some at every
-// rate: it is asked at the geometric mean of the lowest and that one, then at the
-// lowest, where a trial of so many connections takes long, and only if it passes
-// what is between is halved. So each rate but a few is half as far from the limit as the one
-// before: there are no more than log2(highest/lowest/precision) of them, twice,
-// each tried as often as may be.
+// Search looks for the highest rate from lowest to highest that meets a goal. After the
+// highest it tries a bit less than came through, because an overrun device often forwards
+// as much as it can. From there it goes up in growing steps and halves the last one.
+//
+// If the device loses frames even then, it may lose some at every rate. Search then tries
+// the geometric mean of the lowest rate and that one. If that fails too, it tries the
+// lowest, where a trial of so many connections takes long, and halves the rest only if
+// the lowest passes. So nearly every rate halves the distance to the limit. There are at
+// most twice log2(highest/lowest/precision) rates, each tried as often as the goal
+// allows.
 func Search(lowest, highest float64, g Goal, trial Trial) (Found, error) {
 	return SearchFrom(highest, lowest, highest, g, trial)
 }
 
-// SearchFrom is a Search that offers another rate than the highest first, near
-// which the limit may be: if it meets the goal, the search goes up from there.
+// SearchFrom is a Search whose first rate is start, near the expected limit, instead of
+// the highest. If start meets the goal, the search goes up from there.
 func SearchFrom(start, lowest, highest float64, g Goal, trial Trial) (Found, error) {
 	s := search{goal: g, trial: trial, high: math.Inf(1)}
 	if !(lowest > 0 && highest >= lowest) {
@@ -79,8 +80,8 @@ func SearchFrom(start, lowest, highest float64, g Goal, trial Trial) (Found, err
 	return s.found, err
 }
 
-// Further goes on from a search up to the same highest rate for a goal that
-// allows more loss, and does not offer anew what was offered.
+// Further continues a search with the same highest rate for a goal that allows more loss.
+// It does not repeat rates that were offered already.
 func (f *Found) Further(lowest, highest float64, g Goal, trial Trial) (Found, error) {
 	s := search{goal: g, trial: trial, high: math.Inf(1)}
 	for _, o := range f.offered {
@@ -114,17 +115,17 @@ func (s *search) climb(highest float64, err error) (Found, error) {
 	return s.found, err
 }
 
-// search is one that has brought the limit between two rates.
+// search is a search that has enclosed the limit between two rates.
 type search struct {
 	goal  Goal
 	trial Trial
 	found Found
 	low   float64 // the highest rate that met the goal; 0: none yet
-	high  float64 // the lowest that did not, or that was not tried
+	high  float64 // the lowest that failed, or that was not tried
 }
 
-// narrow goes up in steps, each twice as large as the one before, until half of
-// what is left is less.
+// narrow goes up in steps, each twice as large as the one before, until half of the rest
+// is less than a step.
 func (s *search) narrow(step float64) error {
 	for s.high-s.low > s.goal.Precision*s.high {
 		if _, err := s.offer(min(s.low+step, (s.low+s.high)/2)); err != nil {
@@ -135,8 +136,8 @@ func (s *search) narrow(step float64) error {
 	return nil
 }
 
-// offer offers a rate until it meets the goal, as often as may be and is not
-// hopeless; through is the most that came through.
+// offer offers a rate until it meets the goal, is hopeless, or has used up its tries. It
+// returns the most that came through.
 func (s *search) offer(rate float64) (through float64, err error) {
 	least := 1.0
 	defer func() { s.found.offered = append(s.found.offered, offered{rate, least}) }()

@@ -11,7 +11,7 @@ import (
 
 var strict = Goal{Precision: 0.01, Tries: 1}
 
-// device carries a rate and loses what is more, and some of it in any case.
+// device carries up to a limit and loses the rest, and always a certain share.
 func device(limit, always float64) Trial {
 	return func(rate float64) (float64, error) {
 		return max(always, 1-limit/rate), nil
@@ -37,7 +37,8 @@ func TestSearchMonotone(t *testing.T) {
 	}
 }
 
-// TestSearchFrom finds the same limit wherever it begins, and near it in few trials.
+// TestSearchFrom finds the same limit from every start, and takes few trials from a start
+// near it.
 func TestSearchFrom(t *testing.T) {
 	const lowest, highest, limit = 1_000, 10_000_000, 500_000
 	for start, most := range map[float64]int{1: 40, 100_000: 20, 0.92 * limit: 9, 0.999 * limit: 4, 1.05 * limit: 10, highest: 10, 2 * highest: 10} {
@@ -55,9 +56,8 @@ func TestSearchFrom(t *testing.T) {
 	}
 }
 
-// TestSearchStarts: where runs begin by what earlier ones have found does not
-// bring their results closer together, or elsewhere. The device's limit is
-// another one in each run.
+// TestSearchStarts: results neither move nor come closer together if runs start at what
+// earlier runs found. The device's limit is different in each run.
 func TestSearchStarts(t *testing.T) {
 	const limit, noise, runs = 500_000.0, 0.05, 2000
 	results := map[bool]stats.Sample{}
@@ -92,15 +92,15 @@ func TestSearchStarts(t *testing.T) {
 	}
 }
 
-// TestSearchFurther goes on for a goal that allows more loss: it finds what a search
-// of its own would, and offers next to nothing anew.
+// TestSearchFurther: a goal that allows more loss finds the same rate as a search of its
+// own, and repeats almost no trials.
 func TestSearchFurther(t *testing.T) {
 	const highest = 10_000_000
 	loose := Goal{Loss: 0.1, Precision: 0.01, Tries: 2}
 	for _, test := range []struct {
 		name         string
 		device       Trial
-		limit, trial float64 // at which a tenth is lost, and how many may be made for it
+		limit, trial float64 // limit at which a tenth is lost, and the trials allowed for it
 		bound        bool
 	}{
 		{"a sharp limit", func(rate float64) (float64, error) { return map[bool]float64{true: 0.6}[rate > 500_000], nil }, 500_000, 0, false},
@@ -129,8 +129,8 @@ func TestSearchFurther(t *testing.T) {
 	}
 }
 
-// TestSearchHopeless: a rate of which most is lost is offered once, however many
-// tries there are.
+// TestSearchHopeless: a rate that loses most frames is offered once, however many tries
+// there are.
 func TestSearchHopeless(t *testing.T) {
 	offered := map[float64]int{}
 	f, err := Search(1_000, 10_000_000, Goal{Precision: 0.01, Tries: 3}, func(rate float64) (float64, error) {
@@ -142,7 +142,7 @@ func TestSearchHopeless(t *testing.T) {
 	}
 }
 
-// TestSearchEnds knows devices that are faster or slower than what is offered.
+// TestSearchEnds covers devices that are faster or slower than all offered rates.
 func TestSearchEnds(t *testing.T) {
 	f, err := Search(1_000, 10_000, strict, device(20_000, 0))
 	if err != nil || !f.Bound || f.Rate != 10_000 || f.Trials != 1 {
@@ -163,8 +163,8 @@ func TestSearchEnds(t *testing.T) {
 	}
 }
 
-// TestSearchSteady never finds a rate for a device that always loses a little,
-// unless that much may be lost.
+// TestSearchSteady: a device that always loses a little passes only if that loss is
+// allowed.
 func TestSearchSteady(t *testing.T) {
 	lossy := device(500_000, 0.0005)
 	f, err := Search(1_000, 10_000_000, strict, lossy)
@@ -177,8 +177,8 @@ func TestSearchSteady(t *testing.T) {
 	}
 }
 
-// TestSearchNoisy: where one trial in five loses frames for reasons of its own,
-// trying again finds the limit and trying once falls short.
+// TestSearchNoisy: one trial in five loses frames for reasons of its own. Several tries
+// find the limit, one try falls short.
 func TestSearchNoisy(t *testing.T) {
 	const limit, runs = 2_000_000, 200
 	short := map[int]int{}
@@ -209,8 +209,8 @@ func TestSearchNoisy(t *testing.T) {
 	}
 }
 
-// TestSearchUnluckyGuess: where only the guess was lost, the lowest rate, at which
-// a trial of many connections takes longest, is not offered.
+// TestSearchUnluckyGuess: if only the guess was lost, the lowest rate is not offered,
+// because its trial takes longest with many connections.
 func TestSearchUnluckyGuess(t *testing.T) {
 	const lowest, highest, limit = 1_000, 6_000_000, 500_000
 	offered := 0
@@ -228,7 +228,7 @@ func TestSearchUnluckyGuess(t *testing.T) {
 	}
 }
 
-// TestSearchBounded: no device, whatever it loses, keeps a search busy for long.
+// TestSearchBounded: no device keeps a search busy for long, whatever it loses.
 func TestSearchBounded(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	const tries, precision = 3, 0.01

@@ -8,21 +8,21 @@ import (
 	"weir/internal/bench/web"
 )
 
-// clientSeconds are those of one run of clients.
+// clientSeconds estimates one run of clients.
 func clientSeconds(o *Options) float64 { return 1.5 + o.Sustain.Seconds() + 2*o.Ramp.Seconds() }
 
 func heldSeconds(o *Options) float64 {
 	return 2 + float64(heldConnections(o))*3e-4 + o.Sustain.Seconds()
 }
 
-// floods are frames per second.
+// floods are the variants in frames per second.
 func floods(*Options) []int { return []int{0, 10_000, 100_000} }
 
-// shares are percentages of frames that are illegal.
+// shares are percentages of illegal frames.
 func shares(*Options) []int { return []int{10, 50} }
 
-// measureIllegal is the throughput of legal frames among others that no rule
-// lets pass.
+// measureIllegal measures the throughput of legal frames mixed with frames that no rule
+// passes.
 func measureIllegal(ctx context.Context, b *bed, path string, percent int) (f finding, err error) {
 	c := b.stamped(64)
 	err = b.with(ctx, path, c, func(r *tester.Tester) error {
@@ -41,7 +41,7 @@ func measureIllegal(ctx context.Context, b *bed, path string, percent int) (f fi
 	return f, err
 }
 
-// measureSetUp is the highest rate of frames that set connections up.
+// measureSetUp searches for the highest rate of frames that set connections up.
 func measureSetUp(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
 	found, err := b.establishRate(ctx, path, traffic.TCP, &f)
 	f.figures = []figure{found.figure("connections set up", "per s", 1)}

@@ -9,11 +9,10 @@ import (
 	"weir/internal/bench/traffic"
 )
 
-// unhurried is a rate, in frames per second, that every path keeps up with.
+// unhurried is a rate in frames per second that every path keeps up with.
 const unhurried = 100_000
 
-// fresh builds a path that knows no connection yet, for n of them, uses it and
-// takes it down.
+// fresh builds a path without connections, for n of them, uses it and takes it down.
 func (b *bed) fresh(ctx context.Context, path, protocol string, n int, use func(*tester.Tester) error) (err error) {
 	c := traffic.Case{Frame: 64, Flows: n, Family: 4, Protocol: protocol}
 	r, err := b.startFor(ctx, path, c)
@@ -24,12 +23,12 @@ func (b *bed) fresh(ctx context.Context, path, protocol string, n int, use func(
 	return use(r)
 }
 
-// rateConnections are those of one trial of a rate: few enough that a path
-// is built anew for each trial.
+// rateConnections is the number of connections in one trial of a rate. It is small
+// because each trial builds the path anew.
 func rateConnections(o *Options) int { return min(o.Connections, 16_384) }
 
-// establishRate searches the highest rate at which every connection of a path
-// without any is established.
+// establishRate searches for the highest rate at which an empty path establishes every
+// connection.
 func (b *bed) establishRate(ctx context.Context, path, protocol string, f *finding) (Found, error) {
 	n := rateConnections(b.o)
 	trial := func(rate float64) (loss float64, err error) {
@@ -51,7 +50,7 @@ func (b *bed) establishRate(ctx context.Context, path, protocol string, f *findi
 	return found, err
 }
 
-// stateLine is the highest rate that the generator can send short frames at.
+// stateLine returns the highest rate at which the generator can send short frames.
 func (b *bed) stateLine(ctx context.Context, path string) (rate float64, err error) {
 	if rate := b.lines[lineKey{64, false}]; rate > 0 {
 		return rate, nil
@@ -72,7 +71,7 @@ func measureStateRate(ctx context.Context, b *bed, path string, _ int) (f findin
 	return f, err
 }
 
-// measureValidity opens all connections without hurry, and asks by every one.
+// measureValidity opens all connections slowly and then sends a frame on each.
 func measureValidity(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
 	err = b.fresh(ctx, path, traffic.UDP, b.o.Connections, func(r *tester.Tester) error {
 		e, err := b.establish(ctx, r, unhurried, b.o.Connections)
@@ -83,7 +82,7 @@ func measureValidity(ctx context.Context, b *bed, path string, _ int) (f finding
 	return f, err
 }
 
-// measureStateThroughput forwards frames of so many connections.
+// measureStateThroughput forwards frames of that many connections.
 func measureStateThroughput(ctx context.Context, b *bed, path string, connections int) (f finding, err error) {
 	c := traffic.Case{Frame: 64, Flows: connections, Family: 4, Protocol: traffic.UDP}
 	err = b.with(ctx, path, c, func(r *tester.Tester) error {
@@ -98,8 +97,8 @@ func measureStateThroughput(ctx context.Context, b *bed, path string, connection
 	return f, err
 }
 
-// measureCapacity opens connections, one frame of data each way by every one. A
-// frame that is lost is sent again: what counts is what the path holds.
+// measureCapacity opens connections and sends one frame of data each way on each. Lost
+// frames are sent again, because the test counts what the path holds.
 func measureCapacity(protocol string) func(context.Context, *bed, string, int) (finding, error) {
 	return func(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
 		err = b.fresh(ctx, path, protocol, b.o.Connections, func(r *tester.Tester) error {
@@ -114,8 +113,7 @@ func measureCapacity(protocol string) func(context.Context, *bed, string, int) (
 	}
 }
 
-// measureTearDown searches the highest rate at which the ends of all connections
-// cross.
+// measureTearDown searches for the highest rate at which all connections can be ended.
 func measureTearDown(ctx context.Context, b *bed, path string, _ int) (f finding, err error) {
 	n := rateConnections(b.o)
 	line, err := b.stateLine(ctx, path)
@@ -143,9 +141,9 @@ func measureTearDown(ctx context.Context, b *bed, path string, _ int) (f finding
 	return f, err
 }
 
-// stateSeconds are those of a search that builds the path for each trial.
+// stateSeconds estimates a search that builds the path for each trial.
 func stateSeconds(o *Options) float64 {
-	const trials, build = 9, 2.4 // weir needs 3 s and more to start, nftables nothing
+	const trials, build = 9, 2.4 // weir takes 3 s and more to start, nftables no time
 	return trials * (build + float64(rateConnections(o))*2e-5)
 }
 

@@ -12,37 +12,37 @@ import (
 
 // Test is one test of a standard.
 type Test struct {
-	Name  string // as --test has it
+	Name  string // as in --test
 	Title string
-	Where string // in the RFC
-	About string // what is done, in a sentence or two
+	Where string // section of the RFC
+	About string // the procedure in a sentence or two
 
-	// variants are what the test is repeated for, such as frame sizes; nil: once,
-	// for 0.
+	// variants are values that the test is repeated for, such as frame sizes. nil
+	// means once, for 0.
 	variants func(*Options) []int
-	unit     string // of a variant, behind its number: "bytes"
-	// unfit says why a path cannot be tested; nil: all can.
+	unit     string // unit of a variant, after its number: "bytes"
+	// unfit returns why a path cannot be tested. nil means all can.
 	unfit func(path string) string
-	// missing says why the test cannot run on this machine; nil: it can.
+	// missing returns why the test cannot run on this machine. nil means it can.
 	missing func() string
-	// seconds are about what one measurement takes.
+	// seconds estimates one measurement.
 	seconds func(*Options) float64
 	measure func(ctx context.Context, b *bed, path string, variant int) (finding, error)
 }
 
-// figure is one number that a measurement gave. The first of a finding is what
-// its test is about.
+// figure is one number of a measurement. The first of a finding is what its test is
+// about.
 type figure struct {
 	name, unit, better string
 	value              float64
-	// step is how far the true value may lie above: that of the search which
-	// found it; 0: it was measured.
+	// step is how far the true value may be above this one: the step of the search. 0
+	// means it was measured.
 	step float64
-	// bound: the path may do more, see [finding.limit].
+	// bound means that the path may do more, see [finding.limit].
 	bound bool
 }
 
-// more is a figure of which more is better, less one of which less is.
+// more makes a figure of which more is better, less one of which less is better.
 func more(name, unit string, value float64) figure {
 	return figure{name: name, unit: unit, better: report.Higher, value: value}
 }
@@ -51,45 +51,47 @@ func less(name, unit string, value float64) figure {
 	return figure{name: name, unit: unit, better: report.Lower, value: value}
 }
 
-// figure is a rate that was found, in the unit that a factor makes of it.
+// figure returns the found rate as a figure, scaled by a factor.
 func (f *Found) figure(name, unit string, factor float64) figure {
 	return figure{name: name, unit: unit, better: report.Higher, value: f.Rate * factor, step: f.Step * factor, bound: f.Bound}
 }
 
-// finding is what one measurement of one path gave.
+// finding is the result of one measurement of one path.
 type finding struct {
 	figures []figure
-	// limit is who was the limit, if not the path: the first figure is at least
-	// what was measured.
+	// limit names what held the path back, if anything did. The true first figure is
+	// then at least what was measured.
 	limit string
-	// invalid says why it does not count; figures are nil then.
+	// invalid is the reason why it does not count. Figures are nil then.
 	invalid string
-	// curve is what depends on something else: what was lost, by rate.
+	// curve is a figure against another, such as loss by rate.
 	curve []xy
 	// times are single durations, spread the same as a distribution already.
 	times  stats.Sample
 	spread []stats.Point
 	// foreign is the share of time that other programs took.
 	foreign float64
-	illegal uint64 // frames that should not have passed
+	illegal uint64 // frames that passed but should not have
 }
 
 type xy struct{ x, y float64 }
 
-// Words that name who was the limit.
+// Names of limits.
 const (
 	limitGenerator = "generator"
 	limitAsked     = "number that was asked for"
 )
 
-// Standard is an RFC, or what is measured as if it were one.
+// Standard is an RFC, or a set of tests treated like one.
 type Standard struct {
-	Name  string // of the subcommand: "rfc2544"
+	Name  string // the subcommand's name: "rfc2544"
 	Title string
-	About string // for the help
-	// Frames: there are tests that count frames, and have their sizes and flows.
+	About string // for the help text
+	// Frames says that tests count frames, so the options for frame sizes and flows
+	// apply.
 	Frames bool
-	// Connections: there are tests of how many fit; Clients: of those who fetch objects.
+	// Connections and Clients say that tests count connections, or have clients that
+	// fetch objects.
 	Connections, Clients bool
 
 	Tests []Test
@@ -97,12 +99,12 @@ type Standard struct {
 	Differs []string
 }
 
-// Standards are all that there are.
+// Standards returns all standards.
 func Standards() []Standard {
 	return []Standard{rfc2544(), rfc3511(), rfc9411(), rfc9693(), objects()}
 }
 
-// Named gives the standard of a subcommand.
+// Named returns the standard of a subcommand.
 func Named(name string) (Standard, error) {
 	for _, s := range Standards() {
 		if s.Name == name {
@@ -112,7 +114,7 @@ func Named(name string) (Standard, error) {
 	return Standard{}, fmt.Errorf("no standard %q", name)
 }
 
-// TestNames are the names of a standard's tests.
+// TestNames returns the names of a standard's tests.
 func (s *Standard) TestNames() []string {
 	var names []string
 	for _, t := range s.Tests {
@@ -121,7 +123,7 @@ func (s *Standard) TestNames() []string {
 	return names
 }
 
-// chosen are the tests that the options name.
+// chosen returns the tests that the options name.
 func (s *Standard) chosen(o *Options) []Test {
 	var tests []Test
 	for _, t := range s.Tests {
@@ -139,7 +141,7 @@ func (t *Test) variantsOf(o *Options) []int {
 	return t.variants(o)
 }
 
-// fit are the paths that can be tested at all, whatever machine this is.
+// fit returns the paths that can be tested on any machine.
 func (t *Test) fit(o *Options) (paths []string) {
 	for _, path := range o.Paths {
 		if t.unfit == nil || t.unfit(path) == "" {
@@ -149,7 +151,7 @@ func (t *Test) fit(o *Options) (paths []string) {
 	return paths
 }
 
-// measurements is how many there are of all paths that fit, with the control.
+// measurements returns the number of measurements of all fitting paths, control included.
 func (t *Test) measurements(o *Options) int {
 	paths := len(t.fit(o))
 	if paths == 0 {
@@ -158,7 +160,7 @@ func (t *Test) measurements(o *Options) int {
 	return len(t.variantsOf(o)) * (paths + 1) * o.Runs
 }
 
-// title is that of a section of the report.
+// title returns the title of the variant's section.
 func (t *Test) title(variant int) string {
 	if t.variants == nil {
 		return t.Title
@@ -166,7 +168,7 @@ func (t *Test) title(variant int) string {
 	return fmt.Sprintf("%s: %d %s", t.Title, variant, t.unit)
 }
 
-// key is a measurement's name: it stays the same over versions.
+// key returns a measurement's name, which stays the same across versions.
 func (t *Test) key(standard string, variant int, path, figure string) string {
 	parts := []string{standard, t.Name}
 	if t.variants != nil {
@@ -175,7 +177,7 @@ func (t *Test) key(standard string, variant int, path, figure string) string {
 	return strings.Join(append(parts, path, strings.ReplaceAll(figure, " ", "-")), "/")
 }
 
-// onlyStates says that a path without states cannot be tested.
+// onlyStates returns why a path without states cannot be tested.
 func onlyStates(path string) string {
 	if path == "kernel" {
 		return "bare routing keeps no states and has no rules"

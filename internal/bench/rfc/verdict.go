@@ -12,12 +12,12 @@ import (
 	"weir/internal/units"
 )
 
-// margin is the share up to which two paths count as equal: what the control
-// allows the same path to differ from itself by.
+// margin is the share up to which two paths count as equal. The control allows a path to
+// differ from itself by the same share.
 const margin = 0.05
 
-// control compares the last path with itself, measured as if it were another.
-// known is false where no run of either counts: there is nothing to conclude.
+// control compares the last path with itself, measured as if it were another. known is
+// false if neither has a valid run: then nothing may be concluded.
 func (t *tested) control() (c stats.Control, known bool) {
 	own := t.last()
 	name := own.path + ", " + t.test.title(t.variant)
@@ -36,9 +36,9 @@ func (t *tested) control() (c stats.Control, known bool) {
 	return c, true
 }
 
-// conclude adds what follows from a test, which its own control decides: how
-// restless the machine was in one test says nothing of another. The report's
-// control is the worst of those that hold; it fails where none does.
+// conclude adds the verdicts of a test if its own control holds. How restless the machine
+// was in one test says nothing about another. The report's control is the worst of those
+// that hold. It fails if none does.
 func (r *runner) conclude(d *report.Document, standard string) {
 	whole := stats.Control{Why: "no path was measured twice with a result"}
 	for _, t := range r.done {
@@ -66,24 +66,24 @@ func (r *runner) conclude(d *report.Document, standard string) {
 	d.Control = &whole
 }
 
-// byTimes tells whether two paths are judged by how long each object took.
+// byTimes reports whether two paths are compared by how long each object took.
 func (t *tested) byTimes(a, b *outcome) bool {
 	return t.test.Name == "objects" && timed(a) && timed(b)
 }
 
-// timesTest compares how long objects took: all of them, and the medians of the
-// runs, since objects of one run are not independent of each other.
+// timesTest compares how long objects took. It compares all objects and also the medians
+// of the runs, because objects of one run depend on each other.
 type timesTest struct{ objects, runs stats.RankTest }
 
 func compareTimes(a, b *outcome) timesTest {
 	return timesTest{stats.MannWhitney(joined(a.runs), joined(b.runs)), stats.MannWhitney(medians(a), medians(b))}
 }
 
-// proven asks for both.
+// proven requires both.
 func (t timesTest) proven() bool { return t.objects.Proven && t.runs.Proven }
 
-// kept is the first figure; of a loss it is the rest. A loss of nothing and one
-// of a millionth are infinitely far apart, though both paths did the same.
+// kept returns the first figure; for a loss it returns the rest. A loss of zero and one
+// of a millionth are infinitely far apart as ratios, though both paths did the same.
 func (o *outcome) kept() stats.Sample {
 	s := o.sample(0)
 	if f := o.runs[0].figures[0]; f.unit != "%" || f.better == report.Higher {
@@ -107,9 +107,9 @@ func (t *tested) notes() (notes []string) {
 	return notes
 }
 
-// endpoints says which paths are equal to bare routing where clients and servers
-// share the machine: these are the limit then. That a difference is not proven
-// does not make them so.
+// endpoints names the paths that are equal to bare routing if clients and servers share
+// the machine. For these the endpoints are the limit. An unproven difference does not
+// make a path equal.
 func (t *tested) endpoints() (notes []string) {
 	bare := t.find(paths.Kernel)
 	if bare == nil || len(bare.runs) == 0 || len(bare.runs[0].times) == 0 {
@@ -155,7 +155,7 @@ func (t *tested) find(path string) *outcome {
 	return nil
 }
 
-// verdicts compare weir with nftables, each with what does the same.
+// verdicts compares weir with the nftables path that does the same.
 func (t *tested) verdicts() (all []string) {
 	for _, pair := range [][2]string{{paths.Nft, paths.Weir}, {paths.NftNAT, paths.WeirNAT}} {
 		theirs, ours := t.find(pair[0]), t.find(pair[1])
@@ -193,7 +193,7 @@ func (t *tested) verdict(theirs, ours *outcome) string {
 	return what
 }
 
-// conclude says of a difference whether it is proven, or that there is none.
+// conclude says whether a difference is proven.
 func conclude(c stats.Comparison, proven bool) string {
 	within := units.Digits(math.Ceil(c.Bound()*1000)/10, 2)
 	verdict := c.Judge(margin)
