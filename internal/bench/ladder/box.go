@@ -11,38 +11,38 @@ import (
 	"weir/internal/lab"
 )
 
-// box is a firewall with its wires, or none, and what is done in a round while
-// it is there. All rungs of one firewall are in one box: to start weir takes as
-// long as a run does. It is started anew in each round, so what one start has and
-// another has not is in the spread of the runs. The control has a box of its own,
-// as what it is compared with has.
+// box is a firewall with its wires, or no firewall, and the tasks of a round while it is
+// up. All rungs of one firewall share a box, because starting weir takes as long as a run
+// does. Each round starts the box anew, so the spread of the runs contains the
+// differences from start to start. The control has a box of its own, as what it is
+// compared with does.
 type box struct {
-	firewall string // "": none
+	firewall string // "": no firewall
 	offloads lab.Offloads
 	control  bool
 	tasks    []*task
 }
 
-// task is one thing that every round does once, on a rung that is in place.
+// task is one thing that every round does once, on a rung that is already up.
 type task struct {
 	spot    spot
-	what    string  // for people, while it runs
-	seconds float64 // about what it takes
-	pairs   bool    // it needs the second pair of hosts
+	what    string  // shown to people while it runs
+	seconds float64 // estimated duration
+	pairs   bool    // needs the second pair of hosts
 	do      func(context.Context, spot) error
 }
 
-// Seconds that things take besides traffic, on a machine with two cores and
-// some other work.
+// Seconds that steps take besides traffic, on a machine with two cores and some other
+// work.
 const (
-	setWires    = 0.1 // offloads of the wires
-	startOthers = 0.2 // nft's or the kernel's start and stop
+	setWires    = 0.1 // set the offloads of the wires
+	startOthers = 0.2 // start and stop nft or the kernel's forwarding
 	startWeir   = 2.6
-	startLoad   = 0.25 // programs that make traffic, and what they say at the end
+	startLoad   = 0.25 // start the traffic programs and read their results
 )
 
-// seconds are about what a round in the box takes; wires tells whether their
-// offloads change from box to box.
+// seconds estimates a round in the box. wires tells whether the offloads change from box
+// to box.
 func (b *box) seconds(wires bool) (total float64) {
 	switch b.firewall {
 	case "":
@@ -60,7 +60,7 @@ func (b *box) seconds(wires bool) (total float64) {
 	return total
 }
 
-// tasks are those of all boxes.
+// tasks returns the tasks of all boxes.
 func (l *ladder) tasks() (all []*task) {
 	for _, b := range l.boxes {
 		all = append(all, b.tasks...)
@@ -68,7 +68,7 @@ func (l *ladder) tasks() (all []*task) {
 	return all
 }
 
-// drop takes tasks away, and boxes that nothing is left for.
+// drop removes tasks, and boxes without any tasks left.
 func (l *ladder) drop(unwanted func(*task) bool) {
 	for _, b := range l.boxes {
 		b.tasks = slices.DeleteFunc(b.tasks, unwanted)
@@ -76,7 +76,7 @@ func (l *ladder) drop(unwanted func(*task) bool) {
 	l.boxes = slices.DeleteFunc(l.boxes, func(b *box) bool { return len(b.tasks) == 0 })
 }
 
-// add plans a task that has traffic for a number of times the wanted seconds.
+// add plans a task whose traffic lasts a multiple of the wanted seconds.
 func (l *ladder) add(s spot, what string, times float64, do func(context.Context, spot) error) *task {
 	return l.addTo(s, false, what, times, do)
 }

@@ -9,42 +9,41 @@ import (
 )
 
 const (
-	// reached is the share of a fixed rate that has to arrive for it to count.
+	// reached is the share of a fixed rate that has to arrive for the run to count.
 	reached = 0.95
-	// rest is how long interrupts are looked at without traffic, before it and
+	// rest is how long interrupts are measured without traffic, before the run and
 	// after it.
 	rest = 400 * time.Millisecond
-	// mostQuiet is the share of one core up to which interrupts without traffic
-	// may be taken off a run. Where other work causes more, what of it falls into
-	// the run is not known.
+	// mostQuiet is the largest load of interrupts without traffic, as a share of one
+	// core, that may be subtracted from a run. If other work causes more, nobody
+	// knows how much of it fell into the run.
 	mostQuiet = 0.1
 )
 
 // charge is a run at a fixed rate.
 type charge struct {
-	before, after float64 // cores that interrupts took without traffic
-	interrupts    float64 // seconds of cores that they took while the run lasted
-	took          float64 // seconds that it lasted
-	programs      float64 // seconds of cores that both ends took
-	gigabits      float64 // that arrived
+	before, after float64 // cores busy with interrupts without traffic
+	interrupts    float64 // core seconds of interrupts during the run
+	took          float64 // seconds that the run lasted
+	programs      float64 // core seconds of both programs
+	gigabits      float64 // gigabits that arrived
 }
 
-// drowned tells whether other work hides what the run took. It must not be
-// decided by what the run seems to have taken: to leave out only the cheap ones
-// makes the rest dear. Less than nothing is not decided but known to be wrong.
+// drowned reports whether other work hides the cost of the run. The cost of the run
+// itself must not decide: leaving out only the cheap runs would make the rest look too
+// expensive. A negative cost is different: it is known to be wrong.
 func (c charge) drowned() bool {
 	return max(c.before, c.after) > mostQuiet || c.seconds() <= 0
 }
 
-// seconds are those of cores, without what interrupts take anyway.
+// seconds returns core seconds without the interrupts that happen anyway.
 func (c charge) seconds() float64 {
 	return c.interrupts - (c.before+c.after)/2*c.took + c.programs
 }
 
-// fixedRate measures the CPU time of a gigabit: what the two programs took, and
-// what interrupts took – the wires and the firewall – beyond what they take
-// without traffic, just before and just after. Other programs on the machine do
-// not count.
+// fixedRate measures the CPU time of a gigabit: that of the two programs, and that of
+// interrupts (the wires and the firewall) beyond their load without traffic just before
+// and just after. Other programs on the machine do not count.
 func (l *ladder) fixedRate(ctx context.Context, s spot) error {
 	c, rate, err := l.charge(ctx, s)
 	switch {
@@ -80,14 +79,14 @@ func (l *ladder) charge(ctx context.Context, s spot) (c charge, rate float64, er
 	return c, r.Rate, err
 }
 
-// quiet is how many cores interrupts take without traffic.
+// quiet returns how many cores interrupts take without traffic.
 func quiet(ctx context.Context) (cores float64, err error) {
 	used, took, err := interrupts(func() error { time.Sleep(rest); return ctx.Err() })
 	return used / took, err
 }
 
-// interrupts is the time that interrupts took while f ran, in seconds of the
-// cores, and how long f ran.
+// interrupts returns the core seconds that interrupts took while f ran, and how long f
+// ran.
 func interrupts(f func() error) (used, took float64, err error) {
 	before, err := cpu.InterruptTime()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"weir/internal/bench/probe"
 )
 
-// Probes of a line: one each millisecond, of a call's size where it is UDP.
+// Probes of a line: one each millisecond. UDP probes have the size of a call's packets.
 const (
 	probeInterval = time.Millisecond
 	callLength    = 172 // 20 ms of G.711 with its RTP header (RFC 3551)
@@ -23,18 +23,18 @@ const (
 )
 
 const (
-	// margin is how long the load goes on before probes begin, and after they
-	// should have ended.
+	// margin is how long the load runs before probes begin, and after they should
+	// have ended.
 	margin = time.Second / 2
-	// filled is how many bytes have to be sent for TCP to be at work.
+	// filled is the number of bytes after which TCP counts as running.
 	filled = 1 << 20
-	// leastSent is the share of its packets that a series has to have sent before
-	// the load ended, to count.
+	// leastSent is the share of its packets that a series has to send before the load
+	// ends. Otherwise it does not count.
 	leastSent = 0.5
 )
 
-// latency measures round trips of an idle line, and then round trips and the
-// way of datagrams while TCP fills it.
+// latency measures round trips on an idle line. Then it measures round trips and one-way
+// delays of datagrams while TCP fills the line.
 func (l *ladder) latency(ctx context.Context, s spot) error {
 	n := l.line(s, 0)
 	count := min(int(time.Duration(l.options.Seconds)*time.Second/probeInterval), 1<<16)
@@ -66,8 +66,8 @@ func (l *ladder) latency(ctx context.Context, s spot) error {
 	return nil
 }
 
-// whileFull fills a line with TCP and calls f when it is full. Until then the
-// load surely goes on: iperf3's time begins with its first byte.
+// whileFull fills a line with TCP and calls f when it is full. The load lasts at least
+// until the time given to f, because iperf3's time begins with its first byte.
 func (l *ladder) whileFull(ctx context.Context, s spot, f func(until time.Time) error) error {
 	n, load := l.line(s, 0), l.load(s, 0, loadStreams)
 	load.Time += 2 * margin
@@ -97,8 +97,8 @@ func (l *ladder) whileFull(ctx context.Context, s spot, f func(until time.Time) 
 	return errors.Join(err, running.Wait())
 }
 
-// awaitSent waits until the client's host has sent a number of bytes since it
-// was made, or what sends has ended.
+// awaitSent waits until the client's host has sent a number of bytes in total, or until
+// the sender has ended.
 func (n line) awaitSent(ctx context.Context, bytes uint64, ended <-chan struct{}) error {
 	for {
 		now, err := n.sent()
@@ -115,8 +115,8 @@ func (n line) awaitSent(ctx context.Context, bytes uint64, ended <-chan struct{}
 	}
 }
 
-// sent is how many bytes the devices of the client's host have sent, loopback
-// among them.
+// sent returns the number of bytes sent by all devices of the client's host, loopback
+// included.
 func (n line) sent() (total uint64, err error) {
 	err = n.lab.Do(n.client, func() error {
 		p, err := procfs.NewFS("/proc/thread-self")
@@ -133,12 +133,12 @@ func (n line) sent() (total uint64, err error) {
 	return total, err
 }
 
-// partOf tells the directions of responsiveness apart.
+// partOf returns the name of a direction of responsiveness.
 func partOf(up bool) string {
 	return PartRPM + map[bool]string{false: " download", true: " upload"}[up]
 }
 
-// receiver is the host that data arrives at.
+// receiver returns the host that data arrives at.
 func receiver(n line, up bool) string {
 	if up {
 		return n.server
@@ -146,13 +146,13 @@ func receiver(n line, up bool) string {
 	return n.client
 }
 
-// intervals are those of a run of responsiveness: so many that all connections
-// carry load before it ends (16) and four values follow to be stable.
+// intervals is the number of intervals in a run of responsiveness: enough for all
+// connections to carry load (16) and for four stable values after that.
 const intervals = 20
 
-// responsiveness measures round-trips per minute in both directions, one after
-// the other. No queue of a lab takes a second to fill: intervals are shorter
-// than the draft's.
+// responsiveness measures round-trips per minute in both directions, one after the other.
+// The intervals are shorter than the draft's, because no queue of a lab takes a second to
+// fill.
 func (l *ladder) responsiveness(ctx context.Context, s spot) error {
 	n := l.line(s, 0)
 	seconds := time.Duration(l.options.Seconds) * time.Second

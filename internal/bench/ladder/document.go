@@ -89,8 +89,8 @@ func modeText(o lab.Offloads) string {
 	return "Offloads off: the wires carry whole frames with checksums, as a real one would; weir works at XDP; the firewall's GRO joins frames for the kernel and nft; the hosts' GRO is on."
 }
 
-// addControl judges the run by the rung that was measured twice, and frames by
-// the control of their own: one that fails takes all verdicts away.
+// addControl checks the run by the rung that was measured twice, and frames by a control
+// of their own. If either fails, there are no verdicts.
 func (l *ladder) addControl(d *report.Document) {
 	if len(l.figures.again) == 0 && l.frames == nil {
 		return
@@ -126,7 +126,7 @@ func (l *ladder) loopback(o lab.Offloads) stats.Sample {
 	return l.figures.rates[point{spot{rungOf("loopback"), o}, l.options.Connections[0]}]
 }
 
-// slug is a rung's name in the names of measurements.
+// slug is a rung's name as part of a measurement's name.
 func (r *rung) slug() string { return strings.ReplaceAll(r.name, ", ", "-") }
 
 func measured(d *report.Document, better, unit string, runs stats.Sample, name ...string) {
@@ -135,7 +135,7 @@ func measured(d *report.Document, better, unit string, runs stats.Sample, name .
 	}
 }
 
-// spots are those for which a figure is there, in the order of the ladder.
+// spots returns the spots that have a figure, in the order of the ladder.
 func spots[V any](l *ladder, figures map[spot]V, o lab.Offloads) (found []spot) {
 	for _, r := range l.options.chosen() {
 		if _, ok := figures[spot{r, o}]; ok {
@@ -157,7 +157,7 @@ func figure(v float64) string { return units.Digits(v, 3) }
 
 func ours(r *rung) bool { return r.firewall == Weir }
 
-// marked are the rows of weir's rungs.
+// marked returns the rows of weir's rungs.
 func marked(rungs []*rung) (rows []int) {
 	for i, r := range rungs {
 		if ours(r) {
@@ -167,7 +167,7 @@ func marked(rungs []*rung) (rows []int) {
 	return rows
 }
 
-// addFrames takes over what "weir bench forward" measured.
+// addFrames adds the results of "weir bench forward".
 func (l *ladder) addFrames(d *report.Document) {
 	if l.frames == nil {
 		return
@@ -201,8 +201,8 @@ func (l *ladder) addFrames(d *report.Document) {
 	}
 }
 
-// generatorBound names the paths that are as fast as the generator alone: of
-// them a run says only that they are not slower.
+// generatorBound names the paths that are as fast as the generator alone. A run only
+// proves that these are not slower.
 func generatorBound(group report.BarGroup) (notes []string) {
 	var generator stats.Sample
 	for _, b := range group.Bars {
@@ -218,7 +218,7 @@ func generatorBound(group report.BarGroup) (notes []string) {
 	return notes
 }
 
-// most is the largest number of connections that was measured on a rung.
+// most returns the largest number of connections measured on a rung.
 func (l *ladder) most(s spot) int {
 	most := 0
 	for _, n := range l.options.Connections {
@@ -237,7 +237,7 @@ func (l *ladder) rate(r string, o lab.Offloads, n int) stats.Sample {
 	return l.figures.rates[point{spot{rungOf(r), o}, n}]
 }
 
-// core is the largest median share of a core that iperf3 took; NaN: not known.
+// core returns the largest median share of a core that iperf3 took. NaN means unknown.
 func (l *ladder) core(s spot) float64 {
 	if shares := l.figures.hosts[point{s, 1}]; len(shares) > 0 {
 		return shares.Median()

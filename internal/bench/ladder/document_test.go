@@ -17,8 +17,8 @@ import (
 	"weir/internal/stats"
 )
 
-// synthetic are figures of every part: each rung is a tenth slower than the
-// one before it, but for weir, which is as fast as the direct wire.
+// synthetic makes figures of every part. Each rung is a tenth slower than the one before
+// it, except weir, which is as fast as the direct wire.
 func synthetic(o *Options) *ladder {
 	l := &ladder{options: o, figures: newFigures(), records: map[scene]*sample.Record{}, tool: &iperf.Tool{Version: iperf.Version{Major: 3, Minor: 12}}}
 	f := &l.figures
@@ -59,13 +59,13 @@ func synthetic(o *Options) *ladder {
 	return l
 }
 
-// seen is what was looked at while a rate was carried.
+// seen is a record of a time in which a rate was carried.
 func seen(rate float64) *sample.Record {
 	return &sample.Record{About: "As made up.", Rates: []sample.Rate{{Panel: "throughput", Unit: "Gbit/s", Name: "to the server"}},
 		Moments: []sample.Moment{{Point: sample.Point{At: time.Second, Took: time.Second, Cores: []sample.Core{{ID: 0, Busy: 0.5}}}, Values: []float64{rate}}}}
 }
 
-// charts are the titles of a document's charts of a kind.
+// charts returns the titles of a document's charts of a kind.
 func charts(d *report.Document, of func(*report.Chart) bool) (titles []string) {
 	for _, s := range d.Sections {
 		for _, c := range s.Charts {
@@ -77,8 +77,8 @@ func charts(d *report.Document, of func(*report.Chart) bool) (titles []string) {
 	return titles
 }
 
-// TestOverTime: each part that has traffic shows it with the load of the cores,
-// in all forms, and each table of rungs has bars.
+// TestOverTime: each part with traffic shows it with the load of the cores, in all forms,
+// and each table of rungs has bars.
 func TestOverTime(t *testing.T) {
 	o := Defaults()
 	o.Offloads = []string{"off"}
@@ -110,8 +110,8 @@ func TestOverTime(t *testing.T) {
 	}
 }
 
-// TestDocument makes a report of all parts, in every form, and finds what it
-// concludes of figures that are known.
+// TestDocument makes a report of all parts in every form, and checks the conclusions from
+// known figures.
 func TestDocument(t *testing.T) {
 	o := Defaults()
 	d := synthetic(&o).document()
@@ -159,7 +159,7 @@ func TestDocument(t *testing.T) {
 			t.Errorf("no note %q in\n%s", want, notes)
 		}
 	}
-	said := strings.Join(strings.Fields(text.String()), " ") // lines end where the terminal does
+	said := strings.Join(strings.Fields(text.String()), " ") // undoes the terminal's line breaks
 	for _, want := range []string{"the hosts: the direct wire carries no more", "One connection against many", "1 of 2", "16.7"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the text does not say %q", want)
@@ -167,8 +167,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestFramesControl: where frames differ from themselves nothing is concluded,
-// neither in a report with other parts nor in one of frames alone.
+// TestFramesControl: if frames differ from themselves, nothing is concluded, in a report
+// with other parts and in one of frames alone.
 func TestFramesControl(t *testing.T) {
 	for _, parts := range [][]string{Parts, {PartFrames}} {
 		o := Defaults()
@@ -198,7 +198,7 @@ func TestFramesControl(t *testing.T) {
 	}
 }
 
-// TestDocumentOfOneRung has no other to compare with.
+// TestDocumentOfOneRung has no other rung to compare with.
 func TestDocumentOfOneRung(t *testing.T) {
 	o := Quick()
 	l := &ladder{options: &o, figures: newFigures(), tool: &iperf.Tool{Version: iperf.Version{Major: 3, Minor: 18}}}

@@ -12,8 +12,8 @@ import (
 	"weir/internal/lab"
 )
 
-// Addresses of the ladder: those of the examples, others that they do not
-// translate (RFC 5737), and those of the wire that goes past the firewall.
+// Addresses of the ladder: those of the examples, others that the examples do not
+// translate (RFC 5737), and those of the wire that bypasses the firewall.
 var (
 	gatewayOfLAN = netip.MustParseAddr("192.168.1.1")
 	gatewayOfWAN = netip.MustParseAddr("203.0.113.2")
@@ -21,8 +21,8 @@ var (
 	anywhere     = netip.MustParsePrefix("0.0.0.0/0")
 )
 
-// ends are the addresses of a pair of hosts: of its client on each route, and
-// of its server.
+// ends are the addresses of a pair of hosts: the client's on each route, and the
+// server's.
 type ends struct {
 	client, server                string // hosts
 	private, public, direct       netip.Addr
@@ -36,10 +36,10 @@ var pairs = [2]ends{
 		netip.MustParseAddr("203.0.113.3"), netip.MustParseAddr("192.0.2.4")},
 }
 
-// wire24 is an address with the length of the networks here.
+// wire24 returns an address with a prefix length of 24, as all networks here have.
 func wire24(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, 24) }
 
-// topology is the gateway's with a wire past it, and hosts for a second pair.
+// topology is the gateway's, with a wire that bypasses it and hosts for a second pair.
 func topology() lab.Topology {
 	t := lab.Gateway()
 	first := pairs[0]
@@ -63,7 +63,7 @@ func topology() lab.Topology {
 	return t
 }
 
-// addSecondPair puts two more hosts on the same wires, as a switch would.
+// addSecondPair connects two more hosts to the same wires, as a switch would.
 func addSecondPair(l *lab.Lab) error {
 	second := pairs[1]
 	for _, s := range []struct {
@@ -87,7 +87,7 @@ func addSecondPair(l *lab.Lab) error {
 	return nil
 }
 
-// line is how a pair is joined on a rung.
+// line is the connection between a pair of hosts on a rung.
 type line struct {
 	lab            *lab.Lab
 	client, server string // hosts
@@ -108,7 +108,7 @@ func newLine(l *lab.Lab, e ends, r route) line {
 	return n
 }
 
-// pair is the line for iperf3.
+// pair returns the line as iperf3 needs it.
 func (n line) pair() iperf.Pair {
 	return iperf.Pair{
 		Address: n.to.String(), Bind: n.from.String(),

@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	// tie is the difference, as a share, up to which two rates count as the same.
+	// tie is the difference, as a share, up to which two rates count as equal.
 	tie = 0.05
-	// full is the share of a core above which the program on it is held back by
-	// the core.
+	// full is the share of a core above which the core limits the program on it.
 	full = 0.95
 )
 
-// percent writes a share with its sign: "+28 ± 9 %", or that none is proven.
+// percent writes a difference with its sign: "+28 ± 9 %", or that none is proven.
 func percent(c stats.Comparison) string {
 	switch {
 	case c.Test == stats.TooFew:
@@ -44,20 +43,20 @@ func versus(first, second string, a, b stats.Sample, verb, unit string) string {
 	return fmt.Sprintf("%s: no difference is proven, and this run would have shown one of %s %%.", figures, units.Digits(c.Detectable*100, 2))
 }
 
-// standing is how a rate stands to that of the bare wire.
+// standing compares a rate with that of the bare wire.
 type standing int
 
 const (
-	undecided standing = iota // the run can prove neither
-	asFast                    // the hosts are the limit: what the firewall costs is not seen
+	undecided standing = iota // the run proves neither
+	asFast                    // the hosts are the limit: the firewall's cost is not visible
 	slower
 )
 
-// against tells whether traffic is as fast with a firewall as on the bare wire.
-// That no difference is proven is no proof of that.
+// against compares traffic through a firewall with the bare wire. An unproven difference
+// does not prove that they are equal.
 func against(direct, through stats.Sample) standing { return within(direct, through, tie) }
 
-// within is [against] with a margin, a share.
+// within is [against] with a margin given as a share.
 func within(direct, through stats.Sample, margin float64) standing {
 	c := stats.Compare(direct, through)
 	switch verdict := c.Judge(margin); {
@@ -69,8 +68,8 @@ func within(direct, through stats.Sample, margin float64) standing {
 	return undecided
 }
 
-// limitOf says what holds the rate of a rung back. core is the largest share of
-// a core that one of the two programs took; NaN: it may use several.
+// limitOf names what limits the rate of a rung. core is the largest share of a core that
+// one of the two programs took. NaN means that a program may use several.
 func limitOf(r *rung, direct, rate stats.Sample, core float64) string {
 	text := "this step"
 	switch stands := against(direct, rate); {

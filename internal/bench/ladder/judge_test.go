@@ -8,21 +8,21 @@ import (
 	"weir/internal/stats"
 )
 
-// around are five runs that scatter by a hundredth.
+// around returns five runs with a spread of a hundredth.
 func around(v float64) stats.Sample { return stats.Sample{v, v * 1.005, v * 0.995, v * 1.01, v * 0.99} }
 
 func pair(alone, first, second float64) *pairFigures {
 	return &pairFigures{around(alone), around(first), around(second)}
 }
 
-// wild are five runs around a value that scatter by a third.
+// wild returns five runs around a value with a spread of a third.
 func wild(v float64) stats.Sample {
 	return stats.Sample{v, v * 1.35, v * 0.65, v * 1.2, v * 0.8}
 }
 
-// TestPairVerdict draws the conclusions of figures that are known, the first
-// ones those of a firewall that splits the rate of a single pair. What spreads
-// too much proves nothing, although its medians are the same.
+// TestPairVerdict draws conclusions from known figures. The first ones are those of a
+// firewall that splits the rate of a single pair. Runs that spread too much prove
+// nothing, even with equal medians.
 func TestPairVerdict(t *testing.T) {
 	direct := pair(5.74, 5.7, 5.7)
 	for _, test := range []struct {
@@ -49,7 +49,8 @@ func TestPairVerdict(t *testing.T) {
 	}
 }
 
-// TestAgainst tells endpoints from firewalls, where that can be told.
+// TestAgainst tells limits of the endpoints from limits of the firewall, if the figures
+// allow it.
 func TestAgainst(t *testing.T) {
 	for _, test := range []struct {
 		name            string
@@ -109,7 +110,8 @@ func TestVersus(t *testing.T) {
 	}
 }
 
-// TestOptions finds what is wrong, and plans a sketch that keeps its promise.
+// TestOptions finds errors in options, and checks that a sketch takes no longer than
+// promised.
 func TestOptions(t *testing.T) {
 	for want, spoil := range map[string]func(*Options){
 		"--parts fast: want tcp, pairs": func(o *Options) { o.Parts = []string{"fast"} },
@@ -149,14 +151,14 @@ func TestOptions(t *testing.T) {
 	if want := len(rungs) + 1 + 2; len(l.tasks()) != want || many != 2 {
 		t.Errorf("%d tasks, %d with many connections, want %d and 2", len(l.tasks()), many, want)
 	}
-	// Nothing, the kernel, the kernel for the control, nft, weir: each is started
-	// once in a round.
+	// No firewall, the kernel, the kernel for the control, nft, weir: a round starts
+	// each of them once.
 	if len(l.boxes) != 5 {
 		t.Errorf("%d boxes, want 5", len(l.boxes))
 	}
 }
 
-// TestRungs: each rung stands on one that is there.
+// TestRungs: the rung below each rung exists.
 func TestRungs(t *testing.T) {
 	seen := map[string]bool{"": true}
 	for _, r := range rungs {

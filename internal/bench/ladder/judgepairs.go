@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// sameSum is how far the sum of two pairs may lie from the rate of one, as a
-	// share, to be called the same.
+	// sameSum is how far the sum of two pairs may differ from the rate of one, as a
+	// share, and still count as equal.
 	sameSum = 0.15
-	// evenSplit is how far the share of a pair may lie from a half.
+	// evenSplit is how far the share of a pair may differ from a half.
 	evenSplit = 0.1
-	// noFaster is how far the pairs' rate may lie below that without a firewall
-	// for their hosts to be what holds them back, as a share.
+	// noFaster is how far the pairs' rate may be below that without a firewall, as a
+	// share, if the hosts are the limit.
 	noFaster = 0.1
 )
 
-// sum adds what two pairs carried in each run.
+// sum adds the rates of two pairs in each run.
 func (f *pairFigures) sum() stats.Sample {
 	total := make(stats.Sample, len(f.first))
 	for i := range total {
@@ -27,7 +27,7 @@ func (f *pairFigures) sum() stats.Sample {
 	return total
 }
 
-// shares are those of the first pair in each run.
+// shares returns the first pair's share in each run.
 func (f *pairFigures) shares() stats.Sample {
 	shares := make(stats.Sample, len(f.first))
 	for i := range shares {
@@ -36,8 +36,8 @@ func (f *pairFigures) shares() stats.Sample {
 	return shares
 }
 
-// even tells whether both pairs had about the same: it compares the first's
-// shares with a half that does not spread, which is the test of one sample.
+// even reports whether both pairs had about the same rate. It compares the first pair's
+// shares with a half that has no spread, which is a one-sample test.
 func (f *pairFigures) even() stats.Verdict {
 	shares := f.shares()
 	halves := make(stats.Sample, len(shares))
@@ -47,9 +47,9 @@ func (f *pairFigures) even() stats.Verdict {
 	return stats.Compare(halves, shares).Judge(evenSplit / 0.5)
 }
 
-// verdict says what holds two pairs back, from what they carry together, what
-// one carries alone, and what the same two carry on the direct wire (nil: not
-// measured). What the runs cannot prove is not concluded.
+// verdict says what limits two pairs. It uses what they carry together, what one carries
+// alone, and what the same two carry on the direct wire (nil: not measured). It concludes
+// nothing that the runs cannot prove.
 func (f *pairFigures) verdict(direct *pairFigures) string {
 	both := stats.Compare(f.alone, f.sum())
 	together := both.Judge(sameSum)
@@ -74,7 +74,7 @@ func (f *pairFigures) verdict(direct *pairFigures) string {
 	return f.sharing()
 }
 
-// sharing is the verdict on pairs that the firewall holds to the rate of one.
+// sharing is the verdict on pairs that the firewall limits to the rate of one.
 func (f *pairFigures) sharing() string {
 	switch f.even() {
 	case stats.Equal:

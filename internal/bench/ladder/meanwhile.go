@@ -12,22 +12,22 @@ import (
 	"weir/internal/lab"
 )
 
-// scene is what is watched while it is measured: a part at a spot.
+// scene is what a record shows: a part at a spot.
 type scene struct {
 	spot        spot
 	part        string
-	connections int // of TCP; 0: the part has one number of them
+	connections int // TCP connections; 0: the part has only one number of them
 }
 
 // onlooker is a host whose traffic is a line of a chart.
 type onlooker struct{ host, name string }
 
-// gigabits makes Gbit/s of octets in a second.
+// gigabits converts octets per second to Gbit/s.
 const gigabits = 8 / 1e9
 
-// watch keeps what the cores do and what arrives at hosts while f runs, from when
-// f says that it has begun; most is how long that lasts, 0: until f ends. Of
-// several runs the last is kept.
+// watch records the load of the cores and the arrivals at hosts while f runs. It starts
+// when f says that it has begun, and lasts at most that long (0: until f ends). The
+// record of the last of several runs is kept.
 func (l *ladder) watch(s scene, most time.Duration, hosts []onlooker, f func(begun func()) error) (err error) {
 	m := sample.Meter{About: "The last run of each. What IP of the receiving host got, with the headers of joined frames counted once: means of a quarter of a second."}
 	var counters []*sample.Host
@@ -69,7 +69,7 @@ func (l *ladder) watch(s scene, most time.Duration, hosts []onlooker, f func(beg
 	return err
 }
 
-// atServer is the line of traffic to the server of the first pair.
+// atServer returns the line of traffic to the server of the first pair.
 func (l *ladder) atServer(s spot) []onlooker {
 	return []onlooker{{l.line(s, 0).server, "to the server"}}
 }
@@ -87,7 +87,7 @@ func (l *ladder) watched(s *report.Section, part string, o lab.Offloads, connect
 	}
 }
 
-// carry gives loads to iperf3 and watches.
+// carry runs loads in iperf3 and watches.
 func (l *ladder) carry(ctx context.Context, s scene, hosts []onlooker, loads ...iperf.Load) (found []*iperf.Result, err error) {
 	err = l.watch(s, loads[0].Time, hosts, func(begun func()) (err error) {
 		loads[0].Begun = begun

@@ -10,8 +10,8 @@ import (
 	"weir/internal/stats"
 )
 
-// congestion control of all TCP here: that of nearly all Linux machines,
-// whatever this one is set to.
+// congestion is the congestion control of all TCP here, whatever this machine is set to.
+// Nearly all Linux machines use it.
 const congestion = "cubic"
 
 // point is a number of connections at a spot.
@@ -20,16 +20,16 @@ type point struct {
 	connections int
 }
 
-// figures are what was measured.
+// figures are the results.
 type figures struct {
 	rates   map[point]stats.Sample // Gbit/s of goodput
-	again   map[point]stats.Sample // the same, of the control
-	hosts   map[point]stats.Sample // share of a core that the busier iperf3 took, where it works on one
+	again   map[point]stats.Sample // the same for the control
+	hosts   map[point]stats.Sample // share of a core that the busier iperf3 took, if it uses only one
 	pairs   map[spot]*pairFigures
 	cpu     map[spot]stats.Sample // seconds of the cores per gigabit
-	short   map[spot]float64      // Gbit/s, where the fixed rate was not reached
-	drowned map[spot]int          // runs left out of cpu for the machine's other work
-	cut     map[spot]int          // runs left out of the delays: too few packets went while there was load
+	short   map[spot]float64      // Gbit/s of runs that missed the fixed rate
+	drowned map[spot]int          // runs left out of cpu because of other work on the machine
+	cut     map[spot]int          // runs left out of the delays: too few packets were sent under load
 	idle    map[spot][]*probe.Delays
 	loaded  map[spot][]*probe.Delays
 	oneWay  map[spot][]*probe.Delays
@@ -60,9 +60,10 @@ func (l *ladder) load(s spot, pair, connections int) iperf.Load {
 		Time: time.Duration(l.options.Seconds) * time.Second}
 }
 
-// throughput measures some connections of one pair.
+// throughput measures a number of connections of one pair.
 func (l *ladder) throughput(ctx context.Context, s spot, connections int, control bool) error {
-	// The control is watched as what it is compared with is, and not shown.
+	// The control is watched like its counterpart, so that both cost the same, but
+	// not shown.
 	part := PartTCP
 	if control {
 		part = "control"
@@ -83,8 +84,8 @@ func (l *ladder) throughput(ctx context.Context, s spot, connections int, contro
 	return nil
 }
 
-// bothPairs measures the first pair alone and then both, which begin at the
-// same moment.
+// bothPairs measures the first pair alone, and then both pairs, which begin at the same
+// moment.
 func (l *ladder) bothPairs(ctx context.Context, s spot) error {
 	f := l.figures.pairs[s]
 	if f == nil {

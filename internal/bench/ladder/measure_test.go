@@ -7,8 +7,8 @@ import (
 	"weir/internal/stats"
 )
 
-// TestDrowned leaves runs out by what other work did, not by what they seem to
-// have cost: the mean of those that are left is that of all.
+// TestDrowned: runs are left out because of other work and not because of their own cost,
+// so the mean of the rest is the mean of all.
 func TestDrowned(t *testing.T) {
 	calm := charge{before: 0.02, after: 0.04, interrupts: 1, took: 10, programs: 2, gigabits: 10}
 	if calm.drowned() || math.Abs(calm.seconds()-2.7) > 1e-9 {
@@ -27,9 +27,9 @@ func TestDrowned(t *testing.T) {
 	var all, kept stats.Sample
 	for i := range 20 {
 		c := calm
-		c.interrupts = 0.5 + float64(i%5)/4 // what a run takes varies ...
+		c.interrupts = 0.5 + float64(i%5)/4 // the cost of a run varies ...
 		if i/5 == 3 {
-			c.before = 0.3 // ... and a quarter meets other work, which adds to both
+			c.before = 0.3 // ... and a quarter of the runs meet other work, which adds to both
 			c.after, c.interrupts = 0.3, c.interrupts+2.7
 		}
 		all = append(all, c.seconds())

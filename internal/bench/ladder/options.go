@@ -24,29 +24,29 @@ const (
 // Parts are the names of all parts, in the order of the report.
 var Parts = []string{PartTCP, PartPairs, PartCPU, PartLatency, PartRPM, PartFrames}
 
-// Options say what to measure.
+// Options choose what to measure.
 type Options struct {
 	Parts       []string
-	Connections []int    // of TCP, at once
-	Offloads    []string // on, off: of the veth pairs
+	Connections []int    // numbers of concurrent TCP connections
+	Offloads    []string // on, off: offloads of the veth pairs
 	Firewalls   []string // kernel, nft, weir
-	Runs        int      // of each
-	Seconds     int      // of traffic in each run
-	Rate        float64  // bits per second of the part "cpu"
+	Runs        int      // runs of each measurement
+	Seconds     int      // seconds of traffic in each run
+	Rate        float64  // bits per second in the part "cpu"
 
 	// Sketch marks a run that is too short to rely on.
 	Sketch bool
 	// ManyAtTop measures more than one connection on the last rung only.
 	ManyAtTop bool
-	// Command is what repeats this benchmark, and Version that of this weir,
-	// for the report.
+	// Command repeats this benchmark, and Version is that of this weir. Both are for
+	// the report.
 	Command, Version string
-	// Program is the weir to measure; "": the one that runs.
+	// Program is the weir to measure. "" means the running one.
 	Program string
-	// Progress hears what is going on; nil: nobody.
+	// Progress gets progress messages. nil means nobody does.
 	Progress io.Writer
 
-	name string // of namespaces and folder; "": the default
+	name string // name of namespaces and folder; "": the default
 }
 
 // Defaults measure everything, in about three quarters of an hour.
@@ -63,7 +63,7 @@ func Quick() Options {
 	return o
 }
 
-// Bounds of options.
+// Limits of the options.
 const (
 	mostConnections = 10_000
 	mostRuns        = 1000
@@ -72,7 +72,7 @@ const (
 	mostRate        = 400e9
 )
 
-// Check tells the first thing that is wrong with the options.
+// Check returns the first error in the options.
 func (o *Options) Check() error {
 	for _, list := range []struct {
 		flag  string
@@ -116,7 +116,7 @@ func oneOf(flag string, given, known []string) error {
 
 func (o *Options) has(part string) bool { return slices.Contains(o.Parts, part) }
 
-// modes are the offloads to measure with, each once.
+// modes returns the offload settings to measure, each once.
 func (o *Options) modes() (modes []lab.Offloads) {
 	if slices.Contains(o.Offloads, "on") {
 		modes = append(modes, lab.OffloadsOn)
@@ -127,7 +127,7 @@ func (o *Options) modes() (modes []lab.Offloads) {
 	return modes
 }
 
-// Estimate is about how long the benchmark takes.
+// Estimate returns about how long the benchmark takes.
 func (o *Options) Estimate() time.Duration {
 	l := &ladder{options: o}
 	l.plan()

@@ -19,7 +19,7 @@ func (l *ladder) plan() {
 				l.planControl(s)
 			}
 			if r.route == overLoopback {
-				continue // the other parts are about what is between two hosts
+				continue // the other parts need something between two hosts
 			}
 			l.planOthers(s)
 		}
@@ -35,8 +35,8 @@ func (l *ladder) planTCP(s spot) {
 	}
 }
 
-// planControl measures the control's rung once more; both times where TCP is
-// not measured. A run of frames alone has the control of "weir bench forward".
+// planControl measures the control's rung once more, or twice if TCP is not measured. A
+// run of frames alone has the control of "weir bench forward".
 func (l *ladder) planControl(s spot) {
 	n := l.options.Connections[0]
 	if len(l.options.Parts) == 1 && l.options.has(PartFrames) {

@@ -12,8 +12,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// short measures next to nothing, but everything: these tests ask whether
-// traffic finds its way and becomes a report.
+// short measures everything very briefly. These tests check that traffic arrives and
+// becomes a report.
 func short(t *testing.T, parts ...string) Options {
 	t.Helper()
 	o := Quick()
@@ -26,8 +26,8 @@ func short(t *testing.T, parts ...string) Options {
 	return o
 }
 
-// climbs runs the benchmark and fails if it leaves anything, or a report that
-// cannot be read back.
+// climbs runs the benchmark. It fails if the benchmark leaves anything behind, or if its
+// report cannot be read back.
 func climbs(t *testing.T, o Options) *report.Document {
 	t.Helper()
 	testenv.NeedRoot(t)
@@ -57,8 +57,8 @@ func climbs(t *testing.T, o Options) *report.Document {
 	return d
 }
 
-// overTime fails unless there are so many charts over time, each with traffic on
-// every rung that it shows.
+// overTime fails unless there are that many charts over time, each with traffic on every
+// rung that it shows.
 func overTime(t *testing.T, d *report.Document, want int) {
 	t.Helper()
 	found := 0
@@ -112,7 +112,7 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestOtherParts measures everything but TCP and frames on the rungs of weir.
+// TestOtherParts measures everything except TCP and frames on weir's rungs.
 func TestOtherParts(t *testing.T) {
 	o := short(t, PartPairs, PartCPU, PartLatency, PartRPM)
 	o.Firewalls, o.Rate = []string{Weir}, 500e6
@@ -122,11 +122,11 @@ func TestOtherParts(t *testing.T) {
 	}
 	got, notes := strings.Join(names(d), "\n"), strings.Join(d.Notes, "\n")
 	charts := 5
-	if !strings.Contains(got, "cpu/") { // all its runs were left out: that it says why is seen below
+	if !strings.Contains(got, "cpu/") { // all its runs were left out; the reason is checked below
 		charts--
 	}
 	overTime(t, d, charts)
-	// A busy machine may hide a figure, but has to say so.
+	// A busy machine may hide a figure, but the report has to say so.
 	for want, or := range map[string]string{
 		"pairs/offloads-off/direct/together": "", "pairs/offloads-off/stateful-weir/together": "", "pairs/offloads-off/nat-weir/together": "",
 		"cpu/offloads-off/nat-weir":        "nat, weir, offloads off: 1 run left out of the CPU time",

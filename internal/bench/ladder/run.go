@@ -32,13 +32,12 @@ type ladder struct {
 	skipped []report.Skip
 	frames  *forward.Report // nil: not measured
 	records map[scene]*sample.Record
-	cost    sample.Cost // of looking
+	cost    sample.Cost // cost of sampling
 }
 
-// Run climbs the ladder: every task several times, in random order. It ends
-// with an error at the first thing that cannot be set up or measured; what it
-// built is removed in any case. Beside an error the report has what was measured
-// until then; nil: nothing was.
+// Run climbs the ladder: every task several times in random order. It stops with an error
+// if something cannot be set up or measured. It always removes what it built. With an
+// error it also returns the report so far, or nil if nothing was measured.
 func Run(ctx context.Context, o Options) (*report.Document, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -68,10 +67,10 @@ func Run(ctx context.Context, o Options) (*report.Document, error) {
 	return d, err
 }
 
-// leastRuns are those below which a report calls itself a sketch.
+// leastRuns is the number of runs below which a report calls itself a sketch.
 const leastRuns = 5
 
-// frames are the options of the part that "weir bench forward" does.
+// frames returns the options of the part that "weir bench forward" does.
 func (o *Options) frames() forward.Options {
 	f := forward.Defaults()
 	f.Frames, f.Runs, f.Program, f.Progress = []int{64, 1518}, o.Runs, o.Program, o.Progress
@@ -105,7 +104,7 @@ func (l *ladder) climb(ctx context.Context) (err error) {
 	return nil
 }
 
-// leaveOut takes away what this machine cannot do, with the reason.
+// leaveOut removes what this machine cannot do, and notes the reason.
 func (l *ladder) leaveOut() {
 	why := map[string]string{}
 	if l.options.has(PartPairs) {

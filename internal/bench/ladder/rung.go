@@ -7,36 +7,36 @@ import (
 	"weir/internal/lab"
 )
 
-// Firewalls that rungs are built with.
+// Firewalls of rungs.
 const (
 	Kernel = "kernel"
 	Nft    = "nft"
 	Weir   = "weir"
 )
 
-// rung is one step of the ladder, built by one firewall.
+// rung is one step of the ladder with one firewall.
 type rung struct {
 	name     string // as the report shows it; "nat, weir"
-	step     string // what it has more than the one below
-	firewall string // "": none
-	path     string // of internal/bench; "": none
+	step     string // what it adds to the one below
+	firewall string // "": no firewall
+	path     string // name of a path in internal/bench/paths; "": none
 	below    string // the rung that it is compared with
 	route    route
 	about    string
 }
 
-// route is which way traffic takes.
+// route is the way that traffic takes.
 type route int
 
 const (
 	overLoopback route = iota // within one host
 	overWire                  // from host to host
 	routed                    // through the firewall, with addresses that are not translated
-	translated                // through the firewall, with addresses that are
+	translated                // through the firewall, with addresses that are translated
 )
 
-// rungs are all steps from the bottom up. What weir learns next (queues, PPPoE,
-// tunnels) is a rung more.
+// rungs are all steps from the bottom up. What weir learns next (queues, PPPoE, tunnels)
+// becomes another rung.
 var rungs = []*rung{
 	{name: "loopback", step: "loopback", route: overLoopback, about: "sockets of one host: no wire and no firewall"},
 	{name: "direct", step: "direct", route: overWire, below: "loopback", about: "a veth pair between two hosts"},
@@ -47,8 +47,8 @@ var rungs = []*rung{
 	{name: "nat, weir", step: "nat", firewall: Weir, path: paths.WeirNAT, route: translated, below: "stateful, weir", about: "examples/gateway.conf, addresses that it translates"},
 }
 
-// control is the rung that is measured twice, as if it were two: the kernel's
-// routing, or the direct wire where the kernel is not wanted.
+// control returns the rung that is measured twice as if it were two: the kernel's
+// routing, or the direct wire if the kernel is not chosen.
 func (o *Options) control() *rung {
 	if slices.Contains(o.Firewalls, Kernel) {
 		return rungOf("routed, kernel")
@@ -56,7 +56,7 @@ func (o *Options) control() *rung {
 	return rungOf("direct")
 }
 
-// toCome are steps that have no rung yet, and why.
+// toCome are steps that have no rung yet.
 var toCome = []string{"queues (QoS)", "PPPoE", "VPN"}
 
 // rungOf finds a rung by its name.
@@ -65,7 +65,7 @@ func rungOf(name string) *rung {
 	return rungs[i]
 }
 
-// chosen are the rungs without those of firewalls that are not wanted.
+// chosen returns the rungs of the chosen firewalls.
 func (o *Options) chosen() (found []*rung) {
 	for _, r := range rungs {
 		if r.firewall == "" || slices.Contains(o.Firewalls, r.firewall) {
@@ -81,12 +81,12 @@ type spot struct {
 	offloads lab.Offloads
 }
 
-// mode is how names of measurements call the offloads.
+// mode returns the offloads as part of a measurement's name.
 func mode(o lab.Offloads) string { return "offloads-" + o.String() }
 
-// pathOptions are how the rung's path is started: each firewall as it would
-// choose itself. Weir takes TCX where super-packets cross, and XDP where a wire's
-// frames do; the kernel joins a wire's frames by GRO.
+// pathOptions returns how to start the rung's path: each firewall as it would choose by
+// itself. weir takes TCX if super-packets cross, and XDP if whole frames do. The kernel
+// joins frames by GRO.
 func (s spot) pathOptions() paths.SocketOptions {
 	if s.offloads == lab.OffloadsOn {
 		return paths.SocketOptions{Hook: "tcx"}

@@ -20,7 +20,7 @@ func orDash(s string) string {
 	return s
 }
 
-// addPairs adds what two pairs carried, and what that says.
+// addPairs adds the rates of two pairs and the verdict.
 func (l *ladder) addPairs(d *report.Document) {
 	s := report.Section{Title: "Two pairs at the same time", Text: []string{
 		"If two pairs together carry what one does alone, and the hosts could do more without it, the firewall is the limit."}}
@@ -57,7 +57,7 @@ func (l *ladder) addPairs(d *report.Document) {
 	}
 }
 
-// bars are what one pair carried, each of two, and the two together.
+// bars shows the rate of one pair alone, of each of two, and of both together.
 func (f *pairFigures) bars(r *rung) report.BarGroup {
 	g := report.BarGroup{Name: r.name}
 	for _, b := range []struct {
@@ -69,8 +69,8 @@ func (f *pairFigures) bars(r *rung) report.BarGroup {
 	return g
 }
 
-// top tells whether a rung is the last one of its firewall: the whole ladder's
-// verdicts would be a table, and they are in one.
+// top reports whether a rung is the last one of its firewall. Verdicts for the whole
+// ladder would repeat its table.
 func (l *ladder) top(r *rung) bool {
 	last := r
 	for _, other := range l.options.chosen() {
@@ -128,7 +128,7 @@ func (l *ladder) judgeCPU(d *report.Document, o lab.Offloads) {
 	}
 }
 
-// series of delays that the report has.
+// delaySeries is a series of delays in the report.
 type delaySeries struct {
 	title, slug string
 	of          map[spot][]*probe.Delays
@@ -141,7 +141,7 @@ func (l *ladder) addLatency(d *report.Document) {
 	}
 	for _, o := range l.options.modes() {
 		s := report.Section{Title: "Delay, offloads " + o.String()}
-		var curves []report.Chart // stand beside each other, behind the bars
+		var curves []report.Chart // shown side by side, after the bars
 		for _, series := range all {
 			if curve, ok := l.addDelays(d, &s, series, o); ok {
 				curves = append(curves, curve)
@@ -159,10 +159,10 @@ func (l *ladder) addLatency(d *report.Document) {
 	}
 }
 
-// distributionPoints are enough for a smooth curve with its tail.
+// distributionPoints is enough for a smooth curve with its tail.
 const distributionPoints = 400
 
-// addDelays adds the table and the bars of a series, and gives its curves.
+// addDelays adds the table and the bars of a series, and returns its curves.
 func (l *ladder) addDelays(d *report.Document, s *report.Section, series delaySeries, o lab.Offloads) (curves report.Chart, ok bool) {
 	t := report.Table{Title: series.title, Columns: []report.Column{{Name: "rung", Words: true}, {Name: "p50", Unit: "ms"}, {Name: "p99", Unit: "ms"},
 		{Name: "p99.9", Unit: "ms"}, {Name: "jitter", Unit: "ms"}, {Name: "lost", Unit: "%"}, {Name: "packets"}}}
@@ -184,7 +184,7 @@ func (l *ladder) addDelays(d *report.Document, s *report.Section, series delaySe
 			bars  *report.BarGroup
 		}{{"p50", 0.5, &median}, {"p99", 0.99, &tail}} {
 			each := quantiles(runs, q.value)
-			if each.Min() >= 0 { // else the wall clock was set
+			if each.Min() >= 0 { // below 0 the wall clock was set
 				q.bars.Bars = append(q.bars.Bars, report.Bar{Name: at.rung.name, Runs: each, Ours: ours(at.rung)})
 			}
 			measured(d, report.Lower, "ms", each, series.slug, mode(o), at.rung.slug(), q.name)
@@ -201,13 +201,13 @@ func (l *ladder) addDelays(d *report.Document, s *report.Section, series delaySe
 	return report.Chart{Title: fmt.Sprintf("Distribution: %s, offloads %s", series.title, o), CDF: &cdf}, true
 }
 
-// positive leaves out what a logarithmic axis cannot show: a wall clock that was
-// set while packets were under way.
+// positive removes what a logarithmic axis cannot show. Such values come from a wall
+// clock that was set while packets were under way.
 func positive(points []stats.Point) []stats.Point {
 	return slices.DeleteFunc(points, func(p stats.Point) bool { return p.Value <= 0 })
 }
 
-// quantiles are those of each run.
+// quantiles returns the quantile of each run.
 func quantiles(runs []*probe.Delays, q float64) (s stats.Sample) {
 	for _, r := range runs {
 		s = append(s, r.Millis.Quantile(q))

@@ -65,7 +65,7 @@ func (l *ladder) chartTCP(s *report.Section, o lab.Offloads) {
 	}
 }
 
-// seriesTCP are a rung's rates in the order of the connections.
+// seriesTCP returns a rung's rates in the order of the connections.
 func (l *ladder) seriesTCP(r *rung, o lab.Offloads) report.Series {
 	series := report.Series{Name: r.name, Ours: ours(r)}
 	for _, n := range ascending(l.options.Connections) {
@@ -76,7 +76,7 @@ func (l *ladder) seriesTCP(r *rung, o lab.Offloads) report.Series {
 	return series
 }
 
-// tableTCP says for one connection what each step costs and what the limit is.
+// tableTCP shows what each step costs one connection, and what the limit is.
 func (l *ladder) tableTCP(o lab.Offloads) report.Table {
 	n := l.options.Connections[0]
 	t := report.Table{Title: fmt.Sprintf("%s, step by step", units.Plural(n, "connection")),
@@ -100,7 +100,7 @@ func (l *ladder) tableTCP(o lab.Offloads) report.Table {
 	return t
 }
 
-// tableSingle sets one connection beside the most that were measured.
+// tableSingle compares one connection with the largest number measured.
 func (l *ladder) tableSingle(o lab.Offloads) report.Table {
 	n := l.options.Connections[0]
 	t := report.Table{Title: "One connection against many", Columns: []report.Column{{Name: "rung", Words: true},
@@ -119,8 +119,8 @@ func (l *ladder) tableSingle(o lab.Offloads) report.Table {
 	return t
 }
 
-// judgeTCP compares weir with nft where both are measured, and each with the
-// direct wire: in full for the first number of connections, in short for others.
+// judgeTCP compares weir with nft if both are measured, and each with the direct wire: in
+// full for the first number of connections, in short for others.
 func (l *ladder) judgeTCP(d *report.Document, o lab.Offloads) {
 	text := ""
 	var others, differences []string

@@ -66,7 +66,7 @@ type finding struct {
 	invalid string
 	// curve is a figure against another, such as loss by rate.
 	curve []xy
-	// times are single durations, spread the same as a distribution already.
+	// times are single durations; spread is the same as a distribution.
 	times  stats.Sample
 	spread []stats.Point
 	// foreign is the share of time that other programs took.
