@@ -6,34 +6,34 @@ import (
 	"weir/internal/stats"
 )
 
-// Place runs a function on a thread in the network namespace of a host. Sockets
-// that it opens belong to that host ever after.
+// Place runs a function on a thread in a host's network namespace. Sockets that the
+// function opens stay in that namespace.
 type Place func(func() error) error
 
-// Here is the namespace of the process itself.
+// Here is the namespace of this process.
 func Here(f func() error) error { return f() }
 
-// Delays are what a series of packets took.
+// Delays are the delays of a series of packets.
 type Delays struct {
-	// Millis are the times in milliseconds, in the order of sending; what was
-	// lost is left out.
+	// Millis are the delays in milliseconds, in the order of sending. Lost packets
+	// are left out.
 	Millis stats.Sample
 	Sent   int
 	Lost   int
-	// Jitter is the smoothed variation in milliseconds (RFC 3550, 6.4.1) at the
-	// end of the series, and Variation that from each packet to the next one
+	// Jitter is the smoothed variation in milliseconds (RFC 3550, 6.4.1) at the end
+	// of the series. Variation is the difference from each packet to the next one
 	// that arrived (RFC 3393, without its sign).
 	Jitter    float64
 	Variation stats.Sample
 }
 
-// Quantiles are those that reports show: of the median, of one packet in a
-// hundred, and of one in a thousand.
+// Quantiles returns the quantiles that reports show: the median, one packet in a hundred,
+// and one in a thousand.
 func (d *Delays) Quantiles() (p50, p99, p999 float64) {
 	return d.Millis.Quantile(0.5), d.Millis.Quantile(0.99), d.Millis.Quantile(0.999)
 }
 
-// LostShare is the share of packets that did not arrive, 0 to 1.
+// LostShare returns the share of packets that did not arrive, 0 to 1.
 func (d *Delays) LostShare() float64 {
 	if d.Sent == 0 {
 		return 0
@@ -44,8 +44,8 @@ func (d *Delays) LostShare() float64 {
 // never marks a packet that did not arrive.
 const never = 0
 
-// delays evaluates times of sending and of arrival, in nanoseconds of one clock;
-// [never] is a packet that did not arrive.
+// delays evaluates times of sending and arrival in nanoseconds of one clock. [never]
+// marks a packet that did not arrive.
 func delays(sent, arrived []int64) *Delays {
 	d := &Delays{Sent: len(sent)}
 	for i, from := range sent {
@@ -64,8 +64,8 @@ func delays(sent, arrived []int64) *Delays {
 	return d
 }
 
-// Join puts the delays of several series of the same thing together. The jitter
-// is the median of theirs.
+// Join merges the delays of several series of the same thing. Its jitter is the median of
+// theirs.
 func Join(parts []*Delays) *Delays {
 	all := &Delays{}
 	var jitter stats.Sample

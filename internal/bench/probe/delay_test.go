@@ -11,8 +11,8 @@ import (
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9*math.Max(1, math.Abs(b)) }
 
-// TestDelays evaluates a thousand packets whose delays are known: 1 ms, one in
-// a hundred 10 ms, one of all 100 ms; three are lost.
+// TestDelays evaluates a thousand packets with known delays: 1 ms, one in a hundred 10
+// ms, a single one 100 ms; three are lost.
 func TestDelays(t *testing.T) {
 	const ms, n = 1_000_000, 1000
 	var sent, arrived []int64
@@ -41,7 +41,7 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// TestJitter has the value that RFC 3550's formula gives for three packets.
+// TestJitter expects the value of RFC 3550's formula for three packets.
 func TestJitter(t *testing.T) {
 	d := delays([]int64{1e9, 2e9, 3e9}, []int64{1e9 + 2e6, 2e9 + 10e6, 3e9 + 6e6})
 	if diff := cmp.Diff(stats.Sample{8, 4}, d.Variation, cmp.Comparer(near)); diff != "" {
@@ -69,14 +69,14 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestEchoMessages answers a request as a host does, and reads the answer.
+// TestEchoMessages builds the reply of a host to a request and parses it.
 func TestEchoMessages(t *testing.T) {
 	ours, others := echoKind{icmpEchoRequest, icmpEchoReply, true, false, 77}, echoKind{icmpEchoRequest, icmpEchoReply, true, false, 78}
 	m := ours.message(300)
 	if checksum(m) != 0 {
 		t.Error("the checksum does not hold")
 	}
-	ip := append([]byte{0x46}, make([]byte, 23)...) // with four bytes of options
+	ip := append([]byte{0x46}, make([]byte, 23)...) // with four bytes of IP options
 	if _, ok := ours.answer(append(ip, m...)); ok {
 		t.Error("a request was taken for an answer")
 	}
@@ -94,7 +94,7 @@ func TestEchoMessages(t *testing.T) {
 	}
 }
 
-// TestEchoKinds reads answers without an IP header: of ICMPv6, and of a ping
+// TestEchoKinds parses replies without an IP header: those of ICMPv6, and those of a ping
 // socket, whose id the kernel chose.
 func TestEchoKinds(t *testing.T) {
 	for _, k := range []echoKind{{icmp6Request, icmp6Reply, false, false, 77}, {icmpEchoRequest, icmpEchoReply, false, true, 77}} {
@@ -110,8 +110,8 @@ func TestEchoKinds(t *testing.T) {
 	}
 }
 
-// TestCalculate has the values of the draft's formulas for probes that are
-// known, of which one in twenty is an outlier.
+// TestCalculate expects the values of the draft's formulas for known probes, one in
+// twenty of which is an outlier.
 func TestCalculate(t *testing.T) {
 	var probes []probeTimes
 	for i := range 40 {
@@ -150,8 +150,8 @@ func TestMovingAverage(t *testing.T) {
 	}
 }
 
-// TestSteady is the draft's rule for responsiveness: the deviation of the last
-// four values, which are means of four intervals already, in 5 % of the last.
+// TestSteady checks the draft's rule for responsiveness: the last four values, which are
+// already means of four intervals, deviate by at most 5 % of the last.
 func TestSteady(t *testing.T) {
 	for _, test := range []struct {
 		values stats.Sample
@@ -159,9 +159,9 @@ func TestSteady(t *testing.T) {
 	}{
 		{stats.Sample{100, 100, 100}, false},
 		{stats.Sample{10, 100, 104, 96, 100}, true},
-		{stats.Sample{100, 110, 90, 100}, false},      // their averages are 100, 105, 100 and 100
+		{stats.Sample{100, 110, 90, 100}, false},      // averages 100, 105, 100 and 100
 		{stats.Sample{130, 110, 120, 60, 60}, false},  // 4 % of 60 would be 2.4
-		{stats.Sample{1000, 1000, 1000, 1150}, false}, // 75, and 5 % are 57
+		{stats.Sample{1000, 1000, 1000, 1150}, false}, // deviation 75; 5 % are 57
 		{stats.Sample{1000, 1000, 1000, 1050}, true},
 	} {
 		if got := steady(test.values); got != test.want {
@@ -170,7 +170,7 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// TestProbeRate keeps probes, of 3,000 bytes on average, within 5 % of a slow line.
+// TestProbeRate: probes, of 3,000 bytes on average, use at most 5 % of a slow line.
 func TestProbeRate(t *testing.T) {
 	for _, test := range []struct{ goodput, want float64 }{{10e9, 100}, {48e6, 100}, {24e6, 50}, {480e3, 1}, {0, 1}} {
 		if got := probeRate(test.goodput); !near(got, test.want) {

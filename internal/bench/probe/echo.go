@@ -15,18 +15,18 @@ import (
 // patience is how long a prober waits for packets after the last one was sent.
 const patience = time.Second
 
-// Echo measures round trips by ICMP echo, which the far host's kernel answers.
+// Echo measures round trips by ICMP echo. The far host's kernel replies.
 type Echo struct {
 	From     Place
-	Source   netip.Addr // the zero Addr: whichever the route gives
+	Source   netip.Addr // the zero Addr: the route chooses
 	To       netip.Addr
 	Interval time.Duration
 	Count    int       // at most 65,536
-	Until    time.Time // no request is sent after it; zero: however long it takes
+	Until    time.Time // nothing is sent after this; zero: no limit
 }
 
-// Types of ICMP (RFC 792) and ICMPv6, and the length of the messages that are sent: as many
-// bytes as ping's.
+// Types of ICMP (RFC 792) and ICMPv6, and the length of the messages, which is that of
+// ping's.
 const (
 	icmpEchoReply   = 0
 	icmpEchoRequest = 8
@@ -36,11 +36,11 @@ const (
 	echoLength      = 64
 )
 
-// ErrNoAnswer says that nothing arrived of what was sent.
+// ErrNoAnswer says that no packet of the series arrived.
 var ErrNoAnswer = errors.New("none came back")
 
-// Run sends the requests and waits for the answers. It is an error if none
-// comes of those that were sent.
+// Run sends the requests and waits for the replies. It returns an error if no reply
+// arrives.
 func (e *Echo) Run(ctx context.Context) (*Delays, error) {
 	var s *socket
 	var kind echoKind
@@ -68,16 +68,16 @@ func (e *Echo) Run(ctx context.Context) (*Delays, error) {
 	return series.finish("measure round trips to "+e.To.String(), s, receiver, sent, err)
 }
 
-// echoKind is how requests and answers look on a socket.
+// echoKind is the format of requests and replies on a socket.
 type echoKind struct {
 	request, reply byte
-	headed         bool // answers come with their IPv4 header
-	own            bool // the kernel chooses the id, and passes our answers only
+	headed         bool // replies include their IPv4 header
+	own            bool // the kernel chooses the id, and passes only replies to us
 	id             uint16
 }
 
-// open opens a raw socket or, without root, one of the kernel's ping sockets
-// where net.ipv4.ping_group_range allows it.
+// open opens a raw socket. Without root it opens a ping socket of the kernel, if
+// net.ipv4.ping_group_range allows it.
 func (e *Echo) open() (*socket, echoKind, error) {
 	family, protocol, kind := unix.AF_INET, unix.IPPROTO_ICMP, echoKind{request: icmpEchoRequest, reply: icmpEchoReply, headed: true}
 	if e.To.Is6() {
@@ -96,11 +96,11 @@ func (k *echoKind) message(sequence uint16) []byte {
 	m[0] = k.request
 	binary.BigEndian.PutUint16(m[4:], k.id)
 	binary.BigEndian.PutUint16(m[6:], sequence)
-	binary.BigEndian.PutUint16(m[2:], checksum(m)) // of ICMPv6 the kernel writes it
+	binary.BigEndian.PutUint16(m[2:], checksum(m)) // the kernel writes it for ICMPv6
 	return m
 }
 
-// answer finds which request a packet answers.
+// answer returns the number of the request that a packet answers.
 func (k *echoKind) answer(m []byte) (sequence int, ok bool) {
 	if k.headed && len(m) > 0 {
 		m = m[min(int(m[0]&15)*4, len(m)):]
@@ -111,7 +111,7 @@ func (k *echoKind) answer(m []byte) (sequence int, ok bool) {
 	return int(binary.BigEndian.Uint16(m[6:])), true
 }
 
-// checksum is that of RFC 1071, over an even number of bytes.
+// checksum is the one of RFC 1071, over an even number of bytes.
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for i := 0; i+1 < len(b); i += 2 {
@@ -122,18 +122,18 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// series are the times of the packets of a run.
+// series holds the times of the packets of a run.
 type series struct {
 	sent, arrived []int64
-	quit          chan struct{} // closed when nothing more is waited for
+	quit          chan struct{} // closed when nothing more is expected
 }
 
 func newSeries(n int) *series {
 	return &series{make([]int64, n), make([]int64, n), make(chan struct{})}
 }
 
-// collect notes arrivals until all that may come are there or [series.finish] has
-// waited long enough. What it gives ends with the reason.
+// collect notes arrivals until all are there or [series.finish] has waited long enough.
+// It returns why it ended.
 func (s *series) collect(ctx context.Context, from *socket, which func([]byte) (int, bool)) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -166,8 +166,8 @@ func (s *series) collect(ctx context.Context, from *socket, which func([]byte) (
 	return done
 }
 
-// finish waits for what is still under way and evaluates the packets that were
-// sent, the first of the series.
+// finish waits for packets under way and evaluates the packets that were sent, which are
+// the first of the series.
 func (s *series) finish(what string, from *socket, receiver <-chan error, sent int, sending error) (*Delays, error) {
 	var receiving error
 	if sending == nil {

@@ -24,19 +24,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Resources of the server, as the draft's: one without an end, one of a byte,
-// and one that takes whatever comes.
+// Resources of the server, as in the draft: an endless one, one of a byte, and one that
+// accepts any upload.
 const (
 	pathLarge = "/large"
 	pathSmall = "/small"
 	pathSlurp = "/slurp"
 )
 
-// blockSize is what is written at once, and what may wait unsent in a socket.
+// blockSize is the size of a write, and the limit of unsent bytes in a socket.
 const blockSize = 128 << 10
 
-// keepUnsentShort keeps what waits in a socket's own queue from being measured
-// as the line's, as the draft asks of the ends (TCP_NOTSENT_LOWAT).
+// keepUnsentShort limits the unsent bytes in a socket, so that the socket's own queue is
+// not measured as the line's. The draft asks this of both ends (TCP_NOTSENT_LOWAT).
 func keepUnsentShort(_, _ string, c syscall.RawConn) error {
 	var failed error
 	err := c.Control(func(fd uintptr) {
@@ -67,14 +67,14 @@ func newServer(at Place, address netip.AddrPort) (*server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc(pathLarge, serveLarge)
-	// What fails here ends the client's request, and the client says so.
+	// An error here ends the client's request, and the client reports it.
 	mux.HandleFunc(pathSmall, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{'.'}) })
 	mux.HandleFunc(pathSlurp, func(_ http.ResponseWriter, q *http.Request) { _, _ = io.Copy(io.Discard, q.Body) })
 	s := &server{trust: trust, http: &http.Server{
 		Handler: mux, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
 		ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: 10 * time.Second,
 	}}
-	go func() { _ = s.http.ServeTLS(listener, "", "") }() // ends when it is closed
+	go func() { _ = s.http.ServeTLS(listener, "", "") }() // ends when the server is closed
 	return s, nil
 }
 
@@ -110,14 +110,14 @@ func makeCertificate(host netip.Addr) (tls.Certificate, *x509.CertPool, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool, nil
 }
 
-// opened is a connection with what it took to open it.
+// opened is a connection and how long each step of opening it took.
 type opened struct {
 	conn     *tls.Conn
 	tcp, tls time.Duration
 }
 
-// dial opens a connection to the server. The time in the client's namespace
-// counts, not the way there.
+// dial opens a connection to the server. It measures only the time in the client's
+// namespace.
 func (l *load) dial(ctx context.Context) (*opened, error) {
 	t := l.test
 	o := &opened{}
@@ -171,7 +171,7 @@ func (c *client) close() {
 	c.conn.Close()
 }
 
-// small asks for the byte and gives the time until it is there.
+// small requests the byte and returns how long it took.
 func (c *client) small(ctx context.Context) (time.Duration, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+pathSmall, nil)
 	if err != nil {
@@ -196,12 +196,12 @@ func (c *client) small(ctx context.Context) (time.Duration, error) {
 	return time.Since(begin), nil
 }
 
-// load are the connections that move data.
+// load holds the connections that carry the load.
 type load struct {
 	test   *Responsiveness
 	trust  *x509.CertPool
 	moved  atomic.Int64
-	failed chan error // the first connection that ended before its time
+	failed chan error // first connection that ended early
 
 	mu      sync.Mutex
 	clients []*client
@@ -215,7 +215,7 @@ func (l *load) connections() int {
 	return len(l.clients)
 }
 
-// any is one of the loaded connections, each as likely.
+// any returns one of the loaded connections at random.
 func (l *load) any() *client {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -229,7 +229,7 @@ func (l *load) add(ctx context.Context, n int) error {
 			return err
 		}
 		c := newClient(o, l.test.Address)
-		if _, err := c.small(ctx); err != nil { // it is set up before it is loaded
+		if _, err := c.small(ctx); err != nil { // the connection is set up before it carries load
 			c.close()
 			return err
 		}
@@ -240,7 +240,7 @@ func (l *load) add(ctx context.Context, n int) error {
 			if err := l.move(ctx, c); ctx.Err() == nil {
 				select {
 				case l.failed <- fmt.Errorf("a connection that carried load ended: %w", err):
-				default: // another one was first
+				default: // another one failed first
 				}
 			}
 		}()
@@ -248,7 +248,7 @@ func (l *load) add(ctx context.Context, n int) error {
 	return nil
 }
 
-// move moves data until the connection ends, and says why it did.
+// move moves data until the connection ends. It returns why it ended.
 func (l *load) move(ctx context.Context, c *client) error {
 	method, path, body := http.MethodGet, pathLarge, io.Reader(nil)
 	if l.test.Up {
@@ -263,7 +263,7 @@ func (l *load) move(ctx context.Context, c *client) error {
 		return err
 	}
 	defer answer.Body.Close()
-	if l.test.Up { // the body has no end, so this answer is none to it
+	if l.test.Up { // the body has no end, so this response comes too early
 		return fmt.Errorf("the server answered %s before everything was sent", answer.Status)
 	}
 	block := make([]byte, blockSize)
@@ -276,7 +276,7 @@ func (l *load) move(ctx context.Context, c *client) error {
 	}
 }
 
-// endless is a body that is sent until its context ends.
+// endless is a body that lasts until its context ends.
 type endless struct {
 	ctx   context.Context
 	moved *atomic.Int64

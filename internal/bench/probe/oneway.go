@@ -11,26 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OneWay measures the way of UDP datagrams from one host to another, such as
-// those of a call.
+// OneWay measures one-way delays of UDP datagrams between hosts, such as those of a call.
 type OneWay struct {
 	From, To Place
-	Source   netip.Addr     // IPv4; the zero Addr: whichever the route gives
-	Target   netip.AddrPort // IPv4; a socket is opened there
+	Source   netip.Addr     // IPv4; the zero Addr: the route chooses
+	Target   netip.AddrPort // IPv4; the receiver opens a socket on it
 	Interval time.Duration
 	Count    int
-	Length   int       // bytes of data in a datagram, 16 at least
-	Until    time.Time // none is sent after it; zero: however long it takes
+	Length   int       // bytes of data in a datagram, at least 16
+	Until    time.Time // nothing is sent after this; zero: no limit
 }
 
-// leastLength holds the number of a datagram and a mark.
+// leastLength has room for a datagram's number and the mark.
 const leastLength = 16
 
 // datagramMark keeps strangers' datagrams from being counted.
 const datagramMark = 0x776569722d75_6470 // "weir-udp"
 
-// Run sends the datagrams and waits for them. It is an error if none comes of
-// those that were sent.
+// Run sends the datagrams and waits for them. It returns an error if none arrives.
 func (o *OneWay) Run(ctx context.Context) (*Delays, error) {
 	what := "measure the way to " + o.Target.String()
 	if o.Length < leastLength {

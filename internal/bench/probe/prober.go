@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// mostProbes may be under way at once: on a line where a probe takes long, more
-// of them would be a load of their own.
+// mostProbes limits the probes under way. On a line where a probe takes long, more would
+// be a load of their own.
 const mostProbes = 16
 
-// prober sends probes while the load goes on, foreign ones and ones on loaded
-// connections by turns, without waiting for the ones before.
+// prober sends probes while the load runs, in turn on new connections and on loaded ones.
+// It does not wait for earlier probes.
 type prober struct {
-	failed  chan error // the first one
+	failed  chan error // first error
 	done    chan struct{}
-	between atomic.Int64 // nanoseconds from one to the next
+	between atomic.Int64 // nanoseconds between two probes
 
 	mu    sync.Mutex
-	times []probeTimes // in the order of their ends
+	times []probeTimes // in the order in which they ended
 }
 
 func startProber(ctx context.Context, l *load) *prober {
@@ -58,10 +58,10 @@ func startProber(ctx context.Context, l *load) *prober {
 	return p
 }
 
-// setRate says how many probes a second are sent from now on.
+// setRate sets the number of probes per second from now on.
 func (p *prober) setRate(perSecond float64) { p.between.Store(int64(float64(time.Second) / perSecond)) }
 
-// note sends a probe and keeps what it says.
+// note sends a probe and keeps its times.
 func (p *prober) note(ctx context.Context, l *load, turn int) {
 	t, err := l.probe(ctx, turn)
 	if ctx.Err() != nil {
@@ -70,7 +70,7 @@ func (p *prober) note(ctx context.Context, l *load, turn int) {
 	if err != nil {
 		select {
 		case p.failed <- err:
-		default: // another one was first
+		default: // another one failed first
 		}
 		return
 	}
@@ -80,7 +80,7 @@ func (p *prober) note(ctx context.Context, l *load, turn int) {
 	p.times = append(p.times, t)
 }
 
-// wait gives the error that the prober ended with, nil if it was told to end.
+// wait returns the error that ended the prober, or nil if it was told to end.
 func (p *prober) wait() error {
 	<-p.done
 	select {
@@ -91,7 +91,7 @@ func (p *prober) wait() error {
 	}
 }
 
-// since are the probes that ended after a moment.
+// since returns the probes that ended after a moment.
 func (p *prober) since(moment time.Time) []probeTimes {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,8 +99,8 @@ func (p *prober) since(moment time.Time) []probeTimes {
 	return slices.Clone(p.times[i:])
 }
 
-// probe sends one probe: every second one is foreign, the others go by any of the
-// loaded connections.
+// probe sends one probe. Every second one is foreign; the others use one of the loaded
+// connections.
 func (l *load) probe(ctx context.Context, turn int) (t probeTimes, err error) {
 	if turn%probeShareForeign != 0 {
 		took, err := l.any().small(ctx)

@@ -15,7 +15,7 @@ import (
 
 var loopback = netip.MustParseAddr("127.0.0.1")
 
-// plausible fails unless nearly all packets came, in a time that loopback takes.
+// plausible fails unless nearly all packets arrived, with delays that loopback can have.
 func plausible(t *testing.T, d *Delays, err error) {
 	t.Helper()
 	if err != nil {
@@ -26,7 +26,7 @@ func plausible(t *testing.T, d *Delays, err error) {
 	}
 }
 
-// TestEcho measures what ping measures, and agrees with it.
+// TestEcho measures the same as ping, and agrees with it.
 func TestEcho(t *testing.T) {
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "ping")
@@ -47,8 +47,8 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestUntil sends nothing after a moment, however many are left, and counts only
-// what it has sent.
+// TestUntil sends nothing after a moment, however many are left, and counts only what it
+// sent.
 func TestUntil(t *testing.T) {
 	testenv.NeedRoot(t)
 	const n, interval, span = 100, 10 * time.Millisecond, 95 * time.Millisecond
@@ -67,7 +67,7 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// TestEchoLost finds that nobody answers.
+// TestEchoLost: nobody replies, which is an error.
 func TestEchoLost(t *testing.T) {
 	testenv.NeedRoot(t)
 	e := Echo{From: Here, To: netip.MustParseAddr("127.255.255.255"), Interval: time.Millisecond, Count: 3}
@@ -115,7 +115,8 @@ func TestResponsiveness(t *testing.T) {
 	}
 }
 
-// TestLoadEnds: a test whose load ends early measures an idle line, and is none.
+// TestLoadEnds: if the load ends early, the rest would measure an idle line, so the test
+// fails.
 func TestLoadEnds(t *testing.T) {
 	testenv.NeedRoot(t)
 	r := Responsiveness{Client: Here, Server: Here, Source: loopback, Address: netip.AddrPortFrom(loopback, 5394), Interval: time.Second, Most: 30 * time.Second}

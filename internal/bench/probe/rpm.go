@@ -11,55 +11,56 @@ import (
 	"weir/internal/stats"
 )
 
-// Parameters of draft-ietf-ippm-responsiveness (revision 06), with its names for
-// them. docs/measuring.md says what is done otherwise, and why.
+// Parameters of draft-ietf-ippm-responsiveness (revision 06) with its names for them.
+// docs/measuring.md lists the differences and their reasons.
 const (
-	averageDistance   = 4    // MAD: intervals that an average moves over
-	tolerance         = 0.05 // SDT: deviation of averages that are stable, as a share
+	averageDistance   = 4    // MAD: intervals in a moving average
+	tolerance         = 0.05 // SDT: deviation of stable averages, as a share
 	trimmed           = 0.95 // TMP: share of the probes that a trimmed mean keeps
 	probesPerSecond   = 100  // MPS: of both kinds together
-	probeShare        = 0.05 // PTC: of the goodput that probes may take
-	probeBytes        = 3000 // that the draft counts for one: 5000 if foreign, 1000 if not
-	initialLoad       = 1    // INP: connections at the beginning
-	additionalLoad    = 1    // INC: connections that each interval adds
-	mostLoad          = 16   // MNP: connections
+	probeShare        = 0.05 // PTC: share of the goodput that probes may use
+	probeBytes        = 3000 // bytes that the draft counts for one: 5000 if foreign, 1000 if not
+	initialLoad       = 1    // INP: connections at the start
+	additionalLoad    = 1    // INC: connections added by each interval
+	mostLoad          = 16   // MNP: maximum of connections
 	defaultInterval   = time.Second
 	defaultMost       = 20 * time.Second
 	millisPerMinute   = 60_000
-	probeShareForeign = 2 // every second probe is a foreign one
+	probeShareForeign = 2 // every second probe is foreign
 )
 
-// Responsiveness measures round-trips per minute under working conditions, as
-// draft-ietf-ippm-responsiveness does: more and more HTTP/2 connections move
-// data until that gains nothing, while short requests are timed, on connections
-// of their own ("foreign") and on those that are loaded ("self"). The server is
-// part of it. Both ends run in this process.
+// Responsiveness measures round-trips per minute under working conditions, by
+// draft-ietf-ippm-responsiveness. It adds HTTP/2 connections that move data until more of
+// them gain nothing. Meanwhile it times short requests, on connections of their own
+// ("foreign") and on loaded ones ("self"). It includes the server. Both ends run in this
+// process.
 type Responsiveness struct {
 	Client, Server Place
-	Source         netip.Addr     // the zero Addr: whichever the route gives
-	Address        netip.AddrPort // of the server
+	Source         netip.Addr     // the zero Addr: the route chooses
+	Address        netip.AddrPort // the server's address
 	Up             bool           // the client sends
-	Interval       time.Duration  // between two looks (ID); 0: the draft's 1 s
-	Most           time.Duration  // after which it ends, stable or not; 0: 20 s
+	Interval       time.Duration  // length of an interval (ID); 0: the draft's 1 s
+	Most           time.Duration  // time limit, stable or not; 0: 20 s
 }
 
-// RPM is what a [Responsiveness] found.
+// RPM is the result of a [Responsiveness].
 type RPM struct {
 	Value   float64 // round-trips per minute: the mean of the next two
-	Foreign float64 // on connections of their own
+	Foreign float64 // on new connections
 	Loaded  float64 // on the connections that carry the load
-	// Trimmed means in milliseconds: of opening a TCP connection, of a TLS
-	// handshake, of a request on the new connection, and on a loaded one.
+	// Trimmed means in milliseconds: opening a TCP connection, a TLS handshake, a
+	// request on the new connection, and a request on a loaded one.
 	TCP, TLS, HTTP, HTTPLoaded float64
 	Goodput                    float64 // bits per second at the end
-	Connections                int     // that carried load at the end
-	Probes                     int     // that the means rest on
-	// Stable: goodput and responsiveness stopped changing before the time ended.
+	Connections                int     // loaded connections at the end
+	Probes                     int     // probes in the means
+	// Stable says that goodput and responsiveness stopped changing before the time
+	// limit.
 	Stable bool
 }
 
-// probeTimes are the times of one probe in milliseconds; foreign ones have all
-// but loaded.
+// probeTimes are the times of one probe in milliseconds. Foreign probes set all fields
+// except loaded.
 type probeTimes struct {
 	at                     time.Time
 	foreign                bool
@@ -103,9 +104,9 @@ func (r *Responsiveness) run(ctx context.Context) (*RPM, error) {
 	return found, err
 }
 
-// watch looks at goodput and responsiveness in each interval and adds load: until
-// goodput is stable to fill the line, then to see how much the line lets wait. It
-// ends when responsiveness is stable, too.
+// watch checks goodput and responsiveness in each interval and adds load. At first this
+// fills the line, until goodput is stable. Then it shows how long packets wait. It ends
+// when responsiveness is stable, too.
 func (r *Responsiveness) watch(ctx context.Context, l *load, p *prober) (*RPM, error) {
 	var goodput movingAverage
 	var responsive stats.Sample
@@ -145,7 +146,7 @@ func (r *Responsiveness) watch(ctx context.Context, l *load, p *prober) (*RPM, e
 	}
 }
 
-// check refuses a result that rests on nothing.
+// check rejects a result without enough data.
 func (r *RPM) check() error {
 	if r.Foreign == 0 || r.Loaded == 0 {
 		return fmt.Errorf("no probe was answered under %d loaded connections", r.Connections)
@@ -153,12 +154,12 @@ func (r *RPM) check() error {
 	return nil
 }
 
-// probeRate is how many probes a second a line has room for.
+// probeRate returns how many probes per second a line has room for.
 func probeRate(goodput float64) float64 {
 	return min(probesPerSecond, max(probeShare*goodput/8/probeBytes, 1))
 }
 
-// movingAverage is that of the last intervals, of those there are at first.
+// movingAverage averages the last intervals, or fewer at the start.
 type movingAverage struct{ values, averages stats.Sample }
 
 func (m *movingAverage) add(v float64) {
@@ -168,8 +169,8 @@ func (m *movingAverage) add(v float64) {
 
 func (m *movingAverage) now() float64 { return m.averages[len(m.averages)-1] }
 
-// steady: the standard deviation of the last values is within the tolerance of
-// the last one.
+// steady reports whether the standard deviation of the last values is within the
+// tolerance of the last one.
 func steady(values stats.Sample) bool {
 	if len(values) < averageDistance {
 		return false
@@ -178,7 +179,7 @@ func steady(values stats.Sample) bool {
 	return math.Sqrt(last.Variance()) < tolerance*last[averageDistance-1]
 }
 
-// calculate is the draft's final calculation on some probes.
+// calculate is the draft's final calculation.
 func calculate(probes []probeTimes) *RPM {
 	var tcp, tls, http, loaded []float64
 	for _, p := range probes {
@@ -199,7 +200,7 @@ func calculate(probes []probeTimes) *RPM {
 	return r
 }
 
-// trimmedMean leaves the largest values out; 0 if there are none.
+// trimmedMean returns the mean without the largest values, or 0 if there are none.
 func trimmedMean(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

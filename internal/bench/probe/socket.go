@@ -17,7 +17,7 @@ import (
 // them.
 type socket struct{ fd int }
 
-// open opens a socket bound to an address; the zero Addr is any.
+// open opens a socket bound to an address. The zero Addr means any.
 func open(family, kind, protocol int, bind netip.AddrPort) (*socket, error) {
 	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
 	if err != nil {
@@ -59,11 +59,11 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	return sa
 }
 
-// errQuiet says that nothing came for a moment.
+// errQuiet says that nothing arrived for a moment.
 var errQuiet = errors.New("nothing was received")
 
-// receive gives a message and when the kernel received it, in nanoseconds of
-// the wall clock.
+// receive returns a message and when the kernel received it, in nanoseconds of the wall
+// clock.
 func (s *socket) receive(buffer []byte) (n int, at int64, err error) {
 	control := make([]byte, 64)
 	n, nc, _, _, err := unix.Recvmsg(s.fd, buffer, control, 0)
@@ -86,7 +86,7 @@ func (s *socket) receive(buffer []byte) (n int, at int64, err error) {
 	return 0, 0, errors.New("read the time of a packet: the kernel gave none")
 }
 
-// clock is the wall clock, which the kernel's times of arrival are of too.
+// clock returns the wall clock, which the kernel also uses for times of arrival.
 func clock() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &t); err != nil {
@@ -95,16 +95,16 @@ func clock() int64 {
 	return t.Nano()
 }
 
-// pace calls send n times, at fixed times from now on, on a thread of its own
-// with priority over other programs. A send that is late does not delay those
-// after it; none is begun after until, which is no bound where it is zero. It
-// gives how many were done.
+// pace calls send n times at fixed times from now on, on a thread of its own with
+// priority over other programs. A late call does not delay the later ones. It begins none
+// after until, unless that is zero. It returns the number of calls.
 func pace(n int, interval time.Duration, until time.Time, send func(i int) error) (sent int, err error) {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with its priority
 		done <- func() error {
-			// Without root the prober has the priority of other programs.
+			// Without root the prober has the same priority as other
+			// programs.
 			err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
 			if err != nil && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
 				return fmt.Errorf("give the prober priority: %w", err)
@@ -127,6 +127,6 @@ func pace(n int, interval time.Duration, until time.Time, send func(i int) error
 			return nil
 		}()
 	}()
-	err = <-done // after it nothing is sent, or counted
+	err = <-done // nothing is sent or counted after this
 	return sent, err
 }

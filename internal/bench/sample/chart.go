@@ -8,18 +8,18 @@ import (
 	"weir/internal/bench/report"
 )
 
-// Part is a record of one thing among others that are compared.
+// Part is the record of one of the compared things.
 type Part struct {
 	Name   string
 	Ours   bool
 	Record *Record
 }
 
-// gap is how far the parts of a chart are apart, as a share of all.
+// gap is the space between the parts of a chart, as a share of its width.
 const gap = 0.012
 
-// Chart shows one part after the other: how fast things went, and below how busy
-// each core was. It is false where nothing was seen.
+// Chart shows one part after the other: rates, with the load of each core below. It
+// returns false if nothing was recorded.
 func Chart(title string, parts []Part) (report.Chart, bool) {
 	parts = slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p.Record == nil || len(p.Record.Moments) == 0 })
 	if len(parts) == 0 {
@@ -52,14 +52,14 @@ func Chart(title string, parts []Part) (report.Chart, bool) {
 	return report.Chart{Title: title, Note: "One after the other. " + parts[0].Record.About, Times: t}, true
 }
 
-// still tells whether nothing ever went on in a panel.
+// still reports whether a panel shows nothing at all.
 func still(p report.Panel) bool {
 	return !slices.ContainsFunc(p.Series, func(l report.TimeLine) bool {
 		return slices.ContainsFunc(l.Points, func(m report.Moment) bool { return m.Value > 0 })
 	})
 }
 
-// span is from the beginning of the first moment to the end of the last.
+// span returns the start of the first moment and the end of the last.
 func (r *Record) span() (from, to time.Duration) {
 	first, last := r.Moments[0], r.Moments[len(r.Moments)-1]
 	return first.At - first.Took, last.At
@@ -75,13 +75,13 @@ func (r *Record) addTo(t *report.Times, offset time.Duration) {
 	}
 }
 
-// held are the two ends of an interval, over which a value is the mean.
+// held returns the two ends of an interval, over which a value is the mean.
 func held(p *Point, offset time.Duration, value float64) []report.Moment {
 	to := p.At + offset
 	return []report.Moment{{Seconds: (to - p.Took).Seconds(), Value: value}, {Seconds: to.Seconds(), Value: value}}
 }
 
-// Loads are the loads of the cores in points, for a chart.
+// Loads converts the cores' loads in points for a chart.
 func Loads(points []Point) []report.Core {
 	lines := map[int]*report.Core{}
 	for _, p := range points {
@@ -91,7 +91,7 @@ func Loads(points []Point) []report.Core {
 			}
 			line := lines[c.ID]
 			ends := held(&p, 0, c.Busy)
-			if n := len(line.Points); n > 0 { // another machine may say anything
+			if n := len(line.Points); n > 0 { // another machine's points may have gaps
 				ends[0].Seconds = max(ends[0].Seconds, line.Points[n-1].Seconds)
 			}
 			line.Points = append(line.Points, ends...)

@@ -2,13 +2,12 @@ package sample
 
 import "weir/internal/host/proc"
 
-// coreTicks is how a core has spent its time since the machine started, in the
-// unit of /proc/stat.
+// coreTicks is how a core has spent its time since boot, in the unit of /proc/stat.
 type coreTicks struct {
 	total, idle, softirq, user, steal uint64
 }
 
-// softnet is what a core's receive queue has met since the machine started.
+// softnet holds the counters of a core's receive queue since boot.
 type softnet struct{ processed, dropped, squeezed uint64 }
 
 func readCores() (map[int]coreTicks, error) {
@@ -39,14 +38,14 @@ func readSoftnet() (map[int]softnet, error) {
 	return queues, nil
 }
 
-// since is what a core did from an earlier reading to this one.
+// since returns what a core did since an earlier reading.
 func (c coreTicks) since(before coreTicks) (busy, softirq, user, steal float64) {
 	total := float64(c.total - before.total)
 	if c.total <= before.total {
 		return 0, 0, 0, 0
 	}
 	share := func(now, then uint64) float64 {
-		if now < then { // the kernel corrects idle time backwards at times
+		if now < then { // the kernel sometimes corrects idle time backwards
 			return 0
 		}
 		return min(float64(now-then)/total, 1)
@@ -58,14 +57,13 @@ func (c coreTicks) plus(o coreTicks) coreTicks {
 	return coreTicks{c.total + o.total, c.idle + o.idle, c.softirq + o.softirq, c.user + o.user, c.steal + o.steal}
 }
 
-// minus takes away no more than there is: the kernel corrects idle time backwards
-// at times.
+// minus never goes below 0, because the kernel sometimes corrects idle time backwards.
 func (c coreTicks) minus(o coreTicks) coreTicks {
 	less := func(a, b uint64) uint64 { return a - min(a, b) }
 	return coreTicks{less(c.total, o.total), less(c.idle, o.idle), less(c.softirq, o.softirq), less(c.user, o.user), less(c.steal, o.steal)}
 }
 
-// since is wrapping: the kernel's counters have 32 bits.
+// since may wrap, because the kernel's counters have 32 bits.
 func (s softnet) since(before softnet) softnet {
 	return softnet{
 		uint64(uint32(s.processed) - uint32(before.processed)),

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cost is what it took to look.
+// Cost is the cost of sampling.
 type Cost struct {
 	Readings int
-	Time     time.Duration // that cores worked for it
+	Time     time.Duration // CPU time
 }
 
-// of adds what f takes.
+// of adds the cost of f.
 func (c *Cost) of(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -30,7 +30,7 @@ func (c *Cost) of(f func() error) error {
 	return err
 }
 
-// threadTime is how long cores have worked for this thread.
+// threadTime returns the CPU time of this thread.
 func threadTime() (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
@@ -39,10 +39,10 @@ func threadTime() (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// Add adds what another record took.
+// Add adds the cost of another record.
 func (c *Cost) Add(o Cost) { c.Readings, c.Time = c.Readings+o.Readings, c.Time+o.Time }
 
-// String says what one reading takes.
+// String returns the cost of one reading.
 func (c Cost) String() string {
 	if c.Readings == 0 {
 		return "nothing was read"

@@ -8,18 +8,18 @@ import (
 	"weir/internal/host/proc"
 )
 
-// Host are counters of a network namespace, which stay open: to read them takes
-// no change of the namespace.
+// Host holds open the counters of a network namespace. Reading them then needs no change
+// of the namespace.
 type Host struct{ ip, tcp *os.File }
 
-// Traffic is what a host has met since its network namespace was made.
+// Traffic is a host's traffic since its network namespace was made.
 type Traffic struct {
-	Octets float64 // of IPv4 that arrived, after GRO: headers of joined packets are counted once
-	Opened float64 // TCP connections that it began
+	Octets float64 // IPv4 octets that arrived, after GRO: headers of joined packets are counted once
+	Opened float64 // TCP connections that it opened
 }
 
-// OpenHost opens the counters of the network namespace of the calling thread. The
-// caller closes them.
+// OpenHost opens the counters of the calling thread's network namespace. The caller
+// closes them.
 func OpenHost() (*Host, error) {
 	ip, err := os.Open("/proc/thread-self/net/netstat")
 	if err != nil {
@@ -45,7 +45,7 @@ func (h *Host) Read() (t Traffic, err error) {
 }
 
 func counter(f *os.File, group, name string) (float64, error) {
-	b := make([]byte, 1<<14) // all of it is under 5 KiB
+	b := make([]byte, 1<<14) // the whole file is under 5 KiB
 	n, err := f.ReadAt(b, 0)
 	if n == 0 {
 		return 0, fmt.Errorf("read %s: %w", f.Name(), err)
@@ -53,7 +53,7 @@ func counter(f *os.File, group, name string) (float64, error) {
 	return parseCounter(string(b[:n]), group, name)
 }
 
-// parseCounter finds a figure in pairs of lines: names, then figures (proc(5)).
+// parseCounter finds a value in pairs of lines: names, then values (proc(5)).
 func parseCounter(text, group, name string) (float64, error) {
 	all, err := proc.Pairs(text)
 	n, counted := all[group+"."+name]

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openLinks opens a netlink socket in a network namespace given by its file;
-// "": the process's own.
+// openLinks opens a netlink socket in the network namespace of a file. "" means the
+// process's own.
 func openLinks(path string) (*netlink.Handle, error) {
 	if path == "" {
 		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -30,7 +30,7 @@ func openLinks(path string) (*netlink.Handle, error) {
 	return h, nil
 }
 
-// readLinks reads the counters of all links since they were made, by index.
+// readLinks reads the counters of all links, by index.
 func readLinks(h *netlink.Handle) (map[int]Link, error) {
 	all, err := h.LinkList()
 	if err != nil {
@@ -50,8 +50,8 @@ func readLinks(h *netlink.Handle) (map[int]Link, error) {
 	return links, addQueues(h, links)
 }
 
-// addQueues adds what the queueing disciplines hold and have dropped. One that
-// has others below it counts theirs as its own, so only roots are added up.
+// addQueues adds what the queueing disciplines hold and have dropped. A parent includes
+// the counters of its children, so only roots are added.
 func addQueues(h *netlink.Handle, links map[int]Link) error {
 	disciplines, err := h.QdiscList(nil)
 	if err != nil {
@@ -70,8 +70,8 @@ func addQueues(h *netlink.Handle, links map[int]Link) error {
 	return nil
 }
 
-// since is what a link did from an earlier reading to this one. A counter that
-// went back belongs to a device that was made anew.
+// since returns what a link did since an earlier reading. If a counter went back, the
+// device was made anew.
 func (l Link) since(before Link) Link {
 	diff := func(now, then uint64) uint64 {
 		if now < then {

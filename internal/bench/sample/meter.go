@@ -8,31 +8,31 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Rate is one line of what goes on while the cores are looked at.
+// Rate is one rate that is recorded with the load of the cores.
 type Rate struct {
 	Panel, Unit string // lines of the same panel share a scale
 	Name        string
-	Factor      float64 // makes the unit of what a counter grows by in a second
+	Factor      float64 // converts a counter's growth per second to the unit
 }
 
-// Meter are counters that only grow, one for each rate.
+// Meter is a set of counters that only grow, one for each rate.
 type Meter struct {
-	About string // for the reader of a chart
+	About string // explains a chart to its reader
 	Rates []Rate
 	Read  func() ([]float64, error)
 }
 
-// Moment is how fast things went in an interval, and what the cores did: a point
-// with nothing but cores.
+// Moment holds the rates in an interval and the load of the cores: a point with nothing
+// but cores.
 type Moment struct {
 	Point
-	Values []float64 // in the order of the rates, in their units
+	Values []float64 // in the order and units of the rates
 }
 
-// Record is what went on while something was measured. The zero value is ready
-// for [Record.During].
+// Record is what happened during a measurement. The zero value is ready for
+// [Record.During].
 type Record struct {
-	About   string // what a moment is, for the reader of a chart
+	About   string // explains a moment to the reader of a chart
 	Rates   []Rate
 	Moments []Moment
 	Cost    Cost
@@ -41,7 +41,7 @@ type Record struct {
 	trial trial
 }
 
-// trial is what was seen and not noted yet.
+// trial holds readings that are not noted yet.
 type trial struct {
 	from, to time.Time
 	cores    map[int]coreTicks
@@ -58,8 +58,8 @@ func (r *Record) look() (now reading, err error) {
 	return now, err
 }
 
-// During looks at the cores before and after f, and not while it runs: what f
-// measures is not disturbed. [Record.Note] joins what was seen since [Record.Drop].
+// During reads the cores before and after f, and not while it runs, so it does not
+// disturb the measurement. [Record.Note] combines all readings since [Record.Drop].
 func (r *Record) During(f func() error) error {
 	before, err := r.look()
 	if err != nil {
@@ -87,10 +87,10 @@ func (r *Record) During(f func() error) error {
 	return nil
 }
 
-// Drop forgets what was seen since the last note.
+// Drop discards the readings since the last note.
 func (r *Record) Drop() { r.trial = trial{} }
 
-// Note makes a moment of what was seen, with the values of the rates.
+// Note makes a moment from the readings, with the values of the rates.
 func (r *Record) Note(values ...float64) {
 	t := r.trial
 	r.Drop()
@@ -114,13 +114,13 @@ type Watch struct {
 	stop    context.CancelFunc
 }
 
-// NewWatch watches nothing yet.
+// NewWatch returns a Watch that has not begun.
 func NewWatch(m Meter) *Watch {
 	return &Watch{meter: m, record: Record{About: m.About, Rates: m.Rates}, stop: func() {}}
 }
 
-// Begin watches until [Watch.End], or until a time has passed; 0: no time. It may
-// be called once.
+// Begin watches until [Watch.End], or until the given time has passed (0: no limit). It
+// may be called once.
 func (w *Watch) Begin(most time.Duration) {
 	ctx, stop := context.WithCancel(context.Background())
 	if most > 0 {
@@ -130,7 +130,7 @@ func (w *Watch) Begin(most time.Duration) {
 	w.running.Go(func() error { return w.run(ctx) })
 }
 
-// End gives what was seen.
+// End returns the record.
 func (w *Watch) End() (*Record, error) {
 	w.stop()
 	return &w.record, w.running.Wait()
@@ -151,7 +151,7 @@ func (w *Watch) run(ctx context.Context) error {
 		}
 		ended := ctx.Err() != nil
 		if ended && time.Since(last.at) < Interval/5 {
-			return nil // too short to say anything of the cores
+			return nil // too short for the cores' times
 		}
 		now, err := w.read()
 		if err != nil {
@@ -164,7 +164,7 @@ func (w *Watch) run(ctx context.Context) error {
 	}
 }
 
-// metered is what a meter stood at.
+// metered is a reading of a meter.
 type metered struct {
 	reading
 	counters []float64

@@ -84,14 +84,14 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchOfNothing ends though it never began.
+// TestWatchOfNothing: End returns even if the watch never began.
 func TestWatchOfNothing(t *testing.T) {
 	if r, err := NewWatch(Meter{}).End(); err != nil || len(r.Moments) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
 
-// TestDuring: the steps of a trial are one moment, and what was dropped is in none.
+// TestDuring: the steps of a trial are one moment, and dropped ones are in none.
 func TestDuring(t *testing.T) {
 	var r Record
 	busy := func() error {
@@ -123,7 +123,7 @@ func TestDuring(t *testing.T) {
 	}
 }
 
-// record is one of two moments.
+// record returns a record of two moments.
 func record(values ...float64) *Record {
 	r := &Record{About: "Two moments.", Rates: []Rate{{Panel: "frames", Unit: "Mpps", Name: "arrived"}, {Panel: "nothing", Name: "nothing"}}}
 	for i, v := range values {
@@ -133,7 +133,7 @@ func record(values ...float64) *Record {
 	return r
 }
 
-// TestChart: parts stand after each other, and each has its own figures.
+// TestChart: parts are side by side in time, and each has its own figures.
 func TestChart(t *testing.T) {
 	c, ok := Chart("Over time", []Part{{"kernel", false, record(1, 3)}, {"nft", false, nil}, {"weir", true, record(5, 7)}})
 	if !ok || !strings.Contains(c.Note, "Two moments.") || len(c.Times.Panels) != 1 {
@@ -162,7 +162,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// BenchmarkLook is what one look at the cores takes.
+// BenchmarkLook measures one reading of the cores.
 func BenchmarkLook(b *testing.B) {
 	h, err := OpenHost()
 	if err != nil {

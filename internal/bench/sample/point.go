@@ -11,23 +11,23 @@ import (
 // Point is what happened in one interval.
 type Point struct {
 	At     time.Duration     `json:"at_ns"`           // the interval's end, since sampling began
-	Took   time.Duration     `json:"took_ns"`         // its length as it was
+	Took   time.Duration     `json:"took_ns"`         // its real length
 	Cores  []Core            `json:"cores"`           // in the order of their numbers
-	Links  []Link            `json:"links,omitempty"` // those that moved or dropped anything
+	Links  []Link            `json:"links,omitempty"` // links that moved or dropped anything
 	Drops  map[string]uint64 `json:"drops,omitempty"` // packets that weir dropped, by reason
 	States uint32            `json:"states,omitempty"`
 }
 
-// Core is how one core spent an interval, in shares of it, and what its receive
-// queue met.
+// Core is how one core spent an interval, in shares of it, with the counters of its
+// receive queue.
 type Core struct {
 	ID       int     `json:"id"`
 	Busy     float64 `json:"busy"`    // not idle and not waiting for a disk
 	Softirq  float64 `json:"softirq"` // part of busy: the kernel's network work
 	User     float64 `json:"user"`    // part of busy: programs
-	Steal    float64 `json:"steal"`   // part of busy: the hypervisor took it
+	Steal    float64 `json:"steal"`   // part of busy: taken by the hypervisor
 	Packets  uint64  `json:"packets"` // taken from receive queues, after GRO by some drivers
-	Dropped  uint64  `json:"dropped"` // the backlog queue was full
+	Dropped  uint64  `json:"dropped"` // backlog queue was full
 	Squeezed uint64  `json:"squeezed"`
 }
 
@@ -38,14 +38,14 @@ type Link struct {
 	TxPackets  uint64 `json:"tx_packets"`
 	RxBytes    uint64 `json:"rx_bytes"`
 	TxBytes    uint64 `json:"tx_bytes"`
-	RxDropped  uint64 `json:"rx_dropped"` // with what the card's ring had no room for
+	RxDropped  uint64 `json:"rx_dropped"` // includes packets that did not fit the card's ring
 	TxDropped  uint64 `json:"tx_dropped"`
 	Errors     uint64 `json:"errors"`
-	Queued     uint64 `json:"queued"`      // bytes that wait in its queueing disciplines at the interval's end
-	QueueDrops uint64 `json:"queue_drops"` // packets that these dropped
+	Queued     uint64 `json:"queued"`      // bytes waiting in its queueing disciplines at the end of the interval
+	QueueDrops uint64 `json:"queue_drops"` // packets dropped by these
 }
 
-// Bounds of a point that comes from another machine.
+// Limits of a point from another machine.
 const (
 	maxCores   = 4096
 	maxLinks   = 64
@@ -53,7 +53,7 @@ const (
 	maxName    = 64
 )
 
-// Check refuses a point that no sampler makes. Names in it may still hold any
+// Check rejects a point that no sampler makes. Names in it may still contain any
 // character.
 func (p *Point) Check() error {
 	if p.At < 0 || p.Took < 0 || p.At > 48*time.Hour || p.Took > 48*time.Hour {
@@ -82,8 +82,8 @@ func (p *Point) Check() error {
 	return nil
 }
 
-// Busiest is the core that was busiest in all points together, weighed by their
-// lengths, and how busy it was; -1 if there is none.
+// Busiest returns the core that was busiest over all points, weighted by their lengths,
+// and how busy it was. It returns -1 if there is none.
 func Busiest(points []Point) (id int, busy float64) {
 	spent := map[int]float64{}
 	total := 0.0
@@ -102,7 +102,7 @@ func Busiest(points []Point) (id int, busy float64) {
 	return id, busy
 }
 
-// Dropped adds up over all points what was dropped, by the place that dropped it.
+// Dropped returns the sum of the drops of all points, by the place that dropped them.
 func Dropped(points []Point) map[string]uint64 {
 	sum := map[string]uint64{}
 	add := func(place string, n uint64) {
@@ -127,7 +127,7 @@ func Dropped(points []Point) map[string]uint64 {
 	return sum
 }
 
-// Longest is the longest interval.
+// Longest returns the longest interval.
 func Longest(points []Point) time.Duration {
 	longest := time.Duration(0)
 	for _, p := range points {

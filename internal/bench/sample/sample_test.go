@@ -103,8 +103,8 @@ func TestForeignPoints(t *testing.T) {
 	}
 }
 
-// TestOpenInOwnMounts: from mounts of its own, as ip netns exec and containers give a
-// program, the machine is read, with or without weir's counters.
+// TestOpenInOwnMounts: a program with mounts of its own, as ip netns exec and containers
+// make them, can read the machine, with or without weir's counters.
 func TestOpenInOwnMounts(t *testing.T) {
 	testenv.NeedRoot(t)
 	opened := make(chan error)

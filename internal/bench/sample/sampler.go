@@ -17,8 +17,8 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// Interval is how often a machine is read: the cores' times have a resolution
-// of 10 ms, so that a share is right to 4 %.
+// Interval is the time between two readings. The cores' times have a resolution of 10 ms,
+// so a share is correct to 4 %.
 const Interval = 250 * time.Millisecond
 
 // Sampler reads one network namespace of this machine. It belongs to one
@@ -26,13 +26,13 @@ const Interval = 250 * time.Millisecond
 type Sampler struct {
 	links *netlink.Handle
 	view  *dataplane.View // nil: no weir here
-	// Without says why weir's own counters are not read; "": they are.
+	// Without is the reason if weir's own counters are not read, or "".
 	Without string
 	begun   time.Time
 	last    reading
 }
 
-// reading is what counters stood at.
+// reading is a reading of all counters.
 type reading struct {
 	at      time.Time
 	cores   map[int]coreTicks
@@ -42,9 +42,8 @@ type reading struct {
 	states  uint32
 }
 
-// Open opens a namespace given by its file; "" is the process's own. Where weir
-// does not run there, or its pins may not be read, Without says so. The caller
-// closes it.
+// Open opens a namespace given by its file. "" is the process's own. If weir does not run
+// there, or its pins cannot be read, Without says so. The caller closes the sampler.
 func Open(netns string) (*Sampler, error) {
 	links, err := openLinks(netns)
 	if err != nil {
@@ -77,7 +76,7 @@ func (s *Sampler) openWeir(netns string) error {
 	return nil
 }
 
-// Close releases what was opened.
+// Close closes everything that Open opened.
 func (s *Sampler) Close() error {
 	s.links.Close()
 	if s.view == nil {
@@ -86,14 +85,14 @@ func (s *Sampler) Close() error {
 	return s.view.Close()
 }
 
-// Begin takes the first reading, from which the first point counts.
+// Begin takes the first reading. The first point starts there.
 func (s *Sampler) Begin() (err error) {
 	s.last, err = s.read()
 	s.begun = s.last.at
 	return err
 }
 
-// Next is what happened since the reading before.
+// Next returns what happened since the previous reading.
 func (s *Sampler) Next() (Point, error) {
 	now, err := s.read()
 	if err != nil {
@@ -105,7 +104,7 @@ func (s *Sampler) Next() (Point, error) {
 	return p, nil
 }
 
-// Watch gives a point to hear each [Interval] until ctx ends, and one more then.
+// Watch calls hear with a point each [Interval], and once more when ctx ends.
 func (s *Sampler) Watch(ctx context.Context, hear func(Point)) error {
 	if err := s.Begin(); err != nil {
 		return err
@@ -120,7 +119,7 @@ func (s *Sampler) Watch(ctx context.Context, hear func(Point)) error {
 		case <-tick.C:
 		}
 		if ended && time.Since(s.last.at) < Interval/5 {
-			return nil // too short to say anything of the cores
+			return nil // too short for the cores' times
 		}
 		p, err := s.Next()
 		if err != nil {
@@ -168,13 +167,13 @@ func (s *Sampler) readWeir(r *reading) error {
 	return nil
 }
 
-// since is what happened from an earlier reading to this one.
+// since returns what happened since an earlier reading.
 func (r *reading) since(before *reading) Point {
 	p := Point{Took: r.at.Sub(before.at), States: r.states}
 	for _, id := range slices.Sorted(maps.Keys(r.cores)) {
 		old, known := before.cores[id]
 		if !known {
-			continue // it has just come online
+			continue // the core has just come online
 		}
 		c := Core{ID: id}
 		c.Busy, c.Softirq, c.User, c.Steal = r.cores[id].since(old)
@@ -199,7 +198,7 @@ func (r *reading) since(before *reading) Point {
 	return p
 }
 
-// busiestLinks keeps those that fit a point, in the order of their names.
+// busiestLinks keeps the busiest links that fit a point, sorted by name.
 func busiestLinks(links []Link) []Link {
 	slices.SortFunc(links, func(a, b Link) int {
 		return cmp.Or(cmp.Compare(b.RxBytes+b.TxBytes, a.RxBytes+a.TxBytes), cmp.Compare(a.Name, b.Name))

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// patience is how long a connection or an object may take before it counts
-	// as failed, where a plan says nothing else.
+	// patience is how long a connection or an object may take before it counts as
+	// failed, unless the plan sets another value.
 	patience = 10 * time.Second
-	// lateness is how late a connection may begin without being counted.
+	// lateness is how late a connection may begin before it counts as late.
 	lateness = 10 * time.Millisecond
 )
 
-// clock are the moments that divide a run into phases.
+// clock holds the moments that divide a run into phases.
 type clock struct{ begin, sustain, down, end time.Time }
 
 func (p *Plan) clock(begin time.Time) clock {
@@ -35,9 +35,8 @@ func (p *Plan) clock(begin time.Time) clock {
 	return clock{begin, sustain, down, down.Add(p.RampDown)}
 }
 
-// sustained reports whether what begins at a moment counts. Its end does not
-// matter: else whatever fails by taking too long would end after the phase, and
-// not be seen.
+// sustained reports whether something that begins at this moment counts. Its end does not
+// matter: a timeout ends after the phase and would be missed otherwise.
 func (c *clock) sustained(begin time.Time) bool {
 	return !begin.Before(c.sustain) && begin.Before(c.down)
 }
@@ -52,21 +51,21 @@ type client struct {
 	held   []*connection
 }
 
-// connection is one that is open. It ends with the run's context.
+// connection is an open connection. It ends with the run's context.
 type connection struct {
 	net.Conn
 	reader *bufio.Reader
-	forget func() bool // the context
+	forget func() bool // stops waiting for the context
 }
 
-// Close also ends the wait for the context.
+// Close also stops waiting for the context.
 func (c *connection) Close() error {
 	c.forget()
 	return c.Conn.Close()
 }
 
-// Run sends clients from a host through the phases of a plan. The error says
-// that it could not be done at all; what failed on the way stands in the result.
+// Run sends clients from a host through the phases of a plan. It returns an error if the
+// plan could not run at all. Failures of single connections are in the result.
 func Run(ctx context.Context, h Host, p Plan) (Result, error) {
 	var all Result
 	if err := p.check(); err != nil {
@@ -108,8 +107,8 @@ func start(ctx context.Context, h Host, p *Plan, at clock, work func(*client, co
 	return clients, errors.Join(errs...)
 }
 
-// work begins when it is this client's turn in the first phase and ends when it
-// is in the last.
+// work begins at this client's turn in the first phase and ends at its turn in the last
+// one.
 func (c *client) work(ctx context.Context) {
 	share := time.Duration(c.number) * c.plan.RampUp / time.Duration(c.plan.Clients)
 	until := c.clock.end.Add(-time.Duration(c.number) * c.plan.RampDown / time.Duration(c.plan.Clients))
@@ -127,7 +126,7 @@ func (c *client) work(ctx context.Context) {
 	}
 }
 
-// visit makes a connection, fetches what is to be fetched by it, and closes it.
+// visit opens a connection, fetches its objects and closes it.
 func (c *client) visit(ctx context.Context, due time.Time) {
 	begin := time.Now()
 	counts := c.clock.sustained(due)
@@ -147,7 +146,8 @@ func (c *client) visit(ctx context.Context, due time.Time) {
 		}
 	}
 	for i := range c.plan.PerConnection {
-		// The first object is what the visitor came for, and counts as the visit does.
+		// The first object is what the visitor came for, and counts if the visit
+		// does.
 		if !c.fetch(conn, i == 0 && counts || i > 0 && c.clock.sustained(time.Now())) {
 			return
 		}
@@ -160,8 +160,8 @@ func (c *client) visit(ctx context.Context, due time.Time) {
 	}
 }
 
-// connectInTime is for a visitor who waits no longer for a free client than for
-// anything else.
+// connectInTime fails if the wait for a free client already took the visitor's patience.
+// Otherwise it connects.
 func (c *client) connectInTime(ctx context.Context, due, begin time.Time) (*connection, error) {
 	if late := begin.Sub(due); late > c.plan.Patience {
 		return nil, fmt.Errorf("connect: all clients were busy for %v", late.Round(time.Millisecond))
@@ -187,7 +187,7 @@ func (c *client) connect(ctx context.Context, begin time.Time) (*connection, err
 	plain := conn
 	if c.plan.TLS {
 		secure := tls.Client(conn, c.plan.tlsConfig())
-		secure.SetDeadline(connected.Add(c.plan.Patience)) //nolint:errcheck // the handshake fails then
+		secure.SetDeadline(connected.Add(c.plan.Patience)) //nolint:errcheck // the handshake then reports the error
 		if err := secure.HandshakeContext(ctx); err != nil {
 			conn.Close()
 			return nil, fmt.Errorf("agree on TLS: %w", err)
@@ -201,7 +201,7 @@ func (c *client) connect(ctx context.Context, begin time.Time) (*connection, err
 	return &connection{conn, bufio.NewReaderSize(conn, 16<<10), forget}, nil
 }
 
-// target is the address of the next connection.
+// target returns the address of the next connection.
 func (c *client) target() netip.AddrPort {
 	a := c.plan.Target.Addr()
 	for range c.random.IntN(max(1, c.plan.Targets)) {
@@ -210,8 +210,8 @@ func (c *client) target() netip.AddrPort {
 	return netip.AddrPortFrom(a, c.plan.Target.Port())
 }
 
-// lateSourcePort lets the kernel choose the source port when it knows the
-// target: one port serves connections to several.
+// lateSourcePort lets the kernel choose the source port once it knows the target, so one
+// port serves connections to several.
 func lateSourcePort(_, _ string, raw syscall.RawConn) error {
 	var set error
 	err := raw.Control(func(fd uintptr) {
@@ -220,7 +220,7 @@ func lateSourcePort(_, _ string, raw syscall.RawConn) error {
 	return errors.Join(err, set)
 }
 
-// fetch gets one object, which counts or not, and reports whether the connection
+// fetch gets one object and counts it if counts is set. It reports whether the connection
 // is still good.
 func (c *client) fetch(conn *connection, counts bool) bool {
 	size := c.plan.Sizes[c.random.IntN(len(c.plan.Sizes))]
@@ -248,7 +248,7 @@ func (c *client) fail(err error) {
 	}
 }
 
-// get asks for an object and reads it to its end.
+// get requests an object and reads it to its end.
 func get(conn *connection, p *Plan, size int) (first time.Time, err error) {
 	if err := conn.SetDeadline(time.Now().Add(p.Patience)); err != nil {
 		return first, fmt.Errorf("set a deadline: %w", err)

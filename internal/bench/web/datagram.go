@@ -10,17 +10,16 @@ import (
 	"time"
 )
 
-// DatagramPlan is a stream of UDP datagrams as large as it takes to be sent in
-// fragments.
+// DatagramPlan is a stream of UDP datagrams that are large enough to be fragmented.
 type DatagramPlan struct {
 	Source, Target netip.Addr
-	Size           int // bytes of a datagram, 8 at least
+	Size           int // bytes of a datagram, at least 8
 	Sustain        time.Duration
 }
 
-// DatagramResult is what became of them.
+// DatagramResult is the outcome of a DatagramPlan.
 type DatagramResult struct {
-	Sent, Arrived int // whole ones
+	Sent, Arrived int // whole datagrams
 }
 
 // Loss is the share of datagrams that did not arrive (0 to 1).
@@ -31,15 +30,15 @@ func (r *DatagramResult) Loss() float64 {
 	return 1 - float64(r.Arrived)/float64(r.Sent)
 }
 
-// window is how many datagrams may be under way: the receiver says how many it
-// has, and a sender that does not hear that waits a moment.
+// window is the number of datagrams that may be under way. The receiver confirms each
+// half window. A sender that hears nothing waits a moment and goes on.
 const (
 	window        = 64
 	windowTimeout = 20 * time.Millisecond
 )
 
-// Datagrams sends from one host to another, and back an answer for each half
-// window, so that neither drowns the other: what is lost, somebody between lost.
+// Datagrams sends from one host to another. The receiver answers each half window, so
+// neither end overruns the other: any loss happened between them.
 func Datagrams(ctx context.Context, from, to Host, p DatagramPlan) (r DatagramResult, err error) {
 	receiver, err := listenUDP(to, p.Target)
 	if err != nil {
@@ -51,7 +50,7 @@ func Datagrams(ctx context.Context, from, to Host, p DatagramPlan) (r DatagramRe
 		r.Sent, err = send(ctx, receiver.LocalAddr().(*net.UDPAddr).AddrPort(), p)
 		return err
 	})
-	time.Sleep(windowTimeout) // for what is under way
+	time.Sleep(windowTimeout) // for datagrams still under way
 	err = errors.Join(err, receiver.SetReadDeadline(time.Now()))
 	r.Arrived = <-arrived
 	return r, errors.Join(err, receiver.Close())
@@ -74,13 +73,13 @@ func receive(c *net.UDPConn, size int) (n int) {
 	for {
 		length, from, err := c.ReadFromUDPAddrPort(b)
 		if err != nil {
-			return n // the deadline: the sender is done
+			return n // deadline: the sender is done
 		}
 		if length != size {
 			continue
 		}
 		if n++; n%(window/2) == 0 {
-			c.WriteToUDPAddrPort(b[:8], from) //nolint:errcheck // the sender waits for it in vain, and goes on
+			c.WriteToUDPAddrPort(b[:8], from) //nolint:errcheck // if it fails, the sender waits in vain and goes on
 		}
 	}
 }

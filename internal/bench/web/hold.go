@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// asking is how many of the held connections are asked by at once: where most of
-// them are dead, each of them costs the whole patience.
+// asking is the number of held connections that are used at once. If most are dead, each
+// of them takes the whole patience.
 const asking = 1024
 
-// hold opens as many connections as the plan says, fetches an object by each,
-// keeps all of them open for the sustained phase, and fetches another by each.
+// hold opens as many connections as the plan says and fetches an object over each. It
+// keeps all of them open for the sustained phase and then fetches another object over
+// each.
 func hold(ctx context.Context, h Host, p *Plan) (Result, error) {
 	var all Result
 	always := clock{sustain: time.Time{}, down: time.Now().Add(24 * time.Hour), end: time.Now().Add(24 * time.Hour)}
@@ -33,7 +34,7 @@ func hold(ctx context.Context, h Host, p *Plan) (Result, error) {
 	return all, errors.Join(err, ctx.Err())
 }
 
-// wait sleeps for d, which may have passed already, or until the context ends.
+// wait sleeps for d, or until the context ends. d may have passed already.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -46,8 +47,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// fill opens this client's part of the connections. One that fails is the last:
-// whoever is full stays full.
+// fill opens this client's share of the connections. It stops at the first failure,
+// because a full firewall stays full.
 func (c *client) fill(ctx context.Context) {
 	part := c.plan.Connections / c.plan.Clients
 	if c.number < c.plan.Connections%c.plan.Clients {
@@ -71,9 +72,8 @@ func (c *client) fill(ctx context.Context) {
 	}
 }
 
-// askAgain fetches an object by each connection: one whose state was forgotten
-// meanwhile is not held. Connections of a run that is cancelled are closed, and
-// cost no time.
+// askAgain fetches an object over each connection. If its state was lost meanwhile, the
+// connection is not held. If the run is cancelled, connections are closed without delay.
 func askAgain(clients []*client) {
 	var group sync.WaitGroup
 	var counting sync.Mutex

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// nginxPort is any: the namespace is our own.
+// nginxPort can be any port, because the namespace is our own.
 const nginxPort = 8080
 
-// nginxConfig keeps nginx to one folder. It serves what a fresh installation
-// would, but for the log, which would be measured too.
+// nginxConfig keeps nginx inside one folder. It serves what a fresh installation would,
+// without the log, whose cost would be measured too.
 const nginxConfig = `daemon off;
 master_process on;
 worker_processes auto;
@@ -45,16 +45,16 @@ http {
 }
 `
 
-// Nginx is a real nginx with a configuration and a folder of its own.
+// Nginx is a real nginx with its own configuration and folder.
 type Nginx struct {
 	dir      string
 	address  netip.AddrPort
 	process  *os.Process
 	ended    chan error
-	messages bytes.Buffer // may be read once it has ended
+	messages bytes.Buffer // readable once nginx has ended
 }
 
-// NginxMissing says why nginx cannot be started; "" if it can.
+// NginxMissing returns why nginx cannot be started, or "" if it can.
 func NginxMissing() string {
 	if _, err := nginxProgram(); err != nil {
 		return "nginx is not installed: the package nginx has it"
@@ -62,7 +62,8 @@ func NginxMissing() string {
 	return ""
 }
 
-// nginxProgram is found where distributions put it, which is not in every PATH.
+// nginxProgram finds nginx where distributions install it. That folder is not in every
+// PATH.
 func nginxProgram() (string, error) {
 	if path, err := exec.LookPath("nginx"); err == nil {
 		return path, nil
@@ -70,7 +71,7 @@ func nginxProgram() (string, error) {
 	return exec.LookPath("/usr/sbin/nginx")
 }
 
-// NginxVersion is what it says of itself.
+// NginxVersion returns the version that nginx prints.
 func NginxVersion() string {
 	program, err := nginxProgram()
 	if err != nil {
@@ -83,8 +84,7 @@ func NginxVersion() string {
 	return strings.TrimPrefix(strings.TrimSpace(string(out)), "nginx version: ")
 }
 
-// StartNginx serves objects of some sizes, in bytes, from a folder that is made
-// for it in dir.
+// StartNginx serves objects of the given sizes in bytes. It makes their folder in dir.
 func StartNginx(ctx context.Context, h Host, addr netip.Addr, dir string, sizes []int) (*Nginx, error) {
 	program, err := nginxProgram()
 	if err != nil {
@@ -106,8 +106,8 @@ func StartNginx(ctx context.Context, h Host, addr netip.Addr, dir string, sizes 
 	return n, nil
 }
 
-// start keeps the thread that nginx is a child of until nginx has ended, so that
-// it ends with this program, however that ends.
+// start keeps nginx's parent thread until nginx has ended. So nginx ends with this
+// program, however that ends.
 func (n *Nginx) start(h Host, cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	started := make(chan error, 1)
@@ -125,7 +125,7 @@ func (n *Nginx) start(h Host, cmd *exec.Cmd) error {
 	case err := <-started:
 		n.process = cmd.Process
 		return err
-	case err := <-n.ended: // there is no such namespace
+	case err := <-n.ended: // the namespace does not exist
 		return err
 	}
 }
@@ -136,7 +136,7 @@ func (n *Nginx) write(sizes []int) error {
 			return fmt.Errorf("make a folder for nginx: %w", err)
 		}
 	}
-	// Its workers are another user; the folder of the benchmark is root's only.
+	// nginx's workers run as another user, and the benchmark's folder is root's only.
 	if err := os.Chmod(filepath.Dir(n.dir), 0o711); err != nil {
 		return fmt.Errorf("let nginx into its folder: %w", err)
 	}
@@ -153,11 +153,10 @@ func (n *Nginx) write(sizes []int) error {
 	return nil
 }
 
-// Address is where it listens.
+// Address returns the address on which nginx listens.
 func (n *Nginx) Address() netip.AddrPort { return n.address }
 
-// Close ends nginx, at once if it does not do so by itself, and removes its
-// folder.
+// Close ends nginx, by force if needed, and removes its folder.
 func (n *Nginx) Close() error {
 	err := n.process.Signal(syscall.SIGTERM)
 	if errors.Is(err, os.ErrProcessDone) {

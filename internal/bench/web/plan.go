@@ -11,52 +11,52 @@ import (
 
 // Plan is what clients do. The phases are those of RFC 9411, section 4.3.4.
 type Plan struct {
-	// Target is the first of some Targets: addresses one after the other, each
-	// connection's another, so that translated ones find a port.
+	// Target is the first of Targets addresses. Connections rotate over them, so that
+	// translated ones find a free port.
 	Target  netip.AddrPort
 	Targets int        // 0: one
-	Source  netip.Addr // of the clients; invalid: as the host chooses
+	Source  netip.Addr // the clients' address; invalid: the host chooses
 	TLS     bool
-	Clients int // at once; each is a thread
-	// PerConnection is how many objects are fetched by a connection, one after
-	// the other, before the client closes it.
+	Clients int // clients at once; each is a thread
+	// PerConnection is how many objects a client fetches over a connection, one after
+	// the other, before it closes it.
 	PerConnection int
-	Sizes         []int // of objects, in bytes; each is as likely
-	// Rate is how many connections are begun in a second, all clients together;
-	// 0: as fast as earlier ones end. With a rate, times count from when a
-	// connection was due: a client that is late has made somebody wait.
+	Sizes         []int // sizes of objects in bytes, all equally likely
+	// Rate is the number of connections that all clients together begin in a second.
+	// 0 means as fast as earlier ones end. With a rate, times count from when a
+	// connection was due, because a late client makes a visitor wait.
 	Rate float64
-	// Hold keeps connections open instead of closing them, up to Connections in
-	// all, and fetches one more object by each of them at the end.
+	// Hold keeps connections open instead of closing them, up to Connections in all.
+	// At the end it fetches one more object over each.
 	Hold        bool
 	Connections int
 
 	RampUp, Sustain, RampDown time.Duration
 	// Patience is how long a connection or an object may take before it counts as
-	// failed; 0: 10 s.
+	// failed. 0 means 10 s.
 	Patience time.Duration
 }
 
-// Result is what became of the connections and requests that began while the
-// load was sustained, whenever they ended.
+// Result has the connections and requests that began in the sustained phase, whenever
+// they ended.
 type Result struct {
 	Seconds      float64
-	Connections  int // that were made
+	Connections  int // established connections
 	Transactions int // objects that arrived whole
-	Failed       int // objects that did not
-	Broken       int // connections that the other side, or somebody between, ended or refused
-	Held         int // connections by which a last object arrived
+	Failed       int // objects that did not arrive whole
+	Broken       int // connections that the other side, or something between, ended or refused
+	Held         int // connections over which a last object arrived
 	Bytes        int
 	FirstError   error
-	Late         float64 // the share of connections that were begun over 10 ms late
+	Late         float64 // share of connections that began over 10 ms late
 
 	// In milliseconds, each.
 	Connect   stats.Sample // until TCP is connected
-	Handshake stats.Sample // and TLS agreed upon
-	FirstByte stats.Sample // of an object, since it was asked for
+	Handshake stats.Sample // until TLS is ready
+	FirstByte stats.Sample // from request to first byte of an object
 	LastByte  stats.Sample
-	// Whole is from the moment at which a connection was due to the last byte of
-	// its first object, as somebody sees it who waits.
+	// Whole is the time that a visitor waits: from when a connection was due to the
+	// last byte of its first object.
 	Whole stats.Sample
 }
 
@@ -64,7 +64,7 @@ type Result struct {
 // valid run (RFC 9411, section 7.2.3).
 const maxFailed = 0.00001
 
-// Invalid says why the result does not count by RFC 9411; "" if it does.
+// Invalid returns why the result does not count by RFC 9411, or "" if it does.
 func (r *Result) Invalid() string {
 	attempts := r.Transactions + r.Failed
 	switch {
@@ -97,7 +97,7 @@ func (r *Result) add(o *Result) {
 	r.Whole = append(r.Whole, o.Whole...)
 }
 
-// check tells the first thing that is wrong with a plan.
+// check returns the first error in a plan.
 func (p *Plan) check() error {
 	switch {
 	case !p.Target.IsValid():
@@ -113,7 +113,7 @@ func (p *Plan) check() error {
 	return nil
 }
 
-// tlsConfig checks nothing: the certificate is one minute old and our own.
+// tlsConfig verifies nothing: the certificate is our own and one minute old.
 func (p *Plan) tlsConfig() *tls.Config {
 	return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12, ServerName: p.Target.Addr().String()}
 }

@@ -23,8 +23,8 @@ import (
 	"weir/internal/lab"
 )
 
-// Host is one end of a lab on which clients or servers run. The zero value is the
-// network that this program runs in.
+// Host is one end of a lab, on which clients or servers run. The zero value is this
+// program's own network.
 type Host struct {
 	Lab  *lab.Lab
 	Name string
@@ -45,7 +45,7 @@ func (h Host) namespace() string {
 	return h.Lab.Namespace(h.Name)
 }
 
-// maxObject is the largest object that a server has, in bytes.
+// maxObject is the largest object of a server, in bytes.
 const maxObject = 16 << 20
 
 // Server answers GET /N with an object of N bytes.
@@ -56,11 +56,11 @@ type Server struct {
 	serving       int
 }
 
-// content is what objects are cut from.
+// content is the text that objects are cut from.
 var content = []byte(strings.Repeat("weir measures what it says. ", 1<<12))
 
-// StartServer listens on two ports of a host's address, for HTTP and for HTTPS
-// with a certificate of its own (ECDSA P-256, as RFC 9411 recommends).
+// StartServer listens on two ports of a host's address: one for HTTP, one for HTTPS with
+// a certificate of its own (ECDSA P-256, as RFC 9411 recommends).
 func StartServer(h Host, addr netip.Addr) (*Server, error) {
 	certificate, err := newCertificate(addr)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Server) listen(h Host, addr netip.Addr) (l net.Listener, err error) {
 	return l, nil
 }
 
-// Address is where HTTP is served, or HTTPS.
+// Address returns the address of HTTP or HTTPS.
 func (s *Server) Address(secure bool) netip.AddrPort {
 	if secure {
 		return s.secure
@@ -127,7 +127,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	for n > 0 {
 		written, err := w.Write(content[:min(n, len(content))])
 		if err != nil {
-			return // the client is gone, which it counts itself
+			return // the client is gone, and counts that itself
 		}
 		n -= written
 	}
@@ -150,7 +150,7 @@ func newCertificate(addr netip.Addr) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// awaitPort waits a moment for a server that is another program.
+// awaitPort waits a moment until a server in another program listens.
 func awaitPort(ctx context.Context, h Host, port uint16) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

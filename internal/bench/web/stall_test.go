@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// stubborn is a server that answers the first few requests of each connection,
-// and then asks what to do with a further one: answer it, or keep silent.
+// stubborn is a server that answers the first few requests of each connection. For each
+// further one it asks a function whether to answer or to keep silent.
 func stubborn(t *testing.T, first int, further func(number int) (answer bool)) netip.AddrPort {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,8 +48,8 @@ func stubborn(t *testing.T, first int, further func(number int) (answer bool)) n
 	return listener.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// TestClientsTimeout: what times out ends long after the phase in which it
-// began, and is a failure of it.
+// TestClientsTimeout: a timeout ends long after its phase and still counts as a failure
+// of that phase.
 func TestClientsTimeout(t *testing.T) {
 	p := Plan{Clients: 2, PerConnection: 2, Sizes: []int{1}, Sustain: 100 * time.Millisecond, Patience: 300 * time.Millisecond,
 		Target: stubborn(t, 1, func(int) bool { return false })}
@@ -62,8 +62,8 @@ func TestClientsTimeout(t *testing.T) {
 	}
 }
 
-// TestClientsBusy: a visitor who finds no free client for as long as anything may
-// take is a failure, too, and the run does not go on until all have been served.
+// TestClientsBusy: a visitor who waits too long for a free client counts as a failure,
+// and the run does not last until all are served.
 func TestClientsBusy(t *testing.T) {
 	p := Plan{Clients: 1, PerConnection: 1, Sizes: []int{1}, Sustain: 100 * time.Millisecond, Patience: 300 * time.Millisecond, Rate: 1000,
 		Target: stubborn(t, 0, func(int) bool { return false })}
@@ -76,8 +76,8 @@ func TestClientsBusy(t *testing.T) {
 	}
 }
 
-// TestHeldAtOnce: the server answers the last requests when all have come, which
-// they do only if none waits for another.
+// TestHeldAtOnce: the server answers the last requests once all have arrived. That works
+// only if none waits for another.
 func TestHeldAtOnce(t *testing.T) {
 	const connections = 40
 	all := make(chan struct{})
@@ -95,7 +95,7 @@ func TestHeldAtOnce(t *testing.T) {
 	}
 }
 
-// TestHeldCancelled: with an hour's patience, only the context ends the run.
+// TestHeldCancelled: with an hour of patience, only the context ends the run.
 func TestHeldCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := Plan{Clients: 2, PerConnection: 1, Sizes: []int{1}, Hold: true, Connections: 10, Patience: time.Hour}

@@ -30,7 +30,8 @@ func network(t *testing.T) (l *lab.Lab, server netip.Addr) {
 	if err := l.Do(lab.FW, func() error { return netif.SetSysctl("net/ipv4/conf/all/forwarding", "1") }); err != nil {
 		t.Fatal(err)
 	}
-	// The server's host knows no way to the LAN, which is translated elsewhere.
+	// The server's host has no route to the LAN, whose addresses are translated
+	// elsewhere.
 	router := l.Addr(lab.FW, "wan0", false)
 	if err := l.AddRoute(lab.WAN, "eth0", netip.MustParsePrefix("192.168.1.0/24"), router); err != nil {
 		t.Fatal(err)
@@ -86,7 +87,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestClientsNoServer counts what cannot be reached as broken, and is not valid.
+// TestClientsNoServer: unreachable targets count as broken, and the result is invalid.
 func TestClientsNoServer(t *testing.T) {
 	l, addr := network(t)
 	p := Plan{Target: netip.AddrPortFrom(addr, 9), Clients: 2, PerConnection: 1, Sizes: []int{1}, Sustain: 50 * time.Millisecond}
@@ -108,7 +109,7 @@ func TestNginx(t *testing.T) {
 	}
 	l, addr := network(t)
 	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // nginx's workers are another user
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // nginx's workers run as another user
 		t.Fatal(err)
 	}
 	n, err := StartNginx(context.Background(), Host{l, lab.WAN}, addr, dir, []int{5000, 300_000})
