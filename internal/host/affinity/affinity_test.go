@@ -24,7 +24,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// host is one in a network namespace of its own, with a veth of two queues.
+// host returns a host in a network namespace of its own, with a veth of two queues.
 func host(t *testing.T) *tune.Host {
 	t.Helper()
 	testenv.NeedRoot(t)
@@ -58,7 +58,7 @@ func rps(queue int, to string) tune.Change {
 	return tune.Change{Key: fmt.Sprintf("v0:%d/rps", queue), To: to}
 }
 
-// apply makes changes, for good where confirm is zero.
+// apply makes changes, permanently if confirm is zero.
 func apply(ctx context.Context, t *testing.T, h *tune.Host, confirm time.Duration, changes ...tune.Change) error {
 	t.Helper()
 	plan, err := h.PlanOf(changes, nil)
@@ -69,7 +69,7 @@ func apply(ctx context.Context, t *testing.T, h *tune.Host, confirm time.Duratio
 	return h.Try(ctx, plan, confirm)
 }
 
-// setByHand is what somebody else does.
+// setByHand changes a setting as somebody else would.
 func setByHand(t *testing.T, queue int, mask string) {
 	t.Helper()
 	fd, sys, err := netif.Sysfs()
@@ -78,7 +78,7 @@ func setByHand(t *testing.T, queue int, mask string) {
 	must(t, os.WriteFile(fmt.Sprintf("%s/class/net/v0/queues/rx-%d/rps_cpus", sys, queue), []byte(mask), 0))
 }
 
-// expect compares what the kernel says of the two queues' RPS.
+// expect compares the kernel's RPS of the two queues.
 func expect(t *testing.T, h *tune.Host, want ...string) {
 	t.Helper()
 	var got []string
@@ -107,8 +107,8 @@ func TestApplyAndRevert(t *testing.T) {
 	}
 }
 
-// An error takes back all that was changed before it, and nothing is journaled. A
-// queue that is not there cannot be planned.
+// TestFails checks that an error undoes all changes before it and leaves no journal. A
+// missing queue cannot be planned for.
 func TestFails(t *testing.T) {
 	h := host(t)
 	must(t, apply(t.Context(), t, h, 0, rps(1, "1")))
@@ -121,8 +121,8 @@ func TestFails(t *testing.T) {
 	expect(t, h, "", "1")
 }
 
-// Unless it is confirmed, a change goes back to what was there before it: what an
-// earlier one has set.
+// TestConfirm checks that an unconfirmed change goes back to the value before it, which
+// an earlier change had set.
 func TestConfirm(t *testing.T) {
 	h := host(t)
 	must(t, apply(t.Context(), t, h, 0, rps(1, "1")))
@@ -148,14 +148,14 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// inNamespace calls f after some time, on a thread that is in this one's network
-// namespace: the journal is the namespace's.
+// inNamespace calls f after some time, on a thread in this thread's network namespace,
+// because the journal belongs to the namespace.
 func inNamespace(t *testing.T, after time.Duration, f func()) {
 	t.Helper()
 	here, err := netns.Get()
 	must(t, err)
 	go func() {
-		runtime.LockOSThread() // the thread ends with this
+		runtime.LockOSThread() // the thread ends with this goroutine
 		defer here.Close()
 		if err := netns.Set(here); err != nil {
 			t.Error(err)
@@ -165,7 +165,8 @@ func inNamespace(t *testing.T, after time.Duration, f func()) {
 	}()
 }
 
-// Who waits is told of a revert, also where something is set by then.
+// TestRevertMeanwhile checks that a waiting trial is told of a revert, also if something
+// else is set by then.
 func TestRevertMeanwhile(t *testing.T) {
 	h := host(t)
 	again := make(chan error, 1)
@@ -180,8 +181,9 @@ func TestRevertMeanwhile(t *testing.T) {
 	expect(t, h, "", "1")
 }
 
-// What goes back is what the trial changed, to what it found: what somebody has set
-// since an earlier change is theirs. A revert puts back what was found first.
+// TestTrialOfAnother checks that a trial puts back only what it changed, to the values
+// that it found. What somebody else has set since an earlier change stays. A revert puts
+// back the first found values.
 func TestTrialOfAnother(t *testing.T) {
 	h := host(t)
 	must(t, apply(t.Context(), t, h, 0, rps(0, "1")))
@@ -202,14 +204,14 @@ func TestTrialOfAnother(t *testing.T) {
 	}
 }
 
-// A thread that receives is bound, and found again by its queue; its settings are
-// put back with what made it.
+// TestThreads checks that a receiving thread is bound and found again by its queue. Its
+// settings are put back together with the setting that created it.
 func TestThreads(t *testing.T) {
 	h := host(t)
 	e, err := ethtool.NewEthtool()
 	must(t, err)
 	defer e.Close()
-	must(t, e.Change("v0", map[string]bool{"rx-gro": true})) // else it has no receivers
+	must(t, e.Change("v0", map[string]bool{"rx-gro": true})) // otherwise it has no receivers
 	threaded, thread := tune.Change{Key: "v0/threaded", To: "1"}, tune.Change{Key: "v0:0 (thread)", To: "0"}
 	must(t, apply(t.Context(), t, h, 0, threaded))
 	must(t, apply(t.Context(), t, h, 0, thread))

@@ -10,17 +10,17 @@ import (
 	"weir/internal/host/tune"
 )
 
-// Command is who keeps the journal of what is changed.
+// Command is the command that keeps the journal of the changes.
 const Command = "weir affinity"
 
-// Open opens the machine, in the network namespace of the process, to change what is
-// planned here. The caller closes it.
+// Open opens the machine, in the process's network namespace, for the changes planned
+// here. The caller closes it.
 func Open() (*tune.Host, error) {
 	cookie, err := netif.Cookie()
 	if err != nil {
 		return nil, err
 	}
-	// Before 0.2 the journal was another file in another form.
+	// Before 0.2 the journal was another file in another format.
 	old := fmt.Sprintf("/run/weir-affinity/%d/journal.json", cookie)
 	if _, err := os.Stat(old); err == nil {
 		return nil, fmt.Errorf("an earlier weir has changed affinities: put them back by its own weir affinity revert, or remove %s to keep them", old)
@@ -28,7 +28,7 @@ func Open() (*tune.Host, error) {
 	return tune.OpenVolatile(Command)
 }
 
-// Changes are those that doctor planned. irqs are the machine's.
+// Changes returns the changes that doctor planned. irqs are the machine's.
 func Changes(all []doctor.Placement, irqs []doctor.IRQ) (changes []tune.Change) {
 	for i := range all {
 		p := &all[i]

@@ -1,3 +1,4 @@
-// Package affinity plans which cores work for which queues, as internal/host/doctor
-// advises or as somebody says. internal/host/tune makes the changes and takes them back.
+// Package affinity plans which cores work for which queues, on the advice of
+// internal/host/doctor or as the admin says. internal/host/tune makes the changes and
+// takes them back.
 package affinity

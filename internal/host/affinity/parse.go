@@ -80,7 +80,8 @@ func parseOne(word string, s *doctor.Snapshot) ([]tune.Change, error) {
 	return inTurn(name, cpus, s)
 }
 
-// cutQueue finds the queue's number behind the last colon: an alias has one too.
+// cutQueue finds the queue's number after the last colon, because an alias may also have
+// one.
 func cutQueue(what string) (name, number string, found bool) {
 	i := strings.LastIndexByte(what, ':')
 	if i < 0 {
@@ -105,7 +106,7 @@ func parseDevice(name, kind, value string) ([]tune.Change, error) {
 	return one(tune.QueueKey{Interface: name, What: kind}, value), nil
 }
 
-// coresOf reads a list of cores that are online; "none" is none.
+// coresOf reads a list of online cores; "none" is the empty list.
 func coresOf(value string, s *doctor.Snapshot) ([]int, error) {
 	if value == "none" {
 		return nil, nil
@@ -134,7 +135,7 @@ func parseIRQ(number int, value string, s *doctor.Snapshot) ([]tune.Change, erro
 	return one(interruptKey(&s.IRQs[i]), cpulist.Format(cpus)), err
 }
 
-// one is a single change.
+// one returns a single change.
 func one(k tune.QueueKey, to string) []tune.Change {
 	return []tune.Change{{Key: k.String(), To: to}}
 }
@@ -143,8 +144,8 @@ func interruptKey(irq *doctor.IRQ) tune.QueueKey {
 	return tune.QueueKey{Interface: irq.Interface, What: string(doctor.KindIRQ), IRQ: irq.Number, Name: irq.Name}
 }
 
-// receiverOf is what decides where a queue is received: its interrupt, or its
-// thread.
+// receiverOf returns the key that decides where a queue is received: its interrupt's, or
+// its thread's.
 func receiverOf(name string, queue int, s *doctor.Snapshot) (tune.QueueKey, error) {
 	for _, p := range doctor.Affinities(s).Queues {
 		if p.Interface != name || p.Queue != queue {
@@ -161,7 +162,7 @@ func receiverOf(name string, queue int, s *doctor.Snapshot) (tune.QueueKey, erro
 	return tune.QueueKey{}, fmt.Errorf("%s has no queue %d, or is down", name, queue)
 }
 
-// inTurn gives each queue of an interface one of the cores.
+// inTurn assigns the cores to an interface's queues in turn.
 func inTurn(name string, cpus []int, s *doctor.Snapshot) (all []tune.Change, err error) {
 	for _, p := range doctor.Affinities(s).Queues {
 		if p.Interface != name {

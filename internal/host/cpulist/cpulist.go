@@ -10,8 +10,8 @@ import (
 // MaxCPU is the highest core that a list may name (NR_CPUS of the largest builds).
 const MaxCPU = 8191
 
-// Parse reads a list of cores such as "0-3,8"; "" is none. The numbers come
-// out in order, each once.
+// Parse reads a list of cores such as "0-3,8"; "" is none. It returns the numbers sorted,
+// without duplicates.
 func Parse(list string) ([]int, error) {
 	var all []int
 	list = strings.TrimSpace(list)
@@ -36,7 +36,7 @@ func Parse(list string) ([]int, error) {
 	return slices.Compact(all), nil
 }
 
-// Format is the reverse of Parse.
+// Format is the inverse of Parse.
 func Format(cpus []int) string {
 	cpus = slices.Compact(slices.Sorted(slices.Values(cpus)))
 	var parts []string
@@ -55,7 +55,7 @@ func Format(cpus []int) string {
 	return strings.Join(parts, ",")
 }
 
-// FormatMask writes the form of rps_cpus: hexadecimal, 32 cores a group, the highest
+// FormatMask writes the form of rps_cpus: hexadecimal, in groups of 32 cores, highest
 // first.
 func FormatMask(cpus []int) string {
 	words := make([]uint32, 1)
@@ -73,7 +73,7 @@ func FormatMask(cpus []int) string {
 	return text
 }
 
-// ParseMask is the reverse of FormatMask.
+// ParseMask is the inverse of FormatMask.
 func ParseMask(mask string) ([]int, error) {
 	var all []int
 	words := strings.Split(strings.TrimSpace(mask), ",")

@@ -1,3 +1,3 @@
-// Package cpulist reads and writes sets of cores as the kernel does: lists ("0-3,8")
+// Package cpulist reads and writes sets of cores in the kernel's forms: lists ("0-3,8")
 // and masks ("f0").
 package cpulist

@@ -2,7 +2,7 @@ package cpulist
 
 import "golang.org/x/sys/unix"
 
-// OfThread is the cores that a thread may run on.
+// OfThread returns the cores that a thread may run on.
 func OfThread(pid int) ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(pid, &set); err != nil {
@@ -17,7 +17,7 @@ func OfThread(pid int) ([]int, error) {
 	return cores, nil
 }
 
-// Bind has a thread run on some cores only.
+// Bind makes a thread run only on the given cores.
 func Bind(pid int, cores ...int) error {
 	var set unix.CPUSet
 	for _, core := range cores {

@@ -9,39 +9,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrHeld is returned, wrapped, where another process has the lock.
+// ErrHeld is returned, wrapped, if another process has the lock.
 var ErrHeld = errors.New("another process holds the lock")
 
-// Mode says what is done where another process has the lock.
+// Mode says what to do if another process has the lock.
 type Mode int
 
-// The modes.
+// Modes of locking.
 const (
 	Wait Mode = unix.LOCK_EX
 	Try  Mode = unix.LOCK_EX | unix.LOCK_NB // fail with ErrHeld
 )
 
-// File locks a file until what is returned is closed. It makes the file if need be, for
-// its owner alone: who cannot open it cannot hold the lock. A symbolic link is not
-// followed.
+// File locks a file until the returned file is closed. It creates the file if necessary,
+// for its owner only: who cannot open it cannot hold the lock. It does not follow
+// symbolic links.
 func File(path string, mode Mode) (*os.File, error) {
 	for {
 		file, err := locked(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, mode)
-		// A file that its last owner has removed was a lock on nothing. Where its
-		// folder went with it, opening it again says so.
+		// If the last owner removed the file, this lock is on nothing. If its
+		// directory was removed too, opening the file again returns that error.
 		if err == nil || !errors.Is(err, errReplaced) {
 			return file, err
 		}
 	}
 }
 
-// Folder locks a folder until what is returned is closed. The error of a folder that is
-// not there, or that was removed before the lock was had, is fs.ErrNotExist.
+// Folder locks a directory until the returned file is closed. If the directory does not
+// exist, or was removed before it could be locked, the error is fs.ErrNotExist.
 func Folder(path string, mode Mode) (*os.File, error) {
 	return locked(path, os.O_RDONLY|unix.O_DIRECTORY, mode)
 }
 
-// errReplaced is of a path that another file stands at by the time of the lock, or none.
+// errReplaced is the error for a path that names another file, or none, by the time of
+// the lock.
 var errReplaced = fmt.Errorf("it was removed meanwhile: %w", fs.ErrNotExist)
 
 func locked(path string, flags int, mode Mode) (*os.File, error) {

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lock keeps others out until it is closed, of a file and of a folder.
+// TestHeld checks that a lock on a file or a directory keeps others out until it is
+// closed.
 func TestHeld(t *testing.T) {
 	dir := t.TempDir()
 	for _, lock := range []func(Mode) (*os.File, error){
@@ -46,8 +47,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// Who holds the lock removes the file: the next one locks the file that has its name, so
-// that never two hold it.
+// TestRemoved checks that, if the holder of the lock removes the file, the next process
+// locks the new file of that name. Two processes never hold the lock.
 func TestRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	var all sync.WaitGroup
@@ -80,7 +81,8 @@ func TestRemoved(t *testing.T) {
 	all.Wait()
 }
 
-// A folder that its owner removes is gone for those who waited for it.
+// TestFolderRemoved checks that processes waiting for a directory that its holder removes
+// get an error.
 func TestFolderRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "folder")
 	if err := os.Mkdir(path, 0o700); err != nil {
@@ -90,7 +92,7 @@ func TestFolderRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiter, err := os.Open(path) // as one that waits has it open
+	waiter, err := os.Open(path) // open, as in a process that waits
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,13 +12,12 @@ import (
 	"weir/pf/resolve"
 )
 
-// ErrUnreadable is why a database that is there has no names.
+// ErrUnreadable is returned, wrapped, if a database exists but cannot be read.
 var ErrUnreadable = errors.New("read names")
 
-// Fill puts the names of the databases in root, the machine's /, into host. A
-// database that is not there has no names; lines that are none of its are left
-// out, as the C library does. An error wraps ErrUnreadable, and host has the
-// names of the other databases.
+// Fill adds the names of the databases below root, the machine's /, to host. A missing
+// database has no names. Malformed lines are ignored, as in the C library. If a database
+// is unreadable, the error wraps ErrUnreadable and host has the names of the others.
 func Fill(host *resolve.Host, root fs.FS) error {
 	host.Users, host.Groups = map[string]uint32{}, map[string]uint32{}
 	host.Hosts = map[string][]netip.Addr{}
@@ -38,9 +37,9 @@ func Fill(host *resolve.Host, root fs.FS) error {
 	return errors.Join(errs...)
 }
 
-// LinkGroups gives the names of the groups that links have by number, from the
-// first of iproute2's files that is there. An error wraps ErrUnreadable, and the
-// names of the other file are given.
+// LinkGroups returns the names of link groups by number, from the first of iproute2's
+// files that exists. If a file is unreadable, the error wraps ErrUnreadable and the names
+// of the other file are returned.
 func LinkGroups(root fs.FS) (map[uint32]string, error) {
 	groups := make(map[uint32]string)
 	var errs []error
@@ -50,7 +49,7 @@ func LinkGroups(root fs.FS) (map[uint32]string, error) {
 			if len(words) < 2 {
 				return
 			}
-			if n, err := strconv.ParseUint(words[0], 0, 32); err == nil && n != 0 { // 0 is that of all others
+			if n, err := strconv.ParseUint(words[0], 0, 32); err == nil && n != 0 { // 0 is the group of all other links
 				groups[uint32(n)] = words[1]
 			}
 		}))
@@ -58,7 +57,7 @@ func LinkGroups(root fs.FS) (map[uint32]string, error) {
 	return groups, errors.Join(errs...)
 }
 
-// lines calls f for each line of a file, however long, if there is one.
+// lines calls f for each line of a file, of any length, if the file exists.
 func lines(root fs.FS, path string, f func(line string)) error {
 	text, err := fs.ReadFile(root, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,14 +72,14 @@ func lines(root fs.FS, path string, f func(line string)) error {
 	return nil
 }
 
-// fields gives the words of a line before its comment.
+// fields returns the words of a line before its comment.
 func fields(line string) []string {
 	line, _, _ = strings.Cut(line, "#")
 	return strings.Fields(line)
 }
 
-// account reads name:password:number of passwd(5) and group(5). The first line
-// of a name counts.
+// account reads name:password:number of passwd(5) and group(5). If a name has several
+// lines, the first counts.
 func account(ids map[string]uint32, line string) {
 	parts := strings.SplitN(line, ":", 4)
 	if len(parts) < 3 || parts[0] == "" || strings.ContainsAny(parts[0][:1], "+-#") {

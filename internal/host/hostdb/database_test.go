@@ -60,8 +60,8 @@ func TestFillWithout(t *testing.T) {
 	}
 }
 
-// TestFillLongLine finds a reader that stops at a line because it is long: a
-// group of many members is one line.
+// TestFillLongLine finds a reader that stops at a long line: a group with many members is
+// one line.
 func TestFillLongLine(t *testing.T) {
 	var members strings.Builder
 	for i := range 20_000 {
@@ -76,8 +76,7 @@ func TestFillLongLine(t *testing.T) {
 	}
 }
 
-// TestFillUnreadable finds databases that are left out because another cannot be
-// read.
+// TestFillUnreadable finds databases left out because another one cannot be read.
 func TestFillUnreadable(t *testing.T) {
 	root := fstest.MapFS{
 		"etc/passwd/x": file(""), "etc/hosts": file("192.0.2.7 www\n"),

@@ -1,5 +1,4 @@
-// Package hostdb tells the resolver of rules what this machine is: its interfaces
-// with their groups and addresses, and what it calls users, groups, hosts,
-// services and protocols, from its databases under /etc. It looks other hosts up
-// in the DNS within a time limit.
+// Package hostdb gives the resolver of rules the facts of this machine: its interfaces
+// with their groups and addresses, and the users, groups, hosts, services and protocols
+// in its databases under /etc. It looks up other hosts in the DNS within a time limit.
 package hostdb

@@ -8,8 +8,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// Host is what the resolver asks about this machine. With an error that wraps
-// ErrUnreadable it gives the host without what that database names.
+// Host returns what the resolver needs to know about this machine. With an error that
+// wraps ErrUnreadable, it returns the host without the names of that database.
 func Host(links []netif.Link) (*resolve.Host, error) {
 	defaults, err := netif.DefaultRoutes()
 	if err != nil {
@@ -28,7 +28,7 @@ func Host(links []netif.Link) (*resolve.Host, error) {
 		}
 		gateways, egress := defaults[l.Index]
 		if egress && len(gateways) == 0 {
-			gateways = peers[:min(1, len(peers))] // there is nobody else on such a link
+			gateways = peers[:min(1, len(peers))] // there is no other station on such a link
 		}
 		host.Interfaces = append(host.Interfaces, resolve.HostInterface{
 			Name: l.Name, Groups: netif.Groups(&l, egress, named[l.Group]), Addresses: addresses, Peers: peers, Default: gateways,

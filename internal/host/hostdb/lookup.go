@@ -14,22 +14,22 @@ import (
 // Limit is how long all look-ups of one file may take together.
 const Limit = 5 * time.Second
 
-// errNotAsked is why a host that may well exist is none that is remembered.
+// errNotAsked is the reason why a host that may exist is not among the remembered ones.
 var errNotAsked = errors.New("it has not been looked up")
 
-// Resolver asks for the addresses of a host; net.Resolver is one.
+// Resolver looks up the addresses of a host. net.Resolver implements it.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// DNS looks hosts up. It remembers what it found, so that rules which are
-// resolved again mean what they meant; what was not found is asked for again
-// after Again. It is safe for concurrent use.
+// DNS looks up hosts. It remembers what it found, so rules keep their meaning when they
+// are resolved again. After Again, it looks up hosts that were not found. It is safe for
+// concurrent use.
 type DNS struct {
-	resolver Resolver // nil: nobody is asked
+	resolver Resolver // nil: no look-ups
 
 	mu    sync.Mutex
-	left  time.Duration // of the limit
+	left  time.Duration // rest of the limit
 	known map[string]answer
 }
 
@@ -38,16 +38,16 @@ type answer struct {
 	err   error
 }
 
-// NewDNS makes a DNS that asks as this machine is set up to.
+// NewDNS returns a DNS that uses this machine's resolver.
 func NewDNS() *DNS { return Asking(net.DefaultResolver) }
 
-// Asking makes a DNS that asks r; nil: it asks nobody, and knows what it is told
-// to remember.
+// Asking returns a DNS that asks r. If r is nil, it asks nobody and knows only what it is
+// told to remember.
 func Asking(r Resolver) *DNS {
 	return &DNS{resolver: r, left: Limit, known: make(map[string]answer)}
 }
 
-// Again begins the limit anew and forgets which hosts were not found.
+// Again restarts the limit, and forgets which hosts were not found.
 func (d *DNS) Again() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,7 +59,7 @@ func (d *DNS) Again() {
 	}
 }
 
-// Known gives the hosts that were found; of nil none.
+// Known returns the hosts that were found. A nil DNS has none.
 func (d *DNS) Known() map[string][]netip.Addr {
 	if d == nil {
 		return nil
@@ -75,7 +75,7 @@ func (d *DNS) Known() map[string][]netip.Addr {
 	return found
 }
 
-// Remember makes d know hosts as if it had found them.
+// Remember adds hosts as if the DNS had found them.
 func (d *DNS) Remember(hosts map[string][]netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +84,7 @@ func (d *DNS) Remember(hosts map[string][]netip.Addr) {
 	}
 }
 
-// Recall gives the addresses of a host that was looked up, and asks nobody.
+// Recall returns the addresses of a remembered host. It never asks.
 func (d *DNS) Recall(name string) ([]netip.Addr, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,12 +97,12 @@ func (d *DNS) Recall(name string) ([]netip.Addr, error) {
 	return nil, errNotAsked
 }
 
-// Lookup gives the addresses of a host, in the order that the machine prefers.
+// Lookup returns the addresses of a host, in the order that the machine prefers.
 func (d *DNS) Lookup(name string) ([]netip.Addr, error) {
 	return d.LookupContext(context.Background(), name)
 }
 
-// LookupContext is Lookup for as long as ctx lasts.
+// LookupContext is Lookup, limited by ctx.
 func (d *DNS) LookupContext(ctx context.Context, name string) ([]netip.Addr, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,8 +133,8 @@ func (d *DNS) LookupContext(ctx context.Context, name string) ([]netip.Addr, err
 	return addrs, err
 }
 
-// reason says why a look-up failed without the name, which the caller knows;
-// nil where there is no such host.
+// reason returns why a look-up failed, without the name, which the caller knows. It
+// returns nil if the host does not exist.
 func reason(err error) error {
 	var dns *net.DNSError
 	if !errors.As(err, &dns) {
@@ -149,8 +149,8 @@ func reason(err error) error {
 	return errors.New(dns.Err)
 }
 
-// hostName reports whether s can name a host: an address with a fault in it
-// cannot, and must not be asked for.
+// hostName reports whether s can name a host. A mistyped address cannot, and must not be
+// looked up.
 func hostName(s string) bool {
 	const longest = 253 // RFC 1035, 2.3.4
 	if s == "" || len(s) > longest {
@@ -170,5 +170,5 @@ func hostName(s string) bool {
 			letters = letters || letter
 		}
 	}
-	return letters // of the last label: 10.0.0.256 is no host
+	return letters // letters in the last label: 10.0.0.256 is no host
 }

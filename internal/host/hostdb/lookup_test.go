@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// fakeDNS answers for one host, and is slow about all others.
+// fakeDNS knows one host, and is slow for all others.
 type fakeDNS struct {
 	asked []string
 	slow  time.Duration
@@ -58,7 +58,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestLookupLimit finds look-ups that go on after all together took too long.
+// TestLookupLimit finds look-ups that go on after the total limit.
 func TestLookupLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeDNS{slow: Limit - time.Second}
@@ -99,8 +99,7 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// TestRecall finds hosts that are asked for where only what is remembered may
-// be used.
+// TestRecall finds hosts that are looked up although only remembered ones may be used.
 func TestRecall(t *testing.T) {
 	f := &fakeDNS{}
 	d := Asking(f)

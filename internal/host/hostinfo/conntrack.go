@@ -7,20 +7,20 @@ import (
 	"weir/internal/host/netif"
 )
 
-// Sysctls of conntrack, common to all network namespaces.
+// Sysctls of conntrack, shared by all network namespaces.
 const (
 	ConntrackMax     = "net/netfilter/nf_conntrack_max"
 	ConntrackBuckets = "net/netfilter/nf_conntrack_buckets"
 )
 
-// Conntrack are the machine's limits for connections that the nft paths need.
+// Conntrack holds the machine's connection limits that the nft paths need.
 type Conntrack struct {
 	Max     int `json:"max"`
 	Buckets int `json:"buckets"`
 }
 
-// ReadConntrack reads the limits. The error is fs.ErrNotExist where the kernel
-// has no conntrack, or has not loaded it yet.
+// ReadConntrack reads the limits. The error is fs.ErrNotExist if the kernel has no
+// conntrack, or has not loaded it yet.
 func ReadConntrack() (Conntrack, error) {
 	var c Conntrack
 	for _, s := range []struct {

@@ -1,4 +1,3 @@
-// Package hostinfo says what has to be known of a machine to judge a figure that
-// was measured on it: CPU, kernel, mitigations, network cards and how they are
-// set.
+// Package hostinfo describes the machine on which a figure was measured: CPU, kernel,
+// mitigations, and network cards with their settings.
 package hostinfo

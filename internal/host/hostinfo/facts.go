@@ -8,11 +8,10 @@ import (
 	"weir/internal/units"
 )
 
-// Fact is one line of what is said of a machine.
+// Fact is one line of a machine's description.
 type Fact struct{ Name, Value string }
 
-// Facts are what a report says of the machine, in the order in which people
-// ask.
+// Facts returns a report's facts about the machine, in the order in which people ask.
 func (m *Machine) Facts() []Fact {
 	facts := []Fact{
 		{"CPU", m.CPU}, {"cores", m.cores()}, {"memory", units.Thousands(m.Memory) + " MiB"},
@@ -59,7 +58,7 @@ func (m *Machine) governor() string {
 	return text
 }
 
-// answers are the mitigations, in the order of their names.
+// answers returns the mitigations in the order of their names.
 func (m *Machine) answers() string {
 	var names []string
 	for name, answer := range m.Mitigations {
@@ -72,7 +71,7 @@ func (m *Machine) answers() string {
 	return strings.Join(names, "; ")
 }
 
-// String says driver, speed, queues and what the card does for the kernel.
+// String returns driver, speed, queues and offloads.
 func (n NIC) String() string {
 	parts := []string{n.Driver}
 	if n.Mbit > 0 {

@@ -13,29 +13,29 @@ import (
 	"weir/internal/units"
 )
 
-// Machine is what has to be known of a machine to judge its figures.
+// Machine describes the machine on which figures were measured.
 type Machine struct {
 	CPU          string            `json:"cpu"`
 	Cores        int               `json:"cores"`
 	Architecture string            `json:"architecture"`
 	Kernel       string            `json:"kernel"`
 	Memory       int               `json:"memory_mib"`
-	Governor     string            `json:"governor"` // "none": the machine, or its host, decides alone
+	Governor     string            `json:"governor"` // "none": the hardware, or the host, decides alone
 	Hypervisor   bool              `json:"hypervisor"`
-	Host         string            `json:"host,omitempty"` // what the hypervisor, or the maker, calls the machine
-	Mitigations  map[string]string `json:"mitigations"`    // of what the CPU is affected by
+	Host         string            `json:"host,omitempty"` // the machine's name from its hypervisor or maker
+	Mitigations  map[string]string `json:"mitigations"`    // by the CPU's vulnerabilities
 	Conntrack    *Conntrack        `json:"conntrack,omitempty"`
 
 	ThreadsPerCore int    `json:"threads_per_core,omitempty"`
 	NUMANodes      int    `json:"numa_nodes,omitempty"`
-	Turbo          string `json:"turbo,omitempty"`    // "on", "off", "" where nobody says
-	Isolated       string `json:"isolated,omitempty"` // cores that the scheduler leaves alone
+	Turbo          string `json:"turbo,omitempty"`    // "on", "off"; "": unknown
+	Isolated       string `json:"isolated,omitempty"` // cores that the scheduler does not use
 	ClockSource    string `json:"clock_source,omitempty"`
 	NICs           []NIC  `json:"nics,omitempty"`
 }
 
-// Describe reads what can be read; what cannot is empty. The error is that of
-// something that every Linux has.
+// Describe reads what it can. What it cannot read is empty. It returns an error only for
+// what every Linux has.
 func Describe() (Machine, error) {
 	m := Machine{
 		Cores: runtime.NumCPU(), Architecture: runtime.GOARCH, CPU: "unknown", Governor: "none",
@@ -62,8 +62,7 @@ func Describe() (Machine, error) {
 	return m, nil
 }
 
-// readSys reads what the kernel says of the hardware in files; sys is where they
-// lie.
+// readSys reads the kernel's files about the hardware below sys.
 func (m *Machine) readSys(sys string) {
 	cpu := filepath.Join(sys, "devices/system/cpu")
 	if governor := readText(filepath.Join(cpu, "cpu0/cpufreq/scaling_governor")); governor != "" {
@@ -80,7 +79,7 @@ func (m *Machine) readSys(sys string) {
 	m.NICs = nics(sys)
 }
 
-// turbo is how the two drivers that have such a switch say it.
+// turbo reads the setting of the two drivers that have such a switch.
 func turbo(cpu string) string {
 	for file, words := range map[string]map[string]string{
 		"intel_pstate/no_turbo": {"0": "on", "1": "off"},
@@ -93,7 +92,7 @@ func turbo(cpu string) string {
 	return ""
 }
 
-// countList is how many numbers a list such as "0-3,8" has; 0 if it is none.
+// countList returns the number of cores in a list such as "0-3,8"; 0 if it is not a list.
 func countList(list string) int {
 	all, err := cpulist.Parse(list)
 	if err != nil {
@@ -102,8 +101,8 @@ func countList(list string) int {
 	return len(all)
 }
 
-// parseCPU finds the first core's name, and whether it is a virtual one. ARM
-// has no name there, but the numbers of its maker and part.
+// parseCPU returns the first core's name, and whether it is virtual. ARM has no name
+// there, only the numbers of maker and part.
 func parseCPU(cpuinfo string) (name string, hypervisor bool) {
 	values := map[string]string{}
 	for line := range strings.Lines(cpuinfo) {
@@ -125,8 +124,8 @@ func parseCPU(cpuinfo string) (name string, hypervisor bool) {
 	return "unknown", hypervisor
 }
 
-// mitigations are the kernel's answers to the CPU's faults; those that it does
-// not have are left out.
+// mitigations returns the kernel's status of each CPU vulnerability, without those that
+// do not affect it.
 func mitigations(folder string) map[string]string {
 	found := map[string]string{}
 	files, err := filepath.Glob(filepath.Join(folder, "*"))
@@ -142,7 +141,7 @@ func mitigations(folder string) map[string]string {
 	return found
 }
 
-// String says in one line what the figures depend on.
+// String returns in one line what the figures depend on.
 func (m Machine) String() string {
 	kind := ""
 	if m.Hypervisor {

@@ -40,8 +40,7 @@ func TestCountList(t *testing.T) {
 	}
 }
 
-// What the kernel says of a machine with two threads to a core, two nodes and
-// one card.
+// TestReadSys reads a machine with two threads per core, two nodes and one card.
 func TestReadSys(t *testing.T) {
 	sys := t.TempDir()
 	for name, text := range map[string]string{

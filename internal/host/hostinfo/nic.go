@@ -10,26 +10,26 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// NIC is a network card. Its addresses are nobody's business and not read.
+// NIC is a network card. Its addresses are private and not read.
 type NIC struct {
 	Name   string `json:"name"`
 	Driver string `json:"driver"`
-	Mbit   int    `json:"mbit,omitempty"` // 0: no link, or the driver does not say
-	Queues int    `json:"queues"`         // that receive
+	Mbit   int    `json:"mbit,omitempty"` // 0: no link, or the driver does not report it
+	Queues int    `json:"queues"`         // receive queues
 	MTU    int    `json:"mtu"`
-	// Offloads are those that are on, by the names that ethtool has for them.
+	// Offloads lists the enabled offloads by ethtool's names.
 	Offloads []string `json:"offloads,omitempty"`
 }
 
-// offloads are what changes the price of a packet, by the kernel's features.
+// offloads are those that change a packet's cost, by the kernel's features.
 var offloads = []struct{ name, feature string }{
 	{"rx-checksum", "rx-checksum"}, {"tx-checksum", "tx-checksum-ip-generic"}, {"tx-checksum", "tx-checksum-ipv4"},
 	{"tso", "tx-tcp-segmentation"}, {"gso", "tx-generic-segmentation"}, {"gro", "rx-gro"}, {"gro-hw", "rx-gro-hw"}, {"lro", "rx-lro"},
 	{"rx-vlan", "rx-vlan-hw-parse"}, {"tx-vlan", "tx-vlan-hw-insert"}, {"rx-hash", "rx-hashing"}, {"ntuple", "rx-ntuple-filter"},
 }
 
-// nics are the cards of the network namespace that sys is of; devices that no
-// hardware stands behind are none.
+// nics returns the cards of sys's network namespace. Devices without hardware are left
+// out.
 func nics(sys string) (found []NIC) {
 	folders, err := filepath.Glob(filepath.Join(sys, "class/net/*/device"))
 	if err != nil {
@@ -68,7 +68,7 @@ func offloadsOf(device string) (on []string) {
 	return on
 }
 
-// readText is what a file of the kernel says, "" where there is none.
+// readText returns the contents of a kernel file, "" if there is none.
 func readText(name string) string {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -77,7 +77,7 @@ func readText(name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// readNumber is 0 where there is no number.
+// readNumber returns a file's number; 0 if there is none.
 func readNumber(name string) int {
 	n, err := strconv.Atoi(readText(name))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package irqname tells which interrupts are a network card's, and which of its queues
-// receives by which, from the names that drivers give them in /proc/interrupts. It reads
-// nothing and knows no system.
+// Package irqname finds out which interrupts belong to a network card, and which of its
+// queues each of them serves, from the drivers' names in /proc/interrupts. It reads no
+// files and knows no system.
 package irqname

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// Card is what drivers name a card's interrupts after.
+// Card has the names that drivers use in a card's interrupts.
 type Card struct {
-	Name   string // the interface's
-	Device string // the device's below it: 0000:01:00.0, virtio1, vif-0; "": unknown
-	Queues int    // that receive and are in use; 0: unknown
+	Name   string // name of the interface
+	Device string // name of the device below it: 0000:01:00.0, virtio1, vif-0; "": unknown
+	Queues int    // receive queues in use; 0: unknown
 }
 
-// numbered finds a queue's number in an interrupt's name, behind the card's, and the word
-// before it: "eth1-TxRx-3", "virtio1-input.0", "mlx5_comp3@pci:…", "ens192-rxtx-2" (vmxnet3),
-// "vif0-q1-rx" and, until Linux 4.14, "eth0-q1-rx" (xennet_init_queue of xen-netfront),
-// "gve-ntfy-blk5@pci:…" and, until Linux 6.2, "eth%d-ntfy-block.5" (gve_alloc_notify_blocks).
-// bnx2 and others have no word: "eth0-1".
+// numbered finds a queue's number after the card's name in an interrupt's name, and the
+// word before it: "eth1-TxRx-3", "virtio1-input.0", "mlx5_comp3@pci:…", "ens192-rxtx-2"
+// (vmxnet3), "vif0-q1-rx" and, until Linux 4.14, "eth0-q1-rx" (xennet_init_queue of
+// xen-netfront), "gve-ntfy-blk5@pci:…" and, until Linux 6.2, "eth%d-ntfy-block.5"
+// (gve_alloc_notify_blocks). bnx2 and others have no word: "eth0-1".
 var numbered = regexp.MustCompile(`(?i)(?:(tx-?rx|rx-?tx|rx|comp|input|queue|fp|ch|ntfy-blk|ntfy-block)|[-_:]q?)[-_.]?(\d+)(?:@.*|-rx)?$`)
 
-// notifyBlock is the name of a gve's interrupt: one for each send queue that there may be,
-// and behind these one for each receive queue (gve_rx_idx_to_ntfy).
+// notifyBlock matches the name of a gve's interrupt. There is one for each possible send
+// queue, followed by one for each receive queue (gve_rx_idx_to_ntfy).
 var notifyBlock = regexp.MustCompile(`-ntfy-bl(?:oc)?k\.?\d`)
 
 // Owns reports whether an interrupt is named after the card.
@@ -32,14 +32,15 @@ func (c *Card) Owns(name string) bool {
 	return ours
 }
 
-// behind is what an interrupt's name says behind the card's, if it is the card's.
+// behind returns the part of an interrupt's name after the card's name, if the interrupt
+// is the card's.
 func (c *Card) behind(name string) (rest string, ours bool) {
 	if before, device, found := strings.Cut(name, "@pci:"); found && device != "" && device == c.Device {
-		return "@" + before, true // mlx5 and gve name the card by its place on the bus
+		return "@" + before, true // mlx5 and gve name the card by its bus address
 	}
 	own := []string{c.Name, c.Device}
 	if front, is := strings.CutPrefix(c.Device, "vif-"); is {
-		own = append(own, "vif"+front) // Xen's, as interrupts' names have it since Linux 4.14
+		own = append(own, "vif"+front) // Xen's form in interrupt names since Linux 4.14
 	}
 	for _, n := range own {
 		rest, named := strings.CutPrefix(name, n)
@@ -53,14 +54,15 @@ func (c *Card) behind(name string) (rest string, ours bool) {
 	return name, false
 }
 
-// Number is the queue's number in the name of an interrupt of this card, whether that
-// names the card or not. ok is false where it has none, or is not for receiving.
+// Number returns the queue's number in the name of an interrupt of this card, whether or
+// not the name has the card's. ok is false if there is no number, or the interrupt is not
+// for receiving.
 func (c *Card) Number(name string) (n int, ok bool) {
 	n, _, ok = c.number(name)
 	return n, ok
 }
 
-// number is [Card.Number] with the word before it, "" for none.
+// number is [Card.Number] with the word before the number, "" for none.
 func (c *Card) number(name string) (n int, word string, ok bool) {
 	rest, _ := c.behind(name)
 	found, lower := numbered.FindStringSubmatch(rest), strings.ToLower(rest)
@@ -71,9 +73,9 @@ func (c *Card) number(name string) (n int, word string, ok bool) {
 	return n, found[1], err == nil
 }
 
-// Receiving are the interrupts by which the card's queues receive, by queue. names are
-// those of all its interrupts, by their numbers or places in a list. A card without a
-// number in its interrupt's name has one queue.
+// Receiving returns the receive interrupts of the card's queues, by queue. names holds
+// all its interrupts, by their numbers or places in a list. A card without a number in
+// its interrupt's name has one queue.
 func (c *Card) Receiving(names map[int]string) map[int]int {
 	worded, bare, only := map[int]int{}, map[int]int{}, map[int]int{}
 	for _, irq := range slices.Backward(slices.Sorted(maps.Keys(names))) {
@@ -92,7 +94,7 @@ func (c *Card) Receiving(names map[int]string) map[int]int {
 	case len(worded)+len(bare) == 0:
 		return only
 	case len(worded) == 0:
-		found = bare // beside others, tg3's for the link
+		found = bare // with others present, it is tg3's for the link
 	}
 	queues, first := map[int]int{}, c.first(found, names)
 	for n, irq := range found {
@@ -103,9 +105,9 @@ func (c *Card) Receiving(names map[int]string) map[int]int {
 	return queues
 }
 
-// first is the number in the name of the first receive queue's interrupt: drivers that
-// give send queues interrupts of their own may count on behind them (gve; vmxnet3 with
-// share_intr, tg3).
+// first returns the number in the name of the first receive queue's interrupt. If send
+// queues have interrupts of their own, drivers may continue their count (gve; vmxnet3
+// with share_intr, tg3).
 func (c *Card) first(found map[int]int, names map[int]string) int {
 	numbers := slices.Sorted(maps.Keys(found))
 	switch {
@@ -114,7 +116,7 @@ func (c *Card) first(found map[int]int, names map[int]string) int {
 	case notifyBlock.MatchString(names[found[numbers[0]]]):
 		return (numbers[len(numbers)-1] + 1) / 2
 	case c.Queues == 0, len(numbers) < c.Queues:
-		return 0 // not all are known
+		return 0 // some are unknown
 	}
 	return numbers[0]
 }

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// Receive queues are found by the names that drivers give their interrupts, as they stand
-// in /proc/interrupts (sources: interrupt.go), also where send queues are counted before them.
+// TestInterruptsOfQueues finds receive queues by the drivers' interrupt names in
+// /proc/interrupts (sources: interrupt.go), also if send queues are numbered before them.
 func TestInterruptsOfQueues(t *testing.T) {
 	for _, c := range []struct {
-		names []string // of interrupts 0 and on
+		names []string // of interrupts 0, 1, …
 		want  [2]int   // interrupts of queues 0 and 1
 	}{
 		{[]string{"eth1-TxRx-0", "eth1-TxRx-1", "eth1"}, [2]int{0, 1}},
@@ -23,12 +23,12 @@ func TestInterruptsOfQueues(t *testing.T) {
 		{[]string{"virtio1-config", "virtio1-input.0", "virtio1-output.0", "virtio1-input.1", "virtio1-output.1"}, [2]int{1, 3}},
 		{[]string{"mlx5_async0@pci:0000:00:04.0", "mlx5_comp0@pci:0000:00:04.0", "mlx5_comp1@pci:0000:00:04.0"}, [2]int{1, 2}},
 		{[]string{"ena-mgmnt@pci:0000:00:04.0", "eth1-Tx-Rx-0", "eth1-Tx-Rx-1"}, [2]int{1, 2}},
-		{[]string{"eth1-0", "eth1-txrx-1", "eth1-txrx-2"}, [2]int{1, 2}}, // tg3, the link's first
+		{[]string{"eth1-0", "eth1-txrx-1", "eth1-txrx-2"}, [2]int{1, 2}}, // tg3: the first is the link's
 		{[]string{"mana_hwc@pci:0000:00:04.0", "mana_q0@pci:0000:00:04.0", "mana_q1@pci:0000:00:04.0"}, [2]int{1, 2}},
 		{[]string{"eth1:q0", "eth1:q1"}, [2]int{0, 1}},
 		{[]string{"eth1-ch0", "eth1-ch1"}, [2]int{0, 1}},
 		{[]string{"eth1"}, [2]int{0, -1}},
-		{[]string{"eth1-TxRx-1", "eth1"}, [2]int{-1, 0}}, // the other one's was not told
+		{[]string{"eth1-TxRx-1", "eth1"}, [2]int{-1, 0}}, // the other one's is unknown
 	} {
 		card, names := Card{Name: "eth1", Device: "0000:00:04.0", Queues: 2}, map[int]string{}
 		for number, name := range c.names {
@@ -46,8 +46,8 @@ func TestInterruptsOfQueues(t *testing.T) {
 	}
 }
 
-// An interrupt is a card's by the names of the interface and of the device below it, each
-// whole.
+// TestOwner checks that an interrupt is a card's if it has the whole name of the
+// interface or of the device below it.
 func TestOwner(t *testing.T) {
 	for _, c := range []struct {
 		card, device, irq string
@@ -58,7 +58,7 @@ func TestOwner(t *testing.T) {
 		{"eth1", "virtio1", "virtio1-input.0", true}, {"eth1", "virtio1", "virtio10-input.0", false},
 		{"eth1", "0000:01:00.0", "mlx5_comp0@pci:0000:01:00.0", true}, {"eth1", "0000:01:00.0", "mlx5_comp0@pci:0000:01:00.1", false},
 		{"eth1", "0000:01:00.0", "hns3-0000:01:00.0-TxRx-0", true}, {"eth1", "", "mlx5_comp0@pci:", false},
-		{"enX0", "vif-0", "vif0-q0-rx", true}, {"enX1", "vif-1", "vif10-q0-rx", false}, {"enX1", "vif-1", "vif1.0-q0-rx", false}, // of another machine
+		{"enX0", "vif-0", "vif0-q0-rx", true}, {"enX1", "vif-1", "vif10-q0-rx", false}, {"enX1", "vif-1", "vif1.0-q0-rx", false}, // from another machine
 	} {
 		card := Card{Name: c.card, Device: c.device}
 		if got := card.Owns(c.irq); got != c.want {

@@ -8,11 +8,11 @@ import (
 	"weir/internal/killpoint"
 )
 
-// vlanStrip are the features by which a device moves a VLAN tag out of the
-// frame: 802.1Q and 802.1ad.
+// vlanStrip lists the features by which a device moves a VLAN tag out of the frame:
+// 802.1Q and 802.1ad.
 var vlanStrip = [...]string{"rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"}
 
-// Driver is the name of the driver of an interface, "" if it has none.
+// Driver returns the name of an interface's driver, "" if it has none.
 func Driver(name string) string {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
@@ -26,8 +26,8 @@ func Driver(name string) string {
 	return driver
 }
 
-// Queues is the number of receive queues in use; where the driver does not say,
-// the number that the kernel keeps for the device.
+// Queues returns the number of receive queues in use. If the driver does not report it,
+// it is the kernel's number for the device.
 func Queues(l *Link) int {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
@@ -41,12 +41,12 @@ func Queues(l *Link) int {
 	return l.RxQueues
 }
 
-// Features are the offloads of an interface that a reload changed or may
-// change, by the kernel's names.
+// Features are an interface's offloads that a reload changed or may change, by the
+// kernel's names.
 type Features map[string]bool
 
-// VLANStripping gives those features by which the interface strips VLAN tags
-// and whether they are on. An interface that never strips has none.
+// VLANStripping returns the features by which the interface strips VLAN tags, and whether
+// they are on. It returns none for an interface that never strips.
 func VLANStripping(name string) (Features, error) {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
@@ -66,8 +66,8 @@ func VLANStripping(name string) (Features, error) {
 	return found, nil
 }
 
-// SetFeatures sets offloads of an interface and reads them back: some drivers
-// accept a change that they do not make.
+// SetFeatures sets offloads of an interface and reads them back, because some drivers
+// accept a change but do not make it.
 func SetFeatures(name string, want Features) error {
 	if len(want) == 0 {
 		return nil

@@ -15,20 +15,20 @@ const (
 	netdevDevGet      = 1
 	netdevIfindex     = 1
 	netdevXDPFeatures = 3
-	netdevNdoXmit     = 0x4 // the device takes what XDP redirects to it
+	netdevNdoXmit     = 0x4 // the device accepts frames that XDP redirects to it
 )
 
-// XDPTarget reports whether an XDP redirect reaches the interface at this
-// moment. A veth is reached as long as its other end has an XDP program or GRO,
-// many NICs while they have an XDP program. A redirect to any other device
-// loses the frame without a word.
+// XDPTarget reports whether an XDP redirect reaches the interface now. It reaches a veth
+// as long as the other end has an XDP program or GRO, and many NICs while they have an
+// XDP program. A redirect to any other device silently loses the frame.
 func XDPTarget(index int) (bool, error) {
 	family, err := netlink.GenlFamilyGet(netdevFamily)
 	if err != nil {
 		return false, fmt.Errorf("ask whether XDP can redirect to a device: %w", err)
 	}
-	// One device at a time: the messages of the kernel's dump lack the flag that
-	// says so. The header by hand: nl.Genlmsg leaves its reserved bytes unset.
+	// It asks for one device at a time, because the messages of the kernel's dump
+	// lack the flag of a multipart message. It builds the header by hand, because
+	// nl.Genlmsg leaves the reserved bytes unset.
 	request := nl.NewNetlinkRequest(int(family.ID), 0)
 	request.AddRawData([]byte{netdevDevGet, netdevVersion, 0, 0})
 	request.AddRawData(nl.NewRtAttr(netdevIfindex, nl.Uint32Attr(uint32(index))).Serialize())

@@ -10,13 +10,12 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Egress is the group of the interfaces that a default route leaves by.
+// Egress is the group of interfaces with a default route.
 const Egress = "egress"
 
-// Groups are the names under which rules may speak of a link besides its own:
-// its name without the number (pf: the driver's), its driver or kind, egress
-// where a default route leaves by it, and named, what iproute2 calls its group,
-// "" for none.
+// Groups returns the names that rules may use for a link besides its own name: its name
+// without the number (pf: the driver's), its driver or kind, egress if it has a default
+// route, and named, iproute2's name of its group, "" for none.
 func Groups(l *Link, egress bool, named string) []string {
 	groups := []string{}
 	add := func(name string) {
@@ -37,9 +36,9 @@ func Groups(l *Link, egress bool, named string) []string {
 	return groups
 }
 
-// DefaultRoutes gives the interfaces that a default route of either family
-// leaves by, by index, with the gateways of these routes, of each family the
-// first; none for a route that has none.
+// DefaultRoutes returns the interfaces of the default routes of both families, by index,
+// each with the first gateway of each family. An interface whose routes have no gateway
+// has none.
 func DefaultRoutes() (map[int][]netip.Addr, error) {
 	routes, err := dump(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A legacy is one of the two older packet filters, iptables and ip6tables without
-// nftables. Their numbers and structures are those of linux/netfilter_ipv4/ip_tables.h
-// and linux/netfilter_ipv6/ip6_tables.h on machines of 64 bits.
+// legacy is one of the two older packet filters, iptables and ip6tables without nftables.
+// Their numbers and structures are those of linux/netfilter_ipv4/ip_tables.h and
+// linux/netfilter_ipv6/ip6_tables.h on 64-bit machines.
 type legacy struct {
-	name   string // of the program that fills it
-	tables string // file that names the tables in use, in a process's folder net
+	name   string // name of the program that fills it
+	tables string // file with the names of the tables in use, in a process's net directory
 	family int
-	level  int // of the socket options
+	level  int // level of the socket options
 	target int // offset of target_offset in an entry
 }
 
@@ -34,12 +34,12 @@ const (
 	getEntries = 65 // IPT_SO_GET_ENTRIES, IP6T_SO_GET_ENTRIES
 
 	hookForward  = 2  // NF_INET_FORWARD
-	targetSize   = 32 // of struct xt_entry_target; the verdict follows it
+	targetSize   = 32 // size of struct xt_entry_target; the verdict follows it
 	verdictDrop  = -1 // -NF_DROP - 1
 	forwardTable = "filter"
 )
 
-// legacyInfo is struct ipt_getinfo, which has the same form in both families.
+// legacyInfo is struct ipt_getinfo, which is the same in both families.
 type legacyInfo struct {
 	name             [32]byte
 	hooks            uint32
@@ -47,9 +47,9 @@ type legacyInfo struct {
 	entries, size    uint32
 }
 
-// LegacyForwardDrops names the forward chains of iptables and ip6tables without
-// nftables whose policy is drop, in the calling thread's network namespace, as
-// "iptables filter FORWARD". nft does not know of them.
+// LegacyForwardDrops names the forward chains of iptables and ip6tables without nftables
+// whose policy is drop, in the calling thread's network namespace, as "iptables filter
+// FORWARD". nft does not show them.
 func LegacyForwardDrops() ([]string, error) {
 	var found []string
 	for i := range legacies {
@@ -66,7 +66,7 @@ func LegacyForwardDrops() ([]string, error) {
 }
 
 func (l *legacy) forwardDrops() (bool, error) {
-	// To ask for a table that is not in use would make one.
+	// A request for a table that is not in use would create it.
 	names, err := os.ReadFile("/proc/thread-self/net/" + l.tables)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return false, nil

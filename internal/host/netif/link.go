@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind is what sort of device a link is.
+// Kind is the type of a link's device.
 type Kind string
 
-// Kinds that weir treats differently. Other virtual devices bear the kernel's
-// name of their kind (dummy, vxlan, gre, …).
+// Kinds that weir treats differently. Other virtual devices have the kernel's name of
+// their kind (dummy, vxlan, gre, …).
 const (
 	Physical  Kind = "physical"
 	Loopback  Kind = "loopback"
@@ -41,29 +41,29 @@ type Link struct {
 	Ethernet  bool             // frames begin with an Ethernet header
 	Up        bool
 	Master    int    // index of the bridge, bond, … that it is a port of; 0: none
-	MasterOf  string // kind of the master, "" if there is none
+	MasterOf  string // kind of the master, "" without a master
 	Parent    int    // index of a VLAN device's parent; 0: none, or in another namespace
-	Group     uint32 // its group's number; 0: the default one
-	Tag       uint16 // of a VLAN device: priority and id of the tag that its parent's frames bear
-	TagType   uint16 // of a VLAN device: EtherType of that tag
-	KeepsTag  bool   // of a VLAN device: frames come in with the tag still in them (reorder_hdr off)
-	Shared    bool   // other devices stand on it with addresses of their own, or its address (macvlan, ipvlan)
+	Group     uint32 // number of its group; 0: the default group
+	Tag       uint16 // VLAN device: priority and id of the tag in its parent's frames
+	TagType   uint16 // VLAN device: EtherType of that tag
+	KeepsTag  bool   // VLAN device: received frames keep the tag (reorder_hdr off)
+	Shared    bool   // other devices (macvlan, ipvlan) use it with addresses of their own, or with its address
 	RxQueues  int
-	XDP       uint32 // id of the XDP program attached, whoever's; 0: none
+	XDP       uint32 // id of the attached XDP program, anybody's; 0: none
 	Addresses []Address
 }
 
 // Address is an address of a link.
 type Address struct {
 	Prefix     netip.Prefix
-	Peer       netip.Addr // the other end of a point-to-point link; not valid elsewhere
-	Static     bool       // without end of life, so not from DHCP or router advertisements
+	Peer       netip.Addr // the other end of a point-to-point link; otherwise not valid
+	Static     bool       // unlimited lifetime, so not from DHCP or router advertisements
 	Deprecated bool       // not for new connections
-	Tentative  bool       // not yet known to be unique
+	Tentative  bool       // not yet proven unique
 }
 
-// Port reports whether the link's frames are its master's business, so that it
-// has no hooks of its own.
+// Port reports whether the link's master handles its frames. The link then has no hooks
+// of its own.
 func (l *Link) Port() bool {
 	switch Kind(l.MasterOf) {
 	case Bridge, Bond, Team:
@@ -72,7 +72,7 @@ func (l *Link) Port() bool {
 	return false
 }
 
-// dumpTries is how often a dump is asked for again that changed under way.
+// dumpTries is how often a dump is repeated if the list changed during it.
 const dumpTries = 5
 
 // Links lists the interfaces of the namespace by index, with their addresses in
@@ -133,19 +133,19 @@ func newLink(r netlink.Link, kinds map[int]string) Link {
 	return l
 }
 
-// carrier gives a VLAN device's parent and the tag of what is forwarded by it. A
-// priority that the device maps packets of no priority to is in the tag.
+// carrier returns a VLAN device's parent, and the tag of frames forwarded through it. The
+// tag includes the priority that the device assigns to packets without one.
 func carrier(v *netlink.Vlan) (parent int, tag uint16) {
 	const priorityShift = 13
-	if v.NetNsID >= 0 { // the parent's index is one of another namespace
+	if v.NetNsID >= 0 { // the parent's index belongs to another namespace
 		return 0, 0
 	}
 	return v.ParentIndex, uint16(v.VlanId) | uint16(v.EgressQosMap[0])<<priorityShift
 }
 
-// sharedLinks are the devices that others stand on which take part of their frames. Those
-// in other namespaces are told by the addresses that the device accepts for them; an ipvlan
-// has its device's address, and is seen only in this namespace.
+// sharedLinks returns the devices below others that take part of their frames. Devices in
+// other namespaces show in the addresses that the lower device accepts for them. An
+// ipvlan has its lower device's address, so it shows only in this namespace.
 func sharedLinks(raw []netlink.Link) (map[int]bool, error) {
 	shared := make(map[int]bool)
 	own := make(map[int]net.HardwareAddr)
@@ -191,7 +191,7 @@ func kind(r netlink.Link) Kind {
 	return Kind(r.Type())
 }
 
-// linkAddresses gives the addresses of every link by its index.
+// linkAddresses returns the addresses of every link by its index.
 func linkAddresses() (map[int][]Address, error) {
 	raw, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
@@ -215,7 +215,7 @@ func linkAddresses() (map[int][]Address, error) {
 	return all, nil
 }
 
-// peerOf gives the other end of a point-to-point link.
+// peerOf returns the other end of a point-to-point link.
 func peerOf(a *netlink.Addr) netip.Addr {
 	if a.Peer == nil || a.Peer.IP.Equal(a.IP) {
 		return netip.Addr{}
@@ -224,7 +224,7 @@ func peerOf(a *netlink.Addr) netip.Addr {
 	return peer.Unmap()
 }
 
-// dump asks again while the kernel says that the list changed under way.
+// dump asks again while the kernel reports that the list changed during the dump.
 func dump[T any](list func() ([]T, error)) ([]T, error) {
 	var all []T
 	var err error

@@ -15,11 +15,11 @@ import (
 // soNetnsCookie is SO_NETNS_COOKIE (asm-generic/socket.h, Linux 5.14).
 const soNetnsCookie = 71
 
-// namespaceDirs are where ip netns keeps its names.
+// namespaceDirs are the directories in which ip netns keeps its names.
 var namespaceDirs = [...]string{"/run/netns", "/var/run/netns"}
 
-// Cookie is the number that tells this process's network namespace from every
-// other one since the machine's start.
+// Cookie returns the number of this process's network namespace. It is unique since the
+// machine's start.
 func Cookie() (uint64, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -36,8 +36,8 @@ func Cookie() (uint64, error) {
 	return cookie, nil
 }
 
-// NamespacePath is the file of a network namespace given by its name in ip
-// netns or by a path. The error is fs.ErrNotExist if there is none.
+// NamespacePath returns the file of a network namespace, given its name in ip netns or a
+// path. The error is fs.ErrNotExist if there is none.
 func NamespacePath(name string) (string, error) {
 	if strings.Contains(name, "/") {
 		if _, err := os.Stat(name); err != nil {
@@ -54,20 +54,21 @@ func NamespacePath(name string) (string, error) {
 	return "", fmt.Errorf("network namespace %q: %w", name, fs.ErrNotExist)
 }
 
-// entered is set in the environment of a process that Enter has started anew,
-// to its process id: children inherit it and are not taken in by it.
+// entered is set to its process id in the environment of a process that Enter has
+// restarted. Children inherit the variable, but the process id shows that it is not
+// theirs.
 const entered = "WEIR_ENTERED"
 
-// Enter makes the process act in the network namespace at path ("": the one it
-// is in already). The process joins it and starts itself anew with the same
-// arguments, so that all its threads are in it: Enter returns nil in the new
-// image, and in the old one only if it fails.
+// Enter makes the process act in the network namespace at path; "" is its present one.
+// The process joins the namespace and restarts itself with the same arguments, so that
+// all its threads are in it. Enter returns nil in the restarted process. In the old one
+// it returns only if it fails.
 func Enter(path string) error {
 	own := fmt.Sprint(os.Getpid())
 	if path == "" || os.Getenv(entered) == own {
 		return nil
 	}
-	runtime.LockOSThread() // never unlocked: the thread ends in exec, or is spoilt
+	runtime.LockOSThread() // never unlocked: the thread ends in exec, or is in the wrong namespace
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("join network namespace: %w", err)

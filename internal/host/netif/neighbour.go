@@ -9,20 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Neighbour names a station on a link.
+// Neighbour identifies a station on a link.
 type Neighbour struct {
 	Link int // index
 	Addr netip.Addr
 }
 
-// settled are the states of neighbours whose link-layer address the kernel
-// has learned, so that it can ask whether it still holds.
+// settled are the states of neighbours whose link-layer address the kernel has learned,
+// so it can check the address.
 const settled = unix.NUD_REACHABLE | unix.NUD_STALE | unix.NUD_DELAY
 
-// ProbeNeighbours makes the kernel ask the wanted neighbours whether they are
-// still there and with which link-layer address: what XDP forwards the kernel
-// never sees, so it would never ask by itself. Permanent neighbours, and those
-// that the kernel does not know (any more), are left alone.
+// ProbeNeighbours makes the kernel probe the wanted neighbours. The kernel never sees
+// what XDP forwards, so it would not probe them by itself. Permanent neighbours, and
+// those that the kernel does not know (any more), are left alone.
 func ProbeNeighbours(wanted map[Neighbour]bool) error {
 	if len(wanted) == 0 {
 		return nil
@@ -50,7 +49,7 @@ func probe(n *netlink.Neigh) error {
 		Flags: n.Flags, IP: n.IP, HardwareAddr: n.HardwareAddr,
 	})
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
-		return nil // it went in the meantime
+		return nil // removed in the meantime
 	}
 	return err
 }

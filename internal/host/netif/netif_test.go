@@ -23,7 +23,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// inLab calls f in the middle of a lab, on a thread that is in its namespace.
+// inLab calls f in the middle of a lab, on a thread in its namespace.
 func inLab(t *testing.T, o lab.Options, f func(l *lab.Lab) error) {
 	t.Helper()
 	testenv.NeedRoot(t)
@@ -43,7 +43,7 @@ func inLab(t *testing.T, o lab.Options, f func(l *lab.Lab) error) {
 	}
 }
 
-// join moves the test's thread into a network namespace; it ends with the test.
+// join moves the test's thread into a network namespace. The thread ends with the test.
 func join(t *testing.T, name string) {
 	t.Helper()
 	path, err := netif.NamespacePath(name)
@@ -166,7 +166,8 @@ func TestVLANHasItsParent(t *testing.T) {
 	})
 }
 
-// A device on which a macvlan stands is shared, also where that is in another namespace.
+// TestSharedLinks checks that a device below a macvlan is shared, also if the macvlan is
+// in another namespace.
 func TestSharedLinks(t *testing.T) {
 	inLab(t, lab.Options{Name: "shared"}, func(l *lab.Lab) error {
 		shared := func() (names []string) {
@@ -208,7 +209,7 @@ func TestSharedLinks(t *testing.T) {
 	})
 }
 
-// moveUp moves an interface to another namespace and sets it up there.
+// moveUp moves an interface to another namespace and brings it up there.
 func moveUp(name, namespace string) error {
 	path, err := netif.NamespacePath(namespace)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Receiver is what takes a receive queue's packets out of its ring (NAPI). The
-// kernel tells of them since 6.8.
+// Receiver takes a receive queue's packets out of its ring (NAPI). The kernel reports
+// them since 6.8.
 type Receiver struct {
 	Queue int
-	IRQ   int // 0: none, or the driver does not say
-	PID   int // of the thread that it runs in; 0: it runs in softirq
+	IRQ   int // 0: none, or the driver does not report it
+	PID   int // its thread; 0: it runs in softirq
 }
 
 // Commands and attributes of the netdev family (linux/netdev.h).
@@ -36,9 +36,9 @@ const (
 	netdevNAPIPID      = 4
 )
 
-// Receivers are those of an interface, by queue. Some drivers (veth) do not say
-// which queue is whose: they are then numbered in the order in which they were
-// made, as drivers make them queue by queue.
+// Receivers returns an interface's receivers, by queue. Some drivers (veth) do not report
+// which queue a receiver has. These receivers are numbered in the order of their
+// creation, because drivers create them queue by queue.
 func Receivers(index int) ([]Receiver, error) {
 	all, err := dumpNetdev(netdevNAPIGet, netdevNAPIIfindex, index)
 	if err != nil {
@@ -55,8 +55,8 @@ func Receivers(index int) ([]Receiver, error) {
 	return numbered(byID, queues), nil
 }
 
-// numbered gives receivers their queues, by what the queues say, else by the
-// order of their ids.
+// numbered gives receivers their queues as the queues report them, otherwise in the order
+// of their ids.
 func numbered(byID map[uint64]Receiver, queues []map[uint16]uint64) (receivers []Receiver) {
 	for _, q := range queues {
 		r, known := byID[q[netdevQueueNAPI]]
@@ -76,9 +76,9 @@ func numbered(byID map[uint64]Receiver, queues []map[uint16]uint64) (receivers [
 	return receivers
 }
 
-// dumpNetdev asks for all objects of an interface and gives their attributes that are
-// numbers. By hand: the messages of this family's dumps lack the flag by which
-// the library knows that more follow.
+// dumpNetdev asks for all objects of an interface and returns their numeric attributes.
+// It does not use the library, because the messages of this family's dumps lack the flag
+// of a multipart message.
 func dumpNetdev(command uint8, attribute, index int) (all []map[uint16]uint64, err error) {
 	family, err := netlink.GenlFamilyGet(netdevFamily)
 	if err != nil {
@@ -114,7 +114,7 @@ func dumpNetdev(command uint8, attribute, index int) (all []map[uint16]uint64, e
 	}
 }
 
-// answered is the error that the end of an answer holds.
+// answered returns the error at the end of a reply.
 func answered(data []byte) error {
 	if len(data) < 4 {
 		return errors.New("a short answer")
@@ -125,7 +125,7 @@ func answered(data []byte) error {
 	return nil
 }
 
-// numbersOf are the attributes of an object that are numbers.
+// numbersOf returns an object's numeric attributes.
 func numbersOf(m []byte) (map[uint16]uint64, error) {
 	if len(m) < nl.SizeofGenlmsg {
 		return nil, fmt.Errorf("it answered %d bytes", len(m))

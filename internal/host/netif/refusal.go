@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// XDPRefusal returns what a driver says against an XDP program, "" if it does not
-// say anything. Links of BPF only give an error's number, so the program is offered
-// once more, by netlink; a driver that takes it now gets it taken away again.
+// XDPRefusal returns a driver's message against an XDP program, "" if it has none. BPF
+// links return only an error number, so XDPRefusal offers the program once more by
+// netlink. If the driver accepts it this time, it removes it again.
 func XDPRefusal(ifindex, program int) (string, error) {
 	said, errno, err := setXDP(ifindex, program)
 	if err != nil {
@@ -24,8 +24,8 @@ func XDPRefusal(ifindex, program int) (string, error) {
 	return said, nil
 }
 
-// setXDP sets an interface's native XDP program, where there is none, or takes it
-// away (-1). It returns the kernel's words and number where it refuses.
+// setXDP sets an interface's native XDP program if there is none, or removes it (-1). If
+// the kernel refuses, it returns the kernel's message and error number.
 func setXDP(ifindex, program int) (said string, errno syscall.Errno, err error) {
 	flags := uint32(nl.XDP_FLAGS_DRV_MODE)
 	if program >= 0 {
@@ -47,8 +47,7 @@ func setXDP(ifindex, program int) (said string, errno syscall.Errno, err error) 
 	return said, errno, nil
 }
 
-// exchange sends one message and returns the answer to it, which says in words
-// what is wrong.
+// exchange sends one message and returns the reply, which describes an error in words.
 func exchange(request []byte) ([]byte, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -68,9 +67,9 @@ func exchange(request []byte) ([]byte, error) {
 	return answer[:max(n, 0)], err
 }
 
-// readAck reads an answer: the error's number and the text that comes with it.
+// readAck reads a reply: the error number and its text.
 func readAck(answer []byte) (syscall.Errno, string) {
-	const head = unix.SizeofNlMsghdr + 4 // of the answer: its header and the number
+	const head = unix.SizeofNlMsghdr + 4 // header and error number of the reply
 	if len(answer) < head+unix.SizeofNlMsghdr {
 		return 0, ""
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Route is one of the main table, as weir check --expect asks for it.
+// A Route is a route of the main table, as weir check --expect uses it.
 type Route struct {
 	To        netip.Prefix
 	Interface string
@@ -20,11 +20,11 @@ type Route struct {
 	refused   bool // blackhole, unreachable, prohibit
 }
 
-// RouteTable holds routes, those that are asked first in front.
+// RouteTable holds routes in the order in which they are tried.
 type RouteTable []Route
 
-// Routes reads the main routing tables of both families. Of several next hops
-// the first stands; rules of policy routing are left out.
+// Routes reads the main routing tables of both families. Of several next hops it returns
+// the first. It ignores policy routing rules.
 func Routes() (RouteTable, error) {
 	links, err := Links()
 	if err != nil {
@@ -83,7 +83,7 @@ func address(ip net.IP) netip.Addr {
 	return a.Unmap()
 }
 
-// To gives the route that a destination would take, false if none leads on.
+// To returns the route to a destination, false if there is none.
 func (t RouteTable) To(dst netip.Addr) (Route, bool) {
 	for _, r := range t {
 		if r.To.Contains(dst) {

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Connection is a TCP connection of the machine, as its socket here has it.
+// Connection is a TCP connection of the machine, with the state of its local socket.
 type Connection struct {
 	Local, Remote netip.AddrPort // IPv4-mapped addresses are IPv4
-	Link          int            // index that the socket is bound to, as with link-local addresses; 0: none
-	Accepted      bool           // a socket here listens on the local port: the remote end opened it
+	Link          int            // index that the socket is bound to, as for link-local addresses; 0: none
+	Accepted      bool           // a local socket listens on the local port: the remote end opened the connection
 	Scaled        bool           // both ends scale their windows
-	LocalScale    uint8          // of the windows that the local end announces
+	LocalScale    uint8          // scale of the local end's windows
 	RemoteScale   uint8
-	LocalWindow   uint32 // about what the local end lets the other send, in bytes
-	RemoteWindow  uint32 // what the remote end announced last, in bytes
+	LocalWindow   uint32 // approximate window that the local end grants, in bytes
+	RemoteWindow  uint32 // window that the remote end announced last, in bytes
 	LocalClosed   bool   // the local end has sent its FIN
-	RemoteClosed  bool   // the remote end has, and it was acknowledged
+	RemoteClosed  bool   // the remote end has sent its FIN, and it was acknowledged
 }
 
 // States of a TCP socket (include/net/tcp_states.h).
@@ -35,8 +35,8 @@ const (
 // tcpiOptScale is TCPI_OPT_WSCALE of linux/tcp.h.
 const tcpiOptScale = 4
 
-// Connections lists the TCP connections of the calling thread's network
-// namespace over which data may still come or go.
+// Connections lists the TCP connections of the calling thread's network namespace that
+// may still carry data.
 func Connections() ([]Connection, error) {
 	var all []Connection
 	listening := make(map[uint16]bool)
@@ -63,7 +63,8 @@ func Connections() ([]Connection, error) {
 	return all, nil
 }
 
-// connectionOf is a socket's connection; not ok if it has none, or is done.
+// connectionOf returns a socket's connection. ok is false if it has none, or the
+// connection is finished.
 func connectionOf(s *netlink.InetDiagTCPInfoResp) (Connection, bool) {
 	id := &s.InetDiagMsg.ID
 	local, ok := netip.AddrFromSlice(id.Source)
@@ -75,7 +76,7 @@ func connectionOf(s *netlink.InetDiagTCPInfoResp) (Connection, bool) {
 		Local: netip.AddrPortFrom(local.Unmap(), id.SourcePort), Remote: netip.AddrPortFrom(remote.Unmap(), id.DestinationPort),
 		Link:   int(id.Interface),
 		Scaled: s.TCPInfo.Options&tcpiOptScale != 0,
-		// The library takes the two halves of the byte for each other.
+		// The library swaps the two halves of the byte.
 		LocalScale: s.TCPInfo.Snd_wscale, RemoteScale: s.TCPInfo.Rcv_wscale,
 		LocalWindow: s.TCPInfo.Rcv_ssthresh, RemoteWindow: s.TCPInfo.Snd_wnd,
 	}

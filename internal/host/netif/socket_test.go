@@ -13,8 +13,8 @@ import (
 	"weir/internal/lab"
 )
 
-// Both ends of a connection are told, each with its own scale: that of a small
-// receive buffer is 0. Listening sockets are no connections.
+// TestConnections checks that both ends of a connection are listed, each with its own
+// scale: that of a small receive buffer is 0. Listening sockets are not listed.
 func TestConnections(t *testing.T) {
 	inLab(t, lab.Options{Name: "sock"}, func(*lab.Lab) error {
 		for _, address := range []string{"127.0.0.1", "::1"} {

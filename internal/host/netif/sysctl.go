@@ -11,12 +11,12 @@ import (
 	"weir/internal/killpoint"
 )
 
-// sysctlRoot holds the sysctls; those under net are the reader's namespace's.
+// sysctlRoot holds the sysctls. Those under net belong to the reader's namespace.
 const sysctlRoot = "/proc/sys"
 
-// Sysctl reads a sysctl named by its path under /proc/sys, such as
-// "net/ipv4/conf/eth0/forwarding". The error is fs.ErrNotExist if the kernel
-// has none of that name.
+// Sysctl reads a sysctl, named by its path under /proc/sys, such as
+// "net/ipv4/conf/eth0/forwarding". The error is fs.ErrNotExist if the kernel does not
+// have it.
 func Sysctl(name string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(sysctlRoot, name))
 	if err != nil {

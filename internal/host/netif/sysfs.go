@@ -6,10 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sysfs opens a /sys that shows this process's network namespace: the one that is
-// mounted shows the namespace in which it was. It is mounted nowhere, and goes
-// with the descriptor, which the caller closes. The folder's name is that of the
-// descriptor in /proc.
+// Sysfs opens a /sys that shows this process's network namespace. The mounted /sys shows
+// the namespace in which it was mounted. The new one is mounted nowhere and ends with the
+// descriptor, which the caller closes. folder is the descriptor's path in /proc.
 func Sysfs() (fd int, folder string, err error) {
 	fs, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {

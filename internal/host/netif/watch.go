@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Change says what changed in the namespace; whoever needs more lists it anew.
+// Change says what changed in the namespace. For details, list it again.
 type Change uint8
 
 // Changes, as bits.
@@ -20,23 +20,23 @@ const (
 	ChangedAddresses
 	ChangedRoutes
 	ChangedDefault    // a default route, so perhaps the group egress
-	ChangedNeighbours // another link-layer address, or none any more
+	ChangedNeighbours // a new link-layer address, or none any more
 
 	ChangedAll = ChangedLinks | ChangedAddresses | ChangedRoutes | ChangedDefault | ChangedNeighbours
 )
 
-// watchBuffer is the size of the socket's buffer in bytes: a flap of a full
-// table is 200 MB of messages, and losing some only means to list all anew.
+// watchBuffer is the size of the socket's buffer in bytes. A flap of a full table is 200
+// MB of messages. If some are lost, everything is listed again.
 const watchBuffer = 1 << 20
 
-// Watcher hears the kernel's events of links, addresses, routes and neighbours.
+// Watcher receives the kernel's events of links, addresses, routes and neighbours.
 type Watcher struct {
 	socket     *nl.NetlinkSocket
 	neighbours map[Neighbour]string
 }
 
-// Watch starts to listen. Events from here on are not lost: what the kernel
-// could not deliver is reported as a change of everything.
+// Watch starts to listen. No later event is lost: if the kernel could not deliver some,
+// everything is reported as changed.
 func Watch() (*Watcher, error) {
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK,
 		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
@@ -52,11 +52,11 @@ func Watch() (*Watcher, error) {
 	return &Watcher{socket: s, neighbours: make(map[Neighbour]string)}, nil
 }
 
-// Close ends a Next that waits.
+// Close ends a waiting Next.
 func (w *Watcher) Close() { w.socket.Close() }
 
-// Next waits for events and says what changed; 0 for events that change
-// nothing here. It fails only when the watcher is closed or the socket breaks.
+// Next waits for events and returns what changed; 0 for events that change nothing here.
+// It fails only if the watcher is closed or the socket breaks.
 func (w *Watcher) Next() (Change, error) {
 	messages, _, err := w.socket.Receive()
 	if errors.Is(err, unix.ENOBUFS) {
@@ -90,8 +90,8 @@ func (w *Watcher) change(m *syscall.NetlinkMessage) Change {
 	return 0
 }
 
-// neighbourChange tells a new link-layer address from the many events that only
-// move a neighbour between reachable and stale.
+// neighbourChange finds new link-layer addresses among the many events that only move a
+// neighbour between reachable and stale.
 func (w *Watcher) neighbourChange(m *syscall.NetlinkMessage) Change {
 	n, err := netlink.NeighDeserialize(m.Data)
 	if err != nil {

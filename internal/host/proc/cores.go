@@ -8,17 +8,17 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// TicksPerSecond is USER_HZ, the unit of /proc/stat: 100 on every architecture that
-// weir is built for.
+// TicksPerSecond is USER_HZ, the unit of /proc/stat: 100 on every architecture that weir
+// is built for.
 const TicksPerSecond = 100
 
 // Times is how a core has spent its time since boot, in ticks (proc_stat(5)). User
-// includes the time of guests.
+// includes guests.
 type Times struct {
 	User, Nice, System, Idle, IOWait, IRQ, Softirq, Steal uint64
 }
 
-// Total is all of it.
+// Total returns the sum of all times.
 func (t Times) Total() uint64 {
 	return t.User + t.Nice + t.System + t.Idle + t.IOWait + t.IRQ + t.Softirq + t.Steal
 }
@@ -56,7 +56,7 @@ func stat(root string) (s procfs.Stat, err error) {
 	return s, nil
 }
 
-// newTimes turns the library's seconds back into the kernel's ticks.
+// newTimes converts the library's seconds back to the kernel's ticks.
 func newTimes(c procfs.CPUStat) Times {
 	ticks := func(seconds float64) uint64 { return uint64(math.Round(seconds * TicksPerSecond)) }
 	return Times{ticks(c.User), ticks(c.Nice), ticks(c.System), ticks(c.Idle), ticks(c.Iowait), ticks(c.IRQ), ticks(c.SoftIRQ), ticks(c.Steal)}
@@ -79,8 +79,8 @@ func Softnet(root string) (map[int]procfs.SoftnetStat, error) {
 	return queues, nil
 }
 
-// Process is the ticks that all threads of a process have used, and the core that its
-// main thread ran on last. A thread's id gives that thread's.
+// Process returns the ticks that all threads of a process have used, and the core that
+// its main thread ran on last. For a thread's id, it returns those of the thread.
 func Process(root string, pid int) (ticks uint64, core int, err error) {
 	fs, err := procfs.NewFS(root)
 	if err != nil {

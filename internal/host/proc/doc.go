@@ -1,4 +1,4 @@
-// Package proc reads what the kernel counts in /proc. github.com/prometheus/procfs
-// parses what it covers; the readers here are for what it lacks. Every function takes
-// the folder that stands for /proc, so that a recorded tree is read like the machine.
+// Package proc reads the kernel's counters in /proc. It uses github.com/prometheus/procfs
+// for what that covers, and its own readers for the rest. Every function takes the
+// directory that stands for /proc, so a recorded tree is read like the machine.
 package proc

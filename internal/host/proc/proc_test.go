@@ -15,7 +15,7 @@ import (
 	"weir/internal/host/proc"
 )
 
-// tree is a folder that stands for /proc.
+// tree returns a directory that stands for /proc.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -28,7 +28,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// equal fails the test where what was read is not what was wanted.
+// equal fails the test if the result is not the wanted one.
 func equal[T any](t *testing.T, want, got T, err error) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -67,7 +67,8 @@ func TestSoftnet(t *testing.T) {
 	}
 }
 
-// The columns of a table are the cores that its head names: cpu1 is offline.
+// TestTables checks that a table's head says which core each column is for: cpu1 is
+// offline.
 func TestTables(t *testing.T) {
 	root := tree(t, map[string]string{
 		"interrupts": `           CPU0       CPU2
@@ -103,7 +104,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// The own process's time grows by what it works.
+// TestProcess checks that the process's own time grows with its work.
 func TestProcess(t *testing.T) {
 	before, _, err := proc.Process("/proc", os.Getpid())
 	if err != nil {
@@ -122,7 +123,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// spent is the processor time that this process has used.
+// spent returns the processor time that this process has used.
 func spent(t *testing.T) time.Duration {
 	t.Helper()
 	var used unix.Rusage

@@ -11,11 +11,11 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// perCore is a table with a column for each core. The library drops the head of
-// such tables, which is what says whose column it is where a core is offline.
+// perCore is a table with a column for each core. The library drops the table's head,
+// which tells the columns' cores if a core is offline.
 type perCore struct {
 	ids  []int
-	rows map[string][]string // by what stands before the colon
+	rows map[string][]string // by the text before the colon
 }
 
 func readPerCore(path string) (t perCore, err error) {
@@ -43,7 +43,7 @@ func readPerCore(path string) (t perCore, err error) {
 	return t, nil
 }
 
-// counts are those of a row that are not zero, by core.
+// counts returns a row's non-zero counts, by core.
 func (t perCore) counts(row []string) (map[int]uint64, error) {
 	counts := map[int]uint64{}
 	for i, f := range row[:min(len(t.ids), len(row))] {
@@ -58,8 +58,8 @@ func (t perCore) counts(row []string) (map[int]uint64, error) {
 	return counts, nil
 }
 
-// Interrupts reads the counts of the numbered interrupts, by core, and their names:
-// the last word of a line.
+// Interrupts reads the counts of the numbered interrupts, by core, and their names, which
+// are the last word of the line.
 func Interrupts(root string) (counts map[int]map[int]uint64, names map[int]string, err error) {
 	t, err := readPerCore(filepath.Join(root, "interrupts"))
 	if err != nil {
@@ -96,9 +96,9 @@ func NetSoftirqs(root string) (map[string]map[int]uint64, error) {
 	return all, nil
 }
 
-// Pairs reads the counters of /proc/net/snmp and netstat, which stand in pairs of
-// lines, names before values: "Ip.FragFails". The library knows a fixed list of names;
-// a kernel may count more. What is no count is left out: Tcp.MaxConn may be -1.
+// Pairs reads the counters of /proc/net/snmp and netstat. They are pairs of lines, names
+// before values: "Ip.FragFails". The library knows a fixed list of names, but a kernel
+// may have more. Values that are no counts are left out: Tcp.MaxConn may be -1.
 func Pairs(text string) (map[string]uint64, error) {
 	all := map[string]uint64{}
 	var group string
@@ -122,8 +122,8 @@ func Pairs(text string) (map[string]uint64, error) {
 	return all, nil
 }
 
-// NetStat sums the columns of the tables of /proc/net/stat over the cores, by table
-// and column. "entries" is the same in each line.
+// NetStat sums the columns of the tables of /proc/net/stat over the cores, by table and
+// column. "entries" is the same in each line, so it is not summed.
 func NetStat(root string) (map[string]map[string]uint64, error) {
 	fs, err := procfs.NewFS(root)
 	if err != nil {
@@ -149,7 +149,7 @@ func NetStat(root string) (map[string]map[string]uint64, error) {
 	return all, nil
 }
 
-// Memory is the machine's, in bytes.
+// Memory returns the machine's memory in bytes.
 func Memory(root string) (uint64, error) {
 	fs, err := procfs.NewFS(root)
 	if err != nil {

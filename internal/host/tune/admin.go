@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// ownFile is where weir keeps what it set for the next boot. The number puts it
-// behind the distribution's files.
+// ownFile keeps weir's settings for the next boot. Its number sorts it after the
+// distribution's files.
 const ownFile = "etc/sysctl.d/90-weir-tune.conf"
 
-// A setter is a line of a sysctl file.
+// setter is a line of a sysctl file.
 type setter struct {
-	pattern string // the key; * stands for any characters, as in the file
+	pattern string // the key; * matches any characters, as in the file
 	value   string
 	at      string // file:line
-	lenient bool   // a minus stands before it: errors do not matter
+	lenient bool   // the line begins with a minus: errors do not matter
 }
 
-// admin is what the administrator sets at boot: in /etc, /run and /usr/local, as
-// systemd's sysctl reads them. What the distribution sets below /usr/lib is not his
-// word. A file hides those of the same name in folders behind its own.
+// admin returns the administrator's settings at boot: those in /etc, /run and /usr/local,
+// in the order of systemd's sysctl. Files below /usr/lib are the distribution's and do
+// not count. A file hides files of the same name in later directories.
 func (h *Host) admin() ([]setter, error) {
 	var all []setter
 	seen := map[string]bool{}
@@ -50,7 +50,7 @@ func (h *Host) admin() ([]setter, error) {
 	return all, err
 }
 
-// setters adds the lines of a file; none if it is not there.
+// setters adds the lines of a file, none if the file does not exist.
 func (h *Host) setters(all *[]setter, file, shown string) error {
 	f, err := os.Open(file)
 	if os.IsNotExist(err) {
@@ -66,8 +66,8 @@ func (h *Host) setters(all *[]setter, file, shown string) error {
 		if line == "" || line[0] == '#' || line[0] == ';' {
 			continue
 		}
-		// A minus says that errors do not matter; alone, that the key is left
-		// as it is, which is the administrator's word as well.
+		// A leading minus says that errors do not matter. A key with a minus and
+		// no value is left as it is, which is also the administrator's decision.
 		line, lenient := strings.CutPrefix(line, "-")
 		name, value, _ := strings.Cut(line, "=")
 		*all = append(*all, setter{dotted(strings.TrimSpace(name)), strings.TrimSpace(value), fmt.Sprintf("%s:%d", shown, n), lenient})
@@ -75,7 +75,7 @@ func (h *Host) setters(all *[]setter, file, shown string) error {
 	return lines.Err()
 }
 
-// dotted writes a key with dots, as people do: files have slashes, too.
+// dotted writes a key with dots, as people do. Files may also use slashes.
 func dotted(name string) string {
 	first := strings.IndexAny(name, "./")
 	if first < 0 || name[first] == '.' {
@@ -84,7 +84,7 @@ func dotted(name string) string {
 	return swapped(name)
 }
 
-// swapped makes slashes of dots and the other way about: net.ipv4.conf.eth0/7.forwarding
+// swapped turns dots into slashes and slashes into dots: net.ipv4.conf.eth0/7.forwarding
 // is net/ipv4/conf/eth0.7/forwarding.
 func swapped(name string) string {
 	return strings.Map(func(r rune) rune {
@@ -98,11 +98,11 @@ func swapped(name string) string {
 	}, name)
 }
 
-// setBy is the last line that sets a key, nil if none does.
+// setBy returns the last line that sets a key, nil if none does.
 func setBy(all []setter, key string) *setter {
 	var last *setter
 	for i := range all {
-		// In a pattern * matches within one part of the key.
+		// In a pattern, * matches within one part of the key.
 		if ok, err := path.Match(strings.ReplaceAll(all[i].pattern, ".", "/"), strings.ReplaceAll(key, ".", "/")); err == nil && ok {
 			last = &all[i]
 		}
@@ -110,16 +110,16 @@ func setBy(all []setter, key string) *setter {
 	return last
 }
 
-// A Line is one of a file that sets sysctls at boot.
+// A Line is a line of a file that sets sysctls at boot.
 type Line struct {
 	At  string `json:"at"` // "/etc/sysctl.d/60-router.conf:3"
 	Key string `json:"key"`
 }
 
 // UnknownLines returns the administrator's lines whose key this kernel does not have,
-// though it has the folder that the key would lie in: where that is missing too, a
-// module or an interface may bring it. The error is ErrNotWhole in a network namespace
-// that does not show the machine's keys.
+// although it has the key's directory. If the directory is missing too, a module or an
+// interface may bring it later. The error is ErrNotWhole in a network namespace that does
+// not show the machine's keys.
 func (h *Host) UnknownLines() ([]Line, error) {
 	if !h.whole() {
 		return nil, ErrNotWhole
@@ -138,11 +138,11 @@ func (h *Host) UnknownLines() ([]Line, error) {
 	return unknown, nil
 }
 
-// ErrNotWhole is returned where the machine's own settings are out of reach.
+// ErrNotWhole is returned if the machine's own settings are out of reach.
 var ErrNotWhole = errors.New("another network namespace than the machine's own does not show all its settings")
 
-// lacks reports whether the kernel has the folder of a key, or of a pattern, and
-// nothing of that name in it.
+// lacks reports whether the kernel has the directory of a key or pattern, but nothing of
+// that name in it.
 func (h *Host) lacks(pattern string) bool {
 	file := h.path("proc/sys", swapped(pattern))
 	found, err := filepath.Glob(file)

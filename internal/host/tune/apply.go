@@ -19,11 +19,11 @@ import (
 	"weir/internal/killpoint"
 )
 
-// errOpen is of a transaction that has not come to its end.
+// errOpen is the error of a transaction that is not finished.
 var errOpen = errors.New("the last change")
 
-// Apply makes a plan's changes and keeps them for the next boot. On an error nothing
-// of the plan holds.
+// Apply makes a plan's changes and keeps them for the next boot. If it returns an error,
+// none of the changes is in force.
 func (h *Host) Apply(p *Plan) error {
 	unlock, err := h.lock(false)
 	if err != nil {
@@ -37,9 +37,9 @@ func (h *Host) Apply(p *Plan) error {
 	return h.finish(j)
 }
 
-// Try makes a plan's changes, and puts back what it changed unless Confirm is called
-// within d, by another process. It also puts back when ctx ends. The error then is
-// undolog.ErrUnconfirmed; it is ErrReverted where somebody else ended the trial otherwise.
+// Try makes a plan's changes. It puts them back unless another process calls Confirm
+// within d, and also if ctx ends. The error is then undolog.ErrUnconfirmed, or
+// ErrReverted if somebody else ended the trial otherwise.
 func (h *Host) Try(ctx context.Context, p *Plan, d time.Duration) error {
 	deadline := time.Now().Add(d)
 	unlock, err := h.lock(false)
@@ -53,16 +53,17 @@ func (h *Host) Try(ctx context.Context, p *Plan, d time.Duration) error {
 	}
 	undolog.Await(ctx, deadline, func() bool {
 		now, err := h.readJournal()
-		return err == nil && now.Trial != j.Trial // one that cannot be read is endTrial's to report
+		return err == nil && now.Trial != j.Trial // endTrial reports a journal that cannot be read
 	})
 	return h.endTrial(j.Trial, p.Changes)
 }
 
-// ErrReverted is Try's where the trial was neither confirmed nor left to its end.
+// ErrReverted is returned by Try if the trial was neither confirmed nor ended by Try
+// itself.
 var ErrReverted = errors.New("reverted meanwhile, or it could not be kept")
 
-// endTrial puts a trial back that is still under way, and otherwise says how it ended.
-// It waits for the lock: nothing may keep it from putting back.
+// endTrial puts back a trial that is still open. Otherwise it returns how the trial
+// ended. It waits for the lock, because nothing may keep it from putting back.
 func (h *Host) endTrial(trial string, changes []Change) error {
 	unlock, err := h.lock(true)
 	if err != nil {
@@ -84,7 +85,7 @@ func (h *Host) endTrial(trial string, changes []Change) error {
 	return fmt.Errorf("%w: %s shows what is set", ErrReverted, h.shows())
 }
 
-// shows is the command that says what is set.
+// shows returns the command that shows the settings.
 func (h *Host) shows() string {
 	if h.owner != "" {
 		return h.owner
@@ -92,8 +93,8 @@ func (h *Host) shows() string {
 	return "weir tune status"
 }
 
-// keeps reports whether changes are in the journal for good. What a transaction that
-// is under way has entered is not.
+// keeps reports whether changes are in the journal for good. Entries of an open
+// transaction do not count.
 func (j *contents) keeps(changes []Change) bool {
 	kept := j.Entries
 	if len(j.Changing) > 0 {
@@ -107,7 +108,7 @@ func (j *contents) keeps(changes []Change) bool {
 	return true
 }
 
-// Confirm keeps what the last Try has set.
+// Confirm keeps the changes of the last Try.
 func (h *Host) Confirm() error {
 	unlock, err := h.lock(false)
 	if err != nil {
@@ -124,8 +125,7 @@ func (h *Host) Confirm() error {
 	return h.finish(j)
 }
 
-// begin checks that a plan can be made true now, and gives the journal that it is to be
-// entered in.
+// begin checks that a plan can be applied now, and returns the journal for its entries.
 func (h *Host) begin(p *Plan) (*contents, error) {
 	j, err := h.readJournal()
 	if err != nil {
@@ -151,8 +151,8 @@ func (h *Host) begin(p *Plan) (*contents, error) {
 	return j, nil
 }
 
-// change journals what a plan is going to change, and changes it. The journal that it
-// returns is not finished.
+// change enters a plan's changes in the journal and makes them. The returned journal is
+// not finished.
 func (h *Host) change(p *Plan, confirm time.Time) (*contents, error) {
 	j, err := h.begin(p)
 	if err != nil || len(p.Changes) == 0 {
@@ -167,14 +167,16 @@ func (h *Host) change(p *Plan, confirm time.Time) (*contents, error) {
 	return j, nil
 }
 
-// mostRounds bounds how often changes are made, each time behind other queues.
+// mostRounds is the largest number of rounds of changes. Each new number of queues starts
+// another round.
 const mostRounds = 3
 
-// errRestless is of a plan that wants other queues behind each change of queues.
+// errRestless is the error of a plan that wants another number of queues after each
+// change of queues.
 var errRestless = errors.New("behind other queues the plan wants others again")
 
-// makeTrue enters a plan's changes in the journal and makes them. Where cards get other
-// queues, it plans again behind that; what comes of it joins the plan.
+// makeTrue enters a plan's changes in the journal and makes them. If cards get another
+// number of queues, it then plans again. The new changes join the plan.
 func (h *Host) makeTrue(p *Plan, j *contents) error {
 	changes := p.Changes
 	for round := 1; len(changes) > 0; round++ {
@@ -211,17 +213,17 @@ func (h *Host) makeTrue(p *Plan, j *contents) error {
 	return nil
 }
 
-// spare takes out of a transaction what was not reached: the first change failed with an
-// error, the others were not tried.
+// spare removes from a transaction the changes that were not made: the first failed with
+// err, the others were not tried.
 func (j *contents) spare(changes []Change, err error) {
 	n := len(changes)
 	if !errors.Is(err, fs.ErrNotExist) {
-		n-- // it may have been made in part
+		n-- // the failed change may have been made in part
 	}
 	j.Changing = j.Changing[:len(j.Changing)-n]
 }
 
-// requeues reports whether changes give a card other queues.
+// requeues reports whether changes give a card another number of queues.
 func requeues(changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool {
 		_, setting, _ := cardKey(c.Key)
@@ -230,12 +232,12 @@ func requeues(changes []Change) bool {
 	})
 }
 
-// errChanged is of a plan that is older than what it was made for.
+// errChanged is the error of a plan that is older than the host's state.
 var errChanged = errors.New("the host has changed since this was planned: plan again")
 
-// unchanged reports, under the lock, whether the host is as it was when the plan was
-// made: its values are what revert will put back. The write of a key that is gone
-// fails by itself.
+// unchanged checks under the lock that the host is as it was when the plan was made,
+// because revert will put back the plan's values. If a key is gone, writing it fails
+// anyway.
 func (h *Host) unchanged(p *Plan, j *contents) error {
 	if !slices.EqualFunc(p.entries, j.Entries, func(a, b entry) bool { return reflect.DeepEqual(a, b) }) {
 		return errChanged
@@ -252,7 +254,7 @@ func (h *Host) unchanged(p *Plan, j *contents) error {
 	return nil
 }
 
-// set enters a change; what was found before the first change of a key stays.
+// set enters a change. The value found before the first change of a key stays.
 func (j *contents) set(c Change, besides map[string]string) {
 	for key, value := range besides {
 		if _, known := j.Besides[key]; !known {
@@ -261,10 +263,10 @@ func (j *contents) set(c Change, besides map[string]string) {
 	}
 	if e := j.entry(c.Key); e != nil {
 		e.Set, e.Why = c.To, c.Why
-		e.Besides = maps.Clone(e.Besides) // the entries before the transaction have the same map
+		e.Besides = maps.Clone(e.Besides) // the former entries share this map
 		for key, value := range besides {
 			if behind, known := e.Behind[key]; known && !sameValue(key, value, behind) {
-				e.Besides = mergeOne(e.Besides, key, value) // somebody's since
+				e.Besides = mergeOne(e.Besides, key, value) // somebody has set it since
 			}
 		}
 		return
@@ -272,7 +274,7 @@ func (j *contents) set(c Change, besides map[string]string) {
 	j.Entries = append(j.Entries, entry{Key: c.Key, Before: c.From, Set: c.To, Why: c.Why, Besides: besides})
 }
 
-// mergeOne enters a value in a map that may be nil.
+// mergeOne sets a value in a map that may be nil.
 func mergeOne(all map[string]string, key, value string) map[string]string {
 	if all == nil {
 		all = map[string]string{}
@@ -281,7 +283,7 @@ func mergeOne(all map[string]string, key, value string) map[string]string {
 	return all
 }
 
-// finish ends a transaction: its values are kept for the boot.
+// finish ends a transaction and keeps its values for the next boot.
 func (h *Host) finish(j *contents) error {
 	if err := h.persist(j.Entries); err != nil {
 		return errors.Join(err, h.rollBack(j))
@@ -294,17 +296,17 @@ func (h *Host) finish(j *contents) error {
 	return h.writeJournal(&contents{Entries: j.Entries, Missing: j.Missing})
 }
 
-// rollBack undoes a transaction: each key gets what it had before it, from the last
-// to the first.
+// rollBack undoes a transaction. Each key gets its former value, from the last to the
+// first.
 func (h *Host) rollBack(j *contents) error {
 	var left []string
 	var faults []error
-	back := map[string]bool{} // false: tried in vain
+	back := map[string]bool{} // false: failed
 	for key, before := range j.undoing() {
 		err := h.putBack(key, before)
 		if errors.Is(err, errAway) {
 			if _, tried := back[key]; !tried {
-				back[key] = false // it may be there behind the queues
+				back[key] = false // it may exist once the queues are set
 			}
 			continue
 		}
@@ -334,13 +336,13 @@ func (h *Host) rollBack(j *contents) error {
 	return h.writeJournal(&contents{Entries: j.Previous, Missing: j.Missing})
 }
 
-// undoing are the keys of a transaction with what they had before it: from the last to
-// the first, and at the end once more those that a card loses with its queues.
+// undoing returns the keys of a transaction with their former values, from the last to
+// the first. At the end it repeats those that a card loses with its queues.
 func (j *contents) undoing() iter.Seq2[string, string] {
 	return func(yield func(key, before string) bool) {
 		for _, key := range again(j.Changing) {
 			before, known := j.Found[key]
-			if !known { // the journal is of a weir that did not note it
+			if !known { // an older weir wrote the journal without it
 				before = j.entry(key).Before
 				if e := find(j.Previous, key); e != nil {
 					before = e.Set
@@ -353,8 +355,8 @@ func (j *contents) undoing() iter.Seq2[string, string] {
 	}
 }
 
-// again is the keys in the order in which they are put back: from the last to the
-// first, and then those for each queue a second time, behind the queues.
+// again returns the keys in the order of putting them back: from the last to the first,
+// then those of single queues a second time, after the queues are set.
 func again(keys []string) []string {
 	order := slices.Clone(keys)
 	slices.Reverse(order)
@@ -366,7 +368,7 @@ func again(keys []string) []string {
 	return order
 }
 
-// besides is what a card loses when a key of it is set, as it is now.
+// besides returns the present values of what a card loses if a key of it is set.
 func (h *Host) besides(key string) map[string]string {
 	if k, ok := parseQueueKey(key); ok && k.renews() {
 		return h.besidesQueues(k)
@@ -385,7 +387,7 @@ func (h *Host) besides(key string) map[string]string {
 	return found
 }
 
-// putBackAll puts back values by their keys.
+// putBackAll puts values back by their keys.
 func (h *Host) putBackAll(values map[string]string) error {
 	var faults []error
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -394,12 +396,12 @@ func (h *Host) putBackAll(values map[string]string) error {
 	return errors.Join(faults...)
 }
 
-// errAway is of a setting that a card does not have at the moment, as one that is down
-// has no interrupts: it may come back as weir has set it.
+// errAway is the error of a setting that its card does not have at the moment, such as
+// the interrupts of a card that is down. It may return with weir's value.
 var errAway = errors.New("its card does not have it at the moment")
 
-// putBack sets a key to what it was. A key that is gone, with its module, its card or
-// its queue, has nothing to be put back; nor has one that was never changed.
+// putBack sets a key to its former value. If the key is gone with its module, card or
+// queue, or was never changed, there is nothing to do.
 func (h *Host) putBack(key, before string) error {
 	switch now, err := h.Read(key); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -412,8 +414,8 @@ func (h *Host) putBack(key, before string) error {
 	return h.write(key, before)
 }
 
-// away says why a key that is not there may return as weir has set it; nil for one that
-// is gone for good.
+// away returns why a missing key may return with weir's value; nil if it is gone for
+// good.
 func (h *Host) away(key string) error {
 	if k, ok := parseQueueKey(key); ok {
 		if (k.What == "irq" || k.What == "thread") && h.isDown(k.Interface) {
@@ -427,7 +429,7 @@ func (h *Host) away(key string) error {
 	return nil
 }
 
-// hasCardOf reports whether the interface is there that a key belongs to.
+// hasCardOf reports whether the interface of a key exists.
 func (h *Host) hasCardOf(key string) bool {
 	card, _, ok := cardKey(key)
 	if !ok {

@@ -14,8 +14,8 @@ import (
 	"weir/internal/host/tune/nic"
 )
 
-// cardPrefix begins the keys of cards: nic.eth1.queues. What follows the last dot is
-// the setting; an interface's name may have dots in it.
+// cardPrefix begins the keys of cards: nic.eth1.queues. The setting follows the last dot,
+// because an interface's name may have dots.
 const cardPrefix = "nic."
 
 // anyCard stands for each card in the keys of records.
@@ -34,7 +34,7 @@ func cardKey(key string) (card, setting string, ok bool) {
 	return rest[:at], rest[at+1:], true
 }
 
-// recordKey is the key under which records speak of a card's key.
+// recordKey returns the key that records use for a card's key.
 func recordKey(key string) string {
 	if _, setting, ok := cardKey(key); ok {
 		return cardPrefix + anyCard + "." + setting
@@ -42,12 +42,11 @@ func recordKey(key string) string {
 	return key
 }
 
-// perQueueSetting reports whether a setting has a field for each queue. A card whose
-// queues or rings are set anew loses such settings.
+// perQueueSetting reports whether a setting has a field for each queue. A card loses such
+// settings if its queues or rings are set.
 func perQueueSetting(setting string) bool { return setting == "irqs" || steering[setting] != "" }
 
-// goesWithQueues reports whether a key may lose its value when a card's queues are set
-// anew.
+// goesWithQueues reports whether a key may lose its value if a card's queues are set.
 func goesWithQueues(key string) bool {
 	if k, ok := parseQueueKey(key); ok {
 		return !k.renews()
@@ -66,13 +65,13 @@ func flaps(setting string) bool {
 	return slices.Contains([]string{"queues", "rings", "pause", "eee"}, setting)
 }
 
-// steering are the files of settings that the kernel has for each queue.
+// steering maps settings to the kernel's files, one for each queue.
 var steering = map[string]string{
 	"rps": "sys/class/net/%s/queues/rx-%d/rps_cpus",
 	"xps": "sys/class/net/%s/queues/tx-%d/xps_cpus",
 }
 
-// cards are the interfaces that hardware stands behind and that are in use.
+// cards returns the interfaces in use that have hardware.
 func (h *Host) cards() []string {
 	folders, err := filepath.Glob(h.path("sys/class/net/*/device"))
 	if err != nil {
@@ -90,8 +89,8 @@ func (h *Host) cards() []string {
 	return names
 }
 
-// sysIsOurs reports whether /sys shows this interface: it is of the network namespace
-// in which it was mounted.
+// sysIsOurs reports whether /sys shows this interface. It shows the network namespace in
+// which it was mounted.
 func (h *Host) sysIsOurs(name string) bool {
 	if h.Root != "" || h.sysfs != "" {
 		return true
@@ -101,7 +100,7 @@ func (h *Host) sysIsOurs(name string) bool {
 		(len(device.HardwareAddr) == 0 || h.text("sys/class/net", name, "address") == device.HardwareAddr.String())
 }
 
-// text is a file without the spaces around it, "" where there is none.
+// text returns a file's contents without spaces around it, "" if there is no such file.
 func (h *Host) text(elem ...string) string {
 	text, err := os.ReadFile(h.path(elem...))
 	if err != nil {
@@ -143,8 +142,7 @@ func (h *Host) setCard(card, setting, value string) error {
 	return setFile(h.path("ethtool", card, setting), value)
 }
 
-// cardFiles are the files in which the kernel has a setting of a card: one for each
-// queue.
+// cardFiles returns the kernel's files of a card's setting, one for each queue.
 func (h *Host) cardFiles(card, setting string) ([]string, error) {
 	if !h.sysIsOurs(card) {
 		return nil, fmt.Errorf("%w (/sys is of another network namespace, or has no %s)", fs.ErrNotExist, card)
@@ -172,8 +170,8 @@ func (h *Host) cardFiles(card, setting string) ([]string, error) {
 	return files, nil
 }
 
-// readFields is what each file says, with single spaces between. A file that nobody
-// may read, as xps_cpus of a card with one queue, is no setting.
+// readFields returns the contents of all files, separated by single spaces. A file that
+// nobody may read is no setting, such as xps_cpus of a card with one queue.
 func (h *Host) readFields(files []string) (string, error) {
 	var fields []string
 	for _, file := range files {
@@ -190,8 +188,8 @@ func (h *Host) readFields(files []string) (string, error) {
 	return strings.Join(fields, " "), nil
 }
 
-// setFields writes each file its field. Fields of queues that are gone are left, and
-// so are queues without a field.
+// setFields writes its field to each file. It ignores fields of queues that are gone, and
+// queues without a field.
 func setFields(files []string, value string) error {
 	for i, field := range strings.Fields(value) {
 		if i >= len(files) {
@@ -204,8 +202,8 @@ func setFields(files []string, value string) error {
 	return nil
 }
 
-// setFile writes what the kernel reads as one line. A file of a recorded tree that has
-// no line end gets none.
+// setFile writes a value that the kernel reads as one line. If a file of a recorded tree
+// has no final newline, it gets none.
 func setFile(name, value string) error {
 	if old, err := os.ReadFile(name); err != nil || len(old) == 0 || old[len(old)-1] == '\n' {
 		value += "\n"

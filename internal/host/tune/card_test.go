@@ -16,8 +16,8 @@ import (
 	"weir/internal/host/undolog"
 )
 
-// gateway is two cards of one queue each on four cores with two threads each, set as
-// no router should be.
+// gateway is a badly configured router: two cards of one queue each, on four cores with
+// two threads each.
 func gateway() map[string]string {
 	files := map[string]string{
 		"sys/devices/system/cpu/online": "0-7\n",
@@ -55,7 +55,7 @@ func gateway() map[string]string {
 	return files
 }
 
-// with is gateway with other files.
+// with returns gateway with other files.
 func with(more map[string]string) map[string]string {
 	files := gateway()
 	for name, text := range more {
@@ -116,7 +116,8 @@ func TestPlanCards(t *testing.T) {
 	}
 }
 
-// What keeps itself, or would be undone, is left alone.
+// TestPlanCardsLeft checks that settings that keep themselves, or would be undone, are
+// left alone.
 func TestPlanCardsLeft(t *testing.T) {
 	const linkFile = "etc/systemd/network/10-lan.link"
 	for _, c := range []struct {
@@ -149,7 +150,7 @@ func TestPlanCardsLeft(t *testing.T) {
 	}
 }
 
-// One card's setting can be named, and one of all cards.
+// TestPlanCardByName checks that a setting can be named for one card or for all cards.
 func TestPlanCardByName(t *testing.T) {
 	h, _ := tree(t, gateway())
 	for name, want := range map[string][]string{
@@ -170,7 +171,7 @@ func TestPlanCardByName(t *testing.T) {
 	}
 }
 
-// PPPoE comes to one queue whatever the card has.
+// TestPlanPPPoE checks that PPPoE counts as one queue, whatever the card has.
 func TestPlanPPPoE(t *testing.T) {
 	h, _ := tree(t, with(map[string]string{"ethtool/eth0/queues": "combined 2\n", "ethtool/eth1/queues": "combined 2\n"}))
 	p := plan(t, h, tune.Inputs{Role: db.Forwarder, PPPoE: true}, "nic.eth0.rps")
@@ -179,8 +180,8 @@ func TestPlanPPPoE(t *testing.T) {
 	}
 }
 
-// Queues beyond the cores are taken away, and no others; none is added that weir doctor
-// would not miss.
+// TestPlanQueues checks that only queues beyond the cores are removed, and that none is
+// added unless weir doctor misses it.
 func TestPlanQueues(t *testing.T) {
 	for _, c := range []struct {
 		now          string
@@ -204,7 +205,7 @@ func TestPlanQueues(t *testing.T) {
 	}
 }
 
-// Cards of one NUMA node share its cores, and no others.
+// TestPlanQueuesNodes checks that cards of one NUMA node share that node's cores only.
 func TestPlanQueuesNodes(t *testing.T) {
 	files := map[string]string{"ethtool/eth0/queues-max": "combined 8\n", "ethtool/eth1/queues-max": "combined 8\n", "proc/cpuinfo": ""}
 	for core := range 8 {
@@ -212,7 +213,7 @@ func TestPlanQueuesNodes(t *testing.T) {
 		files["proc/cpuinfo"] += fmt.Sprintf("processor : %d\nphysical id : %d\ncore id : %d\n\n", core, core/4, core%4)
 	}
 	for _, c := range []struct {
-		eth0, eth1 string // cores of their nodes
+		eth0, eth1 string // cores of the cards' nodes
 		want       []string
 	}{
 		{"0-3", "4-7", []string{"nic.eth0.queues=combined 4", "nic.eth1.queues=combined 4"}},
@@ -227,7 +228,8 @@ func TestPlanQueuesNodes(t *testing.T) {
 	}
 }
 
-// Cores that somebody has chosen for a card's packets stay, unless it is asked for.
+// TestChosenCores checks that cores chosen by somebody for a card's packets stay, unless
+// the setting is named.
 func TestChosenCores(t *testing.T) {
 	h, _ := tree(t, with(map[string]string{
 		"ethtool/eth0/queues": "combined 2\n", "ethtool/eth1/queues": "combined 2\n", "sys/class/net/eth0/queues/rx-0/rps_cpus": "0c\n",
@@ -248,8 +250,8 @@ func TestChosenCores(t *testing.T) {
 	}
 }
 
-// Cores that the administrator keeps free get no packets, and no queue is there for
-// them; the thread beside an isolated one works for itself.
+// TestIsolatedCores checks that cores kept free by the administrator get no packets and
+// do not count for queues. The sibling of an isolated thread counts as a core.
 func TestIsolatedCores(t *testing.T) {
 	for name, text := range map[string]string{"isolated": "2-3,6\n", "nohz_full": "2-3,6\n"} {
 		h, _ := tree(t, with(map[string]string{
@@ -267,8 +269,9 @@ func TestIsolatedCores(t *testing.T) {
 	}
 }
 
-// Where udev runs, a .link file takes the place of the one that it went by, says the
-// same, and then what weir has set; the rest is left to the unit.
+// TestKeepCards checks that, where udev runs, weir's .link file replaces the one that
+// udev used. It repeats that file's lines and adds weir's settings. The unit keeps the
+// rest.
 func TestKeepCards(t *testing.T) {
 	const vendor = "usr/lib/systemd/network/99-default.link"
 	h, files := tree(t, with(map[string]string{
@@ -323,8 +326,8 @@ TxBufferSize=256
 	if s := status(t, h); len(s.Unkept) > 0 {
 		t.Errorf("not kept: %q", s.Unkept)
 	}
-	// After the next start udev goes by weir's file, and the card is as its driver has
-	// it but for what that file says.
+	// After the next start, udev uses weir's file. The card has its driver's defaults
+	// except for that file's settings.
 	write(t, h, "run/udev/data/n2", "E:ID_NET_LINK_FILE=/etc/systemd/network/70-weir-tune-eth0.link\n")
 	write(t, h, "ethtool/eth0/eee", "on\n")
 	write(t, h, "ethtool/eth1/lro", "on\n")
@@ -348,7 +351,7 @@ TxBufferSize=256
 	}
 }
 
-// write puts a text into the tree.
+// write writes a file of the tree.
 func write(t *testing.T, h *tune.Host, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(h.Root, name), []byte(text), 0o600); err != nil {
@@ -356,8 +359,8 @@ func write(t *testing.T, h *tune.Host, name, text string) {
 	}
 }
 
-// A setting of a card that fails takes the whole transaction back, and what a card
-// loses with its queues is put back behind them.
+// TestCardsFail checks that a failing card setting undoes the whole transaction, and that
+// settings lost with the queues are put back after the queues.
 func TestCardsFail(t *testing.T) {
 	h, files := tree(t, gateway())
 	before := files()
@@ -371,8 +374,9 @@ func TestCardsFail(t *testing.T) {
 	}
 }
 
-// Interrupts are known by the names that drivers give them, in the order of the queues;
-// those that only send, of other cards, or of no queue are not.
+// TestInterruptNames checks that interrupts are found by the names that drivers give
+// them, in the order of the queues. Interrupts of other cards, of no queue, or only for
+// sending do not count.
 func TestInterruptNames(t *testing.T) {
 	for _, names := range [][]string{
 		{"eth0-TxRx-0", "eth0-TxRx-1"},                   // igb, ixgbe
@@ -380,9 +384,9 @@ func TestInterruptNames(t *testing.T) {
 		{"eth0-rx-0", "eth0-rx-1"},                       // r8125
 		{"eth0-0", "eth0-1"},                             // bnx2, stmmac
 		{"eth0-fp-0", "eth0-fp-1"},                       // bnx2x
-		{"0000:03:00.0-input.0", "0000:03:00.0-input.1"}, // virtio, by its bus
+		{"0000:03:00.0-input.0", "0000:03:00.0-input.1"}, // virtio, by its bus address
 		{"mlx5_comp0@pci:0000:03:00.0", "mlx5_comp1@pci:0000:03:00.0"},
-		{"eth0-rx-2", "eth0-rx-3"}, // vmxnet3, tg3: behind those that send
+		{"eth0-rx-2", "eth0-rx-3"}, // vmxnet3, tg3: after those that send
 		{"gve-ntfy-blk2@pci:0000:03:00.0", "gve-ntfy-blk3@pci:0000:03:00.0"},
 		{"vif3-q0-rx", "vif3-q1-rx"}, // xen-netfront
 	} {
@@ -406,7 +410,8 @@ func TestInterruptNames(t *testing.T) {
 	}
 }
 
-// Two cards do not begin at the same core, and cores near the card come first.
+// TestInterruptsOfTwoCards checks that two cards begin at different cores, and that cores
+// near the card come first.
 func TestInterruptsOfTwoCards(t *testing.T) {
 	h, _ := tree(t, with(map[string]string{
 		"ethtool/eth0/queues": "combined 2\n", "ethtool/eth1/queues": "combined 2\n",
@@ -418,8 +423,8 @@ func TestInterruptsOfTwoCards(t *testing.T) {
 	}
 }
 
-// Each card has the cores of its own node while these are free, and two cards that were
-// both given the first core are told apart.
+// TestInterruptsNodes checks that each card gets free cores of its own node, and that two
+// cards on the same first core are separated.
 func TestInterruptsNodes(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -461,7 +466,8 @@ func TestInterruptsNodes(t *testing.T) {
 	}
 }
 
-// At boot, what is not there is named, and the rest is set.
+// TestRestoreMissing checks that, at boot, missing settings are named and the others are
+// set.
 func TestRestoreMissing(t *testing.T) {
 	h, files := tree(t, with(map[string]string{"run/systemd/system/x": ""}))
 	apply(t, h, tune.Inputs{}, "nic.eth0.irqs", "nic.eth1.lro")
@@ -478,7 +484,8 @@ func TestRestoreMissing(t *testing.T) {
 	}
 }
 
-// Where a file of udev's has drop-ins, weir's file would take them away: it writes none.
+// TestKeepCardsDropIn checks that weir writes no .link file in place of one with
+// drop-ins, because they would no longer apply.
 func TestKeepCardsDropIn(t *testing.T) {
 	const vendor = "usr/lib/systemd/network/99-default.link"
 	for _, folder := range []string{"etc", "run", "usr/local/lib", "usr/lib", "told"} {
@@ -498,8 +505,9 @@ func TestKeepCardsDropIn(t *testing.T) {
 	}
 }
 
-// What a drop-in of the administrator's sets is his, the last by name before the others,
-// also where weir has a file of its own by then; what the distribution's sets is not.
+// TestDropInSets checks that the administrator's drop-ins count as his settings, also if
+// weir has a file of its own by then. The last by name wins. The distribution's drop-ins
+// do not count.
 func TestDropInSets(t *testing.T) {
 	const vendor = "usr/lib/systemd/network/99-default.link"
 	const eth0 = "nic.eth0.lro"
@@ -531,8 +539,9 @@ func TestDropInSets(t *testing.T) {
 	}
 }
 
-// What a card does not have at the moment is not forgotten: it comes back as weir has
-// set it. What went with its card is.
+// TestRevertAway checks that a setting that its card does not have at the moment stays in
+// the journal, because it returns with weir's value. A setting that is gone with its card
+// is dropped.
 func TestRevertAway(t *testing.T) {
 	files := gateway()
 	h, _ := tree(t, files)
@@ -561,8 +570,8 @@ func TestRevertAway(t *testing.T) {
 	}
 }
 
-// What somebody has set beside a change of weir's since stays, for revert and for a trial
-// that goes back.
+// TestBesidesSetSince checks that revert, and a trial that is put back, keep what
+// somebody has set since next to weir's change.
 func TestBesidesSetSince(t *testing.T) {
 	h, _ := tree(t, gateway())
 	apply(t, h, tune.Inputs{}, "nic.eth0.rings")

@@ -7,7 +7,7 @@ import (
 	"weir/internal/host/cpulist"
 )
 
-// online are the cores that run; nil where that is not told.
+// online returns the cores that run; nil if unknown.
 func (h *Host) online() []int {
 	cores, err := cpulist.Parse(h.text("sys/devices/system/cpu/online"))
 	if err != nil {
@@ -16,8 +16,8 @@ func (h *Host) online() []int {
 	return cores
 }
 
-// isolated are the cores that the administrator keeps free of the kernel's work. The
-// kernel takes them out of masks that are written, or refuses the mask.
+// isolated returns the cores that the administrator keeps free of the kernel's work. The
+// kernel removes them from a written mask, or refuses the mask.
 func (h *Host) isolated() []int {
 	var all []int
 	for _, name := range []string{"isolated", "nohz_full"} {
@@ -28,14 +28,14 @@ func (h *Host) isolated() []int {
 	return all
 }
 
-// workers are the cores to which packets are given, the nearest to a card first.
+// workers returns the cores that packets are given to, those nearest to a card first.
 func (h *Host) workers(card string) []int {
 	near, far := h.nearest(card)
 	return append(near, far...)
 }
 
-// nearest are the cores of a card's NUMA node, and the others: one of each pair of
-// hyper-threads, and none that is isolated.
+// nearest returns the cores of a card's NUMA node, and the others. It takes one of each
+// pair of hyper-threads, and no isolated cores.
 func (h *Host) nearest(card string) (near, far []int) {
 	local, err := cpulist.Parse(h.text("sys/class/net", card, "device/local_cpulist"))
 	isolated := h.isolated()
@@ -44,7 +44,7 @@ func (h *Host) nearest(card string) (near, far []int) {
 		siblings, e := cpulist.Parse(h.text("sys/devices/system/cpu", fmt.Sprintf("cpu%d", core), "topology/thread_siblings_list"))
 		first := slices.IndexFunc(siblings, func(s int) bool { return slices.Contains(usable, s) })
 		if e == nil && first >= 0 && siblings[first] != core {
-			continue // the first of them works for both
+			continue // the first of them counts for both
 		}
 		if err != nil || len(local) == 0 || slices.Contains(local, core) {
 			near = append(near, core)

@@ -1,7 +1,7 @@
 package tune
 
-// Lock holds the lock as a second weir tune does.
+// Lock takes the lock as a second weir tune would.
 func (h *Host) Lock() (unlock func(), err error) { return h.lock(true) }
 
-// PlanAgain has a plan be made again behind other queues by another function.
+// PlanAgain sets the function that plans again after other queues are set.
 func (p *Plan) PlanAgain(again func() (*Plan, error)) { p.again = again }

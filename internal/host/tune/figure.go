@@ -10,21 +10,21 @@ import (
 	"weir/internal/host/tune/arith"
 )
 
-// A figure is what a formula gives, and how: with the numbers in it.
+// figure is the result of a formula, with the calculation in numbers.
 type figure struct {
 	value int64
 	shown string
 }
 
-// Arithmetic is what follows from known inputs, whether a setting uses it or not: for
-// whoever sets up another machine, or wonders.
+// Arithmetic is the result of a formula whose inputs are known, whether or not a setting
+// uses it. It helps people who configure another machine.
 type Arithmetic struct {
 	Name  string `json:"name"` // db's name of the formula
 	Value int64  `json:"value"`
 	Shown string `json:"shown"`
 }
 
-// formulas are what arithmetic shows, in this order, with what each needs.
+// formulas are shown by arithmetic in this order, each with the inputs it needs.
 var formulas = []struct {
 	formula string
 	needs   []string
@@ -57,7 +57,7 @@ func (in *Inputs) arithmetic() ([]Arithmetic, error) {
 	return all, nil
 }
 
-// compute is a formula over the inputs, which have to be known.
+// compute computes a formula. Its inputs must be known.
 func compute(formula string, in *Inputs) (*figure, error) {
 	switch formula {
 	case "bdp":
@@ -100,12 +100,13 @@ func compute(formula string, in *Inputs) (*figure, error) {
 	return nil, fmt.Errorf("no figure comes from the formula %q", formula)
 }
 
-// segment is the link that TCP's segments cross: with timestamps, as systems send them.
+// segment returns the link that TCP's segments cross, with timestamps, because systems
+// send them.
 func (in *Inputs) segment() arith.Link {
 	return arith.Link{MTU: in.MTU, PPPoE: in.PPPoE, Timestamps: true}
 }
 
-// rate is a line's speed as people read it.
+// rate writes a line's speed for people.
 func rate(bitsPerSecond uint64) string {
 	for _, u := range []struct {
 		unit uint64
@@ -118,8 +119,8 @@ func rate(bitsPerSecond uint64) string {
 	return fmt.Sprintf("%d bit/s", bitsPerSecond)
 }
 
-// fill makes a value of a record's: "{}" is the figure, "=" the field of what was
-// found in the same place.
+// fill makes a value from a record's value: "{}" is the figure, "=" the field found in
+// the same place.
 func fill(value, found string, f *figure) string {
 	now := strings.Fields(found)
 	fields := strings.Fields(value)
@@ -134,8 +135,9 @@ func fill(value, found string, f *figure) string {
 	return strings.Join(fields, " ")
 }
 
-// enough reports whether what was found is at least the value in each field: then
-// a record that only raises has nothing to do. It is false for what is no number.
+// enough reports whether each field of the found value is at least the wanted value. A
+// record that only raises then has nothing to do. It returns false for a value that is
+// not a number.
 func enough(found, value string) bool {
 	a, b := strings.Fields(found), strings.Fields(value)
 	if len(a) != len(b) {

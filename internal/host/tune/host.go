@@ -14,23 +14,23 @@ import (
 	"weir/internal/host/netif"
 )
 
-// A Host is the machine, or a tree recorded of one, that is planned for and changed.
+// A Host is the machine, or a recorded tree of one, that is planned for and changed.
 type Host struct {
-	// Root is the folder that stands for "/"; "" is the machine itself, in the
-	// network namespace of the process.
+	// Root is the directory that stands for "/". "" is the machine itself, in the
+	// process's network namespace.
 	Root string
-	// Program is what sets cards and cores at boot, for the unit that is written; ""
-	// is the program that runs.
+	// Program is the path that the unit runs to set cards and cores at boot. "" is
+	// the running program.
 	Program string
 
-	owner string // the command that keeps its journal by OpenVolatile; "" is weir tune
-	sysfs string // what stands for /sys; "" is the root's
+	owner string // command that opened its journal by OpenVolatile; "": weir tune
+	sysfs string // directory that stands for /sys; "": the root's
 	close func() error
 }
 
-// OpenVolatile opens the machine for another command than weir tune, which has a journal and
-// a lock of its own. What it sets lasts until the next boot. Its /sys is the one of
-// the process's network namespace. The caller closes it.
+// OpenVolatile opens the machine for a command other than weir tune, with a journal and a
+// lock of its own. Its settings last until the next boot. Its /sys is that of the
+// process's network namespace. The caller closes it.
 func OpenVolatile(command string) (*Host, error) {
 	fd, folder, err := netif.Sysfs()
 	if err != nil {
@@ -39,10 +39,10 @@ func OpenVolatile(command string) (*Host, error) {
 	return &Host{owner: command, sysfs: folder, close: func() error { return unix.Close(fd) }}, nil
 }
 
-// Close lets go of what OpenVolatile has opened.
+// Close closes what OpenVolatile opened.
 func (h *Host) Close() error { return h.close() }
 
-// command is what people type to change, confirm and revert.
+// command returns what people type to change, confirm and revert.
 func (h *Host) command() string {
 	if h.owner == "" {
 		return "weir tune"
@@ -50,7 +50,7 @@ func (h *Host) command() string {
 	return h.owner
 }
 
-// path is a path below the root.
+// path returns a path below the root.
 func (h *Host) path(elem ...string) string {
 	path := filepath.Join(elem...)
 	if below, isSys := strings.CutPrefix(path, "sys/"); isSys && h.sysfs != "" {
@@ -62,14 +62,14 @@ func (h *Host) path(elem ...string) string {
 	return filepath.Join(h.Root, path)
 }
 
-// sysctlPath is where a sysctl lies: net.ipv4.ip_forward in net/ipv4/ip_forward.
+// sysctlPath returns the file of a sysctl: net.ipv4.ip_forward is net/ipv4/ip_forward.
 func (h *Host) sysctlPath(key string) string {
 	return h.path("proc/sys", strings.ReplaceAll(key, ".", "/"))
 }
 
-// Read is the value of a key as the kernel writes it, without its line end: a sysctl,
-// a setting of a card (nic.eth1.queues), or of the cores (cpu.governor); or the value
-// of a QueueKey. The error of what is not there is fs.ErrNotExist.
+// Read returns the value of a key as the kernel writes it, without the newline. The key
+// is a sysctl, a setting of a card (nic.eth1.queues) or of the cores (cpu.governor), or a
+// QueueKey. The error for a missing key is fs.ErrNotExist.
 func (h *Host) Read(key string) (string, error) {
 	value, err := h.read(key)
 	if err != nil {
@@ -120,7 +120,7 @@ func (h *Host) set(key, value string) error {
 	return setFile(h.sysctlPath(key), value)
 }
 
-// unwrapPath takes the path out of an error that names the key already.
+// unwrapPath removes the path from an error that already names the key.
 func unwrapPath(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -129,8 +129,8 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// sameValue compares two values of a key as the kernel does: by their fields, and
-// cores by which they are.
+// sameValue compares two values of a key as the kernel does: field by field, and lists of
+// cores as sets.
 func sameValue(key, a, b string) bool {
 	x, y := strings.Fields(a), strings.Fields(b)
 	if len(x) != len(y) {
@@ -144,8 +144,8 @@ func sameValue(key, a, b string) bool {
 	return true
 }
 
-// took reports whether a key has taken a value. A card that has other queues by now has
-// taken those fields that it has queues for.
+// took reports whether a key has taken a value. If the card's queues changed meanwhile,
+// only fields of existing queues count.
 func took(key, now, value string) bool {
 	if _, setting, ok := cardKey(key); ok && perQueueSetting(setting) {
 		x, y := strings.Fields(now), strings.Fields(value)
@@ -155,7 +155,7 @@ func took(key, now, value string) bool {
 	return sameValue(key, now, value)
 }
 
-// normal is one form of a field that can be written in several.
+// normal returns the normal form of a field that can be written in several ways.
 func normal(key, field string) string {
 	_, setting, _ := cardKey(key)
 	var cores []int
@@ -174,9 +174,9 @@ func normal(key, field string) string {
 	return cpulist.FormatMask(cores)
 }
 
-// whole reports whether host-wide settings are in reach and are kept for the boot: the
-// machine's own network namespace, or a recorded tree. Other namespaces show no net.core.netdev_budget,
-// and what they show of host-wide values is not theirs to set.
+// whole reports whether host-wide settings are in reach and kept for the boot: in the
+// machine's own network namespace, or in a recorded tree. Other namespaces have no
+// net.core.netdev_budget, and must not set host-wide values.
 func (h *Host) whole() bool {
 	if h.owner != "" {
 		return false

@@ -13,21 +13,21 @@ import (
 	"weir/internal/host/tune/db"
 )
 
-// Inputs are what settings are computed from. What is zero is not known.
+// Inputs are what settings are computed from. Zero means unknown.
 type Inputs struct {
 	Role     db.Role       `json:"role"`
-	Link     uint64        `json:"link,omitempty"` // bit/s of the fastest line
+	Link     uint64        `json:"link,omitempty"` // speed of the fastest line, bit/s
 	RTT      time.Duration `json:"rtt,omitempty"`
 	Memory   uint64        `json:"memory,omitempty"` // bytes
 	Burst    int           `json:"burst,omitempty"`  // connections that arrive in one second
 	Accepted int           `json:"accepted,omitempty"`
-	Cores    int           `json:"cores,omitempty"` // real ones
-	Ports    int           `json:"ports,omitempty"` // in use
+	Cores    int           `json:"cores,omitempty"` // without hyper-threads
+	Ports    int           `json:"ports,omitempty"` // number in use
 	MTU      int           `json:"mtu,omitempty"`
 	PPPoE    bool          `json:"pppoe,omitempty"`
 }
 
-// has reports whether an input of a record is known; its name is db's.
+// has reports whether an input of a record is known, by db's name.
 func (in *Inputs) has(name string) bool {
 	switch name {
 	case "link":
@@ -48,8 +48,8 @@ func (in *Inputs) has(name string) bool {
 	return true
 }
 
-// Complete fills in what the host tells: its memory, its cores, its cards, and the
-// fastest link of one.
+// Complete adds what the host reports: its memory, its cores, its cards, and the speed of
+// the fastest link.
 func (h *Host) Complete(in Inputs) Inputs {
 	if in.Memory == 0 {
 		in.Memory = h.memory()
@@ -66,8 +66,9 @@ func (h *Host) Complete(in Inputs) Inputs {
 	return in
 }
 
-// cores is the host's real cores: threads that share one count once. 0 where it is not
-// told, as on systems whose /proc/cpuinfo names no cores. Isolated ones are not counted.
+// cores returns the number of the host's real cores; hyper-threads of one core count
+// once, and isolated cores do not count. It is 0 if unknown, as on systems whose
+// /proc/cpuinfo names no cores.
 func (h *Host) cores() int {
 	text, err := os.ReadFile(h.path("proc/cpuinfo"))
 	if err != nil {
@@ -92,7 +93,7 @@ func (h *Host) cores() int {
 	return len(seen)
 }
 
-// memory is the host's, in bytes; 0 where it is not told.
+// memory returns the host's memory in bytes; 0 if unknown.
 func (h *Host) memory() uint64 {
 	bytes, err := proc.Memory(h.path("proc"))
 	if err != nil {
@@ -101,8 +102,8 @@ func (h *Host) memory() uint64 {
 	return bytes
 }
 
-// fastestLink is the speed of the fastest card, in bit/s; 0 where none tells.
-// Devices that are no card have no folder "device", and speeds of their fancy.
+// fastestLink returns the speed of the fastest card in bit/s; 0 if none reports one.
+// Devices that are no cards have no "device" directory, and report made-up speeds.
 func (h *Host) fastestLink() uint64 {
 	devices, err := filepath.Glob(h.path("sys/class/net/*/device"))
 	if err != nil {
@@ -112,7 +113,7 @@ func (h *Host) fastestLink() uint64 {
 	for _, device := range devices {
 		text, err := os.ReadFile(filepath.Join(filepath.Dir(device), "speed"))
 		if err != nil {
-			continue // a link that is down has none
+			continue // a link that is down has no speed
 		}
 		if mbit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32); err == nil {
 			fastest = max(fastest, mbit*1_000_000)
@@ -121,11 +122,11 @@ func (h *Host) fastestLink() uint64 {
 	return fastest
 }
 
-// slowestLine bounds speeds below, in bit/s: who types 10 means 10M or 10G.
+// slowestLine is the lowest accepted speed: somebody who types 10 means 10M or 10G.
 const slowestLine = 1_000
 
-// ParseRate reads a line's speed: a number of bit/s, with k, M or G (and "bit", if
-// people like) behind it.
+// ParseRate reads a line's speed: a number of bit/s, optionally followed by k, M or G,
+// and "bit".
 func ParseRate(text string) (uint64, error) {
 	number := strings.TrimSuffix(strings.TrimSuffix(text, "/s"), "bit")
 	unit := uint64(1)
@@ -146,10 +147,10 @@ func ParseRate(text string) (uint64, error) {
 	return 0, fmt.Errorf("%q is no speed: want bit/s, as 100M, 2.5G or 10G", text)
 }
 
-// mostMemory is what a CPU of today can address, in bytes.
+// mostMemory is the most that today's CPUs can address, in bytes.
 const mostMemory = 1 << 52
 
-// ParseSize reads a size of memory: bytes, or with k, M or G, in units of 1024.
+// ParseSize reads a size of memory in bytes, or with k, M or G in units of 1024.
 func ParseSize(text string) (uint64, error) {
 	number, shift := text, 0
 	if n := len(number); n > 0 {

@@ -11,7 +11,7 @@ import (
 	"weir/internal/host/proc"
 )
 
-// interrupts are those by which a card's queues receive, in the order of the queues.
+// interrupts returns a card's receive interrupts in the order of the queues.
 func (h *Host) interrupts(card string) []int {
 	found := h.named(card).Receiving(h.interruptsOf(card))
 	var irqs []int
@@ -21,8 +21,8 @@ func (h *Host) interrupts(card string) []int {
 	return irqs
 }
 
-// interruptsOf are all interrupts of a card, by number, with their names: those that
-// its device lists, and those that are named after it.
+// interruptsOf returns all interrupts of a card with their names: those that its device
+// lists, and those named after it.
 func (h *Host) interruptsOf(card string) map[int]string {
 	_, all, err := proc.Interrupts(h.path("proc"))
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *Host) interruptsOf(card string) map[int]string {
 	return all
 }
 
-// named is what a card's interrupts are named after.
+// named returns the names that a card's interrupts may carry.
 func (h *Host) named(card string) *irqname.Card {
 	c := &irqname.Card{Name: card, Device: h.bus(card)}
 	if queues, err := h.cardFiles(card, "rps"); err == nil {
@@ -45,7 +45,8 @@ func (h *Host) named(card string) *irqname.Card {
 	return c
 }
 
-// bus is the name of the device below a card, "" where a recorded tree does not tell.
+// bus returns the name of the device below a card, "" if a recorded tree does not have
+// it.
 func (h *Host) bus(card string) string {
 	target, err := os.Readlink(h.path("sys/class/net", card, "device"))
 	if err != nil {

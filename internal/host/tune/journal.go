@@ -14,42 +14,44 @@ import (
 	"weir/internal/host/undolog"
 )
 
-// entry is one key that weir has set.
+// entry is a key that weir has set.
 type entry struct {
 	Key    string `json:"key"`
-	Before string `json:"before"` // what was found first, as the kernel writes it
+	Before string `json:"before"` // first value found, as the kernel writes it
 	Set    string `json:"set"`
 	Why    string `json:"why"`
-	// Besides is what a card loses by the change, by key, as it was found.
+	// Besides holds what a card loses by the change, by key, as found before it.
 	Besides map[string]string `json:"besides,omitempty"`
-	// Behind is the same keys as weir's change has left them: what is otherwise by
-	// now, somebody has set.
+	// Behind holds the same keys as weir's change left them. If a value differs now,
+	// somebody has set it.
 	Behind map[string]string `json:"behind,omitempty"`
 }
 
-// contents is the journal: what weir has set and what it found. It is written before anything is
-// changed, so that whatever happens then can be undone.
+// contents is the journal: what weir has set, and what it found. It is written before any
+// change, so that the change can always be undone.
 type contents struct {
 	Entries []entry `json:"entries"`
-	// Changing is the keys of a transaction that has not come to its end.
+	// Changing lists the keys of a transaction that is not finished.
 	Changing []string `json:"changing,omitempty"`
-	// Confirm is until when the transaction has to be confirmed; zero for none.
+	// Confirm is the time until which the transaction has to be confirmed; zero for
+	// none.
 	Confirm time.Time `json:"confirm,omitzero"`
-	// Trial names a transaction that has to be confirmed, so that its session knows
-	// it from a later one.
+	// Trial names a transaction that has to be confirmed, so that its session can
+	// tell it from a later one.
 	Trial string `json:"trial,omitempty"`
-	// Missing are the folders for weir's files that were not there before its first
-	// change, the deepest last.
+	// Missing lists the directories for weir's files that did not exist before its
+	// first change, the deepest last.
 	Missing []string `json:"missing,omitempty"`
-	// Besides is what cards lose by the transaction, by key, as it was when it began.
+	// Besides holds what cards lose by the transaction, by key, as it was at its
+	// start.
 	Besides map[string]string `json:"besides,omitempty"`
-	// Found is what each key of the transaction was before it.
+	// Found is the former value of each key of the transaction.
 	Found map[string]string `json:"found,omitempty"`
-	// Previous is the entries before the transaction, to which it goes back.
+	// Previous holds the entries before the transaction, to which a rollback returns.
 	Previous []entry `json:"previous,omitempty"`
 }
 
-// entry is that of a key, nil if there is none.
+// entry returns a key's entry, nil if there is none.
 func (j *contents) entry(key string) *entry { return find(j.Entries, key) }
 
 func find(entries []entry, key string) *entry {
@@ -61,9 +63,9 @@ func find(entries []entry, key string) *entry {
 	return nil
 }
 
-// journal lies below /var/lib for the host, which is set up for good, and below /run for
-// a namespace, which ends with the machine's run. A namespace's cookie is never given
-// twice.
+// journal returns the journal's file. It is below /var/lib for the host, whose settings
+// are permanent, and below /run for a namespace, which ends with the machine's run. A
+// namespace's cookie is never used twice.
 func (h *Host) journal() (undolog.File, error) {
 	if h.whole() {
 		return undolog.File{Path: h.path("var/lib/weir/tune.json"), Of: h.command()}, nil
@@ -75,7 +77,7 @@ func (h *Host) journal() (undolog.File, error) {
 	return undolog.File{Path: fmt.Sprintf("/run/%s/%d.json", h.runName(), cookie), Of: h.command()}, nil
 }
 
-// readJournal is an empty one where nothing is set.
+// readJournal returns an empty journal if nothing is set.
 func (h *Host) readJournal() (*contents, error) {
 	file, err := h.journal()
 	if err != nil {
@@ -88,8 +90,8 @@ func (h *Host) readJournal() (*contents, error) {
 	return &j, nil
 }
 
-// writeJournal replaces the journal, or removes it and the folders that weir has made
-// where it is empty.
+// writeJournal replaces the journal. If the journal is empty, it removes it, and the
+// directories that weir made.
 func (h *Host) writeJournal(j *contents) error {
 	file, err := h.journal()
 	if err != nil {
@@ -106,13 +108,13 @@ func (h *Host) writeJournal(j *contents) error {
 		return err
 	}
 	for _, folder := range slices.Backward(old.Missing) {
-		os.Remove(h.path(folder)) //nolint:errcheck // what is not empty is somebody's
+		os.Remove(h.path(folder)) //nolint:errcheck // a directory that is not empty is somebody else's
 	}
 	return nil
 }
 
-// lock keeps a second process of the command out until unlock is called. It waits for the first one,
-// or fails.
+// lock keeps out a second process of the command until unlock is called. If another one
+// has the lock, it waits or fails.
 func (h *Host) lock(wait bool) (unlock func(), err error) {
 	path := "/run/" + h.runName() + ".lock"
 	if h.Root != "" {
@@ -121,10 +123,10 @@ func (h *Host) lock(wait bool) (unlock func(), err error) {
 	return undolog.Lock(path, h.command(), wait)
 }
 
-// runName is what the command's files below /run are named after.
+// runName is the base name of the command's files below /run.
 func (h *Host) runName() string { return strings.ReplaceAll(h.command(), " ", "-") }
 
-// missing are the folders for weir's files that are not there, the deepest last.
+// missing returns the directories for weir's files that do not exist, the deepest last.
 func (h *Host) missing() []string {
 	if !h.whole() {
 		return nil

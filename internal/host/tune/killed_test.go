@@ -16,8 +16,8 @@ import (
 	"weir/internal/killpoint"
 )
 
-// childRoot is the environment variable by which this test runs itself as a program
-// that applies or reverts in the tree it names.
+// childRoot and childVerb are environment variables by which this test runs itself as a
+// program that applies or reverts in the named tree.
 const childRoot, childVerb = "WEIR_TUNE_TEST_ROOT", "WEIR_TUNE_TEST_VERB"
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,7 @@ func child(h *tune.Host, verb string) error {
 	return h.Apply(p)
 }
 
-// dies runs a child that dies at step n, and reports whether it came so far.
+// dies runs a child that dies at step n, and reports whether it got that far.
 func dies(t *testing.T, root, verb string, n int) bool {
 	t.Helper()
 	list := filepath.Join(t.TempDir(), "steps")
@@ -73,9 +73,9 @@ func dies(t *testing.T, root, verb string, n int) bool {
 	return false
 }
 
-// Whenever apply dies, revert puts every byte back; and whenever revert dies, the next
-// one does: on a host without cards of note, and with a card that gets other queues
-// and is kept by a .link file and a unit.
+// TestKilled checks that, whenever apply dies, revert puts every byte back, and whenever
+// revert dies, the next revert does. It does so on a host without notable cards, and on
+// one whose card gets other queues and is kept by a .link file and a unit.
 func TestKilled(t *testing.T) { killed(t, nil) }
 
 func TestKilledWithCards(t *testing.T) {

@@ -12,15 +12,15 @@ import (
 	"weir/internal/killpoint"
 )
 
-// linkFolder is where systemd-udevd looks for .link files first; of those that match a
-// card, it takes the one whose name comes first, and no other.
+// linkFolder is the first directory in which systemd-udevd looks for .link files. Of the
+// files that match a card, it uses only the first by name.
 const linkFolder = "etc/systemd/network"
 
-// linkPrefix begins the names of weir's, which come before the distribution's.
+// linkPrefix begins the names of weir's files, so they come before the distribution's.
 const linkPrefix = "70-weir-tune-"
 
-// linkOptions are systemd.link's words for a setting, with the part of the value that
-// each has; "" is the whole.
+// linkOptions maps a setting to systemd.link's options, each with its part of the value;
+// "" is the whole value.
 var linkOptions = map[string][]struct{ part, option string }{
 	"queues":      {{"combined", "CombinedChannels"}, {"rx", "RxChannels"}, {"tx", "TxChannels"}},
 	"rings":       {{"rx", "RxBufferSize"}, {"tx", "TxBufferSize"}},
@@ -31,8 +31,8 @@ var linkOptions = map[string][]struct{ part, option string }{
 	"adaptive-rx": {{"", "UseAdaptiveRxCoalesce"}},
 }
 
-// optionsOf are the lines of a .link file for a setting; none where it has no word for
-// it.
+// optionsOf returns the lines of a .link file for a setting; none if there is no option
+// for it.
 func optionsOf(setting, value string) []string {
 	words := map[string]string{"on": "yes", "off": "no"}
 	fields := strings.Fields(value)
@@ -54,10 +54,10 @@ func optionsOf(setting, value string) []string {
 	return lines
 }
 
-// links are the .link files that keep entries, by their names, and the entries that
-// none can keep.
+// links returns the .link files that keep entries, by name, and the entries that no .link
+// file can keep.
 func (h *Host) links(entries []entry) (files map[string]string, rest []entry) {
-	lines := map[string][]string{} // by card
+	lines := map[string][]string{} // lines by card
 	for _, e := range entries {
 		card, setting, ok := cardKey(e.Key)
 		options := optionsOf(setting, e.Set)
@@ -75,10 +75,10 @@ func (h *Host) links(entries []entry) (files map[string]string, rest []entry) {
 	return files, rest
 }
 
-// linkHead is what weir's .link file for a card begins with: whom it matches, and all
-// that udev's file for it says now, which it takes the place of. It is "" where udev
-// does not run, where the card has no address of its own to match, and where the
-// administrator has a file for it, or drop-ins, which hold for a file of that name only.
+// linkHead returns the head of weir's .link file for a card: the match, and all lines of
+// the file that udev uses now, because weir's file replaces it. It returns "" if udev
+// does not run, if the card has no address of its own to match, or if the administrator
+// has a file for the card or drop-ins. Drop-ins apply only to a file of their own name.
 func (h *Host) linkHead(card string) string {
 	address := h.permanentAddress(card)
 	if _, err := os.Stat(h.path("run/udev/control")); err != nil || address == "" {
@@ -92,12 +92,12 @@ func (h *Host) linkHead(card string) string {
 		"[Match]\nPermanentMACAddress=%s\n\n[Link]\n%s", takesPlace, used, card, address, h.linkSection(used))
 }
 
-// takesPlace is the line of weir's .link file behind which the file stands that it was
+// takesPlace is the line of weir's .link file that precedes the name of the file it was
 // made from.
 const takesPlace = "# Written by weir tune apply; weir tune revert removes it. It takes the place of"
 
-// linkFile is the file that udev goes by for a card, of those that are not weir's; ""
-// where that is the administrator's, or not told.
+// linkFile returns the file, other than weir's, that udev uses for a card; "" if it is
+// the administrator's or unknown.
 func (h *Host) linkFile(card string) string {
 	file := h.udevFile(card)
 	if filepath.Base(file) == linkPrefix+card+".link" {
@@ -109,15 +109,15 @@ func (h *Host) linkFile(card string) string {
 	return file
 }
 
-// behind is the file that one of weir's was made from.
+// behind returns the file that one of weir's was made from.
 func (h *Host) behind(own string) string {
 	_, behind, _ := strings.Cut(h.text(own), takesPlace+"\n# ")
 	file, _, _ := strings.Cut(behind, "\n")
 	return file
 }
 
-// hasDropIns reports whether a .link file has drop-ins: names and addresses may stand in
-// them.
+// hasDropIns reports whether a .link file has drop-ins, which may set names and
+// addresses.
 func (h *Host) hasDropIns(card, file string) bool {
 	for _, folder := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} {
 		if found, err := filepath.Glob(h.path(folder, "systemd/network", filepath.Base(file)+".d", "*.conf")); err == nil && found != nil {
@@ -127,10 +127,10 @@ func (h *Host) hasDropIns(card, file string) bool {
 	return h.udevTells(card, "ID_NET_LINK_FILE_DROPINS") != ""
 }
 
-// udevFile is the file that udev goes by for a card, "" where it does not tell.
+// udevFile returns the file that udev uses for a card, "" if unknown.
 func (h *Host) udevFile(card string) string { return h.udevTells(card, "ID_NET_LINK_FILE") }
 
-// udevTells is a property that udev has of a card, "" for none.
+// udevTells returns a property of a card from udev's database, "" for none.
 func (h *Host) udevTells(card, property string) string {
 	for line := range strings.Lines(h.text("run/udev/data/n" + h.text("sys/class/net", card, "ifindex"))) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "E:"+property+"="); ok {
@@ -140,7 +140,7 @@ func (h *Host) udevTells(card, property string) string {
 	return ""
 }
 
-// linkSection is what a file has in its section [Link].
+// linkSection returns a file's section [Link].
 func (h *Host) linkSection(file string) string {
 	var b strings.Builder
 	in := false
@@ -155,7 +155,7 @@ func (h *Host) linkSection(file string) string {
 	return b.String()
 }
 
-// permanentAddress is the address that the card's hardware has, "" for none.
+// permanentAddress returns the address of the card's hardware, "" for none.
 func (h *Host) permanentAddress(card string) string {
 	if h.Root == "" {
 		return nic.PermanentAddress(card)
@@ -166,7 +166,7 @@ func (h *Host) permanentAddress(card string) string {
 	return h.text("sys/class/net", card, "address")
 }
 
-// keepLinks writes weir's .link files, and removes those that are none of these.
+// keepLinks writes weir's .link files, and removes weir's other ones.
 func (h *Host) keepLinks(files map[string]string) error {
 	old, err := filepath.Glob(h.path(linkFolder, linkPrefix+"*"))
 	if err != nil {
@@ -187,9 +187,8 @@ func (h *Host) keepLinks(files map[string]string) error {
 	return nil
 }
 
-// linkSets is the administrator's .link file that sets a card's setting, or his drop-in,
-// "" for none. A drop-in counts before the file that it belongs to, and the last by name
-// before the others.
+// linkSets returns the administrator's .link file or drop-in that sets a card's setting,
+// "" for none. Drop-ins come before their file, and the last by name comes first.
 func (h *Host) linkSets(key string) string {
 	card, setting, ok := cardKey(key)
 	if !ok || linkOptions[setting] == nil {
@@ -213,15 +212,15 @@ func (h *Host) linkSets(key string) string {
 	return ""
 }
 
-// adminFolders are those of which the administrator writes the files, as the first
-// folders that udev looks into.
+// adminFolders are the directories whose files the administrator writes. udev looks into
+// them first.
 var adminFolders = []string{"/etc/", "/run/", "/usr/local/lib/"}
 
 func isAdmins(file string) bool {
 	return slices.ContainsFunc(adminFolders, func(folder string) bool { return strings.HasPrefix(file, folder) })
 }
 
-// dropIns are the administrator's for a .link file, in the order in which they count.
+// dropIns returns the administrator's drop-ins for a .link file, in order of precedence.
 func (h *Host) dropIns(file string) []string {
 	var found []string
 	seen := map[string]bool{}

@@ -14,13 +14,13 @@ import (
 	"weir/internal/testenv"
 )
 
-// ownMachine is the environment variable that says that the whole machine is the
-// test's, as in test/kernels: it may be set up, and is thrown away.
+// ownMachine is the environment variable that says that the test owns the whole machine,
+// as in test/kernels: it may configure it, and the machine is thrown away afterwards.
 const ownMachine = "WEIR_TEST_OWN_MACHINE"
 
-// What is the whole host's, on a whole host: sysctls of the host, connection tracking,
-// the queues, the offloads and the interrupts of a card. It is set, read back, kept for
-// the boot, changes nothing a second time, and is put back to the last byte.
+// TestWholeMachine sets host-wide settings on a whole host: sysctls, connection tracking,
+// and a card's queues, offloads and interrupts. They are set, read back and kept for the
+// boot. A second run changes nothing, and revert restores every byte.
 func TestWholeMachine(t *testing.T) {
 	testenv.NeedRoot(t)
 	if os.Getenv(ownMachine) == "" {
@@ -81,7 +81,7 @@ func TestWholeMachine(t *testing.T) {
 	}
 }
 
-// virtioCard is a card of the machine, brought up.
+// virtioCard returns a card of the machine, and brings it up.
 func virtioCard(t *testing.T) string {
 	t.Helper()
 	folders, err := filepath.Glob("/sys/class/net/*/device")

@@ -16,67 +16,67 @@ import (
 	"weir/internal/stats"
 )
 
-// A Measurer shows what a change does.
+// A Measurer measures the effect of a change.
 type Measurer interface {
-	// Blind says why the measurer cannot see the effect of a change, "" if it can.
+	// Blind returns why the measurer cannot see the effect of a change, "" if it can.
 	Blind(c *Change) string
-	// Measure measures once. The host has the value; a measurer that measures
-	// elsewhere has to see to it that the value holds there.
+	// Measure measures once. The host has the value set. A measurer that measures
+	// elsewhere must set the value there.
 	Measure(ctx context.Context, c *Change, value string) (Measured, error)
-	// About is what is measured, in words.
+	// About says in words what is measured.
 	About() string
 }
 
 // Measured is one measurement.
 type Measured struct {
 	Rate float64 // more is better
-	Loss float64 // share of the packets that were lost
+	Loss float64 // share of lost packets
 }
 
-// An Effect is what measuring a change has shown.
+// An Effect is the measured effect of a change.
 type Effect string
 
-// The effects.
+// Effects of a change.
 const (
 	Helps      Effect = "helps"          // proven at 95 %
 	Hurts      Effect = "hurts"          // proven at 95 %
-	NotProven  Effect = "no effect seen" // none is proven
+	NotProven  Effect = "no effect seen" // neither is proven
 	NoVerdict  Effect = "no verdict"     // the control failed
 	Unmeasured Effect = "not measurable here"
 )
 
-// A Finding is what became of one change of a plan that was measured.
+// A Finding is the result of one measured change of a plan.
 type Finding struct {
 	Key     string         `json:"key"`
 	From    string         `json:"from"`
 	To      string         `json:"to"`
 	Effect  Effect         `json:"effect"`
 	Kept    bool           `json:"kept"`
-	Why     string         `json:"why,omitempty"`     // of what was not measured
+	Why     string         `json:"why,omitempty"`     // why it was not measured
 	About   string         `json:"about,omitempty"`   // what was measured
-	Before  stats.Sample   `json:"before,omitempty"`  // rates
-	After   stats.Sample   `json:"after,omitempty"`   // rates
-	Control *stats.Control `json:"control,omitempty"` // the value before, twice
-	// Rate and Loss compare after with before.
+	Before  stats.Sample   `json:"before,omitempty"`  // rates before
+	After   stats.Sample   `json:"after,omitempty"`   // rates after
+	Control *stats.Control `json:"control,omitempty"` // compares the value before with itself
+	// Rate and Loss compare the new value with the one before.
 	Rate *stats.Comparison `json:"rate,omitempty"`
 	Loss *stats.Comparison `json:"loss,omitempty"`
 }
 
-// MeasureOptions say how changes are measured.
+// MeasureOptions control how changes are measured.
 type MeasureOptions struct {
 	Measurers []Measurer // the first that can see a change measures it
-	Rounds    int        // of each: the value before, the same again, the new one
-	Named     bool       // the changes were asked for by name: what cannot be measured is kept
+	Rounds    int        // number of rounds; each measures the value before, the same again, and the new one
+	Named     bool       // the changes were named: keep those that cannot be measured
 	Progress  func(text string)
 }
 
-// LeastRounds are those without which nothing can be proven.
+// LeastRounds is the number of rounds below which nothing can be proven.
 const LeastRounds = 3
 
-// Measure makes the changes of a plan one after the other, and keeps those that are
-// proven to help. In each round the host has the value before, the same once more as a
-// control, and the new one, in random order. All is one transaction: an error, or the
-// end of ctx, puts everything back, and so does Revert where this was killed.
+// Measure makes the changes of a plan one by one, and keeps those that are proven to
+// help. Each round sets the value before, the same once more as a control, and the new
+// one, in random order. The whole run is one transaction: an error, or the end of ctx,
+// puts everything back. If the process was killed, Revert does so.
 func (h *Host) Measure(ctx context.Context, p *Plan, o MeasureOptions) ([]Finding, error) {
 	if o.Rounds < LeastRounds {
 		return nil, fmt.Errorf("measure in %d rounds: want at least %d", o.Rounds, LeastRounds)
@@ -108,7 +108,8 @@ func (h *Host) Measure(ctx context.Context, p *Plan, o MeasureOptions) ([]Findin
 	return findings, h.finish(j.without(findings))
 }
 
-// takeBack undoes a transaction for an error, and says with it how far that came.
+// takeBack undoes a transaction because of an error, and adds to the error how far
+// undoing came.
 func (h *Host) takeBack(j *contents, err error) error {
 	if back := h.rollBack(j); back != nil {
 		return errors.Join(err, fmt.Errorf("not all could be put back, weir tune revert tries again: %w", back))
@@ -116,7 +117,7 @@ func (h *Host) takeBack(j *contents, err error) error {
 	return fmt.Errorf("everything is as it was: %w", err)
 }
 
-// without is the journal of the changes that were kept; the others are as they were.
+// without returns the journal of the changes that were kept. The others are as they were.
 func (j *contents) without(findings []Finding) *contents {
 	kept := *j
 	kept.Entries = slices.Clone(j.Entries)
@@ -135,10 +136,10 @@ func (j *contents) without(findings []Finding) *contents {
 	return &kept
 }
 
-// queuesApart is why other queues are left out.
+// queuesApart is the reason why changes of queues are left out.
 const queuesApart = "what each queue has is planned behind it: interrupts, RPS and the table; by itself it would be measured without them"
 
-// tryOne measures a change and leaves the host with it, or as it was.
+// tryOne measures a change. It leaves the host with the change, or as it was.
 func (h *Host) tryOne(ctx context.Context, c *Change, o *MeasureOptions) (*Finding, error) {
 	f := &Finding{Key: c.Key, From: oneLine(c.From), To: c.To}
 	if requeues([]Change{*c}) {
@@ -160,14 +161,14 @@ func (h *Host) tryOne(ctx context.Context, c *Change, o *MeasureOptions) (*Findi
 	return f, nil
 }
 
-// arm is one of what is compared: a value and what was measured with it.
+// arm is one side of a comparison: a value, and what was measured with it.
 type arm struct {
 	value       string
 	rates, loss stats.Sample
 }
 
 func (h *Host) measureOne(ctx context.Context, c *Change, m Measurer, o *MeasureOptions, f *Finding) error {
-	besides := h.besides(c.Key) // each change of rings takes them
+	besides := h.besides(c.Key) // each change of rings loses them
 	before, again, after := &arm{value: c.From}, &arm{value: c.From}, &arm{value: c.To}
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	for round, a := range stats.Interleave(random, o.Rounds, []*arm{before, again, after}) {
@@ -192,11 +193,11 @@ func (h *Host) measureOne(ctx context.Context, c *Change, m Measurer, o *Measure
 	return h.hold(ctx, c.Key, c.From, besides)
 }
 
-// leastLoss is the share of packets below which more or fewer lost are no matter.
+// leastLoss is the share of packets below which a change in loss does not matter.
 const leastLoss = 0.0001
 
-// judge says what was shown. A change helps if it is proven to forward more for the
-// same work, or to lose less, and not the contrary of the other.
+// judge sets the effect. A change helps if it provably forwards more for the same work or
+// loses less, without provably worsening the other.
 func (f *Finding) judge(before, again, after *arm) {
 	control := stats.NewControl()
 	control.Add(f.Key+" as it was", before.rates, again.rates)
@@ -205,8 +206,8 @@ func (f *Finding) judge(before, again, after *arm) {
 	f.Before, f.After, f.Control, f.Rate, f.Loss = slices.Concat(before.rates, again.rates), after.rates, &control, &rate, &loss
 	faster, slower := rate.Proven && rate.Difference > 0, rate.Proven && rate.Difference < 0
 	safer, lossier := loss.Proven && loss.Difference < -leastLoss, loss.Proven && loss.Difference > leastLoss
-	// A difference that is no larger than that of the same thing measured twice says
-	// nothing, whatever the test.
+	// A difference no larger than that between two measurements of the same value
+	// proves nothing, whatever the test says.
 	within := !loss.Proven && control.Difference >= math.Abs(rate.Relative)
 	switch {
 	case !control.OK:
@@ -222,8 +223,8 @@ func (f *Finding) judge(before, again, after *arm) {
 	}
 }
 
-// hold sets a key, unless it is so already, waits until a card that was set has its link
-// back, and puts back what that has taken besides.
+// hold sets a key unless it has the value already, waits until the card has its link
+// back, and puts back what the change took besides.
 func (h *Host) hold(ctx context.Context, key, value string, besides map[string]string) error {
 	now, err := h.Read(key)
 	if err != nil {
@@ -246,7 +247,7 @@ func (h *Host) hold(ctx context.Context, key, value string, besides map[string]s
 	return h.putBackAll(besides)
 }
 
-// carrierChanges is how often a card's link has gone or come, -1 where it is not told.
+// carrierChanges returns how often a card's link went up or down, -1 if unknown.
 func (h *Host) carrierChanges(card string) int {
 	n, err := strconv.Atoi(h.text("sys/class/net", card, "carrier_changes"))
 	if err != nil {
@@ -255,12 +256,12 @@ func (h *Host) carrierChanges(card string) int {
 	return n
 }
 
-// linkGrace is how long a link may take to go down behind a change: what it is up before
-// that, it was before the change. Not all drivers take it down.
+// linkGrace is how long a link may take to go down after a change. A link that is up
+// before that may still go down. Not all drivers take it down.
 const linkGrace = 2 * time.Second
 
-// awaitLink waits until a card's link is back; before is its carrierChanges before the
-// change. A link that goes down with the change is given time to.
+// awaitLink waits until a card's link is back. before is its carrierChanges before the
+// change. It first gives the link time to go down.
 func (h *Host) awaitLink(ctx context.Context, card string, before int, goes bool) error {
 	const patience, look = 15 * time.Second, 50 * time.Millisecond
 	began := time.Now()
@@ -281,7 +282,7 @@ func (h *Host) awaitLink(ctx context.Context, card string, before int, goes bool
 	}
 }
 
-// String is a finding in one line.
+// String returns a finding in one line.
 func (f *Finding) String() string {
 	what := "put back"
 	if f.Kept {
@@ -301,7 +302,7 @@ func (f *Finding) String() string {
 	return text + "\n  " + f.Control.String()
 }
 
-// WriteFindings prints what was measured, and what became of it.
+// WriteFindings prints what was measured, and the result of each.
 func WriteFindings(w io.Writer, findings []Finding) error {
 	var b strings.Builder
 	if len(findings) == 0 {

@@ -17,14 +17,14 @@ import (
 	"weir/internal/host/tune/db"
 )
 
-// fake is a machine whose rate depends on what a key is set to.
+// fake is a machine whose rate depends on a key's value.
 type fake struct {
 	host    *tune.Host
-	blind   []string           // keys that it cannot see
-	rates   map[string]float64 // by key=value; else 100
+	blind   []string           // keys whose effect it cannot see
+	rates   map[string]float64 // by key=value; default 100
 	loss    map[string]float64
-	doubles bool   // each measurement is twice the one before: no two sums of them are alike
-	fails   string // at this key=value
+	doubles bool   // each measurement is twice the one before, so no two sums are equal
+	fails   string // fails at this key=value
 	samples int
 	seen    map[string]int // measurements by key=value
 }
@@ -65,8 +65,8 @@ func (f *fake) Measure(_ context.Context, c *tune.Change, value string) (tune.Me
 	return tune.Measured{Rate: rate + noise, Loss: f.loss[at]}, nil
 }
 
-// What is proven to help is kept, and nothing else; what cannot be measured is kept
-// only where it was asked for.
+// TestMeasure checks that only what is proven to help is kept. What cannot be measured is
+// kept only if it was named.
 func TestMeasure(t *testing.T) {
 	h, files := tree(t, gateway())
 	before := files()
@@ -141,7 +141,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// By name, what cannot be measured is set all the same.
+// TestMeasureNamed checks that a named change is made even if it cannot be measured.
 func TestMeasureNamed(t *testing.T) {
 	h, _ := tree(t, gateway())
 	m := &fake{host: h, blind: []string{"nic.eth0.pause"}}
@@ -155,7 +155,8 @@ func TestMeasureNamed(t *testing.T) {
 	}
 }
 
-// A machine that is not the same twice proves nothing.
+// TestMeasureControlFails checks that a machine that gives two different results for one
+// value proves nothing.
 func TestMeasureControlFails(t *testing.T) {
 	h, files := tree(t, gateway())
 	before := files()
@@ -169,8 +170,8 @@ func TestMeasureControlFails(t *testing.T) {
 	}
 }
 
-// A measurer that fails, and a session that ends, put everything back, what was kept
-// before in the same run included.
+// TestMeasureFails checks that a failing measurer, or the end of the session, puts
+// everything back, including what the same run had kept.
 func TestMeasureFails(t *testing.T) {
 	h, files := tree(t, gateway())
 	before := files()
@@ -203,7 +204,8 @@ func TestMeasureFails(t *testing.T) {
 	}
 }
 
-// Where not all can be put back, nobody says that it was.
+// TestMeasureCannotPutBack checks that the error does not claim that all was put back if
+// it was not.
 func TestMeasureCannotPutBack(t *testing.T) {
 	h, _ := tree(t, gateway())
 	p := plan(t, h, tune.Inputs{}, "nic.eth0.lro")
@@ -230,8 +232,8 @@ func (b *breaker) Measure(context.Context, *tune.Change, string) (tune.Measured,
 	return tune.Measured{}, errors.Join(errors.New("broken"), os.Remove(b.file), os.Mkdir(b.file, 0o700))
 }
 
-// Other queues are not set for a measurement even by name: what they need is planned
-// behind them.
+// TestMeasureQueuesNamed checks that queues are not changed for a measurement, even if
+// named, because the settings of each queue must be planned afterwards.
 func TestMeasureQueuesNamed(t *testing.T) {
 	h, files := tree(t, gateway())
 	before := files()
@@ -244,11 +246,12 @@ func TestMeasureQueuesNamed(t *testing.T) {
 	}
 }
 
-// clobbered is a machine whose card loses its interrupts' cores with each change of rings.
+// clobbered is a machine whose card loses its interrupts' cores with each change of
+// rings.
 type clobbered struct {
 	fake
 	t    *testing.T
-	want string // of nic.eth0.irqs, in each round
+	want string // value of nic.eth0.irqs in each round
 }
 
 func (m *clobbered) Measure(ctx context.Context, c *tune.Change, value string) (tune.Measured, error) {
@@ -262,8 +265,8 @@ func (m *clobbered) Measure(ctx context.Context, c *tune.Change, value string) (
 	return m.fake.Measure(ctx, c, value)
 }
 
-// Each round of rings has what the card loses by them: what was found, or what has been
-// kept by then of the same plan.
+// TestMeasureBesides checks that each round of rings has what the card loses by them: the
+// found values, or those that the same plan has kept by then.
 func TestMeasureBesides(t *testing.T) {
 	for _, keys := range [][]string{{"nic.eth0.rings"}, {"nic.eth0.irqs", "nic.eth0.rings"}} {
 		for rate, helps := range map[float64]bool{90: false, 120: true} {
@@ -299,7 +302,7 @@ func (m *late) Measure(ctx context.Context, c *tune.Change, value string) (tune.
 	if value != m.last {
 		m.last, m.sets = value, m.sets+1
 	}
-	// It begins with "on", the link with 2 changes.
+	// It begins with "on", and the link with 2 changes.
 	text, err := os.ReadFile(filepath.Join(m.host.Root, "sys/class/net/eth0/carrier_changes"))
 	if want := fmt.Sprintln(2 * m.sets); err != nil || string(text) != want {
 		m.t.Errorf("measured before the link has gone and come: %q changes, want %q; %v", text, want, err)
@@ -307,7 +310,8 @@ func (m *late) Measure(ctx context.Context, c *tune.Change, value string) (tune.
 	return m.fake.Measure(ctx, c, value)
 }
 
-// A link that is up is not back before it has gone: it is given time to.
+// TestMeasureLate checks that a link that is still up gets time to go down before it
+// counts as back.
 func TestMeasureLate(t *testing.T) {
 	h, _ := tree(t, with(map[string]string{"sys/class/net/eth0/carrier_changes": "2\n"}))
 	ctx, stop := context.WithCancel(t.Context())

@@ -14,11 +14,11 @@ import (
 	"weir/internal/testenv"
 )
 
-// A card of a namespace, here one end of a veth pair, is set as the driver lets it, by its
-// name, and put back.
+// TestNamespaceCard checks that a card of a namespace, here one end of a veth pair, is
+// set by name as its driver allows, and put back.
 func TestNamespaceCard(t *testing.T) {
 	testenv.NeedRoot(t)
-	runtime.LockOSThread() // and the thread ends with the test, in its namespace
+	runtime.LockOSThread() // the thread ends with the test, in its namespace
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Fatal(err)
 	}
@@ -57,11 +57,11 @@ func TestNamespaceCard(t *testing.T) {
 	}
 }
 
-// In a network namespace of its own weir sets what is the namespace's, to the
-// kernel's satisfaction, leaves alone what is the host's, and puts all back.
+// TestNamespace checks that, in a network namespace of its own, weir sets the namespace's
+// settings with the kernel's consent, leaves the host's alone, and puts everything back.
 func TestNamespace(t *testing.T) {
 	testenv.NeedRoot(t)
-	runtime.LockOSThread() // and the thread ends with the test, in its namespace
+	runtime.LockOSThread() // the thread ends with the test, in its namespace
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestNamespace(t *testing.T) {
 	if _, err := h.Read("net.core.netdev_budget"); err == nil {
 		t.Fatal("the namespace shows the host's settings: it is none")
 	}
-	// The namespace inherits these from the machine; only here they are set.
+	// The namespace inherits these from the machine. They are set only here.
 	keys := []string{"net.ipv4.ip_early_demux", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_mtu_probing", "net.core.netdev_budget", "cpu.governor"}
 	before := map[string]string{}
 	for _, key := range keys[:4] {

@@ -11,8 +11,9 @@ import (
 	"weir/internal/host/proc"
 )
 
-// noNeed says why a setting would do nothing for this host now, by the counter that
-// it is there for; "" if it would, or if the counter cannot be read.
+// noNeed returns why a setting would have no effect on this host now, judged by the
+// counter that it is meant to lower. It returns "" if it would have one, or if the
+// counter cannot be read.
 func (h *Host) noNeed(key string) string {
 	switch key {
 	case "net.core.netdev_budget":
@@ -39,7 +40,7 @@ func (h *Host) noNeed(key string) string {
 	return ""
 }
 
-// softnet is the sum of a figure of the cores' packet queues.
+// softnet sums a counter of the cores' packet queues.
 func (h *Host) softnet(figure func(procfs.SoftnetStat) uint32) (sum uint64, ok bool) {
 	queues, err := proc.Softnet(h.path("proc"))
 	for _, q := range queues {
@@ -52,14 +53,14 @@ func squeezed(q procfs.SoftnetStat) uint32 { return q.TimeSqueezed }
 
 func dropped(q procfs.SoftnetStat) uint32 { return q.Dropped }
 
-// neighbours is the entries of the ARP table.
+// neighbours returns the number of entries in the ARP table.
 func (h *Host) neighbours() (uint64, bool) {
 	text, err := os.ReadFile(h.path("proc/net/arp"))
 	lines := strings.Count(string(text), "\n")
 	return uint64(max(0, lines-1)), err == nil && lines > 0
 }
 
-// number is a file that holds one.
+// number reads a file with a number.
 func (h *Host) number(file string) (uint64, bool) {
 	text, err := os.ReadFile(h.path(file))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"weir/internal/killpoint"
 )
 
-// persist writes the files that keep the entries' values for the next boot, or
-// removes them where there is nothing to keep. A namespace has no boot.
+// persist writes the files that keep the entries' values for the next boot. If there is
+// nothing to keep, it removes them. A namespace has no boot.
 func (h *Host) persist(entries []entry) error {
 	if !h.whole() {
 		return nil
@@ -28,7 +28,7 @@ func (h *Host) persist(entries []entry) error {
 	return h.keepUnit(rest)
 }
 
-// keep replaces a file below the root, or removes it where the text is empty.
+// keep replaces a file below the root, or removes it if the text is empty.
 func (h *Host) keep(name, text string) error {
 	path := h.path(name)
 	if text == "" {
@@ -43,8 +43,8 @@ func (h *Host) keep(name, text string) error {
 	return nil
 }
 
-// bootText is the file for systemd's sysctl and procps', "" without entries. A minus
-// before a key has them go on where the kernel does not have it yet.
+// bootText returns the file for the sysctl programs of systemd and procps, "" without
+// entries. With a minus before a key, they go on if the kernel does not have it yet.
 func bootText(entries []entry) string {
 	if len(entries) == 0 {
 		return ""

@@ -10,22 +10,22 @@ import (
 	"weir/internal/host/tune/db"
 )
 
-// A Change is one setting that a plan makes.
+// A Change is a setting that a plan changes.
 type Change struct {
 	Key      string        `json:"key"`
 	From     string        `json:"from"` // as the kernel writes it
 	To       string        `json:"to"`
-	Figure   string        `json:"figure,omitempty"` // how To comes about
+	Figure   string        `json:"figure,omitempty"` // calculation of To
 	Why      string        `json:"why"`
 	Risk     string        `json:"risk"`
 	Evidence []db.Evidence `json:"evidence"`
 	Grade    db.Grade      `json:"grade"`
-	Scope    string        `json:"scope,omitempty"` // of sysctls: namespace or host
+	Scope    string        `json:"scope,omitempty"` // for sysctls: namespace or host
 	Role     db.Role       `json:"role"`
-	Card     string        `json:"card,omitempty"` // whose setting it is
+	Card     string        `json:"card,omitempty"` // card of the setting
 }
 
-// A Skip is one setting that a plan leaves alone, and why.
+// A Skip is a setting that a plan leaves alone, with the reason.
 type Skip struct {
 	Key string `json:"key"`
 	Why string `json:"why"`
@@ -36,20 +36,20 @@ type Plan struct {
 	Inputs  Inputs   `json:"inputs"`
 	Changes []Change `json:"changes"`
 	Skips   []Skip   `json:"skips"`
-	Fit     []string `json:"fit"` // keys that are as advised already
-	Left    []string `json:"-"`   // keys of the journal that the administrator has taken over
-	entries []entry  // the journal's when the plan was made
-	// again plans once more: where a card gets other queues, what is set for each of
-	// them can only be told then.
+	Fit     []string `json:"fit"` // keys already set as advised
+	Left    []string `json:"-"`   // keys of the journal that the administrator has since set himself
+	entries []entry  // the journal's entries when the plan was made
+	// again plans once more. If a card gets another number of queues, their settings
+	// can be planned only afterwards.
 	again func() (*Plan, error)
 
 	Arithmetic []Arithmetic `json:"arithmetic"`
 }
 
-// Plan compares the host with the records of the inputs' role. Keys name settings
-// that are wanted whatever their role and grade and need; without any, those that
-// only a guide speaks for, and those for which the host shows no need, are left.
-// nic.DEV.lro names a setting of all cards, and nic.eth1.lro one card's.
+// Plan compares the host with the records of the inputs' role. Keys name settings that
+// are wanted whatever their role, grade and need. Without keys, it leaves out settings
+// that only a guide recommends, and those that the host shows no need for. nic.DEV.lro
+// names a setting of all cards, nic.eth1.lro that of one card.
 func (h *Host) Plan(d *db.DB, in Inputs, keys ...string) (*Plan, error) {
 	for _, key := range keys {
 		if !slices.ContainsFunc(d.ByKey(recordKey(key)), settable) {
@@ -85,9 +85,9 @@ func (h *Host) Plan(d *db.DB, in Inputs, keys ...string) (*Plan, error) {
 	return p, nil
 }
 
-// PlanOf is a plan of changes that somebody has chosen: of each, the key, the value and the
-// reason. Where they give a card other queues, again tells what is to be changed
-// behind that; it may be nil.
+// PlanOf returns a plan of given changes: each has a key, a value and a reason. If they
+// give a card another number of queues, again returns the changes to make afterwards; it
+// may be nil.
 func (h *Host) PlanOf(changes []Change, again func() ([]Change, error)) (*Plan, error) {
 	journal, err := h.readJournal()
 	if err != nil {
@@ -113,12 +113,12 @@ func (h *Host) PlanOf(changes []Change, again func() ([]Change, error)) (*Plan, 
 	return p, nil
 }
 
-// places are those in which weir tune sets something on Linux.
+// places are the places in which weir tune sets something on Linux.
 var places = []string{"sysctl.d", "card", "cores"}
 
 func settable(r *db.Record) bool { return r.System == "linux" && slices.Contains(places, r.Place) }
 
-// judge is what records are judged by.
+// judge holds the facts that records are compared with.
 type judge struct {
 	host     *Host
 	plan     *Plan
@@ -127,11 +127,11 @@ type judge struct {
 	journal  *contents
 	whole    bool
 	cards    []string
-	services []string // those that set what weir tune may set
+	services []string // running services that change what weir tune may set
 }
 
-// keysOf are the keys that a record stands for here: one for each card where it is a
-// card's, and without names all.
+// keysOf returns the keys that a record stands for here: one for each card if it is a
+// card's setting. Without names it returns all.
 func (j *judge) keysOf(r *db.Record, names []string) []string {
 	var keys []string
 	add := func(key string) {
@@ -160,7 +160,7 @@ func (j *judge) keysOf(r *db.Record, names []string) []string {
 	return keys
 }
 
-// key puts a key among the changes, the skips or what fits already.
+// key puts a key among the changes, the skips, or the keys already set as advised.
 func (j *judge) key(r *db.Record, key string, named bool) error {
 	if !j.whole && (r.Scope == "host" || r.Place == "cores") {
 		j.skip(key, "it is the whole host's, and this is a network namespace")
@@ -201,8 +201,8 @@ func (j *judge) key(r *db.Record, key string, named bool) error {
 	return nil
 }
 
-// missingKey says that the host has no such key. What most cards do not have is only
-// said where somebody asks for it.
+// missingKey notes that the host has no such key. If most cards lack the setting, it is
+// noted only if it was named.
 func (j *judge) missingKey(r *db.Record, key string, named bool) {
 	switch {
 	case r.Place == "sysctl.d":
@@ -216,8 +216,8 @@ func (j *judge) skip(key, why string) {
 	j.plan.Skips = append(j.plan.Skips, Skip{Key: key, Why: why})
 }
 
-// adminHas says how the administrator has set a key: in a file, or by hand since
-// weir set it. "" if he has not.
+// adminHas says how the administrator has set a key: in a file, or by hand since weir set
+// it. It returns "" if he has not.
 func (j *judge) adminHas(key, found string) string {
 	kept := j.journal.entry(key)
 	if s := setBy(j.setters, key); s != nil {
@@ -238,7 +238,7 @@ func (j *judge) adminHas(key, found string) string {
 	return ""
 }
 
-// missing names the inputs that a record needs and nobody told.
+// missing names the record's inputs that are unknown.
 func (j *judge) missing(r *db.Record) string {
 	var names []string
 	for _, in := range r.Inputs {
@@ -249,8 +249,8 @@ func (j *judge) missing(r *db.Record) string {
 	return strings.Join(names, ", ")
 }
 
-// change is what a record asks for, where that differs from what was found or not. Of
-// what it would be of no use for, noNeed says why; a change to "" cannot be made.
+// change returns the change that a record asks for, even if the value equals the found
+// one. If it would have no effect, noNeed says why. A change to "" cannot be made.
 func (j *judge) change(r *db.Record, key, found string) (c *Change, noNeed string, err error) {
 	c = &Change{Key: key, From: found, Why: r.Rationale, Risk: r.Risk, Evidence: r.Evidence, Grade: r.Grade(), Scope: r.Scope, Role: r.Role}
 	c.Card, _, _ = cardKey(key)

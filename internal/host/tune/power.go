@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// governorKey is the only key of the cores: each core's governor, or one word where all
-// have the same.
+// governorKey is the only key of the cores. Its value is each core's governor, or one
+// word if all have the same.
 const governorKey = "cpu.governor"
 
-// governors are the files of it, core by core.
+// governors returns the governors' files, core by core.
 func (h *Host) governors() ([]string, error) {
 	files, err := filepath.Glob(h.path("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"))
 	if err != nil {
@@ -20,7 +20,7 @@ func (h *Host) governors() ([]string, error) {
 	if files == nil {
 		return nil, fs.ErrNotExist
 	}
-	slices.SortFunc(files, func(a, b string) int { // cpu10 behind cpu9
+	slices.SortFunc(files, func(a, b string) int { // cpu10 after cpu9
 		if len(a) != len(b) {
 			return len(a) - len(b)
 		}
@@ -52,7 +52,7 @@ func (h *Host) setGovernors(value string) error {
 	return setFields(files, value)
 }
 
-// hasGovernor reports whether each core knows a governor.
+// hasGovernor reports whether all cores know a governor.
 func (h *Host) hasGovernor(name string) bool {
 	files, err := h.governors()
 	if err != nil {

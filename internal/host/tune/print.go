@@ -8,8 +8,8 @@ import (
 	"weir/internal/units"
 )
 
-// WriteText prints a plan: the changes, each with why, how its value comes about, the
-// evidence and the risk; then what is left alone, and why.
+// WriteText prints a plan: first the changes with their reason, calculation, evidence and
+// risk, then what is left alone, and why.
 func (p *Plan) WriteText(w io.Writer) error {
 	var b strings.Builder
 	if len(p.Changes) == 0 {
@@ -48,7 +48,7 @@ func (p *Plan) WriteText(w io.Writer) error {
 	return err
 }
 
-// WriteText prints what weir has set and what became of it.
+// WriteText prints what weir has set and its present state.
 func (s *Status) WriteText(w io.Writer) error {
 	var b strings.Builder
 	if len(s.Keys) == 0 {

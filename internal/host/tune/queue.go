@@ -17,14 +17,14 @@ import (
 )
 
 // QueueKey names a setting of one queue, of an interrupt, or of all queues of an
-// interface. Its text is the key. Values are lists of cores ("0-3", "" for none), or a
+// interface. Its text is the key. Values are lists of cores ("0-3", "" for none) or a
 // number.
 type QueueKey struct {
 	Interface string
-	What      string // queues, threaded; irq; and of one queue thread, rps, xps
+	What      string // queues, threaded; irq; thread, rps and xps of one queue
 	Queue     int
 	IRQ       int
-	Name      string // the interrupt's, which tells it from a later one of that number
+	Name      string // the interrupt's name, to tell it from a later one with the same number
 }
 
 func (k QueueKey) String() string {
@@ -48,7 +48,7 @@ var (
 	interruptForm = regexp.MustCompile(`^(\S+) \(interrupt (\d+)(?:, (.+))?\)$`)
 )
 
-// parseQueueKey is String's reverse; ok is false for other keys.
+// parseQueueKey is the inverse of String. ok is false for other keys.
 func parseQueueKey(key string) (k QueueKey, ok bool) {
 	var err error
 	if found := deviceForm.FindStringSubmatch(key); found != nil {
@@ -67,10 +67,10 @@ func parseQueueKey(key string) (k QueueKey, ok bool) {
 	return QueueKey{}, false
 }
 
-// renews reports whether a change may make the queues of an interface anew.
+// renews reports whether a change may create the queues of an interface anew.
 func (k QueueKey) renews() bool { return k.What == "queues" || k.What == "threaded" }
 
-// queueFile is where a setting lies that is a file of its own.
+// queueFile returns the file of a setting that has one.
 func (h *Host) queueFile(k QueueKey) string {
 	if k.What == "irq" {
 		return h.path("proc/irq", strconv.Itoa(k.IRQ), "smp_affinity_list")
@@ -130,7 +130,7 @@ func (h *Host) setQueue(k QueueKey, value string) error {
 	return setFile(h.queueFile(k), cpulist.FormatMask(cores))
 }
 
-// setQueueCount changes the combined queues and leaves other kinds as they are.
+// setQueueCount changes the number of combined queues, and no other kind.
 func (h *Host) setQueueCount(card, count string) error {
 	found, err := h.readCard(card, "queues")
 	if err != nil {
@@ -144,14 +144,14 @@ func (h *Host) setQueueCount(card, count string) error {
 	return h.setCard(card, "queues", strings.Join(fields, " "))
 }
 
-// isNamed reports whether an interrupt still has its name: the kernel makes a folder
-// of it.
+// isNamed reports whether an interrupt still has its name. The kernel makes a directory
+// of that name.
 func (h *Host) isNamed(k QueueKey) bool {
 	_, err := os.Stat(h.path("proc/irq", strconv.Itoa(k.IRQ), k.Name))
 	return err == nil
 }
 
-// present is a key without the name of its interrupt where the kernel has made no folder
+// present returns a key without its interrupt's name if the kernel has made no directory
 // of that name.
 func (h *Host) present(key string) string {
 	if k, ok := parseQueueKey(key); ok && k.Name != "" && !h.isNamed(k) {
@@ -161,7 +161,7 @@ func (h *Host) present(key string) string {
 	return key
 }
 
-// thread is the process id of the thread that receives a queue.
+// thread returns the process id of the thread that receives from a queue.
 func (h *Host) thread(k QueueKey) (int, error) {
 	if h.Root != "" {
 		return 0, fs.ErrNotExist
@@ -199,8 +199,8 @@ func (h *Host) bindThread(k QueueKey, cores []int) error {
 	return cpulist.Bind(pid, cores...)
 }
 
-// besidesQueues is what the change of a key may change with it: the settings of all
-// queues of the interface, as they are now.
+// besidesQueues returns the present values of what a change of a key may also change: the
+// settings of all queues of the interface.
 func (h *Host) besidesQueues(k QueueKey) map[string]string {
 	found := map[string]string{}
 	for _, what := range []string{"rps", "xps", "thread"} {
@@ -214,8 +214,8 @@ func (h *Host) besidesQueues(k QueueKey) map[string]string {
 		}
 	}
 	for number, name := range h.interruptsOf(k.Interface) {
-		// Without the kernel's folder of that name, nothing would tell the interrupt
-		// from a later one of the same number.
+		// Without the kernel's directory of that name, the interrupt cannot be
+		// told from a later one with the same number.
 		other := QueueKey{Interface: k.Interface, What: "irq", IRQ: number, Name: name}
 		if value, err := h.readQueue(other); err == nil {
 			found[other.String()] = value
@@ -224,8 +224,8 @@ func (h *Host) besidesQueues(k QueueKey) map[string]string {
 	return found
 }
 
-// isDown reports whether an interface is there and is not up: then it shows neither its
-// interrupts nor its threads.
+// isDown reports whether an interface exists and is down. It then shows neither
+// interrupts nor threads.
 func (h *Host) isDown(card string) bool {
 	flags, err := strconv.ParseUint(h.text("sys/class/net", card, "flags"), 0, 32)
 	return err == nil && flags&unix.IFF_UP == 0

@@ -17,8 +17,8 @@ const (
 	eth0Second = "eth0 (interrupt 41, eth0-TxRx-1)"
 )
 
-// withQueues is gateway with the folders that the kernel makes of interrupts' names, and
-// the flags of cards that are up.
+// withQueues returns gateway with the kernel's directories of interrupt names, and the
+// flags of cards that are up.
 func withQueues() map[string]string {
 	return with(map[string]string{
 		"proc/irq/40/eth0-TxRx-0/.keep": "", "proc/irq/41/eth0-TxRx-1/.keep": "",
@@ -47,8 +47,8 @@ func values(t *testing.T, h *tune.Host, keys ...string) (all []string) {
 	return all
 }
 
-// Settings of single queues and interrupts are set, read back and put back to the last
-// byte.
+// TestQueues checks that settings of single queues and interrupts are set, read back, and
+// put back to the last byte.
 func TestQueues(t *testing.T) {
 	h, files := tree(t, withQueues())
 	before := files()
@@ -66,7 +66,7 @@ func TestQueues(t *testing.T) {
 	}
 	after := files()
 	for _, name := range []string{"sys/class/net/eth0/queues/rx-1/rps_cpus", "sys/class/net/eth1/queues/tx-3/xps_cpus"} {
-		after[name] = strings.Replace(after[name], "0\n", "00\n", 1) // one form of the same mask
+		after[name] = strings.Replace(after[name], "0\n", "00\n", 1) // another form of the same mask
 	}
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("after revert (-before +after):\n%s", diff)
@@ -78,7 +78,8 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// An interrupt whose number another device has by now is left alone.
+// TestInterruptOfAnother checks that an interrupt is left alone if another device has its
+// number now.
 func TestInterruptOfAnother(t *testing.T) {
 	h, _ := tree(t, withQueues())
 	if err := h.Apply(planOf(t, h, nil, tune.Change{Key: eth0Second, To: "0-2"})); err != nil {
@@ -96,8 +97,8 @@ func TestInterruptOfAnother(t *testing.T) {
 	}
 }
 
-// What a card that is down does not show is kept until it is up again: it will have
-// what weir has set.
+// TestInterruptOfCardThatIsDown checks that settings that a card does not show while it
+// is down stay in the journal until it is up again. It then has weir's values.
 func TestInterruptOfCardThatIsDown(t *testing.T) {
 	h, _ := tree(t, withQueues())
 	if err := h.Apply(planOf(t, h, nil, tune.Change{Key: "eth0:0/rps", To: "1"}, tune.Change{Key: eth0Second, To: "0-2"})); err != nil {
@@ -111,7 +112,7 @@ func TestInterruptOfCardThatIsDown(t *testing.T) {
 	if restored, err := h.Revert(true); err == nil || !strings.Contains(err.Error(), "eth0 is down. Bring it up, then type weir tune revert") || len(restored) != 1 {
 		t.Errorf("%v, %v", restored, err)
 	}
-	write(t, h, "sys/class/net/eth0/queues/rx-0/rps_cpus", "1\n") // somebody's: the first revert was done with it
+	write(t, h, "sys/class/net/eth0/queues/rx-0/rps_cpus", "1\n") // somebody set it: the first revert had finished with it
 	write(t, h, "sys/class/net/eth0/flags", "0x1003\n")
 	if err := os.Rename(name+".away", name); err != nil {
 		t.Fatal(err)
@@ -125,12 +126,12 @@ func TestInterruptOfCardThatIsDown(t *testing.T) {
 	}
 }
 
-// With a change of a card's queues goes what its driver makes of the settings of each
-// queue and of its interrupts, whatever they are called. What weir had set before goes back
-// to what was found before weir.
+// TestBesidesQueues checks what a change of a card's queues changes besides: its driver
+// resets the settings of all queues and interrupts, whatever their names. What weir had
+// set before goes back to the value found before weir.
 func TestBesidesQueues(t *testing.T) {
 	files := withQueues()
-	files["proc/interrupts"] = strings.Replace(files["proc/interrupts"], "eth0-TxRx-1", "first-TxRx-1", 1) // of before the card was renamed
+	files["proc/interrupts"] = strings.Replace(files["proc/interrupts"], "eth0-TxRx-1", "first-TxRx-1", 1) // from before the card was renamed
 	files["proc/irq/41/first-TxRx-1/.keep"] = ""
 	files["sys/class/net/eth0/device/msi_irqs/41"] = "msi\n"
 	for _, key := range []string{"eth0/queues", "eth0/threaded"} {
@@ -142,7 +143,7 @@ func TestBesidesQueues(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"proc/irq/40/smp_affinity_list", "proc/irq/41/smp_affinity_list", "proc/irq/44/smp_affinity_list"} {
-			write(t, h, name, "2-3\n") // the driver's
+			write(t, h, name, "2-3\n") // the driver set it
 		}
 		write(t, h, "sys/class/net/eth0/queues/rx-1/rps_cpus", "00\n")
 		write(t, h, "sys/class/net/eth0/queues/tx-1/xps_cpus", "08\n")
@@ -156,7 +157,8 @@ func TestBesidesQueues(t *testing.T) {
 	}
 }
 
-// Behind other queues the plan goes on; where that fails, all goes back.
+// TestQueuesAgain checks that the plan goes on after queues change, and that all is
+// undone if the rest fails.
 func TestQueuesAgain(t *testing.T) {
 	h, files := tree(t, withQueues())
 	before := files()

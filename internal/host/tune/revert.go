@@ -13,18 +13,18 @@ import (
 // Restored is a key that Revert has dealt with.
 type Restored struct {
 	Key string `json:"key"`
-	To  string `json:"to"` // what was found before weir
-	// Found is what it was, where that was not what weir had set; else "".
+	To  string `json:"to"` // value found before weir
+	// Found is the present value if it was not weir's; otherwise "".
 	Found string `json:"found,omitempty"`
-	// Same is set where the key was as it was found before weir.
+	// Same is set if the key already had the value found before weir.
 	Same bool `json:"-"`
-	// Kept is why Found was left as it is; "" where To was put back.
+	// Kept is the reason why Found was left; "" if To was put back.
 	Kept string `json:"kept,omitempty"`
 }
 
-// Revert puts back what was found of every key that weir has set, and removes all
-// trace of it. A key that the administrator has set to something else since is left to
-// him, unless all is true. What cannot be put back stays in the journal.
+// Revert puts back the found values of all keys that weir has set, and removes all traces
+// of weir. If the administrator has since set a key to something else, Revert leaves it,
+// unless all is true. Values that cannot be put back stay in the journal.
 func (h *Host) Revert(all bool) ([]Restored, error) {
 	unlock, err := h.lock(true)
 	if err != nil {
@@ -42,15 +42,15 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 	restored := []Restored{}
 	left := map[string]bool{}
 	var faults []error
-	done := map[string]bool{} // false: left as it is
+	done := map[string]bool{} // false: left as it was
 	his := h.setBesides(j)
 	for _, key := range again(j.keys()) {
 		e := *j.entry(key)
-		if back, second := done[key]; second { // behind the queues
+		if back, second := done[key]; second { // second time, after the queues
 			if !back {
 				continue
 			}
-			// What is away by now has gone with its queue.
+			// A key that is away now is gone with its queue.
 			if err := h.putBack(key, e.Before); !errors.Is(err, errAway) {
 				faults = append(faults, err)
 			}
@@ -86,14 +86,14 @@ func (h *Host) Revert(all bool) ([]Restored, error) {
 	return restored, err
 }
 
-// setBesides are the keys that a change of weir's has left in one state and that
+// setBesides returns the keys that a change of weir's left with one value and that
 // somebody has set to another since.
 func (h *Host) setBesides(j *contents) map[string]bool {
 	his := map[string]bool{}
 	for _, e := range j.Entries {
 		for key, behind := range e.Behind {
 			if _, cut := j.Besides[key]; cut {
-				continue // a transaction that was cut off may have lost it once more
+				continue // an interrupted transaction may have lost it once more
 			}
 			now, err := h.Read(key)
 			if err == nil && j.entry(key) == nil && !sameValue(key, now, behind) {
@@ -104,7 +104,7 @@ func (h *Host) setBesides(j *contents) map[string]bool {
 	return his
 }
 
-// keys are those of the entries, in their order.
+// keys returns the entries' keys in order.
 func (j *contents) keys() []string {
 	var keys []string
 	for _, e := range j.Entries {
@@ -113,8 +113,7 @@ func (j *contents) keys() []string {
 	return keys
 }
 
-// restore puts one key back, unless its value is the administrator's and not all are
-// to be put back.
+// restore puts one key back. It leaves the administrator's value, unless all is true.
 func (h *Host) restore(j *contents, e entry, setters []setter, all bool) (Restored, error) {
 	r := Restored{Key: e.Key, To: e.Before}
 	now, err := h.Read(e.Key)
@@ -141,16 +140,16 @@ func (h *Host) restore(j *contents, e entry, setters []setter, all bool) (Restor
 	return r, h.putBack(e.Key, e.Before)
 }
 
-// weirs reports whether a value is one that weir has set: the last, or where the last
-// transaction was cut off, the one before.
+// weirs reports whether a value is one that weir has set: the last one or, if the last
+// transaction was interrupted, the one before.
 func (j *contents) weirs(e entry, value string) bool {
 	before := find(j.Previous, e.Key)
 	return sameValue(e.Key, value, e.Set) || before != nil && sameValue(e.Key, value, before.Set)
 }
 
-// giveUp puts back the keys that the administrator has taken over in a file, where
-// they still have weir's value: his file takes effect when he loads it, and nothing
-// would remember what was found.
+// giveUp puts back keys that the administrator has taken over in a file, if they still
+// have weir's value. His file takes effect once he loads it, and the journal no longer
+// keeps the found value.
 func (h *Host) giveUp(j *contents, keys []string) error {
 	if len(keys) == 0 {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// meddlers are services that set by themselves what weir tune would set, by the key.
-// What they undo is not worth setting.
+// meddlers returns the services that change a key by themselves. Setting what they undo
+// is pointless.
 func meddlers(key string) []string {
 	_, setting, _ := cardKey(key)
 	switch {
@@ -18,7 +18,7 @@ func meddlers(key string) []string {
 	return nil
 }
 
-// services are the names of running programs among the meddlers.
+// services returns the running programs among the meddlers.
 func (h *Host) services() []string {
 	files, err := filepath.Glob(h.path("proc/[0-9]*/comm"))
 	if err != nil {
@@ -29,7 +29,7 @@ func (h *Host) services() []string {
 	for _, file := range files {
 		name := h.text("proc", filepath.Base(filepath.Dir(file)), "comm")
 		for _, service := range known {
-			// The kernel keeps fifteen characters of a name.
+			// The kernel keeps 15 characters of a name.
 			if name == service[:min(15, len(service))] && !slices.Contains(found, service) {
 				found = append(found, service)
 			}
@@ -38,7 +38,7 @@ func (h *Host) services() []string {
 	return found
 }
 
-// meddler is the running service that sets a key by itself, "" for none.
+// meddler returns the running service that changes a key by itself, "" for none.
 func (j *judge) meddler(key string) string {
 	for _, service := range meddlers(key) {
 		if slices.Contains(j.services, service) {

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// Status is what weir has set, and what has become of it.
+// Status is what weir has set, with the present state.
 type Status struct {
 	Keys []KeyStatus `json:"keys"`
-	// Confirm is until when a trial has to be confirmed; nil for none.
+	// Confirm is the time until which a trial has to be confirmed; nil for none.
 	Confirm *time.Time `json:"confirm,omitempty"`
-	// Unkept are the keys that nothing sets again at the next boot.
+	// Unkept lists the keys that nothing will set again at the next boot.
 	Unkept []string `json:"unkept,omitempty"`
-	CutOff bool     `json:"cut_off"` // a transaction did not come to its end
-	Drift  int      `json:"drift"`   // keys that are not as weir set them
+	CutOff bool     `json:"cut_off"` // a transaction was not finished
+	Drift  int      `json:"drift"`   // number of keys that no longer have weir's value
 }
 
-// KeyStatus is one key.
+// KeyStatus is the status of one key.
 type KeyStatus struct {
 	Key    string `json:"key"`
 	Before string `json:"before"`
 	Set    string `json:"set"`
-	Now    string `json:"now"` // "" for a key that is gone
+	Now    string `json:"now"` // "" if the key is gone
 	Drift  bool   `json:"drift"`
 	Fault  string `json:"fault,omitempty"` // why it cannot be read
 }
 
-// Status reads the journal and the host, and changes nothing.
+// Status reads the journal and the host. It changes nothing.
 func (h *Host) Status() (*Status, error) {
 	j, err := h.readJournal()
 	if err != nil {
@@ -54,5 +54,5 @@ func (h *Host) Status() (*Status, error) {
 	return s, nil
 }
 
-// oneLine is a value with single spaces between its fields.
+// oneLine returns a value with single spaces between its fields.
 func oneLine(value string) string { return strings.Join(strings.Fields(value), " ") }

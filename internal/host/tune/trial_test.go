@@ -28,14 +28,14 @@ func put(t *testing.T, h *tune.Host, name, text string) {
 	}
 }
 
-// trial begins one, and returns when its values are set.
+// trial begins a trial, and returns once its values are set.
 func trial(ctx context.Context, t *testing.T, h *tune.Host) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
 	p := plan(t, h, tune.Inputs{Role: db.Forwarder})
 	go func() { done <- h.Try(ctx, p, time.Hour) }()
 	waitFor(t, func() bool { s := status(t, h); return s.Confirm != nil && s.Drift == 0 })
-	unlock, err := h.Lock() // which the trial gives up only behind its last value
+	unlock, err := h.Lock() // the trial releases the lock only after its last value
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +43,8 @@ func trial(ctx context.Context, t *testing.T, h *tune.Host) <-chan error {
 	return done
 }
 
-// A plan that was made while a trial's values were set does not take them for what was
-// found, nor one that is older than somebody's change.
+// TestStalePlan checks that a plan made during a trial does not take the trial's values
+// for found ones, and that a plan older than somebody's change is refused.
 func TestStalePlan(t *testing.T) {
 	h, files := tree(t, nil)
 	before := files()
@@ -72,7 +72,8 @@ func TestStalePlan(t *testing.T) {
 	}
 }
 
-// A trial that has to be put back while another weir tune is at work waits for it.
+// TestTryWaitsForLock checks that a trial that has to be put back waits while another
+// weir tune is at work.
 func TestTryWaitsForLock(t *testing.T) {
 	h, files := tree(t, nil)
 	before := files()
@@ -87,7 +88,7 @@ func TestTryWaitsForLock(t *testing.T) {
 	case err := <-done:
 		t.Errorf("it did not wait: %v", err)
 		done = nil
-	case <-time.After(50 * time.Millisecond): // it may not have come so far: then nothing is proven, and nothing fails
+	case <-time.After(50 * time.Millisecond): // if it has not got that far yet, nothing is proven and nothing fails
 	}
 	if err := h.Apply(plan(t, h, tune.Inputs{Role: db.Forwarder})); err == nil || err.Error() != "another weir tune is at work on this host" {
 		t.Errorf("apply beside another: %v", err)
@@ -104,7 +105,8 @@ func TestTryWaitsForLock(t *testing.T) {
 	}
 }
 
-// A lock on the root folder, which anybody can take, keeps nobody out.
+// TestLockIsRoots checks that a lock on the root directory, which anybody can take, keeps
+// nobody out.
 func TestLockIsRoots(t *testing.T) {
 	h, _ := tree(t, nil)
 	folder, err := os.Open(h.Root)
@@ -118,8 +120,8 @@ func TestLockIsRoots(t *testing.T) {
 	apply(t, h, tune.Inputs{Role: db.Forwarder})
 }
 
-// A trial that was put back by another hand was not kept, and does not say so; nor
-// does one whose confirmation failed.
+// TestTryReverted checks that a trial that somebody else put back is not reported as
+// kept, nor one whose confirmation failed.
 func TestTryReverted(t *testing.T) {
 	h, files := tree(t, nil)
 	before := files()
@@ -146,15 +148,15 @@ func TestTryReverted(t *testing.T) {
 	}
 }
 
-// What the administrator sets after weir is his: revert leaves it and says so, unless
-// it is told to put back all.
+// TestRevertLeavesAdministrators checks that revert leaves and reports what the
+// administrator has set after weir, unless it is told to put back everything.
 func TestRevertLeavesAdministrators(t *testing.T) {
 	const demux = "proc/sys/net/ipv4/ip_early_demux"
 	for _, all := range []bool{false, true} {
 		h, files := tree(t, nil)
 		apply(t, h, tune.Inputs{Role: db.Forwarder})
 		put(t, h, budget, "999\n")
-		put(t, h, "etc/sysctl.d/50-mine.conf", "net.ipv4.ip_early_demux=0\n") // his, and in force
+		put(t, h, "etc/sysctl.d/50-mine.conf", "net.ipv4.ip_early_demux=0\n") // the administrator's, and in force
 		restored, err := h.Revert(all)
 		if err != nil {
 			t.Fatal(err)
@@ -181,8 +183,8 @@ func TestRevertLeavesAdministrators(t *testing.T) {
 	}
 }
 
-// A key that the administrator takes over in a file, which is not loaded yet, gets what
-// was found: no journal remembers it from then on.
+// TestGiveUp checks that a key that the administrator takes over in a file not yet loaded
+// gets its found value. From then on the journal no longer has it.
 func TestGiveUp(t *testing.T) {
 	h, files := tree(t, nil)
 	apply(t, h, tune.Inputs{Role: db.Forwarder})

@@ -20,8 +20,8 @@ import (
 	"weir/internal/host/undolog"
 )
 
-// recorded is a host as a tree: a gateway with 8 GB and a card of 10 Gbit/s that has
-// run out of its budget and dropped for a full backlog.
+// recorded is a host as a tree: a gateway with 8 GB and a 10 Gbit/s card, which has
+// exhausted its budget and dropped packets for a full backlog.
 var recorded = map[string]string{
 	"proc/meminfo":                                   "MemTotal:        8000000 kB\nMemFree:         1000000 kB\n",
 	"proc/cpuinfo":                                   "processor : 0\nphysical id : 0\ncore id : 0\n\nprocessor : 1\nphysical id : 0\ncore id : 1\n\nprocessor : 2\nphysical id : 0\ncore id : 0\n\nprocessor : 3\nphysical id : 1\ncore id : 0\n",
@@ -54,7 +54,7 @@ var recorded = map[string]string{
 	"etc/sysctl.conf":                                "# nothing\n",
 }
 
-// tree lays files down, and says how to read them all back.
+// tree writes files, and returns a function that reads them all back.
 func tree(t *testing.T, more map[string]string) (*tune.Host, func() map[string]string) {
 	t.Helper()
 	root := t.TempDir()
@@ -111,7 +111,7 @@ func plan(t *testing.T, h *tune.Host, in tune.Inputs, keys ...string) *tune.Plan
 	return p
 }
 
-// changes are a plan's, as key=value.
+// changes returns a plan's changes as key=value.
 func changes(p *tune.Plan) []string {
 	var all []string
 	for _, c := range p.Changes {
@@ -121,7 +121,7 @@ func changes(p *tune.Plan) []string {
 	return all
 }
 
-// why is why a plan leaves a key alone, "" if it does not.
+// why returns the reason why a plan leaves a key alone, "" if it does not.
 func why(p *tune.Plan, key string) string {
 	for _, s := range p.Skips {
 		if s.Key == key {
@@ -166,7 +166,7 @@ func TestPlanForwarder(t *testing.T) {
 	}
 }
 
-// The arithmetic shows its figures, with what the inputs allow.
+// TestArithmetic checks that the arithmetic shows the figures that the inputs allow.
 func TestArithmetic(t *testing.T) {
 	h, _ := tree(t, nil)
 	p := plan(t, h, tune.Inputs{
@@ -193,7 +193,8 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
-// What no counter asks for is left alone, and done when it is named.
+// TestPlanNoNeed checks that a setting without need, judged by its counter, is left
+// alone, and is made if named.
 func TestPlanNoNeed(t *testing.T) {
 	h, _ := tree(t, map[string]string{
 		"proc/net/softnet_stat":                         "000f4240 00000000 00000000 0 0 0 0 0 0 0 0 0 0 0 0\n",
@@ -246,14 +247,15 @@ func TestPlanEndpoint(t *testing.T) {
 	if got := why(p, "net.core.rmem_max"); got != "not known: --rtt" {
 		t.Errorf("without a round-trip time: %q", got)
 	}
-	// What is larger already is not lowered.
+	// A larger value is not lowered.
 	p = plan(t, h, tune.Inputs{Role: db.Endpoint, Link: 1_000_000, RTT: time.Millisecond})
 	if got := changes(p); !slices.Equal(got, []string{"net.ipv4.tcp_mtu_probing=1"}) {
 		t.Errorf("on a slow line: %q", got)
 	}
 }
 
-// A key that the administrator sets is his: in each place, in each form.
+// TestAdministrator checks that a key that the administrator sets is left alone, in each
+// place and form.
 func TestAdministrator(t *testing.T) {
 	for _, c := range []struct{ file, text, key, at string }{
 		{"etc/sysctl.conf", "net.core.netdev_budget = 500\n", "net.core.netdev_budget", "/etc/sysctl.conf:1"},
@@ -296,10 +298,10 @@ func status(t *testing.T, h *tune.Host) *tune.Status {
 	return s
 }
 
-// Applied, a second time changes nothing; reverted, the tree is byte for byte what it
-// was, its folders included.
+// TestApplyRevert checks that applying a second time changes nothing, and that revert
+// restores the tree byte for byte, including its directories.
 func TestApplyRevert(t *testing.T) {
-	h, files := tree(t, map[string]string{"proc/sys/net/ipv4/ip_early_demux": "1"}) // without a line end
+	h, files := tree(t, map[string]string{"proc/sys/net/ipv4/ip_early_demux": "1"}) // without a final newline
 	before := files()
 	apply(t, h, tune.Inputs{Role: db.Forwarder})
 	after := files()
@@ -338,7 +340,7 @@ func TestApplyRevert(t *testing.T) {
 	}
 }
 
-// A value that cannot be written takes all of the transaction back.
+// TestApplyFails checks that a value that cannot be written undoes the whole transaction.
 func TestApplyFails(t *testing.T) {
 	h, files := tree(t, nil)
 	apply(t, h, tune.Inputs{}, "net.ipv4.tcp_mtu_probing")
@@ -357,7 +359,8 @@ func TestApplyFails(t *testing.T) {
 	}
 }
 
-// A transaction that was cut off is not built upon; revert puts all of it back.
+// TestCutOff checks that nothing is built on an interrupted transaction, and that revert
+// puts all of it back.
 func TestCutOff(t *testing.T) {
 	h, files := tree(t, nil)
 	before := files()
@@ -388,8 +391,8 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// Where the boot's file cannot be written, nothing holds and the earlier transaction
-// stands.
+// TestApplyCannotKeep checks that, if the boot file cannot be written, nothing stays in
+// force and the earlier transaction remains.
 func TestApplyCannotKeep(t *testing.T) {
 	h, files := tree(t, nil)
 	apply(t, h, tune.Inputs{}, "net.ipv4.tcp_mtu_probing")
@@ -419,8 +422,8 @@ func TestApplyCannotKeep(t *testing.T) {
 	}
 }
 
-// What somebody changes by hand afterwards shows as drift and is not fought over;
-// what he writes into a file is his, and forgotten.
+// TestDrift checks that later changes by hand are shown as drift and left alone. What
+// somebody writes into a file is his, and leaves the journal.
 func TestDrift(t *testing.T) {
 	h, files := tree(t, nil)
 	apply(t, h, tune.Inputs{Role: db.Forwarder})
@@ -461,8 +464,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// A trial goes back by itself, unless it is confirmed; until then nothing is kept for
-// the boot, and no second one begins.
+// TestTry checks that a trial is put back unless it is confirmed. Until then nothing is
+// kept for the boot, and no second trial begins.
 func TestTry(t *testing.T) {
 	h, files := tree(t, nil)
 	before := files()
@@ -502,7 +505,7 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// waitFor waits for a condition that has to come.
+// waitFor waits until a condition holds.
 func waitFor(t *testing.T, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
@@ -536,7 +539,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A card that wants other queues behind each change of them is left as it was.
+// TestRestless checks that a card that wants another number of queues after each change
+// of queues is left as it was.
 func TestRestless(t *testing.T) {
 	h, files := tree(t, gateway())
 	before := files()
@@ -556,8 +560,9 @@ func TestRestless(t *testing.T) {
 	}
 }
 
-// What a file sets and the kernel does not have is told with its line: not what says
-// that errors do not matter, nor what a module or an interface may bring.
+// TestUnknownLines checks that keys set by a file that the kernel does not have are
+// reported with their line. Lines that ignore errors, and keys that a module or an
+// interface may bring, are not reported.
 func TestUnknownLines(t *testing.T) {
 	h, _ := tree(t, map[string]string{
 		"etc/sysctl.d/60-router.conf": "# copied\nnet.ipv4.tcp_sack = 1\nnet.ipv4.tcp_low_latency = 1\n-net.ipv4.tcp_fack = 1\n" +

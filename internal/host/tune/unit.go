@@ -11,15 +11,15 @@ import (
 	"weir/internal/killpoint"
 )
 
-// The unit that sets at boot what no file of the system's can keep, and the link by
-// which systemd starts it.
+// The unit that sets at boot what no system file can keep, and the link by which systemd
+// starts it.
 const (
 	unitFile = "etc/systemd/system/weir-tune.service"
 	unitLink = "etc/systemd/system/multi-user.target.wants/weir-tune.service"
 )
 
-// unitText runs weir once the network is up: many drivers ask for their interrupts only
-// when a card is brought up. The journal says what to set.
+// unitText returns a unit that runs weir once the network is up, because many drivers
+// request their interrupts only when a card comes up. The journal says what to set.
 func unitText(program string) string {
 	return fmt.Sprintf(`# Written by weir tune apply; weir tune revert removes it.
 [Unit]
@@ -38,8 +38,8 @@ WantedBy=multi-user.target
 `, program)
 }
 
-// keepUnit writes the unit where entries need it and systemd runs, and removes it where
-// they do not.
+// keepUnit writes the unit if entries need it and systemd runs. Otherwise it removes the
+// unit.
 func (h *Host) keepUnit(entries []entry) error {
 	if len(entries) == 0 || !h.hasSystemd() {
 		if err := h.removeUnit(); err != nil {
@@ -68,7 +68,7 @@ func (h *Host) keepUnit(entries []entry) error {
 	return nil
 }
 
-// removeUnit removes the unit, and what a death while it was written has left.
+// removeUnit removes the unit, and what remains if weir died while writing it.
 func (h *Host) removeUnit() error {
 	for _, name := range []string{unitLink, unitFile} {
 		found, err := filepath.Glob(h.path(name) + "*")
@@ -88,8 +88,8 @@ func (h *Host) hasSystemd() bool {
 	return err == nil
 }
 
-// unkept are the keys that nothing keeps for the next boot: settings of cards and cores
-// where systemd does not run.
+// unkept returns the keys that nothing keeps for the next boot: settings of cards and
+// cores on a host without systemd.
 func (h *Host) unkept(entries []entry) []string {
 	if h.hasSystemd() || !h.whole() {
 		return nil
@@ -102,7 +102,7 @@ func (h *Host) unkept(entries []entry) []string {
 	return keys
 }
 
-// deviceEntries are those of cards and cores.
+// deviceEntries returns the entries of cards and cores.
 func deviceEntries(entries []entry) []entry {
 	var devices []entry
 	for _, e := range entries {
@@ -113,9 +113,9 @@ func deviceEntries(entries []entry) []entry {
 	return devices
 }
 
-// Restore sets cards and cores as the journal has them, at boot. What waited to be
-// confirmed, or was cut off, is not set. What is not there is an error, behind which the
-// rest is set.
+// Restore sets cards and cores from the journal, at boot. It does not set values of
+// unconfirmed or interrupted transactions. For a missing setting it returns an error
+// after it has set the rest.
 func (h *Host) Restore() error {
 	unlock, err := h.lock(true)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// systemd reads the unit without a word: what it does not know it would name.
+// TestUnitVerified checks that systemd reads the unit without a message. It would name
+// anything that it does not know.
 func TestUnitVerified(t *testing.T) {
 	analyze := testenv.NeedProgram(t, "systemd-analyze")
 	verify := func(text string) string {

@@ -12,11 +12,11 @@ import (
 	"weir/internal/units"
 )
 
-// A wish is what a device should be set to: how that comes about, and why it would do
-// nothing now.
+// wish is the wanted value of a device's setting, its calculation, and why it would have
+// no effect now.
 type wish struct{ value, shown, noNeed string }
 
-// want is what a record of a device asks for.
+// want returns what a record of a device asks for.
 func (j *judge) want(r *db.Record, key, found string) wish {
 	card, setting, _ := cardKey(key)
 	rules := map[string]func(card, found string) wish{
@@ -33,7 +33,7 @@ func (j *judge) want(r *db.Record, key, found string) wish {
 	return w
 }
 
-// countOf is the number that a value like "rx 2 tx 1" has for a kind, 0 for none.
+// countOf returns the number for a kind in a value like "rx 2 tx 1", 0 for none.
 func countOf(value, kind string) int {
 	fields := strings.Fields(value)
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -44,8 +44,8 @@ func countOf(value, kind string) int {
 	return 0
 }
 
-// queueCount is the receive queues that a value of "queues" has, and what they are
-// called: queues that also send are combined.
+// queueCount returns the number of receive queues in a value of "queues", and their kind:
+// queues that also send are combined.
 func queueCount(value string) (kind string, count int) {
 	if n := countOf(value, "combined"); n > 0 {
 		return "combined", n
@@ -53,7 +53,7 @@ func queueCount(value string) (kind string, count int) {
 	return "rx", countOf(value, "rx")
 }
 
-// receiving is the receive queues of a card, 0 where it is not told.
+// receiving returns the number of a card's receive queues, 0 if unknown.
 func (j *judge) receiving(card string) int {
 	if value, err := j.host.readCard(card, "queues"); err == nil {
 		_, n := queueCount(value)
@@ -66,7 +66,7 @@ func (j *judge) receiving(card string) int {
 	return len(files)
 }
 
-// requeued reports whether the plan gives a card other queues.
+// requeued reports whether the plan gives a card another number of queues.
 func (j *judge) requeued(card string) bool {
 	return slices.ContainsFunc(j.plan.Changes, func(c Change) bool { return c.Key == cardPrefix+card+".queues" })
 }
@@ -85,7 +85,7 @@ func (j *judge) wantQueues(card, found string) wish {
 	target := min(ideal, limit)
 	shown := fmt.Sprintf("%d cores / %d ports, at least 2 = %d, at most the card's %d", cores, ports, ideal, limit)
 	if now > j.in.Cores {
-		// Only those beyond the cores do harm: the others cost nothing.
+		// Only queues beyond the cores do harm; the others cost nothing.
 		target = min(j.in.Cores, limit)
 		shown = fmt.Sprintf("no more than the %d cores, at most the card's %d", j.in.Cores, limit)
 	}
@@ -100,8 +100,8 @@ func (j *judge) wantQueues(card, found string) wish {
 	return w
 }
 
-// sharedCores are how many cores are near enough to serve a card, and how many ports
-// share them: those of the other cards of its NUMA node, and its own.
+// sharedCores returns how many cores are near enough to serve a card, and how many ports
+// share them: its own and those of the other cards of its NUMA node.
 func (j *judge) sharedCores(card string) (cores, ports int) {
 	near, _ := j.host.nearest(card)
 	if len(near) == 0 {
@@ -117,7 +117,7 @@ func (j *judge) sharedCores(card string) (cores, ports int) {
 	return min(len(near), j.in.Cores), max(1, ports)
 }
 
-// wantRings doubles the ring that packets are missed for, up to what the card has.
+// wantRings doubles a ring that misses packets, up to the card's limit.
 func (j *judge) wantRings(card, found string) wish {
 	most, err := j.host.readCard(card, "rings-max")
 	if err != nil {
@@ -133,7 +133,7 @@ func (j *judge) wantRings(card, found string) wish {
 	overruns, _ := j.host.number("sys/class/net/" + card + "/statistics/rx_fifo_errors")
 	switch {
 	case j.journal.entry(cardPrefix+card+".rings") != nil:
-		w.value = found // doubled already; the count of missed packets goes back to before
+		w.value = found // it was doubled already; the missed packets may be older
 	case !known:
 		w.noNeed = "whether packets are missed is not told"
 	case missed+overruns == 0:
@@ -144,7 +144,7 @@ func (j *judge) wantRings(card, found string) wish {
 	return w
 }
 
-// largestRing bounds rings that are doubled: behind it packets only wait longer.
+// largestRing limits doubled rings. In a larger ring, packets only wait longer.
 const largestRing = 4096
 
 func (j *judge) wantIndirection(card, _ string) wish {
@@ -158,7 +158,7 @@ func (j *judge) wantIndirection(card, _ string) wish {
 	return wish{value: fmt.Sprintf("equal %d", n), shown: fmt.Sprintf("all %d queues, in turn", n)}
 }
 
-// wantHash has ports beside addresses in the hash.
+// wantHash adds ports to the addresses in the hash.
 func (j *judge) wantHash(card, found string) wish {
 	value := ""
 	for _, letter := range "mvtsdfn" {
@@ -185,7 +185,7 @@ func (j *judge) wantInterrupts(card, found string) wish {
 	load := j.load(card)
 	var text []string
 	for range fields {
-		// The first of those with the fewest queues: the nearest.
+		// The first of those with the fewest queues is the nearest.
 		core := slices.MinFunc(workers, func(a, b int) int { return load[a] - load[b] })
 		load[core]++
 		text = append(text, strconv.Itoa(core))
@@ -203,8 +203,8 @@ func (j *judge) wantInterrupts(card, found string) wish {
 	return w
 }
 
-// load is how many queues of the other cards each core works for, once the cards before
-// this one are planned: those that are settled stay where they are.
+// load returns how many queues of other cards each core serves once the cards before this
+// one are planned. Cards that are settled stay where they are.
 func (j *judge) load(card string) map[int]int {
 	load := map[int]int{}
 	for _, other := range j.cards {
@@ -229,8 +229,8 @@ func (j *judge) load(card string) map[int]int {
 	return load
 }
 
-// places are the cores of a card's interrupts, queue by queue; nil where one of them may
-// go to several cores, or two share one.
+// places returns the cores of a card's interrupts, queue by queue; nil if an interrupt
+// may go to several cores, or two interrupts share one.
 func (j *judge) places(card string) []int {
 	found, err := j.host.readCard(card, "irqs")
 	if err != nil {
@@ -247,8 +247,8 @@ func (j *judge) places(card string) []int {
 	return all
 }
 
-// settled reports whether each queue of a card has a core that no other queue of any
-// card has, or where there are more queues than cores, no more than an even part.
+// settled reports whether each queue of a card has a core that no other queue of any card
+// has. If there are more queues than cores, each core may have an even share.
 func (j *judge) settled(card string) bool {
 	own := j.places(card)
 	load, queues := map[int]int{}, 0
@@ -263,7 +263,7 @@ func (j *judge) settled(card string) bool {
 	return own != nil && !slices.ContainsFunc(own, func(core int) bool { return load[core] > most })
 }
 
-// wantReceive spreads the packets of a card over the cores where the card cannot.
+// wantReceive spreads a card's packets over the cores if the card cannot.
 func (j *judge) wantReceive(card, found string) wish {
 	if j.requeued(card) {
 		return wish{noNeed: queuesFirst}
@@ -284,7 +284,7 @@ func (j *judge) wantReceive(card, found string) wish {
 	return w
 }
 
-// chosen reports whether a mask has a core in it.
+// chosen reports whether a mask names a core.
 func chosen(mask string) bool { return strings.Trim(mask, "0,") != "" }
 
 // wantSend gives each core a send queue of its own.

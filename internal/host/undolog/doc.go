@@ -1,5 +1,4 @@
-// Package undolog is how weir remembers what it sets on a host, so that it can be put
-// back: a file that is written before anything is changed, the lock of who changes,
-// and the time in which a change has to be confirmed. What the file holds is
-// internal/host/tune's.
+// Package undolog keeps what weir needs to undo its changes to a host: a journal that is
+// written before any change, a lock against other processes that change it, and the time
+// in which a change must be confirmed. internal/host/tune defines the journal's contents.
 package undolog

@@ -16,10 +16,10 @@ import (
 // File is the journal of one command.
 type File struct {
 	Path string
-	Of   string // the command, as people type it
+	Of   string // the command as people type it
 }
 
-// Read reads it into j, which stays as it is where there is none.
+// Read reads the journal into j. If there is none, j stays as it is.
 func (f File) Read(j any) error {
 	text, err := os.ReadFile(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,7 @@ func (f File) Read(j any) error {
 	return nil
 }
 
-// Write replaces it.
+// Write replaces the journal.
 func (f File) Write(j any) error {
 	text, err := json.MarshalIndent(j, "", "  ")
 	if err != nil {
@@ -49,8 +49,8 @@ func (f File) Write(j any) error {
 	return nil
 }
 
-// Remove removes it, what a death while it was written has left, and its folder if
-// nothing else lies there.
+// Remove removes the journal, the remains of an interrupted write, and the directory if
+// it is empty.
 func (f File) Remove() error {
 	if err := killpoint.RemoveReplaced(f.Path); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (f File) Remove() error {
 	return RemoveFolder(filepath.Dir(f.Path))
 }
 
-// RemoveFolder removes a folder, unless something lies there.
+// RemoveFolder removes a directory if it is empty.
 func RemoveFolder(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
 		return err

@@ -8,9 +8,9 @@ import (
 	"weir/internal/host/filelock"
 )
 
-// Lock keeps a second process of a command out until unlock is called. It waits for the
-// first one, or fails. Nobody but root can open the file at path, so that
-// nobody else can hold the lock: a trial that cannot get it could not be put back.
+// Lock keeps out a second process of a command until unlock is called. If another process
+// has the lock, it waits or fails. Only root can open the file at path, so nobody else
+// can hold the lock. Otherwise a trial that cannot get the lock could not be put back.
 func Lock(path, of string, wait bool) (unlock func(), err error) {
 	mode := filelock.Try
 	if wait {

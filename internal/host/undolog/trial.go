@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// ErrUnconfirmed is of a trial that nobody has confirmed: everything is as before.
+// ErrUnconfirmed is the error of a trial that nobody confirmed. Everything is as before.
 var ErrUnconfirmed = errors.New("not confirmed in time: everything is as it was before")
 
-// look is how often a trial looks whether it has ended.
+// look is how often a trial checks whether it has ended.
 const look = 200 * time.Millisecond
 
 // Await waits until a trial has ended, its deadline has come, or ctx ends.
@@ -31,7 +31,7 @@ func Await(ctx context.Context, deadline time.Time, ended func() bool) {
 	}
 }
 
-// Confirmable says why a trial that lasts until a time, zero for none, cannot be
+// Confirmable returns why a trial that lasts until a time, zero for none, cannot be
 // confirmed now.
 func Confirmable(until time.Time, of string) error {
 	switch {

@@ -17,8 +17,8 @@ type contents struct {
 	Set string `json:"set"`
 }
 
-// What is written is read; what a death has left half written is not, and goes with the
-// rest, folder and all.
+// TestFile checks that what is written is read back. The remains of an interrupted write
+// are not read, and are removed with the rest, including the directory.
 func TestFile(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "run")
 	f := undolog.File{Path: filepath.Join(folder, "j.json"), Of: "weir tune"}
@@ -37,7 +37,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A journal that is none is an error that says whose it is, never an empty one.
+// TestBroken checks that a broken journal is an error that names the command, and never
+// counts as empty.
 func TestBroken(t *testing.T) {
 	f := undolog.File{Path: filepath.Join(t.TempDir(), "j.json"), Of: "weir tune"}
 	if err := os.WriteFile(f.Path, []byte("{"), 0o600); err != nil {
@@ -48,8 +49,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// Who waits gets the lock that the first one gives up, with the file that is there by
-// then; who does not wait is told.
+// TestLock checks that a process that waits gets the released lock, on the file that
+// exists by then. One that does not wait gets an error.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := undolog.Lock(path, "weir tune", false)

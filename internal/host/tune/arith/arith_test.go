@@ -23,7 +23,7 @@ func TestBDP(t *testing.T) {
 		{100 * mbit, 10 * time.Millisecond, 125_000},
 		{1 * gbit, 1 * time.Millisecond, 125_000},
 		{10 * gbit, 80 * time.Millisecond, 100_000_000},
-		{400 * gbit, 10 * time.Second, 500_000_000_000}, // more than 64 bits on the way
+		{400 * gbit, 10 * time.Second, 500_000_000_000}, // more than 64 bits under way
 		{0, time.Second, 0},
 	} {
 		if got := arith.BDP(c.rate, c.rtt); got != c.want {
@@ -32,8 +32,8 @@ func TestBDP(t *testing.T) {
 	}
 }
 
-// The five rows of the guide for FreeBSD: speed of the link, kern.ipc.maxsockbuf,
-// window scale, millions of bytes in flight.
+// TestWindowScale checks the five rows of the guide for FreeBSD: link speed,
+// kern.ipc.maxsockbuf, window scale, millions of bytes in flight.
 func TestWindowScale(t *testing.T) {
 	for _, c := range []struct {
 		link     string
@@ -155,7 +155,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// The limit lets the kernel take the whole buffer: of sb_max it grants 2048 of 2304.
+// TestSocketLimit checks that the limit lets the kernel accept the whole buffer. The
+// kernel grants 2048 of each 2304 bytes of sb_max.
 func TestSocketLimit(t *testing.T) {
 	for _, buffer := range []uint64{1, 7, 8, 4096, 2 << 20, 200_003_584, 614_400_000, 1 << 62} {
 		limit := arith.SocketLimit(buffer)

@@ -33,8 +33,8 @@ func judge(t *testing.T, name string) *audit.Judge {
 	return &audit.Judge{DB: d, Target: system}
 }
 
-// Lines that set something are found among prose, with their line, and sentences that
-// quote a setting are not.
+// TestRead checks that lines with a setting are found among prose, with their line
+// number. Sentences that quote a setting are not.
 func TestRead(t *testing.T) {
 	const text = `The file /boot/loader.conf is read at the start = always.
 # If hw.igb.txd="1024" then set the net.link.ifqmaxlen="2048".
@@ -83,8 +83,8 @@ net.ipv4.tcp_wmem=4096 16384 is what we take
 	}
 }
 
-// Settings in commands, in what sysctl prints, and in sentences; a comment's sentences
-// explain the lines beside them.
+// TestReadProse finds settings in commands, in sysctl's output, and in sentences. A
+// comment's sentences explain the lines next to them.
 func TestReadProse(t *testing.T) {
 	const text = `With net.isr.dispatch=deferred APU delivers about 420Mbps.
 If you add net.inet.ip.intr_queue_maxlen=3000 the throughput goes up.
@@ -145,10 +145,10 @@ sysctl net.isr.dispatch=direct; sysctl net.isr.bindthreads=0 && sysrc pf_enable=
 	}
 }
 
-// Of the guides, each has the settings that stand in it, and no more.
+// TestGuides checks that exactly the settings in each guide are found.
 func TestGuides(t *testing.T) {
 	for name, want := range map[string]int{
-		"000_63cf10b922397f9c.txt": 2, // of PPPoE
+		"000_63cf10b922397f9c.txt": 2, // for PPPoE
 		"002_eefa4d519d62c97d.txt": 0, "003_2b296e8561215ea1.txt": 0, "004_31334150c4b7956f.txt": 0,
 	} {
 		file, err := os.Open(testenv.Shared(t, "documents", name))
@@ -163,7 +163,8 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// In a file that has nothing but settings, every name is one.
+// TestReadConfiguration checks that, in a file of settings only, every name counts as
+// one.
 func TestReadConfiguration(t *testing.T) {
 	for file, want := range map[string]int{"/etc/rc.conf": 1, "rc.conf.local": 1, "/boot/loader.conf": 1, "fw1-rc.conf": 1, "guide.txt": 0} {
 		lines, err := audit.Read(strings.NewReader("netif_delay=3\n"), file, func(string) bool { return false })
@@ -173,7 +174,7 @@ func TestReadConfiguration(t *testing.T) {
 	}
 }
 
-// Each verdict, and how it depends on the value and the target.
+// TestJudge checks each verdict, and how it depends on the value and the target.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		target, key, value string
@@ -325,8 +326,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// What only the loader sets has no place in FreeBSD's sysctl.conf. OPNsense gives its
-// tunables to both.
+// TestTunable checks that settings that only the loader sets do not belong in FreeBSD's
+// sysctl.conf. OPNsense gives its tunables to both.
 func TestTunable(t *testing.T) {
 	for _, c := range []struct {
 		target, file, key string
@@ -345,8 +346,8 @@ func TestTunable(t *testing.T) {
 	}
 }
 
-// For a version that nobody knows, no line of the guide is called valid, a default or
-// removed.
+// TestGuideOfUnknownVersion checks that, for an unknown version, no line of the guide is
+// called valid, a default or removed.
 func TestGuideOfUnknownVersion(t *testing.T) {
 	file, err := os.Open(testenv.Shared(t, "documents", "001_70d8e997f1a63176.txt"))
 	if err != nil {
@@ -367,8 +368,8 @@ func TestGuideOfUnknownVersion(t *testing.T) {
 	}
 }
 
-// The guide for FreeBSD as it stands: all rows of the table that are lines of its
-// files are found, and none of them is unknown.
+// TestGuide reads the whole guide for FreeBSD. All rows of the table that are lines of
+// its files are found, and none is unknown.
 func TestGuide(t *testing.T) {
 	file, err := os.Open(testenv.Shared(t, "documents", "001_70d8e997f1a63176.txt"))
 	if err != nil {

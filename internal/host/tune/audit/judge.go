@@ -10,10 +10,10 @@ import (
 	"weir/internal/host/tune/target"
 )
 
-// A Verdict is what is to be said of a line.
+// A Verdict is the judgement of a line.
 type Verdict string
 
-// The verdicts.
+// Verdicts on lines.
 const (
 	Valid        Verdict = "still valid"
 	IsDefault    Verdict = "the default now"
@@ -25,8 +25,8 @@ const (
 	Elsewhere    Verdict = "not a router's business"
 	Unknown      Verdict = "unknown"
 
-	Added          Verdict = "added in"        // a newer version than the target's
-	VersionUnknown Verdict = "version unknown" // only a known version could tell
+	Added          Verdict = "added in"        // in a version newer than the target's
+	VersionUnknown Verdict = "version unknown" // depends on the version, which is unknown
 )
 
 // Harmful reports whether a line with the verdict should go or change.
@@ -38,11 +38,11 @@ func (v Verdict) Harmful() bool {
 type Finding struct {
 	Line
 	Verdict Verdict `json:"verdict"`
-	Detail  string  `json:"detail,omitempty"` // the version of "removed in" and "added in", the key of "renamed to"
+	Detail  string  `json:"detail,omitempty"` // version of "removed in" and "added in", or key of "renamed to"
 	Why     string  `json:"why"`
 }
 
-// Says is the verdict in words, and why.
+// Says returns the verdict in words, with the reason.
 func (f *Finding) Says() string {
 	if f.Detail != "" {
 		return fmt.Sprintf("%s %s: %s", f.Verdict, f.Detail, f.Why)
@@ -50,7 +50,7 @@ func (f *Finding) Says() string {
 	return string(f.Verdict) + ": " + f.Why
 }
 
-// A Judge knows the database and for which system lines are judged.
+// A Judge judges lines for a target, with the records of the database.
 type Judge struct {
 	DB     *db.DB
 	Target target.Target
@@ -59,7 +59,7 @@ type Judge struct {
 // Known reports whether the database has a key.
 func (j *Judge) Known(key string) bool { return j.pick(key) != nil }
 
-// Judge says what is to be said of a line.
+// Judge returns the finding for a line.
 func (j *Judge) Judge(l Line) Finding {
 	f := Finding{Line: l}
 	if strings.HasPrefix(l.Key, "ifconfig_") && j.Target.Family() != linux {
@@ -102,7 +102,7 @@ func (j *Judge) Judge(l Line) Finding {
 	return f
 }
 
-// inert judges a name that sets nothing, on any version.
+// inert judges a name that sets nothing in any version.
 func inert(r *db.Record) (verdict Verdict, heir, why string) {
 	if r.Renamed != "" {
 		return Renamed, r.Renamed, r.Reason
@@ -110,7 +110,7 @@ func inert(r *db.Record) (verdict Verdict, heir, why string) {
 	return Unknown, "", r.Reason
 }
 
-// verdict is that of a record which the target has.
+// verdict returns the verdict for a record that the target has.
 func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
 	refused := r.Account == db.Refused && advises(r, value)
 	switch {
@@ -132,11 +132,12 @@ func (j *Judge) verdict(r *db.Record, value string) (Verdict, string) {
 	return Valid, said(r, value)
 }
 
-// opposite is the other way of a switch.
+// opposite maps a switch's value to the other one.
 var opposite = map[string]string{"0": "1", "1": "0", "YES": "NO", "NO": "YES"}
 
-// against says what a switch of Linux does that stands against its default, where that
-// protects or is what speed needs; "" for other values, and for a family of keys.
+// against returns the effect of setting a Linux switch against its default, if the
+// default protects or is needed for speed. It returns "" for other values and for
+// families of keys.
 func against(r *db.Record, value string) string {
 	if r.System != linux || r.Account != db.Kept || r.Value != r.Default || value == "" || value != opposite[r.Value] || r.Family() {
 		return ""
@@ -150,7 +151,7 @@ func against(r *db.Record, value string) string {
 	return ""
 }
 
-// contrary says that a switch stands the other way than the record speaks of.
+// contrary says that a switch is set to the opposite of the record's value.
 func contrary(r *db.Record, value string) string {
 	other := opposite[strings.ToUpper(value)]
 	switch {
@@ -162,8 +163,8 @@ func contrary(r *db.Record, value string) string {
 	return "This is the other way; of " + other + " is said: "
 }
 
-// said is what a record says of itself, for a value that may stand the other way: that is
-// not the default then.
+// said returns a record's own text for a value. If the value is the opposite one, the text
+// does not call it the default.
 func said(r *db.Record, value string) string {
 	other := contrary(r, value)
 	if other == "" {
@@ -172,7 +173,7 @@ func said(r *db.Record, value string) string {
 	return other + strings.Replace(sentence(r), " Risk: None: it is the default.", "", 1)
 }
 
-// ofDriver is the name of a key for the driver that another key is of.
+// ofDriver returns a key's name for the driver of another key.
 func ofDriver(name, key string) string {
 	m := driverForm.FindStringSubmatch(key)
 	if m == nil {
@@ -183,11 +184,11 @@ func ofDriver(name, key string) string {
 
 var driverForm = regexp.MustCompile(`^(?:hw|dev)\.([a-z0-9]+?)\.`)
 
-// bySize is the default of records that the system computes from its memory: no value
-// of a guide is it.
+// bySize is the default of records whose value the system computes from its memory. No
+// value in a guide equals it.
 const bySize = "sized by memory"
 
-// sentence is what a record says of itself, with how far that is proven.
+// sentence returns a record's own text, with how far it is proven.
 func sentence(r *db.Record) string {
 	text := r.Rationale
 	if text == "" {
@@ -202,24 +203,24 @@ func sentence(r *db.Record) string {
 	return fmt.Sprintf("%s Evidence: %s.", text, r.Grade())
 }
 
-// linux is the system whose versions are its kernel's.
+// linux is the system whose versions are kernel versions.
 const linux = "linux"
 
-// gone reports whether the target is newer than the last version with the key, and
-// since which one it is not there.
+// gone reports whether the target is newer than the last version with the key, and the
+// version that removed it.
 func (j *Judge) gone(r *db.Record) (since string, gone bool) {
 	if r.System == linux {
 		return "Linux, after " + r.Until, r.Account == db.Obsolete
 	}
 	last, err := strconv.Atoi(r.Until)
 	if err != nil {
-		return "", false // it is there still, or another system's
+		return "", false // it still exists, or belongs to another system
 	}
 	return fmt.Sprintf("FreeBSD %d", last+1), j.Target.Major() > last
 }
 
-// isDefault reports whether a value is the target's default. Of a family of keys nobody
-// can tell.
+// isDefault reports whether a value is the target's default. For a family of keys it
+// cannot tell.
 func (j *Judge) isDefault(r *db.Record, value string) bool {
 	if r.System == linux {
 		return !r.Pattern() && strings.Join(strings.Fields(r.Default), " ") == strings.Join(strings.Fields(value), " ")
@@ -228,7 +229,7 @@ func (j *Judge) isDefault(r *db.Record, value string) bool {
 	return text != "" && !r.Pattern() && strings.EqualFold(text, value)
 }
 
-// refusedValues are the values that a record is about: the guide's, or weir's.
+// refusedValues returns the values that a record is about: the guide's, or weir's.
 func refusedValues(r *db.Record) string {
 	values := r.Value
 	if r.Row != nil {
@@ -237,8 +238,8 @@ func refusedValues(r *db.Record) string {
 	return strings.ReplaceAll(strings.ReplaceAll(values, "[off] ", ""), " | ", " or ")
 }
 
-// advises reports whether a value is one of those that a record is about; another value
-// is not what is refused.
+// advises reports whether a value is one that a record is about. Other values are not
+// refused.
 func advises(r *db.Record, value string) bool {
 	values := refusedValues(r)
 	for v := range strings.SplitSeq(values, " or ") {
@@ -249,8 +250,8 @@ func advises(r *db.Record, value string) bool {
 	return values == ""
 }
 
-// pick is the record for a key: of the target's own family before FreeBSD's; those of
-// other systems are not for its files.
+// pick returns the record for a key. A record of the target's own family comes before
+// FreeBSD's. Records of other systems do not count for its files.
 func (j *Judge) pick(key string) *db.Record {
 	var base *db.Record
 	for _, r := range j.DB.Match(key) {

@@ -8,7 +8,7 @@ import (
 )
 
 // options judges the options of ifconfig in a line of rc.conf that also has addresses.
-// The verdict is the worst of them.
+// The verdict is the worst of theirs.
 func (j *Judge) options(l Line) Finding {
 	f := Finding{Line: l}
 	worst := len(severity)
@@ -39,11 +39,11 @@ func (j *Judge) options(l Line) Finding {
 	return f
 }
 
-// severity is the verdicts of options, the worst first.
+// severity lists the options' verdicts, worst first.
 var severity = []Verdict{Dangerous, Contradicted, Valid, IsDefault}
 
-// interfaceOptions are the options of ifconfig that weir knows, by the record that
-// speaks of each; a text of their own takes the place of the record's.
+// interfaceOptions maps the options of ifconfig that weir knows to their records. A text
+// given here replaces the record's.
 var interfaceOptions = map[string]struct {
 	record, why string
 	verdict     Verdict
@@ -65,7 +65,7 @@ var interfaceOptions = map[string]struct {
 		why: "Device polling costs delay and one core; cards that moderate their interrupts do not need it."},
 }
 
-// optionRecord is the record of an option, nil for none.
+// optionRecord returns the record of an option, nil for none.
 func (j *Judge) optionRecord(key string) *db.Record {
 	for _, r := range j.DB.ByKey(key) {
 		if r.System == "freebsd" {

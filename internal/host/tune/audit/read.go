@@ -15,23 +15,22 @@ type Line struct {
 	Line  int    `json:"line"`
 	Key   string `json:"key"`
 	Value string `json:"value"`
-	Off   bool   `json:"off"` // it stands there as a comment
+	Off   bool   `json:"off"` // it is commented out
 
 	Quoted bool `json:"quoted,omitempty"` // a sentence or a table names it
 }
 
-// A setting is a key, an equals sign, a value, and nothing else but a comment: so
-// sentences that quote a setting are not taken for one. A line with a comment's mark
-// before it is a setting that is off.
-// Linux's files may have a minus before a key, slashes in it, and a semicolon before a
-// comment.
+// A setting is a key, an equals sign and a value, followed by nothing but a comment. So
+// sentences that quote a setting do not match. A line with a comment mark in front is a
+// setting that is off. Linux's files may have a minus before a key, slashes in it, and a
+// semicolon before a comment.
 var settingForm = regexp.MustCompile(`^([#;]*)\s*-?([A-Za-z_][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_%*-]+)*)(\s*)=\s*("[^"]*"|'[^']*'|[^\s"'#]+(?:[ \t]+[0-9]+)*)?\s*(#.*)?$`)
 
 // Read finds the lines that set something: in the form of configuration files, as a
-// command that sets it (sysctl, sysrc, echo into a file), or as sysctl prints it. Of
-// sentences outside comments, a key that Known knows, with its value behind an equals
-// sign, is taken as quoted. Known reports whether a name is a setting's: prose has words
-// before equals signs, too.
+// command (sysctl, sysrc, echo into a file), or as sysctl prints it. In sentences outside
+// comments, a key that known knows, followed by an equals sign and a value, counts as
+// quoted. known reports whether a name is a setting's name, because prose also has words
+// before equals signs.
 func Read(r io.Reader, file string, known func(key string) bool) ([]Line, error) {
 	var lines []Line
 	scanner := bufio.NewScanner(r)
@@ -49,12 +48,12 @@ func Read(r io.Reader, file string, known func(key string) bool) ([]Line, error)
 	return lines, nil
 }
 
-// readLine is the settings of one line.
+// readLine returns the settings of one line.
 func readLine(text, file string, known func(key string) bool) []Line {
 	if m := settingForm.FindStringSubmatch(text); m != nil {
 		key := dots(m[2])
-		// Files that the shell reads have no space before the equals sign, and a
-		// comment that begins with a name is a sentence.
+		// Files read by the shell have no space before the equals sign. A comment
+		// that begins with a name is a sentence.
 		if !strings.Contains(key, ".") && (m[3] != "" || strings.HasPrefix(text, "# ") || !isName(key) && !known(key) && !isConfiguration(file)) {
 			return nil
 		}
@@ -81,20 +80,20 @@ func readLine(text, file string, known func(key string) bool) []Line {
 const dotted = `[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_%*-]+)+`
 
 var (
-	// A prompt may stand before a command, in a page of prose also root's #, which in a
-	// configuration is a comment's mark.
+	// A command may have a prompt in front. In prose this includes root's #, which is
+	// a comment mark in a configuration.
 	commandForm = regexp.MustCompile(`^(#|\$|[^\s=]*[@:][^\s=]*\s?[#$%>]|)\s*(?:sudo |doas )?(sysctl|sysrc)((?: -[a-zA-Z]+)*)((?: +[A-Za-z_][\w.%-]*=(?:"[^"]*"|'[^']*'|[^\s"'#;]+))+)\s*(?:#.*|[;&]+(.*))?$`)
 	pairForm    = regexp.MustCompile(`([A-Za-z_][\w.%-]*)=("[^"]*"|'[^']*'|[^\s"'#;]+)`)
 	echoForm    = regexp.MustCompile(`^(#|\$|)\s*echo\s+(?:-e\s+)?(["']?)([A-Za-z_][\w.%-]*)=(.*?)(["']?)\s*>>?\s*\S+$`)
 	procForm    = regexp.MustCompile(`^(#|\$|)\s*echo\s+["']?([^"'>|]*[^"'>|\s])["']?\s*>\s*/proc/sys/([A-Za-z0-9_./*-]+)$`)
 
-	// printedForm is what sysctl prints: a key and its value, and behind an arrow the one
-	// that it was given.
+	// printedForm is sysctl's output: a key and its value, with the new value after
+	// an arrow.
 	printedForm = regexp.MustCompile(`^(` + dotted + `): (?:\S+ -> )?(-?[0-9]+|[a-z_]+)$`)
 	quotedForm  = regexp.MustCompile(`(?:^|[\s"'(\x60“‘])(` + dotted + `)=("[^"]*"|[^\s"'#,;)\x60”’]+)`)
 )
 
-// readCommand is the settings of a command, nil for a line that is none.
+// readCommand returns the settings of a command, nil if the line is none.
 func readCommand(text, file string) []Line {
 	if m := commandForm.FindStringSubmatch(text); m != nil {
 		var lines []Line
@@ -117,8 +116,8 @@ func readCommand(text, file string) []Line {
 	return []Line{{Key: m[3], Value: strings.Trim(strings.ReplaceAll(m[4], `\"`, `"`), `"'`), Off: m[1] == "#" && isConfiguration(file)}}
 }
 
-// dots writes a key with dots, as people do: Linux's files have slashes, too, and then a
-// dot is an interface's.
+// dots writes a key with dots, as people do. Linux's files may have slashes; a dot then
+// belongs to an interface's name.
 func dots(key string) string {
 	if first := strings.IndexAny(key, "./"); first < 0 || key[first] == '.' {
 		return key
@@ -134,7 +133,7 @@ func dots(key string) string {
 	}, key)
 }
 
-// isConfiguration reports whether a file is one of those that have nothing but settings.
+// isConfiguration reports whether a file has nothing but settings.
 func isConfiguration(file string) bool {
 	name := filepath.Base(file)
 	for _, part := range []string{"loader.conf", "rc.conf", "sysctl.conf"} {
@@ -145,13 +144,13 @@ func isConfiguration(file string) bool {
 	return false
 }
 
-// isSysctlConf reports whether a file's lines are set when the system runs already.
+// isSysctlConf reports whether a file's lines are set once the system is running.
 func isSysctlConf(file string) bool {
 	const name = "sysctl.conf"
 	return strings.HasPrefix(filepath.Base(file), name) || strings.HasSuffix(file, name)
 }
 
-// isName reports whether a name without dots has the form of those of loader.conf and
+// isName reports whether a name without dots has the form of names in loader.conf and
 // rc.conf.
 func isName(key string) bool {
 	for _, end := range []string{"_load", "_enable", "_flags", "_program", "_name", "_type"} {

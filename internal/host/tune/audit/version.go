@@ -14,8 +14,9 @@ import (
 // NoVersion reports whether weir does not know which keys the target has.
 func (j *Judge) NoVersion() bool { return j.Target.Family() != linux && j.Target.Base == "" }
 
-// anyVersion judges a line for a target whose version is not known: what the value does
-// is said of every version, whether the key is there and what its default is, of none.
+// anyVersion judges a line for a target of unknown version. It says what the value does,
+// because that holds for every version. It does not say whether the key exists and what
+// its default is.
 func (j *Judge) anyVersion(r *db.Record, l Line) (Verdict, string) {
 	if r.Account == db.Elsewhere || r.Account == db.Refused && advises(r, l.Value) {
 		if verdict, why := j.verdict(r, l.Value); verdict != IsDefault && verdict != Valid {
@@ -34,7 +35,7 @@ func (j *Judge) anyVersion(r *db.Record, l Line) (Verdict, string) {
 	return VersionUnknown, why + sentence(r)
 }
 
-// iflibForm is a key of iflib(4) for a device.
+// iflibForm is a device's key of iflib(4).
 var iflibForm = regexp.MustCompile(`^dev\.([a-z0-9_]+?)\.[0-9%d]+\.iflib\.`)
 
 // missing judges a key that the target does not have yet, or not for the driver that it
@@ -63,7 +64,7 @@ func (j *Judge) missing(r *db.Record, l Line) (verdict Verdict, detail, why stri
 	return Unknown, "", fmt.Sprintf("no source of FreeBSD %d was found in which iflib(9) drives %s; the oldest is of FreeBSD %d", j.Target.Major(), m[1], known.Oldest), true
 }
 
-// older says of the target that it is too old.
+// older says that the target is too old.
 func (j *Judge) older() string {
 	if j.Target.Family() == "freebsd" {
 		return "This version does not have it. "
@@ -71,7 +72,7 @@ func (j *Judge) older() string {
 	return fmt.Sprintf("%s is built on FreeBSD %s, which does not have it. ", j.Target.Name, j.Target.Base)
 }
 
-// stranger is what is to be said of a key that is no record's of the target: whose it is.
+// stranger says whose key it is, for a key without a record for the target.
 func (j *Judge) stranger(key string) string {
 	if j.Target.Family() == linux {
 		for _, r := range j.DB.Match(key) {
@@ -97,13 +98,13 @@ func (j *Judge) stranger(key string) string {
 
 const noRecord = "weir has no record of it"
 
-// Keys below these names are one system's alone.
+// Keys with these prefixes belong to one system only.
 var (
 	freebsdForm = regexp.MustCompile(`^(net\.(inet6?|isr|link|pf|bpf|route|raw|local|iflib)|hw|machdep|security|kern|dev\.[a-z0-9_]+?\.[0-9]+)\.`)
 	linuxForm   = regexp.MustCompile(`^(net\.(ipv4|ipv6|core|netfilter|bridge|unix|mptcp|nf_conntrack_max)|kernel|fs)\b`)
 )
 
-// nearest names a setting of the other system, where the table has one.
+// nearest names a setting of the other system, if the table has one.
 func nearest(setting string) string {
 	if setting == "" || strings.HasPrefix(setting, "none") {
 		return ""
@@ -111,8 +112,8 @@ func nearest(setting string) string {
 	return "; nearest there: " + setting
 }
 
-// counterpart is a key of FreeBSD whose record names a key of Linux as the nearest: one
-// that names nothing else, or else the first. "" for none.
+// counterpart returns a FreeBSD key whose record names a Linux key as the nearest. It
+// prefers a record that names nothing else, then the first. It returns "" for none.
 func (j *Judge) counterpart(key string) string {
 	first := ""
 	for _, r := range j.DB.Records {

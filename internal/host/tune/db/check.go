@@ -16,7 +16,7 @@ var (
 	inputs       = []string{"link", "rtt", "memory", "cores", "ports", "mtu", "pppoe", "burst"}
 )
 
-// check is what holds for each record beyond its form.
+// check checks the rules for each record beyond its form.
 func (d *DB) check(r *Record) error {
 	return errors.Join(
 		oneOf("account", r.Account, accounts), oneOf("role", r.Role, roles), oneOf("system", r.System, systems),
@@ -38,7 +38,7 @@ func (d *DB) checkPlace(r *Record) error {
 	return nil
 }
 
-// checkText says which sentences an account needs, and which it has no use for.
+// checkText checks which sentences an account needs, and which it must not have.
 func (r *Record) checkText() error {
 	type need struct{ rationale, risk, reason, until bool }
 	needs := map[Account]need{

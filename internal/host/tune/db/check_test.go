@@ -16,7 +16,7 @@ const whole = `- key: net.x
   evidence: [{grade: C, source: 'tcp(4)'}]
 `
 
-// What the schema refuses, each with what it says.
+// TestSchema checks what the schema refuses, and the messages.
 func TestSchema(t *testing.T) {
 	d, err := Load()
 	if err != nil {
@@ -67,8 +67,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// Formulas without a text, and texts without a formula that a record uses, would be
-// dead.
+// TestFormulas checks that each formula has a text, and that a record uses each text's
+// formula.
 func TestFormulas(t *testing.T) {
 	d, err := Load()
 	if err != nil {

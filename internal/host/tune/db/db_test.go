@@ -19,8 +19,8 @@ func load(t *testing.T) *db.DB {
 	return d
 }
 
-// Each row of the table of the guides' settings is one record, and no record
-// stands for a row that the table does not have.
+// TestRows checks that each row of the table of the guides' settings is one record, and
+// that no record has a row that the table does not have.
 func TestRows(t *testing.T) {
 	file, err := os.Open(testenv.Shared(t, "tunables.csv"))
 	if err != nil {
@@ -53,8 +53,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// What conflicts or took another's place is in the database, so that nobody is
-// sent to a key that explain does not know.
+// TestReferences checks that conflicting and replacing keys are in the database, so
+// nobody is sent to a key that explain does not know.
 func TestReferences(t *testing.T) {
 	d := load(t)
 	for _, r := range d.Records {
@@ -69,7 +69,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// Of what it refuses, or does not set, nobody reads that weir sets it.
+// TestWriteWhole checks that the text never claims that weir sets what it refuses or does
+// not set.
 func TestWriteWhole(t *testing.T) {
 	d := load(t)
 	for key, want := range map[string]string{
@@ -89,7 +90,8 @@ func TestWriteWhole(t *testing.T) {
 	}
 }
 
-// Sentences are sentences: they are printed as they are.
+// TestSentences checks that texts are whole sentences, because they are printed as they
+// are.
 func TestSentences(t *testing.T) {
 	for _, r := range load(t).Records {
 		for _, s := range []string{r.Rationale, r.Risk, r.Reason} {
@@ -130,7 +132,8 @@ func TestByKey(t *testing.T) {
 			t.Errorf("%s: %v, want %s", key, got, want)
 		}
 	}
-	// weir's own measurement proved no effect, so the kernel's document is what speaks for it.
+	// weir's own measurement proved no effect, so the evidence is the kernel's
+	// document.
 	if r := d.ByKey("net.ipv4.ip_early_demux")[0]; r.Grade() != db.Vendor || !r.Evidence[0].Unproven {
 		t.Errorf("ip_early_demux: grade %s, %+v", r.Grade(), r.Evidence)
 	}

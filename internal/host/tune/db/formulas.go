@@ -1,7 +1,7 @@
 package db
 
-// formulas are the names under which records refer to package arith, with the
-// formula as people write it.
+// formulas maps the names that records use for functions of package arith to the formula
+// as people write it.
 var formulas = map[string]string{
 	"socket-buffer":  "2 x bandwidth x round-trip time / 8, in whole pages; window scale = smallest w with 65535 x 2^w >= buffer",
 	"socket-limit":   "9/8 of the socket buffer (256 bytes of an mbuf with each cluster of 2048), in whole pages",

@@ -18,13 +18,13 @@ import (
 //go:embed places.yaml records/*.yaml
 var files embed.FS
 
-// A DB is the database, checked.
+// A DB is the checked database.
 type DB struct {
 	Records []*Record // in the order of the files
 	Places  map[string]Place
 }
 
-// Load reads the embedded database. An error is a fault in weir.
+// Load reads the embedded database. An error is a bug in weir.
 func Load() (*DB, error) {
 	places, err := readPlaces()
 	if err != nil {
@@ -83,7 +83,7 @@ func parse(text []byte) ([]*Record, error) {
 	return records, nil
 }
 
-// strict reads one YAML document, in which no member may be unknown.
+// strict reads one YAML document, and refuses unknown members.
 func strict(text []byte, into any) error {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
@@ -96,8 +96,8 @@ func strict(text []byte, into any) error {
 	return nil
 }
 
-// ByKey is the records with a key; a key may stand in several places. nil if
-// there is none.
+// ByKey returns the records with a key; nil if there is none. A key may exist in several
+// places.
 func (d *DB) ByKey(key string) []*Record {
 	var found []*Record
 	for _, r := range d.Records {
@@ -114,10 +114,10 @@ var (
 	driverForm = regexp.MustCompile(`^hw\.(em|ix|ixl)\.`)
 )
 
-// Match is the records for a key as files have it: by the key itself, or with N for a
-// device's number, or as another driver of the same family has it; for one of several
-// options, the record of them all; of those whose key is a pattern, the longest that
-// fits. nil if there is none.
+// Match returns the records for a key as files write it; nil if there is none. It matches
+// the key itself, the key with N for a device's number, and the key of another driver of
+// the same family. For one of several options it returns the record of them all. If
+// several patterns match, the longest wins.
 func (d *DB) Match(key string) []*Record {
 	names := []string{key}
 	if m := unitForm.FindStringSubmatch(key); m != nil {
@@ -139,7 +139,7 @@ func (d *DB) Match(key string) []*Record {
 	return d.matchPattern(key)
 }
 
-// matchOption is the records for several options of ifconfig of which one is the key.
+// matchOption returns the records for several options of ifconfig that include the key.
 func (d *DB) matchOption(key string) []*Record {
 	var found []*Record
 	for _, r := range d.Records {
@@ -150,9 +150,9 @@ func (d *DB) matchOption(key string) []*Record {
 	return found
 }
 
-// matchPattern is the records with the longest pattern that fits a key, for each
-// system. In a pattern * stands for any characters; one without dots is of names without
-// dots: hw.bce.tso_enable is no service.
+// matchPattern returns, for each system, the records with the longest pattern that
+// matches a key. In a pattern, * matches any characters. A pattern without dots matches
+// names without dots only: hw.bce.tso_enable is no service.
 func (d *DB) matchPattern(key string) []*Record {
 	longest := map[string]*Record{}
 	for _, r := range d.Records {
@@ -173,14 +173,14 @@ func (d *DB) matchPattern(key string) []*Record {
 	return found
 }
 
-// Pattern reports whether a record is about a family of keys.
+// Pattern reports whether a record is about several keys.
 func (r *Record) Pattern() bool { return strings.Contains(r.Key, "*") }
 
-// Family reports whether a record is about keys of which each means something else: in a
-// pattern like net.ipv4.conf.*.rp_filter, they are one setting for each interface.
+// Family reports whether a record is about keys with different meanings. A pattern like
+// net.ipv4.conf.*.rp_filter is one setting for each interface, and no family.
 func (r *Record) Family() bool {
 	return strings.Contains(r.Key[strings.LastIndex(r.Key, ".")+1:], "*")
 }
 
-// Place is where a record's setting is made.
+// Place returns where a record's setting is made.
 func (d *DB) Place(r *Record) Place { return d.Places[r.Place] }

@@ -8,18 +8,18 @@ import (
 	"text/tabwriter"
 )
 
-// An Entry is a record as a list in JSON has it: what names its row at the top,
-// how it is applied and taken back beside it.
+// An Entry is a record as it appears in a JSON list: the fields that name its row first,
+// then how it is applied and undone.
 type Entry struct {
 	*Record
-	OS          string // where it stands; of what no guide names, system and place
+	OS          string // where it is set; for a record outside the guides, system and place
 	Advised     string // the guide's value, or weir's
 	Grade       Grade
 	FormulaText string
 	Place       Place
 }
 
-// Entry is the record as a list has it.
+// Entry returns the record as it appears in a list.
 func (d *DB) Entry(r *Record) *Entry {
 	e := &Entry{Record: r, OS: r.System + " " + r.Place, Advised: r.Value, Grade: r.Grade(), FormulaText: formulas[r.Formula], Place: d.Place(r)}
 	if r.Row != nil {
@@ -31,7 +31,7 @@ func (d *DB) Entry(r *Record) *Entry {
 	return e
 }
 
-// MarshalJSON puts key, os and value first; they name the row of the table.
+// MarshalJSON puts key, os and value first, because they name the row of the table.
 func (e *Entry) MarshalJSON() ([]byte, error) {
 	record := *e.Record
 	record.Row = nil
@@ -59,7 +59,7 @@ func (e *Entry) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// plain is a record without methods, whose members stand in an entry as they are.
+// plain is a record without methods, so an entry embeds its members unchanged.
 type plain Record
 
 // WriteList prints one line for each entry: key, place, account, role, grade and
@@ -85,7 +85,7 @@ func shorten(s string, n int) string {
 	return s
 }
 
-// WriteWhole prints everything that is known of an entry.
+// WriteWhole prints everything known about an entry.
 func (e *Entry) WriteWhole(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s)\n", e.Key, e.OS)
@@ -125,7 +125,7 @@ func (e *Entry) WriteWhole(w io.Writer) error {
 	return err
 }
 
-// valueName says what a record's own value is: what weir sets, or what is said of.
+// valueName says what a record's own value is: what weir sets, or what the text is about.
 func (e *Entry) valueName() string {
 	switch {
 	case e.Account == Refused:
@@ -136,7 +136,7 @@ func (e *Entry) valueName() string {
 	return "said of"
 }
 
-// account is the account in a sentence, with its reason.
+// account returns the account in a sentence, with its reason.
 func (e *Entry) account() string {
 	switch e.Account {
 	case Obsolete:
@@ -153,7 +153,7 @@ func (e *Entry) account() string {
 	return string(e.Account)
 }
 
-// String is the evidence in one line, its grade in words.
+// String returns the evidence in one line, with its grade in words.
 func (v Evidence) String() string {
 	text := fmt.Sprintf("%s (%s): %s", v.Grade, gradeWords[v.Grade], v.Source)
 	if v.Says != "" {

@@ -1,8 +1,8 @@
-// Package nic reads and sets what ethtool knows of a network card, each setting as
-// one text: "combined 4", "on", "sdfn". A text that was read can be set again.
+// Package nic reads and sets a network card's ethtool settings, each as one text:
+// "combined 4", "on", "sdfn". A text that was read can be set again.
 //
-// [Cards] is for who reads many settings of many cards.
+// [Cards] is for callers that read many settings of many cards.
 //
-// A setting that a card does not have is fs.ErrNotExist. Everything acts in the
-// network namespace of the process.
+// The error for a setting that a card does not have is fs.ErrNotExist. Everything acts in
+// the process's network namespace.
 package nic

@@ -13,11 +13,11 @@ type hashKey struct {
 	config                       [4096 + 256]byte
 }
 
-// Symmetric reports whether both directions of a flow hash alike: by what the card
-// does before it hashes, or by a key that repeats itself each 16 bits.
+// Symmetric reports whether both directions of a flow get the same hash: because the card
+// sorts the fields first, or because the key repeats every 16 bits.
 func (c *Cards) Symmetric(card string) (bool, error) {
 	request := &hashKey{command: commandGetKey}
-	if err := c.ioctl(card, unsafe.Pointer(request)); err != nil { // how long they are
+	if err := c.ioctl(card, unsafe.Pointer(request)); err != nil { // returns their sizes
 		return false, err
 	}
 	if request.transformation != 0 {

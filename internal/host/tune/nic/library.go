@@ -9,7 +9,7 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// feature is an offload, by the kernel's name.
+// feature returns the setting of an offload, by the kernel's name.
 func feature(name string) setting {
 	return setting{
 		get: func(d *device) (string, error) {
@@ -18,8 +18,8 @@ func feature(name string) setting {
 				return "", err
 			}
 			state, known := all[name]
-			// What can be neither on nor turned on, the card does not have; what
-			// is on for good is not to be set.
+			// The card lacks an offload that is off and cannot be turned on.
+			// One that is always on cannot be set.
 			if !known || !state.Active && !state.Available || state.NeverChanged {
 				return "", fs.ErrNotExist
 			}
@@ -35,7 +35,7 @@ func feature(name string) setting {
 	}
 }
 
-// channels writes numbers of queues: those kinds that the card has.
+// channels writes the numbers of queues, only for kinds that the card has.
 func channels(combined, rx, tx uint32) (string, error) {
 	var text []string
 	for _, kind := range []struct {

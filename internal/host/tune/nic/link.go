@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// Link is what a card's port does now, and can do.
+// Link is the state of a card's port, and its limits.
 type Link struct {
-	Mbit    int // 0: no link, or the driver does not say
-	MaxMbit int // of copper, which falls back from it; 0 for other ports
+	Mbit    int // 0: no link, or the driver does not report it
+	MaxMbit int // for copper, which can fall back to lower speeds; 0 for other ports
 	Duplex  string
 }
 
-// Link reads the state of a card's port. The library's way prints to the standard output
-// where the kernel has more link modes than it knows.
+// Link reads the state of a card's port. The library's function prints to standard output
+// if the kernel has more link modes than it knows.
 func (c *Cards) Link(card string) (*Link, error) {
 	s, err := c.link(card)
 	if err != nil {
@@ -37,19 +37,19 @@ func (c *Cards) Link(card string) (*Link, error) {
 	return l, nil
 }
 
-// linkSettings is struct ethtool_link_settings with room for the three masks of
-// link modes behind it.
+// linkSettings is struct ethtool_link_settings, followed by room for the three masks of
+// link modes.
 type linkSettings struct {
 	command, speed                                          uint32
 	duplex, port, phy, autoneg, mdio, mdix, mdixControl     uint8
-	words                                                   int8 // of each mask; negative: how many the kernel wants
+	words                                                   int8 // words per mask; negative: the number that the kernel wants
 	transceiver, masterSlave, masterSlaveState, rateMatched uint8
 	reserved                                                [7]uint32
 	masks                                                   [3 * 127]uint32 // supported, advertised, the partner's
 }
 
-// Values of ethtool_link_settings, and the bits of link modes of copper ports by
-// their speed (linux/ethtool.h): what a port falls back from.
+// Values of ethtool_link_settings, and the link mode bits of copper ports by speed
+// (linux/ethtool.h). A copper port can fall back from these speeds.
 const (
 	speedUnknown = 1<<32 - 1
 	duplexHalf   = 0
@@ -58,7 +58,7 @@ const (
 
 var modes = []struct{ bit, mbit int }{{3, 100}, {5, 1000}, {47, 2500}, {48, 5000}, {12, 10000}}
 
-// link asks twice: the first answer is how long the masks are.
+// link asks twice: the first reply gives the length of the masks.
 func (c *Cards) link(card string) (*linkSettings, error) {
 	first := &linkSettings{command: commandGetLink}
 	if err := c.ioctl(card, unsafe.Pointer(first)); err != nil {

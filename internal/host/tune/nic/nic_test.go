@@ -12,11 +12,11 @@ import (
 	"weir/internal/testenv"
 )
 
-// A veth of four queues in a namespace of its own: what it has is set, read back and
-// set back; what it does not have is said to be missing.
+// TestVeth uses a veth of four queues in a namespace of its own. Its settings are set,
+// read back and restored. Those it lacks are reported as missing.
 func TestVeth(t *testing.T) {
 	testenv.NeedRoot(t)
-	runtime.LockOSThread() // and the thread ends with the test, in its namespace
+	runtime.LockOSThread() // the thread ends with the test, in its namespace
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestVeth(t *testing.T) {
 	}
 }
 
-// Tables of queues as texts, and back.
+// TestTable converts tables of queues to text and back.
 func TestTable(t *testing.T) {
 	for _, c := range []struct {
 		queues []uint32

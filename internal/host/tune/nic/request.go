@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Commands of linux/ethtool.h that the library does not have, or not whole.
+// Commands of linux/ethtool.h that the library lacks, or has only in part.
 const (
 	commandGetHash  = 0x29 // ETHTOOL_GRXFH
 	commandSetHash  = 0x2a // ETHTOOL_SRXFH
@@ -35,7 +35,7 @@ func (c *Cards) eee(card string) (*eeeRequest, error) {
 	return r, c.ioctl(card, unsafe.Pointer(r))
 }
 
-// EEE tells whether a card may save energy on an idle line, and whether it does.
+// EEE returns whether a card may save energy on an idle line, and whether it does.
 func (c *Cards) EEE(card string) (enabled, active bool, err error) {
 	r, err := c.eee(card)
 	return r.enabled != 0, r.active != 0, err
@@ -65,20 +65,20 @@ func setEEE(d *device, value string) error {
 // flows are the protocols of struct ethtool_rxnfc.
 var flows = map[string]uint32{"tcp4": 0x01, "udp4": 0x02, "tcp6": 0x05, "udp6": 0x06}
 
-// hashRequest is struct ethtool_rxnfc, the rest of which is not used here.
+// hashRequest is the part of struct ethtool_rxnfc that is used here.
 type hashRequest struct {
 	command, flow uint32
 	data          uint64
 	rest          [256]byte
 }
 
-// hashFields are the bits RXH_ by the letters of ethtool -N.
+// hashFields maps the letters of ethtool -N to the bits RXH_.
 var hashFields = []struct {
 	bit    uint64
 	letter rune
 }{{1 << 1, 'm'}, {1 << 2, 'v'}, {1 << 3, 't'}, {1 << 4, 's'}, {1 << 5, 'd'}, {1 << 6, 'f'}, {1 << 7, 'n'}}
 
-// Hash is the fields that spread the packets of a protocol ("tcp4", "udp6") over the
+// Hash returns the fields that spread the packets of a protocol ("tcp4", "udp6") over the
 // queues, in the letters of ethtool -N.
 func (c *Cards) Hash(card, protocol string) (string, error) {
 	r := &hashRequest{command: commandGetHash, flow: flows[protocol]}
@@ -99,7 +99,7 @@ func hash(protocol string) setting {
 		get: func(d *device) (string, error) {
 			letters, err := d.Hash(d.name, protocol)
 			if err == nil && letters == "" {
-				err = fs.ErrNotExist // it does not spread
+				err = fs.ErrNotExist // the card does not spread
 			}
 			return letters, err
 		},
@@ -131,7 +131,7 @@ type table struct {
 	queues        [mostBuckets]uint32
 }
 
-// indirection reads the table. The library's has room for 256 buckets, and the kernel
+// indirection reads the table. The library's has room for 256 buckets, but the kernel
 // writes as many as the card has.
 func (c *Cards) indirection(card string) (*table, error) {
 	first := &table{command: commandGetTable}
@@ -145,7 +145,7 @@ func (c *Cards) indirection(card string) (*table, error) {
 	return second, c.ioctl(card, unsafe.Pointer(second))
 }
 
-// Indirection is the queue of each bucket of the hash.
+// Indirection returns the queue of each hash bucket.
 func (c *Cards) Indirection(card string) ([]uint32, error) {
 	t, err := c.indirection(card)
 	if err != nil {
@@ -154,8 +154,8 @@ func (c *Cards) Indirection(card string) ([]uint32, error) {
 	return t.queues[:t.size], nil
 }
 
-// getIndirection is "equal 4" where the buckets go round the first queues, and else a
-// queue for each bucket.
+// getIndirection returns "equal 4" if the buckets cycle through the first queues,
+// otherwise a queue for each bucket.
 func getIndirection(d *device) (string, error) {
 	queues, err := d.Indirection(d.name)
 	if err != nil {
@@ -181,7 +181,7 @@ func tableText(queues []uint32) string {
 	return strings.Join(text, ",")
 }
 
-// fillTable is tableText's reverse.
+// fillTable is the inverse of tableText.
 func fillTable(queues []uint32, value string) error {
 	if count, ok := strings.CutPrefix(value, "equal "); ok {
 		n, err := strconv.ParseUint(count, 10, 32)
@@ -222,7 +222,7 @@ func setIndirection(d *device, value string) error {
 // ioctl asks the driver. Its error is the kernel's: "operation not supported".
 func (c *Cards) ioctl(card string, data unsafe.Pointer) error {
 	var pin runtime.Pinner
-	pin.Pin(data) // the kernel gets its address inside of another structure
+	pin.Pin(data) // the kernel gets its address inside another structure
 	defer pin.Unpin()
 	var request struct {
 		name [unix.IFNAMSIZ]byte

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A setting is how one is read and set. What has no set is a limit.
+// setting is how a setting is read and set. Without set, it is a limit.
 type setting struct {
 	get func(d *device) (string, error)
 	set func(d *device, value string) error
@@ -50,7 +50,8 @@ func Get(card, name string) (string, error) {
 	return value, nil
 }
 
-// Set sets a setting of a card. Some drivers take what they do not do: read it back.
+// Set sets a setting of a card. Some drivers accept changes that they do not make, so
+// read it back.
 func Set(card, name, value string) error {
 	err := with(card, func(d *device) error {
 		s, known := settings[name]
@@ -65,7 +66,7 @@ func Set(card, name, value string) error {
 	return nil
 }
 
-// PermanentAddress is the MAC address that the hardware has, "" where it has none.
+// PermanentAddress returns the hardware's MAC address, "" if it has none.
 func PermanentAddress(card string) string {
 	var address string
 	err := with(card, func(d *device) (err error) {
@@ -78,8 +79,8 @@ func PermanentAddress(card string) string {
 	return strings.ToLower(address)
 }
 
-// Cards talks to the drivers of cards: by the library, and by requests of our own where it
-// lacks them.
+// Cards talks to the cards' drivers through the library, and with requests of its own
+// where the library lacks them.
 type Cards struct {
 	*ethtool.Ethtool
 	fd int
@@ -99,13 +100,13 @@ func Open() (*Cards, error) {
 	return &Cards{e, fd}, nil
 }
 
-// Close lets go of the cards.
+// Close closes the connections to the drivers.
 func (c *Cards) Close() {
 	c.Ethtool.Close()
 	unix.Close(c.fd)
 }
 
-// device is one card while it is talked to.
+// device is one card during a request.
 type device struct {
 	*Cards
 	name string
@@ -126,7 +127,7 @@ func with(card string, do func(d *device) error) error {
 	return err
 }
 
-// parts reads "rx 4 tx 1" into what it names.
+// parts reads "rx 4 tx 1" into numbers by name.
 func parts(value string) (map[string]uint32, error) {
 	fields := strings.Fields(value)
 	if len(fields)%2 != 0 || len(fields) == 0 {
@@ -150,8 +151,7 @@ func parts(value string) (map[string]uint32, error) {
 	return all, nil
 }
 
-// assign puts the parts of a value into where they belong; a name that has no place is
-// an error.
+// assign stores the parts of a value in their places. A name without a place is an error.
 func assign(value string, places map[string]*uint32) error {
 	all, err := parts(value)
 	if err != nil {

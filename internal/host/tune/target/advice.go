@@ -9,31 +9,32 @@ import (
 	"weir/internal/host/tune/db"
 )
 
-// Inputs are what the lines are computed from. What is zero is not known.
+// Inputs are what the lines are computed from. Zero means unknown.
 type Inputs struct {
 	Role   db.Role
 	Link   uint64 // bit/s
 	RTT    time.Duration
-	Driver string // of the cards, as igb or ix
-	Cores  int    // real ones
-	Ports  int    // in use
+	Driver string // driver of the cards, such as igb or ix
+	Cores  int    // without hyper-threads
+	Ports  int    // number in use
 	PPPoE  bool
 	Burst  int
 	Accept int
 }
 
-// advised is one setting that may be written: for a role, at a place, where wanted
-// says so. Its reasons stand in the database under record.
+// advised is a setting that may be written for a role at a place, if wanted agrees. Its
+// reasons are in the database under record.
 type advised struct {
 	record string // the database's key
 	key    string // keys.yaml's; "" if it is record
 	place  string // loader.conf, sysctl.conf or rc.conf
 	role   db.Role
 	wanted func(t Target, in *Inputs) bool
-	iflib  bool                    // only of drivers that iflib(9) drives
-	value  func(in *Inputs) string // nil: the record's own
-	least  bool                    // a default that is more stays
-	// try is why a setting is a comment, to be tried; "" or nil where it is not.
+	iflib  bool                    // only for drivers based on iflib(9)
+	value  func(in *Inputs) string // nil: the record's own value
+	least  bool                    // a higher default stays
+	// try returns why the setting is a comment, to be tried. It returns "", or is
+	// nil, if it is not.
 	try func(t Target, in *Inputs) string
 }
 
@@ -46,8 +47,8 @@ func cards(t Target, in *Inputs) bool       { return plainFreeBSD(t, in) && in.D
 func longPath(_ Target, in *Inputs) bool    { return in.Link > 0 && in.RTT > 0 }
 func bursts(_ Target, in *Inputs) bool      { return in.Burst > 0 }
 
-// igbLimits are of the list for pfSense 2.4.5 alone: from 2.5 on there is no such
-// option.
+// igbLimits belong to the list for pfSense 2.4.5 only. From 2.5 on, the option does not
+// exist.
 func igbLimits(t Target, in *Inputs) bool {
 	return t.Name == "pfsense-2.4.5" && (in.Driver == "igb" || in.Driver == "")
 }
@@ -56,10 +57,10 @@ func fixed(value string) func(*Inputs) string { return func(*Inputs) string { re
 
 func queueCount(in *Inputs) string { return strconv.Itoa(arith.Queues(in.Cores, in.Ports)) }
 
-// socketBuffer is the buffer of a connection in bytes.
+// socketBuffer returns a connection's buffer in bytes.
 func socketBuffer(in *Inputs) uint64 { return arith.SocketBuffer(in.Link, in.RTT) }
 
-// socketLimit is what kern.ipc.maxsockbuf has to be in bytes for such a buffer.
+// socketLimit returns kern.ipc.maxsockbuf in bytes for such a buffer.
 func socketLimit(in *Inputs) uint64 { return arith.SocketLimit(socketBuffer(in)) }
 
 func buffer(in *Inputs) string { return strconv.FormatUint(socketBuffer(in), 10) }
@@ -68,7 +69,7 @@ func limit(in *Inputs) string { return strconv.FormatUint(socketLimit(in), 10) }
 
 func backlog(in *Inputs) string { return strconv.Itoa(arith.Backlog(in.Burst, in.Accept)) }
 
-// advice is all that is ever written, in the order of the files.
+// advice is everything that is ever written, in the order of the files.
 var advice = []advised{
 	{record: "net.pf.states_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always, try: hashGrew},
 	{record: "net.pf.source_nodes_hashsize", place: "loader.conf", role: db.Forwarder, wanted: always, value: fixed("1048576"), try: onlyGuide},
@@ -93,13 +94,14 @@ var advice = []advised{
 	{record: "kern.ipc.soacceptqueue", place: "sysctl.conf", role: db.Endpoint, wanted: bursts, value: backlog, least: true},
 }
 
-// withAddresses is of the options of interfaces: the firewalls have them in a menu, and
-// their default is off.
+// withAddresses is about options of interfaces. The firewalls have them in a menu, and
+// they are off by default.
 func withAddresses(Target, *Inputs) string {
 	return "The line of an interface also has its addresses: add the options to yours"
 }
 
-// hashGrew is of pf's states: what was measured began with the table of older versions.
+// hashGrew is about pf's states. The measurement began with the table size of older
+// versions.
 func hashGrew(t Target, _ *Inputs) string {
 	if t.Major() >= 13 {
 		return "The default is four times as large since FreeBSD 13 as where this was measured"
@@ -111,7 +113,8 @@ func onlyGuide(Target, *Inputs) string { return "Only a guide speaks for it" }
 
 func needsRules(Target, *Inputs) string { return "pf needs a rule set first, in /etc/pf.conf" }
 
-// driverDecides is of igb on pfSense: the list for 2.4.5 is gone with what replaced it.
+// driverDecides is about igb on pfSense. The list for 2.4.5 no longer applies, because
+// the options were replaced.
 func driverDecides(t Target, in *Inputs) string {
 	if t.Family() == "pfsense" && in.Driver == "igb" {
 		return "The driver takes as many queues as there are cores by itself, and nothing measured speaks for fewer"
@@ -119,7 +122,7 @@ func driverDecides(t Target, in *Inputs) string {
 	return ""
 }
 
-// noneOnAPU2 is of igb, for which the record's evidence has no effect.
+// noneOnAPU2 is about igb. The record's evidence shows no effect for it.
 func noneOnAPU2(_ Target, in *Inputs) string {
 	if in.Driver == "igb" {
 		return "It was measured to change nothing for igb (an APU2)"
@@ -127,7 +130,7 @@ func noneOnAPU2(_ Target, in *Inputs) string {
 	return ""
 }
 
-// setTo is the value that is written.
+// setTo returns the value to write.
 func (a *advised) setTo(r *db.Record, in *Inputs) string {
 	if a.value == nil {
 		return r.Value
@@ -135,7 +138,7 @@ func (a *advised) setTo(r *db.Record, in *Inputs) string {
 	return a.value(in)
 }
 
-// enough reports whether a target's default is more than the value.
+// enough reports whether a target's default exceeds the value.
 func (a *advised) enough(standard, value string) bool {
 	more, err := strconv.ParseUint(standard, 10, 64)
 	if err != nil || !a.least {
@@ -145,7 +148,7 @@ func (a *advised) enough(standard, value string) bool {
 	return err == nil && more > wanted
 }
 
-// comment is why a setting is a comment only, "" if it is not.
+// comment returns why a setting is only a comment, "" if it is not.
 func (a *advised) comment(t Target, in *Inputs) string {
 	if a.try == nil {
 		return ""
@@ -153,7 +156,7 @@ func (a *advised) comment(t Target, in *Inputs) string {
 	return a.try(t, in)
 }
 
-// keyName is keys.yaml's name of a setting.
+// keyName returns the name of a setting in keys.yaml.
 func (a *advised) keyName() string {
 	if a.key != "" {
 		return a.key
@@ -161,8 +164,8 @@ func (a *advised) keyName() string {
 	return a.record
 }
 
-// reasons is the record with a setting's reasons on a target: that of its own system,
-// which may differ, before FreeBSD's.
+// reasons returns the record with a setting's reasons on a target. The target's own
+// record comes before FreeBSD's, because it may differ.
 func (a *advised) reasons(d *db.DB, t Target) (*db.Record, error) {
 	records := d.ByKey(a.record)
 	for _, system := range []string{t.Family(), "freebsd"} {

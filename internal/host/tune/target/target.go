@@ -22,16 +22,16 @@ var keysText []byte
 // A Target is a system that settings are written for.
 type Target struct {
 	Name string // family-version
-	Base string // the FreeBSD it is built on; "" where that is not known
+	Base string // FreeBSD that it is built on; "" if unknown
 }
 
-// Family is freebsd, pfsense or opnsense.
+// Family returns freebsd, pfsense or opnsense.
 func (t Target) Family() string {
 	family, _, _ := strings.Cut(t.Name, "-")
 	return family
 }
 
-// Major is the major version of its FreeBSD, 0 where that is not known.
+// Major returns the major version of its FreeBSD, 0 if unknown.
 func (t Target) Major() int {
 	major, _, _ := strings.Cut(t.Base, ".")
 	n, err := strconv.Atoi(major)
@@ -45,8 +45,8 @@ var families = []string{"freebsd", "pfsense", "opnsense"}
 
 var versionForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+){0,2}$`)
 
-// Find is the target with a name. A version of a known family that is not known has
-// no base; anything else is an error.
+// Find returns the target with a name. An unknown version of a known family has no base.
+// Any other unknown name is an error.
 func Find(name string) (Target, error) {
 	known, err := Names()
 	if err != nil {
@@ -68,7 +68,7 @@ func Find(name string) (Target, error) {
 	return Target{}, fmt.Errorf("%s: want %s", name, strings.Join(known, ", "))
 }
 
-// Names are the names of the known targets.
+// Names returns the names of the known targets.
 func Names() ([]string, error) {
 	all, err := load()
 	if err != nil {
@@ -81,7 +81,7 @@ func Names() ([]string, error) {
 	return names, nil
 }
 
-// A Source is where keys were found, of one major version of FreeBSD.
+// A Source is where keys of one major version of FreeBSD were found.
 type Source struct {
 	Repo    string `yaml:"repo"`
 	Path    string `yaml:"path"`
@@ -89,12 +89,12 @@ type Source struct {
 	FreeBSD int    `yaml:"freebsd"`
 }
 
-// data is both files.
+// data is the contents of both files.
 type data struct {
 	targets []Target
 	sources map[string]Source
-	keys    map[string][]string // their sources, from the oldest on
-	drivers map[string][]string // those that iflib(9) drives, with their sources
+	keys    map[string][]string // their sources, oldest first
+	drivers map[string][]string // drivers based on iflib(9), with their sources
 }
 
 var load = sync.OnceValues(func() (*data, error) {
@@ -120,11 +120,11 @@ func strict(text []byte, into any) error {
 	return decoder.Decode(into)
 }
 
-// versions are the first and the last major version in which a key was found, 0 for
-// a key that was found nowhere.
+// versions returns the first and the last major version in which a key was found, 0 if it
+// was found nowhere.
 func (d *data) versions(key string) (first, last int) { return d.span(d.keys[key]) }
 
-// span is the first and the last major version of sources, 0 where there are none.
+// span returns the first and the last major version of sources, 0 without sources.
 func (d *data) span(sources []string) (first, last int) {
 	for _, name := range sources {
 		v := d.sources[name].FreeBSD
@@ -136,22 +136,22 @@ func (d *data) span(sources []string) (first, last int) {
 	return first, last
 }
 
-// drives reports whether iflib(9) drives a driver's cards on a target; where the
-// target's version is not known, whether it does on any.
+// drives reports whether iflib(9) drives a driver's cards on a target. If the target's
+// version is unknown, it reports whether it does on any.
 func (d *data) drives(t Target, driver string) bool {
 	first, last := d.span(d.drivers[driver])
 	major := t.Major()
 	return first > 0 && (major == 0 || first <= major && major <= last)
 }
 
-// An Iflib is what is known of iflib(9) and a driver.
+// An Iflib is what is known about iflib(9) and a driver.
 type Iflib struct {
 	Drives bool // it drives the driver's cards on the target
-	Oldest int  // the oldest major version of FreeBSD in which it was found to, 0 for none
-	Since  int  // the major version from which on drivers have keys of iflib(4)
+	Oldest int  // oldest major version of FreeBSD in which it was found to, 0 for none
+	Since  int  // first major version in which drivers have keys of iflib(4)
 }
 
-// FindIflib is what is known of iflib(9) on a target, and a driver.
+// FindIflib returns what is known about iflib(9) and a driver on a target.
 func FindIflib(t Target, driver string) (Iflib, error) {
 	known, err := load()
 	if err != nil {
@@ -163,7 +163,7 @@ func FindIflib(t Target, driver string) (Iflib, error) {
 	return i, nil
 }
 
-// iflibSince is the first major version with keys of iflib(4).
+// iflibSince returns the first major version with keys of iflib(4).
 func (d *data) iflibSince() int {
 	first, _ := d.versions("dev.DRIVER.N.iflib.override_nrxqs")
 	return first

@@ -15,7 +15,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// cases are what each golden file has one section for.
+// cases have one section each in every golden file.
 var cases = []struct {
 	name string
 	in   Inputs
@@ -41,7 +41,7 @@ func write(t *testing.T, target Target, in *Inputs) string {
 	return b.String()
 }
 
-// What is written for each target, and for two versions that nobody knows yet.
+// TestGolden checks what is written for each target, and for two unknown versions.
 func TestGolden(t *testing.T) {
 	names, err := Names()
 	if err != nil {
@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// effective are the lines that are not comments.
+// effective returns the lines that are not comments.
 func effective(text string) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -82,7 +82,8 @@ func effective(text string) []string {
 	return lines
 }
 
-// The list for pfSense 2.4.5 and igb is for pfSense 2.4.5.
+// TestProcessLimits checks that the list for pfSense 2.4.5 and igb is written only for
+// pfSense 2.4.5.
 func TestProcessLimits(t *testing.T) {
 	in := &Inputs{Role: db.Forwarder, Driver: "igb"}
 	old, err := Find("pfsense-2.4.5")
@@ -109,8 +110,8 @@ func TestProcessLimits(t *testing.T) {
 	}
 }
 
-// redirect=0 is offered everywhere, with its mechanism and grade; on OPNsense it is
-// the default.
+// TestRedirect checks that redirect=0 is offered everywhere, with its mechanism and
+// grade. On OPNsense it is the default.
 func TestRedirect(t *testing.T) {
 	for name, want := range map[string]bool{"freebsd-14": true, "pfsense-2.7": true, "opnsense-25.7": false} {
 		target, err := Find(name)
@@ -129,8 +130,9 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// A system has reasons of its own where its record differs from FreeBSD's: of pfSense
-// 2.4.5, which is built on 11.3, what is true of 12 and newer says nothing.
+// TestOwnReasons checks that a system has its own reasons if its record differs from
+// FreeBSD's. What holds for FreeBSD 12 and newer must not appear for pfSense 2.4.5, which
+// is built on 11.3.
 func TestOwnReasons(t *testing.T) {
 	for name, want := range map[string]string{"pfsense-2.4.5": "after pfSense 2.4.4: ip_tryforward() ran", "freebsd-13": "In FreeBSD 12 and 13"} {
 		target, err := Find(name)
@@ -144,8 +146,8 @@ func TestOwnReasons(t *testing.T) {
 	}
 }
 
-// What has no effect on the cards, or needs more than a line, is to be tried only; so
-// are the queues of igb on pfSense.
+// TestToTry checks that settings without effect on the cards, or that need more than a
+// line, are only proposed for a try. So are igb's queues on pfSense.
 func TestToTry(t *testing.T) {
 	for _, c := range []struct {
 		target, driver, line string
@@ -169,8 +171,8 @@ func TestToTry(t *testing.T) {
 	}
 }
 
-// Keys of iflib(4) are for the drivers that it drives, from the version on in which it
-// does.
+// TestOtherDrivers checks that keys of iflib(4) are written only for drivers based on it,
+// from the version on that has it.
 func TestOtherDrivers(t *testing.T) {
 	for _, c := range []struct {
 		target, driver string
@@ -185,14 +187,15 @@ func TestOtherDrivers(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := write(t, target, &Inputs{Role: db.Forwarder, Driver: c.driver, Cores: 4, Ports: 2})
-		says := !c.has && c.target != "pfsense-2.4.5" // whose FreeBSD has no such keys at all
+		says := !c.has && c.target != "pfsense-2.4.5" // its FreeBSD has no such keys at all
 		if strings.Contains(text, ".iflib.") != c.has || strings.Contains(text, "# Nothing for queues: ") != says {
 			t.Errorf("%s, %s: keys of iflib: %v\n%s", c.target, c.driver, !c.has, text)
 		}
 	}
 }
 
-// From FreeBSD 14 on, redirect=0 is not said to make IPv4 faster.
+// TestRedirectClaimsNoSpeed checks that, from FreeBSD 14 on, the text does not claim that
+// redirect=0 makes IPv4 faster.
 func TestRedirectClaimsNoSpeed(t *testing.T) {
 	target, err := Find("freebsd-14")
 	if err != nil {
@@ -204,7 +207,7 @@ func TestRedirectClaimsNoSpeed(t *testing.T) {
 	}
 }
 
-// For a version that is not known, nothing is more than a comment.
+// TestUnknownVersion checks that, for an unknown version, all lines are comments.
 func TestUnknownVersion(t *testing.T) {
 	for _, name := range []string{"freebsd-16", "pfsense-2.9", "opnsense-26.7"} {
 		target, err := Find(name)
@@ -224,8 +227,9 @@ func TestUnknownVersion(t *testing.T) {
 	}
 }
 
-// Each key that may be written has sources, each source is a commit of a public
-// repository and is used, and the database has reasons for each setting.
+// TestOrigins checks that each key that may be written has sources, that each source is a
+// commit of a public repository and is used, and that the database has reasons for each
+// setting.
 func TestOrigins(t *testing.T) {
 	known, err := load()
 	if err != nil {
@@ -275,8 +279,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// Buffers are twice the product, and their limit an eighth more; a short path is no
-// reason to go below the defaults.
+// TestBuffers checks that buffers are twice the product, and their limit an eighth more.
+// A short path does not lower values below the defaults.
 func TestBuffers(t *testing.T) {
 	for _, c := range []struct {
 		target string
@@ -284,7 +288,7 @@ func TestBuffers(t *testing.T) {
 		lines  []string
 	}{
 		{"freebsd-15", 80 * time.Millisecond, []string{"kern.ipc.maxsockbuf=225005568", "net.inet.tcp.recvbuf_max=200003584", "net.inet.tcp.sendbuf_max=200003584"}},
-		{"opnsense-24.7", time.Millisecond, []string{"net.inet.tcp.recvbuf_max=2502656", "net.inet.tcp.sendbuf_max=2502656"}}, // whose limit is 4262144
+		{"opnsense-24.7", time.Millisecond, []string{"net.inet.tcp.recvbuf_max=2502656", "net.inet.tcp.sendbuf_max=2502656"}}, // its limit is 4262144
 		{"freebsd-14", time.Millisecond, []string{"kern.ipc.maxsockbuf=2818048", "net.inet.tcp.recvbuf_max=2502656", "net.inet.tcp.sendbuf_max=2502656"}},
 		{"freebsd-14", 100 * time.Microsecond, nil},
 	} {
@@ -302,7 +306,7 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// A plan without a setting says why.
+// TestNothing checks that a plan without a setting says why.
 func TestNothing(t *testing.T) {
 	for role, want := range map[db.Role]string{db.Endpoint: "--link and --rtt", db.Hardening: "no settings of this role"} {
 		target, err := Find("freebsd-13")
@@ -315,7 +319,7 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// What only the loader sets is written into its file.
+// TestTunables checks that settings of the loader are written into its file.
 func TestTunables(t *testing.T) {
 	d, err := records()
 	if err != nil {
@@ -339,7 +343,7 @@ func TestTunables(t *testing.T) {
 	}
 }
 
-// A key is not written beyond its sources.
+// TestNoSource checks that a key is not written beyond its sources.
 func TestNoSource(t *testing.T) {
 	d, err := records()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"weir/internal/host/tune/db"
 )
 
-// places is the files of a family, in the order in which they are written, with
-// what to do with their lines.
+// places lists the files of a family in the order of writing, with what to do with their
+// lines.
 var places = map[string][]struct{ place, title string }{
 	"freebsd": {
 		{"loader.conf", "/boot/loader.conf, read when the system starts"},
@@ -55,10 +55,10 @@ type printer struct {
 	target Target
 	in     *Inputs
 	text   strings.Builder
-	any    bool // a setting was named
+	any    bool // a setting was printed
 }
 
-// nothing is why a role may have no settings at all.
+// nothing says why a role may have no settings at all.
 var nothing = map[db.Role]string{
 	db.Endpoint:  "buffers follow from --link and --rtt, the queue of accept() from --burst",
 	db.Hardening: "weir writes no settings of this role for other systems",
@@ -132,8 +132,8 @@ func (p *printer) file(place, title string) error {
 	return nil
 }
 
-// setting prints one setting with its reasons: the line itself, or a comment where
-// it is the system's default, only a guide's word, or not known to exist.
+// setting prints one setting with its reasons. It is a comment if it is the system's
+// default, only a guide recommends it, or it is not known to exist.
 func (p *printer) setting(a *advised) error {
 	r, err := a.reasons(p.db, p.target)
 	if err != nil {
@@ -167,8 +167,8 @@ func (p *printer) setting(a *advised) error {
 	return nil
 }
 
-// reason is why one would set a record's key: what became of it on newer systems is
-// not this one's matter.
+// reason returns why one would set a record's key. It leaves out what became of it on
+// newer systems.
 func reason(r *db.Record) string {
 	if r.Rationale != "" {
 		return r.Rationale
@@ -176,7 +176,7 @@ func reason(r *db.Record) string {
 	return r.Reason
 }
 
-// lines prints a setting, once for each port where the key names a device.
+// lines prints a setting, once for each port if the key names a device.
 func (p *printer) lines(a *advised, value, before string) {
 	for port := range max(1, p.in.Ports) {
 		key := p.key(a, port)
@@ -191,19 +191,19 @@ func (p *printer) lines(a *advised, value, before string) {
 	}
 }
 
-// key is a setting's key for one port.
+// key returns a setting's key for one port.
 func (p *printer) key(a *advised, port int) string {
 	key := strings.ReplaceAll(a.keyName(), "DRIVERN", p.in.Driver+strconv.Itoa(port))
 	key = strings.ReplaceAll(key, "DRIVER", p.in.Driver)
 	return strings.ReplaceAll(key, ".N.", "."+strconv.Itoa(port)+".")
 }
 
-// fromForm is in a default that others have taken the place of, the oldest first:
-// newreno (from 14: cubic).
+// fromForm matches the later values of a default that changed, oldest first: newreno
+// (from 14: cubic).
 var fromForm = regexp.MustCompile(`\(from ([0-9]+): ([^ )]+)\)`)
 
-// Default is a setting's default on a target, "" where the database does not say:
-// FreeBSD's, or behind it in braces those of the firewalls.
+// Default returns a setting's default on a target, "" if the database has none. It is
+// FreeBSD's, or a firewall's in the braces after it.
 func Default(r *db.Record, t Target) string {
 	plain, distributions, _ := strings.Cut(r.Default, "{")
 	name := map[string]string{"pfsense": "pfSense", "opnsense": "OPNsense"}[t.Family()]
