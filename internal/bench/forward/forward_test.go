@@ -132,6 +132,9 @@ func TestForwardWeir(t *testing.T) {
 			o := shortOptions(paths.Weir, paths.WeirNAT)
 			o.Rules = []int{40} // that no frame may match
 			o.Program, o.Hook = program, c.hook
+			if c.hook == "xdp" {
+				o.Paths = append(o.Paths, paths.VLAN...)
+			}
 			o.Families, o.Protocols, o.Directions = []int{c.family}, []string{c.protocol}, []string{traffic.Both}
 			report, err := Run(context.Background(), o)
 			if err != nil {

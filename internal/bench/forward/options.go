@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -100,6 +101,9 @@ func (o *Options) Check() error {
 		if check != nil {
 			return check
 		}
+	}
+	if o.Hook == "tcx" && slices.ContainsFunc(o.Paths, func(p string) bool { return slices.Contains(paths.VLAN, p) }) {
+		return errors.New("--hook tcx: frames with tags are measured at xdp only, which judges them itself")
 	}
 	return nil
 }

@@ -94,23 +94,32 @@ func (s Frame) payload(w *Setup) int {
 func TestGeneratedFrames(t *testing.T) {
 	b := testTestbed(t)
 	for _, c := range testKinds() {
-		w := testSetup(t, b, c, Effect{Routes: true})
-		for i, s := range append(w.FirstFrames(), w.Steady(false)) {
-			t.Run(fmt.Sprintf("%d bytes IPv%d %s step %d", c.Frame, c.Family, c.Protocol, i+1), func(t *testing.T) {
-				for number, frame := range generated(t, w, s, 50) {
-					checkFrame(t, w, s, uint32(number), frame)
-				}
-			})
+		for _, tagged := range []bool{false, true} {
+			w := testSetup(t, b, c, Effect{Routes: true, Tagged: tagged})
+			for i, s := range append(w.FirstFrames(), w.Steady(false)) {
+				t.Run(fmt.Sprintf("%d bytes IPv%d %s step %d, tagged %t", c.Frame, c.Family, c.Protocol, i+1, tagged), func(t *testing.T) {
+					for number, frame := range generated(t, w, s, 50) {
+						checkFrame(t, w, s, uint32(number), frame)
+					}
+				})
+			}
 		}
 	}
 }
 
-func checkFrame(t *testing.T, _ *Setup, s Frame, number uint32, frame []byte) {
+func checkFrame(t *testing.T, w *Setup, s Frame, number uint32, frame []byte) {
 	t.Helper()
-	if len(frame) != s.length {
-		t.Fatalf("%d bytes, want %d", len(frame), s.length)
+	length := s.length
+	if w.Tagged {
+		length += vlanLen
+	}
+	if len(frame) != length {
+		t.Fatalf("%d bytes, want %d", len(frame), length)
 	}
 	p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
+	if tag, ok := p.Layer(layers.LayerTypeDot1Q).(*layers.Dot1Q); ok != w.Tagged || ok && tag.VLANIdentifier != w.tag(w.Door(s.back)) {
+		t.Fatalf("flow %d: tag %v", number, tag)
+	}
 	if p.ErrorLayer() != nil {
 		t.Fatalf("flow %d: %v in %x", number, p.ErrorLayer().Error(), frame)
 	}
@@ -144,21 +153,23 @@ func TestChecker(t *testing.T) {
 		if c.Frame > 128 {
 			continue
 		}
-		t.Run(fmt.Sprintf("IPv%d %s", c.Family, c.Protocol), func(t *testing.T) {
-			// At the door frames are what they were when they were sent.
-			w := testSetup(t, b, c, Effect{ToDoor: true})
-			for turn, s := range w.FirstFrames() {
-				k, err := newChecker(w, s, turn+1)
-				if err != nil {
-					t.Fatal(err)
+		for _, tagged := range []bool{false, true} {
+			t.Run(fmt.Sprintf("IPv%d %s, tagged %t", c.Family, c.Protocol, tagged), func(t *testing.T) {
+				// At the door frames are what they were when they were sent.
+				w := testSetup(t, b, c, Effect{ToDoor: true, Tagged: tagged})
+				for turn, s := range w.FirstFrames() {
+					k, err := newChecker(w, s, turn+1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					frame := generated(t, w, s, 1)[0]
+					examineFlips(t, k, frame)
+					if err := k.Close(); err != nil {
+						t.Error(err)
+					}
 				}
-				frame := generated(t, w, s, 1)[0]
-				examineFlips(t, k, frame)
-				if err := k.Close(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+			})
+		}
 	}
 }
 

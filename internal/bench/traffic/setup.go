@@ -115,18 +115,18 @@ func (w *Setup) spec(back bool, seg *segment, length int) (*frameSpec, error) {
 
 // arrival describes the same frames at their far end.
 func (w *Setup) arrival(back bool, seg *segment, length int) (*frameSpec, error) {
-	from, to := w.exit(back), w.end(back)
+	from, to, tag := w.exit(back), w.end(back), w.tag(w.exit(back))
 	if w.ToDoor {
-		from, to = w.begin(back), w.Door(back)
+		from, to, tag = w.begin(back), w.Door(back), w.tag(w.Door(back))
 	}
 	source, target, err := w.Bed.MACs(from, to)
 	if err != nil {
 		return nil, err
 	}
 	if back {
-		return w.newSpec(w.tag(w.exit(back)), seg, length, source, target, w.targets(), w.sources()), nil
+		return w.newSpec(tag, seg, length, source, target, w.targets(), w.sources()), nil
 	}
-	return w.newSpec(w.tag(w.exit(back)), seg, length, source, target, w.outside(), w.targets()), nil
+	return w.newSpec(tag, seg, length, source, target, w.outside(), w.targets()), nil
 }
 
 // newSpec describes frames of a length that a tag is added to.
