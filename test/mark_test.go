@@ -1,0 +1,178 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"weir/internal/fw/reason"
+	"weir/internal/lab"
+	"weir/test/lib"
+)
+
+// markRules send the LAN's pings of far by another uplink than the rest. Of what the box
+// sends, only what bears Tailscale's mark passes.
+const markRules = `
+set skip on lo
+match out on wan0 inet from (lan0:network) nat-to (wan0)
+match out on wan1 inet from (lan0:network) nat-to (wan1)
+block
+pass in on lan0 allow-opts tag lan
+pass in on lan0 inet proto icmp to 198.51.100.9 allow-opts tag lan set mark 2/0xf
+pass out on { wan0 wan1 } inet allow-opts tagged lan
+pass out on { wan0 wan1 } inet from { (wan0) (wan1) } allow-opts marked 0x80000/0xff0000
+`
+
+//	          wan0 ──── eth0
+//	lan ── fw                 wan ── far
+//	          wan1 ──── fw1
+//
+// The mark belongs to the administrator: rules set it and ask for it, the kernel and
+// nftables use it, and nobody can pretend to weir by it.
+func TestMarks(t *testing.T) {
+	weir.BothFar(t, func(b *lib.Box) {
+		b.Wire("wan1", lab.WAN, "fw1")
+		b.Address(lab.FW, "wan1", "198.18.1.2/24")
+		b.Address(lab.WAN, "fw1", "198.18.1.1/24")
+		b.IP(lab.FW, "route add default via 198.18.1.1 dev wan1 table 100", "rule add fwmark 2/0xf lookup 100")
+		b.Run(lab.FW, "nft", adminsTable)
+		b.WeirRun(markRules)
+		b.AwaitHook("wan1")
+		for _, part := range []struct {
+			name string
+			tell func(*lib.Box)
+		}{
+			{"another uplink", anotherUplink},
+			{"marks of sockets", marksOfSockets},
+			{"marks of another namespace", marksOfAnotherNamespace},
+			{"another's bits", othersBits},
+			{"other bits for weir", otherBitsForWeir},
+		} {
+			b.Tell(part.name, part.tell)
+		}
+	})
+}
+
+// adminsTable is an administrator's, beside Tailscale's policy: what is forwarded gets
+// a mark of its own, and is counted where it leaves if it still has that.
+const adminsTable = `table inet admin {
+	chain pre { type filter hook prerouting priority mangle; meta mark set meta mark and 0xff00ffff or 0x40000; }
+	counter kept {}
+	counter lost {}
+	chain post {
+		type filter hook postrouting priority filter;
+		iifname "lan0" meta mark and 0xff0000 == 0x40000 counter name kept
+		iifname "lan0" meta mark and 0xff0000 != 0x40000 counter name lost
+	}
+}`
+
+// received counts the packets that a device of wan's has received.
+func received(b *lib.Box, device string) (packets int) {
+	b.Helper()
+	text := b.Run(lab.WAN, "cat", "/proc/net/dev")
+	_, behind, _ := strings.Cut(text, device+":")
+	if _, err := fmt.Sscan(behind, new(int), &packets); err != nil {
+		b.Fatalf("read the counters of %s: %v\n%s", device, err, text)
+	}
+	return packets
+}
+
+//	lan ── ping far ──▶ fw ══ wan1 ══▶ far
+//	lan ── ping wan ──▶ fw ── wan0 ──▶ wan
+//
+// What a rule has marked goes by the table that ip rule names, as redirected packets and
+// as packets that the stack forwards (ping -R), and comes back.
+func anotherUplink(b *lib.Box) {
+	const pings = 20
+	for _, options := range [][]string{nil, {"-R"}} {
+		for to, device := range map[string]string{lib.FarHost: "fw1", wanHost: "eth0"} {
+			before := received(b, device)
+			args := append([]string{"-n", "-c", fmt.Sprint(pings), "-i", "0.05", "-W", "2"}, options...)
+			if out := b.Run(lab.LAN, "ping", append(args, to)...); !strings.Contains(out, fmt.Sprintf(" %d received", pings)) {
+				b.Errorf("ping %v %s:\n%s", options, to, out)
+			}
+			if got := received(b, device) - before; got < pings {
+				b.Errorf("ping %v %s: %s received %d packets", options, to, device, got)
+			}
+		}
+	}
+	for _, s := range b.States("host", lib.FarHost) {
+		if s.Src.NewAddr.String() != "198.18.1.2" {
+			b.Errorf("a connection by wan1 is translated to %s", s.Src.NewAddr)
+		}
+	}
+}
+
+//	fw: ping -m MARK ──✕ wan0
+//
+// Programs of the box can set any mark. Weir's own bits let nothing pass, and no mark but
+// the one that the rule asks for does.
+func marksOfSockets(b *lib.Box) {
+	for _, mark := range []uint32{0, 1 << 29, 2 << 29, 3 << 29, 7 << 29, 0xffffffff, 0x40000} {
+		if out, err := b.Try(lab.FW, "ping", "-n", "-m", fmt.Sprint(mark), "-c", "1", "-W", "1", wanHost); err == nil {
+			b.Errorf("ping -m %#x by the box is answered:\n%s", mark, out)
+		}
+	}
+	for _, mark := range []uint32{0x80000, 0x80000 | 7<<29} {
+		if out, err := b.Try(lab.FW, "ping", "-n", "-m", fmt.Sprint(mark), "-c", "1", "-W", "2", wanHost); err != nil {
+			b.Errorf("ping -m %#x by the box: %v\n%s", mark, err, out)
+		}
+	}
+}
+
+//	a container: ping -m MARK ──✕ wan0 fw lan0 ──✕ lan
+//
+// What comes in from another namespace is judged, whatever mark its programs set.
+func marksOfAnotherNamespace(b *lib.Box) {
+	b.IP(lab.WAN, "route replace 192.168.1.0/24 via "+fwWAN)
+	blocked := b.Packets("wan0", reason.Block)
+	marks := []uint32{0, 1 << 29, 2 << 29, 3 << 29, 7 << 29, 0xffffffff, 0x80000}
+	for _, mark := range marks {
+		for _, to := range []string{lanHost, fwWAN} {
+			if out, err := b.Try(lab.WAN, "ping", "-n", "-m", fmt.Sprint(mark), "-c", "1", "-W", "0.3", to); err == nil {
+				b.Errorf("ping -m %#x to %s is answered:\n%s", mark, to, out)
+			}
+		}
+	}
+	if got := b.Packets("wan0", reason.Block) - blocked; got < uint64(2*len(marks)) {
+		b.Errorf("%d of %d marked packets were blocked where they came in", got, 2*len(marks))
+	}
+}
+
+// count returns the packets of a counter of adminsTable.
+func count(b *lib.Box, name string) (packets int) {
+	b.Helper()
+	text := b.Run(lab.FW, "nft", "list", "counter", "inet", "admin", name)
+	_, behind, _ := strings.Cut(text, "packets ")
+	if _, err := fmt.Sscanf(behind, "%d", &packets); err != nil {
+		b.Fatalf("read the counter %s: %v\n%s", name, err, text)
+	}
+	return packets
+}
+
+// What an administrator's rule sets in prerouting is there in postrouting, and weir's own
+// bits have got through that rule: the packets arrive.
+func othersBits(b *lib.Box) {
+	const pings = 5
+	kept, lost := count(b, "kept"), count(b, "lost")
+	out := b.Run(lab.LAN, "ping", "-n", "-R", "-c", fmt.Sprint(pings), "-i", "0.05", "-W", "2", wanHost)
+	if !strings.Contains(out, fmt.Sprintf(" %d received", pings)) {
+		b.Errorf("ping -R through an administrator's rule:\n%s", out)
+	}
+	if k, l := count(b, "kept")-kept, count(b, "lost")-lost; k < pings || l != 0 {
+		b.Errorf("an administrator's bits were there %d times, and not there %d times", k, l)
+	}
+}
+
+// set mark-mask moves weir's bits while packets pass; the guard goes along.
+func otherBitsForWeir(b *lib.Box) {
+	b.Weir("load", b.Rules("set mark-mask 0x700\n"+markRules))
+	if guard := b.Run(lab.FW, "nft", "list", "table", "inet", "weir"); !strings.Contains(guard, "0x00000700") || strings.Contains(guard, "0xe0000000") {
+		b.Errorf("the guard:\n%s", guard)
+	}
+	anotherUplink(b)
+	othersBits(b)
+	if out, err := b.Try(lab.FW, "ping", "-n", "-m", fmt.Sprint(0x700), "-c", "1", "-W", "1", wanHost); err == nil {
+		b.Errorf("ping with weir's new bits by the box is answered:\n%s", out)
+	}
+}
