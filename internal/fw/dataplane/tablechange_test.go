@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,17 +137,24 @@ func TestTableChangedUnderTraffic(t *testing.T) {
 	})
 }
 
-// underTraffic asks from two sides while changes are made, for a while.
+// underTraffic asks from two sides while changes are made: for two seconds, and on a
+// busy machine until there were enough of both.
 func underTraffic(tb testing.TB, ask func(*rand.Rand) error, change func(n int) error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
-	var asked, changed int
+	const leastAsked, leastChanged = 100, 10
+	var asked, changed atomic.Int64
+	begin := time.Now()
+	goOn := func() bool {
+		enough := asked.Load() >= leastAsked && changed.Load() >= leastChanged && time.Since(begin) > 2*time.Second
+		return ctx.Err() == nil && !enough
+	}
 	for side := range 2 {
 		random := rand.New(rand.NewPCG(uint64(side), 1))
 		group.Go(func() error {
-			for ; ctx.Err() == nil; asked += 1 - side {
+			for ; goOn(); asked.Add(int64(1 - side)) {
 				if err := ask(random); err != nil {
 					return err
 				}
@@ -155,8 +163,8 @@ func underTraffic(tb testing.TB, ask func(*rand.Rand) error, change func(n int) 
 		})
 	}
 	group.Go(func() error {
-		for ; ctx.Err() == nil; changed++ {
-			if err := change(changed); err != nil {
+		for ; goOn(); changed.Add(1) {
+			if err := change(int(changed.Load())); err != nil {
 				return err
 			}
 		}
@@ -165,9 +173,9 @@ func underTraffic(tb testing.TB, ask func(*rand.Rand) error, change func(n int) 
 	if err := group.Wait(); err != nil {
 		tb.Fatal(err)
 	}
-	tb.Logf("%d packets on one side while the table changed %d times", asked, changed)
-	if asked < 100 || changed < 10 {
-		tb.Errorf("%d packets, %d changes: too few to say anything", asked, changed)
+	tb.Logf("%d packets on one side while the table changed %d times", asked.Load(), changed.Load())
+	if asked.Load() < leastAsked || changed.Load() < leastChanged {
+		tb.Errorf("%d packets, %d changes: too few to say anything", asked.Load(), changed.Load())
 	}
 }
 
