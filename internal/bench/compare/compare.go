@@ -10,37 +10,37 @@ import (
 	"weir/internal/stats"
 )
 
-// What is said of one measurement.
+// Verdicts on one measurement.
 const (
 	Regression  = "regression"  // proven, and worse
 	Improvement = "improvement" // proven, and better
 	Unproven    = "unproven"    // no difference proven
 )
 
-// Bound says which of two figures are no smaller than what was measured, because
-// who measured was the limit.
+// Bound says which of two figures are only lower bounds, because the measuring program
+// was the limit.
 type Bound string
 
-// Bounds of a row.
+// Values of Bound.
 const (
 	Neither Bound = ""
 	OnlyA   Bound = "a"
 	OnlyB   Bound = "b"
 )
 
-// Result is what two reports say of each other.
+// Result compares two reports.
 type Result struct {
 	A        *Source  `json:"a"`
 	B        *Source  `json:"b"`
-	Machines []string `json:"machines_differ,omitempty"` // in what
+	Machines []string `json:"machines_differ,omitempty"` // what differs
 	Rows     []Row    `json:"comparisons"`
-	OnlyA    []string `json:"only_a,omitempty"` // measurements that the other does not have
+	OnlyA    []string `json:"only_a,omitempty"` // measurements that the other lacks
 	OnlyB    []string `json:"only_b,omitempty"`
-	// Limited are measurements of which both reports only know the least value.
+	// Limited are measurements for which both reports have only a lower bound.
 	Limited []string `json:"limited,omitempty"`
 	// Untrusted are measurements whose own control failed in one of the reports.
 	Untrusted []string `json:"untrusted,omitempty"`
-	// Regressions are proven by all comparisons together.
+	// Regressions counts those that hold after correction for all comparisons.
 	Regressions int `json:"regressions"`
 }
 
@@ -51,7 +51,7 @@ type Row struct {
 	Better string       `json:"better"`
 	A      stats.Sample `json:"a"`
 	B      stats.Sample `json:"b"`
-	// Resolution is the larger of the two, in the unit.
+	// Resolution is the larger of both, in the unit.
 	Resolution float64          `json:"resolution,omitempty"`
 	AtLeast    Bound            `json:"at_least,omitempty"`
 	Verdict    string           `json:"verdict"`
@@ -62,8 +62,8 @@ type Row struct {
 // errNothing says that two reports have nothing in common.
 var errNothing = errors.New("the two reports have no measurement in common: were they made with the same subcommand and options?")
 
-// Compare pairs the measurements of two reports by name and tests each pair. It
-// refuses reports whose own control failed.
+// Compare pairs the measurements of two reports by name and tests each pair. It rejects
+// reports whose own control failed.
 func Compare(a, b *Source) (*Result, error) {
 	if err := errors.Join(a.trusted(), b.trusted()); err != nil {
 		return nil, err
@@ -132,9 +132,8 @@ func newRow(m, n *report.Measurement) Row {
 	return row
 }
 
-// judge gives the verdicts. Twenty comparisons of what is the same prove one
-// difference at 95 % each; Holm's correction bounds the chance that any of all
-// is wrong.
+// judge sets the verdicts. Twenty comparisons of equal things prove one difference at 95
+// % each. Holm's correction limits the chance that any of them is wrong.
 func (r *Result) judge() {
 	order := make([]*Row, len(r.Rows))
 	for i := range r.Rows {
@@ -163,8 +162,8 @@ func (r *Row) verdict() string {
 	return Improvement
 }
 
-// open tells that the difference may as well be the other way round: of the one
-// whose figure is smaller only the least value is known.
+// open reports whether the difference could be the other way round, because the smaller
+// figure is only a lower bound.
 func (r *Row) open() bool {
 	return r.AtLeast == OnlyA && r.Test.Difference > 0 || r.AtLeast == OnlyB && r.Test.Difference < 0
 }

@@ -13,7 +13,7 @@ import (
 	"weir/internal/stats"
 )
 
-// source reads a document with these measurements as a file would be read.
+// source returns a document with these measurements, read as from a file.
 func source(t *testing.T, name string, change func(*report.Document), all ...report.Measurement) *Source {
 	t.Helper()
 	d := &report.Document{Kind: "test", Title: "Test", Machine: hostinfo.Machine{CPU: "one", Cores: 2},
@@ -79,8 +79,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// What a search found is known to its step, and what the generator bounded is no
-// smaller than was measured: neither proves what it cannot.
+// A figure found by a search is known to its step. One limited by the generator is a
+// lower bound. Neither proves more than that.
 func TestBounds(t *testing.T) {
 	searched := func(name string, atLeast bool, runs ...float64) report.Measurement {
 		m := measured(name, report.Higher, runs...)
@@ -119,8 +119,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Forty comparisons of what is the same: by single tests most such reports would
-// have a regression, by all together one of twenty.
+// Forty comparisons of equal things: by single tests most such reports would have a
+// regression, with the correction one in twenty.
 func TestManyComparisons(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	const reports, comparisons = 300, 40
@@ -181,7 +181,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What a report does not trust is named and not compared.
+// Measurements that a report does not trust are named and not compared.
 func TestUntrusted(t *testing.T) {
 	restless, quiet := measured("restless", report.Higher, 9, 9, 9), measured("quiet", report.Higher, 1, 1, 1)
 	doubt := func(d *report.Document) { d.Measurements[0].Untrusted = true }
@@ -195,7 +195,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// Reports of forward that have rows only, and machines that are not the same.
+// Reports of forward with rows only, and different machines.
 func TestRows(t *testing.T) {
 	file := func(name, cpu string, mpps ...float64) *Source {
 		runs, err := json.Marshal(stats.Sample(mpps))

@@ -1,3 +1,3 @@
-// Package compare tells two reports of benchmarks apart: what differs by more
-// than chance between them, and whether that is worse.
+// Package compare compares two reports of benchmarks. It says which differences are
+// larger than chance, and whether they are worse.
 package compare

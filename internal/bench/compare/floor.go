@@ -5,13 +5,13 @@ import (
 	"weir/internal/stats"
 )
 
-// Held is said of a measurement that reached again what was recorded of it.
+// Held is the verdict on a measurement that reached its recorded value.
 const Held = "held"
 
-// Against pairs recorded values by name with what runs have found, one value for
-// each run. A value holds if one run is not below it by more than the margin, a
-// share. It is a regression if as many runs as are needed are; till then nothing
-// is proven. Recorded values that were not measured are in OnlyA.
+// Against pairs recorded values by name with the values of the runs, one for each run. A
+// value holds if one run is not below it by more than the margin, a share. It is a
+// regression if the needed number of runs is below. Until then nothing is proven. OnlyA
+// has recorded values that were not measured.
 func Against(recorded, found []report.Measurement, margin float64, needed int) (*Result, error) {
 	r := &Result{}
 	if err := r.pair(recorded, found); err != nil {

@@ -15,9 +15,9 @@ import (
 	"weir/internal/units"
 )
 
-// Source is a report as far as it can be compared.
+// Source is the part of a report that can be compared.
 type Source struct {
-	Name    string           `json:"name"` // of the file
+	Name    string           `json:"name"` // file name
 	Command string           `json:"command,omitempty"`
 	Started time.Time        `json:"started,omitzero"`
 	Machine hostinfo.Machine `json:"machine"`
@@ -25,10 +25,10 @@ type Source struct {
 	Control *stats.Control   `json:"control,omitempty"`
 
 	measurements []report.Measurement
-	rows         []row // of forward
+	rows         []row // rows of forward
 }
 
-// row is what "weir bench forward" says of one path in one case.
+// row is the result of "weir bench forward" for one path in one case.
 type row struct {
 	Path      string       `json:"path"`
 	Hook      string       `json:"hook"`
@@ -43,7 +43,7 @@ type row struct {
 	Tables    int          `json:"tables"`
 	Limit     int          `json:"limit"`
 	Mpps      stats.Sample `json:"mpps"`
-	NewPerS   stats.Sample `json:"new_per_s_runs"` // nil where none were opened
+	NewPerS   stats.Sample `json:"new_per_s_runs"` // nil if none were opened
 }
 
 // Read reads a report of any subcommand of weir bench.
@@ -69,10 +69,10 @@ func Read(name string, r io.Reader) (*Source, error) {
 	return s, nil
 }
 
-// ErrUntrusted is a report that proves nothing.
+// ErrUntrusted means that a report proves nothing.
 var ErrUntrusted = errors.New("its control failed")
 
-// trusted refuses a report that proves nothing.
+// trusted returns an error if a report proves nothing.
 func (s *Source) trusted() error {
 	if s.Control != nil && !s.Control.OK {
 		return fmt.Errorf("%s proves nothing: %w: %s", s.Name, ErrUntrusted, s.Control.Why)
@@ -80,8 +80,8 @@ func (s *Source) trusted() error {
 	return nil
 }
 
-// fromRows makes measurements of forward's rows, as reports without a list of
-// measurements have them.
+// fromRows converts forward's rows to measurements, for reports without a list of
+// measurements.
 func (s *Source) fromRows() []report.Measurement {
 	var all []report.Measurement
 	for _, r := range s.rows {
@@ -104,8 +104,8 @@ func (s *Source) fromRows() []report.Measurement {
 	return all
 }
 
-// differences says in what two machines are not the same; nothing if in nothing
-// that is known to matter.
+// differences returns how two machines differ, or nothing if they agree in all that is
+// known to matter.
 func differences(a, b hostinfo.Machine) []string {
 	var found []string
 	for _, p := range []struct{ what, a, b string }{

@@ -10,10 +10,10 @@ import (
 	"weir/internal/units"
 )
 
-// WriteJSON writes the result for programs.
+// WriteJSON writes the result as JSON for programs.
 func (r *Result) WriteJSON(w io.Writer) error { return report.EncodeJSON(w, r) }
 
-// WriteText prints a block as ministat's for each measurement, and the verdict.
+// WriteText prints a block in ministat's style for each measurement, and the verdict.
 func (r *Result) WriteText(w io.Writer) error {
 	var text strings.Builder
 	for _, row := range r.Rows {
@@ -58,7 +58,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	return nil
 }
 
-// of is the name of the report whose figure is bound; "": neither.
+// of returns the name of the report whose figure is a lower bound, or "".
 func (b Bound) of(r *Result) string {
 	switch b {
 	case OnlyA:

@@ -14,23 +14,23 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// functionsFile says where the functions of weir's sources begin; it is
-// generated from bpf/ together with the programs.
+// functionsFile lists where the functions of weir's sources begin. It is generated from
+// bpf/ together with the programs.
 //
 //go:embed functions.txt
 var functionsFile embed.FS
 
-// function is where a function of a source file begins.
+// function is the start of a function in a source file.
 type function struct {
 	line int
 	name string
 }
 
-// Map knows what lies at which address of the kernel.
+// Map maps addresses of the kernel to code.
 type Map struct {
-	code      []bpfload.Code        // by address
-	kernel    []symbol              // by address
-	functions map[string][]function // by file, by line
+	code      []bpfload.Code        // sorted by address
+	kernel    []symbol              // sorted by address
+	functions map[string][]function // by file, sorted by line
 }
 
 type symbol struct {
@@ -38,8 +38,8 @@ type symbol struct {
 	name string
 }
 
-// NewMap reads the kernel's symbols and the loaded programs. It is out of date
-// when a program is loaded or ends.
+// NewMap reads the kernel's symbols and the loaded programs. It is out of date once a
+// program is loaded or unloaded.
 func NewMap() (*Map, error) {
 	m := &Map{}
 	var err error
@@ -102,15 +102,14 @@ func readFunctions() (map[string][]function, error) {
 	return all, lines.Err()
 }
 
-// Place is what an address belongs to: a line of a program, or a function of the
-// kernel.
+// Place is the code at an address: a line of a program, or a function of the kernel.
 type Place struct {
-	Program  string // of BPF; "": the kernel itself
-	File     string // of the program's source
+	Program  string // BPF program; "": the kernel itself
+	File     string // the program's source
 	Function string
 }
 
-// At finds the place of an address.
+// At returns the code at an address.
 func (m *Map) At(address uint64) Place {
 	i, exact := slices.BinarySearchFunc(m.code, address, func(c bpfload.Code, at uint64) int { return cmp.Compare(c.Start, at) })
 	if !exact {

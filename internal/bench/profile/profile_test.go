@@ -27,7 +27,7 @@ func TestDecode(t *testing.T) {
 	kernel := ^uint64(127) // PERF_CONTEXT_KERNEL, -128
 	b := append(record(recordSample, 3, kernel, 0xffff1000, 0xffff2000), record(recordLost, 7, 5)...)
 	b = append(append(b, record(recordSample, 0)...), record(3, 1, 2, 3)...)
-	stacks, lost := decode(append(b, 1, 2, 3)) // and a piece of another
+	stacks, lost := decode(append(b, 1, 2, 3)) // plus part of another
 	if len(stacks) != 1 || len(stacks[0]) != 2 || stacks[0][0] != 0xffff1000 || lost != 5 {
 		t.Errorf("%x, %d lost", stacks, lost)
 	}
@@ -72,7 +72,7 @@ func TestStage(t *testing.T) {
 		{Stack{112, 1010, 1310}, NAT},
 		{Stack{125, 1010, 1310}, Redirect},
 		{Stack{139, 1010, 1310}, LookUp},
-		{Stack{1410, 125, 1010, 1310}, Redirect}, // a return that the kernel makes safe
+		{Stack{1410, 125, 1010, 1310}, Redirect}, // a safe return of the kernel
 		{Stack{1210, 1110, 1010, 1310}, Transmit},
 		{Stack{1210, 1110, 1310}, Generator}, // the generator's own redirect
 		{Stack{165, 1310}, Generator},
@@ -92,8 +92,8 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// Every header that the hit program includes belongs to a stage, and every
-// function that is named is there.
+// Every header that the fast path includes belongs to a stage, and every named function
+// exists.
 func TestTables(t *testing.T) {
 	functions, err := readFunctions()
 	if err != nil {
@@ -158,8 +158,8 @@ func definedByMacro(t *testing.T, name string) bool {
 	return strings.Contains(string(b), "#define "+name+"(")
 }
 
-// A core that works is sampled about as often as it is asked to be, and its
-// samples lie in functions that the kernel names.
+// A busy core is sampled about as often as requested, and its samples are in functions
+// that the kernel names.
 func TestSampler(t *testing.T) {
 	testenv.NeedRoot(t)
 	s, err := NewSampler(0)
@@ -190,7 +190,7 @@ func TestSampler(t *testing.T) {
 			named++
 		}
 	}
-	took := time.Since(begin) // on a busy machine longer than was asked for
+	took := time.Since(begin) // a busy machine takes longer than requested
 	if most := int(took/period) + 1; len(stacks) > most || named < len(stacks)*9/10 {
 		t.Errorf("%d samples in %v, which has room for %d; %d of a known place", len(stacks), took, most, named)
 	}

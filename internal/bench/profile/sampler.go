@@ -11,21 +11,20 @@ import (
 )
 
 const (
-	// period is the time between two samples, in ns. It has no simple relation to
-	// anything that happens in turn.
+	// period is the time between two samples in ns. It is no simple multiple of
+	// anything periodic.
 	period = 247_001
-	// stackDepth is how many callers are noted.
+	// stackDepth is the number of recorded callers.
 	stackDepth = 48
-	// ringPages hold some seconds of samples; a power of two.
+	// ringPages hold some seconds of samples. It has to be a power of two.
 	ringPages = 1024
 )
 
-// Stack is where a core was, the innermost address first, and from where that
-// was called.
+// Stack is the address where a core was, followed by its callers.
 type Stack []uint64
 
-// Sampler notes where one core is, some 4,000 times a second, as long as it is
-// neither idle nor in user mode.
+// Sampler samples one core about 4,000 times a second while it is neither idle nor in
+// user mode.
 type Sampler struct {
 	fd   int
 	ring []byte
@@ -37,10 +36,10 @@ type missingError struct{ err error }
 func (e *missingError) Error() string { return e.err.Error() }
 func (e *missingError) Unwrap() error { return e.err }
 
-// MissingCapability tells the command line which exit status this is.
+// MissingCapability selects the exit status of the command.
 func (e *missingError) MissingCapability() bool { return true }
 
-// NewSampler prepares the sampling of a core.
+// NewSampler prepares sampling of a core.
 func NewSampler(core int) (*Sampler, error) {
 	attr := unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
@@ -58,10 +57,10 @@ func NewSampler(core int) (*Sampler, error) {
 	return &Sampler{fd: fd, ring: ring}, nil
 }
 
-// Close ends the sampling.
+// Close ends sampling.
 func (s *Sampler) Close() error { return errors.Join(unix.Munmap(s.ring), unix.Close(s.fd)) }
 
-// Start forgets what was sampled and goes on sampling.
+// Start discards earlier samples and starts sampling.
 func (s *Sampler) Start() error {
 	page := s.page()
 	atomic.StoreUint64(&page.Data_tail, atomic.LoadUint64(&page.Data_head))
@@ -71,8 +70,8 @@ func (s *Sampler) Start() error {
 	return nil
 }
 
-// Stop stops sampling and gives what was sampled since Start. lost samples did
-// not fit.
+// Stop stops sampling and returns the samples since Start. lost counts those that did not
+// fit.
 func (s *Sampler) Stop() (stacks []Stack, lost int, err error) {
 	if err := unix.IoctlSetInt(s.fd, unix.PERF_EVENT_IOC_DISABLE, 0); err != nil {
 		return nil, 0, fmt.Errorf("stop sampling: %w", err)
@@ -89,7 +88,7 @@ func (s *Sampler) page() *unix.PerfEventMmapPage {
 	return (*unix.PerfEventMmapPage)(unsafe.Pointer(&s.ring[0]))
 }
 
-// bytes copies what lies between two places of the ring.
+// bytes copies the ring between two positions.
 func (s *Sampler) bytes(from, to uint64) []byte {
 	data := s.ring[unix.Getpagesize():]
 	out := make([]byte, 0, to-from)
@@ -102,15 +101,16 @@ func (s *Sampler) bytes(from, to uint64) []byte {
 	return out
 }
 
-// Records of the ring (linux/perf_event.h), and what is no address in a chain.
+// Records of the ring (linux/perf_event.h), and the values in a chain that are not
+// addresses.
 const (
 	recordLost   = 2
 	recordSample = 9
 	markers      = ^uint64(4095) + 1 // PERF_CONTEXT_MAX and above
 )
 
-// decode reads records: type u32, misc u16, size u16; a sample's are the number
-// of addresses and the addresses.
+// decode reads records: type u32, misc u16, size u16. A sample has the number of
+// addresses and the addresses.
 func decode(b []byte) (stacks []Stack, lost int) {
 	for len(b) >= 8 {
 		kind, size := binary.NativeEndian.Uint32(b), int(binary.NativeEndian.Uint16(b[6:]))

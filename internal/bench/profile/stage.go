@@ -5,34 +5,34 @@ import (
 	"strings"
 )
 
-// Stages of the way of a packet through weir, in its order.
+// Stages of a packet's way through weir, in order.
 const (
-	Entry    = "entry"    // the program's begin, and what joins the stages
-	Parse    = "parse"    // headers and their sanity
+	Entry    = "entry"    // the program's start, and code between the stages
+	Parse    = "parse"    // headers and their checks
 	LookUp   = "look-up"  // hash, home or tuple table, and the wait for the state
-	Track    = "track"    // what the state learns of the packet
-	Counters = "counters" // of reasons and paths
+	Track    = "track"    // the state's update by the packet
+	Counters = "counters" // counters of reasons and paths
 	NAT      = "NAT"      // addresses, ports and checksums
 	Redirect = "redirect" // TTL, MTU, next hop, MAC addresses, the helper
 	Transmit = "transmit" // the kernel's half of the redirect, to the next device's ring
-	Miss     = "miss"     // programs behind the tail call: none of a known connection
+	Miss     = "miss"     // programs behind the tail call: none for a known connection
 )
 
-// What else a core does in a benchmark.
+// Other work of a core in a benchmark.
 const (
-	Receive   = "receive and count" // both devices' rings, and the program that counts
+	Receive   = "receive and count" // both devices' rings, and the counting program
 	Generator = "generator"         // writing the frames, and sending them
-	Sweep     = "weir's sweep"      // the timer that walks the states, whether frames come or not
+	Sweep     = "weir's sweep"      // the timer that walks the states, with and without traffic
 	Others    = "others"            // interrupts, other programs
 )
 
-// Stages are all of weir's, in the order of a packet's way.
+// Stages are all stages of weir, in the order of a packet's way.
 var Stages = []string{Entry, Parse, LookUp, Track, Counters, NAT, Redirect, Transmit, Miss}
 
-// Harness is what is not spent on a frame by weir.
+// Harness is time that weir does not spend on a frame.
 var Harness = []string{Receive, Generator, Sweep, Others}
 
-// byFunction are functions whose file holds several stages.
+// byFunction has the functions whose file contains several stages.
 var byFunction = map[string]string{
 	"interface_get": Entry, "interface_is_present": Entry, "interface_is_unwatched": Entry,
 	"addr_equal": LookUp, "tuple_equal": LookUp,
@@ -41,7 +41,7 @@ var byFunction = map[string]string{
 	"nexthop_get": Redirect,
 }
 
-// byFile are the files of the others; each is one noun.
+// byFile has the files whose functions all belong to one stage.
 var byFile = map[string]string{
 	"xdp.bpf.c": Entry, "fast.h": Entry, "tail.h": Entry, "scratch.h": Entry, "shared.h": Entry, "settings.h": Entry,
 	"parse.h": Parse, "packet.h": Parse, "addr.h": Parse, "icmp.h": Parse, "extension.h": Parse,
@@ -50,11 +50,11 @@ var byFile = map[string]string{
 	"rewrite.h": Redirect, "stateless.h": Miss, "output.h": Redirect, "handoff.h": Redirect, "nexthop.h": Redirect, "encap.h": Redirect, "xdp.h": Redirect,
 }
 
-// fastPrograms are those that packets of known connections go through at XDP; through
-// the second where they are prefetched.
+// fastPrograms are the XDP programs that packets of known connections run. They run the
+// second if they are prefetched.
 var fastPrograms = []string{"weir_xdp", "weir_xdp_prefetch"}
 
-// Stage tells what a core was doing, by the innermost place that says so.
+// Stage returns what a core was doing, by the innermost address that belongs to a stage.
 func (m *Map) Stage(stack Stack) string {
 	transmit := false
 	for _, address := range stack {
@@ -69,7 +69,7 @@ func (m *Map) Stage(stack Stack) string {
 		case p.Program == "generate":
 			return Generator
 		case p.Program != "":
-			return Receive // the program that counts, or that redirects only
+			return Receive // the program that counts, or only redirects
 		case p.Function == "xdp_do_redirect" || p.Function == "xdp_do_flush" || p.Function == "__xdp_do_flush" || p.Function == "__dev_flush":
 			transmit = true
 		case p.Function == "veth_poll" && transmit:

@@ -18,43 +18,45 @@ const (
 	UDP = "udp"
 )
 
-// Directions in which data goes.
+// Directions of data.
 const (
 	Up   = "up"   // from the client to the server
 	Down = "down" // from the server to the client
 	Both = "both" // both at the same time
 )
 
-// Options say what to measure with which server. Lists multiply.
+// Options choose the server and what to measure. All combinations of the lists are
+// measured.
 type Options struct {
 	Host  string
 	Port  uint16
-	Owned string // the host that the user says to own
+	Owned string // host that the user claims to own
 	Key   Key
-	// IPerf3 is set where the other side is a stock iperf3 server, which knows no
-	// key and no limits.
+	// IPerf3 is set if the other side is a stock iperf3 server, which has no key and
+	// no limits.
 	IPerf3 bool
 
 	Protocols   []string // TCP, UDP
 	Directions  []string // Up, Down, Both
-	Connections []int    // of TCP
-	TCPRate     Rate     // bound of TCP in each direction; 0: none
-	Rates       []Rate   // of UDP, by whole frames
-	Frames      []int    // of UDP: bytes of an Ethernet frame with its checksum
+	Connections []int    // TCP connections
+	TCPRate     Rate     // TCP's limit in each direction; 0: none
+	Rates       []Rate   // UDP rates, counting whole frames
+	Frames      []int    // UDP: bytes of an Ethernet frame with its checksum
 	Runs        int
 	Seconds     time.Duration
 
-	// Router is a network namespace by its file that is sampled meanwhile, ""
-	// the process's own; RouterName is what the report calls it, "" if nobody
-	// asked for it.
+	// Router is the file of a network namespace that is sampled during the runs. ""
+	// is the process's own. RouterName is its name in the report, "" if the user
+	// asked for none.
 	Router, RouterName string
 
-	// Loaded is called once, when the first run begins: with how long its beginning
-	// does not count, and how long it then lasts; nil: nobody wants to know.
+	// Loaded is called once, when the first run begins. Its arguments are how long
+	// the uncounted beginning lasts, and how long the run lasts after it. It may be
+	// nil.
 	Loaded func(omitted, span time.Duration)
 
-	Command  string // that repeats it
-	Program  string // what runs, with its version
+	Command  string // command that repeats it
+	Program  string // program and version
 	Progress io.Writer
 }
 
@@ -70,13 +72,14 @@ const (
 	minFrame   = 64
 	maxFrame   = 1518
 	maxSeconds = 10 * time.Minute
-	// omitted is the beginning of a run, in which TCP finds its rate.
+	// omitted is the beginning of a run, in which TCP finds its rate. It does not
+	// count.
 	omitted = time.Second
 	// idleSpan is how long the idle round-trip time is measured before each run.
 	idleSpan = 500 * time.Millisecond
 )
 
-// Check says what is wrong with options.
+// Check returns the first error in the options.
 func (o *Options) Check() error {
 	if o.Host == "" {
 		return errors.New("name the machine that weir bench server runs on")
@@ -106,7 +109,7 @@ type Case struct {
 	Frame       int // UDP
 }
 
-// Cases are all combinations, each once.
+// Cases returns all combinations, each once.
 func (o *Options) Cases() (cases []Case) {
 	add := func(c Case) {
 		if !slices.Contains(cases, c) {
@@ -131,7 +134,7 @@ func (o *Options) Cases() (cases []Case) {
 	return cases
 }
 
-// String says the case for people.
+// String describes the case for people.
 func (c Case) String() string {
 	if c.Protocol == UDP {
 		return fmt.Sprintf("UDP %s, %s in frames of %d bytes", c.Direction, c.Rate, c.Frame)
@@ -139,7 +142,7 @@ func (c Case) String() string {
 	return fmt.Sprintf("TCP %s, %s", c.Direction, units.Plural(c.Connections, "connection"))
 }
 
-// key is the case's part of the names of measurements.
+// key returns the case's part of measurement names.
 func (c Case) key() string {
 	if c.Protocol == UDP {
 		return fmt.Sprintf("udp.%s.%d.%.0f", c.Direction, c.Frame, float64(c.Rate))
@@ -147,14 +150,14 @@ func (c Case) key() string {
 	return fmt.Sprintf("tcp.%s.%d", c.Direction, c.Connections)
 }
 
-// Bytes that carry a datagram: Ethernet with its checksum, IP, UDP.
+// Bytes around a datagram: Ethernet with its checksum, IP, UDP.
 const (
 	overhead4 = 18 + 20 + 8
 	overhead6 = 18 + 40 + 8
 )
 
-// request is the case as the protocol asks for it. A frame is at least as large
-// as a datagram of the protocol needs: 64 bytes with IPv4, 84 with IPv6.
+// request returns the case as the protocol requests it. The frame is enlarged if the
+// smallest datagram of the protocol needs it: 64 bytes with IPv4, 84 with IPv6.
 func (c Case) request(server netip.Addr, span time.Duration) Run {
 	r := Run{Case: c, Omit: omitted, Count: span}
 	if c.Protocol == UDP {
@@ -168,13 +171,12 @@ func (c Case) request(server netip.Addr, span time.Duration) Run {
 	return r
 }
 
-// count is how long a run counts: iperf3 takes whole seconds.
+// count returns how long a run counts. iperf3 takes whole seconds.
 func (o *Options) count() time.Duration {
 	return (o.Seconds + time.Second - 1).Truncate(time.Second)
 }
 
-// Estimate is about how long the benchmark takes. The first case is measured
-// twice.
+// Estimate returns about how long the benchmark takes. The first case is measured twice.
 func (o *Options) Estimate() time.Duration {
 	const setUp = 500 * time.Millisecond
 	total := 2 * time.Second

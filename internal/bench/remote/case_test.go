@@ -46,7 +46,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestFrameSizes: a frame of 64 bytes is one on the wire, and IPv6 needs 84.
+// TestFrameSizes: a frame of 64 bytes has 64 bytes on the wire, and IPv6 needs 84.
 func TestFrameSizes(t *testing.T) {
 	for _, test := range []struct {
 		addr         string
@@ -62,7 +62,7 @@ func TestFrameSizes(t *testing.T) {
 	}
 }
 
-// TestLimits: whose limit a run met, where most runs met it.
+// TestLimits: the report names a limit if most runs met it.
 func TestLimits(t *testing.T) {
 	asked := Case{TCP, Up, 1, 0, 0}.request(netip.MustParseAddr("192.0.2.1"), time.Second)
 	full := []sample.Point{{Took: time.Second, Cores: []sample.Core{{ID: 0, Busy: 0.1}, {ID: 1, Busy: 0.99}}}}
@@ -89,7 +89,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestRateMet: where all that was asked for arrived, a busy machine was no limit.
+// TestRateMet: if everything requested arrived, a busy machine was no limit.
 func TestRateMet(t *testing.T) {
 	asked := Case{TCP, Up, 1, 100e6, 0}.request(netip.MustParseAddr("192.0.2.1"), time.Second)
 	full := []sample.Point{{Took: time.Second, Cores: []sample.Core{{ID: 0, Busy: 1}}}}

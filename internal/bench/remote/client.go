@@ -14,22 +14,21 @@ import (
 	"weir/internal/bench/sample"
 )
 
-// answerPatience is how long a client waits for an answer beyond the time that a
-// call takes by itself.
+// answerPatience is how long a client waits for an answer beyond the call's own time.
 const answerPatience = 10 * time.Second
 
-// RefusedError is what a server does not allow.
+// RefusedError is a refusal by the server.
 type RefusedError struct{ Why string }
 
 func (e *RefusedError) Error() string { return "the server refuses: " + e.Why }
 
-// client is a session as its client sees it.
+// client is the client's side of a session.
 type client struct {
 	calls   *rpc.Client
 	welcome Welcome
 }
 
-// connect authenticates with a server and asks it what it allows.
+// connect authenticates to a server and asks for its limits.
 func connect(ctx context.Context, server netip.AddrPort, key Key, program string) (*client, error) {
 	config, err := key.config(roleClient, roleServer)
 	if err != nil {
@@ -52,7 +51,7 @@ func connect(ctx context.Context, server netip.AddrPort, key Key, program string
 	return c, nil
 }
 
-// explain says what TLS's errors mean here.
+// explain translates TLS's errors.
 func explain(err error) error {
 	var record tls.RecordHeaderError
 	// crypto/tls does not export the type of an alert from the other side.
@@ -88,8 +87,8 @@ func (c *client) call(ctx context.Context, method string, with, answer any, take
 	return nil
 }
 
-// run asks for a run and moves its data. What the server says of its end comes
-// before what went wrong here.
+// run requests a run and moves its data. If the server says why the run ended, that comes
+// before an error on this side.
 func (c *client) run(ctx context.Context, asked *Run, r *result, traffic func(context.Context, uint16) error) error {
 	var g Granted
 	if err := c.call(ctx, "Begin", asked, &g, listenWait); err != nil {
@@ -129,7 +128,7 @@ func (c *client) run(ctx context.Context, asked *Run, r *result, traffic func(co
 	return errors.Join(err, r.take(o.Points))
 }
 
-// take keeps what the server's machine did, with names that are fit to print.
+// take keeps the samples of the server's machine, with names that are safe to print.
 func (r *result) take(points []sample.Point) error {
 	for _, p := range points {
 		if err := p.Check(); err != nil {

@@ -36,7 +36,7 @@ func (m *measured) document() *report.Document {
 	return d
 }
 
-// leastRuns are those below which a report calls itself a sketch.
+// leastRuns is the number of runs below which a report calls itself a sketch.
 const leastRuns = 5
 
 // control compares the case that was measured twice with itself.
@@ -87,12 +87,11 @@ func (m *measured) method() []string {
 	return text
 }
 
-// directionNames are what a case's directions are called in names of
-// measurements and in tables.
+// directionNames are the names of directions in measurements and tables.
 var directionNames = map[bool]string{true: Up, false: Down}
 
-// name is that of a case's measurement: its direction is in it already, unless
-// both went at once.
+// name returns the name of a case's measurement. It already contains the direction,
+// unless both were measured at once.
 func (f *findings) name(up bool, what string) string {
 	if f.Direction == Both {
 		what = directionNames[up] + "." + what
@@ -126,7 +125,7 @@ func (m *measured) measurements() []report.Measurement {
 	return all
 }
 
-// cases are all that was measured but for the control.
+// cases returns everything measured except the control.
 func (m *measured) cases() []*findings {
 	var all []*findings
 	for _, f := range m.entries {
@@ -145,7 +144,7 @@ func scaled(s stats.Sample, by float64) stats.Sample {
 	return t
 }
 
-// throughput is the section of rates.
+// throughput returns the section of rates.
 func (m *measured) throughput() report.Section {
 	s := report.Section{Title: "Throughput"}
 	bars := &report.Bars{Label: "million bits per second", Unit: "Mbit/s", Better: report.Higher}
@@ -181,7 +180,7 @@ func barWay(c Case, up bool) string {
 	return ""
 }
 
-// cells are a row's figures.
+// cells returns the figures of a row.
 func (m *measured) cells(f *findings, up bool, rates stats.Sample) []string {
 	row := []string{units.Digits(rates.Median(), 4), units.Digits(rates.Min(), 4), units.Digits(rates.Max(), 4)}
 	if f.Protocol == UDP {
@@ -200,8 +199,8 @@ func (m *measured) cells(f *findings, up bool, rates stats.Sample) []string {
 	return append(row, limits)
 }
 
-// cost is the time of cores that an end's process took for each gigabit of a
-// run, both directions together; a dash where it is not known.
+// cost returns the core time of an end's process for each gigabit of a run, both
+// directions together. It returns a dash if that is unknown.
 func (f *findings) cost(seconds func(*result) float64) string {
 	var s stats.Sample
 	for _, r := range f.results {
@@ -225,7 +224,7 @@ func (m *measured) request(f *findings) Run {
 	return f.Case.request(m.server.Addr(), m.options.count())
 }
 
-// latency is the section of round-trip times; nil: there are none.
+// latency returns the section of round-trip times, or nil if there are none.
 func (m *measured) latency() *report.Section {
 	if len(m.idle) == 0 {
 		return nil
@@ -257,7 +256,7 @@ func (f *findings) allRTTs() (all stats.Sample, lost int) {
 	return all, lost
 }
 
-// notes are what has to be known besides.
+// notes returns the caveats.
 func (m *measured) notes() []string {
 	var notes []string
 	seen := map[string]bool{}

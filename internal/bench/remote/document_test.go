@@ -12,8 +12,8 @@ import (
 	"weir/internal/stats"
 )
 
-// aMeasurement is one of TCP in both directions and of UDP, with a server that
-// calls things what it likes.
+// aMeasurement measured TCP in both directions and UDP, with a server that sends odd
+// names.
 func aMeasurement(t *testing.T) *measured {
 	t.Helper()
 	o := Defaults()
@@ -89,8 +89,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestDelayCountsRuns: a thousand probes of one slow run prove nothing of the
-// others, and runs that are all slow prove that load is.
+// TestDelayCountsRuns: a thousand probes of one slow run prove nothing about the others.
+// If all runs are slow, the load is proven to be the cause.
 func TestDelayCountsRuns(t *testing.T) {
 	around := func(v float64) (s stats.Sample) {
 		for i := range 1000 {
@@ -108,7 +108,7 @@ func TestDelayCountsRuns(t *testing.T) {
 	if said := m.delay(f); said != "" {
 		t.Errorf("the same times as without load, but: %s", said)
 	}
-	for range 10 { // most of all probes, but of one run in five
+	for range 10 { // most of all probes, but from one run in five
 		f.results[0].rtts = append(f.results[0].rtts, around(2)...)
 	}
 	if said := m.delay(f); said != "" {
@@ -130,8 +130,7 @@ func TestDelayCountsRuns(t *testing.T) {
 	}
 }
 
-// TestControlFails: where the first case differs from itself nothing is
-// concluded.
+// TestControlFails: if the first case differs from itself, nothing is concluded.
 func TestControlFails(t *testing.T) {
 	m := aMeasurement(t)
 	for _, r := range m.entries[1].results {

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// IPerf3Port is that of a stock iperf3 server.
+	// IPerf3Port is the port of a stock iperf3 server.
 	IPerf3Port = 5201
-	// iperf3Slack is what iperf3 may take beside its time: it connects, ends and
-	// exchanges results.
+	// iperf3Slack is how long iperf3 may take beyond its time, to connect, end and
+	// exchange results.
 	iperf3Slack = 10 * time.Second
-	// keptUp is the share of the datagrams due that a sender has to have sent.
+	// keptUp is the share of the due datagrams that a sender has to send.
 	keptUp = 0.97
 )
 
-// direction is one direction of a run. Rates of UDP are of whole frames.
+// direction is one direction of a run. UDP rates count whole frames.
 type direction struct {
-	Bytes       uint64        // that arrived
-	Window      time.Duration // in which they were counted
-	Series      []float64     // bit/s of each interval, as the client's iperf3 saw it
+	Bytes       uint64        // bytes that arrived
+	Window      time.Duration // time in which they were counted
+	Series      []float64     // bit/s of each interval, as the client's iperf3 measured
 	Packets     uint64        // UDP: sent
 	Lost        uint64
 	Reordered   uint64
@@ -37,7 +37,7 @@ type direction struct {
 	Held        bool          // the sender did not keep up with the rate
 }
 
-// rate is what arrived, in bit/s.
+// rate returns what arrived in bit/s.
 func (d *direction) rate() float64 {
 	if d.Window <= 0 {
 		return 0
@@ -45,7 +45,7 @@ func (d *direction) rate() float64 {
 	return float64(d.Bytes) * 8 / d.Window.Seconds()
 }
 
-// loss is the share of UDP datagrams that did not arrive.
+// loss returns the share of UDP datagrams that did not arrive.
 func (d *direction) loss() float64 {
 	if d.Packets == 0 {
 		return 0
@@ -53,7 +53,7 @@ func (d *direction) loss() float64 {
 	return float64(d.Lost) / float64(d.Packets)
 }
 
-// traffic runs the client's iperf3 and fills in what it measured.
+// traffic runs the client's iperf3 and stores its results.
 func (r *result) traffic(ctx context.Context, tool *iperf.Tool, host string, port uint16) error {
 	run := &r.granted
 	text, err := runIPerf3(ctx, tool.Path, run.clientArguments(host, port), run.time()+iperf3Slack)
@@ -79,7 +79,7 @@ func (r *result) traffic(ctx context.Context, tool *iperf.Tool, host string, por
 	return nil
 }
 
-// direction makes whole frames of what iperf3 counts by payload.
+// direction converts iperf3's counts of payload to whole frames.
 func (r *Run) direction(got *iperf.Result, series []float64) *direction {
 	scale := 1.0
 	if r.Protocol == UDP {
@@ -97,8 +97,8 @@ func (r *Run) direction(got *iperf.Result, series []float64) *direction {
 	return d
 }
 
-// fullEnds are the ends whose iperf3 used all the time it can: of one core, or
-// of one for each stream. The other side's version is taken to be ours.
+// fullEnds returns the ends whose iperf3 used all the time it can: that of one core, or
+// of one for each stream. It assumes that the other side has our version.
 func fullEnds(got *iperf.Result, threads bool) []string {
 	cores := 1
 	if threads {
@@ -115,7 +115,7 @@ func fullEnds(got *iperf.Result, threads bool) []string {
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 
-// clientArguments are those of the client's iperf3.
+// clientArguments returns the arguments of the client's iperf3.
 func (r *Run) clientArguments(host string, port uint16) []string {
 	interval := max(250*time.Millisecond, r.time()/100).Seconds()
 	args := []string{
@@ -140,21 +140,21 @@ func (r *Run) clientArguments(host string, port uint16) []string {
 	return append(args, "-u", "-l", strconv.Itoa(r.Payload), "-b", strconv.FormatFloat(rate, 'f', 0, 64))
 }
 
-// serverArguments are those of the server's iperf3: one test, at one address,
-// no faster than the limit. iperf3 ends a test that exceeds it for a second.
+// serverArguments returns the arguments of the server's iperf3: one test, on one address,
+// within the limit. iperf3 ends a test that exceeds the limit for a second.
 func (r *Run) serverArguments(bind string, port uint16, bounded bool) []string {
 	args := []string{"-s", "-1", "-J", "-p", strconv.Itoa(int(port)), "-B", bind}
 	if bounded {
-		const tolerance = 1.25 // of bursts
+		const tolerance = 1.25 // for bursts
 		args = append(args, "--server-bitrate-limit", strconv.FormatFloat(r.total()*tolerance, 'f', 0, 64)+"/1")
 	}
 	return args
 }
 
-// runIPerf3 runs iperf3 for at most that time and gives what it printed. The
+// runIPerf3 runs iperf3 for at most the given time and returns what it printed. The
 // kernel kills it when this process ends.
 func runIPerf3(ctx context.Context, program string, args []string, patience time.Duration) ([]byte, error) {
-	// The signal comes when the thread ends that started the program.
+	// The signal comes when the thread that started the program ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	limited, cancel := context.WithTimeout(ctx, patience)
@@ -172,5 +172,5 @@ func runIPerf3(ctx context.Context, program string, args []string, patience time
 	case err != nil && stdout.Len() == 0:
 		return nil, fmt.Errorf("iperf3: %w %s", err, plain(stderr.String()))
 	}
-	return stdout.Bytes(), nil // the JSON says what went wrong
+	return stdout.Bytes(), nil // the JSON says what failed
 }

@@ -19,33 +19,32 @@ import (
 	"time"
 )
 
-// Key is what both sides know: 256 bits that a machine has chosen. A word that
-// a person has chosen will not do, because the server's certificate lets
-// anybody test guesses.
+// Key is the secret of both sides: 256 bits chosen by a machine. A password chosen by a
+// person is not enough, because the server's certificate lets anybody test guesses.
 type Key [32]byte
 
-// keyPrefix is what a key in text begins with, so that it is told from other
-// secrets, and a later kind of key from this one.
+// keyPrefix is the start of a key in text. It separates keys from other secrets, and from
+// later kinds of keys.
 const keyPrefix = "weirbench1-"
 
-// What is wrong with a key or its file.
+// Errors of a key or its file.
 var (
 	ErrKeyText = errors.New("this is no key: a key is " + keyPrefix + " and 43 letters and digits, as weir bench server prints it")
 	errKeyOpen = errors.New("others may read it: chmod 600")
 	errNoKey   = errors.New("the other side has another key")
 )
 
-// NewKey chooses a key.
+// NewKey chooses a random key.
 func NewKey() Key {
 	var k Key
 	rand.Read(k[:]) //nolint:errcheck // never fails (crypto/rand)
 	return k
 }
 
-// String is the key as [ParseKey] reads it.
+// String returns the key as [ParseKey] reads it.
 func (k Key) String() string { return keyPrefix + base64.RawURLEncoding.EncodeToString(k[:]) }
 
-// ParseKey reads a key as text. The error is [ErrKeyText].
+// ParseKey reads a key as text. Its error is [ErrKeyText].
 func ParseKey(text string) (Key, error) {
 	var k Key
 	encoded, found := strings.CutPrefix(strings.TrimSpace(text), keyPrefix)
@@ -57,8 +56,8 @@ func ParseKey(text string) (Key, error) {
 	return k, nil
 }
 
-// ReadKey reads a key from a file that nobody else may read. The error is
-// fs.ErrNotExist if there is none.
+// ReadKey reads a key from a file that nobody else may read. Its error is fs.ErrNotExist
+// if there is none.
 func ReadKey(name string) (Key, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -88,8 +87,8 @@ func ReadKeyLine(r io.Reader) (Key, error) {
 	return ParseKey(line)
 }
 
-// OpenKey reads the key from a file, and chooses one and writes the file if
-// there is none.
+// OpenKey reads the key from a file. If there is none, it chooses a key and writes the
+// file.
 func OpenKey(name string) (k Key, made bool, err error) {
 	k, err = ReadKey(name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -107,18 +106,18 @@ func OpenKey(name string) (k Key, made bool, err error) {
 	return k, true, nil
 }
 
-// Roles whose certificates follow from a key.
+// Roles whose certificates are derived from a key.
 const (
 	roleServer = "server"
 	roleClient = "client"
 )
 
-// alpn names the protocol and its version; sides of different versions do not
-// come to an agreement (RFC 7301).
+// alpn is the protocol with its version. Sides of different versions do not agree on a
+// protocol (RFC 7301).
 const alpn = "weir-bench/3"
 
-// signer is the private key of a role: HKDF (RFC 5869) of the common key makes
-// the seed of an Ed25519 key (RFC 8032).
+// signer returns the private key of a role. HKDF (RFC 5869) derives the seed of an
+// Ed25519 key (RFC 8032) from the common key.
 func (k Key) signer(role string) (ed25519.PrivateKey, error) {
 	seed, err := hkdf.Key(sha256.New, k[:], nil, alpn+" "+role, ed25519.SeedSize)
 	if err != nil {
@@ -127,8 +126,8 @@ func (k Key) signer(role string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// certificate is a role's, signed by itself. Its times say nothing: the clock
-// of a router may be wrong, and what counts is the public key.
+// certificate returns a role's self-signed certificate. Only its public key counts. Its
+// times mean nothing, because the clock of a router may be wrong.
 func (k Key) certificate(role string) (tls.Certificate, error) {
 	private, err := k.signer(role)
 	if err != nil {
@@ -146,9 +145,9 @@ func (k Key) certificate(role string) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, nil
 }
 
-// config is the TLS of one role, which talks to the other role and to nobody
-// else: the other's certificate must hold the public key that follows from the
-// common key. TLS itself proves that the other has the private one.
+// config returns the TLS configuration of one role, which talks only to the other role.
+// The other's certificate must have the public key derived from the common key. TLS
+// itself proves that the other has the private one.
 func (k Key) config(own, other string) (*tls.Config, error) {
 	certificate, err := k.certificate(own)
 	if err != nil {
@@ -163,7 +162,7 @@ func (k Key) config(own, other string) (*tls.Config, error) {
 		NextProtos:             []string{alpn},
 		Certificates:           []tls.Certificate{certificate},
 		ClientAuth:             tls.RequireAnyClientCert,
-		InsecureSkipVerify:     true, // names and issuers say nothing here; VerifyConnection checks the key
+		InsecureSkipVerify:     true, // names and issuers mean nothing here; VerifyConnection checks the key
 		SessionTicketsDisabled: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) == 0 || s.NegotiatedProtocol != alpn {

@@ -44,7 +44,7 @@ func TestKeyFile(t *testing.T) {
 	}
 }
 
-// TestRolesHaveTheirOwnKeys: what one side shows is of no use at the other's.
+// TestRolesHaveTheirOwnKeys: neither side can use the other's certificate as its own.
 func TestRolesHaveTheirOwnKeys(t *testing.T) {
 	k := NewKey()
 	server, err := k.signer(roleServer)

@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// Limits are what a server allows. It cuts what a client asks for to them, and
-// tells the client.
+// Limits are what a server allows. It reduces requests to them and tells the client.
 type Limits struct {
-	Rate        Rate          // in each direction; 0: no bound
-	Run         time.Duration // of one run, with its beginning that is not counted
-	Session     time.Duration // of all that one client does
+	Rate        Rate          // in each direction; 0: no limit
+	Run         time.Duration // one run, with its uncounted beginning
+	Session     time.Duration // everything that one client does
 	Data        uint64        // bytes of one client, both directions together
-	Connections int           // of TCP at once, in each direction
+	Connections int           // concurrent TCP connections in each direction
 }
 
 // DefaultLimits do no harm on a gigabit link.
@@ -22,7 +21,7 @@ func DefaultLimits() Limits {
 	return Limits{Rate: 1e9, Run: 30 * time.Second, Session: 15 * time.Minute, Data: 100e9, Connections: 64}
 }
 
-// Bounds of any run, whatever the limits, so that no number can overflow.
+// Limits of any run, whatever the server allows, so that no number can overflow.
 const (
 	maxRate        = 1e12
 	maxRun         = time.Hour
@@ -31,7 +30,7 @@ const (
 	maxPayload     = 9000
 )
 
-// Check says what is wrong with limits.
+// Check returns the first error in the limits.
 func (l Limits) Check() error {
 	switch {
 	case !(l.Rate >= 0 && l.Rate <= maxRate):
@@ -50,15 +49,15 @@ func (l Limits) Check() error {
 
 var errBudget = errors.New("the server's bound on data is reached (its --max-data)")
 
-// Run is one run: what the client asks for, and what the server grants.
+// Run is one run: the client's request, or the server's grant.
 type Run struct {
 	Case
-	Payload int           // bytes of a UDP datagram, 0 for TCP
-	Omit    time.Duration // at the beginning, not counted
+	Payload int           // bytes of a UDP datagram; 0: TCP
+	Omit    time.Duration // beginning that does not count
 	Count   time.Duration
 }
 
-// check refuses an impossible run, from either side.
+// check rejects an impossible run, from either side.
 func (r *Run) check() error {
 	switch {
 	case r.Protocol != TCP && r.Protocol != UDP:
@@ -79,10 +78,10 @@ func (r *Run) check() error {
 	return nil
 }
 
-// time is how long a run lasts.
+// time returns how long a run lasts.
 func (r *Run) time() time.Duration { return r.Omit + r.Count }
 
-// total is the rate of all directions together.
+// total returns the rate of all directions together.
 func (r *Run) total() float64 {
 	if r.Direction == Both {
 		return 2 * float64(r.Rate)
@@ -90,8 +89,8 @@ func (r *Run) total() float64 {
 	return float64(r.Rate)
 }
 
-// grant cuts what is asked for to the limits and to what is left of the client's
-// data, and says what it has cut. Times are whole seconds, as iperf3 has them.
+// grant reduces a request to the limits and to the client's remaining data, and returns
+// what it reduced. Times are whole seconds, as in iperf3.
 func (l Limits) grant(asked Run, left int64) (granted Run, cut []string, err error) {
 	granted = asked
 	if granted.Connections = min(asked.Connections, l.Connections); granted.Connections < asked.Connections {
@@ -121,7 +120,7 @@ func (l Limits) grant(asked Run, left int64) (granted Run, cut []string, err err
 	return granted, cut, nil
 }
 
-// noMore refuses a grant of what was not asked for.
+// noMore rejects a grant that exceeds the request.
 func (r *Run) noMore(asked *Run) error {
 	same := r.Protocol == asked.Protocol && r.Direction == asked.Direction && r.Payload == asked.Payload && r.Frame == asked.Frame
 	if r.check() != nil || !same || r.Connections > asked.Connections || asked.Rate > 0 && r.Rate > asked.Rate ||

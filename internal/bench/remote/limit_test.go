@@ -77,8 +77,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestOddRuns: neither side takes a run whose frames are not those of its datagrams,
-// or that no Ethernet carries.
+// TestOddRuns: both sides reject a run whose frame size does not fit its datagrams, or
+// that Ethernet cannot carry.
 func TestOddRuns(t *testing.T) {
 	for name, change := range map[string]func(*Run){
 		"no protocol":      func(r *Run) { r.Protocol = "icmp" },

@@ -15,8 +15,7 @@ import (
 	"weir/internal/lab"
 )
 
-// NotOursError refuses to measure towards a machine of which nobody has said
-// whose it is.
+// NotOursError refuses to measure a machine that the user has not claimed to own.
 type NotOursError struct {
 	Host string
 	Addr netip.Addr
@@ -27,8 +26,8 @@ func (e *NotOursError) Error() string {
 		e.Host, e.Addr, e.Host)
 }
 
-// target finds the address of a host and refuses it unless it is this
-// machine's, or that of a lab of this machine, or the user owns it by name.
+// target returns the address of a host. It refuses unless the address is this machine's
+// or in a lab on it, or the user owns the host by name.
 func target(ctx context.Context, host, owned string) (netip.Addr, error) {
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
@@ -51,8 +50,8 @@ func target(ctx context.Context, host, owned string) (netip.Addr, error) {
 	return a, nil
 }
 
-// isLocal tells whether an address is of this machine: loopback, one of its own in
-// this network namespace, or one in a lab whose namespace this is.
+// isLocal reports whether an address belongs to this machine: loopback, one of this
+// network namespace, or one in a lab that this namespace is part of.
 func isLocal(a netip.Addr) (bool, error) {
 	if a.IsLoopback() {
 		return true, nil
@@ -63,7 +62,7 @@ func isLocal(a netip.Addr) (bool, error) {
 	return inLab(a)
 }
 
-// isOwn tells whether an interface of this network namespace has an address.
+// isOwn reports whether an interface of this network namespace has an address.
 func isOwn(a netip.Addr) (bool, error) {
 	own, err := net.InterfaceAddrs()
 	if err != nil {
@@ -75,8 +74,8 @@ func isOwn(a netip.Addr) (bool, error) {
 	}), nil
 }
 
-// inLab tells whether this network namespace is a host's of a lab that weir has
-// built on this machine, and an address is another's of the same lab.
+// inLab reports whether this network namespace is a host of a lab that weir built on this
+// machine, and the address is another host's of the same lab.
 func inLab(a netip.Addr) (bool, error) {
 	names, err := filepath.Glob("/run/netns/*-" + lab.FW)
 	if err != nil {
@@ -85,7 +84,7 @@ func inLab(a netip.Addr) (bool, error) {
 	for _, name := range names {
 		l, err := lab.Open(strings.TrimSuffix(filepath.Base(name), "-"+lab.FW), lab.Topology{})
 		if err != nil {
-			continue // no lab of ours, or not whole
+			continue // not a lab of ours, or incomplete
 		}
 		here, err := standsIn(l)
 		if err != nil {
@@ -98,7 +97,7 @@ func inLab(a netip.Addr) (bool, error) {
 	return false, nil
 }
 
-// standsIn tells whether the process acts in a host of a lab.
+// standsIn reports whether the process is in a host of a lab.
 func standsIn(l *lab.Lab) (bool, error) {
 	own, err := netif.Cookie()
 	if err != nil {
@@ -123,7 +122,7 @@ func standsIn(l *lab.Lab) (bool, error) {
 	return false, nil
 }
 
-// addressOf tells whether a host of the lab has an address.
+// addressOf reports whether a host of the lab has an address.
 func addressOf(l *lab.Lab, a netip.Addr) bool {
 	for _, host := range l.Hosts() {
 		found := false

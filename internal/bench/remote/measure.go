@@ -19,13 +19,13 @@ import (
 	"weir/internal/stats"
 )
 
-// entry is a case, or the first one again as if it were another (A/A).
+// entry is a case, or the first one repeated as if it were another (A/A).
 type entry struct {
 	Case
 	control bool
 }
 
-// findings are what all runs of a case brought, in their order.
+// findings are the results of all runs of a case, in order.
 type findings struct {
 	entry
 	results []*result
@@ -35,24 +35,24 @@ type findings struct {
 type measured struct {
 	options *Options
 	server  netip.AddrPort
-	welcome *Welcome // nil with iperf3
+	welcome *Welcome // nil for a stock iperf3
 	own     Host
 	machine hostinfo.Machine
 	started time.Time
 	idle    stats.Sample   // all round-trip times without load, in milliseconds
-	before  []stats.Sample // of each run, before it
+	before  []stats.Sample // the same before each run
 	lost    int            // idle probes without an echo
 	entries []*findings
-	without string // why weir is not sampled here
+	without string // why this machine is not sampled for weir
 	sampler *sample.Sampler
 	tool    *iperf.Tool
-	local   bool   // the other side is this machine, or in a lab of it
+	local   bool   // the other side is this machine, or in a lab on it
 	noProbe string // why there are no round-trip times
 }
 
-// Client measures with a server, and makes the report. The target has to be
-// local, or the user has to own it. Beside an error the report has what was
-// measured until then; nil: nothing was.
+// Client measures with a server and makes the report. The target has to be local, or the
+// user has to own it. With an error it also returns the report so far, or nil if nothing
+// was measured.
 func Client(ctx context.Context, o Options) (*report.Document, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -97,20 +97,20 @@ func (m *measured) plan() {
 	}
 }
 
-// result is what one run brought.
+// result is the result of one run.
 type result struct {
 	granted  Run
 	cut      []string
-	up       *direction // nil: the run did not go that way
+	up       *direction // nil: not in this direction
 	down     *direction
-	rtts     stats.Sample // milliseconds, while it ran
-	lost     int          // probes
-	overflow uint64       // datagrams that found a full socket at either end
+	rtts     stats.Sample // milliseconds, during the run
+	lost     int          // lost probes
+	overflow uint64       // datagrams dropped at a full socket at either end
 	own      []sample.Point
 	theirs   []sample.Point
-	process  float64  // seconds of cores that the client's iperf3 took
-	remote   float64  // and the server's
-	full     []string // ends that were full by what iperf3 says
+	process  float64  // core seconds of the client's iperf3
+	remote   float64  // core seconds of the server's iperf3
+	full     []string // ends whose core was full, by iperf3's report
 }
 
 // measure measures all entries, with a weir bench server or a stock iperf3.
@@ -143,7 +143,7 @@ func (m *measured) measure(ctx context.Context) (err error) {
 	})
 }
 
-// run is one run. A nil client is a stock iperf3 at the other side.
+// run does one run. A nil client means that the other side is a stock iperf3.
 func (m *measured) run(ctx context.Context, c *client, asked Run) (*result, error) {
 	r := &result{granted: asked}
 	traffic := func(ctx context.Context, port uint16) error {
@@ -155,7 +155,7 @@ func (m *measured) run(ctx context.Context, c *client, asked Run) (*result, erro
 	return r, c.run(ctx, &asked, r, traffic)
 }
 
-// beside measures what traffic does to round-trip times and to this machine.
+// beside measures the effect of the traffic on round-trip times and on this machine.
 func (m *measured) beside(ctx context.Context, r *result, traffic func(context.Context) error) error {
 	before, err := overflowed()
 	if err != nil {
@@ -182,8 +182,8 @@ func (m *measured) beside(ctx context.Context, r *result, traffic func(context.C
 	return errors.Join(sampling, probing, counting)
 }
 
-// rest measures round-trip times without load, and lets queues run empty. If no
-// echo comes before the first run, none is asked for again.
+// rest measures round-trip times without load, and lets queues empty. If no echo arrives
+// before the first run, it sends no more.
 func (m *measured) rest(ctx context.Context) error {
 	if m.noProbe != "" {
 		return sleep(ctx, idleSpan)
@@ -206,14 +206,14 @@ func (m *measured) rest(ctx context.Context) error {
 	return err
 }
 
-// Times of probes: rarely enough to be no load, often enough for a 99th
-// percentile of a run of three seconds. An echo counts its requests in 16 bits.
+// Times of probes: rare enough not to be a load, frequent enough for a 99th percentile in
+// a run of three seconds. An echo counts its requests in 16 bits.
 const (
 	probeEvery = 5 * time.Millisecond
 	mostProbes = 60_000
 )
 
-// probe measures round trips by ICMP echo for a time, in milliseconds.
+// probe measures round trips by ICMP echo for the given time, in milliseconds.
 func (m *measured) probe(ctx context.Context, span time.Duration) (rtts stats.Sample, lost int, err error) {
 	every := max(probeEvery, span/mostProbes)
 	e := &probe.Echo{From: probe.Here, To: m.server.Addr(), Interval: every, Count: int(span / every), Until: time.Now().Add(span)}
@@ -251,10 +251,10 @@ func (m *measured) interleave(measure func(*findings) error) error {
 	return nil
 }
 
-// rates are the rates of one direction in bit/s, of all runs.
+// rates returns the rates of one direction in bit/s, for all runs.
 func (f *findings) rates(up bool) stats.Sample { return f.of(up, (*direction).rate) }
 
-// of gathers one figure of one direction.
+// of returns one figure of one direction for all runs.
 func (f *findings) of(up bool, figure func(*direction) float64) (s stats.Sample) {
 	for _, r := range f.results {
 		if d := r.way(up); d != nil {
@@ -264,7 +264,7 @@ func (f *findings) of(up bool, figure func(*direction) float64) (s stats.Sample)
 	return s
 }
 
-// quantiles are one of the round-trip times of each run.
+// quantiles returns one quantile of the round-trip times of each run.
 func (f *findings) quantiles(q float64) stats.Sample {
 	var s stats.Sample
 	for _, r := range f.results {

@@ -5,11 +5,11 @@ import (
 	"unicode"
 )
 
-// maxText is how many bytes of a text are kept.
+// maxText is the number of bytes kept of a text.
 const maxText = 512
 
-// plain is a text of the other side's as it may be printed: without what would
-// steer a terminal or break a line, and not too long.
+// plain makes a text of the other side safe to print: it removes characters that control
+// a terminal or break a line, and limits the length.
 func plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {

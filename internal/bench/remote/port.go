@@ -12,34 +12,33 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Bounds of the guard of a run.
+// Limits of the guard of a run.
 const (
 	guardEvery  = 10 * time.Millisecond
-	guardShare  = 10 // times as long as a look takes it sleeps at least
+	guardShare  = 10 // it sleeps at least this many times as long as a look takes
 	listenWait  = 5 * time.Second
 	connectWait = 10 * time.Second // for the client's iperf3, after the grant
-	established = 1                // as /proc/net/tcp has it
+	established = 1                // value in /proc/net/tcp
 	listening   = 10
 )
 
-// What ends a run early.
+// Reasons to end a run early.
 var (
 	errStranger = errors.New("another host connected to the run's port before the client did")
 	errAbsent   = errors.New("the client did not connect to the run's port")
 )
 
-// port is one port of this machine while iperf3 serves there.
+// port is a port of this machine on which iperf3 serves.
 type port struct {
 	number    uint16
 	peer      netip.Addr // the only host that may use it
 	listens   bool
 	ours      bool // the peer has a TCP connection
-	strangers bool // somebody else has one, or a UDP flow
+	strangers bool // another host has one, or a UDP flow
 }
 
-// look reads the kernel's tables of sockets. A UDP socket that is connected to
-// another host counts as a stranger's: a client can name a victim's address in a
-// forged datagram.
+// look reads the kernel's socket tables. A UDP socket that is connected to another host
+// counts as a stranger's, because a client can forge a datagram with a victim's address.
 func (p *port) look() error {
 	proc, err := procfs.NewFS("/proc")
 	if err != nil {
@@ -78,7 +77,7 @@ func (p *port) is(ip net.IP) bool {
 	return ok && a.Unmap() == p.peer.Unmap().WithZone("")
 }
 
-// await waits until iperf3 listens, or has ended.
+// await waits until iperf3 listens or has ended.
 func (p *port) await(ctx context.Context, ended <-chan struct{}) error {
 	for end := time.Now().Add(listenWait); time.Now().Before(end); {
 		if err := p.look(); err != nil || p.listens {
@@ -95,8 +94,8 @@ func (p *port) await(ctx context.Context, ended <-chan struct{}) error {
 	return fmt.Errorf("iperf3 does not listen at port %d after %s", p.number, listenWait)
 }
 
-// guard watches the port until ctx ends. A stranger at the port is an error,
-// unless the client is connected already: then iperf3 turns the stranger away.
+// guard watches the port until ctx ends. A stranger on the port is an error, unless the
+// client is already connected: then iperf3 rejects the stranger.
 func (p *port) guard(ctx context.Context) error {
 	seen := false
 	for begun := time.Now(); ; {
@@ -117,7 +116,7 @@ func (p *port) guard(ctx context.Context) error {
 	}
 }
 
-// overflowed is how many datagrams found a full socket on this machine so far.
+// overflowed returns how many datagrams this machine has dropped at full sockets so far.
 func overflowed() (uint64, error) {
 	self, err := procfs.Self()
 	if err != nil {
@@ -140,7 +139,7 @@ func overflowed() (uint64, error) {
 	return uint64(n), nil
 }
 
-// sleep waits, or gives the reason for which ctx has ended.
+// sleep waits, or returns why ctx ended.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Rate is a number of bits per second. It is a flag's value as well: 10M, 2.5G.
+// Rate is a number of bits per second. It is also the value of a flag: 10M, 2.5G.
 type Rate float64
 
 var prefixes = []struct {
@@ -15,7 +15,7 @@ var prefixes = []struct {
 	factor float64
 }{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"K", 1e3}}
 
-// String writes a rate in its best unit.
+// String writes a rate in the unit that fits best.
 func (r Rate) String() string {
 	if r == 0 {
 		return "unlimited"
@@ -32,8 +32,8 @@ func prefixed(v float64, unit string) string {
 	return strconv.FormatFloat(v, 'g', 4, 64) + " " + unit
 }
 
-// ParseRate reads a rate: a number and a unit of K, M, G or T bits per second;
-// 0 is no bound.
+// ParseRate reads a rate: a number with the unit K, M, G or T bits per second. 0 means no
+// limit.
 func ParseRate(text string) (Rate, error) {
 	number, factor := strings.ToUpper(strings.TrimSpace(text)), 1.0
 	for _, p := range prefixes {
@@ -49,22 +49,22 @@ func ParseRate(text string) (Rate, error) {
 	return Rate(v * factor), nil
 }
 
-// Set is flag.Value's.
+// Set implements flag.Value.
 func (r *Rate) Set(text string) (err error) {
 	*r, err = ParseRate(text)
 	return err
 }
 
-// Type is pflag.Value's.
+// Type implements pflag.Value.
 func (*Rate) Type() string { return "rate" }
 
-// Bytes is an amount of data as a flag's value: 10G.
+// Bytes is an amount of data as the value of a flag: 10G.
 type Bytes uint64
 
-// String writes an amount in its best unit.
+// String writes an amount in the unit that fits best.
 func (b Bytes) String() string { return prefixed(float64(b), "byte") }
 
-// Set is flag.Value's.
+// Set implements flag.Value.
 func (b *Bytes) Set(text string) error {
 	r, err := ParseRate(text)
 	if err != nil || r < 1 {
@@ -74,5 +74,5 @@ func (b *Bytes) Set(text string) error {
 	return nil
 }
 
-// Type is pflag.Value's.
+// Type implements pflag.Value.
 func (*Bytes) Type() string { return "bytes" }

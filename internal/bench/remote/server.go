@@ -19,41 +19,42 @@ import (
 	"weir/internal/host/hostinfo"
 )
 
-// DefaultPort is that of the control connection. Data goes to the next one.
+// DefaultPort is the port of the control connection. Data uses the next one.
 const DefaultPort = 5202
 
-// ServerOptions say what a server allows, and for how long.
+// ServerOptions say what a server allows, and how long it runs.
 type ServerOptions struct {
 	Listen   string // address and port of the control connection
-	DataPort uint16 // of its iperf3, TCP and UDP; 0: the port after Listen's
+	DataPort uint16 // port of its iperf3, TCP and UDP; 0: the one after Listen's
 	Key      Key
 	Limits   Limits
-	Life     time.Duration // then it ends; 0: it does not
-	Once     bool          // it ends after its first client
-	// Router is a network namespace by its file that is sampled during runs;
-	// "": that of the process. RouterName is what messages call it.
+	Life     time.Duration // how long it runs; 0: forever
+	Once     bool          // end after the first client
+	// Router is the file of a network namespace that is sampled during runs. "" is
+	// the process's own. RouterName is its name in messages.
 	Router, RouterName string
-	Program            string // what runs, with its version
-	// Ready hears the address and port when clients may come; nil: nobody.
+	Program            string // program and version
+	// Ready is called with the address and port once clients can connect. It may be
+	// nil.
 	Ready func(netip.AddrPort)
-	// Log hears a line for each thing that happens. The address and the texts in
-	// it may be printed. nil: nobody.
+	// Log gets a line for each event. Its addresses and texts are safe to print. It
+	// may be nil.
 	Log func(format string, args ...any)
 }
 
 const (
-	// handshakePatience is the time that an unauthenticated connection has.
+	// handshakePatience is how long a connection may stay unauthenticated.
 	handshakePatience = 5 * time.Second
 	maxStrangers      = 32       // such connections at once
-	maxStrangersEach  = 8        // of one address
+	maxStrangersEach  = 8        // from one address
 	maxFromClient     = 1 << 20  // bytes of a session's calls
-	maxFromServer     = 64 << 20 // and of what is answered
+	maxFromServer     = 64 << 20 // bytes of the answers
 )
 
-// keepAlive finds out within some seconds that the other side's machine is gone.
+// keepAlive detects within some seconds that the other side's machine is gone.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 3}
 
-// server is one that runs.
+// server is a running server.
 type server struct {
 	ServerOptions
 	listener net.Listener
@@ -64,12 +65,12 @@ type server struct {
 	end      context.CancelFunc
 
 	mu        sync.Mutex
-	strangers map[netip.Addr]int // connections that have not shown the key
-	busy      bool               // a client is served
+	strangers map[netip.Addr]int // connections that have not proved to have the key
+	busy      bool               // a client is being served
 }
 
-// Serve answers clients until ctx ends or its life is over. One client at a
-// time is served; others are told so.
+// Serve serves clients until ctx or its lifetime ends. It serves one client at a time and
+// tells others so.
 func Serve(ctx context.Context, o ServerOptions) error {
 	s := &server{ServerOptions: o, strangers: map[netip.Addr]int{}}
 	if s.Log == nil {
@@ -93,7 +94,7 @@ func Serve(ctx context.Context, o ServerOptions) error {
 	return s.tasks.Wait()
 }
 
-// prepare finds what a server needs, to fail now rather than at the first client.
+// prepare checks what a server needs, so that it fails now and not at the first client.
 func (s *server) prepare(ctx context.Context) (err error) {
 	if err := s.Limits.Check(); err != nil {
 		return err
@@ -126,7 +127,7 @@ func (s *server) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// thisHost is what this side says of its machine to the other.
+// thisHost describes this machine to the other side.
 func thisHost() (Host, error) {
 	m, err := hostinfo.Describe()
 	if err != nil {
@@ -148,10 +149,10 @@ func (s *server) accept(ctx context.Context) error {
 	for {
 		conn, err := s.listener.Accept()
 		if ctx.Err() != nil {
-			return nil // the listener is closed by it
+			return nil // ctx closed the listener
 		}
 		if err != nil {
-			// Files or memory have run out; others will give some back.
+			// Files or memory have run out. Wait until others free some.
 			s.Log("accept: %v", err)
 			if sleep(ctx, time.Second/10) != nil {
 				return nil
@@ -171,8 +172,8 @@ func (s *server) accept(ctx context.Context) error {
 	}
 }
 
-// stranger counts a connection without a key in (1) or out (-1). It does not
-// count one in that is too many.
+// stranger counts a connection without a key in (1) or out (-1). It refuses one that
+// exceeds the limits.
 func (s *server) stranger(from netip.Addr, change int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +190,7 @@ func (s *server) stranger(from netip.Addr, change int) bool {
 	return true
 }
 
-// greet does the TLS handshake: nobody without the key comes further.
+// greet does the TLS handshake, which nobody passes without the key.
 func (s *server) greet(ctx context.Context, conn *tls.Conn, from netip.Addr) {
 	limited, cancel := context.WithTimeout(ctx, handshakePatience)
 	err := conn.HandshakeContext(limited)
@@ -221,7 +222,7 @@ func (s *server) greet(ctx context.Context, conn *tls.Conn, from netip.Addr) {
 	}
 }
 
-// serve serves a client until it hangs up, or its time is over.
+// serve serves a client until it hangs up or its time is over.
 func (s *server) serve(ctx context.Context, conn *tls.Conn, from netip.Addr) (err error) {
 	c := &Session{server: s, local: addrPort(conn.LocalAddr()), peer: from, left: int64(s.Limits.Data)}
 	if c.sampler, err = sample.Open(s.Router); err != nil {
@@ -231,8 +232,8 @@ func (s *server) serve(ctx context.Context, conn *tls.Conn, from netip.Addr) (er
 	return c.close()
 }
 
-// answer answers a client's calls until it hangs up, or its time is over. What a
-// call has begun ends with the connection.
+// answer answers a client's calls until it hangs up or its time is over. Whatever a call
+// started ends with the connection.
 func (s *server) answer(ctx context.Context, conn *tls.Conn, c *Session, most time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -240,20 +241,20 @@ func (s *server) answer(ctx context.Context, conn *tls.Conn, c *Session, most ti
 	defer gone(nil)
 	c.ctx = ctx
 	stop := context.AfterFunc(ctx, func() {
-		// Time to answer the call that is under way.
-		_ = conn.SetDeadline(time.Now().Add(time.Second)) // a connection that is closed already has none
+		// Time to answer the current call.
+		_ = conn.SetDeadline(time.Now().Add(time.Second)) // a closed connection already has none
 	})
 	defer stop()
 	calls := rpc.NewServer()
 	if err := calls.Register(c); err != nil {
-		s.Log("%v", err) // methods of Session are as rpc wants them: a test calls them
+		s.Log("%v", err) // only if rpc rejects Session's methods, which a test checks
 		return
 	}
 	calls.ServeConn(&bounded{Conn: conn, left: maxFromClient, ended: gone})
 }
 
-// bounded is a connection of which no more than so many bytes are read. It tells
-// when nothing more comes.
+// bounded is a connection that reads at most a given number of bytes. It says when it has
+// ended.
 type bounded struct {
 	net.Conn
 	left  int

@@ -11,47 +11,47 @@ import (
 	"weir/internal/bench/sample"
 )
 
-// Welcome tells the client who the server is and what it allows.
+// Welcome tells the client the server's identity and limits.
 type Welcome struct {
 	Program string
 	Limits  Limits
 	Machine Host
 }
 
-// Host is what a side says of its machine.
+// Host describes the machine of one side.
 type Host struct {
 	Name, CPU string
 	Cores     int
 	Kernel    string
 }
 
-// Granted is a run as the server allows it. Its iperf3 listens at the port.
+// Granted is a run as the server allows it. Its iperf3 listens on the port.
 type Granted struct {
 	Run  Run
 	Cut  []string
 	Port uint16
 }
 
-// Outcome is what the server says of a run that has ended.
+// Outcome is the server's report of a run.
 type Outcome struct {
-	Overflow uint64         // datagrams that found a full socket on its machine
-	Points   []sample.Point // what its machine did
+	Overflow uint64         // datagrams dropped at a full socket on its machine
+	Points   []sample.Point // samples of its machine
 	Ended    string         // why the run ended early; "": it did not
 }
 
 var errOrder = errors.New("a call came that is out of order")
 
-// Session is one client of a server. Its exported methods are those that the
-// client may call, one after the other (net/rpc).
+// Session is one client of a server. The client may call its exported methods one after
+// the other (net/rpc).
 type Session struct {
 	server  *server
 	ctx     context.Context // ends with the client
-	local   netip.AddrPort  // that the client speaks to
+	local   netip.AddrPort  // address that the client connected to
 	peer    netip.Addr
 	sampler *sample.Sampler
-	refused error // why nothing is served; nil: it is
+	refused error // why the client is not served; nil: it is
 
-	mu   sync.Mutex // held by the call that is under way
+	mu   sync.Mutex // held by the current call
 	left int64      // bytes that the client may still move
 	run  *running   // nil: none
 }
@@ -59,10 +59,10 @@ type Session struct {
 // running is an iperf3 that serves one run.
 type running struct {
 	outcome Outcome
-	ended   chan struct{} // when it is closed, outcome is there
+	ended   chan struct{} // closed once outcome is set
 }
 
-// Hello is a client's first call.
+// Hello has to be a client's first call.
 func (c *Session) Hello(program string, w *Welcome) error {
 	if c.refused == nil {
 		c.server.Log("%s: has the key, is served: %s", c.peer, plain(program))
@@ -71,7 +71,7 @@ func (c *Session) Hello(program string, w *Welcome) error {
 	return c.refused
 }
 
-// Begin asks for a run. When it is granted, iperf3 listens.
+// Begin requests a run. Once it is granted, iperf3 listens.
 func (c *Session) Begin(asked Run, g *Granted) error {
 	if !c.mu.TryLock() {
 		return errOrder
@@ -95,7 +95,7 @@ func (c *Session) Begin(asked Run, g *Granted) error {
 	return nil
 }
 
-// Finish waits for the end of the run that was granted.
+// Finish waits for the end of the granted run.
 func (c *Session) Finish(_ bool, o *Outcome) error {
 	if !c.mu.TryLock() {
 		return errOrder
@@ -109,7 +109,7 @@ func (c *Session) Finish(_ bool, o *Outcome) error {
 	return nil
 }
 
-// close waits for what the end of the session has ended.
+// close waits for everything that ends with the session.
 func (c *Session) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +119,7 @@ func (c *Session) close() error {
 	return c.sampler.Close()
 }
 
-// start starts the iperf3 of a run, and what watches it.
+// start starts the iperf3 of a run and its watcher.
 func (c *Session) start(run *Run) (*running, error) {
 	before, err := overflowed()
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *Session) start(run *Run) (*running, error) {
 	go func() {
 		defer close(ended)
 		args := run.serverArguments(c.local.Addr().String(), c.server.DataPort, c.server.Limits.Rate > 0)
-		text, _ = runIPerf3(ctx, c.server.tool.Path, args, run.time()+connectWait+iperf3Slack) // its report says what was wrong
+		text, _ = runIPerf3(ctx, c.server.tool.Path, args, run.time()+connectWait+iperf3Slack) // its report says what failed
 	}()
 	if err := p.await(ctx, ended); err != nil {
 		cancel(err)
@@ -153,8 +153,8 @@ func (c *Session) start(run *Run) (*running, error) {
 	return r, nil
 }
 
-// watch samples the machine and guards the port until iperf3 has ended. It gives
-// what ended the run early.
+// watch samples the machine and guards the port until iperf3 has ended. It returns what
+// ended the run early.
 func (c *Session) watch(ctx context.Context, cancel context.CancelCauseFunc, p *port, o *Outcome, ended <-chan struct{}) error {
 	watching, stop := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
@@ -184,8 +184,8 @@ func (c *Session) watch(ctx context.Context, cancel context.CancelCauseFunc, p *
 	return cause
 }
 
-// charge takes what a run moved from the client's data. If iperf3 could not say
-// it, that is all that the run could have moved. The error is iperf3's.
+// charge subtracts what a run moved from the client's data. If iperf3 did not report it,
+// charge subtracts all that the run could have moved. The error is iperf3's.
 func (c *Session) charge(run *Run, text []byte) error {
 	got, err := iperf.Parse(text)
 	if err != nil {

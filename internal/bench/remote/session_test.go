@@ -31,7 +31,7 @@ type testServer struct {
 	err  chan error
 }
 
-// freePort is one that nobody listens at.
+// freePort returns a port that nobody listens on.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -95,7 +95,7 @@ func startClient(t *testing.T, r *testServer, key Key) *client {
 	return c
 }
 
-// measureWith is what a benchmark needs beside the session.
+// measureWith returns what a benchmark needs besides the session.
 func measureWith(t *testing.T, r *testServer) *measured {
 	t.Helper()
 	o := Defaults()
@@ -112,7 +112,7 @@ func measureWith(t *testing.T, r *testServer) *measured {
 }
 
 func TestRunInEachDirection(t *testing.T) {
-	testenv.NeedRoot(t) // of the raw socket of ICMP echo
+	testenv.NeedRoot(t) // for the raw socket of ICMP echo
 	key := NewKey()
 	r := startServer(t, key, nil)
 	c := startClient(t, r, key)
@@ -171,7 +171,7 @@ func TestWrongKey(t *testing.T) {
 	if _, err := connect(t.Context(), r.addr, NewKey(), "test"); !errors.Is(err, errNoKey) {
 		t.Errorf("error %v, want %v", err, errNoKey)
 	}
-	// A client that does not look at the server's certificate is refused by it.
+	// The server rejects a client that does not check the server's certificate.
 	config, err := NewKey().config(roleClient, roleServer)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestWrongKey(t *testing.T) {
 	if answer, err := speak(t, r, config); err == nil {
 		t.Errorf("a client without a certificate got %v", answer)
 	}
-	// Nor is somebody a client who has only the server's own certificate.
+	// It also rejects a client that has only the server's own certificate.
 	if config, err = key.config(roleServer, roleServer); err != nil {
 		t.Fatal(err)
 	}
@@ -236,8 +236,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestClientFasterThanGranted: the server's bound holds without the client's
-// help, for what a client asks of iperf3 and for what it does unasked.
+// TestClientFasterThanGranted: the server's limit holds without the client's help, for
+// what a client requests from iperf3 and for what it does without a request.
 func TestClientFasterThanGranted(t *testing.T) {
 	key := NewKey()
 	r := startServer(t, key, func(o *ServerOptions) { o.Limits.Rate = 20e6 })
@@ -268,7 +268,7 @@ func TestBoundOnData(t *testing.T) {
 	if _, err := m.run(t.Context(), c, asked); !errors.As(err, &refused) || refused.Why != errBudget.Error() {
 		t.Errorf("%v, want %v", err, errBudget)
 	}
-	asked.Rate = 50e6 // 6.25 MB a second: three seconds are left, and then one at most
+	asked.Rate = 50e6 // 6.25 MB a second: enough for three seconds, then for at most one
 	if got, err := m.run(t.Context(), c, asked); err != nil || got.granted.time() != 3*time.Second {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -292,7 +292,7 @@ func TestBoundOnTime(t *testing.T) {
 	}
 }
 
-// listens tells whether something listens at the server's data port.
+// listens reports whether something listens on the server's data port.
 func (r *testServer) listens(t *testing.T) bool {
 	t.Helper()
 	p := port{number: r.data, peer: r.addr.Addr()}
@@ -302,7 +302,7 @@ func (r *testServer) listens(t *testing.T) bool {
 	return p.listens || p.ours
 }
 
-// begin asks for a run that it does not begin.
+// begin requests a run and does not use it.
 func begin(t *testing.T, r *testServer, c *client) {
 	t.Helper()
 	asked := Case{TCP, Down, 1, 10e6, 0}.request(r.addr.Addr(), 25*time.Second)
@@ -311,7 +311,7 @@ func begin(t *testing.T, r *testServer, c *client) {
 	}
 }
 
-// TestClientGoes: iperf3 is there only for a granted run, and ends with its client.
+// TestClientGoes: iperf3 runs only for a granted run, and ends with its client.
 func TestClientGoes(t *testing.T) {
 	key := NewKey()
 	r := startServer(t, key, nil)
@@ -330,8 +330,8 @@ func TestClientGoes(t *testing.T) {
 	}
 }
 
-// TestStrangerAtThePort: a run that somebody else takes before the client ends
-// at once.
+// TestStrangerAtThePort: a run ends at once if a stranger takes it before the client
+// does.
 func TestStrangerAtThePort(t *testing.T) {
 	key := NewKey()
 	r := startServer(t, key, nil)
@@ -346,7 +346,7 @@ func TestStrangerAtThePort(t *testing.T) {
 	if err := c.call(t.Context(), "Finish", false, &o, 0); err != nil || !strings.Contains(o.Ended, errStranger.Error()) {
 		t.Errorf("%q, %v; want %v", o.Ended, err, errStranger)
 	}
-	// Such a socket as iperf3 makes of a datagram with a forged address.
+	// A socket like the one iperf3 makes for a datagram with a forged address.
 	flow, err := net.DialUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(r.data)}, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9})
 	if err != nil {
 		t.Fatal(err)
@@ -357,7 +357,7 @@ func TestStrangerAtThePort(t *testing.T) {
 	}
 }
 
-// TestOutOfOrder: calls that nobody makes in this order are refused.
+// TestOutOfOrder: calls in a wrong order are refused.
 func TestOutOfOrder(t *testing.T) {
 	key := NewKey()
 	r := startServer(t, key, nil)
@@ -376,7 +376,7 @@ func TestOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestServerDies: the client says so, soon.
+// TestServerDies: the client soon reports it.
 func TestServerDies(t *testing.T) {
 	key := NewKey()
 	r := startServer(t, key, nil)
@@ -387,7 +387,7 @@ func TestServerDies(t *testing.T) {
 	if err == nil || time.Since(begun) > 15*time.Second {
 		t.Errorf("error %v after %s", err, time.Since(begun))
 	}
-	// Nothing of the run goes on behind the caller's back.
+	// Nothing of the run continues after the call returned.
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for _, task := range []string{"probe.(*Echo).Run", "(*Sampler).Watch", "runIPerf3"} {
@@ -397,7 +397,7 @@ func TestServerDies(t *testing.T) {
 	}
 }
 
-// TestOtherVersion: a side of another version is told so, and gets no session.
+// TestOtherVersion: a side with another version is told so and gets no session.
 func TestOtherVersion(t *testing.T) {
 	key := NewKey()
 	r := startServer(t, key, nil)
@@ -412,7 +412,7 @@ func TestOtherVersion(t *testing.T) {
 	}
 }
 
-// eventually connects when the client before has been seen to have gone.
+// eventually connects once the server has noticed that the previous client is gone.
 func eventually(t *testing.T, r *testServer, key Key) *client {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -426,8 +426,7 @@ func eventually(t *testing.T, r *testServer, key Key) *client {
 	}
 }
 
-// speak says hello to a server with any configuration of TLS, and gives what
-// it answers.
+// speak says hello to a server with any TLS configuration, and returns the answer.
 func speak(t *testing.T, r *testServer, config *tls.Config) (w Welcome, err error) {
 	t.Helper()
 	conn, err := tls.Dial("tcp", r.addr.String(), config)
@@ -439,8 +438,8 @@ func speak(t *testing.T, r *testServer, config *tls.Config) (w Welcome, err erro
 	return w, c.call(t.Context(), "Hello", "test", &w, 0)
 }
 
-// TestStrangers: connections without a key are few, end soon, and do not keep
-// others out for long.
+// TestStrangers: connections without a key are few, end soon, and do not keep others out
+// for long.
 func TestStrangers(t *testing.T) {
 	key := NewKey()
 	r := startServer(t, key, nil)
@@ -453,7 +452,7 @@ func TestStrangers(t *testing.T) {
 		defer c.Close()
 		open = append(open, c)
 	}
-	more, err := net.Dial("tcp", r.addr.String()) // and accepted after those
+	more, err := net.Dial("tcp", r.addr.String()) // accepted after those
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -469,7 +468,7 @@ func TestStrangers(t *testing.T) {
 	startClient(t, r, key)
 }
 
-// TestForeignBytes: what is not TLS gets TLS's alert at most, and no session.
+// TestForeignBytes: bytes that are not TLS get at most TLS's alert, and no session.
 func TestForeignBytes(t *testing.T) {
 	r := startServer(t, NewKey(), nil)
 	for _, b := range [][]byte{[]byte("GET / HTTP/1.0\r\n\r\n        "), []byte("WEIRBN1\n0123456789abcdef")} {

@@ -11,8 +11,8 @@ import (
 	"weir/internal/units"
 )
 
-// times are sections that show the last run of each case: what arrived, and
-// beside it what the machines did.
+// times returns sections that show the last run of each case: what arrived, and what the
+// machines did meanwhile.
 func (m *measured) times() []report.Section {
 	var sections []report.Section
 	for _, f := range m.cases() {
@@ -34,7 +34,7 @@ func (m *measured) times() []report.Section {
 	return sections
 }
 
-// panels are what a chart shows of a machine, beside its cores.
+// panels are the parts of a machine's chart besides its cores.
 var panels = []struct {
 	label, unit string
 	value       func(p sample.Point, add func(line string, v float64))
@@ -106,8 +106,8 @@ func rateLines(r *result) []report.TimeLine {
 	return lines
 }
 
-// collect makes a line of each name; where a point does not have it, it is 0.
-// Lines that are 0 always are left out.
+// collect makes a line for each name. If a point lacks the name, its value is 0. Lines
+// that are always 0 are left out.
 func collect(points []sample.Point, each func(sample.Point, func(string, float64))) []report.TimeLine {
 	names := map[string]bool{}
 	values := make([]map[string]float64, len(points))
@@ -128,7 +128,7 @@ func collect(points []sample.Point, each func(sample.Point, func(string, float64
 	})
 }
 
-// dropped is a table of what was lost where; nil: nothing was seen to be.
+// dropped returns a table of losses by place, or nil if none were seen.
 func (m *measured) dropped() *report.Section {
 	t := report.Table{Columns: []report.Column{
 		{Name: "case", Words: true}, {Name: "machine", Words: true}, {Name: "dropped by", Words: true}, {Name: "packets"},

@@ -10,7 +10,7 @@ import (
 	"weir/internal/units"
 )
 
-// verdicts say in words what the figures are.
+// verdicts describes the results in words.
 func (m *measured) verdicts() []string {
 	var all []string
 	for _, f := range m.cases() {
@@ -25,7 +25,7 @@ func (m *measured) verdicts() []string {
 	return all
 }
 
-// verdict is one case's rate, and whose it is.
+// verdict describes one case's rate and its limit.
 func (m *measured) verdict(f *findings) string {
 	var ways []string
 	for _, up := range []bool{true, false} {
@@ -49,8 +49,8 @@ func (m *measured) verdict(f *findings) string {
 	return text + "."
 }
 
-// oneAgainstMany compares a single connection with several, where nothing but
-// the path limited either.
+// oneAgainstMany compares a single connection with several, if only the path limited
+// both.
 func (m *measured) oneAgainstMany() []string {
 	var all []string
 	for _, one := range m.cases() {
@@ -72,9 +72,9 @@ func (m *measured) oneAgainstMany() []string {
 	return all
 }
 
-// delay says what load does to round-trip times, where it is much. A run counts
-// once, by a quantile of its probes: those of one run are alike, and thousands of
-// them prove nothing of the next.
+// delay describes the effect of load on round-trip times, if it is large. Each run counts
+// once, by a quantile of its probes. Probes of one run are alike, so thousands of them
+// prove nothing about the next run.
 func (m *measured) delay(f *findings) string {
 	if len(m.before) == 0 {
 		return ""
@@ -93,7 +93,7 @@ func (m *measured) delay(f *findings) string {
 	return strings.Join(said, " ")
 }
 
-// idleQuantiles are one of the round-trip times before each run.
+// idleQuantiles returns one quantile of the round-trip times before each run.
 func (m *measured) idleQuantiles(q float64) (s stats.Sample) {
 	for _, rtts := range m.before {
 		s = append(s, rtts.Quantile(q))
@@ -101,17 +101,17 @@ func (m *measured) idleQuantiles(q float64) (s stats.Sample) {
 	return s
 }
 
-// Shares at which something is taken for the limit of a run.
+// Shares at which something counts as the limit of a run.
 const (
-	coreFull   = 0.95 // of its time that a core was busy
-	boundMet   = 0.94 // of the rate that the server gave
-	mostRuns   = 0.5  // of the runs in which that was so
-	clearly    = 1.5  // times that round trips are longer before it is said
-	tooManyOut = 0.01 // of the probes
+	coreFull   = 0.95 // busy share of a core's time
+	boundMet   = 0.94 // share of the server's rate
+	mostRuns   = 0.5  // share of the runs
+	clearly    = 1.5  // factor by which round trips have to grow to be mentioned
+	tooManyOut = 0.01 // share of the probes
 )
 
-// limits are what, besides the path, a case may have been limited by, in most of
-// its runs; none: nothing that was seen.
+// limits returns what may have limited a case in most of its runs, besides the path. It
+// returns none if nothing was seen.
 func (f *findings) limits(asked Run) []string {
 	seen := map[string]int{}
 	var order []string
@@ -136,7 +136,7 @@ func (r *result) limits(asked Run) []string {
 		if d == nil {
 			continue
 		}
-		// What was asked for is no limit, but what the server cut it to is.
+		// The requested rate is not a limit, but a rate reduced by the server is.
 		if r.granted.Rate > 0 && r.granted.Rate != asked.Rate && d.rate() >= boundMet*float64(r.granted.Rate) {
 			found = append(found, fmt.Sprintf("the server's bound of %s (its --max-rate)", r.granted.Rate))
 		}
@@ -156,8 +156,8 @@ func (r *result) limits(asked Run) []string {
 	return slices.Compact(found)
 }
 
-// met tells that all that was asked for arrived: how busy the ends were besides
-// is of no importance then.
+// met reports whether everything requested arrived. How busy the ends were does not
+// matter then.
 func (r *result) met(asked Run) bool {
 	if asked.Rate == 0 || r.granted.Rate != asked.Rate {
 		return false

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// head is the first line of a function: nothing before its type, its name in
-// front of the first parenthesis.
+// head matches the first line of a function: its type at the start, then its name before
+// the first parenthesis.
 var head = regexp.MustCompile(`^(?:static|int|long|__noinline|const|struct [a-z_]+ \*)[^;=]*?\b([a-z_0-9]+)\(`)
 
 func main() {
