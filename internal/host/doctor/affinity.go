@@ -73,7 +73,7 @@ func Affinities(s *Snapshot) *Affinity {
 		for q := range max(n.queueCount(), len(n.queues)) {
 			place := v.placeOf(n, q)
 			if len(place.Served) == 0 {
-				o.lacks(v, fmt.Sprintf("where queue %d of %s is served", q, n.Name))
+				o.lacks(v, fmt.Sprintf("which core serves queue %d of %s", q, n.Name))
 			}
 			a.Queues = append(a.Queues, place)
 		}
@@ -200,7 +200,7 @@ func (a *Affinity) Print(w io.Writer) error {
 	p := &printer{w: w}
 	if len(a.Tunnels) > 0 {
 		p.line("")
-		p.line("%s: WireGuard's encryption goes to any core, as the kernel sees fit", join(a.Tunnels))
+		p.line("%s: the kernel spreads WireGuard's encryption over any cores", join(a.Tunnels))
 	}
 	if len(a.Missing) > 0 {
 		p.line("")

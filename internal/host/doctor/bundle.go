@@ -72,7 +72,7 @@ func parseBundle(text []byte) (*Snapshot, error) {
 		Version int
 	}
 	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, fmt.Errorf("%w: no bundle of weir doctor: %w", ErrForeign, err)
+		return nil, fmt.Errorf("%w: not a bundle of weir doctor: %w", ErrForeign, err)
 	}
 	if head.Format != Format {
 		return nil, fmt.Errorf("%w: JSON, but its format is not %q", ErrForeign, Format)
@@ -108,7 +108,7 @@ func (s *Snapshot) check() error {
 	for i := range s.Interfaces {
 		n := &s.Interfaces[i]
 		if n.Name == "" || seen[n.Name] {
-			return fmt.Errorf("an interface is named %q, or twice so", n.Name)
+			return fmt.Errorf("an interface's name is invalid or occurs twice: %q", n.Name)
 		}
 		seen[n.Name] = true
 		if count := n.queueCount(); count < 0 || count > mostQueues || n.RxQueues < 0 || n.RxQueues > mostQueues {

@@ -373,7 +373,7 @@ func TestWatched(t *testing.T) {
 		t.Errorf("%q", r.Notes)
 	}
 	b.s.Watched, b.s.Unreadable = nil, map[string]string{"watched": "operation not permitted"}
-	if r, err = Examine(b.s, nil); err != nil || !slices.Contains(r.Notes, "nothing was counted in the kernel (operation not permitted): all is from /proc, /sys and netlink") {
+	if r, err = Examine(b.s, nil); err != nil || !slices.Contains(r.Notes, "nothing was counted in the kernel (operation not permitted): everything is from /proc, /sys and netlink") {
 		t.Errorf("%q, %v", r.Notes, err)
 	}
 }

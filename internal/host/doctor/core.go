@@ -15,7 +15,7 @@ func coreChecks() []Check {
 		{ID: "CPU-2", Title: "packets fill all cores", Reads: []string{"cpus"}, Worst: Critical, run: allCoresFull},
 		{ID: "CPU-3", Title: "other work fills a core that serves a queue", Reads: []string{"cpus", "irqs", "statistics"}, Worst: Warning, run: programs},
 		{ID: "VIRT-1", Title: "the hypervisor takes time away", Reads: []string{"cpus"}, Worst: Critical, run: stolen},
-		{ID: "VIRT-2", Title: "the cloud's host limits the machine's traffic", Reads: []string{"statistics", "links"}, Worst: Critical, run: allowed},
+		{ID: "VIRT-2", Title: "the cloud host limits the machine's traffic", Reads: []string{"statistics", "links"}, Worst: Critical, run: allowed},
 	}
 }
 
@@ -73,7 +73,7 @@ func oneCoreFull(v *view) (o outcome) {
 	f := Finding{
 		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID,
 		Says:   fmt.Sprintf("%s %s full of %s; %s", cpuNames(filled), isAre(len(filled)), packetWork(filled), v.room(filled)),
-		Expect: "the packets per second that the box forwards grow with the cores that take part",
+		Expect: "the box forwards more packets per second, because more cores take part",
 	}
 	for _, c := range filled {
 		f.Evidence = append(f.Evidence, c.line())
@@ -131,7 +131,7 @@ func allCoresFull(v *view) (o outcome) {
 	f := Finding{
 		Severity: v.critical(), Subject: cpuNames(filled), core: filled[0].ID,
 		Says:   fmt.Sprintf("packets fill the box: its %s are busy for %s of their time, and no core has room", plural(len(v.cores), "core"), percent(v.meanBusy())),
-		Expect: "no setting gives a core that is full more than a tenth or two; the cost of a packet, or the number of cores, decides",
+		Expect: "cheaper packets or more cores; settings alone give a full core 10 to 20 % more at most",
 	}
 	for i := range v.cores {
 		f.Evidence = append(f.Evidence, v.cores[i].line())
@@ -151,7 +151,7 @@ func allCoresFull(v *view) (o outcome) {
 }
 
 // cheaper is what is left where no core has room.
-var cheaper = Remedy{Command: "weir interfaces", Text: "see whether packets are judged at XDP: it costs a fraction of what the stack does"}
+var cheaper = Remedy{Command: "weir interfaces", Text: "check that packets are handled at XDP: it costs a fraction of what the stack costs"}
 
 func programs(v *view) (o outcome) {
 	if v.noCores(&o) {
@@ -183,7 +183,7 @@ func (v *view) otherWork(c *core, served []string) Finding {
 		Says:     fmt.Sprintf("programs fill %s, which also serves %s", c.name(), join(served)),
 		Evidence: []string{c.line()},
 		Remedies: []Remedy{{Command: "top -1 -H", Text: "find the program, and keep it off " + c.name() + " (CPUAffinity= of its unit, or taskset)"}},
-		Expect:   "packets of these queues no longer wait for it",
+		Expect:   "packets of these queues no longer wait for the program",
 	}
 	if !c.inKernel() {
 		return f
@@ -258,8 +258,8 @@ func robbery(cores []*core, grade Severity) Finding {
 	f := Finding{
 		Severity: grade, Subject: cpuNames(cores), core: most.ID, weight: most.steal,
 		Says:     fmt.Sprintf("the hypervisor takes %s of %s's time away", percent(most.steal), most.name()),
-		Remedies: []Remedy{{Command: "mpstat -P ALL 2", Text: "watch %steal while, on the host, the virtual machine is given cores of its own (pinning), or is moved to a host that is less busy"}},
-		Expect:   "the core has that time for packets, and delays stop varying with other machines' load",
+		Remedies: []Remedy{{Command: "mpstat -P ALL 2", Text: "on the host, give the virtual machine cores of its own (pinning), or move it to a less busy host; watch %steal meanwhile"}},
+		Expect:   "the core has that time for packets, and delays no longer vary with other machines' load",
 	}
 	if len(cores) > 1 {
 		f.Says = fmt.Sprintf("the hypervisor takes up to %s of the time of %s away (%s)", percent(most.steal), plural(len(cores), "core"), most.name())
@@ -295,8 +295,8 @@ func allowed(v *view) (o outcome) {
 				Severity: gradeLoss(beyond, share), Subject: n.Name, core: -1, weight: share,
 				Says:     fmt.Sprintf("the cloud's host holds back, or drops, %s of %s: the machine exceeds its allowance of %s", v.rate(beyond), n.Name, a.of),
 				Evidence: []string{grew(a.counter, n.Name, beyond, v.Seconds)},
-				Remedies: []Remedy{{Command: "ethtool -S " + n.Name + " | grep allowance", Text: "see which of them grow; take a larger machine, or several: no setting in it raises them"}},
-				Expect:   "the counter stands still",
+				Remedies: []Remedy{{Command: "ethtool -S " + n.Name + " | grep allowance", Text: "see which of them grow; take a larger machine, or several: no setting in the machine raises its allowance"}},
+				Expect:   "the counter no longer grows",
 			})
 		}
 	}

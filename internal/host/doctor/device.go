@@ -10,12 +10,12 @@ import (
 
 func deviceChecks() []Check {
 	return []Check{
-		{ID: "OFF-1", Title: "received packets are merged although they are forwarded (LRO)", Reads: []string{"interfaces.features", "sysctls"}, Worst: Warning, run: largeReceive},
-		{ID: "OFF-2", Title: "an offload that helps is off", Reads: []string{"interfaces.features"}, Worst: Warning, run: helpfulOffloads},
+		{ID: "OFF-1", Title: "LRO merges received packets although the box forwards", Reads: []string{"interfaces.features", "sysctls"}, Worst: Warning, run: largeReceive},
+		{ID: "OFF-2", Title: "a useful offload is off", Reads: []string{"interfaces.features"}, Worst: Warning, run: helpfulOffloads},
 		{ID: "LINK-1", Title: "a link runs below its port's speed", Reads: []string{"interfaces.mbit", "interfaces.max_mbit", "interfaces.duplex"}, Worst: Warning, run: slowLink},
 		{ID: "LAG-1", Title: "a member of a link aggregation group is full", Reads: []string{"interfaces.bond", "links"}, Worst: Critical, run: aggregation},
 		{ID: "PCI-1", Title: "a card's slot is slower than the card", Reads: []string{"interfaces.pci", "interfaces.mbit"}, Worst: Warning, run: slot},
-		{ID: "XDP-1", Title: "packets are not judged at XDP", Reads: []string{"weir.interfaces", "interfaces.xdp"}, Worst: Warning, run: hooks},
+		{ID: "XDP-1", Title: "packets are not handled at XDP", Reads: []string{"weir.interfaces", "interfaces.xdp"}, Worst: Warning, run: hooks},
 		{ID: "EEE-1", Title: "the link sleeps between packets (EEE)", Reads: []string{"interfaces.eee"}, Worst: Notice, run: energyEfficient},
 	}
 }
@@ -67,10 +67,10 @@ func largeReceive(v *view) (o outcome) {
 		}
 		o.add(Finding{
 			Severity: Warning, Subject: n.Name, core: -1,
-			Says:     fmt.Sprintf("%s merges received packets (LRO) although the box forwards: what it merged cannot be sent on as it came", n.Name),
+			Says:     fmt.Sprintf("%s merges received packets (LRO) although the box forwards: merged packets cannot be forwarded unchanged", n.Name),
 			Evidence: []string{n.Name + ": rx-lro is on, and forwarding is on"},
-			Remedies: []Remedy{{Command: "ethtool -K " + n.Name + " lro off", Text: "GRO, which can be undone exactly, does the same work where it is wanted"}},
-			Expect:   "no packets above the MTU, no retransmissions by them; XDP may attach",
+			Remedies: []Remedy{{Command: "ethtool -K " + n.Name + " lro off", Text: "GRO does the same work, and can be undone exactly"}},
+			Expect:   "no packets above the MTU, and no retransmissions because of them; XDP can attach",
 		})
 	}
 	return o
@@ -102,8 +102,8 @@ func helpfulOffloads(v *view) (o outcome) {
 				Severity: min(v.severe(v.load(n)), Warning), Subject: n.Name, core: -1,
 				Says:     fmt.Sprintf("%s is off on %s", h.name, n.Name),
 				Evidence: []string{fmt.Sprintf("%s: %s is off", n.Name, h.feature)},
-				Remedies: []Remedy{{Command: fmt.Sprintf("ethtool -K %s %s on", n.Name, h.flag), Text: "let it work for the packets that the stack takes"}},
-				Expect:   "fewer cycles per packet on the core that serves the card; measure it, as bursts of single packets gain nothing",
+				Remedies: []Remedy{{Command: fmt.Sprintf("ethtool -K %s %s on", n.Name, h.flag), Text: "switch it on for the packets that the stack handles"}},
+				Expect:   "fewer cycles per packet on the core that serves the card; measure it: single packets gain nothing",
 			})
 		}
 	}
@@ -120,7 +120,7 @@ func (n *nic) hosted(o *outcome) bool {
 	if !paravirtual[n.Driver] {
 		return false
 	}
-	o.absent = "a hypervisor's card: its host would know"
+	o.absent = "a hypervisor's card: only the host knows"
 	return true
 }
 
@@ -142,7 +142,7 @@ func slowLink(v *view) (o outcome) {
 			continue
 		case n.Duplex == "half":
 			f.Says = fmt.Sprintf("%s runs half duplex: the two ends take turns, and collide", n.Name)
-			f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate on both ends: one end fixed and the other negotiating gives half duplex"}}
+			f.Remedies = []Remedy{{Command: "ethtool -s " + n.Name + " autoneg on", Text: "negotiate at both ends: if one end is fixed and the other negotiates, the link runs half duplex"}}
 		case n.MaxMbit > n.Mbit && n.Mbit <= 100:
 			f.Says = fmt.Sprintf("%s runs at %s Mbit/s, and its port does %s", n.Name, units.Thousands(n.Mbit), units.Thousands(n.MaxMbit))
 			f.Remedies = []Remedy{{Command: "ethtool --cable-test " + n.Name, Text: "where the driver can: find the broken pair (the link goes down for a moment), and change the cable; with two of its four pairs gigabit Ethernet falls back to 100 Mbit/s. Then look at the other port's settings"}}
@@ -219,11 +219,11 @@ func (v *view) members(o *outcome, b *Interface) {
 	}
 	switch {
 	case !sends:
-		f.Remedies = []Remedy{{Command: "cat /proc/net/bonding/" + b.Name, Text: "see which device is the other end (partner): it chooses the member that frames come by; let its hash use ports (layer 3 and 4)"}}
+		f.Remedies = []Remedy{{Command: "cat /proc/net/bonding/" + b.Name, Text: "see which device is the other end (partner): it chooses the member for received frames; make its hash use ports (layer 3 and 4)"}}
 	case strings.Contains(b.Bond.Hash, "3+4"):
-		f.Remedies = []Remedy{{Command: "ip -s link show master " + b.Name, Text: "watch the members: the hash uses ports already, so this is one flow, or few; a faster link carries it, more members do not"}}
+		f.Remedies = []Remedy{{Command: "ip -s link show master " + b.Name, Text: "watch the members: the hash already uses ports, so this is one flow, or few; a faster link helps, more members do not"}}
 	default:
-		f.Remedies = []Remedy{{Command: fmt.Sprintf("ip link set %s type bond xmit_hash_policy layer3+4", b.Name), Text: "let ports choose the member too"}}
+		f.Remedies = []Remedy{{Command: fmt.Sprintf("ip link set %s type bond xmit_hash_policy layer3+4", b.Name), Text: "include ports in the hash"}}
 	}
 	o.add(f)
 }
@@ -280,9 +280,9 @@ func hooks(v *view) (o outcome) {
 		if n := &v.nics[i]; n.XDP == "generic" {
 			o.add(Finding{
 				Severity: Warning, Subject: n.Name, core: -1,
-				Says:     fmt.Sprintf("an XDP program runs on %s in generic mode, behind the allocation that XDP is there to save", n.Name),
+				Says:     fmt.Sprintf("an XDP program runs on %s in generic mode, after the allocation that XDP is meant to avoid", n.Name),
 				Evidence: []string{n.Name + ": XDP mode generic"},
-				Remedies: []Remedy{{Command: "ip link set " + n.Name + " xdpgeneric off", Text: "detach it; weir itself never attaches so"}},
+				Remedies: []Remedy{{Command: "ip link set " + n.Name + " xdpgeneric off", Text: "detach it; weir itself never attaches this way"}},
 				Expect:   "fewer cycles per packet than with it",
 			})
 		}
@@ -299,8 +299,8 @@ func hooks(v *view) (o outcome) {
 			Severity: min(v.severe(v.load(n)), Warning), Subject: n.Name, core: -1,
 			Says:     fmt.Sprintf("weir judges packets of %s at %s, not at XDP: %s", n.Name, orNone(w.Hook), orNone(w.Why)),
 			Evidence: []string{"weir interfaces: " + n.Name + " " + w.Hook + ": " + w.Why},
-			Remedies: []Remedy{{Command: "weir interfaces", Text: "what it says under WHY is what to change: MTU, queues, LRO, a foreign program, or the driver"}},
-			Expect:   "an established connection costs a fraction of what the stack's way does",
+			Remedies: []Remedy{{Command: "weir interfaces", Text: "the column WHY says what to change: MTU, queues, LRO, a foreign program, or the driver"}},
+			Expect:   "packets of established connections cost a fraction of what they cost in the stack",
 		})
 	}
 	return o
@@ -323,7 +323,7 @@ func energyEfficient(v *view) (o outcome) {
 		}
 		o.add(Finding{
 			Severity: Notice, Subject: n.Name, core: -1,
-			Says:     fmt.Sprintf("%s puts its link to sleep between packets (EEE): waking takes some 17 µs at 1 Gbit/s, and some switches drop frames over it", n.Name),
+			Says:     fmt.Sprintf("%s puts its link to sleep between packets (EEE): waking takes about 17 µs at 1 Gbit/s, and some switches drop frames", n.Name),
 			Evidence: []string{n.Name + ": EEE enabled and active"},
 			Remedies: []Remedy{{Command: "ethtool --set-eee " + n.Name + " eee off", Text: "if delays vary or frames are lost at low load"}},
 			Expect:   "steadier delays at low load; nothing at high load",

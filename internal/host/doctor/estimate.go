@@ -46,13 +46,13 @@ func (v *view) tookByCore(i *Interface, cores map[int][]int) (took map[int]uint6
 	took = map[int]uint64{}
 	if len(cores) == 1 {
 		took[sortedKeys(cores)[0]] = 1 // a single core: any number will do
-		return took, "all of them come to one core; which brings how much the driver does not count"
+		return took, "all of them arrive on one core; the driver does not count them by queue"
 	}
 	if v.Watched != nil && v.Watched.Seconds > 0 {
 		for core := range cores {
 			took[core] = v.Watched.Cores[core].Received[i.Name].Packets
 		}
-		return took, "by what each core received, counted in the kernel"
+		return took, "from each core's received packets, counted in the kernel"
 	}
 	if !v.ownCores(i, cores) {
 		return nil, ""
@@ -65,7 +65,7 @@ func (v *view) tookByCore(i *Interface, cores map[int][]int) (took map[int]uint6
 		}
 		took[core] = wrapped(now.Processed, then.Processed)
 	}
-	return took, "by what the stack of each core took, as the driver does not count by queue"
+	return took, "from the packets of each core's stack, because the driver does not count by queue"
 }
 
 // ownCores reports whether these cores get no interrupts of other cards.

@@ -50,7 +50,7 @@ func TestEstimated(t *testing.T) {
 		says   string
 		by     string
 	}{
-		{"by the stack's counts", func(*box) {}, "RSS-1", "queue 2 of eno1 carries 86 % of the packets", "the stack of each core"},
+		{"by the stack's counts", func(*box) {}, "RSS-1", "queue 2 of eno1 carries 86 % of the packets", "the packets of each core's stack"},
 		{"by the kernel's", watch, "RSS-1", "queue 2 of eno1 carries 86 % of the packets", "counted in the kernel"},
 		{"two cards on the core", both, "CPU-1", "it serves queue 2 of eno1 and queue 0 of eno2 and takes 73 % of the packets that the stack receives", ""},
 		{"two cards on the core, counted in the kernel", func(b *box) { both(b); watch(b) }, "RSS-1", "queue 2 of eno1 carries 86 % of the packets", "counted in the kernel"},

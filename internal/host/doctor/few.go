@@ -56,7 +56,7 @@ func (v *view) fewVirtual(o *outcome, n *nic) {
 		Says:     n.Name + " has 1 queue, and the core that sends to it receives as well",
 		Evidence: []string{v.queueLine(n), filled[0].line()},
 		Remedies: v.spread(n, q),
-		Expect:   "flows spread over more cores, for the price of handing packets over",
+		Expect:   "flows spread over more cores, at the cost of handing packets over",
 		because:  n.Name + " has one queue, which is received by the core that sends to it",
 	})
 }
@@ -103,7 +103,7 @@ func (v *view) few(n *nic, q *queue) Finding {
 		Severity: v.severe(c), Subject: n.Name, core: c.ID, weight: q.share,
 		Says:     fmt.Sprintf("%s %s %s; %s", n.Name, verb, has, spread),
 		Evidence: []string{v.queueLine(n), c.line()},
-		Expect:   "flows spread over more cores, for the price of handing packets over; where weir judges at XDP, the core that receives does all the work all the same",
+		Expect:   "flows spread over more cores, at the cost of handing packets over; packets that weir handles at XDP stay on the core that receives them",
 		because:  fmt.Sprintf("%s %s %s", n.Name, verb, has),
 	}
 	for i := range n.queues {
@@ -138,7 +138,7 @@ func (v *view) fullTargets(o *outcome, n *nic, filled []*core) {
 		Severity: v.critical(), Subject: n.Name, core: cores[0].ID, weight: v.part(n),
 		Says:     fmt.Sprintf("RPS hands the packets of %s to %s, which %s full; other cores have room", n.Name, cpuNames(cores), isAre(len(cores))),
 		Evidence: []string{fmt.Sprintf("rps_cpus of %s: cores %s", n.Name, cpulist.Format(targets))},
-		Expect:   "more cores share what is handed over",
+		Expect:   "more cores share the packets that are handed over",
 		because:  fmt.Sprintf("RPS hands the packets of %s to no other core", n.Name),
 	}
 	for _, c := range cores {

@@ -36,7 +36,7 @@ func pfFull(v *view) (o outcome) {
 			Severity: grade, core: -1,
 			Says:     "pf's state table holds " + of(v.PF.States, v.PF.StateLimit),
 			Evidence: []string{"states: " + of(v.PF.States, v.PF.StateLimit)},
-			Remedies: []Remedy{{Command: moreStates(2 * v.PF.StateLimit), Text: "at once, and the same line in pf.conf for good; on FreeBSD net.pf.states_hashsize (at boot) should grow with it"}},
+			Remedies: []Remedy{{Command: moreStates(2 * v.PF.StateLimit), Text: "takes effect at once; put the same line into pf.conf to keep it; on FreeBSD net.pf.states_hashsize (at boot) should grow with it"}},
 			Expect:   "new connections are no longer refused",
 		})
 	}
@@ -50,7 +50,7 @@ func pfFull(v *view) (o outcome) {
 	}{
 		{"memory", "no memory, or no room in the table, for a state", memory},
 		{"congestion", "the input queue was full: the box did not keep up", Remedy{Command: "top -HSP", Text: "find the core that packets fill; net.isr settings and queues decide"}},
-		{"state-limit", "a rule's max states was reached", Remedy{Command: "pfctl -vsr", Text: "find the rules with max, and their states: raise it, or find who makes so many (pfctl -ss)"}},
+		{"state-limit", "a rule's max states was reached", Remedy{Command: "pfctl -vsr", Text: "find the rules with max, and their states: raise it, or find out who opens so many (pfctl -ss)"}},
 	} {
 		if n := v.PF.Counters[c.counter]; n > 0 {
 			o.add(Finding{
@@ -58,7 +58,7 @@ func pfFull(v *view) (o outcome) {
 				Says:     fmt.Sprintf("pf has dropped %s since it was enabled: %s", plural(n, "packet"), c.means),
 				Evidence: []string{fmt.Sprintf("counter %s: %s", c.counter, units.Thousands(n))},
 				Remedies: []Remedy{c.remedy},
-				Expect:   "the counter stands still; two readings some time apart tell whether it does already",
+				Expect:   "the counter no longer grows; two readings some time apart tell whether it does already",
 			})
 		}
 	}
@@ -93,7 +93,7 @@ func split(v *view) (o outcome) {
 				id, join(work), len(jobs), len(v.CPUs), v.workerCores()),
 			Evidence: table,
 			Remedies: v.splitRemedies(id, work),
-			Expect:   "what comes by each of them has a core of its own; how full the cores are these tables do not say: look at top",
+			Expect:   "each of them has a core of its own; these tables do not show the cores' load: look at top",
 		})
 	}
 	return o
@@ -264,8 +264,8 @@ func (v *view) slowPath(o *outcome, family, redirect string) {
 		Severity: Warning, core: -1,
 		Says:     fmt.Sprintf("%s packets are forwarded by the slow path, because redirects are sent", family),
 		Evidence: []string{fmt.Sprintf("%s = %s, FreeBSD %s", redirect, v.Sysctls[redirect], orNone(v.Host.Kernel))},
-		Remedies: []Remedy{{Command: "sysctl " + redirect + "=0", Text: "let tryforward take them; redirects help nobody on a network with one router"}},
-		Expect:   "more packets per second where no packet filter's cost covers it; measure",
+		Remedies: []Remedy{{Command: "sysctl " + redirect + "=0", Text: "tryforward then takes them; redirects are useless on a network with one router"}},
+		Expect:   "more packets per second, unless the packet filter costs more; measure",
 	})
 }
 
@@ -286,8 +286,8 @@ func netisr(v *view) (o outcome) {
 		Severity: Warning, core: -1, weight: float64(drops),
 		Says:     fmt.Sprintf("the input queue of IPv4 has dropped %s since the start", plural(drops, "packet")),
 		Evidence: []string{fmt.Sprintf("net.inet.ip.intr_queue_drops = %d, net.inet.ip.intr_queue_maxlen = %d, net.isr.dispatch = %s", drops, length, orNone(v.Sysctls["net.isr.dispatch"]))},
-		Remedies: []Remedy{{Command: "sysctl net.inet.ip.intr_queue_maxlen=3000", Text: "let it hold longer bursts, if cores have room while it drops; PPPoE with net.isr.dispatch=deferred uses it most"}},
-		Expect:   "the counter stands still",
+		Remedies: []Remedy{{Command: "sysctl net.inet.ip.intr_queue_maxlen=3000", Text: "make it hold longer bursts, if cores have room while it drops; PPPoE with net.isr.dispatch=deferred uses it most"}},
+		Expect:   "the counter no longer grows",
 	})
 	return o
 }
@@ -303,7 +303,7 @@ func bsdQueues(v *view) (o outcome) {
 		o.add(Finding{
 			Severity: Warning, core: -1, Says: "MSI-X is off, so that each card has one queue",
 			Evidence: []string{"hw.pci.enable_msix = 0"},
-			Remedies: []Remedy{{Command: "grep -n hw.pci.enable_msix /boot/loader.conf /boot/loader.conf.local", Text: "take it out: it was a workaround of old drivers; needs a reboot"}},
+			Remedies: []Remedy{{Command: "grep -n hw.pci.enable_msix /boot/loader.conf /boot/loader.conf.local", Text: "remove it: it was a workaround for old drivers; needs a reboot"}},
 			Expect:   "as many queues as the card and the cores have",
 		})
 	}

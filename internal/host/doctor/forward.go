@@ -9,10 +9,10 @@ import (
 func forwardingChecks() []Check {
 	return []Check{
 		{ID: "FWD-1", Title: "forwarding is off", Reads: []string{"sysctls", "interfaces", "snmp"}, Worst: Critical, run: forwardingOff},
-		{ID: "FWD-2", Title: "another firewall drops what is forwarded", Reads: []string{"chains"}, Worst: Warning, run: foreignDrop},
+		{ID: "FWD-2", Title: "another firewall drops forwarded packets", Reads: []string{"chains"}, Worst: Warning, run: foreignDrop},
 		{ID: "FWD-3", Title: "another program translates addresses too", Reads: []string{"chains", "weir"}, Worst: Warning, run: secondNAT},
-		{ID: "RA-1", Title: "router advertisements are no longer heard on the WAN", Reads: []string{"sysctls", "routes"}, Worst: Warning, run: advertisements},
-		{ID: "RPF-1", Title: "strict source checks with two ways out", Reads: []string{"sysctls", "routes"}, Worst: Warning, run: reversePath},
+		{ID: "RA-1", Title: "the WAN ignores router advertisements", Reads: []string{"sysctls", "routes"}, Worst: Warning, run: advertisements},
+		{ID: "RPF-1", Title: "strict source checks with two uplinks", Reads: []string{"sysctls", "routes"}, Worst: Warning, run: reversePath},
 	}
 }
 
@@ -34,7 +34,7 @@ func foreignDrop(v *view) (o outcome) {
 			Says:     fmt.Sprintf("%s drops what is forwarded unless it accepts it%s", c.Name, owner(c.Name, v.Services)),
 			Evidence: []string{"chain " + c.Name + ": hook forward, policy drop"},
 			Remedies: []Remedy{v.accept(c.Name)},
-			Expect:   "packets that weir passes by the stack arrive",
+			Expect:   "packets that weir hands to the stack arrive",
 		})
 	}
 	return o
@@ -160,7 +160,7 @@ func advertisements(v *view) (o outcome) {
 		})
 	}
 	if learnt == 0 {
-		o.absent = "no default route was learnt by router advertisements"
+		o.absent = "no default route was learned from router advertisements"
 	}
 	return o
 }
@@ -180,7 +180,7 @@ func reversePath(v *view) (o outcome) {
 		}
 	}
 	if len(ways) < 2 {
-		o.absent = "there are not two default routes of IPv4"
+		o.absent = "there are fewer than two IPv4 default routes"
 		return o
 	}
 	all, knownAll := v.number("net.ipv4.conf.all.rp_filter")
@@ -199,7 +199,7 @@ func reversePath(v *view) (o outcome) {
 			Says:     fmt.Sprintf("%s is one of %d ways out, and its packets are dropped unless the way back to their source is the same (rp_filter strict)", name, len(ways)),
 			Evidence: []string{fmt.Sprintf("%s = %d, net.ipv4.conf.all.rp_filter = %d", key, own, all)},
 			Remedies: []Remedy{{Command: "sysctl -w " + key + "=2", Text: "loose: the source must be reachable by any interface; weir's own sanity checks stay"}},
-			Expect:   "replies that come by the other way are taken",
+			Expect:   "replies that arrive on the other uplink are accepted",
 		})
 	}
 	return o

@@ -98,7 +98,7 @@ func (v *view) tooLong(o *outcome, n *nic, long uint64, counter string) {
 		Says:     fmt.Sprintf("%s refuses %s of the frames for their length: a neighbour's MTU is not its own %s", n.Name, percent(share), cmp.Or(bytesOf(n.MTU), "one")),
 		Evidence: []string{grew(counter, n.Name, long, v.Seconds)},
 		Remedies: []Remedy{{Command: "ip -d link show dev " + n.Name, Text: "see its MTU, and set the same on all hosts and switches of this network (ip link set dev " + n.Name + " mtu …)"}},
-		Expect:   "the counter stands still",
+		Expect:   "the counter no longer grows",
 	})
 }
 
@@ -119,8 +119,8 @@ func (v *view) sentInVain(o *outcome, n *nic) {
 		Severity: gradeLoss(bad, share), Subject: n.Name, core: -1, weight: share,
 		Says:     fmt.Sprintf("%s fails to send %s of its frames", n.Name, percent(share)),
 		Evidence: []string{grew("tx_errors", n.Name, bad, v.Seconds)},
-		Remedies: []Remedy{{Command: "ip -s -s link show dev " + n.Name, Text: "see of which kind: carrier is the cable or the other port, aborted and window are a half-duplex link (LINK-1), fifo is the bus (PCI-1)"}},
-		Expect:   "every frame that is sent leaves",
+		Remedies: []Remedy{{Command: "ip -s -s link show dev " + n.Name, Text: "see which kind: carrier is the cable or the other port, aborted and window are a half-duplex link (LINK-1), fifo is the bus (PCI-1)"}},
+		Expect:   "all sent frames leave",
 	})
 }
 

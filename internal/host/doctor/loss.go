@@ -14,8 +14,8 @@ func lossChecks() []Check {
 		{ID: "SQZ-1", Title: "the stack's backlog overflows", Reads: []string{"softnet", "cpus"}, Worst: Critical, run: backlog},
 		{ID: "FC-1", Title: "pause frames stop a link", Reads: []string{"statistics", "interfaces.pause"}, Worst: Warning, run: pauses},
 		{ID: "ERR-1", Title: "frames are damaged, or a link flaps", Reads: []string{"links", "statistics"}, Worst: Critical, run: damaged},
-		{ID: "QDISC-1", Title: "a queue that shapes nothing drops", Reads: []string{"qdiscs"}, Worst: Warning, run: tailDrops},
-		{ID: "LOCK-1", Title: "one queueing discipline stands before several send queues", Reads: []string{"qdiscs", "interfaces.tx_queues"}, Worst: Warning, run: rootLock},
+		{ID: "QDISC-1", Title: "a queue without shaping drops packets", Reads: []string{"qdiscs"}, Worst: Warning, run: tailDrops},
+		{ID: "LOCK-1", Title: "several send queues share one queueing discipline", Reads: []string{"qdiscs", "interfaces.tx_queues"}, Worst: Warning, run: rootLock},
 		{ID: "PATH-1", Title: "packets exceed the MTU", Reads: []string{"snmp", "interfaces.mtu"}, Worst: Warning, run: tooBig},
 		{ID: "XDP-2", Title: "XDP loses frames that it redirects", Reads: []string{"statistics"}, Worst: Critical, run: redirectErrors},
 	}
@@ -136,7 +136,7 @@ func (n *nic) sooner(f *Finding) {
 		f.Remedies = []Remedy{{Command: fmt.Sprintf("ethtool -C %s rx-usecs %d", n.Name, soon), Text: "the ring is as large as it gets: let the card interrupt earlier"}}
 	default:
 		f.Remedies = []Remedy{{Command: "weir affinity auto --dry-run", Text: "the ring is as large as it gets, and the card interrupts early: spread its packets over more queues, and keep programs off the cores that serve it"}}
-		f.Expect = "a burst is taken by several cores"
+		f.Expect = "several cores take a burst"
 	}
 }
 
@@ -200,7 +200,7 @@ func backlog(v *view) (o outcome) {
 				want = 4 * now
 				f.Evidence = append(f.Evidence, fmt.Sprintf("net.core.netdev_max_backlog = %d", now))
 			}
-			f.Remedies = []Remedy{{Command: fmt.Sprintf("sysctl -w net.core.netdev_max_backlog=%d", want), Text: "let it hold longer bursts"}}
+			f.Remedies = []Remedy{{Command: fmt.Sprintf("sysctl -w net.core.netdev_max_backlog=%d", want), Text: "make it hold longer bursts"}}
 			f.Expect = "the loss ends, as the core has room"
 		}
 		o.add(f)
@@ -231,7 +231,7 @@ func pauses(v *view) (o outcome) {
 				Severity: Warning, Subject: n.Name, core: -1, weight: float64(in),
 				Says:     fmt.Sprintf("the other end of %s stops the link %s times a second by pause frames: it, not this box, is the limit there", n.Name, units.Short(float64(in)/v.Seconds)),
 				Evidence: []string{fmt.Sprintf("pause frames received on %s: %s in %s", n.Name, units.Thousands(int(in)), seconds(v.Seconds))},
-				Remedies: []Remedy{{Command: n.pauseOff("rx"), Text: "no longer obey them; the switch then drops for the one slow port instead of stopping all"}},
+				Remedies: []Remedy{{Command: n.pauseOff("rx"), Text: "ignore them; the switch then drops for the one slow port instead of stopping all"}},
 				Expect:   "one slow port behind the switch no longer holds up the others",
 			})
 		}
@@ -299,7 +299,7 @@ func tailDrops(v *view) (o outcome) {
 			if used, sends, ok := n.wire(v.Seconds); ok && sends && used >= linkFull {
 				f.Severity = Notice
 				f.Evidence = append(f.Evidence, fmt.Sprintf("%s sends at %s of its link's rate", n.Name, percent(used)))
-				f.Remedies = []Remedy{{Command: fmt.Sprintf("tc qdisc replace dev %s root cake bandwidth %dmbit", n.Name, n.Mbit*95/100), Text: "a full link drops, as it must: just below its rate cake chooses what waits"}}
+				f.Remedies = []Remedy{{Command: fmt.Sprintf("tc qdisc replace dev %s root cake bandwidth %dmbit", n.Name, n.Mbit*95/100), Text: "a full link must drop; just below its rate, cake chooses what waits"}}
 				f.Expect = "as much loss, of the flows that send most; short delays for the others"
 			}
 			o.add(f)

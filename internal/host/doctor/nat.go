@@ -22,10 +22,10 @@ func natPorts(v *view) (o outcome) {
 	}
 	o.add(Finding{
 		Severity: Critical, core: -1, weight: float64(refused),
-		Says:     fmt.Sprintf("address translation finds no free port for %s", v.rate(refused)),
+		Says:     fmt.Sprintf("address translation found no free port for %s", v.rate(refused)),
 		Evidence: []string{fmt.Sprintf("packets dropped with nat-ports: %s in %s", units.Thousands(int(refused)), seconds(v.Seconds))},
 		Remedies: []Remedy{morePorts},
-		Expect:   "new connections to busy destinations open again",
+		Expect:   "new connections to busy destinations succeed again",
 	})
 	return o
 }
@@ -110,7 +110,7 @@ func natUses(v *view) (o outcome) {
 		Severity: grade, core: -1, weight: worst,
 		Says:     fmt.Sprintf("address translation has %s of its %s ports towards %s in use", percent(worst), full[0].Protocol, full[0].Far),
 		Remedies: []Remedy{morePorts, {Command: "weir states", Text: "see who has them: one host that opens thousands of connections to one destination is seldom well"}},
-		Expect:   "new connections to that destination go on being opened",
+		Expect:   "new connections to that destination keep succeeding",
 	}
 	const most = 5 // number of lines to print
 	for i := range full[:min(len(full), most)] {

@@ -11,7 +11,7 @@ func powerChecks() []Check {
 		{ID: "PWR-1", Title: "cores run below their speed", Reads: []string{"cpus.governor", "cpus.mhz"}, Worst: Warning, run: governor},
 		{ID: "PWR-2", Title: "idle cores sleep deeply", Reads: []string{"host.idle_states"}, Worst: Notice, run: sleeps},
 		{ID: "THR-1", Title: "the CPU is throttled by heat or power", Reads: []string{"throttle"}, Worst: Critical, run: throttled},
-		{ID: "MIT-1", Title: "mitigations of CPU faults cost cycles", Reads: []string{"host.mitigations"}, Worst: Notice, run: mitigations},
+		{ID: "MIT-1", Title: "mitigations of CPU vulnerabilities cost cycles", Reads: []string{"host.mitigations"}, Worst: Notice, run: mitigations},
 	}
 }
 
@@ -65,7 +65,7 @@ func governor(v *view) (o outcome) {
 		o.add(Finding{
 			Severity: Warning, Subject: cpuNames(pinned), core: -1,
 			Says:     fmt.Sprintf("%s %s busy at the lowest clock: governor powersave of %s", cpuNames(pinned), isAre(len(pinned)), orNone(pinned[0].Scaling)),
-			Evidence: clocks(pinned), Remedies: []Remedy{remedy}, Expect: "as many more packets as the clock is faster",
+			Evidence: clocks(pinned), Remedies: []Remedy{remedy}, Expect: "the packet rate rises with the clock",
 		})
 	}
 	if len(slow) > 0 {
@@ -76,7 +76,7 @@ func governor(v *view) (o outcome) {
 		o.add(Finding{
 			Severity: grade, Subject: cpuNames(slow), core: -1,
 			Says:     fmt.Sprintf("%s %s busy, and at less than %s of the fastest clock (governor %s)", cpuNames(slow), isAre(len(slow)), percent(slowClock), orNone(slow[0].Governor)),
-			Evidence: clocks(slow), Remedies: []Remedy{remedy}, Expect: "as many more packets as the clock is faster",
+			Evidence: clocks(slow), Remedies: []Remedy{remedy}, Expect: "the packet rate rises with the clock",
 		})
 	}
 	return o
@@ -115,7 +115,7 @@ func sleeps(v *view) (o outcome) {
 func throttled(v *view) (o outcome) {
 	if !v.sampled || v.After.Throttle == nil || v.Before.Throttle == nil {
 		if v.Host.Hypervisor {
-			o.absent = "a virtual machine: its host would know"
+			o.absent = "a virtual machine: only its host knows"
 			return o
 		}
 		o.lacks(v, "throttle")
@@ -130,8 +130,8 @@ func throttled(v *view) (o outcome) {
 			Severity: max(Warning, v.severe(v.core(id))), Subject: fmt.Sprintf("cpu%d", id), core: id, weight: float64(n),
 			Says:     fmt.Sprintf("cpu%d was slowed down %d times in %s, by heat or by its power limit", id, n, seconds(v.Seconds)),
 			Evidence: []string{fmt.Sprintf("core_throttle_count of cpu%d grew by %d", id, n)},
-			Remedies: []Remedy{{Command: fmt.Sprintf("grep . /sys/devices/system/cpu/cpu%d/thermal_throttle/*", id), Text: "see for how long; then fans, dust, heat sink and the power limits of the BIOS"}},
-			Expect:   "the clock stays at its rate",
+			Remedies: []Remedy{{Command: fmt.Sprintf("grep . /sys/devices/system/cpu/cpu%d/thermal_throttle/*", id), Text: "see for how long; then check fans, dust, heat sink and the BIOS power limits"}},
+			Expect:   "the clock stays constant",
 			because:  "it is throttled by heat or power",
 		})
 	}
@@ -159,9 +159,9 @@ func mitigations(v *view) (o outcome) {
 	}
 	o.add(Finding{
 		Severity: Notice, core: -1,
-		Says:     "a core is full, and part of each packet's cost are mitigations of CPU faults",
+		Says:     "a core is full, and mitigations of CPU vulnerabilities are part of each packet's cost",
 		Evidence: dear,
-		Remedies: []Remedy{{Command: "grep . /sys/devices/system/cpu/vulnerabilities/*", Text: "see them all; they protect against programs on this box; whether a router without foreign programs needs them is its owner's decision (mitigations= of the kernel's command line). XDP makes fewer of the calls that they make dear"}},
+		Remedies: []Remedy{{Command: "grep . /sys/devices/system/cpu/vulnerabilities/*", Text: "see them all; they protect against programs on this box; whether a router without foreign programs needs them is its owner's decision (mitigations= of the kernel's command line). XDP makes fewer of the calls that they slow down"}},
 		Expect:   "up to a third more packets in the stack, less in XDP; measure with weir bench forward",
 	})
 	return o

@@ -72,11 +72,11 @@ func (v *view) pppoeOn(o *outcome, ppp []string, n *nic) {
 	}
 	f := Finding{
 		Severity: grade, Subject: n.Name, core: -1, weight: q.share,
-		Says: fmt.Sprintf("%s %s on %s: queue %d carries %s of the packets, as the card cannot look into the stream",
+		Says: fmt.Sprintf("%s %s on %s: queue %d carries %s of the packets, because the card cannot look into the stream",
 			join(ppp), is, n.Name, q.n, percent(q.share)),
 		Evidence: []string{v.queueLine(n), fmt.Sprintf("RPS of queue %d of %s: %s", q.n, n.Name, orNone(v.rps(n, q.n)))},
 		Remedies: v.spread(n, q),
-		Expect:   fmt.Sprintf("the flows inside of the session spread over %d cores; one flow stays on one", len(cpus)),
+		Expect:   fmt.Sprintf("the flows inside the session spread over %d cores; one flow stays on one", len(cpus)),
 		because:  fmt.Sprintf("queue %d of %s carries %s of the packets; %s (%s)", q.n, n.Name, percent(q.share), they, join(ppp)),
 	}
 	if c != nil {
@@ -193,7 +193,7 @@ func (v *view) narrow(o *outcome, d *Interface) {
 	wide := d.Name[:min(len(d.Name), longestName-len("-mq"))] + "-mq"
 	f := Finding{
 		Severity: grade, Subject: d.Name, core: -1, weight: share,
-		Says: fmt.Sprintf("%s has one queue, and %s of the received packets pass it: one core at a time works on them, whatever the cards spread", d.Name, percent(share)),
+		Says: fmt.Sprintf("%s has one queue, and %s of the received packets pass it: one core at a time works on them, however the cards spread them", d.Name, percent(share)),
 		Evidence: []string{
 			fmt.Sprintf("%s: 1 transmit queue, %s", d.Name, v.rate(passed)),
 			fmt.Sprintf("the cores are %s busy on average", percent(v.meanBusy())),

@@ -14,7 +14,7 @@ import (
 
 func queueChecks() []Check {
 	return []Check{
-		{ID: "PPP-1", Title: "a PPPoE session comes by one queue", Reads: []string{"interfaces.parent", "interfaces.rps", "statistics"}, Worst: Critical, run: pppoe},
+		{ID: "PPP-1", Title: "a PPPoE session arrives on one queue", Reads: []string{"interfaces.parent", "interfaces.rps", "statistics"}, Worst: Critical, run: pppoe},
 		{ID: "IFB-1", Title: "an intermediate device has one queue", Reads: []string{"interfaces", "links", "qdiscs"}, Worst: Critical, run: ifb},
 		{ID: "RSS-1", Title: "one queue carries most packets", Reads: []string{"statistics"}, Worst: Critical, run: imbalance},
 		{ID: "RSS-2", Title: "a card has queues that are not used", Reads: []string{"interfaces.channels", "cpus"}, Worst: Critical, run: unusedQueues},
@@ -23,7 +23,7 @@ func queueChecks() []Check {
 		{ID: "IRQ-1", Title: "busy queues share a core", Reads: []string{"irqs", "statistics"}, Worst: Critical, run: sharedCore},
 		{ID: "IRQ-2", Title: "queues are served on another NUMA node than the card's", Reads: []string{"interfaces.node", "cpus.node", "irqs"}, Worst: Critical, run: remoteNode},
 		{ID: "RSS-3", Title: "UDP is spread by addresses alone", Reads: []string{"interfaces.rss"}, Worst: Warning, run: udpHash},
-		{ID: "RSS-4", Title: "the two directions of a connection come by different cores", Reads: []string{"interfaces.rss", "sysctls"}, Worst: Notice, run: symmetry},
+		{ID: "RSS-4", Title: "the two directions of a connection arrive on different cores", Reads: []string{"interfaces.rss", "sysctls"}, Worst: Notice, run: symmetry},
 		{ID: "DOC-1", Title: "a card has fewer queues than its data sheet says", Reads: []string{"interfaces.pci", "interfaces.channels"}, Worst: Notice, run: dataSheet},
 	}
 }
@@ -317,12 +317,12 @@ func udpHash(v *view) (o outcome) {
 		}
 		f := Finding{
 			Severity: Notice, Subject: n.Name, core: -1,
-			Says:   fmt.Sprintf("%s spreads %s by addresses without ports, so that all QUIC, WireGuard or DNS between two hosts comes by one queue", n.Name, join(short)),
-			Expect: "flows between the same two hosts use several queues; fragments of one packet may come by others than its first",
+			Says:   fmt.Sprintf("%s spreads %s by addresses without ports, so all QUIC, WireGuard or DNS traffic between two hosts arrives on one queue", n.Name, join(short)),
+			Expect: "flows between the same two hosts use several queues; later fragments of a packet may arrive on another queue than the first",
 		}
 		for _, proto := range short {
 			f.Evidence = append(f.Evidence, fmt.Sprintf("%s hash of %s: %s", n.Name, proto, n.RSS.Hash[proto]))
-			f.Remedies = append(f.Remedies, Remedy{Command: fmt.Sprintf("ethtool -N %s rx-flow-hash %s sdfn", n.Name, proto), Text: "let ports count"})
+			f.Remedies = append(f.Remedies, Remedy{Command: fmt.Sprintf("ethtool -N %s rx-flow-hash %s sdfn", n.Name, proto), Text: "include ports in the hash"})
 		}
 		if q := n.largest(); q != nil && len(n.queues) > 1 && q.share*float64(len(n.queues)) >= unequal {
 			f.Severity = min(v.severe(v.loaded(q)), Warning)
@@ -362,7 +362,7 @@ func dataSheet(v *view) (o outcome) {
 			Severity: Notice, Subject: n.Name, core: -1,
 			Says:     fmt.Sprintf("the data sheet of the %s speaks of %d queues; %s has %d, and the device is right", sheet.name, sheet.claimed, n.Name, n.maxQueues()),
 			Evidence: []string{fmt.Sprintf("%s: device %s, at most %s", n.Name, n.PCI.ID, plural(n.maxQueues(), "queue"))},
-			Expect:   "nothing changes: no setting makes queues that the silicon has not",
+			Expect:   "nothing changes: no setting adds queues that the silicon lacks",
 			Remedies: []Remedy{{Command: "ethtool -l " + n.Name, Text: fmt.Sprintf("see for yourself; count on %d cores receiving from %s, and let RPS spread further if they fill", n.maxQueues(), n.Name)}},
 		})
 	}

@@ -31,7 +31,7 @@ func forwardingOff(v *view) (o outcome) {
 	}
 	names := v.routed()
 	if len(names) < 2 {
-		o.absent = "fewer than two interfaces that route are up: no router"
+		o.absent = "fewer than two routing interfaces are up: not a router"
 		return o
 	}
 	for _, family := range []struct{ name, key, setting string }{
@@ -54,11 +54,11 @@ func forwardingOff(v *view) (o outcome) {
 func (v *view) notForwarded(family, setting string, names []string) Finding {
 	f := Finding{
 		Severity: Notice, core: -1,
-		Says:     fmt.Sprintf("forwarding of %s is off: none of its packets goes from one interface to another", family),
+		Says:     fmt.Sprintf("forwarding of %s is off: none of its packets pass from one interface to another", family),
 		Evidence: []string{setting + " = 0, and no interface has forwarding on", "interfaces: " + strings.Join(names, ", ")},
 		Remedies: []Remedy{
 			{Command: "weir run", Text: "weir switches it on, behind its rules"},
-			{Command: "sysctl -w " + setting + "=1", Text: "without weir, if this is to be a router: forwards everything that no other filter drops"},
+			{Command: "sysctl -w " + setting + "=1", Text: "without weir, if this is a router: it forwards everything that no other filter drops"},
 		},
 		Expect: "the box routes " + family,
 	}

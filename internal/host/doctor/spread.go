@@ -89,7 +89,7 @@ func (v *view) useQueues(p *Spread, n *nic) {
 }
 
 // rearrange is the remedy that applies PlanSpread's plan.
-var rearrange = Remedy{Command: "weir affinity auto --confirm 60s", Text: "or have weir bring queues and cores together; weir affinity revert puts all back"}
+var rearrange = Remedy{Command: "weir affinity auto --confirm 60s", Text: "or let weir assign queues to cores; weir affinity revert undoes it"}
 
 // seat is a queue that can be given a core.
 type seat struct {
@@ -272,7 +272,7 @@ func (v *view) narrowed(p *Spread, n *nic, cores int, moved bool) (why string, o
 		if uneven {
 			only = q
 		}
-		return "a PPPoE session comes by one queue", only
+		return "a PPPoE session arrives on one queue", only
 	case n.queueCount() == 1:
 		return fmt.Sprintf("one queue for %s", plural(cores, "core")), nil
 	case n.virtual && uneven:

@@ -10,8 +10,8 @@ func systemChecks() []Check {
 	return []Check{
 		{ID: "IRQ-4", Title: "irqbalance moves interrupts", Reads: []string{"services", "irqs"}, Worst: Notice, run: balancer},
 		{ID: "UNDO-1", Title: "a service may undo settings", Reads: []string{"services"}, Worst: Notice, run: undoers},
-		{ID: "VER-1", Title: "files set what this kernel does not have", Reads: []string{"unknown_sysctls"}, Worst: Notice, run: unknownKeys},
-		{ID: "NAPI-1", Title: "receiving runs in threads of its own", Reads: []string{"interfaces.threaded_napi"}, Worst: Notice, run: threads},
+		{ID: "VER-1", Title: "files set keys that this kernel does not have", Reads: []string{"unknown_sysctls"}, Worst: Notice, run: unknownKeys},
+		{ID: "NAPI-1", Title: "receiving runs in kernel threads", Reads: []string{"interfaces.threaded_napi"}, Worst: Notice, run: threads},
 		{ID: "COST-1", Title: "doctor itself was held up", Reads: []string{"seconds", "wished_seconds", "cost"}, Worst: Warning, run: heldUp},
 	}
 }
@@ -28,8 +28,8 @@ func balancer(v *view) (o outcome) {
 		Severity: Notice, core: -1,
 		Says:     "irqbalance runs: it moves interrupts every 10 s by their load, and knows nothing of queues that belong together",
 		Evidence: []string{"program irqbalance runs"},
-		Remedies: []Remedy{{Command: "systemctl disable --now irqbalance", Text: "before you set affinities by hand, else it takes them back"}},
-		Expect:   "affinities stay as they were set",
+		Remedies: []Remedy{{Command: "systemctl disable --now irqbalance", Text: "before you set affinities by hand; otherwise it undoes them"}},
+		Expect:   "affinities stay as set",
 	})
 	return o
 }
@@ -41,11 +41,11 @@ var meddlers = map[string]struct {
 	text    string
 }{
 	"tuned": {"applies its profile's sysctls, governor and offloads at its start and at changes of hardware",
-		"tuned-adm off", "or put into a profile of its own what you want to last"},
+		"tuned-adm off", "or put lasting settings into a profile of your own"},
 	"NetworkManager": {"sets MTU, offloads and addresses of the interfaces that it manages each time they come up",
-		"nmcli device set %s managed no", "and so for each of the router's interfaces; or say in its connections what you want to last"},
+		"nmcli device set %s managed no", "repeat for each of the router's interfaces; or put lasting settings into its connections"},
 	"systemd-networkd": {"sets forwarding, accept_ra and MTU of the interfaces that it manages each time they come up",
-		"networkctl status %s", "says which file of it is the interface's (Network File): say there what you want to last"},
+		"networkctl status %s", "shows the interface's file (Network File): put lasting settings there"},
 }
 
 func undoers(v *view) (o outcome) {
@@ -60,7 +60,7 @@ func undoers(v *view) (o outcome) {
 				Says:     fmt.Sprintf("%s runs: it %s", s, m.does),
 				Evidence: []string{"program " + s + " runs"},
 				Remedies: []Remedy{{Command: strings.ReplaceAll(m.command, "%s", v.someCard()), Text: m.text}},
-				Expect:   "settings last over a change of link",
+				Expect:   "settings survive a link change",
 			})
 		}
 	}
@@ -93,11 +93,11 @@ func unknownKeys(v *view) (o outcome) {
 	f := Finding{
 		Severity: Notice, core: -1,
 		Says:     fmt.Sprintf("%s set by %s: this kernel has no such key", v.Unknown[0].Key, v.Unknown[0].At),
-		Remedies: []Remedy{{Command: "weir tune audit --target linux " + fileOf(v.Unknown[0].At), Text: "says of each line whether it was renamed, removed or never there; then take it out"}},
-		Expect:   "the file says what is set; nothing else changes",
+		Remedies: []Remedy{{Command: "weir tune audit --target linux " + fileOf(v.Unknown[0].At), Text: "shows for each line whether the key was renamed, removed or never there; then remove the line"}},
+		Expect:   "the file matches the kernel's settings; nothing else changes",
 	}
 	if n := len(v.Unknown); n > 1 {
-		f.Says = fmt.Sprintf("%d lines of files set what this kernel does not have: the first is %s by %s", n, v.Unknown[0].Key, v.Unknown[0].At)
+		f.Says = fmt.Sprintf("%d lines of files set keys that this kernel does not have: the first is %s by %s", n, v.Unknown[0].Key, v.Unknown[0].At)
 	}
 	for i, l := range v.Unknown {
 		if i == shown {
@@ -135,10 +135,10 @@ func threads(v *view) (o outcome) {
 		}
 		o.add(Finding{
 			Severity: Notice, Subject: n.Name, core: c.ID,
-			Says:     fmt.Sprintf("%s has one queue and fills %s: its receiving could run in a thread that the scheduler moves", n.Name, c.name()),
+			Says:     fmt.Sprintf("%s has one queue and fills %s: it could receive in a thread that the scheduler can move", n.Name, c.name()),
 			Evidence: []string{n.Name + ": threaded NAPI is off", c.line()},
 			Remedies: []Remedy{{Command: "echo 1 > /sys/class/net/" + n.Name + "/threaded", Text: "run it in a thread, so that programs and other interrupts do not share its core"}},
-			Expect:   "the core's time is all for packets; a queue still uses one core",
+			Expect:   "the core has all its time for packets; a queue still uses one core",
 		})
 	}
 	return o

@@ -12,7 +12,7 @@ func tableChecks() []Check {
 		{ID: "NAT-1", Title: "address translation has no port left", Reads: []string{"weir"}, Worst: Critical, run: natPorts},
 		{ID: "NAT-2", Title: "address translation has few ports left", Reads: []string{"weir"}, Worst: Critical, run: natUses},
 		{ID: "CT-1", Title: "the kernel's connection tracking is full", Reads: []string{"conntrack", "sysctls"}, Worst: Critical, run: conntrack},
-		{ID: "CT-2", Title: "the kernel tracks what weir forwards", Reads: []string{"conntrack", "weir"}, Worst: Notice, run: trackedTwice},
+		{ID: "CT-2", Title: "the kernel tracks connections that weir forwards", Reads: []string{"conntrack", "weir"}, Worst: Notice, run: trackedTwice},
 		{ID: "NEIGH-1", Title: "the neighbour table overflows", Reads: []string{"neighbours", "sysctls"}, Worst: Critical, run: neighbours},
 	}
 }
@@ -75,8 +75,8 @@ func states(v *view) (o outcome) {
 		Says:     fmt.Sprintf("weir's state table holds %s, and refuses %s", of(n, limit), v.rate(refused)),
 		Evidence: []string{"states: " + of(n, limit), fmt.Sprintf("packets dropped with state-limit: %s in %s", units.Thousands(int(refused)), seconds(v.Seconds))},
 		Remedies: []Remedy{
-			{Command: fmt.Sprintf("echo 'set limit states %d' >> %s && weir load %s", 2*limit, RulesFile, RulesFile), Text: "let it hold twice as many; the last such line holds"},
-			{Command: "weir states", Text: "or find who makes so many"},
+			{Command: fmt.Sprintf("echo 'set limit states %d' >> %s && weir load %s", 2*limit, RulesFile, RulesFile), Text: "doubles the limit; the last such line counts"},
+			{Command: "weir states", Text: "or find out who opens so many"},
 		},
 		Expect: "new connections are no longer refused",
 	})
@@ -117,7 +117,7 @@ func conntrack(v *view) (o outcome) {
 			Severity: grade, core: -1, weight: share,
 			Says:     "the kernel's connection tracking holds " + of(now.Count, limit) + " connections",
 			Evidence: []string{fmt.Sprintf("dropped because it was full: %d, evicted early: %d in %s", lost, early, seconds(v.Seconds))},
-			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_max=%d", 2*limit), Text: "let it hold twice as many, for about 320 bytes each"}},
+			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_max=%d", 2*limit), Text: "doubles the limit, at about 320 bytes each"}},
 			Expect:   "new connections are no longer dropped",
 		})
 	}
@@ -180,9 +180,9 @@ func trackedTwice(v *view) (o outcome) {
 	}
 	o.add(Finding{
 		Severity: Notice, core: -1, weight: float64(kernel) / float64(mine),
-		Says:     fmt.Sprintf("the kernel tracks %s connections beside weir's %s states: much goes by the stack", units.Thousands(kernel), units.Thousands(mine)),
+		Says:     fmt.Sprintf("the kernel tracks %s connections beside weir's %s states: much traffic takes the stack", units.Thousands(kernel), units.Thousands(mine)),
 		Evidence: []string{"weir info counts what is handed to the stack, by reason (up-…)"},
-		Remedies: []Remedy{{Command: "weir info", Text: "see which reason hands packets up, and weir interfaces for the hooks"}},
+		Remedies: []Remedy{{Command: "weir info", Text: "see which reason hands packets up; weir interfaces shows the hooks"}},
 		Expect:   "packets that weir forwards itself cost a fraction",
 	})
 	return o
@@ -217,7 +217,7 @@ func neighbours(v *view) (o outcome) {
 		}
 		o.add(Finding{
 			Severity: grade, core: -1, weight: float64(t.entries) / float64(limit),
-			Says:     fmt.Sprintf("the table of %s neighbours holds %s: hosts beyond it are not reached", t.family, of(t.entries, limit)),
+			Says:     fmt.Sprintf("the table of %s neighbours holds %s: further hosts cannot be reached", t.family, of(t.entries, limit)),
 			Evidence: []string{fmt.Sprintf("overflows: %d in %s; %s = %d", t.overflows, seconds(v.Seconds), t.sysctl, limit)},
 			Remedies: []Remedy{{Command: fmt.Sprintf("sysctl -w %s=%d", t.sysctl, 4*limit), Text: "room for four times as many"}},
 			Expect:   "all hosts of the attached networks are reached",

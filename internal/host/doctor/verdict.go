@@ -143,7 +143,7 @@ func (v *view) notes() (notes []string) {
 	}
 	for i := range v.nics {
 		if share, _, known := v.nics[i].used(v.Seconds); known && share > impossible {
-			notes = append(notes, fmt.Sprintf("%s counted %s of what a link of its speed (%s Mbit/s) carries: how full it is is not judged",
+			notes = append(notes, fmt.Sprintf("%s counted %s of what a link of its speed (%s Mbit/s) carries: its load is not judged",
 				v.nics[i].Name, percent(share), units.Thousands(v.nics[i].Mbit)))
 		}
 	}
@@ -152,7 +152,7 @@ func (v *view) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("counting in the kernel took %s of one core over %s, in %s runs of its programs",
 			percent(w.OwnSeconds/w.Seconds), seconds(w.Seconds), units.Short(float64(w.Runs))))
 	case v.Unreadable["watched"] != "":
-		notes = append(notes, "nothing was counted in the kernel ("+v.Unreadable["watched"]+"): all is from /proc, /sys and netlink")
+		notes = append(notes, "nothing was counted in the kernel ("+v.Unreadable["watched"]+"): everything is from /proc, /sys and netlink")
 	}
 	return notes
 }
@@ -386,7 +386,7 @@ func (v *view) nothing(r *Report) Verdict {
 		return Verdict{Limit: LimitLink, Sentence: fmt.Sprintf("%sthe link is the limit: %s; %s", fine, v.linkLine(), v.busiest())}
 	}
 	if q := v.shaped(); q != nil {
-		return Verdict{Limit: LimitShaper, Sentence: fmt.Sprintf("%sthe shaper is the limit, as it was told: %s; %s", fine, q.line(v.Seconds), v.busiest())}
+		return Verdict{Limit: LimitShaper, Sentence: fmt.Sprintf("%sthe shaper is the limit, as configured: %s; %s", fine, q.line(v.Seconds), v.busiest())}
 	}
 	if missing := r.blind(refusing); len(missing) > 0 && v.weirUnread() {
 		return untold(missing)
@@ -405,7 +405,7 @@ var needed = []string{"CPU-1", "RING-1"}
 var refusing = []string{"STATE-1", "NAT-1"}
 
 func untold(missing []string) Verdict {
-	return Verdict{Limit: LimitUnknown, Sentence: "Nothing was found, but what limits the router cannot be told: " + join(missing) + " could not be judged here"}
+	return Verdict{Limit: LimitUnknown, Sentence: "Nothing was found, but the router's limit is unknown: " + join(missing) + " could not be judged here"}
 }
 
 func (r *Report) blind(needed []string) (ids []string) {
