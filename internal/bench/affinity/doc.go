@@ -1,3 +1,3 @@
-// Package affinity measures what "weir affinity auto" is worth on a router of
-// which one core is full: packets that arrive before it, and after it.
+// Package affinity measures what "weir affinity auto" is worth on a router with one full
+// core: packets that arrive before it, and after it.
 package affinity

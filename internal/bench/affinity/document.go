@@ -10,14 +10,14 @@ import (
 	"weir/internal/stats"
 )
 
-// Names of measurements, for who reads the report.
+// Names of measurements, as the report shows them.
 const (
 	Before = "relief: before"
 	Again  = "relief: before, again"
 	After  = "relief: after"
 )
 
-// held is the least share of a rate that counts as the rate.
+// held is the smallest share of a rate that counts as the rate.
 const held = 0.9
 
 func (r *result) document(o *Options, started time.Time, m hostinfo.Machine) *report.Document {
@@ -52,8 +52,8 @@ func (r *result) document(o *Options, started time.Time, m hostinfo.Machine) *re
 	return d
 }
 
-// refuse takes the verdict away where the router was not offered what it should, or
-// nothing was to be mended.
+// refuse withholds the verdict if the router did not get its load, or if there was
+// nothing to improve.
 func (r *result) refuse(c *stats.Control, o *Options) {
 	want := r.capacity * o.Times
 	for _, one := range []struct {
@@ -69,7 +69,7 @@ func (r *result) refuse(c *stats.Control, o *Options) {
 	}
 }
 
-// said is the verdict.
+// said returns the verdict.
 func (r *result) said() string {
 	before, after := r.before.arrived, r.after.arrived
 	c := stats.Compare(before, after)

@@ -8,26 +8,26 @@ import (
 	"weir/internal/bench/paths"
 )
 
-// Options say how much is measured.
+// Options choose the length of the measurement.
 type Options struct {
 	Path    string
-	Entry   string // how frames enter the path: gro or xdp-pass
+	Entry   string // entry of the frames into the path: gro or xdp-pass
 	Flows   int
 	Runs    int
-	Seconds float64 // of each run
-	Times   float64 // what one core carries at most, that is offered
+	Seconds float64 // length of a run
+	Times   float64 // offered rate as a multiple of one core's capacity
 
-	Program  string    // the weir that judges and mends; "": the one that runs
-	Command  string    // repeats this
-	Progress io.Writer // hears what is going on; nil: nobody
+	Program  string    // the weir to use; "": the running one
+	Command  string    // command that repeats this
+	Progress io.Writer // gets progress messages; nil: nobody does
 }
 
-// Defaults are those of weir bench affinity.
+// Defaults are the options of weir bench affinity without flags.
 func Defaults() Options {
 	return Options{Path: paths.NftNAT, Entry: "gro", Flows: 1000, Runs: 5, Seconds: 2, Times: 1.6}
 }
 
-// Check tells what is wrong with the options.
+// Check returns the first error in the options.
 func (o *Options) Check() error {
 	switch {
 	case o.Path != paths.NftNAT && o.Path != paths.Nft && o.Path != paths.Kernel:

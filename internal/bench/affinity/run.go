@@ -24,28 +24,28 @@ import (
 	"weir/internal/stats"
 )
 
-// bed is the lab with the path in place: the router receives in threads that are
-// bound to one core, from a generator on another.
+// bed is the lab with the path in place. The router receives in threads bound to one
+// core, from a generator on another core.
 type bed struct {
 	o       *Options
 	testbed *testbed.Testbed
 	tester  *tester.Tester
 }
 
-// result is what was measured.
+// result is everything that was measured.
 type result struct {
-	capacity             float64 // frames per second of one core
+	capacity             float64 // frames per second that one core carries
 	before, again, after runs
-	verdict              verdict // doctor's, before
-	changes              string  // weir affinity auto's
+	verdict              verdict // doctor's verdict before the changes
+	changes              string  // changes of weir affinity auto
 }
 
-// runs are those of one setting: frames per second, and what held the generator up.
+// runs are the runs of one setting: frames per second, and what delayed the generator.
 type runs struct {
 	offered, arrived stats.Sample
-	late             stats.Sample // the share of bursts
-	busy             stats.Sample // the share of its core's time that it did not wait
-	foreign          stats.Sample // the share of time that programs had of the cores
+	late             stats.Sample // share of late bursts
+	busy             stats.Sample // share of time in which the generator did not wait
+	foreign          stats.Sample // share of the cores' time that programs took
 }
 
 func (r *runs) add(one offer) {
@@ -56,7 +56,7 @@ func (r *runs) add(one offer) {
 // offer is one run, or a piece of one.
 type offer struct{ offered, arrived, late, busy, foreign float64 }
 
-// add makes a run of as many pieces.
+// add adds a piece to a run that has this number of pieces.
 func (o *offer) add(piece offer, pieces int) {
 	n := float64(pieces)
 	o.offered += piece.offered / n
@@ -71,14 +71,14 @@ func (o offer) String() string {
 		o.arrived, o.offered, 100*o.late, 100*o.busy, 100*o.foreign)
 }
 
-// verdict is what matters here of weir doctor --json.
+// verdict is the part of weir doctor --json that is used here.
 type verdict struct {
 	Sentence string `json:"sentence"`
 	Check    string `json:"check"`
 	Severity string `json:"severity"`
 }
 
-// Run measures.
+// Run does the measurement.
 func Run(ctx context.Context, o Options) (d *report.Document, err error) {
 	started := time.Now()
 	m, err := hostinfo.Describe()
@@ -112,7 +112,7 @@ func (b *bed) say(format string, args ...any) {
 	}
 }
 
-// flood is more than any path of the stack carries, in frames per second.
+// flood is a rate that no path of the stack carries, in frames per second.
 const flood float64 = 3e6
 
 func (b *bed) measure(ctx context.Context) (r result, err error) {
@@ -129,7 +129,7 @@ func (b *bed) measure(ctx context.Context) (r result, err error) {
 	return r, b.compare(ctx, &r)
 }
 
-// settings of the router, which take turns.
+// Settings of the router, which take turns.
 const (
 	before = iota
 	again
@@ -137,8 +137,8 @@ const (
 	settings
 )
 
-// compare measures the settings in turn, a piece of a run at a time: what the machine
-// does for seconds on end then meets all three.
+// compare measures the settings in turn, one piece of a run at a time. So a disturbance
+// of some seconds meets all three settings.
 func (b *bed) compare(ctx context.Context, r *result) error {
 	order := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	pieces := b.pieces()
@@ -159,7 +159,7 @@ func (b *bed) compare(ctx context.Context, r *result) error {
 	return nil
 }
 
-// piece offers the load for a piece of a run.
+// piece offers the load for one piece of a run.
 func (b *bed) piece(ctx context.Context, r *result, which int) (o offer, err error) {
 	if which == after {
 		defer func() { err = errors.Join(err, b.revert(ctx)) }()
@@ -170,8 +170,8 @@ func (b *bed) piece(ctx context.Context, r *result, which int) (o offer, err err
 	return b.send(ctx, r.capacity*b.o.Times, b.o.Seconds/float64(b.pieces()))
 }
 
-// fill finds what one core carries: what arrives of a flood, which disturbs the
-// receiver, and then of so many times as much until no more arrives.
+// fill finds the capacity of one core. It counts what arrives of a flood, which disturbs
+// the receiver. Then it offers a multiple of what arrived, until no more arrives.
 func (b *bed) fill(ctx context.Context) (capacity float64, err error) {
 	const enough = 1.03
 	for rate := flood; ; rate = capacity * b.o.Times {
@@ -192,7 +192,7 @@ func (b *bed) fill(ctx context.Context) (capacity float64, err error) {
 	}
 }
 
-// mend has weir affinity auto look at the load, and change what it will.
+// mend lets weir affinity auto see the load and make its changes.
 func (b *bed) mend(ctx context.Context, r *result) error {
 	var said string
 	err := b.under(ctx, r.capacity, 2, func() error { return b.weir(ctx, &said, "affinity", "auto", "--interval", "500ms") })
@@ -202,26 +202,26 @@ func (b *bed) mend(ctx context.Context, r *result) error {
 	return err
 }
 
-// revert puts all back, also where the benchmark was interrupted.
+// revert undoes all changes, even if the benchmark was interrupted.
 func (b *bed) revert(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), revertTime)
 	defer stop()
 	return b.weir(ctx, nil, "affinity", "revert")
 }
 
-// revertTime is how long that may take.
+// revertTime limits the time for that.
 const revertTime = 20 * time.Second
 
 // beforeRouter is a priority above the router's.
 const beforeRouter = lab.First + 2
 
-// longestPiece is how long, in seconds, a rate is held at a time.
+// longestPiece is the longest time, in seconds, that a rate is held without a break.
 const longestPiece = 0.8
 
-// pieces are those of a run.
+// pieces returns the number of pieces in a run.
 func (b *bed) pieces() int { return int(math.Ceil(b.o.Seconds / longestPiece)) }
 
-// send offers a rate for some seconds, not more than [longestPiece].
+// send offers a rate for some seconds, at most [longestPiece].
 func (b *bed) send(ctx context.Context, rate, seconds float64) (offer, error) {
 	o, err := b.tester.Send(ctx, tester.Load{Rate: rate, Frames: uint32(rate * seconds), Hold: true})
 	if err != nil {
@@ -230,8 +230,8 @@ func (b *bed) send(ctx context.Context, rate, seconds float64) (offer, error) {
 	return offer{offered: o.Offered, arrived: o.Offered * (1 - o.Loss()), late: o.Late, busy: o.Busy, foreign: o.Foreign}, nil
 }
 
-// under does something while the router has its load, which comes in runs of so many
-// seconds with short gaps between.
+// under calls do while the router has its load. The load consists of pieces of that many
+// seconds with short gaps between them.
 func (b *bed) under(ctx context.Context, capacity, seconds float64, do func() error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -251,8 +251,8 @@ func (b *bed) under(ctx context.Context, capacity, seconds float64, do func() er
 	return errors.Join(err, <-ended)
 }
 
-// weir runs a command of it in the router's namespace. into is a string, or what
-// JSON is read into; nil: neither.
+// weir runs a weir command in the router's namespace. into is a pointer to a string, or a
+// value to decode JSON into, or nil.
 func (b *bed) weir(ctx context.Context, into any, args ...string) error {
 	out, said, err := b.run(ctx, args)
 	for range busyTries {
@@ -263,11 +263,11 @@ func (b *bed) weir(ctx context.Context, into any, args ...string) error {
 		out, said, err = b.run(ctx, args)
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() // which has ended the command
+		return ctx.Err() // ctx has ended the command
 	}
 	var status *exec.ExitError
 	if errors.As(err, &status) && args[0] == "doctor" && status.ExitCode() != 2 {
-		err = nil // a verdict's
+		err = nil // exit status of a verdict
 	}
 	if err != nil {
 		return fmt.Errorf("weir %s: %s: %w", strings.Join(args, " "), strings.TrimSpace(said), err)
@@ -285,7 +285,8 @@ func (b *bed) weir(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
-// busyTries are made while somebody else on the machine changes affinities.
+// busyTries is how often a command is tried while something else on the machine changes
+// affinities.
 const busyTries = 10
 
 func (b *bed) run(ctx context.Context, args []string) (out []byte, said string, err error) {
@@ -297,12 +298,13 @@ func (b *bed) run(ctx context.Context, args []string) (out []byte, said string, 
 	return out, heard.String(), err
 }
 
-// output runs a command before all programs of the machine, the generator too.
+// output runs a command with priority over all programs of the machine, the generator
+// included.
 func output(cmd *exec.Cmd) (out []byte, err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		runtime.LockOSThread() // it ends with its goroutine
+		runtime.LockOSThread() // the thread ends with its goroutine
 		lab.GoFirst(0, beforeRouter)
 		out, err = cmd.Output()
 	}()

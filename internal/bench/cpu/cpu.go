@@ -12,15 +12,14 @@ import (
 	"weir/internal/host/proc"
 )
 
-// Time is how a core has spent its time since the machine started, in
-// seconds.
+// Time is how a core has spent its time since boot, in seconds.
 type Time struct {
 	Idle    float64 // idle, or waiting for a disk
-	Foreign float64 // on programs in user mode, or stolen by the hypervisor
+	Foreign float64 // programs in user mode, or stolen by the hypervisor
 }
 
-// Read adds up the times of some cores. The generator works in the
-// kernel only, so time in user mode is another program's.
+// Read adds up the times of some cores. The generator works only in the kernel, so time
+// in user mode belongs to other programs.
 func Read(cores []int) (Time, error) {
 	all, err := proc.Cores("/proc")
 	if err != nil {
@@ -41,9 +40,9 @@ func sum(all map[int]proc.Times, cores []int) (sum Time, err error) {
 	return sum, nil
 }
 
-// Disturbed is the share of a run's time that its n cores were idle or worked for
-// others. A run's setting up and taking down is idle by itself, on each core: what the
-// run took beyond the time in which one of them was seen to work does not count.
+// Disturbed returns the share of a run's time in which its n cores were idle or worked
+// for others. Each core is idle while a run is set up and taken down. So the part of the
+// run in which none of them was seen to work does not count.
 func Disturbed(before, after Time, took, worked float64, n int) float64 {
 	if worked <= 0 {
 		return 1
@@ -53,7 +52,7 @@ func Disturbed(before, after Time, took, worked float64, n int) float64 {
 	return (idle + after.Foreign - before.Foreign) / (worked * cores)
 }
 
-// Busy is the share of a time span in which n cores were not idle.
+// Busy returns the share of a time span in which n cores were not idle.
 func Busy(before, after Time, took float64, n int) float64 {
 	if n == 0 || took <= 0 {
 		return 0
@@ -61,13 +60,13 @@ func Busy(before, after Time, took float64, n int) float64 {
 	return min(max(1-(after.Idle-before.Idle)/(took*float64(n)), 0), 1)
 }
 
-// ProcessTime is the time that all threads of a process have had, in seconds.
+// ProcessTime returns the CPU time of all threads of a process in seconds.
 func ProcessTime(pid int) (seconds float64, err error) {
 	ticks, _, err := proc.Process("/proc", pid)
 	return float64(ticks) / proc.TicksPerSecond, err
 }
 
-// Available are the cores that this process may use, the last first: the
+// Available returns the cores that this process may use, the last first, because the
 // first one serves most interrupts.
 func Available() ([]int, error) {
 	var set unix.CPUSet
@@ -83,7 +82,7 @@ func Available() ([]int, error) {
 	return cores[:min(len(cores), runtime.NumCPU())], nil
 }
 
-// Possible is one more than the highest number a core can have.
+// Possible returns the highest possible core number plus one.
 func Possible() uint32 {
 	b, err := os.ReadFile("/sys/devices/system/cpu/possible")
 	if err == nil {
@@ -96,9 +95,9 @@ func Possible() uint32 {
 	return uint32(runtime.NumCPU())
 }
 
-// InterruptTime is what the cores have spent on interrupts and on what follows
-// them, forwarding among it, since the machine started: seconds of all cores
-// together. Programs that run besides do not add to it as they do to the rest.
+// InterruptTime returns the time that all cores together have spent on interrupts and
+// softirqs, forwarding included, since boot, in seconds. Other running programs hardly
+// add to it.
 func InterruptTime() (float64, error) {
 	t, err := proc.AllCores("/proc")
 	return float64(t.IRQ+t.Softirq) / proc.TicksPerSecond, err

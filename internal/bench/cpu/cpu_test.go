@@ -63,7 +63,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// The own process's time grows by what it works.
+// The time of this process grows by the work that it does.
 func TestProcessTime(t *testing.T) {
 	before, err := ProcessTime(os.Getpid())
 	if err != nil {
@@ -80,7 +80,7 @@ func TestProcessTime(t *testing.T) {
 	}
 }
 
-// TestInterruptTime grows, and by less than all cores could have spent.
+// TestInterruptTime: the time grows, and by less than all cores could have spent.
 func TestInterruptTime(t *testing.T) {
 	begin := time.Now()
 	before, err := InterruptTime()

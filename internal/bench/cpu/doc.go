@@ -1,3 +1,3 @@
-// Package cpu says which cores a benchmark may use and how they spent their time,
-// so that a run that other programs disturbed does not count.
+// Package cpu says which cores a benchmark may use and how they spent their time, so that
+// runs disturbed by other programs do not count.
 package cpu

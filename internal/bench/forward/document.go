@@ -16,10 +16,10 @@ import (
 	"weir/internal/units"
 )
 
-// mostGroups are the cases whose bars stand in one chart; all are in the tables.
+// mostGroups is the number of cases with bars in one chart. The tables have all cases.
 const mostGroups = 6
 
-// Document is the report in the form that people pass around.
+// Document returns the report as a document.
 func (r *Report) Document() *report.Document {
 	d := &report.Document{
 		Kind: "forward", Title: "How many frames a core forwards", Command: r.Command, Version: r.Version, Started: r.Started, Machine: r.Machine,
@@ -54,10 +54,10 @@ func (r *Report) Document() *report.Document {
 	return d
 }
 
-// leastRuns are those below which a report calls itself a sketch.
+// leastRuns is the number of runs below which a report calls itself a sketch.
 const leastRuns = 5
 
-// Sketch reports whether the runs are too few for a verdict.
+// Sketch reports whether there are too few runs for a verdict.
 func (r *Report) Sketch() bool {
 	return slices.ContainsFunc(r.Rows, func(row Row) bool { return len(row.Mpps) < leastRuns })
 }
@@ -84,8 +84,7 @@ func times(n int) string {
 	return units.Thousands(n) + " times"
 }
 
-// verdicts are what the ratios of the first case say, and how far those of the
-// others reach.
+// verdicts states the ratios of the first case, and the range of the others.
 func (r *Report) verdicts() []string {
 	cases := r.cases()
 	if len(cases) == 0 {
@@ -115,8 +114,8 @@ func inFrames(r Ratio) *float64 { return &r.Mpps }
 
 func ofFrames(r Ratio) *stats.Comparison { return r.Test }
 
-// verdict says a ratio of the first case, what speaks against it, and between
-// what it is in all others.
+// verdict states a ratio of the first case, doubts about it, and its range over all other
+// cases.
 func (r *Report) verdict(of, to, sentence string, value func(Ratio) *float64, test func(Ratio) *stats.Comparison) string {
 	cases := r.cases()
 	first, least, most, why := math.NaN(), math.Inf(1), 0.0, ""
@@ -144,10 +143,10 @@ func (r *Report) verdict(of, to, sentence string, value func(Ratio) *float64, te
 		units.Plural(len(cases), "case"), units.Digits(least, 2), units.Digits(most, 2))
 }
 
-// ours tells weir's paths from those that it is compared with.
+// ours reports whether a path is weir's.
 func ours(path string) bool { return path == paths.Weir || path == paths.WeirNAT }
 
-// barsOf draws one value of all paths, a group per case.
+// barsOf draws one value of all paths, a group for each case.
 func (r *Report) barsOf(value func(Row) stats.Sample) []report.BarGroup {
 	var groups []report.BarGroup
 	cases := r.cases()
@@ -196,9 +195,8 @@ func (r *Report) costSection() report.Section {
 	return s
 }
 
-// OverTime shows each run of the paths with the load of each core, a chart for
-// each of the first cases. A path's runs stand side by side; between them the
-// others had theirs.
+// OverTime shows each run of the paths with the load of each core, one chart for each of
+// the first cases. The runs of a path are side by side, though the paths took turns.
 func (r *Report) OverTime() (charts []report.Chart) {
 	cases := r.cases()
 	for _, c := range cases[:min(len(cases), mostGroups)] {
@@ -213,7 +211,7 @@ func (r *Report) OverTime() (charts []report.Chart) {
 	return charts
 }
 
-// sideBySide is a record without the time between its moments.
+// sideBySide returns a record without the gaps between its moments.
 func sideBySide(r *sample.Record) *sample.Record {
 	out := &sample.Record{Rates: []sample.Rate{{Panel: "frames", Unit: "Mpps", Name: "forwarded"}},
 		About: "Each level is a run of steady traffic, with those that were repeated; the paths took turns."}
@@ -229,7 +227,7 @@ func sideBySide(r *sample.Record) *sample.Record {
 // A dimension is a key of a case that may be an axis.
 type dimension struct {
 	title   string
-	opening string // the title of what it does to new connections; "": that is not drawn
+	opening string // title of its effect on new connections; "": not drawn
 	axis    report.Axis
 	value   func(traffic.Case) int
 	rest    func(traffic.Case) traffic.Case // the case without it
@@ -250,7 +248,7 @@ var dimensions = []dimension{
 		func(c traffic.Case) int { return c.Cores }, func(c traffic.Case) traffic.Case { c.Cores = 0; return c }},
 }
 
-// curveSection draws rates against what was varied.
+// curveSection draws rates against each varied key.
 func (r *Report) curveSection() report.Section {
 	s := report.Section{Title: "What it depends on"}
 	for _, d := range dimensions {
@@ -265,9 +263,8 @@ func (r *Report) curveSection() report.Section {
 	return s
 }
 
-// curves draws all cases that differ only in one dimension: what is forwarded,
-// and how fast connections are opened. Where one case is all there is, nothing
-// was varied.
+// curves draws all cases that differ only in one dimension: forwarded frames, and how
+// fast connections are opened. It draws nothing if there is only one case.
 func (r *Report) curves(d dimension, rest traffic.Case) (charts []report.Chart) {
 	var cases []traffic.Case
 	for _, c := range r.cases() {
@@ -290,7 +287,7 @@ func (r *Report) curves(d dimension, rest traffic.Case) (charts []report.Chart) 
 	return charts
 }
 
-// series are the lines of all paths that have such runs.
+// series returns the lines of all paths that have such runs.
 func (r *Report) series(cases []traffic.Case, x func(traffic.Case) int, runs func(Row) stats.Sample) (all []report.Series) {
 	for _, name := range paths.Known {
 		line := report.Series{Name: name, Ours: ours(name)}
@@ -308,8 +305,7 @@ func (r *Report) series(cases []traffic.Case, x func(traffic.Case) int, runs fun
 	return all
 }
 
-// fixed says what is the same in all cases of a chart; what is missing there is
-// its axis.
+// fixed describes what is the same in all cases of a chart. The chart's axis is left out.
 func (r *Report) fixed(rest traffic.Case) string {
 	var parts []string
 	for _, part := range strings.Split(rest.String(), ", ") {
@@ -320,7 +316,7 @@ func (r *Report) fixed(rest traffic.Case) string {
 	return strings.Join(parts, ", ")
 }
 
-// nanos writes whole nanoseconds; a dash where they were not measured.
+// nanos writes whole nanoseconds, or a dash if they were not measured.
 func nanos(v *float64) string {
 	if v == nil {
 		return "–"

@@ -20,22 +20,22 @@ import (
 	"weir/internal/bench/traffic"
 )
 
-// sampleRate is how often perf looks, per second. It is odd, so as not to meet
-// the kernel's own clock.
+// sampleRate is how often perf samples per second. It is odd so that it does not run in
+// step with the kernel's clock.
 const sampleRate = "1999"
 
-// profiler looks where a core spends its time while a path has steady traffic.
+// profiler samples a core while a path has steady traffic.
 type profiler struct {
 	file string
 	cmd  *exec.Cmd
 	said strings.Builder
-	// order and answer are how perf is spoken to; it ends if they do.
+	// order and answer are the pipes to perf. perf ends if they close.
 	order, answer *os.File
 	found         []report.Stack
 }
 
-// profile measures the last path of a case once more, with perf on its first
-// core. What perf costs is in no figure.
+// profile measures the last path of a case once more, with perf on its first core. No
+// figure contains the cost of perf.
 func (b *benchmark) profile(ctx context.Context, c traffic.Case, e *samples) error {
 	const what = "flame graph"
 	if _, err := exec.LookPath("perf"); err != nil {
@@ -58,11 +58,11 @@ func (b *benchmark) profile(ctx context.Context, c traffic.Case, e *samples) err
 	return nil
 }
 
-// perfStarts is how long perf may take to begin.
+// perfStarts limits how long perf may take to start.
 const perfStarts = 20 * time.Second
 
-// start begins to look at a core. perf starts asleep and answers when it is
-// told to look, so that nothing is missed however long it takes to start.
+// start starts to sample a core. perf starts disabled and answers when it is enabled, so
+// nothing is missed however long it takes to start.
 func (p *profiler) start(core int) (err error) {
 	if err := p.launch(core); err != nil {
 		return errors.Join(fmt.Errorf("start perf: %w", err), p.release())
@@ -79,7 +79,7 @@ func (p *profiler) start(core int) (err error) {
 	return nil
 }
 
-// launch starts perf with an end of two pipes.
+// launch starts perf with one end of each pipe.
 func (p *profiler) launch(core int) error {
 	orders, order, err := os.Pipe()
 	if err != nil {
@@ -99,7 +99,7 @@ func (p *profiler) launch(core int) error {
 	return p.cmd.Start()
 }
 
-// release closes what is open and removes perf's file.
+// release closes the pipes and removes perf's file.
 func (p *profiler) release() error {
 	var errs []error
 	for _, end := range []*os.File{p.order, p.answer} {
@@ -113,20 +113,20 @@ func (p *profiler) release() error {
 	return errors.Join(errs...)
 }
 
-// abandon ends a perf that does not do what it was told.
+// abandon kills a perf that does not do what it was told.
 func (p *profiler) abandon(what string, err error) error {
 	all := errors.Join(fmt.Errorf("%s: %w", what, err), p.cmd.Process.Kill())
-	_ = p.cmd.Wait() // it was killed, and says so
+	_ = p.cmd.Wait() // reports only that it was killed
 	return errors.Join(all, p.release())
 }
 
-// stop ends perf and reads what it saw.
+// stop ends perf and reads its samples.
 func (p *profiler) stop() (err error) {
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		return p.abandon("stop perf", err)
 	}
 	defer func() { err = errors.Join(err, p.release()) }()
-	var ended *exec.ExitError // of the signal
+	var ended *exec.ExitError // the status after the signal
 	err = p.cmd.Wait()
 	if err != nil && !errors.As(err, &ended) {
 		return fmt.Errorf("stop perf: %w", err)
@@ -141,20 +141,20 @@ func (p *profiler) stop() (err error) {
 	return nil
 }
 
-// unknown is what perf calls a function without a name.
+// unknown is perf's name for a function without a name.
 const unknown = "[unknown]"
 
-// others stands for what other programs did on the core meanwhile.
+// others stands for other programs on the core.
 const others = "other programs"
 
-// fold counts equal stacks of perf script's output, in which each sample is a
-// line with the program's name and number and then, indented, its functions, the
-// innermost first. A function that perf cannot name is a part of the one that
-// called it. What is neither of the program own nor of the kernel's own threads
-// has nothing to do with the path: it is counted together.
+// fold counts equal stacks in the output of perf script. There each sample is a line with
+// the program's name and number, followed by its functions, indented, the innermost
+// first. A function that perf cannot name counts as part of its caller. Samples that
+// belong neither to the process own nor to kernel threads have nothing to do with the
+// path. They are counted together.
 func fold(text string, own int) []report.Stack {
 	counts := map[string]int{}
-	var frames []string // of a sample; nil: none
+	var frames []string // functions of a sample; nil: no sample
 	program, foreign := "", false
 	end := func() {
 		switch {
@@ -178,7 +178,7 @@ func fold(text string, own int) []report.Stack {
 			program = strings.Join(fields[:last], " ")
 			foreign = fields[last] != strconv.Itoa(own) && !kernelThread.MatchString(program)
 		default:
-			frames = slices.Grow(frames, 1) // no longer nil
+			frames = slices.Grow(frames, 1) // makes it not nil
 			if name := strings.Join(fields[1:], " "); name != "" && name != unknown {
 				frames = append(frames, function(name))
 			}
@@ -192,11 +192,11 @@ func fold(text string, own int) []report.Stack {
 	return stacks
 }
 
-// kernelThread are those that forward, and the one that does nothing.
+// kernelThread matches kernel threads that forward, and the idle one.
 var kernelThread = regexp.MustCompile(`^(ksoftirqd/|napi/|swapper)`)
 
-// bpfProgram is how the kernel names the code of a BPF program: with a hash of
-// its instructions, which is of no use to a reader.
+// bpfProgram matches the kernel's name for a BPF program. It contains a hash of the
+// instructions, which does not help a reader.
 var bpfProgram = regexp.MustCompile(`^bpf_prog_[0-9a-f]{16}_(.+)$`)
 
 func function(symbol string) string {

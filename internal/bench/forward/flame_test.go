@@ -15,7 +15,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// perf looks at a core on which this process keeps the kernel busy for a while.
+// perf samples a core on which this process keeps the kernel busy for a while.
 func TestProfiler(t *testing.T) {
 	testenv.NeedRoot(t)
 	if _, err := exec.LookPath("perf"); err != nil {
@@ -48,11 +48,12 @@ func TestProfiler(t *testing.T) {
 	}
 }
 
-// keepKernelBusy has the kernel clear memory for so long: stacks are the kernel's only.
+// keepKernelBusy lets the kernel clear memory for that long. All samples are then in the
+// kernel.
 func keepKernelBusy(span time.Duration) {
 	zero, err := os.Open("/dev/zero")
 	if err != nil {
-		return // perf then finds nothing, which the test tells
+		return // perf then finds nothing, and the test fails
 	}
 	defer zero.Close()
 	buffer := make([]byte, 1<<20)
@@ -63,8 +64,8 @@ func keepKernelBusy(span time.Duration) {
 	}
 }
 
-// A perf that cannot be started, that ends without an answer, or that is gone
-// when it shall stop leaves no open file, no process and no file.
+// No process, temporary file or file descriptor is left if perf cannot be started, ends
+// without an answer, or is gone before it is told to stop.
 func TestProfilerFailure(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
@@ -84,7 +85,7 @@ func TestProfilerFailure(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _ = p.cmd.Process.Wait() // as if it had been reaped
+			_, _ = p.cmd.Process.Wait() // as if it had been reaped already
 			err = p.stop()
 		}
 		if err == nil {

@@ -22,28 +22,28 @@ import (
 	"weir/internal/units"
 )
 
-// benchmark is what all cases have in common.
+// benchmark is what all cases share.
 type benchmark struct {
 	options  *Options
 	bed      *testbed.Testbed
 	random   *rand.Rand
 	report   *Report
-	missing  map[string]string // why a path cannot run here at all
+	missing  map[string]string // why a path cannot run on this machine
 	progress *progress.Progress
-	profiler *profiler // of the next run
+	profiler *profiler // for the next run
 	retries  int       // see run
-	// disturbed are the shares of time that were lost in runs that are void, but
-	// that no attempt brought a better one for.
+	// disturbed are the shares of lost time in invalid runs that no further attempt
+	// replaced.
 	disturbed []float64
-	elsewhere float64 // the largest share of time that the other cores were busy
-	done      int     // runs
+	elsewhere float64 // largest busy share of the other cores' time
+	done      int     // finished runs
 }
 
-// Run measures forwarding: each path in each case, several times, in random
-// order. It ends with an error at the first thing that cannot be set up, or that
-// does not do to frames what it is measured for; what it built is removed in any
-// case. Beside an error the report has what was measured until then; nil: nothing
-// was. Only one benchmark runs at a time on a machine.
+// Run measures forwarding: each path in each case, several times, in random order. It
+// stops with an error if something cannot be set up, or if a path does not do to frames
+// what it should. It always removes what it built. With an error it also returns the
+// report so far, or nil if nothing was measured. Only one benchmark runs at a time on a
+// machine.
 func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (b *benchmark) measure(ctx context.Context) (err error) {
 	return nil
 }
 
-// nothingMeasured says why there is no report.
+// nothingMeasured returns why there is no report.
 func (b *benchmark) nothingMeasured() error {
 	var why []string
 	for _, skip := range b.report.Skipped {
@@ -146,8 +146,8 @@ func (b *benchmark) measureCase(ctx context.Context, c traffic.Case) error {
 	return nil
 }
 
-// prepare finds the paths that can run in a case, and the faster way into
-// those that have several.
+// prepare finds the paths that can run in a case, and the faster entry of those that have
+// several.
 func (b *benchmark) prepare(ctx context.Context, c traffic.Case) ([]*samples, error) {
 	var all []*samples
 	for _, name := range paths.Known {
@@ -172,7 +172,7 @@ func (b *benchmark) prepare(ctx context.Context, c traffic.Case) ([]*samples, er
 	return all, nil
 }
 
-// tooSmall says why a path cannot hold the connections of a case.
+// tooSmall returns why a path cannot hold the connections of a case.
 func (b *benchmark) tooSmall(p *paths.Path, c traffic.Case) string {
 	if p.Name != paths.Nft && p.Name != paths.NftNAT {
 		return ""
@@ -189,7 +189,7 @@ func (b *benchmark) tooSmall(p *paths.Path, c traffic.Case) string {
 	return ""
 }
 
-// chooseEntry tries each way into a path for a moment.
+// chooseEntry tries each entry of a path for a moment.
 func (b *benchmark) chooseEntry(ctx context.Context, c traffic.Case, p *paths.Path) (string, error) {
 	if len(p.Entries) == 1 {
 		return p.Entries[0].Name, nil
@@ -208,7 +208,7 @@ func (b *benchmark) chooseEntry(ctx context.Context, c traffic.Case, p *paths.Pa
 	return best, nil
 }
 
-// control is the last path once more, under the same name.
+// control returns the last path once more, under the same name.
 func (b *benchmark) control(all []*samples) *samples {
 	last := all[len(all)-1]
 	return &samples{path: last.path, entry: last.entry}
@@ -259,13 +259,13 @@ func (b *benchmark) runPath(ctx context.Context, c traffic.Case, p *paths.Path, 
 	return r.measure(ctx)
 }
 
-// conclude turns what was measured in a case into rows.
+// conclude turns the measurements of a case into rows.
 func (b *benchmark) conclude(c traffic.Case, all []*samples, control *samples) {
 	b.report.add(c, rows(c, all))
 	b.report.Control.Add(control.path.Name, all[len(all)-1].mpps, control.mpps)
 }
 
-// concludeEarly keeps what was measured of a case that did not come to its end.
+// concludeEarly keeps the measurements of a case that did not finish.
 func (b *benchmark) concludeEarly(c traffic.Case, all []*samples, control *samples) {
 	all = slices.DeleteFunc(slices.Clone(all), func(e *samples) bool { return len(e.mpps) == 0 })
 	if len(all) > 0 {
@@ -282,7 +282,7 @@ func (b *benchmark) skip(name string, c *traffic.Case, why string) {
 	b.progress.Say("skipped: %s: %s", name, why)
 }
 
-// judgeDisturbance refuses a verdict where runs had to be taken that are void.
+// judgeDisturbance refuses a verdict if it had to use invalid runs.
 func (b *benchmark) judgeDisturbance() {
 	if b.elsewhere > quietElsewhere {
 		b.report.Notes = append(b.report.Notes, fmt.Sprintf("the cores that were not measured were busy for up to %.0f %% of a run; "+

@@ -18,8 +18,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// shortOptions measure next to nothing: these tests ask whether frames find
-// their way and are checked, not how fast.
+// shortOptions measure very briefly. These tests check that frames arrive and are
+// checked, not how fast.
 func shortOptions(paths ...string) Options {
 	o := Defaults()
 	o.Paths, o.Flows, o.Runs, o.Seconds = paths, []int{200}, 1, 50*time.Millisecond
@@ -46,8 +46,8 @@ func checkRows(t *testing.T, o Options, r *Report) {
 	checkOverTime(t, o, r)
 }
 
-// checkOverTime fails unless the first cases have a chart with each run of each
-// path, at the rate that the row has, and with the load of the cores.
+// checkOverTime fails unless the first cases have a chart with each run of each path, at
+// the rate of the row, and with the load of the cores.
 func checkOverTime(t *testing.T, o Options, r *Report) {
 	t.Helper()
 	charts := r.OverTime()
@@ -85,7 +85,7 @@ func TestNothingMeasured(t *testing.T) {
 	testenv.NothingLeft(t, o.Name)
 }
 
-// TestForward sends frames in both directions by the paths that need no weir.
+// TestForward sends frames in both directions over the paths that need no weir.
 func TestForward(t *testing.T) {
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "nft")
@@ -94,7 +94,7 @@ func TestForward(t *testing.T) {
 		protocol string
 	}{{4, traffic.UDP}, {6, traffic.TCP}} {
 		o := shortOptions(paths.Generator, paths.Redirect, paths.Kernel, paths.Nft, paths.NftNAT)
-		o.Rules = []int{40} // that no frame may match
+		o.Rules = []int{40} // no frame may match them
 		o.Families, o.Protocols, o.Directions = []int{kind.family}, []string{kind.protocol}, []string{traffic.Both}
 		report, err := Run(context.Background(), o)
 		if err != nil {
@@ -105,7 +105,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// TestForwardSinks drops frames at the firewall's egress, of large frames.
+// TestForwardSinks drops large frames at the firewall's egress.
 func TestForwardSinks(t *testing.T) {
 	testenv.NeedRoot(t)
 	o := shortOptions(paths.Generator, paths.Kernel)
@@ -130,7 +130,7 @@ func TestForwardWeir(t *testing.T) {
 	}{{"xdp", traffic.UDP, 4}, {"xdp", traffic.TCP, 6}, {"tcx", traffic.TCP, 4}} {
 		t.Run(c.hook+" "+c.protocol, func(t *testing.T) {
 			o := shortOptions(paths.Weir, paths.WeirNAT)
-			o.Rules = []int{40} // that no frame may match
+			o.Rules = []int{40} // no frame may match them
 			o.Program, o.Hook = program, c.hook
 			if c.hook == "xdp" {
 				o.Paths = append(o.Paths, paths.VLAN...)
@@ -146,8 +146,8 @@ func TestForwardWeir(t *testing.T) {
 	}
 }
 
-// TestForwardFindsWrongPaths ends where a path forwards other frames than it
-// should: here the traffic that is to be translated meets rules that do not.
+// TestForwardFindsWrongPaths: the benchmark stops if a path forwards other frames than it
+// should. Here traffic that should be translated meets rules that do not translate it.
 func TestForwardFindsWrongPaths(t *testing.T) {
 	testenv.NeedRoot(t)
 	bed, err := testbed.Open(t.Context(), testbed.Options{Name: "weir-test-forward", Offloads: lab.OffloadsOff})
@@ -189,8 +189,8 @@ func TestForwardSkips(t *testing.T) {
 	}
 }
 
-// TestForwardEnds is a Ctrl-C in the middle, after which nothing is left; the
-// same is true of what a killed run left, once another has run.
+// TestForwardEnds: Ctrl-C in the middle leaves nothing behind. What a killed run leaves
+// behind is removed by the next run.
 func TestForwardEnds(t *testing.T) {
 	testenv.NeedRoot(t)
 	o := shortOptions(paths.Kernel)
@@ -212,7 +212,7 @@ func TestForwardEnds(t *testing.T) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 	testenv.NothingLeft(t, o.Name)
-	if _, err := Run(ctx, o); !errors.Is(err, context.Canceled) { // while the network is built
+	if _, err := Run(ctx, o); !errors.Is(err, context.Canceled) { // while the network is being built
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 	testenv.NothingLeft(t, o.Name)

@@ -14,46 +14,47 @@ import (
 	"weir/pf/resolve"
 )
 
-// Options say what to measure. Lists multiply: every combination is a case.
+// Options choose what to measure. All combinations of the lists are measured; each is a
+// case.
 type Options struct {
-	Frames     []int // bytes, with the frame's checksum; raised to what a kind of frame needs
+	Frames     []int // bytes with the frame's checksum; raised to the minimum of the frame's kind
 	Flows      []int
 	Families   []int // 4, 6
 	Protocols  []string
 	Cores      []int
 	Directions []string
 	Sinks      []string
-	Rules      []int // in front of those of the examples, that match nothing of the traffic
-	Tables     []int // addresses of a table in front of these, that hold nothing of the traffic
-	Limits     []int // set limit states of weir; 0: the example's, or twice the flows
+	Rules      []int // rules before those of the examples, which no traffic matches
+	Tables     []int // addresses of a table before these, which no traffic matches
+	Limits     []int // weir's set limit states; 0: the example's, or twice the flows
 
 	Paths    []string
-	Hook     string        // of weir: xdp or tcx
+	Hook     string        // weir's hook: xdp or tcx
 	Prefetch string        // weir run --prefetch: auto, on or off
-	Runs     int           // of each path in each case
-	Seconds  time.Duration // of steady traffic in each run
+	Runs     int           // runs of each path in each case
+	Seconds  time.Duration // steady traffic in each run
 
-	// RaiseConntrack makes room for the flows in conntrack, which is common to
-	// the whole machine, as long as the benchmark runs.
+	// RaiseConntrack raises conntrack's limit for the flows while the benchmark runs.
+	// The limit applies to the whole machine.
 	RaiseConntrack bool
-	// Flame adds one run with perf, to see where the time goes.
+	// Flame adds one run with perf, which shows where the time goes.
 	Flame bool
-	// Command is what repeats this benchmark, for the report.
+	// Command repeats this benchmark, for the report.
 	Command string
-	// Program is the weir to measure; "": the one that runs.
+	// Program is the weir to measure. "" means the running one.
 	Program string
 	// Version is that of this weir, for the report.
 	Version string
-	// Progress hears what is going on; nil: nobody.
+	// Progress gets progress messages. nil means nobody does.
 	Progress io.Writer
 
-	Name  string // of namespaces and folder; "": the default
-	Quick bool   // take the first run, disturbed or not
-	// sampled asks in which stage the time goes, where frames are forwarded.
+	Name  string // name of namespaces and folder; "": the default
+	Quick bool   // take the first run, even if it was disturbed
+	// Split samples in which stage the time goes while frames are forwarded.
 	Split bool
 }
 
-// Defaults measure all paths in the case that the README shows.
+// Defaults measure all paths in the README's case.
 func Defaults() Options {
 	return Options{
 		Frames: []int{64}, Flows: []int{1000}, Families: []int{4}, Protocols: []string{traffic.UDP}, Cores: []int{1},
@@ -62,22 +63,22 @@ func Defaults() Options {
 	}
 }
 
-// Short are the options of a benchmark that takes less than a minute and shows
-// what the whole one would, less exactly.
+// Short returns options for a benchmark of less than a minute, which shows the same as
+// the whole one with less precision.
 func Short() Options {
 	o := Defaults()
 	o.Runs, o.Seconds = 3, 300*time.Millisecond
 	return o
 }
 
-// Bounds of options.
+// Limits of the options.
 const (
 	maxFrame   = 1518
 	maxFlows   = 1<<traffic.FlowBits - traffic.NewFlows
 	maxSeconds = 60 * time.Second
 )
 
-// Check tells the first thing that is wrong with the options.
+// Check returns the first error in the options.
 func (o *Options) Check() error {
 	for _, check := range []error{
 		option.Each("--frame", o.Frames, func(n int) bool { return n >= traffic.LeastFrame && n <= maxFrame }, "64 to 1518"),
@@ -108,7 +109,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// needed is how many connections the largest case has at once.
+// needed returns the number of connections of the largest case.
 func (o *Options) needed() int {
 	if len(o.Flows) == 0 {
 		return traffic.NewFlows
@@ -116,8 +117,8 @@ func (o *Options) needed() int {
 	return traffic.Case{Flows: slices.Max(o.Flows)}.Needed()
 }
 
-// Cases are all combinations. Frame sizes below what a kind of frame needs
-// become that size, and those that become the same are one.
+// Cases returns all combinations. Frame sizes below the minimum of their kind are raised
+// to it, and equal cases are merged.
 func (o *Options) Cases() []traffic.Case {
 	var cases []traffic.Case
 	for _, family := range o.Families {
@@ -139,7 +140,7 @@ func (o *Options) Cases() []traffic.Case {
 	return unique(cases)
 }
 
-// ruleCases are the cases of one kind of traffic.
+// ruleCases returns the cases of one kind of traffic.
 func (o *Options) ruleCases(c traffic.Case) []traffic.Case {
 	var cases []traffic.Case
 	for _, c.Rules = range o.Rules {
@@ -162,16 +163,16 @@ func unique(cases []traffic.Case) []traffic.Case {
 	return kept
 }
 
-// Estimate is about how long the benchmark takes.
+// Estimate returns about how long the benchmark takes.
 func (o *Options) Estimate() time.Duration {
 	const (
-		start   = 1.3  // seconds to build, open, learn the rate and take down
-		perFlow = 8e-6 // to open a connection and check it, both ways
-		perRule = 1e-4 // to load one
+		start   = 1.3  // seconds to build a path, open it, find the rate and take it down
+		perFlow = 8e-6 // to open and check a connection, both ways
+		perRule = 1e-4 // to load a rule
 		perAddr = 5e-6 // to load an address of a table
-		perLook = 1e-7 // for nft to look at a rule of a list, at each new connection
+		perLook = 1e-7 // for nft to compare a rule of a list, for each new connection
 	)
-	lists := 0.0 // paths that have one
+	lists := 0.0 // paths with a list
 	for _, path := range o.Paths {
 		if path == paths.Nft || path == paths.NftNAT {
 			lists++
@@ -179,7 +180,7 @@ func (o *Options) Estimate() time.Duration {
 	}
 	total := 3.0
 	for _, c := range o.Cases() {
-		runs := float64(o.Runs*(len(o.Paths)+1)) + 4 // the control; entries to choose from
+		runs := float64(o.Runs*(len(o.Paths)+1)) + 4 // plus the control, and runs to choose entries
 		total += runs * (start + o.Seconds.Seconds()*1.1 + float64(c.Flows)*perFlow + float64(c.Rules)*perRule + float64(c.Tables)*perAddr)
 		if c.Flows >= manyFlows {
 			total += runs * decisions.Seconds()

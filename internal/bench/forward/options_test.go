@@ -58,7 +58,7 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
-// The defaults are promised to take less than three minutes.
+// The defaults take less than three minutes, as promised.
 func TestEstimate(t *testing.T) {
 	o := Defaults()
 	if d := o.Estimate(); d > 3*time.Minute || d < 30*time.Second {

@@ -12,22 +12,22 @@ import (
 	"weir/internal/lab"
 )
 
-// RateOptions say how one rate is measured.
+// RateOptions choose how one rate is measured.
 type RateOptions struct {
-	Hook    string // of weir: xdp or tcx
+	Hook    string // weir's hook: xdp or tcx
 	Entry   string // one of [paths.EntryNames]; "": the first
 	Flows   int
-	Seconds time.Duration // of steady traffic
-	// Prepare is called in the firewall's namespace when the path is in place.
+	Seconds time.Duration // steady traffic
+	// Prepare is called in the firewall's namespace once the path is in place.
 	Prepare func() error
 }
 
 // rateRetries is how many disturbed runs are repeated for one rate.
 const rateRetries = 3
 
-// Rate runs a path once, as weir bench forward does, for frames of 64 bytes on one
-// core: how many packets it forwards in a second. The share of its time that the core
-// was idle or worked for others comes with it.
+// Rate runs a path once, as weir bench forward does, with frames of 64 bytes on one core.
+// It returns the packets forwarded per second, and the share of its time in which the
+// core was idle or worked for others.
 func Rate(ctx context.Context, b *testbed.Testbed, name string, o RateOptions) (perSecond, disturbed float64, err error) {
 	p, err := paths.New(name, paths.WeirOptions{Hook: o.Hook})
 	if err != nil {

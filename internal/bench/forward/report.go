@@ -14,24 +14,24 @@ import (
 	"weir/internal/units"
 )
 
-// Report is what a benchmark found.
+// Report is the result of a benchmark.
 type Report struct {
 	Command string            `json:"command"`
-	Version string            `json:"version,omitempty"` // of the weir that measured
+	Version string            `json:"version,omitempty"` // version of the weir that measured
 	Started time.Time         `json:"started"`
 	Machine hostinfo.Machine  `json:"machine"`
-	Rules   map[string]string `json:"rules"` // text of the rule files, by name
+	Rules   map[string]string `json:"rules"` // texts of the rule files, by name
 	Rows    []Row             `json:"rows"`
 	Ratios  []Ratio           `json:"ratios"`
 	Control stats.Control     `json:"control"`
 	Skipped []Skip            `json:"skipped,omitempty"`
 	Notes   []string          `json:"notes,omitempty"`
-	Profile *Profile          `json:"profile,omitempty"` // where a path's time went, if it was asked for
+	Profile *Profile          `json:"profile,omitempty"` // where a path's time went, if requested
 
 	sections []section
 }
 
-// section are the rows of one case.
+// section has the rows of one case.
 type section struct {
 	c        traffic.Case
 	from, to int
@@ -44,20 +44,20 @@ func (r *Report) add(c traffic.Case, found []Row) {
 	r.Ratios = append(r.Ratios, ratios(c, found)...)
 }
 
-// Row is what one path did in one case.
+// Row is the result of one path in one case.
 type Row struct {
 	Path  string `json:"path"`
 	Hook  string `json:"hook"` // xdp, tcx or stack
 	Entry string `json:"flavour,omitempty"`
 	traffic.Case
-	Mpps    stats.Sample `json:"mpps"`   // million frames per second, of all cores together
-	NS      float64      `json:"ns"`     // of one core, per frame
-	NetNS   *float64     `json:"net_ns"` // without what the generator path costs; null: not measured
+	Mpps    stats.Sample `json:"mpps"`   // million frames per second, all cores together
+	NS      float64      `json:"ns"`     // time of one core per frame
+	NetNS   *float64     `json:"net_ns"` // without the cost of the generator path; null: not measured
 	NewPerS *float64     `json:"new_per_s"`
-	NewRuns stats.Sample `json:"new_per_s_runs,omitempty"` // the runs that NewPerS is the median of
+	NewRuns stats.Sample `json:"new_per_s_runs,omitempty"` // runs of which NewPerS is the median
 
-	Splits []map[string]float64 `json:"-"` // of each run, ns of a frame by stage; nil: not asked for
-	record *sample.Record       // each run, and what the cores did in it
+	Splits []map[string]float64 `json:"-"` // for each run, ns of a frame by stage; nil: not requested
+	record *sample.Record       // each run with the load of the cores
 }
 
 // Ratio compares two paths of one case: the first divided by the second.
@@ -68,13 +68,13 @@ type Ratio struct {
 	Mpps    float64  `json:"mpps"`
 	NetNS   *float64 `json:"net_ns"`
 	NewPerS *float64 `json:"new_per_s"`
-	// Test and NewTest say whether the runs of the two paths differ, in frames and
-	// in new connections; nil: not measured.
+	// Test and NewTest say whether the runs of the two paths differ, in frames and in
+	// new connections. nil means not measured.
 	Test    *stats.Comparison `json:"test,omitempty"`
 	NewTest *stats.Comparison `json:"new_test,omitempty"`
 }
 
-// Profile is where the time of one core went while a path had steady traffic.
+// Profile shows where the time of one core went while a path had steady traffic.
 type Profile struct {
 	Path   string         `json:"path"`
 	Case   traffic.Case   `json:"case"`
@@ -84,32 +84,31 @@ type Profile struct {
 // Skip is a path that was not measured.
 type Skip struct {
 	Path   string        `json:"path"`
-	Case   *traffic.Case `json:"case,omitempty"` // nil: in no case
+	Case   *traffic.Case `json:"case,omitempty"` // nil: all cases
 	Reason string        `json:"reason"`
 }
 
-// compared are the pairs that a report gives the ratios of.
+// compared are the pairs whose ratios a report has.
 var compared = [...]struct{ of, to string }{
 	{paths.Weir, paths.Redirect}, {paths.WeirNAT, paths.Redirect},
 	{paths.WeirVLAN, paths.Weir}, {paths.WeirNATVLAN, paths.WeirNAT},
 	{paths.Weir, paths.Kernel}, {paths.Weir, paths.Nft}, {paths.WeirNAT, paths.NftNAT},
 }
 
-// WriteJSON writes the report for programs.
+// WriteJSON writes the report as JSON for programs.
 func (r *Report) WriteJSON(w io.Writer) error { return report.EncodeJSON(w, r) }
 
-// samples are what was measured of one path in one case.
+// samples are the measurements of one path in one case.
 type samples struct {
 	path    *paths.Path
 	entry   string
 	mpps    stats.Sample
 	newPerS stats.Sample
-	splits  []map[string]float64 // of each run, where it was sampled
-	record  sample.Record        // each run, and what the cores did in it
+	splits  []map[string]float64 // for each run, if it was sampled
+	record  sample.Record        // each run with the load of the cores
 }
 
-// rows turns the samples of one case into rows; the generator's gives what is
-// net.
+// rows turns the samples of one case into rows. Net times need the generator's samples.
 func rows(c traffic.Case, all []*samples) []Row {
 	base := 0.0
 	for _, s := range all {
@@ -135,7 +134,7 @@ func rows(c traffic.Case, all []*samples) []Row {
 	return out
 }
 
-// nanoseconds are what one core spends on a frame.
+// nanoseconds returns the time that one core spends on a frame.
 func nanoseconds(c traffic.Case, mpps stats.Sample) float64 {
 	return float64(c.Cores) * 1000 / mpps.Median()
 }
@@ -167,7 +166,7 @@ func tested(a, b stats.Sample) *stats.Comparison {
 	return &c
 }
 
-// doubt is what keeps a ratio from being a finding; "": nothing.
+// doubt returns why a ratio is not a finding, or "".
 func doubt(c *stats.Comparison) string {
 	switch {
 	case c == nil || c.Proven:

@@ -17,7 +17,7 @@ import (
 	"weir/internal/stats"
 )
 
-// example is a report of one case and three paths.
+// example returns a report of one case and three paths.
 func example(t *testing.T) *Report {
 	t.Helper()
 	c := traffic.Case{Frame: 64, Flows: 1000, Family: 4, Protocol: traffic.UDP, Cores: 1, Direction: traffic.OneWay, Sink: traffic.Egress}
@@ -120,7 +120,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// A run whose control failed concludes nothing.
+// A run whose control failed draws no conclusions.
 func TestNoVerdict(t *testing.T) {
 	r := example(t)
 	r.Control.OK, r.Control.Why = false, "the reason"
@@ -133,8 +133,7 @@ func TestNoVerdict(t *testing.T) {
 	}
 }
 
-// TestCurves: what was varied is drawn, for connections that are known and for
-// those that are opened, and so is nothing else.
+// TestCurves: only what was varied is drawn, for known connections and for new ones.
 func TestCurves(t *testing.T) {
 	r := example(t)
 	if s := r.curveSection(); len(s.Charts) != 0 {

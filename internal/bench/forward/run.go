@@ -15,47 +15,47 @@ import (
 )
 
 const (
-	// firstFrames are what a generator sends to learn how fast a path is.
+	// firstFrames is what a generator sends to find the speed of a path.
 	firstFrames = 1 << 16
 	// From manyFlows on, a path may change how it works. weir decides that once a
 	// second by the number of its connections, so a run waits for decisions.
 	manyFlows = 32 << 10
 	decisions = 1200 * time.Millisecond
-	// disturbance is the share of a run's time that its cores may be idle or work
-	// for other programs. With more the run does not count.
+	// disturbance is the share of a run's time that its cores may be idle or work for
+	// other programs. Above it the run does not count.
 	disturbance = 0.02
-	// quietElsewhere is the share of time that other cores may be busy without
-	// being named in the report.
+	// quietElsewhere is the busy share of other cores that the report does not
+	// mention.
 	quietElsewhere = 0.1
-	// passes is how often connections that did not open are opened again: a router
-	// may lose a frame of one that it does not know yet.
+	// passes is how often lost openings are repeated, because a router may lose the
+	// first frame of a connection.
 	passes = 3
-	// attempts are made to get a run that is not disturbed, as long as not too
-	// many were needed before: half as many as there are runs in all.
+	// attempts is how often a disturbed run is repeated. All repetitions together are
+	// limited to half of the number of runs.
 	attempts = 4
 )
 
 // run measures one path once: open connections, steady traffic, new ones.
 type run struct {
 	setup   *traffic.Setup
-	cores   []int // of the case
-	others  []int // that the machine has besides
+	cores   []int // cores of the case
+	others  []int // the machine's other cores
 	seconds float64
-	retries *int                        // further attempts that may be made, in all runs together
-	profile *profiler                   // nil: nobody looks
+	retries *int                        // repetitions left, for all runs together
+	profile *profiler                   // nil: no profile
 	sinks   map[bool]*traffic.CountSink // by direction: back or not
-	sampler *profile.Sampler            // of the first core; nil: nobody wants to know
-	record  *sample.Record              // gets each stretch of steady traffic; nil: nobody wants to know
+	sampler *profile.Sampler            // on the first core; nil: not sampled
+	record  *sample.Record              // records each stretch of steady traffic; nil: not recorded
 }
 
-// result is what a run measured.
+// result is the result of a run.
 type result struct {
 	mpps      float64
-	newPerS   float64 // 0: the path knows no connections
+	newPerS   float64 // 0: the path has no connections
 	disturbed float64 // share of the cores' time that others took
 	elsewhere float64 // share of their time that the other cores were busy
 	stacks    []profile.Stack
-	split     map[string]float64 // ns of a frame by stage; nil: not asked for
+	split     map[string]float64 // ns of a frame by stage; nil: not requested
 }
 
 // measure runs everything on a path that is in place.
@@ -106,7 +106,7 @@ func (r *run) detachSinks() error {
 	return errors.Join(errs...)
 }
 
-// count counts steady traffic, and then new connections.
+// count measures steady traffic and then new connections.
 func (r *run) count(ctx context.Context) (res result, err error) {
 	gs, err := r.generators()
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *run) count(ctx context.Context) (res result, err error) {
 	return res, err
 }
 
-// profiled does something while the profiler samples the core, if there is one.
+// profiled calls do while the profiler, if there is one, samples the core.
 func (r *run) profiled(do func() (result, error)) (res result, err error) {
 	if r.profile == nil {
 		return do()
@@ -139,8 +139,8 @@ func (r *run) profiled(do func() (result, error)) (res result, err error) {
 	return do()
 }
 
-// generators loads those of the case. With both directions and several cores,
-// one half of the cores sends each; on one core two threads take turns.
+// generators loads the generators of the case. With both directions on several cores,
+// half of the cores send each direction. On one core two threads take turns.
 func (r *run) generators() ([]*traffic.Generator, error) {
 	var gs []*traffic.Generator
 	all := r.setup.ScatteredFlows()
@@ -171,7 +171,7 @@ func (r *run) coresOf(back bool) []int {
 	return r.cores[:half]
 }
 
-// steady sends as many frames as take the wanted time, and gives their rate.
+// steady sends frames for the wanted time and returns their rate.
 func (r *run) steady(ctx context.Context, gs []*traffic.Generator) (best result, err error) {
 	attempt := 0
 	frames := make([]uint32, len(gs))
@@ -199,8 +199,8 @@ func (r *run) steady(ctx context.Context, gs []*traffic.Generator) (best result,
 		if r.record != nil {
 			r.record.Note(res.mpps)
 		}
-		// A run that was over early was faster than the one before it; it is
-		// right, but the next will be as long as it should be.
+		// A run that ended early was faster than the one before it. Its result is
+		// right, but the next run gets the right length.
 		early := traffic.Shortest(r.sinks) < 0.9*r.seconds
 		if res.disturbed <= best.disturbed {
 			best = res
@@ -212,14 +212,14 @@ func (r *run) steady(ctx context.Context, gs []*traffic.Generator) (best result,
 	}
 }
 
-// framesFor is what a generator can send in the wanted time and a little more.
+// framesFor returns what a generator can send in a bit more than the wanted time.
 func (r *run) framesFor(g *traffic.Generator) uint32 {
 	const reserve = 1.05
 	n := r.sinks[g.Back].RateOn(g.Core) * r.seconds * reserve
 	return uint32(min(max(n, firstFrames), math.MaxUint32/2))
 }
 
-// send runs the generators and evaluates what the sinks saw of it.
+// send runs the generators and evaluates what the sinks counted.
 func (r *run) send(gs []*traffic.Generator, frames []uint32) (res result, err error) {
 	for _, sink := range r.sinks {
 		sink.Reset()
@@ -237,7 +237,7 @@ func (r *run) send(gs []*traffic.Generator, frames []uint32) (res result, err er
 	if err != nil {
 		return res, err
 	}
-	time.Sleep(2 * time.Millisecond) // for what still waits in a queue
+	time.Sleep(2 * time.Millisecond) // for frames that still wait in a queue
 	total := uint64(0)
 	for i := range frames {
 		total += uint64(frames[i])
@@ -252,7 +252,7 @@ func (r *run) send(gs []*traffic.Generator, frames []uint32) (res result, err er
 	return res, nil
 }
 
-// runWatched runs the generators; the record looks at the cores before and after.
+// runWatched runs the generators. The record reads the cores before and after.
 func (r *run) runWatched(gs []*traffic.Generator, frames []uint32) (stacks []profile.Stack, err error) {
 	if r.record == nil {
 		return r.runSampled(gs, frames)
@@ -272,8 +272,8 @@ func (r *run) readCores() (own, others cpu.Time, err error) {
 	return own, others, err
 }
 
-// allArrived refuses a run in which frames were lost: what the path dropped
-// cost it less than what it forwarded.
+// allArrived rejects a run in which frames were lost: dropping a frame costs the path
+// less than forwarding it.
 func (r *run) allArrived(sent uint64) error {
 	const most = 0.01
 	if seen := traffic.Arrived(r.sinks); float64(seen) < (1-most)*float64(sent) {
@@ -282,8 +282,8 @@ func (r *run) allArrived(sent uint64) error {
 	return nil
 }
 
-// connect opens connections that are not known yet and gives how many were
-// opened in a second.
+// connect opens connections that are not known yet, and returns how many it opened per
+// second.
 func (r *run) connect() (perSecond float64, err error) {
 	for _, sink := range r.sinks {
 		sink.Reset()

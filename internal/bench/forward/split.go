@@ -8,10 +8,10 @@ import (
 	"weir/internal/bench/traffic"
 )
 
-// leastSamples are those of a run below which shares are chance.
+// leastSamples is the number of samples in a run below which shares are chance.
 const leastSamples = 50
 
-// splitFrame shares the time of a frame out to the stages, as the samples are.
+// splitFrame divides the time of a frame among the stages in proportion to their samples.
 func splitFrame(res result) (map[string]float64, error) {
 	m, err := profile.NewMap()
 	if err != nil {
@@ -27,7 +27,7 @@ func splitFrame(res result) (map[string]float64, error) {
 	return split, nil
 }
 
-// runSampled runs the generators while the core is sampled, if anybody wants it.
+// runSampled runs the generators and samples the core, if requested.
 func (r *run) runSampled(gs []*traffic.Generator, frames []uint32) ([]profile.Stack, error) {
 	if r.sampler == nil {
 		return nil, traffic.RunAll(gs, frames)

@@ -38,11 +38,11 @@ func (r *Report) WriteText(w io.Writer) error {
 	return out.err
 }
 
-// caveat stands under every table.
+// caveat is shown below every table.
 const caveat = "A veth pair flatters XDP: frames change hands without a socket buffer, which the kernel's paths have to make\n" +
 	"and to free. On network cards ratios are smaller; and a flowtable, which not every kernel has, would be nftables' best."
 
-// writeRatios prints what the run proves; if its control failed, nothing.
+// writeRatios prints what the run proves, which is nothing if its control failed.
 func (r *Report) writeRatios(out *printer, c traffic.Case) {
 	if !r.Control.OK {
 		return
@@ -69,8 +69,8 @@ func (r *Report) writeRatios(out *printer, c traffic.Case) {
 	}
 }
 
-// cases are those that were measured, in order. Paths without an egress have
-// another sink in their rows; the case is the one with the kernel's.
+// cases returns the measured cases in order. Rows of paths without an egress have another
+// sink. The case is the one with the kernel's sink.
 func (r *Report) cases() []traffic.Case {
 	var found []traffic.Case
 	for _, s := range r.sections {

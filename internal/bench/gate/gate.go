@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// margin is the share by which a ratio may lie under the recorded one.
+	// margin is the share by which a ratio may be below the recorded one.
 	margin = 0.15
-	// foreignMargin is that on a CPU without a record: prices of calls and of
-	// memory differ so much between CPUs that weir : redirect was 0.69 on one
-	// and 0.82 on another.
+	// foreignMargin is the margin on a CPU without a record. Costs of calls and of
+	// memory differ a lot between CPUs: weir : redirect was 0.69 on one and 0.82 on
+	// another.
 	foreignMargin = 0.30
-	// needed runs, all under, make a regression.
+	// needed is the number of runs below the margin that make a regression.
 	needed = 3
-	// attempts are the runs that are made in all; one whose control fails counts
-	// for nothing.
+	// attempts is the maximum number of runs. A run whose control fails does not
+	// count.
 	attempts = 4
 )
 
-// watched tells which ratios the gate records: weir's distance from the limit of
-// the machine, and from what it is to replace.
+// watched reports whether the gate records a ratio: weir's distance from the limit of the
+// machine, and from what it replaces.
 func watched(of, to string) bool {
 	return of == paths.Weir && to == paths.Redirect || of == paths.WeirNAT && to == paths.NftNAT
 }
@@ -49,20 +49,20 @@ func runs(progress io.Writer) one {
 	return func(ctx context.Context) (*forward.Report, error) { return forward.Run(ctx, o) }
 }
 
-// Result is what the gate says.
+// Result is the result of the gate.
 type Result struct {
 	*compare.Result
 	recorded Record
-	margin   float64           // share
-	runs     []*forward.Report // with a control that holds
+	margin   float64           // as a share
+	runs     []*forward.Report // runs whose control holds
 	first    *forward.Report
-	notices  []string // what kept it from judging, or from judging well
+	notices  []string // why it could not judge, or not judge well
 }
 
-// OK reports whether nothing is proven to be slower.
+// OK reports whether no ratio is proven to be lower.
 func (r *Result) OK() bool { return r.Regressions == 0 }
 
-// Watch measures until it is sure: one run is enough where nothing is slower.
+// Watch measures until the result is certain. One run is enough if nothing is slower.
 func Watch(ctx context.Context, f *File, progress io.Writer) (*Result, error) {
 	return watch(ctx, f, runs(progress))
 }
@@ -93,7 +93,7 @@ func watch(ctx context.Context, f *File, run one) (*Result, error) {
 	return r, nil
 }
 
-// isMissing tells that the machine lacks what a run needs, and always will.
+// isMissing reports whether the machine lacks something that every run needs.
 func isMissing(err error) bool {
 	var missing interface{ MissingCapability() bool }
 	return errors.As(err, &missing)
@@ -113,9 +113,8 @@ func (r *Result) notice(format string, args ...any) {
 	r.notices = append(r.notices, fmt.Sprintf(format, args...))
 }
 
-// take judges with one run more, if its control holds, and tells whether every
-// ratio has a verdict. It refuses a run without one of the ratios: a gate that
-// measures nothing would hold back nothing.
+// take adds a run if its control holds, and reports whether every ratio has a verdict. It
+// rejects a run that lacks a ratio, because a gate that measures nothing stops nothing.
 func (r *Result) take(found *forward.Report) (decided bool, err error) {
 	for _, s := range found.Skipped {
 		if slices.ContainsFunc(r.recorded.Ratios, func(v Ratio) bool { return s.Path == v.Of || s.Path == v.To }) {
@@ -141,7 +140,7 @@ func (r *Result) take(found *forward.Report) (decided bool, err error) {
 	return len(r.Rows) > 0 && !open, nil
 }
 
-// measured are all ratios of some runs, with the values of each.
+// measured returns all ratios of some runs with their values.
 func measured(runs ...*forward.Report) (all []report.Measurement) {
 	for _, run := range runs {
 		for _, found := range run.Ratios {
@@ -156,7 +155,7 @@ func measured(runs ...*forward.Report) (all []report.Measurement) {
 	return all
 }
 
-// Document is the result in the form that people pass around.
+// Document returns the result as a document.
 func (r *Result) Document(command string) *report.Document {
 	d := &report.Document{Kind: "gate", Title: "Whether weir has become slower", Command: command, Started: r.first.Started,
 		Machine: r.first.Machine, Notes: r.notices, Control: r.control(), Method: []string{
@@ -192,7 +191,7 @@ func (r *Result) sentence(row *compare.Row) string {
 	return "not judged"
 }
 
-// control is that of the run which differed most from itself, of those that count.
+// control returns the worst control of the runs that count.
 func (r *Result) control() *stats.Control {
 	if len(r.runs) == 0 {
 		c := stats.NewControl()

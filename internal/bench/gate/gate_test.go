@@ -18,7 +18,7 @@ import (
 	"weir/internal/stats"
 )
 
-// recorded is what the tests compare with: 0.70 and 6.0.
+// recorded returns the records for the tests: 0.70 and 6.0.
 func recorded() *File {
 	return &File{Records: []Record{{CPU: "one", Ratios: []Ratio{
 		{Of: paths.Weir, To: paths.Redirect, Flows: 1000, Mpps: 0.70},
@@ -26,7 +26,7 @@ func recorded() *File {
 	}}}}
 }
 
-// made is a report with these ratios; noisy ones failed their control.
+// made is a report with these ratios. The control of a noisy one failed.
 type made struct {
 	redirect, nat float64
 	noisy         bool
@@ -50,7 +50,7 @@ func (m made) report(cpu string) *forward.Report {
 	return r
 }
 
-// in gives the reports one after the other, and counts them.
+// in returns the reports one after the other, and counts them.
 func in(cpu string, runs []made, n *int) one {
 	return func(context.Context) (*forward.Report, error) {
 		m := runs[min(*n, len(runs)-1)]
@@ -64,7 +64,7 @@ func TestWatch(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		runs    []made
-		made    int // runs that are needed
+		made    int // runs needed
 		ok      bool
 		states  string
 		notices int
@@ -100,8 +100,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// A gate that cannot measure what it guards is no gate: it fails, also where the
-// control fails besides.
+// A gate that cannot measure what it guards fails, even if the control fails too.
 func TestSkipped(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -125,7 +124,7 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
-// The record of another CPU is chosen by a ratio's name, whatever stands first.
+// The record for another CPU is chosen by a ratio's name, whatever the order.
 func TestFor(t *testing.T) {
 	limit := func(v float64) Ratio {
 		return Ratio{Of: paths.Weir, To: paths.Redirect, Flows: 1000, Mpps: v}
@@ -143,8 +142,8 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// Another CPU is judged by the smallest record, with twice the margin, and that
-// is said.
+// Another CPU is compared with the smallest record and twice the margin, and a notice
+// says so.
 func TestForeignCPU(t *testing.T) {
 	f := recorded()
 	f.Put(Record{CPU: "two", Ratios: []Ratio{{Of: paths.Weir, To: paths.Redirect, Flows: 1000, Mpps: 0.82}}})
@@ -164,8 +163,8 @@ func TestForeignCPU(t *testing.T) {
 	}
 }
 
-// A run that fails is no verdict; only what the machine lacks, or that none
-// succeeds, is an error.
+// A failed run has no verdict. It is an error only if the machine lacks something, or if
+// all runs fail.
 func TestFailedRuns(t *testing.T) {
 	failure := errors.New("more than 1 % were lost")
 	for _, c := range []struct {

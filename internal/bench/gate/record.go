@@ -20,16 +20,16 @@ import (
 	"weir/internal/units"
 )
 
-// Ratio is how many frames one path forwards for each of another in the same
-// run.
+// Ratio is the number of frames that one path forwards for each frame of another in the
+// same run.
 type Ratio struct {
 	Of    string  `json:"of"`
 	To    string  `json:"to"`
 	Flows int     `json:"flows"`
-	Mpps  float64 `json:"mpps"` // of the medians
+	Mpps  float64 `json:"mpps"` // ratio of the medians
 }
 
-// name is "weir : redirect at 1,000 flows".
+// name returns "weir : redirect at 1,000 flows".
 func (r Ratio) name() string {
 	return fmt.Sprintf("%s : %s at %s flows", r.Of, r.To, units.Thousands(r.Flows))
 }
@@ -39,7 +39,7 @@ func (r Ratio) measurement() report.Measurement {
 		Better: report.Higher, Runs: stats.Sample{r.Mpps}}
 }
 
-// Record are the ratios that hold on one kind of CPU.
+// Record has the ratios of one kind of CPU.
 type Record struct {
 	CPU      string    `json:"cpu"`
 	Kernel   string    `json:"kernel"`
@@ -48,12 +48,12 @@ type Record struct {
 	Ratios   []Ratio   `json:"ratios"`
 }
 
-// File are the records of several machines.
+// File has the records of several machines.
 type File struct {
 	Records []Record `json:"records"`
 }
 
-// ReadFile reads records. The error is fs.ErrNotExist where there are none.
+// ReadFile reads records. Its error is fs.ErrNotExist if there are none.
 func ReadFile(name string) (*File, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -74,7 +74,7 @@ func ReadFile(name string) (*File, error) {
 	return &f, nil
 }
 
-// Put replaces what was recorded for a CPU.
+// Put replaces the record of a CPU.
 func (f *File) Put(r Record) {
 	i := slices.IndexFunc(f.Records, func(old Record) bool { return old.CPU == r.CPU })
 	if i < 0 {
@@ -96,9 +96,8 @@ func (f *File) Write(name string) error {
 	return nil
 }
 
-// For finds what a machine's ratios are compared with. Where its CPU has no
-// record it is the one that lies lowest under the limit of its machine, weir :
-// redirect, and same is false.
+// For returns the record to compare a machine with. If its CPU has no record, it returns
+// the record with the lowest weir : redirect, and same is false.
 func (f *File) For(cpu string) (r Record, same bool) {
 	for _, r := range f.Records {
 		if r.CPU == cpu {
@@ -110,7 +109,7 @@ func (f *File) For(cpu string) (r Record, same bool) {
 	}), false
 }
 
-// limit is the ratio of weir to a bare redirect; infinite if it is not recorded.
+// limit returns the ratio of weir to a bare redirect, or infinity if it is not recorded.
 func (r *Record) limit() float64 {
 	for _, v := range r.Ratios {
 		if v.Of == paths.Weir && v.To == paths.Redirect {
@@ -127,10 +126,10 @@ func (r *Record) measurements() (all []report.Measurement) {
 	return all
 }
 
-// errNoisy says that a machine is too restless to record anything.
+// errNoisy says that a machine is too restless for a record.
 var errNoisy = errors.New("the control failed in too many runs: record on a quiet machine")
 
-// Measure makes a record of this machine: the medians of three runs.
+// Measure makes a record of this machine from the medians of three runs.
 func Measure(ctx context.Context, progress io.Writer) (Record, error) {
 	return record(ctx, runs(progress))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestParse reads outputs of all versions. Those of 3.12 are recordings, the
-// others say that they are not.
+// TestParse reads outputs of all versions. Those of 3.12 are recordings; the others say
+// that they are not.
 func TestParse(t *testing.T) {
 	tcp := func(version string, host float64) *Result {
 		return &Result{Version: version, Protocol: "TCP", Streams: 1, Seconds: 2.0004, Sent: 250000000, Received: 249000000,
@@ -33,7 +33,7 @@ func TestParse(t *testing.T) {
 		"v318-tcp.json": tcp("3.18", 180.2),
 	} {
 		got := parseFile(t, file, nil)
-		if file == "v312-udp.json" { // as recorded, whatever it was
+		if file == "v312-udp.json" { // recorded, with an unknown value
 			want.HostCPU, want.RemoteCPU = got.HostCPU, got.RemoteCPU
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -55,7 +55,7 @@ func parseFile(t *testing.T, file string, want error) *Result {
 	return r
 }
 
-// TestParseReverse takes the rate of what arrived, also where the server sent.
+// TestParseReverse uses the rate of what arrived, even if the server sent it.
 func TestParseReverse(t *testing.T) {
 	r := parseFile(t, "v312-reverse.json", nil)
 	if r.Rate <= 0 || r.Received <= 0 || r.Streams != 1 {
@@ -63,7 +63,7 @@ func TestParseReverse(t *testing.T) {
 	}
 }
 
-// TestParseErrors finds iperf3's own error, which it tells with exit status 0.
+// TestParseErrors finds iperf3's own error, which comes with exit status 0.
 func TestParseErrors(t *testing.T) {
 	for file, want := range map[string]string{
 		"v312-refused.json": "iperf3: unable to connect to server: Connection refused",
@@ -106,8 +106,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestProcesses divides streams among processes: as many as there are cores
-// where one process works on one, and never more streams than one takes.
+// TestProcesses divides streams among processes: as many as there are cores if each uses
+// only one, and never more streams than one process accepts.
 func TestProcesses(t *testing.T) {
 	old, young := Version{3, 12}, Version{3, 18}
 	for _, test := range []struct {
@@ -144,7 +144,7 @@ func TestTotal(t *testing.T) {
 	}
 }
 
-// TestParseBothWays tells the two directions of --bidir apart.
+// TestParseBothWays separates the two directions of --bidir.
 func TestParseBothWays(t *testing.T) {
 	for file, least := range map[string]float64{"v312-bidir.json": 39e6, "v312-bidir-udp.json": 4.9e6} {
 		text, err := os.ReadFile(filepath.Join("testdata", file))
@@ -161,7 +161,7 @@ func TestParseBothWays(t *testing.T) {
 			}
 		}
 		ahead, back := Series(text)
-		if len(ahead) != 2 || len(back) != 2 { // and two intervals that do not count
+		if len(ahead) != 2 || len(back) != 2 { // plus two intervals that do not count
 			t.Errorf("%s: %v and %v", file, ahead, back)
 		}
 	}

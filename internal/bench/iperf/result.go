@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// Result is what one iperf3 client measured, or several together.
+// Result is the result of one iperf3 client, or of several together.
 type Result struct {
-	Version    string  // as iperf3 says it: "3.12"; "" where it does not
+	Version    string  // iperf3's version: "3.12"; "": unknown
 	Protocol   string  // TCP or UDP
 	Streams    int     // connections
-	Seconds    float64 // of traffic
+	Seconds    float64 // length of the traffic
 	Sent       float64 // bytes that left the sender
 	Received   float64 // bytes that arrived
 	Rate       float64 // bits per second that arrived
-	HostCPU    float64 // per cent of one core that the client's process took
-	RemoteCPU  float64 // per cent of one core that the server's took
-	Congestion string  // the sender's TCP congestion control; "" where iperf3 does not say
-	// Retransmits are TCP segments sent again; -1 where the sender's system does
+	HostCPU    float64 // per cent of one core that the client's process used
+	RemoteCPU  float64 // per cent of one core that the server's process used
+	Congestion string  // the sender's TCP congestion control; "": unknown
+	// Retransmits are TCP segments sent again. -1 means that the sender's system does
 	// not count them.
 	Retransmits int
-	// UDP alone: datagrams sent and lost, and the jitter of RFC 3550 in
-	// milliseconds as the receiver saw it.
+	// UDP only: datagrams sent and lost, and RFC 3550's jitter in milliseconds,
+	// measured by the receiver.
 	Packets, Lost, Reordered int
 	Jitter                   float64
-	// Back is the way from the server where both directions were measured at
-	// once. Its CPU times are those of both; nil: there was one direction.
+	// Back is the direction from the server if both were measured at once, else nil.
+	// Its CPU times are those of both directions.
 	Back *Result
 }
 
-// ToolError is what iperf3 itself said was wrong. In its JSON form it says so
-// there and not by its exit status.
+// ToolError is an error that iperf3 reports. In JSON output the error is in the text and
+// not in the exit status.
 type ToolError struct{ Text string }
 
 func (e *ToolError) Error() string { return "iperf3: " + e.Text }
@@ -40,8 +40,8 @@ func (e *ToolError) Error() string { return "iperf3: " + e.Text }
 // errNoResult says that a test ended without a sum.
 var errNoResult = errors.New("iperf3 gave no sum of what was transferred")
 
-// output is the part of iperf3's JSON that is used. Versions differ in what
-// else there is, and in which of the sums they have.
+// output is the part of iperf3's JSON that is used. Versions differ in the rest, and in
+// which sums they have.
 type output struct {
 	Error string `json:"error"`
 	Start struct {
@@ -71,14 +71,14 @@ type output struct {
 	} `json:"end"`
 }
 
-// sums are those of one direction.
+// sums are the sums of one direction.
 type sums struct {
 	Sum      *sum `json:"sum"` // UDP
 	Sent     *sum `json:"sum_sent"`
 	Received *sum `json:"sum_received"`
 }
 
-// sum is one of the sums over all streams.
+// sum is a sum over all streams.
 type sum struct {
 	Seconds     float64 `json:"seconds"`
 	Bytes       float64 `json:"bytes"`
@@ -90,8 +90,8 @@ type sum struct {
 	LostShare   float64 `json:"lost_percent"`
 }
 
-// Parse reads what "iperf3 -c … -J" wrote. The error is a [*ToolError] where
-// iperf3 says that something went wrong, whatever else it wrote.
+// Parse reads the output of "iperf3 -c … -J". The error is a [*ToolError] if iperf3
+// reports one, whatever else it wrote.
 func Parse(text []byte) (*Result, error) {
 	var o output
 	if err := json.Unmarshal(text, &o); err != nil {
@@ -120,8 +120,8 @@ func Parse(text []byte) (*Result, error) {
 	return r, r.add(&o.End.sums)
 }
 
-// Series are the rates of the intervals that count, in bit/s: those of the
-// test's direction, and those of the way back where both were measured at once.
+// Series returns the rates of the intervals that count, in bit/s: those of the test's
+// direction, and those of the way back if both were measured at once.
 func Series(text []byte) (ahead, back []float64) {
 	type rate struct {
 		Rate    float64 `json:"bits_per_second"`
@@ -166,8 +166,8 @@ func (r *Result) addTCP(s *sums) error {
 	return nil
 }
 
-// addUDP takes the receiver's sum where there is one. Older versions have one
-// sum only: the sender's bytes and rate with the receiver's loss.
+// addUDP uses the receiver's sum if there is one. Older versions have only one sum: the
+// sender's bytes and rate with the receiver's loss.
 func (r *Result) addUDP(all *sums) error {
 	s := all.Sum
 	if s == nil {
@@ -190,7 +190,7 @@ func (r *Result) addUDP(all *sums) error {
 	return nil
 }
 
-// Total adds up what several clients measured at the same time.
+// Total adds the results of clients that ran at the same time.
 func Total(parts []*Result) *Result {
 	if len(parts) == 0 {
 		return &Result{Retransmits: -1}

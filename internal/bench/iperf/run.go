@@ -17,40 +17,40 @@ const (
 	firstPort = 5201
 	// serverStart is how long a server may take until it listens.
 	serverStart = 10 * time.Second
-	// slack is what a test may take beyond its time: to connect, to end, to
-	// exchange results.
+	// slack is how long a test may take beyond its time, to connect, end and exchange
+	// results.
 	slack = 20 * time.Second
 )
 
-// Pair is a client's host and a server's host, each in a network namespace that
-// nobody else uses: servers take its ports from 5201 on.
+// Pair is a client's host and a server's host. Each is in a network namespace that
+// nothing else uses, because servers take its ports from 5201 on.
 type Pair struct {
-	Address string // of the server, as the client knows it
-	Bind    string // the client's own address; "": whichever the route gives
+	Address string // the server's address, as the client knows it
+	Bind    string // the client's own address; "": the route chooses
 	// Client and Server start a program on their host.
 	Client, Server func(*exec.Cmd) error
 	// Await waits until the server's host listens on a TCP port.
 	Await func(ctx context.Context, port uint16) error
 }
 
-// Load is what a pair does in a run.
+// Load is the traffic of a pair in a run.
 type Load struct {
 	Pair    Pair
 	Streams int           // connections
-	Time    time.Duration // of traffic; whole seconds are used, one at least
-	Rate    float64       // bits per second of all streams together; 0: as fast as they go
+	Time    time.Duration // length of the traffic in whole seconds, at least one
+	Rate    float64       // bits per second of all streams together; 0: no limit
 	UDP     bool
-	Length  int  // bytes of a datagram or a write; 0: iperf3's own
+	Length  int  // bytes of a datagram or a write; 0: iperf3's default
 	Reverse bool // the server sends
-	// Congestion control of TCP; "": the system's.
+	// Congestion is TCP's congestion control. "" means the system's.
 	Congestion string
-	// Begun is called when the clients of all loads are let go; nil: nobody asks.
+	// Begun is called when the clients of all loads are released. It may be nil.
 	Begun func()
 }
 
-// Run runs all loads at the same time: every client waits, connected to
-// nothing, until all servers listen, and then they begin together. It gives one
-// result per load, in their order.
+// Run runs all loads at the same time. Every client waits, connected to nothing, until
+// all servers listen, and then all begin together. It returns one result for each load,
+// in their order.
 func (t *Tool) Run(ctx context.Context, loads ...Load) (results []*Result, err error) {
 	r := &run{tool: t, cores: runtime.NumCPU()}
 	defer func() { err = errors.Join(err, r.close()) }()
@@ -70,22 +70,22 @@ func (t *Tool) Run(ctx context.Context, loads ...Load) (results []*Result, err e
 type run struct {
 	tool    *Tool
 	cores   int
-	barrier *gate // before it the clients wait
-	alive   *gate // while it is closed the servers live
+	barrier *gate // the clients wait at it
+	alive   *gate // the servers live until it is released
 	clients []*client
 	servers []*exec.Cmd
 	cancel  context.CancelFunc
 }
 
-// client is one process that sends.
+// client is one client process.
 type client struct {
 	load           int
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer
 }
 
-// gate is a pipe that programs read from: its end lets all of them go at the
-// same time, also when this process dies. It may be released again.
+// gate is a pipe that programs read from. Its end releases all of them at the same time,
+// even if this process dies. It may be released again.
 type gate struct{ read, write *os.File }
 
 func newGate() (*gate, error) {
@@ -133,10 +133,10 @@ func (r *run) prepare(ctx context.Context, loads []Load) (err error) {
 	return nil
 }
 
-// serve runs a server until its standard input ends, which it does at the
-// latest when this process dies. If the shell is killed itself the kernel kills
-// the server: it dies with the thread that started it, and of this process that
-// is one of a network namespace, which ends at once.
+// serve runs a server until its standard input ends, which happens at the latest when
+// this process dies. If the shell itself is killed, the kernel kills the server, because
+// the server dies with the thread that started it. Of this process that thread belongs to
+// a network namespace and ends at once.
 const serve = `setpriv --pdeathsig KILL "$@" >/dev/null & server=$!; read -r _; kill $server 2>/dev/null; wait $server`
 
 func (r *run) startServer(ctx context.Context, p *Pair, port uint16) error {
@@ -168,7 +168,7 @@ func (r *run) startClient(ctx context.Context, load int, l *Load, streams int, p
 	return nil
 }
 
-// arguments are iperf3's.
+// arguments returns the arguments of iperf3.
 func (l *Load) arguments(streams int, port uint16) []string {
 	seconds := max(int(l.Time.Round(time.Second)/time.Second), 1)
 	args := []string{"-c", l.Pair.Address, "-p", strconv.Itoa(int(port)), "-t", strconv.Itoa(seconds),
@@ -179,7 +179,7 @@ func (l *Load) arguments(streams int, port uint16) []string {
 	if l.UDP {
 		args = append(args, "-u")
 	}
-	if l.Rate > 0 { // iperf3 counts it per stream
+	if l.Rate > 0 { // iperf3 counts per stream
 		args = append(args, "-b", strconv.FormatInt(int64(l.Rate/float64(l.Streams)), 10))
 	} else if l.UDP {
 		args = append(args, "-b", "0")
@@ -226,20 +226,20 @@ func (r *run) collect(loads []Load) ([]*Result, error) {
 	return results, nil
 }
 
-// close ends whatever still runs.
+// close ends everything that still runs.
 func (r *run) close() error {
 	if r.cancel != nil {
 		r.cancel()
 	}
 	r.barrier.release()
 	for _, c := range r.clients {
-		_ = c.cmd.Wait() // canceled: there is nothing to say of it
+		_ = c.cmd.Wait() // canceled: its status says nothing
 	}
 	r.alive.release()
 	var errs []error
 	for _, s := range r.servers {
-		// A server that was ended, or whose test failed, says so by its status;
-		// its client has said why.
+		// A server that was ended, or whose test failed, has such a status. Its
+		// client reports why.
 		var exit *exec.ExitError
 		if err := s.Wait(); err != nil && !errors.As(err, &exit) {
 			errs = append(errs, fmt.Errorf("iperf3 server: %w", err))

@@ -14,8 +14,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// host is a network namespace of its own in which tests run iperf3, and its
-// loopback as a pair.
+// host makes a network namespace in which tests run iperf3, with its loopback as a pair.
 func host(t *testing.T) (*Tool, *lab.Lab, Pair) {
 	t.Helper()
 	testenv.NeedRoot(t)
@@ -48,7 +47,7 @@ func host(t *testing.T) (*Tool, *lab.Lab, Pair) {
 		Await: func(ctx context.Context, port uint16) error { return l.AwaitListener(ctx, "host", port) }}
 }
 
-// files are how many this process has open.
+// files returns the number of files that this process has open.
 func files(t *testing.T) int {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -58,8 +57,8 @@ func files(t *testing.T) int {
 	return len(open)
 }
 
-// TestRun runs the machine's own iperf3 on loopback: two loads at once, one of
-// them with a rate.
+// TestRun runs the machine's own iperf3 on loopback: two loads at once, one of them with
+// a rate.
 func TestRun(t *testing.T) {
 	tool, _, here := host(t)
 	results, err := tool.Run(t.Context(),
@@ -76,8 +75,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunFails tells what iperf3 says of an address that it does not have. No
-// server is left, as [host] sees to.
+// TestRunFails returns iperf3's error about an address that it does not have. [host]
+// checks that no server is left.
 func TestRunFails(t *testing.T) {
 	tool, _, here := host(t)
 	here.Bind = "192.0.2.77"
@@ -104,8 +103,7 @@ func TestRunCanceled(t *testing.T) {
 	}
 }
 
-// TestNothingStarts closes the barrier of a run of which not even a server could
-// be started.
+// TestNothingStarts closes the barrier of a run in which no server could be started.
 func TestNothingStarts(t *testing.T) {
 	tool, _, here := host(t)
 	here.Server = func(*exec.Cmd) error { return errors.New("this host starts nothing") }
@@ -120,8 +118,8 @@ func TestNothingStarts(t *testing.T) {
 	}
 }
 
-// TestServerDiesWithItsShell: whatever ends the shell in which a server runs, the
-// server does not stay. [host] sees to that.
+// TestServerDiesWithItsShell: a server does not outlive its shell, whatever ends it.
+// [host] checks that.
 func TestServerDiesWithItsShell(t *testing.T) {
 	tool, l, here := host(t)
 	var shell *exec.Cmd
@@ -135,7 +133,7 @@ func TestServerDiesWithItsShell(t *testing.T) {
 		if err := shell.Process.Kill(); err != nil {
 			return err
 		}
-		for ctx.Err() == nil { // until nobody listens any more
+		for ctx.Err() == nil { // until nothing listens any more
 			gone, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 			err := wait(gone, port)
 			cancel()

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Version is that of an iperf3.
+// Version is the version of an iperf3.
 type Version struct{ Major, Minor int }
 
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
-// Threads tells whether each stream has a thread of its own, as since 3.16.
-// Before, one process works on one core.
+// Threads reports whether each stream has its own thread, as since 3.16. Earlier versions
+// use one core for each process.
 func (v Version) Threads() bool { return v.Major > 3 || v.Major == 3 && v.Minor >= 16 }
 
-// versionLine finds the version in "iperf 3.12 (cJSON 1.7.15)" and "3.10.1+".
+// versionLine matches the version in "iperf 3.12 (cJSON 1.7.15)" and "3.10.1+".
 var versionLine = regexp.MustCompile(`([0-9]+)\.([0-9]+)`)
 
-// ParseVersion reads the version that iperf3 says of itself.
+// ParseVersion reads the version that iperf3 prints.
 func ParseVersion(text string) (Version, error) {
 	m := versionLine.FindStringSubmatch(text)
 	if m == nil {
@@ -49,11 +49,10 @@ type missingError struct{ what string }
 
 func (e *missingError) Error() string { return e.what }
 
-// MissingCapability tells the command line which exit status this is.
+// MissingCapability selects the exit status of the command.
 func (e *missingError) MissingCapability() bool { return true }
 
-// Find finds iperf3. The error of a machine without it, or with one older than
-// 3.9, has MissingCapability.
+// Find finds iperf3. If it is missing or older than 3.9, the error has MissingCapability.
 func Find(ctx context.Context) (*Tool, error) {
 	path, err := exec.LookPath("iperf3")
 	if err != nil {
@@ -74,11 +73,11 @@ func Find(ctx context.Context) (*Tool, error) {
 	return &Tool{path, v}, nil
 }
 
-// mostStreams is what one iperf3 takes with -P.
+// mostStreams is the limit of iperf3's -P.
 const mostStreams = 128
 
-// processes are the streams of each process that together have as many as
-// wanted, on a machine with that many cores.
+// processes returns the number of streams for each process, on a machine with that many
+// cores.
 func (v Version) processes(streams, cores int) []int {
 	n := (streams + mostStreams - 1) / mostStreams
 	if !v.Threads() {

@@ -1,3 +1,3 @@
-// Package language measures what it costs to read, resolve and check rule files:
-// how time grows with their length, and how much memory a rule takes.
+// Package language measures the cost of reading, resolving and checking rule files: how
+// time grows with their length, and how much memory a rule takes.
 package language

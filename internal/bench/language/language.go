@@ -24,35 +24,35 @@ import (
 	"weir/pf/source"
 )
 
-// What reading rules may cost: how much longer ten times as many take, and bytes
-// that are in use for each.
+// Limits of the cost of reading rules: how much longer ten times as many may take, and
+// how many bytes each may use.
 const (
 	mostGrowth = 13
 	mostMemory = 3000
 )
 
-// sizes are the numbers of rules that are compared.
+// sizes are the compared numbers of rules.
 var sizes = [...]int{10_000, 100_000}
 
-// tableSize is the number of addresses of the table that is read.
+// tableSize is the number of addresses in the table.
 const tableSize = 1_000_000
 
-// Options say how often is measured.
+// Options choose how often it measures.
 type Options struct {
-	Runs     int    // rounds, in each of which all files are read
-	Command  string // repeats this
+	Runs     int    // rounds, each of which reads all files
+	Command  string // command that repeats this
 	Progress io.Writer
 }
 
-// Defaults are those of weir bench language.
+// Defaults are the options of weir bench language without flags.
 func Defaults() Options { return Options{Runs: 5} }
 
-// Check tells what is wrong with the options.
+// Check returns the first error in the options.
 func (o *Options) Check() error {
 	return option.Each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= option.MaxRuns }, "1 to 1000")
 }
 
-// Report is what reading rules costs.
+// Report is the cost of reading rules.
 type Report struct {
 	Command string
 	Started time.Time
@@ -62,17 +62,17 @@ type Report struct {
 	Control stats.Control
 }
 
-// Cost is what files of one kind cost.
+// Cost is the cost of one kind of file.
 type Cost struct {
 	Kind      string
 	Optimized bool           // as with weir check -o basic
-	Seconds   []stats.Sample // of all cores, to read one file, for each of languageSizes
-	Bytes     int            // in use for each rule when all are read
+	Seconds   []stats.Sample // CPU time to read one file, for each of sizes
+	Bytes     int            // bytes in use for each rule after reading
 
 	file func(rules int) []byte
 }
 
-// Name is "all different, -o basic".
+// Name returns "all different, -o basic".
 func (c *Cost) Name() string { return c.Kind + ", -o " + c.level() }
 
 func (c *Cost) level() string {
@@ -82,32 +82,32 @@ func (c *Cost) level() string {
 	return "none"
 }
 
-// growth is how much longer the largest file takes than the smallest.
+// growth returns how much longer the largest file takes than the smallest.
 func (c *Cost) growth() float64 {
 	return c.Seconds[len(c.Seconds)-1].Median() / c.Seconds[0].Median()
 }
 
-// TableCost is what a file with the addresses of a table costs.
+// TableCost is the cost of a file with a table's addresses.
 type TableCost struct {
-	Seconds stats.Sample // of all cores
-	Bytes   int          // in use for each of the tableSize addresses
+	Seconds stats.Sample // CPU time
+	Bytes   int          // bytes in use for each of the tableSize addresses
 }
 
-// OK reports whether all is within bounds.
+// OK reports whether all costs are within their limits.
 func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Rules, func(c Cost) bool { return c.growth() > mostGrowth || c.Bytes > mostMemory })
 }
 
-// file is what takes a turn of the measuring.
+// file is one of the files that are measured in turn.
 type file struct {
 	name string
 	read func() error
 }
 
-// Run measures what it costs to read, resolve and check rules. In each round
-// the files of every size are read as often as gives the same number of rules, so
-// that a short measurement has the share of collecting garbage that a long one has.
-// The first kind is measured twice in its turn, as if it were two.
+// Run measures the cost of reading, resolving and checking rules. Each round reads the
+// files of every size as often as gives the same number of rules. So a short measurement
+// has the same share of garbage collection as a long one. The first kind is measured
+// twice in its turn, as if it were two.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -150,8 +150,8 @@ func newCost(kind kind, optimized bool) Cost {
 	return Cost{Kind: kind.name, Optimized: optimized, Seconds: make([]stats.Sample, len(sizes)), file: kind.file}
 }
 
-// readAll makes one round, in which costs of the same kind take turns at each size:
-// what the machine does for seconds on end meets sizes and costs alike.
+// readAll does one round, in which costs of the same kind take turns at each size. So a
+// disturbance of some seconds meets sizes and costs alike.
 func readAll(costs ...*Cost) error {
 	for size := range sizes {
 		for _, c := range costs {
@@ -163,7 +163,7 @@ func readAll(costs ...*Cost) error {
 	return nil
 }
 
-// read reads the file of a size, and the smaller ones more than once.
+// read reads the file of a size, and smaller ones more than once.
 func (c *Cost) read(size int) error {
 	n := sizes[size]
 	text, times, total := c.file(n), sizes[len(sizes)-1]/n, time.Duration(0)
@@ -179,8 +179,8 @@ func (c *Cost) read(size int) error {
 	return nil
 }
 
-// reading reads a configuration and says how much time of the cores that took,
-// that of collecting garbage with it, and what is in use then.
+// reading reads a configuration. It returns the CPU time, garbage collection included,
+// and the bytes in use afterwards.
 func reading(text []byte, settings resolve.Settings) (took time.Duration, used int, err error) {
 	before := inUse()
 	start, err := coresTime()
@@ -191,7 +191,7 @@ func reading(text []byte, settings resolve.Settings) (took time.Duration, used i
 	if rules != nil {
 		lint.Warn(rules, &list)
 	}
-	runtime.GC() // what it has begun would else be counted for large files only
+	runtime.GC() // a collection already running would count for large files only
 	end, err := coresTime()
 	if err != nil {
 		return 0, 0, err
@@ -204,8 +204,8 @@ func reading(text []byte, settings resolve.Settings) (took time.Duration, used i
 	return end - start, used, nil
 }
 
-// coresTime gives the time that the cores have spent in this process: other than
-// a clock's it does not depend on what else the machine does.
+// coresTime returns the CPU time of this process. Unlike a clock it does not depend on
+// other work on the machine.
 func coresTime() (time.Duration, error) {
 	var used unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
@@ -214,7 +214,7 @@ func coresTime() (time.Duration, error) {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }
 
-// read reads a file of a table's addresses.
+// read reads a file with a table's addresses.
 func (c *TableCost) read() error {
 	var b strings.Builder
 	for i := range tableSize {
@@ -230,7 +230,7 @@ func (c *TableCost) read() error {
 	return nil
 }
 
-// inUse gives the bytes in use when all garbage is collected.
+// inUse returns the bytes in use after garbage collection.
 func inUse() int64 {
 	debug.FreeOSMemory()
 	var m runtime.MemStats
@@ -238,7 +238,7 @@ func inUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Document is the report in the form that people pass around.
+// Document returns the report as a document.
 func (r *Report) Document() *report.Document {
 	least, most := units.Thousands(sizes[0]), units.Thousands(sizes[len(sizes)-1])
 	table := report.Table{Columns: []report.Column{{Name: "rules", Words: true}, {Name: "-o", Words: true}, {Name: least + " rules", Unit: "s"},
@@ -272,7 +272,7 @@ func (r *Report) Document() *report.Document {
 	return d
 }
 
-// verdicts compare what was measured with the bounds.
+// verdicts compares the measurements with the limits.
 func (r *Report) verdicts() []string {
 	slowest := slices.MaxFunc(r.Rules, func(a, b Cost) int { return cmp.Compare(a.growth(), b.growth()) })
 	largest := slices.MaxFunc(r.Rules, func(a, b Cost) int { return cmp.Compare(a.Bytes, b.Bytes) })
@@ -290,7 +290,7 @@ func (r *Report) verdicts() []string {
 	}
 }
 
-// kind is a kind of file that is measured.
+// kind is a kind of file.
 type kind struct {
 	name string
 	file func(rules int) []byte
@@ -302,7 +302,7 @@ var kinds = []kind{
 	{"one block", blockRules},
 }
 
-// differentRules is a file of rules of many kinds, in no order.
+// differentRules returns a file of rules of many kinds, in no order.
 func differentRules(n int) []byte {
 	forms := [...]string{
 		"pass in on em%[1]d proto tcp from 10.%[2]d.%[3]d.%[4]d to 192.0.2.%[4]d port %[5]d label \"r$nr\"\n",
@@ -319,7 +319,7 @@ func differentRules(n int) []byte {
 	return []byte(b.String())
 }
 
-// listedRules is a file of statements that expand to a thousand rules each.
+// listedRules returns a file of statements that expand to a thousand rules each.
 func listedRules(n int) []byte {
 	var b strings.Builder
 	for i := range n / 1000 {
@@ -332,7 +332,7 @@ func listedRules(n int) []byte {
 	return []byte(b.String())
 }
 
-// blockRules is a file of rules that the optimizer has to compare all.
+// blockRules returns a file of rules that the optimizer has to compare with each other.
 func blockRules(n int) []byte {
 	var b strings.Builder
 	for i := range n {

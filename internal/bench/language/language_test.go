@@ -8,8 +8,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// TestLanguageFiles checks that the files that are measured expand to as many
-// rules as is said.
+// TestLanguageFiles checks that the measured files expand to the promised number of
+// rules.
 func TestLanguageFiles(t *testing.T) {
 	for _, kind := range kinds {
 		rules, list := resolve.Load("bench.conf", kind.file(3000), nil)

@@ -20,7 +20,7 @@ import (
 	"weir/internal/units"
 )
 
-// Options say which sizes are measured.
+// Options choose the sizes.
 type Options struct {
 	Sizes    []int // MiB
 	Runs     int
@@ -28,21 +28,21 @@ type Options struct {
 	Progress io.Writer
 }
 
-// Defaults are from what fits a core's own caches to the states of 2.5
-// million connections.
+// Defaults range from what fits a core's own caches to the states of 2.5 million
+// connections.
 func Defaults() Options {
 	return Options{Sizes: []int{1, 8, 32, 160, 320, 640}, Runs: 7}
 }
 
 const (
-	placeBytes = 256 // struct slot of bpf/memory.bpf.c, and struct state
-	// A run makes as many touches as there are places, within these bounds.
+	placeBytes = 256 // size of struct slot in bpf/memory.bpf.c, and of struct state
+	// A run makes as many touches as there are entries, within these limits.
 	leastTouches = 1 << 20
-	mostTouches  = 1 << 23 // of bpf_loop
+	mostTouches  = 1 << 23 // limit of bpf_loop
 	maxMemory    = 4096    // MiB
 )
 
-// Check tells what is wrong with the options.
+// Check returns the first error in the options.
 func (o *Options) Check() error {
 	for i, mib := range o.Sizes {
 		if i > 0 && mib <= o.Sizes[i-1] {
@@ -54,7 +54,7 @@ func (o *Options) Check() error {
 		option.Each("--runs", []int{o.Runs}, func(n int) bool { return n >= 1 && n <= option.MaxRuns }, "1 to 1000"))
 }
 
-// Report is what a touch of memory costs.
+// Report is the cost of a touch of memory.
 type Report struct {
 	Command string
 	Started time.Time
@@ -66,8 +66,8 @@ type Report struct {
 // Row is the cost in an array of one size.
 type Row struct {
 	MiB    int
-	States int          // of weir that fit
-	NS     stats.Sample // of one touch
+	States int          // number of weir's states that fit
+	NS     stats.Sample // time of one touch
 }
 
 // array is an array in the kernel.
@@ -78,8 +78,8 @@ type array struct {
 	ns      stats.Sample
 }
 
-// Run measures how long one random touch takes that waits for the one before,
-// in arrays of several sizes. The largest is measured twice, as if it were two.
+// Run measures one random touch that waits for the one before, in arrays of several
+// sizes. The largest is measured twice, as if it were two.
 func Run(ctx context.Context, o Options) (r *Report, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -131,9 +131,9 @@ func newArray(mib int) (*array, error) {
 	return &array{mib: mib, objects: objects}, nil
 }
 
-// measure takes the arrays in turn, on one core, in a goroutine of its own.
+// measure measures the arrays in turn, on one core, in a goroutine of its own.
 func measure(ctx context.Context, o Options, arrays []*array) error {
-	runtime.LockOSThread() // the thread ends with the goroutine: it is bound to a core
+	runtime.LockOSThread() // the thread is bound to a core, and ends with the goroutine
 	cores, err := cpu.Available()
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func measure(ctx context.Context, o Options, arrays []*array) error {
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
 		return fmt.Errorf("bind the measuring to core %d: %w", cores[0], err)
 	}
-	for _, a := range arrays { // pages and caches as they will be
+	for _, a := range arrays { // warms up pages and caches
 		if _, err := a.touch(mostTouches); err != nil {
 			return err
 		}
@@ -165,8 +165,8 @@ func measure(ctx context.Context, o Options, arrays []*array) error {
 	return nil
 }
 
-// touch makes n touches, going on where the last ones ended, and gives what one
-// took in ns.
+// touch makes n touches, starting where the last ones ended, and returns the time of one
+// in ns.
 func (a *array) touch(n uint32) (float64, error) {
 	request := memoryRequest{Touches: n, Start: a.at}
 	wrong, err := bpfload.RunSyscall(a.objects.Programs["touches"], &request)
@@ -180,7 +180,7 @@ func (a *array) touch(n uint32) (float64, error) {
 	return float64(request.Ns) / float64(n), nil
 }
 
-// Document is the report in the form that people pass around.
+// Document returns the report as a document.
 func (r *Report) Document() *report.Document {
 	table := report.Table{Columns: []report.Column{{Name: "array", Unit: "MiB"}, {Name: "states of weir that fit"},
 		{Name: "one touch", Unit: "ns"}, {Name: "smallest – largest run", Unit: "ns"}}}

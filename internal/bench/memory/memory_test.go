@@ -8,9 +8,9 @@ import (
 	"weir/internal/testenv"
 )
 
-// A touch of 256 MiB, which no core's own cache holds, takes longer than one of
-// 1 MiB, and neither is free. Neighbours only ever make one slower: the quickest
-// runs are compared.
+// A touch of 256 MiB, which no core's own cache holds, takes longer than one of 1 MiB,
+// and neither is free. Other load only makes touches slower, so the fastest runs are
+// compared.
 func TestMemory(t *testing.T) {
 	testenv.NeedRoot(t)
 	report, err := Run(context.Background(), Options{Sizes: []int{1, 256}, Runs: 3})
@@ -26,7 +26,7 @@ func TestMemory(t *testing.T) {
 	}
 	var text strings.Builder
 	control := "Control: 256 MiB, measured twice"
-	if !report.Control.OK { // on a busy machine
+	if !report.Control.OK { // the machine is busy
 		control = "No verdict: 256 MiB"
 	}
 	if err := report.Document().WriteText(&text, 80); err != nil || !strings.Contains(text.String(), control) {

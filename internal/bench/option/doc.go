@@ -1,2 +1,2 @@
-// Package option checks what was given on the command line of a benchmark.
+// Package option checks the command-line options of a benchmark.
 package option

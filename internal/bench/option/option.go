@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// MaxRuns bounds how often a benchmark measures.
+// MaxRuns limits how often a benchmark measures.
 const MaxRuns = 1000
 
-// Each checks the values of an option one by one; want says which are good.
+// Each checks the values of an option one by one. want describes the valid ones.
 func Each[T any](option string, values []T, good func(T) bool, want string) error {
 	if len(values) == 0 {
 		return fmt.Errorf("%s: nothing given, want %s", option, want)
@@ -21,7 +21,7 @@ func Each[T any](option string, values []T, good func(T) bool, want string) erro
 	return nil
 }
 
-// OneOf accepts some words.
+// OneOf accepts the given words.
 func OneOf(words ...string) func(string) bool {
 	return func(s string) bool { return slices.Contains(words, s) }
 }

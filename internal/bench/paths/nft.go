@@ -19,8 +19,8 @@ import (
 	"weir/internal/lab"
 )
 
-// startNft loads examples/gateway.nft, with a case's further rules, and begins with no known connection:
-// one that an earlier path left would go by without being translated.
+// startNft loads examples/gateway.nft with a case's further rules. It begins without
+// known connections: one left by an earlier path would pass without translation.
 func startNft(ctx context.Context, w *traffic.Setup, undo *UndoList) error {
 	undo.Add(func() error {
 		err := runNft(context.WithoutCancel(ctx), w.Bed, "flush ruleset\n")
@@ -32,7 +32,7 @@ func startNft(ctx context.Context, w *traffic.Setup, undo *UndoList) error {
 	return flushConnections(w.Bed)
 }
 
-// runNft gives nft a text in the firewall's namespace.
+// runNft passes a text to nft in the firewall's namespace.
 func runNft(ctx context.Context, n *testbed.Testbed, text string) error {
 	cmd := exec.CommandContext(ctx, "nft", "-f", "-")
 	var stderr bytes.Buffer
@@ -46,8 +46,8 @@ func runNft(ctx context.Context, n *testbed.Testbed, text string) error {
 	return nil
 }
 
-// flushConnections forgets all connections that conntrack knows in the
-// firewall's namespace, and makes sure of it.
+// flushConnections removes all connections from conntrack in the firewall's namespace,
+// and checks that they are gone.
 func flushConnections(n *testbed.Testbed) error {
 	return n.Lab.Do(lab.FW, func() error {
 		h, err := netlink.NewHandle(unix.NETLINK_NETFILTER)
@@ -62,7 +62,7 @@ func flushConnections(n *testbed.Testbed) error {
 		if err != nil {
 			return err
 		}
-		// A packet of the kernel's own may have come in the meantime.
+		// A packet of the kernel itself may have arrived in the meantime.
 		if count, err := strconv.Atoi(left); err != nil || count > 8 {
 			return fmt.Errorf("flush conntrack: %s connections are left", left)
 		}
@@ -70,7 +70,7 @@ func flushConnections(n *testbed.Testbed) error {
 	})
 }
 
-// Missing says why paths cannot run on this machine, by name. No path may be in place.
+// Missing returns why paths cannot run on this machine, by name. No path may be in place.
 func Missing(ctx context.Context, b *testbed.Testbed) map[string]string {
 	why := nftMissing(ctx, b)
 	if why == "" {
@@ -79,7 +79,7 @@ func Missing(ctx context.Context, b *testbed.Testbed) map[string]string {
 	return map[string]string{Nft: why, NftNAT: why}
 }
 
-// nftMissing says why the nft paths cannot run here; "" if they can.
+// nftMissing returns why the nft paths cannot run here, or "" if they can.
 func nftMissing(ctx context.Context, n *testbed.Testbed) string {
 	if _, err := exec.LookPath("nft"); err != nil {
 		return "the program nft is not installed"

@@ -17,12 +17,12 @@ import (
 // A Path is one way through the firewall's namespace.
 type Path struct {
 	Name string
-	Hook string // where it meets a packet: xdp, tcx, or the kernel's stack
+	Hook string // where it sees a packet: xdp, tcx, or the kernel's stack
 	traffic.Effect
 	Entries []Entry
 }
 
-// An Entry is one way for frames to enter a path; where there are several, the faster
+// An Entry is one way for frames to enter a path. If there are several, the faster one
 // counts.
 type Entry struct {
 	Name  string
@@ -43,25 +43,25 @@ const (
 	WeirNATVLAN = "weir-nat-vlan"
 )
 
-// All are the names of all paths but those for special questions.
+// All are the names of all paths except those for special questions.
 var All = []string{Generator, Redirect, Kernel, Nft, NftNAT, Weir, WeirNAT}
 
-// VLAN are the paths of tagged frames: no measured kernel needs VLAN devices for them.
+// VLAN are the paths of tagged frames. They work without the kernel's VLAN devices.
 var VLAN = []string{WeirVLAN, WeirNATVLAN}
 
-// Known are the names of all paths there are.
+// Known are the names of all paths.
 var Known = slices.Concat(All, VLAN)
 
 // hookStack is the hook of paths that go through the kernel's own stack.
 const hookStack = "stack"
 
-// WeirOptions say how weir runs on the paths that are its own.
+// WeirOptions choose how weir runs on its paths.
 type WeirOptions struct {
 	Hook     string // xdp or tcx
-	Prefetch string // as weir run --prefetch has it; "": its default
+	Prefetch string // as for weir run --prefetch; "": its default
 }
 
-// New describes a path.
+// New returns a path by its name.
 func New(name string, o WeirOptions) (*Path, error) {
 	switch name {
 	case Generator:
@@ -86,8 +86,8 @@ func New(name string, o WeirOptions) (*Path, error) {
 	return nil, fmt.Errorf("no path %q; there are %s", name, strings.Join(Known, ", "))
 }
 
-// EntryNames are the names of the ways in which frames can enter a path; which is
-// faster depends on the frames.
+// EntryNames returns the names of a path's entries. Which one is faster depends on the
+// frames.
 func EntryNames(path, hook string) ([]string, error) {
 	p, err := New(path, WeirOptions{Hook: hook})
 	if err != nil {
@@ -100,7 +100,7 @@ func EntryNames(path, hook string) ([]string, error) {
 	return names, nil
 }
 
-// Entry finds one by its name; "": the first.
+// Entry returns the entry with that name. "" means the first.
 func (p *Path) Entry(name string) (Entry, error) {
 	i := slices.IndexFunc(p.Entries, func(f Entry) bool { return f.Name == name || name == "" })
 	if i < 0 {
@@ -113,7 +113,7 @@ func startNothing(context.Context, *traffic.Setup) (func() error, error) {
 	return func() error { return nil }, nil
 }
 
-// startRedirect attaches the bare redirect to both of the firewall's doors.
+// startRedirect attaches the bare redirect to both devices of the firewall.
 func startRedirect(program string) func(context.Context, *traffic.Setup) (func() error, error) {
 	return func(_ context.Context, w *traffic.Setup) (func() error, error) {
 		var undo UndoList
@@ -144,9 +144,9 @@ func (u *UndoList) attach(b *testbed.Testbed, p testbed.Place, program *bpfload.
 	return err
 }
 
-// stackEntries are the two ways in which frames can enter the kernel's stack
-// from a veth's ring: by GRO, or past an XDP program. more starts what the path
-// has besides forwarding.
+// stackEntries returns the two entries from a veth's ring into the kernel's stack: by
+// GRO, or through an XDP program that passes. more starts what the path has besides
+// forwarding.
 func stackEntries(more func(context.Context, *traffic.Setup, *UndoList) error) []Entry {
 	start := func(enter func(*traffic.Setup, *UndoList) error) func(context.Context, *traffic.Setup) (func() error, error) {
 		return func(ctx context.Context, w *traffic.Setup) (func() error, error) {
@@ -188,7 +188,7 @@ func enterPass(w *traffic.Setup, undo *UndoList) error {
 	return nil
 }
 
-// turnOnForwarding turns the kernel's forwarding on.
+// turnOnForwarding turns on the kernel's forwarding.
 func turnOnForwarding(w *traffic.Setup, undo *UndoList) error {
 	set := func(value string) error {
 		return w.Bed.Lab.Do(lab.FW, func() error {
@@ -200,13 +200,13 @@ func turnOnForwarding(w *traffic.Setup, undo *UndoList) error {
 	return set("1")
 }
 
-// UndoList takes back what was done, the last first.
+// UndoList undoes steps, the last first.
 type UndoList struct{ steps []func() error }
 
 // Add adds a step.
 func (u *UndoList) Add(step func() error) { u.steps = append(u.steps, step) }
 
-// Run takes all steps back, and forgets them.
+// Run undoes all steps and clears the list.
 func (u *UndoList) Run() error {
 	var errs []error
 	for _, step := range slices.Backward(u.steps) {

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// MaxRules leaves room for the example's own below weir's limit of 65,536.
+	// MaxRules leaves room for the example's rules below weir's limit of 65,536.
 	MaxRules = 64_000
-	// MaxTable is how many addresses a further table may have.
+	// MaxTable is the largest number of addresses in a further table.
 	MaxTable = 1_000_000
-	// defaultStates is pf's "set limit states" where a file says nothing.
+	// defaultStates is pf's default for "set limit states".
 	defaultStates = 100_000
 
-	// Further rules stand in front of these lines of the examples: the first that
-	// filters, and the first that every new connection meets.
+	// Further rules go before these lines of the examples: the first filter rule, and
+	// the first rule that every new connection reaches.
 	weirFilter = "block all "
 	nftSets    = "\tset martians {\n"
 	nftFilter  = "\t\tiifname \"wan0\" ip saddr @martians drop\n"
 )
 
-// limitLine finds the limit of states in a rule file.
+// limitLine matches the limit of states in a rule file.
 var limitLine = regexp.MustCompile(`(?m)^(set limit states[ \t]+)([0-9]+)[ \t]*$`)
 
-// weirRules is examples/gateway.conf with the further rules of a case, and with
-// room for as many states as it says, or for twice its flows.
+// weirRules returns examples/gateway.conf with the further rules of a case. Its limit of
+// states is the case's, or twice its flows.
 func weirRules(c traffic.Case) string {
 	text := before(examples.GatewayConf, weirFilter, moreAddresses(c, "table <strangers> { ", " ", " }\nblock in quick on $lan from <strangers>\n")+moreRules(c, func(source netip.Addr, port int) string {
 		return fmt.Sprintf("block in quick on $lan proto %s from %s to port %d\n", c.Protocol, source, port)
@@ -40,7 +40,7 @@ func weirRules(c traffic.Case) string {
 	}
 	have, want := defaultStates, max(2*c.Flows, c.Needed())
 	if m := limitLine.FindStringSubmatch(text); m != nil {
-		have, _ = strconv.Atoi(m[2]) // too long a number is 0, and is replaced
+		have, _ = strconv.Atoi(m[2]) // a number that is too long becomes 0, and is replaced
 	}
 	if have >= want {
 		return text
@@ -48,7 +48,7 @@ func weirRules(c traffic.Case) string {
 	return setLimit(text, want)
 }
 
-// setLimit is a rule file with another limit of states.
+// setLimit returns a rule file with another limit of states.
 func setLimit(text string, limit int) string {
 	if !limitLine.MatchString(text) {
 		return fmt.Sprintf("set limit states %d\n", limit) + text
@@ -56,7 +56,7 @@ func setLimit(text string, limit int) string {
 	return limitLine.ReplaceAllString(text, fmt.Sprintf("${1}%d", limit))
 }
 
-// nftRules is examples/gateway.nft with the same further rules.
+// nftRules returns examples/gateway.nft with the same further rules.
 func nftRules(c traffic.Case) string {
 	family, kind := "ip", "ipv4_addr"
 	if c.IPv6() {
@@ -72,22 +72,22 @@ func nftRules(c traffic.Case) string {
 	}))
 }
 
-// before puts lines in front of a place that the text has.
+// before inserts lines before a place in the text.
 func before(text, place, lines string) string {
 	i := strings.Index(text, place)
 	if i < 0 {
-		panic("an example has no line " + strconv.Quote(place)) // a test looks
+		panic("an example has no line " + strconv.Quote(place)) // a test checks for it
 	}
 	return text[:i] + lines + text[i:]
 }
 
-// moreRules are rules that no frame of the benchmark matches: each blocks another
-// source and another port, so no two of them can be made one.
+// moreRules returns rules that no frame of the benchmark matches. Each blocks a different
+// source and port, so no two of them can be merged.
 func moreRules(c traffic.Case, rule func(source netip.Addr, port int) string) string {
 	const (
 		firstPort = 1024
 		ports     = 1<<16 - firstPort
-		scatter   = 40_503 // prime: near rules have far ports
+		scatter   = 40_503 // prime: neighbouring rules have distant ports
 	)
 	var b strings.Builder
 	for i := range c.Rules {
@@ -103,7 +103,7 @@ func moreAddresses(c traffic.Case, head, between, end string) string {
 	}
 	const (
 		addresses = 1 << 22
-		scatter   = 1_640_531 // odd: no address comes twice
+		scatter   = 1_640_531 // odd: no address occurs twice
 	)
 	list := make([]string, c.Tables)
 	for i := range list {
@@ -112,8 +112,8 @@ func moreAddresses(c traffic.Case, head, between, end string) string {
 	return head + strings.Join(list, between) + end
 }
 
-// strangerIn is one of the 2^22 addresses of what is meant for carriers' NAT, or of a
-// /48 for documentation.
+// strangerIn returns one of the 2^22 addresses for carriers' NAT, or of a /48 for
+// documentation.
 func strangerIn(i int, ipv6 bool) netip.Addr {
 	if ipv6 {
 		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 0xff, 0xff, byte(i >> 14), byte(i >> 6), 15: byte(i&0x3f + 1)})
@@ -121,8 +121,8 @@ func strangerIn(i int, ipv6 bool) netip.Addr {
 	return netip.AddrFrom4([4]byte{100, 64 + byte(i>>16), byte(i >> 8), byte(i)})
 }
 
-// stranger is an address that none of the benchmark's hosts has, out of what is
-// meant for carriers' NAT, or for documentation.
+// stranger returns an address that none of the benchmark's hosts has, reserved for
+// carriers' NAT or for documentation.
 func stranger(i int, ipv6 bool) netip.Addr {
 	high, low := byte(i>>8), byte(i)
 	if ipv6 {

@@ -12,7 +12,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// Of the example only the limit of states may differ.
+// Only the limit of states may differ from the example.
 func TestWeirRules(t *testing.T) {
 	if got := weirRules(traffic.Case{Flows: 1000}); got != examples.GatewayConf {
 		t.Error("1,000 flows need no other limit")
@@ -35,7 +35,7 @@ func TestWeirRules(t *testing.T) {
 	}
 }
 
-// A limit that is asked for holds, also below what the example has.
+// A requested limit is used, even if it is below the example's.
 func TestLimit(t *testing.T) {
 	const limit = 60_000
 	rules, list := resolve.LoadWith(testbed.RulesFile, []byte(weirRules(traffic.Case{Flows: 40_000, Limit: limit})), nil, resolve.Settings{})
@@ -47,8 +47,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// Further rules are rules of both, as many as asked for, of which none is said
-// twice and none is about one of the benchmark's hosts.
+// Both rule files have the requested number of further rules. None is repeated, and none
+// is about one of the benchmark's hosts.
 func TestFurtherRules(t *testing.T) {
 	for _, c := range []traffic.Case{{Rules: MaxRules, Family: 4, Protocol: traffic.UDP}, {Rules: MaxRules, Family: 6, Protocol: traffic.TCP}} {
 		network := 16
@@ -74,7 +74,7 @@ func TestFurtherRules(t *testing.T) {
 	}
 }
 
-// Both programs take the text, and have that many rules more.
+// Both programs accept the text and have that many more rules.
 func TestFurtherRulesAreTaken(t *testing.T) {
 	const more = 300
 	for _, c := range []traffic.Case{{Family: 4, Protocol: traffic.UDP}, {Family: 6, Protocol: traffic.TCP}} {
@@ -96,8 +96,8 @@ func TestFurtherRulesAreTaken(t *testing.T) {
 	}
 }
 
-// A further table is taken by both programs, holds as many addresses as asked for, and
-// none of the benchmark's hosts.
+// Both programs accept a further table. It has the requested number of addresses and none
+// of the benchmark's hosts.
 func TestFurtherTable(t *testing.T) {
 	for _, c := range []traffic.Case{{Family: 4, Protocol: traffic.UDP, Tables: 100_000}, {Family: 6, Protocol: traffic.TCP, Tables: 100_000}} {
 		rules, list := resolve.LoadWith(testbed.RulesFile, []byte(weirRules(c)), nil, resolve.Settings{})

@@ -9,18 +9,19 @@ import (
 	"weir/internal/bench/traffic"
 )
 
-// SocketOptions say how a path is started for sockets.
+// SocketOptions choose how a path is started for sockets.
 type SocketOptions struct {
-	Hook string // of weir: xdp or tcx
-	// States is how many connections it has to hold, 0: as many as the examples say.
+	Hook string // weir's hook: xdp or tcx
+	// States is the number of connections that it has to hold. 0 means as many as in
+	// the examples.
 	States int
-	// GRO lets frames enter by generic receive offload at the firewall, which
-	// joins those of one connection before the kernel routes them.
+	// GRO makes frames enter the firewall by generic receive offload, which joins
+	// frames of one connection before the kernel routes them.
 	GRO bool
 }
 
-// StartForSockets starts a path that carries the traffic of sockets – all but
-// generator and redirect – and gives what stops it.
+// StartForSockets starts a path that carries the traffic of sockets, which excludes
+// generator and redirect. It returns the function that stops it.
 func StartForSockets(ctx context.Context, b *testbed.Testbed, name string, o SocketOptions) (stop func() error, err error) {
 	p, err := New(name, WeirOptions{Hook: o.Hook})
 	if err != nil {

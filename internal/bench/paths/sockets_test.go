@@ -29,7 +29,7 @@ func exchange(l *lab.Lab, from, to, addr string) error {
 			return
 		}
 		defer c.Close()
-		_, _ = io.Copy(c, c) // the client sees what went wrong
+		_, _ = io.Copy(c, c) // the client sees the error
 	}()
 	var client net.Conn
 	err = l.Do(from, func() (err error) {
@@ -50,8 +50,8 @@ func exchange(l *lab.Lab, from, to, addr string) error {
 	return err
 }
 
-// TestStartForSockets starts the kernel's path, for a second pair of hosts too, changes
-// the offloads, and finds that nothing is forwarded once it has stopped.
+// TestStartForSockets starts the kernel's path with a second pair of hosts, and changes
+// the offloads. Nothing is forwarded once it has stopped.
 func TestStartForSockets(t *testing.T) {
 	testenv.NeedRoot(t)
 	topology := lab.Gateway()

@@ -13,10 +13,10 @@ import (
 	"weir/internal/lab"
 )
 
-// startTagged runs weir where frames bear VLAN tags on both wires. Other devices stand in
-// for the VLAN devices, which not every kernel has: they have the names and addresses of
-// the doors. The daemon knows them for no VLAN devices, so what it would tell the
-// dataplane of such is told from here.
+// startTagged runs weir with VLAN tags on the frames of both wires. Other devices take
+// the place of VLAN devices, which some kernels lack. They have the names and addresses
+// of the firewall's devices. The daemon does not know them as VLAN devices, so this
+// function tells the dataplane about them.
 func startTagged(o WeirOptions) func(context.Context, *traffic.Setup) (func() error, error) {
 	return func(ctx context.Context, w *traffic.Setup) (_ func() error, err error) {
 		var undo UndoList
@@ -25,7 +25,7 @@ func startTagged(o WeirOptions) func(context.Context, *traffic.Setup) (func() er
 				err = errors.Join(err, undo.Run())
 			}
 		}()
-		undo.Add(w.Bed.AddHosts) // the last: the doors lose them while others stand in for them
+		undo.Add(w.Bed.AddHosts) // undone last: the devices lose the hosts while others stand in for them
 		vlans := map[string]uint16{testbed.NearDoor.Device: traffic.NearVLAN, testbed.FarDoor.Device: traffic.FarVLAN}
 		for device := range vlans {
 			back, err := w.Bed.Lab.StandIn(lab.FW, device)
@@ -49,7 +49,7 @@ func startTagged(o WeirOptions) func(context.Context, *traffic.Setup) (func() er
 	}
 }
 
-// enterVLANs has XDP of the doors take frames with a tag for the stand-ins'.
+// enterVLANs makes XDP on the firewall's devices assign tagged frames to the stand-ins.
 func enterVLANs(w *traffic.Setup, vlans map[string]uint16) error {
 	var carried []dataplane.Carried
 	err := w.Bed.Lab.Do(lab.FW, func() error {

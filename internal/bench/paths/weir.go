@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// weirStart is how long the daemon may take until it forwards; on a machine
-	// with other work the kernel checks its programs for many seconds.
+	// weirStart is how long the daemon may take until it forwards. On a busy machine
+	// the kernel verifies its programs for many seconds.
 	weirStart = time.Minute
-	// quietFor is how long the daemon has to be idle before its start is over.
+	// quietFor is how long the daemon has to be idle before its start counts as
+	// finished.
 	quietFor = 200 * time.Millisecond
 )
 
-// startWeir runs this program as the firewall's daemon. At the TCX hook frames
-// enter by GRO, as they do for the kernel's paths.
+// startWeir runs this program as the firewall's daemon. With the TCX hook frames enter by
+// GRO, as for the kernel's paths.
 func startWeir(o WeirOptions) func(context.Context, *traffic.Setup) (func() error, error) {
 	return func(ctx context.Context, w *traffic.Setup) (func() error, error) {
 		var undo UndoList
@@ -50,7 +51,7 @@ func startDaemon(ctx context.Context, w *traffic.Setup, o WeirOptions) (stop fun
 	if err := os.WriteFile(file, []byte(weirRules(w.Case)), 0o600); err != nil {
 		return nil, fmt.Errorf("write the rules: %w", err)
 	}
-	// Not bound to ctx: it is stopped in its own way, which cleans up.
+	// Not bound to ctx, because it is stopped in a way that cleans up.
 	args := []string{"run", "-f", file, "--netns", w.Bed.Firewall(), "--hook", o.Hook}
 	if o.Prefetch != "" {
 		args = append(args, "--prefetch", o.Prefetch)
@@ -67,7 +68,7 @@ func startDaemon(ctx context.Context, w *traffic.Setup, o WeirOptions) (stop fun
 		err = d.waitUntilQuiet(ctx)
 	}
 	if err != nil {
-		ended := d.over // then what it said is in the error
+		ended := d.over // then the error has its output
 		err = errors.Join(err, d.stop())
 		if said := strings.TrimSpace(messages.String()); !ended && said != "" {
 			err = fmt.Errorf("%w; it said: %s", err, said)
@@ -84,11 +85,11 @@ type daemon struct {
 	process  *os.Process
 	ended    chan error
 	over     bool
-	messages *bytes.Buffer // may be read once it has ended
+	messages *bytes.Buffer // readable once it has ended
 }
 
-// start starts the daemon and notes its number, so that the next run can end it
-// if this one is killed.
+// start starts the daemon and notes its PID, so that the next run can end it if this one
+// is killed.
 func (d *daemon) start(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return err
@@ -121,9 +122,9 @@ func (d *daemon) waitUntilLoaded(ctx context.Context) error {
 	}
 }
 
-// waitUntilQuiet waits until the daemon has nothing more to do. When its rules are
-// loaded it goes on for a second or so on the cores that are measured: a short run
-// of real programs beside that saw a half of the connections that the next had.
+// waitUntilQuiet waits until the daemon is idle. After its rules are loaded it works for
+// about a second on the measured cores. A short run of real programs during that time had
+// half of the connections of the next run.
 func (d *daemon) waitUntilQuiet(ctx context.Context) error {
 	deadline := time.Now().Add(weirStart)
 	for before := -1.0; ; {
@@ -145,8 +146,8 @@ func (d *daemon) waitUntilQuiet(ctx context.Context) error {
 	}
 }
 
-// stop ends the daemon with weir stop; one that does not end is killed, which
-// is an error.
+// stop ends the daemon with weir stop. If it does not end, it is killed, which is an
+// error.
 func (d *daemon) stop() error {
 	if d.over {
 		return nil

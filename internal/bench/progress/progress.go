@@ -1,6 +1,5 @@
-// Package progress tells a person how far a long run is and how long it will
-// go on: on a terminal in one line that is drawn anew, elsewhere in a line now
-// and then.
+// Package progress shows how far a long run is and how long it will take. On a terminal
+// it redraws one line. Elsewhere it writes a line now and then.
 package progress
 
 import (
@@ -14,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// between is the least time between two lines where none is redrawn.
+// between is the minimum time between two lines that are not redrawn.
 const between = 5 * time.Second
 
-// Progress is of one run. A nil one hears everything and says nothing. It may be
-// used by several goroutines at once.
+// Progress shows the progress of one run. A nil one accepts every call and shows nothing.
+// Several goroutines may use it at once.
 type Progress struct {
 	mu       sync.Mutex
 	w        io.Writer
@@ -32,20 +31,20 @@ type Progress struct {
 	done     int
 	expected pace
 	step     string
-	drawn    bool      // a line stands on the terminal that has to be taken away
-	said     time.Time // when the last line was written elsewhere
+	drawn    bool      // the terminal shows a line that has to be erased
+	said     time.Time // when the last line was written without a terminal
 }
 
-// A pace is how long a number of steps take.
+// A pace is how long a number of steps took.
 type pace struct {
 	time  float64 // ns
 	steps float64
 }
 
-// New begins a run of a number of steps. The estimate of the whole counts as much
-// as a tenth of the steps, which need not take equally long: the first, with what
-// it sets up, does not say how long the others take. 0 is none: then the steps
-// that are over count alone. w nil makes a nil Progress.
+// New begins a run of planned steps. The estimate of the whole counts as much as a tenth
+// of the steps, because steps differ: the first one includes setting up and says little
+// about the others. With an estimate of 0 only finished steps count. If w is nil, New
+// returns nil.
 func New(w io.Writer, planned int, estimate time.Duration) *Progress {
 	if w == nil {
 		return nil
@@ -75,7 +74,7 @@ func (p *Progress) Say(format string, args ...any) {
 	p.draw()
 }
 
-// Step says what runs from now on.
+// Step sets what runs from now on.
 func (p *Progress) Step(format string, args ...any) {
 	if p == nil {
 		return
@@ -92,7 +91,7 @@ func (p *Progress) Step(format string, args ...any) {
 	}
 }
 
-// Done says that a number of steps are over.
+// Done counts finished steps.
 func (p *Progress) Done(steps int) {
 	if p == nil {
 		return
@@ -104,7 +103,7 @@ func (p *Progress) Done(steps int) {
 	p.draw()
 }
 
-// Drop says that a number of steps will not be done.
+// Drop removes steps that will not be done.
 func (p *Progress) Drop(steps int) {
 	if p == nil {
 		return
@@ -114,7 +113,7 @@ func (p *Progress) Drop(steps int) {
 	p.planned = max(p.planned-steps, p.done)
 }
 
-// End takes the redrawn line away; the run is over.
+// End erases the redrawn line at the end of the run.
 func (p *Progress) End() {
 	if p == nil {
 		return
@@ -125,7 +124,7 @@ func (p *Progress) End() {
 	p.step = ""
 }
 
-// left is about how long the run will go on; 0 if that cannot be known yet.
+// left estimates the remaining time. It returns 0 if that is unknown.
 func (p *Progress) left() time.Duration {
 	gone := p.now().Sub(p.begun)
 	if p.done == 0 {
@@ -135,7 +134,7 @@ func (p *Progress) left() time.Duration {
 	return time.Duration(each * float64(p.planned-p.done))
 }
 
-// line is "[ 12 of 40, 1m20s left] weir-nat, round 2".
+// line returns "[ 12 of 40, 1m20s left] weir-nat, round 2".
 func (p *Progress) line() string {
 	left := ""
 	if d := p.left(); d > 0 {
@@ -149,7 +148,7 @@ func (p *Progress) draw() {
 		return
 	}
 	line := []rune(bar(p.done, p.planned) + " " + p.line())
-	if len(line) >= p.width { // a line that wraps cannot be redrawn
+	if len(line) >= p.width { // a wrapped line cannot be redrawn
 		line = append(line[:p.width-2], '…')
 	}
 	fmt.Fprint(p.w, string(line))
@@ -163,7 +162,7 @@ func (p *Progress) wipe() {
 	}
 }
 
-// bar shows a share in ten places.
+// bar draws a share in ten columns.
 func bar(done, planned int) string {
 	full := 0
 	if planned > 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fake is a progress whose time is set by hand.
+// fake returns a progress with a clock set by hand.
 func fake(terminal bool) (*Progress, *bytes.Buffer, *time.Time) {
 	var b bytes.Buffer
 	now := time.Unix(1000, 0)

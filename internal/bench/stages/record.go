@@ -14,9 +14,9 @@ import (
 	"weir/internal/stats"
 )
 
-// Record is what the stages cost at one commit.
+// Record is the cost of the stages at one commit.
 type Record struct {
-	Commit   string       `json:"commit"` // that was measured; + : with changes
+	Commit   string       `json:"commit"` // measured commit; + means with changes
 	Recorded time.Time    `json:"recorded"`
 	Command  string       `json:"command"`
 	CPU      string       `json:"cpu"`
@@ -28,15 +28,15 @@ type Record struct {
 type RecordPath struct {
 	Path   string             `json:"path"`
 	Flows  int                `json:"flows"`
-	NS     float64            `json:"ns"`     // of a frame, the benchmark's own part as well
+	NS     float64            `json:"ns"`     // ns of a frame, including the benchmark's own part
 	Stages map[string]float64 `json:"stages"` // medians, ns of a frame
 }
 
-// errControl keeps figures that prove nothing from being recorded.
+// errControl prevents figures that prove nothing from being recorded.
 var errControl = errors.New("not recorded: the control failed")
 
-// Record keeps the report in dir/stages, under its time and commit, and writes
-// the table of all records anew.
+// Record stores the report in dir/stages under its time and commit, and writes the table
+// of all records anew.
 func (s *Report) Record(dir, commit string) error {
 	if !s.report.Control.OK {
 		return fmt.Errorf("%w: %s", errControl, s.report.Control.Why)
@@ -67,7 +67,7 @@ func (s *Report) Record(dir, commit string) error {
 	return WriteTable(dir)
 }
 
-// WriteTable makes dir/stages.md of the records in dir/stages.
+// WriteTable makes dir/stages.md from the records in dir/stages.
 func WriteTable(dir string) error {
 	text, err := Table(dir)
 	if err != nil {
@@ -79,7 +79,7 @@ func WriteTable(dir string) error {
 	return nil
 }
 
-// Table is the table of the records in dir/stages, the newest first.
+// Table returns the table of the records in dir/stages, the newest first.
 func Table(dir string) (string, error) {
 	records, err := readRecords(filepath.Join(dir, "stages"))
 	if err != nil {

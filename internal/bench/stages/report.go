@@ -9,7 +9,7 @@ import (
 	"weir/internal/units"
 )
 
-// Document is the report in the form that people pass around.
+// Document returns the report as a document.
 func (s *Report) Document() *report.Document {
 	r := s.report
 	d := &report.Document{Kind: "stages", Title: "What each stage of the packet path costs", Command: r.Command,

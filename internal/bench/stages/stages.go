@@ -12,13 +12,13 @@ import (
 	"weir/internal/stats"
 )
 
-// Options say in which cases the stages are measured.
+// Options choose the cases in which the stages are measured.
 type Options struct {
 	Flows    []int
 	Runs     int
-	Seconds  time.Duration // of steady traffic in each run
+	Seconds  time.Duration // steady traffic in each run
 	Command  string
-	Program  string // the weir to measure; "": the one that runs
+	Program  string // the weir to measure; "": the running one
 	Progress io.Writer
 
 	name  string
@@ -38,13 +38,13 @@ func (o *Options) forward() forward.Options {
 	return f
 }
 
-// Check tells the first thing that is wrong with the options.
+// Check returns the first error in the options.
 func (o *Options) Check() error { f := o.forward(); return f.Check() }
 
-// Estimate is about how long it takes.
+// Estimate returns about how long it takes.
 func (o *Options) Estimate() time.Duration { f := o.forward(); return f.Estimate() }
 
-// Report is what each stage of a packet's way costs.
+// Report is the cost of each stage of a packet's way.
 type Report struct {
 	report *forward.Report
 	Paths  []PathStages
@@ -54,13 +54,13 @@ type Report struct {
 type PathStages struct {
 	Path   string
 	Flows  int
-	Total  stats.Sample            // ns of a frame, the benchmark's own part as well
-	Stages map[string]stats.Sample // ns of a frame by stage, of all of profile.Stages and profile.Harness
-	Net    float64                 // ns, the total without the generator path's
+	Total  stats.Sample            // ns of a frame, including the benchmark's own part
+	Stages map[string]stats.Sample // ns of a frame for each of profile.Stages and profile.Harness
+	Net    float64                 // ns, the total without the generator path
 }
 
-// Run measures what each stage of the packet path costs: the program that
-// runs, as it is, sampled while frames are forwarded.
+// Run measures the cost of each stage of the packet path. It samples the unchanged
+// program while frames are forwarded.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	r, err := forward.Run(ctx, o.forward())
 	if err != nil {
@@ -90,7 +90,7 @@ func everyStage() []string {
 	return append(append([]string(nil), profile.Stages...), profile.Harness...)
 }
 
-// own is the sum of weir's stages in each run.
+// own returns the sum of weir's stages in each run.
 func (p *PathStages) own() stats.Sample {
 	sum := make(stats.Sample, len(p.Total))
 	for _, stage := range profile.Stages {

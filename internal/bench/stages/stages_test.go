@@ -18,7 +18,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// example is a report of two runs of one path.
+// example returns a report of two runs of one path.
 func example() *Report {
 	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	stages := map[string]stats.Sample{}
@@ -73,7 +73,7 @@ func TestStagesRecord(t *testing.T) {
 	}
 }
 
-// The committed table is what the committed records make.
+// The committed table matches the committed records.
 func TestStagesTableIsCurrent(t *testing.T) {
 	const dir = "../../../docs/performance"
 	want, err := Table(dir)
@@ -89,9 +89,8 @@ func TestStagesTableIsCurrent(t *testing.T) {
 	}
 }
 
-// A real run: every stage that a translated packet goes through is seen, none
-// that it does not, and the shares are of the whole frame. A run that somebody
-// else's load has spoilt is repeated.
+// A real run: samples are in every stage that a translated packet passes and in no other,
+// and the shares add up to the whole frame. A run disturbed by other load is repeated.
 func TestStages(t *testing.T) {
 	testenv.NeedRoot(t)
 	const most = 3
