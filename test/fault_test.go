@@ -183,7 +183,7 @@ func TestForeignForwardChains(t *testing.T) {
 	text, json := b.Weir("interfaces"), b.Weir("interfaces", "--json")
 	for _, chain := range []string{"nftables ip docker FORWARD", "iptables filter FORWARD", "ip6tables filter FORWARD"} {
 		want := fmt.Sprintf("another firewall's chain, %s, drops what is forwarded", chain)
-		if !strings.Contains(said, "another firewall drops forwarded packets") || !strings.Contains(said, chain) || !strings.Contains(text, want) || !strings.Contains(json, `"`+chain+`"`) {
+		if !strings.Contains(said, "another firewall drops what is forwarded") || !strings.Contains(said, chain) || !strings.Contains(text, want) || !strings.Contains(json, `"`+chain+`"`) {
 			t.Errorf("%s is not named:\n%s\n%s\n%s", chain, said, text, json)
 		}
 	}

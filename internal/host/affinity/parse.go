@@ -126,7 +126,7 @@ func coresOf(value string, s *doctor.Snapshot) ([]int, error) {
 func parseIRQ(number int, value string, s *doctor.Snapshot) ([]tune.Change, error) {
 	i := slices.IndexFunc(s.IRQs, func(irq doctor.IRQ) bool { return irq.Number == number })
 	if i < 0 {
-		return nil, fmt.Errorf("interrupt %d is no interface's of this network namespace", number)
+		return nil, fmt.Errorf("interrupt %d belongs to no interface of this network namespace", number)
 	}
 	cpus, err := coresOf(value, s)
 	if err == nil && len(cpus) == 0 {
@@ -157,7 +157,7 @@ func receiverOf(name string, queue int, s *doctor.Snapshot) (tune.QueueKey, erro
 		if i := slices.IndexFunc(s.IRQs, func(irq doctor.IRQ) bool { return irq.Number == p.IRQ }); p.IRQ > 0 && i >= 0 {
 			return interruptKey(&s.IRQs[i]), nil
 		}
-		return tune.QueueKey{}, fmt.Errorf("queue %d of %s has neither an interrupt nor a thread: who sends to it receives as well; see %s/threaded=on and %s:%d/rps", queue, name, name, name, queue)
+		return tune.QueueKey{}, fmt.Errorf("queue %d of %s has neither an interrupt nor a thread: the core that sends to it also receives; see %s/threaded=on and %s:%d/rps", queue, name, name, name, queue)
 	}
 	return tune.QueueKey{}, fmt.Errorf("%s has no queue %d, or is down", name, queue)
 }
@@ -175,7 +175,7 @@ func inTurn(name string, cpus []int, s *doctor.Snapshot) (all []tune.Change, err
 		all = append(all, one(k, strconv.Itoa(cpus[len(all)%len(cpus)]))...)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has no queues that are known, or is down", name)
+		return nil, fmt.Errorf("the queues of %s are unknown, or it is down", name)
 	}
 	return all, nil
 }

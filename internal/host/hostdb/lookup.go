@@ -116,7 +116,7 @@ func (d *DNS) LookupContext(ctx context.Context, name string) ([]netip.Addr, err
 		return nil, errNotAsked
 	}
 	if d.left <= 0 {
-		return nil, fmt.Errorf("look up %s: names have taken %v already", name, Limit)
+		return nil, fmt.Errorf("look up %s: look-ups have already taken %v", name, Limit)
 	}
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, d.left)

@@ -201,7 +201,7 @@ func linkAddresses() (map[int][]Address, error) {
 	for _, r := range raw {
 		ip, ok := netip.AddrFromSlice(r.IP)
 		if !ok {
-			return nil, fmt.Errorf("list addresses: the kernel gave %q for one", r.IP)
+			return nil, fmt.Errorf("list addresses: the kernel returned %q", r.IP)
 		}
 		bits, _ := r.Mask.Size()
 		all[r.LinkIndex] = append(all[r.LinkIndex], Address{

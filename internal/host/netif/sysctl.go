@@ -36,7 +36,7 @@ func SetSysctl(name, value string) error {
 		return err
 	}
 	if got != value {
-		return fmt.Errorf("set sysctl %s: it says %s after %s was written", name, got, value)
+		return fmt.Errorf("set sysctl %s: it reads %s after writing %s", name, got, value)
 	}
 	return nil
 }

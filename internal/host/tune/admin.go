@@ -139,7 +139,7 @@ func (h *Host) UnknownLines() ([]Line, error) {
 }
 
 // ErrNotWhole is returned if the machine's own settings are out of reach.
-var ErrNotWhole = errors.New("another network namespace than the machine's own does not show all its settings")
+var ErrNotWhole = errors.New("this network namespace does not show all of the machine's settings")
 
 // lacks reports whether the kernel has the directory of a key or pattern, but nothing of
 // that name in it.

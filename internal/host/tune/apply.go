@@ -173,7 +173,7 @@ const mostRounds = 3
 
 // errRestless is the error of a plan that wants another number of queues after each
 // change of queues.
-var errRestless = errors.New("behind other queues the plan wants others again")
+var errRestless = errors.New("after the queues changed, the plan wants another number again")
 
 // makeTrue enters a plan's changes in the journal and makes them. If cards get another
 // number of queues, it then plans again. The new changes join the plan.

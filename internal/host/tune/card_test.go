@@ -83,8 +83,8 @@ func TestPlanCards(t *testing.T) {
 	}
 	for key, says := range map[string]string{
 		"nic.eth0.rings":       "no packet was missed",
-		"nic.eth0.pause":       "only a guide speaks for autoneg off rx off tx off",
-		"nic.eth0.adaptive-rx": "only a guide speaks for on",
+		"nic.eth0.pause":       "only a guide recommends autoneg off rx off tx off",
+		"nic.eth0.adaptive-rx": "only a guide recommends on",
 		"nic.eth0.irqs":        "the card gets other queues first",
 		"nic.eth0.threaded":    "only a guide",
 	} {

@@ -102,7 +102,7 @@ func (h *Host) write(key, value string) error {
 		return err
 	}
 	if !took(key, now, value) {
-		return fmt.Errorf("set %s to %q: the kernel made %q of it", key, value, now)
+		return fmt.Errorf("set %s to %q: the kernel changed it to %q", key, value, now)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (h *Host) Measure(ctx context.Context, p *Plan, o MeasureOptions) ([]Findin
 // undoing came.
 func (h *Host) takeBack(j *contents, err error) error {
 	if back := h.rollBack(j); back != nil {
-		return errors.Join(err, fmt.Errorf("not all could be put back, weir tune revert tries again: %w", back))
+		return errors.Join(err, fmt.Errorf("not everything could be put back; weir tune revert tries again: %w", back))
 	}
 	return fmt.Errorf("everything is as it was: %w", err)
 }
@@ -137,7 +137,7 @@ func (j *contents) without(findings []Finding) *contents {
 }
 
 // queuesApart is the reason why changes of queues are left out.
-const queuesApart = "what each queue has is planned behind it: interrupts, RPS and the table; by itself it would be measured without them"
+const queuesApart = "the queues' interrupts, RPS and table are planned after it, so it would be measured without them"
 
 // tryOne measures a change. It leaves the host with the change, or as it was.
 func (h *Host) tryOne(ctx context.Context, c *Change, o *MeasureOptions) (*Finding, error) {
@@ -272,7 +272,7 @@ func (h *Host) awaitLink(ctx context.Context, card string, before int, goes bool
 			return nil
 		}
 		if time.Since(began) > patience {
-			return fmt.Errorf("the link of %s has not come back within %v", card, patience)
+			return fmt.Errorf("the link of %s did not come back within %v", card, patience)
 		}
 		select {
 		case <-ctx.Done():

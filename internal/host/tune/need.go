@@ -18,11 +18,11 @@ func (h *Host) noNeed(key string) string {
 	switch key {
 	case "net.core.netdev_budget":
 		if n, ok := h.softnet(squeezed); ok && n == 0 {
-			return "no core has run out of its budget since the start (/proc/net/softnet_stat, third column)"
+			return "no core has used up its budget since boot (/proc/net/softnet_stat, third column)"
 		}
 	case "net.core.netdev_max_backlog":
 		if n, ok := h.softnet(dropped); ok && n == 0 {
-			return "no packet was dropped for a full backlog since the start (/proc/net/softnet_stat, second column)"
+			return "no packet was dropped because of a full backlog since boot (/proc/net/softnet_stat, second column)"
 		}
 	case "net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_buckets":
 		count, ok := h.number("proc/sys/net/netfilter/nf_conntrack_count")

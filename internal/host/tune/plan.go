@@ -152,7 +152,7 @@ func (j *judge) keysOf(r *db.Record, names []string) []string {
 			add(cardPrefix + name + "." + setting)
 		}
 		if len(names) > 0 && len(j.cards) == 0 {
-			j.skip(r.Key, "there is no card here that is in use")
+			j.skip(r.Key, "no card is in use here")
 		}
 	default:
 		add(r.Key)
@@ -163,7 +163,7 @@ func (j *judge) keysOf(r *db.Record, names []string) []string {
 // key puts a key among the changes, the skips, or the keys already set as advised.
 func (j *judge) key(r *db.Record, key string, named bool) error {
 	if !j.whole && (r.Scope == "host" || r.Place == "cores") {
-		j.skip(key, "it is the whole host's, and this is a network namespace")
+		j.skip(key, "it belongs to the whole host, and this is a network namespace")
 		return nil
 	}
 	found, err := j.host.Read(key)
@@ -192,9 +192,9 @@ func (j *judge) key(r *db.Record, key string, named bool) error {
 	case sameValue(key, c.From, c.To), r.Least && enough(c.From, c.To):
 		j.plan.Fit = append(j.plan.Fit, key)
 	case !named && c.Grade > db.Vendor:
-		j.skip(key, fmt.Sprintf("only a guide speaks for %s; to try it: weir tune apply %s", c.To, key))
+		j.skip(key, fmt.Sprintf("only a guide recommends %s; to try it: weir tune apply %s", c.To, key))
 	case !named && noNeed != "":
-		j.skip(key, fmt.Sprintf("no need for %s: %s; to set it all the same: weir tune apply %s", c.To, noNeed, key))
+		j.skip(key, fmt.Sprintf("no need for %s: %s; to set it anyway: weir tune apply %s", c.To, noNeed, key))
 	default:
 		j.plan.Changes = append(j.plan.Changes, *c)
 	}

@@ -70,13 +70,13 @@ func (s *Status) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "drift: %s not as weir set it\n", units.Plural(s.Drift, "key"))
 	}
 	if len(s.Unkept) > 0 {
-		fmt.Fprintf(&b, "until the next boot only, as systemd does not run here: %s\n", strings.Join(s.Unkept, ", "))
+		fmt.Fprintf(&b, "only until the next boot, because systemd does not run here: %s\n", strings.Join(s.Unkept, ", "))
 	}
 	switch {
 	case s.Confirm != nil:
 		fmt.Fprintf(&b, "waits for weir tune confirm until %s\n", s.Confirm.Format("15:04:05"))
 	case s.CutOff:
-		b.WriteString("a weir tune apply was cut off, or never confirmed: weir tune revert puts everything back\n")
+		b.WriteString("a weir tune apply was interrupted, or never confirmed: weir tune revert puts everything back\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -207,9 +207,9 @@ func TestPlanNoNeed(t *testing.T) {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 	for key, says := range map[string]string{
-		"net.core.netdev_budget":         "no core has run out of its budget",
-		"net.core.netdev_max_backlog":    "no packet was dropped for a full backlog",
-		"net.netfilter.nf_conntrack_max": "the kernel tracks 17 connections of 65536; to set it all the same: weir tune apply net.netfilter.nf_conntrack_max",
+		"net.core.netdev_budget":         "no core has used up its budget",
+		"net.core.netdev_max_backlog":    "no packet was dropped because of a full backlog",
+		"net.netfilter.nf_conntrack_max": "the kernel tracks 17 connections of 65536; to set it anyway: weir tune apply net.netfilter.nf_conntrack_max",
 	} {
 		if got := why(p, key); !strings.Contains(got, says) {
 			t.Errorf("%s: %q, want %q", key, got, says)
@@ -235,7 +235,7 @@ func TestPlanEndpoint(t *testing.T) {
 	if diff := cmp.Diff(want, changes(p)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	if got := why(p, "net.ipv4.tcp_no_metrics_save"); !strings.Contains(got, "only a guide speaks for 1; to try it: weir tune apply net.ipv4.tcp_no_metrics_save") {
+	if got := why(p, "net.ipv4.tcp_no_metrics_save"); !strings.Contains(got, "only a guide recommends 1; to try it: weir tune apply net.ipv4.tcp_no_metrics_save") {
 		t.Errorf("folklore: %q", got)
 	}
 	for _, c := range p.Changes {
@@ -552,7 +552,7 @@ func TestRestless(t *testing.T) {
 		next.Changes = []tune.Change{{Key: "nic.eth0.queues", From: "combined 2", To: fmt.Sprintf("combined %d", 1+rounds%2)}}
 		return &next, nil
 	})
-	if err := h.Apply(p); err == nil || !strings.Contains(err.Error(), "behind other queues the plan wants others again: nic.eth0.queues") || rounds > 10 {
+	if err := h.Apply(p); err == nil || !strings.Contains(err.Error(), "after the queues changed, the plan wants another number again: nic.eth0.queues") || rounds > 10 {
 		t.Errorf("%d rounds: %v", rounds, err)
 	}
 	if diff := cmp.Diff(before, files()); diff != "" {

@@ -71,14 +71,14 @@ func (j *judge) requeued(card string) bool {
 	return slices.ContainsFunc(j.plan.Changes, func(c Change) bool { return c.Key == cardPrefix+card+".queues" })
 }
 
-const queuesFirst = "the card gets other queues first; it is planned again behind that, in the same apply"
+const queuesFirst = "the card gets other queues first; this is then planned again, in the same apply"
 
 func (j *judge) wantQueues(card, found string) wish {
 	most, err := j.host.readCard(card, "queues-max")
 	kind, now := queueCount(found)
 	limit := countOf(most, kind)
 	if err != nil || limit == 0 || j.in.Cores == 0 {
-		return wish{noNeed: "not known: how many queues the card can have, or the host's cores"}
+		return wish{noNeed: "unknown: the card's maximum number of queues, or the host's cores"}
 	}
 	cores, ports := j.sharedCores(card)
 	ideal := arith.QueuesWanted(cores, ports)
@@ -121,7 +121,7 @@ func (j *judge) sharedCores(card string) (cores, ports int) {
 func (j *judge) wantRings(card, found string) wish {
 	most, err := j.host.readCard(card, "rings-max")
 	if err != nil {
-		return wish{noNeed: "not known: how long the card's rings can be"}
+		return wish{noNeed: "unknown: the card's maximum ring size"}
 	}
 	now, limit := countOf(found, "rx"), countOf(most, "rx")
 	next := min(2*now, limit, largestRing)
@@ -135,9 +135,9 @@ func (j *judge) wantRings(card, found string) wish {
 	case j.journal.entry(cardPrefix+card+".rings") != nil:
 		w.value = found // it was doubled already; the missed packets may be older
 	case !known:
-		w.noNeed = "whether packets are missed is not told"
+		w.noNeed = "it is unknown whether packets are missed"
 	case missed+overruns == 0:
-		w.noNeed = "no packet was missed for a full ring since the start"
+		w.noNeed = "no packet was missed because of a full ring since boot"
 	case j.requeued(card):
 		return wish{noNeed: queuesFirst}
 	}
@@ -180,7 +180,7 @@ func (j *judge) wantInterrupts(card, found string) wish {
 	}
 	workers, fields := j.host.workers(card), strings.Fields(found)
 	if len(workers) == 0 {
-		return wish{noNeed: "not known: which cores there are"}
+		return wish{noNeed: "unknown: the host's cores"}
 	}
 	load := j.load(card)
 	var text []string
@@ -272,9 +272,9 @@ func (j *judge) wantReceive(card, found string) wish {
 	slices.Sort(workers)
 	switch {
 	case len(workers) < 2:
-		return wish{noNeed: "there is one core, or it is not known which there are"}
+		return wish{noNeed: "there is one core, or the cores are unknown"}
 	case len(queues) > 1 && !j.in.PPPoE:
-		return wish{noNeed: fmt.Sprintf("it has %d queues of its own, and no --pppoe behind which only one of them is used", len(queues))}
+		return wish{noNeed: fmt.Sprintf("it has %d queues of its own, and --pppoe is not set, so all of them are used", len(queues))}
 	}
 	masks := slices.Repeat([]string{cpulist.FormatMask(workers)}, len(queues))
 	w := wish{value: strings.Join(masks, " "), shown: fmt.Sprintf("the cores %v, no two threads of one core", workers)}
@@ -294,7 +294,7 @@ func (j *judge) wantSend(card, found string) wish {
 	}
 	queues, cores := strings.Fields(found), j.host.online()
 	if len(queues) < 2 || len(cores) == 0 {
-		return wish{noNeed: "it has one send queue, or it is not known which cores there are"}
+		return wish{noNeed: "it has one send queue, or the cores are unknown"}
 	}
 	masks := make([]string, len(queues))
 	for queue := range queues {
