@@ -114,7 +114,7 @@ func (d *Dataplane) copyMaps() error {
 	if !slices.Contains(d.keeps, mapCaptureFilters) {
 		d.tables.shared.Recording = 0
 	}
-	if slices.Contains(d.keeps, mapInterfaceCounters) {
+	if slices.Contains(d.keeps, mapInterfaceCounters) || d.old.maps[mapInterfaceCounters] == nil {
 		return nil
 	}
 	before := d.old.layout

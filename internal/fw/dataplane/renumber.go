@@ -21,12 +21,15 @@ func (c *copier) renumber() error {
 		return err
 	}
 	c.paths = p
-	if c.old.maps[mapPaths].KeySize() != c.new.maps[mapPaths].KeySize() {
-		return nil // all states count as those that found no path
+	paths := c.old.maps[mapPaths]
+	if paths == nil || c.old.maps[mapPathCounters] == nil || paths.KeySize() != c.new.maps[mapPaths].KeySize() {
+		// Another layout, or a stop that was killed has removed them. All states count as
+		// those that found no path.
+		return nil
 	}
 	var key xdpPath
 	var number uint32
-	each := c.old.maps[mapPaths].Iterate()
+	each := paths.Iterate()
 	for each.Next(&key, &number) {
 		p.keys[number] = key
 	}
