@@ -13,8 +13,7 @@ import (
 	"weir/internal/host/netif"
 )
 
-// conntrackLimits reads and sets the limits; tests have others than the
-// machine's.
+// conntrackLimits reads and sets the limits. Tests replace them.
 type conntrackLimits struct {
 	Read func() (hostinfo.Conntrack, error)
 	set  func(hostinfo.Conntrack) error
@@ -37,12 +36,11 @@ func setBuckets(n int) error {
 	return err
 }
 
-// conntrackNote is the file with the limits from before they were raised.
+// conntrackNote returns the file that keeps the limits from before they were raised.
 func conntrackNote(dir string) string { return filepath.Join(dir, "conntrack.json") }
 
-// Raise makes room for so many connections, in so many buckets.
-// What was there before is noted in a file, so that the next run can restore it
-// if this one is killed.
+// Raise makes room for that many connections in that many buckets. It notes the old
+// limits in a file, so that the next run can restore them if this one is killed.
 func (l conntrackLimits) Raise(dir string, connections, buckets int) (restore func() error, err error) {
 	before, err := l.Read()
 	if err != nil {
@@ -65,8 +63,8 @@ func (l conntrackLimits) Raise(dir string, connections, buckets int) (restore fu
 	return restore, nil
 }
 
-// restore sets the limits that a run noted before it raised them; it
-// does nothing where there is no such note.
+// restore restores the limits that a run noted before it raised them. It does nothing if
+// there is no note.
 func (l conntrackLimits) restore(dir string) error {
 	note := conntrackNote(dir)
 	b, err := os.ReadFile(note)

@@ -9,7 +9,7 @@ import (
 	"weir/internal/host/hostinfo"
 )
 
-// fakeConntrack is a machine's limits that are no machine's.
+// fakeConntrack returns limits that belong to no machine.
 func fakeConntrack(now *hostinfo.Conntrack) conntrackLimits {
 	return conntrackLimits{
 		Read: func() (hostinfo.Conntrack, error) { return *now, nil },
@@ -35,7 +35,7 @@ func TestRaiseAndRestore(t *testing.T) {
 	}
 }
 
-// A run that was killed leaves the note; the next one restores before it
+// A run that was killed leaves the note, and the next run restores the limits before it
 // measures.
 func TestRestoreAfterKill(t *testing.T) {
 	before := hostinfo.Conntrack{Max: 65536, Buckets: 16384}
@@ -74,8 +74,7 @@ func TestRaiseFails(t *testing.T) {
 	}
 }
 
-// Where the limits could not be restored, the note outlives the run, and the next
-// one restores them.
+// If the limits could not be restored, the note stays and the next run restores them.
 func TestRestoreFails(t *testing.T) {
 	before := hostinfo.Conntrack{Max: 65536, Buckets: 16384}
 	now, dir := before, filepath.Join(t.TempDir(), "bench")

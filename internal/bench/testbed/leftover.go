@@ -16,7 +16,7 @@ import (
 	"weir/internal/lab"
 )
 
-// Files in the benchmark's folder: the rules that weir runs with, and its number.
+// Files in the benchmark's folder: weir's rules and its PID.
 const (
 	RulesFile = "gateway.conf"
 	PidFile   = "weir.pid"
@@ -25,11 +25,11 @@ const (
 // WeirStop is how long the daemon may take to end after weir stop.
 const WeirStop = 10 * time.Second
 
-// strayPatience is how long a killed process may take to go.
+// strayPatience is how long a killed process may take to end.
 const strayPatience = 5 * time.Second
 
-// endStrays kills what still runs in the benchmark's namespaces: programs that a
-// killed run has started. Nobody else has a reason to be there.
+// endStrays kills everything that still runs in the benchmark's namespaces. These are
+// programs of a killed run; nothing else belongs there.
 func endStrays(name string) error {
 	for deadline := time.Now().Add(strayPatience); ; time.Sleep(20 * time.Millisecond) {
 		strays, err := lab.Processes(name, everyHost())
@@ -50,8 +50,8 @@ func endStrays(name string) error {
 	}
 }
 
-// stopLeftover ends the weir of a killed benchmark and takes down what it left
-// in its namespace.
+// stopLeftover ends the weir of a killed benchmark and removes what it left in its
+// namespace.
 func stopLeftover(b *Testbed, netns string) error {
 	if err := endLeftover(b.Folder); err != nil {
 		return err
@@ -72,8 +72,8 @@ func stopLeftover(b *Testbed, netns string) error {
 	return nil
 }
 
-// endLeftover kills the daemon that is noted in dir, if the process of that
-// number is still the one that reads its rules there.
+// endLeftover kills the daemon noted in dir, if the process with that PID still is the
+// one that reads its rules there.
 func endLeftover(dir string) error {
 	b, err := os.ReadFile(filepath.Join(dir, PidFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A daemon of a killed run is ended; another process of its number is not.
+// The daemon of a killed run is ended. Another process with its PID is not.
 func TestEndLeftover(t *testing.T) {
 	dir := t.TempDir()
 	if err := endLeftover(dir); err != nil {
@@ -28,7 +28,7 @@ func TestEndLeftover(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, PidFile), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond) // until it has its own arguments
+		time.Sleep(100 * time.Millisecond) // until the process has its own arguments
 		if err := endLeftover(dir); err != nil {
 			t.Fatal(err)
 		}

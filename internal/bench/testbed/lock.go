@@ -11,12 +11,12 @@ import (
 	"weir/internal/host/filelock"
 )
 
-// errRunning says that the machine is being measured already.
+// errRunning says that another benchmark is measuring.
 var errRunning = errors.New("another benchmark is running on this machine")
 
-// lock makes the benchmark's folder and makes sure that only one benchmark uses
-// it. Unlocking removes the folder with all that is in it, but not where settings
-// of the machine are noted there that were not restored: the next run does that.
+// lock makes the benchmark's folder and ensures that only one benchmark uses it.
+// Unlocking removes the folder, unless it notes settings of the machine that were not
+// restored. The next run restores these.
 func lock(dir string) (unlock func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the benchmark's folder: %w", err)
@@ -35,7 +35,7 @@ func lock(dir string) (unlock func() error, err error) {
 	return func() error { return errors.Join(removeUnlessNoted(dir), f.Close()) }, nil
 }
 
-// sign says in the lock who holds it.
+// sign writes into the lock who holds it.
 func sign(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err
@@ -44,7 +44,7 @@ func sign(f *os.File) error {
 	return err
 }
 
-// running says who measures the machine, as far as the lock does.
+// running returns an error that names the running benchmark, as far as the lock does.
 func running(lock string) error {
 	text, err := os.ReadFile(lock)
 	if err != nil {
@@ -52,7 +52,7 @@ func running(lock string) error {
 	}
 	pid, err := strconv.Atoi(string(text))
 	if err != nil {
-		return errRunning // it has only just begun
+		return errRunning // it has only just started
 	}
 	return fmt.Errorf("%w: process %d", errRunning, pid)
 }
@@ -61,7 +61,7 @@ func removeUnlessNoted(dir string) error {
 	_, err := os.Stat(conntrackNote(dir))
 	switch {
 	case err == nil:
-		return nil // whoever could not restore it has said so
+		return nil // whoever failed to restore it has reported it
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("look for settings to restore: %w", err)
 	}

@@ -11,30 +11,30 @@ import (
 	"weir/internal/lab"
 )
 
-// defaultName is the prefix of the benchmark's own namespaces, and the name of
-// its folder in /run.
+// defaultName is the prefix of the benchmark's namespaces, and the name of its folder in
+// /run.
 const defaultName = "weir-bench"
 
-// Networks of the hosts that frames come from and go to. The lowest bits, which
-// tell hosts apart, are zero. Targets are those set aside for benchmarks (RFC
-// 2544, RFC 5180). Hosts of the LAN are translated by examples/gateway.conf and
-// examples/gateway.nft, those of the routed network are not.
+// Networks of the hosts that frames come from and go to. The lowest bits, which number
+// the hosts, are zero. Targets are in the networks for benchmarks (RFC 2544, RFC 5180).
+// examples/gateway.conf and examples/gateway.nft translate hosts of the LAN, and not
+// those of the routed network.
 var (
 	LANHosts    = Address{"192.168.1.64", "fd00:1::40"}
 	RoutedHosts = Address{"198.51.100.64", "2001:db8:100::40"}
-	// IllegalHosts have no business at the LAN's side: no rule lets them pass.
+	// IllegalHosts do not belong on the LAN's side. No rule passes them.
 	IllegalHosts = Address{"198.51.101.64", "2001:db8:101::40"}
 	TargetNet    = Address{"198.18.0.0", "2001:2::"}
 	routedNet    = []string{"198.51.100.0/24", "2001:db8:100::/64"}
 )
 
-// SourceHosts is how many hosts each network of sources has.
+// SourceHosts is the number of hosts in each network of sources.
 const SourceHosts = 64
 
 // Address is an address in both families.
 type Address struct{ v4, v6 string }
 
-// Addr is the address in one of the families.
+// Addr returns the address in one of the families.
 func (f Address) Addr(ipv6 bool) netip.Addr {
 	if ipv6 {
 		return netip.MustParseAddr(f.v6)
@@ -45,7 +45,7 @@ func (f Address) Addr(ipv6 bool) netip.Addr {
 // Place is a device of the lab.
 type Place struct{ Host, Device string }
 
-// The devices that frames cross, from the near end to the far one.
+// The devices that frames cross, from the near end to the far end.
 var (
 	NearEnd  = Place{lab.LAN, "eth0"}
 	NearDoor = Place{lab.FW, "lan0"}
@@ -53,13 +53,13 @@ var (
 	FarEnd   = Place{lab.WAN, "eth0"}
 )
 
-// Hosts that some benchmarks have besides those of [lab.Gateway]: a second pair.
+// Hosts that some benchmarks have in addition to those of [lab.Gateway]: a second pair.
 const (
 	LAN2 = "lan2"
 	WAN2 = "wan2"
 )
 
-// everyHost names all hosts that benchmarks build, so that each removes what
+// everyHost returns all hosts that any benchmark builds, so that each can remove what
 // another one left.
 func everyHost() lab.Topology {
 	t := lab.Gateway()
@@ -94,7 +94,7 @@ func (b *Testbed) findDevice(p Place) error {
 	})
 }
 
-// AddHosts makes the near end stand for all hosts that frames come from.
+// AddHosts makes the near end answer for all hosts that frames come from.
 func (b *Testbed) AddHosts() error {
 	for _, to := range routedNet {
 		if err := b.Lab.AddRoute(NearDoor.Host, NearDoor.Device, netip.MustParsePrefix(to), netip.Addr{}); err != nil {
@@ -114,7 +114,7 @@ func (b *Testbed) AddHosts() error {
 	return b.Lab.AddNeighbours(NearDoor.Host, NearDoor.Device, hosts)
 }
 
-// MACs are the addresses of a frame on its way from one device to the next.
+// MACs returns the addresses of a frame on its way from one device to the next.
 func (b *Testbed) MACs(from, to Place) (source, target net.HardwareAddr, err error) {
 	own, _ := b.Lab.MACs(from.Host, from.Device)
 	if source, err = net.ParseMAC(own); err != nil {
@@ -127,7 +127,7 @@ func (b *Testbed) MACs(from, to Place) (source, target net.HardwareAddr, err err
 	return source, target, nil
 }
 
-// Firewall is the name of the namespace in which paths are built.
+// Firewall returns the name of the namespace in which paths are built.
 func (b *Testbed) Firewall() string { return b.name + "-" + lab.FW }
 
 // Attach attaches a program to a device of the lab.
@@ -144,5 +144,5 @@ func (b *Testbed) Attach(p Place, hook bpfload.Hook, program *bpfload.Program) (
 	return link, nil
 }
 
-// Detach takes a program away from its device.
+// Detach detaches a program from its device.
 func Detach(l *bpfload.Link) error { return errors.Join(l.Detach(), l.Close()) }

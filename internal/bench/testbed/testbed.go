@@ -13,33 +13,33 @@ import (
 	"weir/internal/lab"
 )
 
-// Options say what a benchmark needs of its testbed.
+// Options choose the testbed.
 type Options struct {
-	Name     string       // of namespaces and folder; "": the default
-	Topology lab.Topology // zero: [lab.Gateway]; others have its hosts and wires too
-	Offloads lab.Offloads // at first; see [Testbed.SetOffloads]
-	Program  string       // the weir to measure; "": the one that runs
-	// LowestFirst has cores used from the lowest on: a veth's queue has the number of
-	// the core that sends.
+	Name     string       // name of namespaces and folder; "": the default
+	Topology lab.Topology // zero: [lab.Gateway]; others include its hosts and wires
+	Offloads lab.Offloads // offloads at the start; see [Testbed.SetOffloads]
+	Program  string       // the weir to measure; "": the running one
+	// LowestFirst uses cores from the lowest on, because the number of a veth's queue
+	// is that of the sending core.
 	LowestFirst bool
 }
 
-// Testbed is the machine and the lab on it that benchmarks measure in. It holds
-// the lock that keeps two benchmarks from measuring each other.
+// Testbed is the machine and the lab on it in which benchmarks measure. It holds the lock
+// that keeps two benchmarks from disturbing each other.
 type Testbed struct {
-	Lab       *lab.Lab // the testbed's to close
+	Lab       *lab.Lab // closed by the testbed
 	Program   string   // the weir to measure
-	Cores     []int    // that may be used, in the order of use
+	Cores     []int    // usable cores in the order of use
 	Conntrack conntrackLimits
-	name      string // of namespaces
-	Folder    string // what a run needs to know of one that was killed
+	name      string // prefix of the namespaces
+	Folder    string // notes for the next run, if this one is killed
 	Indexes   map[Place]int
 	offloads  lab.Offloads
 	unlock    func() error
 }
 
-// Open takes the lock, removes what a killed benchmark left, and builds
-// the lab. An error of a machine that lacks something has MissingCapability.
+// Open takes the lock, removes what a killed benchmark left, and builds the lab. If the
+// machine lacks something, the error has MissingCapability.
 func Open(ctx context.Context, o Options) (*Testbed, error) {
 	b, err := lockTestbed(o)
 	if err != nil {
@@ -51,9 +51,9 @@ func Open(ctx context.Context, o Options) (*Testbed, error) {
 	return b, nil
 }
 
-// Lock keeps other benchmarks from measuring this machine at the same time, and
-// removes what a killed one left: its processes, its namespaces, its settings.
-// It is for benchmarks without a lab. It needs root.
+// Lock keeps other benchmarks from measuring this machine at the same time. It also
+// removes what a killed one left: processes, namespaces and settings. It is for
+// benchmarks without a lab, and needs root.
 func Lock() (unlock func() error, err error) {
 	b, err := lockTestbed(Options{})
 	if err != nil {
@@ -62,7 +62,7 @@ func Lock() (unlock func() error, err error) {
 	return b.unlock, nil
 }
 
-// lockTestbed makes a testbed without its lab.
+// lockTestbed returns a testbed without its lab.
 func lockTestbed(o Options) (*Testbed, error) {
 	if unix.Geteuid() != 0 {
 		return nil, &MissingError{What: "a benchmark needs root: it builds network namespaces and loads BPF programs"}
@@ -103,13 +103,13 @@ func (b *Testbed) cleanUp() error {
 	return err
 }
 
-// Close removes the lab and lets the next benchmark run.
+// Close removes the lab and releases the lock.
 func (b *Testbed) Close() error {
 	_, err := lab.Remove(b.name, everyHost())
 	return errors.Join(err, b.unlock())
 }
 
-// SetOffloads changes the offloads of the ends of the wires. No path may be in place.
+// SetOffloads changes the offloads of both ends of the wires. No path may be in place.
 func (b *Testbed) SetOffloads(o lab.Offloads) error {
 	if o == b.offloads {
 		return nil
@@ -126,5 +126,5 @@ type MissingError struct{ What string }
 
 func (e *MissingError) Error() string { return e.What }
 
-// MissingCapability tells the command line which exit status this is.
+// MissingCapability selects the exit status of the command.
 func (e *MissingError) MissingCapability() bool { return true }

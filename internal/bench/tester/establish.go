@@ -9,24 +9,24 @@ import (
 	"weir/internal/bench/traffic"
 )
 
-// openRate, in frames per second, is one that every path keeps up with; where
-// not, openPasses are made.
+// openRate is a rate in frames per second that every path keeps up with. If one does not,
+// lost frames are sent again, up to openPasses times.
 const (
 	openRate   = 200_000
 	openPasses = 10
 )
 
-// Open opens all connections of the case, in both directions, and compares each
-// frame with what has to arrive: addresses, ports and checksums as translated.
-// It sends again what was lost.
+// Open opens all connections of the case in both directions. It compares each frame with
+// the expected one: addresses, ports and checksums as translated. It sends lost frames
+// again.
 func (t *Tester) Open(ctx context.Context) error {
 	_, err := t.open(ctx, traffic.Opening{Passes: openPasses, All: true}, openRate, unwatched)
 	return err
 }
 
-// OpenMost is [Tester.Open] for a path that may not hold all connections: it sends
-// again what was lost for as long as that brings more of them through, at a rate
-// as for [Tester.Establish], and gives the number of those that work.
+// OpenMost is [Tester.Open] for a path that may not hold all connections. It repeats lost
+// frames as long as that opens more connections, at a rate as for [Tester.Establish]. It
+// returns the number of working connections.
 func (t *Tester) OpenMost(ctx context.Context, rate float64) (n int, err error) {
 	return t.open(ctx, traffic.Opening{Passes: openPasses, Least: 1}, rate, t.watch)
 }
@@ -37,17 +37,16 @@ func (t *Tester) open(ctx context.Context, how traffic.Opening, rate float64, wa
 	return t.setup.Open(ctx, how)
 }
 
-// Established is what became of connections that were opened at a rate.
+// Established is the result of opening connections at a rate.
 type Established struct {
-	Valid   int // connections of which every frame arrived as it has to, both ways
+	Valid   int // connections whose frames all arrived as expected, both ways
 	Foreign float64
 }
 
-// Establish opens all connections of the case once, each step of their beginning
-// at a rate (frames per second, 1,000 at least; 0: as fast as they go), and
-// counts those that are valid: their frames arrived, in both directions,
-// translated as they should be, data included. A connection that was lost is not
-// tried again. A frame that is wrong is an error.
+// Establish opens all connections of the case once. Each step of the opening has a rate
+// (frames per second, at least 1,000; 0: as fast as possible). It counts the valid
+// connections: their frames arrived in both directions, correctly translated, data
+// included. It does not repeat lost frames. A wrong frame is an error.
 func (t *Tester) Establish(ctx context.Context, rate float64) (e Established, err error) {
 	cores := t.bed.Cores[:2]
 	before, err := cpu.Read(cores)
@@ -79,8 +78,8 @@ func (t *Tester) sendEach(s traffic.Frame, rate float64, watch func(func() error
 	})
 }
 
-// TearDown ends all TCP connections of the case by a reset of their clients at a
-// rate, and gives the number of resets that came through.
+// TearDown ends all TCP connections of the case by resets from their clients at a rate.
+// It returns the number of resets that arrived.
 func (t *Tester) TearDown(ctx context.Context, rate float64) (n int, err error) {
 	if !t.setup.Case.TCP() {
 		return 0, errors.New("tear connections down: only those of TCP end")
@@ -101,9 +100,9 @@ func (t *Tester) TearDown(ctx context.Context, rate float64) (n int, err error) 
 	return int(frames), nil
 }
 
-// Flood sends frames of connections that nobody knows and nobody answers, TCP's
-// first, at a rate, and does not look what becomes of them: the far end's host
-// drops them as it drops what is not for it.
+// Flood sends first frames of TCP connections that nobody knows or answers, at a rate. It
+// does not check what happens to them: the far host drops them because they are not for
+// it.
 func (t *Tester) Flood(ctx context.Context, rate float64, frames uint32) error {
 	l := Load{Rate: rate, Frames: frames, New: true}
 	if err := errors.Join(ctx.Err(), t.check(l)); err != nil {

@@ -17,32 +17,32 @@ import (
 	"weir/internal/lab"
 )
 
-// Options say which path carries which frames.
+// Options choose the path and its frames.
 type Options struct {
-	Hook  string       // of weir: xdp or tcx
+	Hook  string       // weir's hook: xdp or tcx
 	Entry string       // one of [paths.EntryNames]; "": the first
-	Case  traffic.Case // of one core, direction and sink: those of a Tester are given
+	Case  traffic.Case // one core, direction and sink are always those of a Tester
 	// Watch is called with each run of the generator for [Tester.Send],
-	// [Tester.Establish] and [Tester.TearDown]; nil: nobody looks.
+	// [Tester.Establish] and [Tester.TearDown]. It may be nil.
 	Watch func(run func() error) error
-	// First has generator and firewall go before all programs; see [lab.GoFirst].
+	// First gives generator and firewall priority over all programs; see
+	// [lab.GoFirst].
 	First bool
 }
 
-// Tester sends frames over a path that is in place. A generator sends from the
-// first core that may be used, and the firewall receives on the second. The
-// generator does not wait for the firewall: what it cannot take is lost, as on a wire.
+// Tester sends frames over a path that is in place. A generator sends from the first
+// usable core, and the firewall receives on the second. The generator does not wait for
+// the firewall: frames that it cannot take are lost, as on a wire.
 type Tester struct {
 	bed   *testbed.Testbed
 	setup *traffic.Setup
 	undo  paths.UndoList
 	watch func(run func() error) error
 	first bool
-	fresh uint32 // the first flow that was not used yet
+	fresh uint32 // first flow that was not used yet
 }
 
-// Start builds a path. The error is a missing capability on a machine with
-// one core.
+// Start builds a path. On a machine with one core, the error is a missing capability.
 func Start(ctx context.Context, b *testbed.Testbed, path string, o Options) (*Tester, error) {
 	if len(b.Cores) < 2 {
 		return nil, &testbed.MissingError{What: "a sender that does not wait for the firewall needs a second core"}
@@ -73,7 +73,7 @@ func Start(ctx context.Context, b *testbed.Testbed, path string, o Options) (*Te
 
 func unwatched(run func() error) error { return run() }
 
-// prepare gives the firewall its core and makes the table of answers.
+// prepare assigns the firewall its core and makes the table of answers.
 func (t *Tester) prepare() error {
 	if !t.setup.ToDoor {
 		for _, door := range []testbed.Place{testbed.NearDoor, testbed.FarDoor} {
@@ -94,39 +94,39 @@ func (t *Tester) prepare() error {
 // Stop takes the path down.
 func (t *Tester) Stop() error { return t.undo.Run() }
 
-// Load is what a Tester offers.
+// Load is the load that a Tester offers.
 type Load struct {
-	Rate   float64 // frames per second, 1,000 at least; 0: as fast as they go
+	Rate   float64 // frames per second, at least 1,000; 0: as fast as possible
 	Frames uint32
-	// Hold has the rate held on average: late bursts are made up for at up to twice
-	// the rate. It goes without stamps.
+	// Hold keeps the rate on average: late bursts are made up for at up to four times
+	// the rate. It excludes stamps.
 	Hold bool
-	// Stamps makes frames carry the time, which [Outcome.Latency] is made of.
-	// They have to have [StampedSize].
+	// Stamps makes frames carry the time, which [Outcome.Latency] needs. The frames
+	// have to have [StampedSize].
 	Stamps bool
-	// IllegalEvery makes one of so many frames come from a network that no rule
-	// lets pass; 0: none. It goes with stamps only, which tell them apart.
+	// IllegalEvery makes one of that many frames come from a network that no rule
+	// passes. 0 means none. It needs stamps, which mark these frames.
 	IllegalEvery uint32
-	// New makes every frame open a connection that was not known before, instead
-	// of taking turns among those that are open.
+	// New makes every frame open a new connection, instead of rotating over the open
+	// ones.
 	New bool
 }
 
-// Outcome is what became of a [Load].
+// Outcome is the result of a [Load].
 type Outcome struct {
 	Sent    uint64 // legal frames
 	Arrived uint64
-	Illegal uint64          // frames that broke the rules, and arrived
-	Offered float64         // frames per second, all of them, as they were sent
-	Late    float64         // the share of bursts that were more than 20 µs late
-	Busy    float64         // the share of its time that the generator did not wait for a burst's, with a rate
+	Illegal uint64          // frames that broke the rules and still arrived
+	Offered float64         // frames per second as sent, all of them
+	Late    float64         // share of bursts that were more than 20 µs late
+	Busy    float64         // with a rate: share of time in which the generator did not wait for the next burst
 	Latency traffic.Latency // with stamps
-	// Foreign is the share of time that programs of others took from the cores
-	// of generator and firewall, or the machine's host did.
+	// Foreign is the share of time that other programs, or the machine's host, took
+	// from the cores of generator and firewall.
 	Foreign float64
 }
 
-// Loss is the share of legal frames that did not arrive (0 to 1).
+// Loss returns the share of legal frames that did not arrive (0 to 1).
 func (o *Outcome) Loss() float64 {
 	if o.Sent == 0 || o.Arrived >= o.Sent {
 		return 0
@@ -134,7 +134,7 @@ func (o *Outcome) Loss() float64 {
 	return float64(o.Sent-o.Arrived) / float64(o.Sent)
 }
 
-// Send offers a load and waits until what was sent has arrived or is lost.
+// Send offers a load and waits until all frames have arrived or are lost.
 func (t *Tester) Send(ctx context.Context, l Load) (o Outcome, err error) {
 	if err := ctx.Err(); err != nil {
 		return o, err
@@ -200,7 +200,7 @@ func (t *Tester) generatorFor(l Load) (*traffic.Generator, error) {
 	return g, err
 }
 
-// offer runs the generator and says how it kept its pace.
+// offer runs the generator and returns how it kept its pace.
 func (t *Tester) offer(g *traffic.Generator, l Load) (o Outcome, err error) {
 	cores := t.bed.Cores[:2]
 	before, err := cpu.Read(cores)
@@ -242,8 +242,8 @@ func (t *Tester) offer(g *traffic.Generator, l Load) (o Outcome, err error) {
 	return o, nil
 }
 
-// send runs the generator. If the tester goes first, the firewall's core is kept for it
-// meanwhile, for the seconds that are returned.
+// send runs the generator. If the tester has priority, it keeps the firewall's core busy
+// meanwhile, and returns for how many seconds.
 func (t *Tester) send(g *traffic.Generator, frames uint32) (kept float64, err error) {
 	if !t.first {
 		return 0, g.Run(frames)
@@ -253,9 +253,9 @@ func (t *Tester) send(g *traffic.Generator, frames uint32) (kept float64, err er
 	return release(), err
 }
 
-// keepCore spends what time a core has left, until release, which gives how many
-// seconds that was. A receiver that sleeps for a moment else finds a program in the
-// kernel, which may not be interrupted for milliseconds.
+// keepCore uses up the idle time of a core until release, which returns that time in
+// seconds. Otherwise a receiver that slept for a moment may find a program in the kernel
+// that cannot be interrupted for milliseconds.
 func keepCore(core int) (release func() float64) {
 	var over atomic.Bool
 	spent := make(chan float64)

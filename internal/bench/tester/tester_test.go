@@ -10,7 +10,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// openRoute builds a stage with one path.
+// openRoute builds a testbed with one path.
 func openRoute(t *testing.T, path string, c traffic.Case) *Tester {
 	t.Helper()
 	return openRouteOf(t, path, Options{Hook: "xdp", Case: c})
@@ -44,8 +44,8 @@ func openRouteOf(t *testing.T, path string, o Options) *Tester {
 	return route
 }
 
-// TestRoutePace sends at a rate and finds what was sent, when, and how long it
-// was under way.
+// TestRoutePace sends at a rate. It checks what was sent, when, and how long it was under
+// way.
 func TestRoutePace(t *testing.T) {
 	c := traffic.Case{Frame: 128, Flows: 100, Family: 4, Protocol: traffic.UDP}
 	route := openRoute(t, paths.Kernel, c)
@@ -61,7 +61,7 @@ func TestRoutePace(t *testing.T) {
 	if o.Sent != frames || o.Loss() > 0.5 || o.Arrived > frames {
 		t.Errorf("%d of %d arrived", o.Arrived, o.Sent)
 	}
-	// Where others take the core it sends less, and says so; never more.
+	// If others take the core it sends less and says so. It never sends more.
 	if o.Offered > 1.05*rate || o.Offered <= 0 || o.Offered < 0.8*rate && o.Foreign < 0.05 && o.Late == 0 {
 		t.Errorf("offered %v frames per second instead of %v", o.Offered, rate)
 	}
@@ -76,7 +76,7 @@ func TestRoutePace(t *testing.T) {
 	}
 }
 
-// TestRouteHold makes up for the time that the generator could not send.
+// TestRouteHold makes up for time in which the generator could not send.
 func TestRouteHold(t *testing.T) {
 	route := openRouteOf(t, paths.Kernel, Options{First: true, Case: traffic.Case{Frame: 64, Flows: 100, Family: 4, Protocol: traffic.UDP}})
 	if err := route.Open(t.Context()); err != nil {
@@ -97,7 +97,7 @@ func TestRouteHold(t *testing.T) {
 		}
 	}
 	var held float64
-	for range 5 { // a stall at the end, of a busy machine, cannot be made up for
+	for range 5 { // a busy machine may stall at the end, which cannot be made up for
 		if held = max(held, rateAcrossStall(t, route, l)); held > 0.97*l.Rate {
 			return
 		}
@@ -105,8 +105,8 @@ func TestRouteHold(t *testing.T) {
 	t.Errorf("%.0f of %.0f frames per second were offered", held, l.Rate)
 }
 
-// rateAcrossStall sends in two runs, between which are 50 ms in which nothing can be
-// sent, and gives the rate of both together.
+// rateAcrossStall sends in two runs with 50 ms between them in which nothing can be sent.
+// It returns the rate of both together.
 func rateAcrossStall(t *testing.T, route *Tester, l Load) float64 {
 	t.Helper()
 	g, err := route.generatorFor(l)
@@ -127,7 +127,7 @@ func rateAcrossStall(t *testing.T, route *Tester, l Load) float64 {
 	return float64(first+l.Frames) / (float64(p.LastNs-p.FirstNs) / 1e9)
 }
 
-// TestRouteIllegal mixes frames that the rules forbid with others.
+// TestRouteIllegal mixes forbidden frames with others.
 func TestRouteIllegal(t *testing.T) {
 	testenv.NeedProgram(t, "nft")
 	route := openRoute(t, paths.Nft, traffic.Case{Frame: 128, Flows: 100, Family: 4, Protocol: traffic.UDP})
@@ -143,7 +143,7 @@ func TestRouteIllegal(t *testing.T) {
 	}
 }
 
-// TestRouteIllegalUnfiltered shows that illegal frames would be seen.
+// TestRouteIllegalUnfiltered shows that illegal frames would be noticed.
 func TestRouteIllegalUnfiltered(t *testing.T) {
 	route := openRoute(t, paths.Kernel, traffic.Case{Frame: 128, Flows: 100, Family: 4, Protocol: traffic.UDP})
 	o, err := route.Send(t.Context(), Load{Rate: 20_000, Frames: 4000, Stamps: true, IllegalEvery: 4})

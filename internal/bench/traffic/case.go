@@ -6,46 +6,46 @@ import (
 	"weir/internal/units"
 )
 
-// Words for the keys of a [Case].
+// Values of the keys of a [Case].
 const (
 	UDP = "udp"
 	TCP = "tcp"
 
 	OneWay = "one"  // frames go from the LAN to the internet
-	Both   = "both" // and as many threads send the answers
+	Both   = "both" // as many threads send answers, too
 
-	Far    = "far"    // frames cross the last wire and are dropped by its receiver
+	Far    = "far"    // frames cross the last wire, and its receiver drops them
 	Egress = "egress" // frames are dropped where the firewall sends them
 )
 
-// NewFlows are the connections whose opening is timed: no more than fit
-// conntrack on small machines, a multiple of the frames between time stamps.
+// NewFlows is the number of connections whose opening is timed. They fit conntrack on
+// small machines, and are a multiple of the frames between time stamps.
 const NewFlows = 48 << 10
 
-// Case is one setting that all paths are measured in.
+// Case is one setting in which all paths are measured.
 type Case struct {
-	Frame     int    `json:"frame"` // bytes, with the frame's checksum
+	Frame     int    `json:"frame"` // bytes with the frame's checksum
 	Flows     int    `json:"flows"`
 	Family    int    `json:"family"` // 4 or 6
 	Protocol  string `json:"proto"`
 	Cores     int    `json:"cores"`
 	Direction string `json:"direction"`
 	Sink      string `json:"sink"`
-	Rules     int    `json:"rules,omitempty"`  // added in front of the example's own; no frame matches them
-	Tables    int    `json:"tables,omitempty"` // prefixes of a table in front of these; no frame is in it
-	Limit     int    `json:"limit,omitempty"`  // set limit states of weir; 0: the example's, or twice the flows
+	Rules     int    `json:"rules,omitempty"`  // rules added before the example's own; no frame matches them
+	Tables    int    `json:"tables,omitempty"` // prefixes of a table before these; no frame is in it
+	Limit     int    `json:"limit,omitempty"`  // weir's set limit states; 0: the example's, or twice the flows
 }
 
-// IPv6 reports whether frames are of IPv6.
+// IPv6 reports whether frames use IPv6.
 func (c Case) IPv6() bool { return c.Family == 6 }
 
-// TCP reports whether frames are of TCP.
+// TCP reports whether frames use TCP.
 func (c Case) TCP() bool { return c.Protocol == TCP }
 
 // Both reports whether frames go in both directions.
 func (c Case) Both() bool { return c.Direction == Both }
 
-// Needed is how many connections a case has at once.
+// Needed returns the number of connections that exist at once.
 func (c Case) Needed() int { return c.Flows + NewFlows }
 
 func (c Case) String() string {
@@ -53,7 +53,7 @@ func (c Case) String() string {
 		c.Protocol, units.Plural(c.Cores, "core"), c.Direction, c.Sink) + c.more()
 }
 
-// more names what only some cases have.
+// more names the keys that only some cases have.
 func (c Case) more() (text string) {
 	if c.Rules > 0 {
 		text += ", " + units.Plural(c.Rules, "further rule")
@@ -67,7 +67,7 @@ func (c Case) more() (text string) {
 	return text
 }
 
-// Short names a case by what people vary most.
+// Short names a case by its most commonly varied keys.
 func (c Case) Short() string {
 	return fmt.Sprintf("%d bytes, %s", c.Frame, units.Plural(c.Flows, "connection")) + c.more()
 }

@@ -8,7 +8,7 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// faults are texts for enum fault of bpf/check.bpf.c.
+// faults are the texts for enum fault of bpf/check.bpf.c.
 var faults = [...]string{
 	1: "its length is wrong",
 	2: "a field of its headers is not what it has to be (MAC addresses, TTL, lengths, TCP fields)",
@@ -20,17 +20,17 @@ var faults = [...]string{
 	8: "its UDP or TCP checksum does not hold",
 }
 
-// ErrWrongFrames is wrapped if frames did not arrive as the path should forward them.
+// ErrWrongFrames means that frames did not arrive as the path should forward them.
 var ErrWrongFrames = errors.New("frames did not arrive as they should")
 
-// checkSink is the checker at their far end.
+// checkSink checks frames at their far end.
 type checkSink struct {
 	sink
 	findings []checkFinding
 }
 
-// newCheckSink attaches an checker of the frames of one step, the turn-th of
-// their connection.
+// newCheckSink attaches a checker for the frames of one step, the turn-th of their
+// connection.
 func newCheckSink(w *Setup, s Frame, turn int) (*checkSink, error) {
 	k, err := newChecker(w, s, turn)
 	if err != nil {
@@ -69,7 +69,7 @@ func newChecker(w *Setup, s Frame, turn int) (*checkSink, error) {
 	return k, err
 }
 
-// verdict is how many flows were seen; the error says what was wrong.
+// verdict returns the number of flows seen, or an error that says what was wrong.
 func (k *checkSink) verdict() (flows uint64, err error) {
 	for i := range k.findings {
 		f := &k.findings[i]

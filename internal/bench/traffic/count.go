@@ -18,7 +18,7 @@ type CountSink struct {
 	counters []countCounter
 }
 
-// NewCountSink attaches a counter of the frames of one direction.
+// NewCountSink attaches a counter for the frames of one direction.
 func NewCountSink(w *Setup, back bool) (*CountSink, error) {
 	objects, err := LoadCountObjectsFor(w, nil)
 	if err != nil {
@@ -35,22 +35,22 @@ func NewCountSink(w *Setup, back bool) (*CountSink, error) {
 	return k, k.attach(w.Bed, at, hook, program)
 }
 
-// Reset forgets what was counted. No frames may be under way.
+// Reset resets the counters. No frames may be under way.
 func (k *CountSink) Reset() {
 	clear(k.counters)
 }
 
-// window is what a sink saw on one core.
+// window is what a sink counted on one core.
 type window struct {
 	frames  uint64  // all of them
 	seconds float64 // from the first time stamp to the last
-	rate    float64 // frames per second between them; 0: too few came
+	rate    float64 // frames per second between them; 0: too few frames
 }
 
-// RateOn is how many frames a second came on one core; 0: too few came.
+// RateOn returns the frames per second on one core, or 0 if there were too few.
 func (k *CountSink) RateOn(core int) float64 { return k.on(core).rate }
 
-// on is what was counted on one core.
+// on returns what was counted on one core.
 func (k *CountSink) on(core int) window {
 	c := k.counters[core]
 	w := window{frames: c.Frames}
@@ -61,7 +61,7 @@ func (k *CountSink) on(core int) window {
 	return w
 }
 
-// windows gives what was counted on the cores that saw frames.
+// windows returns what was counted on each core that saw frames.
 func (k *CountSink) windows() []window {
 	var seen []window
 	for core := range k.counters {
@@ -72,7 +72,7 @@ func (k *CountSink) windows() []window {
 	return seen
 }
 
-// Arrived is how many frames came to all sinks.
+// Arrived returns the number of frames at all sinks.
 func Arrived(sinks map[bool]*CountSink) (frames uint64) {
 	for _, sink := range sinks {
 		for _, w := range sink.windows() {
@@ -82,7 +82,7 @@ func Arrived(sinks map[bool]*CountSink) (frames uint64) {
 	return frames
 }
 
-// Shortest is the least time, in seconds, in which a sink saw frames on one core.
+// Shortest returns the shortest time, in seconds, in which a sink saw frames on one core.
 func Shortest(sinks map[bool]*CountSink) float64 {
 	least := math.Inf(1)
 	for _, sink := range sinks {
@@ -93,7 +93,7 @@ func Shortest(sinks map[bool]*CountSink) float64 {
 	return least
 }
 
-// Rate is the sum of the rates of all cores, and the longest time that one of
+// Rate returns the sum of the rates of all cores, and the longest time in which one of
 // them was seen to work.
 func Rate(sinks map[bool]*CountSink, cores []int) (perSecond, seconds float64) {
 	for _, core := range cores {
@@ -118,8 +118,7 @@ func Rate(sinks map[bool]*CountSink, cores []int) (perSecond, seconds float64) {
 	return perSecond, seconds
 }
 
-// LoadCountObjectsFor loads the object with the sinks and the programs of the
-// door.
+// LoadCountObjectsFor loads the object with the sinks and the redirect programs.
 func LoadCountObjectsFor(w *Setup, values map[string]any) (*bpfload.Objects, error) {
 	object, err := loadCount()
 	if err != nil {
@@ -142,8 +141,8 @@ func LoadCountObjectsFor(w *Setup, values map[string]any) (*bpfload.Objects, err
 	return objects, nil
 }
 
-// LoadRedirect loads the programs that send frames on by the firewall's other
-// door, to whom they are for.
+// LoadRedirect loads the programs that redirect frames to the firewall's other device,
+// with the next MAC addresses.
 func LoadRedirect(w *Setup, back bool) (*bpfload.Objects, error) {
 	source, target, err := w.Bed.MACs(w.exit(back), w.end(back))
 	if err != nil {
@@ -157,7 +156,7 @@ func LoadRedirect(w *Setup, back bool) (*bpfload.Objects, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A device map holds devices of the namespace that they are put in from.
+	// A device map takes devices from the namespace of the calling thread.
 	err = w.Bed.Lab.Do(lab.FW, func() error { return bpfload.PutDevice(objects.Maps["devices"], 0, leaveBy) })
 	if err != nil {
 		return nil, errors.Join(err, objects.Close())
@@ -165,7 +164,7 @@ func LoadRedirect(w *Setup, back bool) (*bpfload.Objects, error) {
 	return objects, nil
 }
 
-// frameBytes are the bytes of a frame that a program stored as words.
+// frameBytes returns the bytes of a frame that a program stored as words.
 func frameBytes(stored []uint64) []byte {
 	var b []byte
 	for _, w := range stored {
@@ -174,7 +173,7 @@ func frameBytes(stored []uint64) []byte {
 	return b
 }
 
-// Settle waits until no more frames come.
+// Settle waits until no more frames arrive.
 func (k *CountSink) Settle() {
 	waitUntilStill(func() uint64 { n, _, _ := k.Read(); return n })
 }

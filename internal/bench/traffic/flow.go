@@ -1,6 +1,6 @@
 package traffic
 
-// The enumeration of flows, as bpf/flow.h has it.
+// The numbering of flows, as in bpf/flow.h.
 const (
 	FlowBits       = 24
 	FlowMask       = 1<<FlowBits - 1
@@ -12,8 +12,8 @@ const (
 	sourcePortMask = 0x7fff
 )
 
-// Stride is a step through n flows that visits all of them before it repeats
-// one, far apart from visit to visit: near n divided by the golden ratio.
+// Stride returns a step that visits all of n flows before it repeats one. Successive
+// flows are far apart: it is near n divided by the golden ratio.
 func Stride(n uint32) uint32 {
 	if n < 3 {
 		return 1

@@ -6,7 +6,7 @@ import (
 	"weir/internal/bench/testbed"
 )
 
-// A million flows have to be a million tuples, towards many hosts.
+// A million flows have to be a million tuples, with many target hosts.
 func TestFlowsDiffer(t *testing.T) {
 	type far struct {
 		target uint32
@@ -55,7 +55,7 @@ func TestStrideVisitsAll(t *testing.T) {
 			}
 			seen[at] = true
 			at += step
-			if at >= n { // as generate.bpf.c does it
+			if at >= n { // as in generate.bpf.c
 				at -= n
 			}
 		}
@@ -65,7 +65,7 @@ func TestStrideVisitsAll(t *testing.T) {
 	}
 }
 
-// TestGather keeps flow.h's inverse right: the far end's number is the flow's.
+// TestGather checks flow.h's inverse: the far end's number is the flow's.
 func TestGather(t *testing.T) {
 	const gather = 0xb382c9
 	for _, n := range []uint32{0, 1, 999, 65535, 1 << 20, FlowMask} {
@@ -77,15 +77,15 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// flow is what tells one connection from the others: the numbers of its hosts
-// within their networks, and its ports.
+// flow distinguishes a connection from the others: the numbers of its hosts within their
+// networks, and its ports.
 type flow struct {
 	source, target         uint32
 	sourcePort, targetPort uint16
 }
 
-// flowOf gives the flow of a number below 1 << flowBits. Target and target port
-// alone hold the number.
+// flowOf returns the flow of a number below 1 << flowBits. Target and target port alone
+// contain the number.
 func flowOf(number uint32) flow {
 	scattered := number * flowScatter & FlowMask
 	hash := scattered * uint32(flowHash)

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Lengths of headers, and what a wire adds to a frame in memory: the checksum
-// at its end, which the sizes of frames include (RFC 2544).
+// Lengths of headers, and of the checksum at the end of a frame on a wire. Frame sizes
+// include it (RFC 2544).
 const (
 	ethLen     = 14
 	vlanLen    = 4
@@ -16,8 +16,8 @@ const (
 	udpLen     = 8
 	tcpLen     = 20
 	fcsLen     = 4
-	LeastFrame = 64 // of Ethernet, with checksum
-	hops       = 64 // TTL or hop limit that frames start with
+	LeastFrame = 64 // Ethernet's minimum, with checksum
+	hops       = 64 // TTL or hop limit at the start
 )
 
 // maxHeader is HEADER_WORDS of frame.h, in bytes.
@@ -30,34 +30,34 @@ const (
 	flagACK = 0x10
 )
 
-// tcpOptions of a SYN: a segment size of 1460, a window scale of 14.
+// tcpOptions are the options of a SYN: a segment size of 1460, a window scale of 14.
 var tcpOptions = []byte{2, 4, 0x05, 0xb4, 1, 3, 3, 14}
 
-// segment is what tells the TCP frames of one step of a connection from those
-// of another.
+// segment is what distinguishes the TCP frames of one step of a connection from those of
+// another.
 type segment struct {
 	flags         byte
 	sequence, ack uint32
 	options       []byte
 }
 
-// First sequence numbers of both sides of every connection.
+// First sequence numbers of both sides, the same for every connection.
 const (
 	nearSequence = 0x10000000
 	farSequence  = 0x20000000
 )
 
-// frameSpec says all that the frames of one kind have in common.
+// frameSpec is what all frames of one kind share.
 type frameSpec struct {
 	ipv6           bool
 	tcp            *segment // nil: UDP
-	length         int      // in memory, without the frame's checksum
+	length         int      // length in memory, without the frame's checksum
 	source, target net.HardwareAddr
-	from, to       netip.Addr // networks, with the bits of hosts zero
+	from, to       netip.Addr // networks, with host bits zero
 	tag            uint16     // VLAN id; 0: no tag
 }
 
-// link is the length of the Ethernet header, with its tag.
+// link returns the length of the Ethernet header with its tag.
 func (s *frameSpec) link() int { return ethLen + s.tagLen() }
 
 func (s *frameSpec) tagLen() int {
@@ -67,8 +67,8 @@ func (s *frameSpec) tagLen() int {
 	return vlanLen
 }
 
-// TrueSize is the smallest frame of the kind that is not below size, both with
-// the frame's checksum.
+// TrueSize returns size, raised to the minimum of the frame's kind. Both include the
+// frame's checksum.
 func TrueSize(size int, ipv6, tcp bool) int {
 	smallest := ethLen + ip4Len + udpLen + fcsLen
 	if ipv6 {
@@ -101,7 +101,7 @@ func (s *frameSpec) ethertype() uint16 {
 	return 0x0800
 }
 
-// header is the frame's header with zeroes where frames differ: in the lowest 32
+// header returns the frame's header with zeroes where frames differ: in the lowest 32
 // bits of the addresses, ports, TCP sequence numbers and checksums.
 func (s *frameSpec) header(ttl byte) []byte {
 	h := make([]byte, s.headerLen())
@@ -156,7 +156,7 @@ func (s *frameSpec) putL4(l4 []byte) {
 	copy(l4[tcpLen:], s.tcp.options)
 }
 
-// expected is the header as it has to arrive in the first round.
+// expected returns the header as it has to arrive in the first round.
 func (s *frameSpec) expected(ttl byte) []byte {
 	h := s.header(ttl)
 	if s.tcp != nil {
@@ -165,8 +165,8 @@ func (s *frameSpec) expected(ttl byte) []byte {
 	return h
 }
 
-// sums are those of the header's constant parts: of the IPv4 header, and of
-// the L4 header with its pseudo header. The payload is zero.
+// sums returns the checksums of the header's constant parts: the IPv4 header, and the L4
+// header with its pseudo header. The payload is zero.
 func (s *frameSpec) sums() (ip, l4 uint32) {
 	h := s.header(hops)
 	l4 = sum16(h[s.l4():]) + uint32(s.length-s.l4()) + uint32(s.protocol())
@@ -184,8 +184,8 @@ func sum16(b []byte) uint32 {
 	return sum
 }
 
-// compared are the bits of a header that have to arrive as header says them;
-// where flows differ, and at checksums, there are none.
+// compared returns a mask of the header bits that are compared. Bits in which flows
+// differ, and checksums, are not compared.
 func (s *frameSpec) compared() []byte {
 	mask := make([]byte, s.headerLen())
 	for i := range mask {
@@ -211,7 +211,7 @@ func (s *frameSpec) compared() []byte {
 	return mask
 }
 
-// words are bytes as the BPF programs hold them.
+// words converts bytes to the form that the BPF programs use.
 func words(b []byte) [maxHeader / 8]uint64 {
 	var padded [maxHeader]byte
 	copy(padded[:], b)
@@ -222,7 +222,7 @@ func words(b []byte) [maxHeader / 8]uint64 {
 	return w
 }
 
-// low32 is the network's lowest 32 bits.
+// low32 returns the network's lowest 32 bits.
 func low32(a netip.Addr) uint32 {
 	b := a.AsSlice()
 	return binary.BigEndian.Uint32(b[len(b)-4:])

@@ -15,7 +15,7 @@ import (
 
 const xdpTX = 3
 
-// testTestbed is a testbed of the test's own.
+// testTestbed returns a testbed for a test.
 func testTestbed(t *testing.T) *testbed.Testbed {
 	t.Helper()
 	testenv.NeedRoot(t)
@@ -31,7 +31,7 @@ func testTestbed(t *testing.T) *testbed.Testbed {
 	return b
 }
 
-// testSetup is how frames go by a path.
+// testSetup returns a setup with the given effect.
 func testSetup(t *testing.T, b *testbed.Testbed, c Case, e Effect) *Setup {
 	t.Helper()
 	w := &Setup{Bed: b, Case: c, Effect: e}
@@ -43,7 +43,7 @@ func testSetup(t *testing.T, b *testbed.Testbed, c Case, e Effect) *Setup {
 	return w
 }
 
-// testKinds are all kinds of frames.
+// testKinds returns all kinds of frames.
 func testKinds() []Case {
 	var kinds []Case
 	for _, family := range []int{4, 6} {
@@ -57,7 +57,7 @@ func testKinds() []Case {
 	return kinds
 }
 
-// generated are the next frames of a generator.
+// generated returns the next frames of a generator.
 func generated(t *testing.T, w *Setup, s Frame, count int) [][]byte {
 	t.Helper()
 	g, err := NewGenerator(w, s, w.AllFlows(), 0, 0)
@@ -68,7 +68,7 @@ func generated(t *testing.T, w *Setup, s Frame, count int) [][]byte {
 	var frames [][]byte
 	for range count {
 		for i := range g.frame {
-			g.frame[i] = 0xee // what a router left of an earlier frame
+			g.frame[i] = 0xee // left in the frame by a router
 			if i >= len(g.frame)-s.payload(w) {
 				g.frame[i] = 0
 			}
@@ -85,12 +85,12 @@ func generated(t *testing.T, w *Setup, s Frame, count int) [][]byte {
 	return frames
 }
 
-// payload is how many bytes of a step's frames no header takes.
+// payload returns the length of a step's frames without headers.
 func (s Frame) payload(w *Setup) int {
 	return s.length - (&frameSpec{ipv6: w.Case.IPv6(), tcp: s.seg}).headerLen()
 }
 
-// TestGeneratedFrames has another implementation of checksums look at frames.
+// TestGeneratedFrames checks frames with another implementation of checksums.
 func TestGeneratedFrames(t *testing.T) {
 	b := testTestbed(t)
 	for _, c := range testKinds() {
@@ -146,7 +146,7 @@ func checkFrame(t *testing.T, w *Setup, s Frame, number uint32, frame []byte) {
 	}
 }
 
-// TestChecker takes right frames for right, and none that differs in one bit.
+// TestChecker accepts correct frames, and none that differ in one bit.
 func TestChecker(t *testing.T) {
 	b := testTestbed(t)
 	for _, c := range testKinds() {
@@ -155,7 +155,8 @@ func TestChecker(t *testing.T) {
 		}
 		for _, tagged := range []bool{false, true} {
 			t.Run(fmt.Sprintf("IPv%d %s, tagged %t", c.Family, c.Protocol, tagged), func(t *testing.T) {
-				// At the door frames are what they were when they were sent.
+				// At the firewall's device frames are still as they were
+				// sent.
 				w := testSetup(t, b, c, Effect{ToDoor: true, Tagged: tagged})
 				for turn, s := range w.FirstFrames() {
 					k, err := newChecker(w, s, turn+1)
@@ -211,8 +212,8 @@ func (k *checkSink) rightFrames() (n uint64) {
 	return n
 }
 
-// TestCheckerWantsTranslation refuses the frames of a path that translates if
-// they come untranslated.
+// TestCheckerWantsTranslation rejects frames that arrive untranslated on a path that
+// translates.
 func TestCheckerWantsTranslation(t *testing.T) {
 	b := testTestbed(t)
 	c := testKinds()[0]

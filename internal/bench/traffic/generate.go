@@ -9,10 +9,10 @@ import (
 	"weir/internal/lab"
 )
 
-// FlowRange are the flows from first on, and the step through them.
+// FlowRange is a number of flows from First on, and the step through them.
 type FlowRange struct{ First, Count, Step uint32 }
 
-// Split gives each of n generators flows of its own.
+// Split divides the flows among n generators.
 func (r FlowRange) Split(n int) []FlowRange {
 	parts := make([]FlowRange, 0, n)
 	for i := range uint32(n) {
@@ -32,17 +32,17 @@ type Generator struct {
 	Flows   uint32 // that it sends
 	objects *bpfload.Objects
 	frame   []byte
-	batch   uint32 // frames that leave together; 0: as the kernel does it
-	First   bool   // its thread goes before all programs; see [lab.GoFirst]
+	batch   uint32 // frames that leave together; 0: the kernel decides
+	First   bool   // its thread has priority over all programs; see [lab.GoFirst]
 }
 
-// NewGenerator loads a generator. It ends by itself after limit frames; 0: when
-// its run ends.
+// NewGenerator loads a generator. It ends by itself after limit frames, or, if that is 0,
+// when its run ends.
 func NewGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint64) (*Generator, error) {
 	return NewPacedGenerator(w, s, flows, core, limit, Pacing{})
 }
 
-// NewPacedGenerator loads one that sends at a rate, or with stamps.
+// NewPacedGenerator loads a generator that sends at a rate, or with stamps.
 func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint64, pace Pacing) (*Generator, error) {
 	spec, err := w.spec(s.back, s.seg, s.length)
 	if err != nil {
@@ -80,7 +80,7 @@ func NewPacedGenerator(w *Setup, s Frame, flows FlowRange, core int, limit uint6
 	return &Generator{setup: w, Back: s.back, Core: core, Flows: flows.Count, objects: objects, frame: frame, batch: pace.Burst}, nil
 }
 
-// Run sends n frames, fewer if the generator has a limit, as fast as they go.
+// Run sends n frames as fast as possible, or fewer if the generator has a limit.
 func (g *Generator) Run(n uint32) error {
 	begin := g.setup.begin(g.Back)
 	return g.setup.Bed.Lab.Do(begin.Host, func() error {
@@ -97,9 +97,9 @@ func (g *Generator) Run(n uint32) error {
 // Close unloads its program.
 func (g *Generator) Close() error { return g.objects.Close() }
 
-// own gives the calling thread, which ends after its run, a core as far as that
-// can be done: no other core, priority over other programs, and no signals,
-// after each of which the kernel would begin the run anew.
+// own gives the calling thread a core as far as possible: no other core, priority over
+// other programs, and no signals, because the kernel would restart the run after each
+// signal. The thread ends after its run.
 func own(core int) error {
 	var all unix.Sigset_t
 	for i := range all.Val {
@@ -119,7 +119,7 @@ func own(core int) error {
 	return nil
 }
 
-// RunAll runs generators at the same time, each as many frames as runs says.
+// RunAll runs generators at the same time. runs has the number of frames for each.
 func RunAll(gs []*Generator, runs []uint32) error {
 	errs := make(chan error, len(gs))
 	for i, g := range gs {

@@ -4,15 +4,15 @@ import (
 	"weir/internal/stats"
 )
 
-// stepBits, as bpf/measure.bpf.c has it: times are sorted into 32 steps for
-// each power of two.
+// stepBits is as in bpf/measure.bpf.c: times are sorted into 32 steps for each power of
+// two.
 const (
 	stepBits = 5
 	steps    = 1 << stepBits
 )
 
-// Latency is how long the frames of one run were under way: a distribution in
-// steps of 3 %.
+// Latency is how long the frames of one run were under way, as a distribution in steps of
+// 3 %.
 type Latency struct {
 	Frames      uint64
 	Mean        float64 // ns
@@ -20,9 +20,9 @@ type Latency struct {
 	counts      []uint64
 }
 
-// Quantile is the time, in ns, that a share q (0 to 1) of the frames did not
-// exceed: the upper end of its step, but never more than the longest time. 0 if
-// none arrived.
+// Quantile returns the time, in ns, that a share q (0 to 1) of the frames did not exceed.
+// It is the upper end of the step, limited to the longest time. It is 0 if no frame
+// arrived.
 func (l *Latency) Quantile(q float64) float64 {
 	want, sum := q*float64(l.Frames), uint64(0)
 	for step, n := range l.counts {
@@ -34,8 +34,7 @@ func (l *Latency) Quantile(q float64) float64 {
 	return l.Most
 }
 
-// CDF is the whole distribution, in ns, a point for each step that frames fell
-// into.
+// CDF returns the whole distribution, in ns, with a point for each step that has frames.
 func (l *Latency) CDF() []stats.Point {
 	var points []stats.Point
 	sum := uint64(0)
@@ -48,7 +47,7 @@ func (l *Latency) CDF() []stats.Point {
 	return points
 }
 
-// stepEnd is the longest time, in ns, that is counted in a step.
+// stepEnd returns the longest time, in ns, that is counted in a step.
 func stepEnd(step int) float64 {
 	if step < steps {
 		return float64(step)
@@ -57,7 +56,7 @@ func stepEnd(step int) float64 {
 	return float64((uint64(steps+step%steps)+1)<<shift - 1)
 }
 
-// latencyOf joins what was seen on all cores.
+// latencyOf merges the counts of all cores.
 func latencyOf(cores []measureSeen) (l Latency, illegal uint64) {
 	var sum uint64
 	for i := range cores {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestLatencySteps finds each time in a step that ends at most 1/32 above it.
+// TestLatencySteps: each time is in a step that ends at most 1/32 above it.
 func TestLatencySteps(t *testing.T) {
 	last := -1
 	for ns := uint64(0); ns < 1<<38; ns = ns + 1 + ns/97 {
@@ -55,7 +55,7 @@ func TestLatencyQuantiles(t *testing.T) {
 	}
 }
 
-// stepOf is where bpf/measure.bpf.c counts a time.
+// stepOf returns the step in which bpf/measure.bpf.c counts a time.
 func stepOf(ns uint64) int {
 	if ns < steps {
 		return int(ns)

@@ -9,16 +9,16 @@ import (
 	"weir/internal/units"
 )
 
-// Opening is how connections are opened: one frame of each is sent, and then the
-// next one, and each that arrives is compared with what has to arrive.
+// Opening is how connections are opened. One frame of each connection is sent, then the
+// next one. Each frame that arrives is compared with the expected one.
 type Opening struct {
-	Passes int               // how often what was lost is sent again, at most
-	Least  int               // so many more have to come through by a pass for another to follow
-	All    bool              // fewer than all that come through are an error
+	Passes int               // how often lost frames are sent again, at most
+	Least  int               // another pass follows only if one opens at least this many more
+	All    bool              // it is an error if not all arrive
 	Send   func(Frame) error // sends one frame of each connection
 }
 
-// Open opens the connections of the case, and gives how many work.
+// Open opens the connections of the case. It returns how many work.
 func (w *Setup) Open(ctx context.Context, how Opening) (n int, err error) {
 	n = w.Case.Flows
 	for i, s := range w.FirstFrames() {
@@ -35,7 +35,7 @@ func (w *Setup) Open(ctx context.Context, how Opening) (n int, err error) {
 	return n, nil
 }
 
-// openStep gives the number of connections of which a frame came through.
+// openStep returns the number of connections whose frame arrived.
 func (w *Setup) openStep(ctx context.Context, s Frame, turn int, how Opening) (n int, err error) {
 	sink, err := newCheckSink(w, s, turn)
 	if err != nil {
@@ -57,8 +57,8 @@ func (w *Setup) openStep(ctx context.Context, s Frame, turn int, how Opening) (n
 	return n, nil
 }
 
-// settle waits until no more frames arrive, which may wait in a queue, and gives
-// how many flows were seen.
+// settle waits until no more frames arrive from queues. It returns the number of flows
+// seen.
 func (k *checkSink) settle(all int) (n int, err error) {
 	for range 20 {
 		flows, err := k.verdict()

@@ -10,30 +10,31 @@ import (
 )
 
 const (
-	// burstTime is how long the frames of a burst would take one by one, and
-	// maxBurst how many they are at most: a quarter of a veth's ring.
+	// burstTime is how long the frames of a burst would take one by one. maxBurst is
+	// their maximum number: a quarter of a veth's ring.
 	burstTime = 20e-6
 	maxBurst  = 64
-	// holdTime is that where a rate is held on average: full bursts from 640,000 on.
+	// holdTime is the burstTime if a rate is held on average. Bursts are full from
+	// 640,000 frames per second on.
 	holdTime = 100e-6
-	// LeastRate is in frames per second. It keeps the generator's waiting short.
+	// LeastRate is in frames per second. It keeps the generator's waits short.
 	LeastRate = 1000
 	// stampLen is STAMP_LEN of bpf/frame.h.
 	stampLen = 16
 )
 
-// Pacing is how a generator spaces frames and marks them; the zero value sends
-// as fast as it goes, and marks none.
+// Pacing is how a generator spaces frames and stamps them. The zero value sends as fast
+// as possible, without stamps.
 type Pacing struct {
 	gap          time.Duration // between bursts; 0: none
-	catchUp      time.Duration // between bursts that make up for late ones; 0: none does
+	catchUp      time.Duration // between bursts that make up for late ones; 0: no bursts do
 	Burst        uint32        // frames
 	stamps       bool
 	IllegalEvery uint32
 }
 
-// PaceFor spaces frames for a rate, per second; 0: as fast as they go. Stamped
-// frames leave one by one up to a million per second.
+// PaceFor spaces frames for a rate per second (0: as fast as possible). Stamped frames
+// leave one by one up to a million per second.
 func PaceFor(rate float64, stamps bool) Pacing {
 	p := Pacing{stamps: stamps}
 	if rate <= 0 {
@@ -48,9 +49,9 @@ func PaceFor(rate float64, stamps bool) Pacing {
 	return p
 }
 
-// PaceHolding spaces frames so that a rate is held on average, also where the
-// generator's core has other work: in large bursts, and late ones come at up to four
-// times the rate. Slower, and the core spends time waiting that the other work needs.
+// PaceHolding spaces frames so that a rate is held on average, even if the generator's
+// core has other work. It uses large bursts, and late ones follow at up to four times the
+// rate. With a lower rate the core would spend time waiting that the other work needs.
 func PaceHolding(rate float64) Pacing {
 	burst := uint32(min(max(rate*holdTime, 1), maxBurst))
 	gap := time.Duration(float64(burst) / rate * 1e9)
@@ -70,8 +71,8 @@ func (p Pacing) addTo(values map[string]any, spec *frameSpec) {
 	}
 }
 
-// StampedSize is the smallest frame, in bytes with its checksum, that is not
-// below size and has room for a time stamp.
+// StampedSize returns size, raised to the smallest frame with room for a time stamp. Both
+// are bytes with the frame's checksum.
 func StampedSize(size int, c Case) int {
 	kind := &frameSpec{ipv6: c.IPv6()}
 	if c.TCP() {
@@ -80,7 +81,7 @@ func StampedSize(size int, c Case) int {
 	return max(TrueSize(size, c.IPv6(), c.TCP()), kind.headerLen()+stampLen+fcsLen)
 }
 
-// Paced is what a generator noted of its own pace.
+// Paced returns the generator's record of its own pace.
 func (g *Generator) Paced() (p generatePace, err error) {
 	memory, err := bpfload.MapMemory(g.objects.Maps["paces"])
 	if err != nil {

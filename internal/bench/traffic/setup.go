@@ -12,30 +12,31 @@ import (
 
 // Effect is what a path does to frames.
 type Effect struct {
-	ToDoor     bool // they end at the firewall's door
-	Routes     bool // it decrements the TTL
-	Translates bool // it gives sources the firewall's address
-	Connects   bool // it remembers connections
-	HasEgress  bool // what it sends passes the egress hook
-	Tagged     bool // frames bear VLAN tags on both wires, of [NearVLAN] and [FarVLAN]
+	ToDoor     bool // frames end at the firewall's device
+	Routes     bool // decrements the TTL
+	Translates bool // replaces sources by the firewall's address
+	Connects   bool // tracks connections
+	HasEgress  bool // frames pass the egress hook when they leave
+	Tagged     bool // frames have VLAN tags on both wires, [NearVLAN] and [FarVLAN]
 }
 
-// Setup is one path in one case: where frames start, where they are seen again,
-// and what has changed by then.
+// Setup is one path in one case: where frames start, where they are seen again, and what
+// has changed by then.
 type Setup struct {
 	Bed  *testbed.Testbed
 	Case Case
 	Effect
-	answers *bpfload.Map // the addresses and ports that the far end answers to; see MakeAnswers
+	answers *bpfload.Map // addresses and ports that the far end answers to; see MakeAnswers
 }
 
-// VLANs of the two wires, where frames are tagged.
+// VLANs of the two wires if frames are tagged.
 const (
 	NearVLAN = 10
 	FarVLAN  = 20
 )
 
-// tag is the VLAN of the wire at one of the firewall's doors; 0: frames have no tag.
+// tag returns the VLAN of the wire at one of the firewall's devices, or 0 if frames have
+// no tag.
 func (w *Setup) tag(door testbed.Place) uint16 {
 	switch {
 	case !w.Tagged:
@@ -46,7 +47,7 @@ func (w *Setup) tag(door testbed.Place) uint16 {
 	return FarVLAN
 }
 
-// begin is the device that frames are sent from.
+// begin returns the device that sends the frames.
 func (w *Setup) begin(back bool) testbed.Place {
 	if back {
 		return testbed.FarEnd
@@ -54,7 +55,7 @@ func (w *Setup) begin(back bool) testbed.Place {
 	return testbed.NearEnd
 }
 
-// Door is the firewall's device that frames reach first.
+// Door returns the firewall's device that frames reach first.
 func (w *Setup) Door(back bool) testbed.Place {
 	if back {
 		return testbed.FarDoor
@@ -62,7 +63,8 @@ func (w *Setup) Door(back bool) testbed.Place {
 	return testbed.NearDoor
 }
 
-// end is where frames are checked. They are counted there too, unless the sink is egress.
+// end returns where frames are checked. They are counted there too, unless the sink is
+// egress.
 func (w *Setup) end(back bool) testbed.Place {
 	switch {
 	case w.ToDoor:
@@ -73,14 +75,14 @@ func (w *Setup) end(back bool) testbed.Place {
 	return testbed.FarEnd
 }
 
-// exit is the firewall's device that frames leave by.
+// exit returns the firewall's device that frames leave by.
 func (w *Setup) exit(back bool) testbed.Place { return w.Door(!back) }
 
 // egress reports whether frames are counted at the firewall's egress. A path
 // that redirects in XDP has no egress hook.
 func (w *Setup) egress() bool { return w.Case.Sink == Egress && w.HasEgress }
 
-// sources is the network of the hosts at the near end.
+// sources returns the network of the hosts at the near end.
 func (w *Setup) sources() netip.Addr {
 	if w.Translates {
 		return testbed.LANHosts.Addr(w.Case.IPv6())
@@ -90,10 +92,10 @@ func (w *Setup) sources() netip.Addr {
 
 func (w *Setup) targets() netip.Addr { return testbed.TargetNet.Addr(w.Case.IPv6()) }
 
-// router is the address that the firewall translates sources to.
+// router returns the address that the firewall translates sources to.
 func (w *Setup) router() netip.Addr { return w.Bed.Lab.Addr(lab.FW, "wan0", w.Case.IPv6()) }
 
-// outside is how the far end knows the sources' network.
+// outside returns the sources' network as the far end sees it.
 func (w *Setup) outside() netip.Addr {
 	if w.Translates {
 		return w.router()
@@ -129,14 +131,14 @@ func (w *Setup) arrival(back bool, seg *segment, length int) (*frameSpec, error)
 	return w.newSpec(tag, seg, length, source, target, w.outside(), w.targets()), nil
 }
 
-// newSpec describes frames of a length that a tag is added to.
+// newSpec describes frames of a length without their tag.
 func (w *Setup) newSpec(tag uint16, seg *segment, length int, source, target net.HardwareAddr, from, to netip.Addr) *frameSpec {
 	s := &frameSpec{ipv6: w.Case.IPv6(), tcp: seg, source: source, target: target, from: from, to: to, tag: tag}
 	s.length = length + s.tagLen()
 	return s
 }
 
-// arrivalTTL is the TTL or hop limit at their far end.
+// arrivalTTL returns the TTL or hop limit at the far end.
 func (w *Setup) arrivalTTL() byte {
 	if w.Routes {
 		return hops - 1
@@ -144,18 +146,18 @@ func (w *Setup) arrivalTTL() byte {
 	return hops
 }
 
-// length is the frames' length in memory.
+// length returns the frames' length in memory.
 func (w *Setup) length() int { return w.Case.Frame - fcsLen }
 
-// Frame is one frame of a connection's beginning.
+// Frame is one of the frames that open a connection.
 type Frame struct {
 	back   bool
 	seg    *segment
 	length int
 }
 
-// FirstFrames are the frames that open a connection. After them it is open
-// in both directions and the windows of both sides are known.
+// FirstFrames returns the frames that open a connection. After them it is open in both
+// directions, and the windows of both sides are known.
 func (w *Setup) FirstFrames() []Frame {
 	if !w.Case.TCP() {
 		return []Frame{{false, nil, w.length()}, {true, nil, w.length()}}
@@ -173,7 +175,7 @@ func (w *Setup) FirstFrames() []Frame {
 	}
 }
 
-// data is a segment of an open connection; nil for UDP.
+// data returns a segment of an open connection, or nil for UDP.
 func (w *Setup) data(back bool) *segment {
 	switch {
 	case !w.Case.TCP():
@@ -184,26 +186,26 @@ func (w *Setup) data(back bool) *segment {
 	return &segment{flags: flagACK, sequence: nearSequence + 1, ack: farSequence + 1}
 }
 
-// Reset is the frame by which a client ends a connection after its opening.
+// Reset returns the frame with which a client ends an open connection.
 func (w *Setup) Reset() Frame {
 	short := TrueSize(LeastFrame, w.Case.IPv6(), true) - fcsLen
 	sent := short - (&frameSpec{ipv6: w.Case.IPv6(), tcp: &segment{}}).headerLen()
 	return Frame{false, &segment{flags: flagRST | flagACK, sequence: nearSequence + 1 + uint32(sent), ack: farSequence + 1}, short}
 }
 
-// Steady is a frame of an open connection.
+// Steady returns a frame of an open connection.
 func (w *Setup) Steady(back bool) Frame { return Frame{back, w.data(back), w.length()} }
 
-// AllFlows are those of the case, one after the other.
+// AllFlows returns the flows of the case, one after the other.
 func (w *Setup) AllFlows() FlowRange { return FlowRange{0, uint32(w.Case.Flows), 1} }
 
-// ScatteredFlows are those of the case, each far from the one before it.
+// ScatteredFlows returns the flows of the case, each far from the one before it.
 func (w *Setup) ScatteredFlows() FlowRange {
 	flows := uint32(w.Case.Flows)
 	return FlowRange{0, flows, Stride(flows)}
 }
 
-// FreshFlows are so many that the case does not have, the first of them by its number.
+// FreshFlows returns count flows that the case does not have, from number first on.
 func FreshFlows(first, count uint32) FlowRange { return FlowRange{first, count, 1} }
 
 // MakeAnswers makes the table in which the far end notes where answers go.
@@ -214,7 +216,7 @@ func (w *Setup) MakeAnswers() (*bpfload.Objects, error) {
 	}
 	objects, err := bpfload.Load([]*bpfload.Spec{object}, bpfload.Options{
 		Entries: map[string]uint32{"answers": uint32(w.Case.Flows)},
-		Values:  map[string]any{"frame_len": uint32(LeastFrame - fcsLen)}, // else the program is refused
+		Values:  map[string]any{"frame_len": uint32(LeastFrame - fcsLen)}, // without it the program is rejected
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the table of flows: %w", err)

@@ -8,15 +8,15 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// sink is a program at their far end and the map that it counts in.
+// sink is a program at the frames' far end, and the map in which it counts.
 type sink struct {
 	objects *bpfload.Objects
 	link    *bpfload.Link
 	memory  *bpfload.Memory
 }
 
-// newSink makes a sink of what was loaded, and gives what its program counts,
-// one value for each core.
+// newSink makes a sink from loaded objects. It also returns the map with the program's
+// counts, one value for each core.
 func newSink[T any](objects *bpfload.Objects, counts string) (k sink, values []T, err error) {
 	k.objects = objects
 	if k.memory, err = bpfload.MapMemory(objects.Maps[counts]); err == nil {
@@ -28,7 +28,7 @@ func newSink[T any](objects *bpfload.Objects, counts string) (k sink, values []T
 	return k, values, nil
 }
 
-// attach lets frames come to the sink; it is closed if they cannot.
+// attach attaches the sink, and closes it if that fails.
 func (k *sink) attach(b *testbed.Testbed, p testbed.Place, hook bpfload.Hook, program string) (err error) {
 	if k.link, err = b.Attach(p, hook, k.objects.Programs[program]); err != nil {
 		return errors.Join(err, k.Close())
@@ -47,7 +47,7 @@ func (k *sink) Close() error {
 	return errors.Join(append(errs, k.objects.Close())...)
 }
 
-// waitUntilStill waits until no more frames come.
+// waitUntilStill waits until no more frames arrive.
 func waitUntilStill(count func() uint64) {
 	const pause = 2 * time.Millisecond
 	for last, tries := count(), 0; tries < 100; tries++ {

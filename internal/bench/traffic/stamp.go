@@ -13,7 +13,7 @@ type StampSink struct {
 	cores []measureSeen
 }
 
-// NewStampSink attaches a reader of the stamps of frames from the near end.
+// NewStampSink attaches a reader for the stamps of frames from the near end.
 func NewStampSink(w *Setup) (*StampSink, error) {
 	object, err := loadMeasure()
 	if err != nil {
@@ -35,7 +35,7 @@ func NewStampSink(w *Setup) (*StampSink, error) {
 	return k, k.attach(w.Bed, w.end(false), bpfload.XDP, "measure")
 }
 
-// Settle waits until no more frames come.
+// Settle waits until no more frames arrive.
 func (k *StampSink) Settle() {
 	waitUntilStill(func() uint64 { n, _, _ := k.Read(); return n })
 }
