@@ -10,7 +10,7 @@ import (
 	"weir/pf/diag"
 )
 
-// place says where an address stands, which decides what it may be.
+// place is where an address is written, which decides what it may be.
 type place uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	poolHost
 )
 
-// hosts resolves a list of addresses, each to as many as it stands for.
+// hosts resolves a list of addresses. One of them may resolve to several.
 func (r *resolver) hosts(list []ast.Host, where place) []ast.Host {
 	var all []ast.Host
 	for i := range list {
@@ -28,9 +28,9 @@ func (r *resolver) hosts(list []ast.Host, where place) []ast.Host {
 	return all
 }
 
-// resolve returns the addresses that h stands for; none where it reported an
-// error. A word is an interface or group if the machine has it, else an
-// address, else a host, in pfctl's order.
+// resolve returns the addresses of h, or none after it reported an error. A word is an
+// interface or group if the machine has it, else an address, else a host, in pfctl's
+// order.
 func (r *resolver) resolve(h *ast.Host, where place) []ast.Host {
 	switch h.Kind {
 	case ast.HostTable:
@@ -99,8 +99,8 @@ func (r *resolver) word(h *ast.Host) []ast.Host {
 	return nil
 }
 
-// named returns the interfaces that a name stands for: itself, the members of a
-// group, or all with self. Nil if there is no such name.
+// named returns the interfaces with a name: the interface itself, the members of a group,
+// or all for self. It returns nil if there is no such name.
 func (r *resolver) named(name string) []*HostInterface {
 	if name == Self {
 		all := []*HostInterface{}
@@ -137,7 +137,7 @@ func (r *resolver) ofInterface(h *ast.Host, interfaces []*HostInterface) []ast.H
 	return found
 }
 
-// modifier is the word that says which addresses of an interface h asks for.
+// modifier returns the word that selects some of an interface's addresses.
 func modifier(h *ast.Host) string {
 	switch {
 	case h.Network:
@@ -150,10 +150,9 @@ func modifier(h *ast.Host) string {
 	return ""
 }
 
-// addresses returns the addresses of one interface that h asks for: with
-// :network the networks but for link-local ones, with :broadcast those of its
-// networks, with :peer the other ends of its links, with :0 the first of each
-// family.
+// addresses returns the addresses of one interface that h selects. With :network these
+// are its networks except link-local ones, with :broadcast the broadcast addresses of its
+// networks, with :peer the other ends of its links, with :0 the first of each family.
 func addresses(h *ast.Host, i *HostInterface) []ast.Host {
 	var found []ast.Host
 	seen := map[ast.Family]bool{}
@@ -210,8 +209,8 @@ func prefixHost(h *ast.Host, p netip.Prefix, zone string) ast.Host {
 	return resolved
 }
 
-// literal reads an address or network; the prefix is invalid if h is none. A
-// fault is an address that cannot be.
+// literal reads an address or network. The prefix is invalid if h is neither. fault
+// describes an impossible address.
 func literal(h *ast.Host) (p netip.Prefix, zone, fault string) {
 	addr, err := netip.ParseAddr(h.Name)
 	if err != nil && h.Bits >= 0 {
@@ -232,7 +231,7 @@ func literal(h *ast.Host) (p netip.Prefix, zone, fault string) {
 	return netip.PrefixFrom(addr.WithZone(""), bits), addr.Zone(), ""
 }
 
-// shortAddress reads an IPv4 network that leaves zeros at its end out: 10/8.
+// shortAddress reads an IPv4 network whose trailing zeros are left out: 10/8.
 func shortAddress(s string) (netip.Addr, error) {
 	var octets [4]byte
 	parts := strings.Split(s, ".")
@@ -249,7 +248,7 @@ func shortAddress(s string) (netip.Addr, error) {
 	return netip.AddrFrom4(octets), nil
 }
 
-// known warns, once for a name, that neither an interface nor a group has it.
+// known warns, once for each name, if neither an interface nor a group has the name.
 func (r *resolver) known(w ast.Word) {
 	if r.host.Interface(w.Text) != nil || r.isGroup(w.Text) || r.unknown[w.Text] {
 		return
@@ -267,14 +266,13 @@ func (r *resolver) known(w ast.Word) {
 	})
 }
 
-// isGroup reports whether name is a group. egress always is one, if at times
-// an empty one.
+// isGroup reports whether name is a group. egress always is one, even if it is empty.
 func (r *resolver) isGroup(name string) bool {
 	return name == "egress" || r.host.Interface(name) == nil && len(r.host.Members(name)) > 0
 }
 
-// groupName reports whether a name that nothing bears yet can be a group's:
-// unlike an interface's, it does not end in a digit.
+// groupName reports whether an unused name can be a group's. Unlike an interface's name,
+// it does not end in a digit.
 func groupName(name string) bool {
 	last := name[len(name)-1]
 	return last < '0' || last > '9'

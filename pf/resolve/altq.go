@@ -10,14 +10,14 @@ import (
 	"weir/pf/token"
 )
 
-// altq are the disciplines of interfaces, and the queues that they and other
-// queues name, in the order of the file: as with FreeBSD's pfctl, a queue is
-// named before it is defined.
+// altq holds the disciplines of interfaces, and the queues that they and other queues
+// name, in the order of the file. As in FreeBSD's pfctl, a queue is named before it is
+// defined.
 type altq struct {
 	disciplines map[string]*ast.Discipline // by interface
 	named       map[string][]altqName      // by the name of the queue
-	refused     bool                       // some may have been left out, and their queues with them
-	inUse       map[altqKey]token.Span     // queues that are defined, and priorities that priq has given
+	refused     bool                       // some disciplines and their queues may be missing after an error
+	inUse       map[altqKey]token.Span     // defined queues, and priorities used by priq
 	defaults    map[string]token.Span      // by interface
 }
 
@@ -29,18 +29,17 @@ type altqName struct {
 // altqKey is a queue, or a priority, on an interface.
 type altqKey struct {
 	on, queue string
-	priority  int // -1: of a queue
+	priority  int // -1: the key is a queue
 }
 
-// altqPriority is the priority of a queue unless it is given: DEFAULT_PRIORITY of
-// FreeBSD's pfctl.
+// altqPriority is the default priority of a queue: DEFAULT_PRIORITY of FreeBSD's pfctl.
 const altqPriority = 1
 
-// altqPriorities are how many priorities a scheduler has: RM_MAXPRIO and
-// PRIQ_MAXPRI of FreeBSD. The others have those that fit into a byte.
+// altqPriorities is the number of priorities of a scheduler: RM_MAXPRIO and PRIQ_MAXPRI
+// of FreeBSD. Other schedulers have as many as fit into a byte.
 var altqPriorities = map[string]int{"cbq": 8, "priq": 16}
 
-// discipline takes an altq on.
+// discipline checks an altq and stores it.
 func (r *resolver) discipline(d *ast.Discipline) {
 	r.faults.Unenforced(d.Span, "altq")
 	r.out.Stmts = append(r.out.Stmts, d)
@@ -78,7 +77,7 @@ func (a *altq) name(queues []ast.Word, n altqName) {
 // isCodel reports whether a scheduler has no queues below it.
 func isCodel(s *ast.Scheduler) bool { return strings.HasPrefix(s.Name.Text, "codel") }
 
-// altqQueue takes a queue of FreeBSD's ALTQ.
+// altqQueue checks a queue of FreeBSD's ALTQ and stores it.
 func (r *resolver) altqQueue(q *ast.Queue) {
 	r.out.Stmts = append(r.out.Stmts, q)
 	switch {
@@ -116,8 +115,8 @@ func (r *resolver) altqQueue(q *ast.Queue) {
 	}
 }
 
-// altqOn checks a queue against the scheduler of one of its interfaces, and
-// notes the queues below it. It reports whether it may be there.
+// altqOn checks a queue against the scheduler of one of its interfaces, and notes the
+// queues below it. It reports whether the queue is allowed there.
 func (r *resolver) altqOn(q *ast.Queue, n altqName) bool {
 	d := r.altq.disciplines[n.on]
 	priority := altqPriority
@@ -149,7 +148,7 @@ func (r *resolver) altqOn(q *ast.Queue, n altqName) bool {
 	return true
 }
 
-// altqOnce notes what may be there once, and reports false where it is again.
+// altqOnce notes something that may occur once, and returns false if it occurs again.
 func (r *resolver) altqOnce(key altqKey, q *ast.Queue, message string) bool {
 	if first, again := r.altq.inUse[key]; again {
 		r.faults.Add(diag.Diagnostic{Span: q.Name.Span, Message: message, Related: []diag.Related{{Span: first, Note: "the other one"}}})
@@ -159,7 +158,7 @@ func (r *resolver) altqOnce(key altqKey, q *ast.Queue, message string) bool {
 	return true
 }
 
-// altqDefault notes the default of an interface, and reports false for a second.
+// altqDefault notes the default of an interface, and returns false for a second one.
 func (r *resolver) altqDefault(q *ast.Queue, on string) bool {
 	s := q.ALTQ.Scheduler
 	if s == nil {
@@ -181,8 +180,8 @@ func (r *resolver) altqDefault(q *ast.Queue, on string) bool {
 	return true
 }
 
-// checkALTQ checks that each interface with queues has a default; where
-// something else is wrong, that may be why it has none.
+// checkALTQ checks that each interface with queues has a default. It is silent after
+// other errors, because these may be the cause.
 func (r *resolver) checkALTQ() {
 	if r.altq.refused || r.faults.Errors() > 0 {
 		return

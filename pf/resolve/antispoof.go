@@ -7,9 +7,9 @@ import (
 	"weir/pf/ast"
 )
 
-// antispoof expands to the rules that pf.conf(5) says: block what comes from
-// the network of an interface but not in by it, and what comes from its own
-// addresses, unless it is a loopback.
+// antispoof expands to the rules in pf.conf(5). They block packets from an interface's
+// network that arrive by other interfaces, and packets from the interface's own addresses
+// unless it is a loopback.
 func (r *resolver) antispoof(a *ast.Antispoof) {
 	r.log(a.Log)
 	r.unenforcedCount("RTable", a.RTable)
@@ -25,7 +25,7 @@ func (r *resolver) antispoof(a *ast.Antispoof) {
 			if r.isGroup(of.Name) { // else known has warned
 				r.faults.Warnf(of.Span, "nothing is in the group %q now, so antispoof does nothing for it; write (%s) to follow its addresses", of.Name, of.Name)
 			}
-			continue // pfctl makes no rules then
+			continue // pfctl makes no rules in this case
 		}
 		before := len(r.rules)
 		on := []ast.Interface{{Span: of.Span, Name: of.Name, Not: true}}
@@ -40,8 +40,7 @@ func (r *resolver) antispoof(a *ast.Antispoof) {
 	}
 }
 
-// spoofedRules is how many rules an antispoof expands to, counted no further
-// than there may be.
+// spoofedRules counts the rules of an antispoof. It stops above the limit of rules.
 func (r *resolver) spoofedRules(a *ast.Antispoof) (total int) {
 	type asked struct {
 		name    string
@@ -83,8 +82,8 @@ func (r *resolver) spoofed(a *ast.Antispoof, of *ast.AntispoofInterface, members
 	}
 }
 
-// sources returns the addresses or networks of an interface that an antispoof is
-// about, or what follows them.
+// sources returns the addresses or networks of an interface for an antispoof, or words
+// that follow them at run time.
 func sources(a *ast.Antispoof, of *ast.AntispoofInterface, members []*HostInterface, network bool) []ast.Host {
 	h := ast.Host{Span: of.Span, Kind: ast.HostDynamic, Name: of.Name, Network: network, Bits: -1}
 	if of.Dynamic {

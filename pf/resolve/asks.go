@@ -2,30 +2,30 @@ package resolve
 
 import "weir/pf/ast"
 
-// Filter is what a rule asks of a packet, or does with it, that only
-// internal/oracle/model judges yet; but for Fragment, which the dataplane keeps too.
+// Filter holds conditions and actions of a rule that only internal/oracle/model evaluates
+// so far. Only Fragment is in the dataplane too.
 type Filter struct {
-	ReceivedOn  ReceivedOn // where the packet came into the machine
-	TOS         uint8      // of the packet; 0: not asked
-	Prio        Prio       // of the packet
-	MaxPktSize  uint16     // bytes of the IP packet at most; 0: not asked
-	Fragment    bool       // the packet is a fragment: none is when the rules see it
-	Limited     bool       // max-pkt-rate or a limiter: it matches while packets are few
-	Probability uint32     // in parts of 2^32 of the packets that match otherwise; 0: all
-	Once        bool       // the rule is gone when it has decided a packet
-	RTable      *uint32    // the routing table; nil: as without the rule
+	ReceivedOn  ReceivedOn // the interface by which the packet entered the machine
+	TOS         uint8      // the packet's TOS; 0: any
+	Prio        Prio       // the packet's priority
+	MaxPktSize  uint16     // maximum bytes of the IP packet; 0: any
+	Fragment    bool       // the packet is a fragment; rules see none, so it never matches
+	Limited     bool       // max-pkt-rate or a limiter: matches while there are few packets
+	Probability uint32     // share, in parts of 2^32, of the packets that match otherwise; 0: all
+	Once        bool       // the rule is removed once it has decided a packet
+	RTable      *uint32    // routing table; nil: unchanged
 	Divert      Divert
 }
 
-// ReceivedOn asks for where a packet came in. The machine's own came in nowhere,
-// not even by any interface.
+// ReceivedOn is a condition on the interface by which a packet entered. It never matches
+// the machine's own packets, not even with any.
 type ReceivedOn struct {
 	Asked bool
 	On    Interface
 	Not   bool
 }
 
-// Prio asks for a priority.
+// Prio is a condition on the priority.
 type Prio struct {
 	Asked bool
 	N     uint8

@@ -2,8 +2,8 @@ package resolve
 
 import "weir/pf/ast"
 
-// Codes of the ICMP errors "unreachable" that block rules answer with where they
-// name none: the port is (RFC 792, RFC 4443, 3.1).
+// Default codes of the ICMP errors "unreachable" with which block rules answer: the port
+// is unreachable (RFC 792, RFC 4443, 3.1).
 const (
 	portUnreachable4 = 3
 	portUnreachable6 = 4
@@ -15,7 +15,7 @@ const (
 	unreachable6 = 1
 )
 
-// blockReturn settles how a block rule answers: what it says, or the policy that
+// blockReturn decides how a block rule answers: as the rule says, or by the policy that
 // the file has set before it. Its codes get the names that are printed.
 func (r *resolver) blockReturn(in *ast.Rule) *ast.Return {
 	switch {
@@ -36,8 +36,7 @@ func (r *resolver) blockReturn(in *ast.Rule) *ast.Return {
 	return &out
 }
 
-// orPort returns a code, or where there is none the one that says that the port is
-// unreachable.
+// orPort returns the code, or "port unreachable" if there is none.
 func orPort(code *ast.Number, port uint16) *ast.Number {
 	if code != nil {
 		return code
@@ -45,7 +44,7 @@ func orPort(code *ast.Number, port uint16) *ast.Number {
 	return &ast.Number{Word: ast.Word{Text: "port-unr"}, Value: port}
 }
 
-// returnCode looks a code of "unreachable" up; nil stays nil.
+// returnCode looks up a code of "unreachable". nil stays nil.
 func (r *resolver) returnCode(code *ast.Number, family ast.Family, unreachable uint8) *ast.Number {
 	if code == nil {
 		return nil
@@ -60,19 +59,19 @@ func (r *resolver) returnCode(code *ast.Number, family ast.Family, unreachable u
 	return t.Code
 }
 
-// returnConsistent checks how a block rule answers against its protocol.
+// returnConsistent checks a block rule's answer against its protocol.
 func (r *resolver) returnConsistent(out *ast.Rule, proto ast.Proto) {
 	if out.Return != nil && out.Return.Kind == ast.ReturnRST && proto.Number != protoTCP {
 		r.conflict(out.Return.Span, "return-rst needs proto tcp", proto.Span)
 	}
 }
 
-// An Answer is what the sender of a blocked packet is told.
+// An Answer is what the sender of a blocked packet gets.
 type Answer struct {
 	RST         bool  // TCP segments: a reset
-	TTL         uint8 // of the reset; 0: as usual
-	ICMP        bool  // what is not answered by a reset: an ICMP error "unreachable"
-	Code, Code6 uint8 // of that error
+	TTL         uint8 // TTL of the reset; 0: the usual one
+	ICMP        bool  // other packets: an ICMP error "unreachable"
+	Code, Code6 uint8 // codes of that error
 }
 
 func lowerReturn(in *ast.Return) Answer {

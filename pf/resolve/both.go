@@ -6,17 +6,17 @@ import (
 	"weir/pf/ast"
 )
 
-// A merger says what became of the conditions of an anchor and of a rule in it.
+// A merger is the result of merging the conditions of an anchor and of a rule in it.
 type merger uint8
 
 const (
-	oneRule    merger = iota // one rule asks for both
-	notOneRule               // no one rule asks for both
-	neverBoth                // no packet has both
+	oneRule    merger = iota // one rule has both conditions
+	notOneRule               // no single rule can have both
+	neverBoth                // no packet matches both
 )
 
-// both makes a rule in an anchor ask for what the anchor asks for too, if one
-// rule can; else it leaves it as it is.
+// both adds an anchor's conditions to a rule in it, if one rule can hold both. Otherwise
+// it leaves the rule unchanged.
 func both(call, in *Rule) merger {
 	out := *in
 	verdict := max(
@@ -31,15 +31,15 @@ func both(call, in *Rule) merger {
 	return verdict
 }
 
-// asksNothing reports whether both would leave all rules as they are.
+// asksNothing reports whether both would leave all rules unchanged.
 func asksNothing(call *Rule) bool {
 	return call.Direction == ast.AnyDirection && call.Interface.Any && call.Family == ast.AnyFamily && call.Proto == 0 &&
 		call.Tagged == "" && call.From == (Endpoint{}) && call.To == (Endpoint{})
 }
 
-// mergeable reports whether both knows all conditions of an anchor, and whether
-// they still hold for a packet when the rules before another in its body were
-// judged: match rules can translate it, and any can tag it.
+// mergeable reports whether both knows all conditions of an anchor, and whether a packet
+// still meets them after earlier rules of the body were evaluated. A match rule can
+// translate the packet, and any rule can tag it.
 func mergeable(call *Rule, body []*Rule) bool {
 	if apart().Given(call) != "" {
 		return false
@@ -96,8 +96,8 @@ func mergeTagged(call, out *Rule) merger {
 	return oneRule
 }
 
-// mergeInterface knows that interfaces of different names are different ones. Of
-// groups it knows nothing: their members change.
+// mergeInterface treats interfaces with different names as different. It knows nothing
+// about groups, because their members change.
 func mergeInterface(call, out *Rule) merger {
 	a, b := call.Interface, out.Interface
 	switch {
@@ -135,7 +135,7 @@ func mergeAddress(call, out *Address) merger {
 	return oneRule
 }
 
-// mergeExcluded merges two prefixes of which one must not hold the address.
+// mergeExcluded merges two prefixes, one of which must not contain the address.
 func mergeExcluded(call, out *Address) merger {
 	asked, excluded := call, out
 	if call.Not {
@@ -167,7 +167,7 @@ func mergePort(call PortRange, out *PortRange) merger {
 	return oneRule
 }
 
-// mergeToPort leaves the ports of a rule alone from which rdr-to counts its own.
+// mergeToPort leaves a rule's ports alone if rdr-to computes its own ports from them.
 func mergeToPort(call, out *Rule) merger {
 	before := out.To.Port
 	verdict := mergePort(call.To.Port, &out.To.Port)

@@ -9,8 +9,8 @@ import (
 	"weir/pf/source"
 )
 
-// TestBounds checks that small inputs that ask for much are refused with an
-// error at the place that exceeds the bound.
+// TestBounds checks that small inputs with a large result are rejected with an error at
+// the place that exceeds the limit.
 func TestBounds(t *testing.T) {
 	many := func(n int, item string) string { return strings.Repeat(item+" ", n) }
 	for _, test := range []struct {
@@ -63,8 +63,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestCountedPrefetch checks that nothing is made of a statement that comes to too
-// many rules: a million of them would take seconds.
+// TestCountedPrefetch checks that nothing is expanded if a statement would have too many
+// rules. Expanding a million of them would take seconds.
 func TestCountedPrefetch(t *testing.T) {
 	host, err := ReadHost("testdata/host.json")
 	if err != nil {
@@ -83,7 +83,7 @@ func TestCountedPrefetch(t *testing.T) {
 	}
 }
 
-// askers defines anchors that each ask the next twice.
+// askers defines anchors that each ask the next one twice.
 func askers(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -92,7 +92,7 @@ func askers(n int) string {
 	return b.String()
 }
 
-// calls writes anchors that each call the next twice.
+// calls writes anchors that each call the next one twice.
 func calls(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -101,7 +101,7 @@ func calls(n int) string {
 	return b.String()
 }
 
-// chain defines macros that are twice as long as the one before.
+// chain defines macros that are each twice as long as the one before.
 func chain(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -110,8 +110,8 @@ func chain(n int) string {
 	return b.String()
 }
 
-// TestManyErrors checks that a file with thousands of faults is refused at
-// once, and its errors counted.
+// TestManyErrors checks that a file with thousands of faults is rejected quickly, and
+// that its errors are counted.
 func TestManyErrors(t *testing.T) {
 	var names strings.Builder
 	for i := range 9000 {

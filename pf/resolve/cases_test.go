@@ -17,8 +17,8 @@ import (
 	"weir/pf/source"
 )
 
-// TestCases runs the cases of test/pf-cases.txt: what OpenBSD's pfctl prints of
-// a file, how many rules FreeBSD's prints, and which lines they refuse.
+// TestCases runs the cases of test/pf-cases.txt: what OpenBSD's pfctl prints for a file,
+// how many rules FreeBSD's prints, and which lines they reject.
 func TestCases(t *testing.T) {
 	folder := testenv.Shared(t, "pf-cases")
 	host, err := resolve.ReadHost(filepath.Join(folder, "host.json"))
@@ -48,10 +48,10 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// optimizes compares the rules that are left of a case when it is optimized with
-// those that pfctl -o basic hands to the kernel, if there is such a file. It was
-// read back from a kernel, which numbers rules, counts the addresses of tables
-// and interfaces, and does not show what is in anchors.
+// optimizes compares the remaining rules of an optimized case with those that pfctl -o
+// basic passes to the kernel, if there is such a file. The file was read back from a
+// kernel. A kernel numbers rules, counts the addresses of tables and interfaces, and does
+// not show what is in anchors.
 func optimizes(t *testing.T, path, src string, host *resolve.Host) {
 	t.Helper()
 	if _, err := os.Stat(path); err != nil {
@@ -81,7 +81,7 @@ var (
 	memberCount = regexp.MustCompile(`\(([^():]+):\d+\)`)
 )
 
-// fromKernel returns the rules that a kernel shows as pfctl prints them of a file.
+// fromKernel converts rules that a kernel shows to the form in which pfctl prints a file.
 func fromKernel(text string) string {
 	text = counters.ReplaceAllString(text, "")
 	text = ruleNumber.ReplaceAllString(text, "")
@@ -114,8 +114,8 @@ func read(t *testing.T, path string) string {
 
 var filterRule = regexp.MustCompile(`(?m)^\s*(pass|block|match|anchor|\})`)
 
-// sameRules checks that as many rules are printed as FreeBSD's pfctl prints,
-// whose form is another.
+// sameRules checks that the number of printed rules is that of FreeBSD's pfctl, which
+// prints them in another form.
 func sameRules(t *testing.T, want, got string) {
 	t.Helper()
 	if w, g := len(filterRule.FindAllString(want, -1)), len(filterRule.FindAllString(got, -1)); w != g {
@@ -125,7 +125,7 @@ func sameRules(t *testing.T, want, got string) {
 
 var stdinLine = regexp.MustCompile(`(?m)^stdin:(\d+):`)
 
-// refusedLines returns the lines that pfctl's errors name.
+// refusedLines returns the lines in pfctl's errors.
 func refusedLines(text string) []int {
 	var lines []int
 	for _, m := range stdinLine.FindAllStringSubmatch(text, -1) {
@@ -136,7 +136,7 @@ func refusedLines(text string) []int {
 	return slices.Compact(lines)
 }
 
-// refuses checks that the errors are on the lines that pfctl's are on.
+// refuses checks that the errors are on the same lines as pfctl's.
 func refuses(t *testing.T, src string, host *resolve.Host, want []int) {
 	t.Helper()
 	rules, list := resolve.Load("stdin", []byte(src), host)
@@ -151,7 +151,7 @@ func refuses(t *testing.T, src string, host *resolve.Host, want []int) {
 	}
 	slices.Sort(got)
 	if len(want) == 0 && len(got) > 0 {
-		return // pfctl found it when it had read the whole file, and names no line
+		return // pfctl found it after reading the whole file, and names no line
 	}
 	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
 		t.Errorf("lines with errors (-want +got):\n%s%s", diff, render(t, &list))
@@ -160,9 +160,9 @@ func refuses(t *testing.T, src string, host *resolve.Host, want []int) {
 
 var automatic = regexp.MustCompile(`<__automatic_\w+>`)
 
-// sortedLines returns the lines of a printed configuration, with automatic tables
-// first, those that no rule uses left out, and the others numbered by use:
-// pfctl also numbers those of combinations that it then leaves out.
+// sortedLines returns the lines of a printed configuration. Automatic tables come first
+// and are numbered by use, without those that no rule uses. pfctl also numbers tables of
+// combinations that it then leaves out.
 func sortedLines(text string) []string {
 	var tables, rest []string
 	for line := range strings.Lines(text) {

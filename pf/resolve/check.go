@@ -6,8 +6,8 @@ import (
 	"weir/pf/token"
 )
 
-// maxText is the length of labels and tags: RULE_LABEL_SIZE and
-// PF_TAG_NAME_SIZE of 64 without the NUL.
+// maxText limits labels and tags: RULE_LABEL_SIZE and PF_TAG_NAME_SIZE of 64 without the
+// NUL.
 const maxText = 63
 
 // checkOnce checks what does not depend on the elements of the rule's lists.
@@ -45,8 +45,8 @@ func (r *resolver) textsGiven(in *ast.Rule) {
 	}
 }
 
-// consistent checks what a combination asks for against its protocol and
-// address family.
+// consistent checks the conditions of a combination against its protocol and address
+// family.
 func (r *resolver) consistent(out *ast.Rule) bool {
 	var proto ast.Proto
 	if len(out.Protos) > 0 {
@@ -73,8 +73,8 @@ func (r *resolver) consistent(out *ast.Rule) bool {
 	return len(r.faults.Items) == before
 }
 
-// ownersConsistent checks that users and groups are asked of what belongs to
-// sockets.
+// ownersConsistent checks that conditions on users and groups are only on packets that
+// belong to sockets.
 func (r *resolver) ownersConsistent(out *ast.Rule, proto ast.Proto) {
 	if proto.Number == protoTCP || proto.Number == protoUDP {
 		return
@@ -104,7 +104,7 @@ func (r *resolver) icmpConsistent(out *ast.Rule, proto ast.Proto) {
 	}
 }
 
-// conflict reports an error with the place of what it conflicts with.
+// conflict reports an error with the place of the conflicting part.
 func (r *resolver) conflict(at token.Span, message string, with token.Span) {
 	d := diag.Diagnostic{Span: at, Message: message}
 	if with.IsValid() {

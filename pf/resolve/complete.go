@@ -9,8 +9,8 @@ import (
 	"weir/pf/optimize"
 )
 
-// complete does what needs all rules of a ruleset: it optimizes them if that is
-// asked for, and replaces the macro $nr, which counts the rules that are left.
+// complete does what needs all rules of a ruleset. It optimizes them if requested, and
+// replaces the macro $nr, the number of a rule, which depends on the remaining rules.
 func (r *resolver) complete() {
 	if r.faults.HasErrors() {
 		return
@@ -26,7 +26,7 @@ func (r *resolver) complete() {
 	}
 }
 
-// prefixTable makes a table of addresses of rules.
+// prefixTable makes a table from addresses of rules.
 func (r *resolver) prefixTable(hosts []ast.Host) ast.Host {
 	entries := make([]ast.TableEntry, len(hosts))
 	for i := range hosts {
@@ -37,14 +37,14 @@ func (r *resolver) prefixTable(hosts []ast.Host) ast.Host {
 
 const numberMacro = "$nr"
 
-// hasNumber reports whether a text of a rule asks for its number.
+// hasNumber reports whether a text of a rule contains its number.
 func hasNumber(rule *ast.Rule) bool {
 	in := func(w ast.Word) bool { return strings.Contains(w.Text, numberMacro) }
 	return rule.Label != nil && in(*rule.Label) || slices.ContainsFunc(rule.MoreLabels, in) ||
 		rule.Tag != nil && in(*rule.Tag) || rule.Tagged != nil && in(rule.Tagged.Name)
 }
 
-// number replaces the number in the texts of a rule, which are its own.
+// number inserts the number into a rule's texts, which no other rule shares.
 func (r *resolver) number(rule *ast.Rule, nr int) {
 	if !hasNumber(rule) {
 		return

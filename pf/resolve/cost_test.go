@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What 64 kB may cost: a second, and memory of so many bytes. The rules that a
-// text asks for are bounded apart; 2000 are few beside what the text itself costs.
+// Limits for 64 kB of text: a second, and this many bytes of memory. The number of rules
+// is limited separately. 2000 rules cost little compared with the text itself.
 const (
 	costBytes  = 64 << 10
 	costTime   = time.Second
@@ -19,8 +19,8 @@ const (
 // A costlyText is a piece, repeated to 64 kB, between two others.
 type costlyText struct{ name, before, piece, after string }
 
-// costly are texts whose repetition has been, or could be, dear: %d counts
-// the repetitions.
+// costly are texts whose repetition was or could be expensive. %d is replaced by the
+// number of the repetition.
 var costly = []costlyText{
 	{"nothing right", "", "x%d\n", ""},
 	{"misspelt words", "", "pass frm { a%d }\n", ""},
@@ -68,7 +68,7 @@ var costly = []costlyText{
 	{"queues of queues", "queue q on em0 bandwidth 1G\n", "queue q%d parent q bandwidth 1K\n", ""},
 }
 
-// TestCost checks that no text of 64 kB takes long, or much memory.
+// TestCost checks that no text of 64 kB takes long or much memory.
 func TestCost(t *testing.T) {
 	host, err := ReadHost("testdata/host.json")
 	if err != nil {
@@ -78,7 +78,7 @@ func TestCost(t *testing.T) {
 		src := c.text()
 		t.Run(c.name, func(t *testing.T) {
 			took, used := time.Duration(0), uint64(0)
-			for range 3 { // a machine may be busy for once
+			for range 3 { // the machine may be busy once
 				took, used = cost(src, host)
 				if took < costTime {
 					break
@@ -101,7 +101,7 @@ func (c *costlyText) text() []byte {
 	return []byte(b.String())
 }
 
-// cost loads a text, and says how long that took and what it allocated.
+// cost loads a text and returns the time and the allocated bytes.
 func cost(src []byte, host *Host) (time.Duration, uint64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -5,21 +5,20 @@ import (
 	"strconv"
 )
 
-// Service is a port by its names, of which the first is printed.
+// Service is a port with its names. The first one is printed.
 type Service struct {
 	Names    []string `json:"names"`
 	Port     uint16   `json:"port"`
 	Protocol string   `json:"protocol"` // tcp, udp, …
 }
 
-// Protocol is an IP protocol by its names, of which the first is printed.
+// Protocol is an IP protocol with its names. The first one is printed.
 type Protocol struct {
 	Names  []string `json:"names"`
 	Number uint8    `json:"number"`
 }
 
-// database holds the names of a host as they are looked up; behind them stand
-// the built-in ones.
+// database holds the names of a host for look-up, followed by the built-in ones.
 type database struct {
 	ports     map[string]uint16
 	protocols map[string]uint8
@@ -33,8 +32,8 @@ type service struct {
 	protocol string
 }
 
-// newDatabase takes the names of a host. As in pfctl, of services that bear the
-// same name TCP's counts, else UDP's.
+// newDatabase takes the names of a host. As in pfctl, if services share a name, TCP's
+// counts first, then UDP's.
 func newDatabase(h *Host) database {
 	d := database{make(map[string]uint16), make(map[string]uint8), make(map[service]string), make(map[uint8]string)}
 	for _, proto := range []string{"tcp", "udp", ""} {
@@ -50,7 +49,8 @@ func newDatabase(h *Host) database {
 	return d
 }
 
-// enter remembers what names mean and how it is printed, unless that is known.
+// enter stores a name's number and a number's printed name, unless they are known
+// already.
 func enter[N, K comparable](names []string, number N, key K, numbers map[string]N, printed map[K]string) {
 	for _, name := range names {
 		if _, known := numbers[name]; !known {
@@ -71,8 +71,8 @@ func (d *database) port(name string) (uint16, bool) {
 	return n, ok
 }
 
-// portText prints a port of a protocol, which is TCP unless it is UDP: by a
-// name that means the same here, or by its number.
+// portText prints a port of a protocol; anything but UDP counts as TCP. It prints a name
+// if the name means the same here, else the number.
 func (d *database) portText(port uint16, udp bool) string {
 	protocol := "tcp"
 	if udp {
@@ -94,8 +94,8 @@ func (d *database) protocol(name string) (uint8, bool) {
 	return protocolByName(name)
 }
 
-// protocolText prints a protocol: by the name that pf has for it, if that means
-// the same here, else by the machine's name or by its number.
+// protocolText prints a protocol by pf's name if that means the same here, else by the
+// machine's name or by its number.
 func (d *database) protocolText(number uint8) string {
 	for _, name := range []string{protocolName(number), d.numbers[number]} {
 		if n, known := d.protocol(name); known && n == number {
@@ -105,8 +105,8 @@ func (d *database) protocolText(number uint8) string {
 	return strconv.Itoa(int(number))
 }
 
-// Unusual returns the services and protocols of a host that mean something else
-// without its databases.
+// Unusual returns the services and protocols of a host that have another meaning without
+// its databases.
 func (h *Host) Unusual() (ports []Service, protocols []Protocol) {
 	for _, s := range h.Services {
 		if slices.ContainsFunc(s.Names, func(name string) bool { return services[name] != s.Port }) {

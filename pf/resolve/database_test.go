@@ -10,8 +10,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// named is a machine with names of its own: ssh is elsewhere, and what is carp
-// in pf is another protocol.
+// named returns a machine with names of its own: ssh has another port, and pf's carp is
+// another protocol.
 func named() *resolve.Host {
 	return &resolve.Host{
 		Services: []resolve.Service{

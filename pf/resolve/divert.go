@@ -6,18 +6,18 @@ import (
 	"weir/pf/ast"
 )
 
-// divertName is what a user calls a divert clause.
+// divertName returns the users' word for a divert clause.
 func divertName(d *ast.Divert) string {
 	return [...]string{
 		ast.DivertTo: "divert-to", ast.DivertReply: "divert-reply", ast.DivertPacket: "divert-packet",
 	}[d.Kind]
 }
 
-// divert resolves where a rule diverts to, and checks that the rule can. The
-// address that packets are diverted to settles the rule's family if nothing
-// else does; of several the first counts, as with pfctl.
+// divert resolves where a rule diverts to, and checks that the rule can divert. The
+// target's address sets the rule's family if nothing else does. Of several the first
+// counts, as with pfctl.
 func (r *resolver) divert(in *ast.Rule, l *lists) *ast.Divert {
-	if in.Divert == nil || in.Anchor != nil { // an anchor has none, which checkAnchor says
+	if in.Divert == nil || in.Anchor != nil { // an anchor has none; checkAnchor reports it
 		return nil
 	}
 	out := *in.Divert
@@ -42,7 +42,7 @@ func (r *resolver) divert(in *ast.Rule, l *lists) *ast.Divert {
 	return &out
 }
 
-// divertHost returns the address of the rule's family that a host stands for.
+// divertHost returns the address of a host in the rule's family.
 func (r *resolver) divertHost(h *ast.Host, in *ast.Rule, l *lists) *ast.Host {
 	found := r.hosts([]ast.Host{*h}, poolHost)
 	for i := range found {
@@ -60,22 +60,22 @@ func (r *resolver) divertHost(h *ast.Host, in *ast.Rule, l *lists) *ast.Host {
 	return h
 }
 
-// Divert says where packets that a rule passes are diverted to.
+// Divert is where the packets that a rule passes are diverted to.
 type Divert struct {
 	Kind DivertKind
-	Port uint16     // not of DivertReply
-	Addr netip.Addr // of DivertTo; invalid where it has a port only
+	Port uint16     // not with DivertReply
+	Addr netip.Addr // with DivertTo; invalid if there is only a port
 }
 
-// DivertKind says what a rule diverts to.
+// DivertKind is a kind of diversion.
 type DivertKind uint8
 
-// Kinds of diverting.
+// Kinds of diversion.
 const (
 	NoDivert     DivertKind = iota
 	DivertTo                // a socket of this machine, for incoming packets
-	DivertReply             // the socket that is bound to the connection's address
-	DivertPacket            // a program that gets and gives packets
+	DivertReply             // the socket bound to the connection's address
+	DivertPacket            // a program that receives and sends packets
 )
 
 func lowerDivert(in *ast.Divert) Divert {

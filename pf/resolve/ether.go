@@ -2,8 +2,8 @@ package resolve
 
 import "weir/pf/ast"
 
-// ether resolves the names in a rule for frames, and in the rules of an anchor
-// of such. Their lists stay lists.
+// ether resolves the names in a rule for frames, and in the rules of such an anchor.
+// Lists are not expanded.
 func (r *resolver) ether(in *ast.Ether) *ast.Ether {
 	r.faults.Unenforced(in.Keyword, "ether")
 	r.textsGiven(&in.Rule)
@@ -20,7 +20,7 @@ func (r *resolver) ether(in *ast.Ether) *ast.Ether {
 		body := *in.Anchor
 		body.Body = nil
 		for _, s := range in.Anchor.Body {
-			if e, ok := s.(*ast.Ether); ok { // the parser lets nothing else by
+			if e, ok := s.(*ast.Ether); ok { // the parser allows nothing else
 				body.Body = append(body.Body, r.ether(e))
 			}
 		}
@@ -29,8 +29,8 @@ func (r *resolver) ether(in *ast.Ether) *ast.Ether {
 	return &out
 }
 
-// frameHosts resolves the hosts behind l3. As in FreeBSD, they are addresses and
-// tables that the rule itself names.
+// frameHosts resolves the hosts after l3. As in FreeBSD, they are addresses and tables
+// named by the rule itself.
 func (r *resolver) frameHosts(in []ast.Host) []ast.Host {
 	hosts := r.hosts(in, ruleHost)
 	for i := range hosts {

@@ -9,14 +9,14 @@ import (
 	"weir/pf/ast"
 )
 
-// maxSplits is how often the networks of a table may be halved to leave out what
-// it excludes; each time makes at most one network more.
+// maxSplits limits how often the networks of a table are halved to leave out exclusions.
+// Each halving adds at most one network.
 const maxSplits = 4096
 
-// exclusions are what a table excludes: prefixes in order, shorter ones first.
+// exclusions are the prefixes that a table excludes, in order, shorter ones first.
 type exclusions []netip.Prefix
 
-// excluded returns what entries exclude. Of entries for the same prefix the first
+// excluded returns the exclusions among entries. Of entries for the same prefix the first
 // counts.
 func excluded(entries []TableEntry) exclusions {
 	if !slices.ContainsFunc(entries, func(e TableEntry) bool { return e.Not }) {
@@ -40,21 +40,21 @@ func comparePrefixes(a, b netip.Prefix) int {
 	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 }
 
-// of returns the exclusions that are as long as p or longer, and in it.
+// of returns the exclusions within p that are at least as long as p.
 func (e exclusions) of(p netip.Prefix) exclusions {
 	first, _ := slices.BinarySearchFunc(e, p.Masked(), comparePrefixes)
 	rest := e[first:]
 	return rest[:sort.Search(len(rest), func(i int) bool { return !p.Contains(rest[i].Addr()) })]
 }
 
-// A remainder gathers what is left of networks.
+// A remainder collects the rest of networks after exclusions.
 type remainder struct {
 	addrs  []Address
 	splits int
 }
 
-// add appends p without what of it is excluded: as the longest prefix counts, all
-// that is as long or longer. More halvings than maxSplits are not made.
+// add appends p without its exclusions. The longest prefix counts, so these are all that
+// are at least as long. It makes at most maxSplits halvings.
 func (r *remainder) add(p netip.Prefix, out exclusions) {
 	switch {
 	case len(out) == 0:
@@ -72,7 +72,7 @@ func (r *remainder) add(p netip.Prefix, out exclusions) {
 	r.add(high, out[at:])
 }
 
-// halves returns the two halves of a network that is no single address.
+// halves returns the two halves of a network with more than one address.
 func halves(p netip.Prefix) (low, high netip.Prefix) {
 	p = p.Masked()
 	a := p.Addr().AsSlice()
@@ -81,8 +81,8 @@ func halves(p netip.Prefix) (low, high netip.Prefix) {
 	return netip.PrefixFrom(p.Addr(), p.Bits()+1), netip.PrefixFrom(middle, p.Bits()+1)
 }
 
-// inFamily returns the addresses of a family that entries have and do not exclude;
-// false if they would be in too many pieces, and are with what is excluded.
+// inFamily returns the addresses of a family in entries without the excluded ones. If
+// there were too many pieces it returns false, and the excluded addresses are included.
 func inFamily(entries []TableEntry, family ast.Family) ([]Address, bool) {
 	out := excluded(entries)
 	left := remainder{}

@@ -9,8 +9,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// Where a table excludes so much that too many networks would be left, this is
-// said.
+// If a table's exclusions would leave too many networks, there is an error.
 func TestManyExclusions(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("match out nat-to <t>\ntable <t> { 10.0.0.0/8")
@@ -27,7 +26,7 @@ func TestManyExclusions(t *testing.T) {
 	}
 }
 
-// What tables hold at run time excludes too.
+// Exclusions also apply to what tables hold at run time.
 func TestExclusionsOfHost(t *testing.T) {
 	host := testHost(t)
 	host.Tables = map[string][]resolve.TableEntry{"t": {{Prefix: netip.MustParsePrefix("10.0.0.0/31"), Not: true}}}

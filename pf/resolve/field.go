@@ -17,9 +17,9 @@ type ruleField struct {
 	index []int
 }
 
-// FieldsThat returns the fields of Rule of which is holds. A field that the list of
-// package field does not have is asked about as the zero Field: not enforced,
-// and understood by nobody.
+// FieldsThat returns the fields of Rule for which is returns true. A field missing from
+// package field's list is passed as the zero Field: not enforced, and understood by
+// nothing.
 func FieldsThat(is func(*field.Field) bool) Fields {
 	listed := make(map[string]*field.Field)
 	for i := range field.All() {
@@ -44,8 +44,7 @@ func FieldsThat(is func(*field.Field) bool) Fields {
 	return fields
 }
 
-// Given returns the name of the first of the fields that a rule gives, "" if it
-// gives none.
+// Given returns the name of the first of the fields that a rule sets, or "".
 func (f Fields) Given(r *Rule) string {
 	v := reflect.ValueOf(r).Elem()
 	given := func(f ruleField) bool { return !v.FieldByIndex(f.index).IsZero() }
@@ -55,27 +54,27 @@ func (f Fields) Given(r *Rule) string {
 	return ""
 }
 
-// undone are the fields that the dataplane does nothing of.
+// undone returns the fields that the dataplane ignores.
 var undone = sync.OnceValue(func() Fields {
 	return FieldsThat(func(f *field.Field) bool { return !f.Enforced })
 })
 
-// apart are the fields that an anchor's rules cannot ask for in its stead.
+// apart returns the anchor conditions that the anchor's rules cannot take over.
 var apart = sync.OnceValue(func() Fields {
 	return FieldsThat(func(f *field.Field) bool { return f.Anchor == field.Apart })
 })
 
-// Unenforced returns the name of a field that the rule gives and the dataplane
-// does nothing of, "" if there is none.
+// Unenforced returns the name of a field that the rule sets and the dataplane ignores, or
+// "".
 func (r *Rule) Unenforced() string { return undone().Given(r) }
 
-// unenforced says of what a rule gives that the dataplane does not do it, if the
-// list of package field says so.
+// unenforced warns about a part of a rule if package field's list says that the dataplane
+// ignores it.
 func (r *resolver) unenforced(path string, at token.Span) {
 	r.unenforcedAs(path, at, field.At(path).Word)
 }
 
-// unenforcedAs is unenforced for what has several words.
+// unenforcedAs is unenforced for parts with several words.
 func (r *resolver) unenforcedAs(path string, at token.Span, word string) {
 	if !field.At(path).Enforced {
 		r.faults.Unenforced(at, word)

@@ -11,8 +11,8 @@ import (
 	"weir/pf/token"
 )
 
-// TestFieldsAreListed checks that the list of package field has each field of
-// resolve.Rule and of ast.Rule, and none that neither has.
+// TestFieldsAreListed checks that package field lists each field of resolve.Rule and of
+// ast.Rule, and no others.
 func TestFieldsAreListed(t *testing.T) {
 	var paths, names []string
 	for _, f := range field.All() {
@@ -23,8 +23,7 @@ func TestFieldsAreListed(t *testing.T) {
 	listed(t, reflect.TypeFor[ast.Rule](), paths)
 }
 
-// listed checks the names of fields of a type: those that contain a dot are of
-// parts.
+// listed checks the names of fields of a type. Names with a dot belong to parts.
 func listed(t *testing.T, of reflect.Type, names []string) {
 	t.Helper()
 	found := make(map[string]bool)
@@ -37,7 +36,7 @@ func listed(t *testing.T, of reflect.Type, names []string) {
 	for _, f := range reflect.VisibleFields(of) {
 		embedded := f.Anonymous && f.Type != reflect.TypeFor[token.Span]()
 		if len(f.Index) > 1 && f.Name != "Span" && of.Field(f.Index[0]).Type == reflect.TypeFor[token.Span]() {
-			continue // a part of where the rule stands
+			continue // a part of the rule's place
 		}
 		if !embedded && !found[f.Name] {
 			t.Errorf("field %s of %s is not in pf/field/list.go", f.Name, of)
@@ -59,8 +58,8 @@ func has(of reflect.Type, path []string) bool {
 	return ok && has(f.Type, path[1:])
 }
 
-// TestFieldsAgree checks what two entries say of the same field of resolve.Rule,
-// and that a condition which the linter does not know is not lost in an anchor.
+// TestFieldsAgree checks that entries for the same field of resolve.Rule agree, and that
+// anchors do not lose a condition that the linter does not know.
 func TestFieldsAgree(t *testing.T) {
 	first := make(map[string]*field.Field)
 	for i := range field.All() {
@@ -83,8 +82,8 @@ func TestFieldsAgree(t *testing.T) {
 	}
 }
 
-// TestFieldsGiven checks that a field which the list does not have, or which is
-// not enforced, is found in a rule.
+// TestFieldsGiven checks that a rule's field is found if it is not listed or not
+// enforced.
 func TestFieldsGiven(t *testing.T) {
 	for _, test := range []struct {
 		rule resolve.Rule

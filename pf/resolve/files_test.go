@@ -9,15 +9,15 @@ import (
 	"weir/pf/source"
 )
 
-// endless opens every file: each is text, repeated to the limit.
+// endless opens every file as its text, repeated up to the limit.
 type endless string
 
 func (e endless) Open(_ string, limit int) ([]byte, error) {
 	return []byte(strings.Repeat(string(e), limit/len(e)+1)), nil
 }
 
-// TestFileBounds checks the bounds of what files may come to, and that each is
-// an error at the place that exceeds it.
+// TestFileBounds checks the limits on the size of files. Each is an error at the place
+// that exceeds it.
 func TestFileBounds(t *testing.T) {
 	deep := source.Files{}
 	for i := range 20 {
@@ -45,8 +45,8 @@ func TestFileBounds(t *testing.T) {
 	}
 }
 
-// TestManyAddresses checks that a table's file is read in one pass: a million
-// addresses.
+// TestManyAddresses checks that a table's file with a million addresses is read in one
+// pass.
 func TestManyAddresses(t *testing.T) {
 	var text strings.Builder
 	for i := range 1_000_000 {

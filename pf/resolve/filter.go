@@ -7,9 +7,8 @@ import (
 	"weir/pf/token"
 )
 
-// filter checks what a rule asks of packets and does with them besides passing
-// or blocking them, says what of it is not enforced, and drops what asks for
-// nothing.
+// filter checks a rule's conditions and its actions besides passing and blocking. It
+// reports what is not enforced, and drops conditions without effect.
 func (r *resolver) filter(in *ast.Rule) ast.Filter {
 	out := in.Filter
 	out.TOS = asked(out.TOS)
@@ -34,7 +33,7 @@ func (r *resolver) filter(in *ast.Rule) ast.Filter {
 	return out
 }
 
-// asked drops a number that as 0 asks for nothing.
+// asked drops a 0 that means no condition.
 func asked(n *ast.Count) *ast.Count {
 	if n != nil && n.N == 0 {
 		return nil
@@ -42,8 +41,8 @@ func asked(n *ast.Count) *ast.Count {
 	return n
 }
 
-// scrub returns what a rule cleans of packets. As with pfctl, what is diverted
-// as packets is reassembled, if anything is.
+// scrub returns how a rule normalises packets. As with pfctl, packets of divert-packet
+// are reassembled if any are.
 func (r *resolver) scrub(in *ast.Rule) *ast.Scrub {
 	out := &ast.Scrub{}
 	if in.Scrub != nil {
@@ -60,8 +59,8 @@ func (r *resolver) scrub(in *ast.Rule) *ast.Scrub {
 	return nil
 }
 
-// fragment checks a rule for fragments. Packets are judged whole: fragments of
-// one follow the first.
+// fragment checks a rule for fragments. Packets are evaluated whole: later fragments
+// follow the first.
 func (r *resolver) fragment(in *ast.Rule) {
 	switch {
 	case !in.Fragment.IsValid():
@@ -72,8 +71,8 @@ func (r *resolver) fragment(in *ast.Rule) {
 	}
 }
 
-// assigned checks that queues are defined, as pfctl does. That they are leaves
-// is known when all are; of the rules that load anchor reads pfctl does not ask it.
+// assigned checks that queues are defined, as pfctl does. That they are leaves is checked
+// once all are known. pfctl does not check this for rules read by load anchor.
 func (r *resolver) assigned(q *ast.SetQueue) {
 	if q == nil {
 		return
@@ -89,7 +88,7 @@ func (r *resolver) assigned(q *ast.SetQueue) {
 	}
 }
 
-// log says what of a rule's log is not enforced.
+// log reports what is not enforced of a rule's log.
 func (r *resolver) log(l *ast.Log) {
 	if l == nil {
 		return
@@ -142,7 +141,7 @@ func (r *resolver) unenforcedSet(s *ast.Set) {
 		r.unenforced("Set.Prio", s.Prio.Span)
 	}
 	if s.Queue != nil {
-		r.faults.Unenforced(s.Queue.Span, "set queue") // its number goes with the packet, but there are no queues
+		r.faults.Unenforced(s.Queue.Span, "set queue") // the packet carries its number, but there are no queues
 	}
 	r.unenforcedCount("Set.TOS", s.TOS)
 	r.unenforcedCount("Set.Delay", s.Delay)
@@ -165,7 +164,7 @@ func (r *resolver) unenforcedScrub(s *ast.Scrub) {
 	}
 }
 
-// onInterface warns of an interface of a rule that the host does not have.
+// onInterface warns if the host lacks an interface of a rule.
 func (r *resolver) onInterface(i *ast.Interface) {
 	switch {
 	case i.RDomain != nil:
@@ -175,8 +174,8 @@ func (r *resolver) onInterface(i *ast.Interface) {
 	}
 }
 
-// filterConsistent checks what a combination asks of packets against its
-// protocol and address family.
+// filterConsistent checks the conditions of a combination against its protocol and
+// address family.
 func (r *resolver) filterConsistent(out *ast.Rule) {
 	if s := out.Scrub; s != nil && out.Family == ast.Inet6 && (s.NoDF || s.RandomID) {
 		r.conflict(s.Span, "inet6 has no flag no-df, and no id to make random", out.FamilySpan)

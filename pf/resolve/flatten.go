@@ -9,28 +9,28 @@ import (
 	"weir/pf/diag"
 )
 
-// maxCalls is how deep anchors may call anchors, as in pf.
+// maxCalls limits how deep anchors may call anchors, as in pf.
 const maxCalls = 64
 
-// A Call is what makes a rule an anchor: if a packet has what the rule asks for,
-// the rules up to End are judged, else they are passed over.
+// A Call makes a rule an anchor. If a packet matches the rule, the rules up to End are
+// evaluated, else they are skipped.
 type Call struct {
-	Path  string // of the anchor, from the configuration's own rules on; with /* at its end: all anchors in it
-	End   int    // number of the first rule behind the anchor's
-	Quick bool   // nothing behind it is judged if a pass or block rule in it matched
-	Flat  bool   // its rules ask for all that it asks for, and so may be judged without it
+	Path  string // path of the anchor from the main ruleset; /* at the end: all anchors in it
+	End   int    // number of the first rule after the anchor's
+	Quick bool   // stop after it if a pass or block rule in it matched
+	Flat  bool   // its rules contain all its conditions, so they can be evaluated without it
 }
 
-// A flattener puts the rules of all scopes in one row, those of an anchor behind
-// it wherever it is called.
+// A flattener puts the rules of all scopes into one list. The rules of an anchor follow
+// each of its calls.
 type flattener struct {
 	*resolver
 	rules    []*Rule
-	open     map[string]bool // anchors that are being called
+	open     map[string]bool // anchors being called
 	children map[string][]string
-	full     bool // there are too many rules
+	full     bool // too many rules
 
-	translated int // translation rules so far
+	translated int // number of translation rules so far
 }
 
 // scope adds the rules of a scope.
@@ -56,7 +56,7 @@ func (f *flattener) scope(s *scope) {
 	f.resolver.scope = outer
 }
 
-// inTables returns the tables that a rule names the names that tell them apart.
+// inTables gives the tables in a rule their unique names.
 func (f *flattener) inTables(s *scope, rule *Rule) {
 	for _, a := range []*Address{&rule.From.Addr, &rule.To.Addr} {
 		if a.Kind == TableAddress {
@@ -65,8 +65,7 @@ func (f *flattener) inTables(s *scope, rule *Rule) {
 	}
 }
 
-// call adds the rules that an anchor calls, and makes them ask for what it asks
-// for.
+// call adds the rules that an anchor calls, with the anchor's conditions.
 func (f *flattener) call(s *scope, rule *ast.Rule, lowered *Rule) {
 	called, path, ok := f.called(s, rule)
 	if !ok {
@@ -111,7 +110,7 @@ func (f *flattener) called(s *scope, rule *ast.Rule) (paths []string, path strin
 	return []string{path}, path, true
 }
 
-// in returns the anchors that stand directly in another, in alphabetical order.
+// in returns the anchors directly inside another one, in alphabetical order.
 func (f *flattener) in(parent string) []string {
 	if f.children == nil {
 		f.children = make(map[string][]string)
@@ -124,9 +123,9 @@ func (f *flattener) in(parent string) []string {
 	return f.children[parent]
 }
 
-// fold makes the rules of an anchor ask for what the anchor asks for, so that
-// they mean the same where nothing passes over them. Rules that then could never
-// match are left out. What cannot be said in one rule is not enforced.
+// fold adds an anchor's conditions to its rules, so that they mean the same if nothing
+// skips them. Rules that could never match then are left out. Conditions that do not fit
+// one rule are not enforced.
 func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 	first := call.Nr + 1
 	body := f.rules[first:]
@@ -143,7 +142,7 @@ func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 	}
 	call.Anchor.Flat = true
 	kept := f.rules[:first]
-	moved := make([]int, len(body)+1) // where each rule of body, and its end, come to stand
+	moved := make([]int, len(body)+1) // new positions of each rule of body, and of its end
 	for i := 0; i < len(body); {
 		in := body[i]
 		next := i + 1
@@ -173,11 +172,10 @@ func (f *flattener) fold(rule *ast.Rule, call *Rule) {
 	call.Anchor.End = len(kept)
 }
 
-// conditionOfAnchor is what an anchor asks for and its rules cannot.
+// conditionOfAnchor names a condition of an anchor that its rules cannot take over.
 const conditionOfAnchor = "this condition of an anchor"
 
-// end is the number of the first rule behind the rule, and behind the rules of
-// the anchor that it is.
+// end returns the number of the first rule after this one, and after its anchor's rules.
 func (r *Rule) end() int {
 	if r.Anchor != nil {
 		return r.Anchor.End
@@ -185,13 +183,13 @@ func (r *Rule) end() int {
 	return r.Nr + 1
 }
 
-// allQuick reports whether the rules that decide end the judging themselves.
+// allQuick reports whether all rules that decide are quick.
 func allQuick(rules []*Rule) bool {
 	return !slices.ContainsFunc(rules, func(r *Rule) bool { return r.Action != ast.Match && !r.Quick })
 }
 
-// misspelt warns of an anchor without rules in the configuration, if its path is
-// much like that of one with rules.
+// misspelt warns about an anchor without rules in the configuration if its path resembles
+// that of one with rules.
 func (f *flattener) misspelt(name ast.Word, path string) {
 	meant := f.nearest(path, keysOf(f.anchors))
 	if meant == "" {

@@ -13,8 +13,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// TestFlatten checks in which row the rules of anchors stand, which tables they
-// ask, and that a rule asks for what the anchors around it ask for.
+// TestFlatten checks the order of anchors' rules, their tables, and that a rule has the
+// conditions of the anchors around it.
 func TestFlatten(t *testing.T) {
 	for _, test := range []struct {
 		name, src string
@@ -70,7 +70,7 @@ match`, []string{"0", "1 a to 5", "2", "3 a/b to 5", "4 in", "5"}},
 	}
 }
 
-// asks writes what a rule asks for.
+// asks writes the conditions of a rule.
 func asks(w *strings.Builder, r *resolve.Rule) {
 	fmt.Fprint(w, [...]string{"", " in", " out"}[r.Direction])
 	if !r.Interface.Any {
@@ -98,8 +98,8 @@ func endpoint(w *strings.Builder, word string, e *resolve.Endpoint) {
 	}
 }
 
-// TestNotFlat checks that what cannot be said in the rules of an anchor is told
-// not to be enforced, and nothing else.
+// TestNotFlat checks that exactly those conditions that do not fit an anchor's rules are
+// reported as not enforced.
 func TestNotFlat(t *testing.T) {
 	for src, want := range map[string]bool{
 		"anchor in on em0 from 10/8 { pass out from 11/8 }":                                 false,

@@ -11,11 +11,11 @@ import (
 	"weir/pf/printer"
 )
 
-// fuzzRules bounds what one input may expand to, so that many are tried.
+// fuzzRules limits the expansion of one input, so that many inputs are tried.
 const fuzzRules = 2000
 
-// FuzzLoad checks that no input makes the language panic, that what it prints
-// of an accepted input is accepted and prints itself, also with names of ports.
+// FuzzLoad checks that no input makes the language panic. What it prints for an accepted
+// input is accepted and prints the same, also with names of ports.
 func FuzzLoad(f *testing.F) {
 	for _, text := range testenv.RuleFiles(f) {
 		f.Add(text)

@@ -13,7 +13,7 @@ import (
 	"weir/pf/source"
 )
 
-// testHost is the machine that the files in testdata are checked for.
+// testHost returns the machine for the files in testdata.
 func testHost(t testing.TB) *resolve.Host {
 	t.Helper()
 	host, err := resolve.ReadHost("testdata/host.json")
@@ -23,8 +23,8 @@ func testHost(t testing.TB) *resolve.Host {
 	return host
 }
 
-// check returns what weir check prints: rules to standard output, faults to
-// standard error.
+// check returns what weir check prints: rules on standard output, faults on standard
+// error.
 func check(t testing.TB, src string, host *resolve.Host, beside ...source.Beside) (out, faults string, ok bool) {
 	t.Helper()
 	settings := resolve.Settings{Files: source.Disk{}}
@@ -55,9 +55,9 @@ func render(t testing.TB, list *diag.List) string {
 	return b.String()
 }
 
-// TestGolden checks the files in testdata as pfctl's own suite does: what "in"
-// prints is "out" (pf), what is printed prints itself (selfpf), and what is
-// refused, or warned of, is "err", carets and all (pfail).
+// TestGolden checks the files in testdata as pfctl's own suite does. "in" prints "out"
+// (pf), the output prints itself (selfpf), and rejections and warnings are "err", carets
+// included (pfail).
 func TestGolden(t *testing.T) {
 	testenv.EachGolden(t, "testdata/*.txtar", func(t *testing.T, g *testenv.Golden) {
 		host := testHost(t)
@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// beside returns the macros in the section "-D", a line each, and the other
+// beside returns the macros in the section "-D", one for each line, and the other
 // sections as files.
 func beside(t *testing.T, g *testenv.Golden) source.Beside {
 	t.Helper()

@@ -9,8 +9,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// A name that ends in a digit is an interface's, unless a group of that name is
-// listed: eth10 is not of a group eth1.
+// A name that ends in a digit is an interface's, unless a group of that name is listed:
+// eth10 is not in a group eth1.
 func TestNumberedNames(t *testing.T) {
 	host := func(groups ...string) *resolve.Host {
 		return &resolve.Host{Interfaces: []resolve.HostInterface{{
@@ -51,8 +51,8 @@ func TestNumberedNames(t *testing.T) {
 	}
 }
 
-// egress is a group also while nothing is in it. An antispoof for it, which
-// makes no rules then, says so.
+// egress is a group even if it is empty. An antispoof for it makes no rules then, and a
+// warning says so.
 func TestEmptyGroup(t *testing.T) {
 	host := &resolve.Host{Interfaces: []resolve.HostInterface{{Name: "eth0", Addresses: []netip.Prefix{prefix("192.0.2.1/24")}}}}
 	for rule, want := range map[string]string{

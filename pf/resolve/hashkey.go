@@ -12,9 +12,8 @@ import (
 // hashKeySize is the size of a key of source-hash, in bytes.
 const hashKeySize = 16
 
-// hashKey returns the key of a pool of type source-hash as 0x and 32 digits: what
-// the file says in this form, the MD5 sum of any other text as in pf, and a
-// random one if the file says nothing.
+// hashKey returns the key of a source-hash pool as 0x and 32 digits: the key in the file,
+// the MD5 sum of any other text as in pf, or a random key if the file has none.
 func (r *resolver) hashKey(p *ast.Pool) *ast.Word {
 	var key [hashKeySize]byte
 	if p.Key == nil {
@@ -30,7 +29,7 @@ func (r *resolver) hashKey(p *ast.Pool) *ast.Word {
 	return &ast.Word{Span: p.Key.Span, Text: "0x" + hex.EncodeToString(key[:])}
 }
 
-// lowerKey reads a key that hashKey has written.
+// lowerKey reads a key written by hashKey.
 func lowerKey(w *ast.Word) (key [hashKeySize]byte) {
 	if w != nil {
 		_, _ = hex.Decode(key[:], []byte(strings.TrimPrefix(w.Text, "0x")))

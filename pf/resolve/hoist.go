@@ -7,15 +7,15 @@ import (
 	"weir/pf/token"
 )
 
-// hoist makes the tables of anchors in braces the configuration's own: pfctl
-// prints them before the rules, as it meets them. Those stay that would mean
-// something else there, with a name that is used or defined elsewhere too.
+// hoist moves the tables of anchors in braces to the main ruleset, because pfctl prints
+// them before the rules, as it meets them. Tables stay if they would mean something else
+// there: their name is used or defined elsewhere too.
 func (r *resolver) hoist() {
 	defined := make(map[string]int, len(r.defined))
 	for _, t := range r.defined {
 		defined[t.Name.Text]++
 	}
-	elsewhere := make(map[string]*scope, len(r.uses)) // where a name is used; main if at several places
+	elsewhere := make(map[string]*scope, len(r.uses)) // where a name is used; main if in several places
 	for _, use := range r.uses {
 		if first, ok := elsewhere[use.Name]; ok && first != use.in {
 			elsewhere[use.Name] = r.main
@@ -40,20 +40,19 @@ func (r *resolver) hoist() {
 		})
 		s.out.Stmts = slices.DeleteFunc(s.out.Stmts, func(stmt ast.Stmt) bool { return moved(stmt, r.main) })
 		if anchor.Body = kept; len(kept) == 0 && anchor.Name.Text != "" {
-			anchor.Braces = token.Span{} // as pfctl prints an anchor without rules
+			anchor.Braces = token.Span{} // pfctl prints an anchor without rules like this
 		}
 	}
 	r.out.Stmts = merged(r.out.Stmts, tables)
 }
 
-// moved reports whether a statement is a table that is the configuration's own.
+// moved reports whether a statement is a table of the main ruleset.
 func moved(s ast.Stmt, main *scope) bool {
 	t, ok := s.(*ast.Table)
 	return ok && main.tables[t.Name.Text] == t
 }
 
-// merged puts tables among statements that are not rules, in the order in which
-// they are written.
+// merged puts tables among statements that are not rules, in the order of the file.
 func merged(stmts []ast.Stmt, tables []*ast.Table) []ast.Stmt {
 	if len(tables) == 0 {
 		return stmts

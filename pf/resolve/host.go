@@ -12,22 +12,22 @@ import (
 	"weir/pf/ast"
 )
 
-// Host is what the resolver asks about the machine that a file is meant for.
-// internal/host/netif fills it from the kernel; weir check --host reads it from a
-// JSON file, so that a file can be checked for another machine.
+// Host is what the resolver needs to know about the target machine. internal/host/netif
+// fills it from the kernel. weir check --host reads it from a JSON file, so that a file
+// can be checked for another machine.
 type Host struct {
 	Interfaces []HostInterface         `json:"interfaces"`
 	Hosts      map[string][]netip.Addr `json:"hosts,omitempty"`
 	Users      map[string]uint32       `json:"users,omitempty"`
 	Groups     map[string]uint32       `json:"groups,omitempty"`
-	Services   []Service               `json:"services,omitempty"`  // behind them stand those of a built-in list
+	Services   []Service               `json:"services,omitempty"`  // followed by a built-in list
 	Protocols  []Protocol              `json:"protocols,omitempty"` // likewise
 
-	// Lookup asks for the addresses of a host that is not in Hosts; none and no
-	// error if there is no such host. Nil: nobody is asked.
+	// Lookup returns the addresses of a host that is not in Hosts, or none without an
+	// error if there is no such host. If it is nil, nothing is looked up.
 	Lookup func(name string) ([]netip.Addr, error) `json:"-"`
 
-	// Tables are what tables hold at run time besides what the file says.
+	// Tables are the entries that tables have at run time in addition to the file's.
 	Tables map[string][]TableEntry `json:"tables,omitempty"`
 }
 
@@ -36,15 +36,14 @@ type HostInterface struct {
 	Name      string         `json:"name"`
 	Groups    []string       `json:"groups"`
 	Addresses []netip.Prefix `json:"addresses"`
-	Peers     []netip.Addr   `json:"peers,omitempty"` // the other ends of its point-to-point links
+	Peers     []netip.Addr   `json:"peers,omitempty"` // other ends of its point-to-point links
 
-	// Default are the gateways of the default routes that leave by it, at most
-	// one of each family. The language does not ask for them; weir check --expect
-	// does.
+	// Default are the gateways of the default routes on this interface, at most one
+	// of each family. The language does not use them; weir check --expect does.
 	Default Gateways `json:"default_route,omitempty"`
 }
 
-// Gateways are addresses; in JSON one of them may stand without brackets.
+// Gateways are addresses. In JSON a single one needs no brackets.
 type Gateways []netip.Addr
 
 // UnmarshalJSON reads an address or a list of them.
@@ -65,8 +64,8 @@ func (g *Gateways) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]netip.Addr)(g))
 }
 
-// lookup returns the addresses of a host, none if it is not known. The error says
-// why that could not be found out.
+// lookup returns the addresses of a host, or none if it is unknown. The error says why
+// the look-up failed.
 func (h *Host) lookup(name string) ([]netip.Addr, error) {
 	if addrs := h.Hosts[name]; len(addrs) > 0 || h.Lookup == nil {
 		return addrs, nil
@@ -74,7 +73,7 @@ func (h *Host) lookup(name string) ([]netip.Addr, error) {
 	return h.Lookup(name)
 }
 
-// Interface returns the interface of that name, nil if there is none.
+// Interface returns the interface with that name, or nil.
 func (h *Host) Interface(name string) *HostInterface {
 	for i := range h.Interfaces {
 		if h.Interfaces[i].Name == name {
@@ -84,13 +83,13 @@ func (h *Host) Interface(name string) *HostInterface {
 	return nil
 }
 
-// WithGroups returns a copy of h in which interfaces are members of more groups
-// too: those of Options.Groups, whose members are interfaces or groups.
+// WithGroups returns a copy of h whose interfaces are also members of the groups in
+// Options.Groups. Members of these are interfaces or groups.
 func (h *Host) WithGroups(made map[string][]string) *Host {
 	if len(made) == 0 {
 		return h
 	}
-	holders := make(map[string][]string) // the groups that each member is in
+	holders := make(map[string][]string) // groups that contain each member
 	for _, group := range sortedKeys(made) {
 		for _, member := range made[group] {
 			holders[member] = append(holders[member], group)
@@ -104,8 +103,8 @@ func (h *Host) WithGroups(made map[string][]string) *Host {
 	return &out
 }
 
-// join makes the interface a member of the groups that hold it, or a group that
-// it is in. A group is joined once, so this ends even if groups hold each other.
+// join makes the interface a member of the groups that contain it or one of its groups.
+// Each group is joined once, so this ends even if groups contain each other.
 func (i *HostInterface) join(holders map[string][]string) {
 	names := append([]string{i.Name, i.kind()}, i.Groups...)
 	joined := make(map[string]bool, len(names))
@@ -123,9 +122,9 @@ func (i *HostInterface) join(holders map[string][]string) {
 	}
 }
 
-// Members returns the interfaces of a group: those that list it, and those whose
-// names are the group's with a number behind it, as eth0 is of group eth. Only
-// a group that is listed can have a name that ends in a digit.
+// Members returns the interfaces of a group: those that list it, and those with the
+// group's name and a number, as eth0 is in group eth. Only a listed group can have a name
+// that ends in a digit.
 func (h *Host) Members(group string) []*HostInterface {
 	var members []*HostInterface
 	for i := range h.Interfaces {
@@ -143,9 +142,8 @@ func (i *HostInterface) in(group string) bool {
 	return group != "" && group == i.kind()
 }
 
-// kind is the group that an interface is of by its name, empty if it is of
-// none: the name without the number at its end. It ends in no digit, so that
-// eth10 is not of a group eth1.
+// kind returns the group of an interface by its name, which is the name without the
+// number at its end, or "". It does not end in a digit, so eth10 is not in a group eth1.
 func (i *HostInterface) kind() string {
 	if kind := strings.TrimRight(i.Name, "0123456789"); kind != i.Name {
 		return kind
@@ -153,7 +151,7 @@ func (i *HostInterface) kind() string {
 	return ""
 }
 
-// loopback reports whether the interface is one of the host's own loops.
+// loopback reports whether the interface is a loopback.
 func (i *HostInterface) loopback() bool { return i.Name == "lo" || i.in("lo") }
 
 // names returns the names of all interfaces and groups, for suggestions.
@@ -168,7 +166,7 @@ func (h *Host) names() []string {
 	return names
 }
 
-// asked returns the addresses of the interface that the modifiers of h ask for.
+// asked returns the addresses of the interface that the modifiers of h select.
 func (i *HostInterface) asked(h *ast.Host) []netip.Prefix {
 	var found []netip.Prefix
 	switch {
@@ -192,7 +190,8 @@ func (i *HostInterface) asked(h *ast.Host) []netip.Prefix {
 	return found
 }
 
-// Broadcast returns the broadcast address of an IPv4 network with room for one.
+// Broadcast returns the broadcast address of an IPv4 network, if it is large enough to
+// have one.
 func Broadcast(p netip.Prefix) (netip.Addr, bool) {
 	const tooLong = 31 // RFC 3021: both addresses are hosts
 	if !p.Addr().Is4() || p.Bits() >= tooLong {

@@ -8,8 +8,8 @@ type icmpName struct {
 	kind, code uint8
 }
 
-// The names of ICMP types and codes in pf.conf(5). Of several names for a
-// number the first is printed.
+// The names of ICMP types and codes in pf.conf(5). If a number has several names, the
+// first is printed.
 var icmp4Types = []icmpName{
 	{"echoreq", 8, 0}, {"echorep", 0, 0}, {"unreach", 3, 0}, {"squench", 4, 0}, {"redir", 5, 0},
 	{"althost", 6, 0}, {"routeradv", 9, 0}, {"routersol", 10, 0}, {"timex", 11, 0}, {"paramprob", 12, 0},
@@ -67,7 +67,7 @@ func icmpTypeByName(f ast.Family, name string) (uint8, bool) {
 	return 0, false
 }
 
-// icmpTypeName returns the name of a type, "" if it has none.
+// icmpTypeName returns the name of a type, or "".
 func icmpTypeName(f ast.Family, kind uint8) string {
 	for _, t := range icmpTypes(f) {
 		if t.kind == kind {
@@ -97,8 +97,8 @@ func icmpCodeName(f ast.Family, kind, code uint8) string {
 	return ""
 }
 
-// icmpNames returns the names of types or, with the number of a type, of its
-// codes, for suggestions.
+// icmpNames returns names for suggestions: those of types, or those of the codes of a
+// type.
 func icmpNames(list []icmpName, kind int) []string {
 	var names []string
 	for _, n := range list {

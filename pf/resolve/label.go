@@ -7,8 +7,8 @@ import (
 	"weir/pf/printer"
 )
 
-// texts replaces the macros in the labels and tags of a combination, but for its
-// number, which complete does, and checks their lengths.
+// texts replaces the macros in the labels and tags of a combination and checks their
+// lengths. It leaves the rule's number to complete.
 func (r *resolver) texts(out *ast.Rule) bool {
 	values := &ruleTexts{rule: out}
 	ok := true
@@ -46,7 +46,7 @@ func (r *resolver) texts(out *ast.Rule) bool {
 	return ok
 }
 
-// checkText checks the length of a label or tag, if its number is in it.
+// checkText checks the length of a label or tag once its number is in it.
 func (r *resolver) checkText(w *ast.Word, what string) bool {
 	if len(w.Text) <= maxText || strings.Contains(w.Text, numberMacro) {
 		return true
@@ -55,7 +55,7 @@ func (r *resolver) checkText(w *ast.Word, what string) bool {
 	return false
 }
 
-// ruleTexts returns what the macros of labels stand for in a rule.
+// ruleTexts returns the values of label macros for a rule.
 type ruleTexts struct {
 	rule *ast.Rule
 }
@@ -72,8 +72,8 @@ func (t *ruleTexts) replace(s string) string {
 	).Replace(s)
 }
 
-// settleTexts replaces what a combination alone decides, for further rules that
-// are made of it: all macros but the number.
+// settleTexts replaces the macros that the combination alone decides, before more rules
+// are made from it: all but the number.
 func settleTexts(out *ast.Rule) {
 	values := &ruleTexts{rule: out}
 	replace := func(w *ast.Word) *ast.Word {
@@ -119,8 +119,8 @@ func address(hosts []ast.Host) string {
 	return "?" // as in pf
 }
 
-// port prints a condition on a port without blanks, and without the sign for
-// equality; as in pf, nothing of a range a:b.
+// port prints a condition on a port without blanks and without the sign for equality. As
+// in pf, it prints nothing for a range a:b.
 func port(ports []ast.Port) string {
 	if len(ports) == 0 || ports[0].Op == ast.PortRange {
 		return ""

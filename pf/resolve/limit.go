@@ -12,8 +12,8 @@ import (
 // number of its state (docs/packet-path.md).
 const MostStates = 1<<26 - 1
 
-// limit notes what set limit says. There are no source nodes, reassembled
-// fragments and delayed packets here that could be limited.
+// limit notes a set limit. weir has no source nodes, reassembled fragments or delayed
+// packets that could be limited.
 func (r *resolver) limit(s *ast.Limit) {
 	for _, item := range s.Items {
 		switch name := item.Name.Text; {
@@ -29,8 +29,8 @@ func (r *resolver) limit(s *ast.Limit) {
 	}
 }
 
-// checkLimits asks whether the tables keep to the limits that the file sets.
-// Without one there is none but the memory of the machine.
+// checkLimits checks that the tables keep to the limits in the file. Without a limit only
+// the machine's memory counts.
 func (r *resolver) checkLimits() {
 	tables, entries := uint64(0), uint64(0)
 	for _, t := range r.defined {
@@ -41,7 +41,7 @@ func (r *resolver) checkLimits() {
 	}
 }
 
-// within reports an error at the first place where there is more than a limit.
+// within reports an error at the first place that exceeds a limit.
 func (r *resolver) within(name string, count uint64, at token.Span) {
 	limit, set := r.limits[name]
 	if !set || count <= uint64(limit.Count) {

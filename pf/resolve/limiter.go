@@ -9,14 +9,14 @@ import (
 	"weir/pf/field"
 )
 
-// limiterKey is what no two limiters of a kind have both: a name, or a number.
+// limiterKey is unique for each kind of limiter: a name or a number.
 type limiterKey struct {
 	source bool
-	name   string // empty: id is meant
+	name   string // empty: the key is id
 	id     uint32
 }
 
-// useLimiter checks that the limiter that a rule uses is defined before it.
+// useLimiter checks that a rule's limiter is defined before it.
 func (r *resolver) useLimiter(use *ast.Limiter, source bool) {
 	if use == nil {
 		return
@@ -31,7 +31,7 @@ func (r *resolver) useLimiter(use *ast.Limiter, source bool) {
 	if r.limiters[key] != nil {
 		return
 	}
-	if key.id > 0 { // as in pf, which looks for names only
+	if key.id > 0 { // as in pf, which only looks up names
 		r.faults.Warnf(use.Name.Span, "no %s has the id %d", kind, key.id)
 		return
 	}
@@ -42,12 +42,12 @@ func (r *resolver) useLimiter(use *ast.Limiter, source bool) {
 				names = append(names, k.name)
 			}
 		}
-		slices.Sort(names) // so that of equally near names the same is always suggested
+		slices.Sort(names) // so that the suggestion among equally near names is always the same
 		return names
 	})
 }
 
-// limiterDef takes the definition of a limiter.
+// limiterDef checks the definition of a limiter and stores it.
 func (r *resolver) limiterDef(l *ast.LimiterDef) {
 	r.faults.Unenforced(l.Span, map[bool]string{false: "state limiter", true: "source limiter"}[l.Source])
 	if r.limiters == nil {

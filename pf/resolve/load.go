@@ -12,21 +12,21 @@ import (
 	"weir/pf/token"
 )
 
-// MaxRules is the number of rules that a configuration may expand to.
+// MaxRules limits the rules that a configuration may expand to.
 const MaxRules = 1_000_000
 
-// Load reads a configuration of one file and resolves it for host; nil is a
-// machine without interfaces. name is how messages call it. The ruleset is nil
-// if the list has errors.
+// Load reads a configuration of one file and resolves it for host. A nil host is a
+// machine without interfaces. name is used in messages. The ruleset is nil if the list
+// has errors.
 func Load(name string, src []byte, host *Host) (*Ruleset, diag.List) {
 	return LoadWith(name, src, host, Settings{})
 }
 
-// Settings are what a configuration can be read with.
+// Settings are options for reading a configuration.
 type Settings struct {
-	Files    source.Opener  // of those that the configuration names; nil: there are none
+	Files    source.Opener  // opens the files that the configuration names; nil: there are none
 	Macros   []source.Macro // set from outside
-	Optimize bool           // as pfctl -o basic: fewer rules, in an order that pf skips more of
+	Optimize bool           // like pfctl -o basic: fewer rules, in an order in which pf skips more
 	AsSet    bool           // Optimize if set ruleset-optimization says so
 	MaxRules int            // after expansion; 0: MaxRules
 }
@@ -46,8 +46,8 @@ func LoadWith(name string, src []byte, host *Host, s Settings) (*Ruleset, diag.L
 	return rules, list
 }
 
-// resolve expands a parsed file for host. The ruleset is nil if the list has
-// errors, or the file has.
+// resolve expands a parsed file for host. The ruleset is nil if the list or the file has
+// errors.
 func resolve(file *ast.File, host *Host, settings Settings) (*Ruleset, diag.List) {
 	r := newResolver(file, host, settings)
 	r.altq.refused = file.Partial
@@ -68,7 +68,7 @@ func resolve(file *ast.File, host *Host, settings Settings) (*Ruleset, diag.List
 	return rules, *r.faults
 }
 
-// resolver holds what is known while a file is expanded.
+// resolver is the state while a file is expanded.
 type resolver struct {
 	host     *Host
 	names    database
@@ -78,37 +78,37 @@ type resolver struct {
 	optimize bool
 	asSet    bool // optimize as set ruleset-optimization says
 
-	suggestions int // looked for so far
-	total       int // rules so far, those of anchors too
+	suggestions int // suggestions looked up so far
+	total       int // rules so far, including those of anchors
 
-	*scope  // that statements are expanded into
+	*scope  // the scope that statements are expanded into
 	main    *scope
-	anchors map[string]*scope      // by path, those with rules in the file
-	places  map[string]token.Span  // where their names stand
+	anchors map[string]*scope      // anchors with rules in the file, by path
+	places  map[string]token.Span  // places of their names
 	bodies  map[*ast.Anchor]*scope // of expanded anchors with braces
-	unnamed int                    // anchors so far
-	loading bool                   // what load anchor reads is being expanded
+	unnamed int                    // unnamed anchors so far
+	loading bool                   // load anchor's file is being expanded
 
 	uses      []use                   // tables named in rules
 	automatic int                     // number of the next automatic table
-	listed    int                     // addresses in the automatic tables and in the lists of translation rules
-	poolLists map[*ast.Host][]Address // of lists in translation rules, by their first element
-	lowered   map[lowered][]Address   // of tables that translations choose from
-	unknown   map[string]bool         // interfaces that were warned of
+	listed    int                     // addresses in automatic tables and in the lists of translation rules
+	poolLists map[*ast.Host][]Address // lists in translation rules, by their first element
+	lowered   map[lowered][]Address   // tables that translations choose from
+	unknown   map[string]bool         // interfaces with a warning
 	options   Options
-	policy    *ast.BlockPolicy       // in force where the resolver stands; nil: drop
+	policy    *ast.BlockPolicy       // block policy at this point of the file; nil: drop
 	adaptive  map[string]ast.Setting // adaptive timeouts that are set
-	limits    map[string]ast.Setting // that are set, but for that of states
-	defined   []*ast.Table           // resolved, those of anchors too
+	limits    map[string]ast.Setting // limits that are set, except that of states
+	defined   []*ast.Table           // resolved tables, including those of anchors
 
 	queues   queues
 	altq     altq
 	limiters map[limiterKey]*ast.LimiterDef
 
-	stateDefaults []ast.StateOption // of pass rules that say nothing of state: set state-defaults
-	defaultsAt    token.Span        // of set state-defaults
+	stateDefaults []ast.StateOption // set state-defaults, for pass rules without state options
+	defaultsAt    token.Span        // place of set state-defaults
 	ifBound       bool              // set state-policy if-bound
-	endsIfBound   bool              // the last one of the file: when it is printed it holds for all rules
+	endsIfBound   bool              // the file's last state-policy; when printed it applies to all rules
 	noReassembly  bool              // set reassemble no
 }
 
@@ -144,7 +144,7 @@ func newResolver(file *ast.File, host *Host, settings Settings) *resolver {
 			r.queues.define(s.Name.Text)
 		case *ast.Discipline:
 			r.queues.altq = true
-		case *ast.MarkMask: // rules before it keep their hands off its bits too
+		case *ast.MarkMask: // it also applies to rules before it
 			r.options.MarkMask = s.Mask
 		case *ast.Option:
 			if s.Name.Text == "state-policy" {
@@ -185,9 +185,9 @@ func (r *resolver) statement(s ast.Stmt) {
 	}
 }
 
-// ruleset lowers what was expanded, nil if there were errors. In the source rules
-// stand behind all else, as with pfctl, which prints them when it has read the
-// whole file.
+// ruleset lowers the expanded file, or returns nil if there were errors. In the source,
+// rules come after everything else, because pfctl prints them after it has read the whole
+// file.
 func (r *resolver) ruleset() *Ruleset {
 	if r.faults.HasErrors() {
 		return nil
@@ -209,11 +209,11 @@ func (r *resolver) suggest(w ast.Word, message string, candidates func() []strin
 	r.faults.Add(diag.Diagnostic{Span: w.Span, Message: message, Suggest: r.nearest(w.Text, candidates)})
 }
 
-// maxSuggestions is how many words are looked for among those that may have
-// been meant: to do it for all of thousands takes seconds.
+// maxSuggestions limits how often a misspelt word is compared with known ones. Doing it
+// for thousands of words takes seconds.
 const maxSuggestions = 100
 
-// nearest returns the word that was probably meant, "" if none is near.
+// nearest returns the word that was probably meant, or "".
 func (r *resolver) nearest(word string, candidates func() []string) string {
 	if r.suggestions++; r.suggestions > maxSuggestions {
 		return ""
@@ -221,7 +221,7 @@ func (r *resolver) nearest(word string, candidates func() []string) string {
 	return diag.Nearest(word, candidates())
 }
 
-// keysOf returns the keys of a map when they are asked for.
+// keysOf returns a function that returns the keys of a map.
 func keysOf[V any](m map[string]V) func() []string {
 	return func() []string { return sortedKeys(m) }
 }
