@@ -17,7 +17,7 @@
 #include "state/rule_mark.h"
 #include "state/nat_port.h"
 #include "state/tuples.h"
-#include "state/qos.h"
+#include "state/state_qos.h"
 #include "state/track.h"
 
 /* Chooses the reply's port, or the first that is tried, in s->tuple. */

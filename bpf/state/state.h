@@ -28,7 +28,7 @@
 
 #define STATE_LAYOUT 9 /* changes when a value in kept maps changes its form or meaning:
 			  states, the tuple table, struct shared, struct prefetch_note.
-			  A reload then converts the states (internal/fw/dataplane/past.go) */
+			  A reload then converts the states (internal/fw/dataplane/upgrade.go) */
 
 enum status {
 	STATUS_FREE,

@@ -5,8 +5,8 @@
  * nothing there, what they gave it where it came in. A side that keeps no state says
  * so anew for each packet; nothing is kept of it.
  */
-#ifndef WEIR_STATE_QOS_H
-#define WEIR_STATE_QOS_H
+#ifndef WEIR_STATE_STATE_QOS_H
+#define WEIR_STATE_STATE_QOS_H
 
 #include "rules/crossing.h"
 #include "state/state.h"
