@@ -10,9 +10,9 @@ import (
 	"weir/internal/host/netif"
 )
 
-// choose chooses the hook of every interface of a machine and makes those that
-// get XDP ready for it. before has the hooks of an earlier daemon's dataplane,
-// by interface index, which are kept where the choice falls on them again.
+// choose chooses the hook of every interface of a machine, and prepares the interfaces
+// that get XDP. before holds the hooks of an earlier daemon's dataplane, by interface
+// index. A hook is kept if the choice is the same again.
 func (b *box) choose(m *machine) {
 	b.hooks = make(map[int]hooked)
 	for i := range m.links {
@@ -20,7 +20,7 @@ func (b *box) choose(m *machine) {
 	}
 }
 
-// chooseOne chooses the hook of one interface; ports get none.
+// chooseOne chooses the hook of one interface. Bridge ports get none.
 func (b *box) chooseOne(l *netif.Link) {
 	c := Choose(l, b.cfg.Mode)
 	if c.Hook == XDP {
@@ -33,8 +33,8 @@ func (b *box) chooseOne(l *netif.Link) {
 	}
 }
 
-// keepTags makes an interface leave VLAN tags in the frame: XDP would not see
-// one that the device has taken out, and judge the frame as untagged.
+// keepTags makes an interface leave VLAN tags in the frame. XDP does not see a tag that
+// the device has taken out, and would treat the frame as untagged.
 func (b *box) keepTags(l *netif.Link) error {
 	was, err := netif.VLANStripping(l.Name)
 	if err != nil {
@@ -55,7 +55,7 @@ func (b *box) keepTags(l *netif.Link) error {
 	return nil
 }
 
-// refused notes that an interface's driver refused XDP, so that it gets TCX
+// refused notes that an interface's driver refused XDP, so that the interface gets TCX
 // alone. It returns false for any other error.
 func (b *box) refused(err error) bool {
 	var refusal *dataplane.RefusalError
@@ -78,8 +78,8 @@ func (b *box) refused(err error) bool {
 	return true
 }
 
-// from is an error's text from the words of one of its causes on: without what
-// was tried.
+// from returns an error's text, beginning with the text of one of its causes. It leaves
+// out what was tried.
 func from(err, cause error) string {
 	text := err.Error()
 	if i := strings.Index(text, cause.Error()); i >= 0 {
@@ -88,10 +88,10 @@ func from(err, cause error) string {
 	return text
 }
 
-// commit makes a dataplane live, with TCX where a driver refuses XDP, unless the
-// user wants XDP and nothing else; with --or-block a box that filters is wanted more.
-// The text that it was made from is recorded before, so that whoever finds it live finds
-// that too.
+// commit makes a dataplane live. If a driver refuses XDP, the interface gets TCX, unless
+// the user asked for XDP only. With --or-block it gets TCX even then, because filtering
+// matters more. The source text is recorded first, so that whoever finds the dataplane
+// live also finds its text.
 func (b *box) commit(dp *dataplane.Dataplane, source Source, m *machine) (dataplane.Report, error) {
 	if err := b.recordSource(&source, dp.Generation()); err != nil {
 		return dataplane.Report{}, err
@@ -110,8 +110,8 @@ func (b *box) commit(dp *dataplane.Dataplane, source Source, m *machine) (datapl
 	}
 }
 
-// attach gives programs to an interface that appeared: with TCX where a driver
-// refuses XDP, under --hook xdp too, since without programs nothing filters it.
+// attach attaches programs to an interface that appeared. If the driver refuses XDP, the
+// interface gets TCX, under --hook xdp too: without programs nothing filters it.
 func (b *box) attach(l *netif.Link) error {
 	for {
 		h := b.hooks[l.Index]
@@ -132,8 +132,7 @@ func (b *box) attach(l *netif.Link) error {
 	}
 }
 
-// noteInterfaces records the interfaces and their hooks for those who read the
-// run folder.
+// noteInterfaces records the interfaces and their hooks for readers of the run folder.
 func (b *box) noteInterfaces(m *machine) error {
 	all := make([]rundir.Interface, 0, len(m.links))
 	for i := range m.links {

@@ -10,8 +10,8 @@ import (
 	"weir/pf/source"
 )
 
-// A source keeps the files that it names and its macros: when they are gone, or
-// others, it is still what was loaded. Its record too.
+// A source keeps its macros and the contents of the files that it names, and so does its
+// record. If the files change or go away, the source is still what was loaded.
 func TestSourceKeepsFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -58,8 +58,9 @@ func TestSourceKeepsFiles(t *testing.T) {
 	}
 }
 
-// The same rules for the same machine are the same, with translation of sources too:
-// else they would be loaded anew, and count from 0, whenever the machine changes.
+// The same rules for the same machine compare as equal, even if they translate source
+// addresses. Otherwise every change of the machine would reload them, and they would
+// count from 0.
 func TestSameRulesAreTheSame(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "nat.conf")
 	if err := os.WriteFile(file, []byte("match out on wan0 nat-to 192.0.2.1\npass\n"), 0o600); err != nil {

@@ -21,50 +21,50 @@ import (
 	"weir/pf/resolve"
 )
 
-// box is what the daemon keeps true: the ruleset in force, the interfaces that
-// it is enforced on, and what the dataplane knows of them. Its methods may be
-// called from any task; each leaves either all or nothing of its change.
+// box is the state that the daemon maintains: the ruleset in force, the interfaces that
+// it is enforced on, and what the dataplane knows of them. Any task may call its methods.
+// Each method makes all of its change or none of it.
 type box struct {
 	cfg   *Config
-	dir   string // folder of pins
+	dir   string // folder of the pins
 	found *Found
-	first bool // nothing was loaded when this daemon started
-	back  bool // the start rolls back a load that was not confirmed
+	first bool // nothing was loaded before this daemon started
+	back  bool // the start rolls back an unconfirmed load
 	pulse pulse
 
 	mu      sync.Mutex
 	dp      *dataplane.Dataplane
 	source  Source
 	instead bool          // source is not the file that the start was asked to load
-	wanting bool          // and that file is to be loaded as soon as it can be
-	changed chan struct{} // the machine has, which that file may wait for
-	waiting *waiting      // the load of source; nil: it was confirmed, or needs not be
-	waits   chan struct{} // waiting has changed
+	wanting bool          // that file is loaded as soon as it can be
+	changed chan struct{} // the machine has changed; that file may load now
+	waiting *waiting      // the unconfirmed load of source; nil: confirmed, or needs no confirmation
+	waits   chan struct{} // signals that waiting has changed
 	rules   *compiled
 	host    *resolve.Host
 	links   []netif.Link
-	hooks   map[int]hooked // by interface index, those that have programs
+	hooks   map[int]hooked // interfaces that have programs, by index
 	loaded  rundir.Loaded
 
-	prefetchFailed error // why packets are not prefetched, though they should be; said already
+	prefetchFailed error // why prefetching could not be switched on; already logged
 }
 
 // hooked is an interface that has programs.
 type hooked struct {
 	Choice
-	told    dataplane.Interface // what the dataplane was last told of it
+	told    dataplane.Interface // what the dataplane was last told about it
 	foreign uint32              // id of an XDP program that sees packets before weir; 0: none
-	carried carried             // of a VLAN device
+	carried carried             // for a VLAN device
 }
 
-// machine is the network as it is at one moment.
+// machine is a snapshot of the network.
 type machine struct {
 	links []netif.Link
 	host  *resolve.Host
 }
 
-// look looks at the machine. A database of names that cannot be read is a
-// warning: the box is to be filtered, or blocked, all the same.
+// look reads the state of the machine. A database of names that cannot be read is only a
+// warning: the box must be filtered, or blocked, all the same.
 func look(log *slog.Logger) (*machine, error) { return lookIn(os.DirFS("/"), log) }
 
 func lookIn(root fs.FS, log *slog.Logger) (*machine, error) {
@@ -90,7 +90,7 @@ func (m *machine) names() map[int]string {
 	return names
 }
 
-// hooked are the links that have programs.
+// hooked returns the links that have programs.
 func (m *machine) hooked(hooks map[int]hooked) []netif.Link {
 	return slices.DeleteFunc(slices.Clone(m.links), func(l netif.Link) bool {
 		_, ok := hooks[l.Index]
@@ -98,10 +98,10 @@ func (m *machine) hooked(hooks map[int]hooked) []netif.Link {
 	})
 }
 
-// build compiles a source for a machine and loads it beside what runs. Nothing
-// running is changed; only the record of the new rules is written, under
-// numbers that no other ruleset has had. The error wraps dataplane.ErrBusy where
-// another process is about the same.
+// build compiles a source for a machine and loads it beside the running dataplane. It
+// changes nothing that runs. It writes only the record of the new rules, under numbers
+// that no other ruleset has had. The error wraps dataplane.ErrBusy if another process is
+// replacing the dataplane.
 func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled, error) {
 	rules, err := source.compile(m)
 	if err != nil {
@@ -131,9 +131,9 @@ func (b *box) build(source Source, m *machine) (*dataplane.Dataplane, *compiled,
 	return dp, rules, nil
 }
 
-// keepTables gives new rules what was changed in tables since the old ones were
-// loaded. As in pf, a file that lists a table's entries resets the table when it is
-// loaded; rules that only follow a change of the machine reset nothing.
+// keepTables copies the changes that were made to tables since the old rules were loaded
+// into the new rules. As in pf, loading a file that lists a table's entries resets that
+// table. A reload after a change of the machine resets nothing.
 func (b *box) keepTables(source Source, rules *compiled) error {
 	if b.rules == nil {
 		return nil
@@ -151,8 +151,8 @@ func (b *box) keepTables(source Source, rules *compiled) error {
 	return nil
 }
 
-// record writes the rules' record. Nobody else changes the numbers of rules
-// now, but somebody may have while the dataplane was not yet this process's.
+// record writes the rules' record. No other process changes rule numbers now, but one may
+// have changed them before this process owned the dataplane.
 func (b *box) record(rules *compiled) error {
 	base, err := b.base(rules)
 	if err != nil {
@@ -164,8 +164,8 @@ func (b *box) record(rules *compiled) error {
 	return writeRules(b.cfg.Folder, rules)
 }
 
-// base is the global number of rule 0: that of the ruleset in force if its rules
-// are the same, so that they go on counting, else one past all others.
+// base returns the global number of rule 0. If the rules are the same as those in force,
+// it is their number, so that the counters go on. Otherwise it is one past all others.
 func (b *box) base(rules *compiled) (uint32, error) {
 	texts, base, err := b.inForce()
 	if err != nil {
@@ -177,8 +177,8 @@ func (b *box) base(rules *compiled) (uint32, error) {
 	return dataplane.NextRuleBase(b.dir)
 }
 
-// inForce gives the texts of the ruleset in force, which may be an earlier
-// daemon's, and the global number of its rule 0; nil if there is none.
+// inForce returns the rule texts of the ruleset in force, which an earlier daemon may
+// have loaded, and the global number of its rule 0. It returns nil if there is none.
 func (b *box) inForce() ([]rundir.RuleText, uint32, error) {
 	if b.rules != nil {
 		return b.rules.texts, b.rules.base, nil
@@ -198,9 +198,9 @@ func (b *box) inForce() ([]rundir.RuleText, uint32, error) {
 	return texts, base, nil
 }
 
-// replace puts a source in force on the interfaces that have programs. After an
-// error it is in force only if b.source is that source: what came after the
-// commit has failed.
+// replace puts a source in force on the interfaces that have programs. After an error the
+// source is in force only if b.source is that source: then a step after the commit
+// failed.
 func (b *box) replace(source Source, m *machine) error {
 	dp, rules, err := b.build(source, m)
 	if err != nil {
@@ -213,7 +213,7 @@ func (b *box) replace(source Source, m *machine) error {
 	return err
 }
 
-// swap makes a dataplane that was built live, and the old one is closed.
+// swap makes a built dataplane live and closes the old one.
 func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) error {
 	report, err := b.commitGuarded(dp, source, rules, m)
 	if err != nil {
@@ -223,7 +223,7 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 	b.dp, b.source, b.rules, b.host = dp, source, rules, m.host
 	b.pulse.follow(dp)
 	if old != nil {
-		old.Close() //nolint:errcheck // its pins are the new one's now
+		old.Close() //nolint:errcheck // the new one owns its pins now
 	}
 	b.noteStates(report)
 	b.noteLoaded(false)
@@ -233,8 +233,8 @@ func (b *box) swap(dp *dataplane.Dataplane, source Source, rules *compiled, m *m
 	return b.tell(m)
 }
 
-// commitGuarded commits. Where the new rules give weir other bits of the mark, the
-// guard accepts both from before the first program is replaced to after the last.
+// commitGuarded commits. If the new rules use another mark mask, the guard accepts both
+// masks from before the first program is replaced until after the last.
 func (b *box) commitGuarded(dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) (report dataplane.Report, err error) {
 	was, is := b.rules.options.MarkMask, rules.options.MarkMask
 	if was == is {
@@ -252,7 +252,7 @@ func (b *box) commitGuarded(dp *dataplane.Dataplane, source Source, rules *compi
 	return report, nil
 }
 
-// wantsXDP reports whether the choice of hooks falls on XDP for an interface.
+// wantsXDP reports whether any interface is to get XDP.
 func (b *box) wantsXDP(m *machine) bool {
 	for i := range m.links {
 		if Choose(&m.links[i], b.cfg.Mode).Hook == XDP {
@@ -262,7 +262,8 @@ func (b *box) wantsXDP(m *machine) bool {
 	return false
 }
 
-// attachments are the interfaces that have programs, as the dataplane wants them.
+// attachments returns the interfaces that have programs, in the form that the dataplane
+// takes.
 func (b *box) attachments(m *machine) []dataplane.Attachment {
 	var all []dataplane.Attachment
 	for _, l := range m.hooked(b.hooks) {
@@ -271,7 +272,7 @@ func (b *box) attachments(m *machine) []dataplane.Attachment {
 	return all
 }
 
-// tell brings what the dataplane knows of interfaces and addresses up to date.
+// tell updates the interfaces and addresses that the dataplane knows.
 func (b *box) tell(m *machine) error {
 	if err := b.tellNew(m, nil); err != nil {
 		return err
@@ -280,8 +281,8 @@ func (b *box) tell(m *machine) error {
 	return b.noteInterfaces(m)
 }
 
-// tellNew tells the dataplane of the box's addresses and of all interfaces but
-// those named by index in known.
+// tellNew tells the dataplane the box's addresses and all interfaces, except those whose
+// index is in known.
 func (b *box) tellNew(m *machine, known map[int]bool) error {
 	for _, l := range m.hooked(b.hooks) {
 		if known[l.Index] {
@@ -291,7 +292,7 @@ func (b *box) tellNew(m *machine, known map[int]bool) error {
 			return err
 		}
 	}
-	if known == nil { // programs of before may still judge those that are known
+	if known == nil { // earlier programs may still handle the known ones
 		if err := b.tellLogicals(m); err != nil {
 			return err
 		}
@@ -325,8 +326,8 @@ func (b *box) tellInterface(l *netif.Link) error {
 	return nil
 }
 
-// describe is what the dataplane must know of an interface. xdp: an XDP program judges
-// what comes in by it.
+// describe returns what the dataplane must know about an interface. xdp says that an XDP
+// program filters its incoming packets.
 func describe(l *netif.Link, xdp, skip bool) (dataplane.Interface, error) {
 	target, err := netif.XDPTarget(l.Index)
 	if err != nil {
@@ -364,8 +365,8 @@ func hasStatic(l *netif.Link, family func(netip.Addr) bool) bool {
 
 func isGlobal6(a netip.Addr) bool { return a.Is6() && !a.IsLinkLocalUnicast() }
 
-// noteLoaded records the ruleset in force for those who read the run folder.
-// first says that nothing was enforced before.
+// noteLoaded records the ruleset in force for readers of the run folder. first says that
+// nothing was enforced before.
 func (b *box) noteLoaded(first bool) {
 	var before rundir.Loaded
 	started := time.Now()

@@ -12,22 +12,22 @@ import (
 	"weir/internal/fw/dataplane"
 )
 
-// capturePause is how long captured packets lie in the ring, unless it fills.
+// capturePause is how long captured packets wait in the ring, unless it fills.
 const capturePause = 10 * time.Millisecond
 
-// capturer reads what the programs capture and hands it to those who asked for
-// it, each with a queue of its own. Nothing is captured while there is nobody.
+// capturer reads what the programs capture and hands it to its readers. Each reader has
+// its own queue. Without readers nothing is captured.
 type capturer struct {
 	readiness
 	box *box
 
-	mu      sync.Mutex // held while readers change
+	mu      sync.Mutex // held while readers changes
 	readers [dataplane.CaptureReaders]atomic.Pointer[captureReader]
 	ended   bool
-	changed chan struct{} // holds one when readers have changed
+	changed chan struct{} // holds one item when readers has changed
 }
 
-// A captureReader is one that asked.
+// A captureReader is one reader of captured packets.
 type captureReader struct {
 	*queue
 	of      *capturer
@@ -42,8 +42,8 @@ func newCapturer(b *box) *capturer {
 
 func (*capturer) String() string { return "capture" }
 
-// Run reads the ring as long as somebody wants what is in it. What a daemon that
-// was killed has left on is switched off first.
+// Run reads the ring while there are readers. It first switches off a capture that a
+// killed daemon left on.
 func (c *capturer) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, c.end()) }()
 	if err := c.set(nil, 0); err != nil {
@@ -62,7 +62,7 @@ func (c *capturer) Run(ctx context.Context) (err error) {
 	}
 }
 
-// end ends the capture for all.
+// end ends the capture for all readers.
 func (c *capturer) end() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,7 @@ func (c *capturer) end() error {
 	return c.set(nil, 0)
 }
 
-// read reads the ring until nobody wants it any more.
+// read reads the ring until there are no readers left.
 func (c *capturer) read(ctx context.Context) error {
 	c.box.mu.Lock()
 	ring, err := c.box.dp.OpenRing(dataplane.CaptureRing)
@@ -95,7 +95,7 @@ func (c *capturer) queues() []*queue {
 	return all
 }
 
-// hand gives a record to those of the present readers that want it.
+// hand passes a record to each present reader that wants it.
 func (c *capturer) hand(raw []byte, wanted uint32) {
 	for i := range c.readers {
 		if wanted&(1<<i) == 0 {
@@ -117,14 +117,14 @@ func (c *capturer) list() []*captureReader {
 	return all
 }
 
-// set tells the dataplane what is wanted.
+// set tells the dataplane what to capture.
 func (c *capturer) set(filters []dataplane.CaptureFilter, snap int) error {
 	c.box.mu.Lock()
 	defer c.box.mu.Unlock()
 	return c.box.dp.SetCapture(snap, filters)
 }
 
-// update tells the dataplane what the present readers want. c.mu is held.
+// update tells the dataplane what the present readers want. The caller holds c.mu.
 func (c *capturer) update() error {
 	var all []dataplane.CaptureFilter
 	snap := 0
@@ -136,14 +136,14 @@ func (c *capturer) update() error {
 
 var errCaptureReaders = fmt.Errorf("capture: %d are running, which is all that there may be: end one", dataplane.CaptureReaders)
 
-// open begins to capture for one more reader.
+// open starts capturing for one more reader.
 func (c *capturer) open(q *control.CaptureRequest) (*captureReader, error) {
 	filters, err := c.box.captureFilters(q)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.box.prepareCapture(); err != nil {
-		c.box.cfg.Log.Debug("load the programs that capture, beforehand", "error", err) // they are again, or that fails
+		c.box.cfg.Log.Debug("load the programs that capture, beforehand", "error", err) // they are loaded again later, or that fails
 	}
 	r := &captureReader{queue: newQueue(), of: c, filters: filters, snap: q.Snap}
 	c.mu.Lock()
@@ -168,8 +168,8 @@ func (c *capturer) open(q *control.CaptureRequest) (*captureReader, error) {
 	return r, nil
 }
 
-// prepareCapture loads the programs that capture, which takes the verifier seconds,
-// while others may have the box. Rules that are loaded meanwhile make it vain.
+// prepareCapture loads the capture programs without blocking other users of the box,
+// because the verifier takes seconds. If rules are loaded meanwhile, the work is lost.
 func (b *box) prepareCapture() error {
 	b.mu.Lock()
 	prepare := b.dp.CapturePreparation()
@@ -197,8 +197,8 @@ func (b *box) captureFilters(q *control.CaptureRequest) ([]dataplane.CaptureFilt
 	return nil, fmt.Errorf("capture: there is no interface %s; %q means all", q.Interface, control.AnyInterface)
 }
 
-// Close ends the capture for this reader, and with the last one for all packets,
-// unless the daemon has ended it.
+// Close ends the capture for this reader, unless the daemon has already ended it. When
+// the last reader closes, capturing stops.
 func (r *captureReader) Close() error {
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
@@ -208,7 +208,7 @@ func (r *captureReader) Close() error {
 	return r.of.update()
 }
 
-// Capture begins to capture for a reader.
+// Capture starts a capture for a reader.
 func (c *controller) Capture(q *control.CaptureRequest) (control.Packets, error) {
 	select {
 	case <-c.living.Done():

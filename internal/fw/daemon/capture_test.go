@@ -9,7 +9,7 @@ import (
 	"weir/internal/fw/pktrecord"
 )
 
-// captured reads the next part of what a reader is sent.
+// captured reads the next part of the stream that a reader is sent.
 func captured(t *testing.T, r *captureReader) (records []string, lost uint64) {
 	t.Helper()
 	r.announce(0)
@@ -30,9 +30,9 @@ func captured(t *testing.T, r *captureReader) (records []string, lost uint64) {
 	}
 }
 
-// A record is for the readers that want it, also for one that has come since the
-// last look at who reads; nobody is told twice of what was lost, and all of it
-// where nothing comes after it.
+// A record goes to the readers that want it, even to one that joined since the set of
+// readers was last read. A loss is reported once, and completely, even if no record
+// follows it.
 func TestCaptureIsHandedOut(t *testing.T) {
 	c := newCapturer(nil)
 	var readers [2]*captureReader
@@ -52,7 +52,7 @@ func TestCaptureIsHandedOut(t *testing.T) {
 	if got, lost := captured(t, readers[0]); len(got) != 0 || lost != 5 {
 		t.Errorf("after the ring was full the first reader has %q and lost %d, want 5", got, lost)
 	}
-	<-readers[0].arrived // that something was lost
+	<-readers[0].arrived // reports the loss
 	readers[0].announce(0)
 	if len(readers[0].arrived) != 0 {
 		t.Error("the reader is woken for what it has been told")

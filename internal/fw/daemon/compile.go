@@ -19,12 +19,12 @@ type compiled struct {
 	program  *ruleset.Program
 	options  resolve.Options
 	texts    []rundir.RuleText
-	warnings *diag.List // nil: none
+	warnings *diag.List // nil: no warnings
 }
 
-// lookUp looks the hosts of a source up that is to be loaded, for compile to use.
-// It takes up to hostdb.Limit, so the caller does not hold box.mu. What is wrong
-// with the source compile says.
+// lookUp looks up the host names of a source that is to be loaded; compile then uses the
+// results. It takes up to hostdb.Limit, so the caller must not hold box.mu. Faults in the
+// source are left for compile to report.
 func (s *Source) lookUp(ctx context.Context, m *machine) {
 	if s.hosts == nil {
 		return
@@ -39,9 +39,9 @@ func (s *Source) resolve(m *machine, lookup func(string) ([]netip.Addr, error)) 
 	return resolve.LoadWith(s.Name, []byte(s.Text), &host, resolve.Settings{Files: s.Files, Macros: s.Macros})
 }
 
-// compile resolves and compiles a source for a machine. The error of a text
-// that is wrong shows every fault with its place. Nobody is asked for hosts: a
-// name that was an interface's at the load must not become somebody else's.
+// compile resolves and compiles a source for a machine. If the text is wrong, the error
+// shows every fault with its place. No host name is looked up: a name that meant an
+// interface at the load must not become a host later.
 func (s *Source) compile(m *machine) (*compiled, error) {
 	var recall func(string) ([]netip.Addr, error)
 	if s.hosts != nil {
@@ -73,7 +73,7 @@ func (s *Source) compile(m *machine) (*compiled, error) {
 	return c, nil
 }
 
-// warned are the warnings with their places, ready to print.
+// warned returns the warnings with their places, ready to print.
 func (c *compiled) warned() []string {
 	if c.warnings == nil {
 		return nil
@@ -81,8 +81,8 @@ func (c *compiled) warned() []string {
 	return []string{c.warnings.String()}
 }
 
-// snapshot is what rules ask about the machine while packets come. groups are
-// those that the rules make, by the names of their members.
+// snapshot returns the facts about the machine that rules need at run time. groups holds
+// the groups that the rules define, with the names of their members.
 func (m *machine) snapshot(groups map[string][]string) ruleset.Snapshot {
 	var s ruleset.Snapshot
 	host := m.host.WithGroups(groups)
@@ -99,13 +99,13 @@ func (m *machine) snapshot(groups map[string][]string) ruleset.Snapshot {
 	return s
 }
 
-// sameRules reports whether two rulesets differ in nothing but the addresses
-// that translations choose from.
+// sameRules reports whether two rulesets are equal, apart from the addresses that
+// translations choose from.
 func (c *compiled) sameRules(other *compiled) bool {
 	return slices.Equal(c.texts, other.texts) && c.program.EqualRules(other.program)
 }
 
-// skips reports whether an interface is under set skip, by its name or a group.
+// skips reports whether `set skip` names an interface or one of its groups.
 func (c *compiled) skips(l *netif.Link, host *resolve.Host) bool {
 	named := func(name string) bool { return slices.Contains(c.options.Skip, name) }
 	if named(l.Name) {

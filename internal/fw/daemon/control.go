@@ -10,7 +10,7 @@ import (
 	"weir/internal/fw/control"
 )
 
-// Status says who answers.
+// Status identifies the daemon that answers.
 func (c *controller) Status() control.Status {
 	b := c.box
 	b.mu.Lock()
@@ -18,9 +18,9 @@ func (c *controller) Status() control.Status {
 	return control.Status{PID: os.Getpid(), Version: b.cfg.Version, Started: c.started, Loaded: b.loaded}
 }
 
-// Load puts a ruleset in force; an error leaves the old one. While another
-// process is replacing the dataplane it waits, and holds nothing meanwhile: that
-// process may be one that takes over, and asks this daemon to leave.
+// Load puts a ruleset in force. After an error the old one stays. While another process
+// replaces the dataplane, Load waits without holding a lock: that process may be taking
+// over, and asks this daemon to leave.
 func (c *controller) Load(ctx context.Context, r control.LoadRequest) (*control.LoadAnswer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -59,10 +59,10 @@ func (b *box) load(source Source, confirm time.Duration) (*control.LoadAnswer, e
 	return done, nil
 }
 
-// Leave ends the daemon and nothing else.
+// Leave ends the daemon and changes nothing else.
 func (c *controller) Leave(why string) { c.leave(errors.New(why)) }
 
-// notify tells the service manager, where there is one (sd_notify(3)).
+// notify tells the service manager, if there is one (sd_notify(3)).
 func (b *box) notify(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

@@ -9,17 +9,18 @@ import (
 	"weir/internal/fw/dataplane"
 )
 
-// downgradePause is how often copies are brought up to date while an older weir is waited for.
+// downgradePause is how often the copies are updated while weir waits for the older
+// version.
 const downgradePause = 100 * time.Millisecond
 
-// A Downgrade is what weir downgrade was asked for.
+// A Downgrade holds the options of `weir downgrade`.
 type Downgrade struct {
 	Layout     uint32 // of the older version's tables; 0: the one before this version's
-	LoseStates bool   // connections may be lost if their states do not fit
+	LoseStates bool   // allow losing connections whose states do not fit
 }
 
-// Run is weir downgrade: it keeps a copy of the states in an older layout until a weir of
-// an older version has taken over with it. If ctx ends before that, everything is as it was.
+// Run implements `weir downgrade`. It keeps a copy of the states in an older layout until
+// an older weir has taken over with it. If ctx ends first, nothing has changed.
 func (g Downgrade) Run(ctx context.Context, cfg *Config) (err error) {
 	dir, err := dataplane.Folder("")
 	if err != nil {
@@ -61,7 +62,7 @@ func (g Downgrade) agree(cfg *Config, d *dataplane.Downgrade) error {
 	return fmt.Errorf("%s; %w", what, errLoses)
 }
 
-// wait follows the states until the older weir has taken over.
+// wait keeps the copy current until the older weir has taken over.
 func (g Downgrade) wait(ctx context.Context, cfg *Config, d *dataplane.Downgrade) error {
 	for {
 		taken, err := d.Taken()

@@ -12,15 +12,16 @@ import (
 	"weir/pf/resolve"
 )
 
-// filterHead makes a filter a rule. A match rule adds nothing that is not written.
+// filterHead turns a filter into a rule. A match rule implies nothing that is not
+// written.
 const filterHead = "match "
 
-// errFilter is the error of a filter that asks for more than addresses and ports.
+// errFilter is the error for a filter that uses more than addresses and ports.
 var errFilter = errors.New("filter: only the part \"inet proto … from … port … to … port …\" of a rule selects packets to capture")
 
-// parseFilter reads a filter, which is part of a rule, for a machine. Its error
-// shows faults with their places. Lists are alternatives. replies adds to each
-// its mirror.
+// parseFilter reads a filter, which is part of a rule, for a machine. Its error shows
+// each fault with its place. Lists are alternatives. With replies, each filter also gets
+// its mirror image.
 func parseFilter(text string, replies bool, host *resolve.Host) ([]dataplane.CaptureFilter, error) {
 	if strings.TrimSpace(text) == "" {
 		return []dataplane.CaptureFilter{{All: true}}, nil
@@ -56,7 +57,7 @@ func parseFilter(text string, replies bool, host *resolve.Host) ([]dataplane.Cap
 	return all, nil
 }
 
-// onlyAddresses reports whether a rule asks nothing but what a filter may.
+// onlyAddresses reports whether a rule uses only conditions that a filter may have.
 func onlyAddresses(r *resolve.Rule) bool {
 	asked := resolve.Rule{
 		Nr: r.Nr, Pos: r.Pos, Origin: r.Origin, Stmt: r.Stmt, Text: r.Text, Action: r.Action, State: r.State,
@@ -65,8 +66,8 @@ func onlyAddresses(r *resolve.Rule) bool {
 	return reflect.DeepEqual(*r, asked)
 }
 
-// captureFilters is a rule as the dataplane takes it: alternatives where an
-// interface stands for its addresses.
+// captureFilters converts a rule to the dataplane's form. An interface that stands for
+// its addresses becomes alternatives.
 func captureFilters(r *resolve.Rule, host *resolve.Host) ([]dataplane.CaptureFilter, error) {
 	from, err := captureEnds(&r.From, r.Family, host)
 	if err != nil {
@@ -103,7 +104,7 @@ func captureEnds(e *resolve.Endpoint, family ast.Family, host *resolve.Host) ([]
 	}
 }
 
-// interfaceEnds has the addresses that an interface has now, or its networks.
+// interfaceEnds returns the present addresses of an interface, or its networks.
 func interfaceEnds(a *resolve.Address, end dataplane.CaptureEnd, family ast.Family, host *resolve.Host) ([]dataplane.CaptureEnd, error) {
 	if a.Modifier != resolve.NoModifier && a.Modifier != resolve.NetworkModifier {
 		return nil, errors.New("filter: interfaces have no modifier in it but :network and :0")
@@ -130,7 +131,7 @@ func interfaceEnds(a *resolve.Address, end dataplane.CaptureEnd, family ast.Fami
 	return all, nil
 }
 
-// capturePorts is a condition on a port as one range. Not ok: no port fits.
+// capturePorts converts a port condition to one range. ok is false if no port matches.
 func capturePorts(p resolve.PortRange) (end dataplane.CaptureEnd, ok bool) {
 	low, high := int(p.Low), int(p.High)
 	switch p.Op {

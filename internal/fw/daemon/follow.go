@@ -11,20 +11,20 @@ import (
 	"weir/internal/host/netif"
 )
 
-// followPause is the least time between two looks at the machine: routes may
-// change thousands of times a second while a routing daemon converges, and
-// every bump costs each connection a look-up.
+// followPause is the least time between two reads of the machine. Routes may change
+// thousands of times a second while a routing daemon converges, and every bump costs each
+// connection a route look-up.
 const followPause = 100 * time.Millisecond
 
-// retryPause is when the machine is looked at again after that failed.
+// retryPause is how long to wait before reading the machine again after a failure.
 const retryPause = time.Second
 
-// follower keeps the dataplane true to the machine as it changes.
+// follower updates the dataplane as the machine changes.
 type follower struct {
 	readiness
 	box     *box
 	watcher *netif.Watcher
-	pending atomic.Uint32 // netif.Change, not yet acted on
+	pending atomic.Uint32 // netif.Change bits that are not handled yet
 }
 
 func (*follower) String() string { return "network events" }
@@ -34,7 +34,7 @@ func (f *follower) Run(ctx context.Context) error {
 	heard := make(chan error, 1)
 	go func() { heard <- f.hear(ctx, wake) }()
 	defer func() { f.watcher.Close(); <-heard }()
-	f.pending.Store(uint32(netif.ChangedAll)) // what happened during the start
+	f.pending.Store(uint32(netif.ChangedAll)) // covers changes during the start
 	f.act()
 	f.set()
 	for {
@@ -83,7 +83,7 @@ func notice(wake chan<- struct{}) {
 	}
 }
 
-// act acts on what is pending; what failed stays pending.
+// act handles the pending changes. What fails stays pending.
 func (f *follower) act() bool {
 	c := netif.Change(f.pending.Swap(0))
 	if c == 0 {
@@ -110,16 +110,16 @@ func (b *box) follow(c netif.Change) error {
 		return err
 	}
 	b.dropGone(m)
-	// Programs first: until they are attached the guard drops what the new
-	// interface would have forwarded.
+	// Attach programs first: until then the guard drops what the new interface would
+	// forward.
 	err = errors.Join(b.attachNew(m), b.keepHooks(m), b.resolveAgain(m))
-	// What packets found out meanwhile may be about interfaces that were not known.
+	// Cached routes may lead to interfaces that were not known yet.
 	b.dp.BumpRoutes()
 	return err
 }
 
-// dropGone forgets interfaces that are gone, or became ports of a bridge. One
-// that is gone and whose index another has by now is gone all the same.
+// dropGone forgets interfaces that are gone or became ports of a bridge. An interface
+// counts as gone even if another one has reused its index.
 func (b *box) dropGone(m *machine) {
 	names := m.names()
 	lost, err := b.dp.Lost()
@@ -127,7 +127,7 @@ func (b *box) dropGone(m *machine) {
 		b.cfg.Log.Error("look which interfaces lost their programs", "error", err)
 	}
 	for _, index := range lost {
-		delete(names, index) // what has the name now is another device
+		delete(names, index) // another device has the name now
 	}
 	for index := range b.hooks {
 		if names[index] == "" {
@@ -152,7 +152,7 @@ func (b *box) forgetInterface(index int, err error) {
 	}
 }
 
-// attachNew gives programs to interfaces that have none, then lets them forward.
+// attachNew attaches programs to interfaces that have none, then lets these forward.
 func (b *box) attachNew(m *machine) error {
 	var errs []error
 	for i := range m.links {
@@ -176,11 +176,10 @@ func (b *box) attachNew(m *machine) error {
 	return errors.Join(errs...)
 }
 
-// resolveAgain puts the same text in force for a machine that has changed: at
-// least the dataplane is told of its interfaces and addresses, translations
-// choose from the addresses there are now, and only if the rules mean something
-// else is the dataplane replaced. Rules that do not load for the new machine
-// leave the old ones.
+// resolveAgain resolves the same text again after a change of the machine. It always
+// tells the dataplane the interfaces and addresses, and gives translations the present
+// addresses. It replaces the dataplane only if the rules now mean something else. If the
+// rules do not load for the changed machine, the old ones stay.
 func (b *box) resolveAgain(m *machine) error {
 	notice(b.changed)
 	rules, err := b.source.compile(m)

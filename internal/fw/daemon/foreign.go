@@ -8,10 +8,9 @@ import (
 	"weir/internal/host/netif"
 )
 
-// refuseForeign refuses a machine with XDP programs of others: they see packets
-// before weir does, whatever hook it would have there, and may send them past it.
-// With --or-block they are only named: a box that filters what they leave is better
-// than one that does not filter.
+// refuseForeign refuses a machine that has other XDP programs. They see packets before
+// weir does, whichever hook weir uses, and may send packets past it. With --or-block they
+// are only logged: filtering what they let through is better than not filtering.
 func (b *box) refuseForeign(m *machine) error {
 	own, err := dataplane.OwnXDP(b.dir)
 	if err != nil {
@@ -32,7 +31,7 @@ func (b *box) refuseForeign(m *machine) error {
 	return nil
 }
 
-// leaveXDP gives an interface TCX, since its XDP hook is another program's.
+// leaveXDP gives an interface TCX, because another program holds its XDP hook.
 func (b *box) leaveXDP(l *netif.Link, err error) {
 	h := b.hooks[l.Index]
 	b.cfg.Log.Error("another XDP program sees packets before weir", "interface", l.Name, "error", err)
@@ -40,8 +39,8 @@ func (b *box) leaveXDP(l *netif.Link, err error) {
 	b.hooks[l.Index] = h
 }
 
-// yields reports whether a commit failed at another XDP program that --or-block
-// puts up with; the interface then gets TCX.
+// yields reports whether a commit failed because of another XDP program that --or-block
+// tolerates. The interface then gets TCX.
 func (b *box) yields(err error, m *machine) bool {
 	var failed *dataplane.AttachError
 	if !b.cfg.OrBlock || !errors.Is(err, dataplane.ErrForeign) || !errors.As(err, &failed) {
@@ -56,14 +55,14 @@ func (b *box) yields(err error, m *machine) bool {
 	return false
 }
 
-// foreign names the XDP program of a link that is not weir's, and its owner.
+// foreign names an XDP program on a link that is not weir's, and its owner.
 func foreign(l *netif.Link) error {
 	return fmt.Errorf("%w: %s; end what put it there, or take it off: ip link set dev %s xdp off",
 		dataplane.ErrForeign, dataplane.DescribeProgram(l.XDP), l.Name)
 }
 
-// keepHooks sees to it that the interfaces that have programs still deserve them:
-// that XDP sees VLAN tags, and that no XDP program of others came before TCX.
+// keepHooks checks that the conditions for the attached programs still hold: XDP must see
+// VLAN tags, and no other XDP program may have come before TCX.
 func (b *box) keepHooks(m *machine) error {
 	var errs []error
 	for i := range m.links {

@@ -8,21 +8,21 @@ import (
 	"weir/internal/host/netif"
 )
 
-// The kernel's switches that forwarding needs. bpf_fib_lookup answers only on
-// an interface that forwards, and the stack forwards what is handed up to it.
+// Kernel settings that forwarding needs. bpf_fib_lookup works only on an interface that
+// forwards, and the stack must forward what weir hands off to it.
 const (
 	forwarding4 = "net/ipv4/conf/%s/forwarding"
 	forwarding6 = "net/ipv6/conf/%s/forwarding"
-	// force6 makes the stack forward on one interface; without it (before
-	// Linux 6.17) only all6 does, which sets every interface and the default.
+	// force6 makes the stack forward on one interface. Before Linux 6.17 it does not
+	// exist. Then only all6 does this, and it sets every interface and the default.
 	force6 = "net/ipv6/conf/%s/force_forwarding"
 	all6   = "net/ipv6/conf/all/forwarding"
-	// acceptRA 1 means: unless the interface forwards; 2: also then.
+	// acceptRA: 1 accepts unless the interface forwards; 2 accepts even then.
 	acceptRA = "net/ipv6/conf/%s/accept_ra"
 )
 
-// forwardOn makes the kernel forward on interfaces that have weir's programs,
-// and records first what was found. all are the interfaces of the namespace.
+// forwardOn switches forwarding on for interfaces that have weir's programs, and first
+// records the settings found. all holds the interfaces of the namespace.
 func (f *Found) forwardOn(hooked, all []netif.Link) error {
 	for _, l := range hooked {
 		err := f.sysctl(forwarding4, l.Index, l.Name, "1")
@@ -30,7 +30,7 @@ func (f *Found) forwardOn(hooked, all []netif.Link) error {
 			return fmt.Errorf("forward IPv4 on %s: %w", l.Name, err)
 		}
 		err = f.forward6On(l)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // no IPv6 here: nothing to forward
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // no IPv6 here: nothing to switch on
 			return fmt.Errorf("forward IPv6 on %s: %w", l.Name, err)
 		}
 	}
@@ -40,9 +40,9 @@ func (f *Found) forwardOn(hooked, all []netif.Link) error {
 	return f.forwardAll6(all)
 }
 
-// forward6On switches IPv6 forwarding of one interface on. One that took router
-// advertisements keeps taking them, and is told so before: the switch throws
-// away the routes that came by them unless they are accepted all the same.
+// forward6On switches IPv6 forwarding on for one interface. If the interface accepted
+// router advertisements, accept_ra is set to 2 first. Otherwise the switch removes the
+// routes that came from advertisements.
 func (f *Found) forward6On(l netif.Link) error {
 	forwards, err := netif.Sysctl(sysctlPath(forwarding6, l.Name))
 	if err != nil {
@@ -63,9 +63,9 @@ func (f *Found) forward6On(l netif.Link) error {
 	return f.sysctl(force6, l.Index, l.Name, "1")
 }
 
-// forwardAll6 is for kernels whose stack forwards IPv6 everywhere or nowhere.
-// The switch overwrites every interface's own and the default for new ones, so
-// those are recorded first, and given back after it.
+// forwardAll6 is for kernels that forward IPv6 on all interfaces or on none. The switch
+// overwrites the setting of every interface and the default for new ones. These are
+// recorded first, and restored after it.
 func (f *Found) forwardAll6(all []netif.Link) error {
 	if sysctlOn(all6) {
 		return nil
@@ -81,7 +81,7 @@ func (f *Found) forwardAll6(all []netif.Link) error {
 	return f.sysctl(all6, 0, "", "1")
 }
 
-// forwards says what a box with these interfaces forwards without weir.
+// forwards reports what a box with these interfaces forwards without weir.
 func forwards(links []netif.Link) (v4, v6 bool) {
 	v6 = sysctlOn(all6)
 	for _, l := range links {
