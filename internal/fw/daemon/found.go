@@ -10,20 +10,20 @@ import (
 	"weir/internal/host/netif"
 )
 
-// Found is what the machine was like before weir changed it: one entry for each
-// setting, with the value that weir stop gives back. It is written to disk
-// before the change it belongs to is made, and an entry that exists is never
-// overwritten: a later start finds weir's own values.
+// Found records what the machine was like before weir changed it: one entry for each
+// setting, with the value that `weir stop` restores. An entry is written to disk before
+// the change is made. An existing entry is never overwritten, because a later start finds
+// weir's own values.
 type Found struct {
-	Guard    bool            `json:"guard"` // none stood: weir raised it
+	Guard    bool            `json:"guard"` // there was no guard: weir raised it
 	Sysctls  []FoundSysctl   `json:"sysctls"`
 	Features []FoundFeatures `json:"features"`
 
 	path string
 }
 
-// FoundSysctl is a setting below /proc/sys. Where it belongs to an interface,
-// Format has %s in the place of its name, which may change while weir runs.
+// FoundSysctl is a setting below /proc/sys. If it belongs to an interface, Format has %s
+// in place of its name, because the name may change while weir runs.
 type FoundSysctl struct {
 	Format string `json:"format"`
 	Index  int    `json:"index,omitempty"` // interface; 0: none
@@ -36,7 +36,7 @@ type FoundFeatures struct {
 	Features netif.Features `json:"features"`
 }
 
-// readFound reads the record at path; a missing one is empty.
+// readFound reads the record at path. A missing record is empty.
 func readFound(path string) (*Found, error) {
 	f := &Found{path: path}
 	err := rundir.ReadJSON(path, f)
@@ -49,8 +49,8 @@ func readFound(path string) (*Found, error) {
 // empty reports whether weir has changed nothing.
 func (f *Found) empty() bool { return !f.Guard && len(f.Sysctls) == 0 && len(f.Features) == 0 }
 
-// note changes the record on disk, and in memory if that was done: a change that
-// was not written down must not be made.
+// note changes the record on disk, then in memory. If the write fails, the setting must
+// not be changed.
 func (f *Found) note(change func(*Found)) error {
 	next := Found{f.Guard, slices.Clone(f.Sysctls), slices.Clone(f.Features), f.path}
 	change(&next)
@@ -61,7 +61,7 @@ func (f *Found) note(change func(*Found)) error {
 	return nil
 }
 
-// guard notes that weir raises the guard, which did not stand.
+// guard notes that weir raises the guard and that there was none before.
 func (f *Found) guard() error {
 	if f.Guard {
 		return nil
@@ -69,7 +69,7 @@ func (f *Found) guard() error {
 	return f.note(func(f *Found) { f.Guard = true })
 }
 
-// restored notes that all has been given back.
+// restored notes that everything has been restored.
 func (f *Found) restored() error {
 	return f.note(func(f *Found) { *f = Found{path: f.path} })
 }
@@ -80,8 +80,8 @@ func (f *Found) hasSysctl(format string, index int) bool {
 	})
 }
 
-// record notes the value that a sysctl has, once. index and name are those of
-// the interface that format speaks of, or 0 and "".
+// record notes the present value of a sysctl, once. index and name identify the interface
+// that format is for, or are 0 and "".
 func (f *Found) record(format string, index int, name string) error {
 	if f.hasSysctl(format, index) {
 		return nil
@@ -95,7 +95,7 @@ func (f *Found) record(format string, index int, name string) error {
 	})
 }
 
-// sysctl sets a sysctl after recording the value that it had.
+// sysctl sets a sysctl after recording its old value.
 func (f *Found) sysctl(format string, index int, name, value string) error {
 	path := sysctlPath(format, name)
 	now, err := netif.Sysctl(path)
@@ -108,7 +108,7 @@ func (f *Found) sysctl(format string, index int, name, value string) error {
 	return netif.SetSysctl(path, value)
 }
 
-// features sets offloads of an interface after recording those that it had.
+// features sets offloads of an interface after recording the old ones.
 func (f *Found) features(index int, name string, was, want netif.Features) error {
 	known := slices.ContainsFunc(f.Features, func(x FoundFeatures) bool { return x.Index == index })
 	if !known {
@@ -120,8 +120,8 @@ func (f *Found) features(index int, name string, was, want netif.Features) error
 	return netif.SetFeatures(name, want)
 }
 
-// forget drops the entries of interfaces that are gone: a new interface may
-// get the number of an old one.
+// forget drops the entries of interfaces that are gone, because a new interface may reuse
+// an index.
 func (f *Found) forget(names map[int]string) error {
 	sysctls := slices.DeleteFunc(slices.Clone(f.Sysctls), func(s FoundSysctl) bool {
 		return s.Index != 0 && names[s.Index] == ""
@@ -135,8 +135,8 @@ func (f *Found) forget(names map[int]string) error {
 	return f.note(func(f *Found) { f.Sysctls, f.Features = sysctls, features })
 }
 
-// restoreForwarding gives back the sysctls, the last changed first. names are
-// the interfaces that exist. All are tried; the errors are joined.
+// restoreForwarding restores the sysctls, the last changed first. names holds the
+// interfaces that exist. It tries all of them and joins the errors.
 func (f *Found) restoreForwarding(names map[int]string) error {
 	var errs []error
 	for _, s := range slices.Backward(f.Sysctls) {
@@ -152,7 +152,7 @@ func (f *Found) restoreForwarding(names map[int]string) error {
 	return errors.Join(errs...)
 }
 
-// restoreFeatures gives back the offloads, as restoreForwarding does sysctls.
+// restoreFeatures restores the offloads in the same way.
 func (f *Found) restoreFeatures(names map[int]string) error {
 	var errs []error
 	for _, x := range f.Features {

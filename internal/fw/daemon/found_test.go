@@ -21,8 +21,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// inLab calls f on a thread that is in a namespace of its own, in the middle
-// of a lab that is removed with the test.
+// inLab calls f on a thread in a namespace of its own, in the middle of a lab. The lab is
+// removed with the test.
 func inLab(t *testing.T, name string, f func()) {
 	t.Helper()
 	testenv.NeedRoot(t)
@@ -68,10 +68,10 @@ func TestForwardingIsGivenBackAsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		set := map[string]string{
-			"net/ipv4/conf/lan0/forwarding": "1", // somebody wanted this one
+			"net/ipv4/conf/lan0/forwarding": "1", // was on before weir
 			"net/ipv4/conf/wan0/forwarding": "0",
 			"net/ipv6/conf/lan0/accept_ra":  "0",
-			"net/ipv6/conf/wan0/accept_ra":  "1", // takes router advertisements
+			"net/ipv6/conf/wan0/accept_ra":  "1", // accepts router advertisements
 			"net/ipv6/conf/wan0/forwarding": "0",
 			"net/ipv6/conf/all/forwarding":  "0",
 		}
@@ -232,8 +232,8 @@ func TestReadSource(t *testing.T) {
 	}
 }
 
-// Hosts that were looked up for a ruleset are where they were when its record is
-// loaded again, whether the DNS answers or not.
+// Host names keep their recorded addresses when a ruleset's record is loaded again,
+// whether the DNS answers or not.
 func TestRecordRemembersHosts(t *testing.T) {
 	dir := t.TempDir()
 	b := &box{cfg: &Config{Folder: rundir.Folder(dir)}}
@@ -260,8 +260,8 @@ func TestRecordRemembersHosts(t *testing.T) {
 	}
 }
 
-// What could not be written down is not remembered either: it must not be
-// changed.
+// An entry that could not be written to disk is not kept in memory either: its setting
+// must not be changed.
 func TestFoundIsWrittenDownFirst(t *testing.T) {
 	inLab(t, "wnote", func() {
 		const setting = "net/ipv4/conf/lan0/forwarding"
@@ -286,7 +286,7 @@ func TestFoundIsWrittenDownFirst(t *testing.T) {
 		if err := f.sysctl(forwarding4, 1, "lan0", other); err != nil {
 			t.Fatal(err)
 		}
-		// A later start, which finds weir's own value.
+		// A later start finds weir's own value.
 		if f, err = readFound(path); err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// The groups that rules make hold interfaces that are in groups they hold, for
-// the rules as for set skip.
+// A group of groups contains the interfaces of its member groups, for rules and for set
+// skip.
 func TestGroupsOfGroups(t *testing.T) {
 	m := &machine{
 		host: &resolve.Host{Interfaces: []resolve.HostInterface{

@@ -15,10 +15,10 @@ import (
 	"weir/internal/killpoint"
 )
 
-// The guard stands behind the dataplane: what the stack forwards and none of weir's
-// programs has handed to it is dropped by nftables. It is known by weir's own bits of
-// the mark, which no packet has that comes in. Other tables are left alone; an accept
-// here does not overrule their drops.
+// The guard backs up the dataplane. With nftables it drops packets that the stack
+// forwards but that no program of weir has handed off. It recognises a hand-off by weir's
+// own mark bits, which no incoming packet has. It leaves other tables alone, and its
+// accept does not overrule their drops.
 const (
 	GuardTable = "inet weir"
 	guardRules = `table inet weir
@@ -32,18 +32,18 @@ table inet weir {
 `
 )
 
-// guardAccept is the guard's rule for a set mark-mask. nft prints the condition in
-// another form, the comment as it is.
+// guardAccept is the guard's rule for one mark mask. nft prints the condition in another
+// form but keeps the comment.
 const guardAccept = "\t\tmeta mark & 0x%08[1]x != 0x00000000 accept comment \"mark-mask 0x%08[1]x\"\n"
 
 var guardMask = regexp.MustCompile(`"mark-mask (0x[0-9a-f]{8})"`)
 
-// errNoNft is returned where the guard cannot stand because the machine has no
-// nft program or its kernel no nftables. TCX egress drops the same packets.
+// errNoNft is returned if the machine has no nft program or its kernel has no nftables.
+// TCX egress drops the same packets.
 var errNoNft = errors.New("no guard in nftables")
 
-// raiseGuard puts a guard up that accepts what bears bits of one of the masks, in the
-// place of one that stands.
+// raiseGuard installs a guard that accepts packets with a bit of one of the masks. It
+// replaces a guard that exists.
 func raiseGuard(masks []uint32) error {
 	if _, err := exec.LookPath("nft"); err != nil {
 		return fmt.Errorf("%w: the nft program is not installed", errNoNft)
@@ -59,7 +59,7 @@ func raiseGuard(masks []uint32) error {
 	return err
 }
 
-// lowerGuard takes the guard away; none standing is fine.
+// lowerGuard removes the guard. It is no error if there is none.
 func lowerGuard() error {
 	if _, err := exec.LookPath("nft"); err != nil {
 		return nil
@@ -74,7 +74,7 @@ func lowerGuard() error {
 	return err
 }
 
-// standingGuard returns the masks of the guard that stands, and whether one does.
+// standingGuard returns the masks of the installed guard, and whether there is one.
 func standingGuard() (masks []uint32, stands bool) {
 	out, err := nft("", "list", "table", "inet", "weir")
 	if err != nil {
@@ -88,9 +88,8 @@ func standingGuard() (masks []uint32, stands bool) {
 	return masks, true
 }
 
-// widenGuard has the guard accept what programs of a set mark-mask hand to the stack,
-// besides what it accepts already: the programs before them run until these have
-// replaced them.
+// widenGuard makes the guard also accept the bits of mask. The old programs run until the
+// new ones have replaced them, so both masks are in use.
 func widenGuard(mask uint32) error {
 	masks, _ := standingGuard()
 	if !slices.Contains(masks, mask) {
@@ -99,7 +98,7 @@ func widenGuard(mask uint32) error {
 	return raiseGuard(masks)
 }
 
-// narrowGuard has the guard accept that alone.
+// narrowGuard makes the guard accept only the bits of mask.
 func narrowGuard(mask uint32) error {
 	masks, stands := standingGuard()
 	if want := []uint32{mask}; stands && !slices.Equal(masks, want) {
@@ -108,10 +107,10 @@ func narrowGuard(mask uint32) error {
 	return nil
 }
 
-// ForeignDrops names the forward chains of others whose policy is drop, as
-// "nftables family table chain", "iptables table chain" or "ip6tables table
-// chain": they see what weir hands to the stack (Docker, ufw, firewalld). Those
-// of nftables are seen by the nft program alone.
+// ForeignDrops lists the forward chains of other software whose policy is drop, as
+// "nftables family table chain", "iptables table chain" or "ip6tables table chain"
+// (Docker, ufw, firewalld). They see what weir hands off to the stack. Only the nft
+// program shows the nftables ones.
 func ForeignDrops() ([]string, error) {
 	names, err := netif.LegacyForwardDrops()
 	if err != nil {
@@ -131,8 +130,8 @@ func ForeignDrops() ([]string, error) {
 	return append(found, names...), err
 }
 
-// noteForeignDrops warns of such chains at the start: what a user then misses
-// has not been lost by weir.
+// noteForeignDrops warns about such chains at the start, so that the user does not blame
+// weir for packets that they drop.
 func (b *box) noteForeignDrops() {
 	names, err := ForeignDrops()
 	if err != nil {
@@ -163,8 +162,8 @@ func foreignDrops(list []byte) ([]string, error) {
 	return names, nil
 }
 
-// nft runs the nft program in this network namespace. The error is errNoNft
-// where the kernel has no nftables.
+// nft runs the nft program in this network namespace. It returns errNoNft if the kernel
+// has no nftables.
 func nft(input string, args ...string) ([]byte, error) {
 	cmd := exec.Command("nft", args...)
 	cmd.Stdin = strings.NewReader(input)

@@ -7,17 +7,17 @@ import (
 	"weir/internal/host/netif"
 )
 
-// Mode is what weir run --hook says: which hook to use where there is a choice.
+// Mode is the value of `weir run --hook`: which hook to use if there is a choice.
 type Mode string
 
-// Modes.
+// Values of Mode.
 const (
 	Auto     Mode = "auto" // XDP on physical NICs, TCX elsewhere
-	ForceXDP Mode = "xdp"  // XDP wherever the device can; one that could and refuses is an error
+	ForceXDP Mode = "xdp"  // XDP wherever the device can; a refusal is an error
 	ForceTCX Mode = "tcx"  // TCX everywhere
 )
 
-// ParseMode reads a mode.
+// ParseMode parses a mode.
 func ParseMode(s string) (Mode, error) {
 	switch m := Mode(s); m {
 	case Auto, ForceXDP, ForceTCX:
@@ -26,26 +26,26 @@ func ParseMode(s string) (Mode, error) {
 	return "", fmt.Errorf("hook %q: expected auto, xdp or tcx", s)
 }
 
-// Hook is where an interface's packets are judged as they come in.
+// Hook is where an interface's incoming packets are filtered.
 type Hook string
 
-// Hooks. Interfaces with XDP also have the TCX programs, which then only carry
-// XDP's verdict on and judge what the box itself sends.
+// Hooks. Interfaces with XDP also have the TCX programs. These then only carry out XDP's
+// verdict and filter what the box itself sends.
 const (
 	NoHook Hook = "none"
 	TCX    Hook = "tcx"
 	XDP    Hook = "xdp"
 )
 
-// Choice is the hook of an interface and why it is that one.
+// Choice is the hook of an interface and the reason for it.
 type Choice struct {
 	Hook Hook
 	Why  string
 }
 
-// Choose chooses the hook of an interface before its driver has been asked:
-// XDP may still turn out to be refused. Generic XDP is never chosen: it costs
-// more than TCX and linearises every packet.
+// Choose chooses the hook of an interface without asking its driver, which may still
+// refuse XDP. It never chooses generic XDP, which costs more than TCX and linearises
+// every packet.
 func Choose(l *netif.Link, m Mode) Choice {
 	switch {
 	case l.Port():
@@ -72,7 +72,7 @@ func Choose(l *netif.Link, m Mode) Choice {
 	return Choice{TCX, fmt.Sprintf("%s device has no driver of its own", oneOf(string(l.Kind)))}
 }
 
-// cannotXDP says why a link can never run native XDP, "" if it may.
+// cannotXDP says why a link can never run native XDP. It returns "" if it may.
 func cannotXDP(l *netif.Link) string {
 	switch {
 	case !l.Ethernet:
@@ -83,7 +83,7 @@ func cannotXDP(l *netif.Link) string {
 	return ""
 }
 
-// oneOf puts the article before the kernel's name of a kind of device.
+// oneOf puts an article before the kernel's name for a kind of device.
 func oneOf(kind string) string {
 	if kind != "" && strings.ContainsRune("aeio", rune(kind[0])) {
 		return "an " + kind

@@ -59,7 +59,7 @@ func TestWhyReadsWell(t *testing.T) {
 	}
 }
 
-// What weir interfaces says of a refusal is one sentence: the log has the rest.
+// `weir interfaces` gives the reason of a refusal in one sentence. The log has the rest.
 func TestWhyOfRefusal(t *testing.T) {
 	for _, test := range []struct {
 		err  error

@@ -38,7 +38,7 @@ func machineWith(interfaces ...string) *machine {
 	return m
 }
 
-// textsOf are the rules of a source on a machine.
+// textsOf returns the rules of a source on a machine.
 func textsOf(s *Source, m *machine) ([]string, error) {
 	rules, err := s.compile(m)
 	if err != nil {
@@ -51,8 +51,8 @@ func textsOf(s *Source, m *machine) ([]string, error) {
 	return texts, nil
 }
 
-// A name that was an interface's at the load does not become a host's when the
-// interface goes; hosts that were looked up stay where they were.
+// A name that meant an interface at the load does not become a host when the interface
+// goes. Hosts keep the addresses that they had at the load.
 func TestLoadedRulesAskNobody(t *testing.T) {
 	dns := &anybody{}
 	s := Source{Name: "a.conf", Text: "pass from dmz0 to db.example.invalid\n", hosts: hostdb.Asking(dns)}
@@ -76,7 +76,7 @@ func TestLoadedRulesAskNobody(t *testing.T) {
 	}
 }
 
-// Rules that were written down ask nobody, whoever loads them.
+// Rules from a record look up no host, whoever loads them.
 func TestRestoredAsksNobody(t *testing.T) {
 	s := restored(&rundir.Source{Name: "a.conf", Text: "pass from localhost\n"})
 	s.lookUp(t.Context(), machineWith())
@@ -85,7 +85,7 @@ func TestRestoredAsksNobody(t *testing.T) {
 	}
 }
 
-// A start with --or-block asks nobody before the box is filtered, another does.
+// A start with --or-block looks up no host before the box is filtered. Other starts do.
 func TestStartOrBlockAsksNobody(t *testing.T) {
 	for _, orBlock := range []bool{false, true} {
 		dns := &anybody{}
@@ -97,7 +97,7 @@ func TestStartOrBlockAsksNobody(t *testing.T) {
 	}
 }
 
-// Nothing that the rest of the daemon waits for is held while hosts are looked up.
+// A host look-up holds no lock that the rest of the daemon waits for.
 func TestLookUpHoldsNothing(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	usual := net.DefaultResolver
@@ -145,7 +145,7 @@ func TestLookUpHoldsNothing(t *testing.T) {
 	}
 }
 
-// The daemon is ready whatever the file waits for.
+// The daemon becomes ready even if the file is still waiting for something.
 func TestReadyDoesNotWaitForTheFile(t *testing.T) {
 	b := &box{wanting: true}
 	w := &wanter{readiness: newReadiness(), box: b}
@@ -166,8 +166,8 @@ func TestReadyDoesNotWaitForTheFile(t *testing.T) {
 	}
 }
 
-// A file that did not load is read again, and what it includes: at boot they may
-// be still to come.
+// A file that did not load is read again, with the files it includes: at boot they may
+// not exist yet.
 func TestWantedIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	cfg := &Config{File: filepath.Join(dir, "main.conf"), NoDNS: true}
@@ -190,7 +190,7 @@ func TestWantedIsReadAgain(t *testing.T) {
 	}
 }
 
-// A database that cannot be read is a warning, and the others are read.
+// A database that cannot be read causes a warning. The others are still read.
 func TestLookWithoutADatabase(t *testing.T) {
 	var said strings.Builder
 	root := fstest.MapFS{"etc/group/x": {}, "etc/hosts": {Data: []byte("192.0.2.7 www\n")}}

@@ -8,9 +8,9 @@ import (
 	"weir/internal/host/netif"
 )
 
-// importSockets gives states to the TCP connections that the box has, where no states
-// are to be kept: the session that starts weir is among them. A kernel that cannot
-// list them ends the start, but with --or-block: at boot there is no session yet.
+// importSockets creates states for the box's TCP connections if no states are kept.
+// Otherwise the session that starts weir would be cut off. If the kernel cannot list the
+// connections, the start fails, except with --or-block: at boot there is no session yet.
 func (b *box) importSockets(m *machine) error {
 	if !b.dp.Fresh() {
 		return nil
@@ -38,8 +38,8 @@ func (b *box) importSockets(m *machine) error {
 	return nil
 }
 
-// connectionsOf are the connections of sockets, each once: one between two
-// sockets of the box is told by the one that opened it.
+// connectionsOf returns the connections of the sockets, each once. A connection between
+// two sockets of the box counts for the side that opened it.
 func connectionsOf(sockets []netif.Connection, links []netif.Link) []dataplane.Connection {
 	own := make(map[netip.Addr]bool)
 	for _, l := range links {

@@ -10,8 +10,8 @@ import (
 	"weir/internal/fw/rundir"
 )
 
-// removeLeftovers removes what network namespaces that are gone have left, and
-// what a start left that was killed before it had attached anything.
+// removeLeftovers removes the remains of network namespaces that are gone, and of starts
+// that were killed before they attached anything.
 func removeLeftovers(cfg *Config) {
 	cookies, err := knownCookies()
 	if err != nil {
@@ -25,7 +25,7 @@ func removeLeftovers(cfg *Config) {
 	}
 }
 
-// knownCookies are those that a run folder or pins are named by.
+// knownCookies returns the cookies of all run folders and pins.
 func knownCookies() (map[uint64]bool, error) {
 	pins, err := dataplane.Folders()
 	if err != nil {
@@ -52,7 +52,7 @@ func removeLeftover(f rundir.Folder, dir string) error {
 	if gone {
 		return removeFolders(f, dir)
 	}
-	lock, err := f.Lock(0) // whoever starts or runs there holds it
+	lock, err := f.Lock(0) // held by any start or daemon there
 	if errors.Is(err, rundir.ErrLocked) {
 		return nil
 	}
@@ -63,15 +63,15 @@ func removeLeftover(f rundir.Folder, dir string) error {
 	return removeAbandoned(f, dir)
 }
 
-// removeAbandoned removes a run folder and its pins if nothing is attached and
-// nothing on the box is changed. The caller holds the folder's lock.
+// removeAbandoned removes a run folder and its pins if nothing is attached and nothing on
+// the box is changed. The caller holds the folder's lock.
 func removeAbandoned(f rundir.Folder, dir string) error {
 	view, err := dataplane.Open(dir)
 	if err == nil {
 		return view.Close()
 	}
 	if !errors.Is(err, dataplane.ErrNotLoaded) {
-		return nil // something is there, if unreadable: not abandoned
+		return nil // something is there but unreadable: not abandoned
 	}
 	found, err := readFound(f.Found())
 	if err != nil || !found.empty() {
@@ -80,8 +80,8 @@ func removeAbandoned(f rundir.Folder, dir string) error {
 	return removeFolders(f, dir)
 }
 
-// removeFolders detaches what is pinned for a namespace and removes its run
-// folder, and what all namespaces share if it was the last.
+// removeFolders detaches everything pinned for a namespace and removes its run folder. If
+// it was the last one, it also removes what all namespaces share.
 func removeFolders(f rundir.Folder, dir string) error {
 	if err := errors.Join(dataplane.Remove(dir), f.Remove()); err != nil {
 		return err

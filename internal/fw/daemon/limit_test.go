@@ -10,8 +10,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// What the language refuses as too many states, with its place, is what the
-// dataplane cannot have.
+// The language and the dataplane have the same limit on states. The language reports the
+// place.
 func TestMostStates(t *testing.T) {
 	_, err := dataplane.Build(dataplane.Config{Options: ruleset.Options{MaxStates: resolve.MostStates + 1}})
 	if err == nil || !strings.HasSuffix(err.Error(), " to "+strconv.Itoa(resolve.MostStates)) {

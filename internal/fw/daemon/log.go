@@ -9,11 +9,11 @@ import (
 	"weir/internal/fw/dataplane"
 )
 
-// logPause is how long a record lies in the ring, unless the ring fills.
+// logPause is how long a record waits in the ring, unless the ring fills.
 const logPause = 20 * time.Millisecond
 
-// A logger reads what rules log and hands it to all who asked for it, each with a
-// queue of its own. Nothing is logged while there is nobody.
+// A logger reads what rules log and hands it to its readers. Each reader has its own
+// queue. Without readers nothing is logged.
 type logger struct {
 	readiness
 	box *box
@@ -21,10 +21,10 @@ type logger struct {
 	mu      sync.Mutex
 	readers map[*logReader]bool
 	ended   bool
-	came    chan struct{} // holds one when a reader has come
+	came    chan struct{} // holds one item when a reader has joined
 }
 
-// A logReader is one that asked.
+// A logReader is one reader of the log.
 type logReader struct {
 	*queue
 	of *logger
@@ -36,8 +36,8 @@ func newLogger(b *box) *logger {
 
 func (*logger) String() string { return "log" }
 
-// Run reads the ring as long as somebody wants what is in it. What a daemon before
-// this one has left in it is nobody's.
+// Run reads the ring while there are readers. It discards what an earlier daemon left in
+// the ring.
 func (l *logger) Run(ctx context.Context) error {
 	defer l.end()
 	l.tell()
@@ -68,7 +68,7 @@ func (l *logger) open() (*dataplane.Ring, error) {
 	return l.box.dp.OpenRing(dataplane.LogRing)
 }
 
-// read reads the ring until nobody wants it any more.
+// read reads the ring until there are no readers left.
 func (l *logger) read(ctx context.Context, ring *dataplane.Ring) error {
 	return follow(ctx, ring, logPause, l.hand, l.queues)
 }
@@ -83,7 +83,7 @@ func (l *logger) queues() []*queue {
 	return all
 }
 
-// hand gives a record to all readers.
+// hand passes a record to all readers.
 func (l *logger) hand(raw []byte, _ uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,14 +92,14 @@ func (l *logger) hand(raw []byte, _ uint32) {
 	}
 }
 
-// tell has the programs write records if somebody wants them.
+// tell makes the programs write records if there are readers.
 func (l *logger) tell() {
 	l.box.mu.Lock()
 	defer l.box.mu.Unlock()
 	l.box.dp.SetRecording(dataplane.LogRing, len(l.queues()) > 0)
 }
 
-// join adds a reader: what is logged from now on is for it too.
+// join adds a reader. It gets everything that is logged from now on.
 func (l *logger) join() (*logReader, error) {
 	r := &logReader{newQueue(), l}
 	if !l.add(r) {
@@ -110,7 +110,7 @@ func (l *logger) join() (*logReader, error) {
 	return r, nil
 }
 
-// add adds a reader, unless the daemon ends.
+// add adds a reader, unless the daemon is ending.
 func (l *logger) add(r *logReader) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,7 @@ func (l *logger) add(r *logReader) bool {
 	return !l.ended
 }
 
-// Close ends the log for this reader, unless the daemon has.
+// Close ends the log for this reader, unless the daemon has already ended it.
 func (r *logReader) Close() error {
 	r.of.mu.Lock()
 	present := r.of.readers[r]
@@ -132,7 +132,7 @@ func (r *logReader) Close() error {
 	return nil
 }
 
-// end ends the log for all.
+// end ends the log for all readers.
 func (l *logger) end() {
 	l.mu.Lock()
 	l.ended = true
@@ -144,5 +144,5 @@ func (l *logger) end() {
 	l.tell()
 }
 
-// Log begins to hand what rules log to a reader.
+// Log starts handing what rules log to a reader.
 func (c *controller) Log() (control.Packets, error) { return c.logger.join() }

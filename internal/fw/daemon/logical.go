@@ -8,14 +8,14 @@ import (
 	"weir/internal/host/netif"
 )
 
-// carried says what becomes of a VLAN device's frames under XDP.
+// carried says how XDP treats a VLAN device's frames.
 type carried struct {
-	by  string // the device whose XDP program judges them; "": TCX of the VLAN device does
-	why string // why no XDP program judges them
+	by  string // device whose XDP program handles them; "": TCX of the VLAN device does
+	why string // why no XDP program handles them
 }
 
-// tellLogicals brings up to date which VLAN devices XDP judges the frames of. Those that
-// lose that lose it first, and those that get it are told of before: TCX judges in between.
+// tellLogicals updates the set of VLAN devices whose frames XDP handles. Devices that
+// lose XDP are removed first, new ones are added last. TCX handles the frames in between.
 func (b *box) tellLogicals(m *machine) error {
 	wanted := b.chooseLogicals(m)
 	kept := slices.DeleteFunc(b.dp.Logicals(), func(index int) bool {
@@ -35,11 +35,11 @@ func (b *box) tellLogicals(m *machine) error {
 	if err := b.setLogicals(kept); err != nil {
 		return err
 	}
-	return b.tellVLANs(m) // those that found no room
+	return b.tellVLANs(m) // some found no room
 }
 
-// isForeignLogical reports whether an interface that XDP takes tagged frames for is no VLAN
-// device: it was entered by somebody else, a benchmark.
+// isForeignLogical reports whether XDP takes tagged frames for an interface that is no
+// VLAN device. Something else entered it, such as a benchmark.
 func (m *machine) isForeignLogical(index int) bool {
 	return slices.ContainsFunc(m.links, func(l netif.Link) bool { return l.Index == index && l.Kind != netif.VLAN })
 }
@@ -70,7 +70,8 @@ func (b *box) setLogicals(indexes []int) error {
 	return nil
 }
 
-// chooseLogicals chooses the VLAN devices whose frames XDP judges, and gives their indexes.
+// chooseLogicals chooses the VLAN devices whose frames XDP handles, and returns their
+// indexes.
 func (b *box) chooseLogicals(m *machine) []int {
 	links := make(map[int]*netif.Link, len(m.links))
 	for i := range m.links {
@@ -92,8 +93,9 @@ func (b *box) chooseLogicals(m *machine) []int {
 	return chosen
 }
 
-// carriedBy finds the device at the bottom of a VLAN device, if its XDP program may judge
-// the VLAN device's frames as the stack would deliver them.
+// carriedBy finds the device below a VLAN device whose XDP program can handle the VLAN
+// device's frames. It can if the stack would deliver the frames to that VLAN device
+// unchanged.
 func (b *box) carriedBy(l *netif.Link, links map[int]*netif.Link) carried {
 	if l.Kind != netif.VLAN {
 		if b.hooks[l.Index].Hook == XDP {
@@ -111,8 +113,8 @@ func (b *box) carriedBy(l *netif.Link, links map[int]*netif.Link) carried {
 	return b.carriedBy(parent, links)
 }
 
-// leftToStack says why only the stack knows what to do with a VLAN device's frames; "" if
-// that is not so.
+// leftToStack says why a VLAN device's frames must go to the stack. It returns "" if they
+// need not.
 func leftToStack(l, parent *netif.Link) string {
 	const vlanID = 0x0fff
 	switch {

@@ -7,7 +7,7 @@ import (
 	"weir/internal/host/netif"
 )
 
-// XDP judges a VLAN device's frames only where the stack would deliver them to that device
+// XDP handles a VLAN device's frames only if the stack would deliver them to that device
 // and do nothing else with them.
 func TestWhichVLANsXDPJudges(t *testing.T) {
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
@@ -26,7 +26,7 @@ func TestWhichVLANsXDPJudges(t *testing.T) {
 		name string
 		hook Hook
 		vlan *netif.Link
-		of   *netif.Link // which VLAN device is asked about; nil: vlan
+		of   *netif.Link // the VLAN device under test; nil: vlan
 		by   string
 		why  string
 	}{

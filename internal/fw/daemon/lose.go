@@ -7,7 +7,7 @@ import (
 	"weir/internal/fw/dataplane"
 )
 
-// errLoses ends a start that would lose connections, which nobody has agreed to.
+// errLoses ends a start that would lose connections without the administrator's consent.
 var errLoses = errors.New("nothing was changed; to start all the same, add --lose-states")
 
 // agree asks the administrator before an upgrade loses connections.

@@ -2,18 +2,18 @@ package daemon
 
 import "fmt"
 
-// Prefetch is what weir run --prefetch says: whether packets that come in at XDP are
-// prefetched, so that their states come from memory many at a time.
+// Prefetch is the value of `weir run --prefetch`: whether XDP fetches the states of many
+// incoming packets from memory together.
 type Prefetch string
 
-// Ways to prefetch.
+// Values of Prefetch.
 const (
-	PrefetchAuto Prefetch = "auto" // where states are too many for the processor's caches
+	PrefetchAuto Prefetch = "auto" // on if there are too many states for the processor's caches
 	PrefetchOn   Prefetch = "on"
 	PrefetchOff  Prefetch = "off"
 )
 
-// ParsePrefetch reads a way.
+// ParsePrefetch parses a value.
 func ParsePrefetch(s string) (Prefetch, error) {
 	switch l := Prefetch(s); l {
 	case PrefetchAuto, PrefetchOn, PrefetchOff:
@@ -22,15 +22,15 @@ func ParsePrefetch(s string) (Prefetch, error) {
 	return "", fmt.Errorf("prefetch %q: expected auto, on or off", s)
 }
 
-// From prefetchFrom states in use on, a packet's state is mostly not in a cache any more
-// (docs/measuring.md has the figures); it ends below prefetchUntil, so that it does not go
-// to and fro.
+// With prefetchFrom or more states in use, a packet's state is usually not in a cache
+// (docs/measuring.md has the figures). Prefetching ends below prefetchUntil. The gap
+// keeps it from switching back and forth.
 const (
 	prefetchFrom  = 48 << 10
 	prefetchUntil = 24 << 10
 )
 
-// wants decides by the states in use, and by whether it is on already.
+// wants decides by the number of states in use and by whether prefetching is on.
 func (l Prefetch) wants(states uint32, on bool) bool {
 	if l != PrefetchAuto {
 		return l == PrefetchOn
@@ -38,7 +38,7 @@ func (l Prefetch) wants(states uint32, on bool) bool {
 	return states >= prefetchFrom || on && states >= prefetchUntil
 }
 
-// followStates turns prefetching on and off, and has new interfaces share in it.
+// followStates switches prefetching on and off, and includes new interfaces.
 func (b *box) followStates() {
 	if b.dp == nil {
 		return

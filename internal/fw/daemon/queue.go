@@ -10,26 +10,26 @@ import (
 	"weir/internal/fw/pktrecord"
 )
 
-// queueRoom is how many bytes of records wait for a reader; what comes then, it
-// loses.
+// queueRoom is how many bytes of records wait for a reader. Records beyond that are lost
+// to it.
 const queueRoom = 16 << 20
 
-// A queue holds what a reader of records has not been sent yet, as a part of the
-// stream (pktrecord.Stream). Whoever fills it never waits.
+// A queue holds the records that were not sent to a reader yet, as a part of the stream
+// (pktrecord.Stream). The writer never waits.
 type queue struct {
-	arrived chan struct{} // holds one when something waits
+	arrived chan struct{} // holds one item when something waits
 
 	mu      sync.Mutex
 	waiting []byte
 	spare   []byte
-	lost    uint64 // ever
-	told    uint64 // of lost
+	lost    uint64 // records lost so far
+	told    uint64 // losses that are already in the stream
 	ended   bool
 }
 
 func newQueue() *queue { return &queue{arrived: make(chan struct{}, 1)} }
 
-// add keeps a record for the reader, or counts it as lost.
+// add queues a record for the reader, or counts it as lost.
 func (q *queue) add(raw []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -37,21 +37,22 @@ func (q *queue) add(raw []byte) {
 		q.lost++
 		return
 	}
-	if len(q.waiting) == 0 { // a reader that has the last record waits for nothing behind it
+	if len(q.waiting) == 0 { // once the reader has the last record, nothing waits behind it
 		q.tell()
 	}
 	q.waiting = pktrecord.AppendStream(q.waiting, raw)
 }
 
-// tell puts what was lost into the stream, if that is more than before. q.mu is held.
+// tell writes the number of lost records into the stream if it has grown. The caller
+// holds q.mu.
 func (q *queue) tell() {
 	if q.lost != q.told {
 		q.waiting, q.told = pktrecord.AppendLost(q.waiting, q.lost), q.lost
 	}
 }
 
-// announce wakes the reader if there is anything for it: after many records, not
-// after each. lost of them were so before they got here.
+// announce wakes the reader if there is anything for it. It is called after a batch of
+// records. lost is how many were lost before they got here.
 func (q *queue) announce(lost uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,7 +62,7 @@ func (q *queue) announce(lost uint64) {
 	}
 }
 
-// end says that nothing will come any more.
+// end says that no more records will come.
 func (q *queue) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,8 +70,8 @@ func (q *queue) end() {
 	notice(q.arrived)
 }
 
-// Next waits for records and returns them, and what was lost, as a part of the
-// stream; good until the next call. The error is io.EOF at the end.
+// Next waits for records and returns them, with the number lost, as a part of the stream.
+// The result is valid until the next call. At the end Next returns io.EOF.
 func (q *queue) Next(ctx context.Context) ([]byte, error) {
 	for {
 		if part, ended := q.take(); len(part) > 0 {
@@ -96,9 +97,9 @@ func (q *queue) take() (part []byte, ended bool) {
 	return part, q.ended
 }
 
-// follow reads a ring, which wakes it at least each pause when something is in it, as
-// long as somebody wants that. hand gives a record to the queues of those that do. At
-// the end nothing old is left in the ring for who comes next.
+// follow reads a ring while anyone wants its records. The ring wakes it at least once per
+// pause if it holds anything. hand passes a record to the queues of the readers that want
+// it. At the end follow empties the ring for the next readers.
 func follow(ctx context.Context, ring *dataplane.Ring, pause time.Duration, hand func(raw []byte, wanted uint32), wanted func() []*queue) error {
 	lost, err := ring.Lost()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"weir/internal/fw/pktrecord"
 )
 
-// readStream reads all records of the parts that a queue has, and what it lost.
+// readStream reads all records in a queue, and how many it lost.
 func readStream(t *testing.T, q *queue) (records [][]byte, lost uint64) {
 	t.Helper()
 	q.end()
@@ -38,8 +38,8 @@ func readStream(t *testing.T, q *queue) (records [][]byte, lost uint64) {
 	}
 }
 
-// A reader that does not read loses what it has no room for, and is told how much;
-// another that reads loses nothing.
+// A reader that does not read loses the records that have no room, and is told how many.
+// Another reader that reads loses none.
 func TestSlowReader(t *testing.T) {
 	slow, quick := newQueue(), newQueue()
 	raw := bytes.Repeat([]byte{7}, 64<<10-1)
@@ -67,7 +67,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// What is lost is told also where nothing comes after it.
+// Losses are reported even if no record follows.
 func TestLostAlone(t *testing.T) {
 	q := newQueue()
 	q.announce(3)
@@ -76,7 +76,7 @@ func TestLostAlone(t *testing.T) {
 	}
 }
 
-// Next waits until something comes, or the reader goes.
+// Next waits until a record comes, or the reader goes.
 func TestQueueWaits(t *testing.T) {
 	q := newQueue()
 	ctx, cancel := context.WithCancel(t.Context())

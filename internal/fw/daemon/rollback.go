@@ -10,16 +10,16 @@ import (
 	"weir/internal/fw/rundir"
 )
 
-// A waiting load is one that its user has not confirmed yet.
+// waiting is a load that its user has not confirmed yet.
 type waiting struct {
 	until  time.Time
-	before Source // comes back then
-	failed string // why it has not, last time
+	before Source // the rules to go back to
+	failed string // why the last rollback failed
 }
 
-// loadUntil puts a source in force that is to be confirmed within a span; 0:
-// it needs no confirmation. A load that waits already is replaced by it: what
-// comes back are the rules that were confirmed last. The caller holds b.mu.
+// loadUntil puts a source in force that must be confirmed within span; 0 means that it
+// needs no confirmation. It replaces a load that still waits: a rollback goes back to the
+// rules that were confirmed last. The caller holds b.mu.
 func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 	earlier := b.waiting
 	if span == 0 {
@@ -33,7 +33,8 @@ func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 	if earlier != nil {
 		next.before = earlier.before
 	}
-	// Before the load: should the daemon die in it, the next one finds this.
+	// Recorded before the load: if the daemon dies during it, the next one finds
+	// this.
 	if err := b.recordWaiting(next, source.Path); err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (b *box) loadUntil(source Source, m *machine, span time.Duration) error {
 	return errors.Join(err, b.recordWaiting(next, source.Path))
 }
 
-// recordWaiting writes down that the load of a file waits; nil: that none does.
+// recordWaiting records that the load of a file waits. nil records that none does.
 func (b *box) recordWaiting(w *waiting, file string) error {
 	if w == nil {
 		return b.cfg.Folder.RemoveRollback()
@@ -62,15 +63,15 @@ func (b *box) recordWaiting(w *waiting, file string) error {
 	})
 }
 
-// stopWaiting leaves what is in force as it is.
+// stopWaiting ends the wait and keeps the rules in force.
 func (b *box) stopWaiting() error {
 	b.waiting = nil
 	notice(b.waits)
 	return b.cfg.Folder.RemoveRollback()
 }
 
-// sourceToRollBackTo is what a start loads after a daemon that died while a load
-// waited: nobody can have confirmed it. nil: none waited.
+// sourceToRollBackTo returns what to load if the last daemon died while a load waited:
+// nobody can have confirmed it. It returns nil if none waited.
 func (b *box) sourceToRollBackTo() (*Source, error) {
 	r, err := b.cfg.Folder.ReadRollback()
 	if r == nil || err != nil {
@@ -88,8 +89,8 @@ func (b *box) sourceToRollBackTo() (*Source, error) {
 // errConfirmed ends a start that was to roll back a load.
 var errConfirmed = errors.New("the load has been confirmed meanwhile")
 
-// stillBack fails if a load that this start is to roll back has been confirmed
-// while it was building: the daemon that lived until now has answered so.
+// stillBack fails if the load that this start rolls back was confirmed while the start
+// was building. The old daemon has already reported the confirmation.
 func (b *box) stillBack() error {
 	if !b.back {
 		return nil
@@ -101,7 +102,7 @@ func (b *box) stillBack() error {
 	return err
 }
 
-// Confirm ends the waiting of a load.
+// Confirm confirms the waiting load.
 func (c *controller) Confirm() (*control.ConfirmAnswer, error) {
 	b := c.box
 	b.mu.Lock()
@@ -155,7 +156,7 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// waitingFor is how long a load still waits; not ok if none does.
+// waitingFor returns how long a load still waits. ok is false if none does.
 func (b *box) waitingFor() (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,8 +166,7 @@ func (b *box) waitingFor() (time.Duration, bool) {
 	return time.Until(b.waiting.until), true
 }
 
-// rollBack puts the rules back in force that a load was to be confirmed over, if
-// its time is up.
+// rollBack restores the confirmed rules if the waiting load's time is up.
 func (b *box) rollBack() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,8 +183,8 @@ func (b *box) rollBack() error {
 	return b.stopWaiting()
 }
 
-// rollBackAtEnd does so where the daemon is asked to end while a load waits:
-// nobody would roll it back afterwards.
+// rollBackAtEnd rolls back a waiting load when the daemon ends, because no daemon would
+// do it afterwards.
 func (b *box) rollBackAtEnd() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -199,7 +199,7 @@ func (b *box) rollBackAtEnd() error {
 	return b.stopWaiting()
 }
 
-// restoreBefore puts the rules in force that were before the load that waits.
+// restoreBefore restores the rules from before the waiting load.
 func (b *box) restoreBefore() error {
 	m, err := look(b.cfg.Log)
 	if err != nil {
@@ -211,8 +211,8 @@ func (b *box) restoreBefore() error {
 	return nil
 }
 
-// logError says that the record of a load that waits is not as it should be,
-// beside what counts more.
+// logError logs that the record of a waiting load is wrong. The caller reports a more
+// important error, or none.
 func (b *box) logError(err error) {
 	if err != nil {
 		b.cfg.Log.Error("the next start may roll back in vain", "error", err)

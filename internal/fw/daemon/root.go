@@ -15,19 +15,18 @@ import (
 	"weir/internal/killpoint"
 )
 
-// What all namespaces share, the folder of run folders and the bpffs, is made by
-// the first start and removed with the last run folder. The lock of rundir.Root
-// keeps starts and ends from coming between the parts of one another: two that
-// mount at once would hide one bpffs under the other.
+// All namespaces share the folder of run folders and the bpffs. The first start makes
+// them. They go with the last run folder. The lock of rundir.Root serialises starts and
+// ends: two mounts at once would hide one bpffs under the other.
 
-// shareRoot makes what all namespaces share and calls f, which makes a run
-// folder: from then on nobody removes it.
+// shareRoot makes what all namespaces share and calls f, which makes a run folder. After
+// that nobody removes the shared parts.
 func shareRoot(f func() error) error {
 	if err := killpoint.MkdirAll(rundir.Root); err != nil {
 		return fmt.Errorf("make the folder of run folders: %w", err)
 	}
 	root, err := lockRoot()
-	if errors.Is(err, fs.ErrNotExist) { // somebody has just removed it
+	if errors.Is(err, fs.ErrNotExist) { // another process has just removed it
 		return shareRoot(f)
 	}
 	if err != nil {
@@ -40,7 +39,7 @@ func shareRoot(f func() error) error {
 	return dataplane.Mount()
 }
 
-// leaveRoot removes what all namespaces share, if no run folder is left.
+// leaveRoot removes what all namespaces share if no run folder is left.
 func leaveRoot() error {
 	root, err := lockRoot()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,6 +67,6 @@ func leaveRoot() error {
 	return nil
 }
 
-// lockRoot takes the lock of rundir.Root, until it is closed. The error wraps
-// fs.ErrNotExist if there is none, or none any more.
+// lockRoot takes the lock of rundir.Root until the file is closed. The error wraps
+// fs.ErrNotExist if the folder does not exist or was just removed.
 func lockRoot() (*os.File, error) { return filelock.Folder(rundir.Root, filelock.Wait) }

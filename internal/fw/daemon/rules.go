@@ -13,8 +13,8 @@ import (
 	"weir/internal/killpoint"
 )
 
-// writeRules records the texts of a ruleset under its base, before any packet
-// is counted under its numbers.
+// writeRules records the texts of a ruleset under its base before any packet is counted
+// under its numbers.
 func writeRules(f rundir.Folder, rules *compiled) error {
 	if err := rundir.WriteJSON(f.RulesOf(rules.base), rules.texts); err != nil {
 		return fmt.Errorf("record the rules: %w", err)
@@ -22,8 +22,8 @@ func writeRules(f rundir.Folder, rules *compiled) error {
 	return nil
 }
 
-// pruneRules removes the records of rulesets that are not in force and that no
-// state was made by.
+// pruneRules removes the records of rulesets that are not in force and that no state
+// refers to.
 func (b *box) pruneRules() error {
 	files, err := os.ReadDir(b.cfg.Folder.Rules())
 	if err != nil {
@@ -56,8 +56,8 @@ func (b *box) pruneRules() error {
 	return err
 }
 
-// usedRules are the global numbers of the rules that live states were made by, or
-// are logged by, in order.
+// usedRules returns the sorted global numbers of the rules that created live states, or
+// that log them.
 func usedRules(v *dataplane.View) []uint32 {
 	seen := make(map[uint32]bool)
 	for s := range v.States() {

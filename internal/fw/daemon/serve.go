@@ -58,7 +58,7 @@ func (b *box) sayReady() {
 	b.notify("READY=1")
 }
 
-// sayLoaded says what rules are in force, and what is doubtful in their file.
+// sayLoaded logs which rules are in force, and the warnings about their file.
 func (b *box) sayLoaded() {
 	about := []any{"file", b.source.Name, "rules", len(b.rules.texts)}
 	if b.rules.warnings != nil {
@@ -67,7 +67,7 @@ func (b *box) sayLoaded() {
 	b.cfg.Log.Info("loaded", about...)
 }
 
-// close releases what the process holds of the dataplane, which goes on.
+// close releases the process's handles to the dataplane. The dataplane goes on.
 func (b *box) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,12 +77,11 @@ func (b *box) close() {
 	}
 }
 
-// heartbeatPause is how often the dataplane is told that the daemon lives; it
-// waits for three seconds (DAEMON_DEAD in bpf/config.h).
+// heartbeatPause is the time between two heartbeats. The dataplane waits three seconds
+// for one (DAEMON_DEAD in bpf/config.h).
 const heartbeatPause = time.Second
 
-// heart tells the dataplane that the daemon lives, and looks at what no event
-// tells of.
+// heart sends the heartbeat, and checks what no event announces.
 type heart struct {
 	readiness
 	box *box
@@ -99,7 +98,7 @@ func (h *heart) Run(ctx context.Context) error {
 func (b *box) beat() {
 	b.pulse.beat()
 	if !b.mu.TryLock() {
-		return // the next beat looks again
+		return // the next beat tries again
 	}
 	defer b.mu.Unlock()
 	b.demote()
@@ -107,15 +106,15 @@ func (b *box) beat() {
 	b.followStates()
 }
 
-// pulse tells the live dataplane that the daemon lives. It has a lock of its own: a
-// load holds the box's while the kernel checks the programs, which takes slow machines
-// longer than the dataplane waits for a daemon.
+// pulse sends the heartbeat to the live dataplane. It has its own lock, because a load
+// holds the box's lock while the kernel verifies the programs. On slow machines that
+// takes longer than the dataplane waits for a heartbeat.
 type pulse struct {
 	mu sync.Mutex
-	of interface{ Heartbeat() } // nil: nothing is live
+	of interface{ Heartbeat() } // nil: no dataplane is live
 }
 
-// follow sets which dataplane is live; the one before may be closed then.
+// follow sets the live dataplane. The previous one may be closed after that.
 func (p *pulse) follow(dp *dataplane.Dataplane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,9 +132,9 @@ func (p *pulse) beat() {
 	}
 }
 
-// demote takes XDP from interfaces whose driver has turned out to have no room
-// for its verdicts. The kernel announces no end of an XDP link, so the records of
-// the interfaces are written here.
+// demote takes XDP from interfaces whose driver turned out to have no room for its
+// verdicts. The kernel does not announce the end of an XDP link, so demote writes the
+// interfaces' records itself.
 func (b *box) demote() {
 	demoted := false
 	for i := range b.links {
@@ -157,16 +156,15 @@ func (b *box) demote() {
 	}
 	m, err := look(b.cfg.Log)
 	if err == nil {
-		err = b.tell(m) // VLAN devices are TCX's, too, now
+		err = b.tell(m) // TCX handles their VLAN devices too now
 	}
 	if err != nil {
 		b.cfg.Log.Error("record that interfaces have TCX", "error", err)
 	}
 }
 
-// retell tells of interfaces that an XDP redirect reaches now and did not a
-// moment ago, or the other way about: a program or offload at a veth's other
-// end decides that, and nobody announces it.
+// retell updates interfaces that XDP redirects have begun or ceased to reach. A program
+// or offload at the other end of a veth decides that, and no event announces it.
 func (b *box) retell() {
 	for i := range b.links {
 		l := &b.links[i]
@@ -179,11 +177,11 @@ func (b *box) retell() {
 	}
 }
 
-// proberPause is how often neighbours in use are asked whether they still have
-// the link-layer address that is known of them.
+// proberPause is how often weir checks that neighbours in use still have their known
+// link-layer address.
 const proberPause = 10 * time.Second
 
-// prober asks the neighbours that packets go to.
+// prober probes the neighbours that packets go to.
 type prober struct {
 	readiness
 	box *box

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The service manager is told that the daemon is ready also where nothing is
-// loaded: a boot must not wait for rules that nobody wrote.
+// The service manager is told that the daemon is ready even if nothing is loaded. A boot
+// must not wait for rules that nobody wrote.
 func TestReadyWithoutRules(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -42,7 +42,7 @@ type beats int
 
 func (n *beats) Heartbeat() { *n++ }
 
-// The dataplane hears of a living daemon also while a load holds the box.
+// The heartbeat goes on while a load holds the box's lock.
 func TestBeatDuringLoad(t *testing.T) {
 	var n beats
 	b := &box{pulse: pulse{of: &n}}

@@ -16,15 +16,15 @@ import (
 	"weir/pf/source"
 )
 
-// Source is the text of a ruleset. It is resolved anew whenever the machine
-// changes: interfaces come and go, and groups with them.
+// Source is the text of a ruleset. It is resolved again whenever the machine changes,
+// because interfaces and groups come and go.
 type Source struct {
-	Name string // as the user called it, for diagnostics
+	Name string // the user's name for it, for diagnostics
 	Path string // absolute, for records; rundir.Builtin for the built-in ruleset
 	Text string
 	source.Beside
 	Builtin bool
-	hosts   *hostdb.DNS // looks the file's hosts up once, and remembers what it found; nil: nobody is asked
+	hosts   *hostdb.DNS // looks up the file's hosts once and keeps the results; nil: look up none
 }
 
 // equal reports whether two sources are the same.
@@ -33,10 +33,9 @@ func (s *Source) equal(other *Source) bool {
 		s.hosts == other.hosts && s.Beside.Equal(&other.Beside)
 }
 
-// builtinRules let nothing through and nobody in but for the administrator; the
-// implicit passes keep the box on its networks. What the box's programs say to
-// each other over lo comes from nowhere else: a database or a resolver that
-// died with the rules would lock the administrator out too.
+// builtinRules forward nothing and let only the administrator in. The implicit passes
+// keep the box on its networks. lo is open, because only the box's own programs use it:
+// cutting off a database or a resolver would lock the administrator out too.
 const builtinRules = `set skip on lo
 block
 pass in proto tcp to self port %d
@@ -46,8 +45,8 @@ func builtin(management uint16) Source {
 	return Source{Name: rundir.Builtin, Path: rundir.Builtin, Text: fmt.Sprintf(builtinRules, management), Builtin: true}
 }
 
-// readSource reads the rule file of a start. A missing file that was not named
-// is none to be loaded: what is in force stays, or nothing is.
+// readSource reads the rule file of a start. A missing default file is no error: the
+// rules in force stay, if there are any.
 func (b *box) readSource() (Source, error) {
 	s, err := b.cfg.readFile()
 	if b.cfg.Optional && errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +68,7 @@ func (cfg *Config) readFile() (Source, error) {
 	return Source{Name: cfg.File, Path: path, Text: string(text), Beside: beside, hosts: lookups(cfg.NoDNS)}, nil
 }
 
-// lookups is what looks the hosts of a new source up.
+// lookups returns what looks up the hosts of a new source.
 func lookups(noDNS bool) *hostdb.DNS {
 	if noDNS {
 		return nil
@@ -77,8 +76,8 @@ func lookups(noDNS bool) *hostdb.DNS {
 	return hostdb.NewDNS()
 }
 
-// withoutFile is what a start loads that has no file to load: the rules in force
-// where there are any, else the built-in ones.
+// withoutFile returns what a start loads without a file: the rules in force, or the
+// built-in ones if there are none.
 func (b *box) withoutFile() Source {
 	source, err := b.sourceInForce()
 	b.instead = err == nil && !source.Builtin
@@ -91,8 +90,8 @@ func (b *box) withoutFile() Source {
 	return builtin(b.cfg.Management)
 }
 
-// sourceInForce is the text of the rules that the dataplane runs by, which an
-// earlier daemon may have loaded.
+// sourceInForce returns the text of the rules in force, which an earlier daemon may have
+// loaded.
 func (b *box) sourceInForce() (Source, error) {
 	view, err := dataplane.Open(b.dir)
 	if err != nil {
@@ -107,21 +106,21 @@ func (b *box) sourceInForce() (Source, error) {
 	if err := rundir.ReadJSON(b.cfg.Folder.SourceOf(info.Generation), &r); err != nil {
 		return Source{}, err
 	}
-	if r.Builtin { // the management port may be another now
+	if r.Builtin { // the management port may have changed
 		return builtin(b.cfg.Management), nil
 	}
 	return *restored(&r), nil
 }
 
-// restored is a source that was written down. Its hosts are where they were when
-// it was loaded, and nobody is asked for others.
+// restored returns a source from its record. Its hosts keep their recorded addresses. No
+// others are looked up.
 func restored(r *rundir.Source) *Source {
 	s := &Source{Name: r.Name, Path: r.Path, Text: r.Text, Beside: r.Beside, hosts: hostdb.Asking(nil)}
 	s.hosts.Remember(r.Hosts)
 	return s
 }
 
-// recordSource writes down what a generation is made from, before it is live.
+// recordSource records the source of a generation before it is live.
 func (b *box) recordSource(s *Source, generation uint32) error {
 	err := rundir.WriteJSON(b.cfg.Folder.SourceOf(generation), rundir.Source{
 		Name: s.Name, Path: s.Path, Text: s.Text, Beside: s.Beside, Builtin: s.Builtin, Hosts: s.hosts.Known(),
@@ -133,7 +132,7 @@ func (b *box) recordSource(s *Source, generation uint32) error {
 	return nil
 }
 
-// pruneSources removes the texts of all generations but one.
+// pruneSources removes the texts of all generations except one.
 func (b *box) pruneSources(generation uint32) error {
 	files, err := os.ReadDir(b.cfg.Folder.Sources())
 	if err != nil {
@@ -149,7 +148,7 @@ func (b *box) pruneSources(generation uint32) error {
 	return errors.Join(errs...)
 }
 
-// path is what records call a file that messages call name.
+// path returns the name in records for a file that messages call name.
 func (s *Source) path(name string) string {
 	if name == s.Name || s.Builtin {
 		return s.Path

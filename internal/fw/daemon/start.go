@@ -14,9 +14,9 @@ import (
 	"weir/internal/host/netif"
 )
 
-// Run is weir run: it returns when ctx ends or another daemon takes over, and
-// leaves the dataplane forwarding. An error before the daemon was ready means
-// that the box is as it was.
+// Run implements `weir run`. It returns when ctx ends or another daemon takes over, and
+// leaves the dataplane forwarding. If it returns an error before the daemon was ready,
+// the box is unchanged.
 func Run(ctx context.Context, cfg *Config) error {
 	dir, err := dataplane.Folder("")
 	if err != nil {
@@ -24,8 +24,8 @@ func Run(ctx context.Context, cfg *Config) error {
 	}
 	b := &box{cfg: cfg, dir: dir, hooks: make(map[int]hooked), waits: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 	removeLeftovers(cfg)
-	// From here on no event is lost: what changes while the start looks at the
-	// machine is looked at again by the first task.
+	// No event is lost from here on. If something changes while the start reads the
+	// machine, the first task reads it again.
 	watcher, err := netif.Watch()
 	if err != nil {
 		return err
@@ -37,14 +37,13 @@ func Run(ctx context.Context, cfg *Config) error {
 	}
 	defer lock.Close()
 	defer b.close()
-	b.logError(cfg.Folder.RemoveRollback()) // of what this start has put in force nothing waits
+	b.logError(cfg.Folder.RemoveRollback()) // what this start put in force needs no confirmation
 	return b.serve(ctx, watcher)
 }
 
-// startFile starts with the rule file or, under --or-block, without one that does
-// not load: what is in force stays; where nothing is, all is blocked. The file is
-// tried again, by wanter: at boot its interfaces and their addresses are still to
-// come.
+// startFile starts with the rule file. Under --or-block a file that does not load is no
+// error: the rules in force stay, or everything is blocked if there are none. wanter
+// tries the file again, because at boot its interfaces and addresses may not exist yet.
 func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	before, err := b.sourceToRollBackTo()
 	if err != nil {
@@ -79,8 +78,8 @@ func (b *box) startFile(ctx context.Context) (lock *os.File, err error) {
 	return lock, err
 }
 
-// findHosts finds the hosts of the file that a start is to load. Under --or-block
-// they must be known already: the DNS is not to be waited for with nothing blocked.
+// findHosts finds the hosts of the file that a start loads. Under --or-block only hosts
+// that are known already count: weir must not wait for the DNS while nothing is filtered.
 func (b *box) findHosts(ctx context.Context, source *Source) error {
 	if b.cfg.OrBlock {
 		b.rememberHosts(source)
@@ -94,7 +93,7 @@ func (b *box) findHosts(ctx context.Context, source *Source) error {
 	return nil
 }
 
-// rememberHosts makes a source know the hosts of the rules in force.
+// rememberHosts gives a source the known hosts of the rules in force.
 func (b *box) rememberHosts(source *Source) {
 	if before, err := b.sourceInForce(); err == nil && source.hosts != nil {
 		source.hosts.Remember(before.hosts.Known())
@@ -118,7 +117,8 @@ func (b *box) startBack(ctx context.Context, before Source) (*os.File, error) {
 	return lock, nil
 }
 
-// startBlocked starts with all blocked, where rules from before do not load again.
+// startBlocked starts with everything blocked because the earlier rules do not load
+// again.
 func (b *box) startBlocked(ctx context.Context, before Source, why error) (*os.File, error) {
 	b.cfg.Log.Error("the rules from before do not load again", "file", before.Path, "error", why)
 	return b.start(ctx, builtin(b.cfg.Management))
@@ -128,14 +128,15 @@ func (b *box) sayStarting() {
 	b.cfg.Log.Info("starting; the kernel takes a second or more to check the programs")
 }
 
-// start climbs the ladder: when it returns an error, every rung is undone.
+// start climbs the ladder. If it returns an error, every rung is undone.
 func (b *box) start(ctx context.Context, source Source) (lock *os.File, err error) {
 	m, err := look(b.cfg.Log)
 	if err != nil {
 		return nil, err
 	}
-	// Held from here on unless a daemon lives: two starts would mix, and a
-	// start elsewhere would take the folder for abandoned.
+	// Held from here on unless a daemon lives. Without the lock two starts could
+	// interfere, and a start in another namespace could take the folder for
+	// abandoned.
 	if lock, err = takeFolder(ctx, b.cfg); err != nil {
 		return nil, err
 	}
@@ -179,8 +180,8 @@ func (b *box) start(ctx context.Context, source Source) (lock *os.File, err erro
 	return lock, nil
 }
 
-// undo takes back what a climb has done. If nothing was loaded before, the box
-// then is as it was found, and the record of that is for nobody.
+// undo undoes the rungs that were climbed. If nothing was loaded before, the box is then
+// as it was found, and the record of that is removed.
 func (b *box) undo(done ladder) error {
 	b.pulse.follow(nil)
 	b.dp, b.rules, b.hooks = nil, nil, make(map[int]hooked)
@@ -193,9 +194,8 @@ func (b *box) undo(done ladder) error {
 	return nil
 }
 
-// climb changes the box, one rung after the other. Where a dataplane runs
-// already, what is told before the commit is of interfaces that it does not
-// have yet: the old programs read the same tables.
+// climb changes the box, one rung after the other. If a dataplane runs already, only new
+// interfaces are described before the commit: the old programs read the same tables.
 func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, source Source, rules *compiled, m *machine) error {
 	closing := sync.OnceValue(dp.Close)
 	undo.add(closing)
@@ -244,8 +244,8 @@ func (b *box) climb(ctx context.Context, undo *ladder, dp *dataplane.Dataplane, 
 	return nil
 }
 
-// readBefore reads what an earlier daemon left: the record of the box as it was
-// found, and the interfaces that its dataplane is attached to, by index.
+// readBefore reads what an earlier daemon left: the record of the settings it found, and
+// the indexes of the interfaces that its dataplane is attached to.
 func (b *box) readBefore(m *machine) (before map[int]bool, err error) {
 	b.first = false
 	if b.found, err = readFound(b.cfg.Folder.Found()); err != nil {
@@ -275,8 +275,8 @@ func (b *box) readBefore(m *machine) (before map[int]bool, err error) {
 	return before, nil
 }
 
-// guard raises the guard. Without nftables the box goes without: the programs
-// at TCX egress drop the same packets, on interfaces that have them.
+// guard raises the guard. Without nftables there is none. The programs at TCX egress drop
+// the same packets on their interfaces.
 func (b *box) guard(undo *ladder, mask uint32) error {
 	_, stood := standingGuard()
 	if !stood {
@@ -311,12 +311,12 @@ func (b *box) noteStates(r dataplane.Report) {
 	}
 }
 
-// ladder holds what undoes each rung that was climbed.
+// ladder holds one undo function for each rung climbed.
 type ladder []func() error
 
 func (l *ladder) add(undo func() error) { *l = append(*l, undo) }
 
-// down undoes all, the last rung first, and joins the errors.
+// down undoes everything, the last rung first, and joins the errors.
 func (l *ladder) down() error {
 	var errs []error
 	for _, undo := range slices.Backward(*l) {

@@ -9,20 +9,20 @@ import (
 	"weir/internal/fw/dataplane"
 )
 
-// ErrNotRunning says that weir does nothing in this network namespace.
+// ErrNotRunning says that weir does not run in this network namespace.
 var ErrNotRunning = errors.New("weir does not run here: nothing to stop")
 
-// Afterwards is what a box does without weir: whether it forwards packets, as it
-// did before, by nobody's rules.
+// Afterwards says what the box does without weir: whether it forwards packets unfiltered,
+// as it did before.
 type Afterwards struct {
 	ForwardsIPv4 bool `json:"forwards_ipv4"`
 	ForwardsIPv6 bool `json:"forwards_ipv6"`
 }
 
-// Stop is weir stop: it ends the daemon, gives back what was found, detaches
-// everything and tells what the box does now. It needs no living daemon.
-// Forwarding goes first, the guard last, so that no packet is forwarded
-// unjudged that was not before weir came.
+// Stop implements `weir stop`. It ends the daemon, restores the settings found, detaches
+// everything and reports what the box does now. It needs no living daemon. Forwarding
+// goes first and the guard last. So no packet is forwarded unfiltered unless it was
+// before weir came.
 func Stop(ctx context.Context, cfg *Config) (*Afterwards, error) {
 	dir, err := dataplane.Folder("")
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// leavePatience is how long a daemon that was asked to leave may take.
+	// leavePatience is how long a daemon may take to leave.
 	leavePatience = 10 * time.Second
-	// otherPatience is how long another start or stop of weir in this namespace
-	// may take.
+	// otherPatience is how long another start or stop of weir in this namespace may
+	// take.
 	otherPatience = 30 * time.Second
-	// busyPatience is how long another process may replace the dataplane.
+	// busyPatience is how long another process may take to replace the dataplane.
 	busyPatience = 10 * time.Second
 	otherPause   = 20 * time.Millisecond
 )
 
-// takeFolder takes the run folder's lock, or returns nil where a daemon lives.
-// A lock that is held and no daemon that answers are another start or stop,
-// which is waited for.
+// takeFolder takes the run folder's lock, or returns nil if a daemon lives. If the lock
+// is held and no daemon answers, another start or stop is under way, and takeFolder waits
+// for it.
 func takeFolder(ctx context.Context, cfg *Config) (*os.File, error) {
 	for deadline := time.Now().Add(otherPatience); ; {
 		lock, err := tryFolder(cfg)
@@ -59,9 +59,9 @@ func tryFolder(cfg *Config) (lock *os.File, err error) {
 	return lock, err
 }
 
-// takeOver takes the run folder from the daemon that lives: that ends, and its
-// dataplane goes on. It may have ended by itself meanwhile, or be so new that it
-// does not answer yet. why has %d in the place of this process's number.
+// takeOver takes the run folder from the living daemon. That daemon ends, and its
+// dataplane goes on. It may have ended by itself meanwhile, or be too new to answer yet.
+// why has %d in place of this process's number.
 func takeOver(ctx context.Context, cfg *Config, why string) (*os.File, error) {
 	client := control.NewClient(cfg.Folder)
 	for deadline := time.Now().Add(leavePatience); ; {
@@ -83,8 +83,8 @@ func takeOver(ctx context.Context, cfg *Config, why string) (*os.File, error) {
 	}
 }
 
-// untilFree tries until no other process is replacing the dataplane, for at most
-// patience. Where ctx ends before that the error is its cause.
+// untilFree calls try until no other process is replacing the dataplane, for at most
+// patience. If ctx ends first, the error is its cause.
 func untilFree(ctx context.Context, patience time.Duration, try func() error) error {
 	for deadline := time.Now().Add(patience); ; {
 		if ctx.Err() != nil {

@@ -17,8 +17,8 @@ func TestUntilFree(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		patience time.Duration
-		answers  []error // of the tries, the last for ever
-		tries    int     // at least
+		answers  []error // results of the tries; the last one repeats
+		tries    int     // at least this many
 		want     error
 	}{
 		{"free", time.Minute, []error{nil}, 1, nil},
@@ -40,8 +40,8 @@ func TestUntilFree(t *testing.T) {
 	}
 }
 
-// A daemon that is asked to leave does not go on waiting: who asks it holds what
-// is waited for.
+// A daemon that is asked to leave stops waiting: the process that asks it holds what it
+// waits for.
 func TestUntilFreeEndsWithTheDaemon(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	started := time.Now()

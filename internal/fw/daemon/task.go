@@ -9,16 +9,16 @@ import (
 
 // Task is something that runs as long as the daemon does.
 type Task interface {
-	// Run runs until ctx ends, and then returns nil; any error ends the daemon.
+	// Run runs until ctx ends and then returns nil. An error ends the daemon.
 	Run(ctx context.Context) error
-	// Ready is closed once the task does what it is for.
+	// Ready is closed once the task is working.
 	Ready() <-chan struct{}
 	// String names the task in messages.
 	String() string
 }
 
-// serve runs the tasks until ctx ends or one of them fails, and calls ready
-// once all of them are.
+// serve runs the tasks until ctx ends or one of them fails. It calls ready once all tasks
+// are ready.
 func serve(ctx context.Context, tasks []Task, ready func()) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, t := range tasks {
@@ -43,7 +43,7 @@ func serve(ctx context.Context, tasks []Task, ready func()) error {
 	return group.Wait()
 }
 
-// readiness is the Ready half of a task.
+// readiness implements the Ready method of a task.
 type readiness chan struct{}
 
 func newReadiness() readiness              { return make(chan struct{}) }

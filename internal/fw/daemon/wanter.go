@@ -9,11 +9,11 @@ import (
 	"weir/internal/fw/dataplane"
 )
 
-// wantedPause is when a file that did not load is tried again if the machine has
-// not changed: a host may be found by then, or the file may be there.
+// wantedPause is how long to wait before trying a file that did not load again, if the
+// machine has not changed. A host may resolve by then, or the file may exist.
 const wantedPause = 5 * time.Second
 
-// wanter loads the file that the start could not load, as soon as it can be.
+// wanter loads the file that the start could not load, as soon as that is possible.
 type wanter struct {
 	readiness
 	box *box
@@ -47,8 +47,8 @@ func (b *box) isWanting() bool {
 	return b.wanting
 }
 
-// loadWanted loads the file that did not load when the daemon started, as it is
-// now, if it fits the machine. A file that does not is no error.
+// loadWanted loads the present text of the file that did not load at the start, if it
+// fits the machine. It is no error if it does not.
 func (b *box) loadWanted(ctx context.Context) error {
 	wanted, fits := b.cfg.readWanted(ctx)
 	if !fits {
@@ -56,7 +56,7 @@ func (b *box) loadWanted(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.wanting || ctx.Err() != nil { // weir load was first
+	if !b.wanting || ctx.Err() != nil { // weir load came first
 		return nil
 	}
 	m, err := look(b.cfg.Log)
@@ -70,7 +70,7 @@ func (b *box) loadWanted(ctx context.Context) error {
 	if errors.Is(err, dataplane.ErrBusy) {
 		return err
 	}
-	b.wanting = false // not again: nothing on the machine helps
+	b.wanting = false // no retry: no change of the machine helps
 	if err != nil {
 		b.cfg.Log.Error("the rules do not load", "file", wanted.Name, "error", err)
 		return nil
@@ -80,8 +80,8 @@ func (b *box) loadWanted(ctx context.Context) error {
 	return nil
 }
 
-// readWanted reads the file anew and looks its hosts up; the caller does not hold
-// box.mu. What is wrong the start has said.
+// readWanted reads the file again and looks up its hosts. The caller must not hold
+// box.mu. The start has already reported what is wrong with the file.
 func (cfg *Config) readWanted(ctx context.Context) (wanted Source, fits bool) {
 	wanted, err := cfg.readFile()
 	if err != nil {

@@ -18,16 +18,16 @@ type Address struct {
 	Ifindex int
 }
 
-// Kinds of addresses that answers come from: enum reject_source_kind of bpf/path/reject.h.
+// Kinds of source addresses of rejects: enum reject_source_kind of bpf/path/reject.h.
 const (
 	sourceIP4       = 4
 	sourceIP6       = 6
 	sourceLinkLocal = 10
 )
 
-// SetAddresses replaces the addresses of the box: no frame may come in with one of
-// them as its source, and ICMP errors about blocked packets come from the first of
-// an interface, or of all.
+// SetAddresses replaces the addresses of the box. A frame with one of them as its source
+// is dropped. ICMP errors about blocked packets come from the interface's first address,
+// or from the first of all.
 func (d *Dataplane) SetAddresses(addresses []Address) error {
 	owners := make(map[xdpAddr]uint32)
 	sources := make(map[xdpRejectSourceKey]xdpAddr)
@@ -51,7 +51,7 @@ func (d *Dataplane) SetAddresses(addresses []Address) error {
 	)
 }
 
-// sourceKeys are the keys under which an address may be an answer's source.
+// sourceKeys returns the keys under which an address may be the source of a reject.
 func sourceKeys(a Address) []xdpRejectSourceKey {
 	own := xdpRejectSourceKey{Ifindex: uint32(a.Ifindex), Kind: sourceIP6}
 	switch {
@@ -61,12 +61,13 @@ func sourceKeys(a Address) []xdpRejectSourceKey {
 		own.Kind = sourceIP4
 	case a.Addr().IsLinkLocalUnicast():
 		own.Kind = sourceLinkLocal
-		return []xdpRejectSourceKey{own} // of use on its link only
+		return []xdpRejectSourceKey{own} // usable only on its own link
 	}
 	return []xdpRejectSourceKey{own, {Kind: own.Kind}}
 }
 
-// replaceAll makes a hash map hold just these entries. What stays is never missing.
+// replaceAll makes a hash map hold exactly these entries. An entry that stays is never
+// missing in between.
 func replaceAll[K comparable, V any](t *tables, name string, wanted map[K]V) error {
 	m := t.maps[name]
 	stale := make(map[K]bool)

@@ -10,11 +10,11 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// ErrSuperseded is returned (wrapped) where another process has committed a
-// generation since: this one's programs must not be attached any more.
+// ErrSuperseded is returned (wrapped) if another process has committed a generation
+// since. The programs of this one must not be attached any more.
 var ErrSuperseded = errors.New("another generation is live")
 
-// Attach adds an interface that appeared after Commit. An error about the
+// Attach attaches programs to an interface that appeared after Commit. An error about the
 // interface is an *AttachError.
 func (d *Dataplane) Attach(a Attachment) error {
 	return d.place.Do(func() error {
@@ -51,7 +51,7 @@ func (t *transaction) drop(key linkKey) error {
 	return nil
 }
 
-// Detach removes an interface's programs. It is no error if it is gone.
+// Detach removes an interface's programs. It is no error if the interface is gone.
 func (d *Dataplane) Detach(ifindex int) error {
 	return d.place.Do(func() error {
 		return d.whileLive(func() error { return d.detach(ifindex) })
@@ -77,8 +77,8 @@ func (d *Dataplane) detach(ifindex int) error {
 	return nil
 }
 
-// Lost returns the interfaces whose programs went with their device. Another
-// device may have its index by now, without any.
+// Lost returns the interfaces whose programs were removed with their device. A new device
+// may have reused the index; it has no programs yet.
 func (d *Dataplane) Lost() ([]int, error) {
 	var lost []int
 	err := d.place.Do(func() error {
@@ -97,8 +97,8 @@ func (d *Dataplane) Lost() ([]int, error) {
 	return lost, err
 }
 
-// OwnXDP returns the interfaces whose XDP program is weir's, by what is pinned in
-// dir; none if nothing is.
+// OwnXDP returns the interfaces whose XDP program is weir's, according to the pins in
+// dir. It returns none if nothing is pinned.
 func OwnXDP(dir string) (map[int]bool, error) {
 	own := make(map[int]bool)
 	err := bpfload.At("").Do(func() error {
@@ -117,8 +117,8 @@ func OwnXDP(dir string) (map[int]bool, error) {
 	return own, err
 }
 
-// whileLive calls f while no other process can commit, if this generation is
-// still the live one.
+// whileLive calls f if this generation is still live. No other process can commit
+// meanwhile.
 func (d *Dataplane) whileLive(f func() error) error {
 	lock, err := lockFolder(d.config.Dir, true)
 	if err != nil {
@@ -138,8 +138,8 @@ func (d *Dataplane) whileLive(f func() error) error {
 	return f()
 }
 
-// View reads what this generation has; it shares the Dataplane's tables and
-// must not be closed.
+// View returns a view of this generation. It shares the Dataplane's tables and must not
+// be closed.
 func (d *Dataplane) View() *View {
 	return &View{dir: d.config.Dir, tables: d.tables, rules: rulesOf(d.objects.Maps)}
 }

@@ -6,19 +6,20 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// An Attachment is an interface that packets are judged on. Every one has TCX
-// programs at its ingress (first of all) and its egress (last of all).
+// An Attachment is an interface that weir filters on. Each has TCX programs, first at its
+// ingress and last at its egress.
 type Attachment struct {
 	Ifindex int
 	Name    string // for errors only
 	XDP     bool   // also an XDP program, in the driver
 }
 
-// ErrForeign is in an AttachError (with the program's name, id and holders)
-// where the interface has an XDP program that is not weir's.
+// ErrForeign is in an AttachError if the interface has an XDP program that is not weir's.
+// The error names the program, its id and its holders.
 var ErrForeign = bpfload.ErrForeign
 
-// DescribeProgram names a BPF program, where it is pinned and who has it open.
+// DescribeProgram returns a BPF program's name, its pins and the processes that have it
+// open.
 func DescribeProgram(id uint32) string {
 	var text string
 	err := bpfload.At("").Do(func() error {
@@ -31,12 +32,12 @@ func DescribeProgram(id uint32) string {
 	return text
 }
 
-// ErrNative is in an AttachError, as a RefusalError, where the driver refuses the
-// XDP program: no native XDP, an MTU beyond its buffers, too few queues. The caller
-// may attach without XDP.
+// ErrNative is in an AttachError, as a RefusalError, if the driver refuses the XDP
+// program: it has no native XDP, the MTU exceeds its buffers, or it has too few queues.
+// The caller may attach without XDP.
 var ErrNative = bpfload.ErrNative
 
-// A RefusalError has what the driver says.
+// A RefusalError holds the driver's message.
 type RefusalError = bpfload.RefusalError
 
 // An AttachError says which interface a program could not be attached to.
@@ -47,5 +48,5 @@ type AttachError struct {
 
 func (e *AttachError) Error() string { return fmt.Sprintf("%s: %v", e.Attachment.Name, e.Err) }
 
-// Unwrap returns what happened.
+// Unwrap returns the cause.
 func (e *AttachError) Unwrap() error { return e.Err }

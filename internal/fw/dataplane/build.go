@@ -16,12 +16,12 @@ import (
 	"weir/internal/fw/ruleset"
 )
 
-// Build loads a new generation beside the running one, over the states, next
-// hops and counters that it finds pinned in cfg.Dir, or over new ones. Nothing
-// is attached or pinned yet, and nothing running is changed. Where the limit of
-// states or the tables' layout differs, or their numbers are nearly used up, new
-// tables are made; Commit copies into them. Until Commit or Close no other process can build in the folder (ErrBusy).
-// The caller closes the Dataplane, whether committed or not.
+// Build loads a new generation beside the running one. It uses the states, next hops and
+// counters pinned in cfg.Dir, or makes new ones. It attaches and pins nothing, and
+// changes nothing that runs. It makes new tables if the limit of states or the tables'
+// layout differs, or if the path numbers are nearly used up. Commit then copies into
+// them. Until Commit or Close no other process can build in the folder (ErrBusy). The
+// caller closes the Dataplane, whether committed or not.
 func Build(cfg Config) (_ *Dataplane, err error) {
 	if n := cfg.Options.MaxStates; n < 1 || n > maxStates {
 		return nil, fmt.Errorf("limit of states %d: must be 1 to %d", n, maxStates)
@@ -58,7 +58,7 @@ func (d *Dataplane) build() (err error) {
 	return d.fill()
 }
 
-// openLedger takes over what earlier generations left.
+// openLedger reads what earlier generations left.
 func (d *Dataplane) openLedger() error {
 	found, err := readLedger(d.config.Dir)
 	fresh := isMissing(err)
@@ -91,8 +91,8 @@ func (d *Dataplane) openLedger() error {
 	return nil
 }
 
-// openCounters opens what new connections have done to the same rules: it goes
-// on, as packets and bytes do.
+// openCounters opens the rule counters of the generation before. If the rules are the
+// same they go on, as packet and byte counters do.
 func (d *Dataplane) openCounters() (err error) {
 	if d.rules, err = openRuleCounters(d.config.Dir); err != nil {
 		return err
@@ -115,7 +115,7 @@ func newSeed(fixed uint64) (uint64, error) {
 	return binary.NativeEndian.Uint64(seed[:]), nil
 }
 
-// openTables opens the tables to be kept, or those to be copied from.
+// openTables opens the tables to keep, or to copy from.
 func (d *Dataplane) openTables() error {
 	dir := filepath.Join(d.config.Dir, tablesDir)
 	if _, err := os.Stat(dir); isMissing(err) || d.lost != nil {
@@ -148,7 +148,7 @@ func (d *Dataplane) openTables() error {
 	return d.openRest()
 }
 
-// openOther opens tables of another layout. Those that cannot be read are lost.
+// openOther opens tables of another layout. States that cannot be read are lost.
 func (d *Dataplane) openOther(dir string) (err error) {
 	if d.old, err = openOrigin(dir, d.ledger.Layout); err != nil {
 		d.old, d.lost = nil, err
@@ -158,7 +158,7 @@ func (d *Dataplane) openOther(dir string) (err error) {
 	return d.openRest()
 }
 
-// openRest opens what a Commit that was cut off had begun to copy from.
+// openRest opens the tables that an interrupted Commit was copying from.
 func (d *Dataplane) openRest() error {
 	dir := filepath.Join(d.config.Dir, oldTablesDir)
 	if d.ledger.Copied == 0 || d.ledger.From == 0 {
@@ -166,7 +166,7 @@ func (d *Dataplane) openRest() error {
 	}
 	rest, err := openOrigin(dir, d.ledger.From)
 	if isMissing(err) || errors.Is(err, ErrLayout) {
-		return nil // they are being removed since all was copied
+		return nil // everything was copied, so they are being removed
 	}
 	if err != nil {
 		return err
@@ -176,14 +176,15 @@ func (d *Dataplane) openRest() error {
 	return nil
 }
 
-// crowded reports whether the numbers of paths are used up by three quarters. Packets only ever add to them, so a reload makes new tables,
-// into which only what states still hold is copied.
+// crowded reports whether three quarters of the path numbers are used up. Packets only
+// ever add to them. So a reload makes new tables and copies only the paths that states
+// still use.
 func crowded(high uint32) bool {
 	return high > (maxPaths-reservedPaths)/4*3
 }
 
-// load loads what Build needs. Programs of the XDP hook that do not load are left
-// to the first interface that has it, whose error that is.
+// load loads the programs that Build needs. If the programs of the XDP hook do not load,
+// the error goes to the first interface that uses the hook.
 func (d *Dataplane) load() error {
 	err := d.loadObjects()
 	if err != nil && d.config.XDP {
@@ -230,21 +231,20 @@ func (d *Dataplane) loadObjects() error {
 	return nil
 }
 
-// chunks is the number of chunks that vectors of as many rules have as there may be.
+// chunks returns how many chunks a bit vector of the largest number of rules has.
 func (d *Dataplane) chunks() uint32 {
 	return uint32(ruleset.Chunks(int(ruleEntries(d.config.Program, d.config.Room)["rules"])))
 }
 
-// sizes returns the sizes of all maps that have no fixed one.
+// sizes returns the sizes of all maps whose size is not fixed.
 func (d *Dataplane) sizes() map[string]uint32 {
 	all := ruleEntries(d.config.Program, d.config.Room)
 	maps.Copy(all, tableSizes(d.config.Options.MaxStates))
 	return all
 }
 
-// reused returns the maps that programs are loaded over: the counters of rules
-// that stay the same, and all tables, or those whose size does not follow the
-// limit of states.
+// reused returns the maps that the programs are loaded over: the counters of unchanged
+// rules, and all tables, or only those whose size does not depend on the limit of states.
 func (d *Dataplane) reused(specs []*bpfload.Spec) (reused map[string]*bpfload.Map, err error) {
 	switch {
 	case d.kept:
@@ -274,7 +274,7 @@ func loadSpecs() ([]*bpfload.Spec, error) {
 	return specs, nil
 }
 
-// values are the settings of bpf/config.h.
+// values returns the settings of bpf/config.h.
 func (d *Dataplane) values() map[string]any {
 	return map[string]any{
 		"hash_keys":       newHashKeys(d.ledger.HashSeed),
@@ -295,12 +295,12 @@ func (d *Dataplane) values() map[string]any {
 	}
 }
 
-// markRecord is MARK_RECORD of bpf/config.h: the lesser values of the mark mean
-// something else.
+// markRecord is MARK_RECORD of bpf/config.h. Smaller values of the mark mean something
+// else.
 const markRecord = 3
 
-// handoffRecords is how many packets of one tuple the values of weir's bits of the
-// mark tell apart.
+// handoffRecords returns how many packets with the same tuple weir's bits of the mark can
+// distinguish.
 func handoffRecords(mask uint32) uint8 {
 	return uint8(min(1<<bits.OnesCount32(mask)-markRecord, limits.HandoffRecords))
 }

@@ -8,11 +8,12 @@ import (
 
 // Limits of capture (bpf/observe/capture.h).
 const (
-	// CaptureBytes is how much of a frame is captured at most: a jumbo frame.
+	// CaptureBytes is the most that is captured of a frame: a jumbo frame.
 	CaptureBytes = 9216
-	// CaptureFilters is how many alternatives all readers' filters may have together.
+	// CaptureFilters is the most alternatives that the filters of all readers may
+	// have together.
 	CaptureFilters = 64
-	// CaptureReaders is how many readers there may be at a time.
+	// CaptureReaders is the most readers at a time.
 	CaptureReaders = 16
 )
 
@@ -28,31 +29,31 @@ const (
 	filterNotDport
 )
 
-// A CaptureFilter is one alternative of what readers want to see. It selects a
-// packet that fits as it came or as it leaves; a zero field asks nothing.
+// A CaptureFilter is one alternative of the readers' filters. It selects a packet that
+// matches as it came in or as it leaves. A zero field matches everything.
 type CaptureFilter struct {
 	Readers uint32 // 1 << n for each reader n
-	Ifindex int    // where the packet came or leaves
-	All     bool   // also what is not IP; nothing below is asked
+	Ifindex int    // interface that the packet came in or leaves by
+	All     bool   // also match packets that are not IP; the fields below are ignored
 	Family  uint8  // 4 or 6
 	Proto   uint8
 	Src     CaptureEnd
 	Dst     CaptureEnd
 }
 
-// A CaptureEnd is what is asked of one side of a packet.
+// A CaptureEnd is the condition on one end of a packet.
 type CaptureEnd struct {
-	Prefix   netip.Prefix // not valid: not asked
-	Not      bool         // not in Prefix
-	Ports    bool         // PortLow to PortHigh is asked
-	PortsNot bool         // not among them
+	Prefix   netip.Prefix // if not valid: any address
+	Not      bool         // match addresses outside Prefix
+	Ports    bool         // compare with PortLow to PortHigh
+	PortsNot bool         // match ports outside that range
 	PortLow  uint16
 	PortHigh uint16
 }
 
-// SetCapture has packets captured that one of the filters selects, snap bytes of
-// each at most; without filters none. It holds for interfaces that are told of
-// later too, until it is called again.
+// SetCapture captures packets that one of the filters selects, up to snap bytes of each.
+// Without filters it captures none. It also covers interfaces that are added later, until
+// the next call.
 func (d *Dataplane) SetCapture(snap int, filters []CaptureFilter) error {
 	if len(filters) > CaptureFilters {
 		return fmt.Errorf("capture: %d alternatives in all filters, at most %d", len(filters), CaptureFilters)
@@ -77,8 +78,7 @@ func (d *Dataplane) SetCapture(snap int, filters []CaptureFilter) error {
 	return nil
 }
 
-// flagCapture sends the packets of every interface through the programs that
-// capture, or past them.
+// flagCapture switches the capture programs on or off for the packets of every interface.
 func (d *Dataplane) flagCapture() {
 	for i := range d.tables.shared.Interfaces {
 		raw := &d.tables.shared.Interfaces[i]
@@ -89,7 +89,7 @@ func (d *Dataplane) flagCapture() {
 	}
 }
 
-// withCapture sets or clears the flag that flagCapture is about.
+// withCapture sets or clears that flag.
 func (d *Dataplane) withCapture(flags InterfaceFlags) InterfaceFlags {
 	if atomic.LoadUint32(&d.tables.shared.Recording)&(1<<CaptureRing) != 0 {
 		return flags | interfaceCapture
@@ -114,7 +114,7 @@ func (f *CaptureFilter) raw() xdpCaptureFilter {
 	return raw
 }
 
-// prefix is the address and mask as the programs keep them, IPv4 as ::ffff:a.b.c.d.
+// prefix returns the address and mask as the programs keep them, IPv4 as ::ffff:a.b.c.d.
 func (e *CaptureEnd) prefix() (address, mask xdpAddr) {
 	if !e.Prefix.IsValid() {
 		return address, mask

@@ -12,21 +12,21 @@ import (
 	"weir/internal/killpoint"
 )
 
-// A Report is what a Commit has done.
+// A Report says what a Commit did.
 type Report struct {
 	Generation uint32
 	Copied     int      // states copied into new tables; 0 if the tables were kept
-	Lost       int      // states that did not fit into them
-	Converted  bool     // the copied states were of another version's layout
-	Unreadable error    // why the states that were there are all lost; nil: they are not
+	Lost       int      // states that did not fit
+	Converted  bool     // the copied states had another version's layout
+	Unreadable error    // why all existing states are lost; nil: they are not
 	Gone       []string // names of interfaces that had disappeared
 }
 
-// Commit makes the generation live on exactly these interfaces: one update for
-// each link that is there, new links for new interfaces, the others detached.
-// Where an error is returned everything is as before; one about an interface is
-// an *AttachError, and Commit may be called again without it. SetInterface and
-// SetAddresses are called before, where nothing was loaded yet.
+// Commit makes the generation live on exactly these interfaces. It updates each existing
+// link once, adds links for new interfaces and detaches the others. If it returns an
+// error, everything is as before. An error about an interface is an *AttachError, and the
+// caller may call Commit again without that interface. If nothing was loaded yet, call
+// SetInterface and SetAddresses first.
 func (d *Dataplane) Commit(attachments []Attachment) (Report, error) {
 	if d.lock == nil {
 		return Report{}, errors.New("commit: this generation has been committed")
@@ -72,9 +72,9 @@ func (t *transaction) run(attachments []Attachment) (err error) {
 	return t.finish()
 }
 
-// prepare pins the new generation under a name of its own, and has its clock
-// and sweep run. Its rule ids count as used from now on: its packets may make
-// states before the first failure.
+// prepare pins the new generation under its own name, and starts its clock and garbage
+// collection. Its rule ids count as used from now on, because its packets may make states
+// before a failure.
 func (t *transaction) prepare() error {
 	if err := t.reserveRules(); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (t *transaction) pinGeneration() error {
 	return pinLedger(dir, t.d.ledger)
 }
 
-// attach replaces the program of every link that is there and makes the others.
+// attach replaces the program of every existing link and makes the missing links.
 func (t *transaction) attach(attachments []Attachment) error {
 	t.wanted = make(map[linkKey]bool)
 	for _, a := range attachments {
@@ -194,7 +194,7 @@ func (t *transaction) pinLinks() error {
 			continue
 		}
 		path := c.key.path(t.dir)
-		if t.found[c.key] != nil { // of an interface that is gone, with the same index
+		if t.found[c.key] != nil { // of a vanished interface with the same index
 			if err := killpoint.Remove(path); err != nil {
 				return fmt.Errorf("unpin a link: %w", err)
 			}
@@ -206,7 +206,7 @@ func (t *transaction) pinLinks() error {
 	return nil
 }
 
-// finish is done when the new generation is live: nothing here is undone.
+// finish runs once the new generation is live. Nothing here is undone.
 func (t *transaction) finish() error {
 	if err := promote(t.dir); err != nil {
 		return err
@@ -230,8 +230,8 @@ func (t *transaction) finish() error {
 	return nil
 }
 
-// finishCopy copies what the generation before has changed up to its end. The old
-// tables stay pinned until then: where this is cut off, the next start goes on with it.
+// finishCopy copies the last changes of the previous generation. The old tables stay
+// pinned until then: if this is interrupted, the next start continues.
 func (t *transaction) finishCopy() error {
 	if len(t.d.copiers) == 0 {
 		return nil
@@ -245,7 +245,7 @@ func (t *transaction) finishCopy() error {
 	return errors.Join(err, t.d.closeOrigins())
 }
 
-// undo gives every link back what it had, the last changed first.
+// undo restores the program of every link, the last changed first.
 func (t *transaction) undo() error {
 	var errs []error
 	for i := len(t.changes) - 1; i >= 0; i-- {
@@ -262,12 +262,12 @@ func (t *transaction) undo() error {
 	return errors.Join(errs...)
 }
 
-// forget removes what the generation has pinned. Its timer ends with its map.
+// forget removes the generation's pins. Its timer ends with its map.
 func (t *transaction) forget() error {
 	return removeAll(t.dir, nextGenerationDir, nextTablesDir)
 }
 
-// closeChanges closes what the changes hold; closeLinks closes the links found.
+// closeChanges closes what the changes hold. closeLinks closes the links that were found.
 func (t *transaction) closeChanges() {
 	for _, c := range t.changes {
 		if c.old != nil {

@@ -21,14 +21,13 @@ func setTimeouts(s *xdpShared, o *ruleset.Options) {
 	atomic.StoreUint32(&s.AdaptiveStart, o.AdaptiveStart)
 	atomic.StoreUint32(&s.AdaptiveEnd, o.AdaptiveEnd)
 	if atomic.LoadUint32(&s.Prefetch) != 0 {
-		atomic.AddUint32(&s.RouteGeneration, 1) // hints were made by other timeouts
+		atomic.AddUint32(&s.RouteGeneration, 1) // hints were made with other timeouts
 	}
 	killpoint.Done("set the timeouts")
 }
 
-// startGC arms the timer that keeps the clock and releases dead states. It ends
-// with the map that holds it: when the generation's pin is removed and no
-// process has the map open.
+// startGC arms the timer that keeps the clock and releases dead states. The timer ends
+// with its map: when the generation's pin is removed and no process has the map open.
 func (d *Dataplane) startGC() error {
 	if d.swept || d.config.Frozen {
 		return nil
@@ -42,16 +41,16 @@ func (d *Dataplane) startGC() error {
 	return nil
 }
 
-// How often a timer is tried to be armed, and the pause after the first attempt,
-// which doubles: 5 s in all.
+// How often arming a timer is tried, and the pause after the first attempt. The pause
+// doubles; together that is 5 s.
 const (
 	armAttempts = 10
 	armPause    = 5 * time.Millisecond
 )
 
-// armed has start arm a timer, and tries again where the kernel has no memory for
-// it: within a program bpf_timer_init takes memory without waiting, so on a busy
-// machine it may find none at once that is there a moment later.
+// armed calls start to arm a timer, and tries again if the kernel has no memory for it.
+// Within a program bpf_timer_init takes memory without waiting. So on a busy machine it
+// may fail and succeed a moment later.
 func armed(start func() (uint32, error)) error {
 	for attempt, pause := 1, armPause; ; attempt, pause = attempt+1, 2*pause {
 		result, err := start()
@@ -68,12 +67,13 @@ func armed(start func() (uint32, error)) error {
 	}
 }
 
-// BumpRoutes has every state look up its next hops again, at its next packet.
+// BumpRoutes makes every state look up its next hops again at its next packet.
 func (d *Dataplane) BumpRoutes() { atomic.AddUint32(&d.tables.shared.RouteGeneration, 1) }
 
-// Heartbeat says that the daemon lives and probes neighbours. After three
-// seconds without one the programs do so by handing up packets: not while they run over
-// two tables, of which those at the other end of the stack's way may know another.
+// Heartbeat says that the daemon lives and probes neighbours. After three seconds without
+// one the programs do that themselves: they hand packets off to the stack. They do not do
+// so while two sets of tables are in use, because the programs at the other end of the
+// stack may use the other set.
 func (d *Dataplane) Heartbeat() {
 	if t := d.tables; t != nil {
 		atomic.StoreUint32(&t.shared.Heartbeat, atomic.LoadUint32(&t.shared.Now))

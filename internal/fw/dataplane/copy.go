@@ -16,29 +16,29 @@ const (
 	statusDead
 )
 
-// A copier copies states into new tables while packets use both: first the old ones by
-// the old generation, then the new ones by the new. It is run again and again, until
-// the old generation sees no more packets.
+// A copier copies states into new tables while packets use both. First the old generation
+// uses the old tables, then the new one uses the new tables. The copier runs again and
+// again until the old generation sees no more packets.
 type copier struct {
 	old    *origin
 	new    *intake
 	moved  []move       // by index in old
-	seed   maphash.Seed // of the prints
+	seed   maphash.Seed // for the prints
 	paths  *pathCopier  // nil if paths keep their numbers
 	copied int
 	lost   int
 }
 
-// A move is where a state went, and what had been counted when it was last looked at.
+// A move says where a state was copied to, and what it had counted when it was last read.
 type move struct {
 	index uint32 // in new; 0: not copied
-	print uint32 // of the connection
+	print uint32 // identifies the connection
 	lost  bool
 	old   [2]tally
 	new   [2]tally
 }
 
-// A tally is what one direction has counted, modulo 2^32.
+// A tally holds the counts of one direction, modulo 2^32.
 type tally struct{ packets, bytes uint32 }
 
 func (f *xdpFlow) tally() tally { return tally{uint32(f.Packets), uint32(f.Bytes)} }
@@ -47,7 +47,7 @@ func newCopier(old *origin, to *intake) *copier {
 	return &copier{old: old, new: to, seed: maphash.MakeSeed(), moved: make([]move, old.states.count)}
 }
 
-// copyStates copies what is new in the old tables; nothing if there are none.
+// copyStates copies what is new in the old tables. It does nothing if there are none.
 func (d *Dataplane) copyStates() error {
 	if len(d.copiers) == 0 {
 		if err := d.beginCopy(); err != nil {
@@ -55,7 +55,7 @@ func (d *Dataplane) copyStates() error {
 		}
 	}
 	for _, c := range d.copiers {
-		// What the second pass finds has come while the first was under way.
+		// The second pass copies what came during the first.
 		for range 2 {
 			if err := c.run(); err != nil {
 				return err
@@ -66,7 +66,7 @@ func (d *Dataplane) copyStates() error {
 	return nil
 }
 
-// beginCopy makes the new tables ready for what is copied into them.
+// beginCopy prepares the new tables for copying.
 func (d *Dataplane) beginCopy() error {
 	if d.old == nil && d.rest == nil {
 		return nil
@@ -94,11 +94,11 @@ func (d *Dataplane) beginCopy() error {
 	return nil
 }
 
-// slack are the numbers of paths left out, for those that the old generation
-// gives away while both run.
+// slack is how many path numbers are left out. The old generation may still assign that
+// many while both run.
 const slack = 64
 
-// copyShared copies what is not of states.
+// copyShared copies the fields that do not belong to states.
 func copyShared(to *xdpShared, from *origin) {
 	to.Now = atomic.LoadUint32(from.shared.now)
 	to.RouteGeneration = atomic.LoadUint32(from.shared.routeGeneration)
@@ -107,11 +107,11 @@ func copyShared(to *xdpShared, from *origin) {
 	for i := range from.interfaces {
 		raw := (*xdpInterface)(&to.Interfaces[i])
 		*raw = from.interfaces[i]
-		raw.change(0, interfaceDevmap|interfacePrefetch) // they are the generation's
+		raw.change(0, interfaceDevmap|interfacePrefetch) // these flags belong to the generation
 	}
 }
 
-// copyNumbers copies which numbers of paths are used: the map that leads to them
+// copyNumbers copies which path numbers are used, because the map from paths to numbers
 // stays the same.
 func copyNumbers(to *xdpShared, from *sharedFields) {
 	to.PathsHigh = min(atomic.LoadUint32(from.pathsHigh)+slack, maxPaths-reservedPaths-firstPath)
@@ -154,11 +154,11 @@ func (c *copier) lose(m *move) {
 	}
 }
 
-// move enters a state into the new tables, unless packets have made it there, or an
-// earlier start has copied it. What is refused is lost: there is no room, or another
+// move enters a state into the new tables, unless packets have made it there or an
+// earlier start has copied it. A refused state is lost: there is no room, or another
 // connection has its tuples.
 func (c *copier) move(s *xdpState, m *move) error {
-	// One that was copied by an earlier start, and is not there now, has ended since.
+	// If an earlier start copied it and it is not there now, it has ended since.
 	find := c.resumes() && int32(s.Created-c.old.begun) < 0
 	entered, n := *s, xdpState{}
 	if err := c.renumberState(&entered); err != nil {
@@ -177,7 +177,7 @@ func (c *copier) move(s *xdpState, m *move) error {
 		if !find {
 			c.lose(m)
 		}
-	case n.Back.Tuple != s.Back.Tuple || s.over(): // a packet has made it anew
+	case n.Back.Tuple != s.Back.Tuple || s.over(): // a packet has made it again
 		m.lost = true
 	default:
 		*m = move{index: owner, print: c.print(s), old: counted}
@@ -186,15 +186,16 @@ func (c *copier) move(s *xdpState, m *move) error {
 	return nil
 }
 
-// over reports whether both ends are done: the next packet is another connection's.
+// over reports whether both ends have closed: the next packet belongs to another
+// connection.
 func (s *xdpState) over() bool {
 	return min(s.FlowForth.Peer, s.FlowBack.Peer) >= uint8(state.PeerFinWait2)
 }
 
-// resumes reports whether an earlier start has begun to copy from here.
+// resumes reports whether an earlier start has begun copying from these tables.
 func (c *copier) resumes() bool { return c.old.begun != 0 }
 
-// print tells a connection from the one that has its slot next.
+// print distinguishes a connection from the next one at the same index.
 func (c *copier) print(s *xdpState) uint32 {
 	return uint32(maphash.Comparable(c.seed, s.Forth.Tuple)) ^ s.Created
 }
@@ -203,17 +204,19 @@ func (c *copier) print(s *xdpState) uint32 {
 type importing struct {
 	State xdpState
 	Index uint32
-	Owner uint32 // where Index is 0: number of the state that has one of the tuples
-	Find  uint32 // 1: only Owner is asked for
+	Owner uint32 // if Index is 0: number of the state that has one of the tuples
+	Find  uint32 // 1: only ask for Owner
 	_     [13]uint32
 }
 
-// follow brings a copy up to date. It returns false if another connection has its slot now.
+// follow brings a copy up to date. It returns false if another connection has its index
+// now.
 func (c *copier) follow(s *xdpState, m *move, live bool) (bool, error) {
 	var n xdpState
 	there := c.new.read(m.index, &n)
 	if !live || c.print(s) != m.print {
-		// It has ended in the old tables; where packets use the copy, it has not.
+		// It has ended in the old tables. If packets use the copy, the connection
+		// goes on.
 		if there && c.print(&n) == m.print && m.untouched(&n) {
 			c.new.end(m.index)
 		}
@@ -231,7 +234,7 @@ func (c *copier) merge(n, s *xdpState, m *move) error {
 	return c.new.change(m.index, n, func(n *xdpState) { m.merge(n, s) })
 }
 
-// untouched reports whether no packet of the new generation has used a copy.
+// untouched reports whether no packet of the new generation has used the copy.
 func (m *move) untouched(n *xdpState) bool {
 	return n.FlowForth.tally() == m.new[0] && n.FlowBack.tally() == m.new[1]
 }

@@ -14,15 +14,15 @@ type Counter struct {
 	Bytes   uint64
 }
 
-// An InterfaceCounters is how many packets met each end at one interface.
+// An InterfaceCounters holds how many packets ended with each reason at one interface.
 type InterfaceCounters struct {
-	Ifindex int // 0: all interfaces that have no counters of their own, or that are not known
+	Ifindex int // 0: all interfaces that are unknown or have no counters of their own
 	Reasons [reason.Count]Counter
 }
 
-// Interfaces returns the counters of all interfaces, by index. Interfaces
-// beyond MaxInterfaces are counted together and come last, with index 0, and so
-// are those that weir's programs run at without knowing them.
+// Interfaces returns the counters of all interfaces, by index. Interfaces beyond
+// MaxInterfaces are counted together and come last, with index 0. So are interfaces with
+// weir's programs that weir was not told about.
 func (v *View) Interfaces() ([]InterfaceCounters, error) {
 	const shared = MaxInterfaces * uint32(reason.Count)
 	var all []InterfaceCounters
@@ -53,7 +53,7 @@ func (v *View) Interfaces() ([]InterfaceCounters, error) {
 	return all, nil
 }
 
-// readReasons adds the counters of one interface, which begin at an index.
+// readReasons adds the counters of one interface, which begin at index first.
 
 func (v *View) readReasons(c *InterfaceCounters, at uint32) error {
 	values, err := newPerCPU[xdpCounter]()
@@ -71,11 +71,11 @@ func (v *View) readReasons(c *InterfaceCounters, at uint32) error {
 	return nil
 }
 
-// A Path is a set of rules that packets matched together, and their number.
+// A Path is a set of rules that packets matched together, and its counters.
 type Path struct {
 	Rules   []uint32 // global ids in order, those of the in crossing first
-	Full    bool     // stands for all sets that found no path of their own
-	States  uint64   // live ones that count under it
+	Full    bool     // counts all sets that found no path of their own
+	States  uint64   // live states that count under it
 	Counter Counter
 }
 
@@ -116,7 +116,7 @@ func (v *View) statesByPath() map[uint32]uint64 {
 	return states
 }
 
-// rules returns the global ids of a path; the programs keep them plus 1.
+// rules returns the global ids of a path. The programs keep them plus 1.
 func (p *xdpPath) rules() []uint32 {
 	var ids []uint32
 	for _, id := range p.Rule {
@@ -135,7 +135,7 @@ func newPerCPU[T any]() ([]T, error) {
 	return make([]T, n), nil
 }
 
-// sumCounter adds up the values that the CPUs have of a counter.
+// sumCounter adds up a counter's values of all CPUs.
 func sumCounter(m *bpfload.Map, index uint32, values []xdpCounter) (Counter, error) {
 	var sum Counter
 	if err := m.Lookup(index, values); err != nil {

@@ -15,22 +15,22 @@ type Dataplane struct {
 	place   bpfload.Place
 	objects *bpfload.Objects
 	tables  *tables
-	old     *origin      // to be copied from at Commit, if they cannot be kept; else nil
-	rest    *origin      // what a Commit that was cut off had begun to copy from; else nil
+	old     *origin      // tables to copy from at Commit, if they cannot be kept; else nil
+	rest    *origin      // tables that an interrupted Commit was copying from; else nil
 	copiers []*copier    // from old and rest to tables; none before Commit
-	keeps   []string     // maps of old that this generation is loaded over
-	kept    bool         // tables are those of the generation before
-	live    *liveRules   // what of the rules is replaced under traffic
-	rules   *bpfload.Map // counters of the same rules in the generation before; nil if they are others
-	crowded bool         // old has used up its numbers of paths
-	lost    error        // why there are tables that cannot be read; nil: there are none
+	keeps   []string     // maps of old that this generation uses
+	kept    bool         // tables belong to the previous generation too
+	live    *liveRules   // the rules that are replaced under traffic
+	rules   *bpfload.Map // the previous generation's counters of the same rules; nil if the rules differ
+	crowded bool         // old has used up its path numbers
+	lost    error        // why existing tables cannot be read; nil: they can, or there are none
 	swept   bool         // the garbage collection runs
-	byMark  bool         // the kernel finds routes by marks
-	ledger  ledger       // as it will be when this generation is live
+	byMark  bool         // the kernel looks up routes by mark
+	ledger  ledger       // as it will be once this generation is live
 	lock    *os.File     // held from Build to the end of Commit
 }
 
-// Close releases what the process holds. What is pinned goes on.
+// Close releases what the process holds. Pinned programs and maps go on.
 func (d *Dataplane) Close() error {
 	var errs []error
 	if d.live != nil {
@@ -46,7 +46,7 @@ func (d *Dataplane) Close() error {
 	if d.rules != nil {
 		errs = append(errs, d.rules.Close())
 	}
-	if d.lock != nil { // never committed: what Build made goes, if it is empty
+	if d.lock != nil { // never committed: remove the folder if it is empty
 		_ = d.place.Do(func() error { return killpoint.Remove(d.config.Dir) })
 	}
 	errs = append(errs, d.unlock())
@@ -54,7 +54,7 @@ func (d *Dataplane) Close() error {
 	return errors.Join(errs...)
 }
 
-// origins are the tables that states are copied from.
+// origins returns the tables that states are copied from.
 func (d *Dataplane) origins() []*origin {
 	var all []*origin
 	for _, o := range []*origin{d.old, d.rest} {
@@ -74,7 +74,7 @@ func (d *Dataplane) closeOrigins() error {
 	return errors.Join(errs...)
 }
 
-// Generation is the number that this generation has once it is live.
+// Generation returns the number that this generation has once it is live.
 func (d *Dataplane) Generation() uint32 { return d.ledger.Generation }
 
 func (d *Dataplane) unlock() error {
@@ -86,8 +86,8 @@ func (d *Dataplane) unlock() error {
 	return err
 }
 
-// generationMaps returns the maps that belong to this generation alone: they
-// end with its pins.
+// generationMaps returns the maps that belong to this generation alone. They end with its
+// pins.
 func (d *Dataplane) generationMaps() map[string]*bpfload.Map {
 	own := make(map[string]*bpfload.Map)
 	for name, m := range d.objects.Maps {

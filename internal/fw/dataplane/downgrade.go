@@ -12,14 +12,14 @@ import (
 	"weir/internal/killpoint"
 )
 
-// newerTablesDir has the pins of the tables in use while an older version is waited
-// for, which finds its own in their place.
+// newerTablesDir holds the pins of the tables in use while weir waits for an older
+// version. The older version finds its own tables in their place.
 const newerTablesDir = "newer_tables"
 
-// ErrNoLayout is returned (wrapped) for a layout that this version knows nothing of.
+// ErrNoLayout is returned (wrapped) for a layout that this version does not know.
 var ErrNoLayout = errors.New("this version knows no such layout")
 
-// Layouts are the earlier layouts that states can be given to, the latest first.
+// Layouts returns the earlier layouts that states can be converted to, the latest first.
 func Layouts() []uint32 {
 	known := slices.Collect(maps.Keys(pasts))
 	slices.Sort(known)
@@ -27,7 +27,7 @@ func Layouts() []uint32 {
 	return known
 }
 
-// A Downgrade keeps a second set of tables up to date, in an earlier layout, until a
+// A Downgrade keeps a second set of tables, in an earlier layout, up to date until a
 // version of weir with that layout has taken over.
 type Downgrade struct {
 	dir     string
@@ -36,8 +36,8 @@ type Downgrade struct {
 	objects *bpfload.Objects
 	copier  *copier
 	intake  *intake
-	states  uint32 // id of the map of states that the older version is to use
-	newer   uint32 // id of that in use
+	states  uint32 // id of the states map for the older version
+	newer   uint32 // id of the states map in use
 	memory  []*bpfload.Memory
 }
 
@@ -96,17 +96,17 @@ func (g *Downgrade) Follow() error {
 	return nil
 }
 
-// Copied and Lost are how many states were copied, and could not be.
+// Copied is how many states were copied.
 func (g *Downgrade) Copied() int { return g.copier.copied }
 
 // Lost is how many states could not be copied.
 func (g *Downgrade) Lost() int { return g.copier.lost }
 
-// Forgets are the fields of states that the older version does not know.
+// Forgets returns the fields of states that the older version does not know.
 func (g *Downgrade) Forgets() []string { return g.intake.back.Left() }
 
-// Offer puts the older tables in the place of those in use: a version of weir that starts
-// finds them. The running programs go on over theirs.
+// Offer puts the older tables in the place of those in use, so that an older version
+// finds them when it starts. The running programs continue with theirs.
 func (g *Downgrade) Offer() error {
 	return g.do(func() error {
 		next, live, newer := filepath.Join(g.dir, nextTablesDir), filepath.Join(g.dir, tablesDir), filepath.Join(g.dir, newerTablesDir)
@@ -147,12 +147,12 @@ func (g *Downgrade) pin(dir string) error {
 	return nil
 }
 
-// ErrTakenBack is returned (wrapped) where the tables that were offered are gone: this
-// version has loaded rules, or started, since.
+// ErrTakenBack is returned (wrapped) if the offered tables are gone: this version has
+// loaded rules, or started, since.
 var ErrTakenBack = errors.New("what was offered to an older version was taken back by another start or load")
 
-// Taken reports whether the older version has taken over on every interface. Then
-// nothing is left to follow.
+// Taken reports whether the older version has taken over on every interface. Then there
+// is nothing left to follow.
 func (g *Downgrade) Taken() (taken bool, err error) {
 	err = bpfload.At("").Do(func() error {
 		id, err := bpfload.MapID(filepath.Join(g.dir, tablesDir, pinName(formerMap(mapStates, g.layout))))
@@ -169,7 +169,7 @@ func (g *Downgrade) Taken() (taken bool, err error) {
 	return taken, err
 }
 
-// Finish copies what is left and forgets the tables that were in use.
+// Finish copies what is left and removes the tables that were in use.
 func (g *Downgrade) Finish() error {
 	return errors.Join(g.Follow(), bpfload.At("").Do(func() error {
 		return removeAll(g.dir, newerTablesDir)
@@ -195,9 +195,9 @@ func (g *Downgrade) Close() error {
 	return errors.Join(errs...)
 }
 
-// undoDowngrade ends a Downgrade that nobody has finished: a lock of the folder is held.
-// Where programs use the offered tables the older version has begun to take over, and
-// they are in force; else no packet has used them.
+// undoDowngrade ends an unfinished Downgrade. The caller holds the folder's lock. If
+// programs use the offered tables, the older version has begun to take over, and those
+// tables are in force. Otherwise no packet has used them.
 func undoDowngrade(dir string) error {
 	newer, live := filepath.Join(dir, newerTablesDir), filepath.Join(dir, tablesDir)
 	if _, err := os.Stat(newer); isMissing(err) {
@@ -231,7 +231,7 @@ func undoDowngrade(dir string) error {
 	return nil
 }
 
-// usedMaps are the maps that the programs of the folder's links use, by id.
+// usedMaps returns the maps that the programs of the folder's links use, by id.
 func usedMaps(dir string) (map[uint32]bool, error) {
 	links, err := openLinks(dir)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"weir/internal/killpoint"
 )
 
-// Base is where weir's own bpffs is mounted, with one folder per network
-// namespace, named by its cookie.
+// Base is the mount point of weir's own bpffs. It has one folder per network namespace,
+// named by the namespace's cookie.
 const Base = "/run/weir/bpf"
 
-// What a folder holds. Generations and tables are pinned under a "next" name
-// first and renamed when they are live; rename is what a crash cannot divide.
+// Names in a folder. Generations and tables are pinned under a "next" name first and
+// renamed when they are live, because a crash cannot interrupt a rename.
 const (
 	tablesDir         = "tables"
 	nextTablesDir     = "next_tables"
@@ -34,8 +34,8 @@ const (
 // the same folder's dataplane.
 var ErrBusy = errors.New("the dataplane is being replaced by another process")
 
-// Folder returns the path of the namespace's folder in weir's own bpffs, which
-// Build makes. netns is as in Config.
+// Folder returns the path of the namespace's folder in weir's own bpffs. Build makes it.
+// netns is as in Config.
 func Folder(netns string) (string, error) {
 	var dir string
 	err := bpfload.At(netns).Do(func() error {
@@ -46,14 +46,14 @@ func Folder(netns string) (string, error) {
 	return dir, err
 }
 
-// Mount mounts weir's own bpffs if it is not there: with the mounts of process
-// 1, where it outlives the caller. Build needs it for folders in Base.
+// Mount mounts weir's own bpffs if it is not there. It uses the mount namespace of
+// process 1, so that the mount outlives the caller. Build needs it for folders in Base.
 func Mount() error {
 	return bpfload.At("").Do(func() error { return bpfload.MountFS(Base) })
 }
 
-// Unmount takes weir's own bpffs away, unless a namespace has a folder in it. The
-// caller sees to it that nobody mounts it or makes a folder meanwhile.
+// Unmount unmounts weir's own bpffs, unless a namespace has a folder in it. The caller
+// makes sure that no process mounts it or makes a folder meanwhile.
 func Unmount() error {
 	return bpfload.At("").Do(func() error { return bpfload.UnmountFS(Base) })
 }
@@ -76,9 +76,8 @@ func Folders() ([]string, error) {
 	return folders, err
 }
 
-// Leftover reports whether the folder's network namespace is gone: links are
-// pinned there, and every one has lost its interface. Such a folder is for
-// Remove.
+// Leftover reports whether the folder's network namespace is gone: the folder has pinned
+// links, and each has lost its interface. Remove removes such a folder.
 func Leftover(dir string) (bool, error) {
 	var leftover bool
 	err := bpfload.At("").Do(func() error {
@@ -98,8 +97,8 @@ func Leftover(dir string) (bool, error) {
 	return leftover, err
 }
 
-// Remove detaches every program pinned in the folder and removes the folder
-// with all that is in it, states included. It is no error if there is none.
+// Remove detaches every program pinned in the folder and removes the folder with
+// everything in it, including the states. It is no error if there is none.
 func Remove(dir string) error {
 	return bpfload.At("").Do(func() error {
 		if _, err := os.Stat(dir); isMissing(err) {
@@ -120,7 +119,8 @@ func Remove(dir string) error {
 				return err
 			}
 		}
-		// The tables first: without them nothing counts as loaded, whatever else is left.
+		// Remove the tables first: without them nothing counts as loaded,
+		// whatever else is left.
 		if err := removeAll(dir, tablesDir, nextTablesDir, oldTablesDir); err != nil {
 			return err
 		}
@@ -128,9 +128,9 @@ func Remove(dir string) error {
 	})
 }
 
-// lockFolder makes the folder if it is missing and returns it open and locked
-// against other processes (and other Dataplanes of this one). wait says whether
-// to wait for them; else the error wraps ErrBusy.
+// lockFolder makes the folder if it is missing. It returns the folder open and locked
+// against other processes, and against other Dataplanes of this one. With wait it waits
+// for them. Otherwise the error wraps ErrBusy.
 func lockFolder(dir string, wait bool) (*os.File, error) {
 	if err := killpoint.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("make the folder for pins: %w", err)
@@ -146,10 +146,10 @@ func lockFolder(dir string, wait bool) (*os.File, error) {
 	return f, err
 }
 
-// repair finishes or forgets a Commit that was cut off: pins of a generation
-// that links hold already become the live ones, others are removed. Where other
-// links still hold the one before, its pins stay until the next Commit: without
-// them its tail calls would lead nowhere.
+// repair finishes or undoes an interrupted Commit. If links already hold a generation,
+// its pins become the live ones; other pins are removed. If other links still hold the
+// previous generation, its pins stay until the next Commit. Without them its tail calls
+// would lead nowhere.
 func repair(dir string) error {
 	if err := undoDowngrade(dir); err != nil {
 		return err
@@ -170,9 +170,9 @@ func repair(dir string) error {
 	return forgetOld(dir)
 }
 
-// forgetOld removes the pins of the generation before, unless links hold it. Its tables
-// stay: they are there only if a Commit was cut off while it copied from them, and the
-// next one goes on.
+// forgetOld removes the pins of the previous generation, unless links hold it. Its tables
+// stay: they exist only if a Commit was interrupted while it copied from them, and the
+// next one continues.
 func forgetOld(dir string) error {
 	held, err := isHeld(dir, oldGenerationDir)
 	if err != nil || held {
@@ -204,8 +204,8 @@ func isHeld(dir, generation string) (bool, error) {
 	return false, nil
 }
 
-// livePins is the folder of what is in force: that of the live name, or where a
-// promotion was cut off between its renames, that of the next one.
+// livePins returns the folder of what is in force. That is the live name, or the next one
+// if a promotion was interrupted between its renames.
 func livePins(dir, live, next, old string) string {
 	_, noLive := os.Stat(filepath.Join(dir, live))
 	_, noOld := os.Stat(filepath.Join(dir, old))
@@ -215,8 +215,8 @@ func livePins(dir, live, next, old string) string {
 	return filepath.Join(dir, live)
 }
 
-// liveTables is the folder of the tables in use. They are not the live ones by name while
-// an older version is offered its own.
+// liveTables returns the folder of the tables in use. It does not have the live name
+// while an older version is offered its own tables.
 func liveTables(dir string) string {
 	newer := filepath.Join(dir, newerTablesDir)
 	if _, err := os.Stat(newer); err == nil {
@@ -229,8 +229,7 @@ func liveGeneration(dir string) string {
 	return livePins(dir, generationDir, nextGenerationDir, oldGenerationDir)
 }
 
-// promote gives the pins of the next generation the place of the live one's, which
-// become the old ones.
+// promote moves the live pins to the old name and the next pins to the live name.
 func promote(dir string) error {
 	for _, name := range [][3]string{
 		{nextTablesDir, tablesDir, oldTablesDir},
@@ -240,7 +239,7 @@ func promote(dir string) error {
 		if _, err := os.Stat(next); isMissing(err) {
 			continue
 		}
-		if _, err := os.Stat(live); err == nil { // else an earlier promotion has got so far
+		if _, err := os.Stat(live); err == nil { // otherwise an earlier promotion has already done this
 			if err := removeAll(dir, name[2]); err != nil {
 				return err
 			}

@@ -13,13 +13,13 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// formerObjects has the garbage collection's object of each earlier layout: its maps and their BTF, and
-// the program that imports a state into them.
+// formerObjects holds the garbage collection's object of each earlier layout: its maps
+// with their BTF, and the program that imports a state into them.
 //
 //go:embed layouts/*.o
 var formerObjects embed.FS
 
-// formerObject reads one; tests have another.
+// formerObject reads one of them. Tests replace it.
 var formerObject = func(layout uint32) ([]byte, error) {
 	return formerObjects.ReadFile(fmt.Sprintf("layouts/%d.o", layout))
 }
@@ -62,7 +62,7 @@ func (g *Downgrade) makeTables(seed uint64) error {
 	return g.makeIntake(spec, kept)
 }
 
-// keepable are the maps in use that the older version can use as they are.
+// keepable returns the maps in use that the older version can use unchanged.
 func (g *Downgrade) keepable(spec *bpfload.Spec) (map[string]*bpfload.Map, error) {
 	kept := make(map[string]*bpfload.Map)
 	for _, name := range keptMaps {
@@ -70,7 +70,7 @@ func (g *Downgrade) keepable(spec *bpfload.Spec) (map[string]*bpfload.Map, error
 		if slices.Contains(ownMaps, name) || name == mapInterfaceCounters && !sameReasons(g.layout) {
 			continue
 		}
-		fits := declared == nil // the object knows no rings: they are what they were
+		fits := declared == nil // the object declares no rings: they have not changed
 		if !fits && declared.Compatible(m) == nil {
 			key, value, err := conversions(m, declared, formerRenames(g.layout))
 			if err != nil {
@@ -143,14 +143,14 @@ func readImportForm(spec *bpfload.Spec, argument string) (importForm, error) {
 	return form, nil
 }
 
-// made are the fields of struct shared that belong to states, next hops and the garbage collection:
-// they begin anew.
+// made lists the fields of struct shared that belong to states, next hops and the garbage
+// collection. They start afresh.
 var made = []string{
 	"gc_state", "states", "bumped", "gc_nexthop", "gc_nexthop_at", "gc_unlisted", "gc_lock", "prefetch",
 	"states_made", "states_released", "nexthops_high", "nexthops_unused", "nexthops", "hinted",
 }
 
-// fillShared writes what outlives a generation.
+// fillShared writes the fields that outlive a generation.
 func (g *Downgrade) fillShared() error {
 	memory, err := bpfload.MapMemory(g.intake.maps[mapShared])
 	if err != nil {
@@ -189,7 +189,7 @@ func (g *Downgrade) fillShared() error {
 	return nil
 }
 
-// copyMaps fills the maps that the older version needs of its own.
+// copyMaps fills the maps that the older version has for itself.
 func (g *Downgrade) copyMaps(spec *bpfload.Spec, kept map[string]*bpfload.Map) error {
 	for _, name := range copiedMaps {
 		former := formerMap(name, g.layout)

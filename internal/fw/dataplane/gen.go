@@ -1,8 +1,8 @@
 package dataplane
 
-// The compiler and its flags come from the Makefile (make generate), which pins
-// them: another compiler makes other bytes. Types are generated once, from the
-// XDP object, because all objects include the same headers.
+// The Makefile pins the compiler and its flags (make generate), because another compiler
+// makes other bytes. Types are generated once, from the XDP object, because all objects
+// include the same headers.
 
 //go:generate go tool bpf2go -target bpfel -type interface -type nexthop -type course -type flow -type addr -type tuple -type record -type capture_filter -type capture_setting -type rule_set xdp ../../../bpf/xdp.bpf.c
 //go:generate go tool bpf2go -target bpfel -no-global-types tc ../../../bpf/tc.bpf.c

@@ -1,13 +1,13 @@
 package dataplane
 
-// Answers count blocked packets whose rule has their sender told.
+// Answers counts the rejects of blocked packets.
 type Answers struct {
-	RST, ICMP Counter // told so
-	Limited   Counter // not told: the core had given as many answers as it may
-	Failed    Counter // not told: the answer could not be made
+	RST, ICMP Counter // rejects sent
+	Limited   Counter // not sent: the core had reached its limit
+	Failed    Counter // not sent: the reject could not be made
 }
 
-// Numbers of counters: enum rejected of bpf/path/reject.h.
+// Indexes of counters: enum rejected of bpf/path/reject.h.
 const (
 	answeredRST = iota
 	answeredICMP
@@ -16,7 +16,7 @@ const (
 	answeredCount
 )
 
-// Answers returns how many answers were given, and not given.
+// Answers returns how many rejects were sent, and how many were not.
 func (v *View) Answers() (Answers, error) {
 	var a Answers
 	values, err := newPerCPU[xdpCounter]()
