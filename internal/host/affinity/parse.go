@@ -12,15 +12,15 @@ import (
 	"weir/internal/host/tune"
 )
 
-// Parse reads what weir affinity set is told, against what was read of the host:
+// Parse reads the arguments of weir affinity set, and checks them against the host:
 //
 //	eth1:3=2            queue 3 of eth1 is received on core 2
 //	eth1=0-3            its queues in turn, one core each
 //	irq41=2             an interrupt
 //	eth1:0/rps=0-3      the stack spreads its packets over these cores; none: over none
-//	eth1:0/xps=0        these cores send by it
+//	eth1:0/xps=0        these cores send through it
 //	eth1/threaded=on    it receives in threads
-//	eth1/queues=4       it uses so many
+//	eth1/queues=4       the number of queues that it uses
 func Parse(words []string, s *doctor.Snapshot) ([]tune.Change, error) {
 	var all []tune.Change
 	for _, word := range words {

@@ -150,7 +150,7 @@ func allCoresFull(v *view) (o outcome) {
 	return o
 }
 
-// cheaper is what is left where no core has room.
+// cheaper is the remedy if no core has room: cheaper packets.
 var cheaper = Remedy{Command: "weir interfaces", Text: "check that packets are handled at XDP: it costs a fraction of what the stack costs"}
 
 func programs(v *view) (o outcome) {

@@ -1,9 +1,8 @@
-// Package doctor finds what limits a router now. A [Snapshot] holds everything
-// that was read of a host: facts, and two samples of counters with their time
-// between. A check is a pure function from a snapshot to findings; the verdict
-// is made of the findings. So a bundle from another machine, a test's fixture
-// and the live host are judged by the same code.
+// Package doctor finds what limits a router now. A [Snapshot] holds everything read from a
+// host: facts, two samples of counters, and the time between them. A check is a pure
+// function from a snapshot to findings, and the verdict is made from the findings. So the
+// same code judges a bundle from another machine, a test's fixture and the live host.
 //
-// Reading the live host is internal/host/doctor/collect's work. A check that lacks
-// what it reads says so: nothing that was not looked at is called fine.
+// internal/host/doctor/collect reads the live host. A check that lacks its input says so:
+// doctor calls nothing fine that it did not look at.
 package doctor
