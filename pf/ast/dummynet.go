@@ -2,8 +2,8 @@ package ast
 
 import "weir/pf/token"
 
-// Dummynet is FreeBSD's dnpipe or dnqueue: the pipe or queue of dummynet that
-// packets in the rule's direction go through, and then that of the others.
+// Dummynet is FreeBSD's dnpipe or dnqueue: the pipe or queue of dummynet for packets in
+// the rule's direction, and then the one for the other direction.
 type Dummynet struct {
 	token.Span
 	Queue   bool   // dnqueue

@@ -6,9 +6,9 @@ import (
 	"weir/pf/token"
 )
 
-// Ether is a rule of FreeBSD's for frames, or an anchor of such rules. Of its
-// Rule, Action, Direction, Quick, On and the options are used, From and To for
-// the addresses behind l3, and Anchor.
+// Ether is a FreeBSD rule for frames, or an anchor of such rules. It uses Action,
+// Direction, Quick, On and the options of its Rule, From and To for the addresses after
+// l3, and Anchor.
 type Ether struct {
 	Rule
 	Keyword  token.Span
@@ -25,7 +25,7 @@ type EtherType struct {
 	Number uint16
 }
 
-// MAC is an address of a frame, or those that agree with it in the bits of Mask.
+// MAC is an address of a frame, or all addresses that agree with it in the bits of Mask.
 type MAC struct {
 	token.Span
 	Not  bool
@@ -33,7 +33,7 @@ type MAC struct {
 	Mask [6]byte // all bits set: one address
 }
 
-// Bits returns the length of the mask as a prefix, -1 if it is none.
+// Bits returns the length of the mask as a prefix, or -1 if it is not a prefix.
 func (m *MAC) Bits() int {
 	if ones, size := net.IPMask(m.Mask[:]).Size(); size > 0 {
 		return ones

@@ -7,7 +7,7 @@ type File struct {
 	Files    *token.FileSet // its sources
 	Stmts    []Stmt
 	Comments []Comment
-	Partial  bool // there are errors: statements may be missing
+	Partial  bool // there are errors, so statements may be missing
 }
 
 // Comment is a comment, from # to the end of the line.
@@ -23,7 +23,7 @@ type Stmt interface {
 	Whole() token.Span
 }
 
-// Word is a name or value and where it stands.
+// Word is a name or value with its place.
 type Word struct {
 	token.Span
 	Text string
@@ -37,8 +37,8 @@ type Macro struct {
 	Used  bool // somewhere in the configuration
 }
 
-// Antispoof stands for the rules that block packets with an interface's
-// addresses that do not come in by it.
+// Antispoof is expanded to rules that block packets with an interface's addresses that
+// arrive elsewhere.
 type Antispoof struct {
 	token.Span
 	Quick      bool

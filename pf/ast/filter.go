@@ -2,13 +2,13 @@ package ast
 
 import "weir/pf/token"
 
-// Filter are clauses of a rule that may stand in any order behind its
-// addresses. One that is not there is nil or zero.
+// Filter has clauses of a rule that follow its addresses in any order. A missing clause
+// is nil or zero.
 type Filter struct {
 	ReceivedOn    *Interface
-	TOS           *Count // of the packet; 0 asks nothing
-	Prio          *Count // of the packet
-	Marked        *Mark  // of the packet
+	TOS           *Count // the packet's TOS; 0: no condition
+	Prio          *Count // the packet's priority
+	Marked        *Mark  // the packet's mark
 	MaxPktRate    *Rate
 	MaxPktSize    *Count // bytes of the IP packet
 	Set           Set
@@ -22,7 +22,7 @@ type Filter struct {
 	Scrub         *Scrub
 }
 
-// Count is a number that a clause gives.
+// Count is a number in a clause.
 type Count struct {
 	token.Span
 	N uint32
@@ -34,7 +34,7 @@ type Rate struct {
 	N, Seconds uint32
 }
 
-// Set is what "set" gives packets that match.
+// Set is what "set" changes in matching packets.
 type Set struct {
 	Prio  *SetPrio
 	Queue *SetQueue
@@ -43,23 +43,23 @@ type Set struct {
 	Mark  *Mark
 }
 
-// Mark is what marked asks of a packet's mark, or what set mark makes of it: N of
-// the bits of Mask. pf has no marks.
+// Mark is a condition on a packet's mark, or the change that set mark makes: N in the
+// bits of Mask. pf has no marks.
 type Mark struct {
 	token.Span
 	Not  bool // ! marked
 	N    uint32
-	Mask uint32 // 0: none is given
+	Mask uint32 // 0: not given
 }
 
-// SetPrio are priorities for packets, and for those that tell of no data:
-// acknowledgements and packets that ask for a low delay.
+// SetPrio has priorities for packets, and for those without data: acknowledgements and
+// packets that request a low delay.
 type SetPrio struct {
 	token.Span
 	N, Ack uint32
 }
 
-// SetQueue names the queues for packets, and for those that tell of no data.
+// SetQueue names the queues for packets, and for those without data.
 type SetQueue struct {
 	token.Span
 	Name Word
@@ -71,28 +71,28 @@ type Limiter struct {
 	token.Span
 	Name  Word
 	ByID  bool // Name is the limiter's number
-	Block bool // (block): what is over the limit is dropped, else the rule does not match it
+	Block bool // (block): packets above the limit are dropped; otherwise the rule does not match them
 }
 
-// DivertKind says where a rule diverts to.
+// DivertKind is a kind of diversion.
 type DivertKind uint8
 
-// Kinds of diverting.
+// Kinds of diversion.
 const (
 	DivertTo     DivertKind = iota // divert-to: a socket of this machine
-	DivertReply                    // divert-reply: the socket that is bound to the connection's address
-	DivertPacket                   // divert-packet: a program that gets and gives packets
+	DivertReply                    // divert-reply: the socket bound to the connection's address
+	DivertPacket                   // divert-packet: a program that receives and sends packets
 )
 
 // Divert is divert-to, divert-reply or divert-packet.
 type Divert struct {
 	token.Span
 	Kind DivertKind
-	Host *Host   // of divert-to; nil where it has a port only, as on FreeBSD
-	Port *Number // nil for divert-reply
+	Host *Host   // with divert-to; nil if there is only a port, as on FreeBSD
+	Port *Number // nil with divert-reply
 }
 
-// Scrub is how packets that match are cleaned.
+// Scrub is how matching packets are normalised.
 type Scrub struct {
 	token.Span
 	NoDF          bool

@@ -14,15 +14,15 @@ type Limit struct {
 	Items []Setting
 }
 
-// Setting is a name and its number.
+// Setting is a name with its number.
 type Setting struct {
 	Name  Word
 	Value Word
 	Count uint32 // Value as a number
 }
 
-// Option is a set statement of a name and one word, or none: optimization,
-// ruleset-optimization, state-policy, loginterface, debug, fingerprints and, of
+// Option is a set statement with a name and at most one word: optimization,
+// ruleset-optimization, state-policy, loginterface, debug, fingerprints and, from
 // FreeBSD, require-order, fail-policy and keepcounters.
 type Option struct {
 	token.Span
@@ -41,8 +41,7 @@ type ImplicitPass struct {
 	Yes bool
 }
 
-// MarkMask is set mark-mask, which pf does not have: the bits of a packet's mark
-// that are weir's own.
+// MarkMask is set mark-mask, which pf does not have: weir's own bits of a packet's mark.
 type MarkMask struct {
 	token.Span
 	Mask uint32
@@ -54,8 +53,8 @@ type Skip struct {
 	Interfaces []Interface
 }
 
-// InterfaceGroup is set interface-group, which pf does not have: there
-// ifconfig puts an interface into a group.
+// InterfaceGroup is set interface-group, which pf does not have. There ifconfig adds an
+// interface to a group.
 type InterfaceGroup struct {
 	token.Span
 	Name       Word
@@ -83,8 +82,7 @@ type Syncookies struct {
 	High, Low uint8      // start and end, percent of the states; 0: not given
 }
 
-// StateDefaults is set state-defaults: the options of states that rules make
-// which say nothing of state.
+// StateDefaults is set state-defaults: the state options of rules without any.
 type StateDefaults struct {
 	token.Span
 	Options []StateOption

@@ -2,13 +2,13 @@ package ast
 
 import "weir/pf/token"
 
-// Pool is what nat-to, rdr-to and their kin choose an address from.
+// Pool is the addresses from which nat-to, rdr-to and similar clauses choose.
 type Pool struct {
 	token.Span // from the keyword on
 	Hosts      []Host
 	Port       *PoolPort
 	Type       PoolType
-	Key        *Word // of source-hash: 0x and 32 digits, or any text; nil: one is drawn
+	Key        *Word // with source-hash: 0x and 32 digits, or any text; nil: a random key
 	Sticky     bool  // sticky-address
 	StaticPort bool
 	MapE       *MapE // FreeBSD's map-e-portset

@@ -5,7 +5,7 @@ import (
 	"weir/pf/printer"
 )
 
-// lower turns an expanded rule into the form that is compiled.
+// lower converts an expanded rule to the form that is compiled.
 func (r *resolver) lower(nr int, in *ast.Rule) *Rule {
 	out := &Rule{
 		Nr:        nr,
@@ -73,8 +73,7 @@ func (r *resolver) lowerOn(on []ast.Interface) Interface {
 	return r.lowerInterface(&on[0])
 }
 
-// loopbacks is the group of the machine's own loops, and on Linux the name of
-// the only one.
+// loopbacks is the group of loopback interfaces, and on Linux the name of the only one.
 const loopbacks = "lo"
 
 func (r *resolver) lowerInterface(i *ast.Interface) Interface {
@@ -111,7 +110,7 @@ func lowerHost(h *ast.Host) Address {
 	case ast.HostDynamic:
 		a := Address{Kind: InterfaceAddress, Not: h.Not, Interface: h.Name, NoAlias: h.NoAlias, Bits: max(h.Bits, 0)}
 		switch {
-		case h.Network && h.Bits < 0: // else the length that is given counts
+		case h.Network && h.Bits < 0: // otherwise the given length counts
 			a.Modifier = NetworkModifier
 		case h.Broadcast:
 			a.Modifier = BroadcastModifier

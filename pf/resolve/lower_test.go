@@ -169,8 +169,8 @@ func TestLowerTranslations(t *testing.T) {
 	}
 }
 
-// TestOrigin checks that a rule of a list knows the element that made it, also
-// through a macro, and that rules are numbered.
+// TestOrigin checks that a rule from a list knows the element that made it, also through
+// a macro, and that rules are numbered.
 func TestOrigin(t *testing.T) {
 	rules := load(t, "ports = \"{ ssh, www }\"\nblock\npass in proto tcp from { 10.0.0.1, 10.0.0.2 }\npass out proto tcp to port $ports\n")
 	var got []string
@@ -201,8 +201,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestOptions checks defaults, and the adaptive timeouts that follow from the
-// limit of states.
+// TestOptions checks defaults, and the adaptive timeouts that follow from the limit of
+// states.
 func TestOptions(t *testing.T) {
 	type options struct {
 		states, start, end uint32
@@ -274,8 +274,8 @@ func TestPortRange(t *testing.T) {
 	}
 }
 
-// TestSelfWithoutAddresses checks that a rule about a machine without any
-// address matches nothing, rather than everything.
+// TestSelfWithoutAddresses checks that a rule about a machine without addresses matches
+// nothing, not everything.
 func TestSelfWithoutAddresses(t *testing.T) {
 	rules, list := resolve.Load("in", []byte("block\npass in proto tcp to self port 22\npass from { self, 10.0.0.1 }\n"), nil)
 	if rules == nil {

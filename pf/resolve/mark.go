@@ -6,37 +6,38 @@ import (
 	"weir/pf/ast"
 )
 
-// DefaultMarkMask is set mark-mask where the file has none: three bits that
-// Tailscale, Kubernetes, the plugins of CNI and AWS, Calico's programs and
-// administrators' small numbers leave alone. docs/packet-path.md names them.
+// DefaultMarkMask is the default of set mark-mask: three bits that Tailscale, Kubernetes,
+// the CNI plugins, AWS, Calico and administrators' small numbers do not use.
+// docs/packet-path.md lists them.
 const DefaultMarkMask = 0xe0000000
 
-// The least and most bits that set mark-mask may have. Two values of the bits have
-// a fixed meaning, and 0 is none of weir's; the others tell packets apart that look
-// alike in the stack.
+// Limits of the number of bits in set mark-mask. Two values of the bits have a fixed
+// meaning, and 0 is none of weir's. The others distinguish packets that look alike in the
+// stack.
 const (
 	leastMarkBits = 3
 	mostMarkBits  = 8
 )
 
-// Mark is a value for some bits of a packet's mark. Mask 0: nothing is set or asked.
+// Mark is a value for some bits of a packet's mark. If Mask is 0, nothing is set or
+// required.
 type Mark struct {
 	N, Mask uint32
 }
 
-// Marked asks for a mark.
+// Marked is a condition on the mark.
 type Marked struct {
 	Mark
 	Not bool
 }
 
-// Match reports whether a packet's mark is what is asked for; if nothing is asked
-// for, it is.
+// Match reports whether a packet's mark meets the condition. An empty condition always
+// matches.
 func (m Marked) Match(mark uint32) bool {
 	return m.Mask == 0 || (mark&m.Mask == m.N) != m.Not
 }
 
-// On returns a mark after this has been set on it.
+// On returns mark with m's bits set.
 func (m Mark) On(mark uint32) uint32 { return mark&^m.Mask | m.N }
 
 // markMask checks set mark-mask. newResolver has noted it.
@@ -48,7 +49,7 @@ func (r *resolver) markMask(s *ast.MarkMask) {
 	}
 }
 
-// checkMarks checks what a rule asks of marks and sets in them.
+// checkMarks checks a rule's conditions on marks and the marks that it sets.
 func (r *resolver) checkMarks(in *ast.Rule) {
 	r.checkMark(in.Marked)
 	r.checkMark(in.Set.Mark)
@@ -67,7 +68,7 @@ func (r *resolver) checkMark(m *ast.Mark) {
 	}
 }
 
-// lowerMark fills the mask in where none is given: all bits but weir's own.
+// lowerMark fills in a missing mask: all bits except weir's own.
 func (r *resolver) lowerMark(m *ast.Mark) Mark {
 	switch {
 	case m == nil:

@@ -2,8 +2,8 @@ package resolve
 
 import "weir/pf/ast"
 
-// NamePorts writes the ports of expanded rules by their names, where there are
-// such: weir check -P.
+// NamePorts replaces ports of expanded rules by their names, if they have any: weir check
+// -P.
 func NamePorts(file *ast.File, host *Host) {
 	if host == nil {
 		host = &Host{}
@@ -12,7 +12,7 @@ func NamePorts(file *ast.File, host *Host) {
 	n.statements(file.Stmts)
 }
 
-// portNamer names ports; known are those that it has named.
+// portNamer names ports. known holds those already named.
 type portNamer struct {
 	names database
 	known map[service]string
@@ -38,7 +38,8 @@ func (n *portNamer) rule(r *ast.Rule) {
 	}
 }
 
-// ports returns ports by name; rules of other protocols share the list.
+// ports returns ports by name. It copies the list, because rules of other protocols share
+// it.
 func (n *portNamer) ports(list []ast.Port, udp bool) []ast.Port {
 	if len(list) == 0 {
 		return list
@@ -52,7 +53,7 @@ func (n *portNamer) ports(list []ast.Port, udp bool) []ast.Port {
 }
 
 func (n *portNamer) text(number ast.Number, udp bool) string {
-	if number.Text == "" { // there is no such operand
+	if number.Text == "" { // no such operand
 		return ""
 	}
 	key := service{port: number.Value}

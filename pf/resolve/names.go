@@ -10,8 +10,8 @@ func ProtocolNumber(name string) (uint8, bool) { return protocolByName(name) }
 // name in pf.conf.
 func ICMPTypeNumber(f ast.Family, name string) (uint8, bool) { return icmpTypeByName(f, name) }
 
-// ICMPCodeNumber returns the number of the code of that name in pf.conf which
-// messages of a type have.
+// ICMPCodeNumber returns the number of a code by its name in pf.conf, for messages of a
+// type.
 func ICMPCodeNumber(f ast.Family, kind uint8, name string) (uint8, bool) {
 	return icmpCodeByName(f, kind, name)
 }

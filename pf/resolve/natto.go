@@ -4,7 +4,8 @@ import (
 	"weir/pf/ast"
 )
 
-// checkTranslations checks where nat-to and its kin stand, and with what.
+// checkTranslations checks where nat-to and similar clauses are used, and with which
+// others.
 func (r *resolver) checkTranslations(in *ast.Rule) {
 	r.translation(in, in.Nat, "nat-to")
 	r.translation(in, in.Rdr, "rdr-to")
@@ -20,7 +21,7 @@ func (r *resolver) checkTranslations(in *ast.Rule) {
 	}
 }
 
-// translation checks where one of them stands.
+// translation checks where one of them is used.
 func (r *resolver) translation(in *ast.Rule, p *ast.Pool, name string) {
 	if p == nil {
 		return
@@ -36,8 +37,7 @@ func (r *resolver) translation(in *ast.Rule, p *ast.Pool, name string) {
 	}
 }
 
-// keepsState reports whether a rule says that it keeps state, or does so as
-// rules do that pass.
+// keepsState reports whether a rule keeps state, explicitly or because it passes.
 func keepsState(in *ast.Rule) bool {
 	if in.State != nil {
 		return in.State.Keep
@@ -58,7 +58,7 @@ func (r *resolver) afTo(in *ast.Rule) {
 	r.unenforced("AfTo", a.Span)
 }
 
-// checkRoute checks where route-to, reply-to or dup-to stands.
+// checkRoute checks where route-to, reply-to or dup-to is used.
 func (r *resolver) checkRoute(in *ast.Rule) {
 	if in.Route == nil {
 		return
@@ -77,12 +77,12 @@ func (r *resolver) checkRoute(in *ast.Rule) {
 	}
 }
 
-// idleRoute reports whether a rule's next hops never serve: pfSense names them in
-// its rules that block, too, in FreeBSD's form.
+// idleRoute reports whether a rule's next hops are never used. pfSense also writes them
+// in block rules, in FreeBSD's form.
 func idleRoute(in *ast.Rule) bool { return in.Action == ast.Block && in.Route.Pairs() }
 
-// binat adds the two rules that binat-to stands for: nat-to for what goes out,
-// and rdr-to for what comes in to the addresses that it translates to.
+// binat adds the two rules of a binat-to: nat-to for outgoing packets, and rdr-to for
+// packets that arrive for the translated addresses.
 func (r *resolver) binat(out *ast.Rule, l *lists, at [listed]int) {
 	source, ok := r.binatSource(out)
 	if !ok {
@@ -101,7 +101,7 @@ func (r *resolver) binat(out *ast.Rule, l *lists, at [listed]int) {
 	incoming.Direction, incoming.Rdr = ast.In, &back
 	back.Hosts = []ast.Host{source}
 	incoming.From, incoming.To = out.To, ast.Endpoint{Hosts: nat.Hosts, Ports: out.From.Ports}
-	// as in pfctl, of the lists all elements from this combination's on
+	// As in pfctl, use all elements of the lists from this combination's on.
 	r.expand(&incoming, &lists{
 		on: from(l.on, at[0]), protos: from(l.protos, at[1]), icmp: from(l.icmp, at[2]),
 		from: from(l.to, at[4]), to: nat.Hosts, fromPorts: from(l.toPorts, at[6]), toPorts: from(l.fromPorts, at[5]),
@@ -114,11 +114,11 @@ func (r *resolver) binat(out *ast.Rule, l *lists, at [listed]int) {
 	})
 }
 
-// from returns a list from the i-th element on.
+// from returns a list from its i-th element on.
 func from[T any](list []T, i int) []T { return list[min(i, len(list)):] }
 
-// binatSource checks the two sides of a combination with binat-to, and gives
-// the source.
+// binatSource checks the two sides of a combination with binat-to, and returns the
+// source.
 func (r *resolver) binatSource(out *ast.Rule) (source ast.Host, ok bool) {
 	pool := out.Binat
 	target := pool.Hosts[0]

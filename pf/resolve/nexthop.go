@@ -6,8 +6,8 @@ import (
 	"weir/pf/ast"
 )
 
-// namedHops makes hosts of the words before a rule's family, which are taken for
-// interfaces, that no interface has and some host does.
+// namedHops turns words before a rule's family into hosts if no interface has the name
+// and some host does. The parser takes these words for interfaces.
 func (r *resolver) namedHops(p *ast.Pool) *ast.Pool {
 	named := *p
 	named.Hosts = slices.Clone(p.Hosts)
@@ -25,8 +25,8 @@ func (r *resolver) namedHops(p *ast.Pool) *ast.Pool {
 	return &named
 }
 
-// linkHops makes of several next hops that name a link, fe80::1%em0, pairs with
-// it: a table would lose the links, as it does beside addresses without one.
+// linkHops combines several next hops that name a link, fe80::1%em0, with it. A table
+// would lose the links, as it does beside addresses without one.
 func (r *resolver) linkHops(t *targets) {
 	unlinked := func(h ast.Host) bool { return h.Zone == "" || h.Via != "" }
 	first := slices.IndexFunc(t.hosts, func(h ast.Host) bool { return !unlinked(h) })
@@ -41,8 +41,8 @@ func (r *resolver) linkHops(t *targets) {
 	}
 }
 
-// checkHops checks what addresses of interfaces next hops are, and that several
-// can stand together: a table, which addresses become, holds no interfaces.
+// checkHops checks which interface addresses the next hops are, and whether several can
+// be combined. Several addresses become a table, which cannot hold interfaces.
 func (r *resolver) checkHops(t *targets) {
 	for i := range t.hosts {
 		if first, h := &t.hosts[0], &t.hosts[i]; (h.Via == "") != (first.Via == "") {

@@ -9,8 +9,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// TestOptimized checks the files in testdata/optimized: what is left of "in"
-// when it is optimized is "out", and is what is left of that.
+// TestOptimized checks the files in testdata/optimized: optimizing "in" returns "out",
+// and optimizing "out" changes nothing.
 func TestOptimized(t *testing.T) {
 	testenv.EachGolden(t, "testdata/optimized/*.txtar", func(t *testing.T, g *testenv.Golden) {
 		out := optimized(t, g.Section("in"), resolve.Settings{Optimize: true})
@@ -19,7 +19,7 @@ func TestOptimized(t *testing.T) {
 	})
 }
 
-// TestOptimizedAsSet checks when set ruleset-optimization counts.
+// TestOptimizedAsSet checks when set ruleset-optimization is used.
 func TestOptimizedAsSet(t *testing.T) {
 	for _, test := range []struct {
 		set      string

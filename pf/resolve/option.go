@@ -6,7 +6,7 @@ import (
 	"weir/pf/token"
 )
 
-// option notes what a set statement says.
+// option stores the value of a set statement.
 func (r *resolver) option(s ast.Stmt) {
 	switch s := s.(type) {
 	case *ast.Timeout:
@@ -30,11 +30,11 @@ func (r *resolver) option(s ast.Stmt) {
 		r.group(s)
 	case *ast.StateDefaults:
 		r.setStateDefaults(s)
-		return // not printed, as with pfctl: the rules that it holds for say it
+		return // not printed, as with pfctl: the rules that it applies to show it
 	case *ast.Option:
 		r.wordOption(s)
 		if s.Name.Text == "ruleset-optimization" {
-			return // not printed, as with pfctl: what is printed is what came of it
+			return // not printed, as with pfctl: only its result is printed
 		}
 	}
 	r.out.Stmts = append(r.out.Stmts, s)
@@ -50,7 +50,7 @@ func (r *resolver) skip(s *ast.Skip) {
 	}
 }
 
-// setStateDefaults notes the options of states of the rules behind it.
+// setStateDefaults stores the state options of the rules after it.
 func (r *resolver) setStateDefaults(s *ast.StateDefaults) {
 	if first := r.defaultsAt; first.IsValid() {
 		r.faults.Add(diag.Diagnostic{
@@ -64,9 +64,8 @@ func (r *resolver) setStateDefaults(s *ast.StateDefaults) {
 	r.unenforcedOptions(s.Options)
 }
 
-// reassemble notes what becomes of fragments. weir lets them pass as they are,
-// each as its first was judged, which for the rules is as if they had been put
-// together.
+// reassemble stores how fragments are handled. weir passes them unchanged, each with the
+// verdict on the first fragment. For the rules this equals reassembly.
 func (r *resolver) reassemble(s *ast.Reassemble) {
 	r.noReassembly = !s.Yes
 	if !s.Yes {
@@ -77,11 +76,11 @@ func (r *resolver) reassemble(s *ast.Reassemble) {
 	}
 }
 
-// syncookieStart is the default of set syncookies adaptive: per cent of the
+// syncookieStart is the default start of set syncookies adaptive, in per cent of the
 // limit of states.
 const syncookieStart = 25
 
-// syncookies fills the marks in that are not given, if one is.
+// syncookies fills in the missing marks if one is given.
 func (r *resolver) syncookies(s *ast.Syncookies) *ast.Syncookies {
 	if s.Mode.Text != "never" {
 		r.faults.Unenforced(s.Span, "set syncookies "+s.Mode.Text)
@@ -105,7 +104,7 @@ func (r *resolver) syncookies(s *ast.Syncookies) *ast.Syncookies {
 	return &out
 }
 
-// wordOption notes an option of one word.
+// wordOption stores an option of one word.
 func (r *resolver) wordOption(s *ast.Option) {
 	switch s.Name.Text {
 	case "optimization":
@@ -124,7 +123,7 @@ func (r *resolver) wordOption(s *ast.Option) {
 	}
 }
 
-// group notes a group of interfaces; declareGroups has made it.
+// group stores a group of interfaces, which declareGroups has made.
 func (r *resolver) group(s *ast.InterfaceGroup) {
 	if r.options.Groups == nil {
 		r.options.Groups = make(map[string][]string)
@@ -135,14 +134,14 @@ func (r *resolver) group(s *ast.InterfaceGroup) {
 	}
 }
 
-// maxGroups is how deep groups of interfaces may hold groups.
+// maxGroups limits how deep groups of interfaces may contain groups.
 const maxGroups = 64
 
-// declareGroups puts interfaces into the groups that the file makes, in a copy
-// of the host: rules may name groups that are made behind them.
+// declareGroups adds interfaces to the groups that the file makes, in a copy of the host.
+// Rules may name groups that are made after them.
 func (r *resolver) declareGroups(stmts []ast.Stmt) {
 	made := make(map[string][]string)
-	first := make(map[string]token.Span) // where each is made
+	first := make(map[string]token.Span) // where each group is made
 	var names []string
 	for _, s := range stmts {
 		g, ok := s.(*ast.InterfaceGroup)
@@ -172,8 +171,8 @@ func (r *resolver) declareGroups(stmts []ast.Stmt) {
 	r.host = r.host.WithGroups(made)
 }
 
-// height is how deep a group holds groups, 0 for an interface; more than
-// maxGroups if it is deeper, or the group holds itself.
+// height returns how deep a group contains groups, or 0 for an interface. It returns more
+// than maxGroups if it is deeper, or if the group contains itself.
 func height(name string, made map[string][]string, heights map[string]int, depth int) int {
 	members, ok := made[name]
 	switch known := heights[name]; {

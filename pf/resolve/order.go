@@ -6,11 +6,11 @@ import (
 	"weir/pf/token"
 )
 
-// stage is where statements of a kind stand under set require-order yes.
+// stage is the position of a kind of statements under set require-order yes.
 type stage uint8
 
 const (
-	anyStage stage = iota // macros, tables and what else has no place of its own
+	anyStage stage = iota // macros, tables and other statements without a fixed position
 	optionStage
 	etherStage
 	scrubStage
@@ -43,15 +43,15 @@ func stageOf(s ast.Stmt) stage {
 	return anyStage
 }
 
-// order is FreeBSD's set require-order, and the statement that it looks back to.
+// order is FreeBSD's set require-order, and the latest stage seen.
 type order struct {
 	required bool
 	last     stage
 	at       token.Span
 }
 
-// checkOrder refuses a statement that stands behind one of a later kind, where
-// set require-order asks for that.
+// checkOrder rejects a statement that follows one of a later stage, if set require-order
+// is on.
 func (r *resolver) checkOrder(s ast.Stmt) {
 	if o, ok := s.(*ast.Option); ok && o.Name.Text == "require-order" {
 		r.order.required = o.Value.Text == "yes"
@@ -67,7 +67,7 @@ func (r *resolver) checkOrder(s ast.Stmt) {
 			Message: "set require-order: " + stageNames[now] + " stand before " + stageNames[r.order.last],
 			Related: []diag.Related{{Span: r.order.at}},
 		})
-		return // those behind it are compared with the later kind
+		return // statements after it are compared with the later kind
 	}
 	r.order.last, r.order.at = now, s.Whole()
 }

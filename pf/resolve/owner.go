@@ -10,11 +10,11 @@ import (
 	"weir/pf/field"
 )
 
-// nobody is the name of a packet's owner where it is of no socket of this
-// machine, as with packets that are forwarded.
+// nobody is the owner's name for packets without a socket on this machine, such as
+// forwarded ones.
 const nobody = "unknown"
 
-// owners looks the users or groups of a rule up: its field path.
+// owners looks up the users or groups of a rule, whose field is path.
 func (r *resolver) owners(list []ast.Owner, path string, names map[string]uint32) []ast.Owner {
 	what := field.At(path).Word
 	resolved := make([]ast.Owner, 0, len(list))
@@ -38,7 +38,7 @@ func (r *resolver) owners(list []ast.Owner, path string, names map[string]uint32
 	return resolved
 }
 
-// owner looks a user or group up and makes its text a number.
+// owner looks up a user or group and replaces its text by a number.
 func (r *resolver) owner(id *ast.ID, what string, names map[string]uint32) bool {
 	if id.Text == nobody {
 		id.Unknown, id.Value = true, math.MaxUint32
@@ -61,7 +61,7 @@ func (r *resolver) owner(id *ast.ID, what string, names map[string]uint32) bool 
 	return true
 }
 
-// anySystem is the operating system that asks nothing.
+// anySystem is the operating system that matches all.
 const anySystem = "any"
 
 // systems checks the operating systems of a rule.

@@ -14,7 +14,7 @@ const (
 	natHigh = 65535
 )
 
-// pools are the pools of a rule, nil where there is none.
+// pools are the pools of a rule. A missing one is nil.
 type pools struct {
 	rdr, nat, route *targets
 }
@@ -23,16 +23,15 @@ type pools struct {
 type targets struct {
 	pool  ast.Pool // without Hosts
 	hosts []ast.Host
-	table []ast.TableEntry // hosts as those of a table, if there are several
-	name  string           // of its keyword
+	table []ast.TableEntry // the hosts as table entries, if there are several
+	name  string           // keyword
 	rdr   bool             // it replaces the destination
-	hops  bool             // it holds next hops
+	hops  bool             // it contains next hops
 
-	byFamily map[ast.Family][]ast.Host // of a translation rule: the hosts that fit
+	byFamily map[ast.Family][]ast.Host // matching hosts of a translation rule
 }
 
-// pools resolves the pools of a rule and settles the rule's family by them, in
-// pfctl's order.
+// pools resolves the pools of a rule. They settle the rule's family, in pfctl's order.
 func (r *resolver) pools(in *ast.Rule, l *lists) {
 	p := &l.pools
 	if a := in.AfTo; a != nil {
@@ -78,8 +77,8 @@ func (r *resolver) targets(p *ast.Pool, name string) *targets {
 	return t
 }
 
-// afToPools resolves the pools of af-to, whose addresses are of the family that
-// packets go on in. Those that come are of the other.
+// afToPools resolves the pools of af-to. Their addresses have the family in which packets
+// leave. Packets arrive in the other family.
 func (r *resolver) afToPools(a *ast.AfTo, l *lists) {
 	l.pools.rdr = r.targets(a.To, "af-to")
 	l.pools.nat = r.targets(a.From, "af-to")
@@ -101,7 +100,7 @@ func (r *resolver) afToPools(a *ast.AfTo, l *lists) {
 	}
 }
 
-// turned is the other family.
+// turned returns the other family.
 func turned(f ast.Family) ast.Family {
 	if f == ast.Inet {
 		return ast.Inet6
@@ -109,8 +108,8 @@ func turned(f ast.Family) ast.Family {
 	return ast.Inet
 }
 
-// settleFamily leaves a pool the addresses of the rule's family. A rule that has
-// none gets that of the pool.
+// settleFamily keeps a pool's addresses of the rule's family. A rule without a family
+// gets that of the pool.
 func (r *resolver) settleFamily(t *targets, l *lists) {
 	family, at := l.family, l.familySpan
 	var fitting []ast.Host
@@ -134,8 +133,8 @@ func (r *resolver) settleFamily(t *targets, l *lists) {
 	t.hosts, l.family, l.familySpan = fitting, family, at
 }
 
-// checkPool checks that a pool's type suits its addresses, and gives a pool of
-// several the type round-robin if it has none.
+// checkPool checks that a pool's type suits its addresses. A pool of several addresses
+// without a type becomes round-robin.
 func (r *resolver) checkPool(t *targets) {
 	if len(t.hosts) == 0 {
 		return // an error has been reported
@@ -173,8 +172,8 @@ func (r *resolver) checkPool(t *targets) {
 	r.unenforcedPool(t)
 }
 
-// unenforcedPool warns of a way to choose that the dataplane does not know. Of
-// one address there is nothing to choose.
+// unenforcedPool warns if the dataplane does not support the pool's type. With one
+// address there is nothing to choose.
 func (r *resolver) unenforcedPool(t *targets) {
 	if t.pool.EndpointIndependent {
 		r.faults.Unenforced(t.pool.Span, "endpoint-independent")
@@ -195,11 +194,11 @@ func (r *resolver) unenforcedPool(t *targets) {
 	}
 }
 
-// unenforcedWeight warns of weights that are not kept: in round-robin those of
-// single addresses are, and of one address there is nothing to weigh.
+// unenforcedWeight warns if weights are ignored. Round-robin supports weights of single
+// addresses. With one address weights do not matter.
 func (r *resolver) unenforcedWeight(t *targets) {
 	if len(t.hosts) < 2 || t.pool.Type != ast.RoundRobin {
-		return // other types do not look at weights, or are not enforced
+		return // other types ignore weights, or are not enforced
 	}
 	for i := range t.hosts {
 		if h := &t.hosts[i]; h.Weight > 0 && !t.hops && !weighable(t.hosts) {
@@ -209,7 +208,7 @@ func (r *resolver) unenforcedWeight(t *targets) {
 	}
 }
 
-// fixed reports whether a pool of this one element has one address at most.
+// fixed reports whether a pool of this one element has at most one address.
 func fixed(h *ast.Host) bool {
 	switch h.Kind {
 	case ast.HostPrefix:
@@ -220,7 +219,7 @@ func fixed(h *ast.Host) bool {
 	return false
 }
 
-// poolPort looks the ports of a pool up; nil if there are none.
+// poolPort looks up the ports of a pool. It returns nil if there are none.
 func (r *resolver) poolPort(p *ast.Pool) *ast.PoolPort {
 	if p.Port == nil {
 		return nil
@@ -236,9 +235,9 @@ func (r *resolver) poolPort(p *ast.Pool) *ast.PoolPort {
 	return &resolved
 }
 
-// choose sets the pools of a combination. As in pfctl, several addresses become a
-// table, a table for each combination; pairs of FreeBSD's stay a list, because a
-// table holds no interfaces.
+// choose sets the pools of a combination. As in pfctl, several addresses become a table,
+// one table for each combination. FreeBSD's pairs stay a list, because a table cannot
+// hold interfaces.
 func (r *resolver) choose(out *ast.Rule, l *lists) {
 	if l.pools == (pools{}) {
 		return
@@ -272,11 +271,10 @@ func (r *resolver) pool(t *targets) *ast.Pool {
 	return &p
 }
 
-// maxListed is how many addresses all tables together may hold that stand for
-// the lists of pools.
+// maxListed limits the addresses in all tables made from the lists of pools.
 const maxListed = 1 << 22
 
-// listTable makes the table of a list; all tables of it share the addresses.
+// listTable makes the table of a list. All tables of the list share the addresses.
 func (r *resolver) listTable(t *targets) ast.Host {
 	if t.table == nil {
 		t.table = slices.Clip(entries(t.hosts))
@@ -288,9 +286,8 @@ func (r *resolver) listTable(t *targets) ast.Host {
 	return r.newTable(t.hosts, t.table)
 }
 
-// changing reports whether a pool of this one element can have several
-// addresses, and so is used round-robin: a table, a group, and an interface
-// without :0.
+// changing reports whether a pool of this one element can have several addresses, and is
+// therefore round-robin: a table, a group, or an interface without :0.
 func changing(h *ast.Host) bool {
 	switch h.Kind {
 	case ast.HostTable:
@@ -301,14 +298,13 @@ func changing(h *ast.Host) bool {
 	return false
 }
 
-// defaultPorts reports whether a range of ports is the one that nat-to uses by
-// itself.
+// defaultPorts reports whether a range of ports is nat-to's default.
 func defaultPorts(p *ast.PoolPort) bool {
 	return p.Range && p.Low.Value == natLow && p.High.Value == natHigh
 }
 
-// natPorts leaves a range out that is the default, and writes a range of one
-// port as a port. As in pf, low:* is the one port low here.
+// natPorts removes a range that is the default, and writes a range of one port as a port.
+// As in pf, low:* is the single port low here.
 func natPorts(p *ast.Pool) {
 	if p.Port == nil {
 		return
@@ -325,8 +321,8 @@ func natPorts(p *ast.Pool) {
 	p.Port = &port
 }
 
-// rdrPorts returns low:* the end that the rule's range of ports makes it have.
-// It reports false where there are no such ports.
+// rdrPorts replaces the end of low:* by the one that the rule's range of ports implies.
+// It returns false if there are no such ports.
 func (r *resolver) rdrPorts(p *ast.Pool, out *ast.Rule) bool {
 	if p == nil || p.Port == nil {
 		return true
@@ -346,7 +342,7 @@ func (r *resolver) rdrPorts(p *ast.Pool, out *ast.Rule) bool {
 	return true
 }
 
-// starPort makes low:* a range as long as that of the rule.
+// starPort makes low:* a range as long as the rule's.
 func (r *resolver) starPort(port *ast.PoolPort, out *ast.Rule) bool {
 	port.Star = false
 	if len(out.To.Ports) != 1 || out.To.Ports[0].Op != ast.PortRange {

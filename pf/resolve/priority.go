@@ -2,22 +2,21 @@ package resolve
 
 import "weir/pf/ast"
 
-// A SetPrio is the priority that a rule gives packets: N, and Ack to those that
-// carry no data or ask for a low delay. Set is false where the rule gives none.
+// A SetPrio is the priority that a rule sets: N, and Ack for packets that carry no data
+// or request a low delay. Set is false if the rule sets none.
 type SetPrio struct {
 	Set    bool
 	N, Ack uint8
 }
 
-// A SetQueue names the queue that a rule puts packets into, and the one for those
-// that carry no data or ask for a low delay. Both are empty where the rule names
-// none.
+// A SetQueue names the queue of a rule's packets, and the one for packets that carry no
+// data or request a low delay. Both are empty if the rule names none.
 type SetQueue struct {
 	Name, Ack string
 }
 
-// lowerPriority fills in what a rule gives the packets that match it. As in pf, an
-// anchor gives none: its rules do.
+// lowerPriority sets the priorities and queues of a rule's packets. As in pf, an anchor
+// sets none: its rules do.
 func lowerPriority(in *ast.Rule, out *Rule) {
 	if in.Anchor != nil {
 		return

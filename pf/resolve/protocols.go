@@ -1,7 +1,7 @@
 package resolve
 
-// protocols are the names of IP protocols as OpenBSD has them. Of several
-// names for a number the first is printed.
+// protocols are the names of IP protocols as in OpenBSD. If a number has several names,
+// the first is printed.
 var protocols = []struct {
 	number uint8
 	names  []string
@@ -87,7 +87,7 @@ func protocolName(number uint8) string {
 	return ""
 }
 
-// protocolNames are all names, for suggestions.
+// protocolNames returns all names, for suggestions.
 func protocolNames() []string {
 	var names []string
 	for _, p := range protocols {

@@ -7,26 +7,26 @@ import (
 	"weir/pf/diag"
 )
 
-// maxQueues is how many queues there can be on all interfaces: a queue without
-// an interface is one of each that has its parent.
+// maxQueues limits the queues on all interfaces together. A queue without an interface
+// counts once for each interface that has its parent.
 const maxQueues = 65536
 
-// queues are the definitions of queues.
+// queues holds the definitions of queues.
 type queues struct {
 	named    map[string]bool
-	roots    []*ast.Queue            // by interface, one each
+	roots    []*ast.Queue            // one for each interface
 	children map[string][]*ast.Queue // by the name of their parent
-	listed   []*ast.Queue            // the children, in order
-	altq     bool                    // there is an altq on
-	refused  bool                    // one was left out, so that those below it have no parent
+	listed   []*ast.Queue            // children in order
+	altq     bool                    // there is an altq on statement
+	refused  bool                    // one was rejected, so those below it have no parent
 	placed   map[*ast.Queue]bool
-	ordered  []*ast.Queue          // as they are printed: a root, then what is below it
-	count    int                   // on all interfaces
-	inner    map[string]*ast.Queue // by name, those with queues below them: the first of these
-	assigned []*ast.Word           // what rules assign packets to, where pfctl asks for a leaf
+	ordered  []*ast.Queue          // in the printed order: a root, then the queues below it
+	count    int                   // number on all interfaces
+	inner    map[string]*ast.Queue // queues with others below them, the first of each name
+	assigned []*ast.Word           // queues that rules assign, where pfctl requires a leaf
 }
 
-// queue takes a definition: one root for each of its interfaces, or a child.
+// queue adds a definition: one root for each of its interfaces, or a child.
 func (r *resolver) queue(q *ast.Queue) {
 	r.faults.Unenforced(q.Span, "queue")
 	if r.scope != r.main {
@@ -67,7 +67,7 @@ func (r *resolver) queue(q *ast.Queue) {
 	}
 }
 
-// onGroup reports whether a queue names a group where an interface has to stand.
+// onGroup reports an error if a queue names a group where an interface is required.
 func (r *resolver) onGroup(q *ast.Queue) (found bool) {
 	for _, i := range q.On {
 		if r.isGroup(i.Name) {
@@ -78,7 +78,7 @@ func (r *resolver) onGroup(q *ast.Queue) (found bool) {
 	return found
 }
 
-// checkBandwidth checks what a queue of OpenBSD can say of its bandwidth.
+// checkBandwidth checks the bandwidth of an OpenBSD queue.
 func (r *resolver) checkBandwidth(q *ast.Queue) {
 	for _, b := range []*ast.Bandwidth{q.Bandwidth, q.Min, q.Max} {
 		if b != nil && b.Percent > 0 {
@@ -108,7 +108,7 @@ func (q *queues) add(child *ast.Queue) {
 	q.listed = append(q.listed, child)
 }
 
-// root takes the root of an interface's queues.
+// root adds the root of an interface's queues.
 func (r *resolver) root(q *ast.Queue) {
 	for _, other := range r.queues.roots {
 		if other.On[0].Name == q.On[0].Name {
@@ -123,8 +123,8 @@ func (r *resolver) root(q *ast.Queue) {
 	r.queues.roots = append(r.queues.roots, q)
 }
 
-// checkQueues puts the queues below their roots, checks them, and appends them
-// to the statements in the order in which pfctl prints them.
+// checkQueues puts the queues below their roots, checks them, and appends them to the
+// statements in pfctl's order.
 func (r *resolver) checkQueues() {
 	q := &r.queues
 	if q.refused {
@@ -153,7 +153,7 @@ func (r *resolver) checkQueues() {
 	}
 }
 
-// checkLeaves refuses rules that assign packets to a queue with others below it.
+// checkLeaves rejects rules that assign packets to a queue with others below it.
 func (r *resolver) checkLeaves() {
 	for _, name := range r.queues.assigned {
 		if child := r.queues.inner[name.Text]; child != nil {
@@ -166,8 +166,8 @@ func (r *resolver) checkLeaves() {
 	}
 }
 
-// below places a queue of root and all that are below it; path are the names
-// above. It reports whether there is a default among them.
+// below places a queue under root, with all queues below it. path has the names above. It
+// reports whether one of them is a default.
 func (r *resolver) below(queue, root *ast.Queue, path map[string]bool) bool {
 	q := &r.queues
 	if q.count++; q.count > maxQueues {
@@ -204,8 +204,8 @@ func (r *resolver) below(queue, root *ast.Queue, path map[string]bool) bool {
 	return hasDefault
 }
 
-// place notes that a queue is below a root; the first time, it is printed. Which
-// interface it belongs to follows from its parent if there is one root only.
+// place notes that a queue is below a root. The first time, the queue is added for
+// printing. If there is only one root, the parent implies the interface.
 func (q *queues) place(queue *ast.Queue) {
 	if q.placed[queue] {
 		return
@@ -218,8 +218,8 @@ func (q *queues) place(queue *ast.Queue) {
 	q.ordered = append(q.ordered, &printed)
 }
 
-// childrenOf returns the queues right below one; of two of the same name, that
-// which names the interface.
+// childrenOf returns the queues directly below one. Of two with the same name, it returns
+// the one that names the interface.
 func (r *resolver) childrenOf(queue, root *ast.Queue) []*ast.Queue {
 	var children []*ast.Queue
 	at := make(map[string]int)

@@ -6,8 +6,7 @@ import (
 	"weir/pf/ast"
 )
 
-// addressRange resolves first - last, each an address or a name that stands
-// for one.
+// addressRange resolves first - last. Each is an address or a name of one.
 func (r *resolver) addressRange(h *ast.Host, where place) []ast.Host {
 	if where == tableHost {
 		r.faults.Errorf(h.Span, "a table cannot hold a range of addresses; write networks")
@@ -17,7 +16,7 @@ func (r *resolver) addressRange(h *ast.Host, where place) []ast.Host {
 	first.Kind = ast.HostName
 	from, to := r.word(&first), r.word(&last)
 	if len(from) == 0 || len(to) == 0 {
-		return nil // said
+		return nil // reported already
 	}
 	low, ok := single(from)
 	high, also := single(to)
@@ -37,7 +36,7 @@ func (r *resolver) addressRange(h *ast.Host, where place) []ast.Host {
 	return []ast.Host{resolved}
 }
 
-// single returns the address that a list of one address holds.
+// single returns the address of a list with one address.
 func single(hosts []ast.Host) (netip.Addr, bool) {
 	if len(hosts) != 1 || hosts[0].Kind != ast.HostPrefix || !hosts[0].Prefix.IsSingleIP() {
 		return netip.Addr{}, false

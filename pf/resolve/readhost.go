@@ -12,8 +12,8 @@ import (
 	"weir/pf/diag"
 )
 
-// ReadHost reads a Host from a JSON file. Fields of other names are left alone,
-// as weir interfaces --json writes more, unless they look misspelt.
+// ReadHost reads a Host from a JSON file. It ignores other fields, because weir
+// interfaces --json writes more, unless they look misspelt.
 func ReadHost(path string) (*Host, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -26,7 +26,7 @@ func ReadHost(path string) (*Host, error) {
 	return host, nil
 }
 
-// UnmarshalJSON reads a host whose interfaces have names of their own.
+// UnmarshalJSON reads a host whose interfaces have unique names.
 func (h *Host) UnmarshalJSON(data []byte) error {
 	type plain Host
 	if _, err := object(data, plain{}); err != nil {
@@ -46,7 +46,7 @@ func (h *Host) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads an interface; errors say which it is.
+// UnmarshalJSON reads an interface. Errors name it.
 func (i *HostInterface) UnmarshalJSON(data []byte) error {
 	type plain HostInterface
 	all, err := object(data, plain{})
@@ -71,10 +71,10 @@ func (i *HostInterface) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// interfaceAddress reads an address with the length of its network.
+// interfaceAddress is an address with the prefix length of its network.
 type interfaceAddress struct{ netip.Prefix }
 
-// UnmarshalText says what is wrong without Go's names.
+// UnmarshalText describes errors without Go's names.
 func (a *interfaceAddress) UnmarshalText(text []byte) (err error) {
 	if a.Prefix, err = netip.ParsePrefix(string(text)); err != nil {
 		return fmt.Errorf("%q is no address with the length of its network, as 192.0.2.1/24", text)
@@ -82,8 +82,8 @@ func (a *interfaceAddress) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// object returns the fields of a JSON object that is read as a struct like like;
-// an error if one of them looks misspelt.
+// object returns the fields of a JSON object that is read into a struct like like. It
+// returns an error if one of them looks misspelt.
 func object(data []byte, like any) (map[string]json.RawMessage, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {

@@ -7,7 +7,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// What a description of a machine says must not be passed over for a letter.
+// A misspelt field in the description of a machine must not be ignored.
 func TestReadHostErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"interfces": []}`: `there is no field "interfces"; did you mean "interfaces"?`,
@@ -26,7 +26,7 @@ func TestReadHostErrors(t *testing.T) {
 	}
 }
 
-// Remarks are left alone, and so is what weir interfaces --json says besides.
+// Remarks are ignored, and so are further fields of weir interfaces --json.
 func TestReadHostRemarks(t *testing.T) {
 	const text = `{"comment": "of the lab", "foreign_forward_drops": [], "interfaces": [{"name": "em0", "groups": ["em"],
 		"addresses": ["192.0.2.1/24"], "index": 2, "kind": "physical", "up": true, "hook": "xdp", "mode": "native", "why": "",

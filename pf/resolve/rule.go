@@ -8,7 +8,7 @@ import (
 	"weir/pf/token"
 )
 
-// lists are the clauses of a rule that lists can stand in, resolved.
+// lists holds the resolved clauses of a rule that may be lists.
 type lists struct {
 	on                 []ast.Interface
 	protos             []ast.Proto
@@ -19,19 +19,19 @@ type lists struct {
 	users, groups      []ast.Owner
 	pools              pools
 	family             ast.Family
-	familySpan         token.Span // what the family comes from; invalid for the addresses of from and to
+	familySpan         token.Span // origin of the family; invalid if it comes from the addresses of from and to
 
-	// accept takes a combination, of the elements at, unless it is to be left out.
+	// accept adds a combination of the elements at, unless it has to be left out.
 	accept func(out *ast.Rule, at [listed]int) bool
 
-	accepted int        // combinations
-	why      string     // the last one that was left out was
-	whySpan  token.Span // what why is said of
-	whyNot   token.Span // what it conflicts with
+	accepted int        // number of accepted combinations
+	why      string     // why the last combination was left out
+	whySpan  token.Span // place of why
+	whyNot   token.Span // place of the conflicting part
 }
 
-// rule expands a rule into one for each combination of the elements of its
-// lists. As in pfctl, combinations of different address families are left out.
+// rule expands a rule into one for each combination of the elements of its lists. As in
+// pfctl, it leaves out combinations of different address families.
 func (r *resolver) rule(in *ast.Rule) {
 	before := r.faults.Errors()
 	r.checkOnce(in)
@@ -60,11 +60,11 @@ func (r *resolver) rule(in *ast.Rule) {
 	r.expand(&resolved, l)
 }
 
-// expand hands over each combination of the lists of a rule.
+// expand calls accept for each combination of a rule's lists.
 func (r *resolver) expand(in *ast.Rule, l *lists) {
 	before := r.faults.Errors()
 	if len(in.From.Hosts) > len(l.from) && len(l.from) == 0 || len(in.To.Hosts) > len(l.to) && len(l.to) == 0 {
-		return // self without an address, of which there was a warning; no host would mean any
+		return // self without an address, which was warned about; no host at all would mean any
 	}
 	sizes := [...]int{
 		len(l.on), len(l.protos), len(l.icmp), len(l.from), len(l.to), len(l.fromPorts), len(l.toPorts), len(l.systems),
@@ -88,7 +88,7 @@ func (r *resolver) expand(in *ast.Rule, l *lists) {
 	}
 }
 
-// noCombination reports that nothing is left of a rule, and why.
+// noCombination reports that no combination of a rule is possible, and why.
 func (r *resolver) noCombination(in *ast.Rule, l *lists) {
 	d := diag.Diagnostic{Span: in.Span, Message: "the rule expands to no valid combination"}
 	if l.why != "" {
@@ -100,11 +100,11 @@ func (r *resolver) noCombination(in *ast.Rule, l *lists) {
 	r.faults.Add(d)
 }
 
-// listed is the number of lists that a rule expands by.
+// listed is the number of lists that expand a rule.
 const listed = 10
 
-// split returns the element of each list that combination i has; the last list
-// varies fastest.
+// split returns the elements of combination i, one for each list. The last list varies
+// fastest.
 func split(i int, sizes [listed]int) (at [listed]int) {
 	for k := len(sizes) - 1; k >= 0; k-- {
 		n := max(sizes[k], 1)
@@ -149,8 +149,7 @@ func (r *resolver) lists(in *ast.Rule) *lists {
 
 func isTCP(p ast.Proto) bool { return p.Number == protoTCP }
 
-// common returns the family that all addresses of a list have; none if one has
-// none.
+// common returns the family of all addresses in a list, or none if one address has none.
 func common(hosts []ast.Host) ast.Family {
 	if len(hosts) == 0 {
 		return ast.AnyFamily
@@ -164,8 +163,7 @@ func common(hosts []ast.Host) ast.Family {
 	return family
 }
 
-// familyOf returns the family of an address; tables and changing addresses have
-// none.
+// familyOf returns the family of an address. Tables and dynamic addresses have none.
 func familyOf(h *ast.Host) ast.Family {
 	if h.Kind != ast.HostPrefix && h.Kind != ast.HostRange {
 		return ast.AnyFamily
@@ -173,7 +171,7 @@ func familyOf(h *ast.Host) ast.Family {
 	return ast.Of(h.Prefix.Addr())
 }
 
-// anyOf makes a list of addresses any where one of them is, as in pf.
+// anyOf reduces a list to any if one of its addresses is any, as in pf.
 func anyOf(hosts []ast.Host) []ast.Host {
 	for i := range hosts {
 		if hosts[i].Kind == ast.HostAny {
@@ -201,24 +199,23 @@ func (r *resolver) combination(in *ast.Rule, l *lists, at [listed]int) {
 	dropAny(&out.From)
 	dropAny(&out.To)
 	if len(out.From.OS) > 0 && len(out.Protos) > 0 && !isTCP(out.Protos[0]) {
-		return // no packet of another protocol shows its sender's system
+		return // only TCP packets show the sender's system
 	}
-	r.choose(&out, l) // pfctl makes the tables of a combination that it leaves out, too
+	r.choose(&out, l) // pfctl also makes the tables of combinations that it leaves out
 	if r.agree(&out, l) && l.accept(&out, at) {
 		l.accepted++
 	}
 }
 
-// dropAny makes an endpoint that says any the one that says nothing, which is
-// smaller and means the same.
+// dropAny clears an endpoint that is any, which is shorter and means the same.
 func dropAny(e *ast.Endpoint) {
 	if len(e.Hosts) == 1 && e.Hosts[0].Kind == ast.HostAny && !e.Hosts[0].Not {
 		e.Hosts = nil
 	}
 }
 
-// add fills a rule in whose lists have one element each, checks it, and makes
-// it the next of the configuration.
+// add completes a rule whose lists have one element each, checks it, and appends it to
+// the configuration.
 func (r *resolver) add(out *ast.Rule) {
 	if r.total >= r.maxRules {
 		r.faults.Errorf(out.Span, "the configuration expands to more than %d rules here", r.maxRules)
@@ -236,8 +233,8 @@ func (r *resolver) add(out *ast.Rule) {
 	}
 }
 
-// one returns the i-th element of a list as a list. If the list has several,
-// origin becomes the element's place.
+// one returns the i-th element of a list as a list. If the list has several, origin is
+// set to the element's place.
 func one[T interface{ Whole() token.Span }](list []T, i int, origin *token.Span) []T {
 	if len(list) == 0 {
 		return nil
@@ -248,10 +245,10 @@ func one[T interface{ Whole() token.Span }](list []T, i int, origin *token.Span)
 	return list[i : i+1 : i+1]
 }
 
-// agree settles the family and interface of a combination, and reports
-// whether its addresses belong to them.
+// agree settles the family and interface of a combination. It reports whether its
+// addresses belong to them.
 func (r *resolver) agree(out *ast.Rule, l *lists) bool {
-	settled := l.familySpan // what the family comes from
+	settled := l.familySpan // where the family comes from
 	for _, hosts := range [][]ast.Host{out.From.Hosts, out.To.Hosts} {
 		if len(hosts) == 0 {
 			continue
@@ -278,7 +275,7 @@ func (r *resolver) agree(out *ast.Rule, l *lists) bool {
 	return true
 }
 
-// fitBits drops the length of (if)/bits where the rule's family has none such.
+// fitBits drops the length of (if)/bits if the rule's family does not have such lengths.
 func fitBits(out *ast.Rule) {
 	for _, hosts := range []*[]ast.Host{&out.From.Hosts, &out.To.Hosts} {
 		if len(*hosts) == 0 {
@@ -296,8 +293,8 @@ func fitBits(out *ast.Rule) {
 	}
 }
 
-// fill adds what a rule implies: pass rules keep state, and
-// such for TCP ask for flags S/SA.
+// fill adds what a rule implies: pass rules keep state, and for TCP they require flags
+// S/SA.
 func (r *resolver) fill(out *ast.Rule) {
 	keeps := out.Action == ast.Pass && (out.State == nil || out.State.Keep)
 	tcp := len(out.Protos) == 0 || out.Protos[0].Number == protoTCP

@@ -12,8 +12,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// context is defined before each line of a rules file; it is printed as
-// contextLines lines.
+// context is defined before each line of a rules file. It prints as contextLines lines.
 const (
 	context      = "table <good> { 192.0.2.5 192.0.2.6 2001:db8::5 }\ntable <bad> { 10.0.0.0/8 }\n"
 	contextLines = 2

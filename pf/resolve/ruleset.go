@@ -8,33 +8,33 @@ import (
 	"weir/pf/token"
 )
 
-// Ruleset is a configuration after expansion: what pfctl would hand to the
-// kernel. It is the only form of a configuration that internal/fw/ruleset
-// (the compiler) and internal/oracle/model (the judge) see.
+// Ruleset is a configuration after expansion: what pfctl would pass to the kernel. The
+// compiler (internal/fw/ruleset) and the model (internal/oracle/model) see only this
+// form.
 type Ruleset struct {
 	Options Options
 	Tables  []*Table
-	Rules   []*Rule // in order, those of an anchor behind it; Rules[i].Nr == i
+	Rules   []*Rule // in order, those of an anchor after it; Rules[i].Nr == i
 
-	Translations []*TranslationRule // FreeBSD's, in order; asked before Rules
+	Translations []*TranslationRule // FreeBSD's, in order; evaluated before Rules
 
-	Source *ast.File // the file after expansion, as weir check prints it; holds where each Pos lies
+	Source *ast.File // the file after expansion, as weir check prints it; maps each Pos to its place
 }
 
-// Options are the values of the set statements, defaults filled in.
+// Options are the values of the set statements, with defaults.
 type Options struct {
 	Timeouts     Timeouts
 	MaxStates    uint32   // set limit states; default 100000
 	Skip         []string // set skip on: interface or group names, in order
 	ImplicitPass bool     // set implicit-pass; default true
-	MarkMask     uint32   // set mark-mask: bits of skb->mark that are weir's own; default DefaultMarkMask
+	MarkMask     uint32   // set mark-mask: weir's own bits of skb->mark; default DefaultMarkMask
 
-	// Optimization is what set ruleset-optimization says: none, basic or
-	// profile; empty where it is not set.
+	// Optimization is the value of set ruleset-optimization: none, basic or profile,
+	// or empty if it is not set.
 	Optimization string
 
-	// Groups are the members of the groups that set interface-group makes,
-	// besides those that the machine has.
+	// Groups are the members of the groups that set interface-group makes, in
+	// addition to those of the machine.
 	Groups map[string][]string
 }
 
@@ -45,12 +45,12 @@ type Timeouts struct {
 	ICMPFirst, ICMPError                                                    uint32
 	OtherFirst, OtherSingle, OtherMultiple                                  uint32
 	Frag                                                                    uint32
-	Interval, SrcTrack, TCPTSDiff                                           uint32 // read and printed; weir's sweep has its own pace
-	AdaptiveStart, AdaptiveEnd                                              uint32 // states; both 0: no adaptive timeouts
+	Interval, SrcTrack, TCPTSDiff                                           uint32 // parsed and printed; weir's garbage collection has its own pace
+	AdaptiveStart, AdaptiveEnd                                              uint32 // numbers of states; both 0: no adaptive timeouts
 }
 
-// Table is a named set of addresses; an element with Not excludes what a
-// shorter prefix includes (longest prefix wins).
+// Table is a named set of addresses. An element with Not excludes part of a shorter
+// prefix, because the longest prefix wins.
 type Table struct {
 	Name    string
 	Entries []TableEntry
@@ -60,25 +60,25 @@ type Table struct {
 // TableEntry is one element of a table.
 type TableEntry = ast.TableEntry
 
-// Rule is one line of the configuration after expansion: every field holds a
-// single value. The zero value of a field means that the rule does not ask.
+// Rule is one line of the configuration after expansion: every field holds a single
+// value. The zero value of a field means no condition.
 type Rule struct {
 	Nr         int
-	Pos        token.Pos  // where it stands in the file: under the list element that made it
+	Pos        token.Pos  // place in the file: of the list element that made it
 	Origin     token.Span // that element, or the statement
 	Stmt       token.Span
 	Text       string // canonical form, as weir rules and pfctl -nv print it
 	Action     ast.Action
 	Direction  ast.Direction
 	Quick      bool
-	Log        bool // log the packets that it decides without a state, and those that make one
-	LogAll     bool // log (all): each packet of its states too; Log is set
+	Log        bool // log the packets that it decides without a state, and those that create one
+	LogAll     bool // log (all): every packet of its states too; Log is also set
 	Family     ast.Family
-	Proto      uint8 // 0: any (protocol 0 itself cannot be asked for)
+	Proto      uint8 // 0: any (rules cannot match protocol 0 itself)
 	State      StatePolicy
 	AllowOpts  bool
 	NotTagged  bool   // ! tagged
-	Answer     Answer // of Block
+	Answer     Answer // with Block
 	Flags      TCPFlags
 	ICMP       ICMPType
 	Anchor     *Call // the rule is an anchor; its Action is Match
@@ -87,31 +87,30 @@ type Rule struct {
 	OS         string // the sender's operating system
 	User       Owner
 	Group      Owner
-	Label      string       // macros ($if, $srcaddr, …) already replaced
-	MoreLabels []string     // labels behind the first, which FreeBSD allows
+	Label      string       // macros ($if, $srcaddr, …) are already replaced
+	MoreLabels []string     // labels after the first, which FreeBSD allows
 	Tag        string       // set on the packet when the rule matches; sticky
-	Tagged     string       // asked of the packet
-	SetMark    Mark         // set on the packet, of pass and match rules
-	Marked     Marked       // asked of the packet
+	Tagged     string       // condition on the packet's tag
+	SetMark    Mark         // set on packets by pass and match rules
+	Marked     Marked       // condition on the packet's mark
 	Nat        *Translation // nat-to
 	Rdr        *Translation // rdr-to
-	AfTo       *AfTo        // af-to, of a pass rule
+	AfTo       *AfTo        // af-to of a pass rule
 	SetPrio    SetPrio      // set prio
 	SetQueue   SetQueue     // set queue
-	Route      *Route       // of a pass rule
+	Route      *Route       // route of a pass rule
 	Filter
 }
 
-// Interface is the "on" clause. What Name stands for is looked up when the rule
-// is compiled: the interface, or the members of the group; there may be none
-// yet. Any is true where the rule has no "on".
+// Interface is the "on" clause. Name is looked up when the rule is compiled: it is an
+// interface or a group, which may not exist yet. Any is true if the rule has no "on".
 type Interface struct {
 	Any   bool
 	Not   bool
 	Group bool   // Name is a group
 	Name  string // as written
 
-	RDomain *uint32 // the interfaces of a routing domain, instead of those of a name
+	RDomain *uint32 // interfaces of a routing domain instead of a name
 }
 
 // Endpoint is one side of from/to.
@@ -130,12 +129,12 @@ const (
 	TableAddress                  // Table
 	InterfaceAddress              // (if): Interface, Modifier, Bits; follows the interface's addresses at run time
 	RangeAddress                  // from the address of Prefix to Last
-	NoRouteAddress                // any that no route leads to
-	URPFFailedAddress             // of From: any that the route back from leaves by another interface
-	RouteAddress                  // any that a route with the label Route leads to
+	NoRouteAddress                // any address without a route
+	URPFFailedAddress             // in From: any whose return route uses another interface
+	RouteAddress                  // any whose route has the label Route
 )
 
-// Modifier is what follows an interface name in (if:network).
+// Modifier is the word after an interface name in (if:network).
 type Modifier uint8
 
 // Modifiers of dynamic interface addresses.
@@ -143,18 +142,18 @@ const (
 	NoModifier Modifier = iota
 	NetworkModifier
 	BroadcastModifier // IPv4, not of loopbacks
-	PeerModifier      // the other ends of point-to-point links
+	PeerModifier      // other ends of point-to-point links
 )
 
-// Address is an address in a rule. Names of interfaces without parentheses,
-// "self" and host names are resolved to prefixes before they get here; (self)
-// is an InterfaceAddress whose Interface is Self.
+// Address is an address in a rule. Interface names without parentheses, "self" and host
+// names have already been resolved to prefixes. (self) is an InterfaceAddress whose
+// Interface is Self.
 type Address struct {
 	Kind      AddressKind
 	Not       bool
 	Modifier  Modifier
-	NoAlias   bool         // :0, the first address only
-	Prefix    netip.Prefix // IPv4 as IPv4
+	NoAlias   bool         // :0, only the first address
+	Prefix    netip.Prefix // IPv4 is stored as IPv4
 	Table     string
 	Interface string
 	Bits      int // (if)/Bits, 0: none
@@ -199,19 +198,18 @@ func compare[T uint16 | uint32](op ast.PortOp, low, high, n T) bool {
 	return true
 }
 
-// Nobody owns packets that are of no socket of this machine, as those that are
-// forwarded.
+// Nobody owns packets without a socket on this machine, such as forwarded ones.
 const Nobody = math.MaxUint32
 
-// Owner is a condition on who owns a packet's socket; Op is AnyPort where there
-// is none.
+// Owner is a condition on the owner of a packet's socket. Op is AnyPort if there is no
+// condition.
 type Owner struct {
 	Op        ast.PortOp
 	Low, High uint32
 }
 
-// Match reports whether the owner id satisfies the condition. Nobody is asked
-// for by name only: "= unknown", "!= root".
+// Match reports whether the owner id meets the condition. Nobody can only be compared by
+// name: "= unknown", "!= root".
 func (o Owner) Match(id uint32) bool {
 	if id == Nobody && o.Op != ast.AnyPort && o.Op != ast.PortEqual && o.Op != ast.PortNotEqual {
 		return false
@@ -219,8 +217,8 @@ func (o Owner) Match(id uint32) bool {
 	return compare(o.Op, o.Low, o.High, id)
 }
 
-// TCPFlags is "flags Set/Mask"; Mask 0 asks nothing ("flags any"). Bits are
-// those of the TCP header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128.
+// TCPFlags is "flags Set/Mask". Mask 0 means no condition ("flags any"). Bits are those
+// of the TCP header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128.
 type TCPFlags struct {
 	Set, Mask uint8
 }

@@ -9,23 +9,22 @@ import (
 	"weir/pf/token"
 )
 
-// A scope is one ruleset while it is filled: the configuration's own, or an
-// anchor's.
+// A scope is one ruleset while it is being filled: the main ruleset or an anchor's.
 type scope struct {
-	path         string    // of the anchor; empty: the configuration's own
-	out          *ast.File // statements but for the rules
+	path         string    // path of the anchor; empty: the main ruleset
+	out          *ast.File // statements except the rules
 	ethers       []*ast.Ether
-	scrubs       []*ast.ScrubRule // expanded, as the translations and rules
+	scrubs       []*ast.ScrubRule // expanded, like the translations and rules
 	translations []*ast.Translation
 	rules        []*ast.Rule
-	tables       map[string]*ast.Table // by name, those that it defines
+	tables       map[string]*ast.Table // tables that it defines, by name
 }
 
 func newScope(path string, out *ast.File) *scope {
 	return &scope{path: path, out: out, tables: make(map[string]*ast.Table)}
 }
 
-// child is the path of an anchor of that name in the scope.
+// child returns the path of an anchor of that name in the scope.
 func (s *scope) child(name string) string {
 	if s.path == "" {
 		return name
@@ -33,8 +32,8 @@ func (s *scope) child(name string) string {
 	return s.path + "/" + name
 }
 
-// stmts returns the expanded statements, the rules behind all else, in the order
-// that FreeBSD's set require-order asks for.
+// stmts returns the expanded statements with the rules last, in the order of FreeBSD's
+// set require-order.
 func (s *scope) stmts() []ast.Stmt {
 	var queues []ast.Stmt
 	stmts := make([]ast.Stmt, 0, len(s.out.Stmts)+len(s.ethers)+len(s.scrubs)+len(s.translations)+len(s.rules))
@@ -61,8 +60,8 @@ func (s *scope) stmts() []ast.Stmt {
 	return stmts
 }
 
-// body expands the rules in the braces of an anchor, as a scope of its own. An
-// anchor without braces is left as it is.
+// body expands the rules in an anchor's braces as a scope of its own. It leaves an anchor
+// without braces unchanged.
 func (r *resolver) body(in *ast.Anchor) *ast.Anchor {
 	if in == nil || !in.Braces.IsValid() {
 		return in
@@ -84,8 +83,8 @@ func (r *resolver) body(in *ast.Anchor) *ast.Anchor {
 	return &out
 }
 
-// loadAnchor expands the rules of a file as an anchor's; set block-policy does
-// not reach there.
+// loadAnchor expands the rules of a file as an anchor's. set block-policy does not apply
+// to them.
 func (r *resolver) loadAnchor(in *ast.LoadAnchor) {
 	s := newScope(r.child(strings.TrimPrefix(in.Name.Text, "/")), &ast.File{Files: r.out.Files})
 	policy, loading := r.policy, r.loading
@@ -108,14 +107,13 @@ func (r *resolver) inScope(s *scope, stmts []ast.Stmt) {
 			break
 		}
 		r.statement(stmt)
-		stmts[i] = nil // nobody needs it as it was written, and there may be 100,000
+		stmts[i] = nil // the original is no longer needed, and there may be 100,000 statements
 	}
 	r.complete()
 	r.scope, r.policy = outer, policy
 }
 
-// define makes a scope known by its path. Only one anchor of a name may have
-// rules.
+// define registers a scope under its path. Only one anchor of a name may have rules.
 func (r *resolver) define(s *scope, at token.Span) {
 	first, ok := r.anchors[s.path]
 	if ok && len(first.rules) > 0 {
@@ -129,8 +127,8 @@ func (r *resolver) define(s *scope, at token.Span) {
 	r.anchors[s.path], r.places[s.path] = s, at
 }
 
-// callee returns the path that an anchor in a scope calls, and whether it is of
-// all anchors in it. It reports false where there are too many "..".
+// callee returns the path that an anchor in a scope calls, and whether it means all
+// anchors inside that path. It returns ok as false if there are too many "..".
 func (s *scope) callee(name string) (path string, all, ok bool) {
 	path, absolute := strings.CutPrefix(name, "/")
 	if !absolute {
@@ -148,7 +146,7 @@ func (s *scope) callee(name string) (path string, all, ok bool) {
 	return path, all, true
 }
 
-// checkAnchor refuses what an anchor cannot do: its rules do it.
+// checkAnchor rejects what only an anchor's rules can do.
 func (r *resolver) checkAnchor(in *ast.Rule) {
 	refuse := func(at token.Span, what string) {
 		if at.IsValid() {

@@ -4,12 +4,12 @@ import "weir/pf/ast"
 
 const protoSCTP = 132
 
-// hasPorts reports whether rules may ask for the ports of a protocol.
+// hasPorts reports whether rules may have conditions on the ports of a protocol.
 func hasPorts(proto uint8) bool {
 	return proto == protoTCP || proto == protoUDP || proto == protoSCTP
 }
 
-// sctpPorts notes a rule that asks for ports of SCTP, as FreeBSD's may.
+// sctpPorts notes a rule with SCTP ports, which FreeBSD allows.
 func (r *resolver) sctpPorts(out *ast.Rule) {
 	if len(out.Protos) == 0 || out.Protos[0].Number != protoSCTP {
 		return

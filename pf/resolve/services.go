@@ -1,7 +1,7 @@
 package resolve
 
-// namesOfPorts returns the name that is printed of a port with several; with UDP
-// that of udpNames counts first.
+// namesOfPorts has the printed name of each port with several names. With UDP, udpNames
+// takes precedence.
 var (
 	namesOfPorts = map[uint16]string{
 		21: "ftp", 25: "smtp", 37: "time", 43: "whois", 80: "http", 88: "kerberos", 110: "pop3", 111: "sunrpc", 113: "auth",
@@ -15,8 +15,7 @@ var (
 	udpNames = map[uint16]string{21: "fsp", 512: "biff", 513: "who", 514: "syslog"}
 )
 
-// serviceName returns the built-in name that is printed of a port, "" if it has
-// none.
+// serviceName returns the built-in printed name of a port, or "".
 func serviceName(port uint16, udp bool) string {
 	if name := udpNames[port]; udp && name != "" {
 		return name
@@ -32,8 +31,8 @@ func serviceName(port uint16, udp bool) string {
 	return ""
 }
 
-// services are the ports that have names, from IANA's register and the names
-// that BSD and Linux systems have used for them.
+// services are the ports with names, from IANA's register and the names that BSD and
+// Linux systems have used.
 var services = map[string]uint16{
 	"tcpmux": 1, "echo": 7, "discard": 9, "systat": 11, "daytime": 13, "netstat": 15, "qotd": 17, "chargen": 19,
 	"ftp-data": 20, "fsp": 21, "ftp": 21, "ssh": 22, "telnet": 23, "mail": 25, "smtp": 25, "time": 37,

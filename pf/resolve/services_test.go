@@ -2,8 +2,8 @@ package resolve
 
 import "testing"
 
-// TestServiceNames finds ports with several names of which none is the one that
-// is printed: it would be another each time.
+// TestServiceNames finds ports with several names and no printed name, whose name would
+// change from run to run.
 func TestServiceNames(t *testing.T) {
 	count := make(map[uint16]int)
 	for _, port := range services {

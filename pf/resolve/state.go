@@ -7,15 +7,15 @@ import (
 	"weir/pf/ast"
 )
 
-// state returns how a rule keeps state in full: with the options that set
-// state-defaults and set state-policy give it, and those that follow from
-// others. It is nil where pfctl prints nothing: for pass rules that keep state
-// and say no more of it, and for others that keep none.
+// state returns a rule's complete state options: its own, those of set state-defaults and
+// set state-policy, and those that follow from others. It returns nil if pfctl prints
+// nothing: for pass rules that keep state without options, and for other rules that keep
+// none.
 func (r *resolver) state(in *ast.Rule) *ast.State {
 	switch {
 	case in.State != nil && !in.State.Keep:
 		if in.Action != ast.Pass {
-			return nil // says what is so anyway
+			return nil // this is the default anyway
 		}
 		return in.State
 	case in.Action != ast.Pass:
@@ -34,8 +34,8 @@ func (r *resolver) state(in *ast.Rule) *ast.State {
 	return out
 }
 
-// plainState drops what modulate state and synproxy state add: other protocols
-// than TCP have no sequence numbers and no handshakes.
+// plainState drops modulate state and synproxy state if the protocol is not TCP, because
+// only TCP has sequence numbers and handshakes.
 func plainState(s *ast.State) *ast.State {
 	if s == nil || s.Kind == ast.PlainState {
 		return s
@@ -48,8 +48,8 @@ func plainState(s *ast.State) *ast.State {
 	return &plain
 }
 
-// unenforcedState says what of the rule's state is not enforced. What the
-// options of set state-defaults lack is said there.
+// unenforcedState reports what is not enforced of the rule's state. For options of set
+// state-defaults that is reported there.
 func (r *resolver) unenforcedState(in *ast.Rule) {
 	s := in.State
 	if s == nil {
@@ -64,8 +64,8 @@ func (r *resolver) unenforcedState(in *ast.Rule) {
 	r.unenforcedOptions(s.Options)
 }
 
-// unenforcedOptions says which options of states are not enforced. All states
-// float, and none is told to other machines.
+// unenforcedOptions reports which state options are not enforced. All states float, and
+// none is sent to other machines.
 func (r *resolver) unenforcedOptions(options []ast.StateOption) {
 	for i := range options {
 		switch o := &options[i]; o.Kind {
@@ -78,7 +78,7 @@ func (r *resolver) unenforcedOptions(options []ast.StateOption) {
 	}
 }
 
-// checkSynproxy checks what synproxy state and modulate state stand with.
+// checkSynproxy checks what synproxy state and modulate state are combined with.
 func (r *resolver) checkSynproxy(in *ast.Rule) {
 	s := in.State
 	if s == nil || s.Kind == ast.PlainState {
@@ -100,8 +100,8 @@ func stateOption(options []ast.StateOption, kind ast.StateOptionKind) *ast.State
 	return &options[i]
 }
 
-// stateOptions checks options against each other and gives them in the order
-// and with the additions of pfctl.
+// stateOptions checks options against each other. It returns them in pfctl's order and
+// with pfctl's additions.
 func (r *resolver) stateOptions(given []ast.StateOption) []ast.StateOption {
 	r.checkOptions(given)
 	out := slices.DeleteFunc(slices.Clone(given), func(o ast.StateOption) bool {
@@ -123,8 +123,7 @@ func (r *resolver) stateOptions(given []ast.StateOption) []ast.StateOption {
 	return out
 }
 
-// perRule are the limits that ask for the sources of each rule to be counted
-// for themselves.
+// perRule are the limits that count each rule's sources separately.
 var perRule = []ast.StateOptionKind{ast.StateMaxSrcNodes, ast.StateMaxSrcConn, ast.StateMaxSrcConnRate}
 
 func (r *resolver) checkOptions(options []ast.StateOption) {
@@ -144,8 +143,7 @@ func (r *resolver) checkOptions(options []ast.StateOption) {
 	}
 }
 
-// sourceTrack returns the extent of source tracking that options come to, nil for
-// none.
+// sourceTrack returns the extent of source tracking that the options imply, or nil.
 func sourceTrack(options []ast.StateOption) *ast.StateOption {
 	track := stateOption(options, ast.StateSourceTrack)
 	if track == nil && stateOption(options, ast.StateMaxSrcStates) == nil && !slices.ContainsFunc(options, isPerRule) {
@@ -163,8 +161,8 @@ func sourceTrack(options []ast.StateOption) *ast.StateOption {
 
 func isPerRule(o ast.StateOption) bool { return slices.Contains(perRule, o.Kind) }
 
-// adaptTimeouts adds the timeouts that follow from limits: adaptive ones from
-// max, and a memory of sources that is as long as max-src-conn-rate asks for.
+// adaptTimeouts adds the timeouts that follow from limits: adaptive ones from max, and
+// from max-src-conn-rate how long sources are remembered.
 func adaptTimeouts(options []ast.StateOption) []ast.StateOption {
 	adaptive := func(o ast.StateOption) bool { return o.Name == "adaptive.start" || o.Name == "adaptive.end" }
 	if most := stateOption(options, ast.StateMax); most != nil && !slices.ContainsFunc(options, adaptive) {

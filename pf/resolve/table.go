@@ -8,14 +8,14 @@ import (
 	"weir/pf/diag"
 )
 
-// A use is a table that a rule names, and where the rule stands.
+// A use is a table named by a rule, with the rule's scope.
 type use struct {
 	ast.Host
 	in *scope
 }
 
-// declareAll remembers the tables among statements of the scope: rules may name
-// tables that are defined behind them.
+// declareAll stores the tables among the statements of the scope, because rules may name
+// tables that are defined after them.
 func (r *resolver) declareAll(stmts []ast.Stmt) {
 	for _, s := range stmts {
 		if t, ok := s.(*ast.Table); ok {
@@ -24,8 +24,8 @@ func (r *resolver) declareAll(stmts []ast.Stmt) {
 	}
 }
 
-// tableOf returns the table that a name stands for in a scope: an anchor's own
-// table hides the configuration's. Nil if there is none.
+// tableOf returns the table with a name in a scope, or nil. An anchor's own table hides
+// one of the main ruleset.
 func (r *resolver) tableOf(s *scope, name string) *ast.Table {
 	if t := s.tables[name]; t != nil {
 		return t
@@ -33,7 +33,7 @@ func (r *resolver) tableOf(s *scope, name string) *ast.Table {
 	return r.main.tables[name]
 }
 
-// declare remembers a table that the scope defines.
+// declare stores a table that the scope defines.
 func (r *resolver) declare(t *ast.Table) {
 	if first := r.tables[t.Name.Text]; first != nil {
 		r.faults.Add(diag.Diagnostic{
@@ -77,8 +77,8 @@ func entries(hosts []ast.Host) []ast.TableEntry {
 	return list
 }
 
-// checkTables warns of tables that rules name and the file does not define. In
-// pf they come into being empty.
+// checkTables warns about tables that rules name and the file does not define. pf creates
+// them empty.
 func (r *resolver) checkTables() {
 	known := sync.OnceValue(keysOf(r.tables))
 	for _, use := range r.uses {
@@ -98,7 +98,7 @@ func (r *resolver) checkTables() {
 	}
 }
 
-// fillTables adds what the host's tables hold besides what the file says.
+// fillTables adds the entries of the host's tables that are not in the file.
 func (rs *Ruleset) fillTables(host *Host) {
 	places := make(map[string]*Table, len(rs.Tables))
 	for _, t := range rs.Tables {
@@ -114,7 +114,7 @@ func (rs *Ruleset) fillTables(host *Host) {
 	}
 }
 
-// newTable makes a table of a list of addresses to translate to, as pfctl does.
+// newTable makes a table from a list of translation addresses, as pfctl does.
 func (r *resolver) newTable(hosts []ast.Host, elements []ast.TableEntry) ast.Host {
 	name := ""
 	for name == "" || r.tableOf(r.scope, name) != nil {
@@ -131,8 +131,7 @@ func (r *resolver) newTable(hosts []ast.Host, elements []ast.TableEntry) ast.Hos
 	return ast.Host{Span: span, Kind: ast.HostTable, Name: name, Bits: -1}
 }
 
-// allTables lowers the tables, those of anchors under the names that qualified
-// gives them.
+// allTables lowers the tables. Those of anchors get the names that qualified returns.
 func (r *resolver) allTables() []*Table {
 	var tables []*Table
 	scopes := []*scope{r.main}
@@ -151,8 +150,7 @@ func (r *resolver) allTables() []*Table {
 	return tables
 }
 
-// qualified is the name by which a table of the scope is told from others: as
-// pf writes it, name@anchor.
+// qualified returns the unique name of the scope's table: name@anchor, as pf writes it.
 func (s *scope) qualified(name string) string {
 	if s.path == "" || s.tables[name] == nil {
 		return name

@@ -9,10 +9,10 @@ import (
 	"weir/pf/token"
 )
 
-// fileEntries returns the addresses in a table's file: words between blanks and
-// line ends, behind ! if they are excluded. From # or ; to the end of a line is
-// a comment. It goes through the text once and keeps nothing of it, as there
-// may be millions.
+// fileEntries returns the addresses in a table's file: words separated by blanks and line
+// ends, with ! in front if they are excluded. A comment starts with # or ; and ends with
+// the line. It reads the text once and copies nothing of it, because there may be
+// millions of addresses.
 func (r *resolver) fileEntries(file *token.File) []ast.TableEntry {
 	text := string(file.Src)
 	list := make([]ast.TableEntry, 0, strings.Count(text, "\n"))
@@ -33,8 +33,8 @@ func (r *resolver) fileEntries(file *token.File) []ast.TableEntry {
 	}
 }
 
-// nextWord returns the first word of text at or behind at, and where it is; it is
-// empty at the end.
+// nextWord returns the first word of text from at on, and its position. It is empty at
+// the end.
 func nextWord(text string, at int) (string, int) {
 	for at < len(text) {
 		switch c := text[at]; {
@@ -59,7 +59,7 @@ func nextWord(text string, at int) (string, int) {
 
 func blank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// literalEntry reads an address or a network in digits.
+// literalEntry reads a numeric address or network.
 func literalEntry(word string) (ast.TableEntry, bool) {
 	word, not := strings.CutPrefix(word, "!")
 	if p, err := netip.ParsePrefix(word); err == nil {
@@ -72,8 +72,8 @@ func literalEntry(word string) (ast.TableEntry, bool) {
 	return ast.TableEntry{Prefix: netip.PrefixFrom(a, a.BitLen()), Not: not}, true
 }
 
-// fileHost reads a word of a file that is no address: a short network such as
-// 10/8, an interface with its modifiers, a host. It reports false with an error.
+// fileHost reads a word that is not an address: a short network such as 10/8, an
+// interface with its modifiers, or a host. It reports an error before it returns false.
 func (r *resolver) fileHost(word string, span token.Span) (ast.Host, bool) {
 	name, not := strings.CutPrefix(word, "!")
 	h := ast.Host{Span: span, Kind: ast.HostName, Not: not, Bits: -1}
@@ -85,7 +85,7 @@ func (r *resolver) fileHost(word string, span token.Span) (ast.Host, bool) {
 		}
 		name, h.Bits = before, int(n)
 	}
-	if _, err := netip.ParseAddr(name); err != nil { // the :0 of an address is no modifier
+	if _, err := netip.ParseAddr(name); err != nil { // the :0 of an address is not a modifier
 		name = modifiers(&h, name)
 	}
 	if h.Name = name; name == "" {
@@ -94,7 +94,7 @@ func (r *resolver) fileHost(word string, span token.Span) (ast.Host, bool) {
 	return h, name != ""
 }
 
-// modifiers takes the modifiers off the name of an interface.
+// modifiers removes the modifiers from an interface's name.
 func modifiers(h *ast.Host, name string) string {
 	for {
 		i := strings.LastIndexByte(name, ':')

@@ -9,10 +9,9 @@ import (
 	"weir/pf/ast"
 )
 
-// A Translation is the target of nat-to or rdr-to. Addrs are in order; there may
-// be none: of a table without an address of the rule's family. A range of rdr-to's
-// ports is counted from the start of the rule's range (To.Port): the n-th port
-// becomes the n-th; a shorter range repeats.
+// A Translation is the target of nat-to or rdr-to. Addrs are in order. There are none if
+// a table has no address of the rule's family. A range of rdr-to's ports maps the rule's
+// range (To.Port) port by port: the n-th port becomes the n-th. A shorter range repeats.
 type Translation struct {
 	Addrs      []Address // PrefixAddress (single addresses or networks) or InterfaceAddress
 	Choice     Choice
@@ -21,7 +20,8 @@ type Translation struct {
 	StaticPort bool
 }
 
-// SourcePorts is the range that nat-to chooses a port from; not ok where the port stays.
+// SourcePorts returns the range from which nat-to chooses a port. ok is false if the port
+// is not changed.
 func (t *Translation) SourcePorts() (low, high uint16, ok bool) {
 	switch {
 	case t.StaticPort:
@@ -32,11 +32,10 @@ func (t *Translation) SourcePorts() (low, high uint16, ok bool) {
 	return t.PortLow, max(t.PortLow, t.PortHigh), true
 }
 
-// A Choice says how one of several addresses is chosen. The zero value is
-// round-robin.
+// A Choice is how one of several addresses is chosen. The zero value is round-robin.
 type Choice struct {
 	Type   PoolType
-	Sticky bool              // a source keeps what it got while it has states
+	Sticky bool              // a source keeps its address while it has states
 	Key    [hashKeySize]byte // of SourceHash
 }
 
@@ -46,26 +45,26 @@ type PoolType uint8
 // Types of pools.
 const (
 	RoundRobin  PoolType = iota // one after the other
-	Bitmask                     // the network's bits, and the others of the address that is replaced
+	Bitmask                     // the network's bits plus the other bits of the replaced address
 	Random                      // any
 	SourceHash                  // by a hash of the source address
-	LeastStates                 // the one that the fewest states have
+	LeastStates                 // the address with the fewest states
 )
 
-// AfTo makes a packet one of the other address family.
+// AfTo translates a packet to the other address family.
 type AfTo struct {
-	Family ast.Family   // that it becomes one of
+	Family ast.Family   // new family
 	From   *Translation // its source
-	To     *Translation // its destination; nil: see pf.conf(5), it is taken out of or put into an IPv6 address
+	To     *Translation // destination; nil: taken from or embedded in an IPv6 address, see pf.conf(5)
 }
 
-// RouteKind is what a Route changes the way of.
+// RouteKind is which packets a Route affects.
 type RouteKind uint8
 
 // Kinds of routes.
 const (
-	RouteTo RouteKind = iota // the packets that match
-	ReplyTo                  // the answers to them
+	RouteTo RouteKind = iota // matching packets
+	ReplyTo                  // replies to them
 	DupTo                    // copies of them
 )
 
@@ -76,19 +75,19 @@ type Route struct {
 	Choice Choice
 }
 
-// A NextHop is who packets are handed to.
+// A NextHop is where packets are sent.
 type NextHop struct {
-	Interface string  // that leads there; empty: as the machine's routes say
+	Interface string  // interface to it; empty: as in the routing table
 	Addr      Address // AnyAddress: the destination itself
 }
 
-// lowerPool returns the addresses of a pool, those of a table one by one.
+// lowerPool returns the addresses of a pool. Those of a table are listed one by one.
 func (r *resolver) lowerPool(p *ast.Pool, family ast.Family) *Translation {
 	if p == nil {
 		return nil
 	}
 	out := &Translation{Addrs: r.poolAddrs(p, family), Choice: lowerChoice(p), StaticPort: p.StaticPort}
-	if p.MapE != nil { // its ports lie in this range
+	if p.MapE != nil { // its ports are in this range
 		shift := 16 - p.MapE.Offset
 		out.PortLow, out.PortHigh = 1<<shift|p.MapE.ID<<(shift-p.MapE.Length), 1<<16-1
 		return out
@@ -116,7 +115,7 @@ func lowerChoice(p *ast.Pool) Choice {
 		out.Type = LeastStates
 	case ast.NoPoolType:
 		if p.Binat && p.Hosts[0].Kind == ast.HostPrefix && !fixed(&p.Hosts[0]) {
-			out.Type = Bitmask // one network for another
+			out.Type = Bitmask // replaces one network by another
 		}
 	}
 	return out
@@ -157,8 +156,8 @@ func (r *resolver) lowerRoute(rule *ast.Rule) *Route {
 	return out
 }
 
-// poolAddrs returns the addresses of a pool; those of a table or list are not the
-// caller's to change.
+// poolAddrs returns the addresses of a pool. Callers must not change the addresses of a
+// table or list.
 func (r *resolver) poolAddrs(p *ast.Pool, family ast.Family) []Address {
 	if len(p.Hosts) == 1 && p.Hosts[0].Kind == ast.HostTable {
 		return r.tableAddrs(&p.Hosts[0], family)
@@ -176,7 +175,7 @@ func (r *resolver) poolAddrs(p *ast.Pool, family ast.Family) []Address {
 	return addrs
 }
 
-// hostAddrs returns what a host of a pool other than a table stands for.
+// hostAddrs returns the addresses of a pool's host that is not a table.
 func hostAddrs(h *ast.Host) []Address {
 	if h.Kind != ast.HostRange {
 		return []Address{poolAddress(h)}
@@ -188,8 +187,7 @@ func hostAddrs(h *ast.Host) []Address {
 	return addrs
 }
 
-// poolAddress lowers an address to translate to; a network of length 0 is one
-// too.
+// poolAddress lowers an address to translate to. A network of length 0 is also possible.
 func poolAddress(h *ast.Host) Address {
 	if h.Kind == ast.HostPrefix {
 		return Address{Kind: PrefixAddress, Prefix: h.Prefix}
@@ -197,16 +195,16 @@ func poolAddress(h *ast.Host) Address {
 	return lowerHost(h)
 }
 
-// lowered names what tableAddrs has given: the tables that a rule's list makes
-// for each of its combinations share their addresses.
+// lowered is the key for results of tableAddrs. The tables that a list makes for each
+// combination share their addresses.
 type lowered struct {
 	first  *TableEntry
 	count  int
 	family ast.Family
 }
 
-// tableAddrs returns the addresses of a family in the table of a pool. What the
-// table excludes cannot be translated to.
+// tableAddrs returns the addresses of a family in a pool's table. Excluded addresses are
+// not used for translation.
 func (r *resolver) tableAddrs(h *ast.Host, family ast.Family) []Address {
 	t := r.tableOf(r.scope, h.Name)
 	if more := r.host.Tables[h.Name]; t == nil || len(t.Entries) == 0 {

@@ -30,7 +30,7 @@ func TestLowerTargets(t *testing.T) {
 	key := [16]byte{0x57, 0xc6, 0x83, 0x8e, 0xab, 0xf4, 0x01, 0xf7, 0x3f, 0x6d, 0xd5, 0x00, 0x93, 0x40, 0x8e, 0x33}
 	tests := []struct {
 		rule string
-		want []resolve.Rule // the fields that are compared
+		want []resolve.Rule // compared fields
 	}{
 		{"match out nat-to 192.0.2.0/28 bitmask", []resolve.Rule{
 			{Nat: &resolve.Translation{Addrs: addrs("192.0.2.0/28"), Choice: resolve.Choice{Type: resolve.Bitmask}}}}},
@@ -95,7 +95,7 @@ func TestLowerTargets(t *testing.T) {
 	}
 }
 
-// A key that the file does not give is another one each time.
+// A key that the file does not give is different each time.
 func TestRandomKey(t *testing.T) {
 	rule := "match out nat-to 192.0.2.0/28 source-hash"
 	one, other := load(t, rule).Rules[0].Nat.Choice.Key, load(t, rule).Rules[0].Nat.Choice.Key

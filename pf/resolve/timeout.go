@@ -7,7 +7,7 @@ import (
 	"weir/pf/diag"
 )
 
-// defaults are the values in pf.conf(5), seconds and states.
+// defaults returns the values in pf.conf(5), in seconds and states.
 func defaults() Options {
 	return Options{
 		MaxStates:    100_000,
@@ -23,7 +23,7 @@ func defaults() Options {
 	}
 }
 
-// named returns the timeout of that name in pf.conf(5), nil if there is none.
+// named returns the timeout with that name in pf.conf(5), or nil.
 func (t *Timeouts) named(name string) *uint32 {
 	switch name {
 	case "tcp.first":
@@ -97,8 +97,8 @@ var optimizations = map[string]Timeouts{
 	},
 }
 
-// optimization sets the timeouts of TCP; what set timeout says behind it
-// replaces them, and what it said before it is replaced.
+// optimization sets the timeouts of TCP. It replaces earlier values of set timeout, and
+// later ones replace it.
 func (r *resolver) optimization(name string) {
 	switch name {
 	case "default":

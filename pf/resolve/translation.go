@@ -9,35 +9,35 @@ import (
 	"weir/pf/token"
 )
 
-// TranslationKind is the list that a translation rule stands in.
+// TranslationKind is the list to which a translation rule belongs.
 type TranslationKind uint8
 
 // Kinds of translation rules.
 const (
 	NatRule   TranslationKind = iota // the source of outgoing packets
 	RdrRule                          // the destination of incoming packets
-	BinatRule                        // From for Target on the way out, Target for From on the way in
+	BinatRule                        // From becomes Target on the way out, Target becomes From on the way in
 )
 
-// TranslationRule is one rule of FreeBSD's translation lists, or an anchor in
-// such a list. For a packet that goes in, the rules of binat and then those of
-// rdr are asked, for one that goes out those of binat and then those of nat. The
-// first rule that matches ends its list.
+// TranslationRule is one rule of FreeBSD's translation lists, or an anchor in such a
+// list. For incoming packets the rules of binat and then those of rdr are evaluated, for
+// outgoing ones those of binat and then those of nat. The first rule that matches ends
+// its list.
 //
-// Of the embedded Rule, the fields that ask are used, Log and Tag, and by its
-// kind Nat or Rdr, which are nil with No and in an anchor; Nr counts the rules of
-// all lists, those of an anchor wherever it is asked.
+// Of the embedded Rule, the conditions, Log and Tag are used, and by its kind Nat or Rdr,
+// which are nil with No and in an anchor. Nr counts the rules of all lists. An anchor's
+// rules count each time the anchor is evaluated.
 type TranslationRule struct {
 	Rule
 	Kind   TranslationKind
 	No     bool    // translates nothing, and ends the list
-	Pass   bool    // the filter rules are not asked
-	Binat  Address // of binat: one network, as long as From's
-	Path   string  // of the anchor whose rules are asked here; empty: this is a rule
+	Pass   bool    // the filter rules are skipped
+	Binat  Address // with binat: one network, as long as From's
+	Path   string  // path of the anchor whose rules are evaluated here; empty: this is a rule
 	Inside []*TranslationRule
 }
 
-// translationRule expands a translation rule as rule does a filter rule.
+// translationRule expands a translation rule as rule expands a filter rule.
 func (r *resolver) translationRule(in *ast.Translation) {
 	before := r.faults.Errors()
 	r.checkTranslation(in)
@@ -61,7 +61,7 @@ func (r *resolver) translationRule(in *ast.Translation) {
 	r.expand(&in.Rule, l)
 }
 
-// translationName is what a user calls the rule.
+// translationName returns the users' word for the rule.
 func translationName(in *ast.Translation) string {
 	if in.No {
 		return "no " + in.Kind.String()
@@ -93,9 +93,9 @@ func (r *resolver) checkTranslation(in *ast.Translation) {
 	}
 }
 
-// checkTranslationAnchor checks what an anchor in the lists asks of packets. As in
-// FreeBSD's pfctl, rdr-anchor asks for one port at most, and binat-anchor neither
-// for addresses nor for several protocols.
+// checkTranslationAnchor checks the conditions of an anchor in the lists. As in FreeBSD's
+// pfctl, rdr-anchor has at most one port, and binat-anchor has neither addresses nor
+// several protocols.
 func (r *resolver) checkTranslationAnchor(in *ast.Translation) {
 	switch in.Kind {
 	case ast.RdrRule:
@@ -120,7 +120,7 @@ func (r *resolver) checkTranslationAnchor(in *ast.Translation) {
 	}
 }
 
-// firstAsked returns the place of the first address or port, if one is asked for.
+// firstAsked returns the place of the first address or port, if there is one.
 func firstAsked(e *ast.Endpoint) (at token.Span) {
 	switch {
 	case len(e.Hosts) > 0 && e.Hosts[0].Kind != ast.HostAny:
@@ -131,7 +131,7 @@ func firstAsked(e *ast.Endpoint) (at token.Span) {
 	return at
 }
 
-// onlyNat refuses the options of a target that choose a source port.
+// onlyNat rejects the options of a target that choose a source port.
 func (r *resolver) onlyNat(p *ast.Pool) {
 	for _, o := range []struct {
 		given bool
@@ -143,7 +143,7 @@ func (r *resolver) onlyNat(p *ast.Pool) {
 	}
 }
 
-// sourcePorts checks that a target says in one way which source ports are used.
+// sourcePorts checks that a target has only one option that chooses source ports.
 func (r *resolver) sourcePorts(p *ast.Pool) {
 	switch {
 	case p.MapE != nil && p.StaticPort:
@@ -184,9 +184,8 @@ func (r *resolver) checkBinat(in *ast.Translation) {
 	}
 }
 
-// binatHosts checks that a binat has one source, one destination at most and one
-// target; as in FreeBSD, of the targets only those of the rule's family count.
-// With no there is no target.
+// binatHosts checks that a binat has one source, at most one destination and one target.
+// As in FreeBSD, only targets of the rule's family count. With no there is no target.
 func (r *resolver) binatHosts(l *lists, target *targets) {
 	r.binatSingle(l.from)
 	r.binatSingle(l.to)
@@ -198,7 +197,7 @@ func (r *resolver) binatHosts(l *lists, target *targets) {
 	}
 }
 
-// binatSingle refuses several hosts.
+// binatSingle rejects several hosts.
 func (r *resolver) binatSingle(hosts []ast.Host) {
 	switch {
 	case len(hosts) < 2:
@@ -209,15 +208,15 @@ func (r *resolver) binatSingle(hosts []ast.Host) {
 	}
 }
 
-// binatAddress refuses an interface that may have several addresses.
+// binatAddress rejects an interface that may have several addresses.
 func (r *resolver) binatAddress(h *ast.Host) {
 	if h.Kind == ast.HostDynamic && changing(h) {
 		r.faults.Errorf(h.Span, "binat takes one address of an interface: (%s:0)", h.Name)
 	}
 }
 
-// fitTarget sets the part of the target that has the combination's family.
-// It reports false if there is none, so that the combination is left out.
+// fitTarget sets the part of the target that has the combination's family. It returns
+// false if there is none, so that the combination is left out.
 func (r *resolver) fitTarget(t *ast.Translation, target *targets, l *lists) bool {
 	if t.Family == ast.AnyFamily {
 		t.Family = r.firstFamily(target.hosts)
@@ -252,8 +251,8 @@ func (r *resolver) fitTarget(t *ast.Translation, target *targets, l *lists) bool
 	return true
 }
 
-// fitting returns the addresses of a family, and those that are of none. All rules
-// that ask share them.
+// fitting returns the addresses of a family, and those without a family. All rules share
+// the result.
 func (t *targets) fitting(family ast.Family) []ast.Host {
 	if hosts, ok := t.byFamily[family]; ok {
 		return hosts
@@ -271,8 +270,8 @@ func (t *targets) fitting(family ast.Family) []ast.Host {
 	return t.byFamily[family]
 }
 
-// firstFamily returns the family that a rule gets from what it translates to. As
-// in pf, the first address decides.
+// firstFamily returns the family that a rule gets from its target. As in pf, the first
+// address decides.
 func (r *resolver) firstFamily(target []ast.Host) ast.Family {
 	family := ast.AnyFamily
 	for i := range target {
@@ -286,7 +285,7 @@ func (r *resolver) firstFamily(target []ast.Host) ast.Family {
 	return family
 }
 
-// fitBinat checks that both networks of a binat have one length.
+// fitBinat checks that both networks of a binat have the same length.
 func (r *resolver) fitBinat(t *ast.Translation) bool {
 	if len(t.Target.Hosts) > 1 {
 		r.conflict(t.Target.Hosts[1].Span, "binat translates to one address or network", t.Target.Hosts[0].Span)
@@ -303,12 +302,12 @@ func (r *resolver) fitBinat(t *ast.Translation) bool {
 	return true
 }
 
-// addTranslation makes an expanded translation rule the next.
+// addTranslation appends an expanded translation rule.
 func (r *resolver) addTranslation(t *ast.Translation) {
 	fitBits(&t.Rule)
 	asks := t.Rule
 	if t.Kind != ast.RdrRule || t.Ruleset != nil {
-		asks.From.Ports, asks.To.Ports = nil, nil // may stand without a protocol: any that has ports
+		asks.From.Ports, asks.To.Ports = nil, nil // allowed without a protocol: any that has ports
 	}
 	if r.consistent(&asks) && r.rdrConsistent(t) && r.texts(&t.Rule) {
 		r.translations = append(r.translations, t)
@@ -316,7 +315,7 @@ func (r *resolver) addTranslation(t *ast.Translation) {
 	}
 }
 
-// rdrConsistent checks that the port that rdr asks for can be counted from.
+// rdrConsistent checks that rdr's ports can be computed from the rule's port.
 func (r *resolver) rdrConsistent(t *ast.Translation) bool {
 	if t.Kind != ast.RdrRule || t.Ruleset != nil {
 		return true
@@ -334,8 +333,8 @@ func (r *resolver) rdrConsistent(t *ast.Translation) bool {
 	return true
 }
 
-// translationLists lowers the translation rules of a scope, and those of the
-// anchors that it asks.
+// translationLists lowers the translation rules of a scope, and those of the anchors that
+// it evaluates.
 func (f *flattener) translationLists(s *scope) []*TranslationRule {
 	outer := f.resolver.scope
 	f.resolver.scope = s
@@ -356,7 +355,7 @@ func (f *flattener) translationLists(s *scope) []*TranslationRule {
 	return rules
 }
 
-// askInside sets the rules of its kind that an anchor evaluates.
+// askInside sets the rules of an anchor's own kind that it evaluates.
 func (f *flattener) askInside(s *scope, t *ast.Translation, rule *TranslationRule) {
 	path, all, ok := s.callee(t.Ruleset.Text)
 	if !ok {
@@ -388,8 +387,7 @@ func (f *flattener) askInside(s *scope, t *ast.Translation, rule *TranslationRul
 	}
 }
 
-// lowerTranslation turns an expanded translation rule into the form that is
-// judged.
+// lowerTranslation converts an expanded translation rule to the form that is evaluated.
 func (r *resolver) lowerTranslation(nr int, in *ast.Translation) *TranslationRule {
 	out := &TranslationRule{
 		Rule: *r.lower(nr, &in.Rule),

@@ -9,7 +9,7 @@ import (
 	"weir/pf/ast"
 )
 
-// protos looks the protocols of a rule up.
+// protos looks up the protocols of a rule.
 func (r *resolver) protos(list []ast.Proto) []ast.Proto {
 	resolved := make([]ast.Proto, 0, len(list))
 	for _, p := range list {
@@ -37,7 +37,7 @@ func (r *resolver) protos(list []ast.Proto) []ast.Proto {
 	return resolved
 }
 
-// ports looks the ports of a rule up.
+// ports looks up the ports of a rule.
 func (r *resolver) ports(list []ast.Port) []ast.Port {
 	resolved := make([]ast.Port, 0, len(list))
 	for _, p := range list {
@@ -56,7 +56,7 @@ func (r *resolver) ports(list []ast.Port) []ast.Port {
 	return resolved
 }
 
-// inOrder checks that a range of ports is not empty, nor the outside of one.
+// inOrder checks that neither a range of ports nor the outside of one is empty.
 func (r *resolver) inOrder(p *ast.Port) bool {
 	low, high := p.Low.Value, p.High.Value
 	switch {
@@ -70,7 +70,7 @@ func (r *resolver) inOrder(p *ast.Port) bool {
 	return true
 }
 
-// port looks a port up and makes its text a number. As in pf, that may be
+// port looks up a port and replaces its text by a number. As in pf, numbers may be
 // hexadecimal.
 func (r *resolver) port(n *ast.Number) bool {
 	value, isNumber := number(n.Text)
@@ -93,8 +93,7 @@ func (r *resolver) port(n *ast.Number) bool {
 	return true
 }
 
-// icmp looks the types and codes of a rule up and gives them the names that
-// are printed.
+// icmp looks up the types and codes of a rule and sets their printed names.
 func (r *resolver) icmp(list []ast.ICMP) []ast.ICMP {
 	resolved := make([]ast.ICMP, 0, len(list))
 	for _, t := range list {
@@ -132,8 +131,8 @@ func (r *resolver) icmpCode(t *ast.ICMP) bool {
 	return true
 }
 
-// icmpNumber reads a number up to 255 or looks a name up; none is said where
-// there is no such name.
+// icmpNumber reads a number up to 255 or looks up a name. none is the error for an
+// unknown name.
 func (r *resolver) icmpNumber(n *ast.Number, none string, names []string, byName func(string) (uint8, bool)) bool {
 	value, isNumber := number(n.Text)
 	if !isNumber {
@@ -152,7 +151,7 @@ func (r *resolver) icmpNumber(n *ast.Number, none string, names []string, byName
 	return true
 }
 
-// number reads a decimal number; one that is too large is as large as can be.
+// number reads a decimal number. One that is too large becomes the largest possible.
 func number(s string) (n uint64, ok bool) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	return n, err == nil || errors.Is(err, strconv.ErrRange)

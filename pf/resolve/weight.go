@@ -5,11 +5,11 @@ import (
 	"weir/pf/diag"
 )
 
-// maxShares is how many places the weights of a table may make of its addresses.
+// maxShares limits the entries that weights make from a table's addresses.
 const maxShares = 1 << 16
 
-// weighable reports whether the weights of these addresses can be kept: all are
-// single ones, and not too many shares come of them.
+// weighable reports whether the weights of these addresses can be used: all are single
+// addresses, and there are not too many shares.
 func weighable(hosts []ast.Host) bool {
 	for i := range hosts {
 		if !fixed(&hosts[i]) {
@@ -19,8 +19,8 @@ func weighable(hosts []ast.Host) bool {
 	return len(shares(hosts)) > 0
 }
 
-// weighted returns the addresses of a table that are of a family, each as often as
-// its weight says; nil if there are no weights, or none that can be kept.
+// weighted returns a table's addresses of a family, each as often as its weight says. It
+// returns nil if there are no weights, or none that can be used.
 func weighted(t *ast.Table, family ast.Family) []Address {
 	var hosts []ast.Host
 	out := excluded(t.Entries)
@@ -45,8 +45,8 @@ func weighted(t *ast.Table, family ast.Family) []Address {
 	return addrs
 }
 
-// weightsLost warns, once for a configuration, that what is printed has no
-// weights, as in pf: who loads that gets other shares.
+// weightsLost warns, once for each configuration, that the output has no weights, as in
+// pf. Loading the output leads to other shares.
 func (r *resolver) weightsLost(hosts []ast.Host) {
 	for i := range hosts {
 		if h := &hosts[i]; h.Weight > 0 {
@@ -59,7 +59,7 @@ func (r *resolver) weightsLost(hosts []ast.Host) {
 	}
 }
 
-// tableWeights warns of weights in a table that are not printed or cannot be kept.
+// tableWeights warns about weights in a table that are not printed or cannot be used.
 func (r *resolver) tableWeights(t *ast.Table) {
 	var hosts []ast.Host
 	files := false
@@ -86,9 +86,9 @@ func hasWeights(hosts []ast.Host) bool {
 	return false
 }
 
-// shares returns the order in which weighted round-robin takes its elements: as in
-// pf, in rounds of falling weight, each of those that weigh as much. It is empty
-// if it would be too long.
+// shares returns the order in which weighted round-robin takes its elements. As in pf, it
+// goes in rounds of falling weight, each with all elements of at least that weight. It is
+// empty if it would be too long.
 func shares(hosts []ast.Host) []int {
 	top, step, total := 1, 0, 0
 	for i := range hosts {

@@ -9,8 +9,8 @@ import (
 	"weir/pf/source"
 )
 
-// Weighted round-robin takes, in rounds of falling weight, each address that
-// weighs as much.
+// Weighted round-robin goes in rounds of falling weight, each with every address of at
+// least that weight.
 func TestShares(t *testing.T) {
 	tests := []struct {
 		weights []uint16
@@ -33,7 +33,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// Weights are not printed, which is said of those that the pool's type ignores too.
+// Weights are not printed, and a warning says so even if the pool's type ignores them.
 func TestWeightsAreNotPrinted(t *testing.T) {
 	for _, test := range []struct {
 		rules string
@@ -62,7 +62,7 @@ func TestWeightsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// Addresses out of a table's files are not forgotten over the weights of others.
+// Addresses from a table's files are kept if others have weights.
 func TestWeightsBesideFiles(t *testing.T) {
 	host, err := ReadHost("testdata/host.json")
 	if err != nil {
