@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * TCX egress: what the box itself sends meets its rules here; what the stack forwards
- * for us is completed; what it forwards on its own is dropped.
+ * TCX egress. What the box itself sends meets its rules here. What the stack forwards
+ * for weir is completed. What it forwards on its own is dropped.
  */
 #ifndef WEIR_PATH_EGRESS_H
 #define WEIR_PATH_EGRESS_H
@@ -9,7 +9,7 @@
 #include "observe/log.h"
 #include "path/miss.h"
 
-/* Translates what the box sends in a state, both sides of it. */
+/* Translates a packet that the box sends in a state, on both sides of the state. */
 static __always_inline int egress_translate(hook_ctx *ctx, const struct packet *p, const struct state *st,
 					   __u32 number)
 {
@@ -23,7 +23,7 @@ static __always_inline int egress_translate(hook_ctx *ctx, const struct packet *
 	return rewrite_translate_to(ctx, &h, p, &other->dst, &other->src, other->dport, other->sport);
 }
 
-/* The end of the way of a packet that the box sends in a state. */
+/* Sends a packet of the box in a state: the last step. */
 static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const struct interface *i,
 				 const struct state *st, __u32 number, enum reason why)
 {
@@ -36,8 +36,8 @@ static __always_inline int egress_send(hook_ctx *ctx, struct packet *p, const st
 	return count_verdict(i, why, p->length);
 }
 
-/* What was decided of a packet that the stack forwards: HANDOFF_* of its record, or
- * the like of its state; 0: nothing was. */
+/* Returns what was decided about a packet that the stack forwards: HANDOFF_* of its
+ * record, or the same for its state; 0: nothing. */
 __noinline __u32 egress_decided(hook_ctx *ctx, struct packet *p)
 {
 	struct scratch *s = scratch_get();
@@ -65,9 +65,9 @@ __noinline __u32 egress_decided(hook_ctx *ctx, struct packet *p)
 }
 
 /*
- * A packet that was handed up to be forwarded: its destination is translated already;
- * its source is now. It met the rules and was counted at its entry.
- * The stack may have given it a priority of its own since, as IPv4 does.
+ * Completes a packet that was handed up to be forwarded. Its destination is already
+ * translated; now its source is. It met the rules and was counted at its entry. The
+ * stack may have changed its priority since, as IPv4 does.
  */
 static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 number)
 {
@@ -89,7 +89,7 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 	if (!st)
 		return count_verdict(i, REASON_GUARD, p->length);
 	qos_give_state(ctx, p, st, STATE_DIRECTION(number));
-	/* MARK_LEAVES for a device that sends it on by another one */
+	/* MARK_LEAVES is for a device that sends the packet on by another one */
 	hook_set_mark(ctx, mark_set(rule_mark_all(st, p->mark), MARK_LEAVES));
 	if (!(st->flags & STATE_NAT))
 		return count_verdict(i, REASON_MARKED, p->length);
@@ -100,7 +100,7 @@ static __noinline int egress_complete(hook_ctx *ctx, struct packet *p, __u32 num
 	return count_verdict(i, REASON_MARKED, p->length);
 }
 
-/* Records of what the box sends in a state, by the rules that log all. */
+/* Writes records of what the box sends in a state, for rules that log all. */
 static __always_inline void egress_log(hook_ctx *ctx, struct scratch *s, const struct state *st)
 {
 	__u32 d = STATE_DIRECTION(s->state);
@@ -112,7 +112,7 @@ static __always_inline void egress_log(hook_ctx *ctx, struct scratch *s, const s
 	log_side(ctx, s, state_crossing(d, 0), DIRECTION_OUT, s->packet.ifindex);
 }
 
-/* A parsed packet of the box itself. */
+/* Handles a parsed packet of the box itself. */
 static __always_inline int egress_fast(hook_ctx *ctx, void *tails, struct packet *p, const struct interface *i)
 {
 	struct state *st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * The fast path: what every packet of a known connection goes through, up to the
- * redirect. All others go on behind a tail call (hook/tail.h).
+ * redirect. All other packets take a tail call (hook/tail.h).
  */
 #ifndef WEIR_PATH_FAST_H
 #define WEIR_PATH_FAST_H
@@ -14,7 +14,7 @@
 #include "state/lookup.h"
 #include "state/track.h"
 
-/* Leaves the packet in the scratch and goes on behind a tail call. */
+/* Leaves the packet in the scratch and takes a tail call. */
 static __always_inline int fast_tail(hook_ctx *ctx, void *tails, const struct packet *p,
 			    const struct interface *i, __u32 tail, __u32 number, __u8 tracked)
 {
@@ -33,8 +33,8 @@ static __always_inline int fast_tail(hook_ctx *ctx, void *tails, const struct pa
 	return count_verdict(i, REASON_INTERNAL, p->length);
 }
 
-/* Finds the state that lets the packet cross here. NULL: a miss, with *number 0, or
- * that of a state which lives but may not cross here. */
+/* Finds the state that lets the packet cross here. NULL: a miss. *number is then 0, or
+ * the number of a state that is live but does not let the packet cross here. */
 static __always_inline struct state *fast_state(const struct packet *p, int in, __u32 *number)
 {
 	struct state *st = lookup_state(&p->tuple, number);
@@ -51,7 +51,7 @@ static __always_inline struct state *fast_state(const struct packet *p, int in, 
 	return st->flags & state_crossing(STATE_DIRECTION(*number), in) ? st : 0;
 }
 
-/* Updates the state by the packet. UNDECIDED, or why it is dropped. */
+/* Updates the state from the packet. Returns UNDECIDED, or why the packet is dropped. */
 static __always_inline enum reason fast_track(struct state *st, __u32 d, const struct packet *p)
 {
 	if (p->tuple.proto == IPPROTO_TCP) {
@@ -64,13 +64,14 @@ static __always_inline enum reason fast_track(struct state *st, __u32 d, const s
 	return UNDECIDED;
 }
 
-/* Packets of a known connection that are never for the fast path. */
+/* Whether a packet of a known connection is never for the fast path. */
 static __always_inline int fast_is_rare(const struct packet *p)
 {
 	return p->tuple.proto == IPPROTO_TCP && p->tcp_flags & TCP_SYN;
 }
 
-/* The tail call of a packet whose state is not that of its own tuple; < 0: none. */
+/* Returns the tail call for a packet whose state is not found by its own tuple; < 0:
+ * none. */
 static __always_inline int fast_tail_of(const struct packet *p)
 {
 	if (p->fragment == FRAGMENT_LATER)
@@ -80,14 +81,15 @@ static __always_inline int fast_tail_of(const struct packet *p)
 	return -1;
 }
 
-/* A state's next hop must be looked up (again) before it is used. */
+/* Whether a state's next hop must be looked up (again) before it is used. */
 static __always_inline int fast_is_stale(const struct course *c, const struct nexthop *n)
 {
 	return c->nexthop_generation != (__u16)shared.route_generation ||
 	       shared.now - n->checked >= NEXTHOP_FRESH;
 }
 
-/* The length that must fit the next hop's MTU: of one segment, for a super-packet. */
+/* Returns the length that must fit the next hop's MTU: for a super-packet, that of one
+ * segment. */
 static __always_inline __u32 fast_wire_length(hook_ctx *ctx, const struct packet *p)
 {
 	__u32 headers;
@@ -100,7 +102,7 @@ static __always_inline __u32 fast_wire_length(hook_ctx *ctx, const struct packet
 	return headers + hook_gso_size(ctx);
 }
 
-/* Why a packet of a state cannot be redirected at once; UNDECIDED if it can. */
+/* Returns why a packet of a state cannot be redirected at once; UNDECIDED if it can. */
 static __always_inline enum reason fast_obstacle(hook_ctx *ctx, const struct packet *p,
 					   const struct nexthop *n)
 {
@@ -117,7 +119,7 @@ static __always_inline enum reason fast_obstacle(hook_ctx *ctx, const struct pac
 	return UNDECIDED;
 }
 
-/* Sends a frame that is whole but for its MACs. path: the rule path that it counts under. */
+/* Sends a frame that lacks only its MACs. path: the rule path that it counts under. */
 static __always_inline int fast_send(hook_ctx *ctx, struct headers *h, const struct packet *p,
 				     const struct interface *i, const struct nexthop *n, enum reason why, __u32 path)
 {
@@ -129,7 +131,7 @@ static __always_inline int fast_send(hook_ctx *ctx, struct headers *h, const str
 	return action;
 }
 
-/* A packet of a live state to a known next hop: the end of the fast path. */
+/* Sends a packet of a live state to a known next hop: the end of the fast path. */
 static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const struct packet *p,
 					const struct interface *i, const struct state *s, __u32 number,
 					const struct nexthop *n, enum reason why, __u32 path)
@@ -147,14 +149,14 @@ static __always_inline int fast_forward(hook_ctx *ctx, struct headers *h, const 
 	return fast_send(ctx, h, p, i, n, why, path);
 }
 
-/* Whether anybody sees what a packet's priority is: an XDP redirect has none. */
+/* Whether a packet's priority has any effect: an XDP redirect has none. */
 static __always_inline int fast_shows_qos(hook_ctx *ctx, const struct packet *p, const struct nexthop *n)
 {
 	return !HOOK_IS_XDP || p->flags & PACKET_GROUP || encap_needed(p, n) ||
 	       fast_obstacle(ctx, p, n) != UNDECIDED;
 }
 
-/* A parsed packet at XDP or TCX ingress. */
+/* Handles a parsed packet at XDP or TCX ingress. */
 static __always_inline int fast_in(hook_ctx *ctx, void *tails, struct packet *p, struct headers *h,
 			 const struct interface *i)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Packets that the stack has to forward have their destination translated and their
- * source not. TCX egress finds by their tuple whose they are: it is one of their
- * state's, or its mirror, or where both addresses change, or there is no state, it has
- * a record here. The mark says which of these (enum mark).
+ * If the stack has to forward a packet, the packet's destination is translated and its
+ * source is not. TCX egress uses the tuple to find the packet's state. The tuple is one
+ * of the state's, or its mirror. If both addresses change, or there is no state, the
+ * tuple has a record here. The mark says which of these holds (enum mark).
  */
 #ifndef WEIR_PATH_HANDOFF_H
 #define WEIR_PATH_HANDOFF_H
@@ -14,14 +14,14 @@
 #include "state/lookup.h"
 #include "state/rule_mark.h"
 
-/* What a record says; its upper half is the tick of its last packet. */
+/* The content of a record. Its upper half is the tick of its last packet. */
 #define HANDOFF_NUMBER	  MAX_NUMBER  /* of the state, with the packet's direction; 0: none     */
-#define HANDOFF_MULTICAST 0x40000000u /* TCX egress judges how it leaves		  */
+#define HANDOFF_MULTICAST 0x40000000u /* TCX egress evaluates rules for it */
 #define HANDOFF_PASSED	  0x80000000u /* always						  */
 _Static_assert(MAX_NUMBER < HANDOFF_MULTICAST, "a number and its flags are one word");
 
-/* By the packet's tuple in the stack; late fragments, whose tuple has no ports, by their
- * id. Kept by no one: a lost record costs a packet that is on its way. */
+/* Records, by the packet's tuple in the stack. Late fragments have no ports, so the key
+ * has their id. The map is not kept: a lost record costs only packets on their way. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
@@ -29,13 +29,13 @@ struct {
 	__type(value, struct handoff);
 } handoffs SEC(".maps");
 
-#define HANDOFF_FRAGMENT 1 /* tuple.pad of the key of late fragments */
+#define HANDOFF_FRAGMENT 1 /* tuple.pad in the key of late fragments */
 
 /* Makes a tuple the key of a packet's late fragments. */
 static __always_inline void handoff_fragment(struct tuple *t, const struct packet *p)
 {
 	*(__u32 *)&t->sport = p->fragment_id;
-	t->proto = p->family == 4 ? t->proto : 0; /* as fragment_key */
+	t->proto = p->family == 4 ? t->proto : 0; /* like fragment_key */
 	t->pad = HANDOFF_FRAGMENT;
 }
 
@@ -44,7 +44,7 @@ static __always_inline int handoff_is_live(__u64 record)
 	return record && shared.now - (__u32)(record >> 32) < HANDOFF_LIFE;
 }
 
-/* Finds the record that says what, or takes a free one; < 0: all are others'. */
+/* Finds the record with this content, or takes a free one; < 0: all belong to others. */
 static __always_inline int handoff_claim(struct handoff *h, __u32 what, __u32 records)
 {
 	__u64 now = (__u64)shared.now << 32 | what, old;
@@ -67,7 +67,7 @@ static __always_inline int handoff_claim(struct handoff *h, __u32 what, __u32 re
 	return -1;
 }
 
-/* Records a packet under s->handoff; < 0: there is no record left. */
+/* Records a packet under s->handoff; < 0: no record is left. */
 __noinline int handoff_record(struct scratch *s, __u32 what, __u32 print)
 {
 	struct handoff *h;
@@ -99,8 +99,8 @@ static __always_inline int handoff_first(struct scratch *s, const struct packet 
 	return handoff_record(s, what, 0);
 }
 
-/* Tells a packet from others of its tuple by what any quote of it has: IPv4's id and the
- * four bytes behind the ports. */
+/* Returns what tells a packet from others with its tuple. Any quote of it has this:
+ * IPv4's id and the four bytes behind the ports. */
 static __always_inline __u32 handoff_print(hook_ctx *ctx, const struct packet *p)
 {
 	__u32 l4 = 0;
@@ -112,7 +112,7 @@ static __always_inline __u32 handoff_print(hook_ctx *ctx, const struct packet *p
 	return l4 ^ id;
 }
 
-/* HANDOFF_* of a live record; 0: there is none. */
+/* Returns HANDOFF_* of a live record; 0: there is none. */
 static __always_inline __u32 handoff_get(const struct tuple *key, __u32 number)
 {
 	const struct handoff *h = bpf_map_lookup_elem(&handoffs, key);
@@ -124,7 +124,7 @@ static __always_inline __u32 handoff_get(const struct tuple *key, __u32 number)
 	return handoff_is_live(record) ? record : 0;
 }
 
-/* What the rules gave the last packet of a record without a state. */
+/* Returns what the rules set for the last packet of a record without a state. */
 static __always_inline __u32 handoff_qos(const struct tuple *key, __u32 number)
 {
 	const struct handoff *h = bpf_map_lookup_elem(&handoffs, key);
@@ -132,8 +132,8 @@ static __always_inline __u32 handoff_qos(const struct tuple *key, __u32 number)
 	return h && number < HANDOFF_RECORDS ? h->print[number] : 0;
 }
 
-/* Of the records of a tuple the one whose last packet an error quotes, else the latest;
- * 0: there is none of a state. */
+/* Returns the record of a tuple whose last packet an error quotes, else the latest; 0:
+ * no record has a state. */
 static __always_inline __u32 handoff_choose(const struct handoff *h, __u32 print)
 {
 	__u64 record, best = 0;
@@ -151,8 +151,8 @@ static __always_inline __u32 handoff_choose(const struct handoff *h, __u32 print
 	return best & HANDOFF_NUMBER;
 }
 
-/* The state whose packet stands in the stack with these addresses; NULL: it has expired,
- * or its place is another connection's by now. */
+/* Returns the state whose packet has these addresses in the stack; NULL: it has expired,
+ * or its index belongs to another connection by now. */
 static __always_inline struct state *handoff_state(__u32 number, const struct tuple *t)
 {
 	struct state *st = state_get(STATE_INDEX(number));
@@ -168,7 +168,8 @@ static __always_inline struct state *handoff_state(__u32 number, const struct tu
 	return st;
 }
 
-/* The state of the packet that an error of the stack quotes; sets its number. */
+/* Returns the state of the packet that an error of the stack quotes, and sets its
+ * number. */
 static __always_inline struct state *handoff_quoted(const struct scratch *s, __u32 *number)
 {
 	const struct quote *q = &s->quote;
@@ -183,8 +184,8 @@ static __always_inline struct state *handoff_quoted(const struct scratch *s, __u
 	return *number ? handoff_state(*number, &q->tuple) : 0;
 }
 
-/* How TCX egress finds a packet that the stack is to forward, whose destination has been
- * translated. MARK_NONE: not at all. number: of its state, 0: none. */
+/* Returns how TCX egress finds a packet that the stack is to forward and whose
+ * destination has been translated. MARK_NONE: not at all. number: of its state, 0: none. */
 __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 number)
 {
 	struct scratch *s = scratch_get();
@@ -218,9 +219,9 @@ __noinline enum mark handoff_value(hook_ctx *ctx, const struct packet *p, __u32 
 }
 
 /*
- * A driver without room in front of the frame may not have XDP: what XDP has decided
- * would be decided again. So the packet is dropped, and from now on TCX handles what
- * comes in there.
+ * If a driver has no room in front of the frame, XDP cannot be used there: TCX would
+ * evaluate again what XDP has decided. So the packet is dropped. From now on TCX handles
+ * what comes in there.
  */
 static __always_inline int handoff_bare(hook_ctx *ctx, const struct packet *p, const struct interface *i)
 {
@@ -230,15 +231,15 @@ static __always_inline int handoff_bare(hook_ctx *ctx, const struct packet *p, c
 	return count_verdict(i, REASON_METADATA, p->length);
 }
 
-/* Up to the stack, with the mark that it has there. */
+/* Passes the packet up to the stack, with the mark that it has there. */
 static __always_inline int handoff_pass(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					__u32 mark, enum reason why)
 {
 	return hook_handoff(ctx, mark, p) ? handoff_bare(ctx, p, i) : count_verdict(i, why, p->length);
 }
 
-/* To TCX ingress of the same device, which reaches where XDP does not. number: of the
- * packet's state, 0: none. */
+/* Passes the packet to TCX ingress of the same device, because XDP cannot reach the next
+ * hop. number: of the packet's state, 0: none. */
 static __always_inline int handoff_redirect(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					    __u32 number)
 {
@@ -247,10 +248,10 @@ static __always_inline int handoff_redirect(hook_ctx *ctx, const struct packet *
 }
 
 /*
- * Makes a packet of a translated state what the stack is to forward, or to answer:
- * the destination is translated, the source is not (a source that is our own
- * address would be a martian). Apart from what is not translated, so that this
- * does not pay for it in stack. Returns < 0 if the frame is gone.
+ * Prepares a packet of a translated state for the stack to forward or to answer. The
+ * destination is translated, the source is not (a source that is our own address would
+ * be a martian). This is a function of its own so that untranslated packets need no
+ * stack for it. Returns < 0 if the frame is gone.
  */
 __noinline int handoff_translate(hook_ctx *ctx, const struct packet *p, __u32 number)
 {
@@ -270,7 +271,7 @@ __noinline int handoff_translate(hook_ctx *ctx, const struct packet *p, __u32 nu
 	return rewrite_translate_to(ctx, &h, p, &t->src, &other->src, t->sport, other->sport);
 }
 
-/* Up to the stack, to be forwarded by it. */
+/* Passes the packet up to the stack, which forwards it. */
 static __always_inline int handoff_forward(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 				   const struct state *s, __u32 number, enum reason why)
 {
@@ -287,8 +288,8 @@ static __always_inline int handoff_forward(hook_ctx *ctx, const struct packet *p
 			    why);
 }
 
-/* The mark of a packet for the box itself: the stack may route it on if it is for a
- * group, but not off a link to which its source is local. */
+/* Returns the mark of a packet for the box itself. The stack may route a multicast
+ * packet on, but not off a link on which its source is local. */
 __noinline enum mark handoff_local_mark(const struct packet *p, const struct addr *dst)
 {
 	struct scratch *s = scratch_get();
@@ -304,7 +305,7 @@ __noinline enum mark handoff_local_mark(const struct packet *p, const struct add
 	return n < 0 ? MARK_NONE : MARK_RECORD + n;
 }
 
-/* Up to the box itself. */
+/* Passes the packet up to the box itself. */
 static __always_inline int handoff_local(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			     const struct interface *i, const struct state *s, __u32 number,
 			     enum reason why)
@@ -321,15 +322,16 @@ static __always_inline int handoff_local(hook_ctx *ctx, struct headers *h, const
 	return handoff_pass(ctx, p, i, mark_set(s ? rule_mark_all(s, p->mark) : p->mark, handoff_local_mark(p, dst)), why);
 }
 
-/* Up to the stack because no route leads on: it answers, quoting what the client
- * sent but for the destination. Without a mark it cannot forward the packet. */
+/* Passes the packet up to the stack because it has no route. The stack answers, and
+ * quotes what the client sent except for the destination. Without a mark it cannot
+ * forward the packet. */
 static __always_inline int handoff_unreached(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					  const struct state *s, __u32 number)
 {
 	if (s->flags & STATE_NAT) {
 		if (handoff_translate(ctx, p, number))
 			return count_verdict(i, REASON_INTERNAL, p->length);
-		/* no error is about a late fragment, whose ports are not there to be found by */
+		/* no error quotes a late fragment, because it has no ports to look up */
 		if (p->fragment != FRAGMENT_LATER)
 			handoff_value(ctx, p, number);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * ICMP errors. They belong to the state of the packet that they quote, and go
- * back the way that packet came: the quoted headers become again what its
- * sender sent. RFC 5508, RFC 792, RFC 4443.
+ * ICMP errors. An error belongs to the state of the packet that it quotes, and goes back
+ * the way that packet came. Its quoted headers become what the sender sent. RFC 5508,
+ * RFC 792, RFC 4443.
  */
 #ifndef WEIR_PATH_ICMP_ERROR_H
 #define WEIR_PATH_ICMP_ERROR_H
@@ -12,8 +12,8 @@
 #include "path/slow.h"
 
 /*
- * Gives the error the face that the sender of the quoted packet knows: to is
- * that packet's tuple as it was sent. src: the error's new source.
+ * Translates the error into what the sender of the quoted packet knows. to: that
+ * packet's tuple as it was sent. src: the error's new source.
  */
 __noinline int icmp_error_translate(hook_ctx *ctx, struct scratch *s, struct tuple *to, struct addr *src)
 {
@@ -32,7 +32,8 @@ __noinline int icmp_error_translate(hook_ctx *ctx, struct scratch *s, struct tup
 	inner = csum_fold(csum_addr_diff(&q->tuple.src, &to->src) + csum_addr_diff(&q->tuple.dst, &to->dst));
 	quote_l3(q, to, p->family, inner);
 	quote_l4(q, to, p->family, inner);
-	/* what the ICMP checksum sees change: both quoted headers, and its pseudo header in v6 */
+	/* the changes that the ICMP checksum covers: both quoted headers, and the pseudo
+	 * header in v6 */
 	if (p->family == 4)
 		diff = bpf_csum_diff((__be32 *)q->l3, sizeof(struct iphdr), (__be32 *)q->l3_new,
 				     sizeof(struct iphdr), 0);
@@ -67,7 +68,7 @@ __noinline int icmp_error_translate(hook_ctx *ctx, struct scratch *s, struct tup
 	return 0;
 }
 
-/* The state of the quoted packet; sets s->state to the error's own number. */
+/* Finds the state of the quoted packet, and sets s->state to the error's own number. */
 __noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
 {
 	struct state *st;
@@ -86,7 +87,8 @@ __noinline enum reason icmp_error_find(hook_ctx *ctx, struct scratch *s, int in)
 	if (st && state_expired(st, STATE_DIRECTION(number)))
 		st = 0;
 	if (!st && !in) {
-		/* quoted as it came in: the stack had it before its source was translated */
+		/* quoted as it came in: the stack quoted it before its source was
+		 * translated */
 		st = lookup_state(&s->quote.tuple, &number);
 		number ^= 1;
 		s->quoted_forth = 1;
@@ -121,7 +123,7 @@ static __always_inline int icmp_error_rewrite(hook_ctx *ctx, struct scratch *s, 
 	return icmp_error_translate(ctx, s, &s->tuple, &s->quoter);
 }
 
-/* Records of an ICMP error of a state as it stands, by the rules that log all. */
+/* Writes records of an ICMP error of a state as it is now, for rules that log all. */
 static __always_inline void icmp_error_log(hook_ctx *ctx, struct scratch *s, const struct state *st, __u8 direction,
 				      __u32 ifindex)
 {
@@ -131,7 +133,7 @@ static __always_inline void icmp_error_log(hook_ctx *ctx, struct scratch *s, con
 	log_side(ctx, s, state_crossing(STATE_DIRECTION(s->state), direction == DIRECTION_IN), direction, ifindex);
 }
 
-/* An error of a known connection, translated already, on its way. */
+/* Sends an error of a known connection, which is already translated. */
 static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 {
 	const struct interface *i;
@@ -152,7 +154,7 @@ static __always_inline int icmp_error_send(hook_ctx *ctx, struct scratch *s)
 	qos_give_state(ctx, &s->packet, st, STATE_DIRECTION(s->state));
 	if (s->out_ifindex && !(p->flags & PACKET_GROUP))
 		icmp_error_log(ctx, s, st, DIRECTION_OUT, s->out_ifindex);
-	s->packet.mark = rule_mark_steer(st, STATE_DIRECTION(s->state), s->packet.mark); /* as slow_decide() did */
+	s->packet.mark = rule_mark_steer(st, STATE_DIRECTION(s->state), s->packet.mark); /* like slow_decide() */
 	if (r == UNDECIDED)
 		return stateless_forward(ctx, s, REASON_STATE);
 	if (r > REASON_LAST_PASS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Fragments but the first: they follow their first one. */
+/* Late fragments: they follow their first fragment. */
 #ifndef WEIR_PATH_LATE_FRAGMENT_H
 #define WEIR_PATH_LATE_FRAGMENT_H
 
@@ -7,7 +7,7 @@
 #include "path/slow.h"
 #include "route/route.h"
 
-/* A later fragment of a packet that was passed without a state. */
+/* Sends a later fragment of a packet that was passed without a state. */
 __noinline int late_fragment_stateless(hook_ctx *ctx, struct scratch *s)
 {
 	const struct packet *p;

@@ -15,7 +15,7 @@
 #include "rules/implicit.h"
 #include "state/create.h"
 
-/* The destination after rdr-to, as the route and the out crossing see it. Only a
+/* Sets the destination after rdr-to, which the route and the out crossing use. Only a
  * packet that makes a state is redirected. */
 static __always_inline void miss_destination(struct scratch *s)
 {
@@ -57,7 +57,8 @@ __noinline enum reason miss_rules_in(struct scratch *s)
 	return r;
 }
 
-/* Route and rules out. UNDECIDED: forwarded; a pass reason: goes to the box. */
+/* Route and rules out. UNDECIDED: the packet is forwarded. A pass reason: it goes to the
+ * box. */
 __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 {
 	struct route_query q;
@@ -98,7 +99,8 @@ __noinline enum reason miss_rules_out(hook_ctx *ctx, struct scratch *s)
 	return r;
 }
 
-/* Gives a state to what passed the rules, if they ask for one. own: the box sends the packet. */
+/* Makes a state for what passed the rules, if they ask for one. own: the box sends the
+ * packet. */
 __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed, int own)
 {
 	const struct crossing *cr;
@@ -108,7 +110,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 	if (!s)
 		return REASON_INTERNAL;
 	s->path = rule_path_index(s, crossed);
-	if (s->state) { /* lives, but had not crossed here */
+	if (s->state) { /* live, but had not crossed here */
 		st = state_get(STATE_INDEX(s->state));
 		cr = own ? &s->out : &s->in;
 		hint_withdraw(STATE_INDEX(s->state)); /* its rules may log from now on */
@@ -128,7 +130,7 @@ __noinline enum reason miss_state(hook_ctx *ctx, struct scratch *s, __u8 crossed
 	return s->packet.fragment == FRAGMENT_FIRST ? fragment_remember(s) : UNDECIDED;
 }
 
-/* A packet for the box that has no state. */
+/* Passes up a packet for the box that has no state. */
 __noinline int miss_local(hook_ctx *ctx, struct scratch *s, enum reason why)
 {
 	const struct packet *p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The ways out of what the fast path does not send: with other layers in front, or up to the
- * stack. */
+/* The ways out of packets that the fast path does not send: with other layers in front,
+ * or up to the stack. */
 #ifndef WEIR_PATH_OUTPUT_H
 #define WEIR_PATH_OUTPUT_H
 
@@ -9,7 +9,7 @@
 #include "path/handoff.h"
 #include "route/encap.h"
 
-/* Makes room for what stands in front of the packet at its next hop, and writes it. */
+/* Makes room in front of the packet for its next hop's layers, and writes them. */
 static __always_inline int output_front(hook_ctx *ctx, const struct packet *p, const struct nexthop *n)
 {
 	if (hook_grow(ctx, sizeof(struct ethhdr) + n->encap.length - p->l3_offset))
@@ -18,9 +18,9 @@ static __always_inline int output_front(hook_ctx *ctx, const struct packet *p, c
 }
 
 /*
- * The end of the way of a packet of encap_needed(). number: of its state, 0: none.
- * Apart from fast_forward(), so that plain frames do not pay for it. Returns < 0, and
- * nothing is changed, if the driver has no room for the encapsulation.
+ * Sends a packet of encap_needed(): the last step. number: of its state, 0: none. It is
+ * apart from fast_forward() so that plain frames do not pay for it. Returns < 0, and
+ * changes nothing, if the driver has no room for the encapsulation.
  */
 __noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number, const struct nexthop *n,
 			    enum reason why)
@@ -52,7 +52,7 @@ __noinline int output_encap(hook_ctx *ctx, const struct packet *p, __u32 number,
 	return hook_redirect(ctx, n->encap.device);
 }
 
-/* A packet of a live state cannot be redirected: up to the stack it goes. */
+/* Passes up a packet of a live state that cannot be redirected. */
 static __always_inline int output_up(hook_ctx *ctx, const struct packet *p,
 			     const struct interface *i, const struct state *s, __u32 number,
 			     enum reason why)
@@ -64,8 +64,9 @@ static __always_inline int output_up(hook_ctx *ctx, const struct packet *p,
 	return handoff_redirect(ctx, p, i, number);
 }
 
-/* A packet of a live state that the fast path does not send. obstacle: why it cannot be
- * redirected; UNDECIDED: it can, with other layers in front, or it was sent to a group. */
+/* Handles a packet of a live state that the fast path does not send. obstacle: why it
+ * cannot be redirected. UNDECIDED: it can be, with other layers in front, or it was sent
+ * to a group. */
 static __always_inline int output_other(hook_ctx *ctx, const struct packet *p, const struct interface *i,
 					const struct state *s, __u32 number, const struct nexthop *n,
 					enum reason obstacle, enum reason why)

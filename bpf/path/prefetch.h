@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Prefetch, for when states are too many for the caches. A read of memory then costs as
- * much as all else that is done for a packet, and there is nothing else to do meanwhile.
- * So a packet takes two passes. The first parses it, finds a hint (state/hint.h) and
- * queues it for the device of the next hop, with a note of its state where its MACs will
- * be. When 16 are queued, or a poll ends, the kernel runs weir_xdp_prefetch over them: the
- * second pass. That reads all their states in a row, and then does for each packet what is
- * left to do. It may send or drop.
+ * Prefetch, for when the states do not fit into the caches. Then a read of memory takes
+ * as long as all other work for a packet, and there is nothing else to do meanwhile. So
+ * a packet takes two passes. The first pass parses it and finds a hint (state/hint.h).
+ * It queues the packet for the next hop's device, with a note of its state where its
+ * MACs will be. When 16 are queued, or a poll ends, the kernel runs weir_xdp_prefetch
+ * over them: the second pass. It reads all their states in a row, then does the rest for
+ * each packet. It can only send or drop.
  *
  * A packet without a sure hint goes the usual way (path/fast.h), in the same queue.
  */
@@ -16,11 +16,11 @@
 #include "path/fast.h"
 #include "state/hint.h"
 
-/* What the first passes of this core have found. */
+/* What the first passes on this core have found. */
 struct prefetch {
-	__u32 index[PREFETCH_BATCH]; /* states, since the last second pass				*/
+	__u32 index[PREFETCH_BATCH]; /* states found since the last second pass */
 	__u32 count;
-	__u16 misses[64]; /* packets that found no hint, since the last that did, by interface */
+	__u16 misses[64]; /* by interface: packets without a hint since the last one with a hint */
 };
 
 struct {
@@ -47,7 +47,7 @@ static __always_inline void prefetch_add(struct prefetch *l, __u32 index)
 	l->count = n + 1;
 }
 
-/* Touches what the queued packets will need: no read waits for one of another packet. */
+/* Touches what the queued packets will need, so that no read waits for another packet's. */
 static __always_inline void prefetch_touch(void)
 {
 	struct prefetch *l = prefetch_get();
@@ -72,8 +72,8 @@ static __always_inline void prefetch_touch(void)
 	}
 }
 
-/* As hint_find(), but interfaces that mostly bring replies are asked seldom: a hint that
- * is not there costs a read of memory, too. */
+/* Like hint_find(), but rarely looks on interfaces that mostly bring replies: a missing
+ * hint costs a read of memory, too. */
 static __always_inline __u32 prefetch_find(struct prefetch *l, const struct packet *p, __u16 *nexthop)
 {
 	__u16 *misses = &l->misses[p->ifindex % 64];
@@ -88,8 +88,8 @@ static __always_inline __u32 prefetch_find(struct prefetch *l, const struct pack
 	return index;
 }
 
-/* Packets that a hint is for. A RST is: it fits a state only behind the data that
- * was sent before it, which may wait for its second pass. */
+/* Whether a hint may be used for a packet. A RST may not: it fits a state only after the
+ * data sent before it, which may still wait for its second pass. */
 static __always_inline int prefetch_is_simple(const struct packet *p)
 {
 	if (p->fragment != FRAGMENT_NONE || p->flags & (PACKET_GROUP | PACKET_ICMP_ERROR))
@@ -97,7 +97,7 @@ static __always_inline int prefetch_is_simple(const struct packet *p)
 	return p->tuple.proto != IPPROTO_TCP || !(p->tcp_flags & TCP_SYN);
 }
 
-/* The first pass. 0, and nothing is changed: the packet shall go the usual way. */
+/* The first pass. 0: the packet goes the usual way, and nothing is changed. */
 static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packet *p, struct headers *h,
 				      const struct interface *i, int *action)
 {
@@ -132,7 +132,7 @@ static __always_inline int prefetch_queue(struct xdp_md *ctx, const struct packe
 	return 1;
 }
 
-/* The state of a packet in its second pass; NULL: it is not as the hint said. */
+/* Returns the state of a packet in its second pass; NULL: it is not as the hint said. */
 static __always_inline struct state *prefetch_state(const struct packet *p, const struct prefetch_note *a)
 {
 	struct state *st = state_get(a->index);
@@ -149,13 +149,13 @@ static __always_inline struct state *prefetch_state(const struct packet *p, cons
 		hint_withdraw(a->index);
 		return 0;
 	}
-	/* the one it was queued for was right a moment ago */
+	/* the queued next hop was right a moment ago */
 	if (st->forth.nexthop != a->nexthop)
 		hint_withdraw(a->index);
 	return st;
 }
 
-/* The second pass of a packet that the first has queued. */
+/* The second pass of a packet that the first pass has queued. */
 static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct prefetch_note *a)
 {
 	const struct interface *i = interface_get(hook_ifindex(ctx));
@@ -177,7 +177,7 @@ static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct pref
 	st = prefetch_state(&p, a);
 	if (!st)
 		return count_verdict(i, REASON_HINT_STALE, p.length);
-	p.flags &= ~PACKET_GROUP; /* where the note is, MACs were */
+	p.flags &= ~PACKET_GROUP; /* the note is in place of the MACs */
 	phase = st->phase;
 	if (fast_track(st, 0, &p) != UNDECIDED)
 		return count_verdict(i, REASON_STATE_MISMATCH, p.length);
@@ -191,8 +191,8 @@ static __always_inline int prefetch_finish(struct xdp_md *ctx, const struct pref
 	return XDP_PASS;
 }
 
-/* The program of a prefetch device. What had a first pass comes with a note, what was
- * finished already with its MACs. */
+/* The program of a prefetch device. A frame from a first pass has a note; a finished
+ * frame has its MACs. */
 static __always_inline int prefetch_run(struct xdp_md *ctx)
 {
 	const struct prefetch_note *note = hook_data(ctx);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What set prio and set queue give a packet. A rule has a byte of two priorities and
- * the number of what set queue names; a state keeps both for each direction. For one
+ * What set prio and set queue do to a packet. A rule has a byte of two priorities and
+ * the number of what set queue names. A state keeps both for each direction. For one
  * packet they become one word, which goes with it to the stack: TCX writes it into
- * skb->priority, XDP leaves it in front of the frame for TCX. docs/packet-path.md,
- * step 15.
+ * skb->priority, XDP leaves it in front of the frame for TCX. docs/packet-path.md, step
+ * 15.
  *
- * Cost where no rule gives any: a byte of the state is tested, and of packets that
- * are evaluated two of each crossing.
+ * Cost when no rule sets any: one byte of the state is tested, and two bytes of each
+ * crossing that is evaluated.
  */
 #ifndef WEIR_PATH_QOS_H
 #define WEIR_PATH_QOS_H
@@ -18,15 +18,16 @@
 #include "rules/ruleset.h"
 #include "state/state.h"
 
-/* A byte of priorities: a nibble for packets, above it one for those that carry no
- * data or ask for a low delay. A nibble is one more than the priority; 0: none. */
+/* A byte of two priorities, a nibble each. The lower one is for most packets; the upper
+ * one is for those that carry no data or ask for a low delay. A nibble is one more than
+ * the priority; 0: none. */
 #define PRIO_ACK_SHIFT 4
 #define PRIO_MASK      15
 
-#define IP_LOW_DELAY 0x10 /* of the type of service */
+#define IP_LOW_DELAY 0x10 /* in the type of service */
 
-/* The queues of a number, in this generation. A number that it lacks is of rules
- * that are gone: the packet takes its interface's default. Written by the loader. */
+/* The queues of a number, in this generation. A number missing from the map belongs to
+ * rules that are gone: the packet takes its interface's default. Written by the loader. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* numbers, by the loader */
@@ -34,8 +35,8 @@ struct {
 	__type(value, struct queue_pair);
 } queue_pairs SEC(".maps");
 
-/* Whether a packet takes the second priority and queue: a TCP segment with ACK and
- * without data, or one whose sender asks for a low delay, as in pf. */
+/* Whether a packet takes the second priority and queue. TCP segments with ACK and
+ * without data do, and packets whose sender asks for a low delay, as in pf. */
 static __always_inline int qos_is_urgent(hook_ctx *ctx, const struct packet *p)
 {
 	__u8 head[2];
@@ -48,7 +49,7 @@ static __always_inline int qos_is_urgent(hook_ctx *ctx, const struct packet *p)
 	return p->family == 4 ? head[1] & IP_LOW_DELAY : head[0] & IP_LOW_DELAY >> 4;
 }
 
-/* The word of a packet that is given something. */
+/* Returns the word of a packet for a priority and a queue. */
 __noinline __u32 qos_word(hook_ctx *ctx, const struct packet *p, __u32 prio, __u32 queue)
 {
 	const struct queue_pair *pair = 0;
@@ -68,7 +69,7 @@ __noinline __u32 qos_word(hook_ctx *ctx, const struct packet *p, __u32 prio, __u
 	return word;
 }
 
-/* Gives a packet what two numbers say. */
+/* Sets a packet's word from a priority and a queue number. */
 static __always_inline void qos_give(hook_ctx *ctx, struct packet *p, __u8 prio, __u16 queue)
 {
 	if (!prio && !queue)
@@ -77,16 +78,16 @@ static __always_inline void qos_give(hook_ctx *ctx, struct packet *p, __u8 prio,
 	hook_prioritize(ctx, p->qos);
 }
 
-/* Gives a packet what its state says. */
+/* Sets a packet's word from its state. */
 static __always_inline void qos_give_state(hook_ctx *ctx, struct packet *p, const struct state *st, __u32 d)
 {
 	if (st->qos & 1 << (d & 1))
 		qos_give(ctx, p, state_flow(st, d)->prio, state_queue(st, d));
 }
 
-/* Gives the packet in the scratch what its state says, if it has one, and the
- * crossings that it was evaluated at. The way out counts for more than the state,
- * which has what both sides have said, and that for more than the way in. */
+/* Sets the word of the packet in the scratch from its state, if it has one, and from the
+ * crossings that were evaluated for it. The out crossing overrides the state, which has
+ * the values of both sides. The state overrides the in crossing. */
 static __always_inline void qos_give_evaluated(hook_ctx *ctx, struct scratch *s, const struct state *st, __u32 d)
 {
 	const struct crossing *in = &s->in, *out = &s->out;

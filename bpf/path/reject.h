@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the sender of a blocked packet is told, where the rule says so: a TCP
- * reset, or an ICMP error "unreachable" that quotes the packet. The reject is
- * made in the packet's frame and goes back the way that it came.
- * docs/packet-path.md, 12. RFC 9293, 3.5.2; RFC 1812, 4.3.2; RFC 4443, 2.4.
+ * What the sender of a blocked packet is told, if the rule says so: a TCP reset, or an
+ * ICMP error "unreachable" that quotes the packet. The reject is made in the packet's
+ * frame and goes back the way that the packet came. docs/packet-path.md, 12. RFC 9293,
+ * 3.5.2; RFC 1812, 4.3.2; RFC 4443, 2.4.
  */
 #ifndef WEIR_PATH_REJECT_H
 #define WEIR_PATH_REJECT_H
@@ -16,9 +16,9 @@
 #include "path/scratch.h"
 #include "rules/ruleset.h"
 
-/* What rejects must know of the box's addresses. kept;
- * written by the daemon. The first: which address they come from; of interface 0
- * where the interface has none. */
+/* The box's addresses, as rejects need them. kept; written by the daemon. The first
+ * kind: the address that rejects come from, by interface; 0 is for interfaces without
+ * one. */
 enum reject_source_kind {
 	REJECT_SOURCE_IP4 = 4,
 	REJECT_SOURCE_IP6 = 6,
@@ -45,13 +45,13 @@ struct {
 	__type(value, __u32);
 } broadcasts SEC(".maps");
 
-/* What became of blocked packets whose rule has them rejected. kept; read by info. */
+/* The fate of blocked packets whose rule rejects. kept; read by info. */
 enum rejected {
 	REJECTED_RST,
 	REJECTED_ICMP,
 	REJECTED_LAST_GIVEN = REJECTED_ICMP,
-	REJECTED_LIMIT, /* not, because of REJECT_RATE			*/
-	REJECTED_NOT,	/* not, because it could not be made or sent	*/
+	REJECTED_LIMIT, /* not rejected, because of REJECT_RATE */
+	REJECTED_NOT,	/* not rejected, because it could not be made or sent */
 	REJECTED_COUNT,
 };
 
@@ -62,11 +62,11 @@ struct {
 	__type(value, struct counter);
 } reject_counters SEC(".maps");
 
-/* An IPv4 error is 576 bytes long at most (RFC 1812, 4.3.2.3), an IPv6 one 1,280
- * (RFC 4443, 2.4): so much passes everywhere. */
+/* An IPv4 error has 576 bytes at most (RFC 1812, 4.3.2.3), an IPv6 error 1,280 (RFC
+ * 4443, 2.4): every link carries these sizes. */
 #define REJECT_MAX4	576
 #define REJECT_MAX6	1280
-/* What stands in front of the quoted packet. */
+/* The headers in front of the quoted packet. */
 #define ICMP_HEADER	8
 #define REJECT_FRONT4	(sizeof(struct iphdr) + ICMP_HEADER)
 #define REJECT_FRONT6	(sizeof(struct ipv6hdr) + ICMP_HEADER)
@@ -75,7 +75,7 @@ struct {
 #define IP_DF		0x4000
 #define RST_LENGTH4	(sizeof(struct iphdr) + sizeof(struct tcphdr))
 #define RST_LENGTH6	(sizeof(struct ipv6hdr) + sizeof(struct tcphdr))
-/* Ethernet frames have 60 bytes at least; not every driver fills what XDP sends. */
+/* Ethernet frames have at least 60 bytes, and not every driver pads what XDP sends. */
 #define RST_FRAME4	(HOOK_IS_XDP ? 46 : RST_LENGTH4)
 #define RST_FRAME6	RST_LENGTH6
 
@@ -88,15 +88,16 @@ enum reject_kind {
 	REJECT_ICMP,
 };
 
-/* An Ethernet header with as many layers as a frame may have; a multiple of 4. */
+/* Room for an Ethernet header with the most layers that a frame may have; a multiple of
+ * 4. */
 #define LINK_MAX	32
 
-/* Where a reject is made, and how many may be. One per CPU. */
+/* Buffer and rate limit of rejects. One per CPU. */
 struct reject {
 	__u32 tokens; /* rejects that may be sent now	*/
 	__u32 filled; /* tick up to which tokens were added	*/
-	__u8 link[LINK_MAX]; /* what stands in front of the IP packet: MACs, tags, EtherType */
-	__u8 data[REJECT_MAX6 + 8]; /* the IP packet; the rest is for rounding up */
+	__u8 link[LINK_MAX]; /* in front of the IP packet: MACs, tags, EtherType */
+	__u8 data[REJECT_MAX6 + 8]; /* the IP packet; the last bytes are for rounding up */
 };
 
 struct {
@@ -111,8 +112,8 @@ static __always_inline void reject_count(__u32 what, __u32 bytes)
 	count_add(bpf_map_lookup_elem(&reject_counters, &what), bytes);
 }
 
-/* ICMP messages that are rejected: those that neither report an error nor
- * redirect (RFC 1122, 3.2.2; RFC 4443, 2.4). */
+/* Whether an ICMP message may be rejected: it neither reports an error nor redirects
+ * (RFC 1122, 3.2.2; RFC 4443, 2.4). */
 static __always_inline int reject_icmp_informs(__u8 family, __u8 type)
 {
 	if (family == 4)
@@ -120,8 +121,8 @@ static __always_inline int reject_icmp_informs(__u8 family, __u8 type)
 	return type >= 128 && type != ND_LAST;
 }
 
-/* Whether an address is one host's: to others nothing is sent, nor about what was
- * for others (RFC 1122, 3.2.2; RFC 4443, 2.4). */
+/* Whether an address belongs to one host. Nothing is sent to other addresses, nor about
+ * packets for them (RFC 1122, 3.2.2; RFC 4443, 2.4). */
 static __always_inline int reject_is_host(const struct addr *a)
 {
 	__u32 v4 = addr_v4(a);
@@ -133,7 +134,7 @@ static __always_inline int reject_is_host(const struct addr *a)
 	return !addr_is_low6(a, 0);
 }
 
-/* How the rule rejects this packet. */
+/* Returns how the rule rejects this packet. */
 static __always_inline enum reject_kind reject_kind(const struct packet *p, const struct rule *r)
 {
 	enum reject_kind kind = r->flags & RULE_RETURN_ICMP ? REJECT_ICMP : REJECT_NONE;
@@ -147,7 +148,7 @@ static __always_inline enum reject_kind reject_kind(const struct packet *p, cons
 	return reject_is_host(&p->tuple.src) && reject_is_host(&p->tuple.dst) ? kind : REJECT_NONE;
 }
 
-/* Takes the right to one reject: REJECT_RATE a second, REJECT_BURST at once. */
+/* Takes a token for one reject: REJECT_RATE a second, REJECT_BURST at once. */
 static __always_inline int reject_allowed(struct reject *a)
 {
 	__u32 ticks = shared.now - a->filled;
@@ -166,10 +167,10 @@ static __always_inline int reject_allowed(struct reject *a)
 }
 
 /*
- * The address that an ICMP error comes from: the packet's destination where that is
- * the box, and where the box has sent the packet, which takes its own addresses for
- * martians; else one of the interface that the packet came in by (RFC 1812, 4.3.2.4),
- * or of the box if it has none. NULL: none.
+ * Returns the address that an ICMP error comes from. It is the packet's destination if
+ * that is the box, or if the box has sent the packet (the box takes its own addresses
+ * for martians). Else it is an address of the interface that the packet came in by (RFC
+ * 1812, 4.3.2.4), or of the box if the interface has none. NULL: there is none.
  */
 static __always_inline const struct addr *reject_source(const struct packet *p, const struct interface *i)
 {
@@ -203,8 +204,8 @@ static long reject_word(__u32 number, struct reject_words *w)
 	return 0;
 }
 
-/* The sum of so many bytes of the reject, less what is no whole word at their end: word
- * by word, which the verifier follows once. Rejects are few. */
+/* Returns the sum over length bytes of the reject, without an incomplete word at the
+ * end. It goes word by word, which the verifier follows once. Rejects are rare. */
 static __always_inline __u64 reject_sum(const struct reject *a, __u32 from, __u32 length)
 {
 	struct reject_words w = { .reject = a, .from = from };
@@ -223,7 +224,7 @@ static __always_inline void reject_ip4(struct reject *a, const struct addr *src,
 	ip->ihl = 5;
 	ip->tos = tos;
 	ip->tot_len = bpf_htons(length);
-	ip->frag_off = bpf_htons(IP_DF); /* so the id may be 0 (RFC 6864, 4.1) */
+	ip->frag_off = bpf_htons(IP_DF); /* DF allows an id of 0 (RFC 6864, 4.1) */
 	ip->ttl = ttl;
 	ip->protocol = proto;
 	ip->saddr = src->word[3];
@@ -245,7 +246,7 @@ static __always_inline void reject_ip6(struct reject *a, const struct addr *src,
 	__builtin_memcpy(&ip->daddr, dst, sizeof(*dst));
 }
 
-/* The reset, behind an IP header of so many bytes (RFC 9293, 3.5.2). */
+/* Writes the reset behind its IP header (RFC 9293, 3.5.2). */
 static __always_inline void reject_tcp(struct reject *a, const struct packet *p, __u32 at, int partial)
 {
 	struct tcphdr *tcp = (void *)&a->data[at];
@@ -267,7 +268,7 @@ static __always_inline void reject_tcp(struct reject *a, const struct packet *p,
 }
 
 /* Writes the reject's Ethernet header and tags: back to where the frame came from. < 0:
- * that is no single station, or the frame was for none. */
+ * the sender is no single station, or the frame was not for a single station. */
 static __always_inline int reject_link(hook_ctx *ctx, struct reject *a, const struct packet *p)
 {
 	struct ethhdr *eth = (void *)a->link;
@@ -276,7 +277,7 @@ static __always_inline int reject_link(hook_ctx *ctx, struct reject *a, const st
 
 	if (!length)
 		return 0;
-	asm volatile("" : "+r"(length)); /* its bound is the one that is tested */
+	asm volatile("" : "+r"(length)); /* keeps the bound that was tested */
 	if (length > LINK_MAX || hook_load(ctx, 0, a->link, length) || (eth->h_dest[0] | eth->h_source[0]) & 1)
 		return -1;
 	__builtin_memcpy(mac, eth->h_dest, sizeof(mac));
@@ -285,7 +286,7 @@ static __always_inline int reject_link(hook_ctx *ctx, struct reject *a, const st
 	return 0;
 }
 
-/* Puts so many bytes of a->data into the frame's front, behind Ethernet header and tags. */
+/* Writes a->data to the front of the frame, behind Ethernet header and tags. */
 static __always_inline int reject_store(hook_ctx *ctx, struct reject *a, const struct packet *p, __u32 length)
 {
 	__u32 link = p->l3_offset;
@@ -296,13 +297,14 @@ static __always_inline int reject_store(hook_ctx *ctx, struct reject *a, const s
 	return hook_store(ctx, link, a->data, length);
 }
 
-/* A reset in the packet's frame. Returns < 0 if that is impossible. */
+/* Makes a reset in the packet's frame. Returns < 0 if that is impossible. */
 static __always_inline int reject_rst(hook_ctx *ctx, struct reject *a, const struct packet *p, __u8 ttl)
 {
 	__u32 header = p->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	int partial = hook_partial(ctx, p->l4_offset + 16);
 
-	/* the checksum that a device will complete stays where it is: what stands in front goes */
+	/* a checksum that a device will complete stays in place: what is in front of it
+	 * is removed */
 	if (partial && hook_narrow(ctx, p->l4_offset - p->l3_offset - header))
 		return -1;
 	if (hook_resize(ctx, p->l3_offset + (p->family == 4 ? RST_FRAME4 : RST_FRAME6), 0))
@@ -319,10 +321,10 @@ static __always_inline int reject_rst(hook_ctx *ctx, struct reject *a, const str
 }
 
 /*
- * Where a device will complete the quoted packet's checksum, it does so over what
- * is quoted: the field gets the value f that this does not change, f = ~(sum + f),
- * so that the error's own checksum is right before and after. Returns the place of
- * the field in a->data, 0 if there is none, < 0 if it is not quoted.
+ * If a device will complete the quoted packet's checksum, it sums what is quoted. So the
+ * field gets a value f that this does not change, f = ~(sum + f). The error's own
+ * checksum is then right before and after. Returns the field's offset in a->data, 0 if
+ * there is none, < 0 if it is not quoted.
  */
 static __always_inline int reject_settle(hook_ctx *ctx, struct reject *a, const struct packet *p, __u32 front,
 					 __u32 quoted)
@@ -336,18 +338,18 @@ static __always_inline int reject_settle(hook_ctx *ctx, struct reject *a, const 
 		return 0;
 	if (l4 > HEADERS_MAX || l4 + field + 2 > quoted)
 		return -1;
-	asm volatile("" : "+r"(at)); /* its bounds are those that are tested */
+	asm volatile("" : "+r"(at)); /* keeps the bounds that were tested */
 	if (at > REJECT_MAX6)
 		return -1;
 	*(__u16 *)&a->data[at] = 0;
-	/* what is quoted behind the IP header, modulo 2^16 - 1, and half of its negative */
+	/* the quote behind the IP header, modulo 2^16 - 1, and half of its negative */
 	rest = csum_finish(reject_sum(a, front, quoted + 3)) + (__u16)~csum_finish(reject_sum(a, front, l4));
 	rest %= 0xffff;
 	*(__u16 *)&a->data[at] = rest & 1 ? (rest + 0xffff) / 2 : rest / 2;
 	return at;
 }
 
-/* The ICMP header and its checksum over the quote behind it. */
+/* Writes the ICMP header and its checksum over the quote behind it. */
 static __always_inline void reject_icmp(struct reject *a, __u32 at, __u32 quoted, __u8 type, __u8 code, __u64 pseudo)
 {
 	struct icmphdr *icmp = (void *)&a->data[at];
@@ -358,7 +360,7 @@ static __always_inline void reject_icmp(struct reject *a, __u32 at, __u32 quoted
 	icmp->checksum = csum_finish(pseudo + reject_sum(a, at, ICMP_HEADER + quoted + 3));
 }
 
-/* An ICMP error about the packet in its frame. Returns < 0 if that is impossible. */
+/* Makes an ICMP error about the packet in its frame. Returns < 0 if that is impossible. */
 static __always_inline int reject_error(hook_ctx *ctx, struct reject *a, const struct packet *p,
 					const struct addr *src, const struct rule *r)
 {
@@ -389,7 +391,8 @@ static __always_inline int reject_error(hook_ctx *ctx, struct reject *a, const s
 	return reject_store(ctx, a, p, REJECT_FRONT6);
 }
 
-/* Turns the packet into its reject. Returns what became of that; REJECTED_COUNT: none is due. */
+/* Turns the packet into its reject and returns the result; REJECTED_COUNT: no reject is
+ * due. */
 static __always_inline enum rejected reject_make(hook_ctx *ctx, struct reject *a, const struct packet *p,
 						 const struct interface *i, const struct rule *r)
 {
@@ -410,7 +413,7 @@ static __always_inline enum rejected reject_make(hook_ctx *ctx, struct reject *a
 	return reject_error(ctx, a, p, src, r) ? REJECTED_NOT : REJECTED_ICMP;
 }
 
-/* The end of a packet that the rule s->blocked has blocked. */
+/* Ends a packet that the rule s->blocked has blocked. */
 __noinline int reject(hook_ctx *ctx, struct scratch *s)
 {
 	const struct interface *i;
@@ -442,7 +445,7 @@ __noinline int reject(hook_ctx *ctx, struct scratch *s)
 	return hook_reply(ctx, p->ifindex, i, p->flags & PACKET_EGRESS);
 }
 
-/* Counts and notes what rules blocked at the last of the crossings. */
+/* Counts and notes what the rules blocked at the last crossing. */
 static __always_inline void reject_note(struct scratch *s, enum reason r, __u8 crossed)
 {
 	if (r != REASON_BLOCK && r != REASON_UNLOADED)
@@ -451,8 +454,8 @@ static __always_inline void reject_note(struct scratch *s, enum reason r, __u8 c
 	s->blocked = crossed & STATE_OUT ? s->out.rule : s->in.rule;
 }
 
-/* A packet that goes no further: where rules blocked it, they count it and say
- * whether its sender hears of it. */
+/* Ends a packet that goes no further. If rules blocked it, they count it and say whether
+ * its sender is told. */
 static __always_inline int reject_or_drop(hook_ctx *ctx, struct scratch *s, const struct interface *i, enum reason r,
 				  __u8 crossed)
 {

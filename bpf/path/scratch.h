@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the fast path hands to the programs behind the tail call, and what
- * these keep that the 512-byte stack does not hold. One per CPU: packets are
- * handled with bottom halves off, so none interrupts another.
+ * What the fast path passes to the programs behind the tail call, and what these keep
+ * there because the 512-byte stack is too small. One per CPU: packets are handled with
+ * bottom halves off, so no packet interrupts another.
  */
 #ifndef WEIR_PATH_SCRATCH_H
 #define WEIR_PATH_SCRATCH_H
@@ -19,7 +19,7 @@ struct quote {
 	struct tuple tuple;
 	__u32 l3_offset;
 	__u32 l4_offset;
-	__u32 l4_length; /* bytes of l4 that are there, 8 to QUOTE_L4_MAX	*/
+	__u32 l4_length; /* bytes in l4, 8 to QUOTE_L4_MAX */
 	__u32 seq;	 /* valid iff proto is TCP			*/
 	__u8 icmp_type;
 	__u8 pad[3];
@@ -31,16 +31,17 @@ struct quote {
 
 /* The search for a free port of a translation. */
 struct nat_port_search {
-	__u32 number; /* of the state that wants it */
-	__u32 reason; /* of the last try	    */
+	__u32 number; /* of the state that needs it */
+	__u32 reason; /* why the last try failed */
 	__u16 low;
 	__u16 span; /* high - low		    */
 	__u16 at;   /* offset of the next try	    */
 	__u16 pad;
 };
 
-/* The records of packets that look the same in the stack (handoff.h). Connections from
- * one port to several addresses that lead to one server do: each has its own. */
+/* The records of packets that look the same in the stack (handoff.h), for example
+ * connections from one port to several addresses that lead to one server. Each
+ * connection has its own record. */
 struct handoff {
 	__u64 record[HANDOFF_RECORDS]; /* tick << 32 | HANDOFF_*; 0: free		*/
 	__u32 print[HANDOFF_RECORDS];  /* of the last packet; see handoff_print()	*/
@@ -49,33 +50,33 @@ struct handoff {
 struct scratch {
 	struct packet packet;	 /* as the fast path parsed it			*/
 	__u32 state;		 /* index << 1 | direction; 0: none			*/
-	__u32 path;		 /* counted under, if there is no state		*/
+	__u32 path;		 /* the rule path to count under if there is no state */
 	__u32 out_ifindex;	 /* where it leaves; 0: not known			*/
-	__u32 random;		 /* xorshift32; 0: not seeded				*/
-	__u32 why;		 /* enum reason under which the packet passes		*/
+	__u32 random;		 /* xorshift32; 0: not seeded */
+	__u32 why;		 /* enum reason: why the packet passes */
 	__u32 blocked;		 /* global id + 1 of the rule that blocked it		*/
-	__u8 tracked;		 /* the state has been updated by this packet		*/
-	__u8 evaluate;		 /* of a state with sides that keep none: their rules come next */
-	__u8 no_nexthop;	 /* enum reason why nexthop is 0	*/
+	__u8 tracked;		 /* this packet has updated the state */
+	__u8 evaluate;		 /* the state has sides that keep none: their rules come next */
+	__u8 no_nexthop;	 /* enum reason: why nexthop is 0 */
 	__u16 nexthop;		 /* found by the route step				*/
-	__u16 generation;	 /* of the routes, before they were asked for nexthop	*/
+	__u16 generation;	 /* of the routes, read before the look-up of nexthop */
 	__u8 skip_in;		 /* the crossing is under set skip			*/
 	__u8 skip_out;
-	__u8 quoted_forth;	 /* the quoted packet stands as it came in	*/
-	__u8 leaves;		 /* records show the packet with s->tuple, not as it came	*/
+	__u8 quoted_forth;	 /* the quoted packet is as it came in */
+	__u8 leaves;		 /* records show the packet with s->tuple, not as it came */
 	struct crossing in;
 	struct crossing out;
-	struct tuple tuple;	 /* the reply's, while it is reserved		*/
+	struct tuple tuple;	 /* the reply tuple, while it is being reserved */
 	struct path path_key;
-	struct path path_last;	 /* the one that was looked up last, and its index	*/
+	struct path path_last;	 /* the last one that was looked up, and its index */
 	__u32 path_last_index;
 	__u8 options[TCP_MAX_OPTIONS + 8]; /* of a SYN				*/
 	struct nat_port_search search;
 	struct quote quote;
 	struct addr quoter;	 /* source of an ICMP error, translated			*/
-	struct tuple handoff;	 /* of the packet at hand on its way through the stack	*/
-	struct handoff record;	 /* a new one; but for its first record 0		*/
-	struct record log;	 /* the head of records of the crossing at hand		*/
+	struct tuple handoff;	 /* of the present packet on its way through the stack */
+	struct handoff record;	 /* a new one; all but its first record are 0 */
+	struct record log;	 /* the head of records of the present crossing */
 };
 
 struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * A packet of a live state that the fast path did not finish: its next hop must
- * be looked up, or a side that keeps no state wants to judge it. Ingress only.
+ * A packet of a live state that the fast path did not finish. Its next hop must be
+ * looked up, or a side that keeps no state must evaluate its rules. Ingress only.
  */
 #ifndef WEIR_PATH_SLOW_H
 #define WEIR_PATH_SLOW_H
@@ -16,7 +16,7 @@
 #include "rules/evaluate.h"
 
 /*
- * Asks the kernel for this direction's route, and notes the answer in the state.
+ * Looks up the kernel's route for this direction, and keeps the result in the state.
  */
 static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, struct state *st)
 {
@@ -28,7 +28,7 @@ static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, s
 
 	if (!s || !st)
 		return ROUTE_LOCAL;
-	generation = shared.route_generation; /* before the question: routes may move meanwhile */
+	generation = shared.route_generation; /* read before the look-up: routes may change meanwhile */
 	d = STATE_DIRECTION(s->state);
 	c = state_course(st, d);
 	state_leaving(&s->tuple, st, d);
@@ -37,18 +37,18 @@ static __always_inline enum route slow_route(hook_ctx *ctx, struct scratch *s, s
 	r = route_lookup(ctx, &q);
 	s->nexthop = r == ROUTE_FORWARD ? q.number : 0;
 	s->out_ifindex = r == ROUTE_LOCAL ? 0 : q.ifindex;
-	/* A packet that sees a route moved tells the others, where no daemon does. */
+	/* A packet that finds a changed route tells the others if there is no daemon. */
 	if (c->nexthop >= NEXTHOP_FIRST && c->nexthop != s->nexthop &&
 	    c->nexthop_generation == (__u16)shared.route_generation && daemon_is_dead())
 		__sync_fetch_and_add(&shared.route_generation, 1);
 	if (s->packet.mark)
-		return r; /* by a mark of the packet's own, which the next may not have */
+		return r; /* found by a mark of this packet, which the next may not have */
 	c->nexthop = s->nexthop;
 	c->nexthop_generation = generation;
 	return r;
 }
 
-/* The sides of the state that keep none evaluate their rules. UNDECIDED: it passes. */
+/* Evaluates the rules of the sides that keep no state. UNDECIDED: the packet passes. */
 __noinline enum reason slow_rules(struct scratch *s)
 {
 	enum reason r, why;
@@ -94,7 +94,7 @@ __noinline enum reason slow_rules(struct scratch *s)
 }
 
 /*
- * Where the packet of s->state goes next. UNDECIDED: to the next hop in
+ * Finds where the packet of s->state goes next. UNDECIDED: to the next hop in
  * s->nexthop. Else the reason under which it goes up or is dropped.
  */
 __noinline enum reason slow_next(hook_ctx *ctx, struct scratch *s)
@@ -136,8 +136,9 @@ static __always_inline enum reason slow_probe(const struct scratch *s)
 	return nexthop_probe(n) ? REASON_UP_PROBE : UNDECIDED;
 }
 
-/* Records of a packet of a state: by the sides that have evaluated it now, and by the
- * rules that log all. r: where it goes, as slow_decide() says, or why it is dropped. */
+/* Writes records of a packet of a state, for the sides that have evaluated it now and
+ * for the rules that log all. r: where it goes, from slow_decide(), or why it is
+ * dropped. */
 __noinline int slow_log(hook_ctx *ctx, struct scratch *s, enum reason r)
 {
 	const struct state *st;
@@ -163,15 +164,15 @@ __noinline int slow_log(hook_ctx *ctx, struct scratch *s, enum reason r)
 	return 0;
 }
 
-/* Who sends a packet the slow way. A constant in each program: the rules, which take the
- * verifier long, are in none that does without. */
+/* Who calls the slow path. It is a constant in each program: the rules cost the verifier
+ * much time, so programs that need none have none. */
 enum slow_by {
-	SLOW_NEW,   /* the rules that it has made its state by	    */
+	SLOW_NEW,   /* the rules with which the packet made its state */
 	SLOW_STATE, /* its state alone				    */
-	SLOW_RULES, /* its state, and the sides of it that keep none */
+	SLOW_RULES, /* its state, and the state's sides that keep none */
 };
 
-/* Where the packet goes, as slow_next() says, or why it is dropped. */
+/* Returns where the packet goes, as slow_next() does, or why it is dropped. */
 static __always_inline enum reason slow_decide(hook_ctx *ctx, struct scratch *s, enum slow_by by)
 {
 	enum reason r = slow_next(ctx, s), evaluated;
@@ -184,7 +185,7 @@ static __always_inline enum reason slow_decide(hook_ctx *ctx, struct scratch *s,
 	return r == UNDECIDED ? slow_probe(s) : r;
 }
 
-/* Why the packet is dropped all the same; else r, as slow_decide() says. */
+/* Returns why the packet is dropped after all; else r from slow_decide(). */
 static __always_inline enum reason slow_refused(struct scratch *s, const struct state *st, enum reason r,
 						 enum slow_by by)
 {
@@ -206,7 +207,7 @@ static __always_inline enum reason slow_refused(struct scratch *s, const struct 
 	return r;
 }
 
-/* The rest of the way of a packet of s->state, counted already in the state. */
+/* Sends a packet of s->state that is already counted in the state. */
 static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow_by by)
 {
 	const struct interface *i;
@@ -225,7 +226,7 @@ static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow
 	if (by != SLOW_NEW)
 		evaluate_nothing(s);
 	r = slow_refused(s, st, slow_decide(ctx, s, by), by);
-	if (by != SLOW_NEW) { /* the first may be the only one of its state: no hint yet */
+	if (by != SLOW_NEW) { /* the first packet may be the only one of its state: no hint yet */
 		if (shared.prefetch)
 			hint_renew(s->state);
 		if (st->flags & (STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG) && record_wanted(RING_LOG))
@@ -248,8 +249,9 @@ static __always_inline int slow_send(hook_ctx *ctx, struct scratch *s, enum slow
 	return fast_forward(ctx, &h, p, i, st, s->state, nexthop_get(s->nexthop), s->why, PATH_COUNTED);
 }
 
-/* A SYN in a state opens a new connection, is repeated, or replies; at egress
- * first fragments come here too. Returns UNDECIDED, why it is dropped, or REASON_LAST_PASS for "a miss". */
+/* A SYN in a state opens a new connection, is repeated, or replies. At egress first
+ * fragments come here too. Returns UNDECIDED, why the packet is dropped, or
+ * REASON_LAST_PASS for "a miss". */
 __noinline enum reason slow_track(hook_ctx *ctx, struct scratch *s)
 {
 	const struct packet *p;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The way out of a packet that passes alone: no state remembers it. */
+/* Sends a packet that passes without a state. */
 #ifndef WEIR_PATH_STATELESS_H
 #define WEIR_PATH_STATELESS_H
 
 #include "path/fast.h"
 #include "route/nexthop.h"
 
-/* What a packet without a state leaves as, if nothing is to be remembered. */
+/* Forwards a packet without a state; nothing is remembered. */
 __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason why)
 {
 	const struct interface *i;
@@ -33,7 +33,7 @@ __noinline int stateless_forward(hook_ctx *ctx, struct scratch *s, enum reason w
 			return action;
 		r = REASON_UP_DEVICE;
 	}
-	/* not by the stack, which takes an error that is translated to our address for a martian */
+	/* not by the stack: an error translated to our address would be a martian to it */
 	if (r == REASON_UP_DEVICE && !(p->flags & PACKET_GROUP))
 		return handoff_redirect(ctx, p, i, 0);
 	if (r != UNDECIDED || p->flags & PACKET_GROUP)
