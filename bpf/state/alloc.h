@@ -13,12 +13,12 @@ static __always_inline __u32 alloc_random(__u32 x)
 	return x;
 }
 
-/* Counts a state more, unless set limit states is reached. */
+/* Counts one more state, unless set limit states is reached. */
 static __always_inline int alloc_count(void)
 {
 	__u32 made = __sync_fetch_and_add(&shared.states_made, 1) + 1;
 
-	/* others may have made and released some since: then it is below 0 */
+	/* others may have made and released some since: then it is negative */
 	if ((__s32)(made - shared.states_released) <= (__s32)max_states)
 		return 1;
 	__sync_fetch_and_add(&shared.states_made, -1);
@@ -27,7 +27,7 @@ static __always_inline int alloc_count(void)
 
 /* The search for a free state. */
 struct alloc {
-	__u32 index; /* that was tried last */
+	__u32 index; /* the last one tried */
 	__u32 random;
 	__u32 taken;
 };
@@ -40,8 +40,8 @@ static __always_inline int alloc_try(struct alloc *p)
 	return p->taken;
 }
 
-/* Next to the home, where a hint is still found (but not beyond the table's end), and
- * then anywhere. */
+/* Tries the indices next to the home, where a hint is still found (but not beyond the
+ * table's end), and then any. */
 static long alloc_step(__u32 n, void *data)
 {
 	struct alloc *p = data;
@@ -55,18 +55,19 @@ static long alloc_step(__u32 n, void *data)
 	return alloc_try(p);
 }
 
-/* A free index for a state whose first tuple has the hash, NEW from now on; 0: none. */
+/* Takes a free index for a state whose first tuple has the hash; the state is NEW from
+ * now on. 0: there is none. */
 static __always_inline __u32 alloc_take(__u64 hash, __u32 random)
 {
 	struct alloc p = { .index = state_home(hash), .random = random | 1 };
 
-	/* mostly the home is free: without a call */
+	/* mostly the home is free, and no call is needed */
 	if (!alloc_try(&p))
 		bpf_loop(ALLOC_TRIES - 1, alloc_step, &p, 0);
 	return p.taken ? p.index : 0;
 }
 
-/* Gives a state back whose tuples are not, or no longer, in the table. */
+/* Gives back a state whose tuples are not, or no longer, in the table. */
 static __always_inline void alloc_return(struct state *st)
 {
 	__sync_lock_test_and_set(&st->status, STATUS_FREE);

@@ -2,9 +2,9 @@
 /*
  * Making a state: a free index, the reservation of both tuples, a port for NAT.
  *
- * The order is what makes it safe: the state is filled while it is NEW; the reply's
- * tuple is entered, which reserves the port; then the state goes LIVE; then the first
- * tuple is entered. Whoever loses the last step kills its own and uses the winner's.
+ * The order makes it safe. The state is filled while it is NEW. Then the reply's tuple
+ * is entered, which reserves the port. Then the state goes LIVE. Then the first tuple is
+ * entered. A core that loses the last step kills its own state and uses the winner's.
  */
 #ifndef WEIR_STATE_CREATE_H
 #define WEIR_STATE_CREATE_H
@@ -20,7 +20,7 @@
 #include "state/state_qos.h"
 #include "state/track.h"
 
-/* Chooses the reply's port, or the first that is tried, in s->tuple. */
+/* Chooses the reply's port, or the first one to try, in s->tuple. */
 static __always_inline void create_choose_reply(struct scratch *s, __u32 number)
 {
 	__u16 low = s->out.nat_low ? s->out.nat_low : NAT_LOW, high = s->out.nat_high ? s->out.nat_high : NAT_HIGH;
@@ -31,8 +31,8 @@ static __always_inline void create_choose_reply(struct scratch *s, __u32 number)
 	s->tuple.dport = bpf_htons(low + s->search.at);
 }
 
-/* Reserves the reply's tuple, with another source port where the rules or a
- * collision ask for one. own: the box's own packet. */
+/* Reserves the reply's tuple, with another source port if the rules or a collision need
+ * one. own: the box's own packet. */
 static __always_inline enum reason create_reserve_reply(struct scratch *s, __u32 number, int own, __u32 *owner)
 {
 	enum reason r;
@@ -47,8 +47,8 @@ static __always_inline enum reason create_reserve_reply(struct scratch *s, __u32
 	return r;
 }
 
-/* Touches what a new state is written into. A locked instruction waits for all writes
- * before it, one after the other. */
+/* Touches the memory that a new state is written into. Otherwise a locked instruction
+ * waits for all writes before it, one after the other. */
 static __always_inline void create_touch(const struct state *st, const struct tuple *reply)
 {
 	const struct bucket *b = bucket_get(tuple_hash(reply));
@@ -83,7 +83,7 @@ static __always_inline void create_course(struct course *c, const struct tuple *
 	c->nexthop_generation = 0;
 }
 
-/* The first segment sets what its end may send and what it allows the other. */
+/* The first segment sets what its end may send and what it allows the other end. */
 static __always_inline void create_tcp(struct flow *f, const struct packet *p, int wscale)
 {
 	__u32 end = p->seq + p->payload + (p->tcp_flags & TCP_SYN ? 1 : 0) +
@@ -113,7 +113,7 @@ static __always_inline __u8 create_phase(const struct packet *p)
 	return icmp_is(p->family, p->tuple.proto) ? PHASE_ICMP_FIRST : PHASE_OTHER_FIRST;
 }
 
-/* Differences for both directions, from the tuples as they now stand. */
+/* Computes the differences for both directions, from the present tuples. */
 static __always_inline void create_differences(struct state *st)
 {
 	struct tuple *f = &st->forth.tuple, *b = &st->back.tuple;
@@ -132,8 +132,8 @@ static __always_inline int create_is_mirror(const struct state *st)
 	return tuple_equal(&r, &st->back.tuple);
 }
 
-/* The tag that the side which keeps state gives to all packets of the connection,
- * where the other side evaluates them. */
+/* Returns the tag that the side with state gives to all packets of the connection, if
+ * the other side evaluates them. */
 static __always_inline __u16 create_tag(const struct scratch *s, __u8 flags)
 {
 	if (flags & STATE_EVALUATE_OUT)
@@ -143,19 +143,20 @@ static __always_inline __u16 create_tag(const struct scratch *s, __u8 flags)
 	return 0;
 }
 
-/* Fills a NEW state but for what depends on the reply's port, which may become another. */
+/* Fills a NEW state, except for what depends on the reply's port, which may still
+ * change. */
 static __always_inline void create_fill(struct state *st, const struct scratch *s, __u8 flags, int wscale)
 {
 	const struct packet *p = &s->packet;
 
 	create_course(&st->forth, &p->tuple);
 	create_course(&st->back, &s->tuple);
-	/* found by a mark of the packet's own, which the next may not have */
+	/* found by a mark of this packet, which the next may not have */
 	if (!p->mark || s->nexthop < NEXTHOP_FIRST)
 		st->forth.nexthop = s->nexthop;
 	st->forth.nexthop_generation = s->generation;
 	if (!(flags & STATE_IN))
-		st->back.nexthop = NEXTHOP_LOCAL; /* replies to the box's own packets */
+		st->back.nexthop = NEXTHOP_LOCAL; /* for replies to the box's own packets */
 	st->path = s->path;
 	st->entered = 0;
 	st->tag = create_tag(s, flags);
@@ -179,8 +180,8 @@ static __always_inline void create_fill(struct state *st, const struct scratch *
 		st->flow_forth.peer = PEER_SYN_SENT;
 }
 
-/* Whether a live state holds the packet's tuple, which another core has made a
- * moment earlier. Then it is used. */
+/* Whether a live state that another core has just made holds the packet's tuple. Then
+ * that state is used. */
 static __always_inline int create_shared(struct scratch *s, __u32 number)
 {
 	if (STATE_DIRECTION(number) || !lookup_verify(number, &s->packet.tuple))
@@ -190,9 +191,9 @@ static __always_inline int create_shared(struct scratch *s, __u32 number)
 }
 
 /*
- * Makes the state of s->packet; s->tuple holds the reply's tuple, but for a port
- * that is chosen here; s->path where it counts. Returns UNDECIDED and the number
- * in s->state, or the reason to drop. s->state may be another core's.
+ * Makes the state of s->packet. s->tuple holds the reply's tuple, except for a port that
+ * is chosen here; s->path is the rule path. Returns UNDECIDED and the number in
+ * s->state, or the reason to drop. s->state may be another core's.
  */
 __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, int own)
 {
@@ -230,11 +231,11 @@ __noinline enum reason create_state(struct scratch *s, __u8 flags, int wscale, i
 		st->entered = 1;
 		return UNDECIDED;
 	}
-	state_kill(st, index); /* the garbage collection takes the reply's tuple out */
+	state_kill(st, index); /* the garbage collection removes the reply's tuple */
 	return r == REASON_TUPLE_TAKEN && create_shared(s, owner) ? UNDECIDED : r;
 }
 
-/* Messages that belong to no exchange make no state. */
+/* Whether a message belongs to no exchange, and so makes no state. */
 static __always_inline int create_never(const struct packet *p)
 {
 	int reply;
@@ -251,7 +252,7 @@ static __always_inline int create_wanted(const struct scratch *s)
 	       s->out.flags & (CROSSING_KEEP_STATE | CROSSING_NAT);
 }
 
-/* STATE_* of a new state; crossed: the crossings that were due. */
+/* Returns STATE_* of a new state; crossed: the crossings that were due. */
 static __always_inline __u8 create_flags(const struct scratch *s, __u8 crossed, int skip_in, int skip_out)
 {
 	__u8 flags = crossed;
@@ -271,7 +272,7 @@ static __always_inline __u8 create_flags(const struct scratch *s, __u8 crossed, 
 	return flags | log_flag(s, flags);
 }
 
-/* From "the packet as it will leave, but for the source" in s->tuple to the
+/* Turns s->tuple from "the packet as it will leave, except for the source" into the
  * reply's tuple. */
 static __always_inline void create_reply_tuple(struct scratch *s)
 {
@@ -294,7 +295,7 @@ static __always_inline void create_count(const struct scratch *s, __u8 crossed)
 		match_count_state(s->out.rule);
 }
 
-/* Lets the packets of a live state's direction cross here from now on. */
+/* Lets packets of a direction of a live state cross here from now on. */
 static __always_inline void create_widen(struct state *st, const struct crossing *cr, __u8 side)
 {
 	log_widen(st, cr, side);

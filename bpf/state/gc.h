@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the timer does with states (gc.bpf.c): expire them, and release what has ended. */
+/* What the timer does with states (gc.bpf.c): it expires them, and releases those that
+ * have ended. */
 #ifndef WEIR_STATE_GC_H
 #define WEIR_STATE_GC_H
 
@@ -26,8 +27,8 @@ static __always_inline void gc_clock(void)
 }
 
 /*
- * pf's adaptive timeouts: from adaptive.start states on they shrink, to nothing
- * at adaptive.end. What packets compare with is worked out here, once per tick.
+ * pf's adaptive timeouts: from adaptive.start states on they shrink, to 0 at
+ * adaptive.end. The timeouts that packets compare with are computed here, once per tick.
  */
 static __always_inline void gc_timeouts(void)
 {
@@ -41,7 +42,8 @@ static __always_inline void gc_timeouts(void)
 	shared.timeout_frag = shared.timeout_frag_set;
 }
 
-/* No daemon hears of routes that move: once a second every state asks again. */
+/* Without a daemon nobody hears of changed routes, so every state looks its route up
+ * again once a second. */
 static __always_inline void gc_bump_routes(void)
 {
 	if (daemon_is_dead() && shared.now - shared.bumped >= TICKS_PER_SECOND) {
@@ -50,7 +52,7 @@ static __always_inline void gc_bump_routes(void)
 	}
 }
 
-/* How many states this run looks at. */
+/* Returns how many states this run looks at. */
 static __always_inline __u32 gc_count(void)
 {
 	if (shared.states_made == shared.states_released)
@@ -58,13 +60,13 @@ static __always_inline __u32 gc_count(void)
 	return state_capacity < GC_SLICE ? state_capacity : GC_SLICE;
 }
 
-/* Under pressure timeouts shrink from tick to tick: every state is looked at. */
+/* Under pressure timeouts shrink from tick to tick, so every state is looked at. */
 static __always_inline int gc_hurries(void)
 {
 	return shared.adaptive_end && shared.states > shared.adaptive_start;
 }
 
-/* Takes a number's spilled tuple out of the table. 0: it may still be there. */
+/* Removes a number's spilled tuple from the table. 0: it may still be there. */
 static __always_inline int gc_release_spilled(struct bucket *b, struct tuple *t, __u32 number)
 {
 	__u32 *entry;
@@ -82,8 +84,8 @@ static __always_inline int gc_release_spilled(struct bucket *b, struct tuple *t,
 	return gone;
 }
 
-/* Takes a tuple out of the table if it is this number's. 0: it may still be
- * there, because somebody is at the bucket. */
+/* Removes a tuple from the table if it is this number's. 0: it may still be there,
+ * because another core holds the bucket. */
 static __noinline int gc_release_tuple(struct tuple *t, __u32 number)
 {
 	struct bucket *b;
@@ -115,7 +117,7 @@ static __always_inline void gc_release(struct state *st, __u32 index)
 		__sync_lock_test_and_set(&st->status, STATUS_DYING);
 }
 
-/* Ticks until a live state expires; <= 0: it has. */
+/* Returns the ticks until a live state expires; <= 0: it has expired. */
 static __always_inline __s32 gc_left(const struct state *st)
 {
 	__u32 a = state_age(st, 0), b = state_age(st, 1);
@@ -124,16 +126,16 @@ static __always_inline __s32 gc_left(const struct state *st)
 	return (__s32)(timeout - ((__s32)a < (__s32)b ? a : b));
 }
 
-/* A number that was found under an earlier generation is not used again, so it is
- * forgotten before generations, 16 bits of them, come round. */
+/* Forgets a next hop that was found under an earlier generation. Its number is not used
+ * again. Otherwise it could seem valid when the 16 bits of generations wrap round. */
 static __always_inline void gc_forget_nexthop(struct course *c)
 {
 	if (c->nexthop >= NEXTHOP_FIRST && c->nexthop_generation != (__u16)shared.route_generation)
 		c->nexthop = NEXTHOP_NONE;
 }
 
-/* The loop's cursor lives in shared memory: on the stack the verifier would walk
- * every value of it. */
+/* The loop's cursor is in shared memory: on the stack the verifier would walk every
+ * value of it. */
 static long gc_step(__u32 n, void *data)
 {
 	struct state *st;
@@ -167,7 +169,7 @@ static long gc_step(__u32 n, void *data)
 		__sync_val_compare_and_swap(&st->status, STATUS_DEAD, STATUS_DYING);
 		return 0;
 	case STATUS_DYING:
-		/* During a reload two generations collect: one of them gets it. */
+		/* During a reload two generations collect garbage: one of them gets it. */
 		if ((__s32)(shared.now - st->check_at) >= 0 &&
 		    __sync_val_compare_and_swap(&st->status, STATUS_DYING, STATUS_LEAVING) == STATUS_DYING)
 			gc_release(st, index);

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Hints: four bytes for each state. A hint says that the state at its index has a first
- * tuple of this tag, that packets of direction 0 need nothing but what a second pass does,
- * and to which next hop they go. By the hint alone the first pass (path/prefetch.h) sends
- * a packet on.
+ * tuple of this tag, that packets of direction 0 need only what a second pass does, and
+ * which next hop they go to. The first pass (path/prefetch.h) sends a packet on by the
+ * hint alone.
  *
  * A packet of direction 0 makes the hint. It is taken back by the packet that gives the
- * state a short timeout, by whoever ends the state, and by the garbage collection as long
- * before the state expires as it may take to come by again. All hints are void when a
- * route moves, or timeouts are set anew.
+ * state a short timeout, and by whoever ends the state. The garbage collection takes it
+ * back so early that the state cannot expire before its next visit. All hints are void
+ * when a route changes or timeouts are set anew.
  *
  * A tuple has the tag of another's hint once in 2^24 times, and is compared with up to
- * HINT_PROBES of them. The second pass finds out and drops the packet, as it cannot go
- * back. It breaks the hint for as long as the state lives, so this happens once.
+ * HINT_PROBES of them. The second pass detects this and drops the packet, because it
+ * cannot go back. It breaks the hint for as long as the state lives, so this happens
+ * once.
  */
 #ifndef WEIR_STATE_HINT_H
 #define WEIR_STATE_HINT_H
 
 #include "shared.h"
 
-/* kept; the hints of states, those of a cache line together:
- * state n is word n % HINTS of value n / HINTS. */
+/* kept; the hints of states, a cache line of them together: state n is word n % HINTS of
+ * value n / HINTS. */
 #define HINTS 16
 struct hints {
 	__u32 word[HINTS];
@@ -35,12 +36,12 @@ struct {
 	__type(value, struct hints);
 } hints SEC(".maps");
 
-#define HINT_TARGET (HINTED - 1) /* the bits of a hint that index shared.hinted */
+#define HINT_TARGET (HINTED - 1) /* the bits of a hint that are the index into shared.hinted */
 #define HINT_TAG    (~(__u32)HINT_TARGET)
 #define HINT_NONE   0
-#define HINT_BROKEN HINTED /* no next hop's: none has the target 0 */
+#define HINT_BROKEN HINTED /* belongs to no next hop, because none has the target 0 */
 
-/* A state has no hint in its last ticks: how many. */
+/* Returns how many ticks before its end a state loses its hint. */
 static __always_inline __u32 hint_margin(void)
 {
 	__u32 pass = state_capacity / GC_SLICE;
@@ -49,8 +50,8 @@ static __always_inline __u32 hint_margin(void)
 	return GC_REVISIT + pass + pass / 4 + TICKS_PER_SECOND;
 }
 
-/* The hint of the tuple with the hash, to the next hop of a number, which was found
- * under this generation of routes. */
+/* Returns the hint for a tuple with this hash and a next hop that was found under this
+ * generation of routes. */
 static __always_inline __u32 hint_word(__u64 hash, __u16 nexthop, __u32 generation)
 {
 	__u32 tag = (__u32)hash ^ nexthop * 0x9e3779b1u ^ generation * 0x85ebca6bu;
@@ -66,7 +67,8 @@ static __always_inline __u32 *hint_at(__u32 index)
 	return p ? &p->word[index % HINTS] : 0;
 }
 
-/* A line that stays as it is is not written: other cores read it. */
+/* Writes a hint. A line that does not change is not written, because other cores read
+ * it. */
 static __always_inline void hint_write(__u32 index, __u32 word)
 {
 	__u32 *p = hint_at(index);
@@ -80,7 +82,7 @@ static __always_inline void hint_withdraw(__u32 index)
 	hint_write(index, HINT_NONE);
 }
 
-/* The same, while the state lives. */
+/* The same, while the state is live. */
 static __always_inline void hint_lapse(__u32 index)
 {
 	__u32 *p = hint_at(index);
@@ -89,8 +91,8 @@ static __always_inline void hint_lapse(__u32 index)
 		hint_write(index, HINT_NONE);
 }
 
-/* Lets hints name the next hop; false if they name another that is in use. A hint
- * that named the other is void then: its tag has the other's number in it. */
+/* Lets hints name the next hop; false if they name another one that is in use. A hint
+ * that named the other is void then, because its tag contains the other's number. */
 static __always_inline int hint_target(__u16 nexthop)
 {
 	__u16 *at = &shared.hinted[nexthop & HINT_TARGET], other = *(volatile __u16 *)at;
@@ -104,24 +106,24 @@ static __always_inline int hint_target(__u16 nexthop)
 	return 1;
 }
 
-/* Whether packets of direction 0 that come in need nothing but what a second pass can do. */
+/* Whether incoming packets of direction 0 need only what a second pass can do. */
 static __always_inline int hint_is_plain(const struct state *s)
 {
 	return (s->flags & (STATE_IN | STATE_EVALUATE_IN | STATE_EVALUATE_OUT | STATE_LOG)) == STATE_IN && s->entered;
 }
 
-/* Whether a state cannot expire before the garbage collection has withdrawn its hint. */
+/* Whether a state cannot expire before the garbage collection has taken its hint back. */
 static __always_inline int hint_is_lasting(const struct state *s)
 {
 	if (s->phase >= PHASE_TCP_CLOSING && s->phase <= PHASE_TCP_CLOSED)
 		return 0;
-	/* those that are set are in force a tick later */
+	/* new settings take effect a tick later */
 	return s->phase < PHASE_COUNT && shared.timeout[s->phase] > hint_margin() &&
 	       shared.timeout_set[s->phase] > hint_margin();
 }
 
-/* A packet of the state, of either direction, has changed what it may have: the next of
- * direction 0 may take two passes, or no longer. A global function: its callers'
+/* A packet of either direction has changed the state: the next packet of direction 0 may
+ * now take two passes, or may no longer. This is a global function because its callers'
  * stacks are full. */
 __noinline int hint_renew(__u32 number)
 {
@@ -146,7 +148,8 @@ __noinline int hint_renew(__u32 number)
 	return 0;
 }
 
-/* The index of the state that has a hint for the tuple, and the next hop; 0: none. */
+/* Returns the index of the state that has a hint for the tuple, and the next hop; 0:
+ * none. */
 static __always_inline __u32 hint_find(const struct tuple *t, __u16 *nexthop)
 {
 	__u64 hash = tuple_hash(t);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * A state brought into the table by the loader: of another table, where it changes
- * its size and states are copied while packets use both; or, at the first start, of
- * a TCP connection that the box has already.
+ * A state that the loader brings into the table. It comes from another table, when the
+ * table changes its size and states are copied while packets use both. Or it is made
+ * from a TCP connection that the box has at the first start.
  */
 #ifndef WEIR_STATE_IMPORT_H
 #define WEIR_STATE_IMPORT_H
@@ -10,17 +10,17 @@
 #include "state/alloc.h"
 #include "state/tuples.h"
 
-/* What weir_import is run on. */
+/* The argument of weir_import. */
 struct import {
-	struct state state; /* as it was read, its path and next hops renumbered; or made from a socket */
-	__u32 index;	    /* answered: where it lies now; 0: it was not entered	*/
-	__u32 owner;	    /* answered then: number of a state that has one of its tuples, 0: none has */
-	__u32 find;	    /* 1: it is not to be entered, only its owner is asked for */
+	struct state state; /* as read, with path and next hops renumbered; or made from a socket */
+	__u32 index;	    /* result: its index; 0: it was not entered */
+	__u32 owner;	    /* result then: number of a state that has one of its tuples, 0: none has */
+	__u32 find;	    /* 1: do not enter it, only find its owner */
 	__u32 pad0[13];
 };
 _Static_assert(sizeof(struct import) == 320, "import, as in copy.go");
 
-/* The number of the state that has the reply's tuple. */
+/* Returns the number of the state that has the reply's tuple. */
 static __always_inline __u32 import_owner(struct tuple reply)
 {
 	__u64 hash = tuple_hash(&reply);
@@ -29,7 +29,8 @@ static __always_inline __u32 import_owner(struct tuple reply)
 	return b ? bucket_owner(b, &reply, hash) : 0;
 }
 
-/* As create_state() does it: the reply's tuple, then LIVE, then the first tuple. */
+/* Enters the state in the order of create_state(): the reply's tuple, then LIVE, then
+ * the first tuple. */
 static __always_inline enum reason import_state(struct import *a)
 {
 	struct tuple first = a->state.forth.tuple;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * From a tuple to its state: at its home first, then by the tuple table
- * (state/tuples.h). Looking up takes no lock: a slot is one word, and what it leads to is
- * compared.
+ * From a tuple to its state: first at its home, then by the tuple table
+ * (state/tuples.h). Looking up takes no lock: a slot is one word, and the tuple that it
+ * leads to is compared.
  */
 #ifndef WEIR_STATE_LOOKUP_H
 #define WEIR_STATE_LOOKUP_H
 
 #include "state/hint.h"
 
-/* kept; the tuple table (state/tuples.h), which knows whose a tuple is: a bucket is a
- * cache line. A slot is tag << 32 | index << 1 | direction, 0: empty. */
+/* kept; the tuple table (state/tuples.h), which knows the owner of each tuple. A bucket
+ * is a cache line. A slot is tag << 32 | index << 1 | direction, 0: empty. */
 struct bucket {
 	__u64 slot[BUCKET_SLOTS];
-	__u32 lock;    /* 1: somebody enters a tuple, or takes out a spilled one	*/
-	__u32 spilled; /* tuples of this bucket in spilled_tuples			*/
+	__u32 lock;    /* 1: a core enters a tuple, or removes a spilled one */
+	__u32 spilled; /* number of this bucket's tuples in spilled_tuples */
 };
 _Static_assert(sizeof(struct bucket) == 64, "a bucket is one cache line");
 
@@ -26,8 +26,8 @@ struct {
 	__type(value, struct bucket);
 } tuples SEC(".maps");
 
-/* kept; what does not fit into its bucket: tuple -> index << 1 | direction. Never
- * LRU: losing one half of a NAT pair strands the other. */
+/* kept; tuples that do not fit into their bucket: tuple -> index << 1 | direction. Never
+ * LRU: losing one half of a NAT pair breaks the connection. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* by the loader */
@@ -42,7 +42,7 @@ static __always_inline struct bucket *bucket_get(__u64 hash)
 	return bpf_map_lookup_elem(&tuples, &key);
 }
 
-/* The upper half of a slot; never 0. */
+/* Returns the upper half of a slot; never 0. */
 static __always_inline __u32 bucket_tag(__u64 hash)
 {
 	return hash >> 32 | 1;
@@ -53,8 +53,8 @@ static __always_inline __u64 bucket_slot(__u64 hash, __u32 number)
 	return (__u64)bucket_tag(hash) << 32 | number;
 }
 
-/* The number in the first slot with the hash's tag; 0: none. Two tuples of one
- * tag in one bucket are one in 2^31. */
+/* Returns the number in the first slot with the hash's tag; 0: none. Two tuples in one
+ * bucket have the same tag once in 2^31 times. */
 static __always_inline __u32 bucket_find(const struct bucket *b, __u64 hash)
 {
 	int i;
@@ -68,7 +68,7 @@ static __always_inline __u32 bucket_find(const struct bucket *b, __u64 hash)
 	return 0;
 }
 
-/* The number that the tuple is entered for, whatever its state; 0: none. Without
+/* Returns the number that the tuple is entered for, whatever its state; 0: none. Without
  * the bucket's lock it may be out of date. */
 static __always_inline __u32 bucket_owner(const struct bucket *b, const struct tuple *t, __u64 hash)
 {
@@ -87,7 +87,7 @@ static __always_inline __u32 bucket_owner(const struct bucket *b, const struct t
 	if (!entry)
 		return 0;
 	number = *(volatile __u32 *)entry;
-	return state_holds(number, t) ? number : 0; /* the entry may be another's by now */
+	return state_holds(number, t) ? number : 0; /* the entry may belong to another by now */
 }
 
 /* Ticks since the last packet of direction d. */
@@ -96,8 +96,9 @@ static __always_inline __u32 state_age(const struct state *s, __u32 d)
 	return shared.now - state_flow(s, d)->last;
 }
 
-/* Asks its own direction first: while that is fresh, the other's cache line is
- * not touched. A last packet in the future (two cores, one tick) is age 0. */
+/* Whether a state has expired. It reads its own direction first: while that is fresh,
+ * the other's cache line is not touched. A last packet in the future (two cores, one
+ * tick) has age 0. */
 static __always_inline int state_expired(const struct state *s, __u32 d)
 {
 	__u32 timeout = s->phase < PHASE_COUNT ? shared.timeout[s->phase] : 0;
@@ -112,7 +113,7 @@ static __always_inline int state_kill(struct state *s, __u32 index)
 	return __sync_val_compare_and_swap(&s->status, STATUS_LIVE, STATUS_DEAD) == STATUS_LIVE;
 }
 
-/* The state behind a number if it lives and holds the tuple; else NULL. */
+/* Returns the state of a number if it is live and holds the tuple; else NULL. */
 static __always_inline struct state *lookup_verify(__u32 number, const struct tuple *t)
 {
 	struct state *s = state_get(STATE_INDEX(number));
@@ -124,8 +125,8 @@ static __always_inline struct state *lookup_verify(__u32 number, const struct tu
 	return s;
 }
 
-/* The number that a tuple is entered for, where the bucket's first slot of its
- * tag does not say. */
+/* Returns the number that a tuple is entered for, if the bucket's first slot of its tag
+ * does not say. */
 __noinline __u32 lookup_table(const struct tuple *t)
 {
 	struct bucket *b;
@@ -138,7 +139,8 @@ __noinline __u32 lookup_table(const struct tuple *t)
 	return b ? bucket_owner(b, t, hash) : 0;
 }
 
-/* The state at its home, or behind it, if it holds the tuple as its first. */
+/* Returns the state at the tuple's home, or behind it, if it holds the tuple as its
+ * first. */
 static __always_inline struct state *lookup_home(__u64 hash, const struct tuple *t, __u32 *number)
 {
 	__u32 home = state_home(hash);
@@ -154,7 +156,7 @@ static __always_inline struct state *lookup_home(__u64 hash, const struct tuple 
 	return 0;
 }
 
-/* The live state that holds the tuple, expired or not, and its number. */
+/* Returns the live state that holds the tuple, expired or not, and its number. */
 static __always_inline struct state *lookup_state(const struct tuple *t, __u32 *number)
 {
 	__u64 hash = tuple_hash(t);

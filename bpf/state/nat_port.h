@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The search for a free port of a translation: from a random one on, one after the other. */
+/* The search for a free port of a translation: from a random port on, one after the
+ * other. */
 #ifndef WEIR_STATE_NAT_PORT_H
 #define WEIR_STATE_NAT_PORT_H
 
@@ -7,13 +8,13 @@
 #include "path/scratch.h"
 #include "state/tuples.h"
 
-/* Port range of nat-to without one: pf's. */
+/* The port range of nat-to without one: pf's. */
 #define NAT_LOW	 50001
 #define NAT_HIGH 65535
 
 /*
- * Tries the port at which the search stands; 1 ends it. What it works on lies in
- * the scratch: on the stack the verifier would walk every value of it.
+ * Tries the search's present port; 1 ends the search. The search is in the scratch: on
+ * the stack the verifier would walk every value of it.
  */
 static __always_inline long nat_port_try(struct scratch *s)
 {
@@ -28,11 +29,11 @@ static __always_inline long nat_port_try(struct scratch *s)
 	t = &st->back.tuple;
 	t->dport = bpf_htons(search->low + search->at);
 	if (t->dport == s->packet.tuple.dport && tuple_equal(t, &s->packet.tuple))
-		r = REASON_TUPLE_TAKEN; /* by itself: its replies would look like it */
+		r = REASON_TUPLE_TAKEN; /* owned by itself: its replies would look like it */
 	else
 		r = tuples_enter(search->number, &owner);
 	search->reason = r;
-	/* REASON_TUPLE_ERROR: another port's bucket may have room */
+	/* with REASON_TUPLE_ERROR, another port's bucket may have room */
 	if (r != REASON_TUPLE_TAKEN && r != REASON_STATE_BUSY && r != REASON_TUPLE_ERROR)
 		return 1;
 	search->at = search->at == search->span ? 0 : search->at + 1;
@@ -68,12 +69,12 @@ static __always_inline void nat_port_begin(struct scratch *s, __u32 number, __u1
 	search->at = create_random(s) % ((__u32)search->span + 1);
 }
 
-/* Reserves the reply's tuple with the first free port from where the search stands. */
+/* Reserves the reply's tuple with the first free port, from the search's present one on. */
 static __always_inline enum reason nat_port_reserve(struct scratch *s)
 {
 	struct nat_port_search *search = &s->search;
 
-	/* mostly the first is free: without a call */
+	/* mostly the first is free, and no call is needed */
 	if (!nat_port_try(s))
 		bpf_loop(NAT_PORT_TRIES - 1, nat_port_step, 0, 0);
 	if (search->reason == REASON_TUPLE_TAKEN || search->reason == REASON_STATE_BUSY)
@@ -91,7 +92,7 @@ static __always_inline int nat_port_has(const struct packet *p)
 	       icmp_query(p->family, p->icmp_type, &reply) >= 0 && !reply;
 }
 
-/* Whether the rules have another source port chosen. */
+/* Whether the rules need another source port. */
 static __always_inline int nat_port_wanted(const struct scratch *s)
 {
 	return s->out.flags & CROSSING_NAT && nat_port_has(&s->packet) && !(s->out.flags & CROSSING_NAT_STATIC);

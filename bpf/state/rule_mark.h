@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What a state keeps of the mark: the bits that rules have set, by the rules of the in
- * crossing and by those of the out crossing. The first steer: packets of direction 0
- * are routed by them, replies are not.
+ * The marks that a state keeps: the bits that the rules of the in crossing have set, and
+ * those of the out crossing. The first steer: packets of direction 0 are routed by them,
+ * replies are not.
  */
 #ifndef WEIR_STATE_RULE_MARK_H
 #define WEIR_STATE_RULE_MARK_H
@@ -10,7 +10,7 @@
 #include "rules/crossing.h"
 #include "state/state.h"
 
-/* A mark with all that rules have set for the connection. */
+/* Returns a mark with all bits that rules have set for the connection. */
 static __always_inline __u32 rule_mark_all(const struct state *st, __u32 mark)
 {
 	__u32 mask;
@@ -21,7 +21,7 @@ static __always_inline __u32 rule_mark_all(const struct state *st, __u32 mark)
 	return (mark & ~mask) | (st->flow_forth.mark & mask);
 }
 
-/* A mark with what packets of direction d are routed by. */
+/* Returns a mark with the bits that packets of direction d are routed by. */
 static __always_inline __u32 rule_mark_steer(const struct state *st, __u32 d, __u32 mark)
 {
 	__u32 mask;
@@ -32,7 +32,7 @@ static __always_inline __u32 rule_mark_steer(const struct state *st, __u32 d, __
 	return (mark & ~mask) | (st->flow_forth.mark & mask);
 }
 
-/* What the rules of both crossings have set. */
+/* Keeps what the rules of both crossings have set. */
 static __always_inline void rule_mark_fill(struct state *st, const struct crossing *in, const struct crossing *out)
 {
 	st->flow_forth.mark_mask = in->mark_mask;

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * A state: what is remembered of one connection. 256 bytes, four cache lines:
- * line 0 is read by every packet, line 2 by those of direction 1 and of translated
- * connections, and both are written seldom; line 1 is written by packets in
- * direction 0, line 3 by those in direction 1, so that two cores that handle the two
- * directions do not fight. What one direction reads and what it writes are
- * neighbours: the second comes sooner then.
+ * A state: what weir remembers of one connection. 256 bytes, four cache lines. Every
+ * packet reads line 0. Packets of direction 1 and of translated connections read line 2.
+ * Both are rarely written. Packets in direction 0 write line 1, those in direction 1
+ * write line 3. So two cores that handle the two directions do not fight. The lines that
+ * one direction reads and writes are neighbours, so the second one arrives sooner.
  *
- * Direction 0 is that of the packet which made the state.
+ * Direction 0 is the direction of the packet that made the state.
  *
- * A state lies at the index that its first tuple's hash names, its home, or at one of
- * the next: there most packets of direction 0 find it with one read of memory.
+ * A state is at its home, the index that its first tuple's hash names, or at one of the
+ * next. So most packets of direction 0 find it with one read of memory.
  *
  * Life: FREE -> NEW (one core fills it) -> LIVE -> DEAD (by anyone, one
- * compare-and-exchange) -> DYING (by the garbage collection, which notes the time) -> LEAVING
- * (by the same, DEAD_GRACE ticks later: it takes the tuples out of the tuple
- * table) -> FREE. User space writes nothing into a state but status LIVE -> DEAD,
- * but for copies that no packet has used yet (copy.go).
+ * compare-and-exchange) -> DYING (by the garbage collection, which notes the time) ->
+ * LEAVING (by the same, DEAD_GRACE ticks later: it removes the tuples from the tuple
+ * table) -> FREE. User space writes only the status LIVE -> DEAD into a state, except
+ * for copies that no packet has used yet (copy.go).
  */
 #ifndef WEIR_STATE_STATE_H
 #define WEIR_STATE_STATE_H
@@ -39,7 +38,7 @@ enum status {
 	STATUS_LEAVING,
 };
 
-/* The connection's phase chooses its timeout; names are those of set timeout. */
+/* The connection's phase determines its timeout; the names are those of set timeout. */
 enum phase {
 	PHASE_TCP_FIRST,
 	PHASE_TCP_OPENING,
@@ -58,11 +57,11 @@ enum phase {
 	PHASE_COUNT,
 };
 
-/* How far one end of a connection is; only grows while the state lives. */
+/* How far one end of a connection has got; it only grows while the state lives. */
 enum peer {
 	PEER_CLOSED,	  /* nothing seen yet; UDP and others: no traffic	*/
 	PEER_SYN_SENT,	  /* TCP: SYN seen; others: one packet seen (single)	*/
-	PEER_ESTABLISHED, /* TCP: its SYN was acknowledged; others: answered	*/
+	PEER_ESTABLISHED, /* TCP: its SYN was acknowledged; others: the other end replied */
 	PEER_CLOSING,	  /* sent FIN						*/
 	PEER_FIN_WAIT_2,  /* its FIN was acknowledged				*/
 	PEER_TIME_WAIT,	  /* reset						*/
@@ -73,18 +72,18 @@ enum peer {
 #define STATE_OUT	0x02 /* direction 0 crossed rules `out' and may leave	       */
 #define STATE_NAT	0x04 /* the two tuples are not each other's mirror	       */
 #define STATE_EVALUATE_IN	0x08 /* the side where direction 0 came in keeps no state:    */
-#define STATE_EVALUATE_OUT 0x10 /* every packet is evaluated; likewise    where it left  */
+#define STATE_EVALUATE_OUT 0x10 /* every packet is evaluated; the same where it left */
 #define STATE_OPTIONS	0x20 /* allow-opts: packets with IP options may pass	       */
 
 #define STATE_LOG	0x40 /* a rule logs all packets: flow_forth.log has those of the side */
 			     /* where direction 0 came in, flow_back.log of where it left   */
 #define STATE_MARK	0x80 /* rules have set bits of the mark				       */
-/* Rules of one side that log all packets of a state. */
+/* The number of rules of one side that can log all packets of a state. */
 #define STATE_LOGS	4
 
 /* Bits of flow.flags. */
-#define FLOW_SEEN    0x01 /* TCP: seqlo and seqhi hold something		       */
-#define FLOW_GRANTED 0x02 /* TCP: grant holds something			       */
+#define FLOW_SEEN    0x01 /* TCP: seqlo and seqhi are valid */
+#define FLOW_GRANTED 0x02 /* TCP: grant is valid */
 #define FLOW_SCALED  0x04 /* TCP: this end offered a window scale		       */
 
 /* A direction's read-mostly half; written at creation and when its next hop changes. */
@@ -96,35 +95,35 @@ struct course {
 	__u16 nexthop_generation;   /* of the routes that nexthop was found with	*/
 };
 
-/* A direction's written half; one writing direction except where said. */
+/* A direction's written half; written by this direction, except where said. */
 struct flow {
 	__u64 packets;
 	__u64 bytes;	/* of whole IP packets					*/
 	__u32 last;	/* tick of the last packet				*/
 	__u32 seqlo;	/* TCP: highest sequence number sent, plus 1		*/
-	__u32 seqhi;	/* TCP: highest it may send by its own first packet	*/
-	__u32 grant;	/* TCP: highest sequence number it allows the other end */
+	__u32 seqhi;	/* TCP: highest number it may send by its own first packet */
+	__u32 grant;	/* TCP: highest number that it allows the other end to send */
 	__u32 max_win;	/* TCP: largest window offered, in bytes		*/
 	__u8 peer;	/* enum peer; written by both directions, only grows	*/
 	__u8 wscale;	/* TCP: window scale, 0 to 14				*/
 	__u8 flags;	/* FLOW_*						*/
-	__u8 prio;	/* given to its packets, as in struct rule; 0: none	*/
+	__u8 prio;	/* priorities of its packets, as in struct rule; 0: none */
 	__u32 log[STATE_LOGS]; /* STATE_LOG: global ids + 1 of rules that log all packets */
-	__u32 mark_mask; /* STATE_MARK: bits of the mark that rules have set, of the side as log */
-	__u32 mark;	 /* STATE_MARK: flow_forth has those bits, of both sides; flow_back: spare  */
+	__u32 mark_mask; /* STATE_MARK: bits of the mark that rules have set, for the same side as log */
+	__u32 mark;	 /* STATE_MARK: in flow_forth the values of those bits, for both sides; in flow_back spare */
 };
 
 struct state {
-	/* line 0: all that packets of direction 0 read, but for NAT */
+	/* line 0: all that packets of direction 0 read, except for NAT */
 	struct course forth;
 	__u16 path;	/* index into path_counters				*/
-	__u16 queue_forth; /* number of what set queue names for direction 0; 0: nothing */
+	__u16 queue_forth; /* number of the queue that set queue names for direction 0; 0: none */
 	__u32 status;	/* enum status; changed by compare-and-exchange only	*/
 	__u8 phase;	/* enum phase						*/
 	__u8 flags;	/* STATE_*						*/
 	__u8 qos;	/* bit d: packets of direction d have a priority or a queue */
 	__u8 entered;	/* 1: the tuple of direction 0 is in the tuple table	*/
-	__u32 check_at; /* tick before which it cannot expire; DYING: be released */
+	__u32 check_at; /* tick before which it cannot expire; DYING: before which it is not released */
 	/* line 1 */
 	struct flow flow_forth;
 	/* line 2 */
@@ -133,7 +132,7 @@ struct state {
 	__u32 rule_in;	/* global id of the rule that decided, 0: none		*/
 	__u32 rule_out;
 	__u16 tag;	/* set by the side that keeps state; 0: none			*/
-	__u16 queue_back; /* likewise for direction 1					*/
+	__u16 queue_back; /* the same for direction 1 */
 	/* line 3 */
 	struct flow flow_back;
 } __attribute__((aligned(64)));
@@ -155,14 +154,14 @@ static __always_inline struct flow *state_flow(const struct state *s, __u32 dire
 	return (struct flow *)((char *)&s->flow_forth + (direction & 1) * 128);
 }
 
-/* The number of what set queue names for packets of a direction; 0: nothing. */
+/* Returns the number of the queue for packets of a direction; 0: none. */
 static __always_inline __u16 state_queue(const struct state *s, __u32 direction)
 {
 	return direction ? s->queue_back : s->queue_forth;
 }
 
 #define NEXTHOP_NONE  0 /* not looked up yet					*/
-#define NEXTHOP_LOCAL 1 /* the box itself, or the stack decides			*/
+#define NEXTHOP_LOCAL 1 /* the box itself, or left to the stack */
 #define NEXTHOP_FIRST 2
 
 /* kept; the states themselves, index 0 unused. mmapped for reading. */
@@ -183,17 +182,16 @@ static __always_inline struct state *state_get(__u32 index)
 	return bpf_map_lookup_elem(&states, &index);
 }
 
-/* Reads a line of memory that is needed soon: those that are read in a row are waited
- * for once. */
+/* Reads a line of memory that is needed soon: reads in a row are waited for only once. */
 #define touch(field) asm volatile("" ::"r"(*(const volatile __u32 *)&(field)))
 
-/* The index at which the state of a first packet's tuple lies if it is free: 1 to state_capacity. */
+/* Returns the home of a state, by the hash of its first tuple: 1 to state_capacity. */
 static __always_inline __u32 state_home(__u64 hash)
 {
 	return 1 + (__u32)((hash >> 32) * state_capacity >> 32);
 }
 
-/* Whether the tuple is that of the number. */
+/* Whether the number's state and direction have this tuple. */
 static __always_inline int state_holds(__u32 number, const struct tuple *t)
 {
 	struct state *s = state_get(STATE_INDEX(number));
@@ -201,7 +199,7 @@ static __always_inline int state_holds(__u32 number, const struct tuple *t)
 	return s && tuple_equal(&state_course(s, STATE_DIRECTION(number))->tuple, t);
 }
 
-/* The crossing that a packet of this direction makes at this hook. */
+/* Returns the crossing that a packet of this direction makes at this hook. */
 static __always_inline __u8 state_crossing(__u32 direction, int in)
 {
 	if (in)
@@ -209,7 +207,7 @@ static __always_inline __u8 state_crossing(__u32 direction, int in)
 	return direction ? STATE_IN : STATE_OUT;
 }
 
-/* The packet as it will leave, in the order of its own direction. */
+/* Returns the tuple of the packet as it will leave, in the order of its own direction. */
 static __always_inline void state_leaving(struct tuple *t, const struct state *st, __u32 d)
 {
 	tuple_reverse(t, d ? &st->forth.tuple : &st->back.tuple);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What a state keeps of the priorities and queues that rules give, for each
- * direction. A packet has what the rules gave it where it leaves, and where they gave
- * nothing there, what they gave it where it came in. A side that keeps no state says
- * so anew for each packet; nothing is kept of it.
+ * The priorities and queues that a state keeps, for each direction. A packet has the
+ * values of the crossing where it leaves. If the rules set none there, it has those of
+ * the crossing where it came in. A side that keeps no state evaluates them for each
+ * packet; nothing of them is kept.
  */
 #ifndef WEIR_STATE_STATE_QOS_H
 #define WEIR_STATE_STATE_QOS_H
@@ -22,7 +22,7 @@ static __always_inline void state_qos_set(struct state *st, __u32 d, __u8 prio, 
 		st->qos |= 1 << (d & 1);
 }
 
-/* Of a new state; in and out are 0 for crossings that give nothing to keep. */
+/* Fills a new state; in and out are 0 for crossings without values to keep. */
 static __always_inline void state_qos_fill(struct state *st, const struct crossing *in, const struct crossing *out)
 {
 	__u8 in_prio = in ? in->prio : 0, out_prio = out ? out->prio : 0;
@@ -33,8 +33,8 @@ static __always_inline void state_qos_fill(struct state *st, const struct crossi
 	state_qos_set(st, 1, in_prio ? : out_prio, in_queue ? : out_queue);
 }
 
-/* A live state crosses at one more side, STATE_IN or STATE_OUT of direction 0. Packets
- * of one direction leave there, those of the other come in. */
+/* A live state now also crosses at the side STATE_IN or STATE_OUT of direction 0.
+ * Packets of one direction leave there, packets of the other come in. */
 static __always_inline void state_qos_widen(struct state *st, const struct crossing *cr, __u8 side)
 {
 	__u32 d = side == STATE_IN;

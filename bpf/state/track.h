@@ -9,7 +9,7 @@
 #include "state/lookup.h"
 #include "packet/parse.h"
 
-/* Slack of the acknowledgement tests: a full unscaled window and a segment. */
+/* Tolerance of the acknowledgement tests: a full unscaled window and a segment. */
 #define MAX_ACK_WINDOW (0xffff + 1500)
 
 #define seq_before(a, b) ((__s32)((a) - (b)) < 0)
@@ -50,7 +50,7 @@ static __always_inline __u32 track_at_least_1(__u32 x)
 	return x ? x : 1;
 }
 
-/* One TCP segment in the terms of its state. */
+/* One TCP segment, relative to its state. */
 struct track_segment {
 	__u32 seq;
 	__u32 end;
@@ -66,7 +66,7 @@ static __always_inline int track_scaled(const struct flow *a, const struct flow 
 	return a->flags & b->flags & FLOW_SCALED;
 }
 
-/* A RST counts only at the very edge of what its end has sent. */
+/* Whether a RST fits: only at the very edge of what its end has sent. */
 static __always_inline int track_reset_fits(const struct flow *f, const struct track_segment *g, __u32 seq)
 {
 	return !(g->flags & TCP_RST) || seq - f->seqlo + 1 <= 2;
@@ -81,7 +81,7 @@ static __always_inline int track_ack_fits(const struct flow *t, const struct tra
 	return skew >= -MAX_ACK_WINDOW && (__s64)skew <= (__s64)MAX_ACK_WINDOW << g->scale;
 }
 
-/* The highest sequence number that this end may send. */
+/* Returns the highest sequence number that this end may send. */
 static __always_inline __u32 track_limit(const struct flow *f, const struct flow *t)
 {
 	if (t->flags & FLOW_GRANTED && seq_after(t->grant, f->seqhi))
@@ -97,7 +97,7 @@ static __always_inline void track_update(struct flow *f, const struct track_segm
 		f->max_win = g->win;
 	if (seq_after(g->end, f->seqlo))
 		f->seqlo = g->end;
-	/* what was allowed at the start must not come back after 2 GiB, as a future */
+	/* the limit from the start must not seem to be in the future after 2 GiB */
 	if (seq_after(f->seqlo, f->seqhi))
 		f->seqhi = f->seqlo;
 	if (ack && (!(f->flags & FLOW_GRANTED) || seq_after(grant, f->grant))) {
@@ -106,7 +106,7 @@ static __always_inline void track_update(struct flow *f, const struct track_segm
 	}
 }
 
-/* This end's first segment: a SYN, or what follows one that was not seen. */
+/* Handles this end's first segment: a SYN, or what follows one that was not seen. */
 static __always_inline void track_first(struct flow *f, const struct flow *t, const struct track_segment *g, int wscale)
 {
 	f->seqlo = g->seq;
@@ -119,7 +119,7 @@ static __always_inline void track_first(struct flow *f, const struct flow *t, co
 	track_peer(f, PEER_SYN_SENT);
 }
 
-/* Peers after a segment that was in window, or loosely so. */
+/* Updates the peers after a segment that was in window, or loosely so. */
 static __always_inline void track_peers(struct flow *f, struct flow *t, const struct track_segment *g, int in_window)
 {
 	if (g->flags & TCP_FIN)
@@ -141,9 +141,10 @@ static __always_inline void track_peers(struct flow *f, struct flow *t, const st
 }
 
 /*
- * A later segment of a connection; wscale is that of a SYN's option or -1.
- * Returns UNDECIDED (goes on) or REASON_STATE_MISMATCH (nothing changed). A global
- * function: the verifier walks its many paths once, not behind each of the caller's.
+ * Handles a later segment of a connection; wscale is that of a SYN's option, or -1.
+ * Returns UNDECIDED (goes on) or REASON_STATE_MISMATCH (nothing changed). This is a
+ * global function so that the verifier walks its many paths once, and not again for each
+ * path of its callers.
  */
 __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int wscale)
 {
@@ -169,8 +170,8 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 		has_ack = 0;
 	}
 	if (!(f->flags & FLOW_SEEN)) {
-		/* whoever replies must know what was asked: no blind SYN-ACK sets a window.
-		 * Both scale already where the state was imported from a socket. */
+		/* a reply must know what was asked: a blind SYN-ACK sets no window. Both
+		 * ends already scale if the state was imported from a socket. */
 		g.scale = track_scaled(f, t) ? f->wscale : 0;
 		if (!track_ack_fits(t, &g))
 			return REASON_STATE_MISMATCH;
@@ -202,7 +203,7 @@ __noinline int track_tcp(struct state *s, __u32 d, const struct packet *p, int w
 	return UNDECIDED;
 }
 
-/* UDP and everything else but TCP. */
+/* UDP and everything else except TCP. */
 static __always_inline void track_other(struct state *s, __u32 d, const struct packet *p)
 {
 	struct flow *f = state_flow(s, d), *t = state_flow(s, !d);
@@ -212,7 +213,8 @@ static __always_inline void track_other(struct state *s, __u32 d, const struct p
 		track_phase(s, PHASE_ICMP_ERROR);
 		return;
 	}
-	/* Both answered: nothing to learn, and the other's cache line stays where it is. */
+	/* Both ends have replied: nothing changes, and the other's cache line is not
+	 * touched. */
 	if (s->phase == first + 2)
 		return;
 	track_peer(f, PEER_SYN_SENT);
@@ -230,13 +232,14 @@ static __always_inline void track_count(struct state *s, __u32 d, const struct p
 	f->bytes += p->length;
 }
 
-/* A SYN that opens: neither a reply nor part of a handshake that goes on. */
+/* Whether a SYN opens a connection: it is neither a reply nor part of a handshake that
+ * goes on. */
 static __always_inline int track_opens(const struct packet *p)
 {
 	return (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 
-/* Both ends are done: a new connection may take the tuple. */
+/* Whether both ends are done: a new connection may take the tuple. */
 static __always_inline int track_is_over(const struct state *s)
 {
 	return s->flow_forth.peer >= PEER_FIN_WAIT_2 && s->flow_back.peer >= PEER_FIN_WAIT_2;

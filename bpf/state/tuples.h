@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The tuple table, which knows whose a tuple is: entering tuples.
+ * The tuple table, which knows the owner of each tuple: entering tuples.
  *
- * Whoever enters a tuple locks its bucket and then looks, so no tuple is entered twice.
- * Garbage collection takes them out (state/gc.h): out of a slot without a lock, while what
- * has spilled changes under the lock only.
+ * A core that enters a tuple locks the bucket and then looks, so no tuple is entered
+ * twice. The garbage collection removes tuples (state/gc.h): from a slot without a lock,
+ * but spilled tuples only under the lock.
  */
 #ifndef WEIR_STATE_TUPLES_H
 #define WEIR_STATE_TUPLES_H
@@ -38,7 +38,7 @@ static __always_inline enum reason bucket_add(struct bucket *b, struct tuple *t,
 	return UNDECIDED;
 }
 
-/* Gives a locked bucket's tuple of the number `old' to another. */
+/* Gives a locked bucket's tuple from the number `old' to another. */
 static __always_inline enum reason bucket_replace(struct bucket *b, struct tuple *t, __u64 hash, __u32 old,
 						  __u32 number)
 {
@@ -52,13 +52,13 @@ static __always_inline enum reason bucket_replace(struct bucket *b, struct tuple
 			return UNDECIDED;
 	}
 	entry = b->spilled ? bpf_map_lookup_elem(&spilled_tuples, t) : 0;
-	if (!entry) /* the garbage collection has just taken it out */
+	if (!entry) /* the garbage collection has just removed it */
 		return bucket_add(b, t, hash, number);
 	*(volatile __u32 *)entry = number;
 	return UNDECIDED;
 }
 
-/* The owner of a tuple we want: gives way if it is dead or has expired. */
+/* Whether the owner of a tuple yields: it does if it is dead or has expired. */
 static __always_inline int tuples_owner_yields(__u32 owner)
 {
 	struct state *s = state_get(STATE_INDEX(owner));
@@ -77,17 +77,17 @@ static __always_inline int tuples_owner_yields(__u32 owner)
 	return 1;
 }
 
-/* A tuple that is entered into the tuple table. */
+/* A tuple to be entered into the tuple table. */
 struct tuples_entry {
 	__u32 number; /* of the state that holds it already		*/
-	__u32 owner;  /* answered: number of a state that has it in the table */
-	__u32 reason; /* of the last try				*/
+	__u32 owner;  /* result: number of a state that has it in the table */
+	__u32 reason; /* result of the last try */
 };
 
 /*
- * Enters the tuple of e->number. UNDECIDED: done. REASON_TUPLE_TAKEN: a live
- * state owns it, e->owner. REASON_STATE_BUSY: somebody else is at the bucket. A
- * global function: the verifier walks it once, not for each of its callers.
+ * Enters the tuple of e->number. UNDECIDED: done. REASON_TUPLE_TAKEN: a live state,
+ * e->owner, has it. REASON_STATE_BUSY: another core holds the bucket. This is a global
+ * function so that the verifier walks it once, and not for each caller.
  */
 __noinline int tuples_try(struct tuples_entry *e)
 {
@@ -133,7 +133,7 @@ static long tuples_step(__u32 n, void *data)
 	return e->reason != REASON_STATE_BUSY;
 }
 
-/* tuples_try(), again while others are at the bucket. */
+/* Like tuples_try(), with retries while other cores hold the bucket. */
 static __always_inline enum reason tuples_enter(__u32 number, __u32 *owner)
 {
 	struct tuples_entry e = { .number = number };
