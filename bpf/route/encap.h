@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What stands between the MACs and the IP header of a frame: VLAN tags, a PPPoE
- * session, the EtherType. It is found with the next hop (nexthop.h) and put on where
- * the frame leaves.
+ * What is between the MACs and the IP header of a frame: VLAN tags, a PPPoE session, the
+ * EtherType. It is found with the next hop (nexthop.h) and written when the frame
+ * leaves.
  */
 #ifndef WEIR_ROUTE_ENCAP_H
 #define WEIR_ROUTE_ENCAP_H
@@ -37,7 +37,7 @@ static __always_inline struct interface *encap_carrier(__u32 ifindex)
 	return &shared.interfaces[ifindex & (MAX_IFINDEX - 1)];
 }
 
-/* How XDP sends frames that are to leave by an interface, with packets of up to mtu
+/* Finds how XDP sends frames that leave by an interface, with packets of up to mtu
  * bytes. Returns 0 if it cannot: there are too many layers, or a redirect would lose
  * such frames. */
 static __always_inline int encap_find(struct encap *e, __u32 ifindex, const struct interface *i, __u32 mtu)
@@ -58,7 +58,7 @@ static __always_inline int encap_find(struct encap *e, __u32 ifindex, const stru
 		carrier = encap_carrier(carrier->parent);
 	}
 	e->length = encap_layer_length(e->layer[0].type) + encap_layer_length(e->layer[1].type);
-	/* the kernel lets a redirect have one tag more than the device's MTU */
+	/* the kernel allows a redirect one tag more than the device's MTU */
 	most = carrier->mtu + TAG_LENGTH - e->length;
 	if (carrier->parent || !(carrier->flags & INTERFACE_TARGET) || mtu > most + EXCESS_MAX)
 		return 0;
@@ -73,17 +73,16 @@ static __always_inline int encap_equal(const struct encap *a, const struct encap
 	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]));
 }
 
-/* Whether a frame leaves with something else in front of its packet than a plain
- * Ethernet header, or came so. */
+/* Whether a frame leaves, or came, with more than a plain Ethernet header in front of
+ * its packet. */
 static __always_inline int encap_needed(const struct packet *p, const struct nexthop *n)
 {
 	return HOOK_IS_XDP && ((p->l3_offset ^ sizeof(struct ethhdr)) | n->encap.length);
 }
 
 /*
- * Writes all that stands in front of an IP packet on its way to a next hop. data: where
- * the frame begins, with room for it. length: of the packet. Returns < 0 if the frame
- * is shorter than that.
+ * Writes everything in front of an IP packet on its way to a next hop. data: the frame's
+ * start, with room for it. length: of the packet. Returns < 0 if the frame is shorter.
  */
 static __always_inline int encap_write(void *data, void *end, const struct nexthop *n, __u8 family, __u32 length)
 {

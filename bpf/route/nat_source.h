@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The source address of a translation to `(if)`. A daemon writes into the pool what
- * addresses the interface has; while none is alive, the kernel is asked about each
- * new connection. docs/packet-path.md, 6.
+ * The source address of a translation to `(if)`. A daemon writes the interface's
+ * addresses into the pool. If no daemon is alive, the kernel is asked about each new
+ * connection. docs/packet-path.md, 6.
  */
 #ifndef WEIR_ROUTE_NAT_SOURCE_H
 #define WEIR_ROUTE_NAT_SOURCE_H
@@ -10,8 +10,9 @@
 #include "route/route.h"
 #include "path/scratch.h"
 
-/* The box has an address no more if the kernel would send packets for it elsewhere. Where
- * it knows no way at all, the answer is the same as for one that the box has. */
+/* Whether the box has lost an address: the kernel would send packets for it elsewhere.
+ * If the kernel knows no route at all, the result is the same as for an address that the
+ * box has. */
 static __always_inline int nat_source_lost(hook_ctx *ctx, const struct scratch *s)
 {
 	struct bpf_fib_lookup f __attribute__((aligned(8)));
@@ -29,8 +30,8 @@ static __always_inline int nat_source_lost(hook_ctx *ctx, const struct scratch *
 	return rc >= 0 && rc != BPF_FIB_LKUP_RET_NOT_FWDED && rc != BPF_FIB_LKUP_RET_FWD_DISABLED;
 }
 
-/* The address from which the box itself would send to the packet's destination. < 0: none
- * of that interface; or the kernel, before 6.7, does not say. */
+/* Finds the address from which the box itself would send to the packet's destination. <
+ * 0: none of that interface; or the kernel, before 6.7, does not say. */
 static __always_inline int nat_source_by_route(hook_ctx *ctx, const struct scratch *s, struct addr *to)
 {
 	struct bpf_fib_lookup f __attribute__((aligned(8)));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What was found out about a run of rules: from one rule to the last, or to a match
- * rule that translates. What a class means does not change within an
- * epoch of the rule set, so packets of the same classes get the same answer, and
- * most packets are of a few classes: for them the vectors are not intersected again.
+ * Results for runs of rules. A run goes from one rule to the last, or to a match rule
+ * that translates. The meaning of a class does not change within an epoch of the rule
+ * set. So packets of the same classes get the same result. Most packets are of a few
+ * classes, and for them the vectors are not intersected again.
  */
 #ifndef WEIR_RULES_CACHE_H
 #define WEIR_RULES_CACHE_H
@@ -15,10 +15,10 @@
 
 #define NO_RULE MAX_RULES /* as a rule's number: none */
 
-/* Kept per CPU: a cache line each. */
+/* One cache per CPU; an entry is a cache line. */
 #define CACHE_ENTRIES 1024
 
-/* What the answer depends on. */
+/* What a result depends on. */
 struct cache_key {
 	word64 word[4];
 };
@@ -28,15 +28,15 @@ _Static_assert(NO_RULE < 1 << 17 && MAX_MATCHES <= 8, "cache_key_fill() packs so
 
 struct cache_entry {
 	struct cache_key key;
-	__u16 last; /* NO_RULE needs a bit more: high */
+	__u16 last; /* its highest bit is in high: NO_RULE needs it */
 	__u16 stop;
 	__u16 translates;
 	__u16 tag;
-	__u16 matched[MAX_MATCHES - 1]; /* those before it included, but not noted */
+	__u16 matched[MAX_MATCHES - 1]; /* the earlier ones count as matches, but are not listed */
 	__u16 matches;			/* crossing.matches at its end		    */
 	__u8 logs;			/* CROSSING_LOG* of its own match rules	    */
-	__u8 high;			/* bit 16 of last, stop, translates	    */
-	__u8 prio;			/* given by its own match rules; 0: none    */
+	__u8 high;			/* bit 16 of last, stop and translates */
+	__u8 prio;			/* set by its own match rules; 0: none */
 	__u8 pad0;
 	__u16 queue;			/* likewise				    */
 	__u8 pad1[2];
@@ -51,7 +51,7 @@ struct {
 	__type(value, struct cache_entry);
 } rule_cache SEC(".maps");
 
-/* The entry that holds the answer to the key, or would. */
+/* Returns the entry for the key, whether or not it holds its result. */
 static __always_inline struct cache_entry *cache_get(const struct cache_key *key)
 {
 	const word64 *k = key->word;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * A crossing: what the rules are asked about a packet at one interface in one
- * direction, and what they answer. Lives in the per-CPU scratch (path/scratch.h),
- * because the stack does not hold it.
+ * A crossing: the question to the rules about a packet at one interface in one
+ * direction, and their answer. It is in the per-CPU scratch (path/scratch.h), because
+ * the stack is too small.
  */
 #ifndef WEIR_RULES_CROSSING_H
 #define WEIR_RULES_CROSSING_H
@@ -28,14 +28,14 @@ enum action {
 #define CROSSING_NAT_STATIC    0x08 /* static-port					*/
 #define CROSSING_RDR	    0x10 /* rdr_addr is valid					*/
 #define CROSSING_RDR_PORT	    0x20 /* rdr_port is valid					*/
-#define CROSSING_NO_ADDRESS    0x40 /* a translation that applies has no address: drop	*/
+#define CROSSING_NO_ADDRESS    0x40 /* a translation that applies has no address: drop */
 
 /* Bits of crossing.logs: those of rule.flags, from RULE_LOG on. */
 #define CROSSING_LOG     0x01
 #define CROSSING_LOG_ALL 0x02
 
 struct crossing {
-	/* asked; src and dst follow the translations of match rules */
+	/* the question; src and dst follow the translations of match rules */
 	struct addr src;
 	struct addr dst;
 	__be16 sport;
@@ -47,34 +47,34 @@ struct crossing {
 	__u8 tcp_flags;
 	__u8 icmp_type;
 	__u8 icmp_code;
-	__u16 tag; /* asked and answered; 0: none */
-	__u32 mark;	 /* likewise: skb->mark but for weir's own bits		*/
-	__u32 mark_keep; /* asked: bits that the in crossing has set, which stay	*/
-	/* Classes of the fields as they are now; known has a bit for each that has
-	 * been looked up, or was taken from the other crossing. */
+	__u16 tag; /* question and answer; 0: none */
+	__u32 mark;	 /* question and answer: skb->mark without weir's own bits */
+	__u32 mark_keep; /* question: bits that the in crossing has set, which stay */
+	/* The present classes of the fields. known has a bit for each class that has
+	 * been looked up, or was copied from the other crossing. */
 	__u32 class[FIELD_COUNT];
-	__u32 epoch; /* that the known classes were found under */
-	/* answered */
+	__u32 epoch; /* under which the known classes were found */
+	/* the answer */
 	__u32 mark_mask; /* bits of mark that rules have set here */
 	__u32 rule; /* global id of the deciding rule + 1, 0: none matched */
 	__u8 action;
 	__u8 flags;
 	__u8 matches; /* how many of matched[] are valid */
 	__u8 known;
-	/* Global ids + 1 of all rules that matched and count this packet, in
-	 * order, the deciding one last (match rules beyond MAX_MATCHES - 1 are
-	 * left out; pass and block rules that were overruled do not count). */
+	/* Global ids + 1 of all rules that matched and count this packet, in order, the
+	 * deciding rule last. Match rules beyond MAX_MATCHES - 1 are left out. Pass and
+	 * block rules that were overruled do not count. */
 	__u32 matched[MAX_MATCHES];
 	struct addr nat_addr;
 	struct addr rdr_addr;
-	__u32 nat_ifindex; /* the interface that nat_addr was of when a daemon last looked; 0: of no certain one */
+	__u32 nat_ifindex; /* the interface that had nat_addr when a daemon last looked; 0: not known */
 	__u16 nat_low; /* host order */
 	__u16 nat_high;
 	__be16 rdr_port;
-	__u16 queue; /* what set queue names; 0: nothing */
-	__u8 prio;  /* what set prio gives, as in struct rule; 0: none */
+	__u16 queue; /* the queue that set queue names; 0: none */
+	__u8 prio;  /* the priorities of set prio, as in struct rule; 0: none */
 	__u8 logs;  /* CROSSING_LOG* of all rules that matched */
-	__u8 asked; /* the rules were asked about this packet here */
+	__u8 asked; /* the rules were evaluated for this packet here */
 };
 
 #endif

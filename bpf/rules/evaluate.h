@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* One crossing of one packet: what the rules are asked, and what follows from the answer. */
+/* One crossing of one packet: the question to the rules, and the actions that follow
+ * from their answer. */
 #ifndef WEIR_RULES_EVALUATE_H
 #define WEIR_RULES_EVALUATE_H
 
@@ -36,7 +37,7 @@ static __always_inline void evaluate_start(struct crossing *cr, const struct pac
 	cr->asked = 0;
 }
 
-/* Nothing has been asked about the packet yet. */
+/* Begins a packet: no rules have been evaluated for it yet. */
 static __always_inline void evaluate_nothing(struct scratch *s)
 {
 	s->in.logs = 0;
@@ -45,7 +46,8 @@ static __always_inline void evaluate_nothing(struct scratch *s)
 	s->out.asked = 0;
 }
 
-/* The mark of a packet without a state, with what the rules of its crossings have set. */
+/* Returns the mark of a packet without a state, with what the rules of its crossings
+ * have set. */
 static __always_inline __u32 evaluate_mark(const struct scratch *s)
 {
 	__u32 mask = s->in.mark_mask | s->out.mark_mask;
@@ -53,9 +55,8 @@ static __always_inline __u32 evaluate_mark(const struct scratch *s)
 	return (s->packet.mark & ~mask) | (s->in.mark & s->in.mark_mask) | (s->out.mark & s->out.mark_mask);
 }
 
-/* Takes over what the way in has found out about a packet and the way out would
- * find out again: another interface, and where it was redirected another
- * destination. */
+/* Copies what the in crossing has found and the out crossing would find again. Only the
+ * interface differs, and the destination if the packet was redirected. */
 static __always_inline void evaluate_share(struct crossing *out, const struct crossing *in)
 {
 	__u8 known = in->known & ~(1 << FIELD_INTERFACE);
@@ -67,7 +68,7 @@ static __always_inline void evaluate_share(struct crossing *out, const struct cr
 	out->epoch = in->epoch;
 }
 
-/* One crossing. Returns UNDECIDED if it passes, else the reason to drop; *why
+/* Evaluates one crossing. Returns UNDECIDED if it passes, else the reason to drop; *why
  * becomes the reason under which it passed. */
 static __always_inline enum reason evaluate_crossing(struct crossing *cr, __u32 options, enum reason *why)
 {

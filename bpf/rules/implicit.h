@@ -10,9 +10,9 @@
 #include "packet/parse.h"
 
 /*
- * What the box's own DHCP clients ask goes out. What servers say comes in where the box
- * may have its address from them; elsewhere only as a reply: that an address has no
- * end of life does not tell who set it.
+ * Whether DHCP passes. Queries of the box's own clients go out. Servers' replies come in
+ * if the box may have its address from them. Elsewhere they come in only as replies: an
+ * address without end of life may still come from DHCP.
  */
 static __always_inline int implicit_dhcp(const struct packet *p, const struct interface *i, int in)
 {
@@ -31,7 +31,8 @@ static __always_inline int implicit_dhcp(const struct packet *p, const struct in
 	return 1;
 }
 
-/* What must get through for the box to have an address and neighbours at all. */
+/* Whether a packet must get through so that the box can have an address and neighbours
+ * at all. */
 static __always_inline int implicit_passes(const struct packet *p, const struct interface *i, int in)
 {
 	if (!implicit_pass || p->fragment != FRAGMENT_NONE)

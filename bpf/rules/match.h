@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * One crossing's rules: which of them match a packet, and what follows.
+ * The rules of one crossing: which of them match a packet, and what follows.
  *
- * The packet's fields are looked up to classes, the classes' vectors are
- * intersected. Of the rules whose bits are left, the stations are visited in
- * order; of the plain ones only the last is looked for, from the end. rules/ruleset.h
- * says what is in the maps, docs/rules.md why.
+ * The packet's fields are looked up to classes, and the classes' vectors are
+ * intersected. Of the rules whose bits are left, the stations are visited in order. Of
+ * the plain rules only the last is searched, from the end. rules/ruleset.h describes the
+ * maps, docs/rules.md the reasons.
  */
 #ifndef WEIR_RULES_MATCH_H
 #define WEIR_RULES_MATCH_H
@@ -27,8 +27,8 @@ static __always_inline void crossing_matched(struct crossing *cr, __u32 index)
 		cr->matched[cr->matches++ % MAX_MATCHES] = rule_base + index + 1;
 }
 
-/* Where the rule of a number stands in rules. The answer lies in a map, so it can be
- * a key itself: the stack is nearly used up. */
+/* Returns the index of the rule with a number. It is in a map, so it can itself be a
+ * key: the stack is nearly used up. */
 static __always_inline const __u32 *rule_index(struct walk *w, const struct rule_set *set, __u32 number)
 {
 	const struct rule_order *o;
@@ -38,7 +38,7 @@ static __always_inline const __u32 *rule_index(struct walk *w, const struct rule
 	return o ? &o->index : &w->order;
 }
 
-/* The new destination port of rdr-to, whose range repeats (pf.conf(5)). */
+/* Returns the new destination port of rdr-to, whose range repeats (pf.conf(5)). */
 static __always_inline __be16 match_rdr_port(const struct rule *r, __be16 dport)
 {
 	__u16 span = r->rdr_high - r->rdr_low + 1, offset = bpf_ntohs(dport) - r->rdr_base;
@@ -69,8 +69,8 @@ static __always_inline void match_rdr(struct crossing *cr, const struct rule *r)
 	}
 }
 
-/* Notes a rule's translation in the place of an earlier one: CROSSING_NAT, CROSSING_RDR
- * or CROSSING_NO_ADDRESS. The port of an earlier rdr-to stays where this has none, as
+/* Notes a rule's translation, replacing an earlier one: CROSSING_NAT, CROSSING_RDR or
+ * CROSSING_NO_ADDRESS. If this rdr-to has no port, the port of an earlier one stays, as
  * in pf. */
 __noinline int match_translate(struct crossing *cr, const struct rule *r)
 {
@@ -90,8 +90,8 @@ __noinline int match_translate(struct crossing *cr, const struct rule *r)
 	return 0;
 }
 
-/* Sets what the rule sets of the mark. What the in crossing has set stays: it has chosen
- * the packet's route. */
+/* Sets the bits of the mark that the rule sets. Bits that the in crossing has set stay,
+ * because they have chosen the packet's route. */
 static __always_inline void match_mark(struct crossing *cr, const struct rule *r)
 {
 	__u32 mask = r->mark_mask & ~cr->mark_keep;
@@ -100,13 +100,14 @@ static __always_inline void match_mark(struct crossing *cr, const struct rule *r
 	cr->mark_mask |= mask;
 }
 
-/* CROSSING_LOG* of a rule. */
+/* Returns CROSSING_LOG* of a rule. */
 static __always_inline __u8 match_logs(const struct rule *r)
 {
 	return r->flags / RULE_LOG & (CROSSING_LOG | CROSSING_LOG_ALL);
 }
 
-/* What a rule gives the packets that match it; what an earlier one gave is replaced. */
+/* Sets the priority and queue of the packets that match a rule, replacing those of
+ * earlier rules. */
 static __always_inline void match_gives(struct crossing *cr, __u8 prio, __u16 queue)
 {
 	if (prio)
@@ -115,7 +116,7 @@ static __always_inline void match_gives(struct crossing *cr, __u8 prio, __u16 qu
 		cr->queue = queue;
 }
 
-/* A station whose fields match. 1: the rules are asked no further. */
+/* Visits a station whose fields match. 1: the evaluation ends here. */
 static __always_inline int walk_visit(struct visit *v, __u32 number)
 {
 	struct crossing *cr = v->cr;
@@ -178,7 +179,7 @@ static long walk_step(__u32 n, void *data)
 	return walk_visit(v, w->chunk * CHUNK_RULES + word * 64 + bit);
 }
 
-/* A match rule translates: what it leaves is what later rules see. */
+/* Applies the translation of a match rule, so that later rules see it. */
 static __always_inline void match_translate_now(struct crossing *cr, const struct rule *r, const struct rule_set *set)
 {
 	match_translate(cr, r);
@@ -195,9 +196,9 @@ static __always_inline void match_translate_now(struct crossing *cr, const struc
 }
 
 /*
- * From w->from on to the end, or to the next station that translates: what that
- * leaves is what later rules see. The plain rules before it are evaluated now, as
- * long as the classes are theirs.
+ * Walks from w->from to the end, or to the next station that translates: later rules see
+ * the translated packet. The plain rules before that station are evaluated now, while
+ * the classes are still theirs.
  */
 static __always_inline void walk_go(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
@@ -217,7 +218,7 @@ static __always_inline void walk_go(struct crossing *cr, struct walk *w, const s
 		w->stop = NO_RULE;
 }
 
-/* Counts where the rules were asked no further; without a stop behind the last. */
+/* Counts where the evaluation ended; without a stop, behind the last rule. */
 static __always_inline void match_count_stop(struct walk *w, const struct rule_set *set)
 {
 	const __u32 *key = w->stop == NO_RULE ? &set->none : rule_index(w, set, w->stop);
@@ -237,7 +238,7 @@ static __always_inline void match_count_state(__u32 rule)
 		c->states++;
 }
 
-/* Fills the answers from the rule that decided. */
+/* Fills the answer from the rule that decided. */
 static __always_inline enum reason match_answer(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
 	const struct rule *r;
@@ -267,9 +268,9 @@ static __always_inline enum reason match_answer(struct crossing *cr, struct walk
 	return cr->flags & CROSSING_NO_ADDRESS ? REASON_NAT_ADDRESS : REASON_RULE;
 }
 
-/* Packs what the answer depends on: 21 bits for each class, and for where the
- * run begins with the number of rules that matched before; the rule that
- * decides so far, the tag, and the epoch. */
+/* Packs what the result depends on. 21 bits for each class, and for the start of the run
+ * with the number of earlier matches; the rule that decides so far, the tag, and the
+ * epoch. */
 static __always_inline void cache_key_fill(struct cache_key *key, const struct crossing *cr, const struct walk *w)
 {
 	const __u32 *c = cr->class;
@@ -315,7 +316,7 @@ static __always_inline void cache_store(struct cache_entry *s, const struct cach
 	s->key = *key;
 }
 
-/* Whether the answer depends on a mark, which the key does not hold. */
+/* Whether the result depends on a mark, which is not in the key. */
 static __always_inline int match_by_mark(const struct crossing *cr, const struct rule_set *set)
 {
 	return cr->mark && set->asks_mark;
@@ -332,7 +333,7 @@ __noinline int match_uncached(struct crossing *cr, struct walk *w, const struct 
 	if (!cr || !w || !set)
 		return 0;
 	cache_key_fill(&key, cr, w);
-	logs = cr->logs; /* these are not of this run */
+	logs = cr->logs; /* these do not belong to this run */
 	prio = cr->prio;
 	queue = cr->queue;
 	cr->logs = 0;
@@ -349,8 +350,8 @@ __noinline int match_uncached(struct crossing *cr, struct walk *w, const struct 
 }
 
 /*
- * One run of rules: from w->from to the end of the rules, or to a match rule
- * that translates or sets the mark, which is then w->translates.
+ * One run of rules: from w->from to the end of the rules, or to a match rule that
+ * translates or sets the mark. That rule is then w->translates.
  */
 static __always_inline void match_run(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
@@ -365,7 +366,7 @@ static __always_inline void match_run(struct crossing *cr, struct walk *w, const
 		match_uncached(cr, w, set);
 }
 
-/* Goes on behind the match rule that ended the last run. 1: that was all. */
+/* Continues behind the match rule that ended the last run. 1: there are no more rules. */
 static __always_inline long match_next(struct crossing *cr, struct walk *w, const struct rule_set *set)
 {
 	__u32 number = w->translates;
@@ -399,9 +400,9 @@ static long match_step(__u32 n, void *data)
 }
 
 /*
- * The rules' answers for one crossing (docs/packet-path.md, 5): REASON_RULE or
- * REASON_NO_RULE if it passes, REASON_BLOCK or REASON_NAT_ADDRESS if not; if the
- * tables contradict each other, which they never do, REASON_INTERNAL.
+ * Evaluates the rules for one crossing (docs/packet-path.md, 5). Returns REASON_RULE or
+ * REASON_NO_RULE if it passes, REASON_BLOCK or REASON_NAT_ADDRESS if not. Returns
+ * REASON_INTERNAL if the tables contradict each other, which they never do.
  */
 __noinline enum reason match_rules(struct crossing *cr)
 {
@@ -432,7 +433,7 @@ __noinline enum reason match_rules(struct crossing *cr)
 	w->stop = NO_RULE;
 	w->translates = NO_RULE;
 	match_run(cr, w, set);
-	/* mostly one translation is all: without a call */
+	/* mostly there is only one translation, and no call is needed */
 	if (!match_next(cr, w, set) && w->translates != NO_RULE) {
 		v.cr = cr;
 		v.w = w;

@@ -11,27 +11,26 @@
 
 #include "packet/packet.h"
 
-/* Addresses in a row: a prefix. turn counts the addresses of the pool before the
- * first. */
+/* Adjacent addresses: a prefix. turn counts the addresses of the pool before its first. */
 struct pool_address {
 	struct addr first;
 	__u64 turn;
 	__u64 count; /* at least 1 */
 };
 
-/* Where a pool's rows stand in pool_addresses: first | number of rows << 32. One
- * word, so that a reader sees the old rows or the new ones. */
+/* A pool's rows in pool_addresses: first | number of rows << 32. It is one word, so a
+ * reader sees the old rows or the new ones. */
 struct pool {
 	__u64 rows4;
 	__u64 rows6;
-	__u32 ifindex; /* of the one interface in parentheses that is all of it; 0: there is none */
+	__u32 ifindex; /* of the interface in parentheses, if the pool has nothing else; else 0 */
 	__u32 pad0;
 };
 
-#define POOL_MAX_ROWS 65536 /* of one pool and family */
+#define POOL_MAX_ROWS 65536 /* in one pool and family */
 #define POOL_SEARCH   17 /* steps: log2(POOL_MAX_ROWS) + 1 */
 
-/* One generation's; written by the daemon at load, and again when the addresses
+/* Belongs to one generation. Written by the daemon at load, and again when the addresses
  * of an interface in parentheses change. Read by pool_take. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -41,8 +40,8 @@ struct {
 	__type(value, struct pool);
 } pools SEC(".maps");
 
-/* The rows of all pools. Each pool with an interface in parentheses has places
- * for two sets of rows: the daemon writes those not in use, then the pool. */
+/* The rows of all pools. Each pool with an interface in parentheses has room for two
+ * sets of rows: the daemon writes the unused set, then the pool. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -51,8 +50,8 @@ struct {
 	__type(value, struct pool_address);
 } pool_addresses SEC(".maps");
 
-/* How many addresses each pool has given out: [2 * pool + (family == 6)]. Written
- * by pool_take only. */
+/* How many addresses each pool has given out: [2 * pool + (family == 6)]. Only pool_take
+ * writes it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* twice the pools, by the loader */
@@ -60,7 +59,7 @@ struct {
 	__type(value, __u64);
 } pool_turns SEC(".maps");
 
-/* The interface whose addresses the pool is made of, 0: it is made of others too. */
+/* Returns the interface whose addresses are the whole pool; 0: it has others too. */
 static __always_inline __u32 pool_interface(__u32 number)
 {
 	const struct pool *pool = bpf_map_lookup_elem(&pools, &number);
@@ -76,8 +75,8 @@ static __always_inline __u64 pool_turn(__u32 pool, __u32 is6)
 	return turn ? __sync_fetch_and_add(turn, 1) : 0;
 }
 
-/* The n-th address from a row's first. A row is a prefix, so nothing is carried
- * into the upper half. */
+/* Returns the n-th address of a row. A row is a prefix, so nothing is carried into the
+ * upper half. */
 static __always_inline void row_address(struct addr *to, const struct pool_address *row, __u64 n)
 {
 	const __be64 *first = (const __be64 *)&row->first;
@@ -87,8 +86,8 @@ static __always_inline void row_address(struct addr *to, const struct pool_addre
 	half[1] = bpf_cpu_to_be64(bpf_be64_to_cpu(first[1]) + n);
 }
 
-/* The row that holds a turn: the last of rows[first .. first + count - 1] that
- * does not begin after it. */
+/* Returns the row of a turn: the last of rows[first .. first + count - 1] that does not
+ * begin after it. */
 static __always_inline const struct pool_address *pool_row(__u32 first, __u32 count, __u64 turn)
 {
 	const struct pool_address *row;
@@ -109,7 +108,7 @@ static __always_inline const struct pool_address *pool_row(__u32 first, __u32 co
 	return bpf_map_lookup_elem(&pool_addresses, &first);
 }
 
-/* The pool's next address of the family (4 or 6). 0: done, -1: it has none. */
+/* Takes the pool's next address of the family (4 or 6). 0: done, -1: it has none. */
 static __always_inline int pool_take(__u32 number, __u32 family, struct addr *to)
 {
 	const struct pool_address *row;
@@ -127,7 +126,7 @@ static __always_inline int pool_take(__u32 number, __u32 family, struct addr *to
 	row = count ? bpf_map_lookup_elem(&pool_addresses, &last) : 0;
 	if (!row)
 		return -1;
-	/* a pool of one needs no turns, which all cores would write */
+	/* a pool of one address needs no turns, which all cores would write */
 	if (row->turn + row->count > 1)
 		turn = pool_turn(number, family == 6) % (row->turn + row->count);
 	row = pool_row(first, count, turn);

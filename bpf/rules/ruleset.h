@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What a compiled ruleset is in memory. All of these maps belong to one
- * generation; internal/fw/ruleset makes their contents, internal/fw/dataplane writes
- * them before the programs run. Counters, turns and pools change afterwards, and so
- * does what tables hold (rules/table.h). docs/rules.md has the idea and the
- * measurements.
+ * A compiled ruleset in memory. All of these maps belong to one generation.
+ * internal/fw/ruleset makes their contents, and internal/fw/dataplane writes them before
+ * the programs run. Only counters, turns and pools change afterwards, and the contents
+ * of tables (rules/table.h). docs/rules.md has the idea and the measurements.
  *
- * A rule's conditions are cut into fields. For each field, the packet's value is
- * looked up in a tree and found to be of a class; a class is a vector with one
- * bit for each rule whose condition such values meet. The rules that match are
- * those whose bit is in the vectors of all fields.
+ * A rule's conditions are cut into fields. For each field, the packet's value is looked
+ * up in a tree, which returns a class. A class is a vector with one bit for each rule
+ * whose condition such values meet. The rules that match are those whose bit is in the
+ * vectors of all fields.
  */
 #ifndef WEIR_RULES_RULESET_H
 #define WEIR_RULES_RULESET_H
@@ -20,8 +19,8 @@
 #include "config.h"
 #include "packet/packet.h"
 
-/* Vectors are cut into chunks of one cache line. A block is the chunks that a bit of
- * a class stands for: one, or in large rulesets two or more (rule_set.block_shift). */
+/* Vectors are cut into chunks of one cache line. A block is the set of chunks that one
+ * bit of a class covers: one, or in large rulesets two or more (rule_set.block_shift). */
 #define CHUNK_WORDS 8
 #define CHUNK_RULES (64 * CHUNK_WORDS)
 
@@ -50,8 +49,7 @@ enum field {
 
 #define NO_PORT 65536
 
-/* Indices of trees. From TREE_FIRST_LOW on stand those of lower halves of IPv6
- * addresses. */
+/* Indices of trees. Trees of lower halves of IPv6 addresses begin at TREE_FIRST_LOW. */
 enum tree {
 	TREE_DST4 = FIELD_DST,
 	TREE_DPORT = FIELD_DPORT,
@@ -65,8 +63,8 @@ enum tree {
 };
 
 /* A search tree whose nodes are cache lines: rule_nodes[first .. first + nodes - 1],
- * level by level. The child of node n (counted from first) to the right of i of its
- * keys is node 9 n + 1 + i. Without nodes all numbers have the value first. */
+ * level by level. The child of node n (counted from first) to the right of i of its keys
+ * is node 9 n + 1 + i. In a tree without nodes, all numbers have the value first. */
 struct rule_tree {
 	__u32 first;
 	__u32 nodes;
@@ -75,30 +73,30 @@ struct rule_tree {
 #define NODE_KEYS   8
 #define TREE_LEVELS 8 /* 9^8 nodes */
 
-/* A key starts a span of values that are alike, up to the next key. The smallest
- * key of a tree is 0. Unused keys are ~0 and have the value of the last span. */
+/* A key begins a span of equal values, up to the next key. The smallest key of a tree is
+ * 0. Unused keys are ~0 and have the value of the last span. */
 struct rule_node {
 	__u64 key[NODE_KEYS];
 };
 
-/* What the spans of a node's keys are: index of a class, or SPAN_TREE and the
- * index of a tree. */
+/* The values of the spans of a node's keys: index of a class, or SPAN_TREE and the index
+ * of a tree. */
 struct rule_spans {
 	__u32 value[NODE_KEYS];
 };
 
 #define SPAN_TREE 0x80000000u
 
-/* 512 bits of a vector, a chunk. */
+/* A chunk: 512 bits of a vector. */
 struct rule_bits {
 	__u64 word[CHUNK_WORDS];
 };
 
 /*
- * A class of a field's values. Chunk c of its vector is chunk c of the vector
- * that most values of the field have, rule_bits[common + c], and if the bit of its
- * block is set in differs, exclusive-or one of the chunks at own: there are those of
- * all blocks in differs, in order. So what 10,000 classes have in common is kept once.
+ * A class of a field's values. Chunk c of its vector is rule_bits[common + c], the chunk
+ * of the vector that most values of the field have. If the bit of its block is set in
+ * differs, it is the exclusive-or of that chunk and one of the chunks at own: those of
+ * all blocks in differs, in order. So what 10,000 classes have in common is stored once.
  */
 struct rule_class {
 	__u64 filled;  /* blocks with any bit set			*/
@@ -109,20 +107,20 @@ struct rule_class {
 };
 
 /*
- * What there is once, and the place of all that is replaced under traffic. It is
- * replaced whole, in one word (rule_sets), and then has another epoch: answers and
- * classes that were found under one epoch say nothing under another.
+ * What exists once, and where to find all that is replaced under traffic. The rule set
+ * is replaced whole, in one word (rule_sets), and then has another epoch: results and
+ * classes of one epoch are void in another.
  *
- * Rules are of two kinds. One that is a plain pass or block matters only if it
- * is the last to match; the others (quick, match, tag, tagged) are stations: each
- * that matches is visited, in order.
+ * There are two kinds of rules. A plain pass or block rule matters only if it is the
+ * last to match. The others (quick, match, tag, tagged) are stations: each that matches
+ * is visited, in order.
  */
 struct rule_set {
 	__u64 stations; /* blocks with any station			*/
 	__u64 plains;	/* blocks with any plain rule			*/
 	__u64 tables4;	/* the trees of tables: first line | nodes << 32; */
 	__u64 tables6;	/* without nodes the set of all addresses	*/
-	__u64 asked;	/* times that rules were asked before this set	*/
+	__u64 asked;	/* evaluations before this set */
 	__u32 stations_at; /* their vectors: rule_bits[stations_at + c]	*/
 	__u32 plains_at;
 	__u32 rules;	/* number of rules				*/
@@ -131,12 +129,12 @@ struct rule_set {
 	__u32 trees_at;	/* its trees: rule_trees[trees_at + enum tree]	*/
 	__u32 dst_tables_at; /* class of the empty set of tables; the others follow */
 	__u32 src_tables_at;
-	__u32 tables_at; /* the first line of the trees of tables		*/
+	__u32 tables_at; /* the first line of the trees of tables */
 	__u32 changes;	/* index into table_changes + 1; 0: nothing has changed */
 	__u32 epoch;	/* 1 to MAX_EPOCH				*/
-	__u8 asks_tables; /* 1 << FIELD_*_TABLES - FIELD_TREES: a rule asks	*/
+	__u8 asks_tables; /* 1 << FIELD_*_TABLES - FIELD_TREES: a rule tests it */
 	__u8 block_shift; /* log2 of the chunks in a block */
-	__u8 asks_mark;	  /* a rule asks for a mark */
+	__u8 asks_mark;	  /* a rule tests the mark */
 	__u8 pad0[1];
 };
 
@@ -149,20 +147,20 @@ struct rule_set {
 #define RULE_QUICK	   0x04
 #define RULE_KEEP_STATE	   0x08
 #define RULE_ALLOW_OPTIONS 0x10
-#define RULE_NOT_TAGGED	   0x20 /* tagged asks for any tag but this	*/
+#define RULE_NOT_TAGGED	   0x20 /* tagged matches any tag but this */
 #define RULE_STATIC_PORT   0x40
 #define RULE_LOG	   0x80
 #define RULE_LOG_ALL	   0x100 /* with RULE_LOG				*/
-#define RULE_RETURN_RST	   0x200 /* block: TCP is answered by a reset	*/
-#define RULE_RETURN_ICMP   0x400 /* what is not, by "unreachable"	*/
-#define RULE_NOT_MARKED	   0x800 /* marked asks for any mark but this	*/
+#define RULE_RETURN_RST	   0x200 /* block: a reset for TCP */
+#define RULE_RETURN_ICMP   0x400 /* "unreachable" for all else */
+#define RULE_NOT_MARKED	   0x800 /* marked matches any mark but this */
 
-/* What a rule does once its fields match. Ports are in host order. */
+/* The actions of a rule whose fields match. Ports are in host order. */
 struct rule {
 	__u16 flags;
 	__u16 tag;	/* set on the packet; 0: none			*/
-	__u16 tagged;	/* asked of the packet; 0: nothing		*/
-	__u16 nat_low;	/* range of nat-to; both 0: none given		*/
+	__u16 tagged;	/* condition on the packet's tag; 0: none */
+	__u16 nat_low;	/* range of nat-to; both 0: none */
 	__u16 nat_high;
 	__u16 rdr_low;	/* range of rdr-to; both 0: the port stays	*/
 	__u16 rdr_high;
@@ -172,16 +170,16 @@ struct rule {
 	__u8 return_ttl; /* of a reset; 0: REJECT_TTL			*/
 	__u8 return_code4; /* of "unreachable"				*/
 	__u8 return_code6;
-	__u8 prio;   /* given to packets: PRIO_*; 0: none		*/
-	__u16 queue; /* what set queue names; 0: nothing		*/
+	__u8 prio;   /* priorities of packets: PRIO_*; 0: none */
+	__u16 queue; /* the queue that set queue names; 0: none */
 	__u8 pad0[2]; /* arrays that are mapped have elements of 8 bytes */
 	__u32 mark;	   /* set on the packet, of the bits of mark_mask	*/
 	__u32 mark_mask;   /* 0: nothing is set				*/
-	__u32 marked;	   /* asked of the packet, likewise			*/
+	__u32 marked;	   /* condition on the packet's mark; 0 mask: none */
 	__u32 marked_mask;
 };
 
-/* What a rule names with set queue: the numbers of two queues, the second for packets
+/* The queues that a rule names with set queue: two numbers. The second is for packets
  * that carry no data or ask for a low delay. */
 struct queue_pair {
 	__u16 queue;
@@ -196,8 +194,8 @@ struct rule_set_holder {
 	__type(value, struct rule_set);
 };
 
-/* The one ruleset of this generation. The daemon puts another in its place, and
- * the kernel lets it go on when no packet works with the one before. */
+/* The one ruleset of this generation. The daemon replaces it; the kernel's call returns
+ * when no packet uses the one before. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
@@ -214,13 +212,13 @@ static __always_inline const struct rule_set *rule_set_get(void)
 }
 
 /*
- * A rule's number is its place among the rules, and its bit in the vectors. Its index
- * is where it stands in rules and rule_counters; its global id is rule_base + index.
- * Where rules are replaced under traffic, those that stay keep their index, and with
- * it their pools, their counters and their id in states; others get a new one.
+ * A rule's number is its position among the rules, and its bit in the vectors. Its index
+ * is its position in rules and rule_counters; its global id is rule_base + index. If
+ * rules are replaced under traffic, those that stay keep their index. With it they keep
+ * their pools, their counters and their id in states. Others get a new one.
  *
  * These two arrays and those of trees, classes and vectors hold two rule sets: the one
- * in force, and in the other half of each the one before, or the next.
+ * in force in one half, and the one before or the next in the other.
  */
 struct rule_order {
 	__u32 index;
@@ -235,8 +233,8 @@ struct {
 	__type(value, struct rule_order);
 } rule_order SEC(".maps");
 
-/* What rules had counted when the set was put in force, by order_at + number. Written
- * by the daemon, read by whoever shows counters. */
+/* The counts of rules when the set was put in force, by order_at + number. Written by
+ * the daemon, read by whoever shows counters. */
 struct rule_carried {
 	__u64 evaluations;
 	__u64 stops; /* of rule_counters */
@@ -250,7 +248,7 @@ struct {
 	__type(value, struct rule_carried);
 } rule_carried SEC(".maps");
 
-/* Rules by index. Only added to. Read by rules/match.h when a rule matches. */
+/* Rules by index. Rules are only added. Read by rules/match.h when a rule matches. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -305,13 +303,13 @@ struct {
 } rule_vectors SEC(".maps");
 
 /*
- * Counters by the rules' index, written by rules/match.h, read by weir rules -v. How often
- * a rule was asked follows from the stops: as often as the rules were asked at
- * all, less the stops at rules before it. stops of [rule_set.none], the last, counts the
- * times that no rule stopped.
+ * Counters by the rules' index, written by rules/match.h, read by weir rules -v. The
+ * evaluations of a rule follow from the stops: all evaluations less the stops at rules
+ * before it. stops of [rule_set.none], the last entry, counts evaluations that no rule
+ * stopped.
  */
 struct rule_counter {
-	__u64 stops;  /* times that the rules were asked no further */
+	__u64 stops;  /* evaluations that ended here */
 	__u64 states; /* states made with this rule deciding	     */
 };
 

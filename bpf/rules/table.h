@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Tables: from an address to the set of tables that it is in.
+ * Tables: from an address to the set of tables that contain it.
  *
- * All tables of a family share one search tree, which lies in pages of its own.
- * The daemon replaces it whole: it writes new pages beside those in use, then the
- * rule set that says where they are. Single entries are changed by prefixes in
- * table_changes, which count before the tree. internal/fw/ruleset makes both.
+ * All tables of a family share one search tree, which has pages of its own. The daemon
+ * replaces it whole: it writes new pages beside those in use, then the rule set that
+ * says where they are. Single entries are changed by prefixes in table_changes, which
+ * override the tree. internal/fw/ruleset makes both.
  */
 #ifndef WEIR_RULES_TABLE_H
 #define WEIR_RULES_TABLE_H
@@ -17,18 +17,18 @@
 #include "rules/ruleset.h"
 #include "rules/search.h"
 
-/* A cache line of a page: a node's eight keys, the values of two nodes, or where
- * eight trees are. */
+/* A cache line of a page: a node's eight keys, the values of two nodes, or the places of
+ * eight trees. */
 struct table_line {
 	__u64 word[8];
 };
 _Static_assert(sizeof(struct table_line) == sizeof(struct rule_node), "a line holds a node");
 
 #define TABLE_PAGE_LINES 4096
-#define TABLE_PAGES	 1024 /* of one tree: there are twice as many, for the next one */
+#define TABLE_PAGES	 1024 /* for one tree: there are twice as many, for the next one */
 
-/* A page. All have one size, so that the kernel's look-up is compiled into the
- * program (BPF_F_INNER_MAP would make it a call). */
+/* A page. All have one size, so that the kernel's look-up is compiled into the program
+ * (with BPF_F_INNER_MAP it would be a call). */
 struct table_page {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -37,8 +37,8 @@ struct table_page {
 	__uint(value_size, sizeof(struct table_line));
 };
 
-/* The pages of the trees in force and of the next ones. Line n of a set's trees is
- * line rule_set.tables_at + n. Written by the daemon. */
+/* The pages of the present trees and of the next ones. Line n of a set's trees is line
+ * rule_set.tables_at + n. Written by the daemon. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 2 * TABLE_PAGES);
@@ -46,7 +46,7 @@ struct {
 	__array(values, struct table_page);
 } table_pages SEC(".maps");
 
-/* The key of a changed prefix. bits counts those of family, too. */
+/* The key of a changed prefix. bits includes those of family. */
 struct table_prefix {
 	__u32 bits;
 	__u32 family; /* 4 or 6 */
@@ -54,14 +54,14 @@ struct table_prefix {
 };
 #define TABLE_PREFIX_BITS (8 * (sizeof(struct table_prefix) - sizeof(__u32)))
 
-#define TABLE_CHANGES 8192 /* prefixes; with more the trees are made anew */
+#define TABLE_CHANGES 8192 /* prefixes; with more, the trees are rebuilt */
 
-/* What has changed since the trees were made: prefix -> set. */
+/* The changes since the trees were made: prefix -> set. */
 struct table_changed {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, TABLE_CHANGES);
-	__uint(key_size, sizeof(struct table_prefix)); /* clang describes no types of inner maps */
+	__uint(key_size, sizeof(struct table_prefix)); /* clang emits no types for inner maps */
 	__uint(value_size, sizeof(__u32));
 };
 
@@ -81,7 +81,7 @@ static __always_inline const struct table_line *table_line(__u32 at)
 	return lines ? bpf_map_lookup_elem(lines, &line) : 0;
 }
 
-/* Like tree_find() in trees.h, in the pages of tables: the tree's nodes are followed
+/* Like tree_find() in tree.h, but in the pages of tables. The tree's nodes are followed
  * by their values, two nodes' to a line. */
 static __always_inline void table_find(__u32 base, __u64 tree, __u64 x, volatile __u32 *value)
 {
@@ -107,7 +107,7 @@ static __always_inline void table_find(__u32 base, __u64 tree, __u64 x, volatile
 	*value = line ? ((const __u32 *)line)[key % (2 * NODE_KEYS)] : NO_VALUE;
 }
 
-/* The lower half of an IPv6 address, in the tree that its upper half led to. */
+/* Looks up the lower half of an IPv6 address, in the tree that its upper half led to. */
 static __always_inline void table_find_low(__u32 base, __u64 x, volatile __u32 *value)
 {
 	__u32 tree = *value & ~SPAN_TREE;
@@ -134,8 +134,8 @@ static __always_inline int table_has_changed(__u32 changes, const struct addr *a
 	return 1;
 }
 
-/* The set of tables that an address is in. x: what an IPv4 address, or the upper
- * half of an IPv6 address, is looked up by. */
+/* Returns the set of tables that contain an address. x: the key of an IPv4 address, or
+ * of the upper half of an IPv6 address. */
 __noinline int tree_find_tables(struct crossing *cr, const struct rule_set *set, __u32 field, __u64 x)
 {
 	volatile __u32 *value;
@@ -155,7 +155,7 @@ __noinline int tree_find_tables(struct crossing *cr, const struct rule_set *set,
 	return 0;
 }
 
-/* Cost without rules that ask for tables: one test for each side. */
+/* Cost without rules that test tables: one test for each side. */
 static __always_inline void tree_classify_tables(struct crossing *cr, const struct rule_set *set, __u64 dst, __u64 src)
 {
 	if (!(cr->known & 1 << FIELD_DST_TABLES)) {

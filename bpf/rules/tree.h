@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * From a packet's fields to their classes: keys, and the trees that they are
- * looked up in. rules/ruleset.h has the layout, internal/fw/ruleset/tree.go makes it.
+ * From a packet's fields to their classes: keys, and the trees in which they are looked
+ * up. rules/ruleset.h has the layout, internal/fw/ruleset/tree.go makes it.
  */
 #ifndef WEIR_RULES_TREE_H
 #define WEIR_RULES_TREE_H
@@ -17,9 +17,9 @@
 #include "rules/table.h"
 
 /*
- * Puts the value of x in a tree into *value: that of the last key at or below x on
- * the way down. value points into a map: what is written there and read again has
- * no history for the verifier, which would follow every way that leads to it.
+ * Writes the value of x in a tree to *value: that of the last key at or below x on the
+ * way down. value points into a map, because the verifier forgets the history of what is
+ * written there and read again. Otherwise it would follow every path that leads to it.
  */
 static __always_inline void tree_find(__u32 tree, __u64 x, volatile __u32 *value)
 {
@@ -52,8 +52,8 @@ static __always_inline void tree_find(__u32 tree, __u64 x, volatile __u32 *value
 	*value = spans ? spans->value[key % NODE_KEYS] : NO_VALUE;
 }
 
-/* TCP flags in the order SYN ACK RST FIN PSH CWR ECE URG: what rules ask of them
- * is then a few spans, "flags S/SA" a single one. */
+/* Returns TCP flags in the order SYN ACK RST FIN PSH CWR ECE URG. So conditions of rules
+ * are only a few spans; "flags S/SA" is a single one. */
 static __always_inline __u32 tree_flags_key(__u8 f)
 {
 	return (f & TCP_SYN) << 6 | (f & TCP_ACK) << 2 | (f & TCP_RST) << 3 | (f & TCP_FIN) << 4 |
@@ -76,7 +76,7 @@ static __always_inline int crossing_has_ports(const struct crossing *cr)
 	return cr->proto == IPPROTO_TCP || cr->proto == IPPROTO_UDP;
 }
 
-/* A field's tree, and the value that is looked up in it. */
+/* A field's tree, and the value to look up in it. */
 struct tree_question {
 	__u64 value;
 	__u64 tree;
@@ -91,7 +91,7 @@ static __always_inline void tree_ask_address(struct tree_question *q, const stru
 	q->value = family == 4 ? bpf_ntohl(a->word[3]) : bpf_be64_to_cpu(half[0]);
 }
 
-/* Where the upper half of an address did not decide, its lower half does. */
+/* Looks up the lower half of an address if the upper half did not decide. */
 __noinline int tree_classify_low(struct crossing *cr)
 {
 	if (!cr)
@@ -114,7 +114,7 @@ static __always_inline void crossing_renew(struct crossing *cr, const struct rul
 	cr->epoch = set->epoch;
 }
 
-/* Looks up the classes that are not known. All trees in one function: a call
+/* Looks up the classes that are not known. All trees are in one function, because a call
  * costs as much as a search. */
 __noinline int tree_classify(struct crossing *cr, const struct rule_set *set)
 {

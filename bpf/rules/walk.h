@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * A walk through the rules that match a packet: chunk by chunk of the vectors of its
- * classes. rules/match.h says what becomes of each.
+ * A walk through the rules that match a packet, chunk by chunk of the vectors of its
+ * classes. rules/match.h handles each match.
  */
 #ifndef WEIR_RULES_WALK_H
 #define WEIR_RULES_WALK_H
@@ -12,20 +12,20 @@
 #include "rules/crossing.h"
 #include "rules/ruleset.h"
 
-/* A walk through the rules. One per CPU: the stack does not hold it. */
+/* A walk through the rules. One per CPU, because the stack is too small. */
 struct walk {
-	struct rule_class class[FIELD_COUNT]; /* what the packet is now	*/
-	__u64 bits[CHUNK_WORDS]; /* of the chunk at hand: rules that match	*/
-	__u64 todo;		 /* blocks of chunks not yet looked at		*/
-	__u32 chunk;		 /* the one at hand				*/
+	struct rule_class class[FIELD_COUNT]; /* the packet's present classes */
+	__u64 bits[CHUNK_WORDS]; /* of the present chunk: rules that match */
+	__u64 todo;		 /* blocks whose chunks have not been read yet */
+	__u32 chunk;		 /* the present one */
 	__u32 shift;		 /* rule_set.block_shift			*/
 	__u32 within;		 /* chunks in a block - 1			*/
-	__u32 part;		 /* the chunk of the first block to do that is next */
+	__u32 part;		 /* the next chunk of the first block to do */
 	__u32 words;		 /* bit i: bits[i] is not 0			*/
 	__u32 from;		 /* rules before it saw other addresses */
-	__u32 last;		 /* deciding so far, or NO_RULE			*/
-	__u32 stop;		 /* asked no further than here, or NO_RULE	*/
-	__u32 translates;	 /* the station that a run ended at, or NO_RULE */
+	__u32 last;		 /* rule that decides so far, or NO_RULE */
+	__u32 stop;		 /* rule at which the evaluation ended, or NO_RULE */
+	__u32 translates;	 /* station at which a run ended, or NO_RULE */
 	__u32 broken;		 /* the tables contradict each other		*/
 	__u32 epoch;		 /* of the rule set				*/
 	__u32 order;		 /* a key of rule_order				*/
@@ -38,7 +38,7 @@ struct {
 	__type(value, struct walk);
 } walks SEC(".maps");
 
-/* Fetches the classes that a walk works with. */
+/* Fetches the classes of a walk. */
 static __always_inline void walk_start(struct walk *w, const struct crossing *cr)
 {
 	const struct rule_class *c;
@@ -55,7 +55,7 @@ static __always_inline void walk_start(struct walk *w, const struct crossing *cr
 	w->words = 0;
 }
 
-/* Blocks in which every field has a rule that it allows. */
+/* Returns the blocks in which every field has a rule that it allows. */
 static __always_inline __u64 walk_blocks(const struct walk *w)
 {
 	__u64 blocks = ~0ULL;
@@ -66,13 +66,13 @@ static __always_inline __u64 walk_blocks(const struct walk *w)
 	return blocks;
 }
 
-/* The block that a rule stands in. */
+/* Returns the block of a rule. */
 static __always_inline __u32 walk_block(const struct walk *w, __u32 rule)
 {
 	return ((rule / CHUNK_RULES) >> w->shift) & 63;
 }
 
-/* The next chunk to do, from the front, and takes it out of what is to do. */
+/* Returns the next chunk to do, from the front, and marks it as done. */
 static __always_inline __u32 walk_next(struct walk *w)
 {
 	__u32 chunk = (__builtin_ctzll(w->todo) << w->shift) + w->part;
@@ -83,7 +83,7 @@ static __always_inline __u32 walk_next(struct walk *w)
 	return chunk;
 }
 
-/* Likewise from the end. */
+/* The same from the end. */
 static __always_inline __u32 walk_previous(struct walk *w)
 {
 	__u32 block = 63 - __builtin_clzll(w->todo), chunk = (block << w->shift) + w->part;
@@ -124,7 +124,7 @@ static __always_inline void walk_intersect(struct walk *w, const struct rule_cla
 		w->bits[i] &= common->word[i] ^ own->word[i];
 }
 
-/* Takes the rules before w->from and after w->stop out of w->bits. */
+/* Removes the rules before w->from and after w->stop from w->bits. */
 __noinline int walk_limit(struct walk *w, __u32 chunk)
 {
 	__u32 i, first;
@@ -142,8 +142,8 @@ __noinline int walk_limit(struct walk *w, __u32 chunk)
 }
 
 /*
- * Leaves in w->bits the rules of a chunk that match, are of the kind whose vector
- * stands at kind, and stand from w->from to w->stop; w->words says in which words.
+ * Leaves in w->bits those rules of a chunk that match, are of one kind (its vector is at
+ * kind), and are between w->from and w->stop. w->words says in which words.
  */
 static __always_inline void walk_match(struct walk *w, __u32 chunk, __u32 kind)
 {
@@ -162,8 +162,8 @@ static __always_inline void walk_match(struct walk *w, __u32 chunk, __u32 kind)
 		walk_intersect(w, &w->class[i], chunk);
 	if (w->from > chunk * CHUNK_RULES || w->stop < (chunk + 1) * CHUNK_RULES)
 		walk_limit(w, chunk);
-	/* Without branches, of which the verifier would follow all 2^CHUNK_WORDS ways;
-	 * the asm keeps clang from making some. */
+	/* Without branches: the verifier would follow all 2^CHUNK_WORDS paths. The asm
+	 * keeps clang from making branches. */
 	for (i = 0; i < CHUNK_WORDS; i++) {
 		__u64 sign = w->bits[i] | -w->bits[i];
 
@@ -172,14 +172,14 @@ static __always_inline void walk_match(struct walk *w, __u32 chunk, __u32 kind)
 	}
 }
 
-/* What a step of a walk needs. */
+/* The arguments of a step of a walk. */
 struct visit {
 	struct crossing *cr;
 	struct walk *w;
 	const struct rule_set *set;
 };
 
-/* Looks for the last plain rule in the last of the chunks to do. 1: there is one. */
+/* Searches the last chunk to do for its last plain rule. 1: there is one. */
 static __always_inline int walk_last_in(struct walk *w, const struct rule_set *set)
 {
 	__u32 chunk = walk_previous(w), word;
@@ -200,8 +200,8 @@ static long walk_last_step(__u32 n, void *data)
 	return !v->w->todo || walk_last_in(v->w, v->set);
 }
 
-/* The blocks in which a plain rule may match from w->from to w->stop and later
- * than the w->last that is known; nothing before that is looked for. */
+/* Selects the blocks in which a plain rule may match between w->from and w->stop and
+ * after w->last. Earlier ones cannot decide. */
 static __always_inline void walk_last_start(struct walk *w, const struct rule_set *set)
 {
 	if (w->last != NO_RULE && w->last >= w->from)
@@ -213,11 +213,11 @@ static __always_inline void walk_last_start(struct walk *w, const struct rule_se
 		w->todo &= ~0ULL >> (63 - walk_block(w, w->stop));
 }
 
-/* Makes w->last the last plain rule that matches, if it comes after w->last. */
+/* Sets w->last to the last plain rule that matches, if it is later. */
 static __always_inline void walk_last(struct visit *v)
 {
 	walk_last_start(v->w, v->set);
-	/* mostly the first is it: without a call */
+	/* mostly the first chunk has it, and no call is needed */
 	if (v->w->todo && !walk_last_in(v->w, v->set))
 		bpf_loop(rule_chunks, walk_last_step, v, 0);
 }
