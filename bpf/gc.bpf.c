@@ -52,7 +52,7 @@ int weir_gc_start(void *ctx)
 	gc_clock();
 	gc_timeouts();
 	error = bpf_timer_init(&s->timer, &gc_timers, CLOCK_MONOTONIC_KERNEL);
-	if (error && error != -EBUSY) /* busy: an attempt before this one got so far */
+	if (error && error != -EBUSY) /* busy: an earlier attempt got this far */
 		return error;
 	error = bpf_timer_set_callback(&s->timer, gc_run);
 	if (error)

@@ -23,15 +23,16 @@ struct {
 	__type(value, __u32);
 } in_tails SEC(".maps"), out_tails SEC(".maps");
 
-/* A tag sits in the skb, not in the frame; the VLAN device's own hooks handle it. */
+/* Whether a tag is in the skb, not in the frame. The VLAN device's own hooks handle such
+ * frames. */
 static __always_inline int tc_is_tagged(const struct __sk_buff *skb)
 {
 	return skb->vlan_present && skb->vlan_tci & VLAN_ID_MASK;
 }
 
-/* Behind a priority tag in the skb stands another in the frame. The stack takes off both
- * without asking TCX again; only what stands behind a tag with an id goes to a VLAN
- * device, whose hooks handle it. */
+/* Whether the frame has another tag behind a priority tag in the skb. The stack removes
+ * both without asking TCX again. Only a frame whose tag has an id goes to a VLAN device,
+ * whose hooks handle it. */
 static __always_inline int tc_is_tagged_twice(struct __sk_buff *skb)
 {
 	__be16 tci;
@@ -42,7 +43,7 @@ static __always_inline int tc_is_tagged_twice(struct __sk_buff *skb)
 	return hook_load(skb, sizeof(struct ethhdr), &tci, sizeof(tci)) || !(tci & bpf_htons(VLAN_ID_MASK));
 }
 
-/* Not static: the verifier follows it once, not for every call. */
+/* A global function: the verifier follows it once, and not for each call. */
 __noinline enum reason tc_parse_once(struct __sk_buff *skb, struct packet *p, int in)
 {
 	const struct interface *i;
@@ -56,7 +57,7 @@ __noinline enum reason tc_parse_once(struct __sk_buff *skb, struct packet *p, in
 	return parse(skb, p, &h, &i, skb->protocol, in, skb->gso_size != 0);
 }
 
-/* Parses; where the headers are not linear, makes them so and parses again. */
+/* Parses the frame. If its headers are not linear, makes them so and parses again. */
 static __always_inline enum reason tc_parse(struct __sk_buff *skb, struct packet *p, int in)
 {
 	enum reason r = tc_parse_once(skb, p, in);
@@ -66,7 +67,7 @@ static __always_inline enum reason tc_parse(struct __sk_buff *skb, struct packet
 	return r;
 }
 
-/* Whether a packet that XDP found to be of a state is so still. */
+/* Whether a packet still belongs to the state that XDP found for it. */
 static __always_inline int tc_is_of(const struct packet *p, const struct state *st, __u32 number)
 {
 	const struct tuple *t = &state_course((struct state *)st, STATE_DIRECTION(number))->tuple;
@@ -78,7 +79,7 @@ static __always_inline int tc_is_of(const struct packet *p, const struct state *
 	return tuple_equal(t, &p->tuple);
 }
 
-/* XDP let the packet pass but cannot reach its device: TCX can. */
+/* Redirects a packet that XDP let pass but whose device XDP cannot reach. */
 static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p, __u32 number)
 {
 	const struct interface *i;
@@ -100,8 +101,8 @@ static __noinline int tc_redirect_state(struct __sk_buff *skb, struct packet *p,
 		       PATH_COUNTED);
 }
 
-/* The next hop of a packet that no state remembers, 0: none is known. On its own,
- * for the sake of the stack. */
+/* Returns the next hop of a packet without a state; 0: none is known. A function of its
+ * own, to save stack. */
 static __noinline __u32 tc_nexthop(struct __sk_buff *skb, struct packet *p)
 {
 	struct route_query q;
@@ -114,12 +115,12 @@ static __noinline __u32 tc_nexthop(struct __sk_buff *skb, struct packet *p)
 		return 0;
 	s = scratch_get();
 	if (s)
-		s->nexthop = q.number; /* whoever captures asks for it */
+		s->nexthop = q.number; /* the capturing program reads it */
 	return q.number;
 }
 
-/* As tc_redirect_state(), without a state, or for an ICMP error of one: it is as it
- * shall leave but for its TTL and MACs. */
+/* Like tc_redirect_state(), for packets without a state and ICMP errors of one. The
+ * packet is already as it will leave, except for TTL and MACs. */
 static __noinline int tc_redirect_stateless(struct __sk_buff *skb, struct packet *p, __u32 number)
 {
 	const struct interface *i;
@@ -157,7 +158,8 @@ static __always_inline int tc_in_path(struct __sk_buff *skb, const struct interf
 	if (tc_is_tagged_twice(skb))
 		return count_verdict(i, REASON_MALFORMED, hook_length(skb));
 	p->ifindex = hook_ifindex(skb);
-	/* what stands in front of a frame that still has a priority tag is not ours: XDP leaves those alone */
+	/* if a frame still has a priority tag, the data in front of it is not weir's:
+	 * XDP does not touch such frames */
 	if (i->flags & INTERFACE_XDP && !skb->vlan_present && !hook_metadata(skb, &m)) {
 		hook_prioritize(skb, m.qos);
 		skb->mark |= m.mark;
@@ -194,7 +196,8 @@ int weir_tc_in(struct __sk_buff *skb)
 	return tc_in_path(skb, i, &p);
 }
 
-/* What the programs behind the tail calls return, comes back to its caller. */
+/* A function, so that what the programs behind the tail calls return comes back to its
+ * caller. */
 static __noinline int tc_in_captured(struct __sk_buff *skb)
 {
 	const struct interface *i = interface_get(hook_ifindex(skb));
@@ -242,14 +245,15 @@ int weir_tc_in_slow(struct __sk_buff *skb)
 	return slow_in(skb, &in_tails);
 }
 
-/* weir has redirected the packet to here, and it is whole. On lo it will come in again,
- * where the note is still wanted. */
+/* Whether weir has redirected the packet to here, and it is complete. On lo it will come
+ * in again, and still needs the note. */
 static __always_inline int tc_is_whole(struct __sk_buff *skb, const struct interface *i)
 {
 	return i->flags & INTERFACE_LO ? note_is(skb) : note_take(skb);
 }
 
-/* The stack may have cut a packet into fragments, or put it together and cut it again. */
+/* Records a first fragment that leaves: the stack may have fragmented a packet, or
+ * reassembled it and fragmented it again. */
 static __noinline int tc_first_fragment(const struct packet *p, __u32 decided)
 {
 	struct scratch *s = scratch_get();
@@ -265,7 +269,7 @@ static __always_inline int tc_out_path(struct __sk_buff *skb, const struct inter
 	if (tc_is_tagged(skb) || tc_is_whole(skb, i))
 		return HOOK_PASS;
 	if (!skb->ingress_ifindex && skb->mark & mark_mask)
-		skb->mark &= ~mark_mask; /* programs of the box can set any */
+		skb->mark &= ~mark_mask; /* programs of the box can set any bits */
 	p->ifindex = hook_ifindex(skb);
 	r = tc_parse(skb, p, 0);
 	if (r != UNDECIDED)
@@ -279,7 +283,7 @@ static __always_inline int tc_out_path(struct __sk_buff *skb, const struct inter
 		if (!(decided & HANDOFF_MULTICAST))
 			return egress_complete(skb, p, decided & HANDOFF_NUMBER);
 		hook_set_mark(skb, p->mark);
-		p->tuple.zone = p->ifindex; /* it leaves elsewhere too, and may be translated otherwise there */
+		p->tuple.zone = p->ifindex; /* it also leaves elsewhere, perhaps with another translation */
 	}
 	return egress_fast(skb, &out_tails, p, i);
 }

@@ -47,7 +47,7 @@ static __always_inline int xdp_path(struct xdp_md *ctx, const struct interface *
 	return fast_in(ctx, &tails, p, &h, i);
 }
 
-/* Takes off a verdict that the frame came with: the device at the other end of a veth pair
+/* Removes a verdict that the frame came with: the device at the other end of a veth pair
  * can write one. < 0: it stays. */
 static __always_inline int xdp_clear_metadata(hook_ctx *ctx)
 {
@@ -77,7 +77,8 @@ int weir_xdp(struct xdp_md *ctx)
 	return xdp_path(ctx, i, &p, shared.prefetch);
 }
 
-/* What the programs behind the tail calls return, comes back to its caller. */
+/* A function, so that what the programs behind the tail calls return comes back to its
+ * caller. */
 static __noinline int xdp_captured(struct xdp_md *ctx)
 {
 	const struct interface *i = interface_get(hook_ifindex(ctx));

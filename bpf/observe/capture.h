@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Capture: packets as they came and as they leave, with what was decided, for
- * whoever reads capture_ring. docs/packet-path.md, Capture.
+ * Capture: packets as they came and as they leave, with what was decided, for the
+ * readers of capture_ring. docs/packet-path.md, Capture.
  *
  * An interface with INTERFACE_CAPTURE sends its packets through a program of its own. It
- * keeps a copy, runs the whole way as a function (a tail call in a function returns to its
- * caller), and then looks at what became of the packet. Cost when off: one flag test at
- * entry, one when the verdict is counted.
+ * keeps a copy and runs the whole path as a function (a tail call in a function returns
+ * to its caller). Then it looks at what became of the packet. Cost when off: one flag
+ * test at entry, one when the verdict is counted.
  */
 #ifndef WEIR_OBSERVE_CAPTURE_H
 #define WEIR_OBSERVE_CAPTURE_H
@@ -16,36 +16,37 @@
 #include "observe/record.h"
 #include "path/scratch.h"
 
-/* Bytes of a frame that a record holds at most: a jumbo frame. */
+/* The most bytes of a frame in a record: a jumbo frame. */
 #define CAPTURE_BYTES	9216
-/* Of those, the ones that the filter may look at: more than packet/parse.h reads. A
- * power of two. */
+/* The bytes of those that the filter may read: more than packet/parse.h reads. A power
+ * of two. */
 #define CAPTURE_HEADERS 1024
-/* Alternatives of all readers' filters together, and readers at a time. */
+/* The most alternatives of all readers' filters together, and the most readers at a
+ * time. */
 #define CAPTURE_FILTERS 64
 #define CAPTURE_READERS 16
 /* VLAN tags that the filter looks behind. */
 #define CAPTURE_TAGS	2
 
 /* Bits of capture_filter.flags. */
-#define FILTER_ALL	 0x01 /* everything, also what is not IP or malformed	*/
-#define FILTER_PROTO	 0x02 /* proto is asked					*/
-#define FILTER_SPORT	 0x04 /* sport_low to sport_high is asked		*/
+#define FILTER_ALL	 0x01 /* everything, including what is not IP or malformed */
+#define FILTER_PROTO	 0x02 /* proto is tested */
+#define FILTER_SPORT	 0x04 /* sport_low to sport_high are tested */
 #define FILTER_DPORT	 0x08
 #define FILTER_NOT_SRC	 0x10 /* any source but that				*/
 #define FILTER_NOT_DST	 0x20
 #define FILTER_NOT_SPORT 0x40
 #define FILTER_NOT_DPORT 0x80
 
-/* One alternative: what is zero is not asked. Masks that are not zero have bits
- * of the IPv4 prefix too. Ports in host order. */
+/* One alternative; zero fields are not tested. Masks that are not zero include the bits
+ * of the IPv4 prefix. Ports in host order. */
 struct capture_filter {
 	struct addr src, src_mask;
 	struct addr dst, dst_mask;
 	__u16 sport_low, sport_high;
 	__u16 dport_low, dport_high;
-	__u32 ifindex; /* where the packet came or leaves; 0: anywhere	*/
-	__u32 readers; /* 1 << reader, of those who want it		*/
+	__u32 ifindex; /* where the packet came in or leaves; 0: anywhere */
+	__u32 readers; /* 1 << reader, for each reader with this filter */
 	__u8 family;   /* 4, 6; 0: either				*/
 	__u8 proto;
 	__u8 flags; /* FILTER_*					*/
@@ -58,7 +59,7 @@ struct capture_setting {
 	struct capture_filter filter[CAPTURE_FILTERS];
 };
 
-/* kept; what is asked for. Written by the daemon. */
+/* kept; the filters. Written by the daemon. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -66,22 +67,22 @@ struct {
 	__type(value, struct capture_setting);
 } capture_filters SEC(".maps");
 
-/* What the filter asks of a frame, as its headers say without being checked. */
+/* The fields of a frame that the filter tests, read from its headers without checks. */
 struct capture_seen {
 	struct addr src, dst;
 	__u16 sport, dport; /* host order; valid iff ports */
 	__u8 family;	    /* 4, 6; 0: not IP	   */
 	__u8 proto;
-	__u8 ports; /* it has some */
+	__u8 ports; /* it has ports */
 	__u8 pad;
 };
 
 struct capture {
-	struct record head; /* of the packet as it came, its bytes behind it */
+	struct record head; /* of the packet as it came, with its bytes behind it */
 	__u8 data[CAPTURE_BYTES];
 	struct capture_seen before, after;
 	__u8 headers[CAPTURE_HEADERS];
-	__u32 there; /* of headers[], bytes that are the frame's */
+	__u32 there; /* valid bytes of headers[] */
 	__u32 bare;  /* headers[] begin with the IP header       */
 };
 
@@ -106,7 +107,7 @@ static __always_inline struct capture_setting *capture_setting_get(void)
 	return bpf_map_lookup_elem(&capture_filters, &zero);
 }
 
-/* A byte of the headers; whoever asks has seen that it is there. */
+/* Returns a byte of the headers; the caller has checked that it is there. */
 static __always_inline __u32 capture_byte(const struct capture *c, __u32 at)
 {
 	return c->headers[at & (CAPTURE_HEADERS - 1)];
@@ -172,7 +173,7 @@ static __always_inline void capture_ip6(hook_ctx *ctx, const struct capture *c, 
 }
 
 /* Reads the headers for the filter. A frame that packet/parse.h would refuse is read as
- * far as it goes: that it is malformed must not hide it. */
+ * far as possible, so that malformed frames are found too. */
 __noinline int capture_see(hook_ctx *ctx, struct capture *c, int after)
 {
 	struct capture_seen *s;
@@ -209,7 +210,7 @@ static __always_inline int capture_in_prefix(const struct addr *a, const struct 
 	return !(((x[0] ^ y[0]) & m[0]) | ((x[1] ^ y[1]) & m[1]));
 }
 
-/* Whether one alternative selects a frame, but for its interface. */
+/* Whether one alternative selects a frame, apart from its interface. */
 __noinline int capture_selects(const struct capture_filter *f, const struct capture_seen *s)
 {
 	__u32 flags;
@@ -238,7 +239,7 @@ __noinline int capture_selects(const struct capture_filter *f, const struct capt
 	return 1;
 }
 
-/* Which readers want the packet: the one that came, or that leaves. */
+/* Returns the readers that want the packet, as it came or as it leaves. */
 __noinline __u32 capture_readers(struct capture *c, __u32 peer)
 {
 	struct capture_setting *setting = capture_setting_get();
@@ -258,11 +259,11 @@ __noinline __u32 capture_readers(struct capture *c, __u32 peer)
 	return readers;
 }
 
-/* clang compares one copy of a length and passes another, of which the verifier
- * knows no bound; the empty asm makes it one register (any kernel). */
+/* clang compares one copy of a length and passes another one, for which the verifier
+ * knows no bound. The empty asm makes them one register (any kernel). */
 #define keep_bound(n) asm volatile("" : "+r"(n))
 
-/* Reads a frame's first bytes, without so many bytes of tags behind its MACs: 0, or < 0. */
+/* Reads a frame's first bytes, without the tags behind its MACs: 0, or < 0. */
 static __always_inline int capture_read(hook_ctx *ctx, __u8 *to, __u32 bytes, __u32 front)
 {
 	if (!front)
@@ -306,7 +307,8 @@ static __always_inline void capture_headers(hook_ctx *ctx, struct capture *c, in
 		c->there = n;
 }
 
-/* Into the ring, or lost. The reader is woken as record_submit() does it. */
+/* Writes the record into the ring, or counts it as lost. Wakes the reader as
+ * record_submit() does. */
 static __always_inline void capture_write(struct capture *c)
 {
 	__u64 n = c->head.captured;
@@ -348,7 +350,8 @@ __noinline int capture_before(hook_ctx *ctx, int out)
 	return 0;
 }
 
-/* The state of a packet that took the fast path, which leaves no trace in the scratch. */
+/* Finds the state of a packet that took the fast path, which leaves no trace in the
+ * scratch. */
 __noinline int capture_state(const struct tuple *t)
 {
 	struct scratch *s = scratch_get();
@@ -377,7 +380,8 @@ static __always_inline __u8 capture_verdict(int action, int out)
 	return out ? VERDICT_PASS : VERDICT_UP;
 }
 
-/* The interface that a redirected packet leaves by; front: the bytes of tags that it has got. */
+/* Returns the interface that a redirected packet leaves by; front: the bytes of tags
+ * that were added. */
 static __always_inline __u32 capture_peer(const struct scratch *s, const struct state *st, __u32 why, __u32 ifindex,
 					  __u32 *front)
 {
@@ -391,7 +395,7 @@ static __always_inline __u32 capture_peer(const struct scratch *s, const struct 
 	return nexthop_get(n)->ifindex;
 }
 
-/* Writes what came and what leaves, if somebody wants it. */
+/* Writes what came and what leaves, if a reader wants it. */
 __noinline int capture_after(hook_ctx *ctx, int action, int out)
 {
 	struct capture *c = capture_get();
@@ -412,7 +416,7 @@ __noinline int capture_after(hook_ctx *ctx, int action, int out)
 	if (capture_verdict(action, out) == VERDICT_REDIRECT)
 		peer = capture_peer(s, st, why, c->head.ifindex, &front);
 	o = interface_get(peer);
-	/* a packet without Ethernet header has got one where the device wants it */
+	/* a packet without Ethernet header has got one if the device needs it */
 	bare = i->flags & INTERFACE_L3 && !(peer && o && !(o->flags & INTERFACE_L3));
 	capture_headers(ctx, c, bare, front);
 	capture_see(ctx, c, 1);

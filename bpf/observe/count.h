@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Counting: every verdict under its interface and reason, every packet that rules let pass
+/* Counting: every verdict under its interface and reason, every packet that rules pass
  * under its rule path. */
 #ifndef WEIR_OBSERVE_COUNT_H
 #define WEIR_OBSERVE_COUNT_H
@@ -20,8 +20,8 @@ struct {
 	__type(value, struct counter);
 } interface_counters SEC(".maps");
 
-/* The enum reason under which this core counted a packet last, where
- * INTERFACE_CAPTURE is set. Written by count_note(), read by observe/capture.h. */
+/* The enum reason under which this core last counted a packet, if INTERFACE_CAPTURE is
+ * set. Written by count_note(), read by observe/capture.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -29,15 +29,14 @@ struct {
 	__type(value, __u32);
 } noted SEC(".maps");
 
-/* kept; a path is the set of rules that a packet is counted under. [0] counts
- * packets that no rule matched, [1] those for which no path was free. The last
- * PATHS_RESERVED are for paths of deciding rules alone, taken when the others
- * are used up. */
+/* kept; a path is the set of rules that a packet is counted under. [0] counts packets
+ * that no rule matched, [1] those for which no path was free. The last PATHS_RESERVED
+ * are for paths of deciding rules alone, used when the others are used up. */
 #define PATH_NONE	0
 #define PATH_OVERFLOW	1
 #define PATH_FIRST	2
 #define PATHS_RESERVED	4096
-#define PATH_COUNTED	~0u /* no index: the packet was counted already */
+#define PATH_COUNTED	~0u /* no index: the packet is already counted */
 struct path {
 	__u32 rule[2 * MAX_MATCHES]; /* global ids + 1 in order, first in then out; 0: none */
 };
@@ -49,7 +48,7 @@ struct {
 	__type(value, struct counter);
 } path_counters SEC(".maps");
 
-/* kept; which path stands for which rules. */
+/* kept; the path of each set of rules. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MAX_PATHS);
@@ -72,7 +71,7 @@ static __always_inline __u32 *count_noted_get(void)
 	return bpf_map_lookup_elem(&noted, &zero);
 }
 
-/* Tells the capturing program why. */
+/* Tells the capturing program the reason. */
 static __noinline void count_note(enum reason r)
 {
 	__u32 *note = count_noted_get();
@@ -106,7 +105,8 @@ __noinline int count_path_global(__u32 path, __u32 bytes)
 	return 0;
 }
 
-/* A packet that is sent on: its verdict, and its rule path unless that was counted. */
+/* Counts a packet that is sent on: its verdict, and its rule path unless that is already
+ * counted. */
 static __always_inline void count_forwarded(const struct interface *i, enum reason r, __u32 path, __u32 bytes)
 {
 	if (path != PATH_COUNTED)
@@ -114,15 +114,15 @@ static __always_inline void count_forwarded(const struct interface *i, enum reas
 	count_reason(i, r, bytes);
 }
 
-/* Not static and for numbers alone: the verifier follows it once, however many ends the
- * packet's way has. */
+/* A global function of numbers alone, so that the verifier follows it once for all ends
+ * of the packet's path. */
 __noinline int count_global(__u32 key, __u32 bytes, __u32 flags, enum reason r)
 {
 	count_key(key, bytes, flags, r);
 	return 0;
 }
 
-/* The end of a packet's way that is not a redirect. */
+/* Counts the end of a packet's path that is not a redirect, and returns the action. */
 static __always_inline int count_verdict(const struct interface *i, enum reason r, __u32 bytes)
 {
 	count_global(i->counters + r, bytes, i->flags, r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What rules log (docs/packet-path.md, 11): a record for each crossing and rule
- * that logs. Only the programs behind the tail call write any.
+ * Logging by rules (docs/packet-path.md, 11): a record for each crossing and rule that
+ * logs. Only the programs behind the tail call write records.
  */
 #ifndef WEIR_OBSERVE_LOG_H
 #define WEIR_OBSERVE_LOG_H
@@ -12,8 +12,8 @@
 #include "rules/ruleset.h"
 #include "path/scratch.h"
 
-/* Bytes of a packet that its record holds: all headers but for long chains of
- * IPv6, and the beginning of what they carry. */
+/* Bytes of a packet in its record: all headers except long IPv6 chains, and the
+ * beginning of the payload. */
 #define LOG_BYTES 216
 
 struct log_record {
@@ -29,8 +29,8 @@ static __always_inline void log_csum(struct log_record *l, __u32 off, __u32 diff
 		csum_replace((__u16 *)(l->data + off), diff, udp);
 }
 
-/* Ports and L4 checksum of a recorded packet as they leave. Ports that the record holds
- * only in part stay as they came. */
+/* Sets ports and L4 checksum of a recorded packet to those that it leaves with. Ports
+ * that are only partly in the record stay as they came. */
 static __always_inline void log_translate_l4(struct log_record *l, const struct packet *p, const struct tuple *to,
 					     __u32 addr_diff)
 {
@@ -47,7 +47,7 @@ static __always_inline void log_translate_l4(struct log_record *l, const struct 
 		rewrite_ports((__be16 *)(l->data + at), p->family, p->tuple.proto, p->icmp_type, to->sport, to->dport);
 }
 
-/* Makes of a recorded packet, as it came, one with the tuple that it leaves with. */
+/* Changes a recorded packet from what came into one with the tuple that it leaves with. */
 static __always_inline void log_translate(struct log_record *l, const struct packet *p, const struct tuple *to)
 {
 	__u32 diff = csum_fold(csum_addr_diff(&p->tuple.src, &to->src) + csum_addr_diff(&p->tuple.dst, &to->dst));
@@ -108,7 +108,7 @@ static __always_inline void log_begin(struct scratch *s, __u8 direction, __u32 i
 	head->family = s->packet.family;
 }
 
-/* A rule of this generation, by its global id + 1. */
+/* Returns a rule of this generation, by its global id + 1. */
 static __always_inline const struct rule *log_rule(__u32 id)
 {
 	__u32 number = id - 1 - rule_base;
@@ -116,8 +116,8 @@ static __always_inline const struct rule *log_rule(__u32 id)
 	return bpf_map_lookup_elem(&rules, &number);
 }
 
-/* Records of a crossing that the rules were asked at: for each that matched and
- * logs. r: the reason it passes or is dropped with; state: the packet's, or 0. */
+/* Writes records of a crossing whose rules were evaluated, for each rule that matched
+ * and logs. r: the reason it passes or is dropped with; state: the packet's, or 0. */
 __noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, __u32 state, enum reason r)
 {
 	const struct rule *rule;
@@ -136,14 +136,14 @@ __noinline int log_crossing(hook_ctx *ctx, struct scratch *s, int out, __u32 sta
 	return 0;
 }
 
-/* Why a crossing let the packet by. */
+/* Returns why a crossing let the packet through. */
 static __always_inline enum reason log_passed(const struct crossing *cr)
 {
 	return cr->rule ? REASON_RULE : REASON_NO_RULE;
 }
 
-/* Records of the crossings that the rules were asked at. r: why the packet is
- * dropped, which the last of them tells; if it is not, whatever else. */
+/* Writes records of the crossings whose rules were evaluated. r: why the packet is
+ * dropped, which goes into the last record; any other value if it is not dropped. */
 __noinline int log_evaluated(hook_ctx *ctx, struct scratch *s, enum reason r)
 {
 	int dropped = reason_is_drop(r);
@@ -180,7 +180,7 @@ static __always_inline void log_packet(hook_ctx *ctx, struct scratch *s, enum re
 		log_evaluated(ctx, s, r);
 }
 
-/* Records of a state's packet by the rules of a side that log all of them. */
+/* Writes records of a state's packet, for the rules of a side that log all packets. */
 __noinline int log_side(hook_ctx *ctx, struct scratch *s, __u8 side, __u8 direction, __u32 ifindex)
 {
 	const struct state *st;
@@ -202,8 +202,8 @@ __noinline int log_side(hook_ctx *ctx, struct scratch *s, __u8 side, __u8 direct
 }
 
 /*
- * Notes the rules of a crossing that log all packets of the state, for its side:
- * of the match rules the first STATE_LOGS - 1, and the last of all, which decides.
+ * Keeps the rules of a crossing that log all packets of the state, for its side: the
+ * first STATE_LOGS - 1 match rules, and the last rule of all, which decides.
  */
 __noinline int log_note(struct state *st, const struct crossing *cr, __u8 side)
 {
@@ -228,8 +228,8 @@ __noinline int log_note(struct state *st, const struct crossing *cr, __u8 side)
 	return 0;
 }
 
-/* STATE_LOG if a side of a new state logs all its packets; a side that evaluates
- * each of them logs by that. */
+/* STATE_LOG if a side of a new state logs all its packets. A side that evaluates each
+ * packet logs by itself. */
 static __always_inline __u8 log_flag(const struct scratch *s, __u8 flags)
 {
 	__u8 logs = 0;
@@ -254,7 +254,7 @@ static __always_inline void log_fill(struct state *st, const struct scratch *s, 
 		log_note(st, &s->out, STATE_OUT);
 }
 
-/* Adds to a live state a side that may cross from now on, by cr's rules. */
+/* Adds a side to a live state that may now cross there, by cr's rules. */
 static __always_inline void log_widen(struct state *st, const struct crossing *cr, __u8 side)
 {
 	if (!(cr->logs & CROSSING_LOG_ALL))

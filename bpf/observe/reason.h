@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Why a packet was passed or dropped: the one list. Counters, logs, metrics and
- * the table in docs/packet-path.md are generated from it or tested against it.
+ * Why a packet was passed or dropped: the only list. Counters, logs, metrics and the
+ * table in docs/packet-path.md are generated from it or tested against it.
  *
- * A line reads: REASON_NAME, then the comment "name: what it means". Reasons up
- * to REASON_LAST_PASS pass the packet on or up, the rest drop it.
+ * A line reads: REASON_NAME, then the comment "name: what it means". Reasons up to
+ * REASON_LAST_PASS pass the packet on or up, the rest drop it.
  */
 #ifndef WEIR_OBSERVE_REASON_H
 #define WEIR_OBSERVE_REASON_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Records of packets, for people: what rules log, and what is captured. They go
- * through two ring buffers, which the daemon alone reads. Nothing is written
- * while nobody reads (shared.recording), and a full ring costs a packet nothing
- * but the count of what was lost.
+ * Records of packets, for people: what rules log, and what is captured. They go through
+ * two ring buffers, which only the daemon reads. Nothing is written while nobody reads
+ * (shared.recording). A full ring costs a packet nothing except counting the lost
+ * record.
  */
 #ifndef WEIR_OBSERVE_RECORD_H
 #define WEIR_OBSERVE_RECORD_H
@@ -17,8 +17,8 @@ enum record_kind {
 	RECORD_AFTER,  /* captured as it leaves					*/
 };
 
-/* What became of a packet. A log record has VERDICT_PASS or VERDICT_DROP: it says
- * what the rules made of it, not how it went on. */
+/* The fate of a packet. A log record has VERDICT_PASS or VERDICT_DROP: the verdict of
+ * the rules, not how the packet went on. */
 enum verdict {
 	VERDICT_PASS,	  /* passed by the rules, or let out at TCX egress	*/
 	VERDICT_DROP,
@@ -30,8 +30,8 @@ enum verdict {
 #define RECORD_L3  0x01 /* data begins with the IP header			*/
 #define RECORD_ALL 0x02 /* logged because of log (all): not the packet that made the state */
 
-/* A record's head; captured bytes of data follow. The rest of what was reserved
- * is not part of it. */
+/* The head of a record; captured bytes of data follow. The rest of the reserved room is
+ * not part of it. */
 struct record {
 	__u64 time;	    /* ns, CLOCK_BOOTTIME				*/
 	__u32 ifindex;	    /* of the crossing, or of the hook			*/
@@ -96,9 +96,9 @@ static __always_inline void record_lost(enum ring ring)
 }
 
 /*
- * Hands a filled record over. The reader looks every few milliseconds and is
- * woken only as the ring fills past a quarter, so a flood of records does not
- * cost each packet a wake-up. reserved: bytes of the record with all its room.
+ * Submits a filled record. The reader looks every few milliseconds. It is woken only if
+ * the ring is more than a quarter full, so a flood of records does not cost each packet
+ * a wake-up. reserved: the size of the record with all its room.
  */
 #define record_submit(ring, bytes, record, reserved)                                            \
 	({                                                                                      \

@@ -18,7 +18,7 @@ static __always_inline int rule_path_equal(const struct path *a, const struct pa
 	return !differ;
 }
 
-/* The index under which packets of these matched rules are counted. */
+/* Returns the index under which packets of these matched rules are counted. */
 __noinline __u32 rule_path_index(struct scratch *s, __u8 both)
 {
 	__u32 *known, index, n;

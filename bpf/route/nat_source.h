@@ -51,7 +51,8 @@ static __always_inline int nat_source_by_route(hook_ctx *ctx, const struct scrat
 	return addr_is_link_local(to) ? -1 : 0;
 }
 
-/* The translation that s->out has found; s->tuple.dst: where the packet goes. */
+/* Follows the address of the translation that s->out has found. s->tuple.dst: where the
+ * packet goes. */
 __noinline int nat_source_follow(hook_ctx *ctx, struct scratch *s)
 {
 	struct addr now;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * A next hop: where packets go, and whether one may go there now. The kernel is asked
- * seldom (route/route.h), and its answer is kept in shared.nexthops under a number that
+ * rarely (route/route.h). Its answer is kept in shared.nexthops, under a number that
  * states hold.
  */
 #ifndef WEIR_ROUTE_NEXTHOP_H
@@ -16,7 +16,7 @@
 #define AF_INET_KERNEL	2
 #define AF_INET6_KERNEL 10
 
-/* Notes the kernel's answer. Every core reads the line of a next hop, so it is not
+/* Stores the kernel's answer. Every core reads the line of a next hop, so it is not
  * written for each new connection, but once a tick or when something differs. */
 static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib_lookup *f,
 				const struct nexthop_key *key, const struct interface *i)
@@ -46,9 +46,9 @@ static __always_inline void nexthop_note(struct nexthop *n, const struct bpf_fib
 }
 
 /*
- * Without the daemon nobody tells the kernel that a neighbour is in use, so it
- * would never notice that the neighbour changed its MAC: one packet goes by the
- * stack each NEXTHOP_PROBE.
+ * Without the daemon nobody tells the kernel that a neighbour is in use, so it would
+ * never notice that the neighbour changed its MAC. So one packet each NEXTHOP_PROBE goes
+ * through the stack.
  */
 static __always_inline int nexthop_probe(struct nexthop *n)
 {

@@ -2,13 +2,13 @@
 /*
  * Next hops that nobody uses any more give their numbers back.
  *
- * States hold such numbers, and packets on their way do, so it takes three walks over
- * the table with a pause between, longer than any packet is on its way. The first
- * takes the next hop out of nexthop_index: from then on no look-up finds the number.
- * Before the second the route generation changes: from then on no state that holds it
- * uses it without asking anew. The third gives it to the next who asks for one.
+ * States hold such numbers, and so do packets on their way. So it takes three walks over
+ * the table, with a pause between them that is longer than any packet is on its way. The
+ * first walk takes the next hop out of nexthop_index: no look-up finds the number any
+ * more. Before the second walk the route generation changes: no state uses the number
+ * without a new look-up. The third walk makes the number available.
  *
- * During a reload two timers walk, one at a time: the other leaves its part out.
+ * During a reload two timers walk, one at a time: the other one skips its part.
  */
 #ifndef WEIR_ROUTE_NEXTHOP_GC_H
 #define WEIR_ROUTE_NEXTHOP_GC_H
@@ -42,7 +42,7 @@ static __always_inline void nexthop_gc_release(struct nexthop *n, __u32 number)
 		__sync_fetch_and_add(&shared.nexthops_unused, 1);
 }
 
-/* The cursor lives in shared memory, as that of the states (state/gc.h). */
+/* The cursor is in shared memory, like that of the states (state/gc.h). */
 static long nexthop_gc_step(__u32 i, void *data)
 {
 	__u32 number = shared.gc_nexthop;
@@ -88,8 +88,8 @@ static __always_inline void nexthop_gc_walk(void)
 	bpf_loop(NEXTHOP_SLICE, nexthop_gc_step, 0, 0);
 }
 
-/* Two at once could set the cursor back, and a number would take two steps in one walk.
- * What holds this lock always ends: no program is killed while it runs. */
+/* Two walks at once could set the cursor back, and a number would take two steps in one
+ * walk. The holder of this lock always finishes: no program is killed while it runs. */
 static __always_inline void nexthop_gc_run(void)
 {
 	if (__sync_val_compare_and_swap(&shared.gc_lock, 0, 1))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Numbers of next hops: found by gateway and interface, given out, and given back. */
+/* Numbers of next hops: look-up by gateway and interface, allocation, and return. */
 #ifndef WEIR_ROUTE_NEXTHOP_INDEX_H
 #define WEIR_ROUTE_NEXTHOP_INDEX_H
 
@@ -27,7 +27,7 @@ struct {
 	__type(value, __u32);
 } nexthops_free SEC(".maps");
 
-/* Numbers of next hops by a hash of their keys; whoever uses one compares. */
+/* Numbers of next hops by a hash of their keys; a user compares the key. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 256);
@@ -35,7 +35,7 @@ struct {
 	__type(value, __u32);
 } nexthop_cache SEC(".maps");
 
-/* A number that is nobody's; 0: there is none. */
+/* Takes an unused number; 0: there is none. */
 static __always_inline __u32 nexthop_take(void)
 {
 	struct nexthop *n;
@@ -54,7 +54,8 @@ static __always_inline __u32 nexthop_take(void)
 	return number < MAX_NEXTHOPS ? number : 0;
 }
 
-/* The number of (interface, gateway), made if need be; 0: the table is full. */
+/* Returns the number of (interface, gateway), and makes one if needed; 0: the table is
+ * full. */
 static __noinline __u32 nexthop_number(struct nexthop_key *key)
 {
 	__u32 *known, number;
@@ -68,7 +69,7 @@ static __noinline __u32 nexthop_number(struct nexthop_key *key)
 	if (!number)
 		return 0;
 	if (bpf_map_update_elem(&nexthop_index, key, &number, BPF_NOEXIST)) {
-		/* another core was first: its number is the one */
+		/* another core was first: its number counts */
 		shared.nexthops[number & (MAX_NEXTHOPS - 1)].stage = NEXTHOP_FREE;
 		if (!bpf_map_push_elem(&nexthops_free, &number, 0))
 			__sync_fetch_and_add(&shared.nexthops_unused, 1);
@@ -78,7 +79,7 @@ static __noinline __u32 nexthop_number(struct nexthop_key *key)
 	return number;
 }
 
-/* The same, but that the table is not asked where the hint is right. */
+/* The same, but the table is not read if the hint is right. */
 static __always_inline __u32 nexthop_find(struct nexthop_key *key)
 {
 	__u32 at = (key->gateway.word[3] ^ key->gateway.word[2] ^ key->ifindex) * 0x9e3779b1u >> 24;

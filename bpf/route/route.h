@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Asking the kernel for a route. */
+/* Route look-ups in the kernel. */
 #ifndef WEIR_ROUTE_ROUTE_H
 #define WEIR_ROUTE_ROUTE_H
 
@@ -10,27 +10,27 @@
 enum route {
 	ROUTE_FORWARD,	 /* number is a next hop that is valid			*/
 	ROUTE_NEIGHBOUR, /* ifindex is known, the neighbour's address is not	*/
-	ROUTE_BLIND,	 /* likewise of the packet without its mark, by which the stack routes it */
-	ROUTE_FULL,	 /* likewise, because there is no number for it		*/
-	ROUTE_LOCAL,	 /* the box itself, or nothing that XDP could forward	*/
-	ROUTE_CLOSED,	 /* the interface has no programs of ours: nothing leaves by it */
+	ROUTE_BLIND,	 /* the same for the packet without its mark, by which the stack routes it */
+	ROUTE_FULL,	 /* the same, because no number is left */
+	ROUTE_LOCAL,	 /* the box itself, or nothing that XDP can forward */
+	ROUTE_CLOSED,	 /* the interface has no weir programs: nothing leaves by it */
 };
 
-/* What a look-up asks and answers. */
+/* The arguments and results of a route look-up. */
 struct route_query {
 	struct addr src;
 	struct addr dst;
 	__be16 sport;
 	__be16 dport;
 	__u32 ifindex; /* in: where the packet came in; out: where it goes	*/
-	__u32 mark;    /* that it is routed by, weir's own bits not	*/
+	__u32 mark;    /* that it is routed by, without weir's own bits */
 	__u16 number;  /* out: index into shared.nexthops, 0: none was free	*/
 	__u8 proto;
 	__u8 family;
 };
 
-/* The query for a packet that goes to dst; its source is its own, as source routing is asked
- * about what came in. */
+/* Fills the query for a packet that goes to dst. The source is the packet's own, because
+ * source routing looks at the source that came in. */
 static __always_inline void route_query_fill(struct route_query *q, const struct packet *p, const struct addr *dst,
 					     __be16 dport)
 {
@@ -66,13 +66,13 @@ static __always_inline void route_fib(struct bpf_fib_lookup *f, const struct rou
 	}
 }
 
-/* How the kernel is asked: before Linux 6.10 it refuses to look at a mark. */
+/* Returns the flags of the kernel's look-up: before Linux 6.10 it refuses a mark. */
 static __always_inline __u32 route_flags(const struct route_query *q)
 {
 	return q->mark && route_marks ? BPF_FIB_LOOKUP_MARK : 0;
 }
 
-/* Why a packet of a route without a next hop goes up. */
+/* Returns why a packet whose route has no next hop goes up. */
 static __always_inline enum reason route_reason(enum route route)
 {
 	if (route == ROUTE_BLIND)
@@ -80,7 +80,7 @@ static __always_inline enum reason route_reason(enum route route)
 	return route == ROUTE_FULL ? REASON_UP_NEXTHOP : REASON_UP_NEIGHBOUR;
 }
 
-/* The neighbour that the kernel chose: the gateway, or the destination itself. */
+/* Fills in the neighbour that the kernel chose: the gateway, or the destination itself. */
 static __always_inline void route_gateway(struct nexthop_key *key, const struct bpf_fib_lookup *f)
 {
 	key->ifindex = f->ifindex;
@@ -91,7 +91,7 @@ static __always_inline void route_gateway(struct nexthop_key *key, const struct 
 		addr_set6(&key->gateway, f->ipv6_dst);
 }
 
-/* Asks the kernel. Not before a packet needs it: 38 ns and more. */
+/* Asks the kernel. Only when a packet needs it: it costs 38 ns and more. */
 __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 {
 	struct bpf_fib_lookup f __attribute__((aligned(8))); /* its addresses are read by 64 bits */
@@ -116,11 +116,11 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 		return ROUTE_CLOSED;
 	if (q->mark && !route_marks)
 		return ROUTE_BLIND;
-	/* devices without Ethernet header have no neighbours to know */
+	/* devices without Ethernet header have no neighbours */
 	if (rc == BPF_FIB_LKUP_RET_NO_NEIGH && !(i->flags & INTERFACE_L3))
 		return ROUTE_NEIGHBOUR;
 	route_gateway(&key, &f);
-	/* so they are one next hop, however many hosts are behind them; without a
+	/* so they are one next hop, however many hosts are behind them. Without a
 	 * neighbour the kernel leaves tot_len where it would write the MTU */
 	if (i->flags & INTERFACE_L3) {
 		key.gateway = (struct addr){};
@@ -138,7 +138,7 @@ __noinline enum route route_lookup(hook_ctx *ctx, struct route_query *q)
 	return ROUTE_FORWARD;
 }
 
-/* Where the destination leads before any route is asked. */
+/* Returns where the destination leads before any route look-up. */
 static __always_inline enum reason route_class(const struct packet *p, const struct addr *dst)
 {
 	if (addr_is_multicast(dst) || addr_is_limited_broadcast(dst))
