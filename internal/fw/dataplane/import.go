@@ -12,13 +12,13 @@ import (
 	"weir/internal/killpoint"
 )
 
-// A Connection is a TCP connection from before there were states, which gets
-// one: its sequence numbers are learnt from its next packets.
+// A Connection is a TCP connection that existed before weir kept states. It gets a state,
+// which learns its sequence numbers from the next packets.
 type Connection struct {
-	From, To netip.AddrPort // From has opened it
-	Zone     int            // interface index, where an address is IPv6 link-local
-	Own      [2]bool        // From, To: is the box itself
-	Ends     [2]End         // From's, To's
+	From, To netip.AddrPort // From opened it
+	Zone     int            // interface index, if an address is IPv6 link-local
+	Own      [2]bool        // whether From and To are the box itself
+	Ends     [2]End         // of From and To
 	Scaled   bool           // both ends scale their windows
 }
 
@@ -29,12 +29,12 @@ type End struct {
 	Closed bool // it has sent its FIN
 }
 
-// Fresh reports whether this generation begins without states.
+// Fresh reports whether this generation starts without states.
 func (d *Dataplane) Fresh() bool { return !d.kept && d.old == nil }
 
-// Adopt makes states of connections from before, which no rule has made. It is
-// called before Commit, on a Fresh dataplane. It returns how many there are now:
-// more than set limit states there cannot be.
+// Adopt makes states of existing connections that no rule created. Call it before Commit,
+// on a Fresh dataplane. It returns how many states there are now. There cannot be more
+// than `set limit states` allows.
 func (d *Dataplane) Adopt(connections []Connection) (entered int, err error) {
 	err = d.place.Do(func() error {
 		setTimeouts(d.tables.shared, &d.config.Options)
@@ -59,7 +59,7 @@ func (d *Dataplane) Adopt(connections []Connection) (entered int, err error) {
 	return entered, err
 }
 
-// state is the state of a connection from before, at a tick.
+// state returns the state of an existing connection at a tick.
 func (c *Connection) state(now uint32) xdpState {
 	s := xdpState{Created: now, CheckAt: now, Phase: uint8(state.TCPEstablished)}
 	s.Forth.Tuple = rawTCP(c.From, c.To, c.Zone)
@@ -70,7 +70,7 @@ func (c *Connection) state(now uint32) xdpState {
 	if c.Own[1] {
 		s.Flags |= uint8(state.In)
 	} else {
-		s.Back.Nexthop = nexthopLocal // answers to the box
+		s.Back.Nexthop = nexthopLocal // replies go to the box
 	}
 	for i, f := range []*xdpFlow{&s.FlowForth, &s.FlowBack} {
 		end := &c.Ends[i]

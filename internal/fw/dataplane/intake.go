@@ -9,32 +9,32 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// An intake is the tables that states are copied into, by the program of their
-// layout that imports one.
+// An intake is a set of tables that states are copied into, with the import program of
+// their layout.
 type intake struct {
 	maps     map[string]*bpfload.Map
 	shared   sharedFields
 	states   rawStates
-	ours     []xdpState          // the states, where they are of this version's layout
-	back     *bpfload.Conversion // of states of this version to the intake's; nil: the same
+	ours     []xdpState          // the states, if they have this version's layout
+	back     *bpfload.Conversion // converts this version's states to the intake's; nil: they are the same
 	importer *bpfload.Program
 	form     importForm
 }
 
-// An importForm is where the fields of struct import (bpf/state/import.h) lie.
+// An importForm holds the offsets of the fields of struct import (bpf/state/import.h).
 type importForm struct {
 	size                      int
-	state, index, owner, find int // -1: there is none
+	state, index, owner, find int // -1: no such field
 }
 
-// ourForm is that of this version.
+// ourForm is the form of this version.
 var ourForm = importForm{
 	size:  int(unsafe.Sizeof(importing{})),
 	state: int(unsafe.Offsetof(importing{}.State)), index: int(unsafe.Offsetof(importing{}.Index)),
 	owner: int(unsafe.Offsetof(importing{}.Owner)), find: int(unsafe.Offsetof(importing{}.Find)),
 }
 
-// intakeOf makes tables of this version an intake.
+// intakeOf returns an intake for tables of this version.
 func intakeOf(t *tables, importer *bpfload.Program) *intake {
 	s := t.shared
 	return &intake{
@@ -43,8 +43,8 @@ func intakeOf(t *tables, importer *bpfload.Program) *intake {
 	}
 }
 
-// enter enters a state, or only asks for its owner. It returns where the state lies
-// now, or the index of the state that has one of its tuples; 0: there is none such.
+// enter enters a state, or with find only looks for its owner. It returns the index of
+// the state, or the index of the state that has one of its tuples. 0 means none.
 func (d *intake) enter(s *xdpState, find bool) (index, owner uint32, err error) {
 	if find && d.form.find < 0 {
 		return 0, d.scan(s), nil
@@ -70,7 +70,7 @@ func (d *intake) enter(s *xdpState, find bool) (index, owner uint32, err error) 
 	return index, owner, nil
 }
 
-// encode writes a state as the intake has it.
+// encode writes a state in the intake's layout.
 func (d *intake) encode(to []byte, s *xdpState) error {
 	from := bytesOf(unsafe.Slice(s, 1))
 	if d.back == nil {
@@ -80,7 +80,8 @@ func (d *intake) encode(to []byte, s *xdpState) error {
 	return d.back.Convert(to, from)
 }
 
-// scan looks for the state that has the first tuple, where the importer does not tell.
+// scan searches for the state that has the first tuple, if the importer does not report
+// it.
 func (d *intake) scan(s *xdpState) uint32 {
 	var n xdpState
 	for i, err := range d.states.all(&n) {
@@ -91,7 +92,7 @@ func (d *intake) scan(s *xdpState) uint32 {
 	return 0
 }
 
-// read reads the state that lies there; false: none lives.
+// read reads the state at index. It returns false if no live state is there.
 func (d *intake) read(index uint32, n *xdpState) bool {
 	if index == 0 || int(index) >= d.states.count {
 		return false
@@ -100,8 +101,8 @@ func (d *intake) read(index uint32, n *xdpState) bool {
 	return live && err == nil
 }
 
-// change has f change a state that packets may use at the same time. n is what was
-// read of it.
+// change lets f change a state that packets may use at the same time. n holds the values
+// read from it.
 func (d *intake) change(index uint32, n *xdpState, f func(*xdpState)) error {
 	if d.ours != nil {
 		f(&d.ours[index])

@@ -11,49 +11,49 @@ import (
 	"weir/internal/killpoint"
 )
 
-// InterfaceFlags are what the programs must know of an interface: the bits
+// InterfaceFlags are an interface's properties that the programs need: the bits
 // INTERFACE_* of bpf/shared.h.
 type InterfaceFlags uint32
 
 // Flags of an interface.
 const (
 	InterfacePresent  InterfaceFlags = 1 << iota // weir's programs are attached
-	InterfaceSkip                                // set skip on
+	InterfaceSkip                                // under set skip
 	InterfaceL3                                  // no Ethernet header (tun, WireGuard, ppp)
-	InterfaceXDP                                 // XDP judges what comes in; TCX ingress only marks
+	InterfaceXDP                                 // XDP handles incoming packets; TCX ingress only marks
 	InterfaceTarget                              // can be reached by an XDP redirect
-	InterfaceLoopback                            // no sanity
-	InterfaceStatic4                             // has an IPv4 address without end of life: DHCP only if asked
-	InterfaceStatic6                             // has a global IPv6 address without end of life: likewise
-	interfaceCapture                             // packets go by the capturing programs
+	InterfaceLoopback                            // no sanity checks
+	InterfaceStatic4                             // has a permanent IPv4 address: accept DHCP replies only if asked for
+	InterfaceStatic6                             // has a permanent global IPv6 address: likewise
+	interfaceCapture                             // packets go through the capture programs
 	interfaceBare                                // XDP found no room for metadata
-	interfaceDevmap                              // redirects to it go by its prefetch device
+	interfaceDevmap                              // redirects to it go through its prefetch device
 	interfacePrefetch                            // packets may go there after a first pass
 )
 
-// MaxIfindex is one more than the highest index of an interface that can be
-// known; packets of others are dropped with reason "interface".
+// MaxIfindex is one more than the highest interface index that weir can handle. Packets
+// of other interfaces are dropped with reason "interface".
 const MaxIfindex = limits.MaxIfindex
 
-// MaxInterfaces is how many interfaces are counted apart; the rest are counted
+// MaxInterfaces is how many interfaces have their own counters. The rest are counted
 // together, under Ifindex 0.
 const MaxInterfaces = 256
 
-// An Interface is what the programs must know of one.
+// An Interface is what the programs must know of an interface.
 type Interface struct {
-	MAC   net.HardwareAddr // 6 bytes; empty where the device has no Ethernet header
+	MAC   net.HardwareAddr // 6 bytes; empty if the device has no Ethernet header
 	MTU   uint32           // bytes of an IP packet
 	Flags InterfaceFlags
-	// Parent is the interface that carries this one's frames, with Tag in them; 0: none.
-	// XDP sends such frames to the parent itself. It takes them for this interface where
-	// they come in only if SetLogicals says so.
+	// Parent is the interface that carries this one's frames, with Tag in them. 0
+	// means none. XDP sends such frames to the parent itself. Incoming frames count
+	// as this interface's only if SetLogicals says so.
 	Parent  int
 	Tag     uint16 // priority and VLAN id, or PPPoE session
 	TagType uint16 // EtherType of the tag
 }
 
-// SetInterface tells the programs of an interface, and gives it counters of its
-// own at the first call.
+// SetInterface describes an interface to the programs. The first call gives it its own
+// counters.
 func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 	raw, err := d.interfaceAt(ifindex)
 	if err != nil {
@@ -79,9 +79,9 @@ func (d *Dataplane) SetInterface(ifindex int, i Interface) error {
 	return nil
 }
 
-// setFlags sets an interface's flags, but for the one that packets set: what one of
-// them has paid for holds for as long as the interface is there; and for those that
-// Prefetch sets.
+// setFlags sets an interface's flags, except two kinds. The flag that packets set stays
+// for as long as the interface exists, because finding it out costs a packet. Prefetch
+// sets its own flags.
 func (d *Dataplane) setFlags(raw *xdpInterface, flags InterfaceFlags) {
 	for {
 		was := atomic.LoadUint32(&raw.Flags)
@@ -92,9 +92,9 @@ func (d *Dataplane) setFlags(raw *xdpInterface, flags InterfaceFlags) {
 	}
 }
 
-// RemoveInterface forgets an interface that is gone. Its counters are another's
-// next, and so may its index be: the states of link-local addresses, which are
-// the interface's own, end with it, and no tagged frame belongs to it any more.
+// RemoveInterface forgets an interface that is gone. Another interface may reuse its
+// counters and its index. So the states of link-local addresses on it end, and no tagged
+// frame belongs to it any more.
 func (d *Dataplane) RemoveInterface(ifindex int) error {
 	raw, err := d.interfaceAt(ifindex)
 	if err != nil {
@@ -107,8 +107,8 @@ func (d *Dataplane) RemoveInterface(ifindex int) error {
 	return nil
 }
 
-// Bare reports whether XDP has found out that an interface's driver has no room
-// for its verdicts. TCX judges there since, and XDP is of no use.
+// Bare reports whether XDP found that an interface's driver has no room for its verdicts.
+// TCX filters there since then, and XDP is of no use.
 func (d *Dataplane) Bare(ifindex int) bool {
 	raw, err := d.interfaceAt(ifindex)
 	return err == nil && InterfaceFlags(atomic.LoadUint32(&raw.Flags))&interfaceBare != 0
@@ -122,9 +122,9 @@ func (d *Dataplane) interfaceAt(ifindex int) (*xdpInterface, error) {
 	return (*xdpInterface)(&all[ifindex]), nil
 }
 
-// freeCounters returns the first of a set of counters that no interface has, emptied;
-// or those of the last, which the interfaces beyond share. Number 0 stays
-// empty: it is that of interfaces nobody has told of.
+// freeCounters returns the first index of an unused set of counters, set to 0. If none is
+// free, it returns the last set, which the remaining interfaces share. Set 0 is never
+// assigned: it counts for interfaces that weir was not told about.
 func (d *Dataplane) freeCounters() (uint32, error) {
 	used := make([]bool, MaxInterfaces+1)
 	for i := range d.tables.shared.Interfaces {

@@ -9,14 +9,15 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// copiedMaps are copied entry by entry where they cannot be kept.
+// copiedMaps are copied entry by entry if they cannot be kept.
 var copiedMaps = []string{mapAddresses, mapRejectSources, mapBroadcasts}
 
-// ownMaps are made anew with each new tables: they hold states, or what states name.
+// ownMaps are made anew with new tables, because they hold states or things that states
+// refer to.
 var ownMaps = []string{mapShared, mapStates, mapHints, mapTuples, mapSpilled, mapNexthopIndex, mapNexthopsFree}
 
-// keepable returns the maps of the old tables that a generation with new tables is
-// loaded over: all that have the same form in both.
+// keepable returns the maps of the old tables that a generation with new tables can use:
+// those that have the same form in both.
 func (d *Dataplane) keepable(specs []*bpfload.Spec) (map[string]*bpfload.Map, error) {
 	kept := make(map[string]*bpfload.Map)
 	for _, name := range keptMaps {
@@ -67,7 +68,8 @@ func declared(specs []*bpfload.Spec, name string) *bpfload.MapSpec {
 	return nil
 }
 
-// conversions convert the keys and values of a map to what an object declares.
+// conversions returns the conversions of a map's keys and values to the form that an
+// object declares.
 func conversions(m *bpfload.Map, spec *bpfload.MapSpec, renames bpfload.Renames) (key, value *bpfload.Conversion, err error) {
 	fromKey, fromValue, err := bpfload.MapShapes(m)
 	if err != nil {
@@ -84,13 +86,13 @@ func conversions(m *bpfload.Map, spec *bpfload.MapSpec, renames bpfload.Renames)
 	return key, value, err
 }
 
-// keepsPaths reports whether paths have the same numbers in the new tables.
+// keepsPaths reports whether paths keep their numbers in the new tables.
 func (d *Dataplane) keepsPaths() bool {
 	return slices.Contains(d.keeps, mapPaths) && slices.Contains(d.keeps, mapPathCounters)
 }
 
-// copyMaps fills the maps that could not be kept. Fragments under way, records that
-// nobody has read and what is captured are not copied. Counters of another form begin at 0.
+// copyMaps fills the maps that could not be kept. It does not copy pending fragments,
+// unread records and captured packets. Counters of another form start from 0.
 func (d *Dataplane) copyMaps() error {
 	if !d.old.other {
 		return nil
@@ -141,8 +143,8 @@ func copyEntries(from, to *bpfload.Map, key, value *bpfload.Conversion) error {
 	return nil
 }
 
-// copyReasons copies what each interface has counted. Both maps have as many counters
-// for each interface as there are reasons; number tells a reason's other number.
+// copyReasons copies the counters of each interface. Both maps have one counter per
+// interface and reason. number translates a reason's number.
 func copyReasons(from, to *bpfload.Map, fromCount, toCount uint32, number func(uint32) (uint32, bool)) error {
 	if from == nil || from.ValueSize() != to.ValueSize() {
 		return nil
@@ -171,7 +173,7 @@ func copyReasons(from, to *bpfload.Map, fromCount, toCount uint32, number func(u
 	return nil
 }
 
-// newCounters is where an interface's counters begin in the new tables.
+// newCounters returns the index of an interface's first counter in the new tables.
 func (o *origin) newCounters(first uint32) uint32 {
 	return first / reasonCount(o.layout) * uint32(reason.Count)
 }

@@ -20,24 +20,24 @@ const (
 	pathNone  = 0 // counts packets that no rule matched
 	pathFull  = 1 // counts packets of states that found no path
 	firstPath = 2
-	// the last paths, for deciding rules alone
+	// the last paths, which hold a single deciding rule each
 	reservedPaths = 4096
 	nexthopLocal  = 1 // the box itself
 	nexthopXDP    = 0x02
 	nexthopL3     = 0x04
 )
 
-// What there is room for.
+// Capacities.
 const (
 	MaxNextHops = limits.MaxNexthops - 2               // known at once
-	MaxPaths    = maxPaths - reservedPaths - firstPath // sets of matched rules that are counted apart
+	MaxPaths    = maxPaths - reservedPaths - firstPath // sets of matched rules with their own counters
 )
 
-// ErrLayout is returned (wrapped) where pinned maps hold values of another form
-// than this program's: another version of weir made them.
+// ErrLayout is returned (wrapped) if pinned maps hold values of another form than this
+// program's: another version of weir made them.
 var ErrLayout = errors.New("another version of weir has made what is loaded")
 
-// layouts are the key and value sizes that Go code relies on, by map.
+// layouts holds the key and value sizes that Go code relies on, by map.
 var layouts = map[string][2]uintptr{
 	mapShared:            {4, unsafe.Sizeof(xdpShared{})},
 	mapStates:            {4, unsafe.Sizeof(xdpState{})},
@@ -74,7 +74,7 @@ func checkLayout(name string, m *bpfload.Map) error {
 	return nil
 }
 
-// rawAddr returns the address as the programs keep it, IPv4 as ::ffff:a.b.c.d.
+// rawAddr returns an address as the programs keep it, IPv4 as ::ffff:a.b.c.d.
 func rawAddr(a netip.Addr) xdpAddr {
 	bytes := a.As16()
 	return *(*xdpAddr)(unsafe.Pointer(&bytes))

@@ -12,21 +12,21 @@ import (
 	"weir/internal/killpoint"
 )
 
-// A ledger is what generations hand on to each other beside the tables. It is
-// pinned as a map of one value among the generation's maps, so that it is the
-// live one's from the moment that those are; programs do not read it.
+// A ledger is what one generation passes to the next besides the tables. It is a map with
+// one value, pinned among the generation's maps. So it becomes the live ledger at the
+// same moment as they become live. Programs do not read it.
 type ledger struct {
-	HashSeed   uint64 // of the tuples' hash
+	HashSeed   uint64 // of the tuple hash
 	Loaded     int64  // of the live generation, nanoseconds since 1970
-	Generation uint32 // counts up
+	Generation uint32 // increases with each generation
 	Layout     uint32 // stateLayout of the tables
 	NextRule   uint32 // first global rule id that was never used
 	RuleBase   uint32 // of the live generation
 	Rules      uint32 // of the live generation
 	Unloaded   uint32 // 1: the live generation is the built-in set
-	From       uint32 // layout of what is pinned as the old tables
-	Copied     uint32 // tick at which states began to be copied from there; 0: the tables are copied from no others
-	Replaced   uint32 // times that rules of the live generation were replaced under traffic
+	From       uint32 // layout of the pinned old tables
+	Copied     uint32 // tick at which copying from there began; 0: there is nothing to copy from
+	Replaced   uint32 // how often rules of the live generation were replaced under traffic
 	Spare      [3]uint32
 }
 
@@ -88,14 +88,14 @@ func pinLedger(generation string, l ledger) error {
 
 func (l *ledger) loaded() time.Time { return time.Unix(0, l.Loaded) }
 
-// NextRuleBase returns the first global rule id that no ruleset in dir has had;
-// 0 if nothing is pinned there. Ids are not used again, because states hold them.
+// NextRuleBase returns the first global rule id that no ruleset in dir has had, or 0 if
+// nothing is pinned there. Ids are never reused, because states hold them.
 func NextRuleBase(dir string) (uint32, error) {
 	var base uint32
 	err := bpfload.At("").Do(func() error {
 		l, err := readLedger(dir)
 		if isMissing(err) || errors.Is(err, ErrLayout) {
-			return nil // no state that can be read holds an id
+			return nil // no readable state holds an id
 		}
 		base = l.NextRule
 		return err
@@ -103,11 +103,12 @@ func NextRuleBase(dir string) (uint32, error) {
 	return base, err
 }
 
-// RuleBase returns the global id of rule 0 of the ruleset in force, whatever the tables'
-// layout. The error wraps ErrNotLoaded if there is none.
+// RuleBase returns the global id of rule 0 of the ruleset in force, for any layout of the
+// tables. The error wraps ErrNotLoaded if there is none.
 func RuleBase(dir string) (base uint32, err error) {
 	err = bpfload.At("").Do(func() error {
-		// Without tables nothing counts as loaded, whatever else a removal has left.
+		// Without tables nothing counts as loaded, whatever else a removal has
+		// left.
 		if _, err := os.Stat(liveTables(dir)); err != nil {
 			return fmt.Errorf("%s: %w", dir, ErrNotLoaded)
 		}

@@ -16,12 +16,12 @@ import (
 type pinnedLink struct {
 	link    *bpfload.Link
 	path    string
-	ifindex int // as in the pin's name
+	ifindex int // from the pin's name
 	hook    bpfload.Hook
-	gone    bool // the interface does not exist any more
+	gone    bool // the interface no longer exists
 }
 
-// linkKey tells the links of a folder apart.
+// linkKey identifies a link in a folder.
 type linkKey struct {
 	ifindex int
 	hook    bpfload.Hook
@@ -40,7 +40,8 @@ func parseLinkKey(name string) (linkKey, error) {
 	return linkKey{ifindex, bpfload.Hook(hook)}, nil
 }
 
-// openLinks opens all links pinned in the folder; none if it does not exist.
+// openLinks opens all links pinned in the folder. It returns none if the folder does not
+// exist.
 func openLinks(dir string) (_ map[linkKey]*pinnedLink, err error) {
 	links := make(map[linkKey]*pinnedLink)
 	defer func() {
@@ -99,15 +100,15 @@ func (l *pinnedLink) remove() error {
 	return nil
 }
 
-// programs are the entry programs of the hooks.
+// programs holds the entry program of each hook.
 var programs = map[bpfload.Hook]string{
 	bpfload.XDP:     "weir_xdp",
 	bpfload.Ingress: "weir_tc_in",
 	bpfload.Egress:  "weir_tc_out",
 }
 
-// keys returns the links that an attachment consists of, in the order in which
-// they are made: what leaves is judged before anything can come in.
+// keys returns the links of an attachment in the order of their creation. Egress comes
+// first, so that leaving packets are filtered before any can come in.
 func (a Attachment) keys() []linkKey {
 	keys := []linkKey{{a.Ifindex, bpfload.Egress}, {a.Ifindex, bpfload.Ingress}}
 	if a.XDP {
@@ -116,7 +117,7 @@ func (a Attachment) keys() []linkKey {
 	return keys
 }
 
-// A change is what was done to one link, so that it can be undone.
+// A change records what was done to one link, so that it can be undone.
 type change struct {
 	key  linkKey
 	link *bpfload.Link

@@ -9,7 +9,7 @@ import (
 	"weir/internal/killpoint"
 )
 
-// EtherTypes of what a frame can have between its MACs and its IP header.
+// EtherTypes of tags between a frame's MACs and its IP header.
 const (
 	Type8021Q  = 0x8100
 	Type8021AD = 0x88a8
@@ -25,9 +25,10 @@ const (
 	vlanIDMask    = 0x0fff
 )
 
-// SetLogicals says which interfaces XDP takes tagged frames for: those that SetInterface
-// has told of with a parent. Frames with any other tag go to the stack. It returns the
-// interfaces for which there is no room, or which have more tags than a frame may have.
+// SetLogicals sets the interfaces that XDP takes tagged frames for. SetInterface must
+// have described each of them with a parent. Frames with any other tag go to the stack.
+// It returns the interfaces for which there is no room, or whose frames would have too
+// many tags.
 func (d *Dataplane) SetLogicals(ifindexes []int) (left []int, err error) {
 	wanted := make(map[uint64]bool)
 	for _, ifindex := range ifindexes {
@@ -40,7 +41,7 @@ func (d *Dataplane) SetLogicals(ifindexes []int) (left []int, err error) {
 			left = append(left, ifindex)
 			continue
 		}
-		raw.Front = front // no frame is this interface's yet, or it is the same
+		raw.Front = front // no frame is assigned to this interface yet, or front has not changed
 		wanted[logicalEntry(raw, ifindex)] = true
 	}
 	all := &d.tables.shared.Logicals
@@ -61,7 +62,7 @@ func (d *Dataplane) SetLogicals(ifindexes []int) (left []int, err error) {
 	return left, nil
 }
 
-// Logicals are the interfaces that XDP takes tagged frames for.
+// Logicals returns the interfaces that XDP takes tagged frames for.
 func (d *Dataplane) Logicals() []int {
 	var found []int
 	all := &d.tables.shared.Logicals
@@ -83,7 +84,7 @@ func (d *Dataplane) forgetLogicals(gone func(carrier, logical int) bool) {
 	}
 }
 
-// front is how many bytes of tags the frames of a logical interface have.
+// front returns how many bytes of tags the frames of a logical interface have.
 func (d *Dataplane) front(raw *xdpInterface) (length uint8, ok bool) {
 	for range encapLayers {
 		length += tagLength
@@ -102,7 +103,7 @@ func (d *Dataplane) front(raw *xdpInterface) (length uint8, ok bool) {
 	return 0, false
 }
 
-// logicalEntry is the word by which bpf/packet/logical.h finds a logical interface.
+// logicalEntry returns the word by which bpf/packet/logical.h finds a logical interface.
 func logicalEntry(raw *xdpInterface, ifindex int) uint64 {
 	id := raw.Tag
 	if fromWire(raw.TagType) != TypePPPoE {
@@ -118,7 +119,8 @@ func logicalPlace(entry uint64) int {
 	return int((entry >> 16) * 0x9e3779b97f4a7c15 >> 32 & (maxLogicals - logicalBucket))
 }
 
-// enterLogical puts an entry where the programs look for it; false: that is full.
+// enterLogical puts an entry where the programs look for it. It returns false if there is
+// no room.
 func enterLogical(all []uint64, entry uint64) bool {
 	first := logicalPlace(entry)
 	for i := first; i < first+logicalBucket; i++ {
@@ -130,16 +132,16 @@ func enterLogical(all []uint64, entry uint64) bool {
 	return false
 }
 
-// Carried is an interface whose frames another one carries, with a VLAN tag.
+// Carried is an interface whose frames another interface carries, with a VLAN tag.
 type Carried struct {
 	Ifindex int
 	Parent  int
 	Tag     uint16 // 802.1Q
 }
 
-// Carry tells the running dataplane in a folder of interfaces that are no VLAN devices to
-// take tagged frames for. It is for measuring on kernels without VLAN devices: the daemon
-// leaves them entered, but knows nothing of what is told here besides.
+// Carry makes the running dataplane in a folder take tagged frames for interfaces that
+// are no VLAN devices. It is for benchmarks on kernels without VLAN devices. The daemon
+// leaves these interfaces in place, but knows nothing else about them.
 func Carry(dir string, all []Carried) error {
 	v, err := Open(dir)
 	if err != nil {
@@ -162,7 +164,7 @@ func Carry(dir string, all []Carried) error {
 		err = fmt.Errorf("no room for interfaces %d", left)
 	}
 	if err == nil {
-		d.BumpRoutes() // next hops behind these interfaces are others now
+		d.BumpRoutes() // next hops behind these interfaces have changed
 	}
 	return errors.Join(err, v.Close())
 }

@@ -2,16 +2,16 @@ package dataplane
 
 import "sync/atomic"
 
-// Bits of flow.flags (bpf/state/state.h) that say which fields hold something.
+// Bits of flow.flags (bpf/state/state.h) that say which fields are valid.
 const (
 	flowSeen    = 0x01
 	flowGranted = 0x02
 )
 
-// merge brings a copy up to what the old tables know of its connection. Packets of both
-// directions may have met different generations meanwhile, so neither knows all: what
-// only ever grows becomes the larger of both. Packets that use the copy may write at
-// the same time; what is lost then is found by the next pass.
+// merge updates a copy with what the old tables know of its connection. Packets of the
+// two directions may have met different generations, so neither copy is complete. A value
+// that only grows becomes the larger of both. Packets may write to the copy at the same
+// time. The next pass finds what is lost then.
 func (m *move) merge(n, s *xdpState) {
 	news := [2]*xdpFlow{&n.FlowForth, &n.FlowBack}
 	for d, old := range []*xdpFlow{&s.FlowForth, &s.FlowBack} {
@@ -25,7 +25,7 @@ func (m *move) merge(n, s *xdpState) {
 		mergeFlow(flow, old)
 		m.old[d], m.new[d] = old.tally(), flow.tally()
 	}
-	if s.Phase > n.Phase { // phases of one protocol stand in the order in which they come
+	if s.Phase > n.Phase { // phases of one protocol are numbered in the order in which they come
 		n.Phase = s.Phase
 		atomic.StoreUint32(&n.CheckAt, min(n.CheckAt, s.CheckAt))
 	}
@@ -51,7 +51,7 @@ func mergeFlow(n, s *xdpFlow) {
 	later(&n.Last, s.Last)
 }
 
-// later advances a number that is compared modulo 2^32: a sequence number, a tick.
+// later advances a number that is compared modulo 2^32: a sequence number or a tick.
 func later(n *uint32, other uint32) {
 	for {
 		was := atomic.LoadUint32(n)

@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A NATUse is what translation of sources uses of one address's ports towards one far
-// end: no two connections there may have the same.
+// A NATUse says how many ports of one address source translation uses towards one far
+// end. Two connections to a far end must not share a port.
 type NATUse struct {
 	Proto     uint8
-	Address   netip.Addr     // that sources are translated to
-	Far       netip.AddrPort // as packets go out; of ICMP queries the port is their type
+	Address   netip.Addr     // the address that sources are translated to
+	Far       netip.AddrPort // of outgoing packets; for ICMP queries the port is their type
 	Ports     int            // in use
-	Low, High uint16         // the lowest and the highest of them
+	Low, High uint16         // lowest and highest port in use
 }
 
-// NATUses are those with so many ports in use or more, the fullest first. States are read
-// twice: first they are counted in cells that far ends share, a byte of memory for each
-// state there may be; then those of cells that have enough, by their far ends.
+// NATUses returns the uses with at least least ports, the fullest first. It reads the
+// states twice. The first pass counts in cells that far ends share, with one byte for
+// each possible state. The second pass counts the far ends of cells that reach least.
 func (v *View) NATUses(least int) []NATUse {
 	seed := rand.Uint64()
 	cells := make([]uint32, 1<<bits.Len(uint(len(v.tables.states)/8)))
@@ -40,7 +40,7 @@ func (v *View) NATUses(least int) []NATUse {
 	return v.natUses(func(t xdpTuple) bool { return int(*cell(t)) >= least }, least)
 }
 
-// natUses counts the connections of chosen far ends.
+// natUses counts the connections of the chosen far ends.
 func (v *View) natUses(chosen func(xdpTuple) bool, least int) []NATUse {
 	uses := map[xdpTuple]*NATUse{}
 	for t := range v.translated {
@@ -72,7 +72,7 @@ func (v *View) natUses(chosen func(xdpTuple) bool, least int) []NATUse {
 	return found
 }
 
-// farHash is a number for all of a reply's tuple but the port that was chosen.
+// farHash returns a hash of a reply's tuple without the chosen port.
 func farHash(seed uint64, reply xdpTuple) uint64 {
 	h := seed
 	src, dst := &reply.Src.Word, &reply.Dst.Word
@@ -81,14 +81,14 @@ func farHash(seed uint64, reply xdpTuple) uint64 {
 		uint64(dst[0]) | uint64(dst[1])<<32, uint64(dst[2]) | uint64(dst[3])<<32,
 		uint64(reply.Sport) | uint64(reply.Proto)<<16 | uint64(reply.Zone)<<32,
 	} {
-		h = (h ^ word) * 0xd6e8feb86659fd93 // odd: nothing is lost
+		h = (h ^ word) * 0xd6e8feb86659fd93 // odd, so nothing is lost
 		h ^= h >> 32
 	}
 	return h
 }
 
-// translated gives the reply's tuple of each live connection whose source got another
-// port.
+// translated yields the reply's tuple of each live connection whose source port was
+// translated.
 func (v *View) translated(yield func(xdpTuple) bool) {
 	for i := range v.live() {
 		raw := &v.tables.states[i]

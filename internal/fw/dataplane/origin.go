@@ -13,8 +13,8 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// An origin is the tables that states are copied from. They may be of another layout:
-// then the kernel's BTF of their maps says where each field lies.
+// An origin is a set of tables that states are copied from. If they have another layout,
+// the kernel's BTF of their maps gives the offsets of the fields.
 type origin struct {
 	maps       map[string]*bpfload.Map
 	memory     []*bpfload.Memory
@@ -23,19 +23,19 @@ type origin struct {
 	interfaces []xdpInterface // as they were when the origin was opened
 	logicals   []uint64       // likewise
 	all        []byte         // struct shared
-	other      bool           // of another layout
+	other      bool           // the tables have another layout
 	layout     uint32
 	begun      uint32 // tick at which copying from here began; 0: it begins now
 }
 
-// sharedFields are the fields of struct shared that outlive their generation.
+// sharedFields holds the fields of struct shared that outlive their generation.
 type sharedFields struct {
 	now, heartbeat, routeGeneration, recording, prefetch, limit *uint32
 	pathsHigh, pathsReserved                                    *uint32
-	flags                                                       []*uint32 // of interfaces that programs were told of
+	flags                                                       []*uint32 // of the known interfaces
 }
 
-// originOf makes tables of this version's layout an origin, which owns their maps.
+// originOf returns an origin of tables with this version's layout. It owns their maps.
 func originOf(t *tables) *origin {
 	s := t.shared
 	o := &origin{
@@ -58,7 +58,7 @@ func originOf(t *tables) *origin {
 	return o
 }
 
-// openOrigin opens the tables pinned in dir, which have a layout by that number.
+// openOrigin opens the tables pinned in dir, which have the given layout.
 func openOrigin(dir string, layout uint32) (_ *origin, err error) {
 	if layout == stateLayout {
 		t, err := openTables(dir)
@@ -88,7 +88,7 @@ func openOrigin(dir string, layout uint32) (_ *origin, err error) {
 	return o, errors.Join(o.mapStates(), o.mapShared())
 }
 
-// mapStates finds out how states lie in memory.
+// mapStates maps the states and finds the offsets of their fields.
 func (o *origin) mapStates() error {
 	memory, from, err := o.mapMemory(mapStates)
 	if err != nil {
@@ -98,7 +98,7 @@ func (o *origin) mapStates() error {
 	return err
 }
 
-// newRawStates are the states of a layout in mapped memory.
+// newRawStates returns the states of a layout in mapped memory.
 func newRawStates(memory *bpfload.Memory, from *bpfload.Shape, layout uint32) (r rawStates, err error) {
 	to, err := ourShape(mapStates)
 	if err != nil {
@@ -129,7 +129,7 @@ func (o *origin) mapMemory(name string) (*bpfload.Memory, *bpfload.Shape, error)
 	return memory, value, nil
 }
 
-// ourShape is the shape of a map's values in this version.
+// ourShape returns the shape of a map's values in this version.
 func ourShape(name string) (*bpfload.Shape, error) {
 	specs, err := loadSpecs()
 	if err != nil {
@@ -223,7 +223,7 @@ func (o *origin) readArray(name string, shared *bpfload.Shape, to []byte) error 
 	return nil
 }
 
-// word is a word of mapped memory.
+// word returns a word of mapped memory.
 func word(memory []byte, at int) *uint32 { return (*uint32)(unsafe.Pointer(&memory[at])) }
 
 func bytesOf[T any](values []T) []byte {
@@ -242,7 +242,7 @@ func (o *origin) close() error {
 	return errors.Join(errs...)
 }
 
-// stopPrefetch has the programs over these tables prefetch no more.
+// stopPrefetch stops the programs that use these tables from prefetching.
 func (o *origin) stopPrefetch() error {
 	on := atomic.LoadUint32(o.shared.prefetch) != 0
 	for _, flags := range o.shared.flags {
@@ -254,23 +254,23 @@ func (o *origin) stopPrefetch() error {
 	return stopPrefetch(o.shared.prefetch, slices.Values(o.shared.flags))
 }
 
-// captures reports whether packets went through the programs that capture.
+// captures reports whether packets went through the capture programs.
 func (o *origin) captures() bool { return atomic.LoadUint32(o.shared.recording)&(1<<CaptureRing) != 0 }
 
-// heartbeat says to the programs over these tables that a daemon lives.
+// heartbeat tells the programs that use these tables that a daemon lives.
 func (o *origin) heartbeat() {
 	atomic.StoreUint32(o.shared.heartbeat, atomic.LoadUint32(o.shared.now))
 }
 
-// rawStates are states of any layout.
+// rawStates holds states of any layout.
 type rawStates struct {
 	bytes         []byte
 	stride, count int
-	status        int                 // where it lies in a state
-	convert       *bpfload.Conversion // nil: they are of this version's layout
+	status        int                 // its offset in a state
+	convert       *bpfload.Conversion // nil: the states have this version's layout
 }
 
-// rawStatesOf are states of this version's layout.
+// rawStatesOf returns states of this version's layout.
 func rawStatesOf(states []xdpState) rawStates {
 	return rawStates{
 		bytes: bytesOf(states), stride: int(unsafe.Sizeof(xdpState{})), count: len(states),
@@ -284,7 +284,8 @@ func (r *rawStates) lives(i int) bool {
 	return atomic.LoadUint32(word(r.at(i), r.status)) == statusLive
 }
 
-// read reads a state; false: none lives there, or it was another one's meanwhile.
+// read reads a state. It returns false if there is no live state at i, or if another one
+// took the index meanwhile.
 func (r *rawStates) read(i int, s *xdpState) (bool, error) {
 	if !r.lives(i) {
 		return false, nil
@@ -303,7 +304,8 @@ func (r *rawStates) read(i int, s *xdpState) (bool, error) {
 	return r.lives(i) && s.Created == again.Created && s.Forth.Tuple == again.Forth.Tuple && s.Back.Tuple == again.Back.Tuple, nil
 }
 
-// all are the states that live, by index. One that cannot be read has an error.
+// all yields the index of each live state after reading it into s. A state that cannot be
+// read yields an error.
 func (r *rawStates) all(s *xdpState) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
 		for i := 1; i < r.count; i++ {

@@ -2,15 +2,15 @@ package dataplane
 
 import "fmt"
 
-// An Outlook is what Commit will do with the connections that there are.
+// An Outlook says what Commit will do with the existing connections.
 type Outlook struct {
-	Converts bool  // they are of another version's layout
+	Converts bool  // they have another version's layout
 	States   int   // how many there are; 0 if they cannot be read
-	Lost     int   // how many of them cannot be converted
-	Why      error // why those, or all, are lost; nil: none is
+	Lost     int   // how many cannot be converted
+	Why      error // why some or all are lost; nil: none is
 }
 
-// Outlook tells what Commit will do with the connections that there are.
+// Outlook returns what Commit will do with the existing connections.
 func (d *Dataplane) Outlook() Outlook {
 	if d.lost != nil {
 		return Outlook{Why: d.lost}

@@ -13,20 +13,20 @@ import (
 	"weir/internal/killpoint"
 )
 
-// programPrefetch looks at packets a second time (bpf/path/prefetch.h).
+// programPrefetch does the second pass (bpf/path/prefetch.h).
 const programPrefetch = "weir_xdp_prefetch"
 
 // hintsInLine is HINTS of bpf/state/hint.h.
 const hintsInLine = uint32(len(xdpHints{}.Word))
 
-// withdraw has packets of a state sent in one pass.
+// withdraw makes packets of a state take one pass only.
 func (t *tables) withdraw(index uint32) {
 	atomic.StoreUint32(&t.hints[index/hintsInLine].Word[index%hintsInLine], 0)
 }
 
-// Prefetch turns prefetching on or off: the states of several packets come from memory at
-// a time, or once. Repeated, it does what is left to do: for interfaces that are told of
-// later. Where it returns an error packets are not prefetched.
+// Prefetch switches prefetching on or off: whether the states of several packets are
+// fetched from memory together. Calling it again includes interfaces that were added
+// later. If it returns an error, packets are not prefetched.
 func (d *Dataplane) Prefetch(on bool) error {
 	return d.place.Do(func() error {
 		if !on || d.objects.Programs[entryXDP.name] == nil {
@@ -47,10 +47,10 @@ func (t *tables) prefetching() bool {
 	return t != nil && t.shared != nil && atomic.LoadUint32(&t.shared.Prefetch) != 0
 }
 
-// startPrefetch first has all that goes to an interface go by its prefetch device, and allows first
-// passes when nothing is under way that does not. The kernel runs a devmap program over
-// all frames that a poll sends to a device or over none: a frame that had a first pass only
-// would leave as it came.
+// startPrefetch first routes everything that goes to an interface through its prefetch
+// device. It allows first passes once no packet is under way that bypasses the device.
+// The kernel runs a devmap program over all frames that a poll sends to a device, or over
+// none. A frame with only a first pass would otherwise leave unfinished.
 func (d *Dataplane) startPrefetch() error {
 	if err := d.need(programPrefetch); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (d *Dataplane) startPrefetch() error {
 	}
 	if len(waiting) > 0 {
 		if err := waitForRuns(); err != nil {
-			for _, raw := range waiting { // nothing had a first pass only on its way there
+			for _, raw := range waiting { // no packet has had only a first pass on its way there
 				raw.change(0, interfaceDevmap)
 			}
 			return err
@@ -82,14 +82,15 @@ func (d *Dataplane) startPrefetch() error {
 		raw.change(interfacePrefetch, 0)
 	}
 	if !d.tables.prefetching() {
-		d.BumpRoutes() // no hint from before is right: nobody has kept it so
+		d.BumpRoutes() // older hints may be wrong: nothing kept them up to date
 		atomic.StoreUint32(&d.tables.shared.Prefetch, 1)
 		killpoint.Done("prefetch packets")
 	}
 	return nil
 }
 
-// addPrefetchDevice makes the exit of an interface; false: it is gone.
+// addPrefetchDevice makes the prefetch device of an interface. It returns false if the
+// interface is gone.
 func (d *Dataplane) addPrefetchDevice(ifindex int) (bool, error) {
 	err := bpfload.PutDevmap(d.objects.Maps[mapPrefetchDevices], uint32(ifindex), uint32(ifindex), d.objects.Programs[programPrefetch])
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENODEV) {
@@ -100,9 +101,10 @@ func (d *Dataplane) addPrefetchDevice(ifindex int) (bool, error) {
 	return err == nil, err
 }
 
-// keepPrefetchDevices makes the prefetch devices of this generation, where the one before has them, as the
-// programs of both work over the same interfaces for a moment. Over other tables they
-// would not agree on what goes by a prefetch device: there the one before makes one pass from now on.
+// keepPrefetchDevices makes the prefetch devices of this generation if the previous one
+// has them, because for a moment the programs of both use the same interfaces. With
+// different tables they would not agree on what goes through a prefetch device. The
+// previous generation then makes one pass from now on.
 func (d *Dataplane) keepPrefetchDevices() error {
 	for _, o := range d.origins() {
 		if err := o.stopPrefetch(); err != nil {
@@ -126,8 +128,8 @@ func (d *Dataplane) keepPrefetchDevices() error {
 	return nil
 }
 
-// stopPrefetch ends it in the opposite order, also what was begun or ended by halves: by a
-// daemon that was killed.
+// stopPrefetch ends prefetching in the opposite order. It also cleans up if a killed
+// daemon had only half started or stopped it.
 func (t *tables) stopPrefetch() error {
 	if !t.prefetching() && !t.hasPrefetchDevices() {
 		return nil
@@ -141,7 +143,7 @@ func (t *tables) stopPrefetch() error {
 	})
 }
 
-// stopPrefetch does so by what says that packets are prefetched, and the interfaces' flags.
+// stopPrefetch clears the word that switches prefetching on, and the interfaces' flags.
 func stopPrefetch(prefetch *uint32, interfaces iter.Seq[*uint32]) error {
 	atomic.StoreUint32(prefetch, 0)
 	for flags := range interfaces {
@@ -158,7 +160,8 @@ func stopPrefetch(prefetch *uint32, interfaces iter.Seq[*uint32]) error {
 	return nil
 }
 
-// hasPrefetchDevices reports whether packets to an interface go by its prefetch device.
+// hasPrefetchDevices reports whether packets to an interface go through its prefetch
+// device.
 func (t *tables) hasPrefetchDevices() bool {
 	for _, raw := range t.interfaces() {
 		if raw.has(interfaceDevmap | interfacePrefetch) {
@@ -168,10 +171,10 @@ func (t *tables) hasPrefetchDevices() bool {
 	return false
 }
 
-// waitForRuns is bpfload.WaitForRuns; tests have it fail.
+// waitForRuns is bpfload.WaitForRuns. Tests make it fail.
 var waitForRuns = bpfload.WaitForRuns
 
-// interfaces are those that the programs have been told of, by index.
+// interfaces yields the interfaces that the programs know, by index.
 func (t *tables) interfaces() iter.Seq2[int, *xdpInterface] {
 	return func(yield func(int, *xdpInterface) bool) {
 		for i := range t.shared.Interfaces {
@@ -188,12 +191,12 @@ func (raw *xdpInterface) has(flags InterfaceFlags) bool {
 	return InterfaceFlags(atomic.LoadUint32(&raw.Flags))&flags != 0
 }
 
-// change is changeFlags of an interface.
+// change calls changeFlags for an interface.
 func (raw *xdpInterface) change(set, clear InterfaceFlags) {
 	changeFlags(&raw.Flags, set, clear)
 }
 
-// changeFlags sets and clears flags of an interface that nobody else is to change.
+// changeFlags sets and clears flags of an interface. No one else may change these flags.
 func changeFlags(flags *uint32, set, clear InterfaceFlags) {
 	for {
 		was := atomic.LoadUint32(flags)

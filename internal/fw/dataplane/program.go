@@ -10,17 +10,18 @@ import (
 	"weir/internal/fw/ruleset"
 )
 
-// roomPerRule is how many entries of each map a rule may need at most, about.
+// roomPerRule is roughly the most entries that one rule needs in a map.
 const roomPerRule = 16
 
-// Room that every generation has for rules that are put in the place of others under
-// traffic: so much of its own size, and at least the entries of leastRoom.
+// Every generation has room for rules that are replaced under traffic: a share of its own
+// size, and at least the entries of leastRoom.
 const roomShare = 4
 
-// halved are the arrays that hold two rule sets, one in each half.
+// halved lists the arrays that hold two rule sets, one in each half.
 var halved = []string{"rule_order", "rule_carried", "rule_trees", "rule_nodes", "rule_spans", "rule_classes", "rule_vectors"}
 
-// programSizes are the entries that a program needs, by map, and the least room for more.
+// programSizes returns the entries that a program needs, by map, and the least room for
+// more.
 func programSizes(p *ruleset.Program) map[string][2]int {
 	return map[string][2]int{
 		"rules": {len(p.Rules), 1024}, "rule_order": {len(p.Order), 1024}, "rule_carried": {len(p.Order), 1024},
@@ -31,8 +32,7 @@ func programSizes(p *ruleset.Program) map[string][2]int {
 	}
 }
 
-// ruleEntries returns the sizes of the maps that hold a program, and as many
-// rules more.
+// ruleEntries returns the sizes of the maps that hold a program and room more rules.
 func ruleEntries(p *ruleset.Program, room int) map[string]uint32 {
 	entries := make(map[string]uint32)
 	for name, n := range programSizes(p) {
@@ -49,7 +49,7 @@ func ruleEntries(p *ruleset.Program, room int) map[string]uint32 {
 // fits reports whether the maps have room for a program.
 func fits(maps map[string]*bpfload.Map, p *ruleset.Program) bool {
 	for name, n := range programSizes(p) {
-		if maps[name] == nil { // a program that only evaluates rules has not all of them
+		if maps[name] == nil { // a program that only evaluates rules lacks some of them
 			continue
 		}
 		room := int(maps[name].MaxEntries())
@@ -63,7 +63,7 @@ func fits(maps map[string]*bpfload.Map, p *ruleset.Program) bool {
 	return true
 }
 
-// A half says where a rule set's entries begin in the arrays that hold two.
+// A half says where a rule set's entries begin in the arrays that hold two rule sets.
 type half struct {
 	maps   map[string]*bpfload.Map
 	second bool
@@ -76,7 +76,7 @@ func (h half) base(name string) uint32 {
 	return h.maps[name].MaxEntries() / 2
 }
 
-// write writes the arrays of a program: what the rule set in force does not use.
+// write writes a program's arrays to the half that the rule set in force does not use.
 func (h half) write(p *ruleset.Program) error {
 	maps := h.maps
 	trees, nodes, classes := h.base("rule_trees"), h.base("rule_nodes"), h.base("rule_classes")
@@ -118,7 +118,7 @@ func (h half) rawClass(c *ruleset.Class) xdpRuleClass {
 	return xdpRuleClass{Filled: c.Filled, Full: c.Full, Differs: c.Differs, Common: vectors + c.Common, Own: vectors + c.Own}
 }
 
-// set is the rule set of a program in this half, but for its tables.
+// set returns the rule set of a program in this half, without its tables.
 func (h half) set(p *ruleset.Program) xdpRuleSet {
 	vectors, classes := h.base("rule_vectors"), h.base("rule_classes")
 	return xdpRuleSet{
@@ -145,7 +145,7 @@ func rawRule(r *ruleset.Rule) xdpRule {
 
 func rawRow(r *ruleset.Row) xdpPoolAddress {
 	raw := xdpPoolAddress{Turn: r.Turn, Count: r.Count}
-	if r.First.IsValid() { // else a place that is not in use
+	if r.First.IsValid() { // otherwise the entry is not in use
 		raw.First = rawAddr(r.First)
 	}
 	return raw
@@ -157,8 +157,8 @@ func rawPool(p *ruleset.Pool) xdpPool {
 
 func rawRun(r ruleset.Run) uint64 { return uint64(r.First) | uint64(r.Count)<<32 }
 
-// fillQueuePairs writes the numbers of a program's queues, and takes out others. A
-// program that only evaluates rules has no such map.
+// fillQueuePairs writes the numbers of a program's queues and removes others. A program
+// that only evaluates rules has no such map.
 func fillQueuePairs(m *bpfload.Map, pairs map[uint16]ruleset.QueuePair) error {
 	if m == nil && len(pairs) == 0 {
 		return nil
@@ -188,7 +188,7 @@ func fillQueuePairs(m *bpfload.Map, pairs map[uint16]ruleset.QueuePair) error {
 	return nil
 }
 
-// fillArray writes values of an array, from an index on.
+// fillArray writes an array's values from index first on.
 func fillArray[From, To any](m *bpfload.Map, first uint32, values []From, convert func(*From) To) error {
 	return changeArray(m, func(array []To) {
 		for i := range values {
@@ -197,7 +197,7 @@ func fillArray[From, To any](m *bpfload.Map, first uint32, values []From, conver
 	})
 }
 
-// changeArray gives an array's values to change.
+// changeArray lets change modify an array's values.
 func changeArray[T any](m *bpfload.Map, change func([]T)) error {
 	memory, err := bpfload.MapMemory(m)
 	if err != nil {
@@ -212,9 +212,9 @@ func changeArray[T any](m *bpfload.Map, change func([]T)) error {
 	return nil
 }
 
-// SetPools changes what translations choose from, as ruleset.Program.Refill says:
-// the addresses of an interface in parentheses have changed. Packets find the
-// old addresses or the new ones.
+// SetPools changes the addresses that translations choose from, as ruleset.Program.Refill
+// returns them. It is called when the addresses of an interface in parentheses have
+// changed. Each packet finds either the old addresses or the new ones.
 func (d *Dataplane) SetPools(changes []ruleset.PoolChange) error {
 	rows, pools := d.objects.Maps["pool_addresses"], d.objects.Maps["pools"]
 	err := changeArray(rows, func(array []xdpPoolAddress) {

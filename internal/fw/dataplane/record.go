@@ -11,44 +11,44 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// A RecordKind says what a record is about (enum record_kind of bpf/observe/record.h).
+// A RecordKind is the kind of a record (enum record_kind of bpf/observe/record.h).
 type RecordKind uint8
 
-// The kinds of records.
+// Kinds of records.
 const (
 	RecordLog    RecordKind = iota // a rule with log matched the packet
-	RecordBefore                   // captured as it came
+	RecordBefore                   // captured as it came in
 	RecordAfter                    // captured as it leaves
 )
 
-// A Verdict is what became of a packet (enum verdict of bpf/observe/record.h).
+// A Verdict is what happened to a packet (enum verdict of bpf/observe/record.h).
 type Verdict uint8
 
-// The verdicts. Records of rules have the first two.
+// Verdicts. Records of rules use the first two.
 const (
 	VerdictPass     Verdict = iota // by the rules, or out at TCX egress
 	VerdictDrop                    // dropped
-	VerdictRedirect                // onto the wire of another interface
+	VerdictRedirect                // sent out of another interface
 	VerdictUp                      // to the stack
 )
 
 // Bits of Record.Flags (bpf/observe/record.h).
 const (
 	RecordL3  = 0x01 // Data begins with the IP header
-	RecordAll = 0x02 // logged because of log (all): the packet did not make the state
+	RecordAll = 0x02 // logged because of log (all): the packet did not create the state
 )
 
 // A Record is a packet that a rule logged or that was captured.
 type Record struct {
 	Time    uint64 // nanoseconds of CLOCK_BOOTTIME
 	Ifindex uint32 // of the crossing, or of the hook
-	Rule    uint32 // global id + 1 of the rule that logs or decided; 0: none
+	Rule    uint32 // global id + 1 of the rule that logged or decided; 0: none
 	State   uint32 // index; 0: none
 	Length  uint32 // bytes of the frame; RecordL3: of the IP packet
 	Kind    RecordKind
 	Reason  reason.Reason
 	Verdict Verdict
-	Out     bool // it crosses outwards
+	Out     bool // direction of the crossing is out
 	Flags   uint8
 	Family  uint8  // 4, 6; 0: not IP
 	Peer    uint32 // RecordAfter: index of the interface that it leaves by
@@ -63,8 +63,7 @@ const LogBytes = 216
 // ErrRecord is returned (wrapped) for bytes that are no record.
 var ErrRecord = errors.New("not a record of this version")
 
-// ParseRecord reads a record's bytes, as Ring.ReadRaw gives them. Data is part of
-// them.
+// ParseRecord parses a record's bytes from Ring.ReadRaw. Data is a slice of them.
 func ParseRecord(b []byte) (Record, error) {
 	if len(b) < int(unsafe.Sizeof(xdpRecord{})) {
 		return Record{}, fmt.Errorf("%d bytes: %w", len(b), ErrRecord)
@@ -83,30 +82,30 @@ func ParseRecord(b []byte) (Record, error) {
 	}, nil
 }
 
-// A RingName says which of the rings (enum ring of bpf/observe/record.h).
+// A RingName names one of the rings (enum ring of bpf/observe/record.h).
 type RingName uint32
 
-// The rings.
+// Rings.
 const (
 	LogRing RingName = iota
 	CaptureRing
 	ringCount
 )
 
-// ringMaps are the maps of the rings, by RingName.
+// ringMaps holds the maps of the rings, by RingName.
 var ringMaps = [ringCount]string{mapLogRing, mapCaptureRing}
 
 func (n RingName) String() string { return ringMaps[n] }
 
-// A Ring reads the records of one ring. It goes on over reloads.
+// A Ring reads the records of one ring. It continues over reloads.
 type Ring struct {
 	ring *bpfload.Ring
 	name RingName
 	lost *bpfload.Map
 }
 
-// OpenRing returns the reader of a ring. There should be one at a time: what it
-// reads, no other sees. The caller closes it.
+// OpenRing returns a reader of a ring. There should be only one at a time, because each
+// record is read once. The caller closes it.
 func (d *Dataplane) OpenRing(name RingName) (*Ring, error) {
 	lost, err := d.tables.maps[mapRecordsLost].Clone()
 	if err != nil {
@@ -119,9 +118,9 @@ func (d *Dataplane) OpenRing(name RingName) (*Ring, error) {
 	return &Ring{ring, name, lost}, nil
 }
 
-// Read calls each with every record in the ring, and waits for more for at most
-// patience or until the ring fills. Record.Data is good until each returns. The
-// error wraps os.ErrClosed after Close.
+// Read calls each for every record in the ring. It waits for more for at most patience,
+// or until the ring fills. Record.Data is valid until each returns. The error wraps
+// os.ErrClosed after Close.
 func (r *Ring) Read(patience time.Duration, each func(Record)) error {
 	var broken error
 	err := r.ring.Read(patience, func(b []byte) {
@@ -138,8 +137,8 @@ func (r *Ring) Read(patience time.Duration, each func(Record)) error {
 // Pending reports whether the ring holds records.
 func (r *Ring) Pending() bool { return r.ring.Pending() > 0 }
 
-// ReadRaw is Read, but that each is given the records' bytes and who of the
-// readers wants them, for whoever only hands them on.
+// ReadRaw is like Read, but passes the raw bytes and the set of readers that want them.
+// It is for callers that only pass records on.
 func (r *Ring) ReadRaw(patience time.Duration, each func(raw []byte, readers uint32)) error {
 	return r.ring.Read(patience, func(b []byte) {
 		if len(b) >= int(unsafe.Sizeof(xdpRecord{})) {
@@ -148,13 +147,13 @@ func (r *Ring) ReadRaw(patience time.Duration, each func(raw []byte, readers uin
 	})
 }
 
-// Lost returns how many records found no room in the ring, ever.
+// Lost returns how many records have found no room in the ring so far.
 func (r *Ring) Lost() (uint64, error) { return recordsLost(r.lost, r.name) }
 
-// Close ends the reader. Nobody may be reading.
+// Close closes the reader. No Read may be in progress.
 func (r *Ring) Close() error { return errors.Join(r.ring.Close(), r.lost.Close()) }
 
-// SetRecording says whether anybody reads a ring: else nothing is written into it.
+// SetRecording says whether a ring has a reader. Without one nothing is written to it.
 func (d *Dataplane) SetRecording(name RingName, on bool) {
 	bits := &d.tables.shared.Recording
 	if on {
@@ -164,7 +163,7 @@ func (d *Dataplane) SetRecording(name RingName, on bool) {
 	}
 }
 
-// RecordsLost returns how many records found no room in a ring, ever.
+// RecordsLost returns how many records have found no room in a ring so far.
 func (v *View) RecordsLost(name RingName) (uint64, error) {
 	return recordsLost(v.tables.maps[mapRecordsLost], name)
 }

@@ -5,15 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// A pathCopier gives the paths that states hold new numbers, and copies what
-// they have counted.
+// A pathCopier gives new numbers to the paths that states use, and copies their counters.
 type pathCopier struct {
-	keys    map[uint32]xdpPath // of the old numbers
-	numbers map[uint32]uint32  // new by old
+	keys    map[uint32]xdpPath // by old number
+	numbers map[uint32]uint32  // new number by old
 	values  []xdpCounter       // of one counter, by CPU
 }
 
-// renumber begins with no path in use.
+// renumber starts with no path in use.
 func (c *copier) renumber() error {
 	p := &pathCopier{keys: make(map[uint32]xdpPath), numbers: make(map[uint32]uint32)}
 	var err error
@@ -23,8 +22,8 @@ func (c *copier) renumber() error {
 	c.paths = p
 	paths := c.old.maps[mapPaths]
 	if paths == nil || c.old.maps[mapPathCounters] == nil || paths.KeySize() != c.new.maps[mapPaths].KeySize() {
-		// Another layout, or a stop that was killed has removed them. All states count as
-		// those that found no path.
+		// The tables have another layout, or a killed stop has removed the paths.
+		// All states count under pathFull.
 		return nil
 	}
 	var key xdpPath
@@ -44,8 +43,8 @@ func (c *copier) renumber() error {
 	return nil
 }
 
-// renumberState has a copied state count under its path's new number, and look
-// up its next hops again.
+// renumberState makes a copied state count under its path's new number and look up its
+// next hops again.
 func (c *copier) renumberState(s *xdpState) error {
 	for _, course := range []*xdpCourse{&s.Forth, &s.Back} {
 		if course.Nexthop != nexthopLocal {
@@ -66,7 +65,7 @@ func (c *copier) newPath(old uint32) (uint32, error) {
 		return number, nil
 	}
 	key, ok := c.paths.keys[old]
-	if !ok { // given away after the paths were listed
+	if !ok { // assigned after the paths were listed
 		return pathFull, nil
 	}
 	number, err := c.enterPath(&key)
@@ -80,8 +79,8 @@ func (c *copier) newPath(old uint32) (uint32, error) {
 	return number, c.copyCounter(old, number)
 }
 
-// enterPath gives a path a number, as rule_path_index() of bpf/observe/rule_path.h does, or finds
-// the one that a packet of the new generation has given it.
+// enterPath gives a path a number, as rule_path_index() of bpf/observe/rule_path.h does.
+// If a packet of the new generation has already given it one, enterPath returns that.
 func (c *copier) enterPath(key *xdpPath) (uint32, error) {
 	paths := c.new.maps[mapPaths]
 	var number uint32

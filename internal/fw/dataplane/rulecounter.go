@@ -9,24 +9,24 @@ import (
 	"weir/internal/fw/bpfload"
 )
 
-// mapRuleCounters is the map of bpf/rules/ruleset.h that new connections are counted
-// in, one more than there are rules.
+// mapRuleCounters is the map of bpf/rules/ruleset.h that counts new connections. It has
+// one more entry than there are rules.
 const mapRuleCounters = "rule_counters"
 
-// A RuleCounter is what new connections have done to one rule of this generation.
+// A RuleCounter holds the counts of new connections for one rule of this generation.
 type RuleCounter struct {
 	Evaluations uint64 // crossings that reached the rule
-	States      uint64 // states that it made as the deciding rule
+	States      uint64 // states that it created as the deciding rule
 }
 
-// counters are what new connections have counted, by the rules' index; the last are
-// the times that no rule stopped.
+// counters holds the counts of new connections, by the rules' index. The last entry
+// counts the evaluations that no rule ended.
 type counters struct {
 	stops, states []uint64
-	asked         uint64 // all stops
+	asked         uint64 // number of evaluations: the sum of all stops
 }
 
-// readCounters reads those of the first indices, and the last.
+// readCounters reads the first counters and the last one.
 func readCounters(m *bpfload.Map, rules int) (*counters, error) {
 	cpus, err := bpfload.CPUs()
 	if err != nil {
@@ -52,9 +52,9 @@ func readCounters(m *bpfload.Map, rules int) (*counters, error) {
 	return c, nil
 }
 
-// evaluations returns how often each rule was reached, by number: as often as the
-// rules were asked, less the times that a rule before it ended the evaluation. What
-// was counted under rules in another order is in carried.
+// evaluations returns how often each rule was reached, by number: the number of
+// evaluations, less those that an earlier rule ended. carried holds the counts from rules
+// in another order.
 func (c *counters) evaluations(set *xdpRuleSet, order []uint32, carried []xdpRuleCarried) []uint64 {
 	all := make([]uint64, len(order))
 	asked := c.asked - set.Asked
@@ -82,7 +82,7 @@ func (v *View) Rules() ([]RuleCounter, error) {
 	return all, nil
 }
 
-// pinnedRules are the maps of a generation that tell of its rules.
+// pinnedRules holds the maps of a generation that describe its rules.
 type pinnedRules struct {
 	counters, sets, order, carried *bpfload.Map
 }
@@ -113,7 +113,8 @@ func (r *pinnedRules) close() error {
 	return errors.Join(errs...)
 }
 
-// inForce reads the rule set in force, the index of each rule, and what it carries.
+// inForce reads the rule set in force, the index of each rule, and the counts carried
+// over.
 func (r *pinnedRules) inForce() (*xdpRuleSet, []uint32, []xdpRuleCarried, error) {
 	holder, err := bpfload.OpenInner(r.sets, 0)
 	if err != nil {

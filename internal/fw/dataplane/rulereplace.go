@@ -7,16 +7,16 @@ import (
 	"weir/internal/fw/ruleset"
 )
 
-// ErrNoRoom is returned (wrapped) by ReplaceRules where the generation has no room
-// for the rules: they have to be loaded.
+// ErrNoRoom is returned (wrapped) by ReplaceRules if the generation has no room for the
+// rules. They must be loaded instead.
 var ErrNoRoom = errors.New("there is no room for the rules")
 
-// ReplaceRules puts rules in the place of those in force, under traffic and without
-// loading programs: an anchor is replaced so. A packet is judged by the rules before or
-// by those after. p is what ruleset.Program.Replace has made of the program in force.
-// Rules that are kept keep their counters, their pools and their global id; new rules get
-// ids that no rule has had. Options stay what they were. States and established
-// packets are not touched. After an error the rules before are in force.
+// ReplaceRules replaces the rules in force under traffic, without loading programs.
+// Anchors are replaced this way. Each packet meets either the old rules or the new ones.
+// p is the result of ruleset.Program.Replace on the program in force. Rules that stay
+// keep their counters, pools and global ids. New rules get ids that no rule has had.
+// Options do not change. States and established packets are not touched. After an error
+// the old rules are in force.
 func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 	if !fits(d.objects.Maps, p) {
 		return fmt.Errorf("replace rules: %w", ErrNoRoom)
@@ -32,7 +32,7 @@ func (d *Dataplane) ReplaceRules(p *ruleset.Program) error {
 	return nil
 }
 
-// reserveIDs notes the global ids of new rules before any state may hold one.
+// reserveIDs records the global ids of new rules before any state can hold one.
 func (d *Dataplane) reserveIDs(p *ruleset.Program) error {
 	l, err := readLedger(d.config.Dir)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"weir/internal/fw/ruleset"
 )
 
-// Maps of what is replaced under traffic (bpf/rules/ruleset.h and table.h).
+// Maps whose contents are replaced under traffic (bpf/rules/ruleset.h and table.h).
 const (
 	mapRuleSets     = "rule_sets"
 	mapTablePages   = "table_pages"
@@ -24,17 +24,17 @@ const (
 	maxEpoch       = 1<<28 - 1
 )
 
-// A liveRules is the rule set of a generation as packets find it. Whatever it
-// replaces stays as it is until no packet works with it.
+// A liveRules is the rule set that packets of a generation see. It does not change what
+// it replaces until no packet uses it.
 type liveRules struct {
 	objects *bpfload.Objects
 	program *ruleset.Program
-	half    half // of the arrays that hold program
+	half    half // the half of the arrays that holds program
 	set     xdpRuleSet
 	holder  *bpfload.Map // of set
-	changes *bpfload.Map // of set.Changes, or of the slot that is next; nil: none
+	changes *bpfload.Map // map of set.Changes, or of the next slot; nil: none
 	blank   *bpfload.Map // an empty page
-	pages   int          // in use by the index
+	pages   int          // number that the index uses
 }
 
 // newLiveRules writes a program into the maps of a generation.
@@ -46,8 +46,8 @@ func newLiveRules(objects *bpfload.Objects, p *ruleset.Program) (*liveRules, err
 	return l, nil
 }
 
-// load puts a program in the place of the one before, which no packet may work with
-// unless the program is made of it by Replace: rules and pools are written in place.
+// load replaces the program and writes its rules and pools in place. No packet may use
+// the old program, unless the new one was made from it by Replace.
 func (l *liveRules) load(p *ruleset.Program) error {
 	next := l.next()
 	if err := next.write(p); err != nil {
@@ -56,8 +56,8 @@ func (l *liveRules) load(p *ruleset.Program) error {
 	return l.put(p, next, next.set(p))
 }
 
-// replaceRules puts a program in the place of the one that it was made of by Replace,
-// under traffic. Rules that are kept go on counting.
+// replaceRules replaces the program under traffic. p was made from it by Replace. Rules
+// that stay keep counting.
 func (l *liveRules) replaceRules(p *ruleset.Program) error {
 	next := l.next()
 	if err := next.write(p); err != nil {
@@ -80,9 +80,9 @@ func (l *liveRules) put(p *ruleset.Program, next half, set xdpRuleSet) error {
 	return nil
 }
 
-// carry notes what the rules have counted until now, so that all that follows is
-// told by the new order of rules. What packets count between this and the change of
-// the rule set is told by the new order, too.
+// carry records what the rules have counted so far, so that later counts are attributed
+// by the new order of rules. What packets count before the rule set changes is attributed
+// by the new order too.
 func (l *liveRules) carry(p *ruleset.Program, next half, set *xdpRuleSet) error {
 	c, err := readCounters(l.objects.Maps[mapRuleCounters], len(l.program.Rules))
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *liveRules) carry(p *ruleset.Program, next half, set *xdpRuleSet) error 
 	})
 }
 
-// carried is what the rules in force had counted when they were put in force.
+// carried returns the counts that the rules in force had when they were put in force.
 func (l *liveRules) carried() (carried []xdpRuleCarried, err error) {
 	err = changeArray(l.objects.Maps["rule_carried"], func(array []xdpRuleCarried) {
 		carried = slices.Clone(array[l.set.OrderAt:][:l.set.Rules])
@@ -125,9 +125,9 @@ func (l *liveRules) close() error {
 	return errors.Join(errs...)
 }
 
-// swap puts a rule set in the place of the one in force, under an epoch of its
-// own. When it returns, no packet works with the one before: the kernel waits for
-// that where a map in a map is replaced.
+// swap replaces the rule set in force and gives the new one its own epoch. When it
+// returns, no packet uses the old one: the kernel waits for that when a map in a map is
+// replaced.
 func (l *liveRules) swap(next xdpRuleSet) error {
 	next.Epoch = l.set.Epoch%maxEpoch + 1
 	holder, err := l.objects.NewInner(mapRuleSets)
@@ -147,8 +147,8 @@ func (l *liveRules) swap(next xdpRuleSet) error {
 	return err
 }
 
-// replaceIndex writes an index into pages beside those in use, and replaces the
-// rule set by next, which leads there and knows of no changes.
+// replaceIndex writes an index into pages beside those in use. It then replaces the rule
+// set by next, which points there and has no changes.
 func (l *liveRules) replaceIndex(next xdpRuleSet, x *ruleset.TableIndex) error {
 	before, pages := int(l.set.TablesAt/tablePageLines), l.pages
 	base := tablePages - before // the other half
@@ -198,8 +198,8 @@ func (l *liveRules) newPage(lines []ruleset.TableLine) (*bpfload.Map, error) {
 	return page, nil
 }
 
-// freePages frees pages that no packet searches: an empty one takes their place,
-// since the kernel waits as long for one that is taken out as for all of these.
+// freePages frees pages that no packet searches. It puts one empty page in their place.
+// Removing a page would make the kernel wait as long as for all of these.
 func (l *liveRules) freePages(base, count int) (err error) {
 	if count > 0 && l.blank == nil {
 		if l.blank, err = l.newPage(nil); err != nil {
@@ -209,7 +209,7 @@ func (l *liveRules) freePages(base, count int) (err error) {
 	return l.objects.PutInner(mapTablePages, uint32(base), slices.Repeat([]*bpfload.Map{l.blank}, count))
 }
 
-// dropChanges forgets changed prefixes that no packet asks for.
+// dropChanges removes changed prefixes that no packet looks up.
 func (l *liveRules) dropChanges() error {
 	if l.changes == nil {
 		return nil
@@ -234,7 +234,7 @@ func rawPrefix(o *ruleset.Override) tablePrefix {
 	return p
 }
 
-// addChanges puts changed prefixes into force one by one.
+// addChanges puts changed prefixes in force one by one.
 func (l *liveRules) addChanges(changes []ruleset.Override) error {
 	switch {
 	case len(changes) == 0:
@@ -245,7 +245,7 @@ func (l *liveRules) addChanges(changes []ruleset.Override) error {
 	return putChanges(l.changes, changes)
 }
 
-// replaceChanges puts changed prefixes in the place of those in force, all at once.
+// replaceChanges replaces the changed prefixes in force, all at once.
 func (l *liveRules) replaceChanges(changes []ruleset.Override) (err error) {
 	next := l.set
 	next.Changes = 0
@@ -298,7 +298,7 @@ func (l *liveRules) update(u *ruleset.TableUpdate) error {
 	return l.addChanges(u.Overrides)
 }
 
-// grow writes the classes of new sets, which no packet knows of yet.
+// grow writes the classes of new sets, which no packet uses yet.
 func (l *liveRules) grow(u *ruleset.TableUpdate) error {
 	if len(u.Classes) == 0 {
 		return nil

@@ -7,15 +7,15 @@ import (
 	"weir/internal/fw/state"
 )
 
-// States returns the live states, in the order of their index; those that have
-// expired but were not swept yet among them. Each is valid until the next; the
-// dataplane goes on while they are read.
+// States yields the live states in the order of their index. These include states that
+// have expired but were not collected yet. Each is valid until the next one. The
+// dataplane keeps running meanwhile.
 func (v *View) States() iter.Seq[*state.State] {
 	return func(yield func(*state.State) bool) {
 		var s state.State
 		for i := range v.live() {
 			v.tables.states[i].decode(&s, i)
-			// Released while it was read: what is in s may be of two connections.
+			// It was released while it was read: s may mix two connections.
 			if atomic.LoadUint32(&v.tables.states[i].Status) != statusLive {
 				continue
 			}
@@ -26,8 +26,8 @@ func (v *View) States() iter.Seq[*state.State] {
 	}
 }
 
-// KillStates marks dead the states for which match is true and returns how
-// many; their next packet is judged as a new connection's.
+// KillStates marks the states dead for which match returns true, and returns how many.
+// Their next packet counts as a new connection's.
 func (v *View) KillStates(match func(*state.State) bool) int {
 	var killed int
 	var s state.State
@@ -53,7 +53,7 @@ func (v *View) live() iter.Seq[uint32] {
 	}
 }
 
-// decode fills s with what the programs remember.
+// decode fills s from the raw state.
 func (raw *xdpState) decode(s *state.State, index uint32) {
 	*s = state.State{
 		Index:    index,

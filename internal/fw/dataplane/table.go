@@ -10,8 +10,8 @@ import (
 	"weir/internal/killpoint"
 )
 
-// Names of the maps that outlive a reload. The section of the programs' only
-// global variable is a map too.
+// Names of the maps that outlive a reload. The section of the programs' only global
+// variable is a map too.
 const (
 	mapPrefetchDevices   = "prefetch_devices" // of the generation
 	mapShared            = ".bss"
@@ -43,7 +43,7 @@ var keptMaps = []string{
 	mapCaptureFilters,
 }
 
-// tables are the maps that outlive a reload, and what of them is memory.
+// tables holds the maps that outlive a reload, and their mapped memory.
 type tables struct {
 	maps    map[string]*bpfload.Map
 	shared  *xdpShared
@@ -53,7 +53,7 @@ type tables struct {
 	memory  []*bpfload.Memory
 }
 
-// pinName is a map's name in the bpffs, which allows no dots.
+// pinName returns a map's name in the bpffs, which allows no dots.
 func pinName(name string) string {
 	if name == mapShared {
 		return "shared"
@@ -61,8 +61,8 @@ func pinName(name string) string {
 	return name
 }
 
-// openTables opens the tables pinned in dir. The error wraps fs.ErrNotExist if
-// there are none, ErrLayout if they are another version's.
+// openTables opens the tables pinned in dir. The error wraps fs.ErrNotExist if there are
+// none, and ErrLayout if they are another version's.
 func openTables(dir string) (_ *tables, err error) {
 	t := &tables{maps: make(map[string]*bpfload.Map, len(keptMaps))}
 	defer func() {
@@ -83,7 +83,7 @@ func openTables(dir string) (_ *tables, err error) {
 	return t, t.mapMemory()
 }
 
-// takeTables makes tables of freshly loaded maps; they share the descriptors.
+// takeTables returns tables made of freshly loaded maps. They share the descriptors.
 func takeTables(loaded map[string]*bpfload.Map) (_ *tables, err error) {
 	t := &tables{maps: make(map[string]*bpfload.Map, len(keptMaps))}
 	defer func() {
@@ -132,7 +132,7 @@ func mapValues[T any](t *tables, name string) ([]T, error) {
 	return bpfload.Values[T](memory)
 }
 
-// pin pins the tables in dir, which is made.
+// pin makes dir and pins the tables there.
 func (t *tables) pin(dir string) error {
 	if err := killpoint.Mkdir(dir); err != nil {
 		return fmt.Errorf("make a folder for pins: %w", err)
@@ -157,10 +157,10 @@ func (t *tables) close() error {
 	return errors.Join(errs...)
 }
 
-// limit is the number of states that there may be.
+// limit returns the largest allowed number of states.
 func (t *tables) limit() uint32 { return t.shared.Limit }
 
-// tableSizes returns the sizes of the maps whose size follows the limit of states.
+// tableSizes returns the sizes of the maps whose size depends on the limit of states.
 func tableSizes(limit uint32) map[string]uint32 {
 	return map[string]uint32{
 		mapStates:  stateCapacity(limit) + 1,

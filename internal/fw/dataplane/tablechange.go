@@ -6,18 +6,17 @@ import (
 	"weir/internal/fw/ruleset"
 )
 
-// ReplaceTable makes entries all that a table holds, under traffic: a packet finds
-// the table as it was or as it is now. Of several entries for the same prefix the
-// first counts. It returns how many entries have changed; after an error none has.
-// States and established packets are not touched. Tables are changed by one caller
-// at a time.
+// ReplaceTable replaces all entries of a table under traffic. Each packet finds either
+// the old table or the new one. If several entries have the same prefix, the first
+// counts. It returns how many entries have changed. After an error none has. States and
+// established packets are not touched. Only one caller may change tables at a time.
 func (d *Dataplane) ReplaceTable(name string, entries []ruleset.TableEntry) (changed int, err error) {
 	return d.live.change(d.live.program.ReplaceTable(name, entries))
 }
 
-// ChangeTable takes prefixes out of a table and puts entries in. Each address is in
-// the table as it was or as it is now; one call's entries do not change all at once.
-// All else is as for ReplaceTable.
+// ChangeTable removes prefixes from a table and adds entries. Each address is either in
+// the old table or in the new one, but the entries of one call do not change all at once.
+// Otherwise it is like ReplaceTable.
 func (d *Dataplane) ChangeTable(name string, put []ruleset.TableEntry, remove []netip.Prefix) (changed int, err error) {
 	return d.live.change(d.live.program.ChangeTable(name, put, remove))
 }

@@ -5,31 +5,31 @@ import (
 	"sync/atomic"
 )
 
-// An entry is a program that is attached, and the array of programs behind its
-// tail calls, whose names begin with its own.
+// An entry is an attached program with the array of its tail-called programs. Their names
+// begin with its own.
 type entry struct{ name, tails string }
 
 var entries = []entry{entryXDP, {"weir_tc_in", "in_tails"}, {"weir_tc_out", "out_tails"}}
 
 var entryXDP = entry{"weir_xdp", "tails"}
 
-// tailNames are what the programs' names end with, by enum tail of bpf/hook/tail.h.
+// tailNames holds the suffixes of the programs' names, by enum tail of bpf/hook/tail.h.
 var tailNames = [...]string{"miss", "error", "fragment", "slow", tailCapture}
 
 const tailCapture = "capture"
 
-// programStart arms the garbage collection's timer, programImport enters states that user
+// programStart arms the garbage collection's timer. programImport enters states that user
 // space makes or copies.
 const (
 	programStart  = "weir_gc_start"
 	programImport = "weir_import"
 )
 
-// The kernel takes long to check a program, so those that few need wait until
-// they are: those of the XDP hook for an interface that has it, those that
-// capture for somebody who captures.
+// The kernel takes long to verify a program. So programs that few users need are loaded
+// when they are needed: those of the XDP hook when an interface has it, and the capture
+// programs when somebody captures.
 
-// atOnce are the programs that Build loads.
+// atOnce returns the programs that Build loads.
 func (d *Dataplane) atOnce() []string {
 	names := []string{programStart}
 	for _, e := range entries {
@@ -43,7 +43,7 @@ func (d *Dataplane) atOnce() []string {
 	return names
 }
 
-// programs are the entry's own and those behind it.
+// programs returns the entry's own program and its tail-called programs.
 func (e entry) programs(capture bool) []string {
 	names := []string{e.name}
 	for _, tail := range tailNames {
@@ -54,8 +54,8 @@ func (e entry) programs(capture bool) []string {
 	return names
 }
 
-// captures reports whether packets go through the programs that capture, as
-// they may from before this process.
+// captures reports whether packets go through the capture programs. An earlier process
+// may have switched that on.
 func (d *Dataplane) captures() bool {
 	if d.old != nil && d.old.captures() {
 		return true
@@ -64,8 +64,8 @@ func (d *Dataplane) captures() bool {
 	return t != nil && t.shared != nil && atomic.LoadUint32(&t.shared.Recording)&(1<<CaptureRing) != 0
 }
 
-// needXDP loads the programs of the XDP hook if an interface is to have it. Its
-// error is that interface's, as if the driver had refused them: it may be
+// needXDP loads the programs of the XDP hook if an interface is to have it. Its error
+// counts as that interface's, as if the driver had refused them. So the interface may be
 // attached without XDP.
 func (d *Dataplane) needXDP(attachments ...Attachment) error {
 	for _, a := range attachments {
@@ -80,8 +80,7 @@ func (d *Dataplane) needXDP(attachments ...Attachment) error {
 	return nil
 }
 
-// needCapture loads the programs that capture, for the hooks whose others are
-// loaded.
+// needCapture loads the capture programs for the hooks whose other programs are loaded.
 func (d *Dataplane) needCapture() error { return d.need(d.capturing()...) }
 
 func (d *Dataplane) capturing() []string {
@@ -94,15 +93,15 @@ func (d *Dataplane) capturing() []string {
 	return names
 }
 
-// CapturePreparation returns a function that has the kernel check the programs which
-// SetCapture will need: it takes seconds, in which the dataplane may be used, or
-// closed.
+// CapturePreparation returns a function that makes the kernel verify the programs that
+// SetCapture will need. It takes seconds. The dataplane may be used, or closed,
+// meanwhile.
 func (d *Dataplane) CapturePreparation() func() error {
 	names := d.capturing()
 	return func() error { return d.objects.Prepare(names...) }
 }
 
-// need loads programs unless they are, and puts them into their tail-call arrays.
+// need loads programs that are not loaded yet, and puts them into their tail-call arrays.
 func (d *Dataplane) need(names ...string) error {
 	if err := d.objects.Need(names...); err != nil {
 		return err
@@ -110,7 +109,7 @@ func (d *Dataplane) need(names ...string) error {
 	return d.fillTails()
 }
 
-// fillTails puts the programs that are loaded into their tail-call arrays.
+// fillTails puts the loaded programs into their tail-call arrays.
 func (d *Dataplane) fillTails() error {
 	for _, e := range entries {
 		m := d.objects.Maps[e.tails]

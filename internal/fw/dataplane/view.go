@@ -15,7 +15,7 @@ import (
 	"weir/internal/fw/state"
 )
 
-// ErrNotLoaded is returned (wrapped) by Open where nothing is pinned.
+// ErrNotLoaded is returned (wrapped) by Open if nothing is pinned.
 var ErrNotLoaded = errors.New("nothing is loaded")
 
 // A View reads a dataplane from its pins, with or without a daemon.
@@ -23,12 +23,12 @@ type View struct {
 	dir    string
 	tables *tables
 	rules  *pinnedRules
-	pins   []fs.FileInfo // the folders that both come from
+	pins   []fs.FileInfo // the folders of both
 }
 
-// Open returns a view of what is pinned in dir. The error wraps ErrNotLoaded if
-// there is nothing. The caller closes it. A view does not follow a Commit:
-// InForce tells that there was one.
+// Open returns a view of what is pinned in dir. The error wraps ErrNotLoaded if there is
+// nothing. The caller closes it. A view does not follow a Commit. InForce reports whether
+// there was one.
 func Open(dir string) (*View, error) {
 	v := &View{dir: dir}
 	err := bpfload.At("").Do(func() (err error) {
@@ -50,8 +50,8 @@ func Open(dir string) (*View, error) {
 	return v, nil
 }
 
-// statPins identifies the folders of the tables and of the generation in force.
-// A Commit replaces both, or the latter.
+// statPins identifies the folders of the tables and of the generation in force. A Commit
+// replaces both, or only the latter.
 func statPins(dir string) ([]fs.FileInfo, error) {
 	tables, err := os.Stat(liveTables(dir))
 	if err != nil {
@@ -64,8 +64,8 @@ func statPins(dir string) ([]fs.FileInfo, error) {
 	return []fs.FileInfo{tables, generation}, nil
 }
 
-// InForce reports whether the view reads what is in force: since Open there was no
-// Commit and no Remove.
+// InForce reports whether the view still reads what is in force: there was no Commit and
+// no Remove since Open.
 func (v *View) InForce() bool {
 	var now []fs.FileInfo
 	err := bpfload.At("").Do(func() (err error) {
@@ -75,7 +75,7 @@ func (v *View) InForce() bool {
 	return err == nil && slices.EqualFunc(v.pins, now, os.SameFile)
 }
 
-// openLive opens the tables in use, if they are of this version's layout.
+// openLive opens the tables in use if they have this version's layout.
 func openLive(dir string) (*tables, error) {
 	where := liveTables(dir)
 	l, err := readLedger(dir)
@@ -85,7 +85,7 @@ func openLive(dir string) (*tables, error) {
 	return openTables(where)
 }
 
-// Close releases the view. States must not be in use.
+// Close releases the view. No States iteration may be in progress.
 func (v *View) Close() error {
 	var errs []error
 	if v.tables != nil {
@@ -98,25 +98,25 @@ func (v *View) Close() error {
 	return errors.Join(errs...)
 }
 
-// Info is a dataplane's condition.
+// Info describes the condition of a dataplane.
 type Info struct {
-	Generation  uint32 // counts up with every Commit
+	Generation  uint32 // increases with every Commit
 	Loaded      time.Time
-	Unloaded    bool   // the built-in set blocks all but management
+	Unloaded    bool   // the built-in ruleset blocks everything but management
 	RuleBase    uint32 // global id of rule 0
 	Rules       uint32
 	States      uint32 // in use
 	MaxStates   uint32
 	Made        uint32 // states made since the start, modulo 2³²
-	Paths       uint32 // sets of matched rules that are counted apart
+	Paths       uint32 // sets of matched rules with their own counters
 	NextHops    uint32
-	Capturing   bool // somebody reads the ring of captured packets
+	Capturing   bool // the capture ring has a reader
 	Prefetching bool // packets that come in at XDP are prefetched
 	Now         state.Tick
-	Heartbeat   time.Duration  // since the daemon's last
-	Timeouts    state.Timeouts // in force, adaptive scaling applied
+	Heartbeat   time.Duration  // time since the daemon's last one
+	Timeouts    state.Timeouts // in force, with adaptive scaling applied
 	Configured  state.Timeouts
-	Frag        uint32 // timeout of fragments in force, ticks
+	Frag        uint32 // timeout of fragments in force, in ticks
 }
 
 // Info returns the dataplane's condition.
@@ -156,11 +156,11 @@ func (v *View) Info() (Info, error) {
 type Neighbour struct {
 	Ifindex int
 	Address netip.Addr
-	Used    state.Tick // of the last packet
+	Used    state.Tick // at the last packet
 }
 
-// Neighbours returns the next hops that packets went to in the last span of
-// ticks. Devices without Ethernet header have none.
+// Neighbours returns the next hops that packets went to in the last span ticks. Devices
+// without an Ethernet header have none.
 func (v *View) Neighbours(span uint32) []Neighbour {
 	var found []Neighbour
 	now := atomic.LoadUint32(&v.tables.shared.Now)
@@ -174,7 +174,7 @@ func (v *View) Neighbours(span uint32) []Neighbour {
 	return found
 }
 
-// InUse is the number of states in use.
+// InUse returns the number of states in use.
 func (v *View) InUse() uint32 {
 	s := v.tables.shared
 	return atomic.LoadUint32(&s.StatesMade) - atomic.LoadUint32(&s.StatesReleased)
