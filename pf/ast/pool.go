@@ -13,20 +13,20 @@ type Pool struct {
 	StaticPort bool
 	MapE       *MapE // FreeBSD's map-e-portset
 
-	EndpointIndependent bool // FreeBSD's: a source keeps its port towards all destinations
-	PreferIPv6NextHop   bool // FreeBSD's: of next hops of both families those of IPv6
+	EndpointIndependent bool // FreeBSD's: a source keeps its port for all destinations
+	PreferIPv6NextHop   bool // FreeBSD's: if next hops have both families, use those of IPv6
 
 	Binat bool // in an expanded rule: one half of binat-to
 }
 
-// MapE is a set of ports, as RFC 7597 shares them out: those whose bits behind
-// the first Offset, Length of them, are ID.
+// MapE is a set of ports as RFC 7597 divides them: skip the first Offset bits of a port;
+// the next Length bits have to be ID.
 type MapE struct {
 	token.Span
 	Offset, Length, ID uint16
 }
 
-// PoolType says how an address is chosen.
+// PoolType is how an address is chosen.
 type PoolType uint8
 
 // Types of pools.
@@ -43,7 +43,7 @@ var poolTypes = [...]string{
 	Bitmask: "bitmask", Random: "random", SourceHash: "source-hash", RoundRobin: "round-robin", LeastStates: "least-states",
 }
 
-// String is the type's word in a rule; empty for none.
+// String returns the type's word in a rule, or "".
 func (t PoolType) String() string { return poolTypes[t] }
 
 // PoolPort is the port, or range of ports, of a Pool.
@@ -54,15 +54,15 @@ type PoolPort struct {
 	Star      bool // Low:*
 }
 
-// AfTo is af-to: packets go on in the other address family.
+// AfTo is af-to: packets are translated to the other address family.
 type AfTo struct {
 	token.Span
-	Family Family // that they go on in
+	Family Family // new family
 	From   *Pool
-	To     *Pool // nil: the address is taken out of the IPv6 address, or put into the rule's IPv6 network
+	To     *Pool // nil: the address is taken from the IPv6 address, or embedded in the rule's IPv6 network
 }
 
-// RouteKind is what a rule does with the way of a packet.
+// RouteKind is which packets a route affects.
 type RouteKind uint8
 
 // Kinds of routes.
@@ -72,7 +72,7 @@ const (
 	DupTo
 )
 
-// String is the kind's word in a rule.
+// String returns the kind's word in a rule.
 func (k RouteKind) String() string {
 	return [...]string{RouteTo: "route-to", ReplyTo: "reply-to", DupTo: "dup-to"}[k]
 }
@@ -84,8 +84,7 @@ type Route struct {
 	Kind RouteKind
 }
 
-// Pairs reports whether the next hops are written as FreeBSD does, with their
-// interfaces.
+// Pairs reports whether the next hops are written as in FreeBSD, with their interfaces.
 func (r *Route) Pairs() bool {
 	for i := range r.Hosts {
 		if r.Hosts[i].Via != "" {

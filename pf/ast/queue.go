@@ -18,17 +18,17 @@ type Queue struct {
 	ALTQ ALTQ // of FreeBSD's queues
 }
 
-// ALTQ is what FreeBSD's queues have besides a bandwidth and a qlimit, and is
-// zero for OpenBSD's.
+// ALTQ is what FreeBSD's queues have besides bandwidth and qlimit. It is zero for
+// OpenBSD's.
 type ALTQ struct {
 	Scheduler *Scheduler
 	Priority  *uint8
 	Bucket    *uint32 // tbrsize, bytes
-	Queues    []Word  // those that share this one
+	Queues    []Word  // queues that share this one
 }
 
-// Discipline is FreeBSD's altq on: how an interface's queues are served. Its
-// Name, Parent and the like are zero.
+// Discipline is FreeBSD's altq on: how an interface's queues are scheduled. Its Name,
+// Parent and similar fields are zero.
 type Discipline struct {
 	token.Span
 	Queue Queue
@@ -41,23 +41,23 @@ type Scheduler struct {
 	Options []SchedulerOption
 }
 
-// SchedulerOption is a word, and the values behind it or in parentheses.
+// SchedulerOption is a word and its values, which may be in parentheses.
 type SchedulerOption struct {
 	Name   Word
 	Values []Word
-	Listed bool // the values stand in parentheses
+	Listed bool // the values are in parentheses
 }
 
-// Bandwidth is an amount of bits in a second, or a share of the parent's.
+// Bandwidth is a number of bits per second, or a share of the parent's.
 type Bandwidth struct {
 	token.Span
-	Rate    uint64 // bits in a second
-	Percent uint8  // 0: Rate is meant
+	Rate    uint64 // bits per second
+	Percent uint8  // 0: Rate is used
 	Burst   *Burst // nil: none
 }
 
-// Burst is a bandwidth that holds for the first milliseconds of traffic.
+// Burst is the bandwidth for the first milliseconds of traffic.
 type Burst struct {
-	Rate uint64 // bits in a second
+	Rate uint64 // bits per second
 	For  uint32 // milliseconds
 }

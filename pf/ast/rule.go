@@ -19,7 +19,7 @@ const (
 // Direction is a packet's direction through an interface, as seen by the firewall.
 type Direction uint8
 
-// Directions; AnyDirection stands in a rule that gives none.
+// Directions. AnyDirection means that the rule gives none.
 const (
 	AnyDirection Direction = iota
 	In
@@ -29,14 +29,14 @@ const (
 // Family is an address family.
 type Family uint8
 
-// Families; AnyFamily stands in a rule that gives none.
+// Families. AnyFamily means that the rule gives none.
 const (
 	AnyFamily Family = 0
 	Inet      Family = 4
 	Inet6     Family = 6
 )
 
-// String is the family's word in a rule; empty for none.
+// String returns the family's word in a rule, or "".
 func (f Family) String() string {
 	switch f {
 	case Inet:
@@ -58,8 +58,7 @@ func Of(a netip.Addr) Family {
 	return AnyFamily
 }
 
-// Rule is a pass, block or match rule. A clause that is not there is nil or
-// zero.
+// Rule is a pass, block or match rule. A missing clause is nil or zero.
 type Rule struct {
 	token.Span
 	Origin     token.Span // in an expanded rule: the list element that made it
@@ -68,10 +67,10 @@ type Rule struct {
 	Quick      bool
 	Family     Family
 	Anchor     *Anchor // the rule is an anchor
-	Return     *Return // of block; nil: as set block-policy says
+	Return     *Return // with block; nil: as in set block-policy
 	Log        *Log
 	On         []Interface
-	FamilySpan token.Span // of inet or inet6; invalid if it follows from an address
+	FamilySpan token.Span // place of inet or inet6; invalid if it follows from an address
 	Protos     []Proto
 	From, To   Endpoint
 	User       []Owner
@@ -81,8 +80,8 @@ type Rule struct {
 	State      *State
 	AllowOpts  token.Span // of the word
 	Label      *Word
-	MoreLabels []Word // FreeBSD takes several
-	Identifier *Word  // ridentifier of FreeBSD, tracker of pfSense: a number
+	MoreLabels []Word // FreeBSD allows several
+	Identifier *Word  // FreeBSD's ridentifier or pfSense's tracker: a number
 	Dummynet   *Dummynet
 	Tag        *Word
 	Tagged     *Tagged
@@ -94,24 +93,24 @@ type Rule struct {
 	Filter
 }
 
-// ReturnKind says how a block rule answers.
+// ReturnKind is how a block rule answers.
 type ReturnKind uint8
 
 // Kinds of answers.
 const (
 	Drop       ReturnKind = iota
-	ReturnAll             // return: TCP by a reset, all else by an ICMP error
+	ReturnAll             // return: a reset for TCP, an ICMP error for everything else
 	ReturnRST             // return-rst: TCP only
-	ReturnICMP            // return-icmp, return-icmp6: all by an ICMP error
+	ReturnICMP            // return-icmp, return-icmp6: an ICMP error for everything
 )
 
-// Return is what a block rule does with the sender of a packet.
+// Return is how a block rule answers the sender of a packet.
 type Return struct {
 	token.Span
 	Kind  ReturnKind
-	TTL   uint8   // of return-rst; 0: not given
-	Code  *Number // of the ICMP error "unreachable"; nil: not given
-	Code6 *Number // of the ICMPv6 error
+	TTL   uint8   // TTL of return-rst; 0: not given
+	Code  *Number // code of the ICMP error "unreachable"; nil: not given
+	Code6 *Number // code of the ICMPv6 error
 }
 
 // Log is the "log" clause.
@@ -131,7 +130,7 @@ type Interface struct {
 	RDomain *Count // a routing domain instead of a name
 }
 
-// AnyInterface is the name of all interfaces that are no loopback.
+// AnyInterface is the name for all interfaces except loopbacks.
 const AnyInterface = "any"
 
 // Proto is one protocol of a "proto" clause.
@@ -140,24 +139,24 @@ type Proto struct {
 	Number uint8 // known after resolving
 }
 
-// Endpoint is what "from" or "to" says.
+// Endpoint is the content of "from" or "to".
 type Endpoint struct {
 	Hosts []Host // none: any
 	Ports []Port
-	OS    []Word // of "from" only: the sender's operating systems
+	OS    []Word // only in "from": the sender's operating systems
 }
 
-// HostKind says how the text of a host is meant.
+// HostKind is the kind of a host's text.
 type HostKind uint8
 
 // Kinds of hosts.
 const (
 	HostAny        HostKind = iota
-	HostName                // an address, an interface, self or a host name, as written
-	HostPrefix              // an address or network; HostName becomes this by resolving
+	HostName                // an address, interface, self or host name, as written
+	HostPrefix              // an address or network; resolving turns HostName into this
 	HostTable               // <Name>
 	HostDynamic             // (Name)
-	HostRange               // Name - LastName; by resolving, Prefix is the first address and Last the last
+	HostRange               // Name - LastName; resolving sets Prefix to the first address and Last to the last
 	HostNoRoute             // no-route
 	HostURPFFailed          // urpf-failed
 	HostRouteLabel          // route "Name"
@@ -174,18 +173,18 @@ type Host struct {
 	NoAlias   bool   // :0
 	Weight    uint16 // its share of a pool; 0: not given
 	Name      string // without modifiers
-	Bits      int    // what stands behind the slash; -1 for nothing
+	Bits      int    // number after the slash; -1: none
 	Prefix    netip.Prefix
-	Zone      string     // the interface that a link-local address belongs to
-	Via       string     // of a next hop as FreeBSD writes it, (Via host): the interface that leads to it
-	LastName  string     // of a range as written
-	Last      netip.Addr // of a range
+	Zone      string     // interface of a link-local address
+	Via       string     // interface of FreeBSD's next hop (Via host)
+	LastName  string     // last name of a range as written
+	Last      netip.Addr // last address of a range
 }
 
 // PortOp is an operator on ports.
 type PortOp uint8
 
-// Operators; AnyPort stands where no port is asked for.
+// Operators. AnyPort means no condition on the port.
 const (
 	AnyPort PortOp = iota
 	PortEqual
@@ -203,7 +202,7 @@ const (
 type Port struct {
 	token.Span
 	Op        PortOp
-	Low, High Number // High for the last three operators only
+	Low, High Number // High only for the last three operators
 }
 
 // Number is a number that may be written as a name.
@@ -216,7 +215,7 @@ type Number struct {
 type Flags struct {
 	token.Span
 	Set, Mask uint8
-	Implied   bool // the default of rules that keep state, not written
+	Implied   bool // default of rules that keep state, not written
 }
 
 // ICMP is one element of an icmp-type or icmp6-type clause.

@@ -2,13 +2,12 @@ package ast
 
 import "weir/pf/token"
 
-// ScrubRule is a scrub rule as FreeBSD has them: packets that the first such
-// rule matches are cleaned before any other rule is asked. What it asks of
-// packets is in its Rule.
+// ScrubRule is a scrub rule as in FreeBSD: packets are normalised by the first one that
+// matches, before any other rule is evaluated. Its conditions are in its Rule.
 type ScrubRule struct {
 	Rule
-	Keyword       token.Span // from no on
-	No            bool       // packets that match are not cleaned
+	Keyword       token.Span // from the word no on
+	No            bool       // matching packets are not normalised
 	NoDF          bool
 	RandomID      bool
 	ReassembleTCP bool

@@ -2,14 +2,14 @@ package ast
 
 import "weir/pf/token"
 
-// StateKind says what a rule does with the connections that it keeps state of.
+// StateKind is how a rule treats the connections that it keeps state for.
 type StateKind uint8
 
 // Kinds of states.
 const (
 	PlainState     StateKind = iota // keep state
-	ModulatedState                  // modulate state: TCP sequence numbers are made better
-	SynproxyState                   // synproxy state: the handshake is made in the server's place
+	ModulatedState                  // modulate state: TCP sequence numbers are made unpredictable
+	SynproxyState                   // synproxy state: the firewall does the handshake in place of the server
 )
 
 // State is "keep state", "modulate state", "synproxy state" or "no state".
@@ -20,11 +20,10 @@ type State struct {
 	Options []StateOption
 }
 
-// StateOptionKind says what a StateOption limits or does, in the order in which
-// pfctl prints them.
+// StateOptionKind is what a StateOption limits or does, in pfctl's printing order.
 type StateOptionKind uint8
 
-// Kinds of options of states.
+// Kinds of state options.
 const (
 	StateMax             StateOptionKind = iota // max N
 	StateNoSync                                 // no-sync
@@ -39,7 +38,7 @@ const (
 	StateSloppy                                 // sloppy
 	StatePflow                                  // pflow
 	StateAllowRelated                           // allow-related, FreeBSD's
-	StateTimeout                                // a timeout of N seconds, or states for adaptive ones
+	StateTimeout                                // a timeout: N in seconds, or in states for adaptive ones
 	stateOptionKindsLast = StateTimeout
 )
 
@@ -48,15 +47,15 @@ var stateOptionNames = [stateOptionKindsLast + 1]string{
 	"overload", "if-bound", "floating", "sloppy", "pflow", "allow-related", "timeout",
 }
 
-// String is the word that the option starts with; "timeout" for timeouts.
+// String returns the option's first word, or "timeout" for timeouts.
 func (k StateOptionKind) String() string { return stateOptionNames[k] }
 
-// StateOption is one option of a state, or of set state-defaults. Fields that
-// its kind does not have are zero.
+// StateOption is one option of a state, or of set state-defaults. Fields that its kind
+// does not use are zero.
 type StateOption struct {
 	token.Span
 	Kind    StateOptionKind
-	Name    string // of a timeout
+	Name    string // name of a timeout
 	N       uint32
 	Seconds uint32
 	Track   Track
@@ -64,22 +63,22 @@ type StateOption struct {
 	Flush   Flush
 }
 
-// Track says for which rules together source addresses are counted.
+// Track is the set of rules that count source addresses together.
 type Track uint8
 
 // Extents of source tracking.
 const (
 	TrackUnsaid Track = iota // source-track alone
-	TrackRule                // of this rule
-	TrackGlobal              // of all rules with source-track global
+	TrackRule                // this rule
+	TrackGlobal              // all rules with source-track global
 )
 
-// Flush says what becomes of the states of an address that is over a limit.
+// Flush is what happens to the states of an address above a limit.
 type Flush uint8
 
 // Kinds of flushing.
 const (
 	FlushNone   Flush = iota
-	FlushRule         // flush: those of the rule go
-	FlushGlobal       // flush global: all go
+	FlushRule         // flush: remove the rule's states
+	FlushGlobal       // flush global: remove all its states
 )

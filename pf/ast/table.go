@@ -13,9 +13,9 @@ type Table struct {
 	token.Span
 	Name    Word
 	Flags   TableFlags
-	Sources []TableSource // in order; none: the table was not given addresses
-	Entries []TableEntry  // what all sources hold; known after resolving
-	Used    bool          // by a rule; known after resolving
+	Sources []TableSource // in order; none: no addresses were given
+	Entries []TableEntry  // elements from all sources; set by resolving
+	Used    bool          // by a rule; set by resolving
 }
 
 // TableEntry is one element of a table.
@@ -24,20 +24,20 @@ type TableEntry struct {
 	Not    bool
 }
 
-// TableFlags are the words of a table.
+// TableFlags are the keywords of a table.
 type TableFlags struct {
 	Const, Persist, Counters bool
 }
 
-// TableSource is where a table's addresses come from: a list, or a file.
+// TableSource is a source of a table's addresses: a list or a file.
 type TableSource struct {
 	token.Span
 	Hosts []Host
 	File  *Word       // the file's name; nil for a list
-	Text  *token.File // what it holds; nil if it could not be read
+	Text  *token.File // its content; nil if it could not be read
 }
 
-// MarshalText returns an entry as a table's list has it.
+// MarshalText returns an entry in the form of a table's list.
 func (e TableEntry) MarshalText() ([]byte, error) {
 	text := e.Prefix.String()
 	if e.Prefix.IsSingleIP() {
@@ -49,7 +49,7 @@ func (e TableEntry) MarshalText() ([]byte, error) {
 	return []byte(text), nil
 }
 
-// UnmarshalText reads an address or network, behind ! for an excluded one.
+// UnmarshalText reads an address or network, with ! in front if it is excluded.
 func (e *TableEntry) UnmarshalText(text []byte) error {
 	s, not := strings.CutPrefix(string(text), "!")
 	s = strings.TrimSpace(s)

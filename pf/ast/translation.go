@@ -2,7 +2,7 @@ package ast
 
 import "weir/pf/token"
 
-// TranslationKind is the list that a translation rule of FreeBSD's stands in.
+// TranslationKind is the list to which a FreeBSD translation rule belongs.
 type TranslationKind uint8
 
 // Kinds of translation rules.
@@ -12,21 +12,21 @@ const (
 	BinatRule                        // one network for another, both ways
 )
 
-// String is the kind's word.
+// String returns the kind's word.
 func (k TranslationKind) String() string {
 	return [...]string{NatRule: "nat", RdrRule: "rdr", BinatRule: "binat"}[k]
 }
 
-// Translation is a translation rule as FreeBSD has them, or an anchor of such
-// rules. They are lists of their own, asked before the filter rules, and the
-// first of a list that matches is the only one that translates. What a rule
-// asks of packets is in its Rule, of which Log is what it logs by itself.
+// Translation is a translation rule as in FreeBSD, or an anchor of such rules. They are
+// in lists of their own, which are evaluated before the filter rules. In each list only
+// the first matching rule translates. A rule's conditions are in its Rule, whose Log is
+// what the rule itself logs.
 type Translation struct {
 	Rule
 	Kind    TranslationKind
-	Keyword token.Span // from no on
-	No      bool       // packets that match stay as they are
-	Pass    bool       // packets that match are not shown to the filter rules
-	Target  *Pool      // behind ->; nil with No and in an anchor
-	Ruleset *Word      // of nat-anchor and its like: the anchor whose rules of this kind are asked; else nil
+	Keyword token.Span // from the word no on
+	No      bool       // matching packets are not translated
+	Pass    bool       // matching packets skip the filter rules
+	Target  *Pool      // after ->; nil with No and in an anchor
+	Ruleset *Word      // for nat-anchor and similar: the anchor whose rules of this kind are evaluated; else nil
 }

@@ -10,13 +10,14 @@ import (
 	"weir/pf/token"
 )
 
-// schedulers are those of FreeBSD's ALTQ; it prints codel what it reads as codelq.
+// schedulers are the schedulers of FreeBSD's ALTQ. It reads codelq and prints it as
+// codel.
 var schedulers = []string{"cbq", "priq", "hfsc", "fairq", "codel", "codelq"}
 
 func isCodel(scheduler string) bool { return scheduler == "codel" || scheduler == "codelq" }
 
-// schedulerOptions are the words in the parentheses of each scheduler. Behind
-// those that are true there is a value, or some in parentheses.
+// schedulerOptions are the words in the parentheses of each scheduler. A word that is
+// true has a value, or several in parentheses.
 var schedulerOptions = map[string]map[string]bool{
 	"cbq":  {"default": false, "borrow": false, "red": false, "ecn": false, "rio": false, "codel": false},
 	"priq": {"default": false, "red": false, "ecn": false, "rio": false, "codel": false},
@@ -32,7 +33,7 @@ var schedulerOptions = map[string]map[string]bool{
 	"codelq": {"target": true, "interval": true, "ecn": false},
 }
 
-// scheduler reads the options in parentheses behind a scheduler's name.
+// scheduler reads the options in parentheses after a scheduler's name.
 func (p *parser) scheduler(q *ast.Queue, name ast.Word) {
 	s := &ast.Scheduler{Name: name}
 	if p.accept(token.LeftParen) {
@@ -50,7 +51,7 @@ func (p *parser) scheduler(q *ast.Queue, name ast.Word) {
 	q.ALTQ.Scheduler = s
 }
 
-// schedulerOption reads an option of s; one with a value stands once.
+// schedulerOption reads an option of s. One with a value may occur once.
 func (p *parser) schedulerOption(s *ast.Scheduler) ast.SchedulerOption {
 	words := schedulerOptions[s.Name.Text]
 	if !p.is(token.Word) {

@@ -8,15 +8,15 @@ import (
 	"weir/pf/token"
 )
 
-// Bounds of anchors, as in pf.
+// Limits of anchors, as in pf.
 const (
 	maxAnchors    = 64   // anchors in anchors
 	maxAnchorName = 63   // bytes of each name of a path
 	maxAnchorPath = 1023 // bytes
 )
 
-// anchor reads an anchor, and the rules in its braces. A fault before the
-// braces does not hide those behind it.
+// anchor reads an anchor and the rules in its braces. A fault before the braces does not
+// hide faults after it.
 func (p *parser) anchor() ast.Stmt {
 	r := &ast.Rule{Span: p.tok.Span, Action: ast.Match, Anchor: &ast.Anchor{}}
 	whole := p.attempt(func() { p.anchorHead(r) })
@@ -35,7 +35,7 @@ func (p *parser) anchor() ast.Stmt {
 	return r
 }
 
-// anchorHead reads an anchor up to its braces: its clauses are a rule's.
+// anchorHead reads an anchor up to its braces. Its clauses are those of a rule.
 func (p *parser) anchorHead(r *ast.Rule) {
 	p.advance()
 	if p.tok.IsText() && (p.tok.Kind != token.Word || !token.IsKeyword(p.tok.Text)) {
@@ -50,7 +50,7 @@ func (p *parser) anchorHead(r *ast.Rule) {
 	}
 }
 
-// unnamed refuses an anchor without a name and without rules.
+// unnamed rejects an anchor without a name and without rules.
 func (p *parser) unnamed(r *ast.Rule) {
 	if r.Anchor.Name.Text == "" {
 		p.faults.Errorf(r.Span, "an anchor needs a name, or rules in braces")
@@ -102,7 +102,7 @@ func (p *parser) block(a *ast.Anchor) {
 	a.Braces = open.To(p.last)
 }
 
-// closes reports whether the innermost block, which was opened at open, ends here.
+// closes reports whether the innermost block, which began at open, ends here.
 func (p *parser) closes(open token.Span) bool {
 	if p.is(token.EOF) {
 		p.giveUp(open, "the anchor is not closed")
@@ -111,7 +111,7 @@ func (p *parser) closes(open token.Span) bool {
 	return p.is(token.RightBrace) || p.faults.Full()
 }
 
-// giveUp reports an error behind which nothing can be read, once.
+// giveUp reports, once, an error after which nothing can be read.
 func (p *parser) giveUp(at token.Span, message string) {
 	if !p.gaveUp {
 		p.faults.Errorf(at, "%s", message)
@@ -122,8 +122,8 @@ func (p *parser) giveUp(at token.Span, message string) {
 	}
 }
 
-// attempt reports whether read comes to its end; a statement that is given up
-// is then at the token that it cannot be read on from.
+// attempt reports whether read finishes. If it gives up, the current token is the one
+// that it could not read.
 func (p *parser) attempt(read func()) (whole bool) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -137,8 +137,8 @@ func (p *parser) attempt(read func()) (whole bool) {
 	return true
 }
 
-// toBlock goes to the brace that opens a block, the last of a line, or to the
-// end of the line.
+// toBlock skips to the brace that opens a block, the last one of a line, or to the end of
+// the line.
 func (p *parser) toBlock() {
 	for {
 		switch p.tok.Kind {

@@ -8,7 +8,7 @@ import (
 // maxTTL is the largest time to live of a packet.
 const maxTTL = 255
 
-// blockReturn reads what a block rule does with the sender of a packet.
+// blockReturn reads how a block rule answers the sender of a packet.
 func (p *parser) blockReturn(r *ast.Rule) {
 	if r.Action != ast.Block {
 		return
@@ -37,7 +37,7 @@ func (p *parser) blockReturn(r *ast.Rule) {
 	r.Return.Span = at.To(p.last)
 }
 
-// returnTTL reads (ttl N), if it stands here.
+// returnTTL reads (ttl N), if it is here.
 func (p *parser) returnTTL(r *ast.Return) {
 	if !p.accept(token.LeftParen) {
 		return
@@ -48,7 +48,7 @@ func (p *parser) returnTTL(r *ast.Return) {
 	p.expect(token.RightParen, "the ttl")
 }
 
-// returnCodes reads (code) or (code, code6), if it stands here.
+// returnCodes reads (code) or (code, code6), if it is here.
 func (p *parser) returnCodes(r *ast.Return) {
 	if !p.accept(token.LeftParen) {
 		return

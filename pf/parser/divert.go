@@ -7,7 +7,7 @@ import (
 	"weir/pf/token"
 )
 
-// divertTo reads an address and a port or, as FreeBSD writes it, a port alone.
+// divertTo reads an address and a port or, in FreeBSD's form, only a port.
 func (p *parser) divertTo(r *ast.Rule, at token.Span) {
 	d := &ast.Divert{Kind: ast.DivertTo}
 	if next := p.peek(); p.is(token.Number) && !(next.Kind == token.Word && next.Text == "port") {
@@ -44,7 +44,7 @@ func (p *parser) divert(r *ast.Rule, d *ast.Divert, at token.Span) {
 	r.Divert = d
 }
 
-// reassembled reads what is reassembled, which can only be tcp, in any case.
+// reassembled reads what is reassembled, which can only be tcp, in upper or lower case.
 func (p *parser) reassembled() {
 	if p.tok.IsText() && strings.EqualFold(p.tok.Text, "tcp") {
 		p.advance()
@@ -53,7 +53,7 @@ func (p *parser) reassembled() {
 	p.expectWord("tcp", "reassemble")
 }
 
-// scrub reads how packets are cleaned. set-tos is FreeBSD's set tos.
+// scrub reads how packets are normalised. set-tos is FreeBSD's set tos.
 func (p *parser) scrub(r *ast.Rule, at token.Span) {
 	p.expect(token.LeftParen, "scrub")
 	s := &ast.Scrub{}

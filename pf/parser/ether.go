@@ -67,8 +67,7 @@ func (p *parser) etherHead(e *ast.Ether) {
 	}
 }
 
-// etherType reads the number of a protocol of frames; as with pfctl, it cannot
-// be 0.
+// etherType reads the protocol number of frames. As with pfctl, it cannot be 0.
 func (p *parser) etherType() ast.EtherType {
 	w := p.name("the number of a protocol of frames, such as 0x0800")
 	n, err := strconv.ParseUint(w.Text, 0, 16)
@@ -78,7 +77,7 @@ func (p *parser) etherType() ast.EtherType {
 	return ast.EtherType{Word: w, Number: uint16(n)}
 }
 
-// macs reads all, or from and to with addresses of frames.
+// macs reads all, or from and to with frame addresses.
 func (p *parser) macs(e *ast.Ether) {
 	if p.acceptWord("all") {
 		return
@@ -94,7 +93,7 @@ func (p *parser) macs(e *ast.Ether) {
 	}
 }
 
-// mac reads an address of a frame, which may have a length or a mask.
+// mac reads a frame address, which may have a length or a mask.
 func (p *parser) mac() ast.MAC {
 	start := p.tok.Span
 	m := ast.MAC{Not: p.accept(token.Not), Mask: [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
@@ -130,7 +129,7 @@ func (p *parser) macBytes(s string, at token.Span) (m [6]byte) {
 	return m
 }
 
-// l3 reads the IP addresses that a frame's packet is asked for.
+// l3 reads the conditions on the IP addresses of a frame's packet.
 func (p *parser) l3(e *ast.Ether) {
 	if !p.acceptWord("l3") {
 		return
@@ -170,7 +169,7 @@ func (p *parser) etherOptions(e *ast.Ether) {
 	}
 }
 
-// onlyEther refuses other statements in an anchor of rules for frames.
+// onlyEther rejects other statements in an anchor of rules for frames.
 func (p *parser) onlyEther(a *ast.Anchor) {
 	for _, s := range a.Body {
 		if _, ok := s.(*ast.Ether); !ok {

@@ -39,13 +39,13 @@ var filterWords = map[string]func(*parser, *ast.Rule, token.Span){
 	"scrub":         (*parser).scrub,
 }
 
-// Bounds of what filter options ask for.
+// Limits of values in filter options.
 const (
 	mostPrio   = 7         // IFQ_MAXPRIO
 	mostRTable = 1<<16 - 1 // FreeBSD's; OpenBSD has 255
 )
 
-// filterOption reads one of the clauses of an ast.Filter, if it stands here.
+// filterOption reads one of the clauses of an ast.Filter, if one is here.
 func (p *parser) filterOption(r *ast.Rule) bool {
 	start, next := p.tok.Span, p.tok.Text
 	if not := p.negated(); not != nil {
@@ -66,7 +66,8 @@ func (p *parser) filterOption(r *ast.Rule) bool {
 	return true
 }
 
-// negated returns what reads a clause that has a ! in front here, nil if none has.
+// negated returns the function that reads the clause after a !, or nil if it cannot be
+// negated.
 func (p *parser) negated() func(r *ast.Rule, at token.Span, not bool) {
 	if !p.is(token.Not) || p.peek().Kind != token.Word {
 		return nil
@@ -80,7 +81,7 @@ func (p *parser) negated() func(r *ast.Rule, at token.Span, not bool) {
 	return nil
 }
 
-// single notes a clause that may be given once.
+// single stores a clause that may be given once.
 func single[T interface{ Whole() token.Span }](p *parser, target **T, at token.Span, name string, value *T) {
 	if *target != nil {
 		p.twice(at.To(p.last), (**target).Whole(), name)
@@ -89,7 +90,7 @@ func single[T interface{ Whole() token.Span }](p *parser, target **T, at token.S
 	*target = value
 }
 
-// last notes a clause of which, as in pf, the last counts.
+// last stores a clause. As in pf, the last one counts.
 func last[T interface{ Whole() token.Span }](p *parser, target **T, at token.Span, name string, value *T) {
 	if *target != nil {
 		p.faults.Add(diag.Diagnostic{
@@ -119,8 +120,8 @@ func (p *parser) count(what string, most uint64) *ast.Count {
 	return &ast.Count{Span: at, N: uint32(n)}
 }
 
-// tosNames are the names of values of the type of service: those of RFC 1349
-// and RFC 791, and of code points of RFC 2474, 2597, 3246 and 5865.
+// tosNames are names of values of the type of service: those of RFC 1349 and RFC 791, and
+// of the code points of RFC 2474, 2597, 3246 and 5865.
 var tosNames = map[string]uint32{
 	"lowdelay": 0x10, "throughput": 0x08, "reliability": 0x04,
 	"critical": 0xa0, "inetcontrol": 0xc0, "netcontrol": 0xe0,
@@ -156,7 +157,7 @@ func (p *parser) maxPktRate(r *ast.Rule, at token.Span) {
 	single(p, &r.MaxPktRate, at, "max-pkt-rate", rate)
 }
 
-// sets reads one thing that is set, or several in parentheses.
+// sets reads one set option, or several in parentheses.
 func (p *parser) sets(r *ast.Rule, _ token.Span) {
 	if !p.accept(token.LeftParen) {
 		p.set1(&r.Set)
@@ -227,8 +228,8 @@ func (p *parser) sourceLimiter(r *ast.Rule, at token.Span) {
 	single(p, &r.SourceLimiter, at, "source limiter", p.limiter(at))
 }
 
-// limiter reads the name of a limiter, or its number behind id, and what
-// becomes of packets that are over its limit.
+// limiter reads a limiter's name, or its number after id, and what happens to packets
+// above its limit.
 func (p *parser) limiter(at token.Span) *ast.Limiter {
 	p.expectWord("limiter", "state or source")
 	l := &ast.Limiter{}

@@ -5,8 +5,8 @@ import (
 	"weir/pf/token"
 )
 
-// freebsd reads a statement that only FreeBSD's pf has, told by the word that it
-// starts with or the one behind no. It reports false if none stands here.
+// freebsd reads a statement that only FreeBSD's pf has. It recognises it by its first
+// word, or by the one after no. It returns false if there is none here.
 func (p *parser) freebsd() (s ast.Stmt, ok bool) {
 	switch p.statementWord() {
 	case "nat", "rdr", "binat":
@@ -21,10 +21,10 @@ func (p *parser) freebsd() (s ast.Stmt, ok bool) {
 	return nil, false
 }
 
-// mayBeNegated are those that no may stand before.
+// mayBeNegated are the statements that may follow no.
 var mayBeNegated = setOf("nat", "rdr", "binat", "scrub")
 
-// statementWord is the word that tells which statement stands here.
+// statementWord returns the word that identifies the statement here.
 func (p *parser) statementWord() string {
 	if next := p.peek(); p.isWord("no") && next.Kind == token.Word && mayBeNegated[next.Text] {
 		return next.Text

@@ -10,14 +10,14 @@ import (
 	"weir/pf/token"
 )
 
-// A text of so many bytes is parsed in less than so long.
+// A text of this size has to be parsed within this time.
 const (
 	fuzzBytes = 64 << 10
 	fuzzTime  = time.Second
 )
 
-// FuzzParser checks that any text parses in time, into statements that know
-// their places, with faults that can be shown.
+// FuzzParser checks that any text parses in time, that its statements have valid places,
+// and that its faults can be shown.
 func FuzzParser(f *testing.F) {
 	for _, text := range testenv.RuleFiles(f) {
 		f.Add(text)
@@ -43,8 +43,8 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
-// inTime wants a run to take less than fuzzTime; another gets the chance where
-// the machine was busy.
+// inTime checks that run takes less than fuzzTime. It tries again, because the machine
+// may be busy.
 func inTime(t *testing.T, run func()) {
 	t.Helper()
 	took := time.Duration(0)

@@ -8,8 +8,8 @@ import (
 	"weir/pf/token"
 )
 
-// host reads an address: any, a table, an interface in parentheses, or a word
-// that the resolver makes something of.
+// host reads an address: any, a table, an interface in parentheses, or a word for the
+// resolver.
 func (p *parser) host() ast.Host {
 	start := p.tok.Span
 	h := ast.Host{Bits: -1}
@@ -65,7 +65,7 @@ func (p *parser) ruleHost() ast.Host {
 	return ast.Host{Span: start.To(p.last), Kind: kind, Not: not, Bits: -1}
 }
 
-// noURPF refuses urpf-failed where it cannot be asked.
+// noURPF rejects urpf-failed where it is not allowed.
 func (p *parser) noURPF(to *ast.Endpoint) {
 	for _, h := range to.Hosts {
 		if h.Kind == ast.HostURPFFailed {
@@ -74,7 +74,7 @@ func (p *parser) noURPF(to *ast.Endpoint) {
 	}
 }
 
-// specialHosts are the words that stand for addresses by what the routes say.
+// specialHosts are the words for addresses that depend on routes.
 var specialHosts = map[string]ast.HostKind{"no-route": ast.HostNoRoute, "urpf-failed": ast.HostURPFFailed}
 
 // rangeEnd reads the last address of a range, whose first is h.
@@ -100,7 +100,7 @@ func (p *parser) routeLabel() string {
 	return label.Text
 }
 
-// weight reads the share that an address of a pool has.
+// weight reads the weight of an address in a pool.
 func (p *parser) weight(h *ast.Host) {
 	if !p.acceptWord("weight") {
 		return
@@ -113,12 +113,12 @@ func (p *parser) weight(h *ast.Host) {
 	h.Span = h.Span.To(p.last)
 }
 
-// hostName reads the word of a host and takes the modifiers off it.
+// hostName reads the word of a host and removes its modifiers.
 func (p *parser) hostName(h *ast.Host, what string) {
 	w := p.name(what)
 	h.Name = w.Text
 	if _, err := netip.ParseAddr(w.Text); err == nil {
-		return // the :0 at the end of an address is no modifier
+		return // the :0 at the end of an address is not a modifier
 	}
 	defer p.oneModifier(h, w)
 	for {
@@ -149,12 +149,12 @@ func (p *parser) hostName(h *ast.Host, what string) {
 func (p *parser) dynamicName(h *ast.Host) {
 	at := p.tok.Span
 	p.hostName(h, "the name of an interface")
-	if _, err := netip.ParseAddr(h.Name); err != nil { // else the resolver says what is wrong with that
+	if _, err := netip.ParseAddr(h.Name); err != nil { // otherwise the resolver reports the fault
 		p.checkDynamic(h.Name, at)
 	}
 }
 
-// checkDynamic refuses what cannot be the name of an interface in parentheses.
+// checkDynamic rejects words that cannot be an interface's name in parentheses.
 func (p *parser) checkDynamic(word string, at token.Span) {
 	name, modifier, colon := strings.Cut(word, ":")
 	switch {
@@ -167,7 +167,7 @@ func (p *parser) checkDynamic(word string, at token.Span) {
 	}
 }
 
-// oneModifier checks that not several modifiers say which addresses are meant.
+// oneModifier checks that at most one modifier selects addresses.
 func (p *parser) oneModifier(h *ast.Host, w ast.Word) {
 	modes := 0
 	for _, mode := range []bool{h.Network, h.Broadcast, h.Peer} {
@@ -180,7 +180,7 @@ func (p *parser) oneModifier(h *ast.Host, w ast.Word) {
 	}
 }
 
-// bits reads the length of a network's prefix behind a slash.
+// bits reads the length of a network's prefix after a slash.
 func (p *parser) bits(h *ast.Host) {
 	if !p.accept(token.Slash) {
 		return
@@ -200,8 +200,8 @@ var unaryPortOps = map[token.Kind]ast.PortOp{
 
 var binaryPortOps = map[token.Kind]ast.PortOp{token.Inside: ast.PortInside, token.Outside: ast.PortOutside}
 
-// unaryPortOp reads an operator that stands before its operand, if there is one.
-// Without one, the operand itself is asked for.
+// unaryPortOp reads an operator before its operand, if there is one. Without one, the
+// condition is equality.
 func (p *parser) unaryPortOp() (op ast.PortOp, given bool) {
 	if op, given = unaryPortOps[p.tok.Kind]; !given {
 		return ast.PortEqual, false
@@ -230,7 +230,7 @@ func (p *parser) port() ast.Port {
 	return port
 }
 
-// splitRange takes low:high apart.
+// splitRange splits low:high.
 func (p *parser) splitRange(w ast.Word) (low, high ast.Number, ok bool) {
 	i := strings.IndexByte(w.Text, ':')
 	if i < 0 {
@@ -241,7 +241,7 @@ func (p *parser) splitRange(w ast.Word) (low, high ast.Number, ok bool) {
 	}
 	low.Word = ast.Word{Span: w.Span, Text: w.Text[:i]}
 	high.Word = ast.Word{Span: w.Span, Text: w.Text[i+1:]}
-	if int(w.End-w.Pos) == len(w.Text) { // not so if part of it came out of a macro
+	if int(w.End-w.Pos) == len(w.Text) { // false if part of it came from a macro
 		low.End, high.Pos = w.Pos+token.Pos(i), w.Pos+token.Pos(i+1)
 	}
 	return low, high, true

@@ -6,24 +6,24 @@ import (
 	"weir/pf/token"
 )
 
-// Bounds of the files that a configuration is read from.
+// Limits of the files of a configuration.
 const (
-	maxIncludes = 16       // files in files
-	maxFiles    = 4096     // files, those of tables too
-	maxText     = 64 << 20 // bytes of all of them
+	maxIncludes = 16       // nesting of files
+	maxFiles    = 4096     // number of files, including those of tables
+	maxText     = 64 << 20 // bytes of all files together
 )
 
-// files are where the files come from that statements name.
+// files is the source of the files that statements name.
 type files struct {
 	open  source.Opener
 	known func(table string) bool // without its files; may be nil
-	first string                  // the name of the first file
+	first string                  // name of the first file
 	set   *token.FileSet
 	count int
-	left  int // bytes
+	left  int // bytes left
 }
 
-// include reads the statements of another file in the place of this one.
+// include reads the statements of another file in place of this one.
 func (p *parser) include() ast.Stmt {
 	at := p.tok.Span
 	p.advance()
@@ -48,7 +48,7 @@ func (p *parser) include() ast.Stmt {
 	return nil
 }
 
-// open reads a file that a statement names; nil where it reported an error.
+// open reads a file that a statement names. It returns nil after it reported an error.
 func (p *parser) open(name ast.Word, statement token.Span) *token.File {
 	switch {
 	case p.files.open == nil:
@@ -75,8 +75,8 @@ func (p *parser) open(name ast.Word, statement token.Span) *token.File {
 	return file
 }
 
-// Beside finds out what files a configuration names, and reads them. What is
-// wrong with them is said when the configuration is read.
+// Beside finds the files that a configuration names, and reads them. Their faults are
+// reported when the configuration is read.
 func Beside(name string, text []byte, macros []source.Macro, from source.Opener) source.Beside {
 	r := source.Recorder{From: from}
 	ParseInput(&source.Input{Name: name, Text: text, Macros: macros, Files: &r})

@@ -15,7 +15,7 @@ func (p *parser) on(r *ast.Rule) {
 // maxInterfaceName is IFNAMSIZ without the NUL.
 const maxInterfaceName = 15
 
-// interfaceName reads the name of an interface or group, with a ! before it.
+// interfaceName reads the name of an interface or group, with an optional !.
 func (p *parser) interfaceName() ast.Interface {
 	start := p.tok.Span
 	not := p.accept(token.Not)
@@ -30,11 +30,11 @@ func (p *parser) interfaceNamed(start token.Span, not bool) ast.Interface {
 	return ast.Interface{Span: start.To(name.Span), Not: not, Name: name.Text}
 }
 
-// mostRDomain is the largest number of a routing domain. OpenBSD has 255.
+// mostRDomain is the largest number of a routing domain, as in OpenBSD.
 const mostRDomain = 255
 
-// ruleInterface reads an interface of a rule: a name, any or a routing domain,
-// with a ! before it.
+// ruleInterface reads an interface of a rule: a name, any or a routing domain, with an
+// optional !.
 func (p *parser) ruleInterface() ast.Interface {
 	start := p.tok.Span
 	not := p.accept(token.Not)

@@ -8,7 +8,7 @@ import (
 	"weir/pf/token"
 )
 
-// Bounds of limiters, as pfctl has them.
+// Limits of limiters, as in pfctl.
 const (
 	maxLimiterName   = 15
 	maxLimiterID     = 255
@@ -45,7 +45,7 @@ func (p *parser) limiterDef() ast.Stmt {
 	return l
 }
 
-// limiterOption reads an option of both kinds; false if word is none.
+// limiterOption reads an option of both kinds. It returns false if word is not one.
 func (p *parser) limiterOption(l *ast.LimiterDef, word string) bool {
 	switch word {
 	case "id":
@@ -60,7 +60,7 @@ func (p *parser) limiterOption(l *ast.LimiterDef, word string) bool {
 	return true
 }
 
-// sourceOption reads an option of source limiters; false if word is none.
+// sourceOption reads an option of source limiters. It returns false if word is not one.
 func (p *parser) sourceOption(l *ast.LimiterDef, word string) bool {
 	switch word {
 	case "entries":
@@ -90,7 +90,7 @@ func (p *parser) senderBits(family string, most uint64) *uint8 {
 	return &n
 }
 
-// limiterNeeds checks that a limiter has what it needs.
+// limiterNeeds checks that a limiter has all required options.
 func (p *parser) limiterNeeds(l *ast.LimiterDef, said map[string]token.Span) {
 	needed := []string{"id", "limit"}
 	if l.Source {

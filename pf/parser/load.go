@@ -9,8 +9,8 @@ import (
 	"weir/pf/token"
 )
 
-// loadAnchor reads load anchor, and the file that it names: as in pf, with no
-// macros but those that are set from outside.
+// loadAnchor reads load anchor, and the file that it names. As in pf, only macros set
+// from outside are defined in that file.
 func (p *parser) loadAnchor() ast.Stmt {
 	l := &ast.LoadAnchor{Span: p.tok.Span}
 	p.advance()
@@ -21,7 +21,7 @@ func (p *parser) loadAnchor() ast.Stmt {
 			p.fail(l.Name.Span, "rules are loaded into one anchor, so its path has no %s", name)
 		}
 	}
-	if p.is(token.LeftBrace) { // as it is printed
+	if p.is(token.LeftBrace) { // the printed form
 		a := &ast.Anchor{}
 		p.block(a)
 		l.Body = a.Body
@@ -60,8 +60,8 @@ func (p *parser) loadFile(l *ast.LoadAnchor) {
 	p.files = inside.files
 }
 
-// above returns the names of the file that pos lies in, and of those by which it
-// came to be read.
+// above returns the name of the file that contains pos, and of the files through which it
+// was included.
 func (p *parser) above(pos token.Pos) []string {
 	var names []string
 	for f := p.files.set.File(pos); f != nil; f = p.files.set.File(f.Included.Pos) {

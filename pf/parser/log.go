@@ -31,7 +31,7 @@ func (p *parser) logQuick(log **ast.Log, quick *bool) {
 	}
 }
 
-// logOptions reads what stands in parentheses behind log.
+// logOptions reads the options in parentheses after log.
 func (p *parser) logOptions(at token.Span) *ast.Log {
 	l := &ast.Log{Span: at}
 	if !p.accept(token.LeftParen) {
@@ -43,7 +43,7 @@ func (p *parser) logOptions(at token.Span) *ast.Log {
 			l.All = true
 		case p.acceptWord("matches"):
 			l.Matches = true
-		case p.acceptWord("user"), p.acceptWord("group"): // FreeBSD's, for the same
+		case p.acceptWord("user"), p.acceptWord("group"): // FreeBSD's words for the same
 			l.User = true
 		case p.acceptWord("to"):
 			l.To = p.logInterface()
@@ -62,7 +62,7 @@ func (p *parser) logOptions(at token.Span) *ast.Log {
 // mostPflog is the largest number of an interface to log to.
 const mostPflog = 255
 
-// logInterface reads pflogN; nil for pflog0, which is logged to anyway.
+// logInterface reads pflogN. It returns nil for pflog0, which is the default.
 func (p *parser) logInterface() *ast.Count {
 	w := p.name("pflog and a number")
 	digits, ok := strings.CutPrefix(w.Text, "pflog")

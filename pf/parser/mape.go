@@ -7,14 +7,14 @@ import (
 	"weir/pf/token"
 )
 
-// Bounds of map-e-portset, which shares the 16 bits of a port out.
+// Limits of map-e-portset, which divides the 16 bits of a port.
 const (
 	maxMapEOffset = 15
 	portBits      = 16
 )
 
-// mapE reads the three numbers behind map-e-portset: how many bits of a port
-// stand before those that tell who it belongs to, how many those are, and who.
+// mapE reads the three numbers after map-e-portset: how many bits of a port come before
+// the owner's number, the length of that number, and the number.
 func (p *parser) mapE(pool *ast.Pool, at token.Span) {
 	m := &ast.MapE{}
 	for i, target := range []*uint16{&m.Offset, &m.Length, &m.ID} {

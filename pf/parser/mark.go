@@ -13,7 +13,7 @@ func (p *parser) setMarkMask(start token.Span) ast.Stmt {
 	return &ast.MarkMask{Span: start.To(p.last), Mask: n}
 }
 
-// marked reads what a rule asks of a packet's mark.
+// marked reads a condition on a packet's mark.
 func (p *parser) marked(r *ast.Rule, at token.Span, not bool) {
 	m := p.mark(at)
 	m.Not = not

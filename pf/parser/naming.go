@@ -8,10 +8,10 @@ import (
 	"weir/pf/token"
 )
 
-// maxLabels is how many labels a rule may have, as in FreeBSD.
+// maxLabels is the number of labels that a rule may have, as in FreeBSD.
 const maxLabels = 5
 
-// label reads a label of a rule, the first or a further one.
+// label reads a rule's first or further label.
 func (p *parser) label(first **ast.Word, more *[]ast.Word) {
 	w := p.word("a label")
 	switch {
@@ -28,11 +28,11 @@ func (p *parser) label(first **ast.Word, more *[]ast.Word) {
 	}
 }
 
-// isIdentifier reports whether the number of a rule is given here.
+// isIdentifier reports whether a rule's number is here.
 func (p *parser) isIdentifier() bool { return p.isWord("ridentifier") || p.isWord("tracker") }
 
-// identifier reads the number that FreeBSD and pfSense give a rule; at is where
-// its keyword stands.
+// identifier reads the number that FreeBSD and pfSense give a rule. at is the place of
+// its keyword.
 func (p *parser) identifier(target **ast.Word, at token.Span) {
 	name := p.tok.Text
 	p.advance()
@@ -41,8 +41,8 @@ func (p *parser) identifier(target **ast.Word, at token.Span) {
 	last(p, target, at, name, &w)
 }
 
-// dummynet reads dnpipe or dnqueue and one number or two in parentheses, which
-// may be 0.
+// dummynet reads dnpipe or dnqueue with one number, or two in parentheses. Numbers may be
+// 0.
 func (p *parser) dummynet(r *ast.Rule) {
 	d := &ast.Dummynet{Span: p.tok.Span, Queue: p.isWord("dnqueue")}
 	word := p.tok.Text

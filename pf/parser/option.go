@@ -10,7 +10,7 @@ import (
 // flagLetters are the TCP flags in the order of their bits.
 const flagLetters = "FSRPAUEW"
 
-// flags reads set/mask or any; at is the word flags.
+// flags reads set/mask or any. at is the word flags.
 func (p *parser) flags(r *ast.Rule, at token.Span) {
 	f := &ast.Flags{}
 	if !p.acceptWord("any") {

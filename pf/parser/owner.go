@@ -7,9 +7,9 @@ import (
 	"weir/pf/token"
 )
 
-// owners reads the conditions of user or group, which what says, from the last
-// to the first. As in pf, those of a later clause come before those of an
-// earlier one; the rule turns all of them round at its end.
+// owners reads the conditions of user or group, as named by what, from the last to the
+// first. As in pf, those of a later clause come before those of an earlier one. The rule
+// reverses all of them at its end.
 func (p *parser) owners(target *[]ast.Owner, what string) {
 	first := len(*target)
 	p.list(func() { *target = append(*target, p.owner(what)) })
@@ -34,7 +34,7 @@ func (p *parser) owner(what string) ast.Owner {
 	return o
 }
 
-// systems reads the names of operating systems behind os.
+// systems reads the names of operating systems after os.
 func (p *parser) systems(e *ast.Endpoint) {
 	if !p.acceptWord("os") {
 		return
@@ -42,8 +42,7 @@ func (p *parser) systems(e *ast.Endpoint) {
 	p.list(func() { e.OS = append(e.OS, p.systemName()) })
 }
 
-// systemName reads the name of an operating system, of one word or several in
-// quotes.
+// systemName reads the name of an operating system: one word, or several in quotes.
 func (p *parser) systemName() ast.Word {
 	if p.is(token.Word) && p.tok.Text == "any" {
 		w := ast.Word{Span: p.tok.Span, Text: p.tok.Text}

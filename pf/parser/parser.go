@@ -10,21 +10,20 @@ import (
 	"weir/pf/token"
 )
 
-// Bounds of what is read. Reading also ends when the list of errors is full.
+// Limits of the input. Reading also ends when the list of errors is full.
 const (
-	maxNesting = 64      // of lists in lists
-	maxItems   = 1 << 20 // of one statement's lists
+	maxNesting = 64      // nesting of lists
+	maxItems   = 1 << 20 // items in one statement's lists
 )
 
-// Parse reads a configuration of one file. name is how messages call it. The
-// file holds the statements that could be read; it can be used only if the list
-// has no errors.
+// Parse reads a configuration of one file. name is used in messages. The file has the
+// statements that could be read. It is usable only if the list has no errors.
 func Parse(name string, src []byte) (*ast.File, diag.List) {
 	return ParseInput(&source.Input{Name: name, Text: src})
 }
 
-// ParseInput reads a configuration, and the files that it includes as if their
-// text stood there.
+// ParseInput reads a configuration, with the files that it includes in place of their
+// include statements.
 func ParseInput(in *source.Input) (*ast.File, diag.List) {
 	set := token.NewFileSet()
 	list := &diag.List{Files: set}
@@ -55,17 +54,17 @@ type parser struct {
 	stream *scanner.Stream
 	faults *diag.List
 	tok    token.Token   // the current token
-	ahead  []token.Token // at most one, behind tok
+	ahead  []token.Token // at most one token, after tok
 	last   token.Span    // of the token before tok
-	lists  int           // braces of lists that are open
-	items  int           // of the statement's lists
-	blocks int           // braces of blocks that are open
-	depth  int           // anchors that are open
+	lists  int           // open braces of lists
+	items  int           // items in the statement's lists
+	blocks int           // open braces of blocks
+	depth  int           // open anchors
 	gaveUp bool          // the rest of the file is not read
 	files  files
 }
 
-// bailout is panicked with when a statement cannot be read on; line catches it.
+// bailout is the panic value if a statement cannot be read further. line recovers it.
 type bailout struct{}
 
 func (p *parser) advance() {
@@ -77,7 +76,7 @@ func (p *parser) advance() {
 	p.tok = p.stream.Next()
 }
 
-// peek returns the token behind the current one.
+// peek returns the token after the current one.
 func (p *parser) peek() token.Token {
 	if len(p.ahead) == 0 {
 		p.ahead = append(p.ahead, p.stream.Next())
@@ -85,8 +84,8 @@ func (p *parser) peek() token.Token {
 	return p.ahead[0]
 }
 
-// line reads a statement and the end of its line; nil for an empty line and
-// where nothing could be read.
+// line reads a statement and the end of its line. It returns nil for an empty line, and
+// if nothing could be read.
 func (p *parser) line() (s ast.Stmt) {
 	p.lists, p.items = 0, 0
 	if p.tok.Kind == token.Newline {
@@ -107,7 +106,7 @@ func (p *parser) line() (s ast.Stmt) {
 	return s
 }
 
-// end asks for the end of the statement: of the line, the file or the block.
+// end requires the end of the statement: of the line, the file or the block.
 func (p *parser) end() {
 	switch p.tok.Kind {
 	case token.EOF, token.Newline:
@@ -120,9 +119,9 @@ func (p *parser) end() {
 	}
 }
 
-// resume goes to where the next statement may start: the end of the line, but
-// of a line behind the list if one is open. A word that starts statements ends
-// a list that was never closed.
+// resume skips to where the next statement may start: the end of the line or, if a list
+// is open, the end of the line on which the list ends. A word that starts statements also
+// ends a list that was never closed.
 func (p *parser) resume() {
 	for {
 		switch p.tok.Kind {
@@ -144,8 +143,8 @@ func (p *parser) resume() {
 	}
 }
 
-// fail reports an error and gives the statement up. What was reported by the
-// scanner is not reported again.
+// fail reports an error and gives up the statement. It does not repeat errors of the
+// scanner.
 func (p *parser) fail(sp token.Span, format string, args ...any) {
 	p.failWith(diag.Diagnostic{Span: sp, Message: fmt.Sprintf(format, args...)})
 }
@@ -168,7 +167,7 @@ func (p *parser) describe() string {
 	return fmt.Sprintf("%q", p.tok.Text)
 }
 
-// expected fails because something else stands where what is asked for.
+// expected fails because the current token is not what the grammar requires.
 func (p *parser) expected(what string) {
 	p.fail(p.tok.Span, "expected %s, found %s", what, p.describe())
 }
@@ -178,7 +177,7 @@ func (p *parser) is(kind token.Kind) bool { return p.tok.Kind == kind }
 // isWord reports whether the current token is the keyword w.
 func (p *parser) isWord(w string) bool { return p.tok.Kind == token.Word && p.tok.Text == w }
 
-// accept goes past a token of a kind, if it is one.
+// accept consumes a token of a kind, if it is here.
 func (p *parser) accept(kind token.Kind) bool {
 	if p.tok.Kind != kind {
 		return false
@@ -187,7 +186,7 @@ func (p *parser) accept(kind token.Kind) bool {
 	return true
 }
 
-// acceptWord goes past the keyword w, if it stands here.
+// acceptWord consumes the keyword w, if it is here.
 func (p *parser) acceptWord(w string) bool {
 	if !p.isWord(w) {
 		return false
@@ -196,7 +195,7 @@ func (p *parser) acceptWord(w string) bool {
 	return true
 }
 
-// expect goes past a token of a kind, which must stand here behind after.
+// expect consumes a token of a kind, which is required after after.
 func (p *parser) expect(kind token.Kind, after string) token.Token {
 	if p.tok.Kind != kind {
 		p.expected(fmt.Sprintf("%q after %s", kind.String(), after))
@@ -206,7 +205,7 @@ func (p *parser) expect(kind token.Kind, after string) token.Token {
 	return t
 }
 
-// expectWord goes past the keyword w, which must stand here behind after.
+// expectWord consumes the keyword w, which is required after after.
 func (p *parser) expectWord(w, after string) {
 	if !p.isWord(w) {
 		d := diag.Diagnostic{Span: p.tok.Span, Message: fmt.Sprintf("expected %q after %s, found %s", w, after, p.describe())}
@@ -218,7 +217,7 @@ func (p *parser) expectWord(w, after string) {
 	p.advance()
 }
 
-// name reads a name, which is a word that is not empty.
+// name reads a name, which is a non-empty word.
 func (p *parser) name(what string) ast.Word {
 	if p.tok.IsText() && p.tok.Text == "" {
 		p.expected(what)
@@ -226,7 +225,7 @@ func (p *parser) name(what string) ast.Word {
 	return p.word(what)
 }
 
-// word reads a name or value; what says what it is. Keywords must be quoted.
+// word reads a name or value, which messages call what. Keywords must be quoted.
 func (p *parser) word(what string) ast.Word {
 	if !p.tok.IsText() {
 		p.expected(what)
@@ -239,8 +238,8 @@ func (p *parser) word(what string) ast.Word {
 	return w
 }
 
-// list reads one item, or several in braces, between which commas and line
-// ends may stand; lists may hold lists.
+// list reads one item, or several in braces, separated by optional commas and line ends.
+// Lists may contain lists.
 func (p *parser) list(item func()) {
 	if !p.is(token.LeftBrace) {
 		item()
@@ -275,8 +274,8 @@ func (p *parser) braces(mayBeEmpty bool, item func()) {
 	p.lists--
 }
 
-// comma goes past a comma between elements, and past line ends behind it. The
-// last element has none, as in pf: what was to follow it is missing.
+// comma consumes a comma between elements and the line ends after it. As in pf, no comma
+// may follow the last element, because that would mean that an element is missing.
 func (p *parser) comma(closing token.Kind) {
 	at := p.tok.Span
 	if !p.accept(token.Comma) {
@@ -290,8 +289,8 @@ func (p *parser) comma(closing token.Kind) {
 	}
 }
 
-// lineEnds goes past line ends in a list, but not to a word that starts a
-// statement: there the list was forgotten to be closed.
+// lineEnds consumes line ends in a list. It stops at a word that starts a statement,
+// because the list was then not closed.
 func (p *parser) lineEnds() {
 	for p.is(token.Newline) {
 		if next := p.peek(); next.Kind == token.Word && startsStatement[next.Text] && token.IsKeyword(next.Text) {

@@ -11,8 +11,8 @@ import (
 	"weir/pf/printer"
 )
 
-// TestStatements checks that each statement knows its own text, also behind
-// ones that do not parse, and that comments are kept.
+// TestStatements checks that each statement has its own text, even after ones that do not
+// parse, and that comments are kept.
 func TestStatements(t *testing.T) {
 	file, list := parser.Parse("in", []byte(`# first
 x = "em0" # second
@@ -54,8 +54,8 @@ block drop out log
 	}
 }
 
-// TestPrintUnresolved checks the form of a file whose lists and names stay as
-// they were written.
+// TestPrintUnresolved checks the printed form of a file whose lists and names are still
+// as written.
 func TestPrintUnresolved(t *testing.T) {
 	for src, want := range map[string]string{
 		"pass": "pass all",

@@ -8,7 +8,7 @@ import (
 	"weir/pf/token"
 )
 
-// natTo reads nat-to, rdr-to or binat-to, at keyword, into target.
+// natTo reads nat-to, rdr-to or binat-to into target. keyword is its place.
 func (p *parser) natTo(r *ast.Rule, target **ast.Pool, keyword token.Span, name string) {
 	pool := p.pool(keyword, name)
 	if r.AfTo != nil {
@@ -32,14 +32,15 @@ func (p *parser) natTo(r *ast.Rule, target **ast.Pool, keyword token.Span, name 
 	*target = pool
 }
 
-// exclude reports that two options of a rule cannot stand together.
+// exclude reports that two options of a rule cannot be combined.
 func (p *parser) exclude(at token.Span, name string, first token.Span, other string) {
 	p.faults.Add(diag.Diagnostic{
 		Span: at, Message: name + " and " + other + " exclude each other", Related: []diag.Related{{Span: first}},
 	})
 }
 
-// pool reads the addresses that a translation, at keyword, chooses from, and how.
+// pool reads the addresses from which a translation chooses, and how. keyword is its
+// place.
 func (p *parser) pool(keyword token.Span, name string) *ast.Pool {
 	pool := &ast.Pool{}
 	p.poolHosts(pool, name)
@@ -80,8 +81,7 @@ var poolTypes = map[string]ast.PoolType{
 	"round-robin": ast.RoundRobin, "least-states": ast.LeastStates,
 }
 
-// poolWords are options of pools that OpenBSD does not know, so that they are no
-// keywords.
+// poolWords are pool options that OpenBSD does not know, so they are not keywords.
 var poolWords = setOf("endpoint-independent", "prefer-ipv6-nexthop", "map-e-portset")
 
 // poolOptions reads how addresses are chosen from a pool, in any order.
@@ -126,8 +126,8 @@ func (p *parser) flag(target *bool, at token.Span, name string) {
 	*target = true
 }
 
-// hashKey reads the key of source-hash, nil if there is none: words up to the
-// next option, with a blank between them.
+// hashKey reads the key of source-hash, or returns nil if there is none. The key is all
+// words up to the next option, with a blank between them.
 func (p *parser) hashKey() *ast.Word {
 	var words []string
 	start := p.tok.Span
@@ -170,8 +170,8 @@ func (p *parser) afTo(r *ast.Rule, keyword token.Span) {
 
 var routeKinds = map[string]ast.RouteKind{"route-to": ast.RouteTo, "reply-to": ast.ReplyTo, "dup-to": ast.DupTo}
 
-// route reads route-to, reply-to or dup-to, if one stands here. Where early is
-// true, before the rule's family, FreeBSD has it: there a word is an interface.
+// route reads route-to, reply-to or dup-to, if one is here. If early is set, it is before
+// the rule's family, as in FreeBSD. A word is then an interface.
 func (p *parser) route(r *ast.Rule, early bool) bool {
 	kind, ok := routeKinds[p.tok.Text]
 	if !ok || !p.is(token.Word) {
@@ -198,8 +198,8 @@ func (p *parser) route(r *ast.Rule, early bool) bool {
 	return true
 }
 
-// nextHop reads an address that packets are sent to, or FreeBSD's pair of an
-// interface and such an address in parentheses.
+// nextHop reads a next hop's address, or FreeBSD's pair of an interface and an address in
+// parentheses.
 func (p *parser) nextHop(kind ast.RouteKind, early bool) ast.Host {
 	start := p.tok.Span
 	if early && p.tok.IsText() && !isAddress(p.tok.Text) && !p.isWord("any") {
@@ -216,7 +216,7 @@ func (p *parser) nextHop(kind ast.RouteKind, early bool) ast.Host {
 	return h
 }
 
-// pair reads (if), the interface's changing addresses, or (if host).
+// pair reads (if), which is the interface's dynamic addresses, or (if host).
 func (p *parser) pair(kind ast.RouteKind) ast.Host {
 	start := p.tok.Span
 	p.advance()
@@ -237,8 +237,8 @@ func (p *parser) pair(kind ast.RouteKind) ast.Host {
 	return h
 }
 
-// isAddress reports whether a word cannot be the name of an interface: it begins
-// as an address does, or has a colon as addresses and modifiers have.
+// isAddress reports whether a word cannot be the name of an interface: it begins like an
+// address, or has a colon as addresses and modifiers have.
 func isAddress(s string) bool {
 	return s != "" && s[0] >= '0' && s[0] <= '9' || strings.Contains(s, ":")
 }

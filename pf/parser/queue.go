@@ -10,7 +10,7 @@ import (
 	"weir/pf/token"
 )
 
-// Bounds of a queue's numbers, as pfctl has them.
+// Limits of a queue's numbers, as in pfctl.
 const (
 	maxQueueName = 63 // PF_QNAME_SIZE without the NUL
 	maxFlows     = 32767
@@ -29,7 +29,7 @@ func (p *parser) queue() ast.Stmt {
 	return q
 }
 
-// altq reads altq on, with which FreeBSD's queues begin.
+// altq reads altq on, which comes before FreeBSD's queues.
 func (p *parser) altq() ast.Stmt {
 	d := &ast.Discipline{Span: p.tok.Span}
 	p.advance()
@@ -57,7 +57,7 @@ var queueWords = []string{
 func (p *parser) queueOptions(q *ast.Queue) {
 	said := map[string]token.Span{}
 	for p.accept(token.Comma) || p.is(token.Word) || p.is(token.LeftBrace) {
-		if p.is(token.LeftBrace) { // FreeBSD leaves the word queue out there
+		if p.is(token.LeftBrace) { // FreeBSD omits the word queue there
 			p.subqueues(q)
 			continue
 		}
@@ -79,7 +79,8 @@ func (p *parser) queueOptions(q *ast.Queue) {
 	}
 }
 
-// queueOption reads what stands behind word; false if that is no option.
+// queueOption reads the value of the option word. It returns false if word is not an
+// option.
 func (p *parser) queueOption(q *ast.Queue, word string) bool {
 	switch word {
 	case "bandwidth":
@@ -108,7 +109,7 @@ func (p *parser) queueOption(q *ast.Queue, word string) bool {
 		q.ALTQ.Bucket = &n
 	case "queue":
 		if (p.is(token.Newline) || p.is(token.EOF)) && q.ALTQ.Scheduler != nil && isCodel(q.ALTQ.Scheduler.Name.Text) {
-			return true // codel has no queues below it, and FreeBSD the word all the same
+			return true // codel has no queues below it, but FreeBSD still has the word
 		}
 		p.subqueues(q)
 	default:
@@ -117,7 +118,7 @@ func (p *parser) queueOption(q *ast.Queue, word string) bool {
 	return true
 }
 
-// within reads a number that has bounds.
+// within reads a number within limits.
 func (p *parser) within(what string, least, most uint64) uint64 {
 	w, n := p.number(what, most)
 	if n < least {
@@ -130,11 +131,10 @@ func (p *parser) subqueues(q *ast.Queue) {
 	p.list(func() { q.ALTQ.Queues = append(q.ALTQ.Queues, p.queueName()) })
 }
 
-// units are what a bandwidth is counted in, without the b, B, bit or Bit that
-// may stand behind.
+// units are the units of a bandwidth, without the b, B, bit or Bit that may follow.
 var units = map[string]uint64{"": 1, "K": 1000, "M": 1000_000, "G": 1000_000_000}
 
-// bandwidth reads a bandwidth and the burst behind it.
+// bandwidth reads a bandwidth and its burst.
 func (p *parser) bandwidth() *ast.Bandwidth {
 	start := p.tok.Span
 	b := &ast.Bandwidth{}
@@ -153,7 +153,7 @@ func (p *parser) bandwidth() *ast.Bandwidth {
 	return b
 }
 
-// bitRate reads bits in a second, or a share of them.
+// bitRate reads bits per second, or a percentage.
 func (p *parser) bitRate() (bits uint64, percent uint8) {
 	w := p.name("a bandwidth, such as 10M")
 	digits := strings.TrimRight(w.Text, "%BbitKMG")
@@ -184,7 +184,7 @@ func (p *parser) bitRate() (bits uint64, percent uint8) {
 	return uint64(n), 0
 }
 
-// milliseconds reads a number with ms behind it.
+// milliseconds reads a number followed by ms.
 func (p *parser) milliseconds() uint32 {
 	w := p.name("a time, such as 100ms")
 	number, ok := strings.CutSuffix(w.Text, "ms")

@@ -10,8 +10,8 @@ import (
 
 var actions = map[string]ast.Action{"pass": ast.Pass, "block": ast.Block, "match": ast.Match}
 
-// rule reads a pass, block or match rule. The clauses up to from and to stand
-// in this order, the options behind them in any.
+// rule reads a pass, block or match rule. The clauses up to from and to have a fixed
+// order; the options after them may have any order.
 func (p *parser) rule() ast.Stmt {
 	r := &ast.Rule{Span: p.tok.Span, Action: actions[p.tok.Text]}
 	p.advance()
@@ -21,8 +21,7 @@ func (p *parser) rule() ast.Stmt {
 	return r
 }
 
-// clauses reads what a rule has behind its action, and an anchor behind its
-// name.
+// clauses reads a rule after its action, or an anchor after its name.
 func (p *parser) clauses(r *ast.Rule) {
 	p.direction(r)
 	p.logQuick(&r.Log, &r.Quick)
@@ -82,8 +81,8 @@ func (p *parser) fromTo(r *ast.Rule) {
 	p.loosePort(r)
 }
 
-// loosePort reads a port that lacks its from or to, so that faults of the rule's
-// other words are found too.
+// loosePort reads a port without from or to, so that faults in the rule's other words are
+// found too.
 func (p *parser) loosePort(r *ast.Rule) {
 	at := p.tok.Span
 	if r.From.Ports != nil || r.To.Ports != nil || !p.acceptWord("port") {
@@ -112,8 +111,8 @@ func (p *parser) endpoint(e *ast.Endpoint, after string) {
 	}
 }
 
-// ruleOptions reads the options of a rule, in any order, commas between them
-// or not.
+// ruleOptions reads the options of a rule in any order, with optional commas between
+// them.
 func (p *parser) ruleOptions(r *ast.Rule) {
 	for {
 		at := p.tok.Span
@@ -182,7 +181,7 @@ func (p *parser) tagged(r *ast.Rule) {
 	last(p, &r.Tagged, start, "tagged", t)
 }
 
-// unexpected fails at a token that no clause took.
+// unexpected fails at a token that no clause accepts.
 func (p *parser) unexpected() {
 	if !p.is(token.Word) {
 		p.fail(p.tok.Span, "unexpected %s", p.describe())

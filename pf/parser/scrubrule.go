@@ -37,8 +37,8 @@ func (p *parser) scrubRule() ast.Stmt {
 	return s
 }
 
-// scrubRuleOption reads one option; given holds those before it. It reports
-// false where none stands.
+// scrubRuleOption reads one option. given has the earlier ones. It returns false if there
+// is no option here.
 func (p *parser) scrubRuleOption(s *ast.ScrubRule, given map[string]token.Span) bool {
 	name, at := p.tok.Text, p.tok.Span
 	switch {
@@ -61,7 +61,7 @@ func (p *parser) scrubRuleOption(s *ast.ScrubRule, given map[string]token.Span) 
 		p.rtable(&s.Rule, at)
 	case p.isWord("tagged"), p.is(token.Not):
 		p.tagged(&s.Rule)
-		return true // says itself if it is given twice
+		return true // it reports a repetition itself
 	default:
 		return false
 	}
@@ -78,7 +78,7 @@ func (p *parser) scrubNumber(name string, limit uint64) *ast.Word {
 	return &w
 }
 
-// fragments reads what is done with fragments.
+// fragments reads how fragments are handled.
 func (p *parser) fragments() string {
 	ways := []string{"reassemble", "crop", "drop-ovl"}
 	prefix := ""

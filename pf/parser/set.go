@@ -39,7 +39,7 @@ func (p *parser) set() ast.Stmt {
 	return nil
 }
 
-// options are those that have a form of their own.
+// options are the options with a form of their own.
 var options = map[string]func(*parser, token.Span) ast.Stmt{
 	"timeout":         (*parser).setTimeout,
 	"limit":           (*parser).setLimit,
@@ -57,7 +57,7 @@ var options = map[string]func(*parser, token.Span) ast.Stmt{
 	"keepcounters":    (*parser).setKeepcounters,
 }
 
-// optionValues are the options of one word, and what that may be.
+// optionValues are the options of one word, with its allowed values.
 var optionValues = map[string][]string{
 	"optimization":         {"default", "normal", "satellite", "high-latency", "conservative", "aggressive"},
 	"ruleset-optimization": {"none", "basic", "profile"},
@@ -75,7 +75,7 @@ func optionWords() []string {
 	return slices.Concat(slices.Sorted(maps.Keys(options)), slices.Sorted(maps.Keys(optionValues)))
 }
 
-// anyCase are the options whose word pfctl reads in upper case, too.
+// anyCase are the options whose word pfctl also accepts in upper case.
 var anyCase = setOf("optimization", "debug")
 
 // option reads an option, whose name is the current token, and its word.
@@ -123,7 +123,7 @@ func (p *parser) setLimit(start token.Span) ast.Stmt {
 	return s
 }
 
-// setting reads one of names, in any case as pfctl does, and a number.
+// setting reads one of names, in any case as in pfctl, and a number.
 func (p *parser) setting(names []string, kind string) ast.Setting {
 	name := p.word("the name of a " + kind)
 	if lower := strings.ToLower(name.Text); slices.Contains(names, lower) {
@@ -175,7 +175,7 @@ func (p *parser) setInterfaceGroup(start token.Span) ast.Stmt {
 	return s
 }
 
-// plainInterfaces reads the names of interfaces, none of them with a !.
+// plainInterfaces reads the names of interfaces, without !.
 func (p *parser) plainInterfaces(of string) []ast.Interface {
 	var list []ast.Interface
 	p.list(func() {
@@ -210,7 +210,7 @@ func (p *parser) setReassemble(start token.Span) ast.Stmt {
 	return s
 }
 
-// yesNo reads yes or no; after names what stands before.
+// yesNo reads yes or no. after names what comes before.
 func (p *parser) yesNo(after string) bool {
 	yes := p.isWord("yes")
 	if !yes && !p.isWord("no") {
@@ -296,8 +296,7 @@ func (p *parser) syncookieMarks(s *ast.Syncookies) {
 	s.Marks = open.To(p.last)
 }
 
-// percent reads a number from 1 to 100 with a % behind it; as with pfctl, what
-// stands behind its point is dropped.
+// percent reads a number from 1 to 100 followed by %. As in pfctl, decimals are dropped.
 func (p *parser) percent() uint8 {
 	w := p.name("a percentage")
 	number, ok := strings.CutSuffix(w.Text, "%")

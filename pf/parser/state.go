@@ -13,7 +13,7 @@ var stateKinds = map[string]ast.StateKind{
 	"keep": ast.PlainState, "modulate": ast.ModulatedState, "synproxy": ast.SynproxyState,
 }
 
-// state reads keep state and its like, or no state.
+// state reads keep state and similar clauses, or no state.
 func (p *parser) state(r *ast.Rule) {
 	start := p.tok.Span
 	word := p.tok.Text
@@ -38,7 +38,7 @@ func (p *parser) state(r *ast.Rule) {
 	r.State = s
 }
 
-// stateWords start the options of states; timeouts start with their names.
+// stateWords start state options. Timeouts start with their names.
 var stateWords = map[string]ast.StateOptionKind{
 	"max": ast.StateMax, "no-sync": ast.StateNoSync, "source-track": ast.StateSourceTrack,
 	"max-src-states": ast.StateMaxSrcStates, "max-src-conn": ast.StateMaxSrcConn,
@@ -47,8 +47,8 @@ var stateWords = map[string]ast.StateOptionKind{
 	"sloppy": ast.StateSloppy, "pflow": ast.StatePflow, "allow-related": ast.StateAllowRelated,
 }
 
-// stateOption reads an option of a state and appends it to those before it,
-// unless one of them is the same or its opposite.
+// stateOption reads a state option and appends it to those before it, unless one of them
+// is the same or its opposite.
 func (p *parser) stateOption(before []ast.StateOption) []ast.StateOption {
 	start := p.tok.Span
 	kind, known := stateWords[p.tok.Text]
@@ -74,7 +74,7 @@ func (p *parser) stateOption(before []ast.StateOption) []ast.StateOption {
 	return append(before, o)
 }
 
-// excludes reports whether only one of two options can be given.
+// excludes reports whether two options exclude each other.
 func excludes(a, b *ast.StateOption) bool {
 	isLock := func(o *ast.StateOption) bool { return o.Kind == ast.StateIfBound || o.Kind == ast.StateFloating }
 	return a.Kind == b.Kind && a.Name == b.Name || isLock(a) && isLock(b)
@@ -103,7 +103,7 @@ func (p *parser) stateTimeoutName() string {
 	for word := range stateWords {
 		words = append(words, word)
 	}
-	slices.Sort(words) // so that of equally near names the same is always suggested
+	slices.Sort(words) // so that the suggestion among equally near names is always the same
 	p.failWith(diag.Diagnostic{
 		Span:    name.Span,
 		Message: "there is no option of states " + strconv.Quote(name.Text),
@@ -112,7 +112,7 @@ func (p *parser) stateTimeoutName() string {
 	return ""
 }
 
-// stateOptionValue reads what stands behind the word of an option.
+// stateOptionValue reads the value after the word of an option.
 func (p *parser) stateOptionValue(o *ast.StateOption) {
 	switch o.Kind {
 	case ast.StateMax, ast.StateMaxSrcStates, ast.StateMaxSrcConn, ast.StateMaxSrcNodes:
@@ -138,7 +138,7 @@ func (p *parser) stateOptionValue(o *ast.StateOption) {
 	}
 }
 
-// limit reads a number, which must not be 0 if positive says so.
+// limit reads a number. If positive is set it must not be 0.
 func (p *parser) limit(what string, most uint64, positive bool) uint32 {
 	at := p.tok.Span
 	_, n := p.number(what, most)
@@ -148,7 +148,7 @@ func (p *parser) limit(what string, most uint64, positive bool) uint32 {
 	return uint32(n)
 }
 
-// mostRate is PF_THRESHOLD_MAX: pf counts in thousandths, in 32 bits.
+// mostRate is PF_THRESHOLD_MAX: pf counts in thousandths in 32 bits.
 const mostRate = (1<<32 - 1) / 1000
 
 // rate reads a number of events, a slash and seconds.

@@ -50,8 +50,8 @@ func (p *parser) statement() ast.Stmt {
 	return nil
 }
 
-// macro reads name = value, where the value is a row of words and strings. As
-// in pf, a name may be one that no $name can reach.
+// macro reads name = value, where the value is a row of words and strings. As in pf, the
+// name may be one that no $name can refer to.
 func (p *parser) macro() ast.Stmt {
 	name := p.tok
 	switch {
@@ -65,7 +65,7 @@ func (p *parser) macro() ast.Stmt {
 	p.advance()
 	p.advance()
 	var values []token.Token
-	for ; p.tok.IsText(); p.advance() { // no token behind the line is read before the macro is there
+	for ; p.tok.IsText(); p.advance() { // reads no token after the line before the macro is defined
 		if values = append(values, p.tok); len(values) > maxItems {
 			p.fail(p.tok.Span, "the value of a macro has more than %d words", maxItems)
 		}
@@ -109,7 +109,7 @@ func (p *parser) antispoof() ast.Stmt {
 	return a
 }
 
-// antispoofOption reads an option of antispoof, if one stands here.
+// antispoofOption reads an option of antispoof, if one is here.
 func (p *parser) antispoofOption(a *ast.Antispoof) bool {
 	switch at := p.tok.Span; {
 	case p.acceptWord("label"):

@@ -29,7 +29,7 @@ func (p *parser) table() ast.Stmt {
 
 var tableOptions = []string{"const", "persist", "counters", "file"}
 
-// tableOption reads what may stand behind a table's name, if something does.
+// tableOption reads an option after a table's name, if there is one.
 func (p *parser) tableOption(t *ast.Table) bool {
 	at := p.tok.Span
 	switch {
@@ -64,9 +64,8 @@ func (p *parser) tableOption(t *ast.Table) bool {
 	return true
 }
 
-// elsewhere warns of a file that is missing while what the table holds is known
-// without it, and reports whether it did: a file of rules is often looked at on
-// another machine than its own.
+// elsewhere warns about a missing file if the table's content is known without it, and
+// reports whether it did. A rule file is often checked on another machine than its own.
 func (p *parser) elsewhere(table string, name ast.Word) bool {
 	if p.files.open == nil || p.files.known == nil || !p.files.known(table) {
 		return false
@@ -82,7 +81,7 @@ func (p *parser) elsewhere(table string, name ast.Word) bool {
 	return true
 }
 
-// tableName reads a table's name and the > behind it.
+// tableName reads a table's name and the closing >.
 func (p *parser) tableName() ast.Word {
 	if !p.tok.IsText() || p.tok.Text == "" {
 		p.expected("the name of a table")
@@ -96,7 +95,7 @@ func (p *parser) tableName() ast.Word {
 	return name
 }
 
-// tableHost reads an address that can stand in a table.
+// tableHost reads an address that is allowed in a table.
 func (p *parser) tableHost() ast.Host {
 	h := p.host()
 	p.weight(&h)

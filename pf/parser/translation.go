@@ -9,7 +9,7 @@ import (
 
 var translations = map[string]ast.TranslationKind{"nat": ast.NatRule, "rdr": ast.RdrRule, "binat": ast.BinatRule}
 
-// translation reads a translation rule of FreeBSD's: [no] nat, rdr or binat.
+// translation reads a FreeBSD translation rule: [no] nat, rdr or binat.
 func (p *parser) translation() ast.Stmt {
 	t := &ast.Translation{Keyword: p.tok.Span}
 	t.Span = p.tok.Span
@@ -32,7 +32,7 @@ func (p *parser) translation() ast.Stmt {
 	return t
 }
 
-// translationHead reads what a translation rule asks of packets.
+// translationHead reads the conditions of a translation rule.
 func (p *parser) translationHead(t *ast.Translation) {
 	p.on(&t.Rule)
 	t.Family, t.FamilySpan = p.family()
@@ -58,7 +58,7 @@ func (p *parser) translationOptions(t *ast.Translation) {
 	}
 }
 
-// target reads -> and what is translated to.
+// target reads -> and the new addresses.
 func (p *parser) target(t *ast.Translation) {
 	at := p.tok.Span
 	found := p.accept(token.Arrow)

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Words of the grammar, for suggestions, and to tell what is known but not
-// supported yet from what is misspelt.
+// Words of the grammar. They serve for suggestions, and to distinguish unsupported syntax
+// from misspelt words.
 var (
-	// headWords start the clauses of a rule that have a fixed place.
+	// headWords start the clauses of a rule with a fixed place.
 	headWords = []string{"in", "out", "log", "quick", "on", "inet", "inet6", "proto", "all", "from", "os", "to"}
 
 	// optionalWords start the options of a rule.
@@ -17,10 +17,10 @@ var (
 		"nat-to", "rdr-to", "binat-to", "af-to", "route-to", "reply-to", "dup-to",
 	}
 
-	// freebsdWords start the options that only FreeBSD's rules have.
+	// freebsdWords start options that only FreeBSD's rules have.
 	freebsdWords = []string{"ridentifier", "tracker", "dnpipe", "dnqueue", "fastroute"}
 
-	// clauseWords are all words that a clause can start with.
+	// clauseWords are all words that can start a clause.
 	clauseWords = slices.Concat(headWords, optionalWords, freebsdWords, slices.Sorted(maps.Keys(filterWords)), []string{"port"})
 
 	statementWords = []string{

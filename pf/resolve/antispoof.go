@@ -82,8 +82,8 @@ func (r *resolver) spoofed(a *ast.Antispoof, of *ast.AntispoofInterface, members
 	}
 }
 
-// sources returns the addresses or networks of an interface for an antispoof, or words
-// that follow them at run time.
+// sources returns the addresses or networks of an interface for an antispoof, or one
+// dynamic address if the antispoof has the interface in parentheses.
 func sources(a *ast.Antispoof, of *ast.AntispoofInterface, members []*HostInterface, network bool) []ast.Host {
 	h := ast.Host{Span: of.Span, Kind: ast.HostDynamic, Name: of.Name, Network: network, Bits: -1}
 	if of.Dynamic {

@@ -10,9 +10,9 @@ import (
 	"weir/pf/token"
 )
 
-// FuzzScanner checks that every byte of a text belongs to at most one token,
-// that tokens follow each other, and that the text between them is white space,
-// comment or continuation: nothing is left out.
+// FuzzScanner checks that every byte of a text belongs to at most one token, that tokens
+// are in order, and that the text between them is only white space, comments or
+// continuations: nothing is left out.
 func FuzzScanner(f *testing.F) {
 	for _, text := range testenv.RuleFiles(f) {
 		f.Add(text)
@@ -49,7 +49,7 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// nothing wants no text but what stands between tokens.
+// nothing checks that text between tokens has no token in it.
 func nothing(t *testing.T, between []byte) {
 	t.Helper()
 	if rest := strings.Trim(string(between), " \t\r\n\\"); rest != "" {
@@ -57,8 +57,8 @@ func nothing(t *testing.T, between []byte) {
 	}
 }
 
-// expand checks that a text's tokens behind macros end, and are as many as their
-// bound allows.
+// expand checks that a text's tokens after macro expansion end, and stay within their
+// limit.
 func expand(t *testing.T, src []byte) {
 	t.Helper()
 	files := token.NewFileSet()

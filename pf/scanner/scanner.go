@@ -15,21 +15,20 @@ type Comment struct {
 
 // Scanner reads one text.
 type Scanner struct {
-	Comments []Comment // those read so far
+	Comments []Comment // comments read so far
 
 	text   string
 	base   token.Pos // of text[0]
-	inside bool      // the text of a macro, in which $ has no meaning
+	inside bool      // inside a macro's text, in which $ has no meaning
 	off    int
 	report func(sp token.Span, format string, args ...any)
 }
 
-// byteOrderMark is what some editors write before a text in UTF-8.
+// byteOrderMark is the mark that some editors write before UTF-8 text.
 const byteOrderMark = "\ufeff"
 
-// New makes a scanner of a file. Faults are handed to report; the token that
-// stands for the faulty text is of kind Bad.
-// A byte-order mark before the text is no part of it.
+// New makes a scanner of a file. It passes faults to report, and returns a token of kind
+// Bad for the faulty text. It skips a byte-order mark at the start.
 func New(file *token.File, report func(token.Span, string, ...any)) *Scanner {
 	s := &Scanner{text: string(file.Src), base: file.Pos(0), report: report}
 	if strings.HasPrefix(s.text, byteOrderMark) {
@@ -38,12 +37,12 @@ func New(file *token.File, report func(token.Span, string, ...any)) *Scanner {
 	return s
 }
 
-// span is the place of text[from:to].
+// span returns the place of text[from:to].
 func (s *Scanner) span(from, to int) token.Span {
 	return token.Span{Pos: s.base + token.Pos(from), End: s.base + token.Pos(to)}
 }
 
-// peek is the byte n further on, 0 behind the end.
+// peek returns the byte n bytes ahead, or 0 after the end.
 func (s *Scanner) peek(n int) byte {
 	if s.off+n >= len(s.text) {
 		return 0
@@ -51,7 +50,7 @@ func (s *Scanner) peek(n int) byte {
 	return s.text[s.off+n]
 }
 
-// continuation returns the length of a backslash and line end here, 0 for none.
+// continuation returns the length of a backslash and line end here, or 0.
 func (s *Scanner) continuation() int {
 	if s.peek(0) != '\\' {
 		return 0
@@ -65,7 +64,7 @@ func (s *Scanner) continuation() int {
 	return 0
 }
 
-// Next returns the next token, EOF again and again at the end.
+// Next returns the next token. At the end it returns EOF every time.
 func (s *Scanner) Next() token.Token {
 	s.skip()
 	start := s.off
@@ -98,7 +97,7 @@ func (s *Scanner) bad(start int, format string, args ...any) token.Token {
 	return t
 }
 
-// skip goes past blanks, continued line ends and a comment.
+// skip skips blanks, continued line ends and a comment.
 func (s *Scanner) skip() {
 	for s.off < len(s.text) {
 		switch c := s.text[s.off]; {
@@ -106,7 +105,7 @@ func (s *Scanner) skip() {
 			s.off++
 		case s.continuation() > 0:
 			s.off += s.continuation()
-		case c == '#', c == ';': // FreeBSD has both
+		case c == '#', c == ';': // FreeBSD allows both
 			s.comment()
 		default:
 			return
@@ -114,8 +113,8 @@ func (s *Scanner) skip() {
 	}
 }
 
-// comment goes to the end of the line; as in pf, a backslash there continues
-// the comment.
+// comment skips to the end of the line. As in pf, a backslash there continues the
+// comment.
 func (s *Scanner) comment() {
 	start := s.off
 	for s.off < len(s.text) && s.text[s.off] != '\n' {
@@ -139,15 +138,15 @@ func (s *Scanner) macroInside() token.Token {
 	return s.bad(start, "%s inside a quoted macro value is not replaced; write it outside of the quotes", s.text[start:s.off])
 }
 
-// word reads a word; a continued line end inside it is dropped.
+// word reads a word. It drops continued line ends inside it.
 func (s *Scanner) word() token.Token {
 	start := s.off
 	text := s.rest("")
 	return s.make(wordKind(text), start, text)
 }
 
-// rest reads the rest of a word from here, up to one of the bytes in stop; it
-// is empty where no word goes on.
+// rest reads the rest of a word up to one of the bytes in stop. It is empty if the word
+// has ended.
 func (s *Scanner) rest(stop string) string {
 	start, joined := s.off, ""
 	for s.off < len(s.text) {
@@ -165,7 +164,7 @@ func (s *Scanner) rest(stop string) string {
 	return joined + s.text[start:s.off]
 }
 
-// wordKind tells numbers from other words.
+// wordKind distinguishes numbers from other words.
 func wordKind(text string) token.Kind {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
@@ -175,7 +174,7 @@ func wordKind(text string) token.Kind {
 	return token.Number
 }
 
-// quoted reads a string. A line end inside it is dropped, as in pf.
+// quoted reads a string. As in pf, it drops line ends inside it.
 func (s *Scanner) quoted(quote byte) token.Token {
 	start := s.off
 	for s.off++; s.off < len(s.text); s.off++ {
@@ -214,8 +213,8 @@ func (s *Scanner) quoted(quote byte) token.Token {
 	return t
 }
 
-// invalid returns the place of the first byte that is not UTF-8, -1 if there is
-// none. Strings become JSON, in which all such bytes would be the same.
+// invalid returns the position of the first byte that is not UTF-8, or -1. Strings are
+// written as JSON, which would make all such bytes the same.
 func invalid(text string) int {
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRuneInString(text[at:])
@@ -227,8 +226,8 @@ func invalid(text string) int {
 	return -1
 }
 
-// cook returns the text that a string's source between its quotes stands for,
-// and from where in the source its parts are.
+// cook returns the value of a string from its source between the quotes, with the origins
+// of its parts.
 func cook(raw string, quote byte) (string, []token.Origin) {
 	from := []token.Origin{{}}
 	if !strings.ContainsAny(raw, "\\\n") {
@@ -249,8 +248,8 @@ func cook(raw string, quote byte) (string, []token.Origin) {
 	return b.String(), from
 }
 
-// dropped is the number of bytes that stand for nothing at the start of raw: a
-// line end, continued or not, or the backslash before an escaped character.
+// dropped returns the number of bytes without a value at the start of raw: a line end,
+// continued or not, or the backslash before an escaped character.
 func dropped(raw string, quote byte) int {
 	switch {
 	case raw == "":
@@ -269,7 +268,7 @@ func dropped(raw string, quote byte) int {
 	return 0
 }
 
-// signs of two characters come first.
+// signs has those of two characters first.
 var signs = []struct {
 	text string
 	kind token.Kind
@@ -307,10 +306,10 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// isName is for the names of macros.
+// isName reports whether c may be in a macro's name.
 func isName(c byte) bool { return isAlnum(c) || c == '_' }
 
-// inWord reports whether c goes on a word that has begun.
+// inWord reports whether c continues a word.
 func inWord(c byte) bool {
 	return isAlnum(c) || c > ' ' && c < 0x7f && strings.IndexByte("(){}<>!=/#,\"'\\", c) < 0
 }

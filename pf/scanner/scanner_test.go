@@ -12,7 +12,7 @@ import (
 	"weir/pf/token"
 )
 
-// scan returns the tokens of a text as "kind text", and what was reported.
+// scan returns the tokens of a text as "kind text", and the reported faults.
 func scan(src string) (tokens []string, faults string) {
 	files := token.NewFileSet()
 	file := files.AddFile("in", []byte(src))

@@ -9,38 +9,38 @@ import (
 	"weir/pf/token"
 )
 
-// What all uses of macros in a configuration may come to.
+// Limits of all uses of macros in a configuration.
 const (
 	MaxExpansion = 16 << 20 // bytes
-	maxWords     = 1 << 18  // tokens: of one letter each there could be 8 million in these bytes
+	maxWords     = 1 << 18  // tokens: these bytes could be 8 million tokens of one letter
 )
 
-// Stream returns the tokens of a configuration with its macros replaced, and
-// those of files that it includes in their place.
+// Stream returns the tokens of a configuration with its macros replaced, and the tokens
+// of included files in their place.
 type Stream struct {
 	files   *token.FileSet
 	list    *diag.List
 	scanner *Scanner
-	outer   []*Scanner // of the files that include the one that is being read
-	read    []Comment  // of files that are read
+	outer   []*Scanner // files that include the current one
+	read    []Comment  // comments of finished files
 	macros  map[string]*macro
 	used    map[string]bool
-	inner   *Scanner    // of the text of the macro that is being used
-	use     token.Token // of that macro
-	left    *budget     // of all streams of the configuration
+	inner   *Scanner    // text of the macro in use
+	use     token.Token // use of that macro
+	left    *budget     // shared by all streams of the configuration
 }
 
-// budget is what macros may still come to.
+// budget is what macros may still expand to.
 type budget struct{ bytes, words int }
 
-// macro is what a name stands for, and where that stands.
+// macro is a macro's value and its place.
 type macro struct {
 	text  string
 	from  []token.Origin
-	fixed bool // set from outside: the configuration cannot change it
+	fixed bool // set from outside, so the configuration cannot change it
 }
 
-// NewStream makes a stream of a file of files. Faults go to list.
+// NewStream makes a stream of one of files. Faults go to list.
 func NewStream(files *token.FileSet, file *token.File, list *diag.List) *Stream {
 	return &Stream{
 		files:   files,
@@ -52,8 +52,8 @@ func NewStream(files *token.FileSet, file *token.File, list *diag.List) *Stream 
 	}
 }
 
-// Apart makes a stream of another file of the configuration, in which only those
-// macros are known that are set from outside.
+// Apart makes a stream of another file of the configuration. It knows only the macros
+// that were set from outside.
 func (s *Stream) Apart(file *token.File) *Stream {
 	apart := NewStream(s.files, file, s.list)
 	apart.left = s.left
@@ -74,30 +74,30 @@ func (s *Stream) Comments() []Comment {
 	return append(all, s.scanner.Comments...)
 }
 
-// Include returns the tokens of file next. Behind them there is a line end, and
-// then what stands behind the include statement.
+// Include continues with the tokens of file. A line end follows them, and then the text
+// after the include statement.
 func (s *Stream) Include(file *token.File) {
 	s.outer = append(s.outer, s.scanner)
 	s.scanner = New(file, s.list.Errorf)
 }
 
-// Depth is how many files include the one that is being read.
+// Depth returns how many files include the current one.
 func (s *Stream) Depth() int { return len(s.outer) }
 
-// leave goes back to the file that includes the one that is read.
+// leave returns to the file that includes the current one.
 func (s *Stream) leave() {
 	s.read = append(s.read, s.scanner.Comments...)
 	last := len(s.outer) - 1
 	s.scanner, s.outer = s.outer[last], s.outer[:last]
 }
 
-// Fix sets a macro to the text of file, which the configuration cannot change.
+// Fix sets a macro to text, whose source is file. The configuration cannot change it.
 func (s *Stream) Fix(name string, file *token.File, text string) {
 	from := file.Pos(len(file.Src) - len(text))
 	s.macros[name] = &macro{text: text, from: []token.Origin{{Pos: from}}, fixed: true}
 }
 
-// Next returns the next token; never one of kind Macro.
+// Next returns the next token, which is never of kind Macro.
 func (s *Stream) Next() token.Token {
 	for {
 		if s.inner != nil {
@@ -125,9 +125,9 @@ func (s *Stream) Next() token.Token {
 	}
 }
 
-// Define sets the macro name to the values, of kinds Word, Number and String,
-// with blanks between them. A later definition replaces an earlier one for the
-// text behind it. It returns the value as text.
+// Define sets the macro name to the values, of kinds Word, Number and String, with blanks
+// between them. A later definition replaces an earlier one for the text after it. It
+// returns the value as text.
 func (s *Stream) Define(name string, values []token.Token) string {
 	var text strings.Builder
 	m := &macro{}
@@ -147,7 +147,7 @@ func (s *Stream) Define(name string, values []token.Token) string {
 	return m.text
 }
 
-// add appends an origin, unless it says what the last one says too.
+// add appends an origin, unless the last one implies it.
 func (m *macro) add(at int, pos token.Pos) {
 	if n := len(m.from); n > 0 && pos-m.from[n-1].Pos == token.Pos(at-m.from[n-1].At) {
 		return
@@ -155,8 +155,8 @@ func (m *macro) add(at int, pos token.Pos) {
 	m.from = append(m.from, token.Origin{At: at, Pos: pos})
 }
 
-// origins says where the text of a value stands. What a string in the text of
-// another macro has escaped is not followed; its places are a few bytes off.
+// origins returns where the text of a value comes from. It ignores escapes in a string
+// inside another macro's text, whose places are then a few bytes off.
 func (s *Stream) origins(v token.Token) []token.Origin {
 	source := s.files.Text(v.Span)
 	switch {
@@ -172,7 +172,7 @@ func (s *Stream) origins(v token.Token) []token.Origin {
 	return from
 }
 
-// enter goes into the text of a macro, if there is such a macro.
+// enter starts reading the text of a macro, if it is defined.
 func (s *Stream) enter(use token.Token) bool {
 	m := s.macros[use.Text]
 	s.used[use.Text] = true
@@ -192,8 +192,7 @@ func (s *Stream) enter(use token.Token) bool {
 	return true
 }
 
-// charge counts what the macro in use comes to. Where that is too much nothing
-// more is read.
+// charge counts the expansion of the macro in use. Above the limit nothing more is read.
 func (s *Stream) charge(bytes, words int) bool {
 	s.left.bytes -= bytes
 	s.left.words -= words
@@ -212,8 +211,8 @@ func (s *Stream) charge(bytes, words int) bool {
 	return false
 }
 
-// glue joins text right behind the use of a macro to the macro's last word, as
-// in $if:network. Another macro there is a word of its own.
+// glue joins text directly after a macro to the macro's last word, as in $if:network.
+// Another macro there is a separate word.
 func (s *Stream) glue(t token.Token) token.Token {
 	last := s.inner.off == len(s.inner.text)
 	if !last || t.Kind != token.Word && t.Kind != token.Number {
@@ -236,6 +235,6 @@ func (s *Stream) names() []string {
 	for name := range s.macros {
 		names = append(names, name)
 	}
-	slices.Sort(names) // so that of equally near names the same is always suggested
+	slices.Sort(names) // so that the suggestion among equally near names is always the same
 	return names
 }

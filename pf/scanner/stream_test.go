@@ -12,9 +12,8 @@ import (
 	"weir/pf/token"
 )
 
-// stream reads a text in which each line "name = values" defines a macro, and
-// gives the tokens of the other lines with the text at their use and at their
-// definition.
+// stream reads a text in which each line "name = values" defines a macro. It returns the
+// tokens of the other lines, with the text at their use and at their definition.
 func stream(t *testing.T, src string) []string {
 	t.Helper()
 	files := token.NewFileSet()
@@ -36,7 +35,7 @@ func stream(t *testing.T, src string) []string {
 	return got
 }
 
-// next returns the tokens of a line, nil at the end.
+// next returns the tokens of a line, or nil at the end.
 func next(s *scanner.Stream) []token.Token {
 	line := []token.Token{}
 	for {
@@ -54,8 +53,8 @@ func next(s *scanner.Stream) []token.Token {
 	}
 }
 
-// TestStream checks that a token which came out of a macro knows where the
-// macro was used and where the token's text stands.
+// TestStream checks that a token from a macro knows where the macro was used and where
+// the token's text is.
 func TestStream(t *testing.T) {
 	for _, test := range []struct {
 		name, src string

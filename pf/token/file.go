@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// FileSet is all sources of a configuration: its files and the uses of its
-// macros. It is not safe for concurrent use while sources are added.
+// FileSet holds all sources of a configuration: its files and the uses of its macros. It
+// is not safe for concurrent use while sources are added.
 type FileSet struct {
 	sources []source // by ascending base
 	next    Pos
@@ -17,12 +17,12 @@ type source struct {
 	base Pos
 	size int
 	file *File // nil for an expansion
-	use  Span  // an expansion: where the macro was used
+	use  Span  // for an expansion: where the macro was used
 	from []Origin
 }
 
-// Origin says where a part of a macro's text stands: the byte at offset At,
-// and those behind it up to the next origin, at Pos and behind it.
+// Origin is where a part of a macro's text comes from. The part starts at offset At and
+// ends at the next origin. It comes from Pos and the bytes after it.
 type Origin struct {
 	At  int
 	Pos Pos
@@ -32,7 +32,7 @@ type Origin struct {
 type File struct {
 	Name     string
 	Src      []byte
-	Included Span // the include statement that read it; invalid for the first
+	Included Span // include statement that read it; invalid for the first
 
 	base  Pos
 	lines []int // offset of the first byte of each line
@@ -53,9 +53,9 @@ func (s *FileSet) AddFile(name string, src []byte) *File {
 	return f
 }
 
-// Expand adds the use of a macro: it returns the position, in the use, of the
-// size bytes of the macro's text. from says where they stand, by ascending
-// offsets from 0; it is not copied.
+// Expand adds the use of a macro. It returns the position of the macro's text, of size
+// bytes, within the use. from has the origins by ascending offsets from 0. It is not
+// copied.
 func (s *FileSet) Expand(use Span, from []Origin, size int) Pos {
 	return s.add(source{size: size, use: use, from: from})
 }
@@ -67,7 +67,7 @@ func (s *FileSet) add(src source) Pos {
 	return src.base
 }
 
-// find returns the source that p lies in, nil for none.
+// find returns the source that contains p, or nil.
 func (s *FileSet) find(p Pos) *source {
 	if s == nil || p < 1 || p >= s.next {
 		return nil
@@ -76,14 +76,14 @@ func (s *FileSet) find(p Pos) *source {
 	return &s.sources[i-1]
 }
 
-// InMacro reports whether p lies in text that came out of a macro.
+// InMacro reports whether p is in text from a macro.
 func (s *FileSet) InMacro(p Pos) bool {
 	src := s.find(p)
 	return src != nil && src.file == nil
 }
 
-// Use is the part of a file that shows sp to its reader: where sp touches text
-// that came out of a macro, the outermost use of that macro.
+// Use returns the part of a file to show for sp. If sp touches text from a macro, this is
+// the outermost use of that macro.
 func (s *FileSet) Use(sp Span) Span {
 	for src := s.find(sp.Pos); src != nil && src.file == nil; src = s.find(sp.Pos) {
 		sp.Pos = src.use.Pos
@@ -94,8 +94,8 @@ func (s *FileSet) Use(sp Span) Span {
 	return sp
 }
 
-// Spelling is the part of a file in which the text of sp is written. It
-// differs from Use where sp came out of a macro.
+// Spelling returns the part of a file in which the text of sp is written. It differs from
+// Use if sp comes from a macro.
 func (s *FileSet) Spelling(sp Span) Span {
 	for src := s.find(sp.Pos); src != nil && src.file == nil; src = s.find(sp.Pos) {
 		last := min(max(sp.End-1, sp.Pos), src.base+Pos(src.size))
@@ -104,7 +104,7 @@ func (s *FileSet) Spelling(sp Span) Span {
 	return sp
 }
 
-// origin is where the text at p, which lies in src, stands.
+// origin returns where the text at p, which is in src, comes from.
 func (src *source) origin(p Pos) Pos {
 	off := int(p - src.base)
 	i := sort.Search(len(src.from), func(i int) bool { return src.from[i].At > off })
@@ -114,7 +114,7 @@ func (src *source) origin(p Pos) Pos {
 	return src.from[i-1].Pos + Pos(off-src.from[i-1].At)
 }
 
-// File returns the file that shows p to its reader, nil where p is unknown.
+// File returns the file to show for p, or nil if p is unknown.
 func (s *FileSet) File(p Pos) *File {
 	if src := s.find(s.Use(Span{p, p}).Pos); src != nil {
 		return src.file
@@ -122,8 +122,8 @@ func (s *FileSet) File(p Pos) *File {
 	return nil
 }
 
-// Position returns file, line and column of p; of the macro's outermost use
-// where p came out of a macro.
+// Position returns file, line and column of p. If p comes from a macro, they are those of
+// its outermost use.
 func (s *FileSet) Position(p Pos) Position {
 	p = s.Use(Span{p, p}).Pos
 	src := s.find(p)
@@ -133,7 +133,7 @@ func (s *FileSet) Position(p Pos) Position {
 	return src.file.Position(p)
 }
 
-// Pos is the position of the byte at offset.
+// Pos returns the position of the byte at offset.
 func (f *File) Pos(offset int) Pos { return f.base + Pos(offset) }
 
 // Offset is the inverse of Pos.
@@ -146,7 +146,7 @@ func (f *File) Position(p Pos) Position {
 	return Position{File: f.Name, Line: line, Column: offset - f.lines[line-1] + 1}
 }
 
-// Line is the text of a line, counted from 1, without its end.
+// Line returns the text of a line, counted from 1, without its end.
 func (f *File) Line(n int) []byte {
 	if n < 1 || n > len(f.lines) {
 		return nil
@@ -158,7 +158,7 @@ func (f *File) Line(n int) []byte {
 	return bytes.TrimSuffix(line, []byte("\r"))
 }
 
-// Text is the text of a span of a file; empty where sp lies in a macro's use.
+// Text returns the text of a span of a file. It is empty if sp is in a macro's use.
 func (s *FileSet) Text(sp Span) string {
 	src := s.find(sp.Pos)
 	if src == nil || src.file == nil || sp.End < sp.Pos || sp.End > src.base+Pos(src.size) {

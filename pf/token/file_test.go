@@ -17,11 +17,11 @@ func TestPosition(t *testing.T) {
 		{first.Pos(0), "a:1:1"},
 		{first.Pos(3), "a:1:4"},
 		{first.Pos(4), "a:2:1"},
-		{first.Pos(8), "a:3:1"}, // the end
+		{first.Pos(8), "a:3:1"}, // end of the file
 		{second.Pos(0), "b:1:1"},
 		{second.Pos(1), "b:1:2"},
 		{token.NoPos, "-"},
-		{second.Pos(2), "-"}, // behind everything
+		{second.Pos(2), "-"}, // after all files
 	} {
 		if got := files.Position(test.pos).String(); got != test.want {
 			t.Errorf("position %d: %s, want %s", test.pos, got, test.want)
@@ -41,8 +41,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestExpand follows a position through a macro whose text stands in two
-// places, one of them the use of another macro.
+// TestExpand follows a position through a macro whose text is in two places, one of them
+// the use of another macro.
 func TestExpand(t *testing.T) {
 	files := token.NewFileSet()
 	//                                     0         1         2

@@ -1,6 +1,6 @@
 package token
 
-// keywords are OpenBSD's.
+// keywords are OpenBSD's keywords.
 var keywords = map[string]bool{
 	"af-to": true, "all": true, "allow-opts": true, "anchor": true, "antispoof": true, "any": true,
 	"bandwidth": true, "binat-to": true, "bitmask": true, "block": true, "block-policy": true, "burst": true,
@@ -25,9 +25,9 @@ var keywords = map[string]bool{
 	"to": true, "tos": true, "ttl": true, "urpf-failed": true, "user": true, "weight": true,
 }
 
-// openBSDOnly are those that pf of old FreeBSD releases does not know, where they
-// may be names: what sbin/pfctl/parse.y, lookup(), lacks in opnsense/src at commit
-// 0a19f813177d, the oldest pf that is still met.
+// openBSDOnly are keywords that pf of old FreeBSD releases lacks, where they may be
+// names: those missing in sbin/pfctl/parse.y, lookup(), of opnsense/src at commit
+// 0a19f813177d, the oldest pf still in use.
 var openBSDOnly = map[string]bool{
 	"af-to": true, "binat-to": true, "burst": true, "default": true, "delay": true, "divert-packet": true,
 	"flows": true, "least-states": true, "match": true, "matches": true, "max-pkt-rate": true, "min": true,
@@ -35,10 +35,9 @@ var openBSDOnly = map[string]bool{
 	"rdr-to": true, "received-on": true, "syncookies": true, "weight": true,
 }
 
-// IsReserved reports whether every pf takes s for a keyword, so that it cannot name a
-// macro either (pf.conf(5), MACROS).
+// IsReserved reports whether s is a keyword in every pf, so that it cannot be a macro's
+// name either (pf.conf(5), MACROS).
 func IsReserved(s string) bool { return keywords[s] && !openBSDOnly[s] }
 
-// IsKeyword reports whether the grammar gives s a meaning, so that it cannot
-// stand for a name without quotes.
+// IsKeyword reports whether s is a keyword, so that it needs quotes as a name.
 func IsKeyword(s string) bool { return keywords[s] }

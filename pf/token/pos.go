@@ -2,14 +2,14 @@ package token
 
 import "fmt"
 
-// Pos is a place in the sources of a FileSet, which hold 2 GiB at most. The zero
-// value is NoPos. It is small because an expanded rule holds some twenty.
+// Pos is a place in the sources of a FileSet, which are at most 2 GiB. The zero value is
+// NoPos. It is small because an expanded rule has about twenty of them.
 type Pos int32
 
-// NoPos is the place of what stands in no source.
+// NoPos is the place of anything without a source.
 const NoPos Pos = 0
 
-// IsValid reports whether p is a place at all.
+// IsValid reports whether p is a place.
 func (p Pos) IsValid() bool { return p != NoPos }
 
 // Span is the text from Pos up to, but not including, End.
@@ -17,17 +17,17 @@ type Span struct {
 	Pos, End Pos
 }
 
-// IsValid reports whether s is a place at all.
+// IsValid reports whether s is a place.
 func (s Span) IsValid() bool { return s.Pos.IsValid() }
 
 // Start returns the place where the span starts.
 func (s Span) Start() Pos { return s.Pos }
 
-// Whole returns the span itself; with Start it lets everything that embeds a
-// Span be asked for its place.
+// Whole returns the span itself. With Start it gives access to the place of every type
+// that embeds a Span.
 func (s Span) Whole() Span { return s }
 
-// To is the span from the start of s to the end of t.
+// To returns the span from the start of s to the end of t.
 func (s Span) To(t Span) Span {
 	if !t.IsValid() {
 		return s
@@ -41,14 +41,14 @@ func (s Span) To(t Span) Span {
 // Overlaps reports whether the spans share text.
 func (s Span) Overlaps(t Span) bool { return s.Pos < t.End && t.Pos < s.End }
 
-// Position is a Pos as people read it.
+// Position is a Pos in the form for people.
 type Position struct {
 	File   string
-	Line   int // from 1; 0 where the place is unknown
+	Line   int // from 1; 0 if the place is unknown
 	Column int // in bytes, from 1
 }
 
-// String returns file:line:column, without the file where it has no name.
+// String returns file:line:column, or line:column if the file has no name.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0 && p.File == "":

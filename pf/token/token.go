@@ -1,16 +1,16 @@
 package token
 
-// Kind says what a token is.
+// Kind is the kind of a token.
 type Kind uint8
 
-// Kinds of tokens. A word is whatever pf takes for a string without quotes:
-// names, addresses, ports, port ranges, keywords. A number is a word of digits.
+// Kinds of tokens. A word is everything that pf reads as a string without quotes: names,
+// addresses, ports, port ranges, keywords. A number is a word of digits.
 const (
 	EOF     Kind = iota
 	Newline      // end of a line that is not continued
 	Word
 	Number
-	String // in quotes; Text is what is between them, never a keyword
+	String // in quotes; Text is what is between them; never a keyword
 	Macro  // $name; Text is the name
 	LeftBrace
 	RightBrace
@@ -29,8 +29,8 @@ const (
 	Inside       // ><
 	Arrow        // ->
 	Minus        // -
-	Char         // any other byte, which no rule of the grammar takes
-	Bad          // something that an error was reported for already
+	Char         // any other byte, which the grammar does not accept
+	Bad          // faulty text, already reported
 )
 
 var names = [...]string{
@@ -40,15 +40,15 @@ var names = [...]string{
 	Outside: "<>", Inside: "><", Arrow: "->", Minus: "-", Char: "character", Bad: "error",
 }
 
-// String is what the kind is called in messages; a sign stands for itself.
+// String returns the kind's name in messages. A sign is its own name.
 func (k Kind) String() string { return names[k] }
 
-// Token is a piece of text that the grammar does not take apart further.
+// Token is the smallest piece of text in the grammar.
 type Token struct {
 	Kind Kind
 	Text string
 	Span
 }
 
-// IsText reports whether t can stand where a name or value is asked for.
+// IsText reports whether t can be a name or value.
 func (t Token) IsText() bool { return t.Kind == Word || t.Kind == Number || t.Kind == String }
