@@ -13,12 +13,12 @@
 #define TICK_NS		 10000000ULL
 #define TICKS_PER_SECOND 100
 
-/* An index into interfaces[]; the kernel numbers interfaces per network
- * namespace from 1, so only a host that created 16,383 of them exceeds it. */
+/* The bound of indices into interfaces[]. The kernel numbers interfaces from 1 in each
+ * network namespace, so only a host that created 16,383 of them exceeds it. */
 #define MAX_IFINDEX	 16384
 /* Next hops known at once: 64 bytes each. */
 #define MAX_NEXTHOPS	 32768
-/* Distinct sets of matched rules that are counted apart. */
+/* Distinct sets of matched rules that are counted separately. */
 #define MAX_PATHS	 16384
 /* Rules of one set, after expansion. */
 #define MAX_RULES	 65536
@@ -28,51 +28,51 @@
 /* Extension headers of a packet. */
 #define IPV6_EXT_MAX_CHAIN 8
 #define IPV6_EXT_MAX_BYTES 512
-/* Headers begin within so many bytes of the frame's start. The verifier wants a
- * bound; this one is far beyond what any encapsulation and any chain needs. */
+/* Headers begin within this many bytes of the frame's start. The verifier needs a bound;
+ * this one is far beyond any encapsulation and any chain. */
 #define HEADERS_MAX	   4096
 #define TCP_MAX_OPTIONS	   40
 /* Tags and PPPoE sessions that a frame may have, in any mix. */
 #define ENCAP_LAYERS	   2
-/* Places for logical interfaces, and how many of them are searched for one: the
- * entries of a cache line. */
+/* Room for logical interfaces, and how many entries are searched for one: those of a
+ * cache line. */
 #define MAX_LOGICALS	   16384
 #define LOGICAL_BUCKET	   8
 #define BUCKET_SLOTS	   7
-#define TUPLES_TRIES	   64 /* at a bucket that others are at	*/
+#define TUPLES_TRIES	   64 /* tries at a bucket that other cores hold */
 #define NAT_PORT_TRIES	   1024
-/* A state's home, and the indices next to it, at which a tuple is looked for before
- * the tuple table is asked. */
+/* A state's home, and the indices next to it, at which a tuple is searched before the
+ * tuple table is read. */
 #define HOME_PROBES	   3
 /* The same for hints: those of 16 states are neighbours. */
 #define HINT_PROBES	   8
-/* Places that a new state tries, those first and then any. Three of four are taken
- * at most, so that it finds none happens once in 10^7 times at the limit. */
+/* Indices that a new state tries: those first, and then any. At most three of four are
+ * taken, so at the limit it finds none once in 10^7 times. */
 #define ALLOC_TRIES	   64
 
 /* A state is released this many ticks after it was marked dead: by then no
  * packet on any core still holds a pointer to it. */
 #define DEAD_GRACE	   10
-/* States looked at by one run of the timer, every GC_NS. */
+/* States that one run of the timer looks at, every GC_NS. */
 #define GC_SLICE	   4096
 #define GC_NS	   10000000ULL
-/* A next hop is looked up again by the packet that meets it when it is older. */
+/* A packet that meets an older next hop looks it up again. */
 #define NEXTHOP_FRESH	   (1 * TICKS_PER_SECOND)
-/* Without the daemon, one packet per next hop and this span goes by the stack,
+/* Without the daemon, one packet per next hop and this span goes through the stack,
  * which then probes the neighbour. */
 #define NEXTHOP_PROBE	   (30 * TICKS_PER_SECOND)
-/* A next hop that no packet has used for this long gives its number back, in walks
- * over the table that begin this long after the last one ended; so many are looked at
- * by one run of the timer. */
+/* A next hop that no packet has used for this long gives its number back. The walks over
+ * the table begin this long after the last one ended. One run of the timer looks at this
+ * many. */
 #define NEXTHOP_IDLE	   (60 * TICKS_PER_SECOND)
 #define NEXTHOP_WALK	   50
 #define NEXTHOP_SLICE	   64
 _Static_assert(NEXTHOP_WALK > DEAD_GRACE, "between two walks packets end");
-/* The daemon is taken for dead when its heartbeat is older. */
+/* If its heartbeat is older, the daemon counts as dead. */
 #define DAEMON_DEAD	   (3 * TICKS_PER_SECOND)
 
-/* So long after a DHCP client of the box has asked, servers' replies come in where the
- * box has an address without end of life: clients repeat themselves within 64 s. */
+/* For this long after a DHCP client of the box has asked, servers' replies come in even
+ * if the box has an address without end of life: clients repeat within 64 s. */
 #define DHCP_PATIENCE	   (64 * TICKS_PER_SECOND)
 
 /* Rejects (block return) that a core sends in a second, and at
@@ -81,45 +81,47 @@ _Static_assert(NEXTHOP_WALK > DEAD_GRACE, "between two walks packets end");
 #define REJECT_BURST	   200
 
 /*
- * skb->mark belongs to the administrator, but for the bits of mark_mask (set mark-mask).
- * Their value says where TCX egress finds what was decided of a packet that the stack
- * forwards (path/handoff.h). The guard (nftables table inet weir) drops what has none.
+ * skb->mark belongs to the administrator, except for the bits of mark_mask (set
+ * mark-mask). Their value says where TCX egress finds what was decided about a packet
+ * that the stack forwards (path/handoff.h). The guard (nftables table inet weir) drops
+ * packets without a value.
  */
 enum mark {
 	MARK_NONE,   /* not one of weir's						    */
 	MARK_CAME,   /* the packet's tuple is the one that its state knows it by	    */
-	MARK_LEAVES, /* the packet is as it leaves: its state knows the tuple of its reply */
+	MARK_LEAVES, /* the packet is as it leaves: its state has the tuple of its reply */
 	MARK_RECORD, /* and above: record number (value - MARK_RECORD) of its tuple	    */
 };
 
-/* Records of packets that look the same in the stack, and how long they are kept: it
- * waits 3 s for a neighbour, then it sends errors about them. */
+/* Records of packets that look the same in the stack, and how long they are kept: the
+ * stack waits 3 s for a neighbour, then sends errors about them. */
 #define HANDOFF_RECORDS	   8
 #define HANDOFF_LIFE	   (10 * TICKS_PER_SECOND)
 
 #define MAX_STATES	   0x03ffffffu
 #define MAX_NUMBER	   (MAX_STATES << 1 | 1)
 
-/* What rules give a packet, for skb->priority; 0: nothing. The number of its queue
- * stands above these bits. */
+/* What rules set in skb->priority; 0: nothing. The number of the queue is above these
+ * bits. */
 #define QOS_PRIO	   0x8000 /* a priority is given */
 #define QOS_PRIO_MASK	   0x7
 #define QOS_QUEUE_SHIFT	   16
 
-/* What XDP leaves in front of a frame for TCX ingress of the interface that the frame
- * belongs to: the device itself, or a VLAN device on it. */
+/* What XDP leaves in front of a frame for TCX ingress of the frame's interface: the
+ * device itself, or a VLAN device on it. */
 struct metadata {
 	__u32 magic;
 	__u32 mark;    /* that the packet gets					*/
 	__u32 number;  /* METADATA_REDIRECT, and of the packet's state; 0: none	*/
-	__u32 ifindex; /* of that interface; another one does not believe it	*/
+	__u32 ifindex; /* of that interface; no other one accepts it */
 	__u32 qos;     /* for skb->priority: QOS_*				*/
 };
 #define METADATA_REDIRECT  0x80000000u /* TCX ingress redirects it */
 #define METADATA_MAGIC	   0x77656972u
 
-/* Between a frame's two passes (path/prefetch.h) this is where its MACs will be. For a moment the
- * programs of two generations read each other's: another form is another STATE_LAYOUT. */
+/* Between a frame's two passes (path/prefetch.h) this is in place of its MACs. For a
+ * moment the programs of two generations read each other's: another form needs another
+ * STATE_LAYOUT. */
 struct prefetch_note {
 	__u32 secret; /* prefetch_secret			*/
 	__u32 index;  /* of the state			*/
@@ -129,17 +131,17 @@ struct prefetch_note {
 _Static_assert(sizeof(struct prefetch_note) == 12, "two MACs");
 _Static_assert(MAX_IFINDEX <= 1 << 16 && MAX_NEXTHOPS <= 1 << 16, "they fit into a note");
 
-/* Prefetch (path/prefetch.h): first passes of a core that second passes have yet to follow:
- * those of one bulk of a devmap. */
+/* Prefetch (path/prefetch.h): the first passes of a core whose second passes are still
+ * due: those of one bulk of a devmap. */
 #define PREFETCH_BATCH		   16
 /* Next hops that hints can name at once: a byte of the hint. */
 #define HINTED	   256
-/* So many packets of an interface in a row found no hint: the next ones are not
- * asked for one, up to PREFETCH_MISSES_MAX. */
+/* After this many packets of an interface in a row without a hint, the next ones do not
+ * look for one, up to PREFETCH_MISSES_MAX. */
 #define PREFETCH_MISSES		   64
 #define PREFETCH_MISSES_MAX	   1024
-/* However long its timeout, a state is looked at by the timer this often, so that a
- * shorter timeout set meanwhile takes hold. */
+/* However long its timeout, the timer looks at a state this often, so that a shorter
+ * timeout set meanwhile takes effect. */
 #define GC_REVISIT	   (10 * TICKS_PER_SECOND)
 
 /* Set by the loader. */
@@ -152,9 +154,9 @@ extern const volatile __u32 max_states;	  /* set limit states				       */
 extern const volatile __u32 state_capacity;  /* room for them, a third more		       */
 extern const volatile __u32 rule_base;	  /* global id of rule 0 of this set		       */
 extern const volatile __u32 rule_chunks;  /* 512-rule chunks of this set, 1 to 64	       */
-extern const volatile __u32 mark_mask;	  /* weir's own bits of skb->mark, which stand together   */
+extern const volatile __u32 mark_mask;	  /* weir's own bits of skb->mark, which are adjacent */
 extern const volatile __u8 mark_shift;	  /* the lowest of them					  */
-extern const volatile __u8 handoff_records; /* that the values of mark_mask tell apart		  */
+extern const volatile __u8 handoff_records; /* how many the values of mark_mask tell apart */
 extern const volatile __u8 route_marks;	  /* bpf_fib_lookup() knows marks (Linux 6.10)	       */
 extern const volatile __u32 note_secret[2]; /* kept over a reload; see hook/note.h		  */
 extern const volatile __u8 implicit_pass; /* set implicit-pass			       */

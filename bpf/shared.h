@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What every packet reads, in one place and without a map look-up: interfaces, next hops,
- * clock, timeouts and settings that change while packets pass.
+ * What every packet reads, in one place and without a map look-up: interfaces, next
+ * hops, clock, timeouts and settings that change while packets pass.
  *
- * A map stands beside the code that owns it. "kept" maps outlive a reload: the new
+ * Each map is beside the code that owns it. "kept" maps outlive a reload: the new
  * programs are loaded over them, and the loader compares STATE_LAYOUT. The others belong
  * to one generation.
  */
@@ -26,21 +26,21 @@
 #define INTERFACE_LO	  0x20 /* loopback: no sanity			     */
 #define INTERFACE_STATIC4 0x40 /* has an IPv4 address without end of life: DHCP only if asked */
 #define INTERFACE_STATIC6 0x80 /* has a global IPv6 address without end of life: likewise */
-#define INTERFACE_CAPTURE 0x100 /* packets go by the capturing programs (observe/capture.h) */
+#define INTERFACE_CAPTURE 0x100 /* packets go through the capturing programs (observe/capture.h) */
 #define INTERFACE_BARE	  0x200 /* XDP found no room for metadata and does no more;
 				* set by the packet that meets it		     */
-#define INTERFACE_DEVMAP	  0x400 /* redirects to it go by prefetch_devices	     	     */
-#define INTERFACE_PREFETCH	  0x800 /* and packets may go there after a first pass	     */
+#define INTERFACE_DEVMAP	  0x400 /* redirects to it go through prefetch_devices */
+#define INTERFACE_PREFETCH	  0x800 /* packets may also go there after a first pass */
 
 struct interface {
 	__u8 mac[6];
 	__u8 front; /* XDP: bytes between the Ethernet header and the IP header of its frames */
 	__u8 pad0;
-	__u32 flags; /* INTERFACE_*: by the daemon, but for INTERFACE_BARE */
+	__u32 flags; /* INTERFACE_*: by the daemon, except INTERFACE_BARE */
 	__u32 counters; /* its first in interface_counters, times REASON_COUNT */
 	__u32 mtu;
 	__u32 parent; /* of a logical interface: index of the interface that carries it; 0: none */
-	__u16 tag;    /* that the parent's frames then bear: priority and VID, or PPPoE session */
+	__u16 tag;    /* of the parent's frames: priority and VID, or PPPoE session */
 	__be16 tag_type; /* its EtherType: 802.1Q, 802.1ad or PPPoE */
 	__u32 asked; /* tick at which a DHCP client of the box last asked there, 0: never; by packets */
 };
@@ -57,13 +57,13 @@ struct layer {
  * the kernel does the rest. */
 struct encap {
 	struct layer layer[ENCAP_LAYERS]; /* the outermost first			*/
-	__u16 device; /* that carries the frame: the next hop's own, or what it stands on	*/
+	__u16 device; /* that carries the frame: the next hop's own, or the one below it */
 	__u8 length;  /* bytes that the layers take				*/
 	__u8 excess;  /* bytes by which a packet of the MTU is too long for that device	*/
 };
 
-/* Where packets go next. Changed in place: by the packet that finds it stale
- * (all fields), by the daemon (nothing). A state holds its index. */
+/* Where packets go next. Changed in place: all fields by the packet that finds it stale,
+ * none by the daemon. A state has its index. */
 struct nexthop {
 	__u8 dst[6]; /* MACs in the order of the frame */
 	__u8 src[6];
@@ -72,7 +72,7 @@ struct nexthop {
 	__u8 family;   /* of gateway						*/
 	__u32 ifindex;
 	__u32 checked; /* tick of the last look-up					*/
-	__u32 probed;  /* tick at which a packet last went by the stack		*/
+	__u32 probed;  /* tick at which a packet last went through the stack */
 	__u32 used;    /* tick; the daemon probes neighbours in use		*/
 	struct encap encap;
 	__u32 stage;	     /* enum nexthop_stage; changed by compare-and-exchange	*/
@@ -80,10 +80,10 @@ struct nexthop {
 };
 _Static_assert(sizeof(struct nexthop) == 64, "a next hop is one cache line");
 
-/* How a number of a next hop is given back (route/nexthop_gc.h). */
+/* The stages of giving back a next hop's number (route/nexthop_gc.h). */
 enum nexthop_stage {
 	NEXTHOP_LISTED,	   /* in nexthop_index, or about to be				*/
-	NEXTHOP_UNLISTED,  /* no longer: no look-up finds it, states may hold it	*/
+	NEXTHOP_UNLISTED,  /* no longer: no look-up finds it, but states may have it */
 	NEXTHOP_FORGOTTEN, /* no state uses it: routes have another generation		*/
 	NEXTHOP_FREE,	   /* in nexthops_free					*/
 };
@@ -93,8 +93,8 @@ enum nexthop_stage {
 #define NEXTHOP_L3    0x04 /* the device takes packets without Ethernet header	*/
 
 /*
- * What every packet reads, in one place and without a map look-up. One writer
- * for each cache line: the timer, the daemon, the packets.
+ * What every packet reads, in one place and without a map look-up. Each cache line has
+ * one writer: the timer, the daemon, or the packets.
  */
 struct shared {
 	/* written by the timer of the garbage collection */
@@ -111,7 +111,7 @@ struct shared {
 	__u8 pad0[36];
 	/* written by the daemon */
 	__u32 heartbeat;	     /* tick at which the daemon was last alive	*/
-	__u32 route_generation;	     /* bumped at route events, also by packets that see one */
+	__u32 route_generation;	     /* bumped at route events, also by packets that notice one */
 	__u32 timeout_set[PHASE_COUNT]; /* ticks, as configured			*/
 	__u32 timeout_frag_set;
 	__u32 adaptive_start;	     /* states; 0 with adaptive_end 0: off		*/
@@ -152,7 +152,7 @@ static __always_inline int interface_is_present(const struct interface *i)
 	return i && i->flags & INTERFACE_PRESENT;
 }
 
-/* Present, and nobody captures its packets: one test for both. */
+/* Whether the interface is present and nobody captures its packets: one test for both. */
 static __always_inline int interface_is_unwatched(const struct interface *i)
 {
 	return i && (i->flags & (INTERFACE_PRESENT | INTERFACE_CAPTURE)) == INTERFACE_PRESENT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the other headers ask of the hook, for TCX; see hook/xdp.h. */
+/* What the other headers need from the hook, for TCX; see hook/xdp.h. */
 #ifndef WEIR_HOOK_H
 #define WEIR_HOOK_H
 
@@ -17,7 +17,7 @@
 
 typedef struct __sk_buff hook_ctx;
 
-/* The context says these are 32 bits wide, and clang would spill them so; the
+/* The context declares these as 32 bits wide, and clang would spill them as such; the
  * verifier knows them as pointers. The empty asm hides the width (any kernel). */
 #define as_pointer(field)                       \
 	({                                      \
@@ -29,7 +29,7 @@ typedef struct __sk_buff hook_ctx;
 #define hook_data_end(ctx) as_pointer((ctx)->data_end)
 
 #define HOOK_IS_XDP 0
-#define HOOK_PASS   TCX_NEXT /* let others see it too */
+#define HOOK_PASS   TCX_NEXT /* other programs see it too */
 #define HOOK_DROP   TCX_DROP
 
 #define hook_ifindex(ctx)  ((ctx)->ifindex)
@@ -39,14 +39,14 @@ typedef struct __sk_buff hook_ctx;
 
 #define HOOK_MOVES 1
 
-/* Sends the frame by TCX egress of its device, which lets it by. */
+/* Sends the frame through TCX egress of its device, which lets it through. */
 static __always_inline int hook_redirect(hook_ctx *ctx, __u32 ifindex)
 {
 	note_write(ctx, ifindex);
 	return bpf_redirect(ifindex, 0);
 }
 
-/* Makes the headers linear. Returns < 0 if the frame holds no more than it shows. */
+/* Makes the headers linear. Returns < 0 if the frame has no more bytes than are linear. */
 #define PULL_LENGTH 768
 static __always_inline int hook_pull(hook_ctx *ctx)
 {
@@ -67,8 +67,8 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 	return bpf_skb_store_bytes(ctx, offset, from, length, 0);
 }
 
-/* Sets what a word of QOS_* says. A priority replaces what was set; a queue alone
- * leaves its lower half, where priorities are. */
+/* Sets the priority and queue of a QOS_* word. A priority replaces what was set. A queue
+ * alone leaves the lower half, where priorities are. */
 static __always_inline void hook_prioritize(hook_ctx *ctx, __u32 qos)
 {
 	__u32 low = qos & QOS_PRIO ? qos & QOS_PRIO_MASK : ctx->priority & 0xffff;
@@ -82,7 +82,7 @@ static __always_inline void hook_set_mark(hook_ctx *ctx, __u32 mark)
 	ctx->mark = mark;
 }
 
-/* TCX runs where the mark can be set at once; the priority is set already. */
+/* TCX runs where the mark can be set at once; the priority is already set. */
 static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct packet *p)
 {
 	(void)p;
@@ -90,7 +90,7 @@ static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct 
 	return 0;
 }
 
-/* Only XDP leaves a redirect to others. */
+/* Only XDP leaves a redirect to another program. */
 static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, const struct packet *p)
 {
 	(void)ctx;
@@ -99,8 +99,8 @@ static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, co
 	return -1;
 }
 
-/* What XDP left in front of the frame for this interface; < 0: nothing. The kernel takes
- * it along when it takes a tag out of the frame (skb_reorder_vlan_header). */
+/* Returns what XDP left in front of the frame for this interface; < 0: nothing. The
+ * kernel keeps it when it takes a tag out of the frame (skb_reorder_vlan_header). */
 static __always_inline int hook_metadata(hook_ctx *ctx, struct metadata *to)
 {
 	struct metadata *m = (void *)(long)ctx->data_meta;
@@ -111,15 +111,16 @@ static __always_inline int hook_metadata(hook_ctx *ctx, struct metadata *to)
 	return 0;
 }
 
-/* Whether the stack, too, takes a frame for another station's whose destination is not
- * the address that we know of the device: a bridge has those of its ports as well, a
- * bond may have those of its links, and a device's own may just have changed. */
+/* Whether the stack, too, takes a frame for another station's. The destination is not
+ * the address that weir knows for the device. But a bridge also has its ports'
+ * addresses, a bond may have its links', and a device's own address may just have
+ * changed. */
 static __always_inline int hook_for_others(hook_ctx *ctx)
 {
 	return ctx->pkt_type == PACKET_OTHERHOST;
 }
 
-/* Whether a checksum, at offset, is left to the device to complete: then the kernel
+/* Whether a checksum, at offset, is left for the device to complete. Then the kernel
  * does not correct it for changes outside the pseudo header. */
 static __always_inline int hook_partial(hook_ctx *ctx, __u32 offset)
 {
@@ -133,8 +134,8 @@ static __always_inline int hook_partial(hook_ctx *ctx, __u32 offset)
 	return before == after;
 }
 
-/* Makes the frame end behind so many bytes, then longer by room in front of the IP
- * header. It is one segment afterwards, whatever it was. */
+/* Cuts the frame at end, then adds room bytes in front of the IP header. The result is
+ * one segment, whatever it was before. */
 static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
 {
 	if (bpf_skb_change_tail(ctx, end, 0))
@@ -142,26 +143,26 @@ static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
 	return room ? bpf_skb_adjust_room(ctx, room, BPF_ADJ_ROOM_MAC, 0) : 0;
 }
 
-/* Takes so many bytes out between the Ethernet header and the end of the IP header. */
+/* Removes bytes between the Ethernet header and the end of the IP header. */
 static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
 {
 	return bytes ? bpf_skb_adjust_room(ctx, -(__s32)bytes, BPF_ADJ_ROOM_MAC, 0) : 0;
 }
 
-/* What needs the parser's types follows. */
+/* The rest needs the parser's types. */
 #include "packet/csum.h"
 #include "packet/parse.h"
 
-/* Sends the frame back to where it came from: out, or up to the box's own socket.
- * lo brings back what it sends, and the route with it, without which the stack
- * would take such addresses for martians. */
+/* Sends the frame back to where it came from: out, or up to the box's own socket. On lo
+ * it goes out of lo, which brings it back together with its route. Without the route the
+ * stack would take such addresses for martians. */
 static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct interface *i, int egress)
 {
 	note_write(ctx, ifindex);
 	return bpf_redirect(ifindex, egress && !(i->flags & INTERFACE_LO) ? BPF_F_INGRESS : 0);
 }
 
-/* Writes the MACs; a packet from a device without Ethernet header gets one. */
+/* Writes the MACs. A packet from a device without Ethernet header gets one. */
 static __always_inline int hook_frame(hook_ctx *ctx, struct headers *h, const struct nexthop *n, int from_l3,
 			     __u8 family)
 {
@@ -196,7 +197,7 @@ static __always_inline int hook_send(hook_ctx *ctx, struct headers *h, const str
 	return hook_frame(ctx, h, n, from_l3, family) ? -1 : hook_redirect(ctx, n->ifindex);
 }
 
-/* TCX redirects to logical interfaces themselves, and the kernel puts the tag on. */
+/* TCX redirects to logical interfaces themselves, and the kernel adds the tag. */
 static __always_inline int hook_grow(hook_ctx *ctx, int bytes)
 {
 	(void)ctx;

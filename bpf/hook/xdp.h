@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the other headers ask of the hook, for XDP. hook/tc.h gives the same
- * names for TCX; an entry file includes one of the two, and nothing else knows
- * which.
+ * What the other headers need from the hook, for XDP. hook/tc.h has the same names for
+ * TCX. An entry file includes one of the two, and no other file knows which.
  */
 #ifndef WEIR_HOOK_H
 #define WEIR_HOOK_H
@@ -18,7 +17,7 @@
 
 typedef struct xdp_md hook_ctx;
 
-/* The context says these are 32 bits wide, and clang would spill them so; the
+/* The context declares these as 32 bits wide, and clang would spill them as such; the
  * verifier knows them as pointers. The empty asm hides the width (any kernel). */
 #define as_pointer(field)                       \
 	({                                      \
@@ -40,10 +39,10 @@ typedef struct xdp_md hook_ctx;
 #define hook_mark(ctx)	    0
 #define hook_gso_size(ctx)  0
 
-/* Whether rewrite_l4_csum() moves the frame, so that pointers must be loaded anew. */
+/* Whether rewrite_l4_csum() moves the frame, so that pointers must be reloaded. */
 #define HOOK_MOVES 0
 
-/* XDP frames are linear: what is not there now will not come. */
+/* XDP frames are linear: no bytes can be pulled in. */
 static __always_inline int hook_pull(hook_ctx *ctx)
 {
 	(void)ctx;
@@ -60,8 +59,8 @@ static __always_inline int hook_store(hook_ctx *ctx, __u32 offset, void *from, _
 	return bpf_xdp_store_bytes(ctx, offset, from, length);
 }
 
-/* What TCX ingress of the interface that the packet belongs to is to know, in front of the
- * frame. NULL where the driver has no room. */
+/* Makes room in front of the frame for what TCX ingress of the packet's interface needs
+ * to know. NULL if the driver has no room. */
 static __always_inline struct metadata *hook_front(hook_ctx *ctx, const struct packet *p)
 {
 	struct metadata *m;
@@ -77,7 +76,7 @@ static __always_inline struct metadata *hook_front(hook_ctx *ctx, const struct p
 	return m;
 }
 
-/* The packet goes to the stack, with this mark. < 0: it cannot. */
+/* Passes the packet to the stack with this mark. < 0: it cannot. */
 static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct packet *p)
 {
 	struct metadata *m = hook_front(ctx, p);
@@ -89,8 +88,8 @@ static __always_inline int hook_handoff(hook_ctx *ctx, __u32 mark, const struct 
 	return 0;
 }
 
-/* The packet goes to TCX ingress, which redirects it. number: of its state, 0: none.
- * < 0: it cannot. */
+/* Passes the packet to TCX ingress, which redirects it. number: of its state, 0: none. <
+ * 0: it cannot. */
 static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, const struct packet *p)
 {
 	struct metadata *m = hook_front(ctx, p);
@@ -102,28 +101,28 @@ static __always_inline int hook_handoff_redirect(hook_ctx *ctx, __u32 number, co
 	return 0;
 }
 
-/* What XDP redirects has no mark. */
+/* A packet that XDP redirects has no mark. */
 static __always_inline void hook_set_mark(hook_ctx *ctx, __u32 mark)
 {
 	(void)ctx;
 	(void)mark;
 }
 
-/* Where the packet goes up, TCX does it: packet.qos goes there with it. */
+/* If the packet goes up, TCX does this: packet.qos goes with it. */
 static __always_inline void hook_prioritize(hook_ctx *ctx, __u32 qos)
 {
 	(void)ctx;
 	(void)qos;
 }
 
-/* TCX ingress asks again, and knows. */
+/* TCX ingress checks again, and knows. */
 static __always_inline int hook_for_others(hook_ctx *ctx)
 {
 	(void)ctx;
 	return 1;
 }
 
-/* XDP sees checksums that are whole. */
+/* XDP sees only complete checksums. */
 static __always_inline int hook_partial(hook_ctx *ctx, __u32 offset)
 {
 	(void)ctx;
@@ -131,7 +130,7 @@ static __always_inline int hook_partial(hook_ctx *ctx, __u32 offset)
 	return 0;
 }
 
-/* Makes the frame end behind so many bytes, then longer in front by room. */
+/* Cuts the frame at end, then adds room bytes in front. */
 static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
 {
 	int more = (int)end - (int)hook_length(ctx);
@@ -141,7 +140,7 @@ static __always_inline int hook_resize(hook_ctx *ctx, __u32 end, __u32 room)
 	return room ? bpf_xdp_adjust_head(ctx, -(int)room) : 0;
 }
 
-/* Only asked where a checksum is partial. */
+/* Only used for partial checksums. */
 static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
 {
 	(void)ctx;
@@ -149,12 +148,12 @@ static __always_inline int hook_narrow(hook_ctx *ctx, __u32 bytes)
 	return -1;
 }
 
-/* What needs the parser's types follows. */
+/* The rest needs the parser's types. */
 #include "packet/csum.h"
 #include "packet/parse.h"
 
-/* The devices to which packets go after a first pass, by index, and the program of
- * the second (path/prefetch.h). */
+/* The devices to which packets go after a first pass, by index, and the program of the
+ * second pass (path/prefetch.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__uint(max_entries, MAX_IFINDEX);
@@ -163,9 +162,9 @@ struct {
 } prefetch_devices SEC(".maps");
 
 /*
- * Sends the frame. The kernel runs a devmap program over all frames that one
- * poll sends to the device, or over none, by the first of them: so where first passes
- * are allowed, all go by prefetch_devices.
+ * Sends the frame. The kernel runs a devmap program over all frames that one poll sends
+ * to the device, or over none; the first frame decides. So if first passes are allowed,
+ * all frames go through prefetch_devices.
  */
 static __always_inline int hook_redirect(hook_ctx *ctx, __u32 ifindex)
 {
@@ -175,13 +174,13 @@ static __always_inline int hook_redirect(hook_ctx *ctx, __u32 ifindex)
 	return bpf_redirect(ifindex, 0);
 }
 
-/* Sends the frame back to where it came from. By a redirect where that is possible:
- * veth leaves what XDP_TX gives to a peer without XDP program lying in its ring. */
+/* Sends the frame back to where it came from, by a redirect if possible: with a peer
+ * that has no XDP program, veth leaves what XDP_TX sends in its ring. */
 static __always_inline int hook_reply(hook_ctx *ctx, __u32 ifindex, const struct interface *i, int egress)
 {
 	(void)i;
 	(void)egress;
-	ifindex = hook_ifindex(ctx); /* not the logical interface that the frame belongs to */
+	ifindex = hook_ifindex(ctx); /* not the frame's logical interface */
 	return shared.interfaces[ifindex & (MAX_IFINDEX - 1)].flags & INTERFACE_TARGET ? hook_redirect(ctx, ifindex) :
 											 XDP_TX;
 }
@@ -212,8 +211,8 @@ static __always_inline int hook_send(hook_ctx *ctx, struct headers *h, const str
 	return hook_frame(ctx, h, n, from_l3, family) ? -1 : hook_redirect(ctx, n->ifindex);
 }
 
-/* Makes the frame begin so many bytes earlier; < 0, and nothing changed, where the
- * driver has no room for that. */
+/* Makes the frame begin this many bytes earlier; < 0, without a change, if the driver
+ * has no room. */
 static __always_inline int hook_grow(hook_ctx *ctx, int bytes)
 {
 	return bytes ? bpf_xdp_adjust_head(ctx, -bytes) : 0;

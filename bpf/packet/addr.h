@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Addresses of either family, and what kind they are. */
+/* Addresses of either family, and their kinds. */
 #ifndef WEIR_PACKET_ADDR_H
 #define WEIR_PACKET_ADDR_H
 
@@ -13,8 +13,8 @@ struct addr {
 
 #define ADDR4_PREFIX bpf_htonl(0xffff)
 
-/* Tuples are hashed and compared as 64-bit words, so they are written as such: a
- * load that spans two narrower stores waits for both to reach the cache. */
+/* Tuples are hashed and compared as 64-bit words, so they are written as such. A load
+ * that spans two narrower stores would wait until both are in the cache. */
 typedef __u64 __attribute__((may_alias)) word64;
 
 static __always_inline void addr_set4(struct addr *a, __be32 v4)

@@ -15,8 +15,8 @@ static __always_inline __u16 csum_fold(__u64 sum)
 	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
-	/* Nothing changes: of the two zeros the one that leaves every checksum as it is,
-	 * also the 0xffff of an ICMP message that is all zeros. */
+	/* no change: of the two zeros, 0 leaves every checksum as it is, even the 0xffff
+	 * of an ICMP message that is all zeros */
 	return sum == 0xffff ? 0 : sum;
 }
 
@@ -31,7 +31,7 @@ static __always_inline __u64 csum_addr_not(const struct addr *a)
 	       (__u32)~a->word[3];
 }
 
-/* The difference that replacing one address by another makes. */
+/* Returns the difference of replacing one address by another. */
 static __always_inline __u64 csum_addr_diff(const struct addr *from, const struct addr *to)
 {
 	return csum_addr_sum(to) + csum_addr_not(from);
@@ -52,8 +52,8 @@ static __always_inline __u16 csum_apply(__u16 check, __u32 diff)
 	return ~sum;
 }
 
-/* Applies a difference to the checksum of an L4 header. udp: 0 means that there is none
- * (RFC 768). */
+/* Applies a difference to the checksum of an L4 header. udp: a checksum of 0 means that
+ * there is none (RFC 768). */
 static __always_inline void csum_replace(__u16 *check, __u32 diff, int udp)
 {
 	__u16 sum;
@@ -64,7 +64,7 @@ static __always_inline void csum_replace(__u16 *check, __u32 diff, int udp)
 	*check = udp && !sum ? 0xffff : sum;
 }
 
-/* The checksum over a sum. */
+/* Returns the checksum for a sum. */
 static __always_inline __u16 csum_finish(__u64 sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
@@ -72,7 +72,8 @@ static __always_inline __u16 csum_finish(__u64 sum)
 	return csum_apply(0xffff, (sum & 0xffff) + (sum >> 16));
 }
 
-/* What of the IP header a checksum of the next layer covers. */
+/* Returns the sum of the pseudo header: what the next layer's checksum covers of the IP
+ * header. */
 static __always_inline __u64 csum_pseudo(const struct addr *src, const struct addr *dst, __u8 proto, __u32 length)
 {
 	return csum_addr_sum(src) + csum_addr_sum(dst) + bpf_htons(proto) + bpf_htons(length);

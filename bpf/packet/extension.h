@@ -20,11 +20,12 @@ static __always_inline int extension_is(__u8 next)
 	       next == NEXT_AUTH || next == NEXT_DESTINATION;
 }
 
-/* A walk through a chain of extension headers: where it begins, then where it ended. */
+/* A walk through a chain of extension headers: first where it begins, afterwards where
+ * it ended. */
 struct extension_chain {
-	__u32 offset; /* of the first header from the frame's start; then behind the last */
-	__u32 length; /* bytes from there to the packet's end; then what is left */
-	__u8 next;    /* its kind; then the protocol behind the chain		*/
+	__u32 offset; /* of the first header from the frame's start; afterwards behind the last */
+	__u32 length; /* bytes from there to the packet's end; afterwards what is left */
+	__u8 next;    /* its kind; afterwards the protocol behind the chain */
 	__u8 flags;   /* PACKET_* to add					*/
 	__u8 fragment; /* enum fragment						*/
 	__u8 more;
@@ -40,7 +41,7 @@ struct extension {
 	__be32 id;
 };
 
-/* Bytes of a header of this kind, by its length field. */
+/* Returns the size of a header of this kind, from its length field. */
 static __always_inline __u32 extension_size(__u8 kind, __u8 length)
 {
 	if (kind == NEXT_FRAGMENT)
@@ -48,7 +49,7 @@ static __always_inline __u32 extension_size(__u8 kind, __u8 length)
 	return kind == NEXT_AUTH ? (length + 2) * 4 : (length + 1) * 8;
 }
 
-/* The fragment header; UNDECIDED, or why the packet is dropped. */
+/* Reads the fragment header. UNDECIDED, or why the packet is dropped. */
 static __always_inline enum reason extension_fragment(struct extension_chain *e, const struct extension *x)
 {
 	__u16 fragment = bpf_ntohs(x->fragment);
@@ -69,7 +70,7 @@ static __always_inline enum reason extension_fragment(struct extension_chain *e,
 	return UNDECIDED;
 }
 
-/* One header of the chain; i is its place in it. */
+/* Reads one header of the chain; i is its position. */
 static __always_inline enum reason extension_step(struct extension_chain *e, const struct extension *x, int i)
 {
 	__u32 size = extension_size(e->next, x->length);
@@ -102,8 +103,8 @@ static __always_inline enum reason extension_step(struct extension_chain *e, con
 	return UNDECIDED;
 }
 
-/* Walks the chain (RFC 8200, 4). Verified apart from its callers: headers are
- * copied, as pointers into the frame do not cross this boundary. */
+/* Walks the chain (RFC 8200, 4). It is verified apart from its callers, and pointers
+ * into the frame do not cross this boundary: so headers are copied. */
 __noinline enum reason extension_walk(hook_ctx *ctx, struct extension_chain *e)
 {
 	struct extension x;

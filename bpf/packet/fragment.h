@@ -30,7 +30,7 @@ struct fragment_entry {
 	__u32 mark;    /* of the first, if state is 0				   */
 	__u32 ranges;  /* number of ranges in use				   */
 	struct {
-		__u16 start, end; /* in units of 8 bytes, end excluded */
+		__u16 start, end; /* in units of 8 bytes, without end */
 	} range[FRAGMENT_RANGES];
 };
 
@@ -46,8 +46,8 @@ static __always_inline void fragment_key_fill(struct fragment_key *k, const stru
 	k->src = p->tuple.src;
 	k->dst = p->tuple.dst;
 	k->id = p->fragment_id;
-	k->proto = p->family == 4 ? p->tuple.proto : 0; /* RFC 8200, 4.5: the id is enough */
-	/* what comes in follows nothing that the box has sent */
+	k->proto = p->family == 4 ? p->tuple.proto : 0; /* RFC 8200, 4.5: the id alone is enough */
+	/* what comes in does not follow what the box has sent */
 	k->family = p->family | (p->flags & PACKET_EGRESS ? FRAGMENT_EGRESS : 0);
 	k->zone = p->tuple.zone;
 }
@@ -57,13 +57,15 @@ static __always_inline int fragment_fresh(const struct fragment_entry *e)
 	return shared.now - e->started < shared.timeout_frag;
 }
 
-/* In units of 8 bytes, rounded up: only the last fragment ends between two. */
+/* Returns the end in units of 8 bytes, rounded up: only the last fragment may end
+ * between two units. */
 static __always_inline __u32 fragment_end(const struct packet *p)
 {
 	return (p->fragment_offset + p->fragment_length + 7) >> 3;
 }
 
-/* Remembers a first fragment that passes: under s->state, or s->path without one. */
+/* Remembers a first fragment that passes: under s->state, or without a state under
+ * s->path. */
 __noinline enum reason fragment_remember(struct scratch *s)
 {
 	struct fragment_entry fresh = {}, *e;
@@ -86,8 +88,8 @@ __noinline enum reason fragment_remember(struct scratch *s)
 	return UNDECIDED;
 }
 
-/* LRU maps hold no bpf_spin_lock. The holder needs some 50 ns, this waits for
- * some microseconds, then gives the fragment up. */
+/* LRU maps cannot hold a bpf_spin_lock. The holder needs about 50 ns. Others wait some
+ * microseconds, then give the fragment up. */
 #define FRAGMENT_LOCK_TRIES 1024
 
 struct fragment_wait {
@@ -112,13 +114,13 @@ static __always_inline int fragment_lock(struct fragment_entry *e)
 	return w.held;
 }
 
-/* Which of the ranges seen a fragment meets. */
+/* The ranges that a fragment touches. */
 struct fragment_search {
 	const struct fragment_entry *entry;
 	__u32 start;
 	__u32 end;
 	int before; /* the range that ends where it starts; -1: none */
-	int after;  /* that starts where it ends		      */
+	int after;  /* the range that starts where it ends; -1: none */
 	int overlaps;
 };
 
@@ -140,7 +142,7 @@ static long fragment_range(__u32 n, void *data)
 	return 0;
 }
 
-/* Adds start..end to the ranges seen. Called with the entry locked. */
+/* Adds start..end to the ranges seen. The caller has locked the entry. */
 static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 start, __u32 end)
 {
 	struct fragment_search f = { .entry = e, .start = start, .end = end, .before = -1, .after = -1 };
@@ -158,9 +160,9 @@ static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 
 		}
 		if (after >= FRAGMENT_RANGES)
 			return REASON_INTERNAL;
-		/* Closes the hole between two ranges: they become one. The number that
-		 * is tested must be the one that indexes: before Linux 6.13 the
-		 * verifier does not carry a bound from one to the other. */
+		/* Closes the hole between two ranges: they become one. The index must be
+		 * the number that was tested: before Linux 6.13 the verifier does not
+		 * carry a bound from one to the other. */
 		__u32 last = e->ranges - 1;
 		if (last >= FRAGMENT_RANGES)
 			return REASON_INTERNAL;
@@ -181,7 +183,7 @@ static __always_inline enum reason fragment_add(struct fragment_entry *e, __u32 
 	return UNDECIDED;
 }
 
-/* The state that the first fragment had, if it is still the same connection's. */
+/* Whether the first fragment's state still belongs to the same connection. */
 static __always_inline int fragment_state_holds(const struct scratch *s, const struct fragment_entry *e)
 {
 	struct state *st = state_get(STATE_INDEX(e->state));
@@ -194,7 +196,7 @@ static __always_inline int fragment_state_holds(const struct scratch *s, const s
 	       (__s32)(e->started - st->created) >= 0;
 }
 
-/* Finds the first of a later fragment; sets s->state and s->path. */
+/* Finds the first fragment of a later one; sets s->state and s->path. */
 __noinline enum reason fragment_follow(struct scratch *s)
 {
 	struct fragment_entry *e;

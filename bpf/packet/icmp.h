@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The one reading of ICMP types. */
+/* ICMP types are interpreted only here. */
 #ifndef WEIR_PACKET_ICMP_H
 #define WEIR_PACKET_ICMP_H
 
@@ -9,8 +9,8 @@
 
 #include "packet/tuple.h"
 
-/* The one reading of ICMP types: returns the request's type if type is a query
- * of the family, else -1; *reply tells whether it is the reply. */
+/* Returns the request's type if type is a query of the family, else -1; *reply says
+ * whether it is the reply. */
 static __always_inline int icmp_query(__u8 family, __u8 type, int *reply)
 {
 	*reply = 0;
@@ -71,7 +71,7 @@ static __always_inline int icmp_is(__u8 family, __u8 proto)
 	return proto == (family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
 }
 
-#define ND_FIRST  133 /* router solicitation, advertisement, neighbour ones, redirect */
+#define ND_FIRST  133 /* router solicitation and advertisement, neighbour solicitation and advertisement, redirect */
 #define ND_LAST	  137
 #define MLD_FIRST 130
 #define MLD_LAST  132

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Which interface a frame belongs to under XDP: the device that it came in by, or a
+ * The interface that a frame belongs to under XDP: the device that it came in by, or a
  * VLAN device on that one. The daemon enters the VLAN devices whose frames XDP may
- * judge. Frames with any other tag are left to the stack, and to the TCX programs of
- * the device that it gives them to.
+ * handle. Frames with any other tag are left to the stack, and to the TCX programs of
+ * the device that the stack gives them to.
  *
- * An entry is one word, so that it is changed at once:
- * carrying interface << 48 | EtherType as in the frame << 32 | id << 16 | logical interface.
+ * An entry is one word, so that it changes at once: carrying interface << 48 | EtherType
+ * as in the frame << 32 | id << 16 | logical interface.
  */
 #ifndef WEIR_PACKET_LOGICAL_H
 #define WEIR_PACKET_LOGICAL_H
@@ -18,7 +18,7 @@
 
 #define VLAN_ID_MASK 0x0fff
 
-/* A tag as it stands behind the EtherType that announces it. */
+/* A tag, as it follows the EtherType that announces it. */
 struct tag {
 	__be16 tci;
 	__be16 proto; /* EtherType of what follows */
@@ -29,7 +29,7 @@ static __always_inline int logical_is_tag(__be16 proto)
 	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
 }
 
-/* The first place of the bucket that an entry is searched in. */
+/* Returns the first index of the bucket in which an entry is searched. */
 static __always_inline __u32 logical_bucket(__u64 entry)
 {
 	__u64 hash = (entry >> 16) * 0x9e3779b97f4a7c15ULL;
@@ -37,7 +37,7 @@ static __always_inline __u32 logical_bucket(__u64 entry)
 	return (hash >> 32) & (MAX_LOGICALS - LOGICAL_BUCKET);
 }
 
-/* The logical interface that is carried by an interface with this tag; 0: none. */
+/* Returns the logical interface for an interface and a tag; 0: none. */
 static __always_inline __u32 logical_find(__u32 carrier, __be16 type, __u16 id)
 {
 	__u64 want = (__u64)carrier << 48 | (__u64)type << 32 | (__u32)id << 16, entry;
@@ -57,9 +57,9 @@ static __always_inline __u32 logical_find(__u32 carrier, __be16 type, __u16 id)
 #define BELONGS_PROTO(found)	((__be16)((found) >> 32))
 
 /*
- * What a frame that came in by ifindex, and is no plain IP packet, belongs to. Global,
- * with an answer that is one number: the verifier follows it once, and what comes behind
- * it once, however many tags there are.
+ * Returns what a frame belongs to that came in by ifindex and is no plain IP packet. It
+ * is a global function and returns one number, so that the verifier follows it once, and
+ * what follows once, for any number of tags.
  */
 __noinline __u64 logical_of(hook_ctx *ctx, __u32 ifindex)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The packet's descriptor. packet/parse.h fills it, and nothing else does. */
+/* The packet's descriptor. Only packet/parse.h fills it. */
 #ifndef WEIR_PACKET_PACKET_H
 #define WEIR_PACKET_PACKET_H
 
@@ -18,19 +18,19 @@ enum fragment {
 #define PACKET_OPTIONS	  0x01 /* IPv4 options or IPv6 hop-by-hop/destination options */
 #define PACKET_ICMP_ERROR 0x02 /* quotes another packet, which is at l4_offset + 8	  */
 #define PACKET_EGRESS	  0x08 /* seen at TCX egress					  */
-#define PACKET_GROUP	  0x10 /* the frame is for a group of stations: never forwarded */
+#define PACKET_GROUP	  0x10 /* the frame is for a group MAC address: never forwarded */
 #define PACKET_MORE	  0x20 /* more fragments follow				  */
-#define PACKET_FRAGMENT_HEADER 0x40 /* IPv6: a fragment header stood in the chain	  */
+#define PACKET_FRAGMENT_HEADER 0x40 /* IPv6: there was a fragment header in the chain */
 
 struct packet {
 	struct tuple tuple;
 	__u32 ifindex;	 /* the interface whose hook runs			  */
-	__u32 length;	 /* bytes from the IP header's first to the packet's last */
-	__u32 qos;	 /* QOS_*: what skb->priority is to say; 0: left alone	  */
-	__u32 mark;	 /* skb->mark but for weir's own bits; under XDP 0	  */
+	__u32 length;	 /* bytes from the first of the IP header to the last of the packet */
+	__u32 qos;	 /* QOS_*: what to set in skb->priority; 0: nothing */
+	__u32 mark;	 /* skb->mark without weir's own bits; 0 under XDP */
 	__u32 fragment_id; /* valid iff fragment != FRAGMENT_NONE		  */
 	__u16 fragment_offset; /* bytes; valid iff fragment != FRAGMENT_NONE	  */
-	__u16 fragment_length; /* bytes of the whole packet's payload in this one; likewise */
+	__u16 fragment_length; /* bytes of the packet's payload in this fragment; likewise */
 	__u16 l3_offset; /* of the IP header from the frame's start; 0 on devices without L2 */
 	__u16 l4_offset; /* of the L4 header, or of the fragment's payload	  */
 	__u16 payload;	 /* bytes of TCP data; valid iff proto is TCP		  */
@@ -42,7 +42,7 @@ struct packet {
 	__u8 icmp_type;	 /* valid iff proto is ICMP or ICMPv6			  */
 	__u8 icmp_code;
 	__u8 tcp_header; /* bytes						  */
-	__u8 gso;	 /* a super-packet, to be cut later; TCX only		  */
+	__u8 gso;	 /* a super-packet, to be segmented later; TCX only */
 	__u8 pad[1];
 	__u32 seq;	 /* host order						  */
 	__u32 ack;

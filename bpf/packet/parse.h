@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * From bytes to struct packet. All bounds of the frame are checked here and
- * nowhere else: by parse(), and by headers_reload() after anything that may have
- * moved the frame. docs/packet-path.md, step 1, is the specification.
+ * From bytes to struct packet. The frame's bounds are checked only here: by parse(), and
+ * by headers_reload() after anything that may have moved the frame. docs/packet-path.md,
+ * step 1, is the specification.
  */
 #ifndef WEIR_PACKET_PARSE_H
 #define WEIR_PACKET_PARSE_H
@@ -34,7 +34,7 @@ struct headers {
 #define IP_OFFSET	 0x1fff
 #define ICMPV4_QUOTE	 8 /* bytes before the quoted packet, both families */
 
-/* The frame ends before a header that it must hold. */
+/* Whether the frame ends before a header that it must have. */
 static __always_inline enum reason parse_short(const struct packet *p)
 {
 	return p->fragment == FRAGMENT_FIRST ? REASON_FRAGMENT_SHORT : REASON_SHORT;
@@ -81,7 +81,7 @@ static __always_inline enum reason parse_icmp(struct packet *p, struct headers *
 	struct icmphdr *icmp = h->l4;
 	int reply;
 
-	/* 8 bytes, but for ICMPv6 messages that are neither query nor error: 4 */
+	/* 8 bytes; 4 for ICMPv6 messages that are neither query nor error */
 	if (rest < 4 || h->l4 + 4 > h->end)
 		return parse_short(p);
 	p->icmp_type = icmp->type;
@@ -116,7 +116,7 @@ static __always_inline enum reason parse_l4(struct packet *p, struct headers *h)
 	return UNDECIDED;
 }
 
-/* What holds for a fragment of either family; payload is what it carries. */
+/* The checks for a fragment of either family; payload is what it carries. */
 static __always_inline enum reason parse_fragment(struct packet *p, __u16 offset, int more, __u32 payload)
 {
 	p->fragment = offset ? FRAGMENT_LATER : FRAGMENT_FIRST;
@@ -210,7 +210,7 @@ static __always_inline enum reason parse_ip6(hook_ctx *ctx, struct packet *p, st
 	p->tuple.proto = ip->nexthdr;
 	addr_set6(&p->tuple.src, &ip->saddr);
 	addr_set6(&p->tuple.dst, &ip->daddr);
-	/* The tuple would be an IPv4 packet's, and find its state. */
+	/* else the tuple would be an IPv4 packet's, and find its state */
 	if (addr_is4(&p->tuple.src))
 		return REASON_MARTIAN_SOURCE;
 	if (addr_is4(&p->tuple.dst))
@@ -225,9 +225,9 @@ static __always_inline enum reason parse_ip6(hook_ctx *ctx, struct packet *p, st
 }
 
 /*
- * Ethernet and tags. Sets *i and p->ifindex to the interface that the frame belongs to,
- * and l3_offset. Returns UNDECIDED with *proto, or the reason to leave the frame to the
- * stack.
+ * Parses Ethernet and tags. Sets *i and p->ifindex to the interface that the frame
+ * belongs to, and l3_offset. Returns UNDECIDED with *proto, or the reason to leave the
+ * frame to the stack.
  */
 static __always_inline enum reason parse_eth(hook_ctx *ctx, struct packet *p, struct headers *h,
 					     const struct interface **i, int in, __be16 *proto)
@@ -244,8 +244,8 @@ static __always_inline enum reason parse_eth(hook_ctx *ctx, struct packet *p, st
 		*proto = BELONGS_PROTO(found);
 		*i = &shared.interfaces[p->ifindex & (MAX_IFINDEX - 1)];
 	}
-	/* of plain frames, too, read from the interface: the verifier then follows what
-	 * comes next once, and not again for each number of tags */
+	/* for plain frames too, this is read from the interface: the verifier then
+	 * follows the rest once, and not again for each number of tags */
 	p->l3_offset = sizeof(struct ethhdr) + (HOOK_IS_XDP ? (*i)->front : 0);
 	mac = (const __u16 *)(*i)->mac;
 	dst = (const __u16 *)h->eth->h_dest;
@@ -259,8 +259,8 @@ static __always_inline enum reason parse_eth(hook_ctx *ctx, struct packet *p, st
 }
 
 /* i: the interface of p->ifindex; both become those of the logical interface that the
- * frame belongs to. proto: EtherType where the frame does not say. in: at ingress. gso:
- * a super-packet, whose length fields may not hold its length. */
+ * frame belongs to. proto: the EtherType if the frame does not have it. in: at ingress.
+ * gso: a super-packet, whose length fields may not hold its length. */
 static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct headers *h,
 					 const struct interface **i, __be16 proto, int in, int gso)
 {
@@ -298,9 +298,9 @@ static __always_inline enum reason parse(hook_ctx *ctx, struct packet *p, struct
 }
 
 /*
- * Views of a header: NULL if it lies outside the frame. After parse() and
- * headers_reload() that cannot happen for headers the packet has; asking anyway
- * keeps the bounds in this file and the verifier content.
+ * Views of a header: NULL if it is outside the frame. After parse() and headers_reload()
+ * that cannot happen for headers that the packet has. The tests keep the bounds in this
+ * file and satisfy the verifier.
  */
 static __always_inline struct iphdr *header_ip4(const struct headers *h)
 {
@@ -323,7 +323,7 @@ static __always_inline struct tcphdr *header_tcp(const struct headers *h)
 	return (void *)(tcp + 1) > h->end ? 0 : tcp;
 }
 
-/* The first 8 bytes behind the IP header: ports, or an ICMP header. */
+/* Returns the first 8 bytes behind the IP header: ports, or an ICMP header. */
 static __always_inline void *header_8(const struct headers *h)
 {
 	return h->l4 + 8 > h->end ? 0 : h->l4;
@@ -334,7 +334,7 @@ static __always_inline struct ethhdr *header_eth(const struct headers *h)
 	return (void *)(h->eth + 1) > h->end ? 0 : h->eth;
 }
 
-/* Pointers to headers at these offsets. < 0: no packet has them there. */
+/* Sets the pointers to headers at these offsets. < 0: no packet has them there. */
 static __always_inline int headers_at(struct headers *h, void *data, void *end, __u32 l3, __u32 l4)
 {
 	if (l3 > HEADERS_MAX || l4 > HEADERS_MAX)
@@ -347,8 +347,8 @@ static __always_inline int headers_at(struct headers *h, void *data, void *end, 
 }
 
 /*
- * Loads the pointers anew. Returns < 0 if the offsets cannot be ours, which
- * cannot happen after parse().
+ * Reloads the pointers. Returns < 0 if the offsets cannot be ours, which cannot happen
+ * after parse().
  */
 static __always_inline int headers_reload(struct headers *h, const struct packet *p, void *data, void *end)
 {

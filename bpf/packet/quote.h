@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The packet that an ICMP error quotes: read, and written as its sender sent it. */
+/* The packet that an ICMP error quotes: reading it, and writing it as its sender sent
+ * it. */
 #ifndef WEIR_PACKET_QUOTE_H
 #define WEIR_PACKET_QUOTE_H
 
@@ -104,7 +105,7 @@ __noinline enum reason quote_read(hook_ctx *ctx, struct scratch *s)
 	return addr_equal(&t->src, &p->tuple.dst) ? UNDECIDED : REASON_ICMP_MISMATCH;
 }
 
-/* What the quoted segment's sender may have sent. */
+/* Whether the quoted segment is in the window of its sender. */
 static __always_inline int quote_in_window(const struct state *st, __u32 sender, __u32 seq)
 {
 	const struct flow *f = state_flow(st, sender), *t = state_flow(st, !sender);
@@ -115,7 +116,7 @@ static __always_inline int quote_in_window(const struct state *st, __u32 sender,
 	       !seq_before(seq, f->seqlo - t->max_win - MAX_ACK_WINDOW);
 }
 
-/* Where the checksum of the quoted L4 header stands; 0: not in the quote. */
+/* Returns the offset of the quoted L4 header's checksum; 0: it is not in the quote. */
 static __always_inline __u32 quote_check_offset(const struct quote *q, __u8 family)
 {
 	if (q->tuple.proto == IPPROTO_TCP)
@@ -125,7 +126,7 @@ static __always_inline __u32 quote_check_offset(const struct quote *q, __u8 fami
 	return icmp_is(family, q->tuple.proto) ? 2 : 0;
 }
 
-/* The quoted L4 header as its sender sent it, into l4_new. */
+/* Writes the quoted L4 header as its sender sent it to l4_new. */
 static __always_inline void quote_l4(struct quote *q, const struct tuple *to, __u8 family, __u32 addr_diff)
 {
 	__u32 at = quote_check_offset(q, family), diff;
@@ -141,7 +142,7 @@ static __always_inline void quote_l4(struct quote *q, const struct tuple *to, __
 	csum_replace((__u16 *)&q->l4_new[at & 31], diff, q->tuple.proto == IPPROTO_UDP);
 }
 
-/* The quoted IP header likewise, into l3_new. */
+/* Writes the quoted IP header as its sender sent it to l3_new. */
 static __always_inline void quote_l3(struct quote *q, const struct tuple *to, __u8 family, __u32 addr_diff)
 {
 	__builtin_memcpy(q->l3_new, q->l3, sizeof(q->l3));

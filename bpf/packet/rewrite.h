@@ -8,8 +8,9 @@
 #include "state/state.h"
 
 /*
- * Corrects the checksum at off behind the L4 header. udp: 0 means that there is none. At TCX
- * the kernel knows whether the checksum is whole or left to the device; XDP sees whole ones.
+ * Corrects the checksum at off behind the L4 header. udp: 0 means that there is none. At
+ * TCX the kernel knows whether the checksum is complete or left to the device; under XDP
+ * it is complete.
  */
 static __always_inline void rewrite_csum(hook_ctx *ctx, void *l4, __u32 l4_offset, __u32 off, __u32 addr_diff,
 					 __u32 port_diff, int udp)
@@ -26,7 +27,7 @@ static __always_inline void rewrite_csum(hook_ctx *ctx, void *l4, __u32 l4_offse
 		bpf_l4_csum_replace((void *)ctx, l4_offset + off, 0, port_diff, flags);
 }
 
-/* The L4 checksum; addr_diff only where a pseudo header is in its range. */
+/* Corrects the L4 checksum; addr_diff only if it covers a pseudo header. */
 static __always_inline void rewrite_l4_csum(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			       __u32 addr_diff, __u32 port_diff)
 {
@@ -81,7 +82,7 @@ static __always_inline void rewrite_addresses(struct headers *h, const struct pa
 	}
 }
 
-/* Ports, or the id of an ICMP query, in the first 8 bytes of an L4 header. */
+/* Writes ports, or the id of an ICMP query, in the first 8 bytes of an L4 header. */
 static __always_inline void rewrite_ports(__be16 *port, __u8 family, __u8 proto, __u8 icmp_type, __be16 sport,
 					  __be16 dport)
 {
@@ -96,9 +97,8 @@ static __always_inline void rewrite_ports(__be16 *port, __u8 family, __u8 proto,
 }
 
 /*
- * Translates a packet. The differences are those from its present addresses
- * and ports to the new ones. Returns < 0 if the frame is gone, which cannot
- * happen.
+ * Translates a packet. The differences lead from its present addresses and ports to the
+ * new ones. Returns < 0 if the frame is gone, which cannot happen.
  */
 static __always_inline int rewrite_translate(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			    const struct addr *src, const struct addr *dst, __be16 sport, __be16 dport,
@@ -118,7 +118,7 @@ static __always_inline int rewrite_translate(hook_ctx *ctx, struct headers *h, c
 	return 0;
 }
 
-/* The same where the differences are not at hand. */
+/* The same if the differences are not known. */
 static __always_inline int rewrite_translate_to(hook_ctx *ctx, struct headers *h, const struct packet *p,
 			       const struct addr *src, const struct addr *dst, __be16 sport, __be16 dport)
 {
@@ -149,7 +149,7 @@ static __always_inline void rewrite_ttl(struct headers *h, const struct packet *
 	}
 }
 
-/* Writes what changes in a packet of a live state, but for its MACs. < 0: it cannot be. */
+/* Writes what changes in a packet of a live state, except its MACs. < 0: it cannot. */
 static __always_inline int rewrite_packet(hook_ctx *ctx, struct headers *h, const struct packet *p,
 					 const struct state *s, __u32 number)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the kernel no longer checks for us (RFC 1812, 5.3.7 and 5.3.8; RFC 4291, 2.5;
- * RFC 6890). Only packets without a state are asked: a state's tuple went through here
- * when the state was made.
+ * The checks that the kernel no longer does for redirected packets (RFC 1812, 5.3.7 and
+ * 5.3.8; RFC 4291, 2.5; RFC 6890). Only packets without a state are checked: the tuple
+ * of a state was checked when the state was made.
  */
 #ifndef WEIR_PACKET_SANITY_H
 #define WEIR_PACKET_SANITY_H
@@ -10,8 +10,8 @@
 #include "shared.h"
 #include "packet/parse.h"
 
-/* Addresses of the box: source addresses no frame may come in with.
- * kept; written by the daemon. value: ifindex. */
+/* Addresses of the box: no frame may come in with them as source. kept; written by the
+ * daemon. value: ifindex. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -49,7 +49,7 @@ static __always_inline int sanity_destination(const struct packet *p)
 	return addr_is_low6(a, 0) || addr_is_low6(a, 1);
 }
 
-/* The addresses of a packet that comes in. */
+/* Checks the addresses of a packet that comes in. */
 static __always_inline enum reason sanity_check(const struct packet *p, const struct interface *i)
 {
 	if (i->flags & INTERFACE_LO)

@@ -15,7 +15,7 @@ struct tcp_option_walk {
 	int scale; /* -1: not found */
 };
 
-/* The next option. 1: that was all. */
+/* Reads the next option. 1: there are no more. */
 static long tcp_option_step(__u32 n, void *data)
 {
 	struct tcp_option_walk *w = data;
@@ -41,8 +41,8 @@ static long tcp_option_step(__u32 n, void *data)
 	return 0;
 }
 
-/* The window scale of a SYN (RFC 7323, 2), or -1. The options are copied, as the
- * verifier follows bytes of a buffer better than those of a frame. */
+/* Returns the window scale of a SYN (RFC 7323, 2), or -1. The options are copied,
+ * because the verifier follows bytes of a buffer better than those of a frame. */
 __noinline int tcp_option_wscale(hook_ctx *ctx, struct scratch *s)
 {
 	struct tcp_option_walk w = { .s = s, .scale = -1 };

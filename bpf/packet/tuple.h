@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The key under which a connection is known. */
+/* The key of a connection. */
 #ifndef WEIR_PACKET_TUPLE_H
 #define WEIR_PACKET_TUPLE_H
 
@@ -7,10 +7,10 @@
 #include "packet/addr.h"
 
 /*
- * What tells connections apart, as it stands in the frame. ICMP queries carry
- * their id as the port of the asking side and their request type as the other
- * port; other ICMP messages carry their type as sport; protocols without ports
- * have 0. zone is 0, or the interface's index if an address is link-local.
+ * What distinguishes connections, as it is in the frame. ICMP queries have their id as
+ * the port of the asking side and their request type as the other port. Other ICMP
+ * messages have their type as sport. Protocols without ports have 0. zone is 0, or the
+ * interface's index if an address is link-local.
  */
 struct tuple {
 	struct addr src;
@@ -30,7 +30,7 @@ static __always_inline int tuple_equal(const struct tuple *a, const struct tuple
 	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4]));
 }
 
-/* All but the addresses. */
+/* Sets everything except the addresses. */
 static __always_inline void tuple_set_ports(struct tuple *t, __be16 sport, __be16 dport, __u8 proto,
 					    __u16 zone)
 {
@@ -38,7 +38,7 @@ static __always_inline void tuple_set_ports(struct tuple *t, __be16 sport, __be1
 			       (__u64)zone << 48;
 }
 
-/* The tuple that a reply to t arrives with. */
+/* Sets r to the tuple that a reply to t arrives with. */
 static __always_inline void tuple_reverse(struct tuple *r, const struct tuple *t)
 {
 	r->src = t->dst;
@@ -51,10 +51,9 @@ static __always_inline void tuple_reverse(struct tuple *r, const struct tuple *t
 }
 
 /*
- * NH (RFC 4418, section 5.2.2) and a mixing bijection: two different tuples have
- * the same hash once in 2^32 keys, whatever they are, so nobody outside can aim
- * at one bucket. The products are independent of each other: the CPU overlaps
- * them.
+ * NH (RFC 4418, section 5.2.2) and a mixing bijection: two different tuples have the
+ * same hash for one in 2^32 keys, whatever they are. So nobody outside can aim at one
+ * bucket. The products are independent of each other, so the CPU overlaps them.
  */
 static __always_inline __u64 tuple_hash(const struct tuple *t)
 {
