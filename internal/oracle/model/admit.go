@@ -7,8 +7,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// admit is a packet that no state lets by: sanity, implicit passes, rules,
-// route. c is a state that lives but may not cross here, else nil.
+// admit handles a packet that no state lets through: sanity, implicit passes, rules,
+// route. c is a live state that the packet may not cross by here, or nil.
 func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcome {
 	if why := m.sanity(p); why != nil {
 		return p.drop(*why)
@@ -36,8 +36,8 @@ func (m *Model) admit(p *packet, c *connection, d int, made *state.State) Outcom
 	return o
 }
 
-// widen adds the crossing that was missing, if its rule keeps state, for the
-// packets to come; this one goes on alone.
+// widen adds the missing crossing to a state if its rule keeps state. That is for later
+// packets; this one goes on without the state.
 func (m *Model) widen(c *connection, p *packet, d int, in, out *crossing) {
 	here := in
 	if p.egress() {
@@ -54,9 +54,9 @@ func (m *Model) widen(c *connection, p *packet, d int, in, out *crossing) {
 	}
 }
 
-// cross lets the rules judge every crossing that is due: at egress, for the
-// box's own packets, the out crossing; at ingress the in crossing, and the out
-// crossing where the route leads out again. fresh: no state holds the tuple yet.
+// cross evaluates the rules of every crossing that is due. At egress this is the out
+// crossing of the box's own packets. At ingress it is the in crossing, and the out
+// crossing if the route leads out again. fresh: no state holds the tuple yet.
 func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *reason.Reason) {
 	in, out = &crossing{}, &crossing{}
 	if p.egress() {
@@ -72,7 +72,7 @@ func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *
 		return in, out, routed{up: because(reason.Local)}, nil
 	}
 	if !fresh || !p.belongsToExchange() {
-		in.rdr = nil // what no state remembers is not translated
+		in.rdr = nil // without a state nothing is translated
 	}
 	inside := translated(p, in, out)
 	if in.other != nil && (!inside.Src.IsValid() || !inside.Dst.IsValid()) {
@@ -84,7 +84,7 @@ func (m *Model) cross(p *packet, fresh bool) (in, out *crossing, r routed, why *
 		r = *detour
 	}
 	if p.group && r.drop == nil && r.up == nil {
-		r.up = because(reason.Local) // frames for a group of stations are never forwarded
+		r.up = because(reason.Local) // frames for a group MAC address are never forwarded
 	}
 	r = m.open(r)
 	if r.drop != nil || r.up != nil {
@@ -123,7 +123,7 @@ func (m *Model) admitWithState(p *packet, in, out *crossing, r routed, made *sta
 	return m.upGroup(p, *r.up, c.leaving(0).Dst)
 }
 
-// ask is what the rules see of a packet where it stands.
+// ask returns a packet as the rules see it now.
 func ask(p *packet) asked {
 	a := asked{
 		direction: ast.In, iface: p.iface, family: p.family, tuple: p.tuple,
@@ -136,7 +136,7 @@ func ask(p *packet) asked {
 	return a
 }
 
-// alone lets a packet go on that nothing will be remembered of.
+// alone forwards a packet without a state.
 func (m *Model) alone(p *packet, r routed, why reason.Reason) Outcome {
 	if r.drop != nil {
 		return p.drop(*r.drop)
@@ -162,14 +162,14 @@ func (p *packet) pass(r reason.Reason) Outcome {
 	return p.upLocal(r)
 }
 
-// routed is where a packet goes: up, nowhere, or along a route.
+// routed says where a packet goes: up, nowhere, or along a route.
 type routed struct {
 	up, drop *reason.Reason
 	route    Route
 }
 
-// route finds where a packet goes that will carry the tuple inside, behind
-// rdr-to and before nat-to, and has that mark.
+// route finds where a packet goes. inside is its tuple after rdr-to and before nat-to;
+// mark is its mark.
 func (m *Model) route(p *packet, inside state.Tuple, mark uint32) routed {
 	dst := inside.Dst
 	switch {
@@ -189,8 +189,8 @@ func (m *Model) route(p *packet, inside state.Tuple, mark uint32) routed {
 	return routed{route: route}
 }
 
-// open drops what would leave by an interface that the box does not know: one
-// without weir's programs.
+// open drops packets that would leave by an interface that the box does not know, that
+// is, one without weir's programs.
 func (m *Model) open(r routed) routed {
 	if r.up == nil && r.drop == nil && m.box.byIndex(r.route.Interface) == nil {
 		r.drop = because(reason.Interface)

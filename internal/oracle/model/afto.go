@@ -8,15 +8,15 @@ import (
 	"weir/pf/resolve"
 )
 
-// turned is a packet that af-to has made one of the other family.
+// turned is a packet that af-to has translated to the other family.
 type turned struct {
 	family   int
 	tuple    state.Tuple
-	src, dst End // what its ends can become
+	src, dst End // the possible ends of the packet
 }
 
-// turnOver applies af-to of the deciding rule: nil if it has none. The result's
-// addresses are invalid where there is none to be had.
+// turnOver applies af-to of the deciding rule, and returns nil if it has none. The
+// result's addresses are invalid if there is none to use.
 func (m *Model) turnOver(c *crossing, p *packet) *turned {
 	if c.skipped || c.rule == nil || c.rule.Action != ast.Pass || c.rule.AfTo == nil {
 		return nil
@@ -29,8 +29,8 @@ func (m *Model) turnOver(c *crossing, p *packet) *turned {
 	return w
 }
 
-// turnSource chooses the source. A network of IPv6 up to /96 holds the IPv4
-// address instead.
+// turnSource chooses the source. An IPv6 network up to /96 embeds the IPv4 address
+// instead.
 func (m *Model) turnSource(w *turned, r *resolve.Rule, p *packet) {
 	from := &target{translation: r.AfTo.From}
 	from.addr = m.takeAddress(r.AfTo.From, w.family, p.tuple.Src, netip.Addr{})
@@ -46,9 +46,8 @@ func (m *Model) turnSource(w *turned, r *resolve.Rule, p *packet) {
 	}
 }
 
-// turnDestination chooses the destination, or takes it out of the packet's
-// IPv6 address, which the rule's network stands before, or puts it into the
-// network that the source is taken from.
+// turnDestination finds the destination. It chooses one, or extracts it from the packet's
+// IPv6 address behind the rule's network, or embeds it in the network of the source.
 func (m *Model) turnDestination(w *turned, r *resolve.Rule, p *packet) {
 	dst, port := netip.Addr{}, p.tuple.DPort
 	var addrs []netip.Prefix
@@ -84,7 +83,7 @@ func hostOnly(a netip.Addr) []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
 }
 
-// sameIn is the protocol that does in a family what proto does in the other.
+// sameIn returns the protocol of a family that corresponds to proto of the other family.
 func sameIn(family int, proto uint8) uint8 {
 	switch {
 	case family == 6 && proto == protoICMP:
@@ -95,8 +94,8 @@ func sameIn(family int, proto uint8) uint8 {
 	return proto
 }
 
-// turnedType is the type of an ICMP query in a family, where t is that of the
-// other; other types stay.
+// turnedType returns the type of an ICMP query in a family that corresponds to t of the
+// other family. Other types stay.
 func turnedType(family int, t uint8) uint8 {
 	queries := map[uint8]uint8{8: 128, 0: 129}
 	if family == 4 {
@@ -108,12 +107,12 @@ func turnedType(family int, t uint8) uint8 {
 	return t
 }
 
-// maxEmbedding is the longest prefix of an IPv6 address that holds an IPv4
-// address (RFC 6052, 2.2).
+// maxEmbedding is the longest IPv6 prefix that an IPv4 address can follow (RFC 6052,
+// 2.2).
 const maxEmbedding = 96
 
-// places are where the octets of an IPv4 address stand behind an IPv6 prefix
-// (RFC 6052, 2.2): octet 8 stays zero. Nil: no address stands behind such a prefix.
+// places returns the octets that hold an IPv4 address behind an IPv6 prefix (RFC 6052,
+// 2.2); octet 8 stays zero. Nil: no address fits behind this prefix.
 func places(bits int) []int {
 	switch bits {
 	case 32, 40, 48, 56, 64, 96:
@@ -129,7 +128,7 @@ func places(bits int) []int {
 	return at
 }
 
-// embed puts an IPv4 address into a network of IPv6.
+// embed puts an IPv4 address into an IPv6 network.
 func embed(network netip.Prefix, a netip.Addr) netip.Addr {
 	at := places(network.Bits())
 	if at == nil || !network.Addr().Is6() || !a.Is4() {
@@ -142,8 +141,8 @@ func embed(network netip.Prefix, a netip.Addr) netip.Addr {
 	return netip.AddrFrom16(whole)
 }
 
-// extract takes the IPv4 address out of an IPv6 address that begins with the
-// network; without a network out of its last octets.
+// extract returns the IPv4 address in an IPv6 address that begins with the network, or in
+// its last octets if there is no network.
 func extract(network netip.Prefix, a netip.Addr) netip.Addr {
 	bits := maxEmbedding
 	if network.IsValid() {

@@ -9,7 +9,7 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// TestAfTo turns packets from lan into such of the other family.
+// TestAfTo translates packets from lan to the other family.
 func TestAfTo(t *testing.T) {
 	nat64 := addr("64:ff9b::c633:6407") // 198.51.100.7
 	tests := []struct {
@@ -57,7 +57,7 @@ func TestAfTo(t *testing.T) {
 	}
 }
 
-// No IPv4 address stands behind a prefix of 80 bits.
+// An IPv4 address does not fit behind a prefix of 80 bits.
 func TestAfToNoAddress(t *testing.T) {
 	got := ask1(t, Frame{Interface: lanIndex, Bytes: udp(t, client6, 4000, addr("fd00:9::1"), 53, "q")},
 		loaded(t, "pass in on lan inet6 to fd00:9::/80 af-to inet from 203.0.113.5\npass out")...)

@@ -16,10 +16,10 @@ import (
 	"weir/pf/token"
 )
 
-// TestAnchors judges random packets by random anchors in anchors three ways: as
-// the model does; by a plain walk through the file, which looks anchors up by
-// their names; and, where all anchors are enforced, by the rules in their row
-// without regard to anchors, as the dataplane does. All must decide the same.
+// TestAnchors evaluates nested random anchors for random packets in three ways: as the
+// model does; by a plain walk through the file, which looks anchors up by their names;
+// and, if all anchors are enforced, by the rules in order without regard to anchors, as
+// the dataplane does. All must decide the same.
 func TestAnchors(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
 	box := &Box{Interfaces: []Interface{{Index: 1, Name: "em0"}, {Index: 2, Name: "em1"}}}
@@ -55,8 +55,8 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// withoutAnchors returns the rules with anchors as the match rules that they are in
-// the dataplane.
+// withoutAnchors returns the rules with anchors replaced by the match rules that they are
+// in the dataplane.
 func withoutAnchors(rs *resolve.Ruleset) *resolve.Ruleset {
 	out := *rs
 	out.Rules = nil
@@ -68,8 +68,8 @@ func withoutAnchors(rs *resolve.Ruleset) *resolve.Ruleset {
 	return &out
 }
 
-// A decision is what a crossing came to: the place of the rule that decided, the
-// tag, and the source behind nat-to.
+// A decision is the result of a crossing: the place of the deciding rule, the tag, and
+// the source after nat-to.
 type decision struct {
 	at  token.Pos
 	tag string
@@ -87,7 +87,7 @@ func verdictOf(c *crossing) decision {
 	return d
 }
 
-// A walker judges packets by an expanded file as it stands.
+// A walker evaluates an expanded file for packets, in the order of the file.
 type walker struct {
 	model   *Model
 	rules   map[*ast.Rule]*resolve.Rule // each alone, without its anchor's rules
@@ -146,7 +146,7 @@ func (w *walker) evaluate(a asked) decision {
 	return d
 }
 
-// judge goes through the rules of an anchor, and reports whether that ends all.
+// judge evaluates the rules of an anchor, and reports whether that ends the evaluation.
 func (w *walker) judge(path string, rules []*ast.Rule, a *asked, d *decision) bool {
 	for _, rule := range rules {
 		r := w.rules[rule]
@@ -210,8 +210,8 @@ func (w *walker) call(path string, rule *ast.Rule, a *asked, d *decision) bool {
 	return ends || matched && rule.Quick
 }
 
-// randomAnchors writes anchors with and without names, and calls of those that
-// stand before, so that none calls itself.
+// randomAnchors writes anchors with and without names, and calls of earlier ones, so that
+// none calls itself.
 func randomAnchors(r *rand.Rand) string {
 	var b strings.Builder
 	var named []string

@@ -8,43 +8,43 @@ import (
 	"weir/pf/resolve"
 )
 
-// A Forwarding is what becomes of a packet that no state knows, and why: the
-// answer to weir check --expect. Unlike an Outcome it also tells what rules
-// decide that the dataplane does not enforce yet.
+// A Forwarding is what happens to a packet without a state, and why: the result for weir
+// check --expect. Unlike an Outcome it also includes decisions of rules that the
+// dataplane does not enforce yet.
 type Forwarding struct {
 	Pass      bool
 	Reason    reason.Reason
 	In, Out   Judgement
-	State     bool       // a state is made of it
-	Tag       string     // that it bears at the end
-	Local     bool       // the box itself is where it ends
-	NoRoute   bool       // it may pass, and no route leads on
-	Interface uint32     // index of the one it leaves by; 0: none
-	NextHop   netip.Addr // who it is handed to there: a gateway or the destination
-	Src, Dst  End        // as it leaves; of a blocked one, as the rules that blocked it saw it
-	Answer    []byte     // the IP packet that a block rule answers with; nil: none
+	State     bool       // the packet makes a state
+	Tag       string     // its tag at the end
+	Local     bool       // it is for the box itself
+	NoRoute   bool       // it may pass, but no route leads on
+	Interface uint32     // index of the interface it leaves by; 0: none
+	NextHop   netip.Addr // the next station there: a gateway or the destination
+	Src, Dst  End        // as it leaves; if blocked, as the blocking rules saw it
+	Answer    []byte     // the IP packet with which a block rule rejects; nil: none
 }
 
-// A Judgement is what the rules have said at one crossing.
+// A Judgement is the result of the rules at one crossing.
 type Judgement struct {
 	Asked   bool // false: the packet has no such crossing
 	Skipped bool // set skip
 	Rule    *resolve.Rule
 	Log     bool
 
-	// Translation is the rule of FreeBSD's lists that has translated, nil if none.
-	// Where it has Pass, no other rule was asked.
+	// Translation is the rule of FreeBSD's lists that has translated, or nil. If it
+	// has Pass, no other rule was evaluated.
 	Translation *resolve.TranslationRule
 }
 
-// An End is what one end of a packet can become: any of the addresses, with any
-// port from Low to High. Ports of ICMP and of protocols without are 0.
+// An End is what one end of a packet can become: any of the addresses, with any port from
+// Low to High. Ports of ICMP and of protocols without ports are 0.
 type End struct {
 	Addrs     []netip.Prefix
 	Low, High uint16
 }
 
-// Rule is the one that decided, nil if none did: the one that blocked a packet,
+// Rule returns the rule that decided, or nil. It is the rule that blocked the packet,
 // else the one that let it in, else the one that let it out.
 func (f *Forwarding) Rule() *resolve.Rule {
 	in, out := f.In.Decided(), f.Out.Decided()
@@ -54,7 +54,7 @@ func (f *Forwarding) Rule() *resolve.Rule {
 	return in
 }
 
-// Decided is the rule that decided at a crossing, nil if none did.
+// Decided returns the rule that decided at a crossing, or nil.
 func (j *Judgement) Decided() *resolve.Rule {
 	if j.Rule == nil && j.Translation != nil && j.Translation.Pass {
 		return &j.Translation.Rule
@@ -62,11 +62,11 @@ func (j *Judgement) Decided() *resolve.Rule {
 	return j.Rule
 }
 
-// Ask tells what would become of a packet if nothing were known of its
-// connection. Interface is where it comes in, at any hook but TCXEgress; 0 is a
-// packet of the box itself, whose frame is the bare IP packet. One to itself is
-// not judged. The rules are also asked about what is dropped before
-// them, so that the answer can name the one which blocks it too.
+// Ask returns what happens to a packet if nothing is known of its connection. Interface
+// is where it comes in, at any hook but TCXEgress; 0 is a packet of the box itself, whose
+// frame is the bare IP packet. A packet from the box to itself meets no rules. The rules
+// are also evaluated for packets that are dropped before them, so that the result can
+// name the rule that blocks them too.
 func (m *Model) Ask(f *Frame) Forwarding {
 	asked, i, end := m.shown(f)
 	if end != nil {
@@ -106,9 +106,9 @@ func (m *Model) Ask(f *Frame) Forwarding {
 	return w
 }
 
-// AskAll tells it for each next hop that rules let a packet go by, and for each
-// way in which rules with a probability may match it or not: one answer where
-// there is nothing to choose. Pools begin with their first address.
+// AskAll does this for each next hop that rules may choose, and for each combination of
+// rules with a probability that match or do not. If there is nothing to choose, there is
+// one result. Pools begin with their first address.
 func (m *Model) AskAll(f *Frame) []Forwarding {
 	var all []Forwarding
 	for m.way, m.ways = 0, 1; m.way < m.ways; m.way++ {
@@ -125,9 +125,9 @@ func (m *Model) AskAll(f *Frame) []Forwarding {
 	return all
 }
 
-// shown is the frame as its hook sees it, and the interface of that hook: of a
-// packet of the box itself the one that it would leave by. end is the answer if
-// there is none.
+// shown returns the frame as its hook sees it, and the interface of that hook. For a
+// packet of the box itself, this is the interface that it would leave by. end is the
+// result if there is none.
 func (m *Model) shown(f *Frame) (asked *Frame, i *Interface, end *Forwarding) {
 	asked = &Frame{Hook: f.Hook, Interface: f.Interface, Bytes: append([]byte(nil), f.Bytes...)}
 	if f.Interface != 0 {
@@ -156,7 +156,7 @@ func (m *Model) shown(f *Frame) (asked *Frame, i *Interface, end *Forwarding) {
 	return asked, &bare, nil
 }
 
-// told is what the crossings and the route say of a packet that passes both.
+// told returns the result for a packet that passes both crossings and has a route.
 func (m *Model) told(p *packet, in, out *crossing, r routed) Forwarding {
 	w := Forwarding{
 		Pass: true, Reason: passReason(in, out), In: in.told(), Out: out.told(),
@@ -183,12 +183,12 @@ func (m *Model) told(p *packet, in, out *crossing, r routed) Forwarding {
 	return w
 }
 
-// fixed is an end that nothing translates.
+// fixed returns an end that is not translated.
 func fixed(a netip.Addr, port uint16) End {
 	return End{Addrs: []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}, Low: port, High: port}
 }
 
-// hop is who a packet is handed to: the gateway, or its destination itself.
+// hop returns the next station: the gateway, or the destination itself.
 func (r *Route) hop(inside state.Tuple) netip.Addr {
 	if r.Gateway.IsValid() {
 		return r.Gateway
@@ -196,7 +196,7 @@ func (r *Route) hop(inside state.Tuple) netip.Addr {
 	return inside.Dst
 }
 
-// ends tells what a packet's addresses and ports become.
+// ends sets what a packet's addresses and ports become.
 func (m *Model) ends(w *Forwarding, p *packet, in, out *crossing) {
 	family := p.family
 	if in.other != nil {
@@ -214,7 +214,7 @@ func (m *Model) ends(w *Forwarding, p *packet, in, out *crossing) {
 	}
 }
 
-// candidates are all addresses of a family that a translation may choose.
+// candidates returns all addresses of a family that a translation may choose.
 func (m *Model) candidates(t *target, family int) []netip.Prefix {
 	if t.translation.Choice.Type == resolve.Bitmask {
 		return []netip.Prefix{netip.PrefixFrom(t.addr, t.addr.BitLen())}

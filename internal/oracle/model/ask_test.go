@@ -11,7 +11,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// ask shows a packet to a world whose rules are these.
+// ask1 shows a packet to a model with these rules.
 func ask1(t *testing.T, f Frame, rules ...*resolve.Rule) Forwarding {
 	t.Helper()
 	return newWorld(t, rules...).Ask(&f)
@@ -54,7 +54,7 @@ func TestAskRedirected(t *testing.T) {
 	}
 }
 
-// What is dropped before the rules names a rule only if that blocks it too.
+// A packet dropped before the rules names a rule only if that rule blocks it too.
 func TestAskBeforeTheRules(t *testing.T) {
 	spoofed := Frame{Interface: wanIndex, Bytes: udp(t, addr("127.0.0.1"), 1, gateway, 2, "q")}
 	if got := ask1(t, spoofed, pass()); got.Pass || got.Reason != reason.MartianSource || got.Rule() != nil {

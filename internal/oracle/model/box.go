@@ -9,11 +9,11 @@ import (
 	"weir/pf/resolve"
 )
 
-// A Box is the machine between its interfaces, as far as packets notice.
+// A Box is the machine between its interfaces, as far as packets can tell.
 type Box struct {
 	Interfaces []Interface
 	Route      func(dst netip.Addr) Route // after the box's own addresses were excluded
-	// MarkedRoute is the route of packets with a mark; nil: marks steer nothing.
+	// MarkedRoute returns the route of packets with a mark; nil: marks steer nothing.
 	MarkedRoute func(dst netip.Addr, mark uint32) Route
 	MarkBlind   bool // the route look-up of XDP and TCX knows no marks, as before Linux 6.10
 }
@@ -29,14 +29,14 @@ type Interface struct {
 	L3        bool           // no Ethernet header
 	Loopback  bool
 	XDPTarget bool // can be reached by a redirect from XDP
-	// Parent is the index of the interface that carries this one's frames with
-	// Tag in them; 0: none.
+	// Parent is the index of the interface that carries this one's frames, with Tag
+	// in them; 0: none.
 	Parent  uint32
 	Tag     uint16 // priority and VLAN id
 	TagType uint16 // EtherType of the tag
 	Logical bool   // XDP takes frames with the tag, of any priority, for this interface's
-	Static4 bool   // has an IPv4 address without end of life
-	Static6 bool   // has a global IPv6 address without end of life
+	Static4 bool   // has an IPv4 address with unlimited lifetime
+	Static6 bool   // has a global IPv6 address with unlimited lifetime
 	RDomain uint32 // routing domain
 }
 
@@ -47,21 +47,21 @@ type RouteKind uint8
 const (
 	RouteForward RouteKind = iota
 	RouteLocal             // the box's own address, or a broadcast of it
-	RouteNone              // no route, blackhole, unreachable, prohibit: the stack answers
+	RouteNone              // no route, blackhole, unreachable, prohibit: the stack replies
 )
 
-// A Route is the kernel's answer for a destination. All but Kind is valid only
-// for RouteForward.
+// A Route is the result of the kernel's look-up for a destination. All fields except Kind
+// are valid only for RouteForward.
 type Route struct {
 	Kind      RouteKind
 	Interface uint32
 	MTU       int
 	Neighbour bool // its MAC is known
 	Dst, Src  [6]byte
-	Gateway   netip.Addr // who forwards on; invalid: the destination is on the link
+	Gateway   netip.Addr // the next router; invalid: the destination is on the link
 }
 
-// route is the kernel's answer for a packet with that mark.
+// route returns the kernel's route for a packet with that mark.
 func (b *Box) route(dst netip.Addr, mark uint32) Route {
 	if mark == 0 || b.MarkBlind || b.MarkedRoute == nil {
 		return b.Route(dst)
@@ -78,14 +78,14 @@ func (b *Box) byIndex(index uint32) *Interface {
 	return nil
 }
 
-// tagged reports whether XDP reaches an interface by its parent.
+// tagged reports whether XDP reaches an interface through its parent.
 func (b *Box) tagged(i *Interface) bool {
 	parent := b.byIndex(i.Parent)
 	return !i.XDPTarget && parent != nil && parent.XDPTarget
 }
 
-// carried returns the interface that another carries in frames with a tag; nil: XDP
-// knows of none.
+// carried returns the interface whose frames another one carries with a tag; nil: XDP
+// knows none.
 func (b *Box) carried(carrier *Interface, tagType, id uint16) *Interface {
 	for i := range b.Interfaces {
 		n := &b.Interfaces[i]

@@ -2,9 +2,9 @@ package model
 
 import "weir/internal/fw/state"
 
-// Checksums (RFC 1071) are recomputed over everything that they cover and the
-// frame holds: a right sum stays right, a wrong one stays wrong by as much, so
-// that the end host still notices.
+// Checksums (RFC 1071) are recomputed over everything that they cover in the frame. A
+// right sum stays right, and a wrong one stays wrong by the same amount, so that the end
+// host still notices.
 
 // onesSum adds 16-bit words, the last odd byte padded with zero, and folds.
 func onesSum(parts ...[]byte) uint32 {
@@ -23,15 +23,15 @@ func onesSum(parts ...[]byte) uint32 {
 	return uint32(sum)
 }
 
-// A checksum is a field and what it covers.
+// A checksum is a field and the bytes that it covers.
 type checksum struct {
-	field  []byte // two bytes of what is covered
+	field  []byte // two of the covered bytes
 	covers func() [][]byte
 	udp    bool // 0 means none; a sum of 0 is written as 0xffff (RFC 768)
 	total  uint32
 }
 
-// remember notes the total over what is covered, before something changes it.
+// remember notes the total over the covered bytes, before something changes them.
 func (c *checksum) remember() { c.total = onesSum(c.covers()...) }
 
 // restore sets the field so that the total is what it was.
@@ -48,7 +48,7 @@ func (c *checksum) restore() {
 	c.field[0], c.field[1] = byte(sum>>8), byte(sum)
 }
 
-// An ipPacket is the bytes of an IP packet, whole or as far as they are quoted.
+// An ipPacket is the bytes of an IP packet, or of the quoted part of one.
 type ipPacket struct {
 	family int
 	header []byte
@@ -72,7 +72,7 @@ func (ip *ipPacket) addresses() []byte {
 	return ip.header[8:40]
 }
 
-// headerSum is the IPv4 header's checksum; nil in IPv6, which has none.
+// headerSum returns the IPv4 header's checksum; nil for IPv6, which has none.
 func (ip *ipPacket) headerSum() *checksum {
 	if ip.family != 4 {
 		return nil
@@ -80,8 +80,8 @@ func (ip *ipPacket) headerSum() *checksum {
 	return &checksum{field: ip.header[10:12], covers: func() [][]byte { return [][]byte{ip.header} }}
 }
 
-// l4Sum is the checksum of the protocols that translation knows; nil for
-// others, and where the field is not quoted.
+// l4Sum returns the checksum of the protocols that translation knows; nil for others, and
+// if the field is not quoted.
 func (ip *ipPacket) l4Sum() *checksum {
 	var at int
 	pseudo := true
@@ -141,7 +141,7 @@ func (ip *ipPacket) writePorts(t state.Tuple) {
 
 func put16(b []byte, v uint16) { b[0], b[1] = byte(v>>8), byte(v) }
 
-// decrementTTL is RFC 1812, 5.3.1, and RFC 8200, 3.
+// decrementTTL follows RFC 1812, 5.3.1, and RFC 8200, 3.
 func (ip *ipPacket) decrementTTL() {
 	at := 7
 	if ip.family == 4 {
@@ -150,7 +150,7 @@ func (ip *ipPacket) decrementTTL() {
 	keep(func() { ip.header[at]-- }, ip.headerSum())
 }
 
-// keep makes a change and keeps the totals of the sums; nil ones are no sums.
+// keep makes a change and keeps the totals of the sums; it ignores nil.
 func keep(change func(), sums ...*checksum) {
 	for _, s := range sums {
 		if s != nil {

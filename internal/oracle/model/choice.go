@@ -9,10 +9,10 @@ import (
 	"weir/pf/resolve"
 )
 
-// What the dataplane may choose is which source port a translation gets. Where
-// the caller shows the state that the dataplane made, the model adopts its
-// choice if the rules allow it, else takes the first that they allow. Addresses
-// of pools are no choice: they are used in turn.
+// The dataplane may choose the source port of a translation. If the caller shows the
+// state that the dataplane made, the model uses its choice if the rules allow it. Else it
+// takes the first port that they allow. Addresses of pools are no choice: they are used
+// in turn.
 
 // natPortLow and natPortHigh are pf's range for nat-to without one.
 const (
@@ -20,14 +20,14 @@ const (
 	natPortHigh = 65535
 )
 
-// A turn tells how many addresses of a family a translation has given out.
+// A turn counts the addresses of a family that a translation has given out.
 type turn struct {
 	of     any // *resolve.Translation or *resolve.Route
 	family int
 }
 
-// takeAddress returns the address of the pool that replaces one of a packet from
-// src; an invalid one if the pool has none of the family.
+// takeAddress returns the pool's address that replaces one of a packet from src; an
+// invalid one if the pool has none of the family.
 func (m *Model) takeAddress(t *resolve.Translation, family int, src, replaced netip.Addr) netip.Addr {
 	var rows []netip.Prefix
 	for i := range t.Addrs {
@@ -36,8 +36,8 @@ func (m *Model) takeAddress(t *resolve.Translation, family int, src, replaced ne
 	return m.choose(rows, &t.Choice, turn{t, family}, src, replaced)
 }
 
-// choose takes an address out of rows. A pool of one address has no turns. Where
-// any address will do, or the one with the fewest states, the model takes turns.
+// choose takes an address from rows. A pool of one address has no turns. If any address
+// will do, or the one with the fewest states, the model takes turns.
 func (m *Model) choose(rows []netip.Prefix, how *resolve.Choice, turn turn, src, replaced netip.Addr) netip.Addr {
 	switch {
 	case len(rows) == 0:
@@ -54,7 +54,7 @@ func (m *Model) choose(rows []netip.Prefix, how *resolve.Choice, turn turn, src,
 	return inTurn(rows, n)
 }
 
-// hashOf is a hash of a source address, the same for the same key.
+// hashOf returns a hash of a source address, the same for the same key.
 func hashOf(how *resolve.Choice, src netip.Addr) uint64 {
 	h := fnv.New64a()
 	h.Write(how.Key[:])
@@ -62,7 +62,7 @@ func hashOf(how *resolve.Choice, src netip.Addr) uint64 {
 	return h.Sum64() >> 1
 }
 
-// inNetwork returns a with the bits of a network before its own.
+// inNetwork returns a with its first bits replaced by those of a network.
 func inNetwork(network netip.Prefix, a netip.Addr) netip.Addr {
 	if network.Addr().BitLen() != a.BitLen() {
 		return netip.Addr{}
@@ -75,8 +75,7 @@ func inNetwork(network netip.Prefix, a netip.Addr) netip.Addr {
 	return joined
 }
 
-// inTurn returns the n-th address of all rows, from the beginning again after
-// the last.
+// inTurn returns the n-th address of all rows, and begins again after the last.
 func inTurn(rows []netip.Prefix, n uint64) netip.Addr {
 	total := uint64(0)
 	for _, p := range rows {
@@ -105,8 +104,8 @@ func nth(first netip.Addr, n uint64) netip.Addr {
 	return a
 }
 
-// pool returns what a translation's address stands for in a family. (if) leaves
-// out link-local addresses: nobody beyond the link could answer them.
+// pool returns the addresses of a translation in a family. (if) leaves out link-local
+// addresses: nobody beyond the link could reply to them.
 func (m *Model) pool(a *resolve.Address, family int) []netip.Prefix {
 	found := []netip.Prefix{a.Prefix.Masked()}
 	if a.Kind == resolve.InterfaceAddress {
@@ -115,9 +114,9 @@ func (m *Model) pool(a *resolve.Address, family int) []netip.Prefix {
 	return slices.DeleteFunc(found, func(p netip.Prefix) bool { return familyOf(p.Addr()) != family })
 }
 
-// choosePort sets the port of reply to seen if it is in the range and free,
-// else the range's first free one; false if none is. The reply must not look like
-// asked, the packet that makes the state.
+// choosePort sets the port of reply to seen if it is in the range and free, else to the
+// range's first free one; false if none is free. The reply must not look like asked, the
+// packet that makes the state.
 func (m *Model) choosePort(asked, reply state.Tuple, low, high uint16, made *state.State) (state.Tuple, bool) {
 	if made != nil && made.Tuple[1].DPort >= low && made.Tuple[1].DPort <= high {
 		reply.DPort = made.Tuple[1].DPort
@@ -134,7 +133,7 @@ func (m *Model) choosePort(asked, reply state.Tuple, low, high uint16, made *sta
 	return reply, false
 }
 
-// free reports whether no live state owns the tuple; an expired owner gives way.
+// free reports whether no live state owns the tuple; an expired owner yields.
 func (m *Model) free(t state.Tuple) bool {
 	c, _ := m.find(t)
 	return c == nil

@@ -10,27 +10,27 @@ import (
 // pathMatches is how many match rules of one crossing are counted.
 const pathMatches = 7
 
-// A Path is the rules that packets are counted under: global numbers plus 1,
-// those of the in crossing first, the deciding one of each crossing last.
+// A Path is the set of rules that packets are counted under: global numbers plus 1, those
+// of the in crossing first, the deciding one of each crossing last.
 type Path [2 * (pathMatches + 1)]uint32
 
 // A Counter counts packets and bytes of IP packets.
 type Counter struct{ Packets, Bytes uint64 }
 
-// A RuleCounter is what new connections, and packets that no state carries, have
-// done to one rule.
+// A RuleCounter has the counts of one rule from new connections, and from packets without
+// a state.
 type RuleCounter struct {
 	Evaluations uint64 // crossings that reached it
-	States      uint64 // states that it made as a deciding rule
+	States      uint64 // states that it made as the deciding rule
 }
 
-// Paths returns what was counted under each set of rules.
+// Paths returns the counters of each set of rules.
 func (m *Model) Paths() map[Path]Counter { return m.paths }
 
 // Rules returns the counters of all rules.
 func (m *Model) Rules() []RuleCounter { return m.ruleCounters }
 
-// countPath counts a packet that rules let pass, or blocked.
+// countPath counts a packet that rules passed or blocked.
 func (m *Model) countPath(path Path, p *packet) {
 	c := m.paths[path]
 	c.Packets++
@@ -38,14 +38,15 @@ func (m *Model) countPath(path Path, p *packet) {
 	m.paths[path] = c
 }
 
-// countBlocked counts a packet under what the crossings matched if a rule dropped it.
+// countBlocked counts a packet under the rules that matched at its crossings, if a rule
+// dropped it.
 func (m *Model) countBlocked(why *reason.Reason, in, out *crossing, p *packet) {
 	if why != nil && (*why == reason.Block || *why == reason.Unloaded) {
 		m.countPath(pathOf(in, out), p)
 	}
 }
 
-// pathOf is the path of what the crossings matched.
+// pathOf returns the path for the rules that matched at the crossings.
 func pathOf(in, out *crossing) Path {
 	var path Path
 	n := copy(path[:], in.matched)
@@ -62,14 +63,14 @@ func (m *Model) countMade(in, out *crossing) {
 	}
 }
 
-// Timeouts returns those in force.
+// Timeouts returns the timeouts in force.
 func (m *Model) Timeouts() state.Timeouts { return m.timeouts }
 
-// Used returns how many places of states are taken: by live ones, and by dead
-// ones until the garbage collection.
+// Used returns how many indices of states are taken: by live states, and by dead ones
+// until the garbage collection.
 func (m *Model) Used() int { return len(m.states) }
 
-// Bury marks dead what has expired, so that longer timeouts cannot revive it.
+// Bury marks expired states dead, so that longer timeouts cannot revive them.
 func (m *Model) Bury() {
 	for _, c := range m.states {
 		if m.expired(c) {

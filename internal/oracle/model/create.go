@@ -15,7 +15,8 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 		return nil, why
 	}
 	if reply == p.tuple {
-		// by itself: its answers look like it. The index stays taken until the garbage collection.
+		// owned by itself: its replies look like it. The index stays taken until
+		// the garbage collection.
 		m.states = append(m.states, &connection{dead: true})
 		return nil, because(reason.TupleTaken)
 	}
@@ -48,8 +49,8 @@ func (m *Model) create(p *packet, in, out *crossing, made *state.State) (*connec
 	return c, nil
 }
 
-// keptTag is the tag that packets of a connection bear where one side judges them
-// anew: that of the side which keeps state.
+// keptTag returns the tag of a connection's packets if one side evaluates each of them:
+// that of the side which keeps state.
 func keptTag(flags state.Flags, in, out *crossing) string {
 	switch {
 	case flags&state.EvaluateOut != 0:
@@ -60,8 +61,8 @@ func keptTag(flags state.Flags, in, out *crossing) string {
 	return ""
 }
 
-// translated returns the packet's tuple as it will leave, but for the source
-// port, which reserve chooses.
+// translated returns the packet's tuple as it will leave, except for the source port,
+// which reserve chooses.
 func translated(p *packet, in, out *crossing) state.Tuple {
 	t := p.tuple
 	if in.other != nil {
@@ -76,8 +77,8 @@ func translated(p *packet, in, out *crossing) state.Tuple {
 	return t
 }
 
-// reserve finds the reply's tuple: the one given, or with another port where
-// the rules, or an owner of that tuple, ask for one.
+// reserve finds the reply's tuple: the given one, or one with another port if the rules
+// or an owner of that tuple need it.
 func (m *Model) reserve(p *packet, reply state.Tuple, nat *target, made *state.State) (state.Tuple, *reason.Reason) {
 	own := p.egress()
 	static := nat != nil && nat.translation.StaticPort
@@ -112,8 +113,8 @@ func portRange(t *target) (low, high uint16) {
 	return low, high
 }
 
-// hasPortToChoose: TCP and UDP have ports, an ICMP request has its id; a reply
-// answers with the id it was asked with.
+// hasPortToChoose reports whether a packet has a port to choose. TCP and UDP have ports,
+// an ICMP request has its id. A reply must keep the id of its request.
 func (p *packet) hasPortToChoose() bool {
 	if p.tuple.Proto == protoTCP || p.tuple.Proto == protoUDP {
 		return true
@@ -154,13 +155,13 @@ func stateFlags(in, out *crossing) state.Flags {
 	return flags
 }
 
-// wantsState reports whether a packet that passed is to be remembered.
+// wantsState reports whether a packet that passed makes a state.
 func wantsState(p *packet, in, out *crossing) bool {
 	return p.belongsToExchange() && (in.keeps() || out.keeps())
 }
 
-// belongsToExchange: all packets do, but ICMP messages that are neither queries
-// nor their replies.
+// belongsToExchange reports whether a packet belongs to an exchange. Only ICMP messages
+// that are neither queries nor their replies do not.
 func (p *packet) belongsToExchange() bool {
 	_, query := icmpQuery(p.family, p.icmpType)
 	return query || !p.isICMP()

@@ -9,7 +9,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// An asked packet is what the rules see of one: as translated so far.
+// An asked packet is one as the rules see it: as translated so far.
 type asked struct {
 	direction ast.Direction
 	iface     *Interface
@@ -19,31 +19,31 @@ type asked struct {
 	icmpType  uint8
 	icmpCode  uint8
 	tag       string
-	mark      uint32 // but for weir's own bits
+	mark      uint32 // without weir's own bits
 	keep      uint32 // bits of it that the in crossing has set
 	tos       uint8
 	length    int        // bytes of the IP packet
 	received  *Interface // where it came into the box; nil: a packet of the box itself
 }
 
-// A crossing is the rules' answer for one interface and direction.
+// A crossing is the result of the rules for one interface and direction.
 type crossing struct {
-	due     bool // false: there was nothing to judge (local packets have no out crossing)
+	due     bool // false: there was nothing to evaluate (local packets have no out crossing)
 	skipped bool // set skip
 	rule    *resolve.Rule
-	tag     string // set by the last tagging rule that matched, or given
+	tag     string // of the last tagging rule that matched, or the initial one
 	nat     *target
 	rdr     *target
-	other   *turned // the packet has become one of the other family
+	other   *turned // the packet after af-to
 	given   given
 	matched []uint32 // global numbers plus 1 of the rules that count the packet
 	iface   uint32
 	out     bool
 	seen    state.Tuple  // the packet as match rules have left it
 	log     bool         // a rule that matched logs
-	mark    resolve.Mark // that match rules and the deciding one have set
+	mark    resolve.Mark // set by match rules and the deciding one
 
-	translation *resolve.TranslationRule // of FreeBSD's lists, nil if none has translated
+	translation *resolve.TranslationRule // the rule of FreeBSD's lists that has translated, or nil
 	logAll      bool                     // with log (all)
 }
 
@@ -51,14 +51,14 @@ type crossing struct {
 type target struct {
 	translation *resolve.Translation
 	addr        netip.Addr // invalid: the pool has no address of the family
-	dport       uint16     // rdr-to: the new port, or the one so far
+	dport       uint16     // rdr-to: the new port, or the present one
 }
 
-// passes reports whether the crossing lets the packet by.
+// passes reports whether the crossing passes the packet.
 func (c *crossing) passes() bool { return c.rule == nil || c.rule.Action != ast.Block }
 
-// keeps reports whether the crossing wants a state: by its deciding rule, or
-// because it translates.
+// keeps reports whether the crossing makes a state: by its deciding rule, or because it
+// translates.
 func (c *crossing) keeps() bool {
 	return c.rule != nil && c.rule.State == resolve.KeepState || c.nat != nil || c.rdr != nil || c.other != nil
 }
@@ -76,8 +76,8 @@ func (m *Model) number(c *crossing) uint32 {
 	return m.ruleBase + uint32(c.rule.Nr) + 1
 }
 
-// passReason returns why a packet that met the rules may go on: the last
-// crossing that the rules judged says so.
+// passReason returns why a packet that met the rules may go on. The last crossing whose
+// rules were evaluated decides.
 func passReason(in, out *crossing) reason.Reason {
 	last := in
 	if out.due && !(out.skipped && in.due) {
@@ -92,8 +92,8 @@ func passReason(in, out *crossing) reason.Reason {
 	return reason.Rule
 }
 
-// evaluate is step 5: the rules in order. The last match decides, one with
-// quick at once; match rules apply what they carry and decide nothing.
+// evaluate is step 5: the rules in order. The last match decides; a match with quick
+// decides at once. match rules apply what they carry and decide nothing.
 func (m *Model) evaluate(a asked) crossing {
 	c := crossing{due: true, tag: a.tag, iface: a.iface.Index, out: a.direction == ast.Out}
 	if m.skips(a.iface) {
@@ -146,8 +146,8 @@ func (m *Model) evaluate(a asked) crossing {
 	return c
 }
 
-// setMark notes what a rule sets of the mark. What the in crossing has set stays: it
-// has chosen the packet's route.
+// setMark notes the bits of the mark that a rule sets. Bits that the in crossing has set
+// stay, because they have chosen the packet's route.
 func (c *crossing) setMark(r *resolve.Rule, a *asked) {
 	mask := r.SetMark.Mask &^ a.keep
 	set := resolve.Mark{N: r.SetMark.N & mask, Mask: mask}
@@ -155,9 +155,8 @@ func (c *crossing) setMark(r *resolve.Rule, a *asked) {
 	c.mark = resolve.Mark{N: set.On(c.mark.N), Mask: c.mark.Mask | mask}
 }
 
-// translate notes a rule's translation: rdr-to on in, nat-to on out, and of a
-// rule that has a direction the other way too. Later rules of the crossing see
-// the new address.
+// translate notes a rule's translation: rdr-to on in, nat-to on out. If the rule has a
+// direction, the other combinations too. Later rules of the crossing see the new address.
 func (m *Model) translate(c *crossing, r *resolve.Rule, a *asked) {
 	if r.Rdr != nil && (a.direction == ast.In || r.Direction == ast.Out) {
 		c.rdr = &target{r.Rdr, m.takeAddress(r.Rdr, a.family, a.tuple.Src, a.tuple.Dst), rdrPort(r, a.tuple)}
@@ -173,8 +172,8 @@ func (m *Model) translate(c *crossing, r *resolve.Rule, a *asked) {
 	}
 }
 
-// source is the translation of the source that holds behind both crossings,
-// destination that of the destination; nil: there is none.
+// source returns the source translation after both crossings, destination that of the
+// destination; nil: there is none.
 func source(in, out *crossing) *target {
 	if out.nat != nil {
 		return out.nat
@@ -199,7 +198,7 @@ func rdrPort(r *resolve.Rule, before state.Tuple) uint16 {
 	return low + (before.DPort-r.To.Port.Low)%(high-low+1)
 }
 
-// verdict returns why the crossing ends the packet's way, or nil.
+// verdict returns why the crossing drops the packet, or nil.
 func (m *Model) verdict(c *crossing, p *packet) *reason.Reason {
 	switch {
 	case !c.passes() && m.unloaded:

@@ -5,11 +5,11 @@ import (
 	"weir/pf/resolve"
 )
 
-// defaultPrio is the priority of packets that nothing has given another.
+// defaultPrio is the priority of packets without another.
 const defaultPrio = 3
 
-// matchesFilter reports whether a packet has what a rule asks for besides its
-// addresses. A rule for once, or at a rate, meets each packet as its first.
+// matchesFilter reports whether a packet meets a rule's conditions other than its
+// addresses. For a rule with once or a rate, each packet counts as the first.
 func (m *Model) matchesFilter(r *resolve.Rule, a *asked) bool {
 	return matchesReceivedOn(&r.ReceivedOn, a.received) &&
 		(r.TOS == 0 || r.TOS == a.tos) &&
@@ -39,14 +39,14 @@ func (c *crossing) diverted() bool {
 	return c.rule != nil && c.rule.Action == ast.Pass && c.rule.Divert.Kind == resolve.DivertTo
 }
 
-// mostChances is how many rules with a probability are taken to match or not
-// for one packet; further ones match. Each doubles the answers.
+// mostChances is the number of rules with a probability that may match or not for one
+// packet. Further ones match. Each doubles the results.
 const mostChances = 8
 
-// chances goes through all that rules with a probability may decide for a
-// packet, beginning with all of them matching.
+// chances goes through all combinations of rules with a probability for a packet,
+// beginning with all of them matching.
 type chances struct {
-	decided []bool // the answers, in the order of the questions
+	decided []bool // in the order of the rules
 	asked   int
 }
 
@@ -61,7 +61,7 @@ func (c *chances) draw() bool {
 	return c.decided[c.asked-1]
 }
 
-// next goes to the next possibility; false if there is none.
+// next goes to the next combination; false if there is none.
 func (c *chances) next() bool {
 	c.decided, c.asked = c.decided[:c.asked], 0
 	for n := len(c.decided); n > 0; n-- {

@@ -13,7 +13,7 @@ import (
 
 func lan() resolve.Interface { return resolve.Interface{Name: "lan"} }
 
-// Each rule passes what has all that it asks for, and no packet that lacks it.
+// Each rule passes packets that meet all its conditions, and no others.
 func TestFilterConditions(t *testing.T) {
 	low := gopacket.SerializableLayer(&layers.IPv4{
 		Version: 4, TTL: 64, TOS: 0x10, Protocol: layers.IPProtocolGRE, SrcIP: client.AsSlice(), DstIP: server.AsSlice(),
@@ -67,7 +67,7 @@ func TestFilterConditions(t *testing.T) {
 	}
 }
 
-// Where chance decides, each of its answers is told.
+// If chance decides, each result is returned.
 func TestAskAllChances(t *testing.T) {
 	half, third := block(), block()
 	half.Probability, third.Probability = 1<<31, 1<<30
@@ -93,7 +93,7 @@ func TestAskAllChances(t *testing.T) {
 	}
 }
 
-// What is diverted ends at the box, whatever its route.
+// A diverted packet ends at the box, whatever its route.
 func TestDivert(t *testing.T) {
 	rule := pass()
 	rule.Direction = ast.In

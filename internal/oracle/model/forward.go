@@ -8,9 +8,8 @@ import (
 	"weir/pf/ast"
 )
 
-// onward is step 10: a packet of a connection's direction d, tracked already.
-// why is the reason it passes with; judged: it has met the rules of every
-// crossing.
+// onward is step 10, for a packet in direction d of a connection that is already tracked.
+// why is the reason it passes with; judged: it has met the rules of every crossing.
 func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judged bool) Outcome {
 	leaves := c.leaving(d)
 	r := m.destination(p, c, d, leaves)
@@ -56,8 +55,8 @@ func (m *Model) onward(p *packet, c *connection, d int, why reason.Reason, judge
 	return m.forward(p, c, d, r.route, why)
 }
 
-// destination finds where a connection's packets go. Where it once led out of
-// the box and no route does any more, they go up, so that the stack answers.
+// destination finds where a connection's packets go. If it once led out of the box and
+// has no route any more, they go up, so that the stack replies.
 func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple) routed {
 	if p.egress() {
 		return routed{}
@@ -72,21 +71,21 @@ func (m *Model) destination(p *packet, c *connection, d int, leaves state.Tuple)
 	return m.open(r)
 }
 
-// halfWay is a packet for the stack to forward: its destination is translated,
-// its source is not (one that is the box's own would be a martian to the stack).
+// halfWay returns the tuple of a packet for the stack to forward: its destination is
+// translated, its source is not (an address of the box would be a martian to the stack).
 func (m *Model) halfWay(p *packet, c *connection, d int) state.Tuple {
 	half, leaves := p.tuple, c.leaving(d)
 	half.Dst, half.DPort = leaves.Dst, leaves.DPort
 	return half
 }
 
-// leaving returns the tuple that packets of direction d have behind the box.
+// leaving returns the tuple of packets of direction d after the box.
 func (c *connection) leaving(d int) state.Tuple { return c.Tuple[1-d].Reverse() }
 
-// judgeAnew lets the rules see a packet at the sides of its connection that
-// keep no state; to is where it would leave, 0 if no route leads on. What those
-// rules would translate is not: the state has decided. It returns what becomes of a
-// packet that does not pass, else nil.
+// judgeAnew evaluates the rules of those sides of a connection that keep no state; to is
+// where the packet would leave, 0 if there is no route. What those rules would translate
+// is not translated: the state has decided. It returns the outcome of a packet that does
+// not pass, else nil.
 func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *Outcome {
 	came, left := state.EvaluateIn, state.EvaluateOut
 	if d == 1 {
@@ -121,8 +120,8 @@ func (m *Model) judgeAnew(p *packet, c *connection, d int, to uint32) *Outcome {
 	return nil
 }
 
-// forward sends a packet of a connection to its next hop, or up where only the
-// stack can; TCX egress then translates the source.
+// forward sends a packet of a connection to its next hop, or up if only the stack can
+// send it; TCX egress then translates the source.
 func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Reason) Outcome {
 	obstacle := m.obstacle(p, r, c.steer(p.mark, d))
 	switch {
@@ -141,7 +140,7 @@ func (m *Model) forward(p *packet, c *connection, d int, r Route, why reason.Rea
 	return m.handOff(p, *obstacle, c, d, half)
 }
 
-// forwardAlone does the same with a packet that no state remembers.
+// forwardAlone does the same for a packet without a state.
 func (m *Model) forwardAlone(p *packet, r Route, why reason.Reason) Outcome {
 	obstacle := m.obstacle(p, r, p.steered)
 	switch {
@@ -155,7 +154,7 @@ func (m *Model) forwardAlone(p *packet, r Route, why reason.Reason) Outcome {
 	return m.redirect(p, r, why)
 }
 
-// obstacle returns why a packet cannot be redirected at once.
+// obstacle returns why a packet cannot be redirected at once, or nil.
 func (m *Model) obstacle(p *packet, r Route, mark uint32) *reason.Reason {
 	switch {
 	case m.box.MarkBlind && mark != 0:
@@ -174,7 +173,7 @@ func (m *Model) obstacle(p *packet, r Route, mark uint32) *reason.Reason {
 	return nil
 }
 
-// redirect puts a packet on the wire of its next hop.
+// redirect sends a packet to its next hop.
 func (m *Model) redirect(p *packet, r Route, why reason.Reason) Outcome {
 	p.ip().decrementTTL()
 	to := m.box.byIndex(r.Interface)

@@ -9,10 +9,10 @@ import (
 	"weir/internal/fw/state"
 )
 
-// maxRanges is how many separate pieces of one packet are told apart.
+// maxRanges is the most separate pieces of one packet that are kept.
 const maxRanges = 8
 
-// A fragmented packet is one whose first fragment passed (step 8).
+// A fragmented packet has passed with its first fragment (step 8).
 type fragmented struct {
 	src, dst netip.Addr
 	id       uint32
@@ -20,9 +20,9 @@ type fragmented struct {
 	zone     uint16
 	egress   bool // the box\'s own: nothing that comes in follows it
 
-	connection *connection // nil: the first was passed without a state
+	connection *connection // nil: the first fragment was passed without a state
 	direction  int
-	path       Path   // counted under, where there is no connection
+	path       Path   // if there is no connection: what it counts under
 	mark       uint32 // likewise
 	started    state.Tick
 	seen       []span // in order, apart from each other
@@ -67,7 +67,7 @@ func (p *packet) span() span {
 	return span{p.fragmentOffset, (end + 7) / 8 * 8}
 }
 
-// followFirst lets a later fragment go where its first went.
+// followFirst sends a later fragment the way of its first.
 func (m *Model) followFirst(p *packet) Outcome {
 	f := m.remembered(p)
 	if f == nil {
@@ -104,8 +104,8 @@ func (m *Model) followFirst(p *packet) Outcome {
 	return m.alone(p, r, reason.Rule)
 }
 
-// add notes bytes as seen; overlapping ones (RFC 5722), and more pieces than
-// are told apart, end the fragment's way.
+// add notes bytes as seen. It returns a reason to drop for overlapping ones (RFC 5722),
+// and for too many pieces.
 func (f *fragmented) add(s span) *reason.Reason {
 	for _, old := range f.seen {
 		if s.start < old.end && old.start < s.end {

@@ -14,23 +14,23 @@ const (
 )
 
 // A recordKey is what the stack shows of a packet: its tuple with the destination
-// translated and the source not, or of a late fragment its addresses and id.
+// translated and the source not. For a late fragment it is the addresses and the id.
 type recordKey struct {
 	tuple    state.Tuple
 	fragment bool
 	id       uint32
 }
 
-// A record is a packet that was handed to the stack to be forwarded, or others that
-// look the same and are the same connection's.
+// A record stands for a packet that was handed to the stack to be forwarded, and for
+// others of the same connection that look the same.
 type record struct {
 	used      bool
 	at        state.Tick
 	c         *connection // nil: without a state
 	d         int
 	multicast bool
-	gift      gift   // without a state: what its last packet was given
-	print     uint32 // tells the last packet from others where an error quotes it
+	gift      gift   // without a state: what rules set for its last packet
+	print     uint32 // tells the last packet from others in a quote
 }
 
 func (m *Model) live(r *record) bool { return r.used && m.now.Since(r.at) < recordLife }
@@ -39,7 +39,7 @@ func (r *record) same(o *record) bool {
 	return r.c == o.c && r.d == o.d && r.multicast == o.multicast
 }
 
-// keyOf is the key of a packet as it stands with a tuple.
+// keyOf returns the key of a packet with a tuple.
 func keyOf(p *packet, t state.Tuple) recordKey {
 	if p.fragment != fragmentLater {
 		return recordKey{tuple: t}
@@ -47,13 +47,13 @@ func keyOf(p *packet, t state.Tuple) recordKey {
 	return fragmentKey(p, t)
 }
 
-// fragmentKey is the key of the late fragments of a packet.
+// fragmentKey returns the key of a packet's late fragments.
 func fragmentKey(p *packet, t state.Tuple) recordKey {
 	return recordKey{tuple: state.Tuple{Src: t.Src, Dst: t.Dst, Proto: p.fragmentProto, Zone: t.Zone}, fragment: true, id: p.fragmentID}
 }
 
-// record notes a packet and returns the value of the mark that names the record;
-// MarkNone: all records of its tuple are others'.
+// record notes a packet and returns the value of the mark for its record; MarkNone: all
+// records of its tuple belong to others.
 func (m *Model) record(key recordKey, r record) uint32 {
 	r.used, r.at = true, m.now
 	all := m.handoffs[key]
@@ -81,8 +81,8 @@ func (m *Model) record(key recordKey, r record) uint32 {
 	return MarkRecord + uint32(free)
 }
 
-// handOff hands a packet of a connection, or of none, to the stack to be forwarded.
-// The packet has its destination translated, as half says.
+// handOff hands a packet, with or without a connection, to the stack to be forwarded. The
+// packet has its destination translated, as half says.
 func (m *Model) handOff(p *packet, why reason.Reason, c *connection, d int, half state.Tuple) Outcome {
 	value := MarkCame
 	switch {
@@ -102,7 +102,7 @@ func (m *Model) handOff(p *packet, why reason.Reason, c *connection, d int, half
 	return Outcome{Verdict: Up, Reason: why, Mark: m.marks().Set(p.mark, value), Number: c.number(d), Frame: p.frame}
 }
 
-// print tells a packet from others of its tuple by what any quote of it has.
+// print returns what tells a packet from others with its tuple in any quote of it.
 func (p *packet) print() uint32 {
 	if p.family == 4 {
 		return printOf(p.frame[p.l3:], p.frame[p.l4:])
@@ -120,14 +120,14 @@ func printOf(ip4, l4 []byte) (print uint32) {
 	return print
 }
 
-// handedOff is what the stack forwards: TCX egress finds the packet's state or its
-// record, gives it the source that the state says, and judges nothing.
+// handedOff handles what the stack forwards. TCX egress finds the packet's state or its
+// record, translates the source as the state says, and evaluates no rules.
 func (m *Model) handedOff(f *Frame, p *packet, made *state.State) Outcome {
 	r := m.recordOf(f, p)
 	if r == nil {
 		return p.drop(reason.Guard)
 	}
-	if p.fragment == fragmentFirst { // the stack may have cut the packet, or put it together and cut it again
+	if p.fragment == fragmentFirst { // the stack may have fragmented the packet, or reassembled it and fragmented it again
 		if m.record(fragmentKey(p, p.tuple), record{c: r.c, d: r.d, multicast: r.multicast}) == MarkNone {
 			return p.drop(reason.MarkTaken)
 		}
@@ -155,7 +155,7 @@ func (m *Model) handedOff(f *Frame, p *packet, made *state.State) Outcome {
 	return p.out(reason.Marked)
 }
 
-// recordOf finds what was decided of a packet that the stack forwards; nil: nothing was.
+// recordOf finds what was decided about a packet that the stack forwards; nil: nothing.
 func (m *Model) recordOf(f *Frame, p *packet) *record {
 	value := m.marks().Of(f.Mark)
 	if value == MarkNone {
@@ -183,7 +183,7 @@ func (m *Model) recordOf(f *Frame, p *packet) *record {
 	return &all[i]
 }
 
-// holder returns the connection that holds a tuple, whether it has expired or not.
+// holder returns the connection of a tuple, expired or not.
 func (m *Model) holder(t state.Tuple) (*connection, int) {
 	for _, c := range m.states {
 		for d := range c.Tuple {
@@ -195,9 +195,9 @@ func (m *Model) holder(t state.Tuple) (*connection, int) {
 	return nil, 0
 }
 
-// quotedRecord finds the connection of a packet that went up, by what an error of the
-// stack quotes of it: of several of its tuple the one whose last packet it is, else
-// the latest; nil if that is dead.
+// quotedRecord finds the connection of a packet that went up, from an error of the stack
+// that quotes it. If its tuple has several records, it is the one whose last packet is
+// quoted, else the latest; nil if that is dead.
 func (m *Model) quotedRecord(q *quote) *record {
 	var ip4 []byte
 	if q.ip.family == 4 {
@@ -220,7 +220,7 @@ func (m *Model) quotedRecord(q *quote) *record {
 	return best.alive()
 }
 
-// alive returns the record of a connection that lives, else nil.
+// alive returns the record if its connection is live, else nil.
 func (r *record) alive() *record {
 	if r == nil || r.c.dead {
 		return nil

@@ -32,8 +32,8 @@ func isICMPError(family int, t uint8) bool {
 	return false
 }
 
-// icmpPorts returns what stands for the ports of an ICMP message: for queries
-// the id on the asking side and the request's type on the other; else the type.
+// icmpPorts returns the ports of an ICMP message: for queries the id on the asking side
+// and the request's type on the other; else the type.
 func icmpPorts(family int, icmp []byte) (sport, dport uint16) {
 	request, query := icmpQuery(family, icmp[0])
 	if !query {

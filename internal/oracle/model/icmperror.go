@@ -9,7 +9,7 @@ import (
 	"weir/internal/fw/state"
 )
 
-// A quote is the packet that an ICMP error is about, as far as it is quoted.
+// A quote is the quoted part of the packet that an ICMP error is about.
 type quote struct {
 	ip    ipPacket
 	tuple state.Tuple
@@ -55,8 +55,8 @@ func (m *Model) icmpErrorOf(p *packet, made *state.State) Outcome {
 	return m.alone(p, r, reason.State)
 }
 
-// about finds the connection that a quote belongs to and the direction in which
-// the error goes. asSent: the quote is as its sender sent it already.
+// about finds the connection of a quote and the direction in which the error goes.
+// asSent: the quote is already as its sender sent it.
 func (m *Model) about(p *packet, q *quote) (c *connection, d int, asSent bool) {
 	c, d = m.find(q.tuple.Reverse())
 	if c == nil && p.egress() {
@@ -125,7 +125,7 @@ func (q *quote) parseHeader(b []byte) (int, *reason.Reason) {
 	return header, nil
 }
 
-// parseHeader6 walks the quoted chain, which was judged when it was sent.
+// parseHeader6 walks the quoted chain, which was checked when it was sent.
 func (q *quote) parseHeader6(b []byte) (int, *reason.Reason) {
 	if len(b) < 40 {
 		return 0, because(reason.Short)
@@ -149,8 +149,8 @@ func (q *quote) parseHeader6(b []byte) (int, *reason.Reason) {
 	return at, nil
 }
 
-// sequenceFits reports whether a quoted segment is one that its sender s may
-// have sent lately, by the windows that t offered.
+// sequenceFits reports whether the sender s may have sent a quoted segment lately, by the
+// windows that t offered.
 func sequenceFits(s, t *state.Flow, seq uint32) bool {
 	if s.Flags&state.FlowSeen == 0 {
 		return false
@@ -159,9 +159,9 @@ func sequenceFits(s, t *state.Flow, seq uint32) bool {
 	return !before(seq, low) && !after(seq, s.SeqLo+maxAck)
 }
 
-// rewriteError makes the quoted packet what its sender sent, and sends the error
-// to that sender; from where it came, unless the quoted packet's destination
-// sent it, which has another address there.
+// rewriteError turns the quoted packet into what its sender sent, and sends the error to
+// that sender. The error keeps its source, unless the quoted packet's destination sent
+// it: that has another address there.
 func (p *packet) rewriteError(q *quote, c *connection, d int) {
 	leaves := p.tuple
 	leaves.Dst = c.leaving(d).Dst

@@ -21,12 +21,12 @@ func (m *Model) implicit(p *packet) bool {
 	return false
 }
 
-// dhcpPatience is for how long servers may answer.
+// dhcpPatience is how long servers may reply.
 const dhcpPatience = 6400 // ticks
 
-// dhcp reports whether a packet between the box's own DHCP client and a server
-// passes: what is asked always, what servers say if the box has no address without
-// end of life there, or has asked.
+// dhcp reports whether a packet between the box's own DHCP client and a server passes.
+// Queries always do. Replies do if the box has no address with unlimited lifetime there,
+// or has asked.
 func (m *Model) dhcp(p *packet, static bool) bool {
 	if p.egress() {
 		m.asked[p.iface.Index] = m.now

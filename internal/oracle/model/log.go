@@ -8,10 +8,10 @@ import (
 	"weir/pf/resolve"
 )
 
-// logBytes is how much of a packet a record holds.
+// logBytes is how many bytes of a packet are in a record.
 const logBytes = 216
 
-// A Record is what a rule that logs has written about a packet at one crossing
+// A Record is what a rule that logs writes about a packet at one crossing
 // (docs/packet-path.md, 11).
 type Record struct {
 	Interface uint32
@@ -32,11 +32,11 @@ func (c *crossing) logged(r *resolve.Rule) {
 	c.logAll = c.logAll || r.LogAll
 }
 
-// asked reports whether the rules have been asked.
+// asked reports whether the rules have been evaluated.
 func (c *crossing) asked() bool { return c != nil && c.due && !c.skipped }
 
-// logging are the rules of one side of a state that log all its packets: of the
-// match rules the first ones, and the last of all, which decides.
+// logging returns the rules of one side of a state that log all its packets: the first
+// match rules, and the last rule of all, which decides.
 func (m *Model) logging(c *crossing) (rules [len(state.State{}.Logs[0])]uint32) {
 	n := 0
 	for i, number := range c.matched {
@@ -50,8 +50,8 @@ func (m *Model) logging(c *crossing) (rules [len(state.State{}.Logs[0])]uint32) 
 
 func (m *Model) rule(number uint32) *resolve.Rule { return m.rules.Rules[number-1-m.ruleBase] }
 
-// noteLogs notes in a new connection who logs all its packets: the rules of sides
-// that keep state. The others log each packet that they judge.
+// noteLogs notes in a new connection which rules log all its packets: those of sides that
+// keep state. The others log each packet that they evaluate.
 func (m *Model) noteLogs(c *connection, in, out *crossing) {
 	for side, of := range []*crossing{in, out} {
 		judged := c.Flags&[]state.Flags{state.EvaluateIn, state.EvaluateOut}[side] != 0
@@ -62,8 +62,8 @@ func (m *Model) noteLogs(c *connection, in, out *crossing) {
 	}
 }
 
-// logJudged writes the records of the crossings at which the rules were asked
-// about a packet. o is its fate: why it was dropped is told by the last of them.
+// logJudged writes the records of the crossings at which the rules were evaluated for a
+// packet. o is its fate: the last record says why it was dropped.
 func (m *Model) logJudged(p *packet, in, out *crossing, o *Outcome) {
 	if in.asked() {
 		why := in.passedBy()
@@ -105,8 +105,8 @@ func (m *Model) logCrossing(p *packet, c *crossing, o *Outcome, why reason.Reaso
 	}
 }
 
-// logCarried writes the records of a packet of a connection: by the sides that
-// judged it now, and by the rules that log all where the packet has passed.
+// logCarried writes the records of a packet of a connection: of the sides that evaluated
+// it now, and of the rules that log all if the packet has passed.
 func (m *Model) logCarried(p *packet, o *Outcome) {
 	c, d, in, out := p.carrier, p.direction, p.anew[0], p.anew[1]
 	dropped := o.dropped()
@@ -124,8 +124,8 @@ func (m *Model) logCarried(p *packet, o *Outcome) {
 	}
 }
 
-// logSide writes the records of a packet by the rules that log all at the side of
-// its connection where it is.
+// logSide writes the records of a packet for the rules that log all at the present side
+// of its connection.
 func (p *packet) logSide(c *connection, d int, out bool, iface uint32, data []byte) {
 	if c.Flags&state.Log == 0 {
 		return
@@ -148,7 +148,7 @@ func (p *packet) record(r Record, data []byte) {
 	p.records = append(p.records, r)
 }
 
-// cameAs is the packet as it came, but with another tuple.
+// cameAs returns the packet as it came, but with another tuple.
 func (p *packet) cameAs(t state.Tuple) []byte {
 	as := *p
 	as.frame = slices.Concat(p.frame[:p.l3], p.came)

@@ -7,7 +7,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// OwnMarks returns what weir's own bits are.
+// OwnMarks returns weir's own bits.
 func OwnMarks(o *resolve.Options) Marks {
 	if o.MarkMask == 0 {
 		return Marks{resolve.DefaultMarkMask}
@@ -15,19 +15,19 @@ func OwnMarks(o *resolve.Options) Marks {
 	return Marks{o.MarkMask}
 }
 
-// Values of weir's own bits of a packet's mark (enum mark of bpf/config.h). They say
-// by what TCX egress finds out about a packet that was handed to the stack.
+// Values of weir's own bits of a packet's mark (enum mark of bpf/config.h). They say how
+// TCX egress finds a packet that was handed to the stack.
 const (
 	MarkNone   uint32 = iota // not weir's
-	MarkCame                 // its tuple is the one that its state knows it by
-	MarkLeaves               // it is as it leaves: the state knows the tuple of its reply
+	MarkCame                 // its tuple is the one that its state has
+	MarkLeaves               // it is as it leaves: the state has the tuple of its reply
 	MarkRecord               // and above: a record of its tuple
 )
 
 // Marks knows which bits are weir's own.
 type Marks struct{ Mask uint32 }
 
-// marks are the bits that the rules leave to weir.
+// marks returns the bits that the rules leave to weir.
 func (m *Model) marks() Marks { return OwnMarks(&m.rules.Options) }
 
 // Of returns the value of weir's own bits.
@@ -38,12 +38,12 @@ func (m Marks) Set(mark, value uint32) uint32 {
 	return mark&^m.Mask | value<<bits.TrailingZeros32(m.Mask)
 }
 
-// Records is how many packets of one tuple the values above tell apart.
+// Records returns how many packets of one tuple the values above can tell apart.
 func (m Marks) Records() int {
 	return min(1<<bits.OnesCount32(m.Mask)-int(MarkRecord), maxRecords)
 }
 
-// noteMarks keeps what rules have set of the mark.
+// noteMarks keeps the bits of the mark that rules have set.
 func (c *connection) noteMarks(in, out *crossing) {
 	c.Mark, c.MarkMask = in.mark.N|out.mark.N, [2]uint32{in.mark.Mask, out.mark.Mask}
 	if c.MarkMask != [2]uint32{} {
@@ -51,12 +51,12 @@ func (c *connection) noteMarks(in, out *crossing) {
 	}
 }
 
-// markOn returns a packet's mark with what the rules of its connection have set.
+// markOn returns a packet's mark with the bits that the rules of its connection have set.
 func (c *connection) markOn(mark uint32) uint32 {
 	return resolve.Mark{N: c.Mark, Mask: c.MarkMask[0] | c.MarkMask[1]}.On(mark)
 }
 
-// steers are the bits of the mark that a connection's packets are routed by: replies
+// steers returns the bits of the mark that a connection's packets are routed by: replies
 // have none.
 func (c *connection) steers(d int) resolve.Mark {
 	if d == 1 {

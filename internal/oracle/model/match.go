@@ -9,7 +9,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// matches reports whether a packet has all that a rule asks for.
+// matches reports whether a packet meets all conditions of a rule.
 func (m *Model) matches(r *resolve.Rule, a *asked) bool {
 	return (r.Direction == ast.AnyDirection || r.Direction == a.direction) &&
 		matchesInterface(&r.Interface, a.iface) &&
@@ -79,18 +79,18 @@ func (m *Model) matchesAddress(e *resolve.Address, addr netip.Addr, a *asked) bo
 	return e.Prefix.Contains(addr)
 }
 
-// reaches reports whether there is a route to an address; the box's own are
+// reaches reports whether there is a route to an address; the box's own addresses are
 // routed to itself.
 func (b *Box) reaches(addr netip.Addr) bool {
 	return b.owns(addr) || b.broadcast(addr) || addr.IsMulticast() || b.Route(addr).Kind != RouteNone
 }
 
-// unknownSystem is the operating system of senders that no fingerprint fits.
+// unknownSystem is the operating system of senders that match no fingerprint.
 const unknownSystem = "unknown"
 
-// matchesSender asks who sends. The model knows of no sockets, so that nobody of
-// this machine does, as with all packets that are forwarded, and of no
-// fingerprints, which are taken of SYNs.
+// matchesSender tests the sender's user and system. The model has no sockets, so no user
+// of this machine sends a packet, as with all forwarded packets. It has no fingerprints,
+// which would be taken from SYNs.
 func matchesSender(r *resolve.Rule, a *asked) bool {
 	const syn, ack = 1 << 1, 1 << 4
 	begins := a.tuple.Proto == protoTCP && a.tcpFlags&(syn|ack) == syn
@@ -98,8 +98,8 @@ func matchesSender(r *resolve.Rule, a *asked) bool {
 		r.User.Match(resolve.Nobody) && r.Group.Match(resolve.Nobody)
 }
 
-// matchesTable looks for the longest prefix that holds the address; the
-// address is in the table unless that entry is an excluded one.
+// matchesTable looks for the longest prefix that contains the address. The address is in
+// the table unless that entry is an excluded one.
 func (m *Model) matchesTable(name string, addr netip.Addr) bool {
 	longest, in := -1, false
 	for _, t := range m.rules.Tables {
@@ -117,9 +117,9 @@ func (m *Model) matchesTable(name string, addr netip.Addr) bool {
 
 func anyAddress(netip.Addr) bool { return true }
 
-// dynamic returns what an (if) stands for now, of the addresses that suit: with
-// :network its networks (link-local ones left out, as in pf), else its addresses,
-// cut to /bits if given; with :0 the first of each family.
+// dynamic returns the present value of an (if), for the addresses that suit. With
+// :network it is the networks (without link-local ones, as in pf), else the addresses,
+// cut to /bits if given. With :0 it is only the first of each family.
 func (b *Box) dynamic(a *resolve.Address, suits func(netip.Addr) bool) []netip.Prefix {
 	var found []netip.Prefix
 	for _, i := range b.named(a.Interface) {
@@ -136,7 +136,7 @@ func (b *Box) dynamic(a *resolve.Address, suits func(netip.Addr) bool) []netip.P
 	return found
 }
 
-// asked returns the addresses, with their networks, that a modifier asks for.
+// asked returns the addresses, with their networks, that a modifier selects.
 func (i *Interface) asked(m resolve.Modifier) []netip.Prefix {
 	var found []netip.Prefix
 	switch m {
@@ -172,7 +172,7 @@ func cut(p netip.Prefix, a *resolve.Address) netip.Prefix {
 	return netip.PrefixFrom(p.Addr(), p.Addr().BitLen())
 }
 
-// matchesFlags asks TCP packets only.
+// matchesFlags tests TCP packets only.
 func matchesFlags(f resolve.TCPFlags, a *asked) bool {
 	return a.tuple.Proto != protoTCP || a.tcpFlags&f.Mask == f.Set
 }
@@ -184,5 +184,5 @@ func matchesICMP(t *resolve.ICMPType, a *asked) bool {
 	return isICMP(a.family, a.tuple.Proto) && a.icmpType == t.Type && (!t.HasCode || a.icmpCode == t.Code)
 }
 
-// whole returns the prefix that holds one address.
+// whole returns the prefix of a single address.
 func whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -9,8 +9,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// TestAddresses asks for each kind of address of a packet that comes in from the
-// LAN; of each the first holds, the second does not.
+// TestAddresses tests each kind of address with a packet that comes in from the LAN: of
+// each pair the first matches, the second does not.
 func TestAddresses(t *testing.T) {
 	dynamic := func(of string, m resolve.Modifier, noAlias bool) resolve.Address {
 		return resolve.Address{Kind: resolve.InterfaceAddress, Interface: of, Modifier: m, NoAlias: noAlias}
@@ -55,7 +55,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestSender asks rules for users and systems of packets that are forwarded.
+// TestSender tests rules for users and systems with forwarded packets.
 func TestSender(t *testing.T) {
 	user := func(op ast.PortOp, low, high uint32) resolve.Rule {
 		return resolve.Rule{User: resolve.Owner{Op: op, Low: low, High: high}}

@@ -12,21 +12,21 @@ import (
 // Hook is where a frame is seen.
 type Hook uint8
 
-// Hooks. A frame is judged by one of the first two, never by both.
+// Hooks. A frame is handled by one of the first two, never by both.
 const (
 	XDP Hook = iota
 	TCXIngress
 	TCXEgress
 )
 
-// A Frame is what a hook is shown.
+// A Frame is what a hook sees.
 type Frame struct {
 	Hook      Hook
 	Interface uint32 // index of the interface whose hook runs
 	From      uint32 // TCXEgress: where the stack received it; 0: the box's own
 	Mark      uint32
 	Priority  uint32 // skb->priority
-	Noted     bool   // a TCX program of weir's has sent it here by a redirect
+	Noted     bool   // one of weir's TCX programs has redirected it to here
 	Bytes     []byte
 }
 
@@ -39,7 +39,7 @@ const (
 	Up               // to the stack
 	Redirect         // to the wire of Interface
 	Out              // TCXEgress: out of the interface it was seen on
-	Answer           // dropped; an answer goes back out of Interface, or for TCXEgress in by it
+	Answer           // dropped; a reject goes back out of Interface, or for TCXEgress in by it
 )
 
 // An Outcome is a frame's fate.
@@ -47,10 +47,10 @@ type Outcome struct {
 	Verdict   Verdict
 	Reason    reason.Reason
 	Interface uint32   // Redirect
-	At        uint32   // the interface that the frame was judged on; 0: none
-	Mark      uint32   // at TCX: afterwards; of a packet that XDP hands up: that it will have
-	Priority  uint32   // skb->priority; of what XDP redirects there is none
-	Back      bool     // XDP leaves it to TCX ingress to redirect it
+	At        uint32   // the interface whose rules the frame met; 0: none
+	Mark      uint32   // at TCX: afterwards; if XDP hands the packet up: the mark that it will have
+	Priority  uint32   // skb->priority; what XDP redirects has none
+	Back      bool     // XDP leaves the redirect to TCX ingress
 	Number    uint32   // of its state, with its direction, where the stack or TCX ingress is to forward it; 0: none
 	Frame     []byte   // as it goes on, or the answer; nil for Drop
 	Judged    bool     // a packet that went the whole way: XDP tells TCX ingress, which judges it no more

@@ -10,23 +10,23 @@ import (
 	"weir/pf/resolve"
 )
 
-// Limits of answers (bpf/config.h, bpf/path/reject.h).
+// Limits of rejects (bpf/config.h, bpf/path/reject.h).
 const (
 	answerRate  = 1000 // a second
 	answerBurst = 200  // at once
 	answerMax4  = 576  // bytes of an ICMP error
 	answerMax6  = 1280
 	answerTTL   = 64
-	ethLeast    = 60 // bytes of a frame that XDP sends
+	ethLeast    = 60 // least bytes of a frame that XDP sends
 )
 
-// A bucket holds the right to so many answers.
+// A bucket holds the tokens for rejects.
 type bucket struct {
 	tokens uint32
 	filled state.Tick
 }
 
-// take takes the right to one answer, if there is one.
+// take takes the token for one reject, if there is one.
 func (b *bucket) take(now state.Tick) bool {
 	ticks := uint64(uint32(now - b.filled))
 	b.tokens = uint32(min(uint64(b.tokens)+ticks*answerRate/state.TicksPerSecond, answerBurst))
@@ -38,18 +38,18 @@ func (b *bucket) take(now state.Tick) bool {
 	return true
 }
 
-// Answers counts what became of blocked packets whose rule has them answered.
+// Answers counts the fate of blocked packets whose rule rejects.
 type Answers struct {
 	RST, ICMP uint64
-	Limit     uint64 // not answered: too many were
-	Not       uint64 // there is no address to answer from
+	Limit     uint64 // not rejected: over the rate
+	Not       uint64 // not rejected: there is no address to send from
 }
 
-// Answers returns how many there were.
+// Answers returns the counts.
 func (m *Model) Answers() Answers { return m.answers }
 
-// refuse is the end of a packet that did not pass the crossings: dropped, and
-// where a rule blocked it step 12.
+// refuse ends a packet that did not pass its crossings. It is dropped, and if a rule
+// blocked it, step 12 follows.
 func (m *Model) refuse(p *packet, why reason.Reason, in, out *crossing) Outcome {
 	m.countBlocked(&why, in, out, p)
 	rule := in.rule
@@ -82,7 +82,7 @@ func (m *Model) refuse(p *packet, why reason.Reason, in, out *crossing) Outcome 
 	return o
 }
 
-// isAnswered reports whether the packet is one that its rule answers.
+// isAnswered reports whether the rule rejects this packet.
 func (m *Model) isAnswered(p *packet, a *resolve.Answer) bool {
 	switch {
 	case p.fragment == fragmentLater, p.group, p.l3 > 0 && (p.frame[0]|p.frame[6])&1 != 0:
@@ -97,12 +97,12 @@ func (m *Model) isAnswered(p *packet, a *resolve.Answer) bool {
 	return a.ICMP
 }
 
-// isHost reports whether an address is that of a single host.
+// isHost reports whether an address belongs to a single host.
 func (m *Model) isHost(a netip.Addr) bool {
 	return !a.IsMulticast() && !a.IsUnspecified() && !m.box.broadcast(a) && !thisNetwork.Contains(a) && !reserved4.Contains(a)
 }
 
-// informs: ICMP messages that are neither errors nor redirects.
+// informs reports whether an ICMP message is neither an error nor a redirect.
 func informs(family int, t uint8) bool {
 	if family == 6 {
 		return t >= 128 && t != 137
@@ -110,8 +110,8 @@ func informs(family int, t uint8) bool {
 	return slices.Contains([]uint8{0, 8, 9, 10, 13, 14, 15, 16, 17, 18}, t)
 }
 
-// answerSource is the address that an error about the packet comes from; none if
-// the box has none of the kind.
+// answerSource returns the address that an error about the packet comes from; an invalid
+// one if the box has none of the family.
 func (m *Model) answerSource(p *packet) netip.Addr {
 	if p.egress() || p.iface.Loopback || m.box.owns(p.tuple.Dst) {
 		return p.tuple.Dst
@@ -132,7 +132,7 @@ func (m *Model) answerSource(p *packet) netip.Addr {
 	return netip.Addr{}
 }
 
-// back puts an IP packet into a frame that goes back to where this one came from.
+// back puts an IP packet into a frame that goes back to the sender of this one.
 func (p *packet) back(ip []byte) []byte {
 	frame := slices.Clone(p.frame[:p.l3])
 	if p.l3 > 0 {
@@ -141,13 +141,13 @@ func (p *packet) back(ip []byte) []byte {
 	}
 	frame = append(frame, ip...)
 	if p.hook == XDP {
-		// so that it is long enough without its tags, too
+		// long enough without its tags, too
 		frame = append(frame, make([]byte, max(0, ethLeast+p.l3-etherHeader-len(frame)))...)
 	}
 	return frame
 }
 
-// reset is RFC 9293, 3.5.2.
+// reset returns a TCP reset (RFC 9293, 3.5.2).
 func (p *packet) reset(ttl uint8) []byte {
 	if ttl == 0 {
 		ttl = answerTTL
@@ -175,7 +175,7 @@ func (p *packet) reset(ttl uint8) []byte {
 	return ipAround(tcp, p.tuple.Dst, p.tuple.Src, protoTCP, 0, ttl)
 }
 
-// unreachable is an ICMP error that quotes the packet as far as it may.
+// unreachable returns an ICMP error that quotes as much of the packet as fits.
 func (p *packet) unreachable(from netip.Addr, a *resolve.Answer) []byte {
 	quoted := p.frame[p.l3:p.end]
 	if p.family == 4 {
@@ -188,7 +188,7 @@ func (p *packet) unreachable(from netip.Addr, a *resolve.Answer) []byte {
 	return ipAround(icmp, from, p.tuple.Src, protoICMPv6, 0, answerTTL)
 }
 
-// pseudoSum is the checksum of a payload with what it covers of the IP header.
+// pseudoSum returns the checksum of a payload with its pseudo header.
 func pseudoSum(src, dst netip.Addr, proto uint8, payload []byte) uint16 {
 	length := binary.BigEndian.AppendUint16(nil, uint16(len(payload)))
 	return ^uint16(onesSum(src.AsSlice(), dst.AsSlice(), length, []byte{0, proto}, payload))

@@ -14,7 +14,7 @@ type Answer struct {
 	Type, Code uint8  // of icmp and icmp6
 }
 
-// Kinds of answers.
+// Kinds of rejects.
 const (
 	noAnswer    = "none"
 	resetAnswer = "rst"
@@ -22,7 +22,7 @@ const (
 	icmp6Answer = "icmp6"
 )
 
-// String is the text that reads as the answer: none, rst, icmp 3/3.
+// String returns the text of the answer: none, rst, icmp 3/3.
 func (a Answer) String() string {
 	if a.Kind == icmpAnswer || a.Kind == icmp6Answer {
 		return fmt.Sprintf("%s %d/%d", a.Kind, a.Type, a.Code)
@@ -62,7 +62,7 @@ func (a *Answer) UnmarshalJSON(data []byte) error {
 // MarshalText returns the answer as it is written.
 func (a Answer) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// answerOf says what an IP packet is that a rule answers with, nil being none.
+// answerOf returns the answer for the IP packet of a reject; nil is none.
 func answerOf(packet []byte) Answer {
 	switch {
 	case packet == nil:

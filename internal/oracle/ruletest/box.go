@@ -10,17 +10,16 @@ import (
 	"weir/pf/resolve"
 )
 
-// Router says where a packet to an address that is not the box's own would go.
-// gateway is invalid where the destination is on the link; ok is false if there is no
-// route.
+// Router returns where a packet to a foreign address would go. gateway is invalid if the
+// destination is on the link; ok is false if there is no route.
 type Router func(dst netip.Addr) (iface string, gateway netip.Addr, ok bool)
 
 // mtu is that of every interface: the packets of expectations are smaller.
 const mtu = 1500
 
-// box makes the machine of a host's description, with the groups that the rules
-// add to it. Interfaces are numbered from 1
-// and have no Ethernet header: no MAC address is of importance here.
+// box makes the machine of a host's description, with the groups that the rules add to
+// it. Interfaces are numbered from 1 and have no Ethernet header, because MAC addresses
+// do not matter here.
 func box(host *resolve.Host, more map[string][]string, route Router) *model.Box {
 	b := &model.Box{}
 	index := make(map[string]uint32)
@@ -48,9 +47,9 @@ func box(host *resolve.Host, more map[string][]string, route Router) *model.Box 
 	return b
 }
 
-// groups are the names that rules may call an interface by besides its own: those
-// of the description, with the groups that the rules make it a member of, and its
-// name without the number.
+// groups returns the names that rules may use for an interface besides its own: those of
+// the description, the groups that the rules put it into, and its name without the
+// number.
 func groups(i *resolve.HostInterface) []string {
 	all := slices.Clone(i.Groups)
 	if kind := strings.TrimRight(i.Name, "0123456789"); kind != i.Name && !slices.Contains(all, kind) {
@@ -59,8 +58,8 @@ func groups(i *resolve.HostInterface) []string {
 	return all
 }
 
-// Described routes as the description says: to the networks of the interfaces'
-// addresses, to the other ends of links, and over the default routes; the longest prefix decides, and of
+// Described routes as the description says: to the networks of the interfaces' addresses,
+// to the other ends of links, and by the default routes. The longest prefix decides; of
 // equal ones the first.
 func Described(host *resolve.Host) Router {
 	type route struct {
@@ -98,8 +97,8 @@ func Described(host *resolve.Host) Router {
 	}
 }
 
-// interfaceIndex returns the number that box gives an interface; 0 for the box
-// itself, which has no name.
+// interfaceIndex returns the number that box gives an interface; 0 for the box itself,
+// whose name is empty.
 func interfaceIndex(host *resolve.Host, name string) (uint32, error) {
 	if name == "" {
 		return 0, nil

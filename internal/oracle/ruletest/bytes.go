@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Hop limits. Messages that never leave a link are sent with one that shows it.
+// Hop limits. Messages that never leave a link have one that proves it.
 const (
 	hops       = 64
 	hopsND     = 255 // RFC 4861: neighbour discovery
@@ -17,7 +17,7 @@ const (
 	mldReport2 = 143
 )
 
-// Bytes is the IP packet, with right lengths and sums.
+// Bytes returns the IP packet, with right lengths and sums.
 func (p *Packet) Bytes() []byte {
 	payload := p.payload()
 	if p.Src.Is4() {
@@ -45,7 +45,7 @@ func (p *Packet) hopLimit() byte {
 	return hops
 }
 
-// payload is what follows the IP header.
+// payload returns what follows the IP header.
 func (p *Packet) payload() []byte {
 	ports := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, p.SPort), p.DPort)
 	switch p.Proto {
@@ -71,8 +71,8 @@ func (p *Packet) payload() []byte {
 	return make([]byte, 8)
 }
 
-// quoted is the packet that an ICMP error is about: one of UDP that nothing
-// knows, from the error's destination to its source.
+// quoted returns the packet that an ICMP error is about: a UDP packet without a state,
+// from the error's destination to its source.
 func (p *Packet) quoted() []byte {
 	isError := p.Proto == protoICMP6 && p.Type < 128
 	switch p.Type {
@@ -86,14 +86,14 @@ func (p *Packet) quoted() []byte {
 	return about.Bytes()
 }
 
-// sum is the checksum of a payload with what it covers of the IP header.
+// sum returns the checksum of a payload with its pseudo header.
 func (p *Packet) sum(payload []byte) uint16 {
 	length := binary.BigEndian.AppendUint16(nil, uint16(len(payload)))
 	return checksum(slices.Concat(p.Src.AsSlice(), p.Dst.AsSlice(), length, []byte{0, p.Proto}, payload))
 }
 
-// checksum is that of RFC 1071, over whole 16-bit words; an odd byte is the
-// upper half of one.
+// checksum follows RFC 1071, over whole 16-bit words; an odd byte is the upper half of
+// one.
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(b); i += 2 {

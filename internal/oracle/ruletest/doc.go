@@ -1,9 +1,7 @@
-// Package ruletest says whether rules do what a file expects of them: packets, and
-// what is to become of each. It is weir check --expect: tests that stand beside
-// the rules.
+// Package ruletest checks whether rules do what a file expects of them: packets, and the
+// expected result of each. It is weir check --expect: tests beside the rules.
 //
-// A packet is written as text and made into bytes; internal/oracle/model, in a box made
-// of a host's description, says what becomes of it; and each field of the
-// expectation is compared with that. The form of the file is in
-// docs/expectations.md.
+// A packet is written as text and made into bytes. internal/oracle/model, in a box made
+// from a host's description, returns the result. Each field of the expectation is
+// compared with it. docs/expectations.md has the form of the file.
 package ruletest

@@ -12,11 +12,10 @@ import (
 	"weir/internal/oracle/model"
 )
 
-// Ends are the addresses and ports that one end of a packet may have behind a
-// translation. In JSON each is a text, ADDRESSES or ADDRESSES:PORTS, where
-// ADDRESSES is an address, a network or two addresses with a dash between, and
-// PORTS a port or two. IPv6 stands in brackets where ports follow. One of them
-// may stand without a list.
+// Ends are the addresses and ports that one end of a packet may have after a translation.
+// In JSON each is a text, ADDRESSES or ADDRESSES:PORTS. ADDRESSES is an address, a
+// network or two addresses with a dash between; PORTS is a port or two. If ports follow,
+// IPv6 is in brackets. A single text needs no list.
 type Ends []span
 
 // A span is a range of addresses with a range of ports.
@@ -78,7 +77,7 @@ func parseSpan(text string) (span, error) {
 	return s, nil
 }
 
-// addrRange is not valid where the text is no address, network or range.
+// addrRange returns an invalid range if the text is no address, network or range.
 func addrRange(text string) netipx.IPRange {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return netipx.RangeOfPrefix(p)
@@ -105,7 +104,7 @@ func portRange(text string) (low, high uint16, ok bool) {
 	return uint16(l), uint16(h), err1 == nil && err2 == nil && l <= h
 }
 
-// hold reports whether whatever a packet's end can become is expected.
+// hold reports whether everything that a packet's end can become is expected.
 func (e Ends) hold(end *model.End) bool {
 	if len(end.Addrs) == 0 {
 		return false
@@ -118,7 +117,7 @@ func (e Ends) hold(end *model.End) bool {
 	return true
 }
 
-// covers reports whether all addresses of p with these ports are among them.
+// covers reports whether all addresses of p with these ports are among the ends.
 func (e Ends) covers(p netip.Prefix, low, high uint16) bool {
 	var fit netipx.IPSetBuilder
 	for _, s := range e {
@@ -130,8 +129,8 @@ func (e Ends) covers(p netip.Prefix, low, high uint16) bool {
 	return err == nil && set.ContainsPrefix(p)
 }
 
-// describe returns what an end can become in the form of an expectation; ported:
-// of a packet with ports.
+// describe returns what an end can become, in the form of an expectation; ported: the
+// packet has ports.
 func describe(end *model.End, ported bool) Ends {
 	all := make(Ends, 0, len(end.Addrs))
 	for _, p := range end.Addrs {

@@ -12,10 +12,10 @@ import (
 	"weir/pf/diag"
 )
 
-// An Expectation is a packet and what is to become of it. Of what it does not
-// name, anything may.
+// An Expectation is a packet and its expected result. Fields that it does not name may
+// have any value.
 type Expectation struct {
-	Line   int // of its file, where it begins
+	Line   int // in its file, where it begins
 	In     string
 	Packet Packet
 	Text   string // of the packet
@@ -42,7 +42,7 @@ const (
 	Block = "block"
 )
 
-// fields are an expectation in JSON.
+// fields is an expectation in JSON.
 type fields struct {
 	In          string  `json:"in"`
 	Packet      string  `json:"packet"`
@@ -67,8 +67,8 @@ var fieldNames = []string{
 	"label", "rule", "line", "state", "log", "tag", "why",
 }
 
-// Any are texts, one of which holds. In JSON one may stand without a list; nil is
-// none.
+// Any is a list of texts; one of them must hold. In JSON a single one needs no list; nil
+// is none.
 type Any []string
 
 // UnmarshalJSON reads a text or a list of them.
@@ -79,7 +79,7 @@ func (a *Any) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// inList makes a list of a JSON text that stands alone.
+// inList makes a list of a single JSON text.
 func inList(data []byte) []byte {
 	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
 		return slices.Concat([]byte("["), data, []byte("]"))
@@ -111,7 +111,7 @@ func (p *Place) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// String is the text that reads as the place.
+// String returns the text of the place.
 func (p Place) String() string {
 	if p.File == "" {
 		return fmt.Sprint(p.Line)
@@ -119,7 +119,7 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// parse reads an expectation out of its JSON object.
+// parse reads an expectation from its JSON object.
 func parse(object []byte, line int) (*Expectation, error) {
 	if err := misspelt(object); err != nil {
 		return nil, err
@@ -156,8 +156,8 @@ func parse(object []byte, line int) (*Expectation, error) {
 	return e, nil
 }
 
-// misspelt refuses names of fields that look like one of those that mean
-// something: it would never be compared. Others are remarks.
+// misspelt refuses names of fields that look like a known one: they would never be
+// compared. Other names are remarks.
 func misspelt(object []byte) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(object, &all); err != nil {
@@ -166,7 +166,7 @@ func misspelt(object []byte) error {
 	return diag.MisspeltField(all, fieldNames)
 }
 
-// plainly says what encoding/json says without its Go names.
+// plainly returns the message of encoding/json without its Go names.
 func plainly(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {

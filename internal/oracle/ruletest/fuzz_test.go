@@ -11,7 +11,7 @@ import (
 )
 
 // fuzzExpectations are packets of each kind, to the box and through it, by every
-// interface of the host that the language's golden files are for.
+// interface of the host of the language's golden files.
 const fuzzExpectations = `
 {"in": "em0", "packet": "tcp 192.0.2.9:4000 > 198.51.100.7:80", "verdict": "pass"}
 {"in": "em1", "packet": "tcp 10.0.0.5:4000 > 192.0.2.9:22 A", "verdict": "pass"}
@@ -24,8 +24,8 @@ const fuzzExpectations = `
 {"packet": "tcp 192.0.2.1:4000 > 192.0.2.99:80", "verdict": "pass"}
 `
 
-// FuzzJudge judges packets by any rules that are accepted: there is an answer,
-// the same one again, and the same fate where the rules were optimized.
+// FuzzJudge evaluates any accepted rules for packets. There is a result, it is the same
+// again, and optimized rules have the same result.
 func FuzzJudge(f *testing.F) {
 	for _, text := range testenv.RuleFiles(f) {
 		f.Add(text)
@@ -64,7 +64,7 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// sameFate wants the optimized rules to do with packets what the rules do, and
+// sameFate checks that the optimized rules do the same with packets as the rules, and
 // returns them.
 func sameFate(t *testing.T, src []byte, host *resolve.Host, all []*ruletest.Expectation, plain *ruletest.Report) *resolve.Ruleset {
 	t.Helper()

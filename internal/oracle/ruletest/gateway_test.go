@@ -10,8 +10,8 @@ import (
 	"weir/internal/testenv"
 )
 
-// TestGateway judges a gateway's rules as pfSense writes them, where they are at
-// hand: all that is expected holds, and nothing of the contrary.
+// TestGateway evaluates a gateway's rules as pfSense writes them, if they are available:
+// every expectation holds, and none of their opposites.
 func TestGateway(t *testing.T) {
 	folder := filepath.Join(testenv.Shared(t, "pf-cases"), "pfsense")
 	var texts []string
@@ -25,8 +25,8 @@ func TestGateway(t *testing.T) {
 	holds(t, texts[0], texts[1], texts[2])
 }
 
-// TestContrary expects of the packets of a file, all of whose expectations hold,
-// the contrary.
+// TestContrary expects the opposite for the packets of a file whose expectations all
+// hold.
 func TestContrary(t *testing.T) {
 	g := testenv.ReadGolden(t, "testdata/opnsense.txtar")
 	holds(t, g.Section("rules"), g.Section("host"), g.Section("expect"))

@@ -11,8 +11,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// TestGolden judges the expectations of the files in testdata, and compares the
-// report, or the faults, with what they say.
+// TestGolden evaluates the expectations of the files in testdata, and compares the report
+// or the faults with those in the files.
 func TestGolden(t *testing.T) {
 	testenv.EachGolden(t, "testdata/*.txtar", func(t *testing.T, g *testenv.Golden) {
 		g.Check(t, "report", report(t, g.Section("rules"), g.Section("host"), g.Section("expect")))

@@ -12,15 +12,15 @@ import (
 	"weir/pf/resolve"
 )
 
-// A Judge says what becomes of packets under rules.
+// A Judge evaluates rules for packets.
 type Judge struct {
 	host  *resolve.Host
 	rules *resolve.Ruleset
 	box   *model.Box
 }
 
-// NewJudge makes a judge of rules on a host, whose routes are route's; Described
-// are those that the description gives.
+// NewJudge makes a judge of rules on a host with these routes; Described returns those of
+// the description.
 func NewJudge(rules *resolve.Ruleset, host *resolve.Host, route Router) *Judge {
 	if host == nil {
 		host = &resolve.Host{}
@@ -28,8 +28,8 @@ func NewJudge(rules *resolve.Ruleset, host *resolve.Host, route Router) *Judge {
 	return &Judge{host: host, rules: rules, box: box(host, rules.Options.Groups, route)}
 }
 
-// A Result is what became of an expectation's packet: where it may go by one of
-// several next hops, what the first does that is not as expected.
+// A Result is the result for an expectation's packet. If the packet may take one of
+// several next hops, it describes the first that is not as expected.
 type Result struct {
 	Expectation *Expectation
 	Outcome     *Outcome
@@ -43,7 +43,7 @@ type Failure struct {
 	Got   any    `json:"got"`
 }
 
-// An Outcome is what becomes of a packet, in the words of an expectation.
+// An Outcome is the result for a packet, in the words of an expectation.
 type Outcome struct {
 	Verdict     string     `json:"verdict"`
 	Reason      string     `json:"reason"`
@@ -72,8 +72,8 @@ type Rule struct {
 	Labels []string `json:"labels,omitempty"`
 }
 
-// Judge asks the rules about the packet of an expectation. The error is one of
-// the expectation itself: it names an interface that the host does not have.
+// Judge evaluates the rules for the packet of an expectation. It returns an error if the
+// expectation names an interface that the host does not have.
 func (j *Judge) Judge(e *Expectation) (*Result, error) {
 	index, err := interfaceIndex(j.host, e.In)
 	if err != nil {
@@ -91,7 +91,7 @@ func (j *Judge) Judge(e *Expectation) (*Result, error) {
 	return r, nil
 }
 
-// outcome tells a forwarding in the words of an expectation.
+// outcome describes a forwarding in the words of an expectation.
 func (j *Judge) outcome(f *model.Forwarding, p *Packet) *Outcome {
 	o := &Outcome{
 		Verdict: Block, Reason: f.Reason.String(), Answer: answerOf(f.Answer),
@@ -170,7 +170,7 @@ func text(a netip.Addr) string {
 	return a.String()
 }
 
-// compareRule compares what an expectation says of the rule that decided.
+// compareRule compares an expectation with the rule that decided.
 func compareRule(e *Expectation, r *Rule) []Failure {
 	var failed []Failure
 	none := r == nil
@@ -193,13 +193,13 @@ func compareRule(e *Expectation, r *Rule) []Failure {
 	return failed
 }
 
-// is reports whether a rule stands there. A file may be named by its last
-// elements only.
+// is reports whether a rule is at this place. The last elements are enough to name a
+// file.
 func (p *Place) is(r *Rule) bool {
 	return p.Line == r.Line && (p.File == "" || p.File == r.File || filepath.Base(r.File) == p.File)
 }
 
 func (r *Rule) place() string { return r.File + ":" + strconv.Itoa(r.Line) }
 
-// String is the place and the text of a rule.
+// String returns the place and the text of a rule.
 func (r *Rule) String() string { return fmt.Sprintf("%s: %s", r.place(), r.Text) }

@@ -10,9 +10,9 @@ import (
 	"weir/pf/resolve"
 )
 
-// TestOptimizedRandom asks random rules about random packets, plain and
-// optimized. Few different words make rules that are alike, include each other,
-// differ in one address only, and stand across barriers.
+// TestOptimizedRandom evaluates random rules for random packets, plain and optimized. The
+// rules use few different words. So some are equal, include each other, or differ in one
+// address only, also across barriers.
 func TestOptimizedRandom(t *testing.T) {
 	host, err := resolve.ReadHost("../../../pf/resolve/testdata/host.json")
 	if err != nil {
@@ -57,12 +57,12 @@ func TestOptimizedRandom(t *testing.T) {
 
 func pick(r *rand.Rand, words ...string) string { return words[r.IntN(len(words))] }
 
-// randomTo is what the rules of one head differ in.
+// randomTo returns the part in which the rules of one head differ.
 func randomTo(r *rand.Rand) string {
 	return pick(r, "any", "10.1.1.4", "10.1.1.5", "10.1.1.6", "10.1.1.7", "10.1.1.8", "10.1.1.9", "10.1.1.0/24", "10.1.1.6/31")
 }
 
-// randomRule is the head of rules and their tail, to be put around randomTo.
+// randomRule returns the head and the tail of rules, to be put around randomTo.
 func randomRule(r *rand.Rand) (head, tail string) {
 	words := []string{
 		pick(r, "pass", "pass", "block", "block return", "match"), pick(r, "", "in", "in", "out"),

@@ -101,7 +101,7 @@ func hasPorts(proto uint8) bool {
 	return proto == protoTCP || proto == protoUDP || proto == protoSCTP
 }
 
-// end reads an address, with a port where the protocol has them.
+// end reads an address, with a port if the protocol has ports.
 func (p *Packet) end(word string) (netip.Addr, uint16, error) {
 	if !hasPorts(p.Proto) {
 		a, err := netip.ParseAddr(word)
@@ -118,7 +118,7 @@ func (p *Packet) end(word string) (netip.Addr, uint16, error) {
 	return addr, a.Port(), err
 }
 
-// plain refuses addresses that no packet holds.
+// plain refuses addresses that no packet has.
 func plain(a netip.Addr) (netip.Addr, uint16, error) {
 	switch {
 	case a.Zone() != "":
@@ -129,8 +129,7 @@ func plain(a netip.Addr) (netip.Addr, uint16, error) {
 	return a, 0, nil
 }
 
-// details reads what stands behind the addresses: flags of TCP, type and code of
-// ICMP.
+// details reads what follows the addresses: TCP flags, ICMP type and code.
 func (p *Packet) details(words []string) error {
 	var err error
 	switch {
@@ -158,7 +157,7 @@ const (
 	flagLetters = "FSRPAUEW"
 )
 
-// flags reads the letters that pf.conf(5) has for TCP's flags; "-" is none.
+// flags reads the letters of pf.conf(5) for TCP's flags; "-" is none.
 func flags(word string) (uint8, error) {
 	var set uint8
 	if word == "-" {

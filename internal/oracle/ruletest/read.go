@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// maxFaults is how many faults of a file are told.
+// maxFaults is how many faults of a file are reported.
 const maxFaults = 10
 
-// Faults are what is wrong with a file of expectations, a line each.
+// Faults are the errors of a file of expectations, a line each.
 type Faults []string
 
 // Error returns the faults, each with its place.
@@ -23,16 +23,15 @@ func (f Faults) Error() string {
 	return strings.Join(f, "\n")
 }
 
-// Read reads expectations: a JSON array of objects, or objects one behind the
-// other. name is how messages call the file. An error of what the file says is
-// Faults.
+// Read reads expectations: a JSON array of objects, or objects one after the other. name
+// is the file's name in messages. It returns Faults if the contents are wrong.
 func Read(name string, data []byte) ([]*Expectation, error) {
 	var all []*Expectation
 	var faults Faults
 	objects := split(data)
 	line, counted := 1, 0
 	for object, offset, err := objects(); !errors.Is(err, io.EOF); object, offset, err = objects() {
-		offset = max(offset, counted) // the place of a fault comes from the decoder
+		offset = max(offset, counted) // the decoder knows the place of a fault
 		line += bytes.Count(data[counted:offset], []byte("\n"))
 		counted = offset
 		var e *Expectation
@@ -45,7 +44,7 @@ func Read(name string, data []byte) ([]*Expectation, error) {
 			all = append(all, e)
 		}
 		if object == nil {
-			break // behind what is no JSON, nothing can be found
+			break // nothing can be found after text that is no JSON
 		}
 	}
 	if faults == nil && all == nil {
@@ -61,9 +60,9 @@ func column(data []byte, offset int) int {
 	return offset - bytes.LastIndexByte(data[:offset], '\n')
 }
 
-// split returns the JSON values of a file one by one, with the offset of each;
-// those of an array if it is one. The error is io.EOF behind the last. With any
-// other there is no value, and the offset is that of the fault.
+// split returns the JSON values of a file one by one, or those of an array if it is one,
+// each with its offset. After the last the error is io.EOF. With any other error there is
+// no value, and the offset is that of the fault.
 func split(data []byte) func() (value []byte, offset int, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	trimmed := bytes.TrimLeft(data, " \t\r\n")
@@ -109,7 +108,7 @@ func unfinished(err error) error {
 	return err
 }
 
-// skip returns the offset of the next value: behind white space and a comma.
+// skip returns the offset of the next value: after white space and a comma.
 func skip(data []byte, offset int) int {
 	for offset < len(data) && strings.IndexByte(" \t\r\n,", data[offset]) >= 0 {
 		offset++

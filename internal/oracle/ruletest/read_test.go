@@ -66,7 +66,7 @@ func TestReadMany(t *testing.T) {
 	}
 }
 
-// What a packet's text says is what the model reads in its bytes.
+// The model reads the same from a packet's bytes as its text says.
 func TestPacketBytes(t *testing.T) {
 	for _, text := range []string{
 		"tcp 192.0.2.1:4000 > 192.0.2.2:80 SAEW", "tcp [2001:db8::1]:4000 > [2001:db8::2]:80 -", "udp 192.0.2.1:4000 > 192.0.2.2:80",

@@ -13,8 +13,8 @@ type Report struct {
 	Results []*Result
 }
 
-// Run judges all expectations. name is how messages call their file. An error
-// is Faults: of expectations that the host cannot have.
+// Run evaluates all expectations. name is their file's name in messages. It returns
+// Faults for expectations that are impossible on the host.
 func (j *Judge) Run(name string, all []*Expectation) (*Report, error) {
 	report := &Report{Name: name}
 	var faults Faults
@@ -32,7 +32,7 @@ func (j *Judge) Run(name string, all []*Expectation) (*Report, error) {
 	return report, nil
 }
 
-// Failed is the number of expectations that do not hold.
+// Failed returns the number of expectations that do not hold.
 func (r *Report) Failed() int {
 	n := 0
 	for _, result := range r.Results {
@@ -43,7 +43,7 @@ func (r *Report) Failed() int {
 	return n
 }
 
-// Fprint prints what does not hold, and a closing line.
+// Fprint prints the expectations that do not hold, and a closing line.
 func (r *Report) Fprint(w io.Writer) error {
 	var b strings.Builder
 	for _, result := range r.Results {
@@ -73,7 +73,7 @@ func count(n int, one, several string) string {
 	return strings.TrimSpace(text)
 }
 
-// write tells a result that is not as expected.
+// write describes a result that is not as expected.
 func (r *Result) write(b *strings.Builder, name string) {
 	from := ", of the box itself"
 	if r.Expectation.In != "" {
@@ -86,7 +86,7 @@ func (r *Result) write(b *strings.Builder, name string) {
 	fmt.Fprintf(b, "    %s\n", strings.ReplaceAll(r.Outcome.String(), "\n", "\n    "))
 }
 
-// quoted is a value of a field as it is told.
+// quoted returns a field's value as it is printed.
 func quoted(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -105,12 +105,12 @@ func quoted(v any) string {
 	return fmt.Sprint(v)
 }
 
-// String says what became of a packet, and by which rules, a line each.
+// String describes what happened to a packet, and by which rules, a line each.
 func (o *Outcome) String() string {
 	return strings.Join(append([]string{o.sentence()}, o.rules()...), "\n")
 }
 
-// sentence says what became of a packet.
+// sentence describes what happened to a packet.
 func (o *Outcome) sentence() string {
 	if o.Verdict == Block {
 		return fmt.Sprintf("it was blocked (%s), answered by %s", o.Reason, o.Answer)
@@ -131,7 +131,7 @@ func (o *Outcome) sentence() string {
 	return b.String()
 }
 
-// rules returns the rules that the crossings were decided by.
+// rules returns the rules that decided at the crossings.
 func (o *Outcome) rules() []string {
 	var all []string
 	if o.In != nil {
@@ -162,7 +162,7 @@ type Record struct {
 	Outcome  *Outcome  `json:"outcome"`
 }
 
-// Records returns the results in JSON's form, all of them.
+// Records returns all results for JSON.
 func (r *Report) Records() []Record {
 	records := make([]Record, 0, len(r.Results))
 	for _, result := range r.Results {
