@@ -5,9 +5,9 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Blank makes the XDP and TCX programs of an object do nothing but pass every
-// packet on, so that tests of loading and attaching need not wait for the
-// verifier. Maps and other programs stay what they are.
+// Blank makes the XDP and TCX programs of an object pass every packet and do nothing
+// else, so that tests of loading and attaching need not wait for the verifier. Maps and
+// other programs stay as they are.
 func Blank(spec *Spec) {
 	const xdpPass, tcxNext = 2, -1
 	for _, p := range spec.Programs {

@@ -11,15 +11,14 @@ import (
 
 // Code is a piece of a loaded program's machine code.
 type Code struct {
-	Start, End uint64 // addresses; End is behind the last byte
-	Program    string // at most 15 characters, as the kernel keeps them
-	File       string // that it was made of, without folders; "": the program has no line information
+	Start, End uint64 // addresses; End is after the last byte
+	Program    string // at most 15 characters, as the kernel keeps it
+	File       string // source file without its folder; "": the program has no line information
 	Line       int
 }
 
-// LoadedCode finds where the machine code of all loaded programs lies, and the
-// source lines that it was made of. Programs that the kernel does not show, or
-// that end meanwhile, are left out.
+// LoadedCode returns the machine code of all loaded programs and the source lines it was
+// made from. It leaves out programs that the kernel does not show, or that end meanwhile.
 func LoadedCode() ([]Code, error) {
 	var all []Code
 	for id := ebpf.ProgramID(0); ; {
@@ -33,12 +32,12 @@ func LoadedCode() ([]Code, error) {
 		id = next
 		p, err := ebpf.NewProgramFromID(id)
 		if err != nil {
-			continue // it has ended
+			continue // the program has ended
 		}
 		code, err := codeOf(p)
 		p.Close()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has ended, and what it is made of with it
+			continue // the program has ended, and its BTF with it
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the machine code's place of program %d: %w", id, err)
@@ -64,7 +63,7 @@ func codeOf(p *Program) ([]Code, error) {
 	lines, err := info.LineInfos()
 	switch {
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, ebpf.ErrRestrictedKernel), len(addresses) == 0:
-		return code, nil // built without, or not shown
+		return code, nil // built without line information, or not shown
 	case err != nil:
 		return nil, err
 	case len(lines) != len(addresses):
@@ -73,7 +72,7 @@ func codeOf(p *Program) ([]Code, error) {
 	var fine []Code
 	for _, whole := range code {
 		part := Code{}
-		for i, at := range addresses { // in the order of addresses within a function
+		for i, at := range addresses { // sorted by address within a function
 			if at < whole.Start || at >= whole.End {
 				continue
 			}

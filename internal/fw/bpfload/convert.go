@@ -9,15 +9,15 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// ErrTooLarge is returned (wrapped) for a number that has no room where it is to go.
+// ErrTooLarge is returned (wrapped) for a number that does not fit its destination.
 var ErrTooLarge = errors.New("a number is too large")
 
-// Renames are the fields that have another name in the other shape, by
-// "struct.field" of the first.
+// Renames maps a "struct.field" of the first shape to the field's name in the other
+// shape.
 type Renames map[string]string
 
-// A Conversion turns values of one shape into those of another, field by field. Fields
-// are the same if they have the same name; those that only the other shape has become 0.
+// A Conversion converts values of one shape to another, field by field. Fields with the
+// same name are the same. Fields that only the other shape has become 0.
 type Conversion struct {
 	from, to *Shape
 	renames  Renames
@@ -25,14 +25,15 @@ type Conversion struct {
 	left     []string
 }
 
-// A step converts one run of bytes. Numbers are little-endian, as all of weir's machines.
+// A step converts one run of bytes. Numbers are little-endian, as on all of weir's
+// machines.
 type step struct {
 	name       string
 	from, to   int // offsets
-	size       int // of what is copied or read
-	room       int // of a number that is written; 0: bytes are copied
+	size       int // bytes copied or read
+	room       int // size of the number written; 0: bytes are copied
 	signed     bool
-	each       *Conversion // of an array's elements; else nil
+	each       *Conversion // converts an array's elements; else nil
 	count      int
 	fromStride int
 	toStride   int
@@ -47,16 +48,16 @@ func NewConversion(from, to *Shape, renames Renames) (*Conversion, error) {
 	return c, nil
 }
 
-// Left are the fields that the other shape does not have.
+// Left returns the fields that the other shape does not have.
 func (c *Conversion) Left() []string { return c.left }
 
-// Same reports whether both shapes are the same: bytes need not be converted.
+// Same reports whether both shapes are the same, so that bytes need no conversion.
 func (c *Conversion) Same() bool {
 	return c.from.size == c.to.size && len(c.left) == 0 && c.covers()
 }
 
-// covers reports whether all steps copy bytes to where they were, and nothing in
-// the other shape is left out but what pads it.
+// covers reports whether all steps copy bytes to the same offset and fill the other
+// shape, apart from padding.
 func (c *Conversion) covers() bool {
 	fields := 0
 	for i := range c.steps {
@@ -72,7 +73,7 @@ func (c *Conversion) covers() bool {
 	return fields == content(c.to.kind)
 }
 
-// content is the number of a type's bytes that mean something.
+// content returns how many bytes of a type are not padding.
 func content(t btf.Type) int {
 	switch t := btf.UnderlyingType(t).(type) {
 	case *btf.Struct:
@@ -141,7 +142,7 @@ func (c *Conversion) addStruct(name string, from, to *btf.Struct, fromAt, toAt i
 	return nil
 }
 
-// addArray converts as many elements as both have.
+// addArray converts as many elements as both arrays have.
 func (c *Conversion) addArray(name string, from, to *btf.Array, fromAt, toAt int) error {
 	f, err := newShape(from.Type)
 	if err != nil {
@@ -191,7 +192,7 @@ func (c *Conversion) addNumber(name string, from, to btf.Type, fromAt, toAt int)
 	return nil
 }
 
-// push adds a step, to the one before it if they copy what lies side by side.
+// push adds a step. It extends the previous step if the bytes are adjacent.
 func (c *Conversion) push(s step) {
 	if n := len(c.steps); n > 0 && s.room == 0 && s.each == nil {
 		last := &c.steps[n-1]
@@ -203,8 +204,8 @@ func (c *Conversion) push(s step) {
 	c.steps = append(c.steps, s)
 }
 
-// Convert writes a value into to, whose other bytes stay as they are. Both have
-// their shapes' sizes.
+// Convert writes a value into to. Other bytes of to do not change. Both slices have the
+// sizes of their shapes.
 func (c *Conversion) Convert(to, from []byte) error {
 	for i := range c.steps {
 		s := &c.steps[i]
@@ -227,7 +228,7 @@ func (c *Conversion) Convert(to, from []byte) error {
 	return nil
 }
 
-// number writes a number of another size.
+// number writes a number with another size.
 func (s *step) number(to, from []byte) error {
 	var wide [8]byte
 	copy(wide[:], from[s.from:s.from+s.size])

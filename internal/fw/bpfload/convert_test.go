@@ -15,8 +15,8 @@ func field(name string, t btf.Type, at uint32) btf.Member {
 	return btf.Member{Name: name, Type: t, Offset: btf.Bits(8 * at)}
 }
 
-// Fields go to where the other shape has them, by name; what it does not have is told,
-// what only it has is left alone, and what pads either is nothing.
+// Fields go to the offset of the field with the same name. Missing fields are reported,
+// new ones are left alone, and padding is ignored.
 func TestConversion(t *testing.T) {
 	pair := func(a, b uint32) *btf.Struct {
 		return &btf.Struct{Name: "pair", Size: 4, Members: []btf.Member{field("a", number(2), a), field("b", number(2), b)}}
@@ -53,7 +53,7 @@ func TestConversion(t *testing.T) {
 	if err := back.Convert(again, got); err != nil {
 		t.Fatal(err)
 	}
-	copy(again[8:14], old[8:14]) // what the new shape does not have
+	copy(again[8:14], old[8:14]) // the new shape lacks these
 	if diff := cmp.Diff(old, again); diff != "" {
 		t.Errorf("and back (-want +got):\n%s", diff)
 	}
@@ -63,7 +63,7 @@ func TestConversion(t *testing.T) {
 	}
 }
 
-// A signed number keeps its sign in more bytes, and in fewer.
+// A signed number keeps its sign in a larger and in a smaller field.
 func TestConversionOfSigned(t *testing.T) {
 	small := &btf.Int{Name: "small", Size: 2, Encoding: btf.Signed}
 	large := &btf.Int{Name: "large", Size: 4, Encoding: btf.Signed}
@@ -80,7 +80,7 @@ func TestConversionOfSigned(t *testing.T) {
 	}
 }
 
-// Shapes are the same only if nothing but padding differs.
+// Shapes are the same only if they differ in nothing but padding.
 func TestSameShapes(t *testing.T) {
 	shape := func(last string, pad string) *btf.Struct {
 		return &btf.Struct{Name: "s", Size: 12, Members: []btf.Member{field("a", number(4), 0), field(pad, number(4), 4), field(last, number(4), 8)}}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PutDevmap sets an entry of a device map: the interface of the calling thread's network
-// namespace, and the program that runs over what is redirected there.
+// PutDevmap sets an entry of a device map: an interface of the calling thread's network
+// namespace, and the program that runs on frames redirected to it.
 func PutDevmap(m *Map, key, ifindex uint32, p *Program) error {
 	entry := struct { // struct bpf_devmap_val
 		ifindex uint32
@@ -20,7 +20,7 @@ func PutDevmap(m *Map, key, ifindex uint32, p *Program) error {
 	return nil
 }
 
-// RunAlone has a devmap program loaded as one that RunXDP takes.
+// RunAlone makes a devmap program load as one that RunXDP accepts.
 func RunAlone(spec *Spec, program string) {
 	if p := spec.Programs[program]; p != nil {
 		p.AttachType = ebpf.AttachXDP
@@ -30,9 +30,9 @@ func RunAlone(spec *Spec, program string) {
 // membarrierGlobal is MEMBARRIER_CMD_GLOBAL (linux/membarrier.h).
 const membarrierGlobal = 1
 
-// WaitForRuns returns when every run of a program, and every poll of a device's queue,
-// that had begun before has ended: it waits for a grace period of RCU, some 10 ms. An
-// error where the kernel offers none (with nohz_full).
+// WaitForRuns returns when every program run and every poll of a device's queue that had
+// begun before it has ended. It waits for a grace period of RCU, some 10 ms. It returns
+// an error if the kernel offers none (with nohz_full).
 func WaitForRuns() error {
 	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0); errno != 0 {
 		return fmt.Errorf("wait for running programs: membarrier: %w", errno)

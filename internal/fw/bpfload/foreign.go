@@ -16,8 +16,8 @@ import (
 	"weir/internal/host/netif"
 )
 
-// describeXDP names the XDP program on an interface, and who holds it; "" if
-// there is none.
+// describeXDP describes the XDP program on an interface and who holds it. It returns ""
+// if there is none.
 func describeXDP(ifindex int) string {
 	links, err := netif.Links()
 	if err != nil {
@@ -30,9 +30,9 @@ func describeXDP(ifindex int) string {
 	return DescribeProgram(links[i].XDP)
 }
 
-// DescribeProgram names a program by its name and id, the paths at which it or a
-// link to it is pinned, and the processes that have it open. What cannot be found
-// out is left away. It is called within a Place.
+// DescribeProgram describes a program by its name and id, the paths where it or a link to
+// it is pinned, and the processes that have it open. It leaves out what it cannot find
+// out. It is called within a Place.
 func DescribeProgram(id uint32) string {
 	text := fmt.Sprintf("program %d", id)
 	if name := programName(id); name != "" {
@@ -60,8 +60,8 @@ func programName(id uint32) string {
 	return info.Name
 }
 
-// programHolders returns "NAME[PID]" of every process with a descriptor of the
-// program or of a link to it.
+// programHolders returns "NAME[PID]" for each process with a descriptor of the program or
+// of a link to it.
 func programHolders(id uint32) []string {
 	files, err := filepath.Glob("/proc/[0-9]*/fdinfo/*")
 	if err != nil {
@@ -85,7 +85,7 @@ func programHolders(id uint32) []string {
 	return holders
 }
 
-// holdsProgram reads one descriptor's "prog_id:" line, which programs and links have.
+// holdsProgram reads a descriptor's "prog_id:" line, which programs and links have.
 func holdsProgram(fdinfo string, id uint32) bool {
 	f, err := os.Open(fdinfo)
 	if err != nil {
@@ -101,12 +101,12 @@ func holdsProgram(fdinfo string, id uint32) bool {
 	return false
 }
 
-// maxPins is how many pinned objects are looked at: a machine with more has
-// other ways to tell whose a program is.
+// maxPins is how many pinned objects are examined. A machine with more has other ways to
+// tell whose a program is.
 const maxPins = 10000
 
-// programPins returns the paths in bpf file systems at which the program, or a
-// link to it, is pinned.
+// programPins returns the paths in bpf file systems where the program or a link to it is
+// pinned.
 func programPins(id uint32) []string {
 	mounts, err := os.ReadFile("/proc/thread-self/mounts")
 	if err != nil {
@@ -119,7 +119,7 @@ func programPins(id uint32) []string {
 		if len(f) < 3 || f[2] != "bpf" {
 			continue
 		}
-		filepath.WalkDir(f[1], func(path string, d fs.DirEntry, err error) error { //nolint:errcheck // what cannot be read is left away
+		filepath.WalkDir(f[1], func(path string, d fs.DirEntry, err error) error { //nolint:errcheck // what cannot be read is left out
 			switch {
 			case err != nil || left == 0:
 				return fs.SkipDir
@@ -136,8 +136,8 @@ func programPins(id uint32) []string {
 	return pins
 }
 
-// pinnedProgram is the id of the program that is pinned at path, or that a link
-// pinned there holds; 0: neither.
+// pinnedProgram returns the id of the program that is pinned at path, or that a link
+// pinned there holds. It returns 0 if there is neither.
 func pinnedProgram(path string) uint32 {
 	if l, err := link.LoadPinnedLink(path, nil); err == nil {
 		defer l.Close()

@@ -6,35 +6,35 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// A Run is one frame given to a program, as if it had come in by (XDP, TCX
-// ingress) or were to leave by (TCX egress) a device of the calling thread's
-// network namespace.
+// A Run is one frame that is given to a program. The frame seems to come in by (XDP, TCX
+// ingress) or to leave by (TCX egress) a device of the calling thread's network
+// namespace.
 type Run struct {
 	Frame    []byte // at least 14 bytes, with the Ethernet header
 	Ifindex  int
-	Meta     []byte    // XDP: in front of the frame, a multiple of 4 bytes
+	Meta     []byte    // XDP: metadata before the frame, a multiple of 4 bytes
 	Mark     uint32    // TCX
 	Priority uint32    // TCX
 	Note     [5]uint32 // TCX: skb->cb
-	From     int       // TCX egress: index of the interface that it came in by; 0: the box's own
-	Repeat   uint32    // times that the program is run on what the last time left; 0: once
-	GSO      uint32    // TCX: bytes of a segment's payload, of a frame that is to be cut; 0: it is not
+	From     int       // TCX egress: index of the interface that it came in by; 0: the box sent it
+	Repeat   uint32    // how often the program runs, each time on the previous result; 0: once
+	GSO      uint32    // TCX: payload bytes per segment of a super-packet; 0: no super-packet
 }
 
 // An Outcome is what a program did with a frame.
 type Outcome struct {
-	Result   uint32    // what it returned
-	Frame    []byte    // as it is afterwards
-	Meta     []byte    // XDP: what stands in front of it
+	Result   uint32    // the program's return value
+	Frame    []byte    // the frame afterwards
+	Meta     []byte    // XDP: the metadata before it
 	Mark     uint32    // TCX
 	Priority uint32    // TCX
 	Note     [5]uint32 // TCX: skb->cb
 }
 
-// headroom is what a frame may grow by while a program has it.
+// headroom is how many bytes a program may add to a frame.
 const headroom = 256
 
-// RunXDP runs an XDP program once. The device must have an XDP program, any.
+// RunXDP runs an XDP program once. The device must have some XDP program.
 func RunXDP(p *Program, r Run) (Outcome, error) {
 	data := append(append([]byte(nil), r.Meta...), r.Frame...)
 	out := make([]byte, len(data)+headroom)

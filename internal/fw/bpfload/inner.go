@@ -6,8 +6,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// NewInner makes a map of the kind that a map of maps holds. The caller closes it:
-// the other map keeps what is put into it.
+// NewInner makes a map of the kind that a map of maps holds. The caller closes it. A map
+// of maps keeps the maps that are put into it.
 func (l *Objects) NewInner(outer string) (*Map, error) {
 	spec := l.innerSpec(outer)
 	if spec == nil {
@@ -29,8 +29,8 @@ func (l *Objects) innerSpec(outer string) *MapSpec {
 	return nil
 }
 
-// PutInner puts maps into a map of maps, from an index on, all in one call: after
-// a call the kernel waits until no program works with what it replaced.
+// PutInner puts maps into a map of maps from index first on, all in one call. At the end
+// of a call the kernel waits until no program uses what it replaced.
 func (l *Objects) PutInner(outer string, first uint32, inner []*Map) error {
 	keys, values := make([]uint32, len(inner)), make([]uint32, len(inner))
 	for i, m := range inner {
@@ -45,7 +45,7 @@ func (l *Objects) PutInner(outer string, first uint32, inner []*Map) error {
 	return nil
 }
 
-// OpenInner opens a map that lies in a map of maps. The caller closes it.
+// OpenInner opens a map in a map of maps. The caller closes it.
 func OpenInner(outer *Map, index uint32) (*Map, error) {
 	var id ebpf.MapID
 	if err := outer.Lookup(index, &id); err != nil {

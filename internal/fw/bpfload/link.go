@@ -16,23 +16,23 @@ import (
 // A Hook is a place at an interface where a program runs.
 type Hook string
 
-// Hooks, by the names that their pins have.
+// Hooks, by the names in their pins.
 const (
 	XDP     Hook = "xdp"     // in the driver
-	Ingress Hook = "ingress" // TCX, first of all programs there
-	Egress  Hook = "egress"  // TCX, last of all
+	Ingress Hook = "ingress" // TCX, before all other programs
+	Egress  Hook = "egress"  // TCX, after all other programs
 )
 
-// ErrForeign is returned (wrapped, with the program's name, id and owners) for
-// an interface that has an XDP program already.
+// ErrForeign is returned (wrapped, with the program's name, id and owners) if an
+// interface already has an XDP program.
 var ErrForeign = errors.New("the interface has another XDP program")
 
 // ErrNative is in a RefusalError.
 var ErrNative = errors.New("the driver refuses XDP")
 
-// A RefusalError is returned (wrapped) where a driver refuses an XDP program.
+// A RefusalError is returned (wrapped) if a driver refuses an XDP program.
 type RefusalError struct {
-	Said string // by the driver, for people; "": nothing
+	Said string // the driver's message; "": none
 	Err  error
 }
 
@@ -46,8 +46,8 @@ func (e *RefusalError) Error() string {
 // Unwrap returns ErrNative and the kernel's error.
 func (e *RefusalError) Unwrap() []error { return []error{ErrNative, e.Err} }
 
-// A Link holds a program to an interface's hook until it is detached, or until
-// it is closed without having been pinned.
+// A Link keeps a program attached to an interface's hook until it is detached, or until
+// it is closed without being pinned.
 type Link struct {
 	link link.Link
 }
@@ -70,8 +70,8 @@ func Attach(p *Program, hook Hook, ifindex int) (*Link, error) {
 	return &Link{link: l}, nil
 }
 
-// attachXDP attaches in the driver only: generic XDP would be slower than TCX
-// and copies most packets.
+// attachXDP attaches in the driver only. Generic XDP would be slower than TCX and copies
+// most packets.
 func attachXDP(p *Program, ifindex int) (*Link, error) {
 	l, err := link.AttachXDP(link.XDPOptions{Program: p, Interface: ifindex, Flags: link.XDPDriverMode})
 	if err == nil {
@@ -87,7 +87,7 @@ func attachXDP(p *Program, ifindex int) (*Link, error) {
 		return nil, fmt.Errorf("attach xdp to interface %d: %w", ifindex, err)
 	}
 	refusal := &RefusalError{Err: err}
-	if said, err := netif.XDPRefusal(ifindex, p.FD()); err == nil { // else the number alone has to do
+	if said, err := netif.XDPRefusal(ifindex, p.FD()); err == nil { // otherwise only the error number is known
 		refusal.Said = said
 	}
 	return nil, fmt.Errorf("attach xdp to interface %d: %w", ifindex, refusal)
@@ -102,7 +102,7 @@ func OpenLink(path string) (*Link, error) {
 	return &Link{link: l}, nil
 }
 
-// Ifindex returns the interface's index, 0 if the interface is gone.
+// Ifindex returns the interface's index, or 0 if the interface is gone.
 func (l *Link) Ifindex() (int, error) {
 	info, err := l.link.Info()
 	if err != nil {
@@ -117,7 +117,7 @@ func (l *Link) Ifindex() (int, error) {
 	return 0, fmt.Errorf("a link of type %d is neither XDP nor TCX", info.Type)
 }
 
-// Program opens the program that the link holds now.
+// Program opens the link's present program.
 func (l *Link) Program() (*Program, error) {
 	info, err := l.link.Info()
 	if err != nil {
@@ -130,7 +130,7 @@ func (l *Link) Program() (*Program, error) {
 	return p, nil
 }
 
-// Replace puts another program in the place of the link's, between two packets.
+// Replace replaces the link's program between two packets.
 func (l *Link) Replace(p *Program) error {
 	if err := l.link.Update(p); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (l *Link) Replace(p *Program) error {
 	return nil
 }
 
-// Pin keeps the link at path when the process ends.
+// Pin pins the link at path, so that it outlives the process.
 func (l *Link) Pin(path string) error {
 	if err := l.link.Pin(path); err != nil {
 		return fmt.Errorf("pin the link: %w", err)
@@ -148,7 +148,8 @@ func (l *Link) Pin(path string) error {
 	return nil
 }
 
-// Detach takes the program off the interface; it is no error if that is gone.
+// Detach detaches the program from the interface. It is no error if the interface is
+// gone.
 func (l *Link) Detach() error {
 	err := l.link.Detach()
 	if err == nil {

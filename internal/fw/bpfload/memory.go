@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Memory is a map's values in the memory of this process. Programs and other
-// processes change them at any time.
+// A Memory is a map's values, mapped into this process. Programs and other processes may
+// change them at any time.
 type Memory struct {
 	bytes []byte
 	value uintptr // bytes from one value to the next
@@ -29,7 +29,7 @@ func MapMemory(m *Map) (*Memory, error) {
 	return &Memory{bytes: bytes, value: value, count: int(m.MaxEntries())}, nil
 }
 
-// Close ends the mapping; slices of it must not be used any more.
+// Close ends the mapping. Slices of it must not be used any more.
 func (m *Memory) Close() error {
 	if m.bytes == nil {
 		return nil
@@ -39,7 +39,7 @@ func (m *Memory) Close() error {
 	return err
 }
 
-// Values returns the values of m as a slice of T, which has to have their size.
+// Values returns the values of m as a slice of T, which must have their size.
 func Values[T any](m *Memory) ([]T, error) {
 	if size := unsafe.Sizeof(*new(T)); size != m.value {
 		return nil, fmt.Errorf("values of %d bytes seen as %T of %d", m.value, *new(T), size)
@@ -47,10 +47,10 @@ func Values[T any](m *Memory) ([]T, error) {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(m.bytes))), m.count), nil
 }
 
-// Count is the number of values.
+// Count returns the number of values.
 func (m *Memory) Count() int { return m.count }
 
-// Stride is the number of bytes from one value to the next.
+// Stride returns the number of bytes from one value to the next.
 func (m *Memory) Stride() int { return int(m.value) }
 
 // Bytes are the values, one behind the other.

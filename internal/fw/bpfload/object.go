@@ -22,11 +22,11 @@ type (
 	MapSpec  = ebpf.MapSpec
 	Program  = ebpf.Program
 	Spec     = ebpf.CollectionSpec
-	Refusal  = ebpf.VerifierError // prints a summary; with %+v the verifier's whole log
+	Refusal  = ebpf.VerifierError // prints a summary; %+v prints the verifier's whole log
 	MapBatch = ebpf.MapBatchCursor
 )
 
-// Errors of maps that callers tell apart.
+// Errors of maps that callers distinguish.
 var (
 	ErrNoKey  = ebpf.ErrKeyNotExist
 	ErrHasKey = ebpf.ErrKeyExist
@@ -41,42 +41,43 @@ func ReadSpec(object io.ReaderAt) (*Spec, error) {
 	return spec, nil
 }
 
-// Options say how objects are loaded.
+// Options says how objects are loaded.
 type Options struct {
-	// Maps are used instead of new ones of the same name. They stay the caller's.
+	// Maps are used instead of new ones of the same name. The caller still owns them.
 	Maps map[string]*Map
-	// Entries replace the sizes of maps.
+	// Entries overrides the sizes of maps.
 	Entries map[string]uint32
-	// Values of read-only variables, set in every object that has them.
+	// Values sets read-only variables, in every object that has them.
 	Values map[string]any
-	// Shared names the data sections that all objects have in common, as they
-	// have all maps of one name; other sections are each object's own.
+	// Shared names the data sections that all objects share, as they share maps of
+	// one name. Each object has its own copy of the other sections.
 	Shared []string
-	// Programs are those that are loaded at once, the others when they are needed; nil: all.
+	// Programs names the programs to load at once. The others are loaded when they
+	// are needed. nil means all.
 	Programs []string
 }
 
-// Objects are the maps of several object files, and those of their programs that
-// were needed so far.
+// Objects holds the maps of several object files, and the programs that were needed so
+// far.
 type Objects struct {
 	Programs map[string]*Program
 	Maps     map[string]*Map
 
-	mutex    sync.Mutex // of the programs and what follows
+	mutex    sync.Mutex // protects the programs and the fields below
 	prepared map[string]*Program
 	objects  []object
 	own      []*ebpf.Collection
 }
 
-// object is one file: what it declares, and its maps, its own sections among them.
+// object is one file: its declarations and its maps, including its own sections.
 type object struct {
 	spec *Spec
 	maps map[string]*Map
 }
 
-// Load makes the maps of the objects, and loads the programs that o names. A map
-// declared by several of them is one map. A program that the kernel refuses is
-// an error that wraps *Refusal. Specs are changed.
+// Load makes the maps of the objects and loads the programs that o names. A map that
+// several objects declare is one map. If the kernel refuses a program, the error wraps
+// *Refusal. Load changes the specs.
 func Load(specs []*Spec, o Options) (*Objects, error) {
 	loaded := &Objects{Programs: map[string]*Program{}, Maps: map[string]*Map{}, prepared: map[string]*Program{}}
 	if err := checkValues(specs, o.Values); err != nil {
@@ -99,8 +100,7 @@ func Load(specs []*Spec, o Options) (*Objects, error) {
 	return loaded, nil
 }
 
-// addMaps makes the maps of an object that none before it has, and the sections
-// that are its own.
+// addMaps makes an object's own sections, and its maps that no earlier object has.
 func (l *Objects) addMaps(spec *Spec, o Options) error {
 	if err := adapt(spec, o); err != nil {
 		return err
@@ -121,8 +121,8 @@ func (l *Objects) addMaps(spec *Spec, o Options) error {
 	return nil
 }
 
-// Need puts programs into Programs, and loads those that are not loaded yet. It may
-// be called from several goroutines, but not while others read Programs.
+// Need puts programs into Programs and loads those that are not loaded yet. Several
+// goroutines may call it, but not while others read Programs.
 func (l *Objects) Need(names ...string) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -136,16 +136,16 @@ func (l *Objects) Need(names ...string) error {
 	return err
 }
 
-// Prepare loads programs as Need does, but leaves Programs as it is: others may read
-// it meanwhile, which is for seconds. Need has the rest to do.
+// Prepare loads programs as Need does but does not change Programs. So others may read
+// Programs during the seconds that it takes. Need then does the rest.
 func (l *Objects) Prepare(names ...string) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return l.prepare(names)
 }
 
-// prepare loads those of the programs that are not loaded yet, as many at a time as
-// there are processors: what takes long is the verifier. l.mutex is held.
+// prepare loads the programs that are not loaded yet, one per processor at a time,
+// because the verifier takes long. The caller holds l.mutex.
 func (l *Objects) prepare(names []string) error {
 	var missing []string
 	for _, name := range names {
@@ -173,8 +173,8 @@ func (l *Objects) prepare(names []string) error {
 	return err
 }
 
-// weight is what the verifier has to read of a program. The heaviest are loaded
-// first, so that none is begun when all else is done.
+// weight returns how much of a program the verifier has to read. The heaviest programs
+// are loaded first, so that none starts when all others are done.
 func (l *Objects) weight(program string) int {
 	for i := range l.objects {
 		if p := l.objects[i].spec.Programs[program]; p != nil {
@@ -205,8 +205,8 @@ func (l *Objects) program(name string) (*ebpf.Collection, error) {
 	return nil, fmt.Errorf("load: the objects have no program %s", name)
 }
 
-// among returns those of the maps that the object has: given ones, else those
-// of objects before it.
+// among returns the maps that the object declares: the given ones, or those of earlier
+// objects.
 func among(given, earlier map[string]*Map, spec *Spec) map[string]*Map {
 	found := make(map[string]*Map)
 	for name := range spec.Maps {
@@ -217,7 +217,7 @@ func among(given, earlier map[string]*Map, spec *Spec) map[string]*Map {
 	return found
 }
 
-// isPrivate tells sections of constants and variables from maps that objects share.
+// isPrivate reports whether a map is an object's own section of constants or variables.
 func isPrivate(name string, shared []string) bool {
 	return strings.HasPrefix(name, ".") && !slices.Contains(shared, name)
 }
@@ -240,7 +240,7 @@ func adapt(spec *Spec, o Options) error {
 	return nil
 }
 
-// checkValues refuses values that no object has a variable for.
+// checkValues refuses values for which no object has a variable.
 func checkValues(specs []*Spec, values map[string]any) error {
 	for name := range values {
 		known := slices.ContainsFunc(specs, func(s *Spec) bool { return s.Variables[name] != nil })
@@ -251,7 +251,7 @@ func checkValues(specs []*Spec, values map[string]any) error {
 	return nil
 }
 
-// Close releases what the process holds of the objects.
+// Close releases the process's handles to the objects.
 func (l *Objects) Close() error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -262,8 +262,7 @@ func (l *Objects) Close() error {
 	return nil
 }
 
-// NewTable makes an array of one value of that size, which no program needs to
-// know.
+// NewTable makes an array with one value of the given size. No program needs to know it.
 func NewTable(name string, size uint32) (*Map, error) {
 	m, err := ebpf.NewMap(&ebpf.MapSpec{
 		Name: name, Type: ebpf.Array, KeySize: 4, ValueSize: size, MaxEntries: 1,

@@ -21,9 +21,9 @@ func OpenMap(path string) (*Map, error) {
 	return m, nil
 }
 
-// PinMap keeps the map at path when the process ends.
+// PinMap pins the map at path, so that it outlives the process.
 func PinMap(m *Map, path string) error {
-	// A clone, because the library lets a map be pinned in one place only.
+	// Pin a clone, because the library lets a map be pinned in one place only.
 	clone, err := m.Clone()
 	if err != nil {
 		return fmt.Errorf("pin a map at %s: %w", path, err)
@@ -36,7 +36,8 @@ func PinMap(m *Map, path string) error {
 	return nil
 }
 
-// MapIDs returns the ids of the maps pinned in a folder; none if it does not exist.
+// MapIDs returns the ids of the maps pinned in a folder. It returns none if the folder
+// does not exist.
 func MapIDs(dir string) (map[uint32]bool, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +67,7 @@ func MapID(path string) (uint32, error) {
 	return ID(m)
 }
 
-// ID returns a map's number.
+// ID returns a map's id.
 func ID(m *Map) (uint32, error) {
 	info, err := m.Info()
 	if err != nil {

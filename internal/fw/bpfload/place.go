@@ -11,24 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrMounts is returned (wrapped) where the mounts of process 1 cannot be
-// joined. What is pinned in a mount namespace of ip netns exec is seen by nobody
-// and ends with its process, programs and all.
+// ErrMounts is returned (wrapped) if the process cannot join the mounts of process 1.
+// Pins in the mount namespace of `ip netns exec` are invisible to others and end with the
+// process, and so do the programs.
 var ErrMounts = errors.New("these mounts are private, and what is pinned in them dies with the process: use --netns NAME instead of ip netns exec")
 
-// A Place is where BPF objects are pinned and attached: a network namespace,
-// seen with the mounts of process 1.
+// A Place is where BPF objects are pinned and attached: a network namespace, with the
+// mounts of process 1.
 type Place struct {
 	netns string
 }
 
-// At returns the place of a network namespace given by its file
-// ("/run/netns/NAME", "/proc/PID/ns/net"); "": that of the calling thread.
+// At returns the place of the network namespace with this file ("/run/netns/NAME",
+// "/proc/PID/ns/net"). "" is the namespace of the calling thread.
 func At(netns string) Place { return Place{netns: netns} }
 
-// Do calls f in the place. f must not hand work to other goroutines that is
-// meant to be done there. Where another namespace has to be joined, f runs on a
-// thread of its own, which ends with it.
+// Do calls f in the place. f must not leave work for the place to other goroutines. To
+// join another namespace, Do runs f on a new thread, which ends with f.
 func (p Place) Do(f func() error) error {
 	private, err := mountsPrivate()
 	if err != nil {
@@ -48,7 +47,7 @@ func (p Place) Do(f func() error) error {
 	defer netns.Close()
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is not fit for others
+		runtime.LockOSThread() // never unlocked: no other goroutine may use the thread
 		done <- enter(netns, private, f)
 	}()
 	return <-done
@@ -66,7 +65,7 @@ func enter(netns *os.File, private bool, f func() error) error {
 	return f()
 }
 
-// mountsPrivate reports whether this process sees other mounts than process 1.
+// mountsPrivate reports whether this process has other mounts than process 1.
 func mountsPrivate() (bool, error) {
 	own, err := os.Readlink("/proc/thread-self/ns/mnt")
 	if err != nil {
@@ -82,9 +81,9 @@ func mountsPrivate() (bool, error) {
 	return own != first, nil
 }
 
-// mountsApart finds the same where the namespace of process 1 may not be looked at:
-// no mount of one namespace has the number of another's, and this process sees at
-// least its own /proc. Roots say nothing: that of a chroot is no mount.
+// mountsApart finds the same if the mount namespace of process 1 is not readable. Mount
+// ids differ between namespaces, and this process sees at least its own /proc. Roots
+// prove nothing: the root of a chroot is no mount.
 func mountsApart() (bool, error) {
 	seen := make(map[string]int)
 	for _, file := range []string{"/proc/1/mountinfo", "/proc/thread-self/mountinfo"} {

@@ -16,7 +16,7 @@ import (
 	"weir/internal/testenv"
 )
 
-// onThread runs f on a thread of its own, which ends with it.
+// onThread runs f on a new thread, which ends with f.
 func onThread(f func() error) error {
 	done := make(chan error)
 	go func() {
@@ -59,7 +59,7 @@ func TestPlaceNetns(t *testing.T) {
 	}
 }
 
-// From mounts of one's own the work is done with those of process 1, or not at all.
+// A process with its own mounts works with those of process 1, or not at all.
 func TestPlaceMounts(t *testing.T) {
 	testenv.NeedRoot(t)
 	ran := false

@@ -9,18 +9,18 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 )
 
-// A Ring reads a ring buffer that programs write into. One reader at a time: what
-// it has read, no other sees.
+// A Ring reads a ring buffer that programs write to. Use one reader at a time: each
+// record is read once.
 type Ring struct {
 	reader *ringbuf.Reader
 	record ringbuf.Record
 }
 
-// recordHead are the bytes in front of a record in the ring (BPF_RINGBUF_HDR_SZ).
+// recordHead is the number of bytes before a record in the ring (BPF_RINGBUF_HDR_SZ).
 const recordHead = 8
 
-// OpenRing returns a reader of the ring buffer. The caller closes it; the map may
-// be closed before.
+// OpenRing returns a reader of the ring buffer. The caller closes it. The map may be
+// closed before.
 func OpenRing(m *Map) (*Ring, error) {
 	reader, err := ringbuf.NewReader(m)
 	if err != nil {
@@ -29,11 +29,10 @@ func OpenRing(m *Map) (*Ring, error) {
 	return &Ring{reader: reader}, nil
 }
 
-// Read calls each with every record that is in the ring and waits for more for at
-// most patience, or until a program wakes the reader. It ends after as many bytes
-// as the ring holds, however fast programs write: what the caller does between two
-// calls it does during a flood too. The bytes are good until each returns. The
-// error wraps os.ErrClosed after Close.
+// Read calls each with every record in the ring. It waits for more for at most patience,
+// or until a program wakes the reader. It returns after reading as many bytes as the ring
+// holds, however fast programs write. So the caller gets its turn even during a flood.
+// The bytes are valid until each returns. The error wraps os.ErrClosed after Close.
 func (r *Ring) Read(patience time.Duration, each func([]byte)) error {
 	r.reader.SetDeadline(time.Now().Add(patience))
 	for left := r.reader.BufferSize(); left > 0; left -= len(r.record.RawSample) + recordHead {
@@ -49,8 +48,8 @@ func (r *Ring) Read(patience time.Duration, each func([]byte)) error {
 	return nil
 }
 
-// Pending is how many bytes of the ring are unread.
+// Pending returns how many bytes of the ring are unread.
 func (r *Ring) Pending() int { return r.reader.AvailableBytes() }
 
-// Close ends the reader, and a Read that waits.
+// Close ends the reader, and a waiting Read.
 func (r *Ring) Close() error { return r.reader.Close() }

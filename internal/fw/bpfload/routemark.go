@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of linux/bpf.h.
+// From linux/bpf.h.
 const (
 	fibLookupMark = 1 << 5 // BPF_FIB_LOOKUP_MARK
 	fibLookupSize = 64     // struct bpf_fib_lookup
 )
 
-// RoutesByMark reports whether programs can ask the kernel for the route of a packet
-// with a mark, which they can since Linux 6.10. It asks for one from no interface: a
-// kernel that knows the flag says that there is none, another one refuses the flag.
+// RoutesByMark reports whether programs can look up the route of a packet with a mark,
+// which they can since Linux 6.10. It looks one up from no interface. A kernel that knows
+// the flag finds no such interface. An older kernel refuses the flag.
 func RoutesByMark() (knows bool, err error) {
 	query := asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1), asm.Mov.Imm(asm.R0, 0)}
 	for at := int16(-fibLookupSize); at < 0; at += 8 {

@@ -16,12 +16,12 @@ type xdpContext struct {
 	EgressIfindex                uint32
 }
 
-// RunLive runs an XDP program n times on frames that look as if they had just
-// come in by a device of the calling thread's network namespace, and does with
-// them what the program says (XDP_TX sends them out of that device). New frames
-// are copies of frame; later ones have what earlier runs wrote into them. It
-// returns when all runs are done; a signal to the thread starts them anew. Frames
-// leave when batch runs (1 to 256) are done, 0: the kernel's 64, or 16 frames wait.
+// RunLive runs an XDP program n times on frames that seem to have just come in by a
+// device of the calling thread's network namespace, and carries out the verdicts (XDP_TX
+// sends the frames out of that device). New frames are copies of frame. Reused frames
+// keep what earlier runs wrote into them. RunLive returns when all runs are done. A
+// signal to the thread starts them again. Frames leave after batch runs (1 to 256; 0 is
+// the kernel's 64), or when 16 frames wait.
 func RunLive(p *Program, frame []byte, ifindex int, n, batch uint32) error {
 	_, err := p.Run(&ebpf.RunOptions{
 		Data:    frame,

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoBTF is returned (wrapped) for a map that the kernel has no types of.
+// ErrNoBTF is returned (wrapped) for a map whose types the kernel does not know.
 var ErrNoBTF = errors.New("the kernel has no BTF of the map")
 
-// A Shape is how the values of a type lie in memory, as BTF tells.
+// A Shape is the memory layout of a type's values, according to BTF.
 type Shape struct {
 	kind btf.Type
 	size int
@@ -27,11 +27,11 @@ func newShape(t btf.Type) (*Shape, error) {
 	return &Shape{kind: t, size: size}, nil
 }
 
-// Size is the number of bytes of a value.
+// Size returns the number of bytes of a value.
 func (s *Shape) Size() int { return s.size }
 
-// Field returns where a field lies, and what it is. Its path is the names of
-// fields with dots between: "flow_forth.seqlo".
+// Field returns a field's offset and shape. Its path consists of field names with dots
+// between: "flow_forth.seqlo".
 func (s *Shape) Field(path string) (offset int, field *Shape, err error) {
 	field = s
 	for name := range strings.SplitSeq(path, ".") {
@@ -60,8 +60,8 @@ func member(s *btf.Struct, name string) *btf.Member {
 	return nil
 }
 
-// SpecShapes returns the shapes of a map's keys and values as an object declares
-// them. The value of a section is that of its only variable.
+// SpecShapes returns the shapes of a map's keys and values from an object's declaration.
+// A section's value is its only variable.
 func SpecShapes(spec *MapSpec) (key, value *Shape, err error) {
 	if spec.Key == nil || spec.Value == nil {
 		return nil, nil, fmt.Errorf("the object has no BTF of map %s", spec.Name)
@@ -114,7 +114,7 @@ func shapes(key, value btf.Type) (k, v *Shape, err error) {
 		}
 		value = section.Vars[0].Type.(*btf.Var).Type
 	}
-	if _, none := key.(*btf.Void); none { // of a section or a queue
+	if _, none := key.(*btf.Void); none { // a section or a queue
 		key = &btf.Int{Size: 4}
 	}
 	if k, err = newShape(key); err != nil {
@@ -130,7 +130,7 @@ type mapInfo struct {
 	btf, key, value uint32
 }
 
-// mapTypes asks the kernel for the numbers of a map's types. The library has no way to it.
+// mapTypes asks the kernel for the ids of a map's types, because the library cannot.
 func mapTypes(m *Map) (mapInfo, error) {
 	const getInfoByFD = 15 // BPF_OBJ_GET_INFO_BY_FD
 	var info mapInfo
@@ -145,7 +145,7 @@ func mapTypes(m *Map) (mapInfo, error) {
 	return info, nil
 }
 
-// Elements returns the shape of an array's elements, and how many there are.
+// Elements returns the shape of an array's elements, and their number.
 func (s *Shape) Elements() (element *Shape, count int, err error) {
 	array, ok := btf.As[*btf.Array](s.kind)
 	if !ok {

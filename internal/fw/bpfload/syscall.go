@@ -6,8 +6,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// RunSyscall runs a program of type syscall once and returns what it returns. ctx
-// is nil or points to what the program reads and writes.
+// RunSyscall runs a program of type syscall once and returns its return value. ctx is nil
+// or points to what the program reads and writes.
 func RunSyscall(p *Program, ctx any) (uint32, error) {
 	if p == nil {
 		return 0, fmt.Errorf("run: no such program")

@@ -6,11 +6,12 @@ import (
 	"weir/internal/fw/dataplane"
 )
 
-// Names finds the names of what records tell by number.
+// Names looks up the names that belong to the numbers in records.
 type Names interface {
-	// Interface is the name of an interface.
+	// Interface returns the name of an interface.
 	Interface(index uint32) string
-	// Rule is the rule of that global number; nil if no record of it is left.
+	// Rule returns the rule with this global number, or nil if there is no record of
+	// it.
 	Rule(global uint32) *Rule
 }
 
@@ -22,8 +23,8 @@ var verdicts = map[dataplane.Verdict]string{
 	dataplane.VerdictPass: Pass, dataplane.VerdictDrop: Drop, dataplane.VerdictRedirect: Redirect, dataplane.VerdictUp: Up,
 }
 
-// Name is the dataplane's record with names. boot is the time at which the
-// machine's CLOCK_BOOTTIME was 0. Data is the dataplane's own.
+// Name adds names to the dataplane's record. boot is the time at which the machine's
+// CLOCK_BOOTTIME was 0. Data is shared with raw.
 func Name(raw *dataplane.Record, boot time.Time, names Names) Record {
 	r := Record{
 		Time: boot.Add(time.Duration(raw.Time)), Kind: kinds[raw.Kind],

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// icmpNames are messages by their types (IANA, "ICMP Parameters" and "ICMPv6
-// Parameters"); of those in icmpUnreachable by their codes too.
+// icmpNames holds the names of messages by type (IANA, "ICMP Parameters" and "ICMPv6
+// Parameters"). Those in icmpUnreachable also depend on the code.
 var icmpNames = map[uint8]map[uint8]string{
 	protoICMP: {
 		0: "echo reply", 3: "unreachable", 5: "redirect", 8: "echo request", 11: "time exceeded in-transit",
@@ -20,7 +20,8 @@ var icmpNames = map[uint8]map[uint8]string{
 	},
 }
 
-// icmpUnreachable says what is unreachable, by the code (RFC 792, RFC 1812, 5.2.7.1; RFC 4443, 3.1).
+// icmpUnreachable says what is unreachable, by code (RFC 792, RFC 1812, 5.2.7.1; RFC
+// 4443, 3.1).
 var icmpUnreachable = map[uint8]map[uint8]string{
 	protoICMP: {
 		0: "net unreachable", 1: "host unreachable", 2: "protocol unreachable", 3: "port unreachable",
@@ -33,7 +34,7 @@ var icmpUnreachable = map[uint8]map[uint8]string{
 	},
 }
 
-// icmp says what a message is; of an error also what it quotes.
+// icmp describes a message. For an error it also describes the quoted packet.
 func (l *layer4) icmp() string {
 	if len(l.data) < shortHeader {
 		return l.cut()
@@ -63,8 +64,8 @@ func (l *layer4) icmp() string {
 	return line
 }
 
-// mtu is what a message says that the packet was too long for (RFC 1191, 4;
-// RFC 4443, 3.2); 0: it is no such message, or of a router that does not say.
+// mtu returns the MTU in a "too big" message (RFC 1191, 4; RFC 4443, 3.2). It returns 0
+// if this is another message or the router reports none.
 func (l *layer4) mtu() uint32 {
 	switch {
 	case l.proto == protoICMP && l.data[0] == 3 && l.data[1] == 4:

@@ -8,8 +8,8 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// form is a record as it is printed: with the packet in words, and without a
-// verdict where there is none yet.
+// form is a record as it is printed: with the packet in words, and without a verdict if
+// there is none yet.
 type form struct {
 	*Record
 	Verdict string         `json:"verdict,omitempty"`
@@ -24,7 +24,7 @@ func (r *Record) PrintJSON(w io.Writer) error {
 		f.Reason = &r.Reason
 	}
 	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false) // rules are full of < and >
+	e.SetEscapeHTML(false) // rules contain many < and >
 	if err := e.Encode(f); err != nil {
 		return fmt.Errorf("print a record: %w", err)
 	}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Numbers of protocols, EtherTypes and IPv6 extension headers that a line names
-// (IANA, "Protocol Numbers" and "IEEE 802 Numbers").
+// Numbers of protocols, EtherTypes and IPv6 extension headers that a line names (IANA,
+// "Protocol Numbers" and "IEEE 802 Numbers").
 const (
 	etherIP4  = 0x0800
 	etherARP  = 0x0806
@@ -33,16 +33,16 @@ const (
 	ip4Header   = 20
 	ip6Header   = 40
 	tcpHeader   = 20
-	shortHeader = 8 // of UDP, ICMP, and IPv6 extension headers
+	shortHeader = 8 // size of UDP, ICMP and IPv6 extension headers
 )
 
-// maxHeaders bounds the VLAN tags and the IPv6 extension headers that are
-// looked behind.
+// maxHeaders is the most VLAN tags, and the most IPv6 extension headers, that are
+// skipped.
 const maxHeaders = 8
 
-// Summary is a frame in one line as tcpdump -n prints it: addresses, ports and
-// what tells packets of one connection apart. bare: it begins with the IP
-// header. Where the captured bytes end too early it says so, as "[|tcp]".
+// Summary returns a frame as one line, as tcpdump -n prints it: addresses, ports and what
+// distinguishes packets of one connection. bare says that it begins with the IP header.
+// If the captured bytes end too early, the line says so, as "[|tcp]".
 func Summary(frame []byte, bare bool) string {
 	if bare {
 		return ipSummary(frame)
@@ -61,9 +61,8 @@ func Summary(frame []byte, bare bool) string {
 	return fmt.Sprintf("%sethertype 0x%04x, length %d", tags, kind, len(data))
 }
 
-// etherPayload returns where the payload of an Ethernet frame begins, what it
-// is, and the VLAN tags in front of it as text. at is beyond a frame that is too
-// short.
+// etherPayload returns where the payload of an Ethernet frame begins, its type, and the
+// VLAN tags before it as text. If the frame is too short, at is beyond its end.
 func etherPayload(frame []byte) (at int, kind uint16, tags string) {
 	at = etherHeader
 	if len(frame) < at {
@@ -96,13 +95,13 @@ func ipSummary(b []byte) string {
 	return fmt.Sprintf("IP version %d, length %d", b[0]>>4, len(b))
 }
 
-// layer4 is what is behind an IP header.
+// layer4 is the part after an IP header.
 type layer4 struct {
 	src, dst netip.Addr
 	proto    uint8
-	data     []byte // captured
-	length   int    // of data on the wire, as the IP header says
-	fragment string // what is said of a fragment
+	data     []byte // the captured bytes
+	length   int    // of data on the wire, from the IP header
+	fragment string // description of a fragment
 	later    bool   // a fragment without L4 header
 }
 
@@ -113,7 +112,7 @@ func ip4Summary(b []byte) string {
 	header := int(b[0]&0xf) * 4
 	total := int(binary.BigEndian.Uint16(b[2:]))
 	if total == 0 {
-		total = len(b) // of a super-packet, which TCX sees before it is cut
+		total = len(b) // a super-packet, which TCX sees before it is segmented
 	}
 	l := layer4{src: addr4(b[12:]), dst: addr4(b[16:]), proto: b[9], length: total - header}
 	if header < ip4Header || header > len(b) || l.length < 0 {
@@ -138,7 +137,7 @@ func ip6Summary(b []byte) string {
 	return l.String()
 }
 
-// skipExtensions goes to the header behind the IPv6 extension headers (RFC 8200, 4).
+// skipExtensions goes to the header after the IPv6 extension headers (RFC 8200, 4).
 func (l *layer4) skipExtensions() {
 	for range maxHeaders {
 		if len(l.data) < shortHeader {
@@ -178,7 +177,7 @@ func (l *layer4) setFragment(id, offset int, more bool) {
 	l.later = offset > 0
 }
 
-// String is the line: addresses, then what the protocol says.
+// String returns the line: the addresses, then the protocol's details.
 func (l *layer4) String() string {
 	if l.later {
 		return fmt.Sprintf("%s > %s: %s%s, length %d", l.src, l.dst, protoName(l.proto), l.fragment, l.length)
@@ -197,13 +196,13 @@ func (l *layer4) String() string {
 	return said + l.fragment
 }
 
-// ends are the addresses with their ports.
+// ends returns the addresses with their ports.
 func (l *layer4) ends() string {
 	return fmt.Sprintf("%s.%d > %s.%d", l.src, binary.BigEndian.Uint16(l.data), l.dst, binary.BigEndian.Uint16(l.data[2:]))
 }
 
-// cut is the line of a packet whose header is not there as a whole; errors quote
-// no more than the ports.
+// cut returns the line of a packet whose header is incomplete. ICMP errors quote no more
+// than the ports.
 func (l *layer4) cut() string {
 	if len(l.data) >= 4 && (l.proto == protoTCP || l.proto == protoUDP) {
 		return fmt.Sprintf("%s: [|%s]", l.ends(), protoName(l.proto))
@@ -211,7 +210,7 @@ func (l *layer4) cut() string {
 	return fmt.Sprintf("%s > %s: [|%s]", l.src, l.dst, protoName(l.proto))
 }
 
-// tcpFlags are the letters of the header's bits as tcpdump shows them, in its order.
+// tcpFlags holds the letters of the header's bits as tcpdump shows them, in its order.
 const tcpFlags = "FSRP.UEW"
 
 func (l *layer4) tcp() string {
@@ -235,7 +234,7 @@ func (l *layer4) tcp() string {
 	switch {
 	case payload > 0:
 		line += fmt.Sprintf(", seq %d:%d", seq, seq+uint32(payload))
-	case l.data[13]&0x07 != 0: // FIN, SYN and RST count, or say where they stand
+	case l.data[13]&0x07 != 0: // FIN, SYN and RST occupy or mark a sequence number
 		line += fmt.Sprintf(", seq %d", seq)
 	}
 	if l.data[13]&0x10 != 0 {
@@ -271,7 +270,7 @@ func arpSummary(b []byte) string {
 	}
 }
 
-// captured cuts off padding behind the packet.
+// captured removes padding after the packet.
 func captured(b []byte, length int) []byte { return b[:min(len(b), max(length, 0))] }
 
 func addr4(b []byte) netip.Addr { return netip.AddrFrom4([4]byte(b)) }

@@ -12,12 +12,11 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// A Writer writes records as pcapng (draft-ietf-opsawg-pcapng): an interface
-// block for each interface, times in nanoseconds, and comments on each packet.
+// A Writer writes records as pcapng (draft-ietf-opsawg-pcapng): an interface block for
+// each interface, times in nanoseconds, and comments on each packet.
 //
-// A file has one link type, as libpcap reads no other. Where it is Ethernet, what
-// comes from a device without gets a header with zeros for addresses, as the
-// kernel gives lo.
+// A file has one link type, because libpcap reads no other. If it is Ethernet, packets of
+// devices without a header get one with zeros for addresses, as the kernel does on lo.
 type Writer struct {
 	w          *pcapgo.NgWriter
 	snap       int
@@ -27,13 +26,13 @@ type Writer struct {
 
 // A Form says how a Writer writes.
 type Form struct {
-	Snap        int      // the most bytes of a frame that are kept
-	Bare        bool     // packets without Ethernet header (LINKTYPE_RAW): of records that have none
+	Snap        int      // most bytes kept of a frame
+	Bare        bool     // packets without Ethernet header (LINKTYPE_RAW), for records that have none
 	Application string   // named as the file's author
-	Interfaces  []string // known at the beginning, at least one; others follow when they are met
+	Interfaces  []string // known at the beginning, at least one; others are added when they appear
 }
 
-// NewWriter makes a writer to w, and writes the head of the file.
+// NewWriter returns a writer to w, and writes the head of the file.
 func NewWriter(w io.Writer, f *Form) (*Writer, error) {
 	n := &Writer{snap: f.Snap, bare: f.Bare, interfaces: make(map[string]int)}
 	section := pcapgo.NgSectionInfo{Hardware: runtime.GOARCH, OS: runtime.GOOS, Application: f.Application}
@@ -59,7 +58,7 @@ func (w *Writer) block(name string) pcapgo.NgInterface {
 	return pcapgo.NgInterface{Name: name, OS: runtime.GOOS, LinkType: link, SnapLength: uint32(w.snap)}
 }
 
-// Write writes a record. It may lie in a buffer until Flush.
+// Write writes a record. It may stay in a buffer until Flush.
 func (w *Writer) Write(r *Record) error {
 	id, err := w.interfaceID(r.Shown())
 	if err != nil {
@@ -88,8 +87,8 @@ func (w *Writer) Write(r *Record) error {
 	return nil
 }
 
-// Flush hands what was written to the underlying writer: a reader at the other
-// end of a pipe sees it.
+// Flush passes the buffer to the underlying writer, so that a reader at the other end of
+// a pipe sees it.
 func (w *Writer) Flush() error {
 	if err := w.w.Flush(); err != nil {
 		return fmt.Errorf("write pcapng: %w", err)
@@ -108,8 +107,8 @@ func (w *Writer) Close(lost uint64) error {
 	return w.Flush()
 }
 
-// interfaceID gives the number of an interface's block, and writes it where there
-// is none yet.
+// interfaceID returns the number of an interface's block. It writes the block if there is
+// none yet.
 func (w *Writer) interfaceID(name string) (int, error) {
 	if id, ok := w.interfaces[name]; ok {
 		return id, nil
@@ -122,7 +121,7 @@ func (w *Writer) interfaceID(name string) (int, error) {
 	return id, nil
 }
 
-// withEthernet puts an Ethernet header without addresses in front of an IP packet.
+// withEthernet puts an Ethernet header without addresses before an IP packet.
 func withEthernet(packet []byte) []byte {
 	frame := make([]byte, etherHeader, etherHeader+len(packet))
 	frame[12], frame[13] = etherIP4>>8, etherIP4&0xff

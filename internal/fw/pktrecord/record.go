@@ -9,16 +9,16 @@ import (
 // Kinds of records.
 const (
 	Log    = "log"    // a rule with log matched the packet
-	Before = "before" // captured as it came
+	Before = "before" // captured as it came in
 	After  = "after"  // captured as it leaves
 )
 
-// Verdicts. Records of rules have the first two: they say what the rules made of
-// the packet, not how it went on.
+// Verdicts. Records of rules use the first two: they say what the rules decided, not what
+// happened to the packet later.
 const (
 	Pass     = "pass"
 	Drop     = "drop"
-	Redirect = "redirect" // onto the wire of another interface
+	Redirect = "redirect" // sent out of another interface
 	Up       = "up"       // to the stack
 )
 
@@ -32,9 +32,9 @@ type Record struct {
 	Direction string        `json:"direction"`      // "in" or "out"
 	Verdict   string        `json:"verdict"`
 	Reason    reason.Reason `json:"reason"`
-	Rule      *Rule         `json:"rule,omitempty"`  // that logs or decided; nil: none
+	Rule      *Rule         `json:"rule,omitempty"`  // the rule that logged or decided; nil: none
 	State     uint32        `json:"state,omitempty"` // number of the packet's state; 0: none
-	All       bool          `json:"all,omitempty"`   // logged because of log (all): not the packet that made the state
+	All       bool          `json:"all,omitempty"`   // logged because of log (all): the packet did not create the state
 	Length    int           `json:"length"`          // bytes of the frame; L3: of the IP packet
 	L3        bool          `json:"l3,omitempty"`    // Data begins with the IP header
 	Family    int           `json:"family,omitempty"`
@@ -45,9 +45,9 @@ type Record struct {
 type Rule struct {
 	Nr     int    `json:"nr"` // in its ruleset
 	Text   string `json:"text,omitempty"`
-	Action string `json:"action,omitempty"` // pass, block, match
+	Action string `json:"action,omitempty"` // pass, block or match
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Label  string `json:"label,omitempty"`
-	Old    bool   `json:"old,omitempty"` // of a ruleset that is not in force any more
+	Old    bool   `json:"old,omitempty"` // from a ruleset that is no longer in force
 }

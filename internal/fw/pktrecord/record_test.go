@@ -44,7 +44,7 @@ func syn(t *testing.T) []byte {
 	return serialize(t, ether(layers.EthernetTypeIPv4), ip, tcp)
 }
 
-// The lines are those of tcpdump -n, where it has one.
+// The lines are those of tcpdump -n, if it has one.
 func TestSummary(t *testing.T) {
 	tcp6, udp6 := ip6(layers.IPProtocolTCP), ip6(layers.IPProtocolUDP)
 	data := &layers.TCP{SrcPort: 22, DstPort: 4242, Seq: 100, Ack: 8, ACK: true, PSH: true, Window: 501}
@@ -92,7 +92,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// What the bytes are, the line is made without reading behind them.
+// Whatever the bytes are, the line is made without reading past their end.
 func FuzzSummary(f *testing.F) {
 	f.Add(make([]byte, 64), false)
 	f.Add([]byte{0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6}, true)
@@ -144,7 +144,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// What is written is read again by another's reader, with names, times and comments.
+// Another library reads the file back, with names, times and comments.
 func TestWriter(t *testing.T) {
 	frame, at := syn(t), time.Unix(1700000000, 123456789).UTC()
 	all := []Record{

@@ -8,21 +8,21 @@ import (
 	"io"
 )
 
-// A stream of records, as the daemon sends captured packets: for each record its
-// size in four bytes, little-endian, and the bytes that the ring held. A size of
-// streamLost is followed by eight bytes and a record: how many were lost so far
-// because the ring or the reader was full. Numbers become names at the reader's,
-// so that a packet costs the daemon two copies.
+// The daemon sends captured packets as a stream of records. Each record has its size in
+// four bytes, little-endian, then the bytes from the ring. A size of streamLost is
+// followed by eight bytes and a record. The eight bytes say how many records were lost so
+// far because the ring or the reader was full. The reader turns numbers into names, so
+// that a packet costs the daemon only two copies.
 
 const (
 	streamLost = 0xffffffff
-	streamMax  = 1 << 16 // bytes of a record
+	streamMax  = 1 << 16 // most bytes of a record
 )
 
-// errStream is the error of a stream that is none.
+// errStream is the error for input that is no such stream.
 var errStream = errors.New("read the stream of packets: it is not one of this version")
 
-// AppendStream appends a record's bytes to what is sent.
+// AppendStream appends a record's bytes to the stream.
 func AppendStream(to, raw []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(to, uint32(len(raw))), raw...)
 }
@@ -44,8 +44,8 @@ func NewStream(r io.Reader) *Stream {
 	return &Stream{r: bufio.NewReaderSize(r, streamMax), raw: make([]byte, streamMax)}
 }
 
-// Next returns the bytes of the next record; they are good until the next call.
-// The error is io.EOF where the stream ends between two.
+// Next returns the bytes of the next record. They are valid until the next call. The
+// error is io.EOF if the stream ends between two records.
 func (s *Stream) Next() ([]byte, error) {
 	for {
 		var head [8]byte
@@ -70,8 +70,8 @@ func (s *Stream) Next() ([]byte, error) {
 	}
 }
 
-// Lost is how many records were lost, as far as the stream has told.
+// Lost returns how many records were lost, according to the stream so far.
 func (s *Stream) Lost() uint64 { return s.lost }
 
-// Pending reports whether more of the stream is there already.
+// Pending reports whether more of the stream is already there.
 func (s *Stream) Pending() bool { return s.r.Buffered() > 0 }

@@ -30,7 +30,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A stream that was cut, or is none, gives an error and no record of other bytes.
+// A truncated stream, or input that is none, causes an error and no record of wrong
+// bytes.
 func TestStreamCut(t *testing.T) {
 	whole := AppendStream(AppendLost(nil, 3), []byte("record"))
 	for n := range whole {

@@ -8,16 +8,16 @@ import (
 	"weir/internal/fw/reason"
 )
 
-// timeForm is tcpdump's.
+// timeForm is the form that tcpdump uses.
 const timeForm = "15:04:05.000000"
 
-// Line is the record in one line, in the form in which tcpdump prints pf's log:
-// time, rule and reason, the rule's place, what was done where, packet.
+// Line returns the record as one line, in the form in which tcpdump prints pf's log:
+// time, rule and reason, the rule's place, action and interface, packet.
 func (r *Record) Line() string {
 	return r.Time.Local().Format(timeForm) + " " + r.head() + ": " + Summary(r.Data, r.L3)
 }
 
-// head is the line without time and packet.
+// head returns the line without time and packet.
 func (r *Record) head() string {
 	if r.Kind == Before {
 		return "as it came: " + r.crossing()
@@ -25,8 +25,8 @@ func (r *Record) head() string {
 	return r.decision() + ": " + r.action() + " " + r.crossing() + r.exit()
 }
 
-// decision is "rule 12/(match) [weir.conf:34]"; a rule of an earlier ruleset is
-// marked, as its number means another one now.
+// decision returns "rule 12/(match) [weir.conf:34]". A rule of an earlier ruleset is
+// marked, because its number means another rule now.
 func (r *Record) decision() string {
 	if r.Rule == nil {
 		return "rule def/(" + r.why() + ")"
@@ -41,7 +41,8 @@ func (r *Record) decision() string {
 	return line + " [" + path.Base(r.Rule.File) + ":" + strconv.Itoa(r.Rule.Line) + "]"
 }
 
-// why is the reason; "match", as pf calls it, where a rule's own verdict was it.
+// why returns the reason. If a rule's own verdict was the reason, it returns "match", as
+// pf does.
 func (r *Record) why() string {
 	switch r.Reason {
 	case reason.Rule, reason.NoRule, reason.Block:
@@ -50,8 +51,8 @@ func (r *Record) why() string {
 	return r.Reason.String()
 }
 
-// action is what the rules made of the packet, in pf's words; a rule that only
-// matches decides nothing.
+// action returns what the rules decided, in pf's words. A rule that only matches decides
+// nothing.
 func (r *Record) action() string {
 	switch {
 	case r.Verdict == Drop, r.answered():
@@ -62,7 +63,7 @@ func (r *Record) action() string {
 	return "pass"
 }
 
-// answered reports whether the bytes are what the sender of a blocked packet is told.
+// answered reports whether the bytes are a reject to the sender of a blocked packet.
 func (r *Record) answered() bool { return r.Kind == After && r.Verdict != Drop && !r.Reason.IsPass() }
 
 func (r *Record) crossing() string { return r.Direction + " on " + r.Interface }
@@ -80,8 +81,8 @@ func (r *Record) exit() string {
 	return ""
 }
 
-// Comments are what a packet's comments say in pcapng: what was done and why,
-// and the rule in full.
+// Comments returns a packet's comments in pcapng: what was done and why, and the full
+// rule.
 func (r *Record) Comments() []string {
 	comments := []string{r.head()}
 	if r.Kind == Before {
@@ -94,8 +95,8 @@ func (r *Record) Comments() []string {
 	return comments
 }
 
-// Shown is the interface at which the bytes are seen: where the packet leaves,
-// if it is shown as it leaves.
+// Shown returns the interface where the bytes are seen. For a packet shown as it leaves,
+// that is where it leaves.
 func (r *Record) Shown() string {
 	if r.leaves() {
 		return r.Peer
@@ -103,7 +104,7 @@ func (r *Record) Shown() string {
 	return r.Interface
 }
 
-// leaves reports whether the bytes are those that another interface sends.
+// leaves reports whether another interface sends these bytes.
 func (r *Record) leaves() bool {
 	return r.Kind == After && r.Verdict == Redirect && r.Peer != ""
 }

@@ -6,11 +6,11 @@ import (
 	"weir/pf/resolve"
 )
 
-// An addresses is what an address in a rule stands for now: entries, of which
+// addresses is what an address in a rule means now. If several entries hold an address,
 // the one with the longest prefix counts.
 type addresses []resolve.TableEntry
 
-// resolve returns what the address stands for; its Not is not asked.
+// resolve returns what the address means now. It ignores Not.
 func (c *compiler) resolve(a *resolve.Address) addresses {
 	switch a.Kind {
 	case resolve.TableAddress:
@@ -25,10 +25,10 @@ func (c *compiler) resolve(a *resolve.Address) addresses {
 	return addresses{{Prefix: a.Prefix}}
 }
 
-// dynamic returns what (if) stands for, of the addresses that suit: with :network
-// the networks (without link-local ones, as in pf), with :broadcast and :peer
-// those addresses, else the interface's, cut to the bits given; with :0 the first
-// of each interface and family.
+// dynamic returns what (if) means, using the addresses for which suits is true. With
+// :network that is the networks (without link-local ones, as in pf), with :broadcast and
+// :peer those addresses, otherwise the interface's addresses, cut to the given bits. :0
+// keeps only the first of each interface and family.
 func (s *Snapshot) dynamic(a *resolve.Address, suits func(Address) bool) []netip.Prefix {
 	var found []netip.Prefix
 	for _, i := range s.named(a.Interface) {
@@ -45,7 +45,7 @@ func (s *Snapshot) dynamic(a *resolve.Address, suits func(Address) bool) []netip
 	return found
 }
 
-// asked returns what a modifier makes of an address of the interface.
+// asked applies a modifier to an address of the interface.
 func (i *Interface) asked(p netip.Prefix, peer netip.Addr, m resolve.Modifier) (_ netip.Prefix, ok bool) {
 	switch m {
 	case resolve.NetworkModifier:
@@ -59,8 +59,7 @@ func (i *Interface) asked(p netip.Prefix, peer netip.Addr, m resolve.Modifier) (
 	return p, true
 }
 
-// spans returns the addresses that an address in a rule stands for now, IPv4's
-// and IPv6's.
+// spans returns the addresses that an address in a rule means now, for IPv4 and IPv6.
 func (c *compiler) spans(a *resolve.Address) [2][]span {
 	if a.Kind == resolve.RangeAddress {
 		s := []span{{numberOf(a.Prefix.Addr()), numberOf(a.Last)}}

@@ -5,24 +5,23 @@ import (
 	"slices"
 )
 
-// Limits of what is made of the rules, so that a file cannot fill the memory.
-// In bytes: classes 32 MiB, vectors 64 MiB, nodes and their spans 96 MiB.
+// Limits on the compiled rules, so that a file cannot fill the memory. In bytes: classes
+// 32 MiB, vectors 64 MiB, nodes and their spans 96 MiB.
 const (
 	maxClasses = 1 << 20
 	maxVectors = 1 << 20
 	maxNodes   = 1 << 20
 )
 
-// A condition is something that rules ask of a field: the numbers that meet it,
-// in each of the field's spaces, and the rules that ask it or its contrary.
+// A condition is what rules require of a field: the numbers that meet it in each of the
+// field's spaces, and the rules that have it or its negation.
 type condition struct {
 	spans [2][]span
 	rules []int
 }
 
-// A field is all conditions on one field. Rules that ask nothing of it have no
-// condition, and their bit set in common, as have those that ask for the
-// contrary of their condition.
+// A field holds all conditions on one field. In common the bits are set of rules without
+// a condition on the field, and of rules with a negated condition.
 type field struct {
 	conditions []*condition
 	common     []uint64
@@ -33,11 +32,11 @@ type classifier struct {
 	program *Program
 	field   *field
 	block   int                  // chunks in one
-	at      uint32               // of field.common in program.Vectors
+	at      uint32               // index of field.common in program.Vectors
 	all     []uint64             // the vector of all rules
 	known   map[[2]uint64]uint32 // classes by the hash of the conditions met
-	met     []int                // conditions that hold for the number at hand
-	places  []int                // of conditions in met, or -1
+	met     []int                // conditions that the present number meets
+	places  []int                // index of each condition in met, or -1
 	hash    [2]uint64            // of met
 }
 
@@ -65,19 +64,19 @@ func appendVector(vectors []Bits, v []uint64) []Bits {
 	return vectors
 }
 
-// A stretch is a number from which on all numbers are of a class, up to the next.
+// A stretch is the first of a run of numbers that have the same class.
 type stretch struct {
 	from  number
 	class uint32
 }
 
-// An edge is where a condition begins or ceases to be met.
+// An edge is a number at which a condition begins or ceases to be met.
 type edge struct {
 	at        number
 	condition int
 }
 
-// stretches goes over one of the field's spaces.
+// stretches returns the stretches of one of the field's spaces.
 func (c *classifier) stretches(space int) ([]stretch, error) {
 	var edges []edge
 	for i, condition := range c.field.conditions {
@@ -131,9 +130,8 @@ func (c *classifier) toggle(condition int) {
 	c.hash[1] ^= mix(2*uint64(condition) + 1)
 }
 
-// mix makes a random-looking number of another (splitmix64). Of two sets of
-// conditions among a million, the chance that their 128 bits of hash are the same
-// is below 2^-88.
+// mix returns a random-looking number for n (splitmix64). Among a million sets of
+// conditions, the chance that two have the same 128-bit hash is below 2^-88.
 func mix(n uint64) uint64 {
 	n = (n + 1) * 0x9e3779b97f4a7c15
 	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9
@@ -141,8 +139,7 @@ func mix(n uint64) uint64 {
 	return n ^ n>>31
 }
 
-// class returns the class of numbers that meet the conditions at hand, those and
-// no others.
+// class returns the class of numbers that meet exactly the present conditions.
 func (c *classifier) class() (uint32, error) {
 	if class, ok := c.known[c.hash]; ok {
 		return class, nil
@@ -160,8 +157,8 @@ func (c *classifier) class() (uint32, error) {
 	return class, nil
 }
 
-// make makes the class of the conditions at hand, and the chunks that are its own:
-// the caller says where these stand.
+// make makes the class of the present conditions and its own chunks. The caller decides
+// where these go.
 func (c *classifier) make() (made Class, own []Bits) {
 	made.Common = c.at
 	differing := c.differing()
@@ -197,8 +194,8 @@ func bit(n int, set bool) uint64 {
 	return 0
 }
 
-// differing returns the rules of the conditions met, by chunk: their bits are not
-// those of common.
+// differing returns the rules of the present conditions, by chunk. Their bits differ from
+// those in common.
 func (c *classifier) differing() map[int]*Bits {
 	own := map[int]*Bits{}
 	for _, i := range c.met {

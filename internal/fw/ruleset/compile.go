@@ -10,18 +10,17 @@ import (
 	"weir/pf/resolve"
 )
 
-// MaxRules is the number of rules that a ruleset may have, after expansion.
+// MaxRules is the most rules that a ruleset may have after expansion.
 const MaxRules = limits.MaxRules
 
 const maxTags = 1<<16 - 1
 
-// Compile compiles the rules for the host as it is now. What a rule says of an
-// interface that does not exist is met by no packet. An error that a rule causes
-// is an *Error.
+// Compile compiles the rules for the present host. A condition on an interface that does
+// not exist matches no packet. If a rule causes the error, it is an *Error.
 func Compile(rs *resolve.Ruleset, s Snapshot) (*Program, error) { return compile(rs, s, nil) }
 
-// compile gives tags and queues the numbers that they have in another program; nil:
-// there is none.
+// compile gives tags and queues the same numbers as in other. If other is nil, there is
+// no such program.
 func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) {
 	if err := knownLists(rs.Translations); err != nil {
 		return nil, err
@@ -61,13 +60,13 @@ func compile(rs *resolve.Ruleset, s Snapshot, other *Program) (*Program, error) 
 type compiler struct {
 	rules    []*resolve.Rule
 	snapshot Snapshot
-	tables   map[string]addresses // automatic ones
+	tables   map[string]addresses // automatic tables
 	tags     map[string]uint16
 	queues   map[string]uint16
 	program  *Program
 }
 
-// locate tells an Error where its rule stands.
+// locate adds the rule's place to an Error.
 func (c *compiler) locate(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Pos, e.Text = c.rules[e.Rule].Pos, c.rules[e.Rule].Text
@@ -103,7 +102,7 @@ func (c *compiler) compile() error {
 	return c.tableFields()
 }
 
-// check refuses what no rule of a resolved file has.
+// check refuses what no rule of a resolved file can contain.
 func (c *compiler) check(r *resolve.Rule) error {
 	for _, e := range []*resolve.Endpoint{&r.From, &r.To} {
 		switch e.Addr.Kind {
@@ -131,7 +130,7 @@ func (c *compiler) check(r *resolve.Rule) error {
 	return known(r, c.rules)
 }
 
-// action returns what the rule does once its conditions are met.
+// action returns what the rule does if its conditions are met.
 func (c *compiler) action(r *resolve.Rule) Rule {
 	a := Rule{
 		Tag: c.tag(r.Tag), Tagged: c.tag(r.Tagged),
@@ -159,7 +158,7 @@ func (c *compiler) action(r *resolve.Rule) Rule {
 	return a
 }
 
-// translations adds the rule's translations to what it does.
+// translations adds the rule's translations to its action.
 func (c *compiler) translations(r *resolve.Rule, a *Rule) (err error) {
 	if a.NatPool, err = c.pool(r.Nat); err != nil {
 		return err
@@ -177,7 +176,7 @@ func (c *compiler) translations(r *resolve.Rule, a *Rule) (err error) {
 	return nil
 }
 
-// tag numbers a tag: states keep the numbers of their tags over reloads.
+// tag returns a tag's number. States keep the numbers of their tags over reloads.
 func (c *compiler) tag(name string) uint16 {
 	if name == "" {
 		return 0

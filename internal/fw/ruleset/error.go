@@ -6,9 +6,9 @@ import (
 	"weir/pf/token"
 )
 
-// An Error is what keeps rules from being compiled.
+// An Error says why rules cannot be compiled.
 type Error struct {
-	Rule int       // number of the rule at which it showed
+	Rule int       // number of the rule that caused it
 	Pos  token.Pos // of that rule
 	Text string    // of that rule
 	What string

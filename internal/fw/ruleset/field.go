@@ -9,15 +9,15 @@ import (
 	"weir/pf/resolve"
 )
 
-// A question is what a rule asks of a field.
+// A question is a rule's condition on a field.
 type question[K comparable] struct {
-	asked    bool // false: nothing
-	contrary bool // the rule wants the condition not to be met
-	key      K    // same key, same condition
+	asked    bool // false: no condition
+	contrary bool // the condition is negated
+	key      K    // conditions with the same key are the same
 }
 
-// collect gathers what the rules ask of a field; spans gives the numbers that
-// meet a condition.
+// collect gathers the rules' conditions on a field. spans returns the numbers that meet a
+// condition.
 func collect[K comparable](rules []*resolve.Rule, ask func(*resolve.Rule) question[K], spans func(K) [2][]span) *field {
 	f := &field{common: newVector(len(rules))}
 	known := map[K]*condition{}
@@ -46,7 +46,7 @@ func (c *compiler) fields() error {
 	from := func(r *resolve.Rule) *resolve.Endpoint { return &r.From }
 	for _, f := range []struct {
 		*field
-		small, large int // trees
+		small, large int // numbers of trees
 	}{
 		{c.addresses(to), fieldDst, treeDst6},
 		{c.addresses(from), fieldSrc, treeSrc6},
@@ -62,8 +62,8 @@ func (c *compiler) fields() error {
 	return nil
 }
 
-// field makes one field's classes and its trees; large is the one of its space of
-// 128-bit numbers, 0 if it has none.
+// field makes one field's classes and trees. large is the number of the tree for 128-bit
+// numbers, or 0 if the field has none.
 func (c *compiler) field(f *field, small, large int) error {
 	p := c.program
 	classifier := newClassifier(p, f)
@@ -84,7 +84,7 @@ func (c *compiler) field(f *field, small, large int) error {
 	return nil
 }
 
-// widest returns the first rule of the condition that has the most spans.
+// widest returns the first rule of the condition with the most spans.
 func (f *field) widest() int {
 	size := func(c *condition) int { return len(c.spans[0]) + len(c.spans[1]) }
 	widest := slices.MaxFunc(f.conditions, func(a, b *condition) int { return cmp.Compare(size(a), size(b)) })

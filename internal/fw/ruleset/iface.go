@@ -5,7 +5,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// A place is what a rule asks of the interface and of the packet's direction.
+// A place is a rule's condition on the interface and the direction.
 type place struct {
 	on        resolve.Interface
 	direction ast.Direction
@@ -13,15 +13,14 @@ type place struct {
 
 func placeOf(r *resolve.Rule) place {
 	if r.Fragment {
-		return place{direction: r.Direction} // of no interface: a packet that rules see is whole
+		return place{direction: r.Direction} // no interface: rules only see whole packets
 	}
 	return place{r.Interface, r.Direction}
 }
 
 func (p *place) asksNothing() bool { return p.on.Any && p.direction == ast.AnyDirection }
 
-// spans returns the places that meet the conditions, among all indices that
-// interfaces may have.
+// spans returns the places that meet the condition, among all possible interface indexes.
 func (p *place) spans(s *Snapshot) []span {
 	var indices []span
 	switch {
@@ -45,10 +44,11 @@ func (p *place) spans(s *Snapshot) []span {
 	return spans
 }
 
-// anyIndex is the largest number in the place of an interface's index.
+// anyIndex is the largest interface index in a place.
 const anyIndex = 1<<32 - 1
 
-// indices returns those of the interfaces that have the name or are in the group.
+// indices returns the indexes of the interface with this name, or of the members of this
+// group.
 func (s *Snapshot) indices(name string) []span {
 	var spans []span
 	for _, i := range s.named(name) {
@@ -57,7 +57,7 @@ func (s *Snapshot) indices(name string) []span {
 	return join(spans)
 }
 
-// others returns the indices between spans.
+// others returns the indexes between spans.
 func others(spans []span) []span {
 	var between []span
 	next := uint64(0)

@@ -9,8 +9,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// known refuses what a rule says and the programs do not do. Rules that were
-// read to be enforced say nothing of it.
+// known refuses parts of a rule that the programs do not implement. Rules that were read
+// for enforcement contain none.
 func known(r *resolve.Rule, rules []*resolve.Rule) error {
 	if name := r.Unenforced(); name != "" {
 		return notKnown(name)
@@ -25,8 +25,8 @@ func known(r *resolve.Rule, rules []*resolve.Rule) error {
 	return nil
 }
 
-// knownInterface takes what is known out of a copy: what is left, as a field that
-// is new, is not known.
+// knownInterface clears the known fields of a copy. Whatever is left, such as a new
+// field, is not known.
 func knownInterface(on resolve.Interface) error {
 	on.Any, on.Not, on.Group, on.Name = false, false, false, ""
 	if name := given(on); name != "" {
@@ -37,7 +37,7 @@ func knownInterface(on resolve.Interface) error {
 
 func notKnown(name string) error { return fmt.Errorf("%s is not known here", name) }
 
-// given returns the name of the first field of a struct that is not zero.
+// given returns the name of the first non-zero field of a struct.
 func given(of any) string {
 	v := reflect.ValueOf(of)
 	for i := range v.NumField() {
@@ -48,7 +48,7 @@ func given(of any) string {
 	return ""
 }
 
-// knownAnchor refuses an anchor whose rules cannot be judged without it.
+// knownAnchor refuses an anchor whose rules cannot be evaluated without it.
 func knownAnchor(r *resolve.Rule, rules []*resolve.Rule) error {
 	if r.Anchor == nil {
 		return nil
@@ -69,8 +69,8 @@ func knownAnchor(r *resolve.Rule, rules []*resolve.Rule) error {
 	return nil
 }
 
-// knownTranslation refuses ways to choose an address other than one after the
-// other; of one address there is nothing to choose.
+// knownTranslation refuses ways to choose an address other than round-robin. With a
+// single address there is no choice.
 func knownTranslation(t *resolve.Translation) error {
 	if t == nil {
 		return nil
@@ -86,13 +86,13 @@ func knownTranslation(t *resolve.Translation) error {
 	return nil
 }
 
-// single reports whether an address to translate to is one at most.
+// single reports whether a translation has at most one address.
 func single(a *resolve.Address) bool {
 	return a.Kind == resolve.PrefixAddress && a.Prefix.IsSingleIP() ||
 		a.Kind == resolve.InterfaceAddress && a.NoAlias && a.Bits == 0 && a.Modifier != resolve.NetworkModifier
 }
 
-// knownLists refuses FreeBSD's translation rules, but for anchors without any.
+// knownLists refuses FreeBSD's translation rules, except empty anchors.
 func knownLists(rules []*resolve.TranslationRule) error {
 	for _, t := range rules {
 		if t.Path == "" {

@@ -8,7 +8,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// What check --enforce refuses is refused here too, and nothing else is.
+// The compiler refuses exactly what `check --enforce` refuses.
 func TestKnown(t *testing.T) {
 	for _, test := range []struct{ rules, fault string }{
 		{"pass tos 4", "TOS"},

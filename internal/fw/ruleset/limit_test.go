@@ -27,7 +27,7 @@ func passes(n int) []*resolve.Rule {
 	return rules
 }
 
-// What cannot be compiled is an Error with the place of the rule.
+// Rules that cannot be compiled cause an Error with the rule's place.
 func TestErrors(t *testing.T) {
 	manyTargets := func(n int) *resolve.Translation {
 		tr := &resolve.Translation{}
@@ -72,8 +72,8 @@ func TestErrors(t *testing.T) {
 
 // Conditions that overlap in too many ways are refused before they fill the memory.
 func TestTooManyVectors(t *testing.T) {
-	// Every 512th rule holds for all of 10/8, so that each of the 32,704 classes of
-	// its hosts differs from the common vector in all 64 chunks.
+	// Every 512th rule covers all of 10/8. So each of the 32,704 classes of its hosts
+	// differs from the common vector in all 64 chunks.
 	rules := passes(32768)
 	for i, r := range rules {
 		host := netip.AddrFrom4([4]byte{10, byte(i >> 7), byte(i << 1), 0})
@@ -88,9 +88,10 @@ func TestTooManyVectors(t *testing.T) {
 	}
 }
 
-// Tables whose entries do not fit are refused with the place of a rule that names one.
+// Tables whose entries do not fit are refused. The error has the place of a rule that
+// names one.
 func TestTooManySets(t *testing.T) {
-	const addresses = 1<<16 + 1000 // each is in other tables than all others
+	const addresses = 1<<16 + 1000 // each is in a different set of tables
 	rs := &resolve.Ruleset{Rules: passes(18)}
 	for bit := range 17 {
 		table := &resolve.Table{Name: fmt.Sprintf("t%d", bit)}

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// A mark says that a table has a prefix as an entry: 2 × the table's number, and
-// 1 more where the entry is a "!" one.
+// A mark says that a table has a prefix as an entry. It is 2 × the table's number, plus 1
+// for a "!" entry.
 type mark uint32
 
-// lists gives numbers to lists of marks, so that a trie's node holds one word.
-// Number 0 is the empty list.
+// lists numbers lists of marks, so that a trie's node needs only one word. Number 0 is
+// the empty list.
 type lists struct {
 	all    [][]mark
 	number map[string]uint32
@@ -28,7 +28,7 @@ func newLists() *lists {
 	return &lists{all: [][]mark{nil}, number: map[string]uint32{"": 0}, steps: map[listStep]uint32{}}
 }
 
-// change returns the list in which a table's entry is another one, or is gone.
+// change returns the list after a table's entry was replaced or removed.
 func (l *lists) change(list, table uint32, not, gone bool) uint32 {
 	step := listStep{list, table, not, gone}
 	n, ok := l.steps[step]
@@ -57,8 +57,8 @@ func (l *lists) of(marks []mark) uint32 {
 	return n
 }
 
-// with returns the list that also has the table's entry, in place of another one
-// of that table.
+// with returns the list with the table's entry added. It replaces another entry of that
+// table.
 func (l *lists) with(list, table uint32, not bool) uint32 {
 	m := mark(2 * table)
 	if not {
@@ -74,13 +74,13 @@ func (l *lists) with(list, table uint32, not bool) uint32 {
 	return l.of(marks)
 }
 
-// without returns the list that has no entry of the table.
+// without returns the list without the table's entry.
 func (l *lists) without(list, table uint32) uint32 {
 	marks := slices.DeleteFunc(slices.Clone(l.all[list]), func(m mark) bool { return uint32(m/2) == table })
 	return l.of(marks)
 }
 
-// entry returns what a list says of a table; ok is false if it says nothing.
+// entry returns a table's entry in a list. ok is false if it has none.
 func (l *lists) entry(list, table uint32) (not, ok bool) {
 	for _, m := range l.all[list] {
 		if uint32(m/2) == table {
@@ -90,16 +90,15 @@ func (l *lists) entry(list, table uint32) (not, ok bool) {
 	return false, false
 }
 
-// sets gives numbers to sets of tables: those that an address is in. Number 0 is
-// the empty set. A number is given to another set only after release, when no packet
-// can hold it any more.
+// sets numbers the sets of tables that addresses are in. Number 0 is the empty set. A
+// number is reused only after release, when no packet can hold it any more.
 type sets struct {
-	all    [][]uint32 // tables, in order
+	all    [][]uint32 // tables of each set, in order
 	number map[string]uint32
-	steps  map[[2]uint32]uint32 // set and list → the set inside
-	used   []bool               // by the index that was made last
+	steps  map[[2]uint32]uint32 // set and list → the set of addresses inside
+	used   []bool               // by the latest index
 	free   []uint32
-	fresh  []uint32 // numbers given since taken last
+	fresh  []uint32 // numbers assigned since the last take
 	key    []byte
 }
 
@@ -107,8 +106,8 @@ func newSets() *sets {
 	return &sets{all: [][]uint32{nil}, number: map[string]uint32{"": 0}, steps: map[[2]uint32]uint32{}, used: []bool{true}}
 }
 
-// inside returns the set of the addresses under a prefix: what holds around it,
-// and where tables have the prefix as an entry what these say.
+// inside returns the set of the addresses under a prefix. It is the set around the
+// prefix, changed by the tables that have the prefix as an entry.
 func (s *sets) inside(l *lists, around, list uint32) uint32 {
 	if list == 0 {
 		return around
@@ -148,7 +147,7 @@ func (s *sets) keyOf(tables []uint32) string {
 	return string(s.key)
 }
 
-// give gives a set a number that no other has.
+// give returns an unused number for a set.
 func (s *sets) give(tables []uint32) uint32 {
 	n := uint32(len(s.all))
 	if last := len(s.free) - 1; last >= 0 {
@@ -163,18 +162,18 @@ func (s *sets) give(tables []uint32) uint32 {
 	return n
 }
 
-// take returns the numbers that were given since the last take.
+// take returns the numbers that were assigned since the last take.
 func (s *sets) take() []uint32 {
 	fresh := s.fresh
 	s.fresh = nil
 	return fresh
 }
 
-// unmark is called before an index is made, use for each set in it.
+// unmark is called before an index is made. use is then called for each set in it.
 func (s *sets) unmark()      { clear(s.used[1:]) }
 func (s *sets) use(n uint32) { s.used[n] = true }
 
-// release frees the numbers that the last index does not use, and returns them.
+// release frees the numbers that the latest index does not use, and returns them.
 func (s *sets) release() []uint32 {
 	var freed []uint32
 	for n, used := range s.used {
@@ -186,8 +185,8 @@ func (s *sets) release() []uint32 {
 	return freed
 }
 
-// forgetFresh frees the numbers given since the last take that the last index does
-// not use: no packet has seen them.
+// forgetFresh frees the numbers assigned since the last take that the latest index does
+// not use. No packet has seen them.
 func (s *sets) forgetFresh() {
 	s.forget(slices.DeleteFunc(slices.Clone(s.fresh), func(n uint32) bool { return s.used[n] }))
 }

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// A layer is an entry of a table: addresses that it puts into the table or, with
-// not, takes out of what a wider layer put in.
+// A layer is an entry of a table. It adds its addresses to the table. With not, it
+// removes them from what a wider layer added.
 type layer struct {
 	span
-	bits int // of its prefix
+	bits int // length of its prefix
 	not  bool
 }
 
-// A nest goes through layers in order. Prefixes are nested or apart, so those
-// that hold the cursor are a stack, the narrowest on top.
+// A nest goes through layers in order. Two prefixes are nested or disjoint, so those that
+// hold the cursor form a stack, the narrowest on top.
 type nest struct {
 	stack  []layer
-	cursor number // what is before it has been decided
+	cursor number // all numbers before it are decided
 	held   []span
 }
 
@@ -32,7 +32,7 @@ func (e addresses) spans(is4 bool) []span {
 	slices.SortStableFunc(layers, func(a, b layer) int {
 		return cmp.Or(a.first.compare(b.first), cmp.Compare(a.bits, b.bits))
 	})
-	// Of entries for the same prefix the first counts.
+	// If several entries have the same prefix, the first counts.
 	layers = slices.CompactFunc(layers, func(a, b layer) bool { return a.span == b.span })
 	var n nest
 	for _, l := range layers {
@@ -63,14 +63,14 @@ func (n *nest) leave() {
 	n.stack = n.stack[:len(n.stack)-1]
 	next, ok := last.next()
 	if !ok {
-		n.stack = nil // all that are left end here too
+		n.stack = nil // all remaining layers end here too
 	}
 	n.cursor = next
 }
 
 func (n *nest) top() *layer { return &n.stack[len(n.stack)-1] }
 
-// decide does what the top says with the addresses from the cursor to last.
+// decide applies the top layer to the addresses from the cursor to last.
 func (n *nest) decide(last number) {
 	if !n.top().not {
 		n.held = appendSpan(n.held, span{n.cursor, last})

@@ -5,17 +5,17 @@ import (
 	"weir/pf/resolve"
 )
 
-// Options are the set statements as the dataplane takes them.
+// Options holds the set statements in the dataplane's form.
 type Options struct {
 	MaxStates    uint32
 	ImplicitPass bool
-	MarkMask     uint32 // weir's own bits of skb->mark, which stand together
+	MarkMask     uint32 // weir's own bits of skb->mark, which are contiguous
 
 	Timeouts    state.Timeouts
 	FragTimeout uint32 // in ticks
 
-	// AdaptiveStart and AdaptiveEnd are numbers of states; both are 0 where
-	// timeouts do not adapt.
+	// AdaptiveStart and AdaptiveEnd are numbers of states. Both are 0 if timeouts do
+	// not adapt.
 	AdaptiveStart, AdaptiveEnd uint32
 }
 

@@ -10,45 +10,45 @@ import (
 	"weir/pf/resolve"
 )
 
-// A Row is addresses in a row, of which a pool gives one after the other. Turn
-// counts the pool's addresses before it.
+// A Row is a run of consecutive addresses, which a pool hands out in turn. Turn is the
+// number of the pool's addresses before it.
 type Row struct {
 	First       netip.Addr
 	Turn, Count uint64
 }
 
-// A Run is where the rows of a pool and family stand in Program.Rows.
+// A Run is the position in Program.Rows of a pool's rows of one family.
 type Run struct {
 	First, Count uint32
 }
 
-// A Pool is what a translation takes its addresses from.
+// A Pool holds the addresses that a translation chooses from.
 type Pool struct {
 	Rows4, Rows6 Run
-	// Interface is the index of the one interface in parentheses that all of the
-	// pool stands for, 0 if there is none: without a daemon, packets ask the kernel
-	// for its address (bpf/route/nat_source.h).
+	// Interface is the index of the interface in parentheses if the pool consists of
+	// that alone, else 0. Without a daemon, packets ask the kernel for its address
+	// (bpf/route/nat_source.h).
 	Interface uint32
 }
 
-// maxPoolRows is POOL_MAX_ROWS of bpf/rules/pool.h, maxRows 32 MiB.
+// maxPoolRows is POOL_MAX_ROWS of bpf/rules/pool.h. maxRows is 32 MiB.
 const (
 	maxPoolRows = 65536
 	maxRows     = 1 << 20
 )
 
-// ErrPoolFull is returned (wrapped) by Refill where an interface has more
-// addresses than its pool has places for: the rules have to be compiled anew.
+// ErrPoolFull is returned (wrapped) by Refill if an interface has more addresses than its
+// pool has room for. The rules must be compiled again.
 var ErrPoolFull = errors.New("more addresses than the pool has places for")
 
-// A poolLayout is where a pool's rows may stand.
+// A poolLayout says where a pool's rows may go.
 type poolLayout struct {
 	translation *resolve.Translation
-	dynamic     bool // holds an interface in parentheses: has places for two sets of rows
+	dynamic     bool // holds an interface in parentheses: has room for two sets of rows
 	places      [2]Run
 }
 
-// pool appends the pool of a translation and returns its number, from 1; 0 if
+// pool appends the pool of a translation and returns its number, from 1. It returns 0 if
 // there is none.
 func (c *compiler) pool(t *resolve.Translation) (uint32, error) {
 	if t == nil {
@@ -79,8 +79,8 @@ func (c *compiler) pool(t *resolve.Translation) (uint32, error) {
 	return uint32(len(p.Pools)), nil
 }
 
-// onlyInterface returns the index of the interface whose addresses, whole and with
-// nothing else, are what a translation chooses from; 0 if there is none.
+// onlyInterface returns the index of an interface if a translation chooses from all of
+// its addresses and from nothing else. Otherwise it returns 0.
 func (s *Snapshot) onlyInterface(t *resolve.Translation) uint32 {
 	only := uint32(0)
 	for i := range t.Addrs {
@@ -98,12 +98,12 @@ func (s *Snapshot) onlyInterface(t *resolve.Translation) uint32 {
 	return only
 }
 
-// sparePlaces is for the addresses that an interface may yet be given.
+// sparePlaces is room for addresses that an interface may get later.
 const sparePlaces = 8
 
 func isDynamic(a resolve.Address) bool { return a.Kind == resolve.InterfaceAddress }
 
-// rows returns what a translation chooses from in a family, in order.
+// rows returns the addresses of a family that a translation chooses from, in order.
 func (s *Snapshot) rows(t *resolve.Translation, is4 bool) []Row {
 	var rows []Row
 	turn := uint64(0)
@@ -124,7 +124,7 @@ func (s *Snapshot) rows(t *resolve.Translation, is4 bool) []Row {
 	return rows
 }
 
-// targets returns what an address in a translation stands for now.
+// targets returns what an address in a translation means now.
 func (s *Snapshot) targets(a *resolve.Address) []netip.Prefix {
 	if isDynamic(*a) {
 		return s.dynamic(a, Address.usable)
@@ -132,16 +132,16 @@ func (s *Snapshot) targets(a *resolve.Address) []netip.Prefix {
 	return []netip.Prefix{a.Prefix}
 }
 
-// A PoolChange is what has to be written where an interface's addresses have
-// changed: first the rows, none of which is in use, then the pool.
+// A PoolChange says what to write after an interface's addresses have changed. Write the
+// rows first, none of which is in use, then the pool.
 type PoolChange struct {
 	Index int // of the pool
 	Pool  Pool
 	Rows  map[uint32]Row // by index
 }
 
-// Refill makes the pools those of the host as it is now, and returns what has to
-// be written into the maps of a dataplane that runs the program.
+// Refill updates the pools to the present host. It returns what must be written into the
+// maps of a dataplane that runs the program.
 func (p *Program) Refill(s Snapshot) ([]PoolChange, error) {
 	var changes []PoolChange
 	for i := range p.layouts {
@@ -189,9 +189,8 @@ func (p *Program) refill(index int, s *Snapshot) (PoolChange, error) {
 	return change, nil
 }
 
-// EqualRules reports whether two programs, compiled from the same rules, differ
-// in nothing but what their pools hold, so that Refill makes one the other, and what
-// was changed in tables since.
+// EqualRules reports whether two programs from the same rules differ only in what their
+// pools hold and in later changes of tables. Then Refill can turn one into the other.
 func (p *Program) EqualRules(q *Program) bool {
 	set, other := p.Set, q.Set
 	set.SrcTablesAt, other.SrcTablesAt = 0, 0

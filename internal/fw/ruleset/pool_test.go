@@ -22,7 +22,7 @@ func wan(addresses ...string) ruleset.Snapshot {
 	return ruleset.Snapshot{Interfaces: []ruleset.Interface{i}}
 }
 
-// natTo is "match out nat-to { (wan0) 192.0.2.9 }".
+// natTo returns the rule "match out nat-to { (wan0) 192.0.2.9 }".
 func natTo() *resolve.Ruleset {
 	return &resolve.Ruleset{Rules: []*resolve.Rule{{
 		Action: ast.Match, Direction: ast.Out, Interface: resolve.Interface{Any: true},
@@ -32,7 +32,7 @@ func natTo() *resolve.Ruleset {
 	}}}
 }
 
-// addresses lists what a pool gives to n packets.
+// addresses lists the addresses that a pool hands out to n packets.
 func addresses(p *ruleset.Program, n int, src string) []string {
 	r := reader{Program: p, turns: map[uint32]uint64{}}
 	var given []string
@@ -46,8 +46,8 @@ func addresses(p *ruleset.Program, n int, src string) []string {
 	return given
 }
 
-// Refill makes of a program's pools what compiling anew would make, writes no
-// row that packets may be reading, and says when there is no place.
+// Refill makes the same pools as compiling again. It writes no row that packets may be
+// reading, and reports when there is no room.
 func TestRefill(t *testing.T) {
 	p, err := ruleset.Compile(natTo(), wan("203.0.113.1/24"))
 	if err != nil {
@@ -103,8 +103,8 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// A pool knows the interface that all of it stands for, also when another device has
-// the name by now.
+// A pool knows the interface that it consists of, even if another device has the name
+// now.
 func TestPoolOfOneInterface(t *testing.T) {
 	interfaceAddress := func(name string, m resolve.Modifier) resolve.Address {
 		return resolve.Address{Kind: resolve.InterfaceAddress, Interface: name, Modifier: m}
@@ -143,7 +143,7 @@ func TestPoolOfOneInterface(t *testing.T) {
 	}
 }
 
-// Addresses that are deprecated or of the link are never translated to.
+// Translations never use deprecated or link-local addresses.
 func TestUnusable(t *testing.T) {
 	host := wan("fe80::1/64", "2001:db8::1/64", "2001:db8::2/64")
 	host.Interfaces[0].Addresses[1].Deprecated = true
@@ -157,8 +157,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// Programs of other rules, or of a host where filter rules mean something else,
-// are not equal.
+// Programs are not equal if their rules differ, or if filter rules mean something else on
+// another host.
 func TestEqualRules(t *testing.T) {
 	compile := func(rs *resolve.Ruleset, host ruleset.Snapshot) *ruleset.Program {
 		p, err := ruleset.Compile(rs, host)

@@ -5,7 +5,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// noPort is the number of packets without ports; they meet no condition on one.
+// noPort is the port number of packets without ports. It meets no condition on a port.
 const noPort = 65536
 
 // portSpans returns the ports that meet a condition.
@@ -32,8 +32,8 @@ func portSpans(r resolve.PortRange) []span {
 	return between(low, low)
 }
 
-// between returns the ports from low to high; neither is below -1, as an
-// unsigned number, nor above noPort.
+// between returns the ports from low to high. Either may be -1, as an unsigned number, or
+// noPort: then it returns none.
 func between(low, high uint64) []span {
 	if low >= noPort || high >= noPort || low > high {
 		return nil
@@ -41,7 +41,7 @@ func between(low, high uint64) []span {
 	return []span{smallSpan(low, high)}
 }
 
-// outside returns the ports below low and those above high.
+// outside returns the ports below low and above high.
 func outside(low, high uint64) []span {
 	return join(append(between(0, low-1), between(high+1, noPort-1)...))
 }

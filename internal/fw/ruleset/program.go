@@ -1,26 +1,26 @@
 package ruleset
 
-// A Program is a compiled ruleset: the contents of the maps, by index. The types
-// are those of bpf/rules/ruleset.h and bpf/rules/pool.h, where their fields are explained.
+// A Program is a compiled ruleset: the contents of the maps, by index.
+// bpf/rules/ruleset.h and bpf/rules/pool.h define the types and explain their fields.
 type Program struct {
 	Set   Set
 	Rules []Rule   // by index
-	Order []uint32 // by number: the index of a rule; both are the same until Replace
+	Order []uint32 // index of each rule, by number; both are the same until Replace
 	Forest
 	Classes []Class
 	Vectors []Bits
 	Pools   []Pool
 	Rows    []Row
 
-	// Tags are the names of tags by their numbers.
+	// Tags holds the names of tags by number.
 	Tags map[uint16]string
 
-	// Index is where an address leads to its set of tables, as Compile leaves it.
-	// UpdateTables and ReplaceTable return what follows.
+	// Index leads from an address to its set of tables, as Compile made it.
+	// ChangeTable and ReplaceTable return later changes.
 	Index *TableIndex
 
-	// Queues are the names of queues, and of pairs of them, by their numbers. A
-	// number that QueuePairs does not have is of no queue of these rules.
+	// Queues holds the names of queues, and of pairs of queues, by number. A number
+	// that is not in QueuePairs belongs to no queue of these rules.
 	Queues     map[uint16]string
 	QueuePairs map[uint16]QueuePair
 
@@ -42,14 +42,14 @@ const classBits = 64
 // Chunks returns the number of chunks that a vector has, at least 1.
 func (p *Program) Chunks() int { return Chunks(len(p.Order)) }
 
-// Chunks is how many chunks the vectors of so many rules have: whole blocks of them.
+// Chunks returns how many chunks the vectors of this many rules have, in whole blocks.
 func Chunks(rules int) int {
 	n := max(1, (rules+ChunkRules-1)/ChunkRules)
 	block := 1 << blockShift(rules)
 	return (n + block - 1) / block * block
 }
 
-// blockShift is log2 of the chunks that a bit of a class stands for.
+// blockShift returns log2 of the number of chunks per bit of a class.
 func blockShift(rules int) int {
 	shift := 0
 	for rules > classBits*ChunkRules<<shift {
@@ -58,17 +58,17 @@ func blockShift(rules int) int {
 	return shift
 }
 
-// A Set holds what there is once.
+// A Set holds the values that exist once per ruleset.
 type Set struct {
 	BlockShift           uint8  // log2 of the chunks in a block
-	Stations, Plains     uint64 // blocks with such rules
-	StationsAt, PlainsAt uint32 // their vectors in Vectors
+	Stations, Plains     uint64 // blocks that contain such rules
+	StationsAt, PlainsAt uint32 // positions of their vectors in Vectors
 
-	// Classes of sets of tables, by set, begin here; Asks has 1 if rules ask for
-	// tables of destinations, 2 for those of sources.
+	// The classes of sets of tables begin here, ordered by set. AsksTables contains asksDst
+	// if rules use tables of destinations, asksSrc for sources.
 	DstTablesAt, SrcTablesAt uint32
 	AsksTables               uint8
-	AsksMark                 bool // a rule asks for a mark
+	AsksMark                 bool // a rule has a condition on the mark
 }
 
 // Bits of Set.AsksTables.
@@ -77,7 +77,7 @@ const (
 	asksSrc
 )
 
-// Flags are bits of a Rule.
+// Flags holds the bits of a Rule.
 type Flags uint16
 
 // Flags of a rule.
@@ -89,36 +89,36 @@ const (
 	AllowOptions
 	NotTagged
 	StaticPort
-	Log    // log what it matches
-	LogAll // and every packet of its states; Log is set too
+	Log    // log the packets that it matches
+	LogAll // and log every packet of its states; Log is set too
 	ReturnRST
 	ReturnICMP
-	NotMarked // marked asks for any mark but this
+	NotMarked // the condition on the mark is negated
 )
 
-// A Rule is what a rule does once its conditions are met. Tags and pools are
-// numbered from 1; 0 is none.
+// A Rule is what a rule does if its conditions are met. Tags and pools are numbered from
+// 1; 0 is none.
 type Rule struct {
 	Flags                    Flags
 	Tag, Tagged              uint16
-	NatLow, NatHigh          uint16 // 0: no range given
-	RdrLow, RdrHigh, RdrBase uint16 // 0: the port stays
+	NatLow, NatHigh          uint16 // 0: no range
+	RdrLow, RdrHigh, RdrBase uint16 // 0: the port does not change
 	NatPool, RdrPool         uint32
-	ReturnTTL                uint8  // of a reset; 0: the usual
-	ReturnCode4, ReturnCode6 uint8  // of the ICMP error "unreachable"
-	Prio                     uint8  // priorities of packets; 0: none
-	Queue                    uint16 // what set queue names; 0: nothing
-	Mark, MarkMask           uint32 // set on the packet; mask 0: nothing
-	Marked, MarkedMask       uint32 // asked of the packet; likewise
+	ReturnTTL                uint8  // TTL of a reset; 0: the default
+	ReturnCode4, ReturnCode6 uint8  // codes of the ICMP error "unreachable"
+	Prio                     uint8  // priorities for packets; 0: none
+	Queue                    uint16 // number from set queue; 0: none
+	Mark, MarkMask           uint32 // set on the packet; mask 0: none
+	Marked, MarkedMask       uint32 // required of the packet; mask 0: none
 }
 
-// A Tree is a search tree's place in Nodes; without nodes, First is the value of
+// A Tree is a search tree's position in Nodes. If it has no nodes, First is the value of
 // all numbers.
 type Tree struct {
 	First, Nodes uint32
 }
 
-// A Node is the keys of a tree's node, Spans their values.
+// A Node holds the keys of a tree's node. Spans holds their values.
 type (
 	Node  [nodeKeys]uint64
 	Spans [nodeKeys]uint32
@@ -129,7 +129,7 @@ type Bits [chunkWords]uint64
 
 // A Class is a class of values of a field.
 type Class struct {
-	Filled, Full, Differs uint64 // bits of blocks
+	Filled, Full, Differs uint64 // one bit for each block
 	Common, Own           uint32 // indices into Vectors
 }
 
@@ -146,14 +146,14 @@ const (
 	fieldCount
 )
 
-// Trees that have no field's number: enum tree.
+// Trees without a field's number: enum tree.
 const (
 	treeDst6 = fieldDstTables + iota
 	treeSrc6
 	treeFirstLow
 )
 
-// SpanTree marks a span's value that is a tree's index.
+// SpanTree marks a span's value as a tree's index.
 const SpanTree = spanTree
 
 const spanTree = 1 << 31

@@ -5,14 +5,14 @@ import (
 	"weir/pf/resolve"
 )
 
-// Protocols whose packets have details that rules ask for.
+// Protocols with details that rules have conditions on.
 const (
 	icmp   = 1
 	tcp    = 6
 	icmpv6 = 58
 )
 
-// A protocol is what a rule asks of family, protocol and its details.
+// A protocol is a rule's condition on family, protocol and its details.
 type protocol struct {
 	families families
 	proto    uint8 // 0: any
@@ -39,7 +39,7 @@ func familiesOf(f ast.Family) families {
 	return familyAny
 }
 
-// protocolOf returns what the rule asks.
+// protocolOf returns the rule's condition.
 func protocolOf(r *resolve.Rule) protocol {
 	p := protocol{familiesOf(r.Family), r.Proto, r.Flags, r.ICMP}
 	for _, t := range []*resolve.Translation{r.Nat, r.Rdr} {
@@ -50,8 +50,8 @@ func protocolOf(r *resolve.Rule) protocol {
 	return p
 }
 
-// translated returns the families that a translation has addresses of, or may
-// have: a rule never matches packets of another.
+// translated returns the families that a translation has, or may have, addresses of. The
+// rule matches no packets of another family.
 func translated(t *resolve.Translation) families {
 	var f families
 	for _, a := range t.Addrs {
@@ -71,7 +71,7 @@ func (p *protocol) asksNothing() bool {
 	return p.families == familyAny && p.proto == 0 && p.flags.Mask == 0 && p.flags.Set == 0 && !p.icmp.Asked
 }
 
-// spans returns the numbers that meet the conditions: see enum field.
+// spans returns the numbers that meet the condition: see enum field.
 func (p *protocol) spans() []span {
 	var spans []span
 	for i, family := range []families{family4, family6} {
@@ -114,7 +114,7 @@ func (p *protocol) appendFlags(spans []span, base uint64) []span {
 	return spans
 }
 
-// flagsOf returns the TCP flags whose tree_flags_key() is key.
+// flagsOf returns the TCP flags for which tree_flags_key() returns key.
 func flagsOf(key uint8) uint8 {
 	syn, ack, rst, fin := key>>6&0x02, key>>2&0x10, key>>3&0x04, key>>4&0x01
 	return syn | ack | rst | fin | key&0x08 | key<<5&0xe0

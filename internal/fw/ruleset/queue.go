@@ -10,13 +10,13 @@ import (
 
 const maxQueues = 1<<16 - 1
 
-// A QueuePair is what set queue names: the number of the queue for packets, and of
-// that for packets that carry no data or ask for a low delay.
+// A QueuePair is the value of set queue: the queue for packets, and the queue for packets
+// that carry no data or ask for low delay.
 type QueuePair struct {
 	Queue, Ack uint16
 }
 
-// prio gives a rule's priorities as states keep them; 0: none.
+// prio returns a rule's priorities in the form that states keep. 0 means none.
 func prio(p resolve.SetPrio) uint8 {
 	if !p.Set {
 		return 0
@@ -24,8 +24,8 @@ func prio(p resolve.SetPrio) uint8 {
 	return uint8(state.PrioOf(p.N, p.Ack))
 }
 
-// queue numbers what a rule says with set queue: one queue has its own number, two
-// have another one together.
+// queue returns the number of a rule's set queue. A single queue has its own number, and
+// a pair has another.
 func (c *compiler) queue(q resolve.SetQueue) uint16 {
 	if q.Name == "" {
 		return 0
@@ -39,7 +39,7 @@ func (c *compiler) queue(q resolve.SetQueue) uint16 {
 	return number
 }
 
-// queueNumber chooses a number by the name, as tag does: states keep the
+// queueNumber derives a number from the name, as tag does, because states keep the
 // numbers of their queues over reloads.
 func (c *compiler) queueNumber(name string) uint16 {
 	if number, ok := c.queues[name]; ok {
@@ -55,7 +55,7 @@ func (c *compiler) queueNumber(name string) uint16 {
 	return number
 }
 
-// tooManyQueues is the error of a ruleset that names more queues than there are
+// tooManyQueues returns the error for a ruleset that names more queues than there are
 // numbers.
 func (c *compiler) tooManyQueues() error {
 	if len(c.queues) <= maxQueues {
@@ -64,9 +64,8 @@ func (c *compiler) tooManyQueues() error {
 	return &Error{Rule: len(c.rules) - 1, What: fmt.Sprintf("there are more than %d queues and pairs of queues", maxQueues)}
 }
 
-// numberByName chooses the number of a name from 1 to most. It comes from the
-// name, so that it is mostly the same in the next file; where another name has it,
-// it is the next free one.
+// numberByName derives a number from 1 to most from the name, so that it is usually the
+// same in the next file. If another name has that number, it takes the next free one.
 func numberByName(name string, most uint32, taken map[uint16]string) uint16 {
 	hash := fnv.New32a()
 	hash.Write([]byte(name))

@@ -25,8 +25,8 @@ func compiled(t *testing.T, rules string) *ruleset.Program {
 	return p
 }
 
-// TestQueueNumbers checks that a queue, and a pair of queues, has the same number
-// whatever stands around it, and that numbers lead to the queues that are meant.
+// TestQueueNumbers checks that a queue, or a pair of queues, has the same number whatever
+// other rules say, and that each number leads to the right queues.
 func TestQueueNumbers(t *testing.T) {
 	one := compiled(t, queues+"match out set queue (bulk, voice)\nmatch in set queue voice")
 	other := compiled(t, queues+"match set prio 3\nmatch in set queue voice\npass tag x\nmatch out set queue (bulk, voice)")
@@ -49,7 +49,8 @@ func TestQueueNumbers(t *testing.T) {
 	}
 }
 
-// TestPriorities checks what rules give, and that an anchor gives nothing itself.
+// TestPriorities checks the priorities that rules set, and that an anchor itself sets
+// none.
 func TestPriorities(t *testing.T) {
 	p := compiled(t, "match set prio 0\npass set prio (2, 7)\npass\nanchor a set prio 6 {\npass\n}\n")
 	var got []string

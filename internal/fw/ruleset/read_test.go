@@ -10,12 +10,12 @@ import (
 	"weir/pf/ast"
 )
 
-// A reader reads a program as bpf/rules/match.h does, without its shortcuts: it takes
-// the vectors of all fields, and goes through the rules that are left.
+// A reader reads a program as bpf/rules/match.h does, but without its shortcuts. It takes
+// the vectors of all fields and goes through the rules that are left.
 type reader struct {
 	*ruleset.Program
 	turns map[uint32]uint64
-	port  uint16 // that an rdr-to has given the packet; 0: none
+	port  uint16 // set by an rdr-to; 0: none
 }
 
 // Fields and trees, as in bpf/rules/ruleset.h.
@@ -114,7 +114,7 @@ func (r *reader) translate(a *rulestest.Answer, rule *ruleset.Rule, p *rulestest
 			p.DPort = rule.RdrLow + uint16(uint32(p.DPort-rule.RdrBase)%span)
 			r.port = p.DPort
 		}
-		a.Rdr.Low = r.port // a later rdr-to without a port leaves it, as pf does
+		a.Rdr.Low = r.port // a later rdr-to without a port keeps it, as in pf
 	}
 }
 
@@ -153,7 +153,7 @@ func add(a netip.Addr, n uint64) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// has reports whether a rule's bit is in all vectors.
+// has reports whether a rule's bit is set in all vectors.
 func (r *reader) has(classes [fields]uint32, rule int) bool {
 	chunk, word, bit := rule/512, rule%512/64, uint64(1)<<(rule%64)
 	block, within := chunk>>r.Set.BlockShift, chunk&(1<<r.Set.BlockShift-1)
@@ -235,7 +235,7 @@ func (r *reader) findAddr(tree4, tree6 uint32, a netip.Addr) uint32 {
 	return value
 }
 
-// find looks at all keys of a tree for the largest that is not above x.
+// find searches all keys of a tree for the largest that is not above x.
 func (r *reader) find(tree uint32, x uint64) uint32 {
 	t := r.Trees[tree]
 	if t.Nodes == 0 {
@@ -253,7 +253,7 @@ func (r *reader) find(tree uint32, x uint64) uint32 {
 	return value
 }
 
-// findSet looks at all keys of the trees of an index.
+// findSet searches all keys of the trees of an index.
 func findSet(x *ruleset.TableIndex, a netip.Addr) uint32 {
 	if a.Is4() {
 		b := a.As4()

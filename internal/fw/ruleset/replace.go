@@ -8,16 +8,14 @@ import (
 	"weir/pf/resolve"
 )
 
-// New stands for a rule that has not been in the program before.
+// New marks a rule that was not in the old program.
 const New = -1
 
-// ErrOtherRules is returned (wrapped) by KeepOutside where rules outside of the
-// anchor differ.
+// ErrOtherRules is returned (wrapped) by KeepOutside if rules outside the anchor differ.
 var ErrOtherRules = errors.New("rules outside of the anchor differ")
 
-// KeepOutside returns, for each of the rules, the number that it has among the old
-// ones: New for those of an anchor (and of the anchors in it), which are the
-// replaced part.
+// KeepOutside returns the old number of each rule. Rules of the anchor, and of anchors in
+// it, are New, because they are replaced.
 func KeepOutside(old, rules []*resolve.Rule, anchor string) ([]int, error) {
 	var outside []int
 	inAnchor(old, anchor, func(number int, in bool) {
@@ -44,8 +42,8 @@ func KeepOutside(old, rules []*resolve.Rule, anchor string) ([]int, error) {
 	return keep, nil
 }
 
-// inAnchor tells of each rule whether it stands in an anchor. The rule that calls
-// the anchor stands outside.
+// inAnchor tells for each rule whether it is in an anchor. The rule that calls the anchor
+// is outside.
 func inAnchor(rules []*resolve.Rule, anchor string, tell func(number int, in bool)) {
 	end := 0
 	for n, r := range rules {
@@ -56,11 +54,10 @@ func inAnchor(rules []*resolve.Rule, anchor string, tell func(number int, in boo
 	}
 }
 
-// Replace compiles rules that are to be put in the place of the program's under
-// traffic. keep says of each rule which one of the program's it is, by number, or
-// that it is New. Rules that are kept keep their index, and with it their counters,
-// their pools and their global id; the others get new ones. Tables hold what they
-// held. The program itself stays as it is.
+// Replace compiles rules that will replace the program's rules under traffic. keep holds
+// the old number of each rule, or New. Rules that stay keep their index, and so their
+// counters, pools and global ids. The others get new ones. Tables keep their contents.
+// The program itself does not change.
 func (p *Program) Replace(rs *resolve.Ruleset, s Snapshot, keep []int) (*Program, error) {
 	q, err := compile(rs, s, p)
 	if err != nil {
@@ -89,7 +86,7 @@ func (p *Program) Replace(rs *resolve.Ruleset, s Snapshot, keep []int) (*Program
 	return q, nil
 }
 
-// equalActions reports whether two rules do the same but for their pools.
+// equalActions reports whether two rules do the same, apart from their pools.
 func equalActions(a, b Rule) bool {
 	if (a.NatPool == 0) != (b.NatPool == 0) || (a.RdrPool == 0) != (b.RdrPool == 0) {
 		return false
@@ -98,7 +95,7 @@ func equalActions(a, b Rule) bool {
 	return a == b
 }
 
-// A linker moves the pools of new rules behind those of the old ones.
+// A linker appends the pools of new rules to the old ones.
 type linker struct {
 	from    []Rule
 	pools   []Pool

@@ -9,7 +9,7 @@ import (
 	"weir/internal/fw/ruleset/rulestest"
 )
 
-// The compiled tables say of every packet what the rules say, asked one by one.
+// For every packet, the compiled tables agree with evaluating the rules one by one.
 func TestRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs, host := rulestest.DrawRuleset(t), rulestest.DrawSnapshot(t)

@@ -7,12 +7,12 @@ import (
 	"weir/pf/resolve"
 )
 
-// A Snapshot is what rules ask about the host: its interfaces as they are now.
+// A Snapshot holds what rules need to know of the host: its present interfaces.
 type Snapshot struct {
 	Interfaces []Interface
 }
 
-// An Interface is one of the host's.
+// An Interface is one of the host's interfaces.
 type Interface struct {
 	Name      string
 	Index     uint32
@@ -20,20 +20,20 @@ type Interface struct {
 	Addresses []Address // in the interface's order, without tentative ones
 }
 
-// An Address is an interface's, with the length of its network's prefix.
+// An Address is an address of an interface, with the prefix length of its network.
 type Address struct {
 	Prefix     netip.Prefix
 	Peer       netip.Addr // the other end of a point-to-point link; else not valid
 	Deprecated bool       // not for new connections: no translation uses it
 }
 
-// usable reports whether a translation may use the address. Nobody beyond the
-// link could answer to a link-local one.
+// usable reports whether a translation may use the address. Replies to a link-local
+// address cannot come from beyond the link.
 func (a Address) usable() bool {
 	return !a.Deprecated && !a.Prefix.Addr().IsLinkLocalUnicast()
 }
 
-// named returns the interface of that name and the members of that group.
+// named returns the interface with that name and the members of that group.
 func (s *Snapshot) named(name string) []*Interface {
 	var found []*Interface
 	for i := range s.Interfaces {
@@ -44,7 +44,7 @@ func (s *Snapshot) named(name string) []*Interface {
 	return found
 }
 
-// loopback reports whether the interface is one of the host's own loops.
+// loopback reports whether the interface is a loopback device.
 func (i *Interface) loopback() bool { return i.is("lo") }
 
 func (i *Interface) is(name string) bool {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// A number is a value of a field: an IPv6 address, or with hi 0 anything else.
+// A number is a value of a field: an IPv6 address, or anything else with hi 0.
 type number struct{ hi, lo uint64 }
 
 func small(n uint64) number { return number{lo: n} }
@@ -19,14 +19,14 @@ func (n number) compare(m number) int {
 
 func (n number) less(m number) bool { return n.compare(m) < 0 }
 
-// next returns n + 1; ok is false if there is none.
+// next returns n + 1. ok is false if there is none.
 func (n number) next() (_ number, ok bool) {
 	lo, carry := bits.Add64(n.lo, 1, 0)
 	hi, carry := bits.Add64(n.hi, 0, carry)
 	return number{hi, lo}, carry == 0
 }
 
-// previous returns n - 1; n is not 0.
+// previous returns n - 1. n must not be 0.
 func (n number) previous() number {
 	lo, borrow := bits.Sub64(n.lo, 1, 0)
 	return number{n.hi - borrow, lo}
@@ -37,7 +37,8 @@ type span struct{ first, last number }
 
 func smallSpan(first, last uint64) span { return span{small(first), small(last)} }
 
-// appendSpan adds a span that begins behind the others, to which it may be joined.
+// appendSpan adds a span that begins after the others, and joins it to the last if they
+// touch.
 func appendSpan(spans []span, s span) []span {
 	if len(spans) > 0 {
 		end := &spans[len(spans)-1]

@@ -7,35 +7,34 @@ import (
 	"weir/pf/resolve"
 )
 
-// An Override says of which set the addresses of a prefix are, but for those of a
-// longer prefix with an override of its own. It counts before the Index.
+// An Override gives the set of the addresses of a prefix, except those of a longer prefix
+// with its own override. It takes precedence over the Index.
 type Override struct {
 	Prefix netip.Prefix
 	Set    uint32
 }
 
-// Put makes a prefix an entry of a table, or changes whether it is a "!" one, and
-// returns what has to be overridden for that. changed is false if the entry was
-// there already.
+// Put adds a prefix to a table as an entry, or changes whether it is a "!" entry. It
+// returns the overrides that this needs. changed is false if the entry existed already.
 func (t *Tables) Put(table string, e resolve.TableEntry) (overrides []Override, changed bool, err error) {
 	c, err := t.change(table, e, false)
 	return c.overrides, c.changed, err
 }
 
-// Delete takes an entry out of a table. changed is false if there was none.
+// Delete removes an entry from a table. changed is false if there was none.
 func (t *Tables) Delete(table string, p netip.Prefix) (overrides []Override, changed bool, err error) {
 	c, err := t.change(table, resolve.TableEntry{Prefix: p}, true)
 	return c.overrides, c.changed, err
 }
 
-// A tableChange is what a change of an entry has done.
+// A tableChange is the result of changing an entry.
 type tableChange struct {
 	overrides []Override
 	changed   bool
-	had, not  bool // there was an entry before, a "!" one
+	had, not  bool // there was an entry before; it was a "!" entry
 }
 
-// change puts an entry into a table or, with gone, takes it out.
+// change adds an entry to a table or, with gone, removes it.
 func (t *Tables) change(table string, e resolve.TableEntry, gone bool) (c tableChange, err error) {
 	number, ok := t.number(table)
 	if !ok {
@@ -72,7 +71,7 @@ func (t *Tables) change(table string, e resolve.TableEntry, gone bool) (c tableC
 	return c, nil
 }
 
-// count keeps the number of a table's entries.
+// count updates the number of a table's entries.
 func (t *Tables) count(table, before, after uint32) {
 	if _, had := t.lists.entry(before, table); had {
 		t.entries[table]--
@@ -82,9 +81,9 @@ func (t *Tables) count(table, before, after uint32) {
 	}
 }
 
-// overrides adds those of a changed prefix, and of all prefixes within: an
-// override hides what the trees say of these. Where they are too many, an index
-// has to be made.
+// overrides adds the overrides of a changed prefix and of all prefixes within it, because
+// an override hides what the trees say of these. If there are too many, a new index is
+// needed.
 func (t *Tables) overrides(found []Override, family int, at, around, changed uint32) []Override {
 	if at == 0 || t.behind {
 		return found

@@ -2,22 +2,22 @@ package ruleset
 
 import "fmt"
 
-// Room for sets that come by changes. Of n tables there are 2^n sets at most; what
-// is in two tables of many is mostly in few others, so many tables have room for as
-// many sets again.
+// Room for sets that changes create. n tables have at most 2^n sets. With many tables, an
+// address that is in two of them is usually in few others. So there is room for as many
+// sets again.
 const (
 	fewTables    = 8
 	leastRoom    = 1 << fewTables
-	mostTableVec = 1 << 16 // chunks of vectors for sets to come: 4 MiB
+	mostTableVec = 1 << 16 // chunks of vectors for future sets: 4 MiB
 )
 
-// A vectorRoom is the chunks of vectors for sets that are to come.
+// A vectorRoom holds chunks of vectors for future sets.
 type vectorRoom struct {
 	next, end uint32
 	freed     map[uint32][]uint32 // by number of chunks
 }
 
-// take returns chunks in a row; ok is false if there are none.
+// take returns consecutive chunks. ok is false if there are none.
 func (r *vectorRoom) take(n uint32) (at uint32, ok bool) {
 	if freed := r.freed[n]; len(freed) > 0 {
 		r.freed[n] = freed[:len(freed)-1]
@@ -57,7 +57,7 @@ func (p *Program) makeTables() (err error) {
 	return nil
 }
 
-// makeClasses makes a field's classes, one for each set, and room for more.
+// makeClasses makes a field's classes, one for each set, with room for more.
 func (p *Program) makeClasses(f *tableField) error {
 	f.at, f.owns = uint32(len(p.Classes)), map[uint32]vector{}
 	sets := p.tables.named.sets.all
@@ -79,7 +79,7 @@ func (p *Program) makeClasses(f *tableField) error {
 	return nil
 }
 
-// of makes the class of a set.
+// of returns the class of a set.
 func (f *tableField) of(set []uint32) (Class, []Bits) {
 	f.reset()
 	for _, table := range set {
@@ -90,7 +90,7 @@ func (f *tableField) of(set []uint32) (Class, []Bits) {
 	return f.make()
 }
 
-// setsToCome is how many sets there is room for beside those that there are.
+// setsToCome returns how many sets there is room for besides the existing ones.
 func (t *liveTables) setsToCome() int {
 	tables, sets := len(t.named.names), len(t.named.sets.all)
 	if tables <= fewTables {
@@ -99,7 +99,7 @@ func (t *liveTables) setsToCome() int {
 	return min(max(sets, leastRoom), maxSets-sets)
 }
 
-// vectorsToCome is how many chunks of vectors the classes of these need.
+// vectorsToCome returns how many chunks of vectors their classes need.
 func (t *liveTables) vectorsToCome() int {
 	n := 0
 	for i := range t.fields {
@@ -115,7 +115,7 @@ func (t *liveTables) vectorsToCome() int {
 	return min(n, mostTableVec)
 }
 
-// grow makes the classes of sets that have come by changes.
+// grow makes the classes of sets that changes have created.
 func (p *Program) grow(u *TableUpdate) error {
 	t := &p.tables
 	fresh := t.named.sets.take()
@@ -149,7 +149,7 @@ func (p *Program) growBy(u *TableUpdate, f *tableField, set uint32) error {
 	return nil
 }
 
-// classesEnd is behind the last class of a field's sets.
+// classesEnd returns the index after the last class of a field's sets.
 func (p *Program) classesEnd(f *tableField) int {
 	if f == &p.tables.fields[0] {
 		return int(p.Set.SrcTablesAt)
@@ -157,7 +157,7 @@ func (p *Program) classesEnd(f *tableField) int {
 	return len(p.Classes)
 }
 
-// forgetClasses gives the vectors of sets back that no packet holds.
+// forgetClasses frees the vectors of sets that no packet holds.
 func (t *liveTables) forgetClasses(sets []uint32) {
 	for i := range t.fields {
 		f := &t.fields[i]

@@ -7,8 +7,8 @@ import (
 	"weir/pf/resolve"
 )
 
-// automatic begins the names of tables that stand for lists of addresses in
-// rules. They never change, so they go into the trees of addresses.
+// automatic is the prefix of the names of tables that stand for lists of addresses in
+// rules. These never change, so they go into the trees of addresses.
 const automatic = "__automatic_"
 
 // isTable reports whether an address is a table whose entries may change.
@@ -16,20 +16,20 @@ func isTable(a *resolve.Address) bool {
 	return a.Kind == resolve.TableAddress && !strings.HasPrefix(a.Table, automatic)
 }
 
-// liveTables are the tables of a program, and what makes their classes.
+// liveTables holds the tables of a program, and what is needed to make their classes.
 type liveTables struct {
-	named   *Tables         // those that rules ask for
-	idle    *Tables         // those that no rule asks for: they cost packets nothing
-	changed map[string]bool // since it was compiled, or before and kept
-	listed  map[string]bool // the file gives them entries
-	fields  [2]tableField   // of destination and source
-	hash    [16]byte        // of what the file says of all tables
+	named   *Tables         // tables that rules use
+	idle    *Tables         // tables that no rule uses: they cost packets nothing
+	changed map[string]bool // since the program was compiled, or before and kept
+	listed  map[string]bool // tables that the file gives entries
+	fields  [2]tableField   // for destination and source
+	hash    [16]byte        // of what the file says about all tables
 
-	classesAt, vectorsAt int // what follows in the program is of tables
+	classesAt, vectorsAt int // everything after them belongs to tables
 	vectors              vectorRoom
 }
 
-// hashOf tells apart what files say of tables.
+// hashOf returns a hash of what a file says about tables.
 func hashOf(tables []*resolve.Table) (sum [16]byte) {
 	h := fnv.New128a()
 	var b []byte
@@ -53,14 +53,14 @@ type tableField struct {
 	*classifier
 	conditions map[uint32]int // by table
 	asked      bool
-	at         uint32            // the class of set 0
-	owns       map[uint32]vector // by set: chunks that may be given to another
+	at         uint32            // index of the class of set 0
+	owns       map[uint32]vector // by set: chunks that can be reused
 }
 
-// A vector is where chunks stand in Program.Vectors.
+// A vector is the position of chunks in Program.Vectors.
 type vector struct{ at, chunks uint32 }
 
-// sortTables tells automatic tables and those that rules name apart.
+// sortTables separates automatic tables from those that rules name.
 func (c *compiler) sortTables(tables []*resolve.Table) {
 	asked := map[string]bool{}
 	for _, r := range c.rules {
@@ -86,8 +86,8 @@ func (c *compiler) sortTables(tables []*resolve.Table) {
 	c.program.tables = liveTables{named: NewTables(named), idle: NewTables(idle), changed: map[string]bool{}, listed: listed}
 }
 
-// tableFields makes the classes of both fields of tables, one for each set, and the
-// index of the tables.
+// tableFields makes the classes of both fields of tables, one for each set, and the index
+// of the tables.
 func (c *compiler) tableFields() error {
 	p := c.program
 	t := &p.tables

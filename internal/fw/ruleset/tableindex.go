@@ -5,32 +5,32 @@ import "fmt"
 // A TableLine is a cache line of the pages of tables (bpf/rules/table.h).
 type TableLine [8]uint64
 
-// A TableIndex is the search trees of all tables. Without nodes, the First of a
-// tree is the set of all its addresses; else it is the line of its first node.
+// A TableIndex holds the search trees of all tables. The First of a tree is the line of
+// its first node. If it has no nodes, First is the set of all its addresses.
 type TableIndex struct {
 	Tree4, Tree6 Tree
 	Lines        []TableLine
 }
 
-// MaxTableLines is how many lines an index may have: 256 MiB.
+// MaxTableLines is the most lines that an index may have: 256 MiB.
 const MaxTableLines = 1 << 22
 
-// Trees of the forest that an index is made of.
+// Trees of the forest that an index is made from.
 const (
 	tableTree4 = iota
 	tableTree6
 	tableFirstLow
 )
 
-// Values of two nodes, and eight trees, are a line.
+// One line holds the values of two nodes, or eight trees.
 const (
 	spansInLine = 2
 	treesInLine = 8
 )
 
-// MakeIndex makes the search trees of all tables. It takes in all changes, so no
-// override is left. Once it is in force, and no packet searches the index before
-// it, the caller calls release.
+// MakeIndex makes the search trees of all tables. They include all changes, so no
+// override is left. The caller calls release once the index is in force and no packet
+// searches the old one.
 func (t *Tables) MakeIndex() (*TableIndex, error) {
 	f := &Forest{Trees: make([]Tree, tableFirstLow)}
 	t.sets.unmark()
@@ -55,8 +55,8 @@ func (t *Tables) MakeIndex() (*TableIndex, error) {
 	return index, nil
 }
 
-// index lays a forest out in lines: first where its trees of lower halves are, then
-// of each tree the nodes and their values.
+// index lays a forest out in lines. First come the positions of its lower-half trees,
+// then the nodes and values of each tree.
 func (f *Forest) index() *TableIndex {
 	low := f.Trees[tableFirstLow:]
 	heads := (len(low) + treesInLine - 1) / treesInLine
@@ -109,10 +109,10 @@ func (x *TableIndex) add(nodes []Node, spans []Spans) uint32 {
 	return first
 }
 
-// word is a tree as the programs read it.
+// word returns a tree in the form that the programs read.
 func (t Tree) word() uint64 { return uint64(t.First) | uint64(t.Nodes)<<32 }
 
-// A walkTables goes over a trie in the order of addresses.
+// A walkTables walks a trie in the order of addresses.
 type walkTables struct {
 	*Tables
 	in    *trie
@@ -126,7 +126,7 @@ func (t *Tables) stretches(family int) []stretch {
 	return w.found
 }
 
-// under adds the stretches of a node's prefix; around is the set outside of it.
+// under adds the stretches of a node's prefix. around is the set outside it.
 func (w *walkTables) under(at, around uint32) {
 	if at == 0 {
 		return
@@ -146,7 +146,7 @@ func (w *walkTables) under(at, around uint32) {
 	}
 }
 
-// begin says that from an address on the set is another one.
+// begin says that the set changes at an address.
 func (w *walkTables) begin(at number, set uint32) {
 	w.sets.use(set)
 	end := &w.found[len(w.found)-1]
@@ -162,8 +162,8 @@ func (w *walkTables) begin(at number, set uint32) {
 	}
 }
 
-// behind returns the first address behind the node's prefix; ok is false if its
-// family has none.
+// behind returns the first address after the node's prefix. ok is false if its family has
+// none.
 func (n *trieNode) behind() (number, bool) {
 	last := n.first
 	if n.bits < 64 {

@@ -11,34 +11,34 @@ import (
 	"weir/pf/resolve"
 )
 
-// maxSets is how many sets of tables there may be at a time.
+// maxSets is the most sets of tables at a time.
 const maxSets = 1 << 16
 
-// ErrTablesFull is returned (wrapped) where entries do not fit.
+// ErrTablesFull is returned (wrapped) if entries do not fit.
 var ErrTablesFull = errors.New("the tables' entries do not fit")
 
 // ErrNoTable is returned (wrapped) for a table that does not exist.
 var ErrNoTable = errors.New("there is no such table")
 
-// A TableEntry is an element of a table: a prefix, or with Not the exception to a
-// shorter one.
+// A TableEntry is an element of a table: a prefix or, with Not, an exception to a shorter
+// one.
 type TableEntry = resolve.TableEntry
 
-// Tables are the contents of tables. An address is looked up once, whatever the
-// number of tables: what is found is the set of the tables that it is in.
-// Tables are not safe for concurrent use.
+// Tables holds the contents of tables. An address is looked up once, whatever the number
+// of tables. The result is the set of the tables that contain it. Tables are not safe for
+// concurrent use.
 type Tables struct {
-	names    []string // sorted; a table's number is its place here
-	entries  []int    // by table
-	families [2]*trie // IPv4's and IPv6's
+	names    []string // sorted; a table's number is its index here
+	entries  []int    // number of entries, by table
+	families [2]*trie // for IPv4 and IPv6
 	lists    *lists
 	sets     *sets
 	changes  [2][]uint32 // nodes whose prefixes have changed since the last index
-	behind   bool        // and others have that are not among them
+	behind   bool        // other prefixes have changed too, and are not listed there
 }
 
-// NewTables returns the tables with what they hold. Of several entries for the
-// same prefix the first counts.
+// NewTables returns tables with their contents. If several entries have the same prefix,
+// the first counts.
 func NewTables(tables []*resolve.Table) *Tables {
 	t := &Tables{lists: newLists(), sets: newSets()}
 	for _, table := range tables {
@@ -62,11 +62,11 @@ func NewTables(tables []*resolve.Table) *Tables {
 	return t
 }
 
-// A placed is an entry of a table as the tries keep it.
+// A placed is an entry of a table in the form that the tries keep.
 type placed struct {
 	first  number
 	table  uint32
-	order  uint32 // among those to be filled in
+	order  uint32 // position in the input
 	bits   uint8
 	family uint8
 	not    bool
@@ -84,8 +84,8 @@ func placeIn(table uint32, e resolve.TableEntry) placed {
 	return p
 }
 
-// fill puts entries into an empty trie, sorted: neighbours share what the search
-// for their places touches.
+// fill puts entries into an empty trie. It sorts them first, because neighbours touch the
+// same nodes when they are inserted.
 func (t *Tables) fill(family int, all []placed) {
 	slices.SortFunc(all, func(a, b placed) int {
 		switch {
@@ -128,7 +128,7 @@ func (t *Tables) Holds(table string, a netip.Addr) bool {
 	return ok && in
 }
 
-// Set returns the number of the set of tables that an address is in.
+// Set returns the number of the set of tables that contain an address.
 func (t *Tables) Set(a netip.Addr) uint32 {
 	p := placeIn(0, resolve.TableEntry{Prefix: netip.PrefixFrom(a, a.BitLen())})
 	in, set := t.families[p.family], uint32(0)
@@ -163,7 +163,7 @@ func (t *Tables) Entries(table string, yield func(resolve.TableEntry) bool) erro
 	return nil
 }
 
-// prefix returns the node's prefix as the user writes it.
+// prefix returns the node's prefix in the user's notation.
 func (n *trieNode) prefix(family int) netip.Prefix {
 	if family == 0 {
 		var b [4]byte
@@ -176,7 +176,7 @@ func (n *trieNode) prefix(family int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(b), int(n.bits))
 }
 
-// each visits a node and all below it in order, until visit returns false.
+// each visits a node and all nodes below it in order, until visit returns false.
 func (t *trie) each(at uint32, visit func(*trieNode) bool) bool {
 	if at == 0 {
 		return true

@@ -17,7 +17,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// longest asks a table's entries one by one.
+// longest looks an address up in a table's entries one by one.
 func longest(entries []resolve.TableEntry, a netip.Addr) bool {
 	bits, in := -1, false
 	for _, e := range entries {
@@ -52,8 +52,7 @@ func (l *lookup) set(a netip.Addr) uint32 {
 	return findSet(l.index, a)
 }
 
-// The trees and overrides say of every address what the entries say, one by one,
-// after any changes.
+// For every address, the trees and overrides agree with the entries, after any changes.
 func TestTables(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		held := map[string][]resolve.TableEntry{}
@@ -81,7 +80,7 @@ func TestTables(t *testing.T) {
 	})
 }
 
-// changeTables changes an entry in all of them.
+// changeTables makes the same change in all of them.
 func changeTables(t *rapid.T, tables *ruleset.Tables, held map[string][]resolve.TableEntry, l *lookup) {
 	name := rapid.SampledFrom([]string{"a", "b", "c", "empty"}).Draw(t, "table")
 	e := rulestest.DrawEntry(t)
@@ -126,7 +125,7 @@ func changeTables(t *rapid.T, tables *ruleset.Tables, held map[string][]resolve.
 	}
 }
 
-// compareTables compares what the tables hold and what is found.
+// compareTables compares the tables' contents with the look-up results.
 func compareTables(t *rapid.T, tables *ruleset.Tables, held map[string][]resolve.TableEntry, l *lookup) {
 	for name, want := range held {
 		var got []resolve.TableEntry
@@ -154,7 +153,7 @@ func compareTables(t *rapid.T, tables *ruleset.Tables, held map[string][]resolve
 	}
 }
 
-// million are prefixes of hosts that scatter over all addresses.
+// million returns a million host prefixes, scattered over all addresses.
 func million() []*resolve.Table {
 	table := &resolve.Table{Name: "bad"}
 	for i := range uint32(1_000_000) {
@@ -165,8 +164,8 @@ func million() []*resolve.Table {
 	return []*resolve.Table{table}
 }
 
-// What a million entries cost: to take them in, to make the trees of them, and
-// to change one of them.
+// The cost of a million entries: adding them, making their trees, and changing one of
+// them.
 func BenchmarkTables(b *testing.B) {
 	all := million()
 	var tables *ruleset.Tables
@@ -197,8 +196,8 @@ func BenchmarkTables(b *testing.B) {
 	})
 }
 
-// Of entries for the same prefix the first counts; a table that does not exist is
-// an error.
+// If several entries have the same prefix, the first counts. A table that does not exist
+// is an error.
 func TestTablesEdges(t *testing.T) {
 	host := netip.MustParseAddr("192.0.2.1")
 	p := netip.PrefixFrom(host, 32)
@@ -236,7 +235,7 @@ func TestTablesEdges(t *testing.T) {
 	}
 }
 
-// What is put in and taken out again takes no memory for ever.
+// Adding and deleting entries again and again does not use more and more memory.
 func TestTablesForget(t *testing.T) {
 	tables := ruleset.NewTables([]*resolve.Table{{Name: "t", Entries: []resolve.TableEntry{
 		{Prefix: netip.MustParsePrefix("10.0.0.0/8")},

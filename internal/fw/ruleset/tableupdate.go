@@ -9,14 +9,13 @@ import (
 	"weir/pf/resolve"
 )
 
-// A TableUpdate is what has to be written into the maps of a dataplane for a change
-// of tables: Vectors, then Classes, which no packet uses yet; then either the Index,
-// which is put in the place of the one in force and has no overrides; or Overrides,
-// one by one, the innermost first, so that an address is in the tables before or in
-// those after; or with Whole all Overrides at once, in the place of those in force.
-// It ends with Done.
+// A TableUpdate says what to write into the maps of a dataplane for a change of tables.
+// Write Vectors, then Classes, which no packet uses yet. Then there are three cases. An
+// Index replaces the one in force and has no overrides. Overrides are written one by one,
+// the innermost first, so that each address is either in the old tables or in the new
+// ones. With Whole, all Overrides replace those in force at once. Finish with Done.
 type TableUpdate struct {
-	Changed   int // entries
+	Changed   int // number of changed entries
 	Vectors   map[uint32]Bits
 	Classes   map[uint32]Class
 	Index     *TableIndex
@@ -28,18 +27,18 @@ type TableUpdate struct {
 	undo    []edit
 }
 
-// An edit makes a prefix an entry of a table, or with gone takes it out.
+// An edit adds a prefix to a table as an entry or, with gone, removes it.
 type edit struct {
 	resolve.TableEntry
 	gone bool
 }
 
-// mostOverrides is how many prefixes may have changed before the index is made
-// anew: the larger it is, the fewer. The programs have room for so many.
+// mostOverrides is how many prefixes may change before a new index is made. The larger
+// the index, the fewer. The programs have room for this many.
 const (
 	MaxOverrides   = 8192
 	leastOverrides = 512
-	indexShare     = 64 // a change pays for so many of the index's entries
+	indexShare     = 64 // a change pays for this many of the index's entries
 )
 
 func (t *Tables) mostOverrides() int {
@@ -50,7 +49,7 @@ func (t *Tables) mostOverrides() int {
 	return min(max(n/indexShare, leastOverrides), MaxOverrides)
 }
 
-// find returns the tables that a table is among.
+// find returns the Tables that contain a table.
 func (t *liveTables) find(name string) (*Tables, error) {
 	for _, in := range []*Tables{t.named, t.idle} {
 		if _, ok := in.number(name); ok {
@@ -60,8 +59,8 @@ func (t *liveTables) find(name string) (*Tables, error) {
 	return nil, fmt.Errorf("%s: %w", name, ErrNoTable)
 }
 
-// ChangeTable takes prefixes out of a table, and puts entries in. On an error
-// nothing has changed.
+// ChangeTable removes prefixes from a table and adds entries. After an error nothing has
+// changed.
 func (p *Program) ChangeTable(name string, put []resolve.TableEntry, remove []netip.Prefix) (*TableUpdate, error) {
 	var edits []edit
 	for _, prefix := range remove {
@@ -73,8 +72,8 @@ func (p *Program) ChangeTable(name string, put []resolve.TableEntry, remove []ne
 	return p.updateTable(name, edits, false)
 }
 
-// ReplaceTable makes entries all that a table holds. Of several for the same prefix
-// the first counts. On an error nothing has changed.
+// ReplaceTable replaces all entries of a table. If several have the same prefix, the
+// first counts. After an error nothing has changed.
 func (p *Program) ReplaceTable(name string, entries []resolve.TableEntry) (*TableUpdate, error) {
 	in, err := p.tables.find(name)
 	if err != nil {
@@ -105,7 +104,7 @@ func (p *Program) updateTable(name string, edits []edit, whole bool) (_ *TableUp
 		}
 	}
 	if in == p.tables.idle {
-		u.Whole = false // nothing of it is in the maps
+		u.Whole = false // none of it is in the maps
 		return u, nil
 	}
 	if in.behind || len(in.changes[0])+len(in.changes[1]) > in.mostOverrides() {
@@ -123,7 +122,7 @@ func (p *Program) updateTable(name string, edits []edit, whole bool) (_ *TableUp
 	return u, nil
 }
 
-// apply does one edit.
+// apply makes one edit.
 func (t *Tables) apply(u *TableUpdate, name string, e edit) error {
 	e.Prefix = e.Prefix.Masked()
 	if !e.Prefix.IsValid() {
@@ -140,7 +139,7 @@ func (t *Tables) apply(u *TableUpdate, name string, e edit) error {
 	return nil
 }
 
-// difference returns what makes entries all that a table holds.
+// difference returns the edits that leave a table with exactly these entries.
 func (t *Tables) difference(name string, entries []resolve.TableEntry) []edit {
 	wanted := inOrder(entries)
 	var edits []edit
@@ -172,8 +171,8 @@ func (t *Tables) difference(name string, entries []resolve.TableEntry) []edit {
 	return edits
 }
 
-// inOrder returns entries in the order of Tables.Entries, of several for the same
-// prefix the first.
+// inOrder returns entries in the order of Tables.Entries. It keeps the first of several
+// with the same prefix.
 func inOrder(entries []resolve.TableEntry) []resolve.TableEntry {
 	type numbered struct {
 		resolve.TableEntry
@@ -199,7 +198,7 @@ func compareEntries(a, b resolve.TableEntry) int {
 	return cmp.Or(a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
 }
 
-// undo takes an update back that is not written.
+// undo undoes an update that was not written.
 func (p *Program) undo(u *TableUpdate, in *Tables, err error) error {
 	u.undoEdits(in)
 	for index := range u.Classes {
@@ -214,7 +213,8 @@ func (p *Program) undo(u *TableUpdate, in *Tables, err error) error {
 	return err
 }
 
-// undoEdits leaves the maps behind: the next update makes an index.
+// undoEdits undoes the edits. The maps are then out of date, so the next update makes an
+// index.
 func (u *TableUpdate) undoEdits(in *Tables) {
 	in.behind = true
 	for _, e := range slices.Backward(u.undo) {
@@ -222,13 +222,13 @@ func (u *TableUpdate) undoEdits(in *Tables) {
 	}
 }
 
-// Done tells the program that an update is in force and that no packet works with
-// what was in force before; or, with an error, that it could not be written.
+// Done tells the program that an update is in force and that no packet uses the old
+// contents. With an error, it says that the update could not be written.
 func (u *TableUpdate) Done(err error) {
 	p := u.program
 	in, _ := p.tables.find(u.table)
 	if err != nil {
-		u.undoEdits(in) // packets may hold new sets: the next index says of which
+		u.undoEdits(in) // packets may hold new sets: the next index tells which
 		return
 	}
 	p.tables.changed[u.table] = true
@@ -240,13 +240,13 @@ func (u *TableUpdate) Done(err error) {
 // Lists reports whether the file gives a table entries.
 func (p *Program) Lists(name string) bool { return p.tables.listed[name] }
 
-// ChangedTables returns what the tables hold that were changed since the program was
-// compiled, or before and kept.
+// ChangedTables returns the contents of the tables that were changed since the program
+// was compiled, or before and kept.
 func (p *Program) ChangedTables() map[string][]resolve.TableEntry {
 	all := make(map[string][]resolve.TableEntry, len(p.tables.changed))
 	for name := range p.tables.changed {
 		entries := []resolve.TableEntry{}
-		_ = p.TableEntries(name, func(e resolve.TableEntry) bool { // it exists
+		_ = p.TableEntries(name, func(e resolve.TableEntry) bool { // the table exists
 			entries = append(entries, e)
 			return true
 		})
@@ -255,8 +255,8 @@ func (p *Program) ChangedTables() map[string][]resolve.TableEntry {
 	return all
 }
 
-// KeepTables gives the tables of a program that is not yet written what they held
-// under the one before. Tables that it does not have are left out.
+// KeepTables copies the contents of the old program's tables into a program that is not
+// written yet. It leaves out tables that the program does not have.
 func (p *Program) KeepTables(kept map[string][]resolve.TableEntry) error {
 	for name, entries := range kept {
 		in, err := p.tables.find(name)

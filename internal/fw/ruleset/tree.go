@@ -1,20 +1,20 @@
 package ruleset
 
-// A Forest is search trees: Trees say where the nodes of each stand.
+// A Forest is a set of search trees. Trees says where the nodes of each are.
 type Forest struct {
 	Trees []Tree
 	Nodes []Node
 	Spans []Spans // of Nodes
 }
 
-// A leaf is a tree's key with its value.
+// A leaf is a key of a tree with its value.
 type leaf struct {
 	key   uint64
 	value uint32
 }
 
-// addTree appends a tree of leaves, which are in order and begin with key 0. A
-// single leaf needs no nodes.
+// addTree appends a tree of leaves, which are in order and begin with key 0. A single
+// leaf needs no nodes.
 func (p *Forest) addTree(leaves []leaf) Tree {
 	if len(leaves) == 1 {
 		return Tree{First: leaves[0].value}
@@ -27,13 +27,13 @@ func (p *Forest) addTree(leaves []leaf) Tree {
 	return t
 }
 
-// A filler puts leaves into nodes in the order of their keys: what is left of a
-// node's key goes into the child on its left first.
+// A filler puts leaves into nodes in the order of their keys. The leaves to the left of a
+// node's key go into its left child first.
 type filler struct {
 	nodes  []Node
 	spans  []Spans
-	leaves []leaf // not yet put
-	last   uint32 // value of the last
+	leaves []leaf // not placed yet
+	last   uint32 // value of the last leaf
 }
 
 func (f *filler) fill(node int) {
@@ -51,7 +51,7 @@ func (f *filler) fill(node int) {
 	f.fill((nodeKeys+1)*node + 1 + nodeKeys)
 }
 
-// addSmall appends the tree of a space of numbers up to 64 bits.
+// addSmall appends a tree for numbers of up to 64 bits.
 func (p *Forest) addSmall(stretches []stretch) Tree {
 	leaves := make([]leaf, len(stretches))
 	for i, s := range stretches {
@@ -60,12 +60,11 @@ func (p *Forest) addSmall(stretches []stretch) Tree {
 	return p.addTree(leaves)
 }
 
-// addLarge appends the tree of the upper halves of a space of 128-bit numbers.
-// Where stretches begin within an upper half, its value is the index of another
-// tree, of lower halves.
+// addLarge appends a tree of the upper halves of 128-bit numbers. If stretches begin
+// within an upper half, its value is the index of another tree, for the lower halves.
 func (p *Forest) addLarge(stretches []stretch) Tree {
 	var upper []leaf
-	var class uint32 // before the stretch at hand
+	var class uint32 // before the present stretch
 	for len(stretches) > 0 {
 		within := sameHalf(stretches)
 		stretches = stretches[len(within):]
@@ -87,7 +86,7 @@ func (p *Forest) addLarge(stretches []stretch) Tree {
 	return p.addTree(upper)
 }
 
-// sameHalf returns the stretches that begin in the same upper half as the first.
+// sameHalf returns the stretches that begin in the same upper half as the first one.
 func sameHalf(stretches []stretch) []stretch {
 	n := 1
 	for n < len(stretches) && stretches[n].from.hi == stretches[0].from.hi {

@@ -2,30 +2,30 @@ package ruleset
 
 import "math/bits"
 
-// A trie holds prefixes of one family, each with a list of tables (members.go).
-// IPv4 addresses stand in the upper 32 bits of a number. Nodes lie in one slice
-// without pointers: a million prefixes take 64 MB and the garbage collector
-// passes them over.
+// A trie holds prefixes of one family, each with a list of tables (members.go). IPv4
+// addresses are in the upper 32 bits of a number. The nodes are in one slice without
+// pointers. So a million prefixes take 64 MB, and Go's garbage collector does not scan
+// them.
 type trie struct {
-	nodes []trieNode // [0] stands for no node
+	nodes []trieNode // [0] is unused: index 0 means no node
 	root  uint32
 }
 
-// A trieNode is a prefix. One that no table has (list 0) is there because it
-// joins two others, or because it had a list once.
+// A trieNode is a prefix. If no table has it (list 0), it joins two others, or it once
+// had a list.
 type trieNode struct {
 	first   number
-	child   [2]uint32 // by the first bit behind the prefix
-	list    uint32    // of the tables that have the prefix as an entry; 0: none
+	child   [2]uint32 // by the first bit after the prefix
+	list    uint32    // of tables that have the prefix as an entry; 0: none
 	bits    uint8
-	changed bool // the address trees are behind: the changes hold the prefix
+	changed bool // not in the address trees yet: changes holds the prefix
 }
 
 func newTrie(prefixes int) *trie {
 	return &trie{nodes: make([]trieNode, 1, 2*prefixes+1)}
 }
 
-// bit returns bit i of a number, counted from the highest.
+// bit returns bit i of a number. Bit 0 is the highest.
 func (n number) bit(i uint8) int {
 	if i < 64 {
 		return int(n.hi >> (63 - i) & 1)
@@ -41,7 +41,7 @@ func (n number) common(m number) uint8 {
 	return uint8(64 + bits.LeadingZeros64(n.lo^m.lo))
 }
 
-// cut clears all but the leading bits.
+// cut clears all bits after the first length bits.
 func (n number) cut(length uint8) number {
 	if length < 64 {
 		return number{hi: n.hi &^ (^uint64(0) >> length)}
@@ -49,13 +49,13 @@ func (n number) cut(length uint8) number {
 	return number{n.hi, n.lo &^ (^uint64(0) >> (length - 64))}
 }
 
-// holds reports whether the node's prefix holds another one.
+// holds reports whether the node's prefix contains another one.
 func (n *trieNode) holds(first number, length uint8) bool {
 	return n.bits <= length && n.first.common(first) >= n.bits
 }
 
-// put returns the node of a prefix, which is made if there is none. visit is
-// called with the nodes of all shorter prefixes that hold it, the shortest first.
+// put returns the node of a prefix, and makes it if there is none. It calls visit with
+// the nodes of all shorter prefixes that contain it, the shortest first.
 func (t *trie) put(first number, length uint8, visit func(*trieNode)) uint32 {
 	link, parent, side := t.root, uint32(0), 0
 	for link != 0 && t.nodes[link].holds(first, length) {
@@ -83,7 +83,7 @@ func (t *trie) put(first number, length uint8, visit func(*trieNode)) uint32 {
 	return made
 }
 
-// find returns the node of a prefix, 0 if there is none.
+// find returns the node of a prefix, or 0 if there is none.
 func (t *trie) find(first number, length uint8) uint32 {
 	for at := t.root; at != 0; {
 		n := &t.nodes[at]
@@ -103,8 +103,8 @@ func (t *trie) add(first number, length uint8) uint32 {
 	return uint32(len(t.nodes) - 1)
 }
 
-// split puts a new node above a node that it holds, or both below one that joins
-// them, and returns the upper one.
+// split puts a new node above a node that it contains, or puts both below a node that
+// joins them. It returns the upper one.
 func (t *trie) split(old, made uint32) uint32 {
 	a, b := &t.nodes[old], &t.nodes[made]
 	length := min(a.first.common(b.first), a.bits, b.bits)
@@ -119,8 +119,8 @@ func (t *trie) split(old, made uint32) uint32 {
 	return join
 }
 
-// tidied returns the trie, or another one without the prefixes that no table has
-// any more where these are too many. Two prefixes need one node more at most.
+// tidied returns the trie. If too many of its prefixes are in no table, it returns a new
+// trie without them. Each prefix needs at most one extra node.
 func (t *trie) tidied() *trie {
 	lists := 0
 	for i := range t.nodes {
@@ -142,5 +142,5 @@ func (t *trie) tidied() *trie {
 	return small
 }
 
-// tidyFrom is how many nodes too many are no matter.
+// tidyFrom is how many unused nodes are tolerated.
 const tidyFrom = 1024

@@ -1,9 +1,9 @@
-// Package state is what a connection's state is to the user: its two tuples,
-// how far each end is, its age and its counters, printed as pfctl -ss prints
-// them, as JSON, or filtered.
+// Package state describes a connection's state to the user: its two tuples, the progress
+// of each end, its age and its counters. It prints states as pfctl -ss does or as JSON,
+// and filters them.
 //
-// A State holds what struct state of bpf/state/state.h holds, with the same numbers
-// (a test compares them with the header). The dataplane reads States out of its
-// map, the model keeps its own, and the tests compare the two; View is the form
-// for people and for other programs. Nothing here knows the kernel or the rules.
+// A State has the contents of struct state of bpf/state/state.h, with the same numbers (a
+// test compares them with the header). The dataplane reads States from its map, the model
+// keeps its own, and the tests compare the two. View is the form for people and for other
+// programs. Nothing here depends on the kernel or the rules.
 package state

@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// A Filter selects states; its zero value selects all. All that it asks for
-// must hold.
+// A Filter selects states that meet all its conditions. The zero value selects all.
 type Filter struct {
-	Proto string         // name or number as View has it
-	Hosts []netip.Prefix // each must hold an address of either end, before or after translation
+	Proto string         // name or number, as in View
+	Hosts []netip.Prefix // each must contain an address of either end, before or after translation
 	Port  uint16         // of either end, before or after translation
 	Phase string
 	Rule  *int // number of either deciding rule
@@ -75,7 +74,7 @@ func (f *Filter) set(keyword, value string) error {
 
 func (f *Filter) setProto(value string) error {
 	if value == "icmp6" {
-		value = Protocol(protoICMPv6) // pf.conf's name for it
+		value = Protocol(protoICMPv6) // its name in pf.conf
 	}
 	for p := range 256 {
 		if name := Protocol(uint8(p)); name == value || strconv.Itoa(p) == value {
@@ -117,7 +116,7 @@ func (f *Filter) Match(v *View) bool {
 	return f.matchHosts(v)
 }
 
-// matchHosts wants each host to be at an end of its own if two are given.
+// matchHosts requires two hosts to match different ends.
 func (f *Filter) matchHosts(v *View) bool {
 	if len(f.Hosts) == 2 {
 		a, b := f.Hosts[0], f.Hosts[1]

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The numbers of this package are those of bpf/state/state.h.
+// This package has the same numbers as bpf/state/state.h.
 func TestNumbersMatchHeader(t *testing.T) {
 	text, err := os.ReadFile("../../../bpf/state/state.h")
 	if err != nil {
@@ -40,7 +40,8 @@ func TestNumbersMatchHeader(t *testing.T) {
 	}
 }
 
-// wantPhases spells each phase's name as the header does: tcp.finwait is PHASE_TCP_FINWAIT.
+// wantPhases returns each phase's name in the header's spelling: tcp.finwait is
+// PHASE_TCP_FINWAIT.
 func wantPhases() []string {
 	var names []string
 	for p := range PhaseCount {
@@ -64,7 +65,7 @@ func enumNames(t *testing.T, header, name string) []string {
 	return names
 }
 
-// defines returns the bits #defined as PREFIX_NAME 0x…
+// defines returns the bits #defined as PREFIX_NAME 0x….
 func defines(t *testing.T, header, prefix string) map[string]int {
 	t.Helper()
 	bits := make(map[string]int)

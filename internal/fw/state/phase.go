@@ -2,8 +2,8 @@ package state
 
 import "fmt"
 
-// A Phase is how far a connection is; it chooses the timeout. Numbers are
-// those of enum phase in bpf/state/state.h, names those of "set timeout".
+// A Phase is a connection's progress, which determines the timeout. The numbers are those
+// of enum phase in bpf/state/state.h, the names those of "set timeout".
 type Phase uint8
 
 // Phases.
@@ -50,7 +50,7 @@ func ParsePhase(name string) (Phase, error) {
 	return 0, fmt.Errorf("unknown phase %q", name)
 }
 
-// A Peer is how far one end of a connection is. Numbers are those of enum peer
+// A Peer is the progress of one end of a connection. The numbers are those of enum peer
 // in bpf/state/state.h.
 type Peer uint8
 
@@ -65,14 +65,14 @@ const (
 	PeerTimeWait
 )
 
-// name returns what pfctl calls the peer of a connection of that protocol.
+// name returns pfctl's word for the peer of a connection of that protocol.
 func (p Peer) name(proto uint8) string {
 	names := []string{"NO_TRAFFIC", "SINGLE", "MULTIPLE"}
 	switch proto {
 	case protoTCP:
 		names = []string{"CLOSED", "SYN_SENT", "ESTABLISHED", "CLOSING", "FIN_WAIT_2", "TIME_WAIT"}
 	case protoICMP, protoICMPv6:
-		return "0" // queries have no levels; pf prints its numbers, which never change
+		return "0" // queries have no levels; pf prints their numbers, which never change
 	}
 	if int(p) >= len(names) {
 		return fmt.Sprint(uint8(p))
@@ -88,7 +88,7 @@ const (
 	In          Flags = 1 << iota // direction 0 crossed rules "in" and may enter
 	Out                           // direction 0 crossed rules "out" and may leave
 	NAT                           // the two tuples are not each other's mirror
-	EvaluateIn                    // the in crossing keeps no state: every packet is judged
+	EvaluateIn                    // the in crossing keeps no state: rules are evaluated for every packet
 	EvaluateOut                   // likewise the out crossing
 	Options                       // packets with IP options may pass
 	Log                           // rules log all packets: Logs
@@ -100,7 +100,7 @@ type FlowFlags uint8
 
 // Flags of a flow.
 const (
-	FlowSeen    FlowFlags = 1 << iota // SeqLo and SeqHi hold something
-	FlowGranted                       // Grant holds something
+	FlowSeen    FlowFlags = 1 << iota // SeqLo and SeqHi are valid
+	FlowGranted                       // Grant is valid
 	FlowScaled                        // this end offered a window scale
 )

@@ -40,8 +40,8 @@ func (v *View) printed() (first, second *End, arrow string) {
 	return &v.Src, &v.Dst, "->"
 }
 
-// rules prints ", rule N" for the crossing that a rule decided, and the out
-// crossing's apart if it is another: ", rule 3, out rule 7".
+// rules returns ", rule N" for the crossing that a rule decided. If another rule decided
+// the out crossing, it adds that: ", rule 3, out rule 7".
 func (v *View) rules() string {
 	switch {
 	case v.RuleIn == nil && v.RuleOut == nil:
@@ -54,8 +54,8 @@ func (v *View) rules() string {
 	return fmt.Sprintf(", rule %s, out rule %s", v.RuleIn, v.RuleOut)
 }
 
-// prios prints ", prio N" for what rules give packets of both directions, or what
-// they give replies apart: ", prio 3, replies prio 7".
+// prios returns ", prio N" for both directions. If replies have another priority, it adds
+// that: ", prio 3, replies prio 7".
 func (v *View) prios() string {
 	text := ""
 	if v.Src.Prio != "" {
@@ -67,7 +67,7 @@ func (v *View) prios() string {
 	return text
 }
 
-// String returns the rule's number, or "old" for one of an earlier ruleset.
+// String returns the rule's number, or "old" for a rule of an earlier ruleset.
 func (r *RuleRef) String() string {
 	if r.Old {
 		return "old"
@@ -75,7 +75,7 @@ func (r *RuleRef) String() string {
 	return fmt.Sprint(r.Nr)
 }
 
-// String returns the window as pfctl prints it.
+// String returns the window in pfctl's form.
 func (q *Sequence) String() string {
 	if !q.Scaled {
 		return fmt.Sprintf("[%d + %d]", q.Low, q.Size)
@@ -100,7 +100,7 @@ func host(addr netip.Addr, port uint16) string {
 	return fmt.Sprintf("%s[%d]", addr, port)
 }
 
-// clock prints a span as hours, minutes and seconds, all with two digits at least.
+// clock returns a span as hours, minutes and seconds, each with at least two digits.
 func clock(d time.Duration) string {
 	s := int(d / time.Second)
 	return fmt.Sprintf("%02d:%02d:%02d", s/3600, s/60%60, s%60)

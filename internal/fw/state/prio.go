@@ -2,16 +2,16 @@ package state
 
 import "fmt"
 
-// Prio is the priorities that rules give packets: in its lower half for packets, in
-// its upper half for those that carry no data or ask for a low delay. Each is one
-// more than the priority; 0: none is given.
+// Prio holds the priorities that rules set. The lower half is for most packets, the upper
+// half for packets that carry no data or ask for low delay. Each half is the priority
+// plus one, or 0 if none is set.
 type Prio uint8
 
-// PrioOf makes a Prio of two priorities.
+// PrioOf makes a Prio from two priorities.
 func PrioOf(n, ack uint8) Prio { return Prio(n + 1 | (ack+1)<<4) }
 
-// Of gives the priority of a packet, if any is given. urgent: it carries no data or
-// asks for a low delay.
+// Of returns the priority of a packet. ok is false if none is set. urgent says that the
+// packet carries no data or asks for low delay.
 func (p Prio) Of(urgent bool) (n uint8, ok bool) {
 	if urgent {
 		p >>= 4
@@ -22,7 +22,7 @@ func (p Prio) Of(urgent bool) (n uint8, ok bool) {
 	return uint8(p) - 1, true
 }
 
-// String is what set prio says; empty for none.
+// String returns the value in the form of set prio. It returns "" if none is set.
 func (p Prio) String() string {
 	n, ok := p.Of(false)
 	ack, _ := p.Of(true)

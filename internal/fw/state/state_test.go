@@ -14,7 +14,8 @@ import (
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// context sees rules 1 to 100 as numbers 0 to 99, and older ones above.
+// context gives rules 1 to 100 the numbers 0 to 99. Higher ones belong to earlier
+// rulesets.
 func context(now Tick) *Context {
 	c := &Context{
 		Now:       now,
@@ -26,7 +27,7 @@ func context(now Tick) *Context {
 	return c
 }
 
-// natted is a forwarded TCP connection behind source translation.
+// natted returns a forwarded TCP connection with source translation.
 func natted() *State {
 	forth := Tuple{
 		Src: addr("192.168.1.10"), SPort: 40000, Dst: addr("198.51.100.7"), DPort: 443, Proto: protoTCP,
@@ -133,7 +134,7 @@ func TestFilter(t *testing.T) {
 		"host 192.168.1.10":                  true,
 		"host 203.0.113.0/24":                true,
 		"host 203.0.113.5 host 198.51.100.7": true,
-		"host 203.0.113.5 host 192.168.1.10": false, // both are the source
+		"host 203.0.113.5 host 192.168.1.10": false, // both belong to the source
 		"host 10.0.0.1":                      false,
 		"port 443 rule 7":                    true,
 		"rule 4":                             false,
@@ -183,7 +184,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// The clock wraps after 497 days; spans across the wrap stay right.
+// The clock wraps after 497 days. Spans across the wrap are still right.
 func TestWrap(t *testing.T) {
 	s := &State{Created: ^Tick(0) - 99, Phase: UDPSingle}
 	s.Flow[0].Last, s.Flow[1].Last = ^Tick(0)-49, 100
@@ -196,8 +197,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestPrio checks what set prio is printed as, and which of two priorities a packet
-// takes.
+// TestPrio checks the printed form of set prio, and which of two priorities a packet
+// gets.
 func TestPrio(t *testing.T) {
 	for _, test := range []struct {
 		forth, back Prio

@@ -2,8 +2,7 @@ package state
 
 import "weir/pf/resolve"
 
-// Timeouts are the spans without a packet after which a state of each phase
-// expires, in ticks.
+// Timeouts holds, for each phase, how long a state lives without a packet, in ticks.
 type Timeouts [PhaseCount]uint32
 
 // TimeoutsOf converts the timeouts of a configuration.
@@ -21,9 +20,9 @@ func TimeoutsOf(t *resolve.Timeouts) Timeouts {
 	return seconds
 }
 
-// Adapt scales the timeouts for a table of n states as pf.conf(5) says under
-// adaptive.start and adaptive.end: beyond start they shrink linearly, to zero
-// at end. With end 0 nothing is scaled.
+// Adapt scales the timeouts for a table of n states, as pf.conf(5) describes under
+// adaptive.start and adaptive.end. Beyond start they shrink linearly, to zero at end. If
+// end is 0, nothing is scaled.
 func (t Timeouts) Adapt(n, start, end uint32) Timeouts {
 	if end == 0 || n <= start {
 		return t

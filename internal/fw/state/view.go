@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Protocol numbers that print differently from the rest.
+// Protocol numbers that are printed in a special way.
 const (
 	protoICMP   = 1
 	protoTCP    = 6
@@ -14,16 +14,16 @@ const (
 	protoICMPv6 = 58
 )
 
-// A Context is what printing a state needs to know of the moment.
+// A Context holds what printing a state needs to know about the present.
 type Context struct {
 	Now       Tick
-	Timeouts  Timeouts                              // in force, adaptive scaling applied
-	Rule      func(global uint32) (nr int, ok bool) // number in the ruleset in force; not ok: of an earlier one
+	Timeouts  Timeouts                              // in force, with adaptive scaling applied
+	Rule      func(global uint32) (nr int, ok bool) // number in the ruleset in force; ok is false for an earlier ruleset
 	Interface func(index uint16) string
 }
 
-// A View is a state for people and programs: the JSON form of "weir states",
-// and the source of its printed forms.
+// A View is a state for people and programs: the JSON form of `weir states`, and the
+// source of its printed forms.
 type View struct {
 	ID        uint32        `json:"id"`
 	Interface string        `json:"interface"` // "all", or the interface of link-local addresses
@@ -39,7 +39,7 @@ type View struct {
 	Options   bool          `json:"allow_opts,omitempty"`
 }
 
-// A Direction says which crossings a state stands for.
+// A Direction says which crossings a state covers.
 type Direction string
 
 // Directions of states.
@@ -49,16 +49,16 @@ const (
 	DirectionForward Direction = "forward" // through the box
 )
 
-// An End is one side of a connection: Src is the one that sent the first packet.
+// An End is one side of a connection. Src is the side that sent the first packet.
 type End struct {
-	Addr     netip.Addr `json:"addr"` // as the first packet had it
+	Addr     netip.Addr `json:"addr"` // from the first packet
 	Port     uint16     `json:"port"`
 	NewAddr  netip.Addr `json:"new_addr,omitzero"` // after translation, if any
 	NewPort  uint16     `json:"new_port,omitempty"`
 	State    string     `json:"state"`
 	Packets  uint64     `json:"packets"` // sent by this end
 	Bytes    uint64     `json:"bytes"`
-	Prio     string     `json:"prio,omitempty"`     // of the packets that it sends, as set prio says it
+	Prio     string     `json:"prio,omitempty"`     // of the packets that it sends, in the form of set prio
 	Sequence *Sequence  `json:"sequence,omitempty"` // TCP only
 }
 
@@ -70,13 +70,13 @@ type Sequence struct {
 	Scaled bool   `json:"scaled"` // both ends offered a scale
 }
 
-// A RuleRef is a rule by number. Old: the ruleset it was in has been replaced.
+// A RuleRef is a rule by number. Old means that its ruleset has been replaced.
 type RuleRef struct {
 	Nr  int  `json:"nr"`
 	Old bool `json:"old,omitempty"`
 }
 
-// View returns the state's form for the outside.
+// View returns the state's form for people and programs.
 func (s *State) View(c *Context) View {
 	v := View{
 		ID:        s.Index,
@@ -116,8 +116,8 @@ func (s *State) end(d int, addr netip.Addr, port uint16, newAddr netip.Addr, new
 	return e
 }
 
-// sequence returns what end d may send: up to what its peer granted, or else
-// up to what its own first packet promised.
+// sequence returns the window in which end d may send: up to what its peer granted, or
+// else up to what its own first packet allowed.
 func (s *State) sequence(d int) *Sequence {
 	f, peer := &s.Flow[d], &s.Flow[1-d]
 	high := f.SeqHi
@@ -151,13 +151,13 @@ func (c *Context) rule(global uint32) *RuleRef {
 	return &RuleRef{Nr: nr}
 }
 
-// ticks converts a span; a negative one (a clock read a moment apart) is 0.
+// ticks converts a span. A negative one becomes 0: the clock was read a moment apart.
 func ticks(n int64) time.Duration {
 	return time.Duration(max(n, 0)) * (time.Second / TicksPerSecond)
 }
 
-// Protocol returns a protocol's name in OpenBSD's /etc/protocols, if it passes a gateway,
-// or the number.
+// Protocol returns a protocol's name from OpenBSD's /etc/protocols if it can pass a
+// gateway, else its number.
 func Protocol(proto uint8) string {
 	switch proto {
 	case protoICMP:

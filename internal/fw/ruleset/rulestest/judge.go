@@ -16,7 +16,7 @@ import (
 // MaxMatches is MAX_MATCHES of bpf/config.h.
 const MaxMatches = 8
 
-// A Packet is what the rules see of one at a crossing.
+// A Packet is what the rules see of a packet at a crossing.
 type Packet struct {
 	Direction          ast.Direction // In or Out
 	Ifindex            uint32
@@ -26,10 +26,10 @@ type Packet struct {
 	TCPFlags           uint8
 	ICMPType, ICMPCode uint8
 	Tag                string
-	Mark, Keep         uint32 // but for weir's own bits; bits that the other crossing has set
+	Mark, Keep         uint32 // without weir's own bits; bits that the other crossing has set
 }
 
-// A Verdict is how a crossing ends.
+// A Verdict is the result of a crossing.
 type Verdict int
 
 // Verdicts.
@@ -40,38 +40,39 @@ const (
 	NoAddress
 )
 
-// An Answer is what the rules say. Rules are numbers, None if there is none.
+// An Answer is the result of the rules. Rules are numbers; None means no rule.
 type Answer struct {
 	Verdict      Verdict
-	Rule         int   // that decided
-	Matched      []int // that count the packet
-	Stop         int   // a quick rule ended the evaluation here
+	Rule         int   // the deciding rule
+	Matched      []int // rules that count the packet
+	Stop         int   // the quick rule that ended the evaluation
 	Tag          string
-	Mark         uint32 // afterwards
-	SetMark      uint32 // bits of it that the rules have set
+	Mark         uint32 // mark after the crossing
+	SetMark      uint32 // bits of it that the rules set
 	KeepState    bool
 	AllowOptions bool
 	Nat          *Target
 	Rdr          *Target
 }
 
-// None stands for no rule.
+// None means no rule.
 const None = -1
 
-// A Target is what a translation makes of an address, and of a port: for nat-to
-// the range to choose from, for rdr-to the new port, 0 where it stays.
+// A Target is what a translation changes an address and a port to. For nat-to the ports
+// are the range to choose from. For rdr-to they are the new port, or 0 if it does not
+// change.
 type Target struct {
 	Addr       netip.Addr
 	Low, High  uint16
 	StaticPort bool
 }
 
-// A Judge asks rules one after the other.
+// A Judge evaluates rules one after the other.
 type Judge struct {
 	Rules    *resolve.Ruleset
 	Snapshot ruleset.Snapshot
 	turns    map[turnKey]uint64
-	port     uint16 // that an rdr-to of this crossing has set; 0: none has
+	port     uint16 // set by an rdr-to of this crossing; 0: none
 }
 
 // A turnKey is a rule's pool of one family and direction.
@@ -81,12 +82,12 @@ type turnKey struct {
 	nat  bool
 }
 
-// NewJudge returns a Judge whose pools have given out nothing yet.
+// NewJudge returns a Judge whose pools have handed out no address yet.
 func NewJudge(rs *resolve.Ruleset, s ruleset.Snapshot) *Judge {
 	return &Judge{Rules: rs, Snapshot: s, turns: map[turnKey]uint64{}}
 }
 
-// Judge asks the rules about a packet (docs/packet-path.md, 5).
+// Judge evaluates the rules for a packet (docs/packet-path.md, 5).
 func (j *Judge) Judge(p Packet) Answer {
 	a := Answer{Rule: None, Stop: None, Tag: p.Tag, Mark: p.Mark}
 	failed := false
@@ -160,7 +161,7 @@ func (j *Judge) translate(a *Answer, r *resolve.Rule, p *Packet, failed *bool) {
 				p.DPort = rdrPort(r, p.DPort)
 				j.port = p.DPort
 			}
-			a.Rdr.Low = j.port // a later rdr-to without a port leaves it, as pf does
+			a.Rdr.Low = j.port // a later rdr-to without a port keeps it, as in pf
 		}
 	}
 }
@@ -170,7 +171,7 @@ func rdrPort(r *resolve.Rule, port uint16) uint16 {
 	return r.Rdr.PortLow + uint16(int(port-r.To.Port.Low)%span)
 }
 
-// take returns the next address of a translation's pool, nil if it has none.
+// take returns the next address of a translation's pool, or nil if it has none.
 func (j *Judge) take(r *resolve.Rule, t *resolve.Translation, is4 bool) *Target {
 	key := turnKey{r, is4, t == r.Nat}
 	var pool []netip.Prefix
@@ -284,7 +285,7 @@ func (j *Judge) inTable(name string, addr netip.Addr) bool {
 	return in
 }
 
-// dynamic returns what (if) stands for; translating leaves out addresses that no
+// dynamic returns what (if) means. With translating it leaves out addresses that no
 // translation uses.
 func (j *Judge) dynamic(a resolve.Address, translating bool) []netip.Prefix {
 	var found []netip.Prefix
@@ -332,7 +333,7 @@ func (j *Judge) dynamic(a resolve.Address, translating bool) []netip.Prefix {
 	return found
 }
 
-// Diff returns how two answers differ, "" if they do not.
+// Diff returns how two answers differ, or "" if they are equal.
 func Diff(want, got Answer) string {
 	return cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty())
 }

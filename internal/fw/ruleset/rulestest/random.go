@@ -11,7 +11,7 @@ import (
 	"weir/pf/resolve"
 )
 
-// Values are taken from few, so that rules and packets meet.
+// There are few values, so that rules and packets often match.
 var (
 	ifindices  = []uint32{1, 2, 3, 4, 5, 16383}
 	names      = []string{"lo", "lan0", "lan1", "wan0", "lan", "egress", "gone0"}
@@ -25,7 +25,7 @@ var (
 	tableNames = []string{"mixed", "empty", "many", "undefined"}
 )
 
-// oneIn is true once in n times.
+// oneIn returns true once in n times.
 func oneIn(t *rapid.T, n int, label string) bool {
 	return rapid.IntRange(1, n).Draw(t, label) == n
 }
@@ -94,7 +94,7 @@ func drawAddresses(t *rapid.T) []ruleset.Address {
 	return addresses
 }
 
-// DrawRuleset draws rules; now and then enough of them to fill several chunks.
+// DrawRuleset draws rules, and now and then enough to fill several chunks.
 func DrawRuleset(t *rapid.T) *resolve.Ruleset {
 	rs := &resolve.Ruleset{Tables: []*resolve.Table{{Name: "empty"}, drawTable(t, "mixed", 12), drawTable(t, "many", 40)}}
 	var templates []*resolve.Rule
@@ -112,12 +112,12 @@ func DrawRuleset(t *rapid.T) *resolve.Ruleset {
 	return rs
 }
 
-// repeat makes many rules of few; those that no packet meets stand between them,
-// so that whole chunks are empty.
+// repeat makes many rules from a few. Rules that match no packet separate them, so that
+// whole chunks are empty.
 func repeat(t *rapid.T, templates []*resolve.Rule) []*resolve.Rule {
 	var rules []*resolve.Rule
 	idle := 700
-	if oneIn(t, 20, "huge") { // more than a class has bits for chunks
+	if oneIn(t, 20, "huge") { // more than a class has bits for
 		idle = 9000
 	}
 	for range rapid.IntRange(1, 8).Draw(t, "runs") {
@@ -144,7 +144,7 @@ func drawTable(t *rapid.T, name string, entries int) *resolve.Table {
 	return table
 }
 
-// drawMark draws few marks, so that what is set is asked for.
+// drawMark draws from few marks, so that conditions match marks that were set.
 func drawMark(t *rapid.T) resolve.Mark {
 	mask := pick(t, []uint32{1, 2, 3, ^uint32(resolve.DefaultMarkMask)}, "mask")
 	return resolve.Mark{N: uint32(rapid.IntRange(0, 3).Draw(t, "mark")) & mask, Mask: mask}
@@ -232,7 +232,7 @@ func drawAddress(t *rapid.T) resolve.Address {
 	return a
 }
 
-// drawRange draws a range whose ends may lie anywhere in two networks.
+// drawRange draws a range whose ends may be anywhere in two networks.
 func drawRange(t *rapid.T, a *resolve.Address) {
 	is4 := rapid.Bool().Draw(t, "is4")
 	first := drawPrefix(t, is4, "first").Masked().Addr()
